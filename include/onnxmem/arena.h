@@ -1,0 +1,42 @@
+/* Memory with one owner and one end.
+ *
+ * om_alloc() never returns NULL: running out while building the IR ends the
+ * program with a message.  Tensor storage, whose size comes from the model, is
+ * not allocated here: it is checked, and refused with a sentence.
+ */
+#ifndef OM_ARENA_H
+#define OM_ARENA_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "onnxmem/status.h"
+
+typedef struct om_arena om_arena;
+
+OM_API om_arena *om_arena_new(void);
+OM_API void om_arena_free(om_arena *a);   /* NULL is fine */
+OM_API void om_arena_clear(om_arena *a);  /* forget everything in it, keep the arena */
+
+OM_API void *om_alloc(om_arena *a, size_t n);  /* zeroed, aligned for any type */
+OM_API void *om_memdup(om_arena *a, const void *p, size_t n);
+OM_API char *om_strdup(om_arena *a, const char *s);
+OM_API char *om_strndup(om_arena *a, const char *s, size_t n);
+OM_API char *om_printf(om_arena *a, const char *fmt, ...) OM_PRINTF(2, 3);
+
+#define OM_NEW(a, type)      ((type *)om_alloc((a), sizeof(type)))
+#define OM_NEWN(a, type, n)  ((type *)om_allocn((a), sizeof(type), (n)))
+
+/* `n` things of `size` bytes; the product is checked. */
+OM_API void *om_allocn(om_arena *a, size_t size, size_t n);
+
+/* An array of `n` things with room for `*cap`: the same or a larger copy with
+ * room for one more.  The old copy stays in the arena until its end. */
+OM_API void *om_grow(om_arena *a, void *array, size_t size, size_t n, size_t *cap);
+
+#define OM_PUSH(a, array, n, cap, item)                                        \
+	((array) = om_grow((a), (array), sizeof *(array), (n), &(cap)),        \
+	 (array)[(n)++] = (item))
+
+#endif

@@ -1,0 +1,55 @@
+/* Growing and changing a program.  Names are copied; what is made belongs to
+ * the program.  A change of the program makes facts about it untrue: a pass
+ * says which it keeps. */
+#ifndef OM_BUILD_H
+#define OM_BUILD_H
+
+#include "onnxmem/op.h"
+
+/* A new block at the end of the list.  The first one is the graph (owner and
+ * attr NULL); the others are bodies: `attr` is the attribute of `owner` that
+ * holds it, and the path follows from the owner's first output, so outputs
+ * come before bodies. */
+OM_API om_block *om_block_new(om_prog *p, om_op *owner, const char *attr, const char *name);
+
+/* A value without definition. */
+OM_API om_value *om_value_new(om_prog *p, om_block *b, const char *name);
+
+/* A value called `stem`, or, where that is taken anywhere in the program, with
+ * a number after it. */
+OM_API om_value *om_value_fresh(om_prog *p, om_block *b, const char *stem);
+
+/* A constant of block `b`; `data` is not copied. */
+OM_API om_value *om_const_new(om_prog *p, om_block *b, const char *name, const om_tensor *data);
+
+OM_API void om_block_add_param(om_block *b, om_value *v);
+OM_API void om_block_add_result(om_block *b, om_value *v);
+
+/* An op that is in no block yet.  The row is looked up by domain, type and the
+ * program's opset; `version` 0 takes that opset's.  Inputs and outputs are
+ * NULL until om_op_set_in() and om_op_set_out(). */
+OM_API om_op *om_op_new(om_prog *p, const char *domain, const char *type, int version,
+	uint32_t nin, uint32_t nout);
+OM_API void om_op_set_in(om_op *op, uint32_t k, om_value *v);
+OM_API void om_op_set_out(om_op *op, uint32_t k, om_value *v);  /* becomes v's definition */
+
+/* Attributes; values are copied, blocks and tensors are not. */
+OM_API void om_op_add_attr(om_prog *p, om_op *op, const om_attr *a);
+OM_API void om_op_add_int(om_prog *p, om_op *op, const char *name, int64_t v);
+OM_API void om_op_add_float(om_prog *p, om_op *op, const char *name, float v);
+OM_API void om_op_add_string(om_prog *p, om_op *op, const char *name, const char *v);
+OM_API void om_op_add_ints(om_prog *p, om_op *op, const char *name, size_t n, const int64_t *v);
+
+OM_API void om_op_append(om_block *b, om_op *op);
+OM_API void om_op_insert(om_op *before, om_op *op);  /* op goes right before `before` */
+OM_API void om_op_remove(om_op *op);                 /* leaves its values without definition */
+
+/* Every use of `old`, in every block, becomes a use of `by`. */
+OM_API void om_value_replace(om_prog *p, om_value *old, om_value *by);
+
+/* In this block only; NULL when there is none.  Linear: loaders keep a map. */
+OM_API om_value *om_value_find(const om_block *b, const char *name);
+/* By scope path; NULL when there is none. */
+OM_API om_block *om_block_find(const om_prog *p, const char *path);
+
+#endif

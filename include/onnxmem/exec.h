@@ -1,0 +1,59 @@
+/* The executor: runs a planned program in one arena.
+ *
+ * It is built from a program and a verified plan: the arena is allocated once,
+ * pointers and kernels are bound before the first run, and a run is a walk over
+ * an array.  It never replans.
+ */
+#ifndef OM_EXEC_H
+#define OM_EXEC_H
+
+#include "onnxmem/plan.h"
+
+typedef struct om_exec om_exec;
+
+typedef struct om_exec_options {
+	bool no_reuse;     /* every value in memory of its own; the plan is not used */
+	bool poison;       /* fill memory with a pattern when it dies, guard its edges */
+	bool profile;      /* time every op */
+} om_exec_options;
+
+typedef struct om_exec_stats {
+	uint64_t arena_bytes;
+	uint64_t weight_bytes;      /* constants made at build time; mapped ones not counted */
+	uint64_t unplanned_bytes;   /* most ever held outside the arena for unplanned values */
+	uint64_t copied_bytes;      /* moved by loops and branches, in the last run */
+	uint64_t runs;
+} om_exec_stats;
+
+typedef struct om_exec_op {
+	const om_op *op;
+	uint64_t calls;
+	double ms;                  /* sum over the calls */
+} om_exec_op;
+
+/* `plan` NULL is allowed with no_reuse only.  The plan is verified first.
+ * OM_UNSUPPORTED names the first op that has no kernel. */
+OM_API om_status om_exec_new(om_session *s, om_prog *p, const om_plan *plan,
+	const om_exec_options *o, om_exec **out);
+OM_API void om_exec_free(om_exec *e);   /* NULL is fine */
+
+/* Bind graph input `k` to the caller's elements, which are read during runs and
+ * never written.  Its type and dims must be those that were planned for;
+ * OM_RUN otherwise.  For dims that the plan leaves open any number does. */
+OM_API om_status om_exec_input(om_exec *e, uint32_t k, const om_tensor *t);
+
+/* Bind graph output `k` to memory of the caller, large enough for the planned
+ * shape.  Outputs that are not bound get memory from the executor. */
+OM_API om_status om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes);
+
+/* One run.  Inputs that are not bound and have no default are OM_RUN. */
+OM_API om_status om_exec_run(om_exec *e);
+
+/* Output `k` of the last run; valid until the next run. */
+OM_API const om_tensor *om_exec_result(const om_exec *e, uint32_t k);
+
+OM_API const om_exec_stats *om_exec_get_stats(const om_exec *e);
+/* By order of first call; `n` gets their number.  Needs `profile`. */
+OM_API const om_exec_op *om_exec_profile(const om_exec *e, uint32_t *n);
+
+#endif

@@ -1,0 +1,237 @@
+/* The program: blocks of ops in SSA form.
+ *
+ * Block 0 is the graph; every body of an If, Loop or Scan is a block that is
+ * owned by an op.  A body may use any value of the blocks around it.
+ * Everything reachable from an om_prog lives in its arena and dies with it;
+ * nothing in it is freed on its own.  Constants may point into the model that
+ * the program was imported from, which therefore has to live longer.
+ */
+#ifndef OM_IR_H
+#define OM_IR_H
+
+#include <stdio.h>
+
+#include "onnxmem/tensor.h"
+
+typedef struct om_prog om_prog;
+typedef struct om_block om_block;
+typedef struct om_op om_op;
+typedef struct om_value om_value;
+typedef struct om_attr om_attr;
+typedef struct om_function om_function;
+typedef struct om_row om_row;
+typedef struct om_plan om_plan;
+typedef struct om_model om_model;
+
+typedef enum om_kind { OM_TENSOR, OM_SPARSE, OM_SEQUENCE, OM_OPTIONAL, OM_MAP, OM_OPAQUE } om_kind;
+
+/* The type of a value; its shape stands beside it.  Only OM_TENSOR values are
+ * ever planned. */
+typedef struct om_type {
+	om_kind kind;
+	om_dtype elem;               /* of a tensor; of the keys of a map */
+	const struct om_type *of;    /* what a sequence, an optional or a map holds */
+} om_type;
+
+/* How a value comes to its storage.  Valid under OM_HAS_STORE. */
+typedef enum om_store {
+	OM_OWN,      /* storage of its own */
+	OM_VIEW,     /* is bytes of another value, which holds the same elements */
+	OM_INPLACE,  /* is computed over another value, which it destroys */
+	OM_TIE,      /* a graph output in the storage of a graph input */
+} om_store;
+
+struct om_value {
+	const char *name;        /* unique along its scope path; never empty */
+	om_block *block;         /* where it is defined */
+	om_op *def;              /* NULL: a parameter of its block, or a constant */
+	uint32_t id;             /* dense: index into om_prog.values */
+	om_type type;
+	om_shape shape;
+	const om_tensor *data;   /* its elements, where they are known before the run.
+	                            Elements elided from a text: data->data is NULL */
+	bool is_const;           /* an initializer, or computed from constants alone */
+	bool is_overridable;     /* an initializer that is an input too: not a constant */
+	bool is_declared;        /* type and shape were declared by the file */
+
+	uint32_t first, last;    /* steps, both inclusive.  Valid under OM_HAS_LIVE */
+
+	om_store store;          /* the rest valid under OM_HAS_STORE */
+	om_value *source;        /* NULL exactly for OM_OWN */
+	uint64_t offset;         /* bytes into the storage of source */
+
+	const void *origin;      /* its message in the model; NULL if made by a pass */
+};
+
+/* The numbers are ONNX's. */
+typedef enum om_attr_kind {
+	OM_ATTR_FLOAT = 1, OM_ATTR_INT, OM_ATTR_STRING, OM_ATTR_TENSOR, OM_ATTR_GRAPH,
+	OM_ATTR_FLOATS, OM_ATTR_INTS, OM_ATTR_STRINGS, OM_ATTR_TENSORS, OM_ATTR_GRAPHS,
+	OM_ATTR_SPARSE, OM_ATTR_SPARSES, OM_ATTR_TYPE, OM_ATTR_TYPES,
+} om_attr_kind;
+
+struct om_attr {
+	const char *name;
+	om_attr_kind kind;
+	size_t n;                /* elements; 1 for the single kinds */
+	union {
+		const float *f;
+		const int64_t *i;
+		const om_string *s;
+		const om_tensor *t;  /* tensors with data */
+		om_block **g;
+		const om_type *type;
+	};
+	const char *ref;         /* inside a function: the attribute of the call it stands for */
+	const void *origin;      /* its message in the model */
+};
+
+struct om_op {
+	const om_row *row;       /* NULL: an operator that is not known, or a call */
+	const om_function *call; /* the model-local function that it calls */
+	const char *type;        /* "Conv" */
+	const char *domain;      /* "" for ai.onnx */
+	const char *overload;    /* "" for none */
+	int version;             /* of its domain's opset, where it stands */
+	const char *name;        /* the node's name; may be "" */
+	om_value **in;           /* NULL: an optional input left out */
+	om_value **out;          /* NULL: an optional output left out */
+	om_attr *attr;
+	om_block **body;         /* the graphs among the attributes, in order */
+	uint32_t nin, nout, nattr, nbody;
+	om_block *block;
+	om_op *prev, *next;
+	uint32_t id;             /* dense in order of creation */
+	uint32_t index;          /* place in its block.  Valid after om_timeline() */
+	uint32_t step, end;      /* see om_timeline() */
+	bool is_folded;          /* all outputs are constants: nothing to do at run time */
+	const void *origin;      /* its NodeProto; NULL if made by a pass */
+};
+
+struct om_block {
+	const char *name;        /* the graph's name */
+	const char *path;        /* scope path: "" for the graph, "y/then_branch" */
+	const char *attr;        /* the owner's attribute that holds it; NULL for block 0 */
+	om_prog *prog;
+	om_op *owner;            /* NULL for block 0 and for the bodies of functions */
+	om_value **param;
+	om_value **result;       /* may hold a value twice, a parameter, a constant */
+	uint32_t nparam, nresult;
+	om_op *first, *last;
+	uint32_t nop;
+	uint32_t id;
+	uint32_t begin, end;     /* see om_timeline() */
+	om_block *next;          /* in order of creation */
+	const void *origin;      /* its GraphProto */
+};
+
+typedef struct om_opset {
+	const char *domain;      /* "" for ai.onnx */
+	int version;
+} om_opset;
+
+/* A function that came with the model.  Its body is a block without an owner
+ * that is not in the list of the program's blocks. */
+struct om_function {
+	const char *domain, *name, *overload;
+	om_block *body;
+	const char *const *attr;     /* attributes without default */
+	const om_attr *attr_default; /* attributes with default */
+	size_t nattr, nattr_default;
+	const om_opset *opset;
+	size_t nopset;
+	om_function *next;
+	const void *origin;
+};
+
+/* What is currently known about a program.  Setting a bit promises that the
+ * fields named after it are up to date. */
+enum {
+	OM_HAS_INLINE = 1u << 0,  /* no call is left */
+	OM_HAS_SHAPES = 1u << 1,  /* types and shapes are inferred as far as they can be */
+	OM_HAS_CONST  = 1u << 2,  /* is_const, is_folded */
+	OM_HAS_LIVE   = 1u << 3,  /* steps, first, last */
+	OM_HAS_VIEWS  = 1u << 4,  /* store: views */
+	OM_HAS_STORE  = 1u << 5,  /* store: views and in-place */
+	OM_HAS_PLAN   = 1u << 6,  /* plan */
+	OM_HAS_ALL    = (1u << 7) - 1,
+};
+
+struct om_prog {
+	om_session *session;
+	om_arena *mem;
+	const char *name;
+	om_block *first, *last;   /* first is the graph */
+	om_value **values;
+	uint32_t nvalue, nblock, nop;
+	size_t capvalue;
+	om_function *functions;
+	om_opset *opset;
+	size_t nopset;
+	int ir_version;
+	uint32_t nstep;           /* valid after om_timeline() */
+	unsigned has;
+	uint64_t align;           /* bytes: every buffer is rounded up to it; 64 */
+	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
+	om_model *model;          /* what it was imported from; not owned; may be NULL */
+};
+
+OM_API om_prog *om_prog_new(om_session *s);
+OM_API void om_prog_free(om_prog *p);         /* NULL is fine */
+
+/* Text is the second form of a program: parsing what was dumped gives the same
+ * program, as far as the dump says: elements are written for constants of up
+ * to `elide` bytes, larger ones come back without data.  What the passes found
+ * out follows each line as a comment, while it is valid.
+ * `where` names the source in messages. */
+enum { OM_DUMP_LIVE = 1u << 0, OM_DUMP_ALL_DATA = 1u << 1 };
+OM_API om_status om_parse(om_session *s, FILE *in, const char *where, om_prog **out);
+OM_API void om_dump(const om_prog *p, FILE *to, unsigned flags);
+
+/* Check every invariant that passes rely on.  All that is broken goes to the
+ * log as warnings; the message names the first and counts the rest. */
+OM_API om_status om_verify(const om_prog *p);
+
+/* Number the steps of a run in the order of the blocks.
+ *
+ * An op without bodies takes one step: step == end.  An op with bodies takes
+ * `step` (it reads its inputs, and the parameters of its bodies are written),
+ * then the steps of each body, then `end` (its outputs are complete).  A block
+ * runs from `begin`, the step of its first op, to `end`, a step of its own in
+ * which its results are read: by the caller, by the owner's outputs, or by the
+ * parameters of the next round.  Linear in the number of ops. */
+OM_API void om_timeline(om_prog *p);
+
+/* The shape of an input, or the number that a symbol stands for.  They change
+ * the parameters of the graph only: run `shapes` afterwards.  A shape that
+ * contradicts the file is OM_SHAPE, an unknown name OM_USAGE. */
+OM_API om_status om_bind_shape(om_prog *p, const char *input, const om_shape *shape);
+OM_API om_status om_bind_dim(om_prog *p, const char *symbol, int64_t n);
+/* Give `n` to whatever is still open; where n is 0, fail naming the first. */
+OM_API om_status om_bind_rest(om_prog *p, int64_t n);
+
+/* Where the bytes of `v` are: the value that owns its storage and, unless
+ * NULL, the offset in it.  Needs OM_HAS_VIEWS or OM_HAS_STORE. */
+OM_API om_value *om_storage(const om_value *v, uint64_t *offset);
+
+/* True when `inner` is `outer` or lies in it, at any depth. */
+OM_API bool om_block_inside(const om_block *inner, const om_block *outer);
+
+/* The op of block `b` that holds, at any depth, the block `inner`; NULL when
+ * `inner` is `b` itself or outside. */
+OM_API om_op *om_block_holder(const om_block *b, const om_block *inner);
+
+/* Attributes, or the row's defaults.  `n` may be NULL.  A missing one without
+ * default gives 0, NULL or an empty list. */
+OM_API const om_attr *om_attr_find(const om_op *op, const char *name);
+OM_API bool om_attr_has(const om_op *op, const char *name);  /* written, not defaulted */
+OM_API int64_t om_attr_int(const om_op *op, const char *name);
+OM_API float om_attr_float(const om_op *op, const char *name);
+OM_API om_string om_attr_string(const om_op *op, const char *name);
+OM_API bool om_attr_is(const om_op *op, const char *name, const char *text);
+OM_API const int64_t *om_attr_ints(const om_op *op, const char *name, size_t *n);
+OM_API const float *om_attr_floats(const om_op *op, const char *name, size_t *n);
+OM_API const om_tensor *om_attr_tensor(const om_op *op, const char *name);
+OM_API om_block *om_attr_graph(const om_op *op, const char *name);
+
+#endif

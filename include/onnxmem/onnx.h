@@ -1,0 +1,74 @@
+/* ONNX files: load, import, save, and the plan inside them. */
+#ifndef OM_ONNX_H
+#define OM_ONNX_H
+
+#include "onnxmem/plan.h"
+
+/* Load a model; "-" is standard input.  External data is mapped, not read;
+ * its location has to stay inside the model's folder.  Refused with a sentence:
+ * OM_IO, OM_MALFORMED, OM_INVALID, OM_UNSUPPORTED.  `*out` is NULL on failure. */
+OM_API om_status om_model_load(om_session *s, const char *path, om_model **out);
+
+/* The same from memory, which may be freed afterwards.  `name` names it in
+ * messages; external data is looked for in `folder` (NULL: refused). */
+OM_API om_status om_model_load_memory(om_session *s, const void *data, size_t size,
+	const char *name, const char *folder, om_model **out);
+OM_API void om_model_free(om_model *m);   /* NULL is fine */
+
+/* Write the model; "-" is standard output.  A file is written beside its place
+ * and renamed.  External data that the model refers to is linked (or copied)
+ * into the new folder when that is another one; never rewritten.  OM_USAGE when
+ * `path` is the file that the model was loaded from. */
+OM_API om_status om_model_save(om_session *s, const om_model *m, const char *path);
+
+/* The model as a program.  Nodes in a wrong order are sorted, stably; cycles,
+ * names that are used but never defined, and names defined twice are OM_INVALID.
+ * An operator that is not known stays in the program without a row; an operator
+ * that is known, but not in this version, too. */
+OM_API om_status om_model_import(om_session *s, om_model *m, om_prog **out);
+
+/* Make the model what the program is now: order of nodes, removed and new ops,
+ * inlined functions.  Whatever the program left alone keeps its message. */
+OM_API om_status om_model_update(om_session *s, om_model *m, const om_prog *p);
+
+/* First op that keeps the model from being run: no row, or no kernel; OM_OK or
+ * OM_UNSUPPORTED naming node, operator, domain and version. */
+OM_API om_status om_prog_supported(const om_prog *p);
+
+/* Graph digest "canon1:sha256:<hex>"; `full` adds all weights.  `hex` has room
+ * for 80 bytes. */
+OM_API om_status om_model_digest(om_session *s, const om_model *m, bool full, char hex[80]);
+
+enum {
+	OM_ANNOTATE_MODEL = 1u << 0,    /* the authority: always wanted */
+	OM_ANNOTATE_VALUE = 1u << 1,    /* mirrors on value_info */
+	OM_ANNOTATE_AUTO  = 1u << 2,    /* mirrors from IR 10 on */
+	OM_ANNOTATE_ONNXSIM = 1u << 3,  /* onnxsim's keys too, where ours mean the same */
+};
+
+/* Write the program's plan into the model, replacing an older one: updates the
+ * model from the program first, so that file order is plan order. */
+OM_API om_status om_model_annotate(om_session *s, om_model *m, const om_prog *p, unsigned how);
+
+/* The plan as a JSON document ("memplan/1"), which the caller frees. */
+OM_API om_status om_plan_json(om_session *s, const om_model *m, const om_prog *p, char **json);
+
+/* Does the model carry a plan? */
+OM_API bool om_model_has_plan(const om_model *m);
+
+/* Read the model's plan into the program (imported from it, not changed since):
+ * binds the shapes that the plan was made for, infers, folds, and sets p->plan.
+ * `sidecar` is a file to read it from instead, or NULL.  OM_STALE when the plan
+ * is not for this model, OM_BADPLAN when it is malformed, OM_INVALID when there
+ * is none.  The plan is not verified yet. */
+OM_API om_status om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar);
+
+/* Take every key of ours away; the number of keys that were there. */
+OM_API size_t om_model_strip(om_model *m);
+
+/* A .pb file (TensorProto), or memory, as a tensor.  Elements come from `mem`. */
+OM_API om_status om_tensor_load_pb(om_session *s, const char *path, om_arena *mem, om_tensor *out);
+OM_API om_status om_tensor_save_pb(om_session *s, const char *path, const char *name,
+	const om_tensor *t);
+
+#endif

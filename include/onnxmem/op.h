@@ -1,0 +1,159 @@
+/* Operators.
+ *
+ * One row says everything the rest of the program may ask about an operator in
+ * a range of versions.  A pass that wants to compare names is a sign of a
+ * missing column.
+ *
+ * All columns that compute look at an operator through an om_call: its inputs
+ * and outputs as tensors.  While planning, a tensor may lack data, dims or a
+ * rank; at run time it lacks nothing.  So one `infer` serves both.
+ */
+#ifndef OM_OP_H
+#define OM_OP_H
+
+#include "onnxmem/ir.h"
+
+typedef struct om_call om_call;
+
+struct om_call {
+	om_session *session;
+	om_arena *mem;            /* scratch for small things; dies with the call */
+	const om_op *op;          /* attributes, version, name for messages */
+	const om_tensor *in;      /* [op->nin]; an absent one has type OM_UNDEFINED */
+	om_tensor *out;           /* [op->nout]; for kernels data is set, but for absent
+	                             outputs and those of data-sized operators */
+	void *scratch;            /* for kernels: bytes as `scratch` asked for, aligned to 64 */
+	/* For kernels of data-sized operators: storage for output `k` of this
+	 * shape; sets out[k].  NULL in all other calls. */
+	om_status (*alloc)(om_call *c, uint32_t k, const om_shape *shape);
+	void *host;               /* whoever made the call */
+};
+
+enum {
+	OM_POINTWISE  = 1u << 0,  /* out[i] depends on the inputs' [i] only, after broadcast;
+	                             of one-element inputs: the fold of splats is one element */
+	OM_RANDOM     = 1u << 1,  /* never folded, merged or repeated */
+	OM_EFFECT     = 1u << 2,  /* never removed */
+	OM_DATA_SIZED = 1u << 3,  /* output dims depend on the inputs' elements in ways that
+	                             only the kernel finds out: it calls om_call.alloc */
+	OM_SPLATS     = 1u << 4,  /* its kernel may be fed, and may return, splat tensors:
+	                             the fold calls it for them */
+	OM_META       = 1u << 5,  /* reads its inputs' shapes, never their elements */
+};
+
+typedef enum om_control { OM_PLAIN, OM_IF, OM_LOOP, OM_SCAN } om_control;
+
+/* What the row declares about an attribute. */
+typedef struct om_attr_spec {
+	const char *name;         /* NULL ends the list */
+	om_attr_kind kind;
+	bool required;
+	int64_t i;                /* defaults, for the kinds int, float, string */
+	float f;
+	const char *s;
+} om_attr_spec;
+
+typedef struct om_view_of {
+	uint32_t in;
+	uint64_t offset;          /* bytes into the input */
+} om_view_of;
+
+typedef struct om_cost {
+	double flops;             /* multiply and add count two */
+	double bytes;             /* read and written, weights included */
+} om_cost;
+
+enum { OM_VARIADIC = 255 };
+
+struct om_row {
+	const char *domain;       /* "" for ai.onnx */
+	const char *name;
+	const char *brief;        /* what it computes, a line */
+	int since, until;         /* versions, inclusive; until 0: still the newest */
+	uint8_t min_in, max_in;   /* OM_VARIADIC: any number */
+	uint8_t min_out, max_out;
+	unsigned flags;
+	om_control control;
+	const om_attr_spec *attrs;   /* NULL: none */
+
+	/* Set type and shape of every output, as far as they are known, from types,
+	 * shapes and, where it steers shapes, data of the inputs.  Refuse with
+	 * om_op_fail() what ONNX forbids.  Outputs come in as unknown. */
+	om_status (*infer)(om_call *c);
+
+	/* True when output `out` holds the very bytes of an input, from an offset on.
+	 * Shapes of inputs and outputs are known.  NULL: never. */
+	bool (*view)(const om_call *c, uint32_t out, om_view_of *v);
+
+	/* True when the kernel computes the right numbers also when output `out` lies
+	 * exactly over input `in`.  Shapes are known; the two have the same number
+	 * of bytes.  The caller answers for liveness.  NULL: never. */
+	bool (*reuse)(const om_call *c, uint32_t out, uint32_t in);
+
+	/* Compute the outputs.  The reference: plain and right.  NULL: cannot be run. */
+	om_status (*cpu)(om_call *c);
+
+	/* Bytes of scratch that `cpu` wants, shapes being known.  NULL: none. */
+	uint64_t (*scratch)(const om_call *c);
+
+	/* NULL: one flop an output element; bytes of all inputs and outputs. */
+	void (*cost)(const om_call *c, om_cost *cost);
+};
+
+/* The row for an operator in an opset; NULL when there is none. */
+OM_API const om_row *om_row_find(const char *domain, const char *name, int version);
+
+/* Is there any row of this name, whatever its version? */
+OM_API bool om_row_exists(const char *domain, const char *name);
+
+/* Visit every row, in a fixed order; NULL starts and ends. */
+OM_API const om_row *om_row_next(const om_row *prev);
+
+/* The call of `op` as it is known while planning: types, shapes, data of
+ * constants.  Arrays come from `mem`. */
+OM_API void om_call_init(om_call *c, om_session *s, om_arena *mem, const om_op *op);
+
+/* Run the row's `infer` on `op` and write what it found into the outputs'
+ * values; for an op without a row, keep what the file declared.  A result that
+ * contradicts a declared shape is a warning, and the inferred one stands. */
+OM_API om_status om_op_infer(om_prog *p, om_op *op);
+
+/* Infer every op of a block, in order, and of its bodies. */
+OM_API om_status om_block_infer(om_prog *p, om_block *b);
+
+/* If all inputs of `op` have data and it is free of effects, compute its
+ * outputs with the row's kernel and keep them as data, where no output takes
+ * more than `limit` bytes (repeated elements count once).  OM_OK also when
+ * nothing could be done. */
+OM_API om_status om_op_fold(om_prog *p, om_op *op, uint64_t limit);
+
+/* The columns, guarded: known shapes, rows that have none. */
+OM_API bool om_op_view(const om_op *op, uint32_t out, om_view_of *v);
+OM_API bool om_op_reuse(const om_op *op, uint32_t out, uint32_t in);
+OM_API uint64_t om_op_scratch(const om_op *op);
+OM_API om_cost om_op_cost(const om_op *op);
+
+/* Start a message about an operator: its name, or its type and first output,
+ * then the sentence.  Returns `st`. */
+OM_API om_status om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)
+	OM_PRINTF(4, 5);
+
+/* ---- For the columns. ---- */
+
+OM_API bool om_has_in(const om_call *c, uint32_t k);    /* given, not left out */
+OM_API bool om_has_out(const om_call *c, uint32_t k);   /* wanted */
+
+/* Elements of an int64 or int32 input that steer shapes; false when they are
+ * not known.  `*v` comes from c->mem. */
+OM_API bool om_in_ints(const om_call *c, uint32_t k, int64_t **v, size_t *n);
+/* The only element of an input of any number type; false when not known. */
+OM_API bool om_in_scalar(const om_call *c, uint32_t k, double *v);
+
+/* Numpy's broadcast of two shapes, symbols and unknown dims included; false
+ * when they cannot be. */
+OM_API bool om_broadcast(const om_shape *a, const om_shape *b, om_shape *out);
+
+/* A negative axis counted from the end; false when outside [-rank, rank). */
+OM_API bool om_axis(int64_t axis, int rank, int *out);
+
+#endif

@@ -1,0 +1,94 @@
+/* Passes.
+ *
+ * A pass is one file that ends in OM_PASS(...).  It states what it needs, what
+ * it gives and what it keeps; the host does the rest: computing what is needed,
+ * forgetting what was not kept, verifying, dumping, timing.
+ * A pass neither prints nor exits, nor remembers between runs.
+ */
+#ifndef OM_PASS_H
+#define OM_PASS_H
+
+#include "onnxmem/op.h"
+
+#define OM_PASS_ABI 1
+
+typedef struct om_pass_option {
+	const char *name;   /* NULL ends the list.  The first one is also set by `pass=VALUE` */
+	const char *value;  /* default */
+	const char *brief;
+} om_pass_option;
+
+typedef struct om_pass_counter {
+	const char *name;   /* NULL ends the list */
+	const char *brief;
+} om_pass_counter;
+
+/* What the host hands to a run. */
+typedef struct om_run {
+	om_session *session;
+	om_arena *scratch;               /* emptied by the host after the run */
+	const struct om_pass *pass;
+	const char *const *option;       /* values, by place in pass->options */
+	uint64_t *counter;               /* by place in pass->counters; from 0 */
+} om_run;
+
+typedef struct om_pass {
+	int abi;                         /* first, and set by OM_PASS */
+	const char *name;
+	const char *brief;
+	unsigned needs, gives, keeps;    /* OM_HAS_... */
+	const om_pass_option *options;   /* NULL: none */
+	const om_pass_counter *counters; /* NULL: none */
+	om_status (*run)(om_run *r, om_prog *p);
+} om_pass;
+
+typedef const om_pass *om_pass_entry(void);
+
+#define OM_PASS(...)                                                           \
+	OM_API const om_pass *om_pass_get(void);                               \
+	const om_pass *om_pass_get(void)                                       \
+	{                                                                      \
+		static const om_pass pass = {.abi = OM_PASS_ABI, __VA_ARGS__}; \
+		return &pass;                                                  \
+	}
+
+/* The value of an option that the pass declares. */
+OM_API const char *om_option(const om_run *r, const char *name);
+/* The same as a number of at least 0; refused with a sentence otherwise. */
+OM_API om_status om_option_number(const om_run *r, const char *name, uint64_t *out);
+/* Add to a counter that the pass declares. */
+OM_API void om_count(om_run *r, const char *name, uint64_t n);
+
+/* ---- The host. ---- */
+
+typedef struct om_host om_host;
+
+/* Called after each pass: its name, its counters, how long it took. */
+typedef void om_pass_hook(void *arg, const om_pass *pass, const om_run *r, const om_prog *p,
+	double ms);
+
+/* A host finds passes in `path` (folders separated by colons; NULL: the
+ * environment's ONNXMEM_PASS_PATH, else where they were installed). */
+OM_API om_host *om_host_new(om_session *s, const char *path);
+OM_API void om_host_free(om_host *h);                      /* NULL is fine */
+OM_API void om_host_hook(om_host *h, om_pass_hook *hook, void *arg);
+
+/* Load a pass from a file, whatever its name and place. */
+OM_API om_status om_host_plugin(om_host *h, const char *file);
+
+/* The pass called `name`; NULL, with a message, when there is none. */
+OM_API const om_pass *om_host_pass(om_host *h, const char *name);
+
+/* Every pass that can be found, sorted by name; NULL ends the list, which the
+ * host owns. */
+OM_API const om_pass *const *om_host_passes(om_host *h);
+
+/* Run a pipeline: passes separated by commas, `name`, `name=VALUE` for the
+ * first option, `name:option=VALUE:option=VALUE`.  What a pass needs and the
+ * program lacks is run before it. */
+OM_API om_status om_host_run(om_host *h, om_prog *p, const char *pipeline);
+
+/* The pipeline of `onnxmem plan`. */
+OM_API const char *om_default_pipeline(void);
+
+#endif

@@ -1,0 +1,104 @@
+/* Plans: where every value of a program lives.
+ *
+ * Buffers are made from a program whose storage is decided (om_buffers_new),
+ * a packer gives them offsets, om_plan_new() makes the plan, om_plan_verify()
+ * checks it.  A verified plan is what the executor takes.
+ */
+#ifndef OM_PLAN_H
+#define OM_PLAN_H
+
+#include "onnxmem/ir.h"
+#include "onnxmem/pack.h"
+
+typedef enum om_where {
+	OM_NOWHERE,      /* takes part in no run: dead, or of a folded op */
+	OM_IN_ARENA,
+	OM_EXTERNAL,     /* caller-owned: graph inputs and outputs */
+	OM_WEIGHT,       /* a constant */
+	OM_UNPLANNED,    /* found a place at run time: size not known before */
+} om_where;
+
+typedef struct om_place {
+	om_where where;
+	uint32_t arena;
+	uint64_t offset;         /* bytes */
+	uint64_t bytes;          /* storage: rounded up to the alignment for a value with
+	                            storage of its own, exact for one inside another's */
+	uint32_t first, last;    /* steps of om_timeline(), inclusive */
+} om_place;
+
+typedef enum om_alias_kind { OM_ALIAS_VIEW, OM_ALIAS_INPLACE, OM_ALIAS_DONATE, OM_ALIAS_TIE } om_alias_kind;
+
+typedef struct om_alias {
+	om_alias_kind kind;
+	uint32_t value, source;  /* ids */
+	uint64_t offset;         /* bytes into source */
+} om_alias;
+
+typedef struct om_scratch {
+	uint32_t op;             /* id */
+	uint32_t arena;
+	uint64_t offset, bytes;
+} om_scratch;
+
+typedef struct om_unplanned {
+	uint32_t value;
+	const char *why;
+} om_unplanned;
+
+typedef struct om_plan_arena {
+	const char *name, *device;
+	uint64_t bytes, align, limit;    /* limit 0: none */
+	uint64_t naive;                  /* every value on its own, rounded */
+	uint64_t lower_bound;
+	uint32_t bound_step;
+	om_pack_status status;
+} om_plan_arena;
+
+struct om_plan {
+	om_arena *mem;
+	const char *strategy;    /* what placed the buffers */
+	om_plan_arena *arena;
+	om_place *place;         /* by value id */
+	om_alias *alias;
+	om_scratch *scratch;
+	om_unplanned *unplanned;
+	uint32_t narena, nplace, nalias, nscratch, nunplanned;
+};
+
+/* Buffers of a program and what lies in them. */
+typedef struct om_buffers {
+	om_buffer *buf;
+	uint32_t n;
+	uint32_t *of_value;      /* [nvalue] buffer, or UINT32_MAX */
+	uint64_t *offset;        /* [nvalue] bytes into the buffer */
+	uint32_t *of_op;         /* [nop] buffer of its scratch, or UINT32_MAX */
+	uint64_t naive;          /* bytes: every planned value and scratch on its own */
+} om_buffers;
+
+/* Group values by storage.  Needs OM_HAS_SHAPES, OM_HAS_CONST, OM_HAS_LIVE;
+ * honours views and in-place as far as the program has them.  Planned are
+ * tensors of known size that are neither constants nor owned by the caller.
+ * The result and its parts come from `mem`. */
+OM_API om_buffers *om_buffers_new(om_prog *p, om_arena *mem);
+
+/* Why a value is not planned; NULL for one that is, or that needs no place. */
+OM_API const char *om_value_unplanned(const om_prog *p, const om_value *v);
+
+/* The plan that follows from packed buffers; becomes p->plan. */
+OM_API void om_plan_new(om_prog *p, const om_buffers *b, const om_pack_result *r,
+	const char *strategy);
+
+/* An empty plan with room for the program's values, becomes p->plan: for
+ * readers of plans. */
+OM_API om_plan *om_plan_empty(om_prog *p);
+
+/* Check `plan` against the program from scratch, by walking a run and watching
+ * whose bytes lie where: every value is whole whenever it is read; sizes and
+ * alignment; all inside the arena; an output over an input only where the
+ * operator's row allows it; views where the row says so; nothing over
+ * constants or caller-owned memory.  OM_BADPLAN with a sentence naming values,
+ * op and bytes.  O(n log n). */
+OM_API om_status om_plan_verify(om_prog *p, const om_plan *plan);
+
+#endif

@@ -1,0 +1,83 @@
+/* How things fail.
+ *
+ * A function that can fail because of its input returns an om_status.  The
+ * failing function writes one sentence into the session with om_fail() and
+ * returns its code; callers pass the code up unchanged, adding words with
+ * om_note() only where they know something the callee did not.
+ * A broken invariant of ours is not a status: it is an assert().
+ */
+#ifndef OM_STATUS_H
+#define OM_STATUS_H
+
+#include <stddef.h>
+
+/* name, exit code of the command, text */
+#define OM_STATUS_LIST(_)                                                      \
+	_(OK,          0, "no error")                                          \
+	_(IO,          1, "reading or writing failed")                         \
+	_(MALFORMED,   1, "malformed file")                                    \
+	_(INVALID,     1, "the model breaks a rule of ONNX")                   \
+	_(SHAPE,       1, "shapes or types do not agree")                      \
+	_(IR,          1, "the program breaks an IR invariant")                \
+	_(MISMATCH,    1, "numbers differ from those expected")                \
+	_(RUN,         1, "the model cannot be run on these inputs")           \
+	_(MEMORY,      1, "not enough memory")                                 \
+	_(USAGE,       2, "wrong use")                                         \
+	_(NOPASS,      2, "a pass could not be found or run")                  \
+	_(BUDGET,      3, "the budget is not met")                             \
+	_(STALE,       4, "the plan does not belong to this model")            \
+	_(BADPLAN,     4, "the plan is not valid")                             \
+	_(UNSUPPORTED, 5, "unsupported model or operator")                     \
+	_(DOWNLOAD,    6, "download or checksum failed")
+
+typedef enum om_status {
+#define OM_STATUS_ENUM(name, code, text) OM_##name,
+	OM_STATUS_LIST(OM_STATUS_ENUM)
+#undef OM_STATUS_ENUM
+} om_status;
+
+/* A session collects what one caller is told: the message of the last failure
+ * and the log.  It is not shared between threads. */
+typedef struct om_session om_session;
+
+/* What other programs and passes may call. */
+#define OM_API __attribute__((visibility("default")))
+
+#define OM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+enum om_log_level { OM_LOG_QUIET, OM_LOG_WARN, OM_LOG_INFO };
+
+/* Receives one line of the log, without its newline. */
+typedef void om_logger(void *arg, enum om_log_level level, const char *line);
+
+/* Never returns NULL; free with om_session_free(), where NULL is fine. */
+OM_API om_session *om_session_new(void);
+OM_API void om_session_free(om_session *s);
+
+/* Lines above `level` are dropped; a NULL `log` (the start) drops all. */
+OM_API void om_session_log(om_session *s, om_logger *log, void *arg, enum om_log_level level);
+
+OM_API const char *om_status_text(om_status st);
+OM_API int om_status_exit(om_status st);
+
+/* Start the message of a failure; returns `st` so that a caller can write
+ * `return om_fail(...)`.  `st` is not OM_OK. */
+OM_API om_status om_fail(om_session *s, om_status st, const char *fmt, ...) OM_PRINTF(3, 4);
+
+/* Append "; while <...>" to the message of a failure on its way up. */
+OM_API om_status om_note(om_session *s, om_status st, const char *fmt, ...) OM_PRINTF(3, 4);
+
+/* One line of the log. */
+OM_API void om_warn(om_session *s, const char *fmt, ...) OM_PRINTF(2, 3);
+OM_API void om_info(om_session *s, const char *fmt, ...) OM_PRINTF(2, 3);
+
+/* The last message; owned by the session, valid until the next failure. */
+OM_API const char *om_message(const om_session *s);
+
+#define OM_TRY(expr)                            \
+	do {                                    \
+		om_status st_ = (expr);         \
+		if (st_ != OM_OK) return st_;   \
+	} while (0)
+
+#endif

@@ -1,0 +1,110 @@
+/* Element types, shapes, tensors. */
+#ifndef OM_TENSOR_H
+#define OM_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "onnxmem/arena.h"
+
+/* name, number in ONNX, bits of one element, text.  A string has no fixed
+ * size: its elements are om_string. */
+#define OM_DTYPE_LIST(_)                              \
+	_(UNDEFINED,       0,   0, "undefined")       \
+	_(FLOAT32,         1,  32, "float32")         \
+	_(UINT8,           2,   8, "uint8")           \
+	_(INT8,            3,   8, "int8")            \
+	_(UINT16,          4,  16, "uint16")          \
+	_(INT16,           5,  16, "int16")           \
+	_(INT32,           6,  32, "int32")           \
+	_(INT64,           7,  64, "int64")           \
+	_(STRING,          8, 128, "string")          \
+	_(BOOL,            9,   8, "bool")            \
+	_(FLOAT16,        10,  16, "float16")         \
+	_(FLOAT64,        11,  64, "float64")         \
+	_(UINT32,         12,  32, "uint32")          \
+	_(UINT64,         13,  64, "uint64")          \
+	_(COMPLEX64,      14,  64, "complex64")       \
+	_(COMPLEX128,     15, 128, "complex128")      \
+	_(BFLOAT16,       16,  16, "bfloat16")        \
+	_(FLOAT8E4M3FN,   17,   8, "float8e4m3fn")    \
+	_(FLOAT8E4M3FNUZ, 18,   8, "float8e4m3fnuz")  \
+	_(FLOAT8E5M2,     19,   8, "float8e5m2")      \
+	_(FLOAT8E5M2FNUZ, 20,   8, "float8e5m2fnuz")  \
+	_(UINT4,          21,   4, "uint4")           \
+	_(INT4,           22,   4, "int4")            \
+	_(FLOAT4E2M1,     23,   4, "float4e2m1")      \
+	_(FLOAT8E8M0,     24,   8, "float8e8m0")      \
+	_(UINT2,          25,   2, "uint2")           \
+	_(INT2,           26,   2, "int2")
+
+typedef enum om_dtype {
+#define OM_DTYPE_ENUM(name, code, bits, text) OM_##name = code,
+	OM_DTYPE_LIST(OM_DTYPE_ENUM)
+#undef OM_DTYPE_ENUM
+	OM_NDTYPE
+} om_dtype;
+
+/* One element of a string tensor; not terminated by a NUL. */
+typedef struct om_string {
+	const char *data;
+	size_t size;
+} om_string;
+
+OM_API unsigned om_dtype_bits(om_dtype t);         /* 0 for an unknown type */
+OM_API const char *om_dtype_text(om_dtype t);      /* "float32" */
+OM_API om_dtype om_dtype_find(const char *text);   /* OM_UNDEFINED when there is none */
+OM_API bool om_dtype_is_float(om_dtype t);         /* float64 to float4 */
+OM_API bool om_dtype_is_integer(om_dtype t);       /* signed and unsigned, not bool */
+
+enum {
+	OM_MAX_RANK = 12,
+	OM_DIM_UNKNOWN = -1,
+	OM_RANK_UNKNOWN = -1,
+};
+
+/* A dim is a number, or OM_DIM_UNKNOWN with or without a symbol.  Equal
+ * symbols stand for equal numbers everywhere in a program. */
+typedef struct om_shape {
+	int rank;  /* or OM_RANK_UNKNOWN */
+	int64_t dim[OM_MAX_RANK];
+	const char *sym[OM_MAX_RANK];
+} om_shape;
+
+OM_API bool om_shape_is_known(const om_shape *s);  /* rank and every dim */
+OM_API bool om_shape_equal(const om_shape *a, const om_shape *b);  /* symbols count */
+OM_API om_shape om_shape_of(int rank, const int64_t *dims);
+OM_API om_shape om_shape_unknown(void);
+
+/* Product of the dims [from, to) of a known shape.  om_shape_count() of a
+ * shape that passed om_tensor_bytes() does not overflow. */
+OM_API int64_t om_shape_count(const om_shape *s);
+OM_API int64_t om_shape_span(const om_shape *s, int from, int to);
+
+/* "[1,3,N,?]", "[?..]" for an unknown rank; written to `out`, cut at `size`. */
+OM_API const char *om_shape_text(const om_shape *s, char *out, size_t size);
+
+/* A tensor, or what is known about one: an unknown shape, no data.
+ * Sub-byte elements are packed, first element in the low bits. */
+typedef struct om_tensor {
+	om_dtype type;
+	om_shape shape;
+	void *data;   /* row major; NULL: not known, or an absent optional input */
+	bool splat;   /* data holds a single element, which stands for all */
+} om_tensor;
+
+/* Bytes that `count` elements take, packed types rounded up to whole bytes.
+ * False when that, or one of the numbers, cannot be represented. */
+OM_API bool om_dtype_bytes(om_dtype t, int64_t count, uint64_t *bytes);
+
+/* Bytes of a tensor of known shape; false on overflow or an unknown shape. */
+OM_API bool om_tensor_bytes(om_dtype t, const om_shape *s, uint64_t *bytes);
+
+/* Conversions of the 16-bit float types; rounding to nearest, ties to even. */
+OM_API float om_half_to_float(uint16_t h);
+OM_API uint16_t om_float_to_half(float f);
+OM_API float om_bfloat_to_float(uint16_t h);
+OM_API uint16_t om_float_to_bfloat(float f);
+
+#endif

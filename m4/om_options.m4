@@ -1,0 +1,50 @@
+# OM_ENABLE_CHECKED
+# -----------------
+# Verify the program after every pass.
+AC_DEFUN([OM_ENABLE_CHECKED], [
+AC_ARG_ENABLE([checked],
+	[AS_HELP_STRING([--enable-checked], [verify the program after every pass])],
+	[], [enable_checked=no])
+AS_IF([test "$enable_checked" = yes],
+	[AC_DEFINE([OM_CHECKED], [1], [Verify the program after every pass.])])
+])
+
+# OM_ENABLE_SANITIZERS
+# --------------------
+# Set SAN_CFLAGS, for compiling and linking alike.
+AC_DEFUN([OM_ENABLE_SANITIZERS], [
+AC_ARG_ENABLE([sanitizers],
+	[AS_HELP_STRING([--enable-sanitizers@<:@=LIST@:>@],
+		[build with sanitizers @<:@address,undefined@:>@])],
+	[], [enable_sanitizers=no])
+AS_IF([test "$enable_sanitizers" = yes], [enable_sanitizers=address,undefined])
+SAN_CFLAGS=
+AS_IF([test "$enable_sanitizers" != no], [
+	SAN_CFLAGS="-fsanitize=$enable_sanitizers -fno-sanitize-recover=all -fno-omit-frame-pointer"
+	AX_CHECK_LINK_FLAG([$SAN_CFLAGS], [],
+		[AC_MSG_ERROR([this compiler has no -fsanitize=$enable_sanitizers])])
+])
+AC_SUBST([SAN_CFLAGS])
+])
+
+# OM_WITH_CUDA
+# ------------
+# --with-cuda[=DIR] builds the CUDA plugin; the default is not to.  Asking for
+# it and not finding nvcc is an error.
+# Set NVCC, CUDA_LIBS and the conditional HAVE_CUDA.
+AC_DEFUN([OM_WITH_CUDA], [
+AC_ARG_WITH([cuda],
+	[AS_HELP_STRING([--with-cuda@<:@=DIR@:>@], [build the CUDA plugin @<:@no@:>@])],
+	[], [with_cuda=no])
+AC_ARG_VAR([NVCC], [CUDA compiler])
+AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags])
+CUDA_LIBS=
+AS_CASE([$with_cuda],
+	[no],  [NVCC=],
+	[yes], [AC_PATH_PROG([NVCC], [nvcc], [], [$PATH:/usr/local/cuda/bin])],
+	       [AC_PATH_PROG([NVCC], [nvcc], [], [$with_cuda/bin])])
+AS_IF([test "$with_cuda" != no && test -z "$NVCC"],
+	[AC_MSG_ERROR([--with-cuda was given, but nvcc was not found])])
+AM_CONDITIONAL([HAVE_CUDA], [test "$with_cuda" != no])
+AC_SUBST([CUDA_LIBS])
+])

@@ -1,0 +1,152 @@
+#include <config.h>
+
+#include "onnxmem/arena.h"
+
+#include <stdalign.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CHUNK = 64 * 1024 };
+
+struct chunk {
+	struct chunk *next;
+	size_t used, cap;
+	alignas(max_align_t) unsigned char mem[];
+};
+
+struct om_arena {
+	struct chunk *head;
+};
+
+static _Noreturn void
+out_of_memory(void)
+{
+	fputs("onnxmem: out of memory\n", stderr);
+	abort();
+}
+
+om_arena *
+om_arena_new(void)
+{
+	om_arena *a = calloc(1, sizeof *a);
+	if (!a)
+		out_of_memory();
+	return a;
+}
+
+void
+om_arena_clear(om_arena *a)
+{
+	for (struct chunk *c = a->head, *next; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	a->head = NULL;
+}
+
+void
+om_arena_free(om_arena *a)
+{
+	if (!a)
+		return;
+	om_arena_clear(a);
+	free(a);
+}
+
+/* A chunk with room for `n`.  A large thing gets a chunk of its own behind the
+ * head, so that the rest of the head stays in use. */
+static struct chunk *
+chunk_for(om_arena *a, size_t n)
+{
+	const size_t cap = n > CHUNK ? n : CHUNK;
+	struct chunk *c = calloc(1, sizeof *c + cap);
+
+	if (!c)
+		out_of_memory();
+	c->cap = cap;
+	if (a->head && n > CHUNK) {
+		c->next = a->head->next;
+		a->head->next = c;
+	} else {
+		c->next = a->head;
+		a->head = c;
+	}
+	return c;
+}
+
+void *
+om_alloc(om_arena *a, size_t n)
+{
+	const size_t align = alignof(max_align_t);
+	struct chunk *c = a->head;
+
+	if (n > SIZE_MAX / 2)
+		out_of_memory();
+	n = (n + align - 1) & ~(align - 1);
+	if (!c || c->cap - c->used < n)
+		c = chunk_for(a, n);
+	void *p = c->mem + c->used;
+	c->used += n;
+	return p;
+}
+
+void *
+om_allocn(om_arena *a, size_t size, size_t n)
+{
+	if (size && n > SIZE_MAX / 2 / size)
+		out_of_memory();
+	return om_alloc(a, size * n);
+}
+
+void *
+om_grow(om_arena *a, void *array, size_t size, size_t n, size_t *cap)
+{
+	if (n < *cap)
+		return array;
+	const size_t bigger = *cap ? 2 * *cap : 8;
+	void *p = om_allocn(a, size, bigger);
+	if (n)
+		memcpy(p, array, n * size);
+	*cap = bigger;
+	return p;
+}
+
+void *
+om_memdup(om_arena *a, const void *p, size_t n)
+{
+	void *copy = om_alloc(a, n);
+	if (n)
+		memcpy(copy, p, n);
+	return copy;
+}
+
+char *
+om_strndup(om_arena *a, const char *s, size_t n)
+{
+	char *copy = om_alloc(a, n + 1);
+	if (n)
+		memcpy(copy, s, n);
+	return copy;
+}
+
+char *
+om_strdup(om_arena *a, const char *s)
+{
+	return om_strndup(a, s, strlen(s));
+}
+
+char *
+om_printf(om_arena *a, const char *fmt, ...)
+{
+	va_list ap, again;
+
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	const int n = vsnprintf(NULL, 0, fmt, ap);
+	char *text = om_alloc(a, (size_t)n + 1);
+	vsnprintf(text, (size_t)n + 1, fmt, again);
+	va_end(again);
+	va_end(ap);
+	return text;
+}

@@ -1,0 +1,63 @@
+#include <config.h>
+
+#include <stdint.h>
+
+#include "base/map.h"
+
+/* FNV-1a, 64 bits. */
+static uint64_t
+hash(const char *key)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+	for (; *key; key++)
+		h = (h ^ (unsigned char)*key) * UINT64_C(0x100000001b3);
+	return h;
+}
+
+om_map
+om_map_new(om_arena *mem)
+{
+	return (om_map){.mem = mem};
+}
+
+static struct om_map_slot *
+find(const om_map *m, const char *key)
+{
+	size_t k = hash(key) & (m->cap - 1);
+
+	while (m->slot[k].key && strcmp(m->slot[k].key, key) != 0)
+		k = (k + 1) & (m->cap - 1);
+	return &m->slot[k];
+}
+
+void *
+om_map_get(const om_map *m, const char *key)
+{
+	return m->cap ? find(m, key)->value : NULL;
+}
+
+static void
+grow(om_map *m)
+{
+	om_map bigger = {.mem = m->mem, .cap = m->cap ? 2 * m->cap : 64};
+
+	bigger.slot = OM_NEWN(m->mem, struct om_map_slot, bigger.cap);
+	for (size_t k = 0; k < m->cap; k++)
+		if (m->slot[k].key) {
+			*find(&bigger, m->slot[k].key) = m->slot[k];
+			bigger.n++;
+		}
+	*m = bigger;
+}
+
+void
+om_map_set(om_map *m, const char *key, void *value)
+{
+	if (4 * (m->n + 1) > 3 * m->cap)
+		grow(m);
+	struct om_map_slot *s = find(m, key);
+	if (!s->key)
+		m->n++;
+	*s = (struct om_map_slot){key, value};
+}

@@ -1,0 +1,19 @@
+/* A map from strings to pointers: open addressing, keys not copied. */
+#ifndef OM_MAP_H
+#define OM_MAP_H
+
+#include "onnxmem/arena.h"
+
+typedef struct om_map {
+	om_arena *mem;
+	struct om_map_slot { const char *key; void *value; } *slot;
+	size_t n, cap;
+} om_map;
+
+om_map om_map_new(om_arena *mem);
+/* NULL when there is none. */
+void *om_map_get(const om_map *m, const char *key);
+/* Replaces an older value of the same key. */
+void om_map_set(om_map *m, const char *key, void *value);
+
+#endif

@@ -1,0 +1,127 @@
+#include <config.h>
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnxmem/status.h"
+
+struct om_session {
+	char message[2048];
+	om_logger *log;
+	void *log_arg;
+	enum om_log_level level;
+};
+
+om_session *
+om_session_new(void)
+{
+	om_session *s = calloc(1, sizeof *s);
+	if (!s) {
+		fputs("onnxmem: out of memory\n", stderr);
+		abort();
+	}
+	return s;
+}
+
+void
+om_session_free(om_session *s)
+{
+	free(s);
+}
+
+void
+om_session_log(om_session *s, om_logger *log, void *arg, enum om_log_level level)
+{
+	s->log = log;
+	s->log_arg = arg;
+	s->level = level;
+}
+
+const char *
+om_status_text(om_status st)
+{
+	static const char *const text[] = {
+#define OM_STATUS_TEXT(name, code, text) [OM_##name] = text,
+		OM_STATUS_LIST(OM_STATUS_TEXT)
+#undef OM_STATUS_TEXT
+	};
+	return text[st];
+}
+
+int
+om_status_exit(om_status st)
+{
+	static const int code[] = {
+#define OM_STATUS_EXIT(name, code, text) [OM_##name] = code,
+		OM_STATUS_LIST(OM_STATUS_EXIT)
+#undef OM_STATUS_EXIT
+	};
+	return code[st];
+}
+
+const char *
+om_message(const om_session *s)
+{
+	return s->message;
+}
+
+om_status
+om_fail(om_session *s, om_status st, const char *fmt, ...)
+{
+	va_list ap;
+
+	assert(st != OM_OK);
+	va_start(ap, fmt);
+	vsnprintf(s->message, sizeof s->message, fmt, ap);
+	va_end(ap);
+	return st;
+}
+
+om_status
+om_note(om_session *s, om_status st, const char *fmt, ...)
+{
+	va_list ap;
+	size_t n = strlen(s->message);
+
+	n += (size_t)snprintf(s->message + n, sizeof s->message - n, "; while ");
+	if (n >= sizeof s->message)
+		return st;
+	va_start(ap, fmt);
+	vsnprintf(s->message + n, sizeof s->message - n, fmt, ap);
+	va_end(ap);
+	return st;
+}
+
+static void
+say(om_session *s, enum om_log_level level, const char *fmt, va_list ap)
+{
+	char line[2048];
+
+	if (!s->log || level > s->level)
+		return;
+	vsnprintf(line, sizeof line, fmt, ap);
+	s->log(s->log_arg, level, line);
+}
+
+void
+om_warn(om_session *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(s, OM_LOG_WARN, fmt, ap);
+	va_end(ap);
+}
+
+void
+om_info(om_session *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(s, OM_LOG_INFO, fmt, ap);
+	va_end(ap);
+}

@@ -1,0 +1,233 @@
+#include <config.h>
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "onnxmem/tensor.h"
+
+static const struct {
+	const char *text;
+	unsigned bits;
+} dtypes[OM_NDTYPE] = {
+#define DTYPE(name, code, nbits, label) [code] = {label, nbits},
+	OM_DTYPE_LIST(DTYPE)
+#undef DTYPE
+};
+
+unsigned
+om_dtype_bits(om_dtype t)
+{
+	return (unsigned)t < OM_NDTYPE ? dtypes[t].bits : 0;
+}
+
+const char *
+om_dtype_text(om_dtype t)
+{
+	return (unsigned)t < OM_NDTYPE ? dtypes[t].text : "unknown";
+}
+
+om_dtype
+om_dtype_find(const char *text)
+{
+	for (unsigned t = 0; t < OM_NDTYPE; t++)
+		if (strcmp(dtypes[t].text, text) == 0)
+			return (om_dtype)t;
+	return OM_UNDEFINED;
+}
+
+bool
+om_dtype_is_float(om_dtype t)
+{
+	switch (t) {
+	case OM_FLOAT32: case OM_FLOAT64: case OM_FLOAT16: case OM_BFLOAT16:
+	case OM_FLOAT8E4M3FN: case OM_FLOAT8E4M3FNUZ: case OM_FLOAT8E5M2:
+	case OM_FLOAT8E5M2FNUZ: case OM_FLOAT4E2M1: case OM_FLOAT8E8M0:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool
+om_dtype_is_integer(om_dtype t)
+{
+	switch (t) {
+	case OM_INT8: case OM_INT16: case OM_INT32: case OM_INT64: case OM_INT4: case OM_INT2:
+	case OM_UINT8: case OM_UINT16: case OM_UINT32: case OM_UINT64: case OM_UINT4: case OM_UINT2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+om_shape
+om_shape_unknown(void)
+{
+	return (om_shape){.rank = OM_RANK_UNKNOWN};
+}
+
+om_shape
+om_shape_of(int rank, const int64_t *dims)
+{
+	om_shape s = {.rank = rank};
+
+	assert(rank <= OM_MAX_RANK);
+	for (int k = 0; k < rank; k++)
+		s.dim[k] = dims[k];
+	return s;
+}
+
+bool
+om_shape_is_known(const om_shape *s)
+{
+	for (int k = 0; k < s->rank; k++)
+		if (s->dim[k] < 0)
+			return false;
+	return s->rank >= 0;
+}
+
+static bool
+same_symbol(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool
+om_shape_equal(const om_shape *a, const om_shape *b)
+{
+	if (a->rank != b->rank)
+		return false;
+	for (int k = 0; k < a->rank; k++)
+		if (a->dim[k] != b->dim[k]
+		    || (a->dim[k] < 0 && !same_symbol(a->sym[k], b->sym[k])))
+			return false;
+	return true;
+}
+
+int64_t
+om_shape_span(const om_shape *s, int from, int to)
+{
+	int64_t n = 1;
+
+	for (int k = from; k < to; k++)
+		n *= s->dim[k];
+	return n;
+}
+
+int64_t
+om_shape_count(const om_shape *s)
+{
+	return om_shape_span(s, 0, s->rank);
+}
+
+const char *
+om_shape_text(const om_shape *s, char *out, size_t size)
+{
+	size_t n = (size_t)snprintf(out, size, s->rank < 0 ? "[?.." : "[");
+
+	for (int k = 0; k < s->rank && n < size; k++) {
+		const char *comma = k ? "," : "";
+		if (s->dim[k] >= 0)
+			n += (size_t)snprintf(out + n, size - n, "%s%lld", comma, (long long)s->dim[k]);
+		else
+			n += (size_t)snprintf(out + n, size - n, "%s%s", comma, s->sym[k] ? s->sym[k] : "?");
+	}
+	if (n < size)
+		snprintf(out + n, size - n, "]");
+	return out;
+}
+
+bool
+om_dtype_bytes(om_dtype t, int64_t count, uint64_t *bytes)
+{
+	const uint64_t bits = om_dtype_bits(t);
+	uint64_t total;
+
+	if (bits == 0 || count < 0 || __builtin_mul_overflow((uint64_t)count, bits, &total)
+	    || total > (UINT64_C(1) << 62))
+		return false;
+	*bytes = (total + 7) / 8;
+	return true;
+}
+
+/* A zero anywhere makes the count zero, whatever the other dims would overflow. */
+bool
+om_tensor_bytes(om_dtype t, const om_shape *s, uint64_t *bytes)
+{
+	int64_t n = 1;
+
+	if (!om_shape_is_known(s))
+		return false;
+	for (int k = 0; k < s->rank; k++)
+		if (s->dim[k] == 0)
+			return om_dtype_bytes(t, 0, bytes);
+	for (int k = 0; k < s->rank; k++)
+		if (__builtin_mul_overflow(n, s->dim[k], &n))
+			return false;
+	return om_dtype_bytes(t, n, bytes);
+}
+
+static float
+float_of_bits(uint32_t u)
+{
+	float f;
+	memcpy(&f, &u, sizeof f);
+	return f;
+}
+
+static uint32_t
+bits_of_float(float f)
+{
+	uint32_t u;
+	memcpy(&u, &f, sizeof u);
+	return u;
+}
+
+float
+om_half_to_float(uint16_t h)
+{
+	const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
+	const uint32_t exponent = h >> 10 & 0x1f, fraction = h & 0x3ff;
+
+	if (exponent == 0x1f)
+		return float_of_bits(sign | 0x7f800000 | fraction << 13);
+	if (exponent)
+		return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
+	const float small = (float)fraction * 0x1p-24f;
+	return sign ? -small : small;
+}
+
+uint16_t
+om_float_to_half(float f)
+{
+	const uint32_t u = bits_of_float(f);
+	const uint16_t sign = (uint16_t)(u >> 16 & 0x8000);
+	const uint32_t magnitude = u & 0x7fffffff;
+
+	if (magnitude > 0x7f800000)
+		return sign | 0x7e00 | (uint16_t)(magnitude >> 13 & 0x3ff);
+	if (magnitude >= 0x477ff000)    /* rounds to 65536 or more */
+		return sign | 0x7c00;
+	if (magnitude < 0x38800000) {   /* below 2^-14: the sum rounds to units of 2^-24 */
+		const float shifted = float_of_bits(magnitude) + 0.5f;
+		return sign | (uint16_t)(bits_of_float(shifted) - 0x3f000000);
+	}
+	const uint32_t odd = magnitude >> 13 & 1;
+	return sign | (uint16_t)((magnitude + 0xfff + odd - (UINT32_C(112) << 23)) >> 13);
+}
+
+float
+om_bfloat_to_float(uint16_t h)
+{
+	return float_of_bits((uint32_t)h << 16);
+}
+
+uint16_t
+om_float_to_bfloat(float f)
+{
+	const uint32_t u = bits_of_float(f);
+
+	if ((u & 0x7fffffff) > 0x7f800000)
+		return (uint16_t)(u >> 16 | 0x40);
+	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}

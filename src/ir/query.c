@@ -1,0 +1,247 @@
+/* Questions about a program: attributes, scopes, storage, steps, binding. */
+#include <config.h>
+
+#include "onnxmem/op.h"
+
+const om_attr *
+om_attr_find(const om_op *op, const char *name)
+{
+	for (uint32_t k = 0; k < op->nattr; k++)
+		if (strcmp(op->attr[k].name, name) == 0)
+			return &op->attr[k];
+	return NULL;
+}
+
+bool
+om_attr_has(const om_op *op, const char *name)
+{
+	return om_attr_find(op, name) != NULL;
+}
+
+static const om_attr_spec *
+spec_of(const om_op *op, const char *name)
+{
+	if (op->row && op->row->attrs)
+		for (const om_attr_spec *a = op->row->attrs; a->name; a++)
+			if (strcmp(a->name, name) == 0)
+				return a;
+	return NULL;
+}
+
+/* The attribute when it is there in the kind asked for. */
+static const om_attr *
+of_kind(const om_op *op, const char *name, om_attr_kind kind)
+{
+	const om_attr *a = om_attr_find(op, name);
+	return a && a->kind == kind ? a : NULL;
+}
+
+int64_t
+om_attr_int(const om_op *op, const char *name)
+{
+	const om_attr *a = of_kind(op, name, OM_ATTR_INT);
+	const om_attr_spec *d = spec_of(op, name);
+
+	return a ? *a->i : d ? d->i : 0;
+}
+
+float
+om_attr_float(const om_op *op, const char *name)
+{
+	const om_attr *a = of_kind(op, name, OM_ATTR_FLOAT);
+	const om_attr_spec *d = spec_of(op, name);
+
+	return a ? *a->f : d ? d->f : 0;
+}
+
+om_string
+om_attr_string(const om_op *op, const char *name)
+{
+	const om_attr *a = of_kind(op, name, OM_ATTR_STRING);
+	const om_attr_spec *d = spec_of(op, name);
+
+	if (a)
+		return *a->s;
+	if (d && d->s)
+		return (om_string){d->s, strlen(d->s)};
+	return (om_string){"", 0};
+}
+
+bool
+om_attr_is(const om_op *op, const char *name, const char *text)
+{
+	const om_string s = om_attr_string(op, name);
+	return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
+}
+
+const int64_t *
+om_attr_ints(const om_op *op, const char *name, size_t *n)
+{
+	const om_attr *a = of_kind(op, name, OM_ATTR_INTS);
+
+	if (n)
+		*n = a ? a->n : 0;
+	return a ? a->i : NULL;
+}
+
+const float *
+om_attr_floats(const om_op *op, const char *name, size_t *n)
+{
+	const om_attr *a = of_kind(op, name, OM_ATTR_FLOATS);
+
+	if (n)
+		*n = a ? a->n : 0;
+	return a ? a->f : NULL;
+}
+
+const om_tensor *
+om_attr_tensor(const om_op *op, const char *name)
+{
+	const om_attr *a = of_kind(op, name, OM_ATTR_TENSOR);
+	return a ? a->t : NULL;
+}
+
+om_block *
+om_attr_graph(const om_op *op, const char *name)
+{
+	const om_attr *a = of_kind(op, name, OM_ATTR_GRAPH);
+	return a ? *a->g : NULL;
+}
+
+om_value *
+om_storage(const om_value *v, uint64_t *offset)
+{
+	uint64_t at = 0;
+
+	for (; v->source; v = v->source)
+		at += v->offset;
+	if (offset)
+		*offset = at;
+	return (om_value *)v;
+}
+
+bool
+om_block_inside(const om_block *inner, const om_block *outer)
+{
+	for (; inner != outer; inner = inner->owner->block)
+		if (!inner->owner)
+			return false;
+	return true;
+}
+
+om_op *
+om_block_holder(const om_block *b, const om_block *inner)
+{
+	while (inner != b && inner->owner) {
+		if (inner->owner->block == b)
+			return inner->owner;
+		inner = inner->owner->block;
+	}
+	return NULL;
+}
+
+/* Recursion is as deep as bodies are nested; loaders limit that. */
+static uint32_t
+number(om_block *b, uint32_t step)
+{
+	uint32_t index = 0;
+
+	b->begin = step;
+	for (om_op *op = b->first; op; op = op->next) {
+		op->index = index++;
+		op->step = step++;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			step = number(op->body[k], step);
+		op->end = op->nbody ? step++ : op->step;
+	}
+	b->end = step++;
+	return step;
+}
+
+void
+om_timeline(om_prog *p)
+{
+	p->nstep = number(p->first, 0);
+}
+
+static om_status
+bind_value_dim(om_prog *p, om_value *v, int k, int64_t n)
+{
+	om_shape *s = &v->shape;
+
+	if (s->dim[k] < 0 && s->sym[k])
+		return om_bind_dim(p, s->sym[k], n);
+	if (s->dim[k] >= 0 && s->dim[k] != n)
+		return om_fail(p->session, OM_SHAPE, "input %s: dim %d is %lld in the file, not %lld",
+			v->name, k, (long long)s->dim[k], (long long)n);
+	s->dim[k] = n;
+	return OM_OK;
+}
+
+om_status
+om_bind_shape(om_prog *p, const char *input, const om_shape *shape)
+{
+	om_value *v = NULL;
+
+	for (uint32_t k = 0; k < p->first->nparam && !v; k++)
+		if (strcmp(p->first->param[k]->name, input) == 0)
+			v = p->first->param[k];
+	if (!v)
+		return om_fail(p->session, OM_USAGE, "the model has no input called %s", input);
+	if (v->type.kind != OM_TENSOR)
+		return om_fail(p->session, OM_USAGE, "input %s is not a tensor: it has no shape", input);
+	if (v->shape.rank == OM_RANK_UNKNOWN) {
+		v->shape = *shape;
+		return OM_OK;
+	}
+	if (v->shape.rank != shape->rank)
+		return om_fail(p->session, OM_SHAPE, "input %s: has %d dims in the file, not %d",
+			input, v->shape.rank, shape->rank);
+	for (int k = 0; k < shape->rank; k++)
+		OM_TRY(bind_value_dim(p, v, k, shape->dim[k]));
+	return OM_OK;
+}
+
+/* Symbols are global: parameters of bodies and declared values take part. */
+om_status
+om_bind_dim(om_prog *p, const char *symbol, int64_t n)
+{
+	bool known = false;
+
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		om_shape *s = &p->values[k]->shape;
+		for (int d = 0; d < s->rank; d++)
+			if (s->dim[d] < 0 && s->sym[d] && strcmp(s->sym[d], symbol) == 0) {
+				s->dim[d] = n;
+				known = true;
+			}
+	}
+	if (!known)
+		return om_fail(p->session, OM_USAGE, "no dim of the model is called %s", symbol);
+	return OM_OK;
+}
+
+om_status
+om_bind_rest(om_prog *p, int64_t n)
+{
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		om_value *v = p->first->param[k];
+		if (v->type.kind != OM_TENSOR)
+			continue;
+		if (v->shape.rank == OM_RANK_UNKNOWN)
+			return om_fail(p->session, OM_SHAPE,
+				"input %s: its shape is not known; give it with --input-shape", v->name);
+		for (int d = 0; d < v->shape.rank; d++) {
+			if (v->shape.dim[d] >= 0)
+				continue;
+			if (n == 0 && v->shape.sym[d])
+				return om_fail(p->session, OM_SHAPE, "input %s: dim %s is open; give it with --dim %s=N",
+					v->name, v->shape.sym[d], v->shape.sym[d]);
+			if (n == 0)
+				return om_fail(p->session, OM_SHAPE,
+					"input %s: dim %d is open; give it with --input-shape", v->name, d);
+			OM_TRY(bind_value_dim(p, v, d, n));
+		}
+	}
+	return OM_OK;
+}

@@ -1,0 +1,151 @@
+/* The invariants that passes rely on.  Finds all that is broken, not the first. */
+#include <config.h>
+
+#include <stdarg.h>
+
+#include "onnxmem/op.h"
+
+struct check {
+	const om_prog *p;
+	unsigned found;
+	char first[512];
+	om_block **defined;   /* by value id: block in which it is defined so far */
+};
+
+static void OM_PRINTF(2, 3)
+broken(struct check *c, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (c->found++ == 0)
+		memcpy(c->first, text, sizeof text);
+	om_warn(c->p->session, "%s", text);
+}
+
+static const char *
+at(const om_block *b)
+{
+	return *b->path ? b->path : "the graph";
+}
+
+/* `v` is used in block `b`: constants are defined everywhere in their block. */
+static void
+check_use(struct check *c, const om_block *b, const om_value *v, const char *by)
+{
+	const om_block *home = c->defined[v->id];
+
+	if (!home && !v->def && v->data)
+		home = v->block;
+	if (!home)
+		broken(c, "%s: %s is used by %s before it is defined", at(b), v->name, by);
+	else if (!om_block_inside(b, home))
+		broken(c, "%s: %s is used by %s, but is defined in %s", at(b), v->name, by, at(home));
+}
+
+static void
+check_define(struct check *c, om_block *b, const om_value *v)
+{
+	if (v->block != b)
+		broken(c, "%s: %s does not know that it is defined here", at(b), v->name);
+	if (c->defined[v->id])
+		broken(c, "%s: %s is defined twice", at(b), v->name);
+	c->defined[v->id] = b;
+}
+
+static void
+check_arity(struct check *c, const om_op *op, const char *name)
+{
+	const om_row *r = op->row;
+
+	if (op->nin < r->min_in || (r->max_in != OM_VARIADIC && op->nin > r->max_in))
+		broken(c, "%s: %s takes %u to %u inputs, has %u", at(op->block), name, r->min_in,
+			r->max_in, op->nin);
+	if (op->nout < r->min_out || (r->max_out != OM_VARIADIC && op->nout > r->max_out))
+		broken(c, "%s: %s gives %u to %u outputs, has %u", at(op->block), name, r->min_out,
+			r->max_out, op->nout);
+}
+
+static void check_block(struct check *c, om_block *b);
+
+static void
+check_op(struct check *c, om_block *b, om_op *op)
+{
+	const char *name = *op->name ? op->name : op->type;
+
+	if (op->block != b)
+		broken(c, "%s: %s does not know its block", at(b), name);
+	if (op->next ? op->next->prev != op : b->last != op)
+		broken(c, "%s: the list is torn behind %s", at(b), name);
+	if (op->row)
+		check_arity(c, op, name);
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k])
+			check_use(c, b, op->in[k], name);
+	for (uint32_t k = 0; k < op->nbody; k++) {
+		if (op->body[k]->owner != op)
+			broken(c, "%s: body %u of %s belongs to another op", at(b), k, name);
+		else
+			check_block(c, op->body[k]);
+	}
+	for (uint32_t k = 0; k < op->nout; k++) {
+		if (!op->out[k])
+			continue;
+		if (op->out[k]->def != op)
+			broken(c, "%s: %s does not know that %s defines it", at(b), op->out[k]->name, name);
+		check_define(c, b, op->out[k]);
+	}
+}
+
+static void
+check_block(struct check *c, om_block *b)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < b->nparam; k++)
+		check_define(c, b, b->param[k]);
+	for (om_op *op = b->first; op; op = op->next, n++)
+		check_op(c, b, op);
+	if (n != b->nop)
+		broken(c, "%s: counts %u ops, holds %u", at(b), b->nop, n);
+	for (uint32_t k = 0; k < b->nresult; k++)
+		check_use(c, b, b->result[k], "its results");
+}
+
+static void
+check_store(struct check *c, const om_value *v)
+{
+	uint32_t hops = 0;
+
+	if ((v->store == OM_OWN) != (v->source == NULL))
+		broken(c, "%s: its storage and its source disagree", v->name);
+	for (const om_value *s = v->source; s; s = s->source)
+		if (hops++ > c->p->nvalue) {
+			broken(c, "%s: its storage goes in a circle", v->name);
+			return;
+		}
+}
+
+om_status
+om_verify(const om_prog *p)
+{
+	om_arena *mem = om_arena_new();
+	struct check c = {.p = p, .defined = OM_NEWN(mem, om_block *, p->nvalue)};
+
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		if (p->values[k]->id != k)
+			broken(&c, "%s: its id is %u, its place %u", p->values[k]->name, p->values[k]->id, k);
+	if (c.found == 0 && p->first)
+		check_block(&c, p->first);
+	for (uint32_t k = 0; k < p->nvalue && p->has & (OM_HAS_VIEWS | OM_HAS_STORE); k++)
+		check_store(&c, p->values[k]);
+	om_arena_free(mem);
+	if (c.found == 0)
+		return OM_OK;
+	if (c.found == 1)
+		return om_fail(p->session, OM_IR, "%s", c.first);
+	return om_fail(p->session, OM_IR, "%s (and %u more)", c.first, c.found - 1);
+}

@@ -1,0 +1,534 @@
+/* Looking at an operator: calls, inference, folding, and the guarded columns. */
+#include <config.h>
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "onnxmem/build.h"
+
+om_status
+om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)
+{
+	char what[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	if (*op->name)
+		return om_fail(s, st, "%s (node %s): %s", op->type, op->name, what);
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			return om_fail(s, st, "%s (node of %s): %s", op->type, op->out[k]->name, what);
+	return om_fail(s, st, "%s: %s", op->type, what);
+}
+
+static om_tensor
+tensor_of(const om_value *v)
+{
+	om_tensor t = {.shape = om_shape_unknown()};
+
+	if (!v)
+		return t;
+	t.type = v->type.elem;
+	t.shape = v->shape;
+	if (v->data) {
+		t.data = v->data->data;
+		t.splat = v->data->splat;
+	}
+	return t;
+}
+
+void
+om_call_init(om_call *c, om_session *s, om_arena *mem, const om_op *op)
+{
+	om_tensor *in = OM_NEWN(mem, om_tensor, op->nin);
+
+	*c = (om_call){.session = s, .mem = mem, .op = op, .in = in};
+	for (uint32_t k = 0; k < op->nin; k++)
+		in[k] = tensor_of(op->in[k]);
+	c->out = OM_NEWN(mem, om_tensor, op->nout);
+	for (uint32_t k = 0; k < op->nout; k++) {
+		c->out[k] = tensor_of(op->out[k]);
+		c->out[k].data = NULL;
+	}
+}
+
+/* Fill what inference left open from what the file declared. */
+static void
+refine(om_session *s, const om_op *op, const om_value *v, om_tensor *found)
+{
+	char want[256], got[256];
+
+	if (found->type == OM_UNDEFINED)
+		found->type = v->type.elem;
+	if (found->shape.rank == OM_RANK_UNKNOWN) {
+		found->shape = v->shape;
+		return;
+	}
+	bool differ = v->shape.rank != found->shape.rank && v->shape.rank != OM_RANK_UNKNOWN;
+	for (int d = 0; d < found->shape.rank && d < v->shape.rank && !differ; d++) {
+		if (found->shape.dim[d] < 0 && (v->shape.dim[d] >= 0 || !found->shape.sym[d])) {
+			found->shape.dim[d] = v->shape.dim[d];
+			found->shape.sym[d] = v->shape.sym[d];
+		} else if (v->shape.dim[d] >= 0 && v->shape.dim[d] != found->shape.dim[d]
+			   && found->shape.dim[d] >= 0) {
+			differ = true;
+		}
+	}
+	if (differ)
+		om_warn(s, "%s is declared as %s, but %s makes it %s", v->name,
+			om_shape_text(&v->shape, want, sizeof want), op->type,
+			om_shape_text(&found->shape, got, sizeof got));
+}
+
+static om_status
+infer(om_prog *p, om_arena *mem, om_op *op)
+{
+	om_call c;
+
+	om_call_init(&c, p->session, mem, op);
+	for (uint32_t k = 0; k < op->nout; k++)
+		c.out[k] = (om_tensor){.shape = om_shape_unknown()};
+	OM_TRY(op->row->infer(&c));
+	for (uint32_t k = 0; k < op->nout; k++) {
+		om_value *v = op->out[k];
+		if (!v || v->type.kind != OM_TENSOR)
+			continue;
+		if (v->is_declared)
+			refine(p->session, op, v, &c.out[k]);
+		v->type.elem = c.out[k].type;
+		v->shape = c.out[k].shape;
+	}
+	return OM_OK;
+}
+
+om_status
+om_op_infer(om_prog *p, om_op *op)
+{
+	if (!op->row)
+		return OM_OK;
+	om_arena *mem = om_arena_new();
+	const om_status st = infer(p, mem, op);
+	om_arena_free(mem);
+	return st;
+}
+
+/* Shape arithmetic is computed on the way: the shapes behind it need it. */
+enum { SHAPE_ARITHMETIC = 8192 };
+
+om_status
+om_block_infer(om_prog *p, om_block *b)
+{
+	for (om_op *op = b->first; op; op = op->next) {
+		OM_TRY(om_op_infer(p, op));
+		OM_TRY(om_op_fold(p, op, SHAPE_ARITHMETIC));
+	}
+	return OM_OK;
+}
+
+/* ---- Folding. ---- */
+
+struct fold {
+	om_call c;
+	om_prog *p;
+	uint64_t limit;
+};
+
+static bool
+is_one(const om_tensor *t)
+{
+	return t->splat || (om_shape_is_known(&t->shape) && om_shape_count(&t->shape) == 1);
+}
+
+/* Every input has data, or only its shape is wanted. */
+static bool
+is_ready(const om_call *c)
+{
+	const om_row *row = c->op->row;
+
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		if (!c->op->in[k])
+			continue;
+		if (row->flags & OM_META ? !om_shape_is_known(&c->in[k].shape) : !c->in[k].data)
+			return false;
+	}
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		if (c->op->out[k] && (c->op->out[k]->type.kind != OM_TENSOR
+		    || (!(row->flags & OM_DATA_SIZED) && !om_shape_is_known(&c->out[k].shape))))
+			return false;
+	return true;
+}
+
+static bool
+can_fold(const om_op *op)
+{
+	return op->row && op->row->cpu && op->row->control == OM_PLAIN
+	    && !(op->row->flags & (OM_RANDOM | OM_EFFECT));
+}
+
+static void
+keep(om_prog *p, om_value *v, const om_tensor *t)
+{
+	om_tensor *copy = OM_NEW(p->mem, om_tensor);
+
+	*copy = *t;
+	v->data = copy;
+	v->type.elem = t->type;
+	v->shape = t->shape;
+}
+
+/* All outputs are views of constants: nothing to compute, however large. */
+static bool
+fold_views(struct fold *f)
+{
+	const om_op *op = f->c.op;
+
+	if (!op->row->view)
+		return false;
+	for (uint32_t k = 0; k < op->nout; k++) {
+		om_view_of v;
+		if (op->out[k] && (!op->row->view(&f->c, k, &v) || !f->c.in[v.in].data))
+			return false;
+	}
+	for (uint32_t k = 0; k < op->nout; k++) {
+		om_view_of v;
+		if (!op->out[k])
+			continue;
+		op->row->view(&f->c, k, &v);
+		om_tensor t = f->c.out[k];
+		t.splat = f->c.in[v.in].splat;
+		t.data = (char *)f->c.in[v.in].data + (t.splat ? 0 : v.offset);
+		keep(f->p, op->out[k], &t);
+	}
+	return true;
+}
+
+static bool
+is_splat_call(const om_call *c)
+{
+	bool any = false;
+
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		if (!c->op->in[k])
+			continue;
+		if (!is_one(&c->in[k]))
+			return false;
+		any |= c->in[k].splat;
+	}
+	return any && c->op->row->flags & OM_POINTWISE;
+}
+
+/* Elementwise over repeated values: compute one element. */
+static om_status
+fold_splats(struct fold *f)
+{
+	om_call one = f->c;
+	om_tensor *in = om_memdup(f->c.mem, f->c.in, f->c.op->nin * sizeof *in);
+	om_tensor *out = om_memdup(f->c.mem, f->c.out, f->c.op->nout * sizeof *out);
+
+	for (uint32_t k = 0; k < f->c.op->nin; k++) {
+		in[k].shape = om_shape_of(0, NULL);
+		in[k].splat = false;
+	}
+	for (uint32_t k = 0; k < f->c.op->nout; k++) {
+		out[k].shape = om_shape_of(0, NULL);
+		out[k].data = om_alloc(f->p->mem, sizeof(om_string));
+	}
+	one.in = in;
+	one.out = out;
+	OM_TRY(f->c.op->row->cpu(&one));
+	for (uint32_t k = 0; k < f->c.op->nout; k++) {
+		if (!f->c.op->out[k])
+			continue;
+		om_tensor t = f->c.out[k];
+		t.data = out[k].data;
+		t.splat = true;
+		keep(f->p, f->c.op->out[k], &t);
+	}
+	return OM_OK;
+}
+
+static om_status
+fold_alloc(om_call *c, uint32_t k, const om_shape *shape)
+{
+	struct fold *f = c->host;
+	uint64_t bytes;
+
+	if (!om_tensor_bytes(c->out[k].type, shape, &bytes))
+		return om_op_fail(c->session, OM_INVALID, c->op, "the size of output %u cannot be represented", k);
+	if (bytes > f->limit)
+		return OM_UNSUPPORTED;  /* taken back by fold_dense() */
+	c->out[k].shape = *shape;
+	c->out[k].data = om_alloc(f->p->mem, bytes);
+	return OM_OK;
+}
+
+/* Write out repeated elements where the kernel wants them all. */
+static bool
+densify(struct fold *f)
+{
+	om_tensor *in = om_memdup(f->c.mem, f->c.in, f->c.op->nin * sizeof *in);
+
+	for (uint32_t k = 0; k < f->c.op->nin; k++) {
+		uint64_t bytes;
+		const size_t one = om_dtype_bits(in[k].type) / 8;
+		if (!in[k].splat || f->c.op->row->flags & OM_META)
+			continue;
+		if (!one || !om_tensor_bytes(in[k].type, &in[k].shape, &bytes) || bytes > f->limit)
+			return false;
+		char *all = om_alloc(f->c.mem, bytes);
+		for (uint64_t at = 0; at < bytes; at += one)
+			memcpy(all + at, in[k].data, one);
+		in[k].data = all;
+		in[k].splat = false;
+	}
+	f->c.in = in;
+	return true;
+}
+
+static om_status
+fold_dense(struct fold *f)
+{
+	const om_row *row = f->c.op->row;
+
+	if (!(row->flags & OM_SPLATS) && !densify(f))
+		return OM_OK;
+	f->c.alloc = fold_alloc;
+	f->c.host = f;
+	for (uint32_t k = 0; k < f->c.op->nout; k++) {
+		uint64_t bytes = 0;
+		if (!f->c.op->out[k] || row->flags & OM_DATA_SIZED)
+			continue;
+		if (row->flags & OM_SPLATS)
+			bytes = om_dtype_bits(f->c.out[k].type) / 8;
+		else if (!om_tensor_bytes(f->c.out[k].type, &f->c.out[k].shape, &bytes))
+			return OM_OK;
+		if (bytes > f->limit)
+			return OM_OK;
+		f->c.out[k].data = om_alloc(f->p->mem, bytes ? bytes : 1);
+		f->c.out[k].splat = row->flags & OM_SPLATS;
+	}
+	if (row->scratch)
+		f->c.scratch = om_alloc(f->c.mem, row->scratch(&f->c));
+	const om_status st = row->cpu(&f->c);
+	if (st == OM_UNSUPPORTED && row->flags & OM_DATA_SIZED)
+		return OM_OK;
+	OM_TRY(st);
+	for (uint32_t k = 0; k < f->c.op->nout; k++)
+		if (f->c.op->out[k] && f->c.out[k].data)
+			keep(f->p, f->c.op->out[k], &f->c.out[k]);
+	return OM_OK;
+}
+
+static om_status
+fold(struct fold *f)
+{
+	if (!is_ready(&f->c) || fold_views(f))
+		return OM_OK;
+	return is_splat_call(&f->c) ? fold_splats(f) : fold_dense(f);
+}
+
+om_status
+om_op_fold(om_prog *p, om_op *op, uint64_t limit)
+{
+	if (!can_fold(op))
+		return OM_OK;
+	struct fold f = {.p = p, .limit = limit};
+	om_arena *mem = om_arena_new();
+	om_call_init(&f.c, p->session, mem, op);
+	const om_status st = fold(&f);
+	om_arena_free(mem);
+	return st;
+}
+
+/* ---- The columns, guarded. ---- */
+
+struct look {
+	om_arena *mem;
+	om_call c;
+};
+
+static bool
+look_at(struct look *l, const om_op *op)
+{
+	bool known = true;
+
+	l->mem = om_arena_new();
+	om_call_init(&l->c, NULL, l->mem, op);
+	for (uint32_t k = 0; k < op->nin; k++)
+		known &= !op->in[k] || om_shape_is_known(&l->c.in[k].shape);
+	for (uint32_t k = 0; k < op->nout; k++)
+		known &= !op->out[k] || om_shape_is_known(&l->c.out[k].shape);
+	return known;
+}
+
+bool
+om_op_view(const om_op *op, uint32_t out, om_view_of *v)
+{
+	struct look l;
+
+	if (!op->row || !op->row->view || !op->out[out])
+		return false;
+	const bool yes = look_at(&l, op) && op->row->view(&l.c, out, v);
+	om_arena_free(l.mem);
+	return yes;
+}
+
+bool
+om_op_reuse(const om_op *op, uint32_t out, uint32_t in)
+{
+	struct look l;
+	uint64_t a, b;
+
+	if (!op->row || !op->row->reuse || !op->out[out] || !op->in[in])
+		return false;
+	const bool yes = look_at(&l, op)
+	    && om_tensor_bytes(l.c.out[out].type, &l.c.out[out].shape, &a)
+	    && om_tensor_bytes(l.c.in[in].type, &l.c.in[in].shape, &b)
+	    && a == b && op->row->reuse(&l.c, out, in);
+	om_arena_free(l.mem);
+	return yes;
+}
+
+uint64_t
+om_op_scratch(const om_op *op)
+{
+	struct look l;
+
+	if (!op->row || !op->row->scratch)
+		return 0;
+	const uint64_t bytes = look_at(&l, op) ? op->row->scratch(&l.c) : 0;
+	om_arena_free(l.mem);
+	return bytes;
+}
+
+static void
+plain_cost(const om_call *c, om_cost *cost)
+{
+	uint64_t bytes;
+
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (om_has_in(c, k) && om_tensor_bytes(c->in[k].type, &c->in[k].shape, &bytes))
+			cost->bytes += (double)bytes;
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		if (om_has_out(c, k) && om_tensor_bytes(c->out[k].type, &c->out[k].shape, &bytes)) {
+			cost->bytes += (double)bytes;
+			cost->flops += (double)om_shape_count(&c->out[k].shape);
+		}
+}
+
+om_cost
+om_op_cost(const om_op *op)
+{
+	struct look l;
+	om_cost cost = {0, 0};
+
+	if (!op->row)
+		return cost;
+	if (look_at(&l, op)) {
+		plain_cost(&l.c, &cost);
+		if (op->row->cost)
+			op->row->cost(&l.c, &cost);
+	}
+	om_arena_free(l.mem);
+	return cost;
+}
+
+/* ---- For the columns. ---- */
+
+bool
+om_has_in(const om_call *c, uint32_t k)
+{
+	return k < c->op->nin && c->op->in[k];
+}
+
+bool
+om_has_out(const om_call *c, uint32_t k)
+{
+	return k < c->op->nout && c->op->out[k];
+}
+
+bool
+om_in_ints(const om_call *c, uint32_t k, int64_t **v, size_t *n)
+{
+	const om_tensor *t = &c->in[k];
+
+	if (!om_has_in(c, k) || !t->data || (t->type != OM_INT64 && t->type != OM_INT32))
+		return false;
+	*n = (size_t)om_shape_count(&t->shape);
+	*v = OM_NEWN(c->mem, int64_t, *n);
+	for (size_t i = 0; i < *n; i++) {
+		const size_t at = t->splat ? 0 : i;
+		(*v)[i] = t->type == OM_INT64 ? ((const int64_t *)t->data)[at]
+			: ((const int32_t *)t->data)[at];
+	}
+	return true;
+}
+
+bool
+om_in_scalar(const om_call *c, uint32_t k, double *v)
+{
+	const om_tensor *t = &c->in[k];
+
+	if (!om_has_in(c, k) || !t->data || !is_one(t))
+		return false;
+	switch (t->type) {
+	case OM_FLOAT32: *v = *(const float *)t->data; return true;
+	case OM_FLOAT64: *v = *(const double *)t->data; return true;
+	case OM_FLOAT16: *v = om_half_to_float(*(const uint16_t *)t->data); return true;
+	case OM_BFLOAT16: *v = om_bfloat_to_float(*(const uint16_t *)t->data); return true;
+	case OM_INT64: *v = (double)*(const int64_t *)t->data; return true;
+	case OM_UINT64: *v = (double)*(const uint64_t *)t->data; return true;
+	case OM_INT32: *v = *(const int32_t *)t->data; return true;
+	case OM_UINT32: *v = *(const uint32_t *)t->data; return true;
+	case OM_INT16: *v = *(const int16_t *)t->data; return true;
+	case OM_UINT16: *v = *(const uint16_t *)t->data; return true;
+	case OM_INT8: *v = *(const int8_t *)t->data; return true;
+	case OM_UINT8: case OM_BOOL: *v = *(const uint8_t *)t->data; return true;
+	default: return false;
+	}
+}
+
+/* One dim of a broadcast.  An open dim beside a number other than 1 has to be
+ * that number. */
+static bool
+broadcast_dim(int64_t a, const char *sa, int64_t b, const char *sb, int64_t *n, const char **sym)
+{
+	const bool second = a == 1 || (a < 0 && b != 1 && (b >= 0 || !sa));
+
+	*n = second ? b : a;
+	*sym = second ? sb : sa;
+	if (a < 0 && b < 0 && !(sa && sb && strcmp(sa, sb) == 0))
+		*sym = NULL;
+	return a < 0 || b < 0 || a == b || a == 1 || b == 1;
+}
+
+bool
+om_broadcast(const om_shape *a, const om_shape *b, om_shape *out)
+{
+	om_shape r = {.rank = a->rank > b->rank ? a->rank : b->rank};
+
+	if (a->rank < 0 || b->rank < 0) {
+		*out = om_shape_unknown();
+		return true;
+	}
+	for (int k = 0; k < r.rank; k++) {
+		const int i = k - (r.rank - a->rank), j = k - (r.rank - b->rank);
+		if (!broadcast_dim(i < 0 ? 1 : a->dim[i], i < 0 ? NULL : a->sym[i],
+		    j < 0 ? 1 : b->dim[j], j < 0 ? NULL : b->sym[j], &r.dim[k], &r.sym[k]))
+			return false;
+	}
+	*out = r;
+	return true;
+}
+
+bool
+om_axis(int64_t axis, int rank, int *out)
+{
+	if (axis < -rank || axis >= rank)
+		return false;
+	*out = (int)(axis < 0 ? axis + rank : axis);
+	return true;
+}

@@ -1,0 +1,7 @@
+#include <config.h>
+
+#include "ops/family.h"
+
+const om_row om_ops_control[] = {
+	{0}
+};

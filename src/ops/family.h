@@ -1,0 +1,30 @@
+/* A family is a source file of operators that share their machinery.  Each
+ * ends its table with a row without a name.  A new family is one line in
+ * OM_FAMILIES and one file. */
+#ifndef OM_FAMILY_H
+#define OM_FAMILY_H
+
+#include "onnxmem/op.h"
+
+#define OM_FAMILIES(_)                                                         \
+	_(pointwise)   /* elementwise, broadcasting */                         \
+	_(cast)        /* Cast */                                              \
+	_(reduce)      /* reductions, ArgMax, TopK */                          \
+	_(softmax)     /* softmax and friends along an axis */                 \
+	_(movement)    /* reshaping, slicing, joining, permuting */            \
+	_(index)       /* gather, one-hot, non-zero, suppression */            \
+	_(meta)        /* shapes, constants, ranges */                         \
+	_(matmul)      /* matrix products */                                   \
+	_(conv)        /* convolutions */                                      \
+	_(pool)        /* pooling */                                           \
+	_(norm)        /* normalisations */                                    \
+	_(resize)      /* Resize, Upsample */                                  \
+	_(rnn)         /* LSTM, GRU, RNN */                                    \
+	_(quant)       /* quantisation */                                      \
+	_(control)     /* If, Loop, Scan */
+
+#define OM_FAMILY_DECLARE(name) extern const om_row om_ops_##name[];
+OM_FAMILIES(OM_FAMILY_DECLARE)
+#undef OM_FAMILY_DECLARE
+
+#endif

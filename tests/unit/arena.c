@@ -1,0 +1,28 @@
+#include <config.h>
+
+#include <stdint.h>
+
+#include "onnxmem/arena.h"
+#include "unit.h"
+
+static void
+is_zeroed_and_aligned(void)
+{
+	static const size_t sizes[] = {1, 7, 16, 1000, 64 * 1024, 1000000};
+	om_arena *a = om_arena_new();
+
+	for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+		unsigned char *p = om_alloc(a, sizes[k]);
+		CU_ASSERT_EQUAL((uintptr_t)p % _Alignof(max_align_t), 0);
+		CU_ASSERT_EQUAL(p[0], 0);
+		CU_ASSERT_EQUAL(p[sizes[k] - 1], 0);
+		p[0] = p[sizes[k] - 1] = 0xa5;
+	}
+	om_arena_free(a);
+	om_arena_free(NULL);
+}
+
+CU_TestInfo arena_tests[] = {
+	{"what it hands out is zeroed and aligned", is_zeroed_and_aligned},
+	CU_TEST_INFO_NULL,
+};
