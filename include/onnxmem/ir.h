@@ -104,6 +104,10 @@ struct om_op {
 	uint32_t id;             /* dense in order of creation */
 	uint32_t index;          /* place in its block.  Valid after om_timeline() */
 	uint32_t step, end;      /* see om_timeline() */
+	/* Bit sets by value id, from the `live` pass; valid under OM_HAS_LIVE.  Basic
+	 * blocks are runs of ops without bodies; an op with bodies is one by itself. */
+	const uint64_t *live_out; /* on the last op of a basic block; else NULL */
+	const uint64_t *live_in;  /* on ops with bodies; else NULL */
 	bool is_folded;          /* all outputs are constants: nothing to do at run time */
 	const void *origin;      /* its NodeProto; NULL if made by a pass */
 };
@@ -180,9 +184,9 @@ OM_API om_prog *om_prog_new(om_session *s);
 OM_API void om_prog_free(om_prog *p);         /* NULL is fine */
 
 /* Text is the second form of a program: parsing what was dumped gives the same
- * program, as far as the dump says: elements are written for constants of up
- * to `elide` bytes, larger ones come back without data.  What the passes found
- * out follows each line as a comment, while it is valid.
+ * program, as far as the dump says: constants of more than 256 bytes are elided
+ * unless all data is asked for, and come back without elements.  What passes
+ * found out follows each line as a comment, while it is valid.
  * `where` names the source in messages. */
 enum { OM_DUMP_LIVE = 1u << 0, OM_DUMP_ALL_DATA = 1u << 1 };
 OM_API om_status om_parse(om_session *s, FILE *in, const char *where, om_prog **out);
@@ -191,6 +195,12 @@ OM_API void om_dump(const om_prog *p, FILE *to, unsigned flags);
 /* Check every invariant that passes rely on.  All that is broken goes to the
  * log as warnings; the message names the first and counts the rest. */
 OM_API om_status om_verify(const om_prog *p);
+
+/* Which values are live before and behind `op`: sorted by id, from `mem`; their
+ * number is returned.  For an op with bodies, behind means behind the whole op.
+ * Needs OM_HAS_LIVE. */
+OM_API size_t om_live_in(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out);
+OM_API size_t om_live_out(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out);
 
 /* Number the steps of a run in the order of the blocks.
  *

@@ -1,0 +1,72 @@
+/* The live sets at an op, from those that the `live` pass left at the ends of
+ * basic blocks: one walk back over the block for each question. */
+#include <config.h>
+
+#include "onnxmem/ir.h"
+
+static void
+add(uint64_t *set, const om_value *v)
+{
+	set[v->id / 64] |= UINT64_C(1) << v->id % 64;
+}
+
+static void
+del(uint64_t *set, const om_value *v)
+{
+	set[v->id / 64] &= ~(UINT64_C(1) << v->id % 64);
+}
+
+/* From behind `op` to before it; op has no bodies. */
+static void
+step_back(uint64_t *set, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			del(set, op->out[k]);
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] && !op->in[k]->is_const)
+			add(set, op->in[k]);
+}
+
+static uint64_t *
+set_behind(const om_prog *p, const om_op *op, om_arena *mem)
+{
+	const om_op *end = op;
+
+	while (!end->live_out && end->next)
+		end = end->next;
+	if (!end->live_out)
+		return OM_NEWN(mem, uint64_t, p->nvalue / 64 + 1);
+	uint64_t *set = om_memdup(mem, end->live_out, (p->nvalue + 63) / 64 * sizeof *set);
+	for (; end != op; end = end->prev)
+		step_back(set, end);
+	return set;
+}
+
+static size_t
+members(const om_prog *p, const uint64_t *set, om_arena *mem, const om_value ***out)
+{
+	size_t n = 0;
+
+	*out = OM_NEWN(mem, const om_value *, p->nvalue);
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		if (set[k / 64] >> k % 64 & 1)
+			(*out)[n++] = p->values[k];
+	return n;
+}
+
+size_t
+om_live_out(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out)
+{
+	return members(p, set_behind(p, op, mem), mem, out);
+}
+
+size_t
+om_live_in(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out)
+{
+	if (op->live_in)
+		return members(p, op->live_in, mem, out);
+	uint64_t *set = set_behind(p, op, mem);
+	step_back(set, op);
+	return members(p, set, mem, out);
+}

@@ -1,0 +1,117 @@
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "onnxmem/build.h"
+#include "unit.h"
+
+static const char program[] =
+	"program \"p\" ir 8 opset 13 opset com.microsoft 1\n"
+	"function my::Twice opset 13 takes axis {alpha = 1.0} ^body(%x: undefined[..]) {\n"
+	"\t%y = Concat(%x, %x) {axis = ref int axis}\n"
+	"\tret %y\n"
+	"}\n"
+	"^main(%x: float32[1,?,N], %\"a:b \\\"c\": int64[] = {4}, %s: seq(float32)) {\n"
+	"\t%w = const float32[3] {1.0, -0.5, 1.00000001e-30}\n"
+	"\t%n = const float32[2] {nan, -inf}\n"
+	"\t%big = const float32[1000] elided\n"
+	"\t%same = const float16[1000] splat {2.0}\n"
+	"\t%four = const int4[3] hex 2101\n"
+	"\t%t = const string[2] {\"a\", \"\\x00\\\"\"}\n"
+	"\t%y: float32[1,?,N], _ = Split(%x, _, %w) {axis = -1, f = 2.0, m = \"a b\", l = ints [], "
+	"i = [1, 2], k = tensor int8[1] {-3}, q = type seq(int64)} as \"node 1\"\n"
+	"\t%z = If(%\"a:b \\\"c\") {then_branch = ^then() {\n"
+	"\t\t%v = com.microsoft::Gelu(%y)\n"
+	"\t\tret %v\n"
+	"\t}, else_branch = ^() {\n"
+	"\t\tret %y\n"
+	"\t}}\n"
+	"\t%u = my::Twice@0(%z) {axis = 0}\n"
+	"\tret %u, %z, %z\n"
+	"}\n";
+
+static om_status
+parse(om_session *s, const char *text, om_prog **p)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	const om_status st = om_parse(s, in, "test", p);
+
+	fclose(in);
+	return st;
+}
+
+static char *
+dump(const om_prog *p)
+{
+	char *text;
+	size_t n;
+	FILE *to = open_memstream(&text, &n);
+
+	om_dump(p, to, 0);
+	fclose(to);
+	return text;
+}
+
+static void
+reads_back_equal(void)
+{
+	om_session *s = om_session_new();
+	om_prog *p = NULL, *q = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(parse(s, program, &p), OM_OK);
+	CU_ASSERT_EQUAL(om_verify(p), OM_OK);
+	char *once = dump(p);
+	CU_ASSERT_EQUAL_FATAL(parse(s, once, &q), OM_OK);
+	char *twice = dump(q);
+	CU_ASSERT_STRING_EQUAL(once, twice);
+	CU_ASSERT_PTR_NOT_NULL(om_block_find(p, "z/then_branch"));
+	free(once);
+	free(twice);
+	om_prog_free(p);
+	om_prog_free(q);
+	om_session_free(s);
+}
+
+/* Wherever the text ends too early, there is a sentence and no program. */
+static void
+every_truncation_is_refused(void)
+{
+	om_session *s = om_session_new();
+	char text[sizeof program];
+
+	for (size_t n = 1; n + 2 < sizeof program; n++) {
+		om_prog *p;
+		memcpy(text, program, n);
+		text[n] = '\0';
+		CU_ASSERT_NOT_EQUAL(parse(s, text, &p), OM_OK);
+		CU_ASSERT_PTR_NULL(p);
+	}
+	om_session_free(s);
+}
+
+static void
+mistakes_are_named(void)
+{
+	static const struct { const char *text, *message; } cases[] = {
+		{"program \"\" ir 8 ^() { ret %x }", "test:1: %x is used before it is defined"},
+		{"program \"\" ir 8\n^(%x: int8[],%x: int8[]) { ret }", "test:2: %x is defined twice"},
+		{"program \"\" ir 8 ^() { %c = const int8[9999999] {1} ret }",
+		 "test:1: fewer elements are given than the shape has"},
+		{"program \"\" ir 8 ^(%x: int9[]) { ret }", "test:1: int9 is no element type"},
+	};
+	om_session *s = om_session_new();
+
+	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+		om_prog *p;
+		CU_ASSERT_EQUAL(parse(s, cases[k].text, &p), OM_MALFORMED);
+		CU_ASSERT_STRING_EQUAL(om_message(s), cases[k].message);
+	}
+	om_session_free(s);
+}
+
+CU_TestInfo text_tests[] = {
+	{"a program reads back equal", reads_back_equal},
+	{"every truncation is refused", every_truncation_is_refused},
+	{"mistakes are named", mistakes_are_named},
+	CU_TEST_INFO_NULL,
+};
