@@ -3,11 +3,13 @@
 #include "onnxmem/arena.h"
 
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CHUNK = 64 * 1024 };
+/* Chunks grow with the arena: one that holds little costs little. */
+enum { FIRST_CHUNK = 2 * 1024, LAST_CHUNK = 256 * 1024 };
 
 struct chunk {
 	struct chunk *next;
@@ -17,6 +19,7 @@ struct chunk {
 
 struct om_arena {
 	struct chunk *head;
+	size_t next_cap;
 };
 
 static _Noreturn void
@@ -32,17 +35,29 @@ om_arena_new(void)
 	om_arena *a = calloc(1, sizeof *a);
 	if (!a)
 		out_of_memory();
+	a->next_cap = FIRST_CHUNK;
 	return a;
 }
 
-void
-om_arena_clear(om_arena *a)
+static void
+free_chunks(struct chunk *c)
 {
-	for (struct chunk *c = a->head, *next; c; c = next) {
+	for (struct chunk *next; c; c = next) {
 		next = c->next;
 		free(c);
 	}
-	a->head = NULL;
+}
+
+/* The head stays, for whoever fills and clears in turns. */
+void
+om_arena_clear(om_arena *a)
+{
+	if (!a->head)
+		return;
+	free_chunks(a->head->next);
+	a->head->next = NULL;
+	memset(a->head->mem, 0, a->head->used);
+	a->head->used = 0;
 }
 
 void
@@ -50,7 +65,7 @@ om_arena_free(om_arena *a)
 {
 	if (!a)
 		return;
-	om_arena_clear(a);
+	free_chunks(a->head);
 	free(a);
 }
 
@@ -59,19 +74,22 @@ om_arena_free(om_arena *a)
 static struct chunk *
 chunk_for(om_arena *a, size_t n)
 {
-	const size_t cap = n > CHUNK ? n : CHUNK;
+	const bool large = n > a->next_cap;
+	const size_t cap = large ? n : a->next_cap;
 	struct chunk *c = calloc(1, sizeof *c + cap);
 
 	if (!c)
 		out_of_memory();
 	c->cap = cap;
-	if (a->head && n > CHUNK) {
+	if (a->head && large) {
 		c->next = a->head->next;
 		a->head->next = c;
-	} else {
-		c->next = a->head;
-		a->head = c;
+		return c;
 	}
+	c->next = a->head;
+	a->head = c;
+	if (a->next_cap < LAST_CHUNK)
+		a->next_cap *= 2;
 	return c;
 }
 

@@ -22,7 +22,25 @@ is_zeroed_and_aligned(void)
 	om_arena_free(NULL);
 }
 
+static void
+is_zeroed_again_after_clear(void)
+{
+	om_arena *a = om_arena_new();
+
+	for (int round = 0; round < 3; round++) {
+		unsigned char *small = om_alloc(a, 100), *large = om_alloc(a, 1000000);
+		for (size_t k = 0; k < 100; k++)
+			CU_ASSERT_EQUAL(small[k], 0);
+		CU_ASSERT_EQUAL(large[999999], 0);
+		memset(small, 0xa5, 100);
+		memset(large, 0xa5, 1000000);
+		om_arena_clear(a);
+	}
+	om_arena_free(a);
+}
+
 CU_TestInfo arena_tests[] = {
+	{"what it hands out after a clear is zeroed again", is_zeroed_again_after_clear},
 	{"what it hands out is zeroed and aligned", is_zeroed_and_aligned},
 	CU_TEST_INFO_NULL,
 };
