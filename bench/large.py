@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Large models: how long `report` takes, and how much memory loading takes.
+
+Makes a graph of 5,000 nodes and a model with 500 MB of external weights, then
+runs `onnxmem report` and, as the peer, the loading of the same file by ONNX
+Runtime (optimisation off), in turns.  Prints medians and ratios.
+
+    $PYTHON bench/large.py path/to/onnxmem [rounds]
+"""
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+
+def save(path, nodes, shape, output, weights=(), **how):
+    graph = helper.make_graph(
+        nodes, "large",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)], list(weights))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path, **how)
+
+
+def chain_of_blocks(path, count):
+    """Residual blocks of five cheap nodes: planning is all there is to do."""
+    value, nodes = "x", []
+    for k in range(count // 5):
+        nodes += [
+            helper.make_node("Relu", [value], [f"r{k}"], name=f"relu{k}"),
+            helper.make_node("Sigmoid", [f"r{k}"], [f"s{k}"], name=f"sigmoid{k}"),
+            helper.make_node("Mul", [f"r{k}", f"s{k}"], [f"m{k}"], name=f"mul{k}"),
+            helper.make_node("Transpose", [f"m{k}"], [f"t{k}"], perm=[0, 2, 1], name=f"turn{k}"),
+            helper.make_node("Add", [f"t{k}", value], [f"a{k}"], name=f"add{k}"),
+        ]
+        value = f"a{k}"
+    save(path, nodes, [1, 64, 64], value)
+
+
+def external_weights(path, megabytes):
+    """MatMuls whose weights lie in one file beside the model."""
+    side = 2048
+    count = megabytes * 1_000_000 // (side * side * 4) + 1
+    one = np.random.default_rng(0).standard_normal((side, side), dtype=np.float32) / 64
+    weights = [onnx.numpy_helper.from_array(one, f"w{k}") for k in range(count)]
+    nodes = [helper.make_node("MatMul", [f"y{k - 1}" if k else "x", f"w{k}"], [f"y{k}"])
+             for k in range(count)]
+    save(path, nodes, [1, side], f"y{count - 1}", weights, save_as_external_data=True,
+         all_tensors_to_one_file=True, location=os.path.basename(path) + ".data")
+
+
+def measure(command):
+    """Wall seconds and peak resident MB of a command that has to succeed."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    error = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        sys.exit(f"{' '.join(command)} failed: {error.decode()}")
+    return time.perf_counter() - start, usage.ru_maxrss / 1000
+
+
+IDLE = "import onnxruntime as o, sys; s = o.SessionOptions()"
+ORT = (IDLE + "; s.graph_optimization_level = o.GraphOptimizationLevel.ORT_DISABLE_ALL"
+       "; o.InferenceSession(sys.argv[1], s, providers=['CPUExecutionProvider'])")
+
+
+def compare(label, path, tool, rounds):
+    ours, peer, idle = [], [], []
+    for _ in range(rounds):
+        ours.append(measure([tool, "report", path]))
+        peer.append(measure([sys.executable, "-c", ORT, path]))
+        idle.append(measure([sys.executable, "-c", IDLE]))
+
+    def median(runs, at):
+        return statistics.median(run[at] for run in runs)
+
+    row = []
+    for at, unit in ((0, 1e3), (1, 1)):
+        own, other = median(ours, at), median(peer, at) - median(idle, at)
+        row += [own * unit, other * unit, other / own]
+    print(f"{label:28}" + "".join(f"{x:10.2f}" for x in row))
+
+
+def main():
+    tool = os.path.abspath(sys.argv[1])
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    with tempfile.TemporaryDirectory() as folder:
+        chain = os.path.join(folder, "chain.onnx")
+        weights = os.path.join(folder, "weights.onnx")
+        chain_of_blocks(chain, 5000)
+        external_weights(weights, 500)
+        print("medians; ONNX Runtime's loading without Python and its own import")
+        print(f"{'':28}" + "".join(f"{h:>10}" for h in ("report", "ORT load", "", "report", "ORT load", "")))
+        print(f"{'':28}" + "".join(f"{h:>10}" for h in ("ms", "ms", "ratio", "MB", "MB", "ratio")))
+        compare("5,000 nodes", chain, tool, rounds)
+        compare("500 MB of external weights", weights, tool, rounds)
+
+
+if __name__ == "__main__":
+    main()
