@@ -1,11 +1,177 @@
-/* onnxmem: the command. */
+/* onnxmem: the command.  Finds the subcommand, reads the command line by its
+ * row, runs it, says what went wrong. */
 #include <config.h>
 
-#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const om_opt global_opts[] = {
+	{"help", NULL, "show this help"},
+	{"version", NULL, "show the version"},
+	{"quiet", NULL, "no warnings"},
+	{"verbose", NULL, "say what is being done"},
+	{0}
+};
+
+static const struct { char letter; const char *name; } letters[] = {
+	{'h', "help"}, {'V', "version"}, {'q', "quiet"}, {'v', "verbose"},
+};
+
+static const om_opt *
+in_list(const om_opt *o, const char *name, size_t n)
+{
+	for (; o->name; o++)
+		if (strlen(o->name) == n && memcmp(o->name, name, n) == 0)
+			return o;
+	return NULL;
+}
+
+static const om_opt *
+find_option(const om_cmd *cmd, const char *name, size_t n)
+{
+	const om_opt *o = in_list(global_opts, name, n);
+
+	for (size_t k = 0; cmd && !o && k < OM_CMD_GROUPS && cmd->group[k]; k++)
+		o = in_list(cmd->group[k]->opts, name, n);
+	return o && o->alias ? find_option(cmd, o->alias, strlen(o->alias)) : o;
+}
+
+static om_status
+unknown_option(om_cli *c, const char *text)
+{
+	const char *of = c->cmd ? c->cmd->name : "onnxmem";
+	return om_fail(c->session, OM_USAGE, "%s has no option %.*s; see `onnxmem%s%s --help`", of,
+		(int)(text[1] == '-' ? strcspn(text, "=") : 2), text,
+		c->cmd ? " " : "", c->cmd ? c->cmd->name : "");
+}
+
+static void
+set_option(om_cli *c, const om_opt *o, const char *value)
+{
+	OM_PUSH(c->mem, c->set, c->nset, c->capset, ((om_set){o, value}));
+}
+
+static om_status
+short_options(om_cli *c, const char *text)
+{
+	for (const char *at = text + 1; *at; at++) {
+		size_t k = 0;
+		while (k < sizeof letters / sizeof letters[0] && letters[k].letter != *at)
+			k++;
+		if (k == sizeof letters / sizeof letters[0])
+			return unknown_option(c, (char[]){'-', *at, '\0'});
+		set_option(c, find_option(NULL, letters[k].name, strlen(letters[k].name)), "");
+	}
+	return OM_OK;
+}
+
+/* `*k` moves on when the value is the next word. */
+static om_status
+long_option(om_cli *c, int argc, char **argv, int *k)
+{
+	const char *text = argv[*k], *name = text + 2;
+	const size_t n = strcspn(name, "=");
+	const om_opt *o = find_option(c->cmd, name, n);
+
+	if (!o)
+		return unknown_option(c, text);
+	if (!o->arg && name[n])
+		return om_fail(c->session, OM_USAGE, "option --%s takes no value", o->name);
+	if (o->arg && !name[n] && *k + 1 == argc)
+		return om_fail(c->session, OM_USAGE, "option --%s wants %s", o->name, o->arg);
+	set_option(c, o, name[n] ? name + n + 1 : o->arg ? argv[++*k] : "");
+	return OM_OK;
+}
+
+/* The first word that is no option names the command. */
+static om_status
+read_words(om_cli *c, int argc, char **argv)
+{
+	bool only_args = false;
+
+	for (int k = 1; k < argc; k++) {
+		const char *word = argv[k];
+		if (!only_args && strcmp(word, "--") == 0) {
+			only_args = true;
+		} else if (!only_args && word[0] == '-' && word[1] == '-') {
+			OM_TRY(long_option(c, argc, argv, &k));
+		} else if (!only_args && word[0] == '-' && word[1]) {
+			OM_TRY(short_options(c, word));
+		} else if (!c->cmd) {
+			c->cmd = om_cmd_find(word);
+			if (!c->cmd)
+				return om_fail(c->session, OM_USAGE,
+					"there is no command called %s; see `onnxmem --help`", word);
+		} else {
+			OM_PUSH(c->mem, c->arg, c->narg, c->caparg, word);
+		}
+	}
+	return OM_OK;
+}
+
+static om_status
+count_args(om_cli *c)
+{
+	const om_cmd *cmd = c->cmd;
+
+	if (c->narg < cmd->min_args)
+		return om_fail(c->session, OM_USAGE, "usage: onnxmem %s %s", cmd->name, cmd->usage);
+	if (cmd->max_args != OM_CMD_ANY && c->narg > cmd->max_args)
+		return om_fail(c->session, OM_USAGE, "%s does not know what to do with %s; usage: onnxmem %s %s",
+			cmd->name, c->arg[cmd->max_args], cmd->name, cmd->usage);
+	return OM_OK;
+}
+
+static void
+print_log(void *arg, enum om_log_level level, const char *line)
+{
+	(void)arg;
+	fprintf(stderr, "onnxmem: %s%s\n", level == OM_LOG_WARN ? "warning: " : "", line);
+}
+
+static om_status
+run_command(om_cli *c)
+{
+	c->quiet = om_cli_has(c, "quiet");
+	c->verbose = om_cli_has(c, "verbose");
+	om_session_log(c->session, print_log, NULL,
+		c->quiet ? OM_LOG_QUIET : c->verbose ? OM_LOG_INFO : OM_LOG_WARN);
+	if (om_cli_has(c, "help")) {
+		om_cmd_help(c->cmd, stdout);
+		return OM_OK;
+	}
+	if (om_cli_has(c, "version")) {
+		puts(PACKAGE_STRING);
+		return OM_OK;
+	}
+	if (!c->cmd)
+		return om_fail(c->session, OM_USAGE, "a command is missing; see `onnxmem --help`");
+	OM_TRY(count_args(c));
+	return c->cmd->run(c);
+}
+
+static void
+release(om_cli *c)
+{
+	om_prog_free(c->prog);
+	om_host_free(c->host);
+	om_session_free(c->session);
+	om_arena_free(c->mem);
+}
 
 int
-main(void)
+main(int argc, char **argv)
 {
-	puts(PACKAGE_STRING);
-	return 0;
+	om_cli c = {.session = om_session_new(), .mem = om_arena_new()};
+
+	om_status st = read_words(&c, argc, argv);
+	if (st == OM_OK)
+		st = run_command(&c);
+	if (st == OM_OK && (fflush(stdout) != 0 || ferror(stdout)))
+		st = om_fail(c.session, OM_IO, "standard output: could not be written");
+	if (st != OM_OK)
+		fprintf(stderr, "onnxmem: %s\n", om_message(c.session));
+	release(&c);
+	return om_status_exit(st);
 }

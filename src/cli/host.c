@@ -1,0 +1,41 @@
+/* The passes that a command runs: where they come from, what is told about them. */
+#include <config.h>
+
+#include "cli/cli.h"
+
+static const om_opt pass_opts[] = {
+	{"passes", "LIST", "run these passes instead; see `onnxmem passes`"},
+	{"plugin", "FILE", "load a pass from a shared object; repeatable"},
+	{"align", "N", "bytes that offsets and sizes are multiples of [64]"},
+	{0}
+};
+
+const om_opt_group om_pass_options = {"planning", pass_opts};
+
+static void
+tell_pass(void *arg, const om_pass *pass, const om_run *r, const om_prog *p, double ms)
+{
+	om_cli *c = arg;
+	char text[512];
+	size_t n = 0;
+
+	(void)p;
+	c->pass_ms += ms;
+	*text = '\0';
+	for (size_t k = 0; pass->counters && pass->counters[k].name && n < sizeof text; k++)
+		n += (size_t)snprintf(text + n, sizeof text - n, ", %s %llu", pass->counters[k].name,
+			(unsigned long long)r->counter[k]);
+	om_info(c->session, "pass %s: %.2f ms%s", pass->name, ms, text);
+}
+
+om_status
+om_cli_host(om_cli *c)
+{
+	const char *file;
+
+	c->host = om_host_new(c->session, NULL);
+	om_host_hook(c->host, tell_pass, c);
+	for (size_t at = 0; (file = om_cli_next(c, "plugin", &at));)
+		OM_TRY(om_host_plugin(c->host, file));
+	return OM_OK;
+}

@@ -1,0 +1,150 @@
+/* ops: the table of operators. */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const char *
+domain_of(const om_row *r)
+{
+	return r->domain && *r->domain ? r->domain : "ai.onnx";
+}
+
+static const char *
+versions(om_cli *c, const om_row *r)
+{
+	if (r->until)
+		return om_printf(c->mem, "%d-%d", r->since, r->until);
+	return om_printf(c->mem, "%d-", r->since);
+}
+
+static const char *
+arity(om_cli *c, unsigned min, unsigned max)
+{
+	if (max == OM_VARIADIC)
+		return om_printf(c->mem, "%u-", min);
+	if (min == max)
+		return om_printf(c->mem, "%u", min);
+	return om_printf(c->mem, "%u-%u", min, max);
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	const om_row *x = *(const om_row *const *)a, *y = *(const om_row *const *)b;
+	const int d = strcmp(x->name, y->name);
+
+	if (d)
+		return d;
+	const int e = strcmp(domain_of(x), domain_of(y));
+	return e ? e : (x->since > y->since) - (x->since < y->since);
+}
+
+/* All rows called `name` (NULL: all there are), sorted; `*n` gets their number. */
+static const om_row **
+rows(om_cli *c, const char *name, size_t *n)
+{
+	const om_row **all = NULL;
+	size_t cap = 0;
+
+	*n = 0;
+	for (const om_row *r = om_row_next(NULL); r; r = om_row_next(r))
+		if (!name || strcmp(r->name, name) == 0)
+			OM_PUSH(c->mem, all, *n, cap, r);
+	if (*n)
+		qsort(all, *n, sizeof *all, by_name);
+	return all;
+}
+
+static const char *
+runs(const om_row *r)
+{
+	return r->cpu || r->control != OM_PLAIN ? "yes" : "-";
+}
+
+static void
+list(om_cli *c)
+{
+	size_t n;
+	const om_row **all = rows(c, NULL, &n);
+
+	printf("%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %s\n", "operator", "domain", "versions",
+		"inputs", "out", "view", "in-place", "run", "what it computes");
+	for (size_t k = 0; k < n; k++) {
+		const om_row *r = all[k];
+		printf("%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %s\n", r->name, domain_of(r),
+			versions(c, r), arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out),
+			r->view ? "yes" : "-", r->reuse ? "yes" : "-", runs(r), r->brief ? r->brief : "");
+	}
+}
+
+static void
+show_attr(const om_attr_spec *a)
+{
+	static const char *const kinds[] = {"", "float", "int", "string", "tensor", "graph", "floats",
+		"ints", "strings", "tensors", "graphs", "sparse tensor", "sparse tensors", "type", "types"};
+
+	printf("  %-24s %s", a->name, kinds[a->kind]);
+	if (a->required)
+		printf(", required");
+	else if (a->kind == OM_ATTR_INT)
+		printf(", %lld", (long long)a->i);
+	else if (a->kind == OM_ATTR_FLOAT)
+		printf(", %g", (double)a->f);
+	else if (a->kind == OM_ATTR_STRING && a->s)
+		printf(", \"%s\"", a->s);
+	putchar('\n');
+}
+
+static void
+show_flags(unsigned flags)
+{
+	static const struct { unsigned bit; const char *text; } names[] = {
+		{OM_POINTWISE, "each output element depends on the same element of the inputs only"},
+		{OM_RANDOM, "random: never folded, merged or repeated"},
+		{OM_EFFECT, "has an effect: never removed"},
+		{OM_DATA_SIZED, "the size of its output is known only when it has run"},
+		{OM_META, "reads the shape of its input, not its elements"},
+	};
+
+	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+		if (flags & names[k].bit)
+			printf("  %s\n", names[k].text);
+}
+
+static void
+show(om_cli *c, const om_row *r)
+{
+	printf("%s %s, versions %s: %s\n", domain_of(r), r->name, versions(c, r), r->brief ? r->brief : "");
+	printf("  inputs %s, outputs %s\n", arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out));
+	printf("  view %s, in-place %s, kernel %s, scratch %s\n", r->view ? "where bytes stay as they are" : "never",
+		r->reuse ? "where its kernel allows" : "never", runs(r), r->scratch ? "yes" : "none");
+	show_flags(r->flags);
+	for (const om_attr_spec *a = r->attrs; a && a->name; a++)
+		show_attr(a);
+}
+
+static om_status
+run(om_cli *c)
+{
+	size_t n;
+
+	if (c->narg == 0) {
+		list(c);
+		return OM_OK;
+	}
+	const om_row **all = rows(c, c->arg[0], &n);
+	if (n == 0)
+		return om_fail(c->session, OM_UNSUPPORTED, "there is no operator called %s; see `onnxmem ops`",
+			c->arg[0]);
+	for (size_t k = 0; k < n; k++)
+		show(c, all[k]);
+	return OM_OK;
+}
+
+const om_cmd om_ops_cmd = {
+	.name = "ops", .usage = "[NAME]", .brief = "list the operators, or show one",
+	.max_args = 1, .run = run,
+};

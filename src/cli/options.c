@@ -1,0 +1,87 @@
+/* What was asked for on the command line. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+const char *
+om_cli_next(const om_cli *c, const char *name, size_t *at)
+{
+	while (*at < c->nset) {
+		const om_set *s = &c->set[(*at)++];
+		if (strcmp(s->opt->name, name) == 0)
+			return s->value;
+	}
+	return NULL;
+}
+
+const char *
+om_cli_option(const om_cli *c, const char *name)
+{
+	const char *last = NULL;
+
+	for (size_t at = 0; at < c->nset;) {
+		const char *value = om_cli_next(c, name, &at);
+		last = value ? value : last;
+	}
+	return last;
+}
+
+bool
+om_cli_has(const om_cli *c, const char *name)
+{
+	return om_cli_option(c, name) != NULL;
+}
+
+om_status
+om_cli_number(om_cli *c, const char *name, uint64_t min, uint64_t max, uint64_t *out)
+{
+	const char *text = om_cli_option(c, name);
+	char *end;
+
+	if (!text)
+		return OM_OK;
+	errno = 0;
+	const uint64_t n = strtoull(text, &end, 10);
+	if (end == text || *end || *text == '-' || errno || n < min || n > max)
+		return om_fail(c->session, OM_USAGE, "option --%s wants a number from %llu to %llu, not %s",
+			name, (unsigned long long)min, (unsigned long long)max, text);
+	*out = n;
+	return OM_OK;
+}
+
+om_status
+om_cli_float(om_cli *c, const char *name, double *out)
+{
+	const char *text = om_cli_option(c, name);
+	char *end;
+
+	if (!text)
+		return OM_OK;
+	const double x = strtod(text, &end);
+	if (end == text || *end || !(x >= 0))
+		return om_fail(c->session, OM_USAGE, "option --%s wants a number of at least 0, not %s",
+			name, text);
+	*out = x;
+	return OM_OK;
+}
+
+om_status
+om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *out)
+{
+	static const char units[] = "KMG";
+	char *end;
+
+	errno = 0;
+	uint64_t n = strtoull(text, &end, 10);
+	const char *unit = *end ? strchr(units, *end) : NULL;
+	const unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+	if (end == text || *text == '-' || errno || (unit ? end[1] : *end) || n > UINT64_MAX >> shift)
+		return om_fail(c->session, OM_USAGE, "%s wants a size such as 65536, 256K or 16M, not %s",
+			what, text);
+	*out = n << shift;
+	return OM_OK;
+}

@@ -1,0 +1,77 @@
+/* passes: what passes there are, and the contract of each. */
+#include <config.h>
+
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct { unsigned bit; const char *name; } facts[] = {
+	{OM_HAS_INLINE, "inline"}, {OM_HAS_SHAPES, "shapes"}, {OM_HAS_CONST, "const"},
+	{OM_HAS_LIVE, "live"}, {OM_HAS_VIEWS, "views"}, {OM_HAS_STORE, "store"},
+	{OM_HAS_PLAN, "plan"},
+};
+
+static const char *
+facts_text(om_arena *mem, unsigned has)
+{
+	const char *text = "";
+
+	if (has == OM_HAS_ALL)
+		return "all";
+	for (size_t k = 0; k < sizeof facts / sizeof facts[0]; k++)
+		if (has & facts[k].bit)
+			text = om_printf(mem, "%s%s%s", text, *text ? " " : "", facts[k].name);
+	return *text ? text : "-";
+}
+
+static void
+list(om_cli *c)
+{
+	const om_pass *const *all = om_host_passes(c->host);
+
+	printf("%-10s %-22s %-12s %-28s %s\n", "pass", "needs", "gives", "keeps", "what it does");
+	for (; *all; all++)
+		printf("%-10s %-22s %-12s %-28s %s\n", (*all)->name, facts_text(c->mem, (*all)->needs),
+			facts_text(c->mem, (*all)->gives), facts_text(c->mem, (*all)->keeps), (*all)->brief);
+	printf("\ndefault: %s\n", om_default_pipeline());
+}
+
+static void
+show(om_cli *c, const om_pass *pass)
+{
+	printf("%s: %s\n\nneeds     %s\ngives     %s\nkeeps     %s\n", pass->name, pass->brief,
+		facts_text(c->mem, pass->needs), facts_text(c->mem, pass->gives),
+		facts_text(c->mem, pass->keeps));
+	for (const om_pass_option *o = pass->options; o && o->name; o++)
+		printf("%s %s=%s  %s\n", o == pass->options ? "options  " : "         ", o->name, o->value,
+			o->brief);
+	for (const om_pass_counter *o = pass->counters; o && o->name; o++)
+		printf("%s %s  %s\n", o == pass->counters ? "counters " : "         ", o->name, o->brief);
+}
+
+static om_status
+run(om_cli *c)
+{
+	OM_TRY(om_cli_host(c));
+	if (c->narg == 0) {
+		list(c);
+		return OM_OK;
+	}
+	const om_pass *pass = om_host_pass(c->host, c->arg[0]);
+	if (!pass)
+		return OM_NOPASS;
+	show(c, pass);
+	return OM_OK;
+}
+
+static const om_opt opts[] = {
+	{"plugin", "FILE", "load a pass from a shared object; repeatable"},
+	{0}
+};
+
+static const om_opt_group group = {"options", opts};
+
+const om_cmd om_passes_cmd = {
+	.name = "passes", .usage = "[NAME]", .brief = "list the passes, or show one",
+	.max_args = 1, .group = {&group}, .run = run,
+};
