@@ -37,7 +37,9 @@
 	_(FLOAT4E2M1,     23,   4, "float4e2m1")      \
 	_(FLOAT8E8M0,     24,   8, "float8e8m0")      \
 	_(UINT2,          25,   2, "uint2")           \
-	_(INT2,           26,   2, "int2")
+	_(INT2,           26,   2, "int2")            \
+	_(FLOAT6E2M3,     27,   8, "float6e2m3")      \
+	_(FLOAT6E3M2,     28,   8, "float6e3m2")
 
 typedef enum om_dtype {
 #define OM_DTYPE_ENUM(name, code, bits, text) OM_##name = code,
