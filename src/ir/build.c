@@ -198,7 +198,7 @@ copied_elements(om_arena *mem, const om_attr *a)
 		return om_memdup(mem, a->f, a->n * sizeof *a->f);
 	case OM_ATTR_INT: case OM_ATTR_INTS:
 		return om_memdup(mem, a->i, a->n * sizeof *a->i);
-	case OM_ATTR_TENSOR: case OM_ATTR_TENSORS:
+	case OM_ATTR_TENSOR: case OM_ATTR_TENSORS: case OM_ATTR_SPARSE: case OM_ATTR_SPARSES:
 		return om_memdup(mem, a->t, a->n * sizeof *a->t);
 	case OM_ATTR_GRAPH: case OM_ATTR_GRAPHS:
 		return om_memdup(mem, a->g, a->n * sizeof *a->g);
@@ -210,8 +210,6 @@ copied_elements(om_arena *mem, const om_attr *a)
 	}
 	case OM_ATTR_TYPE: case OM_ATTR_TYPES:
 		return om_memdup(mem, a->type, a->n * sizeof *a->type);
-	case OM_ATTR_SPARSE: case OM_ATTR_SPARSES:
-		return NULL;
 	}
 	return NULL;
 }
