@@ -1,0 +1,106 @@
+/* External data: files beside the model, mapped and never copied. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "onnx/model.h"
+
+static bool
+climbs(const char *location)
+{
+	for (const char *part = location; *part;) {
+		const size_t n = strcspn(part, "/");
+		if (n == 2 && part[0] == '.' && part[1] == '.')
+			return true;
+		part += n + (part[n] == '/');
+	}
+	return false;
+}
+
+/* Links are followed, but may not lead out of the folder. */
+static bool
+is_inside(const char *folder, const char *path)
+{
+	const size_t n = strlen(folder);
+	return strncmp(folder, path, n) == 0 && (path[n] == '/' || strcmp(folder, "/") == 0);
+}
+
+om_status
+om_location_resolve(om_session *s, const char *name, const char *folder, const char *location,
+	om_arena *mem, const char **path)
+{
+	if (!folder)
+		return om_fail(s, OM_INVALID, "%s has external data in %s, but is not in a folder: "
+			"load it from its file", name, location);
+	if (!*location || *location == '/' || climbs(location))
+		return om_fail(s, OM_INVALID, "%s: external data in \"%s\" is not in the model's folder",
+			name, location);
+	const char *plain = om_printf(mem, "%s/%s", folder, location);
+	char *home = realpath(folder, NULL), *real = realpath(plain, NULL);
+	om_status st = OM_OK;
+	if (!home || !real)
+		st = om_fail(s, OM_IO, "%s: external data %s cannot be opened: %s", name, plain,
+			strerror(errno));
+	else if (!is_inside(home, real))
+		st = om_fail(s, OM_INVALID, "%s: external data %s is a link that leads out of the model's folder",
+			name, plain);
+	else
+		*path = om_strdup(mem, real);
+	free(home);
+	free(real);
+	return st;
+}
+
+static om_status
+map(om_session *s, const om_model *m, struct mapped *f)
+{
+	struct stat st;
+	const int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+		const char *why = fd >= 0 ? "it is not a plain file" : strerror(errno);
+		if (fd >= 0)
+			close(fd);
+		return om_fail(s, OM_IO, "%s: external data %s cannot be opened: %s", m->name, f->path, why);
+	}
+	f->size = (size_t)st.st_size;
+	void *p = f->size ? mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+	close(fd);
+	if (p == MAP_FAILED)
+		return om_fail(s, OM_IO, "%s: external data %s cannot be mapped: %s", m->name, f->path,
+			strerror(errno));
+	f->data = p;
+	return OM_OK;
+}
+
+om_status
+om_model_map(om_session *s, om_model *m, const char *location, const struct mapped **out)
+{
+	for (struct mapped *f = m->mapped; f; f = f->next)
+		if (strcmp(f->location, location) == 0) {
+			*out = f;
+			return OM_OK;
+		}
+	struct mapped *f = OM_NEW(m->mem, struct mapped);
+	OM_TRY(om_location_resolve(s, m->name, m->folder, location, m->mem, &f->path));
+	OM_TRY(map(s, m, f));
+	f->location = location;
+	f->next = m->mapped;
+	m->mapped = f;
+	*out = f;
+	return OM_OK;
+}
+
+void
+om_model_unmap(om_model *m)
+{
+	for (struct mapped *f = m->mapped; f; f = f->next)
+		if (f->data)
+			munmap(f->data, f->size);
+	m->mapped = NULL;
+}

@@ -1,0 +1,263 @@
+/* Models from files and memory. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "onnx/model.h"
+
+/* ---- Whole files. ---- */
+
+/* Pipes and other things without a size. */
+static om_status
+read_all(om_session *s, const char *path, int fd, struct whole *w)
+{
+	size_t cap = 0;
+
+	for (;;) {
+		if (w->size == cap) {
+			cap = cap ? 2 * cap : 1 << 16;
+			void *more = realloc(w->data, cap);
+			if (!more)
+				return om_fail(s, OM_MEMORY, "%s: not enough memory for %zu bytes", path, cap);
+			w->data = more;
+		}
+		const ssize_t n = read(fd, (char *)w->data + w->size, cap - w->size);
+		if (n == 0)
+			return OM_OK;
+		if (n < 0 && errno != EINTR)
+			return om_fail(s, OM_IO, "%s cannot be read: %s", path, strerror(errno));
+		w->size += n > 0 ? (size_t)n : 0;
+		if (w->size > INT32_MAX)
+			return om_fail(s, OM_UNSUPPORTED, "%s is larger than 2 GiB", path);
+	}
+}
+
+static om_status
+map_all(om_session *s, const char *path, int fd, struct whole *w)
+{
+	w->is_mapped = true;
+	if (w->size == 0)
+		return OM_OK;
+	w->data = mmap(NULL, w->size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (w->data != MAP_FAILED)
+		return OM_OK;
+	w->data = NULL;
+	return om_fail(s, OM_IO, "%s cannot be mapped: %s", path, strerror(errno));
+}
+
+om_status
+om_whole_open(om_session *s, const char *path, struct whole *w)
+{
+	const bool standard = strcmp(path, "-") == 0;
+	struct stat st;
+
+	*w = (struct whole){0};
+	const int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return om_fail(s, OM_IO, "%s cannot be opened: %s", path, strerror(errno));
+	om_status r;
+	if (S_ISDIR(st.st_mode)) {
+		r = om_fail(s, OM_IO, "%s is a folder", path);
+	} else if (S_ISREG(st.st_mode) && !standard) {
+		w->size = (size_t)st.st_size;
+		w->is_file = true;
+		w->dev = st.st_dev;
+		w->ino = st.st_ino;
+		r = map_all(s, path, fd, w);
+	} else {
+		r = read_all(s, standard ? "standard input" : path, fd, w);
+	}
+	if (!standard)
+		close(fd);
+	if (r != OM_OK)
+		om_whole_close(w);
+	return r;
+}
+
+void
+om_whole_close(struct whole *w)
+{
+	if (!w->is_mapped)
+		free(w->data);
+	else if (w->data)
+		munmap(w->data, w->size);
+	*w = (struct whole){0};
+}
+
+/* ---- Memory of messages: small things from the arena, large ones as lumps
+ * that can be given back, and whose failing is a sentence. ---- */
+
+struct lump {
+	struct lump *prev, *next;
+	size_t size;                 /* 0: it is in the arena */
+	_Alignas(max_align_t) unsigned char mem[];
+};
+
+enum { LUMP = 4096 };
+
+static void *
+take(void *arg, size_t n)
+{
+	om_model *m = arg;
+
+	if (n < LUMP) {
+		struct lump *l = om_alloc(m->mem, sizeof *l + n);
+		return l->mem;
+	}
+	struct lump *l = malloc(sizeof *l + n);
+	if (!l)
+		return NULL;
+	*l = (struct lump){.next = m->lumps, .size = n};
+	if (m->lumps)
+		m->lumps->prev = l;
+	m->lumps = l;
+	return l->mem;
+}
+
+static void
+give(void *arg, void *p)
+{
+	om_model *m = arg;
+
+	if (!p)
+		return;
+	struct lump *l = (struct lump *)((unsigned char *)p - offsetof(struct lump, mem));
+	if (l->size == 0)
+		return;
+	*(l->prev ? &l->prev->next : &m->lumps) = l->next;
+	if (l->next)
+		l->next->prev = l->prev;
+	free(l);
+}
+
+om_status
+om_model_unpack(om_session *s, om_model *m, const ProtobufCMessageDescriptor *d,
+	const void *data, size_t size, ProtobufCMessage **out)
+{
+	ProtobufCAllocator memory = {take, give, m};
+
+	OM_TRY(om_wire_check(s, m->name, d, data, size));
+	*out = protobuf_c_message_unpack(d, &memory, size, data ? data : (const void *)"");
+	if (!*out)
+		return om_fail(s, OM_MALFORMED, "%s is not an ONNX file, or is damaged: "
+			"a field has another type than it should have", m->name);
+	return OM_OK;
+}
+
+/* ---- Models. ---- */
+
+const char *
+om_text(const char *s)
+{
+	return s ? s : "";
+}
+
+const char *
+om_domain(const char *s)
+{
+	return !s || strcmp(s, "ai.onnx") == 0 ? "" : s;
+}
+
+om_model *
+om_model_new(const char *name, const char *folder)
+{
+	om_arena *mem = om_arena_new();
+	om_model *m = OM_NEW(mem, om_model);
+
+	m->mem = mem;
+	m->name = om_strdup(mem, name);
+	m->folder = folder ? om_strdup(mem, folder) : NULL;
+	return m;
+}
+
+void
+om_model_free(om_model *m)
+{
+	if (!m)
+		return;
+	for (struct lump *l = m->lumps, *next; l; l = next) {
+		next = l->next;
+		free(l);
+	}
+	om_model_unmap(m);
+	om_arena_free(m->mem);
+}
+
+static om_status
+check_head(om_session *s, const om_model *m)
+{
+	const Onnx__ModelProto *p = m->proto;
+
+	if (!p->graph)
+		return om_fail(s, OM_MALFORMED, "%s is not an ONNX model: it has no graph", m->name);
+	if (!p->has_ir_version)
+		return om_fail(s, OM_INVALID, "%s does not say its IR version", m->name);
+	if (p->ir_version < OM_IR_OLDEST || p->ir_version > OM_IR_NEWEST)
+		return om_fail(s, OM_UNSUPPORTED, "%s has IR version %lld; known are %d to %d", m->name,
+			(long long)p->ir_version, OM_IR_OLDEST, OM_IR_NEWEST);
+	return OM_OK;
+}
+
+static om_status
+unpack(om_session *s, om_model *m, const void *data, size_t size)
+{
+	static const char pointer[] = "version https://git-lfs";
+	ProtobufCMessage *proto;
+
+	if (size == 0)
+		return om_fail(s, OM_MALFORMED, "%s is empty", m->name);
+	if (size > sizeof pointer && memcmp(data, pointer, sizeof pointer - 1) == 0)
+		return om_fail(s, OM_MALFORMED, "%s is not a model but a Git LFS pointer to one", m->name);
+	OM_TRY(om_model_unpack(s, m, &onnx__model_proto__descriptor, data, size, &proto));
+	m->proto = (Onnx__ModelProto *)proto;
+	return check_head(s, m);
+}
+
+om_status
+om_model_load_memory(om_session *s, const void *data, size_t size, const char *name,
+	const char *folder, om_model **out)
+{
+	om_model *m = om_model_new(name, folder);
+	const om_status st = unpack(s, m, data, size);
+
+	*out = st == OM_OK ? m : NULL;
+	if (st != OM_OK)
+		om_model_free(m);
+	return st;
+}
+
+static const char *
+folder_of(om_arena *mem, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return ".";
+	return slash == path ? "/" : om_strndup(mem, path, (size_t)(slash - path));
+}
+
+om_status
+om_model_load(om_session *s, const char *path, om_model **out)
+{
+	const bool standard = strcmp(path, "-") == 0;
+	struct whole w;
+
+	*out = NULL;
+	OM_TRY(om_whole_open(s, path, &w));
+	om_arena *mem = om_arena_new();
+	const om_status st = om_model_load_memory(s, w.data, w.size,
+		standard ? "standard input" : path, standard ? NULL : folder_of(mem, path), out);
+	if (st == OM_OK) {
+		(*out)->is_file = w.is_file;
+		(*out)->dev = w.dev;
+		(*out)->ino = w.ino;
+	}
+	om_arena_free(mem);
+	om_whole_close(&w);
+	return st;
+}

@@ -1,0 +1,365 @@
+/* Tensors and types, from messages and to messages. */
+#include <config.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "onnx/model.h"
+
+/* The typed field that holds the elements of a type when raw_data does not. */
+enum field { FIELD_NONE, FIELD_FLOAT, FIELD_INT32, FIELD_INT64, FIELD_DOUBLE, FIELD_UINT64, FIELD_STRING };
+
+static enum field
+field_of(om_dtype t)
+{
+	switch (t) {
+	case OM_FLOAT32: case OM_COMPLEX64: return FIELD_FLOAT;
+	case OM_FLOAT64: case OM_COMPLEX128: return FIELD_DOUBLE;
+	case OM_INT64: return FIELD_INT64;
+	case OM_UINT32: case OM_UINT64: return FIELD_UINT64;
+	case OM_STRING: return FIELD_STRING;
+	case OM_UNDEFINED: return FIELD_NONE;
+	default: return FIELD_INT32;
+	}
+}
+
+/* A look at one tensor message. */
+struct look {
+	om_session *s;
+	om_model *m;
+	om_arena *mem;
+	const Onnx__TensorProto *t;
+	const char *name;
+	om_tensor *out;
+	uint64_t bytes;          /* that the elements take */
+};
+
+static om_status
+short_of(const struct look *l, uint64_t got)
+{
+	char shape[256];
+
+	return om_fail(l->s, OM_INVALID, "tensor %s: %s%s takes %" PRIu64 " bytes, but its data has %" PRIu64,
+		l->name, om_dtype_text(l->out->type), om_shape_text(&l->out->shape, shape, sizeof shape),
+		l->bytes, got);
+}
+
+/* Bytes of a foreign buffer: where they lie if the machine can read them
+ * there, else a copy. */
+static void
+refer(struct look *l, const void *p)
+{
+	const unsigned bits = om_dtype_bits(l->out->type);
+	const size_t align = bits <= 8 ? 1 : bits / 8 > 8 ? 8 : bits / 8;
+
+	if (l->bytes == 0)
+		l->out->data = om_alloc(l->mem, 1);
+	else if ((uintptr_t)p % align)
+		l->out->data = om_memdup(l->mem, p, l->bytes);
+	else
+		l->out->data = (void *)p;
+}
+
+static om_status
+read_number(const struct look *l, const char *key, const char *text, uint64_t *v)
+{
+	char *end;
+
+	errno = 0;
+	*v = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno)
+		return om_fail(l->s, OM_INVALID, "tensor %s: the %s \"%s\" of its external data is not a number",
+			l->name, key, text);
+	return OM_OK;
+}
+
+static om_status
+read_external(struct look *l)
+{
+	const char *location = NULL;
+	uint64_t offset = 0, length = l->bytes;
+	const struct mapped *f;
+
+	for (size_t k = 0; k < l->t->n_external_data; k++) {
+		const Onnx__StringStringEntryProto *e = l->t->external_data[k];
+		const char *key = om_text(e->key), *value = om_text(e->value);
+		if (strcmp(key, "location") == 0)
+			location = value;
+		else if (strcmp(key, "offset") == 0)
+			OM_TRY(read_number(l, key, value, &offset));
+		else if (strcmp(key, "length") == 0)
+			OM_TRY(read_number(l, key, value, &length));
+	}
+	if (!location)
+		return om_fail(l->s, OM_INVALID, "tensor %s: its external data has no location", l->name);
+	if (!l->m)
+		return om_fail(l->s, OM_INVALID, "tensor %s: external data is not allowed here", l->name);
+	if (l->out->type == OM_STRING)
+		return om_fail(l->s, OM_INVALID, "tensor %s: strings cannot be external data", l->name);
+	if (length != l->bytes)
+		return short_of(l, length);
+	OM_TRY(om_model_map(l->s, l->m, location, &f));
+	if (offset > f->size || length > f->size - offset)
+		return om_fail(l->s, OM_INVALID, "tensor %s: wants bytes %" PRIu64 "+%" PRIu64 " of %s, which has %zu",
+			l->name, offset, length, f->path, f->size);
+	refer(l, (const char *)f->data + offset);
+	return OM_OK;
+}
+
+/* Elements as one number each, in a list of larger numbers. */
+static om_status
+narrow(struct look *l, const void *from, size_t n, size_t wide, size_t size)
+{
+	if (n != l->bytes / size)
+		return short_of(l, (uint64_t)n * size);
+	char *to = om_alloc(l->mem, l->bytes ? l->bytes : 1);
+	for (size_t k = 0; k < n; k++)  /* the low bytes */
+		memcpy(to + k * size, (const char *)from + k * wide, size);
+	l->out->data = to;
+	return OM_OK;
+}
+
+/* Elements of the very width of the list. */
+static om_status
+same(struct look *l, const void *from, size_t n, size_t size)
+{
+	if (n != l->bytes / size)
+		return short_of(l, (uint64_t)n * size);
+	refer(l, from);
+	return OM_OK;
+}
+
+static om_status
+read_strings(struct look *l)
+{
+	const size_t n = l->t->n_string_data;
+	om_string *s = OM_NEWN(l->mem, om_string, n + 1);
+
+	if (n != l->bytes / sizeof *s)
+		return om_fail(l->s, OM_INVALID, "tensor %s: should have %" PRIu64 " strings, has %zu",
+			l->name, l->bytes / sizeof *s, n);
+	for (size_t k = 0; k < n; k++) {
+		const ProtobufCBinaryData *from = &l->t->string_data[k];
+		s[k] = (om_string){from->len ? (const char *)from->data : "", from->len};
+	}
+	l->out->data = s;
+	return OM_OK;
+}
+
+/* Packed types come as whole bytes, one a number, as all others of up to 16
+ * bits do. */
+static om_status
+read_typed(struct look *l)
+{
+	const Onnx__TensorProto *t = l->t;
+	const unsigned bits = om_dtype_bits(l->out->type);
+	const size_t size = bits < 8 ? 1 : bits / 8;
+
+	switch (field_of(l->out->type)) {
+	case FIELD_FLOAT: return same(l, t->float_data, t->n_float_data, sizeof(float));
+	case FIELD_DOUBLE: return same(l, t->double_data, t->n_double_data, sizeof(double));
+	case FIELD_INT64: return same(l, t->int64_data, t->n_int64_data, sizeof(int64_t));
+	case FIELD_STRING: return read_strings(l);
+	case FIELD_UINT64:
+		if (size == sizeof(uint64_t))
+			return same(l, t->uint64_data, t->n_uint64_data, size);
+		return narrow(l, t->uint64_data, t->n_uint64_data, sizeof(uint64_t), size);
+	case FIELD_INT32:
+		if (size == sizeof(int32_t))
+			return same(l, t->int32_data, t->n_int32_data, size);
+		return narrow(l, t->int32_data, t->n_int32_data, sizeof(int32_t), size);
+	default:
+		return om_fail(l->s, OM_INVALID, "tensor %s: has no element type", l->name);
+	}
+}
+
+static om_status
+read_raw(struct look *l)
+{
+	if (l->out->type == OM_STRING)
+		return om_fail(l->s, OM_INVALID, "tensor %s: strings cannot be raw data", l->name);
+	if (l->t->raw_data.len != l->bytes)
+		return short_of(l, l->t->raw_data.len);
+	refer(l, l->t->raw_data.data);
+	return OM_OK;
+}
+
+static om_status
+read_dims(om_session *s, const char *name, size_t n, const int64_t *dims, om_shape *shape)
+{
+	if (n > OM_MAX_RANK)
+		return om_fail(s, OM_UNSUPPORTED, "tensor %s: has rank %zu; the most is %d", name, n, OM_MAX_RANK);
+	for (size_t k = 0; k < n; k++)
+		if (dims[k] < 0)
+			return om_fail(s, OM_INVALID, "tensor %s: dim %zu is %lld", name, k, (long long)dims[k]);
+	*shape = om_shape_of((int)n, dims);
+	return OM_OK;
+}
+
+static om_status
+read_head(om_session *s, const Onnx__TensorProto *t, const char *name, om_tensor *out, uint64_t *bytes)
+{
+	if (t->data_type <= 0 || t->data_type >= OM_NDTYPE)
+		return om_fail(s, t->data_type == 0 ? OM_INVALID : OM_UNSUPPORTED,
+			"tensor %s: element type %d is not known", name, t->data_type);
+	out->type = (om_dtype)t->data_type;
+	OM_TRY(read_dims(s, name, t->n_dims, t->dims, &out->shape));
+	if (!om_tensor_bytes(out->type, &out->shape, bytes))
+		return om_fail(s, OM_INVALID, "tensor %s: its dims multiply to more than can be", name);
+	if (t->segment)
+		return om_fail(s, OM_UNSUPPORTED, "tensor %s: is a segment of a tensor", name);
+	return OM_OK;
+}
+
+om_status
+om_tensor_read(om_session *s, om_model *m, om_arena *mem, const Onnx__TensorProto *t, om_tensor *out)
+{
+	const char *name = t->name && *t->name ? t->name : "(without name)";
+	struct look l = {.s = s, .m = m, .mem = mem, .t = t, .name = name, .out = out};
+
+	*out = (om_tensor){0};
+	OM_TRY(read_head(s, t, name, out, &l.bytes));
+	if (t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+		return read_external(&l);
+	return t->has_raw_data ? read_raw(&l) : read_typed(&l);
+}
+
+/* ---- Sparse tensors. ---- */
+
+enum { DENSE_MOST = 1 << 28 };  /* bytes; the file's size says nothing about them */
+
+/* The place of element `k` among all; false when it is outside. */
+static bool
+place_of(const om_tensor *indices, const om_shape *shape, size_t k, int64_t *at)
+{
+	const int64_t *v = indices->data;
+
+	if (indices->shape.rank == 1) {
+		*at = v[k];
+		return *at >= 0 && *at < om_shape_count(shape);
+	}
+	*at = 0;
+	for (int d = 0; d < shape->rank; d++) {
+		const int64_t i = v[k * (size_t)shape->rank + (size_t)d];
+		if (i < 0 || i >= shape->dim[d])
+			return false;
+		*at = *at * shape->dim[d] + i;
+	}
+	return true;
+}
+
+static om_status
+check_sparse(om_session *s, const char *name, const om_tensor *v, const om_tensor *i, const om_shape *shape)
+{
+	if (v->shape.rank != 1 || om_dtype_bits(v->type) < 8 || v->type == OM_STRING)
+		return om_fail(s, OM_INVALID, "sparse tensor %s: its values are not a list of numbers", name);
+	if (i->type != OM_INT64 || i->shape.rank < 1 || i->shape.rank > 2
+	    || i->shape.dim[0] != v->shape.dim[0]
+	    || (i->shape.rank == 2 && i->shape.dim[1] != shape->rank))
+		return om_fail(s, OM_INVALID, "sparse tensor %s: its indices do not fit its values", name);
+	return OM_OK;
+}
+
+om_status
+om_sparse_read(om_session *s, om_model *m, om_arena *mem, const Onnx__SparseTensorProto *t, om_tensor *out)
+{
+	const char *name = t->values ? om_text(t->values->name) : "";
+	om_tensor values, indices;
+	uint64_t bytes;
+
+	if (!t->values || !t->indices)
+		return om_fail(s, OM_INVALID, "sparse tensor %s: has no values or no indices", name);
+	OM_TRY(om_tensor_read(s, m, mem, t->values, &values));
+	OM_TRY(om_tensor_read(s, m, mem, t->indices, &indices));
+	*out = (om_tensor){.type = values.type};
+	OM_TRY(read_dims(s, name, t->n_dims, t->dims, &out->shape));
+	OM_TRY(check_sparse(s, name, &values, &indices, &out->shape));
+	if (!om_tensor_bytes(out->type, &out->shape, &bytes) || bytes > DENSE_MOST)
+		return om_fail(s, OM_MEMORY, "sparse tensor %s: takes more than %d bytes when dense", name, DENSE_MOST);
+	out->data = om_alloc(mem, bytes ? bytes : 1);
+	const size_t size = om_dtype_bits(out->type) / 8;
+	for (size_t k = 0; k < (size_t)values.shape.dim[0]; k++) {
+		int64_t at;
+		if (!place_of(&indices, &out->shape, k, &at))
+			return om_fail(s, OM_INVALID, "sparse tensor %s: index %zu is outside of its dims", name, k);
+		memcpy((char *)out->data + (size_t)at * size, (const char *)values.data + k * size, size);
+	}
+	return OM_OK;
+}
+
+/* ---- Types. ---- */
+
+static om_status
+read_elem(om_session *s, const char *what, int32_t n, om_dtype *out)
+{
+	if (n < 0 || n >= OM_NDTYPE)
+		return om_fail(s, OM_UNSUPPORTED, "%s: element type %d is not known", what, n);
+	*out = (om_dtype)n;
+	return OM_OK;
+}
+
+static om_status
+read_shape(om_session *s, om_arena *mem, const char *what, const Onnx__TensorShapeProto *t, om_shape *out)
+{
+	*out = om_shape_unknown();
+	if (!t)
+		return OM_OK;
+	if (t->n_dim > OM_MAX_RANK)
+		return om_fail(s, OM_UNSUPPORTED, "%s: has rank %zu; the most is %d", what, t->n_dim, OM_MAX_RANK);
+	out->rank = (int)t->n_dim;
+	for (size_t k = 0; k < t->n_dim; k++) {
+		const Onnx__TensorShapeProto__Dimension *d = t->dim[k];
+		out->dim[k] = OM_DIM_UNKNOWN;
+		out->sym[k] = NULL;
+		if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0)
+			out->dim[k] = d->dim_value;
+		else if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
+		         && d->dim_param && *d->dim_param)
+			out->sym[k] = om_strdup(mem, d->dim_param);
+	}
+	return OM_OK;
+}
+
+/* What a sequence, an optional or a map holds; its shape is nobody's. */
+static om_status
+read_inner(om_session *s, om_arena *mem, const char *what, const Onnx__TypeProto *t, const om_type **out)
+{
+	om_type *inner = OM_NEW(mem, om_type);
+	om_shape shape;
+
+	*out = inner;
+	return om_type_read(s, mem, what, t, inner, &shape);
+}
+
+om_status
+om_type_read(om_session *s, om_arena *mem, const char *what, const Onnx__TypeProto *t,
+	om_type *type, om_shape *shape)
+{
+	*type = (om_type){.kind = OM_TENSOR};
+	*shape = om_shape_unknown();
+	switch (t ? t->value_case : ONNX__TYPE_PROTO__VALUE__NOT_SET) {
+	case ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE:
+		OM_TRY(read_elem(s, what, t->tensor_type->elem_type, &type->elem));
+		return read_shape(s, mem, what, t->tensor_type->shape, shape);
+	case ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE:
+		type->kind = OM_SPARSE;
+		OM_TRY(read_elem(s, what, t->sparse_tensor_type->elem_type, &type->elem));
+		return read_shape(s, mem, what, t->sparse_tensor_type->shape, shape);
+	case ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE:
+		type->kind = OM_SEQUENCE;
+		return read_inner(s, mem, what, t->sequence_type->elem_type, &type->of);
+	case ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE:
+		type->kind = OM_OPTIONAL;
+		return read_inner(s, mem, what, t->optional_type->elem_type, &type->of);
+	case ONNX__TYPE_PROTO__VALUE_MAP_TYPE:
+		type->kind = OM_MAP;
+		OM_TRY(read_elem(s, what, t->map_type->key_type, &type->elem));
+		return read_inner(s, mem, what, t->map_type->value_type, &type->of);
+	case ONNX__TYPE_PROTO__VALUE_OPAQUE_TYPE:
+		type->kind = OM_OPAQUE;
+		return OM_OK;
+	default:
+		return OM_OK;
+	}
+}
