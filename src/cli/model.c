@@ -1,0 +1,235 @@
+/* A model on its way to a plan: load, bind shapes, run passes, verify. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+
+enum { MAX_ALIGN = 1 << 20 };
+
+static const om_opt shape_opts[] = {
+	{"input-shape", "NAME:D,D,...", "shape of an input, also 1x3x224x224; the name may be left out\n"
+		"                            where there is one input; repeatable"},
+	{"overwrite-input-shape", "", NULL, "input-shape"},
+	{"dim", "SYMBOL=N", "the number that a symbolic dim stands for; repeatable"},
+	{"bound", "SYMBOL=LO..HI", "the range of a symbolic dim: planned at HI; repeatable"},
+	{"default-dim", "N", "the number for dims that stay open, which is an error otherwise"},
+	{0}
+};
+
+const om_opt_group om_shape_options = {"shapes", shape_opts};
+
+/* ---- Loading. ---- */
+
+static bool
+ends_in(const char *text, const char *ending)
+{
+	const size_t n = strlen(text), m = strlen(ending);
+	return n >= m && strcmp(text + n - m, ending) == 0;
+}
+
+static om_status
+load_text(om_cli *c, const char *path)
+{
+	FILE *in = fopen(path, "r");
+
+	if (!in)
+		return om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));
+	om_status st = om_parse(c->session, in, path, &c->prog);
+	fclose(in);
+	return st;
+}
+
+om_status
+om_cli_load(om_cli *c, const char *path)
+{
+	if (ends_in(path, ".ir"))
+		return load_text(c, path);
+	OM_TRY(om_model_load(c->session, path, &c->model));
+	return om_model_import(c->session, c->model, &c->prog);
+}
+
+/* ---- Shapes. ---- */
+
+/* Commas or x between the dims, brackets around them or not. */
+static bool
+read_shape(const char *text, om_shape *shape)
+{
+	char *end;
+
+	shape->rank = 0;
+	const char *at = *text == '[' ? text + 1 : text;
+	while (*at && *at != ']') {
+		errno = 0;
+		const long long n = strtoll(at, &end, 10);
+		if (end == at || errno || n < 0 || *at == '+' || *at == ' ' || shape->rank == OM_MAX_RANK)
+			return false;
+		shape->dim[shape->rank++] = n;
+		if (*end && !strchr(",x]", *end))
+			return false;
+		at = end + (*end == ',' || *end == 'x');
+		if (at > end && (!*at || *at == ']'))
+			return false;
+	}
+	return *text == '[' ? at[0] == ']' && !at[1] : !*at;
+}
+
+/* The only input that a caller has to give; NULL when there are more. */
+static const om_value *
+only_input(const om_prog *p)
+{
+	const om_value *only = NULL;
+
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		if (p->first->param[k]->is_overridable)
+			continue;
+		if (only)
+			return NULL;
+		only = p->first->param[k];
+	}
+	return only;
+}
+
+/* Names may hold colons: the last one counts. */
+static om_status
+bind_input(om_cli *c, const char *text)
+{
+	om_shape shape = {0};
+	const char *colon = strrchr(text, ':');
+	const char *name = colon ? om_strndup(c->mem, text, (size_t)(colon - text)) : NULL;
+
+	if (!read_shape(colon ? colon + 1 : text, &shape))
+		return om_fail(c->session, OM_USAGE, "--input-shape wants NAME:D,D,... such as x:1,3,224,224, not %s",
+			text);
+	if (!name) {
+		const om_value *only = only_input(c->prog);
+		if (!only)
+			return om_fail(c->session, OM_USAGE,
+				"--input-shape %s: the model has several inputs; say which as NAME:%s", text, text);
+		name = only->name;
+	}
+	return om_bind_shape(c->prog, name, &shape);
+}
+
+/* "SYMBOL=REST" taken apart; NULL when there is no "=". */
+static const char *
+symbol_of(om_cli *c, const char *text, const char **rest)
+{
+	const char *is = strrchr(text, '=');
+
+	if (!is || is == text)
+		return NULL;
+	*rest = is + 1;
+	return om_strndup(c->mem, text, (size_t)(is - text));
+}
+
+static om_status
+bind_dim(om_cli *c, const char *text)
+{
+	const char *rest = "", *symbol = symbol_of(c, text, &rest);
+	char *end = NULL;
+
+	errno = 0;
+	const long long n = strtoll(rest, &end, 10);
+	if (!symbol || end == rest || *end || errno || n < 0)
+		return om_fail(c->session, OM_USAGE, "--dim wants SYMBOL=N such as batch=1, not %s", text);
+	return om_bind_dim(c->prog, symbol, n);
+}
+
+static om_status
+bind_bound(om_cli *c, const char *text)
+{
+	const char *rest = "", *symbol = symbol_of(c, text, &rest);
+	char *end = NULL;
+
+	errno = 0;
+	const long long low = strtoll(rest, &end, 10);
+	if (symbol && end > rest && strncmp(end, "..", 2) == 0 && low >= 0) {
+		const char *from = end + 2;
+		const long long high = strtoll(from, &end, 10);
+		if (end > from && !*end && !errno && low <= high)
+			return om_bind_dim(c->prog, symbol, high);
+	}
+	return om_fail(c->session, OM_USAGE, "--bound wants SYMBOL=LO..HI such as seq=1..512, not %s", text);
+}
+
+om_status
+om_cli_shapes(om_cli *c, bool all)
+{
+	const char *text;
+	uint64_t rest = 0;
+
+	for (size_t at = 0; (text = om_cli_next(c, "dim", &at));)
+		OM_TRY(bind_dim(c, text));
+	for (size_t at = 0; (text = om_cli_next(c, "bound", &at));)
+		OM_TRY(bind_bound(c, text));
+	for (size_t at = 0; (text = om_cli_next(c, "input-shape", &at));)
+		OM_TRY(bind_input(c, text));
+	OM_TRY(om_cli_number(c, "default-dim", 1, INT32_MAX, &rest));
+	return all || rest ? om_bind_rest(c->prog, (int64_t)rest) : OM_OK;
+}
+
+/* ---- Passes. ---- */
+
+static om_status
+set_alignment(om_cli *c)
+{
+	uint64_t align = c->prog->align;
+
+	OM_TRY(om_cli_number(c, "align", 1, MAX_ALIGN, &align));
+	if (align & (align - 1))
+		return om_fail(c->session, OM_USAGE, "option --align wants a power of two, not %llu",
+			(unsigned long long)align);
+	c->prog->align = align;
+	return OM_OK;
+}
+
+om_status
+om_cli_passes(om_cli *c, const char *pipeline)
+{
+	const char *asked = om_cli_option(c, "passes");
+
+	OM_TRY(set_alignment(c));
+	OM_TRY(om_cli_host(c));
+	return om_host_run(c->host, c->prog, asked ? asked : pipeline);
+}
+
+/* ---- Output. ---- */
+
+om_status
+om_cli_own_path(om_cli *c, const char *in, const char *out)
+{
+	struct stat a, b;
+
+	if (strcmp(in, "-") != 0 && stat(in, &a) == 0 && stat(out, &b) == 0
+	    && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+		return om_fail(c->session, OM_USAGE, "%s is the input; the output needs its own path", out);
+	return OM_OK;
+}
+
+om_status
+om_cli_write(om_cli *c, const char *path, om_writer *write, const void *arg)
+{
+	if (strcmp(path, "-") == 0)
+		return write(c, stdout, arg);
+	if (c->narg)
+		OM_TRY(om_cli_own_path(c, c->arg[0], path));
+	FILE *to = fopen(path, "w");
+	if (!to)
+		return om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));
+	om_status st = write(c, to, arg);
+	const bool bad = ferror(to);
+	if ((fclose(to) != 0 || bad) && st == OM_OK)
+		st = om_fail(c->session, OM_IO, "%s: could not be written", path);
+	return st;
+}
+
+om_status
+om_cli_failed(om_cli *c, om_status st)
+{
+	printf("FAILED %s\n", om_message(c->session));
+	return st;
+}
