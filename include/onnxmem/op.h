@@ -24,7 +24,8 @@ struct om_call {
 	                             outputs and those of data-sized operators */
 	void *scratch;            /* for kernels: bytes as `scratch` asked for, aligned to 64 */
 	/* For kernels of data-sized operators: storage for output `k` of this
-	 * shape; sets out[k].  NULL in all other calls. */
+	 * shape; sets out[k].  In the fold also for kernels that may return splats
+	 * and want all elements of an output.  NULL in all other calls. */
 	om_status (*alloc)(om_call *c, uint32_t k, const om_shape *shape);
 	void *host;               /* whoever made the call */
 };
@@ -37,7 +38,10 @@ enum {
 	OM_DATA_SIZED = 1u << 3,  /* output dims depend on the inputs' elements in ways that
 	                             only the kernel finds out: it calls om_call.alloc */
 	OM_SPLATS     = 1u << 4,  /* its kernel may be fed, and may return, splat tensors:
-	                             the fold calls it for them */
+	                             the fold calls it for them.  There out[k].splat comes
+	                             in true, with room for one element; the kernel clears
+	                             it when it sets data to all elements, its own or
+	                             from om_call.alloc */
 	OM_META       = 1u << 5,  /* reads its inputs' shapes, never their elements */
 };
 

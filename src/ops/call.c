@@ -13,6 +13,8 @@ om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)
 	char what[1024];
 	va_list ap;
 
+	if (!s)  /* a question, not a run: see look_at() */
+		return st;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
@@ -83,11 +85,28 @@ refine(om_session *s, const om_op *op, const om_value *v, om_tensor *found)
 			om_shape_text(&found->shape, got, sizeof got));
 }
 
+/* What columns rely on: inputs that are not optional are there. */
+static om_status
+check_arity(om_session *s, const om_op *op)
+{
+	const om_row *r = op->row;
+
+	if (op->nin < r->min_in || (r->max_in != OM_VARIADIC && op->nin > r->max_in))
+		return om_op_fail(s, OM_INVALID, op, "has %u inputs", op->nin);
+	if (op->nout < r->min_out || (r->max_out != OM_VARIADIC && op->nout > r->max_out))
+		return om_op_fail(s, OM_INVALID, op, "has %u outputs", op->nout);
+	for (uint32_t k = 0; k < r->min_in && r->control == OM_PLAIN; k++)
+		if (!op->in[k])
+			return om_op_fail(s, OM_INVALID, op, "input %u is left out", k);
+	return OM_OK;
+}
+
 static om_status
 infer(om_prog *p, om_arena *mem, om_op *op)
 {
 	om_call c;
 
+	OM_TRY(check_arity(p->session, op));
 	om_call_init(&c, p->session, mem, op);
 	for (uint32_t k = 0; k < op->nout; k++)
 		c.out[k] = (om_tensor){.shape = om_shape_unknown()};
@@ -261,7 +280,8 @@ fold_alloc(om_call *c, uint32_t k, const om_shape *shape)
 	if (bytes > f->limit)
 		return OM_UNSUPPORTED;  /* taken back by fold_dense() */
 	c->out[k].shape = *shape;
-	c->out[k].data = om_alloc(f->p->mem, bytes);
+	c->out[k].data = om_alloc(f->p->mem, bytes ? bytes : 1);
+	c->out[k].splat = false;
 	return OM_OK;
 }
 
@@ -313,7 +333,7 @@ fold_dense(struct fold *f)
 	if (row->scratch)
 		f->c.scratch = om_alloc(f->c.mem, row->scratch(&f->c));
 	const om_status st = row->cpu(&f->c);
-	if (st == OM_UNSUPPORTED && row->flags & OM_DATA_SIZED)
+	if (st == OM_UNSUPPORTED && row->flags & (OM_DATA_SIZED | OM_SPLATS))
 		return OM_OK;
 	OM_TRY(st);
 	for (uint32_t k = 0; k < f->c.op->nout; k++)

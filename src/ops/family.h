@@ -11,7 +11,9 @@
 	_(cast)        /* Cast */                                              \
 	_(reduce)      /* reductions, ArgMax, TopK */                          \
 	_(softmax)     /* softmax and friends along an axis */                 \
-	_(movement)    /* reshaping, slicing, joining, permuting */            \
+	_(reshape)     /* other shapes of the same elements */                 \
+	_(movement)    /* permuting, joining, splitting, repeating */          \
+	_(slice)       /* cutting out and padding */                           \
 	_(index)       /* gather, one-hot, non-zero, suppression */            \
 	_(meta)        /* shapes, constants, ranges */                         \
 	_(matmul)      /* matrix products */                                   \

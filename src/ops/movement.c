@@ -1,7 +1,766 @@
+/* Operators that permute, join, split and repeat. */
 #include <config.h>
 
+#include "ops/copy.h"
 #include "ops/family.h"
 
+/* ---- Transpose. ---- */
+
+/* Output axis k is input axis perm[k]; the default turns the order around. */
+static om_status
+perm_of(const om_call *c, int rank, int perm[OM_MAX_RANK])
+{
+	size_t n;
+	const int64_t *p = om_attr_ints(c->op, "perm", &n);
+	bool seen[OM_MAX_RANK] = {false};
+
+	for (int k = 0; k < rank; k++)
+		perm[k] = rank - 1 - k;
+	if (!om_attr_has(c->op, "perm"))
+		return OM_OK;
+	if (n != (size_t)rank)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "perm has %zu axes, the input %d", n, rank);
+	for (int k = 0; k < rank; k++) {
+		if (!om_axis(p[k], rank, &perm[k]) || seen[perm[k]])
+			return om_op_fail(c->session, OM_SHAPE, c->op, "perm is no permutation of the axes");
+		seen[perm[k]] = true;
+	}
+	return OM_OK;
+}
+
+static om_status
+transpose_infer(om_call *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
+	int perm[OM_MAX_RANK];
+
+	c->out[0].type = c->in[0].type;
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(perm_of(c, in->rank, perm));
+	out->rank = in->rank;
+	for (int k = 0; k < in->rank; k++) {
+		out->dim[k] = in->dim[perm[k]];
+		out->sym[k] = in->sym[perm[k]];
+	}
+	return OM_OK;
+}
+
+/* Only axes of size 1 change places. */
+static bool
+transpose_view(const om_call *c, uint32_t out, om_view_of *v)
+{
+	const om_shape *in = &c->in[0].shape;
+	int perm[OM_MAX_RANK], last = -1;
+
+	if (perm_of(c, in->rank, perm) != OM_OK)
+		return false;
+	for (int k = 0; k < in->rank; k++) {
+		if (in->dim[perm[k]] == 1)
+			continue;
+		if (perm[k] < last)
+			return false;
+		last = perm[k];
+	}
+	return om_view_whole(c, out, v);
+}
+
+static om_status
+transpose_cpu(om_call *c)
+{
+	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
+	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK];
+	int perm[OM_MAX_RANK];
+	om_copy p = {.rank = 0};
+	size_t size;
+	bool done;
+
+	OM_TRY(om_splat_through(c, &done));
+	if (done)
+		return OM_OK;
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(perm_of(c, in->rank, perm));
+	om_strides(in, from);
+	om_strides(out, to);
+	for (int k = 0; k < out->rank; k++)
+		om_copy_axis(&p, out->dim[k], to[k], from[perm[k]]);
+	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
+	return OM_OK;
+}
+
+/* ---- Concat. ---- */
+
+static om_status
+concat_join(const om_call *c, uint32_t k, int axis, om_shape *out)
+{
+	const om_shape *in = &c->in[k].shape;
+	char a[256], b[256];
+
+	for (int d = 0; d < out->rank; d++) {
+		if (d == axis || om_dim_join(&out->dim[d], &out->sym[d], in->dim[d], in->sym[d]))
+			continue;
+		return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s beside %s", k,
+			om_shape_text(in, a, sizeof a), om_shape_text(&c->in[0].shape, b, sizeof b));
+	}
+	out->sym[axis] = NULL;
+	if (in->dim[axis] < 0 || out->dim[axis] < 0)
+		out->dim[axis] = OM_DIM_UNKNOWN;
+	else if (__builtin_add_overflow(out->dim[axis], in->dim[axis], &out->dim[axis]))
+		return om_op_fail(c->session, OM_INVALID, c->op, "the sum of the dims cannot be represented");
+	return OM_OK;
+}
+
+static om_status
+concat_infer(om_call *c)
+{
+	om_shape *out = &c->out[0].shape;
+	bool open = false;
+	int axis, rank = OM_RANK_UNKNOWN;
+
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		const om_tensor *in = &c->in[k];
+		if (c->out[0].type == OM_UNDEFINED)
+			c->out[0].type = in->type;
+		else if (in->type != c->out[0].type && in->type != OM_UNDEFINED)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "joins %s with %s",
+				om_dtype_text(c->out[0].type), om_dtype_text(in->type));
+		if (rank >= 0 && in->shape.rank >= 0 && in->shape.rank != rank)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "joins tensors of rank %d and %d",
+				rank, in->shape.rank);
+		if (in->shape.rank >= 0)
+			rank = in->shape.rank;
+		else
+			open = true;
+	}
+	if (rank < 0)
+		return OM_OK;
+	OM_TRY(om_attr_axis(c, "axis", rank, &axis));
+	*out = open ? om_shape_open(rank) : c->in[0].shape;
+	for (uint32_t k = open ? 0 : 1; k < c->op->nin; k++)
+		if (c->in[k].shape.rank >= 0)
+			OM_TRY(concat_join(c, k, axis, out));
+	return OM_OK;
+}
+
+/* All other inputs are empty. */
+static bool
+concat_view(const om_call *c, uint32_t out, om_view_of *v)
+{
+	uint32_t full = 0, n = 0;
+
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (om_has_in(c, k) && om_shape_count(&c->in[k].shape) > 0) {
+			full = k;
+			n++;
+		}
+	*v = (om_view_of){.in = full};
+	return n == 1 && out == 0;
+}
+
+/* In the fold: the same element everywhere. */
+static bool
+concat_splats(om_call *c, size_t size)
+{
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (!c->in[k].splat || memcmp(c->in[k].data, c->in[0].data, size) != 0)
+			return false;
+	memcpy(c->out[0].data, c->in[0].data, size);
+	return true;
+}
+
+static om_status
+concat_cpu(om_call *c)
+{
+	const om_shape *out = &c->out[0].shape;
+	int64_t to[OM_MAX_RANK];
+	size_t size;
+	int axis;
+
+	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
+	if (c->out[0].splat && concat_splats(c, size))
+		return OM_OK;
+	OM_TRY(om_dense_out(c, 0));
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_attr_axis(c, "axis", out->rank, &axis));
+	om_strides(out, to);
+	char *at = c->out[0].data;
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		const om_tensor *in = &c->in[k];
+		const int64_t outer = om_shape_span(&in->shape, 0, axis);
+		const int64_t line = om_shape_span(&in->shape, axis, in->shape.rank);
+		om_copy p = {.rank = 0};
+		om_copy_axis(&p, outer, to[axis] * out->dim[axis], in->splat ? 0 : line);
+		om_copy_axis(&p, line, 1, !in->splat);
+		om_copy_run(&p, size, at, in->data);
+		at += (size_t)(to[axis] * in->shape.dim[axis]) * size;
+	}
+	return OM_OK;
+}
+
+/* ---- Split. ---- */
+
+static om_status
+split_even(const om_call *c, int64_t dim, int64_t *size)
+{
+	const int64_t n = c->op->nout, each = dim / n + (dim % n != 0);
+
+	if (om_attr_has(c->op, "num_outputs") && om_attr_int(c->op, "num_outputs") != n)
+		return om_op_fail(c->session, OM_INVALID, c->op, "num_outputs is %lld, but there are %lld outputs",
+			(long long)om_attr_int(c->op, "num_outputs"), (long long)n);
+	if (dim % n && (!om_attr_has(c->op, "num_outputs") || each * (n - 1) > dim))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "%lld cannot be split into %lld parts",
+			(long long)dim, (long long)n);
+	for (int64_t k = 0; k < n; k++)
+		size[k] = k < n - 1 ? each : dim - each * (n - 1);
+	return OM_OK;
+}
+
+/* The size of each part; OM_DIM_UNKNOWN where that is not known. */
+static om_status
+split_sizes(const om_call *c, int axis, int64_t **size)
+{
+	const uint32_t nout = c->op->nout;
+	const int64_t dim = c->in[0].shape.dim[axis];
+	const int64_t *given = om_attr_ints(c->op, "split", NULL);
+	size_t n = 0;
+	int64_t sum = 0;
+
+	if (om_has_in(c, 1)) {
+		if (!om_in_ints(c, 1, size, &n)) {
+			*size = OM_NEWN(c->mem, int64_t, nout);
+			for (uint32_t k = 0; k < nout; k++)
+				(*size)[k] = OM_DIM_UNKNOWN;
+			return OM_OK;
+		}
+	} else if (given) {
+		om_attr_ints(c->op, "split", &n);
+		*size = om_memdup(c->mem, given, n * sizeof *given);
+	} else {
+		*size = OM_NEWN(c->mem, int64_t, nout);
+		if (dim >= 0)
+			return split_even(c, dim, *size);
+		for (uint32_t k = 0; k < nout; k++)
+			(*size)[k] = OM_DIM_UNKNOWN;
+		return OM_OK;
+	}
+	if (n != nout)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu sizes for %u outputs", n, nout);
+	for (size_t k = 0; k < n; k++)
+		if ((*size)[k] < 0 || __builtin_add_overflow(sum, (*size)[k], &sum))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "a size is not a number of elements");
+	if (dim >= 0 && sum != dim)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the sizes add up to %lld, not to %lld",
+			(long long)sum, (long long)dim);
+	return OM_OK;
+}
+
+static om_status
+split_infer(om_call *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	int64_t *size;
+	int axis;
+
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		c->out[k].type = c->in[0].type;
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
+	OM_TRY(split_sizes(c, axis, &size));
+	for (uint32_t k = 0; k < c->op->nout; k++) {
+		c->out[k].shape = *in;
+		if (c->op->nout == 1)
+			continue;
+		c->out[k].shape.dim[axis] = size[k];
+		c->out[k].shape.sym[axis] = NULL;
+	}
+	return OM_OK;
+}
+
+/* Where the part `out` starts, when that is known; sizes that are not known
+ * may stand in the outputs. */
+static bool
+split_start(const om_call *c, int axis, uint32_t out, int64_t *start)
+{
+	int64_t *size;
+
+	if (split_sizes(c, axis, &size) != OM_OK)
+		return false;
+	*start = 0;
+	for (uint32_t k = 0; k < out; k++) {
+		const om_shape *part = &c->out[k].shape;
+		const int64_t n = size[k] >= 0 ? size[k] : part->rank > axis ? part->dim[axis] : -1;
+		if (n < 0)
+			return false;
+		*start += n;
+	}
+	return true;
+}
+
+static bool
+split_view(const om_call *c, uint32_t out, om_view_of *v)
+{
+	const om_shape *in = &c->in[0].shape;
+	const uint64_t bits = om_dtype_bits(c->in[0].type);
+	int64_t start;
+	int axis;
+
+	if (!om_axis(om_attr_int(c->op, "axis"), in->rank, &axis) || bits < 8
+	    || om_shape_span(in, 0, axis) != 1 || om_shape_count(&c->out[out].shape) == 0
+	    || !split_start(c, axis, out, &start))
+		return false;
+	*v = (om_view_of){.in = 0, .offset = (uint64_t)(start * om_shape_span(in, axis + 1, in->rank)) * (bits / 8)};
+	return true;
+}
+
+static om_status
+split_cpu(om_call *c)
+{
+	const om_tensor *in = &c->in[0];
+	int64_t from[OM_MAX_RANK], *sizes;
+	size_t size;
+	int axis;
+
+	OM_TRY(om_elem_bytes(c, in->type, &size));
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_attr_axis(c, "axis", in->shape.rank, &axis));
+	OM_TRY(split_sizes(c, axis, &sizes));
+	om_strides(&in->shape, from);
+	const char *at = in->data;
+	for (uint32_t k = 0; k < c->op->nout; k++) {
+		const int64_t line = from[axis] * sizes[k];
+		om_copy p = {.rank = 0};
+		om_copy_axis(&p, om_shape_span(&in->shape, 0, axis), line, from[axis] * in->shape.dim[axis]);
+		om_copy_axis(&p, line, 1, 1);
+		if (om_has_out(c, k))
+			om_copy_run(&p, size, c->out[k].data, at);
+		at += (size_t)line * size;
+	}
+	return OM_OK;
+}
+
+/* ---- Expand, Tile. ---- */
+
+static om_status
+expand_infer(om_call *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_shape want = om_shape_open(om_list_length(&c->in[1]));
+	int64_t *dims;
+	size_t n;
+	char a[256], b[256];
+
+	c->out[0].type = c->in[0].type;
+	if (om_in_ints(c, 1, &dims, &n)) {
+		if (n > OM_MAX_RANK)
+			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
+		want = om_shape_of((int)n, dims);
+		for (size_t k = 0; k < n; k++)
+			if (dims[k] < 0)
+				return om_op_fail(c->session, OM_SHAPE, c->op, "the wanted shape has a negative dim");
+	}
+	if (!om_broadcast(in, &want, &c->out[0].shape))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "%s cannot be repeated to %s",
+			om_shape_text(in, a, sizeof a), om_shape_text(&want, b, sizeof b));
+	return OM_OK;
+}
+
+static bool
+same_count_view(const om_call *c, uint32_t out, om_view_of *v)
+{
+	const int64_t n = om_shape_count(&c->in[0].shape);
+	return n > 0 && n == om_shape_count(&c->out[0].shape) && om_view_whole(c, out, v);
+}
+
+static om_status
+expand_cpu(om_call *c)
+{
+	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
+	const int shift = out->rank - in->rank;
+	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK];
+	om_copy p = {.rank = 0};
+	size_t size;
+	bool done;
+
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_splat_through(c, &done));
+	if (done)
+		return OM_OK;
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	om_strides(in, from);
+	om_strides(out, to);
+	for (int k = 0; k < out->rank; k++)
+		om_copy_axis(&p, out->dim[k], to[k],
+			k >= shift && in->dim[k - shift] != 1 ? from[k - shift] : 0);
+	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
+	return OM_OK;
+}
+
+/* How often each axis is repeated: a list; in version 1 one number and its axis. */
+static om_status
+tile_repeats(const om_call *c, int64_t *rep, bool *known)
+{
+	const int rank = c->in[0].shape.rank;
+	int64_t *v, *axis;
+	size_t n, one;
+
+	for (int k = 0; k < rank; k++)
+		rep[k] = 1;
+	*known = om_in_ints(c, 1, &v, &n);
+	if (c->op->nin == 3) {
+		int a;
+		*known = *known && om_in_ints(c, 2, &axis, &one);
+		if (!*known)
+			return OM_OK;
+		if (n != 1 || one != 1 || !om_axis(*axis, rank, &a))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "wants one axis and one number");
+		rep[a] = *v;
+	} else if (*known) {
+		if (n != (size_t)rank)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu repeats for rank %d", n, rank);
+		memcpy(rep, v, n * sizeof *rep);
+	}
+	return OM_OK;
+}
+
+static om_status
+tile_infer(om_call *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
+	int64_t rep[OM_MAX_RANK];
+	bool known;
+
+	c->out[0].type = c->in[0].type;
+	if (in->rank < 0) {
+		*out = om_shape_open(c->op->nin == 2 ? om_list_length(&c->in[1]) : -1);
+		return OM_OK;
+	}
+	*out = om_shape_open(in->rank);
+	OM_TRY(tile_repeats(c, rep, &known));
+	for (int k = 0; known && k < in->rank; k++) {
+		if (rep[k] < 0)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "axis %d is repeated %lld times", k,
+				(long long)rep[k]);
+		if (rep[k] == 1) {
+			out->dim[k] = in->dim[k];
+			out->sym[k] = in->sym[k];
+		} else if (in->dim[k] >= 0 && __builtin_mul_overflow(in->dim[k], rep[k], &out->dim[k])) {
+			return om_op_fail(c->session, OM_INVALID, c->op, "dim %d cannot be represented", k);
+		}
+	}
+	return OM_OK;
+}
+
+static om_status
+tile_cpu(om_call *c)
+{
+	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
+	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK], rep[OM_MAX_RANK];
+	om_copy p = {.rank = 0};
+	size_t size;
+	bool done;
+
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_splat_through(c, &done));
+	if (done)
+		return OM_OK;
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(tile_repeats(c, rep, &done));
+	om_strides(in, from);
+	om_strides(out, to);
+	for (int k = 0; k < out->rank; k++) {
+		om_copy_axis(&p, rep[k], to[k] * in->dim[k], 0);
+		om_copy_axis(&p, in->dim[k], to[k], from[k]);
+	}
+	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
+	return OM_OK;
+}
+
+/* ---- DepthToSpace, SpaceToDepth. ---- */
+
+static om_status
+block_size(const om_call *c, int64_t *b)
+{
+	*b = om_attr_int(c->op, "blocksize");
+	if (*b < 1 || *b > INT32_MAX)
+		return om_op_fail(c->session, OM_INVALID, c->op, "blocksize is %lld", (long long)*b);
+	if (c->in[0].shape.rank >= 0 && c->in[0].shape.rank != 4)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "wants rank 4, not %d", c->in[0].shape.rank);
+	return OM_OK;
+}
+
+static om_status
+blocks_infer(om_call *c, bool deep)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
+	int64_t b;
+
+	c->out[0].type = c->in[0].type;
+	*out = om_shape_open(4);
+	OM_TRY(block_size(c, &b));
+	if (in->rank < 0)
+		return OM_OK;
+	out->dim[0] = in->dim[0];
+	out->sym[0] = in->sym[0];
+	for (int k = 1; k < 4; k++) {
+		const bool up = (k == 1) == deep;
+		const int64_t f = k == 1 ? b * b : b;
+		if (in->dim[k] < 0)
+			continue;
+		if (up ? __builtin_mul_overflow(in->dim[k], f, &out->dim[k]) : in->dim[k] % f != 0)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "dim %d is %lld with a block of %lld",
+				k, (long long)in->dim[k], (long long)b);
+		if (!up)
+			out->dim[k] = in->dim[k] / f;
+	}
+	return OM_OK;
+}
+
+static om_status
+depth_to_space_infer(om_call *c)
+{
+	return blocks_infer(c, false);
+}
+
+static om_status
+space_to_depth_infer(om_call *c)
+{
+	return blocks_infer(c, true);
+}
+
+/* Six axes: batch, block row, block column, channel, row, column, with the
+ * strides they have in the deep and in the wide tensor. */
+static om_status
+blocks_cpu(om_call *c, const om_shape *deep, bool to_deep, bool crd)
+{
+	const int64_t b = om_attr_int(c->op, "blocksize");
+	const int64_t h = deep->dim[2], w = deep->dim[3], ch = deep->dim[1] / (b * b);
+	const int64_t dim[6] = {deep->dim[0], b, b, ch, h, w};
+	const int64_t in_deep[6] = {
+		deep->dim[1] * h * w, (crd ? b : b * ch) * h * w, (crd ? 1 : ch) * h * w,
+		(crd ? b * b : 1) * h * w, w, 1,
+	};
+	const int64_t in_wide[6] = {deep->dim[1] * h * w, w * b, 1, b * b * h * w, b * b * w, b};
+	om_copy p = {.rank = 0};
+	size_t size;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	/* Target order: the target's dense axis comes last. */
+	static const int order[6] = {0, 3, 4, 1, 5, 2}, deep_order[6] = {0, 1, 2, 3, 4, 5};
+	for (int k = 0; k < 6; k++) {
+		const int a = to_deep ? deep_order[k] : order[k];
+		om_copy_axis(&p, dim[a], to_deep ? in_deep[a] : in_wide[a], to_deep ? in_wide[a] : in_deep[a]);
+	}
+	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
+	return OM_OK;
+}
+
+static om_status
+depth_to_space_cpu(om_call *c)
+{
+	return blocks_cpu(c, &c->in[0].shape, false, om_attr_is(c->op, "mode", "CRD"));
+}
+
+static om_status
+space_to_depth_cpu(om_call *c)
+{
+	return blocks_cpu(c, &c->out[0].shape, true, false);
+}
+
+/* ---- ReverseSequence. ---- */
+
+static om_status
+reverse_axes(const om_call *c, int rank, int *batch, int *time)
+{
+	OM_TRY(om_attr_axis(c, "batch_axis", rank, batch));
+	OM_TRY(om_attr_axis(c, "time_axis", rank, time));
+	if (*batch + *time != 1)
+		return om_op_fail(c->session, OM_INVALID, c->op, "batch and time have to be the first two axes");
+	return OM_OK;
+}
+
+static om_status
+reverse_infer(om_call *c)
+{
+	int batch, time;
+
+	if (c->in[0].shape.rank >= 0)
+		OM_TRY(reverse_axes(c, c->in[0].shape.rank, &batch, &time));
+	return om_infer_same(c);
+}
+
+static om_status
+reverse_cpu(om_call *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	int64_t stride[OM_MAX_RANK], *len;
+	size_t size, n;
+	int batch, time;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(reverse_axes(c, in->rank, &batch, &time));
+	om_strides(in, stride);
+	if (!om_in_ints(c, 1, &len, &n) || n != (size_t)in->dim[batch])
+		return om_op_fail(c->session, OM_RUN, c->op, "wants a length for each of %lld sequences",
+			(long long)in->dim[batch]);
+	for (int64_t b = 0; b < in->dim[batch]; b++) {
+		if (len[b] < 0 || len[b] > in->dim[time])
+			return om_op_fail(c->session, OM_RUN, c->op, "sequence %lld is %lld long, at most %lld is possible",
+				(long long)b, (long long)len[b], (long long)in->dim[time]);
+		for (int64_t t = 0; t < in->dim[time]; t++) {
+			const int64_t from = t < len[b] ? len[b] - 1 - t : t;
+			memcpy((char *)c->out[0].data + (size_t)(b * stride[batch] + t * stride[time]) * size,
+				(const char *)c->in[0].data + (size_t)(b * stride[batch] + from * stride[time]) * size,
+				(size_t)stride[1] * size);
+		}
+	}
+	return OM_OK;
+}
+
+/* ---- Trilu. ---- */
+
+static om_status
+trilu_infer(om_call *c)
+{
+	if (c->in[0].shape.rank >= 0 && c->in[0].shape.rank < 2)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "wants matrices, not rank %d", c->in[0].shape.rank);
+	return om_infer_same(c);
+}
+
+static bool
+trilu_reuse(const om_call *c, uint32_t out, uint32_t in)
+{
+	(void)c;
+	return out == 0 && in == 0;
+}
+
+static int64_t
+clamp(int64_t v, int64_t low, int64_t high)
+{
+	return v < low ? low : v > high ? high : v;
+}
+
+static om_status
+trilu_cpu(om_call *c)
+{
+	const om_shape *s = &c->in[0].shape;
+	const int64_t rows = s->dim[s->rank - 2], cols = s->dim[s->rank - 1];
+	const int64_t lines = om_shape_span(s, 0, s->rank - 1);
+	const bool upper = om_attr_int(c->op, "upper");
+	int64_t *k, diagonal = 0;
+	size_t size, n;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	if (om_in_ints(c, 1, &k, &n) && n == 1)
+		diagonal = clamp(*k, -rows - 1, cols + 1);
+	for (int64_t i = 0; i < lines && cols; i++) {
+		const size_t line = (size_t)cols * size;
+		char *to = (char *)c->out[0].data + (size_t)i * line;
+		const char *from = (const char *)c->in[0].data + (size_t)i * line;
+		/* [0, edge) is below the diagonal, [edge, cols) on or above it. */
+		const size_t edge = (size_t)clamp(i % rows + diagonal + !upper, 0, cols) * size;
+		if (to != from)
+			memcpy(to, from, line);
+		memset(upper ? to : to + edge, 0, upper ? edge : line - edge);
+	}
+	return OM_OK;
+}
+
+/* ---- The table. ---- */
+
+static const om_attr_spec transpose_attrs[] = {
+	{.name = "perm", .kind = OM_ATTR_INTS},
+	{0}
+};
+
+static const om_attr_spec concat1_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT, .i = 1},
+	{0}
+};
+
+static const om_attr_spec concat4_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT, .required = true},
+	{0}
+};
+
+static const om_attr_spec split1_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT},
+	{.name = "split", .kind = OM_ATTR_INTS},
+	{0}
+};
+
+static const om_attr_spec split13_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT},
+	{0}
+};
+
+static const om_attr_spec split18_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT},
+	{.name = "num_outputs", .kind = OM_ATTR_INT},
+	{0}
+};
+
+static const om_attr_spec block_attrs[] = {
+	{.name = "blocksize", .kind = OM_ATTR_INT, .required = true},
+	{0}
+};
+
+static const om_attr_spec block11_attrs[] = {
+	{.name = "blocksize", .kind = OM_ATTR_INT, .required = true},
+	{.name = "mode", .kind = OM_ATTR_STRING, .s = "DCR"},
+	{0}
+};
+
+static const om_attr_spec reverse_attrs[] = {
+	{.name = "batch_axis", .kind = OM_ATTR_INT, .i = 1},
+	{.name = "time_axis", .kind = OM_ATTR_INT, .i = 0},
+	{0}
+};
+
+static const om_attr_spec trilu_attrs[] = {
+	{.name = "upper", .kind = OM_ATTR_INT, .i = 1},
+	{0}
+};
+
+#define ONE .domain = "", .min_out = 1, .max_out = 1
+#define CONCAT .name = "Concat", .brief = "tensors one behind another along an axis", \
+	.min_in = 1, .max_in = OM_VARIADIC, .flags = OM_SPLATS, \
+	.infer = concat_infer, .view = concat_view, .cpu = concat_cpu
+#define SPLIT .domain = "", .name = "Split", .brief = "parts along an axis", \
+	.min_out = 1, .max_out = OM_VARIADIC, \
+	.infer = split_infer, .view = split_view, .cpu = split_cpu
+#define TILE .name = "Tile", .brief = "the input repeated like tiles", .flags = OM_SPLATS, \
+	.infer = tile_infer, .view = same_count_view, .cpu = tile_cpu
+#define DEPTH_TO_SPACE .name = "DepthToSpace", .brief = "channels spread out over blocks of the plane", \
+	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .cpu = depth_to_space_cpu
+
 const om_row om_ops_movement[] = {
+	{ONE, .name = "Transpose", .brief = "the axes in another order", .since = 1,
+	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = transpose_attrs,
+	 .infer = transpose_infer, .view = transpose_view, .cpu = transpose_cpu},
+	{ONE, CONCAT, .since = 1, .until = 3, .attrs = concat1_attrs},
+	{ONE, CONCAT, .since = 4, .attrs = concat4_attrs},
+	{SPLIT, .since = 1, .until = 1, .min_in = 1, .max_in = 2, .attrs = split1_attrs},
+	{SPLIT, .since = 2, .until = 12, .min_in = 1, .max_in = 1, .attrs = split1_attrs},
+	{SPLIT, .since = 13, .until = 17, .min_in = 1, .max_in = 2, .attrs = split13_attrs},
+	{SPLIT, .since = 18, .min_in = 1, .max_in = 2, .attrs = split18_attrs},
+	{ONE, .name = "Expand", .brief = "the input repeated along axes of size 1, to a shape",
+	 .since = 8, .min_in = 2, .max_in = 2, .flags = OM_SPLATS,
+	 .infer = expand_infer, .view = same_count_view, .cpu = expand_cpu},
+	{ONE, TILE, .since = 1, .until = 5, .min_in = 3, .max_in = 3},
+	{ONE, TILE, .since = 6, .min_in = 2, .max_in = 2},
+	{ONE, DEPTH_TO_SPACE, .since = 1, .until = 10, .attrs = block_attrs},
+	{ONE, DEPTH_TO_SPACE, .since = 11, .attrs = block11_attrs},
+	{ONE, .name = "SpaceToDepth", .brief = "blocks of the plane moved into channels", .since = 1,
+	 .min_in = 1, .max_in = 1, .attrs = block_attrs,
+	 .infer = space_to_depth_infer, .cpu = space_to_depth_cpu},
+	{ONE, .name = "ReverseSequence", .brief = "each sequence of a batch turned around", .since = 10,
+	 .min_in = 2, .max_in = 2, .attrs = reverse_attrs, .infer = reverse_infer, .cpu = reverse_cpu},
+	{ONE, .name = "Trilu", .brief = "the upper or lower triangle of matrices, zero elsewhere", .since = 14,
+	 .min_in = 1, .max_in = 2, .attrs = trilu_attrs,
+	 .infer = trilu_infer, .reuse = trilu_reuse, .cpu = trilu_cpu},
 	{0}
 };

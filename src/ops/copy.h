@@ -1,0 +1,64 @@
+/* What operators share that move elements and never look at them. */
+#ifndef OM_COPY_H
+#define OM_COPY_H
+
+#include "onnxmem/op.h"
+
+enum { OM_COPY_RANK = 2 * OM_MAX_RANK };
+
+/* A copy along axes; strides count elements and may be zero or negative. */
+typedef struct om_copy {
+	int rank;
+	int64_t dim[OM_COPY_RANK], to[OM_COPY_RANK], from[OM_COPY_RANK];
+} om_copy;
+
+void om_copy_axis(om_copy *p, int64_t dim, int64_t to, int64_t from);
+
+/* Copy elements of `size` bytes: 1, 2, 4, 8 or 16.  Where source and target
+ * overlap, they are the same and the copy moves nothing. */
+void om_copy_run(const om_copy *p, size_t size, void *to, const void *from);
+
+/* The same element `n` times. */
+void om_fill(void *to, int64_t n, size_t size, const void *one);
+
+/* Strides of a dense tensor, in elements. */
+void om_strides(const om_shape *s, int64_t stride[OM_MAX_RANK]);
+
+/* Bytes of an element.  Packed types are refused. */
+om_status om_elem_bytes(const om_call *c, om_dtype t, size_t *size);
+
+/* For kernels whose output dims follow from elements of inputs: what was
+ * planned has to be what the elements ask for now. */
+om_status om_recheck(const om_call *c);
+
+/* For the first input and first output of a row with OM_SPLATS.  `*done` when
+ * the output is the repeated element of the input; else the output is dense. */
+om_status om_splat_through(om_call *c, bool *done);
+
+/* Make output `k` dense where the fold offers one element. */
+om_status om_dense_out(om_call *c, uint32_t k);
+
+/* The first output has the type and shape of the first input. */
+om_status om_infer_same(om_call *c);
+
+/* The product of dims [from, to): a number; or open, with a symbol where that
+ * is the same; false when it cannot be represented. */
+bool om_dim_product(const om_shape *s, int from, int to, int64_t *n, const char **sym);
+
+/* Two statements about one dim; false when they contradict. */
+bool om_dim_join(int64_t *n, const char **sym, int64_t other, const char *other_sym);
+
+/* A shape of `rank` open dims; unknown when the rank is. */
+om_shape om_shape_open(int64_t rank);
+
+/* Number of elements of a list, if known; -1. */
+int64_t om_list_length(const om_tensor *t);
+
+/* An axis attribute of input 0, whose rank is known. */
+om_status om_attr_axis(const om_call *c, const char *name, int rank, int *axis);
+
+/* The first output is the first input, byte by byte. */
+bool om_view_whole(const om_call *c, uint32_t out, om_view_of *v);
+om_status om_cpu_whole(om_call *c);
+
+#endif
