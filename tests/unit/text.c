@@ -18,7 +18,7 @@ static const char program[] =
 	"\t%same = const float16[1000] splat {2.0}\n"
 	"\t%four = const int4[3] hex 2101\n"
 	"\t%t = const string[2] {\"a\", \"\\x00\\\"\"}\n"
-	"\t%y: float32[1,?,N], _ = Split(%x, _, %w) {axis = -1, f = 2.0, m = \"a b\", l = ints [], "
+	"\t%y: float32[1,?,N], _ = com.microsoft::Split(%x, _, %w) {axis = -1, f = 2.0, m = \"a b\", l = ints [], "
 	"i = [1, 2], k = tensor int8[1] {-3}, q = type seq(int64)} as \"node 1\"\n"
 	"\t%z = If(%\"a:b \\\"c\") {then_branch = ^then() {\n"
 	"\t\t%v = com.microsoft::Gelu(%y)\n"
