@@ -44,8 +44,36 @@ OM_API void om_op_append(om_block *b, om_op *op);
 OM_API void om_op_insert(om_op *before, om_op *op);  /* op goes right before `before` */
 OM_API void om_op_remove(om_op *op);                 /* leaves its values without definition */
 
+/* Take a body, and the bodies in it, out of the list of blocks: for those whose
+ * owner was removed. */
+OM_API void om_block_remove(om_block *b);
+
 /* Every use of `old`, in every block, becomes a use of `by`. */
 OM_API void om_value_replace(om_prog *p, om_value *old, om_value *by);
+
+/* Copies of ops and their bodies, from a program or a function into a program.
+ * `value` says, by id in `from`, what stands for a value: set it for those that
+ * have a counterpart already; the others are made, called `prefix` and their old
+ * name, when the op that defines them is copied.  `ref` gives the attribute that
+ * stands for one which refers to another, or NULL to leave it out; a NULL `ref`
+ * keeps references. */
+typedef struct om_clone {
+	om_prog *p;
+	const om_prog *from;
+	om_arena *mem;           /* for the copying alone */
+	const char *prefix;
+	om_value **value;
+	om_block **block;        /* by id in `from`: the copy of a body */
+	uint32_t nvalue, nblock;
+	const om_attr *(*ref)(void *arg, const om_attr *a);
+	void *arg;
+} om_clone;
+
+OM_API om_clone om_clone_new(om_prog *to, const om_prog *from, om_arena *mem, const char *prefix);
+/* A copy of `v` in block `b`, which stands for it from now on. */
+OM_API om_value *om_clone_value(om_clone *c, const om_value *v, om_block *b);
+/* A copy of `op` at the end of block `b`, or right before `before`. */
+OM_API om_status om_op_clone(om_clone *c, const om_op *op, om_block *b, om_op *before, om_op **out);
 
 /* In this block only; NULL when there is none.  Linear: loaders keep a map. */
 OM_API om_value *om_value_find(const om_block *b, const char *name);

@@ -313,6 +313,24 @@ om_op_remove(om_op *op)
 }
 
 void
+om_block_remove(om_block *b)
+{
+	om_prog *p = b->prog;
+	om_block *prev = p->first;
+
+	for (om_op *op = b->first; op; op = op->next)
+		for (uint32_t k = 0; k < op->nbody; k++)
+			om_block_remove(op->body[k]);
+	while (prev && prev->next != b)
+		prev = prev->next;
+	if (!prev)
+		return;
+	prev->next = b->next;
+	if (p->last == b)
+		p->last = prev;
+}
+
+void
 om_value_replace(om_prog *p, om_value *old, om_value *by)
 {
 	for (om_block *b = p->first; b; b = b->next) {

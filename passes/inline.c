@@ -1,0 +1,202 @@
+/* inline: put the bodies of model-local functions in the place of their calls.
+ *
+ * Values of a body get a prefix that no name has, FUNCTION_N/; the outputs of
+ * the call keep their names.  An output that the body hands through from its
+ * inputs becomes an Identity.  Calls inside a body are inlined with it; a
+ * function that calls itself, at whatever distance, is refused.
+ */
+#include <config.h>
+
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "onnxmem/build.h"
+#include "onnxmem/pass.h"
+
+/* A few functions that call each other twice make more ops than there is
+ * memory for. */
+enum { MOST_OPS = 1 << 20, DEEPEST = 64 };
+
+struct inliner {
+	om_run *r;
+	om_prog *p;
+	unsigned long next;          /* number of the next prefix */
+	const om_function *open[DEEPEST];
+	unsigned depth;
+};
+
+/* The number in names like Layer_12/x, or 0. */
+static unsigned long
+number_in(const char *name)
+{
+	const char *slash = strchr(name, '/'), *digits = slash;
+
+	while (digits && digits > name && isdigit((unsigned char)digits[-1]))
+		digits--;
+	return slash && slash - digits > 0 && slash - digits < 10 ? strtoul(digits, NULL, 10) : 0;
+}
+
+static unsigned long
+first_free(const om_prog *p)
+{
+	unsigned long most = 0;
+
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		const unsigned long n = number_in(p->values[k]->name);
+		most = n > most ? n : most;
+	}
+	return most + 1;
+}
+
+struct call {
+	const om_op *op;
+	const om_function *fn;
+};
+
+/* What the call says, else the function's default. */
+static const om_attr *
+resolve(void *arg, const om_attr *a)
+{
+	const struct call *call = arg;
+	const om_attr *given = om_attr_find(call->op, a->ref);
+
+	for (size_t k = 0; !given && k < call->fn->nattr_default; k++)
+		if (strcmp(call->fn->attr_default[k].name, a->ref) == 0)
+			given = &call->fn->attr_default[k];
+	return given;
+}
+
+static om_status
+enter(struct inliner *in, const om_op *op)
+{
+	for (unsigned k = 0; k < in->depth; k++)
+		if (in->open[k] == op->call)
+			return om_op_fail(in->r->session, OM_INVALID, op, "function %s calls itself", op->call->name);
+	if (in->depth == DEEPEST)
+		return om_op_fail(in->r->session, OM_UNSUPPORTED, op, "functions call each other more than %d deep",
+			DEEPEST);
+	if (op->nin > op->call->body->nparam || op->nout > op->call->body->nresult)
+		return om_op_fail(in->r->session, OM_INVALID, op, "function %s has %u inputs and %u outputs, "
+			"the call %u and %u", op->call->name, op->call->body->nparam, op->call->body->nresult,
+			op->nin, op->nout);
+	in->open[in->depth++] = op->call;
+	return OM_OK;
+}
+
+/* The outputs of the call become outputs of copies: of the op that defines
+ * them in the body, or of an Identity.  Gives those for which it takes one. */
+static om_value **
+take_outputs(om_op *op, om_clone *c)
+{
+	om_value **through = OM_NEWN(c->mem, om_value *, op->nout + 1);
+
+	for (uint32_t k = 0; k < op->nout; k++) {
+		om_value *v = op->out[k], *inner = op->call->body->result[k];
+		if (!v)
+			continue;
+		op->out[k] = NULL;
+		v->def = NULL;
+		if (inner->def && inner->block == op->call->body && !c->value[inner->id])
+			c->value[inner->id] = v;
+		else
+			through[k] = v;
+	}
+	return through;
+}
+
+static om_status
+hand_through(struct inliner *in, om_op *op, om_clone *c, om_value *v, const om_value *inner)
+{
+	om_value *source = c->value[inner->id];
+
+	if (!source)
+		return om_fail(in->r->session, OM_INVALID, "%s is what function %s makes of an input that is left out",
+			v->name, op->call->name);
+	om_op *id = om_op_new(in->p, "", "Identity", 0, 1, 1);
+	om_op_set_in(id, 0, source);
+	om_op_set_out(id, 0, v);
+	om_op_insert(op, id);
+	return OM_OK;
+}
+
+static om_status inline_call(struct inliner *in, om_op *op);
+
+/* Calls in the bodies of an op that was copied. */
+static om_status
+inline_bodies(struct inliner *in, om_op *op)
+{
+	for (uint32_t k = 0; k < op->nbody; k++)
+		for (om_op *o = op->body[k]->first, *next; o; o = next) {
+			next = o->next;
+			OM_TRY(o->call ? inline_call(in, o) : inline_bodies(in, o));
+		}
+	return OM_OK;
+}
+
+static om_status
+copy_body(struct inliner *in, om_op *op, om_clone *c, om_value **through)
+{
+	const om_block *body = op->call->body;
+
+	for (om_op *o = body->first; o; o = o->next) {
+		om_op *copy;
+		OM_TRY(om_op_clone(c, o, op->block, op, &copy));
+		if (in->p->nop > MOST_OPS)
+			return om_fail(in->r->session, OM_UNSUPPORTED, "inlining makes more than %d ops", MOST_OPS);
+		OM_TRY(copy->call ? inline_call(in, copy) : inline_bodies(in, copy));
+	}
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (through[k])
+			OM_TRY(hand_through(in, op, c, through[k], body->result[k]));
+	return OM_OK;
+}
+
+static om_status
+inline_call(struct inliner *in, om_op *op)
+{
+	const om_function *fn = op->call;
+	struct call call = {op, fn};
+
+	OM_TRY(enter(in, op));
+	om_clone c = om_clone_new(in->p, fn->body->prog, in->r->scratch,
+		om_printf(in->r->scratch, "%s_%lu/", fn->name, in->next++));
+	c.ref = resolve;
+	c.arg = &call;
+	for (uint32_t k = 0; k < op->nin; k++)
+		c.value[fn->body->param[k]->id] = op->in[k];
+	OM_TRY(copy_body(in, op, &c, take_outputs(op, &c)));
+	in->depth--;
+	om_op_remove(op);
+	for (uint32_t k = 0; k < op->nbody; k++)
+		om_block_remove(op->body[k]);
+	om_count(in->r, "calls", 1);
+	return OM_OK;
+}
+
+static om_status
+run(om_run *r, om_prog *p)
+{
+	struct inliner in = {.r = r, .p = p, .next = first_free(p)};
+
+	if (!p->functions)
+		return OM_OK;
+	for (om_block *b = p->first; b; b = b->next)
+		for (om_op *op = b->first, *next; op; op = next) {
+			next = op->next;
+			if (op->call)
+				OM_TRY(inline_call(&in, op));
+		}
+	return OM_OK;
+}
+
+static const om_pass_counter counters[] = {
+	{"calls", "calls that were replaced"},
+	{0}
+};
+
+OM_PASS(
+	.name = "inline",
+	.brief = "put the bodies of functions in the place of their calls",
+	.gives = OM_HAS_INLINE,
+	.counters = counters,
+	.run = run)
