@@ -12,6 +12,7 @@ main(void)
 		{.pName = "move", .pTests = move_tests},
 		{.pName = "tensor", .pTests = tensor_tests},
 		{.pName = "text", .pTests = text_tests},
+		{.pName = "verifier of plans", .pTests = verify_tests},
 		CU_SUITE_INFO_NULL,
 	};
 

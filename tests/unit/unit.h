@@ -4,6 +4,10 @@
 #include <CUnit/Basic.h>
 
 /* Each file of unit tests ends in one of these. */
-extern CU_TestInfo arena_tests[], move_tests[], tensor_tests[], text_tests[];
+extern CU_TestInfo arena_tests[];
+extern CU_TestInfo move_tests[];
+extern CU_TestInfo tensor_tests[];
+extern CU_TestInfo text_tests[];
+extern CU_TestInfo verify_tests[];
 
 #endif
