@@ -1,0 +1,498 @@
+/* Random programs: whatever is planned must compute the same.
+ *
+ * Each seed makes a program of elementwise ops, views, joins, products, normal-
+ * isations, branches and loops, nested; it is planned, verified, and run three
+ * ways: planned, planned with poison, and with memory of its own for every
+ * value.  All outputs have to agree bit for bit, in two runs each.  A failing
+ * program is printed, and `programs SEED 1` repeats it.
+ *
+ *	programs [FIRST-SEED [COUNT]]
+ */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "onnxmem/exec.h"
+#include "onnxmem/pass.h"
+
+enum { MAX_VALUES = 64, MAX_DEPTH = 2, COUNT = 400 };
+
+struct shape {
+	int n, dim[4];
+};
+
+struct gen {
+	uint64_t state;
+	FILE *to;
+	int next;                   /* number of the next value */
+	int depth;
+	int id[MAX_VALUES];         /* what may be used, and its shape */
+	struct shape shape[MAX_VALUES];
+	int nvalue;
+};
+
+/* splitmix64 */
+static unsigned
+below(struct gen *g, unsigned n)
+{
+	uint64_t z = g->state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (unsigned)((z ^ z >> 31) % n);
+}
+
+static void
+tabs(struct gen *g)
+{
+	for (int k = 0; k <= g->depth; k++)
+		fputc('\t', g->to);
+}
+
+static int
+add(struct gen *g, struct shape s)
+{
+	const int id = g->next++;
+
+	if (g->nvalue == MAX_VALUES) {  /* forget one: it dies early */
+		const unsigned k = below(g, MAX_VALUES);
+		g->id[k] = g->id[g->nvalue - 1];
+		g->shape[k] = g->shape[g->nvalue - 1];
+		g->nvalue--;
+	}
+	g->id[g->nvalue] = id;
+	g->shape[g->nvalue++] = s;
+	return id;
+}
+
+/* Late values are taken more often: long chains with few old ones. */
+static int
+pick(struct gen *g)
+{
+	const unsigned a = below(g, (unsigned)g->nvalue), b = below(g, (unsigned)g->nvalue);
+	return (int)(a > b ? a : b);
+}
+
+static int
+pick_same(struct gen *g, struct shape s)
+{
+	for (int tries = 0; tries < 20; tries++) {
+		const int k = pick(g);
+		if (memcmp(&g->shape[k], &s, sizeof s) == 0)
+			return k;
+	}
+	return -1;
+}
+
+static int
+count(struct shape s)
+{
+	int n = 1;
+
+	for (int k = 0; k < s.n; k++)
+		n *= s.dim[k];
+	return n;
+}
+
+static void
+print_ints(struct gen *g, const int *v, int n)
+{
+	for (int k = 0; k < n; k++)
+		fprintf(g->to, "%s%d", k ? ", " : "", v[k]);
+}
+
+static void
+unary(struct gen *g)
+{
+	static const char *const ops[] = {
+		"Relu(%%v%d)", "Sigmoid(%%v%d)", "Tanh(%%v%d)", "Neg(%%v%d)", "Abs(%%v%d)",
+		"Softmax(%%v%d) {axis = -1}", "Identity(%%v%d)", "LeakyRelu(%%v%d) {alpha = 0.5}",
+	};
+	const int k = pick(g), x = g->id[k];
+	const int y = add(g, g->shape[k]);
+
+	tabs(g);
+	fprintf(g->to, "%%v%d = ", y);
+	fprintf(g->to, ops[below(g, sizeof ops / sizeof ops[0])], x);
+	fputc('\n', g->to);
+}
+
+static void
+binary(struct gen *g)
+{
+	static const char *const ops[] = {"Add", "Mul", "Sub", "Max", "Min"};
+	const int k = pick(g);
+	const struct shape s = g->shape[k];
+	const int j = pick_same(g, s);
+	const int a = g->id[k], b = j < 0 ? a : g->id[j];
+
+	tabs(g);
+	fprintf(g->to, "%%v%d = %s(%%v%d, %%v%d)\n", add(g, s), ops[below(g, 5)], a, b);
+}
+
+/* One operand is repeated along the others' outer axes. */
+static void
+broadcast(struct gen *g)
+{
+	const int k = pick(g);
+	const struct shape s = g->shape[k];
+	const int x = g->id[k], last = s.dim[s.n - 1];
+
+	tabs(g);
+	fprintf(g->to, "%%c%d = const float32[%d] {", g->next, last);
+	for (int i = 0; i < last; i++)
+		fprintf(g->to, "%s%d.5", i ? ", " : "", i % 3);
+	fprintf(g->to, "}\n");
+	tabs(g);
+	const int c = g->next;
+	if (below(g, 2))
+		fprintf(g->to, "%%v%d = Mul(%%c%d, %%v%d)\n", add(g, s), c, x);
+	else
+		fprintf(g->to, "%%v%d = Add(%%v%d, %%c%d)\n", add(g, s), x, c);
+}
+
+static void
+reshape(struct gen *g)
+{
+	const int k = pick(g), x = g->id[k];
+	struct shape s = g->shape[k];
+	const int c = g->next;
+
+	if (s.n < 4 && below(g, 2)) {
+		memmove(s.dim + 1, s.dim, (size_t)s.n * sizeof *s.dim);
+		s.dim[0] = 1;
+		s.n++;
+	} else {
+		s = (struct shape){2, {count(s) / s.dim[s.n - 1], s.dim[s.n - 1]}};
+	}
+	tabs(g);
+	fprintf(g->to, "%%s%d = const int64[%d] {", c, s.n);
+	print_ints(g, s.dim, s.n);
+	fprintf(g->to, "}\n");
+	tabs(g);
+	fprintf(g->to, "%%v%d = Reshape(%%v%d, %%s%d)\n", add(g, s), x, c);
+}
+
+static void
+transpose(struct gen *g)
+{
+	const int k = pick(g), x = g->id[k];
+	struct shape s = g->shape[k], t = s;
+	int perm[4];
+
+	for (int i = 0; i < s.n; i++) {
+		perm[i] = s.n - 1 - i;
+		t.dim[i] = s.dim[perm[i]];
+	}
+	tabs(g);
+	fprintf(g->to, "%%v%d = Transpose(%%v%d) {perm = [", add(g, t), x);
+	print_ints(g, perm, s.n);
+	fprintf(g->to, "]}\n");
+}
+
+static void
+split(struct gen *g)
+{
+	const int k = pick(g), x = g->id[k];
+	struct shape s = g->shape[k];
+	const int axis = (int)below(g, (unsigned)s.n);
+
+	if (s.dim[axis] % 2)
+		return;
+	s.dim[axis] /= 2;
+	const int a = add(g, s), b = add(g, s);
+	tabs(g);
+	fprintf(g->to, "%%v%d, %%v%d = Split(%%v%d) {axis = %d}\n", a, b, x, axis);
+}
+
+static void
+concat(struct gen *g)
+{
+	const int k = pick(g);
+	struct shape s = g->shape[k];
+	const int j = pick_same(g, s), axis = (int)below(g, (unsigned)s.n);
+	const int a = g->id[k], b = j < 0 ? a : g->id[j];
+
+	s.dim[axis] *= 2;
+	if (count(s) > 4096)
+		return;
+	tabs(g);
+	fprintf(g->to, "%%v%d = Concat(%%v%d, %%v%d) {axis = %d}\n", add(g, s), a, b, axis);
+}
+
+/* A square product: values stay small because the rows are a softmax. */
+static void
+product(struct gen *g)
+{
+	const int k = pick(g), x = g->id[k];
+	const struct shape s = g->shape[k];
+
+	if (s.n != 2 || s.dim[0] > 32)
+		return;
+	const struct shape square = {2, {s.dim[0], s.dim[0]}};
+	const int t = add(g, (struct shape){2, {s.dim[1], s.dim[0]}}), m = add(g, square);
+	const int soft = add(g, square), y = add(g, s);
+	tabs(g);
+	fprintf(g->to, "%%v%d = Transpose(%%v%d) {perm = [1, 0]}\n", t, x);
+	tabs(g);
+	fprintf(g->to, "%%v%d = MatMul(%%v%d, %%v%d)\n", m, x, t);
+	tabs(g);
+	fprintf(g->to, "%%v%d = Softmax(%%v%d) {axis = 1}\n", soft, m);
+	tabs(g);
+	fprintf(g->to, "%%v%d = MatMul(%%v%d, %%v%d)\n", y, soft, x);
+}
+
+static void ops(struct gen *g, unsigned n);
+
+/* What a body defines is not seen outside. */
+static void
+body(struct gen *g, unsigned n, struct shape s, const char *first_results)
+{
+	const int outer = g->nvalue;
+
+	g->depth++;
+	ops(g, n);
+	int k = pick_same(g, s);
+	if (k < 0)
+		k = outer - 1;
+	/* A result has to be defined inside. */
+	const int y = g->next++;
+	tabs(g);
+	fprintf(g->to, "%%v%d = Tanh(%%v%d)\n", y, g->id[k]);
+	tabs(g);
+	fprintf(g->to, "ret %s%%v%d\n", first_results, y);
+	g->depth--;
+}
+
+static void
+branch(struct gen *g)
+{
+	const struct gen before = *g;
+	const int k = pick(g);
+	const struct shape s = g->shape[k];
+	struct gen inner = *g;
+	const int y = inner.next++;
+
+	/* Both branches end in a value of this shape; the last one always has it. */
+	inner.id[inner.nvalue - 1] = g->id[k];
+	inner.shape[inner.nvalue - 1] = s;
+	struct gen start = inner;
+	tabs(g);
+	fprintf(g->to, "%%v%d = If(%%go) {then_branch = ^then() {\n", y);
+	body(&inner, 1 + below(&inner, 5), s, "");
+	tabs(g);
+	fprintf(g->to, "}, else_branch = ^else() {\n");
+	start.next = inner.next;
+	start.state = inner.state;
+	body(&start, 1 + below(&start, 5), s, "");
+	tabs(g);
+	fprintf(g->to, "}}\n");
+	*g = before;
+	g->next = start.next;
+	g->state = start.state;
+	if (g->nvalue < MAX_VALUES) {
+		g->id[g->nvalue] = y;
+		g->shape[g->nvalue++] = s;
+	}
+}
+
+static void
+loop(struct gen *g)
+{
+	const struct gen before = *g;
+	const int k = pick(g), x = g->id[k];
+	const struct shape s = g->shape[k];
+	struct gen inner = *g;
+	const int y = inner.next++, i = inner.next++, c = inner.next++, p = inner.next++, d = inner.next++;
+	char results[32];
+
+	inner.id[inner.nvalue - 1] = p;
+	inner.shape[inner.nvalue - 1] = s;
+	tabs(g);
+	fprintf(g->to, "%%v%d = Loop(%%trips, _, %%v%d) {body = ^round(%%v%d: int64[], %%v%d: bool[], "
+		"%%v%d: float32[..]) {\n", y, x, i, c, p);
+	fprintf(g->to, "\t%%v%d = Identity(%%v%d)\n", d, c);
+	snprintf(results, sizeof results, "%%v%d, ", d);
+	body(&inner, 1 + below(&inner, 5), s, results);
+	tabs(g);
+	fprintf(g->to, "}}\n");
+	*g = before;
+	g->next = inner.next;
+	g->state = inner.state;
+	if (g->nvalue < MAX_VALUES) {
+		g->id[g->nvalue] = y;
+		g->shape[g->nvalue++] = s;
+	}
+}
+
+static void
+ops(struct gen *g, unsigned n)
+{
+	static void (*const plain[])(struct gen *) = {
+		unary, unary, unary, binary, binary, binary, broadcast, reshape, transpose, split,
+		concat, product,
+	};
+
+	for (unsigned k = 0; k < n; k++) {
+		const unsigned what = below(g, 16);
+		if (what == 15 && g->depth < MAX_DEPTH)
+			branch(g);
+		else if (what == 14 && g->depth < MAX_DEPTH)
+			loop(g);
+		else
+			plain[below(g, sizeof plain / sizeof plain[0])](g);
+	}
+}
+
+static char *
+program(uint64_t seed)
+{
+	char *text;
+	size_t size;
+	struct gen g = {.state = seed, .to = open_memstream(&text, &size)};
+
+	fprintf(g.to, "program \"random\" ir 8 opset 13\n"
+		"^main(%%v0: float32[4,6], %%v1: float32[2,3,4], %%go: bool[], %%trips: int64[]) {\n");
+	g.next = 2;
+	g.nvalue = 2;
+	g.id[1] = 1;
+	g.shape[0] = (struct shape){2, {4, 6}};
+	g.shape[1] = (struct shape){3, {2, 3, 4}};
+	ops(&g, 4 + below(&g, 40));
+	fprintf(g.to, "\tret ");
+	for (unsigned k = 0, n = 1 + below(&g, 3); k < n; k++)
+		fprintf(g.to, "%s%%v%d", k ? ", " : "", g.id[pick(&g)]);
+	fprintf(g.to, "\n}\n");
+	fclose(g.to);
+	return text;
+}
+
+/* ---- Running. ---- */
+
+struct results {
+	om_arena *mem;
+	om_tensor out[2][8];   /* [run][output] */
+	uint32_t n;
+};
+
+static om_status
+bind(om_exec *e, bool go, int64_t trips, float *x)
+{
+	const om_tensor in[] = {
+		{OM_FLOAT32, om_shape_of(2, (int64_t[]){4, 6}), x, false},
+		{OM_FLOAT32, om_shape_of(3, (int64_t[]){2, 3, 4}), x + 24, false},
+		{OM_BOOL, om_shape_of(0, NULL), &go, false},
+		{OM_INT64, om_shape_of(0, NULL), &trips, false},
+	};
+
+	for (uint32_t k = 0; k < 4; k++)
+		OM_TRY(om_exec_input(e, k, &in[k]));
+	return om_exec_run(e);
+}
+
+static om_status
+run_both(om_exec *e, const om_prog *p, struct results *r)
+{
+	float x[48];
+
+	for (int k = 0; k < 48; k++)
+		x[k] = (float)((k * 37) % 19) / 9 - 1;
+	r->n = p->first->nresult;
+	for (int run = 0; run < 2; run++) {
+		OM_TRY(bind(e, run == 0, run == 0 ? 3 : 0, x));
+		for (uint32_t k = 0; k < r->n; k++) {
+			uint64_t bytes = 0;
+			r->out[run][k] = *om_exec_result(e, k);
+			om_tensor *t = &r->out[run][k];
+			om_tensor_bytes(t->type, &t->shape, &bytes);
+			t->data = om_memdup(r->mem, t->data, bytes);
+		}
+	}
+	return OM_OK;
+}
+
+static om_status
+run_one_way(om_session *s, om_prog *p, const om_exec_options *o, struct results *r)
+{
+	om_exec *e;
+
+	OM_TRY(om_exec_new(s, p, o->no_reuse ? NULL : p->plan, o, &e));
+	const om_status st = run_both(e, p, r);
+	om_exec_free(e);
+	return st;
+}
+
+static bool
+same(const struct results *a, const struct results *b)
+{
+	for (int run = 0; run < 2; run++)
+		for (uint32_t k = 0; k < a->n; k++) {
+			const om_tensor *x = &a->out[run][k], *y = &b->out[run][k];
+			uint64_t bytes = 0;
+			om_tensor_bytes(x->type, &x->shape, &bytes);
+			if (!om_shape_equal(&x->shape, &y->shape) || memcmp(x->data, y->data, bytes) != 0)
+				return false;
+		}
+	return true;
+}
+
+static om_status
+compare(om_session *s, om_prog *p, om_arena *mem)
+{
+	static const om_exec_options ways[] = {
+		{.no_reuse = true}, {.no_reuse = false}, {.poison = true},
+	};
+	struct results r[3];
+
+	for (int k = 0; k < 3; k++) {
+		r[k].mem = mem;
+		OM_TRY(run_one_way(s, p, &ways[k], &r[k]));
+		if (!same(&r[0], &r[k]))
+			return om_fail(s, OM_MISMATCH, "%s run differs from the run without reuse",
+				k == 1 ? "the planned" : "the poisoned");
+	}
+	return OM_OK;
+}
+
+static om_status
+check(om_session *s, om_host *h, const char *text)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	om_prog *p;
+	om_status st = om_parse(s, in, "random", &p);
+	om_arena *mem = om_arena_new();
+
+	fclose(in);
+	if (st == OM_OK)
+		st = om_host_run(h, p, om_default_pipeline());
+	if (st == OM_OK)
+		st = om_plan_verify(p, p->plan);
+	if (st == OM_OK)
+		st = compare(s, p, mem);
+	om_arena_free(mem);
+	om_prog_free(p);
+	return st;
+}
+
+int
+main(int argc, char **argv)
+{
+	const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+	const uint64_t n = argc > 2 ? strtoull(argv[2], NULL, 10) : COUNT;
+	om_session *s = om_session_new();
+	om_host *h = om_host_new(s, NULL);
+	unsigned failed = 0;
+
+	for (uint64_t seed = first; seed < first + n; seed++) {
+		char *text = program(seed);
+		if (check(s, h, text) != OM_OK && failed++ < 5)
+			printf("# seed %llu: %s\n%s", (unsigned long long)seed, om_message(s), n == 1 ? text : "");
+		free(text);
+	}
+	om_host_free(h);
+	om_session_free(s);
+	printf("1..1\n%sok 1 - %llu random programs: planned, poisoned and without reuse agree\n",
+		failed ? "not " : "", (unsigned long long)n);
+	return failed != 0;
+}
