@@ -35,7 +35,7 @@ tensor_of(const om_value *v)
 		return t;
 	t.type = v->type.elem;
 	t.shape = v->shape;
-	if (v->data) {
+	if (v->data && !v->is_overridable) {
 		t.data = v->data->data;
 		t.splat = v->data->splat;
 	}
