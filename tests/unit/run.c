@@ -9,6 +9,7 @@ main(void)
 {
 	CU_SuiteInfo suites[] = {
 		{.pName = "arena", .pTests = arena_tests},
+		{.pName = "executor", .pTests = exec_tests},
 		{.pName = "move", .pTests = move_tests},
 		{.pName = "tensor", .pTests = tensor_tests},
 		{.pName = "text", .pTests = text_tests},

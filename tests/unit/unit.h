@@ -5,6 +5,7 @@
 
 /* Each file of unit tests ends in one of these. */
 extern CU_TestInfo arena_tests[];
+extern CU_TestInfo exec_tests[];
 extern CU_TestInfo move_tests[];
 extern CU_TestInfo tensor_tests[];
 extern CU_TestInfo text_tests[];

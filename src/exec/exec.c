@@ -1,0 +1,300 @@
+/* The executor from outside: building it, binding the caller's memory, runs. */
+#include <config.h>
+
+#include "exec/machine.h"
+#include "onnxmem/onnx.h"
+
+static uint32_t
+list_ops(om_op **order, uint32_t n, const om_block *b)
+{
+	for (om_op *op = b->first; op; op = op->next) {
+		order[n++] = op;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			n = list_ops(order, n, op->body[k]);
+	}
+	return n;
+}
+
+/* Results of bodies count as wanted: whether they are decides their owner. */
+static void
+find_needed(om_exec *e, uint32_t nop)
+{
+	bool *wanted = OM_NEWN(e->mem, bool, e->prog->nvalue);
+
+	for (const om_block *b = e->prog->first; b; b = b->next)
+		for (uint32_t k = 0; k < b->nresult; k++)
+			wanted[b->result[k]->id] = true;
+	for (uint32_t k = nop; k-- > 0;) {
+		const om_op *op = e->order[k];
+		bool any = op->row && op->row->flags & OM_EFFECT;
+		for (uint32_t o = 0; o < op->nout; o++)
+			any |= op->out[o] && wanted[op->out[o]->id];
+		for (uint32_t i = 0; any && i < op->nin; i++)
+			if (op->in[i])
+				wanted[op->in[i]->id] = true;
+		e->is_needed[op->id] = any;
+	}
+}
+
+static om_exec *
+new_exec(om_session *s, om_prog *p, const om_plan *plan, const om_exec_options *o)
+{
+	om_arena *mem = om_arena_new();
+	om_exec *e = OM_NEW(mem, om_exec);
+
+	e->mem = mem;
+	e->call = om_arena_new();
+	e->session = s;
+	e->prog = p;
+	if (o)
+		e->options = *o;
+	e->plan = e->options.no_reuse ? NULL : plan;
+	e->order = OM_NEWN(mem, om_op *, (size_t)p->nop + 1);
+	e->is_needed = OM_NEWN(mem, bool, p->nop);
+	find_needed(e, list_ops(e->order, 0, p->first));
+	e->slot = OM_NEWN(mem, om_tensor, p->nvalue);
+	e->is_fixed = OM_NEWN(mem, bool, p->nvalue);
+	e->is_skipped = OM_NEWN(mem, bool, p->nvalue);
+	e->is_bound = OM_NEWN(mem, bool, p->nvalue);
+	e->root = OM_NEWN(mem, om_value *, p->nvalue);
+	e->offset = OM_NEWN(mem, uint64_t, p->nvalue);
+	e->room = OM_NEWN(mem, struct room, p->nvalue);
+	e->uses = OM_NEWN(mem, struct uses, p->nvalue);
+	e->spill = OM_NEWN(mem, struct room, p->first->nresult);
+	e->bound = OM_NEWN(mem, struct room, p->first->nresult);
+	e->result = OM_NEWN(mem, om_tensor, p->first->nresult);
+	if (e->options.profile)
+		e->profile = OM_NEWN(mem, om_exec_op, p->nop);
+	return e;
+}
+
+static om_status
+build(om_exec *e)
+{
+	OM_TRY(om_exec_place(e));
+	OM_TRY(om_exec_steps(e));
+	OM_TRY(om_exec_weights(e));
+	if (e->options.poison && e->plan)
+		om_poison_new(e);
+	return OM_OK;
+}
+
+om_status
+om_exec_new(om_session *s, om_prog *p, const om_plan *plan, const om_exec_options *o, om_exec **out)
+{
+	const unsigned wants = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST;
+
+	*out = NULL;
+	if ((p->has & wants) != wants)
+		return om_fail(s, OM_USAGE, "a program is run after inline, shapes and fold only");
+	if (!plan && !(o && o->no_reuse))
+		return om_fail(s, OM_USAGE, "a program is run with a plan, or without reuse");
+	OM_TRY(om_prog_supported(p));
+	om_timeline(p);
+	om_exec *e = new_exec(s, p, plan, o);
+	om_status st = e->plan ? om_plan_verify(p, e->plan) : OM_OK;
+	if (st == OM_OK)
+		st = build(e);
+	if (st == OM_OK)
+		*out = e;
+	else
+		om_exec_free(e);
+	return st;
+}
+
+static void
+free_steps(om_exec *e)
+{
+	for (uint32_t b = 0; e->walk && b < e->prog->nblock; b++)
+		for (uint32_t k = 0; k < e->walk[b].n; k++) {
+			om_room_free(&e->walk[b].step[k].scratch);
+			om_flow_free(&e->walk[b].step[k]);
+		}
+}
+
+void
+om_exec_free(om_exec *e)
+{
+	if (!e)
+		return;
+	free_steps(e);
+	for (uint32_t k = 0; k < e->narena; k++)
+		om_room_free(&e->arena[k]);
+	for (uint32_t k = 0; k < e->prog->nvalue; k++)
+		om_room_free(&e->room[k]);
+	for (uint32_t k = 0; k < e->prog->first->nresult; k++)
+		om_room_free(&e->spill[k]);
+	om_arena_free(e->call);
+	om_arena_free(e->mem);
+}
+
+/* ---- Binding. ---- */
+
+static bool
+fits(const om_tensor *t, const om_value *v)
+{
+	if (v->type.elem != OM_UNDEFINED && t->type != v->type.elem)
+		return false;
+	if (v->shape.rank == OM_RANK_UNKNOWN)
+		return true;
+	if (v->shape.rank != t->shape.rank)
+		return false;
+	for (int d = 0; d < v->shape.rank; d++)
+		if (v->shape.dim[d] >= 0 && v->shape.dim[d] != t->shape.dim[d])
+			return false;
+	return true;
+}
+
+om_status
+om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
+{
+	char want[256], got[256];
+	uint64_t bytes;
+
+	if (k >= e->prog->first->nparam)
+		return om_fail(e->session, OM_RUN, "the model has %u inputs, there is no input %u",
+			e->prog->first->nparam, k);
+	const om_value *v = e->prog->first->param[k];
+	if (!om_tensor_bytes(t->type, &t->shape, &bytes) || t->splat || (bytes && !t->data))
+		return om_fail(e->session, OM_RUN, "input %s: the tensor has no elements", v->name);
+	if (!fits(t, v))
+		return om_fail(e->session, OM_RUN, "input %s wants %s %s, not %s %s", v->name,
+			om_dtype_text(v->type.elem), om_shape_text(&v->shape, want, sizeof want),
+			om_dtype_text(t->type), om_shape_text(&t->shape, got, sizeof got));
+	e->slot[v->id].type = t->type;
+	e->slot[v->id].shape = t->shape;
+	e->slot[v->id].splat = false;
+	om_exec_move(e, v, t->data);
+	e->is_bound[v->id] = true;
+	return OM_OK;
+}
+
+om_status
+om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes)
+{
+	uint64_t want;
+
+	if (k >= e->prog->first->nresult)
+		return om_fail(e->session, OM_RUN, "the model has %u outputs, there is no output %u",
+			e->prog->first->nresult, k);
+	const om_value *v = e->prog->first->result[k];
+	if (e->is_fixed[v->id] && om_tensor_bytes(v->type.elem, &v->shape, &want) && bytes < want)
+		return om_fail(e->session, OM_RUN, "output %s wants %llu bytes, not %llu", v->name,
+			(unsigned long long)want, (unsigned long long)bytes);
+	e->bound[k] = (struct room){data, bytes};
+	return OM_OK;
+}
+
+/* ---- Running. ---- */
+
+/* Is result `k` computed right where the caller gets it?  Not what is an input
+ * or a constant, lies in the arena, or was a result before. */
+static bool
+is_direct(const om_exec *e, uint32_t k)
+{
+	const om_block *graph = e->prog->first;
+	const om_value *v = graph->result[k];
+
+	if (!v->def || v->is_const || e->root[v->id] != v)
+		return false;
+	if (e->plan && e->is_fixed[v->id] && e->plan->place[v->id].where == OM_IN_ARENA)
+		return false;
+	for (uint32_t i = 0; i < k; i++)
+		if (graph->result[i] == v)
+			return false;
+	return true;
+}
+
+static om_status
+place_result(om_exec *e, uint32_t k)
+{
+	const om_value *v = e->prog->first->result[k];
+	const om_tensor *t = &e->slot[v->id];
+	uint64_t bytes;
+
+	if (!is_direct(e, k) || !e->is_fixed[v->id])
+		return OM_OK;
+	om_tensor_bytes(t->type, &t->shape, &bytes);
+	if (!e->bound[k].data)
+		OM_TRY(om_room_fit(e, &e->room[v->id], bytes, v->name));
+	void *data = e->bound[k].data ? e->bound[k].data : e->room[v->id].data;
+	if (t->data != data)
+		om_exec_move(e, v, data);
+	return OM_OK;
+}
+
+static om_status
+take_result(om_exec *e, uint32_t k)
+{
+	const om_value *v = e->prog->first->result[k];
+	const om_tensor *t = &e->slot[v->id];
+	void *data = e->bound[k].data;
+	uint64_t bytes;
+
+	e->result[k] = *t;
+	if (is_direct(e, k) && (!data || e->is_fixed[v->id]))
+		return OM_OK;
+	if (!om_tensor_bytes(t->type, &t->shape, &bytes))
+		return om_fail(e->session, OM_RUN, "output %s was not computed", v->name);
+	if (data && e->bound[k].cap < bytes)
+		return om_fail(e->session, OM_RUN, "output %s takes %llu bytes in this run, more than the %llu "
+			"that were bound", v->name, (unsigned long long)bytes, (unsigned long long)e->bound[k].cap);
+	if (!data) {
+		OM_TRY(om_room_fit(e, &e->spill[k], bytes, v->name));
+		data = e->spill[k].data;
+	}
+	om_elements_copy(data, t, bytes);
+	e->result[k].data = data;
+	e->result[k].splat = false;
+	return OM_OK;
+}
+
+static om_status
+check_inputs(om_exec *e)
+{
+	const om_block *graph = e->prog->first;
+
+	for (uint32_t k = 0; k < graph->nparam; k++) {
+		const om_value *v = graph->param[k];
+		if (!e->is_bound[v->id] && !v->data)
+			return om_fail(e->session, OM_RUN, "input %s has no elements: it was not given", v->name);
+	}
+	return OM_OK;
+}
+
+om_status
+om_exec_run(om_exec *e)
+{
+	const om_block *graph = e->prog->first;
+
+	OM_TRY(check_inputs(e));
+	for (uint32_t k = 0; k < graph->nresult; k++)
+		OM_TRY(place_result(e, k));
+	e->stats.copied_bytes = 0;
+	if (e->poison)
+		om_poison_start(e);
+	OM_TRY(om_walk_run(e, graph));
+	for (uint32_t k = 0; k < graph->nresult; k++)
+		OM_TRY(take_result(e, k));
+	e->stats.runs++;
+	return OM_OK;
+}
+
+const om_tensor *
+om_exec_result(const om_exec *e, uint32_t k)
+{
+	return &e->result[k];
+}
+
+const om_exec_stats *
+om_exec_get_stats(const om_exec *e)
+{
+	return &e->stats;
+}
+
+const om_exec_op *
+om_exec_profile(const om_exec *e, uint32_t *n)
+{
+	*n = e->nprofile;
+	return e->profile;
+}

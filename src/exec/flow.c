@@ -1,0 +1,578 @@
+/* Ops with bodies: If, Loop, Scan.
+ *
+ * Values cross the border of a body by copying.  What leaves it is staged
+ * first, all of it, in memory beside the arena: so a body may hand its
+ * parameters on in any order, and what is written may lie over what is read.
+ * A value of an outer block is used where it is; nothing is copied for it. */
+#include <config.h>
+
+#include <assert.h>
+
+#include "exec/machine.h"
+
+/* Tensors on their way from one side to the other. */
+struct stage {
+	struct room *room;
+	om_tensor *t;
+};
+
+/* The rounds' elements of one output, joined along an axis. */
+struct series {
+	om_value *out;            /* NULL: nobody wants it */
+	struct room room;
+	unsigned char *data;
+	om_tensor item;           /* the first one's shape */
+	uint64_t each;            /* bytes of one */
+	int64_t n, total;         /* rounds so far, and in all; total -1: not known yet */
+	int axis;
+	bool is_backward;
+};
+
+struct flow {
+	struct stage stage;
+	uint32_t nstage;
+	struct series *series;
+	uint32_t nseries;
+	struct stage slices;      /* copies of Scan's inputs that the plan lets die */
+	uint32_t nslices;
+};
+
+static void
+stage_new(om_exec *e, struct stage *st, uint32_t n)
+{
+	st->room = OM_NEWN(e->mem, struct room, n);
+	st->t = OM_NEWN(e->mem, om_tensor, n);
+}
+
+static om_status
+stage_put(om_exec *e, struct stage *st, uint32_t k, const om_tensor *t)
+{
+	uint64_t bytes;
+
+	om_tensor_bytes(t->type, &t->shape, &bytes);
+	OM_TRY(om_room_fit(e, &st->room[k], bytes, "values on their way out of a body"));
+	om_elements_copy(st->room[k].data, t, bytes);
+	st->t[k] = *t;
+	st->t[k].data = st->room[k].data;
+	st->t[k].splat = false;
+	e->stats.copied_bytes += bytes;
+	return OM_OK;
+}
+
+static om_status
+stage_results(om_exec *e, struct stage *st, const om_block *b, uint32_t from, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		OM_TRY(stage_put(e, st, k, &e->slot[b->result[from + k]->id]));
+	return OM_OK;
+}
+
+static void
+poison_at(om_exec *e, uint32_t step)
+{
+	if (e->poison)
+		om_poison_at(e, step);
+}
+
+static om_status
+put_all(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (to[k])
+			OM_TRY(om_value_put(e, to[k], &st->t[k]));
+	return OM_OK;
+}
+
+/* ---- If. ---- */
+
+static bool
+overlap(const om_tensor *a, const om_tensor *b)
+{
+	uint64_t na, nb;
+	const uintptr_t pa = (uintptr_t)a->data, pb = (uintptr_t)b->data;
+
+	return a->data && b->data && om_tensor_bytes(a->type, &a->shape, &na)
+	    && om_tensor_bytes(b->type, &b->shape, &nb) && pa < pb + nb && pb < pa + na;
+}
+
+/* May each result be copied before the next is read? */
+static bool
+is_apart(const om_exec *e, const om_op *op, const om_block *b)
+{
+	for (uint32_t k = 0; k < op->nout; k++)
+		for (uint32_t r = 0; op->out[k] && r < b->nresult; r++)
+			if (overlap(&e->slot[op->out[k]->id], &e->slot[b->result[r]->id]))
+				return false;
+	return true;
+}
+
+static om_status
+run_if(struct step *s)
+{
+	om_exec *e = s->exec;
+	const om_op *op = s->op;
+
+	om_step_look(s);
+	const om_block *b = om_attr_graph(op, *(const bool *)s->in[0].data ? "then_branch" : "else_branch");
+	poison_at(e, op->step);
+	OM_TRY(om_walk_run(e, b));
+	if (!e->poison && is_apart(e, op, b)) {
+		for (uint32_t k = 0; k < op->nout; k++)
+			if (op->out[k])
+				OM_TRY(om_value_put(e, op->out[k], &e->slot[b->result[k]->id]));
+		return OM_OK;
+	}
+	OM_TRY(stage_results(e, &s->flow->stage, b, 0, op->nout));
+	poison_at(e, b->end);
+	return put_all(e, op->out, &s->flow->stage, op->nout);
+}
+
+/* ---- Outputs that grow by a round. ---- */
+
+/* The output's own memory may be written while the body runs. */
+static bool
+is_open(const om_exec *e, const om_op *op, const om_value *v)
+{
+	if (!e->is_fixed[v->id] || !e->slot[v->id].data)
+		return false;
+	return !e->plan || e->plan->place[v->id].where != OM_IN_ARENA
+	    || e->plan->place[v->id].first <= op->step;
+}
+
+static om_status
+series_check(om_exec *e, const struct series *r, const om_tensor *item)
+{
+	bool same = item->type == r->item.type && item->shape.rank == r->item.shape.rank;
+
+	for (int d = 0; same && d < item->shape.rank; d++)
+		same = item->shape.dim[d] == r->item.shape.dim[d];
+	if (!same)
+		return om_fail(e->session, OM_RUN, "%s: what its rounds give differs in shape", r->out->name);
+	return OM_OK;
+}
+
+static om_shape
+series_shape(const struct series *r, int64_t n)
+{
+	om_shape all = {.rank = r->item.shape.rank + 1};
+
+	for (int d = 0; d < all.rank; d++)
+		all.dim[d] = d == r->axis ? n : r->item.shape.dim[d - (d > r->axis)];
+	return all;
+}
+
+static om_status
+series_first(struct step *s, struct series *r, const om_tensor *item)
+{
+	om_exec *e = s->exec;
+
+	r->item = *item;
+	if (item->shape.rank + 1 > OM_MAX_RANK || r->axis > item->shape.rank
+	    || r->axis < -(item->shape.rank + 1))
+		return om_fail(e->session, OM_RUN, "%s: what its rounds give has rank %d, too many or too few",
+			r->out->name, item->shape.rank);
+	if (r->axis < 0)
+		r->axis += item->shape.rank + 1;
+	if (!om_tensor_bytes(item->type, &item->shape, &r->each))
+		return om_fail(e->session, OM_RUN, "%s: its size is not known", r->out->name);
+	if (om_dtype_bits(item->type) < 8)
+		return om_fail(e->session, OM_UNSUPPORTED, "%s: rounds of packed elements (%s) cannot be joined",
+			r->out->name, om_dtype_text(item->type));
+	r->data = NULL;
+	if (is_open(e, s->op, r->out)) {
+		const om_tensor *out = &e->slot[r->out->id];
+		const om_shape all = series_shape(r, r->axis < out->shape.rank ? out->shape.dim[r->axis] : 0);
+		OM_TRY(om_value_settle(e, r->out, item->type, &all));
+		r->data = out->data;
+		r->total = all.dim[r->axis];
+	}
+	return OM_OK;
+}
+
+/* Memory for one more. */
+static om_status
+series_fit(om_exec *e, struct series *r)
+{
+	uint64_t bytes;
+
+	if (r->total >= 0 && r->n >= r->total)
+		return om_fail(e->session, OM_RUN, "%s was planned for %lld rounds, but there are more",
+			r->out->name, (long long)r->total);
+	if (r->data && r->data != r->room.data)
+		return OM_OK;
+	const om_shape all = series_shape(r, r->total >= 0 ? r->total : r->n + 1);
+	if (!om_tensor_bytes(r->item.type, &all, &bytes))
+		return om_fail(e->session, OM_RUN, "%s: its size cannot be represented", r->out->name);
+	OM_TRY(om_room_extend(e, &r->room, (uint64_t)r->n * r->each, bytes, r->out->name));
+	r->data = r->room.data;
+	return OM_OK;
+}
+
+static om_status
+series_add(struct step *s, struct series *r, const om_tensor *item)
+{
+	om_exec *e = s->exec;
+
+	if (!r->out)
+		return OM_OK;
+	if (r->n == 0)
+		OM_TRY(series_first(s, r, item));
+	OM_TRY(series_check(e, r, item));
+	OM_TRY(series_fit(e, r));
+	const int64_t outer = om_shape_span(&item->shape, 0, r->axis);
+	const uint64_t inner = outer ? r->each / (uint64_t)outer : 0;
+	const int64_t at = r->is_backward ? r->total - 1 - r->n : r->n;
+	om_tensor part = *item;
+	for (int64_t o = 0; o < outer; o++) {
+		om_elements_copy(r->data + (uint64_t)(o * (outer > 1 ? r->total : 1) + at) * inner, &part, inner);
+		part.data = (char *)part.data + (item->splat ? 0 : inner);
+	}
+	e->stats.copied_bytes += r->each;
+	r->n++;
+	return OM_OK;
+}
+
+/* What an item would have been, had there been a round. */
+static void
+series_nothing(const om_exec *e, struct series *r, const om_value *item)
+{
+	const om_tensor *out = &e->slot[r->out->id];
+
+	r->item = (om_tensor){.type = item->type.elem, .shape = item->shape};
+	if (r->item.shape.rank == OM_RANK_UNKNOWN)
+		r->item.shape.rank = 0;
+	if (r->item.type == OM_UNDEFINED)
+		r->item.type = out->type;
+	for (int d = 0; d < r->item.shape.rank; d++)
+		if (r->item.shape.dim[d] < 0)
+			r->item.shape.dim[d] = 0;
+	if (r->axis < 0)
+		r->axis += r->item.shape.rank + 1;
+	r->data = r->room.data;
+}
+
+static om_status
+series_end(struct step *s, struct series *r, const om_value *item)
+{
+	om_exec *e = s->exec;
+
+	if (!r->out)
+		return OM_OK;
+	if (r->n == 0)
+		series_nothing(e, r, item);
+	om_tensor t = {.type = r->item.type, .shape = series_shape(r, r->n), .data = r->data};
+	if (r->data && r->data != r->room.data)
+		return om_value_settle(e, r->out, t.type, &t.shape);
+	return om_value_put(e, r->out, &t);
+}
+
+static void
+series_start(struct flow *f, om_value *const *out, uint32_t n)
+{
+	for (uint32_t k = 0; k < f->nseries; k++) {
+		f->series[k].out = k < n ? out[k] : NULL;
+		f->series[k].n = 0;
+		f->series[k].total = -1;
+		f->series[k].axis = 0;
+	}
+}
+
+static om_status
+series_add_all(struct step *s, const om_block *b, uint32_t from)
+{
+	for (uint32_t k = 0; k < s->flow->nseries; k++)
+		OM_TRY(series_add(s, &s->flow->series[k], &s->exec->slot[b->result[from + k]->id]));
+	return OM_OK;
+}
+
+static om_status
+series_end_all(struct step *s, const om_block *b, uint32_t from)
+{
+	for (uint32_t k = 0; k < s->flow->nseries; k++)
+		OM_TRY(series_end(s, &s->flow->series[k], b->result[from + k]));
+	return OM_OK;
+}
+
+/* ---- Loop. ---- */
+
+/* A scalar parameter, declared with no dim or with one. */
+static om_status
+put_scalar(om_exec *e, om_value *v, om_dtype type, void *data)
+{
+	om_tensor t = {.type = type, .data = data};
+
+	if (v->shape.rank == 1) {
+		t.shape.rank = 1;
+		t.shape.dim[0] = 1;
+	}
+	return om_value_put(e, v, &t);
+}
+
+struct rounds {
+	int64_t max;              /* -1: as long as the condition holds */
+	int64_t i;
+	bool go;
+};
+
+static struct rounds
+count_rounds(const struct step *s)
+{
+	struct rounds r = {.max = -1, .go = true};
+
+	if (s->op->nin > 0 && s->op->in[0]) {
+		r.max = *(const int64_t *)s->in[0].data;
+		if (r.max < 0)
+			r.max = 0;
+	}
+	if (s->op->nin > 1 && s->op->in[1])
+		r.go = *(const bool *)s->in[1].data;
+	return r;
+}
+
+static om_status
+run_round(struct step *s, const om_block *b, struct rounds *r)
+{
+	om_exec *e = s->exec;
+	const uint32_t n = s->flow->nstage;
+
+	OM_TRY(put_scalar(e, b->param[0], OM_INT64, &r->i));
+	OM_TRY(put_scalar(e, b->param[1], OM_BOOL, &r->go));
+	OM_TRY(put_all(e, b->param + 2, &s->flow->stage, n));
+	OM_TRY(om_walk_run(e, b));
+	OM_TRY(stage_results(e, &s->flow->stage, b, 1, n));
+	OM_TRY(series_add_all(s, b, 1 + n));
+	r->go = *(const bool *)e->slot[b->result[0]->id].data;
+	r->i++;
+	poison_at(e, b->end);
+	return OM_OK;
+}
+
+static om_status
+run_loop(struct step *s)
+{
+	om_exec *e = s->exec;
+	const om_op *op = s->op;
+	const om_block *b = op->body[0];
+	const uint32_t n = s->flow->nstage;
+
+	om_step_look(s);
+	for (uint32_t k = 0; k < n; k++)
+		OM_TRY(stage_put(e, &s->flow->stage, k, &s->in[2 + k]));
+	series_start(s->flow, op->out + n, op->nout - n);
+	struct rounds r = count_rounds(s);
+	poison_at(e, op->step);
+	while (r.go && (r.max < 0 || r.i < r.max))
+		OM_TRY(run_round(s, b, &r));
+	OM_TRY(put_all(e, op->out, &s->flow->stage, n));
+	return series_end_all(s, b, 1 + n);
+}
+
+/* ---- Scan. ---- */
+
+static int64_t
+listed(const om_op *op, const char *name, uint32_t k)
+{
+	size_t n;
+	const int64_t *v = om_attr_ints(op, name, &n);
+	return k < n ? v[k] : 0;
+}
+
+/* Axis of input `k` of those that are scanned, and how long it is. */
+static om_status
+scan_axis(const struct step *s, uint32_t k, int *axis, int64_t *n)
+{
+	const om_tensor *t = &s->flow->slices.t[k];
+
+	if (!om_axis(listed(s->op, "scan_input_axes", k), t->shape.rank, axis))
+		return om_op_fail(s->exec->session, OM_RUN, s->op, "scanned input %u has no axis %lld", k,
+			(long long)listed(s->op, "scan_input_axes", k));
+	if (*n >= 0 && *n != t->shape.dim[*axis])
+		return om_op_fail(s->exec->session, OM_RUN, s->op, "scanned input %u is %lld long, others %lld",
+			k, (long long)t->shape.dim[*axis], (long long)*n);
+	*n = t->shape.dim[*axis];
+	if (om_dtype_bits(t->type) < 8)
+		return om_op_fail(s->exec->session, OM_UNSUPPORTED, s->op,
+			"scanned input %u has packed elements", k);
+	return OM_OK;
+}
+
+/* The round's slice of input `k` becomes the parameter `v`. */
+static om_status
+put_slice(struct step *s, uint32_t k, int64_t round, om_value *v)
+{
+	om_exec *e = s->exec;
+	const om_tensor *t = &s->flow->slices.t[k];
+	om_shape shape = {.rank = t->shape.rank - 1};
+	int axis;
+	int64_t n = -1;
+	uint64_t bytes;
+
+	OM_TRY(scan_axis(s, k, &axis, &n));
+	for (int d = 0; d < shape.rank; d++)
+		shape.dim[d] = t->shape.dim[d + (d >= axis)];
+	OM_TRY(om_value_settle(e, v, t->type, &shape));
+	om_tensor_bytes(t->type, &shape, &bytes);
+	const int64_t outer = om_shape_span(&shape, 0, axis);
+	const uint64_t inner = outer ? bytes / (uint64_t)outer : 0;
+	const int64_t at = listed(s->op, "scan_input_directions", k) ? n - 1 - round : round;
+	for (int64_t o = 0; o < outer && inner; o++)
+		memcpy((char *)e->slot[v->id].data + (uint64_t)o * inner,
+			(const char *)t->data + (uint64_t)(o * n + at) * inner, inner);
+	e->stats.copied_bytes += bytes;
+	return OM_OK;
+}
+
+/* A scanned input is read in every round; where the plan keeps it for the
+ * first step only, from a copy. */
+static om_status
+keep_scanned(struct step *s, uint32_t nstate)
+{
+	om_exec *e = s->exec;
+	struct stage *st = &s->flow->slices;
+
+	for (uint32_t k = 0; k < s->flow->nslices; k++) {
+		const om_value *v = s->op->in[nstate + k];
+		const om_place *p = e->plan ? &e->plan->place[v->id] : NULL;
+		if (p && p->where == OM_IN_ARENA && p->last < s->op->body[0]->end)
+			OM_TRY(stage_put(e, st, k, &s->in[nstate + k]));
+		else
+			st->t[k] = s->in[nstate + k];
+	}
+	return OM_OK;
+}
+
+static om_status
+scan_start(struct step *s, uint32_t nstate, int64_t *n)
+{
+	struct flow *f = s->flow;
+	int axis;
+
+	for (uint32_t k = 0; k < nstate; k++)
+		OM_TRY(stage_put(s->exec, &f->stage, k, &s->in[k]));
+	OM_TRY(keep_scanned(s, nstate));
+	for (uint32_t k = 0; k < f->nslices; k++)
+		OM_TRY(scan_axis(s, k, &axis, n));
+	series_start(f, s->op->out + nstate, s->op->nout - nstate);
+	for (uint32_t k = 0; k < f->nseries; k++) {
+		f->series[k].axis = (int)listed(s->op, "scan_output_axes", k);
+		f->series[k].is_backward = listed(s->op, "scan_output_directions", k);
+		f->series[k].total = *n;
+	}
+	return OM_OK;
+}
+
+static om_status
+run_scan(struct step *s)
+{
+	om_exec *e = s->exec;
+	const om_block *b = s->op->body[0];
+	const uint32_t nstate = s->flow->nstage;
+	int64_t n = -1;
+
+	om_step_look(s);
+	OM_TRY(scan_start(s, nstate, &n));
+	poison_at(e, s->op->step);
+	for (int64_t i = 0; i < n; i++) {
+		OM_TRY(put_all(e, b->param, &s->flow->stage, nstate));
+		for (uint32_t k = 0; k < s->flow->nslices; k++)
+			OM_TRY(put_slice(s, k, i, b->param[nstate + k]));
+		OM_TRY(om_walk_run(e, b));
+		OM_TRY(stage_results(e, &s->flow->stage, b, 0, nstate));
+		OM_TRY(series_add_all(s, b, nstate));
+		poison_at(e, b->end);
+	}
+	OM_TRY(put_all(e, s->op->out, &s->flow->stage, nstate));
+	return series_end_all(s, b, nstate);
+}
+
+/* ---- Building. ---- */
+
+static om_status
+wrong(const struct step *s, const char *what)
+{
+	return om_op_fail(s->exec->session, OM_INVALID, s->op, "%s", what);
+}
+
+static om_status
+new_if(struct step *s)
+{
+	const om_op *op = s->op;
+	const om_block *yes = om_attr_graph(op, "then_branch"), *no = om_attr_graph(op, "else_branch");
+
+	if (op->nin != 1 || !op->in[0] || !yes || !no)
+		return wrong(s, "wants a condition and two branches");
+	if (yes->nresult < op->nout || no->nresult < op->nout)
+		return wrong(s, "its branches give fewer results than it has outputs");
+	s->flow->nstage = op->nout;
+	s->run = run_if;
+	return OM_OK;
+}
+
+static om_status
+new_loop(struct step *s)
+{
+	const om_op *op = s->op;
+	const uint32_t n = op->nin > 2 ? op->nin - 2 : 0;
+
+	if (op->nbody != 1)
+		return wrong(s, "wants one body");
+	const om_block *b = op->body[0];
+	if (b->nparam != n + 2 || b->nresult < n + 1 || op->nout > b->nresult - 1 || op->nout < n)
+		return wrong(s, "inputs and outputs of its body do not fit its own");
+	s->flow->nstage = n;
+	s->flow->nseries = b->nresult - 1 - n;
+	s->run = run_loop;
+	return OM_OK;
+}
+
+static om_status
+new_scan(struct step *s)
+{
+	const om_op *op = s->op;
+	const int64_t nscan = om_attr_int(op, "num_scan_inputs");
+
+	if (op->version < 9)
+		return om_op_fail(s->exec->session, OM_UNSUPPORTED, op, "Scan of version 8 cannot be run");
+	if (op->nbody != 1 || nscan < 1 || nscan > op->nin)
+		return wrong(s, "wants one body and at least one input to scan");
+	const om_block *b = op->body[0];
+	const uint32_t n = op->nin - (uint32_t)nscan;
+	if (b->nparam != op->nin || b->nresult < n || op->nout > b->nresult || op->nout < n)
+		return wrong(s, "inputs and outputs of its body do not fit its own");
+	s->flow->nstage = n;
+	s->flow->nslices = (uint32_t)nscan;
+	s->flow->nseries = b->nresult - n;
+	s->run = run_scan;
+	return OM_OK;
+}
+
+om_status
+om_flow_new(struct step *s)
+{
+	om_exec *e = s->exec;
+	struct flow *f = s->flow = OM_NEW(e->mem, struct flow);
+
+	switch (s->op->row->control) {
+	case OM_IF: OM_TRY(new_if(s)); break;
+	case OM_LOOP: OM_TRY(new_loop(s)); break;
+	case OM_SCAN: OM_TRY(new_scan(s)); break;
+	case OM_PLAIN: assert(0);
+	}
+	stage_new(e, &f->stage, f->nstage);
+	stage_new(e, &f->slices, f->nslices);
+	f->series = OM_NEWN(e->mem, struct series, f->nseries);
+	return OM_OK;
+}
+
+void
+om_flow_free(struct step *s)
+{
+	struct flow *f = s->flow;
+
+	for (uint32_t k = 0; f && k < f->nstage; k++)
+		om_room_free(&f->stage.room[k]);
+	for (uint32_t k = 0; f && k < f->nslices; k++)
+		om_room_free(&f->slices.room[k]);
+	for (uint32_t k = 0; f && k < f->nseries; k++)
+		om_room_free(&f->series[k].room);
+}

@@ -1,0 +1,146 @@
+/* Tensor storage outside the arena: checked, and refused with a sentence. */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "exec/machine.h"
+
+static om_status
+room_get(om_exec *e, uint64_t bytes, const char *what, void **out)
+{
+	if (bytes > PTRDIFF_MAX || posix_memalign(out, OM_ROOM_ALIGN, bytes ? (size_t)bytes : 1) != 0)
+		return om_fail(e->session, OM_MEMORY, "there is no memory for the %llu bytes of %s",
+			(unsigned long long)bytes, what);
+	if (e->options.poison)
+		om_poison_fill(*out, bytes);
+	return OM_OK;
+}
+
+om_status
+om_room_fit(om_exec *e, struct room *r, uint64_t bytes, const char *what)
+{
+	void *data;
+
+	if (r->data && bytes <= r->cap)
+		return OM_OK;
+	om_room_free(r);
+	OM_TRY(room_get(e, bytes, what, &data));
+	r->data = data;
+	r->cap = bytes;
+	return OM_OK;
+}
+
+om_status
+om_room_extend(om_exec *e, struct room *r, uint64_t kept, uint64_t bytes, const char *what)
+{
+	const uint64_t cap = r->cap < PTRDIFF_MAX / 2 && bytes < 2 * r->cap ? 2 * r->cap : bytes;
+	void *data;
+
+	if (r->data && bytes <= r->cap)
+		return OM_OK;
+	OM_TRY(room_get(e, cap, what, &data));
+	if (kept)
+		memcpy(data, r->data, kept);
+	om_room_free(r);
+	r->data = data;
+	r->cap = cap;
+	return OM_OK;
+}
+
+void
+om_room_free(struct room *r)
+{
+	free(r->data);
+	*r = (struct room){NULL, 0};
+}
+
+om_status
+om_value_room(om_exec *e, const om_value *v, uint64_t bytes)
+{
+	struct room *r = &e->room[v->id];
+	const uint64_t before = r->cap;
+
+	OM_TRY(om_room_fit(e, r, bytes, v->name));
+	e->held += r->cap - before;
+	if (e->held > e->stats.unplanned_bytes)
+		e->stats.unplanned_bytes = e->held;
+	return OM_OK;
+}
+
+/* Packed elements: the first one stands in the low bits, and for all. */
+static void
+fill_packed(unsigned char *to, unsigned char first, unsigned bits, uint64_t bytes)
+{
+	unsigned all = first & ((1u << bits) - 1);
+
+	for (unsigned have = bits; have < 8; have *= 2)
+		all |= all << have;
+	memset(to, (int)all, bytes);
+}
+
+void
+om_elements_copy(void *to, const om_tensor *from, uint64_t bytes)
+{
+	const unsigned bits = om_dtype_bits(from->type);
+	uint64_t have = bits / 8;
+
+	if (bytes == 0 || to == from->data)
+		return;
+	if (!from->splat) {
+		memmove(to, from->data, bytes);
+		return;
+	}
+	if (bits < 8) {
+		fill_packed(to, *(const unsigned char *)from->data, bits, bytes);
+		return;
+	}
+	memcpy(to, from->data, have);
+	for (; have < bytes; have *= 2)  /* what is there is copied behind itself */
+		memcpy((char *)to + have, to, have < bytes - have ? have : bytes - have);
+}
+
+static om_status
+settle_fixed(om_exec *e, const om_value *v, om_dtype type, const om_shape *shape)
+{
+	const om_tensor *t = &e->slot[v->id];
+	char want[256], got[256];
+	bool same = shape->rank == t->shape.rank && type == t->type;
+
+	for (int d = 0; same && d < shape->rank; d++)
+		same = shape->dim[d] == t->shape.dim[d];
+	if (same)
+		return OM_OK;
+	return om_fail(e->session, OM_RUN, "%s was planned as %s %s, but is %s %s in this run", v->name,
+		om_dtype_text(t->type), om_shape_text(&t->shape, want, sizeof want),
+		om_dtype_text(type), om_shape_text(shape, got, sizeof got));
+}
+
+om_status
+om_value_settle(om_exec *e, om_value *v, om_dtype type, const om_shape *shape)
+{
+	om_tensor *t = &e->slot[v->id];
+	uint64_t bytes;
+
+	if (e->is_fixed[v->id])
+		return settle_fixed(e, v, type, shape);
+	if (type == OM_UNDEFINED || !om_tensor_bytes(type, shape, &bytes)) {
+		char got[256];
+		return om_fail(e->session, OM_RUN, "%s: the size of %s %s is not known or too large", v->name,
+			om_dtype_text(type), om_shape_text(shape, got, sizeof got));
+	}
+	OM_TRY(om_value_room(e, v, bytes));
+	*t = (om_tensor){.type = type, .shape = *shape, .data = e->room[v->id].data};
+	return OM_OK;
+}
+
+om_status
+om_value_put(om_exec *e, om_value *v, const om_tensor *t)
+{
+	uint64_t bytes;
+
+	OM_TRY(om_value_settle(e, v, t->type, &t->shape));
+	om_tensor_bytes(t->type, &t->shape, &bytes);
+	om_elements_copy(e->slot[v->id].data, t, bytes);
+	e->stats.copied_bytes += bytes;
+	return OM_OK;
+}

@@ -1,0 +1,183 @@
+/* Poison: memory is filled with a pattern when what is in it dies, so that a
+ * read of dead bytes shows in the numbers; and guards around every arena tell
+ * who writes outside.
+ *
+ * The pattern is no number in float16, bfloat16, float32 and float64, and an
+ * absurd one among integers. */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "exec/machine.h"
+
+enum { LOW = 0xfd, HIGH = 0x7f };
+
+struct range {
+	uint32_t arena;
+	uint64_t from, to;
+};
+
+struct poison {
+	struct range *range;       /* what dies, by step */
+	size_t n, cap;
+	size_t *start;             /* by step: place in range */
+};
+
+void
+om_poison_fill(void *p, uint64_t bytes)
+{
+	unsigned char *at = p;
+
+	for (uint64_t k = 0; k < bytes; k++)
+		at[k] = k & 1 ? HIGH : LOW;
+}
+
+/* Something in the arena and when. */
+struct item {
+	struct range at;
+	uint32_t first, last;
+};
+
+static int
+by_first(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+	return (x->first > y->first) - (x->first < y->first);
+}
+
+static int
+by_place(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	if (x->arena != y->arena)
+		return x->arena < y->arena ? -1 : 1;
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+static size_t
+list_items(const om_exec *e, struct item *item)
+{
+	const om_plan *plan = e->plan;
+	size_t n = 0;
+
+	for (uint32_t k = 0; k < plan->nplace; k++) {
+		const om_place *p = &plan->place[k];
+		if (p->where == OM_IN_ARENA && p->bytes)
+			item[n++] = (struct item){{p->arena, p->offset, p->offset + p->bytes}, p->first, p->last};
+	}
+	for (uint32_t k = 0; e->order[k]; k++) {
+		const om_scratch *s = e->scratch[e->order[k]->id];
+		if (s && s->bytes)
+			item[n++] = (struct item){{s->arena, s->offset, s->offset + s->bytes},
+				e->order[k]->step, e->order[k]->end};
+	}
+	qsort(item, n, sizeof *item, by_first);
+	return n;
+}
+
+/* `dead` without what `alive`, sorted by place, covers. */
+static void
+bury(om_exec *e, struct range dead, const struct range *alive, size_t n)
+{
+	struct poison *p = e->poison;
+
+	for (size_t k = 0; k < n && dead.from < dead.to; k++) {
+		const struct range *a = &alive[k];
+		if (a->arena != dead.arena || a->to <= dead.from)
+			continue;
+		if (a->from >= dead.to)
+			break;
+		if (a->from > dead.from)
+			OM_PUSH(e->mem, p->range, p->n, p->cap, ((struct range){dead.arena, dead.from, a->from}));
+		dead.from = a->to;
+	}
+	if (dead.from < dead.to)
+		OM_PUSH(e->mem, p->range, p->n, p->cap, dead);
+}
+
+/* What dies at `step`.  `item` are those alive at it; those that stay move to
+ * the front, and their number is returned. */
+static size_t
+bury_step(om_exec *e, struct item *item, size_t n, uint32_t step, struct range *alive)
+{
+	size_t nalive = 0, stay = 0;
+
+	for (size_t k = 0; k < n; k++)
+		if (item[k].last > step)
+			alive[nalive++] = item[k].at;
+	if (nalive == n)
+		return n;
+	qsort(alive, nalive, sizeof *alive, by_place);
+	for (size_t k = 0; k < n; k++) {
+		if (item[k].last <= step)
+			bury(e, item[k].at, alive, nalive);
+		else
+			item[stay++] = item[k];
+	}
+	return stay;
+}
+
+struct poison *
+om_poison_new(om_exec *e)
+{
+	om_arena *mem = om_arena_new();
+	const size_t most = (size_t)e->plan->nplace + e->plan->nscratch;
+	struct item *item = OM_NEWN(mem, struct item, most);
+	struct item *live = OM_NEWN(mem, struct item, most);
+	struct range *alive = OM_NEWN(mem, struct range, most);
+	const size_t n = list_items(e, item);
+	size_t next = 0, nlive = 0;
+
+	e->poison = OM_NEW(e->mem, struct poison);
+	e->poison->start = OM_NEWN(e->mem, size_t, (size_t)e->prog->nstep + 1);
+	for (uint32_t step = 0; step < e->prog->nstep; step++) {
+		while (next < n && item[next].first <= step)
+			live[nlive++] = item[next++];
+		nlive = bury_step(e, live, nlive, step, alive);
+		e->poison->start[step + 1] = e->poison->n;
+	}
+	om_arena_free(mem);
+	return e->poison;
+}
+
+void
+om_poison_start(om_exec *e)
+{
+	for (uint32_t k = 0; k < e->narena; k++)
+		om_poison_fill(e->arena[k].data, e->arena[k].cap);
+}
+
+void
+om_poison_at(om_exec *e, uint32_t step)
+{
+	const struct poison *p = e->poison;
+
+	for (size_t k = p->start[step]; k < p->start[step + 1]; k++) {
+		const struct range *r = &p->range[k];
+		om_poison_fill(e->arena[r->arena].data + OM_GUARD + r->from, r->to - r->from);
+	}
+}
+
+static bool
+is_whole(const struct room *r, uint64_t from)
+{
+	for (uint64_t k = from; k < from + OM_GUARD; k++)
+		if (r->data[k] != (k & 1 ? HIGH : LOW))
+			return false;
+	return true;
+}
+
+om_status
+om_poison_check(om_exec *e, const om_op *op)
+{
+	for (uint32_t k = 0; k < e->narena; k++) {
+		const uint64_t bytes = e->arena[k].cap - 2 * OM_GUARD;
+		const bool front = is_whole(&e->arena[k], 0);
+		if (front && is_whole(&e->arena[k], OM_GUARD + bytes))
+			continue;
+		return om_op_fail(e->session, OM_RUN, op, "it wrote %s the arena of %llu bytes",
+			front ? "behind" : "before", (unsigned long long)bytes);
+	}
+	return OM_OK;
+}

@@ -1,0 +1,129 @@
+/* The executor, on programs that are written as text. */
+#include <config.h>
+
+#include <stdio.h>
+
+#include "onnxmem/exec.h"
+#include "onnxmem/pass.h"
+#include "unit.h"
+
+struct bench {
+	om_session *s;
+	om_host *h;
+	om_prog *p;
+	om_exec *e;
+};
+
+static bool
+bench_prog(struct bench *b, const char *text, const char *passes)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+
+	*b = (struct bench){.s = om_session_new()};
+	b->h = om_host_new(b->s, NULL);
+	const bool ok = om_parse(b->s, in, "text", &b->p) == OM_OK && om_host_run(b->h, b->p, passes) == OM_OK;
+	fclose(in);
+	if (!ok)
+		printf("%s\n", om_message(b->s));
+	return ok;
+}
+
+static bool
+bench_new(struct bench *b, const char *text)
+{
+	const om_exec_options o = {.no_reuse = true};
+
+	if (!bench_prog(b, text, "inline,shapes,fold"))
+		return false;
+	if (om_exec_new(b->s, b->p, NULL, &o, &b->e) == OM_OK)
+		return true;
+	printf("%s\n", om_message(b->s));
+	return false;
+}
+
+static void
+bench_free(struct bench *b)
+{
+	om_exec_free(b->e);
+	om_prog_free(b->p);
+	om_host_free(b->h);
+	om_session_free(b->s);
+}
+
+static om_status
+give_floats(struct bench *b, uint32_t k, int rank, const int64_t *dims, const float *v)
+{
+	const om_tensor t = {.type = OM_FLOAT32, .shape = om_shape_of(rank, dims), .data = (void *)v};
+	return om_exec_input(b->e, k, &t);
+}
+
+static bool
+gives(const struct bench *b, uint32_t k, int64_t n, const float *want)
+{
+	const om_tensor *t = om_exec_result(b->e, k);
+	return t->type == OM_FLOAT32 && om_shape_count(&t->shape) == n && !t->splat
+	    && memcmp(t->data, want, (size_t)n * sizeof *want) == 0;
+}
+
+static const char chain[] =
+	"program \"t\" ir 8 opset 17\n"
+	"^main(%x: float32[2,2], %w: float32[2] = {1.0, 2.0}) {\n"
+	"	%k = const float32[2] {10.0, 20.0}\n"
+	"	%a = Add(%x, %w)\n"
+	"	%b = Relu(%a)\n"
+	"	%dead = domain::Nothing(%b)\n"
+	"	ret %b, %x, %k, %b\n"
+	"}\n";
+
+static void
+results_stand_alone(void)
+{
+	const float x[] = {-1, -3, 2, 4}, b[] = {0, 0, 3, 6}, k[] = {10, 20};
+	struct bench t;
+
+	if (!bench_new(&t, chain)) {
+		CU_FAIL("no executor");
+		bench_free(&t);
+		return;
+	}
+	CU_ASSERT_EQUAL(om_exec_run(t.e), OM_RUN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t.s), "input x"));
+	CU_ASSERT_EQUAL(give_floats(&t, 0, 2, (int64_t[]){2, 2}, x), OM_OK);
+	CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
+	CU_ASSERT(gives(&t, 0, 4, b));
+	CU_ASSERT(gives(&t, 1, 4, x) && om_exec_result(t.e, 1)->data != x);
+	CU_ASSERT(gives(&t, 2, 2, k));
+	CU_ASSERT(gives(&t, 3, 4, b) && om_exec_result(t.e, 3)->data != om_exec_result(t.e, 0)->data);
+	bench_free(&t);
+}
+
+static void
+memory_of_the_caller_is_used(void)
+{
+	const float x[] = {-1, -3, 2, 4}, y[] = {1, 1, 1, 1}, w[] = {5, 6};
+	float out[4];
+	struct bench t;
+
+	if (!bench_new(&t, chain)) {
+		CU_FAIL("no executor");
+		bench_free(&t);
+		return;
+	}
+	CU_ASSERT_EQUAL(om_exec_output(t.e, 0, out, 8), OM_RUN);
+	CU_ASSERT_EQUAL(om_exec_output(t.e, 0, out, sizeof out), OM_OK);
+	CU_ASSERT_EQUAL(give_floats(&t, 0, 2, (int64_t[]){2, 3}, x), OM_RUN);
+	CU_ASSERT_EQUAL(give_floats(&t, 0, 2, (int64_t[]){2, 2}, x), OM_OK);
+	CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
+	CU_ASSERT(om_exec_result(t.e, 0)->data == out && out[3] == 6);
+	CU_ASSERT_EQUAL(give_floats(&t, 0, 2, (int64_t[]){2, 2}, y), OM_OK);
+	CU_ASSERT_EQUAL(give_floats(&t, 1, 1, (int64_t[]){2}, w), OM_OK);
+	CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
+	CU_ASSERT(out[0] == 6 && out[1] == 7);
+	bench_free(&t);
+}
+
+CU_TestInfo exec_tests[] = {
+	{"results stand alone, whatever they are", results_stand_alone},
+	{"memory of the caller is used as it is", memory_of_the_caller_is_used},
+	CU_TEST_INFO_NULL,
+};
