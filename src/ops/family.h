@@ -14,7 +14,9 @@
 	_(reshape)     /* other shapes of the same elements */                 \
 	_(movement)    /* permuting, joining, splitting, repeating */          \
 	_(slice)       /* cutting out and padding */                           \
-	_(index)       /* gather, one-hot, non-zero, suppression */            \
+	_(index)       /* picking by index: gather, one-hot */                 \
+	_(scatter)     /* writing by index */                                  \
+	_(select)      /* finding: non-zero, suppression, unique */            \
 	_(meta)        /* shapes, constants, ranges */                         \
 	_(matmul)      /* matrix products */                                   \
 	_(conv)        /* convolutions */                                      \
