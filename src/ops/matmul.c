@@ -1,7 +1,822 @@
+/* Matrix products: MatMul, Gemm, MatMulInteger, Einsum. */
 #include <config.h>
 
+#include <ctype.h>
+
+#include "kernels/kernels.h"
 #include "ops/family.h"
+#include "ops/numbers.h"
+
+/* ---- One product, of any type. ---- */
+
+struct product {
+	int64_t m, n, k;
+	const void *a, *b;
+	int64_t a_row, a_col, b_row, b_col;
+	void *c;                  /* m by n, without gaps */
+	float alpha;
+	bool add;
+	void *room;               /* om_gemm_room() bytes, for float32 */
+};
+
+static void
+float_product(const struct product *p)
+{
+	const om_gemm g = {
+		.m = p->m, .n = p->n, .k = p->k, .a = p->a, .a_row = p->a_row, .a_col = p->a_col,
+		.b = p->b, .b_row = p->b_row, .b_col = p->b_col, .c = p->c, .c_row = p->n,
+		.alpha = p->alpha, .add = p->add,
+	};
+	om_kernels_get()->gemm(&g, p->room);
+}
+
+/* Integers wrap: they are computed as unsigned. */
+#define PLAIN_PRODUCT(name, type, factor)                                      \
+static void                                                                    \
+name(const struct product *p)                                                  \
+{                                                                              \
+	for (int64_t i = 0; i < p->m; i++) {                                   \
+		type *c = (type *)p->c + i * p->n;                             \
+		const type *a = (const type *)p->a + i * p->a_row;             \
+		for (int64_t j = 0; j < p->n && !p->add; j++)                  \
+			c[j] = 0;                                              \
+		for (int64_t k = 0; k < p->k; k++) {                           \
+			const type *b = (const type *)p->b + k * p->b_row;     \
+			const type x = a[k * p->a_col] * (type)(factor);       \
+			for (int64_t j = 0; j < p->n; j++)                     \
+				c[j] += x * b[j * p->b_col];                   \
+		}                                                              \
+	}                                                                      \
+}
+PLAIN_PRODUCT(double_product, double, p->alpha)
+PLAIN_PRODUCT(int32_product, uint32_t, (int32_t)p->alpha)
+PLAIN_PRODUCT(int64_product, uint64_t, (int64_t)p->alpha)
+
+typedef void product_of(const struct product *);
+
+static product_of *
+product_for(om_dtype t)
+{
+	switch (t) {
+	case OM_FLOAT32: case OM_FLOAT16: case OM_BFLOAT16: return float_product;
+	case OM_FLOAT64: return double_product;
+	case OM_INT32: case OM_UINT32: return int32_product;
+	case OM_INT64: case OM_UINT64: return int64_product;
+	default: return NULL;
+	}
+}
+
+static om_status
+same_types(const om_call *c)
+{
+	const om_dtype a = c->in[0].type, b = c->in[1].type;
+
+	if (a != b && a != OM_UNDEFINED && b != OM_UNDEFINED)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "multiplies %s by %s; both have to be the same",
+			om_dtype_text(a), om_dtype_text(b));
+	return OM_OK;
+}
+
+static om_status
+inner_dims_differ(const om_call *c)
+{
+	char a[128], b[128];
+
+	return om_op_fail(c->session, OM_SHAPE, c->op, "cannot multiply %s by %s",
+		om_shape_text(&c->in[0].shape, a, sizeof a), om_shape_text(&c->in[1].shape, b, sizeof b));
+}
+
+/* ---- Half floats are computed as floats. ---- */
+
+static uint64_t
+wide_scratch(const om_call *c, uint64_t room)
+{
+	if (!om_is_half(c->in[0].type))
+		return om_piece(room);
+	return om_pieces(om_pieces(om_piece(room), om_floats_of(&c->out[0])),
+		om_pieces(om_floats_of(&c->in[0]), om_floats_of(&c->in[1])));
+}
+
+/* Inputs 0 and 1 and the output, in pieces of scratch behind the room. */
+static void
+widen(const om_call *c, uint64_t room, struct product *p)
+{
+	char *at = (char *)c->scratch + om_piece(room);
+
+	p->a = c->in[0].data;
+	p->b = c->in[1].data;
+	p->c = c->out[0].data;
+	p->room = c->scratch;
+	if (!om_is_half(c->in[0].type))
+		return;
+	p->a = at;
+	om_widen(c->in[0].type, c->in[0].data, om_shape_count(&c->in[0].shape), (float *)at);
+	at += om_floats_of(&c->in[0]);
+	p->b = at;
+	om_widen(c->in[1].type, c->in[1].data, om_shape_count(&c->in[1].shape), (float *)at);
+	p->c = at + om_floats_of(&c->in[1]);
+}
+
+static void
+narrow(const om_call *c, const struct product *p)
+{
+	if (om_is_half(c->out[0].type))
+		om_narrow(c->out[0].type, p->c, om_shape_count(&c->out[0].shape), c->out[0].data);
+}
+
+/* ---- MatMul, MatMulInteger. ---- */
+
+/* The dims of a matrix that a tensor holds in its last two axes; a vector on
+ * the left is a row, on the right a column. */
+static void
+matrix_dims(const om_shape *s, bool is_left, int64_t *rows, int64_t *cols)
+{
+	const int64_t last = s->dim[s->rank - 1];
+
+	*rows = s->rank > 1 ? s->dim[s->rank - 2] : is_left ? 1 : last;
+	*cols = s->rank > 1 || is_left ? last : 1;
+}
+
+static om_shape
+batch_dims(const om_shape *s)
+{
+	om_shape b = *s;
+
+	b.rank = s->rank > 2 ? s->rank - 2 : 0;
+	return b;
+}
+
+static om_status
+matmul_shape(om_call *c)
+{
+	const om_shape *a = &c->in[0].shape, *b = &c->in[1].shape;
+	om_shape *out = &c->out[0].shape;
+	int64_t m, k, k2, n;
+
+	if (a->rank == 0 || b->rank == 0)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "cannot multiply scalars");
+	if (a->rank < 0 || b->rank < 0)
+		return OM_OK;
+	matrix_dims(a, true, &m, &k);
+	matrix_dims(b, false, &k2, &n);
+	const om_shape a_batch = batch_dims(a), b_batch = batch_dims(b);
+	if (!om_dims_agree(k, k2) || !om_broadcast(&a_batch, &b_batch, out))
+		return inner_dims_differ(c);
+	if (a->rank > 1)
+		om_copy_dim(out, out->rank++, a, a->rank - 2);
+	if (b->rank > 1)
+		om_copy_dim(out, out->rank++, b, b->rank - 1);
+	return OM_OK;
+}
+
+static om_status
+matmul_infer(om_call *c)
+{
+	OM_TRY(same_types(c));
+	c->out[0].type = c->in[0].type;
+	return matmul_shape(c);
+}
+
+struct batch {
+	om_shape dims;
+	int64_t m, n, k;
+	int64_t a_step[OM_MAX_RANK], b_step[OM_MAX_RANK];  /* elements; 0 where broadcast */
+};
+
+static void
+steps(const om_shape *s, const om_shape *batch, int64_t matrix, int64_t *step)
+{
+	const int skip = batch->rank - (s->rank > 2 ? s->rank - 2 : 0);
+
+	for (int k = batch->rank - 1; k >= 0; k--) {
+		const int64_t n = k < skip ? 1 : s->dim[k - skip];
+		step[k] = n == 1 ? 0 : matrix;
+		matrix *= n;
+	}
+}
+
+static void
+batch_of(const om_call *c, struct batch *b)
+{
+	const om_shape x = batch_dims(&c->in[0].shape), y = batch_dims(&c->in[1].shape);
+	int64_t k;
+
+	matrix_dims(&c->in[0].shape, true, &b->m, &b->k);
+	matrix_dims(&c->in[1].shape, false, &k, &b->n);
+	om_broadcast(&x, &y, &b->dims);
+	steps(&c->in[0].shape, &b->dims, b->m * b->k, b->a_step);
+	steps(&c->in[1].shape, &b->dims, b->k * b->n, b->b_step);
+	if (om_shape_count(&y) == 1 && om_shape_equal(&x, &b->dims)) {  /* one tall matrix */
+		b->m *= om_shape_count(&x);
+		b->dims.rank = 0;
+	}
+}
+
+static int64_t
+offset_of(const struct batch *b, int64_t number, const int64_t *step)
+{
+	int64_t at = 0;
+
+	for (int k = b->dims.rank - 1; k >= 0; k--) {
+		at += number % b->dims.dim[k] * step[k];
+		number /= b->dims.dim[k];
+	}
+	return at;
+}
+
+static uint64_t
+matmul_scratch(const om_call *c)
+{
+	struct batch b;
+
+	batch_of(c, &b);
+	return wide_scratch(c, om_gemm_room(b.m, b.n, b.k));
+}
+
+static om_status
+matmul_cpu(om_call *c)
+{
+	product_of *product = product_for(c->in[0].type);
+	const om_dtype wide = om_is_half(c->in[0].type) ? OM_FLOAT32 : c->in[0].type;
+	const int64_t size = om_dtype_bits(wide) / 8;
+	struct batch b;
+	struct product all;
+
+	if (!product)
+		return om_no_kernel(c, c->in[0].type);
+	batch_of(c, &b);
+	widen(c, om_gemm_room(b.m, b.n, b.k), &all);
+	for (int64_t i = 0, n = om_shape_count(&b.dims); i < n; i++)
+		product(&(struct product){
+			.m = b.m, .n = b.n, .k = b.k,
+			.a = (const char *)all.a + offset_of(&b, i, b.a_step) * size,
+			.b = (const char *)all.b + offset_of(&b, i, b.b_step) * size,
+			.a_row = b.k, .a_col = 1, .b_row = b.n, .b_col = 1,
+			.c = (char *)all.c + i * b.m * b.n * size, .alpha = 1, .room = all.room,
+		});
+	narrow(c, &all);
+	return OM_OK;
+}
+
+static void
+matmul_cost(const om_call *c, om_cost *cost)
+{
+	struct batch b;
+
+	batch_of(c, &b);
+	cost->flops = 2.0 * (double)b.k * (double)om_shape_count(&c->out[0].shape);
+}
+
+static bool
+is_byte(om_dtype t)
+{
+	return t == OM_INT8 || t == OM_UINT8;
+}
+
+static om_status
+integer_infer(om_call *c)
+{
+	for (uint32_t k = 0; k < 2; k++)
+		if (!is_byte(c->in[k].type) && c->in[k].type != OM_UNDEFINED)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "wants int8 or uint8, not %s",
+				om_dtype_text(c->in[k].type));
+	c->out[0].type = OM_INT32;
+	return matmul_shape(c);
+}
+
+static int32_t
+byte_at(const om_tensor *t, int64_t i)
+{
+	return t->type == OM_INT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
+}
+
+/* The zero point for row (or column) `i` of matrix number `number`: one for
+ * all, one a row, or one a row of each matrix. */
+static int32_t
+zero_at(const om_call *c, uint32_t k, int64_t number, int64_t per, int64_t i)
+{
+	if (!om_has_in(c, k))
+		return 0;
+	const int64_t n = om_shape_count(&c->in[k].shape);
+	return byte_at(&c->in[k], n == 1 ? 0 : n == per ? i : number * per + i);
+}
+
+static om_status
+check_zero(const om_call *c, uint32_t k, int64_t per, int64_t matrices)
+{
+	if (!om_has_in(c, k))
+		return OM_OK;
+	const int64_t n = om_shape_count(&c->in[k].shape);
+	if (!is_byte(c->in[k].type) || (n != 1 && n != per && n != per * matrices))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "zero point %u has %lld elements", k, (long long)n);
+	return OM_OK;
+}
+
+static om_status
+integer_cpu(om_call *c)
+{
+	struct batch b;
+	uint64_t matrices = 1;
+
+	batch_of(c, &b);
+	const int64_t count = om_shape_count(&b.dims);
+	for (int k = 0; k < c->in[0].shape.rank - 2 && b.dims.rank == 0; k++)
+		matrices *= (uint64_t)c->in[0].shape.dim[k];
+	const int64_t rows = matrices ? b.m / (int64_t)matrices : b.m;
+	OM_TRY(check_zero(c, 2, rows, count * (int64_t)matrices));
+	OM_TRY(check_zero(c, 3, b.n, count));
+	for (int64_t q = 0; q < count; q++)
+		for (int64_t i = 0; i < b.m; i++) {
+			int32_t *out = (int32_t *)c->out[0].data + (q * b.m + i) * b.n;
+			const int64_t a0 = offset_of(&b, q, b.a_step) + i * b.k, b0 = offset_of(&b, q, b.b_step);
+			const int32_t za = zero_at(c, 2, q * (int64_t)matrices + i / (rows ? rows : 1), rows,
+				i % (rows ? rows : 1));
+			memset(out, 0, (size_t)b.n * sizeof *out);
+			for (int64_t k = 0; k < b.k; k++) {
+				const int32_t x = byte_at(&c->in[0], a0 + k) - za;
+				if (c->in[1].type == OM_INT8)
+					for (int64_t j = 0; j < b.n; j++)
+						out[j] += x * ((const int8_t *)c->in[1].data)[b0 + k * b.n + j];
+				else
+					for (int64_t j = 0; j < b.n; j++)
+						out[j] += x * ((const uint8_t *)c->in[1].data)[b0 + k * b.n + j];
+			}
+			/* The zero point of the columns, once for the whole sum. */
+			int32_t sum = 0;
+			for (int64_t k = 0; k < b.k && om_has_in(c, 3); k++)
+				sum += byte_at(&c->in[0], a0 + k) - za;
+			for (int64_t j = 0; j < b.n && om_has_in(c, 3); j++)
+				out[j] -= sum * zero_at(c, 3, q, b.n, j);
+		}
+	return OM_OK;
+}
+
+/* ---- Gemm. ---- */
+
+static const om_attr_spec gemm_attrs[] = {
+	{"alpha", OM_ATTR_FLOAT, .f = 1},
+	{"beta", OM_ATTR_FLOAT, .f = 1},
+	{"transA", OM_ATTR_INT},
+	{"transB", OM_ATTR_INT},
+	{"broadcast", OM_ATTR_INT},
+	{0}
+};
+
+static om_status
+gemm_infer(om_call *c)
+{
+	const om_shape *a = &c->in[0].shape, *b = &c->in[1].shape;
+	const int ta = om_attr_int(c->op, "transA") != 0, tb = om_attr_int(c->op, "transB") != 0;
+	om_shape out = {.rank = 2, .dim = {OM_DIM_UNKNOWN, OM_DIM_UNKNOWN}}, both;
+	char text[128], to[128];
+
+	OM_TRY(same_types(c));
+	c->out[0].type = c->in[0].type;
+	if ((a->rank >= 0 && a->rank != 2) || (b->rank >= 0 && b->rank != 2)
+	    || (a->rank == 2 && b->rank == 2 && !om_dims_agree(a->dim[!ta], b->dim[tb])))
+		return inner_dims_differ(c);
+	if (a->rank == 2)
+		om_copy_dim(&out, 0, a, ta);
+	if (b->rank == 2)
+		om_copy_dim(&out, 1, b, !tb);
+	c->out[0].shape = out;
+	if (!om_has_in(c, 2) || c->in[2].shape.rank < 0)
+		return OM_OK;
+	if (c->in[2].shape.rank > 2 || !om_broadcast(&out, &c->in[2].shape, &both)
+	    || !om_dims_agree(both.dim[0], out.dim[0]) || !om_dims_agree(both.dim[1], out.dim[1]))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "cannot add %s to %s",
+			om_shape_text(&c->in[2].shape, text, sizeof text), om_shape_text(&out, to, sizeof to));
+	return OM_OK;
+}
+
+static void
+gemm_dims(const om_call *c, struct product *p)
+{
+	const om_shape *a = &c->in[0].shape, *b = &c->in[1].shape;
+	const bool ta = om_attr_int(c->op, "transA") != 0, tb = om_attr_int(c->op, "transB") != 0;
+
+	p->m = a->dim[ta];
+	p->k = a->dim[!ta];
+	p->n = b->dim[!tb];
+	p->a_row = ta ? 1 : p->k;
+	p->a_col = ta ? p->m : 1;
+	p->b_row = tb ? 1 : p->n;
+	p->b_col = tb ? p->k : 1;
+	p->alpha = om_attr_float(c->op, "alpha");
+}
+
+static uint64_t
+gemm_scratch(const om_call *c)
+{
+	struct product p;
+
+	gemm_dims(c, &p);
+	return wide_scratch(c, om_gemm_room(p.m, p.n, p.k));
+}
+
+/* C times beta, in the type that the sum is computed in. */
+OM_INLINE void
+start_floats(const om_call *c, const struct product *p, om_dtype from, om_dtype to, double beta)
+{
+	const om_shape *s = &c->in[2].shape;
+	const int64_t cols = s->rank > 0 ? s->dim[s->rank - 1] : 1;
+	const int64_t row = s->rank > 1 && s->dim[0] != 1 ? cols : 0, col = cols != 1;
+
+	for (int64_t i = 0; i < p->m; i++)
+		for (int64_t j = 0; j < p->n; j++)
+			om_put(to, p->c, i * p->n + j, beta * om_get(from, c->in[2].data, i * row + j * col));
+}
+
+#define START_INTS(type)                                                       \
+	for (int64_t i = 0; i < p->m; i++)                                     \
+		for (int64_t j = 0; j < p->n; j++)                             \
+			((type *)p->c)[i * p->n + j] = (type)(int64_t)beta     \
+				* ((const type *)c->in[2].data)[i * row + j * col];
+
+static void
+start_ints(const om_call *c, const struct product *p, double beta)
+{
+	const om_shape *s = &c->in[2].shape;
+	const int64_t cols = s->rank > 0 ? s->dim[s->rank - 1] : 1;
+	const int64_t row = s->rank > 1 && s->dim[0] != 1 ? cols : 0, col = cols != 1;
+
+	if (om_dtype_bits(c->in[2].type) == 32)
+		START_INTS(uint32_t)
+	else
+		START_INTS(uint64_t)
+}
+
+static void
+start_sum(const om_call *c, const struct product *p, double beta)
+{
+	switch (c->in[2].type) {
+	case OM_FLOAT32: start_floats(c, p, OM_FLOAT32, OM_FLOAT32, beta); break;
+	case OM_FLOAT64: start_floats(c, p, OM_FLOAT64, OM_FLOAT64, beta); break;
+	case OM_FLOAT16: start_floats(c, p, OM_FLOAT16, OM_FLOAT32, beta); break;
+	case OM_BFLOAT16: start_floats(c, p, OM_BFLOAT16, OM_FLOAT32, beta); break;
+	default: start_ints(c, p, beta);
+	}
+}
+
+static om_status
+gemm_cpu(om_call *c)
+{
+	product_of *product = product_for(c->in[0].type);
+	const float beta = om_attr_float(c->op, "beta");
+	struct product p = {0};
+
+	if (!product)
+		return om_no_kernel(c, c->in[0].type);
+	if (om_has_in(c, 2) && c->in[2].type != c->in[0].type)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "adds %s to %s", om_dtype_text(c->in[2].type),
+			om_dtype_text(c->in[0].type));
+	gemm_dims(c, &p);
+	widen(c, om_gemm_room(p.m, p.n, p.k), &p);
+	p.add = om_has_in(c, 2) && beta != 0;
+	if (p.add)
+		start_sum(c, &p, beta);
+	product(&p);
+	narrow(c, &p);
+	return OM_OK;
+}
+
+static void
+gemm_cost(const om_call *c, om_cost *cost)
+{
+	struct product p;
+
+	gemm_dims(c, &p);
+	cost->flops = 2.0 * (double)p.m * (double)p.n * ((double)p.k + (om_has_in(c, 2) ? 1 : 0));
+}
+
+/* ---- Einsum. ---- */
+
+static const om_attr_spec einsum_attrs[] = {
+	{"equation", OM_ATTR_STRING, .required = true},
+	{0}
+};
+
+/* Every index of the equation is an axis of the loops: those of the output
+ * first, then those that are summed over.  The axes that an ellipsis stands
+ * for count from the right, as in a broadcast. */
+enum { MAX_TERMS = 16, MAX_AXES = 52 + OM_MAX_RANK, ELLIPSIS = 52 };
+
+struct einsum {
+	uint32_t nin;
+	int term[MAX_TERMS + 1][OM_MAX_RANK];  /* axis of each dim; the output's come last */
+	int rank[MAX_TERMS + 1];
+	om_shape size[MAX_AXES];               /* of rank 1; rank 0: not met */
+};
+
+static int
+letter_axis(char c)
+{
+	return islower((unsigned char)c) ? c - 'a' : c - 'A' + 26;
+}
+
+/* One term, up to a comma, an arrow or the end. `dots` is the number of dims
+ * that an ellipsis stands for. */
+static bool
+read_term(const char **at, const char *end, int dots, int *axis, int *rank)
+{
+	const char *p = *at;
+
+	for (*rank = 0; p < end && *p != ',' && *p != '-'; p++) {
+		if (*p == ' ')
+			continue;
+		int n = 1, first = letter_axis(*p);
+		if (end - p >= 3 && memcmp(p, "...", 3) == 0) {
+			n = dots;
+			first = ELLIPSIS + OM_MAX_RANK - dots;
+			p += 2;
+		} else if (!isalpha((unsigned char)*p)) {
+			return false;
+		}
+		if (n < 0 || *rank + n > OM_MAX_RANK)
+			return false;
+		for (int k = 0; k < n; k++)
+			axis[(*rank)++] = first + k;
+	}
+	*at = p;
+	return true;
+}
+
+/* How many letters a term has; -1 more when there is an ellipsis. */
+static int
+count_letters(const char *p, const char *end, bool *dots)
+{
+	int n = 0;
+
+	for (*dots = false; p < end && *p != ',' && *p != '-'; p++) {
+		n += isalpha((unsigned char)*p) != 0;
+		*dots |= *p == '.';
+	}
+	return n;
+}
+
+static bool
+widen_axis(om_shape *size, const om_shape *s, int d)
+{
+	om_shape one = {.rank = 1};
+
+	om_copy_dim(&one, 0, s, d);
+	if (size->rank == 0) {
+		*size = one;
+		return true;
+	}
+	return om_broadcast(size, &one, size);
+}
+
+/* Without an arrow the output has the ellipsis, then every letter that occurs
+ * once, in alphabetical order (capitals first). */
+static void
+implicit_output(struct einsum *e, int dots)
+{
+	int *rank = &e->rank[e->nin], seen[MAX_AXES] = {0};
+
+	for (uint32_t k = 0; k < e->nin; k++)
+		for (int d = 0; d < e->rank[k]; d++)
+			seen[e->term[k][d]]++;
+	for (int k = 0; k < dots; k++)
+		e->term[e->nin][(*rank)++] = ELLIPSIS + OM_MAX_RANK - dots + k;
+	for (int k = 0; k < 52 && *rank < OM_MAX_RANK; k++) {
+		const int axis = (k + 26) % 52;
+		if (seen[axis] == 1)
+			e->term[e->nin][(*rank)++] = axis;
+	}
+}
+
+static bool
+read_inputs(const om_call *c, struct einsum *e, const char **at, const char *end, int *dots)
+{
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		const om_shape *s = &c->in[k].shape;
+		bool has_dots;
+		const int n = s->rank - count_letters(*at, end, &has_dots);
+		if (n < 0 || (n > 0 && !has_dots) || !read_term(at, end, n, e->term[k], &e->rank[k])
+		    || e->rank[k] != s->rank)
+			return false;
+		if (has_dots && n > *dots)
+			*dots = n;
+		for (int d = 0; d < s->rank; d++)
+			if (!widen_axis(&e->size[e->term[k][d]], s, d))
+				return false;
+		if (k + 1 < c->op->nin && (*at == end || *(*at)++ != ','))
+			return false;
+	}
+	return true;
+}
+
+static om_status
+read_einsum(const om_call *c, struct einsum *e)
+{
+	const om_string text = om_attr_string(c->op, "equation");
+	const char *at = text.data, *end = text.data + text.size;
+	int dots = 0;
+
+	*e = (struct einsum){.nin = c->op->nin};
+	if (c->op->nin > MAX_TERMS)
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has more than %d inputs", MAX_TERMS);
+	bool ok = read_inputs(c, e, &at, end, &dots);
+	if (ok && at == end) {
+		implicit_output(e, dots);
+	} else if (ok) {
+		ok = end - at >= 2 && memcmp(at, "->", 2) == 0;
+		at += 2;
+		ok = ok && read_term(&at, end, dots, e->term[e->nin], &e->rank[e->nin]) && at == end;
+	}
+	for (int d = 0; ok && d < e->rank[e->nin]; d++) {
+		ok = e->size[e->term[e->nin][d]].rank == 1;
+		for (int other = 0; other < d; other++)
+			ok = ok && e->term[e->nin][other] != e->term[e->nin][d];
+	}
+	if (!ok)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the equation %.*s does not fit the inputs",
+			(int)text.size, text.data);
+	return OM_OK;
+}
+
+static om_status
+einsum_infer(om_call *c)
+{
+	struct einsum e;
+
+	c->out[0].type = c->in[0].type;
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (c->in[k].shape.rank < 0)
+			return OM_OK;
+	OM_TRY(read_einsum(c, &e));
+	c->out[0].shape = (om_shape){.rank = e.rank[e.nin]};
+	for (int d = 0; d < e.rank[e.nin]; d++)
+		om_copy_dim(&c->out[0].shape, d, &e.size[e.term[e.nin][d]], 0);
+	return OM_OK;
+}
+
+struct loops {
+	int n, nout;                  /* loops; those over the output come first */
+	int64_t size[MAX_AXES];
+	int64_t step[MAX_TERMS][MAX_AXES];
+};
+
+static void
+make_loops(const om_call *c, const struct einsum *e, struct loops *l)
+{
+	int place[MAX_AXES];
+
+	*l = (struct loops){0};
+	for (int k = 0; k < MAX_AXES; k++)
+		place[k] = -1;
+	for (int d = 0; d < e->rank[e->nin]; d++)
+		place[e->term[e->nin][d]] = l->n++;
+	l->nout = l->n;
+	for (int k = 0; k < MAX_AXES; k++)
+		if (e->size[k].rank == 1 && place[k] < 0)
+			place[k] = l->n++;
+	for (int k = 0; k < MAX_AXES; k++)
+		if (place[k] >= 0)
+			l->size[place[k]] = e->size[k].dim[0];
+	for (uint32_t k = 0; k < e->nin; k++) {
+		int64_t step = 1;
+		for (int d = e->rank[k] - 1; d >= 0; d--) {
+			const int64_t n = c->in[k].shape.dim[d];
+			l->step[k][place[e->term[k][d]]] += n == 1 ? 0 : step;
+			step *= n;
+		}
+	}
+}
+
+/* Count the loops [from, to) up by one, with the offsets; false at the end. */
+static bool
+advance(const struct loops *l, uint32_t nin, int from, int to, int64_t *index, int64_t *at)
+{
+	for (int d = to - 1; d >= from; d--) {
+		for (uint32_t k = 0; k < nin; k++)
+			at[k] += l->step[k][d];
+		if (++index[d] < l->size[d])
+			return true;
+		for (uint32_t k = 0; k < nin; k++)
+			at[k] -= l->step[k][d] * l->size[d];
+		index[d] = 0;
+	}
+	return false;
+}
+
+static int64_t
+integer_at(const om_tensor *t, int64_t i)
+{
+	return om_dtype_bits(t->type) == 64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
+}
+
+static void
+sum_floats(om_call *c, const struct loops *l, bool is_empty)
+{
+	const om_dtype t = c->out[0].type;
+	int64_t index[MAX_AXES] = {0}, at[MAX_TERMS] = {0};
+	const uint32_t nin = c->op->nin;
+
+	for (int64_t i = 0, n = om_shape_count(&c->out[0].shape); i < n; i++) {
+		double sum = 0;
+		do {
+			double x = is_empty ? 0 : 1;
+			for (uint32_t k = 0; k < nin && !is_empty; k++)
+				x *= om_get(t, c->in[k].data, at[k]);
+			sum += x;
+		} while (!is_empty && advance(l, nin, l->nout, l->n, index, at));
+		om_put(t, c->out[0].data, i, sum);
+		advance(l, nin, 0, l->nout, index, at);
+	}
+}
+
+static void
+sum_integers(om_call *c, const struct loops *l, bool is_empty)
+{
+	int64_t index[MAX_AXES] = {0}, at[MAX_TERMS] = {0};
+	const uint32_t nin = c->op->nin;
+
+	for (int64_t i = 0, n = om_shape_count(&c->out[0].shape); i < n; i++) {
+		uint64_t sum = 0;
+		do {
+			uint64_t x = is_empty ? 0 : 1;
+			for (uint32_t k = 0; k < nin && !is_empty; k++)
+				x *= (uint64_t)integer_at(&c->in[k], at[k]);
+			sum += x;
+		} while (!is_empty && advance(l, nin, l->nout, l->n, index, at));
+		if (om_dtype_bits(c->out[0].type) == 64)
+			((uint64_t *)c->out[0].data)[i] = sum;
+		else
+			((uint32_t *)c->out[0].data)[i] = (uint32_t)sum;
+		advance(l, nin, 0, l->nout, index, at);
+	}
+}
+
+static om_status
+einsum_cpu(om_call *c)
+{
+	const om_dtype t = c->out[0].type;
+	struct einsum e;
+	struct loops l;
+	bool is_empty = false;
+
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (c->in[k].type != t)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "multiplies %s by %s", om_dtype_text(t),
+				om_dtype_text(c->in[k].type));
+	OM_TRY(read_einsum(c, &e));
+	make_loops(c, &e, &l);
+	for (int d = l.nout; d < l.n; d++)
+		is_empty |= l.size[d] == 0;
+	switch (t) {
+	case OM_FLOAT32: case OM_FLOAT64: case OM_FLOAT16: case OM_BFLOAT16:
+		sum_floats(c, &l, is_empty);
+		return OM_OK;
+	case OM_INT32: case OM_INT64: case OM_UINT32: case OM_UINT64:
+		sum_integers(c, &l, is_empty);
+		return OM_OK;
+	default:
+		return om_no_kernel(c, t);
+	}
+}
+
+static void
+einsum_cost(const om_call *c, om_cost *cost)
+{
+	om_call quiet = *c;
+	struct einsum e;
+	struct loops l;
+
+	quiet.session = om_session_new();
+	if (read_einsum(&quiet, &e) == OM_OK) {
+		make_loops(c, &e, &l);
+		cost->flops = c->op->nin;
+		for (int d = 0; d < l.n; d++)
+			cost->flops *= (double)l.size[d];
+	}
+	om_session_free(quiet.session);
+}
+
+#define MATMUL(from, to)                                                       \
+	{.name = "MatMul", .brief = "product of matrices, as numpy.matmul",    \
+	 .since = from, .until = to, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, \
+	 .infer = matmul_infer, .cpu = matmul_cpu, .scratch = matmul_scratch, .cost = matmul_cost}
+
+#define GEMM(from, to, least)                                                  \
+	{.name = "Gemm", .brief = "alpha A B + beta C, of matrices",           \
+	 .since = from, .until = to, .min_in = least, .max_in = 3, .min_out = 1, .max_out = 1, \
+	 .attrs = gemm_attrs, .infer = gemm_infer, .cpu = gemm_cpu, .scratch = gemm_scratch, \
+	 .cost = gemm_cost}
 
 const om_row om_ops_matmul[] = {
+	MATMUL(1, 8),
+	MATMUL(9, 12),
+	MATMUL(13, 0),
+	GEMM(1, 6, 3),
+	GEMM(7, 10, 3),
+	GEMM(11, 0, 2),
+	{.name = "MatMulInteger", .brief = "product of matrices of bytes, in int32",
+	 .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
+	 .infer = integer_infer, .cpu = integer_cpu, .cost = matmul_cost},
+	{.name = "Einsum", .brief = "sums of products by an equation of indices",
+	 .since = 12, .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = 1,
+	 .attrs = einsum_attrs, .infer = einsum_infer, .cpu = einsum_cpu, .cost = einsum_cost},
 	{0}
 };

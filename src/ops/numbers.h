@@ -1,0 +1,119 @@
+/* Elements of any number type.  Where the type is a constant at the call, the
+ * switches fold away: EACH_FLOAT() makes loops of that kind.
+ */
+#ifndef OM_NUMBERS_H
+#define OM_NUMBERS_H
+
+#include "onnxmem/op.h"
+
+#define OM_INLINE static inline __attribute__((always_inline))
+
+OM_INLINE double
+om_get(om_dtype t, const void *p, int64_t i)
+{
+	switch (t) {
+	case OM_FLOAT32: return ((const float *)p)[i];
+	case OM_FLOAT64: return ((const double *)p)[i];
+	case OM_FLOAT16: return om_half_to_float(((const uint16_t *)p)[i]);
+	case OM_BFLOAT16: return om_bfloat_to_float(((const uint16_t *)p)[i]);
+	default: return 0;
+	}
+}
+
+OM_INLINE void
+om_put(om_dtype t, void *p, int64_t i, double x)
+{
+	switch (t) {
+	case OM_FLOAT32: ((float *)p)[i] = (float)x; break;
+	case OM_FLOAT64: ((double *)p)[i] = x; break;
+	case OM_FLOAT16: ((uint16_t *)p)[i] = om_float_to_half((float)x); break;
+	case OM_BFLOAT16: ((uint16_t *)p)[i] = om_float_to_bfloat((float)x); break;
+	default: break;
+	}
+}
+
+/* `call`, in which T is the type as a constant; `other` for all other types. */
+#define EACH_FLOAT(type, call, other)                                          \
+	switch (type) {                                                        \
+	case OM_FLOAT32: { enum { T = OM_FLOAT32 }; call; } break;             \
+	case OM_FLOAT64: { enum { T = OM_FLOAT64 }; call; } break;             \
+	case OM_FLOAT16: { enum { T = OM_FLOAT16 }; call; } break;             \
+	case OM_BFLOAT16: { enum { T = OM_BFLOAT16 }; call; } break;           \
+	default: other;                                                        \
+	}
+
+static inline bool
+om_is_half(om_dtype t)
+{
+	return t == OM_FLOAT16 || t == OM_BFLOAT16;
+}
+
+static inline void
+om_widen(om_dtype t, const void *from, int64_t n, float *to)
+{
+	for (int64_t i = 0; i < n; i++)
+		to[i] = (float)om_get(t, from, i);
+}
+
+static inline void
+om_narrow(om_dtype t, const float *from, int64_t n, void *to)
+{
+	for (int64_t i = 0; i < n; i++)
+		om_put(t, to, i, from[i]);
+}
+
+/* Scratch is cut into pieces that start at multiples of 64 bytes. */
+static inline uint64_t
+om_piece(uint64_t bytes)
+{
+	return bytes > UINT64_MAX - 63 ? UINT64_MAX : (bytes + 63) & ~UINT64_C(63);
+}
+
+static inline uint64_t
+om_pieces(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+/* Bytes of a piece that holds the tensor's elements as floats. */
+static inline uint64_t
+om_floats_of(const om_tensor *t)
+{
+	uint64_t bytes;
+	return om_tensor_bytes(OM_FLOAT32, &t->shape, &bytes) ? om_piece(bytes) : UINT64_MAX;
+}
+
+static inline void
+om_copy_dim(om_shape *to, int k, const om_shape *from, int j)
+{
+	to->dim[k] = from->dim[j];
+	to->sym[k] = from->sym[j];
+}
+
+/* No two dims that cannot be equal. */
+static inline bool
+om_dims_agree(int64_t a, int64_t b)
+{
+	return a < 0 || b < 0 || a == b;
+}
+
+/* For `reuse`: over input `in`, which no other input is. */
+static inline bool
+om_is_sole_use(const om_call *c, uint32_t in)
+{
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (k != in && c->op->in[k] == c->op->in[in])
+			return false;
+	return true;
+}
+
+/* The refusal of a kernel. */
+static inline om_status
+om_no_kernel(const om_call *c, om_dtype t)
+{
+	return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for elements of type %s",
+		om_dtype_text(t));
+}
+
+#endif

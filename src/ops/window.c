@@ -1,0 +1,252 @@
+#include <config.h>
+
+#include "ops/window.h"
+
+enum { AXES = OM_WINDOW_AXES, LARGEST = 1 << 30 };
+
+/* An attribute with one number an axis; `missing` where it is left out. */
+static const char *
+read_axes(const om_call *c, const char *name, int n, int64_t least, int64_t missing, int64_t *to)
+{
+	size_t count;
+	const int64_t *v = om_attr_ints(c->op, name, &count);
+
+	for (int k = 0; k < AXES; k++)
+		to[k] = k < AXES - n ? 1 : missing;
+	if (count == 0)
+		return NULL;
+	if (count != (size_t)n)
+		return om_printf(c->mem, "%s has %zu numbers for %d axes", name, count, n);
+	for (int k = 0; k < n; k++) {
+		if (v[k] < least || v[k] > LARGEST)
+			return om_printf(c->mem, "%s has %lld in it", name, (long long)v[k]);
+		to[AXES - n + k] = v[k];
+	}
+	return NULL;
+}
+
+static const char *
+read_pads(const om_call *c, int n, struct om_window *w)
+{
+	size_t count;
+	const int64_t *v = om_attr_ints(c->op, "pads", &count);
+
+	memset(w->begin, 0, sizeof w->begin);
+	memset(w->end, 0, sizeof w->end);
+	if (count == 0)
+		return NULL;
+	if (count != 2 * (size_t)n)
+		return om_printf(c->mem, "pads has %zu numbers for %d axes", count, n);
+	for (int k = 0; k < 2 * n; k++)
+		if (v[k] < -LARGEST || v[k] > LARGEST)
+			return om_printf(c->mem, "pads has %lld in it", (long long)v[k]);
+	for (int k = 0; k < n; k++) {
+		w->begin[AXES - n + k] = v[k];
+		w->end[AXES - n + k] = v[n + k];
+	}
+	return NULL;
+}
+
+static const char *
+read_kernel(const om_call *c, int n, const int64_t *kernel, struct om_window *w)
+{
+	const char *wrong = read_axes(c, "kernel_shape", n, 1, -1, w->kernel);
+
+	for (int k = 0; k < n && kernel && !wrong; k++) {
+		int64_t *have = &w->kernel[AXES - n + k];
+		if (*have >= 0 && kernel[k] >= 0 && *have != kernel[k])
+			return om_printf(c->mem, "kernel_shape says %lld where the weights have %lld",
+				(long long)*have, (long long)kernel[k]);
+		if (kernel[k] == 0 || kernel[k] > LARGEST)
+			return om_printf(c->mem, "the weights have a kernel of size %lld", (long long)kernel[k]);
+		*have = kernel[k] >= 0 ? kernel[k] : *have;
+	}
+	if (!wrong && !kernel && w->kernel[AXES - 1] < 0)
+		return "kernel_shape is missing";
+	return wrong;
+}
+
+const char *
+om_window_read(const om_call *c, int n, const om_shape *x, const int64_t *kernel, struct om_window *w)
+{
+	const char *wrong;
+
+	if (n < 1)
+		return "the input has no axes for an image";
+	if (n > AXES)
+		return om_printf(c->mem, "images of %d axes are not supported", n);
+	*w = (struct om_window){.n = n};
+	if ((wrong = read_axes(c, "strides", n, 1, 1, w->stride))
+	    || (wrong = read_axes(c, "dilations", n, 1, 1, w->dilation))
+	    || (wrong = read_pads(c, n, w)) || (wrong = read_kernel(c, n, kernel, w)))
+		return wrong;
+	for (int k = 0; k < AXES; k++)
+		w->in[k] = k < AXES - n ? 1 : x->rank < 0 ? -1 : x->dim[k - (AXES - n) + 2];
+	for (int k = 0; k < AXES; k++)
+		if (w->in[k] > INT64_MAX >> 2)
+			return "the input is too large";
+	return NULL;
+}
+
+static int64_t
+span(const struct om_window *w, int k)
+{
+	return (w->kernel[k] - 1) * w->dilation[k] + 1;
+}
+
+/* Share padding between both ends: the odd one goes to the end, for
+ * SAME_LOWER to the beginning. */
+static void
+split_pads(struct om_window *w, int k, int64_t total, bool lower)
+{
+	const int64_t small = total / 2;
+
+	w->begin[k] = lower ? total - small : small;
+	w->end[k] = total - w->begin[k];
+}
+
+static void
+shrink_same(struct om_window *w, int k, bool lower)
+{
+	if (w->in[k] < 0 || w->kernel[k] < 0)
+		return;
+	const int64_t out = w->in[k] / w->stride[k] + (w->in[k] % w->stride[k] != 0);
+	const int64_t total = (out - 1) * w->stride[k] + span(w, k) - w->in[k];
+	split_pads(w, k, total > 0 ? total : 0, lower);
+}
+
+/* In ceil mode the last window may hang over the padding, but has to begin
+ * before it. */
+static int64_t
+shrink_axis(const struct om_window *w, int k, bool ceil_mode)
+{
+	const int64_t room = w->in[k] + w->begin[k] + w->end[k] - span(w, k);
+
+	if (room < 0)
+		return -1;
+	int64_t out = room / w->stride[k] + 1;
+	if (ceil_mode && room % w->stride[k] != 0 && out * w->stride[k] < w->in[k] + w->begin[k])
+		out++;
+	return out;
+}
+
+const char *
+om_window_shrink(const om_call *c, struct om_window *w, bool ceil_mode)
+{
+	const bool lower = om_attr_is(c->op, "auto_pad", "SAME_LOWER");
+	const bool same = lower || om_attr_is(c->op, "auto_pad", "SAME_UPPER");
+
+	for (int k = 0; k < AXES; k++) {
+		w->out[k] = -1;
+		if (same)
+			shrink_same(w, k, lower);
+		else if (om_attr_is(c->op, "auto_pad", "VALID"))
+			w->begin[k] = w->end[k] = 0;
+		if (same && w->in[k] >= 0)
+			w->out[k] = w->in[k] / w->stride[k] + (w->in[k] % w->stride[k] != 0);
+		if (same || w->in[k] < 0 || w->kernel[k] < 0)
+			continue;
+		w->out[k] = shrink_axis(w, k, ceil_mode);
+		if (w->out[k] < 0)
+			return om_printf(c->mem, "a window of %lld does not fit into %lld with padding %lld and %lld",
+				(long long)span(w, k), (long long)w->in[k], (long long)w->begin[k],
+				(long long)w->end[k]);
+	}
+	return NULL;
+}
+
+/* ONNX Runtime's way with an odd sum where output_shape is given: it goes to
+ * the end, for SAME_UPPER to the beginning. */
+static const char *
+grow_to(const om_call *c, struct om_window *w, const int64_t *want, const int64_t *more)
+{
+	const bool upper = om_attr_is(c->op, "auto_pad", "SAME_UPPER");
+
+	for (int k = AXES - w->n; k < AXES; k++) {
+		const int64_t out = want[k - (AXES - w->n)];
+		if (out < 1 || out > INT64_MAX >> 2)
+			return om_printf(c->mem, "output_shape has %lld in it", (long long)out);
+		w->out[k] = out;
+		if (w->in[k] < 0 || w->kernel[k] < 0)
+			continue;
+		const int64_t total = (w->in[k] - 1) * w->stride[k] + more[k] + span(w, k) - out;
+		split_pads(w, k, total > 0 ? total : 0, upper);
+	}
+	return NULL;
+}
+
+static const char *
+grow_axis(const om_call *c, struct om_window *w, int k, int64_t more)
+{
+	int64_t full;
+
+	w->out[k] = -1;
+	if (w->in[k] < 0 || w->kernel[k] < 0)
+		return NULL;
+	if (__builtin_mul_overflow(w->in[k] - 1, w->stride[k], &full) || full > INT64_MAX >> 2)
+		return "the output is too large";
+	full += more + span(w, k);
+	if (om_attr_is(c->op, "auto_pad", "SAME_UPPER") || om_attr_is(c->op, "auto_pad", "SAME_LOWER")) {
+		const int64_t total = full - w->in[k] * w->stride[k];
+		split_pads(w, k, total, om_attr_is(c->op, "auto_pad", "SAME_LOWER"));
+	} else if (om_attr_is(c->op, "auto_pad", "VALID")) {
+		w->begin[k] = w->end[k] = 0;
+	}
+	w->out[k] = full - w->begin[k] - w->end[k];
+	if (w->out[k] < 1)
+		return om_printf(c->mem, "padding %lld and %lld leaves nothing of %lld", (long long)w->begin[k],
+			(long long)w->end[k], (long long)full);
+	return NULL;
+}
+
+const char *
+om_window_grow(const om_call *c, struct om_window *w)
+{
+	size_t nwant;
+	int64_t more[AXES];
+	const int64_t *want = om_attr_ints(c->op, "output_shape", &nwant);
+	const char *wrong = read_axes(c, "output_padding", w->n, 0, 0, more);
+
+	for (int k = 0; k < AXES - w->n; k++) {
+		more[k] = 0;
+		w->out[k] = 1;
+	}
+	if (wrong)
+		return wrong;
+	if (nwant == (size_t)w->n + 2)    /* with batch and channels: older exporters */
+		want += 2;
+	else if (nwant != 0 && nwant != (size_t)w->n)
+		return om_printf(c->mem, "output_shape has %zu numbers for %d axes", nwant, w->n);
+	if (nwant != 0)
+		return grow_to(c, w, want, more);
+	for (int k = AXES - w->n; k < AXES && !wrong; k++)
+		wrong = grow_axis(c, w, k, more[k]);
+	return wrong;
+}
+
+bool
+om_window_is_point(const struct om_window *w)
+{
+	for (int k = 0; k < AXES; k++)
+		if (w->kernel[k] != 1 || w->stride[k] != 1 || w->begin[k] || w->end[k])
+			return false;
+	return true;
+}
+
+int64_t
+om_window_volume(const int64_t *size)
+{
+	return size[0] * size[1] * size[2];
+}
+
+void
+om_window_range(const struct om_window *w, int axis, int64_t tap, int64_t *lo, int64_t *hi)
+{
+	const int64_t s = w->stride[axis], first = tap * w->dilation[axis] - w->begin[axis];
+	const int64_t n = w->out[axis];
+
+	*lo = first >= 0 ? 0 : (-first + s - 1) / s;
+	*hi = first >= w->in[axis] ? 0 : (w->in[axis] - first + s - 1) / s;
+	*lo = *lo < n ? *lo : n;
+	*hi = *hi < *lo ? *lo : *hi < n ? *hi : n;
+}

@@ -1,0 +1,47 @@
+/* Windows that move over images: the geometry of convolutions and pools. */
+#ifndef OM_WINDOW_H
+#define OM_WINDOW_H
+
+#include "onnxmem/op.h"
+
+enum { OM_WINDOW_AXES = 3 };
+
+/* Images of one or two axes get axes of size 1 in front.  While planning, -1
+ * stands for what is not known. */
+struct om_window {
+	int n;                        /* axes that the image has */
+	int64_t in[OM_WINDOW_AXES], out[OM_WINDOW_AXES], kernel[OM_WINDOW_AXES];
+	int64_t stride[OM_WINDOW_AXES], dilation[OM_WINDOW_AXES];
+	int64_t begin[OM_WINDOW_AXES], end[OM_WINDOW_AXES];  /* padding */
+};
+
+#define OM_WINDOW_ATTRS                                                        \
+	{"auto_pad", OM_ATTR_STRING, .s = "NOTSET"},                           \
+	{"kernel_shape", OM_ATTR_INTS},                                        \
+	{"strides", OM_ATTR_INTS},                                             \
+	{"dilations", OM_ATTR_INTS},                                           \
+	{"pads", OM_ATTR_INTS}
+
+/* Read the attributes for `n` axes and the image `x` (batch, channels, image).
+ * `kernel` are the dims that the weights have, NULL for pools.  Like all here:
+ * NULL when all is well, else what is wrong. */
+const char *om_window_read(const om_call *c, int n, const om_shape *x, const int64_t *kernel,
+	struct om_window *w);
+
+/* The size of the output where the window steps over the input, and the
+ * padding that auto_pad means. */
+const char *om_window_shrink(const om_call *c, struct om_window *w, bool ceil_mode);
+
+/* The same where the window is painted onto the output (ConvTranspose). */
+const char *om_window_grow(const om_call *c, struct om_window *w);
+
+/* Does every window lie in the input and is an element of it? */
+bool om_window_is_point(const struct om_window *w);
+
+int64_t om_window_volume(const int64_t *size);
+
+/* Along one axis: the outputs [*lo, *hi) for which tap `tap` falls into the
+ * input. */
+void om_window_range(const struct om_window *w, int axis, int64_t tap, int64_t *lo, int64_t *hi);
+
+#endif
