@@ -1,0 +1,179 @@
+/* Is a packing valid?  Written apart from the packer, on purpose: a sweep over
+ * time with the ranges that are taken kept sorted by offset in a balanced tree
+ * (a treap whose priorities come from the index, so runs repeat). */
+#include <config.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "onnxmem/pack.h"
+
+enum { NONE = UINT32_MAX };
+
+struct event {
+	uint32_t step, buf;
+	bool is_birth;
+};
+
+struct node {
+	uint32_t left, right;
+	uint32_t priority;
+};
+
+struct sweep {
+	const om_buffer *buf;
+	struct node *node;      /* by buffer */
+	uint32_t root;
+};
+
+static int
+by_step(const void *a, const void *b)
+{
+	const struct event *x = a, *y = b;
+
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	if (x->is_birth != y->is_birth)
+		return x->is_birth ? 1 : -1;
+	return x->buf < y->buf ? -1 : x->buf > y->buf;
+}
+
+static uint32_t
+scrambled(uint32_t x)
+{
+	x = (x ^ x >> 16) * 0x45d9f3bu;
+	x = (x ^ x >> 16) * 0x45d9f3bu;
+	return x ^ x >> 16;
+}
+
+/* Everything in `t` that starts below `offset` goes left. */
+static void
+split(struct sweep *s, uint32_t t, uint64_t offset, uint32_t *left, uint32_t *right)
+{
+	while (t != NONE)
+		if (s->buf[t].offset < offset) {
+			*left = t;
+			left = &s->node[t].right;
+			t = *left;
+		} else {
+			*right = t;
+			right = &s->node[t].left;
+			t = *right;
+		}
+	*left = *right = NONE;
+}
+
+static uint32_t
+joined(struct sweep *s, uint32_t a, uint32_t b)
+{
+	uint32_t root = NONE, *at = &root;
+
+	while (a != NONE && b != NONE)
+		if (s->node[a].priority > s->node[b].priority) {
+			*at = a;
+			at = &s->node[a].right;
+			a = *at;
+		} else {
+			*at = b;
+			at = &s->node[b].left;
+			b = *at;
+		}
+	*at = a != NONE ? a : b;
+	return root;
+}
+
+/* Takes the range of `k`; gives the buffer that is in the way, or NONE. */
+static uint32_t
+insert(struct sweep *s, uint32_t k)
+{
+	uint32_t below, above, low, high;
+
+	split(s, s->root, s->buf[k].offset, &below, &above);
+	for (low = below; low != NONE && s->node[low].right != NONE;)
+		low = s->node[low].right;
+	for (high = above; high != NONE && s->node[high].left != NONE;)
+		high = s->node[high].left;
+	s->node[k] = (struct node){NONE, NONE, scrambled(k)};
+	s->root = joined(s, joined(s, below, k), above);
+	if (low != NONE && s->buf[low].offset + s->buf[low].bytes > s->buf[k].offset)
+		return low;
+	if (high != NONE && s->buf[k].offset + s->buf[k].bytes > s->buf[high].offset)
+		return high;
+	return NONE;
+}
+
+static void
+take_out(struct sweep *s, uint32_t k)
+{
+	uint32_t below, it, above;
+
+	split(s, s->root, s->buf[k].offset, &below, &above);
+	split(s, above, s->buf[k].offset + 1, &it, &above);
+	s->root = joined(s, below, above);
+}
+
+static const char *
+name_of(om_arena *mem, const om_buffer *buf, uint32_t k)
+{
+	return buf[k].name ? buf[k].name : om_printf(mem, "buffer %" PRIu32, k);
+}
+
+static om_status
+check_alone(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t k, uint64_t height)
+{
+	const om_buffer *b = &buf[k];
+
+	if (b->align > 1 && b->offset % b->align)
+		return om_fail(s, OM_BADPLAN, "%s lies at %" PRIu64 ", which is no multiple of %" PRIu64,
+			name_of(mem, buf, k), b->offset, b->align);
+	if (b->fixed >= 0 && b->offset != (uint64_t)b->fixed)
+		return om_fail(s, OM_BADPLAN, "%s lies at %" PRIu64 ", but has to lie at %" PRId64,
+			name_of(mem, buf, k), b->offset, b->fixed);
+	if (b->bytes && (b->bytes > height || b->offset > height - b->bytes))
+		return om_fail(s, OM_BADPLAN, "%s takes %" PRIu64 " bytes at %" PRIu64
+			" and sticks out of %" PRIu64, name_of(mem, buf, k), b->bytes, b->offset, height);
+	return OM_OK;
+}
+
+static om_status
+check_pairs(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
+{
+	struct sweep w = {.buf = buf, .node = OM_NEWN(mem, struct node, n), .root = NONE};
+	size_t m = 0, ne = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		m += buf[k].nlive;
+	struct event *e = OM_NEWN(mem, struct event, 2 * m);
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t j = 0; j < buf[k].nlive && buf[k].bytes; j++) {
+			e[ne++] = (struct event){buf[k].live[j].lower, k, true};
+			e[ne++] = (struct event){buf[k].live[j].upper, k, false};
+		}
+	qsort(e, ne, sizeof *e, by_step);
+	for (size_t i = 0; i < ne; i++) {
+		if (!e[i].is_birth) {
+			take_out(&w, e[i].buf);
+			continue;
+		}
+		const uint32_t other = insert(&w, e[i].buf);
+		if (other != NONE)
+			return om_fail(s, OM_BADPLAN, "%s at %" PRIu64 " and %s at %" PRIu64
+				" overlap at step %" PRIu32, name_of(mem, buf, other), buf[other].offset,
+				name_of(mem, buf, e[i].buf), buf[e[i].buf].offset, e[i].step);
+	}
+	return OM_OK;
+}
+
+om_status
+om_pack_check(om_session *s, const om_buffer *buf, uint32_t n, uint64_t height)
+{
+	om_arena *mem = om_arena_new();
+	om_status st = OM_OK;
+
+	for (uint32_t k = 0; k < n && st == OM_OK; k++)
+		st = check_alone(s, mem, buf, k, height);
+	if (st == OM_OK)
+		st = check_pairs(s, mem, buf, n);
+	om_arena_free(mem);
+	return st;
+}

@@ -1,0 +1,325 @@
+/* The packer: checks the problem, cuts it where nothing is alive, and gives
+ * each part to a portfolio: greedy runs in several orders, repair of the best,
+ * complete search where the part is small.  It stops as soon as the bound is
+ * met.  How much is tried is counted in neighbours looked at and nodes, never
+ * in time: the same problem always gets the same offsets.
+ */
+#include <config.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "plan/packer.h"
+
+enum {
+	SURE_ORDERS = 2,           /* tried whatever they cost */
+	WORK = 40 * 1000 * 1000,   /* neighbours; a second or less */
+	REPAIRS = 200,
+	NODES = 200 * 1000,
+};
+
+struct packer {
+	om_arena *mem;
+	om_part part;
+	om_greedy greedy;
+	uint32_t *order, *rest;         /* room for a part */
+	uint64_t *offset;               /* of the best packing, by place in part.item */
+	uint32_t norder;
+	uint64_t height;
+	bool is_proven;                 /* that this part cannot be lower */
+	const char *strategy;
+};
+
+/* ---- Refusing what makes no sense. ---- */
+
+static const char *
+name_of(om_arena *mem, const om_buffer *b, uint32_t k)
+{
+	return b->name ? b->name : om_printf(mem, "buffer %" PRIu32, k);
+}
+
+static const char *
+what_is_wrong(const om_buffer *b)
+{
+	if (b->align & (b->align - 1))
+		return "its alignment is no power of two";
+	if (b->nlive == 0)
+		return "it is never alive";
+	for (uint32_t k = 0; k < b->nlive; k++) {
+		if (b->live[k].lower >= b->live[k].upper)
+			return "a lifetime of it is empty";
+		if (k && b->live[k].lower < b->live[k - 1].upper)
+			return "its lifetimes are not sorted or overlap";
+	}
+	if (b->fixed < OM_OFFSET_FREE)
+		return "its fixed offset is negative";
+	if (b->fixed > 0 && b->align > 1 && (uint64_t)b->fixed % b->align)
+		return "its fixed offset is not aligned";
+	return NULL;
+}
+
+/* Everything stacked has to be a number of int64. */
+static bool
+adds_up(const om_buffer *buf, uint32_t n)
+{
+	uint64_t sum = 0, fixed = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		uint64_t end = buf[k].fixed > 0 ? (uint64_t)buf[k].fixed : 0;
+		if (buf[k].align > INT64_MAX / 2
+		    || __builtin_add_overflow(sum, buf[k].bytes, &sum)
+		    || __builtin_add_overflow(sum, buf[k].align, &sum)
+		    || __builtin_add_overflow(end, buf[k].bytes, &end))
+			return false;
+		if (end > fixed)
+			fixed = end;
+	}
+	return !__builtin_add_overflow(sum, fixed, &sum) && sum <= INT64_MAX;
+}
+
+/* The buffers with fixed offsets among themselves. */
+static om_status
+check_fixed(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
+{
+	om_buffer *fixed = OM_NEWN(mem, om_buffer, n);
+	uint32_t m = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		if (buf[k].fixed < 0 || buf[k].bytes == 0)
+			continue;
+		fixed[m] = buf[k];
+		fixed[m].name = name_of(mem, &buf[k], k);
+		fixed[m++].offset = (uint64_t)buf[k].fixed;
+	}
+	if (m == 0 || om_pack_check(s, fixed, m, INT64_MAX) == OM_OK)
+		return OM_OK;
+	return om_fail(s, OM_INVALID, "fixed offsets contradict each other: %s",
+		om_strdup(mem, om_message(s)));
+}
+
+static om_status
+check_problem(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		const char *wrong = what_is_wrong(&buf[k]);
+		if (wrong)
+			return om_fail(s, OM_INVALID, "%s cannot be packed: %s", name_of(mem, &buf[k], k), wrong);
+	}
+	if (!adds_up(buf, n))
+		return om_fail(s, OM_INVALID, "the bytes of all %" PRIu32 " buffers do not add up to a number", n);
+	return check_fixed(s, mem, buf, n);
+}
+
+/* ---- One part. ---- */
+
+static void
+remember(struct packer *p, uint64_t height, const char *strategy)
+{
+	p->height = height;
+	p->strategy = strategy;
+	for (uint32_t k = 0; k < p->part.nitem; k++)
+		p->offset[k] = p->part.buf[p->part.item[k]].offset;
+}
+
+static bool
+is_done(const struct packer *p)
+{
+	return p->height <= p->part.goal;
+}
+
+static void
+try_orders(struct packer *p, om_fit fit, uint64_t work)
+{
+	for (uint32_t k = 0; k < OM_NORDER && !is_done(p); k++) {
+		if (p->greedy.work > work && (k >= SURE_ORDERS || fit != OM_BEST_FIT))
+			return;
+		om_order_fill(&p->part, k, p->mem, p->order);
+		const uint64_t height = om_greedy_run(&p->greedy, p->order, p->norder, fit);
+		if (height < p->height)
+			remember(p, height, om_order_name(k, false));
+	}
+}
+
+/* Whatever sticks out of the goal goes first; false when that is all or nothing. */
+static bool
+promote(struct packer *p)
+{
+	const om_buffer *buf = p->part.buf;
+	uint32_t n = 0, m = 0;
+
+	for (uint32_t k = 0; k < p->norder; k++) {
+		const om_buffer *b = &buf[p->order[k]];
+		if (b->offset + b->bytes > p->part.goal)
+			p->order[n++] = p->order[k];
+		else
+			p->rest[m++] = p->order[k];
+	}
+	memcpy(p->order + n, p->rest, m * sizeof *p->rest);
+	return m > 0 && n > 0;
+}
+
+/* Repack with what stuck out promoted, again and again: each round starts from
+ * the one before, even where that got worse. */
+static void
+repair(struct packer *p, om_fit fit, uint64_t work)
+{
+	for (uint32_t k = 0; k < OM_NORDER && !is_done(p); k++) {
+		om_order_fill(&p->part, k, p->mem, p->order);
+		if (p->greedy.work > work)
+			return;
+		om_greedy_run(&p->greedy, p->order, p->norder, fit);
+		for (uint32_t round = 0; round < REPAIRS && !is_done(p); round++) {
+			if (p->greedy.work > work || !promote(p))
+				break;
+			const uint64_t height = om_greedy_run(&p->greedy, p->order, p->norder, fit);
+			if (height < p->height)
+				remember(p, height, om_order_name(k, true));
+		}
+	}
+}
+
+static bool
+has_fixed(const om_part *part)
+{
+	for (uint32_t k = 0; k < part->nitem; k++)
+		if (part->buf[part->item[k]].fixed >= 0)
+			return true;
+	return false;
+}
+
+static void
+restore(struct packer *p)
+{
+	for (uint32_t k = 0; k < p->part.nitem; k++)
+		p->part.buf[p->part.item[k]].offset = p->offset[k];
+}
+
+static void
+solve(struct packer *p, uint32_t *head, uint32_t *stamp)
+{
+	om_part *part = &p->part;
+
+	p->order = OM_NEWN(p->mem, uint32_t, part->nitem);
+	p->rest = OM_NEWN(p->mem, uint32_t, part->nitem);
+	p->offset = OM_NEWN(p->mem, uint64_t, part->nitem);
+	p->norder = 0;
+	for (uint32_t k = 0; k < part->nitem; k++)
+		p->norder += part->buf[part->item[k]].fixed < 0;
+	p->height = UINT64_MAX;
+	om_greedy_init(&p->greedy, part, p->mem, head, stamp);
+	try_orders(p, OM_BEST_FIT, WORK);
+	try_orders(p, OM_FIRST_FIT, WORK);
+	repair(p, OM_BEST_FIT, WORK);
+	repair(p, OM_FIRST_FIT, WORK);
+	restore(p);
+	p->is_proven = false;
+	if (!is_done(p) && part->nitem <= OM_SEARCH_MOST && !has_fixed(part)) {
+		const uint64_t before = p->height;
+		p->is_proven = om_search(part, NODES, &p->height) && !is_done(p);
+		if (p->height < before)
+			p->strategy = "search";
+	}
+}
+
+/* ---- The parts. ---- */
+
+static int
+by_lower(const void *a, const void *b)
+{
+	const om_piece *x = a, *y = b;
+
+	if (x->lower != y->lower)
+		return x->lower < y->lower ? -1 : 1;
+	return x->buf < y->buf ? -1 : x->buf > y->buf;
+}
+
+static om_piece *
+pieces_of(const om_buffer *buf, uint32_t n, om_arena *mem, uint32_t *count)
+{
+	size_t m = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		m += buf[k].bytes ? buf[k].nlive : 0;
+	om_piece *piece = OM_NEWN(mem, om_piece, m);
+	m = 0;
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t j = 0; j < buf[k].nlive && buf[k].bytes; j++)
+			piece[m++] = (om_piece){buf[k].live[j].lower, buf[k].live[j].upper, k};
+	qsort(piece, m, sizeof *piece, by_lower);
+	*count = (uint32_t)m;
+	return piece;
+}
+
+/* Pieces from `from` on that belong together.  Between two lifetimes of a
+ * buffer there is no cut. */
+static uint32_t
+part_end(const om_buffer *buf, const om_piece *piece, uint32_t n, uint32_t from)
+{
+	uint32_t end = from, reach = 0;
+
+	for (; end < n && (end == from || piece[end].lower < reach); end++) {
+		const om_buffer *b = &buf[piece[end].buf];
+		if (b->live[b->nlive - 1].upper > reach)
+			reach = b->live[b->nlive - 1].upper;
+	}
+	return end;
+}
+
+static void
+collect_items(om_part *part, uint32_t *item)
+{
+	part->item = item;
+	part->nitem = 0;
+	for (uint32_t k = 0; k < part->npiece; k++)
+		if (part->piece[k].lower == part->buf[part->piece[k].buf].live[0].lower)
+			item[part->nitem++] = part->piece[k].buf;
+}
+
+static void
+pack_parts(om_buffer *buf, uint32_t n, om_arena *mem, om_pack_result *r)
+{
+	uint32_t npiece;
+	const om_piece *piece = pieces_of(buf, n, mem, &npiece);
+	uint32_t *head = OM_NEWN(mem, uint32_t, n), *stamp = OM_NEWN(mem, uint32_t, n);
+	uint32_t *item = OM_NEWN(mem, uint32_t, n);
+	om_arena *scratch = om_arena_new();
+	uint64_t proven = r->lower_bound;
+
+	for (uint32_t from = 0, end; from < npiece; from = end) {
+		end = part_end(buf, piece, npiece, from);
+		struct packer p = {.mem = scratch, .part = {.buf = buf, .piece = piece + from,
+			.npiece = end - from, .goal = proven > r->height ? proven : r->height}};
+		collect_items(&p.part, item);
+		solve(&p, head, stamp);
+		if (p.height > r->height) {
+			r->height = p.height;
+			r->strategy = p.strategy;
+		}
+		if (p.is_proven && p.height > proven)
+			proven = p.height;
+		om_arena_clear(scratch);
+	}
+	om_arena_free(scratch);
+	r->lower_bound = proven;
+}
+
+om_status
+om_pack(om_session *s, om_buffer *buf, uint32_t n, om_pack_result *result)
+{
+	om_arena *mem = om_arena_new();
+	om_status st = check_problem(s, mem, buf, n);
+
+	if (st == OM_OK) {
+		*result = (om_pack_result){.strategy = "size"};
+		result->lower_bound = om_pack_bound(buf, n, &result->bound_step);
+		for (uint32_t k = 0; k < n; k++)
+			buf[k].offset = buf[k].fixed > 0 ? (uint64_t)buf[k].fixed : 0;
+		pack_parts(buf, n, mem, result);
+		if (result->height == result->lower_bound)
+			result->status = OM_PACK_OPTIMAL;
+		else
+			result->status = OM_PACK_FEASIBLE;
+	}
+	om_arena_free(mem);
+	return st;
+}

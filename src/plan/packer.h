@@ -1,0 +1,71 @@
+/* What the parts of the packer share. */
+#ifndef OM_PACKER_H
+#define OM_PACKER_H
+
+#include "onnxmem/pack.h"
+
+/* One lifetime of one buffer. */
+typedef struct om_piece {
+	uint32_t lower, upper, buf;
+} om_piece;
+
+/* Buffers that have to be packed together: none of them is alive with one
+ * outside. */
+typedef struct om_part {
+	om_buffer *buf;          /* of the whole problem */
+	const om_piece *piece;   /* sorted by lower */
+	uint32_t npiece;
+	uint32_t *item;          /* the buffers of the part */
+	uint32_t nitem;
+	uint64_t goal;           /* no need to get below */
+} om_part;
+
+/* ---- greedy.c: one buffer after the other, each at the best place left. ---- */
+
+typedef enum om_fit { OM_BEST_FIT, OM_FIRST_FIT } om_fit;
+
+typedef struct om_span {
+	uint64_t offset, end;
+} om_span;
+
+typedef struct om_greedy {
+	const om_part *part;
+	uint64_t height;         /* of what is placed */
+	uint32_t leaves;
+	uint32_t *top;           /* tree over buckets of pieces: latest end of one placed */
+	uint32_t *until;         /* by piece: its end; 0 while it has no place */
+	om_span *at;             /* by piece: its place */
+	uint32_t *next;          /* by piece: the next one of its buffer, or UINT32_MAX */
+	uint32_t *head;          /* by buffer: its first piece */
+	bool is_simple;          /* every buffer has one piece */
+	uint32_t *stamp, now;    /* by buffer: seen already */
+	om_span *span, *spare;
+	uint32_t *count;
+	uint64_t work;           /* neighbours looked at, in all runs */
+} om_greedy;
+
+/* `head` and `stamp` have room for every buffer of the problem, zeroed. */
+void om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem, uint32_t *head,
+	uint32_t *stamp);
+/* Place the buffers with fixed offsets, then `order`; gives the height.  Writes
+ * om_buffer.offset. */
+uint64_t om_greedy_run(om_greedy *g, const uint32_t *order, uint32_t n, om_fit fit);
+
+/* ---- orders.c: in which order. ---- */
+
+enum { OM_NORDER = 12 };
+
+/* Order number `k` of the part's buffers without fixed offset. */
+void om_order_fill(const om_part *part, uint32_t k, om_arena *mem, uint32_t *order);
+const char *om_order_name(uint32_t k, bool repaired);
+
+/* ---- search.c: all orders that matter. ---- */
+
+enum { OM_SEARCH_MOST = 64 };
+
+/* Look for a packing below `best`, down to part->goal; true when the search
+ * came to its end, so that what is there now cannot be beaten.  `best` and the
+ * offsets are updated.  Parts of up to OM_SEARCH_MOST buffers, none fixed. */
+bool om_search(const om_part *part, uint64_t nodes, uint64_t *best);
+
+#endif
