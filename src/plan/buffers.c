@@ -1,0 +1,231 @@
+/* From a program whose storage is decided to buffers with lifetimes. */
+#include <config.h>
+
+#include <inttypes.h>
+
+#include "onnxmem/op.h"
+#include "onnxmem/plan.h"
+
+enum { NONE = UINT32_MAX };
+
+/* ---- What is planned. ---- */
+
+/* Does the block take part in runs: is it the graph, or the body of an op that
+ * does? */
+static bool
+is_reached(const om_prog *p, const om_block *b)
+{
+	while (b && b != p->first)
+		b = b->owner ? b->owner->block : NULL;
+	return b != NULL;
+}
+
+static bool
+is_listed(om_value *const *list, uint32_t n, const om_value *v)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (list[k] == v)
+			return true;
+	return false;
+}
+
+/* Values that need no place: constants, what belongs to the caller, what takes
+ * part in no run. */
+static bool
+is_placeless(const om_prog *p, const om_value *v)
+{
+	const om_block *b = v->block;
+
+	if (v->is_const || !is_reached(p, b))
+		return true;
+	if (v->def ? !v->def->block || v->def->is_folded : b == p->first)
+		return true;
+	if (!v->def)
+		return !is_listed(b->param, b->nparam, v);
+	return b == p->first && is_listed(b->result, b->nresult, v);
+}
+
+static bool
+is_tensor_without_shape(const om_value *v)
+{
+	return v && v->type.kind == OM_TENSOR && !om_shape_is_known(&v->shape);
+}
+
+/* Where an unknown shape starts: the first value, going back, whose operator
+ * has only inputs of known shape. */
+static const om_value *
+origin_of_doubt(const om_value *v)
+{
+	for (unsigned hops = 0; hops < 1000 && v->def; hops++) {
+		const om_value *from = NULL;
+		const om_op *op = v->def;
+		if (!op->row || op->row->flags & OM_DATA_SIZED)
+			return v;
+		for (uint32_t k = 0; k < op->nin && !from; k++)
+			if (is_tensor_without_shape(op->in[k]))
+				from = op->in[k];
+		if (!from)
+			return v;
+		v = from;
+	}
+	return v;
+}
+
+static const char *
+why_no_shape(const om_prog *p, const om_value *v)
+{
+	const om_value *o = origin_of_doubt(v);
+	const char *link = o == v ? "" : "follows from ";
+
+	if (!o->def && o->block == p->first)
+		return om_printf(p->mem, "%sopen dims of input %s", link, o->name);
+	if (!o->def)
+		return om_printf(p->mem, "%sopen dims of %s, which goes round a loop", link, o->name);
+	if (!o->def->row)
+		return om_printf(p->mem, "%sundeclared shape of %s", link, o->def->type);
+	if (o->def->row->control == OM_IF)
+		return om_printf(p->mem, "%sshapes of If that depend on the branch", link);
+	if (o->def->row->control != OM_PLAIN)
+		return om_printf(p->mem, "%sshapes of %s that depend on its rounds", link, o->def->type);
+	return om_printf(p->mem, "%sdata-dependent shape of %s", link, o->def->type);
+}
+
+const char *
+om_value_unplanned(const om_prog *p, const om_value *v)
+{
+	static const char *const kinds[] = {
+		[OM_SPARSE] = "a sparse tensor", [OM_SEQUENCE] = "a sequence",
+		[OM_OPTIONAL] = "an optional", [OM_MAP] = "a map", [OM_OPAQUE] = "an opaque type",
+	};
+	uint64_t bytes;
+
+	if (is_placeless(p, v))
+		return NULL;
+	if (v->type.kind != OM_TENSOR)
+		return kinds[v->type.kind];
+	if (v->type.elem == OM_UNDEFINED)
+		return "unknown element type";
+	if (v->type.elem == OM_STRING)
+		return "string elements";
+	if (!om_shape_is_known(&v->shape))
+		return why_no_shape(p, v);
+	if (!om_tensor_bytes(v->type.elem, &v->shape, &bytes) || bytes > INT64_MAX / 4)
+		return "more bytes than can be addressed";
+	return NULL;
+}
+
+/* ---- Groups. ---- */
+
+struct builder {
+	om_prog *p;
+	om_arena *mem;
+	om_buffers *b;
+	om_interval *live;      /* [nvalue + nop] */
+	bool *placeless;
+};
+
+static uint64_t
+rounded(const om_prog *p, uint64_t bytes)
+{
+	return (bytes + p->align - 1) & ~(p->align - 1);
+}
+
+static void
+add_naive(om_buffers *b, uint64_t bytes)
+{
+	if (__builtin_add_overflow(b->naive, bytes, &b->naive))
+		b->naive = UINT64_MAX;
+}
+
+static uint32_t
+new_buffer(struct builder *w, const char *name)
+{
+	const uint32_t n = w->b->n++;
+
+	w->live[n] = (om_interval){UINT32_MAX, 0};
+	w->b->buf[n] = (om_buffer){.name = name, .align = w->p->align, .live = &w->live[n],
+		.nlive = 1, .fixed = OM_OFFSET_FREE};
+	return n;
+}
+
+static void
+extend(struct builder *w, uint32_t n, uint32_t first, uint32_t last, uint64_t end)
+{
+	om_interval *live = &w->live[n];
+
+	if (first < live->lower)
+		live->lower = first;
+	if (last + 1 > live->upper)
+		live->upper = last + 1;
+	if (end > w->b->buf[n].bytes)
+		w->b->buf[n].bytes = rounded(w->p, end);
+}
+
+static void
+add_value(struct builder *w, om_value *v)
+{
+	uint64_t offset = 0, bytes;
+	om_value *root = w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE) ? om_storage(v, &offset) : v;
+
+	if (w->placeless[v->id] || w->placeless[root->id]
+	    || om_value_unplanned(w->p, v) || om_value_unplanned(w->p, root))
+		return;
+	if (w->b->of_value[root->id] == NONE)
+		w->b->of_value[root->id] = new_buffer(w, root->name);
+	const uint32_t n = w->b->of_value[root->id];
+	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
+	w->b->of_value[v->id] = n;
+	w->b->offset[v->id] = offset;
+	extend(w, n, v->first, v->last, offset + bytes);
+	add_naive(w->b, rounded(w->p, bytes));
+}
+
+static void
+add_scratch(struct builder *w, const om_op *op)
+{
+	const uint64_t bytes = op->is_folded ? 0 : om_op_scratch(op);
+
+	if (bytes == 0 || bytes > INT64_MAX / 4)
+		return;
+	const uint32_t n = new_buffer(w, *op->name ? op->name : op->type);
+	w->b->of_op[op->id] = n;
+	extend(w, n, op->step, op->step, bytes);
+	add_naive(w->b, rounded(w->p, bytes));
+}
+
+static void
+add_block(struct builder *w, const om_block *b)
+{
+	for (uint32_t k = 0; k < b->nparam; k++)
+		add_value(w, b->param[k]);
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nout; k++)
+			if (op->out[k])
+				add_value(w, op->out[k]);
+		add_scratch(w, op);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			add_block(w, op->body[k]);
+	}
+}
+
+om_buffers *
+om_buffers_new(om_prog *p, om_arena *mem)
+{
+	om_buffers *b = OM_NEW(mem, om_buffers);
+	const size_t most = (size_t)p->nvalue + p->nop;
+	struct builder w = {.p = p, .mem = mem, .b = b, .live = OM_NEWN(mem, om_interval, most),
+		.placeless = OM_NEWN(mem, bool, p->nvalue)};
+
+	b->buf = OM_NEWN(mem, om_buffer, most);
+	b->of_value = OM_NEWN(mem, uint32_t, p->nvalue);
+	b->offset = OM_NEWN(mem, uint64_t, p->nvalue);
+	b->of_op = OM_NEWN(mem, uint32_t, p->nop);
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		b->of_value[k] = NONE;
+		w.placeless[k] = is_placeless(p, p->values[k]);
+	}
+	for (uint32_t k = 0; k < p->nop; k++)
+		b->of_op[k] = NONE;
+	add_block(&w, p->first);
+	return b;
+}
