@@ -20,6 +20,8 @@ del(uint64_t *set, const om_value *v)
 static void
 step_back(uint64_t *set, const om_op *op)
 {
+	if (op->is_folded)
+		return;
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k])
 			del(set, op->out[k]);
