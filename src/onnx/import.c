@@ -279,10 +279,8 @@ read_inputs(struct import *im, struct scope *sc, struct node *n)
 static om_status read_graph(struct import *im, const struct scope *outer, om_op *owner,
 	const char *attr, const Onnx__GraphProto *g, om_block **out);
 
-/* Files without types of attributes, or with a wrong zero, say it by what is
- * filled in. */
-static om_attr_kind
-kind_of(const Onnx__AttributeProto *a)
+om_attr_kind
+om_attr_kind_read(const Onnx__AttributeProto *a)
 {
 	if (a->has_type && a->type)
 		return (om_attr_kind)a->type;
@@ -399,7 +397,7 @@ read_elements(struct import *im, struct scope *sc, struct node *n, const Onnx__A
 static om_status
 read_attr(struct import *im, struct scope *sc, struct node *n, const Onnx__AttributeProto *a)
 {
-	om_attr to = {.name = om_text(a->name), .kind = kind_of(a), .n = 1, .origin = a};
+	om_attr to = {.name = om_text(a->name), .kind = om_attr_kind_read(a), .n = 1, .origin = a};
 
 	if (!*to.name)
 		return om_op_fail(im->s, OM_INVALID, n->op, "an attribute has no name");

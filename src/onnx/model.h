@@ -94,6 +94,10 @@ om_status om_type_read(om_session *s, om_arena *mem, const char *what,
 	const Onnx__TypeProto *t, om_type *type, om_shape *shape);
 Onnx__TypeProto *om_type_write(om_arena *mem, const om_type *type, const om_shape *shape);
 
+/* What an attribute holds.  Files without types of attributes, or with a wrong
+ * zero, say it by what is filled in. */
+om_attr_kind om_attr_kind_read(const Onnx__AttributeProto *a);
+
 /* "" for NULL; "ai.onnx" is "". */
 const char *om_text(const char *s);
 const char *om_domain(const char *s);
