@@ -1,8 +1,22 @@
+/* Runs all unit tests and prints what `make check` reads: TAP. */
 #include <config.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include <CUnit/TestRun.h>
+
 #include "unit.h"
+
+static void
+print_test(const CU_pTest test, const CU_pSuite suite, const CU_pFailureRecord failure)
+{
+	printf("%sok %u - %s: %s\n", failure ? "not " : "", CU_get_number_of_tests_run(), suite->pName,
+		test->pName);
+	for (const CU_FailureRecord *f = failure; f; f = f->pNext)
+		printf("# %s:%u: %s\n", f->strFileName, f->uiLineNumber, f->strCondition);
+	fflush(stdout);
+}
 
 int
 main(void)
@@ -20,8 +34,9 @@ main(void)
 	if (CU_initialize_registry() != CUE_SUCCESS ||
 	    CU_register_suites(suites) != CUE_SUCCESS)
 		return EXIT_FAILURE;
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
+	CU_set_test_complete_handler(print_test);
+	CU_run_all_tests();
+	printf("1..%u\n", CU_get_number_of_tests_run());
 	unsigned failed = CU_get_number_of_failures();
 	CU_cleanup_registry();
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
