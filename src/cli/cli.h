@@ -62,6 +62,7 @@ struct om_cli {
 
 /* Every subcommand, in the order of the help. */
 #define OM_COMMANDS(_) \
+	_(report)      \
 	_(dump)        \
 	_(passes)      \
 	_(ops)         \

@@ -197,6 +197,37 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	return om_host_run(c->host, c->prog, asked ? asked : pipeline);
 }
 
+/* An operator that is not known can be planned around where the file says what
+ * comes out of it. */
+static om_status
+check_opaque(om_cli *c, const om_op *op)
+{
+	if (op->row || op->call)
+		return OM_OK;
+	for (uint32_t k = 0; k < op->nout; k++) {
+		const om_value *v = op->out[k];
+		if (v && v->type.kind == OM_TENSOR && !om_shape_is_known(&v->shape))
+			return om_op_fail(c->session, OM_UNSUPPORTED, op,
+				"operator %s of domain %s is not known in version %d, and the shape of its output %s "
+				"is not declared", op->type, *op->domain ? op->domain : "ai.onnx", op->version, v->name);
+	}
+	return OM_OK;
+}
+
+om_status
+om_cli_plan(om_cli *c, const char *path)
+{
+	OM_TRY(om_cli_load(c, path));
+	OM_TRY(om_cli_shapes(c, true));
+	OM_TRY(om_cli_passes(c, om_default_pipeline()));
+	for (const om_block *b = c->prog->first; b; b = b->next)
+		for (const om_op *op = b->first; op; op = op->next)
+			OM_TRY(check_opaque(c, op));
+	if (!(c->prog->has & OM_HAS_PLAN))
+		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
+	return om_plan_verify(c->prog, c->prog->plan);
+}
+
 /* ---- Output. ---- */
 
 om_status

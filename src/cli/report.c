@@ -1,0 +1,110 @@
+/* report: how much memory a model takes, what makes the peak, how good the plan is. */
+#include <config.h>
+
+#include "cli/cli.h"
+#include "report/report.h"
+
+static om_status
+write_text(om_cli *c, FILE *to, const void *r)
+{
+	(void)c;
+	om_report_text(r, to);
+	return OM_OK;
+}
+
+static om_status
+write_json(om_cli *c, FILE *to, const void *r)
+{
+	return om_report_json(r, c->session, to);
+}
+
+static om_status
+write_csv(om_cli *c, FILE *to, const void *r)
+{
+	(void)c;
+	om_report_csv(r, to);
+	return OM_OK;
+}
+
+static om_status
+write_svg(om_cli *c, FILE *to, const void *r)
+{
+	(void)c;
+	om_report_svg(r, to);
+	return OM_OK;
+}
+
+static om_status
+write_draw(om_cli *c, FILE *to, const void *r)
+{
+	(void)c;
+	putc('\n', to);
+	om_report_draw(r, to);
+	return OM_OK;
+}
+
+static const struct { const char *option; om_writer *write; } forms[] = {
+	{"json", write_json}, {"csv", write_csv}, {"svg", write_svg},
+};
+
+/* Other ways of sharing, on the same program, its plan put back afterwards. */
+static om_status
+all_strategies(om_cli *c, om_report *r)
+{
+	static const struct { const char *pipeline, *key, *brief; } others[] = {
+		{"pool=0", "pool_bytes", "whole tensors handed on, of equal size"},
+		{"pool=1", "pool1_bytes", "whole tensors handed on, of any size"},
+	};
+	enum { N = sizeof others / sizeof others[0] };
+
+	r->strategy = OM_NEWN(c->mem, om_report_strategy, N);
+	for (size_t k = 0; k < N; k++) {
+		OM_TRY(om_host_run(c->host, c->prog, others[k].pipeline));
+		OM_TRY(om_plan_verify(c->prog, c->prog->plan));
+		r->strategy[r->nstrategy++] = (om_report_strategy){others[k].key, others[k].brief,
+			c->prog->plan->arena[0].bytes};
+	}
+	return om_host_run(c->host, c->prog, "pack");
+}
+
+static om_status
+run(om_cli *c)
+{
+	bool taken = false;
+
+	OM_TRY(om_cli_plan(c, c->arg[0]));
+	om_report *r = om_report_new(c->prog, c->arg[0], c->mem);
+	r->plan_ms = c->pass_ms;
+	if (om_cli_has(c, "all-strategies"))
+		OM_TRY(all_strategies(c, r));
+	for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
+		const char *path = om_cli_option(c, forms[k].option);
+		if (!path)
+			continue;
+		taken = taken || strcmp(path, "-") == 0;
+		OM_TRY(om_cli_write(c, path, forms[k].write, r));
+	}
+	if (taken)
+		return OM_OK;
+	OM_TRY(om_cli_write(c, "-", write_text, r));
+	return om_cli_has(c, "draw") ? om_cli_write(c, "-", write_draw, r) : OM_OK;
+}
+
+static const om_opt opts[] = {
+	{"json", "FILE", "write the report as JSON"},
+	{"csv", "FILE", "write the buffers as a packing problem with its solution"},
+	{"svg", "FILE", "write a picture: x is the step, y the address"},
+	{"draw", NULL, "draw the arena in letters, too"},
+	{"all-strategies", NULL, "show what other ways of sharing would take"},
+	{0}
+};
+
+static const om_opt_group group = {"options", opts};
+
+const om_cmd om_report_cmd = {
+	.name = "report", .usage = "MODEL [options]", .brief = "show how much memory a model takes, and why",
+	.text = "Plans the model without writing it.  With - for a FILE, that form goes to standard\n"
+		"output in place of the table.",
+	.min_args = 1, .max_args = 1,
+	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,
+};

@@ -1,0 +1,73 @@
+/* A plan drawn in letters, for a terminal: a column is a step or a few, a row
+ * a slice of the arena, a letter a value. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/report.h"
+
+enum { COLUMNS = 72, ROWS = 16 };
+
+static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+/* Steps of column `k`, of `n`: from, up to. */
+static uint64_t
+edge(uint64_t k, uint64_t n, uint64_t whole)
+{
+	return k * whole / n;
+}
+
+static void
+draw_box(const om_report *r, const om_box *x, char letter, uint32_t columns, char grid[ROWS][COLUMNS + 1])
+{
+	for (uint32_t row = 0; row < ROWS; row++) {
+		const uint64_t low = edge(row, ROWS, r->arena_bytes), high = edge(row + 1, ROWS, r->arena_bytes);
+		const uint64_t middle = low + (high - low) / 2;
+		if (middle < x->offset || middle >= x->offset + x->bytes)
+			continue;
+		for (uint32_t k = 0; k < columns; k++)
+			if (edge(k, columns, r->steps) <= x->last && x->first < edge(k + 1, columns, r->steps))
+				grid[row][k] = letter;
+	}
+}
+
+static void
+legend(const om_report *r, FILE *to, om_arena *mem)
+{
+	char bytes[32];
+
+	for (uint32_t k = 0; k < r->nbox && k < sizeof alphabet - 1; k++) {
+		const om_box *x = &r->box[k];
+		fprintf(to, "  %c %10s at %-10" PRIu64 " steps %3" PRIu32 " to %-3" PRIu32 "  %s%s\n", alphabet[k],
+			om_bytes_text(x->bytes, bytes), x->offset, x->first, x->last, om_clean_text(mem, x->name),
+			x->kind == OM_BOX_INPLACE ? " (in place)" : x->kind == OM_BOX_VIEW ? " (view)" : "");
+	}
+	if (r->nbox > sizeof alphabet - 1)
+		fprintf(to, "  # %zu more\n", r->nbox - (sizeof alphabet - 1));
+}
+
+void
+om_report_draw(const om_report *r, FILE *to)
+{
+	char grid[ROWS][COLUMNS + 1], bytes[32];
+	const uint32_t wide = r->steps ? COLUMNS / r->steps : 0;
+	const uint32_t columns = wide ? wide * r->steps : COLUMNS;
+	om_arena *mem = om_arena_new();
+
+	for (uint32_t row = 0; row < ROWS; row++) {
+		memset(grid[row], '.', columns);
+		grid[row][columns] = '\0';
+	}
+	for (uint32_t k = 0; k < r->nbox; k++)
+		draw_box(r, &r->box[k], k < sizeof alphabet - 1 ? alphabet[k] : '#', columns, grid);
+	for (uint32_t row = ROWS; row-- > 0;)
+		fprintf(to, "%10s |%s\n", row % 4 == 3 ? om_bytes_text(edge(row + 1, ROWS, r->arena_bytes), bytes) : "",
+			grid[row]);
+	fprintf(to, "%10s +", "0 B");
+	for (uint32_t k = 0; k < columns; k++)
+		putc('-', to);
+	fprintf(to, "\n%10s  steps 0 to %" PRIu32 "\n\n", "", r->steps ? r->steps - 1 : 0);
+	legend(r, to, mem);
+	om_arena_free(mem);
+}

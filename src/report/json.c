@@ -1,0 +1,118 @@
+/* A report as one JSON object, "onnxmem-report/1".  Keys, their order and their
+ * meaning are a contract: more may be added, none changes. */
+#include <config.h>
+
+#include <jansson.h>
+#include <math.h>
+
+#include "report/report.h"
+
+static json_t *
+text(om_arena *mem, const char *s)
+{
+	return json_string(om_clean_text(mem, s));
+}
+
+static json_t *
+number(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+static json_t *
+inputs(const om_prog *p, om_arena *mem)
+{
+	json_t *all = json_object();
+
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		const om_value *v = p->first->param[k];
+		json_t *dims = json_array();
+		for (int d = 0; d < v->shape.rank; d++)
+			json_array_append_new(dims, v->shape.dim[d] < 0 ? json_null() : json_integer(v->shape.dim[d]));
+		json_object_set_new(all, om_clean_text(mem, v->name), dims);
+	}
+	return all;
+}
+
+/* What the symbols of the inputs stand for. */
+static json_t *
+dims(const om_prog *p, om_arena *mem)
+{
+	json_t *all = json_object();
+
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		const om_shape *s = &p->first->param[k]->shape;
+		for (int d = 0; d < s->rank; d++)
+			if (s->sym[d] && s->dim[d] >= 0)
+				json_object_set_new(all, om_clean_text(mem, s->sym[d]), json_integer(s->dim[d]));
+	}
+	return all;
+}
+
+static json_t *
+peak(const om_report *r, om_arena *mem)
+{
+	json_t *at = json_object(), *live = json_array();
+
+	json_object_set_new(at, "step", number(r->peak_step));
+	json_object_set_new(at, "op", text(mem, r->peak_op ? r->peak_op->type : ""));
+	json_object_set_new(at, "name", text(mem, r->peak_op ? r->peak_op->name : ""));
+	for (uint32_t k = 0; k < r->nlive; k++)
+		json_array_append_new(live, json_pack("{s:o,s:o}", "name", text(mem, r->live[k].name),
+			"bytes", number(r->live[k].bytes)));
+	json_object_set_new(at, "live", live);
+	return at;
+}
+
+static json_t *
+unplanned(const om_prog *p, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < p->plan->nunplanned; k++) {
+		const om_unplanned *u = &p->plan->unplanned[k];
+		json_array_append_new(all, json_pack("{s:o,s:o}", "name", text(mem, p->values[u->value]->name),
+			"why", text(mem, u->why)));
+	}
+	return all;
+}
+
+static void
+set_sizes(json_t *o, const om_report *r)
+{
+	json_object_set_new(o, "ops", number(r->ops));
+	json_object_set_new(o, "values", number(r->values));
+	json_object_set_new(o, "buffers", number(r->nbuffer));
+	json_object_set_new(o, "weights_bytes", number(r->weights_bytes));
+	json_object_set_new(o, "io_bytes", number(r->io_bytes));
+	json_object_set_new(o, "naive_bytes", number(r->naive_bytes));
+	for (uint32_t k = 0; k < r->nstrategy; k++)
+		json_object_set_new(o, r->strategy[k].key, number(r->strategy[k].bytes));
+	json_object_set_new(o, "file_order_bytes", number(r->file_order_bytes));
+	json_object_set_new(o, "arena_bytes", number(r->arena_bytes));
+	json_object_set_new(o, "lower_bound_bytes", number(r->lower_bound_bytes));
+	json_object_set_new(o, "status", json_string(r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible"));
+	json_object_set_new(o, "gap", json_real(r->gap));
+}
+
+om_status
+om_report_json(const om_report *r, om_session *s, FILE *to)
+{
+	om_arena *mem = om_arena_new();
+	json_t *o = json_object();
+
+	json_object_set_new(o, "schema", json_string("onnxmem-report/1"));
+	json_object_set_new(o, "model", text(mem, r->model));
+	json_object_set_new(o, "target", json_string("generic"));
+	json_object_set_new(o, "order", json_string("file"));
+	json_object_set_new(o, "inputs", inputs(r->prog, mem));
+	json_object_set_new(o, "dims", dims(r->prog, mem));
+	set_sizes(o, r);
+	json_object_set_new(o, "peak", peak(r, mem));
+	json_object_set_new(o, "unplanned", unplanned(r->prog, mem));
+	json_object_set_new(o, "plan_ms", json_real(round(r->plan_ms * 1000) / 1000));
+	const bool ok = json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF;
+	json_decref(o);
+	om_arena_free(mem);
+	return ok ? OM_OK : om_fail(s, OM_IO, "the JSON report could not be written");
+}

@@ -1,0 +1,379 @@
+/* The numbers of a report, from the program and its plan. */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnxmem/op.h"
+#include "report/report.h"
+
+/* ---- Most alive in file order, with nothing shared. ---- */
+
+struct lives {
+	uint32_t *first, *last;   /* by value id; first > last: not seen */
+};
+
+static void
+mark_def(struct lives *l, const om_value *v, uint32_t step)
+{
+	if (!v)
+		return;
+	l->first[v->id] = step;
+	if (l->last[v->id] < step)
+		l->last[v->id] = step;
+}
+
+/* A value from outside a body is wanted again in each round: it stays until
+ * the op that repeats the body has ended. */
+static void
+mark_use(struct lives *l, const om_block *b, const om_value *v, uint32_t step)
+{
+	if (!v)
+		return;
+	for (; b != v->block && b->owner; b = b->owner->block) {
+		const om_row *row = b->owner->row;
+		if (!row || row->control != OM_IF)
+			step = b->owner->end;
+	}
+	if (l->last[v->id] < step)
+		l->last[v->id] = step;
+}
+
+/* Parameters of a repeated body are written again when a round ends. */
+static void
+mark_block(struct lives *l, const om_block *b)
+{
+	for (uint32_t k = 0; k < b->nparam; k++) {
+		mark_def(l, b->param[k], b->owner ? b->owner->step : 0);
+		mark_use(l, b, b->param[k], b->owner ? b->end : 0);
+	}
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nin; k++)
+			mark_use(l, b, op->in[k], op->step);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			mark_block(l, op->body[k]);
+		for (uint32_t k = 0; k < op->nout; k++)
+			mark_def(l, op->out[k], op->end);
+	}
+	for (uint32_t k = 0; k < b->nresult; k++)
+		mark_use(l, b, b->result[k], b->end);
+}
+
+static uint64_t
+rounded(uint64_t bytes, uint64_t align)
+{
+	return (bytes + align - 1) / align * align;
+}
+
+/* Bytes that the caller owns: inputs and outputs of the graph. */
+static bool *
+callers(const om_prog *p, om_arena *mem)
+{
+	bool *is = OM_NEWN(mem, bool, p->nvalue);
+
+	for (uint32_t k = 0; k < p->first->nparam; k++)
+		is[p->first->param[k]->id] = true;
+	for (uint32_t k = 0; k < p->first->nresult; k++)
+		is[p->first->result[k]->id] = true;
+	return is;
+}
+
+/* Bytes of a value that could be planned, rounded; 0 for others. */
+static uint64_t
+plannable(const om_prog *p, const om_value *v, const bool *is_callers)
+{
+	uint64_t bytes;
+
+	if (is_callers[v->id] || v->is_const || p->plan->place[v->id].where == OM_NOWHERE
+	    || v->type.kind != OM_TENSOR || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
+		return 0;
+	return rounded(bytes, p->align);
+}
+
+static uint64_t
+file_order(om_prog *p, om_arena *mem, const bool *is_callers)
+{
+	struct lives l = {OM_NEWN(mem, uint32_t, p->nvalue), OM_NEWN(mem, uint32_t, p->nvalue)};
+	int64_t *change = OM_NEWN(mem, int64_t, (size_t)p->nstep + 1);
+	int64_t now = 0, most = 0;
+
+	memset(l.first, 0xff, p->nvalue * sizeof *l.first);
+	mark_block(&l, p->first);
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		const uint64_t bytes = plannable(p, p->values[k], is_callers);
+		if (bytes == 0 || l.first[k] > l.last[k])
+			continue;
+		change[l.first[k]] += (int64_t)bytes;
+		change[l.last[k] + 1] -= (int64_t)bytes;
+	}
+	for (uint32_t k = 0; k <= p->nstep; k++) {
+		now += change[k];
+		most = now > most ? now : most;
+	}
+	return (uint64_t)most;
+}
+
+/* ---- Weights, inputs and outputs. ---- */
+
+static uint64_t
+bytes_of(const om_value *v)
+{
+	uint64_t bytes = 0;
+
+	return v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
+}
+
+/* Constants that the run reads. */
+static void
+count_weights(om_report *r, const om_prog *p, om_arena *mem)
+{
+	bool *seen = OM_NEWN(mem, bool, p->nvalue);
+
+	for (const om_block *b = p->first; b; b = b->next) {
+		for (const om_op *op = b->first; op; op = op->next)
+			for (uint32_t k = 0; k < op->nin && !op->is_folded; k++)
+				if (op->in[k] && op->in[k]->is_const)
+					seen[op->in[k]->id] = true;
+		for (uint32_t k = 0; k < b->nresult; k++)
+			if (b->result[k]->is_const)
+				seen[b->result[k]->id] = true;
+	}
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		if (seen[k])
+			r->weights_bytes += bytes_of(p->values[k]);
+}
+
+static void
+count_rest(om_report *r, const om_prog *p, const bool *is_callers)
+{
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_op *op = b->first; op; op = op->next)
+			r->ops += !op->is_folded;
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		const om_where w = p->plan->place[k].where;
+		if (is_callers[k] && !p->values[k]->is_const)
+			r->io_bytes += bytes_of(p->values[k]);
+		r->values += w != OM_NOWHERE && w != OM_WEIGHT;
+	}
+}
+
+/* ---- Boxes and buffers. ---- */
+
+/* By value id: the alias row that names it, or NULL. */
+static const om_alias **
+aliases(const om_plan *plan, om_arena *mem)
+{
+	const om_alias **of = OM_NEWN(mem, const om_alias *, plan->nplace);
+
+	for (uint32_t k = 0; k < plan->nalias; k++)
+		of[plan->alias[k].value] = &plan->alias[k];
+	return of;
+}
+
+/* The value whose storage `id` lies in.  A plan that goes in a circle ends here
+ * too: it was verified, but readers may ask before that. */
+static uint32_t
+root_of(const om_plan *plan, const om_alias **alias, uint32_t id)
+{
+	for (uint32_t hops = 0; alias[id] && hops < plan->nplace; hops++) {
+		if (plan->place[alias[id]->source].where != OM_IN_ARENA)
+			break;
+		id = alias[id]->source;
+	}
+	return id;
+}
+
+static om_box_kind
+kind_of(const om_alias *a)
+{
+	if (!a)
+		return OM_BOX_OWN;
+	return a->kind == OM_ALIAS_VIEW ? OM_BOX_VIEW : OM_BOX_INPLACE;
+}
+
+static void
+add_values(om_report *r, const om_prog *p, om_arena *mem)
+{
+	const om_plan *plan = p->plan;
+	const om_alias **alias = aliases(plan, mem);
+	uint32_t *buffer = OM_NEWN(mem, uint32_t, plan->nplace);
+
+	for (uint32_t k = 0; k < plan->nplace; k++)
+		if (plan->place[k].where == OM_IN_ARENA && root_of(plan, alias, k) == k) {
+			buffer[k] = r->nbuffer;
+			r->buffer[r->nbuffer++] = (om_report_buffer){.name = p->values[k]->name,
+				.offset = plan->place[k].offset, .bytes = plan->place[k].bytes};
+		}
+	for (uint32_t k = 0; k < plan->nplace; k++) {
+		const om_place *at = &plan->place[k];
+		if (at->where == OM_IN_ARENA)
+			r->box[r->nbox++] = (om_box){p->values[k]->name, kind_of(alias[k]), at->offset, at->bytes,
+				at->first, at->last, buffer[root_of(plan, alias, k)]};
+	}
+}
+
+static const om_op **
+ops_by_id(const om_prog *p, om_arena *mem)
+{
+	const om_op **of = OM_NEWN(mem, const om_op *, p->nop);
+
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_op *op = b->first; op; op = op->next)
+			of[op->id] = op;
+	return of;
+}
+
+static void
+add_scratch(om_report *r, const om_prog *p, om_arena *mem)
+{
+	const om_op **of = ops_by_id(p, mem);
+
+	for (uint32_t k = 0; k < p->plan->nscratch; k++) {
+		const om_scratch *s = &p->plan->scratch[k];
+		const om_op *op = of[s->op];
+		const char *name = om_printf(mem, "scratch of %s", *op->name ? op->name : op->type);
+		r->box[r->nbox++] = (om_box){name, OM_BOX_SCRATCH, s->offset, s->bytes, op->step, op->end,
+			r->nbuffer};
+		r->buffer[r->nbuffer++] = (om_report_buffer){.name = name, .offset = s->offset, .bytes = s->bytes};
+	}
+}
+
+static int
+by_first(const void *a, const void *b)
+{
+	const om_box *x = a, *y = b;
+
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+/* Boxes come by first step: each either lengthens the last interval or starts one. */
+static void
+add_lives(om_report *r, om_arena *mem)
+{
+	size_t *cap = OM_NEWN(mem, size_t, r->nbuffer);
+
+	for (uint32_t k = 0; k < r->nbox; k++) {
+		const om_box *x = &r->box[k];
+		om_report_buffer *b = &r->buffer[x->buffer];
+		om_interval *last = b->nlive ? &b->live[b->nlive - 1] : NULL;
+		if (last && x->first <= last->upper) {
+			last->upper = x->last + 1 > last->upper ? x->last + 1 : last->upper;
+			continue;
+		}
+		size_t n = b->nlive;
+		OM_PUSH(mem, b->live, n, cap[x->buffer], ((om_interval){x->first, x->last + 1}));
+		b->nlive = (uint32_t)n;
+	}
+}
+
+/* ---- The peak. ---- */
+
+/* The innermost op that is at work in `step`. */
+static const om_op *
+op_at(const om_block *b, uint32_t step)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		if (step < op->step || step > op->end)
+			continue;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			if (step >= op->body[k]->begin && step <= op->body[k]->end) {
+				const om_op *inner = op_at(op->body[k], step);
+				return inner ? inner : op;
+			}
+		return op;
+	}
+	return NULL;
+}
+
+static int
+by_bytes(const void *a, const void *b)
+{
+	const om_report_live *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+/* A buffer goes by the name of the value that is in it at the peak. */
+static const char *
+name_at(const om_report *r, uint32_t buffer, uint32_t step)
+{
+	const om_box *found = NULL;
+
+	for (uint32_t k = 0; k < r->nbox; k++) {
+		const om_box *x = &r->box[k];
+		if (x->buffer == buffer && x->first <= step && step <= x->last
+		    && (!found || x->bytes > found->bytes))
+			found = x;
+	}
+	return found ? found->name : r->buffer[buffer].name;
+}
+
+static bool
+is_alive(const om_report_buffer *b, uint32_t step)
+{
+	for (uint32_t k = 0; k < b->nlive; k++)
+		if (b->live[k].lower <= step && step < b->live[k].upper)
+			return true;
+	return false;
+}
+
+static void
+find_peak(om_report *r, const om_prog *p, om_arena *mem)
+{
+	r->peak_op = op_at(p->first, r->peak_step);
+	r->live = OM_NEWN(mem, om_report_live, r->nbuffer);
+	for (uint32_t k = 0; k < r->nbuffer; k++)
+		if (is_alive(&r->buffer[k], r->peak_step) && r->buffer[k].bytes)
+			r->live[r->nlive++] = (om_report_live){name_at(r, k, r->peak_step), r->buffer[k].bytes};
+	qsort(r->live, r->nlive, sizeof *r->live, by_bytes);
+}
+
+/* Arenas stand beside each other: their bytes add up. */
+static void
+sum_arenas(om_report *r, const om_plan *plan)
+{
+	for (uint32_t k = 0; k < plan->narena; k++) {
+		const om_plan_arena *a = &plan->arena[k];
+		r->naive_bytes += a->naive;
+		r->arena_bytes += a->bytes;
+		r->lower_bound_bytes += a->lower_bound;
+		if (a->status != OM_PACK_OPTIMAL)
+			r->status = OM_PACK_FEASIBLE;
+	}
+	if (plan->narena)
+		r->peak_step = plan->arena[0].bound_step;
+	if (r->lower_bound_bytes)
+		r->gap = (double)(r->arena_bytes - r->lower_bound_bytes) / (double)r->lower_bound_bytes;
+}
+
+om_report *
+om_report_new(om_prog *p, const char *path, om_arena *mem)
+{
+	om_report *r = OM_NEW(mem, om_report);
+	const char *slash = strrchr(path, '/');
+	const bool *is_callers = callers(p, mem);
+
+	om_timeline(p);
+	r->prog = p;
+	r->model = slash ? slash + 1 : path;
+	r->steps = p->nstep;
+	r->status = OM_PACK_OPTIMAL;
+	sum_arenas(r, p->plan);
+	r->file_order_bytes = file_order(p, mem, is_callers);
+	count_weights(r, p, mem);
+	count_rest(r, p, is_callers);
+	r->box = OM_NEWN(mem, om_box, (size_t)p->plan->nplace + p->plan->nscratch);
+	r->buffer = OM_NEWN(mem, om_report_buffer, (size_t)p->plan->nplace + p->plan->nscratch);
+	add_values(r, p, mem);
+	add_scratch(r, p, mem);
+	qsort(r->box, r->nbox, sizeof *r->box, by_first);
+	add_lives(r, mem);
+	find_peak(r, p, mem);
+	return r;
+}

@@ -1,0 +1,82 @@
+/* What is told about a plan: one struct of numbers, several ways to show it.
+ *
+ * Everything is taken from the program and its plan; how it was packed is not
+ * asked again. */
+#ifndef OM_REPORT_H
+#define OM_REPORT_H
+
+#include <stdio.h>
+
+#include "onnxmem/plan.h"
+
+typedef enum om_box_kind { OM_BOX_OWN, OM_BOX_INPLACE, OM_BOX_VIEW, OM_BOX_SCRATCH } om_box_kind;
+
+/* A value, or the scratch of an operator, at its place in the arena. */
+typedef struct om_box {
+	const char *name;
+	om_box_kind kind;
+	uint64_t offset, bytes;
+	uint32_t first, last;    /* steps, inclusive */
+	uint32_t buffer;         /* index */
+} om_box;
+
+/* Storage that boxes share.  Alive while one of them is. */
+typedef struct om_report_buffer {
+	const char *name;        /* of the value that owns it */
+	uint64_t offset, bytes;
+	om_interval *live;       /* sorted, disjoint */
+	uint32_t nlive;
+} om_report_buffer;
+
+typedef struct om_report_live {
+	const char *name;
+	uint64_t bytes;
+} om_report_live;
+
+/* What another way of sharing would need. */
+typedef struct om_report_strategy {
+	const char *key;         /* in the JSON: "pool_bytes" */
+	const char *brief;
+	uint64_t bytes;
+} om_report_strategy;
+
+typedef struct om_report {
+	const om_prog *prog;
+	const char *model;       /* the file's name, without its folder */
+	uint32_t ops, values;
+	uint64_t weights_bytes, io_bytes;
+	uint64_t naive_bytes, file_order_bytes, arena_bytes, lower_bound_bytes;
+	om_pack_status status;
+	double gap;              /* arena over bound, less one */
+	uint32_t steps;
+
+	uint32_t peak_step;
+	const om_op *peak_op;    /* NULL: where the graph ends */
+	om_report_live *live;    /* what is alive there, largest first */
+	uint32_t nlive;
+
+	om_box *box;             /* by first step */
+	om_report_buffer *buffer;
+	uint32_t nbox, nbuffer;
+
+	om_report_strategy *strategy;
+	uint32_t nstrategy;
+	double plan_ms;
+} om_report;
+
+/* Needs p->plan.  The report and its parts come from `mem`. */
+om_report *om_report_new(om_prog *p, const char *path, om_arena *mem);
+
+void om_report_text(const om_report *r, FILE *to);   /* for people */
+om_status om_report_json(const om_report *r, om_session *s, FILE *to);
+void om_report_csv(const om_report *r, FILE *to);    /* a packing problem and its solution */
+void om_report_svg(const om_report *r, FILE *to);    /* x is the step, y the address */
+void om_report_draw(const om_report *r, FILE *to);   /* the same in letters */
+
+/* "9.19 MiB"; written to `out`. */
+const char *om_bytes_text(uint64_t bytes, char out[32]);
+
+/* `s` with whatever is no UTF-8, or no character for a text, replaced. */
+const char *om_clean_text(om_arena *mem, const char *s);
+
+#endif

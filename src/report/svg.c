@@ -1,0 +1,281 @@
+/* A plan as a picture: x is the step, y the address, a rectangle a value.
+ *
+ * The picture keeps its size; with more values the rectangles get smaller and
+ * lose their labels first, then their borders.  Every rectangle tells its name,
+ * bytes and steps when pointed at.
+ */
+#include <config.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/report.h"
+
+enum {
+	LEFT = 92, RIGHT = 24, TOP = 84, BOTTOM = 56,
+	HEIGHT = 560,                /* of the plot */
+	NARROW = 900, WIDE = 1800,   /* limits of its width */
+	STEP = 36,                   /* width of a step, where there are few */
+	LETTER = 6, LINE = 13,       /* of a label: width of a character, height */
+};
+
+struct plot {
+	const om_report *r;
+	FILE *to;
+	om_arena *mem;
+	double width;                /* of the plot */
+	double dx, dy;               /* per step, per byte */
+	bool crowded;                /* too many values for borders */
+};
+
+static const struct { const char *fill[2], *text, *label; } looks[] = {
+	[OM_BOX_OWN]     = {{"#7aa6d8", "#94b8e0"}, "#10263f", "storage of its own"},
+	[OM_BOX_INPLACE] = {{"#86c38a", "#9dcfa0"}, "#12351a", "computed in place"},
+	[OM_BOX_VIEW]    = {{"#e8c468", "#edd187"}, "#443300", "view"},
+	[OM_BOX_SCRATCH] = {{"#c9a3d6", "#d5b7df"}, "#3b1d47", "scratch"},
+};
+
+enum { NLOOK = sizeof looks / sizeof looks[0] };
+
+static void
+text(FILE *to, const char *s)
+{
+	for (; *s; s++)
+		switch (*s) {
+		case '<': fputs("&lt;", to); break;
+		case '>': fputs("&gt;", to); break;
+		case '&': fputs("&amp;", to); break;
+		case '"': fputs("&quot;", to); break;
+		default:  putc(*s, to);
+		}
+}
+
+static double
+at_x(const struct plot *p, double step)
+{
+	return LEFT + step * p->dx;
+}
+
+static double
+at_y(const struct plot *p, double address)
+{
+	return TOP + HEIGHT - address * p->dy;
+}
+
+/* Characters, not bytes. */
+static size_t
+letters(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+/* ---- Axes. ---- */
+
+/* 1, 2 or 5 times a power of ten, at least `least`. */
+static uint64_t
+round_step(double least)
+{
+	static const unsigned digits[] = {1, 2, 5};
+
+	for (uint64_t ten = 1; ten < UINT64_MAX / 100; ten *= 10)
+		for (size_t k = 0; k < sizeof digits / sizeof digits[0]; k++)
+			if ((double)(ten * digits[k]) >= least)
+				return ten * digits[k];
+	return UINT64_MAX;
+}
+
+static void
+step_axis(const struct plot *p)
+{
+	const uint64_t every = round_step(56 / p->dx);
+
+	for (uint64_t s = 0; s < p->r->steps; s += every)
+		fprintf(p->to, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>"
+			"<text class=\"tick\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%" PRIu64 "</text>\n",
+			at_x(p, (double)s + 0.5), TOP, TOP + HEIGHT, at_x(p, (double)s + 0.5), TOP + HEIGHT + 18, s);
+	fprintf(p->to, "<text class=\"tick\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">step</text>\n",
+		LEFT + p->width / 2, TOP + HEIGHT + 40);
+}
+
+/* Ticks at powers of two times a unit, five to ten of them. */
+static void
+address_axis(const struct plot *p)
+{
+	const uint64_t top = p->r->arena_bytes;
+	uint64_t every = 1;
+	char bytes[32];
+
+	while (top / every > 10)
+		every *= 2;
+	for (uint64_t a = 0; a <= top; a += every)
+		fprintf(p->to, "<path class=\"grid\" d=\"M%d %.1fH%.1f\"/>"
+			"<text class=\"tick\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+			LEFT, at_y(p, (double)a), LEFT + p->width, LEFT - 8, at_y(p, (double)a) + 4,
+			om_bytes_text(a, bytes));
+}
+
+/* ---- Rectangles. ---- */
+
+/* Where a later box of the same buffer covers this one: the first step that is
+ * not seen any more. */
+static uint32_t
+seen_until(const om_report *r, uint32_t box)
+{
+	const om_box *x = &r->box[box];
+
+	for (uint32_t k = box + 1; k < r->nbox && r->box[k].first <= x->last; k++) {
+		const om_box *y = &r->box[k];
+		if (y->buffer == x->buffer && y->first > x->first && y->offset < x->offset + x->bytes
+		    && x->offset < y->offset + y->bytes)
+			return y->first;
+	}
+	return x->last + 1;
+}
+
+/* Name and bytes on two lines, on one, the name alone, or upright; what fits. */
+static void
+label(const struct plot *p, const om_box *x, const char *name, double left, double width)
+{
+	char bytes[32];
+	const double height = (double)x->bytes * p->dy, n = (double)letters(name) * LETTER + 4;
+	const double cx = left + width / 2, cy = at_y(p, (double)x->offset + (double)x->bytes / 2);
+	const char *colour = looks[x->kind].text;
+
+	om_bytes_text(x->bytes, bytes);
+	const double nb = (double)strlen(bytes) * LETTER + 4;
+	if (n <= width && height >= LINE) {
+		const bool two = height >= 2 * LINE + 2 && nb <= width;
+		fprintf(p->to, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" fill=\"%s\">", cx,
+			cy + (two ? -2 : 4), colour);
+		text(p->to, name);
+		fputs("</text>", p->to);
+		if (two)
+			fprintf(p->to, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>", cx,
+				cy + LINE - 2, colour, bytes);
+	} else if (n <= height && width >= LINE) {
+		fprintf(p->to, "<text class=\"name\" transform=\"translate(%.1f %.1f)rotate(-90)\" fill=\"%s\">",
+			cx + 4, cy, colour);
+		text(p->to, name);
+		fputs("</text>", p->to);
+	}
+}
+
+static void
+rectangle(const struct plot *p, uint32_t box)
+{
+	const om_box *x = &p->r->box[box];
+	const char *name = om_clean_text(p->mem, x->name);
+	const double left = at_x(p, x->first), top = at_y(p, (double)(x->offset + x->bytes));
+	const double width = (double)(x->last + 1 - x->first) * p->dx;
+	const double seen = (double)(seen_until(p->r, box) - x->first) * p->dx;
+	char bytes[32];
+
+	if (x->bytes == 0)
+		return;
+	fprintf(p->to, "<g><title>");
+	text(p->to, name);
+	fprintf(p->to, "\n%s (%" PRIu64 ") at %" PRIu64 "\nsteps %" PRIu32 " to %" PRIu32 ", %s</title>"
+		"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>",
+		om_bytes_text(x->bytes, bytes), x->bytes, x->offset, x->first, x->last, looks[x->kind].label,
+		left, top, width, (double)x->bytes * p->dy, looks[x->kind].fill[x->buffer % 2]);
+	label(p, x, name, left, seen);
+	fputs("</g>\n", p->to);
+}
+
+/* ---- Around the plot. ---- */
+
+static void
+head(const struct plot *p)
+{
+	const double width = LEFT + p->width + RIGHT, height = TOP + HEIGHT + BOTTOM;
+
+	fprintf(p->to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+		"viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\">\n", width, height, width, height);
+	fprintf(p->to, "<style>.grid{stroke:#dde2e8;stroke-width:1}.tick{font-size:11px;fill:#566270}"
+		".name{font-size:11px;text-anchor:middle;pointer-events:none}"
+		"rect{stroke:#fff;stroke-width:%s}.line{fill:none;stroke:#c0392b;stroke-width:1.5}"
+		".bound{stroke:#566270;stroke-dasharray:6 4}.mark{font-size:11px;fill:#c0392b}"
+		".key{font-size:12px;fill:#2c3640}</style>\n", p->crowded ? "0.15" : "0.8");
+	fprintf(p->to, "<path fill=\"#fff\" d=\"M0 0H%.0fV%.0fH0z\"/>\n", width, height);
+}
+
+static void
+title(const struct plot *p)
+{
+	const om_report *r = p->r;
+	char arena[32], naive[32];
+
+	fprintf(p->to, "<text x=\"%d\" y=\"28\" font-size=\"17\" fill=\"#2c3640\">", LEFT);
+	text(p->to, om_clean_text(p->mem, r->model));
+	fprintf(p->to, ": %s in one arena, %s without sharing</text>\n", om_bytes_text(r->arena_bytes, arena),
+		om_bytes_text(r->naive_bytes, naive));
+}
+
+/* Only the kinds that occur. */
+static void
+legend(const struct plot *p)
+{
+	unsigned kinds = 0;
+	double x = LEFT;
+
+	for (uint32_t k = 0; k < p->r->nbox; k++)
+		kinds |= 1u << p->r->box[k].kind;
+	for (size_t k = 0; k < NLOOK; k++) {
+		if (!(kinds >> k & 1))
+			continue;
+		fprintf(p->to, "<rect x=\"%.0f\" y=\"44\" width=\"14\" height=\"14\" fill=\"%s\"/>"
+			"<text class=\"key\" x=\"%.0f\" y=\"56\">%s</text>\n", x, looks[k].fill[0], x + 20, looks[k].label);
+		x += 42 + 7 * (double)strlen(looks[k].label);
+	}
+}
+
+/* The step that decides the size, the arena's end, and the bound where it is lower. */
+static void
+lines(const struct plot *p)
+{
+	const om_report *r = p->r;
+	const double x = at_x(p, r->peak_step + 0.5), y = at_y(p, (double)r->arena_bytes);
+	const bool right = x > LEFT + p->width * 3 / 4;
+	char arena[32], bound[32];
+
+	fprintf(p->to, "<path class=\"line\" d=\"M%d %.1fH%.1f\"/>"
+		"<text class=\"mark\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">arena %s%s</text>\n",
+		LEFT, y, LEFT + p->width, LEFT + p->width, y - 5, om_bytes_text(r->arena_bytes, arena),
+		r->arena_bytes == r->lower_bound_bytes ? " = lower bound" : "");
+	if (r->arena_bytes != r->lower_bound_bytes)
+		fprintf(p->to, "<path class=\"line bound\" d=\"M%d %.1fH%.1f\"/>"
+			"<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">lower bound %s</text>\n",
+			LEFT, at_y(p, (double)r->lower_bound_bytes), LEFT + p->width, LEFT + p->width,
+			at_y(p, (double)r->lower_bound_bytes) + 14, om_bytes_text(r->lower_bound_bytes, bound));
+	if (r->nlive == 0)
+		return;
+	fprintf(p->to, "<path class=\"line bound\" d=\"M%.1f %d V%d\"/>"
+		"<text class=\"mark\" x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">peak: step %" PRIu32 "%s%s</text>\n",
+		x, TOP, TOP + HEIGHT + 4, x, TOP + HEIGHT + 32, right ? "end" : "middle", r->peak_step,
+		r->peak_op ? ", " : "", r->peak_op ? r->peak_op->type : "");
+}
+
+void
+om_report_svg(const om_report *r, FILE *to)
+{
+	struct plot p = {.r = r, .to = to, .mem = om_arena_new(), .width = (double)r->steps * STEP};
+
+	p.width = p.width < NARROW ? NARROW : p.width > WIDE ? WIDE : p.width;
+	p.dx = p.width / (r->steps ? r->steps : 1);
+	p.dy = HEIGHT / (double)(r->arena_bytes ? r->arena_bytes : 1);
+	p.crowded = r->nbox > 400;
+	head(&p);
+	title(&p);
+	legend(&p);
+	step_axis(&p);
+	address_axis(&p);
+	for (uint32_t k = 0; k < r->nbox; k++)
+		rectangle(&p, k);
+	lines(&p);
+	fputs("</svg>\n", to);
+	om_arena_free(p.mem);
+}

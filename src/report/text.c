@@ -1,0 +1,183 @@
+/* A report for people, and as a table of numbers. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/report.h"
+
+const char *
+om_bytes_text(uint64_t bytes, char out[32])
+{
+	static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double n = (double)bytes / 1024;
+	size_t k = 0;
+
+	if (bytes < 1024) {
+		snprintf(out, 32, "%" PRIu64 " B", bytes);
+		return out;
+	}
+	for (; n >= 1024 && k + 1 < sizeof unit / sizeof unit[0]; k++)
+		n /= 1024;
+	snprintf(out, 32, "%.*f %s", n < 10 ? 2 : n < 100 ? 1 : 0, n, unit[k]);
+	return out;
+}
+
+/* Bytes of the character that starts at `s`; 0 when it is none. */
+static size_t
+character(const unsigned char *s)
+{
+	const size_t n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2 : *s >= 0xe0 && *s < 0xf0 ? 3
+		: *s >= 0xf0 && *s < 0xf5 ? 4 : 0;
+
+	for (size_t k = 1; k < n; k++)
+		if ((s[k] & 0xc0) != 0x80)
+			return 0;
+	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) || (*s == 0xf0 && s[1] < 0x90)
+	    || (*s == 0xf4 && s[1] >= 0x90))
+		return 0;
+	return *s < 0x20 || *s == 0x7f ? 0 : n;
+}
+
+const char *
+om_clean_text(om_arena *mem, const char *s)
+{
+	char *out = om_strdup(mem, s);
+
+	for (char *at = out; *at;) {
+		const size_t n = character((unsigned char *)at);
+		if (n == 0)
+			*at = '?';
+		at += n ? n : 1;
+	}
+	return out;
+}
+
+static void
+line(FILE *to, const char *what, uint64_t bytes, const char *note)
+{
+	char text[32];
+	fprintf(to, "  %-20s %14" PRIu64 "  %10s  %s\n", what, bytes, om_bytes_text(bytes, text), note);
+}
+
+static void
+inputs(const om_prog *p, FILE *to, om_arena *mem)
+{
+	char shape[256];
+
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		const om_value *v = p->first->param[k];
+		fprintf(to, "%s%s %s%s", k ? ", " : "", om_clean_text(mem, v->name),
+			v->type.kind == OM_TENSOR ? om_dtype_text(v->type.elem) : "no tensor",
+			v->type.kind == OM_TENSOR ? om_shape_text(&v->shape, shape, sizeof shape) : "");
+	}
+	fputs(p->first->nparam ? "\n" : "none\n", to);
+}
+
+static void
+sizes(const om_report *r, FILE *to, om_arena *mem)
+{
+	const double share = r->naive_bytes ? 100 * (double)r->arena_bytes / (double)r->naive_bytes : 100;
+
+	line(to, "naive", r->naive_bytes, "every value on its own");
+	for (uint32_t k = 0; k < r->nstrategy; k++)
+		line(to, r->strategy[k].key, r->strategy[k].bytes, r->strategy[k].brief);
+	line(to, "file order", r->file_order_bytes, "most alive at once, nothing in place, no views");
+	line(to, "arena", r->arena_bytes, om_printf(mem, "%.1f %% of naive", share));
+	line(to, "lower bound", r->lower_bound_bytes, r->status == OM_PACK_OPTIMAL
+		? "optimal: no smaller arena for this order"
+		: om_printf(mem, "feasible: the gap is %.2f %%", 100 * r->gap));
+	line(to, "weights", r->weights_bytes, "outside the arena");
+	line(to, "inputs and outputs", r->io_bytes, "outside the arena, owned by the caller");
+}
+
+static void
+peak(const om_report *r, FILE *to, om_arena *mem)
+{
+	enum { SHOWN = 12 };
+	char text[32];
+
+	if (r->nlive == 0)
+		return;
+	fprintf(to, "\npeak at step %" PRIu32 " of %" PRIu32 ", ", r->peak_step, r->steps);
+	if (!r->peak_op)
+		fputs("where the graph ends", to);
+	else if (*r->peak_op->name)
+		fprintf(to, "%s %s", r->peak_op->type, om_clean_text(mem, r->peak_op->name));
+	else
+		fputs(r->peak_op->type, to);
+	fputs("; alive there:\n", to);
+	for (uint32_t k = 0; k < r->nlive && k < SHOWN; k++)
+		line(to, "", r->live[k].bytes, om_clean_text(mem, r->live[k].name));
+	if (r->nlive > SHOWN) {
+		uint64_t rest = 0;
+		for (uint32_t k = SHOWN; k < r->nlive; k++)
+			rest += r->live[k].bytes;
+		fprintf(to, "  %-20s %14" PRIu64 "  %10s  %" PRIu32 " more\n", "", rest,
+			om_bytes_text(rest, text), r->nlive - SHOWN);
+	}
+}
+
+void
+om_report_text(const om_report *r, FILE *to)
+{
+	const om_prog *p = r->prog;
+	om_arena *mem = om_arena_new();
+
+	fprintf(to, "%s: %" PRIu32 " ops, %" PRIu32 " values, %" PRIu32 " buffers\ninputs: ",
+		om_clean_text(mem, r->model), r->ops, r->values, r->nbuffer);
+	inputs(p, to, mem);
+	fputs("\n", to);
+	sizes(r, to, mem);
+	peak(r, to, mem);
+	if (p->plan->nunplanned)
+		fputs("\nnot in the arena, placed when they are computed:\n", to);
+	for (uint32_t k = 0; k < p->plan->nunplanned; k++)
+		fprintf(to, "  %s: %s\n", om_clean_text(mem, p->values[p->plan->unplanned[k].value]->name),
+			p->plan->unplanned[k].why);
+	fprintf(to, "\nplanned in %.1f ms\n", r->plan_ms);
+	om_arena_free(mem);
+}
+
+/* ---- CSV. ---- */
+
+static void
+csv_text(FILE *to, const char *s)
+{
+	if (!strpbrk(s, ",\"\n\r")) {
+		fputs(s, to);
+		return;
+	}
+	putc('"', to);
+	for (; *s; s++) {
+		if (*s == '"')
+			putc('"', to);
+		putc(*s, to);
+	}
+	putc('"', to);
+}
+
+/* Steps in which the buffer is free in between: "4-7 9-12", upper exclusive. */
+static void
+csv_gaps(FILE *to, const om_report_buffer *b)
+{
+	for (uint32_t k = 1; k < b->nlive; k++)
+		fprintf(to, "%s%" PRIu32 "-%" PRIu32, k > 1 ? " " : "", b->live[k - 1].upper, b->live[k].lower);
+}
+
+void
+om_report_csv(const om_report *r, FILE *to)
+{
+	fputs("id,lower,upper,size,offset,name,gaps\n", to);
+	for (uint32_t k = 0; k < r->nbuffer; k++) {
+		const om_report_buffer *b = &r->buffer[k];
+		if (b->nlive == 0)
+			continue;
+		fprintf(to, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",", k, b->live[0].lower,
+			b->live[b->nlive - 1].upper, b->bytes, b->offset);
+		csv_text(to, b->name);
+		putc(',', to);
+		csv_gaps(to, b);
+		putc('\n', to);
+	}
+}
