@@ -88,6 +88,8 @@ struct om_attr {
 
 struct om_op {
 	const om_row *row;       /* NULL: an operator that is not known, or a call */
+	const char *opaque;      /* why the row was taken away: a use of the operator that
+	                            is not supported, with outputs declared by the file */
 	const om_function *call; /* the model-local function that it calls */
 	const char *type;        /* "Conv" */
 	const char *domain;      /* "" for ai.onnx */

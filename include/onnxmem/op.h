@@ -119,7 +119,9 @@ OM_API void om_call_init(om_call *c, om_session *s, om_arena *mem, const om_op *
 
 /* Run the row's `infer` on `op` and write what it found into the outputs'
  * values; for an op without a row, keep what the file declared.  A result that
- * contradicts a declared shape is a warning, and the inferred one stands. */
+ * contradicts a declared shape is a warning, and the inferred one stands.  A use
+ * of the operator that is OM_UNSUPPORTED makes the op opaque where the file
+ * declares its outputs. */
 OM_API om_status om_op_infer(om_prog *p, om_op *op);
 
 /* Infer every op of a block, in order, and of its bodies. */

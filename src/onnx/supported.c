@@ -43,6 +43,8 @@ check_op(const om_prog *p, const om_op *op)
 {
 	if (op->call)
 		return refuse(p, op, "is a function that was not inlined");
+	if (op->opaque)
+		return om_fail(p->session, OM_UNSUPPORTED, "%s", op->opaque);
 	if (!op->row && om_row_exists(op->domain, op->type))
 		return refuse(p, op, "is not known; other versions of it are");
 	if (!op->row)

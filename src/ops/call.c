@@ -123,14 +123,30 @@ infer(om_prog *p, om_arena *mem, om_op *op)
 	return OM_OK;
 }
 
+/* Whatever the operator does, the file says what comes out of it. */
+static bool
+has_declared_outputs(const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && !(op->out[k]->is_declared && om_shape_is_known(&op->out[k]->shape)))
+			return false;
+	return true;
+}
+
 om_status
 om_op_infer(om_prog *p, om_op *op)
 {
 	if (!op->row)
 		return OM_OK;
 	om_arena *mem = om_arena_new();
-	const om_status st = infer(p, mem, op);
+	om_status st = infer(p, mem, op);
 	om_arena_free(mem);
+	if (st == OM_UNSUPPORTED && has_declared_outputs(op)) {
+		op->opaque = om_strdup(p->mem, om_message(p->session));
+		op->row = NULL;
+		om_warn(p->session, "%s; its outputs are taken as declared", op->opaque);
+		st = OM_OK;
+	}
 	return st;
 }
 

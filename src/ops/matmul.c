@@ -372,8 +372,10 @@ gemm_infer(om_call *c)
 
 	OM_TRY(same_types(c));
 	c->out[0].type = c->in[0].type;
-	if ((a->rank >= 0 && a->rank != 2) || (b->rank >= 0 && b->rank != 2)
-	    || (a->rank == 2 && b->rank == 2 && !om_dims_agree(a->dim[!ta], b->dim[tb])))
+	if ((a->rank >= 0 && a->rank != 2) || (b->rank >= 0 && b->rank != 2))
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "takes matrices, not %s by %s",
+			om_shape_text(a, text, sizeof text), om_shape_text(b, to, sizeof to));
+	if ((a->rank == 2 && b->rank == 2 && !om_dims_agree(a->dim[!ta], b->dim[tb])))
 		return inner_dims_differ(c);
 	if (a->rank == 2)
 		om_copy_dim(&out, 0, a, ta);
