@@ -109,7 +109,7 @@ mini_of_double(const struct mini *m, double v, bool saturate)
 	int e;
 
 	if (isnan(v))
-		return m->special == FINITE ? mini_largest(m) : mini_nan(m, sign);
+		return m->special == FINITE ? 1u << (m->exponent + m->fraction) : mini_nan(m, sign);
 	if (v == 0)
 		return m->special == FNUZ ? 0 : sign << (m->exponent + m->fraction);
 	if (isinf(v))

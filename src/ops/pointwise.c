@@ -12,6 +12,7 @@
 
 #include "ops/cast.h"
 #include "ops/family.h"
+#include "ops/types.h"
 
 /* The expressions of pointwise.def serve unsigned types, too. */
 #pragma GCC diagnostic ignored "-Wtype-limits"
@@ -369,26 +370,6 @@ reuse_whole(const om_call *c, uint32_t out, uint32_t in)
 }
 
 /* ---- Loops. ---- */
-
-/* type, T, W */
-#define ON_FLOATS(_, ...)                              \
-	_(FLOAT32, float, float, __VA_ARGS__)          \
-	_(FLOAT64, double, double, __VA_ARGS__)
-#define ON_SIGNED(_, ...)                              \
-	_(INT8, int8_t, uint32_t, __VA_ARGS__)         \
-	_(INT16, int16_t, uint32_t, __VA_ARGS__)       \
-	_(INT32, int32_t, uint32_t, __VA_ARGS__)       \
-	_(INT64, int64_t, uint64_t, __VA_ARGS__)
-#define ON_UNSIGNED(_, ...)                            \
-	_(UINT8, uint8_t, uint32_t, __VA_ARGS__)       \
-	_(UINT16, uint16_t, uint32_t, __VA_ARGS__)     \
-	_(UINT32, uint32_t, uint32_t, __VA_ARGS__)     \
-	_(UINT64, uint64_t, uint64_t, __VA_ARGS__)
-#define ON_TRUTHS(_, ...)                              \
-	_(BOOL, uint8_t, uint32_t, __VA_ARGS__)
-#define ON_INTEGERS(_, ...)       ON_SIGNED(_, __VA_ARGS__) ON_UNSIGNED(_, __VA_ARGS__)
-#define ON_SIGNED_NUMBERS(_, ...) ON_FLOATS(_, __VA_ARGS__) ON_SIGNED(_, __VA_ARGS__)
-#define ON_NUMBERS(_, ...)        ON_FLOATS(_, __VA_ARGS__) ON_INTEGERS(_, __VA_ARGS__)
 
 #define ENTRY(type, T, W, name) [OM_##type] = name##_##type,
 
