@@ -231,8 +231,8 @@ om_model_load_memory(om_session *s, const void *data, size_t size, const char *n
 	return st;
 }
 
-static const char *
-folder_of(om_arena *mem, const char *path)
+const char *
+om_folder_of(om_arena *mem, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -251,7 +251,7 @@ om_model_load(om_session *s, const char *path, om_model **out)
 	OM_TRY(om_whole_open(s, path, &w));
 	om_arena *mem = om_arena_new();
 	const om_status st = om_model_load_memory(s, w.data, w.size,
-		standard ? "standard input" : path, standard ? NULL : folder_of(mem, path), out);
+		standard ? "standard input" : path, standard ? NULL : om_folder_of(mem, path), out);
 	if (st == OM_OK) {
 		(*out)->is_file = w.is_file;
 		(*out)->dev = w.dev;

@@ -89,6 +89,14 @@ om_status om_sparse_read(om_session *s, om_model *m, om_arena *mem,
 om_status om_tensor_write(om_session *s, om_arena *mem, const char *name, const om_tensor *t,
 	Onnx__TensorProto **out);
 
+/* Make `mem` own the elements of a tensor. */
+void om_tensor_own(om_arena *mem, om_tensor *t);
+
+/* Write a message to a file, or, "-", to standard output. */
+om_status om_message_save(om_session *s, const char *path, const ProtobufCMessage *message);
+
+const char *om_folder_of(om_arena *mem, const char *path);
+
 /* Type and shape of a TypeProto, which may be NULL.  `what` names the value. */
 om_status om_type_read(om_session *s, om_arena *mem, const char *what,
 	const Onnx__TypeProto *t, om_type *type, om_shape *shape);

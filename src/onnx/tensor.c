@@ -363,3 +363,162 @@ om_type_read(om_session *s, om_arena *mem, const char *what, const Onnx__TypePro
 		return OM_OK;
 	}
 }
+
+/* ---- To messages. ---- */
+
+static om_status
+write_strings(om_arena *mem, const om_tensor *t, Onnx__TensorProto *to)
+{
+	const om_string *s = t->data;
+	const size_t n = (size_t)om_shape_count(&t->shape);
+
+	to->string_data = OM_NEWN(mem, ProtobufCBinaryData, n + 1);
+	to->n_string_data = n;
+	for (size_t k = 0; k < n; k++) {
+		const om_string *from = &s[t->splat ? 0 : k];
+		to->string_data[k] = (ProtobufCBinaryData){from->size, (uint8_t *)from->data};
+	}
+	return OM_OK;
+}
+
+/* One element, written out as often as the dims say. */
+static om_status
+write_splat(om_session *s, om_arena *mem, const om_tensor *t, uint64_t bytes, Onnx__TensorProto *to)
+{
+	const size_t size = om_dtype_bits(t->type) / 8;
+
+	if (!size || bytes > DENSE_MOST)
+		return om_fail(s, OM_MEMORY, "tensor %s: its repeated elements take %" PRIu64 " bytes when written out",
+			to->name, bytes);
+	char *all = om_alloc(mem, bytes ? bytes : 1);
+	for (uint64_t at = 0; at < bytes; at += size)
+		memcpy(all + at, t->data, size);
+	to->raw_data.data = (uint8_t *)all;
+	return OM_OK;
+}
+
+om_status
+om_tensor_write(om_session *s, om_arena *mem, const char *name, const om_tensor *t, Onnx__TensorProto **out)
+{
+	Onnx__TensorProto *to = OM_NEW(mem, Onnx__TensorProto);
+	uint64_t bytes;
+
+	onnx__tensor_proto__init(to);
+	*out = to;
+	to->name = om_strdup(mem, name);
+	if (!t->data || !om_tensor_bytes(t->type, &t->shape, &bytes))
+		return om_fail(s, OM_INVALID, "tensor %s: its elements are not known", name);
+	to->has_data_type = true;
+	to->data_type = t->type;
+	to->n_dims = (size_t)t->shape.rank;
+	to->dims = om_memdup(mem, t->shape.dim, to->n_dims * sizeof *to->dims);
+	if (t->type == OM_STRING)
+		return write_strings(mem, t, to);
+	to->has_raw_data = true;
+	to->raw_data = (ProtobufCBinaryData){bytes, t->data};
+	return t->splat ? write_splat(s, mem, t, bytes, to) : OM_OK;
+}
+
+void
+om_tensor_own(om_arena *mem, om_tensor *t)
+{
+	uint64_t bytes = 0;
+
+	om_tensor_bytes(t->type, &t->shape, &bytes);
+	t->data = om_memdup(mem, t->data, bytes ? bytes : 1);
+	if (t->type != OM_STRING)
+		return;
+	om_string *s = t->data;
+	for (uint64_t k = 0; k < bytes / sizeof *s; k++)
+		s[k].data = om_strndup(mem, s[k].data, s[k].size);
+}
+
+/* Symbols are names, numbers are numbers, and an open dim says nothing. */
+static Onnx__TensorShapeProto *
+write_shape(om_arena *mem, const om_shape *shape)
+{
+	if (shape->rank < 0)
+		return NULL;
+	Onnx__TensorShapeProto *to = OM_NEW(mem, Onnx__TensorShapeProto);
+	onnx__tensor_shape_proto__init(to);
+	to->n_dim = (size_t)shape->rank;
+	to->dim = OM_NEWN(mem, Onnx__TensorShapeProto__Dimension *, to->n_dim + 1);
+	for (int k = 0; k < shape->rank; k++) {
+		Onnx__TensorShapeProto__Dimension *d = OM_NEW(mem, Onnx__TensorShapeProto__Dimension);
+		onnx__tensor_shape_proto__dimension__init(d);
+		if (shape->dim[k] >= 0) {
+			d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+			d->dim_value = shape->dim[k];
+		} else if (shape->sym[k]) {
+			d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+			d->dim_param = om_strdup(mem, shape->sym[k]);
+		}
+		to->dim[k] = d;
+	}
+	return to;
+}
+
+static void
+write_tensor_type(om_arena *mem, Onnx__TypeProto *to, om_dtype elem, const om_shape *shape)
+{
+	to->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+	to->tensor_type = OM_NEW(mem, Onnx__TypeProto__Tensor);
+	onnx__type_proto__tensor__init(to->tensor_type);
+	to->tensor_type->has_elem_type = elem != OM_UNDEFINED;
+	to->tensor_type->elem_type = elem;
+	to->tensor_type->shape = write_shape(mem, shape);
+}
+
+static void
+write_sparse_type(om_arena *mem, Onnx__TypeProto *to, om_dtype elem, const om_shape *shape)
+{
+	to->value_case = ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE;
+	to->sparse_tensor_type = OM_NEW(mem, Onnx__TypeProto__SparseTensor);
+	onnx__type_proto__sparse_tensor__init(to->sparse_tensor_type);
+	to->sparse_tensor_type->has_elem_type = elem != OM_UNDEFINED;
+	to->sparse_tensor_type->elem_type = elem;
+	to->sparse_tensor_type->shape = write_shape(mem, shape);
+}
+
+Onnx__TypeProto *
+om_type_write(om_arena *mem, const om_type *type, const om_shape *shape)
+{
+	Onnx__TypeProto *to = OM_NEW(mem, Onnx__TypeProto);
+	const om_shape open = om_shape_unknown();
+
+	onnx__type_proto__init(to);
+	switch (type->kind) {
+	case OM_TENSOR:
+		write_tensor_type(mem, to, type->elem, shape);
+		break;
+	case OM_SPARSE:
+		write_sparse_type(mem, to, type->elem, shape);
+		break;
+	case OM_SEQUENCE:
+		to->value_case = ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE;
+		to->sequence_type = OM_NEW(mem, Onnx__TypeProto__Sequence);
+		onnx__type_proto__sequence__init(to->sequence_type);
+		to->sequence_type->elem_type = om_type_write(mem, type->of, &open);
+		break;
+	case OM_OPTIONAL:
+		to->value_case = ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE;
+		to->optional_type = OM_NEW(mem, Onnx__TypeProto__Optional);
+		onnx__type_proto__optional__init(to->optional_type);
+		to->optional_type->elem_type = om_type_write(mem, type->of, &open);
+		break;
+	case OM_MAP:
+		to->value_case = ONNX__TYPE_PROTO__VALUE_MAP_TYPE;
+		to->map_type = OM_NEW(mem, Onnx__TypeProto__Map);
+		onnx__type_proto__map__init(to->map_type);
+		to->map_type->has_key_type = true;
+		to->map_type->key_type = type->elem;
+		to->map_type->value_type = om_type_write(mem, type->of, &open);
+		break;
+	case OM_OPAQUE:
+		to->value_case = ONNX__TYPE_PROTO__VALUE_OPAQUE_TYPE;
+		to->opaque_type = OM_NEW(mem, Onnx__TypeProto__Opaque);
+		onnx__type_proto__opaque__init(to->opaque_type);
+		break;
+	}
+	return to;
+}

@@ -1,0 +1,297 @@
+/* Models to files.
+ *
+ * A file is written beside its place and renamed, so that whoever reads it
+ * sees the old one or the new one, whole.  Messages are packed piece by piece:
+ * no copy of the model is made.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "onnx/model.h"
+
+/* ---- Writing. ---- */
+
+struct sink {
+	ProtobufCBuffer base;    /* first: protobuf-c hands back a pointer to it */
+	FILE *to;
+	bool failed;
+};
+
+static void
+append(ProtobufCBuffer *b, size_t n, const uint8_t *data)
+{
+	struct sink *s = (struct sink *)b;
+
+	if (n && !s->failed && fwrite(data, 1, n, s->to) != n)
+		s->failed = true;
+}
+
+static om_status
+pack(om_session *s, const char *path, const ProtobufCMessage *message, FILE *to)
+{
+	struct sink sink = {.base = {append}, .to = to};
+
+	protobuf_c_message_pack_to_buffer(message, &sink.base);
+	if (sink.failed || fflush(to) != 0)
+		return om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
+	return OM_OK;
+}
+
+static om_status
+write_beside(om_session *s, const char *path, const char *temp, const ProtobufCMessage *message)
+{
+	FILE *to = fopen(temp, "wbx");
+
+	if (!to)
+		return om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
+	om_status st = pack(s, path, message, to);
+	if (st == OM_OK && fsync(fileno(to)) != 0)
+		st = om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
+	if (fclose(to) != 0 && st == OM_OK)
+		st = om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
+	if (st == OM_OK && rename(temp, path) != 0)
+		st = om_fail(s, OM_IO, "%s cannot be put in its place: %s", path, strerror(errno));
+	if (st != OM_OK)
+		unlink(temp);
+	return st;
+}
+
+/* Pipes and devices are written where they are. */
+static om_status
+write_through(om_session *s, const char *path, const ProtobufCMessage *message)
+{
+	FILE *to = fopen(path, "wb");
+
+	if (!to)
+		return om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
+	const om_status st = pack(s, path, message, to);
+	if (fclose(to) != 0 && st == OM_OK)
+		return om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
+	return st;
+}
+
+om_status
+om_message_save(om_session *s, const char *path, const ProtobufCMessage *message)
+{
+	struct stat st;
+
+	if (protobuf_c_message_get_packed_size(message) > INT32_MAX)
+		return om_fail(s, OM_UNSUPPORTED, "%s would be larger than 2 GiB, which is more than "
+			"other readers take: keep weights as external data", path);
+	if (strcmp(path, "-") == 0)
+		return pack(s, "standard output", message, stdout);
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return om_fail(s, OM_IO, "%s is a folder", path);
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return write_through(s, path, message);
+	om_arena *mem = om_arena_new();
+	const om_status r = write_beside(s, path, om_printf(mem, "%s.%ld.part", path, (long)getpid()), message);
+	om_arena_free(mem);
+	return r;
+}
+
+/* ---- External data goes along. ---- */
+
+struct locations {
+	om_map seen;
+	const char **name;
+	size_t n, cap;
+};
+
+static void
+note_location(struct locations *l, const Onnx__TensorProto *t)
+{
+	if (t->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+		return;
+	for (size_t k = 0; k < t->n_external_data; k++) {
+		const Onnx__StringStringEntryProto *e = t->external_data[k];
+		if (!e->key || !e->value || strcmp(e->key, "location") != 0 || om_map_get(&l->seen, e->value))
+			continue;
+		om_map_set(&l->seen, e->value, e->value);
+		OM_PUSH(l->seen.mem, l->name, l->n, l->cap, e->value);
+	}
+}
+
+/* Tensors are anywhere: in attributes, in functions, in training graphs. */
+static void
+find_locations(struct locations *l, const ProtobufCMessage *m)
+{
+	if (m->descriptor == &onnx__tensor_proto__descriptor)
+		note_location(l, (const Onnx__TensorProto *)m);
+	for (unsigned k = 0; k < m->descriptor->n_fields; k++) {
+		const ProtobufCFieldDescriptor *f = &m->descriptor->fields[k];
+		const char *base = (const char *)m;
+		if (f->type != PROTOBUF_C_TYPE_MESSAGE)
+			continue;
+		if (f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
+			continue;  /* types and dims: no tensors */
+		if (f->label == PROTOBUF_C_LABEL_REPEATED) {
+			const size_t n = *(const size_t *)(base + f->quantifier_offset);
+			ProtobufCMessage *const *list = *(ProtobufCMessage *const *const *)(base + f->offset);
+			for (size_t i = 0; i < n; i++)
+				find_locations(l, list[i]);
+		} else {
+			const ProtobufCMessage *sub = *(ProtobufCMessage *const *)(base + f->offset);
+			if (sub)
+				find_locations(l, sub);
+		}
+	}
+}
+
+static om_status
+make_folders(om_session *s, char *path, size_t from)
+{
+	for (char *at = path + from; (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		const bool failed = mkdir(path, 0777) != 0 && errno != EEXIST;
+		if (failed)
+			om_fail(s, OM_IO, "folder %s cannot be made: %s", path, strerror(errno));
+		*at = '/';
+		if (failed)
+			return OM_IO;
+	}
+	return OM_OK;
+}
+
+static bool
+is_same(const struct whole *a, const struct whole *b)
+{
+	return (a->is_file && b->is_file && a->dev == b->dev && a->ino == b->ino)
+	    || (a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0));
+}
+
+static om_status
+copy_to(om_session *s, const char *to, const struct whole *w)
+{
+	FILE *f = fopen(to, "wbx");
+	bool good = f != NULL;
+
+	if (f) {
+		good = fwrite(w->data ? w->data : "", 1, w->size, f) == w->size;
+		good &= fclose(f) == 0;
+	}
+	return good ? OM_OK : om_fail(s, OM_IO, "%s cannot be written: %s", to, strerror(errno));
+}
+
+static om_status
+bring(om_session *s, const char *from, const char *to)
+{
+	struct whole a, b;
+	om_status st = OM_OK;
+
+	if (link(from, to) == 0)
+		return OM_OK;
+	const bool exists = errno == EEXIST;
+	OM_TRY(om_whole_open(s, from, &a));
+	if (!exists) {
+		st = copy_to(s, to, &a);
+	} else if ((st = om_whole_open(s, to, &b)) == OM_OK) {
+		if (!is_same(&a, &b))
+			st = om_fail(s, OM_IO, "%s is in the way of the model's external data", to);
+		om_whole_close(&b);
+	}
+	om_whole_close(&a);
+	return st;
+}
+
+static bool
+is_same_folder(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static om_status
+bring_all(om_session *s, const om_model *m, const char *path, om_arena *mem)
+{
+	const char *folder = om_folder_of(mem, path);
+	struct locations l = {.seen = om_map_new(mem)};
+
+	find_locations(&l, &m->proto->base);
+	if (l.n == 0)
+		return OM_OK;
+	if (m->folder && is_same_folder(folder, m->folder))
+		return OM_OK;
+	for (size_t k = 0; k < l.n; k++) {
+		const char *from;
+		OM_TRY(om_location_resolve(s, m->name, m->folder, l.name[k], mem, &from));
+		char *to = om_printf(mem, "%s/%s", folder, l.name[k]);
+		OM_TRY(make_folders(s, to, strlen(folder) + 1));
+		OM_TRY(bring(s, from, to));
+	}
+	return OM_OK;
+}
+
+/* ---- Models. ---- */
+
+/* Data that is mapped must not be written over either. */
+static om_status
+check_target(om_session *s, const om_model *m, const char *path)
+{
+	struct stat st, data;
+
+	if (stat(path, &st) != 0)
+		return OM_OK;
+	if (m->is_file && st.st_dev == m->dev && st.st_ino == m->ino)
+		return om_fail(s, OM_USAGE, "%s is the file that the model was loaded from: give the output another name",
+			path);
+	for (const struct mapped *f = m->mapped; f; f = f->next)
+		if (stat(f->path, &data) == 0 && data.st_dev == st.st_dev && data.st_ino == st.st_ino)
+			return om_fail(s, OM_USAGE, "%s holds the model's external data: give the output another name", path);
+	return OM_OK;
+}
+
+om_status
+om_model_save(om_session *s, const om_model *m, const char *path)
+{
+	if (strcmp(path, "-") == 0)
+		return om_message_save(s, path, &m->proto->base);
+	OM_TRY(check_target(s, m, path));
+	om_arena *mem = om_arena_new();
+	const om_status st = bring_all(s, m, path, mem);
+	om_arena_free(mem);
+	return st == OM_OK ? om_message_save(s, path, &m->proto->base) : st;
+}
+
+/* ---- Tensors. ---- */
+
+om_status
+om_tensor_load_pb(om_session *s, const char *path, om_arena *mem, om_tensor *out)
+{
+	struct whole w;
+	ProtobufCMessage *proto;
+
+	*out = (om_tensor){0};
+	OM_TRY(om_whole_open(s, path, &w));
+	om_model *m = om_model_new(path, NULL);
+	om_status st = om_model_unpack(s, m, &onnx__tensor_proto__descriptor, w.data, w.size, &proto);
+	om_whole_close(&w);
+	if (st == OM_OK)
+		st = om_tensor_read(s, NULL, mem, (const Onnx__TensorProto *)proto, out);
+	if (st == OM_OK)
+		om_tensor_own(mem, out);
+	else
+		om_note(s, st, "reading %s", path);
+	om_model_free(m);
+	return st;
+}
+
+om_status
+om_tensor_save_pb(om_session *s, const char *path, const char *name, const om_tensor *t)
+{
+	om_arena *mem = om_arena_new();
+	Onnx__TensorProto *proto;
+	om_status st = om_tensor_write(s, mem, name, t, &proto);
+
+	if (st == OM_OK)
+		st = om_message_save(s, path, &proto->base);
+	om_arena_free(mem);
+	return st;
+}

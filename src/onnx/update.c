@@ -1,0 +1,503 @@
+/* The model made what the program is now.
+ *
+ * The lists of nodes are built anew, in program order; messages of ops and
+ * attributes that came from the file are taken over as they are, with whatever
+ * else they hold.  Weights stay where they are: constants that are new become
+ * initializers that refer to their elements.
+ */
+#include <config.h>
+
+#include "base/map.h"
+#include "onnx/model.h"
+
+struct update {
+	om_session *s;
+	om_model *m;
+	const om_prog *p;
+	om_arena *tmp;
+	bool *used;                  /* by value id */
+	const om_value **consts;     /* by block id: the first of a list */
+	const om_value **next;       /* by value id: the next of that list */
+	bool has_calls;
+};
+
+/* ---- Names. ---- */
+
+static const char *
+name_of(const om_value *v)
+{
+	return v ? v->name : "";
+}
+
+/* A list of names; the one that is there when it says the same. */
+static void
+write_names(struct update *u, size_t *n, char ***list, uint32_t count, om_value *const *v)
+{
+	bool same = *n == count;
+
+	for (uint32_t k = 0; k < count && same; k++)
+		same = strcmp(om_text((*list)[k]), name_of(v[k])) == 0;
+	if (same)
+		return;
+	*n = count;
+	*list = OM_NEWN(u->m->mem, char *, (size_t)count + 1);
+	for (uint32_t k = 0; k < count; k++)
+		(*list)[k] = om_strdup(u->m->mem, name_of(v[k]));
+}
+
+static void
+write_text(struct update *u, char **field, const char *text)
+{
+	if (strcmp(om_text(*field), text) != 0)
+		*field = om_strdup(u->m->mem, text);
+}
+
+/* ---- Attributes. ---- */
+
+static om_status write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out);
+
+static bool
+is_graph(const om_attr *a)
+{
+	return a->kind == OM_ATTR_GRAPH || a->kind == OM_ATTR_GRAPHS;
+}
+
+/* The message that an attribute came from still says what the attribute is. */
+static bool
+is_kept(const om_attr *a)
+{
+	const Onnx__AttributeProto *from = a->origin;
+
+	if (!from || strcmp(om_text(from->name), a->name) != 0
+	    || strcmp(om_text(from->ref_attr_name), om_text(a->ref)) != 0)
+		return false;
+	if (a->kind == OM_ATTR_GRAPH && !a->ref)
+		return a->g[0]->origin == from->g;
+	for (size_t k = 0; a->kind == OM_ATTR_GRAPHS && !a->ref && k < a->n; k++)
+		if (k >= from->n_graphs || a->g[k]->origin != from->graphs[k])
+			return false;
+	return true;
+}
+
+static ProtobufCBinaryData
+binary_of(struct update *u, const om_string *s)
+{
+	return (ProtobufCBinaryData){s->size, om_memdup(u->m->mem, s->data, s->size)};
+}
+
+static om_status
+write_tensors(struct update *u, const om_attr *a, Onnx__AttributeProto *to)
+{
+	to->tensors = OM_NEWN(u->m->mem, Onnx__TensorProto *, a->n + 1);
+	to->n_tensors = a->n;
+	for (size_t k = 0; k < a->n; k++)
+		OM_TRY(om_tensor_write(u->s, u->m->mem, "", &a->t[k], &to->tensors[k]));
+	return OM_OK;
+}
+
+static om_status
+write_graphs(struct update *u, const om_attr *a, Onnx__AttributeProto *to)
+{
+	to->graphs = OM_NEWN(u->m->mem, Onnx__GraphProto *, a->n + 1);
+	to->n_graphs = a->n;
+	for (size_t k = 0; k < a->n; k++)
+		OM_TRY(write_graph(u, a->g[k], &to->graphs[k]));
+	return OM_OK;
+}
+
+static om_status
+write_elements(struct update *u, const om_op *op, const om_attr *a, Onnx__AttributeProto *to)
+{
+	om_arena *mem = u->m->mem;
+	const om_shape open = om_shape_unknown();
+
+	switch (a->kind) {
+	case OM_ATTR_FLOAT: to->has_f = true; to->f = *a->f; return OM_OK;
+	case OM_ATTR_INT: to->has_i = true; to->i = *a->i; return OM_OK;
+	case OM_ATTR_STRING: to->has_s = true; to->s = binary_of(u, a->s); return OM_OK;
+	case OM_ATTR_FLOATS:
+		to->n_floats = a->n;
+		to->floats = om_memdup(mem, a->f, a->n * sizeof *a->f);
+		return OM_OK;
+	case OM_ATTR_INTS:
+		to->n_ints = a->n;
+		to->ints = om_memdup(mem, a->i, a->n * sizeof *a->i);
+		return OM_OK;
+	case OM_ATTR_STRINGS:
+		to->n_strings = a->n;
+		to->strings = OM_NEWN(mem, ProtobufCBinaryData, a->n + 1);
+		for (size_t k = 0; k < a->n; k++)
+			to->strings[k] = binary_of(u, &a->s[k]);
+		return OM_OK;
+	case OM_ATTR_TENSOR: return om_tensor_write(u->s, mem, "", a->t, &to->t);
+	case OM_ATTR_TENSORS: return write_tensors(u, a, to);
+	case OM_ATTR_GRAPH: return write_graph(u, *a->g, &to->g);
+	case OM_ATTR_GRAPHS: return write_graphs(u, a, to);
+	case OM_ATTR_TYPE: to->tp = om_type_write(mem, a->type, &open); return OM_OK;
+	default:
+		return om_op_fail(u->s, OM_UNSUPPORTED, op, "attribute %s is of a kind that cannot be written", a->name);
+	}
+}
+
+/* An attribute that stands for another one, with another name, holds the same. */
+static Onnx__AttributeProto *
+renamed(struct update *u, const om_attr *a)
+{
+	const Onnx__AttributeProto *from = a->origin;
+
+	if (!from || is_graph(a) || a->ref || (from->ref_attr_name && *from->ref_attr_name))
+		return NULL;
+	Onnx__AttributeProto *to = om_memdup(u->m->mem, from, sizeof *from);
+	to->name = om_strdup(u->m->mem, a->name);
+	return to;
+}
+
+static om_status
+write_attr(struct update *u, const om_op *op, const om_attr *a, Onnx__AttributeProto **out)
+{
+	*out = is_kept(a) ? (Onnx__AttributeProto *)a->origin : renamed(u, a);
+	if (!*out) {
+		Onnx__AttributeProto *to = *out = OM_NEW(u->m->mem, Onnx__AttributeProto);
+		onnx__attribute_proto__init(to);
+		to->name = om_strdup(u->m->mem, a->name);
+		to->has_type = true;
+		to->type = (Onnx__AttributeProto__AttributeType)a->kind;
+		if (!a->ref)
+			return write_elements(u, op, a, to);
+		to->ref_attr_name = om_strdup(u->m->mem, a->ref);
+		return OM_OK;
+	}
+	for (size_t k = 0; is_graph(a) && !a->ref && k < a->n; k++) {
+		Onnx__GraphProto *same;
+		OM_TRY(write_graph(u, a->g[k], &same));
+	}
+	return OM_OK;
+}
+
+static om_status
+write_attrs(struct update *u, const om_op *op, Onnx__NodeProto *to)
+{
+	Onnx__AttributeProto **list = OM_NEWN(u->m->mem, Onnx__AttributeProto *, (size_t)op->nattr + 1);
+
+	for (uint32_t k = 0; k < op->nattr; k++)
+		OM_TRY(write_attr(u, op, &op->attr[k], &list[k]));
+	to->n_attribute = op->nattr;
+	to->attribute = list;
+	return OM_OK;
+}
+
+/* ---- Nodes. ---- */
+
+/* A file has one version of each operator set.  Another one will do where it
+ * has the same operator. */
+static om_status
+write_opset(struct update *u, const om_op *op)
+{
+	Onnx__ModelProto *m = u->m->proto;
+
+	for (size_t k = 0; k < m->n_opset_import; k++) {
+		const Onnx__OperatorSetIdProto *set = m->opset_import[k];
+		if (strcmp(om_domain(set->domain), op->domain) != 0)
+			continue;
+		if (set->version == op->version
+		    || (op->row && om_row_find(op->domain, op->type, (int)set->version) == op->row))
+			return OM_OK;
+		return om_op_fail(u->s, OM_UNSUPPORTED, op,
+			"is of version %d of its operator set, but the file has version %lld",
+			op->version, (long long)set->version);
+	}
+	Onnx__OperatorSetIdProto *set = OM_NEW(u->m->mem, Onnx__OperatorSetIdProto);
+	onnx__operator_set_id_proto__init(set);
+	set->domain = om_strdup(u->m->mem, op->domain);
+	set->has_version = true;
+	set->version = op->version ? op->version : 1;
+	size_t n = m->n_opset_import, cap = n;
+	OM_PUSH(u->m->mem, m->opset_import, n, cap, set);
+	m->n_opset_import = n;
+	return OM_OK;
+}
+
+static om_status
+write_node(struct update *u, const om_op *op, Onnx__NodeProto **out)
+{
+	Onnx__NodeProto *to = (Onnx__NodeProto *)op->origin;
+
+	if (!to) {
+		to = OM_NEW(u->m->mem, Onnx__NodeProto);
+		onnx__node_proto__init(to);
+		to->op_type = om_strdup(u->m->mem, op->type);
+		if (*op->domain)
+			to->domain = om_strdup(u->m->mem, op->domain);
+		OM_TRY(write_opset(u, op));
+	}
+	*out = to;
+	u->has_calls |= op->call != NULL;
+	write_text(u, &to->name, op->name);
+	write_text(u, &to->overload, op->overload);
+	write_names(u, &to->n_input, &to->input, op->nin, op->in);
+	write_names(u, &to->n_output, &to->output, op->nout, op->out);
+	return write_attrs(u, op, to);
+}
+
+/* ---- Graphs. ---- */
+
+static Onnx__NodeProto *
+plain_node(struct update *u, const char *type, const char *in, const char *out)
+{
+	Onnx__NodeProto *n = OM_NEW(u->m->mem, Onnx__NodeProto);
+
+	onnx__node_proto__init(n);
+	n->op_type = om_strdup(u->m->mem, type);
+	n->n_output = 1;
+	n->output = OM_NEW(u->m->mem, char *);
+	n->output[0] = om_strdup(u->m->mem, out);
+	if (in) {
+		n->n_input = 1;
+		n->input = OM_NEW(u->m->mem, char *);
+		n->input[0] = om_strdup(u->m->mem, in);
+	}
+	return n;
+}
+
+struct nodes {
+	Onnx__NodeProto **list;
+	size_t n, cap;
+};
+
+static void
+push_node(struct update *u, struct nodes *to, Onnx__NodeProto *n)
+{
+	OM_PUSH(u->m->mem, to->list, to->n, to->cap, n);
+}
+
+static Onnx__ValueInfoProto *
+value_info(struct update *u, const om_value *v)
+{
+	Onnx__ValueInfoProto *to = OM_NEW(u->m->mem, Onnx__ValueInfoProto);
+
+	onnx__value_info_proto__init(to);
+	to->name = om_strdup(u->m->mem, v->name);
+	if (v->type.kind != OM_TENSOR || v->type.elem != OM_UNDEFINED)
+		to->type = om_type_write(u->m->mem, &v->type, &v->shape);
+	return to;
+}
+
+static bool
+is_taken(const struct update *u, const char *name)
+{
+	for (uint32_t k = 0; k < u->p->nvalue; k++)
+		if (strcmp(u->p->values[k]->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* The result of a body may have any name; one from around it has to go through
+ * an Identity, as ONNX wants it. */
+static void
+write_result(struct update *u, const om_block *b, uint32_t k, Onnx__GraphProto *g, struct nodes *nodes)
+{
+	const om_value *v = b->result[k];
+	Onnx__ValueInfoProto *info = value_info(u, v);
+
+	g->output[k] = info;
+	if (v->block == b)
+		return;
+	for (unsigned n = 0; is_taken(u, info->name); n++)
+		info->name = om_printf(u->m->mem, "%s.%u", v->name, n);
+	push_node(u, nodes, plain_node(u, "Identity", v->name, info->name));
+}
+
+/* The names of the graph's outputs stay.  One that is another value now gets
+ * its elements through an Identity. */
+static om_status
+write_output(struct update *u, const om_block *b, uint32_t k, const char *name, struct nodes *nodes)
+{
+	const om_value *v = b->result[k];
+
+	for (const om_op *op = b->first; op; op = op->next)
+		for (uint32_t i = 0; i < op->nout; i++)
+			if (op->out[i] && strcmp(op->out[i]->name, name) == 0)
+				return om_fail(u->s, OM_UNSUPPORTED, "output %s is %s now, but still defined as "
+					"something else", name, v->name);
+	push_node(u, nodes, plain_node(u, "Identity", v->name, name));
+	return OM_OK;
+}
+
+static om_status
+write_outputs(struct update *u, const om_block *b, Onnx__GraphProto *g, struct nodes *nodes)
+{
+	for (uint32_t k = 0; k < b->nresult; k++) {
+		const char *name = om_text(g->output[k]->name);
+		if (strcmp(name, b->result[k]->name) == 0 && b->result[k]->block == b)
+			continue;
+		if (b->owner)
+			write_result(u, b, k, g, nodes);
+		else
+			OM_TRY(write_output(u, b, k, name, nodes));
+	}
+	return OM_OK;
+}
+
+static om_map
+initializers_of(struct update *u, const Onnx__GraphProto *g)
+{
+	om_map map = om_map_new(u->tmp);
+
+	for (size_t k = 0; k < g->n_initializer; k++)
+		om_map_set(&map, om_text(g->initializer[k]->name), g->initializer[k]);
+	for (size_t k = 0; k < g->n_sparse_initializer; k++)
+		if (g->sparse_initializer[k]->values)
+			om_map_set(&map, om_text(g->sparse_initializer[k]->values->name), g->sparse_initializer[k]);
+	return map;
+}
+
+/* The elements of a constant that the graph does not hold: those of the
+ * message it is a copy of, external ones as well, or its own. */
+static om_status
+write_data(struct update *u, const om_value *v, Onnx__TensorProto **out)
+{
+	const ProtobufCMessage *from = v->origin;
+
+	if (!from || from->descriptor != &onnx__tensor_proto__descriptor)
+		return om_tensor_write(u->s, u->m->mem, v->name, v->data, out);
+	*out = om_memdup(u->m->mem, from, sizeof **out);
+	(*out)->name = om_strdup(u->m->mem, v->name);
+	return OM_OK;
+}
+
+/* Up to IR 3 an initializer has to be an input too; a Constant need not. */
+static void
+push_const(struct update *u, const om_value *v, Onnx__TensorProto *t, Onnx__GraphProto *g, struct nodes *nodes)
+{
+	if (u->p->ir_version >= 4) {
+		size_t n = g->n_initializer, cap = n;
+		OM_PUSH(u->m->mem, g->initializer, n, cap, t);
+		g->n_initializer = n;
+		return;
+	}
+	Onnx__NodeProto *node = plain_node(u, "Constant", NULL, v->name);
+	Onnx__AttributeProto *a = OM_NEW(u->m->mem, Onnx__AttributeProto);
+	onnx__attribute_proto__init(a);
+	a->name = om_strdup(u->m->mem, "value");
+	a->has_type = true;
+	a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
+	a->t = t;
+	node->n_attribute = 1;
+	node->attribute = OM_NEW(u->m->mem, Onnx__AttributeProto *);
+	node->attribute[0] = a;
+	push_node(u, nodes, node);
+}
+
+static om_status
+write_consts(struct update *u, const om_block *b, Onnx__GraphProto *g, struct nodes *nodes)
+{
+	const om_map there = initializers_of(u, g);
+
+	for (const om_value *v = u->consts[b->id]; v; v = u->next[v->id]) {
+		Onnx__TensorProto *t;
+		if (!u->used[v->id] || om_map_get(&there, v->name))
+			continue;
+		OM_TRY(write_data(u, v, &t));
+		push_const(u, v, t, g, nodes);
+	}
+	return OM_OK;
+}
+
+static Onnx__GraphProto *
+new_graph(struct update *u, const om_block *b)
+{
+	Onnx__GraphProto *g = OM_NEW(u->m->mem, Onnx__GraphProto);
+
+	onnx__graph_proto__init(g);
+	g->name = om_strdup(u->m->mem, *b->name ? b->name : "body");
+	g->n_input = b->nparam;
+	g->input = OM_NEWN(u->m->mem, Onnx__ValueInfoProto *, g->n_input + 1);
+	for (uint32_t k = 0; k < b->nparam; k++)
+		g->input[k] = value_info(u, b->param[k]);
+	g->n_output = b->nresult;
+	g->output = OM_NEWN(u->m->mem, Onnx__ValueInfoProto *, g->n_output + 1);
+	for (uint32_t k = 0; k < b->nresult; k++)
+		g->output[k] = value_info(u, b->result[k]);
+	return g;
+}
+
+static om_status
+write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
+{
+	Onnx__GraphProto *g = b->origin ? (Onnx__GraphProto *)b->origin : new_graph(u, b);
+	struct nodes nodes = {0};
+
+	*out = g;
+	if (g->n_output != b->nresult)
+		return om_fail(u->s, OM_UNSUPPORTED, "%s: has %u results now, but %zu in the file",
+			*b->path ? b->path : "the graph", b->nresult, g->n_output);
+	OM_TRY(write_consts(u, b, g, &nodes));
+	for (const om_op *op = b->first; op; op = op->next) {
+		Onnx__NodeProto *n;
+		OM_TRY(write_node(u, op, &n));
+		push_node(u, &nodes, n);
+	}
+	OM_TRY(write_outputs(u, b, g, &nodes));
+	g->node = nodes.list;
+	g->n_node = nodes.n;
+	return OM_OK;
+}
+
+/* ---- The program. ---- */
+
+static void
+note_uses(struct update *u, const om_block *b)
+{
+	for (uint32_t k = 0; k < b->nresult; k++)
+		u->used[b->result[k]->id] = true;
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nin; k++)
+			if (op->in[k])
+				u->used[op->in[k]->id] = true;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			note_uses(u, op->body[k]);
+	}
+}
+
+static bool
+is_param(const om_value *v)
+{
+	for (uint32_t k = 0; k < v->block->nparam; k++)
+		if (v->block->param[k] == v)
+			return true;
+	return false;
+}
+
+static void
+note_consts(struct update *u)
+{
+	for (uint32_t k = u->p->nvalue; k-- > 0;) {
+		const om_value *v = u->p->values[k];
+		if (v->def || !v->data || v->is_overridable || is_param(v))
+			continue;
+		u->next[k] = u->consts[v->block->id];
+		u->consts[v->block->id] = v;
+	}
+}
+
+om_status
+om_model_update(om_session *s, om_model *m, const om_prog *p)
+{
+	struct update u = {.s = s, .m = m, .p = p, .tmp = om_arena_new()};
+	Onnx__GraphProto *graph;
+
+	if (p->model != m || p->first->origin != m->proto->graph) {
+		om_arena_free(u.tmp);
+		return om_fail(s, OM_USAGE, "the program was not made from %s", m->name);
+	}
+	u.used = OM_NEWN(u.tmp, bool, p->nvalue + 1);
+	u.next = OM_NEWN(u.tmp, const om_value *, p->nvalue + 1);
+	u.consts = OM_NEWN(u.tmp, const om_value *, p->nblock + 1);
+	note_uses(&u, p->first);
+	note_consts(&u);
+	const om_status st = write_graph(&u, p->first, &graph);
+	if (st == OM_OK && !u.has_calls)
+		m->proto->n_functions = 0;
+	om_arena_free(u.tmp);
+	return st;
+}
