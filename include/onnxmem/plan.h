@@ -89,9 +89,40 @@ OM_API const char *om_value_unplanned(const om_prog *p, const om_value *v);
 OM_API void om_plan_new(om_prog *p, const om_buffers *b, const om_pack_result *r,
 	const char *strategy);
 
-/* An empty plan with room for the program's values, becomes p->plan: for
- * readers of plans. */
+/* An empty plan, becomes p->plan: for readers of plans.  It has room for one
+ * arena, for a place, an alias and a reason of every value, and for scratch of
+ * every op; all is OM_NOWHERE and counted 0. */
 OM_API om_plan *om_plan_empty(om_prog *p);
+
+/* ---- For passes that decide who shares whose storage. ---- */
+
+/* Values in one storage. */
+typedef struct om_group {
+	om_value *root;
+	om_value **member;       /* the root first */
+	size_t n, cap;
+	uint64_t bytes;          /* rounded; 0: not in the arena, or empty */
+	uint32_t first, last;    /* steps in which any of them is alive */
+} om_group;
+
+/* The groups of a program as its values say, with the bytes alive at every
+ * step.  Needs OM_HAS_SHAPES, OM_HAS_CONST, OM_HAS_LIVE. */
+typedef struct om_groups om_groups;
+OM_API om_groups *om_groups_new(om_prog *p, om_arena *mem);
+
+/* The group of `v` and, unless NULL, where in it `v` lies.  NULL where the
+ * storage of `v` cannot be shared: its size is not known. */
+OM_API const om_group *om_groups_find(const om_groups *g, const om_value *v, uint64_t *offset);
+
+/* May the groups of the values `v`, each the root of its own, move into the
+ * group of `source` without raising the peak?  That is a question only where
+ * they are smaller, and so may keep much alive for little. */
+OM_API bool om_groups_fit(om_groups *g, const om_value *source, om_value *const *v, uint32_t n);
+
+/* Move the group of `v` into that of `source`, `offset` bytes into `source`,
+ * and write that into `v`. */
+OM_API void om_groups_merge(om_groups *g, om_value *source, om_value *v, om_store store,
+	uint64_t offset);
 
 /* Check `plan` against the program from scratch, by walking a run and watching
  * whose bytes lie where: every value is whole whenever it is read; sizes and

@@ -3,8 +3,7 @@
 
 #include <inttypes.h>
 
-#include "onnxmem/op.h"
-#include "onnxmem/plan.h"
+#include "plan/planned.h"
 
 enum { NONE = UINT32_MAX };
 
@@ -29,10 +28,8 @@ is_listed(om_value *const *list, uint32_t n, const om_value *v)
 	return false;
 }
 
-/* Values that need no place: constants, what belongs to the caller, what takes
- * part in no run. */
-static bool
-is_placeless(const om_prog *p, const om_value *v)
+bool
+om_value_is_placeless(const om_prog *p, const om_value *v)
 {
 	const om_block *b = v->block;
 
@@ -99,7 +96,7 @@ om_value_unplanned(const om_prog *p, const om_value *v)
 	};
 	uint64_t bytes;
 
-	if (is_placeless(p, v))
+	if (om_value_is_placeless(p, v))
 		return NULL;
 	if (v->type.kind != OM_TENSOR)
 		return kinds[v->type.kind];
@@ -122,6 +119,7 @@ struct builder {
 	om_buffers *b;
 	om_interval *live;      /* [nvalue + nop] */
 	bool *placeless;
+	om_value **root;        /* by id, of what was visited: whose storage it is */
 };
 
 static uint64_t
@@ -161,11 +159,29 @@ extend(struct builder *w, uint32_t n, uint32_t first, uint32_t last, uint64_t en
 		w->b->buf[n].bytes = rounded(w->p, end);
 }
 
+/* As om_storage(), but one hop for what was visited: chains of in-place ops are
+ * as long as the program. */
+static om_value *
+storage(struct builder *w, om_value *v)
+{
+	const om_value *s = w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE) ? v->source : NULL;
+
+	w->root[v->id] = v;
+	w->b->offset[v->id] = 0;
+	if (s && w->root[s->id]) {
+		w->root[v->id] = w->root[s->id];
+		w->b->offset[v->id] = w->b->offset[s->id] + v->offset;
+	} else if (s) {
+		w->root[v->id] = om_storage(v, &w->b->offset[v->id]);
+	}
+	return w->root[v->id];
+}
+
 static void
 add_value(struct builder *w, om_value *v)
 {
-	uint64_t offset = 0, bytes;
-	om_value *root = w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE) ? om_storage(v, &offset) : v;
+	om_value *root = storage(w, v);
+	uint64_t bytes;
 
 	if (w->placeless[v->id] || w->placeless[root->id]
 	    || om_value_unplanned(w->p, v) || om_value_unplanned(w->p, root))
@@ -175,8 +191,7 @@ add_value(struct builder *w, om_value *v)
 	const uint32_t n = w->b->of_value[root->id];
 	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
 	w->b->of_value[v->id] = n;
-	w->b->offset[v->id] = offset;
-	extend(w, n, v->first, v->last, offset + bytes);
+	extend(w, n, v->first, v->last, w->b->offset[v->id] + bytes);
 	add_naive(w->b, rounded(w->p, bytes));
 }
 
@@ -214,7 +229,7 @@ om_buffers_new(om_prog *p, om_arena *mem)
 	om_buffers *b = OM_NEW(mem, om_buffers);
 	const size_t most = (size_t)p->nvalue + p->nop;
 	struct builder w = {.p = p, .mem = mem, .b = b, .live = OM_NEWN(mem, om_interval, most),
-		.placeless = OM_NEWN(mem, bool, p->nvalue)};
+		.placeless = OM_NEWN(mem, bool, p->nvalue), .root = OM_NEWN(mem, om_value *, p->nvalue)};
 
 	b->buf = OM_NEWN(mem, om_buffer, most);
 	b->of_value = OM_NEWN(mem, uint32_t, p->nvalue);
@@ -222,7 +237,7 @@ om_buffers_new(om_prog *p, om_arena *mem)
 	b->of_op = OM_NEWN(mem, uint32_t, p->nop);
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		b->of_value[k] = NONE;
-		w.placeless[k] = is_placeless(p, p->values[k]);
+		w.placeless[k] = om_value_is_placeless(p, p->values[k]);
 	}
 	for (uint32_t k = 0; k < p->nop; k++)
 		b->of_op[k] = NONE;
