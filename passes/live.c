@@ -458,6 +458,6 @@ OM_PASS(
 	.brief = "find which values are still needed at every point",
 	.needs = OM_HAS_INLINE | OM_HAS_CONST,
 	.gives = OM_HAS_LIVE,
-	.keeps = OM_HAS_ALL & ~OM_HAS_PLAN,
+	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
 	.counters = counters,
 	.run = run)

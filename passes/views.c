@@ -1,0 +1,147 @@
+/* views: outputs that hold the very bytes of an input get no storage.
+ *
+ * The operator's row says where in which input.  The storage that is viewed
+ * lives on as long as its views.  A view of a part keeps the whole alive, which
+ * may cost more than a copy: it is made where it does not raise the peak.
+ *
+ * What leaves a block is copied by whoever owns the block: the results of the
+ * graph belong to the caller, so they are no views; and the result of a loop
+ * body is no view of what goes round in that loop, which is overwritten with
+ * the results at the end of the round.
+ */
+#include <config.h>
+
+#include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
+
+struct views {
+	om_run *r;
+	om_prog *p;
+	om_groups *g;
+	bool *is_result;       /* by value id: of its own block */
+};
+
+static bool
+is_param(const om_value *v)
+{
+	return !v->def && !v->is_const;
+}
+
+/* Would one of the group be a result of a loop body, over what goes round? */
+static bool
+would_be_overwritten(const struct views *w, const om_group *group, const om_value *root)
+{
+	for (size_t k = 0; k < group->n && is_param(root); k++)
+		if (w->is_result[group->member[k]->id] && group->member[k]->block == root->block)
+			return true;
+	return false;
+}
+
+/* The source of output `k`; NULL when it is not to be a view. */
+static om_value *
+source_of(const struct views *w, const om_op *op, uint32_t k, uint64_t *offset)
+{
+	om_value *v = op->out[k];
+	om_view_of view;
+
+	if (!v || v->is_const || !om_op_view(op, k, &view))
+		return NULL;
+	om_value *source = op->in[view.in];
+	const om_group *from = om_groups_find(w->g, v, NULL), *to = om_groups_find(w->g, source, NULL);
+	if (!from || !to || from == to || from->root != v)
+		return NULL;
+	if ((w->is_result[v->id] && v->block == w->p->first) || would_be_overwritten(w, from, to->root))
+		return NULL;
+	*offset = view.offset;
+	return source;
+}
+
+static bool
+is_whole(const om_value *v, const om_value *source)
+{
+	uint64_t a, b;
+
+	return om_tensor_bytes(v->type.elem, &v->shape, &a)
+	    && om_tensor_bytes(source->type.elem, &source->shape, &b) && a == b;
+}
+
+/* All outputs of one op that are parts of the same input stand or fall
+ * together: Split frees its input only when none of them is copied. */
+static void
+view_outputs(struct views *w, const om_op *op, bool parts)
+{
+	om_value **v = OM_NEWN(w->r->scratch, om_value *, op->nout), *source = NULL, *s;
+	uint64_t *at = OM_NEWN(w->r->scratch, uint64_t, op->nout), offset;
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < op->nout; k++) {
+		s = source_of(w, op, k, &offset);
+		if (!s || is_whole(op->out[k], s) == parts || (source && s != source))
+			continue;
+		source = s;
+		at[n] = offset;
+		v[n++] = op->out[k];
+	}
+	if (n == 0)
+		return;
+	if (parts && !om_groups_fit(w->g, source, v, n)) {
+		om_count(w->r, "copied", n);
+		return;
+	}
+	for (uint32_t k = 0; k < n; k++)
+		om_groups_merge(w->g, source, v[k], OM_VIEW, at[k]);
+	om_count(w->r, parts ? "parts" : "whole", n);
+}
+
+static void
+walk(struct views *w, const om_block *b, bool parts)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		if (!op->is_folded && op->row && op->row->view)
+			view_outputs(w, op, parts);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			walk(w, op->body[k], parts);
+	}
+}
+
+static void
+forget(om_prog *p)
+{
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		p->values[k]->store = OM_OWN;
+		p->values[k]->source = NULL;
+		p->values[k]->offset = 0;
+	}
+}
+
+static om_status
+run(om_run *r, om_prog *p)
+{
+	struct views w = {.r = r, .p = p, .is_result = OM_NEWN(r->scratch, bool, p->nvalue)};
+
+	forget(p);
+	for (const om_block *b = p->first; b; b = b->next)
+		for (uint32_t k = 0; k < b->nresult; k++)
+			if (b->result[k]->block == b)
+				w.is_result[b->result[k]->id] = true;
+	w.g = om_groups_new(p, r->scratch);
+	walk(&w, p->first, false);
+	walk(&w, p->first, true);
+	return OM_OK;
+}
+
+static const om_pass_counter counters[] = {
+	{"whole", "outputs that are an input in another shape"},
+	{"parts", "outputs that are a part of an input"},
+	{"copied", "parts that are copied, because the whole would live too long"},
+	{0}
+};
+
+OM_PASS(
+	.name = "views",
+	.brief = "give no storage to outputs that hold the bytes of an input",
+	.needs = OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_LIVE,
+	.gives = OM_HAS_VIEWS,
+	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_LIVE,
+	.counters = counters,
+	.run = run)
