@@ -18,16 +18,30 @@ edge(uint64_t k, uint64_t n, uint64_t whole)
 	return k * whole / n;
 }
 
-static void
-draw_box(const om_report *r, const om_box *x, char letter, uint32_t columns, char grid[ROWS][COLUMNS + 1])
+/* The steps in which something is alive. */
+static om_interval
+alive(const om_report *r)
 {
+	om_interval all = {r->nbox ? r->box[0].first : 0, 1};
+
+	for (uint32_t k = 0; k < r->nbox; k++)
+		all.upper = r->box[k].last >= all.upper ? r->box[k].last + 1 : all.upper;
+	return all;
+}
+
+static void
+draw_box(const om_report *r, const om_box *x, char letter, om_interval all, uint32_t columns,
+	char grid[ROWS][COLUMNS + 1])
+{
+	const uint32_t n = all.upper - all.lower;
+
 	for (uint32_t row = 0; row < ROWS; row++) {
 		const uint64_t low = edge(row, ROWS, r->arena_bytes), high = edge(row + 1, ROWS, r->arena_bytes);
 		const uint64_t middle = low + (high - low) / 2;
 		if (middle < x->offset || middle >= x->offset + x->bytes)
 			continue;
 		for (uint32_t k = 0; k < columns; k++)
-			if (edge(k, columns, r->steps) <= x->last && x->first < edge(k + 1, columns, r->steps))
+			if (all.lower + edge(k, columns, n) <= x->last && x->first < all.lower + edge(k + 1, columns, n))
 				grid[row][k] = letter;
 	}
 }
@@ -51,8 +65,9 @@ void
 om_report_draw(const om_report *r, FILE *to)
 {
 	char grid[ROWS][COLUMNS + 1], bytes[32];
-	const uint32_t wide = r->steps ? COLUMNS / r->steps : 0;
-	const uint32_t columns = wide ? wide * r->steps : COLUMNS;
+	const om_interval all = alive(r);
+	const uint32_t steps = all.upper - all.lower;
+	const uint32_t columns = steps <= COLUMNS ? COLUMNS / steps * steps : COLUMNS;
 	om_arena *mem = om_arena_new();
 
 	for (uint32_t row = 0; row < ROWS; row++) {
@@ -60,14 +75,14 @@ om_report_draw(const om_report *r, FILE *to)
 		grid[row][columns] = '\0';
 	}
 	for (uint32_t k = 0; k < r->nbox; k++)
-		draw_box(r, &r->box[k], k < sizeof alphabet - 1 ? alphabet[k] : '#', columns, grid);
+		draw_box(r, &r->box[k], k < sizeof alphabet - 1 ? alphabet[k] : '#', all, columns, grid);
 	for (uint32_t row = ROWS; row-- > 0;)
 		fprintf(to, "%10s |%s\n", row % 4 == 3 ? om_bytes_text(edge(row + 1, ROWS, r->arena_bytes), bytes) : "",
 			grid[row]);
 	fprintf(to, "%10s +", "0 B");
 	for (uint32_t k = 0; k < columns; k++)
 		putc('-', to);
-	fprintf(to, "\n%10s  steps 0 to %" PRIu32 "\n\n", "", r->steps ? r->steps - 1 : 0);
+	fprintf(to, "\n%10s  steps %" PRIu32 " to %" PRIu32 "\n\n", "", all.lower, all.upper - 1);
 	legend(r, to, mem);
 	om_arena_free(mem);
 }

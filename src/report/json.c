@@ -26,6 +26,8 @@ inputs(const om_prog *p, om_arena *mem)
 
 	for (uint32_t k = 0; k < p->first->nparam; k++) {
 		const om_value *v = p->first->param[k];
+		if (v->is_overridable)
+			continue;
 		json_t *dims = json_array();
 		for (int d = 0; d < v->shape.rank; d++)
 			json_array_append_new(dims, v->shape.dim[d] < 0 ? json_null() : json_integer(v->shape.dim[d]));

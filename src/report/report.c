@@ -123,7 +123,8 @@ bytes_of(const om_value *v)
 	return v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
 }
 
-/* Constants that the run reads. */
+/* Constants that the run reads, and inputs with a default: most callers leave
+ * those alone. */
 static void
 count_weights(om_report *r, const om_prog *p, om_arena *mem)
 {
@@ -132,7 +133,7 @@ count_weights(om_report *r, const om_prog *p, om_arena *mem)
 	for (const om_block *b = p->first; b; b = b->next) {
 		for (const om_op *op = b->first; op; op = op->next)
 			for (uint32_t k = 0; k < op->nin && !op->is_folded; k++)
-				if (op->in[k] && op->in[k]->is_const)
+				if (op->in[k] && (op->in[k]->is_const || op->in[k]->is_overridable))
 					seen[op->in[k]->id] = true;
 		for (uint32_t k = 0; k < b->nresult; k++)
 			if (b->result[k]->is_const)
@@ -151,7 +152,7 @@ count_rest(om_report *r, const om_prog *p, const bool *is_callers)
 			r->ops += !op->is_folded;
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_where w = p->plan->place[k].where;
-		if (is_callers[k] && !p->values[k]->is_const)
+		if (is_callers[k] && !p->values[k]->is_const && !p->values[k]->is_overridable)
 			r->io_bytes += bytes_of(p->values[k]);
 		r->values += w != OM_NOWHERE && w != OM_WEIGHT;
 	}

@@ -23,6 +23,7 @@ struct plot {
 	const om_report *r;
 	FILE *to;
 	om_arena *mem;
+	uint32_t from, steps;        /* steps shown: those in which something is alive */
 	double width;                /* of the plot */
 	double dx, dy;               /* per step, per byte */
 	bool crowded;                /* too many values for borders */
@@ -53,7 +54,7 @@ text(FILE *to, const char *s)
 static double
 at_x(const struct plot *p, double step)
 {
-	return LEFT + step * p->dx;
+	return LEFT + (step - p->from) * p->dx;
 }
 
 static double
@@ -93,12 +94,12 @@ step_axis(const struct plot *p)
 {
 	const uint64_t every = round_step(56 / p->dx);
 
-	for (uint64_t s = 0; s < p->r->steps; s += every)
+	for (uint64_t s = (p->from + every - 1) / every * every; s < p->from + p->steps; s += every)
 		fprintf(p->to, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>"
 			"<text class=\"tick\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%" PRIu64 "</text>\n",
 			at_x(p, (double)s + 0.5), TOP, TOP + HEIGHT, at_x(p, (double)s + 0.5), TOP + HEIGHT + 18, s);
-	fprintf(p->to, "<text class=\"tick\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">step</text>\n",
-		LEFT + p->width / 2, TOP + HEIGHT + 40);
+	fprintf(p->to, "<text class=\"tick\" x=\"%d\" y=\"%d\" text-anchor=\"end\">step</text>\n",
+		LEFT - 8, TOP + HEIGHT + 18);
 }
 
 /* Ticks at powers of two times a unit, five to ten of them. */
@@ -136,32 +137,51 @@ seen_until(const om_report *r, uint32_t box)
 	return x->last + 1;
 }
 
-/* Name and bytes on two lines, on one, the name alone, or upright; what fits. */
+/* What of the name fits into so many pixels: all, what follows its last slash,
+ * or a beginning; NULL when that says nothing. */
+static const char *
+fitting(const struct plot *p, const char *name, double room)
+{
+	enum { LEAST = 5 };
+	const size_t n = room > 4 ? (size_t)((room - 4) / LETTER) : 0;
+	const char *slash = strrchr(name, '/'), *at;
+	size_t k = 0;
+
+	if (letters(name) <= n)
+		return name;
+	if (slash && slash[1] && letters(slash + 1) <= n)
+		return slash + 1;
+	if (n < LEAST)
+		return NULL;
+	for (at = slash && slash[1] ? slash + 1 : name, name = at; k < n; at++)
+		k += ((unsigned char)*at & 0xc0) != 0x80;
+	return om_printf(p->mem, "%.*s\u2026", (int)(at - 1 - name), name);
+}
+
+/* Name and bytes on two lines, the name alone, or upright; as much as fits. */
 static void
 label(const struct plot *p, const om_box *x, const char *name, double left, double width)
 {
 	char bytes[32];
-	const double height = (double)x->bytes * p->dy, n = (double)letters(name) * LETTER + 4;
+	const double height = (double)x->bytes * p->dy;
 	const double cx = left + width / 2, cy = at_y(p, (double)x->offset + (double)x->bytes / 2);
-	const char *colour = looks[x->kind].text;
+	const bool lies = height >= LINE && (width >= height || fitting(p, name, width) == name);
+	const char *part = lies ? fitting(p, name, width) : width >= LINE ? fitting(p, name, height) : NULL;
 
+	if (!part)
+		return;
 	om_bytes_text(x->bytes, bytes);
-	const double nb = (double)strlen(bytes) * LETTER + 4;
-	if (n <= width && height >= LINE) {
-		const bool two = height >= 2 * LINE + 2 && nb <= width;
-		fprintf(p->to, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" fill=\"%s\">", cx,
-			cy + (two ? -2 : 4), colour);
-		text(p->to, name);
-		fputs("</text>", p->to);
-		if (two)
-			fprintf(p->to, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>", cx,
-				cy + LINE - 2, colour, bytes);
-	} else if (n <= height && width >= LINE) {
-		fprintf(p->to, "<text class=\"name\" transform=\"translate(%.1f %.1f)rotate(-90)\" fill=\"%s\">",
-			cx + 4, cy, colour);
-		text(p->to, name);
-		fputs("</text>", p->to);
-	}
+	const bool two = lies && height >= 2 * LINE + 2 && (double)strlen(bytes) * LETTER + 4 <= width;
+	if (lies)
+		fprintf(p->to, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\"", cx, cy + (two ? -2 : 4));
+	else
+		fprintf(p->to, "<text class=\"name\" transform=\"translate(%.1f %.1f)rotate(-90)\"", cx + 4, cy);
+	fprintf(p->to, " fill=\"%s\">", looks[x->kind].text);
+	text(p->to, part);
+	fputs("</text>", p->to);
+	if (two)
+		fprintf(p->to, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>", cx,
+			cy + LINE - 2, looks[x->kind].text, bytes);
 }
 
 static void
@@ -198,7 +218,7 @@ head(const struct plot *p)
 	fprintf(p->to, "<style>.grid{stroke:#dde2e8;stroke-width:1}.tick{font-size:11px;fill:#566270}"
 		".name{font-size:11px;text-anchor:middle;pointer-events:none}"
 		"rect{stroke:#fff;stroke-width:%s}.line{fill:none;stroke:#c0392b;stroke-width:1.5}"
-		".bound{stroke:#566270;stroke-dasharray:6 4}.mark{font-size:11px;fill:#c0392b}"
+		".peak{stroke-opacity:.55;stroke-dasharray:3 3}.bound{stroke:#566270;stroke-dasharray:6 4}.mark{font-size:11px;fill:#c0392b}"
 		".key{font-size:12px;fill:#2c3640}</style>\n", p->crowded ? "0.15" : "0.8");
 	fprintf(p->to, "<path fill=\"#fff\" d=\"M0 0H%.0fV%.0fH0z\"/>\n", width, height);
 }
@@ -253,19 +273,32 @@ lines(const struct plot *p)
 			at_y(p, (double)r->lower_bound_bytes) + 14, om_bytes_text(r->lower_bound_bytes, bound));
 	if (r->nlive == 0)
 		return;
-	fprintf(p->to, "<path class=\"line bound\" d=\"M%.1f %d V%d\"/>"
+	fprintf(p->to, "<path class=\"line peak\" d=\"M%.1f %d V%d\"/>"
 		"<text class=\"mark\" x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">peak: step %" PRIu32 "%s%s</text>\n",
 		x, TOP, TOP + HEIGHT + 4, x, TOP + HEIGHT + 32, right ? "end" : "middle", r->peak_step,
 		r->peak_op ? ", " : "", r->peak_op ? r->peak_op->type : "");
 }
 
+static void
+find_steps(struct plot *p)
+{
+	uint32_t last = 0;
+
+	p->from = p->r->nbox ? p->r->box[0].first : 0;
+	for (uint32_t k = 0; k < p->r->nbox; k++)
+		last = p->r->box[k].last > last ? p->r->box[k].last : last;
+	p->steps = last + 1 - p->from;
+}
+
 void
 om_report_svg(const om_report *r, FILE *to)
 {
-	struct plot p = {.r = r, .to = to, .mem = om_arena_new(), .width = (double)r->steps * STEP};
+	struct plot p = {.r = r, .to = to, .mem = om_arena_new()};
 
+	find_steps(&p);
+	p.width = (double)p.steps * STEP;
 	p.width = p.width < NARROW ? NARROW : p.width > WIDE ? WIDE : p.width;
-	p.dx = p.width / (r->steps ? r->steps : 1);
+	p.dx = p.width / p.steps;
 	p.dy = HEIGHT / (double)(r->arena_bytes ? r->arena_bytes : 1);
 	p.crowded = r->nbox > 400;
 	head(&p);

@@ -64,14 +64,17 @@ static void
 inputs(const om_prog *p, FILE *to, om_arena *mem)
 {
 	char shape[256];
+	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < p->first->nparam; k++) {
 		const om_value *v = p->first->param[k];
-		fprintf(to, "%s%s %s%s", k ? ", " : "", om_clean_text(mem, v->name),
+		if (v->is_overridable)
+			continue;
+		fprintf(to, "%s%s %s%s", n++ ? ", " : "", om_clean_text(mem, v->name),
 			v->type.kind == OM_TENSOR ? om_dtype_text(v->type.elem) : "no tensor",
 			v->type.kind == OM_TENSOR ? om_shape_text(&v->shape, shape, sizeof shape) : "");
 	}
-	fputs(p->first->nparam ? "\n" : "none\n", to);
+	fputs(n ? "\n" : "none\n", to);
 }
 
 static void
