@@ -43,20 +43,6 @@ check_channels(const om_call *c, int64_t cin, int64_t cout, int64_t per_group)
 	return OM_OK;
 }
 
-/* A dim of an image without padding or steps keeps its symbol. */
-static void
-image_dims(om_shape *out, const om_shape *x, const struct om_window *w)
-{
-	for (int k = 0; k < w->n; k++) {
-		const int at = OM_WINDOW_AXES - w->n + k;
-		out->dim[k + 2] = w->out[at];
-		out->sym[k + 2] = NULL;
-		if (w->out[at] < 0 && x->rank >= 0 && w->stride[at] == 1 && w->kernel[at] > 0
-		    && w->begin[at] + w->end[at] == (w->kernel[at] - 1) * w->dilation[at])
-			om_copy_dim(out, k + 2, x, k + 2);
-	}
-}
-
 static om_status
 read_conv(const om_call *c, uint32_t xk, uint32_t wk, struct om_window *w)
 {
@@ -92,7 +78,7 @@ om_conv_infer(om_call *c, uint32_t xk, uint32_t wk)
 		om_copy_dim(out, 0, x, 0);
 	if (weights->rank >= 0)
 		om_copy_dim(out, 1, weights, 0);
-	image_dims(out, x, &w);
+	om_window_dims(out, x, &w);
 	return OM_OK;
 }
 

@@ -16,6 +16,8 @@ om_get(om_dtype t, const void *p, int64_t i)
 	case OM_FLOAT64: return ((const double *)p)[i];
 	case OM_FLOAT16: return om_half_to_float(((const uint16_t *)p)[i]);
 	case OM_BFLOAT16: return om_bfloat_to_float(((const uint16_t *)p)[i]);
+	case OM_INT8: return ((const int8_t *)p)[i];
+	case OM_UINT8: return ((const uint8_t *)p)[i];
 	default: return 0;
 	}
 }
@@ -28,6 +30,8 @@ om_put(om_dtype t, void *p, int64_t i, double x)
 	case OM_FLOAT64: ((double *)p)[i] = x; break;
 	case OM_FLOAT16: ((uint16_t *)p)[i] = om_float_to_half((float)x); break;
 	case OM_BFLOAT16: ((uint16_t *)p)[i] = om_float_to_bfloat((float)x); break;
+	case OM_INT8: ((int8_t *)p)[i] = (int8_t)x; break;
+	case OM_UINT8: ((uint8_t *)p)[i] = (uint8_t)x; break;
 	default: break;
 	}
 }
@@ -35,10 +39,10 @@ om_put(om_dtype t, void *p, int64_t i, double x)
 /* `call`, in which T is the type as a constant; `other` for all other types. */
 #define EACH_FLOAT(type, call, other)                                          \
 	switch (type) {                                                        \
-	case OM_FLOAT32: { enum { T = OM_FLOAT32 }; call; } break;             \
-	case OM_FLOAT64: { enum { T = OM_FLOAT64 }; call; } break;             \
-	case OM_FLOAT16: { enum { T = OM_FLOAT16 }; call; } break;             \
-	case OM_BFLOAT16: { enum { T = OM_BFLOAT16 }; call; } break;           \
+	case OM_FLOAT32: { const om_dtype T = OM_FLOAT32; call; } break; \
+	case OM_FLOAT64: { const om_dtype T = OM_FLOAT64; call; } break; \
+	case OM_FLOAT16: { const om_dtype T = OM_FLOAT16; call; } break; \
+	case OM_BFLOAT16: { const om_dtype T = OM_BFLOAT16; call; } break; \
 	default: other;                                                        \
 	}
 

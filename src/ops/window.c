@@ -1,5 +1,6 @@
 #include <config.h>
 
+#include "ops/numbers.h"
 #include "ops/window.h"
 
 enum { AXES = OM_WINDOW_AXES, LARGEST = 1 << 30 };
@@ -249,4 +250,17 @@ om_window_range(const struct om_window *w, int axis, int64_t tap, int64_t *lo, i
 	*hi = first >= w->in[axis] ? 0 : (w->in[axis] - first + s - 1) / s;
 	*lo = *lo < n ? *lo : n;
 	*hi = *hi < *lo ? *lo : *hi < n ? *hi : n;
+}
+
+void
+om_window_dims(om_shape *out, const om_shape *x, const struct om_window *w)
+{
+	for (int k = 0; k < w->n; k++) {
+		const int at = AXES - w->n + k;
+		out->dim[k + 2] = w->out[at];
+		out->sym[k + 2] = NULL;
+		if (w->out[at] < 0 && x->rank >= 0 && w->stride[at] == 1 && w->kernel[at] > 0
+		    && w->begin[at] + w->end[at] == (w->kernel[at] - 1) * w->dilation[at])
+			om_copy_dim(out, k + 2, x, k + 2);
+	}
 }

@@ -35,6 +35,10 @@ const char *om_window_shrink(const om_call *c, struct om_window *w, bool ceil_mo
 /* The same where the window is painted onto the output (ConvTranspose). */
 const char *om_window_grow(const om_call *c, struct om_window *w);
 
+/* The image's dims of an output, whose rank is set.  Dims that are not known,
+ * but the same as the input's, keep their symbols. */
+void om_window_dims(om_shape *out, const om_shape *x, const struct om_window *w);
+
 /* Does every window lie in the input and is an element of it? */
 bool om_window_is_point(const struct om_window *w);
 
