@@ -16,8 +16,11 @@ enum {
 	HEIGHT = 560,                /* of the plot */
 	NARROW = 900, WIDE = 1800,   /* limits of its width */
 	STEP = 36,                   /* width of a step, where there are few */
-	LETTER = 6, LINE = 13,       /* of a label: width of a character, height */
+	LINE = 13,                   /* height of a label */
 };
+
+/* Width of a character of a label, more or less. */
+static const double letter_width = 6.5;
 
 struct plot {
 	const om_report *r;
@@ -143,7 +146,7 @@ static const char *
 fitting(const struct plot *p, const char *name, double room)
 {
 	enum { LEAST = 5 };
-	const size_t n = room > 4 ? (size_t)((room - 4) / LETTER) : 0;
+	const size_t n = room > 4 ? (size_t)((room - 4) / letter_width) : 0;
 	const char *slash = strrchr(name, '/'), *at;
 	size_t k = 0;
 
@@ -166,12 +169,12 @@ label(const struct plot *p, const om_box *x, const char *name, double left, doub
 	const double height = (double)x->bytes * p->dy;
 	const double cx = left + width / 2, cy = at_y(p, (double)x->offset + (double)x->bytes / 2);
 	const bool lies = height >= LINE && (width >= height || fitting(p, name, width) == name);
-	const char *part = lies ? fitting(p, name, width) : width >= LINE ? fitting(p, name, height) : NULL;
+	const char *part = lies ? fitting(p, name, width) : width >= LINE + 2 ? fitting(p, name, height) : NULL;
 
 	if (!part)
 		return;
 	om_bytes_text(x->bytes, bytes);
-	const bool two = lies && height >= 2 * LINE + 2 && (double)strlen(bytes) * LETTER + 4 <= width;
+	const bool two = lies && height >= 2 * LINE + 2 && (double)strlen(bytes) * letter_width + 4 <= width;
 	if (lies)
 		fprintf(p->to, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\"", cx, cy + (two ? -2 : 4));
 	else
