@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "onnxmem/build.h"
+#include "ops/copy.h"
 
 om_status
 om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)
@@ -504,27 +505,31 @@ om_in_ints(const om_call *c, uint32_t k, int64_t **v, size_t *n)
 }
 
 bool
+om_number(om_dtype t, const void *one, double *v)
+{
+	switch (t) {
+	case OM_FLOAT32: *v = *(const float *)one; return true;
+	case OM_FLOAT64: *v = *(const double *)one; return true;
+	case OM_FLOAT16: *v = om_half_to_float(*(const uint16_t *)one); return true;
+	case OM_BFLOAT16: *v = om_bfloat_to_float(*(const uint16_t *)one); return true;
+	case OM_INT64: *v = (double)*(const int64_t *)one; return true;
+	case OM_UINT64: *v = (double)*(const uint64_t *)one; return true;
+	case OM_INT32: *v = *(const int32_t *)one; return true;
+	case OM_UINT32: *v = *(const uint32_t *)one; return true;
+	case OM_INT16: *v = *(const int16_t *)one; return true;
+	case OM_UINT16: *v = *(const uint16_t *)one; return true;
+	case OM_INT8: *v = *(const int8_t *)one; return true;
+	case OM_UINT8: case OM_BOOL: *v = *(const uint8_t *)one; return true;
+	default: return false;
+	}
+}
+
+bool
 om_in_scalar(const om_call *c, uint32_t k, double *v)
 {
 	const om_tensor *t = &c->in[k];
 
-	if (!om_has_in(c, k) || !t->data || !is_one(t))
-		return false;
-	switch (t->type) {
-	case OM_FLOAT32: *v = *(const float *)t->data; return true;
-	case OM_FLOAT64: *v = *(const double *)t->data; return true;
-	case OM_FLOAT16: *v = om_half_to_float(*(const uint16_t *)t->data); return true;
-	case OM_BFLOAT16: *v = om_bfloat_to_float(*(const uint16_t *)t->data); return true;
-	case OM_INT64: *v = (double)*(const int64_t *)t->data; return true;
-	case OM_UINT64: *v = (double)*(const uint64_t *)t->data; return true;
-	case OM_INT32: *v = *(const int32_t *)t->data; return true;
-	case OM_UINT32: *v = *(const uint32_t *)t->data; return true;
-	case OM_INT16: *v = *(const int16_t *)t->data; return true;
-	case OM_UINT16: *v = *(const uint16_t *)t->data; return true;
-	case OM_INT8: *v = *(const int8_t *)t->data; return true;
-	case OM_UINT8: case OM_BOOL: *v = *(const uint8_t *)t->data; return true;
-	default: return false;
-	}
+	return om_has_in(c, k) && t->data && is_one(t) && om_number(t->type, t->data, v);
 }
 
 /* One dim of a broadcast.  An open dim beside a number other than 1 has to be

@@ -57,6 +57,9 @@ int64_t om_list_length(const om_tensor *t);
 /* An axis attribute of input 0, whose rank is known. */
 om_status om_attr_axis(const om_call *c, const char *name, int rank, int *axis);
 
+/* An element of any number type, or a truth. */
+bool om_number(om_dtype t, const void *one, double *v);
+
 /* The first output is the first input, byte by byte. */
 bool om_view_whole(const om_call *c, uint32_t out, om_view_of *v);
 om_status om_cpu_whole(om_call *c);

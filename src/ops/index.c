@@ -298,13 +298,10 @@ static bool
 any_index(const om_call *c, int64_t k, int64_t *v)
 {
 	const om_tensor *t = &c->in[0];
-	const uint64_t size = om_dtype_bits(t->type) / 8;
-	const om_tensor one = {.type = t->type, .shape = om_shape_of(0, NULL), .data = (char *)t->data + (uint64_t)k * size};
-	om_call call = *c;
 	double d;
 
-	call.in = &one;
-	if (!om_in_scalar(&call, 0, &d) || !(d > -0x1p62 && d < 0x1p62))
+	if (!om_number(t->type, (const char *)t->data + (size_t)k * (om_dtype_bits(t->type) / 8), &d)
+	    || !(d > -0x1p62 && d < 0x1p62))
 		return false;
 	*v = (int64_t)d;
 	return true;

@@ -493,17 +493,10 @@ random_uniform_cpu(om_call *c)
 	return random_fill(c, random_unit, high - low, low);
 }
 
-/* An element of a float type as a number. */
 static bool
-get_float(const om_tensor *t, int64_t k, double *v)
+get(const om_tensor *t, int64_t k, double *v)
 {
-	switch (t->type) {
-	case OM_FLOAT32: *v = ((const float *)t->data)[k]; return true;
-	case OM_FLOAT64: *v = ((const double *)t->data)[k]; return true;
-	case OM_FLOAT16: *v = om_half_to_float(((const uint16_t *)t->data)[k]); return true;
-	case OM_BFLOAT16: *v = om_bfloat_to_float(((const uint16_t *)t->data)[k]); return true;
-	default: return false;
-	}
+	return om_number(t->type, (const char *)t->data + (size_t)k * (om_dtype_bits(t->type) / 8), v);
 }
 
 static om_status
@@ -517,7 +510,7 @@ bernoulli_cpu(om_call *c)
 	OM_TRY(om_elem_bytes(c, out->type, &size));
 	for (int64_t k = 0; k < n; k++) {
 		double p;
-		if (!get_float(&c->in[0], k, &p))
+		if (!get(&c->in[0], k, &p))
 			return no_kernel(c, c->in[0].type);
 		if (!put(out->type, (char *)out->data + (size_t)k * size, random_unit(&r) < p))
 			return no_kernel(c, out->type);
@@ -551,7 +544,7 @@ weights_of(const om_call *c, int64_t row, int64_t n, double *w, double *sum)
 	double most = -INFINITY;
 
 	for (int64_t k = 0; k < n; k++) {
-		if (!get_float(&c->in[0], row * n + k, &w[k]))
+		if (!get(&c->in[0], row * n + k, &w[k]))
 			return no_kernel(c, c->in[0].type);
 		most = w[k] > most ? w[k] : most;
 	}

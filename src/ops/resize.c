@@ -1,7 +1,888 @@
+/* Resize and Upsample.
+ *
+ * Where an output element comes from is a matter of each axis alone, so it is
+ * worked out once for each place of each axis: a table of source places and
+ * weights.  Nearest is then one walk over the output; the others are a pass
+ * along each axis.  Axes before the first one that changes are a batch: passes
+ * keep their results for one element of the batch at a time.
+ *
+ * Places are computed in float32, as the authors of models saw them computed.
+ */
 #include <config.h>
 
+#include <math.h>
+
+#include "ops/copy.h"
 #include "ops/family.h"
 
+struct axis {
+	int64_t in, out;
+	float scale, roi[2];
+	bool sized;          /* scale follows from the sizes */
+};
+
+struct resize {
+	int rank;
+	struct axis axis[OM_MAX_RANK];
+	bool known;          /* scale and roi of each axis are */
+};
+
+/* ---- What is wanted. ---- */
+
+static bool
+is_modern(const om_call *c)
+{
+	return c->op->row->since >= 11;
+}
+
+/* Elements of a float input; false when not known.  An empty one is like none. */
+static bool
+float_list(const om_call *c, uint32_t k, const float **v, size_t *n)
+{
+	const om_tensor *t = &c->in[k];
+
+	*v = NULL;
+	*n = 0;
+	if (!om_has_in(c, k) || om_list_length(t) == 0)
+		return true;
+	if (!t->data || !om_shape_is_known(&t->shape) || om_dtype_bits(t->type) < 16)
+		return false;
+	*n = (size_t)om_shape_count(&t->shape);
+	float *to = OM_NEWN(c->mem, float, *n);
+	for (size_t i = 0; i < *n; i++) {
+		double d = 0;
+		om_number(t->type, (const char *)t->data + (t->splat ? 0 : i) * (om_dtype_bits(t->type) / 8), &d);
+		to[i] = (float)d;
+	}
+	*v = to;
+	return true;
+}
+
+static bool
+scale_list(const om_call *c, const float **v, size_t *n)
+{
+	if (c->op->row->since < 9) {
+		*v = om_attr_floats(c->op, "scales", n);
+		return true;
+	}
+	return float_list(c, is_modern(c) ? 2 : 1, v, n);
+}
+
+/* The axes that the lists speak of: all of them, or those that are named. */
+static om_status
+listed_axes(const om_call *c, int rank, int *axis, size_t *n)
+{
+	size_t count;
+	const int64_t *named = om_attr_ints(c->op, "axes", &count);
+	bool seen[OM_MAX_RANK] = {false};
+
+	*n = named ? count : (size_t)rank;
+	for (size_t k = 0; k < *n; k++) {
+		if (!named) {
+			axis[k] = (int)k;
+			continue;
+		}
+		if (k >= (size_t)rank || !om_axis(named[k], rank, &axis[k]) || seen[axis[k]])
+			return om_op_fail(c->session, OM_SHAPE, c->op, "its axes are not axes of rank %d, each once", rank);
+		seen[axis[k]] = true;
+	}
+	return OM_OK;
+}
+
+static om_status
+check_length(const om_call *c, const char *what, size_t n, size_t want)
+{
+	if (n == want)
+		return OM_OK;
+	return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu %s, not %zu", n, what, want);
+}
+
+static om_status
+use_scales(const om_call *c, struct resize *r, const float *scale, const int *axis, size_t n)
+{
+	for (size_t k = 0; k < n; k++) {
+		struct axis *a = &r->axis[axis[k]];
+		if (!(scale[k] > 0) || isinf(scale[k]))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "the scale of axis %d is %g", axis[k], (double)scale[k]);
+		a->scale = scale[k];
+		const float out = scale[k] * (float)a->in;
+		if (out >= 0x1p62f)
+			return om_op_fail(c->session, OM_INVALID, c->op, "axis %d cannot be represented", axis[k]);
+		a->out = a->in >= 0 ? (int64_t)out : OM_DIM_UNKNOWN;
+		if (scale[k] == 1)
+			a->out = a->in;
+	}
+	return OM_OK;
+}
+
+/* One scale for all axes, so that none gets larger (smaller) than wanted. */
+static void
+keep_aspect(struct resize *r, const int *axis, size_t n, bool larger)
+{
+	float scale = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		const struct axis *a = &r->axis[axis[k]];
+		if (a->in < 0) {
+			r->known = false;
+			for (size_t i = 0; i < n; i++)
+				r->axis[axis[i]].out = OM_DIM_UNKNOWN;
+			return;
+		}
+		const float s = (float)a->out / (float)a->in;
+		scale = k == 0 ? s : larger ? fmaxf(scale, s) : fminf(scale, s);
+	}
+	for (size_t k = 0; k < n; k++) {
+		struct axis *a = &r->axis[axis[k]];
+		a->scale = scale;
+		a->out = (int64_t)roundf(scale * (float)a->in);
+	}
+}
+
+static om_status
+use_sizes(const om_call *c, struct resize *r, const int64_t *size, const int *axis, size_t n)
+{
+	const bool smaller = om_attr_is(c->op, "keep_aspect_ratio_policy", "not_larger");
+	const bool larger = om_attr_is(c->op, "keep_aspect_ratio_policy", "not_smaller");
+
+	for (size_t k = 0; k < n; k++) {
+		struct axis *a = &r->axis[axis[k]];
+		if (size[k] < 0 || size[k] > INT64_C(1) << 40)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "the size of axis %d is %lld", axis[k],
+				(long long)size[k]);
+		if (a->in == 0 && size[k] > 0)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "axis %d is empty: it cannot grow", axis[k]);
+		a->sized = true;
+		a->out = size[k];
+		a->scale = a->in > 0 ? (float)size[k] / (float)a->in : 1;
+	}
+	if (smaller || larger)
+		keep_aspect(r, axis, n, larger);
+	return OM_OK;
+}
+
+static om_status
+use_roi(const om_call *c, struct resize *r, const int *axis, size_t n)
+{
+	const float *roi;
+	size_t nroi;
+
+	if (!om_attr_is(c->op, "coordinate_transformation_mode", "tf_crop_and_resize"))
+		return OM_OK;
+	if (!float_list(c, 1, &roi, &nroi)) {
+		r->known = false;
+		return OM_OK;
+	}
+	OM_TRY(check_length(c, "numbers for a region", nroi, 2 * n));
+	for (size_t k = 0; k < n; k++) {
+		r->axis[axis[k]].roi[0] = roi[k];
+		r->axis[axis[k]].roi[1] = roi[n + k];
+	}
+	return OM_OK;
+}
+
+/* Out of shapes and whatever data there is; the input's rank is known. */
+static om_status
+resize_of(const om_call *c, struct resize *r)
+{
+	const om_shape *in = &c->in[0].shape;
+	int axis[OM_MAX_RANK];
+	const float *scale;
+	int64_t *size;
+	size_t n, nscale, nsize;
+
+	*r = (struct resize){.rank = in->rank, .known = true};
+	for (int k = 0; k < in->rank; k++)
+		r->axis[k] = (struct axis){.in = in->dim[k], .out = in->dim[k], .scale = 1, .roi = {0, 1}};
+	OM_TRY(listed_axes(c, in->rank, axis, &n));
+	OM_TRY(use_roi(c, r, axis, n));
+	const bool sized = is_modern(c) && om_has_in(c, 3) && om_list_length(&c->in[3]) != 0;
+	if (sized && om_in_ints(c, 3, &size, &nsize)) {
+		OM_TRY(check_length(c, "sizes", nsize, n));
+		return use_sizes(c, r, size, axis, n);
+	}
+	if (!sized && scale_list(c, &scale, &nscale)) {
+		OM_TRY(check_length(c, "scales", nscale, n));
+		return use_scales(c, r, scale, axis, n);
+	}
+	r->known = false;
+	for (size_t k = 0; k < n; k++) {
+		r->axis[axis[k]].out = OM_DIM_UNKNOWN;
+		r->axis[axis[k]].sized = sized;
+	}
+	return OM_OK;
+}
+
+static om_status
+resize_infer(om_call *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
+	struct resize r;
+
+	c->out[0].type = c->in[0].type;
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(resize_of(c, &r));
+	*out = *in;
+	for (int k = 0; k < in->rank; k++) {
+		if (r.axis[k].in < 0 && r.axis[k].out < 0 && r.axis[k].scale == 1 && r.known)
+			continue;  /* the input's dim, whatever it is */
+		out->dim[k] = r.axis[k].out;
+		out->sym[k] = NULL;
+	}
+	return OM_OK;
+}
+
+/* ---- Places. ---- */
+
+typedef float place_fn(const struct axis *a, float x);
+
+static float
+half_pixel(const struct axis *a, float x)
+{
+	return (x + 0.5f) / a->scale - 0.5f;
+}
+
+static float
+align_corners(const struct axis *a, float x)
+{
+	return a->out == 1 ? 0 : x * (float)(a->in - 1) / (float)(a->out - 1);
+}
+
+static float
+asymmetric(const struct axis *a, float x)
+{
+	return x / a->scale;
+}
+
+static float
+pytorch_half_pixel(const struct axis *a, float x)
+{
+	return a->out > 1 ? half_pixel(a, x) : 0;
+}
+
+static float
+tf_half_pixel_for_nn(const struct axis *a, float x)
+{
+	return (x + 0.5f) / a->scale;
+}
+
+static float
+half_pixel_symmetric(const struct axis *a, float x)
+{
+	const float exact = a->scale * (float)a->in, adjust = (float)a->out / exact;
+	return (float)a->in / 2 * (1 - adjust) + half_pixel(a, x);
+}
+
+static float
+tf_crop_and_resize(const struct axis *a, float x)
+{
+	const float last = (float)(a->in - 1);
+
+	if (a->out <= 1)
+		return 0.5f * (a->roi[0] + a->roi[1]) * last;
+	return a->roi[0] * last + x * (a->roi[1] - a->roi[0]) * last / (float)(a->out - 1);
+}
+
+static const struct {
+	const char *name;
+	place_fn *place;
+} places[] = {
+	{"half_pixel", half_pixel},
+	{"align_corners", align_corners},
+	{"asymmetric", asymmetric},
+	{"pytorch_half_pixel", pytorch_half_pixel},
+	{"tf_half_pixel_for_nn", tf_half_pixel_for_nn},
+	{"half_pixel_symmetric", half_pixel_symmetric},
+	{"tf_crop_and_resize", tf_crop_and_resize},
+};
+
+static om_status
+unknown_word(const om_call *c, const char *attr)
+{
+	const om_string s = om_attr_string(c->op, attr);
+	return om_op_fail(c->session, OM_INVALID, c->op, "%s %.*s is not known", attr, (int)s.size, s.data);
+}
+
+static om_status
+place_of(const om_call *c, place_fn **place)
+{
+	*place = asymmetric;
+	if (!is_modern(c))
+		return OM_OK;
+	for (size_t k = 0; k < sizeof places / sizeof places[0]; k++)
+		if (om_attr_is(c->op, "coordinate_transformation_mode", places[k].name)) {
+			*place = places[k].place;
+			return OM_OK;
+		}
+	return unknown_word(c, "coordinate_transformation_mode");
+}
+
+/* Every place is its own source. */
+static bool
+is_same(const om_call *c, const struct resize *r, const struct axis *a)
+{
+	if (a->in != a->out || om_attr_is(c->op, "coordinate_transformation_mode", "tf_crop_and_resize"))
+		return false;
+	return a->sized && !om_attr_has(c->op, "keep_aspect_ratio_policy") ? true : r->known && a->scale == 1;
+}
+
+/* ---- Nearest. ---- */
+
+typedef float round_fn(float x);
+
+static float
+round_prefer_floor(float x)
+{
+	return ceilf(x - 0.5f);
+}
+
+static float
+round_prefer_ceil(float x)
+{
+	return floorf(x + 0.5f);
+}
+
+static om_status
+rounding_of(const om_call *c, round_fn **f)
+{
+	*f = floorf;
+	if (!is_modern(c) || om_attr_is(c->op, "nearest_mode", "floor"))
+		return OM_OK;
+	if (om_attr_is(c->op, "nearest_mode", "ceil"))
+		*f = ceilf;
+	else if (om_attr_is(c->op, "nearest_mode", "round_prefer_floor"))
+		*f = round_prefer_floor;
+	else if (om_attr_is(c->op, "nearest_mode", "round_prefer_ceil"))
+		*f = round_prefer_ceil;
+	else
+		return unknown_word(c, "nearest_mode");
+	return OM_OK;
+}
+
+/* The source of each place of an axis; -1: outside of the region. */
+static om_status
+nearest_table(const om_call *c, const struct axis *a, bool same, int64_t **table)
+{
+	place_fn *place;
+	round_fn *f;
+
+	OM_TRY(place_of(c, &place));
+	OM_TRY(rounding_of(c, &f));
+	/* Before version 11 there was no choice: down when growing, else up. */
+	if (!is_modern(c) && a->scale < 1)
+		f = ceilf;
+	*table = OM_NEWN(c->mem, int64_t, (size_t)a->out);
+	for (int64_t k = 0; k < a->out; k++) {
+		if (same) {
+			(*table)[k] = k;
+			continue;
+		}
+		const float x = place(a, (float)k), near = f(x);
+		(*table)[k] = near <= 0 ? 0 : near >= (float)(a->in - 1) ? a->in - 1 : (int64_t)near;
+		if (place == tf_crop_and_resize && (x < 0 || x > (float)(a->in - 1)))
+			(*table)[k] = -1;
+	}
+	return OM_OK;
+}
+
+static void
+nearest_line(char *to, const char *from, const int64_t *table, int64_t n, size_t size, const char *none)
+{
+	if (size == sizeof(uint32_t)) {
+		for (int64_t k = 0; k < n; k++)
+			memcpy(to + 4 * k, table[k] < 0 ? none : from + 4 * table[k], 4);
+		return;
+	}
+	if (size == 1) {
+		for (int64_t k = 0; k < n; k++)
+			to[k] = table[k] < 0 ? *none : from[table[k]];
+		return;
+	}
+	for (int64_t k = 0; k < n; k++)
+		memcpy(to + (size_t)k * size, table[k] < 0 ? none : from + table[k] * (int64_t)size, size);
+}
+
+/* The element for places outside of the region. */
+static om_status
+outside_element(const om_call *c, char *one)
+{
+	const float f = om_attr_float(c->op, "extrapolation_value");
+	size_t size;
+
+	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
+	memset(one, 0, size);
+	switch (c->out[0].type) {
+	case OM_FLOAT32: memcpy(one, &f, sizeof f); break;
+	case OM_FLOAT64: memcpy(one, &(double){f}, sizeof(double)); break;
+	case OM_FLOAT16: memcpy(one, &(uint16_t){om_float_to_half(f)}, sizeof(uint16_t)); break;
+	case OM_BFLOAT16: memcpy(one, &(uint16_t){om_float_to_bfloat(f)}, sizeof(uint16_t)); break;
+	case OM_INT32: memcpy(one, &(int32_t){(int32_t)f}, sizeof(int32_t)); break;
+	case OM_INT64: memcpy(one, &(int64_t){(int64_t)f}, sizeof(int64_t)); break;
+	default: *one = (char)(int)f; break;
+	}
+	return OM_OK;
+}
+
+static om_status
+nearest_cpu(om_call *c, const struct resize *r)
+{
+	const om_shape *out = &c->out[0].shape;
+	int64_t *table[OM_MAX_RANK], stride[OM_MAX_RANK], at[OM_MAX_RANK] = {0};
+	char none[sizeof(om_string)];
+	size_t size = 0;
+	int last = r->rank - 1;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(outside_element(c, none));
+	om_strides(&c->in[0].shape, stride);
+	for (int k = 0; k <= last; k++)
+		OM_TRY(nearest_table(c, &r->axis[k], is_same(c, r, &r->axis[k]), &table[k]));
+	const size_t line = (size_t)out->dim[last] * size;
+	char *to = c->out[0].data;
+	for (int k = 0, changed = 0; k >= 0; to += line) {
+		const char *from = c->in[0].data;
+		bool inside = true;
+		for (int d = 0; d < last; d++) {
+			inside &= table[d][at[d]] >= 0;
+			from += table[d][at[d]] * stride[d] * (int64_t)size;
+		}
+		/* The row before has the same source, but for the first. */
+		const int64_t row = last > 0 ? at[last - 1] : 0;
+		if (last > 0 && changed == last - 1 && row > 0 && table[last - 1][row] == table[last - 1][row - 1])
+			memcpy(to, to - line, line);
+		else if (inside)
+			nearest_line(to, from, table[last], out->dim[last], size, none);
+		else
+			om_fill(to, out->dim[last], size, none);
+		for (k = last - 1; k >= 0 && ++at[k] == out->dim[k]; k--)
+			at[k] = 0;
+		changed = k;
+	}
+	return OM_OK;
+}
+
+/* ---- Weights. ---- */
+
+/* Place k of an axis is the sum over t of weight[k * n + t] times the element
+ * at[k * n + t]. */
+struct taps {
+	int axis;
+	int64_t n, in, out;
+	int64_t *at;
+	float *weight;
+	bool *outside;       /* NULL: none is */
+};
+
+static void
+linear_taps(float x, int64_t in, int64_t *at, float *weight)
+{
+	const float last = (float)(in - 1), in_x = x < 0 ? 0 : x > last ? last : x;
+	const int64_t low = (int64_t)in_x < in - 1 ? (int64_t)in_x : in - 1;
+
+	at[0] = low;
+	at[1] = low + 1 < in ? low + 1 : in - 1;
+	weight[0] = at[0] == at[1] ? 0.5f : fabsf(in_x - (float)at[1]);
+	weight[1] = at[0] == at[1] ? 0.5f : fabsf(in_x - (float)at[0]);
+}
+
+/* Keys' cubic. */
+static float
+cubic(float x, float a)
+{
+	x = fabsf(x);
+	if (x <= 1)
+		return ((a + 2) * x - (a + 3)) * x * x + 1;
+	return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+static float
+triangle(float x, float a)
+{
+	(void)a;
+	x = fabsf(x);
+	return x < 1 ? 1 - x : 0;
+}
+
+/* The taps from `first` on, weighted by a curve around `center`.  What lies
+ * outside counts for the edge, or not at all. */
+static void
+curve_taps(const om_call *c, float (*curve)(float, float), float center, float step, int64_t first,
+	const struct taps *t, int64_t k)
+{
+	const float a = om_attr_float(c->op, "cubic_coeff_a");
+	const bool exclude = om_attr_int(c->op, "exclude_outside");
+	int64_t *at = t->at + k * t->n;
+	float *weight = t->weight + k * t->n, sum = 0;
+
+	for (int64_t i = 0; i < t->n; i++) {
+		const int64_t p = first + i;
+		weight[i] = curve(((float)p - center) * step, a);
+		if (exclude && (p < 0 || p >= t->in))
+			weight[i] = 0;
+		at[i] = p < 0 ? 0 : p >= t->in ? t->in - 1 : p;
+		sum += weight[i];
+	}
+	for (int64_t i = 0; i < t->n && sum != 0; i++)
+		weight[i] /= sum;
+}
+
+static om_status
+taps_of(const om_call *c, const struct axis *a, int axis, struct taps *t)
+{
+	const bool is_cubic = om_attr_is(c->op, "mode", "cubic"), smooth = om_attr_int(c->op, "antialias");
+	const float step = smooth && a->scale < 1 ? a->scale : 1;
+	const float reach = (is_cubic ? 2 : 1) / step;
+	float (*curve)(float, float) = is_cubic ? cubic : triangle;
+	place_fn *place;
+
+	OM_TRY(place_of(c, &place));
+	*t = (struct taps){.axis = axis, .in = a->in, .out = a->out};
+	if (reach > 0x1p30f)
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "axis %d shrinks too much", axis);
+	t->n = smooth ? 2 * (int64_t)ceilf(reach) + 1 : is_cubic ? 4 : 2;
+	uint64_t bytes;
+	const om_shape room = om_shape_of(2, (int64_t[]){t->out, t->n});
+	if (!om_tensor_bytes(OM_INT64, &room, &bytes) || bytes > UINT64_C(1) << 32)
+		return om_op_fail(c->session, OM_MEMORY, c->op, "axis %d needs too many weights", axis);
+	t->at = OM_NEWN(c->mem, int64_t, (size_t)(t->out * t->n));
+	t->weight = OM_NEWN(c->mem, float, (size_t)(t->out * t->n));
+	if (place == tf_crop_and_resize)
+		t->outside = OM_NEWN(c->mem, bool, (size_t)t->out);
+	for (int64_t k = 0; k < t->out; k++) {
+		const float x = place(a, (float)k);
+		if (t->outside)
+			t->outside[k] = x < 0 || x > (float)(a->in - 1);
+		if (smooth)
+			curve_taps(c, curve, x, step, (int64_t)floorf(x + 0.5f - reach + 0.5f), t, k);
+		else if (is_cubic)
+			curve_taps(c, curve, x, 1, (int64_t)floorf(x) - 1, t, k);
+		else
+			linear_taps(x, a->in, t->at + 2 * k, t->weight + 2 * k);
+	}
+	return OM_OK;
+}
+
+/* ---- Passes. ---- */
+
+#define PASS(type)                                                             \
+	static void                                                            \
+	pass_##type(const struct taps *t, const type *in, type *out, int64_t outer, int64_t inner) \
+	{                                                                      \
+		for (int64_t o = 0; o < outer; o++)                            \
+			for (int64_t k = 0; k < t->out; k++) {                 \
+				const int64_t *at = t->at + k * t->n;          \
+				const float *weight = t->weight + k * t->n;    \
+				const type *from = in + o * t->in * inner;     \
+				type *to = out + (o * t->out + k) * inner;     \
+				for (int64_t i = 0; i < inner; i++)            \
+					to[i] = (type)weight[0] * from[at[0] * inner + i]; \
+				for (int64_t n = 1; n < t->n; n++)             \
+					for (int64_t i = 0; i < inner; i++)    \
+						to[i] += (type)weight[n] * from[at[n] * inner + i]; \
+			}                                                      \
+	}                                                                      \
+	/* Along the last axis: sums in a register. */                         \
+	static void                                                            \
+	last_pass_##type(const struct taps *t, const type *in, type *out, int64_t outer) \
+	{                                                                      \
+		for (int64_t o = 0; o < outer; o++)                            \
+			for (int64_t k = 0; k < t->out; k++) {                 \
+				const int64_t *at = t->at + k * t->n;          \
+				const float *weight = t->weight + k * t->n;    \
+				type sum = 0;                                  \
+				for (int64_t n = 0; n < t->n; n++)             \
+					sum += (type)weight[n] * in[o * t->in + at[n]]; \
+				out[o * t->out + k] = sum;                     \
+			}                                                      \
+	}
+
+PASS(float)
+PASS(double)
+
+static void
+run_pass(const struct taps *t, bool wide, const void *in, void *out, int64_t outer, int64_t inner)
+{
+	if (wide && inner > 1)
+		pass_double(t, in, out, outer, inner);
+	else if (wide)
+		last_pass_double(t, in, out, outer);
+	else if (inner > 1)
+		pass_float(t, in, out, outer, inner);
+	else
+		last_pass_float(t, in, out, outer);
+}
+
+#define LOAD(type) for (int64_t k = 0; k < n; k++) to[k] = (float)((const type *)from)[k]; break
+
+static bool
+load(om_dtype t, const void *from, int64_t n, float *to)
+{
+	switch (t) {
+	case OM_FLOAT16:
+		for (int64_t k = 0; k < n; k++)
+			to[k] = om_half_to_float(((const uint16_t *)from)[k]);
+		break;
+	case OM_BFLOAT16:
+		for (int64_t k = 0; k < n; k++)
+			to[k] = om_bfloat_to_float(((const uint16_t *)from)[k]);
+		break;
+	case OM_UINT8: LOAD(uint8_t);
+	case OM_INT8: LOAD(int8_t);
+	case OM_UINT16: LOAD(uint16_t);
+	case OM_INT16: LOAD(int16_t);
+	case OM_UINT32: LOAD(uint32_t);
+	case OM_INT32: LOAD(int32_t);
+	case OM_UINT64: LOAD(uint64_t);
+	case OM_INT64: LOAD(int64_t);
+	default: return false;
+	}
+	return true;
+}
+
+/* Kept inside the type; 0x1p31 and the like are the first numbers outside. */
+#define STORE(type, low, end)                                                  \
+	for (int64_t k = 0; k < n; k++) {                                      \
+		const float v = rounded ? rintf(from[k]) : from[k];            \
+		((type *)to)[k] = v >= (end) ? (type)((type)0 < (type)-1 ? (type)-1 : (type)(((uint64_t)(end)) - 1)) \
+			: v > (low) ? (type)v : (type)(low);                   \
+	}                                                                      \
+	break
+
+static void
+store(om_dtype t, const float *from, int64_t n, bool rounded, void *to)
+{
+	switch (t) {
+	case OM_FLOAT16:
+		for (int64_t k = 0; k < n; k++)
+			((uint16_t *)to)[k] = om_float_to_half(from[k]);
+		break;
+	case OM_BFLOAT16:
+		for (int64_t k = 0; k < n; k++)
+			((uint16_t *)to)[k] = om_float_to_bfloat(from[k]);
+		break;
+	case OM_UINT8: STORE(uint8_t, 0.0f, 0x1p8f);
+	case OM_INT8: STORE(int8_t, -0x1p7f, 0x1p7f);
+	case OM_UINT16: STORE(uint16_t, 0.0f, 0x1p16f);
+	case OM_INT16: STORE(int16_t, -0x1p15f, 0x1p15f);
+	case OM_UINT32: STORE(uint32_t, 0.0f, 0x1p32f);
+	case OM_INT32: STORE(int32_t, -0x1p31f, 0x1p31f);
+	case OM_UINT64: STORE(uint64_t, 0.0f, 0x1p64f);
+	default: STORE(int64_t, -0x1p63f, 0x1p63f);
+	}
+}
+
+/* Axes in the order of their passes: those that shrink, then those that stay,
+ * then those that grow.  `*batch`: axes before the first. */
+static int
+pass_order(const om_call *c, const struct resize *r, const om_shape *out, int order[OM_MAX_RANK], int *batch)
+{
+	int n = 0;
+
+	*batch = r->rank;
+	for (int sign = -1; sign <= 1; sign++)
+		for (int k = 0; k < r->rank; k++) {
+			struct axis a = r->axis[k];
+			a.out = out->dim[k];
+			const int grows = (a.out > a.in) - (a.out < a.in);
+			if (grows != sign || is_same(c, r, &a))
+				continue;
+			order[n++] = k;
+			*batch = k < *batch ? k : *batch;
+		}
+	return n;
+}
+
+/* Elements of the largest result kept between passes, for one of the batch;
+ * types that are not computed in need one before and one after, too. */
+static uint64_t
+kept_elements(const om_call *c, const struct resize *r, const int *order, int n, int batch)
+{
+	const om_dtype t = c->in[0].type;
+	const bool native = t == OM_FLOAT32 || t == OM_FLOAT64;
+	om_shape s = c->in[0].shape;
+	uint64_t most = native ? 0 : (uint64_t)om_shape_span(&s, batch, r->rank);
+
+	for (int k = 0; k < n; k++) {
+		s.dim[order[k]] = c->out[0].shape.dim[order[k]];
+		const uint64_t now = (uint64_t)om_shape_span(&s, batch, r->rank);
+		if ((k < n - 1 || !native) && now > most)
+			most = now;
+	}
+	return most;
+}
+
+/* Two results at a time, one where there is but one. */
+static uint64_t
+resize_scratch(const om_call *c)
+{
+	const om_dtype t = c->in[0].type;
+	const uint64_t size = t == OM_FLOAT64 ? sizeof(double) : sizeof(float);
+	int order[OM_MAX_RANK], batch;
+	struct resize r;
+
+	if (om_attr_is(c->op, "mode", "nearest") || resize_of(c, &r) != OM_OK)
+		return 0;
+	const int n = pass_order(c, &r, &c->out[0].shape, order, &batch);
+	const uint64_t kept = kept_elements(c, &r, order, n, batch);
+	return kept * size * ((t == OM_FLOAT32 || t == OM_FLOAT64) && n < 3 ? 1 : 2);
+}
+
+struct passes {
+	struct taps taps[OM_MAX_RANK];
+	int n, batch;
+	bool wide, native;
+	uint64_t kept;       /* bytes */
+};
+
+/* All passes over one element of the batch. */
+static void
+run_passes(om_call *c, const struct passes *p, const char *from, char *to)
+{
+	om_shape s = c->in[0].shape;
+	char *spare[2] = {c->scratch, (char *)c->scratch + p->kept};
+	const void *in = from;
+	int use = 0;
+
+	if (!p->native) {
+		load(c->in[0].type, from, om_shape_span(&s, p->batch, s.rank), (float *)spare[0]);
+		in = spare[0];
+		use = 1;
+	}
+	for (int k = 0; k < p->n; k++) {
+		const int axis = p->taps[k].axis;
+		void *out = k == p->n - 1 && p->native ? to : spare[use];
+		run_pass(&p->taps[k], p->wide, in, out, om_shape_span(&s, p->batch, axis),
+			om_shape_span(&s, axis + 1, s.rank));
+		s.dim[axis] = p->taps[k].out;
+		in = out;
+		use = !use;
+	}
+	if (!p->native)
+		store(c->in[0].type, in, om_shape_span(&s, p->batch, s.rank),
+			om_attr_int(c->op, "antialias"), to);
+}
+
+/* Places outside of the region get their own value. */
+static om_status
+extrapolate(om_call *c, const struct taps *t)
+{
+	const om_shape *out = &c->out[0].shape;
+	const int64_t outer = om_shape_span(out, 0, t->axis), inner = om_shape_span(out, t->axis + 1, out->rank);
+	char one[sizeof(om_string)];
+	size_t size = 0;
+
+	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
+	OM_TRY(outside_element(c, one));
+	for (int64_t o = 0; o < outer && t->outside; o++)
+		for (int64_t k = 0; k < t->out; k++)
+			if (t->outside[k])
+				om_fill((char *)c->out[0].data + (size_t)((o * t->out + k) * inner) * size,
+					inner, size, one);
+	return OM_OK;
+}
+
+static om_status
+weighted_cpu(om_call *c, const struct resize *r)
+{
+	const om_dtype type = c->in[0].type;
+	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
+	struct passes p = {.wide = type == OM_FLOAT64, .native = type == OM_FLOAT64 || type == OM_FLOAT32};
+	int order[OM_MAX_RANK];
+	size_t size = 0;
+
+	OM_TRY(om_elem_bytes(c, type, &size));
+	if (!p.native && !load(type, NULL, 0, NULL))
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s", om_dtype_text(type));
+	p.n = pass_order(c, r, out, order, &p.batch);
+	if (p.n == 0)
+		return om_cpu_whole(c);
+	p.kept = kept_elements(c, r, order, p.n, p.batch) * (p.wide ? sizeof(double) : sizeof(float));
+	for (int k = 0; k < p.n; k++)
+		OM_TRY(taps_of(c, &r->axis[order[k]], order[k], &p.taps[k]));
+	const int64_t n = om_shape_span(in, 0, p.batch);
+	const size_t from = (size_t)om_shape_span(in, p.batch, in->rank) * size;
+	const size_t to = (size_t)om_shape_span(out, p.batch, out->rank) * size;
+	for (int64_t b = 0; b < n; b++)
+		run_passes(c, &p, (const char *)c->in[0].data + (size_t)b * from,
+			(char *)c->out[0].data + (size_t)b * to);
+	for (int k = 0; k < p.n; k++)
+		OM_TRY(extrapolate(c, &p.taps[k]));
+	return OM_OK;
+}
+
+static om_status
+resize_cpu(om_call *c)
+{
+	struct resize r;
+
+	OM_TRY(om_recheck(c));
+	OM_TRY(resize_of(c, &r));
+	if (om_shape_count(&c->out[0].shape) == 0)
+		return OM_OK;
+	if (!r.known || om_shape_count(&c->in[0].shape) == 0)
+		return om_op_fail(c->session, OM_RUN, c->op, "there is nothing to resize");
+	if (r.rank == 0)
+		return om_cpu_whole(c);
+	if (om_attr_is(c->op, "mode", "nearest"))
+		return nearest_cpu(c, &r);
+	if (om_attr_is(c->op, "mode", "linear") || om_attr_is(c->op, "mode", "bilinear")
+	    || om_attr_is(c->op, "mode", "cubic"))
+		return weighted_cpu(c, &r);
+	return unknown_word(c, "mode");
+}
+
+/* Two flops for each weight of each pass over the output. */
+static void
+resize_cost(const om_call *c, om_cost *cost)
+{
+	int order[OM_MAX_RANK], batch;
+	struct resize r;
+
+	if (om_attr_is(c->op, "mode", "nearest") || resize_of(c, &r) != OM_OK)
+		return;
+	const int n = pass_order(c, &r, &c->out[0].shape, order, &batch);
+	cost->flops = (double)om_shape_count(&c->out[0].shape) * n * (om_attr_is(c->op, "mode", "cubic") ? 8 : 4);
+}
+
+/* ---- The table. ---- */
+
+#define MODE {.name = "mode", .kind = OM_ATTR_STRING, .s = "nearest"}
+#define PLACES                                                                 \
+	{.name = "coordinate_transformation_mode", .kind = OM_ATTR_STRING, .s = "half_pixel"}, \
+	{.name = "cubic_coeff_a", .kind = OM_ATTR_FLOAT, .f = -0.75f},         \
+	{.name = "exclude_outside", .kind = OM_ATTR_INT},                      \
+	{.name = "extrapolation_value", .kind = OM_ATTR_FLOAT},                \
+	{.name = "nearest_mode", .kind = OM_ATTR_STRING, .s = "round_prefer_floor"}
+
+static const om_attr_spec upsample7_attrs[] = {
+	MODE,
+	{.name = "scales", .kind = OM_ATTR_FLOATS, .required = true},
+	{0}
+};
+
+static const om_attr_spec mode_attrs[] = {MODE, {0}};
+static const om_attr_spec resize11_attrs[] = {MODE, PLACES, {0}};
+
+static const om_attr_spec resize18_attrs[] = {
+	MODE,
+	PLACES,
+	{.name = "antialias", .kind = OM_ATTR_INT},
+	{.name = "axes", .kind = OM_ATTR_INTS},
+	{.name = "keep_aspect_ratio_policy", .kind = OM_ATTR_STRING, .s = "stretch"},
+	{0}
+};
+
+#define RESIZE .domain = "", .brief = "the input sampled on a finer or coarser grid", \
+	.min_out = 1, .max_out = 1, .infer = resize_infer, .cpu = resize_cpu, \
+	.scratch = resize_scratch, .cost = resize_cost
+
 const om_row om_ops_resize[] = {
+	{RESIZE, .name = "Upsample", .since = 7, .until = 8, .min_in = 1, .max_in = 1, .attrs = upsample7_attrs},
+	{RESIZE, .name = "Upsample", .since = 9, .until = 9, .min_in = 2, .max_in = 2, .attrs = mode_attrs},
+	{RESIZE, .name = "Resize", .since = 10, .until = 10, .min_in = 2, .max_in = 2, .attrs = mode_attrs},
+	{RESIZE, .name = "Resize", .since = 11, .until = 17, .min_in = 1, .max_in = 4, .attrs = resize11_attrs},
+	{RESIZE, .name = "Resize", .since = 18, .min_in = 1, .max_in = 4, .attrs = resize18_attrs},
 	{0}
 };
