@@ -64,6 +64,7 @@ struct om_cli {
 #define OM_COMMANDS(_) \
 	_(report)      \
 	_(dump)        \
+	_(hash)        \
 	_(passes)      \
 	_(ops)         \
 	_(help)

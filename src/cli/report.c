@@ -51,9 +51,9 @@ static const struct { const char *option; om_writer *write; } forms[] = {
 static om_status
 all_strategies(om_cli *c, om_report *r)
 {
-	static const struct { const char *pipeline, *key, *brief; } others[] = {
-		{"pool=0", "pool_bytes", "whole tensors handed on, of equal size"},
-		{"pool=1", "pool1_bytes", "whole tensors handed on, of any size"},
+	static const struct { const char *pipeline; om_report_strategy made; } others[] = {
+		{"pool=0", {"pool0_bytes", "pool, level 0", "blocks of dead values of the same shape and type"}},
+		{"pool=1", {"pool_bytes", "pool, level 1", "blocks of dead values of at least the size"}},
 	};
 	enum { N = sizeof others / sizeof others[0] };
 
@@ -61,8 +61,8 @@ all_strategies(om_cli *c, om_report *r)
 	for (size_t k = 0; k < N; k++) {
 		OM_TRY(om_host_run(c->host, c->prog, others[k].pipeline));
 		OM_TRY(om_plan_verify(c->prog, c->prog->plan));
-		r->strategy[r->nstrategy++] = (om_report_strategy){others[k].key, others[k].brief,
-			c->prog->plan->arena[0].bytes};
+		r->strategy[r->nstrategy] = others[k].made;
+		r->strategy[r->nstrategy++].bytes = c->prog->plan->arena[0].bytes;
 	}
 	return om_host_run(c->host, c->prog, "pack");
 }

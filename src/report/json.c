@@ -87,6 +87,7 @@ set_sizes(json_t *o, const om_report *r)
 	json_object_set_new(o, "buffers", number(r->nbuffer));
 	json_object_set_new(o, "weights_bytes", number(r->weights_bytes));
 	json_object_set_new(o, "io_bytes", number(r->io_bytes));
+	json_object_set_new(o, "scratch_bytes", number(r->scratch_bytes));
 	json_object_set_new(o, "naive_bytes", number(r->naive_bytes));
 	for (uint32_t k = 0; k < r->nstrategy; k++)
 		json_object_set_new(o, r->strategy[k].key, number(r->strategy[k].bytes));

@@ -232,6 +232,7 @@ add_scratch(om_report *r, const om_prog *p, om_arena *mem)
 	for (uint32_t k = 0; k < p->plan->nscratch; k++) {
 		const om_scratch *s = &p->plan->scratch[k];
 		const om_op *op = of[s->op];
+		r->scratch_bytes = s->bytes > r->scratch_bytes ? s->bytes : r->scratch_bytes;
 		const char *name = om_printf(mem, "scratch of %s", *op->name ? op->name : op->type);
 		r->box[r->nbox++] = (om_box){name, OM_BOX_SCRATCH, s->offset, s->bytes, op->step, op->end,
 			r->nbuffer};

@@ -36,6 +36,7 @@ typedef struct om_report_live {
 /* What another way of sharing would need. */
 typedef struct om_report_strategy {
 	const char *key;         /* in the JSON: "pool_bytes" */
+	const char *name;
 	const char *brief;
 	uint64_t bytes;
 } om_report_strategy;
@@ -45,6 +46,7 @@ typedef struct om_report {
 	const char *model;       /* the file's name, without its folder */
 	uint32_t ops, values;
 	uint64_t weights_bytes, io_bytes;
+	uint64_t scratch_bytes;  /* of the operator that wants most; in the arena */
 	uint64_t naive_bytes, file_order_bytes, arena_bytes, lower_bound_bytes;
 	om_pack_status status;
 	double gap;              /* arena over bound, less one */

@@ -84,9 +84,11 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 
 	line(to, "naive", r->naive_bytes, "every value on its own");
 	for (uint32_t k = 0; k < r->nstrategy; k++)
-		line(to, r->strategy[k].key, r->strategy[k].bytes, r->strategy[k].brief);
+		line(to, r->strategy[k].name, r->strategy[k].bytes, r->strategy[k].brief);
 	line(to, "file order", r->file_order_bytes, "most alive at once, nothing in place, no views");
 	line(to, "arena", r->arena_bytes, om_printf(mem, "%.1f %% of naive", share));
+	if (r->scratch_bytes)
+		line(to, "  kernel scratch", r->scratch_bytes, "at most, inside the arena");
 	line(to, "lower bound", r->lower_bound_bytes, r->status == OM_PACK_OPTIMAL
 		? "optimal: no smaller arena for this order"
 		: om_printf(mem, "feasible: the gap is %.2f %%", 100 * r->gap));
