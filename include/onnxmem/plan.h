@@ -130,6 +130,6 @@ OM_API void om_groups_merge(om_groups *g, om_value *source, om_value *v, om_stor
  * operator's row allows it; views where the row says so; nothing over
  * constants or caller-owned memory.  OM_BADPLAN with a sentence naming values,
  * op and bytes.  O(n log n). */
-OM_API om_status om_plan_verify(om_prog *p, const om_plan *plan);
+OM_API om_status om_plan_verify(const om_prog *p, const om_plan *plan);
 
 #endif

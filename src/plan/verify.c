@@ -40,7 +40,7 @@ struct content {
 };
 
 struct sim {
-	om_prog *p;
+	const om_prog *p;
 	const om_plan *plan;
 	om_session *session;
 	om_arena *mem;
@@ -918,7 +918,7 @@ prepare(struct sim *c)
 }
 
 om_status
-om_plan_verify(om_prog *p, const om_plan *plan)
+om_plan_verify(const om_prog *p, const om_plan *plan)
 {
 	struct sim c = {.p = p, .plan = plan, .session = p->session, .mem = om_arena_new()};
 
