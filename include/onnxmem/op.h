@@ -133,6 +133,12 @@ OM_API om_status om_block_infer(om_prog *p, om_block *b);
  * nothing could be done. */
 OM_API om_status om_op_fold(om_prog *p, om_op *op, uint64_t limit);
 
+/* The same for the whole program: what is computed from constants alone becomes
+ * constant itself, and its op is folded, also where the elements are too many
+ * to be computed now.  Needs OM_HAS_SHAPES, gives OM_HAS_CONST.  Counts ops that
+ * were computed, and those left to whoever runs the program. */
+OM_API om_status om_prog_fold(om_prog *p, uint64_t limit, uint64_t *computed, uint64_t *left);
+
 /* The columns, guarded: known shapes, rows that have none. */
 OM_API bool om_op_view(const om_op *op, uint32_t out, om_view_of *v);
 OM_API bool om_op_reuse(const om_op *op, uint32_t out, uint32_t in);
