@@ -447,7 +447,8 @@ check_arity(struct import *im, const om_op *op)
 	if (op->nout < r->min_out || (r->max_out != OM_VARIADIC && op->nout > r->max_out))
 		return om_op_fail(im->s, OM_INVALID, op, "has %u outputs; it gives %u to %u", op->nout,
 			r->min_out, r->max_out);
-	for (uint32_t k = 0; k < r->min_in; k++)
+	/* The first two of Loop may both be left out. */
+	for (uint32_t k = 0; k < r->min_in && r->control == OM_PLAIN; k++)
 		if (!op->in[k])
 			return om_op_fail(im->s, OM_INVALID, op, "input %u is left out, but needed", k);
 	for (uint32_t k = 0; k < r->min_out && r->max_out != OM_VARIADIC; k++)
