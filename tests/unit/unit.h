@@ -4,11 +4,10 @@
 #include <CUnit/Basic.h>
 
 /* Each file of unit tests ends in one of these. */
+extern CU_TestInfo annotate_tests[];
 extern CU_TestInfo arena_tests[];
 extern CU_TestInfo exec_tests[];
 extern CU_TestInfo move_tests[];
-extern CU_TestInfo onnx_tests[];
-extern CU_TestInfo onnxtensor_tests[];
 extern CU_TestInfo tensor_tests[];
 extern CU_TestInfo text_tests[];
 extern CU_TestInfo verify_tests[];

@@ -187,7 +187,7 @@ expect_good(struct bed *t)
 	const om_status st = verify(t);
 
 	if (st != OM_OK)
-		printf("\n    %s\n", om_message(t->s));
+		printf("# %s\n", om_message(t->s));
 	CU_ASSERT_EQUAL(st, OM_OK);
 }
 
@@ -198,7 +198,7 @@ expect_bad(struct bed *t, const char *sentence)
 
 	CU_ASSERT_EQUAL(st, OM_BADPLAN);
 	if (st != OM_OK && strcmp(om_message(t->s), sentence) != 0)
-		printf("\n    wanted: %s\n    got:    %s\n", sentence, om_message(t->s));
+		printf("# wanted: %s\n# got:    %s\n", sentence, om_message(t->s));
 	CU_ASSERT(st != OM_OK && strcmp(om_message(t->s), sentence) == 0);
 }
 

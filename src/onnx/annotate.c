@@ -1,0 +1,418 @@
+/* Plans inside models.  The authority is one entry of the model's metadata;
+ * what is written to single values is a mirror for readers, and may be lost. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "base/sha256.h"
+#include "onnx/annotate.h"
+#include "onnx/model.h"
+
+typedef Onnx__StringStringEntryProto entry;
+
+/* A list of entries in some message. */
+struct props {
+	size_t *n;
+	entry ***list;
+};
+
+#define PROPS(message)  ((struct props){&(message)->n_metadata_props, &(message)->metadata_props})
+
+/* ---- Taking away. ---- */
+
+struct strip {
+	bool compat;             /* keys of others that were written along */
+	size_t gone;
+};
+
+static bool
+is_ours(const struct strip *st, const char *key)
+{
+	return strncmp(key, OM_KEY, strlen(OM_KEY)) == 0
+	    || (st->compat && (strncmp(key, "onnxsim.mem_", 12) == 0
+	                       || strncmp(key, "onnxsim.memory_plan_", 20) == 0));
+}
+
+static void
+strip_props(struct strip *st, struct props p)
+{
+	size_t left = 0;
+
+	for (size_t k = 0; k < *p.n; k++) {
+		if (is_ours(st, om_text((*p.list)[k]->key)))
+			st->gone++;
+		else
+			(*p.list)[left++] = (*p.list)[k];
+	}
+	*p.n = left;
+}
+
+static const char *
+prop_find(struct props p, const char *key)
+{
+	for (size_t k = 0; k < *p.n; k++)
+		if (strcmp(om_text((*p.list)[k]->key), key) == 0)
+			return om_text((*p.list)[k]->value);
+	return NULL;
+}
+
+/* Infos that were added for the sake of a mirror go as a whole. */
+static void
+strip_infos(struct strip *st, size_t *n, Onnx__ValueInfoProto **info)
+{
+	size_t left = 0;
+
+	for (size_t k = 0; k < *n; k++) {
+		const bool added = prop_find(PROPS(info[k]), OM_KEY_ADDED);
+		strip_props(st, PROPS(info[k]));
+		if (!added)
+			info[left++] = info[k];
+	}
+	*n = left;
+}
+
+static void strip_graph(struct strip *st, Onnx__GraphProto *g);
+
+static void
+strip_nodes(struct strip *st, size_t n, Onnx__NodeProto *const *node)
+{
+	for (size_t k = 0; k < n; k++) {
+		strip_props(st, PROPS(node[k]));
+		for (size_t a = 0; a < node[k]->n_attribute; a++) {
+			const Onnx__AttributeProto *attr = node[k]->attribute[a];
+			if (attr->g)
+				strip_graph(st, attr->g);
+			for (size_t i = 0; i < attr->n_graphs; i++)
+				strip_graph(st, attr->graphs[i]);
+		}
+	}
+}
+
+static void
+strip_graph(struct strip *st, Onnx__GraphProto *g)
+{
+	strip_props(st, PROPS(g));
+	strip_infos(st, &g->n_input, g->input);
+	strip_infos(st, &g->n_output, g->output);
+	strip_infos(st, &g->n_value_info, g->value_info);
+	for (size_t k = 0; k < g->n_initializer; k++)
+		strip_props(st, PROPS(g->initializer[k]));
+	strip_nodes(st, g->n_node, g->node);
+}
+
+size_t
+om_model_strip(om_model *m)
+{
+	Onnx__ModelProto *p = m->proto;
+	struct strip st = {.compat = prop_find(PROPS(p), OM_KEY_COMPAT) != NULL};
+
+	strip_props(&st, PROPS(p));
+	if (p->graph)
+		strip_graph(&st, p->graph);
+	for (size_t k = 0; k < p->n_functions; k++) {
+		strip_props(&st, PROPS(p->functions[k]));
+		strip_infos(&st, &p->functions[k]->n_value_info, p->functions[k]->value_info);
+		strip_nodes(&st, p->functions[k]->n_node, p->functions[k]->node);
+	}
+	return st.gone;
+}
+
+bool
+om_model_has_plan(const om_model *m)
+{
+	return prop_find(PROPS(m->proto), OM_KEY_PLAN) != NULL;
+}
+
+/* ---- Writing. ---- */
+
+static void
+prop_set(om_arena *mem, struct props p, const char *key, const char *value)
+{
+	entry *e = OM_NEW(mem, entry);
+	entry **more = OM_NEWN(mem, entry *, *p.n + 1);
+
+	onnx__string_string_entry_proto__init(e);
+	e->key = om_strdup(mem, key);
+	e->value = om_strdup(mem, value);
+	for (size_t k = 0; k < *p.n; k++) {
+		if (strcmp(om_text((*p.list)[k]->key), key) == 0) {
+			(*p.list)[k] = e;
+			return;
+		}
+		more[k] = (*p.list)[k];
+	}
+	more[*p.n] = e;
+	*p.list = more;
+	++*p.n;
+}
+
+const char *
+om_text_digest(const char *text, size_t n, om_arena *mem)
+{
+	char hex[OM_SHA256_TEXT];
+	om_sha256 *h = om_sha256_new(mem);
+
+	om_sha256_add(h, text, n);
+	om_sha256_end(h, hex);
+	return om_printf(mem, "sha256:%s", hex);
+}
+
+const char *
+om_shapes_text(const om_prog *p, om_arena *mem)
+{
+	const char *text = "";
+
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		const om_value *v = p->first->param[k];
+		if (v->type.kind != OM_TENSOR || v->shape.rank == OM_RANK_UNKNOWN)
+			continue;
+		text = om_printf(mem, "%s%s%s:", text, *text ? ";" : "", v->name);
+		for (int d = 0; d < v->shape.rank; d++) {
+			const char *comma = d ? "," : "";
+			text = v->shape.dim[d] < 0 ? om_printf(mem, "%s%s?", text, comma)
+				: om_printf(mem, "%s%s%" PRId64, text, comma, v->shape.dim[d]);
+		}
+	}
+	return text;
+}
+
+/* Of the first arena: there is one today. */
+static const char *
+summary_text(const om_plan *plan, om_arena *mem)
+{
+	const om_plan_arena *a = plan->arena;
+
+	return om_printf(mem, "arena=%" PRIu64 " lower=%" PRIu64 " naive=%" PRIu64 " status=%s",
+		a->bytes, a->lower_bound, a->naive, a->status == OM_PACK_OPTIMAL ? "optimal" : "feasible");
+}
+
+struct mirror {
+	om_model *m;
+	const om_prog *p;
+	const om_plan *plan;
+	om_arena *tmp;
+	om_op ***ops;
+	const om_alias **alias;    /* by value id */
+	bool compat;
+	bool is_open;              /* shapes depend on what was bound */
+};
+
+static const char *
+place_text(const struct mirror *w, const om_value *v)
+{
+	const om_place *at = &w->plan->place[v->id];
+
+	if (at->where == OM_UNPLANNED)
+		return "?:0+0";
+	if (at->where == OM_EXTERNAL)
+		return om_printf(w->tmp, "x:%" PRIu64 "+%" PRIu64, at->offset, at->bytes);
+	const om_span s = om_span_of(w->ops[v->block->id], v, at);
+	return om_printf(w->tmp, "%" PRIu32 ":%" PRIu64 "+%" PRIu64 "@%" PRIu32 "-%" PRIu32,
+		at->arena, at->offset, at->bytes, s.first, s.last);
+}
+
+static const char *
+alias_text(const struct mirror *w, const om_alias *a)
+{
+	const char *source = w->p->values[a->source]->name;
+
+	if (a->offset == 0)
+		return om_printf(w->tmp, "%s:%s", om_alias_text(a->kind), source);
+	return om_printf(w->tmp, "%s:%s+%" PRIu64, om_alias_text(a->kind), source, a->offset);
+}
+
+static bool
+is_mirrored(const struct mirror *w, const om_value *v)
+{
+	const om_where where = v ? w->plan->place[v->id].where : OM_NOWHERE;
+	return where == OM_IN_ARENA || where == OM_UNPLANNED || where == OM_EXTERNAL;
+}
+
+/* Room for an info of every value that has none. */
+static void
+make_room(const struct mirror *w, Onnx__GraphProto *g, const om_block *b)
+{
+	size_t most = g->n_value_info + b->nparam;
+	Onnx__ValueInfoProto **more;
+
+	for (const om_op *op = b->first; op; op = op->next)
+		most += op->nout;
+	more = OM_NEWN(w->m->mem, Onnx__ValueInfoProto *, most);
+	for (size_t k = 0; k < g->n_value_info; k++)
+		more[k] = g->value_info[k];
+	g->value_info = more;
+}
+
+/* Its type goes along.  Its shape only where that is the model's, not that of
+ * this plan alone. */
+static Onnx__ValueInfoProto *
+add_info(const struct mirror *w, Onnx__GraphProto *g, const om_value *v)
+{
+	om_arena *mem = w->m->mem;
+	Onnx__ValueInfoProto *info = OM_NEW(mem, Onnx__ValueInfoProto);
+	const om_shape open = om_shape_unknown();
+
+	onnx__value_info_proto__init(info);
+	info->name = om_strdup(mem, v->name);
+	info->type = om_type_write(mem, &v->type, w->is_open ? &open : &v->shape);
+	g->value_info[g->n_value_info++] = info;
+	prop_set(mem, PROPS(info), OM_KEY_ADDED, "1");
+	return info;
+}
+
+static void
+mirror_value(const struct mirror *w, const om_map *infos, Onnx__GraphProto *g, const om_value *v)
+{
+	om_arena *mem = w->m->mem;
+
+	if (!is_mirrored(w, v) || v->type.kind != OM_TENSOR)
+		return;
+	const om_place *at = &w->plan->place[v->id];
+	Onnx__ValueInfoProto *info = om_map_get(infos, v->name);
+	if (!info)
+		info = add_info(w, g, v);
+	prop_set(mem, PROPS(info), OM_KEY_MEM, place_text(w, v));
+	if (w->alias[v->id])
+		prop_set(mem, PROPS(info), OM_KEY_ALIAS, alias_text(w, w->alias[v->id]));
+	if (w->compat && at->where == OM_IN_ARENA) {
+		prop_set(mem, PROPS(info), "onnxsim.mem_offset", om_printf(w->tmp, "%" PRIu64, at->offset));
+		prop_set(mem, PROPS(info), "onnxsim.mem_size", om_printf(w->tmp, "%" PRIu64, at->bytes));
+	}
+}
+
+static void
+list_infos(om_map *map, size_t n, Onnx__ValueInfoProto *const *info)
+{
+	for (size_t k = 0; k < n; k++)
+		om_map_set(map, om_text(info[k]->name), info[k]);
+}
+
+static void mirror_graph(const struct mirror *w, Onnx__GraphProto *g, const om_block *b);
+
+/* Nodes stand in the order of the ops, bodies in that of the attributes. */
+static void
+mirror_bodies(const struct mirror *w, const Onnx__NodeProto *n, const om_op *op)
+{
+	uint32_t body = 0;
+
+	for (size_t a = 0; a < n->n_attribute; a++) {
+		const Onnx__AttributeProto *attr = n->attribute[a];
+		if (attr->g && body < op->nbody)
+			mirror_graph(w, attr->g, op->body[body++]);
+		for (size_t k = 0; k < attr->n_graphs && body < op->nbody; k++)
+			mirror_graph(w, attr->graphs[k], op->body[body++]);
+	}
+}
+
+static void
+mirror_graph(const struct mirror *w, Onnx__GraphProto *g, const om_block *b)
+{
+	om_map infos = om_map_new(w->tmp);
+	size_t k = 0;
+
+	list_infos(&infos, g->n_value_info, g->value_info);
+	list_infos(&infos, g->n_output, g->output);
+	list_infos(&infos, g->n_input, g->input);
+	make_room(w, g, b);
+	if (b->owner)
+		prop_set(w->m->mem, PROPS(g), OM_KEY_SCOPE, b->path);
+	for (uint32_t i = 0; i < b->nparam; i++)
+		mirror_value(w, &infos, g, b->param[i]);
+	for (const om_op *op = b->first; op && k < g->n_node; op = op->next, k++) {
+		for (uint32_t i = 0; i < op->nout; i++)
+			mirror_value(w, &infos, g, op->out[i]);
+		mirror_bodies(w, g->node[k], op);
+	}
+}
+
+static bool
+is_open(const Onnx__ValueInfoProto *info)
+{
+	const Onnx__TypeProto *t = info->type;
+	const Onnx__TensorShapeProto *shape;
+
+	if (!t || t->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+		return false;
+	shape = t->tensor_type->shape;
+	for (size_t k = 0; shape && k < shape->n_dim; k++)
+		if (shape->dim[k]->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+			return true;
+	return !shape;
+}
+
+static bool
+has_open_inputs(const Onnx__GraphProto *g)
+{
+	for (size_t k = 0; k < g->n_input; k++)
+		if (is_open(g->input[k]))
+			return true;
+	return false;
+}
+
+/* The sizes that onnxsim gives count the graph's inputs; ours never do. */
+static void
+write_compat(const struct mirror *w)
+{
+	om_arena *mem = w->m->mem;
+	const struct props p = PROPS(w->m->proto);
+	const om_plan_arena *a = w->plan->arena;
+
+	prop_set(mem, p, OM_KEY_COMPAT, "onnxsim");
+	prop_set(mem, p, "onnxsim.memory_plan_unplanned_count", om_printf(w->tmp, "%u", w->plan->nunplanned));
+	if (w->p->first->nparam)
+		return;
+	prop_set(mem, p, "onnxsim.memory_plan_arena_bytes", om_printf(w->tmp, "%" PRIu64, a->bytes));
+	prop_set(mem, p, "onnxsim.memory_plan_naive_bytes", om_printf(w->tmp, "%" PRIu64, a->naive));
+	if (a->bytes)
+		prop_set(mem, p, "onnxsim.memory_plan_compression_ratio",
+			om_printf(w->tmp, "%.4f", (double)a->naive / (double)a->bytes));
+}
+
+static void
+write_mirrors(const struct mirror *w, unsigned how)
+{
+	const bool automatic = how & OM_ANNOTATE_AUTO && w->p->ir_version >= 10;
+
+	if (w->compat)
+		write_compat(w);
+	if (how & OM_ANNOTATE_VALUE || automatic)
+		mirror_graph(w, w->m->proto->graph, w->p->first);
+}
+
+static void
+write_model(const struct mirror *w, const char *json, const char *digest)
+{
+	om_arena *mem = w->m->mem;
+	const struct props p = PROPS(w->m->proto);
+
+	prop_set(mem, p, OM_KEY_PLAN, json);
+	prop_set(mem, p, OM_KEY_DIGEST, om_text_digest(json, strlen(json), w->tmp));
+	prop_set(mem, p, OM_KEY_GRAPH, digest);
+	prop_set(mem, p, OM_KEY_SHAPES, om_shapes_text(w->p, w->tmp));
+	prop_set(mem, p, OM_KEY_SUMMARY, summary_text(w->plan, w->tmp));
+}
+
+om_status
+om_model_annotate(om_session *s, om_model *m, const om_prog *p, unsigned how)
+{
+	char digest[80], *json;
+	struct mirror w = {.m = m, .p = p, .plan = p->plan, .compat = how & OM_ANNOTATE_ONNXSIM};
+
+	OM_TRY(om_model_update(s, m, p));
+	om_model_strip(m);
+	OM_TRY(om_model_digest(s, m, false, digest));
+	OM_TRY(om_plan_json(s, m, p, &json));
+	w.tmp = om_arena_new();
+	w.ops = om_ops_by_index(p, w.tmp);
+	w.is_open = has_open_inputs(m->proto->graph);
+	w.alias = OM_NEWN(w.tmp, const om_alias *, p->nvalue);
+	for (uint32_t k = 0; k < w.plan->nalias; k++)
+		w.alias[w.plan->alias[k].value] = &w.plan->alias[k];
+	write_model(&w, json, digest);
+	write_mirrors(&w, how);
+	om_arena_free(w.tmp);
+	free(json);
+	return OM_OK;
+}

@@ -1,0 +1,419 @@
+/* A plan as a JSON document, "memplan/1"; docs/plan-format.md says what is
+ * in it. */
+#include <config.h>
+
+#include <jansson.h>
+
+#include "base/map.h"
+#include "onnx/annotate.h"
+#include "onnx/model.h"
+
+struct writer {
+	om_session *s;
+	const om_prog *p;
+	const om_plan *plan;
+	om_arena *mem;
+	om_op ***ops;            /* by block id: ops by index */
+	const char *bad;         /* a name that is not UTF-8 */
+	bool too_large;
+};
+
+/* ---- Steps and places in a scope. ---- */
+
+om_op ***
+om_ops_by_index(const om_prog *p, om_arena *mem)
+{
+	om_op ***all = OM_NEWN(mem, om_op **, p->nblock);
+
+	for (const om_block *b = p->first; b; b = b->next) {
+		uint32_t n = 0;
+		all[b->id] = OM_NEWN(mem, om_op *, b->nop + 1);
+		for (om_op *op = b->first; op; op = op->next)
+			all[b->id][n++] = op;
+	}
+	return all;
+}
+
+static bool
+is_body_param(const om_value *v)
+{
+	return !v->def && v->block->owner;
+}
+
+uint32_t
+om_span_first(om_op *const *ops, const om_value *v, uint32_t index)
+{
+	if (index == 0 && is_body_param(v))
+		return v->block->owner->step;
+	return index < v->block->nop ? ops[index]->step : v->block->end;
+}
+
+uint32_t
+om_span_last(om_op *const *ops, const om_value *v, uint32_t index)
+{
+	if (index < v->block->nop)
+		return ops[index]->end;
+	return is_body_param(v) ? v->block->owner->end : v->block->end;
+}
+
+/* The op whose steps hold `step`; the number of ops from the block's end on. */
+static uint32_t
+index_of(om_op *const *ops, const om_block *b, uint32_t step)
+{
+	uint32_t from = 0, to = b->nop;
+
+	while (from < to) {
+		const uint32_t k = from + (to - from) / 2;
+		if (ops[k]->end < step)
+			from = k + 1;
+		else
+			to = k;
+	}
+	return from;
+}
+
+om_span
+om_span_of(om_op *const *ops, const om_value *v, const om_place *at)
+{
+	om_span s = {index_of(ops, v->block, at->first), index_of(ops, v->block, at->last), false};
+
+	s.is_exact = om_span_first(ops, v, s.first) == at->first && om_span_last(ops, v, s.last) == at->last;
+	return s;
+}
+
+/* ---- JSON. ---- */
+
+static json_t *
+name(struct writer *w, const char *s)
+{
+	json_t *j = json_string(s);
+
+	if (!j) {
+		w->bad = s;
+		j = json_null();
+	}
+	return j;
+}
+
+static json_t *
+number(struct writer *w, uint64_t n)
+{
+	w->too_large |= n > INT64_MAX;
+	return json_integer((json_int_t)n);
+}
+
+static void
+push(json_t *array, json_t *item)
+{
+	json_array_append_new(array, item);
+}
+
+static void
+set(json_t *object, const char *key, json_t *item)
+{
+	json_object_set_new(object, key, item);
+}
+
+static json_t *
+dims_of(struct writer *w, const om_shape *s)
+{
+	json_t *all = json_array();
+
+	for (int k = 0; k < s->rank; k++)
+		push(all, s->dim[k] >= 0 ? number(w, (uint64_t)s->dim[k]) : json_null());
+	return all;
+}
+
+static json_t *
+inputs(struct writer *w)
+{
+	const om_block *g = w->p->first;
+	json_t *all = json_object();
+
+	for (uint32_t k = 0; k < g->nparam; k++) {
+		const om_value *v = g->param[k];
+		if (v->type.kind != OM_TENSOR || v->shape.rank == OM_RANK_UNKNOWN)
+			continue;
+		json_t *dims = dims_of(w, &v->shape);
+		if (json_object_set_new(all, v->name, dims) != 0)
+			w->bad = v->name;
+	}
+	return all;
+}
+
+/* Symbols that stand for a number by now, in order of appearance. */
+static json_t *
+symbols(struct writer *w)
+{
+	json_t *all = json_object();
+
+	for (uint32_t k = 0; k < w->p->nvalue; k++) {
+		const om_shape *s = &w->p->values[k]->shape;
+		for (int d = 0; d < s->rank; d++) {
+			if (s->dim[d] < 0 || !s->sym[d] || json_object_get(all, s->sym[d]))
+				continue;
+			if (json_object_set_new(all, s->sym[d], number(w, (uint64_t)s->dim[d])) != 0)
+				w->bad = s->sym[d];
+		}
+	}
+	return all;
+}
+
+static json_t *
+arena(struct writer *w, uint32_t k)
+{
+	const om_plan_arena *a = &w->plan->arena[k];
+	const om_block *g = w->p->first;
+	json_t *j = json_object();
+
+	set(j, "id", number(w, k));
+	set(j, "name", name(w, a->name));
+	set(j, "device", name(w, a->device));
+	set(j, "bytes", number(w, a->bytes));
+	set(j, "align", number(w, a->align));
+	if (a->limit)
+		set(j, "limit", number(w, a->limit));
+	set(j, "naive", number(w, a->naive));
+	set(j, "lower_bound", number(w, a->lower_bound));
+	set(j, "bound_at", name(w, om_printf(w->mem, "#%u", index_of(w->ops[g->id], g, a->bound_step))));
+	set(j, "bound_step", number(w, a->bound_step));
+	set(j, "status", name(w, a->status == OM_PACK_OPTIMAL ? "optimal" : "feasible"));
+	return j;
+}
+
+static json_t *
+arenas(struct writer *w)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < w->plan->narena; k++)
+		push(all, arena(w, k));
+	return all;
+}
+
+static void
+row(struct writer *w, json_t *rows, const om_value *v)
+{
+	const om_place *at = v ? &w->plan->place[v->id] : NULL;
+
+	if (!at || at->where != OM_IN_ARENA)
+		return;
+	const om_span s = om_span_of(w->ops[v->block->id], v, at);
+	json_t *j = json_array();
+	push(j, name(w, v->name));
+	push(j, number(w, at->arena));
+	push(j, number(w, at->offset));
+	push(j, number(w, at->bytes));
+	push(j, number(w, s.first));
+	push(j, number(w, s.last));
+	if (!s.is_exact) {
+		push(j, number(w, at->first));
+		push(j, number(w, at->last));
+	}
+	push(rows, j);
+}
+
+static void scope(struct writer *w, json_t *scopes, const om_block *b);
+
+static void
+scope_rows(struct writer *w, json_t *rows, const om_block *b)
+{
+	for (uint32_t k = 0; k < b->nparam; k++)
+		row(w, rows, b->param[k]);
+	for (const om_op *op = b->first; op; op = op->next)
+		for (uint32_t k = 0; k < op->nout; k++)
+			row(w, rows, op->out[k]);
+}
+
+/* Scopes in order of the run, each before those in it. */
+static void
+scope(struct writer *w, json_t *scopes, const om_block *b)
+{
+	json_t *j = json_object(), *rows = json_array();
+
+	set(j, "path", name(w, b->path));
+	if (b->owner)
+		set(j, "at", number(w, b->owner->index));
+	scope_rows(w, rows, b);
+	set(j, "v", rows);
+	push(scopes, j);
+	for (const om_op *op = b->first; op; op = op->next)
+		for (uint32_t k = 0; k < op->nbody; k++)
+			scope(w, scopes, op->body[k]);
+}
+
+static const char *const alias_names[] = {
+	[OM_ALIAS_VIEW] = "view", [OM_ALIAS_INPLACE] = "inplace",
+	[OM_ALIAS_DONATE] = "donate", [OM_ALIAS_TIE] = "tie",
+};
+
+const char *
+om_alias_text(om_alias_kind kind)
+{
+	return alias_names[kind];
+}
+
+bool
+om_alias_find(const char *text, om_alias_kind *kind)
+{
+	for (unsigned k = 0; k < sizeof alias_names / sizeof alias_names[0]; k++)
+		if (strcmp(text, alias_names[k]) == 0) {
+			*kind = (om_alias_kind)k;
+			return true;
+		}
+	return false;
+}
+
+static json_t *
+aliases(struct writer *w)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < w->plan->nalias; k++) {
+		const om_alias *a = &w->plan->alias[k];
+		const om_value *v = w->p->values[a->value];
+		json_t *j = json_array();
+		push(j, name(w, v->block->path));
+		push(j, name(w, v->name));
+		push(j, name(w, w->p->values[a->source]->name));
+		push(j, name(w, om_alias_text(a->kind)));
+		push(j, number(w, a->offset));
+		push(all, j);
+	}
+	return all;
+}
+
+const om_value *
+om_op_first_output(const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			return op->out[k];
+	return NULL;
+}
+
+static void
+scratch_row(struct writer *w, json_t *all, const om_op *op, const om_scratch *s)
+{
+	const om_value *first = om_op_first_output(op);
+	json_t *j = json_array();
+
+	push(j, name(w, op->block->path));
+	push(j, name(w, first ? first->name : ""));
+	push(j, number(w, s->arena));
+	push(j, number(w, s->offset));
+	push(j, number(w, s->bytes));
+	push(all, j);
+}
+
+static json_t *
+scratch(struct writer *w)
+{
+	const om_op **op = OM_NEWN(w->mem, const om_op *, w->p->nop);
+	json_t *all = json_array();
+
+	for (const om_block *b = w->p->first; b; b = b->next)
+		for (const om_op *o = b->first; o; o = o->next)
+			op[o->id] = o;
+	for (uint32_t k = 0; k < w->plan->nscratch; k++)
+		scratch_row(w, all, op[w->plan->scratch[k].op], &w->plan->scratch[k]);
+	return all;
+}
+
+static json_t *
+external(struct writer *w, om_value *const *v, uint32_t n)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < n; k++)
+		if (w->plan->place[v[k]->id].where == OM_EXTERNAL)
+			push(all, name(w, v[k]->name));
+	return all;
+}
+
+static json_t *
+externals(struct writer *w)
+{
+	const om_block *g = w->p->first;
+	json_t *j = json_object();
+
+	set(j, "inputs", external(w, g->param, g->nparam));
+	set(j, "outputs", external(w, g->result, g->nresult));
+	return j;
+}
+
+static json_t *
+unplanned(struct writer *w)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < w->plan->nunplanned; k++) {
+		const om_unplanned *u = &w->plan->unplanned[k];
+		const om_value *v = w->p->values[u->value];
+		json_t *j = json_array();
+		push(j, name(w, v->block->path));
+		push(j, name(w, v->name));
+		push(j, name(w, u->why));
+		push(all, j);
+	}
+	return all;
+}
+
+static json_t *
+document(struct writer *w, const char *digest)
+{
+	json_t *j = json_object(), *scopes = json_array(), *verified = json_object();
+
+	set(j, "schema", json_string("memplan/1"));
+	set(j, "tool", json_string(PACKAGE_NAME " " PACKAGE_VERSION));
+	set(j, "graph", json_string(digest));
+	set(j, "inputs", inputs(w));
+	set(j, "dims", symbols(w));
+	set(j, "order", json_string("file"));
+	set(j, "strategy", name(w, w->plan->strategy ? w->plan->strategy : ""));
+	set(j, "arenas", arenas(w));
+	scope(w, scopes, w->p->first);
+	set(j, "scopes", scopes);
+	set(j, "alias", aliases(w));
+	set(j, "scratch", scratch(w));
+	set(j, "external", externals(w));
+	set(j, "unplanned", unplanned(w));
+	set(verified, "by", json_string("byte-walk/1"));
+	set(verified, "ok", json_true());
+	set(j, "verify", verified);
+	return j;
+}
+
+static om_status
+write(struct writer *w, const char *digest, char **out)
+{
+	json_t *j = document(w, digest);
+
+	*out = w->bad || w->too_large ? NULL : json_dumps(j, JSON_COMPACT);
+	json_decref(j);
+	if (w->bad)
+		return om_fail(w->s, OM_INVALID, "the name %s is not UTF-8: a plan cannot be written", w->bad);
+	if (w->too_large)
+		return om_fail(w->s, OM_INVALID, "the plan has a number that JSON cannot hold");
+	if (!*out)
+		return om_fail(w->s, OM_MEMORY, "not enough memory for the plan's text");
+	return OM_OK;
+}
+
+om_status
+om_plan_json(om_session *s, const om_model *m, const om_prog *p, char **json)
+{
+	struct writer w = {.s = s, .p = p, .plan = p->plan};
+	char digest[80];
+
+	*json = NULL;
+	if (!(p->has & OM_HAS_PLAN))
+		return om_fail(s, OM_USAGE, "the program has no plan yet");
+	OM_TRY(om_plan_verify(p, p->plan));
+	OM_TRY(om_model_digest(s, m, false, digest));
+	w.mem = om_arena_new();
+	w.ops = om_ops_by_index(p, w.mem);
+	const om_status st = write(&w, digest, json);
+	om_arena_free(w.mem);
+	return st;
+}

@@ -1,0 +1,585 @@
+/* Plans out of models: the document is checked against its digest, the model
+ * against the document's, and every name against the program.  Whether the plan
+ * is right is for om_plan_verify() to say. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "base/map.h"
+#include "onnx/annotate.h"
+#include "onnx/model.h"
+
+/* What `fold` computes by default. */
+enum { FOLD_LIMIT = 65536 };
+
+struct reader {
+	om_session *s;
+	om_model *m;
+	om_prog *p;
+	om_plan *plan;
+	om_arena *mem;
+	json_t *root;
+	om_op ***ops;             /* by block id: ops by index */
+	om_map scopes;            /* blocks by path */
+	om_map *values;           /* by block id: values by name */
+	bool *seen;               /* by block id: its rows were read */
+	const om_alias **alias;   /* by value id */
+	uint8_t *state;           /* by value id */
+};
+
+enum { OPEN, PLACED, UNPLANNED };
+
+#define BAD(r, ...)  om_fail((r)->s, OM_BADPLAN, "the plan: " __VA_ARGS__)
+
+/* ---- The text. ---- */
+
+/* An entry of the model's metadata; twice the same key is refused. */
+static om_status
+find_key(om_session *s, const om_model *m, const char *key, const char **value)
+{
+	const Onnx__ModelProto *p = m->proto;
+
+	*value = NULL;
+	for (size_t k = 0; k < p->n_metadata_props; k++) {
+		const Onnx__StringStringEntryProto *e = p->metadata_props[k];
+		if (strcmp(om_text(e->key), key) != 0)
+			continue;
+		if (*value)
+			return om_fail(s, OM_BADPLAN, "%s: its metadata has %s twice", m->name, key);
+		*value = om_text(e->value);
+	}
+	return OM_OK;
+}
+
+/* The plan inside the model: whole, and said to be for this graph. */
+static om_status
+check_keys(struct reader *r, const char *text, const char *graph)
+{
+	const char *digest, *planned;
+
+	OM_TRY(find_key(r->s, r->m, OM_KEY_DIGEST, &digest));
+	OM_TRY(find_key(r->s, r->m, OM_KEY_GRAPH, &planned));
+	if (!digest)
+		return om_fail(r->s, OM_BADPLAN, "%s: its plan has no digest (%s is missing)", r->m->name,
+			OM_KEY_DIGEST);
+	if (strcmp(digest, om_text_digest(text, strlen(text), r->mem)) != 0)
+		return om_fail(r->s, OM_BADPLAN, "%s: its plan was changed after it was written: "
+			"the text does not have the digest %s", r->m->name, digest);
+	if (!planned)
+		return om_fail(r->s, OM_BADPLAN, "%s: its plan does not say for which graph it is (%s is missing)",
+			r->m->name, OM_KEY_GRAPH);
+	if (strcmp(planned, graph) != 0)
+		return om_fail(r->s, OM_STALE, "%s: its plan is for another graph: the model was changed "
+			"after planning (%s, now %s)", r->m->name, planned, graph);
+	return OM_OK;
+}
+
+static om_status
+parse(struct reader *r, const char *text, size_t size)
+{
+	json_error_t e;
+
+	r->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
+	if (!r->root)
+		return BAD(r, "it is not JSON: %s (line %d)", e.text, e.line);
+	return json_is_object(r->root) ? OM_OK : BAD(r, "it is not a JSON object");
+}
+
+static om_status
+load(struct reader *r, const char *sidecar, const char *graph)
+{
+	const char *text;
+	struct whole w;
+
+	if (sidecar) {
+		OM_TRY(om_whole_open(r->s, sidecar, &w));
+		const om_status st = parse(r, w.size ? w.data : "", w.size);
+		om_whole_close(&w);
+		return st;
+	}
+	OM_TRY(find_key(r->s, r->m, OM_KEY_PLAN, &text));
+	if (!text)
+		return om_fail(r->s, OM_INVALID, "%s carries no plan", r->m->name);
+	OM_TRY(check_keys(r, text, graph));
+	return parse(r, text, strlen(text));
+}
+
+/* ---- Pieces of JSON. ---- */
+
+static om_status
+get_text(struct reader *r, const json_t *j, const char *what, const char **out)
+{
+	*out = json_string_value(j);
+	return *out ? OM_OK : BAD(r, "%s is not a text", what);
+}
+
+static om_status
+get_number(struct reader *r, const json_t *j, const char *what, uint64_t most, uint64_t *out)
+{
+	const json_int_t n = json_integer_value(j);
+
+	if (!json_is_integer(j) || n < 0 || (uint64_t)n > most)
+		return BAD(r, "%s is not a number from 0 to %" PRIu64, what, most);
+	*out = (uint64_t)n;
+	return OM_OK;
+}
+
+static om_status
+get_index(struct reader *r, const json_t *j, const char *what, uint32_t most, uint32_t *out)
+{
+	uint64_t n;
+
+	OM_TRY(get_number(r, j, what, most, &n));
+	*out = (uint32_t)n;
+	return OM_OK;
+}
+
+/* A member that is an array, or not there at all. */
+static om_status
+get_list(struct reader *r, const json_t *object, const char *key, json_t **out)
+{
+	*out = json_object_get(object, key);
+	return !*out || json_is_array(*out) ? OM_OK : BAD(r, "\"%s\" is not a list", key);
+}
+
+static om_status
+check_row(struct reader *r, const json_t *row, const char *what, size_t least, size_t most)
+{
+	if (json_is_array(row) && json_array_size(row) >= least && json_array_size(row) <= most)
+		return OM_OK;
+	return BAD(r, "a row of \"%s\" does not have %zu entries", what, least);
+}
+
+/* ---- Names. ---- */
+
+static om_status
+find_block(struct reader *r, const json_t *path, om_block **out)
+{
+	const char *text;
+
+	OM_TRY(get_text(r, path, "a scope's path", &text));
+	*out = om_map_get(&r->scopes, text);
+	return *out ? OM_OK : BAD(r, "the model has no scope \"%s\"", text);
+}
+
+static om_status
+find_value(struct reader *r, const om_block *b, const json_t *name, om_value **out)
+{
+	const char *text;
+
+	OM_TRY(get_text(r, name, "the name of a value", &text));
+	*out = om_map_get(&r->values[b->id], text);
+	if (*out)
+		return OM_OK;
+	return BAD(r, "%s%shas no value %s", *b->path ? b->path : "the model", *b->path ? " " : " ", text);
+}
+
+/* Seen from block `b`: of its own, or of one around it. */
+static om_status
+find_visible(struct reader *r, const om_block *b, const json_t *name, om_value **out)
+{
+	const char *text;
+
+	OM_TRY(get_text(r, name, "the name of a value", &text));
+	for (*out = NULL; !*out; b = b->owner->block) {
+		*out = om_map_get(&r->values[b->id], text);
+		if (!b->owner)
+			break;
+	}
+	return *out ? OM_OK : BAD(r, "there is no value %s to share memory with", text);
+}
+
+static void
+list_names(struct reader *r)
+{
+	r->scopes = om_map_new(r->mem);
+	r->values = OM_NEWN(r->mem, om_map, r->p->nblock);
+	r->seen = OM_NEWN(r->mem, bool, r->p->nblock);
+	r->state = OM_NEWN(r->mem, uint8_t, r->p->nvalue);
+	r->alias = OM_NEWN(r->mem, const om_alias *, r->p->nvalue);
+	for (om_block *b = r->p->first; b; b = b->next) {
+		om_map_set(&r->scopes, b->path, b);
+		r->values[b->id] = om_map_new(r->mem);
+	}
+	for (uint32_t k = 0; k < r->p->nvalue; k++) {
+		om_value *v = r->p->values[k];
+		om_map_set(&r->values[v->block->id], v->name, v);
+	}
+}
+
+/* ---- What the plan was made for. ---- */
+
+static om_status
+check_head(struct reader *r, const char *graph)
+{
+	const char *schema, *planned, *order;
+
+	OM_TRY(get_text(r, json_object_get(r->root, "schema"), "\"schema\"", &schema));
+	if (strcmp(schema, "memplan/1") != 0)
+		return BAD(r, "its schema is \"%s\"; this program reads \"memplan/1\"", schema);
+	OM_TRY(get_text(r, json_object_get(r->root, "graph"), "\"graph\"", &planned));
+	if (strcmp(planned, graph) != 0)
+		return om_fail(r->s, OM_STALE, "%s: the plan is for another graph: %s, now %s", r->m->name,
+			planned, graph);
+	order = json_string_value(json_object_get(r->root, "order"));
+	if (!order || strcmp(order, "file") != 0)
+		return BAD(r, "it is for another order than that of the file");
+	return OM_OK;
+}
+
+/* The failure of a callee, in the name of the plan. */
+static om_status
+not_for(struct reader *r, om_status st)
+{
+	const char *why = om_strdup(r->mem, om_message(r->s));
+	return st == OM_OK ? st : BAD(r, "its shapes are not those of the model: %s", why);
+}
+
+static om_status
+bind_dims(struct reader *r)
+{
+	const char *symbol;
+	json_t *j;
+
+	json_object_foreach(json_object_get(r->root, "dims"), symbol, j) {
+		uint64_t n;
+		OM_TRY(get_number(r, j, "a dim", INT64_MAX, &n));
+		const om_status st = om_bind_dim(r->p, symbol, (int64_t)n);
+		if (st != OM_OK && st != OM_USAGE)  /* of a symbol that only inference knows */
+			return not_for(r, st);
+	}
+	return OM_OK;
+}
+
+static om_status
+bind_inputs(struct reader *r)
+{
+	const char *input;
+	json_t *dims, *j;
+	size_t k;
+
+	json_object_foreach(json_object_get(r->root, "inputs"), input, dims) {
+		om_shape shape = {.rank = (int)json_array_size(dims)};
+		bool whole = json_is_array(dims) && json_array_size(dims) <= OM_MAX_RANK;
+		if (!whole)
+			return BAD(r, "the shape of input %s is not one", input);
+		json_array_foreach(dims, k, j) {
+			uint64_t n = 0;
+			whole &= !json_is_null(j);
+			if (!json_is_null(j))
+				OM_TRY(get_number(r, j, "a dim", INT64_MAX, &n));
+			shape.dim[k] = (int64_t)n;
+		}
+		if (whole)
+			OM_TRY(not_for(r, om_bind_shape(r->p, input, &shape)));
+	}
+	return OM_OK;
+}
+
+/* As the passes did before the plan was made. */
+static om_status
+bind(struct reader *r)
+{
+	uint64_t computed, left;
+	const char *shapes;
+
+	OM_TRY(bind_dims(r));
+	OM_TRY(bind_inputs(r));
+	OM_TRY(om_block_infer(r->p, r->p->first));
+	OM_TRY(om_prog_fold(r->p, FOLD_LIMIT, &computed, &left));
+	om_timeline(r->p);
+	OM_TRY(find_key(r->s, r->m, OM_KEY_SHAPES, &shapes));
+	if (shapes && strcmp(shapes, om_shapes_text(r->p, r->mem)) != 0)
+		return BAD(r, "it was made for the shapes %s, but %s says %s", om_shapes_text(r->p, r->mem),
+			OM_KEY_SHAPES, shapes);
+	return OM_OK;
+}
+
+/* ---- The plan itself. ---- */
+
+static om_status
+read_arena(struct reader *r, const json_t *j, om_plan_arena *a)
+{
+	const char *name, *device, *status;
+	json_t *limit = json_object_get(j, "limit"), *step = json_object_get(j, "bound_step");
+	uint64_t n;
+
+	OM_TRY(get_text(r, json_object_get(j, "name"), "an arena's name", &name));
+	OM_TRY(get_text(r, json_object_get(j, "device"), "an arena's device", &device));
+	OM_TRY(get_text(r, json_object_get(j, "status"), "an arena's status", &status));
+	OM_TRY(get_number(r, json_object_get(j, "bytes"), "an arena's size", INT64_MAX, &a->bytes));
+	OM_TRY(get_number(r, json_object_get(j, "align"), "an arena's alignment", 1 << 30, &a->align));
+	OM_TRY(get_number(r, json_object_get(j, "naive"), "an arena's naive size", INT64_MAX, &a->naive));
+	OM_TRY(get_number(r, json_object_get(j, "lower_bound"), "an arena's bound", INT64_MAX, &a->lower_bound));
+	if (limit)
+		OM_TRY(get_number(r, limit, "an arena's limit", INT64_MAX, &a->limit));
+	if (step) {
+		OM_TRY(get_number(r, step, "the step of an arena's bound", UINT32_MAX, &n));
+		a->bound_step = (uint32_t)n;
+	}
+	a->name = om_strdup(r->p->mem, name);
+	a->device = om_strdup(r->p->mem, device);
+	a->status = strcmp(status, "optimal") == 0 ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
+	return OM_OK;
+}
+
+static om_status
+read_arenas(struct reader *r)
+{
+	json_t *all, *j;
+	size_t k;
+
+	OM_TRY(get_list(r, r->root, "arenas", &all));
+	r->plan->arena = OM_NEWN(r->p->mem, om_plan_arena, json_array_size(all) + 1);
+	json_array_foreach(all, k, j) {
+		uint64_t id;
+		OM_TRY(get_number(r, json_object_get(j, "id"), "an arena's id", UINT32_MAX, &id));
+		if (id != k)
+			return BAD(r, "arena %zu calls itself %" PRIu64, k, id);
+		OM_TRY(read_arena(r, j, &r->plan->arena[k]));
+	}
+	r->plan->narena = (uint32_t)json_array_size(all);
+	r->p->align = r->plan->narena && r->plan->arena->align ? r->plan->arena->align : r->p->align;
+	return OM_OK;
+}
+
+static om_status
+read_place(struct reader *r, const om_block *b, const json_t *row)
+{
+	om_op *const *ops = r->ops[b->id];
+	uint32_t first, last;
+	om_value *v;
+
+	OM_TRY(check_row(r, row, "v", 6, 8));
+	OM_TRY(find_value(r, b, json_array_get(row, 0), &v));
+	if (r->state[v->id] != OPEN)
+		return BAD(r, "%s has two places", v->name);
+	r->state[v->id] = PLACED;
+	om_place *at = &r->plan->place[v->id];
+	at->where = OM_IN_ARENA;
+	OM_TRY(get_index(r, json_array_get(row, 1), "the number of an arena", UINT32_MAX, &at->arena));
+	OM_TRY(get_number(r, json_array_get(row, 2), "an offset", INT64_MAX, &at->offset));
+	OM_TRY(get_number(r, json_array_get(row, 3), "a size", INT64_MAX, &at->bytes));
+	OM_TRY(get_index(r, json_array_get(row, 4), "a lifetime's start", b->nop, &first));
+	OM_TRY(get_index(r, json_array_get(row, 5), "a lifetime's end", b->nop, &last));
+	at->first = om_span_first(ops, v, first);
+	at->last = om_span_last(ops, v, last);
+	if (json_array_size(row) == 8) {
+		OM_TRY(get_index(r, json_array_get(row, 6), "a step", r->p->nstep, &at->first));
+		OM_TRY(get_index(r, json_array_get(row, 7), "a step", r->p->nstep, &at->last));
+	}
+	if (at->first > at->last)
+		return BAD(r, "%s dies before it is born", v->name);
+	return OM_OK;
+}
+
+static om_status
+read_scope(struct reader *r, const json_t *j)
+{
+	json_t *rows, *row, *views;
+	om_block *b;
+	uint64_t at;
+	size_t k;
+
+	OM_TRY(find_block(r, json_object_get(j, "path"), &b));
+	if (r->seen[b->id])
+		return BAD(r, "scope \"%s\" is there twice", b->path);
+	r->seen[b->id] = true;
+	if (b->owner) {
+		OM_TRY(get_number(r, json_object_get(j, "at"), "a scope's \"at\"", UINT32_MAX, &at));
+		if (at != b->owner->index)
+			return BAD(r, "scope \"%s\" is said to be at node %" PRIu64 ", but is at %u", b->path,
+				at, b->owner->index);
+	}
+	OM_TRY(get_list(r, j, "views", &views));
+	if (json_array_size(views))
+		return BAD(r, "scope \"%s\" has views that change from round to round, which this program cannot run",
+			b->path);
+	OM_TRY(get_list(r, j, "v", &rows));
+	json_array_foreach(rows, k, row)
+		OM_TRY(read_place(r, b, row));
+	return OM_OK;
+}
+
+static om_status
+read_scopes(struct reader *r)
+{
+	json_t *all, *j;
+	size_t k;
+
+	OM_TRY(get_list(r, r->root, "scopes", &all));
+	json_array_foreach(all, k, j)
+		OM_TRY(read_scope(r, j));
+	return OM_OK;
+}
+
+static om_status
+read_aliases(struct reader *r)
+{
+	const char *kind;
+	om_value *v, *source;
+	json_t *all, *row;
+	om_block *b;
+	size_t k;
+
+	OM_TRY(get_list(r, r->root, "alias", &all));
+	r->plan->alias = OM_NEWN(r->p->mem, om_alias, json_array_size(all) + 1);
+	json_array_foreach(all, k, row) {
+		om_alias *a = &r->plan->alias[r->plan->nalias++];
+		OM_TRY(check_row(r, row, "alias", 5, 5));
+		OM_TRY(find_block(r, json_array_get(row, 0), &b));
+		OM_TRY(find_value(r, b, json_array_get(row, 1), &v));
+		OM_TRY(find_visible(r, b, json_array_get(row, 2), &source));
+		OM_TRY(get_text(r, json_array_get(row, 3), "the kind of an alias", &kind));
+		if (!om_alias_find(kind, &a->kind))
+			return BAD(r, "an alias of %s is of kind \"%s\"", v->name, kind);
+		OM_TRY(get_number(r, json_array_get(row, 4), "an offset", INT64_MAX, &a->offset));
+		a->value = v->id;
+		a->source = source->id;
+		r->alias[v->id] = a;
+	}
+	return OM_OK;
+}
+
+static om_status
+read_scratch(struct reader *r)
+{
+	json_t *all, *row;
+	om_block *b;
+	om_value *v;
+	size_t k;
+
+	OM_TRY(get_list(r, r->root, "scratch", &all));
+	r->plan->scratch = OM_NEWN(r->p->mem, om_scratch, json_array_size(all) + 1);
+	json_array_foreach(all, k, row) {
+		om_scratch *s = &r->plan->scratch[r->plan->nscratch++];
+		OM_TRY(check_row(r, row, "scratch", 5, 5));
+		OM_TRY(find_block(r, json_array_get(row, 0), &b));
+		OM_TRY(find_value(r, b, json_array_get(row, 1), &v));
+		if (!v->def)
+			return BAD(r, "scratch is planned for %s, which no operator computes", v->name);
+		s->op = v->def->id;
+		OM_TRY(get_index(r, json_array_get(row, 2), "the number of an arena", UINT32_MAX, &s->arena));
+		OM_TRY(get_number(r, json_array_get(row, 3), "an offset", INT64_MAX, &s->offset));
+		OM_TRY(get_number(r, json_array_get(row, 4), "a size", INT64_MAX, &s->bytes));
+	}
+	return OM_OK;
+}
+
+static om_status
+read_unplanned(struct reader *r)
+{
+	json_t *all, *row;
+	const char *why;
+	om_block *b;
+	om_value *v;
+	size_t k;
+
+	OM_TRY(get_list(r, r->root, "unplanned", &all));
+	r->plan->unplanned = OM_NEWN(r->p->mem, om_unplanned, json_array_size(all) + 1);
+	json_array_foreach(all, k, row) {
+		OM_TRY(check_row(r, row, "unplanned", 3, 3));
+		OM_TRY(find_block(r, json_array_get(row, 0), &b));
+		OM_TRY(find_value(r, b, json_array_get(row, 1), &v));
+		OM_TRY(get_text(r, json_array_get(row, 2), "the reason of an unplanned value", &why));
+		if (r->state[v->id] != OPEN)
+			return BAD(r, "%s is unplanned, and planned", v->name);
+		r->state[v->id] = UNPLANNED;
+		r->plan->place[v->id].where = OM_UNPLANNED;
+		r->plan->unplanned[r->plan->nunplanned++] = (om_unplanned){v->id, om_strdup(r->p->mem, why)};
+	}
+	return OM_OK;
+}
+
+/* ---- What a document does not say: who needs no place in an arena. ---- */
+
+static void
+place_outside(struct reader *r, const om_value *v, om_where where, uint64_t offset)
+{
+	om_place *at = &r->plan->place[v->id];
+	uint64_t bytes = 0;
+
+	if (r->state[v->id] != OPEN)
+		return;
+	if (v->type.kind != OM_TENSOR || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
+		bytes = 0;
+	*at = (om_place){.where = where, .offset = offset, .bytes = bytes, .last = r->p->first->end};
+	r->state[v->id] = PLACED;
+}
+
+static void
+place_callers(struct reader *r)
+{
+	const om_block *g = r->p->first;
+
+	for (uint32_t k = 0; k < r->p->nvalue; k++)
+		if (r->p->values[k]->is_const)
+			place_outside(r, r->p->values[k], OM_WEIGHT, 0);
+	for (uint32_t k = 0; k < g->nparam; k++)
+		place_outside(r, g->param[k], OM_EXTERNAL, 0);
+	for (uint32_t k = 0; k < g->nresult; k++)
+		if (!r->alias[g->result[k]->id])
+			place_outside(r, g->result[k], OM_EXTERNAL, 0);
+}
+
+/* Aliases of what is outside are outside.  Circles end: what stays open has no
+ * place. */
+static void
+place_aliases(struct reader *r)
+{
+	for (uint32_t k = 0; k < r->p->nvalue; k++) {
+		uint64_t offset = 0;
+		uint32_t at = k, hops = 0;
+		for (; r->alias[at] && r->state[at] == OPEN && hops <= r->plan->nalias; hops++) {
+			offset += r->alias[at]->offset;
+			at = r->alias[at]->source;
+		}
+		const om_where where = r->plan->place[at].where;
+		if (at != k && (where == OM_WEIGHT || where == OM_EXTERNAL))
+			place_outside(r, r->p->values[k], where, offset + r->plan->place[at].offset);
+	}
+}
+
+static om_status
+read_plan(struct reader *r, const char *sidecar)
+{
+	const char *strategy;
+	char graph[80];
+
+	OM_TRY(om_model_digest(r->s, r->m, false, graph));
+	OM_TRY(load(r, sidecar, graph));
+	OM_TRY(check_head(r, graph));
+	OM_TRY(bind(r));
+	list_names(r);
+	r->ops = om_ops_by_index(r->p, r->mem);
+	r->plan = om_plan_empty(r->p);
+	strategy = json_string_value(json_object_get(r->root, "strategy"));
+	r->plan->strategy = om_strdup(r->p->mem, strategy ? strategy : "");
+	OM_TRY(read_arenas(r));
+	OM_TRY(read_scopes(r));
+	OM_TRY(read_aliases(r));
+	OM_TRY(read_scratch(r));
+	OM_TRY(read_unplanned(r));
+	place_callers(r);
+	place_aliases(r);
+	return OM_OK;
+}
+
+om_status
+om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar)
+{
+	struct reader r = {.s = s, .m = m, .p = p, .mem = om_arena_new()};
+	const om_status st = read_plan(&r, sidecar);
+
+	json_decref(r.root);
+	om_arena_free(r.mem);
+	if (st != OM_OK) {
+		p->plan = NULL;
+		return st;
+	}
+	p->has |= OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_PLAN;
+	return OM_OK;
+}

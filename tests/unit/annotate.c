@@ -1,0 +1,488 @@
+/* Plans in models: written, read back, and refused when anything was changed. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "onnx/annotate.h"
+#include "onnx/model.h"
+#include "onnxmem/pass.h"
+#include "unit.h"
+
+#define MODELS  OM_SRCDIR "/models/"
+
+static const char *const models[] = {
+	"branches.onnx", "digits.onnx", "dynamic.onnx", "external.onnx", "function.onnx", "loop.onnx",
+	"quant.onnx", "unsorted.onnx",
+};
+
+enum { NMODELS = sizeof models / sizeof models[0] };
+
+/* A model with the plan that the default passes make for it. */
+struct bed {
+	om_session *s;
+	om_host *h;
+	om_model *m;
+	om_prog *p;
+};
+
+static om_status
+plan(struct bed *t, const char *name)
+{
+	char path[1024];
+
+	*t = (struct bed){.s = om_session_new()};
+	t->h = om_host_new(t->s, NULL);
+	snprintf(path, sizeof path, MODELS "%s", name);
+	OM_TRY(om_model_load(t->s, path, &t->m));
+	OM_TRY(om_model_import(t->s, t->m, &t->p));
+	OM_TRY(om_bind_rest(t->p, 2));
+	return om_host_run(t->h, t->p, om_default_pipeline());
+}
+
+static void
+finish(struct bed *t)
+{
+	om_prog_free(t->p);
+	om_model_free(t->m);
+	om_host_free(t->h);
+	om_session_free(t->s);
+}
+
+static bool
+is_ok(struct bed *t, om_status st)
+{
+	if (st != OM_OK)
+		printf("# %s\n", om_message(t->s));
+	return st == OM_OK;
+}
+
+/* The model as it would be saved, loaded again. */
+static om_status
+reload(struct bed *t, om_model **m, om_prog **p)
+{
+	const ProtobufCMessage *all = &t->m->proto->base;
+	const size_t n = protobuf_c_message_get_packed_size(all);
+	void *bytes = malloc(n);
+
+	protobuf_c_message_pack(all, bytes);
+	*p = NULL;
+	const om_status st = om_model_load_memory(t->s, bytes, n, "again", MODELS, m);
+	free(bytes);
+	OM_TRY(st);
+	return om_model_import(t->s, *m, p);
+}
+
+static om_status
+read_again(struct bed *t)
+{
+	om_model *m;
+	om_prog *p = NULL;
+	om_status st = reload(t, &m, &p);
+
+	if (st == OM_OK)
+		st = om_model_read_plan(t->s, m, p, NULL);
+	if (st == OM_OK)
+		st = om_plan_verify(p, p->plan);
+	om_prog_free(p);
+	om_model_free(m);
+	return st;
+}
+
+static const om_value *
+twin(const om_prog *p, const om_value *v)
+{
+	const om_block *b = om_block_find(p, v->block->path);
+	return b ? om_value_find(b, v->name) : NULL;
+}
+
+static bool
+same_place(const om_place *a, const om_place *b)
+{
+	if (a->where != b->where)
+		return false;
+	return a->where != OM_IN_ARENA || (a->arena == b->arena && a->offset == b->offset
+		&& a->bytes == b->bytes && a->first == b->first && a->last == b->last);
+}
+
+static unsigned
+count_differences(const om_prog *a, const om_prog *b)
+{
+	unsigned n = 0;
+
+	for (uint32_t k = 0; k < a->nvalue; k++) {
+		const om_value *v = a->values[k], *w;
+		if (a->plan->place[k].where == OM_NOWHERE || (v->def && !v->def->block))
+			continue;
+		w = twin(b, v);
+		n += !w || !same_place(&a->plan->place[k], &b->plan->place[w->id]);
+	}
+	n += a->plan->nalias != b->plan->nalias || a->plan->nscratch != b->plan->nscratch
+		|| a->plan->nunplanned != b->plan->nunplanned || a->plan->narena != b->plan->narena;
+	for (uint32_t k = 0; n == 0 && k < a->plan->nalias; k++)
+		n += a->plan->alias[k].kind != b->plan->alias[k].kind
+			|| a->plan->alias[k].offset != b->plan->alias[k].offset
+			|| twin(b, a->values[a->plan->alias[k].source]) != b->values[b->plan->alias[k].source];
+	for (uint32_t k = 0; k < a->plan->nscratch; k++)
+		n += a->plan->scratch[k].offset != b->plan->scratch[k].offset
+			|| a->plan->scratch[k].bytes != b->plan->scratch[k].bytes;
+	return n;
+}
+
+static void
+reads_back_one(const char *name)
+{
+	struct bed t;
+	om_model *m = NULL;
+	om_prog *p = NULL;
+	char *first = NULL, *second = NULL;
+
+	printf("# %s\n", name);
+	CU_ASSERT_FATAL(is_ok(&t, plan(&t, name)));
+	CU_ASSERT_FATAL(is_ok(&t, om_plan_verify(t.p, t.p->plan)));
+	CU_ASSERT_FALSE(om_model_has_plan(t.m));
+	CU_ASSERT_FATAL(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_MODEL | OM_ANNOTATE_VALUE)));
+	CU_ASSERT(om_model_has_plan(t.m));
+	CU_ASSERT_FATAL(is_ok(&t, reload(&t, &m, &p)));
+	CU_ASSERT_FATAL(is_ok(&t, om_model_read_plan(t.s, m, p, NULL)));
+	CU_ASSERT(is_ok(&t, om_plan_verify(p, p->plan)));
+	CU_ASSERT_EQUAL(count_differences(t.p, p), 0);
+	CU_ASSERT(is_ok(&t, om_plan_json(t.s, t.m, t.p, &first)));
+	CU_ASSERT(is_ok(&t, om_plan_json(t.s, m, p, &second)));
+	CU_ASSERT(first && second && strcmp(first, second) == 0);
+	free(first);
+	free(second);
+	om_prog_free(p);
+	om_model_free(m);
+	finish(&t);
+}
+
+static void
+reads_back(void)
+{
+	for (size_t k = 0; k < NMODELS; k++)
+		reads_back_one(models[k]);
+}
+
+/* ---- Keys. ---- */
+
+static size_t
+count_entries(const om_model *m)
+{
+	const Onnx__GraphProto *g = m->proto->graph;
+	size_t n = m->proto->n_metadata_props + g->n_value_info;
+
+	for (size_t k = 0; k < g->n_value_info; k++)
+		n += g->value_info[k]->n_metadata_props;
+	for (size_t k = 0; k < g->n_input; k++)
+		n += g->input[k]->n_metadata_props;
+	return n;
+}
+
+static void
+keys_are_replaced_and_taken_away(void)
+{
+	struct bed t;
+	char before[80], after[80];
+
+	CU_ASSERT_FATAL(is_ok(&t, plan(&t, "loop.onnx")));
+	const size_t none = count_entries(t.m);
+	CU_ASSERT(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_VALUE | OM_ANNOTATE_ONNXSIM)));
+	const size_t some = count_entries(t.m);
+	CU_ASSERT(some > none);
+	CU_ASSERT(is_ok(&t, om_model_digest(t.s, t.m, true, before)));
+	CU_ASSERT(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_VALUE | OM_ANNOTATE_ONNXSIM)));
+	CU_ASSERT_EQUAL(count_entries(t.m), some);
+	CU_ASSERT(om_model_strip(t.m) > 0);
+	CU_ASSERT_EQUAL(count_entries(t.m), none);
+	CU_ASSERT_EQUAL(om_model_strip(t.m), 0);
+	CU_ASSERT(is_ok(&t, om_model_digest(t.s, t.m, true, after)));
+	CU_ASSERT_STRING_EQUAL(before, after);
+	CU_ASSERT_EQUAL(read_again(&t), OM_INVALID);
+	finish(&t);
+}
+
+/* Mirrors come by themselves from IR 10 on, and never raise the version. */
+static void
+mirrors_need_ir_10(void)
+{
+	struct bed t;
+
+	CU_ASSERT_FATAL(is_ok(&t, plan(&t, "dynamic.onnx")));
+	const size_t keys = t.m->proto->n_metadata_props + 5;
+	const int64_t version = t.m->proto->ir_version;
+	CU_ASSERT(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_AUTO)));
+	CU_ASSERT_EQUAL(count_entries(t.m) > keys, version >= 10);
+	CU_ASSERT_EQUAL(t.m->proto->ir_version, version);
+	t.p->ir_version = version >= 10 ? 8 : 10;
+	CU_ASSERT(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_AUTO)));
+	CU_ASSERT_EQUAL(count_entries(t.m) > keys, version < 10);
+	CU_ASSERT_EQUAL(t.m->proto->ir_version, version);
+	finish(&t);
+}
+
+/* ---- Changes. ---- */
+
+static char **
+key(struct bed *t, const char *name)
+{
+	for (size_t k = 0; k < t->m->proto->n_metadata_props; k++)
+		if (strcmp(t->m->proto->metadata_props[k]->key, name) == 0)
+			return &t->m->proto->metadata_props[k]->value;
+	return NULL;
+}
+
+static void
+drop(struct bed *t, const char *name)
+{
+	Onnx__ModelProto *m = t->m->proto;
+
+	for (size_t k = 0; k < m->n_metadata_props; k++)
+		if (strcmp(m->metadata_props[k]->key, name) == 0)
+			m->metadata_props[k] = m->metadata_props[--m->n_metadata_props];
+}
+
+static void
+double_entry(struct bed *t)
+{
+	Onnx__ModelProto *m = t->m->proto;
+	Onnx__StringStringEntryProto **more = OM_NEWN(t->m->mem, Onnx__StringStringEntryProto *, 100);
+
+	memcpy(more, m->metadata_props, m->n_metadata_props * sizeof *more);
+	more[m->n_metadata_props++] = more[0];
+	m->metadata_props = more;
+}
+
+static void
+drop_digest(struct bed *t)
+{
+	drop(t, OM_KEY_DIGEST);
+}
+
+static void
+drop_graph(struct bed *t)
+{
+	drop(t, OM_KEY_GRAPH);
+}
+
+static void
+edit_text(struct bed *t)
+{
+	char *at = strstr(*key(t, OM_KEY_PLAN), "\"bytes\":");
+	at[8] ^= 1;
+}
+
+static void
+edit_shapes(struct bed *t)
+{
+	*key(t, OM_KEY_SHAPES) = om_strdup(t->m->mem, "x:7");
+}
+
+static void
+swap_nodes(struct bed *t)
+{
+	Onnx__NodeProto **n = t->m->proto->graph->node, *first = n[0];
+	n[0] = n[1];
+	n[1] = first;
+}
+
+static void
+change_dim(struct bed *t)
+{
+	Onnx__TensorShapeProto *s = t->m->proto->graph->input[0]->type->tensor_type->shape;
+	s->dim[0]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+	s->dim[0]->dim_value = 3;
+}
+
+static void
+rename_value(struct bed *t)
+{
+	Onnx__GraphProto *g = t->m->proto->graph;
+	const char *old = g->node[0]->output[0];
+	char *new = om_strdup(t->m->mem, "renamed");
+
+	for (size_t k = 0; k < g->n_node; k++)
+		for (size_t i = 0; i < g->node[k]->n_input; i++)
+			if (strcmp(g->node[k]->input[i], old) == 0)
+				g->node[k]->input[i] = new;
+	g->node[0]->output[0] = new;
+}
+
+static void
+change_opset(struct bed *t)
+{
+	t->m->proto->opset_import[0]->version--;
+}
+
+static void
+change_doc(struct bed *t)
+{
+	t->m->proto->doc_string = om_strdup(t->m->mem, "other words");
+	t->m->proto->producer_name = om_strdup(t->m->mem, "someone");
+	t->m->proto->graph->node[0]->name = om_strdup(t->m->mem, "a_new_name");
+	t->m->proto->graph->n_value_info = 0;
+}
+
+/* A weight of many floats steers nothing; one of few may. */
+static void
+change_weights(struct bed *t)
+{
+	Onnx__GraphProto *g = t->m->proto->graph;
+
+	for (size_t k = 0; k < g->n_initializer; k++) {
+		Onnx__TensorProto *w = g->initializer[k];
+		if (w->data_type == 1 && w->has_raw_data && w->raw_data.len > 1024) {
+			w->raw_data.data = om_memdup(t->m->mem, w->raw_data.data, w->raw_data.len);
+			w->raw_data.data[0] ^= 1;
+			return;
+		}
+	}
+	CU_FAIL("the model has no large weight");
+}
+
+static void
+change_constant(struct bed *t)
+{
+	Onnx__GraphProto *g = t->m->proto->graph;
+
+	for (size_t k = 0; k < g->n_initializer; k++) {
+		Onnx__TensorProto *w = g->initializer[k];
+		if (w->data_type == 7 && w->has_raw_data && w->raw_data.len) {
+			w->raw_data.data = om_memdup(t->m->mem, w->raw_data.data, w->raw_data.len);
+			w->raw_data.data[0] ^= 1;
+			return;
+		}
+		if (w->data_type == 7 && w->n_int64_data) {
+			w->int64_data[0] ^= 1;
+			return;
+		}
+	}
+	CU_FAIL("the model has no integers");
+}
+
+static void
+changes_are_noticed(void)
+{
+	static const struct { const char *what; void (*change)(struct bed *t); om_status want; } changes[] = {
+		{"nothing", NULL, OM_OK},
+		{"words", change_doc, OM_OK},
+		{"weights", change_weights, OM_OK},
+		{"two nodes swapped", swap_nodes, OM_STALE},
+		{"a dim", change_dim, OM_STALE},
+		{"a name", rename_value, OM_STALE},
+		{"the operator set", change_opset, OM_STALE},
+		{"a Reshape's constant", change_constant, OM_STALE},
+		{"no digest", drop_digest, OM_BADPLAN},
+		{"no digest of the graph", drop_graph, OM_BADPLAN},
+		{"the text", edit_text, OM_BADPLAN},
+		{"the shapes", edit_shapes, OM_BADPLAN},
+		{"an entry twice", double_entry, OM_BADPLAN},
+	};
+
+	for (size_t k = 0; k < sizeof changes / sizeof changes[0]; k++) {
+		struct bed t;
+		CU_ASSERT_FATAL(is_ok(&t, plan(&t, "dynamic.onnx")));
+		CU_ASSERT_FATAL(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_MODEL)));
+		if (changes[k].change)
+			changes[k].change(&t);
+		const om_status st = read_again(&t);
+		if (st != changes[k].want)
+			printf("# %s: %s\n", changes[k].what, om_message(t.s));
+		CU_ASSERT_EQUAL(st, changes[k].want);
+		finish(&t);
+	}
+}
+
+/* ---- Documents that say something wrong. ---- */
+
+/* With `from` replaced by `to`, and a digest that fits. */
+static om_status
+read_with(struct bed *t, const char *from, const char *to)
+{
+	char **text = key(t, OM_KEY_PLAN), *old = *text, **digest = key(t, OM_KEY_DIGEST), *olddigest = *digest;
+	const char *at = strstr(old, from);
+
+	CU_ASSERT_FATAL(at != NULL);
+	*text = om_printf(t->m->mem, "%.*s%s%s", (int)(at - old), old, to, at + strlen(from));
+	*digest = (char *)om_text_digest(*text, strlen(*text), t->m->mem);
+	const om_status st = read_again(t);
+	*text = old;
+	*digest = olddigest;
+	return st;
+}
+
+static void
+documents_are_checked(void)
+{
+	static const struct { const char *from, *to, *message; } faults[] = {
+		{"{", "", "the plan: it is not JSON: '[' or '{' expected near '\"schema\"' (line 1)"},
+		{"memplan/1", "memplan/2", "the plan: its schema is \"memplan/2\"; this program reads \"memplan/1\""},
+		{"\"order\":\"file\"", "\"order\":[1,0]", "the plan: it is for another order than that of the file"},
+		{"\"scopes\":[", "\"scopes\":[{\"path\":\"\",\"v\":[]},", "the plan: scope \"\" is there twice"},
+		{"\"scopes\":[", "\"scopes\":[{\"path\":\"nowhere\",\"v\":[]},", "the plan: the model has no scope \"nowhere\""},
+		{"\"scopes\":[", "\"scopes\":[3,", "the plan: a scope's path is not a text"},
+		{"\"v\":[[", "\"v\":[[\"nobody\",0,0,64,0,0],[", "the plan: the model has no value nobody"},
+		{"\"v\":[[", "\"v\":[[1],[", "the plan: a row of \"v\" does not have 6 entries"},
+		{"\"v\":[", "\"v\":7,\"w\":[", "the plan: \"v\" is not a list"},
+		{"\"alias\":[", "\"alias\":[[\"\",\"x\"],", "the plan: a row of \"alias\" does not have 5 entries"},
+		{"\"alias\":[[\"\",", "\"alias\":[[\"no\",", "the plan: the model has no scope \"no\""},
+		{"\"unplanned\":[", "\"unplanned\":[[\"\",\"nothing\",\"\"]", "the plan: the model has no value nothing"},
+		{"\"align\":64", "\"align\":-64", "the plan: an arena's alignment is not a number from 0 to 1073741824"},
+		{"\"id\":0", "\"id\":1", "the plan: arena 0 calls itself 1"},
+		{"\"inputs\":{\"", "\"inputs\":{\"no", NULL},
+		{"\"schema\":", "\"schema\":1,\"schema\":", "the plan: it is not JSON: duplicate object key near '\"schema\"' (line 1)"},
+	};
+	struct bed t;
+
+	CU_ASSERT_FATAL(is_ok(&t, plan(&t, "dynamic.onnx")));
+	CU_ASSERT_FATAL(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_MODEL)));
+	for (size_t k = 0; k < sizeof faults / sizeof faults[0]; k++) {
+		CU_ASSERT_EQUAL(read_with(&t, faults[k].from, faults[k].to), OM_BADPLAN);
+		const char *got = om_message(t.s);
+		const bool same = !faults[k].message || strcmp(got, faults[k].message) == 0;
+		if (!same)
+			printf("# wanted: %s\n# got:    %s\n", faults[k].message, got);
+		CU_ASSERT(same);
+	}
+	finish(&t);
+}
+
+/* Names of nodes, words and large weights do not count; all else does. */
+static void
+digests(void)
+{
+	static void (*const same[])(struct bed *t) = {change_doc, change_weights};
+	static void (*const other[])(struct bed *t) = {swap_nodes, change_dim, rename_value, change_opset,
+		change_constant};
+	char before[80], after[80], full[80], weights[80];
+	struct bed t;
+
+	CU_ASSERT_FATAL(is_ok(&t, plan(&t, "dynamic.onnx")));
+	om_model_digest(t.s, t.m, false, before);
+	om_model_digest(t.s, t.m, true, full);
+	CU_ASSERT_STRING_NOT_EQUAL(before, full);
+	for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) {
+		same[k](&t);
+		om_model_digest(t.s, t.m, false, after);
+		CU_ASSERT_STRING_EQUAL(before, after);
+	}
+	om_model_digest(t.s, t.m, true, weights);
+	CU_ASSERT_STRING_NOT_EQUAL(weights, full);
+	for (size_t k = 0; k < sizeof other / sizeof other[0]; k++) {
+		other[k](&t);
+		om_model_digest(t.s, t.m, false, after);
+		CU_ASSERT_STRING_NOT_EQUAL(before, after);
+		memcpy(before, after, sizeof before);
+	}
+	finish(&t);
+}
+
+CU_TestInfo annotate_tests[] = {
+	{"a plan reads back as it was written", reads_back},
+	{"keys are replaced, and taken away", keys_are_replaced_and_taken_away},
+	{"mirrors need IR 10", mirrors_need_ir_10},
+	{"changes are noticed", changes_are_noticed},
+	{"documents are checked", documents_are_checked},
+	{"digests", digests},
+	CU_TEST_INFO_NULL,
+};
