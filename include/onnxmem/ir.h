@@ -163,6 +163,12 @@ enum {
 	OM_HAS_ALL    = (1u << 7) - 1,
 };
 
+/* Whom a plan is made for. */
+typedef enum om_target {
+	OM_TARGET_GENERIC,  /* the ONNX program as it stands, for any consumer */
+	OM_TARGET_CPU,      /* our executor: scratch of its kernels is planned, too */
+} om_target;
+
 struct om_prog {
 	om_session *session;
 	om_arena *mem;
@@ -177,10 +183,14 @@ struct om_prog {
 	int ir_version;
 	uint32_t nstep;           /* valid after om_timeline() */
 	unsigned has;
+	om_target target;
 	uint64_t align;           /* bytes: every buffer is rounded up to it; 64 */
 	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
 	om_model *model;          /* what it was imported from; not owned; may be NULL */
 };
+
+OM_API const char *om_target_text(om_target t);              /* "generic", "cpu" */
+OM_API bool om_target_find(const char *text, om_target *out);  /* false: no such target */
 
 OM_API om_prog *om_prog_new(om_session *s);
 OM_API void om_prog_free(om_prog *p);         /* NULL is fine */

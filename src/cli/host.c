@@ -6,6 +6,7 @@
 static const om_opt pass_opts[] = {
 	{"passes", "LIST", "run these passes instead; see `onnxmem passes`"},
 	{"plugin", "FILE", "load a pass from a shared object; repeatable"},
+	{"target", "NAME", "plan for `generic`, any consumer, or `cpu`, our executor with its scratch"},
 	{"align", "N", "bytes that offsets and sizes are multiples of [64]"},
 	{0}
 };

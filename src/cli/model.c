@@ -187,12 +187,23 @@ set_alignment(om_cli *c)
 	return OM_OK;
 }
 
+static om_status
+set_target(om_cli *c)
+{
+	const char *name = om_cli_option(c, "target");
+
+	if (name && !om_target_find(name, &c->prog->target))
+		return om_fail(c->session, OM_USAGE, "option --target wants generic or cpu, not %s", name);
+	return OM_OK;
+}
+
 om_status
 om_cli_passes(om_cli *c, const char *pipeline)
 {
 	const char *asked = om_cli_option(c, "passes");
 
 	OM_TRY(set_alignment(c));
+	OM_TRY(set_target(c));
 	OM_TRY(om_cli_host(c));
 	return om_host_run(c->host, c->prog, asked ? asked : pipeline);
 }

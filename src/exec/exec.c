@@ -106,10 +106,8 @@ static void
 free_steps(om_exec *e)
 {
 	for (uint32_t b = 0; e->walk && b < e->prog->nblock; b++)
-		for (uint32_t k = 0; k < e->walk[b].n; k++) {
-			om_room_free(&e->walk[b].step[k].scratch);
+		for (uint32_t k = 0; k < e->walk[b].n; k++)
 			om_flow_free(&e->walk[b].step[k]);
-		}
 }
 
 void
@@ -118,6 +116,7 @@ om_exec_free(om_exec *e)
 	if (!e)
 		return;
 	free_steps(e);
+	om_room_free(&e->workspace);
 	for (uint32_t k = 0; k < e->narena; k++)
 		om_room_free(&e->arena[k]);
 	for (uint32_t k = 0; k < e->prog->nvalue; k++)

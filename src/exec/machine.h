@@ -40,7 +40,7 @@ struct step {
 	om_status (*run)(struct step *s);
 	om_tensor *in, *out;      /* those of call */
 	om_call call;
-	struct room scratch;      /* where the plan has none */
+	bool in_workspace;        /* its scratch: the plan has none */
 	struct flow *flow;        /* of an op with bodies */
 	uint32_t profile;         /* place in the profile, from 1; 0: not called yet */
 };
@@ -74,6 +74,7 @@ struct om_exec {
 	bool *is_bound;           /* parameters of the graph */
 
 	const om_scratch **scratch; /* by op id; NULL: not in the arena */
+	struct room workspace;    /* scratch that is not planned, of one op at a time */
 	struct walk *walk;        /* by block id */
 	struct poison *poison;    /* NULL without */
 	struct room *spill;       /* by result: copies, where one is needed */

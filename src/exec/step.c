@@ -13,10 +13,34 @@ om_step_look(struct step *s)
 			s->in[k] = s->exec->slot[s->op->in[k]->id];
 }
 
+/* What a kernel finds in its scratch must not matter: with poison, it is. */
+static void
+use_workspace(struct step *s, uint64_t bytes)
+{
+	s->call.scratch = s->exec->workspace.data;
+	if (s->exec->options.poison)
+		om_poison_fill(s->call.scratch, bytes);
+}
+
+static om_status
+fit_scratch(struct step *s)
+{
+	const om_row *row = s->op->row;
+
+	if (!row->scratch)
+		return OM_OK;
+	const uint64_t bytes = row->scratch(&s->call);
+	OM_TRY(om_room_fit(s->exec, &s->exec->workspace, bytes, "scratch"));
+	use_workspace(s, bytes);
+	return OM_OK;
+}
+
 /* All is in place. */
 static om_status
 run_fixed(struct step *s)
 {
+	if (s->in_workspace)
+		use_workspace(s, s->op->row->scratch(&s->call));
 	return s->op->row->cpu(&s->call);
 }
 
@@ -57,18 +81,6 @@ settle(struct step *s)
 		if (!(op->row->flags & OM_DATA_SIZED))
 			OM_TRY(give(&s->call, k, &s->out[k].shape));
 	}
-	return OM_OK;
-}
-
-static om_status
-fit_scratch(struct step *s)
-{
-	const om_row *row = s->op->row;
-
-	if (!row->scratch)
-		return OM_OK;
-	OM_TRY(om_room_fit(s->exec, &s->scratch, row->scratch(&s->call), "scratch"));
-	s->call.scratch = s->scratch.data;
 	return OM_OK;
 }
 
@@ -193,6 +205,7 @@ bind_scratch(struct step *s)
 		s->call.scratch = s->exec->arena[at->arena].data + OM_GUARD + at->offset;
 		return OM_OK;
 	}
+	s->in_workspace = s->op->row->scratch != NULL;
 	return fit_scratch(s);
 }
 

@@ -3,6 +3,28 @@
 
 #include "onnxmem/op.h"
 
+static const char *const targets[] = {
+	[OM_TARGET_GENERIC] = "generic",
+	[OM_TARGET_CPU] = "cpu",
+};
+
+const char *
+om_target_text(om_target t)
+{
+	return targets[t];
+}
+
+bool
+om_target_find(const char *text, om_target *out)
+{
+	for (size_t k = 0; k < sizeof targets / sizeof targets[0]; k++)
+		if (strcmp(targets[k], text) == 0) {
+			*out = (om_target)k;
+			return true;
+		}
+	return false;
+}
+
 const om_attr *
 om_attr_find(const om_op *op, const char *name)
 {

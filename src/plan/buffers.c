@@ -195,10 +195,12 @@ add_value(struct builder *w, om_value *v)
 	add_naive(w->b, rounded(w->p, bytes));
 }
 
+/* Other executors have other kernels: their scratch is theirs. */
 static void
 add_scratch(struct builder *w, const om_op *op)
 {
-	const uint64_t bytes = op->is_folded ? 0 : om_op_scratch(op);
+	const bool ours = w->p->target == OM_TARGET_CPU && !op->is_folded;
+	const uint64_t bytes = ours ? om_op_scratch(op) : 0;
 
 	if (bytes == 0 || bytes > INT64_MAX / 4)
 		return;

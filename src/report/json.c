@@ -106,7 +106,7 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 
 	json_object_set_new(o, "schema", json_string("onnxmem-report/1"));
 	json_object_set_new(o, "model", text(mem, r->model));
-	json_object_set_new(o, "target", json_string("generic"));
+	json_object_set_new(o, "target", json_string(om_target_text(r->prog->target)));
 	json_object_set_new(o, "order", json_string("file"));
 	json_object_set_new(o, "inputs", inputs(r->prog, mem));
 	json_object_set_new(o, "dims", dims(r->prog, mem));
