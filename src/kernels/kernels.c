@@ -229,14 +229,15 @@ row_times_rows(const om_gemm *g)
 			g->c[j] += g->alpha * g->a[k * g->a_col] * g->b[k * g->b_row + j];
 }
 
-/* A row and columns that lie in one piece, or the other way round. */
+/* Few rows, and columns that lie in one piece, or the other way round: packing
+ * would take longer than the product. */
 static bool
 by_dots(const om_gemm *g)
 {
-	if (g->row || g->a_col != 1 || g->b_row != 1 || (g->m != 1 && g->n != 1))
+	if (g->row || g->a_col != 1 || g->b_row != 1 || (g->m > 3 && g->n > 1))
 		return false;
-	for (int64_t i = 0; i < g->m; i++)
-		for (int64_t j = 0; j < g->n; j++) {
+	for (int64_t j = 0; j < g->n; j++)
+		for (int64_t i = 0; i < g->m; i++) {
 			const float d = g->alpha * dot(g->a + i * g->a_row, g->b + j * g->b_col, g->k);
 			float *c = g->c + i * g->c_row + j;
 			*c = g->add ? *c + d : d;
