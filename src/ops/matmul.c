@@ -78,12 +78,12 @@ same_types(const om_call *c)
 }
 
 static om_status
-inner_dims_differ(const om_call *c)
+inner_dims_differ(const om_call *c, uint32_t ak, uint32_t bk)
 {
 	char a[128], b[128];
 
 	return om_op_fail(c->session, OM_SHAPE, c->op, "cannot multiply %s by %s",
-		om_shape_text(&c->in[0].shape, a, sizeof a), om_shape_text(&c->in[1].shape, b, sizeof b));
+		om_shape_text(&c->in[ak].shape, a, sizeof a), om_shape_text(&c->in[bk].shape, b, sizeof b));
 }
 
 /* ---- Half floats are computed as floats. ---- */
@@ -147,9 +147,9 @@ batch_dims(const om_shape *s)
 }
 
 static om_status
-matmul_shape(om_call *c)
+matmul_shape(om_call *c, uint32_t ak, uint32_t bk)
 {
-	const om_shape *a = &c->in[0].shape, *b = &c->in[1].shape;
+	const om_shape *a = &c->in[ak].shape, *b = &c->in[bk].shape;
 	om_shape *out = &c->out[0].shape;
 	int64_t m, k, k2, n;
 
@@ -161,7 +161,7 @@ matmul_shape(om_call *c)
 	matrix_dims(b, false, &k2, &n);
 	const om_shape a_batch = batch_dims(a), b_batch = batch_dims(b);
 	if (!om_dims_agree(k, k2) || !om_broadcast(&a_batch, &b_batch, out))
-		return inner_dims_differ(c);
+		return inner_dims_differ(c, ak, bk);
 	if (a->rank > 1)
 		om_copy_dim(out, out->rank++, a, a->rank - 2);
 	if (b->rank > 1)
@@ -174,7 +174,7 @@ matmul_infer(om_call *c)
 {
 	OM_TRY(same_types(c));
 	c->out[0].type = c->in[0].type;
-	return matmul_shape(c);
+	return matmul_shape(c, 0, 1);
 }
 
 struct batch {
@@ -196,16 +196,17 @@ steps(const om_shape *s, const om_shape *batch, int64_t matrix, int64_t *step)
 }
 
 static void
-batch_of(const om_call *c, struct batch *b)
+batch_of(const om_call *c, uint32_t ak, uint32_t bk, struct batch *b)
 {
-	const om_shape x = batch_dims(&c->in[0].shape), y = batch_dims(&c->in[1].shape);
+	const om_shape *left = &c->in[ak].shape, *right = &c->in[bk].shape;
+	const om_shape x = batch_dims(left), y = batch_dims(right);
 	int64_t k;
 
-	matrix_dims(&c->in[0].shape, true, &b->m, &b->k);
-	matrix_dims(&c->in[1].shape, false, &k, &b->n);
+	matrix_dims(left, true, &b->m, &b->k);
+	matrix_dims(right, false, &k, &b->n);
 	om_broadcast(&x, &y, &b->dims);
-	steps(&c->in[0].shape, &b->dims, b->m * b->k, b->a_step);
-	steps(&c->in[1].shape, &b->dims, b->k * b->n, b->b_step);
+	steps(left, &b->dims, b->m * b->k, b->a_step);
+	steps(right, &b->dims, b->k * b->n, b->b_step);
 	if (om_shape_count(&y) == 1 && om_shape_equal(&x, &b->dims)) {  /* one tall matrix */
 		b->m *= om_shape_count(&x);
 		b->dims.rank = 0;
@@ -229,7 +230,7 @@ matmul_scratch(const om_call *c)
 {
 	struct batch b;
 
-	batch_of(c, &b);
+	batch_of(c, 0, 1, &b);
 	return wide_scratch(c, om_gemm_room(b.m, b.n, b.k));
 }
 
@@ -244,7 +245,7 @@ matmul_cpu(om_call *c)
 
 	if (!product)
 		return om_no_kernel(c, c->in[0].type);
-	batch_of(c, &b);
+	batch_of(c, 0, 1, &b);
 	widen(c, om_gemm_room(b.m, b.n, b.k), &all);
 	for (int64_t i = 0, n = om_shape_count(&b.dims); i < n; i++)
 		product(&(struct product){
@@ -263,9 +264,11 @@ matmul_cost(const om_call *c, om_cost *cost)
 {
 	struct batch b;
 
-	batch_of(c, &b);
+	batch_of(c, 0, 1, &b);
 	cost->flops = 2.0 * (double)b.k * (double)om_shape_count(&c->out[0].shape);
 }
+
+/* ---- Bytes. ---- */
 
 static bool
 is_byte(om_dtype t)
@@ -274,14 +277,12 @@ is_byte(om_dtype t)
 }
 
 static om_status
-integer_infer(om_call *c)
+check_bytes(const om_call *c, uint32_t k)
 {
-	for (uint32_t k = 0; k < 2; k++)
-		if (!is_byte(c->in[k].type) && c->in[k].type != OM_UNDEFINED)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "wants int8 or uint8, not %s",
-				om_dtype_text(c->in[k].type));
-	c->out[0].type = OM_INT32;
-	return matmul_shape(c);
+	if (!om_has_in(c, k) || is_byte(c->in[k].type) || c->in[k].type == OM_UNDEFINED)
+		return OM_OK;
+	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s; it has to be int8 or uint8", k,
+		om_dtype_text(c->in[k].type));
 }
 
 static int32_t
@@ -290,65 +291,172 @@ byte_at(const om_tensor *t, int64_t i)
 	return t->type == OM_INT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }
 
-/* The zero point for row (or column) `i` of matrix number `number`: one for
- * all, one a row, or one a row of each matrix. */
-static int32_t
-zero_at(const om_call *c, uint32_t k, int64_t number, int64_t per, int64_t i)
+/* A product of bytes, less their zero points.  What goes along with rows or
+ * columns comes as one for all, one for each, or one for each of each matrix. */
+struct bytes {
+	struct batch b;
+	const om_tensor *left, *right, *left_zero, *right_zero;   /* zeros: NULL for none */
+	int64_t rows;                 /* of a matrix on the left, also where all are one */
+};
+
+static int64_t
+along(const om_tensor *t, int64_t per, int64_t matrix, int64_t i)
 {
-	if (!om_has_in(c, k))
-		return 0;
-	const int64_t n = om_shape_count(&c->in[k].shape);
-	return byte_at(&c->in[k], n == 1 ? 0 : n == per ? i : number * per + i);
+	const int64_t n = om_shape_count(&t->shape);
+
+	return n == 1 ? 0 : n == per ? i : matrix * per + i;
 }
 
 static om_status
-check_zero(const om_call *c, uint32_t k, int64_t per, int64_t matrices)
+check_along(const om_call *c, uint32_t k, int64_t per, int64_t matrices)
 {
 	if (!om_has_in(c, k))
 		return OM_OK;
 	const int64_t n = om_shape_count(&c->in[k].shape);
-	if (!is_byte(c->in[k].type) || (n != 1 && n != per && n != per * matrices))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "zero point %u has %lld elements", k, (long long)n);
-	return OM_OK;
+	if (n == 1 || n == per || (per && n % per == 0 && n / per == matrices))
+		return OM_OK;
+	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has %lld numbers for %lld", k, (long long)n,
+		(long long)per);
+}
+
+static void
+bytes_of(const om_call *c, uint32_t ak, uint32_t bk, uint32_t azk, uint32_t bzk, struct bytes *p)
+{
+	int64_t k;
+
+	batch_of(c, ak, bk, &p->b);
+	matrix_dims(&c->in[ak].shape, true, &p->rows, &k);
+	p->left = &c->in[ak];
+	p->right = &c->in[bk];
+	p->left_zero = om_has_in(c, azk) ? &c->in[azk] : NULL;
+	p->right_zero = om_has_in(c, bzk) ? &c->in[bzk] : NULL;
+}
+
+static int64_t
+matrices_of(const struct bytes *p)
+{
+	const int64_t n = om_shape_count(&p->b.dims);
+
+	return p->rows ? n * (p->b.m / p->rows) : n;
+}
+
+/* Row `i` of matrix `q` of the output. */
+static void
+bytes_row(const struct bytes *p, int64_t q, int64_t i, int32_t *out)
+{
+	const struct batch *b = &p->b;
+	const int64_t a0 = offset_of(b, q, b->a_step) + i * b->k, b0 = offset_of(b, q, b->b_step);
+	const int64_t matrix = q + i / p->rows;
+	const int32_t za = p->left_zero
+		? byte_at(p->left_zero, along(p->left_zero, p->rows, matrix, i % p->rows)) : 0;
+	int32_t sum = 0;
+
+	memset(out, 0, (size_t)b->n * sizeof *out);
+	for (int64_t k = 0; k < b->k; k++) {
+		const int32_t x = byte_at(p->left, a0 + k) - za;
+		const char *right = (const char *)p->right->data + b0 + k * b->n;
+		sum += x;
+		if (p->right->type == OM_INT8)
+			for (int64_t j = 0; j < b->n; j++)
+				out[j] += x * ((const int8_t *)right)[j];
+		else
+			for (int64_t j = 0; j < b->n; j++)
+				out[j] += x * ((const uint8_t *)right)[j];
+	}
+	for (int64_t j = 0; j < b->n && p->right_zero; j++)
+		out[j] -= sum * byte_at(p->right_zero, along(p->right_zero, b->n, q, j));
+}
+
+static om_status
+integer_infer(om_call *c)
+{
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		OM_TRY(check_bytes(c, k));
+	c->out[0].type = OM_INT32;
+	return matmul_shape(c, 0, 1);
 }
 
 static om_status
 integer_cpu(om_call *c)
 {
-	struct batch b;
-	uint64_t matrices = 1;
+	struct bytes p;
 
-	batch_of(c, &b);
-	const int64_t count = om_shape_count(&b.dims);
-	for (int k = 0; k < c->in[0].shape.rank - 2 && b.dims.rank == 0; k++)
-		matrices *= (uint64_t)c->in[0].shape.dim[k];
-	const int64_t rows = matrices ? b.m / (int64_t)matrices : b.m;
-	OM_TRY(check_zero(c, 2, rows, count * (int64_t)matrices));
-	OM_TRY(check_zero(c, 3, b.n, count));
+	bytes_of(c, 0, 1, 2, 3, &p);
+	OM_TRY(check_along(c, 2, p.rows, matrices_of(&p)));
+	OM_TRY(check_along(c, 3, p.b.n, om_shape_count(&p.b.dims)));
+	for (int64_t q = 0, count = om_shape_count(&p.b.dims); q < count; q++)
+		for (int64_t i = 0; i < p.b.m; i++)
+			bytes_row(&p, q, i, (int32_t *)c->out[0].data + (q * p.b.m + i) * p.b.n);
+	return OM_OK;
+}
+
+/* QLinearMatMul: the same, scaled back to bytes. */
+enum { QA, QA_SCALE, QA_ZERO, QB, QB_SCALE, QB_ZERO, QY_SCALE, QY_ZERO };
+
+static om_status
+qlinear_infer(om_call *c)
+{
+	static const uint32_t bytes[] = {QA, QA_ZERO, QB, QB_ZERO, QY_ZERO};
+
+	for (uint32_t k = 0; k < 5; k++)
+		OM_TRY(check_bytes(c, bytes[k]));
+	c->out[0].type = c->in[QY_ZERO].type;
+	return matmul_shape(c, QA, QB);
+}
+
+static uint64_t
+qlinear_scratch(const om_call *c)
+{
+	struct batch b;
+
+	batch_of(c, QA, QB, &b);
+	return (uint64_t)b.n * sizeof(int32_t);
+}
+
+static void
+qlinear_row(const om_call *c, const struct bytes *p, int64_t q, int64_t i, const int32_t *sum)
+{
+	const om_tensor *sa = &c->in[QA_SCALE], *sb = &c->in[QB_SCALE], *sy = &c->in[QY_SCALE];
+	const om_tensor *zy = &c->in[QY_ZERO];
+	const int64_t n = p->b.n, matrix = q + i / p->rows, row = i % p->rows;
+	const float a = (float)om_get(sa->type, sa->data, along(sa, p->rows, matrix, row));
+	const float y = (float)om_get(sy->type, sy->data, along(sy, p->rows, matrix, row));
+	const int32_t zero = byte_at(zy, along(zy, p->rows, matrix, row));
+
+	for (int64_t j = 0; j < n; j++) {
+		const float b = (float)om_get(sb->type, sb->data, along(sb, n, q, j));
+		const int32_t v = om_quantize((float)sum[j] * (a * b / y), zero, c->out[0].type);
+		((uint8_t *)c->out[0].data)[(q * p->b.m + i) * n + j] = (uint8_t)v;
+	}
+}
+
+static om_status
+qlinear_cpu(om_call *c)
+{
+	struct bytes p;
+
+	bytes_of(c, QA, QB, QA_ZERO, QB_ZERO, &p);
+	const int64_t matrices = matrices_of(&p), count = om_shape_count(&p.b.dims);
+	static const uint32_t left[] = {QA_SCALE, QA_ZERO, QY_SCALE, QY_ZERO}, right[] = {QB_SCALE, QB_ZERO};
+	for (int k = 0; k < 4; k++)
+		OM_TRY(check_along(c, left[k], p.rows, matrices));
+	for (int k = 0; k < 2; k++)
+		OM_TRY(check_along(c, right[k], p.b.n, count));
 	for (int64_t q = 0; q < count; q++)
-		for (int64_t i = 0; i < b.m; i++) {
-			int32_t *out = (int32_t *)c->out[0].data + (q * b.m + i) * b.n;
-			const int64_t a0 = offset_of(&b, q, b.a_step) + i * b.k, b0 = offset_of(&b, q, b.b_step);
-			const int32_t za = zero_at(c, 2, q * (int64_t)matrices + i / (rows ? rows : 1), rows,
-				i % (rows ? rows : 1));
-			memset(out, 0, (size_t)b.n * sizeof *out);
-			for (int64_t k = 0; k < b.k; k++) {
-				const int32_t x = byte_at(&c->in[0], a0 + k) - za;
-				if (c->in[1].type == OM_INT8)
-					for (int64_t j = 0; j < b.n; j++)
-						out[j] += x * ((const int8_t *)c->in[1].data)[b0 + k * b.n + j];
-				else
-					for (int64_t j = 0; j < b.n; j++)
-						out[j] += x * ((const uint8_t *)c->in[1].data)[b0 + k * b.n + j];
-			}
-			/* The zero point of the columns, once for the whole sum. */
-			int32_t sum = 0;
-			for (int64_t k = 0; k < b.k && om_has_in(c, 3); k++)
-				sum += byte_at(&c->in[0], a0 + k) - za;
-			for (int64_t j = 0; j < b.n && om_has_in(c, 3); j++)
-				out[j] -= sum * zero_at(c, 3, q, b.n, j);
+		for (int64_t i = 0; i < p.b.m; i++) {
+			bytes_row(&p, q, i, c->scratch);
+			qlinear_row(c, &p, q, i, c->scratch);
 		}
 	return OM_OK;
+}
+
+static void
+qlinear_cost(const om_call *c, om_cost *cost)
+{
+	struct batch b;
+
+	batch_of(c, QA, QB, &b);
+	cost->flops = 2.0 * (double)b.k * (double)om_shape_count(&c->out[0].shape);
 }
 
 /* ---- Gemm. ---- */
@@ -376,7 +484,7 @@ gemm_infer(om_call *c)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "takes matrices, not %s by %s",
 			om_shape_text(a, text, sizeof text), om_shape_text(b, to, sizeof to));
 	if ((a->rank == 2 && b->rank == 2 && !om_dims_agree(a->dim[!ta], b->dim[tb])))
-		return inner_dims_differ(c);
+		return inner_dims_differ(c, 0, 1);
 	if (a->rank == 2)
 		om_copy_dim(&out, 0, a, ta);
 	if (b->rank == 2)
@@ -817,6 +925,9 @@ const om_row om_ops_matmul[] = {
 	{.name = "MatMulInteger", .brief = "product of matrices of bytes, in int32",
 	 .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
 	 .infer = integer_infer, .cpu = integer_cpu, .cost = matmul_cost},
+	{.name = "QLinearMatMul", .brief = "product of quantised matrices, quantised",
+	 .since = 10, .min_in = 8, .max_in = 8, .min_out = 1, .max_out = 1, .infer = qlinear_infer,
+	 .cpu = qlinear_cpu, .scratch = qlinear_scratch, .cost = qlinear_cost},
 	{.name = "Einsum", .brief = "sums of products by an equation of indices",
 	 .since = 12, .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = 1,
 	 .attrs = einsum_attrs, .infer = einsum_infer, .cpu = einsum_cpu, .cost = einsum_cost},

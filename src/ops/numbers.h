@@ -66,6 +66,43 @@ om_narrow(om_dtype t, const float *from, int64_t n, void *to)
 		om_put(t, to, i, from[i]);
 }
 
+/* The numbers that a quantised type holds; false for a type that is none. */
+static inline bool
+om_quantized_range(om_dtype t, int32_t *least, int32_t *most)
+{
+	switch (t) {
+	case OM_INT8: *least = -128; *most = 127; return true;
+	case OM_UINT8: *least = 0; *most = 255; return true;
+	case OM_INT16: *least = -32768; *most = 32767; return true;
+	case OM_UINT16: *least = 0; *most = 65535; return true;
+	case OM_INT4: *least = -8; *most = 7; return true;
+	case OM_UINT4: *least = 0; *most = 15; return true;
+	default: return false;
+	}
+}
+
+/* Round half to even, add the zero point, saturate.  Saturating first leaves
+ * numbers below 2^22, which rounds them by adding 1.5 * 2^23; not a number
+ * becomes the least. */
+static inline int32_t
+om_quantize_into(float x, int32_t zero, int32_t least, int32_t most)
+{
+	const float lo = (float)(least - zero), hi = (float)(most - zero);
+
+	x = x > lo ? x : lo;
+	x = x < hi ? x : hi;
+	return (int32_t)((x + 0x1.8p23f) - 0x1.8p23f) + zero;
+}
+
+static inline int32_t
+om_quantize(float x, int32_t zero, om_dtype t)
+{
+	int32_t least = 0, most = 0;
+
+	om_quantized_range(t, &least, &most);
+	return om_quantize_into(x, zero, least, most);
+}
+
 /* Scratch is cut into pieces that start at multiples of 64 bytes. */
 static inline uint64_t
 om_piece(uint64_t bytes)

@@ -1,7 +1,382 @@
+/* Quantisation: numbers as small integers with a scale and a zero point. */
 #include <config.h>
 
+#include <math.h>
+
+#include "ops/conv.h"
 #include "ops/family.h"
+#include "ops/numbers.h"
+
+/* ---- Elements. ---- */
+
+/* Types of four bits are packed, the first element in the low half. */
+static int32_t
+integer_at(const om_tensor *t, int64_t i)
+{
+	switch (t->type) {
+	case OM_INT8: return ((const int8_t *)t->data)[i];
+	case OM_UINT8: return ((const uint8_t *)t->data)[i];
+	case OM_INT16: return ((const int16_t *)t->data)[i];
+	case OM_UINT16: return ((const uint16_t *)t->data)[i];
+	case OM_INT32: return ((const int32_t *)t->data)[i];
+	case OM_UINT4: return ((const uint8_t *)t->data)[i / 2] >> i % 2 * 4 & 15;
+	case OM_INT4: return ((((const uint8_t *)t->data)[i / 2] >> i % 2 * 4 & 15) ^ 8) - 8;
+	default: return 0;
+	}
+}
+
+static void
+put_integer(const om_tensor *t, int64_t i, int32_t v)
+{
+	uint8_t *byte = (uint8_t *)t->data + i / 2;
+
+	switch (t->type) {
+	case OM_INT8: case OM_UINT8: ((uint8_t *)t->data)[i] = (uint8_t)v; break;
+	case OM_INT16: case OM_UINT16: ((uint16_t *)t->data)[i] = (uint16_t)v; break;
+	default: *byte = i % 2 ? (uint8_t)((*byte & 15) | (v & 15) << 4) : (uint8_t)(v & 15);
+	}
+}
+
+static float
+float_at(const om_tensor *t, int64_t i)
+{
+	return t->type == OM_INT32 ? (float)((const int32_t *)t->data)[i] : (float)om_get(t->type, t->data, i);
+}
+
+static bool
+is_float(om_dtype t)
+{
+	return t == OM_FLOAT32 || t == OM_FLOAT64 || om_is_half(t);
+}
+
+/* ---- Where the scale of an element is. ---- */
+
+static const om_attr_spec linear_attrs[] = {
+	{"axis", OM_ATTR_INT, .i = 1},
+	{"block_size", OM_ATTR_INT},
+	{"output_dtype", OM_ATTR_INT},
+	{"precision", OM_ATTR_INT},
+	{"saturate", OM_ATTR_INT, .i = 1},
+	{0}
+};
+
+/* Elements are (outer, n, inner); so are scales, with n or a number of blocks. */
+struct grid {
+	int64_t outer, n, inner;
+	int64_t block;                /* elements along the axis that share a scale */
+	bool by_element;              /* scales have the outer and inner axes too */
+};
+
+static om_status
+check_scale(const om_call *c)
+{
+	const om_shape *x = &c->in[0].shape, *s = &c->in[1].shape;
+	const int64_t axis = om_attr_int(c->op, "axis"), block = om_attr_int(c->op, "block_size");
+	bool ok = true;
+	int at = 0;
+
+	if (block < 0)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "block_size is %lld", (long long)block);
+	if (x->rank < 0 || s->rank < 0 || s->rank == 0 || (s->rank == 1 && s->dim[0] == 1))
+		return OM_OK;
+	if (!om_axis(axis, x->rank, &at))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld in rank %d",
+			(long long)axis, x->rank);
+	if (block == 0) {
+		ok = s->rank == 1 && om_dims_agree(s->dim[0], x->dim[at]);
+	} else {
+		ok = s->rank == x->rank;
+		for (int d = 0; d < x->rank && ok; d++) {
+			const int64_t want = d != at || x->dim[d] < 0 ? x->dim[d]
+				: x->dim[d] / block + (x->dim[d] % block != 0);
+			ok = om_dims_agree(s->dim[d], want);
+		}
+	}
+	if (!ok)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the scale does not fit axis %d of the input", at);
+	return OM_OK;
+}
+
+static struct grid
+grid_of(const om_call *c)
+{
+	const om_shape *x = &c->in[0].shape;
+	const int64_t count = om_shape_count(x);
+	int axis = 0;
+
+	if (om_shape_count(&c->in[1].shape) == 1)
+		return (struct grid){1, 1, count, 1, false};
+	om_axis(om_attr_int(c->op, "axis"), x->rank, &axis);
+	const int64_t block = om_attr_int(c->op, "block_size");
+	return (struct grid){om_shape_span(x, 0, axis), x->dim[axis], om_shape_span(x, axis + 1, x->rank),
+		block ? block : 1, block != 0};
+}
+
+/* The scale of element (o, i, k). */
+static int64_t
+scale_at(const struct grid *g, int64_t o, int64_t i, int64_t k)
+{
+	if (!g->by_element)
+		return i;
+	return (o * ((g->n + g->block - 1) / g->block) + i / g->block) * g->inner + k;
+}
+
+static om_status
+check_zero(const om_call *c)
+{
+	if (om_has_in(c, 2) && om_shape_count(&c->in[2].shape) != om_shape_count(&c->in[1].shape))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "there are %lld scales and %lld zero points",
+			(long long)om_shape_count(&c->in[1].shape), (long long)om_shape_count(&c->in[2].shape));
+	return OM_OK;
+}
+
+/* ---- QuantizeLinear. ---- */
+
+static om_status
+quantize_infer(om_call *c)
+{
+	const int64_t type = om_attr_int(c->op, "output_dtype");
+
+	c->out[0].type = om_has_in(c, 2) ? c->in[2].type : type > 0 && type < OM_NDTYPE ? (om_dtype)type
+		: OM_UINT8;
+	c->out[0].shape = c->in[0].shape;
+	return check_scale(c);
+}
+
+/* Elements that share a scale, from floats to bytes: what is met most. */
+static void
+quantize_run(const float *x, int64_t n, float scale, int32_t zero, int32_t least, int32_t most, uint8_t *y)
+{
+	for (int64_t i = 0; i < n; i++)
+		y[i] = (uint8_t)om_quantize_into(x[i] / scale, zero, least, most);
+}
+
+static om_status
+quantize_cpu(om_call *c)
+{
+	const om_tensor *x = &c->in[0], *out = &c->out[0];
+	int32_t least, most;
+
+	if (!om_quantized_range(out->type, &least, &most))
+		return om_no_kernel(c, out->type);
+	if ((!is_float(x->type) && x->type != OM_INT32) || !is_float(c->in[1].type))
+		return om_no_kernel(c, is_float(c->in[1].type) ? x->type : c->in[1].type);
+	OM_TRY(check_zero(c));
+	const struct grid g = grid_of(c);
+	const bool is_plain = x->type == OM_FLOAT32 && om_dtype_bits(out->type) == 8 && !g.by_element;
+	for (int64_t o = 0, at = 0; o < g.outer; o++)
+		for (int64_t i = 0; i < g.n; i++) {
+			for (int64_t k = 0; k < (is_plain ? g.inner > 0 : g.inner); k++) {
+				const int64_t s = scale_at(&g, o, i, k);
+				const float scale = float_at(&c->in[1], s);
+				const int32_t zero = om_has_in(c, 2) ? integer_at(&c->in[2], s) : 0;
+				if (is_plain)
+					quantize_run((const float *)x->data + at, g.inner, scale, zero, least,
+						most, (uint8_t *)out->data + at);
+				else
+					put_integer(out, at + k, om_quantize_into(float_at(x, at + k) / scale,
+						zero, least, most));
+			}
+			at += g.inner;
+		}
+	return OM_OK;
+}
+
+/* ---- DequantizeLinear. ---- */
+
+static om_status
+dequantize_infer(om_call *c)
+{
+	const int64_t type = om_attr_int(c->op, "output_dtype");
+
+	c->out[0].type = type > 0 && type < OM_NDTYPE ? (om_dtype)type : c->in[1].type;
+	c->out[0].shape = c->in[0].shape;
+	return check_scale(c);
+}
+
+static void
+dequantize_run(const om_tensor *x, int64_t at, int64_t n, float scale, int32_t zero, float *y)
+{
+	if (x->type == OM_INT8)
+		for (int64_t i = 0; i < n; i++)
+			y[at + i] = (float)(((const int8_t *)x->data)[at + i] - zero) * scale;
+	else if (x->type == OM_UINT8)
+		for (int64_t i = 0; i < n; i++)
+			y[at + i] = (float)(((const uint8_t *)x->data)[at + i] - zero) * scale;
+	else
+		for (int64_t i = 0; i < n; i++)
+			y[at + i] = (float)((int64_t)integer_at(x, at + i) - zero) * scale;
+}
+
+static om_status
+dequantize_cpu(om_call *c)
+{
+	const om_tensor *x = &c->in[0], *out = &c->out[0];
+	int32_t least, most;
+
+	if (x->type != OM_INT32 && !om_quantized_range(x->type, &least, &most))
+		return om_no_kernel(c, x->type);
+	if (!is_float(out->type) || !is_float(c->in[1].type))
+		return om_no_kernel(c, is_float(c->in[1].type) ? out->type : c->in[1].type);
+	OM_TRY(check_zero(c));
+	const struct grid g = grid_of(c);
+	const bool is_plain = out->type == OM_FLOAT32 && !g.by_element;
+	for (int64_t o = 0, at = 0; o < g.outer; o++)
+		for (int64_t i = 0; i < g.n; i++) {
+			for (int64_t k = 0; k < (is_plain ? g.inner > 0 : g.inner); k++) {
+				const int64_t s = scale_at(&g, o, i, k);
+				const float scale = float_at(&c->in[1], s);
+				const int32_t zero = om_has_in(c, 2) ? integer_at(&c->in[2], s) : 0;
+				if (is_plain)
+					dequantize_run(x, at, g.inner, scale, zero, out->data);
+				else
+					om_put(out->type, out->data, at + k,
+						(double)((int64_t)integer_at(x, at + k) - zero) * (double)scale);
+			}
+			at += g.inner;
+		}
+	return OM_OK;
+}
+
+/* ---- DynamicQuantizeLinear. ---- */
+
+static om_status
+dynamic_infer(om_call *c)
+{
+	c->out[0].type = OM_UINT8;
+	c->out[0].shape = c->in[0].shape;
+	for (uint32_t k = 1; k < c->op->nout; k++) {
+		c->out[k].type = k == 1 ? OM_FLOAT32 : OM_UINT8;
+		c->out[k].shape = om_shape_of(0, NULL);
+	}
+	return OM_OK;
+}
+
+/* The range always has 0 in it, so that 0 stays exact. */
+static om_status
+dynamic_cpu(om_call *c)
+{
+	const float *x = c->in[0].data;
+	const int64_t n = om_shape_count(&c->in[0].shape);
+	float least = 0, most = 0;
+
+	if (c->in[0].type != OM_FLOAT32)
+		return om_no_kernel(c, c->in[0].type);
+	for (int64_t i = 0; i < n; i++) {
+		least = x[i] < least ? x[i] : least;
+		most = x[i] > most ? x[i] : most;
+	}
+	const float scale = most == least ? 1 : (most - least) / 255;
+	const int32_t zero = om_quantize(0 - least / scale, 0, OM_UINT8);
+	if (om_has_out(c, 0))
+		quantize_run(x, n, scale, zero, 0, 255, c->out[0].data);
+	if (om_has_out(c, 1))
+		*(float *)c->out[1].data = scale;
+	if (om_has_out(c, 2))
+		*(uint8_t *)c->out[2].data = (uint8_t)zero;
+	return OM_OK;
+}
+
+/* ---- QLinearConv. ---- */
+
+static const om_attr_spec conv_attrs[] = {OM_CONV_ATTRS, {0}};
+
+enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS };
+
+static om_status
+conv_infer(om_call *c)
+{
+	static const uint32_t bytes[] = {X, X_ZERO, W, W_ZERO, Y_ZERO};
+
+	for (int k = 0; k < 5; k++) {
+		const om_dtype t = c->in[bytes[k]].type;
+		if (t != OM_INT8 && t != OM_UINT8 && t != OM_UNDEFINED)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s; it has to be int8 or uint8",
+				bytes[k], om_dtype_text(t));
+	}
+	c->out[0].type = c->in[Y_ZERO].type;
+	return om_conv_infer(c, X, W);
+}
+
+/* One for all, or one for each output channel. */
+static om_status
+check_channels(const om_call *c, const struct om_conv *v)
+{
+	for (uint32_t k = X_SCALE; k < c->op->nin; k++) {
+		if (k == W || !om_has_in(c, k))
+			continue;
+		const int64_t n = om_shape_count(&c->in[k].shape);
+		const bool per_channel = k == W_SCALE || k == W_ZERO || k == BIAS;
+		if ((n != 1 || k == BIAS) && !(per_channel && n == v->cout))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has %lld numbers for %lld channels",
+				k, (long long)n, (long long)v->cout);
+	}
+	if (om_has_in(c, BIAS) && c->in[BIAS].type != OM_INT32)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the bias is %s, not int32",
+			om_dtype_text(c->in[BIAS].type));
+	return OM_OK;
+}
+
+static uint64_t
+conv_scratch(const om_call *c)
+{
+	const struct om_conv v = om_conv_of(c, X, W);
+
+	return (uint64_t)om_window_volume(v.w.out) * sizeof(int32_t);
+}
+
+static int64_t
+channel_at(const om_tensor *t, int64_t channel)
+{
+	return om_shape_count(&t->shape) == 1 ? 0 : channel;
+}
+
+static om_status
+conv_cpu(om_call *c)
+{
+	const struct om_conv v = om_conv_of(c, X, W);
+	const int64_t volume = om_window_volume(v.w.out);
+	const om_tensor *w_scale = &c->in[W_SCALE], *w_zero = &c->in[W_ZERO];
+	int32_t *sum = c->scratch;
+
+	OM_TRY(check_channels(c, &v));
+	const int32_t x_zero = integer_at(&c->in[X_ZERO], 0), y_zero = integer_at(&c->in[Y_ZERO], 0);
+	for (int64_t i = 0; i < v.batch * v.cout; i++) {
+		const int64_t channel = i % v.cout;
+		const float scale = float_at(&c->in[X_SCALE], 0) * float_at(w_scale, channel_at(w_scale, channel))
+			/ float_at(&c->in[Y_SCALE], 0);
+		const int32_t bias = om_has_in(c, BIAS) ? integer_at(&c->in[BIAS], channel) : 0;
+		int32_t least = 0, most = 0;
+		om_quantized_range(c->out[0].type, &least, &most);
+		om_conv_bytes(&v, &c->in[X], x_zero, &c->in[W],
+			integer_at(w_zero, channel_at(w_zero, channel)), i / v.cout, channel, sum);
+		uint8_t *y = (uint8_t *)c->out[0].data + i * volume;
+		for (int64_t k = 0; k < volume; k++)
+			y[k] = (uint8_t)om_quantize_into((float)(sum[k] + bias) * scale, y_zero, least, most);
+	}
+	return OM_OK;
+}
+
+static void
+conv_cost(const om_call *c, om_cost *cost)
+{
+	const struct om_conv v = om_conv_of(c, X, W);
+
+	om_conv_cost(c, &v, cost);
+}
 
 const om_row om_ops_quant[] = {
+	{.name = "QuantizeLinear", .brief = "numbers to small integers, by scale and zero point", .since = 10,
+	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
+	 .infer = quantize_infer, .cpu = quantize_cpu},
+	{.name = "DequantizeLinear", .brief = "small integers to numbers, by scale and zero point", .since = 10,
+	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
+	 .infer = dequantize_infer, .cpu = dequantize_cpu},
+	{.name = "DynamicQuantizeLinear", .brief = "numbers to bytes, and the scale and zero point for them",
+	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 3, .max_out = 3,
+	 .infer = dynamic_infer, .cpu = dynamic_cpu},
+	{.name = "QLinearConv", .brief = "convolution of quantised images, quantised", .since = 10,
+	 .min_in = 8, .max_in = 9, .min_out = 1, .max_out = 1, .attrs = conv_attrs, .infer = conv_infer,
+	 .cpu = conv_cpu, .scratch = conv_scratch, .cost = conv_cost},
 	{0}
 };
