@@ -63,6 +63,7 @@ struct om_cli {
 /* Every subcommand, in the order of the help. */
 #define OM_COMMANDS(_) \
 	_(report)      \
+	_(run)         \
 	_(dump)        \
 	_(hash)        \
 	_(passes)      \

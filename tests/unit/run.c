@@ -26,6 +26,8 @@ main(void)
 		{.pName = "arena", .pTests = arena_tests},
 		{.pName = "executor", .pTests = exec_tests},
 		{.pName = "move", .pTests = move_tests},
+		{.pName = "models", .pTests = onnx_tests},
+		{.pName = "tensors in files", .pTests = onnxtensor_tests},
 		{.pName = "tensor", .pTests = tensor_tests},
 		{.pName = "text", .pTests = text_tests},
 		{.pName = "verifier of plans", .pTests = verify_tests},

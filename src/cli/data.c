@@ -1,0 +1,332 @@
+/* Elements of inputs and outputs: where they come from, where they go. */
+#include <config.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/data.h"
+#include "cli/npy.h"
+
+static const om_opt data_opts[] = {
+	{"data", "PATH", "a folder with input_0.pb, input_1.pb, ... (or .npy, or inputs.npz), or a\n"
+		"                            .npz file with tensors by name"},
+	{"input", "NAME:FILE", "elements of an input: .pb or .npy; or a .npz file without a name;\n"
+		"                            repeatable"},
+	{"formula", NULL, "fill inputs that were not given by a fixed formula"},
+	{"random", "SEED", "fill inputs that were not given with random numbers"},
+	{"fill", "NAME:value=V", "fill an input with one number; NAME:mod=M: integers below M;\n"
+		"                            repeatable"},
+	{0}
+};
+
+const om_opt_group om_data_options = {"data", data_opts};
+
+static bool
+ends_in(const char *text, const char *ending)
+{
+	const size_t n = strlen(text), m = strlen(ending);
+	return n >= m && strcmp(text + n - m, ending) == 0;
+}
+
+static bool
+is_there(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0;
+}
+
+static om_status
+load(om_cli *c, const char *path, om_tensor *out)
+{
+	if (ends_in(path, ".npy"))
+		return om_npy_load(c->session, path, c->mem, out);
+	if (ends_in(path, ".pb"))
+		return om_tensor_load_pb(c->session, path, c->mem, out);
+	return om_fail(c->session, OM_USAGE, "%s: tensors are read from .pb, .npy and .npz files", path);
+}
+
+/* ---- Values by name or by place: the graph's inputs, or its outputs. ---- */
+
+struct list {
+	om_value *const *value;
+	uint32_t n;
+	const char *what;         /* "input" */
+	om_tensor *t;
+};
+
+static om_status
+by_name(om_cli *c, const char *path, const struct list *l, unsigned *found)
+{
+	om_npz_entry *e;
+	size_t n;
+
+	OM_TRY(om_npz_load(c->session, path, c->mem, &e, &n));
+	for (size_t i = 0; i < n; i++) {
+		bool known = false;
+		for (uint32_t k = 0; k < l->n; k++)
+			if (strcmp(l->value[k]->name, e[i].name) == 0) {
+				l->t[k] = e[i].t;
+				known = true;
+				++*found;
+			}
+		if (!known)
+			om_warn(c->session, "%s: the model has no %s called %s", path, l->what, e[i].name);
+	}
+	return OM_OK;
+}
+
+static om_status
+by_place(om_cli *c, const char *folder, const struct list *l, unsigned *found)
+{
+	static const char *const endings[] = {"pb", "npy"};
+	const char *npz = om_printf(c->mem, "%s/%ss.npz", folder, l->what);
+
+	for (uint32_t k = 0; k < l->n; k++)
+		for (size_t e = 0; e < sizeof endings / sizeof endings[0]; e++) {
+			const char *file = om_printf(c->mem, "%s/%s_%u.%s", folder, l->what, k, endings[e]);
+			if (!is_there(file))
+				continue;
+			OM_TRY(load(c, file, &l->t[k]));
+			++*found;
+			break;
+		}
+	return *found == 0 && is_there(npz) ? by_name(c, npz, l, found) : OM_OK;
+}
+
+static om_status
+from_path(om_cli *c, const char *path, const struct list *l)
+{
+	unsigned found = 0;
+
+	if (!is_there(path))
+		return om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));
+	OM_TRY(ends_in(path, ".npz") ? by_name(c, path, l, &found) : by_place(c, path, l, &found));
+	if (found == 0)
+		return om_fail(c->session, OM_IO, "%s: has no %s of this model", path, l->what);
+	return OM_OK;
+}
+
+static struct list
+inputs(const om_cli *c, om_tensor *t)
+{
+	return (struct list){c->prog->first->param, c->prog->first->nparam, "input", t};
+}
+
+/* The input that `text` names before a colon; names and files may hold colons. */
+static om_status
+split(om_cli *c, const char *option, const char *text, uint32_t *input, const char **rest)
+{
+	const om_block *graph = c->prog->first;
+
+	for (const char *at = strchr(text, ':'); at; at = strchr(at + 1, ':'))
+		for (uint32_t k = 0; k < graph->nparam; k++)
+			if (strlen(graph->param[k]->name) == (size_t)(at - text)
+			    && memcmp(graph->param[k]->name, text, (size_t)(at - text)) == 0) {
+				*input = k;
+				*rest = at + 1;
+				return OM_OK;
+			}
+	if (!strchr(text, ':'))
+		return om_fail(c->session, OM_USAGE, "--%s %s: the name of an input is missing before it", option,
+			text);
+	return om_fail(c->session, OM_USAGE, "--%s %s: the model has no input called %.*s", option, text,
+		(int)strcspn(text, ":"), text);
+}
+
+om_status
+om_data_read(om_cli *c, om_tensor *in)
+{
+	const struct list l = inputs(c, in);
+	const char *text, *file;
+
+	for (size_t at = 0; (text = om_cli_next(c, "data", &at));)
+		OM_TRY(from_path(c, text, &l));
+	for (size_t at = 0; (text = om_cli_next(c, "input", &at));) {
+		uint32_t k;
+		if (is_there(text) && ends_in(text, ".npz")) {
+			OM_TRY(from_path(c, text, &l));
+			continue;
+		}
+		OM_TRY(split(c, "input", text, &k, &file));
+		OM_TRY(load(c, file, &in[k]));
+	}
+	return OM_OK;
+}
+
+om_status
+om_data_expected(om_cli *c, const char *path, om_tensor *out)
+{
+	const om_block *graph = c->prog->first;
+	const struct list l = {graph->result, graph->nresult, "output", out};
+
+	return from_path(c, path, &l);
+}
+
+/* ---- Formulas. ---- */
+
+struct fill {
+	bool random, is_set;      /* is_set: `value` for every element */
+	uint64_t state;
+	uint64_t k;               /* of the input */
+	double value, mod;
+};
+
+/* In [0, 1).  The formula is that of the reference outputs that we compare with. */
+static double
+next(struct fill *f, uint64_t i)
+{
+	if (!f->random) {
+		const double u = (double)(i + 1) * 0.6180339887498949 + (double)f->k * 0.37;
+		return u - floor(u);
+	}
+	uint64_t z = f->state += 0x9e3779b97f4a7c15;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+static double
+element(struct fill *f, bool is_float, uint64_t i)
+{
+	const double u = next(f, i);
+
+	if (f->is_set)
+		return f->value;
+	return is_float ? 2 * u - 1 : floor(u * f->mod);
+}
+
+static bool
+put(om_tensor *t, uint64_t i, double x)
+{
+	switch (t->type) {
+	case OM_FLOAT32: ((float *)t->data)[i] = (float)x; return true;
+	case OM_FLOAT64: ((double *)t->data)[i] = x; return true;
+	case OM_FLOAT16: ((uint16_t *)t->data)[i] = om_float_to_half((float)x); return true;
+	case OM_BFLOAT16: ((uint16_t *)t->data)[i] = om_float_to_bfloat((float)x); return true;
+	case OM_INT64: ((int64_t *)t->data)[i] = (int64_t)x; return true;
+	case OM_INT32: ((int32_t *)t->data)[i] = (int32_t)x; return true;
+	case OM_INT16: ((int16_t *)t->data)[i] = (int16_t)x; return true;
+	case OM_INT8: ((int8_t *)t->data)[i] = (int8_t)x; return true;
+	case OM_UINT64: ((uint64_t *)t->data)[i] = (uint64_t)x; return true;
+	case OM_UINT32: ((uint32_t *)t->data)[i] = (uint32_t)x; return true;
+	case OM_UINT16: ((uint16_t *)t->data)[i] = (uint16_t)x; return true;
+	case OM_UINT8: ((uint8_t *)t->data)[i] = (uint8_t)x; return true;
+	case OM_BOOL: ((uint8_t *)t->data)[i] = x != 0; return true;
+	default: return false;
+	}
+}
+
+static om_status
+fill_input(om_cli *c, const om_value *v, struct fill *f, om_tensor *t)
+{
+	char shape[256];
+	uint64_t bytes;
+
+	if (v->type.kind != OM_TENSOR || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
+		return om_fail(c->session, OM_USAGE, "input %s: %s %s cannot be filled, its size is not known",
+			v->name, om_dtype_text(v->type.elem), om_shape_text(&v->shape, shape, sizeof shape));
+	*t = (om_tensor){.type = v->type.elem, .shape = v->shape};
+	if (posix_memalign(&t->data, 64, bytes ? bytes : 1) != 0) {
+		*t = (om_tensor){.type = OM_UNDEFINED};
+		return om_fail(c->session, OM_MEMORY, "input %s: there is no memory for its %llu bytes", v->name,
+			(unsigned long long)bytes);
+	}
+	const uint64_t n = (uint64_t)om_shape_count(&t->shape);
+	for (uint64_t i = 0; i < n; i++)
+		if (!put(t, i, element(f, om_dtype_is_float(t->type), i)))
+			return om_fail(c->session, OM_UNSUPPORTED, "input %s: there is no formula for %s", v->name,
+				om_dtype_text(t->type));
+	return OM_OK;
+}
+
+/* What --fill says about input `k`. */
+static om_status
+read_fill(om_cli *c, uint32_t k, struct fill *f, bool *asked)
+{
+	const char *text, *rest;
+
+	for (size_t at = 0; (text = om_cli_next(c, "fill", &at));) {
+		uint32_t input;
+		char *end;
+		OM_TRY(split(c, "fill", text, &input, &rest));
+		const bool value = strncmp(rest, "value=", 6) == 0, mod = strncmp(rest, "mod=", 4) == 0;
+		const char *number = rest + (value ? 6 : 4);
+		const double x = value || mod ? strtod(number, &end) : 0;
+		if ((!value && !mod) || end == number || *end || !isfinite(x) || (mod && x < 1) || fabs(x) > 0x1p53)
+			return om_fail(c->session, OM_USAGE, "--fill wants NAME:value=V or NAME:mod=M, not %s", text);
+		if (input != k)
+			continue;
+		*asked = true;
+		f->is_set = value;
+		*(value ? &f->value : &f->mod) = x;
+	}
+	return OM_OK;
+}
+
+static om_status
+missing(om_cli *c, const om_tensor *in)
+{
+	const om_block *graph = c->prog->first;
+	const char *names = "";
+
+	for (uint32_t k = 0; k < graph->nparam; k++)
+		if (in[k].type == OM_UNDEFINED && !graph->param[k]->data)
+			names = om_printf(c->mem, "%s%s%s", names, *names ? ", " : "", graph->param[k]->name);
+	if (!*names)
+		return OM_OK;
+	return om_fail(c->session, OM_USAGE, "these inputs got no elements: %s; give them with --data or --input, "
+		"or have them filled by --formula or --random", names);
+}
+
+om_status
+om_data_fill(om_cli *c, om_tensor *in, void **owned)
+{
+	const om_block *graph = c->prog->first;
+	const bool all = om_cli_has(c, "formula") || om_cli_has(c, "random");
+	uint64_t seed = 0;
+
+	OM_TRY(om_cli_number(c, "random", 0, UINT64_MAX, &seed));
+	for (uint32_t k = 0; k < graph->nparam; k++) {
+		struct fill f = {.random = om_cli_has(c, "random"), .k = k, .mod = 2,
+			.state = seed * 0x9e3779b97f4a7c15 + k};
+		bool asked = false;
+		OM_TRY(read_fill(c, k, &f, &asked));
+		if (in[k].type != OM_UNDEFINED || !(asked || (all && !graph->param[k]->data)))
+			continue;
+		const om_status st = fill_input(c, graph->param[k], &f, &in[k]);
+		owned[k] = in[k].data;
+		OM_TRY(st);
+	}
+	return missing(c, in);
+}
+
+/* ---- Outputs. ---- */
+
+static om_status
+save_npz(om_cli *c, const char *path, const om_tensor *const *out)
+{
+	const om_block *graph = c->prog->first;
+	om_npz_entry *e = OM_NEWN(c->mem, om_npz_entry, graph->nresult);
+
+	for (uint32_t k = 0; k < graph->nresult; k++)
+		e[k] = (om_npz_entry){graph->result[k]->name, *out[k]};
+	return om_npz_save(c->session, path, e, graph->nresult, false);
+}
+
+om_status
+om_data_save(om_cli *c, const char *path, const om_tensor *const *out)
+{
+	const om_block *graph = c->prog->first;
+
+	if (ends_in(path, ".npz"))
+		return save_npz(c, path, out);
+	if (mkdir(path, 0777) != 0 && errno != EEXIST)
+		return om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));
+	for (uint32_t k = 0; k < graph->nresult; k++)
+		OM_TRY(om_tensor_save_pb(c->session, om_printf(c->mem, "%s/output_%u.pb", path, k),
+			graph->result[k]->name, out[k]));
+	return OM_OK;
+}

@@ -1,0 +1,324 @@
+/* run: run a model in the memory that its plan gives it. */
+#include <config.h>
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cli/data.h"
+#include "onnxmem/exec.h"
+
+struct run {
+	om_exec *exec;
+	om_exec_options options;
+	om_tensor *in;            /* by parameter of the graph */
+	void **owned;
+	const om_tensor **out;    /* by result */
+	uint64_t repeat;
+	double best_ms, sum_ms;
+	om_tolerance tol;
+};
+
+static double
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* ---- The way to a plan. ---- */
+
+/* Shapes of what was read count as if they had been asked for. */
+static om_status
+bind_shapes(om_cli *c, const om_tensor *in)
+{
+	const om_block *graph = c->prog->first;
+
+	for (uint32_t k = 0; k < graph->nparam; k++)
+		if (in[k].type != OM_UNDEFINED)
+			OM_TRY(om_bind_shape(c->prog, graph->param[k]->name, &in[k].shape));
+	return om_cli_shapes(c, true);
+}
+
+static om_status
+make_plan(om_cli *c, const om_tensor *in)
+{
+	OM_TRY(bind_shapes(c, in));
+	om_info(c->session, "the model is planned first: it carries no plan that could be run");
+	OM_TRY(om_cli_passes(c, om_default_pipeline()));
+	if (!(c->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))
+		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
+	return OM_OK;
+}
+
+/* ---- Running. ---- */
+
+static om_status
+prepare(om_cli *c, struct run *r)
+{
+	const om_block *graph = c->prog->first;
+
+	OM_TRY(om_data_fill(c, r->in, r->owned));
+	const om_plan *plan = c->prog->has & OM_HAS_PLAN ? c->prog->plan : NULL;
+	OM_TRY(om_exec_new(c->session, c->prog, plan, &r->options, &r->exec));
+	for (uint32_t k = 0; k < graph->nparam; k++)
+		if (r->in[k].type != OM_UNDEFINED)
+			OM_TRY(om_exec_input(r->exec, k, &r->in[k]));
+	return OM_OK;
+}
+
+static om_status
+run_all(om_cli *c, struct run *r)
+{
+	for (uint64_t k = 0; k < r->repeat; k++) {
+		const double start = now_ms();
+		OM_TRY(om_exec_run(r->exec));
+		const double ms = now_ms() - start;
+		r->sum_ms += ms;
+		r->best_ms = k == 0 || ms < r->best_ms ? ms : r->best_ms;
+	}
+	for (uint32_t k = 0; k < c->prog->first->nresult; k++)
+		r->out[k] = om_exec_result(r->exec, k);
+	return OM_OK;
+}
+
+/* ---- What it says. ---- */
+
+static void
+print_elements(const om_tensor *t)
+{
+	enum { SHOWN = 6 };
+	const int64_t n = om_dtype_bits(t->type) < 8 ? 0 : om_shape_count(&t->shape);
+	char text[256];
+
+	for (int64_t k = 0; k < n && k < SHOWN; k++)
+		printf("%s%s", k ? " " : "", om_data_text(t, k, text, sizeof text));
+	puts(n > SHOWN ? " ..." : "");
+}
+
+static void
+print_outputs(const om_cli *c, const struct run *r)
+{
+	const om_block *graph = c->prog->first;
+	int width[2] = {6, 5};
+	char shape[256];
+
+	for (uint32_t k = 0; k < graph->nresult; k++) {
+		const int name = (int)strlen(graph->result[k]->name);
+		const int dims = (int)strlen(om_shape_text(&r->out[k]->shape, shape, sizeof shape));
+		width[0] = name > width[0] ? name : width[0];
+		width[1] = dims > width[1] ? dims : width[1];
+	}
+	printf("%-*s  %-8s  %-*s  %s\n", width[0], "output", "type", width[1], "shape", "elements");
+	for (uint32_t k = 0; k < graph->nresult; k++) {
+		printf("%-*s  %-8s  %-*s  ", width[0], graph->result[k]->name, om_dtype_text(r->out[k]->type),
+			width[1], om_shape_text(&r->out[k]->shape, shape, sizeof shape));
+		print_elements(r->out[k]);
+	}
+}
+
+static void
+print_sizes(const struct run *r)
+{
+	const om_exec_stats *s = om_exec_get_stats(r->exec);
+
+	if (r->options.no_reuse)
+		printf("every value in memory of its own");
+	else
+		printf("arena %llu bytes", (unsigned long long)s->arena_bytes);
+	if (s->unplanned_bytes)
+		printf(", outside of it %llu", (unsigned long long)s->unplanned_bytes);
+	if (s->copied_bytes)
+		printf(", moved by loops and branches %llu", (unsigned long long)s->copied_bytes);
+	if (s->runs > 1)
+		printf("; %llu runs, best %.3f ms, mean %.3f ms\n", (unsigned long long)s->runs, r->best_ms,
+			r->sum_ms / (double)s->runs);
+	else
+		printf("; %.3f ms\n", r->best_ms);
+}
+
+/* ---- Files. ---- */
+
+static om_status
+write_json(om_cli *c, FILE *to, json_t *j)
+{
+	const int rc = j ? json_dumpf(j, to, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : -1;
+
+	json_decref(j);
+	putc('\n', to);
+	return rc == 0 ? OM_OK : om_fail(c->session, OM_IO, "the JSON could not be written");
+}
+
+static om_status
+write_stats(om_cli *c, FILE *to, const void *arg)
+{
+	const struct run *r = arg;
+	const om_exec_stats *s = om_exec_get_stats(r->exec);
+
+	return write_json(c, to, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}",
+		"schema", "onnxmem-run/1", "runs", (json_int_t)s->runs,
+		"arena_bytes", (json_int_t)s->arena_bytes, "weight_bytes", (json_int_t)s->weight_bytes,
+		"unplanned_bytes", (json_int_t)s->unplanned_bytes, "copied_bytes", (json_int_t)s->copied_bytes,
+		"best_ms", r->best_ms, "mean_ms", s->runs ? r->sum_ms / (double)s->runs : 0.0));
+}
+
+/* A name as a JSON string; one that is no UTF-8 loses its other bytes. */
+static json_t *
+name_json(om_arena *mem, const char *name)
+{
+	json_t *text = json_string(name);
+	char *clean = om_strdup(mem, name);
+
+	if (text)
+		return text;
+	for (char *at = clean; *at; at++)
+		if (*at & 0x80)
+			*at = '?';
+	return json_string(clean);
+}
+
+static const char *
+op_name(const om_op *op)
+{
+	if (*op->name)
+		return op->name;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			return op->out[k]->name;
+	return op->type;
+}
+
+/* One run as a trace: ops in the order of their first call, each as long as its
+ * calls took in the mean run, bodies after their owners. */
+static om_status
+write_profile(om_cli *c, FILE *to, const void *arg)
+{
+	const struct run *r = arg;
+	const double runs = (double)om_exec_get_stats(r->exec)->runs;
+	json_t *events = json_array();
+	double at = 0;
+	uint32_t n;
+
+	const om_exec_op *p = om_exec_profile(r->exec, &n);
+	for (uint32_t k = 0; k < n; k++) {
+		const double us = p[k].ms * 1e3 / runs;
+		const om_cost cost = om_op_cost(p[k].op);
+		json_array_append_new(events, json_pack("{s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:I, s:s, s:f, s:f, s:f}}",
+			"name", name_json(c->mem, op_name(p[k].op)), "cat", p[k].op->type, "ph", "X", "ts", at, "dur", us,
+			"pid", 1, "tid", 1, "args", "calls", (json_int_t)p[k].calls, "type", p[k].op->type,
+			"ms", p[k].ms, "flops", cost.flops, "bytes", cost.bytes));
+		at += p[k].op->nbody ? 0 : us;
+	}
+	return write_json(c, to, json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events));
+}
+
+static om_status
+write_files(om_cli *c, const struct run *r)
+{
+	const char *path;
+
+	if ((path = om_cli_option(c, "save")))
+		OM_TRY(om_data_save(c, path, r->out));
+	if ((path = om_cli_option(c, "stats")))
+		OM_TRY(om_cli_write(c, path, write_stats, r));
+	if ((path = om_cli_option(c, "profile")))
+		OM_TRY(om_cli_write(c, path, write_profile, r));
+	return OM_OK;
+}
+
+static om_status
+compare(om_cli *c, const struct run *r, const om_tensor *want, uint32_t *n)
+{
+	const om_block *graph = c->prog->first;
+
+	for (uint32_t k = 0; k < graph->nresult; k++) {
+		if (want[k].type == OM_UNDEFINED)
+			continue;
+		OM_TRY(om_data_compare(c, graph->result[k]->name, r->out[k], &want[k], r->tol));
+		++*n;
+	}
+	return OM_OK;
+}
+
+/* ---- The command. ---- */
+
+static om_status
+run_model(om_cli *c, struct run *r)
+{
+	const char *expect = om_cli_option(c, "expect");
+	const om_block *graph = c->prog->first;
+	om_tensor *want = OM_NEWN(c->mem, om_tensor, graph->nresult);
+	uint32_t n = 0;
+
+	OM_TRY(om_data_read(c, r->in));
+	if (expect)
+		OM_TRY(om_data_expected(c, expect, want));
+	OM_TRY(make_plan(c, r->in));
+	OM_TRY(prepare(c, r));
+	OM_TRY(run_all(c, r));
+	print_outputs(c, r);
+	print_sizes(r);
+	OM_TRY(write_files(c, r));
+	if (!expect)
+		return OM_OK;
+	OM_TRY(compare(c, r, want, &n));
+	printf("PASSED %u of %u outputs agree (rtol %g, atol %g)\n", n, graph->nresult, r->tol.relative,
+		r->tol.absolute);
+	return OM_OK;
+}
+
+static om_status
+read_options(om_cli *c, struct run *r)
+{
+	OM_TRY(om_cli_number(c, "repeat", 1, 1000000000, &r->repeat));
+	OM_TRY(om_cli_float(c, "rtol", &r->tol.relative));
+	return om_cli_float(c, "atol", &r->tol.absolute);
+}
+
+static om_status
+run(om_cli *c)
+{
+	struct run r = {.repeat = 1, .tol = {1e-3, 1e-5}};
+
+	r.options = (om_exec_options){.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison"),
+		.profile = om_cli_has(c, "profile")};
+	OM_TRY(read_options(c, &r));
+	OM_TRY(om_cli_load(c, c->arg[0]));
+	r.in = OM_NEWN(c->mem, om_tensor, c->prog->first->nparam);
+	r.owned = OM_NEWN(c->mem, void *, c->prog->first->nparam);
+	r.out = OM_NEWN(c->mem, const om_tensor *, c->prog->first->nresult);
+	const om_status st = run_model(c, &r);
+	if (st != OM_OK && om_cli_has(c, "expect"))
+		om_cli_failed(c, st);
+	om_exec_free(r.exec);
+	for (uint32_t k = 0; k < c->prog->first->nparam; k++)
+		free(r.owned[k]);
+	return st;
+}
+
+static const om_opt opts[] = {
+	{"expect", "PATH", "compare the outputs with a folder (output_0.pb, ...) or a .npz file;\n"
+		"                            the last line is PASSED or FAILED"},
+	{"rtol", "X", "relative tolerance of that comparison [1e-3]"},
+	{"atol", "X", "absolute tolerance [1e-5]"},
+	{"save", "PATH", "write the outputs to a folder, or to a .npz file"},
+	{"repeat", "N", "run N times [1]"},
+	{"poison", NULL, "fill memory with a pattern when what is in it dies, guard the arena"},
+	{"no-reuse", NULL, "every value in memory of its own; the plan is not used"},
+	{"profile", "FILE", "write the time that each op took (Chrome trace format)"},
+	{"stats", "FILE", "write sizes and times as JSON"},
+	{0}
+};
+
+static const om_opt_group group = {"running", opts};
+
+const om_cmd om_run_cmd = {
+	.name = "run", .usage = "MODEL [--data PATH] [options]", .brief = "run a model in its arena",
+	.text = "A plan that the model carries is verified and used as it is; without one, or\n"
+		"with --passes, the model is planned first.  Dims that are open take what the\n"
+		"data say.",
+	.min_args = 1, .max_args = 1,
+	.group = {&group, &om_data_options, &om_shape_options, &om_pass_options}, .run = run,
+};
