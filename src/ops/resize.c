@@ -319,11 +319,11 @@ place_of(const om_call *c, place_fn **place)
 	return unknown_word(c, "coordinate_transformation_mode");
 }
 
-/* Every place is its own source. */
+/* Every place is its own source: scale 1 is one to one, whatever the region. */
 static bool
 is_same(const om_call *c, const struct resize *r, const struct axis *a)
 {
-	if (a->in != a->out || om_attr_is(c->op, "coordinate_transformation_mode", "tf_crop_and_resize"))
+	if (a->in != a->out)
 		return false;
 	return a->sized && !om_attr_has(c->op, "keep_aspect_ratio_policy") ? true : r->known && a->scale == 1;
 }
@@ -644,7 +644,7 @@ load(om_dtype t, const void *from, int64_t n, float *to)
 /* Kept inside the type; 0x1p31 and the like are the first numbers outside. */
 #define STORE(type, low, end)                                                  \
 	for (int64_t k = 0; k < n; k++) {                                      \
-		const float v = rounded ? rintf(from[k]) : from[k];            \
+		const float v = rounded ? floorf(from[k] + 0.5f) : from[k];            \
 		((type *)to)[k] = v >= (end) ? (type)((type)0 < (type)-1 ? (type)-1 : (type)(((uint64_t)(end)) - 1)) \
 			: v > (low) ? (type)v : (type)(low);                   \
 	}                                                                      \
