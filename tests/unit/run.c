@@ -24,6 +24,7 @@ main(void)
 	CU_SuiteInfo suites[] = {
 		{.pName = "plans in models", .pTests = annotate_tests},
 		{.pName = "arena", .pTests = arena_tests},
+		{.pName = "bodies", .pTests = control_tests},
 		{.pName = "executor", .pTests = exec_tests},
 		{.pName = "move", .pTests = move_tests},
 		{.pName = "models", .pTests = onnx_tests},
