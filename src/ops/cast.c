@@ -411,6 +411,27 @@ cast_infer(om_call *c)
 	return OM_OK;
 }
 
+/* Before version 6 the type is given by its name in the schema. */
+static om_status
+named_cast_infer(om_call *c)
+{
+	static const struct { const char *name; om_dtype type; } names[] = {
+		{"FLOAT", OM_FLOAT32}, {"DOUBLE", OM_FLOAT64}, {"FLOAT16", OM_FLOAT16}, {"BOOL", OM_BOOL},
+		{"INT8", OM_INT8}, {"INT16", OM_INT16}, {"INT32", OM_INT32}, {"INT64", OM_INT64},
+		{"UINT8", OM_UINT8}, {"UINT16", OM_UINT16}, {"UINT32", OM_UINT32}, {"UINT64", OM_UINT64},
+	};
+	const om_string to = om_attr_string(c->op, "to");
+
+	c->out[0].shape = c->in[0].shape;
+	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+		if (om_attr_is(c->op, "to", names[k].name)) {
+			c->out[0].type = names[k].type;
+			return OM_OK;
+		}
+	return om_op_fail(c->session, OM_INVALID, c->op, "attribute to is %.*s, which is no element type",
+		(int)(to.size < 64 ? to.size : 64), to.data);
+}
+
 static om_status
 cast_like_infer(om_call *c)
 {
@@ -451,6 +472,8 @@ cast_cpu(om_call *c)
 	if (!om_can_convert(y->type, x->type))
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel from %s to %s",
 			om_dtype_text(x->type), om_dtype_text(y->type));
+	if (y->type == OM_FLOAT8E8M0 && !om_attr_is(c->op, "round_mode", "up"))
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for this round_mode");
 	om_convert(y->type, y->data, x->type, x->data, n, om_attr_int(c->op, "saturate") != 0);
 	return OM_OK;
 }
@@ -459,6 +482,11 @@ static const om_attr_spec cast_attrs[] = {
 	{"to", OM_ATTR_INT, .required = true},
 	{"saturate", OM_ATTR_INT, .i = 1},
 	{"round_mode", OM_ATTR_STRING, .s = "up"},
+	{0}
+};
+
+static const om_attr_spec named_cast_attrs[] = {
+	{"to", OM_ATTR_STRING, .required = true},
 	{0}
 };
 
@@ -471,7 +499,13 @@ static const om_attr_spec cast_like_attrs[] = {
 const om_row om_ops_cast[] = {
 	{
 		.name = "Cast", .brief = "the same numbers in another element type",
-		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
+		.since = 1, .until = 5, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
+		.flags = OM_POINTWISE, .attrs = named_cast_attrs, .infer = named_cast_infer,
+		.view = cast_view, .reuse = cast_reuse, .cpu = cast_cpu,
+	},
+	{
+		.name = "Cast", .brief = "the same numbers in another element type",
+		.since = 6, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = cast_attrs, .infer = cast_infer,
 		.view = cast_view, .reuse = cast_reuse, .cpu = cast_cpu,
 	},
