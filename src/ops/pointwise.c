@@ -334,8 +334,11 @@ infer_broadcast(om_call *c)
 {
 	om_dtype type = OM_UNDEFINED;
 
-	for (uint32_t k = 0; k < c->op->nin; k++)
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		if (!om_has_in(c, k))
+			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
 		OM_TRY(check_type(c, &type, k));
+	}
 	c->out[0].type = type;
 	return broadcast_all(c);
 }

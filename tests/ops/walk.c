@@ -1,0 +1,511 @@
+/* Walks the table of operators.
+ *
+ * Every row must be whole, and every operator is tried on random inputs: it
+ * must fill its outputs and nothing else, give the same bits when computed in
+ * place wherever its row says that it can, be a view where it says so, fold
+ * repeated elements to what the kernel makes of them one by one, and infer
+ * from less what it infers from more.  A new row is tested by being there; one
+ * that has no recipe fails.
+ *
+ * Prints TAP, a test a row.  Arguments, if any, are the names of the operators
+ * to walk over. */
+#include <config.h>
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "walk.h"
+
+enum { GUARD = 64, GUARD_BYTE = 0xee, NEWEST = 26, MOST_OUTPUTS = 8 };
+
+static unsigned failures;
+
+static void OM_PRINTF(2, 3)
+fail(const struct trial *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	failures++;
+	printf("# %s-%d variant %u: ", t->row->name, t->version, t->variant);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+/* ---- Rows are whole. ---- */
+
+static bool
+are_attrs_sane(const om_attr_spec *list)
+{
+	for (const om_attr_spec *a = list; a && a->name; a++) {
+		if (!*a->name || a->kind < OM_ATTR_FLOAT || a->kind > OM_ATTR_TYPES)
+			return false;
+		for (const om_attr_spec *b = list; b != a; b++)
+			if (strcmp(a->name, b->name) == 0)
+				return false;
+	}
+	return true;
+}
+
+static bool
+do_overlap(const om_row *a, const om_row *b)
+{
+	const char *da = a->domain ? a->domain : "", *db = b->domain ? b->domain : "";
+
+	return strcmp(a->name, b->name) == 0 && strcmp(da, db) == 0
+	    && (a->until == 0 || b->since <= a->until) && (b->until == 0 || a->since <= b->until);
+}
+
+static void
+check_row(const om_row *r)
+{
+	const struct trial t = {.row = r, .version = r->since};
+
+	if (!r->brief || !*r->brief || strchr(r->brief, '\n'))
+		fail(&t, "has no brief of one line");
+	if (r->since < 1 || (r->until && r->until < r->since))
+		fail(&t, "has no versions");
+	if (r->min_in > r->max_in || r->min_out > r->max_out || r->max_out == 0)
+		fail(&t, "takes or gives no sensible number of values");
+	if (!r->infer)
+		fail(&t, "cannot infer");
+	if (!r->cpu && r->control == OM_PLAIN)
+		fail(&t, "has no kernel");
+	if (r->scratch && !r->cpu)
+		fail(&t, "wants scratch for no kernel");
+	if (!are_attrs_sane(r->attrs))
+		fail(&t, "has a list of attributes that is not sane");
+	for (const om_row *other = om_row_next(r); other; other = om_row_next(other))
+		if (do_overlap(r, other))
+			fail(&t, "overlaps with the row from version %d", other->since);
+}
+
+/* ---- Guarded memory. ---- */
+
+struct room {
+	char *base;
+	uint64_t bytes;
+};
+
+static char *
+room_new(struct room *r, uint64_t bytes, int fill)
+{
+	r->base = aligned_alloc(GUARD, (bytes + 3 * GUARD - 1) / GUARD * GUARD);
+	r->bytes = bytes;
+	memset(r->base, GUARD_BYTE, GUARD);
+	memset(r->base + GUARD, fill, bytes);
+	memset(r->base + GUARD + bytes, GUARD_BYTE, GUARD);
+	return r->base + GUARD;
+}
+
+static bool
+is_intact(const struct room *r)
+{
+	for (int k = 0; r->base && k < GUARD; k++)
+		if ((unsigned char)r->base[k] != GUARD_BYTE
+		    || (unsigned char)r->base[GUARD + r->bytes + (uint64_t)k] != GUARD_BYTE)
+			return false;
+	return true;
+}
+
+/* ---- A run of a kernel. ---- */
+
+struct computed {
+	om_arena *mem;
+	om_call c;
+	struct room in[MOST_INPUTS], out[MOST_OUTPUTS], scratch;
+	int fill;
+};
+
+static void
+computed_free(struct computed *r)
+{
+	for (int k = 0; k < MOST_INPUTS; k++)
+		free(r->in[k].base);
+	for (int k = 0; k < MOST_OUTPUTS; k++)
+		free(r->out[k].base);
+	free(r->scratch.base);
+	om_arena_free(r->mem);
+}
+
+static om_status
+give_room(om_call *c, uint32_t k, const om_shape *shape)
+{
+	struct computed *r = c->host;
+	uint64_t bytes;
+
+	if (!om_tensor_bytes(c->out[k].type, shape, &bytes))
+		return OM_MEMORY;
+	free(r->out[k].base);
+	c->out[k].shape = *shape;
+	c->out[k].data = room_new(&r->out[k], bytes, r->fill);
+	return OM_OK;
+}
+
+/* The elements of input k, repeated ones written out. */
+static char *
+copied_input(struct computed *r, uint32_t k)
+{
+	const om_tensor *x = &r->c.in[k];
+	const size_t one = om_dtype_bits(x->type) / 8;
+	uint64_t bytes = 0;
+
+	om_tensor_bytes(x->type, &x->shape, &bytes);
+	char *to = room_new(&r->in[k], bytes, 0);
+	for (uint64_t at = 0; at < bytes; at += one)
+		memcpy(to + at, (const char *)x->data + (x->splat ? 0 : at), one);
+	return to;
+}
+
+/* Output k lies over input over[k], or where that is negative, on its own. */
+static om_status
+compute(const struct trial *t, struct computed *r, const int *over, int fill)
+{
+	const om_row *row = t->row;
+
+	*r = (struct computed){.mem = om_arena_new(), .fill = fill};
+	om_call_init(&r->c, t->session, r->mem, t->op);
+	om_tensor *in = om_memdup(r->mem, r->c.in, t->op->nin * sizeof *in);
+	for (uint32_t k = 0; k < t->op->nin; k++)
+		if (t->op->in[k]) {
+			in[k].data = copied_input(r, k);
+			in[k].splat = false;
+		}
+	r->c.in = in;
+	for (uint32_t k = 0; k < t->op->nout; k++) {
+		uint64_t bytes;
+		if (row->flags & OM_DATA_SIZED || !t->op->out[k])
+			continue;
+		if (!om_tensor_bytes(r->c.out[k].type, &r->c.out[k].shape, &bytes))
+			return om_fail(t->session, OM_SHAPE, "the shape of output %u is not known", k);
+		r->c.out[k].data = over && over[k] >= 0 ? in[over[k]].data
+		    : room_new(&r->out[k], bytes, fill);
+	}
+	if (row->scratch)
+		r->c.scratch = room_new(&r->scratch, row->scratch(&r->c), fill);
+	if (row->flags & OM_DATA_SIZED)
+		r->c.alloc = give_room;
+	r->c.host = r;
+	const om_status st = row->cpu(&r->c);
+	for (int k = 0; k < MOST_INPUTS; k++)
+		if (!is_intact(&r->in[k]))
+			fail(t, "writes beyond input %d", k);
+	for (int k = 0; k < MOST_OUTPUTS; k++)
+		if (!is_intact(&r->out[k]))
+			fail(t, "writes beyond output %d", k);
+	if (!is_intact(&r->scratch))
+		fail(t, "writes beyond its scratch");
+	return st;
+}
+
+static bool
+is_same(const om_tensor *a, const om_tensor *b)
+{
+	uint64_t m, n;
+
+	return a->type == b->type && om_shape_equal(&a->shape, &b->shape)
+	    && om_tensor_bytes(a->type, &a->shape, &m) && om_tensor_bytes(b->type, &b->shape, &n)
+	    && m == n && (m == 0 || memcmp(a->data, b->data, m) == 0);
+}
+
+static void
+compare(const struct trial *t, const struct computed *a, const struct computed *b, const char *what)
+{
+	for (uint32_t k = 0; k < t->op->nout; k++)
+		if (!is_same(&a->c.out[k], &b->c.out[k]))
+			fail(t, "output %u differs %s", k, what);
+}
+
+/* ---- Building. ---- */
+
+static void
+trial_start(struct trial *t)
+{
+	t->session = om_session_new();
+	t->prog = om_prog_new(t->session);
+	om_block_new(t->prog, NULL, NULL, "trial");
+	t->state = t->variant + 1;
+	memset(t->is_steering, 0, sizeof t->is_steering);
+}
+
+static void
+trial_end(struct trial *t)
+{
+	om_prog_free(t->prog);
+	om_session_free(t->session);
+}
+
+/* ---- What is checked. ---- */
+
+static void
+check_inputs(const struct trial *t, const struct computed *r)
+{
+	for (uint32_t k = 0; k < t->op->nin; k++) {
+		uint64_t bytes;
+		const om_value *v = t->op->in[k];
+		if (v && om_tensor_bytes(v->type.elem, &v->shape, &bytes)
+		    && memcmp(v->data->data, r->c.in[k].data, bytes) != 0)
+			fail(t, "changes input %u", k);
+	}
+}
+
+static void
+check_place(const struct trial *t, const struct computed *ref, const int *over, const char *what)
+{
+	struct computed r;
+
+	const om_status st = compute(t, &r, over, 0x33);
+	if (st != OM_OK)
+		fail(t, "fails %s: %s", what, om_message(t->session));
+	else
+		compare(t, ref, &r, what);
+	computed_free(&r);
+}
+
+/* Each pair on its own, then as many as go together. */
+static void
+check_reuse(const struct trial *t, const struct computed *ref)
+{
+	int all[MOST_OUTPUTS], together = 0;
+	bool taken[MOST_INPUTS] = {false};
+
+	for (uint32_t k = 0; k < MOST_OUTPUTS; k++)
+		all[k] = -1;
+	for (uint32_t k = 0; k < t->op->nout; k++)
+		for (uint32_t i = 0; i < t->op->nin; i++) {
+			int one[MOST_OUTPUTS];
+			char what[64];
+			if (!t->op->in[i] || !om_op_reuse(t->op, k, i))
+				continue;
+			memset(one, -1, sizeof one);
+			one[k] = (int)i;
+			snprintf(what, sizeof what, "when output %u lies over input %u", k, i);
+			check_place(t, ref, one, what);
+			if (all[k] < 0 && !taken[i]) {
+				all[k] = (int)i;
+				taken[i] = true;
+				together++;
+			}
+		}
+	if (together > 1)
+		check_place(t, ref, all, "when all outputs lie over inputs");
+}
+
+static void
+check_views(const struct trial *t, const struct computed *ref)
+{
+	for (uint32_t k = 0; k < t->op->nout; k++) {
+		const om_tensor *y = &ref->c.out[k];
+		uint64_t bytes, room;
+		om_view_of v;
+		if (!om_op_view(t->op, k, &v))
+			continue;
+		const om_tensor *x = &ref->c.in[v.in];
+		if (!om_tensor_bytes(y->type, &y->shape, &bytes) || !om_tensor_bytes(x->type, &x->shape, &room)
+		    || v.offset + bytes > room)
+			fail(t, "output %u is a view beyond input %u", k, v.in);
+		else if (bytes && memcmp((const char *)x->data + v.offset, y->data, bytes) != 0)
+			fail(t, "output %u is said to be bytes of input %u, but is not", k, v.in);
+	}
+}
+
+static bool
+does_agree(const om_shape *less, const om_shape *more)
+{
+	if (less->rank < 0)
+		return true;
+	if (less->rank != more->rank)
+		return false;
+	for (int d = 0; d < less->rank; d++)
+		if (less->dim[d] >= 0 && less->dim[d] != more->dim[d])
+			return false;
+	return true;
+}
+
+/* What is inferred from less may say less, never something else. */
+static void
+check_inference(const struct trial *original, recipe_fn *make, const struct computed *ref)
+{
+	static const char *const what[] = {"elements", "any elements", "dims", "ranks"};
+
+	for (int less = 0; less < 4; less++) {
+		struct trial t = *original;
+		trial_start(&t);
+		make(&t);
+		for (uint32_t k = 0; k < t.op->nin; k++) {
+			om_value *v = t.op->in[k];
+			if (!v || (less != 1 && t.is_steering[k]))
+				continue;
+			v->data = NULL;
+			v->is_const = false;
+			for (int d = 0; d < v->shape.rank && less == 2; d++)
+				v->shape.dim[d] = OM_DIM_UNKNOWN;
+			if (less == 3)
+				v->shape = om_shape_unknown();
+		}
+		if (om_op_infer(t.prog, t.op) != OM_OK)
+			fail(original, "cannot infer without %s: %s", what[less], om_message(t.session));
+		for (uint32_t k = 0; k < t.op->nout; k++) {
+			const om_value *v = t.op->out[k];
+			if (!does_agree(&v->shape, &ref->c.out[k].shape)
+			    || (v->type.elem != OM_UNDEFINED && v->type.elem != ref->c.out[k].type))
+				fail(original, "infers something else for output %u without %s", k, what[less]);
+		}
+		trial_end(&t);
+	}
+}
+
+static bool
+is_folded_right(const struct trial *t, const struct computed *ref, uint32_t k)
+{
+	const om_tensor *y = t->op->out[k]->data, *z = &ref->c.out[k];
+	const size_t one = om_dtype_bits(z->type) / 8;
+	uint64_t bytes = 0;
+
+	if (y->type != z->type || !om_shape_equal(&y->shape, &z->shape))
+		return false;
+	om_tensor_bytes(z->type, &z->shape, &bytes);
+	for (uint64_t at = 0; at < bytes; at += one)
+		if (memcmp((const char *)y->data + (y->splat ? 0 : at), (const char *)z->data + at, one) != 0)
+			return false;
+	return true;
+}
+
+/* All inputs that may be are one repeated element. */
+static void
+check_folding(const struct trial *original, recipe_fn *make)
+{
+	struct trial t = *original;
+	struct computed r;
+
+	trial_start(&t);
+	make(&t);
+	for (uint32_t k = 0; k < t.op->nin; k++)
+		if (t.op->in[k] && !t.is_steering[k] && om_shape_count(&t.op->in[k]->shape) > 0)
+			((om_tensor *)t.op->in[k]->data)->splat = true;
+	om_status st = om_op_infer(t.prog, t.op);
+	if (st == OM_OK)
+		st = compute(&t, &r, NULL, 0x77);
+	else
+		r = (struct computed){0};
+	if (st == OM_OK && om_op_fold(t.prog, t.op, UINT64_C(1) << 30) != OM_OK)
+		fail(original, "cannot be folded over repeated elements: %s", om_message(t.session));
+	else if (st == OM_OK)
+		for (uint32_t k = 0; k < t.op->nout; k++)
+			if (t.op->out[k]->data && !is_folded_right(&t, &r, k))
+				fail(original, "output %u is folded to something else", k);
+	if (r.mem)
+		computed_free(&r);
+	trial_end(&t);
+}
+
+static void
+check_cost(const struct trial *t)
+{
+	const om_cost cost = om_op_cost(t->op);
+
+	if (!(cost.flops >= 0) || !(cost.bytes >= 0) || isinf(cost.flops) || isinf(cost.bytes))
+		fail(t, "costs %g flops and %g bytes", cost.flops, cost.bytes);
+}
+
+static void
+check_kernel(const struct trial *t, recipe_fn *make, const struct computed *ref)
+{
+	const bool random = t->row->flags & OM_RANDOM;
+
+	check_inputs(t, ref);
+	check_views(t, ref);
+	check_inference(t, make, ref);
+	check_cost(t);
+	if (random && !om_op_view(t->op, 0, &(om_view_of){0}))
+		return;
+	check_place(t, ref, NULL, "where memory held something else");
+	check_reuse(t, ref);
+	if (!random)
+		check_folding(t, make);
+}
+
+/* False when the recipe has no such variant; *ran counts the kernel's runs. */
+static bool
+try_variant(struct trial *t, recipe_fn *make, unsigned *ran)
+{
+	struct computed ref;
+
+	trial_start(t);
+	const bool more = make(t);
+	if (more && om_op_infer(t->prog, t->op) != OM_OK) {
+		fail(t, "cannot infer: %s", om_message(t->session));
+	} else if (more) {
+		const om_status st = compute(t, &ref, NULL, 0xa5);
+		if (st == OM_OK)
+			check_kernel(t, make, &ref);
+		else if (st != OM_UNSUPPORTED)
+			fail(t, "cannot be computed: %s", om_message(t->session));
+		*ran += st == OM_OK;
+		computed_free(&ref);
+	}
+	trial_end(t);
+	return more;
+}
+
+static unsigned
+try_version(const om_row *row, recipe_fn *make, int version)
+{
+	struct trial t = {.row = row, .version = version};
+	unsigned ran = 0;
+
+	while (try_variant(&t, make, &ran))
+		t.variant++;
+	if (ran == 0)
+		fail(&t, "no variant could be computed");
+	return ran;
+}
+
+static unsigned
+try_row(const om_row *row)
+{
+	const int newest = row->until ? row->until : row->since > NEWEST ? row->since : NEWEST;
+	recipe_fn *make = recipe_of(row);
+
+	if (excuse_of(row))
+		return 0;
+	if (!make) {
+		fail(&(struct trial){.row = row, .version = row->since},
+			"has no recipe: add one to tests/ops/recipes.c");
+		return 0;
+	}
+	return try_version(row, make, row->since)
+	    + (newest != row->since ? try_version(row, make, newest) : 0);
+}
+
+static bool
+is_wanted(const om_row *row, int argc, char **argv)
+{
+	for (int k = 1; k < argc; k++)
+		if (strcmp(argv[k], row->name) == 0)
+			return true;
+	return argc == 1;
+}
+
+int
+main(int argc, char **argv)
+{
+	unsigned rows = 0;
+
+	for (const om_row *r = om_row_next(NULL); r; r = om_row_next(r)) {
+		const unsigned before = failures;
+		if (!is_wanted(r, argc, argv))
+			continue;
+		check_row(r);
+		const unsigned ran = try_row(r);
+		printf("%s %u - %s from version %d", failures == before ? "ok" : "not ok", ++rows, r->name, r->since);
+		if (excuse_of(r))
+			printf(" # SKIP %s\n", excuse_of(r));
+		else
+			printf(", %u trials\n", ran);
+	}
+	printf("1..%u\n", rows);
+	return failures || !rows ? EXIT_FAILURE : EXIT_SUCCESS;
+}

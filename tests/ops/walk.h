@@ -1,0 +1,35 @@
+/* Trials: operators on random inputs. */
+#ifndef OM_WALK_H
+#define OM_WALK_H
+
+#include "onnxmem/build.h"
+
+enum { MOST_INPUTS = 16 };
+
+/* One op in a program of its own.  A recipe builds it. */
+struct trial {
+	const om_row *row;
+	int version;
+	unsigned variant;
+	uint64_t state;                  /* of the random numbers */
+	om_session *session;
+	om_prog *prog;
+	om_op *op;
+	bool is_steering[MOST_INPUTS];   /* its elements say what to do: they stay what they are */
+};
+
+/* Build t->op; false when there is no such variant any more. */
+typedef bool recipe_fn(struct trial *t);
+
+struct recipe {
+	const char *name;
+	recipe_fn *make;
+};
+
+/* The recipe of an operator; NULL when there is none. */
+recipe_fn *recipe_of(const om_row *row);
+
+/* Why an operator cannot be tried on its own; NULL when it can. */
+const char *excuse_of(const om_row *row);
+
+#endif
