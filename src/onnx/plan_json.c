@@ -369,6 +369,7 @@ document(struct writer *w, const char *digest)
 	set(j, "graph", json_string(digest));
 	set(j, "inputs", inputs(w));
 	set(j, "dims", symbols(w));
+	set(j, "target", json_string(om_target_text(w->p->target)));
 	set(j, "order", json_string("file"));
 	set(j, "strategy", name(w, w->plan->strategy ? w->plan->strategy : ""));
 	set(j, "arenas", arenas(w));

@@ -215,7 +215,7 @@ list_names(struct reader *r)
 static om_status
 check_head(struct reader *r, const char *graph)
 {
-	const char *schema, *planned, *order;
+	const char *schema, *planned, *order, *target;
 
 	OM_TRY(get_text(r, json_object_get(r->root, "schema"), "\"schema\"", &schema));
 	if (strcmp(schema, "memplan/1") != 0)
@@ -227,6 +227,9 @@ check_head(struct reader *r, const char *graph)
 	order = json_string_value(json_object_get(r->root, "order"));
 	if (!order || strcmp(order, "file") != 0)
 		return BAD(r, "it is for another order than that of the file");
+	target = json_string_value(json_object_get(r->root, "target"));
+	if (target && !om_target_find(target, &r->p->target))
+		return BAD(r, "it is for a target \"%s\", which this program does not know", target);
 	return OM_OK;
 }
 

@@ -27,7 +27,7 @@ struct bed {
 };
 
 static om_status
-plan(struct bed *t, const char *name)
+plan_for(struct bed *t, const char *name, om_target target)
 {
 	char path[1024];
 
@@ -37,7 +37,14 @@ plan(struct bed *t, const char *name)
 	OM_TRY(om_model_load(t->s, path, &t->m));
 	OM_TRY(om_model_import(t->s, t->m, &t->p));
 	OM_TRY(om_bind_rest(t->p, 2));
+	t->p->target = target;
 	return om_host_run(t->h, t->p, om_default_pipeline());
+}
+
+static om_status
+plan(struct bed *t, const char *name)
+{
+	return plan_for(t, name, OM_TARGET_GENERIC);
 }
 
 static void
@@ -130,15 +137,14 @@ count_differences(const om_prog *a, const om_prog *b)
 }
 
 static void
-reads_back_one(const char *name)
+reads_back_one(const char *name, om_target target)
 {
 	struct bed t;
 	om_model *m = NULL;
 	om_prog *p = NULL;
 	char *first = NULL, *second = NULL;
 
-	printf("# %s\n", name);
-	CU_ASSERT_FATAL(is_ok(&t, plan(&t, name)));
+	CU_ASSERT_FATAL(is_ok(&t, plan_for(&t, name, target)));
 	CU_ASSERT_FATAL(is_ok(&t, om_plan_verify(t.p, t.p->plan)));
 	CU_ASSERT_FALSE(om_model_has_plan(t.m));
 	CU_ASSERT_FATAL(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_MODEL | OM_ANNOTATE_VALUE)));
@@ -161,7 +167,8 @@ static void
 reads_back(void)
 {
 	for (size_t k = 0; k < NMODELS; k++)
-		reads_back_one(models[k]);
+		for (om_target t = OM_TARGET_GENERIC; t <= OM_TARGET_CPU; t++)
+			reads_back_one(models[k], t);
 }
 
 /* ---- Keys. ---- */
@@ -418,6 +425,7 @@ documents_are_checked(void)
 		{"{", "", "the plan: it is not JSON: '[' or '{' expected near '\"schema\"' (line 1)"},
 		{"memplan/1", "memplan/2", "the plan: its schema is \"memplan/2\"; this program reads \"memplan/1\""},
 		{"\"order\":\"file\"", "\"order\":[1,0]", "the plan: it is for another order than that of the file"},
+		{"\"target\":\"generic\"", "\"target\":\"tpu\"", "the plan: it is for a target \"tpu\", which this program does not know"},
 		{"\"scopes\":[", "\"scopes\":[{\"path\":\"\",\"v\":[]},", "the plan: scope \"\" is there twice"},
 		{"\"scopes\":[", "\"scopes\":[{\"path\":\"nowhere\",\"v\":[]},", "the plan: the model has no scope \"nowhere\""},
 		{"\"scopes\":[", "\"scopes\":[3,", "the plan: a scope's path is not a text"},
