@@ -53,6 +53,7 @@ struct om_cli {
 	om_set *set;             /* options in the order given */
 	size_t nset, capset;
 	bool quiet, verbose;
+	bool told;               /* what went wrong was said on standard output */
 
 	om_host *host;           /* made by om_cli_host(); the frame frees these */
 	om_model *model;
@@ -63,9 +64,12 @@ struct om_cli {
 /* Every subcommand, in the order of the help. */
 #define OM_COMMANDS(_) \
 	_(report)      \
+	_(plan)        \
+	_(verify)      \
 	_(run)         \
-	_(dump)        \
+	_(strip)       \
 	_(hash)        \
+	_(dump)        \
 	_(passes)      \
 	_(ops)         \
 	_(help)

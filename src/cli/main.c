@@ -171,7 +171,7 @@ main(int argc, char **argv)
 		st = run_command(&c);
 	if (st == OM_OK && (fflush(stdout) != 0 || ferror(stdout)))
 		st = om_fail(c.session, OM_IO, "standard output: could not be written");
-	if (st != OM_OK)
+	if (st != OM_OK && !c.told)
 		fprintf(stderr, "onnxmem: %s\n", om_message(c.session));
 	release(&c);
 	return om_status_exit(st);

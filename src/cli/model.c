@@ -273,5 +273,6 @@ om_status
 om_cli_failed(om_cli *c, om_status st)
 {
 	printf("FAILED %s\n", om_message(c->session));
+	c->told = true;
 	return st;
 }

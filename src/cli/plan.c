@@ -1,0 +1,104 @@
+/* plan: write the plan of a model into a copy of it. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "report/report.h"
+
+/* "model", "value", or both with a comma; without the option: mirrors where the
+ * file's version knows them. */
+static om_status
+how_to_annotate(om_cli *c, unsigned *how)
+{
+	const char *places = om_cli_option(c, "annotate"), *compat = om_cli_option(c, "compat");
+
+	*how = OM_ANNOTATE_MODEL | (places ? 0 : OM_ANNOTATE_AUTO);
+	for (const char *at = places; at && *at;) {
+		const size_t n = strcspn(at, ",");
+		if (n == 5 && memcmp(at, "value", n) == 0)
+			*how |= OM_ANNOTATE_VALUE;
+		else if (n != 5 || memcmp(at, "model", n) != 0)
+			return om_fail(c->session, OM_USAGE, "option --annotate wants model or model,value, not %s", places);
+		at += n + (at[n] == ',');
+	}
+	if (compat && strcmp(compat, "onnxsim") != 0)
+		return om_fail(c->session, OM_USAGE, "option --compat knows onnxsim only, not %s", compat);
+	if (compat)
+		*how |= OM_ANNOTATE_ONNXSIM;
+	return OM_OK;
+}
+
+static om_status
+write_string(om_cli *c, FILE *to, const void *text)
+{
+	(void)c;
+	fprintf(to, "%s\n", (const char *)text);
+	return OM_OK;
+}
+
+static om_status
+write_sidecar(om_cli *c, const char *path)
+{
+	char *json = NULL;
+
+	OM_TRY(om_plan_json(c->session, c->model, c->prog, &json));
+	om_status st = om_cli_write(c, path, write_string, json);
+	free(json);
+	return st;
+}
+
+/* On standard error where the model itself goes to standard output. */
+static void
+summary(om_cli *c, const char *out)
+{
+	char arena[32], naive[32];
+	const om_report *r = om_report_new(c->prog, c->arg[0], c->mem);
+
+	if (c->quiet)
+		return;
+	fprintf(strcmp(out, "-") == 0 ? stderr : stdout,
+		"%s: arena %" PRIu64 " (%s), naive %" PRIu64 " (%s), lower bound %" PRIu64 ", %s\n", out,
+		r->arena_bytes, om_bytes_text(r->arena_bytes, arena), r->naive_bytes,
+		om_bytes_text(r->naive_bytes, naive), r->lower_bound_bytes,
+		r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible");
+}
+
+static om_status
+run(om_cli *c)
+{
+	const char *in = c->arg[0], *out = c->arg[1], *sidecar = om_cli_option(c, "sidecar");
+	unsigned how;
+
+	OM_TRY(how_to_annotate(c, &how));
+	OM_TRY(om_cli_own_path(c, in, out));
+	OM_TRY(om_cli_plan(c, in));
+	if (!c->model)
+		return om_fail(c->session, OM_USAGE, "%s is a text: there is no model to write the plan into", in);
+	OM_TRY(om_model_annotate(c->session, c->model, c->prog, how));
+	OM_TRY(om_model_save(c->session, c->model, out));
+	if (sidecar)
+		OM_TRY(write_sidecar(c, sidecar));
+	summary(c, out);
+	return OM_OK;
+}
+
+static const om_opt opts[] = {
+	{"annotate", "model,value", "where to write the plan: at the model; mirrored at its values\n"
+		"                            [both from IR version 10 on]"},
+	{"compat", "onnxsim", "write the keys of onnxsim too"},
+	{"sidecar", "FILE", "write the plan as a document of its own, too"},
+	{0}
+};
+
+static const om_opt_group group = {"options", opts};
+
+const om_cmd om_plan_cmd = {
+	.name = "plan", .usage = "IN OUT [options]", .brief = "write a memory plan into a model",
+	.text = "IN is left as it is; OUT is the same model with the plan in its metadata.  The plan is\n"
+		"verified before it is written.",
+	.min_args = 2, .max_args = 2,
+	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,
+};

@@ -1,0 +1,48 @@
+/* verify: is the plan in a model right, and is it this model's? */
+#include <config.h>
+
+#include <inttypes.h>
+
+#include "cli/cli.h"
+
+static om_status
+check(om_cli *c)
+{
+	OM_TRY(om_cli_load(c, c->arg[0]));
+	if (!c->model)
+		return om_fail(c->session, OM_USAGE, "%s is a text: it carries no plan", c->arg[0]);
+	OM_TRY(om_model_read_plan(c->session, c->model, c->prog, om_cli_option(c, "sidecar")));
+	return om_plan_verify(c->prog, c->prog->plan);
+}
+
+static om_status
+run(om_cli *c)
+{
+	om_status st = check(c);
+
+	if (st != OM_OK)
+		return om_status_exit(st) == 2 ? st : om_cli_failed(c, st);
+	const om_plan *plan = c->prog->plan;
+	for (uint32_t k = 0; k < plan->narena; k++) {
+		const om_plan_arena *a = &plan->arena[k];
+		printf("%s on %s: %" PRIu64 " bytes, lower bound %" PRIu64 ", aligned to %" PRIu64 "\n",
+			a->name, a->device, a->bytes, a->lower_bound, a->align);
+	}
+	printf("PASSED %" PRIu32 " places, %" PRIu32 " aliases\n", plan->nplace, plan->nalias);
+	return OM_OK;
+}
+
+static const om_opt opts[] = {
+	{"sidecar", "FILE", "check the plan in this document instead"},
+	{0}
+};
+
+static const om_opt_group group = {"options", opts};
+
+const om_cmd om_verify_cmd = {
+	.name = "verify", .usage = "MODEL [options]", .brief = "check the plan in a model",
+	.text = "Checks that the plan belongs to this model, and walks a run to see that no value is\n"
+		"overwritten while it is needed.  The last line says PASSED or FAILED; a plan that is\n"
+		"stale or wrong ends with status 4.",
+	.min_args = 1, .max_args = 1, .group = {&group}, .run = run,
+};
