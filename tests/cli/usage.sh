@@ -1,0 +1,18 @@
+# What is said about wrong use: status 2.
+om
+om nonsense
+om --nonsense
+om report
+om report a b
+om report "$models/digits.onnx" --nonsense=3
+om report "$models/digits.onnx" --json
+om report "$models/digits.onnx" --draw=yes
+om report "$models/digits.onnx" -x
+om report "$models/digits.onnx" --align 48
+om report "$models/digits.onnx" --align=many
+om report "$models/digits.onnx" --passes nonsense
+om report "$models/digits.onnx" --passes fold=1=2
+om report "$models/digits.onnx" --passes fold:size=2
+om report "$models/digits.onnx" --passes shapes
+om report "$models/digits.onnx" --plugin "$models/digits.onnx" | sed 's|: .*: |: ... |'
+om help nonsense
