@@ -129,8 +129,9 @@ om_report_text(const om_report *r, FILE *to)
 	const om_prog *p = r->prog;
 	om_arena *mem = om_arena_new();
 
-	fprintf(to, "%s: %" PRIu32 " ops, %" PRIu32 " values, %" PRIu32 " buffers\ninputs: ",
-		om_clean_text(mem, r->model), r->ops, r->values, r->nbuffer);
+	fprintf(to, "%s: %" PRIu32 " op%s, %" PRIu32 " value%s, %" PRIu32 " buffer%s\ninputs: ",
+		om_clean_text(mem, r->model), r->ops, r->ops == 1 ? "" : "s", r->values,
+		r->values == 1 ? "" : "s", r->nbuffer, r->nbuffer == 1 ? "" : "s");
 	inputs(p, to, mem);
 	fputs("\n", to);
 	sizes(r, to, mem);
