@@ -156,12 +156,12 @@ om_window_shrink(const om_call *c, struct om_window *w, bool ceil_mode)
 	return NULL;
 }
 
-/* ONNX Runtime's way with an odd sum where output_shape is given: it goes to
- * the end, for SAME_UPPER to the beginning. */
+/* Where output_shape is given, an odd sum of padding gives one more to the
+ * beginning, for SAME_UPPER to the end. */
 static const char *
 grow_to(const om_call *c, struct om_window *w, const int64_t *want, const int64_t *more)
 {
-	const bool upper = om_attr_is(c->op, "auto_pad", "SAME_UPPER");
+	const bool lower = !om_attr_is(c->op, "auto_pad", "SAME_UPPER");
 
 	for (int k = AXES - w->n; k < AXES; k++) {
 		const int64_t out = want[k - (AXES - w->n)];
@@ -171,7 +171,7 @@ grow_to(const om_call *c, struct om_window *w, const int64_t *want, const int64_
 		if (w->in[k] < 0 || w->kernel[k] < 0)
 			continue;
 		const int64_t total = (w->in[k] - 1) * w->stride[k] + more[k] + span(w, k) - out;
-		split_pads(w, k, total > 0 ? total : 0, upper);
+		split_pads(w, k, total > 0 ? total : 0, lower);
 	}
 	return NULL;
 }
@@ -189,7 +189,7 @@ grow_axis(const om_call *c, struct om_window *w, int k, int64_t more)
 	full += more + span(w, k);
 	if (om_attr_is(c->op, "auto_pad", "SAME_UPPER") || om_attr_is(c->op, "auto_pad", "SAME_LOWER")) {
 		const int64_t total = full - w->in[k] * w->stride[k];
-		split_pads(w, k, total, om_attr_is(c->op, "auto_pad", "SAME_LOWER"));
+		split_pads(w, k, total > 0 ? total : 0, om_attr_is(c->op, "auto_pad", "SAME_LOWER"));
 	} else if (om_attr_is(c->op, "auto_pad", "VALID")) {
 		w->begin[k] = w->end[k] = 0;
 	}

@@ -26,6 +26,7 @@ main(void)
 		{.pName = "arena", .pTests = arena_tests},
 		{.pName = "bodies", .pTests = control_tests},
 		{.pName = "executor", .pTests = exec_tests},
+		{.pName = "inner loops", .pTests = kernels_tests},
 		{.pName = "move", .pTests = move_tests},
 		{.pName = "models", .pTests = onnx_tests},
 		{.pName = "tensors in files", .pTests = onnxtensor_tests},

@@ -8,6 +8,7 @@ extern CU_TestInfo annotate_tests[];
 extern CU_TestInfo arena_tests[];
 extern CU_TestInfo control_tests[];
 extern CU_TestInfo exec_tests[];
+extern CU_TestInfo kernels_tests[];
 extern CU_TestInfo move_tests[];
 extern CU_TestInfo onnx_tests[];
 extern CU_TestInfo onnxtensor_tests[];
