@@ -48,3 +48,24 @@ AS_IF([test "$with_cuda" != no && test -z "$NVCC"],
 AM_CONDITIONAL([HAVE_CUDA], [test "$with_cuda" != no])
 AC_SUBST([CUDA_LIBS])
 ])
+
+# OM_CHECK_FUZZER
+# ---------------
+# Set FUZZ_LDFLAGS and the conditional HAVE_FUZZER when the compiler links
+# programs with libFuzzer.
+AC_DEFUN([OM_CHECK_FUZZER], [
+AC_CACHE_CHECK([whether $CC has libFuzzer], [om_cv_fuzzer], [
+	om_save_LDFLAGS=$LDFLAGS
+	LDFLAGS="$LDFLAGS -fsanitize=fuzzer"
+	AC_LINK_IFELSE([AC_LANG_SOURCE([[
+		#include <stddef.h>
+		int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+		int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+		{ return size && *data == 255; }
+	]])], [om_cv_fuzzer=yes], [om_cv_fuzzer=no])
+	LDFLAGS=$om_save_LDFLAGS
+])
+AS_IF([test "$om_cv_fuzzer" = yes], [FUZZ_LDFLAGS=-fsanitize=fuzzer], [FUZZ_LDFLAGS=])
+AC_SUBST([FUZZ_LDFLAGS])
+AM_CONDITIONAL([HAVE_FUZZER], [test "$om_cv_fuzzer" = yes])
+])
