@@ -1,0 +1,267 @@
+"""Real models run right: planned, with every value in memory of its own, and
+with dead memory poisoned, to the same bits; like the reference outputs that
+came with them; and like ONNX Runtime on random inputs.
+
+Models are those of the tree, and those of the shared data where it is there.
+`check.py NAME...` runs the models whose names contain one of the words."""
+import csv
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx"))
+from tap import DATA, Points, models, scratch, skip_all
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime as ort
+except ImportError as e:
+    skip_all(str(e))
+
+ONNXMEM = os.environ.get("ONNXMEM", "onnxmem")
+JOBS, TIMEOUT = 2, 300
+RTOL, ATOL = 1e-3, 1e-5
+TYPES = {f"tensor({a})": b for a, b in (
+    ("float", np.float32), ("double", np.float64), ("float16", np.float16), ("bool", np.bool_),
+    *((t, np.dtype(t)) for t in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")))}
+
+
+class Wrong(Exception):
+    pass
+
+
+def onnxmem(*args, code=0):
+    r = subprocess.run([ONNXMEM, *args], capture_output=True, text=True, errors="replace", timeout=TIMEOUT)
+    if r.returncode != code:
+        raise Wrong(f"onnxmem {' '.join(args)}: exit {r.returncode}, wanted {code}: "
+                    f"{r.stderr.strip().splitlines()[-1:]}")
+    return r.stdout
+
+
+def arrays(path):
+    with np.load(path) as f:
+        return {k: f[k] for k in f.files}
+
+
+def compare(name, got, want):
+    if got.dtype != want.dtype and not want.dtype.kind in "OU":
+        raise Wrong(f"{name}: type {got.dtype}, wanted {want.dtype}")
+    if got.shape != want.shape:
+        raise Wrong(f"{name}: dims {got.shape}, wanted {want.shape}")
+    if want.dtype.kind != "f":
+        bad = got != want
+    else:
+        with np.errstate(invalid="ignore"):
+            g, w = got.astype(np.float64), want.astype(np.float64)
+            bad = ~((np.abs(g - w) <= ATOL + RTOL * np.abs(w)) | (g == w) | (np.isnan(g) & np.isnan(w)))
+    if bad.any():
+        k = np.argmax(bad)
+        raise Wrong(f"{name}: {bad.sum()} of {bad.size} differ; at {np.unravel_index(k, bad.shape)} is "
+                    f"{got.reshape(-1)[k]}, wanted {want.reshape(-1)[k]}")
+
+
+def near(got, want, scale=0):
+    if got is None or want is None:
+        return got == want
+    return abs(got - want) <= ATOL + RTOL * max(abs(want), scale)
+
+
+def compare_digest(name, got, d, only_dims):
+    """The digests that golden/ has: dims, type, sums, extremes, samples."""
+    if list(got.shape) != d["dims"] or got.dtype.name != d["type"]:
+        raise Wrong(f"{name}: {got.dtype} {got.shape}, wanted {d['type']} {d['dims']}")
+    flat = got.reshape(-1).astype(np.float64)
+    finite = flat[np.isfinite(flat)]
+    if only_dims:
+        if finite.size != flat.size:
+            raise Wrong(f"{name}: {flat.size - finite.size} elements are not finite")
+        return
+    for k, v in d["samples"]:
+        want = float("nan") if v is None else float(v)
+        if not (near(flat[k], want) or (np.isnan(want) and np.isnan(flat[k])) or flat[k] == want):
+            raise Wrong(f"{name}: element {k} is {flat[k]}, wanted {v}")
+    if finite.size == flat.size and flat.size:
+        mean = d["abssum"] / flat.size
+        for key, x, scale in (("sum", flat.sum() / flat.size, mean), ("abssum", np.abs(flat).sum() / flat.size, mean)):
+            if not near(x, d[key] / flat.size, scale):
+                raise Wrong(f"{name}: {key} is {x * flat.size}, wanted {d[key]}")
+        for key, x in (("min", flat.min()), ("max", flat.max())):
+            if not near(x, d[key]):
+                raise Wrong(f"{name}: {key} is {x}, wanted {d[key]}")
+
+
+class Model:
+    def __init__(self, path, row):
+        self.path = path
+        self.stem = os.path.basename(path)[:-5]
+        self.folder = os.path.basename(os.path.dirname(path))
+        self.shared = path.startswith(DATA)
+        self.name = ("shared/" if self.shared else "") + self.folder + "/" + self.stem
+        self.row = row or {}
+        self.nonstandard = self.row.get("nonstandard_ops", "-") not in ("-", "")
+        golden = os.path.join(DATA, "golden", self.stem + ".json")
+        first = os.path.join(DATA, "models", self.stem + ".onnx")
+        self.golden = None
+        if self.shared and os.path.exists(golden) and (self.folder == "models" or not os.path.exists(first)):
+            with open(golden) as f:
+                self.golden = json.load(f)
+        self.proto = onnx.load(path, load_external_data=False)
+        self.ops = {n.op_type for n in self.proto.graph.node}
+        for f in self.proto.functions:
+            self.ops |= {n.op_type for n in f.node}
+
+    def noisy(self):
+        """Equal channels behind a normalisation: only rounding is left."""
+        return self.folder == "light" and ("LayerNormalization" in self.ops or {"ReduceMean", "Sqrt"} <= self.ops)
+
+    def shapes(self):
+        dims = {}
+        bound = self.row.get("bound_inputs", "-")
+        if self.folder == "models" and self.shared and bound != "-":
+            dims = {b.rsplit("=", 1)[0]: b.rsplit("=", 1)[1] for b in bound.split(";")}
+        if self.golden:
+            dims = {n: "x".join(map(str, f["dims"])) for n, f in self.golden["feeds"].items()}
+        return [f"--input-shape={n}:{d}" for n, d in dims.items() if d]
+
+    def fills(self):
+        feeds = self.golden["feeds"] if self.golden else {}
+        fills = []
+        for n, f in feeds.items():
+            key = "value" if "value" in f else "mod"
+            if key in f:
+                fills.append(f"--fill={n}:{key}={f[key]}")
+        return fills
+
+    def open_dims(self):
+        return ["--default-dim=2"] if not self.shared else []
+
+    def args(self):
+        return [self.path, *self.shapes(), *self.open_dims()]
+
+    def random_inputs(self, session):
+        rng = np.random.default_rng(1)
+        sizes = {s.split("=", 1)[1].rsplit(":", 1)[0]: s.rsplit(":", 1)[1] for s in self.shapes()}
+        feeds = self.golden["feeds"] if self.golden else {}
+        inputs = {}
+        for i in session.get_inputs():
+            dims = [int(d) for d in sizes[i.name].split("x")] if i.name in sizes else \
+                [d if isinstance(d, int) else 2 for d in i.shape]
+            t, f = TYPES[i.type], feeds.get(i.name, {})
+            if "value" in f:
+                x = np.full(dims, f["value"])
+            elif np.dtype(t).kind == "f":
+                x = rng.uniform(-1, 1, dims)
+            else:
+                x = rng.integers(0, f.get("mod", 2), dims)
+            inputs[i.name] = np.asarray(x, t)
+        return inputs
+
+    def session(self):
+        o = ort.SessionOptions()
+        o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        o.intra_op_num_threads = 1
+        o.log_severity_level = 4
+        return ort.InferenceSession(self.path, o, providers=["CPUExecutionProvider"])
+
+    def refused(self):
+        onnxmem("run", self.path, "--formula", *self.shapes(), code=5)
+        onnxmem("report", *self.args())
+        return "reported, but not run: " + self.row["nonstandard_ops"]
+
+    def three_ways(self, tmp):
+        out = {}
+        for how in ("", "--no-reuse", "--poison"):
+            to = os.path.join(tmp, "out" + how + ".npz")
+            onnxmem("run", *self.args(), "--formula", *self.fills(), "--save", to, *filter(None, [how]))
+            with open(to, "rb") as f:
+                out[how] = f.read()
+        for how in ("--no-reuse", "--poison"):
+            if out[how] != out[""]:
+                a, b = arrays(os.path.join(tmp, "out.npz")), arrays(os.path.join(tmp, f"out{how}.npz"))
+                raise Wrong(f"{how} gives other bits for "
+                            + ", ".join(k for k in a if a[k].tobytes() != b[k].tobytes()))
+        return arrays(os.path.join(tmp, "out.npz"))
+
+    def like_golden(self, got):
+        for n, d in self.golden["outputs"].items():
+            if n not in got:
+                raise Wrong(f"there is no output {n}")
+            compare_digest(n, got[n], d, self.noisy())
+
+    def like_runtime(self, tmp):
+        try:
+            session = self.session()
+        except Exception as e:
+            if self.golden or not self.shared:
+                raise Wrong(f"ONNX Runtime does not load it: {e}")
+            return False
+        feeds = self.random_inputs(session)
+        want = dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds)))
+        np.savez(os.path.join(tmp, "in.npz"), **feeds)
+        onnxmem("run", *self.args(), "--data", os.path.join(tmp, "in.npz"), "--save", os.path.join(tmp, "rt.npz"))
+        got = arrays(os.path.join(tmp, "rt.npz"))
+        for n, w in want.items():
+            compare(n, got[n], w)
+        return True
+
+    def vectors(self):
+        folder = os.path.join(DATA, "vectors", self.stem)
+        if self.folder != "models" or not os.path.isdir(folder):
+            return 0
+        sets = [os.path.join(folder, d) for d in sorted(os.listdir(folder)) if d.startswith("test_data_set")]
+        if os.path.exists(os.path.join(folder, "inputs.npz")):
+            sets.append(folder)
+        for s in sets:
+            said = onnxmem("run", self.path, "--data", s, "--expect", self.expected(s))
+            if not said.splitlines()[-1].startswith("PASSED"):
+                raise Wrong(f"{s}: {said.splitlines()[-1]}")
+        return len(sets)
+
+    def expected(self, folder):
+        npz = os.path.join(folder, "outputs.npz")
+        return npz if os.path.exists(npz) else folder
+
+    def check(self):
+        if self.nonstandard:
+            return self.refused()
+        did = []
+        with scratch() as tmp:
+            got = self.three_ways(tmp)
+            if self.golden:
+                self.like_golden(got)
+                did.append("golden dims" if self.noisy() else "golden")
+            if self.shared and self.vectors():
+                did.append("vectors")
+            if not (self.noisy() or (self.folder == "light" and self.golden)) and self.like_runtime(tmp):
+                did.append("ONNX Runtime")
+        return "three ways the same; like " + (", ".join(did) or "itself")
+
+
+def run(m):
+    try:
+        return True, m.check()
+    except (Wrong, OSError, subprocess.TimeoutExpired) as e:
+        return False, str(e)
+
+
+def main():
+    rows = {}
+    index = os.path.join(DATA, "index.tsv")
+    if os.path.exists(index):
+        with open(index) as f:
+            rows = {r["name"]: r for r in csv.DictReader(f, delimiter="\t", quoting=csv.QUOTE_NONE)}
+    own, shared, _ = models()
+    words = sys.argv[1:]
+    paths = [p for p in own + shared if not words or any(w in p for w in words)]
+    t = Points()
+    with ThreadPoolExecutor(JOBS) as pool:
+        todo = [Model(p, rows.get(os.path.basename(p)[:-5])) for p in paths]
+        for m, (good, said) in zip(todo, pool.map(run, todo)):
+            t.point(good, m.name + (": " + said if good else ""), said)
+    t.end()
+
+
+main()
