@@ -42,9 +42,19 @@ bind_shapes(om_cli *c, const om_tensor *in)
 	return om_cli_shapes(c, true);
 }
 
+static bool
+has_usable_plan(const om_cli *c)
+{
+	return c->model && om_model_has_plan(c->model) && !om_cli_has(c, "passes") && !om_cli_has(c, "align");
+}
+
 static om_status
 make_plan(om_cli *c, const om_tensor *in)
 {
+	if (has_usable_plan(c)) {
+		om_info(c->session, "running the plan that the model carries");
+		return om_model_read_plan(c->session, c->model, c->prog, NULL);
+	}
 	OM_TRY(bind_shapes(c, in));
 	om_info(c->session, "the model is planned first: it carries no plan that could be run");
 	OM_TRY(om_cli_passes(c, om_default_pipeline()));
