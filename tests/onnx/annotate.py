@@ -1,0 +1,286 @@
+"""A plan inside a model harms nobody: the checker takes the file, ONNX Runtime
+gives the same numbers, weights and version are what they were.  And it is
+refused, with status 4, as soon as the model is another one."""
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from tap import DATA, Points, SRC, models, scratch, skip_all
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime as ort
+except ImportError as e:
+    skip_all(str(e))
+
+ONNXMEM = os.environ.get("ONNXMEM", "onnxmem")
+P = "org.onnxmem."
+SHARED = ("mnist_8", "mnist_quantized", "burn_mnist", "dtln_2", "fastestdet", "magika_v3_3",
+          "light_squeezenet", "tract_lgbm_classifier")
+t = Points()
+ort.set_default_logger_severity(4)
+
+
+def onnxmem(*args):
+    r = subprocess.run([ONNXMEM, *args], capture_output=True, text=True)
+    return r.returncode, r.stdout + r.stderr
+
+
+def plan(model, out, *more):
+    return onnxmem("plan", model, out, "--default-dim", "2", *more)
+
+
+def read(path):
+    return onnx.load(path, load_external_data=False)
+
+
+def write(m, path):
+    with open(path, "wb") as f:
+        f.write(m.SerializeToString())
+
+
+def keys(m):
+    return {e.key: e.value for e in m.metadata_props}
+
+
+# ---- Numbers. ----
+
+KINDS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16,
+         "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(int8)": np.int8,
+         "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_}
+
+
+def feed(session):
+    rng = np.random.default_rng(7)
+    out = {}
+    for i in session.get_inputs():
+        shape = [d if isinstance(d, int) else 2 for d in i.shape]
+        kind = KINDS[i.type]
+        some = rng.standard_normal(shape) if np.issubdtype(kind, np.floating) else rng.integers(0, 2, shape)
+        out[i.name] = some.astype(kind)
+    return out
+
+
+def session(path, level=ort.GraphOptimizationLevel.ORT_DISABLE_ALL, save=None):
+    o = ort.SessionOptions()
+    o.graph_optimization_level = level
+    o.log_severity_level = 4
+    if save:
+        o.optimized_model_filepath = save
+    return ort.InferenceSession(path, o, providers=["CPUExecutionProvider"])
+
+
+def numbers(path):
+    s = session(path)
+    return s.run(None, feed(s))
+
+
+def same_numbers(a, b):
+    return all(np.array_equal(x, y, equal_nan=np.asarray(x).dtype.kind == "f") for x, y in zip(a, b))
+
+
+# ---- One model. ----
+
+def same_elsewhere(a, b):
+    """Weights, versions and words are what they were, byte for byte."""
+    weights = [i.SerializeToString() for i in a.graph.initializer]
+    return (weights == [i.SerializeToString() for i in b.graph.initializer]
+            and a.ir_version == b.ir_version and a.producer_name == b.producer_name
+            and list(a.graph.input) == [strip_info(i) for i in b.graph.input])
+
+
+def strip_info(info):
+    copy = onnx.ValueInfoProto()
+    copy.CopyFrom(info)
+    left = [e for e in copy.metadata_props if not e.key.startswith(P)]
+    del copy.metadata_props[:]
+    copy.metadata_props.extend(left)
+    return copy
+
+
+def accepted(path):
+    try:
+        onnx.checker.check_model(path, full_check=True)
+        return None
+    except Exception as e:
+        return str(e)
+
+
+def checked(name, model, out, tmp):
+    before = accepted(model)
+    for places in ("model", "model,value"):
+        code, said = plan(model, out, "--annotate", places)
+        if code == 5:
+            t.point(True, f"{name}: not supported")
+            return False
+        after = accepted(out) if code == 0 else said
+        t.point(code == 0 and (before or not after), f"{name}: the checker takes it ({places})", before, after)
+        if code:
+            return False
+        code, said = onnxmem("verify", out)
+        t.point(code == 0, f"{name}: verified ({places})", said)
+        a, b = read(model), read(out)
+        t.point(same_elsewhere(a, b), f"{name}: weights, inputs and version are untouched ({places})")
+        try:
+            want = numbers(model)
+        except Exception as e:
+            t.point(True, f"{name}: ONNX Runtime does not run it")
+            continue
+        t.point(same_numbers(want, numbers(out)), f"{name}: ONNX Runtime gives the same numbers ({places})")
+    return True
+
+
+def resaved(name, out, tmp):
+    again = os.path.join(tmp, "again.onnx")
+    try:
+        session(out, ort.GraphOptimizationLevel.ORT_ENABLE_BASIC, again)
+    except Exception:
+        return
+    kept = keys(read(again)).get(P + "plan") == keys(read(out))[P + "plan"]
+    code, said = onnxmem("verify", again)
+    t.point(kept and code == 4 and "another graph" in said,
+            f"{name}: saved again by ONNX Runtime, the plan is there and refused", kept, code, said)
+
+
+def stripped(name, model, out, tmp):
+    bare, planned = os.path.join(tmp, "bare.onnx"), os.path.join(tmp, "planned.onnx")
+    sidecar = os.path.join(tmp, "planned.onnx.memplan.json")
+    code, said = plan(model, planned, "--annotate", "model,value", "--compat", "onnxsim", "--sidecar", sidecar)
+    t.point(code == 0 and json.load(open(sidecar))["schema"] == "memplan/1", f"{name}: a sidecar is written", said)
+    code, said = onnxmem("strip", planned, bare)
+    left = read(bare).SerializeToString()
+    t.point(code == 0 and P.encode() not in left and b"onnxsim.mem" not in left,
+            f"{name}: strip leaves nothing", said)
+    code, said = onnxmem("verify", bare)
+    t.point(code != 0, f"{name}: without a plan there is nothing to verify", said)
+    code, said = onnxmem("verify", bare, "--sidecar", sidecar)
+    t.point(code == 0, f"{name}: the sidecar alone will do", said)
+    code, said = plan(planned, out)
+    listed = [e.key for e in read(out).metadata_props]
+    t.point(len(listed) == len(set(listed)), f"{name}: planned twice, keys are there once", listed)
+
+
+# ---- Changes that make a plan stale or broken. ----
+
+def swap_nodes(m):
+    n = m.graph.node
+    first = onnx.NodeProto()
+    first.CopyFrom(n[0])
+    n[0].CopyFrom(n[1])
+    n[1].CopyFrom(first)
+
+
+def change_reshape(m):
+    shapes = {n.input[1] for n in m.graph.node if n.op_type in ("Reshape", "Concat", "Gather")}
+    w = next(i for i in m.graph.initializer if i.name in shapes)
+    a = onnx.numpy_helper.to_array(w) + 1
+    w.CopyFrom(onnx.numpy_helper.from_array(a, w.name))
+
+
+def rename(m):
+    old = m.graph.node[0].output[0]
+    for n in m.graph.node:
+        for names in (n.input, n.output):
+            for k, name in enumerate(names):
+                if name == old:
+                    names[k] = "another_name"
+
+
+def change_dim(m):
+    m.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 3
+
+
+def entry(m, key):
+    return next(e for e in m.metadata_props if e.key == P + key)
+
+
+def drop_digest(m):
+    m.metadata_props.remove(entry(m, "plan.digest"))
+
+
+def edit_byte(m):
+    e = entry(m, "plan")
+    k = e.value.index('"bytes":') + 8
+    e.value = e.value[:k] + chr(ord(e.value[k]) ^ 1) + e.value[k + 1:]
+
+
+def rewrite(m, change):
+    """A document that was changed by somebody who knows about the digest."""
+    j = json.loads(entry(m, "plan").value)
+    change(j)
+    text = json.dumps(j, separators=(",", ":"), ensure_ascii=False)
+    entry(m, "plan").value = text
+    entry(m, "plan.digest").value = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def double_scope(m):
+    rewrite(m, lambda j: j["scopes"].append(j["scopes"][0]))
+
+
+def overlap(m):
+    def change(j):
+        for row in j["scopes"][0]["v"]:
+            row[2] = 0
+        j["alias"] = []
+    rewrite(m, change)
+
+
+def other_graph(m):
+    def change(j):
+        j["graph"] = "canon1:sha256:" + "0" * 64
+    rewrite(m, change)
+
+
+def two_plans(m):
+    m.metadata_props.add().CopyFrom(entry(m, "plan"))
+
+
+CHANGES = (swap_nodes, change_reshape, rename, change_dim, drop_digest, edit_byte, double_scope, overlap,
+           other_graph, two_plans)
+
+
+def refused(model, tmp):
+    out = os.path.join(tmp, "changed.onnx")
+    for change in CHANGES:
+        m = read(model)
+        change(m)
+        write(m, out)
+        code, said = onnxmem("verify", out)
+        t.point(code == 4 and "FAILED" in said, "refused: " + change.__name__.replace("_", " "), code, said)
+
+
+def harmless(model, tmp):
+    m = read(model)
+    m.doc_string = "other words"
+    m.producer_name = "someone else"
+    for n in m.graph.node:
+        n.name += "_renamed"
+    out = os.path.join(tmp, "harmless.onnx")
+    write(m, out)
+    code, said = onnxmem("verify", out)
+    t.point(code == 0, "other words do not matter", said)
+
+
+own, _, _ = models()
+shared = [os.path.join(DATA, "models", n + ".onnx") for n in SHARED]
+shared = [f for f in shared if os.path.exists(f)]
+with scratch() as tmp:
+    shutil.copy(os.path.join(SRC, "models", "external.data"), tmp)
+    for f in own + shared:
+        label, to = os.path.basename(f), os.path.join(tmp, "out.onnx")
+        if os.path.exists(to):
+            os.unlink(to)
+        if checked(label, f, to, tmp):
+            resaved(label, to, tmp)
+            stripped(label, f, to, tmp)
+    dynamic = os.path.join(tmp, "dynamic.onnx")
+    plan(os.path.join(SRC, "models", "dynamic.onnx"), dynamic)
+    t.point(onnxmem("verify", dynamic)[0] == 0, "unchanged, it is verified")
+    refused(dynamic, tmp)
+    harmless(dynamic, tmp)
+t.end()
