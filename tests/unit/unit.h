@@ -7,11 +7,14 @@
 extern CU_TestInfo annotate_tests[];
 extern CU_TestInfo arena_tests[];
 extern CU_TestInfo control_tests[];
+extern CU_TestInfo buffers_tests[];
 extern CU_TestInfo exec_tests[];
 extern CU_TestInfo kernels_tests[];
+extern CU_TestInfo live_tests[];
 extern CU_TestInfo move_tests[];
 extern CU_TestInfo onnx_tests[];
 extern CU_TestInfo onnxtensor_tests[];
+extern CU_TestInfo pack_tests[];
 extern CU_TestInfo tensor_tests[];
 extern CU_TestInfo text_tests[];
 extern CU_TestInfo verify_tests[];

@@ -1,0 +1,275 @@
+/* From programs to buffers and plans. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "onnxmem/op.h"
+#include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
+#include "unit.h"
+
+struct bed {
+	om_session *s;
+	om_host *h;
+	om_prog *p;
+	om_arena *mem;
+};
+
+static om_status
+try(struct bed *b, const char *text, const char *passes)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+
+	*b = (struct bed){.s = om_session_new(), .mem = om_arena_new()};
+	b->h = om_host_new(b->s, NULL);
+	om_status st = om_parse(b->s, in, "test", &b->p);
+	if (st == OM_OK)
+		st = om_host_run(b->h, b->p, passes);
+	fclose(in);
+	return st;
+}
+
+static void
+start(struct bed *b, const char *text, const char *passes)
+{
+	if (try(b, text, passes) == OM_OK)
+		return;
+	printf("# %s\n# in: %s\n", om_message(b->s), text);
+	CU_FAIL_FATAL("the program could not be planned");
+}
+
+static void
+finish(struct bed *b)
+{
+	om_prog_free(b->p);
+	om_host_free(b->h);
+	om_arena_free(b->mem);
+	om_session_free(b->s);
+}
+
+static om_value *
+find(const struct bed *b, const char *name)
+{
+	for (uint32_t k = 0; k < b->p->nvalue; k++)
+		if (strcmp(b->p->values[k]->name, name) == 0)
+			return b->p->values[k];
+	return NULL;
+}
+
+static const om_place *
+place(const struct bed *b, const char *name)
+{
+	return &b->p->plan->place[find(b, name)->id];
+}
+
+#define HEAD "program \"\" ir 8 opset 13\n"
+
+static void
+every_value_has_its_kind(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[4], %d: float32[1] = {2.0}) {\n%w = const float32[1] {1.0}\n"
+		"%k = Neg(%w)\n%a = Mul(%x, %k)\n%v = Identity(%a)\n%f = Identity(%x)\n%u = Neg(%a)\n"
+		"%y = Add(%v, %f)\nret %y, %x, %k\n}\n", "views,inplace,pack");
+	CU_ASSERT_EQUAL(place(&b, "x")->where, OM_EXTERNAL);
+	CU_ASSERT_EQUAL(place(&b, "d")->where, OM_EXTERNAL);
+	CU_ASSERT_EQUAL(place(&b, "y")->where, OM_EXTERNAL);
+	CU_ASSERT_EQUAL(place(&b, "f")->where, OM_EXTERNAL);
+	CU_ASSERT_EQUAL(place(&b, "w")->where, OM_WEIGHT);
+	CU_ASSERT_EQUAL(place(&b, "k")->where, OM_WEIGHT);
+	CU_ASSERT_EQUAL(place(&b, "a")->where, OM_IN_ARENA);
+	CU_ASSERT_EQUAL(place(&b, "a")->bytes, 64);
+	CU_ASSERT_EQUAL(place(&b, "v")->where, OM_IN_ARENA);
+	CU_ASSERT_EQUAL(place(&b, "v")->bytes, 16);
+	CU_ASSERT_EQUAL(place(&b, "v")->offset, place(&b, "a")->offset);
+	CU_ASSERT_EQUAL(place(&b, "u")->where, OM_IN_ARENA);
+	CU_ASSERT_EQUAL(b.p->plan->nalias, 2);
+	CU_ASSERT_EQUAL(b.p->plan->arena->bytes, 128);
+	CU_ASSERT_EQUAL(b.p->plan->arena->naive, 192);
+	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
+	finish(&b);
+}
+
+static void
+why(const struct bed *b, const char *name, const char *sentence)
+{
+	const char *got = om_value_unplanned(b->p, find(b, name));
+
+	if (!got || strcmp(got, sentence) != 0)
+		printf("# %s: wanted %s, got %s\n", name, sentence, got ? got : "none");
+	CU_ASSERT(got && strcmp(got, sentence) == 0);
+}
+
+static void
+reasons(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[4], %s: string[2], %n: float32[N]) {\n"
+		"%a = NonZero(%x)\n%b = Transpose(%a)\n%c = Identity(%s)\n%d = Neg(%n)\n%e = test::Other(%x)\n"
+		"%q = SequenceConstruct(%x)\n%y = Neg(%x)\n%f = Neg(%x)\nret %y\n}\n", "live");
+	why(&b, "a", "data-dependent shape of NonZero");
+	why(&b, "b", "follows from data-dependent shape of NonZero");
+	why(&b, "c", "string elements");
+	why(&b, "d", "follows from open dims of input n");
+	why(&b, "e", "unknown element type");
+	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, find(&b, "f")));
+	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, find(&b, "x")));
+	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, find(&b, "y")));
+	finish(&b);
+}
+
+static void
+what_takes_no_part_has_no_place(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[4], %c: bool[]) {\n%a = Neg(%x)\n"
+		"%z = If(%c) {then_branch = ^t() {\n%u = Exp(%a)\nret %u\n}, else_branch = ^e() {\nret %a\n}}\n"
+		"%y = Neg(%x)\nret %y\n}\n", "prune,pack");
+	CU_ASSERT_EQUAL(place(&b, "a")->where, OM_NOWHERE);
+	CU_ASSERT_EQUAL(place(&b, "u")->where, OM_NOWHERE);
+	CU_ASSERT_EQUAL(place(&b, "z")->where, OM_NOWHERE);
+	CU_ASSERT_EQUAL(b.p->plan->arena->bytes, 0);
+	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
+	finish(&b);
+}
+
+static void
+huge_values_are_refused_or_listed(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[1,4611686018427387]) {\n%a = Neg(%x)\n%y = Neg(%a)\nret %y\n}\n", "pack");
+	CU_ASSERT_EQUAL(place(&b, "a")->where, OM_IN_ARENA);
+	finish(&b);
+	CU_ASSERT_EQUAL(try(&b, HEAD "^g(%x: int8[1,1100000000000000000]) {\n%a = Neg(%x)\n%b = Neg(%x)\n"
+		"%c = Neg(%x)\n%d = Neg(%x)\n%e = Neg(%x)\n%f = Neg(%x)\n%g = Neg(%x)\n%h = Neg(%x)\n%i = Neg(%x)\n"
+		"%y = Add(%a, %b)\nret %y\n}\n", "pack"), OM_INVALID);
+	CU_ASSERT_STRING_EQUAL(om_message(b.s),
+		"the bytes of all 9 buffers do not add up to a number; while running pack");
+	finish(&b);
+	start(&b, HEAD "^g(%x: int8[1,4611686018427387904]) {\n%a = Neg(%x)\n%y = Neg(%a)\nret %y\n}\n", "pack");
+	CU_ASSERT_EQUAL(place(&b, "a")->where, OM_UNPLANNED);
+	finish(&b);
+}
+
+/* ---- In place, never over what is still needed. ---- */
+
+static unsigned
+below(uint64_t *state, unsigned n)
+{
+	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+	return (unsigned)((*state >> 33) % n);
+}
+
+/* Ops that may all be computed in place, views between them, read at random. */
+static char *
+random_text(uint64_t seed)
+{
+	static const char *const one[] = {"Neg", "Exp", "Relu", "Identity", "Abs"};
+	static const char *const two[] = {"Add", "Mul", "Sum"};
+	const int n = 5 + (int)below(&seed, 40);
+	char *text;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	fprintf(to, HEAD "^g(%%v0: float32[64]) {\n%%flat = const int64[2] {8, 8}\n%%long = const int64[1] {64}\n");
+	for (int k = 1; k < n; k++) {
+		const int from = k > 8 ? k - 8 : 0;
+		const int a = from + (int)below(&seed, (unsigned)(k - from));
+		const int b = from + (int)below(&seed, (unsigned)(k - from));
+		switch (below(&seed, 5)) {
+		case 0: case 1: fprintf(to, "%%v%d = %s(%%v%d)\n", k, one[below(&seed, 5)], a); break;
+		case 2: case 3: fprintf(to, "%%v%d = %s(%%v%d, %%v%d)\n", k, two[below(&seed, 3)], a, b); break;
+		case 4:
+			fprintf(to, "%%r%d = Reshape(%%v%d, %%flat)\n%%v%d = Reshape(%%r%d, %%long)\n", k, a, k, k);
+			break;
+		}
+	}
+	fprintf(to, "%%y = Sum(%%v%d, %%v%d)\nret %%y\n}\n", n - 1, (n - 1) / 2);
+	fclose(to);
+	return text;
+}
+
+/* Two values with bytes in common: one is a view of the other's storage and
+ * nothing was computed there between, or their lifetimes meet at one op at
+ * most, in which the second takes the place of the first. */
+static bool
+may_share(const om_value *a, const om_value *b)
+{
+	const om_value *x = a, *y = b;
+
+	while (x->store == OM_VIEW)
+		x = x->source;
+	while (y->store == OM_VIEW)
+		y = y->source;
+	return x == y || a->last < b->first || b->last < a->first
+	    || (a->last == b->first && y->store == OM_INPLACE)
+	    || (b->last == a->first && x->store == OM_INPLACE);
+}
+
+static bool
+nobody_overlaps(const om_prog *p)
+{
+	for (uint32_t i = 0; i < p->nvalue; i++)
+		for (uint32_t k = 0; k < i; k++) {
+			const om_place *a = &p->plan->place[i], *b = &p->plan->place[k];
+			if (a->where != OM_IN_ARENA || b->where != OM_IN_ARENA
+			    || a->offset >= b->offset + b->bytes || b->offset >= a->offset + a->bytes)
+				continue;
+			if (!may_share(p->values[i], p->values[k])) {
+				printf("# %s overlaps %s\n", p->values[i]->name, p->values[k]->name);
+				return false;
+			}
+		}
+	return true;
+}
+
+static void
+nothing_is_overwritten_too_early(void)
+{
+	for (uint64_t seed = 1; seed <= 400; seed++) {
+		char *text = random_text(seed);
+		struct bed b;
+		start(&b, text, "prune,views,inplace,pack");
+		const uint64_t inplace = b.p->plan->arena->bytes;
+		const bool good = nobody_overlaps(b.p) && om_plan_verify(b.p, b.p->plan) == OM_OK;
+		CU_ASSERT(good);
+		if (!good)
+			printf("# seed %d:\n%s\n# %s\n", (int)seed, text, om_message(b.s));
+		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pool"), OM_OK);
+		CU_ASSERT(nobody_overlaps(b.p) && om_plan_verify(b.p, b.p->plan) == OM_OK);
+		CU_ASSERT(b.p->plan->arena->bytes >= inplace);
+		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "live,pack"), OM_OK);
+		CU_ASSERT(nobody_overlaps(b.p) && om_plan_verify(b.p, b.p->plan) == OM_OK);
+		CU_ASSERT(b.p->plan->arena->bytes >= inplace);
+		finish(&b);
+		free(text);
+	}
+}
+
+static void
+nnc_bug(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[1]) {\n%p = Exp(%x)\n%a = Log(%p)\n%b = Exp(%x)\n%c = Sum(%a, %b)\n"
+		"%d = Mul(%c, %a)\nret %d\n}\n", "views,inplace,pack");
+	CU_ASSERT_PTR_EQUAL(find(&b, "c")->source, find(&b, "b"));
+	CU_ASSERT_NOT_EQUAL(place(&b, "c")->offset, place(&b, "a")->offset);
+	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
+	finish(&b);
+}
+
+CU_TestInfo buffers_tests[] = {
+	{"every value has its kind of place", every_value_has_its_kind},
+	{"what is not planned has a reason", reasons},
+	{"what takes no part has no place", what_takes_no_part_has_no_place},
+	{"huge values are refused or listed", huge_values_are_refused_or_listed},
+	{"in place where the value is not needed again (NNC's case)", nnc_bug},
+	{"400 random graphs: nothing is overwritten too early", nothing_is_overwritten_too_early},
+	CU_TEST_INFO_NULL,
+};
