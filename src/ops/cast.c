@@ -85,6 +85,8 @@ mini_nan(const struct mini *m, unsigned sign)
 
 	if (m->special == FNUZ)
 		return 1u << top;
+	if (m->special == IEEE)  /* the quiet one */
+		return sign << top | (mini_largest(m) + 1) | 1u << (m->fraction - 1);
 	return sign << top | ((1u << top) - 1);
 }
 
