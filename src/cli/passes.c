@@ -1,6 +1,7 @@
 /* passes: what passes there are, and the contract of each. */
 #include <config.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -49,6 +50,21 @@ show(om_cli *c, const om_pass *pass)
 		printf("%s %s  %s\n", o == pass->counters ? "counters " : "         ", o->name, o->brief);
 }
 
+/* The page that was installed with it.  Passes from elsewhere have none. */
+static void
+show_page(om_cli *c, const char *name)
+{
+	FILE *page = getenv("ONNXMEM_PASS_PATH") ? NULL : fopen(om_printf(c->mem, "%s/%s.md", OM_PAGEDIR, name), "r");
+	char line[1024];
+
+	if (!page)
+		return;
+	putchar('\n');
+	while (fgets(line, sizeof line, page))
+		fputs(line, stdout);
+	fclose(page);
+}
+
 static om_status
 run(om_cli *c)
 {
@@ -61,6 +77,7 @@ run(om_cli *c)
 	if (!pass)
 		return OM_NOPASS;
 	show(c, pass);
+	show_page(c, pass->name);
 	return OM_OK;
 }
 

@@ -154,7 +154,7 @@ count_rest(om_report *r, const om_prog *p, const bool *is_callers)
 		const om_where w = p->plan->place[k].where;
 		if (is_callers[k] && !p->values[k]->is_const && !p->values[k]->is_overridable)
 			r->io_bytes += bytes_of(p->values[k]);
-		r->values += w != OM_NOWHERE && w != OM_WEIGHT;
+		r->values += w != OM_NOWHERE && w != OM_WEIGHT && !p->values[k]->is_overridable;
 	}
 }
 

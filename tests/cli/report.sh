@@ -14,3 +14,4 @@ om report "$models/branches.onnx"
 om report "$models/digits.onnx" --target cpu
 om report "$models/digits.onnx" --target tpu
 om report "$models/digits.onnx" --all-strategies -q | grep pool
+"$ONNXMEM" report "$models/digits.onnx" --svg - | cmp - "$models/../docs/digits.svg" && echo the picture in docs is this one
