@@ -84,31 +84,54 @@ known_truth(const om_value *v, bool *truth)
 
 /* ---- If. ---- */
 
-/* A branch that is never taken may be one that cannot be. */
+struct branch {
+	om_block *b;
+	bool may_run;
+};
+
+/* A branch may be one that these shapes never take: where it cannot run on them,
+ * the other one has to.  Its ops stay open, and refuse at run time. */
 static om_status
-infer_branch(const om_call *c, const char *name, bool taken, bool decided, om_block **b)
+infer_branch(const om_call *c, const char *name, bool is_only, struct branch *b)
 {
-	OM_TRY(body_of(c, name, b));
-	OM_TRY(check_count(c, "results", (*b)->nresult, c->op->nout));
-	const om_status st = om_block_infer(program_of(c), *b);
-	return decided && !taken ? OM_OK : st;
+	OM_TRY(body_of(c, name, &b->b));
+	OM_TRY(check_count(c, "results", b->b->nresult, c->op->nout));
+	const om_status st = om_block_infer(program_of(c), b->b);
+	b->may_run = st == OM_OK;
+	if (is_only || (st != OM_SHAPE && st != OM_INVALID))
+		return st;
+	om_warn(c->session, "the %s of %s cannot run on these shapes: %s", name,
+		*c->op->name ? c->op->name : "an If", om_message(c->session));
+	return OM_OK;
+}
+
+static om_status
+infer_branches(const om_call *c, struct branch branch[2])
+{
+	static const char *const name[2] = {"else_branch", "then_branch"};
+	bool truth = false;
+
+	const bool decided = c->op->in[0] && known_truth(c->op->in[0], &truth);
+	OM_TRY(infer_branch(c, name[!truth], false, &branch[!truth]));
+	OM_TRY(infer_branch(c, name[truth], decided || !branch[!truth].may_run, &branch[truth]));
+	if (decided)
+		branch[!truth].may_run = false;
+	return OM_OK;
 }
 
 static om_status
 if_infer(om_call *c)
 {
-	om_block *branch[2];
-	bool truth = false;
-	const bool decided = c->op->in[0] && known_truth(c->op->in[0], &truth);
+	struct branch branch[2];
 
-	OM_TRY(infer_branch(c, "else_branch", !truth, decided, &branch[0]));
-	OM_TRY(infer_branch(c, "then_branch", truth, decided, &branch[1]));
+	OM_TRY(infer_branches(c, branch));
+	const bool first = branch[1].may_run;
 	for (uint32_t k = 0; k < c->op->nout; k++) {
-		const om_value *a = branch[truth]->result[k], *b = branch[!truth]->result[k];
+		const om_value *a = branch[first].b->result[k], *b = branch[!first].b->result[k];
 		c->out[k].type = a->type.elem;
 		c->out[k].shape = a->shape;
 		OM_TRY(join_types(c, a->name, &c->out[k].type, b->type.elem));
-		if (!decided)
+		if (branch[!first].may_run)
 			meet(&c->out[k].shape, &b->shape);
 	}
 	return OM_OK;
