@@ -57,9 +57,12 @@ struct list {
 	om_tensor *t;
 };
 
+/* By name; where the archive has none of ours, as one that was saved without
+ * names, in its order. */
 static om_status
 by_name(om_cli *c, const char *path, const struct list *l, unsigned *found)
 {
+	const char *odd = NULL;
 	om_npz_entry *e;
 	size_t n;
 
@@ -72,9 +75,14 @@ by_name(om_cli *c, const char *path, const struct list *l, unsigned *found)
 				known = true;
 				++*found;
 			}
-		if (!known)
-			om_warn(c->session, "%s: the model has no %s called %s", path, l->what, e[i].name);
+		odd = known ? odd : e[i].name;
 	}
+	if (odd && *found)
+		om_warn(c->session, "%s: the model has no %s called %s", path, l->what, odd);
+	for (size_t i = 0; *found == 0 && n <= l->n && i < n; i++)
+		l->t[i] = e[i].t;
+	if (*found == 0 && n <= l->n)
+		*found = (unsigned)n;
 	return OM_OK;
 }
 

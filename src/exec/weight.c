@@ -135,6 +135,7 @@ look_through(struct weights *w, om_call *c, uint32_t k)
 
 	if (!row->view || !om_shape_is_known(&c->out[k].shape) || !row->view(c, k, &of))
 		return false;
+	w->e->slot[c->op->out[k]->id] = c->out[k];
 	om_exec_move(w->e, c->op->out[k], (char *)c->in[of.in].data + of.offset);
 	/* Nobody may take its memory away. */
 	w->kept[c->op->in[of.in]->id] = true;
@@ -159,6 +160,21 @@ run_kernel(struct weights *w, om_call *c)
 	return op->row->cpu(c);
 }
 
+/* Shapes that were not inferred: of a branch that does not go with the rest. */
+static om_status
+complete(om_call *c)
+{
+	bool known = true;
+
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		known &= !c->op->out[k] || om_shape_is_known(&c->out[k].shape);
+	if (known || c->op->row->flags & OM_DATA_SIZED || !c->op->row->infer)
+		return OM_OK;
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		c->out[k] = (om_tensor){.shape = om_shape_unknown()};
+	return c->op->row->infer(c);
+}
+
 static om_status
 compute(struct weights *w, om_op *op)
 {
@@ -177,7 +193,9 @@ compute(struct weights *w, om_op *op)
 			in[k] = e->slot[op->in[k]->id];
 	c.alloc = give;
 	c.host = w;
-	const om_status st = run_kernel(w, &c);
+	om_status st = complete(&c);
+	if (st == OM_OK)
+		st = run_kernel(w, &c);
 	om_arena_clear(e->call);
 	return st == OM_OK ? st : om_note(e->session, st, "preparing constants");
 }
