@@ -77,6 +77,13 @@ clamp(int64_t v, int64_t low, int64_t high)
 	return v < low ? low : v > high ? high : v;
 }
 
+/* The largest numbers mean the end in the direction of the step. */
+static bool
+is_open_end(int64_t end)
+{
+	return end == INT32_MAX || end == INT64_MAX;
+}
+
 /* One axis of `dim` elements; ends are exclusive and clamped to the axis. */
 static void
 cut_axis(struct cut *cut, int a, int64_t dim, int64_t start, int64_t end, int64_t step)
@@ -85,7 +92,7 @@ cut_axis(struct cut *cut, int a, int64_t dim, int64_t start, int64_t end, int64_
 	const int64_t low = back ? -1 : 0, high = back ? dim - 1 : dim;
 
 	start = clamp(start < 0 ? start + dim : start, 0, high);
-	end = clamp(end < 0 ? end + dim : end, low, high);
+	end = back && is_open_end(end) ? low : clamp(end < 0 ? end + dim : end, low, high);
 	if (dim == 0)
 		start = end = 0;
 	/* As unsigned numbers: -step may not be representable. */
@@ -102,7 +109,8 @@ static bool
 is_whole(int64_t start, int64_t end, int64_t step)
 {
 	return (step == 1 && start == 0 && end >= INT32_MAX)
-	    || (step == -1 && (start == -1 || start >= INT32_MAX) && end <= -INT32_MAX);
+	    || (step == -1 && (start == -1 || start >= INT32_MAX)
+		&& (end <= -INT32_MAX || is_open_end(end)));
 }
 
 static om_status

@@ -114,6 +114,8 @@ slices(void)
 	CU_ASSERT(om_op_view(op, 0, &v) && v.offset == 72);
 	op = NODE(&b, "Slice", x, LIST(&b, -1, 9), LIST(&b, INT64_MIN, -9), LIST(&b, 0, 1), LIST(&b, -1, -3));
 	CU_ASSERT(IS(done(&b, op), "[3,2]", 11, 8, 7, 4, 3, 0));
+	op = NODE(&b, "Slice", x, LIST(&b, 1), LIST(&b, INT64_MAX), LIST(&b, 1), LIST(&b, -7));
+	CU_ASSERT(IS(done(&b, op), "[3,1]", 1, 5, 9));
 	op = NODE(&b, "Slice", x, LIST(&b, 3), LIST(&b, 1), LIST(&b, 1));
 	CU_ASSERT_EQUAL(done(&b, op)->shape.dim[1], 0);
 	bench_free(&b);
