@@ -15,6 +15,7 @@ try:
     import numpy as np
     import onnx
     import onnxruntime as ort
+    from canon import digest
 except ImportError as e:
     skip_all(str(e))
 
@@ -267,11 +268,39 @@ def harmless(model, tmp):
     t.point(code == 0, "other words do not matter", said)
 
 
+# ---- The digest. ----
+
+def example():
+    """That of docs/plan-format.md."""
+    info = onnx.helper.make_tensor_value_info
+    g = onnx.helper.make_graph(
+        [onnx.helper.make_node("Relu", ["x"], ["r"]), onnx.helper.make_node("Reshape", ["r", "s"], ["y"])], "g",
+        [info("x", 1, ["N", 4])], [info("y", 1, [2, "M"])], [onnx.helper.make_tensor("s", 7, [2], [2, -1])])
+    return onnx.helper.make_model(g, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+
+
+def digests(files, tmp):
+    path = os.path.join(tmp, "example.onnx")
+    write(example(), path)
+    said = onnxmem("hash", path)[1].strip()
+    text = open(os.path.join(SRC, "docs", "plan-format.md"), encoding="utf-8").read()
+    t.point(said in text, "the digest of the example is that of the document", said)
+    wrong = []
+    for f in files:
+        for more in ([], ["--full"]):
+            said = onnxmem("hash", f, *more)[1].strip()
+            want = digest(read(f), bool(more), os.path.dirname(f))
+            if said != want:
+                wrong.append(f"{f}: {said}, should be {want}")
+    t.point(not wrong, f"digests of {len(files)} models follow the document", *wrong)
+
+
 own, _, _ = models()
 shared = [os.path.join(DATA, "models", n + ".onnx") for n in SHARED]
 shared = [f for f in shared if os.path.exists(f)]
 with scratch() as tmp:
     shutil.copy(os.path.join(SRC, "models", "external.data"), tmp)
+    digests(own + shared, tmp)
     for f in own + shared:
         label, to = os.path.basename(f), os.path.join(tmp, "out.onnx")
         if os.path.exists(to):
