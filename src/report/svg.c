@@ -262,7 +262,7 @@ lines(const struct plot *p)
 {
 	const om_report *r = p->r;
 	const double x = at_x(p, r->peak_step + 0.5), y = at_y(p, (double)r->arena_bytes);
-	const bool right = x > LEFT + p->width * 3 / 4;
+	const char *anchor = x < LEFT + 80 ? "start" : x > LEFT + p->width - 80 ? "end" : "middle";
 	char arena[32], bound[32];
 
 	fprintf(p->to, "<path class=\"line\" d=\"M%d %.1fH%.1f\"/>"
@@ -278,7 +278,7 @@ lines(const struct plot *p)
 		return;
 	fprintf(p->to, "<path class=\"line peak\" d=\"M%.1f %d V%d\"/>"
 		"<text class=\"mark\" x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">peak: step %" PRIu32 "%s%s</text>\n",
-		x, TOP, TOP + HEIGHT + 4, x, TOP + HEIGHT + 32, right ? "end" : "middle", r->peak_step,
+		x, TOP, TOP + HEIGHT + 4, x, TOP + HEIGHT + 32, anchor, r->peak_step,
 		r->peak_op ? ", " : "", r->peak_op ? r->peak_op->type : "");
 }
 
