@@ -29,6 +29,17 @@ bench_prog(struct bench *b, const char *text, const char *passes)
 }
 
 static bool
+bench_planned(struct bench *b, const char *text, om_exec_options o)
+{
+	if (!bench_prog(b, text, om_default_pipeline()))
+		return false;
+	if (om_exec_new(b->s, b->p, b->p->plan, &o, &b->e) == OM_OK)
+		return true;
+	printf("%s\n", om_message(b->s));
+	return false;
+}
+
+static bool
 bench_new(struct bench *b, const char *text)
 {
 	const om_exec_options o = {.no_reuse = true};
@@ -122,7 +133,121 @@ memory_of_the_caller_is_used(void)
 	bench_free(&t);
 }
 
+/* ---- Ops with bodies: planned, poisoned, and without a plan. ---- */
+
+struct answer {
+	uint32_t k;
+	int64_t n;
+	float want[12];
+};
+
+/* Feeds {1, 2}, {3, 4} and the rounds, and wants the same answers every way. */
+static void
+try_all_ways(const char *text, int64_t rounds, const struct answer *a)
+{
+	static const om_exec_options ways[] = {{0}, {.poison = true}, {.no_reuse = true}};
+	const float p[] = {1, 2}, q[] = {3, 4};
+	const om_tensor m = {.type = OM_INT64, .data = &rounds};
+	bool good = true;
+
+	for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+		struct bench t;
+		good = bench_planned(&t, text, ways[w]);
+		good = good && give_floats(&t, 0, 1, (int64_t[]){2}, p) == OM_OK
+		    && give_floats(&t, 1, 1, (int64_t[]){2}, q) == OM_OK
+		    && om_exec_input(t.e, 2, &m) == OM_OK;
+		for (int again = 0; again < 2 && good; again++) {
+			good = om_exec_run(t.e) == OM_OK;
+			for (uint32_t k = 0; good && k < t.p->first->nresult; k++)
+				good = gives(&t, a[k].k, a[k].n, a[k].want);
+		}
+		CU_ASSERT(good);
+		if (!good)
+			printf("way %zu: %s\n", w, om_message(t.s));
+		bench_free(&t);
+	}
+}
+
+static const char swap[] =
+	"program \"t\" ir 8 opset 17\n"
+	"^main(%p: float32[2], %q: float32[2], %m: int64[]) {\n"
+	"	%a, %b, %s = Loop(%m, _, %p, %q) {body = ^b(%i: int64[], %c: bool[], %x: float32[2], %y: float32[2]) {\n"
+	"		%go = Identity(%c)\n"
+	"		%d = Sub(%x, %q)\n"
+	"		ret %go, %y, %x, %d\n"
+	"	}}\n"
+	"	ret %a, %b, %s\n"
+	"}\n";
+
+static void
+carried_values_swap(void)
+{
+	try_all_ways(swap, 3, (struct answer[]){
+		{0, 2, {3, 4}}, {1, 2, {1, 2}}, {2, 6, {-2, -2, 0, 0, -2, -2}}});
+}
+
+static void
+no_round_gives_the_initial_values(void)
+{
+	try_all_ways(swap, 0, (struct answer[]){{0, 2, {1, 2}}, {1, 2, {3, 4}}, {2, 0, {0}}});
+}
+
+static void
+carried_values_grow(void)
+{
+	try_all_ways("program \"t\" ir 8 opset 17\n"
+		"^main(%p: float32[2], %q: float32[2], %m: int64[]) {\n"
+		"	%a = Loop(%m, _, %p) {body = ^b(%i: int64[], %c: bool[], %x: float32[?]) {\n"
+		"		%go = Identity(%c)\n"
+		"		%y = Concat(%x, %q) {axis = 0}\n"
+		"		ret %go, %y\n"
+		"	}}\n"
+		"	ret %a\n"
+		"}\n", 2, (struct answer[]){{0, 6, {1, 2, 3, 4, 3, 4}}});
+}
+
+static void
+loops_nest(void)
+{
+	try_all_ways("program \"t\" ir 8 opset 17\n"
+		"^main(%p: float32[2], %q: float32[2], %m: int64[]) {\n"
+		"	%two = const int64[] {2}\n"
+		"	%a = Loop(%m, _, %p) {body = ^b(%i: int64[], %c: bool[], %x: float32[2]) {\n"
+		"		%go = Identity(%c)\n"
+		"		%y = Loop(%two, _, %x) {body = ^b(%j: int64[], %d: bool[], %z: float32[2]) {\n"
+		"			%on = Identity(%d)\n"
+		"			%u = Add(%z, %q)\n"
+		"			ret %on, %u\n"
+		"		}}\n"
+		"		ret %go, %y\n"
+		"	}}\n"
+		"	ret %a\n"
+		"}\n", 3, (struct answer[]){{0, 2, {19, 26}}});
+}
+
+static void
+scans_go_both_ways(void)
+{
+	try_all_ways("program \"t\" ir 8 opset 17\n"
+		"^main(%p: float32[2], %q: float32[2], %m: int64[]) {\n"
+		"	%w = const float32[] {0.0}\n"
+		"	%a, %s, %r = Scan(%w, %p, %q) {num_scan_inputs = 2, scan_input_directions = [0, 1],\n"
+		"		scan_output_directions = [0, 1], body = ^b(%x: float32[], %y: float32[], %z: float32[]) {\n"
+		"		%t = Add(%x, %y)\n"
+		"		%u = Mul(%y, %z)\n"
+		"		%v = Identity(%t)\n"
+		"		ret %t, %u, %v\n"
+		"	}}\n"
+		"	ret %a, %s, %r\n"
+		"}\n", 0, (struct answer[]){{0, 1, {3}}, {1, 2, {4, 6}}, {2, 2, {3, 1}}});
+}
+
 CU_TestInfo exec_tests[] = {
+	{"carried values swap", carried_values_swap},
+	{"no round gives the initial values", no_round_gives_the_initial_values},
+	{"carried values grow", carried_values_grow},
+	{"loops nest", loops_nest},
+	{"scans go both ways", scans_go_both_ways},
 	{"results stand alone, whatever they are", results_stand_alone},
 	{"memory of the caller is used as it is", memory_of_the_caller_is_used},
 	CU_TEST_INFO_NULL,
