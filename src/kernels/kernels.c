@@ -29,6 +29,13 @@ enum {
 _Static_assert(OM_GEMM_ROUND % NR == 0, "groups of columns do not fit the room");
 _Static_assert(MR % 2 == 0, "tiles take two rows at a time");
 
+/* The next loop, whose bounds are constants, wholly: its arrays are registers. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 
 struct tile {
@@ -71,28 +78,32 @@ tile_rows(const struct tile *t, const int rows)
 	const float *a[(MR + 1) / 2], *b = t->b;
 	const int64_t row = t->a_row, col = t->a_col;
 
-	for (int i = 0; i < rows; i++)
+	UNROLL
+	for (int i = 0; i < rows; i++) {
+		UNROLL
 		for (int v = 0; v < NV; v++)
 			sum[i][v] = (vec){0};
+	}
+	UNROLL
 	for (int i = 0; i < rows; i += 2)
 		a[i / 2] = t->a + i * row;
 	for (int64_t k = 0; k < t->k; k++, b += NR) {
 		vec bk[NV];
-#pragma GCC unroll 4
+		UNROLL
 		for (int v = 0; v < NV; v++)
 			bk[v] = *(const vec *)(b + v * VL);
-#pragma GCC unroll 16
+		UNROLL
 		for (int i = 0; i < rows; i++) {
 			const float ai = a[i / 2][(i % 2) * row];
-#pragma GCC unroll 4
+			UNROLL
 			for (int v = 0; v < NV; v++)
 				sum[i][v] += ai * bk[v];
 		}
-#pragma GCC unroll 16
+		UNROLL
 		for (int i = 0; i < rows; i += 2)
 			a[i / 2] += col;
 	}
-#pragma GCC unroll 16
+	UNROLL
 	for (int i = 0; i < rows; i++) {
 		if (t->n == NR)
 			store(t->c + i * t->c_row, sum[i], t);
@@ -190,7 +201,7 @@ dot(const float *a, const float *b, int64_t n)
 	int64_t i = 0;
 
 	for (; i + 4 * VL <= n; i += 4 * VL)
-#pragma GCC unroll 4
+		UNROLL
 		for (int v = 0; v < 4; v++)
 			sum[v] += *(const vec *)(a + i + v * VL) * *(const vec *)(b + i + v * VL);
 	for (; i + VL <= n; i += VL)
@@ -305,7 +316,7 @@ taps(float *out, int64_t n, const float *const *in, const float *w, int ntap, in
 		for (int v = 0; v < 4; v++)
 			sum[v] = *(const vec *)(out + j + v * VL);
 		for (int t = 0; t < ntap; t++)
-#pragma GCC unroll 4
+			UNROLL
 			for (int v = 0; v < 4; v++)
 				sum[v] += w[t] * *(const vec *)(in[t] + j + v * VL);
 		for (int v = 0; v < 4; v++)
