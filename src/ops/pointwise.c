@@ -13,6 +13,7 @@
 #include "ops/cast.h"
 #include "ops/family.h"
 #include "ops/types.h"
+#include "ops/vmath.h"
 
 /* The expressions of pointwise.def serve unsigned types, too. */
 #pragma GCC diagnostic ignored "-Wtype-limits"
@@ -386,7 +387,7 @@ reuse_whole(const om_call *c, uint32_t out, uint32_t in)
 #define SELU(x, a, b)     ((b) * ((x) > 0 ? (x) : (a) * expm1(x)))
 #define GELU(T, x)        ((T)0.5 * (x) * (1 + erf((x) * (T)0.70710678118654752440)))
 #define GELU_TANH(T, x)                                                        \
-	((T)0.5 * (x) * (1 + tanh((T)0.79788456080286535588                    \
+	((T)0.5 * (x) * (1 + TANH((T)0.79788456080286535588                    \
 	    * ((x) + (T)0.044715 * (x) * (x) * (x)))))
 #define SHRINK(x, lambda, bias)                                                \
 	((x) < -(lambda) ? (x) + (bias) : (x) > (lambda) ? (x) - (bias) : 0)

@@ -10,6 +10,7 @@
 #include "ops/cast.h"
 #include "ops/family.h"
 #include "ops/types.h"
+#include "ops/vmath.h"
 
 /* Lines that are not contiguous go in groups of neighbours. */
 enum { COLUMNS = 64, LANES = 8 };
@@ -85,10 +86,10 @@ typedef void column_fn(void *out, const void *in, int64_t n, int64_t stride, int
 		const T *x = in;                                               \
 		const T high = largest_##type(x, n);                           \
 		T *y = out, lane[LANES] = {0};                                 \
-		for (int64_t i = 0; i < n; i++) {                              \
-			y[i] = exp(x[i] - high);                               \
+		for (int64_t i = 0; i < n; i++)                                \
+			y[i] = EXP(x[i] - high);                               \
+		for (int64_t i = 0; i < n; i++)                                \
 			lane[i % LANES] += y[i];                               \
-		}                                                              \
 		const T scale = 1 / folded_##type(lane);                       \
 		for (int64_t i = 0; i < n; i++)                                \
 			y[i] *= scale;                                         \
@@ -101,7 +102,7 @@ typedef void column_fn(void *out, const void *in, int64_t n, int64_t stride, int
 		columns_high_##type(high, x, n, stride, width);                \
 		for (int64_t i = 0; i < n; i++)                                \
 			for (int64_t j = 0; j < width; j++) {                  \
-				const T e = exp(x[i * stride + j] - high[j]);  \
+				const T e = EXP(x[i * stride + j] - high[j]);  \
 				sum[j] += e;                                   \
 				y[i * stride + j] = e;                         \
 			}                                                      \
@@ -118,7 +119,7 @@ typedef void column_fn(void *out, const void *in, int64_t n, int64_t stride, int
 		const T high = largest_##type(x, n);                           \
 		T *y = out, lane[LANES] = {0};                                 \
 		for (int64_t i = 0; i < n; i++)                                \
-			lane[i % LANES] += exp(x[i] - high);                   \
+			lane[i % LANES] += EXP(x[i] - high);                   \
 		const T by = log(folded_##type(lane));                         \
 		for (int64_t i = 0; i < n; i++)                                \
 			y[i] = x[i] - high - by;                               \
@@ -131,7 +132,7 @@ typedef void column_fn(void *out, const void *in, int64_t n, int64_t stride, int
 		columns_high_##type(high, x, n, stride, width);                \
 		for (int64_t i = 0; i < n; i++)                                \
 			for (int64_t j = 0; j < width; j++)                    \
-				sum[j] += exp(x[i * stride + j] - high[j]);    \
+				sum[j] += EXP(x[i * stride + j] - high[j]);    \
 		for (int64_t j = 0; j < width; j++)                            \
 			sum[j] = log(sum[j]);                                  \
 		for (int64_t i = 0; i < n; i++)                                \
