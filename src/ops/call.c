@@ -387,6 +387,15 @@ struct look {
 	om_call c;
 };
 
+/* Known, and products of its dims do not overflow. */
+static bool
+can_count(const om_shape *s)
+{
+	uint64_t bytes;
+
+	return om_tensor_bytes(OM_UINT8, s, &bytes);
+}
+
 static bool
 look_at(struct look *l, const om_op *op)
 {
@@ -395,9 +404,9 @@ look_at(struct look *l, const om_op *op)
 	l->mem = om_arena_new();
 	om_call_init(&l->c, NULL, l->mem, op);
 	for (uint32_t k = 0; k < op->nin; k++)
-		known &= !op->in[k] || om_shape_is_known(&l->c.in[k].shape);
+		known &= !op->in[k] || can_count(&l->c.in[k].shape);
 	for (uint32_t k = 0; k < op->nout; k++)
-		known &= !op->out[k] || om_shape_is_known(&l->c.out[k].shape);
+		known &= !op->out[k] || can_count(&l->c.out[k].shape);
 	return known;
 }
 

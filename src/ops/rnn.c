@@ -291,9 +291,11 @@ cut(struct run *r, char *base)
 {
 	const struct layer *l = &r->l;
 	const uint64_t gates = (uint64_t)(l->cell->gates * l->hidden), batch = (uint64_t)l->batch;
-	const int64_t a_step = l->batch * l->cell->gates * l->hidden;
+	int64_t a_step;
 	uint64_t at = 0;
 
+	if (__builtin_mul_overflow(l->batch, l->cell->gates * l->hidden, &a_step))
+		a_step = INT64_MAX;
 	r->chunk = a_step > 0 ? FLOATS_AT_ONCE / a_step : 1;
 	r->chunk = r->chunk < 1 ? 1 : r->chunk < l->steps ? r->chunk : l->steps;
 	r->gates_of_x = piece(base, &at, (uint64_t)r->chunk * batch, gates);
@@ -303,7 +305,7 @@ cut(struct run *r, char *base)
 	r->next = piece(base, &at, batch, (uint64_t)l->hidden);
 	r->bias = piece(base, &at, gates, 1);
 	const int64_t longest = l->width > l->hidden ? l->width : l->hidden;
-	const uint64_t room = om_gemm_room(r->chunk * l->batch, l->cell->gates * l->hidden, longest);
+	const uint64_t room = om_gemm_room(l->batch, l->cell->gates * l->hidden, longest);
 	r->room = piece(base, &at, room / sizeof(float), 1);
 	for (uint32_t k = 0; k < r->c->op->nin && k < NIN; k++) {
 		if (!om_has_in(r->c, k) || k == LENGTHS)

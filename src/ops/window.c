@@ -62,9 +62,15 @@ read_kernel(const om_call *c, int n, const int64_t *kernel, struct om_window *w)
 			return om_printf(c->mem, "the weights have a kernel of size %lld", (long long)kernel[k]);
 		*have = kernel[k] >= 0 ? kernel[k] : *have;
 	}
-	if (!wrong && !kernel && w->kernel[AXES - 1] < 0)
+	if (wrong)
+		return wrong;
+	if (!kernel && w->kernel[AXES - 1] < 0)
 		return "kernel_shape is missing";
-	return wrong;
+	int64_t taps = 1;
+	for (int k = 0; k < AXES; k++)
+		if (w->kernel[k] > 0 && (taps *= w->kernel[k]) > LARGEST)
+			return "the kernel is too large";
+	return NULL;
 }
 
 const char *
