@@ -65,9 +65,14 @@ take_text(om_session *s, const void *data, size_t size)
 	FILE *in = fmemopen((void *)data, size, "r"), *out = fopen("/dev/null", "w");
 
 	insist(in && out, "no memory for files");
-	if (went(s, om_parse(s, in, "sent", &p))) {
-		insist(om_verify(p) == OM_OK, om_message(s));
-		om_dump(p, out, OM_DUMP_ALL_DATA);
+	const om_status st = om_parse(s, in, "sent", &p);
+	insist(st == OM_OK || *om_message(s), "a refusal without a sentence");
+	if (st == OM_OK) {
+		/* A text may say what no program may do: the verifier tells. */
+		if (om_verify(p) == OM_OK)
+			om_dump(p, out, OM_DUMP_ALL_DATA);
+		else
+			insist(*om_message(s), "a refusal without a sentence");
 		om_prog_free(p);
 	}
 	fclose(in);
