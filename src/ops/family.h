@@ -13,6 +13,7 @@
 	_(softmax)     /* softmax and friends along an axis */                 \
 	_(reshape)     /* other shapes of the same elements */                 \
 	_(movement)    /* permuting, joining, splitting, repeating */          \
+	_(arrange)     /* blocks, sequences, triangles */                      \
 	_(slice)       /* cutting out and padding */                           \
 	_(index)       /* picking by index: gather, one-hot */                 \
 	_(scatter)     /* writing by index */                                  \
