@@ -1,10 +1,8 @@
 /* Resize and Upsample.
  *
  * Where an output element comes from is a matter of each axis alone, so it is
- * worked out once for each place of each axis: a table of source places and
- * weights.  Nearest is then one walk over the output; the others are a pass
- * along each axis.  Axes before the first one that changes are a batch: passes
- * keep their results for one element of the batch at a time.
+ * worked out once for each place of each axis.  Nearest is then one walk over
+ * the output; the other modes are in sample.c.
  *
  * Places are computed in float32, as the authors of models saw them computed.
  */
@@ -14,18 +12,7 @@
 
 #include "ops/copy.h"
 #include "ops/family.h"
-
-struct axis {
-	int64_t in, out;
-	float scale, roi[2];
-	bool sized;          /* scale follows from the sizes */
-};
-
-struct resize {
-	int rank;
-	struct axis axis[OM_MAX_RANK];
-	bool known;          /* scale and roi of each axis are */
-};
+#include "ops/resize.h"
 
 /* ---- What is wanted. ---- */
 
@@ -98,10 +85,10 @@ check_length(const om_call *c, const char *what, size_t n, size_t want)
 }
 
 static om_status
-use_scales(const om_call *c, struct resize *r, const float *scale, const int *axis, size_t n)
+use_scales(const om_call *c, struct om_resize *r, const float *scale, const int *axis, size_t n)
 {
 	for (size_t k = 0; k < n; k++) {
-		struct axis *a = &r->axis[axis[k]];
+		struct om_resize_axis *a = &r->axis[axis[k]];
 		if (!(scale[k] > 0) || isinf(scale[k]))
 			return om_op_fail(c->session, OM_SHAPE, c->op, "the scale of axis %d is %g", axis[k], (double)scale[k]);
 		a->scale = scale[k];
@@ -117,12 +104,12 @@ use_scales(const om_call *c, struct resize *r, const float *scale, const int *ax
 
 /* One scale for all axes, so that none gets larger (smaller) than wanted. */
 static void
-keep_aspect(struct resize *r, const int *axis, size_t n, bool larger)
+keep_aspect(struct om_resize *r, const int *axis, size_t n, bool larger)
 {
 	float scale = 0;
 
 	for (size_t k = 0; k < n; k++) {
-		const struct axis *a = &r->axis[axis[k]];
+		const struct om_resize_axis *a = &r->axis[axis[k]];
 		if (a->in < 0) {
 			r->known = false;
 			for (size_t i = 0; i < n; i++)
@@ -133,20 +120,20 @@ keep_aspect(struct resize *r, const int *axis, size_t n, bool larger)
 		scale = k == 0 ? s : larger ? fmaxf(scale, s) : fminf(scale, s);
 	}
 	for (size_t k = 0; k < n; k++) {
-		struct axis *a = &r->axis[axis[k]];
+		struct om_resize_axis *a = &r->axis[axis[k]];
 		a->scale = scale;
 		a->out = (int64_t)roundf(scale * (float)a->in);
 	}
 }
 
 static om_status
-use_sizes(const om_call *c, struct resize *r, const int64_t *size, const int *axis, size_t n)
+use_sizes(const om_call *c, struct om_resize *r, const int64_t *size, const int *axis, size_t n)
 {
 	const bool smaller = om_attr_is(c->op, "keep_aspect_ratio_policy", "not_larger");
 	const bool larger = om_attr_is(c->op, "keep_aspect_ratio_policy", "not_smaller");
 
 	for (size_t k = 0; k < n; k++) {
-		struct axis *a = &r->axis[axis[k]];
+		struct om_resize_axis *a = &r->axis[axis[k]];
 		if (size[k] < 0 || size[k] > INT64_C(1) << 40)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "the size of axis %d is %lld", axis[k],
 				(long long)size[k]);
@@ -162,7 +149,7 @@ use_sizes(const om_call *c, struct resize *r, const int64_t *size, const int *ax
 }
 
 static om_status
-use_roi(const om_call *c, struct resize *r, const int *axis, size_t n)
+use_roi(const om_call *c, struct om_resize *r, const int *axis, size_t n)
 {
 	const float *roi;
 	size_t nroi;
@@ -182,8 +169,8 @@ use_roi(const om_call *c, struct resize *r, const int *axis, size_t n)
 }
 
 /* Out of shapes and whatever data there is; the input's rank is known. */
-static om_status
-resize_of(const om_call *c, struct resize *r)
+om_status
+om_resize_of(const om_call *c, struct om_resize *r)
 {
 	const om_shape *in = &c->in[0].shape;
 	int axis[OM_MAX_RANK];
@@ -191,9 +178,9 @@ resize_of(const om_call *c, struct resize *r)
 	int64_t *size;
 	size_t n, nscale, nsize;
 
-	*r = (struct resize){.rank = in->rank, .known = true};
+	*r = (struct om_resize){.rank = in->rank, .known = true};
 	for (int k = 0; k < in->rank; k++)
-		r->axis[k] = (struct axis){.in = in->dim[k], .out = in->dim[k], .scale = 1, .roi = {0, 1}};
+		r->axis[k] = (struct om_resize_axis){.in = in->dim[k], .out = in->dim[k], .scale = 1, .roi = {0, 1}};
 	OM_TRY(listed_axes(c, in->rank, axis, &n));
 	OM_TRY(use_roi(c, r, axis, n));
 	const bool sized = is_modern(c) && om_has_in(c, 3) && om_list_length(&c->in[3]) != 0;
@@ -218,12 +205,12 @@ resize_infer(om_call *c)
 {
 	const om_shape *in = &c->in[0].shape;
 	om_shape *out = &c->out[0].shape;
-	struct resize r;
+	struct om_resize r;
 
 	c->out[0].type = c->in[0].type;
 	if (in->rank < 0)
 		return OM_OK;
-	OM_TRY(resize_of(c, &r));
+	OM_TRY(om_resize_of(c, &r));
 	*out = *in;
 	for (int k = 0; k < in->rank; k++) {
 		if (r.axis[k].in < 0 && r.axis[k].out < 0 && r.axis[k].scale == 1 && r.known)
@@ -236,47 +223,45 @@ resize_infer(om_call *c)
 
 /* ---- Places. ---- */
 
-typedef float place_fn(const struct axis *a, float x);
-
 static float
-half_pixel(const struct axis *a, float x)
+half_pixel(const struct om_resize_axis *a, float x)
 {
 	return (x + 0.5f) / a->scale - 0.5f;
 }
 
 static float
-align_corners(const struct axis *a, float x)
+align_corners(const struct om_resize_axis *a, float x)
 {
 	return a->out == 1 ? 0 : x * (float)(a->in - 1) / (float)(a->out - 1);
 }
 
 static float
-asymmetric(const struct axis *a, float x)
+asymmetric(const struct om_resize_axis *a, float x)
 {
 	return x / a->scale;
 }
 
 static float
-pytorch_half_pixel(const struct axis *a, float x)
+pytorch_half_pixel(const struct om_resize_axis *a, float x)
 {
 	return a->out > 1 ? half_pixel(a, x) : 0;
 }
 
 static float
-tf_half_pixel_for_nn(const struct axis *a, float x)
+tf_half_pixel_for_nn(const struct om_resize_axis *a, float x)
 {
 	return (x + 0.5f) / a->scale;
 }
 
 static float
-half_pixel_symmetric(const struct axis *a, float x)
+half_pixel_symmetric(const struct om_resize_axis *a, float x)
 {
 	const float exact = a->scale * (float)a->in, adjust = (float)a->out / exact;
 	return (float)a->in / 2 * (1 - adjust) + half_pixel(a, x);
 }
 
 static float
-tf_crop_and_resize(const struct axis *a, float x)
+tf_crop_and_resize(const struct om_resize_axis *a, float x)
 {
 	const float last = (float)(a->in - 1);
 
@@ -287,7 +272,7 @@ tf_crop_and_resize(const struct axis *a, float x)
 
 static const struct {
 	const char *name;
-	place_fn *place;
+	om_place_fn *place;
 } places[] = {
 	{"half_pixel", half_pixel},
 	{"align_corners", align_corners},
@@ -305,8 +290,8 @@ unknown_word(const om_call *c, const char *attr)
 	return om_op_fail(c->session, OM_INVALID, c->op, "%s %.*s is not known", attr, (int)s.size, s.data);
 }
 
-static om_status
-place_of(const om_call *c, place_fn **place)
+om_status
+om_resize_place(const om_call *c, om_place_fn **place)
 {
 	*place = asymmetric;
 	if (!is_modern(c))
@@ -320,8 +305,8 @@ place_of(const om_call *c, place_fn **place)
 }
 
 /* Every place is its own source: scale 1 is one to one, whatever the region. */
-static bool
-is_same(const om_call *c, const struct resize *r, const struct axis *a)
+bool
+om_resize_keeps(const om_call *c, const struct om_resize *r, const struct om_resize_axis *a)
 {
 	if (a->in != a->out)
 		return false;
@@ -363,12 +348,12 @@ rounding_of(const om_call *c, round_fn **f)
 
 /* The source of each place of an axis; -1: outside of the region. */
 static om_status
-nearest_table(const om_call *c, const struct axis *a, bool same, int64_t **table)
+nearest_table(const om_call *c, const struct om_resize_axis *a, bool same, int64_t **table)
 {
-	place_fn *place;
+	om_place_fn *place;
 	round_fn *f;
 
-	OM_TRY(place_of(c, &place));
+	OM_TRY(om_resize_place(c, &place));
 	OM_TRY(rounding_of(c, &f));
 	/* Before version 11 there was no choice: down when growing, else up. */
 	if (!is_modern(c) && a->scale < 1)
@@ -405,8 +390,8 @@ nearest_line(char *to, const char *from, const int64_t *table, int64_t n, size_t
 }
 
 /* The element for places outside of the region. */
-static om_status
-outside_element(const om_call *c, char *one)
+om_status
+om_resize_outside(const om_call *c, char *one)
 {
 	const float f = om_attr_float(c->op, "extrapolation_value");
 	size_t size;
@@ -426,7 +411,7 @@ outside_element(const om_call *c, char *one)
 }
 
 static om_status
-nearest_cpu(om_call *c, const struct resize *r)
+nearest_cpu(om_call *c, const struct om_resize *r)
 {
 	const om_shape *out = &c->out[0].shape;
 	int64_t *table[OM_MAX_RANK], stride[OM_MAX_RANK], at[OM_MAX_RANK] = {0};
@@ -435,10 +420,10 @@ nearest_cpu(om_call *c, const struct resize *r)
 	int last = r->rank - 1;
 
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(outside_element(c, none));
+	OM_TRY(om_resize_outside(c, none));
 	om_strides(&c->in[0].shape, stride);
 	for (int k = 0; k <= last; k++)
-		OM_TRY(nearest_table(c, &r->axis[k], is_same(c, r, &r->axis[k]), &table[k]));
+		OM_TRY(nearest_table(c, &r->axis[k], om_resize_keeps(c, r, &r->axis[k]), &table[k]));
 	const size_t line = (size_t)out->dim[last] * size;
 	char *to = c->out[0].data;
 	for (int k = 0, changed = 0; k >= 0; to += line) {
@@ -463,362 +448,13 @@ nearest_cpu(om_call *c, const struct resize *r)
 	return OM_OK;
 }
 
-/* ---- Weights. ---- */
-
-/* Place k of an axis is the sum over t of weight[k * n + t] times the element
- * at[k * n + t]. */
-struct taps {
-	int axis;
-	int64_t n, in, out;
-	int64_t *at;
-	float *weight;
-	bool *outside;       /* NULL: none is */
-};
-
-static void
-linear_taps(float x, int64_t in, int64_t *at, float *weight)
-{
-	const float last = (float)(in - 1), in_x = x < 0 ? 0 : x > last ? last : x;
-	const int64_t low = (int64_t)in_x < in - 1 ? (int64_t)in_x : in - 1;
-
-	at[0] = low;
-	at[1] = low + 1 < in ? low + 1 : in - 1;
-	weight[0] = at[0] == at[1] ? 0.5f : fabsf(in_x - (float)at[1]);
-	weight[1] = at[0] == at[1] ? 0.5f : fabsf(in_x - (float)at[0]);
-}
-
-/* Keys' cubic. */
-static float
-cubic(float x, float a)
-{
-	x = fabsf(x);
-	if (x <= 1)
-		return ((a + 2) * x - (a + 3)) * x * x + 1;
-	return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
-}
-
-static float
-triangle(float x, float a)
-{
-	(void)a;
-	x = fabsf(x);
-	return x < 1 ? 1 - x : 0;
-}
-
-/* The taps from `first` on, weighted by a curve around `center`.  What lies
- * outside counts for the edge, or not at all. */
-static void
-curve_taps(const om_call *c, float (*curve)(float, float), float center, float step, int64_t first,
-	const struct taps *t, int64_t k)
-{
-	const float a = om_attr_float(c->op, "cubic_coeff_a");
-	const bool exclude = om_attr_int(c->op, "exclude_outside");
-	int64_t *at = t->at + k * t->n;
-	float *weight = t->weight + k * t->n, sum = 0;
-
-	for (int64_t i = 0; i < t->n; i++) {
-		const int64_t p = first + i;
-		weight[i] = curve(((float)p - center) * step, a);
-		if (exclude && (p < 0 || p >= t->in))
-			weight[i] = 0;
-		at[i] = p < 0 ? 0 : p >= t->in ? t->in - 1 : p;
-		sum += weight[i];
-	}
-	for (int64_t i = 0; i < t->n && sum != 0; i++)
-		weight[i] /= sum;
-}
-
-static om_status
-taps_of(const om_call *c, const struct axis *a, int axis, struct taps *t)
-{
-	const bool is_cubic = om_attr_is(c->op, "mode", "cubic"), smooth = om_attr_int(c->op, "antialias");
-	const float step = smooth && a->scale < 1 ? a->scale : 1;
-	const float reach = (is_cubic ? 2 : 1) / step;
-	float (*curve)(float, float) = is_cubic ? cubic : triangle;
-	place_fn *place;
-
-	OM_TRY(place_of(c, &place));
-	*t = (struct taps){.axis = axis, .in = a->in, .out = a->out};
-	if (reach > 0x1p30f)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "axis %d shrinks too much", axis);
-	t->n = smooth ? 2 * (int64_t)ceilf(reach) + 1 : is_cubic ? 4 : 2;
-	uint64_t bytes;
-	const om_shape room = om_shape_of(2, (int64_t[]){t->out, t->n});
-	if (!om_tensor_bytes(OM_INT64, &room, &bytes) || bytes > UINT64_C(1) << 32)
-		return om_op_fail(c->session, OM_MEMORY, c->op, "axis %d needs too many weights", axis);
-	t->at = OM_NEWN(c->mem, int64_t, (size_t)(t->out * t->n));
-	t->weight = OM_NEWN(c->mem, float, (size_t)(t->out * t->n));
-	if (place == tf_crop_and_resize)
-		t->outside = OM_NEWN(c->mem, bool, (size_t)t->out);
-	for (int64_t k = 0; k < t->out; k++) {
-		const float x = place(a, (float)k);
-		if (t->outside)
-			t->outside[k] = x < 0 || x > (float)(a->in - 1);
-		if (smooth)
-			curve_taps(c, curve, x, step, (int64_t)floorf(x + 0.5f - reach + 0.5f), t, k);
-		else if (is_cubic)
-			curve_taps(c, curve, x, 1, (int64_t)floorf(x) - 1, t, k);
-		else
-			linear_taps(x, a->in, t->at + 2 * k, t->weight + 2 * k);
-	}
-	return OM_OK;
-}
-
-/* ---- Passes. ---- */
-
-#define PASS(type)                                                             \
-	static void                                                            \
-	pass_##type(const struct taps *t, const type *in, type *out, int64_t outer, int64_t inner) \
-	{                                                                      \
-		for (int64_t o = 0; o < outer; o++)                            \
-			for (int64_t k = 0; k < t->out; k++) {                 \
-				const int64_t *at = t->at + k * t->n;          \
-				const float *weight = t->weight + k * t->n;    \
-				const type *from = in + o * t->in * inner;     \
-				type *to = out + (o * t->out + k) * inner;     \
-				for (int64_t i = 0; i < inner; i++)            \
-					to[i] = (type)weight[0] * from[at[0] * inner + i]; \
-				for (int64_t n = 1; n < t->n; n++)             \
-					for (int64_t i = 0; i < inner; i++)    \
-						to[i] += (type)weight[n] * from[at[n] * inner + i]; \
-			}                                                      \
-	}                                                                      \
-	/* Along the last axis: sums in a register. */                         \
-	static void                                                            \
-	last_pass_##type(const struct taps *t, const type *in, type *out, int64_t outer) \
-	{                                                                      \
-		for (int64_t o = 0; o < outer; o++)                            \
-			for (int64_t k = 0; k < t->out; k++) {                 \
-				const int64_t *at = t->at + k * t->n;          \
-				const float *weight = t->weight + k * t->n;    \
-				type sum = 0;                                  \
-				for (int64_t n = 0; n < t->n; n++)             \
-					sum += (type)weight[n] * in[o * t->in + at[n]]; \
-				out[o * t->out + k] = sum;                     \
-			}                                                      \
-	}
-
-PASS(float)
-PASS(double)
-
-static void
-run_pass(const struct taps *t, bool wide, const void *in, void *out, int64_t outer, int64_t inner)
-{
-	if (wide && inner > 1)
-		pass_double(t, in, out, outer, inner);
-	else if (wide)
-		last_pass_double(t, in, out, outer);
-	else if (inner > 1)
-		pass_float(t, in, out, outer, inner);
-	else
-		last_pass_float(t, in, out, outer);
-}
-
-#define LOAD(type) for (int64_t k = 0; k < n; k++) to[k] = (float)((const type *)from)[k]; break
-
-static bool
-load(om_dtype t, const void *from, int64_t n, float *to)
-{
-	switch (t) {
-	case OM_FLOAT16:
-		for (int64_t k = 0; k < n; k++)
-			to[k] = om_half_to_float(((const uint16_t *)from)[k]);
-		break;
-	case OM_BFLOAT16:
-		for (int64_t k = 0; k < n; k++)
-			to[k] = om_bfloat_to_float(((const uint16_t *)from)[k]);
-		break;
-	case OM_UINT8: LOAD(uint8_t);
-	case OM_INT8: LOAD(int8_t);
-	case OM_UINT16: LOAD(uint16_t);
-	case OM_INT16: LOAD(int16_t);
-	case OM_UINT32: LOAD(uint32_t);
-	case OM_INT32: LOAD(int32_t);
-	case OM_UINT64: LOAD(uint64_t);
-	case OM_INT64: LOAD(int64_t);
-	default: return false;
-	}
-	return true;
-}
-
-/* Kept inside the type; 0x1p31 and the like are the first numbers outside. */
-#define STORE(type, low, end)                                                  \
-	for (int64_t k = 0; k < n; k++) {                                      \
-		const float v = rounded ? floorf(from[k] + 0.5f) : from[k];            \
-		((type *)to)[k] = v >= (end) ? (type)((type)0 < (type)-1 ? (type)-1 : (type)(((uint64_t)(end)) - 1)) \
-			: v > (low) ? (type)v : (type)(low);                   \
-	}                                                                      \
-	break
-
-static void
-store(om_dtype t, const float *from, int64_t n, bool rounded, void *to)
-{
-	switch (t) {
-	case OM_FLOAT16:
-		for (int64_t k = 0; k < n; k++)
-			((uint16_t *)to)[k] = om_float_to_half(from[k]);
-		break;
-	case OM_BFLOAT16:
-		for (int64_t k = 0; k < n; k++)
-			((uint16_t *)to)[k] = om_float_to_bfloat(from[k]);
-		break;
-	case OM_UINT8: STORE(uint8_t, 0.0f, 0x1p8f);
-	case OM_INT8: STORE(int8_t, -0x1p7f, 0x1p7f);
-	case OM_UINT16: STORE(uint16_t, 0.0f, 0x1p16f);
-	case OM_INT16: STORE(int16_t, -0x1p15f, 0x1p15f);
-	case OM_UINT32: STORE(uint32_t, 0.0f, 0x1p32f);
-	case OM_INT32: STORE(int32_t, -0x1p31f, 0x1p31f);
-	case OM_UINT64: STORE(uint64_t, 0.0f, 0x1p64f);
-	default: STORE(int64_t, -0x1p63f, 0x1p63f);
-	}
-}
-
-/* Axes in the order of their passes: those that shrink, then those that stay,
- * then those that grow.  `*batch`: axes before the first. */
-static int
-pass_order(const om_call *c, const struct resize *r, const om_shape *out, int order[OM_MAX_RANK], int *batch)
-{
-	int n = 0;
-
-	*batch = r->rank;
-	for (int sign = -1; sign <= 1; sign++)
-		for (int k = 0; k < r->rank; k++) {
-			struct axis a = r->axis[k];
-			a.out = out->dim[k];
-			const int grows = (a.out > a.in) - (a.out < a.in);
-			if (grows != sign || is_same(c, r, &a))
-				continue;
-			order[n++] = k;
-			*batch = k < *batch ? k : *batch;
-		}
-	return n;
-}
-
-/* Elements of the largest result kept between passes, for one of the batch;
- * types that are not computed in need one before and one after, too. */
-static uint64_t
-kept_elements(const om_call *c, const struct resize *r, const int *order, int n, int batch)
-{
-	const om_dtype t = c->in[0].type;
-	const bool native = t == OM_FLOAT32 || t == OM_FLOAT64;
-	om_shape s = c->in[0].shape;
-	uint64_t most = native ? 0 : (uint64_t)om_shape_span(&s, batch, r->rank);
-
-	for (int k = 0; k < n; k++) {
-		s.dim[order[k]] = c->out[0].shape.dim[order[k]];
-		const uint64_t now = (uint64_t)om_shape_span(&s, batch, r->rank);
-		if ((k < n - 1 || !native) && now > most)
-			most = now;
-	}
-	return most;
-}
-
-/* Two results at a time, one where there is but one. */
-static uint64_t
-resize_scratch(const om_call *c)
-{
-	const om_dtype t = c->in[0].type;
-	const uint64_t size = t == OM_FLOAT64 ? sizeof(double) : sizeof(float);
-	int order[OM_MAX_RANK], batch;
-	struct resize r;
-
-	if (om_attr_is(c->op, "mode", "nearest") || resize_of(c, &r) != OM_OK)
-		return 0;
-	const int n = pass_order(c, &r, &c->out[0].shape, order, &batch);
-	const uint64_t kept = kept_elements(c, &r, order, n, batch);
-	return kept * size * ((t == OM_FLOAT32 || t == OM_FLOAT64) && n < 3 ? 1 : 2);
-}
-
-struct passes {
-	struct taps taps[OM_MAX_RANK];
-	int n, batch;
-	bool wide, native;
-	uint64_t kept;       /* bytes */
-};
-
-/* All passes over one element of the batch. */
-static void
-run_passes(om_call *c, const struct passes *p, const char *from, char *to)
-{
-	om_shape s = c->in[0].shape;
-	char *spare[2] = {c->scratch, (char *)c->scratch + p->kept};
-	const void *in = from;
-	int use = 0;
-
-	if (!p->native) {
-		load(c->in[0].type, from, om_shape_span(&s, p->batch, s.rank), (float *)spare[0]);
-		in = spare[0];
-		use = 1;
-	}
-	for (int k = 0; k < p->n; k++) {
-		const int axis = p->taps[k].axis;
-		void *out = k == p->n - 1 && p->native ? to : spare[use];
-		run_pass(&p->taps[k], p->wide, in, out, om_shape_span(&s, p->batch, axis),
-			om_shape_span(&s, axis + 1, s.rank));
-		s.dim[axis] = p->taps[k].out;
-		in = out;
-		use = !use;
-	}
-	if (!p->native)
-		store(c->in[0].type, in, om_shape_span(&s, p->batch, s.rank),
-			om_attr_int(c->op, "antialias"), to);
-}
-
-/* Places outside of the region get their own value. */
-static om_status
-extrapolate(om_call *c, const struct taps *t)
-{
-	const om_shape *out = &c->out[0].shape;
-	const int64_t outer = om_shape_span(out, 0, t->axis), inner = om_shape_span(out, t->axis + 1, out->rank);
-	char one[sizeof(om_string)];
-	size_t size = 0;
-
-	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
-	OM_TRY(outside_element(c, one));
-	for (int64_t o = 0; o < outer && t->outside; o++)
-		for (int64_t k = 0; k < t->out; k++)
-			if (t->outside[k])
-				om_fill((char *)c->out[0].data + (size_t)((o * t->out + k) * inner) * size,
-					inner, size, one);
-	return OM_OK;
-}
-
-static om_status
-weighted_cpu(om_call *c, const struct resize *r)
-{
-	const om_dtype type = c->in[0].type;
-	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
-	struct passes p = {.wide = type == OM_FLOAT64, .native = type == OM_FLOAT64 || type == OM_FLOAT32};
-	int order[OM_MAX_RANK];
-	size_t size = 0;
-
-	OM_TRY(om_elem_bytes(c, type, &size));
-	if (!p.native && !load(type, NULL, 0, NULL))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s", om_dtype_text(type));
-	p.n = pass_order(c, r, out, order, &p.batch);
-	if (p.n == 0)
-		return om_cpu_whole(c);
-	p.kept = kept_elements(c, r, order, p.n, p.batch) * (p.wide ? sizeof(double) : sizeof(float));
-	for (int k = 0; k < p.n; k++)
-		OM_TRY(taps_of(c, &r->axis[order[k]], order[k], &p.taps[k]));
-	const int64_t n = om_shape_span(in, 0, p.batch);
-	const size_t from = (size_t)om_shape_span(in, p.batch, in->rank) * size;
-	const size_t to = (size_t)om_shape_span(out, p.batch, out->rank) * size;
-	for (int64_t b = 0; b < n; b++)
-		run_passes(c, &p, (const char *)c->in[0].data + (size_t)b * from,
-			(char *)c->out[0].data + (size_t)b * to);
-	for (int k = 0; k < p.n; k++)
-		OM_TRY(extrapolate(c, &p.taps[k]));
-	return OM_OK;
-}
-
 static om_status
 resize_cpu(om_call *c)
 {
-	struct resize r;
+	struct om_resize r;
 
 	OM_TRY(om_recheck(c));
-	OM_TRY(resize_of(c, &r));
+	OM_TRY(om_resize_of(c, &r));
 	if (om_shape_count(&c->out[0].shape) == 0)
 		return OM_OK;
 	if (!r.known || om_shape_count(&c->in[0].shape) == 0)
@@ -829,21 +465,8 @@ resize_cpu(om_call *c)
 		return nearest_cpu(c, &r);
 	if (om_attr_is(c->op, "mode", "linear") || om_attr_is(c->op, "mode", "bilinear")
 	    || om_attr_is(c->op, "mode", "cubic"))
-		return weighted_cpu(c, &r);
+		return om_resize_weighted(c, &r);
 	return unknown_word(c, "mode");
-}
-
-/* Two flops for each weight of each pass over the output. */
-static void
-resize_cost(const om_call *c, om_cost *cost)
-{
-	int order[OM_MAX_RANK], batch;
-	struct resize r;
-
-	if (om_attr_is(c->op, "mode", "nearest") || resize_of(c, &r) != OM_OK)
-		return;
-	const int n = pass_order(c, &r, &c->out[0].shape, order, &batch);
-	cost->flops = (double)om_shape_count(&c->out[0].shape) * n * (om_attr_is(c->op, "mode", "cubic") ? 8 : 4);
 }
 
 /* ---- The table. ---- */
@@ -876,7 +499,7 @@ static const om_attr_spec resize18_attrs[] = {
 
 #define RESIZE .domain = "", .brief = "the input sampled on a finer or coarser grid", \
 	.min_out = 1, .max_out = 1, .infer = resize_infer, .cpu = resize_cpu, \
-	.scratch = resize_scratch, .cost = resize_cost
+	.scratch = om_resize_scratch, .cost = om_resize_cost
 
 const om_row om_ops_resize[] = {
 	{RESIZE, .name = "Upsample", .since = 7, .until = 8, .min_in = 1, .max_in = 1, .attrs = upsample7_attrs},
