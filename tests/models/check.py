@@ -117,9 +117,15 @@ class Model:
         if self.feeds and (self.folder == "models" or not os.path.exists(first)):
             self.golden = digests
         self.proto = onnx.load(path, load_external_data=False)
-        self.ops = {n.op_type for n in self.proto.graph.node}
+        self.ops = set(self.op_types(self.proto.graph.node))
         for f in self.proto.functions:
-            self.ops |= {n.op_type for n in f.node}
+            self.ops |= set(self.op_types(f.node))
+
+    def op_types(self, nodes):
+        for n in nodes:
+            yield n.op_type
+            for a in n.attribute:
+                yield from self.op_types(a.g.node)
 
     def noisy(self):
         """Equal channels behind a normalisation: only rounding is left."""
