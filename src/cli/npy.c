@@ -12,7 +12,7 @@
 
 static const char magic[] = "\x93NUMPY";
 
-enum { MAGIC = 6, MAX_HEADER = 1 << 20, MAX_CODE = 16 };
+enum { MAGIC = 6, MAX_HEADER = 1 << 20, MAX_CODE = 32 };
 
 /* What a header says. */
 struct header {

@@ -121,6 +121,7 @@ get_number(struct reader *r, const json_t *j, const char *what, uint64_t most, u
 {
 	const json_int_t n = json_integer_value(j);
 
+	*out = 0;
 	if (!json_is_integer(j) || n < 0 || (uint64_t)n > most)
 		return BAD(r, "%s is not a number from 0 to %" PRIu64, what, most);
 	*out = (uint64_t)n;
@@ -131,10 +132,10 @@ static om_status
 get_index(struct reader *r, const json_t *j, const char *what, uint32_t most, uint32_t *out)
 {
 	uint64_t n;
+	const om_status st = get_number(r, j, what, most, &n);
 
-	OM_TRY(get_number(r, j, what, most, &n));
 	*out = (uint32_t)n;
-	return OM_OK;
+	return st;
 }
 
 /* A member that is an array, or not there at all. */
