@@ -34,8 +34,18 @@ struct scope {
 	const struct scope *outer;
 };
 
+/* What an op gives, from its names on the left until its end: nobody may use
+ * them so far. */
+struct outputs {
+	om_value **v;
+	size_t n, cap;
+	const struct outputs *outer;
+};
+
 struct reader {
-	om_prog *p;
+	om_prog *p;           /* the program, or that of the function that is read */
+	om_prog *whole;       /* the program */
+	const struct outputs *open;
 	om_session *s;
 	om_arena *mem;        /* the text and the maps */
 	const char *where;
@@ -408,6 +418,16 @@ find(const struct scope *s, const char *name)
 	return NULL;
 }
 
+static bool
+is_open(const struct reader *r, const om_value *v)
+{
+	for (const struct outputs *o = r->open; o; o = o->outer)
+		for (size_t k = 0; k < o->n; k++)
+			if (o->v[k] == v)
+				return true;
+	return false;
+}
+
 static om_status
 old_value(struct reader *r, const struct scope *s, om_value **v)
 {
@@ -418,7 +438,7 @@ old_value(struct reader *r, const struct scope *s, om_value **v)
 		return OM_OK;
 	OM_TRY(read_name(r, &name));
 	*v = find(s, name);
-	return *v ? OM_OK : bad(r, "%%%s is used before it is defined", name);
+	return *v && !is_open(r, *v) ? OM_OK : bad(r, "%%%s is used before it is defined", name);
 }
 
 static om_status
@@ -583,11 +603,6 @@ read_attr(struct reader *r, om_op *op, const struct scope *s, om_attr *a)
 
 /* ---- Ops and blocks. ---- */
 
-struct outputs {
-	om_value **v;
-	size_t n, cap;
-};
-
 static om_status
 read_outputs(struct reader *r, om_block *b, struct scope *s, struct outputs *o)
 {
@@ -664,7 +679,7 @@ read_op(struct reader *r, om_block *b, struct scope *s, const struct outputs *o)
 	}
 	om_op *op = om_op_new(r->p, part[0], part[1], version, (uint32_t)in.n, (uint32_t)o->n);
 	op->overload = part[2];
-	op->call = callee(r->p, op);
+	op->call = callee(r->whole, op);
 	for (uint32_t k = 0; k < op->nin; k++)
 		om_op_set_in(op, k, in.v[k]);
 	for (uint32_t k = 0; k < op->nout; k++)
@@ -678,6 +693,21 @@ read_op(struct reader *r, om_block *b, struct scope *s, const struct outputs *o)
 		om_op_add_attr(r->p, op, &a);
 	}
 	return eat(r, "as") ? read_word(r, "", &op->name) : OM_OK;
+}
+
+static om_status
+read_line(struct reader *r, om_block *b, struct scope *s)
+{
+	struct outputs o = {.outer = r->open};
+
+	skip(r);
+	if (*r->at != '%' && *r->at != '_')
+		return bad(r, "an op or ret was expected before \"%.20s\"", r->at);
+	OM_TRY(read_outputs(r, b, s, &o));
+	r->open = &o;
+	OM_TRY(eat(r, "const") ? read_const(r, &o) : read_op(r, b, s, &o));
+	r->open = o.outer;
+	return OM_OK;
 }
 
 static om_status
@@ -733,14 +763,8 @@ read_block(struct reader *r, om_block *b, const struct scope *outer)
 		OM_TRY(read_word(r, "_", &b->name));
 	OM_TRY(read_params(r, b, &s));
 	OM_TRY(want(r, "{"));
-	while (!eat(r, "ret")) {
-		struct outputs o = {.n = 0};
-		skip(r);
-		if (*r->at != '%' && *r->at != '_')
-			return bad(r, "an op or ret was expected before \"%.20s\"", r->at);
-		OM_TRY(read_outputs(r, b, &s, &o));
-		OM_TRY(eat(r, "const") ? read_const(r, &o) : read_op(r, b, &s, &o));
-	}
+	while (!eat(r, "ret"))
+		OM_TRY(read_line(r, b, &s));
 	r->depth--;
 	return read_results(r, b, &s);
 }
@@ -796,20 +820,34 @@ read_function_head(struct reader *r, om_function *f)
 	return OM_OK;
 }
 
-/* The body of a function is a block outside the program's list. */
+/* The body of a function is in a program of its own, in the same memory: its
+ * values and blocks are none of the whole's. */
 static om_status
 read_function(struct reader *r, om_function **tail)
 {
-	om_function *f = OM_NEW(r->p->mem, om_function);
+	om_function *f = OM_NEW(r->whole->mem, om_function);
+	om_prog *home = OM_NEW(r->whole->mem, om_prog);
 
 	OM_TRY(read_function_head(r, f));
-	f->body = OM_NEW(r->p->mem, om_block);
-	f->body->prog = r->p;
-	f->body->path = "";
-	f->body->name = "";
+	*home = (om_prog){.session = r->s, .mem = r->whole->mem, .name = f->name,
+		.opset = (om_opset *)f->opset, .nopset = f->nopset,
+		.ir_version = r->whole->ir_version, .align = r->whole->align};
+	r->p = home;
+	f->body = om_block_new(home, NULL, NULL, "");
 	OM_TRY(read_block(r, f->body, NULL));
+	r->p = r->whole;
 	*tail = f;
 	return OM_OK;
+}
+
+/* Functions call others that come later in the text, and themselves. */
+static void
+resolve_calls(const om_prog *p)
+{
+	for (const om_function *f = p->functions; f; f = f->next)
+		for (const om_block *b = f->body->prog->first; b; b = b->next)
+			for (om_op *op = b->first; op; op = op->next)
+				op->call = callee(p, op);
 }
 
 static om_status
@@ -826,6 +864,7 @@ read_program(struct reader *r)
 	r->p->opset = (om_opset *)opset;
 	for (; eat(r, "function"); tail = &(*tail)->next)
 		OM_TRY(read_function(r, tail));
+	resolve_calls(r->p);
 	OM_TRY(read_block(r, om_block_new(r->p, NULL, NULL, ""), NULL));
 	skip(r);
 	return *r->at ? bad(r, "nothing was expected behind the program") : OM_OK;
@@ -855,15 +894,16 @@ om_status
 om_parse(om_session *s, FILE *in, const char *where, om_prog **out)
 {
 	struct reader r = {.p = om_prog_new(s), .s = s, .mem = om_arena_new(), .where = where, .line = 1};
-	om_status st = read_all(&r, in);
 
+	r.whole = r.p;
+	om_status st = read_all(&r, in);
 	*out = NULL;
 	if (st == OM_OK)
 		st = read_program(&r);
 	om_arena_free(r.mem);
 	if (st == OM_OK)
-		*out = r.p;
+		*out = r.whole;
 	else
-		om_prog_free(r.p);
+		om_prog_free(r.whole);
 	return st;
 }

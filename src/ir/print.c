@@ -298,6 +298,7 @@ attributes(struct printer *w, const om_attr *a, size_t n)
 static void
 operator_name(const struct printer *w, const om_op *op)
 {
+	const om_prog *home = op->block->prog;
 	int version = 0;
 
 	if (*op->domain) {
@@ -309,9 +310,9 @@ operator_name(const struct printer *w, const om_op *op)
 		fputs("::", w->to);
 		word(w->to, op->overload, "_.");
 	}
-	for (size_t k = 0; k < w->p->nopset; k++)
-		if (strcmp(w->p->opset[k].domain, op->domain) == 0)
-			version = w->p->opset[k].version;
+	for (size_t k = 0; k < home->nopset; k++)
+		if (strcmp(home->opset[k].domain, op->domain) == 0)
+			version = home->opset[k].version;
 	if (op->version != version)
 		fprintf(w->to, "@%d", op->version);
 }
@@ -413,8 +414,8 @@ is_param(const om_block *b, const om_value *v)
 static void
 constants(const struct printer *w, const om_block *b)
 {
-	for (uint32_t k = 0; k < w->p->nvalue; k++) {
-		const om_value *v = w->p->values[k];
+	for (uint32_t k = 0; k < b->prog->nvalue; k++) {
+		const om_value *v = b->prog->values[k];
 		if (v->block != b || v->def || !v->data || is_param(b, v))
 			continue;
 		indent(w);

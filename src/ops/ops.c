@@ -39,7 +39,7 @@ om_row_next(const om_row *prev)
 static bool
 is_called(const om_row *r, const char *domain, const char *name)
 {
-	return strcmp(r->name, name) == 0 && strcmp(r->domain ? r->domain : "", domain) == 0;
+	return *r->name == *name && strcmp(r->name, name) == 0 && strcmp(r->domain ? r->domain : "", domain) == 0;
 }
 
 const om_row *

@@ -11,6 +11,20 @@ static const char program[] =
 	"\t%y = Concat(%x, %x) {axis = ref int axis}\n"
 	"\tret %y\n"
 	"}\n"
+	"function my::Round opset 13 ^body(%x: undefined[..], %c: undefined[..]) {\n"
+	"\t%y = If(%c) {then_branch = ^t() {\n"
+	"\t\t%z = my::Later(%x)\n"
+	"\t\tret %z\n"
+	"\t}, else_branch = ^e() {\n"
+	"\t\t%z = Relu(%x)\n"
+	"\t\tret %z\n"
+	"\t}}\n"
+	"\tret %y\n"
+	"}\n"
+	"function my::Later opset 13 ^body(%x: undefined[..]) {\n"
+	"\t%y = Neg(%x)\n"
+	"\tret %y\n"
+	"}\n"
 	"^main(%x: float32[1,?,N], %\"a:b \\\"c\": int64[] = {4}, %s: seq(float32)) {\n"
 	"\t%w = const float32[3] {1.0, -0.5, 1.00000001e-30}\n"
 	"\t%n = const float32[2] {nan, -inf}\n"
@@ -97,6 +111,8 @@ mistakes_are_named(void)
 		{"program \"\" ir 8\n^(%x: int8[],%x: int8[]) { ret }", "test:2: %x is defined twice"},
 		{"program \"\" ir 8 ^() { %c = const int8[9999999] {1} ret }",
 		 "test:1: fewer elements are given than the shape has"},
+		{"program \"\" ir 8 opset 13 ^(%x: int8[]) { %y = Add(%x, %y) ret %y }",
+		 "test:1: %y is used before it is defined"},
 		{"program \"\" ir 8 ^(%x: int9[]) { ret }", "test:1: int9 is no element type"},
 	};
 	om_session *s = om_session_new();
