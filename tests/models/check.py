@@ -4,67 +4,20 @@ came with them; and like ONNX Runtime on random inputs.
 
 Models are those of the tree, and those of the shared data where it is there.
 `check.py NAME...` runs the models whose names contain one of the words."""
-import csv
 import json
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx"))
-from tap import DATA, Points, models, scratch, skip_all
+from command import (ATOL, RTOL, DATA, Wrong, arrays, bound_shapes, compare, index_rows, np, onnx, onnxmem,
+                     session)
+from tap import Points, models, scratch
 
-try:
-    import numpy as np
-    import onnx
-    import onnxruntime as ort
-except ImportError as e:
-    skip_all(str(e))
-
-ONNXMEM = os.environ.get("ONNXMEM", "onnxmem")
-JOBS, TIMEOUT = 2, 300
-RTOL, ATOL = 1e-3, 1e-5
+JOBS = 2
 TYPES = {f"tensor({a})": b for a, b in (
     ("float", np.float32), ("double", np.float64), ("float16", np.float16), ("bool", np.bool_),
     *((t, np.dtype(t)) for t in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")))}
-
-
-class Wrong(Exception):
-    pass
-
-
-def onnxmem(*args, code=0):
-    r = subprocess.run([ONNXMEM, *args], capture_output=True, text=True, errors="replace", timeout=TIMEOUT)
-    if r.returncode != code:
-        raise Wrong(f"onnxmem {' '.join(args)}: exit {r.returncode}, wanted {code}: "
-                    f"{r.stderr.strip().splitlines()[-1:]}")
-    return r.stdout
-
-
-def arrays(path):
-    with np.load(path) as f:
-        return {k: f[k] for k in f.files}
-
-
-def compare(name, got, want):
-    if got.dtype != want.dtype and not want.dtype.kind in "OU":
-        raise Wrong(f"{name}: type {got.dtype}, wanted {want.dtype}")
-    if got.shape != want.shape:
-        raise Wrong(f"{name}: dims {got.shape}, wanted {want.shape}")
-    if want.dtype.kind != "f":
-        bad = got != want
-    else:
-        g, w = got.astype(np.float64), want.astype(np.float64)
-        finite = np.abs(w[np.isfinite(w)])
-        # Sums that cancel keep the rounding of their parts: small numbers among
-        # large ones are as good as the large ones.
-        atol = ATOL * max(1, finite.max() if finite.size else 1)
-        with np.errstate(invalid="ignore"):
-            bad = ~((np.abs(g - w) <= atol + RTOL * np.abs(w)) | (g == w) | (np.isnan(g) & np.isnan(w)))
-    if bad.any():
-        k = np.argmax(bad)
-        raise Wrong(f"{name}: {bad.sum()} of {bad.size} differ; at {np.unravel_index(k, bad.shape)} is "
-                    f"{got.reshape(-1)[k]}, wanted {want.reshape(-1)[k]}")
 
 
 def near(got, want, scale=0):
@@ -133,9 +86,8 @@ class Model:
 
     def shapes(self):
         dims = {}
-        bound = self.row.get("bound_inputs", "-")
-        if self.folder == "models" and self.shared and bound != "-":
-            dims = {b.rsplit("=", 1)[0]: b.rsplit("=", 1)[1] for b in bound.split(";")}
+        if self.folder == "models" and self.shared:
+            dims = bound_shapes(self.row)
         if self.golden:
             dims = {n: "x".join(map(str, f["dims"])) for n, f in self.golden["feeds"].items()}
         return [f"--input-shape={n}:{d}" for n, d in dims.items() if d]
@@ -154,11 +106,11 @@ class Model:
     def args(self):
         return [self.path, *self.shapes(), *self.open_dims()]
 
-    def random_inputs(self, session):
+    def random_inputs(self, runtime):
         rng = np.random.default_rng(1)
         sizes = {s.split("=", 1)[1].rsplit(":", 1)[0]: s.rsplit(":", 1)[1] for s in self.shapes()}
         inputs = {}
-        for i in session.get_inputs():
+        for i in runtime.get_inputs():
             dims = [int(d) for d in sizes[i.name].split("x")] if i.name in sizes else \
                 [d if isinstance(d, int) else 2 for d in i.shape]
             t, f = TYPES[i.type], self.feeds.get(i.name, {})
@@ -170,13 +122,6 @@ class Model:
                 x = rng.integers(0, f.get("mod", 2), dims)
             inputs[i.name] = np.asarray(x, t)
         return inputs
-
-    def session(self):
-        o = ort.SessionOptions()
-        o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        o.intra_op_num_threads = 1
-        o.log_severity_level = 4
-        return ort.InferenceSession(self.path, o, providers=["CPUExecutionProvider"])
 
     def refused(self):
         onnxmem("run", self.path, "--formula", *self.shapes(), code=5)
@@ -205,13 +150,13 @@ class Model:
 
     def like_runtime(self, tmp):
         try:
-            session = self.session()
+            runtime = session(self.path)
         except Exception as e:
             if self.golden or not self.shared:
                 raise Wrong(f"ONNX Runtime does not load it: {e}")
             return False
-        feeds = self.random_inputs(session)
-        want = dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds)))
+        feeds = self.random_inputs(runtime)
+        want = dict(zip([o.name for o in runtime.get_outputs()], runtime.run(None, feeds)))
         np.savez(os.path.join(tmp, "in.npz"), **feeds)
         onnxmem("run", *self.args(), "--data", os.path.join(tmp, "in.npz"), "--save", os.path.join(tmp, "rt.npz"))
         got = arrays(os.path.join(tmp, "rt.npz"))
@@ -265,11 +210,7 @@ def run(m):
 
 
 def main():
-    rows = {}
-    index = os.path.join(DATA, "index.tsv")
-    if os.path.exists(index):
-        with open(index) as f:
-            rows = {r["name"]: r for r in csv.DictReader(f, delimiter="\t", quoting=csv.QUOTE_NONE)}
+    rows = index_rows()
     own, shared, _ = models()
     words = sys.argv[1:]
     paths = [p for p in own + shared if not words or any(w in p for w in words)]
