@@ -55,6 +55,7 @@ struct list {
 	uint32_t n;
 	const char *what;         /* "input" */
 	om_tensor *t;
+	bool may_lack;            /* a folder may have nothing for any of them */
 };
 
 /* By name; where the archive has none of ours, as one that was saved without
@@ -107,20 +108,27 @@ by_place(om_cli *c, const char *folder, const struct list *l, unsigned *found)
 static om_status
 from_path(om_cli *c, const char *path, const struct list *l)
 {
+	const bool archive = ends_in(path, ".npz");
 	unsigned found = 0;
 
 	if (!is_there(path))
 		return om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));
-	OM_TRY(ends_in(path, ".npz") ? by_name(c, path, l, &found) : by_place(c, path, l, &found));
-	if (found == 0)
+	OM_TRY(archive ? by_name(c, path, l, &found) : by_place(c, path, l, &found));
+	if (found == 0 && (archive || !l->may_lack))
 		return om_fail(c->session, OM_IO, "%s: has no %s of this model", path, l->what);
 	return OM_OK;
 }
 
+/* A model that needs no elements may be run on a folder that has outputs only. */
 static struct list
 inputs(const om_cli *c, om_tensor *t)
 {
-	return (struct list){c->prog->first->param, c->prog->first->nparam, "input", t};
+	const om_block *graph = c->prog->first;
+	struct list l = {graph->param, graph->nparam, "input", t, true};
+
+	for (uint32_t k = 0; k < graph->nparam; k++)
+		l.may_lack = l.may_lack && graph->param[k]->data;
+	return l;
 }
 
 /* The input that `text` names before a colon; names and files may hold colons. */
@@ -168,7 +176,7 @@ om_status
 om_data_expected(om_cli *c, const char *path, om_tensor *out)
 {
 	const om_block *graph = c->prog->first;
-	const struct list l = {graph->result, graph->nresult, "output", out};
+	const struct list l = {graph->result, graph->nresult, "output", out, false};
 
 	return from_path(c, path, &l);
 }
