@@ -271,6 +271,8 @@ mirror_value(const struct mirror *w, const om_map *infos, Onnx__GraphProto *g, c
 		return;
 	const om_place *at = &w->plan->place[v->id];
 	Onnx__ValueInfoProto *info = om_map_get(infos, v->name);
+	if (!info && v->type.elem == OM_UNDEFINED)  /* of a branch that cannot run */
+		return;
 	if (!info)
 		info = add_info(w, g, v);
 	prop_set(mem, PROPS(info), OM_KEY_MEM, place_text(w, v));

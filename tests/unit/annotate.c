@@ -6,6 +6,7 @@
 
 #include "onnx/annotate.h"
 #include "onnx/model.h"
+#include "onnxmem/build.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
 
@@ -485,7 +486,28 @@ digests(void)
 	finish(&t);
 }
 
+/* What a branch that cannot run would give: an info without type would make the
+ * file unreadable for others. */
+static void
+values_without_type_get_no_info(void)
+{
+	struct bed t;
+
+	CU_ASSERT_FATAL(is_ok(&t, plan(&t, "digits.onnx")));
+	om_value *v = om_value_find(t.p->first, "scores");
+	v->type.elem = OM_UNDEFINED;
+	v->shape = om_shape_unknown();
+	t.p->plan->place[v->id].where = OM_UNPLANNED;
+	CU_ASSERT(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_VALUE)));
+	const Onnx__GraphProto *g = t.m->proto->graph;
+	CU_ASSERT(g->n_value_info > 0);
+	for (size_t k = 0; k < g->n_value_info; k++)
+		CU_ASSERT_NOT_EQUAL(g->value_info[k]->type->tensor_type->elem_type, OM_UNDEFINED);
+	finish(&t);
+}
+
 CU_TestInfo annotate_tests[] = {
+	{"values without type get no info", values_without_type_get_no_info},
 	{"a plan reads back as it was written", reads_back},
 	{"keys are replaced, and taken away", keys_are_replaced_and_taken_away},
 	{"mirrors need IR 10", mirrors_need_ir_10},
