@@ -232,6 +232,9 @@ OM_API om_status om_bind_dim(om_prog *p, const char *symbol, int64_t n);
 /* Give `n` to whatever is still open; where n is 0, fail naming the first. */
 OM_API om_status om_bind_rest(om_prog *p, int64_t n);
 
+/* Version of a domain's opset ("" for ai.onnx); 0 when it is not imported. */
+OM_API int om_opset_version(const om_prog *p, const char *domain);
+
 /* Where the bytes of `v` are: the value that owns its storage and, unless
  * NULL, the offset in it.  Needs OM_HAS_VIEWS or OM_HAS_STORE. */
 OM_API om_value *om_storage(const om_value *v, uint64_t *offset);

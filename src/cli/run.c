@@ -3,8 +3,8 @@
 
 #include <jansson.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cli/data.h"
 #include "onnxmem/exec.h"
 
@@ -18,15 +18,6 @@ struct run {
 	double best_ms, sum_ms;
 	om_tolerance tol;
 };
-
-static double
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 /* ---- The way to a plan. ---- */
 
@@ -83,9 +74,9 @@ static om_status
 run_all(om_cli *c, struct run *r)
 {
 	for (uint64_t k = 0; k < r->repeat; k++) {
-		const double start = now_ms();
+		const double start = om_now_ms();
 		OM_TRY(om_exec_run(r->exec));
-		const double ms = now_ms() - start;
+		const double ms = om_now_ms() - start;
 		r->sum_ms += ms;
 		r->best_ms = k == 0 || ms < r->best_ms ? ms : r->best_ms;
 	}

@@ -1,8 +1,8 @@
 /* Steps: one op of a run. */
 #include <config.h>
 
-#include <time.h>
 
+#include "base/clock.h"
 #include "exec/machine.h"
 
 void
@@ -101,19 +101,10 @@ run_open(struct step *s)
 
 /* ---- Walking. ---- */
 
-static double
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
 static om_status
 run_timed(om_exec *e, struct step *s)
 {
-	const double start = now_ms();
+	const double start = om_now_ms();
 
 	if (s->profile == 0) {
 		e->profile[e->nprofile].op = s->op;
@@ -121,7 +112,7 @@ run_timed(om_exec *e, struct step *s)
 	}
 	OM_TRY(s->run(s));
 	e->profile[s->profile - 1].calls++;
-	e->profile[s->profile - 1].ms += now_ms() - start;
+	e->profile[s->profile - 1].ms += om_now_ms() - start;
 	return OM_OK;
 }
 

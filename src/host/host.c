@@ -6,8 +6,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "onnxmem/pass.h"
 
@@ -243,15 +243,6 @@ read_options(om_host *h, const om_pass *pass, char *text, const char **value)
 	return OM_OK;
 }
 
-static double
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
 static om_status
 run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
 {
@@ -262,12 +253,12 @@ run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
 	om_arena *scratch = om_arena_new();
 	om_run r = {.session = h->session, .scratch = scratch, .pass = pass, .option = value,
 		.counter = OM_NEWN(scratch, uint64_t, ncounter + 1)};
-	const double start = now_ms();
+	const double start = om_now_ms();
 	om_status st = pass->run(&r, p);
 	if (st == OM_OK) {
 		p->has = (p->has & pass->keeps) | pass->gives;
 		if (h->hook)
-			h->hook(h->hook_arg, pass, &r, p, now_ms() - start);
+			h->hook(h->hook_arg, pass, &r, p, om_now_ms() - start);
 	}
 	om_arena_free(scratch);
 #ifdef OM_CHECKED

@@ -146,15 +146,6 @@ om_block_add_result(om_block *b, om_value *v)
 	b->result = push_value(b->prog->mem, b->result, b->nresult++, v);
 }
 
-static int
-opset_of(const om_prog *p, const char *domain)
-{
-	for (size_t k = 0; k < p->nopset; k++)
-		if (strcmp(p->opset[k].domain, domain) == 0)
-			return p->opset[k].version;
-	return 0;
-}
-
 om_op *
 om_op_new(om_prog *p, const char *domain, const char *type, int version, uint32_t nin, uint32_t nout)
 {
@@ -164,7 +155,7 @@ om_op_new(om_prog *p, const char *domain, const char *type, int version, uint32_
 	op->type = om_strdup(p->mem, type);
 	op->overload = "";
 	op->name = "";
-	op->version = version ? version : opset_of(p, domain);
+	op->version = version ? version : om_opset_version(p, domain);
 	op->row = om_row_find(domain, type, op->version);
 	op->nin = nin;
 	op->nout = nout;

@@ -298,9 +298,6 @@ attributes(struct printer *w, const om_attr *a, size_t n)
 static void
 operator_name(const struct printer *w, const om_op *op)
 {
-	const om_prog *home = op->block->prog;
-	int version = 0;
-
 	if (*op->domain) {
 		word(w->to, op->domain, "_.");
 		fputs("::", w->to);
@@ -310,10 +307,7 @@ operator_name(const struct printer *w, const om_op *op)
 		fputs("::", w->to);
 		word(w->to, op->overload, "_.");
 	}
-	for (size_t k = 0; k < home->nopset; k++)
-		if (strcmp(home->opset[k].domain, op->domain) == 0)
-			version = home->opset[k].version;
-	if (op->version != version)
+	if (op->version != om_opset_version(op->block->prog, op->domain))
 		fprintf(w->to, "@%d", op->version);
 }
 

@@ -25,6 +25,15 @@ om_target_find(const char *text, om_target *out)
 	return false;
 }
 
+int
+om_opset_version(const om_prog *p, const char *domain)
+{
+	for (size_t k = 0; k < p->nopset; k++)
+		if (strcmp(p->opset[k].domain, domain) == 0)
+			return p->opset[k].version;
+	return 0;
+}
+
 const om_attr *
 om_attr_find(const om_op *op, const char *name)
 {

@@ -178,15 +178,6 @@ read_declared(struct scope *sc, size_t n, Onnx__ValueInfoProto *const *info)
 
 /* ---- Nodes: what they give. ---- */
 
-static int
-opset_of(const om_prog *p, const char *domain)
-{
-	for (size_t k = 0; k < p->nopset; k++)
-		if (strcmp(p->opset[k].domain, domain) == 0)
-			return p->opset[k].version;
-	return 0;
-}
-
 static const char *
 function_key(om_arena *mem, const char *domain, const char *name, const char *overload)
 {
@@ -220,9 +211,9 @@ read_node(struct import *im, struct scope *sc, struct node *n)
 	if (n->proto->n_input > UINT16_MAX || n->proto->n_output > UINT16_MAX)
 		return om_fail(im->s, OM_UNSUPPORTED, "%s: node %s has more than %d inputs or outputs",
 			where(sc->b), om_text(n->proto->name), UINT16_MAX);
-	int version = opset_of(im->p, domain);
+	int version = om_opset_version(im->p, domain);
 	if (!version)
-		version = opset_of(im->whole, domain);
+		version = om_opset_version(im->whole, domain);
 	om_op *op = om_op_new(im->p, domain, type, version,
 		(uint32_t)n->proto->n_input, (uint32_t)n->proto->n_output);
 	n->op = op;

@@ -1,0 +1,17 @@
+/* Time, for figures that are shown. */
+#ifndef OM_CLOCK_H
+#define OM_CLOCK_H
+
+#include <time.h>
+
+/* Milliseconds since some moment; never goes back. */
+static inline double
+om_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+#endif
