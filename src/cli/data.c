@@ -38,9 +38,13 @@ is_there(const char *path)
 	return stat(path, &st) == 0;
 }
 
+/* `v` is whose elements they are. */
 static om_status
-load(om_cli *c, const char *path, om_tensor *out)
+load(om_cli *c, const char *path, const om_value *v, const char *what, om_tensor *out)
 {
+	if (v->type.kind != OM_TENSOR)
+		return om_fail(c->session, OM_UNSUPPORTED, "%s %s is no tensor, and only tensors are read from files",
+			what, v->name);
 	if (ends_in(path, ".npy"))
 		return om_npy_load(c->session, path, c->mem, out);
 	if (ends_in(path, ".pb"))
@@ -98,7 +102,7 @@ by_place(om_cli *c, const char *folder, const struct list *l, unsigned *found)
 			const char *file = om_printf(c->mem, "%s/%s_%u.%s", folder, l->what, k, endings[e]);
 			if (!is_there(file))
 				continue;
-			OM_TRY(load(c, file, &l->t[k]));
+			OM_TRY(load(c, file, l->value[k], l->what, &l->t[k]));
 			++*found;
 			break;
 		}
@@ -167,7 +171,7 @@ om_data_read(om_cli *c, om_tensor *in)
 			continue;
 		}
 		OM_TRY(split(c, "input", text, &k, &file));
-		OM_TRY(load(c, file, &in[k]));
+		OM_TRY(load(c, file, l.value[k], l.what, &in[k]));
 	}
 	return OM_OK;
 }

@@ -8,3 +8,26 @@ ls expected
 om run "$models/digits.onnx" --formula --expect expected
 om run "$models/digits.onnx" --random 3 --expect expected | sed '$s/digit.*//'
 om run planned.onnx
+
+# Nothing goes in; or what is no tensor.
+cat >none.ir <<'END'
+program "p" ir 8 opset 13
+^main() {
+	%c = const float32[2] {0.5, -1.0}
+	%y = Relu(%c)
+	ret %y
+}
+END
+mkdir empty
+om run none.ir --data empty --save out
+om run none.ir --data out --expect out
+cat >list.ir <<'END'
+program "p" ir 8 opset 13
+^main(%x: seq(float32)) {
+	%y = Relu(%x)
+	ret %y
+}
+END
+cp out/output_0.pb out/input_0.pb
+om run list.ir --data out
+om run list.ir --input x:out/output_0.pb
