@@ -34,18 +34,15 @@ struct scope {
 	const struct scope *outer;
 };
 
-/* What an op gives, from its names on the left until its end: nobody may use
- * them so far. */
+/* What an op gives, or takes. */
 struct outputs {
 	om_value **v;
 	size_t n, cap;
-	const struct outputs *outer;
 };
 
 struct reader {
 	om_prog *p;           /* the program, or that of the function that is read */
 	om_prog *whole;       /* the program */
-	const struct outputs *open;
 	om_session *s;
 	om_arena *mem;        /* the text and the maps */
 	const char *where;
@@ -418,16 +415,6 @@ find(const struct scope *s, const char *name)
 	return NULL;
 }
 
-static bool
-is_open(const struct reader *r, const om_value *v)
-{
-	for (const struct outputs *o = r->open; o; o = o->outer)
-		for (size_t k = 0; k < o->n; k++)
-			if (o->v[k] == v)
-				return true;
-	return false;
-}
-
 static om_status
 old_value(struct reader *r, const struct scope *s, om_value **v)
 {
@@ -438,11 +425,21 @@ old_value(struct reader *r, const struct scope *s, om_value **v)
 		return OM_OK;
 	OM_TRY(read_name(r, &name));
 	*v = find(s, name);
-	return *v && !is_open(r, *v) ? OM_OK : bad(r, "%%%s is used before it is defined", name);
+	return *v ? OM_OK : bad(r, "%%%s is used before it is defined", name);
 }
 
 static om_status
-new_value(struct reader *r, om_block *b, struct scope *s, om_value **v)
+show_value(struct reader *r, struct scope *s, om_value *v)
+{
+	if (find(s, v->name))
+		return bad(r, "%%%s is defined twice", v->name);
+	om_map_set(&s->names, v->name, v);
+	return OM_OK;
+}
+
+/* Not yet seen by others. */
+static om_status
+new_value(struct reader *r, om_block *b, const struct scope *s, om_value **v)
 {
 	const char *name;
 
@@ -450,7 +447,6 @@ new_value(struct reader *r, om_block *b, struct scope *s, om_value **v)
 	if (find(s, name))
 		return bad(r, "%%%s is defined twice", name);
 	*v = om_value_new(r->p, b, name);
-	om_map_set(&s->names, (*v)->name, *v);
 	return OM_OK;
 }
 
@@ -604,7 +600,7 @@ read_attr(struct reader *r, om_op *op, const struct scope *s, om_attr *a)
 /* ---- Ops and blocks. ---- */
 
 static om_status
-read_outputs(struct reader *r, om_block *b, struct scope *s, struct outputs *o)
+read_outputs(struct reader *r, om_block *b, const struct scope *s, struct outputs *o)
 {
 	do {
 		om_value *v = NULL;
@@ -698,15 +694,17 @@ read_op(struct reader *r, om_block *b, struct scope *s, const struct outputs *o)
 static om_status
 read_line(struct reader *r, om_block *b, struct scope *s)
 {
-	struct outputs o = {.outer = r->open};
+	struct outputs o = {.n = 0};
 
 	skip(r);
 	if (*r->at != '%' && *r->at != '_')
 		return bad(r, "an op or ret was expected before \"%.20s\"", r->at);
 	OM_TRY(read_outputs(r, b, s, &o));
-	r->open = &o;
 	OM_TRY(eat(r, "const") ? read_const(r, &o) : read_op(r, b, s, &o));
-	r->open = o.outer;
+	/* Only now: bodies do not see what their op gives, and may use its names. */
+	for (size_t k = 0; k < o.n; k++)
+		if (o.v[k])
+			OM_TRY(show_value(r, s, o.v[k]));
 	return OM_OK;
 }
 
@@ -719,6 +717,7 @@ read_params(struct reader *r, om_block *b, struct scope *s)
 		if (b->nparam)
 			OM_TRY(want(r, ","));
 		OM_TRY(new_value(r, b, s, &v));
+		OM_TRY(show_value(r, s, v));
 		OM_TRY(want(r, ":"));
 		OM_TRY(read_typed(r, v));
 		v->is_declared = true;

@@ -57,15 +57,25 @@ where(const om_block *b)
 
 /* ---- Values. ---- */
 
+/* Is `v`, of the scope `o`, seen by the bodies of the op that is read there?
+ * What that op gives, and what comes behind it, is not: a name may be used again. */
+static bool
+is_seen(const struct scope *o, const om_value *v)
+{
+	return !v->def || !o->reading || v->def->index < o->reading->op->index;
+}
+
 static om_status
 define(struct import *im, struct scope *sc, const char *name, om_value **out)
 {
+	const om_value *v;
+
 	if (!*name)
 		return om_fail(im->s, OM_INVALID, "%s: an input or initializer has no name", where(sc->b));
 	if (om_map_get(&sc->values, name))
 		return om_fail(im->s, OM_INVALID, "%s: %s is defined twice", where(sc->b), name);
 	for (const struct scope *o = sc->outer; o; o = o->outer)
-		if (om_map_get(&o->values, name))
+		if ((v = om_map_get(&o->values, name)) && is_seen(o, v))
 			return om_fail(im->s, OM_INVALID, "%s: %s is defined already in %s around it",
 				where(sc->b), name, where(o->b));
 	*out = om_value_new(im->p, sc->b, name);

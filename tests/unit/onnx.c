@@ -137,6 +137,10 @@ scopes_are_kept(void)
 	made_set(&b, &body->output[0]->name, "x");
 	CU_ASSERT_EQUAL(made_load(&b, NULL, NULL, NULL), OM_INVALID);
 	SAYS(&b, "x is defined already");
+	made_set(&b, &body->node[0]->output[0], "y");  /* not seen inside, so free */
+	made_set(&b, &body->output[0]->name, "y");
+	CU_ASSERT_EQUAL(made_load(&b, NULL, NULL, NULL), OM_OK);
+	made_set(&b, &body->output[0]->name, "x");
 	body->n_node = 0;
 	CU_ASSERT_EQUAL(made_load(&b, NULL, NULL, NULL), OM_INVALID);
 	SAYS(&b, "Identity");

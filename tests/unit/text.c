@@ -35,8 +35,8 @@ static const char program[] =
 	"\t%y: float32[1,?,N], _ = com.microsoft::Split(%x, _, %w) {axis = -1, f = 2.0, m = \"a b\", l = ints [], "
 	"i = [1, 2], k = tensor int8[1] {-3}, q = type seq(int64)} as \"node 1\"\n"
 	"\t%z = If(%\"a:b \\\"c\") {then_branch = ^then() {\n"
-	"\t\t%v = com.microsoft::Gelu(%y)\n"
-	"\t\tret %v\n"
+	"\t\t%z = com.microsoft::Gelu(%y)\n"
+	"\t\tret %z\n"
 	"\t}, else_branch = ^() {\n"
 	"\t\tret %y\n"
 	"\t}}\n"
@@ -109,6 +109,8 @@ mistakes_are_named(void)
 	static const struct { const char *text, *message; } cases[] = {
 		{"program \"\" ir 8 ^() { ret %x }", "test:1: %x is used before it is defined"},
 		{"program \"\" ir 8\n^(%x: int8[],%x: int8[]) { ret }", "test:2: %x is defined twice"},
+		{"program \"\" ir 8\n^(%x: int8[]) { %y, %y = Split(%x) ret }", "test:2: %y is defined twice"},
+		{"program \"\" ir 8\n^(%x: int8[]) { %y = Relu(%y) ret }", "test:2: %y is used before it is defined"},
 		{"program \"\" ir 8 ^() { %c = const int8[9999999] {1} ret }",
 		 "test:1: fewer elements are given than the shape has"},
 		{"program \"\" ir 8 opset 13 ^(%x: int8[]) { %y = Add(%x, %y) ret %y }",
