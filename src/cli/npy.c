@@ -260,6 +260,22 @@ struct elements {
 	bool wide;                /* strings of code points */
 };
 
+/* Texts of a fixed width: "U7" has 7 code points, "S7" 7 bytes. */
+static bool
+find_text(const char *code, struct elements *e)
+{
+	char *end;
+
+	if ((*code != 'U' && *code != 'S') || !isdigit((unsigned char)code[1]))
+		return false;
+	const unsigned long long width = strtoull(code + 1, &end, 10);
+	e->type = OM_STRING;
+	e->wide = *code == 'U';
+	e->unit = e->wide ? 4 : 1;
+	e->one = width * e->unit;
+	return !*end && width < UINT32_MAX / 4;
+}
+
 static om_status
 find_type(const struct reader *r, const struct header *h, struct elements *e)
 {
@@ -271,14 +287,8 @@ find_type(const struct reader *r, const struct header *h, struct elements *e)
 			e->unit = (unsigned)(e->one >> (h->code[0] == 'c'));
 			return OM_OK;
 		}
-	if ((h->code[0] == 'U' || h->code[0] == 'S') && isdigit((unsigned char)h->code[1])) {
-		e->type = OM_STRING;
-		e->wide = h->code[0] == 'U';
-		e->unit = e->wide ? 4 : 1;
-		e->one = strtoull(h->code + 1, NULL, 10) * e->unit;
-		if (e->one < UINT32_MAX)
-			return OM_OK;
-	}
+	if (find_text(h->code, e))
+		return OM_OK;
 	if (h->code[0] == 'O')
 		return om_fail(r->s, OM_UNSUPPORTED, "%s: holds pickled Python objects, which are not read", r->where);
 	return om_fail(r->s, OM_UNSUPPORTED, "%s: elements of type %s are not known", r->where, h->code);
@@ -438,21 +448,24 @@ lay_out_strings(om_arena *mem, const om_tensor *t, uint64_t *bytes, char code[MA
 	return all;
 }
 
-static const void *
-lay_out(om_session *s, om_arena *mem, const om_tensor *t, const char *where, uint64_t *bytes,
-	char code[MAX_CODE])
+/* Elements as the file has them. */
+static om_status
+lay_out(om_session *s, om_arena *mem, const om_tensor *t, const char *where, const void **data,
+	uint64_t *bytes, char code[MAX_CODE])
 {
-	if (t->type == OM_STRING)
-		return lay_out_strings(mem, t, bytes, code);
+	if (t->type == OM_STRING) {
+		*data = lay_out_strings(mem, t, bytes, code);
+		return OM_OK;
+	}
 	for (size_t k = 0; k < NCODE; k++)
 		if (codes[k].type == t->type) {
 			snprintf(code, MAX_CODE, "%c%s", om_dtype_bits(t->type) == 8 ? '|' : '<', codes[k].code);
 			om_tensor_bytes(t->type, &t->shape, bytes);
-			return t->data;
+			*data = t->data;
+			return OM_OK;
 		}
-	om_fail(s, OM_UNSUPPORTED, "%s: NumPy has no type for %s; write a .pb file", where,
+	return om_fail(s, OM_UNSUPPORTED, "%s: NumPy has no type for %s; write a .pb file", where,
 		om_dtype_text(t->type));
-	return NULL;
 }
 
 om_status
@@ -460,12 +473,11 @@ om_npy_bytes(om_session *s, const om_tensor *t, const char *where, om_arena *mem
 {
 	enum { BLOCK = 64 };
 	char code[MAX_CODE], dims[32 * OM_MAX_RANK] = "";
-	uint64_t bytes;
+	const void *data = NULL;
+	uint64_t bytes = 0;
 	size_t n = 0;
 
-	const void *data = lay_out(s, mem, t, where, &bytes, code);
-	if (!data && bytes)
-		return OM_UNSUPPORTED;
+	OM_TRY(lay_out(s, mem, t, where, &data, &bytes, code));
 	for (int d = 0; d < t->shape.rank; d++)
 		n += (size_t)snprintf(dims + n, sizeof dims - n, "%s%lld%s", d ? " " : "",
 			(long long)t->shape.dim[d], d + 1 < t->shape.rank || d == 0 ? "," : "");

@@ -95,3 +95,14 @@ LC_ALL=C sed 's/Softmax/Sigmoid/' planned.onnx >stale.onnx
 om run stale.onnx --input picture:picture.npy
 om run stale.onnx --input picture:picture.npy --expect out
 om run stale.onnx --input picture:picture.npy --passes prune,shapes,live,inplace,pack
+
+# A type that NumPy does not have.
+cat >brain.ir <<'END'
+program "brain" ir 8 opset 13
+^main(%x: float32[2,3]) {
+	%y = Cast(%x) {to = 16}
+	ret %y
+}
+END
+om run brain.ir --input x:a.npy --save brain.npz
+om run brain.ir --input x:a.npy --save brain

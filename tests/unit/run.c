@@ -30,6 +30,7 @@ main(void)
 		{.pName = "inner loops", .pTests = kernels_tests},
 		{.pName = "lifetimes", .pTests = live_tests},
 		{.pName = "move", .pTests = move_tests},
+		{.pName = "files of NumPy", .pTests = npy_tests},
 		{.pName = "models", .pTests = onnx_tests},
 		{.pName = "packer", .pTests = pack_tests},
 		{.pName = "tensors in files", .pTests = onnxtensor_tests},
