@@ -231,7 +231,8 @@ bring_all(om_session *s, const om_model *m, const char *path, om_arena *mem)
 
 /* ---- Models. ---- */
 
-/* Data that is mapped must not be written over either. */
+/* What can be refused is refused before any data is brought.  Data that is
+ * mapped must not be written over either. */
 static om_status
 check_target(om_session *s, const om_model *m, const char *path)
 {
@@ -239,6 +240,8 @@ check_target(om_session *s, const om_model *m, const char *path)
 
 	if (stat(path, &st) != 0)
 		return OM_OK;
+	if (S_ISDIR(st.st_mode))
+		return om_fail(s, OM_IO, "%s is a folder: give the output a name in it", path);
 	if (m->is_file && st.st_dev == m->dev && st.st_ino == m->ino)
 		return om_fail(s, OM_USAGE, "%s is the file that the model was loaded from: give the output another name",
 			path);
