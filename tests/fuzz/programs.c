@@ -108,6 +108,7 @@ unary(struct gen *g)
 	static const char *const ops[] = {
 		"Relu(%%v%d)", "Sigmoid(%%v%d)", "Tanh(%%v%d)", "Neg(%%v%d)", "Abs(%%v%d)",
 		"Softmax(%%v%d) {axis = -1}", "Identity(%%v%d)", "LeakyRelu(%%v%d) {alpha = 0.5}",
+		"Clip(%%v%d)", "Dropout(%%v%d)", "Softmax(%%v%d) {axis = 0}", "Sum(%%v%d)",
 	};
 	const int k = pick(g), x = g->id[k];
 	const int y = add(g, g->shape[k]);
@@ -243,6 +244,152 @@ product(struct gen *g)
 	fprintf(g->to, "%%v%d = MatMul(%%v%d, %%v%d)\n", y, soft, x);
 }
 
+/* A constant of its own: floats that differ, or these integers. */
+static int
+floats(struct gen *g, int n)
+{
+	const int c = g->next++;
+
+	tabs(g);
+	fprintf(g->to, "%%v%d = const float32[%d] {", c, n);
+	for (int i = 0; i < n; i++)
+		fprintf(g->to, "%s0.%d", i ? ", " : "", 5 + i % 4);
+	fprintf(g->to, "}\n");
+	return c;
+}
+
+static int
+ints(struct gen *g, const int *v, int n)
+{
+	const int c = g->next++;
+
+	tabs(g);
+	fprintf(g->to, "%%v%d = const int64[%d] {", c, n);
+	print_ints(g, v, n);
+	fprintf(g->to, "}\n");
+	return c;
+}
+
+static void
+normalise(struct gen *g)
+{
+	const int k = pick(g), x = g->id[k];
+	const struct shape s = g->shape[k];
+	const bool batch = s.n > 1 && below(g, 2);
+	const int c = floats(g, s.dim[batch ? 1 : s.n - 1]);
+
+	tabs(g);
+	if (batch)
+		fprintf(g->to, "%%v%d = BatchNormalization(%%v%d, %%v%d, %%v%d, %%v%d, %%v%d)\n", add(g, s), x,
+			c, c, c, c);
+	else
+		fprintf(g->to, "%%v%d = LayerNormalization(%%v%d, %%v%d, %%v%d)\n", add(g, s), x, c, c);
+}
+
+/* Through other types: a comparison and a choice, or integers and back. */
+static void
+types(struct gen *g)
+{
+	const int k = pick(g);
+	const struct shape s = g->shape[k];
+	const int j = pick_same(g, s), a = g->id[k], b = j < 0 ? a : g->id[j];
+	const int m = g->next++;
+
+	tabs(g);
+	if (below(g, 2)) {
+		fprintf(g->to, "%%v%d = Less(%%v%d, %%v%d)\n", m, a, b);
+		tabs(g);
+		fprintf(g->to, "%%v%d = Where(%%v%d, %%v%d, %%v%d)\n", add(g, s), m, b, a);
+	} else {
+		fprintf(g->to, "%%v%d = Cast(%%v%d) {to = %d}\n", m, a, below(g, 2) ? 6 : 11);
+		tabs(g);
+		fprintf(g->to, "%%v%d = Cast(%%v%d) {to = 1}\n", add(g, s), m);
+	}
+}
+
+static void
+sum(struct gen *g)
+{
+	const int k = pick(g), a = g->id[k];
+	const struct shape s = g->shape[k];
+	const int i = pick_same(g, s), j = pick_same(g, s);
+
+	tabs(g);
+	const int b = i < 0 ? a : g->id[i], c = j < 0 ? a : g->id[j];
+	fprintf(g->to, "%%v%d = %s(%%v%d, %%v%d, %%v%d)\n", add(g, s), below(g, 2) ? "Sum" : "Max", b, a, c);
+}
+
+static void
+slice(struct gen *g)
+{
+	const int k = pick(g), x = g->id[k];
+	struct shape s = g->shape[k];
+	const int axis = (int)below(g, (unsigned)s.n), from = (int)below(g, (unsigned)s.dim[axis]);
+	const int to = from + 1 + (int)below(g, (unsigned)(s.dim[axis] - from));
+	const int a = ints(g, &from, 1), b = ints(g, &to, 1), c = ints(g, &axis, 1);
+
+	s.dim[axis] = to - from;
+	tabs(g);
+	fprintf(g->to, "%%v%d = Slice(%%v%d, %%v%d, %%v%d, %%v%d)\n", add(g, s), x, a, b, c);
+}
+
+/* Nothing at all, joined to something. */
+static void
+empty(struct gen *g)
+{
+	const int k = pick(g), x = g->id[k], zero = 0;
+	const struct shape s = g->shape[k];
+	const int c = ints(g, &zero, 1), e = g->next++, f = g->next++;
+
+	tabs(g);
+	fprintf(g->to, "%%v%d = Slice(%%v%d, %%v%d, %%v%d)\n", e, x, c, c);
+	tabs(g);
+	fprintf(g->to, "%%v%d = Neg(%%v%d)\n", f, e);
+	tabs(g);
+	fprintf(g->to, "%%v%d = Concat(%%v%d, %%v%d) {axis = 0}\n", add(g, s), f, x);
+}
+
+/* Ones that come and go, and repetition of them. */
+static void
+unsqueeze(struct gen *g)
+{
+	const int k = pick(g), x = g->id[k], zero = 0;
+	const struct shape s = g->shape[k];
+	struct shape t = {s.n + 1, {1}};
+	const bool wide = below(g, 2);
+
+	if (s.n == 4 || count(s) > 1024)
+		return;
+	memcpy(t.dim + 1, s.dim, (size_t)s.n * sizeof *s.dim);
+	const int c = ints(g, &zero, 1), u = g->next++;
+	tabs(g);
+	fprintf(g->to, "%%v%d = Unsqueeze(%%v%d, %%v%d)\n", u, x, c);
+	if (below(g, 2)) {
+		tabs(g);
+		fprintf(g->to, "%%v%d = Squeeze(%%v%d, %%v%d)\n", add(g, s), u, c);
+		return;
+	}
+	t.dim[0] = wide ? 2 : 1;
+	const int d = ints(g, t.dim, t.n);
+	tabs(g);
+	fprintf(g->to, "%%v%d = Expand(%%v%d, %%v%d)\n", add(g, t), u, d);
+}
+
+/* The first or the last of the outermost axis. */
+static void
+gather(struct gen *g)
+{
+	const int k = pick(g), x = g->id[k];
+	const struct shape s = g->shape[k];
+	const int at[2] = {s.dim[0] - 1, 0};
+	struct shape t = s;
+
+	t.dim[0] = 2;
+	const int c = ints(g, at, 2);
+	tabs(g);
+	fprintf(g->to, "%%v%d = Gather(%%v%d, %%v%d)\n", add(g, t), x, c);
+}
+
 static void ops(struct gen *g, unsigned n);
 
 /* What a body defines is not seen outside. */
@@ -326,17 +473,93 @@ loop(struct gen *g)
 	}
 }
 
+/* Rounds that give something each, and a value that grows; both are added up. */
+static void
+collect(struct gen *g)
+{
+	const struct gen before = *g;
+	const int k = pick(g), x = g->id[k], zero = 0;
+	const struct shape s = g->shape[k];
+	const int axis = ints(g, &zero, 1), all = g->next++, grown = g->next++;
+	struct gen inner = *g;
+	const int i = inner.next++, c = inner.next++, p = inner.next++, d = inner.next++, q = inner.next++;
+	char results[64];
+
+	inner.id[inner.nvalue - 1] = x;
+	inner.shape[inner.nvalue - 1] = s;
+	tabs(g);
+	fprintf(g->to, "%%v%d, %%v%d = Loop(%%trips, _, %%v%d) {body = ^round(%%v%d: int64[], %%v%d: bool[], "
+		"%%v%d: float32[..]) {\n", grown, all, x, i, c, p);
+	fprintf(g->to, "\t%%v%d = Identity(%%v%d)\n\t%%v%d = Concat(%%v%d, %%v%d) {axis = 0}\n", d, c, q, p, x);
+	snprintf(results, sizeof results, "%%v%d, %%v%d, ", d, q);
+	body(&inner, 1 + below(&inner, 5), s, results);
+	tabs(g);
+	fprintf(g->to, "}}\n");
+	*g = before;
+	g->next = inner.next;
+	g->state = inner.state;
+	tabs(g);
+	const int a = g->next++, b = g->next++;
+	fprintf(g->to, "%%v%d = ReduceSum(%%v%d, %%v%d) {keepdims = 0}\n", a, all, axis);
+	tabs(g);
+	fprintf(g->to, "%%v%d = ReduceSum(%%v%d, %%v%d) {keepdims = 1}\n", b, grown, axis);
+	tabs(g);
+	fprintf(g->to, "%%v%d = Add(%%v%d, %%v%d)\n", add(g, s), a, b);
+}
+
+/* Over the outermost axis: the state is one slice. */
+static void
+scan(struct gen *g)
+{
+	const struct gen before = *g;
+	const int k = pick(g), x = g->id[k];
+	const struct shape s = g->shape[k];
+	struct shape t = {s.n - 1, {0}};
+
+	if (s.n < 2)
+		return;
+	memcpy(t.dim, s.dim + 1, (size_t)t.n * sizeof *t.dim);
+	const int first = g->next++, at = g->next++, last = g->next++, all = g->next++;
+	struct gen inner = *g;
+	const int p = inner.next++, e = inner.next++, n = inner.next++;
+	char results[32];
+
+	inner.id[inner.nvalue - 1] = e;
+	inner.shape[inner.nvalue - 1] = t;
+	tabs(g);
+	fprintf(g->to, "%%v%d = const int64[] {0}\n", at);
+	tabs(g);
+	fprintf(g->to, "%%v%d = Gather(%%v%d, %%v%d)\n", first, x, at);
+	tabs(g);
+	fprintf(g->to, "%%v%d, %%v%d = Scan(%%v%d, %%v%d) {num_scan_inputs = 1, body = ^step(%%v%d: float32[..], "
+		"%%v%d: float32[..]) {\n", last, all, first, x, p, e);
+	fprintf(g->to, "\t%%v%d = Sub(%%v%d, %%v%d)\n", n, e, p);
+	snprintf(results, sizeof results, "%%v%d, ", n);
+	body(&inner, 1 + below(&inner, 5), t, results);
+	tabs(g);
+	fprintf(g->to, "}}\n");
+	*g = before;
+	g->next = inner.next;
+	g->state = inner.state;
+	tabs(g);
+	fprintf(g->to, "%%v%d = Mul(%%v%d, %%v%d)\n", add(g, s), all, last);
+}
+
 static void
 ops(struct gen *g, unsigned n)
 {
 	static void (*const plain[])(struct gen *) = {
 		unary, unary, unary, binary, binary, binary, broadcast, reshape, transpose, split,
-		concat, product,
+		concat, product, normalise, types, sum, slice, empty, unsqueeze, gather,
 	};
 
 	for (unsigned k = 0; k < n; k++) {
-		const unsigned what = below(g, 16);
-		if (what == 15 && g->depth < MAX_DEPTH)
+		const unsigned what = below(g, 18);
+		if (what == 17 && g->depth < MAX_DEPTH)
+			collect(g);
+		else if (what == 16 && g->depth < MAX_DEPTH)
+			scan(g);
+		else if (what == 15 && g->depth < MAX_DEPTH)
 			branch(g);
 		else if (what == 14 && g->depth < MAX_DEPTH)
 			loop(g);
@@ -352,7 +575,7 @@ program(uint64_t seed)
 	size_t size;
 	struct gen g = {.state = seed, .to = open_memstream(&text, &size)};
 
-	fprintf(g.to, "program \"random\" ir 8 opset 13\n"
+	fprintf(g.to, "program \"random\" ir 8 opset 17\n"
 		"^main(%%v0: float32[4,6], %%v1: float32[2,3,4], %%go: bool[], %%trips: int64[]) {\n");
 	g.next = 2;
 	g.nvalue = 2;
