@@ -40,6 +40,10 @@ main(void)
 		CU_SUITE_INFO_NULL,
 	};
 
+	if (!getenv("ONNXMEM_PASS_PATH")) {
+		puts("Bail out! ONNXMEM_PASS_PATH has to name the folder of the passes, as in `make check`");
+		return EXIT_FAILURE;
+	}
 	if (CU_initialize_registry() != CUE_SUCCESS ||
 	    CU_register_suites(suites) != CUE_SUCCESS)
 		return EXIT_FAILURE;
