@@ -169,6 +169,14 @@ typedef enum om_target {
 	OM_TARGET_CPU,      /* our executor: scratch of its kernels is planned, too */
 } om_target;
 
+/* An arena that a plan may use. */
+typedef struct om_want {
+	const char *name;
+	const char *device;      /* "cpu" */
+	uint64_t limit;          /* bytes; 0: none */
+	uint64_t align;          /* of every place in it; 0: as the program's */
+} om_want;
+
 struct om_prog {
 	om_session *session;
 	om_arena *mem;
@@ -185,6 +193,10 @@ struct om_prog {
 	unsigned has;
 	om_target target;
 	uint64_t align;           /* bytes: every buffer is rounded up to it; 64 */
+	om_want *want;            /* arenas, the fastest first; NULL: one without limit */
+	uint32_t nwant;
+	bool order_free;          /* the plan has to hold for every order of the ops that
+	                             respects the data, not for that of the blocks alone */
 	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
 	om_model *model;          /* what it was imported from; not owned; may be NULL */
 };
@@ -194,6 +206,10 @@ OM_API bool om_target_find(const char *text, om_target *out);  /* false: no such
 
 OM_API om_prog *om_prog_new(om_session *s);
 OM_API void om_prog_free(om_prog *p);         /* NULL is fine */
+
+/* Plan `to` as `from` is to be planned: target, alignment, arenas, for one order
+ * or for all. */
+OM_API void om_prog_want_as(om_prog *to, const om_prog *from);
 
 /* Text is the second form of a program: parsing what was dumped gives the same
  * program, as far as the dump says: constants of more than 256 bytes are elided

@@ -25,6 +25,20 @@ om_prog_free(om_prog *p)
 		om_arena_free(p->mem);
 }
 
+void
+om_prog_want_as(om_prog *to, const om_prog *from)
+{
+	to->target = from->target;
+	to->align = from->align;
+	to->order_free = from->order_free;
+	to->nwant = from->nwant;
+	to->want = from->nwant ? om_memdup(to->mem, from->want, from->nwant * sizeof *from->want) : NULL;
+	for (uint32_t k = 0; k < to->nwant; k++) {
+		to->want[k].name = om_strdup(to->mem, from->want[k].name);
+		to->want[k].device = om_strdup(to->mem, from->want[k].device);
+	}
+}
+
 /* One name as a part of a scope path: '~' and '/' escaped as in a JSON pointer. */
 static const char *
 escaped(om_arena *mem, const char *name)
