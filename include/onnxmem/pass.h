@@ -30,6 +30,7 @@ typedef struct om_run {
 	const struct om_pass *pass;
 	const char *const *option;       /* values, by place in pass->options */
 	uint64_t *counter;               /* by place in pass->counters; from 0 */
+	struct om_host *host;            /* that runs it; for om_run_passes() */
 } om_run;
 
 typedef struct om_pass {
@@ -58,6 +59,11 @@ OM_API const char *om_option(const om_run *r, const char *name);
 OM_API om_status om_option_number(const om_run *r, const char *name, uint64_t *out);
 /* Add to a counter that the pass declares. */
 OM_API void om_count(om_run *r, const char *name, uint64_t n);
+
+/* Run a pipeline from inside a pass: on a copy of its program, or on the program
+ * itself to see what would come of it.  Needs are met as in om_host_run(); the
+ * hook hears nothing of it. */
+OM_API om_status om_run_passes(om_run *r, om_prog *p, const char *pipeline);
 
 /* ---- The host. ---- */
 

@@ -251,7 +251,7 @@ run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
 	while (pass->counters && pass->counters[ncounter].name)
 		ncounter++;
 	om_arena *scratch = om_arena_new();
-	om_run r = {.session = h->session, .scratch = scratch, .pass = pass, .option = value,
+	om_run r = {.session = h->session, .scratch = scratch, .pass = pass, .option = value, .host = h,
 		.counter = OM_NEWN(scratch, uint64_t, ncounter + 1)};
 	const double start = om_now_ms();
 	om_status st = pass->run(&r, p);
@@ -311,4 +311,15 @@ om_host_run(om_host *h, om_prog *p, const char *pipeline)
 		text += n + more;
 	}
 	return OM_OK;
+}
+
+om_status
+om_run_passes(om_run *r, om_prog *p, const char *pipeline)
+{
+	om_pass_hook *hook = r->host->hook;
+
+	r->host->hook = NULL;
+	const om_status st = om_host_run(r->host, p, pipeline);
+	r->host->hook = hook;
+	return st;
 }
