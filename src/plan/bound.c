@@ -1,20 +1,28 @@
-/* How low any packing can be: the most bytes alive at one step.
+/* How low any packing can be: the most bytes in use at one step.
  *
- * Where every offset is a multiple of some number g, whatever lies below
- * another buffer takes its bytes rounded up to g; only the topmost buffer of a
- * step does not.  So the sum of the rounded bytes, less the most that rounding
- * added to any one buffer, is a proof.
+ * Where every offset is a multiple of some number g, memory falls into cells of
+ * g bytes, and whoever has the first byte of a cell has it alone.  Bytes [from,
+ * to) of a buffer contain the first bytes of as many cells as there are multiples
+ * of g among them; that is the same wherever the buffer lies.  So at each step
+ * at least the sum of these cells is needed, except that the end of the topmost
+ * one counts only as far as it is used.  Where `from` is no multiple of g that
+ * can be less than the plain sum; the larger of the two is the bound.
  */
 #include <config.h>
 
 #include <stdlib.h>
 
-#include "onnxmem/pack.h"
+#include "plan/packer.h"
 
 struct event {
 	uint32_t step;
 	bool is_birth;
+	uint64_t bytes, cells;   /* cells: in bytes, too */
+};
+
+struct most {
 	uint64_t bytes;
+	uint32_t step;
 };
 
 /* Deaths first: a lifetime ends before the step that it names. */
@@ -50,28 +58,36 @@ common_grid(const om_buffer *buf, uint32_t n)
 	return all & -all;
 }
 
-static uint64_t
-most_alive(struct event *e, size_t n, uint32_t *step)
+static void
+raise(struct most *most, uint64_t bytes, uint32_t step)
 {
-	uint64_t now = 0, most = 0;
+	if (bytes > most->bytes)
+		*most = (struct most){bytes, step};
+}
+
+/* `slack`: what the topmost cell may be short of. */
+static void
+most_alive(struct event *e, size_t n, uint64_t slack, struct most *most)
+{
+	uint64_t bytes = 0, cells = 0;
 
 	qsort(e, n, sizeof *e, by_step);
 	for (size_t k = 0; k < n; k++) {
-		now += e[k].is_birth ? e[k].bytes : -e[k].bytes;
-		if (now > most) {
-			most = now;
-			*step = e[k].step;
-		}
+		bytes += e[k].is_birth ? e[k].bytes : -e[k].bytes;
+		cells += e[k].is_birth ? e[k].cells : -e[k].cells;
+		if (!e[k].is_birth)
+			continue;
+		raise(most, bytes, e[k].step);
+		raise(most, cells > slack ? cells - slack : 0, e[k].step);
 	}
-	return most;
 }
 
 uint64_t
 om_pack_bound(const om_buffer *buf, uint32_t n, uint32_t *step)
 {
 	const uint64_t grid = common_grid(buf, n);
-	uint64_t slack = 0, fixed = 0;
-	uint32_t at = 0, fixed_at = 0;
+	struct most most = {0};
+	uint64_t slack = 0;
 	size_t m = 0, ne = 0;
 
 	for (uint32_t k = 0; k < n; k++)
@@ -79,24 +95,21 @@ om_pack_bound(const om_buffer *buf, uint32_t n, uint32_t *step)
 	om_arena *mem = om_arena_new();
 	struct event *e = OM_NEWN(mem, struct event, 2 * m);
 	for (uint32_t k = 0; k < n; k++) {
-		if (buf[k].bytes == 0)
+		const om_buffer *b = &buf[k];
+		if (b->bytes == 0)
 			continue;
-		const uint64_t bytes = rounded(buf[k].bytes, grid);
-		if (bytes - buf[k].bytes > slack)
-			slack = bytes - buf[k].bytes;
-		for (uint32_t j = 0; j < buf[k].nlive; j++) {
-			e[ne++] = (struct event){buf[k].live[j].lower, true, bytes};
-			e[ne++] = (struct event){buf[k].live[j].upper, false, bytes};
-		}
-		if (buf[k].fixed >= 0 && (uint64_t)buf[k].fixed + buf[k].bytes > fixed) {
-			fixed = (uint64_t)buf[k].fixed + buf[k].bytes;
-			fixed_at = buf[k].live[0].lower;
+		raise(&most, (b->fixed > 0 ? (uint64_t)b->fixed : 0) + b->bytes, b->live[0].lower);
+		for (const om_interval *i = b->live; i < b->live + b->nlive; i++) {
+			const uint64_t to = om_live_to(b, i), end = rounded(to, grid);
+			const uint64_t start = rounded(i->from, grid), cells = end > start ? end - start : 0;
+			slack = end - to > slack ? end - to : slack;
+			e[ne++] = (struct event){i->lower, true, to - i->from, cells};
+			e[ne++] = (struct event){i->upper, false, to - i->from, cells};
 		}
 	}
-	uint64_t most = most_alive(e, ne, &at);
+	most_alive(e, ne, slack, &most);
 	om_arena_free(mem);
-	most -= most ? slack : 0;
 	if (step)
-		*step = fixed > most ? fixed_at : at;
-	return fixed > most ? fixed : most;
+		*step = most.step;
+	return most.bytes;
 }

@@ -1,6 +1,8 @@
 /* Is a packing valid?  Written apart from the packer, on purpose: a sweep over
  * time with the ranges that are taken kept sorted by offset in a balanced tree
- * (a treap whose priorities come from the index, so runs repeat). */
+ * (a treap whose priorities come from the index, so runs repeat).  Every interval
+ * of every buffer is such a range: at its first step it enters, behind its last
+ * one it leaves. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -11,18 +13,20 @@
 enum { NONE = UINT32_MAX };
 
 struct event {
-	uint32_t step, buf;
+	uint32_t step, node;
 	bool is_birth;
 };
 
+/* An interval of a buffer, and the bytes of the arena that it takes. */
 struct node {
 	uint32_t left, right;
 	uint32_t priority;
+	uint32_t buf;
+	uint64_t offset, end;
 };
 
 struct sweep {
-	const om_buffer *buf;
-	struct node *node;      /* by buffer */
+	struct node *node;
 	uint32_t root;
 };
 
@@ -35,7 +39,7 @@ by_step(const void *a, const void *b)
 		return x->step < y->step ? -1 : 1;
 	if (x->is_birth != y->is_birth)
 		return x->is_birth ? 1 : -1;
-	return x->buf < y->buf ? -1 : x->buf > y->buf;
+	return x->node < y->node ? -1 : x->node > y->node;
 }
 
 static uint32_t
@@ -51,7 +55,7 @@ static void
 split(struct sweep *s, uint32_t t, uint64_t offset, uint32_t *left, uint32_t *right)
 {
 	while (t != NONE)
-		if (s->buf[t].offset < offset) {
+		if (s->node[t].offset < offset) {
 			*left = t;
 			left = &s->node[t].right;
 			t = *left;
@@ -82,22 +86,23 @@ joined(struct sweep *s, uint32_t a, uint32_t b)
 	return root;
 }
 
-/* Takes the range of `k`; gives the buffer that is in the way, or NONE. */
+/* Takes the range of node `k`; gives the node that is in the way, or NONE. */
 static uint32_t
 insert(struct sweep *s, uint32_t k)
 {
+	struct node *it = &s->node[k];
 	uint32_t below, above, low, high;
 
-	split(s, s->root, s->buf[k].offset, &below, &above);
+	split(s, s->root, it->offset, &below, &above);
 	for (low = below; low != NONE && s->node[low].right != NONE;)
 		low = s->node[low].right;
 	for (high = above; high != NONE && s->node[high].left != NONE;)
 		high = s->node[high].left;
-	s->node[k] = (struct node){NONE, NONE, scrambled(k)};
+	it->left = it->right = NONE;
 	s->root = joined(s, joined(s, below, k), above);
-	if (low != NONE && s->buf[low].offset + s->buf[low].bytes > s->buf[k].offset)
+	if (low != NONE && s->node[low].end > it->offset)
 		return low;
-	if (high != NONE && s->buf[k].offset + s->buf[k].bytes > s->buf[high].offset)
+	if (high != NONE && it->end > s->node[high].offset)
 		return high;
 	return NONE;
 }
@@ -107,8 +112,8 @@ take_out(struct sweep *s, uint32_t k)
 {
 	uint32_t below, it, above;
 
-	split(s, s->root, s->buf[k].offset, &below, &above);
-	split(s, above, s->buf[k].offset + 1, &it, &above);
+	split(s, s->root, s->node[k].offset, &below, &above);
+	split(s, above, s->node[k].offset + 1, &it, &above);
 	s->root = joined(s, below, above);
 }
 
@@ -135,31 +140,56 @@ check_alone(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t k, uint
 	return OM_OK;
 }
 
+/* Nodes for all intervals, and when they come and go. */
+static size_t
+list_events(struct sweep *w, struct event *e, const om_buffer *buf, uint32_t n)
+{
+	uint32_t node = 0;
+	size_t ne = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t j = 0; j < buf[k].nlive && buf[k].bytes; j++, node++) {
+			const om_interval *i = &buf[k].live[j];
+			w->node[node] = (struct node){.buf = k, .priority = scrambled(node),
+				.offset = buf[k].offset + i->from,
+				.end = buf[k].offset + (i->to ? i->to : buf[k].bytes)};
+			e[ne++] = (struct event){i->lower, node, true};
+			e[ne++] = (struct event){i->upper, node, false};
+		}
+	qsort(e, ne, sizeof *e, by_step);
+	return ne;
+}
+
+static om_status
+overlap(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t a, uint32_t b, uint32_t step)
+{
+	if (a == b)
+		return om_fail(s, OM_BADPLAN, "%s uses some of its bytes twice at step %" PRIu32,
+			name_of(mem, buf, a), step);
+	return om_fail(s, OM_BADPLAN, "%s at %" PRIu64 " and %s at %" PRIu64
+		" overlap at step %" PRIu32, name_of(mem, buf, a), buf[a].offset,
+		name_of(mem, buf, b), buf[b].offset, step);
+}
+
 static om_status
 check_pairs(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
 {
-	struct sweep w = {.buf = buf, .node = OM_NEWN(mem, struct node, n), .root = NONE};
-	size_t m = 0, ne = 0;
+	struct sweep w = {.root = NONE};
+	size_t m = 0;
 
 	for (uint32_t k = 0; k < n; k++)
 		m += buf[k].nlive;
+	w.node = OM_NEWN(mem, struct node, m);
 	struct event *e = OM_NEWN(mem, struct event, 2 * m);
-	for (uint32_t k = 0; k < n; k++)
-		for (uint32_t j = 0; j < buf[k].nlive && buf[k].bytes; j++) {
-			e[ne++] = (struct event){buf[k].live[j].lower, k, true};
-			e[ne++] = (struct event){buf[k].live[j].upper, k, false};
-		}
-	qsort(e, ne, sizeof *e, by_step);
+	const size_t ne = list_events(&w, e, buf, n);
 	for (size_t i = 0; i < ne; i++) {
 		if (!e[i].is_birth) {
-			take_out(&w, e[i].buf);
+			take_out(&w, e[i].node);
 			continue;
 		}
-		const uint32_t other = insert(&w, e[i].buf);
+		const uint32_t other = insert(&w, e[i].node);
 		if (other != NONE)
-			return om_fail(s, OM_BADPLAN, "%s at %" PRIu64 " and %s at %" PRIu64
-				" overlap at step %" PRIu32, name_of(mem, buf, other), buf[other].offset,
-				name_of(mem, buf, e[i].buf), buf[e[i].buf].offset, e[i].step);
+			return overlap(s, mem, buf, w.node[other].buf, w.node[e[i].node].buf, e[i].step);
 	}
 	return OM_OK;
 }

@@ -3,14 +3,30 @@
  *
  * Neighbours come from a tree over the pieces, sorted by their start, that
  * knows the latest end below each node: only nodes with a neighbour under them
- * are visited, and small buckets of pieces are scanned whole.  So a run takes O(n log n + overlaps), and no memory for the
- * overlaps: real training graphs have 180 million of them.
+ * are visited, and small buckets of pieces are scanned whole.  So a run takes
+ * O(n log n + overlaps), and no memory for the overlaps: real training graphs
+ * have 180 million of them.
+ *
+ * A buffer may be a rigid set of rectangles.  If one of its pieces has bytes
+ * [p.from, p.to) and meets something placed at [q.offset, q.end), its own offset
+ * may not lie strictly between q.offset - p.to and q.end - p.from.  For a plain
+ * buffer of as many bytes, something at [q.offset + bytes - p.to, q.end - p.from)
+ * would forbid exactly that.  So each such meeting is written down as such a
+ * neighbour, and gaps are found as for plain buffers.  (The end of one may be
+ * below its start; the sweep over the sorted starts does not mind.)
  */
 #include <config.h>
 
 #include "plan/packer.h"
 
 enum { BUCKET = 16, STRETCHES = 4096 };
+
+/* Bytes that are wanted in one interval: `from` before the first of them and
+ * `rest` behind the last belong to the same buffer. */
+struct want {
+	uint32_t lower;
+	uint64_t from, rest, bytes;   /* of the whole buffer */
+};
 
 /* Chains the pieces of each buffer. */
 static void
@@ -26,11 +42,23 @@ link_pieces(om_greedy *g)
 	}
 }
 
-void
-om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem, uint32_t *head, uint32_t *stamp)
+static bool
+is_simple(const om_part *p)
 {
-	*g = (om_greedy){.part = part, .leaves = 1, .head = head, .stamp = stamp};
-	g->is_simple = part->npiece == part->nitem;
+	if (p->npiece != p->nitem)
+		return false;
+	for (uint32_t k = 0; k < p->nitem; k++)
+		if (om_is_shaped(&p->buf[p->item[k]]))
+			return false;
+	return true;
+}
+
+void
+om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem, uint32_t *head)
+{
+	*g = (om_greedy){.part = part, .leaves = 1, .head = head, .mem = mem};
+	g->is_simple = is_simple(part);
+	g->room = part->npiece + 1;
 	while ((uint64_t)g->leaves * BUCKET < part->npiece)
 		g->leaves *= 2;
 	g->until = OM_NEWN(mem, uint32_t, part->npiece);
@@ -38,8 +66,8 @@ om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem, uint32_t *head,
 	g->count = OM_NEWN(mem, uint32_t, STRETCHES + 1);
 	g->top = OM_NEWN(mem, uint32_t, 2 * (size_t)g->leaves);
 	g->next = OM_NEWN(mem, uint32_t, part->npiece);
-	g->span = OM_NEWN(mem, om_span, (size_t)part->npiece + 1);
-	g->spare = OM_NEWN(mem, om_span, (size_t)part->npiece + 1);
+	g->span = OM_NEWN(mem, om_span, g->room);
+	g->spare = OM_NEWN(mem, om_span, g->room);
 	link_pieces(g);
 }
 
@@ -71,16 +99,58 @@ scan(om_greedy *g, uint32_t from, uint32_t to, uint32_t lower, uint32_t n)
 	return n;
 }
 
-/* The same where buffers have several lifetimes: each counts once. */
+static const om_span *sorted(om_greedy *g, uint32_t n);
+
+/* Forbidden stretches that overlap become one; where they only touch, an offset
+ * is left between them. */
 static uint32_t
-scan_once(om_greedy *g, uint32_t from, uint32_t to, uint32_t lower, uint32_t n)
+merged(om_greedy *g, uint32_t n, uint64_t bytes)
 {
-	for (uint32_t k = from; k < to; k++) {
-		const uint32_t b = g->part->piece[k].buf;
-		if (g->until[k] <= lower || g->stamp[b] == g->now)
+	const om_span *s = sorted(g, n);
+	uint32_t m = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		if (m && s[k].offset < g->span[m - 1].end + bytes) {
+			if (s[k].end > g->span[m - 1].end)
+				g->span[m - 1].end = s[k].end;
+		} else {
+			g->span[m++] = s[k];
+		}
+	return m;
+}
+
+/* Room for `more` behind the `n` that are there: a buffer of many pieces meets
+ * each neighbour many times, and most of it is the same. */
+static uint32_t
+make_room(om_greedy *g, uint32_t n, uint32_t more, uint64_t bytes)
+{
+	if (n + more <= g->room)
+		return n;
+	n = merged(g, n, bytes);
+	if (n + more > g->room / 2) {
+		const uint32_t room = 2 * (g->room + more);
+		om_span *span = OM_NEWN(g->mem, om_span, room);
+		memcpy(span, g->span, n * sizeof *span);
+		g->span = span;
+		g->spare = OM_NEWN(g->mem, om_span, room);
+		g->room = room;
+	}
+	return n;
+}
+
+/* What the neighbours in one bucket forbid to a buffer whose used bytes start
+ * at `from` and end `rest` before its end. */
+static uint32_t
+scan_shaped(om_greedy *g, uint32_t first, uint32_t end, const struct want *w, uint32_t n)
+{
+	n = make_room(g, n, end - first, w->bytes);
+	for (uint32_t k = first; k < end; k++) {
+		if (g->until[k] <= w->lower || g->at[k].end <= w->from)
 			continue;
-		g->stamp[b] = g->now;
-		g->span[n++] = g->at[k];
+		g->span[n] = (om_span){g->at[k].offset + w->rest, g->at[k].end - w->from};
+		if (g->span[n].offset > g->highest)
+			g->highest = g->span[n].offset;
+		n++;
 	}
 	return n;
 }
@@ -88,8 +158,9 @@ scan_once(om_greedy *g, uint32_t from, uint32_t to, uint32_t lower, uint32_t n)
 /* Placed pieces among the first `limit` that end behind `lower`.  The walk goes
  * down to the left, and climbs to the next subtree on the right. */
 static uint32_t
-neighbours(om_greedy *g, uint32_t lower, uint32_t limit, uint32_t n)
+neighbours(om_greedy *g, const struct want *w, uint32_t limit, uint32_t n)
 {
+	const uint32_t lower = w->lower;
 	uint32_t at = 1, from = 0, width = g->leaves;
 
 	for (;;) {
@@ -101,7 +172,7 @@ neighbours(om_greedy *g, uint32_t lower, uint32_t limit, uint32_t n)
 			}
 			const uint32_t first = from * BUCKET;
 			const uint32_t end = limit - first < BUCKET ? limit : first + BUCKET;
-			n = g->is_simple ? scan(g, first, end, lower, n) : scan_once(g, first, end, lower, n);
+			n = g->is_simple ? scan(g, first, end, lower, n) : scan_shaped(g, first, end, w, n);
 		}
 		while (at & 1) {
 			if (at == 1)
@@ -124,7 +195,8 @@ put(om_greedy *g, uint32_t b)
 
 	for (uint32_t k = g->head[b]; k != UINT32_MAX; k = g->next[k]) {
 		g->until[k] = g->part->piece[k].upper;
-		g->at[k] = (om_span){buf->offset, buf->offset + buf->bytes};
+		const om_interval *live = &buf->live[g->part->piece[k].live];
+		g->at[k] = (om_span){buf->offset + live->from, buf->offset + om_live_to(buf, live)};
 		for (uint32_t n = g->leaves + k / BUCKET; n && g->top[n] < g->until[k]; n /= 2)
 			g->top[n] = g->until[k];
 	}
@@ -180,7 +252,7 @@ spread_sorted(om_greedy *g, uint32_t n)
 
 	while (m < n && m < STRETCHES)
 		m *= 2;
-	while (g->height >> shift >= m)
+	while (g->highest >> shift >= m)
 		shift++;
 	memset(end, 0, (m + 1) * sizeof *end);
 	for (uint32_t k = 0; k < n; k++)
@@ -204,6 +276,7 @@ spread_sorted(om_greedy *g, uint32_t n)
 	return g->spare;
 }
 
+/* In one of the two arrays. */
 static const om_span *
 sorted(om_greedy *g, uint32_t n)
 {
@@ -243,9 +316,12 @@ place(om_greedy *g, uint32_t b, om_fit fit)
 	om_buffer *buf = &g->part->buf[b];
 	uint32_t n = 0;
 
-	g->now++;
-	for (uint32_t k = 0; k < buf->nlive; k++)
-		n = neighbours(g, buf->live[k].lower, pieces_before(g->part, buf->live[k].upper), n);
+	g->highest = g->height;
+	for (uint32_t k = 0; k < buf->nlive; k++) {
+		const om_interval *live = &buf->live[k];
+		const struct want w = {live->lower, live->from, buf->bytes - om_live_to(buf, live), buf->bytes};
+		n = neighbours(g, &w, pieces_before(g->part, live->upper), n);
+	}
 	g->work += n + 1;
 	buf->offset = choose(sorted(g, n), n, buf, fit);
 }

@@ -32,21 +32,35 @@ by_key(const void *a, const void *b)
 	return x->buf < y->buf ? -1 : x->buf > y->buf;
 }
 
+/* Steps at which any of it is in use. */
 static uint64_t
 lifetime(const om_buffer *b)
 {
 	uint64_t steps = 0;
+	uint32_t reach = 0;
 
-	for (uint32_t k = 0; k < b->nlive; k++)
-		steps += b->live[k].upper - b->live[k].lower;
+	for (uint32_t k = 0; k < b->nlive; k++) {
+		const uint32_t from = b->live[k].lower > reach ? b->live[k].lower : reach;
+		if (b->live[k].upper <= from)
+			continue;
+		steps += b->live[k].upper - from;
+		reach = b->live[k].upper;
+	}
 	return steps;
 }
 
 static uint64_t
 area(const om_buffer *b)
 {
-	uint64_t product;
-	return __builtin_mul_overflow(b->bytes, lifetime(b), &product) ? UINT64_MAX : product;
+	uint64_t sum = 0, product;
+
+	for (uint32_t k = 0; k < b->nlive; k++) {
+		const om_interval *live = &b->live[k];
+		if (__builtin_mul_overflow(om_live_to(b, live) - live->from, live->upper - live->lower, &product)
+		    || __builtin_add_overflow(sum, product, &sum))
+			return UINT64_MAX;
+	}
+	return sum;
 }
 
 static int
@@ -122,7 +136,9 @@ load_init(struct load *l, const om_part *p, om_arena *mem)
 	l->most = OM_NEWN(mem, uint64_t, 2 * (size_t)l->leaves);
 	uint64_t *load = l->most + l->leaves;
 	for (uint32_t k = 0; k < p->npiece; k++) {
-		const uint64_t bytes = p->buf[p->piece[k].buf].bytes;
+		const om_buffer *b = &p->buf[p->piece[k].buf];
+		const om_interval *live = &b->live[p->piece[k].live];
+		const uint64_t bytes = om_live_to(b, live) - live->from;
 		load[count_below(l->at, l->n, p->piece[k].lower)] += bytes;
 		load[count_below(l->at, l->n, p->piece[k].upper)] -= bytes;
 	}
@@ -237,7 +253,7 @@ om_order_fill(const om_part *p, uint32_t k, om_arena *mem, uint32_t *order)
 		const om_buffer *b = &p->buf[p->item[i]];
 		if (b->fixed >= 0)
 			continue;
-		const uint32_t lower = b->live[0].lower, upper = b->live[b->nlive - 1].upper;
+		const uint32_t lower = b->live[0].lower, upper = om_last_upper(b);
 		key[i].early = orders[k].backwards ? UINT32_MAX - upper : lower;
 		key[i].late = orders[k].backwards ? UINT32_MAX - lower : upper;
 		key[i].buf = p->item[i];

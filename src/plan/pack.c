@@ -38,6 +38,19 @@ name_of(om_arena *mem, const om_buffer *b, uint32_t k)
 	return b->name ? b->name : om_printf(mem, "buffer %" PRIu32, k);
 }
 
+/* Does it use a byte twice at some step?  Sorted plain lifetimes are looked at
+ * in passing; rectangles are what the check of packings is for. */
+static bool
+meets_itself(om_session *s, const om_buffer *b)
+{
+	om_buffer alone = {.bytes = b->bytes, .live = b->live, .nlive = b->nlive, .fixed = OM_OFFSET_FREE};
+	uint32_t k = 1;
+
+	while (k < b->nlive && b->live[k].lower >= b->live[k - 1].upper)
+		k++;
+	return k < b->nlive && (b->bytes == 0 || om_pack_check(s, &alone, 1, INT64_MAX) != OM_OK);
+}
+
 static const char *
 what_is_wrong(const om_buffer *b)
 {
@@ -46,10 +59,13 @@ what_is_wrong(const om_buffer *b)
 	if (b->nlive == 0)
 		return "it is never alive";
 	for (uint32_t k = 0; k < b->nlive; k++) {
-		if (b->live[k].lower >= b->live[k].upper)
+		const om_interval *live = &b->live[k];
+		if (live->lower >= live->upper)
 			return "a lifetime of it is empty";
-		if (k && b->live[k].lower < b->live[k - 1].upper)
-			return "its lifetimes are not sorted or overlap";
+		if ((live->from || live->to) && (live->from >= live->to || live->to > b->bytes))
+			return "a lifetime of it has no bytes, or some that are not its own";
+		if (k && live->lower < live[-1].lower)
+			return "its lifetimes are not sorted";
 	}
 	if (b->fixed < OM_OFFSET_FREE)
 		return "its fixed offset is negative";
@@ -102,6 +118,8 @@ check_problem(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		const char *wrong = what_is_wrong(&buf[k]);
+		if (!wrong && meets_itself(s, &buf[k]))
+			wrong = "its lifetimes overlap";
 		if (wrong)
 			return om_fail(s, OM_INVALID, "%s cannot be packed: %s", name_of(mem, &buf[k], k), wrong);
 	}
@@ -178,13 +196,16 @@ repair(struct packer *p, om_fit fit, uint64_t work)
 	}
 }
 
+/* The complete search knows buffers of one shape, free to lie anywhere. */
 static bool
-has_fixed(const om_part *part)
+is_searchable(const om_part *part)
 {
-	for (uint32_t k = 0; k < part->nitem; k++)
-		if (part->buf[part->item[k]].fixed >= 0)
-			return true;
-	return false;
+	for (uint32_t k = 0; k < part->nitem; k++) {
+		const om_buffer *b = &part->buf[part->item[k]];
+		if (b->fixed >= 0 || om_is_shaped(b))
+			return false;
+	}
+	return part->nitem <= OM_SEARCH_MOST;
 }
 
 static void
@@ -195,7 +216,7 @@ restore(struct packer *p)
 }
 
 static void
-solve(struct packer *p, uint32_t *head, uint32_t *stamp)
+solve(struct packer *p, uint32_t *head)
 {
 	om_part *part = &p->part;
 
@@ -206,14 +227,14 @@ solve(struct packer *p, uint32_t *head, uint32_t *stamp)
 	for (uint32_t k = 0; k < part->nitem; k++)
 		p->norder += part->buf[part->item[k]].fixed < 0;
 	p->height = UINT64_MAX;
-	om_greedy_init(&p->greedy, part, p->mem, head, stamp);
+	om_greedy_init(&p->greedy, part, p->mem, head);
 	try_orders(p, OM_BEST_FIT, WORK);
 	try_orders(p, OM_FIRST_FIT, WORK);
 	repair(p, OM_BEST_FIT, WORK);
 	repair(p, OM_FIRST_FIT, WORK);
 	restore(p);
 	p->is_proven = false;
-	if (!is_done(p) && part->nitem <= OM_SEARCH_MOST && !has_fixed(part)) {
+	if (!is_done(p) && is_searchable(part)) {
 		const uint64_t before = p->height;
 		p->is_proven = om_search(part, NODES, &p->height) && !is_done(p);
 		if (p->height < before)
@@ -230,7 +251,9 @@ by_lower(const void *a, const void *b)
 
 	if (x->lower != y->lower)
 		return x->lower < y->lower ? -1 : 1;
-	return x->buf < y->buf ? -1 : x->buf > y->buf;
+	if (x->buf != y->buf)
+		return x->buf < y->buf ? -1 : 1;
+	return x->live < y->live ? -1 : x->live > y->live;
 }
 
 static om_piece *
@@ -244,7 +267,7 @@ pieces_of(const om_buffer *buf, uint32_t n, om_arena *mem, uint32_t *count)
 	m = 0;
 	for (uint32_t k = 0; k < n; k++)
 		for (uint32_t j = 0; j < buf[k].nlive && buf[k].bytes; j++)
-			piece[m++] = (om_piece){buf[k].live[j].lower, buf[k].live[j].upper, k};
+			piece[m++] = (om_piece){buf[k].live[j].lower, buf[k].live[j].upper, k, j};
 	qsort(piece, m, sizeof *piece, by_lower);
 	*count = (uint32_t)m;
 	return piece;
@@ -258,9 +281,11 @@ part_end(const om_buffer *buf, const om_piece *piece, uint32_t n, uint32_t from)
 	uint32_t end = from, reach = 0;
 
 	for (; end < n && (end == from || piece[end].lower < reach); end++) {
-		const om_buffer *b = &buf[piece[end].buf];
-		if (b->live[b->nlive - 1].upper > reach)
-			reach = b->live[b->nlive - 1].upper;
+		if (piece[end].live > 0)
+			continue;
+		const uint32_t upper = om_last_upper(&buf[piece[end].buf]);
+		if (upper > reach)
+			reach = upper;
 	}
 	return end;
 }
@@ -271,7 +296,7 @@ collect_items(om_part *part, uint32_t *item)
 	part->item = item;
 	part->nitem = 0;
 	for (uint32_t k = 0; k < part->npiece; k++)
-		if (part->piece[k].lower == part->buf[part->piece[k].buf].live[0].lower)
+		if (part->piece[k].live == 0)
 			item[part->nitem++] = part->piece[k].buf;
 }
 
@@ -280,8 +305,7 @@ pack_parts(om_buffer *buf, uint32_t n, om_arena *mem, om_pack_result *r)
 {
 	uint32_t npiece;
 	const om_piece *piece = pieces_of(buf, n, mem, &npiece);
-	uint32_t *head = OM_NEWN(mem, uint32_t, n), *stamp = OM_NEWN(mem, uint32_t, n);
-	uint32_t *item = OM_NEWN(mem, uint32_t, n);
+	uint32_t *head = OM_NEWN(mem, uint32_t, n), *item = OM_NEWN(mem, uint32_t, n);
 	om_arena *scratch = om_arena_new();
 	uint64_t proven = r->lower_bound;
 
@@ -290,7 +314,7 @@ pack_parts(om_buffer *buf, uint32_t n, om_arena *mem, om_pack_result *r)
 		struct packer p = {.mem = scratch, .part = {.buf = buf, .piece = piece + from,
 			.npiece = end - from, .goal = proven > r->height ? proven : r->height}};
 		collect_items(&p.part, item);
-		solve(&p, head, stamp);
+		solve(&p, head);
 		if (p.height > r->height) {
 			r->height = p.height;
 			r->strategy = p.strategy;

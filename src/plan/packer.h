@@ -4,10 +4,39 @@
 
 #include "onnxmem/pack.h"
 
-/* One lifetime of one buffer. */
+/* One lifetime of one buffer: interval number `live`. */
 typedef struct om_piece {
-	uint32_t lower, upper, buf;
+	uint32_t lower, upper, buf, live;
 } om_piece;
+
+/* The end of the bytes that are in use in one of its intervals. */
+static inline uint64_t
+om_live_to(const om_buffer *b, const om_interval *live)
+{
+	return live->to ? live->to : b->bytes;
+}
+
+/* Is there an interval in which some of its bytes are not in use? */
+static inline bool
+om_is_shaped(const om_buffer *b)
+{
+	for (uint32_t k = 0; k < b->nlive; k++)
+		if (b->live[k].from || om_live_to(b, &b->live[k]) != b->bytes)
+			return true;
+	return false;
+}
+
+/* The step after its last use. */
+static inline uint32_t
+om_last_upper(const om_buffer *b)
+{
+	uint32_t upper = 0;
+
+	for (uint32_t k = 0; k < b->nlive; k++)
+		if (b->live[k].upper > upper)
+			upper = b->live[k].upper;
+	return upper;
+}
 
 /* Buffers that have to be packed together: none of them is alive with one
  * outside. */
@@ -37,16 +66,17 @@ typedef struct om_greedy {
 	om_span *at;             /* by piece: its place */
 	uint32_t *next;          /* by piece: the next one of its buffer, or UINT32_MAX */
 	uint32_t *head;          /* by buffer: its first piece */
-	bool is_simple;          /* every buffer has one piece */
-	uint32_t *stamp, now;    /* by buffer: seen already */
+	bool is_simple;          /* every buffer is one rectangle */
 	om_span *span, *spare;
+	uint32_t room;           /* for spans */
+	uint64_t highest;        /* offset of a span */
+	om_arena *mem;
 	uint32_t *count;
 	uint64_t work;           /* neighbours looked at, in all runs */
 } om_greedy;
 
-/* `head` and `stamp` have room for every buffer of the problem, zeroed. */
-void om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem, uint32_t *head,
-	uint32_t *stamp);
+/* `head` has room for every buffer of the problem. */
+void om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem, uint32_t *head);
 /* Place the buffers with fixed offsets, then `order`; gives the height.  Writes
  * om_buffer.offset. */
 uint64_t om_greedy_run(om_greedy *g, const uint32_t *order, uint32_t n, om_fit fit);
@@ -65,7 +95,8 @@ enum { OM_SEARCH_MOST = 64 };
 
 /* Look for a packing below `best`, down to part->goal; true when the search
  * came to its end, so that what is there now cannot be beaten.  `best` and the
- * offsets are updated.  Parts of up to OM_SEARCH_MOST buffers, none fixed. */
+ * offsets are updated.  Parts of up to OM_SEARCH_MOST buffers, none of them
+ * fixed or shaped. */
 bool om_search(const om_part *part, uint64_t nodes, uint64_t *best);
 
 #endif

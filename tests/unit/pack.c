@@ -39,6 +39,24 @@ add_again(struct problem *p, uint32_t lower, uint32_t upper)
 	p->live[p->n - 1][b->nlive++] = (om_interval){lower, upper};
 }
 
+/* Bytes [from, to) of the last buffer, in use in steps [lower, upper). */
+static void
+use(struct problem *p, uint32_t lower, uint32_t upper, uint64_t from, uint64_t to)
+{
+	om_buffer *b = &p->buf[p->n - 1];
+	p->live[p->n - 1][b->nlive++] = (om_interval){lower, upper, from, to};
+}
+
+/* A buffer whose intervals follow. */
+static om_buffer *
+add_shaped(struct problem *p, uint64_t bytes)
+{
+	om_buffer *b = add(p, 0, 1, bytes);
+
+	b->nlive = 0;
+	return b;
+}
+
 static om_pack_result
 packed(struct problem *p)
 {
@@ -151,6 +169,96 @@ lifetimes_may_have_gaps(void)
 	add_again(&p, 4, 6);
 	add(&p, 2, 5, 640);
 	expect(&p, 1280);
+}
+
+/* ---- Shapes. ---- */
+
+static void
+parts_are_reused(void)
+{
+	struct problem p;
+
+	start(&p);      /* its second half is free from step 2 on */
+	add_shaped(&p, 1280);
+	use(&p, 0, 2, 0, 1280);
+	use(&p, 2, 6, 0, 640);
+	add(&p, 2, 6, 640);
+	expect(&p, 1280);
+
+	start(&p);      /* the operands of a concat, each born at its time */
+	add_shaped(&p, 192);
+	use(&p, 0, 5, 0, 64);
+	use(&p, 2, 5, 64, 128);
+	use(&p, 4, 5, 128, 192);
+	add(&p, 0, 2, 64);
+	add(&p, 1, 4, 64);
+	expect(&p, 192);
+
+	start(&p);      /* two that have to lie in each other's holes */
+	add_shaped(&p, 256);
+	use(&p, 0, 4, 64, 128);
+	use(&p, 2, 4, 192, 256);
+	add_shaped(&p, 192);
+	use(&p, 0, 4, 0, 64);
+	use(&p, 2, 3, 128, 192);
+	expect(&p, 256);
+}
+
+static void
+what_is_unused_still_counts_for_the_height(void)
+{
+	struct problem p;
+
+	start(&p);
+	add_shaped(&p, 1280);
+	use(&p, 0, 2, 0, 64);
+	CU_ASSERT_EQUAL(om_pack_bound(p.buf, p.n, NULL), 1280);
+	expect(&p, 1280);
+}
+
+static void
+cells_are_counted_where_they_begin(void)
+{
+	struct problem p;
+
+	start(&p);      /* 100 bytes from 64 on take two cells, whatever follows */
+	add_shaped(&p, 200);
+	use(&p, 0, 2, 64, 164);
+	add(&p, 0, 2, 64);
+	add(&p, 0, 2, 64);
+	CU_ASSERT_EQUAL(om_pack_bound(p.buf, p.n, NULL), 256 - 28);
+
+	start(&p);      /* 32 bytes from 32 on may share a cell: nothing is rounded */
+	add_shaped(&p, 64);
+	use(&p, 0, 2, 32, 64);
+	add(&p, 0, 2, 32);
+	CU_ASSERT_EQUAL(om_pack_bound(p.buf, p.n, NULL), 64);
+	expect(&p, 64);
+}
+
+static void
+wrong_shapes_are_refused(void)
+{
+	struct problem p;
+	om_pack_result r;
+
+	start(&p);
+	add_shaped(&p, 128);
+	use(&p, 0, 4, 0, 64);
+	use(&p, 2, 4, 32, 128);
+	CU_ASSERT_EQUAL(om_pack(p.s, p.buf, p.n, &r), OM_INVALID);
+	CU_ASSERT_STRING_EQUAL(om_message(p.s), "buffer 0 cannot be packed: its lifetimes overlap");
+	p.live[0][1].from = 64;
+	CU_ASSERT_EQUAL(om_pack(p.s, p.buf, p.n, &r), OM_OK);
+	p.live[0][1].to = 129;
+	CU_ASSERT_EQUAL(om_pack(p.s, p.buf, p.n, &r), OM_INVALID);
+	CU_ASSERT_STRING_EQUAL(om_message(p.s), "buffer 0 cannot be packed: "
+		"a lifetime of it has no bytes, or some that are not its own");
+	p.live[0][1].to = 64;
+	CU_ASSERT_EQUAL(om_pack(p.s, p.buf, p.n, &r), OM_INVALID);
+	p.live[0][1].to = 0;
+	CU_ASSERT_EQUAL(om_pack(p.s, p.buf, p.n, &r), OM_INVALID);
+	om_session_free(p.s);
 }
 
 static void
@@ -314,15 +422,166 @@ larger_ones_are_valid_and_repeat(void)
 	}
 }
 
+/* ---- Random shapes. ---- */
+
+static uint64_t
+end_of(const om_buffer *b, const om_interval *i)
+{
+	return i->to ? i->to : b->bytes;
+}
+
+/* Do they use a byte both, at these offsets? */
+static bool
+collide(const om_buffer *a, const om_buffer *b)
+{
+	for (const om_interval *x = a->live; x < a->live + a->nlive; x++)
+		for (const om_interval *y = b->live; y < b->live + b->nlive; y++)
+			if (x->lower < y->upper && y->lower < x->upper
+			    && a->offset + x->from < b->offset + end_of(b, y)
+			    && b->offset + y->from < a->offset + end_of(a, x))
+				return true;
+	return false;
+}
+
+static void
+randomize_shapes(struct problem *p, uint64_t seed, unsigned n, unsigned steps, unsigned bytes)
+{
+	start(p);
+	for (unsigned k = 0; k < n; k++) {
+		om_buffer *b = add_shaped(p, 1 + below(&seed, bytes));
+		const uint32_t lower = below(&seed, steps), mid = lower + 1 + below(&seed, 2);
+		const uint64_t cut = b->bytes / 2;
+		b->align = below(&seed, 5) == 0 ? 2 : 1;
+		if (b->bytes < 2 || below(&seed, 3) == 0) {
+			use(p, lower, mid + below(&seed, 3), 0, 0);
+		} else if (below(&seed, 2)) {
+			use(p, lower, mid, 0, b->bytes);
+			use(p, mid, mid + 1 + below(&seed, 3), below(&seed, 2) ? 0 : cut, below(&seed, 2) ? b->bytes : cut + 1);
+		} else {
+			use(p, lower, mid + 1 + below(&seed, 2), 0, cut);
+			use(p, mid, mid + 1 + below(&seed, 3), cut, b->bytes);
+		}
+	}
+}
+
+/* All offsets below `best`: slower and plainer still. */
+static uint64_t
+best_of_offsets(struct problem *p, unsigned k, uint64_t height, uint64_t best)
+{
+	om_buffer *b = &p->buf[k];
+
+	if (k == p->n)
+		return height;
+	for (b->offset = 0; b->offset + b->bytes < best; b->offset += b->align) {
+		unsigned i = 0;
+		while (i < k && !collide(&p->buf[i], b))
+			i++;
+		const uint64_t end = b->offset + b->bytes;
+		if (i == k)
+			best = best_of_offsets(p, k + 1, end > height ? end : height, best);
+	}
+	return best;
+}
+
+/* Shapes that only fit when moved together are beyond greedy packing. */
+static void
+small_shapes_are_nearly_optimal(void)
+{
+	enum { ALL = 400 };
+	unsigned reached = 0;
+
+	for (uint64_t seed = 1; seed <= ALL; seed++) {
+		struct problem p;
+		randomize_shapes(&p, seed, 3 + seed % 3, 5, 6);
+		const om_pack_result r = packed(&p);
+		const uint64_t best = best_of_offsets(&p, 0, 0, UINT64_MAX / 2);
+		CU_ASSERT(r.height >= best);
+		CU_ASSERT(r.lower_bound <= best);
+		reached += r.height == best;
+		om_session_free(p.s);
+	}
+	CU_ASSERT(reached >= ALL - ALL / 50);
+}
+
+/* What the check says, said by looking at all pairs. */
+static void
+checks_of_shapes_agree(void)
+{
+	unsigned valid = 0;
+
+	for (uint64_t seed = 1; seed <= 2000; seed++) {
+		struct problem p;
+		uint64_t state = seed;
+		bool fine = true;
+		randomize_shapes(&p, seed, 4, 6, 8);
+		for (uint32_t k = 0; k < p.n; k++)
+			p.buf[k].offset = below(&state, 12) * p.buf[k].align;
+		for (uint32_t k = 0; k < p.n; k++)
+			for (uint32_t i = 0; i < k; i++)
+				fine &= !collide(&p.buf[i], &p.buf[k]);
+		CU_ASSERT_EQUAL(om_pack_check(p.s, p.buf, p.n, 100) == OM_OK, fine);
+		valid += fine;
+		om_session_free(p.s);
+	}
+	CU_ASSERT(valid > 100 && valid < 1900);
+}
+
+static void
+larger_shapes_are_valid(void)
+{
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		struct problem p;
+		randomize_shapes(&p, seed, MAX, 20 + 50 * (unsigned)seed, 300);
+		if (seed % 3 == 0)
+			p.buf[seed].fixed = 128;
+		packed(&p);
+		om_session_free(p.s);
+	}
+}
+
+/* One buffer of many pieces among many others: what it meets is merged. */
+static void
+many_pieces_are_one_buffer(void)
+{
+	enum { PARTS = 3000 };
+	om_session *s = om_session_new();
+	om_arena *mem = om_arena_new();
+	om_buffer *buf = OM_NEWN(mem, om_buffer, PARTS + 1);
+	om_interval *live = OM_NEWN(mem, om_interval, 2 * PARTS);
+	om_pack_result r;
+
+	for (uint32_t k = 0; k < PARTS; k++) {
+		live[k] = (om_interval){k, PARTS, 64 * k, 64 * (k + 1)};
+		live[PARTS + k] = (om_interval){k, k + 1 + k % 50, 0, 0};
+		buf[k + 1] = (om_buffer){.bytes = 64, .align = 64, .live = &live[PARTS + k], .nlive = 1,
+			.fixed = OM_OFFSET_FREE};
+	}
+	buf[0] = (om_buffer){.bytes = 64 * PARTS, .align = 64, .live = live, .nlive = PARTS,
+		.fixed = OM_OFFSET_FREE};
+	CU_ASSERT_EQUAL(om_pack(s, buf, PARTS + 1, &r), OM_OK);
+	CU_ASSERT_EQUAL(om_pack_check(s, buf, PARTS + 1, r.height), OM_OK);
+	CU_ASSERT_EQUAL(r.status, OM_PACK_OPTIMAL);
+	om_arena_free(mem);
+	om_session_free(s);
+}
+
 CU_TestInfo pack_tests[] = {
 	{"small cases have the best answer", small_cases_have_the_best_answer},
 	{"more than the bound is proven", more_than_the_bound_is_proven},
 	{"only the topmost buffer is not rounded", only_the_topmost_is_not_rounded},
 	{"lifetimes may have gaps", lifetimes_may_have_gaps},
+	{"parts of a buffer are reused", parts_are_reused},
+	{"unused bytes count for the height", what_is_unused_still_counts_for_the_height},
+	{"cells are counted where they begin", cells_are_counted_where_they_begin},
+	{"wrong shapes are refused", wrong_shapes_are_refused},
 	{"fixed offsets are kept", fixed_offsets_are_kept},
 	{"nonsense is refused", nonsense_is_refused},
 	{"faults are found", faults_are_found},
 	{"300 small problems are solved as all orders do", small_ones_are_optimal},
 	{"larger problems are valid, and come out the same again", larger_ones_are_valid_and_repeat},
+	{"400 small problems with shapes come close to all offsets", small_shapes_are_nearly_optimal},
+	{"2000 random offsets: the check agrees with a look at all pairs", checks_of_shapes_agree},
+	{"larger problems with shapes are valid", larger_shapes_are_valid},
+	{"a buffer of 3000 pieces", many_pieces_are_one_buffer},
 	CU_TEST_INFO_NULL,
 };
