@@ -94,6 +94,11 @@ struct om_row {
 	 * of bytes.  The caller answers for liveness.  NULL: never. */
 	bool (*reuse)(const om_call *c, uint32_t out, uint32_t in);
 
+	/* True when the elements of input `in` are bytes of output 0, from `*offset`
+	 * on, and the kernel computes the right numbers also when they lie there
+	 * already.  Shapes are known.  NULL: never. */
+	bool (*into)(const om_call *c, uint32_t in, uint64_t *offset);
+
 	/* Compute the outputs.  The reference: plain and right.  NULL: cannot be run. */
 	om_status (*cpu)(om_call *c);
 
@@ -142,6 +147,7 @@ OM_API om_status om_prog_fold(om_prog *p, uint64_t limit, uint64_t *computed, ui
 /* The columns, guarded: known shapes, rows that have none. */
 OM_API bool om_op_view(const om_op *op, uint32_t out, om_view_of *v);
 OM_API bool om_op_reuse(const om_op *op, uint32_t out, uint32_t in);
+OM_API bool om_op_into(const om_op *op, uint32_t in, uint64_t *offset);
 OM_API uint64_t om_op_scratch(const om_op *op);
 OM_API om_cost om_op_cost(const om_op *op);
 

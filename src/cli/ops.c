@@ -121,6 +121,8 @@ show(om_cli *c, const om_row *r)
 	printf("  inputs %s, outputs %s\n", arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out));
 	printf("  view %s, in-place %s, kernel %s, scratch %s\n", r->view ? "where bytes stay as they are" : "never",
 		r->reuse ? "where its kernel allows" : "never", runs(r), r->scratch ? "yes" : "none");
+	if (r->into)
+		printf("  inputs may be computed right where they go in the output\n");
 	show_flags(r->flags);
 	for (const om_attr_spec *a = r->attrs; a && a->name; a++)
 		show_attr(a);

@@ -438,6 +438,18 @@ om_op_reuse(const om_op *op, uint32_t out, uint32_t in)
 	return yes;
 }
 
+bool
+om_op_into(const om_op *op, uint32_t in, uint64_t *offset)
+{
+	struct look l;
+
+	if (!op->row || !op->row->into || !op->in[in] || !op->out[0])
+		return false;
+	const bool yes = look_at(&l, op) && op->row->into(&l.c, in, offset);
+	om_arena_free(l.mem);
+	return yes;
+}
+
 uint64_t
 om_op_scratch(const om_op *op)
 {

@@ -158,6 +158,27 @@ concat_view(const om_call *c, uint32_t out, om_view_of *v)
 	return n == 1 && out == 0;
 }
 
+/* Along the outermost axis that counts, the inputs lie one behind another. */
+static bool
+concat_into(const om_call *c, uint32_t in, uint64_t *offset)
+{
+	const om_shape *out = &c->out[0].shape;
+	const unsigned bits = om_dtype_bits(c->out[0].type);
+	uint64_t bytes;
+	int axis;
+
+	*offset = 0;
+	if (bits < 8 || !om_axis(om_attr_int(c->op, "axis"), out->rank, &axis)
+	    || om_shape_span(out, 0, axis) != 1)
+		return false;
+	for (uint32_t k = 0; k < in; k++) {
+		if (!om_tensor_bytes(c->in[k].type, &c->in[k].shape, &bytes))
+			return false;
+		*offset += bytes;
+	}
+	return c->in[in].type == c->out[0].type;
+}
+
 /* In the fold: the same element everywhere. */
 static bool
 concat_splats(om_call *c, size_t size)
@@ -192,7 +213,8 @@ concat_cpu(om_call *c)
 		om_copy p = {.rank = 0};
 		om_copy_axis(&p, outer, to[axis] * out->dim[axis], in->splat ? 0 : line);
 		om_copy_axis(&p, line, 1, !in->splat);
-		om_copy_run(&p, size, at, in->data);
+		if (at != in->data)
+			om_copy_run(&p, size, at, in->data);
 		at += (size_t)(to[axis] * in->shape.dim[axis]) * size;
 	}
 	return OM_OK;
@@ -515,7 +537,7 @@ static const om_attr_spec split18_attrs[] = {
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define CONCAT .name = "Concat", .brief = "tensors one behind another along an axis", \
 	.min_in = 1, .max_in = OM_VARIADIC, .flags = OM_SPLATS, \
-	.infer = concat_infer, .view = concat_view, .cpu = concat_cpu
+	.infer = concat_infer, .view = concat_view, .into = concat_into, .cpu = concat_cpu
 #define SPLIT .domain = "", .name = "Split", .brief = "parts along an axis", \
 	.min_out = 1, .max_out = OM_VARIADIC, \
 	.infer = split_infer, .view = split_view, .cpu = split_cpu

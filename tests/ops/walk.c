@@ -2,7 +2,8 @@
  *
  * Every row must be whole, and every operator is tried on random inputs: it
  * must fill its outputs and nothing else, give the same bits when computed in
- * place wherever its row says that it can, be a view where it says so, fold
+ * place wherever its row says that it can, be a view where it says so, leave
+ * inputs alone that lie in the output where it says they do, fold
  * repeated elements to what the kernel makes of them one by one, and infer
  * from less what it infers from more.  A new row is tested by being there; one
  * that has no recipe fails.
@@ -159,9 +160,27 @@ copied_input(struct computed *r, uint32_t k)
 	return to;
 }
 
-/* Output k lies over input over[k], or where that is negative, on its own. */
+/* Input k lies in output 0 already. */
+static void
+put_into(const struct trial *t, struct computed *r, om_tensor *in, uint32_t k)
+{
+	uint64_t offset, bytes, room;
+
+	if (!om_op_into(t->op, k, &offset) || !om_tensor_bytes(in[k].type, &in[k].shape, &bytes)
+	    || !om_tensor_bytes(r->c.out[0].type, &r->c.out[0].shape, &room) || offset + bytes > room) {
+		fail(t, "input %u is said to lie where it cannot", k);
+		return;
+	}
+	char *to = (char *)r->c.out[0].data + offset;
+	if (bytes)
+		memcpy(to, in[k].data, bytes);
+	in[k].data = to;
+}
+
+/* Output k lies over input over[k], or where that is negative, on its own; the
+ * inputs of which `into` has the bits lie in output 0. */
 static om_status
-compute(const struct trial *t, struct computed *r, const int *over, int fill)
+compute_placed(const struct trial *t, struct computed *r, const int *over, unsigned into, int fill)
 {
 	const om_row *row = t->row;
 
@@ -183,6 +202,9 @@ compute(const struct trial *t, struct computed *r, const int *over, int fill)
 		r->c.out[k].data = over && over[k] >= 0 ? in[over[k]].data
 		    : room_new(&r->out[k], bytes, fill);
 	}
+	for (uint32_t k = 0; k < t->op->nin; k++)
+		if (into >> k & 1)
+			put_into(t, r, in, k);
 	if (row->scratch)
 		r->c.scratch = room_new(&r->scratch, row->scratch(&r->c), fill);
 	if (row->flags & OM_DATA_SIZED)
@@ -198,6 +220,12 @@ compute(const struct trial *t, struct computed *r, const int *over, int fill)
 	if (!is_intact(&r->scratch))
 		fail(t, "writes beyond its scratch");
 	return st;
+}
+
+static om_status
+compute(const struct trial *t, struct computed *r, const int *over, int fill)
+{
+	return compute_placed(t, r, over, 0, fill);
 }
 
 static bool
@@ -252,11 +280,12 @@ check_inputs(const struct trial *t, const struct computed *r)
 }
 
 static void
-check_place(const struct trial *t, const struct computed *ref, const int *over, const char *what)
+check_place(const struct trial *t, const struct computed *ref, const int *over, unsigned into,
+	const char *what)
 {
 	struct computed r;
 
-	const om_status st = compute(t, &r, over, 0x33);
+	const om_status st = compute_placed(t, &r, over, into, 0x33);
 	if (st != OM_OK)
 		fail(t, "fails %s: %s", what, om_message(t->session));
 	else
@@ -282,7 +311,7 @@ check_reuse(const struct trial *t, const struct computed *ref)
 			memset(one, -1, sizeof one);
 			one[k] = (int)i;
 			snprintf(what, sizeof what, "when output %u lies over input %u", k, i);
-			check_place(t, ref, one, what);
+			check_place(t, ref, one, 0, what);
 			if (all[k] < 0 && !taken[i]) {
 				all[k] = (int)i;
 				taken[i] = true;
@@ -290,7 +319,26 @@ check_reuse(const struct trial *t, const struct computed *ref)
 			}
 		}
 	if (together > 1)
-		check_place(t, ref, all, "when all outputs lie over inputs");
+		check_place(t, ref, all, 0, "when all outputs lie over inputs");
+}
+
+/* Each input on its own, then all that may. */
+static void
+check_into(const struct trial *t, const struct computed *ref)
+{
+	unsigned all = 0;
+
+	for (uint32_t k = 0; k < t->op->nin && k < MOST_INPUTS; k++) {
+		uint64_t offset;
+		char what[64];
+		if (!om_op_into(t->op, k, &offset))
+			continue;
+		snprintf(what, sizeof what, "when input %u lies in the output", k);
+		check_place(t, ref, NULL, 1u << k, what);
+		all |= 1u << k;
+	}
+	if (all & (all - 1))
+		check_place(t, ref, NULL, all, "when inputs lie in the output");
 }
 
 static void
@@ -421,8 +469,9 @@ check_kernel(const struct trial *t, recipe_fn *make, const struct computed *ref)
 	check_cost(t);
 	if (random && !om_op_view(t->op, 0, &(om_view_of){0}))
 		return;
-	check_place(t, ref, NULL, "where memory held something else");
+	check_place(t, ref, NULL, 0, "where memory held something else");
 	check_reuse(t, ref);
+	check_into(t, ref);
 	if (!random)
 		check_folding(t, make);
 }
