@@ -124,6 +124,40 @@ OM_API bool om_groups_fit(om_groups *g, const om_value *source, om_value *const 
 OM_API void om_groups_merge(om_groups *g, om_value *source, om_value *v, om_store store,
 	uint64_t offset);
 
+/* ---- For plans that hold in every order of the ops. ---- */
+
+/* Which op is over before which other one starts, whatever the order, as long as
+ * nothing is read before it is computed.  Only ops of the graph have an order; an
+ * op in a body counts as the op of the graph that holds it.  See src/ir/reach.c
+ * for what it costs; OM_MEMORY where that is too much. */
+typedef struct om_reach om_reach;
+OM_API om_status om_reach_new(const om_prog *p, om_arena *mem, om_reach **out);
+
+/* False where the two are the same, or in the same op of the graph. */
+OM_API bool om_reach_before(const om_reach *r, const om_op *a, const om_op *b);
+
+/* Is everybody who defines or uses `v`, but for `op`, over before `op` starts?
+ * Within one op of the graph the order is fixed: there it is for the caller to
+ * look at steps. */
+OM_API bool om_reach_is_over(const om_reach *r, const om_value *v, const om_op *op);
+
+/* Who may not share bytes with whom, in some order or other.  Two buffers may
+ * where all ops that touch the one are over before all that touch the other
+ * start; lifetimes in steps are not looked at, but inside of one op. */
+typedef struct om_conflicts {
+	const uint32_t (*pair)[2];   /* buffers, by number; each pair once */
+	uint64_t npair;
+	uint64_t bound;          /* bytes of buffers which all conflict: no plan takes less */
+	bool is_heaviest;        /* no other such set has more bytes */
+	uint32_t *peak;          /* these buffers */
+	uint32_t npeak;
+} om_conflicts;
+
+/* See src/plan/conflicts.c for what it costs; OM_MEMORY where that is too much.
+ * All parts come from `mem`. */
+OM_API om_status om_buffers_conflicts(const om_prog *p, const om_buffers *b, om_arena *mem,
+	om_conflicts *out);
+
 /* Check `plan` against the program from scratch, by walking a run and watching
  * whose bytes lie where: every value is whole whenever it is read; sizes and
  * alignment; all inside the arena; an output over an input only where the

@@ -26,6 +26,7 @@ main(void)
 		{.pName = "arena", .pTests = arena_tests},
 		{.pName = "bodies", .pTests = control_tests},
 		{.pName = "buffers", .pTests = buffers_tests},
+		{.pName = "any order", .pTests = conflicts_tests},
 		{.pName = "executor", .pTests = exec_tests},
 		{.pName = "inner loops", .pTests = kernels_tests},
 		{.pName = "lifetimes", .pTests = live_tests},

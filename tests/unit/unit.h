@@ -6,6 +6,7 @@
 /* Each file of unit tests ends in one of these. */
 extern CU_TestInfo annotate_tests[];
 extern CU_TestInfo arena_tests[];
+extern CU_TestInfo conflicts_tests[];
 extern CU_TestInfo control_tests[];
 extern CU_TestInfo buffers_tests[];
 extern CU_TestInfo exec_tests[];

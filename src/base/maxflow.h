@@ -1,0 +1,22 @@
+/* The largest flow through a network. */
+#ifndef OM_MAXFLOW_H
+#define OM_MAXFLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "onnxmem/arena.h"
+
+typedef struct om_net om_net;
+
+om_net *om_net_new(uint32_t nnode, om_arena *mem);
+void om_net_edge(om_net *f, uint32_t from, uint32_t to, int64_t room);
+
+/* False when more than `work` edges had to be looked at. */
+bool om_net_run(om_net *f, uint32_t source, uint32_t sink, uint64_t work);
+
+/* After a run: is there a way with room left from the source to `node`?  The
+ * nodes for which there is are one side of a cut that the flow fills. */
+bool om_net_reached(const om_net *f, uint32_t node);
+
+#endif
