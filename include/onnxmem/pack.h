@@ -20,6 +20,9 @@ typedef struct om_interval {
 
 enum { OM_OFFSET_FREE = -1 };
 
+/* Instead of the number of a pool. */
+#define OM_POOL_ANY UINT32_MAX
+
 typedef struct om_buffer {
 	const char *name;        /* for messages; may be NULL */
 	uint64_t bytes;          /* 0: never overlaps anything, gets offset 0 */
@@ -27,7 +30,10 @@ typedef struct om_buffer {
 	const om_interval *live; /* see below; at least one */
 	uint32_t nlive;
 	int64_t fixed;           /* offset that it must have, or OM_OFFSET_FREE */
-	uint64_t offset;         /* out */
+	uint32_t fixed_pool;     /* pool that it must lie in, or OM_POOL_ANY; 0 where there is one */
+	uint64_t heat;           /* bytes moved to and from it; counts where there are pools */
+	uint64_t offset;         /* out: from the start of its pool */
+	uint32_t pool;           /* out; om_pack() leaves it alone */
 } om_buffer;
 
 /* When, and which part of, a buffer is in use.  Intervals are sorted by `lower`,
@@ -73,5 +79,76 @@ OM_API om_status om_pack(om_session *s, om_buffer *buf, uint32_t n, om_pack_resu
 /* Check a packing: alignment, fixed offsets, no byte is used twice at a step,
  * all below `height`.  Shares no code with om_pack(). */
 OM_API om_status om_pack_check(om_session *s, const om_buffer *buf, uint32_t n, uint64_t height);
+
+/* ---- Whole problems: pools with limits, groups, interference lists. ---- */
+
+/* A piece of memory.  All strings and arrays of a problem belong to the caller,
+ * and have to live as long as it is looked at. */
+typedef struct om_pool {
+	const char *name;        /* for messages; may be NULL */
+	uint64_t limit;          /* bytes; 0: none */
+	uint64_t align;          /* of every buffer, or group, in it, beside its own; 0 or 1: none */
+	om_pack_result result;   /* out: the packing of what lies in it */
+} om_pool;
+
+/* Buffers, as numbers, that lie one behind the other in this order: each starts
+ * where the one before ends, whatever the alignment.  (Round bytes up where the
+ * alignment would leave a hole; a group with a hole is refused.)  The first one
+ * is aligned as the strictest of them.  A buffer is in one group at most; fixed
+ * offsets and pools of its members have to agree. */
+typedef struct om_pack_group {
+	const uint32_t *member;
+	uint32_t n;
+} om_pack_group;
+
+enum { OM_PACK_NODES = 200000 };
+
+/* Zero in all that is not needed. */
+typedef struct om_problem {
+	om_buffer *buf;
+	uint32_t n;
+	om_pool *pool;           /* at least one; the first is the fastest */
+	uint32_t npool;
+	const om_pack_group *group;
+	uint32_t ngroup;
+	/* Which buffers may not overlap: those in use at the same step; or, where
+	 * `by_pairs`, those in this list, in any order, each pair once or more.
+	 * Lifetimes are not looked at then, and may be missing. */
+	bool by_pairs;
+	const uint32_t (*pair)[2];
+	uint64_t npair;
+	uint64_t proven;         /* bytes: a lower bound that the caller can prove, for one pool */
+	uint64_t nodes;          /* of each complete search; 0: OM_PACK_NODES */
+	double seconds;          /* 0: no clock is read, and the result depends on the problem alone */
+} om_problem;
+
+/* Give every buffer a pool and an offset.
+ *
+ * A buffer without a fixed pool goes to the first one that has room, the hottest
+ * for their size first; what is hot, but fits nowhere else, may have to make
+ * room for others.  That order is not proven to be the best, but where limits
+ * are met at all, up to some ten buffers, it is found out.  Then each pool is
+ * packed as low as possible: om_pool.result says how low that is for the buffers
+ * that are in it.
+ *
+ * OM_BUDGET when a limit is not met: the message names the pool, its limit, the
+ * step that needs most and the largest buffers there.  The buffers then have the
+ * offsets and pools of a packing that is valid but for limits; results say how
+ * much it takes.
+ * OM_INVALID for what om_pack() refuses, and for no pools, numbers that are out
+ * of range, a pair of a buffer with itself, groups as above.
+ *
+ * A first packing takes O(n log n + overlaps) steps; by pairs O(n log n + pairs
+ * log pairs).  What follows is bounded by `nodes`, a fixed number of tries, and
+ * `seconds`, which is looked at between tries and every few thousand nodes: a
+ * valid packing is there after the first pass, however short the time.  Memory is
+ * O(n), O(n + pairs) by pairs, beside what is alive at one step: about 400 bytes
+ * a buffer and 8 a pair. */
+OM_API om_status om_pack_solve(om_session *s, om_problem *problem);
+
+/* Check what om_pack_solve() promises: pools and limits, alignment, fixed places,
+ * groups back to back, no byte used twice, results that say what is there.
+ * Shares no code with it. */
+OM_API om_status om_pack_check_problem(om_session *s, const om_problem *problem);
 
 #endif

@@ -9,17 +9,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "plan/effort.h"
 #include "plan/packer.h"
 
 enum {
 	SURE_ORDERS = 2,           /* tried whatever they cost */
 	WORK = 40 * 1000 * 1000,   /* neighbours; a second or less */
 	REPAIRS = 200,
-	NODES = 200 * 1000,
 };
 
 struct packer {
 	om_arena *mem;
+	const om_effort *effort;
 	om_part part;
 	om_greedy greedy;
 	uint32_t *order, *rest;         /* room for a part */
@@ -113,8 +114,8 @@ check_fixed(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
 		om_strdup(mem, om_message(s)));
 }
 
-static om_status
-check_problem(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
+om_status
+om_pack_refuse(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		const char *wrong = what_is_wrong(&buf[k]);
@@ -125,7 +126,7 @@ check_problem(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
 	}
 	if (!adds_up(buf, n))
 		return om_fail(s, OM_INVALID, "the bytes of all %" PRIu32 " buffers do not add up to a number", n);
-	return check_fixed(s, mem, buf, n);
+	return OM_OK;
 }
 
 /* ---- One part. ---- */
@@ -145,10 +146,17 @@ is_done(const struct packer *p)
 	return p->height <= p->part.goal;
 }
 
+/* Good enough, or out of time. */
+static bool
+is_over(const struct packer *p)
+{
+	return is_done(p) || (p->height < UINT64_MAX && om_is_late(p->effort));
+}
+
 static void
 try_orders(struct packer *p, om_fit fit, uint64_t work)
 {
-	for (uint32_t k = 0; k < OM_NORDER && !is_done(p); k++) {
+	for (uint32_t k = 0; k < OM_NORDER && !is_over(p); k++) {
 		if (p->greedy.work > work && (k >= SURE_ORDERS || fit != OM_BEST_FIT))
 			return;
 		om_order_fill(&p->part, k, p->mem, p->order);
@@ -181,12 +189,12 @@ promote(struct packer *p)
 static void
 repair(struct packer *p, om_fit fit, uint64_t work)
 {
-	for (uint32_t k = 0; k < OM_NORDER && !is_done(p); k++) {
+	for (uint32_t k = 0; k < OM_NORDER && !is_over(p); k++) {
 		om_order_fill(&p->part, k, p->mem, p->order);
 		if (p->greedy.work > work)
 			return;
 		om_greedy_run(&p->greedy, p->order, p->norder, fit);
-		for (uint32_t round = 0; round < REPAIRS && !is_done(p); round++) {
+		for (uint32_t round = 0; round < REPAIRS && !is_over(p); round++) {
 			if (p->greedy.work > work || !promote(p))
 				break;
 			const uint64_t height = om_greedy_run(&p->greedy, p->order, p->norder, fit);
@@ -228,15 +236,16 @@ solve(struct packer *p, uint32_t *head)
 		p->norder += part->buf[part->item[k]].fixed < 0;
 	p->height = UINT64_MAX;
 	om_greedy_init(&p->greedy, part, p->mem, head);
-	try_orders(p, OM_BEST_FIT, WORK);
-	try_orders(p, OM_FIRST_FIT, WORK);
-	repair(p, OM_BEST_FIT, WORK);
-	repair(p, OM_FIRST_FIT, WORK);
+	const uint64_t work = p->effort->work ? p->effort->work : WORK;
+	try_orders(p, OM_BEST_FIT, work);
+	try_orders(p, OM_FIRST_FIT, work);
+	repair(p, OM_BEST_FIT, work);
+	repair(p, OM_FIRST_FIT, work);
 	restore(p);
 	p->is_proven = false;
-	if (!is_done(p) && is_searchable(part)) {
+	if (!is_over(p) && is_searchable(part)) {
 		const uint64_t before = p->height;
-		p->is_proven = om_search(part, NODES, &p->height) && !is_done(p);
+		p->is_proven = om_search(part, p->effort->nodes, &p->height) && !is_done(p);
 		if (p->height < before)
 			p->strategy = "search";
 	}
@@ -301,7 +310,7 @@ collect_items(om_part *part, uint32_t *item)
 }
 
 static void
-pack_parts(om_buffer *buf, uint32_t n, om_arena *mem, om_pack_result *r)
+pack_parts(om_buffer *buf, uint32_t n, const om_effort *effort, om_arena *mem, om_pack_result *r)
 {
 	uint32_t npiece;
 	const om_piece *piece = pieces_of(buf, n, mem, &npiece);
@@ -311,8 +320,10 @@ pack_parts(om_buffer *buf, uint32_t n, om_arena *mem, om_pack_result *r)
 
 	for (uint32_t from = 0, end; from < npiece; from = end) {
 		end = part_end(buf, piece, npiece, from);
-		struct packer p = {.mem = scratch, .part = {.buf = buf, .piece = piece + from,
+		struct packer p = {.mem = scratch, .effort = effort, .part = {.buf = buf, .piece = piece + from,
 			.npiece = end - from, .goal = proven > r->height ? proven : r->height}};
+		if (p.part.goal < effort->enough)
+			p.part.goal = effort->enough;
 		collect_items(&p.part, item);
 		solve(&p, head);
 		if (p.height > r->height) {
@@ -328,17 +339,19 @@ pack_parts(om_buffer *buf, uint32_t n, om_arena *mem, om_pack_result *r)
 }
 
 om_status
-om_pack(om_session *s, om_buffer *buf, uint32_t n, om_pack_result *result)
+om_pack_pool(om_session *s, om_buffer *buf, uint32_t n, const om_effort *effort, om_pack_result *result)
 {
 	om_arena *mem = om_arena_new();
-	om_status st = check_problem(s, mem, buf, n);
+	om_status st = om_pack_refuse(s, mem, buf, n);
 
+	if (st == OM_OK)
+		st = check_fixed(s, mem, buf, n);
 	if (st == OM_OK) {
 		*result = (om_pack_result){.strategy = "size"};
 		result->lower_bound = om_pack_bound(buf, n, &result->bound_step);
 		for (uint32_t k = 0; k < n; k++)
 			buf[k].offset = buf[k].fixed > 0 ? (uint64_t)buf[k].fixed : 0;
-		pack_parts(buf, n, mem, result);
+		pack_parts(buf, n, effort, mem, result);
 		if (result->height == result->lower_bound)
 			result->status = OM_PACK_OPTIMAL;
 		else
@@ -346,4 +359,10 @@ om_pack(om_session *s, om_buffer *buf, uint32_t n, om_pack_result *result)
 	}
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_pack(om_session *s, om_buffer *buf, uint32_t n, om_pack_result *result)
+{
+	return om_pack_pool(s, buf, n, &(om_effort){.nodes = OM_PACK_NODES}, result);
 }
