@@ -229,10 +229,18 @@ half_pixel(const struct om_resize_axis *a, float x)
 	return (x + 0.5f) / a->scale - 0.5f;
 }
 
+/* How long the output would be, were its length no whole number. */
+static float
+exact_length(const struct om_resize_axis *a)
+{
+	return a->sized ? (float)a->out : a->scale * (float)a->in;
+}
+
 static float
 align_corners(const struct om_resize_axis *a, float x)
 {
-	return a->out == 1 ? 0 : x * (float)(a->in - 1) / (float)(a->out - 1);
+	const float length = exact_length(a);
+	return a->out == 1 || length == 1 ? 0 : x * (float)(a->in - 1) / (length - 1);
 }
 
 static float
@@ -256,18 +264,18 @@ tf_half_pixel_for_nn(const struct om_resize_axis *a, float x)
 static float
 half_pixel_symmetric(const struct om_resize_axis *a, float x)
 {
-	const float exact = a->scale * (float)a->in, adjust = (float)a->out / exact;
+	const float adjust = (float)a->out / (a->scale * (float)a->in);
 	return (float)a->in / 2 * (1 - adjust) + half_pixel(a, x);
 }
 
 static float
 tf_crop_and_resize(const struct om_resize_axis *a, float x)
 {
-	const float last = (float)(a->in - 1);
+	const float last = (float)(a->in - 1), length = exact_length(a);
 
-	if (a->out <= 1)
+	if (a->out <= 1 || length == 1)
 		return 0.5f * (a->roi[0] + a->roi[1]) * last;
-	return a->roi[0] * last + x * (a->roi[1] - a->roi[0]) * last / (float)(a->out - 1);
+	return a->roi[0] * last + x * (a->roi[1] - a->roi[0]) * last / (length - 1);
 }
 
 static const struct {
