@@ -1,0 +1,24 @@
+/* What a test is fed with and compared with. */
+#ifndef CONFORMANCE_H
+#define CONFORMANCE_H
+
+#include "onnxmem/onnx.h"
+#include "onnxmem/op.h"
+
+typedef struct om_data {
+	bool is_tensor;
+	om_tensor t;
+} om_data;
+
+/* Read a file of a value of this type. */
+om_status om_data_load(om_session *s, const char *path, om_arena *mem, const om_type *type, om_data *out);
+
+/* Is `got` what is wanted? */
+om_status om_data_check(om_session *s, om_arena *mem, const char *name, const om_tensor *got, const om_data *want);
+
+/* Of an operator that draws numbers: type, shape, and a distribution that the
+ * inputs `in` give: Dropout, else Bernoulli. */
+om_status om_data_check_random(om_session *s, bool dropout, const om_data *in, const om_tensor *got,
+	const om_data *want);
+
+#endif
