@@ -28,7 +28,7 @@ read_problem(FILE *in, om_arena *mem, uint32_t *count)
 {
 	om_buffer *buf = NULL;
 	size_t n = 0, cap = 0;
-	om_interval live;
+	om_interval live = {0};
 	uint64_t bytes;
 
 	for (int c = fgetc(in); c != '\n' && c != EOF;)

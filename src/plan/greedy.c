@@ -35,10 +35,10 @@ link_pieces(om_greedy *g)
 	const om_part *p = g->part;
 
 	for (uint32_t k = 0; k < p->nitem; k++)
-		g->head[p->item[k]] = UINT32_MAX;
+		p->head[p->item[k]] = UINT32_MAX;
 	for (uint32_t k = p->npiece; k-- > 0;) {
-		g->next[k] = g->head[p->piece[k].buf];
-		g->head[p->piece[k].buf] = k;
+		g->next[k] = p->head[p->piece[k].buf];
+		p->head[p->piece[k].buf] = k;
 	}
 }
 
@@ -54,9 +54,9 @@ is_simple(const om_part *p)
 }
 
 void
-om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem, uint32_t *head)
+om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem)
 {
-	*g = (om_greedy){.part = part, .leaves = 1, .head = head, .mem = mem};
+	*g = (om_greedy){.part = part, .leaves = 1, .mem = mem};
 	g->is_simple = is_simple(part);
 	g->room = part->npiece + 1;
 	while ((uint64_t)g->leaves * BUCKET < part->npiece)
@@ -193,7 +193,7 @@ put(om_greedy *g, uint32_t b)
 {
 	const om_buffer *buf = &g->part->buf[b];
 
-	for (uint32_t k = g->head[b]; k != UINT32_MAX; k = g->next[k]) {
+	for (uint32_t k = g->part->head[b]; k != UINT32_MAX; k = g->next[k]) {
 		g->until[k] = g->part->piece[k].upper;
 		const om_interval *live = &buf->live[g->part->piece[k].live];
 		g->at[k] = (om_span){buf->offset + live->from, buf->offset + om_live_to(buf, live)};

@@ -217,34 +217,38 @@ as_they_come(const om_part *p, om_arena *mem, struct key *key)
 	(void)p, (void)mem, (void)key;
 }
 
+#define ORDER(name, fill, backwards)                                           \
+	{{{name, name ", repaired"}, {"skyline by " name, "skyline by " name ", repaired"}}, fill, backwards}
+
 static const struct {
-	const char *name, *repaired;
+	const char *name[2][2];    /* with a skyline?  repaired? */
 	void (*fill)(const om_part *p, om_arena *mem, struct key *key);
 	bool backwards;
 } orders[OM_NORDER] = {
-	{"size", "size, repaired", sizes, false},
-	{"breadth", "breadth, repaired", breadths, false},
-	{"size backwards", "size backwards, repaired", sizes, true},
-	{"breadth backwards", "breadth backwards, repaired", breadths, true},
-	{"area", "area, repaired", areas, false},
-	{"lifetime", "lifetime, repaired", lifetimes, false},
-	{"area backwards", "area backwards, repaired", areas, true},
-	{"lifetime backwards", "lifetime backwards, repaired", lifetimes, true},
-	{"conflicts", "conflicts, repaired", conflicts, false},
-	{"conflicts backwards", "conflicts backwards, repaired", conflicts, true},
-	{"program order", "program order, repaired", as_they_come, false},
-	{"program order backwards", "program order backwards, repaired", as_they_come, true},
+	ORDER("area", areas, false),
+	ORDER("size", sizes, false),
+	ORDER("breadth", breadths, false),
+	ORDER("size backwards", sizes, true),
+	ORDER("breadth backwards", breadths, true),
+	ORDER("lifetime", lifetimes, false),
+	ORDER("area backwards", areas, true),
+	ORDER("lifetime backwards", lifetimes, true),
+	ORDER("conflicts", conflicts, false),
+	ORDER("conflicts backwards", conflicts, true),
+	ORDER("program order", as_they_come, false),
+	ORDER("program order backwards", as_they_come, true),
 };
 
 const char *
-om_order_name(uint32_t k, bool repaired)
+om_order_name(uint32_t k, bool skyline, bool repaired)
 {
-	return repaired ? orders[k].repaired : orders[k].name;
+	return orders[k].name[skyline][repaired];
 }
 
 void
-om_order_fill(const om_part *p, uint32_t k, om_arena *mem, uint32_t *order)
+om_order_fill(const om_part *p, uint32_t k, uint32_t *order)
 {
+	om_arena *mem = om_arena_new();
 	struct key *key = OM_NEWN(mem, struct key, p->nitem);
 	uint32_t n = 0;
 
@@ -262,4 +266,5 @@ om_order_fill(const om_part *p, uint32_t k, om_arena *mem, uint32_t *order)
 	qsort(key, n, sizeof *key, by_key);
 	for (uint32_t i = 0; i < n; i++)
 		order[i] = key[i].buf;
+	om_arena_free(mem);
 }

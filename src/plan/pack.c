@@ -1,35 +1,13 @@
-/* The packer: checks the problem, cuts it where nothing is alive, and gives
- * each part to a portfolio: greedy runs in several orders, repair of the best,
- * complete search where the part is small.  It stops as soon as the bound is
- * met.  How much is tried is counted in neighbours looked at and nodes, never
- * in time: the same problem always gets the same offsets.
+/* The packer: checks the problem, cuts it where nothing is alive, and packs each
+ * part on its own.  No part needs to get below the bound of the whole, or below
+ * what another part needed.
  */
 #include <config.h>
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "plan/effort.h"
 #include "plan/packer.h"
-
-enum {
-	SURE_ORDERS = 2,           /* tried whatever they cost */
-	WORK = 40 * 1000 * 1000,   /* neighbours; a second or less */
-	REPAIRS = 200,
-};
-
-struct packer {
-	om_arena *mem;
-	const om_effort *effort;
-	om_part part;
-	om_greedy greedy;
-	uint32_t *order, *rest;         /* room for a part */
-	uint64_t *offset;               /* of the best packing, by place in part.item */
-	uint32_t norder;
-	uint64_t height;
-	bool is_proven;                 /* that this part cannot be lower */
-	const char *strategy;
-};
 
 /* ---- Refusing what makes no sense. ---- */
 
@@ -129,128 +107,6 @@ om_pack_refuse(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
 	return OM_OK;
 }
 
-/* ---- One part. ---- */
-
-static void
-remember(struct packer *p, uint64_t height, const char *strategy)
-{
-	p->height = height;
-	p->strategy = strategy;
-	for (uint32_t k = 0; k < p->part.nitem; k++)
-		p->offset[k] = p->part.buf[p->part.item[k]].offset;
-}
-
-static bool
-is_done(const struct packer *p)
-{
-	return p->height <= p->part.goal;
-}
-
-/* Good enough, or out of time. */
-static bool
-is_over(const struct packer *p)
-{
-	return is_done(p) || (p->height < UINT64_MAX && om_is_late(p->effort));
-}
-
-static void
-try_orders(struct packer *p, om_fit fit, uint64_t work)
-{
-	for (uint32_t k = 0; k < OM_NORDER && !is_over(p); k++) {
-		if (p->greedy.work > work && (k >= SURE_ORDERS || fit != OM_BEST_FIT))
-			return;
-		om_order_fill(&p->part, k, p->mem, p->order);
-		const uint64_t height = om_greedy_run(&p->greedy, p->order, p->norder, fit);
-		if (height < p->height)
-			remember(p, height, om_order_name(k, false));
-	}
-}
-
-/* Whatever sticks out of the goal goes first; false when that is all or nothing. */
-static bool
-promote(struct packer *p)
-{
-	const om_buffer *buf = p->part.buf;
-	uint32_t n = 0, m = 0;
-
-	for (uint32_t k = 0; k < p->norder; k++) {
-		const om_buffer *b = &buf[p->order[k]];
-		if (b->offset + b->bytes > p->part.goal)
-			p->order[n++] = p->order[k];
-		else
-			p->rest[m++] = p->order[k];
-	}
-	memcpy(p->order + n, p->rest, m * sizeof *p->rest);
-	return m > 0 && n > 0;
-}
-
-/* Repack with what stuck out promoted, again and again: each round starts from
- * the one before, even where that got worse. */
-static void
-repair(struct packer *p, om_fit fit, uint64_t work)
-{
-	for (uint32_t k = 0; k < OM_NORDER && !is_over(p); k++) {
-		om_order_fill(&p->part, k, p->mem, p->order);
-		if (p->greedy.work > work)
-			return;
-		om_greedy_run(&p->greedy, p->order, p->norder, fit);
-		for (uint32_t round = 0; round < REPAIRS && !is_over(p); round++) {
-			if (p->greedy.work > work || !promote(p))
-				break;
-			const uint64_t height = om_greedy_run(&p->greedy, p->order, p->norder, fit);
-			if (height < p->height)
-				remember(p, height, om_order_name(k, true));
-		}
-	}
-}
-
-/* The complete search knows buffers of one shape, free to lie anywhere. */
-static bool
-is_searchable(const om_part *part)
-{
-	for (uint32_t k = 0; k < part->nitem; k++) {
-		const om_buffer *b = &part->buf[part->item[k]];
-		if (b->fixed >= 0 || om_is_shaped(b))
-			return false;
-	}
-	return part->nitem <= OM_SEARCH_MOST;
-}
-
-static void
-restore(struct packer *p)
-{
-	for (uint32_t k = 0; k < p->part.nitem; k++)
-		p->part.buf[p->part.item[k]].offset = p->offset[k];
-}
-
-static void
-solve(struct packer *p, uint32_t *head)
-{
-	om_part *part = &p->part;
-
-	p->order = OM_NEWN(p->mem, uint32_t, part->nitem);
-	p->rest = OM_NEWN(p->mem, uint32_t, part->nitem);
-	p->offset = OM_NEWN(p->mem, uint64_t, part->nitem);
-	p->norder = 0;
-	for (uint32_t k = 0; k < part->nitem; k++)
-		p->norder += part->buf[part->item[k]].fixed < 0;
-	p->height = UINT64_MAX;
-	om_greedy_init(&p->greedy, part, p->mem, head);
-	const uint64_t work = p->effort->work ? p->effort->work : WORK;
-	try_orders(p, OM_BEST_FIT, work);
-	try_orders(p, OM_FIRST_FIT, work);
-	repair(p, OM_BEST_FIT, work);
-	repair(p, OM_FIRST_FIT, work);
-	restore(p);
-	p->is_proven = false;
-	if (!is_over(p) && is_searchable(part)) {
-		const uint64_t before = p->height;
-		p->is_proven = om_search(part, p->effort->nodes, &p->height) && !is_done(p);
-		if (p->height < before)
-			p->strategy = "search";
-	}
-}
-
 /* ---- The parts. ---- */
 
 static int
@@ -314,24 +170,26 @@ pack_parts(om_buffer *buf, uint32_t n, const om_effort *effort, om_arena *mem, o
 {
 	uint32_t npiece;
 	const om_piece *piece = pieces_of(buf, n, mem, &npiece);
-	uint32_t *head = OM_NEWN(mem, uint32_t, n), *item = OM_NEWN(mem, uint32_t, n);
+	uint32_t *head = OM_NEWN(mem, uint32_t, n), *rank = OM_NEWN(mem, uint32_t, n);
+	uint32_t *item = OM_NEWN(mem, uint32_t, n);
 	om_arena *scratch = om_arena_new();
 	uint64_t proven = r->lower_bound;
 
 	for (uint32_t from = 0, end; from < npiece; from = end) {
 		end = part_end(buf, piece, npiece, from);
-		struct packer p = {.mem = scratch, .effort = effort, .part = {.buf = buf, .piece = piece + from,
-			.npiece = end - from, .goal = proven > r->height ? proven : r->height}};
-		if (p.part.goal < effort->enough)
-			p.part.goal = effort->enough;
-		collect_items(&p.part, item);
-		solve(&p, head);
-		if (p.height > r->height) {
-			r->height = p.height;
-			r->strategy = p.strategy;
+		om_part part = {.buf = buf, .piece = piece + from, .npiece = end - from,
+			.head = head, .rank = rank, .goal = proven > r->height ? proven : r->height};
+		om_best best;
+		if (part.goal < effort->enough)
+			part.goal = effort->enough;
+		collect_items(&part, item);
+		om_solve(&part, effort, scratch, &best);
+		if (best.height > r->height) {
+			r->height = best.height;
+			r->strategy = best.strategy;
 		}
-		if (p.is_proven && p.height > proven)
-			proven = p.height;
+		if (best.is_proven && best.height > proven)
+			proven = best.height;
 		om_arena_clear(scratch);
 	}
 	om_arena_free(scratch);

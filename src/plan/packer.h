@@ -3,6 +3,7 @@
 #define OM_PACKER_H
 
 #include "onnxmem/pack.h"
+#include "plan/effort.h"
 
 /* One lifetime of one buffer: interval number `live`. */
 typedef struct om_piece {
@@ -47,6 +48,7 @@ typedef struct om_part {
 	uint32_t *item;          /* the buffers of the part */
 	uint32_t nitem;
 	uint64_t goal;           /* no need to get below */
+	uint32_t *head, *rank;   /* room for a number per buffer of the problem */
 } om_part;
 
 /* ---- greedy.c: one buffer after the other, each at the best place left. ---- */
@@ -65,7 +67,6 @@ typedef struct om_greedy {
 	uint32_t *until;         /* by piece: its end; 0 while it has no place */
 	om_span *at;             /* by piece: its place */
 	uint32_t *next;          /* by piece: the next one of its buffer, or UINT32_MAX */
-	uint32_t *head;          /* by buffer: its first piece */
 	bool is_simple;          /* every buffer is one rectangle */
 	om_span *span, *spare;
 	uint32_t room;           /* for spans */
@@ -75,19 +76,29 @@ typedef struct om_greedy {
 	uint64_t work;           /* neighbours looked at, in all runs */
 } om_greedy;
 
-/* `head` has room for every buffer of the problem. */
-void om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem, uint32_t *head);
+void om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem);
 /* Place the buffers with fixed offsets, then `order`; gives the height.  Writes
  * om_buffer.offset. */
 uint64_t om_greedy_run(om_greedy *g, const uint32_t *order, uint32_t n, om_fit fit);
 
+/* ---- skyline.c: the lowest place first. ---- */
+
+typedef struct om_skyline om_skyline;
+
+/* Only for buffers that are one rectangle each, none fixed. */
+bool om_skyline_serves(const om_part *part);
+om_skyline *om_skyline_new(const om_part *part, om_arena *mem);
+/* Where several buffers fit, the first in the order is put; gives the height.
+ * Writes om_buffer.offset. */
+uint64_t om_skyline_run(om_skyline *s, const uint32_t *order, uint32_t n);
+
 /* ---- orders.c: in which order. ---- */
 
-enum { OM_NORDER = 12 };
+enum { OM_NORDER = 12, OM_BY_SIZE = 1 };
 
 /* Order number `k` of the part's buffers without fixed offset. */
-void om_order_fill(const om_part *part, uint32_t k, om_arena *mem, uint32_t *order);
-const char *om_order_name(uint32_t k, bool repaired);
+void om_order_fill(const om_part *part, uint32_t k, uint32_t *order);
+const char *om_order_name(uint32_t k, bool skyline, bool repaired);
 
 /* ---- search.c: all orders that matter. ---- */
 
@@ -98,5 +109,15 @@ enum { OM_SEARCH_MOST = 64 };
  * offsets are updated.  Parts of up to OM_SEARCH_MOST buffers, none of them
  * fixed or shaped. */
 bool om_search(const om_part *part, uint64_t nodes, uint64_t *best);
+
+/* ---- portfolio.c: what is tried, and how long. ---- */
+
+typedef struct om_best {
+	uint64_t height;
+	bool is_proven;          /* this part cannot be lower, though above the goal */
+	const char *strategy;
+} om_best;
+
+void om_solve(const om_part *part, const om_effort *effort, om_arena *mem, om_best *best);
 
 #endif

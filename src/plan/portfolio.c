@@ -1,0 +1,321 @@
+/* What is tried on one part, and in which order.
+ *
+ * Three ways make a packing from an order of the buffers: a skyline, and two
+ * greedy ones that fill gaps.  First come single runs, what is cheap before the
+ * others.  Then the orders are improved by their results, like a wheel that
+ * is greased where it squeaks: whatever sticks out of the goal moves forward in
+ * the order, to its front or half the way, and the next run follows.  A run may
+ * get worse; the next one starts from it all the same, since what counts is the
+ * best of all.  Each of these walks gets a few rounds at first; those that came
+ * lowest go first when there are more.  Last comes the complete search.
+ *
+ * It stops as soon as the goal is met.  How much is tried is counted in work,
+ * so that the same problem always gets the same offsets; time counts only where
+ * the caller limits it.
+ *
+ * The wheel: Joslin, Clements, "Squeaky wheel optimization", 1999.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "plan/packer.h"
+
+enum {
+	PLACING = 40,                    /* what a buffer costs a skyline; a neighbour costs 1 */
+	SINGLES = 400 * 1000 * 1000,     /* work in single skylines, */
+	GAPS = 80 * 1000 * 1000,         /* in runs that fill gaps, */
+	WHEEL = 300 * 1000 * 1000,       /* in skylines of the wheel */
+	RUNS = 3000,                     /* of the wheel, at most */
+	FIRST_ROUNDS = 16, MORE_ROUNDS = 4,
+	REPAIRS = 200,                   /* rounds, where gaps are filled */
+};
+
+enum way { SKYLINE, BEST_FIT, FIRST_FIT };
+enum move { TO_FRONT, HALF_WAY, NMOVE };
+
+struct portfolio {
+	om_arena *mem;
+	const om_part *part;
+	const om_effort *effort;
+	om_skyline *skyline;             /* NULL where it does not serve */
+	om_greedy greedy;
+	uint32_t *order, *next;          /* room for a part */
+	uint32_t norder;                 /* buffers without fixed offset */
+	uint64_t *offset;                /* of the best packing, by place in part->item */
+	om_best *best;
+	uint64_t work;                   /* in skylines */
+	uint32_t runs;
+};
+
+/* A walk of the wheel. */
+struct walk {
+	uint64_t height;
+	uint32_t k;
+	enum move move;
+};
+
+static bool
+is_done(const struct portfolio *p)
+{
+	return p->best->height <= p->part->goal;
+}
+
+/* Good enough, or out of time with a plan at hand. */
+static bool
+is_over(const struct portfolio *p)
+{
+	return is_done(p) || (p->best->height < UINT64_MAX && om_is_late(p->effort));
+}
+
+/* What the caller grants, at most what pays. */
+static uint64_t
+granted(const struct portfolio *p, uint64_t work)
+{
+	return p->effort->work && p->effort->work < work ? p->effort->work : work;
+}
+
+static void
+remember(struct portfolio *p, uint64_t height, const char *strategy)
+{
+	p->best->height = height;
+	p->best->strategy = strategy;
+	for (uint32_t k = 0; k < p->part->nitem; k++)
+		p->offset[k] = p->part->buf[p->part->item[k]].offset;
+}
+
+static void
+restore(struct portfolio *p)
+{
+	for (uint32_t k = 0; k < p->part->nitem; k++)
+		p->part->buf[p->part->item[k]].offset = p->offset[k];
+}
+
+/* Packs by p->order. */
+static uint64_t
+run(struct portfolio *p, enum way way, uint32_t k, bool repaired)
+{
+	uint64_t height;
+
+	if (way == SKYLINE) {
+		height = om_skyline_run(p->skyline, p->order, p->norder);
+		p->work += (uint64_t)p->norder * PLACING;
+	} else {
+		height = om_greedy_run(&p->greedy, p->order, p->norder,
+			way == BEST_FIT ? OM_BEST_FIT : OM_FIRST_FIT);
+	}
+	if (height < p->best->height)
+		remember(p, height, om_order_name(k, way == SKYLINE, repaired));
+	return height;
+}
+
+/* ---- Single runs. ---- */
+
+static void
+try_skylines(struct portfolio *p, struct walk *walk)
+{
+	for (uint32_t k = 0; k < OM_NORDER && !is_over(p); k++) {
+		uint64_t height = UINT64_MAX;
+		if (p->work <= granted(p, SINGLES)) {
+			om_order_fill(p->part, k, p->order);
+			height = run(p, SKYLINE, k, false);
+		}
+		for (uint32_t m = 0; m < NMOVE; m++)
+			walk[k * NMOVE + m] = (struct walk){height, k, m};
+	}
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Pairs of pieces that overlap in time: what a run that fills gaps looks at. */
+static uint64_t
+count_overlaps(const om_part *p, om_arena *mem)
+{
+	uint32_t *upper = OM_NEWN(mem, uint32_t, p->npiece), ended = 0;
+	uint64_t sum = 0;
+
+	for (uint32_t k = 0; k < p->npiece; k++)
+		upper[k] = p->piece[k].upper;
+	qsort(upper, p->npiece, sizeof *upper, by_number);
+	for (uint32_t k = 0; k < p->npiece; k++) {
+		while (upper[ended] <= p->piece[k].lower)
+			ended++;
+		sum += k - ended;
+	}
+	return sum;
+}
+
+/* The first one runs whatever it costs, where there is no other plan. */
+static void
+try_gaps(struct portfolio *p, enum way way, uint64_t cost)
+{
+	for (uint32_t k = 0; k < OM_NORDER && !is_over(p); k++) {
+		if (p->best->height < UINT64_MAX && p->greedy.work + cost > granted(p, GAPS))
+			return;
+		om_order_fill(p->part, k, p->order);
+		run(p, way, k, false);
+	}
+}
+
+/* ---- The wheel. ---- */
+
+static bool
+sticks_out(const struct portfolio *p, uint32_t k)
+{
+	const om_buffer *b = &p->part->buf[p->order[k]];
+	return b->offset + b->bytes > p->part->goal;
+}
+
+/* The next place in the order, from `k` on, whose buffer does or does not. */
+static uint32_t
+next_that(const struct portfolio *p, uint32_t k, bool out)
+{
+	while (k < p->norder && sticks_out(p, k) != out)
+		k++;
+	return k;
+}
+
+/* What sticks out of the goal moves forward, the rest keeps its order and fills
+ * up.  False when that is all or nothing. */
+static bool
+advance(struct portfolio *p, enum move move)
+{
+	uint32_t out = next_that(p, 0, true), rest = next_that(p, 0, false);
+
+	if (out == p->norder || rest == p->norder)
+		return false;
+	for (uint32_t n = 0; n < p->norder; n++) {
+		const uint32_t place = move == TO_FRONT ? 0 : out / 2;
+		if (out < p->norder && (place <= rest || rest == p->norder)) {
+			p->next[n] = p->order[out];
+			out = next_that(p, out + 1, true);
+		} else {
+			p->next[n] = p->order[rest];
+			rest = next_that(p, rest + 1, false);
+		}
+	}
+	uint32_t *t = p->order;
+	p->order = p->next;
+	p->next = t;
+	return true;
+}
+
+static int
+by_height(const void *a, const void *b)
+{
+	const struct walk *x = a, *y = b;
+
+	if (x->height != y->height)
+		return x->height < y->height ? -1 : 1;
+	if (x->move != y->move)
+		return x->move > y->move ? -1 : 1;
+	return x->k < y->k ? -1 : x->k > y->k;
+}
+
+/* Each walk starts anew, with more rounds than before: so nothing has to be
+ * kept of it but how low it came. */
+static void
+turn_wheel(struct portfolio *p, struct walk *walk, uint32_t nwalk)
+{
+	const uint64_t limit = p->work + granted(p, WHEEL);
+
+	for (uint32_t rounds = FIRST_ROUNDS; ; rounds *= MORE_ROUNDS) {
+		qsort(walk, nwalk, sizeof *walk, by_height);
+		for (uint32_t w = 0; w < nwalk; w++) {
+			om_order_fill(p->part, walk[w].k, p->order);
+			for (uint32_t round = 0; round <= rounds; round++) {
+				const uint64_t height = run(p, SKYLINE, walk[w].k, round > 0);
+				if (height < walk[w].height)
+					walk[w].height = height;
+				if (is_over(p) || p->work > limit || ++p->runs > RUNS)
+					return;
+				if (!advance(p, walk[w].move))
+					break;
+			}
+		}
+	}
+}
+
+static void
+repair_gaps(struct portfolio *p, enum way way, uint64_t cost)
+{
+	for (uint32_t k = 0; k < OM_NORDER && !is_over(p); k++) {
+		om_order_fill(p->part, k, p->order);
+		for (uint32_t round = 0; round <= REPAIRS && !is_over(p); round++) {
+			if (p->greedy.work + cost > granted(p, GAPS))
+				return;
+			run(p, way, k, round > 0);
+			if (!advance(p, TO_FRONT))
+				break;
+		}
+	}
+}
+
+/* ---- All of it. ---- */
+
+/* The gaps by size first, where that is cheap: it is all that most networks
+ * need. */
+static void
+run_all(struct portfolio *p)
+{
+	const uint64_t cost = count_overlaps(p->part, p->mem);
+	struct walk walk[OM_NORDER * NMOVE];
+
+	om_greedy_init(&p->greedy, p->part, p->mem);
+	if (cost <= (uint64_t)p->norder * PLACING) {
+		om_order_fill(p->part, OM_BY_SIZE, p->order);
+		run(p, BEST_FIT, OM_BY_SIZE, false);
+	}
+	if (is_over(p))
+		return;
+	if (om_skyline_serves(p->part)) {
+		p->skyline = om_skyline_new(p->part, p->mem);
+		try_skylines(p, walk);
+	}
+	if (is_over(p))
+		return;
+	try_gaps(p, BEST_FIT, cost);
+	try_gaps(p, FIRST_FIT, cost);
+	if (!is_over(p) && p->skyline)
+		turn_wheel(p, walk, OM_NORDER * NMOVE);
+	repair_gaps(p, BEST_FIT, cost);
+	repair_gaps(p, FIRST_FIT, cost);
+}
+
+/* The complete search knows buffers of one shape, free to lie anywhere. */
+static bool
+is_searchable(const om_part *part)
+{
+	for (uint32_t k = 0; k < part->nitem; k++) {
+		const om_buffer *b = &part->buf[part->item[k]];
+		if (b->fixed >= 0 || om_is_shaped(b))
+			return false;
+	}
+	return part->nitem <= OM_SEARCH_MOST;
+}
+
+void
+om_solve(const om_part *part, const om_effort *effort, om_arena *mem, om_best *best)
+{
+	struct portfolio p = {.mem = mem, .part = part, .effort = effort, .best = best};
+
+	p.order = OM_NEWN(mem, uint32_t, part->nitem);
+	p.next = OM_NEWN(mem, uint32_t, part->nitem);
+	p.offset = OM_NEWN(mem, uint64_t, part->nitem);
+	for (uint32_t k = 0; k < part->nitem; k++)
+		p.norder += part->buf[part->item[k]].fixed < 0;
+	*best = (om_best){.height = UINT64_MAX};
+	run_all(&p);
+	restore(&p);
+	if (!is_over(&p) && is_searchable(part)) {
+		const uint64_t before = best->height;
+		best->is_proven = om_search(part, effort->nodes, &best->height) && !is_done(&p);
+		if (best->height < before)
+			best->strategy = "search";
+	}
+}
