@@ -197,6 +197,9 @@ struct om_prog {
 	uint32_t nwant;
 	bool order_free;          /* the plan has to hold for every order of the ops that
 	                             respects the data, not for that of the blocks alone */
+	const char *order;        /* how the ops were put in order: "file", "bfs", "mem"; NULL: not */
+	bool order_is_file;       /* that left them as they were */
+	bool order_is_proven;     /* "mem": no order takes less, as the pass counts it */
 	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
 	om_model *model;          /* what it was imported from; not owned; may be NULL */
 };

@@ -3,8 +3,9 @@
  * Each seed makes a program of elementwise ops, views, joins, products, normal-
  * isations, branches and loops, nested; it is planned, verified, and run three
  * ways: planned, planned with poison, and with memory of its own for every
- * value.  All outputs have to agree bit for bit, in two runs each.  A failing
- * program is printed, and `programs SEED 1` repeats it.
+ * value.  All outputs have to agree bit for bit, in two runs each, and with those
+ * of the same program in other orders.  A failing program is printed, and
+ * `programs SEED 1` repeats it.
  *
  *	programs [FIRST-SEED [COUNT]]
  */
@@ -661,12 +662,11 @@ same(const struct results *a, const struct results *b)
 }
 
 static om_status
-compare(om_session *s, om_prog *p, om_arena *mem)
+compare(om_session *s, om_prog *p, om_arena *mem, struct results *r)
 {
 	static const om_exec_options ways[] = {
 		{.no_reuse = true}, {.no_reuse = false}, {.poison = true},
 	};
-	struct results r[3];
 
 	for (int k = 0; k < 3; k++) {
 		r[k].mem = mem;
@@ -679,22 +679,46 @@ compare(om_session *s, om_prog *p, om_arena *mem)
 }
 
 static om_status
-check(om_session *s, om_host *h, const char *text)
+check_one(om_session *s, om_host *h, const char *text, const char *pipeline, om_arena *mem, struct results *r)
 {
 	FILE *in = fmemopen((void *)text, strlen(text), "r");
 	om_prog *p;
 	om_status st = om_parse(s, in, "random", &p);
-	om_arena *mem = om_arena_new();
 
 	fclose(in);
 	if (st == OM_OK)
-		st = om_host_run(h, p, om_default_pipeline());
+		st = om_host_run(h, p, pipeline);
+	if (st == OM_OK)
+		st = om_verify(p);
 	if (st == OM_OK)
 		st = om_plan_verify(p, p->plan);
 	if (st == OM_OK)
-		st = compare(s, p, mem);
-	om_arena_free(mem);
+		st = compare(s, p, mem, r);
 	om_prog_free(p);
+	return st;
+}
+
+#define BEFORE  "inline,shapes,fold,prune,"
+#define BEHIND  ",live,views,inplace,pack"
+
+/* As usual, and in other orders. */
+static om_status
+check(om_session *s, om_host *h, const char *text)
+{
+	static const char *const orders[] = {
+		BEFORE "order=file" BEHIND, BEFORE "order=bfs" BEHIND, BEFORE "order=bfs:choice=bytes" BEHIND,
+		BEFORE "order=mem" BEHIND, BEFORE "order=mem:nodes=20" BEHIND,
+	};
+	om_arena *mem = om_arena_new();
+	struct results first[3], r[3];
+	om_status st = check_one(s, h, text, om_default_pipeline(), mem, first);
+
+	for (size_t k = 0; k < sizeof orders / sizeof orders[0] && st == OM_OK; k++) {
+		st = check_one(s, h, text, orders[k], mem, r);
+		if (st == OM_OK && !same(&first[0], &r[0]))
+			st = om_fail(s, OM_MISMATCH, "%s computes something else", orders[k]);
+	}
+	om_arena_free(mem);
 	return st;
 }
 

@@ -33,6 +33,7 @@ main(void)
 		{.pName = "move", .pTests = move_tests},
 		{.pName = "files of NumPy", .pTests = npy_tests},
 		{.pName = "models", .pTests = onnx_tests},
+		{.pName = "orders", .pTests = order_tests},
 		{.pName = "packer", .pTests = pack_tests},
 		{.pName = "tensors in files", .pTests = onnxtensor_tests},
 		{.pName = "tensor", .pTests = tensor_tests},

@@ -16,6 +16,7 @@ extern CU_TestInfo move_tests[];
 extern CU_TestInfo npy_tests[];
 extern CU_TestInfo onnx_tests[];
 extern CU_TestInfo onnxtensor_tests[];
+extern CU_TestInfo order_tests[];
 extern CU_TestInfo pack_tests[];
 extern CU_TestInfo tensor_tests[];
 extern CU_TestInfo text_tests[];

@@ -1,0 +1,585 @@
+/* order: in which order the ops of each block run.
+ *
+ * Any order that respects the data is legal.  `mem` looks for one that keeps
+ * less alive at once, block by block, bodies before the ops that hold them: a
+ * body counts with its own peak.  Storages are those that views leave; where an
+ * op may compute over an input that dies, the two count once.  The search itself
+ * is om_order_solve(); what it finds is taken only where the passes that follow
+ * make a smaller arena of it, so the order of the file stays unless another one
+ * is strictly better.
+ *
+ * `bfs` is the order in which seed 003 reaches the ops.
+ *
+ * Ops that are random or have effects keep their places among each other, and so
+ * do those that are not known.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "onnxmem/order.h"
+#include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
+
+enum { NONE = UINT32_MAX };
+
+struct model {
+	om_run *r;
+	om_prog *p;
+	om_arena *mem;
+	om_buffers *views;       /* storages, before anything is computed in place */
+	uint64_t **load;         /* by depth, by step: bytes alive of what bodies at least so deep define */
+	uint32_t ndepth;
+	uint32_t *op_of;         /* by op id: its number in the block at hand */
+	uint32_t *storage_of;    /* by value id of the root: its number */
+};
+
+/* One block as a problem. */
+struct problem {
+	struct model *m;
+	const om_block *b;
+	om_op **ops;
+	om_order_op *op;
+	om_order_storage *storage;
+	uint32_t nop, nstorage;
+	uint32_t *after, *use;   /* of the op at hand */
+	size_t nafter, capafter, nuse, capuse;
+	uint32_t effect;         /* the last op that has to keep its place */
+};
+
+/* ---- Storages. ---- */
+
+static om_value *
+root_of(const struct model *m, const om_value *v)
+{
+	om_value *root = om_storage(v, NULL);
+
+	return m->views->of_value[v->id] == NONE || m->views->of_value[root->id] == NONE ? NULL : root;
+}
+
+static uint64_t
+bytes_of(const struct model *m, const om_value *root)
+{
+	return m->views->buf[m->views->of_value[root->id]].bytes;
+}
+
+/* The number of the storage that `v` is in, where an op of the block makes it. */
+static uint32_t
+storage_of(const struct problem *q, const om_value *v)
+{
+	const om_value *root = v && !v->is_const ? root_of(q->m, v) : NULL;
+
+	return root && root->block == q->b && root->def ? q->m->storage_of[root->id] : NONE;
+}
+
+static void
+list_storages(struct problem *q)
+{
+	struct model *m = q->m;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < q->nop; i++)
+		most += q->ops[i]->nout;
+	q->storage = OM_NEWN(m->mem, om_order_storage, most);
+	for (uint32_t i = 0; i < q->nop; i++)
+		for (uint32_t k = 0; k < q->ops[i]->nout; k++) {
+			const om_value *v = q->ops[i]->out[k];
+			if (!v || root_of(m, v) != v)
+				continue;
+			m->storage_of[v->id] = q->nstorage;
+			q->storage[q->nstorage++] = (om_order_storage){bytes_of(m, v), i, false};
+		}
+	for (uint32_t k = 0; k < q->b->nresult; k++) {
+		const uint32_t s = storage_of(q, q->b->result[k]);
+		if (s != NONE)
+			q->storage[s].stays = true;
+	}
+}
+
+/* ---- What an op comes after, and needs. ---- */
+
+static bool
+keeps_its_place(const om_op *op)
+{
+	if (!op->row || op->row->flags & (OM_RANDOM | OM_EFFECT))
+		return true;
+	for (uint32_t k = 0; k < op->nbody; k++)
+		for (const om_op *inner = op->body[k]->first; inner; inner = inner->next)
+			if (keeps_its_place(inner))
+				return true;
+	return false;
+}
+
+static void
+add_use(struct problem *q, const om_value *v)
+{
+	const uint32_t s = storage_of(q, v);
+
+	if (!v || v->is_const)
+		return;
+	if (v->block == q->b && v->def && !v->def->is_folded)
+		OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->m->op_of[v->def->id]);
+	if (s != NONE)
+		OM_PUSH(q->m->mem, q->use, q->nuse, q->capuse, s);
+}
+
+static void
+add_captured(struct problem *q, const om_block *b)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nin; k++)
+			add_use(q, op->in[k]);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			add_captured(q, op->body[k]);
+	}
+	for (uint32_t k = 0; k < b->nresult; k++)
+		add_use(q, b->result[k]);
+}
+
+/* A view is no storage of its own: whoever makes it needs the whole. */
+static void
+add_needs(struct problem *q, const om_op *op, uint32_t i)
+{
+	om_order_op *to = &q->op[i];
+	size_t direct;
+
+	q->nafter = q->nuse = 0;
+	for (uint32_t k = 0; k < op->nin; k++)
+		add_use(q, op->in[k]);
+	direct = q->nuse;
+	for (uint32_t k = 0; k < op->nbody; k++)
+		add_captured(q, op->body[k]);
+	if (keeps_its_place(op)) {
+		if (q->effect != NONE)
+			OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->effect);
+		q->effect = i;
+	}
+	to->after = om_memdup(q->m->mem, q->after, q->nafter * sizeof *q->after);
+	to->nafter = (uint32_t)q->nafter;
+	to->use = om_memdup(q->m->mem, q->use, q->nuse * sizeof *q->use);
+	to->nuse = (uint32_t)q->nuse;
+	to->nearly = (uint32_t)direct;
+}
+
+/* ---- Bytes. ---- */
+
+static uint64_t
+made_by(const struct model *m, const om_op *op, uint32_t step)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && root_of(m, op->out[k]) == op->out[k] && op->out[k]->first <= step)
+			sum += bytes_of(m, op->out[k]);
+	return sum;
+}
+
+/* Each input lends its storage to one output at most; which of several is taken
+ * shows when the op runs. */
+static void
+add_over(struct problem *q, const om_op *op, om_order_op *to)
+{
+	om_order_over *over = OM_NEWN(q->m->mem, om_order_over, op->nin);
+
+	for (uint32_t k = 0; k < op->nout; k++) {
+		const uint32_t made = op->out[k] && root_of(q->m, op->out[k]) == op->out[k]
+			? storage_of(q, op->out[k]) : NONE;
+		for (uint32_t i = 0; i < op->nin && made != NONE; i++) {
+			const uint32_t s = storage_of(q, op->in[i]);
+			bool free = s != NONE && q->storage[s].bytes && q->storage[s].bytes == q->storage[made].bytes
+				&& om_op_reuse(op, k, i);
+			for (uint32_t j = 0; j < to->nover && free; j++)
+				free = over[j].needed != s;
+			for (uint32_t j = 0; j < op->nin && free; j++)  /* read through another of its values */
+				free = op->in[j] == op->in[i] || storage_of(q, op->in[j]) != s;
+			if (free)
+				over[to->nover++] = (om_order_over){made, s};
+		}
+	}
+	to->over = over;
+}
+
+static bool
+is_used_inside(const om_order_op *to, uint32_t k)
+{
+	for (uint32_t j = to->nearly; j < to->nuse; j++)
+		if (to->use[j] == to->use[k])
+			return true;
+	return false;
+}
+
+/* An op with bodies: what is alive in them at its start, and later, when inputs
+ * that no body captures may be dead. */
+static void
+add_bodies(struct problem *q, const om_op *op, om_order_op *to, uint32_t depth)
+{
+	const uint64_t *load = depth + 1 < q->m->ndepth ? q->m->load[depth + 1] : NULL;
+	const bool may_end = op->row && (op->row->control == OM_IF || op->row->control == OM_LOOP);
+	uint32_t *early = OM_NEWN(q->m->mem, uint32_t, (size_t)to->nearly + 1), n = 0;
+
+	to->begin += load ? load[op->step] : 0;
+	for (uint32_t step = op->step + 1; step <= op->end; step++) {
+		const uint64_t now = made_by(q->m, op, step) + (load ? load[step] : 0);
+		to->middle = now > to->middle ? now : to->middle;
+	}
+	for (uint32_t k = 0; k < to->nearly && may_end; k++) {
+		bool twice = is_used_inside(to, k);
+		for (uint32_t j = 0; j < n; j++)
+			twice |= early[j] == to->use[k];
+		if (!twice)
+			early[n++] = to->use[k];
+	}
+	to->early = early;
+	to->nearly = n;
+}
+
+static void
+add_bytes(struct problem *q, const om_op *op, om_order_op *to, uint32_t depth)
+{
+	const uint32_t scratch = q->m->views->of_op[op->id];
+
+	to->begin = made_by(q->m, op, op->step);
+	if (scratch != NONE)
+		to->begin += q->m->views->buf[scratch].bytes;
+	if (op->nbody) {
+		add_bodies(q, op, to, depth);
+		return;
+	}
+	to->nearly = 0;
+	if (op->row && op->row->reuse)
+		add_over(q, op, to);
+}
+
+/* NONE for the body of an op that was taken out. */
+static uint32_t
+depth_of(const om_block *b)
+{
+	uint32_t depth = 0;
+
+	for (; b && b->owner; b = b->owner->block)
+		depth++;
+	return b ? depth : NONE;
+}
+
+static struct problem *
+problem_new(struct model *m, const om_block *b)
+{
+	struct problem *q = OM_NEW(m->mem, struct problem);
+	const uint32_t depth = depth_of(b);
+
+	*q = (struct problem){.m = m, .b = b, .ops = OM_NEWN(m->mem, om_op *, b->nop),
+		.op = OM_NEWN(m->mem, om_order_op, b->nop), .effect = NONE};
+	for (om_op *op = b->first; op; op = op->next)
+		if (!op->is_folded) {
+			m->op_of[op->id] = q->nop;
+			q->ops[q->nop++] = op;
+		}
+	list_storages(q);
+	for (uint32_t i = 0; i < q->nop; i++) {
+		add_needs(q, q->ops[i], i);
+		add_bytes(q, q->ops[i], &q->op[i], depth);
+	}
+	return q;
+}
+
+/* ---- The model of a program. ---- */
+
+static void
+add_load(struct model *m, const om_buffer *buf, const om_block *b)
+{
+	for (uint32_t d = depth_of(b); d > 0; d--) {
+		m->load[d][buf->live[0].lower] += buf->bytes;
+		m->load[d][buf->live[buf->nlive - 1].upper] -= buf->bytes;
+	}
+}
+
+/* Buffers by how deep the block is that they are defined in: in a step of a
+ * body, only that body and those around it are at work. */
+static void
+find_loads(struct model *m)
+{
+	const om_buffers *b = om_buffers_new(m->p, m->mem);
+	const size_t n = (size_t)m->p->nstep + 1;
+
+	for (const om_block *k = m->p->first; k; k = k->next)
+		if (depth_of(k) != NONE && depth_of(k) >= m->ndepth)
+			m->ndepth = depth_of(k) + 1;
+	m->load = OM_NEWN(m->mem, uint64_t *, m->ndepth);
+	for (uint32_t d = 1; d < m->ndepth; d++)
+		m->load[d] = OM_NEWN(m->mem, uint64_t, n);
+	for (uint32_t k = 0; k < m->p->nvalue; k++) {
+		const om_value *v = m->p->values[k];
+		if (b->of_value[k] != NONE && om_storage(v, NULL) == v)
+			add_load(m, &b->buf[b->of_value[k]], v->block);
+	}
+	for (const om_block *k = m->p->first; k; k = k->next)
+		for (const om_op *op = k->first; op; op = op->next)
+			if (b->of_op[op->id] != NONE)
+				add_load(m, &b->buf[b->of_op[op->id]], k);
+	for (uint32_t d = 1; d < m->ndepth; d++)
+		for (size_t k = 1; k < n; k++)
+			m->load[d][k] += m->load[d][k - 1];
+}
+
+static om_status
+model_new(om_run *r, om_prog *p, struct model **out)
+{
+	struct model *m = *out = OM_NEW(r->scratch, struct model);
+
+	*m = (struct model){.r = r, .p = p, .mem = r->scratch, .ndepth = 1,
+		.op_of = OM_NEWN(r->scratch, uint32_t, p->nop),
+		.storage_of = OM_NEWN(r->scratch, uint32_t, p->nvalue)};
+	OM_TRY(om_run_passes(r, p, "live,views,inplace"));
+	if (p->nblock > 1)
+		find_loads(m);
+	OM_TRY(om_run_passes(r, p, "views"));
+	m->views = om_buffers_new(p, r->scratch);
+	return OM_OK;
+}
+
+/* ---- Moving ops. ---- */
+
+/* A block whose ops get another order. */
+struct change {
+	om_block *b;
+	om_op **was, **is;
+};
+
+struct changes {
+	struct change *list;
+	size_t n, cap;
+};
+
+static void
+link_ops(om_block *b, om_op *const *ops)
+{
+	for (uint32_t k = 0; k < b->nop; k++) {
+		ops[k]->prev = k ? ops[k - 1] : NULL;
+		ops[k]->next = k + 1 < b->nop ? ops[k + 1] : NULL;
+	}
+	b->first = ops[0];
+	b->last = ops[b->nop - 1];
+}
+
+/* What is folded comes before all the rest, as it is known before. */
+static void
+permute(const struct problem *q, om_block *b, const uint32_t *order, struct changes *to)
+{
+	om_arena *mem = q->m->mem;
+	struct change c = {b, OM_NEWN(mem, om_op *, b->nop), OM_NEWN(mem, om_op *, b->nop)};
+	uint32_t n = 0, m = 0;
+
+	for (om_op *op = b->first; op; op = op->next) {
+		c.was[m++] = op;
+		if (op->is_folded)
+			c.is[n++] = op;
+	}
+	for (uint32_t k = 0; k < q->nop; k++)
+		c.is[n++] = q->ops[order[k]];
+	link_ops(b, c.is);
+	OM_PUSH(mem, to->list, to->n, to->cap, c);
+}
+
+/* ---- Orders of low peak. ---- */
+
+struct search {
+	om_run *r;
+	om_prog *p;
+	uint64_t nodes;
+	bool is_proven;
+	struct changes changes;
+};
+
+static om_status
+search_block(struct search *s, struct model *m, om_block *b)
+{
+	const struct problem *q = problem_new(m, b);
+	const om_order_problem abstract = {q->op, q->storage, q->nop, q->nstorage};
+	uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
+	om_order_result result;
+
+	if (q->nop < 2)
+		return OM_OK;
+	OM_TRY(om_order_solve(s->r->session, &abstract, s->nodes, order, &result));
+	s->nodes -= result.nodes;
+	s->is_proven &= result.is_proven;
+	om_count(s->r, "nodes", result.nodes);
+	if (result.peak < result.given)
+		permute(q, b, order, &s->changes);
+	return OM_OK;
+}
+
+/* Bodies first: what they take decides where their owners are best run. */
+static om_status
+search_blocks(struct search *s)
+{
+	uint32_t deepest = 0;
+	size_t known = 0;
+	struct model *m = NULL;
+
+	for (const om_block *b = s->p->first; b; b = b->next)
+		if (depth_of(b) != NONE && depth_of(b) > deepest)
+			deepest = depth_of(b);
+	for (uint32_t n = 0; n <= deepest; n++) {
+		if (!m || s->changes.n > known)
+			OM_TRY(model_new(s->r, s->p, &m));
+		known = s->changes.n;
+		for (om_block *b = s->p->first; b; b = b->next)
+			if (depth_of(b) == deepest - n && b->nop)
+				OM_TRY(search_block(s, m, b));
+	}
+	return OM_OK;
+}
+
+/* What the passes make of the program as it stands. */
+static om_status
+height_of(struct search *s, uint64_t *height)
+{
+	om_pack_result result;
+
+	OM_TRY(om_run_passes(s->r, s->p, "live,views,inplace"));
+	const om_buffers *b = om_buffers_new(s->p, s->r->scratch);
+	OM_TRY(om_pack(s->r->session, b->buf, b->n, &result));
+	*height = result.height;
+	return OM_OK;
+}
+
+/* All blocks, or the graph alone, as they were or as they are to be. */
+static void
+put(struct search *s, bool changed, bool graph_only)
+{
+	for (size_t k = 0; k < s->changes.n; k++) {
+		const struct change *c = &s->changes.list[k];
+		if (!graph_only || !c->b->owner)
+			link_ops(c->b, changed ? c->is : c->was);
+	}
+}
+
+/* Is the change, or that of the graph alone, worth it?  If not, it is undone. */
+static om_status
+decide(struct search *s, bool *is_better)
+{
+	const bool has_bodies = s->changes.list[0].b->owner != NULL;
+	uint64_t file, now;
+
+	OM_TRY(height_of(s, &now));
+	put(s, false, false);
+	OM_TRY(height_of(s, &file));
+	put(s, true, now >= file);
+	if (now >= file && has_bodies)
+		OM_TRY(height_of(s, &now));
+	*is_better = now < file;
+	if (*is_better)
+		om_count(s->r, "saved", file - now);
+	else
+		put(s, false, false);
+	return OM_OK;
+}
+
+static om_status
+order_mem(om_run *r, om_prog *p)
+{
+	struct search s = {.r = r, .p = p, .is_proven = true};
+	bool is_better = false;
+
+	OM_TRY(om_option_number(r, "nodes", &s.nodes));
+	OM_TRY(search_blocks(&s));
+	if (s.changes.n)
+		OM_TRY(decide(&s, &is_better));
+	p->order_is_file = !is_better;
+	p->order_is_proven = s.is_proven && is_better == (s.changes.n > 0);
+	return OM_OK;
+}
+
+/* ---- The order of seed 003. ---- */
+
+static om_status
+order_bfs(om_run *r, om_prog *p)
+{
+	const char *choice = om_option(r, "choice");
+	const bool by_bytes = strcmp(choice, "bytes") == 0;
+	struct changes changes = {0};
+	struct model *m;
+
+	if (!by_bytes && strcmp(choice, "first") != 0)
+		return om_fail(r->session, OM_USAGE, "order: choice is first or bytes, not %s", choice);
+	OM_TRY(model_new(r, p, &m));
+	p->order_is_file = true;
+	for (om_block *b = p->first; b; b = b->next) {
+		if (depth_of(b) == NONE || b->nop == 0)
+			continue;
+		const struct problem *q = problem_new(m, b);
+		const om_order_problem abstract = {q->op, q->storage, q->nop, q->nstorage};
+		uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
+		om_order_breadth(&abstract, by_bytes, order);
+		for (uint32_t k = 0; k < q->nop; k++)
+			p->order_is_file &= order[k] == k;
+		permute(q, b, order, &changes);
+	}
+	return OM_OK;
+}
+
+/* ---- The pass. ---- */
+
+/* Ops that stand elsewhere now. */
+static void
+count_moved(om_run *r, const om_prog *p, const uint32_t *was)
+{
+	for (const om_block *b = p->first; b; b = b->next) {
+		uint32_t n = 0;
+		for (const om_op *op = b->first; op; op = op->next)
+			om_count(r, "moved", was[op->id] != n++);
+	}
+}
+
+static om_status
+run(om_run *r, om_prog *p)
+{
+	static const struct {
+		const char *name;
+		om_status (*order)(om_run *r, om_prog *p);
+	} ways[] = {{"file", NULL}, {"bfs", order_bfs}, {"mem", order_mem}};
+	const char *how = om_option(r, "how");
+	uint32_t *was = OM_NEWN(r->scratch, uint32_t, p->nop);
+	size_t k = 0, n = sizeof ways / sizeof ways[0];
+
+	while (k < n && strcmp(ways[k].name, how) != 0)
+		k++;
+	if (k == n)
+		return om_fail(r->session, OM_USAGE, "order: the order is file, bfs or mem, not %s", how);
+	om_timeline(p);
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_op *op = b->first; op; op = op->next)
+			was[op->id] = op->index;
+	p->order = ways[k].name;
+	p->order_is_file = true;
+	p->order_is_proven = false;
+	if (ways[k].order && p->first->nop)
+		OM_TRY(ways[k].order(r, p));
+	om_timeline(p);
+	count_moved(r, p, was);
+	return OM_OK;
+}
+
+static const om_pass_option options[] = {
+	{"how", "mem", "file: as it is; bfs: in breadth; mem: with least alive at once"},
+	{"choice", "first", "bfs: of those that can run, the first; or that which frees most (bytes)"},
+	{"nodes", "200000", "mem: sets of ops that are looked at, before good is good enough"},
+	{0}
+};
+
+static const om_pass_counter counters[] = {
+	{"moved", "ops that stand elsewhere now"},
+	{"saved", "bytes by which the arena is smaller"},
+	{"nodes", "sets of ops that were looked at"},
+	{0}
+};
+
+OM_PASS(
+	.name = "order",
+	.brief = "run ops in another order, with less alive at once",
+	.needs = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
+	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
+	.options = options,
+	.counters = counters,
+	.run = run)
