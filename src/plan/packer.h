@@ -100,15 +100,13 @@ enum { OM_NORDER = 12, OM_BY_SIZE = 1 };
 void om_order_fill(const om_part *part, uint32_t k, uint32_t *order);
 const char *om_order_name(uint32_t k, bool skyline, bool repaired);
 
-/* ---- search.c: all orders that matter. ---- */
+/* ---- search.c: all packings that matter. ---- */
 
-enum { OM_SEARCH_MOST = 64 };
-
-/* Look for a packing below `best`, down to part->goal; true when the search
- * came to its end, so that what is there now cannot be beaten.  `best` and the
- * offsets are updated.  Parts of up to OM_SEARCH_MOST buffers, none of them
- * fixed or shaped. */
-bool om_search(const om_part *part, uint64_t nodes, uint64_t *best);
+/* Look for a packing below `best`, down to part->goal or what the effort says is
+ * enough; true when nothing lower is possible or asked for by the goal.  `best`
+ * and the offsets are updated.  False at once for parts with shaped buffers, and
+ * for very large ones. */
+bool om_search(const om_part *part, const om_effort *effort, uint64_t *best);
 
 /* ---- portfolio.c: what is tried, and how long. ---- */
 

@@ -2,8 +2,9 @@
  *
  * Three ways make a packing from an order of the buffers: a skyline, and two
  * greedy ones that fill gaps.  First come single runs, what is cheap before the
- * others.  Then the orders are improved by their results, like a wheel that
- * is greased where it squeaks: whatever sticks out of the goal moves forward in
+ * others.  Then a little complete search: what is hard for orders is often easy
+ * for it, and the other way round.  Then the orders are improved by their
+ * results, like a wheel that is greased where it squeaks: whatever sticks out of the goal moves forward in
  * the order, to its front or half the way, and the next run follows.  A run may
  * get worse; the next one starts from it all the same, since what counts is the
  * best of all.  Each of these walks gets a few rounds at first; those that came
@@ -28,6 +29,7 @@ enum {
 	WHEEL = 300 * 1000 * 1000,       /* in skylines of the wheel */
 	RUNS = 3000,                     /* of the wheel, at most */
 	FIRST_ROUNDS = 16, MORE_ROUNDS = 4,
+	FIRST_NODES = 20 * 1000,         /* of complete search before the wheel */
 	REPAIRS = 200,                   /* rounds, where gaps are filled */
 };
 
@@ -61,11 +63,11 @@ is_done(const struct portfolio *p)
 	return p->best->height <= p->part->goal;
 }
 
-/* Good enough, or out of time with a plan at hand. */
+/* Good enough, as good as can be, or out of time with a plan at hand. */
 static bool
 is_over(const struct portfolio *p)
 {
-	return is_done(p) || (p->best->height < UINT64_MAX && om_is_late(p->effort));
+	return is_done(p) || p->best->is_proven || (p->best->height < UINT64_MAX && om_is_late(p->effort));
 }
 
 /* What the caller grants, at most what pays. */
@@ -258,6 +260,20 @@ repair_gaps(struct portfolio *p, enum way way, uint64_t cost)
 
 /* ---- All of it. ---- */
 
+static void
+search(struct portfolio *p, uint64_t nodes)
+{
+	om_effort e = *p->effort;
+	uint64_t height = p->best->height;
+
+	if (is_over(p))
+		return;
+	e.nodes = nodes < e.nodes ? nodes : e.nodes;
+	p->best->is_proven = om_search(p->part, &e, &height) && height > p->part->goal;
+	if (height < p->best->height)
+		remember(p, height, "search");
+}
+
 /* The gaps by size first, where that is cheap: it is all that most networks
  * need. */
 static void
@@ -279,24 +295,13 @@ run_all(struct portfolio *p)
 	}
 	if (is_over(p))
 		return;
+	search(p, FIRST_NODES);
 	try_gaps(p, BEST_FIT, cost);
 	try_gaps(p, FIRST_FIT, cost);
 	if (!is_over(p) && p->skyline)
 		turn_wheel(p, walk, OM_NORDER * NMOVE);
 	repair_gaps(p, BEST_FIT, cost);
 	repair_gaps(p, FIRST_FIT, cost);
-}
-
-/* The complete search knows buffers of one shape, free to lie anywhere. */
-static bool
-is_searchable(const om_part *part)
-{
-	for (uint32_t k = 0; k < part->nitem; k++) {
-		const om_buffer *b = &part->buf[part->item[k]];
-		if (b->fixed >= 0 || om_is_shaped(b))
-			return false;
-	}
-	return part->nitem <= OM_SEARCH_MOST;
 }
 
 void
@@ -311,11 +316,6 @@ om_solve(const om_part *part, const om_effort *effort, om_arena *mem, om_best *b
 		p.norder += part->buf[part->item[k]].fixed < 0;
 	*best = (om_best){.height = UINT64_MAX};
 	run_all(&p);
+	search(&p, effort->nodes);
 	restore(&p);
-	if (!is_over(&p) && is_searchable(part)) {
-		const uint64_t before = best->height;
-		best->is_proven = om_search(part, effort->nodes, &best->height) && !is_done(&p);
-		if (best->height < before)
-			best->strategy = "search";
-	}
 }

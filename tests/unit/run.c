@@ -35,6 +35,7 @@ main(void)
 		{.pName = "models", .pTests = onnx_tests},
 		{.pName = "orders", .pTests = order_tests},
 		{.pName = "packer", .pTests = pack_tests},
+		{.pName = "search", .pTests = search_tests},
 		{.pName = "tensors in files", .pTests = onnxtensor_tests},
 		{.pName = "tensor", .pTests = tensor_tests},
 		{.pName = "text", .pTests = text_tests},

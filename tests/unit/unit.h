@@ -18,6 +18,7 @@ extern CU_TestInfo onnx_tests[];
 extern CU_TestInfo onnxtensor_tests[];
 extern CU_TestInfo order_tests[];
 extern CU_TestInfo pack_tests[];
+extern CU_TestInfo search_tests[];
 extern CU_TestInfo tensor_tests[];
 extern CU_TestInfo text_tests[];
 extern CU_TestInfo verify_tests[];
