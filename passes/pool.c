@@ -13,202 +13,75 @@
 #include <stdlib.h>
 
 #include "onnxmem/pass.h"
-#include "onnxmem/plan.h"
+#include "onnxmem/share.h"
 
 struct variable {
-	uint32_t buf;           /* in om_buffers */
 	const om_value *v;      /* NULL: scratch */
-	uint32_t block;
+	uint64_t bytes;
+	uint32_t buf;
 };
 
-struct block {
-	uint64_t bytes, offset;
-	const struct variable *holds;
-	uint32_t free_at;       /* step after the last one of what it holds */
-};
-
-struct pool {
-	const om_buffers *b;
-	struct variable *var;
-	struct block *block;
-	uint32_t n, nblock;
-	uint32_t *slot;         /* blocks in the pool */
-	uint32_t nslot;
-	uint32_t *busy;         /* the others, as a heap by free_at */
-	uint32_t nbusy;
-	bool same_only;
-};
-
-/* ---- Blocks in use, those that get free first on top. ---- */
-
-static bool
-is_sooner(const struct pool *w, uint32_t a, uint32_t b)
+static int
+by_shape(const om_shape *a, const om_shape *b)
 {
-	if (w->block[a].free_at != w->block[b].free_at)
-		return w->block[a].free_at < w->block[b].free_at;
-	return a < b;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	for (int k = 0; k < a->rank; k++)
+		if (a->dim[k] != b->dim[k])
+			return a->dim[k] < b->dim[k] ? -1 : 1;
+	return 0;
 }
 
-static void
-push_busy(struct pool *w, uint32_t block)
+static int
+by_kind(const void *a, const void *b)
 {
-	uint32_t k = w->nbusy++;
+	const struct variable *x = a, *y = b;
 
-	for (; k && is_sooner(w, block, w->busy[(k - 1) / 2]); k = (k - 1) / 2)
-		w->busy[k] = w->busy[(k - 1) / 2];
-	w->busy[k] = block;
+	if (!x->v != !y->v)
+		return x->v ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? -1 : 1;
+	if (x->v && x->v->type.elem != y->v->type.elem)
+		return x->v->type.elem < y->v->type.elem ? -1 : 1;
+	return x->v ? by_shape(&x->v->shape, &y->v->shape) : 0;
 }
 
-static uint32_t
-pop_busy(struct pool *w)
+/* By buffer, a number that is the same for the same shape and type. */
+static uint32_t *
+kinds(const om_prog *p, const om_buffers *b, om_arena *mem)
 {
-	const uint32_t top = w->busy[0], last = w->busy[--w->nbusy];
-	uint32_t k = 0;
+	struct variable *var = OM_NEWN(mem, struct variable, b->n);
+	uint32_t *kind = OM_NEWN(mem, uint32_t, b->n);
 
-	for (uint32_t child; (child = 2 * k + 1) < w->nbusy; k = child) {
-		if (child + 1 < w->nbusy && is_sooner(w, w->busy[child + 1], w->busy[child]))
-			child++;
-		if (!is_sooner(w, w->busy[child], last))
-			break;
-		w->busy[k] = w->busy[child];
-	}
-	w->busy[k] = last;
-	return top;
-}
-
-/* ---- The pool. ---- */
-
-static bool
-is_same(const struct pool *w, const struct variable *a, const struct variable *b)
-{
-	if (!a->v || !b->v)
-		return !a->v && !b->v && w->b->buf[a->buf].bytes == w->b->buf[b->buf].bytes;
-	return a->v->type.elem == b->v->type.elem && om_shape_equal(&a->v->shape, &b->v->shape)
-	    && w->b->buf[a->buf].bytes == w->b->buf[b->buf].bytes;
-}
-
-static bool
-will_do(const struct pool *w, const struct block *block, const struct variable *v)
-{
-	if (w->same_only)
-		return is_same(w, block->holds, v);
-	return block->bytes >= w->b->buf[v->buf].bytes;
-}
-
-static uint32_t
-take(struct pool *w, const struct variable *v)
-{
-	uint32_t best = w->nslot;
-
-	for (uint32_t k = 0; k < w->nslot; k++) {
-		const struct block *block = &w->block[w->slot[k]];
-		if (will_do(w, block, v) && (best == w->nslot || block->bytes < w->block[w->slot[best]].bytes))
-			best = k;
-	}
-	if (best == w->nslot) {
-		w->block[w->nblock].bytes = w->b->buf[v->buf].bytes;
-		return w->nblock++;
-	}
-	const uint32_t block = w->slot[best];
-	w->slot[best] = w->slot[--w->nslot];
-	return block;
-}
-
-static void
-walk(struct pool *w)
-{
-	for (uint32_t k = 0; k < w->n; k++) {
-		struct variable *v = &w->var[k];
-		const om_interval *live = w->b->buf[v->buf].live;
-		while (w->nbusy && w->block[w->busy[0]].free_at <= live->lower)
-			w->slot[w->nslot++] = pop_busy(w);
-		v->block = take(w, v);
-		w->block[v->block].holds = v;
-		w->block[v->block].free_at = live->upper;
-		push_busy(w, v->block);
-	}
-}
-
-/* ---- Around it. ---- */
-
-static void
-list_variables(const om_prog *p, struct pool *w)
-{
-	for (uint32_t k = 0; k < w->b->n; k++)
-		w->var[k] = (struct variable){.buf = k};
+	for (uint32_t k = 0; k < b->n; k++)
+		var[k] = (struct variable){.buf = k, .bytes = b->buf[k].bytes};
 	for (uint32_t k = 0; k < p->nvalue; k++) {
-		const uint32_t n = w->b->of_value[k];
+		const uint32_t n = b->of_value[k];
 		if (n != UINT32_MAX && om_storage(p->values[k], NULL) == p->values[k])
-			w->var[n].v = p->values[k];
+			var[n].v = p->values[k];
 	}
-	w->n = w->b->n;
-}
-
-/* Buffers were made in program order; those of one op keep it. */
-static void
-sort_by_birth(om_arena *mem, struct pool *w, uint32_t nstep)
-{
-	struct variable *out = OM_NEWN(mem, struct variable, w->n);
-	uint32_t *at = OM_NEWN(mem, uint32_t, (size_t)nstep + 2);
-
-	for (uint32_t k = 0; k < w->n; k++)
-		at[w->b->buf[w->var[k].buf].live->lower + 1]++;
-	for (uint32_t k = 0; k < nstep; k++)
-		at[k + 1] += at[k];
-	for (uint32_t k = 0; k < w->n; k++)
-		out[at[w->b->buf[w->var[k].buf].live->lower]++] = w->var[k];
-	w->var = out;
-}
-
-static uint64_t
-place_blocks(struct pool *w)
-{
-	uint64_t height = 0;
-
-	for (uint32_t k = 0; k < w->nblock; k++) {
-		w->block[k].offset = height;
-		height += w->block[k].bytes;
-	}
-	for (uint32_t k = 0; k < w->n; k++)
-		w->b->buf[w->var[k].buf].offset = w->block[w->var[k].block].offset;
-	return height;
-}
-
-/* All blocks together are no more than all buffers: that sum has to exist. */
-static om_status
-check_sum(om_run *r, const om_buffers *b)
-{
-	if (b->naive > INT64_MAX)
-		return om_fail(r->session, OM_INVALID, "the bytes of all %u buffers do not add up to a number", b->n);
-	return OM_OK;
+	if (b->n)
+		qsort(var, b->n, sizeof *var, by_kind);
+	for (uint32_t k = 1; k < b->n; k++)
+		kind[var[k].buf] = kind[var[k - 1].buf] + (by_kind(&var[k - 1], &var[k]) != 0);
+	return kind;
 }
 
 static om_status
 run(om_run *r, om_prog *p)
 {
-	struct pool w = {.b = om_buffers_new(p, r->scratch)};
-	om_pack_result result = {.strategy = "pool"};
+	om_buffers *b = om_buffers_new(p, r->scratch);
+	om_share_result result;
 	uint64_t level;
 
 	OM_TRY(om_option_number(r, "level", &level));
 	if (level > 1)
 		return om_fail(r->session, OM_USAGE, "pool: level is 0 or 1");
-	OM_TRY(check_sum(r, w.b));
-	w.same_only = level == 0;
-	w.var = OM_NEWN(r->scratch, struct variable, w.b->n);
-	w.block = OM_NEWN(r->scratch, struct block, w.b->n);
-	w.slot = OM_NEWN(r->scratch, uint32_t, w.b->n);
-	w.busy = OM_NEWN(r->scratch, uint32_t, w.b->n);
-	list_variables(p, &w);
-	sort_by_birth(r->scratch, &w, p->nstep);
-	walk(&w);
-	result.height = place_blocks(&w);
-	result.lower_bound = om_pack_bound(w.b->buf, w.b->n, &result.bound_step);
-	result.status = result.height == result.lower_bound ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
-	om_plan_new(p, w.b, &result, "pool");
-	om_count(r, "variables", w.n);
-	om_count(r, "blocks", w.nblock);
-	om_count(r, "bytes", result.height);
+	OM_TRY(om_share_pool(r->session, b->buf, b->n, level ? NULL : kinds(p, b, r->scratch), &result));
+	om_plan_new(p, b, &result.pack, "pool");
+	om_count(r, "variables", b->n);
+	om_count(r, "blocks", result.blocks);
+	om_count(r, "bytes", result.pack.height);
 	return OM_OK;
 }
 

@@ -36,6 +36,7 @@ main(void)
 		{.pName = "orders", .pTests = order_tests},
 		{.pName = "packer", .pTests = pack_tests},
 		{.pName = "search", .pTests = search_tests},
+		{.pName = "ways to share", .pTests = share_tests},
 		{.pName = "tensors in files", .pTests = onnxtensor_tests},
 		{.pName = "tensor", .pTests = tensor_tests},
 		{.pName = "text", .pTests = text_tests},
