@@ -67,6 +67,7 @@ struct om_cli {
 	_(plan)        \
 	_(verify)      \
 	_(run)         \
+	_(pack)        \
 	_(strip)       \
 	_(hash)        \
 	_(dump)        \

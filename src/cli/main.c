@@ -15,7 +15,7 @@ static const om_opt global_opts[] = {
 };
 
 static const struct { char letter; const char *name; } letters[] = {
-	{'h', "help"}, {'V', "version"}, {'q', "quiet"}, {'v', "verbose"},
+	{'h', "help"}, {'V', "version"}, {'q', "quiet"}, {'v', "verbose"}, {'o', "output"},
 };
 
 static const om_opt *
@@ -52,16 +52,32 @@ set_option(om_cli *c, const om_opt *o, const char *value)
 	OM_PUSH(c->mem, c->set, c->nset, c->capset, ((om_set){o, value}));
 }
 
-static om_status
-short_options(om_cli *c, const char *text)
+/* What a letter stands for, if the command knows it; NULL. */
+static const om_opt *
+find_letter(const om_cmd *cmd, char letter)
 {
-	for (const char *at = text + 1; *at; at++) {
-		size_t k = 0;
-		while (k < sizeof letters / sizeof letters[0] && letters[k].letter != *at)
-			k++;
-		if (k == sizeof letters / sizeof letters[0])
+	for (size_t k = 0; k < sizeof letters / sizeof letters[0]; k++)
+		if (letters[k].letter == letter)
+			return find_option(cmd, letters[k].name, strlen(letters[k].name));
+	return NULL;
+}
+
+/* `*k` moves on when a value is the next word. */
+static om_status
+short_options(om_cli *c, int argc, char **argv, int *k)
+{
+	for (const char *at = argv[*k] + 1; *at; at++) {
+		const om_opt *o = find_letter(c->cmd, *at);
+		if (!o)
 			return unknown_option(c, (char[]){'-', *at, '\0'});
-		set_option(c, find_option(NULL, letters[k].name, strlen(letters[k].name)), "");
+		if (!o->arg) {
+			set_option(c, o, "");
+			continue;
+		}
+		if (!at[1] && *k + 1 == argc)
+			return om_fail(c->session, OM_USAGE, "option -%c wants %s", *at, o->arg);
+		set_option(c, o, at[1] ? at + 1 : argv[++*k]);
+		break;
 	}
 	return OM_OK;
 }
@@ -97,7 +113,7 @@ read_words(om_cli *c, int argc, char **argv)
 		} else if (!only_args && word[0] == '-' && word[1] == '-') {
 			OM_TRY(long_option(c, argc, argv, &k));
 		} else if (!only_args && word[0] == '-' && word[1]) {
-			OM_TRY(short_options(c, word));
+			OM_TRY(short_options(c, argc, argv, &k));
 		} else if (!c->cmd) {
 			c->cmd = om_cmd_find(word);
 			if (!c->cmd)

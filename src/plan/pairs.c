@@ -137,7 +137,8 @@ collect_spans(struct packer *p, uint32_t k)
 		}
 		p->work += u->start[m + 1] - u->start[m] + 1;
 	}
-	qsort(p->span, n, sizeof *p->span, by_low);
+	if (n > 1)
+		qsort(p->span, n, sizeof *p->span, by_low);
 	return n;
 }
 

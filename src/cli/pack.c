@@ -1,0 +1,288 @@
+/* pack: the packer alone, on a problem from a table. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "cli/npy.h"
+#include "cli/packfile.h"
+#include "report/report.h"
+
+struct packing {
+	om_packfile file;
+	double ms;
+	uint64_t sum;            /* bytes of all buffers */
+};
+
+/* ---- In. ---- */
+
+static om_status
+read_table(om_cli *c, const char *path, om_table *out)
+{
+	const bool is_stdin = strcmp(path, "-") == 0;
+	char *data;
+	size_t size;
+
+	OM_TRY(om_file_read(c->session, is_stdin ? "/dev/stdin" : path, c->mem, &data, &size));
+	return om_table_parse(c->session, is_stdin ? "standard input" : path, data, size, c->mem, out);
+}
+
+/* "sram", "sram=256K", "sram=256K,align=16" */
+static om_status
+read_pool(om_cli *c, const char *text, om_pool *pool)
+{
+	const size_t n = strcspn(text, "="), m = strcspn(text, ",");
+	const char *size = text[n] == '=' ? om_strndup(c->mem, text + n + 1, m - n - 1) : NULL;
+
+	if (n == 0 || m < n || (text[m] && strncmp(text + m, ",align=", 7) != 0))
+		return om_fail(c->session, OM_USAGE, "option --pool wants NAME, NAME=SIZE or NAME=SIZE,align=N, not %s", text);
+	*pool = (om_pool){.name = om_strndup(c->mem, text, n)};
+	if (size)
+		OM_TRY(om_cli_size(c, "option --pool", size, &pool->limit));
+	if (size && pool->limit == 0)
+		return om_fail(c->session, OM_USAGE, "pool %s has no bytes; leave its size out where it has no limit", pool->name);
+	if (text[m])
+		OM_TRY(om_cli_size(c, "option --pool", text + m + 7, &pool->align));
+	if (pool->align & (pool->align - 1))
+		return om_fail(c->session, OM_USAGE, "the alignment of pool %s is no power of two", pool->name);
+	return OM_OK;
+}
+
+static om_status
+read_pools(om_cli *c, om_packfile_how *how)
+{
+	size_t n = 0, cap = 0;
+	om_pool *pool = NULL;
+
+	for (size_t at = 0; at < c->nset;) {
+		const char *text = om_cli_next(c, "pool", &at);
+		om_pool one;
+		if (!text)
+			break;
+		OM_TRY(read_pool(c, text, &one));
+		for (size_t k = 0; k < n; k++)
+			if (strcmp(pool[k].name, one.name) == 0)
+				return om_fail(c->session, OM_USAGE, "there are two pools called %s", one.name);
+		OM_PUSH(c->mem, pool, n, cap, one);
+	}
+	how->pool = pool;
+	how->npool = (uint32_t)n;
+	return OM_OK;
+}
+
+static om_status
+read_problem(om_cli *c, struct packing *p)
+{
+	om_packfile_how how = {.align = 1, .forgets_offsets = om_cli_has(c, "again")};
+	const char *pairs = om_cli_option(c, "pairs");
+	om_problem *o = &p->file.problem;
+	om_table table, list;
+	double seconds = 2;
+	uint64_t nodes = 0;
+
+	OM_TRY(om_cli_number(c, "align", 1, 1 << 20, &how.align));
+	if (how.align & (how.align - 1))
+		return om_fail(c->session, OM_USAGE, "option --align wants a power of two, not %" PRIu64, how.align);
+	OM_TRY(om_cli_number(c, "nodes", 1, UINT64_MAX, &nodes));
+	OM_TRY(om_cli_float(c, "time-limit", &seconds));
+	OM_TRY(read_pools(c, &how));
+	OM_TRY(read_table(c, c->arg[0], &table));
+	if (pairs)
+		OM_TRY(read_table(c, pairs, &list));
+	OM_TRY(om_packfile_read(c->session, &table, pairs ? &list : NULL, &how, c->mem, &p->file));
+	o->nodes = nodes;
+	o->seconds = nodes && !om_cli_has(c, "time-limit") ? 0 : seconds;
+	return OM_OK;
+}
+
+/* ---- Out. ---- */
+
+static void
+put_field(FILE *to, const char *text)
+{
+	if (!strpbrk(text, ",\"") && *text != ' ' && *text != '#') {
+		fputs(text, to);
+		return;
+	}
+	putc('"', to);
+	for (; *text; text++) {
+		if (*text == '"')
+			putc('"', to);
+		putc(*text, to);
+	}
+	putc('"', to);
+}
+
+/* The table as it came, with the places in it. */
+static om_status
+write_table(om_cli *c, FILE *to, const void *arg)
+{
+	const struct packing *p = arg;
+	const om_table *t = &p->file.table;
+	const om_problem *o = &p->file.problem;
+	const bool has_pools = o->pool[0].name != NULL;
+
+	(void)c;
+	for (size_t k = 0; k < t->ncol; k++) {
+		fputs(k ? "," : "", to);
+		put_field(to, t->head[k]);
+	}
+	fprintf(to, "%s%s%s", p->file.offset < 0 ? ",offset" : "", has_pools && p->file.pool < 0 ? ",pool" : "", t->newline);
+	for (size_t row = 0; row < t->nrow; row++) {
+		const om_buffer *b = &o->buf[row];
+		for (size_t k = 0; k < t->ncol; k++) {
+			fputs(k ? "," : "", to);
+			if ((int)k == p->file.offset)
+				fprintf(to, "%" PRIu64, b->offset);
+			else
+				put_field(to, has_pools && (int)k == p->file.pool ? o->pool[b->pool].name
+					: om_table_field(t, row, (int)k));
+		}
+		if (p->file.offset < 0)
+			fprintf(to, ",%" PRIu64, b->offset);
+		if (has_pools && p->file.pool < 0) {
+			putc(',', to);
+			put_field(to, o->pool[b->pool].name);
+		}
+		fputs(t->newline, to);
+	}
+	return OM_OK;
+}
+
+static double
+gap_of(const om_pack_result *r)
+{
+	return r->lower_bound ? (double)r->height / (double)r->lower_bound - 1 : 0;
+}
+
+static json_t *
+text(om_cli *c, const char *s)
+{
+	return json_string(om_clean_text(c->mem, s));
+}
+
+static json_t *
+pool_json(om_cli *c, const om_problem *o, uint32_t k)
+{
+	const om_pool *pool = &o->pool[k];
+	const om_pack_result *r = &pool->result;
+	json_t *j = json_object();
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < o->n; i++)
+		n += o->buf[i].pool == k;
+	json_object_set_new(j, "name", pool->name ? text(c, pool->name) : json_null());
+	json_object_set_new(j, "limit", pool->limit ? json_integer((json_int_t)pool->limit) : json_null());
+	json_object_set_new(j, "buffers", json_integer(n));
+	json_object_set_new(j, "height", json_integer((json_int_t)r->height));
+	json_object_set_new(j, "lower_bound", json_integer((json_int_t)r->lower_bound));
+	json_object_set_new(j, "bound_step", o->by_pairs ? json_null() : json_integer(r->bound_step));
+	json_object_set_new(j, "gap", json_real(gap_of(r)));
+	json_object_set_new(j, "status", json_string(r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible"));
+	json_object_set_new(j, "strategy", json_string(r->strategy));
+	return j;
+}
+
+static om_status
+write_json(om_cli *c, FILE *to, const void *arg)
+{
+	const struct packing *p = arg;
+	const om_problem *o = &p->file.problem;
+	json_t *j = json_object(), *pools = json_array();
+
+	for (uint32_t k = 0; k < o->npool; k++)
+		json_array_append_new(pools, pool_json(c, o, k));
+	json_object_set_new(j, "schema", json_string("onnxmem-pack/1"));
+	json_object_set_new(j, "problem", text(c, p->file.table.path));
+	json_object_set_new(j, "buffers", json_integer(o->n));
+	json_object_set_new(j, "sum_bytes", json_integer((json_int_t)p->sum));
+	json_object_set_new(j, "pools", pools);
+	json_object_set_new(j, "pack_ms", json_real(round(p->ms * 1000) / 1000));
+	const bool ok = json_dumpf(j, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF;
+	json_decref(j);
+	return ok ? OM_OK : om_fail(c->session, OM_IO, "the JSON report could not be written");
+}
+
+static void
+summary(const struct packing *p, FILE *to)
+{
+	const om_problem *o = &p->file.problem;
+	char size[32];
+
+	fprintf(to, "%s: %" PRIu32 " buffers, %" PRIu64 " bytes (%s) in all; %.1f ms\n", p->file.table.path, o->n,
+		p->sum, om_bytes_text(p->sum, size), p->ms);
+	for (uint32_t k = 0; k < o->npool; k++) {
+		const om_pool *pool = &o->pool[k];
+		const om_pack_result *r = &pool->result;
+		fprintf(to, "%s%sheight %" PRIu64 " (%s)", pool->name ? pool->name : "", pool->name ? ": " : "",
+			r->height, om_bytes_text(r->height, size));
+		if (pool->limit)
+			fprintf(to, " of %" PRIu64, pool->limit);
+		fprintf(to, ", lower bound %" PRIu64 ", gap %.2f %%, %s, found by %s\n", r->lower_bound, 100 * gap_of(r),
+			r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible", r->strategy);
+	}
+}
+
+static om_status
+run(om_cli *c)
+{
+	const char *out = om_cli_option(c, "output"), *json = om_cli_option(c, "json");
+	struct packing p = {.ms = 0};
+
+	if (out)
+		OM_TRY(om_cli_own_path(c, c->arg[0], out));
+	OM_TRY(read_problem(c, &p));
+	om_problem *o = &p.file.problem;
+	for (uint32_t k = 0; k < o->n; k++)
+		if (__builtin_add_overflow(p.sum, o->buf[k].bytes, &p.sum))
+			p.sum = UINT64_MAX;
+	const double start = om_now_ms();
+	om_status st = om_pack_solve(c->session, o);
+	p.ms = om_now_ms() - start;
+	if (st == OM_INVALID)
+		return om_fail(c->session, OM_MALFORMED, "%s: %s", p.file.table.path, om_strdup(c->mem, om_message(c->session)));
+	OM_TRY(st);
+	OM_TRY(om_pack_check_problem(c->session, o));
+	if (out)
+		OM_TRY(om_cli_write(c, out, write_table, &p));
+	if (json)
+		OM_TRY(om_cli_write(c, json, write_json, &p));
+	const bool to_stdout = (out && strcmp(out, "-") == 0) || (json && strcmp(json, "-") == 0);
+	if (!c->quiet)
+		summary(&p, to_stdout ? stderr : stdout);
+	return OM_OK;
+}
+
+static const om_opt opts[] = {
+	{"output", "FILE", "the table with the offsets, and the pools, in it (also -o)"},
+	{"json", "FILE", "what was found, as JSON"},
+	{"pool", "NAME=SIZE[,align=N]", "a piece of memory, the fastest first; without =SIZE: no limit;\n"
+		"                            repeatable"},
+	{"align", "N", "every offset is a multiple of N bytes [1]"},
+	{"pairs", "FILE", "a table of ids, two a line: only these may not overlap"},
+	{"again", NULL, "column offset holds an old solution: forget it"},
+	{"time-limit", "S", "look for something better for so many seconds [2]"},
+	{"nodes", "N", "look at so many nodes in each search, and at no clock: the\n"
+		"                            result is the same everywhere"},
+	{0}
+};
+
+static const om_opt_group group = {"options", opts};
+
+const om_cmd om_pack_cmd = {
+	.name = "pack", .usage = "PROBLEM.csv [options]", .brief = "pack buffers from a table",
+	.text = "A line of the table is a buffer: id, lower, upper, size, in any order; it takes size\n"
+		"bytes in the steps from lower to upper - 1.  More columns are optional:\n\n"
+		"  alignment  of the offset\n"
+		"  offset     where the buffer has to lie; empty: anywhere\n"
+		"  pool       where it has to lie; empty: the fastest that has room\n"
+		"  gaps       steps in which it is not in use, 4-7 12-15; with 4-7@0:64 only these bytes are\n"
+		"  heat       bytes moved to and from it [size]; what is hot and small gets fast memory\n"
+		"  group      buffers of one group lie one behind the other, as their lines do\n\n"
+		"The plan is checked before it is written.  Status 3: a pool is too small.",
+	.min_args = 1, .max_args = 1, .group = {&group}, .run = run,
+};

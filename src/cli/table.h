@@ -1,0 +1,42 @@
+/* Tables in files: rows of fields between commas, with a head line. */
+#ifndef OM_TABLE_H
+#define OM_TABLE_H
+
+#include <stdint.h>
+
+#include "onnxmem/arena.h"
+
+typedef struct om_table {
+	const char *path;        /* for messages */
+	size_t ncol, nrow;
+	const char **head;       /* [ncol] */
+	const char **field;      /* [nrow * ncol] */
+	size_t *line;            /* [nrow]: in the file, from 1 */
+	const char *newline;     /* as the file writes it */
+} om_table;
+
+enum { OM_NO_COLUMN = -1 };
+
+/* Take `size` bytes apart; `data[size]` is 0, and all is overwritten and stays in
+ * use.  Fields may stand in quotes; blanks around them, empty lines and lines
+ * that begin with # are left out. */
+om_status om_table_parse(om_session *s, const char *path, char *data, size_t size, om_arena *mem,
+	om_table *out);
+
+/* The column called so, in capitals or not; OM_NO_COLUMN where there is none. */
+int om_table_column(const om_table *t, const char *name);
+
+static inline const char *
+om_table_field(const om_table *t, size_t row, int col)
+{
+	return t->field[row * t->ncol + (size_t)col];
+}
+
+/* OM_MALFORMED: "FILE:LINE: column NAME: wants `what`, not FIELD". */
+om_status om_table_wrong(om_session *s, const om_table *t, size_t row, int col, const char *what);
+
+/* The field as a number in [min, max]. */
+om_status om_table_number(om_session *s, const om_table *t, size_t row, int col, uint64_t min,
+	uint64_t max, uint64_t *out);
+
+#endif
