@@ -1,22 +1,96 @@
-/* inplace: compute an output over an input that is not needed any more.
+/* inplace: compute values where they go, or over what is not needed any more.
  *
- * The operator's row says which output may lie over which input.  It does, when
- * this op is the last to need the input's bytes: nobody whose bytes they are
- * too, a view or what was computed there before, is read later, nor by this op
- * through another of its inputs.  Values that a body uses live as long as the
- * op that holds the body, and what goes round a loop as long as the loop, so
- * neither is ever overwritten inside.
+ * First, inputs that an op would copy into its output, Concat's, are computed right
+ * there: the operator's row says where that is.  Inputs that share storage go
+ * together.  The output may go into another one's in turn, so parts nest to any
+ * depth.
  *
- * Where several inputs would do, the one is taken whose storage has to live
- * longer the least; among equal ones the larger, then the longer-lived.
+ * Then, an output is computed over an input.  The row says which may lie over
+ * which.  It does, when this op is the last to need the input's bytes: nobody
+ * whose bytes they are too, a view or what was computed there before, is read
+ * later, nor by this op through another of its inputs.  Values that a body uses
+ * live as long as the op that holds the body, and what goes round a loop as long
+ * as the loop, so neither is ever overwritten inside.
  *
- * An alias is written only in om_groups_merge(), together with the move that it
- * stands for: there is none without the other.
+ * Where several inputs would do, one of as many bytes is taken before a larger
+ * one; then that with the larger, then with the longer-lived storage.
+ *
+ * Who may move where is for om_groups_same() and om_groups_over() to decide, and
+ * an alias is written there only, together with the move that it stands for.
  */
 #include <config.h>
 
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
+
+struct inplace {
+	om_run *r;
+	om_groups *g;
+};
+
+static uint64_t
+size_of(const om_value *v)
+{
+	uint64_t bytes;
+	return om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
+}
+
+/* ---- Parts. ---- */
+
+/* Could input `k` be computed right in the output? */
+static bool
+may_be_part(const struct inplace *w, const om_op *op, uint32_t k, uint64_t *offset)
+{
+	const om_value *v = op->in[k];
+	const om_group *group = v && !v->is_const ? om_groups_find(w->g, v, NULL) : NULL;
+
+	return group && group->bytes && group->root->def && group->root->block == op->block && size_of(v)
+	    && om_op_into(op, k, offset);
+}
+
+/* All inputs from `k` on that lie in the storage of input `k`, as they would in the
+ * output. */
+static uint32_t
+list_same(const struct inplace *w, const om_op *op, uint32_t k, om_same *same)
+{
+	const om_group *group = om_groups_find(w->g, op->in[k], NULL);
+	uint64_t at, offset, base = 0;
+	uint32_t n = 0;
+
+	for (; k < op->nin; k++) {
+		if (!op->in[k] || om_groups_find(w->g, op->in[k], &at) != group || !may_be_part(w, op, k, &offset))
+			continue;
+		if (n && offset - at != base)
+			continue;
+		base = offset - at;
+		same[n++] = (om_same){op->in[k], offset};
+	}
+	return n;
+}
+
+static void
+place_parts(struct inplace *w, const om_op *op)
+{
+	om_value *out = op->out[0];
+	const om_group *own = om_groups_find(w->g, out, NULL);
+	om_same *same = OM_NEWN(w->r->scratch, om_same, op->nin);
+	uint64_t offset;
+
+	if (!own || own->is_outside || out->store == OM_VIEW)
+		return;
+	for (uint32_t k = 0; k < op->nin; k++) {
+		if (!may_be_part(w, op, k, &offset) || om_groups_find(w->g, op->in[k], NULL) == own)
+			continue;
+		const uint32_t n = list_same(w, op, k, same);
+		if (om_groups_same(w->g, out, same, n, OM_PART))
+			for (uint32_t i = 0; i < n; i++) {
+				om_count(w->r, "parts", 1);
+				om_count(w->r, "bytes", size_of(same[i].v));
+			}
+	}
+}
+
+/* ---- Outputs over inputs. ---- */
 
 struct candidate {
 	om_value *v;
@@ -33,91 +107,111 @@ is_better(const struct candidate *a, const struct candidate *b)
 	return a->life > b->life;
 }
 
-static uint64_t
-size_of(const om_value *v)
-{
-	uint64_t bytes;
-	return om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
-}
-
-/* Are the bytes of `v` of no use to anybody but input `v` of `op`? */
+/* May output `out` lie over input `in`, and all others that are the same value? */
 static bool
-dies_here(const om_groups *g, const om_group *group, const om_value *v, const om_op *op)
+is_allowed(const om_op *op, uint32_t out, uint32_t in)
 {
-	uint64_t lower, at;
-
-	om_groups_find(g, v, &lower);
-	const uint64_t upper = lower + size_of(v);
-	for (size_t k = 0; k < group->n; k++) {
-		const om_value *m = group->member[k];
-		om_groups_find(g, m, &at);
-		if (at >= upper || at + size_of(m) <= lower)
-			continue;
-		if (m == v ? m->last > op->step : m->last >= op->step)
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] == op->in[in] && !om_op_reuse(op, out, k))
 			return false;
-	}
 	return true;
 }
 
 static bool
-consider(om_groups *g, const om_op *op, uint32_t out, uint32_t in, struct candidate *c)
+consider(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in, struct candidate *c)
 {
-	om_value *v = op->in[in], *o = op->out[out];
-	const om_group *to = v ? om_groups_find(g, v, NULL) : NULL;
-	const om_group *from = om_groups_find(g, o, NULL);
+	om_value *v = op->in[in];
+	const om_group *to = v && !v->is_const ? om_groups_find(w->g, v, NULL) : NULL;
 
-	if (!to || to == from || to->bytes == 0 || !om_op_reuse(op, out, in)
-	    || !dies_here(g, to, v, op) || !om_groups_fit(g, v, &o, 1))
+	for (uint32_t k = 0; k < in; k++)
+		if (op->in[k] == v)
+			return false;
+	if (!to || to->bytes == 0 || v->last > op->step || !is_allowed(op, out, in))
 		return false;
 	*c = (struct candidate){.v = v, .bytes = to->bytes, .life = to->last - to->first,
-		.waste = to->last >= from->last ? 0 : to->bytes - from->bytes};
+		.waste = size_of(v) - size_of(op->out[out])};
 	return true;
 }
 
-static void
-place_output(om_run *r, om_groups *g, const om_op *op, uint32_t out)
+static uint32_t
+list_candidates(const struct inplace *w, const om_op *op, uint32_t out, struct candidate *all)
 {
-	struct candidate best = {0}, c;
-	om_value *o = op->out[out];
-	const om_group *own = om_groups_find(g, o, NULL);
+	uint32_t n = 0;
 
-	if (!own || own->root != o || own->bytes == 0)
-		return;
-	for (uint32_t k = 0; k < op->nin; k++)
-		if (consider(g, op, out, k, &c) && is_better(&c, &best))
-			best = c;
-	if (!best.v)
-		return;
-	om_groups_merge(g, best.v, o, OM_INPLACE, 0);
-	om_count(r, "outputs", 1);
-	om_count(r, "bytes", size_of(o));
+	for (uint32_t k = 0; k < op->nin; k++) {
+		struct candidate c;
+		if (!consider(w, op, out, k, &c))
+			continue;
+		uint32_t at = n++;
+		for (; at && is_better(&c, &all[at - 1]); at--)
+			all[at] = all[at - 1];
+		all[at] = c;
+	}
+	return n;
 }
 
 static void
-walk(om_run *r, om_groups *g, const om_block *b)
+place_output(struct inplace *w, const om_op *op, uint32_t out)
+{
+	om_value *o = op->out[out];
+	const om_group *own = om_groups_find(w->g, o, NULL);
+
+	if (!own || own->is_outside || own->bytes == 0 || size_of(o) == 0 || (own->root != o && o->store != OM_PART))
+		return;
+	struct candidate *all = OM_NEWN(w->r->scratch, struct candidate, op->nin);
+	const uint32_t n = list_candidates(w, op, out, all);
+	for (uint32_t k = 0; k < n; k++)
+		if (om_groups_over(w->g, o, all[k].v)) {
+			om_count(w->r, "outputs", 1);
+			om_count(w->r, "bytes", size_of(o));
+			return;
+		}
+}
+
+/* ---- Both. ---- */
+
+static void
+walk(struct inplace *w, const om_block *b, bool parts)
 {
 	for (const om_op *op = b->first; op; op = op->next) {
-		for (uint32_t k = 0; k < op->nout; k++)
+		if (parts && !op->is_folded && op->row && op->row->into)
+			place_parts(w, op);
+		for (uint32_t k = 0; k < op->nout && !parts; k++)
 			if (op->out[k] && !op->is_folded && !op->nbody && op->row && op->row->reuse)
-				place_output(r, g, op, k);
+				place_output(w, op, k);
 		for (uint32_t k = 0; k < op->nbody; k++)
-			walk(r, g, op->body[k]);
+			walk(w, op->body[k], parts);
+	}
+}
+
+/* What an earlier run of this pass decided. */
+static void
+forget(om_prog *p)
+{
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		om_value *v = p->values[k];
+		if (v->store != OM_INPLACE && v->store != OM_PART)
+			continue;
+		v->store = OM_OWN;
+		v->source = NULL;
+		v->offset = 0;
 	}
 }
 
 static om_status
 run(om_run *r, om_prog *p)
 {
-	for (uint32_t k = 0; k < p->nvalue; k++)
-		if (p->values[k]->store == OM_INPLACE) {
-			p->values[k]->store = OM_OWN;
-			p->values[k]->source = NULL;
-		}
-	walk(r, om_groups_new(p, r->scratch), p->first);
+	struct inplace w = {.r = r};
+
+	forget(p);
+	w.g = om_groups_new(p, r->scratch);
+	walk(&w, p->first, true);
+	walk(&w, p->first, false);
 	return OM_OK;
 }
 
 static const om_pass_counter counters[] = {
+	{"parts", "inputs that are computed right in the output"},
 	{"outputs", "outputs that lie over an input"},
 	{"bytes", "bytes of their own that these do without"},
 	{0}
@@ -125,7 +219,7 @@ static const om_pass_counter counters[] = {
 
 OM_PASS(
 	.name = "inplace",
-	.brief = "compute over inputs that are not needed any more",
+	.brief = "compute values where they go, or over what is not needed any more",
 	.needs = OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_LIVE | OM_HAS_VIEWS,
 	.gives = OM_HAS_STORE,
 	.keeps = OM_HAS_ALL & ~OM_HAS_PLAN,

@@ -1,8 +1,8 @@
 /* views: outputs that hold the very bytes of an input get no storage.
  *
- * The operator's row says where in which input.  The storage that is viewed
- * lives on as long as its views.  A view of a part keeps the whole alive, which
- * may cost more than a copy: it is made where it does not raise the peak.
+ * The operator's row says where in which input.  The bytes that are viewed are
+ * needed as long as their views; what else there was in the storage is free once
+ * nobody reads it any more, so a view of a part costs no more than a copy.
  *
  * What leaves a block is copied by whoever owns the block: the results of the
  * graph belong to the caller, so they are no views; and the result of a loop
@@ -65,32 +65,19 @@ is_whole(const om_value *v, const om_value *source)
 	    && om_tensor_bytes(source->type.elem, &source->shape, &b) && a == b;
 }
 
-/* All outputs of one op that are parts of the same input stand or fall
- * together: Split frees its input only when none of them is copied. */
 static void
 view_outputs(struct views *w, const om_op *op, bool parts)
 {
-	om_value **v = OM_NEWN(w->r->scratch, om_value *, op->nout), *source = NULL, *s;
-	uint64_t *at = OM_NEWN(w->r->scratch, uint64_t, op->nout), offset;
-	uint32_t n = 0;
+	uint64_t offset;
 
 	for (uint32_t k = 0; k < op->nout; k++) {
-		s = source_of(w, op, k, &offset);
-		if (!s || is_whole(op->out[k], s) == parts || (source && s != source))
+		om_value *source = source_of(w, op, k, &offset);
+		if (!source || is_whole(op->out[k], source) == parts)
 			continue;
-		source = s;
-		at[n] = offset;
-		v[n++] = op->out[k];
+		const om_same same = {op->out[k], offset};
+		const bool done = om_groups_same(w->g, source, &same, 1, OM_VIEW);
+		om_count(w->r, !done ? "copied" : parts ? "parts" : "whole", 1);
 	}
-	if (n == 0)
-		return;
-	if (parts && !om_groups_fit(w->g, source, v, n)) {
-		om_count(w->r, "copied", n);
-		return;
-	}
-	for (uint32_t k = 0; k < n; k++)
-		om_groups_merge(w->g, source, v[k], OM_VIEW, at[k]);
-	om_count(w->r, parts ? "parts" : "whole", n);
 }
 
 static void
@@ -133,7 +120,7 @@ run(om_run *r, om_prog *p)
 static const om_pass_counter counters[] = {
 	{"whole", "outputs that are an input in another shape"},
 	{"parts", "outputs that are a part of an input"},
-	{"copied", "parts that are copied, because the whole would live too long"},
+	{"copied", "outputs that are copied, because bytes would be overwritten"},
 	{0}
 };
 

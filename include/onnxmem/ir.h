@@ -39,6 +39,8 @@ typedef enum om_store {
 	OM_VIEW,     /* is bytes of another value, which holds the same elements */
 	OM_INPLACE,  /* is computed over another value, which it destroys */
 	OM_TIE,      /* a graph output in the storage of a graph input */
+	OM_PART,     /* lies in the storage of a value that is computed later: it is written
+	                straight where that needs it, or where that is computed over it */
 } om_store;
 
 struct om_value {

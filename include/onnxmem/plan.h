@@ -27,7 +27,11 @@ typedef struct om_place {
 	uint32_t first, last;    /* steps of om_timeline(), inclusive */
 } om_place;
 
-typedef enum om_alias_kind { OM_ALIAS_VIEW, OM_ALIAS_INPLACE, OM_ALIAS_DONATE, OM_ALIAS_TIE } om_alias_kind;
+/* What om_store says, and donations, which no pass of ours makes.  In files a part
+ * is a view, of a value that is computed later. */
+typedef enum om_alias_kind {
+	OM_ALIAS_VIEW, OM_ALIAS_INPLACE, OM_ALIAS_DONATE, OM_ALIAS_TIE, OM_ALIAS_PART,
+} om_alias_kind;
 
 typedef struct om_alias {
 	om_alias_kind kind;
@@ -98,15 +102,17 @@ OM_API om_plan *om_plan_empty(om_prog *p);
 
 /* Values in one storage. */
 typedef struct om_group {
-	om_value *root;
+	om_value *root;          /* whose storage it is: of a size for all */
 	om_value **member;       /* the root first */
-	size_t n, cap;
+	uint32_t *until;         /* by member: the last step of it and of those before it */
+	size_t n, cap, capuntil;
 	uint64_t bytes;          /* rounded; 0: not in the arena, or empty */
 	uint32_t first, last;    /* steps in which any of them is alive */
+	bool is_outside;         /* constants, and what belongs to the caller */
 } om_group;
 
-/* The groups of a program as its values say, with the bytes alive at every
- * step.  Needs OM_HAS_SHAPES, OM_HAS_CONST, OM_HAS_LIVE. */
+/* The groups of a program as its values say.  Needs OM_HAS_SHAPES,
+ * OM_HAS_CONST, OM_HAS_LIVE. */
 typedef struct om_groups om_groups;
 OM_API om_groups *om_groups_new(om_prog *p, om_arena *mem);
 
@@ -114,15 +120,23 @@ OM_API om_groups *om_groups_new(om_prog *p, om_arena *mem);
  * storage of `v` cannot be shared: its size is not known. */
 OM_API const om_group *om_groups_find(const om_groups *g, const om_value *v, uint64_t *offset);
 
-/* May the groups of the values `v`, each the root of its own, move into the
- * group of `source` without raising the peak?  That is a question only where
- * they are smaller, and so may keep much alive for little. */
-OM_API bool om_groups_fit(om_groups *g, const om_value *source, om_value *const *v, uint32_t n);
+/* What `v` holds are the bytes of another value, from `offset` on. */
+typedef struct om_same {
+	om_value *v;
+	uint64_t offset;
+} om_same;
 
-/* Move the group of `v` into that of `source`, `offset` bytes into `source`,
- * and write that into `v`. */
-OM_API void om_groups_merge(om_groups *g, om_value *source, om_value *v, om_store store,
-	uint64_t offset);
+/* Put the values `same`, all of one group, where those bytes of `source` are, and
+ * their group with them.  `store` is OM_VIEW: `same` is one value, the root of its
+ * group; or OM_PART: `source` is computed later.  False, and nothing changes, where
+ * the group does not fit, or a value would lose bytes that are still read.
+ * O(members of one group times members of the other). */
+OM_API bool om_groups_same(om_groups *g, om_value *source, const om_same *same, uint32_t n,
+	om_store store);
+
+/* `out` is computed over the first bytes of `in`, by one op: either may move, with
+ * its group.  False where that cannot be, as above. */
+OM_API bool om_groups_over(om_groups *g, om_value *out, om_value *in);
 
 /* ---- For plans that hold in every order of the ops. ---- */
 

@@ -67,23 +67,34 @@ get_arenas(om_exec *e)
 	return OM_OK;
 }
 
-/* A view of something outside the arena follows it; in the arena the plan
- * gives both their place. */
-static void
-follow_views(om_exec *e)
+/* By value id: whose bytes it shares.  Ties are the caller's business. */
+static const om_alias **
+list_aliases(const om_exec *e)
 {
-	const om_plan *plan = e->plan;
 	const om_alias **alias = OM_NEWN(e->mem, const om_alias *, e->prog->nvalue);
 
-	for (uint32_t k = 0; plan && k < plan->nalias; k++)
-		if (plan->alias[k].kind == OM_ALIAS_VIEW)
-			alias[plan->alias[k].value] = &plan->alias[k];
+	for (uint32_t k = 0; e->plan && k < e->plan->nalias; k++) {
+		const om_alias *a = &e->plan->alias[k];
+		if (a->kind != OM_ALIAS_TIE)
+			alias[a->value] = a;
+	}
+	return alias;
+}
+
+/* What shares bytes outside the arena follows their owner; in the arena the plan
+ * gives both their place. */
+static void
+follow_aliases(om_exec *e)
+{
+	const om_alias **alias = list_aliases(e);
+	const om_plan *plan = e->plan;
+
 	for (uint32_t id = 0; id < e->prog->nvalue; id++) {
 		uint32_t at = id;
 		uint64_t offset = 0;
 		if (!alias[id] || !e->is_fixed[id] || e->prog->values[id]->is_const)
 			continue;
-		e->is_skipped[id] = true;
+		e->is_skipped[id] = alias[id]->kind == OM_ALIAS_VIEW;
 		if (plan->place[id].where == OM_IN_ARENA)
 			continue;
 		for (; alias[at] && plan->place[at].where != OM_IN_ARENA; at = alias[at]->source)
@@ -125,7 +136,7 @@ om_exec_place(om_exec *e)
 		e->scratch[e->plan->scratch[k].op] = &e->plan->scratch[k];
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		fill_slot(e, p->values[k]);
-	follow_views(e);
+	follow_aliases(e);
 	for (uint32_t k = 0; e->order[k]; k++) {
 		const om_op *op = e->order[k];
 		for (uint32_t o = 0; o < op->nout && e->is_needed[op->id]; o++)

@@ -333,7 +333,9 @@ facts(const struct printer *w, const om_op *op, const om_value *v)
 	if (w->p->has & OM_HAS_LIVE && !v->is_const)
 		fprintf(w->to, "; %u..%u", v->first, v->last);
 	if (w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE) && v->source) {
-		fputs(v->store == OM_VIEW ? "; view of " : v->store == OM_TIE ? "; tied to " : "; in ", w->to);
+		static const char *const how[] = {[OM_VIEW] = "view of", [OM_INPLACE] = "in", [OM_TIE] = "tied to",
+			[OM_PART] = "part of"};
+		fprintf(w->to, "; %s ", how[v->store]);
 		value(w->to, v->source);
 		if (v->offset)
 			fprintf(w->to, " + %" PRIu64, v->offset);

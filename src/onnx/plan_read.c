@@ -420,6 +420,19 @@ read_scopes(struct reader *r)
 	return OM_OK;
 }
 
+/* Is `v` computed before `source`, or a body that holds it before that? */
+static bool
+is_earlier(const om_value *v, const om_value *source)
+{
+	const om_op *op = v->def;
+
+	if (!op || !source->def)
+		return false;
+	if (v->block != source->block)
+		op = om_block_holder(source->block, v->block);
+	return op && op->index < source->def->index;
+}
+
 static om_status
 read_aliases(struct reader *r)
 {
@@ -443,6 +456,8 @@ read_aliases(struct reader *r)
 		OM_TRY(get_number(r, json_array_get(row, 4), "an offset", INT64_MAX, &a->offset));
 		a->value = v->id;
 		a->source = source->id;
+		if (a->kind == OM_ALIAS_VIEW && is_earlier(v, source))
+			a->kind = OM_ALIAS_PART;
 		r->alias[v->id] = a;
 	}
 	return OM_OK;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "plan/planned.h"
+#include "plan/usage.h"
 
 enum { NONE = UINT32_MAX };
 
@@ -117,7 +118,9 @@ struct builder {
 	om_prog *p;
 	om_arena *mem;
 	om_buffers *b;
-	om_interval *live;      /* [nvalue + nop] */
+	om_arena *tmp;
+	om_usage *usage;        /* by buffer */
+	om_interval *span;      /* by buffer: from its first step to its last */
 	bool *placeless;
 	om_value **root;        /* by id, of what was visited: whose storage it is */
 };
@@ -140,23 +143,23 @@ new_buffer(struct builder *w, const char *name)
 {
 	const uint32_t n = w->b->n++;
 
-	w->live[n] = (om_interval){UINT32_MAX, 0};
-	w->b->buf[n] = (om_buffer){.name = name, .align = w->p->align, .live = &w->live[n],
-		.nlive = 1, .fixed = OM_OFFSET_FREE};
+	w->span[n] = (om_interval){.lower = UINT32_MAX};
+	w->b->buf[n] = (om_buffer){.name = name, .align = w->p->align, .fixed = OM_OFFSET_FREE};
 	return n;
 }
 
+/* Bytes [from, from + bytes) of buffer `n` are in use in these steps. */
 static void
-extend(struct builder *w, uint32_t n, uint32_t first, uint32_t last, uint64_t end)
+extend(struct builder *w, uint32_t n, uint32_t first, uint32_t last, uint64_t from, uint64_t bytes)
 {
-	om_interval *live = &w->live[n];
+	const om_usage more = om_usage_of(w->tmp, bytes, first, last);
+	om_interval *span = &w->span[n];
 
-	if (first < live->lower)
-		live->lower = first;
-	if (last + 1 > live->upper)
-		live->upper = last + 1;
-	if (end > w->b->buf[n].bytes)
-		w->b->buf[n].bytes = rounded(w->p, end);
+	om_usage_add(&w->usage[n], w->tmp, &more, from);
+	span->lower = first < span->lower ? first : span->lower;
+	span->upper = last >= span->upper ? last + 1 : span->upper;
+	if (from + bytes > w->b->buf[n].bytes)
+		w->b->buf[n].bytes = rounded(w->p, from + bytes);
 }
 
 /* As om_storage(), but one hop for what was visited: chains of in-place ops are
@@ -191,7 +194,7 @@ add_value(struct builder *w, om_value *v)
 	const uint32_t n = w->b->of_value[root->id];
 	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
 	w->b->of_value[v->id] = n;
-	extend(w, n, v->first, v->last, w->b->offset[v->id] + bytes);
+	extend(w, n, v->first, v->last, w->b->offset[v->id], bytes);
 	add_naive(w->b, rounded(w->p, bytes));
 }
 
@@ -206,7 +209,7 @@ add_scratch(struct builder *w, const om_op *op)
 		return;
 	const uint32_t n = new_buffer(w, *op->name ? op->name : op->type);
 	w->b->of_op[op->id] = n;
-	extend(w, n, op->step, op->step, bytes);
+	extend(w, n, op->step, op->step, 0, bytes);
 	add_naive(w->b, rounded(w->p, bytes));
 }
 
@@ -225,12 +228,28 @@ add_block(struct builder *w, const om_block *b)
 	}
 }
 
+/* A buffer that is in use as a whole, as long as it lives, is a plain one. */
+static void
+set_live(struct builder *w, uint32_t n)
+{
+	om_buffer *b = &w->b->buf[n];
+	const om_usage u = om_usage_rounded(&w->usage[n], w->mem, w->p->align);
+
+	b->live = u.r;
+	b->nlive = (uint32_t)u.n;
+	if (u.n <= 1 && (u.n == 0 || (u.r[0].from == 0 && u.r[0].to == b->bytes))) {
+		b->live = &w->span[n];
+		b->nlive = 1;
+	}
+}
+
 om_buffers *
 om_buffers_new(om_prog *p, om_arena *mem)
 {
 	om_buffers *b = OM_NEW(mem, om_buffers);
 	const size_t most = (size_t)p->nvalue + p->nop;
-	struct builder w = {.p = p, .mem = mem, .b = b, .live = OM_NEWN(mem, om_interval, most),
+	struct builder w = {.p = p, .mem = mem, .tmp = om_arena_new(), .b = b,
+		.usage = OM_NEWN(mem, om_usage, most), .span = OM_NEWN(mem, om_interval, most),
 		.placeless = OM_NEWN(mem, bool, p->nvalue), .root = OM_NEWN(mem, om_value *, p->nvalue)};
 
 	b->buf = OM_NEWN(mem, om_buffer, most);
@@ -244,5 +263,8 @@ om_buffers_new(om_prog *p, om_arena *mem)
 	for (uint32_t k = 0; k < p->nop; k++)
 		b->of_op[k] = NONE;
 	add_block(&w, p->first);
+	for (uint32_t k = 0; k < b->n; k++)
+		set_live(&w, k);
+	om_arena_free(w.tmp);
 	return b;
 }

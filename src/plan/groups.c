@@ -1,34 +1,44 @@
-/* Who shares storage, and what that does to the bytes alive at every step. */
+/* Who shares storage.
+ *
+ * A group is values in one storage, each at its offset.  Two groups become one
+ * when that puts no value over bytes that another still needs.  Bytes may be
+ * shared by values that are needed at the same time where they hold the same:
+ * every value has an *origin*, the value whose elements it holds, and the place
+ * in it.  A view has its source's origin; what is joined by a concat gets the
+ * result's.
+ *
+ * Which bytes are in use at a step is the union over the members that are needed
+ * then.  So a group never takes more at any step than its values apart would,
+ * and joining needs no look at the peak.
+ */
 #include <config.h>
 
 #include "plan/planned.h"
-
-enum { WORK = 200 * 1000 * 1000 };  /* steps looked at; then no more questions */
+#include "plan/usage.h"
 
 struct om_groups {
 	om_prog *p;
 	om_arena *mem;
-	om_group **of;           /* by value id */
-	uint64_t *offset;        /* by value id */
-	uint64_t *load;          /* by step */
-	int64_t *change;         /* by step; zero between questions */
-	uint64_t peak;
-	uint64_t work;
+	om_group **of;           /* by value id, like all */
+	uint64_t *offset;        /* into the group's storage */
+	uint64_t *bytes;
+	om_value **origin;
+	uint64_t *at;            /* bytes into the origin */
 };
 
 static uint64_t
-bytes_of(const om_groups *g, const om_value *v)
+rounded(const om_groups *g, uint64_t bytes)
 {
-	uint64_t bytes;
-
-	if (om_value_is_placeless(g->p, v) || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
-		return 0;
 	return (bytes + g->p->align - 1) & ~(g->p->align - 1);
 }
 
 static void
-join(om_groups *g, om_group *to, om_value *v, uint64_t offset)
+insert(om_groups *g, om_group *to, om_value *v, uint64_t offset)
 {
+	const uint32_t until = to->n && to->until[to->n - 1] > v->last ? to->until[to->n - 1] : v->last;
+	size_t n = to->n;
+
+	OM_PUSH(g->mem, to->until, n, to->capuntil, until);
 	OM_PUSH(g->mem, to->member, to->n, to->cap, v);
 	g->of[v->id] = to;
 	g->offset[v->id] = offset;
@@ -38,20 +48,46 @@ join(om_groups *g, om_group *to, om_value *v, uint64_t offset)
 		to->last = v->last;
 }
 
+static om_group *
+new_group(om_groups *g, om_value *root)
+{
+	om_group *own = OM_NEW(g->mem, om_group);
+
+	om_tensor_bytes(root->type.elem, &root->shape, &g->bytes[root->id]);
+	*own = (om_group){.root = root, .first = root->first, .last = root->last,
+		.is_outside = om_value_is_placeless(g->p, root)};
+	own->bytes = own->is_outside ? 0 : rounded(g, g->bytes[root->id]);
+	insert(g, own, root, 0);
+	return own;
+}
+
 static void
 add_value(om_groups *g, om_value *v)
 {
-	const om_value *source = g->p->has & (OM_HAS_VIEWS | OM_HAS_STORE) ? v->source : NULL;
+	const bool decided = g->p->has & (OM_HAS_VIEWS | OM_HAS_STORE);
+	om_value *root = v;
+	uint64_t offset = 0;
 
 	if (g->of[v->id] || om_value_unplanned(g->p, v))
 		return;
-	if (source && g->of[source->id]) {
-		join(g, g->of[source->id], v, g->offset[source->id] + v->offset);
+	if (decided)
+		root = om_storage(v, &offset);
+	if (om_value_unplanned(g->p, root))
 		return;
+	g->origin[v->id] = v;
+	if (decided && v->store == OM_VIEW && g->origin[v->source->id]) {
+		g->origin[v->id] = g->origin[v->source->id];
+		g->at[v->id] = g->at[v->source->id] + v->offset;
 	}
-	om_group *own = OM_NEW(g->mem, om_group);
-	*own = (om_group){.root = v, .bytes = bytes_of(g, v), .first = v->first, .last = v->last};
-	join(g, own, v, 0);
+	om_group *own = g->of[root->id];
+	if (!own) {
+		own = new_group(g, root);
+		g->origin[root->id] = root;
+	}
+	if (root == v)
+		return;
+	om_tensor_bytes(v->type.elem, &v->shape, &g->bytes[v->id]);
+	insert(g, own, v, offset);
 }
 
 static void
@@ -71,36 +107,15 @@ add_block(om_groups *g, const om_block *b)
 	}
 }
 
-static void
-find_peak(om_groups *g)
-{
-	g->peak = 0;
-	for (uint32_t k = 0; k < g->p->nstep; k++)
-		if (g->load[k] > g->peak)
-			g->peak = g->load[k];
-	g->work += g->p->nstep;
-}
-
 om_groups *
 om_groups_new(om_prog *p, om_arena *mem)
 {
 	om_groups *g = OM_NEW(mem, om_groups);
 
 	*g = (om_groups){.p = p, .mem = mem, .of = OM_NEWN(mem, om_group *, p->nvalue),
-		.offset = OM_NEWN(mem, uint64_t, p->nvalue),
-		.load = OM_NEWN(mem, uint64_t, (size_t)p->nstep + 1),
-		.change = OM_NEWN(mem, int64_t, (size_t)p->nstep + 1)};
+		.offset = OM_NEWN(mem, uint64_t, p->nvalue), .bytes = OM_NEWN(mem, uint64_t, p->nvalue),
+		.origin = OM_NEWN(mem, om_value *, p->nvalue), .at = OM_NEWN(mem, uint64_t, p->nvalue)};
 	add_block(g, p->first);
-	for (uint32_t k = 0; k < p->nvalue; k++) {
-		const om_group *own = g->of[k];
-		if (!own || own->root->id != k)
-			continue;
-		g->load[own->first] += own->bytes;
-		g->load[own->last + 1] -= own->bytes;
-	}
-	for (uint32_t k = 0; k < p->nstep; k++)
-		g->load[k + 1] += g->load[k];
-	find_peak(g);
 	return g;
 }
 
@@ -112,79 +127,187 @@ om_groups_find(const om_groups *g, const om_value *v, uint64_t *offset)
 	return g->of[v->id];
 }
 
-/* Enter what a move changes; `sign` -1 takes it back. */
-static void
-enter(om_groups *g, const om_group *to, om_value *const *v, uint32_t n, uint32_t last, int64_t sign)
+/* ---- Moving a group into another. ---- */
+
+struct move {
+	om_groups *g;
+	om_group *from, *to;
+	uint64_t base;               /* where `from` starts in `to` */
+	const om_same *same;         /* values of `from` with bytes of `source` */
+	uint32_t n;
+	const om_value *source;
+	const om_value *in, *out;    /* of one op: out lies over in.  NULL: no such pair */
+};
+
+/* Is what the member `m` of `from` holds, byte by byte, part of the source? */
+static bool
+is_covered(const struct move *x, const om_value *m)
 {
-	for (uint32_t k = 0; k < n; k++) {
-		const om_group *from = g->of[v[k]->id];
-		g->change[from->first] -= sign * (int64_t)from->bytes;
-		g->change[from->last + 1] += sign * (int64_t)from->bytes;
+	const om_groups *g = x->g;
+	uint64_t at = g->at[m->id];
+	const uint64_t end = at + g->bytes[m->id];
+
+	for (uint32_t k = 0; k < x->n && at < end;) {
+		const om_value *s = x->same[k].v;
+		const uint64_t from = g->at[s->id], to = from + g->bytes[s->id];
+		if (g->origin[s->id] == g->origin[m->id] && from <= at && at < to
+		    && g->offset[s->id] - from == g->offset[m->id] - g->at[m->id]) {
+			at = to;
+			k = 0;
+		} else {
+			k++;
+		}
 	}
-	if (to->bytes && last > to->last) {
-		g->change[to->last + 1] += sign * (int64_t)to->bytes;
-		g->change[last + 1] -= sign * (int64_t)to->bytes;
-	}
+	return at >= end;
 }
 
-bool
-om_groups_fit(om_groups *g, const om_value *source, om_value *const *v, uint32_t n)
+/* Do `m` of `from` and `t` of `to` hold the same where they share bytes? */
+static bool
+hold_the_same(const struct move *x, const om_value *m, const om_value *t)
 {
-	const om_group *to = g->of[source->id];
-	uint32_t first = to->last, last = to->last;
-	uint64_t before = 0, after = 0;
-	int64_t change = 0;
+	const om_groups *g = x->g;
 
-	if (to->bytes == 0 || (n == 1 && g->of[v[0]->id]->bytes >= to->bytes))
-		return true;
-	for (uint32_t k = 0; k < n; k++) {
-		const om_group *from = g->of[v[k]->id];
-		first = from->first < first ? from->first : first;
-		last = from->last > last ? from->last : last;
-	}
-	if (g->work > WORK)
+	return x->n && g->origin[t->id] == g->origin[x->source->id]
+	    && g->at[t->id] - g->offset[t->id] == g->at[x->source->id] - g->offset[x->source->id]
+	    && is_covered(x, m);
+}
+
+static bool
+is_pair(const struct move *x, const om_value *a, const om_value *b)
+{
+	return (a == x->in && b == x->out) || (a == x->out && b == x->in);
+}
+
+static bool
+do_clash(const struct move *x, const om_value *m, const om_value *t)
+{
+	const uint64_t a = x->base + x->g->offset[m->id], b = x->g->offset[t->id];
+
+	return m->first <= t->last && t->first <= m->last
+	    && a < b + x->g->bytes[t->id] && b < a + x->g->bytes[m->id]
+	    && !is_pair(x, m, t) && !hold_the_same(x, m, t);
+}
+
+/* Elements stay at multiples of their size. */
+static bool
+is_aligned(const struct move *x, const om_value *m)
+{
+	const unsigned bytes = om_dtype_bits(m->type.elem) / 8;
+	return bytes < 2 || (x->base + x->g->offset[m->id]) % bytes == 0;
+}
+
+static bool
+is_allowed(const struct move *x)
+{
+	const uint64_t bytes = x->g->bytes[x->from->root->id], room = x->g->bytes[x->to->root->id];
+
+	if (x->base > room || bytes > room - x->base)
 		return false;
-	g->work += last - first + 1;
-	enter(g, to, v, n, last, 1);
-	for (uint32_t k = first; k <= last; k++) {
-		change += g->change[k];
-		const uint64_t now = g->load[k] + (uint64_t)change;
-		before = g->load[k] > before ? g->load[k] : before;
-		after = now > after ? now : after;
+	for (size_t k = 0; k < x->from->n; k++) {
+		const om_value *m = x->from->member[k];
+		if (!is_aligned(x, m))
+			return false;
+		if (m->last < x->to->first)
+			continue;
+		for (size_t i = x->to->n; i-- > 0 && x->to->until[i] >= m->first;)
+			if (do_clash(x, m, x->to->member[i]))
+				return false;
 	}
-	enter(g, to, v, n, last, -1);
-	return after <= before || after <= g->peak;
+	return true;
+}
+
+/* Members that hold parts of the source get its origin. */
+static void
+move_origins(const struct move *x)
+{
+	om_groups *g = x->g;
+	bool *covered = OM_NEWN(g->mem, bool, x->from->n);
+	const om_value *s = x->source;
+
+	for (size_t k = 0; k < x->from->n && x->n; k++)
+		covered[k] = is_covered(x, x->from->member[k]);
+	for (size_t k = 0; k < x->from->n && x->n; k++) {
+		const om_value *m = x->from->member[k];
+		if (!covered[k])
+			continue;
+		g->origin[m->id] = g->origin[s->id];
+		g->at[m->id] = x->base + g->offset[m->id] - g->offset[s->id] + g->at[s->id];
+	}
 }
 
 static void
-update_load(om_groups *g, const om_group *to, const om_group *from)
+move_members(const struct move *x)
 {
-	const uint32_t last = from->last > to->last ? from->last : to->last;
-	bool at_peak = false;
-
-	g->work += last - from->first + 1;
-	if (g->work > WORK)
-		return;
-	for (uint32_t k = from->first; k <= from->last; k++) {
-		at_peak |= g->load[k] == g->peak;
-		g->load[k] -= from->bytes;
-	}
-	for (uint32_t k = to->last + 1; k <= last; k++)
-		g->load[k] += to->bytes;
-	if (at_peak)
-		find_peak(g);
+	move_origins(x);
+	for (size_t k = 0; k < x->from->n; k++)
+		insert(x->g, x->to, x->from->member[k], x->base + x->g->offset[x->from->member[k]->id]);
 }
 
-void
-om_groups_merge(om_groups *g, om_value *source, om_value *v, om_store store, uint64_t offset)
+static void
+set_store(om_value *v, om_store store, om_value *source, uint64_t offset)
 {
-	om_group *to = g->of[source->id], *from = g->of[v->id];
-	const uint64_t base = g->offset[source->id] + offset;
-
-	update_load(g, to, from);
-	for (size_t k = 0; k < from->n; k++)
-		join(g, to, from->member[k], base + g->offset[from->member[k]->id]);
 	v->store = store;
 	v->source = source;
 	v->offset = offset;
+}
+
+/* The root of what moves lies in `near`, or where it starts before, in the
+ * storage as a whole. */
+static void
+link_part(const struct move *x, om_value *near)
+{
+	const uint64_t at = x->g->offset[near->id];
+
+	if (x->base >= at && x->base - at + x->g->bytes[x->from->root->id] <= x->g->bytes[near->id])
+		set_store(x->from->root, OM_PART, near, x->base - at);
+	else
+		set_store(x->from->root, OM_PART, x->to->root, x->base);
+}
+
+bool
+om_groups_same(om_groups *g, om_value *source, const om_same *same, uint32_t n, om_store store)
+{
+	struct move x = {.g = g, .from = g->of[same->v->id], .to = g->of[source->id], .same = same,
+		.n = n, .source = source};
+	const uint64_t at = g->offset[source->id] + same->offset;
+
+	if (!x.from || !x.to || x.from == x.to || x.from->is_outside || at < g->offset[same->v->id]
+	    || (store == OM_VIEW && x.from->root != same->v))
+		return false;
+	x.base = at - g->offset[same->v->id];
+	if (!is_allowed(&x))
+		return false;
+	if (store == OM_VIEW)
+		set_store(same->v, OM_VIEW, source, same->offset);
+	else
+		link_part(&x, source);
+	move_members(&x);
+	return true;
+}
+
+bool
+om_groups_over(om_groups *g, om_value *out, om_value *in)
+{
+	struct move x = {.g = g, .from = g->of[out->id], .to = g->of[in->id], .in = in, .out = out};
+
+	if (!x.from || !x.to || x.from == x.to || x.to->is_outside)
+		return false;
+	if (x.from->root == out && !x.from->is_outside) {
+		x.base = g->offset[in->id];
+		if (!is_allowed(&x))
+			return false;
+		set_store(out, OM_INPLACE, in, 0);
+		move_members(&x);
+		return true;
+	}
+	x.from = g->of[in->id];
+	x.to = g->of[out->id];
+	if (g->offset[out->id] < g->offset[in->id])
+		return false;
+	x.base = g->offset[out->id] - g->offset[in->id];
+	if (!is_allowed(&x))
+		return false;
+	link_part(&x, out);
+	move_members(&x);
+	return true;
 }

@@ -56,6 +56,7 @@ place_value(struct writer *w, om_value *v)
 {
 	static const om_alias_kind kinds[] = {
 		[OM_VIEW] = OM_ALIAS_VIEW, [OM_INPLACE] = OM_ALIAS_INPLACE, [OM_TIE] = OM_ALIAS_TIE,
+		[OM_PART] = OM_ALIAS_PART,
 	};
 	const uint64_t align = w->p->align;
 	om_place *at = &w->plan->place[v->id];

@@ -11,6 +11,9 @@
  * writes was written already.  That state knows no more than those of the
  * first round and of no round at all, so what is whole in it is whole in them.
  *
+ * An op that finds inputs where they go in its output writes around them: then
+ * what the output holds is made of pieces, those of the inputs among them.
+ *
  * Kernels write no further than a value's bytes; that an output may lie over
  * an input of its own op is for the operator's row to say.
  */
@@ -33,10 +36,21 @@ struct home {
 	uint64_t storage;     /* what a write takes: bytes, rounded up for an own place */
 };
 
-/* Bytes of `who`'s elements, from `at` on; who is OM_NOBODY before it is computed. */
+/* Bytes [from, to) of a content, which `who` wrote: from its byte `at` on. */
+struct piece {
+	uint64_t from, to;
+	uint32_t who;
+	uint64_t at;
+};
+
+/* What the elements of a value are: bytes that `who` wrote, from `at` on, where
+ * who is OM_NOBODY before it is computed.  Or, where there are pieces, those from
+ * `at` on: an op found parts of its output where they go. */
 struct content {
 	uint32_t who;
 	uint64_t at;
+	const struct piece *piece;
+	size_t n;
 };
 
 struct sim {
@@ -224,8 +238,9 @@ check_alias(struct sim *c, const om_alias *a)
 	if (h->space != s->space || h->lower < s->lower || h->lower - s->lower != a->offset)
 		return BAD(c, "%s (%s) is said to lie at byte %" PRIu64 " of %s (%s)", v->name,
 			home_text(c, v).s, a->offset, source->name, home_text(c, source).s);
-	if (a->kind == OM_ALIAS_VIEW ? h->bytes > s->bytes - a->offset || a->offset > s->bytes
-	    : h->bytes != s->bytes || a->offset)
+	if (a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_PART
+	    ? h->bytes > s->bytes - a->offset || a->offset > s->bytes
+	    : a->kind == OM_ALIAS_INPLACE ? h->bytes > s->bytes || a->offset : h->bytes != s->bytes || a->offset)
 		return BAD(c, "%s has %" PRIu64 " bytes: too many or too few to share those of %s, which has "
 			"%" PRIu64, v->name, h->bytes, source->name, s->bytes);
 	if (a->kind == OM_ALIAS_TIE && (!c->is_output[a->value] || !c->is_input[a->source]))
@@ -310,14 +325,39 @@ touch(struct sim *c, const om_value *v)
 		c->last[v->id] = c->now;
 }
 
-/* The bytes of `v` as they have to be when it is read. */
-static om_range
-wanted(const struct sim *c, const om_value *v)
+/* The bytes of `v` as they have to be when it is read, in as many ranges as it
+ * has pieces; false behind the last one. */
+static bool
+wanted(const struct sim *c, const om_value *v, size_t k, om_range *want)
 {
 	const struct home *h = &c->home[v->id];
 	const struct content *is = &c->content[v->id];
 
-	return (om_range){h->space, h->lower, h->lower + h->bytes, is->who, is->at, false};
+	*want = (om_range){h->space, h->lower, h->lower + h->bytes, is->who, is->at, false};
+	if (is->n == 0)
+		return k == 0;
+	if (k >= is->n)
+		return false;
+	const struct piece *p = &is->piece[k];
+	const uint64_t from = p->from > is->at ? p->from : is->at;
+	const uint64_t to = p->to < is->at + h->bytes ? p->to : is->at + h->bytes;
+	want->lower = h->lower + (from < to ? from - is->at : 0);
+	want->upper = want->lower + (from < to ? to - from : 0);
+	want->who = p->who;
+	want->at = p->at + (from - p->from);
+	return true;
+}
+
+/* Is `v` whole where it lies? */
+static bool
+is_there(const struct sim *c, const om_value *v, om_range *bad)
+{
+	om_range want;
+
+	for (size_t k = 0; wanted(c, v, k, &want); k++)
+		if (!om_ranges_hold(c->state, &want, bad))
+			return false;
+	return true;
 }
 
 static bool
@@ -339,8 +379,7 @@ read_value(struct sim *c, const om_op *op, const om_value *v)
 		return OM_OK;
 	if (c->content[v->id].who == OM_NOBODY)
 		return BAD_AT(c, op, "%s is read in step %u, but not computed yet", v->name, c->now);
-	const om_range want = wanted(c, v);
-	if (om_ranges_hold(c->state, &want, &bad))
+	if (is_there(c, v, &bad))
 		return OM_OK;
 	return BAD_AT(c, op, "reads %s (%s) in step %u, but %s hold %s%s", v->name, home_text(c, v).s, c->now,
 		bytes_text(c, bad.space, bad.lower, bad.upper).s, who_text(c, bad.who).s,
@@ -357,19 +396,16 @@ take(struct sim *c, const om_value *v, bool stale)
 		return;
 	om_ranges_set(c->state, &(om_range){h->space, h->lower, h->lower + h->storage, v->id, 0, stale});
 	if (!stale)
-		c->content[v->id] = (struct content){v->id, 0};
+		c->content[v->id] = (struct content){.who = v->id};
 }
 
 static om_status
-write_value(struct sim *c, const om_op *op, const om_value *v)
+check_writable(struct sim *c, const om_op *op, const om_value *v)
 {
-	const struct home *h;
+	const struct home *h = &c->home[v->id];
 
-	if (!v)
-		return OM_OK;
 	OM_TRY(check_kind(c, op, v));
 	touch(c, v);
-	h = &c->home[v->id];
 	if (!h->tracked)
 		return OM_OK;
 	if (c->plan->place[v->id].where == OM_WEIGHT)
@@ -377,6 +413,15 @@ write_value(struct sim *c, const om_op *op, const om_value *v)
 	if (h->space >= c->plan->narena && c->is_input[h->space - c->plan->narena] && !h->tied)
 		return BAD_AT(c, op, "%s is written over an input of the graph (%s)", v->name,
 			home_text(c, v).s);
+	return OM_OK;
+}
+
+static om_status
+write_value(struct sim *c, const om_op *op, const om_value *v)
+{
+	if (!v)
+		return OM_OK;
+	OM_TRY(check_writable(c, op, v));
 	take(c, v, false);
 	return OM_OK;
 }
@@ -390,8 +435,7 @@ check_written(struct sim *c, const om_op *op, const om_value *v)
 
 	if (!is_watched(c, v))
 		return OM_OK;
-	const om_range want = wanted(c, v);
-	if (om_ranges_hold(c->state, &want, &bad))
+	if (is_there(c, v, &bad))
 		return OM_OK;
 	return BAD_AT(c, op, "%s (%s) and %s are written in the same step, and overlap", v->name,
 		home_text(c, v).s, who_text(c, bad.who).s);
@@ -465,26 +509,20 @@ output_index(const om_op *op, uint32_t who)
 	return UINT32_MAX;
 }
 
-/* An output may lie over an input exactly, where the row allows it and no other
- * input has those bytes. */
+/* An output may lie over the start of an input, where the row allows it and no
+ * other input has those bytes. */
 static om_status
-check_input_after(struct sim *c, const om_op *op, uint32_t j)
+check_over(struct sim *c, const om_op *op, uint32_t j, uint32_t who)
 {
 	const om_value *in = op->in[j];
-	om_range bad;
+	const uint32_t k = output_index(op, who);
 
-	if (!is_watched(c, in))
-		return OM_OK;
-	const om_range want = wanted(c, in);
-	if (om_ranges_hold(c->state, &want, &bad))
-		return OM_OK;
-	const uint32_t k = output_index(op, bad.who);
 	if (k == UINT32_MAX)
-		return BAD_AT(c, op, "%s lies over input %s (%s)", who_text(c, bad.who).s, in->name,
+		return BAD_AT(c, op, "%s lies over input %s (%s)", who_text(c, who).s, in->name,
 			home_text(c, in).s);
 	const om_value *out = op->out[k];
 	const struct home *h = &c->home[out->id], *s = &c->home[in->id];
-	if (h->lower != s->lower || h->bytes != s->bytes)
+	if (h->lower != s->lower || h->bytes > s->bytes)
 		return BAD_AT(c, op, "output %s (%s) overlaps input %s (%s)", out->name, home_text(c, out).s,
 			in->name, home_text(c, in).s);
 	if (!om_op_reuse(op, k, j))
@@ -494,6 +532,110 @@ check_input_after(struct sim *c, const om_op *op, uint32_t j)
 		return BAD_AT(c, op, "output %s lies over the inputs %s and %s (%s)", out->name,
 			c->p->values[c->victim[out->id]]->name, in->name, home_text(c, in).s);
 	c->victim[out->id] = in->id;
+	return OM_OK;
+}
+
+/* Whoever took bytes of an input, one stretch after the other. */
+static om_status
+check_input_after(struct sim *c, const om_op *op, uint32_t j)
+{
+	const om_value *in = op->in[j];
+	om_range bad, want;
+
+	if (!is_watched(c, in))
+		return OM_OK;
+	for (size_t k = 0; wanted(c, in, k, &want); k++)
+		while (!om_ranges_hold(c->state, &want, &bad)) {
+			OM_TRY(check_over(c, op, j, bad.who));
+			want.at += bad.upper - want.lower;
+			want.lower = bad.upper;
+		}
+	return OM_OK;
+}
+
+/* ---- Inputs that lie in the output already. ---- */
+
+struct pieces {
+	struct piece *p;
+	size_t n, cap;
+};
+
+static void
+add_piece(struct sim *c, struct pieces *all, struct piece p)
+{
+	struct piece *last = all->n ? &all->p[all->n - 1] : NULL;
+
+	if (p.from >= p.to)
+		return;
+	if (last && last->to == p.from && last->who == p.who && last->at + (p.from - last->from) == p.at)
+		last->to = p.to;
+	else
+		OM_PUSH(c->mem, all->p, all->n, all->cap, p);
+}
+
+/* What input `in` holds becomes the output's from its byte `offset` on. */
+static void
+add_input(struct sim *c, struct pieces *all, const om_value *in, uint64_t offset)
+{
+	const uint64_t lower = c->home[in->id].lower;
+	om_range r;
+
+	for (size_t k = 0; wanted(c, in, k, &r); k++)
+		add_piece(c, all, (struct piece){offset + (r.lower - lower), offset + (r.upper - lower), r.who, r.at});
+}
+
+/* Does input `j` lie where it goes? */
+static bool
+is_in_place(const struct sim *c, const om_op *op, uint32_t j, uint64_t *offset)
+{
+	const om_value *in = op->in[j];
+	const struct home *h = &c->home[op->out[0]->id], *s;
+
+	if (!is_watched(c, in) || !om_op_into(op, j, offset))
+		return false;
+	s = &c->home[in->id];
+	return s->space == h->space && s->lower == h->lower + *offset && *offset <= h->bytes
+	    && s->bytes <= h->bytes - *offset;
+}
+
+static bool
+has_parts(const struct sim *c, const om_op *op)
+{
+	uint64_t offset;
+
+	if (!op->row || !op->row->into || !is_watched(c, op->out[0]) || is_view(c, op->out[0]))
+		return false;
+	for (uint32_t j = 0; j < op->nin; j++)
+		if (is_in_place(c, op, j, &offset))
+			return true;
+	return false;
+}
+
+/* The op writes its first output but for what is there already. */
+static om_status
+write_between(struct sim *c, const om_op *op)
+{
+	const om_value *out = op->out[0];
+	const struct home *h = &c->home[out->id];
+	struct pieces all = {0};
+	uint64_t at = 0, offset;
+
+	OM_TRY(check_writable(c, op, out));
+	for (uint32_t j = 0; j <= op->nin; j++) {
+		if (j < op->nin && !is_in_place(c, op, j, &offset))
+			continue;
+		const uint64_t end = j < op->nin ? offset : h->bytes;
+		if (end < at)
+			return BAD_AT(c, op, "%s lies in output %s where another input does", op->in[j]->name, out->name);
+		om_ranges_set(c->state, &(om_range){h->space, h->lower + at,
+			h->lower + (j < op->nin ? end : h->storage), out->id, at, false});
+		add_piece(c, &all, (struct piece){at, end, out->id, at});
+		if (j == op->nin)
+			break;
+		add_input(c, &all, op->in[j], offset);
+		at = offset + c->home[op->in[j]->id].bytes;
+	}
+	c->content[out->id] = (struct content){out->id, 0, all.p, all.n};
 	return OM_OK;
 }
 
@@ -509,7 +651,10 @@ write_outputs(struct sim *c, const om_op *op)
 	om_range bad;
 
 	OM_TRY(write_scratch(c, op));
-	for (uint32_t k = 0; k < op->nout; k++)
+	const bool parts = has_parts(c, op);
+	if (parts)
+		OM_TRY(write_between(c, op));
+	for (uint32_t k = parts; k < op->nout; k++)
 		if (op->out[k] && !is_view(c, op->out[k]))
 			OM_TRY(write_value(c, op, op->out[k]));
 	for (uint32_t k = 0; k < op->nin && reads_elements(op); k++)
@@ -565,10 +710,9 @@ check_unspoilt(struct sim *c, const om_op *op, const struct move *m)
 
 	if (!is_watched(c, m->from))
 		return OM_OK;
-	const om_range want = wanted(c, m->from);
-	if (om_ranges_hold(c->state, &want, &bad))
+	if (is_there(c, m->from, &bad))
 		return OM_OK;
-	if (m->to && bad.who == m->to->id && c->home[m->to->id].lower == want.lower)
+	if (m->to && bad.who == m->to->id && c->home[m->to->id].lower == c->home[m->from->id].lower)
 		return OM_OK;
 	return BAD_AT(c, op, "%s is written over %s (%s) in the step in which that is read",
 		who_text(c, bad.who).s, m->from->name, home_text(c, m->from).s);

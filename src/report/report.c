@@ -189,7 +189,7 @@ kind_of(const om_alias *a)
 {
 	if (!a)
 		return OM_BOX_OWN;
-	return a->kind == OM_ALIAS_VIEW ? OM_BOX_VIEW : OM_BOX_INPLACE;
+	return a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_PART ? OM_BOX_VIEW : OM_BOX_INPLACE;
 }
 
 static void

@@ -43,7 +43,22 @@ some_scratch(const om_call *c)
 	return 100;
 }
 
+/* The inputs one behind another. */
+static bool
+one_by_one(const om_call *c, uint32_t in, uint64_t *offset)
+{
+	uint64_t bytes;
+
+	*offset = 0;
+	for (uint32_t k = 0; k < in; k++) {
+		om_tensor_bytes(c->in[k].type, &c->in[k].shape, &bytes);
+		*offset += bytes;
+	}
+	return true;
+}
+
 static const om_row
+	join = {.name = "Join", .into = one_by_one},
 	pointwise = {.name = "Pointwise", .reuse = over_any},
 	plain = {.name = "Plain"},
 	reshape = {.name = "Reshape", .view = whole_view},
@@ -482,6 +497,148 @@ view_of_dead_storage(void)
 	finish(&t);
 }
 
+/* a and b are parts of c; v is a view of b that is read behind c, and the second
+ * half of c is b. */
+struct parts { om_value *a, *b, *c, *d, *v, *h, *y; om_op *join, *last; om_alias *in_b; };
+
+static struct parts
+parts_of(struct bed *t)
+{
+	struct parts l;
+
+	start(t);
+	om_value *x = input(t, "x", 16);
+	l.a = value(t, "a", 16);
+	l.b = value(t, "b", 16);
+	l.d = value(t, "d", 16);
+	l.v = value(t, "v", 16);
+	l.c = value(t, "c", 32);
+	l.h = value(t, "h", 16);
+	l.y = value(t, "y", 16);
+	op1(t, &plain, x, l.a);
+	op1(t, &plain, x, l.b);
+	op1(t, &plain, x, l.d);
+	op1(t, &reshape, l.b, l.v);
+	l.join = op2(t, &join, l.a, l.b, l.c);
+	op1(t, &half, l.c, l.h);
+	l.last = op_of(t, &plain, 4, (om_value *[]){l.h, l.v, l.a, l.d}, 1, &l.y);
+	output(t, l.y);
+	put(t, l.a, 0);
+	put(t, l.b, 64);
+	put(t, l.c, 0);
+	put(t, l.d, 128);
+	put(t, l.v, 64);
+	put(t, l.h, 64);
+	share(t, OM_ALIAS_PART, l.a, l.c, 0);
+	l.in_b = share(t, OM_ALIAS_PART, l.b, l.c, 64);
+	share(t, OM_ALIAS_VIEW, l.v, l.b, 0);
+	share(t, OM_ALIAS_VIEW, l.h, l.c, 64);
+	return l;
+}
+
+static void
+parts(void)
+{
+	struct bed t;
+	struct parts l = parts_of(&t);
+
+	expect_good(&t);
+	put(&t, l.d, 64);
+	expect_bad(&t, "Reshape (node of v): reads b (bytes 64..127 of arena 0) in step 3, "
+		"but bytes 64..127 of arena 0 hold d");
+	put(&t, l.d, 128);
+	l.join->row = &plain;
+	expect_bad(&t, "Join (node of c): output c (bytes 0..127 of arena 0) overlaps input a "
+		"(bytes 0..63 of arena 0)");
+	l.join->row = &join;
+	om_op_set_in(l.join, 0, l.b);
+	om_op_set_in(l.join, 1, l.a);
+	expect_bad(&t, "Join (node of c): output c (bytes 0..127 of arena 0) overlaps input b "
+		"(bytes 64..127 of arena 0)");
+	om_op_set_in(l.join, 0, l.a);
+	om_op_set_in(l.join, 1, l.b);
+	l.in_b->offset = 96;
+	put(&t, l.b, 96);
+	put(&t, l.v, 96);
+	expect_bad(&t, "b has 64 bytes: too many or too few to share those of c, which has 128");
+	finish(&t);
+}
+
+/* One of the parts is placed, the other is copied: that makes b anew. */
+static void
+parts_that_are_copied(void)
+{
+	struct bed t;
+	struct parts l = parts_of(&t);
+
+	om_op_set_in(l.join, 0, l.b);
+	om_op_set_in(l.join, 1, l.b);
+	expect_bad(&t, "Plain (node of y): reads a (bytes 0..63 of arena 0) in step 6, "
+		"but bytes 0..63 of arena 0 hold c");
+	om_op_set_in(l.last, 2, l.c);
+	expect_good(&t);
+	om_op_set_in(l.join, 0, l.d);
+	expect_good(&t);
+	put(&t, l.d, 64);
+	expect_bad(&t, "Reshape (node of v): reads b (bytes 64..127 of arena 0) in step 3, "
+		"but bytes 64..127 of arena 0 hold d");
+	finish(&t);
+}
+
+/* Parts of a part; the smaller one is written over, and its holder read. */
+static void
+parts_of_parts(void)
+{
+	struct bed t;
+	struct parts l = parts_of(&t);
+	om_value *e = value(&t, "e", 64), *z = value(&t, "z", 16), *f = value(&t, "f", 16);
+
+	op2(&t, &join, l.c, l.c, e);
+	om_op *over = op1(&t, &pointwise, l.h, f);
+	op2(&t, &plain, f, f, z);
+	output(&t, z);
+	put(&t, e, 0);
+	put(&t, f, 64);
+	om_alias *in_e = share(&t, OM_ALIAS_PART, l.c, e, 0);
+	share(&t, OM_ALIAS_INPLACE, f, l.h, 0);
+	put(&t, l.d, 256);
+	expect_good(&t);
+	op1(&t, &plain, e, value(&t, "w", 16));
+	t.place[t.p->nvalue - 1].where = OM_EXTERNAL;
+	output(&t, t.p->values[t.p->nvalue - 1]);
+	expect_bad(&t, "Plain (node of w): reads e (bytes 0..255 of arena 0) in step 10, "
+		"but bytes 64..127 of arena 0 hold f");
+	om_op_set_in(over, 0, l.d);
+	put(&t, f, 256);
+	t.alias[t.plan.nalias - 1].source = l.d->id;
+	expect_good(&t);
+	in_e->offset = 64;
+	CU_ASSERT_EQUAL(verify(&t), OM_BADPLAN);
+	finish(&t);
+}
+
+/* Written in the memory of an output of the graph, before that is computed. */
+static void
+parts_of_outputs(void)
+{
+	struct bed t;
+
+	start(&t);
+	om_value *x = input(&t, "x", 16), *a = value(&t, "a", 16), *y = value(&t, "y", 16);
+	op1(&t, &plain, x, a);
+	om_op *op = op1(&t, &pointwise, a, y);
+	output(&t, y);
+	t.place[a->id].where = OM_EXTERNAL;
+	share(&t, OM_ALIAS_PART, a, y, 0);
+	expect_good(&t);
+	op->row = &plain;
+	expect_bad(&t, "Pointwise (node of y): output y lies over input a (bytes 0..63 of the memory of y), "
+		"which the operator does not allow");
+	t.plan.nalias = 0;
+	expect_bad(&t, "a is planned in the caller's memory, but a is neither an input nor an output of the graph");
+	finish(&t);
+}
+
 static void
 memory_of_others(void)
 {
@@ -912,6 +1069,10 @@ CU_TestInfo verify_tests[] = {
 	{"in place", in_place},
 	{"views", views},
 	{"view of dead storage", view_of_dead_storage},
+	{"parts", parts},
+	{"parts that are copied", parts_that_are_copied},
+	{"parts of parts", parts_of_parts},
+	{"parts of outputs", parts_of_outputs},
 	{"memory of others", memory_of_others},
 	{"ties", ties},
 	{"scratch", scratch},
