@@ -11,6 +11,7 @@
 	_(cast)        /* Cast */                                              \
 	_(reduce)      /* reductions, ArgMax, TopK */                          \
 	_(softmax)     /* softmax and friends along an axis */                 \
+	_(loss)        /* losses of classification */                          \
 	_(reshape)     /* other shapes of the same elements */                 \
 	_(movement)    /* permuting, joining, splitting, repeating */          \
 	_(arrange)     /* blocks, sequences, triangles */                      \
@@ -25,6 +26,7 @@
 	_(norm)        /* normalisations */                                    \
 	_(resize)      /* Resize, Upsample */                                  \
 	_(rnn)         /* LSTM, GRU, RNN */                                    \
+	_(attention)   /* attention, positions, caches */                      \
 	_(quant)       /* quantisation */                                      \
 	_(control)     /* If, Loop, Scan */
 

@@ -1472,7 +1472,8 @@ recipe_of(const om_row *row)
 	for (size_t k = 0; k < LENGTH(recipes); k++)
 		if (strcmp(recipes[k].name, row->name) == 0)
 			return recipes[k].make;
-	return row->flags & OM_POINTWISE ? pointwise : NULL;
+	recipe_fn *text = text_recipe_of(row);
+	return text ? text : row->flags & OM_POINTWISE ? pointwise : NULL;
 }
 
 const char *

@@ -29,6 +29,9 @@ struct recipe {
 /* The recipe of an operator; NULL when there is none. */
 recipe_fn *recipe_of(const om_row *row);
 
+/* The same of those that are written as text. */
+recipe_fn *text_recipe_of(const om_row *row);
+
 /* Why an operator cannot be tried on its own; NULL when it can. */
 const char *excuse_of(const om_row *row);
 

@@ -1,0 +1,140 @@
+/* Recipes as text: an operator with its inputs, in the form of programs.
+ *
+ * A parameter of the graph gets random elements: numbers as they come, or, as
+ * its name begins: `p` from [0, 1), `i` indices 0 and 1, `n` from [1, 3).
+ * A constant steers: it stays what it is. */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "walk.h"
+
+enum { WIDEST = 16 };
+
+static const struct text {
+	const char *name;
+	int since;
+	const char *params, *body;
+} texts[] = {
+#define TEXT(name, since, params, body) {#name, since, params, body},
+#include "texts.def"
+#undef TEXT
+};
+
+enum { NTEXT = sizeof texts / sizeof texts[0] };
+
+static bool
+is_for(const struct text *x, const struct trial *t)
+{
+	return strcmp(x->name, t->row->name) == 0 && x->since <= t->version && (t->row->until == 0 || x->since <= t->row->until);
+}
+
+static double
+below(struct trial *t, double n)
+{
+	uint64_t z = t->state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (double)((z ^ z >> 31) >> 11) * 0x1p-53 * n;
+}
+
+static double
+element(struct trial *t, const om_value *v)
+{
+	switch (*v->name) {
+	case 'p': return below(t, 1);
+	case 'i': return below(t, 2);
+	case 'n': return 1 + below(t, 2);
+	default: return om_dtype_is_float(v->type.elem) ? below(t, 4) - 2 : below(t, 19) - 9.5;
+	}
+}
+
+static void
+put(const om_tensor *x, int64_t k, double v)
+{
+	static const om_string words[] = {{"a", 1}, {"Bc", 2}, {"a", 1}, {"", 0}};
+
+	switch (x->type) {
+	case OM_FLOAT32: ((float *)x->data)[k] = (float)v; break;
+	case OM_FLOAT64: ((double *)x->data)[k] = v; break;
+	case OM_FLOAT16: ((uint16_t *)x->data)[k] = om_float_to_half((float)v); break;
+	case OM_BFLOAT16: ((uint16_t *)x->data)[k] = om_float_to_bfloat((float)v); break;
+	case OM_INT64: case OM_UINT64: ((int64_t *)x->data)[k] = (int64_t)v; break;
+	case OM_INT32: case OM_UINT32: ((int32_t *)x->data)[k] = (int32_t)v; break;
+	case OM_STRING: ((om_string *)x->data)[k] = words[(unsigned)(int)v % 4]; break;
+	default: ((uint8_t *)x->data)[k] = x->type == OM_BOOL ? v >= 1 : (uint8_t)(int)v;
+	}
+}
+
+static void
+fill(struct trial *t, om_value *v)
+{
+	om_tensor *x = OM_NEW(t->prog->mem, om_tensor);
+	const int64_t n = om_shape_count(&v->shape);
+
+	*x = (om_tensor){.type = v->type.elem, .shape = v->shape};
+	x->data = om_alloc(t->prog->mem, (size_t)n * WIDEST + WIDEST);
+	for (int64_t k = 0; k < n; k++)
+		put(x, k, element(t, v));
+	v->data = x;
+	v->is_const = true;
+}
+
+static om_status
+build(struct trial *t, const char *text)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+
+	om_prog_free(t->prog);
+	t->prog = NULL;
+	const om_status st = om_parse(t->session, in, t->row->name, &t->prog);
+	fclose(in);
+	OM_TRY(st);
+	t->op = t->prog->first->last;
+	for (uint32_t k = 0; k < t->prog->first->nparam; k++)
+		fill(t, t->prog->first->param[k]);
+	for (uint32_t k = 0; k < t->op->nin; k++) {
+		om_value *v = t->op->in[k];
+		if (!v)
+			continue;
+		bool is_param = false;
+		for (uint32_t i = 0; i < t->prog->first->nparam; i++)
+			is_param |= v == t->prog->first->param[i];
+		t->is_steering[k] = !is_param;
+	}
+	return OM_OK;
+}
+
+static bool
+from_text(struct trial *t)
+{
+	const struct text *x = NULL;
+	unsigned at = 0;
+	char text[4096];
+
+	for (int k = 0; k < NTEXT && !x; k++)
+		if (is_for(&texts[k], t) && at++ == t->variant)
+			x = &texts[k];
+	if (!x)
+		return false;
+	const bool other = t->row->domain && *t->row->domain;
+	int n = snprintf(text, sizeof text, "program \"\" ir 10 opset %d", other ? 22 : t->version);
+	if (other)
+		n += snprintf(text + n, sizeof text - (size_t)n, " opset %s %d", t->row->domain, t->version);
+	snprintf(text + n, sizeof text - (size_t)n, "\n^main(%s) {\n\t%s\n\tret %%y\n}\n", x->params, x->body);
+	if (build(t, text) != OM_OK || t->op->row != t->row) {
+		printf("Bail out! %s: %s\n%s", x->name, t->prog ? "another operator" : om_message(t->session), text);
+		exit(1);
+	}
+	return true;
+}
+
+recipe_fn *
+text_recipe_of(const om_row *row)
+{
+	for (int k = 0; k < NTEXT; k++)
+		if (strcmp(texts[k].name, row->name) == 0)
+			return from_text;
+	return NULL;
+}
