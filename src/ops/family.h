@@ -25,6 +25,7 @@
 	_(pool)        /* pooling */                                           \
 	_(norm)        /* normalisations */                                    \
 	_(resize)      /* Resize, Upsample */                                  \
+	_(grid)        /* images at places between elements */                 \
 	_(rnn)         /* LSTM, GRU, RNN */                                    \
 	_(attention)   /* attention, positions, caches */                      \
 	_(quant)       /* quantisation */                                      \
