@@ -195,6 +195,81 @@ trilu_cpu(om_call *c)
 	return OM_OK;
 }
 
+/* ---- CenterCropPad. ---- */
+
+/* Axis of number `k` of the shape that is asked for. */
+static om_status
+center_axis(const om_call *c, size_t k, size_t n, int *axis)
+{
+	size_t naxes;
+	const int64_t *axes = om_attr_ints(c->op, "axes", &naxes);
+	const int rank = c->in[0].shape.rank;
+
+	if (n != (naxes ? naxes : (size_t)rank))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "there are %zu sizes for %zu axes", n,
+			naxes ? naxes : (size_t)rank);
+	if (!om_axis(naxes ? axes[k] : (int64_t)k, rank, axis))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld", (long long)axes[k]);
+	return OM_OK;
+}
+
+static om_status
+center_infer(om_call *c)
+{
+	om_shape *out = &c->out[0].shape;
+	const int64_t length = om_list_length(&c->in[1]);
+	int64_t *size;
+	size_t n;
+	int axis = 0;
+
+	OM_TRY(om_infer_same(c));
+	if (out->rank < 0)
+		return OM_OK;
+	if (length < 0)
+		*out = om_shape_open(out->rank);
+	for (int64_t k = 0; k < length; k++) {
+		OM_TRY(center_axis(c, (size_t)k, (size_t)length, &axis));
+		out->dim[axis] = OM_DIM_UNKNOWN;
+		out->sym[axis] = NULL;
+	}
+	if (!om_in_ints(c, 1, &size, &n))
+		return OM_OK;
+	for (size_t k = 0; k < n; k++) {
+		OM_TRY(center_axis(c, k, n, &axis));
+		if (size[k] < 0)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "size %lld is negative", (long long)size[k]);
+		out->dim[axis] = size[k];
+	}
+	return OM_OK;
+}
+
+/* What is odd is cut off, or added, at the end. */
+static om_status
+center_cpu(om_call *c)
+{
+	const om_shape *x = &c->in[0].shape, *y = &c->out[0].shape;
+	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK], first = 0, at = 0;
+	om_copy p = {.rank = 0};
+	uint64_t bytes = 0;
+	size_t size = 0;
+
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	om_tensor_bytes(c->out[0].type, y, &bytes);
+	memset(c->out[0].data, 0, bytes);
+	om_strides(x, from);
+	om_strides(y, to);
+	for (int d = 0; d < x->rank; d++) {
+		const bool cut = x->dim[d] > y->dim[d];
+		om_copy_axis(&p, cut ? y->dim[d] : x->dim[d], to[d], from[d]);
+		first += cut ? (x->dim[d] - y->dim[d]) / 2 * from[d] : 0;
+		at += cut ? 0 : (y->dim[d] - x->dim[d]) / 2 * to[d];
+	}
+	om_copy_run(&p, size, (char *)c->out[0].data + at * (int64_t)size,
+		(const char *)c->in[0].data + first * (int64_t)size);
+	return OM_OK;
+}
+
 /* ---- The table. ---- */
 
 static const om_attr_spec block_attrs[] = {
@@ -223,7 +298,15 @@ static const om_attr_spec trilu_attrs[] = {
 #define DEPTH_TO_SPACE .name = "DepthToSpace", .brief = "channels spread out over blocks of the plane", \
 	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .cpu = depth_to_space_cpu
 
+static const om_attr_spec center_attrs[] = {
+	{.name = "axes", .kind = OM_ATTR_INTS},
+	{0}
+};
+
 const om_row om_ops_arrange[] = {
+	{.domain = "", .name = "CenterCropPad", .brief = "the middle, cut out or with zeros around it", .since = 18,
+	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = center_attrs,
+	 .infer = center_infer, .cpu = center_cpu},
 	{ONE, DEPTH_TO_SPACE, .since = 1, .until = 10, .attrs = block_attrs},
 	{ONE, DEPTH_TO_SPACE, .since = 11, .attrs = block11_attrs},
 	{ONE, .name = "SpaceToDepth", .brief = "blocks of the plane moved into channels", .since = 1,

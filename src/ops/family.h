@@ -23,6 +23,7 @@
 	_(matmul)      /* matrix products */                                   \
 	_(conv)        /* convolutions */                                      \
 	_(pool)        /* pooling */                                           \
+	_(unfold)      /* what undoes pooling and cutting into blocks */       \
 	_(norm)        /* normalisations */                                    \
 	_(resize)      /* Resize, Upsample */                                  \
 	_(grid)        /* images at places between elements */                 \
