@@ -17,6 +17,7 @@
 
 #include <stdlib.h>
 
+#include "onnxmem/build.h"
 #include "onnxmem/order.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
@@ -350,17 +351,6 @@ struct changes {
 	size_t n, cap;
 };
 
-static void
-link_ops(om_block *b, om_op *const *ops)
-{
-	for (uint32_t k = 0; k < b->nop; k++) {
-		ops[k]->prev = k ? ops[k - 1] : NULL;
-		ops[k]->next = k + 1 < b->nop ? ops[k + 1] : NULL;
-	}
-	b->first = ops[0];
-	b->last = ops[b->nop - 1];
-}
-
 /* What is folded comes before all the rest, as it is known before. */
 static void
 permute(const struct problem *q, om_block *b, const uint32_t *order, struct changes *to)
@@ -376,7 +366,7 @@ permute(const struct problem *q, om_block *b, const uint32_t *order, struct chan
 	}
 	for (uint32_t k = 0; k < q->nop; k++)
 		c.is[n++] = q->ops[order[k]];
-	link_ops(b, c.is);
+	om_block_set_order(b, c.is);
 	OM_PUSH(mem, to->list, to->n, to->cap, c);
 }
 
@@ -451,7 +441,7 @@ put(struct search *s, bool changed, bool graph_only)
 	for (size_t k = 0; k < s->changes.n; k++) {
 		const struct change *c = &s->changes.list[k];
 		if (!graph_only || !c->b->owner)
-			link_ops(c->b, changed ? c->is : c->was);
+			om_block_set_order(c->b, changed ? c->is : c->was);
 	}
 }
 
@@ -521,15 +511,24 @@ order_bfs(om_run *r, om_prog *p)
 
 /* ---- The pass. ---- */
 
+/* Where ops stood before the first time. */
+static void
+note_places(om_prog *p)
+{
+	om_timeline(p);
+	for (const om_block *b = p->first; b && !p->order; b = b->next)
+		for (om_op *op = b->first; op; op = op->next)
+			op->file_index = op->index;
+}
+
 /* Ops that stand elsewhere now. */
 static void
-count_moved(om_run *r, const om_prog *p, const uint32_t *was)
+count_moved(om_run *r, om_prog *p)
 {
-	for (const om_block *b = p->first; b; b = b->next) {
-		uint32_t n = 0;
+	om_timeline(p);
+	for (const om_block *b = p->first; b; b = b->next)
 		for (const om_op *op = b->first; op; op = op->next)
-			om_count(r, "moved", was[op->id] != n++);
-	}
+			om_count(r, "moved", op->index != op->file_index);
 }
 
 static om_status
@@ -540,24 +539,19 @@ run(om_run *r, om_prog *p)
 		om_status (*order)(om_run *r, om_prog *p);
 	} ways[] = {{"file", NULL}, {"bfs", order_bfs}, {"mem", order_mem}};
 	const char *how = om_option(r, "how");
-	uint32_t *was = OM_NEWN(r->scratch, uint32_t, p->nop);
 	size_t k = 0, n = sizeof ways / sizeof ways[0];
 
 	while (k < n && strcmp(ways[k].name, how) != 0)
 		k++;
 	if (k == n)
 		return om_fail(r->session, OM_USAGE, "order: the order is file, bfs or mem, not %s", how);
-	om_timeline(p);
-	for (const om_block *b = p->first; b; b = b->next)
-		for (const om_op *op = b->first; op; op = op->next)
-			was[op->id] = op->index;
+	note_places(p);
 	p->order = ways[k].name;
 	p->order_is_file = true;
 	p->order_is_proven = false;
 	if (ways[k].order && p->first->nop)
 		OM_TRY(ways[k].order(r, p));
-	om_timeline(p);
-	count_moved(r, p, was);
+	count_moved(r, p);
 	return OM_OK;
 }
 

@@ -44,6 +44,9 @@ OM_API void om_op_append(om_block *b, om_op *op);
 OM_API void om_op_insert(om_op *before, om_op *op);  /* op goes right before `before` */
 OM_API void om_op_remove(om_op *op);                 /* leaves its values without definition */
 
+/* The same ops in another order: all `nop` ops of the block. */
+OM_API void om_block_set_order(om_block *b, om_op *const *ops);
+
 /* Take a body, and the bodies in it, out of the list of blocks: for those whose
  * owner was removed. */
 OM_API void om_block_remove(om_block *b);

@@ -107,6 +107,8 @@ struct om_op {
 	om_op *prev, *next;
 	uint32_t id;             /* dense in order of creation */
 	uint32_t index;          /* place in its block.  Valid after om_timeline() */
+	uint32_t file_index;     /* the same before any pass put the ops in order.  Valid
+	                            where the program's `order` is set */
 	uint32_t step, end;      /* see om_timeline() */
 	/* Bit sets by value id, from the `live` pass; valid under OM_HAS_LIVE.  Basic
 	 * blocks are runs of ops without bodies; an op with bodies is one by itself. */

@@ -318,6 +318,20 @@ om_op_remove(om_op *op)
 }
 
 void
+om_block_set_order(om_block *b, om_op *const *ops)
+{
+	om_op **to = &b->first;
+
+	b->last = NULL;
+	for (uint32_t k = 0; k < b->nop; k++) {
+		ops[k]->prev = b->last;
+		*to = b->last = ops[k];
+		to = &ops[k]->next;
+	}
+	*to = NULL;
+}
+
+void
 om_block_remove(om_block *b)
 {
 	om_prog *p = b->prog;

@@ -96,6 +96,10 @@ set_sizes(json_t *o, const om_report *r)
 	json_object_set_new(o, "lower_bound_bytes", number(r->lower_bound_bytes));
 	json_object_set_new(o, "status", json_string(r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible"));
 	json_object_set_new(o, "gap", json_real(r->gap));
+	if (r->prog->order) {
+		json_object_set_new(o, "order_is_file", json_boolean(r->prog->order_is_file));
+		json_object_set_new(o, "order_proven", json_boolean(r->prog->order_is_proven));
+	}
 }
 
 om_status
@@ -107,7 +111,7 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	json_object_set_new(o, "schema", json_string("onnxmem-report/1"));
 	json_object_set_new(o, "model", text(mem, r->model));
 	json_object_set_new(o, "target", json_string(om_target_text(r->prog->target)));
-	json_object_set_new(o, "order", json_string("file"));
+	json_object_set_new(o, "order", json_string(r->prog->order ? r->prog->order : "file"));
 	json_object_set_new(o, "inputs", inputs(r->prog, mem));
 	json_object_set_new(o, "dims", dims(r->prog, mem));
 	set_sizes(o, r);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnxmem/op.h"
+#include "onnxmem/build.h"
 #include "report/report.h"
 
 /* ---- Most alive in file order, with nothing shared. ---- */
@@ -90,8 +90,42 @@ plannable(const om_prog *p, const om_value *v, const bool *is_callers)
 	return rounded(bytes, p->align);
 }
 
+static int
+by_file_index(const void *a, const void *b)
+{
+	const om_op *const *x = a, *const *y = b;
+	return ((*x)->file_index > (*y)->file_index) - ((*x)->file_index < (*y)->file_index);
+}
+
+/* The ops of all blocks as they stood in the file; gives them as they stand. */
+static om_op ***
+take_file_order(om_prog *p, om_arena *mem)
+{
+	om_op ***now = OM_NEWN(mem, om_op **, p->nblock);
+
+	for (om_block *b = p->first; b; b = b->next) {
+		uint32_t n = 0;
+		now[b->id] = OM_NEWN(mem, om_op *, b->nop);
+		for (om_op *op = b->first; op; op = op->next)
+			now[b->id][n++] = op;
+		om_op **file = om_memdup(mem, now[b->id], b->nop * sizeof *file);
+		qsort(file, b->nop, sizeof *file, by_file_index);
+		om_block_set_order(b, file);
+	}
+	om_timeline(p);
+	return now;
+}
+
+static void
+take_back(om_prog *p, om_op ***now)
+{
+	for (om_block *b = p->first; b; b = b->next)
+		om_block_set_order(b, now[b->id]);
+	om_timeline(p);
+}
+
 static uint64_t
-file_order(om_prog *p, om_arena *mem, const bool *is_callers)
+most_alive(om_prog *p, om_arena *mem, const bool *is_callers)
 {
 	struct lives l = {OM_NEWN(mem, uint32_t, p->nvalue), OM_NEWN(mem, uint32_t, p->nvalue)};
 	int64_t *change = OM_NEWN(mem, int64_t, (size_t)p->nstep + 1);
@@ -111,6 +145,17 @@ file_order(om_prog *p, om_arena *mem, const bool *is_callers)
 		most = now > most ? now : most;
 	}
 	return (uint64_t)most;
+}
+
+static uint64_t
+file_order(om_prog *p, om_arena *mem, const bool *is_callers)
+{
+	if (!p->order || p->order_is_file)
+		return most_alive(p, mem, is_callers);
+	om_op ***now = take_file_order(p, mem);
+	const uint64_t most = most_alive(p, mem, is_callers);
+	take_back(p, now);
+	return most;
 }
 
 /* ---- Weights, inputs and outputs. ---- */

@@ -77,6 +77,21 @@ inputs(const om_prog *p, FILE *to, om_arena *mem)
 	fputs(n ? "\n" : "none\n", to);
 }
 
+/* How the ops were put in order, and what is known about that. */
+static void
+order(const om_prog *p, FILE *to)
+{
+	if (!p->order || strcmp(p->order, "file") == 0)
+		return;
+	const char *what = p->order_is_file ? "that of the file" : "not that of the file";
+	if (strcmp(p->order, "mem") == 0)
+		what = p->order_is_file && p->order_is_proven ? "that of the file: no other takes less"
+			: p->order_is_file ? "that of the file: no better one was found"
+			: p->order_is_proven ? "takes less than that of the file, and no other takes less"
+			: "takes less than that of the file";
+	fprintf(to, "  %-20s %14s  %10s  %s\n", "order", p->order, "", what);
+}
+
 static void
 sizes(const om_report *r, FILE *to, om_arena *mem)
 {
@@ -92,6 +107,7 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 	line(to, "lower bound", r->lower_bound_bytes, r->status == OM_PACK_OPTIMAL
 		? "optimal: no smaller arena for this order"
 		: om_printf(mem, "feasible: the gap is %.2f %%", 100 * r->gap));
+	order(r->prog, to);
 	line(to, "weights", r->weights_bytes, "outside the arena");
 	line(to, "inputs and outputs", r->io_bytes, "outside the arena, owned by the caller");
 }
