@@ -71,9 +71,8 @@ om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem)
 	link_pieces(g);
 }
 
-/* Pieces before this one start below `step`. */
-static uint32_t
-pieces_before(const om_part *p, uint32_t step)
+uint32_t
+om_pieces_before(const om_part *p, uint32_t step)
 {
 	uint32_t from = 0, to = p->npiece;
 
@@ -188,11 +187,13 @@ neighbours(om_greedy *g, const struct want *w, uint32_t limit, uint32_t n)
 	}
 }
 
-static void
-put(om_greedy *g, uint32_t b)
+void
+om_greedy_put(om_greedy *g, uint32_t b)
 {
 	const om_buffer *buf = &g->part->buf[b];
 
+	if (buf->offset + buf->bytes > g->height)
+		g->height = buf->offset + buf->bytes;
 	for (uint32_t k = g->part->head[b]; k != UINT32_MAX; k = g->next[k]) {
 		g->until[k] = g->part->piece[k].upper;
 		const om_interval *live = &buf->live[g->part->piece[k].live];
@@ -310,8 +311,8 @@ choose(const om_span *s, uint32_t n, const om_buffer *b, om_fit fit)
 	return best == UINT64_MAX ? aligned(floor, b->align) : best;
 }
 
-static void
-place(om_greedy *g, uint32_t b, om_fit fit)
+void
+om_greedy_place(om_greedy *g, uint32_t b, om_fit fit)
 {
 	om_buffer *buf = &g->part->buf[b];
 	uint32_t n = 0;
@@ -320,20 +321,35 @@ place(om_greedy *g, uint32_t b, om_fit fit)
 	for (uint32_t k = 0; k < buf->nlive; k++) {
 		const om_interval *live = &buf->live[k];
 		const struct want w = {live->lower, live->from, buf->bytes - om_live_to(buf, live), buf->bytes};
-		n = neighbours(g, &w, pieces_before(g->part, live->upper), n);
+		n = neighbours(g, &w, om_pieces_before(g->part, live->upper), n);
 	}
 	g->work += n + 1;
 	buf->offset = choose(sorted(g, n), n, buf, fit);
+	om_greedy_put(g, b);
+}
+
+/* The tree keeps the end of what is gone: nodes are visited in vain, no more. */
+void
+om_greedy_remove(om_greedy *g, uint32_t b)
+{
+	for (uint32_t k = g->part->head[b]; k != UINT32_MAX; k = g->next[k])
+		g->until[k] = 0;
 }
 
 static void
-take(om_greedy *g, uint32_t b)
+clear(om_greedy *g)
 {
-	const om_buffer *buf = &g->part->buf[b];
+	g->height = 0;
+	memset(g->top, 0, 2 * (size_t)g->leaves * sizeof *g->top);
+	memset(g->until, 0, g->part->npiece * sizeof *g->until);
+}
 
-	if (buf->offset + buf->bytes > g->height)
-		g->height = buf->offset + buf->bytes;
-	put(g, b);
+void
+om_greedy_load(om_greedy *g)
+{
+	clear(g);
+	for (uint32_t k = 0; k < g->part->nitem; k++)
+		om_greedy_put(g, g->part->item[k]);
 }
 
 uint64_t
@@ -341,19 +357,15 @@ om_greedy_run(om_greedy *g, const uint32_t *order, uint32_t n, om_fit fit)
 {
 	const om_part *p = g->part;
 
-	g->height = 0;
-	memset(g->top, 0, 2 * (size_t)g->leaves * sizeof *g->top);
-	memset(g->until, 0, p->npiece * sizeof *g->until);
+	clear(g);
 	for (uint32_t k = 0; k < p->nitem; k++) {
 		om_buffer *buf = &p->buf[p->item[k]];
 		if (buf->fixed < 0)
 			continue;
 		buf->offset = (uint64_t)buf->fixed;
-		take(g, p->item[k]);
+		om_greedy_put(g, p->item[k]);
 	}
-	for (uint32_t k = 0; k < n; k++) {
-		place(g, order[k], fit);
-		take(g, order[k]);
-	}
+	for (uint32_t k = 0; k < n; k++)
+		om_greedy_place(g, order[k], fit);
 	return g->height;
 }

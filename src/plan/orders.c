@@ -218,10 +218,11 @@ as_they_come(const om_part *p, om_arena *mem, struct key *key)
 }
 
 #define ORDER(name, fill, backwards)                                           \
-	{{{name, name ", repaired"}, {"skyline by " name, "skyline by " name ", repaired"}}, fill, backwards}
+	{{{name, name ", repaired", name ", mended"},                                 \
+	  {"skyline by " name, "skyline by " name ", repaired", "skyline by " name ", mended"}}, fill, backwards}
 
 static const struct {
-	const char *name[2][2];    /* with a skyline?  repaired? */
+	const char *name[2][3];    /* with a skyline?  which care? */
 	void (*fill)(const om_part *p, om_arena *mem, struct key *key);
 	bool backwards;
 } orders[OM_NORDER] = {
@@ -240,9 +241,9 @@ static const struct {
 };
 
 const char *
-om_order_name(uint32_t k, bool skyline, bool repaired)
+om_order_name(uint32_t k, bool skyline, om_care care)
 {
-	return orders[k].name[skyline][repaired];
+	return orders[k].name[skyline][care];
 }
 
 void

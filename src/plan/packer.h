@@ -81,6 +81,15 @@ void om_greedy_init(om_greedy *g, const om_part *part, om_arena *mem);
  * om_buffer.offset. */
 uint64_t om_greedy_run(om_greedy *g, const uint32_t *order, uint32_t n, om_fit fit);
 
+/* One by one: all where om_buffer.offset says, one of them there, one nowhere,
+ * one at the best place that is left. */
+void om_greedy_load(om_greedy *g);
+void om_greedy_put(om_greedy *g, uint32_t b);
+void om_greedy_remove(om_greedy *g, uint32_t b);
+void om_greedy_place(om_greedy *g, uint32_t b, om_fit fit);
+/* Pieces that start before `step`. */
+uint32_t om_pieces_before(const om_part *p, uint32_t step);
+
 /* ---- skyline.c: the lowest place first. ---- */
 
 typedef struct om_skyline om_skyline;
@@ -92,13 +101,20 @@ om_skyline *om_skyline_new(const om_part *part, om_arena *mem);
  * Writes om_buffer.offset. */
 uint64_t om_skyline_run(om_skyline *s, const uint32_t *order, uint32_t n);
 
+/* ---- mend.c: other places for what sticks out, and for what is near. ---- */
+
+/* The offsets are a packing; gives the height of the better one that it finds,
+ * or of the same one. */
+uint64_t om_mend(om_greedy *g, uint64_t work);
+
 /* ---- orders.c: in which order. ---- */
 
 enum { OM_NORDER = 12, OM_BY_SIZE = 1 };
 
 /* Order number `k` of the part's buffers without fixed offset. */
 void om_order_fill(const om_part *part, uint32_t k, uint32_t *order);
-const char *om_order_name(uint32_t k, bool skyline, bool repaired);
+typedef enum om_care { OM_PLAIN, OM_REPAIRED, OM_MENDED } om_care;
+const char *om_order_name(uint32_t k, bool skyline, om_care care);
 
 /* ---- search.c: all packings that matter. ---- */
 

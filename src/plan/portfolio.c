@@ -8,7 +8,9 @@
  * the order, to its front or half the way, and the next run follows.  A run may
  * get worse; the next one starts from it all the same, since what counts is the
  * best of all.  Each of these walks gets a few rounds at first; those that came
- * lowest go first when there are more.  Last comes the complete search.
+ * lowest go first when there are more.  In between, the best one is mended, where
+ * it sticks out.  Then comes the complete search; when that gives up, the wheel
+ * turns on.
  *
  * It stops as soon as the goal is met.  How much is tried is counted in work,
  * so that the same problem always gets the same offsets; time counts only where
@@ -24,17 +26,39 @@
 
 enum {
 	PLACING = 40,                    /* what a buffer costs a skyline; a neighbour costs 1 */
-	SINGLES = 400 * 1000 * 1000,     /* work in single skylines, */
+	SINGLES = 100 * 1000 * 1000,     /* work in single skylines, */
 	GAPS = 80 * 1000 * 1000,         /* in runs that fill gaps, */
-	WHEEL = 300 * 1000 * 1000,       /* in skylines of the wheel */
-	RUNS = 3000,                     /* of the wheel, at most */
+	REPAIRING = 40 * 1000 * 1000,    /* in their repair, for best fit and first fit, */
+	WHEEL = 120 * 1000 * 1000,       /* in skylines of the wheel, */
+	MENDING = 40 * 1000 * 1000,      /* each time */
+	LARGE = 10 * 1000,               /* buffers: mending costs less than packing again */
+	RUNS = 1000,                     /* of the wheel, at most, */
+	LAST_RUNS = 10 * 1000,           /* and when all else has failed */
 	FIRST_ROUNDS = 16, MORE_ROUNDS = 4,
 	FIRST_NODES = 20 * 1000,         /* of complete search before the wheel */
 	REPAIRS = 200,                   /* rounds, where gaps are filled */
 };
 
 enum way { SKYLINE, BEST_FIT, FIRST_FIT };
-enum move { TO_FRONT, HALF_WAY, NMOVE };
+
+/* What sticks out moves from place k in the order to k * move / 64. */
+enum { TO_FRONT = 0, HALF_WAY = 32, NMOVE = 4 };
+
+static const uint32_t moves[NMOVE] = {HALF_WAY, TO_FRONT, 60, 63};
+
+enum { NWALK = OM_NORDER * NMOVE };
+
+/* A walk of the wheel. */
+struct walk {
+	uint64_t height;                 /* how low it came */
+	uint32_t k, move, pass;
+};
+
+struct wheel {
+	struct walk walk[NWALK];
+	uint32_t next;
+	uint64_t rounds;
+};
 
 struct portfolio {
 	om_arena *mem;
@@ -47,14 +71,12 @@ struct portfolio {
 	uint64_t *offset;                /* of the best packing, by place in part->item */
 	om_best *best;
 	uint64_t work;                   /* in skylines */
-	uint32_t runs;
-};
-
-/* A walk of the wheel. */
-struct walk {
-	uint64_t height;
+	uint32_t runs;                   /* of the wheel, still granted */
+	struct wheel wheel;
+	bool searched;                   /* completely */
+	enum way way;                    /* of the best */
 	uint32_t k;
-	enum move move;
+	uint64_t mended;                 /* height after mending */
 };
 
 static bool
@@ -95,7 +117,7 @@ restore(struct portfolio *p)
 
 /* Packs by p->order. */
 static uint64_t
-run(struct portfolio *p, enum way way, uint32_t k, bool repaired)
+run(struct portfolio *p, enum way way, uint32_t k, om_care care)
 {
 	uint64_t height;
 
@@ -106,24 +128,43 @@ run(struct portfolio *p, enum way way, uint32_t k, bool repaired)
 		height = om_greedy_run(&p->greedy, p->order, p->norder,
 			way == BEST_FIT ? OM_BEST_FIT : OM_FIRST_FIT);
 	}
-	if (height < p->best->height)
-		remember(p, height, om_order_name(k, way == SKYLINE, repaired));
+	if (height < p->best->height) {
+		p->way = way;
+		p->k = k;
+		remember(p, height, om_order_name(k, way == SKYLINE, care));
+	}
 	return height;
 }
 
 /* ---- Single runs. ---- */
 
+/* The best one so far, unless it is one that was mended. */
 static void
-try_skylines(struct portfolio *p, struct walk *walk)
+mend(struct portfolio *p, uint64_t work)
+{
+	if (is_over(p) || p->best->height == p->mended || p->best->height == UINT64_MAX)
+		return;
+	restore(p);
+	const uint64_t before = p->greedy.work, height = om_mend(&p->greedy, granted(p, work));
+	p->greedy.work = before;
+	if (height < p->best->height)
+		remember(p, height, om_order_name(p->k, p->way == SKYLINE, OM_MENDED));
+	p->mended = p->best->height;
+}
+
+static void
+try_skylines(struct portfolio *p)
 {
 	for (uint32_t k = 0; k < OM_NORDER && !is_over(p); k++) {
 		uint64_t height = UINT64_MAX;
 		if (p->work <= granted(p, SINGLES)) {
 			om_order_fill(p->part, k, p->order);
-			height = run(p, SKYLINE, k, false);
+			height = run(p, SKYLINE, k, OM_PLAIN);
+			if (k == 0 && p->norder >= LARGE)
+				mend(p, (uint64_t)p->norder * PLACING);
 		}
 		for (uint32_t m = 0; m < NMOVE; m++)
-			walk[k * NMOVE + m] = (struct walk){height, k, m};
+			p->wheel.walk[k * NMOVE + m] = (struct walk){height, k, m, 0};
 	}
 }
 
@@ -160,7 +201,7 @@ try_gaps(struct portfolio *p, enum way way, uint64_t cost)
 		if (p->best->height < UINT64_MAX && p->greedy.work + cost > granted(p, GAPS))
 			return;
 		om_order_fill(p->part, k, p->order);
-		run(p, way, k, false);
+		run(p, way, k, OM_PLAIN);
 	}
 }
 
@@ -185,14 +226,14 @@ next_that(const struct portfolio *p, uint32_t k, bool out)
 /* What sticks out of the goal moves forward, the rest keeps its order and fills
  * up.  False when that is all or nothing. */
 static bool
-advance(struct portfolio *p, enum move move)
+advance(struct portfolio *p, uint32_t move)
 {
 	uint32_t out = next_that(p, 0, true), rest = next_that(p, 0, false);
 
 	if (out == p->norder || rest == p->norder)
 		return false;
 	for (uint32_t n = 0; n < p->norder; n++) {
-		const uint32_t place = move == TO_FRONT ? 0 : out / 2;
+		const uint64_t place = (uint64_t)out * move / 64;
 		if (out < p->norder && (place <= rest || rest == p->norder)) {
 			p->next[n] = p->order[out];
 			out = next_that(p, out + 1, true);
@@ -207,51 +248,74 @@ advance(struct portfolio *p, enum move move)
 	return true;
 }
 
+/* In the first pass all walks of one move, then those of the next; later simply
+ * what came lowest. */
 static int
 by_height(const void *a, const void *b)
 {
 	const struct walk *x = a, *y = b;
 
+	if (x->pass == 0 && x->move != y->move)
+		return x->move < y->move ? -1 : 1;
 	if (x->height != y->height)
 		return x->height < y->height ? -1 : 1;
 	if (x->move != y->move)
-		return x->move > y->move ? -1 : 1;
+		return x->move < y->move ? -1 : 1;
 	return x->k < y->k ? -1 : x->k > y->k;
 }
 
-/* Each walk starts anew, with more rounds than before: so nothing has to be
- * kept of it but how low it came. */
-static void
-turn_wheel(struct portfolio *p, struct walk *walk, uint32_t nwalk)
+/* False when the wheel has to stop. */
+static bool
+walk_on(struct portfolio *p, struct walk *w, uint64_t rounds, uint64_t work)
 {
-	const uint64_t limit = p->work + granted(p, WHEEL);
+	w->pass++;
+	om_order_fill(p->part, w->k, p->order);
+	for (uint64_t round = 0; round <= rounds; round++) {
+		const uint64_t height = run(p, SKYLINE, w->k, round > 0 ? OM_REPAIRED : OM_PLAIN);
+		if (height < w->height)
+			w->height = height;
+		if (is_over(p) || p->work > work || p->runs == 0)
+			return false;
+		p->runs--;
+		if (!advance(p, moves[w->move]))
+			break;
+	}
+	return true;
+}
 
-	for (uint32_t rounds = FIRST_ROUNDS; ; rounds *= MORE_ROUNDS) {
-		qsort(walk, nwalk, sizeof *walk, by_height);
-		for (uint32_t w = 0; w < nwalk; w++) {
-			om_order_fill(p->part, walk[w].k, p->order);
-			for (uint32_t round = 0; round <= rounds; round++) {
-				const uint64_t height = run(p, SKYLINE, walk[w].k, round > 0);
-				if (height < walk[w].height)
-					walk[w].height = height;
-				if (is_over(p) || p->work > limit || ++p->runs > RUNS)
-					return;
-				if (!advance(p, walk[w].move))
-					break;
-			}
-		}
+/* Each walk starts anew, with more rounds than before: so nothing has to be
+ * kept of it but how low it came.  Goes on where it was stopped. */
+static void
+turn_wheel(struct portfolio *p, uint64_t work, uint32_t runs)
+{
+	struct wheel *w = &p->wheel;
+
+	if (!p->skyline || is_over(p) || work / FIRST_ROUNDS < (uint64_t)p->norder * PLACING)
+		return;
+	p->runs = p->effort->until_ms > 0 && p->searched ? UINT32_MAX : runs;
+	work = p->runs == UINT32_MAX ? UINT64_MAX : p->work + granted(p, work);
+	for (;;) {
+		if (w->next == 0)
+			qsort(w->walk, NWALK, sizeof *w->walk, by_height);
+		for (; w->next < NWALK; w->next++)
+			if (!walk_on(p, &w->walk[w->next], w->rounds, work))
+				return;
+		w->next = 0;
+		w->rounds *= MORE_ROUNDS;
 	}
 }
 
 static void
 repair_gaps(struct portfolio *p, enum way way, uint64_t cost)
 {
+	const uint64_t limit = p->greedy.work + granted(p, p->skyline ? REPAIRING / 8 : REPAIRING);
+
 	for (uint32_t k = 0; k < OM_NORDER && !is_over(p); k++) {
 		om_order_fill(p->part, k, p->order);
 		for (uint32_t round = 0; round <= REPAIRS && !is_over(p); round++) {
-			if (p->greedy.work + cost > granted(p, GAPS))
+			if (p->greedy.work + cost > limit)
 				return;
-			run(p, way, k, round > 0);
+			run(p, way, k, round > 0 ? OM_REPAIRED : OM_PLAIN);
 			if (!advance(p, TO_FRONT))
 				break;
 		}
@@ -280,28 +344,28 @@ static void
 run_all(struct portfolio *p)
 {
 	const uint64_t cost = count_overlaps(p->part, p->mem);
-	struct walk walk[OM_NORDER * NMOVE];
 
 	om_greedy_init(&p->greedy, p->part, p->mem);
 	if (cost <= (uint64_t)p->norder * PLACING) {
 		om_order_fill(p->part, OM_BY_SIZE, p->order);
-		run(p, BEST_FIT, OM_BY_SIZE, false);
+		run(p, BEST_FIT, OM_BY_SIZE, OM_PLAIN);
 	}
 	if (is_over(p))
 		return;
 	if (om_skyline_serves(p->part)) {
 		p->skyline = om_skyline_new(p->part, p->mem);
-		try_skylines(p, walk);
+		try_skylines(p);
 	}
-	if (is_over(p))
-		return;
+	mend(p, MENDING);
 	search(p, FIRST_NODES);
 	try_gaps(p, BEST_FIT, cost);
 	try_gaps(p, FIRST_FIT, cost);
-	if (!is_over(p) && p->skyline)
-		turn_wheel(p, walk, OM_NORDER * NMOVE);
+	mend(p, MENDING);
+	turn_wheel(p, WHEEL, RUNS);
+	mend(p, MENDING);
 	repair_gaps(p, BEST_FIT, cost);
 	repair_gaps(p, FIRST_FIT, cost);
+	mend(p, MENDING);
 }
 
 void
@@ -314,8 +378,11 @@ om_solve(const om_part *part, const om_effort *effort, om_arena *mem, om_best *b
 	p.offset = OM_NEWN(mem, uint64_t, part->nitem);
 	for (uint32_t k = 0; k < part->nitem; k++)
 		p.norder += part->buf[part->item[k]].fixed < 0;
+	p.wheel.rounds = FIRST_ROUNDS;
 	*best = (om_best){.height = UINT64_MAX};
 	run_all(&p);
 	search(&p, effort->nodes);
+	p.searched = true;
+	turn_wheel(&p, WHEEL, LAST_RUNS);
 	restore(&p);
 }

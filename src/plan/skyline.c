@@ -32,7 +32,7 @@ struct point {
 
 /* Bounds of what is not placed below a node. */
 struct node {
-	uint32_t min_lower, max_lower, min_upper, max_upper;
+	uint32_t max_lower, min_upper;
 	uint32_t rank;          /* the first of them */
 };
 
@@ -135,29 +135,30 @@ sum_up_leaf(struct om_skyline *s, uint32_t leaf)
 	struct node *t = &s->node[s->leaves + leaf];
 	const uint32_t from = leaf * BUCKET, to = smaller(from + BUCKET, s->n);
 
-	*t = (struct node){NONE, 0, NONE, 0, NONE};
+	*t = (struct node){0, NONE, NONE};
 	for (uint32_t k = from; k < to; k++) {
 		const struct point *p = &s->point[k];
 		if (p->rank == NONE)
 			continue;
-		t->min_lower = smaller(t->min_lower, p->lower);
 		t->max_lower = larger(t->max_lower, p->lower);
 		t->min_upper = smaller(t->min_upper, p->upper);
-		t->max_upper = larger(t->max_upper, p->upper);
 		t->rank = smaller(t->rank, p->rank);
 	}
 }
 
-static void
+/* False when that changes nothing. */
+static bool
 sum_up(struct om_skyline *s, uint32_t at)
 {
 	const struct node *a = &s->node[2 * at], *b = a + 1;
+	const struct node sum = {larger(a->max_lower, b->max_lower),
+		smaller(a->min_upper, b->min_upper), smaller(a->rank, b->rank)};
+	struct node *old = &s->node[at];
 
-	s->node[at] = (struct node){
-		smaller(a->min_lower, b->min_lower), larger(a->max_lower, b->max_lower),
-		smaller(a->min_upper, b->min_upper), larger(a->max_upper, b->max_upper),
-		smaller(a->rank, b->rank),
-	};
+	if (sum.max_lower == old->max_lower && sum.min_upper == old->min_upper && sum.rank == old->rank)
+		return false;
+	*old = sum;
+	return true;
 }
 
 /* The better of `best` and what is found at and below node `at`.  As deep as
@@ -193,8 +194,8 @@ take_out(struct om_skyline *s, uint32_t where)
 
 	s->point[where].rank = NONE;
 	sum_up_leaf(s, leaf);
-	for (uint32_t at = (s->leaves + leaf) / 2; at > 0; at /= 2)
-		sum_up(s, at);
+	for (uint32_t at = (s->leaves + leaf) / 2; at > 0 && sum_up(s, at);)
+		at /= 2;
 }
 
 /* ---- Lines. ---- */
