@@ -23,7 +23,7 @@
 
 #include "plan/flow.h"
 
-enum { LOOKS = 1000 * 1000 * 1000, LEAST_LOOKS = 20 * 1000 };
+enum { LOOKS = 20 * 1000 * 1000, LEAST_LOOKS = 2 * 1000 };
 
 struct candidate {
 	uint32_t member[OM_FLOW_TUPLE];
@@ -166,6 +166,15 @@ list_fits(struct teller *w, uint32_t leader)
 		w->seen[leader] = f->nedge;
 }
 
+/* Nobody has more neighbours than the first on the list. */
+static bool
+is_beaten(const struct teller *w, uint32_t leader)
+{
+	const uint32_t *degree = w->f->g->degree;
+
+	return w->best.n && UINT64_C(2) * degree[w->by_degree[0]] + degree[leader] <= w->best.degree;
+}
+
 /* All candidates whose largest member this is. */
 static void
 consider_leader(struct teller *w, uint32_t leader)
@@ -173,6 +182,9 @@ consider_leader(struct teller *w, uint32_t leader)
 	const om_flow *f = w->f;
 	const uint32_t most = f->g->degree[w->by_degree[0]];
 
+	w->looks++;
+	if (is_beaten(w, leader))
+		return;
 	list_fits(w, leader);
 	if (w->nfit == 0 && !w->anywhere)
 		return;
@@ -185,6 +197,8 @@ consider_leader(struct teller *w, uint32_t leader)
 			continue;
 		consider(w, pair, 2);
 		consider_thirds(w, t, leader);
+		if (is_beaten(w, leader))
+			return;
 	}
 }
 
