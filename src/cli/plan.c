@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "report/report.h"
@@ -50,6 +51,29 @@ write_sidecar(om_cli *c, const char *path)
 	return st;
 }
 
+/* A document for a model that stays as it is: in the order of its nodes or with a
+ * list of them.  What it says is read back against the model as it is loaded. */
+static om_status
+write_alone(om_cli *c, const char *path)
+{
+	om_prog *again = NULL;
+
+	OM_TRY(write_sidecar(c, path));
+	if (strcmp(path, "-") == 0)
+		return OM_OK;
+	om_status st = om_model_import(c->session, c->model, &again);
+	if (st == OM_OK)
+		st = om_model_read_plan(c->session, c->model, again, path);
+	if (st == OM_OK)
+		st = om_plan_verify(again, again->plan);
+	om_prog_free(again);
+	if (st == OM_OK)
+		return st;
+	unlink(path);
+	return om_note(c->session, st, "reading the plan again: the passes changed more than the order, "
+		"so only a copy of the model can hold it");
+}
+
 /* On standard error where the model itself goes to standard output. */
 static void
 summary(om_cli *c, const char *out)
@@ -69,14 +93,22 @@ summary(om_cli *c, const char *out)
 static om_status
 run(om_cli *c)
 {
-	const char *in = c->arg[0], *out = c->arg[1], *sidecar = om_cli_option(c, "sidecar");
+	const char *in = c->arg[0], *out = c->narg > 1 ? c->arg[1] : NULL, *sidecar = om_cli_option(c, "sidecar");
 	unsigned how;
 
 	OM_TRY(how_to_annotate(c, &how));
-	OM_TRY(om_cli_own_path(c, in, out));
+	if (!out && !sidecar)
+		return om_fail(c->session, OM_USAGE, "plan wants a path for the copy of the model, or --sidecar");
+	if (out)
+		OM_TRY(om_cli_own_path(c, in, out));
 	OM_TRY(om_cli_plan(c, in));
 	if (!c->model)
 		return om_fail(c->session, OM_USAGE, "%s is a text: there is no model to write the plan into", in);
+	if (!out) {
+		OM_TRY(write_alone(c, sidecar));
+		summary(c, sidecar);
+		return OM_OK;
+	}
 	OM_TRY(om_model_annotate(c->session, c->model, c->prog, how));
 	OM_TRY(om_model_save(c->session, c->model, out));
 	if (sidecar)
@@ -89,16 +121,16 @@ static const om_opt opts[] = {
 	{"annotate", "model,value", "where to write the plan: at the model; mirrored at its values\n"
 		"                            [both from IR version 10 on]"},
 	{"compat", "onnxsim", "write the keys of onnxsim too"},
-	{"sidecar", "FILE", "write the plan as a document of its own, too"},
+	{"sidecar", "FILE", "write the plan as a document of its own, too; without OUT, for IN as it is"},
 	{0}
 };
 
 static const om_opt_group group = {"options", opts};
 
 const om_cmd om_plan_cmd = {
-	.name = "plan", .usage = "IN OUT [options]", .brief = "write a memory plan into a model",
+	.name = "plan", .usage = "IN [OUT] [options]", .brief = "write a memory plan into a model",
 	.text = "IN is left as it is; OUT is the same model with the plan in its metadata.  The plan is\n"
 		"verified before it is written.",
-	.min_args = 2, .max_args = 2,
+	.min_args = 1, .max_args = 2,
 	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -36,7 +36,7 @@ bind_shapes(om_cli *c, const om_tensor *in)
 static bool
 has_usable_plan(const om_cli *c)
 {
-	return c->model && om_model_has_plan(c->model) && !om_cli_has(c, "passes") && !om_cli_has(c, "align");
+	return c->model && (om_cli_has(c, "sidecar") || om_model_has_plan(c->model)) && !om_cli_has(c, "passes") && !om_cli_has(c, "align");
 }
 
 static om_status
@@ -44,7 +44,7 @@ make_plan(om_cli *c, const om_tensor *in)
 {
 	if (has_usable_plan(c)) {
 		om_info(c->session, "running the plan that the model carries");
-		return om_model_read_plan(c->session, c->model, c->prog, NULL);
+		return om_model_read_plan(c->session, c->model, c->prog, om_cli_option(c, "sidecar"));
 	}
 	OM_TRY(bind_shapes(c, in));
 	om_info(c->session, "the model is planned first: it carries no plan that could be run");
@@ -300,6 +300,7 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
+	{"sidecar", "FILE", "run the plan in this document instead of the model's"},
 	{"expect", "PATH", "compare the outputs with a folder (output_0.pb, ...) or a .npz file;\n"
 		"                            the last line is PASSED or FAILED"},
 	{"rtol", "X", "relative tolerance of that comparison [1e-3]"},

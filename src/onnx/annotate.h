@@ -26,6 +26,9 @@ typedef struct om_span {
 
 /* By block id: the ops of a block by index. */
 om_op ***om_ops_by_index(const om_prog *p, om_arena *mem);
+
+/* By the place of a node in the block's graph: the op that it became, or NULL. */
+om_op **om_ops_by_node(const om_block *b, om_arena *mem);
 om_span om_span_of(om_op *const *ops, const om_value *v, const om_place *at);
 
 /* From places to steps: a lifetime starts when its op starts and ends when it

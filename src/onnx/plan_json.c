@@ -2,6 +2,8 @@
  * in it. */
 #include <config.h>
 
+#include <stdlib.h>
+
 #include <jansson.h>
 
 #include "base/map.h"
@@ -16,6 +18,7 @@ struct writer {
 	om_op ***ops;            /* by block id: ops by index */
 	const char *bad;         /* a name that is not UTF-8 */
 	bool too_large;
+	bool has_other_nodes;    /* than the model, where that stands in another order */
 };
 
 /* ---- Steps and places in a scope. ---- */
@@ -213,6 +216,87 @@ row(struct writer *w, json_t *rows, const om_value *v)
 	push(rows, j);
 }
 
+/* ---- The order. ---- */
+
+struct by_node {
+	const void *node;
+	om_op *op;
+};
+
+static int
+by_address(const void *a, const void *b)
+{
+	const struct by_node *x = a, *y = b;
+	return ((uintptr_t)x->node > (uintptr_t)y->node) - ((uintptr_t)x->node < (uintptr_t)y->node);
+}
+
+om_op **
+om_ops_by_node(const om_block *b, om_arena *mem)
+{
+	const Onnx__GraphProto *g = b->origin;
+	struct by_node *all = OM_NEWN(mem, struct by_node, b->nop);
+	om_op **of = OM_NEWN(mem, om_op *, (g ? g->n_node : 0) + 1);
+	uint32_t n = 0;
+
+	for (om_op *op = b->first; op; op = op->next)
+		all[n++] = (struct by_node){op->origin, op};
+	qsort(all, n, sizeof *all, by_address);
+	for (size_t k = 0; g && n && k < g->n_node; k++) {
+		const struct by_node key = {g->node[k], NULL};
+		const struct by_node *found = bsearch(&key, all, n, sizeof *all, by_address);
+		of[k] = found ? found->op : NULL;
+	}
+	return of;
+}
+
+/* Do the nodes stand as the ops do?  Nodes that are no ops, and ops that are no
+ * nodes, come with a model that was updated, which puts all in order. */
+static bool
+is_in_file_order(const struct writer *w, const om_block *b)
+{
+	const Onnx__GraphProto *g = b->origin;
+	om_op **op = om_ops_by_node(b, w->mem);
+	uint32_t least = 0;
+
+	for (size_t k = 0; g && k < g->n_node; k++) {
+		if (op[k] && op[k]->index < least)
+			return false;
+		least = op[k] ? op[k]->index : least;
+	}
+	return true;
+}
+
+/* The indices of the nodes, as they run. */
+static json_t *
+node_list(struct writer *w, const om_block *b)
+{
+	const Onnx__GraphProto *g = b->origin;
+	om_op **op = om_ops_by_node(b, w->mem);
+	size_t *place = OM_NEWN(w->mem, size_t, b->nop), n = 0;
+	json_t *all = json_array();
+
+	for (size_t k = 0; g && k < g->n_node; k++)
+		if (op[k]) {
+			place[op[k]->index] = k;
+			n++;
+		}
+	w->has_other_nodes |= !g || n != g->n_node || n != b->nop;
+	for (uint32_t k = 0; k < b->nop; k++)
+		push(all, number(w, place[k]));
+	return all;
+}
+
+/* "file", or that of the graph; a body whose nodes stand in another order than
+ * they run has a list in its scope. */
+static json_t *
+order(struct writer *w)
+{
+	for (const om_block *b = w->p->first; b; b = b->next)
+		if (om_block_inside(b, w->p->first) && !is_in_file_order(w, b))
+			return node_list(w, w->p->first);
+	return json_string("file");
+}
+
 static void scope(struct writer *w, json_t *scopes, const om_block *b);
 
 static void
@@ -234,6 +318,8 @@ scope(struct writer *w, json_t *scopes, const om_block *b)
 	set(j, "path", name(w, b->path));
 	if (b->owner)
 		set(j, "at", number(w, b->owner->index));
+	if (b->owner && !is_in_file_order(w, b))
+		set(j, "order", node_list(w, b));
 	scope_rows(w, rows, b);
 	set(j, "v", rows);
 	push(scopes, j);
@@ -370,7 +456,7 @@ document(struct writer *w, const char *digest)
 	set(j, "inputs", inputs(w));
 	set(j, "dims", symbols(w));
 	set(j, "target", json_string(om_target_text(w->p->target)));
-	set(j, "order", json_string("file"));
+	set(j, "order", order(w));
 	set(j, "strategy", name(w, w->plan->strategy ? w->plan->strategy : ""));
 	set(j, "arenas", arenas(w));
 	scope(w, scopes, w->p->first);
@@ -390,12 +476,15 @@ write(struct writer *w, const char *digest, char **out)
 {
 	json_t *j = document(w, digest);
 
-	*out = w->bad || w->too_large ? NULL : json_dumps(j, JSON_COMPACT);
+	*out = w->bad || w->too_large || w->has_other_nodes ? NULL : json_dumps(j, JSON_COMPACT);
 	json_decref(j);
 	if (w->bad)
 		return om_fail(w->s, OM_INVALID, "the name %s is not UTF-8: a plan cannot be written", w->bad);
 	if (w->too_large)
 		return om_fail(w->s, OM_INVALID, "the plan has a number that JSON cannot hold");
+	if (w->has_other_nodes)
+		return om_fail(w->s, OM_UNSUPPORTED, "the plan runs nodes that the model does not have, or not all it has: "
+			"only a copy of the model can hold it");
 	if (!*out)
 		return om_fail(w->s, OM_MEMORY, "not enough memory for the plan's text");
 	return OM_OK;

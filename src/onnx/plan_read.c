@@ -10,6 +10,7 @@
 
 #include "base/map.h"
 #include "onnx/annotate.h"
+#include "onnxmem/build.h"
 #include "onnx/model.h"
 
 /* What `fold` computes by default. */
@@ -194,17 +195,22 @@ find_visible(struct reader *r, const om_block *b, const json_t *name, om_value *
 }
 
 static void
-list_names(struct reader *r)
+list_scopes(struct reader *r)
 {
 	r->scopes = om_map_new(r->mem);
+	for (om_block *b = r->p->first; b; b = b->next)
+		om_map_set(&r->scopes, b->path, b);
+}
+
+static void
+list_names(struct reader *r)
+{
 	r->values = OM_NEWN(r->mem, om_map, r->p->nblock);
 	r->seen = OM_NEWN(r->mem, bool, r->p->nblock);
 	r->state = OM_NEWN(r->mem, uint8_t, r->p->nvalue);
 	r->alias = OM_NEWN(r->mem, const om_alias *, r->p->nvalue);
-	for (om_block *b = r->p->first; b; b = b->next) {
-		om_map_set(&r->scopes, b->path, b);
+	for (om_block *b = r->p->first; b; b = b->next)
 		r->values[b->id] = om_map_new(r->mem);
-	}
 	for (uint32_t k = 0; k < r->p->nvalue; k++) {
 		om_value *v = r->p->values[k];
 		om_map_set(&r->values[v->block->id], v->name, v);
@@ -216,7 +222,7 @@ list_names(struct reader *r)
 static om_status
 check_head(struct reader *r, const char *graph)
 {
-	const char *schema, *planned, *order, *target;
+	const char *schema, *planned, *target;
 
 	OM_TRY(get_text(r, json_object_get(r->root, "schema"), "\"schema\"", &schema));
 	if (strcmp(schema, "memplan/1") != 0)
@@ -225,9 +231,6 @@ check_head(struct reader *r, const char *graph)
 	if (strcmp(planned, graph) != 0)
 		return om_fail(r->s, OM_STALE, "%s: the plan is for another graph: %s, now %s", r->m->name,
 			planned, graph);
-	order = json_string_value(json_object_get(r->root, "order"));
-	if (!order || strcmp(order, "file") != 0)
-		return BAD(r, "it is for another order than that of the file");
 	target = json_string_value(json_object_get(r->root, "target"));
 	if (target && !om_target_find(target, &r->p->target))
 		return BAD(r, "it is for a target \"%s\", which this program does not know", target);
@@ -280,6 +283,78 @@ bind_inputs(struct reader *r)
 		if (whole)
 			OM_TRY(not_for(r, om_bind_shape(r->p, input, &shape)));
 	}
+	return OM_OK;
+}
+
+/* ---- The order. ---- */
+
+/* The ops of a block in the order of a list of nodes. */
+static om_status
+put_in_order(struct reader *r, om_block *b, const json_t *list)
+{
+	const Onnx__GraphProto *g = b->origin;
+	om_op **of = om_ops_by_node(b, r->mem), **ops = OM_NEWN(r->mem, om_op *, b->nop);
+	uint32_t at;
+	json_t *j;
+	size_t k;
+
+	if (!g || json_array_size(list) != b->nop || g->n_node != b->nop)
+		return BAD(r, "an order has %zu nodes, %s has %u", json_array_size(list),
+			*b->path ? b->path : "the graph", b->nop);
+	json_array_foreach(list, k, j) {
+		OM_TRY(get_index(r, j, "a node of an order", b->nop ? b->nop - 1 : 0, &at));
+		if (!of[at])
+			return BAD(r, "an order has node %u twice", at);
+		ops[k] = of[at];
+		of[at] = NULL;
+	}
+	om_block_set_order(b, ops);
+	return OM_OK;
+}
+
+/* Is everything computed before it is read? */
+static om_status
+check_order(struct reader *r, const om_block *b)
+{
+	for (const om_op *op = b->first; op; op = op->next)
+		for (uint32_t k = 0; k < op->nin; k++) {
+			const om_value *v = op->in[k];
+			const om_op *reader = !v || v->block == b ? op : om_block_holder(v->block, b);
+			if (v && v->def && reader && v->def->index >= reader->index)
+				return BAD(r, "its order reads %s before it is computed", v->name);
+		}
+	for (uint32_t k = 0; k < b->nresult; k++) {
+		const om_value *v = b->result[k];
+		const om_op *reader = v->block == b ? NULL : om_block_holder(v->block, b);
+		if (v->def && reader && v->def->index >= reader->index)
+			return BAD(r, "its order reads %s before it is computed", v->name);
+	}
+	return OM_OK;
+}
+
+static om_status
+read_order(struct reader *r)
+{
+	const json_t *order = json_object_get(r->root, "order");
+	json_t *scopes, *j;
+	om_block *b;
+	size_t k;
+
+	if (json_is_string(order) && strcmp(json_string_value(order), "file") == 0)
+		return OM_OK;
+	if (!json_is_array(order))
+		return BAD(r, "its order is neither \"file\" nor a list of nodes");
+	OM_TRY(put_in_order(r, r->p->first, order));
+	OM_TRY(get_list(r, r->root, "scopes", &scopes));
+	json_array_foreach(scopes, k, j) {
+		const json_t *list = json_object_get(j, "order");
+		OM_TRY(find_block(r, json_object_get(j, "path"), &b));
+		if (list && b->owner)
+			OM_TRY(put_in_order(r, b, list));
+	}
+	om_timeline(r->p);
+	for (b = r->p->first; b; b = b->next)
+		OM_TRY(check_order(r, b));
 	return OM_OK;
 }
 
@@ -571,6 +646,8 @@ read_plan(struct reader *r, const char *sidecar)
 	OM_TRY(om_model_digest(r->s, r->m, false, graph));
 	OM_TRY(load(r, sidecar, graph));
 	OM_TRY(check_head(r, graph));
+	list_scopes(r);
+	OM_TRY(read_order(r));
 	OM_TRY(bind(r));
 	list_names(r);
 	r->ops = om_ops_by_index(r->p, r->mem);

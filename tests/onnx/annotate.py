@@ -295,6 +295,81 @@ def digests(files, tmp):
     t.point(not wrong, f"digests of {len(files)} models follow the document", *wrong)
 
 
+# ---- Another order. ----
+
+def crowded():
+    """Both the graph and the branch do better in another order."""
+    node, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    inner = onnx.helper.make_graph(
+        [node("Exp", ["t"], ["big_in"]), node("Neg", ["t"], ["a_in"]),
+         node("ReduceMax", ["a_in"], ["s_in"], axes=[1]), node("Mul", ["big_in", "s_in"], ["m_in"]),
+         node("Transpose", ["m_in"], ["out_in"], perm=[1, 0])], "inner", [], [info("out_in", 1, [4, 64])])
+    other = onnx.helper.make_graph([node("Transpose", ["t"], ["out_else"], perm=[1, 0])], "other", [],
+                                   [info("out_else", 1, [4, 64])])
+    g = onnx.helper.make_graph(
+        [node("Transpose", ["x"], ["u"], perm=[1, 0]), node("Transpose", ["u"], ["t"], perm=[1, 0]),
+         node("Exp", ["x"], ["big"]), node("Concat", ["t", "t"], ["wide"], axis=1),
+         node("ReduceMax", ["wide"], ["s"], axes=[1]), node("Mul", ["big", "s"], ["m"]),
+         node("If", ["go"], ["v"], then_branch=inner, else_branch=other),
+         node("Transpose", ["v"], ["w"], perm=[1, 0]), node("Add", ["m", "w"], ["y"])], "crowded",
+        [info("x", 1, [64, 4]), info("go", 9, [])], [info("y", 1, [64, 4])])
+    return onnx.helper.make_model(g, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+
+
+def outputs(path, tmp, *more):
+    to = os.path.join(tmp, "outputs.npz")
+    code, said = onnxmem("run", path, "--data", os.path.join(tmp, "feed.npz"), "--save", to, *more)
+    if code:
+        return said
+    with np.load(to) as f:
+        return {k: f[k] for k in f.files}
+
+
+def reordered(tmp):
+    model, out, side = (os.path.join(tmp, n) for n in ("crowded.onnx", "quiet.onnx", "crowded.json"))
+    write(crowded(), model)
+    x = np.random.default_rng(1).standard_normal((64, 4)).astype(np.float32)
+    np.savez(os.path.join(tmp, "feed.npz"), x=x, go=np.array(True))
+    code, said = onnxmem("plan", model, out)
+    t.point(code == 0 and not accepted(out), "in another order: the checker takes it", said, accepted(out))
+    a, b = read(model), read(out)
+    order = [[n.output[0] for n in m.graph.node] for m in (a, b)]
+    inner = [[n.output[0] for i in m.graph.node for branch in i.attribute if branch.name == "then_branch"
+              for n in branch.g.node] for m in (a, b)]
+    document = json.loads(keys(b)[P + "plan"])
+    t.point(order[0] != order[1] and sorted(order[0]) == sorted(order[1]), "the file is in the plan's order", order)
+    t.point(inner[0] != inner[1] and sorted(inner[0]) == sorted(inner[1]), "and so are bodies", inner)
+    t.point(document["order"] == "file", "the plan says that it follows the file", document["order"])
+    feeds = {"x": x, "go": np.array(True)}
+    want, got = (session(m).run(None, feeds)[0] for m in (model, out))
+    t.point(np.array_equal(want, got), "ONNX Runtime gives the same numbers")
+    ways = [outputs(out, tmp, *how) for how in ((), ("--no-reuse",), ("--poison",))]
+    ways.append(outputs(model, tmp, "--no-reuse", "--passes", "inline,shapes,fold"))
+    code, said = onnxmem("plan", model, "--sidecar", side)
+    t.point(code == 0, "a document for the file as it is", said)
+    document = json.load(open(side))
+    t.point(sorted(document["order"]) == list(range(len(order[0])))
+            and [order[0][k] for k in document["order"]] == order[1], "lists its nodes", document["order"])
+    lists = [s["order"] for s in document["scopes"] if "order" in s]
+    t.point(len(lists) == 1 and [inner[0][k] for k in lists[0]] == inner[1], "and those of bodies", lists)
+    code, said = onnxmem("verify", model, "--sidecar", side)
+    t.point(code == 0, "it is verified", said)
+    ways += [outputs(model, tmp, "--sidecar", side, *how) for how in ((), ("--poison",))]
+    same = all(isinstance(w, dict) and np.array_equal(w["y"], ways[0]["y"]) for w in ways)
+    t.point(same, "planned, poisoned, without reuse, by the document: the same numbers", *map(str, ways[:6]))
+    for what, order in (("twice", [0, 0] + document["order"][2:]), ("short", document["order"][1:]),
+                        ("backwards", document["order"][::-1]), ("no list", "any"), ("beyond", [99] * 9)):
+        with open(side, "w") as f:
+            json.dump({**document, "order": order}, f)
+        code, said = onnxmem("verify", model, "--sidecar", side)
+        t.point(code == 4 and "order" in said, f"a wrong order is refused: {what}", code, said)
+    dead = crowded()
+    dead.graph.node.append(onnx.helper.make_node("Relu", ["x"], ["nobody"]))
+    write(dead, model)
+    code, said = onnxmem("plan", model, "--sidecar", side)
+    t.point(code != 0 and "only a copy" in said, "nodes taken out: no document for the file as it is", code, said)
+
+
 own, _, _ = models()
 shared = [os.path.join(DATA, "models", n + ".onnx") for n in SHARED]
 shared = [f for f in shared if os.path.exists(f)]
@@ -313,4 +388,5 @@ with scratch() as tmp:
     t.point(onnxmem("verify", dynamic)[0] == 0, "unchanged, it is verified")
     refused(dynamic, tmp)
     harmless(dynamic, tmp)
+    reordered(tmp)
 t.end()
