@@ -12,6 +12,9 @@
  * live as long as the op that holds the body, and what goes round a loop as long
  * as the loop, so neither is ever overwritten inside.
  *
+ * The results of the graph lie in memory of the caller, which is there from the
+ * start: what leads to them may be computed there.
+ *
  * Where several inputs would do, one of as many bytes is taken before a larger
  * one; then that with the larger, then with the longer-lived storage.
  *
@@ -33,6 +36,16 @@ size_of(const om_value *v)
 {
 	uint64_t bytes;
 	return om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
+}
+
+/* May others be computed in the storage of `v`, before it is?  The memory of a
+ * result of the graph is there from the start of a run: what is computed there
+ * takes no room in the arena. */
+static bool
+may_hold(const om_group *group, const om_value *v)
+{
+	return group && v->def && !v->is_const && size_of(v)
+	    && (!group->is_outside || (group->root == v && !v->def->is_folded));
 }
 
 /* ---- Parts. ---- */
@@ -76,7 +89,7 @@ place_parts(struct inplace *w, const om_op *op)
 	om_same *same = OM_NEWN(w->r->scratch, om_same, op->nin);
 	uint64_t offset;
 
-	if (!own || own->is_outside || out->store == OM_VIEW)
+	if (!may_hold(own, out) || out->store == OM_VIEW)
 		return;
 	for (uint32_t k = 0; k < op->nin; k++) {
 		if (!may_be_part(w, op, k, &offset) || om_groups_find(w->g, op->in[k], NULL) == own)
@@ -156,7 +169,7 @@ place_output(struct inplace *w, const om_op *op, uint32_t out)
 	om_value *o = op->out[out];
 	const om_group *own = om_groups_find(w->g, o, NULL);
 
-	if (!own || own->is_outside || own->bytes == 0 || size_of(o) == 0 || (own->root != o && o->store != OM_PART))
+	if (!may_hold(own, o) || (own->root != o && o->store != OM_PART))
 		return;
 	struct candidate *all = OM_NEWN(w->r->scratch, struct candidate, op->nin);
 	const uint32_t n = list_candidates(w, op, out, all);

@@ -43,7 +43,8 @@ OM_API void om_exec_free(om_exec *e);   /* NULL is fine */
 OM_API om_status om_exec_input(om_exec *e, uint32_t k, const om_tensor *t);
 
 /* Bind graph output `k` to memory of the caller, large enough for the planned
- * shape.  Outputs that are not bound get memory from the executor. */
+ * shape.  Outputs that are not bound get memory from the executor.  What leads to
+ * an output may be computed in its memory, which therefore overlaps no input. */
 OM_API om_status om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes);
 
 /* One run.  Inputs that are not bound and have no default are OM_RUN. */

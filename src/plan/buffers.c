@@ -186,13 +186,17 @@ add_value(struct builder *w, om_value *v)
 	om_value *root = storage(w, v);
 	uint64_t bytes;
 
-	if (w->placeless[v->id] || w->placeless[root->id]
-	    || om_value_unplanned(w->p, v) || om_value_unplanned(w->p, root))
+	if (w->placeless[v->id] || om_value_unplanned(w->p, v) || om_value_unplanned(w->p, root))
 		return;
+	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
+	if (w->placeless[root->id]) {
+		if (root->def && !root->is_const)  /* computed in the memory of a result */
+			add_naive(w->b, rounded(w->p, bytes));
+		return;
+	}
 	if (w->b->of_value[root->id] == NONE)
 		w->b->of_value[root->id] = new_buffer(w, root->name);
 	const uint32_t n = w->b->of_value[root->id];
-	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
 	w->b->of_value[v->id] = n;
 	extend(w, n, v->first, v->last, w->b->offset[v->id], bytes);
 	add_naive(w->b, rounded(w->p, bytes));

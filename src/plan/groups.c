@@ -302,7 +302,7 @@ om_groups_over(om_groups *g, om_value *out, om_value *in)
 	}
 	x.from = g->of[in->id];
 	x.to = g->of[out->id];
-	if (g->offset[out->id] < g->offset[in->id])
+	if (x.from->root->block != out->block || g->offset[out->id] < g->offset[in->id])
 		return false;
 	x.base = g->offset[out->id] - g->offset[in->id];
 	if (!is_allowed(&x))
