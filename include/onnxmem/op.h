@@ -22,6 +22,8 @@ struct om_call {
 	const om_tensor *in;      /* [op->nin]; an absent one has type OM_UNDEFINED */
 	om_tensor *out;           /* [op->nout]; for kernels data is set, but for absent
 	                             outputs and those of data-sized operators */
+	om_arena *keep;           /* for kernels: what elements point to, the text of strings;
+	                             lives as long as the outputs */
 	void *scratch;            /* for kernels: bytes as `scratch` asked for, aligned to 64 */
 	/* For kernels of data-sized operators: storage for output `k` of this
 	 * shape; sets out[k].  In the fold also for kernels that may return splats

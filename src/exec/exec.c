@@ -44,6 +44,7 @@ new_exec(om_session *s, om_prog *p, const om_plan *plan, const om_exec_options *
 
 	e->mem = mem;
 	e->call = om_arena_new();
+	e->keep = om_arena_new();
 	e->session = s;
 	e->prog = p;
 	if (o)
@@ -124,6 +125,7 @@ om_exec_free(om_exec *e)
 	for (uint32_t k = 0; k < e->prog->first->nresult; k++)
 		om_room_free(&e->spill[k]);
 	om_arena_free(e->call);
+	om_arena_free(e->keep);
 	om_arena_free(e->mem);
 }
 
@@ -267,6 +269,7 @@ om_exec_run(om_exec *e)
 	const om_block *graph = e->prog->first;
 
 	OM_TRY(check_inputs(e));
+	om_arena_clear(e->keep);
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		OM_TRY(place_result(e, k));
 	e->stats.copied_bytes = 0;

@@ -58,6 +58,7 @@ struct om_exec {
 	om_exec_options options;
 	om_arena *mem;            /* of all that is made when the executor is built */
 	om_arena *call;           /* of the kernel that runs */
+	om_arena *keep;           /* of the strings of a run */
 	om_op **order;            /* every op, in the order of the steps; NULL ends */
 	bool *is_needed;          /* by op id: the results depend on it */
 	struct room *arena;       /* by the plan's arenas, guards included */

@@ -233,6 +233,7 @@ new_step(om_exec *e, om_op *op, struct step *s)
 	s->in = (om_tensor *)s->call.in;
 	s->out = s->call.out;
 	s->call.mem = e->call;
+	s->call.keep = e->keep;
 	s->call.alloc = op->row->flags & OM_DATA_SIZED ? give : NULL;
 	s->call.host = s;
 	if (op->row->control != OM_PLAIN)

@@ -375,6 +375,7 @@ om_op_fold(om_prog *p, om_op *op, uint64_t limit)
 	struct fold f = {.p = p, .limit = limit};
 	om_arena *mem = om_arena_new();
 	om_call_init(&f.c, p->session, mem, op);
+	f.c.keep = p->mem;
 	const om_status st = fold(&f);
 	om_arena_free(mem);
 	return st;

@@ -19,9 +19,11 @@
 	_(index)       /* picking by index: gather, one-hot */                 \
 	_(scatter)     /* writing by index */                                  \
 	_(select)      /* finding: non-zero, suppression, unique */            \
+	_(strings)     /* strings */                                           \
 	_(meta)        /* shapes, constants, ranges */                         \
 	_(matmul)      /* matrix products */                                   \
 	_(conv)        /* convolutions */                                      \
+	_(signal)      /* Fourier transforms, windows */                       \
 	_(pool)        /* pooling */                                           \
 	_(unfold)      /* what undoes pooling and cutting into blocks */       \
 	_(norm)        /* normalisations */                                    \

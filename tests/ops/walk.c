@@ -186,6 +186,7 @@ compute_placed(const struct trial *t, struct computed *r, const int *over, unsig
 
 	*r = (struct computed){.mem = om_arena_new(), .fill = fill};
 	om_call_init(&r->c, t->session, r->mem, t->op);
+	r->c.keep = r->mem;
 	om_tensor *in = om_memdup(r->mem, r->c.in, t->op->nin * sizeof *in);
 	for (uint32_t k = 0; k < t->op->nin; k++)
 		if (t->op->in[k]) {
@@ -229,9 +230,22 @@ compute(const struct trial *t, struct computed *r, const int *over, int fill)
 }
 
 static bool
+are_same_texts(const om_string *a, const om_string *b, int64_t n)
+{
+	for (int64_t k = 0; k < n; k++)
+		if (a[k].size != b[k].size || (a[k].size && memcmp(a[k].data, b[k].data, a[k].size) != 0))
+			return false;
+	return true;
+}
+
+static bool
 is_same(const om_tensor *a, const om_tensor *b)
 {
 	uint64_t m, n;
+
+	if (a->type == OM_STRING && b->type == OM_STRING)
+		return om_shape_equal(&a->shape, &b->shape)
+		    && are_same_texts(a->data, b->data, om_shape_count(&a->shape));
 
 	return a->type == b->type && om_shape_equal(&a->shape, &b->shape)
 	    && om_tensor_bytes(a->type, &a->shape, &m) && om_tensor_bytes(b->type, &b->shape, &n)
@@ -416,7 +430,9 @@ is_folded_right(const struct trial *t, const struct computed *ref, uint32_t k)
 		return false;
 	om_tensor_bytes(z->type, &z->shape, &bytes);
 	for (uint64_t at = 0; at < bytes; at += one)
-		if (memcmp((const char *)y->data + (y->splat ? 0 : at), (const char *)z->data + at, one) != 0)
+		if (y->type == OM_STRING ? !are_same_texts((const om_string *)y->data + (y->splat ? 0 : at / one),
+			(const om_string *)z->data + at / one, 1)
+		    : memcmp((const char *)y->data + (y->splat ? 0 : at), (const char *)z->data + at, one) != 0)
 			return false;
 	return true;
 }
