@@ -62,6 +62,8 @@ typedef struct om_plan_arena {
 struct om_plan {
 	om_arena *mem;
 	const char *strategy;    /* what placed the buffers */
+	bool order_free;         /* holds for every order that respects the data; the steps
+	                            of places are those of the file's */
 	om_plan_arena *arena;
 	om_place *place;         /* by value id */
 	om_alias *alias;
@@ -176,8 +178,9 @@ OM_API om_status om_buffers_conflicts(const om_prog *p, const om_buffers *b, om_
  * whose bytes lie where: every value is whole whenever it is read; sizes and
  * alignment; all inside the arena; an output over an input only where the
  * operator's row allows it; views where the row says so; nothing over
- * constants or caller-owned memory.  OM_BADPLAN with a sentence naming values,
- * op and bytes.  O(n log n). */
+ * constants or caller-owned memory.  A plan that says that it is order-free is
+ * held to that.  OM_BADPLAN with a sentence naming values, op and bytes.  O(n log
+ * n); what depends on what takes n * n / 512 steps more. */
 OM_API om_status om_plan_verify(const om_prog *p, const om_plan *plan);
 
 #endif

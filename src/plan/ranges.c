@@ -160,9 +160,8 @@ om_ranges_set(om_ranges *r, const om_range *want)
 	r->root = join(join(a, node_new(r, want)), b);
 }
 
-/* The range at byte `at`, or a stretch of nobody up to the next one. */
-static om_range
-range_at(const om_ranges *r, uint32_t space, uint64_t at)
+om_range
+om_ranges_at(const om_ranges *r, uint32_t space, uint64_t at)
 {
 	const struct node *n = find_before(r->root, space, at + 1);
 	om_range none = {space, at, UINT64_MAX, OM_NOBODY, 0, false};
@@ -184,7 +183,7 @@ bool
 om_ranges_hold(const om_ranges *r, const om_range *want, om_range *bad)
 {
 	for (uint64_t at = want->lower; at < want->upper;) {
-		om_range is = range_at(r, want->space, at);
+		om_range is = om_ranges_at(r, want->space, at);
 		const uint64_t offset = is.at + (at - is.lower);
 		if (is.upper > want->upper)
 			is.upper = want->upper;

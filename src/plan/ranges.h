@@ -36,4 +36,7 @@ void om_ranges_set(om_ranges *r, const om_range *want);
  * stretch that is not; its owner is OM_NOBODY where nothing was ever set. */
 bool om_ranges_hold(const om_ranges *r, const om_range *want, om_range *bad);
 
+/* The range at byte `at`, or a stretch of nobody up to the next one. */
+om_range om_ranges_at(const om_ranges *r, uint32_t space, uint64_t at);
+
 #endif

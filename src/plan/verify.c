@@ -14,6 +14,9 @@
  * An op that finds inputs where they go in its output writes around them: then
  * what the output holds is made of pieces, those of the inputs among them.
  *
+ * A plan that has to hold in every order is walked in the order of the file, and
+ * what the walk finds is checked in verify_free.c.
+ *
  * Kernels write no further than a value's bytes; that an output may lie over
  * an input of its own op is for the operator's row to say.
  */
@@ -25,6 +28,7 @@
 #include "onnxmem/op.h"
 #include "onnxmem/plan.h"
 #include "plan/ranges.h"
+#include "plan/verify_free.h"
 
 /* Where a value lies.  Spaces are the arenas, then one for each value. */
 struct home {
@@ -68,6 +72,8 @@ struct sim {
 	const om_scratch **scratch;     /* by op id */
 	uint32_t step;                  /* the next one */
 	uint32_t now;
+	uint32_t node;                  /* which op of the graph runs */
+	om_free_walk *any_order;        /* NULL: the plan is for the order of the file */
 };
 
 #define BAD(c, ...)  om_fail((c)->session, OM_BADPLAN, __VA_ARGS__)
@@ -300,6 +306,22 @@ check_plan(struct sim *c)
 
 /* ---- Reading and writing. ---- */
 
+/* The bytes of `want` become those of its owner. */
+static void
+set(struct sim *c, const om_range *want)
+{
+	for (uint64_t at = want->lower; c->any_order && at < want->upper;) {
+		const om_range old = om_ranges_at(c->state, want->space, at);
+		const uint64_t upper = old.upper < want->upper ? old.upper : want->upper, from = old.at + (at - old.lower);
+		if (old.who != OM_NOBODY && old.who != want->who)
+			om_free_walk_over(c->any_order, c->node, want->who, old.who, from, from + (upper - at));
+		at = upper;
+	}
+	if (c->any_order && want->lower < want->upper)
+		om_free_walk_touch(c->any_order, c->node, want->who, want->at, want->at + (want->upper - want->lower));
+	om_ranges_set(c->state, want);
+}
+
 /* A value that takes part in the run has a place of the right kind. */
 static om_status
 check_kind(struct sim *c, const om_op *op, const om_value *v)
@@ -366,6 +388,15 @@ is_watched(const struct sim *c, const om_value *v)
 	return v && c->home[v->id].tracked && c->plan->place[v->id].where != OM_WEIGHT;
 }
 
+static void
+note_read(struct sim *c, const om_value *v)
+{
+	om_range r;
+
+	for (size_t k = 0; c->any_order && wanted(c, v, k, &r); k++)
+		om_free_walk_touch(c->any_order, c->node, r.who, r.at, r.at + (r.upper - r.lower));
+}
+
 static om_status
 read_value(struct sim *c, const om_op *op, const om_value *v)
 {
@@ -379,8 +410,10 @@ read_value(struct sim *c, const om_op *op, const om_value *v)
 		return OM_OK;
 	if (c->content[v->id].who == OM_NOBODY)
 		return BAD_AT(c, op, "%s is read in step %u, but not computed yet", v->name, c->now);
-	if (is_there(c, v, &bad))
+	if (is_there(c, v, &bad)) {
+		note_read(c, v);
 		return OM_OK;
+	}
 	return BAD_AT(c, op, "reads %s (%s) in step %u, but %s hold %s%s", v->name, home_text(c, v).s, c->now,
 		bytes_text(c, bad.space, bad.lower, bad.upper).s, who_text(c, bad.who).s,
 		bad.stale ? ", from a body that ran before" : "");
@@ -394,7 +427,7 @@ take(struct sim *c, const om_value *v, bool stale)
 
 	if (!is_watched(c, v))
 		return;
-	om_ranges_set(c->state, &(om_range){h->space, h->lower, h->lower + h->storage, v->id, 0, stale});
+	set(c, &(om_range){h->space, h->lower, h->lower + h->storage, v->id, 0, stale});
 	if (!stale)
 		c->content[v->id] = (struct content){.who = v->id};
 }
@@ -471,7 +504,7 @@ write_scratch(struct sim *c, const om_op *op)
 	if (need > (s ? s->bytes : 0))
 		return BAD_AT(c, op, "needs %" PRIu64 " bytes of scratch, but is planned with %" PRIu64, need,
 			s ? s->bytes : 0);
-	om_ranges_set(c->state, &r);
+	set(c, &r);
 	return OM_OK;
 }
 
@@ -627,7 +660,7 @@ write_between(struct sim *c, const om_op *op)
 		const uint64_t end = j < op->nin ? offset : h->bytes;
 		if (end < at)
 			return BAD_AT(c, op, "%s lies in output %s where another input does", op->in[j]->name, out->name);
-		om_ranges_set(c->state, &(om_range){h->space, h->lower + at,
+		set(c, &(om_range){h->space, h->lower + at,
 			h->lower + (j < op->nin ? end : h->storage), out->id, at, false});
 		add_piece(c, &all, (struct piece){at, end, out->id, at});
 		if (j == op->nin)
@@ -756,7 +789,7 @@ age(struct sim *c, const om_block *b)
 			age(c, op->body[k]);
 		om_range r = scratch_range(c, op);
 		r.stale = true;
-		om_ranges_set(c->state, &r);
+		set(c, &r);
 		for (uint32_t k = 0; k < op->nout; k++)
 			if (op->out[k] && !is_view(c, op->out[k]))
 				take(c, op->out[k], true);
@@ -985,8 +1018,10 @@ run_op(struct sim *c, const om_op *op)
 static om_status
 run_block(struct sim *c, const om_block *b)
 {
-	for (const om_op *op = b->first; op; op = op->next)
+	for (const om_op *op = b->first; op; op = op->next) {
 		OM_TRY(run_op(c, op));
+		c->node += b == c->p->first;
+	}
 	c->now = c->step++;
 	return OM_OK;
 }
@@ -1020,9 +1055,12 @@ run_graph(struct sim *c)
 
 	OM_TRY(check_plan(c));
 	fill_inputs(c);
+	c->any_order = c->plan->order_free ? om_free_walk_new(c->p, c->mem) : NULL;
 	OM_TRY(run_block(c, b));
 	for (uint32_t k = 0; k < b->nresult; k++)
 		OM_TRY(read_value(c, NULL, b->result[k]));
+	if (c->any_order)
+		return om_free_walk_check(c->any_order);
 	for (uint32_t k = 0; k < c->p->nvalue; k++)
 		OM_TRY(check_lifetime(c, c->p->values[k]));
 	return OM_OK;
