@@ -74,6 +74,8 @@ run(om_run *r, om_prog *p)
 	om_share_result result;
 	uint64_t level;
 
+	if (p->order_free)
+		return om_fail(r->session, OM_USAGE, "pool: its plans hold for one order only");
 	OM_TRY(om_option_number(r, "level", &level));
 	if (level > 1)
 		return om_fail(r->session, OM_USAGE, "pool: level is 0 or 1");

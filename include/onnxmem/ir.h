@@ -178,7 +178,7 @@ typedef struct om_want {
 	const char *name;
 	const char *device;      /* "cpu" */
 	uint64_t limit;          /* bytes; 0: none */
-	uint64_t align;          /* of every place in it; 0: as the program's */
+	uint64_t align;          /* of every place in it, where more than the program's */
 } om_want;
 
 struct om_prog {
@@ -268,6 +268,10 @@ OM_API bool om_block_inside(const om_block *inner, const om_block *outer);
 /* The op of block `b` that holds, at any depth, the block `inner`; NULL when
  * `inner` is `b` itself or outside. */
 OM_API om_op *om_block_holder(const om_block *b, const om_block *inner);
+
+/* The op that is at work in `step`, the innermost one; NULL where the graph ends.
+ * Valid after om_timeline(). */
+OM_API const om_op *om_op_at(const om_prog *p, uint32_t step);
 
 /* Attributes, or the row's defaults.  `n` may be NULL.  A missing one without
  * default gives 0, NULL or an empty list. */

@@ -50,6 +50,11 @@ typedef struct om_unplanned {
 	const char *why;
 } om_unplanned;
 
+typedef struct om_peak {
+	const char *name;
+	uint64_t bytes;
+} om_peak;
+
 typedef struct om_plan_arena {
 	const char *name, *device;
 	uint64_t bytes, align, limit;    /* limit 0: none */
@@ -69,7 +74,9 @@ struct om_plan {
 	om_alias *alias;
 	om_scratch *scratch;
 	om_unplanned *unplanned;
-	uint32_t narena, nplace, nalias, nscratch, nunplanned;
+	om_peak *peak;           /* of an order-free plan: what needs most at once in some order
+	                            or other; not in files */
+	uint32_t narena, nplace, nalias, nscratch, nunplanned, npeak;
 };
 
 /* Buffers of a program and what lies in them. */
@@ -91,9 +98,25 @@ OM_API om_buffers *om_buffers_new(om_prog *p, om_arena *mem);
 /* Why a value is not planned; NULL for one that is, or that needs no place. */
 OM_API const char *om_value_unplanned(const om_prog *p, const om_value *v);
 
-/* The plan that follows from packed buffers; becomes p->plan. */
+/* Fill in om_buffer.heat: the bytes that ops read from and write to a buffer in a
+ * run; those of a body once for each round, where the number of rounds is known. */
+OM_API void om_buffers_heat(const om_prog *p, const om_buffers *b);
+
+/* The plan that follows from packed buffers; becomes p->plan.  All of them lie in
+ * the first wanted arena that has room, else in the last. */
 OM_API void om_plan_new(om_prog *p, const om_buffers *b, const om_pack_result *r,
 	const char *strategy);
+
+/* The arenas that are wanted, as pools for om_pack_solve(); at least one. */
+OM_API om_pool *om_plan_wanted(const om_prog *p, om_arena *mem, uint32_t *n);
+
+/* The plan that follows from buffers in these pools; becomes p->plan. */
+OM_API void om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, const char *strategy);
+
+/* OM_BUDGET where an arena of the plan is larger than its limit or, where
+ * `budget` is not 0, all of them together are larger than that.  The message says
+ * at which step, in which op, and what is alive there. */
+OM_API om_status om_plan_limits(const om_prog *p, const om_plan *plan, uint64_t budget);
 
 /* An empty plan, becomes p->plan: for readers of plans.  It has room for one
  * arena, for a place, an alias and a reason of every value, and for scratch of

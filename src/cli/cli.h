@@ -59,6 +59,7 @@ struct om_cli {
 	om_model *model;
 	om_prog *prog;
 	double pass_ms;          /* spent in passes so far */
+	uint64_t budget;         /* of all arenas together; 0: none */
 };
 
 /* Every subcommand, in the order of the help. */
@@ -109,16 +110,33 @@ om_status om_cli_host(om_cli *c);
 /* Load `path` into c->model (but for a text, which ends in ".ir") and c->prog. */
 om_status om_cli_load(om_cli *c, const char *path);
 
+/* Another program from the model that was loaded. */
+om_status om_cli_load_again(om_cli *c, const char *path);
+
 /* Give the inputs the shapes that the options ask for.  `all`: a dim that stays
  * open is an error. */
 om_status om_cli_shapes(om_cli *c, bool all);
 
-/* Set the alignment and run --passes, or `pipeline` where there is none. */
+/* Write into c->prog what the options ask of a plan, and c->budget. */
+om_status om_cli_want(om_cli *c);
+/* Do the options ask anything of a plan that a stored one may not be? */
+bool om_cli_wants(const om_cli *c);
+/* `*pipeline` with the order and the time that the options ask for. */
+om_status om_cli_pipeline(om_cli *c, const char **pipeline);
+
+/* Alignment, target, and what else the options ask of the plan of c->prog. */
+om_status om_cli_settings(om_cli *c);
+
+/* om_cli_settings(), then run --passes, or `pipeline` where there is none. */
 om_status om_cli_passes(om_cli *c, const char *pipeline);
 
 /* om_cli_load(), om_cli_shapes(), om_cli_passes() with the default pipeline,
- * and the plan verified. */
+ * and the plan verified; OM_BUDGET where it is too large. */
 om_status om_cli_plan(om_cli *c, const char *path);
+
+struct om_report;
+/* Fill in what other strategies take. */
+om_status om_cli_strategies(om_cli *c, struct om_report *r);
 
 /* ---- Output. ---- */
 

@@ -8,6 +8,12 @@ static const om_opt pass_opts[] = {
 	{"plugin", "FILE", "load a pass from a shared object; repeatable"},
 	{"target", "NAME", "plan for `generic`, any consumer, or `cpu`, our executor with its scratch"},
 	{"align", "N", "bytes that offsets and sizes are multiples of [64]"},
+	{"order", "NAME", "in which the ops run: `file`, as they stand; `bfs`; `mem`, for least memory"},
+	{"order-free", NULL, "make a plan that holds in every order that respects the data"},
+	{"time-limit", "S", "look for better plans that many seconds; without, effort is counted"},
+	{"budget", "SIZE", "fail with status 3 where all arenas together are larger"},
+	{"arena", "NAME=SIZE[,...]", "an arena, the fastest first; also align=N, device=cpu; the last may\n"
+		"                            go without a size; repeatable"},
 	{0}
 };
 

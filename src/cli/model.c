@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "onnxmem/plan.h"
 
 enum { MAX_ALIGN = 1 << 20 };
 
@@ -50,6 +51,12 @@ om_cli_load(om_cli *c, const char *path)
 		return load_text(c, path);
 	OM_TRY(om_model_load(c->session, path, &c->model));
 	return om_model_import(c->session, c->model, &c->prog);
+}
+
+om_status
+om_cli_load_again(om_cli *c, const char *path)
+{
+	return c->model ? om_model_import(c->session, c->model, &c->prog) : load_text(c, path);
 }
 
 /* ---- Shapes. ---- */
@@ -198,14 +205,24 @@ set_target(om_cli *c)
 }
 
 om_status
+om_cli_settings(om_cli *c)
+{
+	OM_TRY(set_alignment(c));
+	OM_TRY(set_target(c));
+	return om_cli_want(c);
+}
+
+om_status
 om_cli_passes(om_cli *c, const char *pipeline)
 {
 	const char *asked = om_cli_option(c, "passes");
 
-	OM_TRY(set_alignment(c));
-	OM_TRY(set_target(c));
+	pipeline = asked ? asked : pipeline;
+	OM_TRY(om_cli_settings(c));
+	OM_TRY(om_cli_pipeline(c, &pipeline));
 	OM_TRY(om_cli_host(c));
-	return om_host_run(c->host, c->prog, asked ? asked : pipeline);
+	OM_TRY(om_host_run(c->host, c->prog, pipeline));
+	return c->prog->has & OM_HAS_PLAN ? om_plan_limits(c->prog, c->prog->plan, c->budget) : OM_OK;
 }
 
 /* An operator that is not known can be planned around where the file says what

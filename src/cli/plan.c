@@ -83,11 +83,15 @@ summary(om_cli *c, const char *out)
 
 	if (c->quiet)
 		return;
-	fprintf(strcmp(out, "-") == 0 ? stderr : stdout,
-		"%s: arena %" PRIu64 " (%s), naive %" PRIu64 " (%s), lower bound %" PRIu64 ", %s\n", out,
-		r->arena_bytes, om_bytes_text(r->arena_bytes, arena), r->naive_bytes,
+	FILE *to = strcmp(out, "-") == 0 ? stderr : stdout;
+	const om_plan *plan = c->prog->plan;
+	fprintf(to, "%s: %s %" PRIu64 " (%s), naive %" PRIu64 " (%s), lower bound %" PRIu64 ", %s", out,
+		plan->narena > 1 ? "arenas" : "arena", r->arena_bytes, om_bytes_text(r->arena_bytes, arena), r->naive_bytes,
 		om_bytes_text(r->naive_bytes, naive), r->lower_bound_bytes,
 		r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible");
+	for (uint32_t k = 0; k < plan->narena && plan->narena > 1; k++)
+		fprintf(to, "%s %s %" PRIu64, k ? "," : ";", om_clean_text(c->mem, plan->arena[k].name), plan->arena[k].bytes);
+	fputs(plan->order_free ? "; in any order\n" : "\n", to);
 }
 
 static om_status

@@ -47,26 +47,6 @@ static const struct { const char *option; om_writer *write; } forms[] = {
 	{"json", write_json}, {"csv", write_csv}, {"svg", write_svg},
 };
 
-/* Other ways of sharing, on the same program, its plan put back afterwards. */
-static om_status
-all_strategies(om_cli *c, om_report *r)
-{
-	static const struct { const char *pipeline; om_report_strategy made; } others[] = {
-		{"pool=0", {"pool0_bytes", "pool, level 0", "blocks of dead values of the same shape and type"}},
-		{"pool=1", {"pool_bytes", "pool, level 1", "blocks of dead values of at least the size"}},
-	};
-	enum { N = sizeof others / sizeof others[0] };
-
-	r->strategy = OM_NEWN(c->mem, om_report_strategy, N);
-	for (size_t k = 0; k < N; k++) {
-		OM_TRY(om_host_run(c->host, c->prog, others[k].pipeline));
-		OM_TRY(om_plan_verify(c->prog, c->prog->plan));
-		r->strategy[r->nstrategy] = others[k].made;
-		r->strategy[r->nstrategy++].bytes = c->prog->plan->arena[0].bytes;
-	}
-	return om_host_run(c->host, c->prog, "pack");
-}
-
 static om_status
 run(om_cli *c)
 {
@@ -76,7 +56,7 @@ run(om_cli *c)
 	om_report *r = om_report_new(c->prog, c->arg[0], c->mem);
 	r->plan_ms = c->pass_ms;
 	if (om_cli_has(c, "all-strategies"))
-		OM_TRY(all_strategies(c, r));
+		OM_TRY(om_cli_strategies(c, r));
 	for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
 		const char *path = om_cli_option(c, forms[k].option);
 		if (!path)
@@ -95,7 +75,7 @@ static const om_opt opts[] = {
 	{"csv", "FILE", "write the buffers as a packing problem with its solution"},
 	{"svg", "FILE", "write a picture: x is the step, y the address"},
 	{"draw", NULL, "draw the arena in letters, too"},
-	{"all-strategies", NULL, "show what other ways of sharing would take"},
+	{"all-strategies", NULL, "show what other ways of sharing would take, in other orders"},
 	{0}
 };
 

@@ -36,7 +36,7 @@ bind_shapes(om_cli *c, const om_tensor *in)
 static bool
 has_usable_plan(const om_cli *c)
 {
-	return c->model && (om_cli_has(c, "sidecar") || om_model_has_plan(c->model)) && !om_cli_has(c, "passes") && !om_cli_has(c, "align");
+	return c->model && (om_cli_has(c, "sidecar") || om_model_has_plan(c->model)) && !om_cli_wants(c);
 }
 
 static om_status
@@ -121,14 +121,23 @@ print_outputs(const om_cli *c, const struct run *r)
 }
 
 static void
-print_sizes(const struct run *r)
+print_arenas(const om_plan *plan, const om_exec_stats *s)
+{
+	if (plan->narena == 1)
+		printf("arena %llu bytes", (unsigned long long)s->arena_bytes);
+	for (uint32_t k = 0; k < plan->narena && plan->narena > 1; k++)
+		printf("%s %s %llu bytes", k ? "," : "arenas", plan->arena[k].name, (unsigned long long)plan->arena[k].bytes);
+}
+
+static void
+print_sizes(const om_cli *c, const struct run *r)
 {
 	const om_exec_stats *s = om_exec_get_stats(r->exec);
 
 	if (r->options.no_reuse)
 		printf("every value in memory of its own");
 	else
-		printf("arena %llu bytes", (unsigned long long)s->arena_bytes);
+		print_arenas(c->prog->plan, s);
 	if (s->unplanned_bytes)
 		printf(", outside of it %llu", (unsigned long long)s->unplanned_bytes);
 	if (s->copied_bytes)
@@ -260,7 +269,7 @@ run_model(om_cli *c, struct run *r)
 	OM_TRY(prepare(c, r));
 	OM_TRY(run_all(c, r));
 	print_outputs(c, r);
-	print_sizes(r);
+	print_sizes(c, r);
 	OM_TRY(write_files(c, r));
 	if (!expect)
 		return OM_OK;

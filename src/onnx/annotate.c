@@ -178,14 +178,35 @@ om_shapes_text(const om_prog *p, om_arena *mem)
 	return text;
 }
 
-/* Of the first arena: there is one today. */
+/* All arenas as if they were one. */
+static om_plan_arena
+sum_of(const om_plan *plan)
+{
+	om_plan_arena all = {.status = OM_PACK_OPTIMAL};
+
+	for (uint32_t k = 0; k < plan->narena; k++) {
+		const om_plan_arena *a = &plan->arena[k];
+		all.bytes += a->bytes;
+		all.lower_bound += a->lower_bound;
+		all.naive += a->naive;
+		if (a->status != OM_PACK_OPTIMAL)
+			all.status = a->status;
+	}
+	return all;
+}
+
+/* The sums; then each arena, where there are several. */
 static const char *
 summary_text(const om_plan *plan, om_arena *mem)
 {
-	const om_plan_arena *a = plan->arena;
+	const om_plan_arena all = sum_of(plan);
+	const char *text = om_printf(mem, "arena=%" PRIu64 " lower=%" PRIu64 " naive=%" PRIu64 " status=%s",
+		all.bytes, all.lower_bound, all.naive, all.status == OM_PACK_OPTIMAL ? "optimal" : "feasible");
 
-	return om_printf(mem, "arena=%" PRIu64 " lower=%" PRIu64 " naive=%" PRIu64 " status=%s",
-		a->bytes, a->lower_bound, a->naive, a->status == OM_PACK_OPTIMAL ? "optimal" : "feasible");
+	for (uint32_t k = 0; k < plan->narena && plan->narena > 1; k++)
+		text = om_printf(mem, "%s%s%s:%" PRIu64, text, k ? "," : " arenas=", plan->arena[k].name,
+			plan->arena[k].bytes);
+	return plan->order_free ? om_printf(mem, "%s order_free", text) : text;
 }
 
 struct mirror {
@@ -359,7 +380,7 @@ write_compat(const struct mirror *w)
 {
 	om_arena *mem = w->m->mem;
 	const struct props p = PROPS(w->m->proto);
-	const om_plan_arena *a = w->plan->arena;
+	const om_plan_arena all = sum_of(w->plan), *a = &all;
 
 	prop_set(mem, p, OM_KEY_COMPAT, "onnxsim");
 	prop_set(mem, p, "onnxsim.memory_plan_unplanned_count", om_printf(w->tmp, "%u", w->plan->nunplanned));
@@ -402,6 +423,8 @@ om_model_annotate(om_session *s, om_model *m, const om_prog *p, unsigned how)
 	char digest[80], *json;
 	struct mirror w = {.m = m, .p = p, .plan = p->plan, .compat = how & OM_ANNOTATE_ONNXSIM};
 
+	if (w.compat && p->plan->narena > 1)
+		return om_fail(s, OM_USAGE, "the keys of onnxsim know one arena, the plan has %u", p->plan->narena);
 	OM_TRY(om_model_update(s, m, p));
 	om_model_strip(m);
 	OM_TRY(om_model_digest(s, m, false, digest));

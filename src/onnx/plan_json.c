@@ -457,6 +457,8 @@ document(struct writer *w, const char *digest)
 	set(j, "dims", symbols(w));
 	set(j, "target", json_string(om_target_text(w->p->target)));
 	set(j, "order", order(w));
+	if (w->plan->order_free)
+		set(j, "order_free", json_true());
 	set(j, "strategy", name(w, w->plan->strategy ? w->plan->strategy : ""));
 	set(j, "arenas", arenas(w));
 	scope(w, scopes, w->p->first);

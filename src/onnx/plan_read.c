@@ -421,7 +421,9 @@ read_arenas(struct reader *r)
 		OM_TRY(read_arena(r, j, &r->plan->arena[k]));
 	}
 	r->plan->narena = (uint32_t)json_array_size(all);
-	r->p->align = r->plan->narena && r->plan->arena->align ? r->plan->arena->align : r->p->align;
+	for (k = 0; k < r->plan->narena; k++)
+		if (r->plan->arena[k].align && (k == 0 || r->plan->arena[k].align < r->p->align))
+			r->p->align = r->plan->arena[k].align;
 	return OM_OK;
 }
 
@@ -652,6 +654,7 @@ read_plan(struct reader *r, const char *sidecar)
 	list_names(r);
 	r->ops = om_ops_by_index(r->p, r->mem);
 	r->plan = om_plan_empty(r->p);
+	r->plan->order_free = json_is_true(json_object_get(r->root, "order_free"));
 	strategy = json_string_value(json_object_get(r->root, "strategy"));
 	r->plan->strategy = om_strdup(r->p->mem, strategy ? strategy : "");
 	OM_TRY(read_arenas(r));

@@ -7,12 +7,16 @@
  * in it.  A view has its source's origin; what is joined by a concat gets the
  * result's.
  *
+ * Where the plan has to hold in every order, "at the same time" means in some order
+ * or other.
+ *
  * Which bytes are in use at a step is the union over the members that are needed
  * then.  So a group never takes more at any step than its values apart would,
  * and joining needs no look at the peak.
  */
 #include <config.h>
 
+#include "ir/reach.h"
 #include "plan/planned.h"
 #include "plan/usage.h"
 
@@ -24,6 +28,9 @@ struct om_groups {
 	uint64_t *bytes;
 	om_value **origin;
 	uint64_t *at;            /* bytes into the origin */
+	om_reach *reach;         /* NULL: the order is that of the file */
+	const om_op **node;      /* by place: ops of the graph */
+	bool is_stuck;           /* no order is known: nothing moves */
 };
 
 static uint64_t
@@ -107,6 +114,18 @@ add_block(om_groups *g, const om_block *b)
 	}
 }
 
+/* Where that is too much, the packer will say so. */
+static void
+find_order(om_groups *g)
+{
+	uint32_t n = 0;
+
+	g->is_stuck = om_reach_new(g->p, g->mem, &g->reach) != OM_OK;
+	g->node = OM_NEWN(g->mem, const om_op *, g->p->first->nop);
+	for (const om_op *op = g->p->first->first; op; op = op->next)
+		g->node[n++] = op;
+}
+
 om_groups *
 om_groups_new(om_prog *p, om_arena *mem)
 {
@@ -115,6 +134,8 @@ om_groups_new(om_prog *p, om_arena *mem)
 	*g = (om_groups){.p = p, .mem = mem, .of = OM_NEWN(mem, om_group *, p->nvalue),
 		.offset = OM_NEWN(mem, uint64_t, p->nvalue), .bytes = OM_NEWN(mem, uint64_t, p->nvalue),
 		.origin = OM_NEWN(mem, om_value *, p->nvalue), .at = OM_NEWN(mem, uint64_t, p->nvalue)};
+	if (p->order_free)
+		find_order(g);
 	add_block(g, p->first);
 	return g;
 }
@@ -178,14 +199,45 @@ is_pair(const struct move *x, const om_value *a, const om_value *b)
 	return (a == x->in && b == x->out) || (a == x->out && b == x->in);
 }
 
+/* Is `a` over before `b` begins, in every order? */
+static bool
+is_over_before(const om_groups *g, const om_value *a, const om_value *b)
+{
+	const om_reach *r = g->reach;
+	const uint32_t *touch = r->touch + r->start[a->id];
+
+	if (r->ntouch[a->id] == 0 || r->ntouch[b->id] == 0 || (!b->def && b->block == g->p->first))
+		return false;
+	const uint32_t begin = r->touch[r->start[b->id]];
+	for (uint32_t k = 0; k < r->ntouch[a->id]; k++)
+		if (touch[k] == begin && begin < r->n) {
+			const uint32_t end = a->last < g->node[begin]->end ? a->last : g->node[begin]->end;
+			if (end >= b->first)
+				return false;
+		} else if (!om_reach_node_before(r, touch[k], begin)) {
+			return false;
+		}
+	return true;
+}
+
+/* Are both needed at one time? */
+static bool
+do_meet(const struct move *x, const om_value *m, const om_value *t)
+{
+	if (!x->g->reach)
+		return m->first <= t->last && t->first <= m->last && !is_pair(x, m, t);
+	if (is_pair(x, m, t))
+		return !om_reach_is_over(x->g->reach, x->in, x->out->def);
+	return !is_over_before(x->g, m, t) && !is_over_before(x->g, t, m);
+}
+
 static bool
 do_clash(const struct move *x, const om_value *m, const om_value *t)
 {
 	const uint64_t a = x->base + x->g->offset[m->id], b = x->g->offset[t->id];
 
-	return m->first <= t->last && t->first <= m->last
-	    && a < b + x->g->bytes[t->id] && b < a + x->g->bytes[m->id]
-	    && !is_pair(x, m, t) && !hold_the_same(x, m, t);
+	return a < b + x->g->bytes[t->id] && b < a + x->g->bytes[m->id]
+	    && do_meet(x, m, t) && !hold_the_same(x, m, t);
 }
 
 /* Elements stay at multiples of their size. */
@@ -201,15 +253,15 @@ is_allowed(const struct move *x)
 {
 	const uint64_t bytes = x->g->bytes[x->from->root->id], room = x->g->bytes[x->to->root->id];
 
-	if (x->base > room || bytes > room - x->base)
+	if (x->g->is_stuck || x->base > room || bytes > room - x->base)
 		return false;
 	for (size_t k = 0; k < x->from->n; k++) {
 		const om_value *m = x->from->member[k];
 		if (!is_aligned(x, m))
 			return false;
-		if (m->last < x->to->first)
+		if (m->last < x->to->first && !x->g->reach)
 			continue;
-		for (size_t i = x->to->n; i-- > 0 && x->to->until[i] >= m->first;)
+		for (size_t i = x->to->n; i-- > 0 && (x->g->reach || x->to->until[i] >= m->first);)
 			if (do_clash(x, m, x->to->member[i]))
 				return false;
 	}

@@ -25,8 +25,19 @@ struct writer {
 	om_prog *p;
 	om_plan *plan;
 	const om_buffers *b;
+	uint32_t arena;          /* that of pool 0 */
 	bool has_store;
 };
+
+static void
+add_naive(struct writer *w, uint32_t arena, uint64_t bytes)
+{
+	uint64_t *naive = &w->plan->arena[arena].naive;
+	const uint64_t align = w->p->align;
+
+	if (__builtin_add_overflow(*naive, (bytes + align - 1) & ~(align - 1), naive))
+		*naive = UINT64_MAX;
+}
 
 /* A value without a buffer.  What lies in a weight or in the caller's memory
  * is where its root is. */
@@ -71,6 +82,8 @@ place_value(struct writer *w, om_value *v)
 		om_tensor_bytes(v->type.elem, &v->shape, &bytes);
 		const bool inside = w->has_store && v->source;
 		at->where = OM_IN_ARENA;
+		at->arena = w->arena + w->b->buf[n].pool;
+		add_naive(w, at->arena, bytes);
 		at->offset = w->b->buf[n].offset + w->b->offset[v->id];
 		at->bytes = inside ? bytes : (bytes + align - 1) & ~(align - 1);
 	}
@@ -84,9 +97,12 @@ place_scratch(struct writer *w, const om_op *op)
 {
 	const uint32_t n = w->b->of_op[op->id];
 
-	if (n != UINT32_MAX)
-		w->plan->scratch[w->plan->nscratch++] =
-			(om_scratch){op->id, 0, w->b->buf[n].offset, w->b->buf[n].bytes};
+	if (n == UINT32_MAX)
+		return;
+	const om_buffer *buf = &w->b->buf[n];
+	w->plan->scratch[w->plan->nscratch++] =
+		(om_scratch){op->id, w->arena + buf->pool, buf->offset, buf->bytes};
+	add_naive(w, w->arena + buf->pool, buf->bytes);
 }
 
 static void
@@ -119,17 +135,99 @@ place_weights(struct writer *w)
 	}
 }
 
+/* An arena as it was asked for: nothing is in it yet. */
+static om_plan_arena
+empty_arena(const om_prog *p, uint32_t k)
+{
+	om_plan_arena a = {.name = "arena", .device = "cpu", .align = p->align};
+
+	if (k < p->nwant) {
+		const om_want *want = &p->want[k];
+		a.name = om_strdup(p->mem, want->name);
+		a.device = om_strdup(p->mem, want->device);
+		a.limit = want->limit;
+		a.align = want->align > p->align ? want->align : p->align;
+	}
+	return a;
+}
+
+static om_plan *
+start_plan(om_prog *p, const char *strategy)
+{
+	om_plan *plan = om_plan_empty(p);
+
+	plan->strategy = om_strdup(p->mem, strategy);
+	plan->order_free = p->order_free;
+	plan->narena = p->nwant ? p->nwant : 1;
+	plan->arena = OM_NEWN(p->mem, om_plan_arena, plan->narena);
+	for (uint32_t k = 0; k < plan->narena; k++)
+		plan->arena[k] = empty_arena(p, k);
+	return plan;
+}
+
+static void
+fill_arena(om_plan_arena *a, const om_pack_result *r)
+{
+	a->bytes = r->height;
+	a->lower_bound = r->lower_bound;
+	a->bound_step = r->bound_step;
+	a->status = r->status;
+}
+
+/* On its own, what lies in the memory of a result would need room, too. */
+static void
+add_rest(struct writer *w)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t k = 0; k < w->plan->narena; k++)
+		if (__builtin_add_overflow(sum, w->plan->arena[k].naive, &sum))
+			return;
+	if (w->b->naive > sum)
+		w->plan->arena[w->arena].naive += w->b->naive - sum;
+}
+
+static void
+fill_plan(struct writer *w)
+{
+	w->has_store = w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE);
+	place_block(w, w->p->first);
+	place_weights(w);
+	add_rest(w);
+}
+
 void
 om_plan_new(om_prog *p, const om_buffers *b, const om_pack_result *r, const char *strategy)
 {
-	struct writer w = {.p = p, .plan = om_plan_empty(p), .b = b,
-		.has_store = p->has & (OM_HAS_VIEWS | OM_HAS_STORE)};
+	struct writer w = {.p = p, .plan = start_plan(p, strategy), .b = b};
+	const om_plan *plan = w.plan;
 
-	w.plan->strategy = om_strdup(p->mem, strategy);
-	w.plan->narena = 1;
-	*w.plan->arena = (om_plan_arena){.name = "arena", .device = "cpu", .bytes = r->height,
-		.align = p->align, .naive = b->naive, .lower_bound = r->lower_bound,
-		.bound_step = r->bound_step, .status = r->status};
-	place_block(&w, p->first);
-	place_weights(&w);
+	while (w.arena + 1 < plan->narena && plan->arena[w.arena].limit
+	       && plan->arena[w.arena].limit < r->height)
+		w.arena++;
+	fill_arena(&plan->arena[w.arena], r);
+	fill_plan(&w);
+}
+
+om_pool *
+om_plan_wanted(const om_prog *p, om_arena *mem, uint32_t *n)
+{
+	om_pool *pool = OM_NEWN(mem, om_pool, p->nwant ? p->nwant : 1);
+
+	*n = p->nwant ? p->nwant : 1;
+	for (uint32_t k = 0; k < *n; k++) {
+		const om_plan_arena a = empty_arena(p, k);
+		pool[k] = (om_pool){.name = a.name, .limit = a.limit, .align = a.align};
+	}
+	return pool;
+}
+
+void
+om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, const char *strategy)
+{
+	struct writer w = {.p = p, .plan = start_plan(p, strategy), .b = b};
+
+	for (uint32_t k = 0; k < w.plan->narena; k++)
+		fill_arena(&w.plan->arena[k], &pool[k].result);
+	fill_plan(&w);
 }

@@ -1,5 +1,6 @@
 /* A plan drawn in letters, for a terminal: a column is a step or a few, a row
- * a slice of the arena, a letter a value. */
+ * a slice of the arena, a letter a value.  Several arenas stand one on top of the
+ * other, the first one below. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -38,7 +39,8 @@ draw_box(const om_report *r, const om_box *x, char letter, om_interval all, uint
 	for (uint32_t row = 0; row < ROWS; row++) {
 		const uint64_t low = edge(row, ROWS, r->arena_bytes), high = edge(row + 1, ROWS, r->arena_bytes);
 		const uint64_t middle = low + (high - low) / 2;
-		if (middle < x->offset || middle >= x->offset + x->bytes)
+		const uint64_t from = r->base[x->arena] + x->offset;
+		if (middle < from || middle >= from + x->bytes)
 			continue;
 		for (uint32_t k = 0; k < columns; k++)
 			if (all.lower + edge(k, columns, n) <= x->last && x->first < all.lower + edge(k + 1, columns, n))
@@ -53,8 +55,11 @@ legend(const om_report *r, FILE *to, om_arena *mem)
 
 	for (uint32_t k = 0; k < r->nbox && k < sizeof alphabet - 1; k++) {
 		const om_box *x = &r->box[k];
-		fprintf(to, "  %c %10s at %-10" PRIu64 " steps %3" PRIu32 " to %-3" PRIu32 "  %s%s\n", alphabet[k],
-			om_bytes_text(x->bytes, bytes), x->offset, x->first, x->last, om_clean_text(mem, x->name),
+		const om_plan *plan = r->prog->plan;
+		const char *arena = plan->narena > 1 ? om_printf(mem, "%s:", om_clean_text(mem,
+			plan->arena[x->arena].name)) : "";
+		fprintf(to, "  %c %10s at %s%-10" PRIu64 " steps %3" PRIu32 " to %-3" PRIu32 "  %s%s\n", alphabet[k],
+			om_bytes_text(x->bytes, bytes), arena, x->offset, x->first, x->last, om_clean_text(mem, x->name),
 			x->kind == OM_BOX_INPLACE ? " (in place)" : x->kind == OM_BOX_VIEW ? " (view)" : "");
 	}
 	if (r->nbox > sizeof alphabet - 1)

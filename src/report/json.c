@@ -56,7 +56,7 @@ peak(const om_report *r, om_arena *mem)
 {
 	json_t *at = json_object(), *live = json_array();
 
-	json_object_set_new(at, "step", number(r->peak_step));
+	json_object_set_new(at, "step", r->order_free ? json_null() : number(r->peak_step));
 	json_object_set_new(at, "op", text(mem, r->peak_op ? r->peak_op->type : ""));
 	json_object_set_new(at, "name", text(mem, r->peak_op ? r->peak_op->name : ""));
 	for (uint32_t k = 0; k < r->nlive; k++)
@@ -79,6 +79,54 @@ unplanned(const om_prog *p, om_arena *mem)
 	return all;
 }
 
+static const char *
+status_text(om_pack_status st)
+{
+	return st == OM_PACK_OPTIMAL ? "optimal" : "feasible";
+}
+
+static json_t *
+arenas(const om_plan *plan, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < plan->narena; k++) {
+		const om_plan_arena *a = &plan->arena[k];
+		json_t *one = json_object();
+		json_object_set_new(one, "name", text(mem, a->name));
+		json_object_set_new(one, "device", text(mem, a->device));
+		json_object_set_new(one, "bytes", number(a->bytes));
+		json_object_set_new(one, "align", number(a->align));
+		if (a->limit)
+			json_object_set_new(one, "limit", number(a->limit));
+		json_object_set_new(one, "lower_bound_bytes", number(a->lower_bound));
+		json_object_set_new(one, "status", json_string(status_text(a->status)));
+		json_array_append_new(all, one);
+	}
+	return all;
+}
+
+static json_t *
+strategies(const om_report *r)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < r->nstrategy; k++) {
+		const om_report_strategy *s = &r->strategy[k];
+		json_t *one = json_object();
+		json_object_set_new(one, "order", json_string(s->order));
+		json_object_set_new(one, "strategy", json_string(s->name));
+		json_object_set_new(one, "bytes", number(s->bytes));
+		json_object_set_new(one, "lower_bound_bytes", number(s->bound));
+		json_object_set_new(one, "gap", json_real(om_report_gap(s->bytes, s->bound)));
+		json_object_set_new(one, "status", json_string(status_text(s->status)));
+		json_object_set_new(one, "ms", json_real(round(s->ms * 1000) / 1000));
+		json_object_set_new(one, "order_ms", json_real(round(s->order_ms * 1000) / 1000));
+		json_array_append_new(all, one);
+	}
+	return all;
+}
+
 static void
 set_sizes(json_t *o, const om_report *r)
 {
@@ -89,12 +137,12 @@ set_sizes(json_t *o, const om_report *r)
 	json_object_set_new(o, "io_bytes", number(r->io_bytes));
 	json_object_set_new(o, "scratch_bytes", number(r->scratch_bytes));
 	json_object_set_new(o, "naive_bytes", number(r->naive_bytes));
-	for (uint32_t k = 0; k < r->nstrategy; k++)
-		json_object_set_new(o, r->strategy[k].key, number(r->strategy[k].bytes));
+	for (uint32_t k = 0; k < r->nother; k++)
+		json_object_set_new(o, r->other[k].key, number(r->other[k].bytes));
 	json_object_set_new(o, "file_order_bytes", number(r->file_order_bytes));
 	json_object_set_new(o, "arena_bytes", number(r->arena_bytes));
 	json_object_set_new(o, "lower_bound_bytes", number(r->lower_bound_bytes));
-	json_object_set_new(o, "status", json_string(r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible"));
+	json_object_set_new(o, "status", json_string(status_text(r->status)));
 	json_object_set_new(o, "gap", json_real(r->gap));
 	if (r->prog->order) {
 		json_object_set_new(o, "order_is_file", json_boolean(r->prog->order_is_file));
@@ -112,10 +160,15 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	json_object_set_new(o, "model", text(mem, r->model));
 	json_object_set_new(o, "target", json_string(om_target_text(r->prog->target)));
 	json_object_set_new(o, "order", json_string(r->prog->order ? r->prog->order : "file"));
+	if (r->order_free)
+		json_object_set_new(o, "order_free", json_true());
 	json_object_set_new(o, "inputs", inputs(r->prog, mem));
 	json_object_set_new(o, "dims", dims(r->prog, mem));
 	set_sizes(o, r);
+	json_object_set_new(o, "arenas", arenas(r->prog->plan, mem));
 	json_object_set_new(o, "peak", peak(r, mem));
+	if (r->nstrategy)
+		json_object_set_new(o, "strategies", strategies(r));
 	json_object_set_new(o, "unplanned", unplanned(r->prog, mem));
 	json_object_set_new(o, "plan_ms", json_real(round(r->plan_ms * 1000) / 1000));
 	const bool ok = json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF;

@@ -248,13 +248,14 @@ add_values(om_report *r, const om_prog *p, om_arena *mem)
 		if (plan->place[k].where == OM_IN_ARENA && root_of(plan, alias, k) == k) {
 			buffer[k] = r->nbuffer;
 			r->buffer[r->nbuffer++] = (om_report_buffer){.name = p->values[k]->name,
-				.offset = plan->place[k].offset, .bytes = plan->place[k].bytes};
+				.arena = plan->place[k].arena, .offset = plan->place[k].offset,
+				.bytes = plan->place[k].bytes};
 		}
 	for (uint32_t k = 0; k < plan->nplace; k++) {
 		const om_place *at = &plan->place[k];
 		if (at->where == OM_IN_ARENA)
-			r->box[r->nbox++] = (om_box){p->values[k]->name, kind_of(alias[k]), at->offset, at->bytes,
-				at->first, at->last, buffer[root_of(plan, alias, k)]};
+			r->box[r->nbox++] = (om_box){p->values[k]->name, kind_of(alias[k]), at->arena, at->offset,
+				at->bytes, at->first, at->last, buffer[root_of(plan, alias, k)]};
 	}
 }
 
@@ -279,9 +280,10 @@ add_scratch(om_report *r, const om_prog *p, om_arena *mem)
 		const om_op *op = of[s->op];
 		r->scratch_bytes = s->bytes > r->scratch_bytes ? s->bytes : r->scratch_bytes;
 		const char *name = om_printf(mem, "scratch of %s", *op->name ? op->name : op->type);
-		r->box[r->nbox++] = (om_box){name, OM_BOX_SCRATCH, s->offset, s->bytes, op->step, op->end,
+		r->box[r->nbox++] = (om_box){name, OM_BOX_SCRATCH, s->arena, s->offset, s->bytes, op->step, op->end,
 			r->nbuffer};
-		r->buffer[r->nbuffer++] = (om_report_buffer){.name = name, .offset = s->offset, .bytes = s->bytes};
+		r->buffer[r->nbuffer++] = (om_report_buffer){.name = name, .arena = s->arena,
+			.offset = s->offset, .bytes = s->bytes};
 	}
 }
 
@@ -319,23 +321,6 @@ add_lives(om_report *r, om_arena *mem)
 
 /* ---- The peak. ---- */
 
-/* The innermost op that is at work in `step`. */
-static const om_op *
-op_at(const om_block *b, uint32_t step)
-{
-	for (const om_op *op = b->first; op; op = op->next) {
-		if (step < op->step || step > op->end)
-			continue;
-		for (uint32_t k = 0; k < op->nbody; k++)
-			if (step >= op->body[k]->begin && step <= op->body[k]->end) {
-				const om_op *inner = op_at(op->body[k], step);
-				return inner ? inner : op;
-			}
-		return op;
-	}
-	return NULL;
-}
-
 static int
 by_bytes(const void *a, const void *b)
 {
@@ -370,15 +355,59 @@ is_alive(const om_report_buffer *b, uint32_t step)
 	return false;
 }
 
+/* The step at which most is alive in all arenas together. */
+static uint32_t
+busiest_step(const om_report *r, om_arena *mem)
+{
+	int64_t *change = OM_NEWN(mem, int64_t, (size_t)r->steps + 2), now = 0, most = 0;
+	uint32_t step = 0;
+
+	for (uint32_t k = 0; k < r->nbuffer; k++)
+		for (uint32_t i = 0; i < r->buffer[k].nlive; i++) {
+			change[r->buffer[k].live[i].lower] += (int64_t)r->buffer[k].bytes;
+			change[r->buffer[k].live[i].upper] -= (int64_t)r->buffer[k].bytes;
+		}
+	for (uint32_t k = 0; k <= r->steps; k++) {
+		now += change[k];
+		if (now > most) {
+			most = now;
+			step = k;
+		}
+	}
+	return step;
+}
+
+/* What the plan says: there is no step to look at. */
+static void
+take_peak(om_report *r, const om_plan *plan, om_arena *mem)
+{
+	r->live = OM_NEWN(mem, om_report_live, plan->npeak);
+	for (uint32_t k = 0; k < plan->npeak; k++)
+		r->live[r->nlive++] = (om_report_live){plan->peak[k].name, plan->peak[k].bytes};
+	qsort(r->live, r->nlive, sizeof *r->live, by_bytes);
+}
+
 static void
 find_peak(om_report *r, const om_prog *p, om_arena *mem)
 {
-	r->peak_op = op_at(p->first, r->peak_step);
+	if (r->order_free) {
+		take_peak(r, p->plan, mem);
+		return;
+	}
+	if (p->plan->narena > 1)
+		r->peak_step = busiest_step(r, mem);
+	r->peak_op = om_op_at(p, r->peak_step);
 	r->live = OM_NEWN(mem, om_report_live, r->nbuffer);
 	for (uint32_t k = 0; k < r->nbuffer; k++)
 		if (is_alive(&r->buffer[k], r->peak_step) && r->buffer[k].bytes)
 			r->live[r->nlive++] = (om_report_live){name_at(r, k, r->peak_step), r->buffer[k].bytes};
 	qsort(r->live, r->nlive, sizeof *r->live, by_bytes);
+}
+
+double
+om_report_gap(uint64_t bytes, uint64_t bound)
+{
+	return bound ? (double)(bytes - bound) / (double)bound : 0;
 }
 
 /* Arenas stand beside each other: their bytes add up. */
@@ -387,6 +416,7 @@ sum_arenas(om_report *r, const om_plan *plan)
 {
 	for (uint32_t k = 0; k < plan->narena; k++) {
 		const om_plan_arena *a = &plan->arena[k];
+		r->base[k] = r->arena_bytes;
 		r->naive_bytes += a->naive;
 		r->arena_bytes += a->bytes;
 		r->lower_bound_bytes += a->lower_bound;
@@ -395,8 +425,7 @@ sum_arenas(om_report *r, const om_plan *plan)
 	}
 	if (plan->narena)
 		r->peak_step = plan->arena[0].bound_step;
-	if (r->lower_bound_bytes)
-		r->gap = (double)(r->arena_bytes - r->lower_bound_bytes) / (double)r->lower_bound_bytes;
+	r->gap = om_report_gap(r->arena_bytes, r->lower_bound_bytes);
 }
 
 om_report *
@@ -411,6 +440,8 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	r->model = slash ? slash + 1 : path;
 	r->steps = p->nstep;
 	r->status = OM_PACK_OPTIMAL;
+	r->order_free = p->plan->order_free;
+	r->base = OM_NEWN(mem, uint64_t, p->plan->narena);
 	sum_arenas(r, p->plan);
 	r->file_order_bytes = file_order(p, mem, is_callers);
 	count_weights(r, p, mem);

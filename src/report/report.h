@@ -15,6 +15,7 @@ typedef enum om_box_kind { OM_BOX_OWN, OM_BOX_INPLACE, OM_BOX_VIEW, OM_BOX_SCRAT
 typedef struct om_box {
 	const char *name;
 	om_box_kind kind;
+	uint32_t arena;
 	uint64_t offset, bytes;
 	uint32_t first, last;    /* steps, inclusive */
 	uint32_t buffer;         /* index */
@@ -23,6 +24,7 @@ typedef struct om_box {
 /* Storage that boxes share.  Alive while one of them is. */
 typedef struct om_report_buffer {
 	const char *name;        /* of the value that owns it */
+	uint32_t arena;
 	uint64_t offset, bytes;
 	om_interval *live;       /* sorted, disjoint */
 	uint32_t nlive;
@@ -33,27 +35,39 @@ typedef struct om_report_live {
 	uint64_t bytes;
 } om_report_live;
 
-/* What another way of sharing would need. */
+/* What another way of sharing would need, in an order of the ops, in one arena. */
 typedef struct om_report_strategy {
-	const char *key;         /* in the JSON: "pool_bytes" */
+	const char *order;       /* "file"; "any" where the plan holds in all of them */
 	const char *name;
-	const char *brief;
-	uint64_t bytes;
+	uint64_t bytes, bound;
+	om_pack_status status;
+	double ms;               /* of this strategy */
+	double order_ms;         /* of what all of an order share: the order, views, in-place */
 } om_report_strategy;
 
-typedef struct om_report {
+/* The same on the buffers of the plan: a key of the JSON, "pool_bytes". */
+typedef struct om_report_other {
+	const char *key;
+	uint64_t bytes;
+} om_report_other;
+
+typedef struct om_report om_report;
+struct om_report {
 	const om_prog *prog;
 	const char *model;       /* the file's name, without its folder */
 	uint32_t ops, values;
 	uint64_t weights_bytes, io_bytes;
 	uint64_t scratch_bytes;  /* of the operator that wants most; in the arena */
 	uint64_t naive_bytes, file_order_bytes, arena_bytes, lower_bound_bytes;
+	uint64_t *base;          /* by arena: where it starts, were they one behind the other */
 	om_pack_status status;
 	double gap;              /* arena over bound, less one */
 	uint32_t steps;
 
 	uint32_t peak_step;
 	const om_op *peak_op;    /* NULL: where the graph ends */
+	bool order_free;         /* there is no such step: `live` is what is needed at once
+	                            in some order or other */
 	om_report_live *live;    /* what is alive there, largest first */
 	uint32_t nlive;
 
@@ -61,10 +75,12 @@ typedef struct om_report {
 	om_report_buffer *buffer;
 	uint32_t nbox, nbuffer;
 
-	om_report_strategy *strategy;
+	om_report_strategy *strategy;   /* those of an order in a row */
 	uint32_t nstrategy;
+	om_report_other *other;
+	uint32_t nother;
 	double plan_ms;
-} om_report;
+};
 
 /* Needs p->plan.  The report and its parts come from `mem`. */
 om_report *om_report_new(om_prog *p, const char *path, om_arena *mem);
@@ -74,6 +90,9 @@ om_status om_report_json(const om_report *r, om_session *s, FILE *to);
 void om_report_csv(const om_report *r, FILE *to);    /* a packing problem and its solution */
 void om_report_svg(const om_report *r, FILE *to);    /* x is the step, y the address */
 void om_report_draw(const om_report *r, FILE *to);   /* the same in letters */
+
+/* By what part `bytes` are more than the bound. */
+double om_report_gap(uint64_t bytes, uint64_t bound);
 
 /* "9.19 MiB"; written to `out`. */
 const char *om_bytes_text(uint64_t bytes, char out[32]);

@@ -2,7 +2,8 @@
  *
  * The picture keeps its size; with more values the rectangles get smaller and
  * lose their labels first, then their borders.  Every rectangle tells its name,
- * bytes and steps when pointed at.
+ * bytes and steps when pointed at.  Several arenas stand one on top of the other,
+ * the first one below.
  */
 #include <config.h>
 
@@ -161,13 +162,19 @@ fitting(const struct plot *p, const char *name, double room)
 	return om_printf(p->mem, "%.*s\u2026", (int)(at - 1 - name), name);
 }
 
+static uint64_t
+address(const struct plot *p, const om_box *x)
+{
+	return p->r->base[x->arena] + x->offset;
+}
+
 /* Name and bytes on two lines, the name alone, or upright; as much as fits. */
 static void
 label(const struct plot *p, const om_box *x, const char *name, double left, double width)
 {
 	char bytes[32];
 	const double height = (double)x->bytes * p->dy;
-	const double cx = left + width / 2, cy = at_y(p, (double)x->offset + (double)x->bytes / 2);
+	const double cx = left + width / 2, cy = at_y(p, (double)address(p, x) + (double)x->bytes / 2);
 	const bool lies = height >= LINE && (width >= height || fitting(p, name, width) == name);
 	const char *part = lies ? fitting(p, name, width) : width >= LINE + 2 ? fitting(p, name, height) : NULL;
 
@@ -192,7 +199,7 @@ rectangle(const struct plot *p, uint32_t box)
 {
 	const om_box *x = &p->r->box[box];
 	const char *name = om_clean_text(p->mem, x->name);
-	const double left = at_x(p, x->first), top = at_y(p, (double)(x->offset + x->bytes));
+	const double left = at_x(p, x->first), top = at_y(p, (double)(address(p, x) + x->bytes));
 	const double width = (double)(x->last + 1 - x->first) * p->dx;
 	const double seen = (double)(seen_until(p->r, box) - x->first) * p->dx;
 	char bytes[32];
@@ -201,9 +208,14 @@ rectangle(const struct plot *p, uint32_t box)
 		return;
 	fprintf(p->to, "<g><title>");
 	text(p->to, name);
-	fprintf(p->to, "\n%s (%" PRIu64 ") at %" PRIu64 "\nsteps %" PRIu32 " to %" PRIu32 ", %s</title>"
+	fprintf(p->to, "\n%s (%" PRIu64 ") at ", om_bytes_text(x->bytes, bytes), x->bytes);
+	if (p->r->prog->plan->narena > 1) {
+		text(p->to, om_clean_text(p->mem, p->r->prog->plan->arena[x->arena].name));
+		putc(':', p->to);
+	}
+	fprintf(p->to, "%" PRIu64 "\nsteps %" PRIu32 " to %" PRIu32 ", %s</title>"
 		"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>",
-		om_bytes_text(x->bytes, bytes), x->bytes, x->offset, x->first, x->last, looks[x->kind].label,
+		x->offset, x->first, x->last, looks[x->kind].label,
 		left, top, width, (double)x->bytes * p->dy, looks[x->kind].fill[x->buffer % 2]);
 	label(p, x, name, left, seen);
 	fputs("</g>\n", p->to);
@@ -234,7 +246,8 @@ title(const struct plot *p)
 
 	fprintf(p->to, "<text x=\"%d\" y=\"28\" font-size=\"17\" fill=\"#2c3640\">", LEFT);
 	text(p->to, om_clean_text(p->mem, r->model));
-	fprintf(p->to, ": %s in one arena, %s without sharing</text>\n", om_bytes_text(r->arena_bytes, arena),
+	fprintf(p->to, ": %s in %s, %s without sharing</text>\n", om_bytes_text(r->arena_bytes, arena),
+		r->prog->plan->narena > 1 ? "all arenas" : r->order_free ? "one arena, in any order" : "one arena",
 		om_bytes_text(r->naive_bytes, naive));
 }
 
@@ -256,6 +269,22 @@ legend(const struct plot *p)
 	}
 }
 
+/* Where an arena ends and the next one starts. */
+static void
+borders(const struct plot *p)
+{
+	const om_plan *plan = p->r->prog->plan;
+	char bytes[32];
+
+	for (uint32_t k = 0; k < plan->narena && plan->narena > 1; k++) {
+		const double y = at_y(p, (double)(p->r->base[k] + plan->arena[k].bytes));
+		fprintf(p->to, "<path class=\"line\" d=\"M%d %.1fH%.1f\"/><text class=\"mark\" x=\"%d\" y=\"%.1f\">",
+			LEFT, y, LEFT + p->width, LEFT + 4, y + 14);
+		text(p->to, om_clean_text(p->mem, plan->arena[k].name));
+		fprintf(p->to, " %s</text>\n", om_bytes_text(plan->arena[k].bytes, bytes));
+	}
+}
+
 /* The step that decides the size, the arena's end, and the bound where it is lower. */
 static void
 lines(const struct plot *p)
@@ -266,15 +295,16 @@ lines(const struct plot *p)
 	char arena[32], bound[32];
 
 	fprintf(p->to, "<path class=\"line\" d=\"M%d %.1fH%.1f\"/>"
-		"<text class=\"mark\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">arena %s%s</text>\n",
-		LEFT, y, LEFT + p->width, LEFT + p->width, y - 5, om_bytes_text(r->arena_bytes, arena),
+		"<text class=\"mark\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s %s%s</text>\n",
+		LEFT, y, LEFT + p->width, LEFT + p->width, y - 5, r->prog->plan->narena > 1 ? "arenas" : "arena",
+		om_bytes_text(r->arena_bytes, arena),
 		r->arena_bytes == r->lower_bound_bytes ? " = lower bound" : "");
 	if (r->arena_bytes != r->lower_bound_bytes)
 		fprintf(p->to, "<path class=\"line bound\" d=\"M%d %.1fH%.1f\"/>"
 			"<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">lower bound %s</text>\n",
 			LEFT, at_y(p, (double)r->lower_bound_bytes), LEFT + p->width, LEFT + p->width,
 			at_y(p, (double)r->lower_bound_bytes) + 14, om_bytes_text(r->lower_bound_bytes, bound));
-	if (r->nlive == 0)
+	if (r->nlive == 0 || r->order_free)
 		return;
 	fprintf(p->to, "<path class=\"line peak\" d=\"M%.1f %d V%d\"/>"
 		"<text class=\"mark\" x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">peak: step %" PRIu32 "%s%s</text>\n",
@@ -311,6 +341,7 @@ om_report_svg(const om_report *r, FILE *to)
 	address_axis(&p);
 	for (uint32_t k = 0; k < r->nbox; k++)
 		rectangle(&p, k);
+	borders(&p);
 	lines(&p);
 	fputs("</svg>\n", to);
 	om_arena_free(p.mem);

@@ -92,21 +92,48 @@ order(const om_prog *p, FILE *to)
 	fprintf(to, "  %-20s %14s  %10s  %s\n", "order", p->order, "", what);
 }
 
+/* One line for each, where there are several or a limit was set. */
+static void
+arenas(const om_plan *plan, FILE *to, om_arena *mem)
+{
+	char limit[32], name[64];
+
+	for (uint32_t k = 0; k < plan->narena && (plan->narena > 1 || plan->arena->limit); k++) {
+		const om_plan_arena *a = &plan->arena[k];
+		snprintf(name, sizeof name, "  %s", plan->narena > 1 ? om_clean_text(mem, a->name) : "limit");
+		const char *of = !a->limit ? "without limit" : om_printf(mem, "of %s", om_bytes_text(a->limit, limit));
+		if (plan->narena > 1)
+			line(to, name, a->bytes, om_printf(mem, "%s, lower bound %" PRIu64 ", %s", of, a->lower_bound,
+				a->status == OM_PACK_OPTIMAL ? "optimal" : "feasible"));
+		else
+			line(to, name, a->limit, "what is allowed");
+	}
+}
+
+static const char *
+bound_note(const om_report *r, om_arena *mem)
+{
+	if (r->status != OM_PACK_OPTIMAL)
+		return om_printf(mem, "feasible: the gap is %.2f %%", 100 * r->gap);
+	if (r->prog->plan->narena > 1)
+		return "optimal: no smaller arenas for what lies in each";
+	return r->order_free ? "optimal: no smaller arena that does for every order"
+		: "optimal: no smaller arena for this order";
+}
+
 static void
 sizes(const om_report *r, FILE *to, om_arena *mem)
 {
 	const double share = r->naive_bytes ? 100 * (double)r->arena_bytes / (double)r->naive_bytes : 100;
 
 	line(to, "naive", r->naive_bytes, "every value on its own");
-	for (uint32_t k = 0; k < r->nstrategy; k++)
-		line(to, r->strategy[k].name, r->strategy[k].bytes, r->strategy[k].brief);
 	line(to, "file order", r->file_order_bytes, "most alive at once, nothing in place, no views");
-	line(to, "arena", r->arena_bytes, om_printf(mem, "%.1f %% of naive", share));
+	line(to, r->prog->plan->narena > 1 ? "arenas" : "arena", r->arena_bytes,
+		om_printf(mem, "%.1f %% of naive%s", share, r->order_free ? ", in whatever order the ops run" : ""));
+	arenas(r->prog->plan, to, mem);
 	if (r->scratch_bytes)
 		line(to, "  kernel scratch", r->scratch_bytes, "at most, inside the arena");
-	line(to, "lower bound", r->lower_bound_bytes, r->status == OM_PACK_OPTIMAL
-		? "optimal: no smaller arena for this order"
-		: om_printf(mem, "feasible: the gap is %.2f %%", 100 * r->gap));
+	line(to, "lower bound", r->lower_bound_bytes, bound_note(r, mem));
 	order(r->prog, to);
 	line(to, "weights", r->weights_bytes, "outside the arena");
 	line(to, "inputs and outputs", r->io_bytes, "outside the arena, owned by the caller");
@@ -120,14 +147,19 @@ peak(const om_report *r, FILE *to, om_arena *mem)
 
 	if (r->nlive == 0)
 		return;
-	fprintf(to, "\npeak at step %" PRIu32 " of %" PRIu32 ", ", r->peak_step, r->steps);
-	if (!r->peak_op)
+	if (r->order_free)
+		fputs("\npeak: in some order or other, ", to);
+	else
+		fprintf(to, "\npeak at step %" PRIu32 " of %" PRIu32 ", ", r->peak_step, r->steps);
+	if (r->order_free)
+		fputs("all of these are needed", to);
+	else if (!r->peak_op)
 		fputs("where the graph ends", to);
 	else if (*r->peak_op->name)
 		fprintf(to, "%s %s", r->peak_op->type, om_clean_text(mem, r->peak_op->name));
 	else
 		fputs(r->peak_op->type, to);
-	fputs("; alive there:\n", to);
+	fputs(r->order_free ? " at once:\n" : "; alive there:\n", to);
 	for (uint32_t k = 0; k < r->nlive && k < SHOWN; k++)
 		line(to, "", r->live[k].bytes, om_clean_text(mem, r->live[k].name));
 	if (r->nlive > SHOWN) {
@@ -136,6 +168,44 @@ peak(const om_report *r, FILE *to, om_arena *mem)
 			rest += r->live[k].bytes;
 		fprintf(to, "  %-20s %14" PRIu64 "  %10s  %" PRIu32 " more\n", "", rest,
 			om_bytes_text(rest, text), r->nlive - SHOWN);
+	}
+}
+
+/* ---- All strategies. ---- */
+
+static const char *
+order_text(const char *order)
+{
+	static const struct { const char *order, *text; } texts[] = {
+		{"file", "order of the file"}, {"bfs", "order bfs"}, {"mem", "order mem"},
+		{"any", "whatever the order"},
+	};
+
+	for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
+		if (strcmp(texts[k].order, order) == 0)
+			return texts[k].text;
+	return order;
+}
+
+/* Those of an order in a row, with the bound, which they share, at the end. */
+static void
+strategies(const om_report *r, FILE *to)
+{
+	char bytes[32];
+
+	for (uint32_t k = 0; k < r->nstrategy; k++) {
+		const om_report_strategy *s = &r->strategy[k];
+		const bool first = k == 0 || strcmp(s->order, s[-1].order) != 0;
+		const bool last = k + 1 == r->nstrategy || strcmp(s->order, s[1].order) != 0;
+		if (first)
+			fprintf(to, "\n%-24s %14s  %10s  %8s  %-8s  %8s\n", order_text(s->order), "bytes", "", "gap",
+				"status", "ms");
+		fprintf(to, "  %-22s %14" PRIu64 "  %10s  %7.2f%%  %-8s  %8.2f\n", s->name, s->bytes,
+			om_bytes_text(s->bytes, bytes), 100 * om_report_gap(s->bytes, s->bound),
+			s->status == OM_PACK_OPTIMAL ? "optimal" : "feasible", s->ms);
+		if (last)
+			fprintf(to, "  %-22s %14" PRIu64 "  %10s  %8s  %-8s  %8.2f\n", "lower bound", s->bound,
+				om_bytes_text(s->bound, bytes), "", "", s->order_ms);
 	}
 }
 
@@ -157,6 +227,7 @@ om_report_text(const om_report *r, FILE *to)
 	for (uint32_t k = 0; k < p->plan->nunplanned; k++)
 		fprintf(to, "  %s: %s\n", om_clean_text(mem, p->values[p->plan->unplanned[k].value]->name),
 			p->plan->unplanned[k].why);
+	strategies(r, to);
 	fprintf(to, "\nplanned in %.1f ms\n", r->plan_ms);
 	om_arena_free(mem);
 }
@@ -190,7 +261,9 @@ csv_gaps(FILE *to, const om_report_buffer *b)
 void
 om_report_csv(const om_report *r, FILE *to)
 {
-	fputs("id,lower,upper,size,offset,name,gaps\n", to);
+	const om_plan *plan = r->prog->plan;
+
+	fprintf(to, "id,lower,upper,size,offset,name,gaps%s\n", plan->narena > 1 ? ",pool" : "");
 	for (uint32_t k = 0; k < r->nbuffer; k++) {
 		const om_report_buffer *b = &r->buffer[k];
 		if (b->nlive == 0)
@@ -200,6 +273,10 @@ om_report_csv(const om_report *r, FILE *to)
 		csv_text(to, b->name);
 		putc(',', to);
 		csv_gaps(to, b);
+		if (plan->narena > 1) {
+			putc(',', to);
+			csv_text(to, plan->arena[b->arena].name);
+		}
 		putc('\n', to);
 	}
 }

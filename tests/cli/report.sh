@@ -13,5 +13,4 @@ om report m.onnx --svg no/such/folder.svg
 om report "$models/branches.onnx"
 om report "$models/digits.onnx" --target cpu
 om report "$models/digits.onnx" --target tpu
-om report "$models/digits.onnx" --all-strategies -q | grep pool
 "$ONNXMEM" report "$models/digits.onnx" --svg - | cmp - "$models/../docs/digits.svg" && echo the picture in docs is this one

@@ -4,7 +4,8 @@
  * isations, branches and loops, nested; it is planned, verified, and run three
  * ways: planned, planned with poison, and with memory of its own for every
  * value.  All outputs have to agree bit for bit, in two runs each, and with those
- * of the same program in other orders.  A failing program is printed, and
+ * of the same program with two arenas, in other orders, and by other planners.
+ * What is planned for any order is run in some.  A failing program is printed, and
  * `programs SEED 1` repeats it.
  *
  *	programs [FIRST-SEED [COUNT]]
@@ -661,86 +662,184 @@ same(const struct results *a, const struct results *b)
 	return true;
 }
 
+/* `first` is filled when `fill` is set: the run that all others have to repeat. */
 static om_status
-compare(om_session *s, om_prog *p, om_arena *mem, struct results *r)
+compare(om_session *s, om_prog *p, om_arena *mem, struct results *first, bool fill)
 {
 	static const om_exec_options ways[] = {
 		{.no_reuse = true}, {.no_reuse = false}, {.poison = true},
 	};
+	struct results r;
 
-	for (int k = 0; k < 3; k++) {
-		r[k].mem = mem;
-		OM_TRY(run_one_way(s, p, &ways[k], &r[k]));
-		if (!same(&r[0], &r[k]))
+	for (int k = fill ? 0 : 1; k < 3; k++) {
+		r.mem = mem;
+		OM_TRY(run_one_way(s, p, &ways[k], &r));
+		if (k == 0)
+			*first = r;
+		if (!same(first, &r))
 			return om_fail(s, OM_MISMATCH, "%s run differs from the run without reuse",
 				k == 1 ? "the planned" : "the poisoned");
 	}
 	return OM_OK;
 }
 
-/* Who plans, and for which orders. */
+/* ---- Other orders. ---- */
+
+/* Does `op`, or one in its bodies, read what an op of the graph computes that is
+ * not `done`? */
+static bool
+waits(const om_prog *p, const om_op *op, const bool *done)
+{
+	for (uint32_t k = 0; k < op->nin; k++) {
+		const om_op *from = op->in[k] ? op->in[k]->def : NULL;
+		if (from && from->block == p->first && !done[from->id])
+			return true;
+	}
+	for (uint32_t k = 0; k < op->nbody; k++) {
+		const om_block *b = op->body[k];
+		for (const om_op *inner = b->first; inner; inner = inner->next)
+			if (waits(p, inner, done))
+				return true;
+		for (uint32_t i = 0; i < b->nresult; i++)
+			if (b->result[i]->def && b->result[i]->def->block == p->first && !done[b->result[i]->def->id])
+				return true;
+	}
+	return false;
+}
+
+/* The ops of the graph in an order that only the data and chance decide. */
+static void
+permute(om_prog *p, om_arena *mem, struct gen *g)
+{
+	om_block *b = p->first;
+	bool *done = OM_NEWN(mem, bool, p->nop);
+	om_op **left = OM_NEWN(mem, om_op *, b->nop);
+	uint32_t n = 0;
+
+	for (om_op *op = b->first; op; op = op->next)
+		left[n++] = op;
+	b->first = b->last = NULL;
+	while (n) {
+		uint32_t k = below(g, n);
+		while (waits(p, left[k], done))
+			k = (k + 1) % n;
+		om_op *op = left[k];
+		left[k] = left[--n];
+		done[op->id] = true;
+		op->prev = b->last;
+		op->next = NULL;
+		*(b->last ? &b->last->next : &b->first) = op;
+		b->last = op;
+	}
+}
+
+/* The same plan, in other orders.  Poison goes by steps: those of the new order. */
+static om_status
+reorder(om_session *s, om_host *h, om_prog *p, om_arena *mem, struct results *first, uint64_t seed)
+{
+	struct gen g = {.state = seed};
+	om_plan *const plan = p->plan;
+
+	for (int k = 0; k < 3; k++) {
+		permute(p, mem, &g);
+		OM_TRY(om_verify(p));
+		OM_TRY(om_host_run(h, p, "live"));
+		p->plan = plan;
+		for (uint32_t i = 0; i < plan->nplace; i++) {
+			plan->place[i].first = p->values[i]->first;
+			plan->place[i].last = p->values[i]->last;
+		}
+		OM_TRY(om_plan_verify(p, plan));
+		OM_TRY(compare(s, p, mem, first, false));
+	}
+	return OM_OK;
+}
+
+/* ---- One program. ---- */
+
+#define BEFORE  "inline,shapes,fold,prune,"
+#define BEHIND  ",live,views,inplace,pack"
+
+/* Who plans, and for what. */
 struct way {
-	const char *passes;
-	bool order_free;
+	const char *passes;          /* NULL: the usual ones */
+	bool two_arenas, any_order;
 };
 
+static const struct way always[] = {
+	{NULL, false, false}, {NULL, true, false}, {NULL, false, true}, {NULL, true, true},
+	{BEFORE "order=file" BEHIND, false, false}, {BEFORE "order=bfs" BEHIND, false, false},
+	{BEFORE "order=bfs:choice=bytes" BEHIND, false, false}, {BEFORE "order=mem" BEHIND, false, false},
+	{BEFORE "order=mem:nodes=20" BEHIND, true, false},
+	{"views,inplace,color", false, false}, {"views,inplace,nnc=text", false, false},
+	{"views,inplace,nnc=flow", false, false},
+};
+
+/* One of these more: the seed says which, so that a failure can be repeated. */
+static const struct way sometimes[] = {
+	{"color", false, false}, {"nnc=text", false, false}, {"nnc=flow", true, false},
+	{"views,inplace,color=bytes", false, false}, {"views,inplace,pool=0", true, false},
+	{"views,inplace,pool=1", false, false}, {"color=bytes", false, true}, {"nnc=text", false, true},
+	{"nnc=flow", false, true}, {"views,inplace,nnc=flow", false, true}, {"views,inplace,color", false, true},
+};
+
+enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes / sizeof sometimes[0] };
+
+/* The smaller arena has room for some of what is alive at once. */
 static om_status
-check_one(om_session *s, om_host *h, const char *text, const struct way *way, om_arena *mem, struct results *r)
+plan_as(om_host *h, om_prog *p, const struct way *way, uint64_t bytes)
+{
+	om_want want[] = {{.name = "fast", .device = "cpu", .limit = bytes / 2 + 64}, {.name = "slow", .device = "cpu"}};
+
+	p->order_free = way->any_order;
+	p->want = want;
+	p->nwant = way->two_arenas ? 2 : 0;
+	const om_status st = om_host_run(h, p, way->passes ? way->passes : om_default_pipeline());
+	p->want = NULL;
+	p->nwant = 0;
+	return st;
+}
+
+static om_status
+check_one(om_session *s, om_host *h, const char *text, uint64_t seed, const struct way *way, om_arena *mem,
+	struct results *first, uint64_t *bytes)
 {
 	FILE *in = fmemopen((void *)text, strlen(text), "r");
 	om_prog *p;
 	om_status st = om_parse(s, in, "random", &p);
 
 	fclose(in);
-	if (st == OM_OK) {
-		p->order_free = way->order_free;
-		st = om_host_run(h, p, way->passes);
-	}
+	if (st == OM_OK)
+		st = plan_as(h, p, way, *bytes);
 	if (st == OM_OK)
 		st = om_verify(p);
 	if (st == OM_OK)
 		st = om_plan_verify(p, p->plan);
+	if (st == OM_OK && way == always)
+		*bytes = p->plan->arena[0].bytes;
 	if (st == OM_OK)
-		st = compare(s, p, mem, r);
+		st = compare(s, p, mem, first, way == always);
+	if (st == OM_OK && way->any_order)
+		st = reorder(s, h, p, mem, first, seed);
 	om_prog_free(p);
 	return st;
 }
 
-#define BEFORE  "inline,shapes,fold,prune,"
-#define BEHIND  ",live,views,inplace,pack"
-
-static const struct way always[] = {
-	{BEFORE "order=file" BEHIND, false}, {BEFORE "order=bfs" BEHIND, false},
-	{BEFORE "order=bfs:choice=bytes" BEHIND, false}, {BEFORE "order=mem" BEHIND, false},
-	{BEFORE "order=mem:nodes=20" BEHIND, false},
-	{"views,inplace,color", false}, {"views,inplace,nnc=text", false}, {"views,inplace,nnc=flow", false},
-};
-
-/* One of these more: the seed says which, so that a failure can be repeated. */
-static const struct way sometimes[] = {
-	{"color", false}, {"nnc=text", false}, {"nnc=flow", false}, {"views,inplace,color=bytes", false},
-	{"views,inplace,pool=0", false}, {"views,inplace,pool=1", false},
-	{"color=bytes", true}, {"nnc=text", true}, {"nnc=flow", true},
-};
-
-enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes / sizeof sometimes[0] };
-
-/* As usual, in other orders, by other planners. */
+/* As usual, in two arenas, in other orders, by other planners. */
 static om_status
 check(om_session *s, om_host *h, const char *text, uint64_t seed)
 {
-	const struct way usual = {om_default_pipeline(), false};
 	om_arena *mem = om_arena_new();
-	struct results first[3], r[3];
-	om_status st = check_one(s, h, text, &usual, mem, first);
+	struct results first;
+	uint64_t bytes = 0;
+	om_status st = OM_OK;
 
 	for (size_t k = 0; k <= ALWAYS && st == OM_OK; k++) {
 		const struct way *way = k < ALWAYS ? &always[k] : &sometimes[seed % SOMETIMES];
-		st = check_one(s, h, text, way, mem, r);
-		if (st == OM_OK && !same(&first[0], &r[0]))
-			st = om_fail(s, OM_MISMATCH, "the program computes something else");
+		st = check_one(s, h, text, seed, way, mem, &first, &bytes);
 		if (st != OM_OK)
-			st = om_note(s, st, "running %s%s", way->passes, way->order_free ? ", in any order" : "");
+			om_note(s, st, "running %s%s%s", way->passes ? way->passes : "the usual passes",
+				way->two_arenas ? ", in two arenas" : "", way->any_order ? ", in any order" : "");
 	}
 	om_arena_free(mem);
 	return st;

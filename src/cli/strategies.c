@@ -1,0 +1,139 @@
+/* --all-strategies: what other ways of sharing take, in other orders of the ops.
+ *
+ * Every order starts from a program of its own, since passes change it; views
+ * and in-place follow the order.  Then each strategy plans the same buffers, in
+ * one arena without a limit, and its plan is verified like any other.
+ */
+#include <config.h>
+
+#include <string.h>
+
+#include "cli/cli.h"
+#include "report/report.h"
+
+/* `any`: knows plans that hold in every order.  `key`: in the JSON, for the plan of
+ * the report. */
+static const struct strategy {
+	const char *pass, *name, *key;
+	bool any;
+} strategies[] = {
+	{"pool=0", "pool, level 0", "pool0_bytes", false},
+	{"pool=1", "pool, level 1", "pool_bytes", false},
+	{"color", "color", "color_bytes", true},
+	{"nnc=text", "nnc, as the text says", "nnc_text_bytes", true},
+	{"nnc=flow", "nnc, largest first", "nnc_bytes", true},
+	{"pack", "pack", NULL, true},
+};
+
+#define BEFORE  "inline,shapes,fold,prune,"
+#define BEHIND  "live,views,inplace"
+
+static const struct order {
+	const char *name, *passes;
+	bool any;
+} orders[] = {
+	{"file", BEFORE BEHIND, false},
+	{"bfs", BEFORE "order=bfs," BEHIND, false},
+	{"mem", BEFORE "order=mem," BEHIND, false},
+	{"any", BEFORE BEHIND, true},
+};
+
+enum { NSTRATEGY = sizeof strategies / sizeof strategies[0], NORDER = sizeof orders / sizeof orders[0] };
+
+static om_status
+plan_by(om_cli *c, const struct strategy *s, double *ms)
+{
+	const double before = c->pass_ms;
+
+	OM_TRY(om_host_run(c->host, c->prog, s->pass));
+	*ms = c->pass_ms - before;
+	return om_plan_verify(c->prog, c->prog->plan);
+}
+
+/* They share the bound: the best that one of them proved. */
+static void
+share_bound(om_report_strategy *row, uint32_t n)
+{
+	uint64_t bound = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		bound = row[k].bound > bound ? row[k].bound : bound;
+	for (uint32_t k = 0; k < n; k++) {
+		row[k].bound = bound;
+		row[k].status = row[k].bytes == bound ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
+	}
+}
+
+static om_status
+try_order(om_cli *c, const struct order *o, om_report *r)
+{
+	om_report_strategy *row = &r->strategy[r->nstrategy];
+	const double before = c->pass_ms;
+	uint32_t n = 0;
+
+	c->prog->order_free = o->any;
+	c->prog->nwant = 0;
+	OM_TRY(om_host_run(c->host, c->prog, o->passes));
+	const double order_ms = c->pass_ms - before;
+	row[n++] = (om_report_strategy){.order = o->name, .name = "naive", .order_ms = order_ms};
+	for (size_t k = 0; k < NSTRATEGY; k++) {
+		const om_plan_arena *a;
+		if (o->any && !strategies[k].any)
+			continue;
+		OM_TRY(plan_by(c, &strategies[k], &row[n].ms));
+		a = c->prog->plan->arena;
+		row[n].order = o->name;
+		row[n].name = strategies[k].name;
+		row[n].order_ms = order_ms;
+		row[n].bytes = a->bytes;
+		row[n++].bound = a->lower_bound;
+		row->bytes = a->naive;
+	}
+	share_bound(row, n);
+	r->nstrategy += n;
+	return OM_OK;
+}
+
+/* On the program of the report, whose plan is put back. */
+static om_status
+try_here(om_cli *c, om_report *r)
+{
+	om_plan *const plan = c->prog->plan;
+	const uint32_t nwant = c->prog->nwant;
+	om_status st = OM_OK;
+	double ms;
+
+	c->prog->nwant = 0;
+	r->other = OM_NEWN(c->mem, om_report_other, NSTRATEGY);
+	for (size_t k = 0; k < NSTRATEGY && st == OM_OK; k++) {
+		if (!strategies[k].key || (c->prog->order_free && !strategies[k].any))
+			continue;
+		st = plan_by(c, &strategies[k], &ms);
+		r->other[r->nother++] = (om_report_other){strategies[k].key, c->prog->plan->arena->bytes};
+	}
+	c->prog->nwant = nwant;
+	c->prog->plan = plan;
+	return st;
+}
+
+om_status
+om_cli_strategies(om_cli *c, om_report *r)
+{
+	om_prog *const prog = c->prog;
+	om_status st = try_here(c, r);
+
+	r->strategy = OM_NEWN(c->mem, om_report_strategy, NORDER * (NSTRATEGY + 1));
+	for (size_t k = 0; k < NORDER && st == OM_OK; k++) {
+		c->prog = NULL;
+		st = om_cli_load_again(c, c->arg[0]);
+		if (st == OM_OK)
+			st = om_cli_shapes(c, true);
+		if (st == OM_OK)
+			st = om_cli_settings(c);
+		if (st == OM_OK)
+			st = try_order(c, &orders[k], r);
+		om_prog_free(c->prog);
+	}
+	c->prog = prog;
+	return st;
+}
