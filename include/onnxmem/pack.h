@@ -118,7 +118,7 @@ typedef struct om_problem {
 	const uint32_t (*pair)[2];
 	uint64_t npair;
 	uint64_t proven;         /* bytes: a lower bound that the caller can prove, for one pool */
-	uint64_t nodes;          /* of each complete search; 0: OM_PACK_NODES */
+	uint64_t nodes;          /* of each complete search; 0: OM_PACK_NODES, then more while time is left */
 	double seconds;          /* 0: no clock is read, and the result depends on the problem alone */
 } om_problem;
 

@@ -89,40 +89,85 @@ height_of(const om_units *u, const uint32_t *set, uint32_t n)
 	return height;
 }
 
-/* Should less be found than when room was looked for, then that stays. */
+/* Where a pool is in the course of trying. */
+struct course {
+	bool has_packing;        /* its units have offsets */
+	bool is_stuck;           /* more nodes change nothing */
+	double ms;               /* that the last try took */
+};
+
+/* Pack the units of a pool; what they had stays where it is lower. */
 static om_status
-pack_within(om_session *s, om_units *u, const uint32_t *set, uint32_t n, om_pool *pool, bool has_packing,
-	const om_effort *e)
+pack_again(om_session *s, om_units *u, const uint32_t *set, uint32_t n, om_pool *pool, const om_effort *e,
+	struct course *c)
 {
-	om_pack_result *r = &pool->result;
-	const uint64_t before = has_packing && pool->limit ? height_of(u, set, n) : UINT64_MAX;
+	const om_pack_result old = pool->result;
+	const uint64_t before = c->has_packing ? height_of(u, set, n) : UINT64_MAX;
 	om_arena *mem = om_arena_new();
 	uint64_t *offset = OM_NEWN(mem, uint64_t, n);
 
 	for (uint32_t k = 0; k < n; k++)
 		offset[k] = u->buf[set[k]].offset;
-	om_status st = om_units_pack(s, u, set, n, pool->align, e, r);
-	if (st == OM_OK && r->height > pool->limit && before <= pool->limit) {
+	om_status st = om_units_pack(s, u, set, n, pool->align, e, &pool->result);
+	om_pack_result *r = &pool->result;
+	if (st == OM_OK && r->height > before) {
 		r->height = before;
+		r->strategy = old.strategy ? old.strategy : "room";
 		for (uint32_t k = 0; k < n; k++)
 			u->buf[set[k]].offset = offset[k];
 	}
+	if (old.lower_bound > r->lower_bound)
+		r->lower_bound = old.lower_bound;
 	om_arena_free(mem);
+	c->has_packing = true;
 	return st;
 }
 
 static om_status
-pack_one(om_session *s, om_units *u, const uint32_t *set, uint32_t n, const om_problem *p,
-	om_pool *pool, bool has_packing, const om_effort *effort)
+pack_one(om_session *s, om_units *u, const uint32_t *set, uint32_t n, const om_problem *p, om_pool *pool,
+	const om_effort *effort, struct course *c)
 {
 	om_effort e = *effort;
+	om_pack_result *r = &pool->result;
+	const bool is_timed = e.until_ms > 0;
+	const double start = is_timed ? om_now_ms() : 0;
 
 	e.enough = p->npool == 1 ? p->proven : 0;
-	OM_TRY(pack_within(s, u, set, n, pool, has_packing, &e));
-	om_pack_result *r = &pool->result;
-	if (p->npool == 1 && p->proven > r->lower_bound) {
+	OM_TRY(pack_again(s, u, set, n, pool, &e, c));
+	if (p->npool == 1 && p->proven > r->lower_bound)
 		r->lower_bound = p->proven < r->height ? p->proven : r->height;
-		r->status = r->lower_bound == r->height ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
+	r->status = r->lower_bound == r->height ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
+	if (is_timed) {
+		const double ms = om_now_ms() - start;
+		c->is_stuck = r->status == OM_PACK_OPTIMAL || ms < 1.5 * c->ms;
+		c->ms = ms;
+	}
+	return OM_OK;
+}
+
+/* Once each.  Then, where there is time but no number of nodes, with more and more
+ * nodes those whose last try took longer for them. */
+static om_status
+pack_pools(om_session *s, om_units *u, om_problem *p, const bool *packed, om_effort effort, om_arena *mem)
+{
+	enum { MORE = 4 };
+	struct course *c = OM_NEWN(mem, struct course, p->npool);
+	uint32_t *set = OM_NEWN(mem, uint32_t, u->n);
+	bool go_on = true;
+
+	for (uint32_t k = 0; k < p->npool; k++) {
+		p->pool[k].result = (om_pack_result){.strategy = NULL};
+		c[k].has_packing = packed[k];
+	}
+	for (uint32_t round = 0; go_on; round++) {
+		go_on = false;
+		for (uint32_t k = 0; k < p->npool; k++) {
+			if (round && (c[k].is_stuck || om_is_late(&effort)))
+				continue;
+			OM_TRY(pack_one(s, u, set, units_in(u, k, set), p, &p->pool[k], &effort, &c[k]));
+			go_on |= p->seconds > 0 && !p->nodes && !c[k].is_stuck;
+		}
+		effort.nodes *= MORE;
 	}
 	return OM_OK;
 }
@@ -225,10 +270,7 @@ solve(om_session *s, om_problem *p, om_arena *mem)
 	OM_TRY(om_units_init(s, &u, p, mem));
 	bool *packed = OM_NEWN(mem, bool, p->npool);
 	om_pools_assign(s, &u, p->pool, p->npool, &effort, packed);
-	uint32_t *set = OM_NEWN(mem, uint32_t, u.n);
-	for (uint32_t k = 0; k < p->npool; k++)
-		OM_TRY(pack_one(s, &u, set, units_in(&u, k, set), p,
-			&p->pool[k], packed[k], &effort));
+	OM_TRY(pack_pools(s, &u, p, packed, effort, mem));
 	write_back(&u, p);
 	for (uint32_t k = 0; k < p->npool; k++)
 		OM_TRY(check_limit(s, p, k, mem));
