@@ -1,0 +1,160 @@
+"""How low the plans of real graphs get, against a study of what the same rules
+can reach (limits.tsv of the shared data): no plan is above the study's figures
+by more than alignment, in the order of the file and in the one that is planned.
+
+`limits.py --table` writes docs/limits.md instead: what is planned, graph by graph."""
+import csv
+import json
+import math
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx"))
+from tap import DATA, Points, skip_all
+
+ONNXMEM = os.environ.get("ONNXMEM", "onnxmem")
+FILE_ORDER = "inline,shapes,fold,prune,live,views,inplace,pack"
+BODIES = "the study counts the values of the graph alone, we those in bodies, too"
+UNKNOWN = "the study takes RequantShift, which is no standard operator, for one that works in place"
+# Graphs whose figures cannot be compared.
+NOT_COMPARED = {
+    "deeploy_mlperf_ad_q": UNKNOWN, "deeploy_mlperf_vww_q": UNKNOWN, "gen_convlstm_loop": BODIES,
+    "gen_script_nested_ctl": BODIES, "silero_vad_ifless": BODIES, "silero_vad_v4": BODIES,
+    "silero_vad_v5": BODIES,
+}
+# Plans in the order of the file that are not at their bound.
+GAPS = {"gen_darts_cifar": "parts lie where they go, which leaves holes that the packer does not fill"}
+
+
+def rows():
+    path = os.path.join(DATA, "limits.tsv")
+    if not os.path.exists(path):
+        skip_all(f"there is no {path}")
+    with open(path) as f:
+        return list(csv.DictReader(f, delimiter="\t"))
+
+
+def model(name):
+    for folder in ("light", "models"):
+        path = os.path.join(DATA, folder, name + ".onnx")
+        if os.path.exists(path):
+            return path
+    return None
+
+
+def report(path, *options):
+    r = subprocess.run([ONNXMEM, "report", path, "-q", "--json", "-", *options], capture_output=True, text=True,
+                       timeout=300)
+    return json.loads(r.stdout) if r.returncode == 0 else {"error": r.stderr.strip()}
+
+
+def measure(row):
+    path = model(row["name"])
+    if not path:
+        return None
+    return report(path, "--passes", FILE_ORDER), report(path)
+
+
+def measured(all_rows):
+    with ThreadPoolExecutor(2) as pool:
+        return [(row, m) for row, m in zip(all_rows, pool.map(measure, all_rows)) if m]
+
+
+def limit(row, column, got):
+    """The study's figure has three digits; every buffer at the peak is aligned."""
+    size = int(row["file_order_bytes"])
+    return size * (float(row[column]) + 0.0006) + 64 * (len(got["peak"]["live"]) + 1)
+
+
+def check(points, row, got, column, gap):
+    name = f"{row['name']}: {column.replace('_', ' ')}"
+    if "error" in got:
+        points.point(False, name, got["error"])
+        return
+    most = limit(row, column, got)
+    size = got["lower_bound_bytes"] if gap else got["arena_bytes"]
+    points.point(size <= most, name + (f", bound ({gap})" if gap else ""),
+                 f"{size} bytes, the study has {row[column]} of {row['file_order_bytes']}")
+
+
+def test():
+    points = Points()
+    for row, (in_file_order, planned) in measured(rows()):
+        if row["name"] in NOT_COMPARED:
+            points.point(True, f"{row['name']} # SKIP {NOT_COMPARED[row['name']]}")
+            continue
+        check(points, row, in_file_order, "in_place_and_views", GAPS.get(row["name"]))
+        check(points, row, planned, "in_place_and_views", None)
+        check(points, row, planned, "in_place_and_order", None)
+    points.end()
+
+
+# ---- The table. ----
+
+HEAD = """# How low the plans get
+
+Made by `tests/models/limits.py --table` over the graphs of the shared data. *file* is what is alive at once in the order of the file, nothing in place, no views, with
+the values in bodies; the other columns are ratios to it. *views*: the arena in the order of the file, with everything that is computed in place, viewed, or computed
+where it goes; *order*: the arena as it is planned by default, in the better order. A star marks arenas above their lower bound. *proven*: no other order takes less, under the
+same rules. *study* is what a study of the same graphs found for the same rules, relative to its own count; figures below it are bold.
+
+| graph | file | views | study | order | study | proven |
+|---|---:|---:|---:|---:|---:|---|
+"""
+
+WHY = """
+Where a figure is below the study's, it is by one of two rules. A value over which a result of the graph is computed, or that is joined into one, lies in the result's
+memory, to any depth of parts and operands. And bytes of a buffer that nobody reads any more are free for others, while its other bytes are still needed. The tests
+run plans with both, poisoned and without any reuse, and compare the numbers bit by bit.
+
+Not to be compared:
+
+"""
+
+
+def cell(got, study, base, comparable):
+    ratio = got["arena_bytes"] / base if base else 0.0
+    text = f"{ratio:.3f}" + ("" if got["arena_bytes"] == got["lower_bound_bytes"] else "*")
+    if comparable and got["arena_bytes"] < study - 64 * (len(got["peak"]["live"]) + 1):
+        return f"**{text}**"
+    return text
+
+
+def table_row(row, in_file_order, planned):
+    comparable = row["name"] not in NOT_COMPARED
+    base, size = planned["file_order_bytes"], int(row["file_order_bytes"])
+    best = min(float(row["in_place_and_order"]), float(row["in_place_and_views"]))
+    views = cell(in_file_order, size * (float(row["in_place_and_views"]) - 0.0006), base, comparable)
+    order = cell(planned, size * (best - 0.0006), base, comparable)
+    study = (row["in_place_and_views"], f"{best:.3f}") if comparable else ("–", "–")
+    proven = "yes" if planned.get("order_proven") else "no"
+    return f"| {row['name']} | {base:,} | {views} | {study[0]} | {order} | {study[1]} | {proven} |\n"
+
+
+def mean(ratios):
+    ratios = [r for r in ratios if r > 0]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 0.0
+
+
+def table(path):
+    good = [(r, m) for r, m in measured(rows()) if not any("error" in x for x in m)]
+    large = [m for _, m in good if m[1]["values"] >= 50]
+    with open(path, "w") as f:
+        f.write(HEAD)
+        for row, m in good:
+            f.write(table_row(row, *m))
+        views = mean([m[0]["arena_bytes"] / m[1]["file_order_bytes"] for m in large])
+        order = mean([m[1]["arena_bytes"] / m[1]["file_order_bytes"] for m in large])
+        f.write(f"| geometric mean of the {len(large)} graphs with at least 50 values | | {views:.3f} | | {order:.3f} | | |\n")
+        f.write(WHY)
+        for name, why in sorted(NOT_COMPARED.items()):
+            f.write(f"* {name}: {why}.\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--table"]:
+        table(sys.argv[2] if len(sys.argv) > 2 else "docs/limits.md")
+    else:
+        test()
