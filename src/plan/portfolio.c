@@ -356,7 +356,8 @@ run_all(struct portfolio *p)
 		p->skyline = om_skyline_new(p->part, p->mem);
 		try_skylines(p);
 	}
-	mend(p, MENDING);
+	if (p->norder >= LARGE)
+		mend(p, MENDING);
 	search(p, FIRST_NODES);
 	try_gaps(p, BEST_FIT, cost);
 	try_gaps(p, FIRST_FIT, cost);
