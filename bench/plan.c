@@ -8,7 +8,7 @@
  * input.  NAME.onnx is a model, planned as by `onnxmem plan`.
  *
  * One line for each graph and each set of rules: as it is (file), outputs over
- * inputs (inplace), for models also views (views), and, with --any-order, for
+ * inputs (inplace; for models with views), for models views alone (views), and, with --any-order, for
  * whatever order the data allow (any).  Shown are buffers, the lower bound, and
  * for each planner its bytes / bound, or, with --bytes, bytes.  At the end, for each set of rules:
  * geometric means, how often the bound was met, and milliseconds in all.
@@ -450,8 +450,8 @@ plan_model(struct bench *w, const char *path, enum rules rules, const char *plan
 {
 	static const char *const before[] = {
 		[FILE_ORDER] = "inline,shapes,fold,prune,live", [ANY_ORDER] = "inline,shapes,fold,prune,live",
-		[INPLACE] = "inline,shapes,fold,prune,live,inplace",
-		[VIEWS] = "inline,shapes,fold,prune,live,views,inplace",
+		[INPLACE] = "inline,shapes,fold,prune,live,views,inplace",
+		[VIEWS] = "inline,shapes,fold,prune,live,views",
 	};
 
 	OM_TRY(om_model_load(w->s, path, model));
