@@ -121,8 +121,8 @@ const char *om_order_name(uint32_t k, bool skyline, om_care care);
 /* Look for a packing below `best`, down to part->goal or what the effort says is
  * enough; true when nothing lower is possible or asked for by the goal.  `best`
  * and the offsets are updated.  False at once for parts with shaped buffers, and
- * for very large ones. */
-bool om_search(const om_part *part, const om_effort *effort, uint64_t *best);
+ * for very large ones.  Another `round` searches elsewhere first. */
+bool om_search(const om_part *part, const om_effort *effort, uint32_t round, uint64_t *best);
 
 /* ---- portfolio.c: what is tried, and how long. ---- */
 

@@ -35,7 +35,8 @@ enum {
 	RUNS = 1000,                     /* of the wheel, at most, */
 	LAST_RUNS = 10 * 1000,           /* and when all else has failed */
 	FIRST_ROUNDS = 16, MORE_ROUNDS = 4,
-	FIRST_NODES = 20 * 1000,         /* of complete search before the wheel */
+	FIRST_NODES = 100 * 1000,        /* of complete search before the wheel */
+	LATER = 16,                      /* the round with which it goes on behind it */
 	REPAIRS = 200,                   /* rounds, where gaps are filled */
 };
 
@@ -325,7 +326,7 @@ repair_gaps(struct portfolio *p, enum way way, uint64_t cost)
 /* ---- All of it. ---- */
 
 static void
-search(struct portfolio *p, uint64_t nodes)
+search(struct portfolio *p, uint64_t nodes, uint32_t round)
 {
 	om_effort e = *p->effort;
 	uint64_t height = p->best->height;
@@ -333,7 +334,7 @@ search(struct portfolio *p, uint64_t nodes)
 	if (is_over(p))
 		return;
 	e.nodes = nodes < e.nodes ? nodes : e.nodes;
-	p->best->is_proven = om_search(p->part, &e, &height) && height > p->part->goal;
+	p->best->is_proven = om_search(p->part, &e, round, &height) && height > p->part->goal;
 	if (height < p->best->height)
 		remember(p, height, "search");
 }
@@ -358,7 +359,7 @@ run_all(struct portfolio *p)
 	}
 	if (p->norder >= LARGE)
 		mend(p, MENDING);
-	search(p, FIRST_NODES);
+	search(p, FIRST_NODES, 0);
 	try_gaps(p, BEST_FIT, cost);
 	try_gaps(p, FIRST_FIT, cost);
 	mend(p, MENDING);
@@ -382,7 +383,7 @@ om_solve(const om_part *part, const om_effort *effort, om_arena *mem, om_best *b
 	p.wheel.rounds = FIRST_ROUNDS;
 	*best = (om_best){.height = UINT64_MAX};
 	run_all(&p);
-	search(&p, effort->nodes);
+	search(&p, effort->nodes > FIRST_NODES ? effort->nodes - FIRST_NODES : 0, LATER);
 	p.searched = true;
 	turn_wheel(&p, WHEEL, LAST_RUNS);
 	restore(&p);

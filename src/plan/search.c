@@ -3,10 +3,11 @@
  * One walk (search_walk.c) looks for a packing that is not above a goal.  Most
  * problems that can be packed at all are packed in few nodes by one of several
  * ways to go (a rule for where to go next, an order of wishes), while another
- * way takes ages.  So there are rounds: in each, every way gets a small budget,
- * first for the lowest goal, then for goals halfway between the lowest that may
- * still be met and the best packing so far.  The next round has larger budgets.
- * Where failures happen, and which states have failed, is kept between walks.
+ * way takes ages.  So there are rounds, in which every way gets a small budget:
+ * one for the lowest goal, the next for goals halfway between the highest that
+ * was missed and the best packing so far, and so on.  After these two, wishes are
+ * blurred, so that a walk never repeats another.  Which states have failed is
+ * kept between walks; where failures happened, now and then.
  *
  * It ends when the budget is spent, the lowest goal is met, or everything below
  * the best packing is proven hopeless.
@@ -21,6 +22,8 @@ enum {
 	NWAY = 8,
 	FIRST_BUDGET = 400,      /* nodes for a walk, besides some for each thing */
 	FINENESS = 16,           /* goals between the bound and the best, at first */
+	MORE = 5,                /* budgets for goals between */
+	MISSES = 3,              /* goals that are given up, in a round */
 };
 
 struct way {
@@ -78,6 +81,8 @@ try_goal(struct search *s, uint64_t goal, uint64_t budget)
 		uint64_t grant = budget < s->nodes ? budget : s->nodes, left = grant;
 		om_tables_wish(&s->t, s->way[k].wish, noise_of(s, k), s->scratch);
 		om_arena_clear(s->scratch);
+		if (s->round % 4 < 3)
+			om_walk_forget(s->walk);
 		const om_outcome outcome = om_walk_seek(s->walk, s->way[k].rule, goal, &left, s->effort->until_ms);
 		s->nodes = om_is_late(s->effort) ? 0 : s->nodes - (grant - left);
 		if (outcome == OM_PACKED) {
@@ -103,53 +108,76 @@ is_over(const struct search *s)
 	return s->nodes == 0 || s->best <= s->low || s->best <= s->enough;
 }
 
-/* Goals from the lowest up: each that is met sets the best, each that is not
- * met within the budget is left to the next round. */
+/* The lowest goal, which is met more often than not. */
 static void
-one_round(struct search *s, uint64_t budget, uint64_t step)
+ask_for_all(struct search *s, uint64_t budget)
 {
-	uint64_t goal = s->low > s->enough ? s->low : s->enough, missed = goal;
+	const uint64_t goal = s->low > s->enough ? s->low : s->enough;
 
-	while (!is_over(s)) {
+	if (try_goal(s, goal, budget) == OM_HOPELESS)
+		s->low = sensible(s, goal) + s->t.unit;
+}
+
+/* Goals between: each that is met sets the best, and those that are not met
+ * are left to a later round.  `step` is the least that is worth a try. */
+static void
+ask_for_less(struct search *s, uint64_t budget, uint64_t step)
+{
+	uint64_t missed = s->low > s->enough ? s->low : s->enough;
+
+	for (unsigned misses = 0; misses < MISSES && !is_over(s) && s->best > missed + step;) {
+		const uint64_t goal = sensible(s, missed + (s->best - missed) / 2);
 		const om_outcome outcome = try_goal(s, goal, budget);
+		if (outcome == OM_PACKED)
+			continue;
 		if (outcome == OM_HOPELESS)
 			s->low = sensible(s, goal) + s->t.unit;
-		if (outcome != OM_PACKED)
-			missed = goal;
-		if (missed < s->low)
-			missed = s->low;
-		if (s->best <= missed || s->best - missed <= step)
-			return;
-		goal = sensible(s, missed + (s->best - missed) / 2);
-		if (goal <= missed && missed > s->low)
-			return;
+		missed = goal > s->low ? goal : s->low;
+		misses++;
 	}
+}
+
+/* 1 1 2 1 1 2 4 1 1 2 ...: what is best where nothing is known about how long
+ * a try takes (Luby, Sinclair, Zuckerman, "Optimal speedup of Las Vegas
+ * algorithms", 1993). */
+static uint64_t
+patience(uint32_t round)
+{
+	uint32_t size = 1;
+
+	while (size <= round)
+		size = 2 * size + 1;
+	while (size - 1 != round) {
+		size /= 2;
+		if (round >= size)
+			round -= size;
+	}
+	return (size + 1) / 2;
 }
 
 static void
 search(struct search *s)
 {
-	uint64_t budget = FIRST_BUDGET + 4 * (uint64_t)s->t.n;
-	uint64_t fineness = FINENESS;
+	const uint64_t budget = FIRST_BUDGET + 3 * (uint64_t)s->t.n;
 
-	while (!is_over(s)) {
-		uint64_t step = (s->best - s->low) / fineness;
-		one_round(s, budget, step > s->t.unit ? step : s->t.unit);
-		s->round++;
-		budget *= 2;
-		fineness *= 2;
+	for (; !is_over(s); s->round++) {
+		const uint64_t step = (s->best - s->low) / (FINENESS * (1 + s->round));
+		if (s->round % 2 == 0)
+			ask_for_all(s, budget * patience(s->round / 2));
+		else
+			ask_for_less(s, MORE * budget * patience(s->round / 2), step > s->t.unit ? step : s->t.unit);
 	}
 }
 
 bool
-om_search(const om_part *part, const om_effort *effort, uint64_t *best)
+om_search(const om_part *part, const om_effort *effort, uint32_t round, uint64_t *best)
 {
 	static const struct way ways[NWAY] = {
-		{OM_FEWEST, 0}, {OM_TIGHTEST, 1}, {OM_FAILING, 1}, {OM_LOWEST, 0},
-		{OM_FAILING, 2}, {OM_FEWEST, 1}, {OM_TIGHTEST, 3}, {OM_LOWEST, 3},
+		{OM_FAILING, 0}, {OM_TIGHTEST, 1}, {OM_FAILING, 1}, {OM_TIGHTEST, 0},
+		{OM_LOWEST, 0}, {OM_TIGHT_FAILING, 1}, {OM_LOWEST, 3}, {OM_FAILING, 2},
 	};
 	struct search s = {.part = part, .best = *best, .low = part->goal, .enough = effort->enough,
-		.nodes = effort->nodes, .effort = effort};
+		.nodes = effort->nodes, .effort = effort, .round = round};
 	om_arena *mem = om_arena_new();
 
 	const bool is_known = om_tables_fill(&s.t, part, mem);

@@ -45,10 +45,10 @@ bool om_tables_fill(om_tables *t, const om_part *part, om_arena *mem);
 /* Which thing is looked at next: one of the section that ... */
 typedef enum om_rule {
 	OM_LOWEST,               /* (no section: the lowest thing of all) */
-	OM_FEWEST,               /* has the fewest that may lie at its floor */
-	OM_TIGHTEST,             /* has the least room left */
-	OM_FAILING,              /* has few and has failed often */
-	OM_NRULE,
+	OM_FEWEST,               /* has the fewest things that may be its lowest */
+	OM_TIGHTEST,             /* has little room besides */
+	OM_FAILING,              /* has few such things and has failed often */
+	OM_TIGHT_FAILING,        /* all of that */
 } om_rule;
 
 enum { OM_NWISH = 6 };
@@ -65,6 +65,8 @@ om_walk *om_walk_new(const om_tables *t, uint64_t nodes, om_arena *mem);
 /* Look for a packing not above `goal` with at most `nodes` nodes, of which what
  * is left is given back; not after `until`, a time of om_now_ms(), if that is not 0. */
 om_outcome om_walk_seek(om_walk *w, om_rule rule, uint64_t goal, uint64_t *nodes, double until);
+/* Forget where failures were; failed states are kept. */
+void om_walk_forget(om_walk *w);
 uint64_t om_walk_offset(const om_walk *w, uint32_t thing);
 
 #endif

@@ -16,9 +16,11 @@
  *     ("awaits").  Both are watched from then on.
  *
  * Any thing may be taken, so the walk goes where it is narrow: a section with
- * few things that may lie at its floor.  A branch ends when the things of a
- * section, stacked by their bounds, come above the goal; or when the same
- * things with the same bounds have failed before.  Where the things that are
+ * few things that may be the lowest there, little room, or many failures.  What
+ * cannot be the lowest of a section, since then not all would fit above it, lies
+ * above one that can: that raises bounds too ("lift").  A branch ends when the
+ * things of a section, stacked by their bounds, come above the goal; or when the
+ * same things with the same bounds have failed before.  Where the things that are
  * left fall into groups that do not meet in time, each is walked by itself.
  *
  * It ends because each branch places a thing or raises a bound.
@@ -57,7 +59,10 @@ struct change {
 struct section {
 	uint64_t floor;          /* the lowest bound in it; UINT64_MAX: empty */
 	uint64_t top;            /* of all, stacked */
-	uint32_t choices;        /* things that may lie at its floor */
+	uint64_t bytes;          /* of all */
+	uint64_t limit;          /* above it none can be the lowest */
+	uint64_t first;          /* the lowest top of one that may lie lowest */
+	uint32_t choices;        /* things that may be the lowest */
 };
 
 struct om_walk {
@@ -344,6 +349,7 @@ stack(struct section *section, om_reach reach, uint64_t low, uint64_t bytes)
 		if (low < x->floor)
 			x->floor = low;
 		x->top = (x->top > low ? x->top : low) + bytes;
+		x->bytes += bytes;
 	}
 }
 
@@ -372,13 +378,48 @@ stack_all(om_walk *w, const uint32_t *list, uint32_t n, om_reach all)
 	return true;
 }
 
-/* The highest bound with which a thing may lie at the floor of a section. */
-static uint64_t
-reachable(const om_walk *w, uint32_t section)
+static void
+find_firsts(om_walk *w, const uint32_t *list, uint32_t n, om_reach all)
 {
-	const struct section *s = &w->section[section];
+	for (uint32_t s = all.first; s <= all.last; s++) {
+		struct section *x = &w->section[s];
+		x->first = UINT64_MAX;
+		x->limit = w->goal + w->t->spare[s] - x->bytes;
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		const om_thing *x = &w->t->thing[list[k]];
+		const uint64_t low = w->mark[list[k]].low, top = low + x->bytes;
+		for (uint32_t i = 0; i < x->nreach; i++)
+			for (uint32_t s = x->reach[i].first; s <= x->reach[i].last; s++)
+				if (low <= w->section[s].limit && top < w->section[s].first)
+					w->section[s].first = top;
+	}
+}
 
-	return s->floor + (w->goal + w->t->spare[section] - s->top);
+/* What cannot be the lowest of a section lies above one that can. */
+static bool
+lift(om_walk *w, const uint32_t *list, uint32_t n, om_reach all, bool *has_changed)
+{
+	find_firsts(w, list, n, all);
+	for (uint32_t k = 0; k < n; k++) {
+		const om_thing *x = &w->t->thing[list[k]];
+		struct mark *m = &w->mark[list[k]];
+		uint64_t low = m->low;
+		for (uint32_t i = 0; i < x->nreach && !x->is_fixed; i++)
+			for (uint32_t s = x->reach[i].first; s <= x->reach[i].last; s++)
+				if (m->low > w->section[s].limit && w->section[s].first > low)
+					low = w->section[s].first;
+		if (low == m->low)
+			continue;
+		*has_changed = true;
+		change(w, list[k]);
+		if (m->awaits == 0)
+			m->awaits = m->low + x->bytes;
+		m->floats = true;
+		if (!raise(w, list[k], low))
+			return false;
+	}
+	return true;
 }
 
 static void
@@ -388,8 +429,15 @@ count_choices(om_walk *w, const uint32_t *list, uint32_t n)
 		const om_thing *x = &w->t->thing[list[k]];
 		for (uint32_t i = 0; i < x->nreach && !x->is_fixed; i++)
 			for (uint32_t s = x->reach[i].first; s <= x->reach[i].last; s++)
-				w->section[s].choices += w->mark[list[k]].low <= reachable(w, s);
+				w->section[s].choices += w->mark[list[k]].low <= w->section[s].limit;
 	}
+}
+
+/* What is left under the goal, in parts of it of the weight of one choice. */
+static double
+room_of(const om_walk *w, uint32_t section)
+{
+	return (double)(w->goal + w->t->spare[section] - w->section[section].top) * 1024 / (double)w->goal;
 }
 
 /* How narrow a section is: the less, the sooner the walk goes there. */
@@ -400,7 +448,9 @@ width_of(const om_walk *w, uint32_t section)
 
 	switch (w->rule) {
 	case OM_TIGHTEST:
-		return (double)(w->goal + w->t->spare[section] - s->top) / (double)w->t->unit + s->choices;
+		return room_of(w, section) + s->choices;
+	case OM_TIGHT_FAILING:
+		return (room_of(w, section) + s->choices) / (1 + w->failures[section]);
 	case OM_FAILING:
 		return s->choices / (1 + w->failures[section]);
 	default:
@@ -559,25 +609,43 @@ is_spent(om_walk *w)
 	return w->seen >= w->nodes;
 }
 
+/* Draw the conclusions; false when they end the branch.  `*state` becomes the
+ * hash of what was there before, unless that is known to fail. */
+static bool
+conclude(om_walk *w, uint32_t *list, uint32_t n, om_reach all, uint64_t *state)
+{
+	bool has_changed = false;
+
+	if (!settle(w, list, n))
+		return false;
+	const uint64_t hash = hash_of(w, list, n);
+	if (has_failed(w, hash))
+		return false;
+	*state = *state ? *state : hash;
+	do {
+		has_changed = false;
+		sort(w, list, n);
+		if (!stack_all(w, list, n, all) || !lift(w, list, n, all, &has_changed)
+		    || (has_changed && !settle(w, list, n)))
+			return false;
+	} while (has_changed);
+	return true;
+}
+
 /* Nodes that differ by one thing left out follow each other in the loop. */
 static om_outcome
 walk(om_walk *w, uint32_t *list, uint32_t n)
 {
 	const size_t start = w->ntrail;
+	const om_reach all = hull(w, list, n);
 	om_outcome outcome = OM_HOPELESS;
 	uint64_t state = 0;
 
-	while (settle(w, list, n)) {
+	while (conclude(w, list, n, all, &state)) {
 		if (is_spent(w)) {
 			outcome = OM_SPENT;
 			break;
 		}
-		sort(w, list, n);
-		const om_reach all = hull(w, list, n);
-		const uint64_t hash = hash_of(w, list, n);
-		if (has_failed(w, hash) || !stack_all(w, list, n, all))
-			break;
-		state = state ? state : hash;
 		const uint32_t thing = choose(w, list, n, all);
 		const size_t here = w->ntrail;
 		outcome = thing == OM_NO_THING ? OM_PACKED : take(w, list, n, thing);
@@ -591,6 +659,12 @@ walk(om_walk *w, uint32_t *list, uint32_t n)
 	if (outcome == OM_HOPELESS && state)
 		remember(w, state);
 	return outcome;
+}
+
+void
+om_walk_forget(om_walk *w)
+{
+	memset(w->failures, 0, w->t->nsection * sizeof *w->failures);
 }
 
 static uint64_t

@@ -145,7 +145,7 @@ small_ones_are_the_best(void)
 		struct problem p;
 		randomize(&p, seed, 3 + seed % 4, 4 + seed % 3, 5, (int)(seed / 3 % 8));
 		uint64_t best = 100;
-		CU_ASSERT(om_search(&p.part, &many, &best));
+		CU_ASSERT(om_search(&p.part, &many, 0, &best));
 		CU_ASSERT(is_valid(s, &p, best));
 		CU_ASSERT_EQUAL(best, least_height(&p));
 	}
@@ -163,7 +163,7 @@ little_is_not_claimed_to_be_all(void)
 		randomize(&p, seed, 6, 5, 4, (int)(seed % 8));
 		const uint64_t least = least_height(&p);
 		uint64_t best = least + 1;
-		const bool is_end = om_search(&p.part, &(om_effort){.nodes = 1 + seed % 8}, &best);
+		const bool is_end = om_search(&p.part, &(om_effort){.nodes = 1 + seed % 8}, 0, &best);
 		CU_ASSERT(best >= least);
 		CU_ASSERT(!is_end || best == least);
 		claims += best == least;
@@ -207,7 +207,7 @@ cut_rectangles_are_put_together(void)
 		struct problem p;
 		uint64_t state = seed, best = 20000;
 		finish(&p, cut(&p, &state, 0, (om_interval){.lower = 0, .upper = 40}, 1000, 5));
-		CU_ASSERT(om_search(&p.part, &many, &best));
+		CU_ASSERT(om_search(&p.part, &many, 0, &best));
 		CU_ASSERT_EQUAL(best, 1000);
 		CU_ASSERT(is_valid(s, &p, best));
 	}
@@ -224,7 +224,7 @@ the_same_is_found_again(void)
 		uint64_t best = 5000, again = 5000;
 		randomize(&a, seed, MAX, 40, 99, (int)(seed % 8));
 		randomize(&b, seed, MAX, 40, 99, (int)(seed % 8));
-		CU_ASSERT_EQUAL(om_search(&a.part, &some, &best), om_search(&b.part, &some, &again));
+		CU_ASSERT_EQUAL(om_search(&a.part, &some, 0, &best), om_search(&b.part, &some, 0, &again));
 		CU_ASSERT_EQUAL(best, again);
 		CU_ASSERT(is_valid(s, &a, best));
 		for (uint32_t k = 0; k < MAX; k++)
@@ -245,7 +245,7 @@ what_is_shaped_is_left_alone(void)
 	p.buf[2].bytes++;
 	for (uint32_t k = 0; k < 6; k++)
 		p.buf[k].offset = 77 + k;
-	CU_ASSERT(!om_search(&p.part, &many, &best));
+	CU_ASSERT(!om_search(&p.part, &many, 0, &best));
 	CU_ASSERT_EQUAL(best, 1000);
 	for (uint32_t k = 0; k < 6; k++)
 		CU_ASSERT_EQUAL(p.buf[k].offset, 77 + k);
