@@ -101,7 +101,7 @@ typedef struct om_pack_group {
 	uint32_t n;
 } om_pack_group;
 
-enum { OM_PACK_NODES = 200000 };
+enum { OM_PACK_NODES = 300000 };
 
 /* Zero in all that is not needed. */
 typedef struct om_problem {

@@ -22,7 +22,7 @@ enum {
 	NWAY = 8,
 	FIRST_BUDGET = 400,      /* nodes for a walk, besides some for each thing */
 	FINENESS = 16,           /* goals between the bound and the best, at first */
-	MORE = 5,                /* budgets for goals between */
+	MORE = 5,                /* budgets for goals between, at first */
 	MISSES = 3,              /* goals that are given up, in a round */
 };
 
@@ -163,9 +163,9 @@ search(struct search *s)
 	for (; !is_over(s); s->round++) {
 		const uint64_t step = (s->best - s->low) / (FINENESS * (1 + s->round));
 		if (s->round % 2 == 0)
-			ask_for_all(s, budget * patience(s->round / 2));
+			ask_for_all(s, 2 * budget * patience(s->round / 2));
 		else
-			ask_for_less(s, MORE * budget * patience(s->round / 2), step > s->t.unit ? step : s->t.unit);
+			ask_for_less(s, (s->round == 1 ? MORE : 1) * budget * patience(s->round / 2), step > s->t.unit ? step : s->t.unit);
 	}
 }
 
@@ -173,8 +173,8 @@ bool
 om_search(const om_part *part, const om_effort *effort, uint32_t round, uint64_t *best)
 {
 	static const struct way ways[NWAY] = {
-		{OM_FAILING, 0}, {OM_TIGHTEST, 1}, {OM_FAILING, 1}, {OM_TIGHTEST, 0},
-		{OM_LOWEST, 0}, {OM_TIGHT_FAILING, 1}, {OM_LOWEST, 3}, {OM_FAILING, 2},
+		{OM_TIGHT_FAILING, 1}, {OM_FAILING, 0}, {OM_TIGHTEST, 1}, {OM_FAILING, 1},
+		{OM_TIGHTEST, 0}, {OM_LOWEST, 0}, {OM_LOWEST, 3}, {OM_FAILING, 2},
 	};
 	struct search s = {.part = part, .best = *best, .low = part->goal, .enough = effort->enough,
 		.nodes = effort->nodes, .effort = effort, .round = round};
