@@ -93,7 +93,7 @@ depth_to_space_cpu(om_call *c)
 static om_status
 space_to_depth_cpu(om_call *c)
 {
-	return blocks_cpu(c, &c->out[0].shape, true, false);
+	return blocks_cpu(c, &c->out[0].shape, true, c->op->version >= 28 && om_attr_is(c->op, "mode", "CRD"));
 }
 
 /* ---- ReverseSequence. ---- */
@@ -297,6 +297,8 @@ static const om_attr_spec trilu_attrs[] = {
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define DEPTH_TO_SPACE .name = "DepthToSpace", .brief = "channels spread out over blocks of the plane", \
 	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .cpu = depth_to_space_cpu
+#define SPACE_TO_DEPTH .name = "SpaceToDepth", .brief = "blocks of the plane moved into channels", \
+	.min_in = 1, .max_in = 1, .infer = space_to_depth_infer, .cpu = space_to_depth_cpu
 
 static const om_attr_spec center_attrs[] = {
 	{.name = "axes", .kind = OM_ATTR_INTS},
@@ -309,9 +311,8 @@ const om_row om_ops_arrange[] = {
 	 .infer = center_infer, .cpu = center_cpu},
 	{ONE, DEPTH_TO_SPACE, .since = 1, .until = 10, .attrs = block_attrs},
 	{ONE, DEPTH_TO_SPACE, .since = 11, .attrs = block11_attrs},
-	{ONE, .name = "SpaceToDepth", .brief = "blocks of the plane moved into channels", .since = 1,
-	 .min_in = 1, .max_in = 1, .attrs = block_attrs,
-	 .infer = space_to_depth_infer, .cpu = space_to_depth_cpu},
+	{ONE, SPACE_TO_DEPTH, .since = 1, .until = 27, .attrs = block_attrs},
+	{ONE, SPACE_TO_DEPTH, .since = 28, .attrs = block11_attrs},
 	{ONE, .name = "ReverseSequence", .brief = "each sequence of a batch turned around", .since = 10,
 	 .min_in = 2, .max_in = 2, .attrs = reverse_attrs, .infer = reverse_infer, .cpu = reverse_cpu},
 	{ONE, .name = "Trilu", .brief = "the upper or lower triangle of matrices, zero elsewhere", .since = 14,

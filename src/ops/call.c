@@ -102,12 +102,33 @@ check_arity(om_session *s, const om_op *op)
 	return OM_OK;
 }
 
+/* A version that is newer than all that the rows were written for may say
+ * something with an attribute that is not in them. */
+enum { NEWEST_OPSET = 28 };
+
+static om_status
+check_attrs(om_session *s, const om_op *op)
+{
+	if (*op->domain || op->version <= NEWEST_OPSET)
+		return OM_OK;
+	for (uint32_t k = 0; k < op->nattr; k++) {
+		const om_attr_spec *a = op->row->attrs;
+		while (a && a->name && strcmp(a->name, op->attr[k].name) != 0)
+			a++;
+		if (!a || !a->name)
+			return om_op_fail(s, OM_UNSUPPORTED, op, "its attribute %s is not known in version %d",
+				op->attr[k].name, op->version);
+	}
+	return OM_OK;
+}
+
 static om_status
 infer(om_prog *p, om_arena *mem, om_op *op)
 {
 	om_call c;
 
 	OM_TRY(check_arity(p->session, op));
+	OM_TRY(check_attrs(p->session, op));
 	om_call_init(&c, p->session, mem, op);
 	for (uint32_t k = 0; k < op->nout; k++)
 		c.out[k] = (om_tensor){.shape = om_shape_unknown()};

@@ -22,6 +22,7 @@
 	_(strings)     /* strings */                                           \
 	_(meta)        /* shapes, constants, ranges */                         \
 	_(matmul)      /* matrix products */                                   \
+	_(matrix)      /* numbers about whole matrices */                      \
 	_(conv)        /* convolutions */                                      \
 	_(signal)      /* Fourier transforms, windows */                       \
 	_(pool)        /* pooling */                                           \
@@ -30,8 +31,10 @@
 	_(resize)      /* Resize, Upsample */                                  \
 	_(grid)        /* images at places between elements */                 \
 	_(rnn)         /* LSTM, GRU, RNN */                                    \
+	_(ml)          /* classical machine learning */                        \
 	_(attention)   /* attention, positions, caches */                      \
 	_(quant)       /* quantisation */                                      \
+	_(train)       /* steps of training */                                 \
 	_(control)     /* If, Loop, Scan */
 
 #define OM_FAMILY_DECLARE(name) extern const om_row om_ops_##name[];

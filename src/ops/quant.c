@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "ops/cast.h"
 #include "ops/conv.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
@@ -130,6 +131,79 @@ check_zero(const om_call *c)
 	return OM_OK;
 }
 
+/* Place `k` of all elements: its scale. */
+static int64_t
+scale_of(const struct grid *g, int64_t k)
+{
+	return scale_at(g, k / (g->n * g->inner), k / g->inner % g->n, k % g->inner);
+}
+
+/* Floats of eight and of four bits: they go through pieces of `CHUNK` elements,
+ * which begin at whole bytes. */
+enum { CHUNK = 256 };
+
+static bool
+is_small_float(om_dtype t)
+{
+	return (t >= OM_FLOAT8E4M3FN && t <= OM_FLOAT8E5M2FNUZ) || t == OM_FLOAT4E2M1;
+}
+
+static void *
+piece_at(const om_tensor *t, int64_t k)
+{
+	return (char *)t->data + (size_t)k * om_dtype_bits(t->type) / 8;
+}
+
+/* The zero points, which are zero where they make sense; NULL: none. */
+static float *
+small_zeros(const om_call *c)
+{
+	const int64_t n = om_has_in(c, 2) ? om_shape_count(&c->in[2].shape) : 0;
+	float *zero = n ? OM_NEWN(c->mem, float, (size_t)n) : NULL;
+
+	if (n)
+		om_convert(OM_FLOAT32, zero, c->in[2].type, c->in[2].data, n, true);
+	return zero;
+}
+
+static om_status
+quantize_small(const om_call *c, const struct grid *g)
+{
+	const int64_t n = om_shape_count(&c->in[0].shape);
+	const float *zero = small_zeros(c);
+	float piece[CHUNK];
+
+	for (int64_t at = 0; at < n; at += CHUNK) {
+		const int64_t m = n - at < CHUNK ? n - at : CHUNK;
+		for (int64_t k = 0; k < m; k++) {
+			const int64_t s = scale_of(g, at + k);
+			piece[k] = float_at(&c->in[0], at + k) / float_at(&c->in[1], s) + (zero ? zero[s] : 0);
+		}
+		om_convert(c->out[0].type, piece_at(&c->out[0], at), OM_FLOAT32, piece, m,
+			om_attr_int(c->op, "saturate"));
+	}
+	return OM_OK;
+}
+
+static om_status
+dequantize_small(const om_call *c, const struct grid *g)
+{
+	const int64_t n = om_shape_count(&c->in[0].shape);
+	const float *zero = small_zeros(c);
+	float piece[CHUNK];
+
+	for (int64_t at = 0; at < n; at += CHUNK) {
+		const int64_t m = n - at < CHUNK ? n - at : CHUNK;
+		om_convert(OM_FLOAT32, piece, c->in[0].type, piece_at(&c->in[0], at), m, true);
+		for (int64_t k = 0; k < m; k++) {
+			const int64_t s = scale_of(g, at + k);
+			om_put(c->out[0].type, c->out[0].data, at + k,
+				(double)(piece[k] - (zero ? zero[s] : 0)) * (double)float_at(&c->in[1], s));
+		}
+	}
+	return OM_OK;
+}
+
 /* ---- QuantizeLinear. ---- */
 
 static om_status
@@ -155,14 +229,16 @@ static om_status
 quantize_cpu(om_call *c)
 {
 	const om_tensor *x = &c->in[0], *out = &c->out[0];
-	int32_t least, most;
+	int32_t least = 0, most = 0;
 
-	if (!om_quantized_range(out->type, &least, &most))
+	if (!om_quantized_range(out->type, &least, &most) && !is_small_float(out->type))
 		return om_no_kernel(c, out->type);
 	if ((!is_float(x->type) && x->type != OM_INT32) || !is_float(c->in[1].type))
 		return om_no_kernel(c, is_float(c->in[1].type) ? x->type : c->in[1].type);
 	OM_TRY(check_zero(c));
 	const struct grid g = grid_of(c);
+	if (is_small_float(out->type))
+		return quantize_small(c, &g);
 	const bool is_plain = x->type == OM_FLOAT32 && om_dtype_bits(out->type) == 8 && !g.by_element;
 	for (int64_t o = 0, at = 0; o < g.outer; o++)
 		for (int64_t i = 0; i < g.n; i++) {
@@ -214,12 +290,14 @@ dequantize_cpu(om_call *c)
 	const om_tensor *x = &c->in[0], *out = &c->out[0];
 	int32_t least, most;
 
-	if (x->type != OM_INT32 && !om_quantized_range(x->type, &least, &most))
+	if (x->type != OM_INT32 && !om_quantized_range(x->type, &least, &most) && !is_small_float(x->type))
 		return om_no_kernel(c, x->type);
 	if (!is_float(out->type) || !is_float(c->in[1].type))
 		return om_no_kernel(c, is_float(c->in[1].type) ? out->type : c->in[1].type);
 	OM_TRY(check_zero(c));
 	const struct grid g = grid_of(c);
+	if (is_small_float(x->type))
+		return dequantize_small(c, &g);
 	const bool is_plain = out->type == OM_FLOAT32 && !g.by_element;
 	for (int64_t o = 0, at = 0; o < g.outer; o++)
 		for (int64_t i = 0; i < g.n; i++) {

@@ -652,7 +652,7 @@ depth(struct trial *t)
 	start(t, 1, 1);
 	give(t, 0, OM_FLOAT32, to_space ? SHAPE(2, 8, 2, 3) : SHAPE(2, 3, 4, 6));
 	INT(t, "blocksize", 2);
-	if (to_space && t->version >= 11)
+	if (t->version >= (to_space ? 11 : 28))
 		TEXT(t, "mode", t->variant ? "CRD" : "DCR");
 	return true;
 }
