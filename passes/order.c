@@ -33,6 +33,7 @@ struct model {
 	uint32_t ndepth;
 	uint32_t *op_of;         /* by op id: its number in the block at hand */
 	uint32_t *storage_of;    /* by value id of the root: its number */
+	bool *elsewhere;         /* by value id of the root: may take no room of its own.  NULL: all do */
 };
 
 /* One block as a problem. */
@@ -61,7 +62,7 @@ root_of(const struct model *m, const om_value *v)
 static uint64_t
 bytes_of(const struct model *m, const om_value *root)
 {
-	return m->views->buf[m->views->of_value[root->id]].bytes;
+	return m->elsewhere && m->elsewhere[root->id] ? 0 : m->views->buf[m->views->of_value[root->id]].bytes;
 }
 
 /* The number of the storage that `v` is in, where an op of the block makes it. */
@@ -466,18 +467,147 @@ decide(struct search *s, bool *is_better)
 	return OM_OK;
 }
 
+/* ---- Is there no better order? ---- */
+
+/* The search knows storages that are made, needed and computed over as wholes.
+ * The passes that follow can do more: compute a value in a part of one that comes
+ * later, or in the memory of a result, and free the bytes of which only a part is
+ * still needed.  Where all those who may profit of that count nothing, what no
+ * order gets below is a bound for whatever those passes do. */
+struct doubt {
+	struct model *m;
+	om_value **list;         /* that may lie in the memory of a result; seen from here on */
+	size_t n, cap;
+	bool *outside;           /* by value id of the root */
+	bool any;
+};
+
+static void
+doubt_storage(struct doubt *d, const om_value *v)
+{
+	const om_value *root = v && !v->is_const ? root_of(d->m, v) : NULL;
+
+	if (!root)
+		return;
+	d->m->elsewhere[root->id] = true;
+	d->any = true;
+}
+
+static bool
+is_as_large(const om_value *a, const om_value *b)
+{
+	uint64_t x, y;
+
+	return om_tensor_bytes(a->type.elem, &a->shape, &x) && om_tensor_bytes(b->type.elem, &b->shape, &y)
+	    && x == y;
+}
+
+static void
+doubt_op(struct doubt *d, const om_op *op)
+{
+	uint64_t offset;
+	om_view_of view;
+
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (om_op_into(op, k, &offset))
+			doubt_storage(d, op->in[k]);
+	for (uint32_t k = 0; k < op->nout; k++) {
+		if (!op->out[k])
+			continue;
+		if (om_op_view(op, k, &view) && !is_as_large(op->out[k], op->in[view.in]))
+			doubt_storage(d, op->in[view.in]);
+		for (uint32_t i = 0; i < op->nin; i++)
+			if (op->in[i] && om_op_reuse(op, k, i) && !is_as_large(op->out[k], op->in[i]))
+				doubt_storage(d, op->out[k]);
+	}
+}
+
+static void
+add_outside(struct doubt *d, om_value *v)
+{
+	om_value *root = v && !v->is_const ? om_storage(v, NULL) : NULL;
+
+	if (!root || !root->def || d->outside[root->id])
+		return;
+	d->outside[root->id] = true;
+	doubt_storage(d, root);
+	OM_PUSH(d->m->mem, d->list, d->n, d->cap, root);
+}
+
+/* Results, what they are computed over or made of, and so on. */
+static void
+doubt_results(struct doubt *d, const om_block *b)
+{
+	uint64_t offset;
+	om_view_of view;
+
+	for (uint32_t k = 0; k < b->nresult; k++)
+		add_outside(d, b->result[k]);
+	for (size_t at = 0; at < d->n; at++) {
+		const om_op *op = d->list[at]->def;
+		for (uint32_t i = 0; i < op->nin; i++) {
+			bool yes = om_op_into(op, i, &offset);
+			for (uint32_t k = 0; k < op->nout && !yes; k++)
+				yes = op->out[k] && (om_op_reuse(op, k, i) || (om_op_view(op, k, &view) && view.in == i));
+			if (yes)
+				add_outside(d, op->in[i]);
+		}
+	}
+}
+
+/* The bytes at the peak of the program as it stands. */
+static om_status
+bound_of(struct search *s, uint64_t *bound)
+{
+	OM_TRY(om_run_passes(s->r, s->p, "live,views,inplace"));
+	const om_buffers *b = om_buffers_new(s->p, s->r->scratch);
+	*bound = om_pack_bound(b->buf, b->n, NULL);
+	return OM_OK;
+}
+
+static om_status
+prove(struct search *s, bool *is_proven)
+{
+	om_prog *p = s->p;
+	struct model *m;
+	om_order_result result;
+	uint64_t bound;
+
+	OM_TRY(bound_of(s, &bound));
+	OM_TRY(model_new(s->r, p, &m));
+	struct doubt d = {.m = m, .outside = OM_NEWN(m->mem, bool, p->nvalue)};
+	m->elsewhere = OM_NEWN(m->mem, bool, p->nvalue);
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_op *op = b->first; op; op = op->next)
+			if (!op->is_folded)
+				doubt_op(&d, op);
+	doubt_results(&d, p->first);
+	if (!d.any || p->nblock > 1) {
+		*is_proven &= !d.any;
+		return OM_OK;
+	}
+	const struct problem *q = problem_new(m, p->first);
+	const om_order_problem abstract = {q->op, q->storage, q->nop, q->nstorage};
+	uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
+	OM_TRY(om_order_solve(s->r->session, &abstract, s->nodes, order, &result));
+	*is_proven = result.lower_bound >= bound;
+	return OM_OK;
+}
+
 static om_status
 order_mem(om_run *r, om_prog *p)
 {
 	struct search s = {.r = r, .p = p, .is_proven = true};
-	bool is_better = false;
+	bool is_better = false, is_proven;
 
 	OM_TRY(om_option_number(r, "nodes", &s.nodes));
 	OM_TRY(search_blocks(&s));
 	if (s.changes.n)
 		OM_TRY(decide(&s, &is_better));
 	p->order_is_file = !is_better;
-	p->order_is_proven = s.is_proven && is_better == (s.changes.n > 0);
+	is_proven = s.is_proven && is_better == (s.changes.n > 0);
+	OM_TRY(prove(&s, &is_proven));
+	p->order_is_proven = is_proven;
 	return OM_OK;
 }
 
