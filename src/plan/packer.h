@@ -107,6 +107,11 @@ uint64_t om_skyline_run(om_skyline *s, const uint32_t *order, uint32_t n);
  * or of the same one. */
 uint64_t om_mend(om_greedy *g, uint64_t work);
 
+/* ---- climb.c: small changes of an order. ---- */
+
+/* The offsets are a packing of that height; as om_mend(). */
+uint64_t om_climb(om_greedy *g, const om_effort *effort, uint64_t work, uint64_t height);
+
 /* ---- orders.c: in which order. ---- */
 
 enum { OM_NORDER = 12, OM_BY_SIZE = 1 };

@@ -10,7 +10,8 @@
  * best of all.  Each of these walks gets a few rounds at first; those that came
  * lowest go first when there are more.  In between, the best one is mended, where
  * it sticks out.  Then comes the complete search; when that gives up, the wheel
- * turns on.
+ * turns on.  Small parts that only fill gaps are climbed over by changes of one
+ * buffer each.
  *
  * It stops as soon as the goal is met.  How much is tried is counted in work,
  * so that the same problem always gets the same offsets; time counts only where
@@ -31,6 +32,8 @@ enum {
 	REPAIRING = 40 * 1000 * 1000,    /* in their repair, for best fit and first fit, */
 	WHEEL = 120 * 1000 * 1000,       /* in skylines of the wheel, */
 	MENDING = 40 * 1000 * 1000,      /* each time */
+	CLIMBING = 10 * 1000 * 1000,
+	SMALL = 2000,                    /* buffers that may be climbed over */
 	LARGE = 10 * 1000,               /* buffers: mending costs less than packing again */
 	RUNS = 1000,                     /* of the wheel, at most, */
 	LAST_RUNS = 10 * 1000,           /* and when all else has failed */
@@ -323,6 +326,18 @@ repair_gaps(struct portfolio *p, enum way way, uint64_t cost)
 	}
 }
 
+/* What no skyline can do, no search can either. */
+static void
+climb(struct portfolio *p)
+{
+	if (is_over(p) || p->skyline || p->norder > SMALL)
+		return;
+	restore(p);
+	const uint64_t height = om_climb(&p->greedy, p->effort, granted(p, CLIMBING), p->best->height);
+	if (height < p->best->height)
+		remember(p, height, "climbing");
+}
+
 /* ---- All of it. ---- */
 
 static void
@@ -368,6 +383,7 @@ run_all(struct portfolio *p)
 	repair_gaps(p, BEST_FIT, cost);
 	repair_gaps(p, FIRST_FIT, cost);
 	mend(p, MENDING);
+	climb(p);
 }
 
 void
