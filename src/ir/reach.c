@@ -187,7 +187,8 @@ place(struct builder *w, uint32_t node, const om_op *op)
 		w->rowcap = 2 * w->chains;
 		w->row = OM_NEWN(w->mem, uint32_t, w->rowcap);
 	}
-	memset(w->row, 0, w->chains * sizeof *w->row);
+	if (w->chains)
+		memset(w->row, 0, w->chains * sizeof *w->row);
 	add_sources(w, op);
 	w->total += w->chains;
 	if (w->total > MOST)
