@@ -480,6 +480,39 @@ cast_cpu(om_call *c)
 	return OM_OK;
 }
 
+/* ---- BitCast. ---- */
+
+static om_status
+bits_infer(om_call *c)
+{
+	const om_dtype from = c->in[0].type;
+
+	OM_TRY(cast_infer(c));
+	const om_dtype to = c->out[0].type;
+	if (from != OM_UNDEFINED && (from == OM_STRING || to == OM_STRING || om_dtype_bits(from) != om_dtype_bits(to)))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the bits of %s are none of %s", om_dtype_text(from),
+			om_dtype_text(to));
+	return OM_OK;
+}
+
+static om_status
+bits_cpu(om_call *c)
+{
+	uint64_t bytes = 0;
+
+	om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes);
+	memmove(c->out[0].data, c->in[0].data, bytes);
+	return OM_OK;
+}
+
+static bool
+bits_view(const om_call *c, uint32_t out, om_view_of *v)
+{
+	(void)c;
+	*v = (om_view_of){0, 0};
+	return out == 0;
+}
+
 static const om_attr_spec cast_attrs[] = {
 	{"to", OM_ATTR_INT, .required = true},
 	{"saturate", OM_ATTR_INT, .i = 1},
@@ -498,7 +531,14 @@ static const om_attr_spec cast_like_attrs[] = {
 	{0}
 };
 
+static const om_attr_spec bits_attrs[] = {{"to", OM_ATTR_INT, .required = true}, {0}};
+
 const om_row om_ops_cast[] = {
+	{
+		.name = "BitCast", .brief = "the same bits as elements of another type",
+		.since = 26, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = bits_attrs,
+		.infer = bits_infer, .view = bits_view, .reuse = cast_reuse, .cpu = bits_cpu,
+	},
 	{
 		.name = "Cast", .brief = "the same numbers in another element type",
 		.since = 1, .until = 5, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,

@@ -1,4 +1,4 @@
-/* Numbers about whole matrices. */
+/* Numbers about whole matrices and lines of elements. */
 #include <config.h>
 
 #include <math.h>
@@ -6,6 +6,7 @@
 #include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
+#include "ops/types.h"
 
 /* ---- Det. ---- */
 
@@ -86,7 +87,72 @@ det_cost(const om_call *c, om_cost *cost)
 	cost->flops = (double)om_shape_count(x) * (double)x->dim[x->rank - 1];
 }
 
+/* ---- CumProd. ---- */
+
+/* `n` elements that are `step` apart, from the last on where step is negative. */
+typedef void line_fn(char *y, const char *x, int64_t n, int64_t step, bool exclusive);
+
+#define LINE(type, T, W, P)                                                    \
+	static void                                                            \
+	product_##type(char *to, const char *from, int64_t n, int64_t step, bool exclusive) \
+	{                                                                      \
+		const T *x = (const T *)from;                                  \
+		T *y = (T *)to;                                                \
+		P product = 1;                                                 \
+		for (int64_t k = 0; k < n; k++) {                              \
+			const P before = product;                              \
+			product *= (P)x[k * step];                             \
+			y[k * step] = (T)(exclusive ? before : product);       \
+		}                                                              \
+	}
+#define LINE_ENTRY(type, T, W, _)  [OM_##type] = product_##type,
+
+ON_FLOATS(LINE, double)
+ON_INTEGERS(LINE, uint64_t)
+
+static om_status
+product_cpu(om_call *c)
+{
+	static line_fn *const lines[OM_NDTYPE] = {ON_NUMBERS(LINE_ENTRY, )};
+	const om_tensor *x = &c->in[0];
+	line_fn *f = lines[x->type];
+	const bool reverse = om_attr_int(c->op, "reverse"), exclusive = om_attr_int(c->op, "exclusive");
+	const size_t size = om_dtype_bits(x->type) / 8;
+	int64_t *axis;
+	size_t naxis;
+	int at;
+
+	if (!f)
+		return om_no_kernel(c, x->type);
+	if (!om_in_ints(c, 1, &axis, &naxis) || naxis != 1 || !om_axis(*axis, x->shape.rank, &at))
+		return om_op_fail(c->session, OM_RUN, c->op, "its axis is none of the input");
+	const int64_t n = x->shape.dim[at], inner = om_shape_span(&x->shape, at + 1, x->shape.rank);
+	for (int64_t k = 0; k < om_shape_span(&x->shape, 0, at) * inner && n; k++) {
+		const int64_t first = k / inner * n * inner + k % inner + (reverse ? (n - 1) * inner : 0);
+		f((char *)c->out[0].data + (size_t)first * size, (const char *)x->data + (size_t)first * size, n,
+			reverse ? -inner : inner, exclusive);
+	}
+	return OM_OK;
+}
+
+/* Each element is read before it is written. */
+static bool
+product_reuse(const om_call *c, uint32_t out, uint32_t in)
+{
+	(void)c;
+	return out == 0 && in == 0;
+}
+
+static const om_attr_spec product_attrs[] = {
+	{"exclusive", OM_ATTR_INT},
+	{"reverse", OM_ATTR_INT},
+	{0}
+};
+
 const om_row om_ops_matrix[] = {
+	{.name = "CumProd", .brief = "the products of an element and those before it along an axis", .since = 26,
+	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = product_attrs,
+	 .infer = om_infer_same, .reuse = product_reuse, .cpu = product_cpu},
 	{.name = "Det", .brief = "the determinant of each matrix", .since = 11, .min_in = 1, .max_in = 1,
 	 .min_out = 1, .max_out = 1, .infer = det_infer, .cpu = det_cpu, .scratch = det_scratch, .cost = det_cost},
 	{0}

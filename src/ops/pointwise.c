@@ -392,7 +392,8 @@ reuse_whole(const om_call *c, uint32_t out, uint32_t in)
 #define SHRINK(x, lambda, bias)                                                \
 	((x) < -(lambda) ? (x) + (bias) : (x) > (lambda) ? (x) - (bias) : 0)
 #define SHIFT(T, W, x, y, left)                                                \
-	((y) >= 8 * sizeof(T) ? 0 : (left) ? (T)((W)(x) << (y)) : (T)((x) >> (y)))
+	((uint64_t)(y) >= 8 * sizeof(T) ? (!(left) && (x) < 0 ? (T)-1 : 0)     \
+	    : (left) ? (T)((W)(x) << (y)) : (T)((x) >> (y)))
 
 /* Neither a zero nor the one overflow of division may trap. */
 #define QUOTIENT(T, W, x, y)                                                   \
