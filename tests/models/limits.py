@@ -24,7 +24,7 @@ NOT_COMPARED = {
     "gen_script_nested_ctl": BODIES, "silero_vad_ifless": BODIES, "silero_vad_v4": BODIES,
     "silero_vad_v5": BODIES,
 }
-# Plans in the order of the file that are not at their bound.
+# Plans that are not always at their bound.
 GAPS = {"gen_darts_cifar": "parts lie where they go, which leaves holes that the packer does not fill"}
 
 
@@ -87,7 +87,7 @@ def test():
             continue
         check(points, row, in_file_order, "in_place_and_views", GAPS.get(row["name"]))
         check(points, row, planned, "in_place_and_views", None)
-        check(points, row, planned, "in_place_and_order", None)
+        check(points, row, planned, "in_place_and_order", GAPS.get(row["name"]))
     points.end()
 
 
