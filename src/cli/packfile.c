@@ -84,7 +84,18 @@ static int
 by_lower(const void *a, const void *b)
 {
 	const om_interval *x = a, *y = b;
-	return x->lower < y->lower ? -1 : x->lower > y->lower;
+
+	if (x->lower != y->lower)
+		return x->lower < y->lower ? -1 : 1;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Of the same steps as the gap before, and other bytes that are in use in them? */
+static bool
+goes_on(const om_interval *gap, size_t k)
+{
+	return k && gap[k - 1].lower == gap[k].lower && gap[k - 1].upper == gap[k].upper
+		&& gap[k - 1].to && gap[k].from >= gap[k - 1].to;
 }
 
 /* What is left of the life between the gaps, and the bytes in use in them. */
@@ -97,7 +108,7 @@ cut_gaps(struct reader *r, size_t row, const om_interval *whole, om_interval *ga
 
 	qsort(gap, n, sizeof *gap, by_lower);
 	for (size_t k = 0; k < n; k++) {
-		if (gap[k].lower < step || gap[k].upper > whole->upper || gap[k].to > b->bytes)
+		if ((gap[k].lower < step && !goes_on(gap, k)) || gap[k].upper > whole->upper || gap[k].to > b->bytes)
 			return om_table_wrong(r->s, r->t, row, r->col.gaps, "gaps apart from each other and within the buffer");
 		if (gap[k].lower > step)
 			live[m++] = (om_interval){.lower = step, .upper = gap[k].lower};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "onnxmem/build.h"
+#include "plan/usage.h"
 #include "report/report.h"
 
 /* ---- Most alive in file order, with nothing shared. ---- */
@@ -299,23 +300,24 @@ by_first(const void *a, const void *b)
 	return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-/* Boxes come by first step: each either lengthens the last interval or starts one. */
+/* Bytes of a buffer in use by one of its boxes, in multiples of the alignment. */
 static void
 add_lives(om_report *r, om_arena *mem)
 {
-	size_t *cap = OM_NEWN(mem, size_t, r->nbuffer);
+	om_usage *usage = OM_NEWN(mem, om_usage, r->nbuffer);
 
 	for (uint32_t k = 0; k < r->nbox; k++) {
 		const om_box *x = &r->box[k];
-		om_report_buffer *b = &r->buffer[x->buffer];
-		om_interval *last = b->nlive ? &b->live[b->nlive - 1] : NULL;
-		if (last && x->first <= last->upper) {
-			last->upper = x->last + 1 > last->upper ? x->last + 1 : last->upper;
-			continue;
-		}
-		size_t n = b->nlive;
-		OM_PUSH(mem, b->live, n, cap[x->buffer], ((om_interval){x->first, x->last + 1}));
-		b->nlive = (uint32_t)n;
+		const om_report_buffer *b = &r->buffer[x->buffer];
+		const uint64_t align = r->prog->align, from = x->offset - b->offset, to = from + x->bytes;
+		const uint64_t lower = from & ~(align - 1), upper = (to + align - 1) & ~(align - 1);
+		const om_usage one = om_usage_of(mem, x->bytes ? (upper < b->bytes ? upper : b->bytes) - lower : 0,
+			x->first, x->last);
+		om_usage_add(&usage[x->buffer], mem, &one, lower);
+	}
+	for (uint32_t k = 0; k < r->nbuffer; k++) {
+		r->buffer[k].live = usage[k].r;
+		r->buffer[k].nlive = (uint32_t)usage[k].n;
 	}
 }
 
@@ -346,13 +348,15 @@ name_at(const om_report *r, uint32_t buffer, uint32_t step)
 	return found ? found->name : r->buffer[buffer].name;
 }
 
-static bool
-is_alive(const om_report_buffer *b, uint32_t step)
+static uint64_t
+bytes_at(const om_report_buffer *b, uint32_t step)
 {
+	uint64_t bytes = 0;
+
 	for (uint32_t k = 0; k < b->nlive; k++)
 		if (b->live[k].lower <= step && step < b->live[k].upper)
-			return true;
-	return false;
+			bytes += b->live[k].to - b->live[k].from;
+	return bytes;
 }
 
 /* The step at which most is alive in all arenas together. */
@@ -364,8 +368,9 @@ busiest_step(const om_report *r, om_arena *mem)
 
 	for (uint32_t k = 0; k < r->nbuffer; k++)
 		for (uint32_t i = 0; i < r->buffer[k].nlive; i++) {
-			change[r->buffer[k].live[i].lower] += (int64_t)r->buffer[k].bytes;
-			change[r->buffer[k].live[i].upper] -= (int64_t)r->buffer[k].bytes;
+			const om_interval *live = &r->buffer[k].live[i];
+			change[live->lower] += (int64_t)(live->to - live->from);
+			change[live->upper] -= (int64_t)(live->to - live->from);
 		}
 	for (uint32_t k = 0; k <= r->steps; k++) {
 		now += change[k];
@@ -398,9 +403,11 @@ find_peak(om_report *r, const om_prog *p, om_arena *mem)
 		r->peak_step = busiest_step(r, mem);
 	r->peak_op = om_op_at(p, r->peak_step);
 	r->live = OM_NEWN(mem, om_report_live, r->nbuffer);
-	for (uint32_t k = 0; k < r->nbuffer; k++)
-		if (is_alive(&r->buffer[k], r->peak_step) && r->buffer[k].bytes)
-			r->live[r->nlive++] = (om_report_live){name_at(r, k, r->peak_step), r->buffer[k].bytes};
+	for (uint32_t k = 0; k < r->nbuffer; k++) {
+		const uint64_t bytes = bytes_at(&r->buffer[k], r->peak_step);
+		if (bytes)
+			r->live[r->nlive++] = (om_report_live){name_at(r, k, r->peak_step), bytes};
+	}
 	qsort(r->live, r->nlive, sizeof *r->live, by_bytes);
 }
 

@@ -21,12 +21,12 @@ typedef struct om_box {
 	uint32_t buffer;         /* index */
 } om_box;
 
-/* Storage that boxes share.  Alive while one of them is. */
+/* Storage that boxes share. */
 typedef struct om_report_buffer {
 	const char *name;        /* of the value that owns it */
 	uint32_t arena;
 	uint64_t offset, bytes;
-	om_interval *live;       /* sorted, disjoint */
+	om_interval *live;       /* bytes in use, as in om_usage: those of a slice have the same steps */
 	uint32_t nlive;
 } om_report_buffer;
 

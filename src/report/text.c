@@ -250,12 +250,25 @@ csv_text(FILE *to, const char *s)
 	putc('"', to);
 }
 
-/* Steps in which the buffer is free in between: "4-7 9-12", upper exclusive. */
+/* Steps in between in which the buffer is free, or only some of its bytes are in
+ * use: "4-7 9-12@0:64", upper and end exclusive. */
 static void
 csv_gaps(FILE *to, const om_report_buffer *b)
 {
-	for (uint32_t k = 1; k < b->nlive; k++)
-		fprintf(to, "%s%" PRIu32 "-%" PRIu32, k > 1 ? " " : "", b->live[k - 1].upper, b->live[k].lower);
+	const char *space = "";
+
+	for (uint32_t k = 0; k < b->nlive; k++) {
+		const om_interval *live = &b->live[k];
+		if (k && live[-1].upper < live->lower) {
+			fprintf(to, "%s%" PRIu32 "-%" PRIu32, space, live[-1].upper, live->lower);
+			space = " ";
+		}
+		if (live->to - live->from == b->bytes)
+			continue;
+		fprintf(to, "%s%" PRIu32 "-%" PRIu32 "@%" PRIu64 ":%" PRIu64, space, live->lower, live->upper,
+			live->from, live->to);
+		space = " ";
+	}
 }
 
 void

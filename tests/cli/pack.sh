@@ -68,3 +68,6 @@ om pack small.csv -o
 om pack small.csv -o no/such/folder.csv
 om report "$models/digits.onnx" --csv report.csv -q | tail -1
 om pack report.csv --again --align 64
+om report "$here/ir/inplace/parts.ir" --csv parts.csv -q | tail -1
+cat parts.csv
+om pack parts.csv --align 64
