@@ -8,7 +8,7 @@
 #include "plan/search.h"
 
 enum {
-	MOST_THINGS = 16 * 1024,       /* a level of recursion each */
+	MOST_THINGS = 4 * 1024,        /* a level of recursion each */
 	MOST_NEAR = 4 * 1024 * 1024,
 };
 
