@@ -183,8 +183,8 @@ place(struct builder *w, uint32_t node, const om_op *op)
 {
 	om_reach *r = w->r;
 
-	if (w->chains > w->rowcap) {
-		w->rowcap = 2 * w->chains;
+	if (!w->row || w->chains > w->rowcap) {
+		w->rowcap = 2 * w->chains + 1;
 		w->row = OM_NEWN(w->mem, uint32_t, w->rowcap);
 	}
 	if (w->chains)

@@ -111,7 +111,8 @@ merge_nodes(struct touches *of)
 {
 	size_t n = 0;
 
-	qsort(of->t, of->n, sizeof *of->t, by_node);
+	if (of->n)
+		qsort(of->t, of->n, sizeof *of->t, by_node);
 	for (size_t k = 0; k < of->n; k++) {
 		struct touch *last = n ? &of->t[n - 1] : NULL;
 		if (!last || last->node != of->t[k].node) {

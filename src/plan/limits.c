@@ -81,7 +81,8 @@ list_text(const om_plan *plan, struct items *all)
 {
 	const char *text = "";
 
-	qsort(all->item, all->n, sizeof *all->item, by_bytes);
+	if (all->n)
+		qsort(all->item, all->n, sizeof *all->item, by_bytes);
 	for (size_t k = 0; k < all->n && k < SHOWN; k++) {
 		const struct item *one = &all->item[k];
 		const bool name = one->is_somewhere && plan->narena > 1;

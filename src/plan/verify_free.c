@@ -186,7 +186,8 @@ om_free_walk_check(om_free_walk *f)
 	for (uint32_t k = 0; k < f->n; k++)
 		if (!f->op[k]->is_folded)
 			add_sources(f, &edges[k], f->op[k]);
-	qsort(f->ask, f->nask, sizeof *f->ask, by_first);
+	if (f->nask)
+		qsort(f->ask, f->nask, sizeof *f->ask, by_first);
 	for (size_t k = 0; k < f->nask; k++) {
 		const struct question *q = &f->ask[k];
 		if (q->first >= q->then)

@@ -193,7 +193,7 @@ random_graphs(void)
 	for (uint64_t seed = 1; seed <= TRIALS; seed++) {
 		struct graph g;
 		struct bed b;
-		char *text = random_text(seed, &g), x[8], y[8];
+		char *text = random_text(seed, &g), x[16], y[16];
 		start(&b, text, "live");
 		close_order(&g);
 		for (int i = 0; i < OPS; i++)
@@ -221,7 +221,8 @@ heaviest(const struct bed *b, const bool *pair, uint32_t from, const uint32_t *s
 			fits = pair[set[i] * b->b->n + k];
 		if (!fits)
 			continue;
-		memcpy(more, set, n * sizeof *set);
+		for (uint32_t i = 0; i < n; i++)
+			more[i] = set[i];
 		more[n] = k;
 		const uint64_t w = heaviest(b, pair, k + 1, more, n + 1, weight + b->b->buf[k].bytes);
 		best = w > best ? w : best;
