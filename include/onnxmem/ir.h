@@ -43,6 +43,24 @@ typedef enum om_store {
 	                straight where that needs it, or where that is computed over it */
 } om_store;
 
+/* Where bytes are: those of another value, from `offset` on. */
+typedef struct om_spot {
+	om_value *in;
+	uint64_t offset;
+} om_spot;
+
+/* A value that lies elsewhere in every round of a loop: in round i < nfirst at first[i],
+ * then at at[i % period], i * stride bytes further up.  A spot in a value of the body of
+ * that loop stands for the bytes that `store`, `source` and `offset` give it; one in a
+ * value from around it for where that lies when the loop starts.  A carried output of
+ * a loop lies where `i`, the number of rounds that ran, says. */
+typedef struct om_rounds {
+	uint32_t period, nfirst;
+	om_spot *at, *first;
+	int64_t stride;
+	uint64_t bytes;          /* of each spot that is owned: all that takes turns fits */
+} om_rounds;
+
 struct om_value {
 	const char *name;        /* unique along its scope path; never empty */
 	om_block *block;         /* where it is defined */
@@ -61,6 +79,7 @@ struct om_value {
 	om_store store;          /* the rest valid under OM_HAS_STORE */
 	om_value *source;        /* NULL exactly for OM_OWN */
 	uint64_t offset;         /* bytes into the storage of source */
+	const om_rounds *rounds; /* NULL: stays where it is.  Set by the `loops` pass */
 
 	const void *origin;      /* its message in the model; NULL if made by a pass */
 };

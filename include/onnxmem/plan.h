@@ -16,7 +16,40 @@ typedef enum om_where {
 	OM_EXTERNAL,     /* caller-owned: graph inputs and outputs */
 	OM_WEIGHT,       /* a constant */
 	OM_UNPLANNED,    /* found a place at run time: size not known before */
+	OM_MOVING,       /* has no bytes of its own: see its view */
 } om_where;
+
+/* Stands for: not relative to a value. */
+#define OM_NO_VALUE UINT32_MAX
+
+/* Some bytes: from `offset` on of an arena, or, unless `base` is OM_NO_VALUE, of where
+ * the value `base` lies when the loop starts.  A base is defined around the body: it
+ * may be a constant, in the caller's memory, or move with the rounds of an outer
+ * loop. */
+typedef struct om_region {
+	uint32_t base;           /* id */
+	uint32_t arena;
+	uint64_t offset;
+} om_region;
+
+/* Where a value lies that moves with the rounds of a Loop or Scan.  In round `i`, from
+ * 0: in first[i] while i < nfirst, then in off[i % period]; moved up by i * stride
+ * bytes.
+ *
+ * The value is defined in the body, as a parameter or by an op.  Or it is a carried
+ * output of the loop, and `i` is the number of rounds that ran: a parameter of that
+ * round would lie there, had it come.  Whatever has an alias chain that leads to such
+ * a value moves with it, as far as the first one on the chain that has a view of its
+ * own.  A value with a view and a place OM_IN_ARENA holds the bytes of that place for
+ * its lifetime: it is one of those that take turns there. */
+typedef struct om_plan_view {
+	uint32_t value;          /* id */
+	uint32_t period;         /* at least 1 */
+	uint32_t nfirst;
+	const om_region *off;    /* [period] */
+	const om_region *first;  /* [nfirst] */
+	int64_t stride;          /* slices of a scan; else 0 */
+} om_plan_view;
 
 typedef struct om_place {
 	om_where where;
@@ -72,11 +105,12 @@ struct om_plan {
 	om_plan_arena *arena;
 	om_place *place;         /* by value id */
 	om_alias *alias;
+	om_plan_view *view;      /* each value once; in order of value ids */
 	om_scratch *scratch;
 	om_unplanned *unplanned;
 	om_peak *peak;           /* of an order-free plan: what needs most at once in some order
 	                            or other; not in files */
-	uint32_t narena, nplace, nalias, nscratch, nunplanned, npeak;
+	uint32_t narena, nplace, nalias, nview, nscratch, nunplanned, npeak;
 };
 
 /* Buffers of a program and what lies in them. */
@@ -119,7 +153,7 @@ OM_API void om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, 
 OM_API om_status om_plan_limits(const om_prog *p, const om_plan *plan, uint64_t budget);
 
 /* An empty plan, becomes p->plan: for readers of plans.  It has room for one
- * arena, for a place, an alias and a reason of every value, and for scratch of
+ * arena, for a place, an alias, a view and a reason of every value, and for scratch of
  * every op; all is OM_NOWHERE and counted 0. */
 OM_API om_plan *om_plan_empty(om_prog *p);
 

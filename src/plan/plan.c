@@ -14,6 +14,7 @@ om_plan_empty(om_prog *p)
 	plan->arena = OM_NEW(p->mem, om_plan_arena);
 	plan->place = OM_NEWN(p->mem, om_place, p->nvalue);
 	plan->alias = OM_NEWN(p->mem, om_alias, p->nvalue);
+	plan->view = OM_NEWN(p->mem, om_plan_view, p->nvalue);
 	plan->scratch = OM_NEWN(p->mem, om_scratch, p->nop);
 	plan->unplanned = OM_NEWN(p->mem, om_unplanned, p->nvalue);
 	plan->nplace = p->nvalue;

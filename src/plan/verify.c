@@ -224,7 +224,7 @@ locate(struct sim *c, const om_value *v)
 	switch (c->plan->place[v->id].where) {
 	case OM_IN_ARENA: return locate_in_arena(c, v, sized);
 	case OM_EXTERNAL: case OM_WEIGHT: return locate_outside(c, v, sized);
-	case OM_NOWHERE: case OM_UNPLANNED: break;
+	case OM_NOWHERE: case OM_UNPLANNED: case OM_MOVING: break;
 	}
 	return OM_OK;
 }
@@ -293,6 +293,9 @@ check_plan(struct sim *c)
 
 	if (plan->nplace != c->p->nvalue)
 		return BAD(c, "the plan is for %u values, the program has %u", plan->nplace, c->p->nvalue);
+	if (plan->nview)
+		return BAD(c, "%s has a view that changes from round to round, which cannot be checked",
+			plan->view->value < c->p->nvalue ? c->p->values[plan->view->value]->name : "a value");
 	for (uint32_t k = 0; k < plan->narena; k++)
 		OM_TRY(check_arena(c, k));
 	OM_TRY(collect_aliases(c));
