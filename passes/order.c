@@ -12,6 +12,9 @@
  *
  * Ops that are random or have effects keep their places among each other, and so
  * do those that are not known.
+ *
+ * Ops that are folded do not run, but stay in the file: an op that uses what they
+ * give comes after everything that they name, as after its own inputs.
  */
 #include <config.h>
 
@@ -32,6 +35,7 @@ struct model {
 	uint64_t **load;         /* by depth, by step: bytes alive of what bodies at least so deep define */
 	uint32_t ndepth;
 	uint32_t *op_of;         /* by op id: its number in the block at hand */
+	uint32_t *seen;          /* by op id of a folded op: 1 + the last op that is known to come after it */
 	uint32_t *storage_of;    /* by value id of the root: its number */
 	bool *elsewhere;         /* by value id of the root: may take no room of its own.  NULL: all do */
 };
@@ -46,6 +50,8 @@ struct problem {
 	uint32_t nop, nstorage;
 	uint32_t *after, *use;   /* of the op at hand */
 	size_t nafter, capafter, nuse, capuse;
+	const om_op **folded;    /* whose inputs are still to be looked at */
+	size_t nfolded, capfolded;
 	uint32_t effect;         /* the last op that has to keep its place */
 };
 
@@ -112,30 +118,56 @@ keeps_its_place(const om_op *op)
 	return false;
 }
 
+/* The op at hand comes after the one that defines `v`. */
 static void
-add_use(struct problem *q, const om_value *v)
+add_after(struct problem *q, const om_value *v, uint32_t i)
+{
+	const om_op *def = v && v->block == q->b ? v->def : NULL;
+
+	if (def && !def->is_folded)
+		OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->m->op_of[def->id]);
+	else if (def && q->m->seen[def->id] != i + 1) {
+		q->m->seen[def->id] = i + 1;
+		OM_PUSH(q->m->mem, q->folded, q->nfolded, q->capfolded, def);
+	}
+}
+
+static void
+add_use(struct problem *q, const om_value *v, uint32_t i)
 {
 	const uint32_t s = storage_of(q, v);
 
-	if (!v || v->is_const)
-		return;
-	if (v->block == q->b && v->def && !v->def->is_folded)
-		OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->m->op_of[v->def->id]);
+	add_after(q, v, i);
 	if (s != NONE)
 		OM_PUSH(q->m->mem, q->use, q->nuse, q->capuse, s);
 }
 
+/* What a body names, to run or, with `add_after`, to be legal. */
 static void
-add_captured(struct problem *q, const om_block *b)
+add_captured(struct problem *q, const om_block *b, uint32_t i,
+	void (*add)(struct problem *q, const om_value *v, uint32_t i))
 {
 	for (const om_op *op = b->first; op; op = op->next) {
 		for (uint32_t k = 0; k < op->nin; k++)
-			add_use(q, op->in[k]);
+			(op->is_folded ? add_after : add)(q, op->in[k], i);
 		for (uint32_t k = 0; k < op->nbody; k++)
-			add_captured(q, op->body[k]);
+			add_captured(q, op->body[k], i, op->is_folded ? add_after : add);
 	}
 	for (uint32_t k = 0; k < b->nresult; k++)
-		add_use(q, b->result[k]);
+		add(q, b->result[k], i);
+}
+
+/* What the folded ops name whose results the op at hand uses. */
+static void
+add_folded(struct problem *q, uint32_t i)
+{
+	while (q->nfolded) {
+		const om_op *op = q->folded[--q->nfolded];
+		for (uint32_t k = 0; k < op->nin; k++)
+			add_after(q, op->in[k], i);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			add_captured(q, op->body[k], i, add_after);
+	}
 }
 
 /* A view is no storage of its own: whoever makes it needs the whole. */
@@ -147,10 +179,11 @@ add_needs(struct problem *q, const om_op *op, uint32_t i)
 
 	q->nafter = q->nuse = 0;
 	for (uint32_t k = 0; k < op->nin; k++)
-		add_use(q, op->in[k]);
+		add_use(q, op->in[k], i);
 	direct = q->nuse;
 	for (uint32_t k = 0; k < op->nbody; k++)
-		add_captured(q, op->body[k]);
+		add_captured(q, op->body[k], i, add_use);
+	add_folded(q, i);
 	if (keeps_its_place(op)) {
 		if (q->effect != NONE)
 			OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->effect);
@@ -330,6 +363,7 @@ model_new(om_run *r, om_prog *p, struct model **out)
 
 	*m = (struct model){.r = r, .p = p, .mem = r->scratch, .ndepth = 1,
 		.op_of = OM_NEWN(r->scratch, uint32_t, p->nop),
+		.seen = OM_NEWN(r->scratch, uint32_t, p->nop),
 		.storage_of = OM_NEWN(r->scratch, uint32_t, p->nvalue)};
 	OM_TRY(om_run_passes(r, p, "live,views,inplace"));
 	if (p->nblock > 1)
@@ -352,21 +386,62 @@ struct changes {
 	size_t n, cap;
 };
 
-/* What is folded comes before all the rest, as it is known before. */
+static uint32_t
+later(const om_block *home, const uint32_t *place, const om_value *v, uint32_t at)
+{
+	return v && v->block == home && v->def && place[v->def->id] > at ? place[v->def->id] : at;
+}
+
+/* How many ops of the block stand before what `op` may follow: those that run, of
+ * which `place` says it, as of the folded ones before `op`. */
+static uint32_t
+place_of(const om_block *home, const uint32_t *place, const om_op *op, uint32_t at)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		at = later(home, place, op->in[k], at);
+	for (uint32_t k = 0; k < op->nbody; k++) {
+		const om_block *b = op->body[k];
+		for (const om_op *inner = b->first; inner; inner = inner->next)
+			at = place_of(home, place, inner, at);
+		for (uint32_t r = 0; r < b->nresult; r++)
+			at = later(home, place, b->result[r], at);
+	}
+	return at;
+}
+
+/* Folded ops follow what they name at once, in the order that they had. */
+static void
+arrange(const struct problem *q, const om_block *b, const uint32_t *order, om_op **is)
+{
+	om_arena *mem = q->m->mem;
+	uint32_t *place = OM_NEWN(mem, uint32_t, q->m->p->nop), *head = OM_NEWN(mem, uint32_t, q->nop + 2);
+
+	for (uint32_t k = 0; k < q->nop; k++)
+		place[q->ops[order[k]]->id] = k + 1;
+	for (const om_op *op = b->first; op; op = op->next)
+		if (op->is_folded)
+			place[op->id] = place_of(b, place, op, 0);
+	for (const om_op *op = b->first; op; op = op->next)
+		head[place[op->id] + 1]++;
+	for (uint32_t k = 0; k <= q->nop; k++)
+		head[k + 1] += head[k];
+	for (uint32_t k = 0; k < q->nop; k++)
+		is[head[k + 1]++] = q->ops[order[k]];
+	for (om_op *op = b->first; op; op = op->next)
+		if (op->is_folded)
+			is[head[place[op->id]]++] = op;
+}
+
 static void
 permute(const struct problem *q, om_block *b, const uint32_t *order, struct changes *to)
 {
 	om_arena *mem = q->m->mem;
 	struct change c = {b, OM_NEWN(mem, om_op *, b->nop), OM_NEWN(mem, om_op *, b->nop)};
-	uint32_t n = 0, m = 0;
+	uint32_t n = 0;
 
-	for (om_op *op = b->first; op; op = op->next) {
-		c.was[m++] = op;
-		if (op->is_folded)
-			c.is[n++] = op;
-	}
-	for (uint32_t k = 0; k < q->nop; k++)
-		c.is[n++] = q->ops[order[k]];
+	for (om_op *op = b->first; op; op = op->next)
+		c.was[n++] = op;
+	arrange(q, b, order, c.is);
 	om_block_set_order(b, c.is);
 	OM_PUSH(mem, to->list, to->n, to->cap, c);
 }
@@ -613,6 +688,15 @@ order_mem(om_run *r, om_prog *p)
 
 /* ---- The order of seed 003. ---- */
 
+static bool
+is_as_it_was(const uint32_t *order, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (order[k] != k)
+			return false;
+	return true;
+}
+
 static om_status
 order_bfs(om_run *r, om_prog *p)
 {
@@ -632,8 +716,9 @@ order_bfs(om_run *r, om_prog *p)
 		const om_order_problem abstract = {q->op, q->storage, q->nop, q->nstorage};
 		uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
 		om_order_breadth(&abstract, by_bytes, order);
-		for (uint32_t k = 0; k < q->nop; k++)
-			p->order_is_file &= order[k] == k;
+		if (is_as_it_was(order, q->nop))
+			continue;
+		p->order_is_file = false;
 		permute(q, b, order, &changes);
 	}
 	return OM_OK;

@@ -298,18 +298,20 @@ def digests(files, tmp):
 # ---- Another order. ----
 
 def crowded():
-    """Both the graph and the branch do better in another order."""
+    """Both the graph and the branch do better in another order; some shapes are known before."""
     node, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
     inner = onnx.helper.make_graph(
         [node("Exp", ["t"], ["big_in"]), node("Neg", ["t"], ["a_in"]),
-         node("ReduceMax", ["a_in"], ["s_in"], axes=[1]), node("Mul", ["big_in", "s_in"], ["m_in"]),
+         node("ReduceMax", ["a_in"], ["s_in"], axes=[1]), node("Shape", ["a_in"], ["dims_in"]),
+         node("Mul", ["big_in", "s_in"], ["n_in"]), node("Reshape", ["n_in", "dims_in"], ["m_in"]),
          node("Transpose", ["m_in"], ["out_in"], perm=[1, 0])], "inner", [], [info("out_in", 1, [4, 64])])
     other = onnx.helper.make_graph([node("Transpose", ["t"], ["out_else"], perm=[1, 0])], "other", [],
                                    [info("out_else", 1, [4, 64])])
     g = onnx.helper.make_graph(
         [node("Transpose", ["x"], ["u"], perm=[1, 0]), node("Transpose", ["u"], ["t"], perm=[1, 0]),
          node("Exp", ["x"], ["big"]), node("Concat", ["t", "t"], ["wide"], axis=1),
-         node("ReduceMax", ["wide"], ["s"], axes=[1]), node("Mul", ["big", "s"], ["m"]),
+         node("ReduceMax", ["wide"], ["s"], axes=[1]), node("Shape", ["big"], ["dims"]),
+         node("Mul", ["big", "s"], ["n"]), node("Reshape", ["n", "dims"], ["m"]),
          node("If", ["go"], ["v"], then_branch=inner, else_branch=other),
          node("Transpose", ["v"], ["w"], perm=[1, 0]), node("Add", ["m", "w"], ["y"])], "crowded",
         [info("x", 1, [64, 4]), info("go", 9, [])], [info("y", 1, [64, 4])])
