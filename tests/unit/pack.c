@@ -227,6 +227,7 @@ cells_are_counted_where_they_begin(void)
 	add(&p, 0, 2, 64);
 	add(&p, 0, 2, 64);
 	CU_ASSERT_EQUAL(om_pack_bound(p.buf, p.n, NULL), 256 - 28);
+	om_session_free(p.s);
 
 	start(&p);      /* 32 bytes from 32 on may share a cell: nothing is rounded */
 	add_shaped(&p, 64);
