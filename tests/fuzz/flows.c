@@ -1,0 +1,349 @@
+/* Random programs of nested If, Loop and Scan: whatever is planned computes what
+ * the program says.
+ *
+ * Each program is planned in several ways, verified, and run with three sets of
+ * inputs one after the other: planned, poisoned, and with memory of its own for
+ * every value.  All runs have to agree bit for bit, and with an interpreter that
+ * knows nothing of plans.
+ *
+ *	flows [FIRST-SEED [COUNT]]
+ *	flows --write FOLDER FIRST-SEED COUNT
+ *
+ * One program alone is printed when it fails.  What is written is for
+ * tests/fuzz/flows.py: each program in the language of the onnx package's parser,
+ * and its inputs and results. */
+#include <config.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flows.h"
+#include "onnxmem/exec.h"
+#include "onnxmem/pass.h"
+
+enum { COUNT = 250, RUNS = 3, NIN = 6 };
+
+struct test {
+	om_session *s;
+	om_host *h;
+	om_arena *mem;            /* of one program */
+	struct flow *f;
+	struct number in[RUNS][NIN];
+	struct number *want[RUNS];
+	om_tensor first[RUNS][MAX_RESULTS]; /* as the run without reuse gave them */
+	bool has_first;
+};
+
+/* ---- Inputs and results. ---- */
+
+static const om_dtype dtype[NTYPE] = {OM_FLOAT32, OM_FLOAT64, OM_INT64, OM_BOOL};
+
+static void
+make_inputs(struct test *t, int run, uint64_t seed)
+{
+	const int64_t trips = run == 0 ? 3 : run == 1 ? 0 : 1 + (int64_t)(seed % 4);
+	const bool go = (seed + (uint64_t)run) & 1, other = (seed >> 1 ^ (uint64_t)run) & 1;
+
+	for (int k = 0; k < NIN; k++) {
+		const struct var *v = &t->f->var[t->f->main->param[k]];
+		const int64_t n = flow_count(&v->dims);
+		t->in[run][k] = (struct number){v->type, v->dims, OM_NEWN(t->mem, double, (size_t)n)};
+		for (int64_t i = 0; i < n; i++)
+			t->in[run][k].x[i] = v->type == F32 ? (double)((i * 37 + k + 11 * run) % 29) / 4 - 3.5
+				: v->type == BOOL ? (k == 2 ? go : other) : v->dims.rank ? (double)(i + run - 2)
+				: (double)trips;
+	}
+}
+
+static void
+set_element(enum type type, void *to, int64_t k, double x)
+{
+	switch (type) {
+	case F32: ((float *)to)[k] = (float)x; break;
+	case F64: ((double *)to)[k] = x; break;
+	case I64: ((int64_t *)to)[k] = (int64_t)x; break;
+	default: ((bool *)to)[k] = x != 0;
+	}
+}
+
+static double
+element(enum type type, const void *from, int64_t k)
+{
+	switch (type) {
+	case F32: return ((const float *)from)[k];
+	case F64: return ((const double *)from)[k];
+	case I64: return (double)((const int64_t *)from)[k];
+	default: return ((const bool *)from)[k];
+	}
+}
+
+static om_tensor
+tensor_of(om_arena *mem, const struct number *x)
+{
+	om_tensor t = {.type = dtype[x->type], .shape = {.rank = x->dims.rank}};
+	const int64_t n = flow_count(&x->dims);
+
+	for (int k = 0; k < x->dims.rank; k++)
+		t.shape.dim[k] = x->dims.dim[k];
+	t.data = OM_NEWN(mem, double, (size_t)n + 1);
+	for (int64_t k = 0; k < n; k++)
+		set_element(x->type, t.data, k, x->x[k]);
+	return t;
+}
+
+/* ---- Comparing. ---- */
+
+/* Where nothing is stacked, only that it is nothing can be said. */
+static bool
+has_dims(const om_tensor *got, const struct dims *want)
+{
+	if (flow_count(want) == 0)
+		return om_shape_count(&got->shape) == 0;
+	if (got->shape.rank != want->rank)
+		return false;
+	for (int k = 0; k < want->rank; k++)
+		if (got->shape.dim[k] != want->dim[k])
+			return false;
+	return true;
+}
+
+static om_status
+check_result(struct test *t, const char *how, int run, uint32_t k, const om_tensor *got)
+{
+	const struct number *want = &t->want[run][k];
+	const int64_t n = flow_count(&want->dims);
+	char text[256];
+
+	if (got->type != dtype[want->type] || !has_dims(got, &want->dims))
+		return om_fail(t->s, OM_MISMATCH, "result %u of run %d, %s, is %s %s", k, run, how,
+			om_dtype_text(got->type), om_shape_text(&got->shape, text, sizeof text));
+	for (int64_t i = 0; i < n; i++) {
+		const double x = element(want->type, got->data, i);
+		if (!(x == want->x[i]))
+			return om_fail(t->s, OM_MISMATCH, "result %u of run %d, %s, is %g at %lld, not %g", k, run, how,
+				x, (long long)i, want->x[i]);
+	}
+	return OM_OK;
+}
+
+/* The first run of all is kept. */
+static om_status
+check_bits(struct test *t, const char *how, int run, uint32_t k, const om_tensor *got)
+{
+	om_tensor *first = &t->first[run][k];
+	uint64_t bytes = 0;
+
+	om_tensor_bytes(got->type, &got->shape, &bytes);
+	if (!t->has_first) {
+		*first = *got;
+		first->data = om_memdup(t->mem, bytes ? got->data : "", bytes ? bytes : 1);
+		return OM_OK;
+	}
+	if (om_shape_equal(&first->shape, &got->shape) && (!bytes || !memcmp(first->data, got->data, bytes)))
+		return OM_OK;
+	return om_fail(t->s, OM_MISMATCH, "result %u of run %d, %s, has other bits than without reuse", k, run, how);
+}
+
+/* ---- Running. ---- */
+
+struct way {
+	const char *how;
+	om_exec_options o;
+};
+
+static const struct way ways[] = {
+	{"without reuse", {.no_reuse = true}}, {"planned", {.no_reuse = false}}, {"poisoned", {.poison = true}},
+};
+
+static om_status
+run_once(struct test *t, om_exec *e, const char *how, int run)
+{
+	for (uint32_t k = 0; k < NIN; k++) {
+		const om_tensor x = tensor_of(t->mem, &t->in[run][k]);
+		OM_TRY(om_exec_input(e, k, &x));
+	}
+	OM_TRY(om_exec_run(e));
+	for (uint32_t k = 0; k < (uint32_t)t->f->main->nresult; k++) {
+		OM_TRY(check_result(t, how, run, k, om_exec_result(e, k)));
+		OM_TRY(check_bits(t, how, run, k, om_exec_result(e, k)));
+	}
+	return OM_OK;
+}
+
+static om_status
+run_way(struct test *t, om_prog *p, const struct way *way)
+{
+	om_status st = OM_OK;
+	om_exec *e;
+
+	OM_TRY(om_exec_new(t->s, p, way->o.no_reuse ? NULL : p->plan, &way->o, &e));
+	for (int run = 0; run < RUNS && st == OM_OK; run++)
+		st = run_once(t, e, way->how, run);
+	om_exec_free(e);
+	t->has_first |= st == OM_OK;
+	return st;
+}
+
+/* ---- Planning. ---- */
+
+struct passes {
+	const char *list;            /* NULL: the usual ones */
+	bool any_order;
+};
+
+static const struct passes always[] = {{NULL, false}, {NULL, true}};
+static const struct passes sometimes[] = {
+	{"inline,shapes,fold,live,views,inplace,pack", false}, {"views,inplace,pool=1", false},
+	{"color", false}, {"views,inplace,nnc=flow", true}, {"inline,shapes,fold,prune,order=bfs,live,pack", false},
+};
+
+enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes / sizeof sometimes[0] };
+
+static om_status
+check_plan(struct test *t, const char *text, const struct passes *passes)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	om_prog *p = NULL;
+	om_status st = om_parse(t->s, in, "random", &p);
+
+	fclose(in);
+	if (st == OM_OK) {
+		p->order_free = passes->any_order;
+		st = om_host_run(t->h, p, passes->list ? passes->list : om_default_pipeline());
+	}
+	if (st == OM_OK)
+		st = om_verify(p);
+	if (st == OM_OK)
+		st = om_plan_verify(p, p->plan);
+	for (int k = t->has_first; k < 3 && st == OM_OK; k++)
+		st = run_way(t, p, &ways[k]);
+	om_prog_free(p);
+	return st;
+}
+
+static char *
+text_of(const struct flow *f, void (*print)(const struct flow *f, FILE *to))
+{
+	char *text;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	print(f, to);
+	fclose(to);
+	return text;
+}
+
+static void
+prepare(struct test *t, uint64_t seed)
+{
+	t->mem = om_arena_new();
+	t->f = flow_make(t->mem, seed);
+	t->has_first = false;
+	for (int run = 0; run < RUNS; run++) {
+		make_inputs(t, run, seed);
+		t->want[run] = flow_eval(t->f, t->in[run], t->mem);
+	}
+}
+
+static bool
+check(struct test *t, uint64_t seed, bool alone)
+{
+	om_status st = OM_OK;
+
+	prepare(t, seed);
+	char *text = text_of(t->f, flow_print);
+	for (size_t k = 0; k <= ALWAYS && st == OM_OK; k++) {
+		const struct passes *p = k < ALWAYS ? &always[k] : &sometimes[seed % SOMETIMES];
+		st = check_plan(t, text, p);
+		if (st != OM_OK)
+			printf("# seed %llu, %s%s: %s\n", (unsigned long long)seed, p->list ? p->list : "usual passes",
+				p->any_order ? ", any order" : "", om_message(t->s));
+	}
+	if (st != OM_OK && alone)
+		fputs(text, stdout);
+	free(text);
+	om_arena_free(t->mem);
+	return st == OM_OK;
+}
+
+/* ---- Files. ---- */
+
+static void
+write_number(FILE *to, const char *what, const struct number *x)
+{
+	static const char *const type[NTYPE] = {"float32", "float64", "int64", "bool"};
+
+	fprintf(to, "%s %s ", what, type[x->type]);
+	for (int k = 0; k < x->dims.rank; k++)
+		fprintf(to, "%s%d", k ? "," : "", x->dims.dim[k]);
+	fputs(" :", to);
+	for (int64_t k = 0; k < flow_count(&x->dims); k++)
+		fprintf(to, " %.17g", x->x[k]);
+	fputc('\n', to);
+}
+
+static FILE *
+open_in(const char *folder, uint64_t seed, const char *end)
+{
+	char path[4096];
+
+	snprintf(path, sizeof path, "%s/%llu.%s", folder, (unsigned long long)seed, end);
+	return fopen(path, "w");
+}
+
+static bool
+write_one(struct test *t, const char *folder, uint64_t seed)
+{
+	prepare(t, seed);
+	FILE *model = open_in(folder, seed, "txt"), *data = open_in(folder, seed, "data");
+	if (model)
+		flow_print_onnx(t->f, model);
+	for (int run = 0; run < RUNS && data; run++) {
+		fputs("run\n", data);
+		for (int k = 0; k < NIN; k++)
+			write_number(data, "in", &t->in[run][k]);
+		for (int k = 0; k < t->f->main->nresult; k++)
+			write_number(data, "out", &t->want[run][k]);
+	}
+	om_arena_free(t->mem);
+	return model && data && fclose(model) == 0 && fclose(data) == 0;
+}
+
+static int
+write_all(struct test *t, const char *folder, uint64_t first, uint64_t n)
+{
+	for (uint64_t seed = first; seed < first + n; seed++)
+		if (!write_one(t, folder, seed)) {
+			fprintf(stderr, "flows: %s cannot be written\n", folder);
+			return 1;
+		}
+	return 0;
+}
+
+static int
+check_all(struct test *t, uint64_t first, uint64_t n)
+{
+	unsigned failed = 0;
+
+	t->s = om_session_new();
+	t->h = om_host_new(t->s, NULL);
+	for (uint64_t seed = first; seed < first + n && failed < 10; seed++)
+		failed += !check(t, seed, n == 1);
+	om_host_free(t->h);
+	om_session_free(t->s);
+	printf("1..1\n%sok 1 - %llu programs of nested branches and loops: like the interpreter, in all ways\n",
+		failed ? "not " : "", (unsigned long long)n);
+	return failed != 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct test t = {0};
+
+	if (argc == 5 && strcmp(argv[1], "--write") == 0)
+		return write_all(&t, argv[2], strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
+	return check_all(&t, argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
+		argc > 2 ? strtoull(argv[2], NULL, 10) : COUNT);
+}

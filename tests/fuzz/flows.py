@@ -1,0 +1,144 @@
+"""Random programs of nested If, Loop and Scan, as ONNX files: ONNX Runtime, the
+interpreter that made them, and the command, planned, poisoned and without reuse,
+give the same numbers.
+
+`flows.py [FIRST [COUNT]]`: programs by seed."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "models"))
+from command import Wrong, arrays, np, onnx, onnxmem, session
+from tap import Points, scratch, skip_all
+
+try:
+    import onnx.parser
+except ImportError as e:
+    skip_all(str(e))
+
+FLOWS = os.path.join(os.environ.get("abs_builddir", "."), "tests", "fuzz", "flows")
+WAYS = ("", "--poison", "--no-reuse")
+# Programs that ONNX Runtime refuses; all others have to agree.
+MOST_REFUSED = 0.15
+
+
+def numbers(line):
+    """NAME TYPE DIMS : ELEMENTS"""
+    head, elements = line.split(":")
+    _, kind, *dims = head.split()
+    x = np.array([float(e) for e in elements.split()])
+    return x.astype(kind).reshape([int(d) for d in dims[0].split(",")] if dims else [])
+
+
+def runs(path):
+    """Inputs and results of every run."""
+    found = []
+    with open(path) as f:
+        for line in f:
+            if line.startswith("run"):
+                found.append(([], []))
+            else:
+                found[-1][line.startswith("out")].append(numbers(line))
+    return found
+
+
+def same(who, k, got, want):
+    """Numbers: zeros are equal whatever their sign."""
+    if got.dtype != want.dtype:
+        raise Wrong(f"{who}: result {k} is {got.dtype}, wanted {want.dtype}")
+    if got.shape != want.shape and got.size + want.size:
+        raise Wrong(f"{who}: result {k} has dims {got.shape}, wanted {want.shape}")
+    if got.size and not np.array_equal(got, want):
+        raise Wrong(f"{who}: result {k} differs")
+
+
+def run_runtime(path, todo):
+    """Why ONNX Runtime does not take the model; None where it does."""
+    try:
+        runtime = session(path)
+    except Exception as e:
+        return str(e).splitlines()[0]
+    for n, (given, wanted) in enumerate(todo):
+        feeds = {i.name: given[int(i.name[1:])] for i in runtime.get_inputs()}
+        for k, (got, want) in enumerate(zip(runtime.run(None, feeds), wanted)):
+            same(f"ONNX Runtime, run {n}", k, got, want)
+    return None
+
+
+def by_runtime(path, todo):
+    """The same in a process of its own: it ends itself at some loops of no rounds."""
+    said = path + ".said"
+    child = os.fork()
+    if child == 0:
+        with open(said, "w") as f, open(os.devnull, "w") as null:
+            os.dup2(null.fileno(), 2)
+            try:
+                f.write("refused " + (run_runtime(path, todo) or ""))
+            except Exception as e:  # of the runtime, with classes of its own
+                f.write(str(e))
+            f.flush()
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    if status:
+        return f"it ends with status {status}"
+    with open(said) as f:
+        text = f.read()
+    if not text.startswith("refused "):
+        raise Wrong(text)
+    return text[len("refused "):] or None
+
+
+def by_command(tmp, path, names, todo):
+    for n, (given, wanted) in enumerate(todo):
+        data, out = os.path.join(tmp, "in.npz"), os.path.join(tmp, "out.npz")
+        np.savez(data, **{f"v{k}": x for k, x in enumerate(given)})
+        for way in WAYS:
+            onnxmem("run", "-q", path, "--data", data, "--save", out, *filter(None, [way]))
+            got = arrays(out)
+            for k, (name, want) in enumerate(zip(names, wanted)):
+                same(f"run {n} {way}", k, got[name], want)
+
+
+def complete(graph):
+    """The parser drops an empty input at the end, which a Loop has to have."""
+    for n in graph.node:
+        if n.op_type == "Loop" and len(n.input) < 2:
+            n.input.append("")
+        for a in n.attribute:
+            if a.type == onnx.AttributeProto.GRAPH:
+                complete(a.g)
+
+
+def check(tmp, seed):
+    text = os.path.join(tmp, f"{seed}.txt")
+    with open(text) as f:
+        model = onnx.parser.parse_model(f.read())
+    complete(model.graph)
+    path = os.path.join(tmp, f"{seed}.onnx")
+    onnx.save(model, path)
+    todo = runs(os.path.join(tmp, f"{seed}.data"))
+    refused = by_runtime(path, todo)
+    by_command(tmp, path, [o.name for o in model.graph.output], todo)
+    return refused
+
+
+def main():
+    first, count = int(sys.argv[1]), int(sys.argv[2])
+    failed, refused = [], []
+    t = Points()
+    with scratch() as tmp:
+        subprocess.run([FLOWS, "--write", tmp, str(first), str(count)], check=True)
+        for seed in range(first, first + count):
+            try:
+                why = check(tmp, seed)
+                if why:
+                    refused.append(f"seed {seed}: {why}")
+            except (Wrong, OSError, subprocess.TimeoutExpired, onnx.parser.ParseError) as e:
+                failed.append(f"seed {seed}: {e}")
+    t.point(not failed, f"{count} programs as ONNX files: like ONNX Runtime and the interpreter, in three ways",
+            *failed[:10])
+    t.point(len(refused) <= MOST_REFUSED * count, f"of which ONNX Runtime refuses {len(refused)}", *refused[:10])
+    t.end()
+
+
+main()
