@@ -2,7 +2,8 @@
 # of the tree.
 
 BUILD_PACKAGES="build-essential autoconf automake libtool autoconf-archive pkg-config
-	libprotobuf-c-dev protobuf-c-compiler libjansson-dev libmd-dev zlib1g-dev"
+	libprotobuf-c-dev protobuf-c-compiler libjansson-dev libmd-dev zlib1g-dev
+	libcurl4-openssl-dev libarchive-dev"
 CHECK_PACKAGES="libcunit1-dev clang python3-venv"
 
 has_package() {

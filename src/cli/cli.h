@@ -69,6 +69,7 @@ struct om_cli {
 	_(verify)      \
 	_(run)         \
 	_(pack)        \
+	_(fetch)       \
 	_(strip)       \
 	_(hash)        \
 	_(dump)        \

@@ -1,0 +1,221 @@
+/* fetch: models by name, into the cache; or a list of what there is. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <strings.h>
+
+#include "cli/hub.h"
+#include "report/report.h"
+
+/* ---- The list. ---- */
+
+struct filter {
+	const om_cli *c;
+	const om_manifest *m;
+	uint64_t opset, least, most;
+};
+
+static bool
+has_tag(const om_hub_model *m, const char *tag)
+{
+	for (size_t k = 0; k < m->ntag; k++)
+		if (strcasecmp(m->tag[k], tag) == 0)
+			return true;
+	return false;
+}
+
+static bool
+holds(const char *text, const char *word)
+{
+	for (; *text; text++)
+		if (strncasecmp(text, word, strlen(word)) == 0)
+			return true;
+	return false;
+}
+
+/* All tags, the opset, the sizes, and one of the words, where there are any. */
+static bool
+is_listed(const struct filter *f, const om_hub_model *m)
+{
+	const char *tag;
+	bool named = f->c->narg == 0;
+
+	if (f->opset && m->opset != f->opset)
+		return false;
+	if (m->model.bytes < f->least || (f->most && m->model.bytes > f->most))
+		return false;
+	for (size_t at = 0; (tag = om_cli_next(f->c, "tag", &at));)
+		if (!has_tag(m, tag))
+			return false;
+	for (size_t k = 0; k < f->c->narg; k++)
+		named = named || holds(m->name, f->c->arg[k]);
+	return named;
+}
+
+static void
+print_model(const om_hub_model *m, int width)
+{
+	char size[32];
+
+	printf("%-*s  %5" PRIu64 "  %10s ", width, m->name, m->opset, om_bytes_text(m->model.bytes, size));
+	for (size_t k = 0; k < m->ntag; k++)
+		printf("%s %s", k ? "," : "", m->tag[k]);
+	putchar('\n');
+}
+
+static om_status
+list_as_table(const struct filter *f)
+{
+	int width = 5;
+	size_t n = 0;
+
+	for (size_t k = 0; k < f->m->nmodel; k++)
+		if (is_listed(f, &f->m->model[k]) && (int)strlen(f->m->model[k].name) > width)
+			width = (int)strlen(f->m->model[k].name);
+	printf("%-*s  %5s  %10s  %s\n", width, "model", "opset", "size", "tags");
+	for (size_t k = 0; k < f->m->nmodel; k++) {
+		if (!is_listed(f, &f->m->model[k]))
+			continue;
+		print_model(&f->m->model[k], width);
+		n++;
+	}
+	printf("%zu of %zu models\n", n, f->m->nmodel);
+	return OM_OK;
+}
+
+static json_t *
+file_json(const om_hub_file *f)
+{
+	return json_pack("{s:s, s:I, s:s}", "path", f->path, "bytes", (json_int_t)f->bytes, "sha256", f->sha256);
+}
+
+static om_status
+write_list(om_cli *c, FILE *to, const void *arg)
+{
+	const struct filter *f = arg;
+	json_t *list = json_array();
+
+	for (size_t k = 0; k < f->m->nmodel; k++) {
+		const om_hub_model *m = &f->m->model[k];
+		if (!is_listed(f, m))
+			continue;
+		json_t *tags = json_array();
+		for (size_t i = 0; i < m->ntag; i++)
+			json_array_append_new(tags, json_string(m->tag[i]));
+		json_t *one = json_pack("{s:s, s:I, s:o, s:o}", "name", m->name, "opset", (json_int_t)m->opset,
+			"model", file_json(&m->model), "tags", tags);
+		if (m->data.path)
+			json_object_set_new(one, "data", file_json(&m->data));
+		json_array_append_new(list, one);
+	}
+	const int rc = json_dumpf(list, to, JSON_INDENT(1));
+	json_decref(list);
+	putc('\n', to);
+	return rc == 0 ? OM_OK : om_fail(c->session, OM_IO, "the JSON could not be written");
+}
+
+static om_status
+list_models(om_cli *c, const om_manifest *m)
+{
+	struct filter f = {.c = c, .m = m};
+	const char *least = om_cli_option(c, "min-size"), *most = om_cli_option(c, "max-size");
+	const char *json = om_cli_option(c, "json");
+
+	OM_TRY(om_cli_number(c, "opset", 1, 1000, &f.opset));
+	if (least)
+		OM_TRY(om_cli_size(c, "option --min-size", least, &f.least));
+	if (most)
+		OM_TRY(om_cli_size(c, "option --max-size", most, &f.most));
+	return json ? om_cli_write(c, json, write_list, &f) : list_as_table(&f);
+}
+
+/* ---- Fetching. ---- */
+
+static om_status
+fetch_one(om_cli *c, om_hub *h, const om_manifest *m, const char *name)
+{
+	const om_hub_model *model;
+	const char *path;
+	uint64_t opset = 0;
+
+	OM_TRY(om_cli_number(c, "opset", 1, 1000, &opset));
+	OM_TRY(om_manifest_find(c->session, c->mem, m, name, opset, &model));
+	if (!om_cli_has(c, "with-data")) {
+		OM_TRY(om_hub_fetch(h, &model->model, &path));
+	} else if (!model->data.path) {
+		return om_fail(c->session, OM_USAGE, "the manifest has no data for %s", name);
+	} else {
+		OM_TRY(om_hub_fetch(h, &model->data, &path));
+		OM_TRY(om_hub_unpack(h, path, &path));
+	}
+	puts(path);
+	fflush(stdout);
+	return OM_OK;
+}
+
+/* One that fails does not keep the others from coming. */
+static om_status
+fetch_all(om_cli *c, om_hub *h, const om_manifest *m)
+{
+	om_status first = OM_OK;
+	const char *why = "";
+	size_t nfailed = 0;
+
+	for (size_t k = 0; k < c->narg; k++) {
+		const om_status st = fetch_one(c, h, m, c->arg[k]);
+		if (st == OM_OK)
+			continue;
+		if (nfailed++ == 0) {
+			first = st;
+			why = om_strdup(c->mem, om_message(c->session));
+		} else {
+			om_warn(c->session, "%s", om_message(c->session));
+		}
+	}
+	if (first == OM_OK)
+		return OM_OK;
+	return nfailed == 1 ? om_fail(c->session, first, "%s", why)
+	     : om_fail(c->session, first, "%s; %zu of %zu models failed", why, nfailed, c->narg);
+}
+
+static om_status
+run(om_cli *c)
+{
+	om_manifest m = {0};
+	om_hub h;
+
+	if (c->narg == 0 && !om_cli_has(c, "list"))
+		return om_fail(c->session, OM_USAGE, "fetch wants the name of a model, or --list");
+	om_status st = om_cli_hub(c, &h, &m);
+	if (st == OM_OK && om_cli_has(c, "list"))
+		return list_models(c, &m);
+	if (st == OM_OK)
+		st = fetch_all(c, &h, &m);
+	if (st != OM_OK)
+		return om_status_exit(st) == 2 ? st : om_cli_failed(c, st);
+	printf("PASSED %" PRIu64 " fetched, %" PRIu64 " from the cache\n", h.nfetched, h.ncached);
+	return OM_OK;
+}
+
+static const om_opt opts[] = {
+	{"opset", "N", "the model of that opset [the highest there is]"},
+	{"with-data", NULL, "fetch the archive with test data, and unpack it; the path is that of the folder"},
+	{"list", NULL, "list models, those whose names hold one of the words; fetch nothing"},
+	{"tag", "TAG", "of the list: models with that tag; repeatable"},
+	{"min-size", "SIZE", "of the list: models of at least that size"},
+	{"max-size", "SIZE", "of the list: models of at most that size"},
+	{"json", "FILE", "write the list as JSON, with paths and sums"},
+	{0}
+};
+
+static const om_opt_group group = {"options", opts};
+
+const om_cmd om_fetch_cmd = {
+	.name = "fetch", .usage = "NAME... | --list [WORD]... [options]", .brief = "fetch models of the public zoo",
+	.text = "Prints a path for each model; the last line says PASSED or FAILED.  What is in the\n"
+		"cache is compared with its SHA-256 and used.  Mirrors are those of the options, else\n"
+		"of ONNXMEM_MIRRORS, else of ~/.config/onnxmem/config, else of the manifest.",
+	.max_args = OM_CMD_ANY,
+	.group = {&group, &om_hub_options}, .run = run,
+};

@@ -1,0 +1,77 @@
+/* Files of the cache: folders, sums, all of a small one. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/sha256.h"
+#include "hub/hub.h"
+
+om_status
+om_make_folders(om_session *s, const char *path)
+{
+	char name[4096];
+	const size_t n = strlen(path);
+
+	if (n >= sizeof name)
+		return om_fail(s, OM_IO, "%.100s...: the path is too long", path);
+	memcpy(name, path, n + 1);
+	for (char *at = name + 1; (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		if (mkdir(name, 0777) != 0 && errno != EEXIST)
+			return om_fail(s, OM_IO, "%s: %s; ONNX_HOME may name another folder for models", name, strerror(errno));
+		*at = '/';
+	}
+	return OM_OK;
+}
+
+om_status
+om_file_sha256(om_session *s, om_arena *mem, int fd, const char *path, char text[65])
+{
+	char piece[1 << 16];
+	om_sha256 *h = om_sha256_new(mem);
+	ssize_t n;
+
+	for (off_t at = 0; (n = pread(fd, piece, sizeof piece, at)) != 0; at += n) {
+		if (n < 0 && errno == EINTR)
+			n = 0;
+		else if (n < 0)
+			return om_fail(s, OM_IO, "%s: %s", path, strerror(errno));
+		om_sha256_add(h, piece, (size_t)n);
+	}
+	om_sha256_end(h, text);
+	return OM_OK;
+}
+
+static om_status
+read_open(om_session *s, om_arena *mem, int fd, const char *path, uint64_t limit, char **text, size_t *n)
+{
+	struct stat st;
+	ssize_t got;
+
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return om_fail(s, OM_IO, "%s: not a file", path);
+	if ((uint64_t)st.st_size > limit)
+		return om_fail(s, OM_MALFORMED, "%s: %llu bytes are more than the %llu that may be", path,
+			(unsigned long long)st.st_size, (unsigned long long)limit);
+	*text = om_alloc(mem, (size_t)st.st_size + 1);
+	for (*n = 0; *n < (size_t)st.st_size; *n += (size_t)got)
+		if ((got = read(fd, *text + *n, (size_t)st.st_size - *n)) <= 0)
+			return om_fail(s, OM_IO, "%s: %s", path, got < 0 ? strerror(errno) : "it became shorter");
+	return OM_OK;
+}
+
+om_status
+om_read_all(om_session *s, om_arena *mem, const char *path, uint64_t limit, char **text, size_t *n)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return om_fail(s, OM_IO, "%s: %s", path, strerror(errno));
+	om_status st = read_open(s, mem, fd, path, limit, text, n);
+	close(fd);
+	return st;
+}
