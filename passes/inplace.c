@@ -18,10 +18,15 @@
  * Where several inputs would do, one of as many bytes is taken before a larger
  * one; then that with the larger, then with the longer-lived storage.
  *
+ * Parts lie where their whole does, which may leave holes: where the arena is larger
+ * than what is in use at its peak, it is tried without them.
+ *
  * Who may move where is for om_groups_same() and om_groups_over() to decide, and
  * an alias is written there only, together with the move that it stands for.
  */
 #include <config.h>
+
+#include <string.h>
 
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
@@ -29,6 +34,7 @@
 struct inplace {
 	om_run *r;
 	om_groups *g;
+	uint64_t parts;          /* how many there are */
 };
 
 static uint64_t
@@ -96,10 +102,7 @@ place_parts(struct inplace *w, const om_op *op)
 			continue;
 		const uint32_t n = list_same(w, op, k, same);
 		if (om_groups_same(w->g, out, same, n, OM_PART))
-			for (uint32_t i = 0; i < n; i++) {
-				om_count(w->r, "parts", 1);
-				om_count(w->r, "bytes", size_of(same[i].v));
-			}
+			w->parts += n;
 	}
 }
 
@@ -174,11 +177,8 @@ place_output(struct inplace *w, const om_op *op, uint32_t out)
 	struct candidate *all = OM_NEWN(w->r->scratch, struct candidate, op->nin);
 	const uint32_t n = list_candidates(w, op, out, all);
 	for (uint32_t k = 0; k < n; k++)
-		if (om_groups_over(w->g, o, all[k].v)) {
-			om_count(w->r, "outputs", 1);
-			om_count(w->r, "bytes", size_of(o));
+		if (om_groups_over(w->g, o, all[k].v))
 			return;
-		}
 }
 
 /* ---- Both. ---- */
@@ -211,17 +211,78 @@ forget(om_prog *p)
 	}
 }
 
-static om_status
-run(om_run *r, om_prog *p)
+/* Decide about all values; how many are parts. */
+static uint64_t
+decide(om_run *r, om_prog *p, bool parts)
 {
 	struct inplace w = {.r = r};
 
 	forget(p);
 	w.g = om_groups_new(p, r->scratch);
-	walk(&w, p->first, true);
+	if (parts)
+		walk(&w, p->first, true);
 	walk(&w, p->first, false);
+	return w.parts;
+}
+
+/* Bytes of the arena, and how far they are above what is in use at once. */
+static om_status
+measure(om_run *r, om_prog *p, uint64_t *height, uint64_t *gap)
+{
+	const om_buffers *b = om_buffers_new(p, r->scratch);
+	om_pack_result result;
+
+	OM_TRY(om_pack(r->session, b->buf, b->n, &result));
+	*height = result.height;
+	*gap = result.height - result.lower_bound;
 	return OM_OK;
 }
+
+static om_status
+try_without_parts(om_run *r, om_prog *p)
+{
+	uint64_t with, without, gap;
+
+	OM_TRY(measure(r, p, &with, &gap));
+	if (gap == 0)
+		return OM_OK;
+	decide(r, p, false);
+	OM_TRY(measure(r, p, &without, &gap));
+	if (without >= with)
+		decide(r, p, true);
+	return OM_OK;
+}
+
+static void
+count(om_run *r, const om_prog *p)
+{
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		const om_value *v = p->values[k];
+		if (v->store != OM_INPLACE && v->store != OM_PART)
+			continue;
+		om_count(r, v->store == OM_PART ? "parts" : "outputs", 1);
+		om_count(r, "bytes", size_of(v));
+	}
+}
+
+static om_status
+run(om_run *r, om_prog *p)
+{
+	const char *parts = om_option(r, "parts");
+	const bool may = strcmp(parts, "no") != 0;
+
+	if (may && strcmp(parts, "yes") != 0 && strcmp(parts, "try") != 0)
+		return om_fail(r->session, OM_USAGE, "inplace: parts is yes, no or try, not %s", parts);
+	if (decide(r, p, may) && strcmp(parts, "try") == 0 && !p->order_free)
+		OM_TRY(try_without_parts(r, p));
+	count(r, p);
+	return OM_OK;
+}
+
+static const om_pass_option options[] = {
+	{"parts", "try", "inputs of a join, right in its output: yes, no, or unless the arena is larger (try)"},
+	{0}
+};
 
 static const om_pass_counter counters[] = {
 	{"parts", "inputs that are computed right in the output"},
@@ -236,5 +297,6 @@ OM_PASS(
 	.needs = OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_LIVE | OM_HAS_VIEWS,
 	.gives = OM_HAS_STORE,
 	.keeps = OM_HAS_ALL & ~OM_HAS_PLAN,
+	.options = options,
 	.counters = counters,
 	.run = run)
