@@ -4,6 +4,8 @@
  *
  *	tests/fuzz/packs [PROBLEMS [FIRST-SEED]]
  *
+ * 500 problems where nothing else is said; after a change of the packer, 12,000.
+ *
  * Every plan is checked by the checker and, byte by byte, here; solved twice, it
  * comes out the same; small ones are compared with the best of all packings,
  * found by trying; and damaged plans have to be refused.
@@ -475,7 +477,7 @@ test(uint64_t seed, om_session *s, struct tally *t)
 int
 main(int argc, char **argv)
 {
-	const uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 12000;
+	const uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 500;
 	const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 	om_session *s = om_session_new();
 	struct tally t = {0};
