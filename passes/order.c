@@ -2,7 +2,9 @@
  *
  * Any order that respects the data is legal.  `mem` looks for one that keeps
  * less alive at once, block by block, bodies before the ops that hold them: a
- * body counts with its own peak.  Storages are those that views leave; where an
+ * body counts with its own peak.  Storages are those that views leave, cut into
+ * pieces: of a value of which only parts are read later, the rest may die, and what
+ * may be computed into a later value is a part of that from the start.  Where an
  * op may compute over an input that dies, the two count once.  The search itself
  * is om_order_solve(); what it finds is taken only where the passes that follow
  * make a smaller arena of it, so the order of the file stays unless another one
@@ -32,12 +34,13 @@ struct model {
 	om_prog *p;
 	om_arena *mem;
 	om_buffers *views;       /* storages, before anything is computed in place */
+	om_pieces *pieces;       /* of these */
 	uint64_t **load;         /* by depth, by step: bytes alive of what bodies at least so deep define */
 	uint32_t ndepth;
 	uint32_t *op_of;         /* by op id: its number in the block at hand */
 	uint32_t *seen;          /* by op id of a folded op: 1 + the last op that is known to come after it */
-	uint32_t *storage_of;    /* by value id of the root: its number */
-	bool *elsewhere;         /* by value id of the root: may take no room of its own.  NULL: all do */
+	uint32_t *storage_of;    /* by piece: its number */
+	bool *elsewhere;         /* by piece: may take no room of its own.  NULL: all do */
 };
 
 /* One block as a problem. */
@@ -47,9 +50,12 @@ struct problem {
 	om_op **ops;
 	om_order_op *op;
 	om_order_storage *storage;
-	uint32_t nop, nstorage;
+	uint32_t nop;
+	size_t nstorage, capstorage;
 	uint32_t *after, *use;   /* of the op at hand */
 	size_t nafter, capafter, nuse, capuse;
+	om_order_over *over;     /* of the op at hand */
+	size_t nover, capover;
 	const om_op **folded;    /* whose inputs are still to be looked at */
 	size_t nfolded, capfolded;
 	uint32_t effect;         /* the last op that has to keep its place */
@@ -57,50 +63,63 @@ struct problem {
 
 /* ---- Storages. ---- */
 
-static om_value *
-root_of(const struct model *m, const om_value *v)
-{
-	om_value *root = om_storage(v, NULL);
-
-	return m->views->of_value[v->id] == NONE || m->views->of_value[root->id] == NONE ? NULL : root;
-}
-
 static uint64_t
-bytes_of(const struct model *m, const om_value *root)
+bytes_of(const struct model *m, uint32_t piece)
 {
-	return m->elsewhere && m->elsewhere[root->id] ? 0 : m->views->buf[m->views->of_value[root->id]].bytes;
+	return m->elsewhere && m->elsewhere[piece] ? 0 : m->pieces->piece[piece].bytes;
 }
 
-/* The number of the storage that `v` is in, where an op of the block makes it. */
-static uint32_t
-storage_of(const struct problem *q, const om_value *v)
+/* The pieces of `v`, where an op of the block makes them. */
+static const uint32_t *
+pieces_of(const struct problem *q, const om_value *v, uint32_t *n)
 {
-	const om_value *root = v && !v->is_const ? root_of(q->m, v) : NULL;
+	const uint32_t *piece = NULL;
 
-	return root && root->block == q->b && root->def ? q->m->storage_of[root->id] : NONE;
+	*n = 0;
+	if (v && !v->is_const)
+		piece = om_pieces_of(q->m->pieces, v, n);
+	if (*n && (!q->m->pieces->piece[piece[0]].maker || q->m->pieces->piece[piece[0]].maker->block != q->b))
+		*n = 0;
+	return piece;
+}
+
+static bool
+is_piece_of(const struct problem *q, uint32_t which, const om_value *v)
+{
+	uint32_t n;
+	const uint32_t *piece = pieces_of(q, v, &n);
+
+	while (n && piece[n - 1] != which)
+		n--;
+	return n > 0;
+}
+
+static void
+list_made(struct problem *q, const om_value *v, uint32_t i)
+{
+	uint32_t n;
+	const uint32_t *piece = pieces_of(q, v, &n);
+
+	for (uint32_t k = 0; k < n; k++) {
+		if (q->m->pieces->piece[piece[k]].maker != q->ops[i])
+			continue;
+		q->m->storage_of[piece[k]] = (uint32_t)q->nstorage;
+		OM_PUSH(q->m->mem, q->storage, q->nstorage, q->capstorage,
+			((om_order_storage){bytes_of(q->m, piece[k]), i, false}));
+	}
 }
 
 static void
 list_storages(struct problem *q)
 {
-	struct model *m = q->m;
-	uint32_t most = 0;
-
 	for (uint32_t i = 0; i < q->nop; i++)
-		most += q->ops[i]->nout;
-	q->storage = OM_NEWN(m->mem, om_order_storage, most);
-	for (uint32_t i = 0; i < q->nop; i++)
-		for (uint32_t k = 0; k < q->ops[i]->nout; k++) {
-			const om_value *v = q->ops[i]->out[k];
-			if (!v || root_of(m, v) != v)
-				continue;
-			m->storage_of[v->id] = q->nstorage;
-			q->storage[q->nstorage++] = (om_order_storage){bytes_of(m, v), i, false};
-		}
+		for (uint32_t k = 0; k < q->ops[i]->nout; k++)
+			if (q->ops[i]->out[k] && om_storage(q->ops[i]->out[k], NULL) == q->ops[i]->out[k])
+				list_made(q, q->ops[i]->out[k], i);
 	for (uint32_t k = 0; k < q->b->nresult; k++) {
-		const uint32_t s = storage_of(q, q->b->result[k]);
-		if (s != NONE)
-			q->storage[s].stays = true;
+		uint32_t n;
+		for (const uint32_t *piece = pieces_of(q, q->b->result[k], &n); n; n--)
+			q->storage[q->m->storage_of[piece[n - 1]]].stays = true;
 	}
 }
 
@@ -135,11 +154,12 @@ add_after(struct problem *q, const om_value *v, uint32_t i)
 static void
 add_use(struct problem *q, const om_value *v, uint32_t i)
 {
-	const uint32_t s = storage_of(q, v);
+	uint32_t n;
+	const uint32_t *piece = pieces_of(q, v, &n);
 
 	add_after(q, v, i);
-	if (s != NONE)
-		OM_PUSH(q->m->mem, q->use, q->nuse, q->capuse, s);
+	for (uint32_t k = 0; k < n; k++)
+		OM_PUSH(q->m->mem, q->use, q->nuse, q->capuse, q->m->storage_of[piece[k]]);
 }
 
 /* What a body names, to run or, with `add_after`, to be legal. */
@@ -203,10 +223,50 @@ made_by(const struct model *m, const om_op *op, uint32_t step)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k] && root_of(m, op->out[k]) == op->out[k] && op->out[k]->first <= step)
-			sum += bytes_of(m, op->out[k]);
+	for (uint32_t k = 0; k < op->nout; k++) {
+		const om_value *v = op->out[k];
+		uint32_t n;
+		if (!v || om_storage(v, NULL) != v || v->first > step)
+			continue;
+		for (const uint32_t *piece = om_pieces_of(m->pieces, v, &n); n; n--)
+			if (m->pieces->piece[piece[n - 1]].maker == op)
+				sum += bytes_of(m, piece[n - 1]);
+	}
 	return sum;
+}
+
+/* May `op` compute the piece `made` of an output over `needed` of input `i`? */
+static bool
+is_free(const struct problem *q, const om_op *op, const om_order_op *to, uint32_t made, uint32_t needed, uint32_t i)
+{
+	const om_piece *piece = q->m->pieces->piece;
+	const uint32_t s = q->m->storage_of[needed];
+
+	if (piece[made].maker != op || !bytes_of(q->m, made) || !bytes_of(q->m, needed))
+		return false;
+	for (uint32_t j = 0; j < to->nover; j++)
+		if (to->over[j].needed == s)
+			return false;
+	for (uint32_t j = 0; j < op->nin; j++)  /* read through another of its values */
+		if (op->in[j] != op->in[i] && is_piece_of(q, needed, op->in[j]))
+			return false;
+	return piece[made].bytes == piece[needed].bytes;
+}
+
+/* Which inputs lend their storage to a piece, the `at`-th one of an output. */
+static void
+add_over_piece(struct problem *q, const om_op *op, om_order_op *to, uint32_t made, uint32_t at, const bool *may)
+{
+	for (uint32_t i = 0; i < op->nin; i++) {
+		uint32_t n;
+		const uint32_t *piece = pieces_of(q, op->in[i], &n);
+		if (!may[i] || at >= n || !is_free(q, op, to, made, piece[at], i))
+			continue;
+		OM_PUSH(q->m->mem, q->over, q->nover, q->capover,
+			((om_order_over){q->m->storage_of[made], q->m->storage_of[piece[at]]}));
+		to->over = q->over;
+		to->nover = (uint32_t)q->nover;
+	}
 }
 
 /* Each input lends its storage to one output at most; which of several is taken
@@ -214,24 +274,20 @@ made_by(const struct model *m, const om_op *op, uint32_t step)
 static void
 add_over(struct problem *q, const om_op *op, om_order_op *to)
 {
-	om_order_over *over = OM_NEWN(q->m->mem, om_order_over, op->nin);
+	bool *may = OM_NEWN(q->m->mem, bool, op->nin);
 
+	q->nover = 0;
 	for (uint32_t k = 0; k < op->nout; k++) {
-		const uint32_t made = op->out[k] && root_of(q->m, op->out[k]) == op->out[k]
-			? storage_of(q, op->out[k]) : NONE;
-		for (uint32_t i = 0; i < op->nin && made != NONE; i++) {
-			const uint32_t s = storage_of(q, op->in[i]);
-			bool free = s != NONE && q->storage[s].bytes && q->storage[s].bytes == q->storage[made].bytes
-				&& om_op_reuse(op, k, i);
-			for (uint32_t j = 0; j < to->nover && free; j++)
-				free = over[j].needed != s;
-			for (uint32_t j = 0; j < op->nin && free; j++)  /* read through another of its values */
-				free = op->in[j] == op->in[i] || storage_of(q, op->in[j]) != s;
-			if (free)
-				over[to->nover++] = (om_order_over){made, s};
-		}
+		uint32_t n;
+		const uint32_t *made = pieces_of(q, op->out[k], &n);
+		if (!n || om_storage(op->out[k], NULL) != op->out[k])
+			continue;
+		for (uint32_t i = 0; i < op->nin; i++)
+			may[i] = op->in[i] && om_op_reuse(op, k, i);
+		for (uint32_t at = 0; at < n; at++)
+			add_over_piece(q, op, to, made[at], at, may);
 	}
-	to->over = over;
+	to->over = om_memdup(q->m->mem, q->over, q->nover * sizeof *q->over);
 }
 
 static bool
@@ -363,13 +419,14 @@ model_new(om_run *r, om_prog *p, struct model **out)
 
 	*m = (struct model){.r = r, .p = p, .mem = r->scratch, .ndepth = 1,
 		.op_of = OM_NEWN(r->scratch, uint32_t, p->nop),
-		.seen = OM_NEWN(r->scratch, uint32_t, p->nop),
-		.storage_of = OM_NEWN(r->scratch, uint32_t, p->nvalue)};
+		.seen = OM_NEWN(r->scratch, uint32_t, p->nop)};
 	OM_TRY(om_run_passes(r, p, "live,views,inplace"));
 	if (p->nblock > 1)
 		find_loads(m);
 	OM_TRY(om_run_passes(r, p, "views"));
 	m->views = om_buffers_new(p, r->scratch);
+	m->pieces = om_pieces_new(p, m->views, r->scratch);
+	m->storage_of = OM_NEWN(r->scratch, uint32_t, m->pieces->n);
 	return OM_OK;
 }
 
@@ -460,7 +517,7 @@ static om_status
 search_block(struct search *s, struct model *m, om_block *b)
 {
 	const struct problem *q = problem_new(m, b);
-	const om_order_problem abstract = {q->op, q->storage, q->nop, q->nstorage};
+	const om_order_problem abstract = {q->op, q->storage, q->nop, (uint32_t)q->nstorage};
 	uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
 	om_order_result result;
 
@@ -544,11 +601,10 @@ decide(struct search *s, bool *is_better)
 
 /* ---- Is there no better order? ---- */
 
-/* The search knows storages that are made, needed and computed over as wholes.
- * The passes that follow can do more: compute a value in a part of one that comes
- * later, or in the memory of a result, and free the bytes of which only a part is
- * still needed.  Where all those who may profit of that count nothing, what no
- * order gets below is a bound for whatever those passes do. */
+/* The passes that follow can do more than the search knows: compute a value in the
+ * memory of a result, or into one of several that follow.  Where all those who may
+ * profit of that count nothing, what no order gets below is a bound for whatever
+ * those passes do. */
 struct doubt {
 	struct model *m;
 	om_value **list;         /* that may lie in the memory of a result; seen from here on */
@@ -558,43 +614,14 @@ struct doubt {
 };
 
 static void
-doubt_storage(struct doubt *d, const om_value *v)
+doubt_value(struct doubt *d, const om_value *v)
 {
-	const om_value *root = v && !v->is_const ? root_of(d->m, v) : NULL;
+	uint32_t n;
+	const uint32_t *piece = om_pieces_of(d->m->pieces, v, &n);
 
-	if (!root)
-		return;
-	d->m->elsewhere[root->id] = true;
-	d->any = true;
-}
-
-static bool
-is_as_large(const om_value *a, const om_value *b)
-{
-	uint64_t x, y;
-
-	return om_tensor_bytes(a->type.elem, &a->shape, &x) && om_tensor_bytes(b->type.elem, &b->shape, &y)
-	    && x == y;
-}
-
-static void
-doubt_op(struct doubt *d, const om_op *op)
-{
-	uint64_t offset;
-	om_view_of view;
-
-	for (uint32_t k = 0; k < op->nin; k++)
-		if (om_op_into(op, k, &offset))
-			doubt_storage(d, op->in[k]);
-	for (uint32_t k = 0; k < op->nout; k++) {
-		if (!op->out[k])
-			continue;
-		if (om_op_view(op, k, &view) && !is_as_large(op->out[k], op->in[view.in]))
-			doubt_storage(d, op->in[view.in]);
-		for (uint32_t i = 0; i < op->nin; i++)
-			if (op->in[i] && om_op_reuse(op, k, i) && !is_as_large(op->out[k], op->in[i]))
-				doubt_storage(d, op->out[k]);
-	}
+	d->any |= n > 0;
+	for (; n; n--)
+		d->m->elsewhere[piece[n - 1]] = true;
 }
 
 static void
@@ -605,7 +632,7 @@ add_outside(struct doubt *d, om_value *v)
 	if (!root || !root->def || d->outside[root->id])
 		return;
 	d->outside[root->id] = true;
-	doubt_storage(d, root);
+	doubt_value(d, root);
 	OM_PUSH(d->m->mem, d->list, d->n, d->cap, root);
 }
 
@@ -651,21 +678,20 @@ prove(struct search *s, bool *is_proven)
 	OM_TRY(bound_of(s, &bound));
 	OM_TRY(model_new(s->r, p, &m));
 	struct doubt d = {.m = m, .outside = OM_NEWN(m->mem, bool, p->nvalue)};
-	m->elsewhere = OM_NEWN(m->mem, bool, p->nvalue);
-	for (const om_block *b = p->first; b; b = b->next)
-		for (const om_op *op = b->first; op; op = op->next)
-			if (!op->is_folded)
-				doubt_op(&d, op);
+	m->elsewhere = OM_NEWN(m->mem, bool, m->pieces->n);
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		if (m->pieces->is_open[k])
+			doubt_value(&d, p->values[k]);
 	doubt_results(&d, p->first);
-	if (!d.any || p->nblock > 1) {
-		*is_proven &= !d.any;
+	if (p->nblock > 1) {
+		*is_proven &= !d.any && m->pieces->is_complete;
 		return OM_OK;
 	}
 	const struct problem *q = problem_new(m, p->first);
-	const om_order_problem abstract = {q->op, q->storage, q->nop, q->nstorage};
+	const om_order_problem abstract = {q->op, q->storage, q->nop, (uint32_t)q->nstorage};
 	uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
 	OM_TRY(om_order_solve(s->r->session, &abstract, s->nodes, order, &result));
-	*is_proven = result.lower_bound >= bound;
+	*is_proven = result.lower_bound >= bound && m->pieces->is_complete;
 	return OM_OK;
 }
 
@@ -713,7 +739,7 @@ order_bfs(om_run *r, om_prog *p)
 		if (depth_of(b) == NONE || b->nop == 0)
 			continue;
 		const struct problem *q = problem_new(m, b);
-		const om_order_problem abstract = {q->op, q->storage, q->nop, q->nstorage};
+		const om_order_problem abstract = {q->op, q->storage, q->nop, (uint32_t)q->nstorage};
 		uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
 		om_order_breadth(&abstract, by_bytes, order);
 		if (is_as_it_was(order, q->nop))

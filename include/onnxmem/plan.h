@@ -197,6 +197,29 @@ OM_API bool om_groups_same(om_groups *g, om_value *source, const om_same *same, 
  * its group.  False where that cannot be, as above. */
 OM_API bool om_groups_over(om_groups *g, om_value *out, om_value *in);
 
+/* Bytes that live and die together. */
+typedef struct om_piece {
+	uint64_t bytes;          /* rounded where they are all that is in a buffer */
+	om_op *maker;            /* the first op that writes them; NULL: there before the block runs */
+} om_piece;
+
+/* The storages of a program, cut: every value is some pieces in a row, and what may
+ * be computed over it as many of the same sizes. */
+typedef struct om_pieces {
+	om_piece *piece;
+	uint32_t n;
+	bool is_complete;        /* the last is true of all values; else there were too many pieces */
+	bool *is_open;           /* by value id: may share bytes in more ways than pieces tell */
+	struct om_pieces_index *index;
+} om_pieces;
+
+/* Storages are those of `b`: of a program that has OM_HAS_VIEWS, but no other store
+ * yet.  What may be computed where it goes to is a part of that from the start. */
+OM_API om_pieces *om_pieces_new(const om_prog *p, const om_buffers *b, om_arena *mem);
+
+/* The pieces of `v`, by number, in a row; none where it is not planned. */
+OM_API const uint32_t *om_pieces_of(const om_pieces *q, const om_value *v, uint32_t *n);
+
 /* ---- For plans that hold in every order of the ops. ---- */
 
 /* Which op is over before which other one starts, whatever the order, as long as

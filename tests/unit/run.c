@@ -30,6 +30,7 @@ main(void)
 		{.pName = "executor", .pTests = exec_tests},
 		{.pName = "inner loops", .pTests = kernels_tests},
 		{.pName = "lifetimes", .pTests = live_tests},
+		{.pName = "lowest arenas", .pTests = lowest_tests},
 		{.pName = "move", .pTests = move_tests},
 		{.pName = "files of NumPy", .pTests = npy_tests},
 		{.pName = "models", .pTests = onnx_tests},

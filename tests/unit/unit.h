@@ -12,6 +12,7 @@ extern CU_TestInfo buffers_tests[];
 extern CU_TestInfo exec_tests[];
 extern CU_TestInfo kernels_tests[];
 extern CU_TestInfo live_tests[];
+extern CU_TestInfo lowest_tests[];
 extern CU_TestInfo move_tests[];
 extern CU_TestInfo npy_tests[];
 extern CU_TestInfo onnx_tests[];
