@@ -22,6 +22,8 @@ typedef struct om_exec_stats {
 	uint64_t weight_bytes;      /* constants made at build time; mapped ones not counted */
 	uint64_t unplanned_bytes;   /* most ever held outside the arena for unplanned values */
 	uint64_t copied_bytes;      /* moved by loops and branches, in the last run */
+	uint64_t steps;             /* ops that ran in the last run, those of bodies as often as
+	                               they did; views that the plan makes are none */
 	uint64_t runs;
 } om_exec_stats;
 

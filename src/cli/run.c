@@ -167,10 +167,11 @@ write_stats(om_cli *c, FILE *to, const void *arg)
 	const struct run *r = arg;
 	const om_exec_stats *s = om_exec_get_stats(r->exec);
 
-	return write_json(c, to, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}",
+	return write_json(c, to, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}",
 		"schema", "onnxmem-run/1", "runs", (json_int_t)s->runs,
 		"arena_bytes", (json_int_t)s->arena_bytes, "weight_bytes", (json_int_t)s->weight_bytes,
 		"unplanned_bytes", (json_int_t)s->unplanned_bytes, "copied_bytes", (json_int_t)s->copied_bytes,
+		"steps", (json_int_t)s->steps,
 		"best_ms", r->best_ms, "mean_ms", s->runs ? r->sum_ms / (double)s->runs : 0.0));
 }
 
@@ -319,7 +320,7 @@ static const om_opt opts[] = {
 	{"poison", NULL, "fill memory with a pattern when what is in it dies, guard the arena"},
 	{"no-reuse", NULL, "every value in memory of its own; the plan is not used"},
 	{"profile", "FILE", "write the time that each op took (Chrome trace format)"},
-	{"stats", "FILE", "write sizes and times as JSON"},
+	{"stats", "FILE", "write sizes, what loops and branches moved, and times as JSON"},
 	{0}
 };
 

@@ -273,6 +273,7 @@ om_exec_run(om_exec *e)
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		OM_TRY(place_result(e, k));
 	e->stats.copied_bytes = 0;
+	e->stats.steps = 0;
 	if (e->poison)
 		om_poison_start(e);
 	OM_TRY(om_walk_run(e, graph));

@@ -48,7 +48,7 @@ struct step {
 /* The steps of a block. */
 struct walk {
 	struct step *step;
-	uint32_t n;
+	uint32_t n, nrun;         /* all; those that do something */
 };
 
 struct om_exec {

@@ -133,6 +133,7 @@ om_walk_run(om_exec *e, const om_block *b)
 {
 	const struct walk *w = &e->walk[b->id];
 
+	e->stats.steps += w->nrun;
 	for (uint32_t k = 0; k < w->n; k++)
 		OM_TRY(run_step(e, &w->step[k]));
 	return OM_OK;
@@ -259,6 +260,7 @@ new_walk(om_exec *e, const om_block *b)
 			continue;
 		w->n++;
 		OM_TRY(new_step(e, op, s));
+		w->nrun += s->run != run_nothing;
 		w->n -= s->run == run_nothing && !e->options.poison;
 	}
 	return OM_OK;
