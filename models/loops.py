@@ -187,8 +187,54 @@ def control():
         [const("limit", 100, np.float32)]))
 
 
+# ---- Small bodies in as many rounds as one likes: for bench/loop. ----
+
+def small(name, nodes, dims, carried="v", results="vn", init=(), outputs=("y",), before=()):
+    """`trips` rounds, with no condition; x is what they start from."""
+    save(name + ".onnx", h.make_graph(
+        [n("Tanh", "x", "v0"), *before, loop("trips _ v0", "last", nodes, carried, results, dims),
+         n("Neg", "last", "y")], name,
+        [value("x", dims), value("trips", [], T.INT64)], [value(o, dims) for o in outputs], list(init)))
+
+
+def count():
+    """One op on one number."""
+    small("count", [n("Add", "v step", "vn")], [1], init=[const("step", [0.5], np.float32)])
+
+
+def horner():
+    """A polynomial: two ops on 32 numbers."""
+    small("horner", [n("Mul", "v x", "t"), n("Add", "t one", "vn")], [4, 8], init=[const("one", [1], np.float32)])
+
+
+def toggle():
+    """One of two branches in turn."""
+    up = h.make_graph([n("Add", "v x", "up")], "up", [], values("up", [4]))
+    down = h.make_graph([n("Sub", "v x", "down")], "down", [], values("down", [4]))
+    small("toggle", [n("Mod", "round two", "m"), n("Cast", "m", "odd", to=T.BOOL),
+                     n("If", "odd", "vn", then_branch=up, else_branch=down)], [4], init=[const("two", 2)])
+
+
+def inner():
+    """Ten rounds in each round."""
+    few = h.make_graph([n("Add", "w x", "wn"), n("Identity", "inner_go", "inner_go_on")], "few",
+                       [value("inner_round", [], T.INT64), value("inner_go", [], T.BOOL), value("w", [4])],
+                       [value("inner_go_on", [], T.BOOL), value("wn", [4])])
+    small("inner", [n("Loop", "ten _ v", "vn", body=few)], [4], init=[const("ten", 10)])
+
+
+def collect():
+    """What a round gives is kept, for every round."""
+    body = h.make_graph([n("Sub", "x v", "vn"), n("Identity", "go", "go_on"), n("Identity", "vn", "item")], "round",
+                        ROUND + values("v", [4]), [value("go_on", [], T.BOOL), *values("vn item", [4])])
+    save("collect.onnx", h.make_graph(
+        [n("Tanh", "x", "v0"), n("Loop", "trips _ v0", "last all", body=body),
+         n("ReduceSum", "all outer", "y", keepdims=0)], "collect",
+        [value("x", [4]), value("trips", [], T.INT64)], values("y last", [4]), [const("outer", [0])]))
+
+
 if __name__ == "__main__":
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     for make in (nnc_pool, nnc_conv, nnc_residual, nnc_nested, nnc_chain, nnc_lag, nnc_branch, swap, cycle, early,
-                 scans, grow, sizes, control):
+                 scans, grow, sizes, control, count, horner, toggle, inner, collect):
         make()

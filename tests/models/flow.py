@@ -65,6 +65,8 @@ def below_zero():
 OWN = {
     "branches": lambda: chosen(2, 16), "unsorted": lambda: chosen(4), "sizes": lambda: chosen(2, 8),
     "loop": lambda: of_size(1, 8), "scans": lambda: of_size(6, 4), "early": early, "control": control,
+    "count": lambda: rounds(1), "horner": lambda: rounds(4, 8), "toggle": lambda: rounds(4),
+    "inner": lambda: rounds(4), "collect": lambda: rounds(4),
     "swap": lambda: rounds(2, 32), "cycle": lambda: rounds(2, 32), "grow": lambda: rounds(1, 8),
     **{name: lambda: of_size(1, 4, 5, 5) for name in
        ("nnc_pool", "nnc_conv", "nnc_residual", "nnc_nested", "nnc_chain", "nnc_lag", "nnc_branch")},

@@ -1,0 +1,246 @@
+/* What a round of a loop costs beside the kernels in it.
+ *
+ *	bench/loop ROUNDS MODEL...
+ *
+ * `make bench-loop` runs it, and ONNX Runtime beside it.  Each model has a scalar
+ * input `trips` and is planned as by `onnxmem plan`.  Taken is the processor's time,
+ * of the best of a few runs.  The kernels alone: those of the bodies are called on memory of their own,
+ * one after the other, as often as they ran in a run.
+ *
+ * One line a model: its name, ops that run in a round, nanoseconds of a round, of
+ * its kernels alone, of the rest, bytes that loops and branches moved in a round,
+ * and those of the arena.
+ */
+#include <config.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "onnxmem/exec.h"
+#include "onnxmem/onnx.h"
+#include "onnxmem/pass.h"
+
+enum { RUNS = 5, MAX_KERNELS = 64 };
+
+struct kernel {
+	om_call call;
+	uint64_t calls;           /* in one run */
+};
+
+struct bench {
+	om_session *s;
+	om_host *h;
+	om_arena *mem;            /* of one model */
+	om_arena *call;           /* of a kernel */
+	om_prog *p;
+	int64_t rounds;
+	struct kernel kernel[MAX_KERNELS];
+	uint32_t nkernel;
+};
+
+static double
+cpu_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* ---- Running. ---- */
+
+static om_status
+give_inputs(struct bench *b, om_exec *e)
+{
+	const om_block *graph = b->p->first;
+
+	for (uint32_t k = 0; k < graph->nparam; k++) {
+		const om_value *v = graph->param[k];
+		om_tensor t = {.type = v->type.elem, .shape = v->shape, .data = &b->rounds};
+		const int64_t n = om_shape_count(&v->shape);
+		if (v->type.elem == OM_FLOAT32) {
+			float *x = OM_NEWN(b->mem, float, (size_t)n);
+			for (int64_t i = 0; i < n; i++)
+				x[i] = (float)(i % 7) / 16 - 0.25f;
+			t.data = x;
+		}
+		OM_TRY(om_exec_input(e, k, &t));
+	}
+	return OM_OK;
+}
+
+static om_status
+best_run(om_exec *e, double *ms)
+{
+	for (int k = 0; k < RUNS; k++) {
+		const double start = cpu_ms();
+		OM_TRY(om_exec_run(e));
+		const double took = cpu_ms() - start;
+		*ms = k == 0 || took < *ms ? took : *ms;
+	}
+	return OM_OK;
+}
+
+/* ---- The kernels alone. ---- */
+
+static void *
+elements(struct bench *b, const om_tensor *t)
+{
+	uint64_t bytes = 0;
+
+	om_tensor_bytes(t->type, &t->shape, &bytes);
+	if (t->data && !t->splat)
+		return t->data;
+	return OM_NEWN(b->mem, double, bytes / sizeof(double) + 1);
+}
+
+static void
+add_kernel(struct bench *b, const om_op *op, uint64_t calls)
+{
+	struct kernel *k = &b->kernel[b->nkernel];
+
+	if (b->nkernel == MAX_KERNELS)
+		return;
+	om_call_init(&k->call, b->s, b->mem, op);
+	k->call.mem = b->call;
+	om_tensor *in = (om_tensor *)k->call.in;
+	for (uint32_t i = 0; i < op->nin; i++)
+		if (op->in[i])
+			in[i].data = elements(b, &in[i]);
+	for (uint32_t i = 0; i < op->nout; i++)
+		if (op->out[i])
+			k->call.out[i].data = elements(b, &k->call.out[i]);
+	k->call.scratch = OM_NEWN(b->mem, double, om_op_scratch(op) / sizeof(double) + 1);
+	k->calls = calls;
+	b->nkernel++;
+}
+
+static bool
+is_in_body(const om_op *op)
+{
+	return op->block->owner && op->row && op->row->control == OM_PLAIN;
+}
+
+/* As the profile of a run counts them. */
+static void
+find_kernels(struct bench *b, const om_exec *e)
+{
+	uint32_t n;
+	const om_exec_op *ops = om_exec_profile(e, &n);
+
+	b->nkernel = 0;
+	for (uint32_t k = 0; k < n; k++)
+		if (is_in_body(ops[k].op))
+			add_kernel(b, ops[k].op, ops[k].calls);
+}
+
+static om_status
+call_kernels(struct bench *b)
+{
+	uint64_t most = 0;
+
+	for (uint32_t k = 0; k < b->nkernel; k++)
+		most = b->kernel[k].calls > most ? b->kernel[k].calls : most;
+	for (uint64_t i = 0; i < most; i++)
+		for (uint32_t k = 0; k < b->nkernel; k++)
+			if (i < b->kernel[k].calls) {
+				OM_TRY(b->kernel[k].call.op->row->cpu(&b->kernel[k].call));
+				om_arena_clear(b->call);
+			}
+	return OM_OK;
+}
+
+static om_status
+best_kernels(struct bench *b, double *ms)
+{
+	for (int k = 0; k < RUNS; k++) {
+		const double start = cpu_ms();
+		OM_TRY(call_kernels(b));
+		const double took = cpu_ms() - start;
+		*ms = k == 0 || took < *ms ? took : *ms;
+	}
+	return OM_OK;
+}
+
+/* ---- One model. ---- */
+
+static om_status
+measure(struct bench *b, const om_exec_options *o, double *ms, om_exec_stats *stats)
+{
+	om_exec *e;
+
+	OM_TRY(om_exec_new(b->s, b->p, b->p->plan, o, &e));
+	om_status st = give_inputs(b, e);
+	if (st == OM_OK && o->profile) {
+		st = om_exec_run(e);
+		find_kernels(b, e);
+	} else if (st == OM_OK) {
+		st = best_run(e, ms);
+		*stats = *om_exec_get_stats(e);
+	}
+	om_exec_free(e);
+	return st;
+}
+
+static om_status
+bench_model(struct bench *b, const char *path)
+{
+	static const om_exec_options plain = {0}, profiled = {.profile = true};
+	double ms = 0, kernel_ms = 0;
+	om_exec_stats stats = {0};
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+
+	OM_TRY(om_host_run(b->h, b->p, om_default_pipeline()));
+	OM_TRY(measure(b, &plain, &ms, &stats));
+	OM_TRY(measure(b, &profiled, NULL, NULL));
+	OM_TRY(best_kernels(b, &kernel_ms));
+	const double n = (double)b->rounds;
+	printf("%.*s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%" PRIu64 "\n", (int)strcspn(name, "."), name,
+		(double)stats.steps / n, ms * 1e6 / n, kernel_ms * 1e6 / n, (ms - kernel_ms) * 1e6 / n,
+		(double)stats.copied_bytes / n, stats.arena_bytes);
+	fflush(stdout);
+	return OM_OK;
+}
+
+static bool
+bench_file(struct bench *b, const char *path)
+{
+	om_model *m;
+
+	b->mem = om_arena_new();
+	b->call = om_arena_new();
+	om_status st = om_model_load(b->s, path, &m);
+	if (st == OM_OK) {
+		st = om_model_import(b->s, m, &b->p);
+		if (st == OM_OK)
+			st = bench_model(b, path);
+		if (st == OM_OK || b->p)
+			om_prog_free(b->p);
+		om_model_free(m);
+	}
+	if (st != OM_OK)
+		fprintf(stderr, "bench/loop: %s: %s\n", path, om_message(b->s));
+	om_arena_free(b->call);
+	om_arena_free(b->mem);
+	return st == OM_OK;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct bench b = {.s = om_session_new(), .rounds = argc > 1 ? strtoll(argv[1], NULL, 10) : 0};
+	bool good = true;
+
+	if (b.rounds < 1 || argc < 3) {
+		fputs("usage: bench/loop ROUNDS MODEL...\n", stderr);
+		return 2;
+	}
+	b.h = om_host_new(b.s, NULL);
+	for (int k = 2; k < argc; k++)
+		good &= bench_file(&b, argv[k]);
+	om_host_free(b.h);
+	om_session_free(b.s);
+	return !good;
+}
