@@ -308,7 +308,7 @@ run_if(struct run *r, const struct node *n)
 		r->v[n->out[k]] = r->v[b->result[k]];
 }
 
-enum { MAX_ROUNDS = 16 };    /* more than any program takes */
+enum { MAX_ROUNDS = 32 };    /* more than any program takes */
 
 static void
 run_loop(struct run *r, const struct node *n)

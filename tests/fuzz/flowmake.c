@@ -13,7 +13,7 @@
 
 #include "flows.h"
 
-enum { MAX_DEPTH = 3, MAX_SEEN = 256, MAX_ELEMENTS = 512, MAX_STATES = 6 };
+enum { MAX_DEPTH = 3, MAX_SEEN = 256, MAX_ELEMENTS = 512, MAX_STATES = 14 };
 
 struct gen {
 	struct flow *f;
@@ -593,15 +593,17 @@ struct states {
 	int n;
 	int initial[MAX_STATES], param[MAX_STATES];
 	bool grows[MAX_STATES];
+	int turn_by;              /* each takes the place of the one so far behind; 0: not */
+	bool all_turn;
 };
 
 /* Often all alike, so that they may change places. */
 static void
 initials(struct gen *g, struct states *s, bool may_grow)
 {
-	const bool alike = chance(g, 2);
+	const bool many = g->depth == 0 && chance(g, 10), alike = many || chance(g, 2);
 
-	s->n = below(g, MAX_STATES);
+	s->n = many ? below(g, MAX_STATES) : below(g, 6);
 	for (int k = 0; k < s->n; k++) {
 		int a = k && alike ? pick_like(g, s->initial[0], false) : pick(g, chance(g, 4) ? is_any : is_array);
 		if (a < 0)
@@ -630,16 +632,16 @@ params(struct gen *g, struct states *s)
 
 /* What state `k` is in the next round. */
 static int
-next_state(struct gen *g, const struct states *s, int k, int turn_by)
+next_state(struct gen *g, const struct states *s, int k)
 {
 	const int p = s->param[k];
 
 	if (s->grows[k])
 		return join(g, p, s->initial[k], 0);
-	for (int by = turn_by; by < turn_by + s->n; by++) {
+	for (int by = s->turn_by; by < s->turn_by + s->n; by++) {
 		const int q = s->param[(k + by) % s->n];
 		const bool fits = var(g, q)->type == var(g, p)->type && same_dims(&var(g, q)->dims, &var(g, p)->dims);
-		if (turn_by && fits && !chance(g, 5))
+		if (s->turn_by && fits && (s->all_turn || !chance(g, 5)))
 			return q;
 	}
 	const int a = pick_like(g, p, !chance(g, 4));
@@ -647,12 +649,13 @@ next_state(struct gen *g, const struct states *s, int k, int turn_by)
 }
 
 static void
-next_states(struct gen *g, const struct states *s)
+next_states(struct gen *g, struct states *s)
 {
-	const int turn_by = s->n > 1 && chance(g, 2) ? 1 + below(g, s->n - 1) : 0;
-
+	s->all_turn = chance(g, 2);
+	if (s->n > 1 && chance(g, 2))
+		s->turn_by = chance(g, 2) ? 1 : 1 + below(g, s->n - 1);
 	for (int k = 0; k < s->n; k++)
-		result(g, next_state(g, s, k, turn_by));
+		result(g, next_state(g, s, k));
 }
 
 /* What is stacked up, round by round. */
@@ -707,7 +710,7 @@ is_count(const struct var *v)
 static int
 trips(struct gen *g, struct node *op)
 {
-	const int n = below(g, 5), how = below(g, 4);
+	const int n = below(g, g->depth ? 5 : 20), how = below(g, 4);
 
 	op->in[0] = -1;
 	if (how == 0)
@@ -717,7 +720,7 @@ trips(struct gen *g, struct node *op)
 		return n;
 	}
 	const int a = how == 2 ? g->f->main->param[4] : pick(g, is_count);
-	op->in[0] = op2(g, MIN, a < 0 ? g->f->main->param[4] : a, scalar(g, I64, 4));
+	op->in[0] = op2(g, MIN, a < 0 ? g->f->main->param[4] : a, scalar(g, I64, g->depth ? 4 : 20));
 	return -1;
 }
 
@@ -726,7 +729,7 @@ static int
 go_on(struct gen *g, const struct node *op, int round, int go)
 {
 	if (op->in[0] < 0 || chance(g, 4)) {
-		const int less = op2(g, LESS, round, scalar(g, I64, below(g, 4)));
+		const int less = op2(g, LESS, round, scalar(g, I64, below(g, g->depth > 1 ? 4 : 20)));
 		return chance(g, 3) ? op2(g, AND, less, condition(g)) : less;
 	}
 	switch (below(g, 4)) {
@@ -740,7 +743,7 @@ go_on(struct gen *g, const struct node *op, int round, int go)
 static void
 make_loop(struct gen *g)
 {
-	struct states s;
+	struct states s = {0};
 
 	initials(g, &s, true);
 	struct node *op = new_node(g, LOOP, 2 + s.n, MAX_ARGS * 2);
@@ -777,7 +780,7 @@ axis_of(struct gen *g, const struct var *v, int n)
 
 	for (int k = 0; k < v->dims.rank; k++) {
 		const int at = (from + k) % v->dims.rank, m = v->dims.dim[at];
-		if (n ? m == n : m <= 6)
+		if (n ? m == n : m <= (g->depth ? 6 : 16))
 			return at;
 	}
 	return -1;
@@ -817,7 +820,7 @@ slice_params(struct gen *g, const struct node *op, int nstate)
 static void
 make_scan(struct gen *g)
 {
-	struct states s;
+	struct states s = {0};
 
 	initials(g, &s, false);
 	struct node *op = new_node(g, SCAN, s.n + 2, MAX_ARGS * 2);

@@ -42,7 +42,7 @@ static const om_dtype dtype[NTYPE] = {OM_FLOAT32, OM_FLOAT64, OM_INT64, OM_BOOL}
 static void
 make_inputs(struct test *t, int run, uint64_t seed)
 {
-	const int64_t trips = run == 0 ? 3 : run == 1 ? 0 : 1 + (int64_t)(seed % 4);
+	const int64_t trips = run == 0 ? 3 : run == 1 ? 0 : 1 + (int64_t)(seed % 13);
 	const bool go = (seed + (uint64_t)run) & 1, other = (seed >> 1 ^ (uint64_t)run) & 1;
 
 	for (int k = 0; k < NIN; k++) {

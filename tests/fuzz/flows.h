@@ -11,7 +11,7 @@
 
 #include "onnxmem/tensor.h"
 
-enum { MAX_DIMS = 5, MAX_ARGS = 8, MAX_RESULTS = 8 };
+enum { MAX_DIMS = 5, MAX_ARGS = 16, MAX_RESULTS = 8 };
 
 enum type { F32, F64, I64, BOOL, NTYPE };
 

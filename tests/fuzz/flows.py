@@ -1,6 +1,6 @@
 """Random programs of nested If, Loop and Scan, as ONNX files: ONNX Runtime, the
-interpreter that made them, and the command, planned, poisoned and without reuse,
-give the same numbers.
+interpreter that made them, and the command give the same numbers: with a plan out
+of a file, poisoned, planned on the way, and without reuse.
 
 `flows.py [FIRST [COUNT]]`: programs by seed."""
 import os
@@ -17,7 +17,8 @@ except ImportError as e:
     skip_all(str(e))
 
 FLOWS = os.path.join(os.environ.get("abs_builddir", "."), "tests", "fuzz", "flows")
-WAYS = ("", "--poison", "--no-reuse")
+# With the plan that the file carries or not.
+WAYS = ((True, "--repeat=2"), (True, "--poison"), (False, "-q"), (False, "--no-reuse"))
 # Programs that ONNX Runtime refuses; all others have to agree.
 MOST_REFUSED = 0.15
 
@@ -89,14 +90,17 @@ def by_runtime(path, todo):
 
 
 def by_command(tmp, path, names, todo):
+    planned = os.path.join(tmp, "planned.onnx")
+    onnxmem("plan", "-q", path, planned)
+    onnxmem("verify", planned)
     for n, (given, wanted) in enumerate(todo):
         data, out = os.path.join(tmp, "in.npz"), os.path.join(tmp, "out.npz")
         np.savez(data, **{f"v{k}": x for k, x in enumerate(given)})
-        for way in WAYS:
-            onnxmem("run", "-q", path, "--data", data, "--save", out, *filter(None, [way]))
+        for has_plan, way in WAYS:
+            onnxmem("run", "-q", planned if has_plan else path, "--data", data, "--save", out, way)
             got = arrays(out)
             for k, (name, want) in enumerate(zip(names, wanted)):
-                same(f"run {n} {way}", k, got[name], want)
+                same(f"run {n} {way}{', plan of the file' * has_plan}", k, got[name], want)
 
 
 def complete(graph):
@@ -135,7 +139,7 @@ def main():
                     refused.append(f"seed {seed}: {why}")
             except (Wrong, OSError, subprocess.TimeoutExpired, onnx.parser.ParseError) as e:
                 failed.append(f"seed {seed}: {e}")
-    t.point(not failed, f"{count} programs as ONNX files: like ONNX Runtime and the interpreter, in three ways",
+    t.point(not failed, f"{count} programs as ONNX files: like ONNX Runtime and the interpreter, in four ways",
             *failed[:10])
     t.point(len(refused) <= MOST_REFUSED * count, f"of which ONNX Runtime refuses {len(refused)}", *refused[:10])
     t.end()
