@@ -281,7 +281,8 @@ OM_API int om_opset_version(const om_prog *p, const char *domain);
  * NULL, the offset in it.  Needs OM_HAS_VIEWS or OM_HAS_STORE. */
 OM_API om_value *om_storage(const om_value *v, uint64_t *offset);
 
-/* True when `inner` is `outer` or lies in it, at any depth. */
+/* True when `inner` is `outer` or lies in it, at any depth.  The bodies of an op
+ * that was taken out of the program lie in no block. */
 OM_API bool om_block_inside(const om_block *inner, const om_block *outer);
 
 /* The op of block `b` that holds, at any depth, the block `inner`; NULL when

@@ -154,16 +154,16 @@ om_storage(const om_value *v, uint64_t *offset)
 bool
 om_block_inside(const om_block *inner, const om_block *outer)
 {
-	for (; inner != outer; inner = inner->owner->block)
+	for (; inner && inner != outer; inner = inner->owner->block)
 		if (!inner->owner)
 			return false;
-	return true;
+	return inner != NULL;
 }
 
 om_op *
 om_block_holder(const om_block *b, const om_block *inner)
 {
-	while (inner != b && inner->owner) {
+	while (inner && inner != b && inner->owner) {
 		if (inner->owner->block == b)
 			return inner->owner;
 		inner = inner->owner->block;

@@ -203,6 +203,31 @@ scanned(void)
 	bench_free(&b);
 }
 
+/* The bodies of an op that was taken out are in no block. */
+static void
+removed(void)
+{
+	struct bench b = infer(
+		"^g(%x: float32[2], %m: int64[]) {\n"
+		"\t%v = Loop(%m, _, %x) {body = ^b(%i: int64[], %c: bool[], %a: float32[2]) {\n"
+		"\t\t%u = Loop(%m, _, %a) {body = ^d(%j: int64[], %o: bool[], %r: float32[2]) {\n"
+		"\t\t\tret %o, %r\n"
+		"\t\t}}\n"
+		"\t\tret %c, %u\n"
+		"\t}}\n"
+		"\tret %x\n"
+		"}\n");
+	const om_block *graph = b.p->first, *outer = find(&b, "a")->block, *inner = find(&b, "r")->block;
+
+	CU_ASSERT(om_block_inside(inner, graph) && om_block_inside(inner, outer));
+	CU_ASSERT_PTR_EQUAL(om_block_holder(graph, inner), find(&b, "v")->def);
+	om_op_remove(find(&b, "v")->def);
+	CU_ASSERT(!om_block_inside(inner, graph) && !om_block_inside(outer, graph));
+	CU_ASSERT(om_block_inside(inner, outer));
+	CU_ASSERT_PTR_NULL(om_block_holder(graph, inner));
+	bench_free(&b);
+}
+
 CU_TestInfo control_tests[] = {
 	{"a carried value that grows", growing},
 	{"a known number of rounds", counted},
@@ -210,5 +235,6 @@ CU_TestInfo control_tests[] = {
 	{"a loop in a loop", nested},
 	{"branches of different shapes", branches},
 	{"a scan along other axes", scanned},
+	{"bodies of an op that was taken out", removed},
 	CU_TEST_INFO_NULL,
 };
