@@ -9,8 +9,19 @@
 struct run {
 	const struct flow *f;
 	struct number *v;         /* by variable */
+	struct trace *trace;
 	om_arena *mem;
 };
+
+static void
+note(struct run *r, const struct node *op, const int *read, int nread, const int *written, int nwritten)
+{
+	struct trace *t = r->trace;
+	const struct event e = {op, read, written, nread, nwritten};
+
+	if (t)
+		OM_PUSH(r->mem, t->event, t->n, t->cap, e);
+}
 
 int64_t
 flow_count(const struct dims *d)
@@ -304,6 +315,7 @@ run_if(struct run *r, const struct node *n)
 	const struct block *b = n->body[r->v[n->in[0]].x[0] ? 0 : 1];
 
 	block(r, b);
+	note(r, NULL, b->result, b->nresult, n->out, n->nout);
 	for (int k = 0; k < n->nout; k++)
 		r->v[n->out[k]] = r->v[b->result[k]];
 }
@@ -330,12 +342,15 @@ run_loop(struct run *r, const struct node *n)
 		r->v[b->param[1]] = go;
 		for (int k = 0; k < nstate; k++)
 			r->v[b->param[2 + k]] = state[k];
+		note(r, NULL, NULL, 0, b->param, b->nparam);
 		block(r, b);
+		note(r, NULL, b->result, b->nresult, NULL, 0);
 		go = r->v[b->result[0]];
 		next_round(r, b, 1, state, nstate);
 		for (int k = 0; k < nseries; k++)
 			item[k * MAX_ROUNDS + i] = r->v[b->result[1 + nstate + k]];
 	}
+	note(r, NULL, NULL, 0, n->out, n->nout);
 	for (int k = 0; k < nstate; k++)
 		r->v[n->out[k]] = state[k];
 	for (int k = 0; k < nseries; k++)
@@ -372,11 +387,14 @@ run_scan(struct run *r, const struct node *n)
 		for (int k = 0; k < nscan; k++)
 			r->v[b->param[nstate + k]] = slice(r, &r->v[n->in[nstate + k]], n->arg[2 * k],
 				n->arg[2 * k + 1] ? rounds - 1 - i : i);
+		note(r, NULL, n->in + nstate, nscan, b->param, b->nparam);
 		block(r, b);
+		note(r, NULL, b->result, b->nresult, NULL, 0);
 		next_round(r, b, 0, state, nstate);
 		for (int k = 0; k < nseries; k++)
 			item[k * MAX_ROUNDS + i] = r->v[b->result[nstate + k]];
 	}
+	note(r, NULL, NULL, 0, n->out, n->nout);
 	for (int k = 0; k < nstate; k++)
 		r->v[n->out[k]] = state[k];
 	for (int k = 0; k < nseries; k++)
@@ -387,24 +405,27 @@ run_scan(struct run *r, const struct node *n)
 static void
 block(struct run *r, const struct block *b)
 {
-	for (const struct node *n = b->first; n; n = n->next)
+	for (const struct node *n = b->first; n; n = n->next) {
+		note(r, n, n->in, n->nin, n->out, n->body[0] ? 0 : n->nout);
 		switch (n->what) {
 		case IF: run_if(r, n); break;
 		case LOOP: run_loop(r, n); break;
 		case SCAN: run_scan(r, n); break;
 		default: r->v[n->out[0]] = plain(r, n);
 		}
+	}
 }
 
 struct number *
-flow_eval(const struct flow *f, const struct number *in, om_arena *mem)
+flow_eval(const struct flow *f, const struct number *in, struct trace *trace, om_arena *mem)
 {
-	struct run r = {f, OM_NEWN(mem, struct number, f->nvar), mem};
+	struct run r = {f, OM_NEWN(mem, struct number, f->nvar), trace, mem};
 	struct number *out = OM_NEWN(mem, struct number, (size_t)f->main->nresult);
 
 	for (int k = 0; k < f->main->nparam; k++)
 		r.v[f->main->param[k]] = in[k];
 	block(&r, f->main);
+	note(&r, NULL, f->main->result, f->main->nresult, NULL, 0);
 	for (int k = 0; k < f->main->nresult; k++)
 		out[k] = r.v[f->main->result[k]];
 	return out;

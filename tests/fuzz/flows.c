@@ -4,7 +4,7 @@
  * Each program is planned in several ways, verified, and run with three sets of
  * inputs one after the other: planned, poisoned, and with memory of its own for
  * every value.  All runs have to agree bit for bit, and with an interpreter that
- * knows nothing of plans.
+ * knows nothing of plans.  What a run of that still reads has to be in the live sets.
  *
  *	flows [FIRST-SEED [COUNT]]
  *	flows --write FOLDER FIRST-SEED COUNT
@@ -185,6 +185,24 @@ run_way(struct test *t, om_prog *p, const struct way *way)
 	return st;
 }
 
+/* ---- Lifetimes. ---- */
+
+static om_status
+check_live(struct test *t, const char *text)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	om_prog *p = NULL;
+	om_status st = om_parse(t->s, in, "random", &p);
+
+	fclose(in);
+	if (st == OM_OK)
+		st = om_host_run(t->h, p, "live");
+	for (int run = 0; run < RUNS && st == OM_OK; run++)
+		st = flow_check_live(p, t->f, t->in[run], t->mem);
+	om_prog_free(p);
+	return st;
+}
+
 /* ---- Planning. ---- */
 
 struct passes {
@@ -242,17 +260,18 @@ prepare(struct test *t, uint64_t seed)
 	t->has_first = false;
 	for (int run = 0; run < RUNS; run++) {
 		make_inputs(t, run, seed);
-		t->want[run] = flow_eval(t->f, t->in[run], t->mem);
+		t->want[run] = flow_eval(t->f, t->in[run], NULL, t->mem);
 	}
 }
 
 static bool
 check(struct test *t, uint64_t seed, bool alone)
 {
-	om_status st = OM_OK;
-
 	prepare(t, seed);
 	char *text = text_of(t->f, flow_print);
+	om_status st = check_live(t, text);
+	if (st != OM_OK)
+		printf("# seed %llu: %s\n", (unsigned long long)seed, om_message(t->s));
 	for (size_t k = 0; k <= ALWAYS && st == OM_OK; k++) {
 		const struct passes *p = k < ALWAYS ? &always[k] : &sometimes[seed % SOMETIMES];
 		st = check_plan(t, text, p);

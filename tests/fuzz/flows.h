@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "onnxmem/tensor.h"
+#include "onnxmem/ir.h"
 
 enum { MAX_DIMS = 5, MAX_ARGS = 16, MAX_RESULTS = 8 };
 
@@ -82,7 +82,24 @@ struct number {
 	double *x;
 };
 
-/* The results of the main block, from `mem`. */
-struct number *flow_eval(const struct flow *f, const struct number *in, om_arena *mem);
+/* What happened in a run, in order: variables that were read, then others that were
+ * written.  `op` is the op that did it, as it starts; NULL where values enter or
+ * leave a body, and where an op with bodies ends. */
+struct event {
+	const struct node *op;
+	const int *read, *written;
+	int nread, nwritten;
+};
+
+struct trace {
+	struct event *event;
+	size_t n, cap;
+};
+
+/* The results of the main block, from `mem`.  `trace` may be NULL. */
+struct number *flow_eval(const struct flow *f, const struct number *in, struct trace *trace, om_arena *mem);
+
+/* Are all values that a run with these inputs still reads live, as the pass says? */
+om_status flow_check_live(om_prog *p, const struct flow *f, const struct number *in, om_arena *mem);
 
 #endif
