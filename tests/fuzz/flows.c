@@ -33,6 +33,7 @@ struct test {
 	struct number *want[RUNS];
 	om_tensor first[RUNS][MAX_RESULTS]; /* as the run without reuse gave them */
 	bool has_first;
+	uint64_t bytes;           /* of the arena of the usual plan */
 };
 
 /* ---- Inputs and results. ---- */
@@ -207,16 +208,35 @@ check_live(struct test *t, const char *text)
 
 struct passes {
 	const char *list;            /* NULL: the usual ones */
-	bool any_order;
+	bool any_order, two_arenas;
 };
 
-static const struct passes always[] = {{NULL, false}, {NULL, true}};
+static const struct passes always[] = {{NULL, false, false}, {NULL, true, false}};
 static const struct passes sometimes[] = {
-	{"inline,shapes,fold,live,views,inplace,pack", false}, {"views,inplace,pool=1", false},
-	{"color", false}, {"views,inplace,nnc=flow", true}, {"inline,shapes,fold,prune,order=bfs,live,pack", false},
+	{"inline,shapes,fold,live,views,inplace,pack", false, false}, {"views,inplace,pool=1", false, false},
+	{"color", false, false}, {"views,inplace,nnc=flow", true, false}, {NULL, false, true},
+	{"inline,shapes,fold,prune,order=bfs,live,pack", false, false}, {NULL, true, true},
 };
 
 enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes / sizeof sometimes[0] };
+
+/* Of two arenas the first has room for some of what is alive at once. */
+static om_status
+plan_as(struct test *t, om_prog *p, const struct passes *passes)
+{
+	om_want want[] = {{.name = "fast", .device = "cpu", .limit = t->bytes / 2 + 64},
+		{.name = "slow", .device = "cpu"}};
+
+	p->order_free = passes->any_order;
+	p->want = want;
+	p->nwant = passes->two_arenas ? 2 : 0;
+	const om_status st = om_host_run(t->h, p, passes->list ? passes->list : om_default_pipeline());
+	p->want = NULL;
+	p->nwant = 0;
+	if (st == OM_OK && passes == always)
+		t->bytes = p->plan->arena[0].bytes;
+	return st;
+}
 
 static om_status
 check_plan(struct test *t, const char *text, const struct passes *passes)
@@ -226,10 +246,8 @@ check_plan(struct test *t, const char *text, const struct passes *passes)
 	om_status st = om_parse(t->s, in, "random", &p);
 
 	fclose(in);
-	if (st == OM_OK) {
-		p->order_free = passes->any_order;
-		st = om_host_run(t->h, p, passes->list ? passes->list : om_default_pipeline());
-	}
+	if (st == OM_OK)
+		st = plan_as(t, p, passes);
 	if (st == OM_OK)
 		st = om_verify(p);
 	if (st == OM_OK)
@@ -276,8 +294,8 @@ check(struct test *t, uint64_t seed, bool alone)
 		const struct passes *p = k < ALWAYS ? &always[k] : &sometimes[seed % SOMETIMES];
 		st = check_plan(t, text, p);
 		if (st != OM_OK)
-			printf("# seed %llu, %s%s: %s\n", (unsigned long long)seed, p->list ? p->list : "usual passes",
-				p->any_order ? ", any order" : "", om_message(t->s));
+			printf("# seed %llu, %s%s%s: %s\n", (unsigned long long)seed, p->list ? p->list : "usual passes",
+				p->any_order ? ", any order" : "", p->two_arenas ? ", two arenas" : "", om_message(t->s));
 	}
 	if (st != OM_OK && alone)
 		fputs(text, stdout);
