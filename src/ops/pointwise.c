@@ -83,13 +83,19 @@ set_lane(om_call *c, struct nest *e, uint32_t k, const om_tensor *t, const om_sh
 	set_steps(e, l, s, &c->out[0].shape);
 }
 
+static void
+add_lanes(om_call *c, struct nest *e)
+{
+	e->lane = OM_NEWN(c->mem, struct lane, (size_t)e->nin + 1);
+	e->in = OM_NEWN(c->mem, struct operand, e->nin);
+}
+
 static struct nest
 nest_of(om_call *c, uint32_t nin, loop_fn *loop)
 {
 	struct nest e = {.loop = loop, .nin = nin};
 
-	e.lane = OM_NEWN(c->mem, struct lane, (size_t)nin + 1);
-	e.in = OM_NEWN(c->mem, struct operand, nin);
+	add_lanes(c, &e);
 	return e;
 }
 
@@ -239,6 +245,40 @@ no_kernel(const om_call *c, om_dtype t)
 		om_dtype_text(t));
 }
 
+static bool
+has_dims(const om_shape *a, const om_shape *b)
+{
+	bool same = a->rank == b->rank;
+
+	for (int d = 0; same && d < a->rank; d++)
+		same = a->dim[d] == b->dim[d];
+	return same;
+}
+
+/* Small tensors are many: where all operands are one element, or go along with the
+ * output, there is nothing to fold.  False where there is. */
+static bool
+one_strip(const om_call *c, loop_fn *const loops[], const struct nest *e)
+{
+	enum { MOST = 4 };
+	struct operand in[MOST];
+	const om_tensor *out = &c->out[0];
+
+	if (e->nin > MOST || computed_as(loops, out->type) != out->type)
+		return false;
+	for (uint32_t k = 0; k < e->nin; k++) {
+		const om_tensor *t = &c->in[k];
+		const bool along = has_dims(&t->shape, &out->shape);
+		if (computed_as(loops, t->type) != t->type || (!along && om_shape_count(&t->shape) != 1))
+			return false;
+		in[k] = (struct operand){t->data, along};
+	}
+	const int64_t n = om_shape_count(&out->shape);
+	if (n)
+		e->loop(&(struct strip){n, out->data, e->nin, in, e->knob});
+	return true;
+}
+
 /* Attributes that are a number or a letter, in the order of the row. */
 static void
 set_knobs(const om_call *c, struct nest *e)
@@ -262,11 +302,14 @@ static om_status
 map_by(om_call *c, loop_fn *const loops[], uint32_t key)
 {
 	const om_dtype t = c->in[key].type;
-	struct nest e = nest_of(c, c->op->nin, loops[computed_as(loops, t)]);
+	struct nest e = {.loop = loops[computed_as(loops, t)], .nin = c->op->nin};
 
 	if (!e.loop)
 		return no_kernel(c, t);
 	set_knobs(c, &e);
+	if (one_strip(c, loops, &e))
+		return OM_OK;
+	add_lanes(c, &e);
 	for (uint32_t k = 0; k < e.nin; k++) {
 		const om_shape s = aligned(c, k);
 		set_lane(c, &e, k, &c->in[k], &s, computed_as(loops, c->in[k].type));
