@@ -158,14 +158,17 @@ print_more_operands(const struct text *t, const struct node *n)
 		fprintf(t->to, ", %s%s%d", sigil(t), *more, n->out[0]);
 }
 
-/* A list of every other of `n` pairs. */
+/* Lists of the axes of `n` tensors, some counted from the end, and of directions. */
 static void
-print_pairs(const struct text *t, const char *what, const int *arg, int n, const char *behind)
+print_axes(const struct text *t, const char *which, const int *arg, const int *id, int n)
 {
-	fprintf(t->to, "%s = [", what);
+	fprintf(t->to, "scan_%s_axes = [", which);
 	for (int k = 0; k < n; k++)
-		fprintf(t->to, "%s%d", k ? ", " : "", arg[2 * k]);
-	fprintf(t->to, "]%s", behind);
+		fprintf(t->to, "%s%d", k ? ", " : "", arg[2 * k] - (id[k] % 3 ? 0 : t->f->var[id[k]].dims.rank));
+	fprintf(t->to, "], scan_%s_directions = [", which);
+	for (int k = 0; k < n; k++)
+		fprintf(t->to, "%s%d", k ? ", " : "", arg[2 * k + 1]);
+	fputs("], ", t->to);
 }
 
 static void print_block(struct text *t, const struct block *b, const char *as);
@@ -174,15 +177,11 @@ static void
 print_bodies(struct text *t, const struct node *n)
 {
 	if (n->what == SCAN) {
-		const int nseries = n->narg / 2 - n->nscan;
-		const int *to = n->arg + 2 * n->nscan;
+		const int nstate = n->nin - n->nscan, nseries = n->nout - nstate;
 		fprintf(t->to, "num_scan_inputs = %d, ", n->nscan);
-		print_pairs(t, "scan_input_axes", n->arg, n->nscan, ", ");
-		print_pairs(t, "scan_input_directions", n->arg + 1, n->nscan, ", ");
-		if (nseries) {
-			print_pairs(t, "scan_output_axes", to, nseries, ", ");
-			print_pairs(t, "scan_output_directions", to + 1, nseries, ", ");
-		}
+		print_axes(t, "input", n->arg, n->in + nstate, n->nscan);
+		if (nseries)
+			print_axes(t, "output", n->arg + 2 * n->nscan, n->out + nstate, nseries);
 	}
 	fprintf(t->to, "%s = ", n->what == IF ? "then_branch" : "body");
 	print_block(t, n->body[0], "a");
