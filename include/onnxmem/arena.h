@@ -20,6 +20,7 @@ OM_API void om_arena_free(om_arena *a);   /* NULL is fine */
 OM_API void om_arena_clear(om_arena *a);  /* forget everything in it, keep the arena */
 
 OM_API void *om_alloc(om_arena *a, size_t n);  /* zeroed, aligned for any type */
+OM_API void *om_alloc_try(om_arena *a, size_t n);  /* the same for sizes that are not ours: NULL when out of memory */
 OM_API void *om_memdup(om_arena *a, const void *p, size_t n);
 OM_API char *om_strdup(om_arena *a, const char *s);
 OM_API char *om_strndup(om_arena *a, const char *s, size_t n);

@@ -39,8 +39,8 @@ OM_API om_status om_exec_new(om_session *s, om_prog *p, const om_plan *plan,
 	const om_exec_options *o, om_exec **out);
 OM_API void om_exec_free(om_exec *e);   /* NULL is fine */
 
-/* Bind graph input `k` to the caller's elements, which are read during runs and
- * never written.  Its type and dims must be those that were planned for;
+/* Bind graph input `k` to the caller's elements, or its object, which are read during
+ * runs and never written.  Its type and dims must be those that were planned for;
  * OM_RUN otherwise.  For dims that the plan leaves open any number does. */
 OM_API om_status om_exec_input(om_exec *e, uint32_t k, const om_tensor *t);
 
@@ -52,7 +52,8 @@ OM_API om_status om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t byt
 /* One run.  Inputs that are not bound and have no default are OM_RUN. */
 OM_API om_status om_exec_run(om_exec *e);
 
-/* Output `k` of the last run; valid until the next run. */
+/* Output `k` of the last run; valid until the next run.  Of an output that is no
+ * tensor `data` is its object. */
 OM_API const om_tensor *om_exec_result(const om_exec *e, uint32_t k);
 
 OM_API const om_exec_stats *om_exec_get_stats(const om_exec *e);

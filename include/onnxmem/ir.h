@@ -33,6 +33,13 @@ typedef struct om_type {
 	const struct om_type *of;    /* what a sequence, an optional or a map holds */
 } om_type;
 
+/* Type of the tensors in it, at any depth; of a map, of its values. */
+OM_API om_dtype om_type_elem(const om_type *t);
+OM_API bool om_type_equal(const om_type *a, const om_type *b);
+OM_API const char *om_kind_text(om_kind kind);   /* "sequence" */
+/* Does `t` stand for an object of this type, at every depth? */
+OM_API bool om_object_fits(const om_tensor *t, const om_type *type);
+
 /* How a value comes to its storage.  Valid under OM_HAS_STORE. */
 typedef enum om_store {
 	OM_OWN,      /* storage of its own */
@@ -67,7 +74,7 @@ struct om_value {
 	om_op *def;              /* NULL: a parameter of its block, or a constant */
 	uint32_t id;             /* dense: index into om_prog.values */
 	om_type type;
-	om_shape shape;
+	om_shape shape;          /* of a sequence or an optional: what its tensors have in common */
 	const om_tensor *data;   /* its elements, where they are known before the run.
 	                            Elements elided from a text: data->data is NULL */
 	bool is_const;           /* an initializer, or computed from constants alone */

@@ -71,4 +71,11 @@ OM_API om_status om_tensor_load_pb(om_session *s, const char *path, om_arena *me
 OM_API om_status om_tensor_save_pb(om_session *s, const char *path, const char *name,
 	const om_tensor *t);
 
+/* The same of a value of any type: a file may hold a SequenceProto, an
+ * OptionalProto or a MapProto, too.  What is no tensor is an object then. */
+OM_API om_status om_value_load_pb(om_session *s, const char *path, om_arena *mem, const om_type *type,
+	om_tensor *out);
+OM_API om_status om_value_save_pb(om_session *s, const char *path, const char *name, const om_type *type,
+	const om_tensor *t);
+
 #endif

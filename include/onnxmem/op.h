@@ -22,8 +22,10 @@ struct om_call {
 	const om_tensor *in;      /* [op->nin]; an absent one has type OM_UNDEFINED */
 	om_tensor *out;           /* [op->nout]; for kernels data is set, but for absent
 	                             outputs and those of data-sized operators */
-	om_arena *keep;           /* for kernels: what elements point to, the text of strings;
-	                             lives as long as the outputs */
+	om_type *out_type;        /* [op->nout]; for infer while planning: where an output is no
+	                             tensor, what it is.  NULL in all other calls */
+	om_arena *keep;           /* for kernels: what elements point to, the text of strings, and
+	                             objects; lives as long as the outputs */
 	void *scratch;            /* for kernels: bytes as `scratch` asked for, aligned to 64 */
 	/* For kernels of data-sized operators: storage for output `k` of this
 	 * shape; sets out[k].  In the fold also for kernels that may return splats
@@ -45,9 +47,12 @@ enum {
 	                             it when it sets data to all elements, its own or
 	                             from om_call.alloc */
 	OM_META       = 1u << 5,  /* reads its inputs' shapes, never their elements */
+	OM_OBJECTS    = 1u << 6,  /* takes or gives values that are no tensors (om_object): its
+	                             infer checks of which kind the inputs are, its kernel sets
+	                             data of such outputs to objects in om_call.keep */
 };
 
-typedef enum om_control { OM_PLAIN, OM_IF, OM_LOOP, OM_SCAN } om_control;
+typedef enum om_control { OM_PLAIN, OM_IF, OM_LOOP, OM_SCAN, OM_EACH } om_control;
 
 /* What the row declares about an attribute. */
 typedef struct om_attr_spec {

@@ -96,6 +96,18 @@ typedef struct om_tensor {
 	bool splat;   /* data holds a single element, which stands for all */
 } om_tensor;
 
+/* What a value holds that is no tensor: a sequence, an optional, a map.  The
+ * tensor that stands for such a value has its object as `data`, and the type of
+ * the tensors in it; while planning, also the shape that they have in common.
+ * An object is never changed once it is made: any number of values may hold it,
+ * and objects may share items. */
+typedef struct om_object {
+	size_t n;                /* items; an optional has one or none */
+	const om_tensor *item;   /* tensors with data, or what stands for objects */
+	om_tensor key, value;    /* a map has these in place of items: lists of `n` elements */
+	struct om_items *room;   /* whoever made it: memory that it shares with others */
+} om_object;
+
 /* Bytes that `count` elements take, packed types rounded up to whole bytes.
  * False when that, or one of the numbers, cannot be represented. */
 OM_API bool om_dtype_bytes(om_dtype t, int64_t count, uint64_t *bytes);

@@ -79,7 +79,7 @@ chunk_for(om_arena *a, size_t n)
 	struct chunk *c = calloc(1, sizeof *c + cap);
 
 	if (!c)
-		out_of_memory();
+		return NULL;
 	c->cap = cap;
 	if (a->head && large) {
 		c->next = a->head->next;
@@ -94,18 +94,30 @@ chunk_for(om_arena *a, size_t n)
 }
 
 void *
-om_alloc(om_arena *a, size_t n)
+om_alloc_try(om_arena *a, size_t n)
 {
 	const size_t align = alignof(max_align_t);
 	struct chunk *c = a->head;
 
 	if (n > SIZE_MAX / 2)
-		out_of_memory();
+		return NULL;
 	n = (n + align - 1) & ~(align - 1);
 	if (!c || c->cap - c->used < n)
 		c = chunk_for(a, n);
+	if (!c)
+		return NULL;
 	void *p = c->mem + c->used;
 	c->used += n;
+	return p;
+}
+
+void *
+om_alloc(om_arena *a, size_t n)
+{
+	void *p = om_alloc_try(a, n);
+
+	if (!p)
+		out_of_memory();
 	return p;
 }
 

@@ -146,6 +146,16 @@ fits(const om_tensor *t, const om_value *v)
 	return true;
 }
 
+static om_status
+input_object(om_exec *e, const om_value *v, const om_tensor *t)
+{
+	if (!om_object_fits(t, &v->type))
+		return om_fail(e->session, OM_RUN, "input %s wants a %s of another type", v->name,
+			om_kind_text(v->type.kind));
+	e->is_bound[v->id] = true;
+	return om_value_put(e, e->prog->values[v->id], t);
+}
+
 om_status
 om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 {
@@ -156,6 +166,8 @@ om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 		return om_fail(e->session, OM_RUN, "the model has %u inputs, there is no input %u",
 			e->prog->first->nparam, k);
 	const om_value *v = e->prog->first->param[k];
+	if (v->type.kind != OM_TENSOR)
+		return input_object(e, v, t);
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes) || t->splat || (bytes && !t->data))
 		return om_fail(e->session, OM_RUN, "input %s: the tensor has no elements", v->name);
 	if (!fits(t, v))
@@ -233,6 +245,11 @@ take_result(om_exec *e, uint32_t k)
 	uint64_t bytes;
 
 	e->result[k] = *t;
+	if (v->type.kind != OM_TENSOR && t->data && !data)
+		return OM_OK;
+	if (v->type.kind != OM_TENSOR)
+		return om_fail(e->session, OM_RUN, data ? "output %s is no tensor, it cannot be bound"
+			: "output %s was not computed", v->name);
 	if (is_direct(e, k) && (!data || e->is_fixed[v->id]))
 		return OM_OK;
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes))

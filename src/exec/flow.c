@@ -8,47 +8,26 @@
 
 #include <assert.h>
 
-#include "exec/machine.h"
-
-/* Tensors on their way from one side to the other. */
-struct stage {
-	struct room *room;
-	om_tensor *t;
-};
-
-/* The rounds' elements of one output, joined along an axis. */
-struct series {
-	om_value *out;            /* NULL: nobody wants it */
-	struct room room;
-	unsigned char *data;
-	om_tensor item;           /* the first one's shape */
-	uint64_t each;            /* bytes of one */
-	int64_t n, total;         /* rounds so far, and in all; total -1: not known yet */
-	int axis;
-	bool is_backward;
-};
-
-struct flow {
-	struct stage stage;
-	uint32_t nstage;
-	struct series *series;
-	uint32_t nseries;
-	struct stage slices;      /* copies of Scan's inputs that the plan lets die */
-	uint32_t nslices;
-};
+#include "exec/flow.h"
 
 static void
 stage_new(om_exec *e, struct stage *st, uint32_t n)
 {
 	st->room = OM_NEWN(e->mem, struct room, n);
 	st->t = OM_NEWN(e->mem, om_tensor, n);
+	st->kind = OM_NEWN(e->mem, om_kind, n);
 }
 
-static om_status
-stage_put(om_exec *e, struct stage *st, uint32_t k, const om_tensor *t)
+om_status
+om_stage_put(om_exec *e, struct stage *st, uint32_t k, const om_value *v, const om_tensor *t)
 {
 	uint64_t bytes;
 
+	st->kind[k] = v->type.kind;
+	if (v->type.kind != OM_TENSOR) {  /* an object lies nowhere that is written */
+		st->t[k] = *t;
+		return OM_OK;
+	}
 	om_tensor_bytes(t->type, &t->shape, &bytes);
 	OM_TRY(om_room_fit(e, &st->room[k], bytes, "values on their way out of a body"));
 	om_elements_copy(st->room[k].data, t, bytes);
@@ -59,27 +38,49 @@ stage_put(om_exec *e, struct stage *st, uint32_t k, const om_tensor *t)
 	return OM_OK;
 }
 
-static om_status
-stage_results(om_exec *e, struct stage *st, const om_block *b, uint32_t from, uint32_t n)
+om_status
+om_flow_stage(om_exec *e, struct stage *st, const om_block *b, uint32_t from, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++)
-		OM_TRY(stage_put(e, st, k, &e->slot[b->result[from + k]->id]));
+		OM_TRY(om_stage_put(e, st, k, b->result[from + k], &e->slot[b->result[from + k]->id]));
 	return OM_OK;
 }
 
-static void
-poison_at(om_exec *e, uint32_t step)
+void
+om_flow_poison(om_exec *e, uint32_t step)
 {
 	if (e->poison)
 		om_poison_at(e, step);
 }
 
+/* A loop may hand on a value where it was handed an optional, and the other way
+ * round. */
 static om_status
-put_all(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
+put_other_kind(om_exec *e, om_value *to, om_kind from, const om_tensor *t)
 {
-	for (uint32_t k = 0; k < n; k++)
-		if (to[k])
+	const om_object *o = t->data;
+
+	if (from == OM_OPTIONAL) {
+		if (o->n == 0)
+			return om_fail(e->session, OM_RUN, "%s is an empty optional in this run", to->name);
+		return om_value_put(e, to, o->item);
+	}
+	om_tensor *item = OM_NEW(e->keep, om_tensor);
+	om_object *made = OM_NEW(e->keep, om_object);
+	*item = *t;
+	*made = (om_object){.n = 1, .item = item};
+	return om_value_put(e, to, &(om_tensor){.type = t->type, .data = made});
+}
+
+om_status
+om_flow_put(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		if (to[k] && (to[k]->type.kind == OM_OPTIONAL) != (st->kind[k] == OM_OPTIONAL))
+			OM_TRY(put_other_kind(e, to[k], st->kind[k], &st->t[k]));
+		else if (to[k])
 			OM_TRY(om_value_put(e, to[k], &st->t[k]));
+	}
 	return OM_OK;
 }
 
@@ -114,7 +115,7 @@ run_if(struct step *s)
 
 	om_step_look(s);
 	const om_block *b = om_attr_graph(op, *(const bool *)s->in[0].data ? "then_branch" : "else_branch");
-	poison_at(e, op->step);
+	om_flow_poison(e, op->step);
 	OM_TRY(om_walk_run(e, b));
 	if (!e->poison && is_apart(e, op, b)) {
 		for (uint32_t k = 0; k < op->nout; k++)
@@ -122,9 +123,9 @@ run_if(struct step *s)
 				OM_TRY(om_value_put(e, op->out[k], &e->slot[b->result[k]->id]));
 		return OM_OK;
 	}
-	OM_TRY(stage_results(e, &s->flow->stage, b, 0, op->nout));
-	poison_at(e, b->end);
-	return put_all(e, op->out, &s->flow->stage, op->nout);
+	OM_TRY(om_flow_stage(e, &s->flow->stage, b, 0, op->nout));
+	om_flow_poison(e, b->end);
+	return om_flow_put(e, op->out, &s->flow->stage, op->nout);
 }
 
 /* ---- Outputs that grow by a round. ---- */
@@ -337,13 +338,13 @@ run_round(struct step *s, const om_block *b, struct rounds *r)
 
 	OM_TRY(put_scalar(e, b->param[0], OM_INT64, &r->i));
 	OM_TRY(put_scalar(e, b->param[1], OM_BOOL, &r->go));
-	OM_TRY(put_all(e, b->param + 2, &s->flow->stage, n));
+	OM_TRY(om_flow_put(e, b->param + 2, &s->flow->stage, n));
 	OM_TRY(om_walk_run(e, b));
-	OM_TRY(stage_results(e, &s->flow->stage, b, 1, n));
+	OM_TRY(om_flow_stage(e, &s->flow->stage, b, 1, n));
 	OM_TRY(series_add_all(s, b, 1 + n));
 	r->go = *(const bool *)e->slot[b->result[0]->id].data;
 	r->i++;
-	poison_at(e, b->end);
+	om_flow_poison(e, b->end);
 	return OM_OK;
 }
 
@@ -357,13 +358,13 @@ run_loop(struct step *s)
 
 	om_step_look(s);
 	for (uint32_t k = 0; k < n; k++)
-		OM_TRY(stage_put(e, &s->flow->stage, k, &s->in[2 + k]));
+		OM_TRY(om_stage_put(e, &s->flow->stage, k, op->in[2 + k], &s->in[2 + k]));
 	series_start(s->flow, op->out + n, op->nout - n);
 	struct rounds r = count_rounds(s);
-	poison_at(e, op->step);
+	om_flow_poison(e, op->step);
 	while (r.go && (r.max < 0 || r.i < r.max))
 		OM_TRY(run_round(s, b, &r));
-	OM_TRY(put_all(e, op->out, &s->flow->stage, n));
+	OM_TRY(om_flow_put(e, op->out, &s->flow->stage, n));
 	return series_end_all(s, b, 1 + n);
 }
 
@@ -434,7 +435,7 @@ keep_scanned(struct step *s, uint32_t nstate)
 		const om_value *v = s->op->in[nstate + k];
 		const om_place *p = e->plan ? &e->plan->place[v->id] : NULL;
 		if (p && p->where == OM_IN_ARENA && p->last < s->op->body[0]->end)
-			OM_TRY(stage_put(e, st, k, &s->in[nstate + k]));
+			OM_TRY(om_stage_put(e, st, k, v, &s->in[nstate + k]));
 		else
 			st->t[k] = s->in[nstate + k];
 	}
@@ -448,7 +449,7 @@ scan_start(struct step *s, uint32_t nstate, int64_t *n)
 	int axis;
 
 	for (uint32_t k = 0; k < nstate; k++)
-		OM_TRY(stage_put(s->exec, &f->stage, k, &s->in[k]));
+		OM_TRY(om_stage_put(s->exec, &f->stage, k, s->op->in[k], &s->in[k]));
 	OM_TRY(keep_scanned(s, nstate));
 	for (uint32_t k = 0; k < f->nslices; k++)
 		OM_TRY(scan_axis(s, k, &axis, n));
@@ -471,17 +472,17 @@ run_scan(struct step *s)
 
 	om_step_look(s);
 	OM_TRY(scan_start(s, nstate, &n));
-	poison_at(e, s->op->step);
+	om_flow_poison(e, s->op->step);
 	for (int64_t i = 0; i < n; i++) {
-		OM_TRY(put_all(e, b->param, &s->flow->stage, nstate));
+		OM_TRY(om_flow_put(e, b->param, &s->flow->stage, nstate));
 		for (uint32_t k = 0; k < s->flow->nslices; k++)
 			OM_TRY(put_slice(s, k, i, b->param[nstate + k]));
 		OM_TRY(om_walk_run(e, b));
-		OM_TRY(stage_results(e, &s->flow->stage, b, 0, nstate));
+		OM_TRY(om_flow_stage(e, &s->flow->stage, b, 0, nstate));
 		OM_TRY(series_add_all(s, b, nstate));
-		poison_at(e, b->end);
+		om_flow_poison(e, b->end);
 	}
-	OM_TRY(put_all(e, s->op->out, &s->flow->stage, nstate));
+	OM_TRY(om_flow_put(e, s->op->out, &s->flow->stage, nstate));
 	return series_end_all(s, b, nstate);
 }
 
@@ -531,8 +532,8 @@ new_scan(struct step *s)
 	const om_op *op = s->op;
 	const int64_t nscan = om_attr_int(op, "num_scan_inputs");
 
-	if (op->version < 9)
-		return om_op_fail(s->exec->session, OM_UNSUPPORTED, op, "Scan of version 8 cannot be run");
+	if (op->row->until == 8)
+		return om_batches_new(s);
 	if (op->nbody != 1 || nscan < 1 || nscan > op->nin)
 		return wrong(s, "wants one body and at least one input to scan");
 	const om_block *b = op->body[0];
@@ -556,6 +557,7 @@ om_flow_new(struct step *s)
 	case OM_IF: OM_TRY(new_if(s)); break;
 	case OM_LOOP: OM_TRY(new_loop(s)); break;
 	case OM_SCAN: OM_TRY(new_scan(s)); break;
+	case OM_EACH: OM_TRY(om_each_new(s)); break;
 	case OM_PLAIN: assert(0);
 	}
 	stage_new(e, &f->stage, f->nstage);

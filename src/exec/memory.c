@@ -138,6 +138,10 @@ om_value_put(om_exec *e, om_value *v, const om_tensor *t)
 {
 	uint64_t bytes;
 
+	if (v->type.kind != OM_TENSOR) {  /* objects are shared */
+		e->slot[v->id] = (om_tensor){.type = t->type, .shape = om_shape_unknown(), .data = t->data};
+		return OM_OK;
+	}
 	OM_TRY(om_value_settle(e, v, t->type, &t->shape));
 	om_tensor_bytes(t->type, &t->shape, &bytes);
 	om_elements_copy(e->slot[v->id].data, t, bytes);

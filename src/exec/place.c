@@ -39,7 +39,9 @@ fill_slot(om_exec *e, const om_value *v)
 {
 	om_tensor *t = &e->slot[v->id];
 
-	*t = (om_tensor){.type = v->type.elem, .shape = v->shape};
+	*t = (om_tensor){.type = om_type_elem(&v->type), .shape = v->shape};
+	if (v->type.kind != OM_TENSOR)
+		t->shape = om_shape_unknown();
 	e->is_fixed[v->id] = is_fixed(e, v);
 	e->root[v->id] = (om_value *)v;
 	if (!e->is_fixed[v->id] || !e->plan)

@@ -77,8 +77,8 @@ settle(struct step *s)
 		if (!op->out[k])
 			continue;
 		if (s->out[k].type == OM_UNDEFINED)
-			s->out[k].type = op->out[k]->type.elem;
-		if (!(op->row->flags & OM_DATA_SIZED))
+			s->out[k].type = om_type_elem(&op->out[k]->type);
+		if (!(op->row->flags & OM_DATA_SIZED) && op->out[k]->type.kind == OM_TENSOR)
 			OM_TRY(give(&s->call, k, &s->out[k].shape));
 	}
 	return OM_OK;
@@ -93,9 +93,12 @@ run_open(struct step *s)
 	OM_TRY(settle(s));
 	OM_TRY(fit_scratch(s));
 	OM_TRY(op->row->cpu(&s->call));
-	for (uint32_t k = 0; k < op->nout; k++)
+	for (uint32_t k = 0; k < op->nout; k++) {
 		if (op->out[k] && !s->out[k].data)
 			return om_op_fail(s->exec->session, OM_RUN, op, "output %u got no memory", k);
+		if (op->out[k] && op->out[k]->type.kind != OM_TENSOR)
+			OM_TRY(om_value_put(s->exec, op->out[k], &s->out[k]));
+	}
 	return OM_OK;
 }
 
@@ -166,14 +169,6 @@ is_skipped(const om_exec *e, const om_op *op)
 	return any;
 }
 
-static const char *
-kind_text(om_kind kind)
-{
-	static const char *const text[] = {"tensor", "sparse tensor", "sequence", "optional", "map",
-		"opaque value"};
-	return text[kind];
-}
-
 static om_status
 check_kinds(const om_exec *e, const om_op *op)
 {
@@ -181,9 +176,11 @@ check_kinds(const om_exec *e, const om_op *op)
 
 	for (uint32_t k = 0; k < op->nin + op->nout; k++) {
 		const om_value *v = k < op->nin ? op->in[k] : op->out[k - op->nin];
-		if (v && v->type.kind != OM_TENSOR)
+		const bool is_object = v && v->type.kind != OM_SPARSE && v->type.kind != OM_OPAQUE
+		    && (op->row->flags & OM_OBJECTS || op->row->control != OM_PLAIN);
+		if (v && v->type.kind != OM_TENSOR && !is_object)
 			return om_op_fail(s, OM_UNSUPPORTED, op, "%s is a %s, which cannot be run", v->name,
-				kind_text(v->type.kind));
+				om_kind_text(v->type.kind));
 	}
 	return OM_OK;
 }

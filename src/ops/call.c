@@ -34,7 +34,7 @@ tensor_of(const om_value *v)
 
 	if (!v)
 		return t;
-	t.type = v->type.elem;
+	t.type = om_type_elem(&v->type);
 	t.shape = v->shape;
 	if (v->data && !v->is_overridable) {
 		t.data = v->data->data;
@@ -102,6 +102,28 @@ check_arity(om_session *s, const om_op *op)
 	return OM_OK;
 }
 
+static bool
+is_object(const om_value *v)
+{
+	return v->type.kind == OM_SEQUENCE || v->type.kind == OM_OPTIONAL || v->type.kind == OM_MAP;
+}
+
+static bool
+may_be_objects(const om_row *r)
+{
+	return r->flags & OM_OBJECTS || r->control != OM_PLAIN;
+}
+
+static om_status
+check_kinds(om_session *s, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin && !may_be_objects(op->row); k++)
+		if (op->in[k] && is_object(op->in[k]))
+			return om_op_fail(s, OM_INVALID, op, "%s is no tensor, but a %s", op->in[k]->name,
+				om_kind_text(op->in[k]->type.kind));
+	return OM_OK;
+}
+
 /* A version that is newer than all that the rows were written for may say
  * something with an attribute that is not in them. */
 enum { NEWEST_OPSET = 28 };
@@ -122,26 +144,39 @@ check_attrs(om_session *s, const om_op *op)
 	return OM_OK;
 }
 
+/* A row that knows of other kinds knows better than the file. */
+static void
+set_output(om_prog *p, const om_op *op, om_value *v, const om_type *type, om_tensor *found)
+{
+	if (type->kind != OM_TENSOR) {
+		v->type = *type;
+		v->shape = found->shape;
+		return;
+	}
+	if (v->type.kind != OM_TENSOR && (!may_be_objects(op->row) || found->type == OM_UNDEFINED))
+		return;
+	if (v->is_declared && v->type.kind == OM_TENSOR)
+		refine(p->session, op, v, found);
+	v->type = (om_type){.kind = OM_TENSOR, .elem = found->type};
+	v->shape = found->shape;
+}
+
 static om_status
 infer(om_prog *p, om_arena *mem, om_op *op)
 {
 	om_call c;
 
 	OM_TRY(check_arity(p->session, op));
+	OM_TRY(check_kinds(p->session, op));
 	OM_TRY(check_attrs(p->session, op));
 	om_call_init(&c, p->session, mem, op);
+	c.out_type = OM_NEWN(mem, om_type, op->nout);
 	for (uint32_t k = 0; k < op->nout; k++)
 		c.out[k] = (om_tensor){.shape = om_shape_unknown()};
 	OM_TRY(op->row->infer(&c));
-	for (uint32_t k = 0; k < op->nout; k++) {
-		om_value *v = op->out[k];
-		if (!v || v->type.kind != OM_TENSOR)
-			continue;
-		if (v->is_declared)
-			refine(p->session, op, v, &c.out[k]);
-		v->type.elem = c.out[k].type;
-		v->shape = c.out[k].shape;
-	}
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			set_output(p, op, op->out[k], &c.out_type[k], &c.out[k]);
 	return OM_OK;
 }
 
@@ -426,9 +461,9 @@ look_at(struct look *l, const om_op *op)
 	l->mem = om_arena_new();
 	om_call_init(&l->c, NULL, l->mem, op);
 	for (uint32_t k = 0; k < op->nin; k++)
-		known &= !op->in[k] || can_count(&l->c.in[k].shape);
+		known &= !op->in[k] || (can_count(&l->c.in[k].shape) && !is_object(op->in[k]));
 	for (uint32_t k = 0; k < op->nout; k++)
-		known &= !op->out[k] || can_count(&l->c.out[k].shape);
+		known &= !op->out[k] || (can_count(&l->c.out[k].shape) && !is_object(op->out[k]));
 	return known;
 }
 

@@ -10,6 +10,7 @@
 
 #include "ops/copy.h"
 #include "ops/family.h"
+#include "ops/object.h"
 
 /* Passes over a body multiply where loops are nested. */
 enum { MANY_PASSES = 4, DEEP = 4 };
@@ -48,29 +49,37 @@ join_types(const om_call *c, const char *name, om_dtype *t, om_dtype other)
 	return OM_OK;
 }
 
-/* What is true of both shapes.  True when that is less than was said by `s`. */
-static bool
-meet(om_shape *s, const om_shape *other)
+/* The same of two types; where one is not known, the other is it. */
+static om_status
+join_kinds(const om_call *c, const char *name, om_type *t, const om_type *other)
 {
-	bool less = false;
+	if (t->kind == OM_TENSOR && other->kind == OM_TENSOR)
+		return join_types(c, name, &t->elem, other->elem);
+	if (t->kind == OM_TENSOR && t->elem == OM_UNDEFINED)
+		*t = *other;
+	if ((other->kind == OM_TENSOR && other->elem == OM_UNDEFINED) || om_type_equal(t, other))
+		return OM_OK;
+	return om_op_fail(c->session, OM_SHAPE, c->op, "%s is a %s here and a %s there%s", name,
+		om_kind_text(t->kind), om_kind_text(other->kind), t->kind == other->kind ? ", of other elements" : "");
+}
 
-	if (s->rank == OM_RANK_UNKNOWN)
-		return false;
-	if (s->rank != other->rank) {
-		*s = om_shape_unknown();
-		return true;
-	}
-	for (int k = 0; k < s->rank; k++) {
-		const bool open = s->dim[k] < 0 && !s->sym[k];
-		const bool same = s->dim[k] == other->dim[k] && (s->dim[k] >= 0
-			|| (s->sym[k] && other->sym[k] && strcmp(s->sym[k], other->sym[k]) == 0));
-		if (open || same)
-			continue;
-		s->dim[k] = OM_DIM_UNKNOWN;
-		s->sym[k] = NULL;
-		less = true;
-	}
-	return less;
+/* Counts and conditions, what is scanned and what is stacked. */
+static om_status
+check_tensor(const om_call *c, const om_value *v)
+{
+	if (!v || v->type.kind == OM_TENSOR)
+		return OM_OK;
+	return om_op_fail(c->session, OM_INVALID, c->op, "%s has to be a tensor, but is a %s", v->name,
+		om_kind_text(v->type.kind));
+}
+
+/* Output `k` is what `v` is. */
+static void
+give_type(om_call *c, uint32_t k, const om_type *type)
+{
+	c->out[k].type = om_type_elem(type);
+	if (c->out_type)
+		c->out_type[k] = *type;
 }
 
 static bool
@@ -124,15 +133,17 @@ if_infer(om_call *c)
 {
 	struct branch branch[2];
 
+	OM_TRY(check_tensor(c, c->op->in[0]));
 	OM_TRY(infer_branches(c, branch));
 	const bool first = branch[1].may_run;
 	for (uint32_t k = 0; k < c->op->nout; k++) {
 		const om_value *a = branch[first].b->result[k], *b = branch[!first].b->result[k];
-		c->out[k].type = a->type.elem;
+		om_type type = a->type;
+		OM_TRY(join_kinds(c, a->name, &type, &b->type));
+		give_type(c, k, &type);
 		c->out[k].shape = a->shape;
-		OM_TRY(join_types(c, a->name, &c->out[k].type, b->type.elem));
 		if (branch[!first].may_run)
-			meet(&c->out[k].shape, &b->shape);
+			om_shape_meet(&c->out[k].shape, &b->shape);
 	}
 	return OM_OK;
 }
@@ -166,13 +177,11 @@ forget(om_block *b)
 
 /* A parameter takes type and shape of its initial value, where they are known. */
 static om_status
-set_param(const om_call *c, om_value *param, const om_tensor *initial)
+set_param(const om_call *c, om_value *param, const om_type *type, const om_shape *shape)
 {
-	if (initial->shape.rank != OM_RANK_UNKNOWN)
-		param->shape = initial->shape;
-	if (param->type.kind != OM_TENSOR)
-		return OM_OK;
-	return join_types(c, param->name, &param->type.elem, initial->type);
+	if (shape->rank != OM_RANK_UNKNOWN)
+		param->shape = *shape;
+	return join_kinds(c, param->name, &param->type, type);
 }
 
 static int
@@ -193,22 +202,22 @@ set_scalar_param(om_value *v, om_dtype t)
 {
 	const bool is_list = v->shape.rank == 1 && v->shape.dim[0] == 1;
 
-	v->type.elem = t;
+	v->type = (om_type){.kind = OM_TENSOR, .elem = t};
 	if (!is_list)
 		v->shape = om_shape_of(0, NULL);
 }
 
-/* Open what differs between carried values and what the body makes of them. */
+/* Open what differs between carried values and what the body makes of them.  A
+ * value may go on as an optional one. */
 static om_status
 relax(const om_call *c, om_block *body, bool *changed)
 {
 	*changed = false;
 	for (uint32_t k = 2; k < body->nparam; k++) {
 		om_value *param = body->param[k], *result = body->result[k - 1];
-		if (param->type.kind != OM_TENSOR)
-			continue;
-		OM_TRY(join_types(c, param->name, &param->type.elem, result->type.elem));
-		*changed |= meet(&param->shape, &result->shape);
+		if (param->type.kind != OM_OPTIONAL || !param->type.of || !om_type_equal(param->type.of, &result->type))
+			OM_TRY(join_kinds(c, param->name, &param->type, &result->type));
+		*changed |= om_shape_meet(&param->shape, &result->shape);
 	}
 	return OM_OK;
 }
@@ -276,6 +285,7 @@ stacked(const om_call *c, const om_value *each, int64_t n, const char *sym, int6
 	const om_shape *s = &each->shape;
 	int at;
 
+	OM_TRY(check_tensor(c, each));
 	out->type = each->type.elem;
 	if (s->rank == OM_RANK_UNKNOWN)
 		return OM_OK;
@@ -305,9 +315,9 @@ loop_outputs(om_call *c, const om_block *body)
 			OM_TRY(stacked(c, result, n, NULL, 0, &c->out[k]));
 			continue;
 		}
-		c->out[k].type = result->type.elem;
+		give_type(c, k, &result->type);
 		c->out[k].shape = result->shape;
-		meet(&c->out[k].shape, &c->in[k + 2].shape);
+		om_shape_meet(&c->out[k].shape, &c->in[k + 2].shape);
 	}
 	return OM_OK;
 }
@@ -323,12 +333,14 @@ loop_infer(om_call *c)
 	if (c->op->nout + 2 < c->op->nin)
 		return om_op_fail(c->session, OM_INVALID, c->op, "has %u outputs for %u carried values",
 			c->op->nout, c->op->nin - 2);
+	for (uint32_t k = 0; k < 2; k++)
+		OM_TRY(check_tensor(c, c->op->in[k]));
 	set_scalar_param(body->param[0], OM_INT64);
 	set_scalar_param(body->param[1], OM_BOOL);
 	for (uint32_t k = 2; k < c->op->nin; k++) {
 		if (!c->op->in[k])
 			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
-		OM_TRY(set_param(c, body->param[k], &c->in[k]));
+		OM_TRY(set_param(c, body->param[k], &c->op->in[k]->type, &c->in[k].shape));
 	}
 	OM_TRY(infer_rounds(c, body));
 	return loop_outputs(c, body);
@@ -393,7 +405,7 @@ scan_slice(const om_call *c, struct scan *s, uint32_t k)
 			part.shape.sym[to++] = in->shape.sym[d];
 		}
 	}
-	return set_param(c, s->body->param[s->nstate + k], &part);
+	return set_param(c, s->body->param[s->nstate + k], &c->op->in[s->nstate + k]->type, &part.shape);
 }
 
 /* A state has one shape in all rounds: what is said of it before and after a
@@ -422,6 +434,18 @@ scan_state(om_call *c, const struct scan *s, uint32_t k)
 	return OM_OK;
 }
 
+/* Tensors, from input `from` on. */
+static om_status
+check_given(const om_call *c, uint32_t from)
+{
+	for (uint32_t k = from; k < c->op->nin; k++) {
+		if (!c->op->in[k])
+			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
+		OM_TRY(check_tensor(c, c->op->in[k]));
+	}
+	return OM_OK;
+}
+
 static om_status
 scan_infer(om_call *c)
 {
@@ -437,11 +461,9 @@ scan_infer(om_call *c)
 	s.nscan = (uint32_t)nscan;
 	s.nstate = c->op->nin - s.nscan;
 	OM_TRY(scan_lists(c, &s));
-	for (uint32_t k = 0; k < c->op->nin; k++)
-		if (!c->op->in[k])
-			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
+	OM_TRY(check_given(c, 0));
 	for (uint32_t k = 0; k < s.nstate; k++)
-		OM_TRY(set_param(c, s.body->param[k], &c->in[k]));
+		OM_TRY(set_param(c, s.body->param[k], &c->op->in[k]->type, &c->in[k].shape));
 	for (uint32_t k = 0; k < s.nscan; k++)
 		OM_TRY(scan_slice(c, &s, k));
 	OM_TRY(om_block_infer(program_of(c), s.body));
@@ -450,6 +472,104 @@ scan_infer(om_call *c)
 	for (uint32_t k = s.nstate; k < c->op->nout; k++)
 		OM_TRY(stacked(c, s.body->result[k], s.length, s.sym,
 			list_attr(c, "scan_output_axes", k - s.nstate), &c->out[k]));
+	return OM_OK;
+}
+
+/* ---- Scan of version 8: in batches. ----
+ *
+ * Its first input, which may be left out, says how long each sequence of the
+ * batch is; axis 0 of everything else is the batch, axis 1 the sequence. */
+
+static om_shape
+without_front(const om_shape *s, int n)
+{
+	om_shape part = om_shape_open(s->rank < n ? OM_RANK_UNKNOWN : s->rank - n);
+
+	for (int k = 0; k < part.rank; k++) {
+		part.dim[k] = s->dim[k + n];
+		part.sym[k] = s->sym[k + n];
+	}
+	return part;
+}
+
+struct batch {
+	int64_t n, length;
+	const char *nsym, *lsym;
+};
+
+static om_status
+batch_params(const om_call *c, om_block *body, uint32_t nstate, struct batch *b)
+{
+	for (uint32_t k = 1; k < c->op->nin; k++) {
+		const om_shape *s = &c->in[k].shape;
+		const bool scanned = k > nstate;
+		const om_shape part = without_front(s, 1 + scanned);
+		if (s->rank >= 0 && s->rank < 1 + scanned)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has no batch%s", k,
+				scanned ? " of sequences" : "");
+		if (s->rank > 0 && (!om_dim_join(&b->n, &b->nsym, s->dim[0], s->sym[0])
+		    || (scanned && !om_dim_join(&b->length, &b->lsym, s->dim[1], s->sym[1]))))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "its inputs differ in batch or length");
+		OM_TRY(set_param(c, body->param[k - 1], &c->op->in[k]->type, &part));
+	}
+	return OM_OK;
+}
+
+static om_status
+batch_infer(om_call *c)
+{
+	const int64_t nscan = om_attr_int(c->op, "num_scan_inputs");
+	struct batch b = {.n = OM_DIM_UNKNOWN, .length = OM_DIM_UNKNOWN};
+	om_block *body;
+	om_tensor rows;
+
+	OM_TRY(body_of(c, "body", &body));
+	OM_TRY(check_count(c, "parameters", body->nparam, c->op->nin - 1));
+	OM_TRY(check_count(c, "results", body->nresult, c->op->nout));
+	if (nscan < 1 || nscan >= c->op->nin || c->op->nin - 1 - nscan > c->op->nout)
+		return om_op_fail(c->session, OM_INVALID, c->op, "has %lld scan inputs of %u, and %u outputs",
+			(long long)nscan, c->op->nin, c->op->nout);
+	const uint32_t nstate = c->op->nin - 1 - (uint32_t)nscan;
+	OM_TRY(check_given(c, 1));
+	OM_TRY(check_tensor(c, c->op->in[0]));
+	OM_TRY(batch_params(c, body, nstate, &b));
+	OM_TRY(om_block_infer(program_of(c), body));
+	for (uint32_t k = 0; k < c->op->nout; k++) {
+		om_value each = *body->result[k];
+		if (k >= nstate) {
+			OM_TRY(stacked(c, &each, b.length, b.lsym, 0, &rows));
+			each.shape = rows.shape;
+		}
+		OM_TRY(stacked(c, &each, b.n, b.nsym, 0, &c->out[k]));
+	}
+	return OM_OK;
+}
+
+/* ---- SequenceMap. ---- */
+
+static om_status
+each_infer(om_call *c)
+{
+	om_block *body;
+
+	OM_TRY(body_of(c, "body", &body));
+	OM_TRY(check_count(c, "parameters", body->nparam, c->op->nin));
+	OM_TRY(check_count(c, "results", body->nresult, c->op->nout));
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		if (!c->op->in[k])
+			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
+		const om_type *type = &c->op->in[k]->type;
+		const bool is_list = type->kind == OM_SEQUENCE;
+		if (!is_list && (k == 0 || type->kind != OM_TENSOR))
+			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is a %s", k, om_kind_text(type->kind));
+		OM_TRY(set_param(c, body->param[k], is_list && type->of ? type->of : type, &c->in[k].shape));
+	}
+	OM_TRY(om_block_infer(program_of(c), body));
+	for (uint32_t k = 0; k < c->op->nout; k++) {
+		OM_TRY(check_tensor(c, body->result[k]));
+		give_type(c, k, om_sequence_of(body->result[k]->type.elem));
+		c->out[k].shape = body->result[k]->shape;
+	}
 	return OM_OK;
 }
 
@@ -463,6 +583,13 @@ static const om_attr_spec if_attrs[] = {
 
 static const om_attr_spec loop_attrs[] = {
 	{.name = "body", .kind = OM_ATTR_GRAPH, .required = true},
+	{0}
+};
+
+static const om_attr_spec batch_attrs[] = {
+	{.name = "body", .kind = OM_ATTR_GRAPH, .required = true},
+	{.name = "directions", .kind = OM_ATTR_INTS},
+	{.name = "num_scan_inputs", .kind = OM_ATTR_INT, .required = true},
 	{0}
 };
 
@@ -481,10 +608,16 @@ const om_row om_ops_control[] = {
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = OM_VARIADIC, .control = OM_IF,
 	 .attrs = if_attrs, .infer = if_infer},
 	{.domain = "", .name = "Loop", .brief = "a body run again and again, with values that it hands on",
-	 .since = 1, .min_in = 2, .max_in = OM_VARIADIC, .min_out = 0, .max_out = OM_VARIADIC,
+	 .since = 1, .min_in = 2, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
 	 .control = OM_LOOP, .attrs = loop_attrs, .infer = loop_infer},
+	{.domain = "", .name = "Scan", .brief = "a body run over the slices of batches of sequences", .since = 8,
+	 .until = 8, .min_in = 2, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
+	 .control = OM_SCAN, .attrs = batch_attrs, .infer = batch_infer},
 	{.domain = "", .name = "Scan", .brief = "a body run over the slices of sequences", .since = 9,
 	 .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
 	 .control = OM_SCAN, .attrs = scan_attrs, .infer = scan_infer},
+	{.domain = "", .name = "SequenceMap", .brief = "a body run on each element of sequences", .since = 17,
+	 .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
+	 .control = OM_EACH, .attrs = loop_attrs, .infer = each_infer},
 	{0}
 };

@@ -366,6 +366,30 @@ om_attr_axis(const om_call *c, const char *name, int rank, int *axis)
 /* ---- The whole input. ---- */
 
 bool
+om_shape_meet(om_shape *s, const om_shape *other)
+{
+	bool less = false;
+
+	if (s->rank == OM_RANK_UNKNOWN)
+		return false;
+	if (s->rank != other->rank) {
+		*s = om_shape_unknown();
+		return true;
+	}
+	for (int k = 0; k < s->rank; k++) {
+		const bool open = s->dim[k] < 0 && !s->sym[k];
+		const bool same = s->dim[k] == other->dim[k] && (s->dim[k] >= 0
+			|| (s->sym[k] && other->sym[k] && strcmp(s->sym[k], other->sym[k]) == 0));
+		if (open || same)
+			continue;
+		s->dim[k] = OM_DIM_UNKNOWN;
+		s->sym[k] = NULL;
+		less = true;
+	}
+	return less;
+}
+
+bool
 om_view_whole(const om_call *c, uint32_t out, om_view_of *v)
 {
 	(void)c;

@@ -48,6 +48,9 @@ bool om_dim_product(const om_shape *s, int from, int to, int64_t *n, const char 
 /* Two statements about one dim; false when they contradict. */
 bool om_dim_join(int64_t *n, const char **sym, int64_t other, const char *other_sym);
 
+/* What is true of both shapes.  True when that is less than was said by `s`. */
+bool om_shape_meet(om_shape *s, const om_shape *other);
+
 /* A shape of `rank` open dims; unknown when the rank is. */
 om_shape om_shape_open(int64_t rank);
 

@@ -11,6 +11,9 @@ is_foldable(const om_op *op)
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (op->in[k] && !op->in[k]->is_const)
 			return false;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && op->out[k]->type.kind != OM_TENSOR)
+			return false;
 	return true;
 }
 

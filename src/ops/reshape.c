@@ -275,6 +275,25 @@ unsqueeze_infer(om_call *c)
 	return OM_OK;
 }
 
+/* ---- Identity. ---- */
+
+static om_status
+identity_infer(om_call *c)
+{
+	if (c->out_type && c->op->in[0]->type.kind != OM_TENSOR)
+		c->out_type[0] = c->op->in[0]->type;
+	return om_infer_same(c);
+}
+
+static om_status
+identity_cpu(om_call *c)
+{
+	if (c->op->in[0]->type.kind == OM_TENSOR)
+		return om_cpu_whole(c);
+	c->out[0].data = c->in[0].data;
+	return OM_OK;
+}
+
 /* ---- The table. ---- */
 
 static const om_attr_spec reshape1_attrs[] = {
@@ -332,6 +351,6 @@ const om_row om_ops_reshape[] = {
 	 .infer = unsqueeze_infer, .cpu = om_cpu_whole},
 	{WHOLE, .name = "Identity", .brief = "the input itself",
 	 .since = 1, .min_in = 1, .max_in = 1,
-	 .infer = om_infer_same, .cpu = om_cpu_whole},
+	 .flags = OM_OBJECTS, .infer = identity_infer, .cpu = identity_cpu},
 	{0}
 };

@@ -1012,7 +1012,7 @@ run_op(struct sim *c, const om_op *op)
 	switch (op->row ? op->row->control : OM_PLAIN) {
 	case OM_IF: return run_if(c, op);
 	case OM_LOOP: case OM_SCAN: return run_loop(c, op);
-	case OM_PLAIN: break;
+	case OM_PLAIN: case OM_EACH: break;
 	}
 	return run_opaque(c, op);
 }

@@ -1464,6 +1464,7 @@ static const struct { const char *name, *reason; } excuses[] = {
 	{"If", "its bodies are run by the executor"},
 	{"Loop", "its body is run by the executor"},
 	{"Scan", "its body is run by the executor"},
+	{"SequenceMap", "its body is run by the executor"},
 };
 
 recipe_fn *
@@ -1482,5 +1483,7 @@ excuse_of(const om_row *row)
 	for (size_t k = 0; k < LENGTH(excuses); k++)
 		if (strcmp(excuses[k].name, row->name) == 0)
 			return excuses[k].reason;
+	if (row->flags & OM_OBJECTS && !recipe_of(row))
+		return "its values are no tensors: tests/unit/objects.c runs it";
 	return NULL;
 }

@@ -32,6 +32,7 @@ main(void)
 		{.pName = "lifetimes", .pTests = live_tests},
 		{.pName = "lowest arenas", .pTests = lowest_tests},
 		{.pName = "move", .pTests = move_tests},
+		{.pName = "objects", .pTests = objects_tests},
 		{.pName = "files of NumPy", .pTests = npy_tests},
 		{.pName = "models", .pTests = onnx_tests},
 		{.pName = "orders", .pTests = order_tests},

@@ -15,6 +15,7 @@ extern CU_TestInfo live_tests[];
 extern CU_TestInfo lowest_tests[];
 extern CU_TestInfo move_tests[];
 extern CU_TestInfo npy_tests[];
+extern CU_TestInfo objects_tests[];
 extern CU_TestInfo onnx_tests[];
 extern CU_TestInfo onnxtensor_tests[];
 extern CU_TestInfo order_tests[];

@@ -1,0 +1,47 @@
+/* Ops with bodies: what flow.c (If, Loop, Scan) and rounds.c (the others) share. */
+#ifndef OM_EXEC_FLOW_H
+#define OM_EXEC_FLOW_H
+
+#include "exec/machine.h"
+
+/* Tensors on their way from one side to the other. */
+struct stage {
+	struct room *room;
+	om_tensor *t;
+	om_kind *kind;
+};
+
+/* The rounds' elements of one output, joined along an axis. */
+struct series {
+	om_value *out;            /* NULL: nobody wants it */
+	struct room room;
+	unsigned char *data;
+	om_tensor item;           /* the first one's shape */
+	uint64_t each;            /* bytes of one */
+	int64_t n, total;         /* rounds so far, and in all; total -1: not known yet */
+	int axis;
+	bool is_backward;
+};
+
+struct flow {
+	struct stage stage;
+	uint32_t nstage;
+	struct series *series;
+	uint32_t nseries;
+	struct stage slices;      /* copies of Scan's inputs that the plan lets die */
+	uint32_t nslices;
+};
+
+/* Keep a copy of the tensor that `v` is, or its object. */
+om_status om_stage_put(om_exec *e, struct stage *st, uint32_t k, const om_value *v, const om_tensor *t);
+/* Results [from, from + n) of a body. */
+om_status om_flow_stage(om_exec *e, struct stage *st, const om_block *b, uint32_t from, uint32_t n);
+/* What is kept becomes these values; NULL: nobody wants it. */
+om_status om_flow_put(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n);
+void om_flow_poison(om_exec *e, uint32_t step);
+
+/* SequenceMap, and Scan of version 8. */
+om_status om_each_new(struct step *s);
+om_status om_batches_new(struct step *s);
+
+#endif

@@ -1,0 +1,31 @@
+/* Values that are no tensors. */
+#ifndef OM_OBJECT_H
+#define OM_OBJECT_H
+
+#include "onnxmem/op.h"
+
+/* Types that last: of tensors of elements `t`; of sequences, optionals,
+ * optional sequences of them; of maps from `key`, int64 or string, to `t`, and
+ * of sequences of those. */
+const om_type *om_tensor_of(om_dtype t);
+const om_type *om_sequence_of(om_dtype t);
+const om_type *om_optional_of(om_dtype t);
+const om_type *om_optional_sequence_of(om_dtype t);
+const om_type *om_map_of(om_dtype key, om_dtype t);
+const om_type *om_maps_of(om_dtype key, om_dtype t);
+
+/* The object that input `k` stands for. */
+const om_object *om_in_object(const om_call *c, uint32_t k);
+
+/* An object of `n` items, to be filled in: `*item` gets them. */
+om_object *om_object_new(om_arena *mem, size_t n, om_tensor **item);
+
+/* The items of `o` and one more behind them.  Memory is shared with `o`, and
+ * with whatever else is made of it by this function: a sequence that grows is
+ * not copied each time. */
+om_object *om_object_append(om_arena *mem, const om_object *o, const om_tensor *item);
+
+/* A tensor with elements of its own, in c->keep. */
+om_status om_tensor_keep(om_call *c, const om_tensor *from, om_tensor *to);
+
+#endif

@@ -1,0 +1,235 @@
+/* Sequences and optionals in runs: planned, without reuse and poisoned. */
+#include <config.h>
+
+#include <stdio.h>
+
+#include "onnxmem/exec.h"
+#include "onnxmem/pass.h"
+#include "unit.h"
+
+struct bench {
+	om_session *s;
+	om_host *h;
+	om_prog *p;
+	om_exec *e;
+};
+
+static const om_exec_options ways[] = {{.no_reuse = false}, {.no_reuse = true}, {.poison = true}};
+
+enum { NWAYS = sizeof ways / sizeof ways[0] };
+
+static om_status
+start(struct bench *b, const char *body, int way)
+{
+	char text[4096];
+
+	snprintf(text, sizeof text, "program \"t\" ir 10 opset 18\n%s", body);
+	FILE *in = fmemopen(text, strlen(text), "r");
+	*b = (struct bench){.s = om_session_new()};
+	b->h = om_host_new(b->s, NULL);
+	om_status st = om_parse(b->s, in, "text", &b->p);
+	fclose(in);
+	if (st == OM_OK)
+		st = om_host_run(b->h, b->p, om_default_pipeline());
+	if (st == OM_OK)
+		st = om_exec_new(b->s, b->p, ways[way].no_reuse ? NULL : b->p->plan, &ways[way], &b->e);
+	return st;
+}
+
+static om_status
+run(struct bench *b, const float *x, int64_t n)
+{
+	const om_tensor t = {.type = OM_FLOAT32, .shape = om_shape_of(1, &n), .data = (void *)x};
+
+	if (b->p->first->nparam)
+		OM_TRY(om_exec_input(b->e, 0, &t));
+	return om_exec_run(b->e);
+}
+
+static void
+stop(struct bench *b)
+{
+	om_exec_free(b->e);
+	om_prog_free(b->p);
+	om_host_free(b->h);
+	om_session_free(b->s);
+}
+
+static bool
+is(const om_tensor *t, int64_t n, const float *want)
+{
+	return t->data && t->type == OM_FLOAT32 && om_shape_count(&t->shape) == n
+	    && memcmp(t->data, want, (size_t)n * sizeof *want) == 0;
+}
+
+/* Result `k` is a sequence of these elements, `each` of them in a tensor. */
+static bool
+holds(const struct bench *b, uint32_t k, size_t n, int64_t each, const float *want)
+{
+	const om_object *o = om_exec_result(b->e, k)->data;
+
+	if (b->p->first->result[k]->type.kind != OM_SEQUENCE || o->n != n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!is(&o->item[i], each, want + (int64_t)i * each))
+			return false;
+	return true;
+}
+
+static void
+fail(struct bench *b)
+{
+	printf("# %s\n", om_message(b->s));
+	CU_FAIL("a program was refused");
+}
+
+/* Three rounds put a slice each into a sequence, which is joined behind. */
+static const char collecting[] =
+	"^main(%x: float32[2]) {\n"
+	"	%n = const int64[] {3}\n"
+	"	%on = const bool[] {1}\n"
+	"	%none = SequenceEmpty() {dtype = 1}\n"
+	"	%all, %last = Loop(%n, %on, %none, %x) {\n"
+	"		body = ^round(%i: int64[], %c: bool[], %s: seq(float32), %v: float32[2]) {\n"
+	"			%more = SequenceInsert(%s, %v)\n"
+	"			%w = Add(%v, %v)\n"
+	"			ret %c, %more, %w\n"
+	"		}\n"
+	"	}\n"
+	"	%y = ConcatFromSequence(%all) {axis = 0}\n"
+	"	%z = ConcatFromSequence(%all) {axis = -1, new_axis = 1}\n"
+	"	%len = SequenceLength(%all)\n"
+	"	ret %y, %z, %len, %all\n"
+	"}\n";
+
+static void
+loops_collect(void)
+{
+	const float x[] = {1, -2}, y[] = {1, -2, 2, -4, 4, -8}, z[] = {1, 2, 4, -2, -4, -8};
+
+	for (int way = 0; way < NWAYS; way++) {
+		struct bench b;
+		if (start(&b, collecting, way) != OM_OK)
+			fail(&b);
+		for (int again = 0; b.e && again < 2; again++) {
+			CU_ASSERT_EQUAL(run(&b, x, 2), OM_OK);
+			CU_ASSERT(is(om_exec_result(b.e, 0), 6, y));
+			CU_ASSERT(is(om_exec_result(b.e, 1), 6, z));
+			CU_ASSERT_EQUAL(*(const int64_t *)om_exec_result(b.e, 2)->data, 3);
+			CU_ASSERT(holds(&b, 3, 3, 2, y));
+		}
+		stop(&b);
+	}
+}
+
+/* Two sequences grow out of one: neither sees what the other got. */
+static const char forking[] =
+	"^main(%x: float32[1]) {\n"
+	"	%two = Add(%x, %x)\n"
+	"	%four = Add(%two, %two)\n"
+	"	%at = const int64[] {-1}\n"
+	"	%a = SequenceConstruct(%x)\n"
+	"	%b = SequenceInsert(%a, %two)\n"
+	"	%c = SequenceInsert(%b, %two)\n"
+	"	%d = SequenceInsert(%b, %four)\n"
+	"	%e = SequenceInsert(%d, %four, %at)\n"
+	"	%f = SequenceErase(%e, %at)\n"
+	"	%g = SequenceErase(%f)\n"
+	"	ret %c, %d, %e, %f, %g\n"
+	"}\n";
+
+static void
+sequences_are_never_changed(void)
+{
+	const float x[] = {1};
+
+	for (int way = 0; way < NWAYS; way++) {
+		struct bench b;
+		if (start(&b, forking, way) != OM_OK || run(&b, x, 1) != OM_OK) {
+			fail(&b);
+			stop(&b);
+			continue;
+		}
+		CU_ASSERT(holds(&b, 0, 3, 1, (const float[]){1, 2, 2}));
+		CU_ASSERT(holds(&b, 1, 3, 1, (const float[]){1, 2, 4}));
+		CU_ASSERT(holds(&b, 2, 4, 1, (const float[]){1, 2, 4, 4}));
+		CU_ASSERT(holds(&b, 3, 3, 1, (const float[]){1, 2, 4}));
+		CU_ASSERT(holds(&b, 4, 2, 1, (const float[]){1, 2}));
+		stop(&b);
+	}
+}
+
+/* Of the parts of a tensor each becomes something else. */
+static const char mapping[] =
+	"^main(%x: float32[5]) {\n"
+	"	%n = const int64[] {2}\n"
+	"	%parts = SplitToSequence(%x, %n)\n"
+	"	%k = const float32[1] {10.0}\n"
+	"	%y = SequenceMap(%parts, %k) {\n"
+	"		body = ^each(%p: float32[?], %q: float32[1]) {\n"
+	"			%r = Add(%p, %q)\n"
+	"			%t = ReduceSum(%r)\n"
+	"			ret %t\n"
+	"		}\n"
+	"	}\n"
+	"	%o = Optional(%y)\n"
+	"	%has = OptionalHasElement(%o)\n"
+	"	%e = OptionalGetElement(%o)\n"
+	"	%z = ConcatFromSequence(%e) {axis = 0}\n"
+	"	ret %z, %has\n"
+	"}\n";
+
+static void
+bodies_run_on_each_element(void)
+{
+	const float x[] = {1, 2, 3, 4, 5};
+
+	for (int way = 0; way < NWAYS; way++) {
+		struct bench b;
+		if (start(&b, mapping, way) != OM_OK || run(&b, x, 5) != OM_OK) {
+			fail(&b);
+			stop(&b);
+			continue;
+		}
+		CU_ASSERT(is(om_exec_result(b.e, 0), 3, (const float[]){23, 27, 15}));
+		CU_ASSERT(*(const bool *)om_exec_result(b.e, 1)->data);
+		stop(&b);
+	}
+}
+
+/* `body` is refused, or its run is, with words that hold `why`. */
+static void
+refuses(const char *body, const char *why)
+{
+	const float x[] = {1, 2};
+	struct bench b;
+
+	if (start(&b, body, 0) == OM_OK && run(&b, x, 2) == OM_OK)
+		CU_FAIL("a program was not refused");
+	if (!strstr(om_message(b.s), why)) {
+		printf("# %s\n", om_message(b.s));
+		CU_FAIL("another sentence");
+	}
+	stop(&b);
+}
+
+static void
+what_is_no_tensor_stays_out(void)
+{
+	refuses("^main(%x: float32[2]) {\n\t%s = SequenceConstruct(%x)\n\t%y = Relu(%s)\n\tret %y\n}\n", "no tensor");
+	refuses("^main(%x: float32[2]) {\n\t%y = SequenceLength(%x)\n\tret %y\n}\n", "sequence");
+	refuses("^main(%x: float32[2]) {\n\t%s = SequenceConstruct(%x)\n\t%k = const int64[] {1}\n"
+		"\t%y = SequenceAt(%s, %k)\n\tret %y\n}\n", "no place 1");
+	refuses("^main(%x: float32[2]) {\n\t%s = SequenceEmpty()\n\t%y = SequenceErase(%s)\n\tret %y\n}\n", "empty");
+	refuses("^main(%x: float32[2]) {\n\t%s = SequenceEmpty() {dtype = 7}\n\t%y = SequenceInsert(%s, %x)\n"
+		"\tret %y\n}\n", "int64");
+	refuses("^main(%x: float32[2]) {\n\t%s = SequenceEmpty() {dtype = 99}\n\tret %s\n}\n", "no type 99");
+}
+
+CU_TestInfo objects_tests[] = {
+	{"loops collect", loops_collect},
+	{"sequences are never changed", sequences_are_never_changed},
+	{"bodies run on each element", bodies_run_on_each_element},
+	{"what is no tensor stays out", what_is_no_tensor_stays_out},
+	CU_TEST_INFO_NULL,
+};
