@@ -115,8 +115,8 @@ same_dims(const om_shape *a, const om_shape *b)
 	return yes;
 }
 
-om_status
-om_data_compare(om_cli *c, const char *name, const om_tensor *got, const om_tensor *want, om_tolerance tol)
+static om_status
+compare_tensors(om_cli *c, const char *name, const om_tensor *got, const om_tensor *want, om_tolerance tol)
 {
 	char a[256], b[256], at[256];
 	int64_t first = -1, differ = 0;
@@ -146,4 +146,25 @@ om_data_compare(om_cli *c, const char *name, const om_tensor *got, const om_tens
 		"differ", name, place_text(&got->shape, bits < 8 ? first * 8 / bits : first, at, sizeof at),
 		om_data_text(got, first, a, sizeof a), om_data_text(want, first, b, sizeof b),
 		(long long)differ, (long long)n);
+}
+
+om_status
+om_data_compare(om_cli *c, const char *name, const om_type *type, const om_tensor *got, const om_tensor *want,
+	om_tolerance tol)
+{
+	const om_object *a = got->data, *b = want->data;
+
+	if (type->kind == OM_TENSOR)
+		return compare_tensors(c, name, got, want, tol);
+	if (!om_object_fits(got, type) || !om_object_fits(want, type) || a->n != b->n)
+		return om_fail(c->session, OM_MISMATCH, "output %s is a %s of %zu elements, expected was one of %zu", name,
+			om_kind_text(type->kind), a ? a->n : 0, b ? b->n : 0);
+	if (type->kind == OM_MAP) {
+		OM_TRY(compare_tensors(c, om_printf(c->mem, "%s, keys", name), &a->key, &b->key, tol));
+		return compare_tensors(c, om_printf(c->mem, "%s, values", name), &a->value, &b->value, tol);
+	}
+	for (size_t k = 0; k < a->n; k++)
+		OM_TRY(om_data_compare(c, om_printf(c->mem, "%s, element %zu", name, k), type->of, &a->item[k],
+			&b->item[k], tol));
+	return OM_OK;
 }

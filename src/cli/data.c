@@ -42,13 +42,13 @@ is_there(const char *path)
 static om_status
 load(om_cli *c, const char *path, const om_value *v, const char *what, om_tensor *out)
 {
+	if (ends_in(path, ".pb"))
+		return om_value_load_pb(c->session, path, c->mem, &v->type, out);
 	if (v->type.kind != OM_TENSOR)
-		return om_fail(c->session, OM_UNSUPPORTED, "%s %s is no tensor, and only tensors are read from files",
-			what, v->name);
+		return om_fail(c->session, OM_UNSUPPORTED, "%s %s is a %s, which is read from .pb files only", what,
+			v->name, om_kind_text(v->type.kind));
 	if (ends_in(path, ".npy"))
 		return om_npy_load(c->session, path, c->mem, out);
-	if (ends_in(path, ".pb"))
-		return om_tensor_load_pb(c->session, path, c->mem, out);
 	return om_fail(c->session, OM_USAGE, "%s: tensors are read from .pb, .npy and .npz files", path);
 }
 
@@ -331,8 +331,12 @@ save_npz(om_cli *c, const char *path, const om_tensor *const *out)
 	const om_block *graph = c->prog->first;
 	om_npz_entry *e = OM_NEWN(c->mem, om_npz_entry, graph->nresult);
 
-	for (uint32_t k = 0; k < graph->nresult; k++)
+	for (uint32_t k = 0; k < graph->nresult; k++) {
+		if (graph->result[k]->type.kind != OM_TENSOR)
+			return om_fail(c->session, OM_UNSUPPORTED, "%s: output %s is a %s; save into a folder instead", path,
+				graph->result[k]->name, om_kind_text(graph->result[k]->type.kind));
 		e[k] = (om_npz_entry){graph->result[k]->name, *out[k]};
+	}
 	return om_npz_save(c->session, path, e, graph->nresult, false);
 }
 
@@ -346,7 +350,7 @@ om_data_save(om_cli *c, const char *path, const om_tensor *const *out)
 	if (mkdir(path, 0777) != 0 && errno != EEXIST)
 		return om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));
 	for (uint32_t k = 0; k < graph->nresult; k++)
-		OM_TRY(om_tensor_save_pb(c->session, om_printf(c->mem, "%s/output_%u.pb", path, k),
-			graph->result[k]->name, out[k]));
+		OM_TRY(om_value_save_pb(c->session, om_printf(c->mem, "%s/output_%u.pb", path, k),
+			graph->result[k]->name, &graph->result[k]->type, out[k]));
 	return OM_OK;
 }

@@ -30,8 +30,8 @@ typedef struct om_tolerance {
 } om_tolerance;
 
 /* OM_MISMATCH naming the first element that differs, and how many do. */
-om_status om_data_compare(om_cli *c, const char *name, const om_tensor *got, const om_tensor *want,
-	om_tolerance tol);
+om_status om_data_compare(om_cli *c, const char *name, const om_type *type, const om_tensor *got,
+	const om_tensor *want, om_tolerance tol);
 
 /* Element `k` of a tensor as text. */
 const char *om_data_text(const om_tensor *t, int64_t k, char *out, size_t size);

@@ -137,16 +137,18 @@ run(om_cli *c)
 		list(c);
 		return OM_OK;
 	}
-	const om_row **all = rows(c, c->arg[0], &n);
-	if (n == 0)
-		return om_fail(c->session, OM_UNSUPPORTED, "there is no operator called %s; see `onnxmem ops`",
-			c->arg[0]);
-	for (size_t k = 0; k < n; k++)
-		show(c, all[k]);
+	for (size_t a = 0; a < c->narg; a++) {
+		const om_row **all = rows(c, c->arg[a], &n);
+		if (n == 0)
+			return om_fail(c->session, OM_UNSUPPORTED, "there is no operator called %s; see `onnxmem ops`",
+				c->arg[a]);
+		for (size_t k = 0; k < n; k++)
+			show(c, all[k]);
+	}
 	return OM_OK;
 }
 
 const om_cmd om_ops_cmd = {
-	.name = "ops", .usage = "[NAME]", .brief = "list the operators, or show one",
-	.max_args = 1, .run = run,
+	.name = "ops", .usage = "[NAME...]", .brief = "list the operators, or show some",
+	.max_args = OM_CMD_ANY, .run = run,
 };

@@ -114,6 +114,12 @@ print_outputs(const om_cli *c, const struct run *r)
 	}
 	printf("%-*s  %-8s  %-*s  %s\n", width[0], "output", "type", width[1], "shape", "elements");
 	for (uint32_t k = 0; k < graph->nresult; k++) {
+		const om_kind kind = graph->result[k]->type.kind;
+		if (kind != OM_TENSOR) {
+			printf("%-*s  %-8s  %zu elements\n", width[0], graph->result[k]->name, om_kind_text(kind),
+				((const om_object *)r->out[k]->data)->n);
+			continue;
+		}
 		printf("%-*s  %-8s  %-*s  ", width[0], graph->result[k]->name, om_dtype_text(r->out[k]->type),
 			width[1], om_shape_text(&r->out[k]->shape, shape, sizeof shape));
 		print_elements(r->out[k]);
@@ -247,7 +253,7 @@ compare(om_cli *c, const struct run *r, const om_tensor *want, uint32_t *n)
 	for (uint32_t k = 0; k < graph->nresult; k++) {
 		if (want[k].type == OM_UNDEFINED)
 			continue;
-		OM_TRY(om_data_compare(c, graph->result[k]->name, r->out[k], &want[k], r->tol));
+		OM_TRY(om_data_compare(c, graph->result[k]->name, &graph->result[k]->type, r->out[k], &want[k], r->tol));
 		++*n;
 	}
 	return OM_OK;

@@ -6,15 +6,15 @@
 #include "onnxmem/op.h"
 
 typedef struct om_data {
-	bool is_tensor;
-	om_tensor t;
+	bool is_given;
+	om_tensor t;              /* or what stands for an object */
 } om_data;
 
 /* Read a file of a value of this type. */
 om_status om_data_load(om_session *s, const char *path, om_arena *mem, const om_type *type, om_data *out);
 
-/* Is `got` what is wanted? */
-om_status om_data_check(om_session *s, om_arena *mem, const char *name, const om_tensor *got, const om_data *want);
+/* Is `got`, which `v` is, what is wanted? */
+om_status om_data_check(om_session *s, om_arena *mem, const om_value *v, const om_tensor *got, const om_data *want);
 
 /* Of an operator that draws numbers: type, shape, and a distribution that the
  * inputs `in` give: Dropout, else Bernoulli. */

@@ -72,7 +72,7 @@ load_data(struct test *t, const char *set, om_data *in)
 		if (access(path, R_OK) != 0)
 			continue;
 		OM_TRY(om_data_load(t->s, path, t->mem, &graph->param[k]->type, &in[k]));
-		if (in[k].is_tensor)
+		if (graph->param[k]->type.kind == OM_TENSOR)
 			OM_TRY(om_bind_shape(t->prog, graph->param[k]->name, &in[k].t.shape));
 	}
 	return OM_OK;
@@ -102,7 +102,7 @@ check_results(struct test *t, const char *set, const om_data *in)
 			OM_TRY(om_data_check_random(t->s, strstr(t->folder, "dropout"), in,
 				om_exec_result(t->exec, k), &want));
 		else
-			OM_TRY(om_data_check(t->s, t->mem, v->name, om_exec_result(t->exec, k), &want));
+			OM_TRY(om_data_check(t->s, t->mem, v, om_exec_result(t->exec, k), &want));
 		n++;
 	}
 	return n ? OM_OK : om_fail(t->s, OM_IO, "there is nothing to compare with");
@@ -122,7 +122,7 @@ run_set(struct test *t, const char *set, const om_exec_options *o, unsigned runs
 	OM_TRY(om_host_run(t->h, t->prog, om_default_pipeline()));
 	OM_TRY(om_exec_new(t->s, t->prog, o->no_reuse ? NULL : t->prog->plan, o, &t->exec));
 	for (uint32_t k = 0; k < graph->nparam; k++)
-		if (in[k].is_tensor)
+		if (in[k].is_given)
 			OM_TRY(om_exec_input(t->exec, k, &in[k].t));
 	for (unsigned k = 0; k < runs; k++) {
 		OM_TRY(om_exec_run(t->exec));
