@@ -705,11 +705,14 @@ static const om_attr_spec cache_attrs[] = {
 	{0}
 };
 
+#define ATTENTION                                                              \
+	.name = "Attention", .brief = "values, weighted by how well their keys match the queries", .min_in = 3, \
+	.min_out = 1, .max_out = 4, .attrs = attention_attrs, .infer = attention_infer, .reuse = attention_reuse, \
+	.cpu = attention_cpu, .scratch = attention_scratch, .cost = attention_cost
+
 const om_row om_ops_attention[] = {
-	{.name = "Attention", .brief = "values, weighted by how well their keys match the queries", .since = 23,
-	 .min_in = 3, .max_in = 7, .min_out = 1, .max_out = 4, .attrs = attention_attrs,
-	 .infer = attention_infer, .reuse = attention_reuse, .cpu = attention_cpu,
-	 .scratch = attention_scratch, .cost = attention_cost},
+	{ATTENTION, .since = 23, .until = 23, .max_in = 6},
+	{ATTENTION, .since = 24, .max_in = 7},
 	{.name = "RotaryEmbedding", .brief = "pairs of elements, turned by their position", .since = 23,
 	 .min_in = 3, .max_in = 4, .min_out = 1, .max_out = 1, .attrs = rotary_attrs,
 	 .infer = rotary_infer, .reuse = first_reuse, .cpu = rotary_cpu},

@@ -582,6 +582,16 @@ multinomial_cpu(om_call *c)
 
 /* ---- The table. ---- */
 
+static const om_attr_spec constant1_attrs[] = {
+	{.name = "value", .kind = OM_ATTR_TENSOR, .required = true},
+	{0}
+};
+
+static const om_attr_spec range_attrs[] = {
+	{.name = "stash_type", .kind = OM_ATTR_INT, .i = OM_FLOAT32},
+	{0}
+};
+
 static const om_attr_spec constant_attrs[] = {
 	{.name = "value", .kind = OM_ATTR_TENSOR},
 	{.name = "sparse_value", .kind = OM_ATTR_SPARSE},
@@ -611,24 +621,26 @@ static const om_attr_spec eye_attrs[] = {
 	{0}
 };
 
-#define SEEDED {.name = "dtype", .kind = OM_ATTR_INT}, {.name = "seed", .kind = OM_ATTR_FLOAT}
+#define SEEDED(t) {.name = "dtype", .kind = OM_ATTR_INT, .i = t}, {.name = "seed", .kind = OM_ATTR_FLOAT}
 #define NORMAL {.name = "mean", .kind = OM_ATTR_FLOAT, .f = 0}, {.name = "scale", .kind = OM_ATTR_FLOAT, .f = 1}
 #define UNIFORM {.name = "low", .kind = OM_ATTR_FLOAT, .f = 0}, {.name = "high", .kind = OM_ATTR_FLOAT, .f = 1}
 #define SHAPED {.name = "shape", .kind = OM_ATTR_INTS, .required = true}
 
-static const om_attr_spec normal_attrs[] = {SEEDED, NORMAL, SHAPED, {0}};
-static const om_attr_spec normal_like_attrs[] = {SEEDED, NORMAL, {0}};
-static const om_attr_spec uniform_attrs[] = {SEEDED, UNIFORM, SHAPED, {0}};
-static const om_attr_spec uniform_like_attrs[] = {SEEDED, UNIFORM, {0}};
-static const om_attr_spec bernoulli_attrs[] = {SEEDED, {0}};
+static const om_attr_spec normal_attrs[] = {SEEDED(OM_FLOAT32), NORMAL, SHAPED, {0}};
+static const om_attr_spec normal_like_attrs[] = {SEEDED(OM_UNDEFINED), NORMAL, {0}};
+static const om_attr_spec uniform_attrs[] = {SEEDED(OM_FLOAT32), UNIFORM, SHAPED, {0}};
+static const om_attr_spec uniform_like_attrs[] = {SEEDED(OM_UNDEFINED), UNIFORM, {0}};
+static const om_attr_spec bernoulli_attrs[] = {SEEDED(OM_UNDEFINED), {0}};
 static const om_attr_spec multinomial_attrs[] = {
-	SEEDED, {.name = "sample_size", .kind = OM_ATTR_INT, .i = 1}, {0}
+	SEEDED(OM_INT32), {.name = "sample_size", .kind = OM_ATTR_INT, .i = 1}, {0}
 };
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 
 const om_row om_ops_meta[] = {
-	{ONE, .name = "Constant", .brief = "a tensor that stands in the model", .since = 1,
+	{ONE, .name = "Constant", .brief = "a tensor that stands in the model", .since = 1, .until = 10,
+	 .flags = OM_SPLATS, .attrs = constant1_attrs, .infer = constant_infer, .cpu = constant_cpu},
+	{ONE, .name = "Constant", .brief = "a tensor that stands in the model", .since = 11,
 	 .flags = OM_SPLATS, .attrs = constant_attrs, .infer = constant_infer, .cpu = constant_cpu},
 	{ONE, .name = "ConstantOfShape", .brief = "one element repeated to a shape", .since = 9,
 	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = filled_attrs,
@@ -641,7 +653,7 @@ const om_row om_ops_meta[] = {
 	{ONE, .name = "Size", .brief = "the number of elements of the input", .since = 1,
 	 .min_in = 1, .max_in = 1, .flags = OM_META, .infer = size_infer, .cpu = size_cpu},
 	{ONE, .name = "Range", .brief = "numbers from a start to a limit", .since = 11,
-	 .min_in = 3, .max_in = 3, .infer = range_infer, .cpu = range_cpu},
+	 .min_in = 3, .max_in = 3, .attrs = range_attrs, .infer = range_infer, .cpu = range_cpu},
 	{ONE, .name = "EyeLike", .brief = "a matrix with ones on a diagonal", .since = 9,
 	 .min_in = 1, .max_in = 1, .attrs = eye_attrs, .flags = OM_META, .infer = eye_infer, .cpu = eye_cpu},
 	{ONE, .name = "RandomNormal", .brief = "normally distributed numbers", .since = 1,

@@ -209,9 +209,9 @@ binary_reuse(const om_call *c, uint32_t out, uint32_t in)
 /* ---- The table. ---- */
 
 static const om_attr_spec label_attrs[] = {
-	{"default_float", OM_ATTR_FLOAT},
-	{"default_int64", OM_ATTR_INT},
-	{"default_string", OM_ATTR_STRING},
+	{"default_float", OM_ATTR_FLOAT, .f = -0.0f},
+	{"default_int64", OM_ATTR_INT, .i = -1},
+	{"default_string", OM_ATTR_STRING, .s = "_Unused"},
 	{"default_tensor", OM_ATTR_TENSOR},
 	{"keys_floats", OM_ATTR_FLOATS},
 	{"keys_int64s", OM_ATTR_INTS},

@@ -170,7 +170,7 @@ pool_lines(om_dtype t, enum kind kind, const om_call *c, const struct om_window 
 /* ---- MaxPool. ---- */
 
 static const om_attr_spec max_attrs[] = {
-	OM_WINDOW_ATTRS,
+	OM_POOL_ATTRS,
 	{"ceil_mode", OM_ATTR_INT},
 	{"storage_order", OM_ATTR_INT},
 	{0}
@@ -291,7 +291,7 @@ max_cpu(om_call *c)
 /* ---- AveragePool, LpPool. ---- */
 
 static const om_attr_spec average_attrs[] = {
-	OM_WINDOW_ATTRS,
+	OM_POOL_ATTRS,
 	{"ceil_mode", OM_ATTR_INT},
 	{"count_include_pad", OM_ATTR_INT},
 	{0}
@@ -314,7 +314,7 @@ static const om_attr_spec lp_attrs_1[] = {
 };
 
 static const om_attr_spec lp_attrs[] = {
-	OM_WINDOW_ATTRS,
+	OM_POOL_ATTRS,
 	{"ceil_mode", OM_ATTR_INT},
 	{"p", OM_ATTR_INT, .i = 2},
 	{0}

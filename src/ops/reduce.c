@@ -908,8 +908,13 @@ cum_reuse(const om_call *c, uint32_t out, uint32_t in)
 
 /* ---- The rows. ---- */
 
-static const om_attr_spec reduce_attrs[] = {
+static const om_attr_spec old_reduce_attrs[] = {
 	{"axes", OM_ATTR_INTS},
+	{"keepdims", OM_ATTR_INT, .i = 1},
+	{0}
+};
+
+static const om_attr_spec reduce_attrs[] = {
 	{"keepdims", OM_ATTR_INT, .i = 1},
 	{"noop_with_empty_axes", OM_ATTR_INT, .i = 0},
 	{0}
@@ -948,9 +953,15 @@ reduce_cost(const om_call *c, om_cost *cost)
 	cost->flops = (double)om_shape_count(&c->in[0].shape);
 }
 
-#define REDUCE_ROW(label, kernel, text, ...)                                   \
+/* The axes became an input in version `v`. */
+#define REDUCE_ROWS(label, v, kernel, text, ...)                               \
 	{                                                                      \
-		.name = label, .brief = text, .since = 1, .min_in = 1, .max_in = 2, \
+		.name = label, .brief = text, .since = 1, .until = v - 1, .min_in = 1, .max_in = 1, \
+		.min_out = 1, .max_out = 1, .attrs = old_reduce_attrs, .infer = reduce_infer, \
+		.reuse = reduce_reuse, .cpu = kernel, .cost = reduce_cost, __VA_ARGS__ \
+	},                                                                     \
+	{                                                                      \
+		.name = label, .brief = text, .since = v, .min_in = 1, .max_in = 2, \
 		.min_out = 1, .max_out = 1, .attrs = reduce_attrs, .infer = reduce_infer, \
 		.reuse = reduce_reuse, .cpu = kernel, .cost = reduce_cost, __VA_ARGS__ \
 	}
@@ -971,16 +982,16 @@ const om_row om_ops_reduce[] = {
 		.since = 11, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = cum_attrs,
 		.infer = cum_infer, .reuse = cum_reuse, .cpu = cum_cpu,
 	},
-	REDUCE_ROW("ReduceL1", l1_cpu, "the sum of |x| over axes"),
-	REDUCE_ROW("ReduceL2", l2_cpu, "the root of the sum of squares over axes"),
-	REDUCE_ROW("ReduceLogSum", log_sum_cpu, "the logarithm of the sum over axes"),
-	REDUCE_ROW("ReduceLogSumExp", log_sum_exp_cpu, "the logarithm of the sum of exp(x) over axes"),
-	REDUCE_ROW("ReduceMax", highest_cpu, "the largest over axes", .view = reduce_view),
-	REDUCE_ROW("ReduceMean", mean_cpu, "the mean over axes", .view = reduce_view),
-	REDUCE_ROW("ReduceMin", lowest_cpu, "the smallest over axes", .view = reduce_view),
-	REDUCE_ROW("ReduceProd", product_cpu, "the product over axes", .view = reduce_view),
-	REDUCE_ROW("ReduceSum", sum_cpu, "the sum over axes", .view = reduce_view),
-	REDUCE_ROW("ReduceSumSquare", square_cpu, "the sum of squares over axes"),
+	REDUCE_ROWS("ReduceL1", 18, l1_cpu, "the sum of |x| over axes"),
+	REDUCE_ROWS("ReduceL2", 18, l2_cpu, "the root of the sum of squares over axes"),
+	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, "the logarithm of the sum over axes"),
+	REDUCE_ROWS("ReduceLogSumExp", 18, log_sum_exp_cpu, "the logarithm of the sum of exp(x) over axes"),
+	REDUCE_ROWS("ReduceMax", 18, highest_cpu, "the largest over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceMean", 18, mean_cpu, "the mean over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceMin", 18, lowest_cpu, "the smallest over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceProd", 18, product_cpu, "the product over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceSum", 13, sum_cpu, "the sum over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, "the sum of squares over axes"),
 	{
 		.name = "TopK", .brief = "the largest or smallest elements along an axis, and where they are",
 		.since = 1, .until = 9, .min_in = 1, .max_in = 1, .min_out = 2, .max_out = 2,

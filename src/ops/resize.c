@@ -45,9 +45,25 @@ float_list(const om_call *c, uint32_t k, const float **v, size_t *n)
 	return true;
 }
 
+/* Of the last two axes of four. */
+static bool
+image_scales(const om_call *c, const float **v, size_t *n)
+{
+	float *to = OM_NEWN(c->mem, float, 4);
+
+	to[0] = to[1] = 1;
+	to[2] = om_attr_float(c->op, "height_scale");
+	to[3] = om_attr_float(c->op, "width_scale");
+	*v = to;
+	*n = 4;
+	return true;
+}
+
 static bool
 scale_list(const om_call *c, const float **v, size_t *n)
 {
+	if (c->op->row->since == 1)
+		return image_scales(c, v, n);
 	if (c->op->row->since < 9) {
 		*v = om_attr_floats(c->op, "scales", n);
 		return true;
@@ -487,6 +503,13 @@ resize_cpu(om_call *c)
 	{.name = "extrapolation_value", .kind = OM_ATTR_FLOAT},                \
 	{.name = "nearest_mode", .kind = OM_ATTR_STRING, .s = "round_prefer_floor"}
 
+static const om_attr_spec upsample1_attrs[] = {
+	MODE,
+	{.name = "height_scale", .kind = OM_ATTR_FLOAT, .required = true},
+	{.name = "width_scale", .kind = OM_ATTR_FLOAT, .required = true},
+	{0}
+};
+
 static const om_attr_spec upsample7_attrs[] = {
 	MODE,
 	{.name = "scales", .kind = OM_ATTR_FLOATS, .required = true},
@@ -510,6 +533,7 @@ static const om_attr_spec resize18_attrs[] = {
 	.scratch = om_resize_scratch, .cost = om_resize_cost
 
 const om_row om_ops_resize[] = {
+	{RESIZE, .name = "Upsample", .since = 1, .until = 6, .min_in = 1, .max_in = 1, .attrs = upsample1_attrs},
 	{RESIZE, .name = "Upsample", .since = 7, .until = 8, .min_in = 1, .max_in = 1, .attrs = upsample7_attrs},
 	{RESIZE, .name = "Upsample", .since = 9, .until = 9, .min_in = 2, .max_in = 2, .attrs = mode_attrs},
 	{RESIZE, .name = "Resize", .since = 10, .until = 10, .min_in = 2, .max_in = 2, .attrs = mode_attrs},

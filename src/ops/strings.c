@@ -485,7 +485,7 @@ const om_row om_ops_strings[] = {
 	{.name = "StringConcat", .brief = "strings, joined pair by pair", .since = 20, .min_in = 2, .max_in = 2,
 	 .min_out = 1, .max_out = 1, .infer = join_infer, .cpu = join_cpu},
 	{.name = "StringSplit", .brief = "the parts of strings between delimiters", .since = 20, .min_in = 1,
-	 .max_in = 1, .min_out = 1, .max_out = 2, .flags = OM_DATA_SIZED, .attrs = split_attrs,
+	 .max_in = 1, .min_out = 2, .max_out = 2, .flags = OM_DATA_SIZED, .attrs = split_attrs,
 	 .infer = split_infer, .cpu = split_cpu},
 	{.name = "StringNormalizer", .brief = "strings in one case, without stop words", .since = 10, .min_in = 1,
 	 .max_in = 1, .min_out = 1, .max_out = 1, .flags = OM_DATA_SIZED, .attrs = normal_attrs,

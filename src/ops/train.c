@@ -175,14 +175,14 @@ static const om_attr_spec momentum_attrs[] = {
 	{0}
 };
 
-#define TRAIN(label, id, text, in, out)                                        \
+#define TRAIN(label, id, text)                                        \
 	{.domain = "ai.onnx.preview.training", .name = label, .brief = text, .since = 1, \
-	 .min_in = in, .max_in = OM_VARIADIC, .min_out = out, .max_out = OM_VARIADIC, .attrs = id##_attrs, \
+	 .min_in = 3, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC, .attrs = id##_attrs, \
 	 .infer = id##_infer, .reuse = train_reuse, .cpu = id##_cpu, .cost = train_cost}
 
 const om_row om_ops_train[] = {
-	TRAIN("Adagrad", adagrad, "a step against gradients, by the size that they had so far", 5, 2),
-	TRAIN("Adam", adam, "a step against gradients, by their means and sizes", 6, 3),
-	TRAIN("Momentum", momentum, "a step against gradients, with momentum", 5, 2),
+	TRAIN("Adagrad", adagrad, "a step against gradients, by the size that they had so far"),
+	TRAIN("Adam", adam, "a step against gradients, by their means and sizes"),
+	TRAIN("Momentum", momentum, "a step against gradients, with momentum"),
 	{0}
 };

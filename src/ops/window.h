@@ -15,9 +15,11 @@ struct om_window {
 	int64_t begin[OM_WINDOW_AXES], end[OM_WINDOW_AXES];  /* padding */
 };
 
-#define OM_WINDOW_ATTRS                                                        \
+#define OM_WINDOW_ATTRS OM_WINDOW_ATTRS_(false)
+#define OM_POOL_ATTRS OM_WINDOW_ATTRS_(true)
+#define OM_WINDOW_ATTRS_(wants_kernel)                                         \
 	{"auto_pad", OM_ATTR_STRING, .s = "NOTSET"},                           \
-	{"kernel_shape", OM_ATTR_INTS},                                        \
+	{"kernel_shape", OM_ATTR_INTS, .required = wants_kernel},              \
 	{"strides", OM_ATTR_INTS},                                             \
 	{"dilations", OM_ATTR_INTS},                                           \
 	{"pads", OM_ATTR_INTS}
