@@ -34,6 +34,7 @@
 	_(rnn)         /* LSTM, GRU, RNN */                                    \
 	_(ml)          /* classical machine learning */                        \
 	_(attention)   /* attention, positions, caches */                      \
+	_(state)       /* layers with a state */                               \
 	_(quant)       /* quantisation */                                      \
 	_(train)       /* steps of training */                                 \
 	_(control)     /* If, Loop, Scan */

@@ -77,6 +77,8 @@ om_quantized_range(om_dtype t, int32_t *least, int32_t *most)
 	case OM_UINT16: *least = 0; *most = 65535; return true;
 	case OM_INT4: *least = -8; *most = 7; return true;
 	case OM_UINT4: *least = 0; *most = 15; return true;
+	case OM_INT2: *least = -2; *most = 1; return true;
+	case OM_UINT2: *least = 0; *most = 3; return true;
 	default: return false;
 	}
 }

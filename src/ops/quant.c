@@ -10,7 +10,7 @@
 
 /* ---- Elements. ---- */
 
-/* Types of four bits are packed, the first element in the low half. */
+/* Types of four and two bits are packed, the first element in the lowest. */
 static int32_t
 integer_at(const om_tensor *t, int64_t i)
 {
@@ -22,19 +22,30 @@ integer_at(const om_tensor *t, int64_t i)
 	case OM_INT32: return ((const int32_t *)t->data)[i];
 	case OM_UINT4: return ((const uint8_t *)t->data)[i / 2] >> i % 2 * 4 & 15;
 	case OM_INT4: return ((((const uint8_t *)t->data)[i / 2] >> i % 2 * 4 & 15) ^ 8) - 8;
+	case OM_UINT2: return ((const uint8_t *)t->data)[i / 4] >> i % 4 * 2 & 3;
+	case OM_INT2: return ((((const uint8_t *)t->data)[i / 4] >> i % 4 * 2 & 3) ^ 2) - 2;
 	default: return 0;
 	}
+}
+
+/* In order: what lies behind an element in its byte is cleared. */
+static void
+put_packed(const om_tensor *t, int64_t i, int32_t v)
+{
+	const unsigned bits = om_dtype_bits(t->type), shift = (unsigned)(i % (8 / bits)) * bits;
+	uint8_t *byte = (uint8_t *)t->data + i / (8 / bits);
+	const unsigned before = shift ? *byte & ((1u << shift) - 1) : 0;
+
+	*byte = (uint8_t)(before | ((unsigned)v & ((1u << bits) - 1)) << shift);
 }
 
 static void
 put_integer(const om_tensor *t, int64_t i, int32_t v)
 {
-	uint8_t *byte = (uint8_t *)t->data + i / 2;
-
 	switch (t->type) {
 	case OM_INT8: case OM_UINT8: ((uint8_t *)t->data)[i] = (uint8_t)v; break;
 	case OM_INT16: case OM_UINT16: ((uint16_t *)t->data)[i] = (uint16_t)v; break;
-	default: *byte = i % 2 ? (uint8_t)((*byte & 15) | (v & 15) << 4) : (uint8_t)(v & 15);
+	default: put_packed(t, i, v);
 	}
 }
 
