@@ -32,7 +32,11 @@
 	_(resize)      /* Resize, Upsample */                                  \
 	_(grid)        /* images at places between elements */                 \
 	_(rnn)         /* LSTM, GRU, RNN */                                    \
-	_(ml)          /* classical machine learning */                        \
+	_(ml)          /* classical machine learning: picking, looking up */   \
+	_(feature)     /* scaling and encoding features */                     \
+	_(mapping)     /* maps */                                              \
+	_(linear)      /* linear models, support vector machines */            \
+	_(tree)        /* ensembles of trees */                                \
 	_(attention)   /* attention, positions, caches */                      \
 	_(state)       /* layers with a state */                               \
 	_(quant)       /* quantisation */                                      \

@@ -5,6 +5,7 @@
 #include "ops/family.h"
 #include "ops/index.h"
 #include "ops/numbers.h"
+#include "ops/score.h"
 
 static om_status
 wrong(const om_call *c, const char *what)
@@ -108,13 +109,12 @@ is_key(om_dtype t, const char *a, const char *b, size_t size)
 }
 
 static om_status
-label_cpu(om_call *c)
+look_up(om_call *c, const struct labels *pairs)
 {
 	const char *x = c->in[0].data;
+	const struct labels l = *pairs;
 	size_t from = 0, to = 0;
-	struct labels l;
 
-	OM_TRY(labels_of(c, &l));
 	OM_TRY(om_elem_bytes(c, l.key.type, &from));
 	OM_TRY(om_elem_bytes(c, l.value.type, &to));
 	for (int64_t i = 0; i < om_shape_count(&c->in[0].shape); i++) {
@@ -127,6 +127,76 @@ label_cpu(om_call *c)
 		memcpy((char *)c->out[0].data + (size_t)i * to, value, to);
 	}
 	return OM_OK;
+}
+
+static om_status
+label_cpu(om_call *c)
+{
+	struct labels l;
+
+	OM_TRY(labels_of(c, &l));
+	return look_up(c, &l);
+}
+
+/* ---- Strings to numbers or back: CategoryMapper, LabelEncoder of version 1. ---- */
+
+/* Where only strings are given, their numbers are their places. */
+static om_status
+pairs_of(const om_call *c, const char *texts, const char *ints, struct labels *l)
+{
+	size_t ntext, nint = 0;
+	const om_string *text = om_attr_texts(c->op, texts, &ntext);
+	const int64_t *number = ints ? om_attr_ints(c->op, ints, &nint) : NULL;
+
+	if (ints && nint != ntext)
+		return wrong(c, "it has not one number for each string");
+	if (!ints) {
+		int64_t *places = OM_NEWN(c->mem, int64_t, ntext + 1);
+		for (size_t k = 0; k < ntext; k++)
+			places[k] = (int64_t)k;
+		number = places;
+	}
+	l->key = (struct list){OM_STRING, (int64_t)ntext, text};
+	l->value = (struct list){OM_INT64, (int64_t)ntext, number};
+	if (c->in[0].type != OM_INT64) {
+		int64_t *missing = OM_NEW(c->mem, int64_t);
+		*missing = om_attr_int(c->op, "default_int64");
+		l->missing = missing;
+		return OM_OK;
+	}
+	om_string *missing = OM_NEW(c->mem, om_string);
+	*missing = om_attr_string(c->op, "default_string");
+	*l = (struct labels){.key = l->value, .value = l->key, .missing = missing};
+	return OM_OK;
+}
+
+static om_status
+pairs_infer(om_call *c)
+{
+	if (c->in[0].type != OM_INT64 && c->in[0].type != OM_STRING && c->in[0].type != OM_UNDEFINED)
+		return om_no_kernel(c, c->in[0].type);
+	OM_TRY(om_infer_same(c));
+	if (c->in[0].type != OM_UNDEFINED)
+		c->out[0].type = c->in[0].type == OM_INT64 ? OM_STRING : OM_INT64;
+	return OM_OK;
+}
+
+static om_status
+category_cpu(om_call *c)
+{
+	struct labels l;
+
+	OM_TRY(pairs_of(c, "cats_strings", "cats_int64s", &l));
+	return look_up(c, &l);
+}
+
+static om_status
+classes_cpu(om_call *c)
+{
+	struct labels l;
+
+	OM_TRY(pairs_of(c, "classes_strings", NULL, &l));
+	return look_up(c, &l);
 }
 
 /* ---- ArrayFeatureExtractor. ---- */
@@ -224,11 +294,27 @@ static const om_attr_spec label_attrs[] = {
 	{0}
 };
 
+#define DEFAULTS                                                               \
+	{"default_int64", OM_ATTR_INT, .i = -1},                               \
+	{"default_string", OM_ATTR_STRING, .s = "_Unused"}
+
+static const om_attr_spec classes_attrs[] = {DEFAULTS, {"classes_strings", OM_ATTR_STRINGS}, {0}};
+static const om_attr_spec category_attrs[] = {
+	DEFAULTS,
+	{"cats_int64s", OM_ATTR_INTS},
+	{"cats_strings", OM_ATTR_STRINGS},
+	{0}
+};
+
 static const om_attr_spec binary_attrs[] = {{"threshold", OM_ATTR_FLOAT}, {0}};
 
 #define ML .domain = "ai.onnx.ml", .min_out = 1, .max_out = 1
 
 const om_row om_ops_ml[] = {
+	{ML, .name = "CategoryMapper", .brief = "numbers for strings, or strings for numbers", .since = 1, .min_in = 1,
+	 .max_in = 1, .attrs = category_attrs, .infer = pairs_infer, .cpu = category_cpu},
+	{ML, .name = "LabelEncoder", .brief = "places of strings, or strings at places", .since = 1, .until = 1,
+	 .min_in = 1, .max_in = 1, .attrs = classes_attrs, .infer = pairs_infer, .cpu = classes_cpu},
 	{ML, .name = "LabelEncoder", .brief = "the value that belongs to a key", .since = 2, .min_in = 1, .max_in = 1,
 	 .attrs = label_attrs, .infer = label_infer, .cpu = label_cpu},
 	{ML, .name = "ArrayFeatureExtractor", .brief = "the columns that are asked for", .since = 1, .min_in = 2,

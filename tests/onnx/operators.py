@@ -27,27 +27,6 @@ LEFT_OUT = {
 LEFT_OUT |= dict.fromkeys("""
     ai.onnx.ImageDecoder-20
     ai.onnx.RegexFullMatch-20
-    ai.onnx.ml.CastMap-1
-    ai.onnx.ml.CategoryMapper-1
-    ai.onnx.ml.DictVectorizer-1
-    ai.onnx.ml.FeatureVectorizer-1
-    ai.onnx.ml.Imputer-1
-    ai.onnx.ml.LabelEncoder-1
-    ai.onnx.ml.LinearClassifier-1
-    ai.onnx.ml.LinearRegressor-1
-    ai.onnx.ml.Normalizer-1
-    ai.onnx.ml.OneHotEncoder-1
-    ai.onnx.ml.SVMClassifier-1
-    ai.onnx.ml.SVMRegressor-1
-    ai.onnx.ml.Scaler-1
-    ai.onnx.ml.TreeEnsemble-5
-    ai.onnx.ml.TreeEnsembleClassifier-1
-    ai.onnx.ml.TreeEnsembleClassifier-3
-    ai.onnx.ml.TreeEnsembleClassifier-5
-    ai.onnx.ml.TreeEnsembleRegressor-1
-    ai.onnx.ml.TreeEnsembleRegressor-3
-    ai.onnx.ml.TreeEnsembleRegressor-5
-    ai.onnx.ml.ZipMap-1
     ai.onnx.preview.FlexAttention-1
 """.split(), "not built yet")
 # Rows that take or say something else than the schema, with the reason.

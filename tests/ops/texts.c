@@ -26,6 +26,8 @@ enum { NTEXT = sizeof texts / sizeof texts[0] };
 static bool
 is_for(const struct text *x, const struct trial *t)
 {
+	if (x->since < 0)
+		return strcmp(x->name, t->row->name) == 0 && t->version == -x->since;
 	return strcmp(x->name, t->row->name) == 0 && x->since <= t->version && (t->row->until == 0 || x->since <= t->row->until);
 }
 
