@@ -8,10 +8,12 @@
 #include <config.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ops/cast.h"
 #include "ops/family.h"
+#include "ops/numbers.h"
 
 enum { STRIP = 256 };
 
@@ -420,7 +422,7 @@ named_cast_infer(om_call *c)
 	static const struct { const char *name; om_dtype type; } names[] = {
 		{"FLOAT", OM_FLOAT32}, {"DOUBLE", OM_FLOAT64}, {"FLOAT16", OM_FLOAT16}, {"BOOL", OM_BOOL},
 		{"INT8", OM_INT8}, {"INT16", OM_INT16}, {"INT32", OM_INT32}, {"INT64", OM_INT64},
-		{"UINT8", OM_UINT8}, {"UINT16", OM_UINT16}, {"UINT32", OM_UINT32}, {"UINT64", OM_UINT64},
+		{"STRING", OM_STRING}, {"UINT8", OM_UINT8}, {"UINT16", OM_UINT16}, {"UINT32", OM_UINT32}, {"UINT64", OM_UINT64},
 	};
 	const om_string to = om_attr_string(c->op, "to");
 
@@ -458,6 +460,62 @@ cast_reuse(const om_call *c, uint32_t out, uint32_t in)
 	return in == 0 && om_dtype_bits(c->in[0].type) == om_dtype_bits(c->out[0].type);
 }
 
+/* Numbers as text: as many digits as give a float32 back nearly, any other
+ * exactly; what is none is written as exporters write it. */
+static int
+print_number(om_dtype t, const void *data, int64_t k, char *out, size_t size)
+{
+	struct strip s;
+
+	s.kind = load(&s, t, data, k, 1);
+	if (s.kind == SIGNED)
+		return snprintf(out, size, "%lld", (long long)s.i[0]);
+	if (s.kind == UNSIGNED)
+		return snprintf(out, size, "%llu", (unsigned long long)s.u[0]);
+	if (isnan(s.r[0]))
+		return snprintf(out, size, "NaN");
+	if (isinf(s.r[0]))
+		return snprintf(out, size, s.r[0] < 0 ? "-INF" : "INF");
+	return snprintf(out, size, t == OM_FLOAT64 ? "%.17g" : "%.8g", s.r[0]);
+}
+
+static om_status
+cast_to_text(om_call *c)
+{
+	const om_tensor *x = &c->in[0];
+	om_string *to = c->out[0].data;
+	char text[64];
+
+	if (!om_can_convert(OM_FLOAT32, x->type))
+		return om_no_kernel(c, x->type);
+	for (int64_t k = 0; k < om_shape_count(&x->shape); k++) {
+		const int n = print_number(x->type, x->data, k, text, sizeof text);
+		to[k] = (om_string){om_strndup(c->keep, text, (size_t)n), (size_t)n};
+	}
+	return OM_OK;
+}
+
+/* Whole numbers of 64 bits: a double does not hold them all. */
+static void
+read_whole(const om_tensor *x, om_tensor *y)
+{
+	const om_string *text = x->data;
+	char small[64];
+
+	for (int64_t k = 0; k < om_shape_count(&y->shape); k++) {
+		const size_t n = text[k].size < sizeof small ? text[k].size : 0;
+		if (n)
+			memcpy(small, text[k].data, n);
+		small[n] = 0;
+		if (strpbrk(small, ".eEnN"))
+			((int64_t *)y->data)[k] = truncated(parsed(text[k]));
+		else if (y->type == OM_UINT64)
+			((uint64_t *)y->data)[k] = strtoull(small, NULL, 10);
+		else
+			((int64_t *)y->data)[k] = strtoll(small, NULL, 10);
+	}
+}
+
 static om_status
 cast_cpu(om_call *c)
 {
@@ -469,6 +527,12 @@ cast_cpu(om_call *c)
 		uint64_t bytes = 0;
 		om_dtype_bytes(y->type, n, &bytes);
 		memmove(y->data, x->data, bytes);
+		return OM_OK;
+	}
+	if (y->type == OM_STRING)
+		return cast_to_text(c);
+	if (x->type == OM_STRING && (y->type == OM_INT64 || y->type == OM_UINT64)) {
+		read_whole(x, y);
 		return OM_OK;
 	}
 	if (!om_can_convert(y->type, x->type))

@@ -8,6 +8,7 @@
  * broadcast. */
 #include <config.h>
 
+#include <float.h>
 #include <tgmath.h>
 
 #include "ops/cast.h"
@@ -626,7 +627,14 @@ KERNEL(Equal, EQUALS)
 	ON_NUMBERS(_, __VA_ARGS__) ON_TRUTHS(_, __VA_ARGS__)                   \
 	_(FLOAT16, uint16_t, , __VA_ARGS__)                                    \
 	_(BFLOAT16, uint16_t, , __VA_ARGS__)                                   \
+	_(COMPLEX64, uint64_t, , __VA_ARGS__)                                  \
+	_(COMPLEX128, wide_pair, , __VA_ARGS__)                               \
 	_(STRING, om_string, , __VA_ARGS__)
+
+/* Elements of 16 bytes, as they lie. */
+typedef struct wide_pair {
+	double re, im;
+} wide_pair;
 
 ON_CHOICES(WHERE_FN, Where)
 
@@ -788,24 +796,55 @@ ON_NUMBERS(UNARY_FN, Copy, x)
 static loop_fn *const Clip_loops[OM_NDTYPE] = {ON_NUMBERS(ENTRY, Clip)};
 static loop_fn *const Copy_loops[OM_NDTYPE] = {ON_NUMBERS(ENTRY, Copy)};
 
-/* Bounds that are left out bound nothing: there is a loop for each case. */
+/* The largest finite number of a type, which bounds where nothing else does:
+ * infinities end there. */
+static double
+largest_of(om_dtype t)
+{
+	return t == OM_FLOAT64 ? DBL_MAX : t == OM_FLOAT16 ? 65504 : t == OM_BFLOAT16 ? om_bfloat_to_float(0x7f7f)
+		: FLT_MAX;
+}
+
+/* Of integers, bounds that are left out bound nothing: there is a loop for each case. */
 static om_status
-Clip_cpu(om_call *c)
+clip_integers(om_call *c)
 {
 	static loop_fn *const *const cases[] = {Copy_loops, Max_loops, Min_loops, Clip_loops};
 	const bool low = om_has_in(c, 1), high = om_has_in(c, 2);
-	loop_fn *const *loops = cases[low + 2 * high];
-	const om_dtype t = c->in[0].type, as = computed_as(loops, t);
-	struct nest e = nest_of(c, 1u + low + high, loops[as]);
+	const om_dtype t = c->in[0].type;
+	struct nest e = nest_of(c, 1u + low + high, cases[low + 2 * high][t]);
 	uint32_t k = 0;
 
 	if (!e.loop)
 		return no_kernel(c, t);
-	set_lane(c, &e, k++, &c->in[0], &c->in[0].shape, as);
+	set_lane(c, &e, k++, &c->in[0], &c->in[0].shape, t);
 	for (uint32_t i = 1; i < 3; i++)
 		if (om_has_in(c, i))
-			set_lane(c, &e, k++, &c->in[i], &c->in[i].shape, as);
-	set_lane(c, &e, k, &c->out[0], &c->out[0].shape, as);
+			set_lane(c, &e, k++, &c->in[i], &c->in[i].shape, t);
+	set_lane(c, &e, k, &c->out[0], &c->out[0].shape, t);
+	return nest_run(c, &e);
+}
+
+static om_status
+Clip_cpu(om_call *c)
+{
+	const om_dtype t = c->in[0].type, as = computed_as(Clip_loops, t);
+	const om_shape scalar = om_shape_of(0, NULL);
+	double bound[2] = {-largest_of(t), largest_of(t)};
+	float narrow[2] = {(float)bound[0], (float)bound[1]};
+
+	if (as != OM_FLOAT32 && as != OM_FLOAT64)
+		return clip_integers(c);
+	struct nest e = nest_of(c, 3, Clip_loops[as]);
+	set_lane(c, &e, 0, &c->in[0], &c->in[0].shape, as);
+	for (uint32_t k = 0; k < 2; k++) {
+		const om_tensor b = {.type = as, .data = as == OM_FLOAT64 ? (void *)&bound[k] : &narrow[k]};
+		if (om_has_in(c, k + 1))
+			set_lane(c, &e, k + 1, &c->in[k + 1], &c->in[k + 1].shape, as);
+		else
+			set_lane(c, &e, k + 1, &b, &scalar, as);
+	}
+	set_lane(c, &e, 3, &c->out[0], &c->out[0].shape, as);
 	return nest_run(c, &e);
 }
 

@@ -31,6 +31,7 @@ is_set(const om_tensor *t, int64_t k, size_t size)
 	case OM_FLOAT32: return *(const float *)e != 0;
 	case OM_FLOAT64: return *(const double *)e != 0;
 	case OM_FLOAT16: case OM_BFLOAT16: return *(const uint16_t *)e & 0x7fff;
+	case OM_STRING: return ((const om_string *)e)->size != 0;
 	default: return memcmp(e, zero, size) != 0;
 	}
 }
