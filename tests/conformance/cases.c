@@ -1,0 +1,480 @@
+/* Cases of one operator each, as fuzz.py draws them: models with inputs, in one
+ * file; what they give, in another.
+ *
+ *     cases CASES RESULTS
+ *
+ * CASES is case after case: bytes of the model, the model, number of inputs,
+ * inputs.  RESULTS has for each its number of bytes, an om_status (or one of the
+ * below), a sentence, number of outputs, outputs.  A tensor is its type, rank,
+ * dims, number of bytes and elements; a string its number of bytes and these.
+ * Counts and types take 32 bits, dims and numbers of bytes 64.
+ *
+ * Every case is inferred with its dims open, then planned and run twice; without
+ * reuse; poisoned.  All have to give the same bits, in shapes that do not
+ * contradict what was inferred.  A process works until it crashes; the next one
+ * goes on behind the case that did it. */
+#include <config.h>
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "conformance.h"
+#include "onnxmem/exec.h"
+#include "onnxmem/pass.h"
+
+enum { DIFFERS = 1000, CONTRADICTS, CRASHED, SLOW, SECONDS = 20 };
+
+struct reader {
+	const char *at, *end;
+};
+
+struct buffer {
+	char *data;
+	size_t n, cap;
+};
+
+struct test {
+	om_session *s;
+	om_host *h;
+	om_arena *mem;
+	const char *model;
+	uint64_t model_size;
+	uint32_t nin, nout;
+	om_tensor *in, *out, *open;   /* open: the outputs as inferred with open dims */
+	om_model *m;
+	om_prog *prog;
+	om_exec *exec;
+	unsigned odd;                 /* DIFFERS, CONTRADICTS or 0 */
+};
+
+/* ---- Files. ---- */
+
+static const void *
+take(struct reader *r, uint64_t n)
+{
+	if (n > (uint64_t)(r->end - r->at)) {
+		fprintf(stderr, "the file of cases is cut off\n");
+		exit(2);
+	}
+	r->at += n;
+	return r->at - n;
+}
+
+static uint32_t
+take32(struct reader *r)
+{
+	uint32_t v;
+
+	memcpy(&v, take(r, sizeof v), sizeof v);
+	return v;
+}
+
+static uint64_t
+take64(struct reader *r)
+{
+	uint64_t v;
+
+	memcpy(&v, take(r, sizeof v), sizeof v);
+	return v;
+}
+
+static void
+take_strings(struct reader *r, om_arena *mem, om_tensor *t)
+{
+	const int64_t n = om_shape_count(&t->shape);
+	om_string *s = OM_NEWN(mem, om_string, (size_t)n + 1);
+
+	t->data = s;
+	for (int64_t k = 0; k < n; k++) {
+		s[k].size = take32(r);
+		s[k].data = take(r, s[k].size);
+	}
+}
+
+static void
+take_tensor(struct reader *r, om_arena *mem, om_tensor *t)
+{
+	t->type = (om_dtype)take32(r);
+	t->shape.rank = (int)take32(r);
+	for (int d = 0; d < t->shape.rank && d < OM_MAX_RANK; d++)
+		t->shape.dim[d] = (int64_t)take64(r);
+	const uint64_t bytes = take64(r);
+	if (t->type == OM_STRING) {
+		take_strings(r, mem, t);
+		return;
+	}
+	char *data = om_alloc(mem, bytes + 1);
+	memcpy(data, take(r, bytes), bytes);
+	t->data = data;
+}
+
+static void
+put(struct buffer *b, const void *data, size_t n)
+{
+	if (b->n + n > b->cap) {
+		b->cap = 2 * (b->n + n);
+		b->data = realloc(b->data, b->cap);
+		if (!b->data)
+			abort();
+	}
+	if (n)
+		memcpy(b->data + b->n, data, n);
+	b->n += n;
+}
+
+static void
+put32(struct buffer *b, uint32_t v)
+{
+	put(b, &v, sizeof v);
+}
+
+static void
+put64(struct buffer *b, uint64_t v)
+{
+	put(b, &v, sizeof v);
+}
+
+static void
+put_tensor(struct buffer *b, const om_tensor *t)
+{
+	uint64_t bytes = 0;
+
+	put32(b, t->type);
+	put32(b, (uint32_t)t->shape.rank);
+	for (int d = 0; d < t->shape.rank; d++)
+		put64(b, (uint64_t)t->shape.dim[d]);
+	if (t->type != OM_STRING) {
+		om_tensor_bytes(t->type, &t->shape, &bytes);
+		put64(b, bytes);
+		put(b, t->data, bytes);
+		return;
+	}
+	put64(b, 0);
+	for (int64_t k = 0; k < om_shape_count(&t->shape); k++) {
+		const om_string *s = &((const om_string *)t->data)[k];
+		put32(b, (uint32_t)s->size);
+		put(b, s->data, s->size);
+	}
+}
+
+/* ---- One case. ---- */
+
+static void
+close_case(struct test *t)
+{
+	om_exec_free(t->exec);
+	om_prog_free(t->prog);
+	om_model_free(t->m);
+	t->exec = NULL;
+	t->prog = NULL;
+	t->m = NULL;
+}
+
+static om_status
+open_case(struct test *t)
+{
+	OM_TRY(om_model_load_memory(t->s, t->model, t->model_size, "the case", NULL, &t->m));
+	OM_TRY(om_model_import(t->s, t->m, &t->prog));
+	if (t->prog->first->nparam != t->nin)
+		return om_fail(t->s, OM_INVALID, "the case has %u inputs, its model %u", t->nin, t->prog->first->nparam);
+	return OM_OK;
+}
+
+/* What is known before any input is. */
+static om_status
+infer_open(struct test *t)
+{
+	om_status st = open_case(t);
+
+	if (st == OM_OK)
+		st = om_host_run(t->h, t->prog, "inline,shapes");
+	if (st == OM_OK) {
+		const om_block *graph = t->prog->first;
+		t->nout = graph->nresult;
+		t->open = OM_NEWN(t->mem, om_tensor, t->nout);
+		t->out = OM_NEWN(t->mem, om_tensor, t->nout);
+		for (uint32_t k = 0; k < t->nout; k++)
+			t->open[k] = (om_tensor){.type = graph->result[k]->type.elem, .shape = graph->result[k]->shape};
+	}
+	close_case(t);
+	return st;
+}
+
+static om_tensor
+copy_of(om_arena *mem, const om_tensor *t)
+{
+	om_tensor c = *t;
+	uint64_t bytes = 0;
+
+	om_tensor_bytes(t->type, &t->shape, &bytes);
+	c.data = om_alloc(mem, bytes + 1);
+	if (bytes)
+		memcpy(c.data, t->data, bytes);
+	for (int64_t k = 0; t->type == OM_STRING && k < om_shape_count(&t->shape); k++) {
+		om_string *s = &((om_string *)c.data)[k];
+		char *text = om_alloc(mem, s->size + 1);
+		if (s->size)
+			memcpy(text, s->data, s->size);
+		s->data = text;
+	}
+	return c;
+}
+
+static bool
+is_same(const om_tensor *a, const om_tensor *b)
+{
+	uint64_t bytes = 0;
+
+	if (a->type != b->type || !om_shape_equal(&a->shape, &b->shape))
+		return false;
+	om_tensor_bytes(a->type, &a->shape, &bytes);
+	if (a->type != OM_STRING)
+		return bytes == 0 || memcmp(a->data, b->data, bytes) == 0;
+	for (int64_t k = 0; k < om_shape_count(&a->shape); k++) {
+		const om_string *x = &((const om_string *)a->data)[k], *y = &((const om_string *)b->data)[k];
+		if (x->size != y->size || (x->size && memcmp(x->data, y->data, x->size) != 0))
+			return false;
+	}
+	return true;
+}
+
+static bool
+contradicts(const om_tensor *open, const om_tensor *got)
+{
+	if (open->type != OM_UNDEFINED && open->type != got->type)
+		return true;
+	if (open->shape.rank >= 0 && open->shape.rank != got->shape.rank)
+		return true;
+	for (int d = 0; d < open->shape.rank; d++)
+		if (open->shape.dim[d] >= 0 && open->shape.dim[d] != got->shape.dim[d])
+			return true;
+	return false;
+}
+
+static om_status
+take_results(struct test *t, bool first, const char *how)
+{
+	for (uint32_t k = 0; k < t->nout && t->odd != DIFFERS; k++) {
+		const om_tensor *got = om_exec_result(t->exec, k);
+		char a[256], b[256];
+		if (first && contradicts(&t->open[k], got)) {
+			t->odd = CONTRADICTS;
+			om_fail(t->s, OM_SHAPE, "output %u was inferred as %s %s, but is %s %s", k,
+				om_dtype_text(t->open[k].type), om_shape_text(&t->open[k].shape, a, sizeof a),
+				om_dtype_text(got->type), om_shape_text(&got->shape, b, sizeof b));
+		}
+		if (first)
+			t->out[k] = copy_of(t->mem, got);
+		else if (!is_same(&t->out[k], got)) {
+			t->odd = DIFFERS;
+			return om_fail(t->s, OM_MISMATCH, "output %u is another one %s", k, how);
+		}
+	}
+	return OM_OK;
+}
+
+static om_status
+run_way(struct test *t, const om_exec_options *o, bool first, const char *how)
+{
+	const om_block *graph;
+
+	OM_TRY(open_case(t));
+	graph = t->prog->first;
+	for (uint32_t k = 0; k < t->nin; k++)
+		OM_TRY(om_bind_shape(t->prog, graph->param[k]->name, &t->in[k].shape));
+	OM_TRY(om_host_run(t->h, t->prog, om_default_pipeline()));
+	OM_TRY(om_exec_new(t->s, t->prog, o->no_reuse ? NULL : t->prog->plan, o, &t->exec));
+	for (uint32_t k = 0; k < t->nin; k++)
+		OM_TRY(om_exec_input(t->exec, k, &t->in[k]));
+	OM_TRY(om_exec_run(t->exec));
+	OM_TRY(take_results(t, first, how));
+	if (!first)
+		return OM_OK;
+	OM_TRY(om_exec_run(t->exec));
+	return take_results(t, false, "in a second run");
+}
+
+static om_status
+run_case(struct test *t)
+{
+	static const struct {
+		const char *how;
+		om_exec_options o;
+	} ways[] = {
+		{"planned", {.no_reuse = false}},
+		{"without reuse", {.no_reuse = true}},
+		{"poisoned", {.poison = true}},
+	};
+	om_status st = infer_open(t);
+
+	for (size_t k = 0; k < sizeof ways / sizeof ways[0] && st == OM_OK; k++) {
+		st = run_way(t, &ways[k].o, k == 0, ways[k].how);
+		close_case(t);
+		if (st != OM_OK && k > 0 && t->odd == 0) {
+			t->odd = DIFFERS;
+			om_note(t->s, st, "only %s", ways[k].how);
+		}
+	}
+	return st;
+}
+
+/* ---- All of them. ---- */
+
+static void
+read_case(struct reader *r, struct test *t)
+{
+	t->model_size = take32(r);
+	t->model = take(r, t->model_size);
+	t->nin = take32(r);
+	t->in = OM_NEWN(t->mem, om_tensor, t->nin + 1);
+	for (uint32_t k = 0; k < t->nin; k++)
+		take_tensor(r, t->mem, &t->in[k]);
+}
+
+static void
+write_result(struct buffer *b, const struct test *t, unsigned status, const char *why)
+{
+	const uint32_t nout = status == OM_OK || status == CONTRADICTS ? t->nout : 0;
+
+	b->n = 0;
+	put64(b, 0);
+	put32(b, status);
+	put32(b, (uint32_t)strlen(why));
+	put(b, why, strlen(why));
+	put32(b, nout);
+	for (uint32_t k = 0; k < nout; k++)
+		put_tensor(b, &t->out[k]);
+	const uint64_t n = b->n - sizeof n;
+	memcpy(b->data, &n, sizeof n);
+}
+
+static void
+child(om_session *s, om_host *h, struct reader r, uint32_t skip, FILE *out)
+{
+	struct buffer b = {0};
+
+	for (uint32_t k = 0; r.at < r.end; k++) {
+		struct test t = {.s = s, .h = h, .mem = om_arena_new()};
+		read_case(&r, &t);
+		if (k >= skip) {
+			alarm(SECONDS);
+			const om_status st = run_case(&t);
+			const unsigned status = t.odd ? t.odd : (unsigned)st;
+			write_result(&b, &t, status, status ? om_message(s) : "");
+			if (fwrite(b.data, 1, b.n, out) != b.n || fflush(out) != 0)
+				exit(1);
+		}
+		om_arena_free(t.mem);
+	}
+	free(b.data);
+	_exit(0);
+}
+
+/* Copy records until the child stops; their number. */
+static uint32_t
+copy_records(FILE *from, FILE *to)
+{
+	char part[4096];
+	uint32_t done = 0;
+	uint64_t n;
+
+	while (fread(&n, sizeof n, 1, from) == 1) {
+		char *record = malloc(n + 1);
+		if (!record || fread(record, 1, n, from) != n) {
+			free(record);
+			break;
+		}
+		fwrite(&n, sizeof n, 1, to);
+		fwrite(record, 1, n, to);
+		free(record);
+		done++;
+	}
+	while (fread(part, 1, sizeof part, from) > 0)
+		;
+	return done;
+}
+
+static bool
+run_from(om_session *s, om_host *h, struct reader r, uint32_t *done, FILE *to)
+{
+	int fd[2], status = 0;
+
+	if (pipe(fd) != 0)
+		abort();
+	fflush(to);
+	const pid_t pid = fork();
+	if (pid == 0) {
+		close(fd[0]);
+		child(s, h, r, *done, fdopen(fd[1], "wb"));
+	}
+	close(fd[1]);
+	FILE *from = fdopen(fd[0], "rb");
+	*done += copy_records(from, to);
+	fclose(from);
+	waitpid(pid, &status, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return true;
+	const bool slow = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+	const struct test none = {0};
+	struct buffer b = {0};
+	write_result(&b, &none, slow ? SLOW : CRASHED, slow ? "took too long" : "crashed");
+	fwrite(b.data, 1, b.n, to);
+	free(b.data);
+	++*done;
+	return false;
+}
+
+static char *
+read_file(const char *path, size_t *n)
+{
+	FILE *f = fopen(path, "rb");
+	char *data = NULL;
+	long size;
+
+	if (!f || fseek(f, 0, SEEK_END) != 0 || (size = ftell(f)) < 0) {
+		perror(path);
+		exit(2);
+	}
+	rewind(f);
+	data = malloc((size_t)size + 1);
+	if (!data || fread(data, 1, (size_t)size, f) != (size_t)size)
+		abort();
+	fclose(f);
+	*n = (size_t)size;
+	return data;
+}
+
+int
+main(int argc, char **argv)
+{
+	size_t n;
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: %s CASES RESULTS\n", argv[0]);
+		return 2;
+	}
+	char *data = read_file(argv[1], &n);
+	const struct reader r = {data, data + n};
+	FILE *to = fopen(argv[2], "wb");
+	if (!to) {
+		perror(argv[2]);
+		return 2;
+	}
+	struct reader count = r;
+	uint32_t ncase = 0, done = 0;
+	for (; count.at < count.end; ncase++) {
+		struct test t = {.mem = om_arena_new()};
+		read_case(&count, &t);
+		om_arena_free(t.mem);
+	}
+	om_session *s = om_session_new();
+	om_host *h = om_host_new(s, NULL);
+	om_host_passes(h);  /* loaded here, they are there in every process */
+	while (done < ncase && !run_from(s, h, r, &done, to))
+		;
+	om_host_free(h);
+	om_session_free(s);
+	free(data);
+	return fclose(to) != 0;
+}
