@@ -230,21 +230,43 @@ suppression_cpu(om_call *c)
 static int
 order_strings(const om_string *a, const om_string *b)
 {
-	const int d = memcmp(a->data, b->data, a->size < b->size ? a->size : b->size);
+	const size_t n = a->size < b->size ? a->size : b->size;
+	const int d = n ? memcmp(a->data, b->data, n) : 0;
+
 	return d ? d : a->size < b->size ? -1 : a->size > b->size;
 }
 
 #define ORDER(x, y) ((x) < (y) ? -1 : (x) > (y))
 #define ORDER_AS(type) ORDER(*(const type *)a, *(const type *)b)
 
+/* What is not a number comes last, and is all the same. */
+static int
+order_reals(double a, double b)
+{
+	return isnan(a) || isnan(b) ? ORDER(isnan(a) != 0, isnan(b) != 0) : ORDER(a, b);
+}
+
+static int
+order_pairs(double re, double other_re, double im, double other_im)
+{
+	const int d = order_reals(re, other_re);
+
+	return d ? d : order_reals(im, other_im);
+}
+
 static int
 order(om_dtype t, const void *a, const void *b)
 {
+	const float *f = a, *g = b;
+	const double *x = a, *y = b;
+
 	switch (t) {
-	case OM_FLOAT32: return ORDER_AS(float);
-	case OM_FLOAT64: return ORDER_AS(double);
-	case OM_FLOAT16: return ORDER(om_half_to_float(*(const uint16_t *)a), om_half_to_float(*(const uint16_t *)b));
-	case OM_BFLOAT16: return ORDER(om_bfloat_to_float(*(const uint16_t *)a), om_bfloat_to_float(*(const uint16_t *)b));
+	case OM_FLOAT32: return order_reals(*f, *g);
+	case OM_FLOAT64: return order_reals(*x, *y);
+	case OM_FLOAT16: return order_reals(om_half_to_float(*(const uint16_t *)a), om_half_to_float(*(const uint16_t *)b));
+	case OM_BFLOAT16: return order_reals(om_bfloat_to_float(*(const uint16_t *)a), om_bfloat_to_float(*(const uint16_t *)b));
+	case OM_COMPLEX64: return order_pairs(f[0], g[0], f[1], g[1]);
+	case OM_COMPLEX128: return order_pairs(x[0], y[0], x[1], y[1]);
 	case OM_INT64: return ORDER_AS(int64_t);
 	case OM_INT32: return ORDER_AS(int32_t);
 	case OM_INT16: return ORDER_AS(int16_t);

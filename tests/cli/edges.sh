@@ -33,3 +33,10 @@ calc 21 <<'END'
 	%d = Cast(%c) {to = 7}
 	ret %a, %b, %c, %d
 END
+
+# What is not a number is one thing, the last; complex numbers go by both parts.
+calc 21 <<'END'
+	%f = const float32[5] {2.0, nan, 1.0, nan, 2.0}
+	%a, %b, %c, %d = Unique(%f)
+	ret %a, %d
+END
