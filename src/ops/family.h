@@ -40,6 +40,8 @@
 	_(attention)   /* attention, positions, caches */                      \
 	_(state)       /* layers with a state */                               \
 	_(quant)       /* quantisation */                                      \
+	_(contrib)     /* com.microsoft: activations, norms, products */       \
+	_(contrib_quant) /* com.microsoft: quantisation */                     \
 	_(train)       /* steps of training */                                 \
 	_(control)     /* If, Loop, Scan */
 

@@ -245,8 +245,10 @@ def compare(case, got, want, who):
         bad = np.asarray([str(a) != (b.decode() if isinstance(b, bytes) else str(b))
                           for a, b in zip(g.reshape(-1), w.reshape(-1))], bool)
     elif t in TOLERANCE:
-        # The reference computes with 32 bits now and then.
-        basis = case.tolerance or TOLERANCE["float" if t == "double" and who is REFERENCE else t]
+        # The reference computes with 32 bits now and then, or as narrow as an input is.
+        worst = max([t, "float"] + [NAMES[a.dtype] for a in case.ins if a is not None and NAMES[a.dtype] in draw.FLOATS],
+                    key=lambda k: TOLERANCE[k])
+        basis = case.tolerance or TOLERANCE[worst if who is REFERENCE else t]
         rtol, atol = (x * case.slack for x in basis)
         g, w = (x.astype(np.complex128 if g.dtype.kind == "c" else np.float64) for x in (g, w))
         scale = 1 if not case.by_scale or not w.size else max(1, np.abs(np.where(np.isfinite(w), w, 0)).max())

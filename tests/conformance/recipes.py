@@ -29,7 +29,7 @@ class Case:
         self.out_types = out_types or {}
         self.check = check
         self.may_go_around = around
-        self.attrs = {k: a for k, a in attrs.items() if a is not None}
+        self.attrs = {k.rstrip("_"): a for k, a in attrs.items() if a is not None}
         self.opset = opset
         self.domain = ""
         self.ir = 10
@@ -146,7 +146,7 @@ unary("Celu", alpha=(0.2, 2))
 unary("LeakyRelu", alpha=(-1, 2))
 unary("ThresholdedRelu", alpha=(-1, 2))
 unary("HardSigmoid", alpha=(-0.5, 0.5), beta=(-1, 1))
-unary("Shrink", wide=False, slack=10, bias=(-1, 2), lambd=(0, 2))
+unary("Shrink", wide=False, slack=1000, bias=(-1, 2), lambd=(0, 2))
 unary("Swish", alpha=(-1, 2))
 
 
@@ -206,7 +206,7 @@ def _(r, v, t):
     ty = t("T1") if v >= 12 else t("T")
     whole = t("T") in INTS + UINTS
     a = r.tensor(t("T"), x, 0.2 if not whole and r.chance(0.7) else 0 if ty in FLOATS else -3, 4, wide=False)
-    return Case([a, r.tensor(ty, y, 0 if t("T") in INTS + UINTS or ty in INTS + UINTS else -2, 4, wide=False)])
+    return Case([a, r.tensor(ty, y, odd=not whole, lo=0 if t("T") in INTS + UINTS or ty in INTS + UINTS else -2, hi=4, wide=False)])
 
 
 @recipe("Mod")
@@ -796,8 +796,12 @@ def _(r, v, t):
         outs.pop()
     axis = r.axis(len(x), 11) if r.chance() else None
     # The reference does not count axes from the end.
-    return Case([r.tensor(t("T"), x, -2, 2, odd=False, wide=False)], outs=outs, sorted=r.pick([None, 0, 1]), axis=axis,
-                judge="runtime" if axis is not None else None)
+    data = r.tensor(t("T"), x, -2, 2, odd=False, wide=False)
+    nans = axis is None and t("T") in ("float", "double") and r.chance(0.2)
+    if nans:  # the runtime finds them equal to anything
+        data.reshape(-1)[r.int(0, data.size - 1)] = np.nan
+    return Case([data], outs=outs, sorted=r.pick([None, 0, 1]), axis=axis,
+                judge="runtime" if axis is not None else "reference" if nans else None)
 
 
 @recipe("NonMaxSuppression")
@@ -818,7 +822,7 @@ def _(r, v, t):
 
 @recipe("MatMul")
 def _(r, v, t):
-    m, k, n = r.shape(3, zero=0.1)
+    m, k, n = r.int(0 if r.chance(0.1) else 1, 5), r.int(1, 5), r.int(0 if r.chance(0.1) else 1, 5)
     a, b = r.broadcast(2, 2)
     a, b = a + [m, k], b + [k, n]
     if r.chance(0.15):
@@ -830,7 +834,7 @@ def _(r, v, t):
 
 @recipe("Gemm")
 def _(r, v, t):
-    m, k, n = r.shape(3, size=9, zero=0.1)
+    m, k, n = r.shape(3, size=9, zero=0.1 if v >= 7 else 0)
     ta, tb = r.int(0, 1), r.int(0, 1)
     c = r.to_broadcast([m, n]) if v >= 7 else [m, n]
     whole = t("T") in INTS + UINTS
@@ -841,13 +845,18 @@ def _(r, v, t):
     return Case(ins, transA=ta or None, transB=tb or None, by_scale=True, **more)
 
 
+def byte(r, t, shape, most=100):
+    """On some machines the runtime adds two products of bytes in sixteen bits."""
+    return r.tensor(t, shape, -most, most, wide=False)
+
+
 @recipe("MatMulInteger")
 def _(r, v, t):
     m, k, n = r.shape(3, zero=0)
     a, b = r.broadcast(2, 1)
-    ins = [r.tensor(t("T1"), a + [m, k]), r.tensor(t("T2"), b + [k, n])]
+    ins = [byte(r, t("T1"), a + [m, k]), byte(r, t("T2"), b + [k, n])]
     for which, x in (("T1", []), ("T2", [] if r.chance() else [n])):
-        ins.append(r.tensor(t(which), x) if r.chance(0.7) else None)
+        ins.append(byte(r, t(which), x) if r.chance(0.7) else None)
     return Case(ins)
 
 
@@ -949,12 +958,11 @@ def _(r, v, t):
     kernel, w = window(r, r.pick([1, 2]))
     g = r.pick([1, 1, 2])
     cin, m = r.int(1, 3), g * r.int(1, 3)
-    ins = [r.tensor(t("T1"), [r.int(1, 2), cin * g] + image(r, kernel, w)), r.tensor(t("T2"), [m, cin] + kernel)]
-    ins.append(r.tensor(t("T1"), []) if r.chance(0.7) else None)
+    ins = [byte(r, t("T1"), [r.int(1, 2), cin * g] + image(r, kernel, w)), byte(r, t("T2"), [m, cin] + kernel)]
+    ins.append(byte(r, t("T1"), []) if r.chance(0.7) else None)
     if r.chance(0.5):
-        ins.append(r.tensor(t("T2"), []))
-    # Of mixed signs with dilations, the runtime reads elsewhere.
-    return Case(ins, judge="reference" if w["dilations"] else None, group=g if g > 1 else None, kernel_shape=kernel if r.chance() else None, **w)
+        ins.append(byte(r, t("T2"), []))
+    return Case(ins, group=g if g > 1 else None, kernel_shape=kernel if r.chance() else None, **w)
 
 
 @recipe("DeformConv")
@@ -1061,9 +1069,9 @@ def _(r, v, t):
     for k in range(rank):
         n *= (x[k] + p[k] + p[k + rank] - (kernel[k] - 1) * d[k] - 1) // s[k] + 1
     data = r.tensor(t("T"), [r.int(1, 2), r.int(1, 2) * int(np.prod(kernel)), n], odd=False)
-    # The runtime loses its way in three dims with dilations.
+    # The runtime loses its way with dilations, but in two dims.
     return Case([data, np.asarray(x, np.int64), np.asarray(kernel, np.int64)], steer=(1, 2), by_scale=True,
-                judge="reference" if rank == 3 and w["dilations"] else None, **w)
+                judge="reference" if rank != 2 and w["dilations"] else None, **w)
 
 
 # ---- Normalisations. ----
@@ -1375,7 +1383,7 @@ def _(r, v, t):
     s = [[], [n] if r.chance(0.3) else [], []]
     scale = [r.tensor("float", x, 0.05, 0.5, odd=False) for x in s]
     zero = [r.tensor(q, x, 0, 20, wide=False) for q, x in zip(kinds, s)]
-    x, y = r.tensor(kinds[0], a + [m, k], -50, 50), r.tensor(kinds[1], b + [k, n], -50, 50)
+    x, y = byte(r, kinds[0], a + [m, k]), byte(r, kinds[1], b + [k, n])
     return Case([x, scale[0], zero[0], y, scale[1], zero[1], scale[2], zero[2]], near=1)
 
 
@@ -1387,8 +1395,8 @@ def _(r, v, t):
     kx, kw = t("T1", BYTES), t("T2", BYTES)
     ky = t("T3", (kx,) if r.chance(0.9) else BYTES)
     per = [m] if r.chance(0.4) else []
-    ins = [r.tensor(kx, [r.int(1, 2), cin * g] + image(r, kernel, w)), r.tensor("float", [], 0.05, 0.5, odd=False),
-           r.tensor(kx, [], 0, 20, wide=False), r.tensor(kw, [m, cin] + kernel), r.tensor("float", per, 0.05, 0.5, odd=False),
+    ins = [byte(r, kx, [r.int(1, 2), cin * g] + image(r, kernel, w)), r.tensor("float", [], 0.05, 0.5, odd=False),
+           r.tensor(kx, [], 0, 20, wide=False), byte(r, kw, [m, cin] + kernel), r.tensor("float", per, 0.05, 0.5, odd=False),
            np.zeros(per, NUMPY[kw]) if per else r.tensor(kw, [], 0, 20, wide=False), r.tensor("float", [], 0.05, 0.5, odd=False),
            r.tensor(ky, [], 0, 20, wide=False)]
     if r.chance():
@@ -1530,10 +1538,12 @@ def _(r, v, t):
     if past and r.chance(0.3):
         outs.append(True)
     causal = r.pick([None, 0, 1])
+    mode = r.int(0, 3) if len(outs) > 3 else None
+    softcap = r.pick([None, 0.0, 2.0]) if mode != 0 else None  # the reference gives capped scores
     # The runtime lets queries see other keys than the standard, behind past ones.
-    return Case(ins, outs=outs, is_causal=causal, judge="reference" if causal and past else None, scale=r.pick([None, 0.3]), softcap=r.pick([None, 0.0, 2.0]),
+    return Case(ins, outs=outs, is_causal=causal, judge="reference" if causal and past else None, scale=r.pick([None, 0.3]), softcap=softcap,
                 q_num_heads=heads if flat else None, kv_num_heads=kv if flat else None,
-                qk_matmul_output_mode=r.int(0, 3) if len(outs) > 3 else None, by_scale=True, slack=50 if kind == "double" else 5)
+                qk_matmul_output_mode=mode, by_scale=True, slack=50 if kind == "double" else 5)
 
 
 @recipe("TensorScatter")
@@ -1546,3 +1556,291 @@ def _(r, v, t):
     top = x[axis] if mode == "circular" else x[axis] - y[axis] + 1
     i = r.g.integers(0, top, x[0]).astype(np.int64) if r.chance(0.8) else None
     return Case([r.tensor(t("T"), x), r.tensor(t("T"), y), i], axis=axis - len(x) if r.chance() else axis, mode=mode)
+
+
+# ---- com.microsoft. ----
+
+MS = "com.microsoft"
+SMALL_FLOATS = ("float", "float", "float16")
+
+
+def ms(*names):
+    return recipe(*names, domain=MS)
+
+
+@ms("Gelu", "QuickGelu")
+def _(r, v, t):
+    return Case([r.tensor("float", r.shape(), odd=False)])
+
+
+@ms("QuickGelu")
+def _(r, v, t):
+    return Case([r.tensor("float", r.shape(), odd=False)], alpha=r.real(0.5, 2) if r.chance() else None)
+
+
+@ms("BiasGelu", "FastGelu")
+def _(r, v, t):
+    x = r.shape(lo=1, zero=0)
+    return Case([r.tensor("float", x, odd=False), r.tensor("float", x[-1:], odd=False)])
+
+
+@ms("FastGelu")
+def _(r, v, t):
+    x = r.shape(lo=1, zero=0)
+    return Case([r.tensor("float", x, odd=False), r.tensor("float", x[-1:], odd=False) if r.chance() else None])
+
+
+@recipe("SimplifiedLayerNormalization")
+def _(r, v, t):
+    x = r.shape(lo=1, zero=0)
+    return Case([r.tensor("float", x, odd=False), r.tensor("float", x[-1:], odd=False)], opset=17, axis=r.pick([None, -1]),
+                outs=r.int(1, 2), epsilon=r.pick([None, 1e-2]), by_scale=True, slack=10)
+
+
+@ms("SkipLayerNormalization")
+def _(r, v, t):
+    x = [r.int(1, 3), r.int(1, 4), r.int(2, 6)]
+    k = r.pick(SMALL_FLOATS)
+    skip = x if r.chance(0.6) else [1] + x[1:] if r.chance() else x[1:]
+    ins = [r.tensor(k, s, odd=False) for s in (x, skip, x[2:])]
+    ins += [r.tensor(k, x[2:], odd=False) if r.chance(0.6) else None for _ in range(2)]
+    return Case(ins, outs=[True, False, False, True] if r.chance() else 1, epsilon=r.pick([1e-2, 1e-1]), by_scale=True, slack=10)
+
+
+@ms("SkipSimplifiedLayerNormalization")
+def _(r, v, t):
+    x = [r.int(1, 3), r.int(1, 4), r.int(2, 6)]
+    k = r.pick(SMALL_FLOATS)
+    skip = x if r.chance(0.6) else [1] + x[1:] if r.chance() else x[1:]
+    ins = [r.tensor(k, s, odd=False) for s in (x, skip, x[2:])]
+    ins += [r.tensor(k, x[2:], odd=False) if r.chance(0.6) else None]
+    return Case(ins, outs=[True, False, False, True] if r.chance() else 1, epsilon=r.pick([1e-2, 1e-1]), by_scale=True, slack=10)
+
+
+@ms("EmbedLayerNormalization")
+def _(r, v, t):
+    b, s, h, words, places, segments = r.int(1, 3), r.int(1, 4), r.int(2, 5), r.int(2, 6), r.int(4, 7), r.int(1, 3)
+
+    def ids(n):
+        return r.g.integers(0, n, (b, s)).astype(np.int32)
+    seg = r.chance(0.6)
+    ins = [ids(words), ids(segments) if seg else None] + [r.tensor("float", [n, h], odd=False) for n in (words, places)]
+    ins.append(r.tensor("float", [segments, h], odd=False) if seg else None)
+    ins += [r.tensor("float", [h], odd=False), r.tensor("float", [h], odd=False)]
+    ins.append((np.arange(s) < r.g.integers(0, s + 1, (b, 1))).astype(np.int32) if r.chance() else None)
+    if r.chance(0.4):
+        ins.append(ids(places))
+    return Case(ins, outs=r.int(1, 3) if seg else 2, epsilon=r.pick([1e-2, 1e-1]), by_scale=True, slack=10)
+
+
+@ms("FusedMatMul", "TransposeMatMul")
+def _(r, v, t):
+    m, k, n = r.ints(1, 4, 3)
+    batch = r.shape(hi=2, zero=0)
+    attrs = {a: r.int(0, 1) for a in ("transA", "transB") if r.chance()}
+    kind = "float"
+    a, b = batch + [m, k], batch + [k, n]
+    if attrs.get("transA"):
+        a = batch + [k, m]
+    if attrs.get("transB"):
+        b = batch + [n, k]
+    return Case([r.tensor(kind, a, odd=False), r.tensor(kind, b, odd=False)], alpha=r.pick([None, 0.5]), by_scale=True, **attrs)
+
+
+@ms("FusedMatMul")
+def _(r, v, t):
+    m, k, n = r.ints(1, 4, 3)
+    batch = r.shape(hi=2, zero=0)
+    attrs = {a: r.int(0, 1) for a in ("transA", "transB") if r.chance()}
+    if batch:
+        attrs.update({a: r.int(0, 1) for a in ("transBatchA", "transBatchB") if r.chance(0.3)})
+
+    def shape(rows, cols, trans, first):
+        x = [cols, rows] if trans else [rows, cols]
+        return [x[0]] + batch + [x[1]] if first else batch + x
+    a = shape(m, k, attrs.get("transA"), attrs.get("transBatchA"))
+    b = shape(k, n, attrs.get("transB"), attrs.get("transBatchB"))
+    return Case([r.tensor("float", a, odd=False), r.tensor("float", b, odd=False)], alpha=r.pick([None, 0.5]), by_scale=True,
+                **attrs)
+
+
+@ms("FusedGemm")
+def _(r, v, t):
+    m, k, n = r.ints(1, 6, 3)
+    ta, tb = r.int(0, 1), r.int(0, 1)
+    ins = [r.tensor("float", s, odd=False) for s in ([k, m] if ta else [m, k], [n, k] if tb else [k, n])]
+    if r.chance(0.7):
+        ins.append(r.tensor("float", r.to_broadcast([m, n]), odd=False))
+    act = r.pick(["Relu", "Sigmoid", "Tanh", "LeakyRelu"])
+    return Case(ins, transA=ta, transB=tb, alpha=r.pick([None, 0.5]), beta=r.pick([None, 2.0]), activation=act,
+                activation_alpha=0.3 if act == "LeakyRelu" else None, by_scale=True)
+
+
+@ms("FusedConv")
+def _(r, v, t):
+    kernel, w = window(r, 2)
+    g = r.pick([1, 1, 2])
+    cin, m = r.int(1, 3), g * r.int(1, 3)
+    ins = [r.tensor("float", [r.int(1, 2), cin * g] + image(r, kernel, w), odd=False),
+           r.tensor("float", [m, cin] + kernel, odd=False), r.tensor("float", [m], odd=False) if r.chance() else None]
+    act, params = r.pick([("Relu", None), ("Sigmoid", None), ("Tanh", None), ("LeakyRelu", [0.3]), ("Clip", [-1.0, 2.0]),
+                          ("HardSigmoid", [0.3, 0.4]), (None, None)])
+    return Case(ins, group=g, kernel_shape=kernel, activation=act, activation_params=params, by_scale=True, **w)
+
+
+@ms("MatMulNBits")
+def _(r, v, t):
+    bits, block = r.pick([4, 4, 8]), r.pick([16, 32])
+    k, n = r.int(1, 70), r.int(1, 6)
+    blocks = -(-k // block)
+    ins = [r.tensor("float", r.shape(hi=2, lo=1, zero=0) + [k], odd=False),
+           r.g.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8),
+           r.tensor("float", [n, blocks] if r.chance() else [n * blocks], 0.1, 1, odd=False)]
+    zero = None
+    if r.chance():
+        zero = r.g.integers(0, 256, n * (-(-blocks * bits // 8))).astype(np.uint8)
+        if r.chance():
+            zero = zero.reshape(n, -1)
+    ins += [zero, None, r.tensor("float", [n], odd=False) if r.chance(0.4) else None]
+    return Case(ins, K=k, N=n, bits=bits, block_size=block, by_scale=True, steer=(1, 2, 3))
+
+
+def quantum(r, kind, per=()):
+    return [r.tensor("float", per, 0.05, 0.5, odd=False), r.tensor(kind, per, 0, 20, wide=False)]
+
+
+@ms("QLinearAdd", "QLinearMul")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    x, y = r.broadcast(2)
+    return Case([r.tensor(kind, x)] + quantum(r, kind) + [r.tensor(kind, y)] + quantum(r, kind) + quantum(r, kind), near=1)
+
+
+@ms("QLinearSigmoid", "QLinearLeakyRelu")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    return Case([r.tensor(kind, r.shape())] + quantum(r, kind) + quantum(r, kind), near=1)
+
+
+@ms("QLinearLeakyRelu")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    return Case([r.tensor(kind, r.shape())] + quantum(r, kind) + quantum(r, kind), near=1, alpha=r.pick([None, 0.2]))
+
+
+@ms("QLinearSoftmax")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    x = r.shape(lo=2, zero=0)
+    opset = r.pick([11, 13])
+    return Case([r.tensor(kind, x)] + quantum(r, kind) + quantum(r, kind), near=1, axis=r.axis(len(x)), opset_=opset)
+
+
+@ms("QLinearWhere")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    c = x = y = r.shape(lo=1, zero=0)  # the runtime crashes on some of other shapes
+    return Case([r.tensor("bool", c), r.tensor(kind, x)] + quantum(r, kind) + [r.tensor(kind, y)] + quantum(r, kind)
+                + quantum(r, kind), near=1)
+
+
+@ms("QLinearConcat")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    x = r.shape(lo=1, zero=0)
+    axis = r.axis(len(x))
+    ins = quantum(r, kind)
+    for _ in range(r.int(1, 3)):
+        y = list(x)
+        y[axis] = r.int(1, 3)
+        ins += [r.tensor(kind, y)] + quantum(r, kind)
+    return Case(ins, axis=axis, near=1)
+
+
+@ms("QLinearGlobalAveragePool")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    return Case([r.tensor(kind, r.shape(4, zero=0))] + quantum(r, kind) + quantum(r, kind), near=1,
+                channels_last=r.pick([None, 0, 1]))
+
+
+@ms("QLinearAveragePool")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    kernel, w = window(r, 2, dilate=False)
+    del w["dilations"]
+    if w.get("auto_pad", "VALID") != "VALID" and w["strides"]:
+        w["strides"] = [min(s, k) for s, k in zip(w["strides"], kernel)]
+    last = r.pick([None, 0, 1])
+    x = image(r, kernel, {"dilations": None})
+    x = [r.int(1, 2)] + x + [r.int(1, 3)] if last else r.ints(1, 3, 2) + x
+    return Case([r.tensor(kind, x)] + quantum(r, kind) + quantum(r, kind), near=1, kernel_shape=kernel,
+                count_include_pad=r.pick([None, 0, 1]), channels_last=last, **w)
+
+
+@ms("QLinearReduceMean")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    x = r.shape(lo=1, zero=0)
+    return Case([r.tensor(kind, x)] + quantum(r, kind) + quantum(r, kind), near=1, axes=r.axes(len(x), some=True),
+                keepdims=r.int(0, 1))
+
+
+@ms("QLinearConv")
+def _(r, v, t):
+    kernel, w = window(r, 2)
+    kx, kw = r.pick([("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
+    cin, m = r.int(1, 3), r.int(1, 3)
+    last = r.pick([None, 0, 1])
+    x = image(r, kernel, w)
+    x = [r.int(1, 2)] + x + [cin] if last else [r.int(1, 2), cin] + x
+    ins = [byte(r, kx, x)] + quantum(r, kx) + [byte(r, kw, [m, cin] + kernel)] + quantum(r, kw) + quantum(r, kx)
+    if r.chance():
+        ins.append(r.tensor("int32", [m], -99, 99, wide=False))
+    return Case(ins, near=1, kernel_shape=kernel, channels_last=last, **w)
+
+
+@ms("QuantizeLinear")
+def _(r, v, t):
+    kind = r.pick(["int8", "uint8", "int16", "uint16", "int4", "uint4"])
+    return Case([r.tensor("float", r.shape(), -20, 20, odd=False), r.tensor("float", [], 0.1, 1, odd=False),
+                 r.tensor(kind, [], 0, 3, wide=False)], out_types={"y0": kind})
+
+
+@ms("DequantizeLinear")
+def _(r, v, t):
+    kind = r.pick(["int8", "uint8", "int16", "uint16", "int32", "int4", "uint4"])
+    return Case([r.tensor(kind, r.shape()), r.tensor("float", [], 0.1, 1, odd=False),
+                 r.tensor(kind, [], 0, 3, wide=False) if kind != "int32" else None])
+
+
+@ms("DynamicQuantizeMatMul")
+def _(r, v, t):
+    m, k, n = r.ints(1, 5, 3)
+    kind = r.pick(BYTES)
+    per = [n] if r.chance() else []
+    q = quantum(r, kind, per)
+    return Case([r.tensor("float", r.shape(hi=1, zero=0) + [m, k], odd=False), byte(r, kind, [k, n], 60), q[0],
+                 q[1] if r.chance() else None, r.tensor("float", [n], odd=False) if r.chance() else None], by_scale=True, slack=10)
+
+
+@ms("MatMulIntegerToFloat")
+def _(r, v, t):
+    m, k, n = r.ints(1, 5, 3)
+    ka, kb = r.pick([("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
+    qa, qb = quantum(r, ka), quantum(r, kb, [n] if r.chance() else [])
+    return Case([byte(r, ka, r.shape(hi=1, zero=0) + [m, k], 60), byte(r, kb, [k, n], 60), qa[0], qb[0],
+                 qa[1] if r.chance() else None, qb[1] if r.chance() else None,
+                 r.tensor("float", [n], odd=False) if r.chance() else None], by_scale=True, slack=10)
+
+
+@ms("QGemm")
+def _(r, v, t):
+    m, k, n = r.ints(1, 5, 3)
+    ta, tb = r.int(0, 1), r.int(0, 1)
+    ka, kb = r.pick([("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
+    ins = [byte(r, ka, [k, m] if ta else [m, k], 60)] + quantum(r, ka) + [byte(r, kb, [n, k] if tb else [k, n], 60)] + quantum(r, kb)
+    ins.append(r.tensor("int32", r.pick([[m, n], [1, n], [n]]), -99, 99, wide=False) if r.chance() else None)
+    if r.chance():
+        ins += quantum(r, ka)
+    return Case(ins, near=1, transA=ta, transB=tb, alpha=r.pick([None, 0.5]), by_scale=True)

@@ -1470,10 +1470,13 @@ static const struct { const char *name, *reason; } excuses[] = {
 recipe_fn *
 recipe_of(const om_row *row)
 {
+	recipe_fn *text = text_recipe_of(row);
+
+	if (row->domain && strcmp(row->domain, "com.microsoft") == 0)
+		return text;
 	for (size_t k = 0; k < LENGTH(recipes); k++)
 		if (strcmp(recipes[k].name, row->name) == 0)
 			return recipes[k].make;
-	recipe_fn *text = text_recipe_of(row);
 	return text ? text : row->flags & OM_POINTWISE ? pointwise : NULL;
 }
 

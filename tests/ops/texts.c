@@ -23,9 +23,20 @@ static const struct text {
 
 enum { NTEXT = sizeof texts / sizeof texts[0] };
 
+/* Operators of com.microsoft are called like some of the standard. */
+static bool
+is_of_domain(const struct text *x, const om_row *row)
+{
+	const bool microsoft = row->domain && strcmp(row->domain, "com.microsoft") == 0;
+
+	return microsoft == (strstr(x->body, "com.microsoft::") != NULL);
+}
+
 static bool
 is_for(const struct text *x, const struct trial *t)
 {
+	if (!is_of_domain(x, t->row))
+		return false;
 	if (x->since < 0)
 		return strcmp(x->name, t->row->name) == 0 && t->version == -x->since;
 	return strcmp(x->name, t->row->name) == 0 && x->since <= t->version && (t->row->until == 0 || x->since <= t->row->until);
@@ -136,7 +147,7 @@ recipe_fn *
 text_recipe_of(const om_row *row)
 {
 	for (int k = 0; k < NTEXT; k++)
-		if (strcmp(texts[k].name, row->name) == 0)
+		if (is_of_domain(&texts[k], row) && strcmp(texts[k].name, row->name) == 0)
 			return from_text;
 	return NULL;
 }

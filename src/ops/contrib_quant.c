@@ -1,0 +1,338 @@
+/* Operators of com.microsoft on small integers with a scale and a zero point:
+ * what they mean is what the standard operator makes of the numbers. */
+#include <config.h>
+
+#include "ops/family.h"
+#include "ops/numbers.h"
+#include "ops/parts.h"
+
+typedef const om_tensor *tensor;
+
+/* ---- There and back. ---- */
+
+/* Input `k` as numbers; its scale and zero point follow it. */
+static tensor
+numbers(om_parts *p, uint32_t k)
+{
+	return OM_PART(p, "DequantizeLinear", OM_PLAINLY, om_parts_in(p, k), om_parts_in(p, k + 1), om_parts_in(p, k + 2));
+}
+
+/* Numbers as `type`, by scale and zero point from input `k` on. */
+static tensor
+bytes(om_parts *p, tensor x, uint32_t k, om_dtype type)
+{
+	if (om_parts_in(p, k + 1))
+		return OM_PART(p, "QuantizeLinear", OM_PLAINLY, x, om_parts_in(p, k), om_parts_in(p, k + 1));
+	return OM_PART(p, "QuantizeLinear", OM_WITH(OM_INT("output_dtype", type)), x, om_parts_in(p, k));
+}
+
+/* Output 0: numbers, quantised by inputs from `k` on, as input 0 is. */
+static void
+give_bytes(om_parts *p, tensor x, uint32_t k)
+{
+	om_parts_give(p, 0, bytes(p, x, k, om_parts_in(p, 0)->type));
+	if (p->doing == OM_INFERRING)
+		p->c->out[0].type = om_parts_in(p, 0)->type;
+}
+
+/* ---- Elementwise. ---- */
+
+static void
+qlinear_add(om_parts *p)
+{
+	give_bytes(p, OM_PART(p, "Add", OM_PLAINLY, numbers(p, 0), numbers(p, 3)), 6);
+}
+OM_PARTS_COLUMNS(qlinear_add)
+
+static void
+qlinear_mul(om_parts *p)
+{
+	give_bytes(p, OM_PART(p, "Mul", OM_PLAINLY, numbers(p, 0), numbers(p, 3)), 6);
+}
+OM_PARTS_COLUMNS(qlinear_mul)
+
+static void
+qlinear_leaky_relu(om_parts *p)
+{
+	give_bytes(p, OM_PART(p, "LeakyRelu", OM_WITH(OM_REAL("alpha", om_attr_float(p->c->op, "alpha"))),
+		numbers(p, 0)), 3);
+}
+OM_PARTS_COLUMNS(qlinear_leaky_relu)
+
+static void
+qlinear_sigmoid(om_parts *p)
+{
+	give_bytes(p, OM_PART(p, "Sigmoid", OM_PLAINLY, numbers(p, 0)), 3);
+}
+OM_PARTS_COLUMNS(qlinear_sigmoid)
+
+/* What an axis means is told by the version of Softmax that this was. */
+static void
+qlinear_softmax(om_parts *p)
+{
+	const int64_t opset = om_attr_int(p->c->op, "opset");
+	tensor x = numbers(p, 0);
+
+	give_bytes(p, om_part_one(p, "Softmax", opset < 13 ? 11 : 13, OM_WITH(OM_INT("axis", om_attr_int(p->c->op, "axis"))),
+		1, &x), 3);
+}
+OM_PARTS_COLUMNS(qlinear_softmax)
+
+static void
+qlinear_where(om_parts *p)
+{
+	tensor y = OM_PART(p, "Where", OM_PLAINLY, om_parts_in(p, 0), numbers(p, 1), numbers(p, 4));
+
+	om_parts_give(p, 0, bytes(p, y, 7, om_parts_in(p, 1)->type));
+}
+OM_PARTS_COLUMNS(qlinear_where)
+
+/* ---- Joining, pooling. ---- */
+
+static void
+qlinear_concat(om_parts *p)
+{
+	const uint32_t n = p->c->op->nin < 2 ? 0 : (p->c->op->nin - 2) / 3;
+	tensor *part = OM_NEWN(p->c->mem, tensor, n + 1);
+
+	if (n == 0 || p->c->op->nin != 2 + 3 * n) {
+		om_parts_refuse(p, OM_INVALID, "its inputs do not come in threes");
+		return;
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		if (!om_parts_in(p, 2 + 3 * k) || !om_parts_in(p, 3 + 3 * k)) {
+			om_parts_refuse(p, OM_INVALID, "an input or its scale is left out");
+			return;
+		}
+		part[k] = bytes(p, numbers(p, 2 + 3 * k), 0, om_parts_in(p, 1)->type);
+	}
+	om_parts_give(p, 0, om_part_one(p, "Concat", 24, OM_WITH(OM_INT("axis", om_attr_int(p->c->op, "axis"))), n, part));
+}
+OM_PARTS_COLUMNS(qlinear_concat)
+
+/* Channels to the second axis, or back to the last. */
+static tensor
+with_channels(om_parts *p, tensor x, bool back)
+{
+	const int rank = x->shape.rank;
+	int64_t perm[OM_MAX_RANK];
+
+	if (!om_attr_int(p->c->op, "channels_last") || rank < 3)
+		return x;
+	for (int k = 0; k < rank; k++)
+		perm[k] = k == 0 ? 0 : back ? k == rank - 1 ? 1 : k + 1 : k == 1 ? rank - 1 : k - 1;
+	return OM_PART(p, "Transpose", OM_WITH(OM_LIST("perm", perm, (size_t)rank)), x);
+}
+
+static const om_attr *
+passed_on(om_parts *p, const char *type)
+{
+	const om_op *op = p->c->op;
+	const om_row *row = om_row_find("", type, 24);
+	om_attr *list = OM_NEWN(p->c->mem, om_attr, op->nattr + 1);
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < op->nattr; k++)
+		for (const om_attr_spec *a = row->attrs; a && a->name; a++)
+			if (strcmp(a->name, op->attr[k].name) == 0)
+				list[n++] = op->attr[k];
+	return list;
+}
+
+static void
+pooled(om_parts *p, const char *type)
+{
+	tensor x = with_channels(p, numbers(p, 0), false);
+
+	if (om_attr_int(p->c->op, "channels_last") && x->shape.rank < 0) {
+		p->c->out[0].type = om_parts_in(p, 0)->type;
+		return;
+	}
+	give_bytes(p, with_channels(p, OM_PART(p, type, passed_on(p, type), x), true), 3);
+}
+
+static void
+qlinear_global_pool(om_parts *p)
+{
+	pooled(p, "GlobalAveragePool");
+}
+OM_PARTS_COLUMNS(qlinear_global_pool)
+
+static void
+qlinear_average_pool(om_parts *p)
+{
+	pooled(p, "AveragePool");
+}
+OM_PARTS_COLUMNS(qlinear_average_pool)
+
+static void
+qlinear_reduce_mean(om_parts *p)
+{
+	size_t n;
+	const int64_t *axes = om_attr_ints(p->c->op, "axes", &n);
+
+	give_bytes(p, OM_PART(p, "ReduceMean", OM_WITH(OM_INT("keepdims", om_attr_int(p->c->op, "keepdims"))),
+		numbers(p, 0), om_parts_ints(p, n, axes)), 3);
+}
+OM_PARTS_COLUMNS(qlinear_reduce_mean)
+
+static void
+qlinear_conv(om_parts *p)
+{
+	tensor x = with_channels(p, om_parts_in(p, 0), false);
+
+	if (om_attr_int(p->c->op, "channels_last") && x->shape.rank < 0) {
+		p->c->out[0].type = om_parts_in(p, 7)->type;
+		return;
+	}
+	om_parts_give(p, 0, with_channels(p, OM_PART(p, "QLinearConv", passed_on(p, "QLinearConv"), x, om_parts_in(p, 1),
+		om_parts_in(p, 2), om_parts_in(p, 3), om_parts_in(p, 4), om_parts_in(p, 5), om_parts_in(p, 6),
+		om_parts_in(p, 7), om_parts_in(p, 8)), true));
+}
+OM_PARTS_COLUMNS(qlinear_conv)
+
+/* ---- QuantizeLinear, DequantizeLinear: before the standard had such types. ---- */
+
+static void
+quantize(om_parts *p)
+{
+	om_parts_give(p, 0, OM_PART(p, "QuantizeLinear", passed_on(p, "QuantizeLinear"), om_parts_in(p, 0), om_parts_in(p, 1),
+		om_parts_in(p, 2)));
+}
+OM_PARTS_COLUMNS(quantize)
+
+static void
+dequantize(om_parts *p)
+{
+	om_parts_give(p, 0, OM_PART(p, "DequantizeLinear", passed_on(p, "DequantizeLinear"), om_parts_in(p, 0),
+		om_parts_in(p, 1), om_parts_in(p, 2)));
+}
+OM_PARTS_COLUMNS(dequantize)
+
+/* ---- Products. ---- */
+
+/* Sums of bytes times a scale for each side, and a bias, as floats. */
+static tensor
+scaled(om_parts *p, tensor sum, tensor left, tensor right, tensor bias)
+{
+	tensor y = OM_PART(p, "Cast", OM_WITH(OM_INT("to", OM_FLOAT32)), sum);
+
+	y = OM_PART(p, "Mul", OM_PLAINLY, y, OM_PART(p, "Mul", OM_PLAINLY, left, right));
+	return bias ? OM_PART(p, "Add", OM_PLAINLY, y, bias) : y;
+}
+
+static void
+dynamic_matmul(om_parts *p)
+{
+	enum { A, B, SCALE, ZERO, BIAS };
+	tensor in[] = {om_parts_in(p, A)}, q[3];
+
+	om_part_run(p, "DynamicQuantizeLinear", 24, OM_PLAINLY, 1, in, 3, q);
+	om_parts_give(p, 0, scaled(p, OM_PART(p, "MatMulInteger", OM_PLAINLY, q[0], om_parts_in(p, B), q[2],
+		om_parts_in(p, ZERO)), q[1], om_parts_in(p, SCALE), om_parts_in(p, BIAS)));
+}
+OM_PARTS_COLUMNS(dynamic_matmul)
+
+static void
+integer_to_float(om_parts *p)
+{
+	enum { A, B, A_SCALE, B_SCALE, A_ZERO, B_ZERO, BIAS };
+
+	om_parts_give(p, 0, scaled(p, OM_PART(p, "MatMulInteger", OM_PLAINLY, om_parts_in(p, A), om_parts_in(p, B),
+		om_parts_in(p, A_ZERO), om_parts_in(p, B_ZERO)), om_parts_in(p, A_SCALE), om_parts_in(p, B_SCALE),
+		om_parts_in(p, BIAS)));
+}
+OM_PARTS_COLUMNS(integer_to_float)
+
+static tensor
+transposed(om_parts *p, tensor x, const char *attr)
+{
+	return om_attr_int(p->c->op, attr) ? OM_PART(p, "Transpose", OM_WITH(OM_LIST("perm", ((const int64_t[]){1, 0}), 2)), x)
+		: x;
+}
+
+/* C counts in units of both scales; without a scale for it the result stays a float. */
+static void
+quantized_gemm(om_parts *p)
+{
+	enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
+	tensor sum = OM_PART(p, "MatMulInteger", OM_PLAINLY, transposed(p, om_parts_in(p, A), "transA"),
+		transposed(p, om_parts_in(p, B), "transB"), om_parts_in(p, A_ZERO), om_parts_in(p, B_ZERO));
+
+	if (om_parts_in(p, C))
+		sum = OM_PART(p, "Add", OM_PLAINLY, sum, om_parts_in(p, C));
+	tensor y = scaled(p, sum, om_parts_in(p, A_SCALE), om_parts_in(p, B_SCALE), NULL);
+	y = OM_PART(p, "Mul", OM_PLAINLY, y, om_parts_real(p, OM_FLOAT32, om_attr_float(p->c->op, "alpha")));
+	om_parts_give(p, 0, om_parts_in(p, Y_SCALE) ? bytes(p, y, Y_SCALE, om_parts_in(p, A)->type) : y);
+}
+OM_PARTS_COLUMNS(quantized_gemm)
+
+/* ---- The table. ---- */
+
+static const om_attr_spec leaky_attrs[] = {{"alpha", OM_ATTR_FLOAT, .f = 0.01f}, {0}};
+static const om_attr_spec softmax_attrs[] = {
+	{"axis", OM_ATTR_INT, .i = -1},
+	{"opset", OM_ATTR_INT, .required = true},
+	{0}
+};
+static const om_attr_spec concat_attrs[] = {{"axis", OM_ATTR_INT, .required = true}, {0}};
+static const om_attr_spec global_attrs[] = {{"channels_last", OM_ATTR_INT}, {0}};
+static const om_attr_spec reduce_attrs[] = {
+	{"axes", OM_ATTR_INTS, .required = true},
+	{"keepdims", OM_ATTR_INT, .required = true},
+	{0}
+};
+static const om_attr_spec pool_attrs[] = {
+	{"auto_pad", OM_ATTR_STRING, .s = "NOTSET"},
+	{"ceil_mode", OM_ATTR_INT},
+	{"channels_last", OM_ATTR_INT},
+	{"count_include_pad", OM_ATTR_INT},
+	{"kernel_shape", OM_ATTR_INTS, .required = true},
+	{"pads", OM_ATTR_INTS},
+	{"strides", OM_ATTR_INTS},
+	{0}
+};
+static const om_attr_spec conv_attrs[] = {
+	{"auto_pad", OM_ATTR_STRING, .s = "NOTSET"},
+	{"channels_last", OM_ATTR_INT},
+	{"dilations", OM_ATTR_INTS},
+	{"group", OM_ATTR_INT, .i = 1},
+	{"kernel_shape", OM_ATTR_INTS},
+	{"pads", OM_ATTR_INTS},
+	{"strides", OM_ATTR_INTS},
+	{0}
+};
+static const om_attr_spec gemm_attrs[] = {
+	{"alpha", OM_ATTR_FLOAT, .f = 1},
+	{"transA", OM_ATTR_INT},
+	{"transB", OM_ATTR_INT},
+	{0}
+};
+static const om_attr_spec axis_attrs[] = {{"axis", OM_ATTR_INT, .i = 1}, {0}};
+
+#define CONTRIB(called, text, least, most, list, made)                         \
+	{.domain = "com.microsoft", .name = called, .brief = text, .since = 1, .min_in = least, .max_in = most, \
+	 .min_out = 1, .max_out = 1, .attrs = list, OM_PARTS(made)}
+
+/* Whether inputs in the middle may be left out, the parts know. */
+const om_row om_ops_contrib_quant[] = {
+	CONTRIB("QLinearAdd", "sum of quantised tensors, quantised", 2, 8, NULL, qlinear_add),
+	CONTRIB("QLinearMul", "product of quantised tensors, quantised", 2, 8, NULL, qlinear_mul),
+	CONTRIB("QLinearLeakyRelu", "LeakyRelu of a quantised tensor, quantised", 2, 5, leaky_attrs, qlinear_leaky_relu),
+	CONTRIB("QLinearSigmoid", "sigmoid of a quantised tensor, quantised", 2, 5, NULL, qlinear_sigmoid),
+	CONTRIB("QLinearSoftmax", "softmax of a quantised tensor, quantised", 2, 5, softmax_attrs, qlinear_softmax),
+	CONTRIB("QLinearWhere", "x where the condition holds, y elsewhere; quantised", 9, 9, NULL, qlinear_where),
+	CONTRIB("QLinearConcat", "quantised tensors one behind another, quantised", 2, OM_VARIADIC, concat_attrs,
+		qlinear_concat),
+	CONTRIB("QLinearGlobalAveragePool", "the mean of a quantised channel, quantised", 2, 5, global_attrs,
+		qlinear_global_pool),
+	CONTRIB("QLinearAveragePool", "the quantised mean under a window", 2, 5, pool_attrs, qlinear_average_pool),
+	CONTRIB("QLinearReduceMean", "the quantised mean over axes", 2, 5, reduce_attrs, qlinear_reduce_mean),
+	CONTRIB("QLinearConv", "convolution of quantised images, quantised", 8, 9, conv_attrs, qlinear_conv),
+	CONTRIB("QuantizeLinear", "numbers to small integers, by scale and zero point", 2, 3, axis_attrs, quantize),
+	CONTRIB("DequantizeLinear", "small integers to numbers, by scale and zero point", 2, 3, axis_attrs, dequantize),
+	CONTRIB("DynamicQuantizeMatMul", "product with a quantised matrix, by bytes", 3, 5, NULL, dynamic_matmul),
+	CONTRIB("MatMulIntegerToFloat", "product of quantised matrices, as numbers", 4, 7, NULL, integer_to_float),
+	CONTRIB("QGemm", "alpha A B + C of quantised matrices", 6, 9, gemm_attrs, quantized_gemm),
+	{0}
+};
