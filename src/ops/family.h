@@ -42,6 +42,7 @@
 	_(quant)       /* quantisation */                                      \
 	_(contrib)     /* com.microsoft: activations, norms, products */       \
 	_(contrib_quant) /* com.microsoft: quantisation */                     \
+	_(contrib_attention) /* com.microsoft: attention */                    \
 	_(train)       /* steps of training */                                 \
 	_(control)     /* If, Loop, Scan */
 

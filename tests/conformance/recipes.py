@@ -1844,3 +1844,94 @@ def _(r, v, t):
     if r.chance():
         ins += quantum(r, ka)
     return Case(ins, near=1, transA=ta, transB=tb, alpha=r.pick([None, 0.5]), by_scale=True)
+
+
+def key_mask(r, b, s, past, total, forms):
+    """Keys that may be seen, at least the first."""
+    form = r.pick(forms)
+    if form == "none":
+        return None
+    if form == "lengths":
+        return r.g.integers(1, total + 1, b).astype(np.int32)
+    if form == "ends":
+        ends = r.g.integers(1, total + 1, b)
+        return np.concatenate([ends, r.g.integers(0, ends)]).astype(np.int32)
+    if form == "keys":
+        m = (r.g.random((b, total)) < 0.7).astype(np.int32)
+        m[:, 0] = 1
+        return m
+    if form == "pairs":
+        m = (r.g.random((b, s, total)) < 0.7).astype(np.int32)
+        m[:, :, 0] = 1
+        return m
+    return None
+
+
+@ms("Attention")
+def _(r, v, t):
+    b, s, d, n, h = r.int(1, 2), r.int(1, 4), r.int(1, 5), r.int(1, 3), r.int(1, 4)
+    past = r.int(1, 3) if r.chance(0.3) else 0
+    total = past + s
+    ins = [r.tensor("float", x, -1, 1, odd=False) for x in ([b, s, d], [d, 3 * n * h], [3 * n * h])]
+    ins.append(key_mask(r, b, s, past, total, ["none", "lengths", "keys", "pairs"] + (["ends"] if not past else [])))
+    ins.append(r.tensor("float", [2, b, n, past, h], odd=False) if past else None)
+    ins.append(r.tensor("float", [r.pick([1, b]), r.pick([1, n]), s, total], odd=False) if r.chance(0.3) else None)
+    return Case(ins, outs=2 if past else 1, num_heads=n, unidirectional=r.pick([None, 0, 1]), scale=r.pick([None, 0.4]),
+                by_scale=True, slack=10, judge="runtime")
+
+
+@ms("QAttention")
+def _(r, v, t):
+    b, s, d, n, h = r.int(1, 2), r.int(1, 4), r.int(1, 5), r.int(1, 3), r.int(1, 4)
+    kind = r.pick(BYTES)
+    per = [] if r.chance() else [3 * n * h]
+    ins = [r.tensor("uint8", [b, s, d], 0, 60, wide=False), byte(r, kind, [d, 3 * n * h], 60),
+           r.tensor("float", [3 * n * h], -1, 1, odd=False), r.tensor("float", [], 0.01, 0.05, odd=False),
+           r.tensor("float", per, 0.01, 0.05, odd=False),
+           key_mask(r, b, s, 0, s, ["none", "lengths", "keys"]), r.tensor("uint8", [], 0, 20, wide=False)]
+    ins.append(r.tensor(kind, per, 0, 20, wide=False))
+    return Case(ins, num_heads=n, unidirectional=r.pick([None, 0, 1]), by_scale=True, slack=10, steer=(1,))
+
+
+@ms("MultiHeadAttention")
+def _(r, v, t):
+    b, s, n, h, hv = r.int(1, 2), r.int(1, 4), r.int(1, 3), r.int(1, 4), r.int(1, 4)
+    form = r.pick(["three"] * 8 + ["cross"] * 3 + ["packed", "pair"])  # the last two nobody runs
+    length = s if form == "packed" else r.int(1, 5)
+    past = 0
+    if form in ("packed", "pair", "cross"):
+        hv = h
+    if form == "three" and r.chance(0.4):
+        past, length, hv = r.int(1, 3), s, h
+
+    def give(*shape):
+        return r.tensor("float", shape, -2, 2, odd=False)
+    if form == "packed":
+        ins = [give(b, s, n, 3, h), None, None]
+    elif form == "pair":
+        ins = [give(b, s, n * h), give(b, length, n, 2, h), None]
+    elif form == "cross":
+        ins = [give(b, s, n * h), give(b, n, length, h), give(b, n, length, h)]
+    else:
+        ins = [give(b, s, n * h), give(b, length, n * h), give(b, length, n * hv)]
+    ins.append(give(n * (2 * h + hv)) if form == "three" and r.chance() else None)
+    total = past + length
+    ins.append(key_mask(r, b, s, past, total, ["none", "none", "lengths", "keys", "pairs"]))
+    ins.append(give(r.pick([1, b]), r.pick([1, n]), s, total) if r.chance(0.3) else None)
+    if past:
+        ins += [give(b, n, past, h), give(b, n, past, hv)]
+    return Case(ins, outs=3 if past else 1, num_heads=n, unidirectional=r.pick([None, 0, 1]) if length == s else None,
+                scale=r.pick([None, 0.4]), by_scale=True, slack=10)
+
+
+@ms("RotaryEmbedding")
+def _(r, v, t):
+    b, n, s, d = r.int(1, 2), r.int(1, 3), r.int(1, 4), 2 * r.int(1, 4)
+    part = 2 * r.int(1, d // 2) if r.chance(0.4) else 0
+    most = s + 3
+    flat = r.chance()
+    ids = r.g.integers(0, most, (b, s)) if r.chance() else r.g.integers(0, 3, 1)
+    return Case([r.tensor("float", [b, s, n * d] if flat else [b, n, s, d], odd=False), ids.astype(np.int64)]
+                + [r.tensor("float", [most, (part or d) // 2], -1, 1, odd=False) for _ in range(2)],
+                interleaved=r.pick([None, 0, 1]), num_heads=n if part or r.chance(0.3) else None,
+                rotary_embedding_dim=part or None)
