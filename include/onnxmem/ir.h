@@ -68,6 +68,14 @@ typedef struct om_rounds {
 	uint64_t bytes;          /* of each spot that is owned: all that takes turns fits */
 } om_rounds;
 
+/* What is known about an element of a list of integers before it is computed:
+ * its number; or a symbol, as for dims; or nothing. */
+typedef struct om_elem {
+	bool known;
+	int64_t value;
+	const char *sym;
+} om_elem;
+
 struct om_value {
 	const char *name;        /* unique along its scope path; never empty */
 	om_block *block;         /* where it is defined */
@@ -77,6 +85,8 @@ struct om_value {
 	om_shape shape;          /* of a sequence or an optional: what its tensors have in common */
 	const om_tensor *data;   /* its elements, where they are known before the run.
 	                            Elements elided from a text: data->data is NULL */
+	const om_elem *elem;     /* of a short list of integers that is not data, an element
+	                            each; NULL: nothing is known about them */
 	bool is_const;           /* an initializer, or computed from constants alone */
 	bool is_overridable;     /* an initializer that is an input too: not a constant */
 	bool is_declared;        /* type and shape were declared by the file */

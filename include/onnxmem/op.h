@@ -26,6 +26,8 @@ struct om_call {
 	                             tensor, what it is.  NULL in all other calls */
 	om_arena *keep;           /* for kernels: what elements point to, the text of strings, and
 	                             objects; lives as long as the outputs */
+	om_arena *keep;           /* for what elements point to, the text of strings, and for
+	                             symbols: lives as long as the outputs */
 	void *scratch;            /* for kernels: bytes as `scratch` asked for, aligned to 64 */
 	/* For kernels of data-sized operators: storage for output `k` of this
 	 * shape; sets out[k].  In the fold also for kernels that may return splats
@@ -92,6 +94,15 @@ struct om_row {
 	 * om_op_fail() what ONNX forbids.  Outputs come in as unknown. */
 	om_status (*infer)(om_call *c);
 
+	/* What is known of the elements of output 0, a list of integers, where not all
+	 * is known about those that it comes from.  `e` comes in as unknown.  NULL:
+	 * nothing. */
+	void (*elems)(const om_call *c, om_elem *e);
+
+	/* The largest dims that output `out` of an operator with OM_DATA_SIZED can have;
+	 * OM_DIM_UNKNOWN where there is no largest.  NULL: there is none. */
+	void (*most)(const om_call *c, uint32_t out, om_shape *most);
+
 	/* True when output `out` holds the very bytes of an input, from an offset on.
 	 * Shapes of inputs and outputs are known.  NULL: never. */
 	bool (*view)(const om_call *c, uint32_t out, om_view_of *v);
@@ -157,6 +168,9 @@ OM_API bool om_op_reuse(const om_op *op, uint32_t out, uint32_t in);
 OM_API bool om_op_into(const om_op *op, uint32_t in, uint64_t *offset);
 OM_API uint64_t om_op_scratch(const om_op *op);
 OM_API om_cost om_op_cost(const om_op *op);
+/* The largest shape that an output can have: its own where that is known; false
+ * where there is no largest. */
+OM_API bool om_op_most(const om_op *op, uint32_t out, om_shape *most);
 
 /* Start a message about an operator: its name, or its type and first output,
  * then the sentence.  Returns `st`. */
@@ -171,6 +185,9 @@ OM_API bool om_has_out(const om_call *c, uint32_t k);   /* wanted */
 /* Elements of an int64 or int32 input that steer shapes; false when they are
  * not known.  `*v` comes from c->mem. */
 OM_API bool om_in_ints(const om_call *c, uint32_t k, int64_t **v, size_t *n);
+/* The same, element by element, where some are known; false when none is.  There
+ * are OM_MAX_RANK at most, where they are not data. */
+OM_API bool om_in_elems(const om_call *c, uint32_t k, const om_elem **e, size_t *n);
 /* The only element of an input of any number type; false when not known. */
 OM_API bool om_in_scalar(const om_call *c, uint32_t k, double *v);
 
