@@ -24,10 +24,8 @@ struct om_call {
 	                             outputs and those of data-sized operators */
 	om_type *out_type;        /* [op->nout]; for infer while planning: where an output is no
 	                             tensor, what it is.  NULL in all other calls */
-	om_arena *keep;           /* for kernels: what elements point to, the text of strings, and
-	                             objects; lives as long as the outputs */
-	om_arena *keep;           /* for what elements point to, the text of strings, and for
-	                             symbols: lives as long as the outputs */
+	om_arena *keep;           /* for what elements point to, the text of strings, objects, and
+	                             for symbols; lives as long as the outputs */
 	void *scratch;            /* for kernels: bytes as `scratch` asked for, aligned to 64 */
 	/* For kernels of data-sized operators: storage for output `k` of this
 	 * shape; sets out[k].  In the fold also for kernels that may return splats

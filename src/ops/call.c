@@ -161,6 +161,27 @@ set_output(om_prog *p, const om_op *op, om_value *v, const om_type *type, om_ten
 	v->shape = found->shape;
 }
 
+/* Shapes that are computed step by step are often known but for a dim. */
+static void
+infer_elems(om_prog *p, om_call *c)
+{
+	const om_op *op = c->op;
+	om_value *v = op->nout ? op->out[0] : NULL;
+
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			op->out[k]->elem = NULL;
+	if (!v || !op->row->elems || (v->type.elem != OM_INT64 && v->type.elem != OM_INT32)
+	    || v->type.kind != OM_TENSOR || !om_shape_is_known(&v->shape) || v->shape.rank > 1
+	    || om_shape_count(&v->shape) > OM_MAX_RANK)
+		return;
+	om_elem *e = OM_NEWN(p->mem, om_elem, OM_MAX_RANK);
+	c->out[0].type = v->type.elem;
+	c->out[0].shape = v->shape;
+	op->row->elems(c, e);
+	v->elem = e;
+}
+
 static om_status
 infer(om_prog *p, om_arena *mem, om_op *op)
 {
@@ -170,6 +191,7 @@ infer(om_prog *p, om_arena *mem, om_op *op)
 	OM_TRY(check_kinds(p->session, op));
 	OM_TRY(check_attrs(p->session, op));
 	om_call_init(&c, p->session, mem, op);
+	c.keep = p->mem;
 	c.out_type = OM_NEWN(mem, om_type, op->nout);
 	for (uint32_t k = 0; k < op->nout; k++)
 		c.out[k] = (om_tensor){.shape = om_shape_unknown()};
@@ -177,6 +199,7 @@ infer(om_prog *p, om_arena *mem, om_op *op)
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k])
 			set_output(p, op, op->out[k], &c.out_type[k], &c.out[k]);
+	infer_elems(p, &c);
 	return OM_OK;
 }
 
@@ -507,6 +530,22 @@ om_op_into(const om_op *op, uint32_t in, uint64_t *offset)
 	return yes;
 }
 
+bool
+om_op_most(const om_op *op, uint32_t out, om_shape *most)
+{
+	struct look l;
+
+	if (!op->out[out])
+		return false;
+	*most = op->out[out]->shape;
+	if (om_shape_is_known(most) || !op->row || !op->row->most)
+		return om_shape_is_known(most);
+	look_at(&l, op);
+	op->row->most(&l.c, out, most);
+	om_arena_free(l.mem);
+	return om_shape_is_known(most);
+}
+
 uint64_t
 om_op_scratch(const om_op *op)
 {
@@ -579,6 +618,25 @@ om_in_ints(const om_call *c, uint32_t k, int64_t **v, size_t *n)
 		(*v)[i] = t->type == OM_INT64 ? ((const int64_t *)t->data)[at]
 			: ((const int32_t *)t->data)[at];
 	}
+	return true;
+}
+
+bool
+om_in_elems(const om_call *c, uint32_t k, const om_elem **e, size_t *n)
+{
+	int64_t *v;
+
+	if (om_in_ints(c, k, &v, n)) {
+		om_elem *all = OM_NEWN(c->mem, om_elem, *n + 1);
+		for (size_t i = 0; i < *n; i++)
+			all[i] = (om_elem){.known = true, .value = v[i]};
+		*e = all;
+		return true;
+	}
+	if (!om_has_in(c, k) || c->in[k].data || !c->op->in[k]->elem || !om_shape_is_known(&c->in[k].shape))
+		return false;
+	*e = c->op->in[k]->elem;
+	*n = (size_t)om_shape_count(&c->in[k].shape);
 	return true;
 }
 

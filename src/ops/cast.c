@@ -444,6 +444,17 @@ cast_like_infer(om_call *c)
 	return OM_OK;
 }
 
+/* Between integers of 32 and of 64 bits dims stay what they are. */
+static void
+cast_elems(const om_call *c, om_elem *e)
+{
+	const om_elem *from;
+	size_t n;
+
+	if ((c->in[0].type == OM_INT64 || c->in[0].type == OM_INT32) && om_in_elems(c, 0, &from, &n))
+		memcpy(e, from, n * sizeof *e);
+}
+
 static bool
 cast_view(const om_call *c, uint32_t out, om_view_of *v)
 {
@@ -612,7 +623,7 @@ const om_row om_ops_cast[] = {
 	{
 		.name = "Cast", .brief = "the same numbers in another element type",
 		.since = 6, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-		.flags = OM_POINTWISE, .attrs = cast_attrs, .infer = cast_infer,
+		.flags = OM_POINTWISE, .attrs = cast_attrs, .infer = cast_infer, .elems = cast_elems,
 		.view = cast_view, .reuse = cast_reuse, .cpu = cast_cpu,
 	},
 	{

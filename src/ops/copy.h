@@ -45,6 +45,26 @@ om_status om_infer_same(om_call *c);
  * is the same; false when it cannot be represented. */
 bool om_dim_product(const om_shape *s, int from, int to, int64_t *n, const char **sym);
 
+/* Two dims, `*`, `+`, `-` or `/` between them, as one symbol; NULL when one has
+ * none.  Lives as long as the program. */
+const char *om_dim_text(const om_call *c, const char *a, char sign, const char *b);
+
+/* The same of a dim and a number. */
+const char *om_dim_text_number(const om_call *c, const char *a, char sign, int64_t b);
+
+/* The symbol of the product of dims [from, to), where om_dim_product() has none. */
+const char *om_dim_product_text(const om_call *c, const om_shape *s, int from, int to);
+
+/* The columns `elems` of operators that move elements of input 0, or of all
+ * inputs where there may be any number; and of those that calculate. */
+void om_elems_moved(const om_call *c, om_elem *e);
+void om_elems_calculated(const om_call *c, om_elem *e);
+
+/* A dim as an element, and an element that is a dim; false for what may be
+ * something else than a dim. */
+om_elem om_elem_of_dim(const om_shape *s, int d);
+bool om_dim_of_elem(const om_elem *e, om_shape *s, int d);
+
 /* Two statements about one dim; false when they contradict. */
 bool om_dim_join(int64_t *n, const char **sym, int64_t other, const char *other_sym);
 

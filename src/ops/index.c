@@ -356,7 +356,7 @@ static const om_attr_spec last_attrs[] = {
 const om_row om_ops_index[] = {
 	{ONE, .name = "Gather", .brief = "the slices along an axis that indices name", .since = 1,
 	 .min_in = 2, .max_in = 2, .flags = OM_SPLATS, .attrs = axis_attrs,
-	 .infer = gather_infer, .view = gather_view, .cpu = gather_cpu},
+	 .infer = gather_infer, .elems = om_elems_moved, .view = gather_view, .cpu = gather_cpu},
 	{ONE, .name = "GatherElements", .brief = "each element from the place along an axis that an index names",
 	 .since = 11, .min_in = 2, .max_in = 2, .attrs = axis_attrs,
 	 .infer = gather_elements_infer, .cpu = gather_elements_cpu},

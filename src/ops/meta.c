@@ -93,18 +93,18 @@ constant_cpu(om_call *c)
 static om_status
 filled_shape(const om_call *c, om_shape *out)
 {
-	int64_t *dims;
+	const om_elem *dims;
 	size_t n;
 
 	*out = om_shape_open(om_list_length(&c->in[0]));
-	if (!om_in_ints(c, 0, &dims, &n))
+	if (!om_in_elems(c, 0, &dims, &n))
 		return OM_OK;
 	if (n > OM_MAX_RANK)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
+	*out = om_shape_open((int64_t)n);
 	for (size_t k = 0; k < n; k++)
-		if (dims[k] < 0)
+		if (!om_dim_of_elem(&dims[k], out, (int)k) && dims[k].known)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "the wanted shape has a negative dim");
-	*out = om_shape_of((int)n, dims);
 	return OM_OK;
 }
 
@@ -179,12 +179,36 @@ shape_cpu(om_call *c)
 	return OM_OK;
 }
 
+static void
+shape_elems(const om_call *c, om_elem *e)
+{
+	int start, end;
+
+	if (c->in[0].shape.rank < 0)
+		return;
+	shape_range(c, &start, &end);
+	for (int d = start; d < end; d++)
+		e[d - start] = om_elem_of_dim(&c->in[0].shape, d);
+}
+
 static om_status
 size_infer(om_call *c)
 {
 	c->out[0].type = OM_INT64;
 	c->out[0].shape = om_shape_of(0, NULL);
 	return OM_OK;
+}
+
+static void
+size_elems(const om_call *c, om_elem *e)
+{
+	const om_shape *s = &c->in[0].shape;
+
+	if (s->rank < 0 || !om_dim_product(s, 0, s->rank, &e->value, &e->sym))
+		return;
+	e->known = e->value >= 0;
+	if (!e->known && !e->sym)
+		e->sym = om_dim_product_text(c, s, 0, s->rank);
 }
 
 static om_status
@@ -646,12 +670,12 @@ const om_row om_ops_meta[] = {
 	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = filled_attrs,
 	 .infer = filled_infer, .cpu = filled_cpu},
 	{ONE, .name = "Shape", .brief = "the dims of the input", .since = 1, .until = 14,
-	 .min_in = 1, .max_in = 1, .flags = OM_META, .infer = shape_infer, .cpu = shape_cpu},
+	 .min_in = 1, .max_in = 1, .flags = OM_META, .infer = shape_infer, .elems = shape_elems, .cpu = shape_cpu},
 	{ONE, .name = "Shape", .brief = "the dims of the input, or a range of them", .since = 15,
 	 .min_in = 1, .max_in = 1, .flags = OM_META, .attrs = shape_attrs,
-	 .infer = shape_infer, .cpu = shape_cpu},
+	 .infer = shape_infer, .elems = shape_elems, .cpu = shape_cpu},
 	{ONE, .name = "Size", .brief = "the number of elements of the input", .since = 1,
-	 .min_in = 1, .max_in = 1, .flags = OM_META, .infer = size_infer, .cpu = size_cpu},
+	 .min_in = 1, .max_in = 1, .flags = OM_META, .infer = size_infer, .elems = size_elems, .cpu = size_cpu},
 	{ONE, .name = "Range", .brief = "numbers from a start to a limit", .since = 11,
 	 .min_in = 3, .max_in = 3, .attrs = range_attrs, .infer = range_infer, .cpu = range_cpu},
 	{ONE, .name = "EyeLike", .brief = "a matrix with ones on a diagonal", .since = 9,

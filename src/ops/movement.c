@@ -369,17 +369,17 @@ expand_infer(om_call *c)
 {
 	const om_shape *in = &c->in[0].shape;
 	om_shape want = om_shape_open(om_list_length(&c->in[1]));
-	int64_t *dims;
+	const om_elem *dims;
 	size_t n;
 	char a[256], b[256];
 
 	c->out[0].type = c->in[0].type;
-	if (om_in_ints(c, 1, &dims, &n)) {
+	if (om_in_elems(c, 1, &dims, &n)) {
 		if (n > OM_MAX_RANK)
 			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
-		want = om_shape_of((int)n, dims);
+		want = om_shape_open((int64_t)n);
 		for (size_t k = 0; k < n; k++)
-			if (dims[k] < 0)
+			if (!om_dim_of_elem(&dims[k], &want, (int)k) && dims[k].known)
 				return om_op_fail(c->session, OM_SHAPE, c->op, "the wanted shape has a negative dim");
 	}
 	if (!om_broadcast(in, &want, &c->out[0].shape))
@@ -537,7 +537,7 @@ static const om_attr_spec split18_attrs[] = {
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define CONCAT .name = "Concat", .brief = "tensors one behind another along an axis", \
 	.min_in = 1, .max_in = OM_VARIADIC, .flags = OM_SPLATS, \
-	.infer = concat_infer, .view = concat_view, .into = concat_into, .cpu = concat_cpu
+	.infer = concat_infer, .elems = om_elems_moved, .view = concat_view, .into = concat_into, .cpu = concat_cpu
 #define SPLIT .domain = "", .name = "Split", .brief = "parts along an axis", \
 	.min_out = 1, .max_out = OM_VARIADIC, \
 	.infer = split_infer, .view = split_view, .cpu = split_cpu

@@ -12,6 +12,7 @@
 #include <tgmath.h>
 
 #include "ops/cast.h"
+#include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/types.h"
 #include "ops/vmath.h"
@@ -1025,7 +1026,7 @@ ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 #define TEST(name, since, types, value, attrs, brief) \
 	{ROW(name, since, 1, 1, attrs, brief, infer_test, reuse_whole)},
 #define BINARY(name, since, types, value, attrs, brief) \
-	{ROW(name, since, 2, 2, attrs, brief, infer_broadcast, reuse_whole)},
+	{ROW(name, since, 2, 2, attrs, brief, infer_broadcast, reuse_whole), .elems = om_elems_calculated},
 #define COMPARE(name, since, types, value, attrs, brief) \
 	{ROW(name, since, 2, 2, attrs, brief, infer_compare, reuse_whole)},
 #define VARIADIC(name, since, types, next, finish, brief) \

@@ -8,29 +8,36 @@
 
 /* The wanted dims: an attribute until version 4, then an input. */
 static bool
-wanted_dims(const om_call *c, const int64_t **want, size_t *n)
+wanted_dims(const om_call *c, const om_elem **want, size_t *n)
 {
-	int64_t *v;
-
-	if (c->op->nin < 2) {
-		*want = om_attr_ints(c->op, "shape", n);
-		return true;
-	}
-	const bool known = om_in_ints(c, 1, &v, n);
-	*want = v;
-	return known;
+	if (c->op->nin >= 2)
+		return om_in_elems(c, 1, want, n);
+	const int64_t *dims = om_attr_ints(c->op, "shape", n);
+	om_elem *all = OM_NEWN(c->mem, om_elem, *n + 1);
+	for (size_t k = 0; k < *n; k++)
+		all[k] = (om_elem){.known = true, .value = dims[k]};
+	*want = all;
+	return true;
 }
 
 /* Write the dims that are given or copied from the input; `*hole` is the place
- * of -1, or -1. */
+ * of -1, or -1; also when there may be one at a place that is not known. */
 static om_status
-fill_dims(const om_call *c, const int64_t *want, int n, om_shape *out, int *hole)
+fill_dims(const om_call *c, const om_elem *elem, int n, om_shape *out, int *hole)
 {
 	const om_shape *in = &c->in[0].shape;
 	const bool zero_copies = !om_attr_int(c->op, "allowzero");
 
+	bool may_have_more = false;
+	int64_t want[OM_MAX_RANK];
+
 	*hole = -1;
 	for (int k = 0; k < n; k++) {
+		if (!elem[k].known) {
+			may_have_more |= !om_dim_of_elem(&elem[k], out, k);
+			continue;
+		}
+		want[k] = elem[k].value;
 		out->dim[k] = want[k];
 		if (want[k] < -1 || (want[k] == -1 && *hole >= 0))
 			return om_op_fail(c->session, OM_SHAPE, c->op,
@@ -45,6 +52,7 @@ fill_dims(const om_call *c, const int64_t *want, int n, om_shape *out, int *hole
 			out->sym[k] = in->rank >= 0 ? in->sym[k] : NULL;
 		}
 	}
+	*hole = may_have_more ? -1 : *hole;
 	return OM_OK;
 }
 
@@ -94,6 +102,10 @@ fill_hole(const om_call *c, om_shape *out, int hole)
 	if (have.nopen == 1) {
 		if (have.known == used.known)
 			out->sym[hole] = have.sym;
+		else if (used.known && have.known % used.known == 0)
+			out->sym[hole] = om_dim_text_number(c, have.sym, '*', have.known / used.known);
+		else if (have.known && used.known % have.known == 0)
+			out->sym[hole] = om_dim_text_number(c, have.sym, '/', used.known / have.known);
 		return OM_OK;
 	}
 	if (used.known == 0 ? have.known != 0 : have.known % used.known != 0)
@@ -125,7 +137,7 @@ static om_status
 reshape_infer(om_call *c)
 {
 	om_shape *out = &c->out[0].shape;
-	const int64_t *want;
+	const om_elem *want;
 	size_t n;
 	int hole;
 
@@ -170,6 +182,10 @@ flatten_infer(om_call *c)
 	if (!om_dim_product(in, 0, (int)axis, &out->dim[0], &out->sym[0])
 	    || !om_dim_product(in, (int)axis, in->rank, &out->dim[1], &out->sym[1]))
 		return om_op_fail(c->session, OM_INVALID, c->op, "the number of elements cannot be represented");
+	if (out->dim[0] < 0 && !out->sym[0])
+		out->sym[0] = om_dim_product_text(c, in, 0, (int)axis);
+	if (out->dim[1] < 0 && !out->sym[1])
+		out->sym[1] = om_dim_product_text(c, in, (int)axis, in->rank);
 	return OM_OK;
 }
 
@@ -322,7 +338,7 @@ static const om_attr_spec needed_axes_attrs[] = {
 	{0}
 };
 
-#define WHOLE .domain = "", .min_out = 1, .max_out = 1, .view = om_view_whole
+#define WHOLE .domain = "", .min_out = 1, .max_out = 1, .view = om_view_whole, .elems = om_elems_moved
 
 const om_row om_ops_reshape[] = {
 	{WHOLE, .name = "Reshape", .brief = "the same elements in another shape",

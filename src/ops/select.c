@@ -21,6 +21,19 @@ non_zero_infer(om_call *c)
 	return OM_OK;
 }
 
+static void
+non_zero_most(const om_call *c, uint32_t out, om_shape *most)
+{
+	int64_t n = 1;
+
+	(void)out;
+	for (int d = 0; d < c->in[0].shape.rank; d++)
+		if (c->in[0].shape.dim[d] < 0 || __builtin_mul_overflow(n, c->in[0].shape.dim[d], &n))
+			return;
+	if (c->in[0].shape.rank >= 0)
+		most->dim[1] = n;
+}
+
 static bool
 is_set(const om_tensor *t, int64_t k, size_t size)
 {
@@ -87,6 +100,24 @@ suppression_infer(om_call *c)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "%s have rank %d, not 3",
 				k ? "scores" : "boxes", c->in[k].shape.rank);
 	return OM_OK;
+}
+
+/* As many boxes as asked for, of each class of each image. */
+static void
+suppression_most(const om_call *c, uint32_t out, om_shape *most)
+{
+	const om_shape *boxes = &c->in[0].shape, *scores = &c->in[1].shape;
+	int64_t *asked, n;
+	size_t one;
+
+	(void)out;
+	if (boxes->rank != 3 || scores->rank != 3 || boxes->dim[1] < 0 || scores->dim[0] < 0 || scores->dim[1] < 0)
+		return;
+	n = boxes->dim[1];
+	if (om_in_ints(c, 2, &asked, &one) && one == 1 && *asked < n)
+		n = *asked > 0 ? *asked : 0;
+	if (!__builtin_mul_overflow(n, scores->dim[0], &n) && !__builtin_mul_overflow(n, scores->dim[1], &n))
+		most->dim[0] = n;
 }
 
 static struct box
@@ -327,16 +358,43 @@ unique_infer(om_call *c)
 		c->out[k].type = OM_INT64;
 		c->out[k].shape = om_shape_open(1);
 	}
-	if (!om_attr_has(c->op, "axis"))
+	om_shape *group = c->op->nout > 2 ? &c->out[2].shape : NULL;  /* of every thing */
+	if (!om_attr_has(c->op, "axis")) {
+		if (group && in->rank >= 0 && !om_dim_product(in, 0, in->rank, &group->dim[0], &group->sym[0]))
+			group->dim[0] = OM_DIM_UNKNOWN;
 		return OM_OK;
+	}
 	c->out[0].shape = om_shape_unknown();
 	if (in->rank < 0)
 		return OM_OK;
 	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
+	if (group) {
+		group->dim[0] = in->dim[axis];
+		group->sym[0] = in->sym[axis];
+	}
 	c->out[0].shape = *in;
 	c->out[0].shape.dim[axis] = OM_DIM_UNKNOWN;
 	c->out[0].shape.sym[axis] = NULL;
 	return OM_OK;
+}
+
+/* All things may be different. */
+static void
+unique_most(const om_call *c, uint32_t out, om_shape *most)
+{
+	const om_shape *in = &c->in[0].shape;
+	const char *sym;
+	int64_t n;
+	int axis = 0;
+
+	if (in->rank < 0 || !om_dim_product(in, 0, in->rank, &n, &sym))
+		return;
+	if (om_attr_has(c->op, "axis") && om_axis(om_attr_int(c->op, "axis"), in->rank, &axis)) {
+		if (out == 0)
+			*most = *in;
+		n = in->dim[axis];
+	}
+	most->dim[out == 0 ? axis : 0] = n;
 }
 
 static om_status
@@ -465,12 +523,13 @@ static const om_attr_spec unique_attrs[] = {
 const om_row om_ops_select[] = {
 	{.domain = "", .name = "NonZero", .brief = "the places of the elements that are not zero",
 	 .since = 9, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .flags = OM_DATA_SIZED,
+	 .most = non_zero_most,
 	 .infer = non_zero_infer, .cpu = non_zero_cpu},
 	{.domain = "", .name = "NonMaxSuppression", .brief = "the best boxes that do not overlap better ones",
 	 .since = 10, .min_in = 2, .max_in = 5, .min_out = 1, .max_out = 1, .flags = OM_DATA_SIZED,
-	 .attrs = suppression_attrs, .infer = suppression_infer, .cpu = suppression_cpu},
+	 .attrs = suppression_attrs, .infer = suppression_infer, .most = suppression_most, .cpu = suppression_cpu},
 	{.domain = "", .name = "Unique", .brief = "the different elements or slices",
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 4, .flags = OM_DATA_SIZED,
-	 .attrs = unique_attrs, .infer = unique_infer, .cpu = unique_cpu},
+	 .attrs = unique_attrs, .infer = unique_infer, .most = unique_most, .cpu = unique_cpu},
 	{0}
 };

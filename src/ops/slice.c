@@ -478,6 +478,27 @@ compress_infer(om_call *c)
 	return compress_shape(c, OM_DIM_UNKNOWN, &c->out[0].shape, &axis);
 }
 
+/* All slices, or as many as there are conditions. */
+static void
+compress_most(const om_call *c, uint32_t out, om_shape *most)
+{
+	const om_shape *in = &c->in[0].shape;
+	const int64_t conditions = om_list_length(&c->in[1]);
+	const char *sym;
+	int64_t n;
+	int axis = 0;
+
+	(void)out;
+	if (in->rank < 0 || !om_dim_product(in, 0, in->rank, &n, &sym))
+		return;
+	if (om_attr_has(c->op, "axis")) {
+		if (!om_axis(om_attr_int(c->op, "axis"), in->rank, &axis))
+			return;
+		n = in->dim[axis];
+	}
+	most->dim[axis] = n < 0 || (conditions >= 0 && conditions < n) ? conditions : n;
+}
+
 static om_status
 compress_cpu(om_call *c)
 {
@@ -543,7 +564,7 @@ static const om_attr_spec compress_attrs[] = {
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define SLICE ONE, .name = "Slice", .brief = "what lies between two places, along some axes", \
-	.flags = OM_SPLATS, .infer = slice_infer, .view = slice_view, .cpu = slice_cpu
+	.flags = OM_SPLATS, .infer = slice_infer, .elems = om_elems_moved, .view = slice_view, .cpu = slice_cpu
 #define PAD ONE, .name = "Pad", .brief = "the input with elements around it", \
 	.infer = pad_infer, .view = pad_view, .cpu = pad_cpu
 
@@ -556,6 +577,6 @@ const om_row om_ops_slice[] = {
 	{PAD, .since = 18, .min_in = 2, .max_in = 4, .attrs = pad11_attrs},
 	{ONE, .name = "Compress", .brief = "the elements or rows that a condition picks", .since = 9,
 	 .min_in = 2, .max_in = 2, .flags = OM_DATA_SIZED, .attrs = compress_attrs,
-	 .infer = compress_infer, .cpu = compress_cpu},
+	 .infer = compress_infer, .most = compress_most, .cpu = compress_cpu},
 	{0}
 };
