@@ -42,6 +42,7 @@ struct test {
 	uint64_t model_size;
 	uint32_t nin, nout;
 	om_tensor *in, *out, *open;   /* open: the outputs as inferred with open dims */
+	om_shape *most;               /* the largest shapes that they can have, as planned */
 	om_model *m;
 	om_prog *prog;
 	om_exec *exec;
@@ -194,6 +195,7 @@ infer_open(struct test *t)
 		t->nout = graph->nresult;
 		t->open = OM_NEWN(t->mem, om_tensor, t->nout);
 		t->out = OM_NEWN(t->mem, om_tensor, t->nout);
+		t->most = OM_NEWN(t->mem, om_shape, t->nout);
 		for (uint32_t k = 0; k < t->nout; k++)
 			t->open[k] = (om_tensor){.type = graph->result[k]->type.elem, .shape = graph->result[k]->shape};
 	}
@@ -252,6 +254,30 @@ contradicts(const om_tensor *open, const om_tensor *got)
 	return false;
 }
 
+/* Is it larger than was said it could be? */
+static bool
+is_too_large(const om_shape *most, const om_shape *got)
+{
+	for (int d = 0; d < most->rank && d < got->rank; d++)
+		if (most->dim[d] >= 0 && got->dim[d] > most->dim[d])
+			return true;
+	return false;
+}
+
+static void
+note_most(struct test *t)
+{
+	const om_block *graph = t->prog->first;
+
+	for (uint32_t k = 0; k < t->nout; k++) {
+		const om_op *op = graph->result[k]->def;
+		t->most[k] = om_shape_unknown();
+		for (uint32_t i = 0; op && i < op->nout; i++)
+			if (op->out[i] == graph->result[k])
+				om_op_most(op, i, &t->most[k]);
+	}
+}
+
 static om_status
 take_results(struct test *t, bool first, const char *how)
 {
@@ -263,6 +289,11 @@ take_results(struct test *t, bool first, const char *how)
 			om_fail(t->s, OM_SHAPE, "output %u was inferred as %s %s, but is %s %s", k,
 				om_dtype_text(t->open[k].type), om_shape_text(&t->open[k].shape, a, sizeof a),
 				om_dtype_text(got->type), om_shape_text(&got->shape, b, sizeof b));
+		}
+		if (first && is_too_large(&t->most[k], &got->shape)) {
+			t->odd = CONTRADICTS;
+			om_fail(t->s, OM_SHAPE, "output %u is %s, more than it can be", k,
+				om_shape_text(&got->shape, b, sizeof b));
 		}
 		if (first)
 			t->out[k] = copy_of(t->mem, got);
@@ -284,6 +315,8 @@ run_way(struct test *t, const om_exec_options *o, bool first, const char *how)
 	for (uint32_t k = 0; k < t->nin; k++)
 		OM_TRY(om_bind_shape(t->prog, graph->param[k]->name, &t->in[k].shape));
 	OM_TRY(om_host_run(t->h, t->prog, om_default_pipeline()));
+	if (first)
+		note_most(t);
 	OM_TRY(om_exec_new(t->s, t->prog, o->no_reuse ? NULL : t->prog->plan, o, &t->exec));
 	for (uint32_t k = 0; k < t->nin; k++)
 		OM_TRY(om_exec_input(t->exec, k, &t->in[k]));
