@@ -9,7 +9,7 @@
  *	flows [FIRST-SEED [COUNT]]
  *	flows --write FOLDER FIRST-SEED COUNT
  *
- * One program alone is printed when it fails.  What is written is for
+ * One program alone that fails is made smaller and printed.  What is written is for
  * tests/fuzz/flows.py: each program in the language of the onnx package's parser,
  * and its inputs and results. */
 #include <config.h>
@@ -271,10 +271,9 @@ text_of(const struct flow *f, void (*print)(const struct flow *f, FILE *to))
 }
 
 static void
-prepare(struct test *t, uint64_t seed)
+prepare(struct test *t, struct flow *f, uint64_t seed)
 {
-	t->mem = om_arena_new();
-	t->f = flow_make(t->mem, seed);
+	t->f = f;
 	t->has_first = false;
 	for (int run = 0; run < RUNS; run++) {
 		make_inputs(t, run, seed);
@@ -282,24 +281,58 @@ prepare(struct test *t, uint64_t seed)
 	}
 }
 
-static bool
-check(struct test *t, uint64_t seed, bool alone)
+/* In one way after the other, until one fails. */
+static om_status
+check_flow(struct test *t, struct flow *f, uint64_t seed, bool is_loud)
 {
-	prepare(t, seed);
+	prepare(t, f, seed);
 	char *text = text_of(t->f, flow_print);
 	om_status st = check_live(t, text);
-	if (st != OM_OK)
+	if (st != OM_OK && is_loud)
 		printf("# seed %llu: %s\n", (unsigned long long)seed, om_message(t->s));
 	for (size_t k = 0; k <= ALWAYS && st == OM_OK; k++) {
 		const struct passes *p = k < ALWAYS ? &always[k] : &sometimes[seed % SOMETIMES];
 		st = check_plan(t, text, p);
-		if (st != OM_OK)
+		if (st != OM_OK && is_loud)
 			printf("# seed %llu, %s%s%s: %s\n", (unsigned long long)seed, p->list ? p->list : "usual passes",
 				p->any_order ? ", any order" : "", p->two_arenas ? ", two arenas" : "", om_message(t->s));
 	}
-	if (st != OM_OK && alone)
-		fputs(text, stdout);
 	free(text);
+	return st;
+}
+
+struct hunt {
+	struct test *t;
+	uint64_t seed;
+	om_status st;
+};
+
+static bool
+has_fault(void *arg, struct flow *f)
+{
+	const struct hunt *h = arg;
+	return check_flow(h->t, f, h->seed, false) == h->st;
+}
+
+/* One that fails alone is made small first. */
+static void
+show(struct test *t, struct flow *f, uint64_t seed, om_status st)
+{
+	struct hunt h = {t, seed, st};
+
+	f = flow_shrink(t->mem, f, has_fault, &h);
+	check_flow(t, f, seed, true);
+	flow_print(f, stdout);
+}
+
+static bool
+check(struct test *t, uint64_t seed, bool alone)
+{
+	t->mem = om_arena_new();
+	struct flow *f = flow_make(t->mem, seed);
+	const om_status st = check_flow(t, f, seed, true);
+	if (st != OM_OK && alone)
+		show(t, f, seed, st);
 	om_arena_free(t->mem);
 	return st == OM_OK;
 }
@@ -332,7 +365,8 @@ open_in(const char *folder, uint64_t seed, const char *end)
 static bool
 write_one(struct test *t, const char *folder, uint64_t seed)
 {
-	prepare(t, seed);
+	t->mem = om_arena_new();
+	prepare(t, flow_make(t->mem, seed), seed);
 	FILE *model = open_in(folder, seed, "txt"), *data = open_in(folder, seed, "data");
 	if (model)
 		flow_print_onnx(t->f, model);

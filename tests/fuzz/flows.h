@@ -72,6 +72,10 @@ struct flow {
 struct flow *flow_make(om_arena *mem, uint64_t seed);
 int64_t flow_count(const struct dims *d);
 
+/* A smaller program that has the fault, too. */
+typedef bool flow_fault(void *arg, struct flow *f);
+struct flow *flow_shrink(om_arena *mem, struct flow *f, flow_fault *has_fault, void *arg);
+
 /* As text of ours, and in the language of the onnx package's parser. */
 void flow_print(const struct flow *f, FILE *to);
 void flow_print_onnx(const struct flow *f, FILE *to);
