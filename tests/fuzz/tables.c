@@ -3,7 +3,7 @@
  *
  *	tests/fuzz/tables [TABLES [FIRST-SEED]]
  *
- * 600 tables where nothing else is said; after a change of the reader, 20,000.
+ * 200 tables where nothing else is said; after a change of the reader, 20,000.
  */
 #include <config.h>
 
@@ -98,7 +98,7 @@ take(om_session *s, uint64_t seed, om_arena *mem)
 int
 main(int argc, char **argv)
 {
-	const uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 600;
+	const uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 200;
 	const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 	om_session *s = om_session_new();
 	om_arena *mem = om_arena_new();
