@@ -40,7 +40,8 @@ OM_API om_status om_exec_new(om_session *s, om_prog *p, const om_plan *plan,
 OM_API void om_exec_free(om_exec *e);   /* NULL is fine */
 
 /* Bind graph input `k` to the caller's elements, or its object, which are read during
- * runs and never written.  Its type and dims must be those that were planned for;
+ * runs and never written, unless the plan ties an output to it: then that is
+ * computed there.  Its type and dims must be those that were planned for;
  * OM_RUN otherwise.  For dims that the plan leaves open any number does. */
 OM_API om_status om_exec_input(om_exec *e, uint32_t k, const om_tensor *t);
 

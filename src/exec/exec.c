@@ -56,6 +56,7 @@ new_exec(om_session *s, om_prog *p, const om_plan *plan, const om_exec_options *
 	e->slot = OM_NEWN(mem, om_tensor, p->nvalue);
 	e->is_fixed = OM_NEWN(mem, bool, p->nvalue);
 	e->is_skipped = OM_NEWN(mem, bool, p->nvalue);
+	e->is_tied = OM_NEWN(mem, bool, p->nvalue);
 	e->is_bound = OM_NEWN(mem, bool, p->nvalue);
 	e->root = OM_NEWN(mem, om_value *, p->nvalue);
 	e->offset = OM_NEWN(mem, uint64_t, p->nvalue);
@@ -250,6 +251,8 @@ take_result(om_exec *e, uint32_t k)
 	if (v->type.kind != OM_TENSOR)
 		return om_fail(e->session, OM_RUN, data ? "output %s is no tensor, it cannot be bound"
 			: "output %s was not computed", v->name);
+	if (e->is_tied[v->id] && !data)
+		return OM_OK;
 	if (is_direct(e, k) && (!data || e->is_fixed[v->id]))
 		return OM_OK;
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes))

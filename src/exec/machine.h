@@ -68,6 +68,7 @@ struct om_exec {
 	om_tensor *slot;
 	bool *is_fixed;
 	bool *is_skipped;         /* a view by the plan: nothing to compute */
+	bool *is_tied;            /* a result in the memory of an input */
 	om_value **root;          /* whose address it follows; itself */
 	uint64_t *offset;         /* bytes into root */
 	struct room *room;

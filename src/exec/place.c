@@ -69,16 +69,14 @@ get_arenas(om_exec *e)
 	return OM_OK;
 }
 
-/* By value id: whose bytes it shares.  Ties are the caller's business. */
+/* By value id: whose bytes it shares. */
 static const om_alias **
 list_aliases(const om_exec *e)
 {
 	const om_alias **alias = OM_NEWN(e->mem, const om_alias *, e->prog->nvalue);
 
 	for (uint32_t k = 0; e->plan && k < e->plan->nalias; k++) {
-		const om_alias *a = &e->plan->alias[k];
-		if (a->kind != OM_ALIAS_TIE)
-			alias[a->value] = a;
+		alias[e->plan->alias[k].value] = &e->plan->alias[k];
 	}
 	return alias;
 }
@@ -97,6 +95,7 @@ follow_aliases(om_exec *e)
 		if (!alias[id] || !e->is_fixed[id] || e->prog->values[id]->is_const)
 			continue;
 		e->is_skipped[id] = alias[id]->kind == OM_ALIAS_VIEW;
+		e->is_tied[id] = alias[id]->kind == OM_ALIAS_TIE;
 		if (plan->place[id].where == OM_IN_ARENA)
 			continue;
 		for (; alias[at] && plan->place[at].where != OM_IN_ARENA; at = alias[at]->source)

@@ -20,6 +20,7 @@
 	_(scatter)     /* writing by index */                                  \
 	_(select)      /* finding: non-zero, suppression, unique */            \
 	_(strings)     /* strings */                                           \
+	_(regex)       /* regular expressions */                               \
 	_(sequence)    /* sequences and optionals */                           \
 	_(meta)        /* shapes, constants, ranges */                         \
 	_(matmul)      /* matrix products */                                   \

@@ -26,7 +26,6 @@ LEFT_OUT = {
 }
 LEFT_OUT |= dict.fromkeys("""
     ai.onnx.ImageDecoder-20
-    ai.onnx.RegexFullMatch-20
     ai.onnx.preview.FlexAttention-1
 """.split(), "not built yet")
 # Rows that take or say something else than the schema, with the reason.

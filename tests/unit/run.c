@@ -40,6 +40,7 @@ main(void)
 		{.pName = "search", .pTests = search_tests},
 		{.pName = "ways to share", .pTests = share_tests},
 		{.pName = "tensors in files", .pTests = onnxtensor_tests},
+		{.pName = "states", .pTests = state_tests},
 		{.pName = "tensor", .pTests = tensor_tests},
 		{.pName = "text", .pTests = text_tests},
 		{.pName = "verifier of plans", .pTests = verify_tests},

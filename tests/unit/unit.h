@@ -22,6 +22,7 @@ extern CU_TestInfo order_tests[];
 extern CU_TestInfo pack_tests[];
 extern CU_TestInfo search_tests[];
 extern CU_TestInfo share_tests[];
+extern CU_TestInfo state_tests[];
 extern CU_TestInfo tensor_tests[];
 extern CU_TestInfo text_tests[];
 extern CU_TestInfo verify_tests[];
