@@ -70,6 +70,7 @@ struct om_cli {
 	_(run)         \
 	_(pack)        \
 	_(fetch)       \
+	_(regress)     \
 	_(strip)       \
 	_(hash)        \
 	_(dump)        \
@@ -86,6 +87,10 @@ const om_cmd *om_cmd_at(size_t k);              /* NULL behind the last one */
 void om_cmd_help(const om_cmd *cmd, FILE *to);  /* NULL: all of them */
 
 /* ---- Options. ---- */
+
+/* Read the words behind argv[0] by the rows of c->cmd; without one, the first that
+ * is no option says which. */
+om_status om_cli_words(om_cli *c, int argc, const char *const *argv);
 
 /* The value of the last one given; NULL when there is none. */
 const char *om_cli_option(const om_cli *c, const char *name);

@@ -15,7 +15,7 @@ static const om_opt global_opts[] = {
 };
 
 static const struct { char letter; const char *name; } letters[] = {
-	{'h', "help"}, {'V', "version"}, {'q', "quiet"}, {'v', "verbose"}, {'o', "output"},
+	{'h', "help"}, {'V', "version"}, {'q', "quiet"}, {'v', "verbose"}, {'o', "output"}, {'j', "jobs"},
 };
 
 static const om_opt *
@@ -64,7 +64,7 @@ find_letter(const om_cmd *cmd, char letter)
 
 /* `*k` moves on when a value is the next word. */
 static om_status
-short_options(om_cli *c, int argc, char **argv, int *k)
+short_options(om_cli *c, int argc, const char *const *argv, int *k)
 {
 	for (const char *at = argv[*k] + 1; *at; at++) {
 		const om_opt *o = find_letter(c->cmd, *at);
@@ -84,7 +84,7 @@ short_options(om_cli *c, int argc, char **argv, int *k)
 
 /* `*k` moves on when the value is the next word. */
 static om_status
-long_option(om_cli *c, int argc, char **argv, int *k)
+long_option(om_cli *c, int argc, const char *const *argv, int *k)
 {
 	const char *text = argv[*k], *name = text + 2;
 	const size_t n = strcspn(name, "=");
@@ -100,9 +100,9 @@ long_option(om_cli *c, int argc, char **argv, int *k)
 	return OM_OK;
 }
 
-/* The first word that is no option names the command. */
-static om_status
-read_words(om_cli *c, int argc, char **argv)
+/* The first word that is no option names the command, where there is none yet. */
+om_status
+om_cli_words(om_cli *c, int argc, const char *const *argv)
 {
 	bool only_args = false;
 
@@ -182,7 +182,7 @@ main(int argc, char **argv)
 {
 	om_cli c = {.session = om_session_new(), .mem = om_arena_new()};
 
-	om_status st = read_words(&c, argc, argv);
+	om_status st = om_cli_words(&c, argc, (const char *const *)argv);
 	if (st == OM_OK)
 		st = run_command(&c);
 	if (st == OM_OK && (fflush(stdout) != 0 || ferror(stdout)))

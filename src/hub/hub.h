@@ -133,6 +133,7 @@ const char *om_url_below(om_arena *mem, const char *base, const char *path);
 /* Is this a path that stays below the folder it is joined to? */
 bool om_path_is_safe(const char *path);
 om_status om_make_folders(om_session *s, const char *path);  /* those above the last part of it */
+void om_remove_folder(const char *path);       /* with all that is in it */
 om_status om_file_sha256(om_session *s, om_arena *mem, int fd, const char *path, char text[65]);
 om_status om_read_all(om_session *s, om_arena *mem, const char *path, uint64_t limit, char **text, size_t *n);
 

@@ -12,7 +12,6 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -164,19 +163,6 @@ read_entries(struct unpacking *u, struct archive *a)
 	return rc == ARCHIVE_EOF ? OM_OK : bad(u, "", archive_error_string(a) ? archive_error_string(a) : "damaged");
 }
 
-static int
-remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st, (void)type, (void)at;
-	return remove(path);
-}
-
-static void
-remove_folder(const char *path)
-{
-	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 static om_status
 unpack_into(struct unpacking *u, const char *sums)
 {
@@ -257,13 +243,13 @@ unpack_locked(struct unpacking *u, const char *folder)
 	if (good)
 		return OM_OK;
 	unlink(sums);
-	remove_folder(folder);
-	remove_folder(u->into);
+	om_remove_folder(folder);
+	om_remove_folder(u->into);
 	om_status st = unpack_into(u, new_sums);
 	if (st == OM_OK && (rename(u->into, folder) != 0 || rename(new_sums, sums) != 0))
 		st = om_fail(s, OM_IO, "%s: %s", folder, strerror(errno));
 	if (st != OM_OK) {
-		remove_folder(u->into);
+		om_remove_folder(u->into);
 		unlink(new_sums);
 	}
 	return st;

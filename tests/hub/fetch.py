@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import tarfile
@@ -644,6 +645,68 @@ def _():
     case = Case()
     write(case.home + "/m.json", json.dumps([hub_entry("small.onnx")]))
     case.run("hubby", "--manifest", case.home + "/m.json").bad("no mirror is known; `--mirror URL`")
+
+
+# ---- Suites of models that are fetched. ----
+
+def npy(shape, numbers):
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }" % (shape,)
+    return b"\x93NUMPY\x01\x00\x76\x00" + head.ljust(117).encode() + b"\n" + struct.pack("<%df" % len(numbers), *numbers)
+
+
+@test("a suite of models that are fetched, with their data; wrong data; models that are not there")
+def _():
+    case = Case()
+    digits = read(of_the_tree() + "digits.onnx")
+    numbers = [2 * ((k + 1) * 0.6180339887498949 % 1) - 1 for k in range(64)]
+    write(case.home + "/in/input_0.npy", npy((1, 1, 8, 8), numbers))
+    subprocess.run([COMMAND, "run", of_the_tree() + "digits.onnx", "--data", case.home + "/in", "--save",
+                    case.home + "/out"], check=True, capture_output=True)
+    output = read(case.home + "/out/output_0.pb")
+    wrong = output[:-1] + bytes([output[-1] ^ 0x40])
+    models = []
+    for name, data in (("right", output), ("wrong", wrong)):
+        path = "suite/%s.tar.gz" % name
+        FILES[path] = tar(("net/model.onnx", digits), ("net/test_data_set_0/input_0.npy", read(case.home + "/in/input_0.npy")),
+                          ("net/test_data_set_0/output_0.pb", data))
+        FILES["suite/digits.onnx"] = digits
+        models.append(entry(name, 13, "suite/digits.onnx", [], path))
+    FILES["suite/gone.onnx"] = b"gone"
+    models.append(entry("gone", 13, "suite/gone.onnx"))
+    del FILES["suite/gone.onnx"]
+    write(case.home + "/m.json", json.dumps({"schema": "onnxmem-manifest/1", "mirrors": [main.base("good")], "models": models}))
+    write(case.home + "/suite.json", json.dumps({"schema": "onnxmem-suite/1", "models": [
+        {"fetch": "RIGHT"}, {"fetch": "right", "with_data": True, "name": "with data"}, {"fetch": "wrong", "with_data": True},
+        {"fetch": "gone"}, {"fetch": "nobody"}]}))
+    words = [COMMAND, "regress", case.home + "/suite.json", "--manifest", case.home + "/m.json", "-j", "3"]
+    run = subprocess.run(words, env=case.env, capture_output=True, text=True)
+    lines = run.stdout.splitlines()
+    assert run.returncode == 1 and lines[1] == "ok 1 - RIGHT (6144 bytes, optimal)", run
+    assert lines[2] == "ok 2 - with data (6144 bytes, optimal, 1 data set)", run
+    assert lines[3].startswith("not ok 3 - wrong") and "expected was" in lines[4], run
+    assert lines[5] == "not ok 4 - gone" and "it is not there (404)" in lines[6], run
+    assert lines[7] == "not ok 5 - nobody" and "no model called nobody" in lines[8], run
+    run = subprocess.run(words + ["--skip-missing", "RIGHT", "with data", "gone"], env=case.env, capture_output=True, text=True)
+    assert run.returncode == 0 and "ok 3 - gone # SKIP" in run.stdout, run
+
+
+@test("two models of the public zoo, from a folder that is laid out like its mirror")
+def _():
+    shared = of_the_tree() + "../../shared/data/"
+    case, found = Case(), []
+    for name, file in (("MNIST", "mnist_8"), ("Super_Resolution", "super_resolution_10")):
+        for model in json.loads(read(of_the_tree() + "manifest.json"))["models"]:
+            if model["name"] == name and os.path.exists(shared + "models/" + file + ".onnx") and \
+                    sha(read(shared + "models/" + file + ".onnx")) == model["sha256"]:
+                write(case.home + "/zoo/" + model["path"], read(shared + "models/" + file + ".onnx"))
+                found.append({"fetch": name, "opset": model["opset"],
+                              "data": [os.path.abspath(shared + "vectors/" + file + "/test_data_set_0")]})
+    write(case.home + "/suite.json", json.dumps({"schema": "onnxmem-suite/1", "models": found}))
+    if not found:
+        return
+    run = subprocess.run([COMMAND, "regress", case.home + "/suite.json", "--manifest", of_the_tree() + "manifest.json",
+                          "--mirror", "file://" + case.home + "/zoo"], env=case.env, capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.count("1 data set)") == len(found), run
 
 
 def attempt(f):

@@ -1,0 +1,239 @@
+/* regress: a suite of models, planned, verified, run, and compared with what was
+ * known of them. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/hub.h"
+#include "cli/jobs.h"
+#include "cli/suite.h"
+
+struct regress {
+	om_cli *c;
+	om_suite suite;
+	om_outcome *o;           /* by trial */
+	om_job *job;
+	bool *over;
+	size_t said;             /* trials whose lines were written */
+	bool tap;                /* on standard output, as they come */
+	bool has_baseline, all;
+	char folder[64];         /* for files that come and go */
+};
+
+/* ---- What is asked for. ---- */
+
+/* Trials whose names hold one of the words. */
+static om_status
+choose(struct regress *r)
+{
+	om_suite *s = &r->suite;
+	size_t n = 0;
+
+	r->all = r->c->narg < 2;
+	for (size_t k = 0; k < s->ntrial; k++) {
+		bool wanted = r->all;
+		for (size_t i = 1; i < r->c->narg; i++)
+			wanted = wanted || strstr(s->trial[k].name, r->c->arg[i]);
+		if (wanted)
+			s->trial[n++] = s->trial[k];
+	}
+	s->ntrial = n;
+	return n ? OM_OK : om_fail(r->c->session, OM_USAGE, "%s: there is no model to try", r->c->arg[0]);
+}
+
+/* Plugins are looked for from here, though models are tried in the suite's folder. */
+static void
+fix_paths(om_cli *c)
+{
+	for (size_t k = 0; k < c->nset; k++) {
+		if (strcmp(c->set[k].opt->name, "plugin") != 0)
+			continue;
+		char *full = realpath(c->set[k].value, NULL);
+		if (full)
+			c->set[k].value = om_strdup(c->mem, full);
+		free(full);
+	}
+}
+
+static om_status
+read_options(struct regress *r)
+{
+	om_suite *s = &r->suite;
+	const char *baseline = om_cli_option(r->c, "baseline");
+
+	OM_TRY(om_suite_read(r->c, r->c->arg[0], s));
+	OM_TRY(om_cli_float(r->c, "time-factor", &s->time_factor));
+	OM_TRY(om_cli_float(r->c, "limit", &s->limit));
+	OM_TRY(om_cli_number(r->c, "repeat", 1, 1000000, &s->repeat));
+	if (baseline) {
+		s->baseline = baseline;
+		s->baseline_wanted = true;
+	}
+	fix_paths(r->c);
+	return choose(r);
+}
+
+/* ---- As they end. ---- */
+
+/* In the order of the suite, so a line may wait for others. */
+static void
+say_what_can_be_said(struct regress *r)
+{
+	for (; r->said < r->suite.ntrial && r->over[r->said]; r->said++)
+		if (r->tap)
+			om_tap_line(r->c, stdout, r->said, &r->o[r->said]);
+	fflush(stdout);
+}
+
+static void
+take_outcome(void *arg, size_t k)
+{
+	struct regress *r = arg;
+	om_outcome *o = &r->o[k];
+	const om_job *job = &r->job[k];
+
+	o->ms = job->ms;
+	if (job->died) {
+		o->end = OM_END_FAIL;
+		o->why = job->died;
+	} else {
+		om_trial_read(r->c, job->text, job->n, o);
+	}
+	if (r->has_baseline && !om_cli_has(r->c, "update"))
+		om_baseline_compare(r->c, &r->suite, o);
+	r->over[k] = true;
+	say_what_can_be_said(r);
+}
+
+/* ---- Running. ---- */
+
+static om_status
+prepare(struct regress *r)
+{
+	const char *tmp = getenv("TMPDIR");
+	const size_t n = r->suite.ntrial;
+	om_arena *mem = r->c->mem;
+
+	r->o = OM_NEWN(mem, om_outcome, n);
+	r->job = OM_NEWN(mem, om_job, n);
+	r->over = OM_NEWN(mem, bool, n);
+	struct om_trial_job *arg = OM_NEWN(mem, struct om_trial_job, n);
+	tmp = tmp && *tmp == '/' && strlen(tmp) < 40 ? tmp : "/tmp";
+	snprintf(r->folder, sizeof r->folder, "%s/onnxmem-XXXXXX", tmp);
+	if (!mkdtemp(r->folder)) {
+		const int error = errno;
+		om_status st = om_fail(r->c->session, OM_IO, "%s: %s", r->folder, strerror(error));
+		*r->folder = '\0';
+		return st;
+	}
+	for (size_t k = 0; k < n; k++) {
+		const char *folder = om_printf(mem, "%s/%zu", r->folder, k);
+		if (mkdir(folder, 0700) != 0)
+			return om_fail(r->c->session, OM_IO, "%s: %s", folder, strerror(errno));
+		r->o[k] = (om_outcome){.name = r->suite.trial[k].name, .why = "", .note = ""};
+		arg[k] = (struct om_trial_job){r->c, &r->suite, &r->suite.trial[k], folder};
+		r->job[k] = (om_job){.run = om_trial_run, .arg = &arg[k]};
+	}
+	return om_baseline_read(r->c, &r->suite, r->o, &r->has_baseline);
+}
+
+static om_status
+try_models(struct regress *r)
+{
+	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t jobs = cores > 0 ? (uint64_t)cores : 1;
+
+	OM_TRY(om_cli_number(r->c, "jobs", 1, 1024, &jobs));
+	jobs = jobs < r->suite.ntrial ? jobs : r->suite.ntrial;
+	if (r->tap)
+		printf("1..%zu\n", r->suite.ntrial);
+	return om_jobs_run(r->c->session, r->c->mem, r->job, r->suite.ntrial, (size_t)jobs, r->suite.limit, take_outcome, r);
+}
+
+static om_status
+write_files(struct regress *r)
+{
+	static const struct { const char *option; om_writer *write; } forms[] = {
+		{"tap", om_tap_write}, {"junit", om_junit_write}, {"json", om_results_json},
+	};
+	const om_results results = {&r->suite, r->o};
+
+	for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
+		const char *path = om_cli_option(r->c, forms[k].option);
+		if (path)
+			OM_TRY(om_cli_write(r->c, path, forms[k].write, &results));
+	}
+	return om_cli_has(r->c, "update") ? om_baseline_write(r->c, &r->suite, r->o, !r->all) : OM_OK;
+}
+
+static om_status
+conclude(const struct regress *r)
+{
+	size_t failed = 0, skipped = 0;
+
+	for (size_t k = 0; k < r->suite.ntrial; k++) {
+		failed += r->o[k].end == OM_END_FAIL;
+		skipped += r->o[k].end == OM_END_SKIP;
+	}
+	if (r->tap && !r->has_baseline && !om_cli_has(r->c, "update"))
+		printf("# nothing was compared: there is no baseline %s; --update makes it\n", r->suite.baseline);
+	if (r->tap)
+		printf("# %s %zu of %zu models%s\n", failed ? "FAILED" : "PASSED",
+			failed ? failed : r->suite.ntrial - skipped, r->suite.ntrial, skipped ? "; others were left out" : "");
+	fflush(stdout);
+	return failed ? om_fail(r->c->session, OM_MISMATCH, "%s: %zu of %zu models failed", r->c->arg[0], failed,
+		r->suite.ntrial) : OM_OK;
+}
+
+static bool
+to_output(const om_cli *c, const char *option)
+{
+	const char *path = om_cli_option(c, option);
+	return path && strcmp(path, "-") == 0;
+}
+
+static om_status
+run(om_cli *c)
+{
+	struct regress r = {.c = c};
+
+	r.tap = !to_output(c, "tap") && !to_output(c, "junit") && !to_output(c, "json");
+	OM_TRY(read_options(&r));
+	om_status st = prepare(&r);
+	if (st == OM_OK)
+		st = try_models(&r);
+	if (st == OM_OK)
+		st = write_files(&r);
+	if (*r.folder)
+		om_remove_folder(r.folder);
+	return st == OM_OK ? conclude(&r) : st;
+}
+
+static const om_opt opts[] = {
+	{"baseline", "FILE", "figures to compare with [beside the suite, NAME.baseline.json]"},
+	{"update", NULL, "write the baseline anew, with what passes now"},
+	{"jobs", "N", "models at a time [as many as there are processors]"},
+	{"limit", "S", "seconds that one model may take; 0: no limit [600]"},
+	{"repeat", "N", "runs that the time is the best of [3]"},
+	{"time-factor", "X", "fail where a run takes more than X times what it took; 0: never [0]"},
+	{"skip-missing", NULL, "models that cannot be fetched are left out"},
+	{"tap", "FILE", "write the results as TAP; without a form for -, TAP goes to standard output"},
+	{"junit", "FILE", "write the results as JUnit XML"},
+	{"json", "FILE", "write the results as JSON"},
+	{0}
+};
+
+static const om_opt_group group = {"options", opts};
+
+const om_cmd om_regress_cmd = {
+	.name = "regress", .usage = "SUITE [WORD]... [options]", .brief = "try a suite of models, compare with a baseline",
+	.text = "SUITE is a file (docs/regress.md) or a folder of models; WORDs choose models by their\n"
+		"names.  Each is planned, the plan is verified in a copy of the model, run on its test\n"
+		"data, with poison and without reuse; arena and bound may not grow.",
+	.min_args = 1, .max_args = OM_CMD_ANY,
+	.group = {&group, &om_hub_options, &om_shape_options, &om_pass_options}, .run = run,
+};
