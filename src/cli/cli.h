@@ -144,6 +144,12 @@ struct om_report;
 /* Fill in what other strategies take. */
 om_status om_cli_strategies(om_cli *c, struct om_report *r);
 
+/* What --export asks for: the plan's own document, which becomes `*sidecar`, and how
+ * many other files. */
+om_status om_cli_exports(om_cli *c, const char **sidecar, size_t *others);
+/* Write those others. */
+om_status om_cli_export(om_cli *c, const struct om_report *r);
+
 /* ---- Output. ---- */
 
 typedef om_status om_writer(om_cli *c, FILE *to, const void *arg);

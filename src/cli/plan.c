@@ -74,16 +74,19 @@ write_alone(om_cli *c, const char *path)
 		"so only a copy of the model can hold it");
 }
 
-/* On standard error where the model itself goes to standard output. */
+/* On standard error where a file goes to standard output. */
 static void
-summary(om_cli *c, const char *out)
+summary(const om_cli *c, const om_report *r, const char *out)
 {
 	char arena[32], naive[32];
-	const om_report *r = om_report_new(c->prog, c->arg[0], c->mem);
+	bool taken = strcmp(out, "-") == 0;
+	const char *text;
 
 	if (c->quiet)
 		return;
-	FILE *to = strcmp(out, "-") == 0 ? stderr : stdout;
+	for (size_t at = 0; (text = om_cli_next(c, "export", &at));)
+		taken = taken || strcmp(text + strcspn(text, ":"), ":-") == 0;
+	FILE *to = taken ? stderr : stdout;
 	const om_plan *plan = c->prog->plan;
 	fprintf(to, "%s: %s %" PRIu64 " (%s), naive %" PRIu64 " (%s), lower bound %" PRIu64 ", %s", out,
 		plan->narena > 1 ? "arenas" : "arena", r->arena_bytes, om_bytes_text(r->arena_bytes, arena), r->naive_bytes,
@@ -94,30 +97,37 @@ summary(om_cli *c, const char *out)
 	fputs(plan->order_free ? "; in any order\n" : "\n", to);
 }
 
+/* The plan's document, and the copy of the model. */
+static om_status
+write_plan(om_cli *c, const char *out, const char *sidecar, unsigned how)
+{
+	if (!out)
+		return sidecar ? write_alone(c, sidecar) : OM_OK;
+	OM_TRY(om_model_annotate(c->session, c->model, c->prog, how));
+	OM_TRY(om_model_save(c->session, c->model, out));
+	return sidecar ? write_sidecar(c, sidecar) : OM_OK;
+}
+
 static om_status
 run(om_cli *c)
 {
 	const char *in = c->arg[0], *out = c->narg > 1 ? c->arg[1] : NULL, *sidecar = om_cli_option(c, "sidecar");
+	size_t others;
 	unsigned how;
 
 	OM_TRY(how_to_annotate(c, &how));
-	if (!out && !sidecar)
-		return om_fail(c->session, OM_USAGE, "plan wants a path for the copy of the model, or --sidecar");
+	OM_TRY(om_cli_exports(c, &sidecar, &others));
+	if (!out && !sidecar && !others)
+		return om_fail(c->session, OM_USAGE, "plan wants a path for the copy of the model, or --sidecar or --export");
 	if (out)
 		OM_TRY(om_cli_own_path(c, in, out));
 	OM_TRY(om_cli_plan(c, in));
-	if (!c->model)
+	if (!c->model && (out || sidecar))
 		return om_fail(c->session, OM_USAGE, "%s is a text: there is no model to write the plan into", in);
-	if (!out) {
-		OM_TRY(write_alone(c, sidecar));
-		summary(c, sidecar);
-		return OM_OK;
-	}
-	OM_TRY(om_model_annotate(c->session, c->model, c->prog, how));
-	OM_TRY(om_model_save(c->session, c->model, out));
-	if (sidecar)
-		OM_TRY(write_sidecar(c, sidecar));
-	summary(c, out);
+	OM_TRY(write_plan(c, out, sidecar, how));
+	const om_report *r = om_report_new(c->prog, in, c->mem);
+	OM_TRY(om_cli_export(c, r));
+	summary(c, r, out ? out : sidecar ? sidecar : in);
 	return OM_OK;
 }
 
@@ -125,6 +135,8 @@ static const om_opt opts[] = {
 	{"annotate", "model,value", "where to write the plan: at the model; mirrored at its values\n"
 		"                            [both from IR version 10 on]"},
 	{"compat", "onnxsim", "write the keys of onnxsim too"},
+	{"export", "FORM:FILE", "write the plan for other programs, too: c-header, tflm, csv, ort, json; see\n"
+		"                            docs/exports.md; repeatable"},
 	{"sidecar", "FILE", "write the plan as a document of its own, too; without OUT, for IN as it is"},
 	{0}
 };

@@ -91,6 +91,12 @@ void om_report_csv(const om_report *r, FILE *to);    /* a packing problem and it
 void om_report_svg(const om_report *r, FILE *to);    /* x is the step, y the address */
 void om_report_draw(const om_report *r, FILE *to);   /* the same in letters */
 
+/* For other programs.  `path` is that of the header, after which its names are called;
+ * `digest` that of the model, or "". */
+void om_report_header(const om_report *r, om_arena *mem, const char *path, const char *digest, FILE *to);
+om_status om_report_tflm(const om_report *r, om_session *s, om_arena *mem, FILE *to);
+om_status om_report_ort(const om_report *r, om_session *s, om_arena *mem, const char *digest, FILE *to);
+
 /* By what part `bytes` are more than the bound. */
 double om_report_gap(uint64_t bytes, uint64_t bound);
 

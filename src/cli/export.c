@@ -1,0 +1,104 @@
+/* Plans for other programs: `--export FORM:FILE`. */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "report/report.h"
+
+struct export {
+	const om_report *r;
+	const char *path;
+	char digest[80];
+};
+
+static om_status
+write_header(om_cli *c, FILE *to, const void *arg)
+{
+	const struct export *e = arg;
+
+	om_report_header(e->r, c->mem, e->path, e->digest, to);
+	return OM_OK;
+}
+
+static om_status
+write_tflm(om_cli *c, FILE *to, const void *arg)
+{
+	return om_report_tflm(((const struct export *)arg)->r, c->session, c->mem, to);
+}
+
+static om_status
+write_csv(om_cli *c, FILE *to, const void *arg)
+{
+	(void)c;
+	om_report_csv(((const struct export *)arg)->r, to);
+	return OM_OK;
+}
+
+static om_status
+write_ort(om_cli *c, FILE *to, const void *arg)
+{
+	const struct export *e = arg;
+
+	return om_report_ort(e->r, c->session, c->mem, e->digest, to);
+}
+
+static const struct form {
+	const char *name;
+	om_writer *write;        /* NULL: the plan's own document, which `plan` writes */
+} forms[] = {
+	{"c-header", write_header}, {"tflm", write_tflm}, {"csv", write_csv}, {"ort", write_ort}, {"json", NULL},
+};
+
+/* "FORM:FILE" */
+static om_status
+read_form(om_cli *c, const char *text, const struct form **form, const char **path)
+{
+	const size_t n = strcspn(text, ":");
+
+	for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
+		if (strlen(forms[k].name) != n || memcmp(forms[k].name, text, n) != 0 || !text[n] || !text[n + 1])
+			continue;
+		*form = &forms[k];
+		*path = text + n + 1;
+		return OM_OK;
+	}
+	return om_fail(c->session, OM_USAGE, "option --export wants FORM:FILE, where FORM is c-header, tflm, csv, ort or "
+		"json, not %s", text);
+}
+
+om_status
+om_cli_exports(om_cli *c, const char **sidecar, size_t *others)
+{
+	const struct form *form = NULL;
+	const char *text, *path = NULL;
+
+	*others = 0;
+	for (size_t at = 0; (text = om_cli_next(c, "export", &at));) {
+		OM_TRY(read_form(c, text, &form, &path));
+		if (form->write)
+			++*others;
+		else if (*sidecar)
+			return om_fail(c->session, OM_USAGE, "the plan's document is asked for twice, as %s and %s", *sidecar, path);
+		else
+			*sidecar = path;
+	}
+	return OM_OK;
+}
+
+om_status
+om_cli_export(om_cli *c, const om_report *r)
+{
+	const struct form *form = NULL;
+	struct export e = {.r = r};
+	const char *text;
+
+	if (c->model)
+		OM_TRY(om_model_digest(c->session, c->model, false, e.digest));
+	for (size_t at = 0; (text = om_cli_next(c, "export", &at));) {
+		OM_TRY(read_form(c, text, &form, &e.path));
+		if (form->write)
+			OM_TRY(om_cli_write(c, e.path, form->write, &e));
+	}
+	return OM_OK;
+}

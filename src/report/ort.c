@@ -1,0 +1,61 @@
+/* Settings of an ONNX Runtime session that fit a plan.
+ *
+ * ONNX Runtime makes its own plan.  What it can be told is the order (sequential, so
+ * that memory can be shared), the dims that the plan was made for (so that shapes are
+ * known before the first run), and how its arena grows: one chunk that holds what our
+ * plan needs and the outputs, more only as asked for, weights apart.
+ * examples/ort_session.py makes a session of it. */
+#include <config.h>
+
+#include <jansson.h>
+
+#include "report/report.h"
+
+enum { ORT_ALIGN = 256 };
+
+static json_t *
+dims(const om_prog *p, om_arena *mem)
+{
+	json_t *all = json_object();
+
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		const om_shape *s = &p->first->param[k]->shape;
+		for (int d = 0; d < s->rank; d++)
+			if (s->sym[d] && s->dim[d] >= 0)
+				json_object_set_new(all, om_clean_text(mem, s->sym[d]), json_integer(s->dim[d]));
+	}
+	return all;
+}
+
+/* Outputs come from the arena, too. */
+static uint64_t
+first_chunk(const om_report *r)
+{
+	const om_block *graph = r->prog->first;
+	uint64_t bytes = r->arena_bytes, one;
+
+	for (uint32_t k = 0; k < graph->nresult; k++) {
+		const om_value *v = graph->result[k];
+		if (v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &one))
+			bytes += (one + ORT_ALIGN - 1) / ORT_ALIGN * ORT_ALIGN;
+	}
+	return (bytes + ORT_ALIGN - 1) / ORT_ALIGN * ORT_ALIGN;
+}
+
+om_status
+om_report_ort(const om_report *r, om_session *s, om_arena *mem, const char *digest, FILE *to)
+{
+	json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:s, s:b, s:b, s:b, s:o, s:{s:s, s:s}, s:{s:i, s:i, s:I, s:i}}",
+		"schema", "onnxmem-ort/1", "model", om_clean_text(mem, r->model), "digest", digest,
+		"arena_bytes", (json_int_t)r->arena_bytes,
+		"execution_mode", "sequential", "enable_cpu_mem_arena", 1, "enable_mem_pattern", 1, "enable_mem_reuse", 1,
+		"free_dimension_overrides", dims(r->prog, mem),
+		"config_entries", "session.use_env_allocators", "1", "session.use_device_allocator_for_initializers", "1",
+		"arena_cfg", "max_mem", 0, "arena_extend_strategy", 1,
+		"initial_chunk_size_bytes", (json_int_t)first_chunk(r), "max_dead_bytes_per_chunk", -1);
+	const int rc = j ? json_dumpf(j, to, JSON_INDENT(1)) : -1;
+
+	json_decref(j);
+	putc('\n', to);
+	return rc == 0 ? OM_OK : om_fail(s, OM_IO, "the JSON could not be written");
+}

@@ -1,0 +1,89 @@
+/* A plan as an offline plan of TFLite Micro: the words of the metadata entry
+ * "OfflineMemoryAllocation" of a .tflite file, as a C array.
+ *
+ *   0: version of the format, 1     1: subgraph, 0     2: number of tensors n
+ *   3 to 3+n: byte offset of each tensor in the arena; -1: the runtime's planner finds
+ *             a place for it, around those that have one
+ *
+ * Tensors are those of the ONNX graph: inputs, then what each op computes, in the
+ * order of the ops; a converter numbers its own, so their names stand beside. */
+#include <config.h>
+
+#include <inttypes.h>
+
+#include "report/report.h"
+
+enum { TFLM_ALIGN = 16 };
+
+static om_status
+check(const om_report *r, om_session *s)
+{
+	const om_plan *plan = r->prog->plan;
+
+	if (plan->narena > 1)
+		return om_fail(s, OM_UNSUPPORTED, "an offline plan of TFLite Micro knows one arena, this plan has %" PRIu32,
+			plan->narena);
+	if (r->prog->nblock > 1)
+		return om_fail(s, OM_UNSUPPORTED, "an offline plan of TFLite Micro knows one graph, and this model has branches "
+			"or loops: their memory would not be kept free");
+	if (plan->order_free)
+		return om_fail(s, OM_UNSUPPORTED, "TFLite Micro runs in the order of the file: plan without --order-free");
+	if (plan->arena[0].align % TFLM_ALIGN)
+		return om_fail(s, OM_UNSUPPORTED, "TFLite Micro wants offsets that are multiples of %d, the plan has multiples of %"
+			PRIu64, TFLM_ALIGN, plan->arena[0].align);
+	if (plan->arena[0].bytes > INT32_MAX)
+		return om_fail(s, OM_UNSUPPORTED, "TFLite Micro has offsets of 31 bits, the arena has %" PRIu64 " bytes",
+			plan->arena[0].bytes);
+	return OM_OK;
+}
+
+static void
+put(const om_report *r, om_arena *mem, FILE *to, const om_value *v)
+{
+	const om_place *at = &r->prog->plan->place[v->id];
+
+	if (at->where == OM_IN_ARENA)
+		fprintf(to, "\t%" PRIu64 ",", at->offset);
+	else
+		fputs("\t-1,", to);
+	fputs("  // ", to);
+	for (const char *c = om_clean_text(mem, v->name); *c; c++)
+		putc(*c == '\\' || *c == '?' ? '_' : *c, to);
+	putc('\n', to);
+}
+
+/* Constants lie in the file. */
+static bool
+is_tensor(const om_report *r, const om_value *v)
+{
+	return v && !v->is_const && r->prog->plan->place[v->id].where != OM_NOWHERE;
+}
+
+static uint32_t
+walk(const om_report *r, om_arena *mem, FILE *to)
+{
+	const om_block *graph = r->prog->first;
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < graph->nparam; k++)
+		if (is_tensor(r, graph->param[k]) && ++n && to)
+			put(r, mem, to, graph->param[k]);
+	for (const om_op *op = graph->first; op; op = op->next)
+		for (uint32_t k = 0; k < op->nout; k++)
+			if (is_tensor(r, op->out[k]) && ++n && to)
+				put(r, mem, to, op->out[k]);
+	return n;
+}
+
+om_status
+om_report_tflm(const om_report *r, om_session *s, om_arena *mem, FILE *to)
+{
+	OM_TRY(check(r, s));
+	fprintf(to, "// Metadata \"OfflineMemoryAllocation\", made by %s.\n// Tensor arena: at least %" PRIu64
+		" bytes, and what the runtime itself wants.\n#include <stdint.h>\n\nconst int32_t offline_memory_allocation[] = {\n"
+		"\t1,  // version\n\t0,  // subgraph\n\t%" PRIu32 ",  // tensors\n", PACKAGE_STRING,
+		r->prog->plan->arena[0].bytes, walk(r, mem, NULL));
+	walk(r, mem, to);
+	fputs("};\n", to);
+	return OM_OK;
+}
