@@ -59,6 +59,8 @@ struct om_cli {
 	om_model *model;
 	om_prog *prog;
 	double pass_ms;          /* spent in passes so far */
+	uint64_t needed;         /* bytes at once, as far as passes have come; */
+	bool needed_is_known;
 	uint64_t budget;         /* of all arenas together; 0: none */
 };
 
@@ -151,6 +153,13 @@ om_status om_cli_exports(om_cli *c, const char **sidecar, size_t *others);
 om_status om_cli_export(om_cli *c, const struct om_report *r);
 
 /* ---- Output. ---- */
+
+/* Columns of the terminal that `to` is; 0 when it is none, and nothing is to be cut. */
+unsigned om_cli_width(FILE *to);
+/* A line on standard output, cut to `width` columns unless that is 0. */
+void om_cli_line(om_cli *c, unsigned width, const char *fmt, ...) OM_PRINTF(3, 4);
+/* `text` as lines up to `width`, from column `at` on; more of them begin at `indent`. */
+void om_cli_wrap(FILE *to, const char *text, unsigned at, unsigned indent, unsigned width);
 
 typedef om_status om_writer(om_cli *c, FILE *to, const void *arg);
 

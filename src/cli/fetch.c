@@ -11,7 +11,7 @@
 /* ---- The list. ---- */
 
 struct filter {
-	const om_cli *c;
+	om_cli *c;
 	const om_manifest *m;
 	uint64_t opset, least, most;
 };
@@ -54,14 +54,15 @@ is_listed(const struct filter *f, const om_hub_model *m)
 }
 
 static void
-print_model(const om_hub_model *m, int width)
+print_model(om_cli *c, const om_hub_model *m, int width)
 {
 	char size[32];
+	const char *tags = "";
 
-	printf("%-*s  %5" PRIu64 "  %10s ", width, m->name, m->opset, om_bytes_text(m->model.bytes, size));
 	for (size_t k = 0; k < m->ntag; k++)
-		printf("%s %s", k ? "," : "", m->tag[k]);
-	putchar('\n');
+		tags = om_printf(c->mem, "%s%s%s", tags, k ? ", " : "", m->tag[k]);
+	om_cli_line(c, om_cli_width(stdout), "%-*s  %5" PRIu64 "  %10s  %s", width, m->name, m->opset,
+		om_bytes_text(m->model.bytes, size), tags);
 }
 
 static om_status
@@ -77,7 +78,7 @@ list_as_table(const struct filter *f)
 	for (size_t k = 0; k < f->m->nmodel; k++) {
 		if (!is_listed(f, &f->m->model[k]))
 			continue;
-		print_model(&f->m->model[k], width);
+		print_model(f->c, &f->m->model[k], width);
 		n++;
 	}
 	printf("%zu of %zu models\n", n, f->m->nmodel);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/help.h"
 
 static const om_cmd *const commands[] = {
 #define COMMAND(name) &om_##name##_cmd,
@@ -28,6 +28,15 @@ om_cmd_find(const char *name)
 	return NULL;
 }
 
+static unsigned
+text_width(FILE *to)
+{
+	enum { WIDTH = 100, MOST = 120 };
+	const unsigned width = om_cli_width(to);
+
+	return width == 0 ? WIDTH : width < MOST ? width : MOST;
+}
+
 static void
 print_option(const om_opt *o, FILE *to)
 {
@@ -38,15 +47,18 @@ print_option(const om_opt *o, FILE *to)
 		putc('\n', to);
 		n = 0;
 	}
-	fprintf(to, "%*s%s\n", COLUMN - n, "", o->brief);
+	fprintf(to, "%*s", COLUMN - n, "");
+	om_cli_wrap(to, o->brief, COLUMN, COLUMN, text_width(to));
 }
 
 static void
 print_command(const om_cmd *cmd, FILE *to)
 {
 	fprintf(to, "onnxmem %s: %s\n\nusage: onnxmem %s %s\n", cmd->name, cmd->brief, cmd->name, cmd->usage);
-	if (cmd->text)
-		fprintf(to, "\n%s\n", cmd->text);
+	if (cmd->text) {
+		putc('\n', to);
+		om_cli_wrap(to, cmd->text, 0, 0, text_width(to));
+	}
 	for (size_t k = 0; k < OM_CMD_GROUPS && cmd->group[k]; k++) {
 		fprintf(to, "\n%s:\n", cmd->group[k]->title);
 		for (const om_opt *o = cmd->group[k]->opts; o->name; o++)
@@ -54,6 +66,28 @@ print_command(const om_cmd *cmd, FILE *to)
 				print_option(o, to);
 	}
 	fputs("\nalways: -h help, -V version, -q no warnings, -v say what is being done\n", to);
+}
+
+static void
+print_topic(om_arena *mem, const om_topic *topic, FILE *to)
+{
+	fprintf(to, "%s: %s\n", topic->name, topic->brief);
+	for (const char *at = topic->text; *at;) {
+		const char *end = strstr(at, "\n\n");
+		putc('\n', to);
+		om_cli_wrap(to, om_strndup(mem, at, end ? (size_t)(end - at) : strlen(at)), 0, 0, text_width(to));
+		at = end ? end + 2 : "";
+	}
+}
+
+static void
+print_topics(FILE *to)
+{
+	const om_topic *topic;
+
+	fputs("\ntopics:\n", to);
+	for (size_t k = 0; (topic = om_topic_at(k)); k++)
+		fprintf(to, "  %-12s %s\n", topic->name, topic->brief);
 }
 
 void
@@ -68,8 +102,9 @@ om_cmd_help(const om_cmd *cmd, FILE *to)
 		"into the model and runs it in one arena.\n\ncommands:\n", to);
 	for (size_t k = 0; k < NCOMMAND; k++)
 		fprintf(to, "  %-9s %s\n", commands[k]->name, commands[k]->brief);
-	fputs("\n`onnxmem COMMAND --help` tells more.  -h help, -V version, -q no warnings,\n"
-		"-v say what is being done.  A file called - is standard input or output.\n\n"
+	print_topics(to);
+	fputs("\n`onnxmem COMMAND --help` and `onnxmem help TOPIC` tell more.  -h help, -V version,\n"
+		"-q no warnings, -v say what is being done.  A file called - is standard input or output.\n\n"
 		"exit status: 0 ok; 1 failed check, mismatch or I/O; 2 wrong use; 3 budget not met;\n"
 		"4 stale or invalid plan; 5 unsupported model or operator; 6 download or checksum\n", to);
 }
@@ -77,16 +112,41 @@ om_cmd_help(const om_cmd *cmd, FILE *to)
 static om_status
 run(om_cli *c)
 {
-	const om_cmd *cmd = c->narg ? om_cmd_find(c->arg[0]) : NULL;
+	const char *name = c->narg ? c->arg[0] : NULL, *shell = om_cli_option(c, "completion");
+	const om_cmd *cmd = name ? om_cmd_find(name) : NULL;
+	const om_topic *topic = name ? om_topic_find(name) : NULL;
+	const bool man = om_cli_has(c, "man");
 
-	if (c->narg && !cmd)
-		return om_fail(c->session, OM_USAGE, "there is no command called %s; see `onnxmem help`",
-			c->arg[0]);
-	om_cmd_help(cmd, stdout);
+	if (om_cli_has(c, "commands")) {
+		for (size_t k = 0; k < NCOMMAND; k++)
+			puts(commands[k]->name);
+		return OM_OK;
+	}
+	if (shell)
+		return om_help_completion(c, shell, stdout);
+	if (name && !cmd && (man || !topic))
+		return om_fail(c->session, OM_USAGE, "there is no command %scalled %s; see `onnxmem help`", man ? "" : "or topic ",
+			name);
+	if (man)
+		om_help_man(cmd, stdout);
+	else if (topic && (!cmd || om_cli_has(c, "topic")))
+		print_topic(c->mem, topic, stdout);
+	else
+		om_cmd_help(cmd, stdout);
 	return OM_OK;
 }
 
+static const om_opt opts[] = {
+	{"topic", NULL, "the topic, where a command has the same name"},
+	{"man", NULL, "write the manual page instead: of a command, or of onnxmem"},
+	{"commands", NULL, NULL},
+	{"completion", "SHELL", "write a script that makes bash, zsh or fish complete commands and options"},
+	{0}
+};
+
+static const om_opt_group group = {"options", opts};
+
 const om_cmd om_help_cmd = {
-	.name = "help", .usage = "[COMMAND]", .brief = "show what the commands do",
-	.max_args = 1, .run = run,
+	.name = "help", .usage = "[COMMAND|TOPIC]", .brief = "show what the commands do",
+	.max_args = 1, .group = {&group}, .run = run,
 };

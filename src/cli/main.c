@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/help.h"
 
-static const om_opt global_opts[] = {
+const om_opt om_global_options[] = {
 	{"help", NULL, "show this help"},
 	{"version", NULL, "show the version"},
 	{"quiet", NULL, "no warnings"},
@@ -17,6 +17,15 @@ static const om_opt global_opts[] = {
 static const struct { char letter; const char *name; } letters[] = {
 	{'h', "help"}, {'V', "version"}, {'q', "quiet"}, {'v', "verbose"}, {'o', "output"}, {'j', "jobs"},
 };
+
+char
+om_letter_of(const char *name)
+{
+	for (size_t k = 0; k < sizeof letters / sizeof letters[0]; k++)
+		if (strcmp(letters[k].name, name) == 0)
+			return letters[k].letter;
+	return '\0';
+}
 
 static const om_opt *
 in_list(const om_opt *o, const char *name, size_t n)
@@ -30,7 +39,7 @@ in_list(const om_opt *o, const char *name, size_t n)
 static const om_opt *
 find_option(const om_cmd *cmd, const char *name, size_t n)
 {
-	const om_opt *o = in_list(global_opts, name, n);
+	const om_opt *o = in_list(om_global_options, name, n);
 
 	for (size_t k = 0; cmd && !o && k < OM_CMD_GROUPS && cmd->group[k]; k++)
 		o = in_list(cmd->group[k]->opts, name, n);

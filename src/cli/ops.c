@@ -67,6 +67,7 @@ runs(const om_row *r)
 static void
 list(om_cli *c)
 {
+	const unsigned width = om_cli_width(stdout);
 	size_t n;
 	const om_row **all = rows(c, NULL, &n);
 
@@ -74,7 +75,7 @@ list(om_cli *c)
 		"inputs", "out", "view", "in-place", "run", "what it computes");
 	for (size_t k = 0; k < n; k++) {
 		const om_row *r = all[k];
-		printf("%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %s\n", r->name, domain_of(r),
+		om_cli_line(c, width, "%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %s", r->name, domain_of(r),
 			versions(c, r), arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out),
 			r->view ? "yes" : "-", r->reuse ? "yes" : "-", runs(r), r->brief ? r->brief : "");
 	}

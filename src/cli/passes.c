@@ -29,10 +29,11 @@ static void
 list(om_cli *c)
 {
 	const om_pass *const *all = om_host_passes(c->host);
+	const unsigned width = om_cli_width(stdout);
 
 	printf("%-10s %-22s %-12s %-28s %s\n", "pass", "needs", "gives", "keeps", "what it does");
 	for (; *all; all++)
-		printf("%-10s %-22s %-12s %-28s %s\n", (*all)->name, facts_text(c->mem, (*all)->needs),
+		om_cli_line(c, width, "%-10s %-22s %-12s %-28s %s", (*all)->name, facts_text(c->mem, (*all)->needs),
 			facts_text(c->mem, (*all)->gives), facts_text(c->mem, (*all)->keeps), (*all)->brief);
 	printf("\ndefault: %s\n", om_default_pipeline());
 }

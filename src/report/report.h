@@ -80,6 +80,7 @@ struct om_report {
 	om_report_other *other;
 	uint32_t nother;
 	double plan_ms;
+	unsigned width;          /* columns of the terminal that it is shown on; 0: any number */
 };
 
 /* Needs p->plan.  The report and its parts come from `mem`. */

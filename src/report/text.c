@@ -53,6 +53,45 @@ om_clean_text(om_arena *mem, const char *s)
 	return out;
 }
 
+/* Characters of UTF-8. */
+static size_t
+length(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+static const char *
+skip(const char *s, size_t n)
+{
+	for (; n; n--)
+		for (s++; ((unsigned char)*s & 0xc0) == 0x80; s++)
+			;
+	return s;
+}
+
+/* The end of a name tells more than its middle. */
+static const char *
+shorter(om_arena *mem, const char *s, size_t most)
+{
+	const size_t n = length(s), left = (most - 1) / 2, right = most - 1 - left;
+
+	return n <= most ? s : om_printf(mem, "%.*s…%s", (int)(skip(s, left) - s), s, skip(s, n - right));
+}
+
+/* Of the last column of a table. */
+static const char *
+name_text(const om_report *r, om_arena *mem, const char *name)
+{
+	enum { BEFORE = 51 };
+
+	name = om_clean_text(mem, name);
+	return r->width > BEFORE + 8 ? shorter(mem, name, r->width - BEFORE) : name;
+}
+
 static void
 line(FILE *to, const char *what, uint64_t bytes, const char *note)
 {
@@ -161,7 +200,7 @@ peak(const om_report *r, FILE *to, om_arena *mem)
 		fputs(r->peak_op->type, to);
 	fputs(r->order_free ? " at once:\n" : "; alive there:\n", to);
 	for (uint32_t k = 0; k < r->nlive && k < SHOWN; k++)
-		line(to, "", r->live[k].bytes, om_clean_text(mem, r->live[k].name));
+		line(to, "", r->live[k].bytes, name_text(r, mem, r->live[k].name));
 	if (r->nlive > SHOWN) {
 		uint64_t rest = 0;
 		for (uint32_t k = SHOWN; k < r->nlive; k++)

@@ -1,0 +1,77 @@
+/* How wide things may be: tables are cut to a terminal, texts broken into lines.
+ * What goes to a file or another program is never cut. */
+#include <config.h>
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+enum { LEAST = 40 };
+
+unsigned
+om_cli_width(FILE *to)
+{
+	const char *text = getenv("COLUMNS");
+	struct winsize size;
+
+	if (!isatty(fileno(to)))
+		return 0;
+	const long asked = text ? strtol(text, NULL, 10) : 0;
+	if (asked >= LEAST && asked < 10000)
+		return (unsigned)asked;
+	return ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col >= LEAST ? size.ws_col : 0;
+}
+
+/* Bytes of the first `n` characters of UTF-8. */
+static size_t
+bytes_of(const char *text, unsigned n)
+{
+	size_t k = 0;
+
+	for (; text[k] && n; n--)
+		for (k++; ((unsigned char)text[k] & 0xc0) == 0x80; k++)
+			;
+	return k;
+}
+
+void
+om_cli_line(om_cli *c, unsigned width, const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+
+	(void)c;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	const size_t fits = width ? bytes_of(line, width) : strlen(line);
+	if (!line[fits])
+		puts(line);
+	else
+		printf("%.*s…\n", (int)bytes_of(line, width - 1), line);
+}
+
+/* White space in `text` is where lines may break; a newline before more of them, or
+ * with nothing behind, is kept as it is by who breaks it into paragraphs. */
+void
+om_cli_wrap(FILE *to, const char *text, unsigned at, unsigned indent, unsigned width)
+{
+	for (bool first = true; *(text += strspn(text, " \n")); first = false) {
+		const size_t n = strcspn(text, " \n");
+		if (!first && at + 1 + n > width) {
+			fprintf(to, "\n%*s", (int)indent, "");
+			at = indent;
+		} else if (!first) {
+			putc(' ', to);
+			at++;
+		}
+		fwrite(text, 1, n, to);
+		at += (unsigned)n;
+		text += n;
+	}
+	putc('\n', to);
+}
