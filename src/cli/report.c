@@ -35,6 +35,12 @@ write_svg(om_cli *c, FILE *to, const void *r)
 }
 
 static om_status
+write_html(om_cli *c, FILE *to, const void *r)
+{
+	return om_report_html(r, c->session, c->mem, to);
+}
+
+static om_status
 write_draw(om_cli *c, FILE *to, const void *r)
 {
 	(void)c;
@@ -44,7 +50,7 @@ write_draw(om_cli *c, FILE *to, const void *r)
 }
 
 static const struct { const char *option; om_writer *write; } forms[] = {
-	{"json", write_json}, {"csv", write_csv}, {"svg", write_svg},
+	{"json", write_json}, {"csv", write_csv}, {"svg", write_svg}, {"html", write_html},
 };
 
 static om_status
@@ -75,6 +81,7 @@ static const om_opt opts[] = {
 	{"json", "FILE", "write the report as JSON"},
 	{"csv", "FILE", "write the buffers as a packing problem with its solution"},
 	{"svg", "FILE", "write a picture: x is the step, y the address"},
+	{"html", "FILE", "write a page for a browser: the picture with search, zoom and all numbers"},
 	{"draw", NULL, "draw the arena in letters, too"},
 	{"all-strategies", NULL, "show what other ways of sharing would take, in other orders"},
 	{0}

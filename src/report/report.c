@@ -256,7 +256,8 @@ add_values(om_report *r, const om_prog *p, om_arena *mem)
 		const om_place *at = &plan->place[k];
 		if (at->where == OM_IN_ARENA)
 			r->box[r->nbox++] = (om_box){p->values[k]->name, kind_of(alias[k]), at->arena, at->offset,
-				at->bytes, at->first, at->last, buffer[root_of(plan, alias, k)]};
+				at->bytes, at->first, at->last, buffer[root_of(plan, alias, k)], p->values[k], NULL,
+				alias[k] ? p->values[alias[k]->source] : NULL};
 	}
 }
 
@@ -282,7 +283,7 @@ add_scratch(om_report *r, const om_prog *p, om_arena *mem)
 		r->scratch_bytes = s->bytes > r->scratch_bytes ? s->bytes : r->scratch_bytes;
 		const char *name = om_printf(mem, "scratch of %s", *op->name ? op->name : op->type);
 		r->box[r->nbox++] = (om_box){name, OM_BOX_SCRATCH, s->arena, s->offset, s->bytes, op->step, op->end,
-			r->nbuffer};
+			r->nbuffer, NULL, op, NULL};
 		r->buffer[r->nbuffer++] = (om_report_buffer){.name = name, .arena = s->arena,
 			.offset = s->offset, .bytes = s->bytes};
 	}
@@ -298,6 +299,26 @@ by_first(const void *a, const void *b)
 	if (x->kind != y->kind)
 		return x->kind < y->kind ? -1 : 1;
 	return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+/* From values and buffers to boxes. */
+static void
+index_boxes(om_report *r, om_arena *mem)
+{
+	r->box_of_value = OM_NEWN(mem, uint32_t, r->prog->nvalue);
+	r->first_of_buffer = OM_NEWN(mem, uint32_t, r->nbuffer);
+	r->next_of_buffer = OM_NEWN(mem, uint32_t, r->nbox);
+	for (uint32_t k = 0; k < r->prog->nvalue; k++)
+		r->box_of_value[k] = UINT32_MAX;
+	for (uint32_t k = 0; k < r->nbuffer; k++)
+		r->first_of_buffer[k] = UINT32_MAX;
+	for (uint32_t k = r->nbox; k-- > 0;) {
+		const om_box *x = &r->box[k];
+		if (x->value)
+			r->box_of_value[x->value->id] = k;
+		r->next_of_buffer[k] = r->first_of_buffer[x->buffer];
+		r->first_of_buffer[x->buffer] = k;
+	}
 }
 
 /* Bytes of a buffer in use by one of its boxes, in multiples of the alignment. */
@@ -458,6 +479,7 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	add_values(r, p, mem);
 	add_scratch(r, p, mem);
 	qsort(r->box, r->nbox, sizeof *r->box, by_first);
+	index_boxes(r, mem);
 	add_lives(r, mem);
 	find_peak(r, p, mem);
 	return r;

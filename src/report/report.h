@@ -19,6 +19,9 @@ typedef struct om_box {
 	uint64_t offset, bytes;
 	uint32_t first, last;    /* steps, inclusive */
 	uint32_t buffer;         /* index */
+	const om_value *value;   /* NULL for scratch, */
+	const om_op *op;         /* whose op this is; else NULL */
+	const om_value *source;  /* what it is a view of, or computed over; else NULL */
 } om_box;
 
 /* Storage that boxes share. */
@@ -74,6 +77,8 @@ struct om_report {
 	om_box *box;             /* by first step */
 	om_report_buffer *buffer;
 	uint32_t nbox, nbuffer;
+	uint32_t *box_of_value;  /* by value id; UINT32_MAX: none */
+	uint32_t *first_of_buffer, *next_of_buffer;   /* the boxes of a buffer; UINT32_MAX ends */
 
 	om_report_strategy *strategy;   /* those of an order in a row */
 	uint32_t nstrategy;
@@ -90,6 +95,8 @@ void om_report_text(const om_report *r, FILE *to);   /* for people */
 om_status om_report_json(const om_report *r, om_session *s, FILE *to);
 void om_report_csv(const om_report *r, FILE *to);    /* a packing problem and its solution */
 void om_report_svg(const om_report *r, FILE *to);    /* x is the step, y the address */
+/* The same and all the numbers as a page for a browser. */
+om_status om_report_html(const om_report *r, om_session *s, om_arena *mem, FILE *to);
 void om_report_draw(const om_report *r, FILE *to);   /* the same in letters */
 
 /* For other programs.  `path` is that of the header, after which its names are called;
@@ -97,6 +104,9 @@ void om_report_draw(const om_report *r, FILE *to);   /* the same in letters */
 void om_report_header(const om_report *r, om_arena *mem, const char *path, const char *digest, FILE *to);
 om_status om_report_tflm(const om_report *r, om_session *s, om_arena *mem, FILE *to);
 om_status om_report_ort(const om_report *r, om_session *s, om_arena *mem, const char *digest, FILE *to);
+
+/* Why a value has storage of its own, or whose. */
+const char *om_report_why(const om_report *r, om_arena *mem, const om_box *x);
 
 /* By what part `bytes` are more than the bound. */
 double om_report_gap(uint64_t bytes, uint64_t bound);

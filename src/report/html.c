@@ -1,0 +1,219 @@
+/* A report as a page that needs nothing but a browser: numbers, in a page that is
+ * always the same (page.html). */
+#include <config.h>
+
+#include <jansson.h>
+#include <string.h>
+
+#include "report/page.h"
+#include "report/report.h"
+
+static json_t *
+text(om_arena *mem, const char *s)
+{
+	return json_string(om_clean_text(mem, s));
+}
+
+/* ---- Tensors. ---- */
+
+static const char *
+shape_of(om_arena *mem, const om_value *v)
+{
+	char shape[256];
+
+	return om_strdup(mem, om_shape_text(&v->shape, shape, sizeof shape));
+}
+
+/* Where a value lies from round to round. */
+static const char *
+region_text(om_arena *mem, const om_prog *p, const om_region *at)
+{
+	return at->base == OM_NO_VALUE ? om_printf(mem, "%llu", (unsigned long long)at->offset)
+	     : om_printf(mem, "%s + %llu", om_clean_text(mem, p->values[at->base]->name), (unsigned long long)at->offset);
+}
+
+static const char *
+moving_text(om_arena *mem, const om_prog *p, const om_plan_view *v)
+{
+	const char *out = "";
+
+	for (uint32_t k = 0; k < v->nfirst; k++)
+		out = om_printf(mem, "%sround %u at %s, ", out, k, region_text(mem, p, &v->first[k]));
+	if (v->nfirst)
+		out = om_printf(mem, "%sthen ", out);
+	for (uint32_t k = 0; k < v->period; k++)
+		out = om_printf(mem, "%s%s%s", out, k ? ", " : v->period > 1 ? "in turn at " : "at ", region_text(mem, p, &v->off[k]));
+	return v->stride ? om_printf(mem, "%s, %lld bytes further in each round", out, (long long)v->stride) : out;
+}
+
+static const char *
+moving_of(om_arena *mem, const om_prog *p, const om_value *v)
+{
+	for (uint32_t k = 0; v && k < p->plan->nview; k++)
+		if (p->plan->view[k].value == v->id)
+			return moving_text(mem, p, &p->plan->view[k]);
+	return "";
+}
+
+static json_t *
+boxes(const om_report *r, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < r->nbox; k++) {
+		const om_box *x = &r->box[k];
+		const om_value *v = x->value;
+		const om_op *op = v ? v->def : x->op;
+		json_array_append_new(all, json_pack("[o, i, i, I, I, i, i, i, s, s, o, o, s, s]", text(mem, x->name), (int)x->kind,
+			(int)x->arena, (json_int_t)x->offset, (json_int_t)x->bytes, (int)x->first, (int)x->last, (int)x->buffer,
+			v ? om_dtype_text(v->type.elem) : "", v ? shape_of(mem, v) : "", text(mem, op ? op->type : ""),
+			text(mem, op ? op->name : ""), om_report_why(r, mem, x), moving_of(mem, r->prog, v)));
+	}
+	return all;
+}
+
+static json_t *
+lives(const om_report *r)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < r->nbuffer; k++)
+		for (uint32_t i = 0; i < r->buffer[k].nlive; i++) {
+			const om_interval *l = &r->buffer[k].live[i];
+			json_array_append_new(all, json_pack("[i, i, I]", (int)l->lower, (int)l->upper, (json_int_t)(l->to - l->from)));
+		}
+	return all;
+}
+
+/* ---- Ops. ---- */
+
+static void
+add_ops(const om_block *b, om_arena *mem, json_t *ops, json_t *bands)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		if (op->is_folded)
+			continue;
+		json_t *one = json_pack("[i, i, o, o]", (int)op->step, (int)op->end, text(mem, op->type), text(mem, op->name));
+		if (op->nbody)
+			json_array_append(bands, one);
+		json_array_append_new(ops, one);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			add_ops(op->body[k], mem, ops, bands);
+	}
+}
+
+/* ---- The rest. ---- */
+
+static json_t *
+arenas(const om_report *r, om_arena *mem)
+{
+	const om_plan *plan = r->prog->plan;
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < plan->narena; k++) {
+		const om_plan_arena *a = &plan->arena[k];
+		json_array_append_new(all, json_pack("{s:o, s:I, s:I, s:I, s:b}", "name", text(mem, a->name), "base",
+			(json_int_t)r->base[k], "bytes", (json_int_t)a->bytes, "bound", (json_int_t)a->lower_bound, "optimal",
+			a->status == OM_PACK_OPTIMAL));
+	}
+	return all;
+}
+
+static json_t *
+peak(const om_report *r, om_arena *mem)
+{
+	json_t *live = json_array();
+
+	for (uint32_t k = 0; k < r->nlive; k++)
+		json_array_append_new(live, json_pack("[o, I]", text(mem, r->live[k].name), (json_int_t)r->live[k].bytes));
+	return json_pack("{s:o, s:o}", "step", r->order_free ? json_null() : json_integer(r->peak_step), "live", live);
+}
+
+static json_t *
+strategies(const om_report *r)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < r->nstrategy; k++) {
+		const om_report_strategy *s = &r->strategy[k];
+		json_array_append_new(all, json_pack("[s, s, I, I, b, f]", s->order, s->name, (json_int_t)s->bytes,
+			(json_int_t)s->bound, s->status == OM_PACK_OPTIMAL, s->ms));
+	}
+	return all;
+}
+
+static json_t *
+moving(const om_prog *p, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < p->plan->nview; k++)
+		json_array_append_new(all, json_pack("[o, s]", text(mem, p->values[p->plan->view[k].value]->name),
+			moving_text(mem, p, &p->plan->view[k])));
+	return all;
+}
+
+static json_t *
+unplanned(const om_prog *p, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < p->plan->nunplanned; k++)
+		json_array_append_new(all, json_pack("[o, o]", text(mem, p->values[p->plan->unplanned[k].value]->name),
+			text(mem, p->plan->unplanned[k].why)));
+	return all;
+}
+
+static const char *
+about(const om_report *r, om_arena *mem)
+{
+	const om_prog *p = r->prog;
+	const char *out = om_printf(mem, "%u ops, %u values, %u buffers in %u steps", r->ops, r->values, r->nbuffer, r->steps);
+	char shape[256];
+
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		const om_value *v = p->first->param[k];
+		if (!v->is_overridable && v->type.kind == OM_TENSOR)
+			out = om_printf(mem, "%s; %s %s%s", out, om_clean_text(mem, v->name), om_dtype_text(v->type.elem),
+				om_shape_text(&v->shape, shape, sizeof shape));
+	}
+	return r->order_free ? om_printf(mem, "%s; a plan for every order", out) : out;
+}
+
+static json_t *
+all_of(const om_report *r, om_arena *mem)
+{
+	json_t *ops = json_array(), *bands = json_array();
+
+	add_ops(r->prog->first, mem, ops, bands);
+	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"model", text(mem, r->model), "about", about(r, mem), "steps", (int)r->steps,
+		"align", (json_int_t)r->prog->align, "arena_bytes", (json_int_t)r->arena_bytes,
+		"lower_bound_bytes", (json_int_t)r->lower_bound_bytes, "naive_bytes", (json_int_t)r->naive_bytes,
+		"file_order_bytes", (json_int_t)r->file_order_bytes, "weights_bytes", (json_int_t)r->weights_bytes,
+		"io_bytes", (json_int_t)r->io_bytes, "gap", r->gap, "optimal", r->status == OM_PACK_OPTIMAL,
+		"arenas", arenas(r, mem), "peak", peak(r, mem), "ops", ops, "bands", bands, "boxes", boxes(r, mem), "lives", lives(r),
+		"strategies", strategies(r), "moving", moving(r->prog, mem), "unplanned", unplanned(r->prog, mem));
+}
+
+om_status
+om_report_html(const om_report *r, om_session *s, om_arena *mem, FILE *to)
+{
+	static const char place[] = "@DATA@";
+	json_t *j = all_of(r, mem);
+	int rc = j ? 0 : -1;
+
+	for (size_t k = 0; k < sizeof om_page / sizeof om_page[0]; k++) {
+		const char *at = strstr(om_page[k], place);
+		if (!at) {
+			fputs(om_page[k], to);
+			continue;
+		}
+		/* With the slash of "</script>" in a name escaped, nothing ends the data early. */
+		fprintf(to, "%.*s", (int)(at - om_page[k]), om_page[k]);
+		rc = j ? json_dumpf(j, to, JSON_COMPACT | JSON_ESCAPE_SLASH) : -1;
+		fputs(at + sizeof place - 1, to);
+	}
+	json_decref(j);
+	return rc == 0 ? OM_OK : om_fail(s, OM_IO, "the page could not be written");
+}

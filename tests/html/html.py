@@ -1,0 +1,230 @@
+"""The page of `report --html` in a headless Chromium: looked at, pointed at, searched.
+
+    html.py MODELS [FOLDER]     with a FOLDER, screenshots are left in it
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import chromium
+
+COMMAND, MODELS = os.environ["ONNXMEM"], sys.argv[1]
+SHOTS = sys.argv[2] if len(sys.argv) > 2 else None
+os.chdir(tempfile.mkdtemp(prefix="onnxmem-html-"))
+LARGE = 12000
+
+
+def page(model, *options):
+    out = os.path.splitext(os.path.basename(model))[0] + ".html"
+    subprocess.run([COMMAND, "report", model, "--html", out, *options], check=True, stdout=subprocess.DEVNULL)
+    return out
+
+
+def large():
+    """Layers of five ops, with a sum that reaches back."""
+    lines, last, back = ['program "large" ir 8 opset 14', "^main(%x: float32[64,64]) {"], "x", "x"
+    for k in range(LARGE):
+        text = ("Neg(%%%s)", "Exp(%%%s)", "MatMul(%%%s, %%%s)", "Relu(%%%s)", "Add(%%%s, %%%s)")[k % 5]
+        name = "layer%d.%s" % (k // 5, "abcde"[k % 5])
+        lines.append("\t%%%s = %s" % (name, text % ((last, back) if k % 5 in (2, 4) else last)))
+        last = name
+        back = name if k % 7 == 0 else back
+    with open("large.ir", "w") as f:
+        f.write("\n".join(lines + ["\t%%y = Softmax(%%%s)" % last, "\tret %y", "}", ""]))
+    return page("large.ir", "--order", "file")
+
+
+TESTS = []
+
+
+def test(what):
+    return lambda f: TESTS.append((what, f))
+
+
+def box(b, name):
+    at = b.eval("(() => { const b = onnxmem.boxes.find(b => b.name === %s); return {...onnxmem.place(b), kind: b.kind}; })()" % json.dumps(name))
+    return at["x"], at["y"]
+
+
+def view(b):
+    return b.eval("({...onnxmem.view})")
+
+
+def shot(b, name):
+    if SHOTS:
+        b.screenshot(os.path.join(SHOTS, name + ".png"))
+
+
+@test("a small model: drawn, with its figures and its peak")
+def _(b):
+    b.open(page(MODELS + "/digits.onnx", "--all-strategies"))
+    assert b.eval("document.title") == "digits.onnx - onnxmem"
+    assert b.eval("onnxmem.boxes.length") == 9
+    text = b.eval("document.body.innerText")
+    assert "6.00 KiB" in text and "optimal" in text and "60.2 %" in text and "Alive at the peak: step 4" in text, text
+    x, y = box(b, "c3")
+    pixel = b.eval("(() => { const m = document.getElementById('map'), r = m.getBoundingClientRect(); "
+                   "return [...m.getContext('2d').getImageData(%f - r.left + 20, %f - r.top + 20, 1, 1).data]; })()" % (x, y))
+    assert pixel == [0x44, 0x77, 0xaa, 255], pixel
+    assert b.eval("document.querySelectorAll('tr[data-box]').length") == 3
+    assert b.eval("[...document.querySelectorAll('h2')].some(h => h.textContent.startsWith('Strategies'))")
+    assert b.eval("document.querySelectorAll('#tables table')[1].rows.length") > 10
+    shot(b, "small")
+
+
+@test("pointing at a tensor tells name, op, shape, bytes, life, and why it is not shared")
+def _(b):
+    b.open(page(MODELS + "/digits.onnx"))
+    x, y = box(b, "c2")
+    b.mouse("mouseMoved", x - 20, y)        # in its first step: in the second r2 lies over it
+    tip = b.eval("document.getElementById('tip').innerText")
+    assert not b.eval("document.getElementById('tip').hidden")
+    for words in ("c2", "Conv", "float32[1,8,8,8]", "2.00 KiB", "steps 2 to 3", "storage of its own", "not over r1: Conv reads it again"):
+        assert words in tip, tip
+    b.mouse("mouseMoved", *box(b, "r2"))
+    assert "computed over c2" in b.eval("document.getElementById('tip').innerText")
+    b.mouse("mouseMoved", 5, 5)
+    assert b.eval("document.getElementById('tip').hidden")
+
+
+@test("a click keeps a tensor in the panel, and shows what shares its storage")
+def _(b):
+    b.open(page(MODELS + "/digits.onnx"))
+    b.click(*box(b, "r1"))
+    assert b.eval("onnxmem.state().selected") == "r1"
+    side = b.eval("document.getElementById('side').innerText")
+    assert "In the same storage" in side and "sum" in side and "Alive at the peak." in side, side
+    b.eval("document.querySelector('tr[data-box]').click()")
+    assert b.eval("onnxmem.state().selected") == "c3"
+
+
+@test("search, by names and operators; Enter goes on")
+def _(b):
+    b.open(page(MODELS + "/digits.onnx"))
+    b.key("/")
+    b.type("relu")
+    assert b.eval("onnxmem.state().found") == 3 and b.eval("document.getElementById('found').textContent") == "3 of 9"
+    b.key("Enter")
+    b.key("Enter")
+    assert b.eval("onnxmem.state().selected") == "r2"
+    b.key("Escape")
+    assert b.eval("onnxmem.state().found") is None and b.eval("onnxmem.state().selected") is None
+    b.type("nothing like that")
+    assert b.eval("onnxmem.state().found") == 0
+
+
+@test("zoom by wheel and keys, drag, all of it, the peak")
+def _(b):
+    b.open(page(MODELS + "/digits.onnx"))
+    whole = view(b)
+    x, y = box(b, "c3")
+    b.mouse("mouseWheel", x, y, deltaX=0, deltaY=-400)
+    near = view(b)
+    assert near["x1"] - near["x0"] < .8 * (whole["x1"] - whole["x0"]) and near["y1"] - near["y0"] < .8 * (whole["y1"] - whole["y0"]), near
+    at = box(b, "c3")
+    assert abs(at[0] - x) < 2 and abs(at[1] - y) < 2, (at, x, y)
+    b.mouse("mousePressed", x, y, button="left", buttons=1, clickCount=1)
+    b.mouse("mouseMoved", x - 60, y + 30, button="left", buttons=1)
+    b.mouse("mouseReleased", x - 60, y + 30, button="left", clickCount=1)
+    moved = view(b)
+    assert moved["x0"] > near["x0"] and moved["y0"] > near["y0"], (near, moved)
+    assert b.eval("onnxmem.state().selected") is None, "a drag is no click"
+    b.eval("document.activeElement.blur()")
+    b.key("0")
+    assert view(b) == whole
+    b.key("+")
+    assert view(b)["x1"] - view(b)["x0"] < whole["x1"] - whole["x0"]
+    b.key("p")
+    assert view(b)["x0"] <= 4 <= view(b)["x1"]
+
+
+@test("before and after")
+def _(b):
+    b.open(page(MODELS + "/digits.onnx"))
+    b.eval("document.getElementById('before').click()")
+    assert b.eval("onnxmem.state().before") and view(b)["y1"] > 13000
+    b.eval("document.getElementById('before').click()")
+    assert not b.eval("onnxmem.state().before") and view(b)["y1"] < 7000
+
+
+@test("loops and branches: bands, and values that move")
+def _(b):
+    b.open(page(MODELS + "/loop.onnx"))
+    assert b.eval("onnxmem.D.bands.length") >= 1
+    moving = b.eval("onnxmem.D.moving.length")
+    assert ("move with the rounds" in b.eval("document.body.innerText")) == (moving > 0)
+    shot(b, "loop")
+
+
+@test("several arenas, and a plan for every order")
+def _(b):
+    b.open(page(MODELS + "/digits.onnx", "--arena", "fast=4K", "--arena", "slow"))
+    assert b.eval("onnxmem.D.arenas.length") == 2 and "slow" in b.eval("document.querySelector('#tables').innerText")
+    b.open(page(MODELS + "/digits.onnx", "--order-free"))
+    assert b.eval("onnxmem.D.peak.step") is None and "Needed at once in some order" in b.eval("document.body.innerText")
+
+
+@test("names that are no friends of pages")
+def _(b):
+    with open("names.ir", "w") as f:
+        f.write('program "names" ir 8 opset 14\n^main(%x: float32[8,8]) {\n'
+                '\t%"</script><script>document.title=1</script>" = Neg(%x) as "<img src=x onerror=document.title=2>"\n'
+                '\t%"<b>&amp;" = Exp(%"</script><script>document.title=1</script>")\n'
+                '\t%y = MatMul(%"<b>&amp;", %"</script><script>document.title=1</script>")\n\tret %y\n}\n')
+    b.open(page("names.ir"))
+    assert b.eval("document.title") == "names.ir - onnxmem"
+    assert b.eval("onnxmem.boxes[0].name") == "</script><script>document.title=1</script>"
+    b.mouse("mouseMoved", *box(b, "<b>&amp;"))
+    assert "<b>&amp;" in b.eval("document.getElementById('tip').innerText")
+
+
+@test("nothing in the arena")
+def _(b):
+    b.open(page(MODELS + "/function.onnx"))
+    assert b.eval("onnxmem.boxes.length") == 0
+
+
+@test("%d tensors: open in less than two seconds, drawn fast, found" % LARGE)
+def _(b):
+    b.open(large())
+    assert b.eval("onnxmem.boxes.length") > LARGE - 20     # the last ones lie where the output does
+    ready = b.eval("Number(document.documentElement.dataset.ready)")
+    print("# ready after %d ms" % ready)
+    assert ready < 2000, ready
+    shot(b, "large")
+    b.key("/")
+    b.type("layer1500 matmul")
+    assert b.eval("onnxmem.state().found") == 1
+    b.key("Enter")
+    assert b.eval("onnxmem.state().selected") == "layer1500.c"
+    b.mouse("mouseMoved", *box(b, "layer1500.c"))
+    assert "layer1500.c" in b.eval("document.getElementById('tip').innerText")
+    shot(b, "large-found")
+
+
+@test("in the dark, and on a small screen")
+def _(b):
+    b.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    b.call("Emulation.setDeviceMetricsOverride", width=420, height=800, deviceScaleFactor=2, mobile=True)
+    b.open(page(MODELS + "/digits.onnx"))
+    assert b.eval("document.documentElement.scrollWidth") <= 421, b.eval("document.documentElement.scrollWidth")
+    shot(b, "dark")
+
+
+def main():
+    b = chromium.Browser()
+    print("1..%d" % len(TESTS))
+    for k, (what, f) in enumerate(TESTS, 1):
+        try:
+            f(b)
+            assert not b.complaints(), b.complaints()
+            print("ok %d - %s" % (k, what), flush=True)
+        except Exception:
+            print("not ok %d - %s\n# %s" % (k, what, traceback.format_exc().rstrip().replace("\n", "\n# ")), flush=True)
+    b.close()
+
+
+main()
