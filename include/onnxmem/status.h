@@ -10,6 +10,7 @@
 #define OM_STATUS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* name, exit code of the command, text */
 #define OM_STATUS_LIST(_)                                                      \
@@ -70,6 +71,15 @@ OM_API om_status om_note(om_session *s, om_status st, const char *fmt, ...) OM_P
 /* One line of the log. */
 OM_API void om_warn(om_session *s, const char *fmt, ...) OM_PRINTF(2, 3);
 OM_API void om_info(om_session *s, const char *fmt, ...) OM_PRINTF(2, 3);
+
+/* Receives how far a search has come: the best result so far and what it cannot go
+ * below, in bytes.  Called after every try, so often: whoever shows it looks at the
+ * clock. */
+typedef void om_progress(void *arg, const char *what, uint64_t best, uint64_t bound);
+
+/* A NULL `tell` (the start) hears nothing. */
+OM_API void om_session_progress(om_session *s, om_progress *tell, void *arg);
+OM_API void om_tell_progress(om_session *s, const char *what, uint64_t best, uint64_t bound);
 
 /* The last message; owned by the session, valid until the next failure. */
 OM_API const char *om_message(const om_session *s);

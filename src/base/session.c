@@ -13,6 +13,8 @@ struct om_session {
 	om_logger *log;
 	void *log_arg;
 	enum om_log_level level;
+	om_progress *tell;
+	void *tell_arg;
 };
 
 om_session *
@@ -38,6 +40,20 @@ om_session_log(om_session *s, om_logger *log, void *arg, enum om_log_level level
 	s->log = log;
 	s->log_arg = arg;
 	s->level = level;
+}
+
+void
+om_session_progress(om_session *s, om_progress *tell, void *arg)
+{
+	s->tell = tell;
+	s->tell_arg = arg;
+}
+
+void
+om_tell_progress(om_session *s, const char *what, uint64_t best, uint64_t bound)
+{
+	if (s->tell)
+		s->tell(s->tell_arg, what, best, bound);
 }
 
 const char *

@@ -10,6 +10,7 @@ typedef struct om_effort {
 	uint64_t work;           /* neighbours looked at by greedy runs, about; 0: what pays */
 	uint64_t enough;         /* a height that need not be beaten; 0: as low as can be */
 	double until_ms;         /* of om_now_ms(); 0: for ever, and no clock is read */
+	om_session *session;     /* hears of better packings; NULL: nobody does */
 } om_effort;
 
 /* Ask this between tries, not per node. */

@@ -201,7 +201,9 @@ om_pack_pool(om_session *s, om_buffer *buf, uint32_t n, const om_effort *effort,
 {
 	om_arena *mem = om_arena_new();
 	om_status st = om_pack_refuse(s, mem, buf, n);
+	om_effort e = *effort;
 
+	e.session = s;
 	if (st == OM_OK)
 		st = check_fixed(s, mem, buf, n);
 	if (st == OM_OK) {
@@ -209,7 +211,7 @@ om_pack_pool(om_session *s, om_buffer *buf, uint32_t n, const om_effort *effort,
 		result->lower_bound = om_pack_bound(buf, n, &result->bound_step);
 		for (uint32_t k = 0; k < n; k++)
 			buf[k].offset = buf[k].fixed > 0 ? (uint64_t)buf[k].fixed : 0;
-		pack_parts(buf, n, effort, mem, result);
+		pack_parts(buf, n, &e, mem, result);
 		if (result->height == result->lower_bound)
 			result->status = OM_PACK_OPTIMAL;
 		else

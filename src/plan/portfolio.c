@@ -103,6 +103,14 @@ granted(const struct portfolio *p, uint64_t work)
 	return p->effort->work && p->effort->work < work ? p->effort->work : work;
 }
 
+/* After each try: who listens may want to see that something goes on. */
+static void
+tell(const struct portfolio *p)
+{
+	if (p->effort->session && p->best->height < UINT64_MAX)
+		om_tell_progress(p->effort->session, "packing", p->best->height, p->part->goal);
+}
+
 static void
 remember(struct portfolio *p, uint64_t height, const char *strategy)
 {
@@ -110,6 +118,7 @@ remember(struct portfolio *p, uint64_t height, const char *strategy)
 	p->best->strategy = strategy;
 	for (uint32_t k = 0; k < p->part->nitem; k++)
 		p->offset[k] = p->part->buf[p->part->item[k]].offset;
+	tell(p);
 }
 
 static void
@@ -136,6 +145,8 @@ run(struct portfolio *p, enum way way, uint32_t k, om_care care)
 		p->way = way;
 		p->k = k;
 		remember(p, height, om_order_name(k, way == SKYLINE, care));
+	} else {
+		tell(p);
 	}
 	return height;
 }
