@@ -61,6 +61,8 @@ struct om_cli {
 	double pass_ms;          /* spent in passes so far */
 	uint64_t needed;         /* bytes at once, as far as passes have come; */
 	bool needed_is_known;
+	double progress_ms;      /* when the next line of progress is due; 0: not known yet */
+	bool progress_shown;
 	uint64_t budget;         /* of all arenas together; 0: none */
 };
 
@@ -153,6 +155,12 @@ om_status om_cli_exports(om_cli *c, const char **sidecar, size_t *others);
 om_status om_cli_export(om_cli *c, const struct om_report *r);
 
 /* ---- Output. ---- */
+
+/* Are there eyes for what is written over and over on standard error? */
+bool om_cli_may_show(const om_cli *c);
+/* Show how far searches are, from now on; and take that line away. */
+void om_cli_progress(om_cli *c);
+void om_cli_progress_end(om_cli *c);
 
 /* Columns of the terminal that `to` is; 0 when it is none, and nothing is to be cut. */
 unsigned om_cli_width(FILE *to);

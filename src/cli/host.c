@@ -76,6 +76,7 @@ tell_pass(void *arg, const om_pass *pass, const om_run *r, const om_prog *p, dou
 	for (size_t k = 0; pass->counters && pass->counters[k].name && n < sizeof text; k++)
 		n += (size_t)snprintf(text + n, sizeof text - n, ", %s %llu", pass->counters[k].name,
 			(unsigned long long)r->counter[k]);
+	om_cli_progress_end(c);
 	om_info(c->session, "pass %s: %.2f ms%s%s", pass->name, ms, text, saved(c, p));
 }
 

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/hub.h"
@@ -91,13 +90,6 @@ show_progress(void *arg, const char *name, uint64_t now, uint64_t all)
 		fputs("\033[K\n", stderr);
 }
 
-static bool
-wants_progress(const om_cli *c)
-{
-	const char *plain = getenv("NO_COLOR");
-	return !c->quiet && !(plain && *plain) && isatty(STDERR_FILENO);
-}
-
 static om_status
 read_numbers(om_cli *c, om_hub *h)
 {
@@ -116,7 +108,7 @@ om_cli_hub(om_cli *c, om_hub *h, om_manifest *m)
 
 	*h = (om_hub){.session = c->session, .mem = c->mem, .timeout = 30, .delay = 1, .tries = 5};
 	h->offline = om_cli_has(c, "offline");
-	if (wants_progress(c)) {
+	if (om_cli_may_show(c)) {
 		h->progress = show_progress;
 		h->progress_arg = OM_NEW(c->mem, double);
 	}

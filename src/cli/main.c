@@ -173,6 +173,7 @@ run_command(om_cli *c)
 	if (!c->cmd)
 		return om_fail(c->session, OM_USAGE, "a command is missing; see `onnxmem --help`");
 	OM_TRY(count_args(c));
+	om_cli_progress(c);
 	return c->cmd->run(c);
 }
 
@@ -194,6 +195,7 @@ main(int argc, char **argv)
 	om_status st = om_cli_words(&c, argc, (const char *const *)argv);
 	if (st == OM_OK)
 		st = run_command(&c);
+	om_cli_progress_end(&c);
 	if (st == OM_OK && (fflush(stdout) != 0 || ferror(stdout)))
 		st = om_fail(c.session, OM_IO, "standard output: could not be written");
 	if (st != OM_OK && !c.told)

@@ -221,7 +221,9 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	OM_TRY(om_cli_settings(c));
 	OM_TRY(om_cli_pipeline(c, &pipeline));
 	OM_TRY(om_cli_host(c));
-	OM_TRY(om_host_run(c->host, c->prog, pipeline));
+	om_status st = om_host_run(c->host, c->prog, pipeline);
+	om_cli_progress_end(c);
+	OM_TRY(st);
 	return c->prog->has & OM_HAS_PLAN ? om_plan_limits(c->prog, c->prog->plan, c->budget) : OM_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cli/data.h"
 #include "onnxmem/exec.h"
+#include "report/report.h"
 
 struct run {
 	om_exec *exec;
@@ -207,6 +208,34 @@ op_name(const om_op *op)
 	return op->type;
 }
 
+/* Bytes of the arenas in use, by step; NULL where the plan is not what was run. */
+static const uint64_t *
+in_use(om_cli *c, const struct run *r)
+{
+	if (r->options.no_reuse)
+		return NULL;
+	const om_report *report = om_report_new(c->prog, c->arg[0], c->mem);
+	uint64_t *by = OM_NEWN(c->mem, uint64_t, (size_t)report->steps + 2);
+	for (uint32_t k = 0; k < report->nbuffer; k++)
+		for (uint32_t i = 0; i < report->buffer[k].nlive; i++) {
+			const om_interval *l = &report->buffer[k].live[i];
+			by[l->lower] += l->to - l->from;
+			by[l->upper] -= l->to - l->from;     /* sums of it never go below zero */
+		}
+	for (uint32_t k = 1; k <= report->steps; k++)
+		by[k] += by[k - 1];
+	return by;
+}
+
+/* A counter is drawn as a curve above the ops. */
+static void
+add_counter(json_t *events, const uint64_t *by, uint32_t step, double at)
+{
+	if (by)
+		json_array_append_new(events, json_pack("{s:s, s:s, s:f, s:i, s:{s:I}}", "name", "arena", "ph", "C", "ts", at,
+			"pid", 1, "args", "bytes in use", (json_int_t)by[step]));
+}
+
 /* One run as a trace: ops in the order of their first call, each as long as its
  * calls took in the mean run, bodies after their owners. */
 static om_status
@@ -214,6 +243,7 @@ write_profile(om_cli *c, FILE *to, const void *arg)
 {
 	const struct run *r = arg;
 	const double runs = (double)om_exec_get_stats(r->exec)->runs;
+	const uint64_t *by = in_use(c, r);
 	json_t *events = json_array();
 	double at = 0;
 	uint32_t n;
@@ -222,12 +252,14 @@ write_profile(om_cli *c, FILE *to, const void *arg)
 	for (uint32_t k = 0; k < n; k++) {
 		const double us = p[k].ms * 1e3 / runs;
 		const om_cost cost = om_op_cost(p[k].op);
+		add_counter(events, by, p[k].op->step, at);
 		json_array_append_new(events, json_pack("{s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:I, s:s, s:f, s:f, s:f}}",
 			"name", name_json(c->mem, op_name(p[k].op)), "cat", p[k].op->type, "ph", "X", "ts", at, "dur", us,
 			"pid", 1, "tid", 1, "args", "calls", (json_int_t)p[k].calls, "type", p[k].op->type,
 			"ms", p[k].ms, "flops", cost.flops, "bytes", cost.bytes));
 		at += p[k].op->nbody ? 0 : us;
 	}
+	add_counter(events, by, c->prog->nstep, at);
 	return write_json(c, to, json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events));
 }
 
@@ -325,7 +357,7 @@ static const om_opt opts[] = {
 	{"repeat", "N", "run N times [1]"},
 	{"poison", NULL, "fill memory with a pattern when what is in it dies, guard the arena"},
 	{"no-reuse", NULL, "every value in memory of its own; the plan is not used"},
-	{"profile", "FILE", "write the time that each op took (Chrome trace format)"},
+	{"profile", "FILE", "write the time that each op took, and the bytes in use (Chrome trace format)"},
 	{"stats", "FILE", "write sizes, what loops and branches moved, and times as JSON"},
 	{0}
 };

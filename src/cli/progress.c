@@ -1,0 +1,54 @@
+/* How far a long search is: a line on a terminal that is written over and over, and
+ * goes away before anything else is said. */
+#include <config.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "report/report.h"
+
+enum { QUIET_MS = 400, AGAIN_MS = 100 };
+
+bool
+om_cli_may_show(const om_cli *c)
+{
+	const char *plain = getenv("NO_COLOR");
+	return !c->quiet && !(plain && *plain) && isatty(STDERR_FILENO);
+}
+
+/* Searches that end at once show nothing. */
+static void
+show(void *arg, const char *what, uint64_t best, uint64_t bound)
+{
+	om_cli *c = arg;
+	char a[32], b[32];
+	const double now = om_now_ms();
+
+	if (c->progress_ms == 0)
+		c->progress_ms = now + QUIET_MS;
+	if (now < c->progress_ms)
+		return;
+	c->progress_ms = now + AGAIN_MS;
+	c->progress_shown = true;
+	fprintf(stderr, "\r\033[K%s: best %s, bound %s, gap %.2f %%", what, om_bytes_text(best, a), om_bytes_text(bound, b),
+		100 * om_report_gap(best > bound ? best : bound, bound));
+	fflush(stderr);
+}
+
+void
+om_cli_progress(om_cli *c)
+{
+	if (om_cli_may_show(c))
+		om_session_progress(c->session, show, c);
+}
+
+void
+om_cli_progress_end(om_cli *c)
+{
+	if (c->progress_shown)
+		fputs("\r\033[K", stderr);
+	c->progress_shown = false;
+	c->progress_ms = 0;
+}
