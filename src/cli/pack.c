@@ -242,6 +242,7 @@ run(om_cli *c)
 			p.sum = UINT64_MAX;
 	const double start = om_now_ms();
 	om_status st = om_pack_solve(c->session, o);
+	om_cli_progress_end(c);
 	p.ms = om_now_ms() - start;
 	if (st == OM_INVALID)
 		return om_fail(c->session, OM_MALFORMED, "%s: %s", p.file.table.path, om_strdup(c->mem, om_message(c->session)));

@@ -31,3 +31,8 @@ END
 cp out/output_0.pb out/input_0.pb
 om run list.ir --data out
 om run list.ir --input x:out/output_0.pb
+
+# Bytes in use, in the trace: at each op, and at the end.
+om run "$models/digits.onnx" --formula --profile trace.json >/dev/null
+sed -n 's/.*"bytes in use": \([0-9]*\).*/\1/p' trace.json | tr '\n' ' '
+echo
