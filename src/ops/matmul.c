@@ -811,10 +811,27 @@ advance(const struct loops *l, uint32_t nin, int from, int to, int64_t *index, i
 	return false;
 }
 
-static int64_t
+/* Sums of products wrap around: their low bits do not depend on signs. */
+static uint64_t
 integer_at(const om_tensor *t, int64_t i)
 {
-	return om_dtype_bits(t->type) == 64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
+	switch (om_dtype_bits(t->type)) {
+	case 8: return ((const uint8_t *)t->data)[i];
+	case 16: return ((const uint16_t *)t->data)[i];
+	case 32: return ((const uint32_t *)t->data)[i];
+	default: return ((const uint64_t *)t->data)[i];
+	}
+}
+
+static void
+put_sum(const om_tensor *t, int64_t i, uint64_t v)
+{
+	switch (om_dtype_bits(t->type)) {
+	case 8: ((uint8_t *)t->data)[i] = (uint8_t)v; break;
+	case 16: ((uint16_t *)t->data)[i] = (uint16_t)v; break;
+	case 32: ((uint32_t *)t->data)[i] = (uint32_t)v; break;
+	default: ((uint64_t *)t->data)[i] = v;
+	}
 }
 
 static void
@@ -848,13 +865,10 @@ sum_integers(om_call *c, const struct loops *l, bool is_empty)
 		do {
 			uint64_t x = is_empty ? 0 : 1;
 			for (uint32_t k = 0; k < nin && !is_empty; k++)
-				x *= (uint64_t)integer_at(&c->in[k], at[k]);
+				x *= integer_at(&c->in[k], at[k]);
 			sum += x;
 		} while (!is_empty && advance(l, nin, l->nout, l->n, index, at));
-		if (om_dtype_bits(c->out[0].type) == 64)
-			((uint64_t *)c->out[0].data)[i] = sum;
-		else
-			((uint32_t *)c->out[0].data)[i] = (uint32_t)sum;
+		put_sum(&c->out[0], i, sum);
 		advance(l, nin, 0, l->nout, index, at);
 	}
 }
@@ -875,16 +889,13 @@ einsum_cpu(om_call *c)
 	make_loops(c, &e, &l);
 	for (int d = l.nout; d < l.n; d++)
 		is_empty |= l.size[d] == 0;
-	switch (t) {
-	case OM_FLOAT32: case OM_FLOAT64: case OM_FLOAT16: case OM_BFLOAT16:
-		sum_floats(c, &l, is_empty);
-		return OM_OK;
-	case OM_INT32: case OM_INT64: case OM_UINT32: case OM_UINT64:
+	if (om_dtype_is_integer(t) && om_dtype_bits(t) >= 8)
 		sum_integers(c, &l, is_empty);
-		return OM_OK;
-	default:
+	else if (t == OM_FLOAT32 || t == OM_FLOAT64 || om_is_half(t))
+		sum_floats(c, &l, is_empty);
+	else
 		return om_no_kernel(c, t);
-	}
+	return OM_OK;
 }
 
 static void

@@ -110,10 +110,25 @@ typedef void line_fn(char *y, const char *x, int64_t n, int64_t step, bool exclu
 ON_FLOATS(LINE, double)
 ON_INTEGERS(LINE, uint64_t)
 
+#define HALF_LINE(type)                                                        \
+	static void                                                            \
+	product_##type(char *to, const char *from, int64_t n, int64_t step, bool exclusive) \
+	{                                                                      \
+		double product = 1;                                            \
+		for (int64_t k = 0; k < n; k++) {                              \
+			const double before = product;                         \
+			product *= om_get(OM_##type, from, k * step);          \
+			om_put(OM_##type, to, k * step, exclusive ? before : product); \
+		}                                                              \
+	}
+HALF_LINE(FLOAT16)
+HALF_LINE(BFLOAT16)
+
 static om_status
 product_cpu(om_call *c)
 {
-	static line_fn *const lines[OM_NDTYPE] = {ON_NUMBERS(LINE_ENTRY, )};
+	static line_fn *const lines[OM_NDTYPE] = {ON_NUMBERS(LINE_ENTRY, )
+		[OM_FLOAT16] = product_FLOAT16, [OM_BFLOAT16] = product_BFLOAT16};
 	const om_tensor *x = &c->in[0];
 	line_fn *f = lines[x->type];
 	const bool reverse = om_attr_int(c->op, "reverse"), exclusive = om_attr_int(c->op, "exclusive");

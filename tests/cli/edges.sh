@@ -40,3 +40,16 @@ calc 21 <<'END'
 	%a, %b, %c, %d = Unique(%f)
 	ret %a, %d
 END
+
+# Integers are not left out.
+calc 18 <<'END'
+	%i = const int32[4] {-9, 0, 3, 4}
+	%a = Erf(%i)
+	%m = const int8[2,2] {100, 2, -3, 50}
+	%b = Einsum(%m, %m) {equation = "ij,jk->ik"}
+	%x = const int16[1,2,2] {1, 2, 3, 4}
+	%n = const int64[1] {3}
+	%k = const int64[1] {2}
+	%c = Col2Im(%x, %n, %k)
+	ret %a, %b, %c
+END
