@@ -29,8 +29,10 @@ try:
     import onnxruntime as ort
     from onnx import TensorProto, helper, numpy_helper, version_converter
     from onnx.reference import ReferenceEvaluator
+    import contrib  # noqa: F401: its recipes are among the others
     import draw
     import recipes
+    import signals  # noqa: F401
 except ImportError as why:
     skip_all(f"{why}; PYTHON names an interpreter that has onnx and onnxruntime")
 

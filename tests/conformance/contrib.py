@@ -1,0 +1,380 @@
+"""How to draw a case of an operator of com.microsoft: as in recipes.py."""
+import numpy as np
+
+from recipes import BYTES, Case, byte, image, recipe, window
+
+MS = "com.microsoft"
+SMALL_FLOATS = ("float", "float", "float16")
+
+
+def ms(*names):
+    return recipe(*names, domain=MS)
+
+
+@ms("Gelu", "QuickGelu")
+def _(r, v, t):
+    return Case([r.tensor("float", r.shape(), odd=False)])
+
+
+@ms("QuickGelu")
+def _(r, v, t):
+    return Case([r.tensor("float", r.shape(), odd=False)], alpha=r.real(0.5, 2) if r.chance() else None)
+
+
+@ms("BiasGelu", "FastGelu")
+def _(r, v, t):
+    x = r.shape(lo=1, zero=0)
+    return Case([r.tensor("float", x, odd=False), r.tensor("float", x[-1:], odd=False)])
+
+
+@ms("FastGelu")
+def _(r, v, t):
+    x = r.shape(lo=1, zero=0)
+    return Case([r.tensor("float", x, odd=False), r.tensor("float", x[-1:], odd=False) if r.chance() else None])
+
+
+@recipe("SimplifiedLayerNormalization")
+def _(r, v, t):
+    x = r.shape(lo=1, zero=0)
+    return Case([r.tensor("float", x, odd=False), r.tensor("float", x[-1:], odd=False)], opset=17, axis=r.pick([None, -1]),
+                outs=r.int(1, 2), epsilon=r.pick([None, 1e-2]), by_scale=True, slack=10)
+
+
+@ms("SkipLayerNormalization")
+def _(r, v, t):
+    x = [r.int(1, 3), r.int(1, 4), r.int(2, 6)]
+    k = r.pick(SMALL_FLOATS)
+    skip = x if r.chance(0.6) else [1] + x[1:] if r.chance() else x[1:]
+    ins = [r.tensor(k, s, odd=False) for s in (x, skip, x[2:])]
+    ins += [r.tensor(k, x[2:], odd=False) if r.chance(0.6) else None for _ in range(2)]
+    return Case(ins, outs=[True, False, False, True] if r.chance() else 1, epsilon=r.pick([1e-2, 1e-1]), by_scale=True, slack=10)
+
+
+@ms("SkipSimplifiedLayerNormalization")
+def _(r, v, t):
+    x = [r.int(1, 3), r.int(1, 4), r.int(2, 6)]
+    k = r.pick(SMALL_FLOATS)
+    skip = x if r.chance(0.6) else [1] + x[1:] if r.chance() else x[1:]
+    ins = [r.tensor(k, s, odd=False) for s in (x, skip, x[2:])]
+    ins += [r.tensor(k, x[2:], odd=False) if r.chance(0.6) else None]
+    return Case(ins, outs=[True, False, False, True] if r.chance() else 1, epsilon=r.pick([1e-2, 1e-1]), by_scale=True, slack=10)
+
+
+@ms("EmbedLayerNormalization")
+def _(r, v, t):
+    b, s, h, words, places, segments = r.int(1, 3), r.int(1, 4), r.int(2, 5), r.int(2, 6), r.int(4, 7), r.int(1, 3)
+
+    def ids(n):
+        return r.g.integers(0, n, (b, s)).astype(np.int32)
+    seg = r.chance(0.6)
+    ins = [ids(words), ids(segments) if seg else None] + [r.tensor("float", [n, h], odd=False) for n in (words, places)]
+    ins.append(r.tensor("float", [segments, h], odd=False) if seg else None)
+    ins += [r.tensor("float", [h], odd=False), r.tensor("float", [h], odd=False)]
+    ins.append((np.arange(s) < r.g.integers(0, s + 1, (b, 1))).astype(np.int32) if r.chance() else None)
+    if r.chance(0.4):
+        ins.append(ids(places))
+    return Case(ins, outs=r.int(1, 3) if seg else 2, epsilon=r.pick([1e-2, 1e-1]), by_scale=True, slack=10)
+
+
+@ms("FusedMatMul", "TransposeMatMul")
+def _(r, v, t):
+    m, k, n = r.ints(1, 4, 3)
+    batch = r.shape(hi=2, zero=0)
+    attrs = {a: r.int(0, 1) for a in ("transA", "transB") if r.chance()}
+    kind = "float"
+    a, b = batch + [m, k], batch + [k, n]
+    if attrs.get("transA"):
+        a = batch + [k, m]
+    if attrs.get("transB"):
+        b = batch + [n, k]
+    return Case([r.tensor(kind, a, odd=False), r.tensor(kind, b, odd=False)], alpha=r.pick([None, 0.5]), by_scale=True, **attrs)
+
+
+@ms("FusedMatMul")
+def _(r, v, t):
+    m, k, n = r.ints(1, 4, 3)
+    batch = r.shape(hi=2, zero=0)
+    attrs = {a: r.int(0, 1) for a in ("transA", "transB") if r.chance()}
+    if batch:
+        attrs.update({a: r.int(0, 1) for a in ("transBatchA", "transBatchB") if r.chance(0.3)})
+
+    def shape(rows, cols, trans, first):
+        x = [cols, rows] if trans else [rows, cols]
+        return [x[0]] + batch + [x[1]] if first else batch + x
+    a = shape(m, k, attrs.get("transA"), attrs.get("transBatchA"))
+    b = shape(k, n, attrs.get("transB"), attrs.get("transBatchB"))
+    return Case([r.tensor("float", a, odd=False), r.tensor("float", b, odd=False)], alpha=r.pick([None, 0.5]), by_scale=True,
+                **attrs)
+
+
+@ms("FusedGemm")
+def _(r, v, t):
+    m, k, n = r.ints(1, 6, 3)
+    ta, tb = r.int(0, 1), r.int(0, 1)
+    ins = [r.tensor("float", s, odd=False) for s in ([k, m] if ta else [m, k], [n, k] if tb else [k, n])]
+    if r.chance(0.7):
+        ins.append(r.tensor("float", r.to_broadcast([m, n]), odd=False))
+    act = r.pick(["Relu", "Sigmoid", "Tanh", "LeakyRelu"])
+    return Case(ins, transA=ta, transB=tb, alpha=r.pick([None, 0.5]), beta=r.pick([None, 2.0]), activation=act,
+                activation_alpha=0.3 if act == "LeakyRelu" else None, by_scale=True)
+
+
+@ms("FusedConv")
+def _(r, v, t):
+    kernel, w = window(r, 2)
+    g = r.pick([1, 1, 2])
+    cin, m = r.int(1, 3), g * r.int(1, 3)
+    ins = [r.tensor("float", [r.int(1, 2), cin * g] + image(r, kernel, w), odd=False),
+           r.tensor("float", [m, cin] + kernel, odd=False), r.tensor("float", [m], odd=False) if r.chance() else None]
+    act, params = r.pick([("Relu", None), ("Sigmoid", None), ("Tanh", None), ("LeakyRelu", [0.3]), ("Clip", [-1.0, 2.0]),
+                          ("HardSigmoid", [0.3, 0.4]), (None, None)])
+    return Case(ins, group=g, kernel_shape=kernel, activation=act, activation_params=params, by_scale=True, **w)
+
+
+@ms("MatMulNBits")
+def _(r, v, t):
+    bits, block = r.pick([4, 4, 8]), r.pick([16, 32])
+    k, n = r.int(1, 70), r.int(1, 6)
+    blocks = -(-k // block)
+    ins = [r.tensor("float", r.shape(hi=2, lo=1, zero=0) + [k], odd=False),
+           r.g.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8),
+           r.tensor("float", [n, blocks] if r.chance() else [n * blocks], 0.1, 1, odd=False)]
+    zero = None
+    if r.chance():
+        zero = r.g.integers(0, 256, n * (-(-blocks * bits // 8))).astype(np.uint8)
+        if r.chance():
+            zero = zero.reshape(n, -1)
+    ins += [zero, None, r.tensor("float", [n], odd=False) if r.chance(0.4) else None]
+    return Case(ins, K=k, N=n, bits=bits, block_size=block, by_scale=True, steer=(1, 2, 3))
+
+
+def quantum(r, kind, per=()):
+    return [r.tensor("float", per, 0.05, 0.5, odd=False), r.tensor(kind, per, 0, 20, wide=False)]
+
+
+@ms("QLinearAdd", "QLinearMul")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    x, y = r.broadcast(2)
+    return Case([r.tensor(kind, x)] + quantum(r, kind) + [r.tensor(kind, y)] + quantum(r, kind) + quantum(r, kind), near=1)
+
+
+@ms("QLinearSigmoid", "QLinearLeakyRelu")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    return Case([r.tensor(kind, r.shape())] + quantum(r, kind) + quantum(r, kind), near=1)
+
+
+@ms("QLinearLeakyRelu")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    return Case([r.tensor(kind, r.shape())] + quantum(r, kind) + quantum(r, kind), near=1, alpha=r.pick([None, 0.2]))
+
+
+@ms("QLinearSoftmax")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    x = r.shape(lo=2, zero=0)
+    opset = r.pick([11, 13])
+    return Case([r.tensor(kind, x)] + quantum(r, kind) + quantum(r, kind), near=1, axis=r.axis(len(x)), opset_=opset)
+
+
+@ms("QLinearWhere")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    c = x = y = r.shape(lo=1, zero=0)  # the runtime crashes on some of other shapes
+    return Case([r.tensor("bool", c), r.tensor(kind, x)] + quantum(r, kind) + [r.tensor(kind, y)] + quantum(r, kind)
+                + quantum(r, kind), near=1)
+
+
+@ms("QLinearConcat")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    x = r.shape(lo=1, zero=0)
+    axis = r.axis(len(x))
+    ins = quantum(r, kind)
+    for _ in range(r.int(1, 3)):
+        y = list(x)
+        y[axis] = r.int(1, 3)
+        ins += [r.tensor(kind, y)] + quantum(r, kind)
+    return Case(ins, axis=axis, near=1)
+
+
+@ms("QLinearGlobalAveragePool")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    return Case([r.tensor(kind, r.shape(4, zero=0))] + quantum(r, kind) + quantum(r, kind), near=1,
+                channels_last=r.pick([None, 0, 1]))
+
+
+@ms("QLinearAveragePool")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    kernel, w = window(r, 2, dilate=False)
+    del w["dilations"]
+    if w.get("auto_pad", "VALID") != "VALID" and w["strides"]:
+        w["strides"] = [min(s, k) for s, k in zip(w["strides"], kernel)]
+    last = r.pick([None, 0, 1])
+    x = image(r, kernel, {"dilations": None})
+    x = [r.int(1, 2)] + x + [r.int(1, 3)] if last else r.ints(1, 3, 2) + x
+    return Case([r.tensor(kind, x)] + quantum(r, kind) + quantum(r, kind), near=1, kernel_shape=kernel,
+                count_include_pad=r.pick([None, 0, 1]), channels_last=last, **w)
+
+
+@ms("QLinearReduceMean")
+def _(r, v, t):
+    kind = r.pick(BYTES)
+    x = r.shape(lo=1, zero=0)
+    return Case([r.tensor(kind, x)] + quantum(r, kind) + quantum(r, kind), near=1, axes=r.axes(len(x), some=True),
+                keepdims=r.int(0, 1))
+
+
+@ms("QLinearConv")
+def _(r, v, t):
+    kernel, w = window(r, 2)
+    kx, kw = r.pick([("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
+    cin, m = r.int(1, 3), r.int(1, 3)
+    last = r.pick([None, 0, 1])
+    x = image(r, kernel, w)
+    x = [r.int(1, 2)] + x + [cin] if last else [r.int(1, 2), cin] + x
+    ins = [byte(r, kx, x)] + quantum(r, kx) + [byte(r, kw, [m, cin] + kernel)] + quantum(r, kw) + quantum(r, kx)
+    if r.chance():
+        ins.append(r.tensor("int32", [m], -99, 99, wide=False))
+    return Case(ins, near=1, kernel_shape=kernel, channels_last=last, **w)
+
+
+@ms("QuantizeLinear")
+def _(r, v, t):
+    kind = r.pick(["int8", "uint8", "int16", "uint16", "int4", "uint4"])
+    return Case([r.tensor("float", r.shape(), -20, 20, odd=False), r.tensor("float", [], 0.1, 1, odd=False),
+                 r.tensor(kind, [], 0, 3, wide=False)], out_types={"y0": kind})
+
+
+@ms("DequantizeLinear")
+def _(r, v, t):
+    kind = r.pick(["int8", "uint8", "int16", "uint16", "int32", "int4", "uint4"])
+    return Case([r.tensor(kind, r.shape()), r.tensor("float", [], 0.1, 1, odd=False),
+                 r.tensor(kind, [], 0, 3, wide=False) if kind != "int32" else None])
+
+
+@ms("DynamicQuantizeMatMul")
+def _(r, v, t):
+    m, k, n = r.ints(1, 5, 3)
+    kind = r.pick(BYTES)
+    per = [n] if r.chance() else []
+    q = quantum(r, kind, per)
+    return Case([r.tensor("float", r.shape(hi=1, zero=0) + [m, k], odd=False), byte(r, kind, [k, n], 60), q[0],
+                 q[1] if r.chance() else None, r.tensor("float", [n], odd=False) if r.chance() else None], by_scale=True, slack=10)
+
+
+@ms("MatMulIntegerToFloat")
+def _(r, v, t):
+    m, k, n = r.ints(1, 5, 3)
+    ka, kb = r.pick([("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
+    qa, qb = quantum(r, ka), quantum(r, kb, [n] if r.chance() else [])
+    return Case([byte(r, ka, r.shape(hi=1, zero=0) + [m, k], 60), byte(r, kb, [k, n], 60), qa[0], qb[0],
+                 qa[1] if r.chance() else None, qb[1] if r.chance() else None,
+                 r.tensor("float", [n], odd=False) if r.chance() else None], by_scale=True, slack=10)
+
+
+@ms("QGemm")
+def _(r, v, t):
+    m, k, n = r.ints(1, 5, 3)
+    ta, tb = r.int(0, 1), r.int(0, 1)
+    ka, kb = r.pick([("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
+    ins = [byte(r, ka, [k, m] if ta else [m, k], 60)] + quantum(r, ka) + [byte(r, kb, [n, k] if tb else [k, n], 60)] + quantum(r, kb)
+    ins.append(r.tensor("int32", r.pick([[m, n], [1, n], [n]]), -99, 99, wide=False) if r.chance() else None)
+    if r.chance():
+        ins += quantum(r, ka)
+    return Case(ins, near=1, transA=ta, transB=tb, alpha=r.pick([None, 0.5]), by_scale=True)
+
+
+def key_mask(r, b, s, past, total, forms):
+    """Keys that may be seen, at least the first."""
+    form = r.pick(forms)
+    if form == "none":
+        return None
+    if form == "lengths":
+        return r.g.integers(1, total + 1, b).astype(np.int32)
+    if form == "ends":
+        ends = r.g.integers(1, total + 1, b)
+        return np.concatenate([ends, r.g.integers(0, ends)]).astype(np.int32)
+    if form == "keys":
+        m = (r.g.random((b, total)) < 0.7).astype(np.int32)
+        m[:, 0] = 1
+        return m
+    if form == "pairs":
+        m = (r.g.random((b, s, total)) < 0.7).astype(np.int32)
+        m[:, :, 0] = 1
+        return m
+    return None
+
+
+@ms("Attention")
+def _(r, v, t):
+    b, s, d, n, h = r.int(1, 2), r.int(1, 4), r.int(1, 5), r.int(1, 3), r.int(1, 4)
+    past = r.int(1, 3) if r.chance(0.3) else 0
+    total = past + s
+    ins = [r.tensor("float", x, -1, 1, odd=False) for x in ([b, s, d], [d, 3 * n * h], [3 * n * h])]
+    ins.append(key_mask(r, b, s, past, total, ["none", "lengths", "keys", "pairs"] + (["ends"] if not past else [])))
+    ins.append(r.tensor("float", [2, b, n, past, h], odd=False) if past else None)
+    ins.append(r.tensor("float", [r.pick([1, b]), r.pick([1, n]), s, total], odd=False) if r.chance(0.3) else None)
+    return Case(ins, outs=2 if past else 1, num_heads=n, unidirectional=r.pick([None, 0, 1]), scale=r.pick([None, 0.4]),
+                by_scale=True, slack=10, judge="runtime")
+
+
+@ms("QAttention")
+def _(r, v, t):
+    b, s, d, n, h = r.int(1, 2), r.int(1, 4), r.int(1, 5), r.int(1, 3), r.int(1, 4)
+    kind = r.pick(BYTES)
+    per = [] if r.chance() else [3 * n * h]
+    ins = [r.tensor("uint8", [b, s, d], 0, 60, wide=False), byte(r, kind, [d, 3 * n * h], 60),
+           r.tensor("float", [3 * n * h], -1, 1, odd=False), r.tensor("float", [], 0.01, 0.05, odd=False),
+           r.tensor("float", per, 0.01, 0.05, odd=False),
+           key_mask(r, b, s, 0, s, ["none", "lengths", "keys"]), r.tensor("uint8", [], 0, 20, wide=False)]
+    ins.append(r.tensor(kind, per, 0, 20, wide=False))
+    return Case(ins, num_heads=n, unidirectional=r.pick([None, 0, 1]), by_scale=True, slack=10, steer=(1,))
+
+
+@ms("MultiHeadAttention")
+def _(r, v, t):
+    b, s, n, h, hv = r.int(1, 2), r.int(1, 4), r.int(1, 3), r.int(1, 4), r.int(1, 4)
+    form = r.pick(["three"] * 8 + ["cross"] * 3 + ["packed", "pair"])  # the last two nobody runs
+    length = s if form == "packed" else r.int(1, 5)
+    past = 0
+    if form in ("packed", "pair", "cross"):
+        hv = h
+    if form == "three" and r.chance(0.4):
+        past, length, hv = r.int(1, 3), s, h
+
+    def give(*shape):
+        return r.tensor("float", shape, -2, 2, odd=False)
+    if form == "packed":
+        ins = [give(b, s, n, 3, h), None, None]
+    elif form == "pair":
+        ins = [give(b, s, n * h), give(b, length, n, 2, h), None]
+    elif form == "cross":
+        ins = [give(b, s, n * h), give(b, n, length, h), give(b, n, length, h)]
+    else:
+        ins = [give(b, s, n * h), give(b, length, n * h), give(b, length, n * hv)]
+    ins.append(give(n * (2 * h + hv)) if form == "three" and r.chance() else None)
+    total = past + length
+    ins.append(key_mask(r, b, s, past, total, ["none", "none", "lengths", "keys", "pairs"]))
+    ins.append(give(r.pick([1, b]), r.pick([1, n]), s, total) if r.chance(0.3) else None)
+    if past:
+        ins += [give(b, n, past, h), give(b, n, past, hv)]
+    return Case(ins, outs=3 if past else 1, num_heads=n, unidirectional=r.pick([None, 0, 1]) if length == s else None,
+                scale=r.pick([None, 0.4]), by_scale=True, slack=10)
+
+
+@ms("RotaryEmbedding")
+def _(r, v, t):
+    b, n, s, d = r.int(1, 2), r.int(1, 3), r.int(1, 4), 2 * r.int(1, 4)
+    part = 2 * r.int(1, d // 2) if r.chance(0.4) else 0
+    most = s + 3
+    flat = r.chance()
+    ids = r.g.integers(0, most, (b, s)) if r.chance() else r.g.integers(0, 3, 1)
+    return Case([r.tensor("float", [b, s, n * d] if flat else [b, n, s, d], odd=False), ids.astype(np.int64)]
+                + [r.tensor("float", [most, (part or d) // 2], -1, 1, odd=False) for _ in range(2)],
+                interleaved=r.pick([None, 0, 1]), num_heads=n if part or r.chance(0.3) else None,
+                rotary_embedding_dim=part or None)
