@@ -31,6 +31,7 @@
 	_(unfold)      /* what undoes pooling and cutting into blocks */       \
 	_(norm)        /* normalisations */                                    \
 	_(resize)      /* Resize, Upsample */                                  \
+	_(image)       /* files of images */                                   \
 	_(grid)        /* images at places between elements */                 \
 	_(rnn)         /* LSTM, GRU, RNN */                                    \
 	_(ml)          /* classical machine learning: picking, looking up */   \
