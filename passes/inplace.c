@@ -201,6 +201,7 @@ walk(struct inplace *w, const om_block *b, bool parts)
 static void
 forget(om_prog *p)
 {
+	om_rounds_forget(p);
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		om_value *v = p->values[k];
 		if (v->store != OM_INPLACE && v->store != OM_PART)

@@ -134,6 +134,7 @@ static void
 find_steps(om_prog *p)
 {
 	om_timeline(p);
+	p->before_loops = NULL;
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		p->values[k]->first = p->values[k]->last = 0;
 	for (uint32_t k = 0; k < p->first->nparam; k++)

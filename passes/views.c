@@ -6,8 +6,8 @@
  *
  * What leaves a block is copied by whoever owns the block: the results of the
  * graph belong to the caller, so they are no views; and the result of a loop
- * body is no view of what goes round in that loop, which is overwritten with
- * the results at the end of the round.
+ * body is no view of a part of what goes round in that loop, which is overwritten
+ * with the results at the end of the round.  All of it may be handed on.
  */
 #include <config.h>
 
@@ -27,7 +27,16 @@ is_param(const om_value *v)
 	return !v->def && !v->is_const;
 }
 
-/* Would one of the group be a result of a loop body, over what goes round? */
+static bool
+is_whole(const om_value *v, const om_value *source)
+{
+	uint64_t a, b;
+
+	return om_tensor_bytes(v->type.elem, &v->shape, &a)
+	    && om_tensor_bytes(source->type.elem, &source->shape, &b) && a == b;
+}
+
+/* Would one of the group be a result of a loop body, and part of what goes round? */
 static bool
 would_be_overwritten(const struct views *w, const om_group *group, const om_value *root)
 {
@@ -50,19 +59,12 @@ source_of(const struct views *w, const om_op *op, uint32_t k, uint64_t *offset)
 	const om_group *from = om_groups_find(w->g, v, NULL), *to = om_groups_find(w->g, source, NULL);
 	if (!from || !to || from == to || from->root != v)
 		return NULL;
-	if ((w->is_result[v->id] && v->block == w->p->first) || would_be_overwritten(w, from, to->root))
+	if (w->is_result[v->id] && v->block == w->p->first)
+		return NULL;
+	if (!is_whole(v, to->root) && would_be_overwritten(w, from, to->root))
 		return NULL;
 	*offset = view.offset;
 	return source;
-}
-
-static bool
-is_whole(const om_value *v, const om_value *source)
-{
-	uint64_t a, b;
-
-	return om_tensor_bytes(v->type.elem, &v->shape, &a)
-	    && om_tensor_bytes(source->type.elem, &source->shape, &b) && a == b;
 }
 
 static void
@@ -94,10 +96,12 @@ walk(struct views *w, const om_block *b, bool parts)
 static void
 forget(om_prog *p)
 {
+	om_rounds_forget(p);
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		p->values[k]->store = OM_OWN;
 		p->values[k]->source = NULL;
 		p->values[k]->offset = 0;
+		p->values[k]->rounds = NULL;
 	}
 }
 

@@ -59,13 +59,13 @@ typedef struct om_spot {
 /* A value that lies elsewhere in every round of a loop: in round i < nfirst at first[i],
  * then at at[i % period], i * stride bytes further up.  A spot in a value of the body of
  * that loop stands for the bytes that `store`, `source` and `offset` give it; one in a
- * value from around it for where that lies when the loop starts.  A carried output of
- * a loop lies where `i`, the number of rounds that ran, says. */
+ * value from around it for where that lies when the loop starts.  For a carried output
+ * of a loop `i` is the number of rounds that ran. */
 typedef struct om_rounds {
+	bool is_output;          /* of the loop; false: a value of its body */
 	uint32_t period, nfirst;
 	om_spot *at, *first;
 	int64_t stride;
-	uint64_t bytes;          /* of each spot that is owned: all that takes turns fits */
 } om_rounds;
 
 /* What is known about an element of a list of integers before it is computed:
@@ -96,7 +96,7 @@ struct om_value {
 	om_store store;          /* the rest valid under OM_HAS_STORE */
 	om_value *source;        /* NULL exactly for OM_OWN */
 	uint64_t offset;         /* bytes into the storage of source */
-	const om_rounds *rounds; /* NULL: stays where it is.  Set by the `loops` pass */
+	const om_rounds *rounds; /* NULL: stays where it is */
 
 	const void *origin;      /* its message in the model; NULL if made by a pass */
 };
@@ -240,6 +240,9 @@ struct om_prog {
 	const char *order;        /* how the ops were put in order: "file", "bfs", "mem"; NULL: not */
 	bool order_is_file;       /* that left them as they were */
 	bool order_is_proven;     /* "mem": no order takes less, as the pass counts it */
+	om_value *before_loops;   /* values as they were when the `loops` pass changed their steps
+	                            and storage; NULL: it did not, since lifetimes were found */
+	uint32_t nbefore_loops;
 	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
 	om_model *model;          /* what it was imported from; not owned; may be NULL */
 };

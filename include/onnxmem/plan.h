@@ -16,7 +16,6 @@ typedef enum om_where {
 	OM_EXTERNAL,     /* caller-owned: graph inputs and outputs */
 	OM_WEIGHT,       /* a constant */
 	OM_UNPLANNED,    /* found a place at run time: size not known before */
-	OM_MOVING,       /* has no bytes of its own: see its view */
 } om_where;
 
 /* Stands for: not relative to a value. */
@@ -36,14 +35,15 @@ typedef struct om_region {
  * 0: in first[i] while i < nfirst, then in off[i % period]; moved up by i * stride
  * bytes.
  *
- * The value is defined in the body, as a parameter or by an op.  Or it is a carried
- * output of the loop, and `i` is the number of rounds that ran: a parameter of that
- * round would lie there, had it come.  Whatever has an alias chain that leads to such
- * a value moves with it, as far as the first one on the chain that has a view of its
- * own.  A value with a view and a place OM_IN_ARENA holds the bytes of that place for
- * its lifetime: it is one of those that take turns there. */
+ * The value is one of the body: a parameter, or the output of an op.  Or it is a
+ * carried output of the loop itself, and `i` is the number of rounds that ran: the
+ * parameter of that round would lie there, had it come.  Whatever has an alias chain that leads to such
+ * a value moves with it; the first one on the chain that has a view decides.  Its place
+ * is what it contributes: bytes that are kept in its lifetime for all that take turns
+ * there. */
 typedef struct om_plan_view {
 	uint32_t value;          /* id */
+	bool is_output;          /* of the loop; false: a value of its body */
 	uint32_t period;         /* at least 1 */
 	uint32_t nfirst;
 	const om_region *off;    /* [period] */
@@ -185,6 +185,11 @@ typedef struct om_same {
 	uint64_t offset;
 } om_same;
 
+/* `v` needs its bytes in these steps, too: they become part of its lifetime.  False,
+ * and nothing changes, where others in the group write over these bytes by then;
+ * with `always` nobody asks. */
+OM_API bool om_groups_widen(om_groups *g, om_value *v, uint32_t first, uint32_t last, bool always);
+
 /* Put the values `same`, all of one group, where those bytes of `source` are, and
  * their group with them.  `store` is OM_VIEW: `same` is one value, the root of its
  * group; or OM_PART: `source` is computed later.  False, and nothing changes, where
@@ -219,6 +224,13 @@ OM_API om_pieces *om_pieces_new(const om_prog *p, const om_buffers *b, om_arena 
 
 /* The pieces of `v`, by number, in a row; none where it is not planned. */
 OM_API const uint32_t *om_pieces_of(const om_pieces *q, const om_value *v, uint32_t *n);
+
+/* Take back what the `loops` pass did to steps and storage; nothing where it did not
+ * run.  For passes that decide on storage before it. */
+OM_API void om_rounds_forget(om_prog *p);
+
+/* How many rounds a Loop or Scan runs, known before the run; -1 where it is not. */
+OM_API int64_t om_rounds_of(const om_op *op);
 
 /* ---- For plans that hold in every order of the ops. ---- */
 

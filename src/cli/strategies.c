@@ -26,7 +26,7 @@ static const struct strategy {
 };
 
 #define BEFORE  "inline,shapes,fold,prune,"
-#define BEHIND  "live,views,inplace"
+#define BEHIND  "live,views,inplace,loops"
 
 static const struct order {
 	const char *name, *passes;

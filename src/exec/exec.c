@@ -58,6 +58,7 @@ new_exec(om_session *s, om_prog *p, const om_plan *plan, const om_exec_options *
 	e->is_skipped = OM_NEWN(mem, bool, p->nvalue);
 	e->is_tied = OM_NEWN(mem, bool, p->nvalue);
 	e->is_bound = OM_NEWN(mem, bool, p->nvalue);
+	e->view = OM_NEWN(mem, const om_plan_view *, p->nvalue);
 	e->root = OM_NEWN(mem, om_value *, p->nvalue);
 	e->offset = OM_NEWN(mem, uint64_t, p->nvalue);
 	e->room = OM_NEWN(mem, struct room, p->nvalue);

@@ -1,8 +1,11 @@
 /* Ops with bodies: If, Loop, Scan.
  *
- * Values cross the border of a body by copying.  What leaves it is staged
- * first, all of it, in memory beside the arena: so a body may hand its
- * parameters on in any order, and what is written may lie over what is read.
+ * Where a plan puts the two sides of a border in the same place, nothing moves: a
+ * parameter whose address is that of the result of the round before is there
+ * already, and so is an output that was computed by a branch.  For that, values
+ * that the plan has views of get new addresses in every round.  What lies
+ * elsewhere is copied, and counted; all that goes over a border together is staged
+ * in memory beside the arena where one copy would spoil the source of another.
  * A value of an outer block is used where it is; nothing is copied for it. */
 #include <config.h>
 
@@ -72,19 +75,23 @@ put_other_kind(om_exec *e, om_value *to, om_kind from, const om_tensor *t)
 	return om_value_put(e, to, &(om_tensor){.type = t->type, .data = made});
 }
 
+static om_status
+put_one(om_exec *e, om_value *to, om_kind from, const om_tensor *t)
+{
+	if (!to)
+		return OM_OK;
+	if ((to->type.kind == OM_OPTIONAL) != (from == OM_OPTIONAL))
+		return put_other_kind(e, to, from, t);
+	return om_value_put(e, to, t);
+}
+
 om_status
 om_flow_put(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
 {
-	for (uint32_t k = 0; k < n; k++) {
-		if (to[k] && (to[k]->type.kind == OM_OPTIONAL) != (st->kind[k] == OM_OPTIONAL))
-			OM_TRY(put_other_kind(e, to[k], st->kind[k], &st->t[k]));
-		else if (to[k])
-			OM_TRY(om_value_put(e, to[k], &st->t[k]));
-	}
+	for (uint32_t k = 0; k < n; k++)
+		OM_TRY(put_one(e, to[k], st->kind[k], &st->t[k]));
 	return OM_OK;
 }
-
-/* ---- If. ---- */
 
 static bool
 overlap(const om_tensor *a, const om_tensor *b)
@@ -96,15 +103,61 @@ overlap(const om_tensor *a, const om_tensor *b)
 	    && om_tensor_bytes(b->type, &b->shape, &nb) && pa < pb + nb && pb < pa + na;
 }
 
-/* May each result be copied before the next is read? */
 static bool
-is_apart(const om_exec *e, const om_op *op, const om_block *b)
+is_there(const om_exec *e, const om_value *to, const om_tensor *from)
 {
-	for (uint32_t k = 0; k < op->nout; k++)
-		for (uint32_t r = 0; op->out[k] && r < b->nresult; r++)
-			if (overlap(&e->slot[op->out[k]->id], &e->slot[b->result[r]->id]))
+	return !to || (e->slot[to->id].data == from->data && e->is_fixed[to->id] && !from->splat);
+}
+
+/* May each of stage->t be copied to its place before the next is read? */
+static bool
+is_apart(const om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		if (st->kind[k] != OM_TENSOR || is_there(e, to[k], &st->t[k]))
+			continue;
+		for (uint32_t i = k + 1; i < n; i++)
+			if (st->kind[i] == OM_TENSOR && !is_there(e, to[i], &st->t[i])
+			    && overlap(&e->slot[to[k]->id], &st->t[i]))
 				return false;
+	}
 	return true;
+}
+
+/* Hand on what these values hold, all of it at once; st->t was looked at before. */
+static om_status
+put_all(om_exec *e, om_value *const *to, om_value *const *from, struct stage *st, uint32_t n)
+{
+	const bool apart = is_apart(e, to, st, n);
+
+	for (uint32_t k = 0; k < n && !apart; k++)
+		if (!is_there(e, to[k], &st->t[k]))
+			OM_TRY(om_stage_put(e, st, k, from[k], &st->t[k]));
+	for (uint32_t k = 0; k < n; k++)
+		if (!is_there(e, to[k], &st->t[k]))
+			OM_TRY(put_one(e, to[k], st->kind[k], &st->t[k]));
+	return OM_OK;
+}
+
+static void
+look_at_all(const om_exec *e, om_value *const *from, struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		st->t[k] = e->slot[from[k]->id];
+		st->kind[k] = from[k]->type.kind;
+	}
+}
+
+/* ---- If. ---- */
+
+/* A result that became an output where it was dies as a result, and lives on. */
+static bool
+any_there(const om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (to[k] && is_there(e, to[k], &st->t[k]))
+			return true;
+	return false;
 }
 
 static om_status
@@ -117,15 +170,91 @@ run_if(struct step *s)
 	const om_block *b = om_attr_graph(op, *(const bool *)s->in[0].data ? "then_branch" : "else_branch");
 	om_flow_poison(e, op->step);
 	OM_TRY(om_walk_run(e, b));
-	if (!e->poison && is_apart(e, op, b)) {
-		for (uint32_t k = 0; k < op->nout; k++)
-			if (op->out[k])
-				OM_TRY(om_value_put(e, op->out[k], &e->slot[b->result[k]->id]));
-		return OM_OK;
+	look_at_all(e, b->result, &s->flow->stage, op->nout);
+	const bool in_place = any_there(e, op->out, &s->flow->stage, op->nout);
+	OM_TRY(put_all(e, op->out, b->result, &s->flow->stage, op->nout));
+	if (!in_place)
+		om_flow_poison(e, b->end);
+	return OM_OK;
+}
+
+/* ---- What moves. ---- */
+
+static unsigned char *
+address(const om_exec *e, const om_region *r)
+{
+	if (r->base == OM_NO_VALUE)
+		return e->arena[r->arena].data + OM_GUARD + r->offset;
+	return (unsigned char *)e->slot[r->base].data + r->offset;
+}
+
+static void
+turn_find(const om_exec *e, struct turn *t)
+{
+	for (uint32_t k = 0; k < t->view->nfirst; k++)
+		t->at[k] = address(e, &t->view->first[k]);
+	for (uint32_t k = 0; k < t->view->period; k++)
+		t->at[t->view->nfirst + k] = address(e, &t->view->off[k]);
+	t->phase = 0;
+}
+
+static unsigned char *
+turn_at(const struct turn *t, int64_t round, uint32_t phase)
+{
+	const uint32_t k = round < t->view->nfirst ? (uint32_t)round : t->view->nfirst + phase;
+	return t->at[k] + round * t->view->stride;
+}
+
+/* Everything goes where it lies in this round, which is the one behind the last. */
+static void
+turn_all(om_exec *e, struct flow *f, int64_t round)
+{
+	for (uint32_t k = 0; k < f->nturn; k++) {
+		struct turn *t = &f->turn[k];
+		om_exec_move(e, t->v, turn_at(t, round, t->phase));
+		if (++t->phase == t->view->period)
+			t->phase = 0;
 	}
-	OM_TRY(om_flow_stage(e, &s->flow->stage, b, 0, op->nout));
-	om_flow_poison(e, b->end);
-	return om_flow_put(e, op->out, &s->flow->stage, op->nout);
+}
+
+static void
+turn_start(struct step *s)
+{
+	struct flow *f = s->flow;
+
+	for (uint32_t k = 0; k < f->nturn; k++)
+		turn_find(s->exec, &f->turn[k]);
+	for (uint32_t k = 0; k < f->nstage; k++)
+		if (f->output[k].view)
+			turn_find(s->exec, &f->output[k]);
+	turn_all(s->exec, f, 0);
+}
+
+/* Outputs are where the parameters of one more round would be, or get a copy. */
+static om_status
+turn_end(struct step *s, om_value *const *param, int64_t rounds)
+{
+	om_exec *e = s->exec;
+	struct flow *f = s->flow;
+
+	for (uint32_t k = 0; k < f->nstage; k++) {
+		const struct turn *t = &f->output[k];
+		if (t->view)
+			om_exec_move(e, t->v, turn_at(t, rounds, (uint32_t)(rounds % t->view->period)));
+	}
+	look_at_all(e, param, &f->stage, f->nstage);
+	return put_all(e, s->op->out, param, &f->stage, f->nstage);
+}
+
+/* Results become parameters. */
+static om_status
+turn_round(struct step *s, om_value *const *result, om_value *const *param, int64_t next)
+{
+	struct flow *f = s->flow;
+
+	look_at_all(s->exec, result, &f->stage, f->nstage);
+	turn_all(s->exec, f, next);
+	return put_all(s->exec, param, result, &f->stage, f->nstage);
 }
 
 /* ---- Outputs that grow by a round. ---- */
@@ -224,6 +353,10 @@ series_add(struct step *s, struct series *r, const om_tensor *item)
 	const uint64_t inner = outer ? r->each / (uint64_t)outer : 0;
 	const int64_t at = r->is_backward ? r->total - 1 - r->n : r->n;
 	om_tensor part = *item;
+	if (item->data == r->data + (uint64_t)at * inner && outer == 1 && !item->splat) {
+		r->n++;
+		return OM_OK;
+	}
 	for (int64_t o = 0; o < outer; o++) {
 		om_elements_copy(r->data + (uint64_t)(o * (outer > 1 ? r->total : 1) + at) * inner, &part, inner);
 		part.data = (char *)part.data + (item->splat ? 0 : inner);
@@ -298,15 +431,19 @@ series_end_all(struct step *s, const om_block *b, uint32_t from)
 
 /* A scalar parameter, declared with no dim or with one. */
 static om_status
-put_scalar(om_exec *e, om_value *v, om_dtype type, void *data)
+put_scalar(om_exec *e, om_value *v, om_dtype type, const void *data, size_t bytes)
 {
-	om_tensor t = {.type = type, .data = data};
+	om_shape shape = {.rank = 0};
 
-	if (v->shape.rank == 1) {
-		t.shape.rank = 1;
-		t.shape.dim[0] = 1;
+	if (!e->is_fixed[v->id]) {
+		if (v->shape.rank == 1) {
+			shape.rank = 1;
+			shape.dim[0] = 1;
+		}
+		OM_TRY(om_value_settle(e, v, type, &shape));
 	}
-	return om_value_put(e, v, &t);
+	memcpy(e->slot[v->id].data, data, bytes);
+	return OM_OK;
 }
 
 struct rounds {
@@ -336,14 +473,13 @@ run_round(struct step *s, const om_block *b, struct rounds *r)
 	om_exec *e = s->exec;
 	const uint32_t n = s->flow->nstage;
 
-	OM_TRY(put_scalar(e, b->param[0], OM_INT64, &r->i));
-	OM_TRY(put_scalar(e, b->param[1], OM_BOOL, &r->go));
-	OM_TRY(om_flow_put(e, b->param + 2, &s->flow->stage, n));
+	OM_TRY(put_scalar(e, b->param[0], OM_INT64, &r->i, sizeof r->i));
+	OM_TRY(put_scalar(e, b->param[1], OM_BOOL, &r->go, sizeof r->go));
 	OM_TRY(om_walk_run(e, b));
-	OM_TRY(om_flow_stage(e, &s->flow->stage, b, 1, n));
 	OM_TRY(series_add_all(s, b, 1 + n));
 	r->go = *(const bool *)e->slot[b->result[0]->id].data;
 	r->i++;
+	OM_TRY(turn_round(s, b->result + 1, b->param + 2, r->i));
 	om_flow_poison(e, b->end);
 	return OM_OK;
 }
@@ -357,14 +493,15 @@ run_loop(struct step *s)
 	const uint32_t n = s->flow->nstage;
 
 	om_step_look(s);
-	for (uint32_t k = 0; k < n; k++)
-		OM_TRY(om_stage_put(e, &s->flow->stage, k, op->in[2 + k], &s->in[2 + k]));
+	turn_start(s);
+	look_at_all(e, op->in + 2, &s->flow->stage, n);
+	OM_TRY(put_all(e, b->param + 2, op->in + 2, &s->flow->stage, n));
 	series_start(s->flow, op->out + n, op->nout - n);
 	struct rounds r = count_rounds(s);
 	om_flow_poison(e, op->step);
 	while (r.go && (r.max < 0 || r.i < r.max))
 		OM_TRY(run_round(s, b, &r));
-	OM_TRY(om_flow_put(e, op->out, &s->flow->stage, n));
+	OM_TRY(turn_end(s, b->param + 2, r.i));
 	return series_end_all(s, b, 1 + n);
 }
 
@@ -448,8 +585,9 @@ scan_start(struct step *s, uint32_t nstate, int64_t *n)
 	struct flow *f = s->flow;
 	int axis;
 
-	for (uint32_t k = 0; k < nstate; k++)
-		OM_TRY(om_stage_put(s->exec, &f->stage, k, s->op->in[k], &s->in[k]));
+	turn_start(s);
+	look_at_all(s->exec, s->op->in, &f->stage, nstate);
+	OM_TRY(put_all(s->exec, s->op->body[0]->param, s->op->in, &f->stage, nstate));
 	OM_TRY(keep_scanned(s, nstate));
 	for (uint32_t k = 0; k < f->nslices; k++)
 		OM_TRY(scan_axis(s, k, &axis, n));
@@ -474,15 +612,15 @@ run_scan(struct step *s)
 	OM_TRY(scan_start(s, nstate, &n));
 	om_flow_poison(e, s->op->step);
 	for (int64_t i = 0; i < n; i++) {
-		OM_TRY(om_flow_put(e, b->param, &s->flow->stage, nstate));
 		for (uint32_t k = 0; k < s->flow->nslices; k++)
-			OM_TRY(put_slice(s, k, i, b->param[nstate + k]));
+			if (!e->view[b->param[nstate + k]->id])
+				OM_TRY(put_slice(s, k, i, b->param[nstate + k]));
 		OM_TRY(om_walk_run(e, b));
-		OM_TRY(om_flow_stage(e, &s->flow->stage, b, 0, nstate));
 		OM_TRY(series_add_all(s, b, nstate));
+		OM_TRY(turn_round(s, b->result, b->param, i + 1));
 		om_flow_poison(e, b->end);
 	}
-	OM_TRY(om_flow_put(e, s->op->out, &s->flow->stage, nstate));
+	OM_TRY(turn_end(s, b->param, n > 0 ? n : 0));
 	return series_end_all(s, b, nstate);
 }
 
@@ -547,6 +685,38 @@ new_scan(struct step *s)
 	return OM_OK;
 }
 
+static struct turn
+turn_new(om_exec *e, const om_plan_view *view)
+{
+	return (struct turn){.v = e->prog->values[view->value], .view = view,
+		.at = OM_NEWN(e->mem, unsigned char *, (size_t)view->nfirst + view->period)};
+}
+
+static void
+find_turns(struct step *s)
+{
+	om_exec *e = s->exec;
+	struct flow *f = s->flow;
+	const uint32_t most = e->plan ? e->plan->nview : 0;
+
+	for (uint32_t k = 0; k < most && s->op->row->control != OM_IF; k++)
+		f->nturn += e->prog->values[e->plan->view[k].value]->block == s->op->body[0]
+			&& !e->plan->view[k].is_output;
+	f->turn = OM_NEWN(e->mem, struct turn, f->nturn);
+	f->nturn = 0;
+	for (uint32_t k = 0; k < most && s->op->row->control != OM_IF; k++) {
+		const om_plan_view *view = &e->plan->view[k];
+		if (e->prog->values[view->value]->block == s->op->body[0] && !view->is_output)
+			f->turn[f->nturn++] = turn_new(e, view);
+	}
+	f->output = OM_NEWN(e->mem, struct turn, f->nstage);
+	for (uint32_t k = 0; k < f->nstage && s->op->row->control != OM_IF; k++) {
+		const om_plan_view *view = s->op->out[k] ? e->view[s->op->out[k]->id] : NULL;
+		if (view && view->is_output)
+			f->output[k] = turn_new(e, view);
+	}
+}
+
 om_status
 om_flow_new(struct step *s)
 {
@@ -563,6 +733,7 @@ om_flow_new(struct step *s)
 	stage_new(e, &f->stage, f->nstage);
 	stage_new(e, &f->slices, f->nslices);
 	f->series = OM_NEWN(e->mem, struct series, f->nseries);
+	find_turns(s);
 	return OM_OK;
 }
 

@@ -23,9 +23,20 @@ struct series {
 	bool is_backward;
 };
 
+/* A value that moves with the rounds. */
+struct turn {
+	const om_value *v;
+	const om_plan_view *view; /* NULL: it does not */
+	unsigned char **at;       /* where it may lie: nfirst places, then a period of them */
+	uint32_t phase;           /* of the round that is next */
+};
+
 struct flow {
 	struct stage stage;
 	uint32_t nstage;
+	struct turn *turn;
+	uint32_t nturn;
+	struct turn *output;      /* of carried values */
 	struct series *series;
 	uint32_t nseries;
 	struct stage slices;      /* copies of Scan's inputs that the plan lets die */

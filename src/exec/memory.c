@@ -144,6 +144,8 @@ om_value_put(om_exec *e, om_value *v, const om_tensor *t)
 	}
 	OM_TRY(om_value_settle(e, v, t->type, &t->shape));
 	om_tensor_bytes(t->type, &t->shape, &bytes);
+	if (e->slot[v->id].data == t->data && !t->splat)
+		return OM_OK;
 	om_elements_copy(e->slot[v->id].data, t, bytes);
 	e->stats.copied_bytes += bytes;
 	return OM_OK;

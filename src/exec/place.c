@@ -81,28 +81,62 @@ list_aliases(const om_exec *e)
 	return alias;
 }
 
-/* What shares bytes outside the arena follows their owner; in the arena the plan
- * gives both their place. */
+struct chains {
+	om_exec *e;
+	const om_alias **alias;
+	uint32_t *hop;           /* a chain */
+	bool *is_settled;
+};
+
+/* What shares bytes outside the arena follows their owner, and what shares those of a
+ * value that moves follows that; elsewhere the plan gives both their place. */
+static void
+settle_root(struct chains *c, uint32_t id)
+{
+	om_exec *e = c->e;
+	const om_alias *a = c->alias[id];
+
+	c->is_settled[id] = true;
+	if (!a || e->view[id] || !e->is_fixed[id] || e->prog->values[id]->is_const)
+		return;
+	const om_value *root = e->root[a->source];
+	if (e->plan->place[id].where == OM_IN_ARENA && !e->view[root->id])
+		return;
+	e->root[id] = e->root[a->source];
+	e->offset[id] = e->offset[a->source] + a->offset;
+}
+
+/* Chains can be as long as the program: each hop is taken once. */
+static void
+follow_chain(struct chains *c, uint32_t id)
+{
+	uint32_t n = 0;
+
+	for (; !c->is_settled[id]; id = c->alias[id]->source) {
+		c->hop[n++] = id;
+		if (!c->alias[id] || n > c->e->prog->nvalue)
+			break;
+	}
+	while (n-- > 0)
+		settle_root(c, c->hop[n]);
+}
+
 static void
 follow_aliases(om_exec *e)
 {
-	const om_alias **alias = list_aliases(e);
-	const om_plan *plan = e->plan;
+	const uint32_t n = e->prog->nvalue;
+	struct chains c = {.e = e, .alias = list_aliases(e), .hop = OM_NEWN(e->mem, uint32_t, (size_t)n + 1),
+		.is_settled = OM_NEWN(e->mem, bool, n)};
 
-	for (uint32_t id = 0; id < e->prog->nvalue; id++) {
-		uint32_t at = id;
-		uint64_t offset = 0;
-		if (!alias[id] || !e->is_fixed[id] || e->prog->values[id]->is_const)
-			continue;
-		e->is_skipped[id] = alias[id]->kind == OM_ALIAS_VIEW;
-		e->is_tied[id] = alias[id]->kind == OM_ALIAS_TIE;
-		if (plan->place[id].where == OM_IN_ARENA)
-			continue;
-		for (; alias[at] && plan->place[at].where != OM_IN_ARENA; at = alias[at]->source)
-			offset += alias[at]->offset;
-		e->root[id] = e->prog->values[at];
-		e->offset[id] = offset;
-		om_exec_follow(e, e->prog->values[id], &e->slot[id]);
+	for (uint32_t id = 0; id < n; id++) {
+		const om_value *v = e->prog->values[id];
+		follow_chain(&c, id);
+		if (c.alias[id] && e->is_fixed[id] && !v->is_const) {
+			e->is_skipped[id] = c.alias[id]->kind == OM_ALIAS_VIEW;
+			e->is_tied[id] = c.alias[id]->kind == OM_ALIAS_TIE;
+		}
+		if (e->root[id] != v)
+			om_exec_follow(e, v, &e->slot[id]);
 	}
 }
 
@@ -115,7 +149,7 @@ own_room(om_exec *e, om_value *v)
 	om_tensor *t = v ? &e->slot[v->id] : NULL;
 	uint64_t bytes;
 
-	if (!v || !e->is_fixed[v->id] || t->data || e->root[v->id] != v || v->is_const)
+	if (!v || !e->is_fixed[v->id] || t->data || e->root[v->id] != v || v->is_const || e->view[v->id])
 		return OM_OK;
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		if (graph->result[k] == v)
@@ -137,6 +171,8 @@ om_exec_place(om_exec *e)
 		e->scratch[e->plan->scratch[k].op] = &e->plan->scratch[k];
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		fill_slot(e, p->values[k]);
+	for (uint32_t k = 0; e->plan && k < e->plan->nview; k++)
+		e->view[e->plan->view[k].value] = &e->plan->view[k];
 	follow_aliases(e);
 	for (uint32_t k = 0; e->order[k]; k++) {
 		const om_op *op = e->order[k];

@@ -320,6 +320,39 @@ place(const struct printer *w, const om_value *v)
 		fprintf(w->to, "; at %u:%" PRIu64 "+%" PRIu64, at->arena, at->offset, at->bytes);
 }
 
+static void
+spots(const struct printer *w, const char *what, const om_spot *s, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		fprintf(w->to, "%s", k ? ", " : what);
+		value(w->to, s[k].in);
+		if (s[k].offset)
+			fprintf(w->to, " + %" PRIu64, s[k].offset);
+	}
+}
+
+static void
+storage(const struct printer *w, const om_value *v)
+{
+	static const char *const how[] = {[OM_VIEW] = "view of", [OM_INPLACE] = "in", [OM_TIE] = "tied to",
+		[OM_PART] = "part of"};
+
+	if (!(w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE)))
+		return;
+	if (v->source) {
+		fprintf(w->to, "; %s ", how[v->store]);
+		value(w->to, v->source);
+		if (v->offset)
+			fprintf(w->to, " + %" PRIu64, v->offset);
+	}
+	if (v->rounds) {
+		spots(w, "; first ", v->rounds->first, v->rounds->nfirst);
+		spots(w, v->rounds->is_output ? "; ends in " : "; turns in ", v->rounds->at, v->rounds->period);
+		if (v->rounds->stride)
+			fprintf(w->to, ", a round %+" PRId64, v->rounds->stride);
+	}
+}
+
 /* What the passes know about an output. */
 static void
 facts(const struct printer *w, const om_op *op, const om_value *v)
@@ -332,14 +365,7 @@ facts(const struct printer *w, const om_op *op, const om_value *v)
 	typed(w->to, v);
 	if (w->p->has & OM_HAS_LIVE && !v->is_const)
 		fprintf(w->to, "; %u..%u", v->first, v->last);
-	if (w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE) && v->source) {
-		static const char *const how[] = {[OM_VIEW] = "view of", [OM_INPLACE] = "in", [OM_TIE] = "tied to",
-			[OM_PART] = "part of"};
-		fprintf(w->to, "; %s ", how[v->store]);
-		value(w->to, v->source);
-		if (v->offset)
-			fprintf(w->to, " + %" PRIu64, v->offset);
-	}
+	storage(w, v);
 	if (w->p->has & OM_HAS_PLAN && w->p->plan)
 		place(w, v);
 	if (op->is_folded && w->p->has & OM_HAS_CONST)
@@ -453,6 +479,24 @@ op_with_live(struct printer *w, const om_op *op)
 	om_arena_free(mem);
 }
 
+/* Of parameters that share somebody's bytes, each in a line of its own. */
+static void
+param_facts(const struct printer *w, const om_block *b)
+{
+	for (uint32_t k = 0; k < b->nparam && w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE); k++) {
+		const om_value *v = b->param[k];
+		if (!v->source && !v->rounds)
+			continue;
+		indent(w);
+		fputs("; ", w->to);
+		value(w->to, v);
+		if (w->p->has & OM_HAS_LIVE)
+			fprintf(w->to, " %u..%u", v->first, v->last);
+		storage(w, v);
+		fputc('\n', w->to);
+	}
+}
+
 static void
 block(struct printer *w, const om_block *b)
 {
@@ -461,6 +505,7 @@ block(struct printer *w, const om_block *b)
 	params(w, b);
 	fputs(" {\n", w->to);
 	w->depth++;
+	param_facts(w, b);
 	constants(w, b);
 	for (const om_op *op = b->first; op; op = op->next)
 		op_with_live(w, op);

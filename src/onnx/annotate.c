@@ -216,14 +216,51 @@ struct mirror {
 	om_arena *tmp;
 	om_op ***ops;
 	const om_alias **alias;    /* by value id */
+	const om_plan_view **view;
 	bool compat;
 	bool is_open;              /* shapes depend on what was bound */
 };
+
+/* Where it lies in some round. */
+static const char *
+phase_text(const struct mirror *w, const om_value *v, const om_region *r)
+{
+	const om_place *base = r->base == OM_NO_VALUE ? NULL : &w->plan->place[r->base];
+	uint64_t bytes = 0, offset = r->offset;
+
+	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
+	if (!base)
+		return om_printf(w->tmp, "%" PRIu32 ":%" PRIu64 "+%" PRIu64, r->arena, offset, bytes);
+	offset += base->offset;
+	if (w->view[r->base] || base->where == OM_UNPLANNED)
+		return om_printf(w->tmp, "?:0+%" PRIu64, bytes);
+	if (base->where == OM_IN_ARENA)
+		return om_printf(w->tmp, "%" PRIu32 ":%" PRIu64 "+%" PRIu64, base->arena, offset, bytes);
+	return om_printf(w->tmp, "%s:%" PRIu64 "+%" PRIu64, base->where == OM_WEIGHT ? "w" : "x", offset, bytes);
+}
+
+/* PHASE=PLACE for each round that has a place of its own. */
+static const char *
+view_text(const struct mirror *w, const om_value *v, const om_plan_view *view)
+{
+	const char *text = "";
+
+	for (uint32_t k = 0; k < view->nfirst; k++)
+		text = om_printf(w->tmp, "%sfirst%s=%s;", text, k ? om_printf(w->tmp, "+%" PRIu32, k) : "",
+			phase_text(w, v, &view->first[k]));
+	for (uint32_t k = 0; k < view->period; k++)
+		text = om_printf(w->tmp, "%s%si%%%" PRIu32 ".%" PRIu32 "=%s", text, k ? ";" : "", view->period, k,
+			phase_text(w, v, &view->off[k]));
+	return text;
+}
 
 static const char *
 place_text(const struct mirror *w, const om_value *v)
 {
 	const om_place *at = &w->plan->place[v->id];
+
+	if (w->view[v->id])
+		return view_text(w, v, w->view[v->id]);
 
 	if (at->where == OM_UNPLANNED)
 		return "?:0+0";
@@ -248,7 +285,7 @@ static bool
 is_mirrored(const struct mirror *w, const om_value *v)
 {
 	const om_where where = v ? w->plan->place[v->id].where : OM_NOWHERE;
-	return where == OM_IN_ARENA || where == OM_UNPLANNED || where == OM_EXTERNAL;
+	return where == OM_IN_ARENA || where == OM_UNPLANNED || where == OM_EXTERNAL || (v && w->view[v->id]);
 }
 
 /* Room for an info of every value that has none. */
@@ -435,6 +472,9 @@ om_model_annotate(om_session *s, om_model *m, const om_prog *p, unsigned how)
 	w.alias = OM_NEWN(w.tmp, const om_alias *, p->nvalue);
 	for (uint32_t k = 0; k < w.plan->nalias; k++)
 		w.alias[w.plan->alias[k].value] = &w.plan->alias[k];
+	w.view = OM_NEWN(w.tmp, const om_plan_view *, p->nvalue);
+	for (uint32_t k = 0; k < w.plan->nview; k++)
+		w.view[w.plan->view[k].value] = &w.plan->view[k];
 	write_model(&w, json, digest);
 	write_mirrors(&w, how);
 	om_arena_free(w.tmp);

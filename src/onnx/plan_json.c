@@ -309,6 +309,64 @@ scope_rows(struct writer *w, json_t *rows, const om_block *b)
 			row(w, rows, op->out[k]);
 }
 
+/* An offset into arena 0, or an object. */
+static json_t *
+region(struct writer *w, const om_region *r)
+{
+	json_t *j;
+
+	if (r->base == OM_NO_VALUE && r->arena == 0)
+		return number(w, r->offset);
+	j = json_object();
+	if (r->base == OM_NO_VALUE)
+		set(j, "arena", number(w, r->arena));
+	else
+		set(j, "in", name(w, w->p->values[r->base]->name));
+	set(j, "at", number(w, r->offset));
+	return j;
+}
+
+static json_t *
+regions(struct writer *w, const om_region *r, uint32_t n)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < n; k++)
+		push(all, region(w, &r[k]));
+	return all;
+}
+
+static json_t *
+view(struct writer *w, const om_plan_view *v)
+{
+	json_t *j = json_object();
+
+	set(j, "v", name(w, w->p->values[v->value]->name));
+	if (v->is_output)
+		set(j, "output", json_true());
+	set(j, "period", number(w, v->period));
+	set(j, "off", regions(w, v->off, v->period));
+	if (v->nfirst)
+		set(j, "first", v->nfirst == 1 ? region(w, v->first) : regions(w, v->first, v->nfirst));
+	if (v->stride)
+		set(j, "stride", json_integer(v->stride));
+	return j;
+}
+
+static void
+views(struct writer *w, json_t *scope, const om_block *b)
+{
+	json_t *all = NULL;
+
+	for (uint32_t k = 0; k < w->plan->nview; k++) {
+		if (w->p->values[w->plan->view[k].value]->block != b)
+			continue;
+		if (!all)
+			set(scope, "views", all = json_array());
+		push(all, view(w, &w->plan->view[k]));
+	}
+}
+
 /* Scopes in order of the run, each before those in it. */
 static void
 scope(struct writer *w, json_t *scopes, const om_block *b)
@@ -322,6 +380,7 @@ scope(struct writer *w, json_t *scopes, const om_block *b)
 		set(j, "order", node_list(w, b));
 	scope_rows(w, rows, b);
 	set(j, "v", rows);
+	views(w, j, b);
 	push(scopes, j);
 	for (const om_op *op = b->first; op; op = op->next)
 		for (uint32_t k = 0; k < op->nbody; k++)

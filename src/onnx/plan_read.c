@@ -457,10 +457,95 @@ read_place(struct reader *r, const om_block *b, const json_t *row)
 	return OM_OK;
 }
 
+/* ---- Views. ---- */
+
+/* An offset into arena 0, or where in which arena or value of a block around `b`. */
+static om_status
+read_region(struct reader *r, const om_block *b, const json_t *j, om_region *out)
+{
+	const json_t *arena = json_object_get(j, "arena"), *in = json_object_get(j, "in");
+	om_value *base;
+
+	*out = (om_region){.base = OM_NO_VALUE};
+	if (!json_is_object(j))
+		return get_number(r, j, "an offset of a view", INT64_MAX, &out->offset);
+	OM_TRY(get_number(r, json_object_get(j, "at"), "an offset of a view", INT64_MAX, &out->offset));
+	if (arena)
+		OM_TRY(get_index(r, arena, "the number of an arena", UINT32_MAX, &out->arena));
+	if (!in)
+		return OM_OK;
+	OM_TRY(find_visible(r, b, in, &base));
+	out->base = base->id;
+	return OM_OK;
+}
+
+enum { MOST_REGIONS = 1 << 16 };
+
+static om_status
+read_regions(struct reader *r, const om_block *b, const json_t *j, const om_region **out, uint32_t *n)
+{
+	const bool many = json_is_array(j);
+	const size_t size = many ? json_array_size(j) : j != NULL;
+
+	if (size > MOST_REGIONS)
+		return BAD(r, "a view has more regions than can be");
+	om_region *all = OM_NEWN(r->p->mem, om_region, size);
+	for (size_t k = 0; k < size; k++)
+		OM_TRY(read_region(r, b, many ? json_array_get(j, k) : j, &all[k]));
+	*out = all;
+	*n = (uint32_t)size;
+	return OM_OK;
+}
+
+static om_status
+read_view(struct reader *r, const om_block *b, const json_t *j, om_plan_view *v)
+{
+	const json_t *stride = json_object_get(j, "stride");
+	uint64_t period;
+	om_value *value;
+
+	OM_TRY(find_value(r, b, json_object_get(j, "v"), &value));
+	*v = (om_plan_view){.value = value->id, .is_output = json_is_true(json_object_get(j, "output"))};
+	OM_TRY(read_regions(r, b, json_object_get(j, "off"), &v->off, &v->period));
+	OM_TRY(read_regions(r, b, json_object_get(j, "first"), &v->first, &v->nfirst));
+	OM_TRY(get_number(r, json_object_get(j, "period"), "a period", MOST_REGIONS, &period));
+	if (period != v->period || period == 0)
+		return BAD(r, "the view of %s has a period of %" PRIu64 ", but %u regions", value->name, period, v->period);
+	if (stride && !json_is_integer(stride))
+		return BAD(r, "the stride of %s is not a number", value->name);
+	v->stride = json_integer_value(stride);
+	return OM_OK;
+}
+
+static om_status
+read_views(struct reader *r, const om_block *b, const json_t *scope)
+{
+	json_t *all, *j;
+	size_t k;
+
+	OM_TRY(get_list(r, scope, "views", &all));
+	json_array_foreach(all, k, j) {
+		if (r->plan->nview >= r->p->nvalue)
+			return BAD(r, "it has more views than the program has values");
+		OM_TRY(read_view(r, b, j, &r->plan->view[r->plan->nview]));
+		r->plan->nview++;
+	}
+	return OM_OK;
+}
+
+static int
+by_value(const void *a, const void *b)
+{
+	const om_plan_view *x = a, *y = b;
+	return (x->value > y->value) - (x->value < y->value);
+}
+
+/* ---- Scopes. ---- */
+
 static om_status
 read_scope(struct reader *r, const json_t *j)
 {
-	json_t *rows, *row, *views;
+	json_t *rows, *row;
 	om_block *b;
 	uint64_t at;
 	size_t k;
@@ -475,14 +560,10 @@ read_scope(struct reader *r, const json_t *j)
 			return BAD(r, "scope \"%s\" is said to be at node %" PRIu64 ", but is at %u", b->path,
 				at, b->owner->index);
 	}
-	OM_TRY(get_list(r, j, "views", &views));
-	if (json_array_size(views))
-		return BAD(r, "scope \"%s\" has views that change from round to round, which this program cannot run",
-			b->path);
 	OM_TRY(get_list(r, j, "v", &rows));
 	json_array_foreach(rows, k, row)
 		OM_TRY(read_place(r, b, row));
-	return OM_OK;
+	return read_views(r, b, j);
 }
 
 static om_status
@@ -494,19 +575,24 @@ read_scopes(struct reader *r)
 	OM_TRY(get_list(r, r->root, "scopes", &all));
 	json_array_foreach(all, k, j)
 		OM_TRY(read_scope(r, j));
+	if (r->plan->nview)
+		qsort(r->plan->view, r->plan->nview, sizeof *r->plan->view, by_value);
 	return OM_OK;
 }
 
-/* Is `v` computed before `source`, or a body that holds it before that? */
+/* Is `v` written before `source`: by an op before, or by a body of the op that computes
+ * that? */
 static bool
 is_earlier(const om_value *v, const om_value *source)
 {
 	const om_op *op = v->def;
 
-	if (!op || !source->def)
+	if (!source->def)
 		return false;
-	if (v->block != source->block)
+	if (v->block != source->block) {
 		op = om_block_holder(source->block, v->block);
+		return op && op->index <= source->def->index;
+	}
 	return op && op->index < source->def->index;
 }
 

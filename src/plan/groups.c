@@ -148,6 +148,53 @@ om_groups_find(const om_groups *g, const om_value *v, uint64_t *offset)
 	return g->of[v->id];
 }
 
+/* ---- Longer lifetimes. ---- */
+
+static bool
+hold_one(const om_groups *g, const om_value *a, const om_value *b)
+{
+	return g->origin[a->id] == g->origin[b->id]
+	    && g->at[a->id] - g->offset[a->id] == g->at[b->id] - g->offset[b->id];
+}
+
+static bool
+may_widen(const om_groups *g, const om_group *own, const om_value *v, uint32_t first, uint32_t last)
+{
+	const uint64_t from = g->offset[v->id], to = from + g->bytes[v->id];
+
+	for (size_t k = 0; k < own->n; k++) {
+		const om_value *m = own->member[k];
+		const uint64_t at = g->offset[m->id];
+		if (m != v && at < to && from < at + g->bytes[m->id] && m->first <= last && first <= m->last
+		    && !hold_one(g, m, v))
+			return false;
+	}
+	return true;
+}
+
+bool
+om_groups_widen(om_groups *g, om_value *v, uint32_t first, uint32_t last, bool always)
+{
+	om_group *own = g->of[v->id];
+	size_t k = 0;
+
+	if (own && !always && !may_widen(g, own, v, first, last))
+		return false;
+	first = first < v->first ? first : v->first;
+	last = last > v->last ? last : v->last;
+	v->first = first;
+	v->last = last;
+	if (!own)
+		return true;
+	own->first = first < own->first ? first : own->first;
+	own->last = last > own->last ? last : own->last;
+	while (own->member[k] != v)
+		k++;
+	for (; k < own->n; k++)
+		own->until[k] = own->until[k] > last ? own->until[k] : last;
+	return true;
+}
+
 /* ---- Moving a group into another. ---- */
 
 struct move {
@@ -227,7 +274,7 @@ do_meet(const struct move *x, const om_value *m, const om_value *t)
 	if (!x->g->reach)
 		return m->first <= t->last && t->first <= m->last && !is_pair(x, m, t);
 	if (is_pair(x, m, t))
-		return !om_reach_is_over(x->g->reach, x->in, x->out->def);
+		return !om_reach_is_over(x->g->reach, x->in, x->out->def ? x->out->def : x->out->block->owner);
 	return !is_over_before(x->g, m, t) && !is_over_before(x->g, t, m);
 }
 

@@ -93,6 +93,65 @@ place_value(struct writer *w, om_value *v)
 			(om_alias){kinds[v->store], v->id, v->source->id, v->offset};
 }
 
+/* ---- Views. ---- */
+
+/* Bytes of a value of the body: where its storage is.  That stays, unless it lies in
+ * one that moves with an outer loop, or outside the arena. */
+static om_region
+home_of(const struct writer *w, const om_block *body, const om_value *v, uint64_t offset)
+{
+	const uint32_t n = w->b->of_value[v->id];
+	const om_value *at = v;
+
+	while (at->source && om_block_inside(at->block, body)) {
+		offset += at->offset;
+		at = at->source;
+	}
+	if (!om_block_inside(at->block, body)) {
+		for (const om_value *s = at; s; s = s->source)
+			if (s->rounds || !s->source) {
+				if (s->rounds || n == UINT32_MAX)
+					return (om_region){at->id, 0, offset};
+				break;
+			}
+	}
+	return (om_region){OM_NO_VALUE, w->arena + w->b->buf[n].pool,
+		w->b->buf[n].offset + w->b->offset[at->id] + offset};
+}
+
+static om_region
+region(const struct writer *w, const om_block *body, const om_spot *s)
+{
+	if (om_block_inside(s->in->block, body) && !s->in->is_const)
+		return home_of(w, body, s->in, s->offset);
+	return (om_region){s->in->id, 0, s->offset};
+}
+
+static void
+place_view(struct writer *w, const om_value *v)
+{
+	const om_op *loop = v->rounds->is_output ? v->def : v->block->owner;
+	const om_block *body = loop->body[0];
+	const om_rounds *r = v->rounds;
+	om_region *off = OM_NEWN(w->p->mem, om_region, r->period);
+	om_region *first = OM_NEWN(w->p->mem, om_region, r->nfirst);
+
+	for (uint32_t k = 0; k < r->period; k++)
+		off[k] = region(w, body, &r->at[k]);
+	for (uint32_t k = 0; k < r->nfirst; k++)
+		first[k] = region(w, body, &r->first[k]);
+	w->plan->view[w->plan->nview++] = (om_plan_view){v->id, r->is_output, r->period, r->nfirst, off, first,
+		r->stride};
+}
+
+static void
+place_views(struct writer *w)
+{
+	for (uint32_t k = 0; k < w->p->nvalue && w->has_store; k++)
+		if (w->p->values[k]->rounds)
+			place_view(w, w->p->values[k]);
+}
+
 static void
 place_scratch(struct writer *w, const om_op *op)
 {
@@ -194,6 +253,7 @@ fill_plan(struct writer *w)
 	w->has_store = w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE);
 	place_block(w, w->p->first);
 	place_weights(w);
+	place_views(w);
 	add_rest(w);
 }
 

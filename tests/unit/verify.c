@@ -805,10 +805,10 @@ branches(void)
 	expect_bad(&t, "Plain (node of y): reads k (bytes 0..63 of arena 0) in step 8, "
 		"but bytes 0..63 of arena 0 hold t, from a body that ran before");
 	put(&t, u, 128);
-	t.place[o->id].first = 5;  /* the first branch ends, and writes o, in step 4 */
-	expect_bad(&t, "o is used in the steps 4 to 8, but planned to live from 5 to 1000: "
+	t.place[o->id].first = 8;  /* o is complete in step 7 */
+	expect_bad(&t, "o is used in the steps 7 to 8, but planned to live from 8 to 1000: "
 		"the plan is for another order");
-	t.place[o->id].first = 4;
+	t.place[o->id].first = 7;
 	expect_good(&t);
 	finish(&t);
 }
@@ -884,7 +884,7 @@ loops(void)
 	expect_good(&t);
 	put(&t, l.s, 64);      /* w is captured: the first round is right, the second wrong */
 	expect_bad(&t, "Plain (node of m): reads w (bytes 64..127 of arena 0) in step 3, "
-		"but bytes 64..127 of arena 0 hold s, from a body that ran before");
+		"but bytes 64..127 of arena 0 hold s");
 	put(&t, l.s, 256);     /* over what the rounds write piece by piece */
 	expect_bad(&t, "Loop (node of o): reads e (bytes 128..383 of arena 0) in step 6, "
 		"but bytes 256..319 of arena 0 hold s");
@@ -921,8 +921,8 @@ carried_values(void)
 		"but bytes 512..575 of arena 0 hold r");
 	l.body->result[1] = l.r;
 	expect_good(&t);           /* r is born after the last use of v, in its place */
-	t.place[l.v->id].last = 6;
-	expect_bad(&t, "v is used in the steps 2 to 7, but planned to live from 0 to 6: "
+	t.place[l.v->id].last = 2;
+	expect_bad(&t, "v is used in the steps 2 to 3, but planned to live from 0 to 2: "
 		"the plan is for another order");
 	t.place[l.v->id].last = 7;
 	l.loop->nin = 2;
@@ -967,8 +967,8 @@ scans(void)
 	put(&t, r, 576);    /* in place over the state */
 	expect_good(&t);
 	put(&t, r, 128);    /* over slices that later rounds read */
-	expect_bad(&t, "Scan (node of o): reads xs (bytes 64..319 of arena 0) in step 2, "
-		"but bytes 128..191 of arena 0 hold r, from a body that ran before");
+	expect_bad(&t, "Scan (node of o): reads xs (bytes 64..319 of arena 0) in step 4, "
+		"but bytes 128..191 of arena 0 hold r");
 	put(&t, r, 704);
 	put(&t, z, 64);
 	expect_bad(&t, "Scan (node of o): z is written over xs (bytes 64..319 of arena 0) in the step in which that is read");

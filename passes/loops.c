@@ -1,0 +1,923 @@
+/* loops: what goes round a loop is not copied, nor what leaves a branch.
+ *
+ * A carried value has four names: the initial value, the parameter, the result of
+ * the body and the output of the loop.  In round i + 1 the parameter is what the
+ * result was in round i.  So nothing has to move as long as the parameter of a round
+ * lies where the result of the round before was written:
+ *
+ *	x lies at X(i), y at Y(i) = X(i + 1)
+ *
+ * Parameters that a body hands on make chains: y is computed, the parameter x1 takes
+ * it over, x2 what x1 was, ... xm.  Where y is computed after the last use of xm in a
+ * round, or over it, it may lie there: then m regions take turns; else m + 1:
+ *
+ *	xj lies at region[(j - i) mod p] in round i, y at region[-i mod p]
+ *
+ * With one region nothing turns: all four names are one place.  Chains without
+ * an end, permutations, compute nothing: parameters take turns in the initial values'
+ * own bytes, and what only goes through stays where it came from.  (After NNC, which
+ * unrolls a loop for that and cannot do permutations.)
+ *
+ * The initial value of xj is where region[j] is, if nobody needs it afterwards.
+ * Otherwise it is read where it lies: xj has places of their own in the first rounds.
+ *
+ * Chains are longer than the cap on periods are cut: the executor copies at the cut.
+ * So it does wherever places do not agree; what it copies is counted.
+ *
+ * Bodies go before what is around them, so that a chain of an outer loop finds what
+ * a chain of an inner one was put into.  It ends: each loop is looked at once.
+ */
+#include <config.h>
+
+#include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
+
+enum { NONE = UINT32_MAX };
+
+/* How the result of a carried value comes about. */
+typedef enum kind {
+	COPIED,      /* by the executor, at the end of each round */
+	COMPUTED,    /* in the body, with storage of its own */
+	PASSED,      /* is another parameter */
+	AROUND,      /* is a value from around the body */
+} kind;
+
+struct carried {
+	om_value *init, *x, *y, *out;    /* out NULL: nobody wants it */
+	kind kind;
+	om_value *root;      /* COMPUTED: whose storage it is; AROUND: the value */
+	uint64_t offset;     /* AROUND: bytes into it */
+	uint32_t next;       /* the one that takes this parameter over, or NONE */
+	bool is_planned;     /* has bytes that are known before the run, like its initial value's */
+	bool is_done;
+};
+
+struct loop {
+	om_op *op;
+	om_block *body;
+	int64_t rounds;      /* -1: not known */
+	uint32_t n;
+	struct carried *c;
+	uint32_t nslice;     /* the last parameters */
+	uint32_t result;     /* the first carried one */
+};
+
+struct loops {
+	om_run *r;
+	om_prog *p;
+	om_groups *g;
+	uint64_t cap;
+	uint32_t *last;      /* by value id: of parameters, the last step in a round that reads them */
+	bool *is_result;     /* of its block */
+	bool *is_taken;      /* lies somewhere, with its storage */
+	struct loop **loop;  /* by op id */
+};
+
+static uint64_t
+size_of(const om_value *v)
+{
+	uint64_t bytes;
+	return om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
+}
+
+static bool
+is_here(const om_block *body, const om_value *v)
+{
+	return om_block_inside(v->block, body);
+}
+
+/* ---- Who is who. ---- */
+
+static void
+use(struct loops *w, const om_value *v, const om_block *b, uint32_t step)
+{
+	const om_op *holder;
+
+	if (!v || v->is_const || v->def)
+		return;
+	holder = v->block == b ? NULL : om_block_holder(v->block, b);
+	step = holder ? holder->end : step;
+	if (step > w->last[v->id])
+		w->last[v->id] = step;
+}
+
+/* What bodies read of an op's inputs, they may read as long as it runs. */
+static void
+find_uses(struct loops *w, const om_block *b)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		if (op->is_folded)
+			continue;
+		for (uint32_t k = 0; k < op->nin; k++)
+			use(w, op->in[k], b, op->end);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			find_uses(w, op->body[k]);
+	}
+	for (uint32_t k = 0; k < b->nresult; k++) {
+		use(w, b->result[k], b, b->end);
+		if (b->result[k]->block == b)
+			w->is_result[b->result[k]->id] = true;
+	}
+}
+
+/* `v` gets storage of its own again. */
+static bool
+detach(struct loops *w, om_value *v)
+{
+	if (!v->def || v->is_const || v->store == OM_OWN || w->is_taken[v->id])
+		return false;
+	v->store = OM_OWN;
+	v->source = NULL;
+	v->offset = 0;
+	om_count(w->r, "apart", 1);
+	return true;
+}
+
+/* Where the bytes of `v` are, as far as that is in the body. */
+static om_value *
+root_in(const om_block *body, om_value *v, uint64_t *offset)
+{
+	*offset = 0;
+	while (v->source && is_here(body, v)) {
+		*offset += v->offset;
+		v = v->source;
+	}
+	return v;
+}
+
+static uint32_t
+carried_param(const struct loop *l, const om_value *v)
+{
+	for (uint32_t k = 0; k < l->n; k++)
+		if (l->c[k].x == v)
+			return k;
+	return NONE;
+}
+
+/* From now on `v` lies where its storage says, nowhere else. */
+static void
+take(struct loops *w, const om_block *body, const om_value *v)
+{
+	for (; v && v->def && is_here(body, v); v = v->source)
+		w->is_taken[v->id] = true;
+}
+
+static kind
+classify(struct loops *w, struct loop *l, struct carried *c)
+{
+	om_value *root = root_in(l->body, c->y, &c->offset);
+	const uint32_t from = carried_param(l, root);
+	const bool whole = c->offset == 0 && size_of(root) == size_of(c->x);
+
+	c->root = root;
+	if (w->is_taken[c->y->id])
+		return COPIED;
+	if (from != NONE && whole && l->c[from].next == NONE && l->c[from].is_planned) {
+		l->c[from].next = (uint32_t)(c - l->c);
+		take(w, l->body, c->y);
+		return PASSED;
+	}
+	if (!is_here(l->body, root) || root->is_const)
+		return om_value_unplanned(w->p, root) ? COPIED : AROUND;
+	if (!root->def || !whole || w->is_taken[root->id]) {
+		if (!detach(w, c->y))
+			return COPIED;
+		c->root = c->y;
+	}
+	take(w, l->body, c->y);
+	return COMPUTED;
+}
+
+static bool
+is_planned(const struct loops *w, const om_value *v)
+{
+	return v->type.kind == OM_TENSOR && !om_value_unplanned(w->p, v) && size_of(v);
+}
+
+static bool
+loop_parts(struct loops *w, struct loop *l)
+{
+	const om_op *op = l->op;
+	const bool scan = op->row->control == OM_SCAN;
+	const int64_t slices = scan ? om_attr_int(op, "num_scan_inputs") : 2;
+
+	if (op->nbody != 1 || slices < 1 || slices > op->nin || (scan && op->version < 9))
+		return false;
+	l->body = op->body[0];
+	l->nslice = scan ? (uint32_t)slices : 0;
+	l->n = op->nin - (uint32_t)slices;
+	l->result = !scan;
+	if (l->body->nparam != l->n + (uint32_t)slices || l->body->nresult < l->result + l->n || op->nout < l->n
+	    || op->nout > l->body->nresult - l->result)
+		return false;
+	l->c = OM_NEWN(w->r->scratch, struct carried, l->n);
+	for (uint32_t k = 0; k < l->n; k++) {
+		struct carried *c = &l->c[k];
+		*c = (struct carried){.init = op->in[k + (scan ? 0 : 2)], .x = l->body->param[k + (scan ? 0 : 2)],
+			.y = l->body->result[l->result + k], .out = op->out[k], .next = NONE};
+		if (!c->init)
+			return false;
+		c->is_planned = is_planned(w, c->x) && is_planned(w, c->y) && is_planned(w, c->init)
+			&& size_of(c->x) == size_of(c->y) && size_of(c->x) == size_of(c->init);
+	}
+	l->rounds = om_rounds_of(op);
+	return true;
+}
+
+static void
+look_at_loop(struct loops *w, om_op *op)
+{
+	struct loop *l = OM_NEW(w->r->scratch, struct loop);
+
+	l->op = op;
+	if (!loop_parts(w, l))
+		return;
+	for (uint32_t k = 0; k < l->n; k++)
+		if (l->c[k].is_planned)
+			l->c[k].kind = classify(w, l, &l->c[k]);
+	w->loop[op->id] = l;
+}
+
+/* ---- Rounds. ---- */
+
+static om_rounds *
+rounds_new(struct loops *w, uint32_t period, uint32_t nfirst)
+{
+	om_rounds *r = OM_NEW(w->p->mem, om_rounds);
+
+	*r = (om_rounds){.period = period, .nfirst = nfirst, .at = OM_NEWN(w->p->mem, om_spot, period),
+		.first = OM_NEWN(w->p->mem, om_spot, nfirst)};
+	return r;
+}
+
+static om_spot
+spot_of(om_value *v, uint64_t round)
+{
+	const om_rounds *r = v->rounds;
+
+	if (!r)
+		return (om_spot){v, 0};
+	return round < r->nfirst ? r->first[round] : r->at[round % r->period];
+}
+
+static void
+lies_in(om_value *v, om_store store, om_value *source, uint64_t offset)
+{
+	v->store = store;
+	v->source = source;
+	v->offset = offset;
+}
+
+/* The parameter is never anywhere but in other values' bytes; it counts as a view of
+ * its initial value. */
+static void
+own_nothing(struct carried *c, om_rounds *r)
+{
+	lies_in(c->x, OM_VIEW, c->init, 0);
+	c->x->rounds = r;
+	c->is_done = true;
+}
+
+/* ---- Wheels. ---- */
+
+/* A chain of parameters: each takes over what the one before it was. */
+struct wheel {
+	struct loop *l;
+	uint32_t *k;         /* carried values */
+	uint32_t n;
+	kind head;           /* what comes into the first one */
+	om_value *root;      /* COMPUTED */
+	bool is_over;        /* that lies in the last one's bytes */
+	uint32_t period;
+	bool *is_first;      /* by place: the initial value stays where it is */
+};
+
+/* Which input of the op that computes `root` is, or views, the parameter. */
+static om_value *
+read_last(const struct loops *w, const om_value *root, om_value *x)
+{
+	const om_group *own = om_groups_find(w->g, x, NULL);
+	const om_op *op = root->def;
+
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] && om_groups_find(w->g, op->in[k], NULL) == own)
+			return op->in[k];
+	return x;
+}
+
+/* May the op of `root` write over `in` while it reads it? */
+static bool
+may_write_over(const om_value *root, const om_value *in)
+{
+	const om_op *op = root->def;
+	uint32_t out = 0;
+
+	while (op->out[out] != root)
+		out++;
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] == in && (op->nbody || !om_op_reuse(op, out, k)))
+			return false;
+	return true;
+}
+
+/* Let what is computed lie in the bytes of the last parameter, if that is over. */
+static bool
+put_over_last(struct loops *w, const struct wheel *h)
+{
+	om_value *x = h->l->c[h->k[h->n - 1]].x;
+	const uint32_t was = x->last;
+
+	om_value *in = read_last(w, h->root, x);
+	x->last = w->last[x->id];
+	if (x->last < h->l->body->begin)  /* without any round it is the output */
+		x->last = h->l->body->begin;
+	if (x->last + (h->root->def->nbody > 0) <= h->root->first && may_write_over(h->root, in) && om_groups_over(w->g, h->root, in))
+		return true;
+	x->last = was;
+	return false;
+}
+
+/* Who takes part has its bytes as long as the loop runs; alone, only while it needs them. */
+static void
+keep_regions(struct loops *w, const struct wheel *h)
+{
+	const om_op *op = h->l->op;
+	const struct carried *c = &h->l->c[h->k[0]];
+
+	if (h->head == COMPUTED)
+		om_groups_widen(w->g, c->y, c->y->first, op->end, true);
+	if (h->period == 1 && h->is_over)
+		return;
+	for (uint32_t j = 0; j < h->n; j++)
+		om_groups_widen(w->g, h->l->c[h->k[j]].x, op->step, op->end, true);
+	if (h->head == COMPUTED && !h->is_over)
+		om_groups_widen(w->g, h->root, op->step, op->end, true);
+}
+
+/* May the initial value be overwritten? */
+static bool
+put_over_init(struct loops *w, const struct loop *l, const struct carried *c)
+{
+	const om_group *own = om_groups_find(w->g, c->init, NULL);
+
+	if (!own || own->is_outside || !c->init->def || c->init->def->block != l->op->block || c->init->rounds
+	    || c->init->last > l->op->step || c->x->store != OM_OWN)
+		return false;
+	return om_groups_over(w->g, c->x, c->init);
+}
+
+static bool keep(struct loops *w, om_value *v, uint32_t first, uint32_t last);
+
+/* What depends on a number of rounds lies in one of these. */
+static bool
+keep_spots(struct loops *w, const om_rounds *r, uint32_t first, uint32_t last)
+{
+	for (uint32_t k = 0; k < r->period; k++)
+		if (!keep(w, r->at[k].in, first, last))
+			return false;
+	for (uint32_t k = 0; k < r->nfirst; k++)
+		if (!keep(w, r->first[k].in, first, last))
+			return false;
+	return true;
+}
+
+/* The bytes of `v` stay whole in these steps.  What would be joined with something, or
+ * written over, takes storage of its own. */
+static bool
+keep(struct loops *w, om_value *v, uint32_t first, uint32_t last)
+{
+	const om_value *at = v;
+
+	if (v->is_const || first > last)
+		return true;
+	while (at->source && !(at->rounds && at->rounds->is_output))
+		at = at->source;
+	if (at->rounds && at->rounds->is_output && !keep_spots(w, at->rounds, first, last))
+		return false;
+	if (om_groups_widen(w->g, v, first, last, false))
+		return true;
+	if (v->store != OM_PART || !detach(w, v))
+		return false;
+	w->g = om_groups_new(w->p, w->r->scratch);
+	return om_groups_widen(w->g, v, first, last, false);
+}
+
+/* The initial value stays whole as long as the loop runs. */
+static bool
+keep_init(struct loops *w, const struct loop *l, const struct carried *c)
+{
+	return keep(w, c->init, l->op->step, l->op->end);
+}
+
+static om_value *
+region(const struct wheel *h, uint32_t k)
+{
+	if (k == 0)
+		return h->is_over || h->head != COMPUTED ? h->l->c[h->k[h->n - 1]].x : h->root;
+	return h->l->c[h->k[k - 1]].x;
+}
+
+static uint32_t
+place_in(uint32_t period, uint64_t j, uint64_t round)
+{
+	return (uint32_t)((j + period - round % period) % period);
+}
+
+/* The j-th parameter, from 1. */
+static void
+turn_param(struct loops *w, const struct wheel *h, uint32_t j)
+{
+	om_value *x = h->l->c[h->k[j - 1]].x;
+	uint32_t nfirst = 0;
+
+	for (uint32_t i = 0; i < j; i++)
+		if (h->is_first[j - i - 1])
+			nfirst = i + 1;
+	if (h->period == 1 && nfirst == 0)
+		return;
+	om_rounds *r = rounds_new(w, h->period, nfirst);
+	for (uint32_t i = 0; i < nfirst; i++) {
+		const struct carried *c = &h->l->c[h->k[j - i - 1]];
+		r->first[i].in = h->is_first[j - i - 1] ? c->init : c->x;
+	}
+	for (uint32_t i = 0; i < h->period; i++)
+		r->at[i].in = region(h, place_in(h->period, j, i));
+	x->rounds = r;
+}
+
+static void
+turn_root(struct loops *w, const struct wheel *h)
+{
+	om_rounds *r = rounds_new(w, h->period, 0);
+
+	for (uint32_t i = 0; i < h->period; i++)
+		r->at[i].in = region(h, place_in(h->period, 0, i));
+	h->root->rounds = r;
+}
+
+static void
+wheel(struct loops *w, struct wheel *h)
+{
+	h->is_over = h->head == COMPUTED && put_over_last(w, h);
+	h->period = h->n + (h->head == COMPUTED && !h->is_over);
+	keep_regions(w, h);
+	h->is_first = OM_NEWN(w->r->scratch, bool, h->n);
+	for (uint32_t j = 0; j < h->n; j++) {
+		struct carried *c = &h->l->c[h->k[j]];
+		c->is_done = true;
+		h->is_first[j] = c->is_planned && !put_over_init(w, h->l, c) && keep_init(w, h->l, c);
+	}
+	for (uint32_t j = 1; j <= h->n; j++)
+		turn_param(w, h, j);
+	const om_rounds *last = h->l->c[h->k[h->n - 1]].x->rounds;
+	if (h->head == COMPUTED && (h->period > 1 || (last && last->nfirst)))
+		turn_root(w, h);
+	om_count(w->r, h->head == COPIED ? "copied" : h->period > 1 ? "turning" : "together", h->head == COPIED ? 1 : h->n);
+}
+
+/* A chain that a value from around the body comes into: nothing is written. */
+static bool
+chain_around(struct loops *w, const struct wheel *h)
+{
+	const struct carried *head = &h->l->c[h->k[0]];
+
+	for (uint32_t j = 0; j < h->n; j++)
+		if (!keep_init(w, h->l, &h->l->c[h->k[j]]))
+			return false;
+	for (uint32_t j = 1; j <= h->n; j++) {
+		om_rounds *r = rounds_new(w, 1, j);
+		for (uint32_t i = 0; i < j; i++)
+			r->first[i].in = h->l->c[h->k[j - i - 1]].init;
+		r->at[0] = (om_spot){head->root, head->offset};
+		own_nothing(&h->l->c[h->k[j - 1]], r);
+	}
+	om_count(w->r, "through", h->n);
+	return true;
+}
+
+/* A permutation: nothing is written either. */
+static bool
+circle(struct loops *w, const struct wheel *h)
+{
+	for (uint32_t j = 0; j < h->n; j++)
+		if (!keep_init(w, h->l, &h->l->c[h->k[j]]))
+			return false;
+	for (uint32_t j = 0; j < h->n; j++) {
+		om_rounds *r = rounds_new(w, h->n, 0);
+		for (uint32_t i = 0; i < h->n; i++)
+			r->at[i].in = h->l->c[h->k[place_in(h->n, j, i)]].init;
+		own_nothing(&h->l->c[h->k[j]], r);
+	}
+	om_count(w->r, "through", h->n);
+	return true;
+}
+
+/* What is too long, or cannot be done, is cut: a copy comes into each piece but the
+ * first. */
+static void
+cut(struct loops *w, const struct wheel *h)
+{
+	const uint32_t most = w->cap > 1 ? (uint32_t)w->cap - 1 : 1;
+
+	for (uint32_t from = 0; from < h->n;) {
+		struct wheel piece = {.l = h->l, .k = h->k + from, .head = from == 0 ? h->head : COPIED, .root = h->root};
+		const bool plain = h->head == AROUND || (h->head == COMPUTED && h->n == 1 && w->cap == 1);
+		piece.n = h->n - from < most ? h->n - from : most;
+		if (plain || h->head == PASSED)
+			piece.head = COPIED;
+		wheel(w, &piece);
+		from += piece.n;
+	}
+}
+
+static void
+chain(struct loops *w, struct loop *l, uint32_t k)
+{
+	struct wheel h = {.l = l, .k = OM_NEWN(w->r->scratch, uint32_t, l->n), .head = l->c[k].kind, .root = l->c[k].root};
+	uint32_t at = k;
+
+	do {
+		h.k[h.n++] = at;
+		at = l->c[at].next;
+	} while (at != NONE && at != k);
+	if (h.head == PASSED ? h.n <= w->cap && circle(w, &h) : h.head == AROUND && chain_around(w, &h))
+		return;
+	if (h.head == PASSED || h.head == AROUND || h.n + (h.head == COMPUTED) > w->cap)
+		cut(w, &h);
+	else
+		wheel(w, &h);
+}
+
+/* ---- What leaves a loop. ---- */
+
+static bool
+is_outside(const struct loops *w, const om_value *v)
+{
+	const om_group *own = om_groups_find(w->g, v, NULL);
+	return !own || own->is_outside;
+}
+
+static bool
+is_bound(const struct loops *w, const om_group *own)
+{
+	for (size_t k = 0; k < own->n; k++)
+		if (w->is_result[own->member[k]->id])
+			return true;
+	return false;
+}
+
+/* May the place of `out` be found only when the loop is over?  Others may see the same
+ * bytes then, but nobody writes there. */
+static bool
+may_move(const struct loops *w, const om_value *out)
+{
+	const om_group *own = om_groups_find(w->g, out, NULL);
+
+	if (!own || own->is_outside || own->root != out || out->store != OM_OWN || is_bound(w, own))
+		return false;
+	for (size_t k = 0; k < own->n; k++)
+		if (own->member[k] != out && own->member[k]->store != OM_VIEW)
+			return false;
+	return true;
+}
+
+/* Nothing is computed over `out`, or joined with it: who was, takes storage of its own. */
+static void
+free_output(struct loops *w, om_value *out)
+{
+	bool any = detach(w, out);
+
+	if (any)
+		w->g = om_groups_new(w->p, w->r->scratch);
+	const om_group *own = om_groups_find(w->g, out, NULL);
+	if (!own || own->is_outside || own->root != out || is_bound(w, own))
+		return;
+	any = false;
+	for (size_t k = 0; k < own->n; k++)
+		if (own->member[k]->store == OM_INPLACE || own->member[k]->store == OM_PART)
+			any |= detach(w, own->member[k]);
+	if (any)
+		w->g = om_groups_new(w->p, w->r->scratch);
+}
+
+/* Names of a body are not known outside. */
+static bool
+is_constant_inside(const om_block *body, const om_rounds *r)
+{
+	for (uint32_t k = 0; k < r->period; k++)
+		if (r->at[k].in->is_const && is_here(body, r->at[k].in))
+			return true;
+	return false;
+}
+
+/* The output lies where the parameter of one more round would. */
+static void
+move_output(struct loops *w, const struct carried *c, const om_rounds *r)
+{
+	if (w->p->order_free || w->is_result[c->out->id] || is_constant_inside(c->out->def->body[0], r))
+		return;
+	free_output(w, c->out);
+	if (!may_move(w, c->out))
+		return;
+	const uint32_t until = om_groups_find(w->g, c->out, NULL)->last;
+	const uint32_t from = c->out->def->end;
+	if (!keep_spots(w, r, from + 1, until))
+		return;
+	om_rounds *own = om_memdup(w->p->mem, r, sizeof *r);
+	own->is_output = true;
+	lies_in(c->out, OM_VIEW, c->init, 0);
+	c->out->rounds = own;
+	om_count(w->r, "found", 1);
+}
+
+/* In the last round the result is computed right in the output. */
+static bool
+put_into_output(struct loops *w, const struct carried *c, om_value *in)
+{
+	const om_same same[] = {{in, 0}, {c->y, 0}};
+	uint64_t a, b;
+	const bool both = c->y != in && om_groups_find(w->g, c->y, &b) == om_groups_find(w->g, in, &a) && a == b;
+
+	return om_groups_same(w->g, c->out, same, both ? 2 : 1, OM_PART);
+}
+
+static void
+place_output(struct loops *w, struct loop *l, struct carried *c)
+{
+	const bool known = l->rounds >= 0 || !c->x->rounds;
+
+	if (!c->out || !c->is_planned || !c->is_done || om_value_unplanned(w->p, c->out) || size_of(c->out) != size_of(c->x))
+		return;
+	if (!known) {
+		move_output(w, c, c->x->rounds);
+		return;
+	}
+	const om_spot s = spot_of(c->x, l->rounds < 0 ? 0 : (uint64_t)l->rounds);
+	if (s.in->is_const && is_here(l->body, s.in))
+		return;
+	if (is_here(l->body, s.in) && !s.in->is_const) {
+		if (put_into_output(w, c, s.in))
+			return;
+		om_rounds *r = rounds_new(w, 1, 0);
+		r->at[0] = s;
+		move_output(w, c, r);
+		return;
+	}
+	if (!w->p->order_free && !w->is_result[c->out->id])
+		free_output(w, c->out);
+	const om_same view = {c->out, s.offset};
+	if (!is_outside(w, c->out) && !w->is_result[c->out->id] && !w->p->order_free)
+		om_groups_same(w->g, s.in, &view, 1, OM_VIEW);
+}
+
+/* ---- Slices. ---- */
+
+static bool
+is_outermost(const om_shape *s, int axis)
+{
+	for (int d = 0; d < axis; d++)
+		if (s->dim[d] != 1)
+			return false;
+	return true;
+}
+
+static int64_t
+listed(const om_op *op, const char *name, uint32_t k)
+{
+	size_t n;
+	const int64_t *v = om_attr_ints(op, name, &n);
+	return k < n ? v[k] : 0;
+}
+
+static om_rounds *
+slices(struct loops *w, const struct loop *l, om_value *all, uint64_t bytes, bool backward)
+{
+	om_rounds *r = rounds_new(w, 1, 0);
+
+	r->at[0] = (om_spot){all, backward ? (uint64_t)(l->rounds - 1) * bytes : 0};
+	r->stride = backward ? -(int64_t)bytes : (int64_t)bytes;
+	return r;
+}
+
+/* `all` is made of a slice for each round, one behind the other. */
+static bool
+is_sliced(const struct loops *w, const struct loop *l, const om_value *all, const om_value *slice, int64_t axis)
+{
+	uint64_t bytes;
+	int at;
+
+	if (l->rounds < 1 || !is_planned(w, all) || !is_planned(w, slice) || om_dtype_bits(slice->type.elem) < 8
+	    || !om_axis(axis, all->shape.rank, &at) || !is_outermost(&all->shape, at))
+		return false;
+	return all->shape.dim[at] == l->rounds
+	    && !__builtin_mul_overflow((uint64_t)l->rounds, size_of(slice), &bytes) && bytes == size_of(all);
+}
+
+static void
+read_slices(struct loops *w, const struct loop *l)
+{
+	for (uint32_t k = 0; k < l->nslice; k++) {
+		om_value *all = l->op->in[l->n + k], *x = l->body->param[l->n + k];
+		if (!is_sliced(w, l, all, x, listed(l->op, "scan_input_axes", k)) || x->store != OM_OWN)
+			continue;
+		x->rounds = slices(w, l, all, size_of(x), listed(l->op, "scan_input_directions", k));
+		lies_in(x, OM_VIEW, all, 0);
+		om_count(w->r, "slices", 1);
+	}
+}
+
+/* A result that is computed with storage of its own, nowhere else. */
+static om_value *
+computed(struct loops *w, const struct loop *l, om_value *v)
+{
+	uint64_t offset;
+	om_value *root = root_in(l->body, v, &offset);
+
+	if (v->is_const || !is_here(l->body, v))
+		return NULL;
+	if (is_here(l->body, root) && root->def && !root->is_const && offset == 0 && size_of(root) == size_of(v)
+	    && !w->is_taken[root->id])
+		return root;
+	return detach(w, v) ? v : NULL;
+}
+
+static void
+look_at_series(struct loops *w, const struct loop *l)
+{
+	for (uint32_t k = l->n; k < l->op->nout; k++) {
+		om_value *all = l->op->out[k], *v = l->body->result[l->result + k];
+		const int64_t axis = listed(l->op, "scan_output_axes", k - l->n);
+		if (!all || !is_sliced(w, l, all, v, axis))
+			continue;
+		om_value *root = computed(w, l, v);
+		if (!root)
+			continue;
+		take(w, l->body, v);
+		root->rounds = slices(w, l, all, size_of(v), listed(l->op, "scan_output_directions", k - l->n));
+		lies_in(root, OM_PART, all, 0);
+		om_count(w->r, "slices", 1);
+	}
+}
+
+/* ---- If. ---- */
+
+/* Results of branches are never somewhere else already, and none is a view of what is
+ * around the branch. */
+static void
+look_at_branch(struct loops *w, const om_op *op, const om_block *b)
+{
+	for (uint32_t k = 0; k < op->nout && k < b->nresult; k++) {
+		om_value *v = b->result[k];
+		uint64_t offset;
+		if (!op->out[k] || v->is_const || v->block != b || !is_planned(w, v) || !is_planned(w, op->out[k]))
+			continue;
+		const om_value *root = root_in(b, v, &offset);
+		if (!is_here(b, root) || w->is_taken[root->id])
+			detach(w, v);
+		take(w, b, v);
+	}
+}
+
+static void
+place_if(struct loops *w, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nout; k++) {
+		om_value *out = op->out[k];
+		if (!out || !is_planned(w, out))
+			continue;
+		out->first = op->end;
+		for (uint32_t b = 0; b < op->nbody; b++) {
+			om_value *v = k < op->body[b]->nresult ? op->body[b]->result[k] : NULL;
+			const om_same same = {v, 0};
+			uint64_t offset;
+			const bool here = v && !v->is_const && is_here(op->body[b], root_in(op->body[b], v, &offset))
+				&& is_planned(w, v) && size_of(v) == size_of(out);
+			if (here && om_groups_same(w->g, out, &same, 1, OM_PART))
+				om_count(w->r, "branches", 1);
+			else if (v && !v->is_const && v->block == op->body[b])
+				om_groups_widen(w->g, v, v->first, op->end, true);
+		}
+	}
+}
+
+/* ---- All. ---- */
+
+static void
+look(struct loops *w, const om_block *b)
+{
+	for (om_op *op = b->first; op; op = op->next) {
+		const om_control control = op->row && !op->is_folded && op->nbody ? op->row->control : OM_PLAIN;
+		for (uint32_t k = 0; k < op->nbody && !op->is_folded; k++)
+			look(w, op->body[k]);
+		if (control == OM_LOOP || control == OM_SCAN)
+			look_at_loop(w, op);
+		for (uint32_t k = 0; k < op->nbody && control == OM_IF; k++)
+			look_at_branch(w, op, op->body[k]);
+	}
+}
+
+static bool
+is_circle(const struct loop *l, uint32_t k)
+{
+	uint32_t at = l->c[k].next, hops = 0;
+
+	while (at != NONE && at != k && hops++ < l->n)
+		at = l->c[at].next;
+	return at == k;
+}
+
+/* What is never computed first: it needs its initial values as they are. */
+static void
+place_loop(struct loops *w, struct loop *l)
+{
+	for (uint32_t k = 0; k < l->n; k++)
+		if (l->c[k].is_planned && !l->c[k].is_done && (l->c[k].kind == AROUND || is_circle(l, k)))
+			chain(w, l, k);
+	for (uint32_t k = 0; k < l->n; k++)
+		if (l->c[k].is_planned && !l->c[k].is_done && l->c[k].kind != PASSED)
+			chain(w, l, k);
+	for (uint32_t k = 0; k < l->n; k++)
+		place_output(w, l, &l->c[k]);
+	read_slices(w, l);
+}
+
+static void
+place(struct loops *w, const om_block *b)
+{
+	for (om_op *op = b->first; op; op = op->next) {
+		if (op->is_folded)
+			continue;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			place(w, op->body[k]);
+		if (w->loop[op->id])
+			place_loop(w, w->loop[op->id]);
+		else if (op->nbody && op->row && op->row->control == OM_IF)
+			place_if(w, op);
+	}
+}
+
+static void
+remember(om_prog *p)
+{
+	om_rounds_forget(p);
+	p->before_loops = OM_NEWN(p->mem, om_value, p->nvalue);
+	p->nbefore_loops = p->nvalue;
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		p->before_loops[k] = *p->values[k];
+}
+
+static bool
+has_bodies(const om_prog *p)
+{
+	return p->first->next != NULL;
+}
+
+static om_status
+run(om_run *r, om_prog *p)
+{
+	struct loops w = {.r = r, .p = p, .last = OM_NEWN(r->scratch, uint32_t, p->nvalue),
+		.is_result = OM_NEWN(r->scratch, bool, p->nvalue), .is_taken = OM_NEWN(r->scratch, bool, p->nvalue),
+		.loop = OM_NEWN(r->scratch, struct loop *, p->nop)};
+
+	OM_TRY(om_option_number(r, "period", &w.cap));
+	if (w.cap < 1 || w.cap > 64)
+		return om_fail(r->session, OM_USAGE, "loops: option period wants a number from 1 to 64");
+	if (!has_bodies(p))
+		return OM_OK;
+	remember(p);
+	find_uses(&w, p->first);
+	look(&w, p->first);
+	for (uint32_t k = 0; k < p->nop; k++)
+		if (w.loop[k])
+			look_at_series(&w, w.loop[k]);
+	w.g = om_groups_new(p, r->scratch);
+	place(&w, p->first);
+	return OM_OK;
+}
+
+static const om_pass_option options[] = {
+	{"period", "8", "most regions that take turns; longer chains are cut, with a copy a round"},
+	{0}
+};
+
+static const om_pass_counter counters[] = {
+	{"together", "carried values that stay in one place"},
+	{"turning", "carried values that take turns"},
+	{"through", "carried values that are never computed"},
+	{"copied", "chains into which a value is copied in every round"},
+	{"found", "outputs of loops whose place depends on the number of rounds"},
+	{"slices", "slices that are read or written in place"},
+	{"branches", "results of branches that are computed in the output"},
+	{"apart", "values that were given storage of their own again"},
+	{0}
+};
+
+OM_PASS(
+	.name = "loops",
+	.brief = "let what goes round a loop, or leaves a branch, stay where it is",
+	.needs = OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_LIVE | OM_HAS_VIEWS | OM_HAS_STORE,
+	.gives = 0,
+	.keeps = OM_HAS_ALL & ~OM_HAS_PLAN,
+	.options = options,
+	.counters = counters,
+	.run = run)
