@@ -331,7 +331,8 @@ put_over_last(struct loops *w, const struct wheel *h)
 	x->last = w->last[x->id];
 	if (x->last < h->l->body->begin)  /* without any round it is the output */
 		x->last = h->l->body->begin;
-	if (x->last + (h->root->def->nbody > 0) <= h->root->first && may_write_over(h->root, in) && om_groups_over(w->g, h->root, in))
+	if (x->last + (h->root->def->nbody > 0) <= h->root->first && in->last <= h->root->first
+	    && may_write_over(h->root, in) && om_groups_over(w->g, h->root, in))
 		return true;
 	x->last = was;
 	return false;
@@ -354,13 +355,23 @@ keep_regions(struct loops *w, const struct wheel *h)
 		om_groups_widen(w->g, h->root, op->step, op->end, true);
 }
 
+/* Does its place depend on the number of rounds of another loop? */
+static bool
+is_found(const om_value *v)
+{
+	for (; v; v = v->source)
+		if (v->rounds && v->rounds->is_output)
+			return true;
+	return false;
+}
+
 /* May the initial value be overwritten? */
 static bool
 put_over_init(struct loops *w, const struct loop *l, const struct carried *c)
 {
 	const om_group *own = om_groups_find(w->g, c->init, NULL);
 
-	if (!own || own->is_outside || !c->init->def || c->init->def->block != l->op->block || c->init->rounds
+	if (!own || own->is_outside || !c->init->def || c->init->def->block != l->op->block || is_found(c->init)
 	    || c->init->last > l->op->step || c->x->store != OM_OWN)
 		return false;
 	return om_groups_over(w->g, c->x, c->init);

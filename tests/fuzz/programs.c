@@ -741,6 +741,8 @@ set_steps(om_prog *p, om_plan *plan, const uint32_t *was)
 	for (uint32_t i = 0; i < plan->nplace; i++) {
 		const om_value *v = p->values[i];
 		om_place *at = &plan->place[i];
+		if (at->where != OM_IN_ARENA)
+			continue;
 		const om_op *holder = om_block_holder(p->first, v->block);
 		if (!holder) {
 			at->first = v->first;
