@@ -401,6 +401,7 @@ keep(struct loops *w, om_value *v, uint32_t first, uint32_t last)
 
 	if (v->is_const || first > last)
 		return true;
+	w->last[v->id] = w->last[v->id] > last ? w->last[v->id] : last;
 	while (at->source && !(at->rounds && at->rounds->is_output))
 		at = at->source;
 	if (at->rounds && at->rounds->is_output && !keep_spots(w, at->rounds, first, last))
@@ -677,6 +678,9 @@ place_output(struct loops *w, struct loop *l, struct carried *c)
 	if (!w->p->order_free && !w->is_result[c->out->id])
 		free_output(w, c->out);
 	const om_same view = {c->out, s.offset};
+	const om_group *own = om_groups_find(w->g, c->out, NULL);
+	if (is_found(s.in) && own && !keep(w, s.in, l->op->end, own->last))
+		return;
 	if (!is_outside(w, c->out) && !w->is_result[c->out->id] && !w->p->order_free)
 		om_groups_same(w->g, s.in, &view, 1, OM_VIEW);
 }
@@ -789,24 +793,37 @@ look_at_branch(struct loops *w, const om_op *op, const om_block *b)
 	}
 }
 
+/* A result that is copied stays until all are. */
+static void
+keep_result(struct loops *w, const om_op *op, const om_block *b, om_value *v)
+{
+	if (v && !v->is_const && v->block == b)
+		om_groups_widen(w->g, v, v->first, op->end, true);
+}
+
+static bool
+put_into_if(struct loops *w, const om_block *b, om_value *out, om_value *v)
+{
+	const om_same same = {v, 0};
+	uint64_t offset;
+
+	return v && !v->is_const && is_here(b, root_in(b, v, &offset)) && is_planned(w, v)
+	    && is_planned(w, out) && size_of(v) == size_of(out) && om_groups_same(w->g, out, &same, 1, OM_PART);
+}
+
 static void
 place_if(struct loops *w, const om_op *op)
 {
 	for (uint32_t k = 0; k < op->nout; k++) {
 		om_value *out = op->out[k];
-		if (!out || !is_planned(w, out))
-			continue;
-		out->first = op->end;
-		for (uint32_t b = 0; b < op->nbody; b++) {
+		if (out && is_planned(w, out))
+			out->first = op->end;
+		for (uint32_t b = 0; b < op->nbody && out; b++) {
 			om_value *v = k < op->body[b]->nresult ? op->body[b]->result[k] : NULL;
-			const om_same same = {v, 0};
-			uint64_t offset;
-			const bool here = v && !v->is_const && is_here(op->body[b], root_in(op->body[b], v, &offset))
-				&& is_planned(w, v) && size_of(v) == size_of(out);
-			if (here && om_groups_same(w->g, out, &same, 1, OM_PART))
+			if (put_into_if(w, op->body[b], out, v))
 				om_count(w->r, "branches", 1);
-			else if (v && !v->is_const && v->block == op->body[b])
-				om_groups_widen(w->g, v, v->first, op->end, true);
+			else
+				keep_result(w, op, op->body[b], v);
 		}
 	}
 }

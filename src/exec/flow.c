@@ -494,8 +494,9 @@ run_loop(struct step *s)
 
 	om_step_look(s);
 	turn_start(s);
-	look_at_all(e, op->in + 2, &s->flow->stage, n);
-	OM_TRY(put_all(e, b->param + 2, op->in + 2, &s->flow->stage, n));
+	om_value *const *in = n ? op->in + 2 : NULL;
+	look_at_all(e, in, &s->flow->stage, n);
+	OM_TRY(put_all(e, b->param + 2, in, &s->flow->stage, n));
 	series_start(s->flow, op->out + n, op->nout - n);
 	struct rounds r = count_rounds(s);
 	om_flow_poison(e, op->step);

@@ -418,6 +418,12 @@ is_local(const struct loop *l, const struct sim *c, uint32_t who)
 	    && om_block_inside(c->p->values[who]->block, l->body);
 }
 
+static bool
+is_within(const struct home *h, const struct home *s)
+{
+	return h->space == s->space && h->lower >= s->lower && h->lower + h->bytes <= s->lower + s->bytes;
+}
+
 /* What a round wrote of an output in its place, is the output's. */
 static om_status
 end_pieces(struct sim *c, const struct loop *l, uint64_t round)
@@ -429,7 +435,7 @@ end_pieces(struct sim *c, const struct loop *l, uint64_t round)
 		const om_value *all = l->op->out[k], *v = l->body->result[l->result + k];
 		const uint32_t m = c->mover[v->id];
 		if (!all || !om_sim_is_watched(c, all) || m == OM_NOBODY || !c->view[m]->stride
-		    || c->home[v->id].space != c->home[all->id].space)
+		    || !is_within(&c->home[v->id], &c->home[all->id]))
 			continue;
 		OM_TRY(check_slice(c, l, all, v, scan ? listed(l->op, "scan_output_axes", k - l->ncarried) : 0,
 			scan && listed(l->op, "scan_output_directions", k - l->ncarried), round, &at));
