@@ -86,6 +86,18 @@ om_cli_exports(om_cli *c, const char **sidecar, size_t *others)
 	return OM_OK;
 }
 
+/* Readers of these forms know one place for each value. */
+static om_status
+check_places(om_cli *c, const om_report *r, const struct form *form)
+{
+	const om_plan *plan = r->prog->plan;
+
+	if (plan->nview == 0 || !form->write || form->write == write_csv)
+		return OM_OK;
+	return om_fail(c->session, OM_UNSUPPORTED, "%s: %s lies elsewhere in every round of its loop, which this form cannot "
+		"say; plan with --passes that leave loops out", form->name, r->prog->values[plan->view->value]->name);
+}
+
 om_status
 om_cli_export(om_cli *c, const om_report *r)
 {
@@ -97,6 +109,7 @@ om_cli_export(om_cli *c, const om_report *r)
 		OM_TRY(om_model_digest(c->session, c->model, false, e.digest));
 	for (size_t at = 0; (text = om_cli_next(c, "export", &at));) {
 		OM_TRY(read_form(c, text, &form, &e.path));
+		OM_TRY(check_places(c, r, form));
 		if (form->write)
 			OM_TRY(om_cli_write(c, e.path, form->write, &e));
 	}

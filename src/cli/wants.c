@@ -141,7 +141,7 @@ is_pass(const char *at, size_t n, const char *name)
 static bool
 needs_order(const char *at, size_t n)
 {
-	static const char *const names[] = {"live", "views", "inplace", "pool", "color", "nnc", "pack"};
+	static const char *const names[] = {"live", "views", "inplace", "loops", "pool", "color", "nnc", "pack"};
 
 	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
 		if (is_pass(at, n, names[k]))
