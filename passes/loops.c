@@ -177,8 +177,12 @@ classify(struct loops *w, struct loop *l, struct carried *c)
 		take(w, l->body, c->y);
 		return PASSED;
 	}
-	if (!is_here(l->body, root) || root->is_const)
-		return om_value_unplanned(w->p, root) ? COPIED : AROUND;
+	if (!is_here(l->body, root) || root->is_const) {
+		if (om_value_unplanned(w->p, root))
+			return COPIED;
+		take(w, l->body, c->y);
+		return AROUND;
+	}
 	if (!root->def || !whole || w->is_taken[root->id]) {
 		if (!detach(w, c->y))
 			return COPIED;
