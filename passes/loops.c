@@ -567,13 +567,6 @@ chain(struct loops *w, struct loop *l, uint32_t k)
 /* ---- What leaves a loop. ---- */
 
 static bool
-is_outside(const struct loops *w, const om_value *v)
-{
-	const om_group *own = om_groups_find(w->g, v, NULL);
-	return !own || own->is_outside;
-}
-
-static bool
 is_bound(const struct loops *w, const om_group *own)
 {
 	for (size_t k = 0; k < own->n; k++)
@@ -679,13 +672,13 @@ place_output(struct loops *w, struct loop *l, struct carried *c)
 		move_output(w, c, r);
 		return;
 	}
-	if (!w->p->order_free && !w->is_result[c->out->id])
-		free_output(w, c->out);
-	const om_same view = {c->out, s.offset};
-	const om_group *own = om_groups_find(w->g, c->out, NULL);
-	if (is_found(s.in) && own && !keep(w, s.in, l->op->end, own->last))
+	if (w->p->order_free || w->is_result[c->out->id])
 		return;
-	if (!is_outside(w, c->out) && !w->is_result[c->out->id] && !w->p->order_free)
+	free_output(w, c->out);
+	if (!may_move(w, c->out))
+		return;
+	const om_same view = {c->out, s.offset};
+	if (!is_found(s.in) || keep(w, s.in, l->op->end, om_groups_find(w->g, c->out, NULL)->last))
 		om_groups_same(w->g, s.in, &view, 1, OM_VIEW);
 }
 
