@@ -324,6 +324,26 @@ may_write_over(const om_value *root, const om_value *in)
 	return true;
 }
 
+/* Does its place depend on the number of rounds of another loop? */
+static bool
+is_found(const om_value *v)
+{
+	for (; v; v = v->source)
+		if (v->rounds && v->rounds->is_output)
+			return true;
+	return false;
+}
+
+/* What an op reads there may be where one parameter or another is. */
+static bool
+reads_found(const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (is_found(op->in[k]))
+			return true;
+	return false;
+}
+
 /* Let what is computed lie in the bytes of the last parameter, if that is over. */
 static bool
 put_over_last(struct loops *w, const struct wheel *h)
@@ -335,7 +355,7 @@ put_over_last(struct loops *w, const struct wheel *h)
 	x->last = w->last[x->id];
 	if (x->last < h->l->body->begin)  /* without any round it is the output */
 		x->last = h->l->body->begin;
-	if (x->last + (h->root->def->nbody > 0) <= h->root->first && in->last <= h->root->first
+	if (x->last + (h->root->def->nbody > 0 || reads_found(h->root->def)) <= h->root->first && in->last <= h->root->first
 	    && may_write_over(h->root, in) && om_groups_over(w->g, h->root, in))
 		return true;
 	x->last = was;
@@ -357,16 +377,6 @@ keep_regions(struct loops *w, const struct wheel *h)
 		om_groups_widen(w->g, h->l->c[h->k[j]].x, op->step, op->end, true);
 	if (h->head == COMPUTED && !h->is_over)
 		om_groups_widen(w->g, h->root, op->step, op->end, true);
-}
-
-/* Does its place depend on the number of rounds of another loop? */
-static bool
-is_found(const om_value *v)
-{
-	for (; v; v = v->source)
-		if (v->rounds && v->rounds->is_output)
-			return true;
-	return false;
 }
 
 /* May the initial value be overwritten? */
