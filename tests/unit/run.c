@@ -43,6 +43,7 @@ main(void)
 		{.pName = "states", .pTests = state_tests},
 		{.pName = "tensor", .pTests = tensor_tests},
 		{.pName = "text", .pTests = text_tests},
+		{.pName = "verifier of turns", .pTests = turns_tests},
 		{.pName = "verifier of plans", .pTests = verify_tests},
 		CU_SUITE_INFO_NULL,
 	};

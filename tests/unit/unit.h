@@ -25,6 +25,7 @@ extern CU_TestInfo share_tests[];
 extern CU_TestInfo state_tests[];
 extern CU_TestInfo tensor_tests[];
 extern CU_TestInfo text_tests[];
+extern CU_TestInfo turns_tests[];
 extern CU_TestInfo verify_tests[];
 
 #endif
