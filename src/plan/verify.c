@@ -278,7 +278,21 @@ check_plan(struct sim *c)
 
 /* ---- The walk. ---- */
 
-/* Constants in which something lies for a while; the others cannot change. */
+/* What moves may lie in the memory of a constant for a while; the others cannot
+ * change. */
+static void
+fill_constant(struct sim *c, const om_region *r)
+{
+	const struct home *h = r->base == OM_NO_VALUE ? NULL : &c->home[r->base];
+
+	if (!h || !h->fixed || !h->tracked || h->space < c->plan->narena)
+		return;
+	const uint32_t owner = h->space - c->plan->narena;
+	const struct home *all = &c->home[owner];
+	if (c->p->values[owner]->is_const)
+		om_ranges_set(c->state, &(om_range){all->space, all->lower, all->lower + all->bytes, owner, 0, false});
+}
+
 static void
 fill_constants(struct sim *c)
 {
@@ -287,12 +301,10 @@ fill_constants(struct sim *c)
 			c->content[k] = (struct content){.who = k};
 	for (uint32_t k = 0; k < c->plan->nview; k++) {
 		const om_plan_view *v = &c->plan->view[k];
-		for (uint32_t i = 0; i < v->nfirst + v->period; i++) {
-			const uint32_t base = i < v->nfirst ? v->first[i].base : v->off[i - v->nfirst].base;
-			const struct home *h = base == OM_NO_VALUE ? NULL : &c->home[base];
-			if (h && h->fixed && h->tracked && c->p->values[base]->is_const)
-				om_ranges_set(c->state, &(om_range){h->space, h->lower, h->lower + h->bytes, base, 0, false});
-		}
+		for (uint32_t i = 0; i < v->nfirst; i++)
+			fill_constant(c, &v->first[i]);
+		for (uint32_t i = 0; i < v->period; i++)
+			fill_constant(c, &v->off[i]);
 	}
 }
 
