@@ -58,13 +58,13 @@ check_region(struct sim *c, const om_value *v, const om_op *loop, const om_regio
 	return OM_OK;
 }
 
-/* Rounds that the loop runs, where that stands in the program; else -1. */
 static bool
 is_true(const om_value *v)
 {
 	return v->is_const && v->type.elem == OM_BOOL && v->data && v->data->data && *(const bool *)v->data->data;
 }
 
+/* Rounds that the loop runs, where that stands in the program; else -1. */
 static int64_t
 loop_rounds(const om_op *op)
 {
@@ -72,10 +72,12 @@ loop_rounds(const om_op *op)
 	const om_block *b = op->body[0];
 	om_view_of of;
 
+	if (start && start->is_const && start->data && start->data->data && !is_true(start))
+		return 0;
 	if (!count || !count->is_const || !count->data || !count->data->data || count->type.elem != OM_INT64)
 		return -1;
 	const int64_t n = *(const int64_t *)count->data->data > 0 ? *(const int64_t *)count->data->data : 0;
-	if (n == 0 || (start && start->is_const && start->data && start->data->data && !is_true(start)))
+	if (n == 0)
 		return 0;
 	const om_value *go = b->nresult ? b->result[0] : NULL;
 	for (; go && !go->is_const && go->def && om_op_view(go->def, 0, &of); go = go->def->in[of.in])
