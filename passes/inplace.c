@@ -37,20 +37,13 @@ struct inplace {
 	uint64_t parts;          /* how many there are */
 };
 
-static uint64_t
-size_of(const om_value *v)
-{
-	uint64_t bytes;
-	return om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
-}
-
 /* May others be computed in the storage of `v`, before it is?  The memory of a
  * result of the graph is there from the start of a run: what is computed there
  * takes no room in the arena. */
 static bool
 may_hold(const om_group *group, const om_value *v)
 {
-	return group && v->def && !v->is_const && size_of(v)
+	return group && v->def && !v->is_const && om_value_bytes(v)
 	    && (!group->is_outside || (group->root == v && !v->def->is_folded));
 }
 
@@ -63,7 +56,7 @@ may_be_part(const struct inplace *w, const om_op *op, uint32_t k, uint64_t *offs
 	const om_value *v = op->in[k];
 	const om_group *group = v && !v->is_const ? om_groups_find(w->g, v, NULL) : NULL;
 
-	return group && group->bytes && group->root->def && group->root->block == op->block && size_of(v)
+	return group && group->bytes && group->root->def && group->root->block == op->block && om_value_bytes(v)
 	    && om_op_into(op, k, offset);
 }
 
@@ -145,7 +138,7 @@ consider(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in, st
 	if (!to || to->bytes == 0 || v->last > op->step || !is_allowed(op, out, in))
 		return false;
 	*c = (struct candidate){.v = v, .bytes = to->bytes, .life = to->last - to->first,
-		.waste = size_of(v) - size_of(op->out[out])};
+		.waste = om_value_bytes(v) - om_value_bytes(op->out[out])};
 	return true;
 }
 
@@ -262,7 +255,7 @@ count(om_run *r, const om_prog *p)
 		if (v->store != OM_INPLACE && v->store != OM_PART)
 			continue;
 		om_count(r, v->store == OM_PART ? "parts" : "outputs", 1);
-		om_count(r, "bytes", size_of(v));
+		om_count(r, "bytes", om_value_bytes(v));
 	}
 }
 

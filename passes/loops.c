@@ -73,13 +73,6 @@ struct loops {
 	struct loop **loop;  /* by op id */
 };
 
-static uint64_t
-size_of(const om_value *v)
-{
-	uint64_t bytes;
-	return om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
-}
-
 static bool
 is_here(const om_block *body, const om_value *v)
 {
@@ -167,7 +160,7 @@ classify(struct loops *w, struct loop *l, struct carried *c)
 {
 	om_value *root = root_in(l->body, c->y, &c->offset);
 	const uint32_t from = carried_param(l, root);
-	const bool whole = c->offset == 0 && size_of(root) == size_of(c->x);
+	const bool whole = c->offset == 0 && om_value_bytes(root) == om_value_bytes(c->x);
 
 	c->root = root;
 	if (w->is_taken[c->y->id])
@@ -195,7 +188,7 @@ classify(struct loops *w, struct loop *l, struct carried *c)
 static bool
 is_planned(const struct loops *w, const om_value *v)
 {
-	return v->type.kind == OM_TENSOR && !om_value_unplanned(w->p, v) && size_of(v);
+	return v->type.kind == OM_TENSOR && !om_value_unplanned(w->p, v) && om_value_bytes(v);
 }
 
 static bool
@@ -222,7 +215,7 @@ loop_parts(struct loops *w, struct loop *l)
 		if (!c->init)
 			return false;
 		c->is_planned = is_planned(w, c->x) && is_planned(w, c->y) && is_planned(w, c->init)
-			&& size_of(c->x) == size_of(c->y) && size_of(c->x) == size_of(c->init);
+			&& om_value_bytes(c->x) == om_value_bytes(c->y) && om_value_bytes(c->x) == om_value_bytes(c->init);
 	}
 	l->rounds = om_rounds_of(op);
 	return true;
@@ -665,7 +658,8 @@ place_output(struct loops *w, struct loop *l, struct carried *c)
 {
 	const bool known = l->rounds >= 0 || !c->x->rounds;
 
-	if (!c->out || !c->is_planned || !c->is_done || om_value_unplanned(w->p, c->out) || size_of(c->out) != size_of(c->x))
+	if (!c->out || !c->is_planned || !c->is_done || om_value_unplanned(w->p, c->out)
+	    || om_value_bytes(c->out) != om_value_bytes(c->x))
 		return;
 	if (!known) {
 		move_output(w, c, c->x->rounds);
@@ -732,7 +726,7 @@ is_sliced(const struct loops *w, const struct loop *l, const om_value *all, cons
 	    || !om_axis(axis, all->shape.rank, &at) || !is_outermost(&all->shape, at))
 		return false;
 	return all->shape.dim[at] == l->rounds
-	    && !__builtin_mul_overflow((uint64_t)l->rounds, size_of(slice), &bytes) && bytes == size_of(all);
+	    && !__builtin_mul_overflow((uint64_t)l->rounds, om_value_bytes(slice), &bytes) && bytes == om_value_bytes(all);
 }
 
 static void
@@ -742,7 +736,7 @@ read_slices(struct loops *w, const struct loop *l)
 		om_value *all = l->op->in[l->n + k], *x = l->body->param[l->n + k];
 		if (!is_sliced(w, l, all, x, listed(l->op, "scan_input_axes", k)) || x->store != OM_OWN)
 			continue;
-		x->rounds = slices(w, l, all, size_of(x), listed(l->op, "scan_input_directions", k));
+		x->rounds = slices(w, l, all, om_value_bytes(x), listed(l->op, "scan_input_directions", k));
 		lies_in(x, OM_VIEW, all, 0);
 		om_count(w->r, "slices", 1);
 	}
@@ -757,7 +751,8 @@ computed(struct loops *w, const struct loop *l, om_value *v)
 
 	if (v->is_const || !is_here(l->body, v))
 		return NULL;
-	if (is_here(l->body, root) && root->def && !root->is_const && offset == 0 && size_of(root) == size_of(v)
+	if (is_here(l->body, root) && root->def && !root->is_const && offset == 0
+	    && om_value_bytes(root) == om_value_bytes(v)
 	    && !w->is_taken[root->id])
 		return root;
 	return detach(w, v) ? v : NULL;
@@ -775,7 +770,7 @@ look_at_series(struct loops *w, const struct loop *l)
 		if (!root)
 			continue;
 		take(w, l->body, v);
-		root->rounds = slices(w, l, all, size_of(v), listed(l->op, "scan_output_directions", k - l->n));
+		root->rounds = slices(w, l, all, om_value_bytes(v), listed(l->op, "scan_output_directions", k - l->n));
 		lies_in(root, OM_PART, all, 0);
 		om_count(w->r, "slices", 1);
 	}
@@ -815,7 +810,8 @@ put_into_if(struct loops *w, const om_block *b, om_value *out, om_value *v)
 	uint64_t offset;
 
 	return v && !v->is_const && is_here(b, root_in(b, v, &offset)) && is_planned(w, v)
-	    && is_planned(w, out) && size_of(v) == size_of(out) && om_groups_same(w->g, out, &same, 1, OM_PART);
+	    && is_planned(w, out) && om_value_bytes(v) == om_value_bytes(out)
+	    && om_groups_same(w->g, out, &same, 1, OM_PART);
 }
 
 static void

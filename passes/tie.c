@@ -103,7 +103,6 @@ static void
 tie_output(om_run *r, om_prog *p, om_groups *g, const om_op *op, uint32_t out)
 {
 	om_value *v = op->out[out];
-	uint64_t bytes = 0;
 
 	if (!may_tie(g, op, out))
 		return;
@@ -113,9 +112,8 @@ tie_output(om_run *r, om_prog *p, om_groups *g, const om_op *op, uint32_t out)
 		v->store = OM_TIE;
 		v->source = op->in[k];
 		v->offset = 0;
-		om_tensor_bytes(v->type.elem, &v->shape, &bytes);
 		om_count(r, "results", 1);
-		om_count(r, "bytes", bytes);
+		om_count(r, "bytes", om_value_bytes(v));
 		return;
 	}
 }

@@ -139,6 +139,14 @@ om_attr_graph(const om_op *op, const char *name)
 	return a ? *a->g : NULL;
 }
 
+uint64_t
+om_value_bytes(const om_value *v)
+{
+	uint64_t bytes = 0;
+
+	return v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
+}
+
 om_value *
 om_storage(const om_value *v, uint64_t *offset)
 {

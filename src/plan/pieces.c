@@ -58,15 +58,6 @@ struct om_pieces_index {
 	uint32_t *same;          /* by piece: the one that stands for it */
 };
 
-static uint64_t
-exact(const om_value *v)
-{
-	uint64_t bytes = 0;
-
-	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
-	return bytes;
-}
-
 /* The store that `v` is in, and where; NONE: not planned. */
 static uint32_t
 store_of(const struct om_pieces_index *x, const om_value *v, uint64_t *at)
@@ -97,14 +88,14 @@ add_stores(struct cutter *c)
 static void
 add_pair(struct cutter *c, struct pairs *to, const om_value *a, const om_value *b, uint64_t offset)
 {
-	struct pair pair = {.bytes = exact(a), .v = {a, b}};
+	struct pair pair = {.bytes = om_value_bytes(a), .v = {a, b}};
 
 	pair.s[0] = store_of(c->q->index, a, &pair.at[0]);
 	pair.s[1] = store_of(c->q->index, b, &pair.at[1]);
 	pair.at[1] += offset;
 	if (pair.s[0] == NONE || pair.s[1] == NONE || pair.s[0] == pair.s[1])
 		return;
-	if (to == &c->over && exact(b) != pair.bytes)
+	if (to == &c->over && om_value_bytes(b) != pair.bytes)
 		c->q->is_open[a->id] = true;
 	else
 		OM_PUSH(c->mem, to->list, to->n, to->cap, pair);
@@ -186,7 +177,7 @@ cut_at_values(struct cutter *c)
 		if (s == NONE)
 			continue;
 		cut(c, s, at);
-		cut(c, s, at + exact(c->p->values[k]));
+		cut(c, s, at + om_value_bytes(c->p->values[k]));
 	}
 	for (size_t k = 0; k < c->into.n; k++) {
 		const struct pair *pair = &c->into.list[k];
@@ -375,7 +366,7 @@ om_pieces_of(const om_pieces *q, const om_value *v, uint32_t *n)
 		return NULL;
 	const struct store *t = &q->index->store[s];
 	const size_t from = cuts_before(t, at);
-	*n = (uint32_t)(cuts_before(t, at + exact(v)) - from);
+	*n = (uint32_t)(cuts_before(t, at + om_value_bytes(v)) - from);
 	return &q->index->same[t->first + from];
 }
 

@@ -32,13 +32,10 @@ static uint64_t
 first_chunk(const om_report *r)
 {
 	const om_block *graph = r->prog->first;
-	uint64_t bytes = r->arena_bytes, one;
+	uint64_t bytes = r->arena_bytes;
 
-	for (uint32_t k = 0; k < graph->nresult; k++) {
-		const om_value *v = graph->result[k];
-		if (v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &one))
-			bytes += (one + ORT_ALIGN - 1) / ORT_ALIGN * ORT_ALIGN;
-	}
+	for (uint32_t k = 0; k < graph->nresult; k++)
+		bytes += (om_value_bytes(graph->result[k]) + ORT_ALIGN - 1) / ORT_ALIGN * ORT_ALIGN;
 	return (bytes + ORT_ALIGN - 1) / ORT_ALIGN * ORT_ALIGN;
 }
 

@@ -161,14 +161,6 @@ file_order(om_prog *p, om_arena *mem, const bool *is_callers)
 
 /* ---- Weights, inputs and outputs. ---- */
 
-static uint64_t
-bytes_of(const om_value *v)
-{
-	uint64_t bytes = 0;
-
-	return v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
-}
-
 /* Constants that the run reads, and inputs with a default: most callers leave
  * those alone. */
 static void
@@ -187,7 +179,7 @@ count_weights(om_report *r, const om_prog *p, om_arena *mem)
 	}
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		if (seen[k])
-			r->weights_bytes += bytes_of(p->values[k]);
+			r->weights_bytes += om_value_bytes(p->values[k]);
 }
 
 static void
@@ -199,7 +191,7 @@ count_rest(om_report *r, const om_prog *p, const bool *is_callers)
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_where w = p->plan->place[k].where;
 		if (is_callers[k] && !p->values[k]->is_const && !p->values[k]->is_overridable)
-			r->io_bytes += bytes_of(p->values[k]);
+			r->io_bytes += om_value_bytes(p->values[k]);
 		r->values += w != OM_NOWHERE && w != OM_WEIGHT && !p->values[k]->is_overridable;
 	}
 }

@@ -7,14 +7,6 @@
 #include "onnxmem/op.h"
 #include "report/report.h"
 
-static uint64_t
-bytes_of(const om_value *v)
-{
-	uint64_t bytes = 0;
-
-	return v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
-}
-
 /* A value in the same storage that is needed after `step`; NULL. */
 static const om_box *
 needed_later(const om_report *r, uint32_t buffer, uint32_t step)
@@ -42,8 +34,8 @@ why_not(const om_report *r, om_arena *mem, const om_op *op, const om_value *v, u
 		return "it belongs to the caller";
 	if (at->where != OM_IN_ARENA)
 		return "it has no place of its own in the arena";
-	if (bytes_of(x) != bytes_of(v))
-		return om_printf(mem, "it has %" PRIu64 " bytes", bytes_of(x));
+	if (om_value_bytes(x) != om_value_bytes(v))
+		return om_printf(mem, "it has %" PRIu64 " bytes", om_value_bytes(x));
 	if (!om_op_reuse(op, out, in))
 		return om_printf(mem, "%s reads it again while it writes", op->type);
 	if (at->last > op->end)

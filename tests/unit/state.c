@@ -57,14 +57,6 @@ fill(const om_value *v, uint32_t k, int step, void *to)
 			((float *)to)[i] = (float)((i * 7 + k * 3 + (uint32_t)step * 5) % 11) / 8 - 0.5f;
 }
 
-static size_t
-bytes_of(const om_value *v)
-{
-	uint64_t bytes = 0;
-	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
-	return bytes;
-}
-
 /* Feed the state that result `from` gives back, and keep result 0 of each step. */
 static bool
 run(struct bench *b, uint32_t from, float *kept, size_t n, bool in_place)
@@ -74,7 +66,7 @@ run(struct bench *b, uint32_t from, float *kept, size_t n, bool in_place)
 	bool ok = graph->nparam <= MOST;
 
 	for (uint32_t k = 0; k < graph->nparam; k++)
-		room[k] = calloc(1, bytes_of(graph->param[k]));
+		room[k] = calloc(1, om_value_bytes(graph->param[k]));
 	for (int step = 0; ok && step < STEPS; step++) {
 		for (uint32_t k = 0; k < graph->nparam; k++) {
 			const om_value *v = graph->param[k];
@@ -88,7 +80,7 @@ run(struct bench *b, uint32_t from, float *kept, size_t n, bool in_place)
 		if (state && in_place)
 			CU_ASSERT_PTR_EQUAL(state->data, room[0]);
 		if (state && state->data != room[0])
-			memcpy(room[0], state->data, bytes_of(graph->param[0]));
+			memcpy(room[0], state->data, om_value_bytes(graph->param[0]));
 		if (ok)
 			memcpy(kept + (size_t)step * n, om_exec_result(b->e, 0)->data, n * sizeof *kept);
 	}
