@@ -44,6 +44,11 @@ OM_API void om_op_append(om_block *b, om_op *op);
 OM_API void om_op_insert(om_op *before, om_op *op);  /* op goes right before `before` */
 OM_API void om_op_remove(om_op *op);                 /* leaves its values without definition */
 
+/* Result `result` of the graph is what parameter `param` is in the next run.  False,
+ * and nothing changes, where either is tied already, or they differ in type or
+ * shape as far as both are known. */
+OM_API bool om_prog_tie(om_prog *p, uint32_t result, uint32_t param);
+
 /* The same ops in another order: all `nop` ops of the block. */
 OM_API void om_block_set_order(om_block *b, om_op *const *ops);
 

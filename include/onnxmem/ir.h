@@ -124,6 +124,14 @@ struct om_attr {
 	const void *origin;      /* its message in the model */
 };
 
+/* What part of a training step an op belongs to.  For reports alone: nothing is
+ * decided by it. */
+typedef enum om_phase { OM_NO_PHASE, OM_FORWARD, OM_BACKWARD, OM_UPDATE } om_phase;
+
+/* "forward", "backward", "update"; "" for none. */
+OM_API const char *om_phase_text(om_phase phase);
+OM_API om_phase om_phase_find(const char *text);   /* OM_NO_PHASE for any other text */
+
 struct om_op {
 	const om_row *row;       /* NULL: an operator that is not known, or a call */
 	const char *opaque;      /* why the row was taken away: a use of the operator that
@@ -134,6 +142,9 @@ struct om_op {
 	const char *overload;    /* "" for none */
 	int version;             /* of its domain's opset, where it stands */
 	const char *name;        /* the node's name; may be "" */
+	om_phase phase;
+	const char *recompute_of; /* it computes again what this op did: its name, or that of
+	                            its first output; NULL: it does not */
 	om_value **in;           /* NULL: an optional input left out */
 	om_value **out;          /* NULL: an optional output left out */
 	om_attr *attr;
@@ -217,6 +228,12 @@ typedef struct om_want {
 	uint64_t align;          /* of every place in it, where more than the program's */
 } om_want;
 
+/* A result of the graph that the next run gets as a parameter: a new weight for the
+ * old one, a cache.  Whoever runs the program allows it to be computed over that. */
+typedef struct om_tie {
+	uint32_t result, param;  /* by place in those of the graph */
+} om_tie;
+
 struct om_prog {
 	om_session *session;
 	om_arena *mem;
@@ -233,6 +250,8 @@ struct om_prog {
 	unsigned has;
 	om_target target;
 	uint64_t align;           /* bytes: every buffer is rounded up to it; 64 */
+	om_tie *tie;              /* each result and each parameter once */
+	uint32_t ntie;
 	om_want *want;            /* arenas, the fastest first; NULL: one without limit */
 	uint32_t nwant;
 	bool order_free;          /* the plan has to hold for every order of the ops that

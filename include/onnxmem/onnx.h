@@ -63,7 +63,7 @@ OM_API bool om_model_has_plan(const om_model *m);
  * is none.  The plan is not verified yet. */
 OM_API om_status om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar);
 
-/* Take every key of ours away; the number of keys that were there. */
+/* Take the plan, and what belongs to it, away; the number of keys that were there. */
 OM_API size_t om_model_strip(om_model *m);
 
 /* A .pb file (TensorProto), or memory, as a tensor.  Elements come from `mem`. */

@@ -39,6 +39,27 @@ om_prog_want_as(om_prog *to, const om_prog *from)
 	}
 }
 
+bool
+om_prog_tie(om_prog *p, uint32_t result, uint32_t param)
+{
+	if (result >= p->first->nresult || param >= p->first->nparam)
+		return false;
+	const om_value *r = p->first->result[result], *in = p->first->param[param];
+	for (uint32_t k = 0; k < p->ntie; k++)
+		if (p->tie[k].result == result || p->tie[k].param == param)
+			return false;
+	if (r->type.elem != OM_UNDEFINED && in->type.elem != OM_UNDEFINED && !om_type_equal(&r->type, &in->type))
+		return false;
+	if (om_shape_is_known(&r->shape) && om_shape_is_known(&in->shape) && !om_shape_equal(&r->shape, &in->shape))
+		return false;
+	om_tie *tie = OM_NEWN(p->mem, om_tie, (size_t)p->ntie + 1);
+	for (uint32_t k = 0; k < p->ntie; k++)
+		tie[k] = p->tie[k];
+	tie[p->ntie++] = (om_tie){result, param};
+	p->tie = tie;
+	return true;
+}
+
 /* One name as a part of a scope path: '~' and '/' escaped as in a JSON pointer. */
 static const char *
 escaped(om_arena *mem, const char *name)

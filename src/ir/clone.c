@@ -120,6 +120,8 @@ om_op_clone(om_clone *c, const om_op *op, om_block *b, om_op *before, om_op **ou
 	copy->row = op->row;
 	copy->call = op->call;
 	copy->overload = om_strdup(c->p->mem, op->overload);
+	copy->phase = op->phase;
+	copy->recompute_of = op->recompute_of ? om_strdup(c->p->mem, op->recompute_of) : NULL;
 	if (*op->name)
 		copy->name = om_printf(c->p->mem, "%s%s", c->prefix, op->name);
 	for (uint32_t k = 0; k < op->nin; k++)

@@ -14,6 +14,23 @@ om_target_text(om_target t)
 	return targets[t];
 }
 
+static const char *const phases[] = {"", "forward", "backward", "update"};
+
+const char *
+om_phase_text(om_phase phase)
+{
+	return phases[phase];
+}
+
+om_phase
+om_phase_find(const char *text)
+{
+	for (size_t k = 1; k < sizeof phases / sizeof phases[0]; k++)
+		if (strcmp(phases[k], text) == 0)
+			return (om_phase)k;
+	return OM_NO_PHASE;
+}
+
 bool
 om_target_find(const char *text, om_target *out)
 {

@@ -10,16 +10,6 @@
 #include "onnx/annotate.h"
 #include "onnx/model.h"
 
-typedef Onnx__StringStringEntryProto entry;
-
-/* A list of entries in some message. */
-struct props {
-	size_t *n;
-	entry ***list;
-};
-
-#define PROPS(message)  ((struct props){&(message)->n_metadata_props, &(message)->metadata_props})
-
 /* ---- Taking away. ---- */
 
 struct strip {
@@ -27,10 +17,17 @@ struct strip {
 	size_t gone;
 };
 
+/* Facts about the model stay. */
+static bool
+is_fact(const char *key)
+{
+	return strcmp(key, OM_KEY_TIE) == 0 || strcmp(key, OM_KEY_PHASE) == 0 || strcmp(key, OM_KEY_AGAIN) == 0;
+}
+
 static bool
 is_ours(const struct strip *st, const char *key)
 {
-	return strncmp(key, OM_KEY, strlen(OM_KEY)) == 0
+	return (strncmp(key, OM_KEY, strlen(OM_KEY)) == 0 && !is_fact(key))
 	    || (st->compat && (strncmp(key, "onnxsim.mem_", 12) == 0
 	                       || strncmp(key, "onnxsim.memory_plan_", 20) == 0));
 }
@@ -49,15 +46,6 @@ strip_props(struct strip *st, struct props p)
 	*p.n = left;
 }
 
-static const char *
-prop_find(struct props p, const char *key)
-{
-	for (size_t k = 0; k < *p.n; k++)
-		if (strcmp(om_text((*p.list)[k]->key), key) == 0)
-			return om_text((*p.list)[k]->value);
-	return NULL;
-}
-
 /* Infos that were added for the sake of a mirror go as a whole. */
 static void
 strip_infos(struct strip *st, size_t *n, Onnx__ValueInfoProto **info)
@@ -65,7 +53,7 @@ strip_infos(struct strip *st, size_t *n, Onnx__ValueInfoProto **info)
 	size_t left = 0;
 
 	for (size_t k = 0; k < *n; k++) {
-		const bool added = prop_find(PROPS(info[k]), OM_KEY_ADDED);
+		const bool added = om_prop_find(PROPS(info[k]), OM_KEY_ADDED);
 		strip_props(st, PROPS(info[k]));
 		if (!added)
 			info[left++] = info[k];
@@ -106,7 +94,7 @@ size_t
 om_model_strip(om_model *m)
 {
 	Onnx__ModelProto *p = m->proto;
-	struct strip st = {.compat = prop_find(PROPS(p), OM_KEY_COMPAT) != NULL};
+	struct strip st = {.compat = om_prop_find(PROPS(p), OM_KEY_COMPAT) != NULL};
 
 	strip_props(&st, PROPS(p));
 	if (p->graph)
@@ -122,31 +110,10 @@ om_model_strip(om_model *m)
 bool
 om_model_has_plan(const om_model *m)
 {
-	return prop_find(PROPS(m->proto), OM_KEY_PLAN) != NULL;
+	return om_prop_find(PROPS(m->proto), OM_KEY_PLAN) != NULL;
 }
 
 /* ---- Writing. ---- */
-
-static void
-prop_set(om_arena *mem, struct props p, const char *key, const char *value)
-{
-	entry *e = OM_NEW(mem, entry);
-	entry **more = OM_NEWN(mem, entry *, *p.n + 1);
-
-	onnx__string_string_entry_proto__init(e);
-	e->key = om_strdup(mem, key);
-	e->value = om_strdup(mem, value);
-	for (size_t k = 0; k < *p.n; k++) {
-		if (strcmp(om_text((*p.list)[k]->key), key) == 0) {
-			(*p.list)[k] = e;
-			return;
-		}
-		more[k] = (*p.list)[k];
-	}
-	more[*p.n] = e;
-	*p.list = more;
-	++*p.n;
-}
 
 const char *
 om_text_digest(const char *text, size_t n, om_arena *mem)
@@ -316,7 +283,7 @@ add_info(const struct mirror *w, Onnx__GraphProto *g, const om_value *v)
 	info->name = om_strdup(mem, v->name);
 	info->type = om_type_write(mem, &v->type, w->is_open ? &open : &v->shape);
 	g->value_info[g->n_value_info++] = info;
-	prop_set(mem, PROPS(info), OM_KEY_ADDED, "1");
+	om_prop_set(mem, PROPS(info), OM_KEY_ADDED, "1");
 	return info;
 }
 
@@ -333,12 +300,12 @@ mirror_value(const struct mirror *w, const om_map *infos, Onnx__GraphProto *g, c
 		return;
 	if (!info)
 		info = add_info(w, g, v);
-	prop_set(mem, PROPS(info), OM_KEY_MEM, place_text(w, v));
+	om_prop_set(mem, PROPS(info), OM_KEY_MEM, place_text(w, v));
 	if (w->alias[v->id])
-		prop_set(mem, PROPS(info), OM_KEY_ALIAS, alias_text(w, w->alias[v->id]));
+		om_prop_set(mem, PROPS(info), OM_KEY_ALIAS, alias_text(w, w->alias[v->id]));
 	if (w->compat && at->where == OM_IN_ARENA) {
-		prop_set(mem, PROPS(info), "onnxsim.mem_offset", om_printf(w->tmp, "%" PRIu64, at->offset));
-		prop_set(mem, PROPS(info), "onnxsim.mem_size", om_printf(w->tmp, "%" PRIu64, at->bytes));
+		om_prop_set(mem, PROPS(info), "onnxsim.mem_offset", om_printf(w->tmp, "%" PRIu64, at->offset));
+		om_prop_set(mem, PROPS(info), "onnxsim.mem_size", om_printf(w->tmp, "%" PRIu64, at->bytes));
 	}
 }
 
@@ -377,7 +344,7 @@ mirror_graph(const struct mirror *w, Onnx__GraphProto *g, const om_block *b)
 	list_infos(&infos, g->n_input, g->input);
 	make_room(w, g, b);
 	if (b->owner)
-		prop_set(w->m->mem, PROPS(g), OM_KEY_SCOPE, b->path);
+		om_prop_set(w->m->mem, PROPS(g), OM_KEY_SCOPE, b->path);
 	for (uint32_t i = 0; i < b->nparam; i++)
 		mirror_value(w, &infos, g, b->param[i]);
 	for (const om_op *op = b->first; op && k < g->n_node; op = op->next, k++) {
@@ -419,14 +386,14 @@ write_compat(const struct mirror *w)
 	const struct props p = PROPS(w->m->proto);
 	const om_plan_arena all = sum_of(w->plan), *a = &all;
 
-	prop_set(mem, p, OM_KEY_COMPAT, "onnxsim");
-	prop_set(mem, p, "onnxsim.memory_plan_unplanned_count", om_printf(w->tmp, "%u", w->plan->nunplanned));
+	om_prop_set(mem, p, OM_KEY_COMPAT, "onnxsim");
+	om_prop_set(mem, p, "onnxsim.memory_plan_unplanned_count", om_printf(w->tmp, "%u", w->plan->nunplanned));
 	if (w->p->first->nparam)
 		return;
-	prop_set(mem, p, "onnxsim.memory_plan_arena_bytes", om_printf(w->tmp, "%" PRIu64, a->bytes));
-	prop_set(mem, p, "onnxsim.memory_plan_naive_bytes", om_printf(w->tmp, "%" PRIu64, a->naive));
+	om_prop_set(mem, p, "onnxsim.memory_plan_arena_bytes", om_printf(w->tmp, "%" PRIu64, a->bytes));
+	om_prop_set(mem, p, "onnxsim.memory_plan_naive_bytes", om_printf(w->tmp, "%" PRIu64, a->naive));
 	if (a->bytes)
-		prop_set(mem, p, "onnxsim.memory_plan_compression_ratio",
+		om_prop_set(mem, p, "onnxsim.memory_plan_compression_ratio",
 			om_printf(w->tmp, "%.4f", (double)a->naive / (double)a->bytes));
 }
 
@@ -447,11 +414,11 @@ write_model(const struct mirror *w, const char *json, const char *digest)
 	om_arena *mem = w->m->mem;
 	const struct props p = PROPS(w->m->proto);
 
-	prop_set(mem, p, OM_KEY_PLAN, json);
-	prop_set(mem, p, OM_KEY_DIGEST, om_text_digest(json, strlen(json), w->tmp));
-	prop_set(mem, p, OM_KEY_GRAPH, digest);
-	prop_set(mem, p, OM_KEY_SHAPES, om_shapes_text(w->p, w->tmp));
-	prop_set(mem, p, OM_KEY_SUMMARY, summary_text(w->plan, w->tmp));
+	om_prop_set(mem, p, OM_KEY_PLAN, json);
+	om_prop_set(mem, p, OM_KEY_DIGEST, om_text_digest(json, strlen(json), w->tmp));
+	om_prop_set(mem, p, OM_KEY_GRAPH, digest);
+	om_prop_set(mem, p, OM_KEY_SHAPES, om_shapes_text(w->p, w->tmp));
+	om_prop_set(mem, p, OM_KEY_SUMMARY, summary_text(w->plan, w->tmp));
 }
 
 om_status

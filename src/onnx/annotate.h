@@ -2,7 +2,7 @@
 #ifndef OM_ANNOTATE_H
 #define OM_ANNOTATE_H
 
-#include "onnxmem/onnx.h"
+#include "onnx/model.h"
 
 #define OM_KEY           "org.onnxmem."
 #define OM_KEY_PLAN      OM_KEY "plan"
@@ -10,11 +10,26 @@
 #define OM_KEY_GRAPH     OM_KEY "plan.graph"
 #define OM_KEY_SHAPES    OM_KEY "plan.shapes"
 #define OM_KEY_SUMMARY   OM_KEY "plan.summary"
+#define OM_KEY_TIE       OM_KEY "tie"     /* facts about the model, not about a plan: these three stay */
+#define OM_KEY_PHASE     OM_KEY "phase"
+#define OM_KEY_AGAIN     OM_KEY "recompute_of"
 #define OM_KEY_MEM       OM_KEY "mem"
 #define OM_KEY_ALIAS     OM_KEY "alias"
 #define OM_KEY_SCOPE     OM_KEY "scope"
 #define OM_KEY_ADDED     OM_KEY "added"   /* a value_info that was not there before */
 #define OM_KEY_COMPAT    OM_KEY "compat"  /* whose keys were written too */
+
+/* A list of metadata, wherever it is. */
+struct props {
+	size_t *n;
+	Onnx__StringStringEntryProto ***list;
+};
+
+#define PROPS(message)  ((struct props){&(message)->n_metadata_props, &(message)->metadata_props})
+
+const char *om_prop_find(struct props p, const char *key);   /* NULL: it is not there */
+void om_prop_set(om_arena *mem, struct props p, const char *key, const char *value);
+void om_prop_remove(struct props p, const char *key);
 
 /* Lifetimes in a file are places in a scope: `first` and `last` op of the
  * scope that the value is defined in; the number of ops stands for the scope's

@@ -13,6 +13,7 @@
 
 #include "base/map.h"
 #include "onnx/model.h"
+#include "onnx/notes.h"
 
 struct import {
 	om_session *s;
@@ -233,6 +234,7 @@ read_node(struct import *im, struct scope *sc, struct node *n)
 	op->call = om_map_get(&im->functions, function_key(im->tmp, domain, type, overload));
 	if (op->call)
 		op->row = NULL;
+	om_notes_read_op(im->p->mem, op, n->proto);
 	return read_outputs(im, sc, n);
 }
 
@@ -736,6 +738,8 @@ om_model_import(om_session *s, om_model *m, om_prog **out)
 
 	im.functions = om_map_new(im.tmp);
 	const om_status st = read_model(&im);
+	if (st == OM_OK)
+		om_notes_read(p, m);
 	om_arena_free(im.tmp);
 	*out = st == OM_OK ? p : NULL;
 	if (st != OM_OK)

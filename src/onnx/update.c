@@ -9,6 +9,7 @@
 
 #include "base/map.h"
 #include "onnx/model.h"
+#include "onnx/notes.h"
 
 struct update {
 	om_session *s;
@@ -236,6 +237,7 @@ write_node(struct update *u, const om_op *op, Onnx__NodeProto **out)
 	write_text(u, &to->overload, op->overload);
 	write_names(u, &to->n_input, &to->input, op->nin, op->in);
 	write_names(u, &to->n_output, &to->output, op->nout, op->out);
+	om_notes_write_op(u->m->mem, op, to);
 	return write_attrs(u, op, to);
 }
 
@@ -499,5 +501,5 @@ om_model_update(om_session *s, om_model *m, const om_prog *p)
 	if (st == OM_OK && !u.has_calls)
 		m->proto->n_functions = 0;
 	om_arena_free(u.tmp);
-	return st;
+	return st == OM_OK ? om_notes_write(s, m, p) : st;
 }
