@@ -11,6 +11,7 @@ struct run {
 	struct number *v;         /* by variable */
 	struct trace *trace;
 	om_arena *mem;
+	bool is_endless;          /* a loop ran more rounds than any is meant to */
 };
 
 static void
@@ -320,7 +321,7 @@ run_if(struct run *r, const struct node *n)
 		r->v[n->out[k]] = r->v[b->result[k]];
 }
 
-enum { MAX_ROUNDS = 32 };    /* more than any program takes */
+enum { MAX_ROUNDS = 32 };    /* more than any program takes that was not made smaller */
 
 static void
 run_loop(struct run *r, const struct node *n)
@@ -328,14 +329,18 @@ run_loop(struct run *r, const struct node *n)
 	const struct block *b = n->body[0];
 	const int nstate = n->nin - 2, nseries = n->nout - nstate;
 	struct number state[MAX_ARGS], *item = OM_NEWN(r->mem, struct number, MAX_RESULTS * MAX_ROUNDS);
-	const double most = n->in[0] < 0 ? MAX_ROUNDS : r->v[n->in[0]].x[0];
+	const double most = n->in[0] < 0 ? MAX_ROUNDS + 1 : r->v[n->in[0]].x[0];
 	struct number go = number(r, BOOL, (struct dims){0});
 	int i = 0;
 
 	go.x[0] = n->in[1] < 0 ? 1 : r->v[n->in[1]].x[0];
 	for (int k = 0; k < nstate; k++)
 		state[k] = r->v[n->in[2 + k]];
-	for (; i < most && go.x[0]; i++) {
+	for (; i < most && go.x[0] && !r->is_endless; i++) {
+		if (i == MAX_ROUNDS) {
+			r->is_endless = true;
+			break;
+		}
 		struct number count = number(r, I64, (struct dims){0});
 		count.x[0] = i;
 		r->v[b->param[0]] = count;
@@ -425,6 +430,8 @@ flow_eval(const struct flow *f, const struct number *in, struct trace *trace, om
 	for (int k = 0; k < f->main->nparam; k++)
 		r.v[f->main->param[k]] = in[k];
 	block(&r, f->main);
+	if (r.is_endless)
+		return NULL;
 	note(&r, NULL, f->main->result, f->main->nresult, NULL, 0);
 	for (int k = 0; k < f->main->nresult; k++)
 		out[k] = r.v[f->main->result[k]];

@@ -100,7 +100,8 @@ struct trace {
 	size_t n, cap;
 };
 
-/* The results of the main block, from `mem`.  `trace` may be NULL. */
+/* The results of the main block, from `mem`; NULL where a loop does not end.
+ * `trace` may be NULL. */
 struct number *flow_eval(const struct flow *f, const struct number *in, struct trace *trace, om_arena *mem);
 
 /* Are all values that a run with these inputs still reads live, as the pass says? */
