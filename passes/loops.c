@@ -113,11 +113,31 @@ find_uses(struct loops *w, const om_block *b)
 	}
 }
 
+/* Is `v` a view, through which an op finds an input where it puts it?  Were it a copy,
+ * the op would write over whoever it is a view of. */
+static bool
+is_joined(const struct loops *w, const om_value *v)
+{
+	const om_value *whole = om_storage(v, NULL);
+
+	for (uint32_t k = 0; k < w->p->nvalue && v->store == OM_VIEW; k++) {
+		const om_value *out = w->p->values[k];
+		const om_op *op = out->def;
+		if (!op || op->is_folded || !op->row || !op->row->into || op->out[0] != out || om_storage(out, NULL) != whole)
+			continue;
+		for (uint32_t i = 0; i < op->nin; i++)
+			for (const om_value *in = op->in[i]; in; in = in->store == OM_VIEW ? in->source : NULL)
+				if (in == v)
+					return true;
+	}
+	return false;
+}
+
 /* `v` gets storage of its own again. */
 static bool
 detach(struct loops *w, om_value *v)
 {
-	if (!v->def || v->is_const || v->store == OM_OWN || w->is_taken[v->id])
+	if (!v->def || v->is_const || v->store == OM_OWN || w->is_taken[v->id] || is_joined(w, v))
 		return false;
 	v->store = OM_OWN;
 	v->source = NULL;
