@@ -190,6 +190,13 @@ walk(struct inplace *w, const om_block *b, bool parts)
 	}
 }
 
+/* What is on the way to a result that `tie` put in the memory of an input. */
+static bool
+is_tied(const om_value *v)
+{
+	return v->store == OM_PART && v->source->store == OM_TIE;
+}
+
 /* What an earlier run of this pass decided. */
 static void
 forget(om_prog *p)
@@ -197,7 +204,7 @@ forget(om_prog *p)
 	om_rounds_forget(p);
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		om_value *v = p->values[k];
-		if (v->store != OM_INPLACE && v->store != OM_PART)
+		if ((v->store != OM_INPLACE && v->store != OM_PART) || is_tied(v))
 			continue;
 		v->store = OM_OWN;
 		v->source = NULL;
@@ -252,7 +259,7 @@ count(om_run *r, const om_prog *p)
 {
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_value *v = p->values[k];
-		if (v->store != OM_INPLACE && v->store != OM_PART)
+		if ((v->store != OM_INPLACE && v->store != OM_PART) || is_tied(v))
 			continue;
 		om_count(r, v->store == OM_PART ? "parts" : "outputs", 1);
 		om_count(r, "bytes", om_value_bytes(v));

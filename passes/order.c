@@ -39,6 +39,8 @@ struct model {
 	uint32_t ndepth;
 	uint32_t *op_of;         /* by op id: its number in the block at hand */
 	uint32_t *seen;          /* by op id of a folded op: 1 + the last op that is known to come after it */
+	const om_way *way;       /* from parameters to what replaces them */
+	uint32_t nway;
 	uint32_t *storage_of;    /* by piece: its number */
 	bool *elsewhere;         /* by piece: may take no room of its own.  NULL: all do */
 };
@@ -190,6 +192,20 @@ add_folded(struct problem *q, uint32_t i)
 	}
 }
 
+/* What is computed over a parameter comes after all others who read it, so that it can
+ * be; unless it stands before them. */
+static void
+add_ways(struct problem *q, const om_op *op, uint32_t i)
+{
+	for (uint32_t k = 0; k < q->m->nway; k++) {
+		const om_way *w = &q->m->way[k];
+		if (w->value[0]->def != op || (w->nreader && q->m->op_of[w->reader[w->nreader - 1]->id] > i))
+			continue;
+		for (uint32_t r = 0; r < w->nreader; r++)
+			OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->m->op_of[w->reader[r]->id]);
+	}
+}
+
 /* A view is no storage of its own: whoever makes it needs the whole. */
 static void
 add_needs(struct problem *q, const om_op *op, uint32_t i)
@@ -204,6 +220,8 @@ add_needs(struct problem *q, const om_op *op, uint32_t i)
 	for (uint32_t k = 0; k < op->nbody; k++)
 		add_captured(q, op->body[k], i, add_use);
 	add_folded(q, i);
+	if (!q->b->owner)
+		add_ways(q, op, i);
 	if (keeps_its_place(op)) {
 		if (q->effect != NONE)
 			OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->effect);
@@ -420,11 +438,12 @@ model_new(om_run *r, om_prog *p, struct model **out)
 	*m = (struct model){.r = r, .p = p, .mem = r->scratch, .ndepth = 1,
 		.op_of = OM_NEWN(r->scratch, uint32_t, p->nop),
 		.seen = OM_NEWN(r->scratch, uint32_t, p->nop)};
-	OM_TRY(om_run_passes(r, p, "live,views,inplace"));
+	OM_TRY(om_run_passes(r, p, "live,views,tie=asked,inplace"));
 	if (p->nblock > 1)
 		find_loads(m);
 	OM_TRY(om_run_passes(r, p, "views"));
 	m->views = om_buffers_new(p, r->scratch);
+	m->way = om_ways_find(p, r->scratch, &m->nway);
 	m->pieces = om_pieces_new(p, m->views, r->scratch);
 	m->storage_of = OM_NEWN(r->scratch, uint32_t, m->pieces->n);
 	return OM_OK;
@@ -560,7 +579,7 @@ height_of(struct search *s, uint64_t *height)
 {
 	om_pack_result result;
 
-	OM_TRY(om_run_passes(s->r, s->p, "live,views,inplace"));
+	OM_TRY(om_run_passes(s->r, s->p, "live,views,tie=asked,inplace"));
 	const om_buffers *b = om_buffers_new(s->p, s->r->scratch);
 	OM_TRY(om_pack(s->r->session, b->buf, b->n, &result));
 	*height = result.height;
@@ -661,7 +680,7 @@ doubt_results(struct doubt *d, const om_block *b)
 static om_status
 bound_of(struct search *s, uint64_t *bound)
 {
-	OM_TRY(om_run_passes(s->r, s->p, "live,views,inplace"));
+	OM_TRY(om_run_passes(s->r, s->p, "live,views,tie=asked,inplace"));
 	const om_buffers *b = om_buffers_new(s->p, s->r->scratch);
 	*bound = om_pack_bound(b->buf, b->n, NULL);
 	return OM_OK;

@@ -1,16 +1,23 @@
 /* tie: results of the graph in the memory of its inputs.
  *
- * A state that a program takes and gives, a cache of keys and values, is handed
+ * A state that a program takes and gives, a cache of keys and values, a weight, is handed
  * to the next run as it comes out of this one.  Where the op that computes the
  * result may do so over that input, and nobody needs the input later, the result
  * is tied to it: it is computed in the caller's memory, and nothing is copied from
- * run to run.  The caller loses what was in the input, so this pass is in no
- * pipeline by itself.
+ * run to run.  The caller loses what was in the input.
  *
- * It comes behind `inplace`: a result in whose memory something else was put
- * before is left alone, because the input is still needed then.
+ * `asked` ties what the program says that it hands on, and nothing else: so it is in the
+ * usual pipeline.  It comes before `inplace`, which would put gradients into the memory
+ * of new weights while the old ones are still needed.  A result may be some ops away from
+ * its input then; what is computed on the way lies in the input's memory, too.
+ *
+ * `any` ties whatever can be, one op away, and is behind `inplace`: a result in whose
+ * memory something else was put before is left alone, because the input is still needed
+ * then.
  */
 #include <config.h>
+
+#include <string.h>
 
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
@@ -99,6 +106,8 @@ is_allowed(const om_op *op, uint32_t out, uint32_t in)
 	return true;
 }
 
+/* ---- Any. ---- */
+
 static void
 tie_output(om_run *r, om_prog *p, om_groups *g, const om_op *op, uint32_t out)
 {
@@ -118,18 +127,73 @@ tie_output(om_run *r, om_prog *p, om_groups *g, const om_op *op, uint32_t out)
 	}
 }
 
-/* In an order that may change nobody knows who reads the input last. */
-static om_status
-run(om_run *r, om_prog *p)
+static void
+tie_any(om_run *r, om_prog *p)
 {
-	if (p->order_free)
-		return om_fail(r->session, OM_USAGE, "tie: a plan for every order ties nothing");
 	om_groups *g = om_groups_new(p, r->scratch);
 	for (const om_op *op = p->first->first; op; op = op->next)
 		for (uint32_t k = 0; k < op->nout && op->row && op->row->reuse && !op->nbody && !op->is_folded; k++)
 			tie_output(r, p, g, op, k);
+}
+
+/* ---- What the program hands on. ---- */
+
+static bool
+is_open(const om_way *w)
+{
+	return w->result->store == OM_OWN
+	    && (w->nreader == 0 || w->reader[w->nreader - 1]->step < w->value[0]->def->step);
+}
+
+static void
+tie_way(om_run *r, const om_way *w)
+{
+	for (uint32_t k = 0; k < w->nvalue; k++) {
+		w->value[k]->store = OM_PART;
+		w->value[k]->source = w->result;
+		w->value[k]->offset = 0;
+	}
+	w->result->store = OM_TIE;
+	w->result->source = w->param;
+	om_count(r, "results", 1);
+	om_count(r, "bytes", om_value_bytes(w->result));
+}
+
+static void
+tie_asked(om_run *r, om_prog *p)
+{
+	uint32_t n;
+	const om_way *w = om_ways_find(p, r->scratch, &n);
+
+	for (uint32_t k = 0; k < n; k++)
+		if (is_open(&w[k]))
+			tie_way(r, &w[k]);
+}
+
+/* ---- Both. ---- */
+
+/* In an order that may change nobody knows who reads the input last. */
+static om_status
+run(om_run *r, om_prog *p)
+{
+	const char *what = om_option(r, "what");
+	const bool asked = strcmp(what, "asked") == 0;
+
+	if (!asked && strcmp(what, "any") != 0)
+		return om_fail(r->session, OM_USAGE, "tie: what is any or asked, not %s", what);
+	if (p->order_free && !asked)
+		return om_fail(r->session, OM_USAGE, "tie: a plan for every order ties nothing");
+	if (!asked)
+		tie_any(r, p);
+	else if (!p->order_free)
+		tie_asked(r, p);
 	return OM_OK;
 }
+
+static const om_pass_option options[] = {
+	{"what", "any", "results that are tied: any that can be, or those that the model hands on (asked)"},
+	{0}
+};
 
 static const om_pass_counter counters[] = {
 	{"results", "results that are computed in the memory of an input"},
@@ -140,8 +204,8 @@ static const om_pass_counter counters[] = {
 OM_PASS(
 	.name = "tie",
 	.brief = "compute results over the inputs that they replace",
-	.needs = OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_LIVE | OM_HAS_VIEWS | OM_HAS_STORE,
-	.gives = OM_HAS_STORE,
+	.needs = OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_LIVE | OM_HAS_VIEWS,
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_LIVE | OM_HAS_VIEWS | OM_HAS_STORE,
+	.options = options,
 	.counters = counters,
 	.run = run)

@@ -225,6 +225,21 @@ OM_API om_pieces *om_pieces_new(const om_prog *p, const om_buffers *b, om_arena 
 /* The pieces of `v`, by number, in a row; none where it is not planned. */
 OM_API const uint32_t *om_pieces_of(const om_pieces *q, const om_value *v, uint32_t *n);
 
+/* How a result can be computed in the memory of the parameter that it replaces in the
+ * next run. */
+typedef struct om_way {
+	om_value *result, *param;
+	om_value **value;        /* the first is computed over the parameter, each of the others over
+	                            the one before; the last is the result */
+	om_op **reader;          /* other ops of the graph that read the parameter, in their order:
+	                            they have to come before that which makes value[0] */
+	uint32_t nvalue, nreader;
+} om_way;
+
+/* Ways for the program's ties, as many as there are; the list comes from `mem`.  Needs
+ * OM_HAS_SHAPES, OM_HAS_CONST and OM_HAS_VIEWS, and nothing in place yet. */
+OM_API om_way *om_ways_find(const om_prog *p, om_arena *mem, uint32_t *n);
+
 /* Take back what the `loops` pass did to steps and storage; nothing where it did not
  * run.  For passes that decide on storage before it. */
 OM_API void om_rounds_forget(om_prog *p);

@@ -26,7 +26,7 @@ static const struct strategy {
 };
 
 #define BEFORE  "inline,shapes,fold,prune,"
-#define BEHIND  "live,views,inplace,loops"
+#define BEHIND  "live,views,tie=asked,inplace,loops"
 
 static const struct order {
 	const char *name, *passes;

@@ -57,6 +57,7 @@ new_exec(om_session *s, om_prog *p, const om_plan *plan, const om_exec_options *
 	e->is_fixed = OM_NEWN(mem, bool, p->nvalue);
 	e->is_skipped = OM_NEWN(mem, bool, p->nvalue);
 	e->is_tied = OM_NEWN(mem, bool, p->nvalue);
+	e->is_spent = OM_NEWN(mem, bool, p->nvalue);
 	e->is_bound = OM_NEWN(mem, bool, p->nvalue);
 	e->view = OM_NEWN(mem, const om_plan_view *, p->nvalue);
 	e->root = OM_NEWN(mem, om_value *, p->nvalue);
@@ -271,6 +272,21 @@ take_result(om_exec *e, uint32_t k)
 	return OM_OK;
 }
 
+/* A default in whose memory a result goes: every run starts from a copy of it. */
+static om_status
+copy_default(om_exec *e, const om_value *v)
+{
+	uint64_t bytes;
+
+	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
+	OM_TRY(om_room_fit(e, &e->room[v->id], bytes, v->name));
+	om_elements_copy(e->room[v->id].data, v->data, bytes);
+	e->slot[v->id].splat = false;
+	if (e->slot[v->id].data != e->room[v->id].data)
+		om_exec_move(e, v, e->room[v->id].data);
+	return OM_OK;
+}
+
 static om_status
 check_inputs(om_exec *e)
 {
@@ -280,6 +296,8 @@ check_inputs(om_exec *e)
 		const om_value *v = graph->param[k];
 		if (!e->is_bound[v->id] && !v->data)
 			return om_fail(e->session, OM_RUN, "input %s has no elements: it was not given", v->name);
+		if (!e->is_bound[v->id] && e->is_spent[v->id])
+			OM_TRY(copy_default(e, v));
 	}
 	return OM_OK;
 }

@@ -69,6 +69,7 @@ struct om_exec {
 	bool *is_fixed;
 	bool *is_skipped;         /* a view by the plan: nothing to compute */
 	bool *is_tied;            /* a result in the memory of an input */
+	bool *is_spent;           /* an input: a result is computed there */
 	const om_plan_view **view; /* NULL: does not move with the rounds of a loop */
 	om_value **root;          /* whose address it follows; itself */
 	uint64_t *offset;         /* bytes into root */

@@ -134,6 +134,7 @@ follow_aliases(om_exec *e)
 		if (c.alias[id] && e->is_fixed[id] && !v->is_const) {
 			e->is_skipped[id] = c.alias[id]->kind == OM_ALIAS_VIEW;
 			e->is_tied[id] = c.alias[id]->kind == OM_ALIAS_TIE;
+			e->is_spent[c.alias[id]->source] |= e->is_tied[id];
 		}
 		if (e->root[id] != v)
 			om_exec_follow(e, v, &e->slot[id]);

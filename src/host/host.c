@@ -39,7 +39,7 @@ static const struct {
 const char *
 om_default_pipeline(void)
 {
-	return "inline,shapes,fold,prune,order=mem,live,views,inplace,loops,pack";
+	return "inline,shapes,fold,prune,order=mem,live,views,tie=asked,inplace,loops,pack";
 }
 
 om_host *

@@ -733,6 +733,21 @@ read_params(struct reader *r, om_block *b, struct scope *s)
 	return OM_OK;
 }
 
+/* "to %w": the next run gets the result that was read last as that parameter. */
+static om_status
+read_tie(struct reader *r, om_block *b, const struct scope *s)
+{
+	uint32_t k = 0;
+	om_value *v;
+
+	OM_TRY(old_value(r, s, &v));
+	while (k < b->nparam && b->param[k] != v)
+		k++;
+	if (b != r->p->first || !om_prog_tie(r->p, b->nresult - 1, k))
+		return bad(r, "a result goes to a parameter of the graph, of its type and shape, and to one alone");
+	return OM_OK;
+}
+
 static om_status
 read_results(struct reader *r, om_block *b, const struct scope *s)
 {
@@ -745,6 +760,8 @@ read_results(struct reader *r, om_block *b, const struct scope *s)
 		if (!v)
 			return bad(r, "a block cannot return _");
 		om_block_add_result(b, v);
+		if (eat(r, "to"))
+			OM_TRY(read_tie(r, b, s));
 	}
 	return OM_OK;
 }

@@ -497,6 +497,17 @@ param_facts(const struct printer *w, const om_block *b)
 	}
 }
 
+/* Which parameter the next run gets result `k` as. */
+static void
+tie(const struct printer *w, const om_block *b, uint32_t k)
+{
+	for (uint32_t t = 0; b == w->p->first && t < w->p->ntie; t++)
+		if (w->p->tie[t].result == k) {
+			fputs(" to ", w->to);
+			value(w->to, b->param[w->p->tie[t].param]);
+		}
+}
+
 static void
 block(struct printer *w, const om_block *b)
 {
@@ -514,6 +525,7 @@ block(struct printer *w, const om_block *b)
 	for (uint32_t k = 0; k < b->nresult; k++) {
 		fputs(k ? ", " : " ", w->to);
 		value(w->to, b->result[k]);
+		tie(w, b, k);
 	}
 	fputc('\n', w->to);
 	w->depth--;

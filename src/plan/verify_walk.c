@@ -209,7 +209,7 @@ om_sim_check_writable(struct sim *c, const om_op *op, const om_value *v)
 	if (h->nother)
 		return BAD_AT(c, op, "%s is written, but where it lies depends on the run", v->name);
 	const uint32_t owner = h->space >= c->plan->narena ? h->space - c->plan->narena : OM_NOBODY;
-	if (owner != OM_NOBODY && (c->p->values[owner]->is_const || c->p->values[owner]->is_overridable))
+	if (owner != OM_NOBODY && (c->p->values[owner]->is_const || (c->p->values[owner]->is_overridable && !h->tied)))
 		return BAD_AT(c, op, "%s is written over a constant (%s)", v->name, om_sim_home_text(c, v).s);
 	if (owner != OM_NOBODY && c->is_input[owner] && !h->tied)
 		return BAD_AT(c, op, "%s is written over an input of the graph (%s)", v->name,
