@@ -13,20 +13,26 @@
 
 #include "onnxmem/status.h"
 
+/* Everything that was taken from it ends with it.  Not shared between threads. */
 typedef struct om_arena om_arena;
 
+/* Never NULL; om_arena_free() ends it. */
 OM_API om_arena *om_arena_new(void);
 OM_API void om_arena_free(om_arena *a);   /* NULL is fine */
 OM_API void om_arena_clear(om_arena *a);  /* forget everything in it, keep the arena */
 
 OM_API void *om_alloc(om_arena *a, size_t n);  /* zeroed, aligned for any type */
 OM_API void *om_alloc_try(om_arena *a, size_t n);  /* the same for sizes that are not ours: NULL when out of memory */
+/* Copies in the arena, of `n` bytes or of a text, a NUL behind it. */
 OM_API void *om_memdup(om_arena *a, const void *p, size_t n);
 OM_API char *om_strdup(om_arena *a, const char *s);
 OM_API char *om_strndup(om_arena *a, const char *s, size_t n);
+/* A text as printf() would write it, in the arena. */
 OM_API char *om_printf(om_arena *a, const char *fmt, ...) OM_PRINTF(2, 3);
 
+/* A zeroed thing of a type. */
 #define OM_NEW(a, type)      ((type *)om_alloc((a), sizeof(type)))
+/* `n` zeroed things of a type. */
 #define OM_NEWN(a, type, n)  ((type *)om_allocn((a), sizeof(type), (n)))
 
 /* `n` things of `size` bytes; the product is checked. */
@@ -36,6 +42,7 @@ OM_API void *om_allocn(om_arena *a, size_t size, size_t n);
  * room for one more.  The old copy stays in the arena until its end. */
 OM_API void *om_grow(om_arena *a, void *array, size_t size, size_t n, size_t *cap);
 
+/* Append an item to an array of `n` with room for `cap`; both are lvalues. */
 #define OM_PUSH(a, array, n, cap, item)                                        \
 	((array) = om_grow((a), (array), sizeof *(array), (n), &(cap)),        \
 	 (array)[(n)++] = (item))

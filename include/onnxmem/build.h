@@ -22,6 +22,7 @@ OM_API om_value *om_value_fresh(om_prog *p, om_block *b, const char *stem);
 /* A constant of block `b`; `data` is not copied. */
 OM_API om_value *om_const_new(om_prog *p, om_block *b, const char *name, const om_tensor *data);
 
+/* Append to what a block takes, or gives; results may be of blocks around it. */
 OM_API void om_block_add_param(om_block *b, om_value *v);
 OM_API void om_block_add_result(om_block *b, om_value *v);
 
@@ -40,6 +41,7 @@ OM_API void om_op_add_float(om_prog *p, om_op *op, const char *name, float v);
 OM_API void om_op_add_string(om_prog *p, om_op *op, const char *name, const char *v);
 OM_API void om_op_add_ints(om_prog *p, om_op *op, const char *name, size_t n, const int64_t *v);
 
+/* Put an op at the end of a block, before another one, or take it out of its block. */
 OM_API void om_op_append(om_block *b, om_op *op);
 OM_API void om_op_insert(om_op *before, om_op *op);  /* op goes right before `before` */
 OM_API void om_op_remove(om_op *op);                 /* leaves its values without definition */
@@ -77,6 +79,7 @@ typedef struct om_clone {
 	void *arg;
 } om_clone;
 
+/* A copying from `from` to `to`, of which nothing has a counterpart yet; it ends with `mem`. */
 OM_API om_clone om_clone_new(om_prog *to, const om_prog *from, om_arena *mem, const char *prefix);
 /* A copy of `v` in block `b`, which stands for it from now on. */
 OM_API om_value *om_clone_value(om_clone *c, const om_value *v, om_block *b);

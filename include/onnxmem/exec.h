@@ -9,14 +9,18 @@
 
 #include "onnxmem/plan.h"
 
+/* A program that is ready to run, in its arena.  It refers to the program and the plan,
+ * which have to live as long.  Not shared between threads. */
 typedef struct om_exec om_exec;
 
+/* How to run; zero is the usual way. */
 typedef struct om_exec_options {
 	bool no_reuse;     /* every value in memory of its own; the plan is not used */
 	bool poison;       /* fill memory with a pattern when it dies, guard its edges */
 	bool profile;      /* time every op */
 } om_exec_options;
 
+/* What an executor holds, and what its runs did. */
 typedef struct om_exec_stats {
 	uint64_t arena_bytes;
 	uint64_t weight_bytes;      /* constants made at build time; mapped ones not counted */
@@ -27,6 +31,7 @@ typedef struct om_exec_stats {
 	uint64_t runs;
 } om_exec_stats;
 
+/* What one op took, over all runs. */
 typedef struct om_exec_op {
 	const om_op *op;
 	uint64_t calls;
@@ -57,6 +62,7 @@ OM_API om_status om_exec_run(om_exec *e);
  * tensor `data` is its object. */
 OM_API const om_tensor *om_exec_result(const om_exec *e, uint32_t k);
 
+/* Owned by the executor; up to date after each run. */
 OM_API const om_exec_stats *om_exec_get_stats(const om_exec *e);
 /* By order of first call; `n` gets their number.  Needs `profile`. */
 OM_API const om_exec_op *om_exec_profile(const om_exec *e, uint32_t *n);

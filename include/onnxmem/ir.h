@@ -21,8 +21,10 @@ typedef struct om_attr om_attr;
 typedef struct om_function om_function;
 typedef struct om_row om_row;
 typedef struct om_plan om_plan;
+/* What a file holds; see onnx.h. */
 typedef struct om_model om_model;
 
+/* What a value is: a tensor, or something that holds tensors. */
 typedef enum om_kind { OM_TENSOR, OM_SPARSE, OM_SEQUENCE, OM_OPTIONAL, OM_MAP, OM_OPAQUE } om_kind;
 
 /* The type of a value; its shape stands beside it.  Only OM_TENSOR values are
@@ -76,6 +78,7 @@ typedef struct om_elem {
 	const char *sym;
 } om_elem;
 
+/* What an op computes, a block is given, or a constant: defined once. */
 struct om_value {
 	const char *name;        /* unique along its scope path; never empty */
 	om_block *block;         /* where it is defined */
@@ -108,6 +111,7 @@ typedef enum om_attr_kind {
 	OM_ATTR_SPARSE, OM_ATTR_SPARSES, OM_ATTR_TYPE, OM_ATTR_TYPES,
 } om_attr_kind;
 
+/* An attribute, as it was written or defaulted. */
 struct om_attr {
 	const char *name;
 	om_attr_kind kind;
@@ -132,6 +136,7 @@ typedef enum om_phase { OM_NO_PHASE, OM_FORWARD, OM_BACKWARD, OM_UPDATE } om_pha
 OM_API const char *om_phase_text(om_phase phase);
 OM_API om_phase om_phase_find(const char *text);   /* OM_NO_PHASE for any other text */
 
+/* A node of the graph, or of a body. */
 struct om_op {
 	const om_row *row;       /* NULL: an operator that is not known, or a call */
 	const char *opaque;      /* why the row was taken away: a use of the operator that
@@ -165,6 +170,7 @@ struct om_op {
 	const void *origin;      /* its NodeProto; NULL if made by a pass */
 };
 
+/* Ops in order: the graph, a body of If, Loop or Scan, or that of a function. */
 struct om_block {
 	const char *name;        /* the graph's name */
 	const char *path;        /* scope path: "" for the graph, "y/then_branch" */
@@ -182,6 +188,7 @@ struct om_block {
 	const void *origin;      /* its GraphProto */
 };
 
+/* A set of operators, and its version. */
 typedef struct om_opset {
 	const char *domain;      /* "" for ai.onnx */
 	int version;
@@ -234,6 +241,7 @@ typedef struct om_tie {
 	uint32_t result, param;  /* by place in those of the graph */
 } om_tie;
 
+/* A program: the graph of a model, with all bodies in it. */
 struct om_prog {
 	om_session *session;
 	om_arena *mem;
@@ -269,6 +277,7 @@ struct om_prog {
 OM_API const char *om_target_text(om_target t);              /* "generic", "cpu" */
 OM_API bool om_target_find(const char *text, om_target *out);  /* false: no such target */
 
+/* An empty program, without a graph yet.  om_prog_free() ends it, and all that is in it. */
 OM_API om_prog *om_prog_new(om_session *s);
 OM_API void om_prog_free(om_prog *p);         /* NULL is fine */
 
@@ -282,7 +291,10 @@ OM_API void om_prog_want_as(om_prog *to, const om_prog *from);
  * found out follows each line as a comment, while it is valid.
  * `where` names the source in messages. */
 enum { OM_DUMP_LIVE = 1u << 0, OM_DUMP_ALL_DATA = 1u << 1 };
+/* A text as a program, which the caller frees.  OM_MALFORMED with the line where it is
+ * none; OM_IR where it breaks an invariant. */
 OM_API om_status om_parse(om_session *s, FILE *in, const char *where, om_prog **out);
+/* Write a program as text; `flags` are OM_DUMP_*. */
 OM_API void om_dump(const om_prog *p, FILE *to, unsigned flags);
 
 /* Check every invariant that passes rely on.  All that is broken goes to the

@@ -15,6 +15,7 @@
 
 typedef struct om_call om_call;
 
+/* One op as its row sees it: while planning, or in a run. */
 struct om_call {
 	om_session *session;
 	om_arena *mem;            /* scratch for small things; dies with the call */
@@ -52,6 +53,7 @@ enum {
 	                             data of such outputs to objects in om_call.keep */
 };
 
+/* How an operator uses its bodies. */
 typedef enum om_control { OM_PLAIN, OM_IF, OM_LOOP, OM_SCAN, OM_EACH } om_control;
 
 /* What the row declares about an attribute. */
@@ -64,11 +66,13 @@ typedef struct om_attr_spec {
 	const char *s;
 } om_attr_spec;
 
+/* An output that is bytes of an input. */
 typedef struct om_view_of {
 	uint32_t in;
 	uint64_t offset;          /* bytes into the input */
 } om_view_of;
 
+/* What an op takes to compute. */
 typedef struct om_cost {
 	double flops;             /* multiply and add count two */
 	double bytes;             /* read and written, weights included */
@@ -76,6 +80,7 @@ typedef struct om_cost {
 
 enum { OM_VARIADIC = 255 };
 
+/* An operator, in some of its versions.  A function that is NULL says: none, or never. */
 struct om_row {
 	const char *domain;       /* "" for ai.onnx */
 	const char *name;

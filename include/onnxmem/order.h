@@ -17,8 +17,10 @@
 
 #include "onnxmem/arena.h"
 
+/* Instead of the number of an op. */
 #define OM_ORDER_NONE UINT32_MAX
 
+/* Bytes that one op makes, and others need. */
 typedef struct om_order_storage {
 	uint64_t bytes;
 	uint32_t maker;          /* the op that makes it; OM_ORDER_NONE: there from the start */
@@ -31,6 +33,7 @@ typedef struct om_order_over {
 	uint32_t made, needed;
 } om_order_over;
 
+/* What an op waits for, needs and takes. */
 typedef struct om_order_op {
 	const uint32_t *after;   /* ops that come before this one, each of a smaller number */
 	const uint32_t *use;     /* storages that it needs; its makers come before it, too */
@@ -49,6 +52,7 @@ typedef struct om_order_problem {
 	uint32_t nop, nstorage;
 } om_order_problem;
 
+/* How good an order is. */
 typedef struct om_order_result {
 	uint64_t given;          /* bytes: the peak of the order that the ops came in */
 	uint64_t peak;           /* bytes: that of the order that was found */

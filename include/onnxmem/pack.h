@@ -23,6 +23,7 @@ enum { OM_OFFSET_FREE = -1 };
 /* Instead of the number of a pool. */
 #define OM_POOL_ANY UINT32_MAX
 
+/* Some bytes that want a place. */
 typedef struct om_buffer {
 	const char *name;        /* for messages; may be NULL */
 	uint64_t bytes;          /* 0: never overlaps anything, gets offset 0 */
@@ -52,11 +53,13 @@ typedef struct om_buffer {
  * Bytes that are in no interval still belong to the buffer: its end counts for
  * the height. */
 
+/* Is there a proof? */
 typedef enum om_pack_status {
 	OM_PACK_OPTIMAL,         /* height equals a proven lower bound */
 	OM_PACK_FEASIBLE,        /* a valid packing; the gap to the bound is open */
 } om_pack_status;
 
+/* How high a packing is, and how low any can be. */
 typedef struct om_pack_result {
 	uint64_t height;         /* bytes: the largest end of a buffer */
 	uint64_t lower_bound;    /* bytes: no packing is lower */

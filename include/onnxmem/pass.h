@@ -10,14 +10,17 @@
 
 #include "onnxmem/op.h"
 
+/* Changes when what is here changes: passes made for another one are refused. */
 #define OM_PASS_ABI 1
 
+/* What a pass may be told. */
 typedef struct om_pass_option {
 	const char *name;   /* NULL ends the list.  The first one is also set by `pass=VALUE` */
 	const char *value;  /* default */
 	const char *brief;
 } om_pass_option;
 
+/* What a pass counts. */
 typedef struct om_pass_counter {
 	const char *name;   /* NULL ends the list */
 	const char *brief;
@@ -33,6 +36,7 @@ typedef struct om_run {
 	struct om_host *host;            /* that runs it; for om_run_passes() */
 } om_run;
 
+/* A pass: what it says of itself, and what it does. */
 typedef struct om_pass {
 	int abi;                         /* first, and set by OM_PASS */
 	const char *name;
@@ -43,8 +47,10 @@ typedef struct om_pass {
 	om_status (*run)(om_run *r, om_prog *p);
 } om_pass;
 
+/* What a plugin has, called om_pass_get. */
 typedef const om_pass *om_pass_entry(void);
 
+/* The end of a pass: the fields of its om_pass. */
 #define OM_PASS(...)                                                           \
 	OM_API const om_pass *om_pass_get(void);                               \
 	const om_pass *om_pass_get(void)                                       \
@@ -67,6 +73,7 @@ OM_API om_status om_run_passes(om_run *r, om_prog *p, const char *pipeline);
 
 /* ---- The host. ---- */
 
+/* Finds passes, and runs them. */
 typedef struct om_host om_host;
 
 /* Called after each pass: its name, its counters, how long it took. */

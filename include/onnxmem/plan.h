@@ -10,6 +10,7 @@
 #include "onnxmem/ir.h"
 #include "onnxmem/pack.h"
 
+/* Whose memory a value is in. */
 typedef enum om_where {
 	OM_NOWHERE,      /* takes part in no run: dead, or of a folded op */
 	OM_IN_ARENA,
@@ -51,6 +52,7 @@ typedef struct om_plan_view {
 	int64_t stride;          /* slices of a scan; else 0 */
 } om_plan_view;
 
+/* Where a value lies, and when. */
 typedef struct om_place {
 	om_where where;
 	uint32_t arena;
@@ -66,28 +68,33 @@ typedef enum om_alias_kind {
 	OM_ALIAS_VIEW, OM_ALIAS_INPLACE, OM_ALIAS_DONATE, OM_ALIAS_TIE, OM_ALIAS_PART,
 } om_alias_kind;
 
+/* A value in the storage of another. */
 typedef struct om_alias {
 	om_alias_kind kind;
 	uint32_t value, source;  /* ids */
 	uint64_t offset;         /* bytes into source */
 } om_alias;
 
+/* Bytes that a kernel works in. */
 typedef struct om_scratch {
 	uint32_t op;             /* id */
 	uint32_t arena;
 	uint64_t offset, bytes;
 } om_scratch;
 
+/* A value without a place, and the reason. */
 typedef struct om_unplanned {
 	uint32_t value;
 	const char *why;
 } om_unplanned;
 
+/* One of those that are needed at once. */
 typedef struct om_peak {
 	const char *name;
 	uint64_t bytes;
 } om_peak;
 
+/* A piece of memory: its size, and how low that is. */
 typedef struct om_plan_arena {
 	const char *name, *device;
 	uint64_t bytes, align, limit;    /* limit 0: none */
@@ -97,6 +104,7 @@ typedef struct om_plan_arena {
 	om_pack_status status;
 } om_plan_arena;
 
+/* Where everything lies.  It belongs to the program that it was made for. */
 struct om_plan {
 	om_arena *mem;
 	const char *strategy;    /* what placed the buffers */
@@ -173,6 +181,7 @@ typedef struct om_group {
 /* The groups of a program as its values say.  Needs OM_HAS_SHAPES,
  * OM_HAS_CONST, OM_HAS_LIVE. */
 typedef struct om_groups om_groups;
+/* Read them from the values; they come from `mem`, and do not follow changes made by others. */
 OM_API om_groups *om_groups_new(om_prog *p, om_arena *mem);
 
 /* The group of `v` and, unless NULL, where in it `v` lies.  NULL where the
@@ -254,6 +263,7 @@ OM_API int64_t om_rounds_of(const om_op *op);
  * op in a body counts as the op of the graph that holds it.  See src/ir/reach.c
  * for what it costs; OM_MEMORY where that is too much. */
 typedef struct om_reach om_reach;
+/* Find out for all ops; the result comes from `mem`. */
 OM_API om_status om_reach_new(const om_prog *p, om_arena *mem, om_reach **out);
 
 /* False where the two are the same, or in the same op of the graph. */

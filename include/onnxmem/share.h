@@ -15,6 +15,7 @@
 
 #include "onnxmem/plan.h"
 
+/* What a way of sharing needed. */
 typedef struct om_share_result {
 	om_pack_result pack;
 	uint32_t blocks;         /* colours, blocks of the pool, regions of the flow */
@@ -30,6 +31,7 @@ OM_API om_status om_share_pool(om_session *s, om_buffer *buf, uint32_t n, const 
 
 /* ---- color ---- */
 
+/* What colours are to be few of. */
 typedef enum om_color_choice {
 	OM_COLOR_DSATUR,         /* as few blocks as it finds */
 	OM_COLOR_BYTES,          /* as few bytes as it finds; never more than DSATUR needs */
@@ -43,6 +45,7 @@ OM_API om_status om_share_color(om_session *s, om_buffer *buf, uint32_t n, const
 
 /* ---- nnc ---- */
 
+/* Which buffer comes next. */
 typedef enum om_flow_rule {
 	OM_FLOW_TEXT,            /* most interference first, in tuples with larger ones */
 	OM_FLOW_SIZE,            /* largest first */

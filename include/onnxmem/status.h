@@ -31,7 +31,9 @@
 	_(UNSUPPORTED, 5, "unsupported model or operator")                     \
 	_(DOWNLOAD,    6, "download or checksum failed")
 
+/* How a function ended: OM_OK, or what went wrong. */
 typedef enum om_status {
+/* A constant of om_status. */
 #define OM_STATUS_ENUM(name, code, text) OM_##name,
 	OM_STATUS_LIST(OM_STATUS_ENUM)
 #undef OM_STATUS_ENUM
@@ -44,8 +46,10 @@ typedef struct om_session om_session;
 /* What other programs and passes may call. */
 #define OM_API __attribute__((visibility("default")))
 
+/* The compiler compares the arguments with the format. */
 #define OM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
+/* How much of the log is wanted. */
 enum om_log_level { OM_LOG_QUIET, OM_LOG_WARN, OM_LOG_INFO };
 
 /* Receives one line of the log, without its newline. */
@@ -58,6 +62,7 @@ OM_API void om_session_free(om_session *s);
 /* Lines above `level` are dropped; a NULL `log` (the start) drops all. */
 OM_API void om_session_log(om_session *s, om_logger *log, void *arg, enum om_log_level level);
 
+/* The text of a status, and the code with which a command ends for it. */
 OM_API const char *om_status_text(om_status st);
 OM_API int om_status_exit(om_status st);
 
@@ -84,6 +89,7 @@ OM_API void om_tell_progress(om_session *s, const char *what, uint64_t best, uin
 /* The last message; owned by the session, valid until the next failure. */
 OM_API const char *om_message(const om_session *s);
 
+/* Return from the function where this one failed. */
 #define OM_TRY(expr)                            \
 	do {                                    \
 		om_status st_ = (expr);         \

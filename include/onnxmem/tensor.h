@@ -41,7 +41,9 @@
 	_(FLOAT6E2M3,     27,   8, "float6e2m3")      \
 	_(FLOAT6E3M2,     28,   8, "float6e3m2")
 
+/* The type of elements, by the numbers of ONNX. */
 typedef enum om_dtype {
+/* A constant of om_dtype. */
 #define OM_DTYPE_ENUM(name, code, bits, text) OM_##name = code,
 	OM_DTYPE_LIST(OM_DTYPE_ENUM)
 #undef OM_DTYPE_ENUM
@@ -76,6 +78,7 @@ typedef struct om_shape {
 
 OM_API bool om_shape_is_known(const om_shape *s);  /* rank and every dim */
 OM_API bool om_shape_equal(const om_shape *a, const om_shape *b);  /* symbols count */
+/* A shape of these dims, or one of which nothing is known. */
 OM_API om_shape om_shape_of(int rank, const int64_t *dims);
 OM_API om_shape om_shape_unknown(void);
 

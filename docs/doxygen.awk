@@ -1,0 +1,90 @@
+# Plain comments of a header as those of Doxygen.  Lines stay where they are.
+#
+# A comment belongs to the declaration that follows it without an empty line between;
+# of several in a row to each of them, so the second says the same as the first.  A
+# comment behind a declaration, a field or a constant belongs to that.  The first one of
+# a file belongs to the file.  All others stay plain: they stand between things.
+#
+# Fields that say all by their type and name have no comment, nor need they one; the
+# struct, the function and the macro do.
+
+function flush_comment(opens,    k) {
+	if (n)
+		sub(/\/\* ?/, opens, held[1])
+	for (k = 1; k <= n; k++)
+		print held[k]
+	n = 0
+}
+
+function base(path) {
+	sub(/.*\//, "", path)
+	return path
+}
+
+# The name that a line declares; "" for none that could be told of.
+function name_of(line) {
+	sub(/\(.*/, "", line)
+	return match(line, /[A-Za-z_0-9]+$/) ? substr(line, RSTART) : ""
+}
+
+# Each of the fields `int a, b;` with something in the place of the comment that it
+# has not; the last one has its own, if there is one.
+function fields(line, own,    type, list, name, k, out) {
+	if (!match(line, /^[ \t]*(const |struct |unsigned )*[a-z_0-9]+ /))
+		return line
+	type = substr(line, 1, RLENGTH)
+	list = substr(line, RLENGTH + 1)
+	while (match(list, /^[*a-z_0-9]+, /)) {
+		out = out NOTHING type substr(list, 1, RLENGTH - 2) ";"
+		list = substr(list, RLENGTH + 1)
+	}
+	return out (own ? "" : NOTHING) type list
+}
+
+BEGIN { NOTHING = "/** \\&nbsp; */ " }
+
+in_tail {
+	in_tail = !/\*\//
+	print
+	next
+}
+
+/^\t*\/\*/ && !in_comment {
+	in_comment = 1
+	n = 0
+}
+
+in_comment {
+	held[++n] = $0
+	if (/\*\//) {
+		in_comment = 0
+		if (!seen++)
+			flush_comment("/** @file " base(FILENAME) " @brief ")
+	}
+	next
+}
+
+/^[ \t]*$/ || /^#(include|if|endif)/ {
+	flush_comment("/* ")
+	leader = ""
+	print
+	next
+}
+
+{
+	line = $0
+	own = match(line, /[^ \t].*\/\* /) && line !~ /^#/
+	if (own) {
+		in_tail = line !~ /\*\//
+		sub(/\/\* /, "/**< ", line)
+	}
+	if (depth && !n && line ~ /;/)
+		line = fields(line, own)
+	if (n) {
+		flush_comment("/** ")
+		leader = depth ? "" : name_of($0)
+	} else if (/^OM_API/ && !own && leader)
+		line = "/** @copydoc " leader "() */ " line
+	depth += gsub(/{/, "{") - gsub(/}/, "}")
+	print line
+}
