@@ -52,7 +52,7 @@ free_chunks(struct chunk *c)
 void
 om_arena_clear(om_arena *a)
 {
-	if (!a->head)
+	if (!a->head || (a->head->used == 0 && !a->head->next))
 		return;
 	free_chunks(a->head->next);
 	a->head->next = NULL;

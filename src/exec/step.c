@@ -135,10 +135,15 @@ om_status
 om_walk_run(om_exec *e, const om_block *b)
 {
 	const struct walk *w = &e->walk[b->id];
+	const bool is_watched = e->options.profile || e->poison;
 
 	e->stats.steps += w->nrun;
-	for (uint32_t k = 0; k < w->n; k++)
+	for (uint32_t k = 0; k < w->n && is_watched; k++)
 		OM_TRY(run_step(e, &w->step[k]));
+	for (uint32_t k = 0; k < w->n && !is_watched; k++) {
+		OM_TRY(w->step[k].run(&w->step[k]));
+		om_arena_clear(e->call);
+	}
 	return OM_OK;
 }
 
