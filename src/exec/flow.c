@@ -19,6 +19,7 @@ stage_new(om_exec *e, struct stage *st, uint32_t n)
 	st->room = OM_NEWN(e->mem, struct room, n);
 	st->t = OM_NEWN(e->mem, om_tensor, n);
 	st->kind = OM_NEWN(e->mem, om_kind, n);
+	st->was = OM_NEWN(e->mem, void *, n);
 }
 
 om_status
@@ -148,6 +149,38 @@ look_at_all(const om_exec *e, om_value *const *from, struct stage *st, uint32_t 
 	}
 }
 
+/* Where they lie before anything turns. */
+static void
+note_places(const om_exec *e, om_value *const *from, struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		st->was[k] = e->slot[from[k]->id].data;
+}
+
+/* Did all that is handed on lie where it goes?  Then nothing has to be looked at. */
+static bool
+are_there(const om_exec *e, om_value *const *to, om_value *const *from, const struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (!to[k] || e->slot[to[k]->id].data != st->was[k] || !e->is_fixed[to[k]->id]
+		    || e->slot[from[k]->id].splat)
+			return false;
+	return true;
+}
+
+/* The one element of `v`, which decides what runs. */
+static om_status
+decider(const struct step *s, const om_value *v, om_dtype type, const void **data)
+{
+	const om_tensor *t = &s->exec->slot[v->id];
+
+	*data = t->data;
+	if (t->type == type && t->data && om_shape_count(&t->shape) == 1)
+		return OM_OK;
+	return om_op_fail(s->exec->session, OM_RUN, s->op, "%s has to be one element of type %s", v->name,
+		om_dtype_text(type));
+}
+
 /* ---- If. ---- */
 
 /* A result that became an output where it was dies as a result, and lives on. */
@@ -166,10 +199,15 @@ run_if(struct step *s)
 	om_exec *e = s->exec;
 	const om_op *op = s->op;
 
-	om_step_look(s);
-	const om_block *b = om_attr_graph(op, *(const bool *)s->in[0].data ? "then_branch" : "else_branch");
+	const void *which;
+
+	OM_TRY(decider(s, op->in[0], OM_BOOL, &which));
+	const om_block *b = s->flow->branch[*(const bool *)which];
 	om_flow_poison(e, op->step);
 	OM_TRY(om_walk_run(e, b));
+	note_places(e, b->result, &s->flow->stage, op->nout);
+	if (op->nout && are_there(e, op->out, b->result, &s->flow->stage, op->nout))
+		return OM_OK;
 	look_at_all(e, b->result, &s->flow->stage, op->nout);
 	const bool in_place = any_there(e, op->out, &s->flow->stage, op->nout);
 	OM_TRY(put_all(e, op->out, b->result, &s->flow->stage, op->nout));
@@ -252,198 +290,25 @@ turn_round(struct step *s, om_value *const *result, om_value *const *param, int6
 {
 	struct flow *f = s->flow;
 
-	look_at_all(s->exec, result, &f->stage, f->nstage);
+	note_places(s->exec, result, &f->stage, f->nstage);
 	turn_all(s->exec, f, next);
+	if (are_there(s->exec, param, result, &f->stage, f->nstage))
+		return OM_OK;
+	look_at_all(s->exec, result, &f->stage, f->nstage);
+	for (uint32_t k = 0; k < f->nstage; k++)
+		f->stage.t[k].data = f->stage.was[k];
 	return put_all(s->exec, param, result, &f->stage, f->nstage);
-}
-
-/* ---- Outputs that grow by a round. ---- */
-
-/* The output's own memory may be written while the body runs. */
-static bool
-is_open(const om_exec *e, const om_op *op, const om_value *v)
-{
-	if (!e->is_fixed[v->id] || !e->slot[v->id].data)
-		return false;
-	return !e->plan || e->plan->place[v->id].where != OM_IN_ARENA
-	    || e->plan->place[v->id].first <= op->step;
-}
-
-static om_status
-series_check(om_exec *e, const struct series *r, const om_tensor *item)
-{
-	bool same = item->type == r->item.type && item->shape.rank == r->item.shape.rank;
-
-	for (int d = 0; same && d < item->shape.rank; d++)
-		same = item->shape.dim[d] == r->item.shape.dim[d];
-	if (!same)
-		return om_fail(e->session, OM_RUN, "%s: what its rounds give differs in shape", r->out->name);
-	return OM_OK;
-}
-
-static om_shape
-series_shape(const struct series *r, int64_t n)
-{
-	om_shape all = {.rank = r->item.shape.rank + 1};
-
-	for (int d = 0; d < all.rank; d++)
-		all.dim[d] = d == r->axis ? n : r->item.shape.dim[d - (d > r->axis)];
-	return all;
-}
-
-static om_status
-series_first(struct step *s, struct series *r, const om_tensor *item)
-{
-	om_exec *e = s->exec;
-
-	r->item = *item;
-	if (item->shape.rank + 1 > OM_MAX_RANK || r->axis > item->shape.rank
-	    || r->axis < -(item->shape.rank + 1))
-		return om_fail(e->session, OM_RUN, "%s: what its rounds give has rank %d, too many or too few",
-			r->out->name, item->shape.rank);
-	if (r->axis < 0)
-		r->axis += item->shape.rank + 1;
-	if (!om_tensor_bytes(item->type, &item->shape, &r->each))
-		return om_fail(e->session, OM_RUN, "%s: its size is not known", r->out->name);
-	if (om_dtype_bits(item->type) < 8)
-		return om_fail(e->session, OM_UNSUPPORTED, "%s: rounds of packed elements (%s) cannot be joined",
-			r->out->name, om_dtype_text(item->type));
-	r->data = NULL;
-	if (is_open(e, s->op, r->out)) {
-		const om_tensor *out = &e->slot[r->out->id];
-		const om_shape all = series_shape(r, r->axis < out->shape.rank ? out->shape.dim[r->axis] : 0);
-		OM_TRY(om_value_settle(e, r->out, item->type, &all));
-		r->data = out->data;
-		r->total = all.dim[r->axis];
-	}
-	return OM_OK;
-}
-
-/* Memory for one more. */
-static om_status
-series_fit(om_exec *e, struct series *r)
-{
-	uint64_t bytes;
-
-	if (r->total >= 0 && r->n >= r->total)
-		return om_fail(e->session, OM_RUN, "%s was planned for %lld rounds, but there are more",
-			r->out->name, (long long)r->total);
-	if (r->data && r->data != r->room.data)
-		return OM_OK;
-	const om_shape all = series_shape(r, r->total >= 0 ? r->total : r->n + 1);
-	if (!om_tensor_bytes(r->item.type, &all, &bytes))
-		return om_fail(e->session, OM_RUN, "%s: its size cannot be represented", r->out->name);
-	OM_TRY(om_room_extend(e, &r->room, (uint64_t)r->n * r->each, bytes, r->out->name));
-	r->data = r->room.data;
-	return OM_OK;
-}
-
-static om_status
-series_add(struct step *s, struct series *r, const om_tensor *item)
-{
-	om_exec *e = s->exec;
-
-	if (!r->out)
-		return OM_OK;
-	if (r->n == 0)
-		OM_TRY(series_first(s, r, item));
-	OM_TRY(series_check(e, r, item));
-	OM_TRY(series_fit(e, r));
-	const int64_t outer = om_shape_span(&item->shape, 0, r->axis);
-	const uint64_t inner = outer ? r->each / (uint64_t)outer : 0;
-	const int64_t at = r->is_backward ? r->total - 1 - r->n : r->n;
-	om_tensor part = *item;
-	if (item->data == r->data + (uint64_t)at * inner && outer == 1 && !item->splat) {
-		r->n++;
-		return OM_OK;
-	}
-	for (int64_t o = 0; o < outer; o++) {
-		om_elements_copy(r->data + (uint64_t)(o * (outer > 1 ? r->total : 1) + at) * inner, &part, inner);
-		part.data = (char *)part.data + (item->splat ? 0 : inner);
-	}
-	e->stats.copied_bytes += r->each;
-	r->n++;
-	return OM_OK;
-}
-
-/* What an item would have been, had there been a round. */
-static void
-series_nothing(const om_exec *e, struct series *r, const om_value *item)
-{
-	const om_tensor *out = &e->slot[r->out->id];
-
-	r->item = (om_tensor){.type = item->type.elem, .shape = item->shape};
-	if (r->item.shape.rank == OM_RANK_UNKNOWN)
-		r->item.shape.rank = 0;
-	if (r->item.type == OM_UNDEFINED)
-		r->item.type = out->type;
-	for (int d = 0; d < r->item.shape.rank; d++)
-		if (r->item.shape.dim[d] < 0)
-			r->item.shape.dim[d] = 0;
-	if (r->axis < 0)
-		r->axis += r->item.shape.rank + 1;
-	r->data = r->room.data;
-}
-
-static om_status
-series_end(struct step *s, struct series *r, const om_value *item)
-{
-	om_exec *e = s->exec;
-
-	if (!r->out)
-		return OM_OK;
-	if (r->n == 0)
-		series_nothing(e, r, item);
-	om_tensor t = {.type = r->item.type, .shape = series_shape(r, r->n), .data = r->data};
-	if (r->data && r->data != r->room.data)
-		return om_value_settle(e, r->out, t.type, &t.shape);
-	return om_value_put(e, r->out, &t);
-}
-
-static void
-series_start(struct flow *f, om_value *const *out, uint32_t n)
-{
-	for (uint32_t k = 0; k < f->nseries; k++) {
-		f->series[k].out = k < n ? out[k] : NULL;
-		f->series[k].n = 0;
-		f->series[k].total = -1;
-		f->series[k].axis = 0;
-	}
-}
-
-static om_status
-series_add_all(struct step *s, const om_block *b, uint32_t from)
-{
-	for (uint32_t k = 0; k < s->flow->nseries; k++)
-		OM_TRY(series_add(s, &s->flow->series[k], &s->exec->slot[b->result[from + k]->id]));
-	return OM_OK;
-}
-
-static om_status
-series_end_all(struct step *s, const om_block *b, uint32_t from)
-{
-	for (uint32_t k = 0; k < s->flow->nseries; k++)
-		OM_TRY(series_end(s, &s->flow->series[k], b->result[from + k]));
-	return OM_OK;
 }
 
 /* ---- Loop. ---- */
 
 /* A scalar parameter, declared with no dim or with one. */
 static om_status
-put_scalar(om_exec *e, om_value *v, om_dtype type, const void *data, size_t bytes)
+settle_scalar(om_exec *e, om_value *v, om_dtype type)
 {
-	om_shape shape = {.rank = 0};
+	om_shape shape = {.rank = v->shape.rank == 1, .dim = {1}};
 
-	if (!e->is_fixed[v->id]) {
-		if (v->shape.rank == 1) {
-			shape.rank = 1;
-			shape.dim[0] = 1;
-		}
-		OM_TRY(om_value_settle(e, v, type, &shape));
-	}
-	memcpy(e->slot[v->id].data, data, bytes);
-	return OM_OK;
+	return e->is_fixed[v->id] ? OM_OK : om_value_settle(e, v, type, &shape);
 }
 
 struct rounds {
@@ -452,19 +317,21 @@ struct rounds {
 	bool go;
 };
 
-static struct rounds
-count_rounds(const struct step *s)
+static om_status
+count_rounds(const struct step *s, struct rounds *r)
 {
-	struct rounds r = {.max = -1, .go = true};
+	const void *data;
 
+	*r = (struct rounds){.max = -1, .go = true};
 	if (s->op->nin > 0 && s->op->in[0]) {
-		r.max = *(const int64_t *)s->in[0].data;
-		if (r.max < 0)
-			r.max = 0;
+		OM_TRY(decider(s, s->op->in[0], OM_INT64, &data));
+		r->max = *(const int64_t *)data > 0 ? *(const int64_t *)data : 0;
 	}
-	if (s->op->nin > 1 && s->op->in[1])
-		r.go = *(const bool *)s->in[1].data;
-	return r;
+	if (s->op->nin > 1 && s->op->in[1]) {
+		OM_TRY(decider(s, s->op->in[1], OM_BOOL, &data));
+		r->go = *(const bool *)data;
+	}
+	return OM_OK;
 }
 
 static om_status
@@ -472,12 +339,14 @@ run_round(struct step *s, const om_block *b, struct rounds *r)
 {
 	om_exec *e = s->exec;
 	const uint32_t n = s->flow->nstage;
+	const void *go;
 
-	OM_TRY(put_scalar(e, b->param[0], OM_INT64, &r->i, sizeof r->i));
-	OM_TRY(put_scalar(e, b->param[1], OM_BOOL, &r->go, sizeof r->go));
+	*(int64_t *)e->slot[b->param[0]->id].data = r->i;
+	*(bool *)e->slot[b->param[1]->id].data = r->go;
 	OM_TRY(om_walk_run(e, b));
-	OM_TRY(series_add_all(s, b, 1 + n));
-	r->go = *(const bool *)e->slot[b->result[0]->id].data;
+	OM_TRY(om_series_add_all(s, b, 1 + n));
+	OM_TRY(decider(s, b->result[0], OM_BOOL, &go));
+	r->go = *(const bool *)go;
 	r->i++;
 	OM_TRY(turn_round(s, b->result + 1, b->param + 2, r->i));
 	om_flow_poison(e, b->end);
@@ -492,18 +361,21 @@ run_loop(struct step *s)
 	const om_block *b = op->body[0];
 	const uint32_t n = s->flow->nstage;
 
-	om_step_look(s);
+	struct rounds r;
+
+	OM_TRY(count_rounds(s, &r));
 	turn_start(s);
 	om_value *const *in = n ? op->in + 2 : NULL;
 	look_at_all(e, in, &s->flow->stage, n);
 	OM_TRY(put_all(e, b->param + 2, in, &s->flow->stage, n));
-	series_start(s->flow, op->out + n, op->nout - n);
-	struct rounds r = count_rounds(s);
+	om_series_start(s->flow, op->out + n, op->nout - n);
+	OM_TRY(settle_scalar(e, b->param[0], OM_INT64));
+	OM_TRY(settle_scalar(e, b->param[1], OM_BOOL));
 	om_flow_poison(e, op->step);
 	while (r.go && (r.max < 0 || r.i < r.max))
 		OM_TRY(run_round(s, b, &r));
 	OM_TRY(turn_end(s, b->param + 2, r.i));
-	return series_end_all(s, b, 1 + n);
+	return om_series_end_all(s, b, 1 + n);
 }
 
 /* ---- Scan. ---- */
@@ -592,7 +464,7 @@ scan_start(struct step *s, uint32_t nstate, int64_t *n)
 	OM_TRY(keep_scanned(s, nstate));
 	for (uint32_t k = 0; k < f->nslices; k++)
 		OM_TRY(scan_axis(s, k, &axis, n));
-	series_start(f, s->op->out + nstate, s->op->nout - nstate);
+	om_series_start(f, s->op->out + nstate, s->op->nout - nstate);
 	for (uint32_t k = 0; k < f->nseries; k++) {
 		f->series[k].axis = (int)listed(s->op, "scan_output_axes", k);
 		f->series[k].is_backward = listed(s->op, "scan_output_directions", k);
@@ -617,12 +489,12 @@ run_scan(struct step *s)
 			if (!e->view[b->param[nstate + k]->id])
 				OM_TRY(put_slice(s, k, i, b->param[nstate + k]));
 		OM_TRY(om_walk_run(e, b));
-		OM_TRY(series_add_all(s, b, nstate));
+		OM_TRY(om_series_add_all(s, b, nstate));
 		OM_TRY(turn_round(s, b->result, b->param, i + 1));
 		om_flow_poison(e, b->end);
 	}
 	OM_TRY(turn_end(s, b->param, n > 0 ? n : 0));
-	return series_end_all(s, b, nstate);
+	return om_series_end_all(s, b, nstate);
 }
 
 /* ---- Building. ---- */
@@ -643,6 +515,8 @@ new_if(struct step *s)
 		return wrong(s, "wants a condition and two branches");
 	if (yes->nresult < op->nout || no->nresult < op->nout)
 		return wrong(s, "its branches give fewer results than it has outputs");
+	s->flow->branch[0] = no;
+	s->flow->branch[1] = yes;
 	s->flow->nstage = op->nout;
 	s->run = run_if;
 	return OM_OK;

@@ -9,6 +9,7 @@ struct stage {
 	struct room *room;
 	om_tensor *t;
 	om_kind *kind;
+	void **was;               /* where a value lay before it moved */
 };
 
 /* The rounds' elements of one output, joined along an axis. */
@@ -18,6 +19,9 @@ struct series {
 	unsigned char *data;
 	om_tensor item;           /* the first one's shape */
 	uint64_t each;            /* bytes of one */
+	int64_t outer;            /* stretches that lie apart, each of */
+	uint64_t inner;           /* so many bytes */
+	int64_t fits;             /* rounds that there is room for */
 	int64_t n, total;         /* rounds so far, and in all; total -1: not known yet */
 	int axis;
 	bool is_backward;
@@ -32,6 +36,7 @@ struct turn {
 };
 
 struct flow {
+	const om_block *branch[2];  /* of an If: where its condition is false, and true */
 	struct stage stage;
 	uint32_t nstage;
 	struct turn *turn;
@@ -50,6 +55,12 @@ om_status om_flow_stage(om_exec *e, struct stage *st, const om_block *b, uint32_
 /* What is kept becomes these values; NULL: nobody wants it. */
 om_status om_flow_put(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n);
 void om_flow_poison(om_exec *e, uint32_t step);
+
+/* series.c: before the first round; behind each one, with what its results are from
+ * `from` on; behind the last. */
+void om_series_start(struct flow *f, om_value *const *out, uint32_t n);
+om_status om_series_add_all(struct step *s, const om_block *b, uint32_t from);
+om_status om_series_end_all(struct step *s, const om_block *b, uint32_t from);
 
 /* SequenceMap, and Scan of version 8. */
 om_status om_each_new(struct step *s);

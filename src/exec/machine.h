@@ -103,6 +103,9 @@ om_status om_value_room(om_exec *e, const om_value *v, uint64_t bytes);
 void om_elements_copy(void *to, const om_tensor *from, uint64_t bytes);
 /* Give `v` the type, shape and elements of `t`. */
 om_status om_value_put(om_exec *e, om_value *v, const om_tensor *t);
+/* `v`, which is not fixed, gets this tensor together with the room that it lies in, for
+ * the one that it had. */
+void om_value_take(om_exec *e, om_value *v, const om_tensor *t, struct room *from);
 /* Give `v`, which is not fixed, this type and shape, and memory for it; of one
  * that is, check them. */
 om_status om_value_settle(om_exec *e, om_value *v, om_dtype type, const om_shape *shape);

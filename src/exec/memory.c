@@ -150,3 +150,16 @@ om_value_put(om_exec *e, om_value *v, const om_tensor *t)
 	e->stats.copied_bytes += bytes;
 	return OM_OK;
 }
+
+void
+om_value_take(om_exec *e, om_value *v, const om_tensor *t, struct room *from)
+{
+	struct room *own = &e->room[v->id], old = *own;
+
+	e->held += from->cap - old.cap;
+	if (e->held > e->stats.unplanned_bytes)
+		e->stats.unplanned_bytes = e->held;
+	*own = *from;
+	*from = old;
+	e->slot[v->id] = *t;
+}

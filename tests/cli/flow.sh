@@ -51,3 +51,33 @@ END
 outside rounds.ir
 said rounds.ir --formula --fill trips:value=3 --fill more:value=1
 said rounds.ir --formula --fill trips:value=0 --fill more:value=0
+
+# What decides how often, and which, is one element.
+decides() {
+	{
+		echo 'program "p" ir 8 opset 17'
+		echo '^main(%x: float32[4], %n: int64[0], %c: float32[0]) {'
+		cat
+		printf '\tret %%y\n}\n'
+	} >decides.ir
+	om run -q decides.ir --random 1
+}
+decides <<'END'
+	%y = If(%c) {then_branch = ^a() {
+		ret %x
+	}, else_branch = ^b() {
+		ret %x
+	}}
+END
+decides <<'END'
+	%y = Loop(%n, _, %x) {body = ^a(%i: int64[], %go: bool[], %v: float32[4]) {
+		%w = Neg(%v)
+		ret %go, %w
+	}}
+END
+decides <<'END'
+	%y = Loop(_, _, %x) {body = ^a(%i: int64[], %go: bool[], %v: float32[4]) {
+		%w = Neg(%c)
+		ret %w, %v
+	}}
+END
