@@ -14,6 +14,7 @@
 #include "onnxmem/ir.h"
 
 typedef struct om_call om_call;
+struct om_grad;
 
 /* One op as its row sees it: while planning, or in a run. */
 struct om_call {
@@ -125,6 +126,10 @@ struct om_row {
 
 	/* Bytes of scratch that `cpu` wants, shapes being known.  NULL: none. */
 	uint64_t (*scratch)(const om_call *c);
+
+	/* Build the gradients of the inputs; see onnxmem/grad.h.  NULL: no gradient goes
+	 * through, and one that has to is an error. */
+	void (*grad)(struct om_grad *g);
 
 	/* NULL: one flop an output element; bytes of all inputs and outputs. */
 	void (*cost)(const om_call *c, om_cost *cost);

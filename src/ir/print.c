@@ -370,6 +370,8 @@ facts(const struct printer *w, const om_op *op, const om_value *v)
 		place(w, v);
 	if (op->is_folded && w->p->has & OM_HAS_CONST)
 		fputs("; folded", w->to);
+	if (op->phase == OM_BACKWARD || op->phase == OM_UPDATE)
+		fprintf(w->to, "; %s", om_phase_text(op->phase));
 }
 
 static void

@@ -4,6 +4,7 @@
 #include <ctype.h>
 
 #include "kernels/kernels.h"
+#include "grad/makers.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
 
@@ -918,7 +919,8 @@ einsum_cost(const om_call *c, om_cost *cost)
 #define MATMUL(from, to)                                                       \
 	{.name = "MatMul", .brief = "product of matrices, as numpy.matmul",    \
 	 .since = from, .until = to, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, \
-	 .infer = matmul_infer, .cpu = matmul_cpu, .scratch = matmul_scratch, .cost = matmul_cost}
+	 .infer = matmul_infer, .cpu = matmul_cpu, .scratch = matmul_scratch, .cost = matmul_cost, \
+	 .grad = om_grad_MatMul}
 
 #define GEMM(from, to, least)                                                  \
 	{.name = "Gemm", .brief = "alpha A B + beta C, of matrices",           \

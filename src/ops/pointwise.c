@@ -13,6 +13,7 @@
 
 #include "ops/cast.h"
 #include "ops/copy.h"
+#include "grad/makers.h"
 #include "ops/family.h"
 #include "ops/types.h"
 #include "ops/vmath.h"
@@ -560,15 +561,15 @@ signed_remainder(int64_t x, int64_t y, bool like_c)
 		return map(c, name##_loops);                                   \
 	}
 
-#define UNARY(name, since, types, value, attrs, brief)                         \
+#define UNARY(name, since, types, value, attrs, grad, brief)                   \
 	ON_##types(UNARY_FN, name, value) KERNEL(name, types)
 #define TEST(name, since, types, value, attrs, brief)                          \
 	ON_##types(TEST_FN, name, value) KERNEL(name, types)
-#define BINARY(name, since, types, value, attrs, brief)                        \
+#define BINARY(name, since, types, value, attrs, grad, brief)                  \
 	ON_##types(BINARY_FN, name, value) KERNEL(name, types)
 #define COMPARE(name, since, types, value, attrs, brief)                       \
 	ON_##types(COMPARE_FN, name, value) KERNEL(name, types)
-#define VARIADIC(name, since, types, next, finish, brief)                      \
+#define VARIADIC(name, since, types, next, finish, grad, brief)                \
 	ON_##types(VARIADIC_FN, name, next, finish) KERNEL(name, types)
 #include "pointwise.def"
 #undef UNARY
@@ -1021,16 +1022,17 @@ ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 	.min_out = 1, .max_out = 1, .flags = OM_POINTWISE, .attrs = list,      \
 	.infer = infers, .reuse = reuses, .cpu = label##_cpu
 
-#define UNARY(name, since, types, value, attrs, brief) \
-	{ROW(name, since, 1, 1, attrs, brief, infer_unary, reuse_whole)},
+#define UNARY(name, since, types, value, attrs, maker, brief) \
+	{ROW(name, since, 1, 1, attrs, brief, infer_unary, reuse_whole), .grad = maker},
 #define TEST(name, since, types, value, attrs, brief) \
 	{ROW(name, since, 1, 1, attrs, brief, infer_test, reuse_whole)},
-#define BINARY(name, since, types, value, attrs, brief) \
-	{ROW(name, since, 2, 2, attrs, brief, infer_broadcast, reuse_whole), .elems = om_elems_calculated},
+#define BINARY(name, since, types, value, attrs, maker, brief) \
+	{ROW(name, since, 2, 2, attrs, brief, infer_broadcast, reuse_whole), .elems = om_elems_calculated, \
+	 .grad = maker},
 #define COMPARE(name, since, types, value, attrs, brief) \
 	{ROW(name, since, 2, 2, attrs, brief, infer_compare, reuse_whole)},
-#define VARIADIC(name, since, types, next, finish, brief) \
-	{ROW(name, since, 1, OM_VARIADIC, NULL, brief, infer_broadcast, reuse_whole)},
+#define VARIADIC(name, since, types, next, finish, maker, brief) \
+	{ROW(name, since, 1, OM_VARIADIC, NULL, brief, infer_broadcast, reuse_whole), .grad = maker},
 
 const om_row om_ops_pointwise[] = {
 #include "pointwise.def"

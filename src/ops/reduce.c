@@ -10,6 +10,7 @@
 #include <tgmath.h>
 
 #include "ops/cast.h"
+#include "grad/makers.h"
 #include "ops/family.h"
 #include "ops/types.h"
 
@@ -987,10 +988,10 @@ const om_row om_ops_reduce[] = {
 	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, "the logarithm of the sum over axes"),
 	REDUCE_ROWS("ReduceLogSumExp", 18, log_sum_exp_cpu, "the logarithm of the sum of exp(x) over axes"),
 	REDUCE_ROWS("ReduceMax", 18, highest_cpu, "the largest over axes", .view = reduce_view),
-	REDUCE_ROWS("ReduceMean", 18, mean_cpu, "the mean over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceMean", 18, mean_cpu, "the mean over axes", .view = reduce_view, .grad = om_grad_ReduceMean),
 	REDUCE_ROWS("ReduceMin", 18, lowest_cpu, "the smallest over axes", .view = reduce_view),
 	REDUCE_ROWS("ReduceProd", 18, product_cpu, "the product over axes", .view = reduce_view),
-	REDUCE_ROWS("ReduceSum", 13, sum_cpu, "the sum over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceSum", 13, sum_cpu, "the sum over axes", .view = reduce_view, .grad = om_grad_ReduceSum),
 	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, "the sum of squares over axes"),
 	{
 		.name = "TopK", .brief = "the largest or smallest elements along an axis, and where they are",

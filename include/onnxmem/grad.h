@@ -1,0 +1,198 @@
+/* Gradients: an explicit backward path, in standard operators.
+ *
+ * The column `grad` of an operator's row is a gradient maker: it looks at one op
+ * of the forward path and builds the ops that compute the gradients of its inputs
+ * from those of its outputs.  What a maker asks for lives on until the backward
+ * path, so it asks for as little as it can, and for nothing before it knows that it is
+ * wanted.
+ *
+ *     void
+ *     om_grad_Mul(om_grad *g)
+ *     {
+ *             om_value *dy = om_grad_of(g, 0);
+ *
+ *             for (uint32_t k = 0; k < 2; k++)
+ *                     if (om_grad_wants(g, k))
+ *                             om_grad_give(g, k, om_g(g, "Mul", dy, om_grad_in(g, 1 - k)));
+ *     }
+ *
+ * A maker has to say something about every input that is wanted: a gradient, or NULL,
+ * which says that the output does not change with that input.  An input that it
+ * forgets is an error, not a zero.  Makers do not fail: the first failure of what
+ * they build is kept, and what they build behind it is thrown away; values are
+ * never NULL, but their shapes may be unknown then, as they may be anywhere.
+ */
+#ifndef OM_GRAD_H
+#define OM_GRAD_H
+
+#include "onnxmem/build.h"
+
+typedef struct om_grad om_grad;
+typedef struct om_scope om_scope;
+
+/* ---- What a maker is told. ---- */
+
+OM_API const om_op *om_grad_op(const om_grad *g);          /* the op of the forward path */
+OM_API om_prog *om_grad_prog(const om_grad *g);
+OM_API om_arena *om_grad_mem(const om_grad *g);            /* for lists; dies with the backward pass */
+OM_API om_scope *om_grad_scope(const om_grad *g);          /* where the op is */
+
+/* The gradient of output `k`; NULL when none flows.  Of some output there is one. */
+OM_API om_value *om_grad_of(om_grad *g, uint32_t k);
+
+/* Input or output `k` of the op, as the backward path sees it: it lives on.  NULL for an
+ * input left out.  An output that the op has, but nobody took, is taken from now
+ * on. */
+OM_API om_value *om_grad_in(om_grad *g, uint32_t k);
+OM_API om_value *om_grad_out(om_grad *g, uint32_t k);
+
+/* Is there an input `k`?  Its type, shape and data can be looked at in om_grad_op() without
+ * keeping anything alive. */
+OM_API bool om_grad_has(const om_grad *g, uint32_t k);
+
+/* Does a gradient of input `k` lead to one that was asked for?  Never true of what holds
+ * no numbers with a fraction, or of what is left out. */
+OM_API bool om_grad_wants(const om_grad *g, uint32_t k);
+
+/* The gradient of input `k`, of the shape of that input; or NULL: none flows there.
+ * Several are added. */
+OM_API void om_grad_give(om_grad *g, uint32_t k, om_value *v);
+/* The same of one that has the shape of the outcome of a broadcast of input `k`. */
+OM_API void om_grad_give_wide(om_grad *g, uint32_t k, om_value *v);
+
+/* The maker cannot do this: a sentence, which om_op_fail() starts. */
+OM_API void om_grad_fail(om_grad *g, om_status st, const char *fmt, ...) OM_PRINTF(3, 4);
+OM_API bool om_grad_failed(const om_grad *g);
+
+/* A maker that lets no gradient through: what the op computes does not change with its
+ * inputs but in jumps. */
+OM_API void om_grad_stop(om_grad *g);
+
+/* ---- The language: ops of the program's opset, at the end of the backward path. ---- */
+
+/* om_g(g, "Mul", a, b): an op with one output, which is returned.  A NULL among the inputs
+ * is one left out. */
+#define om_g(g, type, ...)         om_g_with(g, type, NULL, __VA_ARGS__)
+/* The same with attributes: om_g_with(g, "Concat", OM_A(om_a_int(g, "axis", 0)), a, b). */
+#define om_g_with(g, type, attrs, ...)                                         \
+	om_g_op(g, type, attrs, sizeof((om_value *[]){__VA_ARGS__}) / sizeof(om_value *), \
+		(om_value *[]){__VA_ARGS__}, 1, NULL)
+#define OM_A(...)                  (const om_attr[]){__VA_ARGS__, {0}}
+
+/* `out` gets all `nout` outputs; NULL: nobody wants them.  Returns the first. */
+OM_API om_value *om_g_op(om_grad *g, const char *type, const om_attr *attrs, size_t nin,
+	om_value *const *in, size_t nout, om_value **out);
+/* The same, and the op itself, in the opset of another domain; for bodies of If, Loop and Scan
+ * as well: `out` is not inferred before om_g_done(). */
+OM_API om_op *om_g_open(om_grad *g, const char *domain, const char *type, const om_attr *attrs,
+	size_t nin, om_value *const *in, size_t nout);
+OM_API void om_g_done(om_grad *g, om_op *op);
+
+OM_API om_attr om_a_int(om_grad *g, const char *name, int64_t v);
+OM_API om_attr om_a_ints(om_grad *g, const char *name, size_t n, const int64_t *v);
+OM_API om_attr om_a_float(om_grad *g, const char *name, float v);
+OM_API om_attr om_a_text(om_grad *g, const char *name, const char *v);
+/* Attribute `name` of the forward op, as it is written there or by default, under
+ * another name; only where om_attr_find() finds it. */
+OM_API om_attr om_a_same(om_grad *g, const char *name, const char *as);
+
+/* Constants: one number of the element type of `like`, of rank 0; integers, of rank 1 or 0. */
+OM_API om_value *om_g_number(om_grad *g, const om_value *like, double v);
+OM_API om_value *om_g_int64(om_grad *g, int64_t v);
+OM_API om_value *om_g_list(om_grad *g, size_t n, const int64_t *v);
+/* A tensor with elements, which are copied. */
+OM_API om_value *om_g_tensor(om_grad *g, const om_tensor *t);
+
+/* Binary operators with a number: om_g_by(g, "Mul", x, 0.5). */
+OM_API om_value *om_g_by(om_grad *g, const char *type, om_value *x, double v);
+
+/* Axes as the opset takes them, as an attribute or as an input.  They are not negative,
+ * ascending; with none `x` is returned. */
+OM_API om_value *om_g_reduce(om_grad *g, const char *type, om_value *x, size_t n, const int64_t *axis,
+	bool keepdims);
+OM_API om_value *om_g_squeeze(om_grad *g, om_value *x, size_t n, const int64_t *axis);
+OM_API om_value *om_g_unsqueeze(om_grad *g, om_value *x, size_t n, const int64_t *axis);
+
+OM_API om_value *om_g_transpose(om_grad *g, om_value *x, size_t n, const int64_t *perm);
+OM_API om_value *om_g_cast(om_grad *g, om_value *x, om_dtype to);   /* x itself where it is one */
+OM_API om_value *om_g_slice(om_grad *g, om_value *x, int64_t axis, int64_t from, int64_t to);
+
+/* The shape of a value of the forward path, as a list of integers: a constant where it is
+ * known, else found out where the value is made, so that the value need not live on. */
+OM_API om_value *om_g_shape(om_grad *g, om_value *forward);
+/* A dim of it, a list of one. */
+OM_API om_value *om_g_dim(om_grad *g, om_value *forward, int axis);
+/* `x` in the shape of a value of the forward path; `x` itself where it has that. */
+OM_API om_value *om_g_reshape_as(om_grad *g, om_value *x, om_value *forward);
+OM_API om_value *om_g_expand_as(om_grad *g, om_value *x, om_value *forward);
+OM_API om_value *om_g_zeros_as(om_grad *g, om_value *forward);
+/* What undoes a broadcast: `x` summed over the axes along which `forward` was repeated. */
+OM_API om_value *om_g_sum_to(om_grad *g, om_value *x, om_value *forward);
+/* How many elements of a value of the forward path lie along these axes (all: n < 0), as a
+ * number of the element type of `like`, of rank 0. */
+OM_API om_value *om_g_count(om_grad *g, const om_value *like, om_value *forward, int n, const int64_t *axis);
+
+/* ---- Bodies. ----
+ *
+ * A scope is a block whose ops are differentiated, and the block where that is done.
+ * For the graph they are the same.  For a body the maker of its owner makes a scope
+ * inside of the one that the owner is in: seeds gradients of results, says which values
+ * are wanted besides what the body takes from around, walks, and takes what came out,
+ * which are values of `to`.
+ */
+struct om_scope {
+	om_block *from, *to;
+	om_scope *outer;             /* NULL: the graph */
+	/* What stands in `to` for a value that is computed in `from`, and from now on kept;
+	 * NULL: the value itself is in reach. */
+	om_value *(*keep)(om_scope *s, om_grad *g, om_value *v);
+	void *arg;                   /* of `keep` */
+	struct om_tape *tape;
+	om_value **grad;             /* by value id, nvalue of them: sums up to now */
+	om_value **kept;
+	bool *is_active;             /* it depends on what is wanted */
+	uint32_t nvalue;
+};
+
+OM_API om_scope *om_scope_new(om_grad *g, om_block *from, om_block *to);
+/* A value of `from`, or one from around, whose gradient the walk is to find. */
+OM_API void om_scope_want(om_scope *s, om_value *v);
+/* Is it wanted in the scope, because it was said or because it depends on what is?  After
+ * om_scope_look(). */
+OM_API bool om_scope_wants(const om_scope *s, const om_value *v);
+/* Find all values of `from` that depend on what is wanted. */
+OM_API void om_scope_look(om_scope *s);
+/* The gradient `v`, a value of `to`, flows into `of`. */
+OM_API void om_scope_seed(om_scope *s, om_value *of, om_value *v);
+/* Differentiate all ops of `from`, the last one first. */
+OM_API om_status om_scope_walk(om_scope *s);
+/* What flowed into `of`, summed; NULL: nothing. */
+OM_API om_value *om_scope_get(om_scope *s, const om_value *of);
+/* A maker's language that builds in the scope's `to`, for what stands around a walk. */
+OM_API om_grad *om_scope_grad(om_scope *s, om_grad *g);
+/* What stands in `to` for a value of the forward path: itself where it is in reach, else
+ * what `keep` says. */
+OM_API om_value *om_scope_reach(om_scope *s, om_grad *g, om_value *v);
+
+/* A gradient that the op's bodies found of a value from around them, in the scope of the
+ * op; and whether it is wanted. */
+OM_API void om_grad_give_value(om_grad *g, om_value *of, om_value *v);
+OM_API bool om_grad_wants_value(const om_grad *g, const om_value *v);
+
+/* ---- All of it. ---- */
+
+typedef struct om_backward {
+	om_value *loss;              /* one number; or of any shape, where `seed` is given */
+	om_value *seed;              /* the gradient of the loss; NULL: one */
+	om_value *const *wrt;        /* whose gradients are wanted */
+	uint32_t nwrt;
+	bool copies;                 /* leave the forward ops as they are: outputs of them that the
+	                                backward path wants besides come from copies */
+	om_value **grad;             /* [nwrt], to be filled; NULL: the loss does not change with it */
+} om_backward;
+
+/* Append the backward path to the graph.  Needs OM_HAS_INLINE and OM_HAS_SHAPES, and an
+ * opset of 16 or above.  OM_UNSUPPORTED names the first op that cannot be differentiated. */
+OM_API om_status om_prog_backward(om_prog *p, om_backward *b);
+
+#endif

@@ -1,0 +1,101 @@
+/* Gradients of matrix products. */
+#include <config.h>
+
+#include "grad/makers.h"
+
+/* `x` with its last two axes exchanged. */
+static om_value *
+swapped(om_grad *g, om_value *x)
+{
+	int64_t perm[OM_MAX_RANK];
+	const int rank = x->shape.rank;
+
+	for (int d = 0; d < rank; d++)
+		perm[d] = d < rank - 2 ? d : 2 * rank - 3 - d;
+	return om_g_transpose(g, x, (size_t)(rank > 0 ? rank : 0), perm);
+}
+
+/* All rows of a stack of matrices as one matrix. */
+static om_value *
+flat(om_grad *g, om_value *x)
+{
+	const int64_t dims[] = {-1, x->shape.dim[x->shape.rank - 1]};
+
+	return x->shape.rank == 2 ? x : om_g(g, "Reshape", x, om_g_list(g, 2, dims));
+}
+
+static bool
+has_known_rows(const om_value *x)
+{
+	return x->shape.rank == 2 || x->shape.dim[x->shape.rank - 1] > 0;
+}
+
+/* Rows times one matrix, as in most layers: no transposed copies, and no sum over a
+ * stack of products. */
+static bool
+times_matrix(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	om_value *dy = om_grad_of(g, 0);
+
+	if (op->in[0]->shape.rank < 2 || op->in[1]->shape.rank != 2 || op->out[0]->shape.rank < 2
+	    || !has_known_rows(op->in[0]) || !has_known_rows(op->out[0]))
+		return false;
+	dy = flat(g, dy);
+	if (om_grad_wants(g, 0)) {
+		om_value *da = om_g_with(g, "Gemm", OM_A(om_a_int(g, "transB", 1)), dy, om_grad_in(g, 1));
+		om_grad_give(g, 0, om_g_reshape_as(g, da, op->in[0]));
+	}
+	if (om_grad_wants(g, 1))
+		om_grad_give(g, 1, om_g_with(g, "Gemm", OM_A(om_a_int(g, "transA", 1)),
+			flat(g, om_grad_in(g, 0)), dy));
+	return true;
+}
+
+static void
+give_left(om_grad *g, om_value *dy, int ra, int rb)
+{
+	const int64_t first = 0, row = rb > 2 ? rb - 2 : 0;
+	om_value *b = om_grad_in(g, 1);
+
+	b = rb == 1 ? om_g_unsqueeze(g, b, 1, &first) : swapped(g, b);
+	om_value *da = om_g(g, "MatMul", dy, b);
+	om_grad_give_wide(g, 0, ra == 1 ? om_g_squeeze(g, da, 1, &row) : da);
+}
+
+static void
+give_right(om_grad *g, om_value *dy, int ra, int rb)
+{
+	const int64_t second = 1, column = dy->shape.rank - 1;
+	om_value *a = om_grad_in(g, 0);
+
+	a = ra == 1 ? om_g_unsqueeze(g, a, 1, &second) : swapped(g, a);
+	om_value *db = om_g(g, "MatMul", a, dy);
+	om_grad_give_wide(g, 1, rb == 1 ? om_g_squeeze(g, db, 1, &column) : db);
+}
+
+/* A vector on either side is a matrix with one row or one column, which the result
+ * does not have. */
+void
+om_grad_MatMul(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int ra = op->in[0]->shape.rank, rb = op->in[1]->shape.rank;
+	om_value *dy = om_grad_of(g, 0);
+
+	if (ra == OM_RANK_UNKNOWN || rb == OM_RANK_UNKNOWN) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the rank of an input is not known");
+		return;
+	}
+	if (times_matrix(g))
+		return;
+	const int64_t last = op->out[0]->shape.rank, before = last - 1;
+	if (rb == 1)
+		dy = om_g_unsqueeze(g, dy, 1, &last);
+	if (ra == 1)
+		dy = om_g_unsqueeze(g, dy, 1, rb == 1 ? &last : &before);
+	if (om_grad_wants(g, 0))
+		give_left(g, dy, ra, rb);
+	if (om_grad_wants(g, 1))
+		give_right(g, dy, ra, rb);
+}

@@ -1,0 +1,247 @@
+/* Gradients of small programs, against central differences. */
+#include <config.h>
+
+#include <math.h>
+#include <stdio.h>
+
+#include "onnxmem/exec.h"
+#include "onnxmem/grad.h"
+#include "onnxmem/pass.h"
+#include "unit.h"
+
+enum { MOST = 8 };
+
+struct trial {
+	om_session *s;
+	om_host *h;
+	om_prog *p;
+	om_exec *e;
+	om_arena *mem;
+	uint32_t n;                /* inputs, all of them wanted, of float64 */
+	om_tensor in[MOST];
+	om_value *grad[MOST];
+};
+
+static om_status
+trial_parse(struct trial *t, const char *text)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+
+	*t = (struct trial){.s = om_session_new(), .mem = om_arena_new()};
+	t->h = om_host_new(t->s, NULL);
+	om_status st = om_parse(t->s, in, "text", &t->p);
+	fclose(in);
+	return st == OM_OK ? om_host_run(t->h, t->p, "inline,shapes") : st;
+}
+
+/* The last result is the loss. */
+static om_status
+trial_backward(struct trial *t)
+{
+	om_block *b = t->p->first;
+
+	t->n = b->nparam;
+	om_backward w = {.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad};
+	OM_TRY(om_prog_backward(t->p, &w));
+	for (uint32_t k = 0; k < t->n; k++)
+		if (t->grad[k])
+			om_block_add_result(b, t->grad[k]);
+	OM_TRY(om_verify(t->p));
+	return om_host_run(t->h, t->p, "shapes");
+}
+
+static void
+trial_free(struct trial *t)
+{
+	om_exec_free(t->e);
+	om_prog_free(t->p);
+	om_host_free(t->h);
+	om_arena_free(t->mem);
+	om_session_free(t->s);
+}
+
+static om_status
+trial_run(struct trial *t, uint64_t n)
+{
+	const om_exec_options o = {.no_reuse = true};
+
+	for (uint32_t k = 0; k < t->n; k++) {
+		t->in[k] = (om_tensor){.type = OM_FLOAT64, .shape = t->p->first->param[k]->shape};
+		for (int d = 0; d < t->in[k].shape.rank; d++)
+			if (t->in[k].shape.dim[d] < 0)
+				t->in[k].shape.dim[d] = (int64_t)n;
+		const int64_t count = om_shape_count(&t->in[k].shape);
+		double *v = OM_NEWN(t->mem, double, (size_t)count + 1);
+		for (int64_t i = 0; i < count; i++)
+			v[i] = sin(1.0 + (double)i * 1.7 + k) + 0.05;
+		t->in[k].data = v;
+	}
+	OM_TRY(om_bind_rest(t->p, (int64_t)n));
+	OM_TRY(om_host_run(t->h, t->p, "shapes,fold"));
+	OM_TRY(om_exec_new(t->s, t->p, NULL, &o, &t->e));
+	for (uint32_t k = 0; k < t->n; k++)
+		OM_TRY(om_exec_input(t->e, k, &t->in[k]));
+	return om_exec_run(t->e);
+}
+
+static double
+loss(struct trial *t)
+{
+	if (om_exec_run(t->e) != OM_OK)
+		return NAN;
+	return *(const double *)om_exec_result(t->e, 0)->data;
+}
+
+static bool
+agrees(struct trial *t, uint32_t k, int64_t i, double got)
+{
+	double *x = (double *)t->in[k].data + i;
+	const double at = *x, h = 1e-5;
+
+	*x = at + h;
+	const double up = loss(t);
+	*x = at - h;
+	const double down = loss(t);
+	*x = at;
+	const double want = (up - down) / (2 * h);
+	if (fabs(want - got) <= 1e-6 * (1 + fabs(want)))
+		return true;
+	printf("# input %u, element %d: %.9g, but by differences %.9g\n", k, (int)i, got, want);
+	return false;
+}
+
+static void
+check_gradients(struct trial *t)
+{
+	uint32_t at = 1;
+
+	for (uint32_t k = 0; k < t->n; k++) {
+		const int64_t n = om_shape_count(&t->in[k].shape);
+		if (t->grad[k] && om_exec_run(t->e) != OM_OK) {
+			CU_FAIL("does not run");
+			return;
+		}
+		double *got = OM_NEWN(t->mem, double, (size_t)n + 1);
+		if (t->grad[k]) {
+			const om_tensor *r = om_exec_result(t->e, at++);
+			CU_ASSERT_EQUAL_FATAL(om_shape_count(&r->shape), n);
+			memcpy(got, r->data, (size_t)n * sizeof *got);
+		}
+		for (int64_t i = 0; i < n; i++)
+			CU_ASSERT(agrees(t, k, i, got[i]));
+	}
+}
+
+static void
+check(const char *text, uint64_t n)
+{
+	struct trial t;
+
+	om_status st = trial_parse(&t, text);
+	if (st == OM_OK)
+		st = trial_backward(&t);
+	if (st == OM_OK)
+		st = trial_run(&t, n);
+	if (st == OM_OK) {
+		check_gradients(&t);
+	} else {
+		printf("# %s\n", om_message(t.s));
+		CU_FAIL("no gradients");
+	}
+	trial_free(&t);
+}
+
+#define HEAD "program \"t\" ir 8 opset 17\n"
+
+/* Sums over rows that were repeated; a value with three users. */
+static void
+of_a_perceptron(void)
+{
+	static const char text[] = HEAD
+		"^main(%x: float64[N,3], %w: float64[3,4], %b: float64[4], %v: float64[4,2]) {\n"
+		"	%a = MatMul(%x, %w)\n"
+		"	%c = Add(%a, %b)\n"
+		"	%h = Relu(%c)\n"
+		"	%o = MatMul(%h, %v)\n"
+		"	%s = Mul(%o, %o)\n"
+		"	%l = ReduceMean(%s) {keepdims = 0}\n"
+		"	%m = ReduceSum(%h) {keepdims = 0}\n"
+		"	%z = Add(%l, %m)\n"
+		"	ret %z\n"
+		"}\n";
+	check(text, 5);
+	check(text, 1);
+}
+
+static void
+of_products_of_stacks(void)
+{
+	check(HEAD
+		"^main(%a: float64[2,1,3,4], %b: float64[3,4,2], %c: float64[2], %d: float64[3]) {\n"
+		"	%e = MatMul(%a, %b)\n"
+		"	%f = MatMul(%e, %c)\n"
+		"	%i = MatMul(%d, %e)\n"
+		"	%j = MatMul(%f, %d)\n"
+		"	%k = Mul(%j, %j)\n"
+		"	%l = Mul(%i, %i)\n"
+		"	%m = ReduceSum(%k) {keepdims = 0}\n"
+		"	%n = ReduceMean(%l) {keepdims = 0}\n"
+		"	%o = MatMul(%d, %d)\n"
+		"	%p = Add(%m, %n)\n"
+		"	%q = Mul(%p, %o)\n"
+		"	ret %q\n"
+		"}\n", 1);
+}
+
+/* Which dims were repeated shows only in the run. */
+static void
+of_broadcasts_at_run(void)
+{
+	static const char text[] = HEAD
+		"^main(%a: float64[A,3], %b: float64[B,1,C]) {\n"
+		"	%c = Mul(%a, %b)\n"
+		"	%d = Add(%c, %a)\n"
+		"	%e = Mul(%d, %d)\n"
+		"	%l = ReduceSum(%e) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n";
+	check(text, 1);
+	check(text, 3);
+}
+
+static void
+fails(const char *text, const char *says)
+{
+	struct trial t;
+
+	CU_ASSERT_EQUAL_FATAL(trial_parse(&t, text), OM_OK);
+	CU_ASSERT_NOT_EQUAL(trial_backward(&t), OM_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t.s), says));
+	if (!strstr(om_message(t.s), says))
+		printf("# %s\n", om_message(t.s));
+	trial_free(&t);
+}
+
+static void
+what_cannot_be_is_said(void)
+{
+	fails(HEAD
+		"^main(%a: float64[3]) {\n"
+		"	%b: float64[3] = domain::Nothing(%a)\n"
+		"	%l = ReduceSum(%b) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n", "the operator is not known");
+	fails(HEAD
+		"^main(%a: float64[3]) {\n"
+		"	%b = Relu(%a)\n"
+		"	ret %b\n"
+		"}\n", "cannot be a loss");
+}
+
+CU_TestInfo grad_tests[] = {
+	{"of a perceptron", of_a_perceptron},
+	{"of products of stacks of matrices, and vectors", of_products_of_stacks},
+	{"of broadcasts that only the run shows", of_broadcasts_at_run},
+	{"what cannot be differentiated is said", what_cannot_be_is_said},
+	CU_TEST_INFO_NULL,
+};
