@@ -63,6 +63,11 @@ OM_API bool om_model_has_plan(const om_model *m);
  * is none.  The plan is not verified yet. */
 OM_API om_status om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar);
 
+/* Is there an initializer of the graph called `name`?  Give it these elements, which are
+ * copied; OM_USAGE when there is none, OM_SHAPE when type or shape differ. */
+OM_API bool om_model_has_weight(const om_model *m, const char *name);
+OM_API om_status om_model_set_weight(om_session *s, om_model *m, const char *name, const om_tensor *t);
+
 /* Take the plan, and what belongs to it, away; the number of keys that were there. */
 OM_API size_t om_model_strip(om_model *m);
 

@@ -72,6 +72,7 @@ struct om_cli {
 	_(plan)        \
 	_(verify)      \
 	_(run)         \
+	_(train)       \
 	_(pack)        \
 	_(fetch)       \
 	_(regress)     \
@@ -114,7 +115,7 @@ om_status om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *o
 /* Options that set inputs' shapes, and those that set passes. */
 extern const om_opt_group om_shape_options, om_pass_options;
 
-/* The host, with the plugins that were asked for. */
+/* The host, with the plugins that were asked for; made when first asked for. */
 om_status om_cli_host(om_cli *c);
 
 /* Load `path` into c->model (but for a text, which ends in ".ir") and c->prog. */
@@ -161,6 +162,9 @@ bool om_cli_may_show(const om_cli *c);
 /* Show how far searches are, from now on; and take that line away. */
 void om_cli_progress(om_cli *c);
 void om_cli_progress_end(om_cli *c);
+
+/* Something that goes on for long: `done` of `all`, and a note. */
+void om_cli_bar(om_cli *c, const char *what, uint64_t done, uint64_t all, const char *note);
 
 /* Columns of the terminal that `to` is; 0 when it is none, and nothing is to be cut. */
 unsigned om_cli_width(FILE *to);

@@ -6,15 +6,16 @@
 
 #include "cli/data.h"
 
-/* Element `k` of a type that a double holds exactly; not of 64-bit integers. */
-static double
-number(const om_tensor *t, int64_t k)
+double
+om_data_number(const om_tensor *t, int64_t k)
 {
 	switch (t->type) {
 	case OM_FLOAT32: return ((const float *)t->data)[k];
 	case OM_FLOAT64: return ((const double *)t->data)[k];
 	case OM_FLOAT16: return om_half_to_float(((const uint16_t *)t->data)[k]);
 	case OM_BFLOAT16: return om_bfloat_to_float(((const uint16_t *)t->data)[k]);
+	case OM_INT64: return (double)((const int64_t *)t->data)[k];
+	case OM_UINT64: return (double)((const uint64_t *)t->data)[k];
 	case OM_INT32: return ((const int32_t *)t->data)[k];
 	case OM_INT16: return ((const int16_t *)t->data)[k];
 	case OM_INT8: return ((const int8_t *)t->data)[k];
@@ -54,14 +55,14 @@ same(const om_tensor *got, const om_tensor *want, int64_t k, om_tolerance tol)
 	const size_t one = bits < 8 ? 1 : bits / 8;
 
 	if (is_float(got->type))
-		return is_close(number(got, k), number(want, k), tol);
+		return is_close(om_data_number(got, k), om_data_number(want, k), tol);
 	if (got->type == OM_STRING)
 		return same_text((const om_string *)got->data + k, (const om_string *)want->data + k);
 	if (got->type == OM_COMPLEX64 || got->type == OM_COMPLEX128) {
 		const om_dtype half = got->type == OM_COMPLEX64 ? OM_FLOAT32 : OM_FLOAT64;
 		const om_tensor a = {.type = half, .data = got->data}, b = {.type = half, .data = want->data};
-		return is_close(number(&a, 2 * k), number(&b, 2 * k), tol)
-		    && is_close(number(&a, 2 * k + 1), number(&b, 2 * k + 1), tol);
+		return is_close(om_data_number(&a, 2 * k), om_data_number(&b, 2 * k), tol)
+		    && is_close(om_data_number(&a, 2 * k + 1), om_data_number(&b, 2 * k + 1), tol);
 	}
 	return memcmp((const char *)got->data + (size_t)k * one, (const char *)want->data + (size_t)k * one,
 		one) == 0;
@@ -73,7 +74,7 @@ om_data_text(const om_tensor *t, int64_t k, char *out, size_t size)
 	const unsigned bits = om_dtype_bits(t->type);
 
 	if (is_float(t->type)) {
-		snprintf(out, size, "%.6g", number(t, k));
+		snprintf(out, size, "%.6g", om_data_number(t, k));
 	} else if (t->type == OM_STRING) {
 		const om_string *s = (const om_string *)t->data + k;
 		snprintf(out, size, "\"%.*s\"", (int)s->size, s->size ? s->data : "");
@@ -84,7 +85,7 @@ om_data_text(const om_tensor *t, int64_t k, char *out, size_t size)
 	} else if (t->type == OM_BOOL) {
 		snprintf(out, size, "%s", ((const uint8_t *)t->data)[k] ? "true" : "false");
 	} else if (om_dtype_is_integer(t->type) && bits >= 8) {
-		snprintf(out, size, "%.0f", number(t, k));
+		snprintf(out, size, "%.0f", om_data_number(t, k));
 	} else {
 		snprintf(out, size, "0x%02x", ((const uint8_t *)t->data)[k * bits / 8]);
 	}
@@ -131,7 +132,7 @@ compare_tensors(om_cli *c, const char *name, const om_tensor *got, const om_tens
 	const int64_t n = bits < 8 ? (all * bits + 7) / 8 : all;
 	for (int64_t k = 0; k < n; k++) {
 		if (is_float(got->type))
-			most = fmax(most, fabs(number(got, k) - number(want, k)));
+			most = fmax(most, fabs(om_data_number(got, k) - om_data_number(want, k)));
 		if (same(got, want, k, tol))
 			continue;
 		first = first < 0 ? k : first;

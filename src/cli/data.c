@@ -218,8 +218,8 @@ element(struct fill *f, bool is_float, uint64_t i)
 	return is_float ? 2 * u - 1 : floor(u * f->mod);
 }
 
-static bool
-put(om_tensor *t, uint64_t i, double x)
+bool
+om_data_put(om_tensor *t, uint64_t i, double x)
 {
 	switch (t->type) {
 	case OM_FLOAT32: ((float *)t->data)[i] = (float)x; return true;
@@ -256,7 +256,7 @@ fill_input(om_cli *c, const om_value *v, struct fill *f, om_tensor *t)
 	}
 	const uint64_t n = (uint64_t)om_shape_count(&t->shape);
 	for (uint64_t i = 0; i < n; i++)
-		if (!put(t, i, element(f, om_dtype_is_float(t->type), i)))
+		if (!om_data_put(t, i, element(f, om_dtype_is_float(t->type), i)))
 			return om_fail(c->session, OM_UNSUPPORTED, "input %s: there is no formula for %s", v->name,
 				om_dtype_text(t->type));
 	return OM_OK;

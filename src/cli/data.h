@@ -33,6 +33,11 @@ typedef struct om_tolerance {
 om_status om_data_compare(om_cli *c, const char *name, const om_type *type, const om_tensor *got,
 	const om_tensor *want, om_tolerance tol);
 
+/* Element `k` of a tensor of numbers of at least a byte: 64-bit integers are rounded.  Put
+ * one there: false where a type has no such numbers. */
+double om_data_number(const om_tensor *t, int64_t k);
+bool om_data_put(om_tensor *t, uint64_t k, double x);
+
 /* Element `k` of a tensor as text. */
 const char *om_data_text(const om_tensor *t, int64_t k, char *out, size_t size);
 

@@ -85,6 +85,8 @@ om_cli_host(om_cli *c)
 {
 	const char *file;
 
+	if (c->host)
+		return OM_OK;
 	c->host = om_host_new(c->session, NULL);
 	om_host_hook(c->host, tell_pass, c);
 	for (size_t at = 0; (file = om_cli_next(c, "plugin", &at));)

@@ -38,6 +38,24 @@ show(void *arg, const char *what, uint64_t best, uint64_t bound)
 }
 
 void
+om_cli_bar(om_cli *c, const char *what, uint64_t done, uint64_t all, const char *note)
+{
+	enum { CELLS = 24 };
+	char bar[CELLS + 1];
+	const double now = om_now_ms();
+
+	if (!om_cli_may_show(c) || (c->progress_ms > 0 && now < c->progress_ms))
+		return;
+	c->progress_ms = now + AGAIN_MS;
+	c->progress_shown = true;
+	for (unsigned k = 0; k < CELLS; k++)
+		bar[k] = all && k * all < done * CELLS ? '#' : '.';
+	bar[CELLS] = '\0';
+	fprintf(stderr, "\r\033[K%s [%s] %llu/%llu %s", what, bar, (unsigned long long)done, (unsigned long long)all, note);
+	fflush(stderr);
+}
+
+void
 om_cli_progress(om_cli *c)
 {
 	if (om_cli_may_show(c))

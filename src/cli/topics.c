@@ -31,6 +31,20 @@ static const om_topic topics[] = {
 		"--budget 256K fails with status 3 where the plan takes more, and says what is alive where it does.\n\n"
 		"--arena sram=256K,align=16 --arena psram makes a plan for several memories, the fastest first: what is hot and small "
 		"goes to the first as far as it fits. The last may go without a size."},
+	{"training", "steps, samples, checkpoints",
+		"A step is a model that takes samples, parameters and a rate (lr), and gives a loss and new parameters. An entry of its "
+		"metadata, org.onnxmem.tie, says which output is which input in the next step; those inputs have the values to start "
+		"from as defaults. `onnxmem grad` makes a step from a model; any other model with that entry will do.\n\n"
+		"`onnxmem train STEP --data F.npz --rate X` runs it. The parameters lie in one place from the first step to the last: "
+		"the plan computes the new ones over the old ones. F.npz holds a tensor for each input, by name, with a sample in each "
+		"place of its first dim. Where the model leaves the number of samples open, --batch sets it, and what is left at the end "
+		"of an epoch is a smaller batch, planned for itself; where the model has a number, what does not fill a batch is left "
+		"out.\n\n"
+		"--net MODEL is the model itself: --held-out G.npz rates it after each epoch, by the share of classes that are right or, "
+		"where the label is of the output's shape, the mean of squared differences; --save writes it with its new weights.\n\n"
+		"--checkpoint C.npz keeps all states after each epoch, and after every N steps with --every N; the file is there whole, or as it "
+		"was. With --resume a training goes on from there. The order of the samples depends on --seed and the epoch alone, so "
+		"weights are the same, bit for bit, whether it was interrupted or not."},
 	{"environment", "variables and files",
 		"ONNX_HOME: models that are fetched lie in $ONNX_HOME/hub, else in $XDG_CACHE_HOME/onnx/hub, else in ~/.cache/onnx/hub.\n\n"
 		"ONNXMEM_MIRRORS, ONNXMEM_MANIFEST, ONNXMEM_CONFIG: where models come from, the list of them, and a file that says both "

@@ -1,0 +1,465 @@
+/* train: run a training step over the samples of a file, some epochs long.
+ *
+ * The order of the samples depends on the seed and the number of the epoch, and nothing
+ * else is random: a training that goes on from a checkpoint is the same, bit for bit.
+ *
+ * A step is planned for a full batch and, where the model leaves the number of samples
+ * open, for what is left at the end of an epoch; both work on the same states. */
+#include <config.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "cli/checkpoint.h"
+#include "cli/data.h"
+#include "cli/heldout.h"
+
+/* The step, planned for a number of samples. */
+struct machine {
+	om_prog *prog;
+	om_exec *exec;
+	int64_t size;
+	om_tensor *in;           /* by parameter: a batch */
+};
+
+struct training {
+	om_cli *c;
+	om_step step;
+	om_trainer *trainer;
+	om_samples samples;
+	const om_tensor **all;   /* by parameter of the graph; NULL: not of samples */
+	struct machine full, rest;
+	int64_t *order;
+	uint64_t batches;        /* in an epoch */
+	float rate;
+	uint64_t epochs, every;
+	double decay;
+	om_progress_of at;
+	om_net net;
+	uint64_t copied;
+	double next_ms;
+};
+
+/* ---- The step, planned. ---- */
+
+static void
+free_machine(struct machine *m)
+{
+	om_exec_free(m->exec);
+	om_prog_free(m->prog);
+}
+
+static om_status
+bind_batch(struct training *t, struct machine *m)
+{
+	om_cli *c = t->c;
+
+	m->in = OM_NEWN(c->mem, om_tensor, m->prog->first->nparam);
+	for (uint32_t k = 0; k < m->prog->first->nparam; k++) {
+		uint64_t bytes;
+		if (!t->all[k])
+			continue;
+		m->in[k] = *t->all[k];
+		m->in[k].shape.dim[0] = m->size;
+		OM_TRY(om_bind_shape(m->prog, m->prog->first->param[k]->name, &m->in[k].shape));
+		if (!om_tensor_bytes(m->in[k].type, &m->in[k].shape, &bytes))
+			return om_fail(c->session, OM_SHAPE, "a batch of %lld samples is too large", (long long)m->size);
+		m->in[k].data = om_alloc(c->mem, bytes ? bytes : 1);
+	}
+	return OM_OK;
+}
+
+static om_status
+bind_rate(struct training *t, struct machine *m)
+{
+	const uint32_t k = t->step.rate;
+
+	if (k == UINT32_MAX || isnan(t->rate))
+		return OM_OK;
+	const om_value *v = m->prog->first->param[k];
+	m->in[k] = (om_tensor){.type = v->type.elem, .shape = v->shape, .data = om_alloc(t->c->mem, sizeof(double))};
+	if (!om_dtype_is_float(v->type.elem) || om_dtype_bits(v->type.elem) < 16 || !om_shape_is_known(&v->shape)
+	    || om_shape_count(&v->shape) != 1)
+		return om_fail(t->c->session, OM_UNSUPPORTED, "the rate %s is not one number with a fraction", v->name);
+	return om_exec_input(m->exec, k, &m->in[k]);
+}
+
+/* c->prog becomes a machine's. */
+static om_status
+plan_step(struct training *t, struct machine *m, int64_t size)
+{
+	om_cli *c = t->c;
+	const om_exec_options o = {.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison")};
+
+	*m = (struct machine){.prog = c->prog, .size = size};
+	OM_TRY(bind_batch(t, m));
+	OM_TRY(om_cli_shapes(c, true));
+	om_status st = om_cli_passes(c, om_default_pipeline());
+	c->prog = NULL;
+	OM_TRY(st);
+	if (!(m->prog->has & OM_HAS_PLAN) && !o.no_reuse)
+		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
+	if (!t->trainer)
+		OM_TRY(om_trainer_new(c->session, m->prog, &t->trainer));
+	OM_TRY(om_exec_new(c->session, m->prog, o.no_reuse ? NULL : m->prog->plan, &o, &m->exec));
+	OM_TRY(om_trainer_bind(t->trainer, m->exec));
+	return bind_rate(t, m);
+}
+
+/* ---- What is asked for. ---- */
+
+static om_status
+read_numbers(struct training *t)
+{
+	om_cli *c = t->c;
+	double rate = NAN;
+
+	t->epochs = 1;
+	t->decay = 1;
+	OM_TRY(om_cli_number(c, "epochs", 1, UINT32_MAX, &t->epochs));
+	OM_TRY(om_cli_number(c, "seed", 0, UINT64_MAX, &t->at.seed));
+	OM_TRY(om_cli_number(c, "every", 1, UINT32_MAX, &t->every));
+	OM_TRY(om_cli_float(c, "rate", &rate));
+	OM_TRY(om_cli_float(c, "decay", &t->decay));
+	t->rate = (float)rate;
+	if (t->decay <= 0)
+		return om_fail(c->session, OM_USAGE, "option --decay wants a number above 0");
+	if ((om_cli_has(c, "resume") || t->every) && !om_cli_has(c, "checkpoint"))
+		return om_fail(c->session, OM_USAGE, "--resume and --every want a --checkpoint");
+	if ((om_cli_has(c, "held-out") || om_cli_has(c, "save")) && !om_cli_has(c, "net"))
+		return om_fail(c->session, OM_USAGE, "--held-out and --save want --net, the model whose weights the step trains");
+	if (!om_cli_has(c, "data"))
+		return om_fail(c->session, OM_USAGE, "samples are missing: give them with --data F.npz");
+	return OM_OK;
+}
+
+static om_status
+check_rate(struct training *t)
+{
+	const om_block *graph = t->c->prog->first;
+	const uint32_t k = t->step.rate;
+
+	if (k == UINT32_MAX && !isnan(t->rate))
+		return om_fail(t->c->session, OM_USAGE, "the step takes no rate: it has no input called lr");
+	if (k == UINT32_MAX)
+		return OM_OK;
+	if (isnan(t->rate) && !graph->param[k]->data)
+		return om_fail(t->c->session, OM_USAGE, "the step wants a rate: give it with --rate");
+	if (isnan(t->rate) && graph->param[k]->data->data)
+		t->rate = (float)om_data_number(graph->param[k]->data, 0);
+	return OM_OK;
+}
+
+/* The size of a batch as the model or --batch says it; 0: either leaves it open. */
+static om_status
+find_size(struct training *t, int64_t *size)
+{
+	const om_block *graph = t->c->prog->first;
+	uint64_t asked = 0;
+
+	*size = 0;
+	for (uint32_t k = 0; k < t->step.nsample; k++) {
+		const om_value *v = graph->param[t->step.sample[k]];
+		if (v->shape.rank > 0 && v->shape.dim[0] >= 0)
+			*size = v->shape.dim[0];
+	}
+	OM_TRY(om_cli_number(t->c, "batch", 1, INT32_MAX, &asked));
+	if (asked && *size && (int64_t)asked != *size)
+		return om_fail(t->c->session, OM_USAGE, "the step takes %lld samples at a time, not %llu", (long long)*size,
+			(unsigned long long)asked);
+	t->at.size = *size ? *size : (int64_t)asked;
+	return OM_OK;
+}
+
+/* How many samples a batch has, and how many are left at the end of an epoch. */
+static om_status
+divide(struct training *t, int64_t *left)
+{
+	enum { USUAL = 32 };
+	const int64_t n = t->at.samples = t->samples.count;
+	int64_t fixed;
+
+	OM_TRY(find_size(t, &fixed));
+	if (!t->at.size)
+		t->at.size = USUAL;
+	if (!fixed && t->at.size > n)
+		t->at.size = n;
+	t->batches = (uint64_t)(n / t->at.size);
+	*left = n % t->at.size;
+	if (t->batches == 0)
+		return om_fail(t->c->session, OM_USAGE, "%s has %lld samples, but the step takes %lld at a time",
+			t->samples.path, (long long)n, (long long)t->at.size);
+	if (*left && (fixed || om_cli_has(t->c, "drop-last"))) {
+		om_info(t->c->session, "%lld samples are left out of each epoch: batches have %lld", (long long)*left,
+			(long long)t->at.size);
+		*left = 0;
+	}
+	t->batches += *left > 0;
+	return OM_OK;
+}
+
+static om_status
+find_samples(struct training *t)
+{
+	om_cli *c = t->c;
+	const om_block *graph = c->prog->first;
+
+	OM_TRY(om_samples_load(c, om_cli_option(c, "data"), &t->samples));
+	t->all = OM_NEWN(c->mem, const om_tensor *, graph->nparam);
+	for (uint32_t k = 0; k < t->step.nsample; k++) {
+		const uint32_t p = t->step.sample[k];
+		OM_TRY(om_samples_want(c, &t->samples, graph->param[p], "the step", &t->all[p]));
+	}
+	t->order = OM_NEWN(c->mem, int64_t, (size_t)t->samples.count);
+	return OM_OK;
+}
+
+static om_status
+open_net(struct training *t)
+{
+	om_cli *c = t->c;
+	const char *net = om_cli_option(c, "net"), *held = om_cli_option(c, "held-out");
+
+	if (net)
+		OM_TRY(om_net_load(c, net, t->trainer, &t->net));
+	if (net && om_cli_has(c, "save"))
+		OM_TRY(om_cli_own_path(c, net, om_cli_option(c, "save")));
+	return held ? om_net_samples(c, &t->net, held, t->full.prog, &t->step, om_cli_option(c, "label")) : OM_OK;
+}
+
+static om_status
+resume(struct training *t)
+{
+	const char *path = om_cli_option(t->c, "checkpoint");
+	struct stat st;
+
+	if (om_cli_has(t->c, "resume") && stat(path, &st) == 0)
+		return om_checkpoint_load(t->c, path, t->trainer, &t->at);
+	if (om_cli_has(t->c, "resume"))
+		om_info(t->c->session, "there is no %s: the training starts at its beginning", path);
+	const char *name = om_trainer_missing(t->trainer);
+	return name ? om_fail(t->c->session, OM_USAGE, "%s has no elements to start from: the model gives no default", name)
+		: OM_OK;
+}
+
+static om_status
+prepare(struct training *t)
+{
+	om_cli *c = t->c;
+	int64_t left;
+
+	OM_TRY(read_numbers(t));
+	OM_TRY(om_cli_load(c, c->arg[0]));
+	OM_TRY(om_cli_host(c));
+	OM_TRY(om_host_run(c->host, c->prog, "inline,shapes"));
+	OM_TRY(om_step_find(c->session, c->prog, c->mem, &t->step));
+	OM_TRY(check_rate(t));
+	OM_TRY(find_samples(t));
+	OM_TRY(divide(t, &left));
+	OM_TRY(plan_step(t, &t->full, t->at.size));
+	if (left) {
+		OM_TRY(om_cli_load_again(c, c->arg[0]));
+		OM_TRY(plan_step(t, &t->rest, left));
+	}
+	OM_TRY(open_net(t));
+	return resume(t);
+}
+
+/* ---- Training. ---- */
+
+static void
+set_rate(struct training *t, const struct machine *m)
+{
+	const double rate = t->rate * pow(t->decay, (double)t->at.epoch);
+	om_tensor *to = t->step.rate == UINT32_MAX ? NULL : &m->in[t->step.rate];
+
+	if (m->prog && to && to->data)
+		om_data_put(to, 0, rate);
+}
+
+static om_status
+save_checkpoint(struct training *t)
+{
+	const char *path = om_cli_option(t->c, "checkpoint");
+	return path ? om_checkpoint_save(t->c, path, t->trainer, &t->at) : OM_OK;
+}
+
+static void
+show(struct training *t, double seen)
+{
+	om_cli *c = t->c;
+	char note[64];
+
+	snprintf(note, sizeof note, "loss %.6g", seen > 0 ? t->at.loss / seen : 0);
+	om_cli_bar(c, om_printf(c->mem, "epoch %llu/%llu", (unsigned long long)t->at.epoch + 1,
+		(unsigned long long)t->epochs), t->at.batch, t->batches, note);
+}
+
+static om_status
+run_batch(struct training *t)
+{
+	const int64_t from = (int64_t)t->at.batch * t->at.size;
+	struct machine *m = from + t->at.size > t->at.samples ? &t->rest : &t->full;
+
+	for (uint32_t k = 0; k < m->prog->first->nparam; k++)
+		if (t->all[k]) {
+			om_samples_take(t->all[k], t->order + from, m->size, m->in[k].data);
+			OM_TRY(om_exec_input(m->exec, k, &m->in[k]));
+		}
+	OM_TRY(om_trainer_step(t->trainer, m->exec, &t->copied));
+	const om_tensor *loss = om_exec_result(m->exec, t->step.loss);
+	const double x = om_data_number(loss, 0);
+	if (!isfinite(x))
+		return om_fail(t->c->session, OM_RUN, "the loss is %s in batch %llu of epoch %llu: a lower --rate may help",
+			isnan(x) ? "not a number" : "infinite", (unsigned long long)t->at.batch + 1,
+			(unsigned long long)t->at.epoch + 1);
+	t->at.loss += x * (double)m->size;
+	t->at.batch++;
+	t->at.steps++;
+	return OM_OK;
+}
+
+static om_status
+tell_epoch(struct training *t, double samples)
+{
+	om_cli *c = t->c;
+	om_score s;
+
+	om_cli_progress_end(c);
+	printf("epoch %llu/%llu  loss %.6f", (unsigned long long)t->at.epoch + 1, (unsigned long long)t->epochs,
+		t->at.loss / samples);
+	if (om_cli_has(c, "held-out")) {
+		OM_TRY(om_net_score(c, &t->net, t->trainer, t->at.size, &s));
+		if (s.is_share)
+			printf("  held-out %.2f %% (%lld of %lld)", 100 * (double)s.right / (double)s.all, (long long)s.right,
+				(long long)s.all);
+		else
+			printf("  held-out error %.6f", s.error);
+	}
+	putchar('\n');
+	fflush(stdout);
+	return OM_OK;
+}
+
+static om_status
+run_epoch(struct training *t)
+{
+	const bool shuffled = !om_cli_has(t->c, "no-shuffle");
+	double seen = 0;
+
+	om_samples_order(t->at.seed, t->at.epoch, t->at.samples, t->order);
+	for (int64_t k = 0; k < t->at.samples && !shuffled; k++)
+		t->order[k] = k;
+	set_rate(t, &t->full);
+	set_rate(t, &t->rest);
+	while (t->at.batch < t->batches) {
+		OM_TRY(run_batch(t));
+		seen = (double)t->at.batch * (double)t->at.size;
+		seen = seen < (double)t->at.samples ? seen : (double)t->at.samples;
+		show(t, seen);
+		if (t->every && t->at.steps % t->every == 0 && t->at.batch < t->batches)
+			OM_TRY(save_checkpoint(t));
+	}
+	OM_TRY(tell_epoch(t, seen));
+	t->at.epoch++;
+	t->at.batch = 0;
+	t->at.loss = 0;
+	return save_checkpoint(t);
+}
+
+static void
+tell_end(struct training *t, uint64_t steps, double ms)
+{
+	const om_plan *plan = t->full.prog->has & OM_HAS_PLAN ? t->full.prog->plan : NULL;
+	const om_tensor *state;
+	uint64_t bytes = 0, all = 0;
+
+	for (uint32_t k = 0; (state = om_trainer_state(t->trainer, k, NULL)); k++)
+		if (om_tensor_bytes(state->type, &state->shape, &bytes))
+			all += bytes;
+	for (uint32_t k = bytes = 0; plan && k < plan->narena; k++)
+		bytes += plan->arena[k].bytes;
+	if (om_cli_has(t->c, "no-reuse"))
+		printf("every value in memory of its own");
+	else
+		printf("arena %llu bytes", (unsigned long long)bytes);
+	printf(", states %llu, of these copied in all steps %llu; %llu steps; %.3f ms\n", (unsigned long long)all,
+		(unsigned long long)t->copied, (unsigned long long)steps, ms);
+}
+
+static om_status
+train(struct training *t)
+{
+	om_cli *c = t->c;
+	const char *save = om_cli_option(c, "save");
+
+	OM_TRY(prepare(t));
+	const double start = om_now_ms();
+	const uint64_t before = t->at.steps;
+	if (t->at.epoch >= t->epochs)
+		om_warn(c->session, "the checkpoint is of epoch %llu: nothing is left to train", (unsigned long long)t->at.epoch);
+	while (t->at.epoch < t->epochs)
+		OM_TRY(run_epoch(t));
+	tell_end(t, t->at.steps - before, om_now_ms() - start);
+	if (!save)
+		return OM_OK;
+	OM_TRY(om_net_save(c, &t->net, t->trainer, save));
+	printf("%s: %s with the new weights\n", save, t->net.path);
+	return OM_OK;
+}
+
+static om_status
+run(om_cli *c)
+{
+	struct training t = {.c = c};
+
+	const om_status st = train(&t);
+	om_cli_progress_end(c);
+	free_machine(&t.full);
+	free_machine(&t.rest);
+	om_trainer_free(t.trainer);
+	om_net_free(&t.net);
+	return st;
+}
+
+static const om_opt opts[] = {
+	{"data", "FILE.npz", "samples: a tensor for each input, by name, one sample in each place of its\n"
+		"                            first dim"},
+	{"epochs", "N", "how often all samples are gone through [1]"},
+	{"batch", "N", "samples in a step, where the model leaves that open [32]"},
+	{"rate", "X", "the input lr of the step"},
+	{"decay", "X", "what the rate is multiplied by after each epoch [1]"},
+	{"seed", "N", "puts the samples in an order, anew in each epoch [0]"},
+	{"no-shuffle", NULL, "take the samples as they stand"},
+	{"drop-last", NULL, "leave out what does not fill a batch"},
+	{"net", "MODEL", "the model whose weights the step trains, by name"},
+	{"held-out", "FILE.npz", "samples that the net is rated by after each epoch"},
+	{"label", "NAME", "the samples' tensor that the net's first output is compared with"},
+	{"save", "MODEL", "write the net with its new weights"},
+	{0}
+};
+
+static const om_opt keep_opts[] = {
+	{"checkpoint", "FILE.npz", "keep the states, and where the training is, after each epoch"},
+	{"every", "N", "after every N steps as well"},
+	{"resume", NULL, "go on from the checkpoint, where there is one"},
+	{"poison", NULL, "fill memory with a pattern when what is in it dies, guard the arena"},
+	{"no-reuse", NULL, "every value in memory of its own; the plan is not used"},
+	{0}
+};
+
+static const om_opt_group group = {"training", opts}, keep_group = {"keeping and checking", keep_opts};
+
+const om_cmd om_train_cmd = {
+	.name = "train", .usage = "STEP --data FILE.npz [options]", .brief = "train a model in its arena, by a step made from it",
+	.text = "STEP is a model of a training step, as `onnxmem grad` makes it: it takes samples,\n"
+		"parameters and a rate, and gives a loss and new parameters, which are computed where\n"
+		"the old ones are.  The same seed gives the same weights, bit for bit, in one go or\n"
+		"from checkpoint to checkpoint; see `onnxmem help training`.",
+	.min_args = 1, .max_args = 1,
+	.group = {&group, &keep_group, &om_shape_options, &om_pass_options}, .run = run,
+};

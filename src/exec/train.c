@@ -1,0 +1,221 @@
+/* Training: states, and how a step changes them.
+ *
+ * A state that the plan ties is written over by the run itself.  The others come out as
+ * results, in memory of the executor, and are copied when the run is over: all of
+ * them are read before any is written. */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnxmem/train.h"
+
+struct state {
+	const char *name;
+	om_tensor t;
+	uint64_t bytes;
+	uint32_t param, result;
+	bool is_known;
+};
+
+struct om_trainer {
+	om_session *session;
+	om_arena *mem;
+	struct state *state;
+	uint32_t n;
+};
+
+/* ---- What a step is made of. ---- */
+
+static bool
+is_tied(const om_prog *p, uint32_t param)
+{
+	for (uint32_t k = 0; k < p->ntie; k++)
+		if (p->tie[k].param == param)
+			return true;
+	return false;
+}
+
+static bool
+hands_on(const om_prog *p, uint32_t result)
+{
+	for (uint32_t k = 0; k < p->ntie; k++)
+		if (p->tie[k].result == result)
+			return true;
+	return false;
+}
+
+static bool
+may_be_loss(const om_prog *p, uint32_t k)
+{
+	const om_value *v = p->first->result[k];
+
+	return !hands_on(p, k) && v->type.kind == OM_TENSOR && om_dtype_is_float(v->type.elem)
+	    && (v->shape.rank == 0 || (om_shape_is_known(&v->shape) && om_shape_count(&v->shape) == 1));
+}
+
+static uint32_t
+find_loss(const om_prog *p)
+{
+	uint32_t found = UINT32_MAX;
+
+	for (uint32_t k = p->first->nresult; k-- > 0;)
+		if (may_be_loss(p, k)) {
+			if (strcmp(p->first->result[k]->name, "loss") == 0)
+				return k;
+			found = k;
+		}
+	return found;
+}
+
+om_status
+om_step_find(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
+{
+	const om_block *graph = p->first;
+
+	*out = (om_step){.loss = find_loss(p), .rate = UINT32_MAX, .sample = OM_NEWN(mem, uint32_t, graph->nparam)};
+	if (p->ntie == 0)
+		return om_fail(s, OM_USAGE, "the model is no training step: it does not say which of its outputs the next "
+			"step gets as inputs (entry org.onnxmem.tie of its metadata)");
+	if (out->loss == UINT32_MAX)
+		return om_fail(s, OM_USAGE, "the model is no training step: none of its outputs is a loss, a number with "
+			"a fraction that no input is for");
+	for (uint32_t k = 0; k < graph->nparam; k++) {
+		if (is_tied(p, k))
+			continue;
+		if (strcmp(graph->param[k]->name, "lr") == 0)
+			out->rate = k;
+		else if (!graph->param[k]->data)
+			out->sample[out->nsample++] = k;
+	}
+	return out->nsample ? OM_OK : om_fail(s, OM_USAGE, "the model takes no samples: all its inputs have defaults "
+		"or are handed on");
+}
+
+/* ---- States. ---- */
+
+/* The one element of a splat stands for all. */
+static void
+put(struct state *st, const om_tensor *from)
+{
+	const uint64_t one = from->splat ? om_dtype_bits(from->type) / 8 : st->bytes;
+
+	for (uint64_t at = 0; at < st->bytes; at += one)
+		memcpy((char *)st->t.data + at, from->data, one);
+	st->is_known = true;
+}
+
+static om_status
+new_state(om_trainer *t, const om_prog *p, const om_tie *tie)
+{
+	const om_value *v = p->first->param[tie->param];
+	struct state *st = &t->state[t->n];
+	char shape[256];
+
+	*st = (struct state){.name = om_strdup(t->mem, v->name), .t = {.type = v->type.elem, .shape = v->shape},
+		.param = tie->param, .result = tie->result};
+	if (v->type.kind != OM_TENSOR || om_dtype_bits(v->type.elem) < 8 || v->type.elem == OM_STRING
+	    || !om_tensor_bytes(v->type.elem, &v->shape, &st->bytes))
+		return om_fail(t->session, OM_UNSUPPORTED, "%s %s %s is handed on from step to step, which takes a tensor of "
+			"numbers of known shape", v->name, om_dtype_text(v->type.elem),
+			om_shape_text(&v->shape, shape, sizeof shape));
+	if (posix_memalign(&st->t.data, 64, st->bytes ? (size_t)st->bytes : 1) != 0)
+		return om_fail(t->session, OM_MEMORY, "there is no memory for the %llu bytes of %s",
+			(unsigned long long)st->bytes, v->name);
+	memset(st->t.data, 0, st->bytes ? (size_t)st->bytes : 1);
+	t->n++;
+	if (v->data && v->data->data)
+		put(st, v->data);
+	return OM_OK;
+}
+
+om_status
+om_trainer_new(om_session *s, const om_prog *p, om_trainer **out)
+{
+	om_arena *mem = om_arena_new();
+	om_trainer *t = OM_NEW(mem, om_trainer);
+	om_status st = OM_OK;
+
+	t->mem = mem;
+	t->session = s;
+	t->state = OM_NEWN(mem, struct state, (size_t)p->ntie + 1);
+	for (uint32_t k = 0; k < p->ntie && st == OM_OK; k++)
+		st = new_state(t, p, &p->tie[k]);
+	*out = st == OM_OK ? t : NULL;
+	if (st != OM_OK)
+		om_trainer_free(t);
+	return st;
+}
+
+void
+om_trainer_free(om_trainer *t)
+{
+	if (!t)
+		return;
+	for (uint32_t k = 0; k < t->n; k++)
+		free(t->state[k].t.data);
+	om_arena_free(t->mem);
+}
+
+const om_tensor *
+om_trainer_state(const om_trainer *t, uint32_t k, const char **name)
+{
+	if (k >= t->n)
+		return NULL;
+	if (name)
+		*name = t->state[k].name;
+	return &t->state[k].t;
+}
+
+om_status
+om_trainer_set(om_trainer *t, const char *name, const om_tensor *from)
+{
+	char want[256], got[256];
+
+	for (uint32_t k = 0; k < t->n; k++) {
+		struct state *st = &t->state[k];
+		if (strcmp(st->name, name) != 0)
+			continue;
+		if (from->type != st->t.type || !om_shape_equal(&from->shape, &st->t.shape))
+			return om_fail(t->session, OM_SHAPE, "%s is %s %s, not %s %s", name, om_dtype_text(st->t.type),
+				om_shape_text(&st->t.shape, want, sizeof want), om_dtype_text(from->type),
+				om_shape_text(&from->shape, got, sizeof got));
+		put(st, from);
+		return OM_OK;
+	}
+	return om_fail(t->session, OM_USAGE, "the step hands on nothing called %s", name);
+}
+
+const char *
+om_trainer_missing(const om_trainer *t)
+{
+	for (uint32_t k = 0; k < t->n; k++)
+		if (!t->state[k].is_known)
+			return t->state[k].name;
+	return NULL;
+}
+
+/* ---- Steps. ---- */
+
+om_status
+om_trainer_bind(om_trainer *t, om_exec *e)
+{
+	for (uint32_t k = 0; k < t->n; k++)
+		OM_TRY(om_exec_input(e, t->state[k].param, &t->state[k].t));
+	return OM_OK;
+}
+
+om_status
+om_trainer_step(om_trainer *t, om_exec *e, uint64_t *copied)
+{
+	OM_TRY(om_exec_run(e));
+	for (uint32_t k = 0; k < t->n; k++) {
+		struct state *st = &t->state[k];
+		const om_tensor *new = om_exec_result(e, st->result);
+		if (new->data == st->t.data || st->bytes == 0)
+			continue;
+		memcpy(st->t.data, new->data, st->bytes);
+		*copied += st->bytes;
+	}
+	return OM_OK;
+}
