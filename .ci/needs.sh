@@ -3,7 +3,8 @@
 
 BUILD_PACKAGES="build-essential autoconf automake libtool autoconf-archive pkg-config
 	libprotobuf-c-dev protobuf-c-compiler libjansson-dev libmd-dev zlib1g-dev
-	libcurl4-openssl-dev libarchive-dev"
+	libcurl4-openssl-dev libarchive-dev
+	libpng-dev libjpeg-dev libtiff-dev libwebp-dev libopenjp2-7-dev"
 CHECK_PACKAGES="libcunit1-dev clang python3-venv"
 
 has_package() {

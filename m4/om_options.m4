@@ -49,6 +49,32 @@ AM_CONDITIONAL([HAVE_CUDA], [test "$with_cuda" != no])
 AC_SUBST([CUDA_LIBS])
 ])
 
+# OM_WITH_IMAGES(NAME, MODULE, WHAT)
+# ----------------------------------
+# ImageDecoder reads WHAT by the library that pkg-config calls MODULE, where it
+# is found, unless --without-NAME.  Sets the conditional HAVE_NAME, defines
+# OM_WITH_NAME, and adds to IMAGE_CFLAGS and IMAGE_LIBS.
+AC_DEFUN([OM_WITH_IMAGES], [
+AC_ARG_WITH([$1],
+	[AS_HELP_STRING([--without-$1], [do not read $3 @<:@read where $2 is found@:>@])],
+	[], [with_$1=check])
+AS_IF([test "$with_$1" != no], [
+	PKG_CHECK_MODULES(m4_toupper([IMAGE_$1]), [$2], [
+		AC_DEFINE(m4_toupper([OM_WITH_$1]), [1], [ImageDecoder reads $3.])
+		IMAGE_CFLAGS="$IMAGE_CFLAGS $m4_toupper([IMAGE_$1])_CFLAGS"
+		IMAGE_LIBS="$IMAGE_LIBS $m4_toupper([IMAGE_$1])_LIBS"
+		image_formats="$image_formats $1"
+		with_$1=yes
+	], [
+		AS_IF([test "$with_$1" = yes], [AC_MSG_ERROR([--with-$1 was given, but $2 was not found])])
+		with_$1=no
+	])
+])
+AM_CONDITIONAL(m4_toupper([HAVE_$1]), [test "$with_$1" = yes])
+AC_SUBST([IMAGE_CFLAGS])
+AC_SUBST([IMAGE_LIBS])
+])
+
 # OM_CHECK_FUZZER
 # ---------------
 # Set FUZZ_LDFLAGS and the conditional HAVE_FUZZER when the compiler links

@@ -29,6 +29,7 @@ main(void)
 		{.pName = "any order", .pTests = conflicts_tests},
 		{.pName = "executor", .pTests = exec_tests},
 		{.pName = "gradients", .pTests = grad_tests},
+		{.pName = "images", .pTests = images_tests},
 		{.pName = "inner loops", .pTests = kernels_tests},
 		{.pName = "lifetimes", .pTests = live_tests},
 		{.pName = "lowest arenas", .pTests = lowest_tests},

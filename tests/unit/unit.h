@@ -11,6 +11,7 @@ extern CU_TestInfo control_tests[];
 extern CU_TestInfo buffers_tests[];
 extern CU_TestInfo exec_tests[];
 extern CU_TestInfo grad_tests[];
+extern CU_TestInfo images_tests[];
 extern CU_TestInfo kernels_tests[];
 extern CU_TestInfo live_tests[];
 extern CU_TestInfo lowest_tests[];
