@@ -208,6 +208,28 @@ block_place(const om_call *c, const struct blocks *b, int64_t t, int64_t k)
 	return at;
 }
 
+/* To element `to` add element `from`: integers wrap around, of truths one is enough. */
+OM_INLINE void
+add_element(om_dtype t, void *y, int64_t to, const void *x, int64_t from)
+{
+	switch (t) {
+	case OM_BOOL: ((uint8_t *)y)[to] |= ((const uint8_t *)x)[from]; break;
+	case OM_INT8: case OM_UINT8: ((uint8_t *)y)[to] += ((const uint8_t *)x)[from]; break;
+	case OM_INT16: case OM_UINT16: ((uint16_t *)y)[to] += ((const uint16_t *)x)[from]; break;
+	case OM_INT32: case OM_UINT32: ((uint32_t *)y)[to] += ((const uint32_t *)x)[from]; break;
+	case OM_INT64: case OM_UINT64: ((uint64_t *)y)[to] += ((const uint64_t *)x)[from]; break;
+	case OM_COMPLEX64:
+		for (int k = 0; k < 2; k++)
+			((float *)y)[2 * to + k] += ((const float *)x)[2 * from + k];
+		break;
+	case OM_COMPLEX128:
+		for (int k = 0; k < 2; k++)
+			((double *)y)[2 * to + k] += ((const double *)x)[2 * from + k];
+		break;
+	default: om_put(t, y, to, om_get(t, y, to) + om_get(t, x, from));
+	}
+}
+
 OM_INLINE void
 add_blocks(om_dtype t, const om_call *c, const struct blocks *b)
 {
@@ -218,48 +240,8 @@ add_blocks(om_dtype t, const om_call *c, const struct blocks *b)
 		for (int64_t k = 0; k < b->blocks; k++) {
 			const int64_t at = block_place(c, b, tap, k);
 			for (int64_t p = 0; at >= 0 && p < planes; p++)
-				om_put(t, c->out[0].data, p * area + at, om_get(t, c->out[0].data, p * area + at)
-					+ om_get(t, c->in[0].data, (p * b->taps + tap) * b->blocks + k));
+				add_element(t, c->out[0].data, p * area + at, c->in[0].data, (p * b->taps + tap) * b->blocks + k);
 		}
-}
-
-/* To element `to` add element `from`: integers wrap around, of truths one is enough. */
-static bool
-add_element(const om_tensor *y, int64_t to, const om_tensor *x, int64_t from)
-{
-	switch (y->type) {
-	case OM_BOOL: ((uint8_t *)y->data)[to] |= ((const uint8_t *)x->data)[from]; return true;
-	case OM_INT8: case OM_UINT8: ((uint8_t *)y->data)[to] += ((const uint8_t *)x->data)[from]; return true;
-	case OM_INT16: case OM_UINT16: ((uint16_t *)y->data)[to] += ((const uint16_t *)x->data)[from]; return true;
-	case OM_INT32: case OM_UINT32: ((uint32_t *)y->data)[to] += ((const uint32_t *)x->data)[from]; return true;
-	case OM_INT64: case OM_UINT64: ((uint64_t *)y->data)[to] += ((const uint64_t *)x->data)[from]; return true;
-	case OM_COMPLEX64:
-		for (int k = 0; k < 2; k++)
-			((float *)y->data)[2 * to + k] += ((const float *)x->data)[2 * from + k];
-		return true;
-	case OM_COMPLEX128:
-		for (int k = 0; k < 2; k++)
-			((double *)y->data)[2 * to + k] += ((const double *)x->data)[2 * from + k];
-		return true;
-	default:
-		return false;
-	}
-}
-
-static om_status
-add_others(const om_call *c, const struct blocks *b)
-{
-	const int64_t planes = c->out[0].shape.dim[0] * c->out[0].shape.dim[1];
-	const int64_t area = om_shape_span(&c->out[0].shape, 2, c->out[0].shape.rank);
-
-	for (int64_t tap = 0; tap < b->taps; tap++)
-		for (int64_t k = 0; k < b->blocks; k++) {
-			const int64_t at = block_place(c, b, tap, k);
-			for (int64_t p = 0; at >= 0 && p < planes; p++)
-				if (!add_element(&c->out[0], p * area + at, &c->in[0], (p * b->taps + tap) * b->blocks + k))
-					return om_no_kernel(c, c->in[0].type);
-		}
-	return OM_OK;
 }
 
 static om_status
@@ -271,9 +253,11 @@ fold_cpu(om_call *c)
 
 	OM_TRY(om_recheck(c));
 	OM_TRY(read_blocks(c, &b, &known));
+	if (c->in[0].type == OM_STRING || om_dtype_bits(c->in[0].type) < 8)
+		return om_no_kernel(c, c->in[0].type);
 	om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes);
 	memset(c->out[0].data, 0, bytes);
-	EACH_FLOAT(c->in[0].type, add_blocks(T, c, &b), return add_others(c, &b))
+	EACH_FLOAT(c->in[0].type, add_blocks(T, c, &b), add_blocks(c->in[0].type, c, &b))
 	return OM_OK;
 }
 
