@@ -24,50 +24,53 @@ shape_of(om_arena *mem, const om_value *v)
 	return om_strdup(mem, om_shape_text(&v->shape, shape, sizeof shape));
 }
 
-/* Where a value lies from round to round. */
-static const char *
-region_text(om_arena *mem, const om_prog *p, const om_region *at)
+/* By value id: the view that moves it; NULL: none. */
+static const om_plan_view **
+views(const om_prog *p, om_arena *mem)
 {
-	return at->base == OM_NO_VALUE ? om_printf(mem, "%llu", (unsigned long long)at->offset)
-	     : om_printf(mem, "%s + %llu", om_clean_text(mem, p->values[at->base]->name), (unsigned long long)at->offset);
-}
+	const om_plan_view **of = OM_NEWN(mem, const om_plan_view *, p->nvalue);
 
-static const char *
-moving_text(om_arena *mem, const om_prog *p, const om_plan_view *v)
-{
-	const char *out = "";
-
-	for (uint32_t k = 0; k < v->nfirst; k++)
-		out = om_printf(mem, "%sround %u at %s, ", out, k, region_text(mem, p, &v->first[k]));
-	if (v->nfirst)
-		out = om_printf(mem, "%sthen ", out);
-	for (uint32_t k = 0; k < v->period; k++)
-		out = om_printf(mem, "%s%s%s", out, k ? ", " : v->period > 1 ? "in turn at " : "at ", region_text(mem, p, &v->off[k]));
-	return v->stride ? om_printf(mem, "%s, %lld bytes further in each round", out, (long long)v->stride) : out;
-}
-
-static const char *
-moving_of(om_arena *mem, const om_prog *p, const om_value *v)
-{
-	for (uint32_t k = 0; v && k < p->plan->nview; k++)
-		if (p->plan->view[k].value == v->id)
-			return moving_text(mem, p, &p->plan->view[k]);
-	return "";
+	for (uint32_t k = 0; k < p->plan->nview; k++)
+		of[p->plan->view[k].value] = &p->plan->view[k];
+	return of;
 }
 
 static json_t *
-boxes(const om_report *r, om_arena *mem)
+turns(const om_report *r, const om_box *x)
 {
 	json_t *all = json_array();
 
-	for (uint32_t k = 0; k < r->nbox; k++) {
-		const om_box *x = &r->box[k];
-		const om_value *v = x->value;
-		const om_op *op = v ? v->def : x->op;
-		json_array_append_new(all, json_pack("[o, i, i, I, I, i, i, i, s, s, o, o, s, s]", text(mem, x->name), (int)x->kind,
-			(int)x->arena, (json_int_t)x->offset, (json_int_t)x->bytes, (int)x->first, (int)x->last, (int)x->buffer,
-			v ? om_dtype_text(v->type.elem) : "", v ? shape_of(mem, v) : "", text(mem, op ? op->type : ""),
-			text(mem, op ? op->name : ""), om_report_why(r, mem, x), moving_of(mem, r->prog, v)));
+	for (uint32_t k = 0; k < x->nturn; k++) {
+		const om_turn *t = &x->turn[k];
+		json_array_append_new(all, json_pack("[I, I, f, f, s]", (json_int_t)(r->base[t->arena] + t->offset),
+			(json_int_t)t->bytes, t->from, t->to, t->when));
+	}
+	return all;
+}
+
+static json_t *
+box(const om_report *r, om_arena *mem, const om_box *x, const om_plan_view *moves)
+{
+	const om_value *v = x->value;
+	const om_op *op = v ? v->def : x->op;
+
+	return json_pack("[o, i, i, I, I, i, i, i, s, s, o, o, s, s, o]", text(mem, x->name), (int)x->kind,
+		(int)x->arena, (json_int_t)x->offset, (json_int_t)x->bytes, (int)x->first, (int)x->last,
+		x->buffer == UINT32_MAX ? -1 : (int)x->buffer, v ? om_dtype_text(v->type.elem) : "", v ? shape_of(mem, v) : "",
+		text(mem, op ? op->type : ""), text(mem, op ? op->name : ""), om_report_why(r, mem, x),
+		moves ? om_report_moving(r->prog, moves, mem) : "", turns(r, x));
+}
+
+/* Visitors behind the others. */
+static json_t *
+boxes(const om_report *r, om_arena *mem)
+{
+	const om_plan_view **view = views(r->prog, mem);
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < r->nbox + r->nvisitor; k++) {
+		const om_box *x = k < r->nbox ? &r->box[k] : &r->visitor[k - r->nbox];
+		json_array_append_new(all, box(r, mem, x, x->value ? view[x->value->id] : NULL));
 	}
 	return all;
 }
@@ -149,7 +152,7 @@ moving(const om_prog *p, om_arena *mem)
 
 	for (uint32_t k = 0; k < p->plan->nview; k++)
 		json_array_append_new(all, json_pack("[o, s]", text(mem, p->values[p->plan->view[k].value]->name),
-			moving_text(mem, p, &p->plan->view[k])));
+			om_report_moving(p, &p->plan->view[k], mem)));
 	return all;
 }
 

@@ -249,7 +249,7 @@ add_values(om_report *r, const om_prog *p, om_arena *mem)
 		if (at->where == OM_IN_ARENA)
 			r->box[r->nbox++] = (om_box){p->values[k]->name, kind_of(alias[k]), at->arena, at->offset,
 				at->bytes, at->first, at->last, buffer[root_of(plan, alias, k)], p->values[k], NULL,
-				alias[k] ? p->values[alias[k]->source] : NULL};
+				alias[k] ? p->values[alias[k]->source] : NULL, NULL, 0};
 	}
 }
 
@@ -275,7 +275,7 @@ add_scratch(om_report *r, const om_prog *p, om_arena *mem)
 		r->scratch_bytes = s->bytes > r->scratch_bytes ? s->bytes : r->scratch_bytes;
 		const char *name = om_printf(mem, "scratch of %s", *op->name ? op->name : op->type);
 		r->box[r->nbox++] = (om_box){name, OM_BOX_SCRATCH, s->arena, s->offset, s->bytes, op->step, op->end,
-			r->nbuffer, NULL, op, NULL};
+			r->nbuffer, NULL, op, NULL, NULL, 0};
 		r->buffer[r->nbuffer++] = (om_report_buffer){.name = name, .arena = s->arena,
 			.offset = s->offset, .bytes = s->bytes};
 	}
@@ -472,6 +472,7 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	add_scratch(r, p, mem);
 	qsort(r->box, r->nbox, sizeof *r->box, by_first);
 	index_boxes(r, mem);
+	om_report_turns(r, mem);
 	add_lives(r, mem);
 	find_peak(r, p, mem);
 	return r;

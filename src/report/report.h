@@ -11,6 +11,14 @@
 
 typedef enum om_box_kind { OM_BOX_OWN, OM_BOX_INPLACE, OM_BOX_VIEW, OM_BOX_SCRATCH } om_box_kind;
 
+/* Where a value lies for a while that moves with the rounds of a loop. */
+typedef struct om_turn {
+	uint32_t arena;
+	uint64_t offset, bytes;
+	double from, to;         /* steps: the loop's, divided among the rounds that are shown */
+	const char *when;        /* "rounds 1, 3, 5…" */
+} om_turn;
+
 /* A value, or the scratch of an operator, at its place in the arena. */
 typedef struct om_box {
 	const char *name;
@@ -22,6 +30,9 @@ typedef struct om_box {
 	const om_value *value;   /* NULL for scratch, */
 	const om_op *op;         /* whose op this is; else NULL */
 	const om_value *source;  /* what it is a view of, or computed over; else NULL */
+	om_turn *turn;           /* where it goes with the rounds of a loop: its own place is what is
+	                            kept for all that take turns there */
+	uint32_t nturn;
 } om_box;
 
 /* Storage that boxes share. */
@@ -75,6 +86,9 @@ struct om_report {
 	uint32_t nlive;
 
 	om_box *box;             /* by first step */
+	om_box *visitor;         /* values that are in the arena in some rounds of a loop, but not
+	                            at home in it: no buffer, only turns */
+	uint32_t nvisitor;
 	om_report_buffer *buffer;
 	uint32_t nbox, nbuffer;
 	uint32_t *box_of_value;  /* by value id; UINT32_MAX: none */
@@ -104,6 +118,12 @@ void om_report_draw(const om_report *r, FILE *to);   /* the same in letters */
 void om_report_header(const om_report *r, om_arena *mem, const char *path, const char *digest, FILE *to);
 om_status om_report_tflm(const om_report *r, om_session *s, om_arena *mem, FILE *to);
 om_status om_report_ort(const om_report *r, om_session *s, om_arena *mem, const char *digest, FILE *to);
+
+/* Fill in om_box.turn, and find visitors. */
+void om_report_turns(om_report *r, om_arena *mem);
+
+/* Where a value lies from round to round, in words. */
+const char *om_report_moving(const om_prog *p, const om_plan_view *v, om_arena *mem);
 
 /* Why a value has storage of its own, or whose. */
 const char *om_report_why(const om_report *r, om_arena *mem, const om_box *x);

@@ -40,6 +40,14 @@ static const struct { const char *fill[2], *text, *label; } looks[] = {
 	[OM_BOX_SCRATCH] = {{"#c9a3d6", "#d5b7df"}, "#3b1d47", "scratch"},
 };
 
+/* Of what moves: a value keeps its colour in all its places. */
+static const struct { const char *fill, *text; } hues[] = {
+	{"#66b2b2", "#0c3030"}, {"#e39a8d", "#4a1710"}, {"#a99bd8", "#221650"}, {"#d9a35f", "#452a05"},
+	{"#8fbf6b", "#1d3a08"}, {"#d58fb8", "#471735"}, {"#7fb3e6", "#0d2c4d"}, {"#bdb76b", "#38350a"},
+};
+
+enum { NHUE = sizeof hues / sizeof hues[0] };
+
 enum { NLOOK = sizeof looks / sizeof looks[0] };
 
 static void
@@ -194,6 +202,41 @@ label(const struct plot *p, const om_box *x, const char *name, double left, doub
 			cy + LINE - 2, looks[x->kind].text, bytes);
 }
 
+/* A value in one of the places that it takes with the rounds of a loop. */
+static void
+turn(const struct plot *p, const om_box *x, const om_turn *t, size_t hue)
+{
+	const char *name = om_clean_text(p->mem, x->name);
+	const uint64_t address = p->r->base[t->arena] + t->offset;
+	const double left = at_x(p, t->from), width = (t->to - t->from) * p->dx, height = (double)t->bytes * p->dy;
+	const double top = at_y(p, (double)(address + t->bytes));
+	char bytes[32];
+
+	fputs("<g><title>", p->to);
+	text(p->to, name);
+	fprintf(p->to, "\n%s (%" PRIu64 ") at %" PRIu64 "\n%s</title>"
+		"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>", om_bytes_text(t->bytes, bytes),
+		t->bytes, t->offset, t->when, left, top, width, height, hues[hue].fill);
+	const char *part = height >= LINE ? fitting(p, name, width) : NULL;
+	if (part) {
+		fprintf(p->to, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" fill=\"%s\">", left + width / 2,
+			top + height / 2 + 4, hues[hue].text);
+		text(p->to, part);
+		fputs("</text>", p->to);
+	}
+	fputs("</g>\n", p->to);
+}
+
+static void
+turns_of(const struct plot *p, const om_box *x, uint32_t n, size_t *hue)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		for (uint32_t i = 0; i < x[k].nturn; i++)
+			turn(p, &x[k], &x[k].turn[i], *hue % NHUE);
+		*hue += x[k].nturn > 0;
+	}
+}
+
 static void
 rectangle(const struct plot *p, uint32_t box)
 {
@@ -214,10 +257,12 @@ rectangle(const struct plot *p, uint32_t box)
 		putc(':', p->to);
 	}
 	fprintf(p->to, "%" PRIu64 "\nsteps %" PRIu32 " to %" PRIu32 ", %s</title>"
-		"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>",
-		x->offset, x->first, x->last, looks[x->kind].label,
-		left, top, width, (double)x->bytes * p->dy, looks[x->kind].fill[x->buffer % 2]);
-	label(p, x, name, left, seen);
+		"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"%s/>",
+		x->offset, x->first, x->last, x->nturn ? "kept for what takes turns" : looks[x->kind].label,
+		left, top, width, (double)x->bytes * p->dy, looks[x->kind].fill[x->buffer % 2],
+		x->nturn ? " fill-opacity=\".3\"" : "");
+	if (!x->nturn)
+		label(p, x, name, left, seen);
 	fputs("</g>\n", p->to);
 }
 
@@ -251,6 +296,15 @@ title(const struct plot *p)
 		om_bytes_text(r->naive_bytes, naive));
 }
 
+static bool
+has_turns(const om_report *r)
+{
+	for (uint32_t k = 0; k < r->nbox; k++)
+		if (r->box[k].nturn)
+			return true;
+	return r->nvisitor > 0;
+}
+
 /* Only the kinds that occur. */
 static void
 legend(const struct plot *p)
@@ -267,6 +321,12 @@ legend(const struct plot *p)
 			"<text class=\"key\" x=\"%.0f\" y=\"56\">%s</text>\n", x, looks[k].fill[0], x + 20, looks[k].label);
 		x += 42 + 7 * (double)strlen(looks[k].label);
 	}
+	if (!has_turns(p->r))
+		return;
+	for (size_t k = 0; k < 4; k++)
+		fprintf(p->to, "<rect x=\"%.0f\" y=\"44\" width=\"4\" height=\"14\" fill=\"%s\"/>", x + 4 * (double)k, hues[k].fill);
+	fprintf(p->to, "<text class=\"key\" x=\"%.0f\" y=\"56\">in turn: the rounds of the loop, one beside the other"
+		"</text>\n", x + 22);
 }
 
 /* Where an arena ends and the next one starts. */
@@ -327,6 +387,7 @@ void
 om_report_svg(const om_report *r, FILE *to)
 {
 	struct plot p = {.r = r, .to = to, .mem = om_arena_new()};
+	size_t hue = 0;
 
 	find_steps(&p);
 	p.width = (double)p.steps * STEP;
@@ -341,6 +402,8 @@ om_report_svg(const om_report *r, FILE *to)
 	address_axis(&p);
 	for (uint32_t k = 0; k < r->nbox; k++)
 		rectangle(&p, k);
+	turns_of(&p, r->box, r->nbox, &hue);
+	turns_of(&p, r->visitor, r->nvisitor, &hue);
 	borders(&p);
 	lines(&p);
 	fputs("</svg>\n", to);

@@ -248,6 +248,22 @@ strategies(const om_report *r, FILE *to)
 	}
 }
 
+/* Values that take turns among several places, or lie in slices. */
+static void
+moving(const om_report *r, FILE *to, om_arena *mem)
+{
+	enum { SHOWN = 12 };
+	const om_plan *plan = r->prog->plan;
+
+	if (plan->nview)
+		fputs("\nmove with the rounds of a loop:\n", to);
+	for (uint32_t k = 0; k < plan->nview && k < SHOWN; k++)
+		fprintf(to, "  %s: %s\n", om_clean_text(mem, r->prog->values[plan->view[k].value]->name),
+			om_report_moving(r->prog, &plan->view[k], mem));
+	if (plan->nview > SHOWN)
+		fprintf(to, "  and %" PRIu32 " more\n", plan->nview - SHOWN);
+}
+
 void
 om_report_text(const om_report *r, FILE *to)
 {
@@ -261,6 +277,7 @@ om_report_text(const om_report *r, FILE *to)
 	fputs("\n", to);
 	sizes(r, to, mem);
 	peak(r, to, mem);
+	moving(r, to, mem);
 	if (p->plan->nunplanned)
 		fputs("\nnot in the arena, placed when they are computed:\n", to);
 	for (uint32_t k = 0; k < p->plan->nunplanned; k++)
