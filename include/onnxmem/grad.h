@@ -27,13 +27,14 @@
 
 #include "onnxmem/build.h"
 
+/* What a maker asks and tells; it lives as long as the maker runs. */
 typedef struct om_grad om_grad;
 typedef struct om_scope om_scope;
 
 /* ---- What a maker is told. ---- */
 
 OM_API const om_op *om_grad_op(const om_grad *g);          /* the op of the forward path */
-OM_API om_prog *om_grad_prog(const om_grad *g);
+OM_API om_prog *om_grad_prog(const om_grad *g);            /* which all of it grows in */
 OM_API om_arena *om_grad_mem(const om_grad *g);            /* for lists; dies with the backward pass */
 OM_API om_scope *om_grad_scope(const om_grad *g);          /* where the op is */
 
@@ -77,6 +78,7 @@ OM_API void om_grad_stop(om_grad *g);
 #define om_g_with(g, type, attrs, ...)                                         \
 	om_g_op(g, type, attrs, sizeof((om_value *[]){__VA_ARGS__}) / sizeof(om_value *), \
 		(om_value *[]){__VA_ARGS__}, 1, NULL)
+/* A list of attributes, for om_g_with() and om_g_op(). */
 #define OM_A(...)                  (const om_attr[]){__VA_ARGS__, {0}}
 
 /* `out` gets all `nout` outputs; NULL: nobody wants them.  Returns the first. */
@@ -88,6 +90,7 @@ OM_API om_op *om_g_open(om_grad *g, const char *domain, const char *type, const 
 	size_t nin, om_value *const *in, size_t nout);
 OM_API void om_g_done(om_grad *g, om_op *op);
 
+/* Attributes; texts and numbers are copied. */
 OM_API om_attr om_a_int(om_grad *g, const char *name, int64_t v);
 OM_API om_attr om_a_ints(om_grad *g, const char *name, size_t n, const int64_t *v);
 OM_API om_attr om_a_float(om_grad *g, const char *name, float v);
@@ -113,8 +116,10 @@ OM_API om_value *om_g_reduce(om_grad *g, const char *type, om_value *x, size_t n
 OM_API om_value *om_g_squeeze(om_grad *g, om_value *x, size_t n, const int64_t *axis);
 OM_API om_value *om_g_unsqueeze(om_grad *g, om_value *x, size_t n, const int64_t *axis);
 
+/* Ops that are asked for often, with their attributes. */
 OM_API om_value *om_g_transpose(om_grad *g, om_value *x, size_t n, const int64_t *perm);
 OM_API om_value *om_g_cast(om_grad *g, om_value *x, om_dtype to);   /* x itself where it is one */
+/* Elements [from, to) along an axis. */
 OM_API om_value *om_g_slice(om_grad *g, om_value *x, int64_t axis, int64_t from, int64_t to);
 
 /* The shape of a value of the forward path, as a list of integers: a constant where it is
@@ -154,6 +159,7 @@ struct om_scope {
 	uint32_t nvalue;
 };
 
+/* A scope inside of that of `g`, without anything wanted yet; it dies with the backward pass. */
 OM_API om_scope *om_scope_new(om_grad *g, om_block *from, om_block *to);
 /* A value of `from`, or one from around, whose gradient the walk is to find. */
 OM_API void om_scope_want(om_scope *s, om_value *v);
@@ -181,6 +187,7 @@ OM_API bool om_grad_wants_value(const om_grad *g, const om_value *v);
 
 /* ---- All of it. ---- */
 
+/* What is to be differentiated, and by what. */
 typedef struct om_backward {
 	om_value *loss;              /* one number; or of any shape, where `seed` is given */
 	om_value *seed;              /* the gradient of the loss; NULL: one */
