@@ -24,6 +24,7 @@ typedef struct om_step {
  * comes from `mem`. */
 OM_API om_status om_step_find(om_session *s, const om_prog *p, om_arena *mem, om_step *out);
 
+/* Whoever trains: the states, and what they are called. */
 typedef struct om_trainer om_trainer;
 
 /* States as the defaults of the program say; those without default start as zeros and

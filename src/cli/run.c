@@ -214,17 +214,7 @@ in_use(om_cli *c, const struct run *r)
 {
 	if (r->options.no_reuse)
 		return NULL;
-	const om_report *report = om_report_new(c->prog, c->arg[0], c->mem);
-	uint64_t *by = OM_NEWN(c->mem, uint64_t, (size_t)report->steps + 2);
-	for (uint32_t k = 0; k < report->nbuffer; k++)
-		for (uint32_t i = 0; i < report->buffer[k].nlive; i++) {
-			const om_interval *l = &report->buffer[k].live[i];
-			by[l->lower] += l->to - l->from;
-			by[l->upper] -= l->to - l->from;     /* sums of it never go below zero */
-		}
-	for (uint32_t k = 1; k <= report->steps; k++)
-		by[k] += by[k - 1];
-	return by;
+	return om_report_in_use(om_report_new(c->prog, c->arg[0], c->mem), c->mem);
 }
 
 /* A counter is drawn as a curve above the ops. */

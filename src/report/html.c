@@ -167,6 +167,19 @@ unplanned(const om_prog *p, om_arena *mem)
 	return all;
 }
 
+static json_t *
+phases(const om_report *r, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < r->nphase; k++) {
+		const om_report_phase *x = &r->phase[k];
+		json_array_append_new(all, json_pack("[s, I, i, o, i]", om_phase_text(x->phase), (json_int_t)x->bytes, (int)x->step,
+			text(mem, *x->op->name ? x->op->name : x->op->type), (int)x->ops));
+	}
+	return all;
+}
+
 static const char *
 about(const om_report *r, om_arena *mem)
 {
@@ -189,14 +202,15 @@ all_of(const om_report *r, om_arena *mem)
 	json_t *ops = json_array(), *bands = json_array();
 
 	add_ops(r->prog->first, mem, ops, bands);
-	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"model", text(mem, r->model), "about", about(r, mem), "steps", (int)r->steps,
 		"align", (json_int_t)r->prog->align, "arena_bytes", (json_int_t)r->arena_bytes,
 		"lower_bound_bytes", (json_int_t)r->lower_bound_bytes, "naive_bytes", (json_int_t)r->naive_bytes,
 		"file_order_bytes", (json_int_t)r->file_order_bytes, "weights_bytes", (json_int_t)r->weights_bytes,
 		"io_bytes", (json_int_t)r->io_bytes, "gap", r->gap, "optimal", r->status == OM_PACK_OPTIMAL,
 		"arenas", arenas(r, mem), "peak", peak(r, mem), "ops", ops, "bands", bands, "boxes", boxes(r, mem), "lives", lives(r),
-		"strategies", strategies(r), "moving", moving(r->prog, mem), "unplanned", unplanned(r->prog, mem));
+		"strategies", strategies(r), "moving", moving(r->prog, mem), "unplanned", unplanned(r->prog, mem),
+		"phases", phases(r, mem));
 }
 
 om_status

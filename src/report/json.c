@@ -66,6 +66,21 @@ peak(const om_report *r, om_arena *mem)
 	return at;
 }
 
+/* The most in use in each part of a training step. */
+static json_t *
+phases(const om_report *r, om_arena *mem)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < r->nphase; k++) {
+		const om_report_phase *x = &r->phase[k];
+		json_array_append_new(all, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "phase", om_phase_text(x->phase),
+			"ops", number(x->ops), "bytes", number(x->bytes), "step", number(x->step),
+			"op", text(mem, x->op->type), "name", text(mem, x->op->name)));
+	}
+	return all;
+}
+
 static json_t *
 unplanned(const om_prog *p, om_arena *mem)
 {
@@ -135,6 +150,8 @@ set_sizes(json_t *o, const om_report *r)
 	json_object_set_new(o, "buffers", number(r->nbuffer));
 	json_object_set_new(o, "weights_bytes", number(r->weights_bytes));
 	json_object_set_new(o, "io_bytes", number(r->io_bytes));
+	if (r->tied_bytes)
+		json_object_set_new(o, "tied_bytes", number(r->tied_bytes));
 	json_object_set_new(o, "scratch_bytes", number(r->scratch_bytes));
 	json_object_set_new(o, "naive_bytes", number(r->naive_bytes));
 	for (uint32_t k = 0; k < r->nother; k++)
@@ -167,6 +184,8 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	set_sizes(o, r);
 	json_object_set_new(o, "arenas", arenas(r->prog->plan, mem));
 	json_object_set_new(o, "peak", peak(r, mem));
+	if (r->nphase)
+		json_object_set_new(o, "phases", phases(r, mem));
 	if (r->nstrategy)
 		json_object_set_new(o, "strategies", strategies(r));
 	json_object_set_new(o, "unplanned", unplanned(r->prog, mem));

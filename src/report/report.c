@@ -182,9 +182,13 @@ count_weights(om_report *r, const om_prog *p, om_arena *mem)
 			r->weights_bytes += om_value_bytes(p->values[k]);
 }
 
+/* Results in the memory of an input are counted with it. */
 static void
 count_rest(om_report *r, const om_prog *p, const bool *is_callers)
 {
+	for (uint32_t k = 0; k < p->plan->nalias; k++)
+		if (p->plan->alias[k].kind == OM_ALIAS_TIE)
+			r->tied_bytes += om_value_bytes(p->values[p->plan->alias[k].value]);
 	for (const om_block *b = p->first; b; b = b->next)
 		for (const om_op *op = b->first; op; op = op->next)
 			r->ops += !op->is_folded;
@@ -194,6 +198,7 @@ count_rest(om_report *r, const om_prog *p, const bool *is_callers)
 			r->io_bytes += om_value_bytes(p->values[k]);
 		r->values += w != OM_NOWHERE && w != OM_WEIGHT && !p->values[k]->is_overridable;
 	}
+	r->io_bytes -= r->tied_bytes;
 }
 
 /* ---- Boxes and buffers. ---- */
@@ -372,27 +377,74 @@ bytes_at(const om_report_buffer *b, uint32_t step)
 	return bytes;
 }
 
-/* The step at which most is alive in all arenas together. */
-static uint32_t
-busiest_step(const om_report *r, om_arena *mem)
+uint64_t *
+om_report_in_use(const om_report *r, om_arena *mem)
 {
-	int64_t *change = OM_NEWN(mem, int64_t, (size_t)r->steps + 2), now = 0, most = 0;
-	uint32_t step = 0;
+	uint64_t *by = OM_NEWN(mem, uint64_t, (size_t)r->steps + 2);
 
 	for (uint32_t k = 0; k < r->nbuffer; k++)
 		for (uint32_t i = 0; i < r->buffer[k].nlive; i++) {
 			const om_interval *live = &r->buffer[k].live[i];
-			change[live->lower] += (int64_t)(live->to - live->from);
-			change[live->upper] -= (int64_t)(live->to - live->from);
+			by[live->lower] += live->to - live->from;
+			by[live->upper] -= live->to - live->from;   /* sums of it never go below zero */
 		}
-	for (uint32_t k = 0; k <= r->steps; k++) {
-		now += change[k];
-		if (now > most) {
-			most = now;
-			step = k;
-		}
-	}
+	for (uint32_t k = 1; k <= r->steps; k++)
+		by[k] += by[k - 1];
+	return by;
+}
+
+/* The step at which most is alive in all arenas together. */
+static uint32_t
+busiest_step(const om_report *r, om_arena *mem)
+{
+	const uint64_t *by = om_report_in_use(r, mem);
+	uint32_t step = 0;
+
+	for (uint32_t k = 1; k <= r->steps; k++)
+		step = by[k] > by[step] ? k : step;
 	return step;
+}
+
+/* ---- Parts of a training step. ---- */
+
+static void
+add_phase(om_report *r, const uint64_t *by, const om_op *op)
+{
+	uint32_t k = 0;
+
+	while (k < r->nphase && r->phase[k].phase != op->phase)
+		k++;
+	om_report_phase *to = &r->phase[k];
+	if (k == r->nphase) {
+		*to = (om_report_phase){.phase = op->phase, .step = op->step, .op = op, .bytes = by[op->step]};
+		r->nphase++;
+	}
+	to->ops++;
+	for (uint32_t step = op->step; step <= op->end; step++)
+		if (by[step] > to->bytes) {
+			to->bytes = by[step];
+			to->step = step;
+			to->op = op;
+		}
+}
+
+static int
+by_phase(const void *a, const void *b)
+{
+	const om_report_phase *x = a, *y = b;
+	return (x->phase > y->phase) - (x->phase < y->phase);
+}
+
+static void
+find_phases(om_report *r, const om_prog *p, om_arena *mem)
+{
+	const uint64_t *by = om_report_in_use(r, mem);
+
+	for (const om_op *op = p->first->first; op && !r->order_free; op = op->next)
+		if (op->phase != OM_NO_PHASE && !op->is_folded)
+			add_phase(r, by, op);
+	if (r->nphase)
+		qsort(r->phase, r->nphase, sizeof r->phase[0], by_phase);
 }
 
 /* What the plan says: there is no step to look at. */
@@ -475,5 +527,6 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	om_report_turns(r, mem);
 	add_lives(r, mem);
 	find_peak(r, p, mem);
+	find_phases(r, p, mem);
 	return r;
 }

@@ -49,6 +49,14 @@ typedef struct om_report_live {
 	uint64_t bytes;
 } om_report_live;
 
+/* The most in use while the ops of one part of a training step run. */
+typedef struct om_report_phase {
+	om_phase phase;
+	uint32_t ops, step;      /* step: the first in which it is */
+	const om_op *op;         /* that runs then */
+	uint64_t bytes;
+} om_report_phase;
+
 /* What another way of sharing would need, in an order of the ops, in one arena. */
 typedef struct om_report_strategy {
 	const char *order;       /* "file"; "any" where the plan holds in all of them */
@@ -70,7 +78,8 @@ struct om_report {
 	const om_prog *prog;
 	const char *model;       /* the file's name, without its folder */
 	uint32_t ops, values;
-	uint64_t weights_bytes, io_bytes;
+	uint64_t weights_bytes, io_bytes;   /* a result in the memory of an input counts once */
+	uint64_t tied_bytes;     /* of such results */
 	uint64_t scratch_bytes;  /* of the operator that wants most; in the arena */
 	uint64_t naive_bytes, file_order_bytes, arena_bytes, lower_bound_bytes;
 	uint64_t *base;          /* by arena: where it starts, were they one behind the other */
@@ -84,6 +93,9 @@ struct om_report {
 	                            in some order or other */
 	om_report_live *live;    /* what is alive there, largest first */
 	uint32_t nlive;
+
+	om_report_phase phase[OM_UPDATE];
+	uint32_t nphase;         /* 0: no op says what part it is, or the plan is for all orders */
 
 	om_box *box;             /* by first step */
 	om_box *visitor;         /* values that are in the arena in some rounds of a loop, but not
@@ -124,6 +136,9 @@ void om_report_turns(om_report *r, om_arena *mem);
 
 /* Where a value lies from round to round, in words. */
 const char *om_report_moving(const om_prog *p, const om_plan_view *v, om_arena *mem);
+
+/* Bytes of the arenas in use, by step. */
+uint64_t *om_report_in_use(const om_report *r, om_arena *mem);
 
 /* Why a value has storage of its own, or whose. */
 const char *om_report_why(const om_report *r, om_arena *mem, const om_box *x);

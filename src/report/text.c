@@ -176,6 +176,8 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 	order(r->prog, to);
 	line(to, "weights", r->weights_bytes, "outside the arena");
 	line(to, "inputs and outputs", r->io_bytes, "outside the arena, owned by the caller");
+	if (r->tied_bytes)
+		line(to, "  in place", r->tied_bytes, "outputs that are computed over the inputs which they replace");
 }
 
 static void
@@ -207,6 +209,20 @@ peak(const om_report *r, FILE *to, om_arena *mem)
 			rest += r->live[k].bytes;
 		fprintf(to, "  %-20s %14" PRIu64 "  %10s  %" PRIu32 " more\n", "", rest,
 			om_bytes_text(rest, text), r->nlive - SHOWN);
+	}
+}
+
+/* Where the peak of a training step is. */
+static void
+phases(const om_report *r, FILE *to, om_arena *mem)
+{
+	if (r->nphase)
+		fputs("\nmost in use, by the parts of the step:\n", to);
+	for (uint32_t k = 0; k < r->nphase; k++) {
+		const om_report_phase *x = &r->phase[k];
+		const char *name = om_clean_text(mem, x->op->name);
+		line(to, om_phase_text(x->phase), x->bytes, om_printf(mem, "at step %" PRIu32 ", %s%s%s; %" PRIu32 " op%s",
+			x->step, x->op->type, *name ? " " : "", name, x->ops, x->ops == 1 ? "" : "s"));
 	}
 }
 
@@ -278,6 +294,7 @@ om_report_text(const om_report *r, FILE *to)
 	sizes(r, to, mem);
 	peak(r, to, mem);
 	moving(r, to, mem);
+	phases(r, to, mem);
 	if (p->plan->nunplanned)
 		fputs("\nnot in the arena, placed when they are computed:\n", to);
 	for (uint32_t k = 0; k < p->plan->nunplanned; k++)

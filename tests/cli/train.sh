@@ -62,7 +62,7 @@ long="step.ir --data data.npz --rate 0.1 --epochs 40 --batch 4 -q"
 "$ONNXMEM" train $long --checkpoint long.npz >/dev/null
 "$ONNXMEM" train $long --checkpoint killed.npz --every 1 >/dev/null &
 sleep 0.2
-kill -9 $!
+kill -9 $! 2>/dev/null
 wait $! 2>/dev/null
 "$ONNXMEM" train $long --checkpoint killed.npz --resume >/dev/null
 cmp long.npz killed.npz && echo same
