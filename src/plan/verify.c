@@ -346,7 +346,7 @@ run_graph(struct sim *c)
 		return om_free_walk_check(c->any_order);
 	for (uint32_t k = 0; k < c->p->nvalue; k++)
 		OM_TRY(check_lifetime(c, c->p->values[k]));
-	return OM_OK;
+	return om_sim_check_kept(c);
 }
 
 static uint32_t *
@@ -374,6 +374,7 @@ prepare(struct sim *c)
 	c->scratch = OM_NEWN(c->mem, const om_scratch *, c->p->nop);
 	c->first = filled(c->mem, n, UINT32_MAX);
 	c->last = filled(c->mem, n, 0);
+	c->round_end = OM_NEWN(c->mem, uint32_t, n);
 	c->victim = filled(c->mem, n, OM_NOBODY);
 	c->is_input = OM_NEWN(c->mem, bool, n);
 	c->is_output = OM_NEWN(c->mem, bool, n);

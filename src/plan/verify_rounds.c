@@ -332,6 +332,33 @@ scan_param(const struct loop *l, uint32_t k)
 	return l->body->param[l->body->nparam - l->nscan_in + k];
 }
 
+/* Where an output of a loop lies is known only when that loop is over. */
+static om_status
+check_base(struct sim *c, const struct loop *l, const om_plan_view *v, const om_region *r)
+{
+	const uint32_t m = r->base == OM_NO_VALUE ? OM_NOBODY : c->mover[r->base];
+
+	if (m == OM_NOBODY || !c->view[m]->is_output || c->content[m].who != OM_NOBODY)
+		return OM_OK;
+	return BAD_AT(c, l->op, "a view of %s is based on %s, whose place is not known yet", c->p->values[v->value]->name,
+		c->p->values[r->base]->name);
+}
+
+static om_status
+check_bases(struct sim *c, const struct loop *l)
+{
+	for (uint32_t k = 0; k < c->plan->nview; k++) {
+		const om_plan_view *v = &c->plan->view[k];
+		if (loop_of(v, c->p->values[v->value]) != l->op)
+			continue;
+		for (uint32_t i = 0; i < v->nfirst; i++)
+			OM_TRY(check_base(c, l, v, &v->first[i]));
+		for (uint32_t i = 0; i < v->period; i++)
+			OM_TRY(check_base(c, l, v, &v->off[i]));
+	}
+	return OM_OK;
+}
+
 /* Inputs are read, parameters of the first round are written, what the rounds write
  * piece by piece takes its place. */
 static om_status
@@ -340,6 +367,7 @@ enter_loop(struct sim *c, const struct loop *l)
 	const om_block *b = l->body;
 	struct moves m = {0};
 
+	OM_TRY(check_bases(c, l));
 	for (uint32_t k = 0; k < l->in; k++)
 		om_sim_add_move(c, &m, l->op->in[k], l->param == 2 && k == 1 ? b->param[1] : NULL);
 	if (l->param == 2)
@@ -582,6 +610,8 @@ om_sim_run_loop(struct sim *c, const om_op *op)
 	const uint32_t start = c->step;
 	OM_TRY(loop_shape(c, op, &l));
 	OM_TRY(count_rounds(c, &l));
+	for (uint32_t k = 0; k < l.ncarried; k++)
+		c->round_end[l.body->param[l.param + k]->id] = start + om_sim_steps(l.body) - 1;
 	OM_TRY(enter_loop(c, &l));
 	OM_TRY(end_outputs(c, &l, 0));
 	for (uint64_t round = 0; round < l.rounds; round++) {

@@ -2,7 +2,7 @@
  *
  * verify.c checks what can be seen without a run and starts the walk; verify_walk.c
  * reads, writes and runs plain ops; verify_flow.c goes through blocks and branches;
- * verify_rounds.c goes round loops. */
+ * verify_rounds.c goes round loops; verify_kept.c looks at what they moved. */
 #ifndef OM_VERIFY_SIM_H
 #define OM_VERIFY_SIM_H
 
@@ -68,6 +68,8 @@ struct sim {
 	uint32_t *follower;             /* values by mover, those of value k from follow[k] on */
 	uint32_t *follow;
 	uint32_t *first, *last;         /* steps in which it was read or written */
+	uint32_t *round_end;            /* of parameters: the step in which a round of theirs
+	                                   ends; 0: they have none */
 	uint32_t *victim;               /* of an output: the input that it lies over */
 	bool *is_input, *is_output;     /* of the graph */
 	const om_scratch **scratch;     /* by op id */
@@ -146,5 +148,10 @@ om_status om_sim_run_moves(struct sim *c, const om_op *op, struct moves *m);
 /* Views that can be checked without a run. */
 om_status om_sim_check_views(struct sim *c);
 om_status om_sim_run_loop(struct sim *c, const om_op *op);
+
+/* ---- verify_kept.c ---- */
+
+/* After the run: wherever a value moved to, places hold its bytes. */
+om_status om_sim_check_kept(struct sim *c);
 
 #endif

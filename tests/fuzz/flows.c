@@ -7,7 +7,11 @@
  * knows nothing of plans.  What a run of that still reads has to be in the live sets.
  *
  *	flows [FIRST-SEED [COUNT]]
+ *	flows --faults FIRST-SEED COUNT [FAULTS]
  *	flows --write FOLDER FIRST-SEED COUNT
+ *
+ * Of some programs the plan is damaged, in many ways one after the other.  Each time
+ * the verifier has to refuse it, or it runs, and computes what it should.
  *
  * One program alone that fails is made smaller and printed.  What is written is for
  * tests/fuzz/flows.py: each program in the language of the onnx package's parser,
@@ -22,7 +26,7 @@
 #include "onnxmem/exec.h"
 #include "onnxmem/pass.h"
 
-enum { COUNT = 250, RUNS = 3, NIN = 6 };
+enum { COUNT = 250, FAULTS = 8, RUNS = 3, NIN = 6 };
 
 struct test {
 	om_session *s;
@@ -34,6 +38,8 @@ struct test {
 	om_tensor first[RUNS][MAX_RESULTS]; /* as the run without reuse gave them */
 	bool has_first;
 	uint64_t bytes;           /* of the arena of the usual plan */
+	uint64_t nfault;          /* that each plan gets, one at a time */
+	uint64_t nharmless;       /* that were */
 	size_t start;             /* the way to plan that is tried first; alone while a fault
 	                             is hunted */
 };
@@ -260,6 +266,47 @@ check_plan(struct test *t, const char *text, const struct passes *passes)
 	return st;
 }
 
+/* ---- Faults. ---- */
+
+/* Refused, or harmless. */
+static om_status
+check_fault(struct test *t, om_prog *p, uint64_t seed)
+{
+	om_arena *mem = om_arena_new();
+	om_plan *right = p->plan;
+	om_status st = OM_OK;
+	const char *what;
+
+	p->plan = flow_fault(p, seed, mem, &what);
+	if (om_plan_verify(p, p->plan) == OM_OK) {
+		t->nharmless++;
+		for (int k = 1; k < 3 && st == OM_OK; k++)
+			st = run_way(t, p, &ways[k]);
+	}
+	if (st != OM_OK)
+		printf("# seed %llu, fault %llu (%s): %s\n", (unsigned long long)(seed >> 16),
+			(unsigned long long)(seed & 0xffff), what, om_message(t->s));
+	p->plan = right;
+	om_arena_free(mem);
+	return st;
+}
+
+static om_status
+check_faults(struct test *t, const char *text, uint64_t seed)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	om_prog *p = NULL;
+	om_status st = om_parse(t->s, in, "random", &p);
+
+	fclose(in);
+	if (st == OM_OK)
+		st = plan_as(t, p, &always[seed % 8 == 0]);
+	for (uint64_t k = 0; k < t->nfault && st == OM_OK; k++)
+		st = check_fault(t, p, seed << 16 | k);
+	om_prog_free(p);
+	return st;
+}
+
 static char *
 text_of(const struct flow *f, void (*print)(const struct flow *f, FILE *to))
 {
@@ -311,6 +358,8 @@ check_flow(struct test *t, struct flow *f, uint64_t seed, bool is_hunt)
 		printf("# seed %llu, %s%s%s: %s\n", (unsigned long long)seed, p->list ? p->list : "usual passes",
 			p->any_order ? ", any order" : "", p->two_arenas ? ", two arenas" : "", om_message(t->s));
 	}
+	if (st == OM_OK && is_loud && t->nfault)
+		st = check_faults(t, text, seed);
 	free(text);
 	return st;
 }
@@ -427,6 +476,9 @@ check_all(struct test *t, uint64_t first, uint64_t n)
 	om_session_free(t->s);
 	printf("1..1\n%sok 1 - %llu programs of nested branches and loops: like the interpreter, in all ways\n",
 		failed ? "not " : "", (unsigned long long)n);
+	if (t->nfault)
+		printf("# %llu faults in each plan: refused, but for %llu in all that do no harm\n",
+			(unsigned long long)t->nfault, (unsigned long long)t->nharmless);
 	return failed != 0;
 }
 
@@ -437,6 +489,11 @@ main(int argc, char **argv)
 
 	if (argc == 5 && strcmp(argv[1], "--write") == 0)
 		return write_all(&t, argv[2], strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
+	t.nfault = FAULTS;
+	if (argc > 3 && strcmp(argv[1], "--faults") == 0) {
+		t.nfault = argc > 4 ? strtoull(argv[4], NULL, 10) : 100;
+		return check_all(&t, strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+	}
 	return check_all(&t, argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
 		argc > 2 ? strtoull(argv[2], NULL, 10) : COUNT);
 }

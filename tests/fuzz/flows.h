@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "onnxmem/ir.h"
+#include "onnxmem/plan.h"
 
 enum { MAX_DIMS = 5, MAX_ARGS = 16, MAX_RESULTS = 8 };
 
@@ -73,8 +73,11 @@ struct flow *flow_make(om_arena *mem, uint64_t seed);
 int64_t flow_count(const struct dims *d);
 
 /* A smaller program that has the fault, too. */
-typedef bool flow_fault(void *arg, struct flow *f);
-struct flow *flow_shrink(om_arena *mem, struct flow *f, flow_fault *has_fault, void *arg);
+typedef bool flow_has_fault(void *arg, struct flow *f);
+struct flow *flow_shrink(om_arena *mem, struct flow *f, flow_has_fault *has_fault, void *arg);
+
+/* The plan of the program with one fault, or what may be one; `what` it is. */
+om_plan *flow_fault(const om_prog *p, uint64_t seed, om_arena *mem, const char **what);
 
 /* As text of ours, and in the language of the onnx package's parser. */
 void flow_print(const struct flow *f, FILE *to);

@@ -258,7 +258,7 @@ is_input(const struct flow *f, int id)
 /* What the change `c` leaves; NULL: not the fault.  Sometimes it takes an output
  * that nobody needs: then one thing after the other goes. */
 static struct flow *
-left_of(om_arena *mem, struct flow *c, flow_fault *has_fault, void *arg)
+left_of(om_arena *mem, struct flow *c, flow_has_fault *has_fault, void *arg)
 {
 	struct flow *small = copy(mem, c);
 
@@ -282,7 +282,7 @@ left_of(om_arena *mem, struct flow *c, flow_fault *has_fault, void *arg)
 
 /* A smaller program with the fault; NULL: none was found. */
 static struct flow *
-without(om_arena *mem, const struct flow *f, int id, flow_fault *has_fault, void *arg)
+without(om_arena *mem, const struct flow *f, int id, flow_has_fault *has_fault, void *arg)
 {
 	for (int how = 0;; how++) {
 		struct flow *c = copy(mem, f);
@@ -296,7 +296,7 @@ without(om_arena *mem, const struct flow *f, int id, flow_fault *has_fault, void
 }
 
 static struct flow *
-fewer_results(om_arena *mem, struct flow *f, flow_fault *has_fault, void *arg)
+fewer_results(om_arena *mem, struct flow *f, flow_has_fault *has_fault, void *arg)
 {
 	for (int k = f->main->nresult - 1; k >= 0 && f->main->nresult > 1; k--) {
 		struct flow *c = copy(mem, f);
@@ -308,7 +308,7 @@ fewer_results(om_arena *mem, struct flow *f, flow_fault *has_fault, void *arg)
 }
 
 struct flow *
-flow_shrink(om_arena *mem, struct flow *f, flow_fault *has_fault, void *arg)
+flow_shrink(om_arena *mem, struct flow *f, flow_has_fault *has_fault, void *arg)
 {
 	bool again = true;
 

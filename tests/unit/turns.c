@@ -87,10 +87,14 @@ view(struct bed *t, const char *name)
 	return NULL;
 }
 
+/* The regions of that view, to be changed. */
 static om_region *
-regions(struct bed *t, const om_plan_view *v)
+regions(struct bed *t, const char *name)
 {
+	om_plan_view *v = view(t, name);
+
 	memcpy(t->region, v->off, v->period * sizeof *v->off);
+	v->off = t->region;
 	return t->region;
 }
 
@@ -130,38 +134,55 @@ what_takes_turns(void)
 	v->period = 65;
 	expect_bad(&t, "has a period of 65");
 
-	v = view(&t, "p");
-	v->off = r = regions(&t, v);
+	r = regions(&t, "p");
+	const uint64_t second = r[1].offset;
 	r[1].offset = t.plan.arena[0].bytes - 60;
 	expect_bad(&t, "a view of p reaches out of arena 0");
 	r[1].offset = UINT64_MAX - 3;
 	expect_bad(&t, "a view of p has an offset that overflows");
-	r[1].offset = v->off[0].offset + 2;
+	r[1].offset = second + 2;
 	expect_bad(&t, "which is no multiple of the 4 bytes of an element");
 	r[1].arena = 1;
 	r[1].offset = 0;
 	expect_bad(&t, "a view of p reaches out of arena 1");
 
-	v = view(&t, "p");     /* written over what every round reads */
-	v->off = r = regions(&t, v);
+	r = regions(&t, "p");  /* written over what every round reads */
 	r[1].offset = t.plan.place[id(&t, "w")].offset;
 	follow(&t, "s");
 	expect_bad(&t, "reads w (bytes");
 
-	v = view(&t, "p");     /* where the rounds compute something else */
-	v->off = r = regions(&t, v);
+	r = regions(&t, "p");  /* where the rounds compute something else */
 	r[0].offset = t.plan.place[id(&t, "q")].offset;
 	follow(&t, "s");
 	expect_bad(&t, "p (bytes");
 
-	v = view(&t, "p");     /* over a constant */
-	v->off = r = regions(&t, v);
+	r = regions(&t, "p");  /* over a constant */
 	r[1] = (om_region){.base = id(&t, "c")};
 	expect_bad(&t, "is written over a constant");
 	r[1] = (om_region){.base = id(&t, "x")};
 	expect_bad(&t, "is written over an input of the graph");
 	r[1] = (om_region){.base = id(&t, "q")};
 	expect_bad(&t, "which is not around the loop");
+	r[1] = (om_region){.base = id(&t, "s")};
+	expect_bad(&t, "is based on s, whose place is not known yet");
+	finish(&t);
+}
+
+/* Where nothing else is, but no place says that anything is, either. */
+static void
+what_no_place_keeps(void)
+{
+	struct bed t;
+	om_region *r;
+
+	start(&t, turning);
+	r = regions(&t, "p");
+	om_plan_arena wider = t.plan.arena[0];
+	r[1].offset = wider.bytes;
+	wider.bytes += 64;
+	t.plan.arena = &wider;
+	follow(&t, "s");
+	expect_bad(&t, "but no places hold these bytes from step");
 	finish(&t);
 }
 
@@ -173,9 +194,8 @@ where_a_loop_ends(void)
 	om_region *r;
 
 	start(&t, turning);
-	v = view(&t, "s");
-	CU_ASSERT(v->is_output);
-	v->off = r = regions(&t, v);
+	CU_ASSERT(view(&t, "s")->is_output);
+	r = regions(&t, "s");
 	const om_region first = r[0];
 	r[0] = r[1];
 	r[1] = first;
@@ -212,13 +232,11 @@ slices(void)
 	expect_bad(&t, "the slices of e do not fit");
 	v->stride = 0;
 	expect_bad(&t, "e does not lie where its slice of xs is in round 1");
-	v = view(&t, "e");
-	v->off = r = regions(&t, v);
+	r = regions(&t, "e");
 	r[0].offset += 4;
 	expect_bad(&t, "the slices of e reach out of xs");
 
-	v = view(&t, "d");
-	v->off = r = regions(&t, v);
+	r = regions(&t, "d");
 	r[0].base = id(&t, "xs");
 	expect_bad(&t, "xs");
 	finish(&t);
@@ -226,6 +244,7 @@ slices(void)
 
 CU_TestInfo turns_tests[] = {
 	{"what takes turns", what_takes_turns},
+	{"what no place keeps", what_no_place_keeps},
 	{"where a loop ends", where_a_loop_ends},
 	{"slices", slices},
 	CU_TEST_INFO_NULL,
