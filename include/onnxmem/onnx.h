@@ -16,7 +16,7 @@ OM_API om_status om_model_load_memory(om_session *s, const void *data, size_t si
 OM_API void om_model_free(om_model *m);   /* NULL is fine */
 
 /* Write the model; "-" is standard output.  A file is written beside its place
- * and renamed.  External data that the model refers to is linked (or copied)
+ * and renamed.  External data that the model refers to is copied
  * into the new folder when that is another one; never rewritten.  OM_USAGE when
  * `path` is the file that the model was loaded from. */
 OM_API om_status om_model_save(om_session *s, const om_model *m, const char *path);

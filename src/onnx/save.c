@@ -169,27 +169,33 @@ is_same(const struct whole *a, const struct whole *b)
 static om_status
 copy_to(om_session *s, const char *to, const struct whole *w)
 {
-	FILE *f = fopen(to, "wbx");
+	om_arena *tmp = om_arena_new();
+	const char *part = om_printf(tmp, "%s.%ld.part", to, (long)getpid());
+	FILE *f = fopen(part, "wbx");
 	bool good = f != NULL;
 
 	if (f) {
 		good = fwrite(w->data ? w->data : "", 1, w->size, f) == w->size;
 		good &= fclose(f) == 0;
+		good = good && rename(part, to) == 0;
 	}
-	return good ? OM_OK : om_fail(s, OM_IO, "%s cannot be written: %s", to, strerror(errno));
+	const int error = errno;
+	if (f && !good)
+		unlink(part);
+	om_arena_free(tmp);
+	return good ? OM_OK : om_fail(s, OM_IO, "%s cannot be written: %s", to, strerror(error));
 }
 
+/* A copy, whole or not there.  No link, which would cost nothing: the onnx package refuses
+ * data that has several names, and would then refuse the model that it was taken from. */
 static om_status
 bring(om_session *s, const char *from, const char *to)
 {
 	struct whole a, b;
 	om_status st = OM_OK;
 
-	if (link(from, to) == 0)
-		return OM_OK;
-	const bool exists = errno == EEXIST;
 	OM_TRY(om_whole_open(s, from, &a));
-	if (!exists) {
+	if (access(to, F_OK) != 0) {
 		st = copy_to(s, to, &a);
 	} else if ((st = om_whole_open(s, to, &b)) == OM_OK) {
 		if (!is_same(&a, &b))

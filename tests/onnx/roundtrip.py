@@ -117,8 +117,14 @@ with scratch() as tmp:
     out = os.path.join(tmp, "out")
     said = resave("plain", [os.path.join(tmp, "external.onnx")], out)
     there = os.path.join(out, "external.data")
-    t.point(os.path.exists(there) and os.path.samefile(there, os.path.join(tmp, "external.data")),
-            "external data is linked into the new folder", said)
+    t.point(os.path.exists(there) and not os.path.samefile(there, os.path.join(tmp, "external.data")),
+            "external data is copied into the new folder", said)
+    try:
+        onnx.load(os.path.join(out, "0.onnx"))
+        onnx.load(os.path.join(tmp, "external.onnx"))
+        t.point(True, "and both models load")
+    except Exception as e:
+        t.point(False, "and both models load", e)
 
 # Functions inlined: the same numbers, and the checker content.
 with scratch() as tmp:
