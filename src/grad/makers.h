@@ -6,6 +6,9 @@
 
 typedef void om_maker(om_grad *g);
 
+/* branches.c, playback.c */
+om_maker om_grad_If, om_grad_Loop, om_grad_Scan;
+
 /* elementwise.c */
 om_maker om_grad_Add, om_grad_Mul, om_grad_Relu;
 

@@ -8,6 +8,7 @@
  */
 #include <config.h>
 
+#include "grad/makers.h"
 #include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/object.h"
@@ -606,16 +607,16 @@ static const om_attr_spec scan_attrs[] = {
 const om_row om_ops_control[] = {
 	{.domain = "", .name = "If", .brief = "one of two bodies, as a condition says", .since = 1,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = OM_VARIADIC, .control = OM_IF,
-	 .attrs = if_attrs, .infer = if_infer},
+	 .attrs = if_attrs, .infer = if_infer, .grad = om_grad_If},
 	{.domain = "", .name = "Loop", .brief = "a body run again and again, with values that it hands on",
 	 .since = 1, .min_in = 2, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
-	 .control = OM_LOOP, .attrs = loop_attrs, .infer = loop_infer},
+	 .control = OM_LOOP, .attrs = loop_attrs, .infer = loop_infer, .grad = om_grad_Loop},
 	{.domain = "", .name = "Scan", .brief = "a body run over the slices of batches of sequences", .since = 8,
 	 .until = 8, .min_in = 2, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
-	 .control = OM_SCAN, .attrs = batch_attrs, .infer = batch_infer},
+	 .control = OM_SCAN, .attrs = batch_attrs, .infer = batch_infer, .grad = om_grad_Scan},
 	{.domain = "", .name = "Scan", .brief = "a body run over the slices of sequences", .since = 9,
 	 .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
-	 .control = OM_SCAN, .attrs = scan_attrs, .infer = scan_infer},
+	 .control = OM_SCAN, .attrs = scan_attrs, .infer = scan_infer, .grad = om_grad_Scan},
 	{.domain = "", .name = "SequenceMap", .brief = "a body run on each element of sequences", .since = 17,
 	 .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
 	 .control = OM_EACH, .attrs = loop_attrs, .infer = each_infer},

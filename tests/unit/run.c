@@ -30,6 +30,7 @@ main(void)
 		{.pName = "executor", .pTests = exec_tests},
 		{.pName = "gradients", .pTests = grad_tests},
 		{.pName = "images", .pTests = images_tests},
+		{.pName = "gradients of bodies", .pTests = gradbodies_tests},
 		{.pName = "inner loops", .pTests = kernels_tests},
 		{.pName = "lifetimes", .pTests = live_tests},
 		{.pName = "lowest arenas", .pTests = lowest_tests},

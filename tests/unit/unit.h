@@ -1,6 +1,8 @@
 #ifndef OM_UNIT_H
 #define OM_UNIT_H
 
+#include <stdint.h>
+
 #include <CUnit/Basic.h>
 
 /* Each file of unit tests ends in one of these. */
@@ -12,6 +14,7 @@ extern CU_TestInfo buffers_tests[];
 extern CU_TestInfo exec_tests[];
 extern CU_TestInfo grad_tests[];
 extern CU_TestInfo images_tests[];
+extern CU_TestInfo gradbodies_tests[];
 extern CU_TestInfo kernels_tests[];
 extern CU_TestInfo live_tests[];
 extern CU_TestInfo lowest_tests[];
@@ -29,5 +32,9 @@ extern CU_TestInfo tensor_tests[];
 extern CU_TestInfo text_tests[];
 extern CU_TestInfo turns_tests[];
 extern CU_TestInfo verify_tests[];
+
+/* The gradients of the last result by all parameters, which are float64, against
+ * differences; dims that are not known are `n`. */
+void unit_grad_check(const char *text, uint64_t n);
 
 #endif

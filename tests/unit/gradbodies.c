@@ -1,0 +1,223 @@
+/* Gradients of If, Loop and Scan, against central differences. */
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
+#include "unit.h"
+
+#define HEAD "program \"t\" ir 8 opset 17\n"
+
+/* The condition is true of one input and false of the other: both ways are run.
+ * %x is used by both branches, %w by one, %v by none but as a result. */
+static void
+of_a_branch(void)
+{
+	static const char text[] = HEAD
+		"^main(%%x: float64[2,3], %%w: float64[3,2], %%v: float64[2,2]) {\n"
+		"	%%t = const float64[] {%s}\n"
+		"	%%s = ReduceSum(%%x) {keepdims = 0}\n"
+		"	%%c = Less(%%s, %%t)\n"
+		"	%%y = If(%%c) {then_branch = ^a() {\n"
+		"		%%a = Mul(%%x, %%x)\n"
+		"		%%b = MatMul(%%a, %%w)\n"
+		"		%%r = Relu(%%b)\n"
+		"		%%z = Mul(%%r, %%b)\n"
+		"		ret %%z\n"
+		"	}, else_branch = ^b() {\n"
+		"		ret %%v\n"
+		"	}}\n"
+		"	%%q = Mul(%%y, %%v)\n"
+		"	%%l = ReduceSum(%%q) {keepdims = 0}\n"
+		"	ret %%l\n"
+		"}\n";
+	char all[2048];
+
+	snprintf(all, sizeof all, text, "1000");
+	unit_grad_check(all, 1);
+	snprintf(all, sizeof all, text, "-1000");
+	unit_grad_check(all, 1);
+}
+
+/* Both branches keep a value of the same shape, in one output. */
+static void
+of_branches_that_share(void)
+{
+	static const char text[] = HEAD
+		"^main(%%x: float64[N,3], %%w: float64[3,3]) {\n"
+		"	%%t = const float64[] {%s}\n"
+		"	%%s = ReduceSum(%%x) {keepdims = 0}\n"
+		"	%%c = Less(%%s, %%t)\n"
+		"	%%y, %%u = If(%%c) {then_branch = ^a() {\n"
+		"		%%a = MatMul(%%x, %%w)\n"
+		"		%%b = Mul(%%a, %%a)\n"
+		"		ret %%b, %%x\n"
+		"	}, else_branch = ^b() {\n"
+		"		%%d = Add(%%x, %%x)\n"
+		"		%%e = Relu(%%d)\n"
+		"		ret %%e, %%d\n"
+		"	}}\n"
+		"	%%q = Mul(%%y, %%u)\n"
+		"	%%l = ReduceSum(%%q) {keepdims = 0}\n"
+		"	ret %%l\n"
+		"}\n";
+	char all[2048];
+
+	snprintf(all, sizeof all, text, "1000");
+	unit_grad_check(all, 2);
+	snprintf(all, sizeof all, text, "-1000");
+	unit_grad_check(all, 3);
+}
+
+/* A state, a weight from around, values stacked, the number of rounds known. */
+static void
+of_a_loop(void)
+{
+	static const char text[] = HEAD
+		"^main(%%x: float64[2,3], %%w: float64[3,3], %%k: float64[2,3]) {\n"
+		"	%%n = const int64[] {%d}\n"
+		"	%%y, %%ys = Loop(%%n, _) {body = ^b(%%i: int64[], %%c: bool[], %%h: float64[2,3]) {\n"
+		"		%%a = MatMul(%%h, %%w)\n"
+		"		%%r = Relu(%%a)\n"
+		"		%%g = Add(%%r, %%x)\n"
+		"		%%z = Mul(%%g, %%x)\n"
+		"		ret %%c, %%g, %%z\n"
+		"	}}\n"
+		"	%%p = Mul(%%y, %%k)\n"
+		"	%%l = ReduceSum(%%p) {keepdims = 0}\n"
+		"	%%q = Mul(%%ys, %%k)\n"
+		"	%%m = ReduceSum(%%q) {keepdims = 0}\n"
+		"	%%e = Add(%%l, %%m)\n"
+		"	ret %%e\n"
+		"}\n";
+	char all[2048];
+
+	for (int n = 0; n < 4; n++) {
+		snprintf(all, sizeof all, text, n);
+		/* The initial value of the state is %x where the body says %h. */
+		char *at = strstr(all, "_)");
+		char more[2048];
+		snprintf(more, sizeof more, "%.*s_, %%k)%s", (int)(at - all), all, at + 2);
+		unit_grad_check(more, 1);
+	}
+}
+
+/* It ends when a sum is large: the tape is as long as the rounds were many. */
+static void
+of_a_loop_that_ends_early(void)
+{
+	unit_grad_check(HEAD
+		"^main(%x: float64[3], %w: float64[3]) {\n"
+		"	%n = const int64[] {100}\n"
+		"	%t = const bool[] {1}\n"
+		"	%most = const float64[] {50.0}\n"
+		"	%y, %o = Loop(%n, %t, %x, %w) {body = ^b(%i: int64[], %c: bool[], %h: float64[3], %j: float64[3]) {\n"
+		"		%a = Mul(%h, %w)\n"
+		"		%b = Add(%a, %h)\n"
+		"		%d = Add(%b, %h)\n"
+		"		%s = Mul(%d, %d)\n"
+		"		%f = ReduceSum(%s) {keepdims = 0}\n"
+		"		%g = Less(%f, %most)\n"
+		"		ret %g, %d, %h\n"
+		"	}}\n"
+		"	%p = Mul(%y, %y)\n"
+		"	%l = ReduceSum(%p) {keepdims = 0}\n"
+		"	%q = Mul(%o, %y)\n"
+		"	%m = ReduceSum(%q) {keepdims = 0}\n"
+		"	%e = Add(%l, %m)\n"
+		"	ret %e\n"
+		"}\n", 1);
+}
+
+/* Nothing has to be kept: the number of rounds alone. */
+static void
+of_a_loop_without_tape(void)
+{
+	unit_grad_check(HEAD
+		"^main(%x: float64[3], %w: float64[3]) {\n"
+		"	%n = const int64[] {3}\n"
+		"	%y = Loop(%n, _, %x) {body = ^b(%i: int64[], %c: bool[], %h: float64[3]) {\n"
+		"		%a = Add(%h, %w)\n"
+		"		%d = Add(%a, %h)\n"
+		"		ret %c, %d\n"
+		"	}}\n"
+		"	%l = ReduceSum(%y) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n", 1);
+}
+
+/* Axes and directions of what is scanned and of what is stacked. */
+static void
+of_a_scan(void)
+{
+	unit_grad_check(HEAD
+		"^main(%h: float64[2,3], %x: float64[2,4,3], %z: float64[4,3], %w: float64[3,3]) {\n"
+		"	%y, %a, %b = Scan(%h, %x, %z) {num_scan_inputs = 2, scan_input_axes = [1, 0],\n"
+		"		scan_input_directions = [0, 1], scan_output_axes = [1, -1], scan_output_directions = [1, 0],\n"
+		"		body = ^b(%s: float64[2,3], %u: float64[2,3], %v: float64[3]) {\n"
+		"		%c = Mul(%w, %w)\n"
+		"		%d = MatMul(%s, %c)\n"
+		"		%e = Mul(%d, %u)\n"
+		"		%f = Add(%e, %v)\n"
+		"		%g = Mul(%f, %v)\n"
+		"		%i = Relu(%g)\n"
+		"		ret %f, %i, %e\n"
+		"	}}\n"
+		"	%p = Mul(%y, %y)\n"
+		"	%l = ReduceSum(%p) {keepdims = 0}\n"
+		"	%q = Mul(%a, %x)\n"
+		"	%m = ReduceSum(%q) {keepdims = 0}\n"
+		"	%r = Mul(%b, %b)\n"
+		"	%n = ReduceMean(%r) {keepdims = 0}\n"
+		"	%o = Add(%l, %m)\n"
+		"	%t = Add(%n, %o)\n"
+		"	ret %t\n"
+		"}\n", 1);
+}
+
+/* A loop in a branch in a loop: values are kept twice over. */
+static void
+of_nested_bodies(void)
+{
+	unit_grad_check(HEAD
+		"^main(%x: float64[2], %w: float64[2], %k: float64[3,2]) {\n"
+		"	%n = const int64[] {3}\n"
+		"	%m = const int64[] {2}\n"
+		"	%one = const int64[] {1}\n"
+		"	%y, %o = Loop(%n, _, %x) {body = ^b(%i: int64[], %c: bool[], %h: float64[2]) {\n"
+		"		%a = Mul(%h, %w)\n"
+		"		%t = Less(%i, %m)\n"
+		"		%u = If(%t) {then_branch = ^t() {\n"
+		"			%b = Mul(%a, %a)\n"
+		"			%d, %ds = Loop(%m, _, %b) {body = ^q(%j: int64[], %e: bool[], %f: float64[2]) {\n"
+		"				%v = Mul(%f, %a)\n"
+		"				%g = Add(%v, %x)\n"
+		"				ret %e, %g, %v\n"
+		"			}}\n"
+		"			%s = ReduceSum(%ds) {keepdims = 0}\n"
+		"			%sd = Add(%s, %d)\n"
+		"			ret %sd\n"
+		"		}, else_branch = ^e() {\n"
+		"			%p = Add(%h, %x)\n"
+		"			%q = Relu(%p)\n"
+		"			ret %q\n"
+		"		}}\n"
+		"		ret %c, %u, %a\n"
+		"	}}\n"
+		"	%z = Mul(%o, %k)\n"
+		"	%l = ReduceSum(%z) {keepdims = 0}\n"
+		"	%r = ReduceSum(%y) {keepdims = 0}\n"
+		"	%loss = Add(%l, %r)\n"
+		"	ret %loss\n"
+		"}\n", 1);
+}
+
+CU_TestInfo gradbodies_tests[] = {
+	{"of a branch", of_a_branch},
+	{"of branches that share an output", of_branches_that_share},
+	{"of a loop", of_a_loop},
+	{"of a loop that ends early", of_a_loop_that_ends_early},
+	{"of a loop that keeps nothing", of_a_loop_without_tape},
+	{"of a scan", of_a_scan},
+	{"of a loop in a branch in a loop", of_nested_bodies},
+	CU_TEST_INFO_NULL,
+};
