@@ -10,6 +10,7 @@
 #include <config.h>
 
 #include "kernels/kernels.h"
+#include "grad/makers.h"
 #include "ops/conv.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
@@ -776,13 +777,13 @@ integer_cpu(om_call *c)
 	{.name = "Conv", .brief = "convolution with bias",                     \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = conv_attrs, .infer = conv_infer, .cpu = conv_cpu, .scratch = conv_scratch, \
-	 .cost = conv_cost}
+	 .grad = om_grad_Conv, .cost = conv_cost}
 
 #define TRANSPOSE(from, to)                                                    \
 	{.name = "ConvTranspose", .brief = "transposed convolution with bias", \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = transpose_attrs, .infer = transpose_infer, .cpu = transpose_cpu, \
-	 .scratch = transpose_scratch, .cost = transpose_cost}
+	 .scratch = transpose_scratch, .grad = om_grad_ConvTranspose, .cost = transpose_cost}
 
 const om_row om_ops_conv[] = {
 	CONV(1, 10),

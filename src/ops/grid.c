@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "grad/makers.h"
 #include "ops/family.h"
 #include "ops/index.h"
 #include "ops/numbers.h"
@@ -660,16 +661,16 @@ static const om_attr_spec deform_attrs[] = {
 const om_row om_ops_grid[] = {
 	{.name = "GridSample", .brief = "an image at the places of a grid", .since = 16, .until = 19,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = old_grid_attrs,
-	 .infer = grid_infer, .cpu = grid_cpu, .cost = grid_cost},
+	 .infer = grid_infer, .cpu = grid_cpu, .grad = om_grad_GridSample, .cost = grid_cost},
 	{.name = "GridSample", .brief = "an image at the places of a grid", .since = 20,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = grid_attrs,
-	 .infer = grid_infer, .cpu = grid_cpu, .cost = grid_cost},
+	 .infer = grid_infer, .cpu = grid_cpu, .grad = om_grad_GridSample, .cost = grid_cost},
 	{.name = "AffineGrid", .brief = "the places of an image, moved by matrices", .since = 20,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = affine_attrs,
-	 .infer = affine_infer, .cpu = affine_cpu},
+	 .infer = affine_infer, .cpu = affine_cpu, .grad = om_grad_AffineGrid},
 	{.name = "RoiAlign", .brief = "regions of an image in one size, by means of what lies between elements",
 	 .since = 10, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = roi_attrs,
-	 .infer = roi_infer, .cpu = roi_cpu},
+	 .infer = roi_infer, .cpu = roi_cpu, .grad = om_grad_RoiAlign},
 	{.name = "MaxRoiPool", .brief = "regions of an image in one size, by the largest elements", .since = 1,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = max_roi_attrs,
 	 .infer = max_roi_infer, .cpu = max_roi_cpu},

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "grad/makers.h"
 #include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
@@ -169,6 +170,7 @@ const om_row om_ops_matrix[] = {
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = product_attrs,
 	 .infer = om_infer_same, .reuse = product_reuse, .cpu = product_cpu},
 	{.name = "Det", .brief = "the determinant of each matrix", .since = 11, .min_in = 1, .max_in = 1,
-	 .min_out = 1, .max_out = 1, .infer = det_infer, .cpu = det_cpu, .scratch = det_scratch, .cost = det_cost},
+	 .min_out = 1, .max_out = 1, .infer = det_infer, .cpu = det_cpu, .scratch = det_scratch, .grad = om_grad_Det,
+	 .cost = det_cost},
 	{0}
 };

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "grad/makers.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
 
@@ -707,35 +708,35 @@ mvn_cpu(om_call *c)
 	{.name = "BatchNormalization", .brief = "scaled by mean and variance of a channel", \
 	 .since = from, .until = to, .min_in = 5, .max_in = 5, .min_out = 1, .max_out = outputs, \
 	 .attrs = list, .infer = batch_infer, .reuse = over_first_input, .cpu = batch_cpu, \
-	 .cost = norm_cost}
+	 .grad = om_grad_BatchNormalization, .cost = norm_cost}
 
 #define NORM(called, text, from, to, least, most, outputs, list, inferred, kernel) \
-	{.name = called, .brief = text, .since = from, .until = to, .min_in = least, .max_in = most, \
+	{.name = #called, .brief = text, .since = from, .until = to, .min_in = least, .max_in = most, \
 	 .min_out = 1, .max_out = outputs, .attrs = list, .infer = inferred, \
-	 .reuse = over_first_input, .cpu = kernel, .cost = norm_cost}
+	 .reuse = over_first_input, .cpu = kernel, .grad = om_grad_##called, .cost = norm_cost}
 
 const om_row om_ops_norm[] = {
 	BATCH(1, 6, 5, batch_attrs_1),
 	BATCH(7, 8, 5, batch_attrs_7),
 	BATCH(9, 13, 5, batch_attrs_7),
 	BATCH(14, 0, 3, batch_attrs_14),
-	NORM("LayerNormalization", "rows to mean 0 and variance 1, scaled", 17, 0, 2, 3, 3, layer_attrs,
+	NORM(LayerNormalization, "rows to mean 0 and variance 1, scaled", 17, 0, 2, 3, 3, layer_attrs,
 		layer_infer, layer_cpu),
-	NORM("RMSNormalization", "rows to a mean square of 1, scaled", 23, 0, 2, 2, 1, layer_attrs,
+	NORM(RMSNormalization, "rows to a mean square of 1, scaled", 23, 0, 2, 2, 1, layer_attrs,
 		layer_infer, rms_cpu),
-	NORM("InstanceNormalization", "channels of an image to mean 0 and variance 1, scaled", 1, 0, 3, 3, 1,
+	NORM(InstanceNormalization, "channels of an image to mean 0 and variance 1, scaled", 1, 0, 3, 3, 1,
 		instance_attrs, instance_infer, instance_cpu),
-	NORM("GroupNormalization", "groups of channels to mean 0 and variance 1, scaled", 18, 20, 3, 3, 1,
+	NORM(GroupNormalization, "groups of channels to mean 0 and variance 1, scaled", 18, 20, 3, 3, 1,
 		group_attrs, group_infer, group_cpu),
-	NORM("GroupNormalization", "groups of channels to mean 0 and variance 1, scaled", 21, 0, 3, 3, 1,
+	NORM(GroupNormalization, "groups of channels to mean 0 and variance 1, scaled", 21, 0, 3, 3, 1,
 		group_attrs, group_infer, group_cpu),
 	{.name = "LRN", .brief = "divided by what neighbouring channels hold", .since = 1,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = lrn_attrs, .infer = lrn_infer,
-	 .cpu = lrn_cpu, .scratch = lrn_scratch, .cost = lrn_cost},
-	NORM("LpNormalization", "to a norm of 1 along an axis", 1, 0, 1, 1, 1, lp_attrs, lp_infer, lp_cpu),
-	NORM("MeanVarianceNormalization", "to mean 0 and variance 1 over axes", 1, 8, 1, 1, 1, mvn_attrs_1,
+	 .cpu = lrn_cpu, .grad = om_grad_LRN, .scratch = lrn_scratch, .cost = lrn_cost},
+	NORM(LpNormalization, "to a norm of 1 along an axis", 1, 0, 1, 1, 1, lp_attrs, lp_infer, lp_cpu),
+	NORM(MeanVarianceNormalization, "to mean 0 and variance 1 over axes", 1, 8, 1, 1, 1, mvn_attrs_1,
 		mvn_infer, mvn_cpu),
-	NORM("MeanVarianceNormalization", "to mean 0 and variance 1 over axes", 9, 0, 1, 1, 1, mvn_attrs,
+	NORM(MeanVarianceNormalization, "to mean 0 and variance 1 over axes", 9, 0, 1, 1, 1, mvn_attrs,
 		mvn_infer, mvn_cpu),
 	{0}
 };

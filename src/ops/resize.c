@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+#include "grad/makers.h"
 #include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/resize.h"
@@ -472,6 +473,37 @@ nearest_cpu(om_call *c, const struct om_resize *r)
 	return OM_OK;
 }
 
+/* By resizing, along the second of two axes, the unit vectors; and zeros, of which comes what the
+ * outside of the region is given. */
+om_status
+om_resize_shares(const om_call *c, const struct om_resize *r, int axis, double **share)
+{
+	const struct om_resize_axis *a = &r->axis[axis];
+	const int64_t from[] = {a->in + 1, a->in}, to[] = {a->in + 1, a->out};
+	const struct om_resize both = {.rank = 2, .known = true, .axis = {
+		{.in = a->in + 1, .out = a->in + 1, .scale = 1, .roi = {0, 1}, .sized = true}, *a}};
+	om_tensor x = {.type = OM_FLOAT64, .shape = om_shape_of(2, from)};
+	om_tensor y = {.type = OM_FLOAT64, .shape = om_shape_of(2, to)};
+	om_call line = *c;
+	uint64_t bytes;
+
+	if (!om_tensor_bytes(OM_FLOAT64, &x.shape, &bytes) || bytes > UINT64_C(1) << 32
+	    || !om_tensor_bytes(OM_FLOAT64, &y.shape, &bytes) || bytes > UINT64_C(1) << 32)
+		return om_op_fail(c->session, OM_MEMORY, c->op, "axis %d is too long", axis);
+	double *unit = OM_NEWN(c->mem, double, (size_t)((a->in + 1) * a->in + 1));
+	*share = OM_NEWN(c->mem, double, (size_t)((a->in + 1) * a->out + 1));
+	for (int64_t i = 0; i < a->in; i++)
+		unit[i * a->in + i] = 1;
+	x.data = unit;
+	y.data = *share;
+	line.in = &x;
+	line.out = &y;
+	OM_TRY(om_attr_is(c->op, "mode", "nearest") ? nearest_cpu(&line, &both) : om_resize_weighted(&line, &both));
+	for (int64_t i = 0; i < a->in * a->out; i++)
+		(*share)[i] -= (*share)[a->in * a->out + i % a->out];
+	return OM_OK;
+}
+
 static om_status
 resize_cpu(om_call *c)
 {
@@ -530,7 +562,7 @@ static const om_attr_spec resize18_attrs[] = {
 
 #define RESIZE .domain = "", .brief = "the input sampled on a finer or coarser grid", \
 	.min_out = 1, .max_out = 1, .infer = resize_infer, .cpu = resize_cpu, \
-	.scratch = om_resize_scratch, .cost = om_resize_cost
+	.scratch = om_resize_scratch, .grad = om_grad_Resize, .cost = om_resize_cost
 
 const om_row om_ops_resize[] = {
 	{RESIZE, .name = "Upsample", .since = 1, .until = 6, .min_in = 1, .max_in = 1, .attrs = upsample1_attrs},

@@ -31,6 +31,10 @@ bool om_resize_keeps(const om_call *c, const struct om_resize *r, const struct o
 /* The element for places outside of the region; `one` has room for any. */
 om_status om_resize_outside(const om_call *c, char *one);
 
+/* What each element of an axis adds to each place of it, at [element * places + place]: from
+ * c->mem.  The region's outside counts for nothing. */
+om_status om_resize_shares(const om_call *c, const struct om_resize *r, int axis, double **share);
+
 /* Every mode but nearest. */
 om_status om_resize_weighted(om_call *c, const struct om_resize *r);
 uint64_t om_resize_scratch(const om_call *c);

@@ -132,8 +132,8 @@ check_gradients(struct trial *t)
 	}
 }
 
-static void
-check(const char *text, uint64_t n)
+void
+unit_grad_check(const char *text, uint64_t n)
 {
 	struct trial t;
 
@@ -175,14 +175,14 @@ of_a_perceptron(void)
 		"	%z = Add(%l, %m)\n"
 		"	ret %z\n"
 		"}\n";
-	check(text, 5);
-	check(text, 1);
+	unit_grad_check(text, 5);
+	unit_grad_check(text, 1);
 }
 
 static void
 of_products_of_stacks(void)
 {
-	check(HEAD
+	unit_grad_check(HEAD
 		"^main(%a: float64[2,1,3,4], %b: float64[3,4,2], %c: float64[2], %d: float64[3]) {\n"
 		"	%e = MatMul(%a, %b)\n"
 		"	%f = MatMul(%e, %c)\n"
@@ -211,8 +211,8 @@ of_broadcasts_at_run(void)
 		"	%l = ReduceSum(%e) {keepdims = 0}\n"
 		"	ret %l\n"
 		"}\n";
-	check(text, 1);
-	check(text, 3);
+	unit_grad_check(text, 1);
+	unit_grad_check(text, 3);
 }
 
 static void

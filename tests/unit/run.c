@@ -29,6 +29,7 @@ main(void)
 		{.pName = "any order", .pTests = conflicts_tests},
 		{.pName = "executor", .pTests = exec_tests},
 		{.pName = "gradients", .pTests = grad_tests},
+		{.pName = "gradients of windows", .pTests = gradwindows_tests},
 		{.pName = "images", .pTests = images_tests},
 		{.pName = "gradients of bodies", .pTests = gradbodies_tests},
 		{.pName = "inner loops", .pTests = kernels_tests},

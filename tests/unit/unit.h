@@ -13,6 +13,7 @@ extern CU_TestInfo control_tests[];
 extern CU_TestInfo buffers_tests[];
 extern CU_TestInfo exec_tests[];
 extern CU_TestInfo grad_tests[];
+extern CU_TestInfo gradwindows_tests[];
 extern CU_TestInfo images_tests[];
 extern CU_TestInfo gradbodies_tests[];
 extern CU_TestInfo kernels_tests[];

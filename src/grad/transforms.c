@@ -1,0 +1,176 @@
+/* Gradients of linear maps that have an operator of their own, and of the determinant. */
+#include <config.h>
+
+#include "grad/windows.h"
+
+/* ---- Col2Im: blocks laid over an image and added up. ----
+ *
+ * An element of a block gets what lies under it: a convolution that picks, for every place
+ * of a block, one element. */
+
+static bool
+list_of(om_grad *g, uint32_t k, size_t want, const int64_t **v)
+{
+	om_call c;
+	int64_t *list;
+	size_t n;
+
+	om_call_init(&c, om_grad_prog(g)->session, om_grad_mem(g), om_grad_op(g));
+	if (!om_in_ints(&c, k, &list, &n) || (want && n != want)) {
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs sizes that are known before the run");
+		return false;
+	}
+	*v = list;
+	return true;
+}
+
+void
+om_grad_Col2Im(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int rank = op->out[0]->shape.rank;
+	const size_t n = rank > 2 ? (size_t)rank - 2 : 0;
+	const int64_t *image, *block;
+	int64_t dim[OM_MAX_RANK] = {-1, 1}, taps = 1;
+
+	om_grad_give(g, 1, NULL);
+	om_grad_give(g, 2, NULL);
+	if (!om_grad_wants(g, 0) || !list_of(g, 1, n, &image) || !list_of(g, 2, n, &block))
+		return;
+	if (n == 0) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the rank of its output is not known");
+		return;
+	}
+	for (size_t d = 0; d < n; d++)
+		taps *= block[d];
+	memcpy(dim + 2, image, n * sizeof *dim);
+	om_value *dy = om_g_shaped(g, om_grad_of(g, 0), n + 2, dim);
+	double *pick = OM_NEWN(om_grad_mem(g), double, (size_t)(taps * taps) + 1);
+	for (int64_t k = 0; k < taps; k++)
+		pick[k * taps + k] = 1;
+	dim[0] = taps;
+	memcpy(dim + 2, block, n * sizeof *dim);
+	om_attr attrs[5] = {om_a_ints(g, "kernel_shape", n, block)};
+	static const char *const kept[] = {"dilations", "pads", "strides"};
+	for (int k = 0, to = 1; k < 3; k++)
+		if (om_attr_has(op, kept[k]))
+			attrs[to++] = om_a_same(g, kept[k], kept[k]);
+	om_value *in[] = {dy, om_g_numbers(g, dy, (int)n + 2, dim, pick)};
+	om_grad_give(g, 0, om_g_reshape_as(g, om_g_op(g, "Conv", attrs, 2, in, 1, NULL), op->in[0]));
+}
+
+/* ---- DFT. ----
+ *
+ * With n the length: forwards the gradient comes back through the inverse, times n; the inverse
+ * divides by n, so it comes back through the transform, divided by it.  What was cut off gets
+ * nothing, what was filled up is cut off; a one-sided spectrum is filled up with zeros; of a real
+ * signal the real part counts. */
+
+struct dft {
+	int axis, rank;
+	int64_t n, have, want;
+	bool is_real, is_inverse;
+};
+
+static bool
+read_dft(om_grad *g, struct dft *f)
+{
+	const om_op *op = om_grad_op(g);
+	const om_shape *x = &op->in[0]->shape, *y = &op->out[0]->shape;
+	om_call c;
+	double v = op->version < 20 ? (double)om_attr_int(op, "axis") : -2;
+
+	om_call_init(&c, om_grad_prog(g)->session, om_grad_mem(g), op);
+	const bool has_axis = !om_has_in(&c, 2) || om_in_scalar(&c, 2, &v);
+	*f = (struct dft){.rank = x->rank, .is_inverse = om_attr_int(op, "inverse") != 0};
+	if (!has_axis || x->rank < 2 || y->rank != x->rank || !om_axis((int64_t)v, x->rank, &f->axis)
+	    || x->dim[f->axis] < 1 || y->dim[f->axis] < 1 || x->dim[x->rank - 1] < 0) {
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs sizes that are known before the run");
+		return false;
+	}
+	f->have = f->n = x->dim[f->axis];
+	f->want = y->dim[f->axis];
+	f->is_real = x->dim[x->rank - 1] == 1;
+	v = (double)f->have;
+	if (om_has_in(&c, 1) && !om_in_scalar(&c, 1, &v))
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs a length that is known before the run");
+	f->n = (int64_t)v;
+	if (f->is_inverse && om_attr_int(op, "onesided") != 0)
+		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient of a one-sided inverse");
+	return !om_grad_failed(g);
+}
+
+/* `x`, of length `from` along the axis, with `to` of them. */
+static om_value *
+fitted(om_grad *g, om_value *x, const struct dft *f, int64_t from, int64_t to)
+{
+	int64_t pads[2 * OM_MAX_RANK] = {0};
+
+	if (from > to)
+		return om_g_slice(g, x, f->axis, 0, to);
+	pads[f->rank + f->axis] = to - from;
+	return from == to ? x : om_g(g, "Pad", x, om_g_list(g, 2 * (size_t)f->rank, pads));
+}
+
+void
+om_grad_DFT(om_grad *g)
+{
+	om_value *dy = om_grad_of(g, 0), *dx;
+	struct dft f;
+
+	om_grad_give(g, 1, NULL);
+	om_grad_give(g, 2, NULL);
+	if (!om_grad_wants(g, 0) || !read_dft(g, &f))
+		return;
+	dy = fitted(g, dy, &f, f.want, f.n);
+	const om_attr inverse = om_a_int(g, "inverse", !f.is_inverse);
+	if (om_opset_version(om_grad_prog(g), "") < 20)
+		dx = om_g_with(g, "DFT", OM_A(om_a_int(g, "axis", f.axis), inverse), dy);
+	else
+		dx = om_g_with(g, "DFT", OM_A(inverse), dy, NULL, om_g_int64(g, f.axis));
+	dx = om_g_by(g, "Mul", dx, f.is_inverse ? 1 / (double)f.n : (double)f.n);
+	if (f.is_real)
+		dx = om_g_slice(g, dx, f.rank - 1, 0, 1);
+	om_grad_give(g, 0, fitted(g, dx, &f, f.n, f.have));
+}
+
+/* ---- Det. ----
+ *
+ * Element (i, j) has the factor (-1)^(i + j) times the determinant of what is left without its
+ * row and its column: all of those at once, by picking rows and then columns. */
+void
+om_grad_Det(om_grad *g)
+{
+	om_value *x = om_grad_op(g)->in[0], *dy = om_grad_of(g, 0);
+	const int rank = x->shape.rank;
+	const int64_t n = rank >= 2 ? x->shape.dim[rank - 1] : -1, dim[] = {n, n - 1}, square[] = {n, n};
+	const int64_t axes[] = {rank - 2, rank - 1};
+	int64_t perm[OM_MAX_RANK + 2];
+
+	if (n < 0 || n > 64 || rank + 2 > OM_MAX_RANK) {
+		om_grad_fail(g, OM_UNSUPPORTED, n > 64 ? "there is no gradient for matrices as large as these"
+			: "its gradient needs a size of the matrices that is known before the run");
+		return;
+	}
+	dy = om_g_unsqueeze(g, dy, 2, axes);
+	if (n <= 1) {
+		om_grad_give(g, 0, n ? dy : NULL);
+		return;
+	}
+	int64_t *others = OM_NEWN(om_grad_mem(g), int64_t, (size_t)(n * n));
+	double *sign = OM_NEWN(om_grad_mem(g), double, (size_t)(n * n));
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t k = 0; k < n; k++) {
+			sign[i * n + k] = (i + k) % 2 ? -1 : 1;
+			if (k < n - 1)
+				others[i * (n - 1) + k] = k + (k >= i);
+		}
+	om_value *at = om_g_tensor(g, &(om_tensor){.type = OM_INT64, .shape = om_shape_of(2, dim), .data = others});
+	om_value *m = om_g_with(g, "Gather", OM_A(om_a_int(g, "axis", rank - 2)), om_grad_in(g, 0), at);
+	m = om_g_with(g, "Gather", OM_A(om_a_int(g, "axis", rank)), m, at);
+	/* (..., i, rows, j, columns) to (..., i, j, rows, columns) */
+	for (int d = 0; d < rank + 2; d++)
+		perm[d] = d == rank - 1 ? rank : d == rank ? rank - 1 : d;
+	m = om_g(g, "Det", om_g_transpose(g, m, (size_t)rank + 2, perm));
+	om_grad_give(g, 0, om_g(g, "Mul", om_g(g, "Mul", m, om_g_numbers(g, dy, 2, square, sign)), dy));
+}
