@@ -118,7 +118,7 @@ typedef struct om_transfer {
 	enum om_transfer_end end;
 	uint64_t came;           /* bytes over the wire */
 	double wait;             /* seconds that the server asks to wait */
-	char why[320];           /* a clause, for messages */
+	char why[400];           /* a clause, for messages */
 } om_transfer;
 
 void om_transfer_run(om_transfer *t);

@@ -205,6 +205,19 @@ is_lasting(CURLcode rc)
 	    || rc == CURLE_FILE_COULDNT_READ_FILE;
 }
 
+/* Nobody vouches for the server, or who might is not known. */
+static bool
+is_trust(const struct request *r, CURLcode rc)
+{
+	/* As OpenSSL numbers them; libcurl says 1 where it did not come to that, or the name is another. */
+	enum { FINE = 0, OTHER = 1, EXPIRED = 10 };
+	long verified = 0;
+
+	curl_easy_getinfo(r->curl, CURLINFO_SSL_VERIFYRESULT, &verified);
+	return rc == CURLE_SSL_CACERT_BADFILE
+	    || (rc == CURLE_PEER_FAILED_VERIFICATION && verified != FINE && verified != OTHER && verified != EXPIRED);
+}
+
 static void
 judge(struct request *r, CURLcode rc)
 {
@@ -223,7 +236,8 @@ judge(struct request *r, CURLcode rc)
 		judge_code(r, code);
 	} else {
 		t->end = is_lasting(rc) ? OM_NEVER : OM_AGAIN;
-		snprintf(t->why, sizeof t->why, "%s", *r->error ? r->error : curl_easy_strerror(rc));
+		snprintf(t->why, sizeof t->why, "%s%s", *r->error ? r->error : curl_easy_strerror(rc),
+			is_trust(r, rc) ? "; CURL_CA_BUNDLE or SSL_CERT_FILE names a file of certificates to trust" : "");
 	}
 }
 

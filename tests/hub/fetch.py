@@ -10,12 +10,14 @@ import random
 import re
 import shutil
 import signal
+import ssl
 import stat
 import struct
 import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import traceback
 
@@ -433,6 +435,92 @@ def _():
     case.env["http_proxy"] = "http://127.0.0.1:%d" % main.server_address[1]
     case.run("net", mirrors=["http://models.invalid/good-proxy"]).good()
     assert main.asked("good-proxy")
+
+
+# ---- https. ----
+
+class Authority:
+    """Certificates of our own, by openssl: one for localhost, one for somebody else."""
+    def __init__(self, folder):
+        os.makedirs(folder)
+        self.folder, self.file = folder, folder + "/ca.pem"
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                     "-subj", "/CN=onnxmem test authority", "-addext", "basicConstraints=critical,CA:TRUE",
+                     "-keyout", folder + "/ca.key", "-out", self.file)
+
+    @staticmethod
+    def openssl(*words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True)
+
+    def server(self, name, host):
+        at = self.folder + "/" + name
+        write(at + ".ext", "subjectAltName=" + host)
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=" + name,
+                     "-keyout", at + ".key", "-out", at + ".csr")
+        self.openssl("x509", "-req", "-in", at + ".csr", "-CA", self.file, "-CAkey", self.folder + "/ca.key", "-days", "1",
+                     "-set_serial", str(len(name)), "-extfile", at + ".ext", "-out", at + ".pem")
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(at + ".pem", at + ".key")
+        mirror = server.Mirror(FILES, tls=tls)
+        mirror.other = main
+        return mirror
+
+
+made, making = [], threading.Lock()
+
+
+def authority():
+    """It, a mirror that is what it says, and one that is not."""
+    with making:
+        if not made:
+            ours = Authority(ROOT + "/authority")
+            made.extend((ours, ours.server("localhost", "DNS:localhost,IP:127.0.0.1"), ours.server("elsewhere", "DNS:models.invalid")))
+    return made
+
+
+def trusting(mirror, behaviour="good", **env):
+    case = Case()
+    case.env.update(env)
+    return case.run("net", "--tries", "2", "--timeout", "20", mirrors=[mirror.base(behaviour, "localhost")])
+
+
+if shutil.which("openssl"):
+    @test("https: refused where nobody vouches for the server, and what to do; taken with CURL_CA_BUNDLE or SSL_CERT_FILE")
+    def _():
+        ca, mirror, _ = authority()
+        trusting(mirror).bad("certificate.*CURL_CA_BUNDLE or SSL_CERT_FILE")
+        assert not mirror.asked("good"), "nothing is asked of such a server"
+        for name in "CURL_CA_BUNDLE", "SSL_CERT_FILE":
+            trusting(mirror, **{name: ca.file}).good()
+        trusting(mirror, CURL_CA_BUNDLE=ca.file, SSL_CERT_FILE="/none").good()
+        assert len(mirror.asked("good")) == 3
+
+    @test("https: a folder of certificates, by SSL_CERT_DIR")
+    def _():
+        ca, mirror, _ = authority()
+        certs = ROOT + "/certs"
+        os.makedirs(certs, exist_ok=True)
+        name = subprocess.run(["openssl", "x509", "-hash", "-noout", "-in", ca.file], check=True, capture_output=True, text=True)
+        shutil.copy(ca.file, certs + "/" + name.stdout.strip() + ".0")
+        trusting(mirror, "chunked", SSL_CERT_DIR=certs).good()
+
+    @test("https: a file of certificates that is none")
+    def _():
+        _, mirror, _ = authority()
+        trusting(mirror, CURL_CA_BUNDLE="/no/such/file.pem").bad("/no/such/file.pem.*CURL_CA_BUNDLE or SSL_CERT_FILE")
+
+    @test("https: a certificate of another host")
+    def _():
+        ca, _, elsewhere = authority()
+        case = trusting(elsewhere, CURL_CA_BUNDLE=ca.file).bad("localhost")
+        assert "CURL_CA_BUNDLE" not in case.out, case
+
+    @test("https: not led to http; a part is gone on with, as by http")
+    def _():
+        ca, mirror, _ = authority()
+        trusting(mirror, "downgrade", CURL_CA_BUNDLE=ca.file).bad("(?i)protocol")
+        trusting(mirror, "drop", CURL_CA_BUNDLE=ca.file).good()
+        assert [r for _, _, r in mirror.asked("drop")][1:] and mirror.asked("drop")[1][2].startswith("bytes=")
 
 
 # ---- Several processes, and their end. ----

@@ -14,8 +14,11 @@ class Mirror(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, files, host="127.0.0.1"):
+    def __init__(self, files, host="127.0.0.1", tls=None):
         super().__init__((host, 0), Handler)
+        self.tls = tls                # an ssl.SSLContext, for https
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.files = files            # path: bytes
         self.sums = {}                # path: SHA-256
         self.other = None             # another Mirror, for redirects
@@ -25,7 +28,7 @@ class Mirror(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def base(self, behaviour, host="127.0.0.1"):
-        return "http://%s:%d/%s" % (host, self.server_address[1], behaviour)
+        return "%s://%s:%d/%s" % ("https" if self.tls else "http", host, self.server_address[1], behaviour)
 
     def asked(self, behaviour):
         with self.lock:
@@ -123,6 +126,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def serve_relative(self, data):
         self.refuse(307, Location="/good/" + self.name)
+
+    def serve_downgrade(self, data):      # from https to http
+        self.refuse(302, Location=self.server.other.base("good") + "/" + self.name)
 
     def serve_circle(self, data):
         self.refuse(301, Location="/circle/" + self.name)
