@@ -151,12 +151,6 @@ unit_grad_check(const char *text, uint64_t n)
 	trial_free(&t);
 }
 
-void
-unit_grad_check(const char *text, uint64_t n)
-{
-	check(text, n);
-}
-
 #define HEAD "program \"t\" ir 8 opset 17\n"
 
 /* Sums over rows that were repeated; a value with three users. */
