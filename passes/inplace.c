@@ -116,16 +116,6 @@ is_better(const struct candidate *a, const struct candidate *b)
 	return a->life > b->life;
 }
 
-/* May output `out` lie over input `in`, and all others that are the same value? */
-static bool
-is_allowed(const om_op *op, uint32_t out, uint32_t in)
-{
-	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] == op->in[in] && !om_op_reuse(op, out, k))
-			return false;
-	return true;
-}
-
 static bool
 consider(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in, struct candidate *c)
 {
@@ -135,7 +125,7 @@ consider(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in, st
 	for (uint32_t k = 0; k < in; k++)
 		if (op->in[k] == v)
 			return false;
-	if (!to || to->bytes == 0 || v->last > op->step || !is_allowed(op, out, in))
+	if (!to || to->bytes == 0 || v->last > op->step || !om_op_may_cover(op, out, v))
 		return false;
 	*c = (struct candidate){.v = v, .bytes = to->bytes, .life = to->last - to->first,
 		.waste = om_value_bytes(v) - om_value_bytes(op->out[out])};

@@ -322,19 +322,15 @@ read_last(const struct loops *w, const om_value *root, om_value *x)
 	return x;
 }
 
-/* May the op of `root` write over `in` while it reads it? */
-static bool
-may_write_over(const om_value *root, const om_value *in)
+/* Which output of its op it is. */
+static uint32_t
+output_of(const om_value *root)
 {
-	const om_op *op = root->def;
 	uint32_t out = 0;
 
-	while (op->out[out] != root)
+	while (root->def->out[out] != root)
 		out++;
-	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] == in && (op->nbody || !om_op_reuse(op, out, k)))
-			return false;
-	return true;
+	return out;
 }
 
 /* Does its place depend on the number of rounds of another loop? */
@@ -369,7 +365,7 @@ put_over_last(struct loops *w, const struct wheel *h)
 	if (x->last < h->l->body->begin)  /* without any round it is the output */
 		x->last = h->l->body->begin;
 	if (x->last + (h->root->def->nbody > 0 || reads_found(h->root->def)) <= h->root->first && in->last <= h->root->first
-	    && may_write_over(h->root, in) && om_groups_over(w->g, h->root, in))
+	    && om_op_may_cover(h->root->def, output_of(h->root), in) && om_groups_over(w->g, h->root, in))
 		return true;
 	x->last = was;
 	return false;

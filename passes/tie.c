@@ -96,16 +96,6 @@ may_tie(om_groups *g, const om_op *op, uint32_t out)
 	return true;
 }
 
-/* All inputs that are the same value have to allow it. */
-static bool
-is_allowed(const om_op *op, uint32_t out, uint32_t in)
-{
-	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] == op->in[in] && !om_op_reuse(op, out, k))
-			return false;
-	return true;
-}
-
 /* ---- Any. ---- */
 
 static void
@@ -116,7 +106,7 @@ tie_output(om_run *r, om_prog *p, om_groups *g, const om_op *op, uint32_t out)
 	if (!may_tie(g, op, out))
 		return;
 	for (uint32_t k = 0; k < op->nin; k++) {
-		if (!is_spent(g, op, op->in[k]) || is_taken(p, op->in[k]) || !is_allowed(op, out, k))
+		if (!is_spent(g, op, op->in[k]) || is_taken(p, op->in[k]) || !om_op_may_cover(op, out, op->in[k]))
 			continue;
 		v->store = OM_TIE;
 		v->source = op->in[k];

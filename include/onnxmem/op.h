@@ -173,6 +173,8 @@ OM_API om_status om_prog_fold(om_prog *p, uint64_t limit, uint64_t *computed, ui
 /* The columns, guarded: known shapes, rows that have none. */
 OM_API bool om_op_view(const om_op *op, uint32_t out, om_view_of *v);
 OM_API bool om_op_reuse(const om_op *op, uint32_t out, uint32_t in);
+/* May output `out` lie over the value `in`, through every input that is that value? */
+OM_API bool om_op_may_cover(const om_op *op, uint32_t out, const om_value *in);
 OM_API bool om_op_into(const om_op *op, uint32_t in, uint64_t *offset);
 OM_API uint64_t om_op_scratch(const om_op *op);
 OM_API om_cost om_op_cost(const om_op *op);

@@ -519,6 +519,15 @@ om_op_reuse(const om_op *op, uint32_t out, uint32_t in)
 }
 
 bool
+om_op_may_cover(const om_op *op, uint32_t out, const om_value *in)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] == in && !om_op_reuse(op, out, k))
+			return false;
+	return true;
+}
+
+bool
 om_op_into(const om_op *op, uint32_t in, uint64_t *offset)
 {
 	struct look l;

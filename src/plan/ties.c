@@ -44,16 +44,6 @@ count_uses(const struct search *s, const om_block *b)
 		s->uses[root_of(b->result[k])->id]++;
 }
 
-/* May output `out` lie over `in`, in all places where the op reads it? */
-static bool
-is_allowed(const om_op *op, uint32_t out, const om_value *in)
-{
-	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] == in && !om_op_reuse(op, out, k))
-			return false;
-	return true;
-}
-
 /* Is a view of `v` read by `op`, too? */
 static bool
 has_other(const om_op *op, const om_value *v)
@@ -86,11 +76,11 @@ find(struct search *s, om_value *v)
 		out++;
 	s->path[s->n++] = v;
 	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] == s->param && is_allowed(op, out, s->param) && !has_other(op, s->param))
+		if (op->in[k] == s->param && om_op_may_cover(op, out, s->param) && !has_other(op, s->param))
 			return true;
 	for (uint32_t k = 0; k < op->nin; k++) {
 		om_value *u = op->in[k];
-		if (u && is_between(s, op, u) && om_value_bytes(u) == om_value_bytes(v) && is_allowed(op, out, u)
+		if (u && is_between(s, op, u) && om_value_bytes(u) == om_value_bytes(v) && om_op_may_cover(op, out, u)
 		    && find(s, u))
 			return true;
 	}
