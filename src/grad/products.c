@@ -99,3 +99,30 @@ om_grad_MatMul(om_grad *g)
 	if (om_grad_wants(g, 1))
 		give_right(g, dy, ra, rb);
 }
+
+/* With A' and B' as they are multiplied: alpha dy B'^T, alpha A'^T dy, turned back where
+ * they were turned. */
+void
+om_grad_Gemm(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const bool ta = om_attr_int(op, "transA") != 0, tb = om_attr_int(op, "transB") != 0;
+	om_value *dy = om_grad_of(g, 0);
+	const om_attr alpha = om_a_float(g, "alpha", om_attr_float(op, "alpha"));
+
+	if (om_grad_wants(g, 0) && ta)
+		om_grad_give(g, 0, om_g_with(g, "Gemm", OM_A(alpha, om_a_int(g, "transA", tb), om_a_int(g, "transB", 1)),
+			om_grad_in(g, 1), dy));
+	else if (om_grad_wants(g, 0))
+		om_grad_give(g, 0, om_g_with(g, "Gemm", OM_A(alpha, om_a_int(g, "transB", !tb)), dy, om_grad_in(g, 1)));
+	if (om_grad_wants(g, 1) && tb)
+		om_grad_give(g, 1, om_g_with(g, "Gemm", OM_A(alpha, om_a_int(g, "transA", 1), om_a_int(g, "transB", ta)),
+			dy, om_grad_in(g, 0)));
+	else if (om_grad_wants(g, 1))
+		om_grad_give(g, 1, om_g_with(g, "Gemm", OM_A(alpha, om_a_int(g, "transA", !ta)), om_grad_in(g, 0), dy));
+	if (om_grad_wants(g, 2)) {
+		const double beta = (double)om_attr_float(op, "beta");
+		om_value *dc = om_g_sum_to(g, dy, op->in[2]);
+		om_grad_give(g, 2, beta == 1 ? dc : om_g_by(g, "Mul", dc, beta));
+	}
+}

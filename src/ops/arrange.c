@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "ops/copy.h"
+#include "grad/makers.h"
 #include "ops/family.h"
 
 /* ---- DepthToSpace, SpaceToDepth. ---- */
@@ -296,9 +297,11 @@ static const om_attr_spec trilu_attrs[] = {
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define DEPTH_TO_SPACE .name = "DepthToSpace", .brief = "channels spread out over blocks of the plane", \
-	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .cpu = depth_to_space_cpu
+	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .cpu = depth_to_space_cpu, \
+	.grad = om_grad_DepthToSpace
 #define SPACE_TO_DEPTH .name = "SpaceToDepth", .brief = "blocks of the plane moved into channels", \
-	.min_in = 1, .max_in = 1, .infer = space_to_depth_infer, .cpu = space_to_depth_cpu
+	.min_in = 1, .max_in = 1, .infer = space_to_depth_infer, .cpu = space_to_depth_cpu, \
+	.grad = om_grad_SpaceToDepth
 
 static const om_attr_spec center_attrs[] = {
 	{.name = "axes", .kind = OM_ATTR_INTS},
@@ -314,9 +317,10 @@ const om_row om_ops_arrange[] = {
 	{ONE, SPACE_TO_DEPTH, .since = 1, .until = 27, .attrs = block_attrs},
 	{ONE, SPACE_TO_DEPTH, .since = 28, .attrs = block11_attrs},
 	{ONE, .name = "ReverseSequence", .brief = "each sequence of a batch turned around", .since = 10,
-	 .min_in = 2, .max_in = 2, .attrs = reverse_attrs, .infer = reverse_infer, .cpu = reverse_cpu},
+	 .min_in = 2, .max_in = 2, .attrs = reverse_attrs, .infer = reverse_infer, .cpu = reverse_cpu,
+	 .grad = om_grad_ReverseSequence},
 	{ONE, .name = "Trilu", .brief = "the upper or lower triangle of matrices, zero elsewhere", .since = 14,
 	 .min_in = 1, .max_in = 2, .attrs = trilu_attrs,
-	 .infer = trilu_infer, .reuse = trilu_reuse, .cpu = trilu_cpu},
+	 .infer = trilu_infer, .reuse = trilu_reuse, .cpu = trilu_cpu, .grad = om_grad_Trilu},
 	{0}
 };

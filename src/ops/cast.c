@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "ops/cast.h"
+#include "grad/makers.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
 
@@ -624,13 +625,13 @@ const om_row om_ops_cast[] = {
 		.name = "Cast", .brief = "the same numbers in another element type",
 		.since = 6, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = cast_attrs, .infer = cast_infer, .elems = cast_elems,
-		.view = cast_view, .reuse = cast_reuse, .cpu = cast_cpu,
+		.view = cast_view, .reuse = cast_reuse, .cpu = cast_cpu, .grad = om_grad_Cast,
 	},
 	{
 		.name = "CastLike", .brief = "the same numbers in the element type of a second input",
 		.since = 15, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = cast_like_attrs, .infer = cast_like_infer,
-		.view = cast_view, .reuse = cast_reuse, .cpu = cast_cpu,
+		.view = cast_view, .reuse = cast_reuse, .cpu = cast_cpu, .grad = om_grad_Cast,
 	},
 	{0}
 };

@@ -1,6 +1,7 @@
 /* Operators that pick elements by index. */
 #include <config.h>
 
+#include "grad/makers.h"
 #include "ops/family.h"
 #include "ops/index.h"
 
@@ -356,14 +357,17 @@ static const om_attr_spec last_attrs[] = {
 const om_row om_ops_index[] = {
 	{ONE, .name = "Gather", .brief = "the slices along an axis that indices name", .since = 1,
 	 .min_in = 2, .max_in = 2, .flags = OM_SPLATS, .attrs = axis_attrs,
-	 .infer = gather_infer, .elems = om_elems_moved, .view = gather_view, .cpu = gather_cpu},
+	 .infer = gather_infer, .elems = om_elems_moved, .view = gather_view, .cpu = gather_cpu,
+	 .grad = om_grad_Gather},
 	{ONE, .name = "GatherElements", .brief = "each element from the place along an axis that an index names",
 	 .since = 11, .min_in = 2, .max_in = 2, .attrs = axis_attrs,
-	 .infer = gather_elements_infer, .cpu = gather_elements_cpu},
+	 .infer = gather_elements_infer, .cpu = gather_elements_cpu,
+	 .grad = om_grad_GatherElements},
 	{ONE, .name = "GatherND", .brief = "the slices that tuples of indices name", .since = 11, .until = 11,
 	 .min_in = 2, .max_in = 2, .infer = gather_nd_infer, .cpu = gather_nd_cpu},
 	{ONE, .name = "GatherND", .brief = "the slices that tuples of indices name", .since = 12,
-	 .min_in = 2, .max_in = 2, .attrs = batch_attrs, .infer = gather_nd_infer, .cpu = gather_nd_cpu},
+	 .min_in = 2, .max_in = 2, .attrs = batch_attrs, .infer = gather_nd_infer, .cpu = gather_nd_cpu,
+	 .grad = om_grad_GatherND},
 	{ONE, .name = "OneHot", .brief = "one value where the index is, another elsewhere", .since = 9,
 	 .min_in = 3, .max_in = 3, .attrs = last_attrs, .infer = one_hot_infer, .cpu = one_hot_cpu},
 	{0}

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ops/copy.h"
+#include "grad/makers.h"
 #include "ops/family.h"
 #include "ops/index.h"
 #include "ops/numbers.h"
@@ -192,9 +193,10 @@ static const om_attr_spec loss_attrs[] = {
 const om_row om_ops_loss[] = {
 	{.name = "NegativeLogLikelihoodLoss", .brief = "what the right class was given, negated", .since = 12,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = loss_attrs,
-	 .infer = loss_infer, .cpu = likelihood_cpu},
+	 .infer = loss_infer, .cpu = likelihood_cpu, .grad = om_grad_NegativeLogLikelihoodLoss},
 	{.name = "SoftmaxCrossEntropyLoss", .brief = "the right class's share as softmax gives it, as -log",
 	 .since = 12, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 2, .attrs = loss_attrs,
-	 .infer = loss_infer, .cpu = entropy_cpu, .cost = entropy_cost},
+	 .infer = loss_infer, .cpu = entropy_cpu, .cost = entropy_cost,
+	 .grad = om_grad_SoftmaxCrossEntropyLoss},
 	{0}
 };

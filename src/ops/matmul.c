@@ -926,7 +926,7 @@ einsum_cost(const om_call *c, om_cost *cost)
 	{.name = "Gemm", .brief = "alpha A B + beta C, of matrices",           \
 	 .since = from, .until = to, .min_in = least, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = gemm_attrs, .infer = gemm_infer, .cpu = gemm_cpu, .scratch = gemm_scratch, \
-	 .cost = gemm_cost}
+	 .cost = gemm_cost, .grad = om_grad_Gemm}
 
 const om_row om_ops_matmul[] = {
 	MATMUL(1, 8),

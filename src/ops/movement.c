@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "ops/copy.h"
+#include "grad/makers.h"
 #include "ops/family.h"
 
 /* ---- Transpose. ---- */
@@ -537,17 +538,19 @@ static const om_attr_spec split18_attrs[] = {
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define CONCAT .name = "Concat", .brief = "tensors one behind another along an axis", \
 	.min_in = 1, .max_in = OM_VARIADIC, .flags = OM_SPLATS, \
-	.infer = concat_infer, .elems = om_elems_moved, .view = concat_view, .into = concat_into, .cpu = concat_cpu
+	.infer = concat_infer, .elems = om_elems_moved, .view = concat_view, .into = concat_into, .cpu = concat_cpu, \
+	.grad = om_grad_Concat
 #define SPLIT .domain = "", .name = "Split", .brief = "parts along an axis", \
 	.min_out = 1, .max_out = OM_VARIADIC, \
-	.infer = split_infer, .view = split_view, .cpu = split_cpu
+	.infer = split_infer, .view = split_view, .cpu = split_cpu, .grad = om_grad_Split
 #define TILE .name = "Tile", .brief = "the input repeated like tiles", .flags = OM_SPLATS, \
 	.infer = tile_infer, .view = same_count_view, .cpu = tile_cpu
 
 const om_row om_ops_movement[] = {
 	{ONE, .name = "Transpose", .brief = "the axes in another order", .since = 1,
 	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = transpose_attrs,
-	 .infer = transpose_infer, .view = transpose_view, .cpu = transpose_cpu},
+	 .infer = transpose_infer, .view = transpose_view, .cpu = transpose_cpu,
+	 .grad = om_grad_Transpose},
 	{ONE, CONCAT, .since = 1, .until = 3, .attrs = concat1_attrs},
 	{ONE, CONCAT, .since = 4, .attrs = concat4_attrs},
 	{SPLIT, .since = 1, .until = 1, .min_in = 1, .max_in = 2, .attrs = split1_attrs},
@@ -556,8 +559,8 @@ const om_row om_ops_movement[] = {
 	{SPLIT, .since = 18, .min_in = 1, .max_in = 2, .attrs = split18_attrs},
 	{ONE, .name = "Expand", .brief = "the input repeated along axes of size 1, to a shape",
 	 .since = 8, .min_in = 2, .max_in = 2, .flags = OM_SPLATS,
-	 .infer = expand_infer, .view = same_count_view, .cpu = expand_cpu},
+	 .infer = expand_infer, .view = same_count_view, .cpu = expand_cpu, .grad = om_grad_Expand},
 	{ONE, TILE, .since = 1, .until = 5, .min_in = 3, .max_in = 3},
-	{ONE, TILE, .since = 6, .min_in = 2, .max_in = 2},
+	{ONE, TILE, .since = 6, .min_in = 2, .max_in = 2, .grad = om_grad_Tile},
 	{0}
 };

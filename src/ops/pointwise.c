@@ -1042,7 +1042,7 @@ const om_row om_ops_pointwise[] = {
 		.flags = OM_POINTWISE, .attrs = clip_attrs,
 		.infer = infer_unary, .reuse = reuse_first, .cpu = old_Clip_cpu,
 	},
-	{ROW(Clip, 11, 1, 3, NULL, "x, kept within two bounds", Clip_infer, reuse_first)},
+	{ROW(Clip, 11, 1, 3, NULL, "x, kept within two bounds", Clip_infer, reuse_first), .grad = om_grad_Clip},
 	{
 		.name = "Dropout", .brief = "x itself, all of which is kept in inference",
 		.since = 1, .until = 11, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 2,
@@ -1052,18 +1052,18 @@ const om_row om_ops_pointwise[] = {
 	{
 		.name = "Dropout", .brief = "x itself; in training, a part of it is zeroed at random",
 		.since = 12, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 2,
-		.flags = OM_RANDOM, .attrs = dropout_attrs,
+		.flags = OM_RANDOM, .attrs = dropout_attrs, .grad = om_grad_Dropout,
 		.infer = Dropout_infer, .view = Dropout_view, .reuse = reuse_first, .cpu = Dropout_cpu,
 	},
 	{ROW(Equal, 1, 2, 2, broadcast_attrs, "is x the same as y", infer_compare, reuse_whole)},
-	{ROW(Pow, 1, 2, 2, broadcast_attrs, "x to the power y", Pow_infer, reuse_whole)},
-	{ROW(PRelu, 1, 2, 2, NULL, "x, or slope x below zero", PRelu_infer, PRelu_reuse)},
+	{ROW(Pow, 1, 2, 2, broadcast_attrs, "x to the power y", Pow_infer, reuse_whole), .grad = om_grad_Pow},
+	{ROW(PRelu, 1, 2, 2, NULL, "x, or slope x below zero", PRelu_infer, PRelu_reuse), .grad = om_grad_PRelu},
 	{
 		.name = "Selu", .brief = "gamma times the Elu of x",
 		.since = 1, .until = 5, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = old_selu_attrs,
 		.infer = infer_unary, .reuse = reuse_whole, .cpu = Selu_cpu,
 	},
-	{ROW(Where, 9, 3, 3, NULL, "x where the condition holds, y elsewhere", Where_infer, reuse_whole)},
+	{ROW(Where, 9, 3, 3, NULL, "x where the condition holds, y elsewhere", Where_infer, reuse_whole), .grad = om_grad_Where},
 	{0}
 };

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "ops/copy.h"
+#include "grad/makers.h"
 #include "ops/family.h"
 
 /* ---- Reshape. ---- */
@@ -343,30 +344,31 @@ static const om_attr_spec needed_axes_attrs[] = {
 const om_row om_ops_reshape[] = {
 	{WHOLE, .name = "Reshape", .brief = "the same elements in another shape",
 	 .since = 1, .until = 4, .min_in = 1, .max_in = 1, .attrs = reshape1_attrs,
-	 .infer = reshape_infer, .cpu = reshape_cpu},
+	 .infer = reshape_infer, .cpu = reshape_cpu, .grad = om_grad_Reshape},
 	{WHOLE, .name = "Reshape", .brief = "the same elements in another shape",
 	 .since = 5, .until = 13, .min_in = 2, .max_in = 2,
-	 .infer = reshape_infer, .cpu = reshape_cpu},
+	 .infer = reshape_infer, .cpu = reshape_cpu, .grad = om_grad_Reshape},
 	{WHOLE, .name = "Reshape", .brief = "the same elements in another shape",
 	 .since = 14, .min_in = 2, .max_in = 2, .attrs = reshape14_attrs,
-	 .infer = reshape_infer, .cpu = reshape_cpu},
+	 .infer = reshape_infer, .cpu = reshape_cpu, .grad = om_grad_Reshape},
 	{WHOLE, .name = "Flatten", .brief = "a matrix: the dims before an axis, and the rest",
 	 .since = 1, .min_in = 1, .max_in = 1, .attrs = flatten_attrs,
-	 .infer = flatten_infer, .cpu = om_cpu_whole},
+	 .infer = flatten_infer, .cpu = om_cpu_whole, .grad = om_grad_Reshape},
 	{WHOLE, .name = "Squeeze", .brief = "drop dims of size 1",
 	 .since = 1, .until = 12, .min_in = 1, .max_in = 1, .attrs = axes_attrs,
-	 .infer = squeeze_infer, .cpu = om_cpu_whole},
+	 .infer = squeeze_infer, .cpu = om_cpu_whole, .grad = om_grad_Reshape},
 	{WHOLE, .name = "Squeeze", .brief = "drop dims of size 1",
 	 .since = 13, .min_in = 1, .max_in = 2,
-	 .infer = squeeze_infer, .cpu = om_cpu_whole},
+	 .infer = squeeze_infer, .cpu = om_cpu_whole, .grad = om_grad_Reshape},
 	{WHOLE, .name = "Unsqueeze", .brief = "insert dims of size 1",
 	 .since = 1, .until = 12, .min_in = 1, .max_in = 1, .attrs = needed_axes_attrs,
-	 .infer = unsqueeze_infer, .cpu = om_cpu_whole},
+	 .infer = unsqueeze_infer, .cpu = om_cpu_whole, .grad = om_grad_Reshape},
 	{WHOLE, .name = "Unsqueeze", .brief = "insert dims of size 1",
 	 .since = 13, .min_in = 2, .max_in = 2,
-	 .infer = unsqueeze_infer, .cpu = om_cpu_whole},
+	 .infer = unsqueeze_infer, .cpu = om_cpu_whole, .grad = om_grad_Reshape},
 	{WHOLE, .name = "Identity", .brief = "the input itself",
 	 .since = 1, .min_in = 1, .max_in = 1,
-	 .flags = OM_OBJECTS, .infer = identity_infer, .cpu = identity_cpu},
+	 .flags = OM_OBJECTS, .infer = identity_infer, .cpu = identity_cpu,
+	 .grad = om_grad_Identity},
 	{0}
 };

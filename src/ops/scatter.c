@@ -3,6 +3,7 @@
  * The output starts as a copy of the first input, so it may lie over it. */
 #include <config.h>
 
+#include "grad/makers.h"
 #include "ops/family.h"
 #include "ops/index.h"
 
@@ -232,8 +233,9 @@ static const om_attr_spec nd_attrs[] = {
 const om_row om_ops_scatter[] = {
 	{SCATTER, ELEMENTS, .name = "Scatter", .since = 9, .until = 10, .attrs = axis_attrs},
 	{SCATTER, ELEMENTS, .name = "ScatterElements", .since = 11, .until = 15, .attrs = axis_attrs},
-	{SCATTER, ELEMENTS, .name = "ScatterElements", .since = 16, .attrs = elements_attrs},
+	{SCATTER, ELEMENTS, .name = "ScatterElements", .since = 16, .attrs = elements_attrs,
+	 .grad = om_grad_ScatterElements},
 	{SCATTER, ND, .since = 11, .until = 15},
-	{SCATTER, ND, .since = 16, .attrs = nd_attrs},
+	{SCATTER, ND, .since = 16, .attrs = nd_attrs, .grad = om_grad_ScatterND},
 	{0}
 };

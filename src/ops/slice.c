@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "ops/copy.h"
+#include "grad/makers.h"
 #include "ops/family.h"
 
 /* ---- Slice. ---- */
@@ -570,11 +571,11 @@ static const om_attr_spec compress_attrs[] = {
 
 const om_row om_ops_slice[] = {
 	{SLICE, .since = 1, .until = 9, .min_in = 1, .max_in = 1, .attrs = slice1_attrs},
-	{SLICE, .since = 10, .min_in = 3, .max_in = 5},
+	{SLICE, .since = 10, .min_in = 3, .max_in = 5, .grad = om_grad_Slice},
 	{PAD, .since = 1, .until = 1, .min_in = 1, .max_in = 1, .attrs = pad1_attrs},
 	{PAD, .since = 2, .until = 10, .min_in = 1, .max_in = 1, .attrs = pad2_attrs},
-	{PAD, .since = 11, .until = 17, .min_in = 2, .max_in = 3, .attrs = pad11_attrs},
-	{PAD, .since = 18, .min_in = 2, .max_in = 4, .attrs = pad11_attrs},
+	{PAD, .since = 11, .until = 17, .min_in = 2, .max_in = 3, .attrs = pad11_attrs, .grad = om_grad_Pad},
+	{PAD, .since = 18, .min_in = 2, .max_in = 4, .attrs = pad11_attrs, .grad = om_grad_Pad},
 	{ONE, .name = "Compress", .brief = "the elements or rows that a condition picks", .since = 9,
 	 .min_in = 2, .max_in = 2, .flags = OM_DATA_SIZED, .attrs = compress_attrs,
 	 .infer = compress_infer, .most = compress_most, .cpu = compress_cpu},

@@ -209,6 +209,45 @@ of_broadcasts_at_run(void)
 	unit_grad_check(text, 3);
 }
 
+/* The mask is drawn the same in every run here: what is dropped gets nothing. */
+static void
+of_what_is_dropped(void)
+{
+	static const char known[] = HEAD
+		"^main(%a: float64[4,5]) {\n"
+		"	%r = const float32[] {0.25}\n"
+		"	%t = const bool[] {1}\n"
+		"	%d = Dropout(%a, %r, %t) {seed = 7}\n"
+		"	%e = Mul(%d, %d)\n"
+		"	%l = ReduceSum(%e) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n";
+	check(known, 1);
+}
+
+/* What only the run says: the dims, which axes are one, whether to drop, where to cut. */
+static void
+of_what_the_run_says(void)
+{
+	static const char text[] = HEAD
+		"^main(%a: float64[N,4]) {\n"
+		"	%s = Shape(%a)\n"
+		"	%z = const int64[1] {0}\n"
+		"	%o = const int64[1] {1}\n"
+		"	%n = Slice(%s, %z, %o)\n"
+		"	%h = Sub(%n, %o)\n"
+		"	%b = Slice(%a, %z, %h, %z)\n"
+		"	%c = Slice(%a, %o, %n, %z)\n"
+		"	%m = Mul(%b, %c)\n"
+		"	%k = Concat(%m, %a) {axis = 0}\n"
+		"	%q = Softmax(%k) {axis = 0}\n"
+		"	%p = Mul(%q, %k)\n"
+		"	%l = ReduceMean(%p) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n";
+	check(text, 5);
+}
+
 static void
 fails(const char *text, const char *says)
 {
@@ -242,6 +281,8 @@ CU_TestInfo grad_tests[] = {
 	{"of a perceptron", of_a_perceptron},
 	{"of products of stacks of matrices, and vectors", of_products_of_stacks},
 	{"of broadcasts that only the run shows", of_broadcasts_at_run},
+	{"of what is dropped", of_what_is_dropped},
+	{"of what only the run says", of_what_the_run_says},
 	{"what cannot be differentiated is said", what_cannot_be_is_said},
 	CU_TEST_INFO_NULL,
 };

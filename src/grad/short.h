@@ -1,0 +1,23 @@
+/* Short words for the ops that makers use most; `g` is the maker's. */
+#ifndef OM_SHORT_H
+#define OM_SHORT_H
+
+#include "grad/makers.h"
+
+#define ADD(a, b)        om_g(g, "Add", a, b)
+#define SUB(a, b)        om_g(g, "Sub", a, b)
+#define MUL(a, b)        om_g(g, "Mul", a, b)
+#define DIV(a, b)        om_g(g, "Div", a, b)
+#define PLUS(x, v)       om_g_by(g, "Add", x, v)     /* numbers */
+#define TIMES(x, v)      om_g_by(g, "Mul", x, v)
+#define FROM(v, x)       om_g(g, "Sub", om_g_number(g, x, v), x)  /* v - x */
+#define ABOVE(x, v)      om_g_by(g, "Greater", x, v)
+#define BELOW(x, v)      om_g_by(g, "Less", x, v)
+#define DO(type, x)      om_g(g, type, x)
+#define WHERE(c, a, b)   om_g(g, "Where", c, a, b)
+#define ZERO(x)          om_g_number(g, x, 0)
+/* a where the condition holds, else zero */
+#define KEEP(c, a)       WHERE(c, a, ZERO(a))
+#define AS_NUMBER(c, x)  om_g_cast(g, c, om_type_elem(&(x)->type))
+
+#endif

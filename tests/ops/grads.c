@@ -1,0 +1,537 @@
+/* Walks the table of operators: every gradient maker against central differences.
+ *
+ * An op on random inputs is made a program whose loss is a sum of all its outputs' elements,
+ * each times a random number; inputs that hold numbers with a fraction become parameters, in
+ * float64 where there is a kernel for that.  The gradient that the maker builds has to
+ * agree with differences of the loss along random directions, and along single elements.
+ * Each trial is run with all dims known, and with none of them known before the run.
+ *
+ * Makers that are wrong on purpose have to be caught: --mutants.
+ *
+ * Prints TAP, a test a row.  Arguments, if any, are the names of operators. */
+#include <config.h>
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "onnxmem/exec.h"
+#include "onnxmem/grad.h"
+#include "walk.h"
+
+enum { MOST_VARIANTS = 600, SINGLES = 6, DIRECTIONS = 3, OLDEST = 16, NEWEST = 23, LARGE = 2500 };
+
+static unsigned failures, skipped, jumps, checks;
+static bool is_quiet;
+
+static void OM_PRINTF(2, 3)
+fail(const struct trial *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	failures++;
+	if (is_quiet)
+		return;
+	printf("# %s-%d variant %u: ", t->row->name, t->version, t->variant);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+/* ---- Making a program of a trial. ---- */
+
+struct attempt {
+	struct trial *t;
+	om_value *x[MOST_INPUTS], *grad[MOST_INPUTS], *loss;
+	om_tensor at[MOST_INPUTS];       /* what the parameters are */
+	uint32_t n;
+	bool is_double;
+	om_exec *e;
+	uint64_t state;
+};
+
+static double
+random_share(struct attempt *a)
+{
+	uint64_t z = a->state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+static double
+number_at(const om_tensor *t, int64_t i)
+{
+	return t->type == OM_FLOAT64 ? ((const double *)t->data)[i] : (double)((const float *)t->data)[i];
+}
+
+static void
+set_number(const om_tensor *t, int64_t i, double v)
+{
+	if (t->type == OM_FLOAT64)
+		((double *)t->data)[i] = v;
+	else
+		((float *)t->data)[i] = (float)v;
+}
+
+static om_tensor *
+tensor_new(om_prog *p, om_dtype type, const om_shape *shape)
+{
+	om_tensor *x = OM_NEW(p->mem, om_tensor);
+	uint64_t bytes = 0;
+
+	om_tensor_bytes(type, shape, &bytes);
+	*x = (om_tensor){.type = type, .shape = *shape, .data = om_alloc(p->mem, bytes + 1)};
+	return x;
+}
+
+/* All floats as those of `type`; false where some are of 16 bits, which other variants
+ * stand for. */
+static bool
+use_type(struct trial *t, om_dtype type)
+{
+	for (uint32_t k = 0; k < t->op->nin; k++) {
+		om_value *v = t->op->in[k];
+		const om_dtype old = v ? v->type.elem : OM_UNDEFINED;
+		if (!om_dtype_is_float(old))
+			continue;
+		if (old != OM_FLOAT32 && old != OM_FLOAT64)
+			return false;
+		om_tensor *x = tensor_new(t->prog, type, &v->shape);
+		for (int64_t i = 0; i < om_shape_count(&v->shape); i++)
+			set_number(x, i, number_at(v->data, i));
+		v->data = x;
+		v->type.elem = type;
+	}
+	return true;
+}
+
+static om_value *
+result_of(struct trial *t, const char *type, om_value *a, om_value *b, om_value *as)
+{
+	om_op *op = om_op_new(t->prog, "", type, 0, b ? 2 : 1, 1);
+
+	om_op_set_in(op, 0, a);
+	if (b)
+		om_op_set_in(op, 1, b);
+	if (!b)
+		om_op_add_int(t->prog, op, "keepdims", 0);
+	om_op_set_out(op, 0, as);
+	om_op_append(t->prog->first, op);
+	return as;
+}
+
+/* Some of all that the op gives, each element with a weight of its own. */
+static bool
+add_loss(struct attempt *a)
+{
+	struct trial *t = a->t;
+	om_prog *p = t->prog;
+
+	for (uint32_t k = 0; k < t->op->nout; k++) {
+		om_value *y = t->op->out[k];
+		if (!y || !om_dtype_is_float(om_type_elem(&y->type)) || y->type.kind != OM_TENSOR)
+			continue;
+		if (!om_shape_is_known(&y->shape))
+			return false;
+		om_tensor *c = tensor_new(p, y->type.elem, &y->shape);
+		if (y->type.elem != OM_FLOAT32 && y->type.elem != OM_FLOAT64)
+			return false;
+		a->is_double = a->is_double && y->type.elem == OM_FLOAT64;
+		for (int64_t i = 0; i < om_shape_count(&y->shape); i++)
+			set_number(c, i, 2 * random_share(a) - 1);
+		om_value *w = om_const_new(p, p->first, om_printf(p->mem, "weight%u", k), c);
+		om_value *m = result_of(t, "Mul", y, w, om_value_new(p, p->first, om_printf(p->mem, "weighted%u", k)));
+		om_value *s = result_of(t, "ReduceSum", m, NULL, om_value_new(p, p->first, om_printf(p->mem, "sum%u", k)));
+		a->loss = a->loss ? result_of(t, "Add", a->loss, s,
+			om_value_new(p, p->first, om_printf(p->mem, "loss%u", k))) : s;
+	}
+	return a->loss != NULL;
+}
+
+/* Inputs of numbers with a fraction that are not differentiated, as ONNX has it. */
+static bool
+is_exempt(const struct trial *t, uint32_t k)
+{
+	static const struct { const char *name; uint32_t in; } exempt[] = {
+		{"CastLike", 1}, {"Dropout", 1}, {"NegativeLogLikelihoodLoss", 2}, {"SoftmaxCrossEntropyLoss", 2},
+	};
+
+	for (size_t i = 0; i < sizeof exempt / sizeof exempt[0]; i++)
+		if (exempt[i].in == k && strcmp(exempt[i].name, t->row->name) == 0)
+			return true;
+	return false;
+}
+
+/* What is to be differentiated comes in through parameters, all else is constant. */
+static void
+add_params(struct attempt *a, bool is_open)
+{
+	om_prog *p = a->t->prog;
+
+	p->first->nparam = 0;
+	for (uint32_t k = 0; k < a->t->op->nin; k++) {
+		om_value *v = a->t->op->in[k];
+		if (!v || !v->data || !om_dtype_is_float(v->type.elem) || a->t->is_steering[k] || is_exempt(a->t, k))
+			continue;
+		a->at[a->n] = *v->data;
+		a->x[a->n++] = v;
+		v->data = NULL;
+		v->is_const = false;
+		om_block_add_param(p->first, v);
+		for (int d = 0; d < v->shape.rank && is_open; d++) {
+			v->shape.sym[d] = om_printf(p->mem, "%s_%d", v->name, d);
+			v->shape.dim[d] = OM_DIM_UNKNOWN;
+		}
+	}
+}
+
+static void
+set_opset(struct trial *t)
+{
+	om_opset *set = OM_NEWN(t->prog->mem, om_opset, 2);
+
+	set[0] = (om_opset){"", t->row->domain && *t->row->domain ? 21 : t->version};
+	set[1] = (om_opset){t->row->domain && *t->row->domain ? t->row->domain : "test", t->version};
+	t->prog->opset = set;
+	t->prog->nopset = 2;
+	t->prog->ir_version = 10;
+}
+
+/* ---- Running it. ---- */
+
+static double
+loss(struct attempt *a)
+{
+	if (om_exec_run(a->e) != OM_OK)
+		return NAN;
+	return number_at(om_exec_result(a->e, 0), 0);
+}
+
+static double
+shifted(struct attempt *a, uint32_t k, const double *by, double h)
+{
+	const om_tensor *x = &a->at[k];
+	const int64_t n = om_shape_count(&x->shape);
+	om_tensor old = *tensor_new(a->t->prog, x->type, &x->shape);
+
+	for (int64_t i = 0; i < n; i++) {
+		set_number(&old, i, number_at(x, i));
+		set_number(x, i, number_at(x, i) + h * by[i]);
+	}
+	const double v = loss(a);
+	for (int64_t i = 0; i < n; i++)
+		set_number(x, i, number_at(&old, i));
+	return v;
+}
+
+/* Differences to both sides that do not agree say that there is a jump or a corner. */
+static void
+check_along(struct attempt *a, uint32_t k, const double *by, const double *got, double here, const char *what)
+{
+	const int64_t n = om_shape_count(&a->at[k].shape);
+	const double h = a->is_double ? 1e-6 : 1e-2, part = a->is_double ? 2e-5 : 3e-2;
+	double sum = 0, size = 1;
+
+	for (int64_t i = 0; i < n; i++) {
+		sum += by[i] * got[i];
+		size += fabs(by[i] * got[i]);
+	}
+	const double up = (shifted(a, k, by, h) - here) / h, down = (here - shifted(a, k, by, -h)) / h;
+	if (isnan(up) || isnan(down) || fabs(up - down) > 100 * part * size) {
+		jumps++;
+		return;
+	}
+	checks++;
+	if (fabs((up + down) / 2 - sum) <= part * size)
+		return;
+	fail(a->t, "input %s %s: the gradient says %.9g, differences %.9g and %.9g", a->x[k]->name, what, sum, up, down);
+}
+
+static void
+check_input(struct attempt *a, uint32_t k, const double *got, double here)
+{
+	const int64_t n = om_shape_count(&a->at[k].shape);
+	double *by = OM_NEWN(a->t->prog->mem, double, (size_t)n + 1);
+
+	for (int d = 0; d < DIRECTIONS; d++) {
+		for (int64_t i = 0; i < n; i++)
+			by[i] = (2 * random_share(a) - 1) / sqrt((double)n);
+		check_along(a, k, by, got, here, "in a direction");
+	}
+	for (int s = 0; s < SINGLES && n > 0; s++) {
+		const int64_t i = n <= SINGLES ? s % n : (int64_t)(random_share(a) * (double)n);
+		memset(by, 0, (size_t)n * sizeof *by);
+		by[i] = 1;
+		check_along(a, k, by, got, here, "at an element");
+	}
+}
+
+static om_status
+run_all(struct attempt *a, bool is_open)
+{
+	const om_exec_options o = {.no_reuse = true};
+	om_prog *p = a->t->prog;
+	uint64_t computed, left;
+
+	for (uint32_t k = 0; k < a->n && is_open; k++)
+		OM_TRY(om_bind_shape(p, a->x[k]->name, &a->at[k].shape));
+	OM_TRY(om_block_infer(p, p->first));
+	p->has = OM_HAS_INLINE | OM_HAS_SHAPES;
+	OM_TRY(om_prog_fold(p, 65536, &computed, &left));
+	p->has |= OM_HAS_CONST;
+	OM_TRY(om_exec_new(a->t->session, p, NULL, &o, &a->e));
+	for (uint32_t k = 0; k < a->n; k++)
+		OM_TRY(om_exec_input(a->e, k, &a->at[k]));
+	return om_exec_run(a->e);
+}
+
+static void
+check_all(struct attempt *a)
+{
+	om_arena *mem = a->t->prog->mem;
+	double *got[MOST_INPUTS];
+	uint32_t at = 1;
+
+	const double here = number_at(om_exec_result(a->e, 0), 0);
+	for (uint32_t k = 0; k < a->n; k++) {
+		const int64_t n = om_shape_count(&a->at[k].shape);
+		got[k] = OM_NEWN(mem, double, (size_t)n + 1);
+		const om_tensor *r = a->grad[k] ? om_exec_result(a->e, at++) : NULL;
+		if (r && (r->type != a->at[k].type || !om_shape_equal(&r->shape, &a->at[k].shape))) {
+			fail(a->t, "the gradient of %s has another shape or type", a->x[k]->name);
+			return;
+		}
+		for (int64_t i = 0; r && i < n; i++)
+			got[k][i] = number_at(r, i);
+		for (int64_t i = 0; i < n && !isnan(here); i++)
+			if (isnan(got[k][i])) {
+				fail(a->t, "the gradient of %s is no number", a->x[k]->name);
+				return;
+			}
+	}
+	for (uint32_t k = 0; k < a->n && isfinite(here); k++)
+		check_input(a, k, got[k], here);
+}
+
+/* ---- One trial. ---- */
+
+static bool
+is_large(const struct trial *t)
+{
+	for (uint32_t k = 0; k < t->op->nin; k++)
+		if (t->op->in[k] && om_shape_count(&t->op->in[k]->shape) > LARGE)
+			return true;
+	return false;
+}
+
+/* A program with its backward path, which has run once; false where this trial says
+ * nothing. */
+static bool
+attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_row *row)
+{
+	struct trial *t = a->t;
+	om_prog *p = t->prog;
+
+	t->prog->first->nresult = 0;
+	set_opset(t);
+	if (row)
+		t->op->row = row;
+	if (is_large(t) || !use_type(t, type) || om_op_infer(p, t->op) != OM_OK || !add_loss(a))
+		return false;
+	add_params(a, is_open);
+	if (a->n == 0 || om_block_infer(p, p->first) != OM_OK)
+		return false;
+	if (!om_shape_is_known(&a->loss->shape)) {
+		skipped++;
+		return false;
+	}
+	om_block_add_result(p->first, a->loss);
+	om_backward b = {.loss = a->loss, .wrt = a->x, .nwrt = a->n, .grad = a->grad};
+	p->has = OM_HAS_INLINE | OM_HAS_SHAPES;
+	const om_status st = om_prog_backward(p, &b);
+	if (st == OM_UNSUPPORTED && is_open) {
+		skipped++;
+		return false;
+	}
+	if (st != OM_OK) {
+		fail(t, "%s", om_message(t->session));
+		return false;
+	}
+	for (uint32_t k = 0; k < a->n; k++)
+		if (a->grad[k])
+			om_block_add_result(p->first, a->grad[k]);
+	if (om_verify(p) != OM_OK)
+		fail(t, "%s", om_message(t->session));
+	return true;
+}
+
+static om_status
+attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, const om_row *row, bool *more)
+{
+	struct attempt a = {.t = t, .is_double = type == OM_FLOAT64, .state = t->variant + 99};
+	om_status st = OM_OK;
+
+	t->session = om_session_new();
+	t->prog = om_prog_new(t->session);
+	om_block_new(t->prog, NULL, NULL, "trial");
+	t->state = t->variant + 1;
+	memset(t->is_steering, 0, sizeof t->is_steering);
+	*more = make(t);
+	if (*more && attempt_start(&a, type, is_open, row)) {
+		st = run_all(&a, is_open);
+		if (st == OM_OK)
+			check_all(&a);
+		else if (st != OM_UNSUPPORTED)
+			fail(t, "%s%s", is_open ? "with open dims: " : "", om_message(t->session));
+	}
+	om_exec_free(a.e);
+	om_prog_free(t->prog);
+	om_session_free(t->session);
+	return st;
+}
+
+static void
+try_version(const om_row *row, recipe_fn *make, int version, const om_row *instead)
+{
+	struct trial t = {.row = row, .version = version};
+	bool more = true;
+
+	for (; more && t.variant < MOST_VARIANTS; t.variant++) {
+		om_dtype type = OM_FLOAT64;
+		if (attempt_run(&t, make, type, false, instead, &more) == OM_UNSUPPORTED)
+			attempt_run(&t, make, type = OM_FLOAT32, false, instead, &more);
+		attempt_run(&t, make, type, true, instead, &more);
+	}
+}
+
+static recipe_fn *
+any_recipe_of(const om_row *row)
+{
+	return recipe_of(row) ? recipe_of(row) : text_recipe_of(row);
+}
+
+/* Versions of the row that a program with gradients can have. */
+static void
+try_row(const om_row *row, const om_row *instead)
+{
+	const bool standard = !row->domain || !*row->domain;
+	const int oldest = standard && row->since < OLDEST ? OLDEST : row->since;
+	const int newest = row->until && row->until < NEWEST ? row->until : NEWEST > row->since ? NEWEST : row->since;
+	recipe_fn *make = any_recipe_of(row);
+
+	if (row->until && row->until < oldest)
+		return;
+	try_version(row, make, oldest, instead);
+	if (newest > oldest && standard)
+		try_version(row, make, newest, instead);
+}
+
+/* ---- Makers that are wrong. ---- */
+
+static void
+forget_broadcast(om_grad *g)
+{
+	om_grad_give(g, 0, om_g(g, "Mul", om_grad_of(g, 0), om_grad_in(g, 1)));
+	om_grad_give(g, 1, om_g(g, "Mul", om_grad_of(g, 0), om_grad_in(g, 1)));
+}
+
+static void
+pass_all(om_grad *g)
+{
+	om_grad_give(g, 0, om_grad_of(g, 0));
+}
+
+static void
+give_none(om_grad *g)
+{
+	for (uint32_t k = 0; k < om_grad_op(g)->nin; k++)
+		om_grad_give(g, k, NULL);
+}
+
+static void
+forget_mean(om_grad *g)
+{
+	om_grad_give(g, 1, NULL);
+	om_grad_give(g, 0, om_g_expand_as(g, om_grad_of(g, 0), om_grad_op(g)->in[0]));
+}
+
+static void
+forget_sum(om_grad *g)
+{
+	om_value *y = om_grad_out(g, 0);
+
+	om_grad_give(g, 0, om_g(g, "Mul", om_grad_of(g, 0), om_g(g, "Mul", y, om_g(g, "Sub", om_g_number(g, y, 1), y))));
+}
+
+static void
+say_nothing(om_grad *g)
+{
+	(void)g;
+}
+
+static void
+slightly_off(om_grad *g)
+{
+	om_grad_give(g, 0, om_g_by(g, "Mul", om_grad_of(g, 0), -0.999));
+}
+
+static const struct { const char *name; void (*grad)(om_grad *g); } mutants[] = {
+	{"Mul", forget_broadcast}, {"Relu", pass_all}, {"Sigmoid", pass_all}, {"Add", give_none},
+	{"Softmax", forget_sum}, {"ReduceMean", forget_mean}, {"Gather", give_none}, {"Exp", say_nothing},
+	{"Neg", slightly_off}, {"Transpose", pass_all},
+};
+
+static unsigned
+try_mutants(void)
+{
+	unsigned missed = 0;
+
+	is_quiet = true;
+	for (size_t k = 0; k < sizeof mutants / sizeof mutants[0]; k++) {
+		om_row row = *om_row_find("", mutants[k].name, 17);
+		const unsigned before = failures;
+		row.grad = mutants[k].grad;
+		try_version(om_row_find("", mutants[k].name, 17), any_recipe_of(&row), 17, &row);
+		const bool caught = failures > before;
+		missed += !caught;
+		printf("%s %zu - a wrong %s is caught\n", caught ? "ok" : "not ok", k + 1, mutants[k].name);
+	}
+	printf("1..%zu\n", sizeof mutants / sizeof mutants[0]);
+	return missed;
+}
+
+static bool
+is_wanted(const om_row *row, int argc, char **argv)
+{
+	for (int k = 1; k < argc; k++)
+		if (strcmp(argv[k], row->name) == 0)
+			return true;
+	return argc == 1;
+}
+
+int
+main(int argc, char **argv)
+{
+	unsigned rows = 0;
+
+	if (argc == 2 && strcmp(argv[1], "--mutants") == 0)
+		return try_mutants() ? EXIT_FAILURE : EXIT_SUCCESS;
+	for (const om_row *r = om_row_next(NULL); r; r = om_row_next(r)) {
+		const unsigned before = failures;
+		checks = jumps = skipped = 0;
+		if (!r->grad || r->grad == om_grad_stop || (r->until && r->until < OLDEST) || !any_recipe_of(r)
+		    || r->control != OM_PLAIN || !is_wanted(r, argc, argv))
+			continue;
+		try_row(r, NULL);
+		if (checks == 0 || jumps > checks / 5)
+			fail(&(struct trial){.row = r}, "%u checks, %u jumps", checks, jumps);
+		printf("%s %u - %s from version %d, %u checks, %u corners, %u trials with known dims alone\n",
+			failures == before ? "ok" : "not ok", ++rows, r->name, r->since, checks, jumps, skipped);
+		fflush(stdout);
+	}
+	printf("1..%u\n", rows);
+	return failures || !rows ? EXIT_FAILURE : EXIT_SUCCESS;
+}
