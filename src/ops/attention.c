@@ -256,6 +256,8 @@ window_of(const om_call *c, const struct attention *a, int64_t b, int64_t i, int
 static void
 biases_of(const struct mask *m, int64_t at, int64_t low, int64_t high, int64_t total, double *bias)
 {
+	const size_t size = m->t ? om_dtype_bits(m->t->type) / 8 : 0;
+
 	for (int64_t k = 0; k < total; k++) {
 		const int64_t i = at + k * m->step[3];
 		if (k < low || k >= high || (m->t && k >= m->length && m->length != 1))
@@ -265,7 +267,7 @@ biases_of(const struct mask *m, int64_t at, int64_t low, int64_t high, int64_t t
 		else if (m->t->type == OM_BOOL)
 			bias[k] = ((const uint8_t *)m->t->data)[i] ? 0 : -INFINITY;
 		else
-			bias[k] = om_get(m->t->type, m->t->data, i);
+			om_number(m->t->type, (const char *)m->t->data + (size_t)i * size, &bias[k]);
 	}
 }
 
@@ -457,8 +459,10 @@ attend(const om_call *c, const struct attention *a, const struct pieces *p, cons
 static om_status
 attention_check(const om_call *c)
 {
+	double any;
+
 	for (uint32_t k = Q; k <= PAST_V; k++)
-		if (om_has_in(c, k) && !is_real(c->in[k].type) && !(k == MASK && c->in[k].type == OM_BOOL))
+		if (om_has_in(c, k) && (k == MASK ? !om_number(c->in[k].type, &(om_string){0}, &any) : !is_real(c->in[k].type)))
 			return om_no_kernel(c, c->in[k].type);
 	if (om_has_in(c, LENGTHS) && c->in[LENGTHS].type != OM_INT64)
 		return wrong(c, "the lengths are no int64");
@@ -650,7 +654,7 @@ cache_infer(om_call *c)
 }
 
 static om_status
-cache_cpu(om_call *c)
+cache_bytes(om_call *c)
 {
 	const om_shape *s = &c->in[0].shape;
 	const bool circular = om_attr_is(c->op, "mode", "circular");
@@ -675,6 +679,12 @@ cache_cpu(om_call *c)
 				(const char *)c->in[1].data + (size_t)(o * len + i) * line, line);
 		}
 	return OM_OK;
+}
+
+static om_status
+cache_cpu(om_call *c)
+{
+	return om_run_unpacked(c, cache_bytes);
 }
 
 /* ---- The table. ---- */

@@ -231,6 +231,85 @@ om_elem_bytes(const om_call *c, om_dtype t, size_t *size)
 	return OM_OK;
 }
 
+/* ---- Packed elements. ---- */
+
+static bool
+is_packed(om_dtype t)
+{
+	return t != OM_UNDEFINED && t != OM_STRING && om_dtype_bits(t) < 8;
+}
+
+static int64_t
+held(const om_tensor *t)
+{
+	return t->splat ? 1 : om_shape_count(&t->shape);
+}
+
+/* As many bytes as there are elements, and what the tensor holds in them. */
+static om_status
+unpack(om_call *c, om_tensor *t)
+{
+	const unsigned bits = om_dtype_bits(t->type), each = 8 / bits;
+	const uint8_t *from = t->data;
+	const int64_t n = held(t);
+	uint8_t *to = om_alloc_try(c->mem, (size_t)n + 1);
+
+	if (!to)
+		return om_op_fail(c->session, OM_MEMORY, c->op, "there is no memory for its elements, a byte each");
+	for (int64_t k = 0; k < n && from; k++)
+		to[k] = (uint8_t)(from[k / each] >> k % each * bits & ((1u << bits) - 1));
+	t->data = to;
+	t->type = OM_UINT8;
+	return OM_OK;
+}
+
+static void
+pack(const om_tensor *from, om_tensor *to)
+{
+	const unsigned bits = om_dtype_bits(to->type), each = 8 / bits;
+	const uint8_t *x = from->data;
+	const int64_t n = held(to);
+	uint8_t *y = to->data;
+
+	memset(y, 0, (size_t)((n + each - 1) / each));
+	for (int64_t k = 0; k < n; k++)
+		y[k / each] |= (uint8_t)(x[k] << k % each * bits);
+}
+
+om_status
+om_run_unpacked(om_call *c, om_status (*kernel)(om_call *c))
+{
+	om_call wide = *c;
+	bool any = false;
+
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		any |= om_has_in(c, k) && is_packed(c->in[k].type);
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		any |= om_has_out(c, k) && is_packed(c->out[k].type);
+	if (!any)
+		return kernel(c);
+	om_tensor *in = OM_NEWN(c->mem, om_tensor, c->op->nin + 1), *out = OM_NEWN(c->mem, om_tensor, c->op->nout + 1);
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		in[k] = c->in[k];
+		if (om_has_in(c, k) && is_packed(in[k].type))
+			OM_TRY(unpack(&wide, &in[k]));
+	}
+	for (uint32_t k = 0; k < c->op->nout; k++) {
+		if (om_has_out(c, k))
+			OM_TRY(om_dense_out(c, k));
+		out[k] = c->out[k];
+		if (om_has_out(c, k) && is_packed(out[k].type))
+			OM_TRY(unpack(&wide, &out[k]));
+	}
+	wide.in = in;
+	wide.out = out;
+	OM_TRY(kernel(&wide));
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		if (om_has_out(c, k) && is_packed(c->out[k].type))
+			pack(&out[k], &c->out[k]);
+	return OM_OK;
+}
+
 /* ---- Repeated elements. ---- */
 
 om_status

@@ -27,6 +27,10 @@ void om_strides(const om_shape *s, int64_t stride[OM_MAX_RANK]);
 /* Bytes of an element.  Packed types are refused. */
 om_status om_elem_bytes(const om_call *c, om_dtype t, size_t *size);
 
+/* Run a kernel that moves elements where some are packed: with a byte for each of
+ * them, in scratch of the call.  Bits behind the last element are zero. */
+om_status om_run_unpacked(om_call *c, om_status (*kernel)(om_call *c));
+
 /* For kernels whose output dims follow from elements of inputs: what was
  * planned has to be what the elements ask for now. */
 om_status om_recheck(const om_call *c);

@@ -4,6 +4,8 @@
 #include <math.h>
 
 #include "grad/makers.h"
+#include "ops/cast.h"
+#include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/index.h"
 #include "ops/numbers.h"
@@ -150,18 +152,55 @@ taps_of(const struct sampling *s, double g, int64_t n, struct taps *t)
 	}
 }
 
+/* An element of any type of numbers, or a part of a complex one. */
+static double
+part_at(const om_tensor *t, int64_t k, int part)
+{
+	double v = 0;
+
+	if (is_real(t->type))
+		return at(t, k);
+	if (t->type == OM_COMPLEX64)
+		return ((const float *)t->data)[2 * k + part];
+	if (t->type == OM_COMPLEX128)
+		return ((const double *)t->data)[2 * k + part];
+	om_number(t->type, (const char *)t->data + (size_t)k * (om_dtype_bits(t->type) / 8), &v);
+	return v;
+}
+
 /* The sum over all combinations of taps, from axis `d` on. */
 static double
-blend(const om_tensor *x, const struct sampling *s, const struct taps *t, int d, int64_t base)
+blend(const om_tensor *x, const struct sampling *s, const struct taps *t, int d, int64_t base, int part)
 {
 	double sum = 0;
 
 	if (d == s->axes)
-		return at(x, base);
+		return part_at(x, base, part);
 	for (int k = 0; k < t[d].n; k++)
 		if (t[d].at[k] >= 0)
-			sum += t[d].weight[k] * blend(x, s, t, d + 1, base * x->shape.dim[d + 2] + t[d].at[k]);
+			sum += t[d].weight[k] * blend(x, s, t, d + 1, base * x->shape.dim[d + 2] + t[d].at[k], part);
 	return sum;
+}
+
+/* Whole numbers are cut towards zero, as in Cast. */
+static void
+put_blend(const om_call *c, const struct sampling *s, const struct taps *t, int64_t base, int64_t to)
+{
+	const om_tensor *x = &c->in[0];
+	const double v = blend(x, s, t, 0, base, 0);
+	void *y = c->out[0].data;
+
+	if (is_real(x->type)) {
+		om_put(x->type, y, to, v);
+	} else if (x->type == OM_COMPLEX64) {
+		((float *)y)[2 * to] = (float)v;
+		((float *)y)[2 * to + 1] = (float)blend(x, s, t, 0, base, 1);
+	} else if (x->type == OM_COMPLEX128) {
+		((double *)y)[2 * to] = v;
+		((double *)y)[2 * to + 1] = blend(x, s, t, 0, base, 1);
+	} else {
+		om_convert(x->type, (char *)y + (size_t)to * (om_dtype_bits(x->type) / 8), OM_FLOAT64, &v, 1, true);
+	}
 }
 
 /* Where the nearest element is; -1 for one that is zero. */
@@ -182,7 +221,7 @@ put_sample(const om_call *c, const struct sampling *s, const struct taps *t, int
 	const om_tensor *x = &c->in[0];
 
 	if (s->mode != NEAREST) {
-		om_put(x->type, c->out[0].data, to, blend(x, s, t, 0, base));
+		put_blend(c, s, t, base, to);
 		return;
 	}
 	const int64_t from = nearest_at(x, s, t, base);
@@ -204,7 +243,7 @@ grid_cpu(om_call *c)
 
 	OM_TRY(sampling_of(c, &s));
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	if (!is_real(c->in[1].type) || (s.mode != NEAREST && !is_real(c->in[0].type)))
+	if (!is_real(c->in[1].type) || (s.mode != NEAREST && c->in[0].type == OM_STRING))
 		return om_no_kernel(c, is_real(c->in[1].type) ? c->in[0].type : c->in[1].type);
 	for (int d = 2; d < x->rank; d++)
 		if (x->dim[d] == 0 && points)

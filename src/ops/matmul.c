@@ -5,6 +5,7 @@
 
 #include "kernels/kernels.h"
 #include "grad/makers.h"
+#include "ops/cast.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
 
@@ -277,13 +278,21 @@ is_byte(om_dtype t)
 	return t == OM_INT8 || t == OM_UINT8;
 }
 
-static om_status
-check_bytes(const om_call *c, uint32_t k)
+static bool
+is_small_float(om_dtype t)
 {
-	if (!om_has_in(c, k) || is_byte(c->in[k].type) || c->in[k].type == OM_UNDEFINED)
+	return t >= OM_FLOAT8E4M3FN && t <= OM_FLOAT8E5M2FNUZ;
+}
+
+static om_status
+check_bytes(const om_call *c, uint32_t k, bool or_float)
+{
+	const om_dtype t = c->in[k].type;
+
+	if (!om_has_in(c, k) || is_byte(t) || t == OM_UNDEFINED || (or_float && is_small_float(t)))
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s; it has to be int8 or uint8", k,
-		om_dtype_text(c->in[k].type));
+	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s; it has to be int8 or uint8%s", k,
+		om_dtype_text(t), or_float ? ", or a float of eight bits" : "");
 }
 
 static int32_t
@@ -372,7 +381,7 @@ static om_status
 integer_infer(om_call *c)
 {
 	for (uint32_t k = 0; k < c->op->nin; k++)
-		OM_TRY(check_bytes(c, k));
+		OM_TRY(check_bytes(c, k, false));
 	c->out[0].type = OM_INT32;
 	return matmul_shape(c, 0, 1);
 }
@@ -400,7 +409,7 @@ qlinear_infer(om_call *c)
 	static const uint32_t bytes[] = {QA, QA_ZERO, QB, QB_ZERO, QY_ZERO};
 
 	for (uint32_t k = 0; k < 5; k++)
-		OM_TRY(check_bytes(c, bytes[k]));
+		OM_TRY(check_bytes(c, bytes[k], true));
 	c->out[0].type = c->in[QY_ZERO].type;
 	return matmul_shape(c, QA, QB);
 }
@@ -431,9 +440,45 @@ qlinear_row(const om_call *c, const struct bytes *p, int64_t q, int64_t i, const
 	}
 }
 
+static float
+real_at(const om_tensor *t, int64_t i)
+{
+	float x;
+
+	if (is_byte(t->type))
+		return (float)byte_at(t, i);
+	om_convert(OM_FLOAT32, &x, t->type, (const uint8_t *)t->data + i, 1, true);
+	return x;
+}
+
+/* One element where bytes are floats: those have no sums of integers. */
+static void
+qlinear_real(const om_call *c, const struct bytes *p, int64_t q, int64_t i, int64_t j)
+{
+	const struct batch *b = &p->b;
+	const int64_t a0 = offset_of(b, q, b->a_step) + i * b->k, b0 = offset_of(b, q, b->b_step) + j;
+	const int64_t matrix = q + i / p->rows, row = i % p->rows, to = (q * b->m + i) * b->n + j;
+	const om_tensor *sa = &c->in[QA_SCALE], *sb = &c->in[QB_SCALE], *sy = &c->in[QY_SCALE], *zy = &c->in[QY_ZERO];
+	const float za = real_at(p->left_zero, along(p->left_zero, p->rows, matrix, row));
+	const float zb = real_at(p->right_zero, along(p->right_zero, b->n, q, j));
+	double sum = 0;
+
+	for (int64_t k = 0; k < b->k; k++)
+		sum += (double)(real_at(p->left, a0 + k) - za) * (double)(real_at(p->right, b0 + k * b->n) - zb);
+	sum *= om_get(sa->type, sa->data, along(sa, p->rows, matrix, row)) * om_get(sb->type, sb->data, along(sb, b->n, q, j))
+		/ om_get(sy->type, sy->data, along(sy, p->rows, matrix, row));
+	const int64_t z = along(zy, p->rows, matrix, row);
+	const float y = (float)sum + (is_byte(zy->type) ? 0 : real_at(zy, z));
+	if (is_byte(c->out[0].type))
+		((uint8_t *)c->out[0].data)[to] = (uint8_t)om_quantize(y, byte_at(zy, z), c->out[0].type);
+	else
+		om_convert(c->out[0].type, (uint8_t *)c->out[0].data + to, OM_FLOAT32, &y, 1, true);
+}
+
 static om_status
 qlinear_cpu(om_call *c)
 {
+	const bool is_real = is_small_float(c->in[QA].type) || is_small_float(c->in[QB].type) || is_small_float(c->out[0].type);
 	struct bytes p;
 
 	bytes_of(c, QA, QB, QA_ZERO, QB_ZERO, &p);
@@ -445,6 +490,10 @@ qlinear_cpu(om_call *c)
 		OM_TRY(check_along(c, right[k], p.b.n, count));
 	for (int64_t q = 0; q < count; q++)
 		for (int64_t i = 0; i < p.b.m; i++) {
+			for (int64_t j = 0; j < p.b.n && is_real; j++)
+				qlinear_real(c, &p, q, i, j);
+			if (is_real)
+				continue;
 			bytes_row(&p, q, i, c->scratch);
 			qlinear_row(c, &p, q, i, c->scratch);
 		}

@@ -68,7 +68,7 @@ transpose_view(const om_call *c, uint32_t out, om_view_of *v)
 }
 
 static om_status
-transpose_cpu(om_call *c)
+transpose_bytes(om_call *c)
 {
 	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
 	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK];
@@ -88,6 +88,12 @@ transpose_cpu(om_call *c)
 		om_copy_axis(&p, out->dim[k], to[k], from[perm[k]]);
 	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
 	return OM_OK;
+}
+
+static om_status
+transpose_cpu(om_call *c)
+{
+	return om_run_unpacked(c, transpose_bytes);
 }
 
 /* ---- Concat. ---- */

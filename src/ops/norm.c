@@ -262,7 +262,7 @@ layer_infer(om_call *c)
 
 	OM_TRY(same_shape(c));
 	for (uint32_t k = 1; k < c->op->nout; k++)
-		c->out[k].type = OM_FLOAT32;
+		c->out[k].type = om_attr_int(c->op, "stash_type") == OM_BFLOAT16 ? OM_BFLOAT16 : OM_FLOAT32;
 	if (x->rank < 0)
 		return OM_OK;
 	OM_TRY(layer_axis(c, &axis));
@@ -364,9 +364,9 @@ layer_normalize(om_dtype t, const om_call *c, int axis, bool centred)
 		const double factor = 1 / sqrt(m.variance + epsilon);
 		layer_row(t, c, &scale, &bias, row * n, n, m.mean, factor);
 		if (om_has_out(c, 1))
-			om_put(OM_FLOAT32, c->out[1].data, row, m.mean);
+			om_put(c->out[1].type, c->out[1].data, row, m.mean);
 		if (om_has_out(c, 2))
-			om_put(OM_FLOAT32, c->out[2].data, row, factor);
+			om_put(c->out[2].type, c->out[2].data, row, factor);
 	}
 }
 

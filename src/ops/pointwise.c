@@ -234,11 +234,13 @@ aligned(const om_call *c, uint32_t k)
 	return s;
 }
 
-/* The type to compute in. */
+/* The type to compute in: narrow floats go through float32. */
 static om_dtype
 computed_as(loop_fn *const loops[], om_dtype t)
 {
-	return !loops[t] && (t == OM_FLOAT16 || t == OM_BFLOAT16) ? OM_FLOAT32 : t;
+	const bool narrow = t == OM_FLOAT16 || t == OM_BFLOAT16 || (t >= OM_FLOAT8E4M3FN && t <= OM_FLOAT8E5M2FNUZ);
+
+	return !loops[t] && narrow ? OM_FLOAT32 : t;
 }
 
 static om_status

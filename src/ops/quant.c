@@ -52,13 +52,27 @@ put_integer(const om_tensor *t, int64_t i, int32_t v)
 static float
 float_at(const om_tensor *t, int64_t i)
 {
-	return t->type == OM_INT32 ? (float)((const int32_t *)t->data)[i] : (float)om_get(t->type, t->data, i);
+	float x;
+
+	if (t->type == OM_INT32)
+		return (float)((const int32_t *)t->data)[i];
+	if (t->type != OM_FLOAT8E8M0)
+		return (float)om_get(t->type, t->data, i);
+	om_convert(OM_FLOAT32, &x, t->type, (const uint8_t *)t->data + i, 1, true);
+	return x;
 }
 
 static bool
 is_float(om_dtype t)
 {
 	return t == OM_FLOAT32 || t == OM_FLOAT64 || om_is_half(t);
+}
+
+/* Of what scales are: also whole numbers, and powers of two. */
+static bool
+is_scale(om_dtype t)
+{
+	return is_float(t) || t == OM_INT32 || t == OM_FLOAT8E8M0;
 }
 
 /* ---- Where the scale of an element is. ---- */
@@ -244,8 +258,8 @@ quantize_cpu(om_call *c)
 
 	if (!om_quantized_range(out->type, &least, &most) && !is_small_float(out->type))
 		return om_no_kernel(c, out->type);
-	if ((!is_float(x->type) && x->type != OM_INT32) || !is_float(c->in[1].type))
-		return om_no_kernel(c, is_float(c->in[1].type) ? x->type : c->in[1].type);
+	if ((!is_float(x->type) && x->type != OM_INT32) || !is_scale(c->in[1].type))
+		return om_no_kernel(c, is_scale(c->in[1].type) ? x->type : c->in[1].type);
 	OM_TRY(check_zero(c));
 	const struct grid g = grid_of(c);
 	if (is_small_float(out->type))
@@ -303,8 +317,8 @@ dequantize_cpu(om_call *c)
 
 	if (x->type != OM_INT32 && !om_quantized_range(x->type, &least, &most) && !is_small_float(x->type))
 		return om_no_kernel(c, x->type);
-	if (!is_float(out->type) || !is_float(c->in[1].type))
-		return om_no_kernel(c, is_float(c->in[1].type) ? out->type : c->in[1].type);
+	if (!is_float(out->type) || !is_scale(c->in[1].type))
+		return om_no_kernel(c, is_scale(c->in[1].type) ? out->type : c->in[1].type);
 	OM_TRY(check_zero(c));
 	const struct grid g = grid_of(c);
 	if (is_small_float(x->type))

@@ -427,7 +427,7 @@ pad_constant(om_call *c, const struct pads *p, size_t size)
 }
 
 static om_status
-pad_cpu(om_call *c)
+pad_bytes(om_call *c)
 {
 	struct pads p;
 	size_t size;
@@ -446,6 +446,12 @@ pad_cpu(om_call *c)
 	if (c->in[0].shape.rank == 0)
 		return om_cpu_whole(c);
 	return pad_mirrored(c, &p, size);
+}
+
+static om_status
+pad_cpu(om_call *c)
+{
+	return om_run_unpacked(c, pad_bytes);
 }
 
 /* ---- Compress. ---- */

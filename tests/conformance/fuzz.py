@@ -198,6 +198,8 @@ def by_reference(model):
 def expected(model):
     """Outputs and who says so; None where nobody does."""
     who = model.case.judge
+    if who == "nobody":
+        return None, None
     if model.case.twin:
         other, turn = model.case.twin
         other.newest = model.case.newest

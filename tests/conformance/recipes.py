@@ -24,7 +24,7 @@ class Case:
         self.near = near            # what integers may be off by
         self.slack = slack          # by what the tolerances are multiplied
         self.by_scale = by_scale    # is what counts the largest element?
-        self.judge = judge          # "runtime", "reference"; None: whoever can
+        self.judge = judge          # "runtime", "reference", "nobody"; None: whoever can
         self.nodes = nodes          # more than one node, from x0.. to y0..
         self.out_types = out_types or {}
         self.check = check
@@ -46,6 +46,12 @@ class Case:
 
 
 from draw import NAME as NAMES  # noqa: E402
+
+
+def bits(t):
+    """Of an element."""
+    packed = {"float4e2m1": 4, "uint4": 4, "int4": 4, "uint2": 2, "int2": 2}
+    return packed.get(t) or 8 * np.dtype(NUMPY[t]).itemsize
 
 
 def recipe(*names, domain="", types=None, versions=None):
@@ -71,8 +77,8 @@ for rows in SCHEMAS.values():
 class Types:
     """Draws the type of a parameter, once; mostly what is common."""
 
-    def __init__(self, r, schema):
-        self.r, self.schema, self.drawn = r, schema, {}
+    def __init__(self, r, schema, drawn):
+        self.r, self.schema, self.drawn = r, schema, dict(drawn)
 
     def allowed(self, name):
         if self.schema is None:
@@ -94,12 +100,13 @@ def operators():
     return sorted(RECIPES)
 
 
-def case(key, r):
+def case(key, r, schema=None, drawn=()):
+    """Of one of its schemas, or of that; types of parameters may be `drawn` before."""
     f, domain, name, types, versions = RECIPES[key]
     rows = SCHEMAS.get((domain, name), [])
-    schema = r.pick(rows) if rows else None
+    schema = schema or (r.pick(rows) if rows else None)
     version = schema.since_version if schema else 1
-    c = f(r, version, Types(r, schema))
+    c = f(r, version, Types(r, schema, drawn))
     if c is None:
         return None
     c.op, c.domain, c.version = name, domain, version
@@ -132,7 +139,7 @@ def unary(name, lo=-4, hi=4, odd=True, wide=True, slack=1, **attrs):
 
 
 for n in ("Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Relu", "Sigmoid", "Tanh", "Softplus", "Softsign",
-          "Erf", "Mish", "Identity", "Not", "BitwiseNot", "IsNaN"):
+          "Erf", "Mish", "Not", "BitwiseNot"):
     unary(n)
 for n, lo, hi in (("Exp", -4, 4), ("Log", -0.5, 5), ("Sqrt", -0.5, 9), ("Sin", -9, 9), ("Cos", -9, 9),
                   ("Tan", -1.4, 1.4), ("Asin", -1.1, 1.1), ("Acos", -1.1, 1.1), ("Atan", -9, 9),
@@ -148,6 +155,17 @@ unary("ThresholdedRelu", alpha=(-1, 2))
 unary("HardSigmoid", alpha=(-0.5, 0.5), beta=(-1, 1))
 unary("Shrink", wide=False, slack=1000, bias=(-1, 2), lambd=(0, 2))
 unary("Swish", alpha=(-1, 2))
+
+
+@recipe("Identity")
+def _(r, v, t):
+    kind = t("V") if v >= 14 else t("T")
+    return Case([r.tensor(kind, r.shape())], out_types={"y0": kind})
+
+
+@recipe("IsNaN")
+def _(r, v, t):
+    return Case([r.tensor(t("T1"), r.shape())])
 
 
 @recipe("IsInf")
@@ -335,13 +353,16 @@ def same_number(case, k, got, want):
 
 @recipe("BitCast")
 def _(r, v, t):
-    same = {1: ("bool", "int8", "uint8"), 2: ("int16", "uint16", "float16", "bfloat16"),
-            4: ("int32", "uint32", "float"), 8: ("int64", "uint64", "double")}
-    size = r.pick(same)
-    target = r.pick([x for x in same[size] if x != "bool"])
-    source = r.pick([x for x in same[size] if x != "bool"])
-    return Case([r.tensor(source, r.shape())], to=helper.np_dtype_to_tensor_dtype(np.dtype(NUMPY[target])),
-                out_types={"y0": target}, checks_bits=True)
+    first, second = ("T2", "T1") if "T2" in t.drawn else ("T1", "T2")
+    one = t(first)
+    t(second, [x for x in t.allowed(second) if bits(x) == bits(one)])
+    source, target = t("T1"), t("T2")
+    x = r.tensor(source, r.shape())
+    if target == "bool" and source != "bool":  # a truth is 0 or 1
+        x = np.zeros(x.shape, NUMPY[source])
+    strange = bits(one) < 8 or bits(one) == 128 or "bool" in (source, target)
+    return Case([x], to=helper.np_dtype_to_tensor_dtype(np.dtype(NUMPY[target])), out_types={"y0": target},
+                judge="nobody" if strange else None, checks_bits=True)
 
 
 # ---- Reductions. ----
@@ -584,8 +605,7 @@ def _(r, v, t):
 @recipe("Pad")
 def _(r, v, t):
     x = r.shape(lo=1, zero=0)
-    if t("T") in ("float8e8m0", "string"):  # have no zero to pad with, in the reference
-        return None
+    judge = "nobody" if t("T") in ("float8e8m0", "string") else None  # have no zero to pad with, in the reference
     mode = r.pick([None, "constant", "reflect", "edge"] + (["wrap"] if v >= 19 else []))
     axes = None
     if v >= 18 and r.chance(0.4):
@@ -605,7 +625,7 @@ def _(r, v, t):
     ins = [given, np.asarray(pads, np.int64), fill]
     if axes is not None:
         ins.append(np.asarray(axes, r.pick([np.int32, np.int64])))
-    return Case(ins, steer=(1, 3), mode=mode, out_types={"y0": t("T")})
+    return Case(ins, steer=(1, 3), mode=mode, judge=judge, out_types={"y0": t("T")})
 
 
 @recipe("Shape")
@@ -654,10 +674,9 @@ def _(r, v, t):
 @recipe("Trilu")
 def _(r, v, t):
     x = r.shape(lo=2)
-    if t("T") == "string":  # the reference writes the text of zero
-        return None
     k = np.asarray(r.int(-4, 4), np.int64) if r.chance(0.7) else None
-    return Case([r.tensor(t("T"), x), k], upper=r.pick([None, 0, 1]))
+    # Of strings the reference writes the text of zero.
+    return Case([r.tensor(t("T"), x), k], judge="nobody" if t("T") == "string" else None, upper=r.pick([None, 0, 1]))
 
 
 @recipe("DepthToSpace")
@@ -685,11 +704,11 @@ def _(r, v, t):
 @recipe("CenterCropPad")
 def _(r, v, t):
     x = r.shape(lo=1, zero=0)
-    if t("T") == "string":  # the reference pads with the text of zero
-        return None
     axes = r.axes(len(x), some=True) if r.chance() else None
     n = len(x) if axes is None else len(axes)
-    return Case([r.tensor(t("T"), x), np.asarray(r.ints(1, 7, n), r.pick([np.int32, np.int64]))], steer=(1,), axes=axes)
+    # Strings the reference pads with the text of zero.
+    return Case([r.tensor(t("T"), x), np.asarray(r.ints(1, 7, n), NUMPY[t("Tind", ("int32", "int64"))])], steer=(1,),
+                judge="nobody" if t("T") == "string" else None, axes=axes)
 
 
 # ---- Picking. ----
@@ -1116,7 +1135,10 @@ def _(r, v, t):
     ins = [r.tensor(t("T"), x, odd=False), r.tensor(t("T"), s, odd=False)]
     if r.chance(0.7):
         ins.append(r.tensor(t("T"), s, odd=False))
-    return Case(ins, outs=r.int(1, 3), axis=axis, epsilon=r.pick([1e-2, 1e-1]), by_scale=True, slack=10)
+    stash = {}
+    if "U" in t.drawn:
+        stash = {"stash_type": helper.np_dtype_to_tensor_dtype(np.dtype(NUMPY[t("U")])), "out_types": {"y1": t("U"), "y2": t("U")}}
+    return Case(ins, outs=3 if stash else r.int(1, 3), axis=axis, epsilon=r.pick([1e-2, 1e-1]), by_scale=True, slack=10, **stash)
 
 
 @recipe("RMSNormalization")
@@ -1198,10 +1220,10 @@ def _(r, v, t):
 def _(r, v, t):
     rank = r.pick([2, 4, 4, 3])
     kind = t("T1") if v >= 11 else t("T")
-    if kind not in NUMERIC:  # what is between two of them?
-        return None
     x = [r.int(1, 2) for _ in range(rank - 2)] + r.ints(1, 6, 2)
     mode = r.pick([None, "nearest", "linear"] + (["cubic"] if v >= 11 else []))
+    if kind not in NUMERIC:  # what is between two of them?
+        mode = None
     if mode == "cubic" and rank != 4:
         mode = "linear"
     scales = [1.0] * (rank - 2) + [r.pick([0.5, 0.6, 1.0, 1.5, 2.0, 2.5]) for _ in range(2)]
@@ -1230,6 +1252,8 @@ def _(r, v, t):
         if kind == "int8":  # the runtime takes them for unsigned
             slack["judge"] = "reference"
     roi = np.zeros(0, np.float32) if v < 13 else None
+    if "T2" in t.drawn and v >= 11:
+        roi = np.asarray([0] * rank + [1] * rank, NUMPY[t("T2")])
     if r.chance():
         sizes = x[:rank - 2] + [r.int(1, 9) for _ in range(2)]
         ins = [data, roi, np.zeros(0, np.float32) if v < 13 else None, np.asarray(sizes, np.int64)]
@@ -1249,6 +1273,8 @@ def _(r, v, t):
     scales = [1.0, 1.0] + [r.pick([1.0, 1.5, 2.0]) for _ in range(2)]
     data = r.tensor(t("T"), x, odd=False, wide=False)
     mode = r.pick([None, "nearest", "linear"])
+    if t("T") not in NUMERIC:  # what is between two of them?
+        mode = None
     if v < 7:
         return None
     if v < 9:
@@ -1264,14 +1290,17 @@ def _(r, v, t):
     mode = r.pick([None, "bilinear", "nearest", "bicubic"] if v < 20 else [None, "linear", "nearest"]
                   + (["cubic"] if rank == 2 else []))
     # The runtime takes other places outside of the border.
-    if t("T1") == "string":  # the reference writes the text of zero
-        return None
     beyond = mode in ("cubic", "bicubic") and padding == "border"
     if beyond and v < 20:
         return None
+    judge = "reference" if beyond else None
+    if t("T1") == "string":  # the reference writes the text of zero
+        mode, judge = "nearest", "nobody"
+    elif t("T1") not in FLOATS and mode != "nearest":  # the reference makes weights of such elements
+        judge = "nobody"
     return Case([r.tensor(t("T1"), [n, r.int(1, 2)] + r.ints(1, 5, rank), odd=False),
                  r.tensor(t("T2", ("float", "double")), [n] + r.ints(1, 4, rank) + [rank], -1.3, 1.3, odd=False)], mode=mode, by_scale=True, slack=10,
-                padding_mode=padding, judge="reference" if beyond else None, align_corners=r.pick([None, 0, 1]))
+                padding_mode=padding, judge=judge, align_corners=r.pick([None, 0, 1]))
 
 
 @recipe("AffineGrid")
@@ -1372,9 +1401,14 @@ def _(r, v, t):
     per_axis = v >= 13 and r.chance(0.4)
     axis = r.axis(len(x)) if per_axis else None
     s = [x[axis]] if per_axis else []
-    kind = t("T2", FLOATS) if v >= 19 else "float"
+    kind = t("T2", FLOATS + ("float8e8m0",)) if v >= 19 else "float"
+    more = {}
+    if "T3" in t.drawn or kind == "float8e8m0":
+        if v < 23:
+            return None
+        more["output_dtype"] = helper.np_dtype_to_tensor_dtype(np.dtype(NUMPY[t("T3")]))
     zero = r.tensor(source, s, 0, 3, wide=False) if r.chance(0.7) and source != "int32" and not source.startswith("float") else None
-    return Case([r.tensor(source, x), r.tensor(kind, s, 0.1, 2, odd=False), zero], axis=axis)
+    return Case([r.tensor(source, x), r.tensor(kind, s, 0.1, 2, odd=False), zero], axis=axis, **more)
 
 
 @recipe("DynamicQuantizeLinear")
@@ -1386,12 +1420,14 @@ def _(r, v, t):
 def _(r, v, t):
     m, k, n = r.shape(3, zero=0)
     a, b = r.broadcast(2, 1)
-    kinds = [t("T1", BYTES), t("T2", BYTES), t("T3", BYTES)]
+    small = BYTES + tuple(x for x in t.drawn.values() if x.startswith("float8"))
+    kinds = [t("T1", small), t("T2", small), t("T3", small)]
     s = [[], [n] if r.chance(0.3) else [], []]
-    scale = [r.tensor("float", x, 0.05, 0.5, odd=False) for x in s]
+    scale = [r.tensor(t("TS") if v >= 21 else "float", x, 0.05, 0.5, odd=False) for x in s]
     zero = [r.tensor(q, x, 0, 20, wide=False) for q, x in zip(kinds, s)]
     x, y = byte(r, kinds[0], a + [m, k]), byte(r, kinds[1], b + [k, n])
-    return Case([x, scale[0], zero[0], y, scale[1], zero[1], scale[2], zero[2]], near=1)
+    judge = None if len(small) == len(BYTES) else "nobody"
+    return Case([x, scale[0], zero[0], y, scale[1], zero[1], scale[2], zero[2]], near=1, judge=judge)
 
 
 @recipe("QLinearConv")

@@ -1,6 +1,7 @@
 """How to draw a case of an operator on signals, on strings, of attention: as in
 recipes.py."""
 import numpy as np
+from onnx import helper
 
 import draw
 from recipes import FLOATS, NUMPY, Case, recipe
@@ -11,15 +12,24 @@ from recipes import FLOATS, NUMPY, Case, recipe
 @recipe("HannWindow", "HammingWindow", "BlackmanWindow")
 def _(r, v, t):
     # One element that is not periodic: zero over zero, for the runtime.
-    return Case([np.asarray(r.int(2, 9), NUMPY[t("T1")])], steer=(0,), periodic=r.pick([None, 0, 1]))
+    return Case([np.asarray(r.int(2, 9), NUMPY[t("T1")])], steer=(0,), periodic=r.pick([None, 0, 1]),
+                **output_type(t, "T2"))
+
+
+def output_type(t, name):
+    """Where that is not left out."""
+    if name not in t.drawn:
+        return {}
+    return {"output_datatype": helper.np_dtype_to_tensor_dtype(np.dtype(NUMPY[t(name)])), "out_types": {"y0": t(name)}}
 
 
 @recipe("MelWeightMatrix")
 def _(r, v, t):
     kind = NUMPY[t("T1")]
-    real = NUMPY[t("T3", FLOATS)]
+    real = NUMPY[t("T2", FLOATS)]
     return Case([np.asarray(r.int(1, 8), kind), np.asarray(r.pick([8, 16, 32]), kind), np.asarray(r.pick([8000, 16000]), kind),
-                 np.asarray(r.real(0, 100), real), np.asarray(r.real(2000, 4000), real)], steer=(0, 1, 2))
+                 np.asarray(r.real(0, 100), real), np.asarray(r.real(2000, 4000), real)], steer=(0, 1, 2),
+                **output_type(t, "T3"))
 
 
 @recipe("DFT")
@@ -88,12 +98,15 @@ def _(r, v, t):
     ng = 3 + 3
     lo, hi = r.pick([(1, 1), (1, 2), (2, 2)])
     mode = r.pick(["TF", "IDF", "TFIDF"])
-    x = r.tensor(t("T", ("int32", "int64")), r.shape(lo=1, hi=2, size=6, zero=0), 0, 4, wide=False)
+    x = r.tensor("int64" if t("T") == "string" else t("T"), r.shape(lo=1, hi=2, size=6, zero=0), 0, 4, wide=False)
+    pool = {"pool_int64s": pool_}
+    if t("T") == "string":
+        x, pool = x.astype(str).astype(np.object_), {"pool_strings": [str(k) for k in pool_]}
     pairs = [tuple(pool_[k:k + 2]) for k in (3, 5, 7)]
     if len(set(pairs)) < 3:
         return None
     return Case([x], max_gram_length=hi, min_gram_length=lo, max_skip_count=r.int(0, 2), mode=mode, ngram_counts=counts,
-                ngram_indexes=list(range(ng)), pool_int64s=pool_, weights=[r.real(0.5, 2) for _ in range(ng)] if r.chance() else None)
+                ngram_indexes=list(range(ng)), **pool, weights=[r.real(0.5, 2) for _ in range(ng)] if r.chance() else None)
 
 
 # ---- Attention. ----
@@ -128,9 +141,9 @@ def _(r, v, t):
         return np.ascontiguousarray(x.transpose(0, 2, 1, 3)).reshape(b, length, n * size) if flat else x
     ins = [give(kind, heads, s, d), give(kind, kv, total, d), give(vkind, kv, total, dv)]
     mask = None
-    if r.chance(0.4):
+    if r.chance(0.4) or "U" in t.drawn:
         whole = [b, heads, s, past + total]
-        mask = r.tensor(r.pick(["bool", kind]), r.pick([whole[2:], [1] + whole[1:], whole]), odd=False)
+        mask = r.tensor(t("U") if "U" in t.drawn else r.pick(["bool", kind]), r.pick([whole[2:], [1] + whole[1:], whole]), odd=False)
         if mask.dtype == np.bool_:
             mask[..., 0] = True
     ins.append(mask)
