@@ -24,6 +24,7 @@
 	_(sequence)    /* sequences and optionals */                           \
 	_(meta)        /* shapes, constants, ranges */                         \
 	_(matmul)      /* matrix products */                                   \
+	_(einsum)      /* sums of products, by an equation */                  \
 	_(matrix)      /* numbers about whole matrices */                      \
 	_(conv)        /* convolutions */                                      \
 	_(signal)      /* Fourier transforms, windows */                       \
