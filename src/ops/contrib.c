@@ -330,26 +330,10 @@ static const om_attr_spec fused_conv_attrs[] = {
 	{0}
 };
 
-/* Those attributes of the op that a part has too. */
-static const om_attr *
-passed_on(om_parts *p, const char *type)
-{
-	const om_op *op = p->c->op;
-	const om_row *row = om_row_find("", type, 24);
-	om_attr *list = OM_NEWN(p->c->mem, om_attr, op->nattr + 1);
-	uint32_t n = 0;
-
-	for (uint32_t k = 0; k < op->nattr; k++)
-		for (const om_attr_spec *a = row->attrs; a && a->name; a++)
-			if (strcmp(a->name, op->attr[k].name) == 0)
-				list[n++] = op->attr[k];
-	return list;
-}
-
 static void
 fused_conv(om_parts *p)
 {
-	tensor y = OM_PART(p, "Conv", passed_on(p, "Conv"), om_parts_in(p, 0), om_parts_in(p, 1), om_parts_in(p, 2));
+	tensor y = OM_PART(p, "Conv", om_parts_passed_on(p, "Conv"), om_parts_in(p, 0), om_parts_in(p, 1), om_parts_in(p, 2));
 
 	if (om_parts_in(p, 3))
 		y = OM_PART(p, "Add", OM_PLAINLY, y, om_parts_in(p, 3));

@@ -124,21 +124,6 @@ with_channels(om_parts *p, tensor x, bool back)
 	return OM_PART(p, "Transpose", OM_WITH(OM_LIST("perm", perm, (size_t)rank)), x);
 }
 
-static const om_attr *
-passed_on(om_parts *p, const char *type)
-{
-	const om_op *op = p->c->op;
-	const om_row *row = om_row_find("", type, 24);
-	om_attr *list = OM_NEWN(p->c->mem, om_attr, op->nattr + 1);
-	uint32_t n = 0;
-
-	for (uint32_t k = 0; k < op->nattr; k++)
-		for (const om_attr_spec *a = row->attrs; a && a->name; a++)
-			if (strcmp(a->name, op->attr[k].name) == 0)
-				list[n++] = op->attr[k];
-	return list;
-}
-
 static void
 pooled(om_parts *p, const char *type)
 {
@@ -148,7 +133,7 @@ pooled(om_parts *p, const char *type)
 		p->c->out[0].type = om_parts_in(p, 0)->type;
 		return;
 	}
-	give_bytes(p, with_channels(p, OM_PART(p, type, passed_on(p, type), x), true), 3);
+	give_bytes(p, with_channels(p, OM_PART(p, type, om_parts_passed_on(p, type), x), true), 3);
 }
 
 static void
@@ -185,7 +170,7 @@ qlinear_conv(om_parts *p)
 		p->c->out[0].type = om_parts_in(p, 7)->type;
 		return;
 	}
-	om_parts_give(p, 0, with_channels(p, OM_PART(p, "QLinearConv", passed_on(p, "QLinearConv"), x, om_parts_in(p, 1),
+	om_parts_give(p, 0, with_channels(p, OM_PART(p, "QLinearConv", om_parts_passed_on(p, "QLinearConv"), x, om_parts_in(p, 1),
 		om_parts_in(p, 2), om_parts_in(p, 3), om_parts_in(p, 4), om_parts_in(p, 5), om_parts_in(p, 6),
 		om_parts_in(p, 7), om_parts_in(p, 8)), true));
 }
@@ -196,7 +181,7 @@ OM_PARTS_COLUMNS(qlinear_conv)
 static void
 quantize(om_parts *p)
 {
-	om_parts_give(p, 0, OM_PART(p, "QuantizeLinear", passed_on(p, "QuantizeLinear"), om_parts_in(p, 0), om_parts_in(p, 1),
+	om_parts_give(p, 0, OM_PART(p, "QuantizeLinear", om_parts_passed_on(p, "QuantizeLinear"), om_parts_in(p, 0), om_parts_in(p, 1),
 		om_parts_in(p, 2)));
 }
 OM_PARTS_COLUMNS(quantize)
@@ -204,7 +189,7 @@ OM_PARTS_COLUMNS(quantize)
 static void
 dequantize(om_parts *p)
 {
-	om_parts_give(p, 0, OM_PART(p, "DequantizeLinear", passed_on(p, "DequantizeLinear"), om_parts_in(p, 0),
+	om_parts_give(p, 0, OM_PART(p, "DequantizeLinear", om_parts_passed_on(p, "DequantizeLinear"), om_parts_in(p, 0),
 		om_parts_in(p, 1), om_parts_in(p, 2)));
 }
 OM_PARTS_COLUMNS(dequantize)

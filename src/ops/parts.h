@@ -46,6 +46,9 @@ void om_parts_cost(const om_call *c, om_recipe *recipe, om_cost *cost);
 #define OM_WITH(...)        (const om_attr[]){__VA_ARGS__, OM_NO_MORE}
 #define OM_PLAINLY          (const om_attr[]){OM_NO_MORE}
 
+/* For a part of ai.onnx: the attributes of the operator that the part knows too. */
+const om_attr *om_parts_passed_on(om_parts *p, const char *type);
+
 /* Input `k`; NULL when it was left out. */
 const om_tensor *om_parts_in(const om_parts *p, uint32_t k);
 
