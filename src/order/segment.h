@@ -7,6 +7,7 @@
 #define OM_SEGMENT_H
 
 #include "onnxmem/order.h"
+#include "onnxmem/status.h"
 
 /* Lists of numbers: those of k are item[at[k]] .. item[at[k + 1] - 1]. */
 typedef struct om_lists {
@@ -25,6 +26,9 @@ typedef struct om_order_index {
 	uint32_t *place;         /* by op: in the order that was walked last */
 	uint32_t *local_op, *local_storage;  /* while a segment is made */
 } om_order_index;
+
+/* Refuses with OM_INVALID what is no problem. */
+om_status om_order_check(om_session *s, const om_order_problem *q);
 
 om_order_index *om_order_index_new(const om_order_problem *q, om_arena *mem);
 

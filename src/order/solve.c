@@ -79,8 +79,8 @@ check_op(om_session *s, const om_order_problem *q, uint32_t i)
 	return OM_OK;
 }
 
-static om_status
-check(om_session *s, const om_order_problem *q)
+om_status
+om_order_check(om_session *s, const om_order_problem *q)
 {
 	uint64_t sum = 0;
 	bool large = false;
@@ -312,7 +312,7 @@ om_order_solve(om_session *session, const om_order_problem *q, uint64_t nodes, u
 
 	*result = (om_order_result){0};
 	number(order, q->nop);
-	const om_status st = check(session, q);
+	const om_status st = om_order_check(session, q);
 	if (st == OM_OK && q->nop) {
 		s.x = om_order_index_new(q, mem);
 		s.unit_of = OM_NEWN(mem, uint32_t, q->nop);

@@ -41,6 +41,7 @@ main(void)
 		{.pName = "models", .pTests = onnx_tests},
 		{.pName = "orders", .pTests = order_tests},
 		{.pName = "packer", .pTests = pack_tests},
+		{.pName = "recompute", .pTests = recompute_tests},
 		{.pName = "search", .pTests = search_tests},
 		{.pName = "ways to share", .pTests = share_tests},
 		{.pName = "tensors in files", .pTests = onnxtensor_tests},

@@ -1,0 +1,47 @@
+/* Doing things twice to keep less alive.
+ *
+ * A storage that nobody needs for long may be dropped after a use and made again before
+ * the next one, by running its op once more; what that op needs and is gone by then is kept, or
+ * made again in turn.  Ops, storages and what may be computed over what are those of
+ * <onnxmem/order.h>, in the order that they have.  As the packer, this knows no
+ * operator and no tensor, and is usable alone.
+ */
+#ifndef OM_RECOMPUTE_H
+#define OM_RECOMPUTE_H
+
+#include "onnxmem/order.h"
+#include "onnxmem/status.h"
+
+/* What may be done, and how far to go. */
+typedef struct om_recompute_want {
+	const om_order_problem *q;
+	const double *cost;      /* by op: of running it once more */
+	const uint32_t *until;   /* by op: it may run again before that op; 0: never;
+	                            OM_ORDER_NONE: at any time */
+	uint64_t budget;         /* bytes: no need to go below */
+	double most;             /* cost of all that is done again */
+	uint64_t effort;         /* ops looked at, before good is good enough */
+} om_recompute_want;
+
+/* Ops in the order in which they run.  One that occurs again makes its storages anew,
+ * and whoever comes after it takes the new ones. */
+typedef struct om_recompute_result {
+	uint32_t *run;           /* from the arena that was given */
+	uint32_t n;
+	uint64_t given, peak;    /* bytes: when nothing is done again, and in this order */
+	double cost;
+	bool is_exact;           /* for a chain: no set of storages, each made again at most once,
+	                            costs less at this peak */
+} om_recompute_result;
+
+/* The cheapest way that is found to a peak of `budget`; where that cannot be had for `most`,
+ * or at all, the lowest peak.  Deterministic: depends on the problem alone.  Refuses with
+ * OM_INVALID what om_order_solve() refuses. */
+OM_API om_status om_recompute_solve(om_session *s, const om_recompute_want *w, om_arena *mem,
+	om_recompute_result *r);
+
+/* The peak when exactly these storages are dropped where they are not needed for longest,
+ * and what it costs; UINT64_MAX where an op may not run again when it has to.  For tests. */
+OM_API uint64_t om_recompute_peak(const om_recompute_want *w, const bool *dropped, double *cost);
+
+#endif

@@ -1,0 +1,362 @@
+/* What to drop, to keep to a budget.
+ *
+ * Greedy first: what brings the bytes above the budget down most for its cost, summed
+ * over the whole run, so that a peak with many tops is worn down step by step.  How good a
+ * storage is only gets worse as others are dropped, mostly: so those are looked at
+ * again that were best, until the best stays the best.  Then what turns out not to be needed is kept
+ * after all, and one that is dropped is exchanged for a cheaper one, as long as that helps.
+ * Chains are solved exactly (chain.c).
+ *
+ * Where no set keeps to the budget for the cost that is allowed, budgets between are tried. */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "order/again.h"
+
+enum { NONE = OM_ORDER_NONE, ROUNDS = 12 };
+
+struct candidate {
+	uint32_t s;
+	double gain;             /* bytes less above the budget, by op of the run, for a unit of cost */
+};
+
+struct search {
+	om_again *g;
+	uint64_t budget;
+	struct candidate *all;
+	uint32_t n;
+	bool *kept;              /* a set put by */
+	bool *best;              /* the best set so far, of all budgets */
+	double best_cost;
+	uint64_t best_peak;
+	bool is_exact;
+};
+
+static void
+copy(const struct search *x, bool *to, const bool *from)
+{
+	memcpy(to, from, x->g->q->nstorage * sizeof *to);
+}
+
+/* Bytes above the budget, over the whole run; below 0 where it may not be. */
+static double
+excess(struct search *x)
+{
+	const om_again *g = x->g;
+	double sum = 0;
+
+	om_again_run(x->g);
+	if (g->is_bad || g->cost > g->w->most)
+		return -1;
+	for (uint32_t at = 0; at < g->n; at++)
+		if (g->during[at] > x->budget)
+			sum += (double)(g->during[at] - x->budget);
+	return sum;
+}
+
+static bool
+is_tired(const struct search *x)
+{
+	return x->g->looked >= x->g->w->effort;
+}
+
+static void
+drop_one(void *arg, uint32_t s)
+{
+	om_again *g = arg;
+
+	g->drop[s] = true;
+}
+
+static void
+drop(struct search *x, uint32_t s)
+{
+	om_again_needs(x->g, s, drop_one, x->g);
+}
+
+/* ---- Greedy. ---- */
+
+/* The set is as it was afterwards. */
+static double
+gain_of(struct search *x, uint32_t s, double now, double cost)
+{
+	copy(x, x->kept, x->g->drop);
+	drop(x, s);
+	const double then = excess(x), more = x->g->cost - cost;
+	copy(x, x->g->drop, x->kept);
+	if (then < 0 || then >= now)
+		return 0;
+	return (now - then) / (more > 0 ? more : 1e-9);
+}
+
+/* Does it help where the bytes are above the budget? */
+static bool
+is_above(const struct search *x, const uint32_t *above, uint32_t s)
+{
+	const om_again *g = x->g;
+	return above[g->back[s]] > above[g->gone[s] + 1];
+}
+
+/* By op: how many before it run while the bytes are above the budget. */
+static uint32_t *
+count_above(const struct search *x, om_arena *mem)
+{
+	const om_again *g = x->g;
+	uint32_t *above = OM_NEWN(mem, uint32_t, (size_t)g->q->nop + 2), next = 0;
+
+	for (uint32_t at = 0; at < g->n; at++) {
+		if (g->run[at] != next)
+			continue;
+		above[next + 1] = above[next] + (g->during[at] > x->budget);
+		next++;
+	}
+	return above;
+}
+
+static int
+by_gain(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->gain != y->gain)
+		return x->gain > y->gain ? -1 : 1;
+	return (x->s > y->s) - (x->s < y->s);
+}
+
+static void
+list_candidates(struct search *x, double now, double cost)
+{
+	om_arena *mem = om_arena_new();
+	const uint32_t *above = count_above(x, mem);
+
+	x->n = 0;
+	for (uint32_t s = 0; s < x->g->q->nstorage; s++)
+		if (om_again_is_main(x->g, s) && !x->g->drop[s] && is_above(x, above, s))
+			x->all[x->n++] = (struct candidate){.s = s};
+	for (uint32_t k = 0; k < x->n; k++)
+		x->all[k].gain = is_tired(x) ? 0 : gain_of(x, x->all[k].s, now, cost);
+	if (x->n)
+		qsort(x->all, x->n, sizeof *x->all, by_gain);
+	om_arena_free(mem);
+}
+
+/* The best is looked at again, and sinks to where it belongs. */
+static bool
+best_stays(struct search *x, double now, double cost)
+{
+	struct candidate first = x->all[0];
+	uint32_t k = 0;
+
+	first.gain = gain_of(x, first.s, now, cost);
+	while (k + 1 < x->n && by_gain(&x->all[k + 1], &first) < 0) {
+		x->all[k] = x->all[k + 1];
+		k++;
+	}
+	x->all[k] = first;
+	return k == 0;
+}
+
+/* False: the budget is not met. */
+static bool
+greedy(struct search *x)
+{
+	double now = excess(x), cost = x->g->cost;
+
+	if (now < 0)
+		return false;
+	list_candidates(x, now, cost);
+	while (now > 0 && !is_tired(x) && x->n && x->all[0].gain > 0) {
+		if (!best_stays(x, now, cost))
+			continue;
+		if (x->all[0].gain <= 0)
+			break;
+		drop(x, x->all[0].s);
+		memmove(x->all, x->all + 1, --x->n * sizeof *x->all);
+		now = excess(x);
+		cost = x->g->cost;
+		if (now > 0 && (!x->n || x->all[0].gain <= 0))  /* what did not help may help now */
+			list_candidates(x, now, cost);
+	}
+	return now == 0;
+}
+
+/* ---- Better ones near by. ---- */
+
+/* Is the set as it is now within the budget, and cheaper? */
+static bool
+is_better(struct search *x, double *cost)
+{
+	if (excess(x) != 0 || x->g->cost >= *cost)
+		return false;
+	*cost = x->g->cost;
+	return true;
+}
+
+static bool
+keep_after_all(struct search *x, double *cost)
+{
+	om_again *g = x->g;
+	bool any = false;
+
+	for (uint32_t s = 0; s < g->q->nstorage && !is_tired(x); s++) {
+		if (!g->drop[s])
+			continue;
+		g->drop[s] = false;
+		if (is_better(x, cost))
+			any = true;
+		else
+			g->drop[s] = true;
+	}
+	return any;
+}
+
+static bool
+exchange(struct search *x, uint32_t old, double *cost)
+{
+	om_again *g = x->g;
+	bool *was = x->kept;
+
+	copy(x, was, g->drop);
+	for (uint32_t s = 0; s < g->q->nstorage && !is_tired(x); s++) {
+		if (g->drop[s] || !om_again_is_main(g, s))
+			continue;
+		g->drop[old] = false;
+		drop(x, s);
+		if (is_better(x, cost))
+			return true;
+		copy(x, g->drop, was);
+	}
+	return false;
+}
+
+static void
+improve(struct search *x)
+{
+	om_again *g = x->g;
+	bool again = true;
+
+	om_again_run(g);
+	double cost = g->cost;
+	while (again && !is_tired(x)) {
+		again = keep_after_all(x, &cost);
+		for (uint32_t s = 0; s < g->q->nstorage && !is_tired(x); s++)
+			if (g->drop[s] && om_again_is_main(g, s))
+				again |= exchange(x, s, &cost);
+	}
+	om_again_run(g);
+}
+
+/* ---- Budgets. ---- */
+
+/* Is the set as it is now the best so far, for who wants to keep to the budget first, and
+ * else the lowest peak? */
+static void
+offer(struct search *x)
+{
+	const om_again *g = x->g;
+	const uint64_t want = g->w->budget;
+	const uint64_t now = g->peak > want ? g->peak : want, best = x->best_peak > want ? x->best_peak : want;
+
+	if (g->is_bad || g->cost > g->w->most || now > best || (now == best && g->cost >= x->best_cost))
+		return;
+	copy(x, x->best, g->drop);
+	x->best_cost = g->cost;
+	x->best_peak = g->peak;
+}
+
+/* Look for a set that keeps to `budget`; it is offered. */
+static bool
+meet(struct search *x, uint64_t budget)
+{
+	om_again *g = x->g;
+	bool found, met;
+
+	x->budget = budget;
+	memset(g->drop, 0, g->q->nstorage * sizeof *g->drop);
+	met = greedy(x);
+	if (met)
+		improve(x);
+	om_again_run(g);
+	if (met)
+		offer(x);
+	const bool chain = om_again_chain(g, budget, &found);
+	if (chain && found && excess(x) == 0) {
+		offer(x);
+		met = true;
+	}
+	x->is_exact = chain;
+	return met;
+}
+
+/* The lowest peak that can be had for the cost, about. */
+static void
+search_budgets(struct search *x, uint64_t low, uint64_t high)
+{
+	const uint64_t start = high;
+
+	for (unsigned k = 0; k < ROUNDS && low < high && high - low > start / 512 && !is_tired(x); k++) {
+		const uint64_t middle = low + (high - low) / 2;
+		if (meet(x, middle))
+			high = x->best_peak < middle ? x->best_peak : middle;
+		else
+			low = middle + 1;
+	}
+}
+
+/* No run goes below what one op takes. */
+static uint64_t
+lowest(const om_order_problem *q)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < q->nop; i++)
+		most = q->op[i].begin > most ? q->op[i].begin : most;
+	return most;
+}
+
+static struct search
+search_new(const om_recompute_want *w, om_arena *mem)
+{
+	const size_t n = w->q->nstorage;
+
+	return (struct search){.g = om_again_new(w, mem), .all = OM_NEWN(mem, struct candidate, n),
+		.kept = OM_NEWN(mem, bool, n), .best = OM_NEWN(mem, bool, n)};
+}
+
+om_status
+om_recompute_solve(om_session *s, const om_recompute_want *w, om_arena *mem, om_recompute_result *r)
+{
+	OM_TRY(om_order_check(s, w->q));
+	struct search x = search_new(w, mem);
+	om_again_run(x.g);
+	x.best_peak = r->given = x.g->peak;
+	if (x.best_peak > w->budget && !meet(&x, w->budget)) {
+		x.is_exact = false;
+		search_budgets(&x, w->budget > lowest(w->q) ? w->budget : lowest(w->q), r->given);
+	}
+	copy(&x, x.g->drop, x.best);
+	om_again_run(x.g);
+	r->run = x.g->run;
+	r->n = x.g->n;
+	r->peak = x.g->peak;
+	r->cost = x.g->cost;
+	r->is_exact = x.is_exact;
+	return OM_OK;
+}
+
+uint64_t
+om_recompute_peak(const om_recompute_want *w, const bool *dropped, double *cost)
+{
+	om_arena *mem = om_arena_new();
+	om_again *g = om_again_new(w, mem);
+
+	for (uint32_t s = 0; s < w->q->nstorage; s++)
+		g->drop[s] = dropped[s] && g->may[s];
+	om_again_run(g);
+	const uint64_t peak = g->is_bad ? UINT64_MAX : g->peak;
+	*cost = g->cost;
+	om_arena_free(mem);
+	return peak;
+}
