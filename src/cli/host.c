@@ -13,6 +13,8 @@ static const om_opt pass_opts[] = {
 	{"order", "NAME", "in which the ops run: `file`, as they stand; `bfs`; `mem`, for least memory"},
 	{"order-free", NULL, "make a plan that holds in every order that respects the data"},
 	{"time-limit", "S", "look for better plans that many seconds; without, effort is counted"},
+	{"recompute", "PERCENT", "drop what is cheap to make again, for so much more work at most: to keep\n"
+		"                            to the --budget for the least of it, or to the lowest peak"},
 	{"budget", "SIZE", "fail with status 3 where all arenas together are larger"},
 	{"arena", "NAME=SIZE[,...]", "an arena, the fastest first; also align=N, device=cpu; the last may\n"
 		"                            go without a size; repeatable"},

@@ -174,6 +174,29 @@ with_order(om_cli *c, const char *pipeline, const char *order)
 	return done ? text : om_printf(c->mem, "%s%sorder=%s", text, comma, order);
 }
 
+/* `pipeline` with the pass recompute behind the order, for --recompute and --budget. */
+static om_status
+with_recompute(om_cli *c, const char **pipeline)
+{
+	const char *text = "", *at;
+	uint64_t percent = 0;
+	size_t n;
+
+	OM_TRY(om_cli_number(c, "recompute", 1, 100000, &percent));
+	for (at = *pipeline; *at; at += n + (at[n] == ',')) {
+		n = strcspn(at, ",");
+		text = om_printf(c->mem, "%s%s%.*s", text, *text ? "," : "", (int)n, at);
+		if (is_pass(at, n, "order"))
+			text = om_printf(c->mem, "%s,recompute=%llu:budget=%llu", text, (unsigned long long)percent,
+				(unsigned long long)c->budget);
+	}
+	if (!strstr(text, ",recompute="))
+		return om_fail(c->session, OM_USAGE, "--recompute goes with passes that have an order among them, not with %s",
+			*pipeline);
+	*pipeline = text;
+	return OM_OK;
+}
+
 /* The packer may look at a clock. */
 static const char *
 with_time(om_cli *c, const char *pipeline, double seconds)
@@ -203,6 +226,8 @@ om_cli_pipeline(om_cli *c, const char **pipeline)
 		order = "file";  /* one is as good as another */
 	if (order)
 		*pipeline = with_order(c, *pipeline, order);
+	if (om_cli_has(c, "recompute"))
+		OM_TRY(with_recompute(c, pipeline));
 	if (seconds >= 0)
 		*pipeline = with_time(c, *pipeline, seconds);
 	return OM_OK;

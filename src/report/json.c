@@ -184,6 +184,9 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	set_sizes(o, r);
 	json_object_set_new(o, "arenas", arenas(r->prog->plan, mem));
 	json_object_set_new(o, "peak", peak(r, mem));
+	if (r->again)
+		json_object_set_new(o, "recomputed", json_pack("{s:o,s:f,s:f}", "ops", number(r->again), "flops", r->again_flops,
+			"all_flops", r->again_flops + r->flops));
 	if (r->nphase)
 		json_object_set_new(o, "phases", phases(r, mem));
 	if (r->nstrategy)

@@ -405,7 +405,7 @@ busiest_step(const om_report *r, om_arena *mem)
 	return step;
 }
 
-/* ---- Parts of a training step. ---- */
+/* ---- Parts of a training step, and what runs again. ---- */
 
 static void
 add_phase(om_report *r, const uint64_t *by, const om_op *op)
@@ -440,6 +440,12 @@ find_phases(om_report *r, const om_prog *p, om_arena *mem)
 {
 	const uint64_t *by = om_report_in_use(r, mem);
 
+	for (const om_op *op = p->first->first; op; op = op->next) {
+		if (op->is_folded)
+			continue;
+		*(op->recompute_of ? &r->again_flops : &r->flops) += om_op_cost(op).flops;
+		r->again += op->recompute_of != NULL;
+	}
 	for (const om_op *op = p->first->first; op && !r->order_free; op = op->next)
 		if (op->phase != OM_NO_PHASE && !op->is_folded)
 			add_phase(r, by, op);

@@ -94,6 +94,8 @@ struct om_report {
 	om_report_live *live;    /* what is alive there, largest first */
 	uint32_t nlive;
 
+	uint32_t again;          /* ops that run again */
+	double again_flops, flops;   /* of these; of all others */
 	om_report_phase phase[OM_UPDATE];
 	uint32_t nphase;         /* 0: no op says what part it is, or the plan is for all orders */
 

@@ -174,6 +174,9 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 		line(to, "  kernel scratch", r->scratch_bytes, "at most, inside the arena");
 	line(to, "lower bound", r->lower_bound_bytes, bound_note(r, mem));
 	order(r->prog, to);
+	if (r->again)
+		fprintf(to, "  %-20s %14" PRIu32 "  %10s  op%s again, so that less is kept: %.1f %% more work\n", "recomputed", r->again,
+			"", r->again == 1 ? " runs" : "s run", r->flops > 0 ? 100 * r->again_flops / r->flops : 0);
 	line(to, "weights", r->weights_bytes, "outside the arena");
 	line(to, "inputs and outputs", r->io_bytes, "outside the arena, owned by the caller");
 	if (r->tied_bytes)

@@ -795,7 +795,7 @@ static const struct way always[] = {
 	{NULL, false, false}, {NULL, true, false}, {NULL, false, true}, {NULL, true, true},
 	{BEFORE "order=file" BEHIND, false, false}, {BEFORE "order=bfs" BEHIND, false, false},
 	{BEFORE "order=bfs:choice=bytes" BEHIND, false, false}, {BEFORE "order=mem" BEHIND, false, false},
-	{BEFORE "order=mem:nodes=20" BEHIND, true, false},
+	{BEFORE "order=mem:nodes=20" BEHIND, true, false}, {BEFORE "recompute=60:effort=100000" BEHIND, false, false},
 	{"views,inplace,color", false, false}, {"views,inplace,nnc=text", false, false},
 	{"views,inplace,loops,nnc=flow", false, false},
 };
