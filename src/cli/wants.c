@@ -120,7 +120,7 @@ om_cli_want(om_cli *c)
 bool
 om_cli_wants(const om_cli *c)
 {
-	static const char *const names[] = {"passes", "align", "order", "time-limit", "budget", "arena", "order-free"};
+	static const char *const names[] = {"passes", "align", "order", "recompute", "time-limit", "budget", "arena", "order-free"};
 
 	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
 		if (om_cli_has(c, names[k]))
