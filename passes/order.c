@@ -611,9 +611,10 @@ decide(struct search *s, bool *is_better)
 	if (now >= file && has_bodies)
 		OM_TRY(height_of(s, &now));
 	*is_better = now < file;
-	if (*is_better)
-		om_count(s->r, "saved", file - now);
-	else
+	om_count(s->r, "was", file);
+	om_count(s->r, "is", *is_better ? now : file);
+	om_count(s->r, "saved", *is_better ? file - now : 0);
+	if (!*is_better)
 		put(s, false, false);
 	return OM_OK;
 }
@@ -824,7 +825,9 @@ static const om_pass_option options[] = {
 
 static const om_pass_counter counters[] = {
 	{"moved", "ops that stand elsewhere now"},
-	{"saved", "bytes by which the arena is smaller"},
+	{"was", "bytes of the arena in the order of the file"},
+	{"is", "bytes of it now"},
+	{"saved", "by how many it is smaller"},
 	{"nodes", "sets of ops that were looked at"},
 	{0}
 };

@@ -1,6 +1,8 @@
 """The command on a terminal of a given width, and off it."""
 import os
 import pty
+import random
+import re
 import subprocess
 import sys
 
@@ -8,10 +10,12 @@ COMMAND = os.environ["ONNXMEM"]
 NAME = "a/very/long/name/of/a/value/as/exporters/like/to/make/them/" + "x" * 60 + "/the_end"
 
 
-def on_terminal(columns, *words):
-    env = dict(os.environ, COLUMNS=str(columns), TERM="dumb")
+def on_terminal(columns, *words, errors=False, **more):
+    """The lines that it writes there: its data, or what else it says."""
+    env = dict(os.environ, COLUMNS=str(columns), TERM="dumb", **more)
     main, side = pty.openpty()
-    process = subprocess.Popen([COMMAND, *words], stdout=side, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=env)
+    how = {"stdout": subprocess.DEVNULL, "stderr": side} if errors else {"stdout": side, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([COMMAND, *words], stdin=subprocess.DEVNULL, env=env, **how)
     os.close(side)
     out = b""
     while True:
@@ -41,3 +45,48 @@ for width in (72, 80, 100):
     assert shown and all(len(line) <= width and line.endswith("/the_end") for line in shown), shown
 whole = subprocess.run([COMMAND, "report", "wide.ir"], capture_output=True, text=True, check=True).stdout
 assert NAME in whole and "…" not in whole
+
+
+# ---- Long searches: how far they are, and nothing of it elsewhere. ----
+
+def tangle(n):
+    """Values of many sizes, each of two earlier ones: no order is good at first sight."""
+    rand, names, used = random.Random(3), ["x"], set()
+    lines = ['program "tangle" ir 8 opset 14', "^main(%x: float32[64]) {"]
+    for k in range(n):
+        a, b = rand.choice(names[-40:]), rand.choice(names[-40:])
+        used |= {a, b}
+        lines += ["\t%%s%d = const int64[1] {%d}" % (k, 16 * rand.randrange(1, 200)),
+                  "\t%%a%d = ReduceMax(%%%s) {keepdims = 0}" % (k, a), "\t%%b%d = ReduceMax(%%%s) {keepdims = 0}" % (k, b),
+                  "\t%%c%d = Add(%%a%d, %%b%d)" % (k, k, k), "\t%%v%d = Expand(%%c%d, %%s%d)" % (k, k, k)]
+        names.append("v%d" % k)
+    ends = [name for name in names if name not in used]
+    lines += ["\t%%e%d = ReduceMax(%%%s) {keepdims = 0}" % (k, name) for k, name in enumerate(ends)]
+    lines += ["\t%%y = Max(%s)" % ", ".join("%%e%d" % k for k in range(len(ends))), "\tret %y", "}"]
+    return "\n".join(lines)
+
+
+def crowd():
+    """Buffers of which it is not known how low they can be packed."""
+    rand = random.Random(5)
+    rows = ["id,lower,upper,size,alignment"]
+    for k in range(60):
+        lower = rand.randrange(20)
+        rows.append("%d,%d,%d,%d,%d" % (k, lower, lower + rand.randrange(1, 12), rand.randrange(1, 200), rand.choice((1, 16, 64))))
+    return "\n".join(rows) + "\n"
+
+
+with open("tangle.ir", "w") as f:
+    f.write(tangle(150))
+with open("crowd.csv", "w") as f:
+    f.write(crowd())
+SAYS = re.compile(r"best [0-9.]+ [KM]?i?B, bound [0-9.]+ [KM]?i?B, gap [0-9.]+ %")
+for what, words in ("order of the ops", ("report", "tangle.ir")), ("packing", ("pack", "crowd.csv", "--time-limit", "1.5", "-o", "out.csv")):
+    said = "\n".join(on_terminal(80, *words, errors=True)).replace("\r", "\n").split("\n")
+    shown = [line for line in said if what + ":" in line]
+    assert shown and all(SAYS.search(line) for line in shown), (words, said[:5])
+    assert all(len(line.replace("\033[K", "")) < 80 for line in shown), shown
+    if "tangle.ir" in words:
+        assert not "".join(on_terminal(80, *words, errors=True, NO_COLOR="1")).strip()
+        quiet = subprocess.run([COMMAND, *words], capture_output=True, text=True, check=True)
+        assert not quiet.stderr, quiet.stderr

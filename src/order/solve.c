@@ -23,6 +23,7 @@ struct piece {
 };
 
 struct solver {
+	om_session *session;
 	om_arena *mem;
 	om_order_index *x;
 	uint32_t nop, nunit;
@@ -192,6 +193,13 @@ take(struct solver *s, const om_segment *g, uint32_t from, const uint32_t *order
 	profile(s);
 }
 
+/* The pieces are done by their peaks, largest first: that of this one decides. */
+static void
+tell(const struct solver *s, const struct piece *p)
+{
+	om_tell_progress(s->session, "order of the ops", p->peak > s->level ? p->peak : s->level, s->level);
+}
+
 /* Exact searches around the peak, as long as they find something. */
 static bool
 improve_window(struct solver *s, struct piece *p, uint32_t half)
@@ -223,8 +231,10 @@ improve(struct solver *s, struct piece *p)
 
 	while (found && p->peak > s->level) {
 		found = false;
-		for (size_t k = 0; k < sizeof halves / sizeof halves[0] && !found && s->nodes > 64; k++)
+		for (size_t k = 0; k < sizeof halves / sizeof halves[0] && !found && s->nodes > 64; k++) {
 			found = improve_window(s, p, halves[k]);
+			tell(s, p);
+		}
 	}
 }
 
@@ -238,6 +248,7 @@ try_beams(struct solver *s, struct piece *p, const om_segment *g)
 		uint64_t nodes = s->nodes / 4, left = nodes;
 		const om_found found = om_segment_beam(g, s->level, p->peak, widths[k], &left, order);
 		s->nodes -= nodes - left;
+		tell(s, p);
 		if (found != OM_FOUND)
 			continue;
 		p->peak = om_segment_peak(g, order);
@@ -254,12 +265,14 @@ solve_piece(struct solver *s, struct piece *p)
 	uint32_t *order = OM_NEWN(mem, uint32_t, g->nop);
 	uint64_t nodes = s->nodes / 2, left = nodes;
 
+	tell(s, p);
 	const om_found found = om_segment_exact(g, &s->level, p->peak, &left, order);
 	s->nodes -= nodes - left;
 	if (found == OM_FOUND) {
 		p->peak = om_segment_peak(g, order);
 		take(s, g, p->from, order);
 	} else if (found == OM_GAVE_UP) {
+		tell(s, p);
 		try_beams(s, p, g);
 		improve(s, p);
 	}
@@ -308,7 +321,7 @@ om_order_solve(om_session *session, const om_order_problem *q, uint64_t nodes, u
 	om_order_result *result)
 {
 	om_arena *mem = om_arena_new();
-	struct solver s = {.mem = mem, .nop = q->nop, .nodes = nodes, .order = order};
+	struct solver s = {.session = session, .mem = mem, .nop = q->nop, .nodes = nodes, .order = order};
 
 	*result = (om_order_result){0};
 	number(order, q->nop);
