@@ -307,20 +307,172 @@ is_by_lines(const struct om_conv *v)
 	return v->kin == 1 && v->kout <= 2;
 }
 
+/* ---- float32, outputs smaller than the kernel. ----
+ *
+ * So are the gradients of weights, which are convolutions with images for kernels.  The outputs of
+ * all images of the batch are columns of one product; one input channel a group is a sum for each
+ * place of the output, line by line. */
+
+enum { SMALL = 32 };
+
+static bool
+is_small(const struct om_conv *v)
+{
+	return om_window_volume(v->w.out) <= SMALL && v->w.kernel[2] > v->w.out[2];
+}
+
+struct batch {
+	const struct om_window *w;
+	const float *x;               /* the group's channels in the first image */
+	int64_t step, volume;         /* elements from image to image, places of an output */
+};
+
+/* Where the places of an output have their elements under tap `k`; -1: outside. */
+static void
+places_under(const struct batch *b, int64_t k, int64_t at[SMALL])
+{
+	const struct om_window *w = b->w;
+	const int64_t kx = k % w->kernel[2], ky = k / w->kernel[2] % w->kernel[1];
+	const int64_t kz = k / w->kernel[2] / w->kernel[1] % w->kernel[0];
+	const int64_t channel = k / om_window_volume(w->kernel) * om_window_volume(w->in);
+	int64_t n = 0;
+
+	for (int64_t oz = 0; oz < w->out[0]; oz++)
+		for (int64_t oy = 0; oy < w->out[1]; oy++)
+			for (int64_t ox = 0; ox < w->out[2]; ox++) {
+				const int64_t iz = oz * w->stride[0] - w->begin[0] + kz * w->dilation[0];
+				const int64_t iy = oy * w->stride[1] - w->begin[1] + ky * w->dilation[1];
+				const int64_t ix = ox * w->stride[2] - w->begin[2] + kx * w->dilation[2];
+				const bool inside = iz >= 0 && iz < w->in[0] && iy >= 0 && iy < w->in[1]
+					&& ix >= 0 && ix < w->in[2];
+				at[n++] = inside ? channel + (iz * w->in[1] + iy) * w->in[2] + ix : -1;
+			}
+}
+
+static const float *
+batch_row(const void *rows, int64_t k, int64_t n0, int64_t n, float *room)
+{
+	const struct batch *b = rows;
+	int64_t at[SMALL], place = n0 % b->volume;
+	const float *x = b->x + n0 / b->volume * b->step;
+
+	places_under(b, k, at);
+	for (int64_t j = 0; j < n; x += b->step, place = 0)
+		for (; place < b->volume && j < n; place++)
+			room[j++] = at[place] < 0 ? 0 : x[at[place]];
+	return room;
+}
+
+/* The columns of a group, in front of the product's room. */
+static uint64_t
+batch_columns(const struct om_conv *v)
+{
+	return om_piece((uint64_t)(v->kout * v->batch * om_window_volume(v->w.out)) * sizeof(float));
+}
+
+static void
+conv_by_batch(const struct om_conv *v, const struct images *p)
+{
+	const int64_t taps = om_window_volume(v->w.kernel), in = om_window_volume(v->w.in);
+	const int64_t volume = om_window_volume(v->w.out), n = v->batch * volume;
+	float *columns = p->room;
+
+	for (int64_t i = 0; i < v->group; i++) {
+		const struct batch b = {&v->w, p->x + i * v->kin * in, v->cin * in, volume};
+		const om_gemm g = {
+			.m = v->kout, .n = n, .k = v->kin * taps, .a = p->w + i * v->kout * v->kin * taps,
+			.a_row = v->kin * taps, .a_col = 1, .row = batch_row, .rows = &b, .c = columns, .c_row = n,
+			.alpha = 1,
+		};
+		om_kernels_get()->gemm(&g, (char *)p->room + batch_columns(v));
+		for (int64_t k = 0; k < v->kout * n; k++) {
+			const int64_t channel = i * v->kout + k / n, image = k % n / volume;
+			p->out[(image * v->cout + channel) * volume + k % volume] = columns[k]
+				+ (p->bias ? p->bias[channel] : 0);
+		}
+	}
+}
+
+/* A line of the kernel along the input, of which elements are `step` apart. */
+static float
+dot_line(const float *x, int64_t step, const float *taps, int64_t n)
+{
+	float sum = 0;
+
+	if (step == 1)
+		return om_kernels_get()->dot(x, taps, n);
+	for (int64_t k = 0; k < n; k++)
+		sum += x[k * step] * taps[k];
+	return sum;
+}
+
+static float
+dot_at(const struct om_window *w, const float *x, const float *taps, const int64_t *o)
+{
+	const int64_t step = w->dilation[2], first = o[2] * w->stride[2] - w->begin[2];
+	const int64_t lo = first >= 0 ? 0 : (-first + step - 1) / step;
+	const int64_t end = first >= w->in[2] ? 0 : (w->in[2] - first + step - 1) / step;
+	const int64_t n = (end < w->kernel[2] ? end : w->kernel[2]) - lo;
+	double sum = 0;
+
+	for (int64_t kz = 0; kz < w->kernel[0] && n > 0; kz++)
+		for (int64_t ky = 0; ky < w->kernel[1]; ky++) {
+			const int64_t iz = o[0] * w->stride[0] - w->begin[0] + kz * w->dilation[0];
+			const int64_t iy = o[1] * w->stride[1] - w->begin[1] + ky * w->dilation[1];
+			if (iz >= 0 && iz < w->in[0] && iy >= 0 && iy < w->in[1])
+				sum += dot_line(x + (iz * w->in[1] + iy) * w->in[2] + first + lo * step, step,
+					taps + (kz * w->kernel[1] + ky) * w->kernel[2] + lo, n);
+		}
+	return (float)sum;
+}
+
+static void
+conv_by_dots(const struct om_conv *v, const struct images *p)
+{
+	const struct om_window *w = &v->w;
+	const int64_t taps = om_window_volume(w->kernel), in = om_window_volume(w->in);
+	float *out = p->out;
+
+	for (int64_t i = 0; i < v->batch * v->cout; i++) {
+		const int64_t channel = i % v->cout;
+		const float *x = p->x + (i / v->cout * v->cin + channel / v->kout) * in;
+		for (int64_t at = 0, n = om_window_volume(w->out); at < n; at++) {
+			const int64_t o[] = {at / w->out[2] / w->out[1], at / w->out[2] % w->out[1], at % w->out[2]};
+			*out++ = dot_at(w, x, p->w + channel * taps, o) + (p->bias ? p->bias[channel] : 0);
+		}
+	}
+}
+
+/* ---- float32, which of them. ---- */
+
+static bool
+is_by_batch(const struct om_conv *v)
+{
+	return is_small(v) && v->batch > 1 && !is_by_lines(v);
+}
+
 static void
 conv_floats(const struct om_conv *v, const struct images *p)
 {
-	if (is_by_lines(v))
-		conv_by_lines(v, p);
-	else
+	if (is_by_batch(v))
+		conv_by_batch(v, p);
+	else if (!is_by_lines(v))
 		conv_by_product(v, p);
+	else if (is_small(v))
+		conv_by_dots(v, p);
+	else
+		conv_by_lines(v, p);
 }
 
 static uint64_t
 conv_room(const struct om_conv *v)
 {
-	return is_by_lines(v) ? 0 : om_gemm_room(v->kout, om_window_volume(v->w.out),
-		v->kin * om_window_volume(v->w.kernel));
+	const int64_t n = om_window_volume(v->w.out), k = v->kin * om_window_volume(v->w.kernel);
+
+	if (is_by_lines(v))
+		return 0;
+	return is_by_batch(v) ? om_pieces(batch_columns(v), om_gemm_room(v->kout, v->batch * n, k))
+		: om_gemm_room(v->kout, n, k);
 }
 
 /* ---- double. ---- */
@@ -529,26 +681,30 @@ transpose_of(const om_call *c)
 	return v;
 }
 
-/* Add the `in` image of values under one tap to where the tap paints them. */
+/* Add `factor` times the `in` image of values to where one tap paints them. */
 #define PAINT(name, type)                                                      \
 static void                                                                    \
-name(const struct om_window *w, int64_t tap, const type *values, type *out)    \
+name(const struct om_window *w, int64_t tap, const type *values, type factor, type *out) \
 {                                                                              \
 	const int64_t kx = tap % w->kernel[2], ky = tap / w->kernel[2] % w->kernel[1]; \
-	const int64_t kz = tap / w->kernel[2] / w->kernel[1];                  \
+	const int64_t kz = tap / w->kernel[2] / w->kernel[1], s = w->stride[2]; \
+	const int64_t o = kx * w->dilation[2] - w->begin[2];                   \
+	const int64_t lo = o >= 0 ? 0 : (-o + s - 1) / s;                      \
+	const int64_t end = o >= w->out[2] ? 0 : (w->out[2] - o + s - 1) / s;  \
+	const int64_t hi = end < w->in[2] ? end : w->in[2];                    \
 	for (int64_t z = 0; z < w->in[0]; z++)                                 \
 		for (int64_t y = 0; y < w->in[1]; y++, values += w->in[2]) {   \
 			const int64_t oz = z * w->stride[0] - w->begin[0] + kz * w->dilation[0]; \
 			const int64_t oy = y * w->stride[1] - w->begin[1] + ky * w->dilation[1]; \
-			const int64_t o = kx * w->dilation[2] - w->begin[2];   \
 			if (oz < 0 || oz >= w->out[0] || oy < 0 || oy >= w->out[1]) \
 				continue;                                      \
 			type *line = out + (oz * w->out[1] + oy) * w->out[2];  \
-			for (int64_t x = 0; x < w->in[2]; x++) {               \
-				const int64_t ox = x * w->stride[2] + o;       \
-				if (ox >= 0 && ox < w->out[2])                 \
-					line[ox] += values[x];                 \
-			}                                                      \
+			if (s == 1)                                            \
+				for (int64_t x = lo; x < hi; x++)              \
+					line[x + o] += factor * values[x];     \
+			else                                                   \
+				for (int64_t x = lo; x < hi; x++)              \
+					line[x * s + o] += factor * values[x]; \
 		}                                                              \
 }
 PAINT(paint_floats, float)
@@ -578,10 +734,17 @@ transpose_values(const struct om_conv *v)
 	return om_piece(n);
 }
 
+/* One input channel a group: there is nothing to sum before it is painted. */
+static bool
+is_painted(const struct om_conv *v)
+{
+	return v->kin == 1;
+}
+
 static uint64_t
 transpose_room(const struct om_conv *v)
 {
-	return om_pieces(transpose_values(v), om_gemm_room(channels_at_once(v)
+	return is_painted(v) ? 0 : om_pieces(transpose_values(v), om_gemm_room(channels_at_once(v)
 		* om_window_volume(v->w.kernel), om_window_volume(v->w.in), v->kin));
 }
 
@@ -592,6 +755,10 @@ transpose_group(const struct om_conv *v, const struct images *p, const float *x,
 	const int64_t step = channels_at_once(v), volume = om_window_volume(v->w.out);
 	float *values = p->room;
 
+	for (int64_t k = 0; k < v->kout * taps && is_painted(v); k++)
+		paint_floats(&v->w, k % taps, x, w[k], out + k / taps * volume);
+	if (is_painted(v))
+		return;
 	for (int64_t first = 0; first < v->kout; first += step) {
 		const int64_t n = step < v->kout - first ? step : v->kout - first;
 		const om_gemm g = {
@@ -601,7 +768,7 @@ transpose_group(const struct om_conv *v, const struct images *p, const float *x,
 		};
 		om_kernels_get()->gemm(&g, (char *)p->room + transpose_values(v));
 		for (int64_t k = 0; k < n * taps; k++)
-			paint_floats(&v->w, k % taps, values + k * in, out + (first + k / taps) * volume);
+			paint_floats(&v->w, k % taps, values + k * in, 1, out + (first + k / taps) * volume);
 	}
 }
 
@@ -624,16 +791,15 @@ transpose_doubles(const om_call *c, const struct om_conv *v)
 	const int64_t taps = om_window_volume(v->w.kernel), in = om_window_volume(v->w.in);
 	const int64_t volume = om_window_volume(v->w.out);
 	const double *x = c->in[0].data, *w = c->in[1].data;
-	double *out = c->out[0].data, *values = c->scratch;
+	double *out = c->out[0].data;
 
 	for (int64_t i = 0; i < v->batch * v->cout * volume; i++)
 		out[i] = om_has_in(c, 2) ? ((const double *)c->in[2].data)[i / volume % v->cout] : 0;
 	for (int64_t i = 0; i < v->batch * v->cin; i++)
 		for (int64_t k = 0; k < v->kout * taps; k++) {
 			const int64_t ci = i % v->cin, co = ci / v->kin * v->kout + k / taps;
-			for (int64_t j = 0; j < in; j++)
-				values[j] = x[i * in + j] * w[ci * v->kout * taps + k];
-			paint_doubles(&v->w, k % taps, values, out + (i / v->cin * v->cout + co) * volume);
+			paint_doubles(&v->w, k % taps, x + i * in, w[ci * v->kout * taps + k],
+				out + (i / v->cin * v->cout + co) * volume);
 		}
 }
 
@@ -642,9 +808,7 @@ transpose_scratch(const om_call *c)
 {
 	const struct om_conv v = transpose_of(c);
 
-	if (c->in[0].type == OM_FLOAT64)
-		return (uint64_t)om_window_volume(v.w.in) * sizeof(double);
-	return wide_scratch(c, transpose_room(&v));
+	return c->in[0].type == OM_FLOAT64 ? 0 : wide_scratch(c, transpose_room(&v));
 }
 
 static om_status
