@@ -64,12 +64,13 @@ om_grad_Col2Im(om_grad *g)
  * With n the length: forwards the gradient comes back through the inverse, times n; the inverse
  * divides by n, so it comes back through the transform, divided by it.  What was cut off gets
  * nothing, what was filled up is cut off; a one-sided spectrum is filled up with zeros; of a real
- * signal the real part counts. */
+ * signal the real part counts.  The one-sided inverse takes every element for two, but for the
+ * first and, where the length is even, the last. */
 
 struct dft {
 	int axis, rank;
 	int64_t n, have, want;
-	bool is_real, is_inverse;
+	bool is_real, is_inverse, is_mirrored;
 };
 
 static bool
@@ -91,12 +92,11 @@ read_dft(om_grad *g, struct dft *f)
 	f->have = f->n = x->dim[f->axis];
 	f->want = y->dim[f->axis];
 	f->is_real = x->dim[x->rank - 1] == 1;
-	v = (double)f->have;
+	f->is_mirrored = f->is_inverse && om_attr_int(op, "onesided") != 0;
+	v = (double)(f->is_mirrored ? 2 * (f->have - 1) : f->have);
 	if (om_has_in(&c, 1) && !om_in_scalar(&c, 1, &v))
 		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs a length that is known before the run");
 	f->n = (int64_t)v;
-	if (f->is_inverse && om_attr_int(op, "onesided") != 0)
-		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient of a one-sided inverse");
 	return !om_grad_failed(g);
 }
 
@@ -112,6 +112,32 @@ fitted(om_grad *g, om_value *x, const struct dft *f, int64_t from, int64_t to)
 	return from == to ? x : om_g(g, "Pad", x, om_g_list(g, 2 * (size_t)f->rank, pads));
 }
 
+/* Along the axis, in either direction. */
+static om_value *
+transformed(om_grad *g, om_value *x, const struct dft *f, bool inverse, bool onesided)
+{
+	const om_attr how = om_a_int(g, "inverse", inverse), half = om_a_int(g, "onesided", onesided);
+
+	if (om_opset_version(om_grad_prog(g), "") < 20)
+		return om_g_with(g, "DFT", OM_A(om_a_int(g, "axis", f->axis), how, half), x);
+	return om_g_with(g, "DFT", OM_A(how, half), x, NULL, om_g_int64(g, f->axis));
+}
+
+/* How often each element of half a spectrum was taken, divided by the length. */
+static om_value *
+shares_of_half(om_grad *g, const om_value *like, const struct dft *f)
+{
+	const int64_t half = f->n / 2 + 1;
+	int64_t dim[OM_MAX_RANK];
+	double *v = OM_NEWN(om_grad_mem(g), double, (size_t)half);
+
+	for (int64_t k = 0; k < half; k++)
+		v[k] = (k == 0 || 2 * k == f->n ? 1 : 2) / (double)f->n;
+	for (int d = 0; d < f->rank - f->axis; d++)
+		dim[d] = d ? 1 : half;
+	return om_g_numbers(g, like, f->rank - f->axis, dim, v);
+}
+
 void
 om_grad_DFT(om_grad *g)
 {
@@ -122,16 +148,16 @@ om_grad_DFT(om_grad *g)
 	om_grad_give(g, 2, NULL);
 	if (!om_grad_wants(g, 0) || !read_dft(g, &f))
 		return;
-	dy = fitted(g, dy, &f, f.want, f.n);
-	const om_attr inverse = om_a_int(g, "inverse", !f.is_inverse);
-	if (om_opset_version(om_grad_prog(g), "") < 20)
-		dx = om_g_with(g, "DFT", OM_A(om_a_int(g, "axis", f.axis), inverse), dy);
-	else
-		dx = om_g_with(g, "DFT", OM_A(inverse), dy, NULL, om_g_int64(g, f.axis));
-	dx = om_g_by(g, "Mul", dx, f.is_inverse ? 1 / (double)f.n : (double)f.n);
+	if (f.is_mirrored) {
+		dx = transformed(g, dy, &f, false, true);
+		dx = om_g(g, "Mul", dx, shares_of_half(g, dx, &f));
+	} else {
+		dx = transformed(g, fitted(g, dy, &f, f.want, f.n), &f, !f.is_inverse, false);
+		dx = om_g_by(g, "Mul", dx, f.is_inverse ? 1 / (double)f.n : (double)f.n);
+	}
 	if (f.is_real)
 		dx = om_g_slice(g, dx, f.rank - 1, 0, 1);
-	om_grad_give(g, 0, fitted(g, dx, &f, f.n, f.have));
+	om_grad_give(g, 0, fitted(g, dx, &f, f.is_mirrored ? f.n / 2 + 1 : f.n, f.have));
 }
 
 /* ---- Det. ----

@@ -327,6 +327,18 @@ is_large(const struct trial *t)
 	return false;
 }
 
+/* What makers say that there is no gradient of: it is an error, not a zero. */
+static bool
+is_refused(const char *message)
+{
+	static const char *const refused[] = {"there is no gradient of the mode max"};
+
+	for (size_t k = 0; k < sizeof refused / sizeof refused[0]; k++)
+		if (strstr(message, refused[k]))
+			return true;
+	return false;
+}
+
 /* A program with its backward path, which has run once; false where this trial says
  * nothing. */
 static bool
@@ -352,7 +364,7 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_row *row)
 	om_backward b = {.loss = a->loss, .wrt = a->x, .nwrt = a->n, .grad = a->grad};
 	p->has = OM_HAS_INLINE | OM_HAS_SHAPES;
 	const om_status st = om_prog_backward(p, &b);
-	if (st == OM_UNSUPPORTED && is_open) {
+	if (st == OM_UNSUPPORTED && (is_open || is_refused(om_message(t->session)))) {
 		skipped++;
 		return false;
 	}

@@ -222,6 +222,8 @@ of_transforms(void)
 		{17, "%x: float64[2,5,1]", "	%n = const int64[] {7}\n	%y = DFT(%x, %n) {axis = 1}\n"},
 		{20, "%x: float64[2,6,1]", "	%y = DFT(%x) {onesided = 1}\n"},
 		{20, "%x: float64[2,4,3,2]", "	%n = const int64[] {3}\n	%a = const int64[] {1}\n	%y = DFT(%x, %n, %a) {inverse = 1}\n"},
+		{20, "%x: float64[2,4,2]", "	%y = DFT(%x) {inverse = 1, onesided = 1}\n"},
+		{20, "%x: float64[2,4,2]", "	%n = const int64[] {5}\n	%y = DFT(%x, %n) {inverse = 1, onesided = 1}\n"},
 		{17, "%x: float64[N,3,3]", "	%y = Det(%x)\n"},
 		{17, "%x: float64[4,4]", "	%y = Det(%x)\n"},
 		{17, "%x: float64[N,2,1,1]", "	%y = Det(%x)\n"},
