@@ -71,7 +71,10 @@ def _(b):
     assert pixel == [0x44, 0x77, 0xaa, 255], pixel
     assert b.eval("document.querySelectorAll('tr[data-box]').length") == 3
     assert b.eval("[...document.querySelectorAll('h2')].some(h => h.textContent.startsWith('Strategies'))")
-    assert b.eval("document.querySelectorAll('#tables table')[1].rows.length") > 10
+    table = b.eval("[...document.querySelectorAll('#tables table')[1].rows].map(r => [...r.cells].map(c => c.innerText))")
+    assert table[0] == ["strategy", "order of the file", "order bfs", "order mem", "whatever the order"], table
+    assert table[1][0] == "naive" and table[-1][0] == "lower bound" and table[-1][3] == "6.00 KiB", table
+    assert any(row[0] == "pack" and row[3].split() == ["6.00", "KiB", "optimal"] for row in table), table
     shot(b, "small")
 
 
