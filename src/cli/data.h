@@ -11,6 +11,9 @@ extern const om_opt_group om_data_options;
  * type of OM_UNDEFINED stays where nothing was given. */
 om_status om_data_read(om_cli *c, om_tensor *in);
 
+/* Shapes of what was read count as if they had been asked for; then come the options. */
+om_status om_data_shapes(om_cli *c, const om_tensor *in);
+
 /* Fill, as --formula, --random and --fill ask, what was not read; shapes are
  * those of the program.  An input that stays without elements, and has no
  * default, is OM_USAGE naming all of them.  The caller frees what lies in

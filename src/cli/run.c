@@ -22,18 +22,6 @@ struct run {
 
 /* ---- The way to a plan. ---- */
 
-/* Shapes of what was read count as if they had been asked for. */
-static om_status
-bind_shapes(om_cli *c, const om_tensor *in)
-{
-	const om_block *graph = c->prog->first;
-
-	for (uint32_t k = 0; k < graph->nparam; k++)
-		if (in[k].type != OM_UNDEFINED)
-			OM_TRY(om_bind_shape(c->prog, graph->param[k]->name, &in[k].shape));
-	return om_cli_shapes(c, true);
-}
-
 static bool
 has_usable_plan(const om_cli *c)
 {
@@ -47,7 +35,7 @@ make_plan(om_cli *c, const om_tensor *in)
 		om_info(c->session, "running the plan that the model carries");
 		return om_model_read_plan(c->session, c->model, c->prog, om_cli_option(c, "sidecar"));
 	}
-	OM_TRY(bind_shapes(c, in));
+	OM_TRY(om_data_shapes(c, in));
 	om_info(c->session, "the model is planned first: it carries no plan that could be run");
 	OM_TRY(om_cli_passes(c, om_default_pipeline()));
 	if (!(c->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))

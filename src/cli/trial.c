@@ -122,17 +122,6 @@ struct run {
 };
 
 static om_status
-bind_shapes(om_cli *c, const om_tensor *in)
-{
-	const om_block *graph = c->prog->first;
-
-	for (uint32_t k = 0; k < graph->nparam; k++)
-		if (in[k].type != OM_UNDEFINED)
-			OM_TRY(om_bind_shape(c->prog, graph->param[k]->name, &in[k].shape));
-	return om_cli_shapes(c, true);
-}
-
-static om_status
 measure(struct trial *t, om_cli *c)
 {
 	const om_report *r = om_report_new(c->prog, t->path, c->mem);
@@ -163,7 +152,7 @@ carry(struct trial *t, om_cli *c)
 static om_status
 plan(struct trial *t, om_cli *c, const om_tensor *in, bool first)
 {
-	OM_TRY(bind_shapes(c, in));
+	OM_TRY(om_data_shapes(c, in));
 	OM_TRY(om_cli_passes(c, om_default_pipeline()));
 	if (!(c->prog->has & OM_HAS_PLAN))
 		return om_fail(c->session, OM_USAGE, "the passes make no plan");
