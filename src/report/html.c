@@ -2,17 +2,10 @@
  * always the same (page.html). */
 #include <config.h>
 
-#include <jansson.h>
 #include <string.h>
 
+#include "report/json.h"
 #include "report/page.h"
-#include "report/report.h"
-
-static json_t *
-text(om_arena *mem, const char *s)
-{
-	return json_string(om_clean_text(mem, s));
-}
 
 /* ---- Tensors. ---- */
 
@@ -54,10 +47,10 @@ box(const om_report *r, om_arena *mem, const om_box *x, const om_plan_view *move
 	const om_value *v = x->value;
 	const om_op *op = v ? v->def : x->op;
 
-	return json_pack("[o, i, i, I, I, i, i, i, s, s, o, o, s, s, o]", text(mem, x->name), (int)x->kind,
+	return json_pack("[o, i, i, I, I, i, i, i, s, s, o, o, s, s, o]", om_json_text(mem, x->name), (int)x->kind,
 		(int)x->arena, (json_int_t)x->offset, (json_int_t)x->bytes, (int)x->first, (int)x->last,
 		x->buffer == UINT32_MAX ? -1 : (int)x->buffer, v ? om_dtype_text(v->type.elem) : "", v ? shape_of(mem, v) : "",
-		text(mem, op ? op->type : ""), text(mem, op ? op->name : ""), om_report_why(r, mem, x),
+		om_json_text(mem, op ? op->type : ""), om_json_text(mem, op ? op->name : ""), om_report_why(r, mem, x),
 		moves ? om_report_moving(r->prog, moves, mem) : "", turns(r, x));
 }
 
@@ -96,7 +89,7 @@ add_ops(const om_block *b, om_arena *mem, json_t *ops, json_t *bands)
 	for (const om_op *op = b->first; op; op = op->next) {
 		if (op->is_folded)
 			continue;
-		json_t *one = json_pack("[i, i, o, o]", (int)op->step, (int)op->end, text(mem, op->type), text(mem, op->name));
+		json_t *one = json_pack("[i, i, o, o]", (int)op->step, (int)op->end, om_json_text(mem, op->type), om_json_text(mem, op->name));
 		if (op->nbody)
 			json_array_append(bands, one);
 		json_array_append_new(ops, one);
@@ -115,7 +108,7 @@ arenas(const om_report *r, om_arena *mem)
 
 	for (uint32_t k = 0; k < plan->narena; k++) {
 		const om_plan_arena *a = &plan->arena[k];
-		json_array_append_new(all, json_pack("{s:o, s:I, s:I, s:I, s:b}", "name", text(mem, a->name), "base",
+		json_array_append_new(all, json_pack("{s:o, s:I, s:I, s:I, s:b}", "name", om_json_text(mem, a->name), "base",
 			(json_int_t)r->base[k], "bytes", (json_int_t)a->bytes, "bound", (json_int_t)a->lower_bound, "optimal",
 			a->status == OM_PACK_OPTIMAL));
 	}
@@ -128,7 +121,7 @@ peak(const om_report *r, om_arena *mem)
 	json_t *live = json_array();
 
 	for (uint32_t k = 0; k < r->nlive; k++)
-		json_array_append_new(live, json_pack("[o, I]", text(mem, r->live[k].name), (json_int_t)r->live[k].bytes));
+		json_array_append_new(live, json_pack("[o, I]", om_json_text(mem, r->live[k].name), (json_int_t)r->live[k].bytes));
 	return json_pack("{s:o, s:o}", "step", r->order_free ? json_null() : json_integer(r->peak_step), "live", live);
 }
 
@@ -151,7 +144,7 @@ moving(const om_prog *p, om_arena *mem)
 	json_t *all = json_array();
 
 	for (uint32_t k = 0; k < p->plan->nview; k++)
-		json_array_append_new(all, json_pack("[o, s]", text(mem, p->values[p->plan->view[k].value]->name),
+		json_array_append_new(all, json_pack("[o, s]", om_json_text(mem, p->values[p->plan->view[k].value]->name),
 			om_report_moving(p, &p->plan->view[k], mem)));
 	return all;
 }
@@ -162,8 +155,8 @@ unplanned(const om_prog *p, om_arena *mem)
 	json_t *all = json_array();
 
 	for (uint32_t k = 0; k < p->plan->nunplanned; k++)
-		json_array_append_new(all, json_pack("[o, o]", text(mem, p->values[p->plan->unplanned[k].value]->name),
-			text(mem, p->plan->unplanned[k].why)));
+		json_array_append_new(all, json_pack("[o, o]", om_json_text(mem, p->values[p->plan->unplanned[k].value]->name),
+			om_json_text(mem, p->plan->unplanned[k].why)));
 	return all;
 }
 
@@ -175,7 +168,7 @@ phases(const om_report *r, om_arena *mem)
 	for (uint32_t k = 0; k < r->nphase; k++) {
 		const om_report_phase *x = &r->phase[k];
 		json_array_append_new(all, json_pack("[s, I, i, o, i]", om_phase_text(x->phase), (json_int_t)x->bytes, (int)x->step,
-			text(mem, *x->op->name ? x->op->name : x->op->type), (int)x->ops));
+			om_json_text(mem, *x->op->name ? x->op->name : x->op->type), (int)x->ops));
 	}
 	return all;
 }
@@ -203,7 +196,7 @@ all_of(const om_report *r, om_arena *mem)
 
 	add_ops(r->prog->first, mem, ops, bands);
 	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"model", text(mem, r->model), "about", about(r, mem), "steps", (int)r->steps,
+		"model", om_json_text(mem, r->model), "about", about(r, mem), "steps", (int)r->steps,
 		"align", (json_int_t)r->prog->align, "arena_bytes", (json_int_t)r->arena_bytes,
 		"lower_bound_bytes", (json_int_t)r->lower_bound_bytes, "naive_bytes", (json_int_t)r->naive_bytes,
 		"file_order_bytes", (json_int_t)r->file_order_bytes, "weights_bytes", (json_int_t)r->weights_bytes,

@@ -2,13 +2,12 @@
  * meaning are a contract: more may be added, none changes. */
 #include <config.h>
 
-#include <jansson.h>
 #include <math.h>
 
-#include "report/report.h"
+#include "report/json.h"
 
-static json_t *
-text(om_arena *mem, const char *s)
+json_t *
+om_json_text(om_arena *mem, const char *s)
 {
 	return json_string(om_clean_text(mem, s));
 }
@@ -36,9 +35,8 @@ inputs(const om_prog *p, om_arena *mem)
 	return all;
 }
 
-/* What the symbols of the inputs stand for. */
-static json_t *
-dims(const om_prog *p, om_arena *mem)
+json_t *
+om_json_dims(const om_prog *p, om_arena *mem)
 {
 	json_t *all = json_object();
 
@@ -57,10 +55,10 @@ peak(const om_report *r, om_arena *mem)
 	json_t *at = json_object(), *live = json_array();
 
 	json_object_set_new(at, "step", r->order_free ? json_null() : number(r->peak_step));
-	json_object_set_new(at, "op", text(mem, r->peak_op ? r->peak_op->type : ""));
-	json_object_set_new(at, "name", text(mem, r->peak_op ? r->peak_op->name : ""));
+	json_object_set_new(at, "op", om_json_text(mem, r->peak_op ? r->peak_op->type : ""));
+	json_object_set_new(at, "name", om_json_text(mem, r->peak_op ? r->peak_op->name : ""));
 	for (uint32_t k = 0; k < r->nlive; k++)
-		json_array_append_new(live, json_pack("{s:o,s:o}", "name", text(mem, r->live[k].name),
+		json_array_append_new(live, json_pack("{s:o,s:o}", "name", om_json_text(mem, r->live[k].name),
 			"bytes", number(r->live[k].bytes)));
 	json_object_set_new(at, "live", live);
 	return at;
@@ -76,7 +74,7 @@ phases(const om_report *r, om_arena *mem)
 		const om_report_phase *x = &r->phase[k];
 		json_array_append_new(all, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "phase", om_phase_text(x->phase),
 			"ops", number(x->ops), "bytes", number(x->bytes), "step", number(x->step),
-			"op", text(mem, x->op->type), "name", text(mem, x->op->name)));
+			"op", om_json_text(mem, x->op->type), "name", om_json_text(mem, x->op->name)));
 	}
 	return all;
 }
@@ -88,8 +86,8 @@ unplanned(const om_prog *p, om_arena *mem)
 
 	for (uint32_t k = 0; k < p->plan->nunplanned; k++) {
 		const om_unplanned *u = &p->plan->unplanned[k];
-		json_array_append_new(all, json_pack("{s:o,s:o}", "name", text(mem, p->values[u->value]->name),
-			"why", text(mem, u->why)));
+		json_array_append_new(all, json_pack("{s:o,s:o}", "name", om_json_text(mem, p->values[u->value]->name),
+			"why", om_json_text(mem, u->why)));
 	}
 	return all;
 }
@@ -108,8 +106,8 @@ arenas(const om_plan *plan, om_arena *mem)
 	for (uint32_t k = 0; k < plan->narena; k++) {
 		const om_plan_arena *a = &plan->arena[k];
 		json_t *one = json_object();
-		json_object_set_new(one, "name", text(mem, a->name));
-		json_object_set_new(one, "device", text(mem, a->device));
+		json_object_set_new(one, "name", om_json_text(mem, a->name));
+		json_object_set_new(one, "device", om_json_text(mem, a->device));
 		json_object_set_new(one, "bytes", number(a->bytes));
 		json_object_set_new(one, "align", number(a->align));
 		if (a->limit)
@@ -174,13 +172,13 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	json_t *o = json_object();
 
 	json_object_set_new(o, "schema", json_string("onnxmem-report/1"));
-	json_object_set_new(o, "model", text(mem, r->model));
+	json_object_set_new(o, "model", om_json_text(mem, r->model));
 	json_object_set_new(o, "target", json_string(om_target_text(r->prog->target)));
 	json_object_set_new(o, "order", json_string(r->prog->order ? r->prog->order : "file"));
 	if (r->order_free)
 		json_object_set_new(o, "order_free", json_true());
 	json_object_set_new(o, "inputs", inputs(r->prog, mem));
-	json_object_set_new(o, "dims", dims(r->prog, mem));
+	json_object_set_new(o, "dims", om_json_dims(r->prog, mem));
 	set_sizes(o, r);
 	json_object_set_new(o, "arenas", arenas(r->prog->plan, mem));
 	json_object_set_new(o, "peak", peak(r, mem));

@@ -7,25 +7,9 @@
  * examples/ort_session.py makes a session of it. */
 #include <config.h>
 
-#include <jansson.h>
-
-#include "report/report.h"
+#include "report/json.h"
 
 enum { ORT_ALIGN = 256 };
-
-static json_t *
-dims(const om_prog *p, om_arena *mem)
-{
-	json_t *all = json_object();
-
-	for (uint32_t k = 0; k < p->first->nparam; k++) {
-		const om_shape *s = &p->first->param[k]->shape;
-		for (int d = 0; d < s->rank; d++)
-			if (s->sym[d] && s->dim[d] >= 0)
-				json_object_set_new(all, om_clean_text(mem, s->sym[d]), json_integer(s->dim[d]));
-	}
-	return all;
-}
 
 /* Outputs come from the arena, too. */
 static uint64_t
@@ -46,7 +30,7 @@ om_report_ort(const om_report *r, om_session *s, om_arena *mem, const char *dige
 		"schema", "onnxmem-ort/1", "model", om_clean_text(mem, r->model), "digest", digest,
 		"arena_bytes", (json_int_t)r->arena_bytes,
 		"execution_mode", "sequential", "enable_cpu_mem_arena", 1, "enable_mem_pattern", 1, "enable_mem_reuse", 1,
-		"free_dimension_overrides", dims(r->prog, mem),
+		"free_dimension_overrides", om_json_dims(r->prog, mem),
 		"config_entries", "session.use_env_allocators", "1", "session.use_device_allocator_for_initializers", "1",
 		"arena_cfg", "max_mem", 0, "arena_extend_strategy", 1,
 		"initial_chunk_size_bytes", (json_int_t)first_chunk(r), "max_dead_bytes_per_chunk", -1);
