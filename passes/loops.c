@@ -139,9 +139,7 @@ detach(struct loops *w, om_value *v)
 {
 	if (!v->def || v->is_const || v->store == OM_OWN || w->is_taken[v->id] || is_joined(w, v))
 		return false;
-	v->store = OM_OWN;
-	v->source = NULL;
-	v->offset = 0;
+	om_value_lies(v, OM_OWN, NULL, 0);
 	om_count(w->r, "apart", 1);
 	return true;
 }
@@ -277,20 +275,12 @@ spot_of(om_value *v, uint64_t round)
 	return round < r->nfirst ? r->first[round] : r->at[round % r->period];
 }
 
-static void
-lies_in(om_value *v, om_store store, om_value *source, uint64_t offset)
-{
-	v->store = store;
-	v->source = source;
-	v->offset = offset;
-}
-
 /* The parameter is never anywhere but in other values' bytes; it counts as a view of
  * its initial value. */
 static void
 own_nothing(struct carried *c, om_rounds *r)
 {
-	lies_in(c->x, OM_VIEW, c->init, 0);
+	om_value_lies(c->x, OM_VIEW, c->init, 0);
 	c->x->rounds = r;
 	c->is_done = true;
 }
@@ -653,7 +643,7 @@ move_output(struct loops *w, const struct carried *c, const om_rounds *r)
 		return;
 	om_rounds *own = om_memdup(w->p->mem, r, sizeof *r);
 	own->is_output = true;
-	lies_in(c->out, OM_VIEW, c->init, 0);
+	om_value_lies(c->out, OM_VIEW, c->init, 0);
 	c->out->rounds = own;
 	om_count(w->r, "found", 1);
 }
@@ -753,7 +743,7 @@ read_slices(struct loops *w, const struct loop *l)
 		if (!is_sliced(w, l, all, x, listed(l->op, "scan_input_axes", k)) || x->store != OM_OWN)
 			continue;
 		x->rounds = slices(w, l, all, om_value_bytes(x), listed(l->op, "scan_input_directions", k));
-		lies_in(x, OM_VIEW, all, 0);
+		om_value_lies(x, OM_VIEW, all, 0);
 		om_count(w->r, "slices", 1);
 	}
 }
@@ -787,7 +777,7 @@ look_at_series(struct loops *w, const struct loop *l)
 			continue;
 		take(w, l->body, v);
 		root->rounds = slices(w, l, all, om_value_bytes(v), listed(l->op, "scan_output_directions", k - l->n));
-		lies_in(root, OM_PART, all, 0);
+		om_value_lies(root, OM_PART, all, 0);
 		om_count(w->r, "slices", 1);
 	}
 }

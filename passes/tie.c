@@ -108,9 +108,7 @@ tie_output(om_run *r, om_prog *p, om_groups *g, const om_op *op, uint32_t out)
 	for (uint32_t k = 0; k < op->nin; k++) {
 		if (!is_spent(g, op, op->in[k]) || is_taken(p, op->in[k]) || !om_op_may_cover(op, out, op->in[k]))
 			continue;
-		v->store = OM_TIE;
-		v->source = op->in[k];
-		v->offset = 0;
+		om_value_lies(v, OM_TIE, op->in[k], 0);
 		om_count(r, "results", 1);
 		om_count(r, "bytes", om_value_bytes(v));
 		return;
@@ -138,13 +136,9 @@ is_open(const om_way *w)
 static void
 tie_way(om_run *r, const om_way *w)
 {
-	for (uint32_t k = 0; k < w->nvalue; k++) {
-		w->value[k]->store = OM_PART;
-		w->value[k]->source = w->result;
-		w->value[k]->offset = 0;
-	}
-	w->result->store = OM_TIE;
-	w->result->source = w->param;
+	for (uint32_t k = 0; k < w->nvalue; k++)
+		om_value_lies(w->value[k], OM_PART, w->result, 0);
+	om_value_lies(w->result, OM_TIE, w->param, 0);
 	om_count(r, "results", 1);
 	om_count(r, "bytes", om_value_bytes(w->result));
 }

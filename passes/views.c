@@ -98,9 +98,7 @@ forget(om_prog *p)
 {
 	om_rounds_forget(p);
 	for (uint32_t k = 0; k < p->nvalue; k++) {
-		p->values[k]->store = OM_OWN;
-		p->values[k]->source = NULL;
-		p->values[k]->offset = 0;
+		om_value_lies(p->values[k], OM_OWN, NULL, 0);
 		p->values[k]->rounds = NULL;
 	}
 }

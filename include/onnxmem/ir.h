@@ -334,6 +334,8 @@ OM_API uint64_t om_value_bytes(const om_value *v);
 /* Where the bytes of `v` are: the value that owns its storage and, unless
  * NULL, the offset in it.  Needs OM_HAS_VIEWS or OM_HAS_STORE. */
 OM_API om_value *om_storage(const om_value *v, uint64_t *offset);
+/* The bytes of `v` are those of `source` from `offset` on; OM_OWN: its own, source is NULL. */
+OM_API void om_value_lies(om_value *v, om_store store, om_value *source, uint64_t offset);
 
 /* True when `inner` is `outer` or lies in it, at any depth.  The bodies of an op
  * that was taken out of the program lie in no block. */

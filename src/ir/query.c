@@ -176,6 +176,14 @@ om_storage(const om_value *v, uint64_t *offset)
 	return (om_value *)v;
 }
 
+void
+om_value_lies(om_value *v, om_store store, om_value *source, uint64_t offset)
+{
+	v->store = store;
+	v->source = source;
+	v->offset = offset;
+}
+
 bool
 om_block_inside(const om_block *inner, const om_block *outer)
 {

@@ -342,14 +342,6 @@ move_members(const struct move *x)
 		insert(x->g, x->to, x->from->member[k], x->base + x->g->offset[x->from->member[k]->id]);
 }
 
-static void
-set_store(om_value *v, om_store store, om_value *source, uint64_t offset)
-{
-	v->store = store;
-	v->source = source;
-	v->offset = offset;
-}
-
 /* The root of what moves lies in `near`, or where it starts before, in the
  * storage as a whole. */
 static void
@@ -358,9 +350,9 @@ link_part(const struct move *x, om_value *near)
 	const uint64_t at = x->g->offset[near->id];
 
 	if (x->base >= at && x->base - at + x->g->bytes[x->from->root->id] <= x->g->bytes[near->id])
-		set_store(x->from->root, OM_PART, near, x->base - at);
+		om_value_lies(x->from->root, OM_PART, near, x->base - at);
 	else
-		set_store(x->from->root, OM_PART, x->to->root, x->base);
+		om_value_lies(x->from->root, OM_PART, x->to->root, x->base);
 }
 
 bool
@@ -377,7 +369,7 @@ om_groups_same(om_groups *g, om_value *source, const om_same *same, uint32_t n, 
 	if (!is_allowed(&x))
 		return false;
 	if (store == OM_VIEW)
-		set_store(same->v, OM_VIEW, source, same->offset);
+		om_value_lies(same->v, OM_VIEW, source, same->offset);
 	else
 		link_part(&x, source);
 	move_members(&x);
@@ -395,7 +387,7 @@ om_groups_over(om_groups *g, om_value *out, om_value *in)
 		x.base = g->offset[in->id];
 		if (!is_allowed(&x))
 			return false;
-		set_store(out, OM_INPLACE, in, 0);
+		om_value_lies(out, OM_INPLACE, in, 0);
 		move_members(&x);
 		return true;
 	}

@@ -12,9 +12,7 @@ om_rounds_forget(om_prog *p)
 		om_value *v = p->values[k];
 		v->first = was->first;
 		v->last = was->last;
-		v->store = was->store;
-		v->source = was->source;
-		v->offset = was->offset;
+		om_value_lies(v, was->store, was->source, was->offset);
 	}
 	p->before_loops = NULL;
 	for (uint32_t k = 0; k < p->nvalue; k++)
