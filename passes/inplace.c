@@ -194,11 +194,8 @@ forget(om_prog *p)
 	om_rounds_forget(p);
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		om_value *v = p->values[k];
-		if ((v->store != OM_INPLACE && v->store != OM_PART) || is_tied(v))
-			continue;
-		v->store = OM_OWN;
-		v->source = NULL;
-		v->offset = 0;
+		if ((v->store == OM_INPLACE || v->store == OM_PART) && !is_tied(v))
+			om_value_lies(v, OM_OWN, NULL, 0);
 	}
 }
 
