@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "../dice.h"
 #include "flows.h"
 #include "onnxmem/plan.h"
 
@@ -18,15 +19,10 @@ struct faults {
 	uint64_t state;
 };
 
-/* splitmix64 */
 static uint32_t
 below(struct faults *f, uint32_t n)
 {
-	uint64_t z = f->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return n ? (uint32_t)((z ^ z >> 31) % n) : 0;
+	return n ? (uint32_t)(dice_roll(&f->state) % n) : 0;
 }
 
 static void *

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "../dice.h"
 #include "flows.h"
 
 enum { MAX_DEPTH = 3, MAX_SEEN = 256, MAX_ELEMENTS = 512, MAX_STATES = 14 };
@@ -26,15 +27,10 @@ struct gen {
 	int left;                 /* ops with bodies that may still come */
 };
 
-/* splitmix64 */
 static int
 below(struct gen *g, int n)
 {
-	uint64_t z = g->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (int)((z ^ z >> 31) % (uint64_t)n);
+	return (int)(dice_roll(&g->state) % (uint64_t)n);
 }
 
 static bool

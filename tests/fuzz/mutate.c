@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../dice.h"
 #include "take.h"
 
 /* Sanitizers keep what was freed for a while. */
@@ -32,15 +33,10 @@ struct dice {
 	uint64_t state;
 };
 
-/* splitmix64 */
 static uint64_t
 roll(struct dice *d)
 {
-	uint64_t z = d->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	return dice_roll(&d->state);
 }
 
 static size_t

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../dice.h"
 #include "onnxmem/exec.h"
 #include "onnxmem/pass.h"
 
@@ -34,15 +35,10 @@ struct gen {
 	int nvalue;
 };
 
-/* splitmix64 */
 static unsigned
 below(struct gen *g, unsigned n)
 {
-	uint64_t z = g->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (unsigned)((z ^ z >> 31) % n);
+	return (unsigned)(dice_roll(&g->state) % n);
 }
 
 static void

@@ -20,12 +20,9 @@ struct bed {
 static void
 start(struct bed *b, const char *text, const char *passes)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
-
 	*b = (struct bed){.s = om_session_new(), .mem = om_arena_new()};
 	b->h = om_host_new(b->s, NULL);
-	om_status st = om_parse(b->s, in, "test", &b->p);
-	fclose(in);
+	om_status st = unit_parse(b->s, text, &b->p);
 	if (st == OM_OK)
 		st = om_host_run(b->h, b->p, passes);
 	if (st == OM_OK) {

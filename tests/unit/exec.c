@@ -17,12 +17,9 @@ struct bench {
 static bool
 bench_prog(struct bench *b, const char *text, const char *passes)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
-
 	*b = (struct bench){.s = om_session_new()};
 	b->h = om_host_new(b->s, NULL);
-	const bool ok = om_parse(b->s, in, "text", &b->p) == OM_OK && om_host_run(b->h, b->p, passes) == OM_OK;
-	fclose(in);
+	const bool ok = unit_parse(b->s, text, &b->p) == OM_OK && om_host_run(b->h, b->p, passes) == OM_OK;
 	if (!ok)
 		printf("%s\n", om_message(b->s));
 	return ok;

@@ -18,12 +18,10 @@ start(struct decoder *d)
 {
 	static char text[] = "program \"t\" ir 10 opset 20\n"
 		"^main(%x: uint8[64]) {\n\t%y = ImageDecoder(%x)\n\tret %y\n}\n";
-	FILE *in = fmemopen(text, sizeof text - 1, "r");
 
 	d->s = om_session_new();
 	d->mem = om_arena_new();
-	CU_ASSERT_EQUAL_FATAL(om_parse(d->s, in, "text", &d->p), OM_OK);
-	fclose(in);
+	CU_ASSERT_EQUAL_FATAL(unit_parse(d->s, text, &d->p), OM_OK);
 }
 
 static void

@@ -18,18 +18,15 @@ struct bed {
 static void
 start(struct bed *b, const char *text)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
-
 	b->s = om_session_new();
 	b->h = om_host_new(b->s, NULL);
 	b->mem = om_arena_new();
-	om_status st = om_parse(b->s, in, "test", &b->p);
+	om_status st = unit_parse(b->s, text, &b->p);
 	if (st == OM_OK)
 		st = om_host_run(b->h, b->p, "live");
 	if (st != OM_OK)
 		printf("# %s\n# in: %s\n", om_message(b->s), text);
 	CU_ASSERT_EQUAL_FATAL(st, OM_OK);
-	fclose(in);
 }
 
 static void

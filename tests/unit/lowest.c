@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../dice.h"
 #include "onnxmem/build.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
@@ -21,15 +22,10 @@ struct graph {
 	size_t at;
 };
 
-/* splitmix64 */
 static uint32_t
 below(struct graph *g, uint32_t n)
 {
-	uint64_t z = g->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (uint32_t)((z ^ z >> 31) % n);
+	return (uint32_t)(dice_roll(&g->state) % n);
 }
 
 static void
@@ -183,14 +179,12 @@ try_all(struct walk *w, uint32_t at)
 static om_prog *
 parsed(om_session *s, const char *text)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
 	om_prog *p;
 
-	if (om_parse(s, in, "test", &p) != OM_OK) {
+	if (unit_parse(s, text, &p) != OM_OK) {
 		printf("# %s\n# in: %s\n", om_message(s), text);
 		CU_FAIL_FATAL("the graph could not be read");
 	}
-	fclose(in);
 	return p;
 }
 

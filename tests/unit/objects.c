@@ -24,11 +24,9 @@ start(struct bench *b, const char *body, int way)
 	char text[4096];
 
 	snprintf(text, sizeof text, "program \"t\" ir 10 opset 18\n%s", body);
-	FILE *in = fmemopen(text, strlen(text), "r");
 	*b = (struct bench){.s = om_session_new()};
 	b->h = om_host_new(b->s, NULL);
-	om_status st = om_parse(b->s, in, "text", &b->p);
-	fclose(in);
+	om_status st = unit_parse(b->s, text, &b->p);
 	if (st == OM_OK)
 		st = om_host_run(b->h, b->p, om_default_pipeline());
 	if (st == OM_OK)

@@ -1,6 +1,7 @@
 /* Orders of low peak, against all orders that there are. */
 #include <config.h>
 
+#include "../dice.h"
 #include "onnxmem/order.h"
 #include "unit.h"
 
@@ -15,15 +16,10 @@ struct graph {
 	uint64_t state;
 };
 
-/* splitmix64 */
 static uint32_t
 below(struct graph *g, uint32_t n)
 {
-	uint64_t z = g->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (uint32_t)((z ^ z >> 31) % n);
+	return (uint32_t)(dice_roll(&g->state) % n);
 }
 
 static bool

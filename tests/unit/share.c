@@ -210,14 +210,12 @@ fixed_offsets_are_refused(void)
 static uint64_t
 open_bytes(const char *text, const char *passes)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
 	om_session *s = om_session_new();
 	om_host *h = om_host_new(s, NULL);
 	om_prog *p;
 	uint64_t bytes = 0;
 
-	om_status st = om_parse(s, in, "test", &p);
-	fclose(in);
+	om_status st = unit_parse(s, text, &p);
 	if (st == OM_OK) {
 		p->order_free = true;
 		st = om_host_run(h, p, passes);

@@ -26,12 +26,10 @@ start(struct bench *b, const char *body, const om_exec_options *o)
 	char text[4096];
 
 	snprintf(text, sizeof text, "program \"t\" ir 11 opset 27\n%s", body);
-	FILE *in = fmemopen(text, strlen(text), "r");
 	*b = (struct bench){.s = om_session_new()};
 	b->h = om_host_new(b->s, NULL);
-	const bool ok = om_parse(b->s, in, "text", &b->p) == OM_OK && om_host_run(b->h, b->p, tied) == OM_OK
+	const bool ok = unit_parse(b->s, text, &b->p) == OM_OK && om_host_run(b->h, b->p, tied) == OM_OK
 	    && om_exec_new(b->s, b->p, o->no_reuse ? NULL : b->p->plan, o, &b->e) == OM_OK;
-	fclose(in);
 	if (!ok)
 		printf("# %s\n", om_message(b->s));
 	return ok;

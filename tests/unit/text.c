@@ -44,16 +44,6 @@ static const char program[] =
 	"\tret %u, %z, %z\n"
 	"}\n";
 
-static om_status
-parse(om_session *s, const char *text, om_prog **p)
-{
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
-	const om_status st = om_parse(s, in, "test", p);
-
-	fclose(in);
-	return st;
-}
-
 static char *
 dump(const om_prog *p)
 {
@@ -72,10 +62,10 @@ reads_back_equal(void)
 	om_session *s = om_session_new();
 	om_prog *p = NULL, *q = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(parse(s, program, &p), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(unit_parse(s, program, &p), OM_OK);
 	CU_ASSERT_EQUAL(om_verify(p), OM_OK);
 	char *once = dump(p);
-	CU_ASSERT_EQUAL_FATAL(parse(s, once, &q), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(unit_parse(s, once, &q), OM_OK);
 	char *twice = dump(q);
 	CU_ASSERT_STRING_EQUAL(once, twice);
 	CU_ASSERT_PTR_NOT_NULL(om_block_find(p, "z/then_branch"));
@@ -97,7 +87,7 @@ every_truncation_is_refused(void)
 		om_prog *p;
 		memcpy(text, program, n);
 		text[n] = '\0';
-		CU_ASSERT_NOT_EQUAL(parse(s, text, &p), OM_OK);
+		CU_ASSERT_NOT_EQUAL(unit_parse(s, text, &p), OM_OK);
 		CU_ASSERT_PTR_NULL(p);
 	}
 	om_session_free(s);
@@ -121,7 +111,7 @@ mistakes_are_named(void)
 
 	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
 		om_prog *p;
-		CU_ASSERT_EQUAL(parse(s, cases[k].text, &p), OM_MALFORMED);
+		CU_ASSERT_EQUAL(unit_parse(s, cases[k].text, &p), OM_MALFORMED);
 		CU_ASSERT_STRING_EQUAL(om_message(s), cases[k].message);
 	}
 	om_session_free(s);

@@ -38,12 +38,9 @@ struct bed {
 static void
 start(struct bed *t, const char *text)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
-
 	*t = (struct bed){.s = om_session_new()};
 	t->h = om_host_new(t->s, NULL);
-	om_status st = om_parse(t->s, in, "test", &t->p);
-	fclose(in);
+	om_status st = unit_parse(t->s, text, &t->p);
 	if (st == OM_OK)
 		st = om_host_run(t->h, t->p, "shapes,fold,live,views,inplace,loops,pack");
 	if (st != OM_OK) {

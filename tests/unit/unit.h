@@ -5,6 +5,8 @@
 
 #include <CUnit/Basic.h>
 
+#include "onnxmem/ir.h"
+
 /* Each file of unit tests ends in one of these. */
 extern CU_TestInfo annotate_tests[];
 extern CU_TestInfo arena_tests[];
@@ -38,5 +40,8 @@ extern CU_TestInfo verify_tests[];
 /* The gradients of the last result by all parameters, which are float64, against
  * differences; dims that are not known are `n`. */
 void unit_grad_check(const char *text, uint64_t n);
+
+/* A text as a program, as om_parse() does it. */
+om_status unit_parse(om_session *s, const char *text, om_prog **p);
 
 #endif
