@@ -147,6 +147,7 @@ OM_API om_value *om_g_count(om_grad *g, const om_value *like, om_value *forward,
  */
 struct om_scope {
 	om_block *from, *to;
+	om_op *first, *last;         /* of `from`, what is differentiated; NULL: all of it */
 	om_scope *outer;             /* NULL: the graph */
 	/* What stands in `to` for a value that is computed in `from`, and from now on kept;
 	 * NULL: the value itself is in reach. */
@@ -166,11 +167,11 @@ OM_API void om_scope_want(om_scope *s, om_value *v);
 /* Is it wanted in the scope, because it was said or because it depends on what is?  After
  * om_scope_look(). */
 OM_API bool om_scope_wants(const om_scope *s, const om_value *v);
-/* Find all values of `from` that depend on what is wanted. */
+/* Find all values of what is differentiated that depend on what is wanted. */
 OM_API void om_scope_look(om_scope *s);
 /* The gradient `v`, a value of `to`, flows into `of`. */
 OM_API void om_scope_seed(om_scope *s, om_value *of, om_value *v);
-/* Differentiate all ops of `from`, the last one first. */
+/* Differentiate all ops of `from`, or those said, the last one first. */
 OM_API om_status om_scope_walk(om_scope *s);
 /* What flowed into `of`, summed; NULL: nothing. */
 OM_API om_value *om_scope_get(om_scope *s, const om_value *of);

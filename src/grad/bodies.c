@@ -59,6 +59,34 @@ om_g_result(om_grad *g, om_value *v)
 	om_block_add_result(b, is_own ? v : om_g(g, "Identity", v));
 }
 
+om_value *
+om_g_length(om_grad *g, om_value *forward, int axis)
+{
+	const int64_t first = 0;
+	const om_shape *s = &forward->shape;
+
+	if (s->rank > axis && s->dim[axis] >= 0)
+		return om_g_int64(g, s->dim[axis]);
+	return om_g_squeeze(g, om_g_dim(g, forward, axis), 1, &first);
+}
+
+om_value *
+om_g_places(om_grad *g, om_value *forward, int axis)
+{
+	return om_g(g, "Range", om_g_int64(g, 0), om_g_length(g, forward, axis), om_g_int64(g, 1));
+}
+
+om_value *
+om_g_zeros(om_grad *g, om_dtype type, om_value *shape)
+{
+	const int64_t one = 1;
+	const om_tensor t = {.type = type, .shape = om_shape_of(1, &one),
+		.data = om_alloc(om_grad_prog(g)->mem, sizeof(uint64_t))};
+	const om_attr value = {.name = "value", .kind = OM_ATTR_TENSOR, .n = 1, .t = &t};
+
+	return om_g_with(g, "ConstantOfShape", OM_A(value), shape);
+}
+
 /* ---- Ops of the backward path. ---- */
 
 void

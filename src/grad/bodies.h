@@ -1,6 +1,6 @@
-/* What the makers of If, Loop and Scan share: a body and its counterpart in the
- * backward path, and ops whose inputs and outputs are known only when their bodies
- * are complete. */
+/* What makers of larger operators share: a body and its counterpart in the backward
+ * path, ops whose inputs and outputs are known only when their bodies are complete,
+ * and operators that are differentiated as what they consist of. */
 #ifndef OM_BODIES_H
 #define OM_BODIES_H
 
@@ -55,6 +55,12 @@ om_grad *om_g_inside(om_grad *g, om_block *b);
 /* A result of the block that `g` builds in.  ONNX wants each to be computed there, and to
  * stand there once. */
 void om_g_result(om_grad *g, om_value *v);
+/* 0, 1, ... along an axis of a value of the forward path: a list of int64. */
+om_value *om_g_places(om_grad *g, om_value *forward, int axis);
+/* The length of that axis, an int64 of rank 0. */
+om_value *om_g_length(om_grad *g, om_value *forward, int axis);
+/* Zeros of a shape that is a list of integers. */
+om_value *om_g_zeros(om_grad *g, om_dtype type, om_value *shape);
 /* A value for a parameter of the block that `g` builds in. */
 om_value *om_g_param(om_grad *g, const om_value *like, const char *what);
 
@@ -62,5 +68,9 @@ om_value *om_g_param(om_grad *g, const om_value *like, const char *what);
 void om_back_args(om_grad *g, om_op *op, const struct om_values *in, size_t nout);
 /* Nothing came of it. */
 void om_back_abandon(om_op *op);
+
+/* `build` builds the op once more, in the backward path, of operators that have makers;
+ * `out` are its outputs, those that have a gradient.  They are differentiated. */
+void om_grad_by_parts(om_grad *g, void (*build)(om_grad *g, om_value **out));
 
 #endif

@@ -56,12 +56,7 @@ shape_of_nothing(om_grad *g, const om_value *v)
 static om_value *
 nothing_like(om_grad *g, const om_value *v)
 {
-	static const uint64_t zero;
-	const int64_t one = 1;
-	const om_tensor t = {.type = om_type_elem(&v->type), .shape = om_shape_of(1, &one), .data = (void *)&zero};
-	const om_attr value = {.name = "value", .kind = OM_ATTR_TENSOR, .n = 1, .t = &t};
-
-	return om_g_with(g, "ConstantOfShape", OM_A(value), shape_of_nothing(g, v));
+	return om_g_zeros(g, om_type_elem(&v->type), shape_of_nothing(g, v));
 }
 
 static bool

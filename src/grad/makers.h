@@ -6,6 +6,13 @@
 
 typedef void om_maker(om_grad *g);
 
+/* attending.c */
+om_maker om_grad_Attention, om_grad_RotaryEmbedding, om_grad_contrib_Attention,
+	om_grad_contrib_MultiHeadAttention, om_grad_contrib_RotaryEmbedding;
+
+/* contraction.c */
+om_maker om_grad_Einsum;
+
 /* branches.c, playback.c */
 om_maker om_grad_If, om_grad_Loop, om_grad_Scan;
 
@@ -64,6 +71,11 @@ om_value *om_g_put_along(om_grad *g, om_value *v, om_value *index, int64_t axis,
 /* picks.c: gathering and scattering. */
 om_maker om_grad_Gather, om_grad_GatherElements, om_grad_GatherND, om_grad_ScatterElements,
 	om_grad_ScatterND;
+/* recurrent.c */
+om_maker om_grad_GRU, om_grad_LSTM, om_grad_RNN;
+
+/* sums.c */
+om_maker om_grad_ReduceMean, om_grad_ReduceSum;
 
 /* transforms.c */
 om_maker om_grad_Col2Im, om_grad_DFT, om_grad_Det;

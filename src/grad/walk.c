@@ -110,7 +110,9 @@ lets_through(const om_op *op)
 void
 om_scope_look(om_scope *s)
 {
-	for (const om_op *op = s->from->first; op; op = op->next) {
+	const om_op *end = s->last ? s->last->next : NULL;
+
+	for (const om_op *op = s->first ? s->first : s->from->first; op != end; op = op->next) {
 		if (!lets_through(op) || !reads_active(s, op))
 			continue;
 		for (uint32_t k = 0; k < op->nout; k++)
@@ -209,8 +211,8 @@ om_scope_walk(om_scope *s)
 {
 	const om_op *prev;
 
-	for (const om_op *op = s->from->last; op; op = prev) {
-		prev = op->prev;
+	for (const om_op *op = s->last ? s->last : s->from->last; op; op = prev) {
+		prev = op == s->first ? NULL : op->prev;
 		if (!lets_through(op) || !has_gradient(s, op) || !reads_active(s, op))
 			continue;
 		const om_status st = differentiate(s, op);

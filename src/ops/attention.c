@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "grad/makers.h"
 #include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/index.h"
@@ -718,14 +719,16 @@ static const om_attr_spec cache_attrs[] = {
 #define ATTENTION                                                              \
 	.name = "Attention", .brief = "values, weighted by how well their keys match the queries", .min_in = 3, \
 	.min_out = 1, .max_out = 4, .attrs = attention_attrs, .infer = attention_infer, .reuse = attention_reuse, \
-	.cpu = attention_cpu, .scratch = attention_scratch, .cost = attention_cost
+	.cpu = attention_cpu, .scratch = attention_scratch, .cost = attention_cost, \
+	.grad = om_grad_Attention
 
 const om_row om_ops_attention[] = {
 	{ATTENTION, .since = 23, .until = 23, .max_in = 6},
 	{ATTENTION, .since = 24, .max_in = 7},
 	{.name = "RotaryEmbedding", .brief = "pairs of elements, turned by their position", .since = 23,
 	 .min_in = 3, .max_in = 4, .min_out = 1, .max_out = 1, .attrs = rotary_attrs,
-	 .infer = rotary_infer, .reuse = first_reuse, .cpu = rotary_cpu},
+	 .infer = rotary_infer, .reuse = first_reuse, .cpu = rotary_cpu,
+	 .grad = om_grad_RotaryEmbedding},
 	{.name = "TensorScatter", .brief = "a cache with new entries", .since = 24,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = cache_attrs,
 	 .infer = cache_infer, .reuse = first_reuse, .cpu = cache_cpu},

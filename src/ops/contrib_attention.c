@@ -8,6 +8,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "grad/makers.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
 #include "ops/parts.h"
@@ -422,16 +423,18 @@ OM_PARTS_COLUMNS(rotary)
 
 /* ---- The table. ---- */
 
-#define CONTRIB(called, text, least, most, outputs, list, made)                \
+#define CONTRIB(called, text, least, most, outputs, list, made, ...)           \
 	{.domain = "com.microsoft", .name = called, .brief = text, .since = 1, .min_in = least, .max_in = most, \
-	 .min_out = 1, .max_out = outputs, .attrs = list, OM_PARTS(made)}
+	 .min_out = 1, .max_out = outputs, .attrs = list, OM_PARTS(made), __VA_ARGS__}
 
 const om_row om_ops_contrib_attention[] = {
-	CONTRIB("Attention", "projections of the input, attended by each other", 2, 7, 2, attention_attrs, attention),
+	CONTRIB("Attention", "projections of the input, attended by each other", 2, 7, 2, attention_attrs, attention,
+		.grad = om_grad_contrib_Attention),
 	CONTRIB("QAttention", "projections of a quantised input, attended by each other", 5, 9, 2, attention_attrs,
-		quantized_attention),
+		quantized_attention, .grad = NULL),
 	CONTRIB("MultiHeadAttention", "values, weighted by how well their keys match the queries", 1, 10, 4, multi_attrs,
-		multi_head),
-	CONTRIB("RotaryEmbedding", "pairs of elements, turned by their position", 4, 4, 1, rotary_attrs, rotary),
+		multi_head, .grad = om_grad_contrib_MultiHeadAttention),
+	CONTRIB("RotaryEmbedding", "pairs of elements, turned by their position", 4, 4, 1, rotary_attrs, rotary,
+		.grad = om_grad_contrib_RotaryEmbedding),
 	{0}
 };

@@ -3,24 +3,14 @@
 
 #include <ctype.h>
 
+#include "grad/makers.h"
+#include "ops/einsum.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
 
 static const om_attr_spec einsum_attrs[] = {
 	{"equation", OM_ATTR_STRING, .required = true},
 	{0}
-};
-
-/* Every index of the equation is an axis of the loops: those of the output
- * first, then those that are summed over.  The axes that an ellipsis stands
- * for count from the right, as in a broadcast. */
-enum { MAX_TERMS = 16, MAX_AXES = 52 + OM_MAX_RANK, ELLIPSIS = 52 };
-
-struct einsum {
-	uint32_t nin;
-	int term[MAX_TERMS + 1][OM_MAX_RANK];  /* axis of each dim; the output's come last */
-	int rank[MAX_TERMS + 1];
-	om_shape size[MAX_AXES];               /* of rank 1; rank 0: not met */
 };
 
 static int
@@ -42,7 +32,7 @@ read_term(const char **at, const char *end, int dots, int *axis, int *rank)
 		int n = 1, first = letter_axis(*p);
 		if (end - p >= 3 && memcmp(p, "...", 3) == 0) {
 			n = dots;
-			first = ELLIPSIS + OM_MAX_RANK - dots;
+			first = OM_EINSUM_LETTERS + OM_MAX_RANK - dots;
 			p += 2;
 		} else if (!isalpha((unsigned char)*p)) {
 			return false;
@@ -85,15 +75,15 @@ widen_axis(om_shape *size, const om_shape *s, int d)
 /* Without an arrow the output has the ellipsis, then every letter that occurs
  * once, in alphabetical order (capitals first). */
 static void
-implicit_output(struct einsum *e, int dots)
+implicit_output(struct om_einsum *e, int dots)
 {
-	int *rank = &e->rank[e->nin], seen[MAX_AXES] = {0};
+	int *rank = &e->rank[e->nin], seen[OM_EINSUM_AXES] = {0};
 
 	for (uint32_t k = 0; k < e->nin; k++)
 		for (int d = 0; d < e->rank[k]; d++)
 			seen[e->term[k][d]]++;
 	for (int k = 0; k < dots; k++)
-		e->term[e->nin][(*rank)++] = ELLIPSIS + OM_MAX_RANK - dots + k;
+		e->term[e->nin][(*rank)++] = OM_EINSUM_LETTERS + OM_MAX_RANK - dots + k;
 	for (int k = 0; k < 52 && *rank < OM_MAX_RANK; k++) {
 		const int axis = (k + 26) % 52;
 		if (seen[axis] == 1)
@@ -102,7 +92,7 @@ implicit_output(struct einsum *e, int dots)
 }
 
 static bool
-read_inputs(const om_call *c, struct einsum *e, const char **at, const char *end, int *dots)
+read_inputs(const om_call *c, struct om_einsum *e, const char **at, const char *end, int *dots)
 {
 	for (uint32_t k = 0; k < c->op->nin; k++) {
 		const om_shape *s = &c->in[k].shape;
@@ -122,16 +112,16 @@ read_inputs(const om_call *c, struct einsum *e, const char **at, const char *end
 	return true;
 }
 
-static om_status
-read_einsum(const om_call *c, struct einsum *e)
+om_status
+om_einsum_read(const om_call *c, struct om_einsum *e)
 {
 	const om_string text = om_attr_string(c->op, "equation");
 	const char *at = text.data, *end = text.data + text.size;
 	int dots = 0;
 
-	*e = (struct einsum){.nin = c->op->nin};
-	if (c->op->nin > MAX_TERMS)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has more than %d inputs", MAX_TERMS);
+	*e = (struct om_einsum){.nin = c->op->nin};
+	if (c->op->nin > OM_EINSUM_TERMS)
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has more than %d inputs", OM_EINSUM_TERMS);
 	bool ok = read_inputs(c, e, &at, end, &dots);
 	if (ok && at == end) {
 		implicit_output(e, dots);
@@ -154,13 +144,13 @@ read_einsum(const om_call *c, struct einsum *e)
 static om_status
 einsum_infer(om_call *c)
 {
-	struct einsum e;
+	struct om_einsum e;
 
 	c->out[0].type = c->in[0].type;
 	for (uint32_t k = 0; k < c->op->nin; k++)
 		if (c->in[k].shape.rank < 0)
 			return OM_OK;
-	OM_TRY(read_einsum(c, &e));
+	OM_TRY(om_einsum_read(c, &e));
 	c->out[0].shape = (om_shape){.rank = e.rank[e.nin]};
 	for (int d = 0; d < e.rank[e.nin]; d++)
 		om_copy_dim(&c->out[0].shape, d, &e.size[e.term[e.nin][d]], 0);
@@ -169,25 +159,25 @@ einsum_infer(om_call *c)
 
 struct loops {
 	int n, nout;                  /* loops; those over the output come first */
-	int64_t size[MAX_AXES];
-	int64_t step[MAX_TERMS][MAX_AXES];
+	int64_t size[OM_EINSUM_AXES];
+	int64_t step[OM_EINSUM_TERMS][OM_EINSUM_AXES];
 };
 
 static void
-make_loops(const om_call *c, const struct einsum *e, struct loops *l)
+make_loops(const om_call *c, const struct om_einsum *e, struct loops *l)
 {
-	int place[MAX_AXES];
+	int place[OM_EINSUM_AXES];
 
 	*l = (struct loops){0};
-	for (int k = 0; k < MAX_AXES; k++)
+	for (int k = 0; k < OM_EINSUM_AXES; k++)
 		place[k] = -1;
 	for (int d = 0; d < e->rank[e->nin]; d++)
 		place[e->term[e->nin][d]] = l->n++;
 	l->nout = l->n;
-	for (int k = 0; k < MAX_AXES; k++)
+	for (int k = 0; k < OM_EINSUM_AXES; k++)
 		if (e->size[k].rank == 1 && place[k] < 0)
 			place[k] = l->n++;
-	for (int k = 0; k < MAX_AXES; k++)
+	for (int k = 0; k < OM_EINSUM_AXES; k++)
 		if (place[k] >= 0)
 			l->size[place[k]] = e->size[k].dim[0];
 	for (uint32_t k = 0; k < e->nin; k++) {
@@ -243,7 +233,7 @@ static void
 sum_floats(om_call *c, const struct loops *l, bool is_empty)
 {
 	const om_dtype t = c->out[0].type;
-	int64_t index[MAX_AXES] = {0}, at[MAX_TERMS] = {0};
+	int64_t index[OM_EINSUM_AXES] = {0}, at[OM_EINSUM_TERMS] = {0};
 	const uint32_t nin = c->op->nin;
 
 	for (int64_t i = 0, n = om_shape_count(&c->out[0].shape); i < n; i++) {
@@ -262,7 +252,7 @@ sum_floats(om_call *c, const struct loops *l, bool is_empty)
 static void
 sum_integers(om_call *c, const struct loops *l, bool is_empty)
 {
-	int64_t index[MAX_AXES] = {0}, at[MAX_TERMS] = {0};
+	int64_t index[OM_EINSUM_AXES] = {0}, at[OM_EINSUM_TERMS] = {0};
 	const uint32_t nin = c->op->nin;
 
 	for (int64_t i = 0, n = om_shape_count(&c->out[0].shape); i < n; i++) {
@@ -282,7 +272,7 @@ static om_status
 einsum_cpu(om_call *c)
 {
 	const om_dtype t = c->out[0].type;
-	struct einsum e;
+	struct om_einsum e;
 	struct loops l;
 	bool is_empty = false;
 
@@ -290,7 +280,7 @@ einsum_cpu(om_call *c)
 		if (c->in[k].type != t)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "multiplies %s by %s", om_dtype_text(t),
 				om_dtype_text(c->in[k].type));
-	OM_TRY(read_einsum(c, &e));
+	OM_TRY(om_einsum_read(c, &e));
 	make_loops(c, &e, &l);
 	for (int d = l.nout; d < l.n; d++)
 		is_empty |= l.size[d] == 0;
@@ -307,11 +297,11 @@ static void
 einsum_cost(const om_call *c, om_cost *cost)
 {
 	om_call quiet = *c;
-	struct einsum e;
+	struct om_einsum e;
 	struct loops l;
 
 	quiet.session = om_session_new();
-	if (read_einsum(&quiet, &e) == OM_OK) {
+	if (om_einsum_read(&quiet, &e) == OM_OK) {
 		make_loops(c, &e, &l);
 		cost->flops = c->op->nin;
 		for (int d = 0; d < l.n; d++)
@@ -323,6 +313,7 @@ einsum_cost(const om_call *c, om_cost *cost)
 const om_row om_ops_einsum[] = {
 	{.name = "Einsum", .brief = "sums of products by an equation of indices",
 	 .since = 12, .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = 1,
-	 .attrs = einsum_attrs, .infer = einsum_infer, .cpu = einsum_cpu, .cost = einsum_cost},
+	 .attrs = einsum_attrs, .infer = einsum_infer, .cpu = einsum_cpu, .cost = einsum_cost,
+	 .grad = om_grad_Einsum},
 	{0}
 };

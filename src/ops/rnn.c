@@ -9,52 +9,44 @@
 #include <strings.h>
 #include <tgmath.h>
 
+#include "grad/makers.h"
 #include "kernels/kernels.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
+#include "ops/rnn.h"
 
 /* ---- Activations. ---- */
-
-enum function { SIGMOID, TANH, RELU, AFFINE, LEAKY, THRESHOLDED, SCALED_TANH, HARD_SIGMOID, ELU, SOFTSIGN,
-	SOFTPLUS, NFUNCTION };
-
-struct activation {
-	enum function function;
-	float alpha, beta;
-};
 
 static const struct {
 	const char *name;
 	bool has_alpha, has_beta;
 	float alpha, beta;
-} functions[NFUNCTION] = {
-	[SIGMOID] = {"Sigmoid"},
-	[TANH] = {"Tanh"},
-	[RELU] = {"Relu"},
-	[AFFINE] = {"Affine", true, true, 1, 0},
-	[LEAKY] = {"LeakyRelu", true, false, 0.01f},
-	[THRESHOLDED] = {"ThresholdedRelu", true, false, 1},
-	[SCALED_TANH] = {"ScaledTanh", true, true, 1, 1},
-	[HARD_SIGMOID] = {"HardSigmoid", true, true, 0.2f, 0.5f},
-	[ELU] = {"Elu", true, false, 1},
-	[SOFTSIGN] = {"Softsign"},
-	[SOFTPLUS] = {"Softplus"},
+} functions[OM_NFUNCTION] = {
+	[OM_SIGMOID] = {"Sigmoid"},
+	[OM_TANH] = {"Tanh"},
+	[OM_RELU] = {"Relu"},
+	[OM_AFFINE] = {"Affine", true, true, 1, 0},
+	[OM_LEAKY] = {"LeakyRelu", true, false, 0.01f},
+	[OM_THRESHOLDED] = {"ThresholdedRelu", true, false, 1},
+	[OM_SCALED_TANH] = {"ScaledTanh", true, true, 1, 1},
+	[OM_HARD_SIGMOID] = {"HardSigmoid", true, true, 0.2f, 0.5f},
+	[OM_ELU] = {"Elu", true, false, 1},
+	[OM_SOFTSIGN] = {"Softsign"},
+	[OM_SOFTPLUS] = {"Softplus"},
 };
 
 /* ---- What a layer is. ---- */
 
-enum { MAX_ACTIVATIONS = 6 };
-
 struct cell {
 	int gates;
 	int activations;              /* for a direction */
-	enum function usual[3];
+	enum om_rnn_function usual[3];
 	uint32_t nstate;              /* 2 when there is a cell state beside the hidden one */
 };
 
-static const struct cell lstm_cell = {4, 3, {SIGMOID, TANH, TANH}, 2};
-static const struct cell gru_cell = {3, 2, {SIGMOID, TANH}, 1};
-static const struct cell rnn_cell = {1, 1, {TANH}, 1};
+static const struct cell lstm_cell = {4, 3, {OM_SIGMOID, OM_TANH, OM_TANH}, 2};
+static const struct cell gru_cell = {3, 2, {OM_SIGMOID, OM_TANH}, 1};
+static const struct cell rnn_cell = {1, 1, {OM_TANH}, 1};
 
 /* Inputs. */
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, P, NIN };
@@ -65,7 +57,7 @@ struct layer {
 	int64_t steps, batch, width, hidden;
 	int ndir;
 	bool is_reverse, batch_first;
-	struct activation act[MAX_ACTIVATIONS];
+	struct om_activation act[OM_MAX_ACTIVATIONS];
 	float clip;
 };
 
@@ -76,39 +68,40 @@ cell_of(const om_op *op)
 }
 
 static bool
-find_function(om_string name, enum function *f)
+find_function(om_string name, enum om_rnn_function *f)
 {
-	for (int k = 0; k < NFUNCTION; k++)
+	for (int k = 0; k < OM_NFUNCTION; k++)
 		if (strlen(functions[k].name) == name.size
 		    && strncasecmp(functions[k].name, name.data, name.size) == 0) {
-			*f = (enum function)k;
+			*f = (enum om_rnn_function)k;
 			return true;
 		}
 	return false;
 }
 
 /* Alphas and betas are used up by those functions that have them. */
-static const char *
-read_activations(const om_call *c, struct layer *l)
+const char *
+om_rnn_activations(const om_op *op, om_arena *mem, struct om_activation *act, int *each)
 {
 	size_t nalpha, nbeta, a = 0, b = 0;
-	const int n = l->ndir * l->cell->activations;
-	const float *alpha = om_attr_floats(c->op, "activation_alpha", &nalpha);
-	const float *beta = om_attr_floats(c->op, "activation_beta", &nbeta);
-	const om_attr *names = om_attr_find(c->op, "activations");
+	const struct cell *cell = cell_of(op);
+	const int n = (om_attr_is(op, "direction", "bidirectional") ? 2 : 1) * cell->activations;
+	const float *alpha = om_attr_floats(op, "activation_alpha", &nalpha);
+	const float *beta = om_attr_floats(op, "activation_beta", &nbeta);
+	const om_attr *names = om_attr_find(op, "activations");
 
+	*each = cell->activations;
 	if (names && names->kind == OM_ATTR_STRINGS && names->n != 0 && names->n != (size_t)n)
-		return om_printf(c->mem, "has %zu activations where there have to be %d", names->n, n);
+		return om_printf(mem, "has %zu activations where there have to be %d", names->n, n);
 	for (int k = 0; k < n; k++) {
-		enum function f = l->cell->usual[k % l->cell->activations];
+		enum om_rnn_function f = cell->usual[k % cell->activations];
 		if (names && names->kind == OM_ATTR_STRINGS && names->n && !find_function(names->s[k], &f))
-			return om_printf(c->mem, "the activation %.*s is not known", (int)names->s[k].size,
-				names->s[k].data);
-		l->act[k] = (struct activation){f, functions[f].alpha, functions[f].beta};
+			return om_printf(mem, "the activation %.*s is not known", (int)names->s[k].size, names->s[k].data);
+		act[k] = (struct om_activation){f, functions[f].alpha, functions[f].beta};
 		if (functions[f].has_alpha && a < nalpha)
-			l->act[k].alpha = alpha[a++];
+			act[k].alpha = alpha[a++];
 		if (functions[f].has_beta && b < nbeta)
-			l->act[k].beta = beta[b++];
+			act[k].beta = beta[b++];
 	}
 	return NULL;
 }
@@ -122,8 +115,8 @@ dim_of(const om_call *c, uint32_t k, int d)
 static const char *
 read_layer(const om_call *c, struct layer *l)
 {
-	const char *wrong;
 	const bool is_two = om_attr_is(c->op, "direction", "bidirectional");
+	int each;
 
 	*l = (struct layer){.cell = cell_of(c->op), .ndir = is_two ? 2 : 1,
 		.is_reverse = om_attr_is(c->op, "direction", "reverse"),
@@ -138,9 +131,7 @@ read_layer(const om_call *c, struct layer *l)
 		return om_printf(c->mem, "hidden_size is %lld", (long long)l->hidden);
 	if (l->hidden == 0)
 		l->hidden = dim_of(c, R, 2);
-	if ((wrong = read_activations(c, l)))
-		return wrong;
-	return NULL;
+	return om_rnn_activations(c->op, c->mem, l->act, &each);
 }
 
 /* ---- Shapes. ---- */
@@ -329,14 +320,14 @@ static const om_attr_spec rnn_attrs[] = {RNN_ATTRS, {0}};
 static const om_attr_spec gru_attrs[] = {RNN_ATTRS, {"linear_before_reset", OM_ATTR_INT}, {0}};
 static const om_attr_spec lstm_attrs[] = {RNN_ATTRS, {"input_forget", OM_ATTR_INT}, {0}};
 
-#define LAYER(called, text, from, to, inputs, outputs, list)                   \
+#define LAYER(called, text, from, to, inputs, outputs, list, maker)            \
 	{.name = called, .brief = text, .since = from, .until = to, .min_in = 3, .max_in = inputs, \
 	 .min_out = 0, .max_out = outputs, .attrs = list, .infer = rnn_infer, .cpu = rnn_cpu, \
-	 .scratch = rnn_scratch, .cost = rnn_cost}
+	 .scratch = rnn_scratch, .cost = rnn_cost, .grad = maker}
 
 const om_row om_ops_rnn[] = {
-	LAYER("LSTM", "a layer of long short-term memory", 1, 0, 8, 3, lstm_attrs),
-	LAYER("GRU", "a layer of gated recurrent units", 1, 0, 6, 2, gru_attrs),
-	LAYER("RNN", "a layer of simple recurrent units", 1, 0, 6, 2, rnn_attrs),
+	LAYER("LSTM", "a layer of long short-term memory", 1, 0, 8, 3, lstm_attrs, om_grad_LSTM),
+	LAYER("GRU", "a layer of gated recurrent units", 1, 0, 6, 2, gru_attrs, om_grad_GRU),
+	LAYER("RNN", "a layer of simple recurrent units", 1, 0, 6, 2, rnn_attrs, om_grad_RNN),
 	{0}
 };

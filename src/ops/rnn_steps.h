@@ -25,26 +25,26 @@
 #define run FOR_REAL(run)
 
 static REAL
-activate_one(const struct activation *a, REAL x)
+activate_one(const struct om_activation *a, REAL x)
 {
 	switch (a->function) {
-	case SIGMOID: return 1 / (1 + exp(-x));
-	case TANH: return tanh(x);
-	case RELU: return x > 0 ? x : 0;
-	case AFFINE: return a->alpha * x + a->beta;
-	case LEAKY: return x < 0 ? a->alpha * x : x;
-	case THRESHOLDED: return x > a->alpha ? x : 0;
-	case SCALED_TANH: return a->alpha * tanh(a->beta * x);
-	case HARD_SIGMOID: return fmin(fmax(a->alpha * x + a->beta, (REAL)0), (REAL)1);
-	case ELU: return x < 0 ? a->alpha * expm1(x) : x;
-	case SOFTSIGN: return x / (1 + fabs(x));
-	case SOFTPLUS: return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+	case OM_SIGMOID: return 1 / (1 + exp(-x));
+	case OM_TANH: return tanh(x);
+	case OM_RELU: return x > 0 ? x : 0;
+	case OM_AFFINE: return a->alpha * x + a->beta;
+	case OM_LEAKY: return x < 0 ? a->alpha * x : x;
+	case OM_THRESHOLDED: return x > a->alpha ? x : 0;
+	case OM_SCALED_TANH: return a->alpha * tanh(a->beta * x);
+	case OM_HARD_SIGMOID: return fmin(fmax(a->alpha * x + a->beta, (REAL)0), (REAL)1);
+	case OM_ELU: return x < 0 ? a->alpha * expm1(x) : x;
+	case OM_SOFTSIGN: return x / (1 + fabs(x));
+	case OM_SOFTPLUS: return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 	default: return x;
 	}
 }
 
 static void
-activate(const struct activation *a, REAL clip, REAL *x, int64_t n)
+activate(const struct om_activation *a, REAL clip, REAL *x, int64_t n)
 {
 	for (int64_t i = 0; i < n && clip > 0; i++)
 		x[i] = fmin(fmax(x[i], -clip), clip);
@@ -67,7 +67,7 @@ struct state_of {
 	/* Of the direction at work. */
 	int dir;
 	bool reverse;
-	const struct activation *act;
+	const struct om_activation *act;
 	const REAL *w, *r, *b, *p;
 };
 

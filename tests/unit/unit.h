@@ -1,6 +1,7 @@
 #ifndef OM_UNIT_H
 #define OM_UNIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <CUnit/Basic.h>
@@ -18,6 +19,7 @@ extern CU_TestInfo grad_tests[];
 extern CU_TestInfo gradwindows_tests[];
 extern CU_TestInfo images_tests[];
 extern CU_TestInfo gradbodies_tests[];
+extern CU_TestInfo gradparts_tests[];
 extern CU_TestInfo kernels_tests[];
 extern CU_TestInfo live_tests[];
 extern CU_TestInfo lowest_tests[];
@@ -40,6 +42,8 @@ extern CU_TestInfo verify_tests[];
 /* The gradients of the last result by all parameters, which are float64, against
  * differences; dims that are not known are `n`. */
 void unit_grad_check(const char *text, uint64_t n);
+/* The same with another step, and with slack for what is computed in less. */
+void unit_grad_check_within(const char *text, uint64_t n, double step, double slack);
 
 /* A text as a program, as om_parse() does it. */
 om_status unit_parse(om_session *s, const char *text, om_prog **p);
