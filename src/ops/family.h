@@ -46,6 +46,7 @@
 	_(contrib)     /* com.microsoft: activations, norms, products */       \
 	_(contrib_quant) /* com.microsoft: quantisation */                     \
 	_(contrib_attention) /* com.microsoft: attention */                    \
+	_(group_query) /* com.microsoft: attention over a cache */             \
 	_(train)       /* steps of training */                                 \
 	_(control)     /* If, Loop, Scan */
 

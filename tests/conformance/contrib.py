@@ -367,6 +367,40 @@ def _(r, v, t):
                 scale=r.pick([None, 0.4]), by_scale=True, slack=10)
 
 
+@ms("GroupQueryAttention")
+def _(r, v, t):
+    b, kv, h = r.int(1, 2), r.int(1, 2), r.pick([8, 16])
+    heads = kv * r.pick([1, 2, 3])
+    kind = "float"
+    step = r.chance(0.6)  # a step of a decoder, or a prompt
+    room = r.int(1, 5) if step else 0
+    s = 1 if step else r.int(1, 5)
+    # Every sequence of a step has its own length; the cache may have room for the new key.
+    lengths = [r.int(1, room) + 1 for _ in range(b)] if step else [s] * b
+    total = max(lengths)
+    if step and r.chance():
+        room = max(room, total)
+    whole = max(total, room)
+
+    def give(*shape):
+        return r.tensor(kind, shape, -2, 2, odd=False)
+    if r.chance(0.3):
+        ins = [give(b, s, (heads + 2 * kv) * h), None, None]
+    else:
+        ins = [give(b, s, heads * h), give(b, s, kv * h), give(b, s, kv * h)]
+    ins += [give(b, kv, room, h), give(b, kv, room, h)] if step else [None, None]
+    ins += [np.asarray(lengths, np.int32) - 1, np.asarray(total, np.int32)]
+    rotary = r.pick([0, 0, 1])
+    ins += [give(whole + 2, h // 2), give(whole + 2, h // 2)] if rotary else [None, None]
+    ins.append(None)
+    ins.append(give(r.pick([1, b]), r.pick([1, heads]), s, whole) if r.chance(0.2) else None)
+    ins.append(give(heads) if r.chance(0.2) else None)
+    return Case(ins, outs=3, num_heads=heads, kv_num_heads=kv, do_rotary=rotary or None, scale=r.pick([None, 0.4]),
+                rotary_interleaved=r.pick([None, 0, 1]) if rotary else None, softcap=r.pick([None, 2.0]),
+                local_window_size=r.pick([None, None, 2, 3]), smooth_softmax=r.pick([None, None, 1]) if ins[-1] is None else None,
+                steer=(6,), by_scale=True, slack=10, judge="runtime")
+
+
 @ms("RotaryEmbedding")
 def _(r, v, t):
     b, n, s, d = r.int(1, 2), r.int(1, 3), r.int(1, 4), 2 * r.int(1, 4)
