@@ -13,8 +13,12 @@ typedef struct om_data {
 /* Read a file of a value of this type. */
 om_status om_data_load(om_session *s, const char *path, om_arena *mem, const om_type *type, om_data *out);
 
-/* Is `got`, which `v` is, what is wanted? */
-om_status om_data_check(om_session *s, om_arena *mem, const om_value *v, const om_tensor *got, const om_data *want);
+/* Is `got`, which `v` is, what is wanted?  The folder's name is that of the test. */
+om_status om_data_check(om_session *s, om_arena *mem, const char *folder, const om_value *v, const om_tensor *got,
+	const om_data *want);
+
+/* Why the test has a wider tolerance than others; NULL: it has not. */
+const char *om_data_wider(const char *folder);
 
 /* Of an operator that draws numbers: type, shape, and a distribution that the
  * inputs `in` give: Dropout, else Bernoulli. */

@@ -1,5 +1,6 @@
 # The table of operators from the results of the backend tests:
-#     awk -f table.awk exceptions.tsv results.tsv
+#     awk -v onnx=VERSION -f table.awk exceptions.tsv results.tsv FRESH
+# FRESH are results of the tests as that version of onnx makes them; it may be empty.
 # An expanded test counts for the operator that was expanded.
 BEGIN {
 	FS = "\t"
@@ -10,6 +11,7 @@ BEGIN {
 }
 FNR == 1 { file++ }
 file == 1 { reason[$1] = $2; next }
+FILENAME == ARGV[ARGC - 1] { fresh[$1]++; nfresh++; if ($1 != "pass") notnow[++nnot] = $2 ": " $5; next }
 {
 	suite = substr($2, 1, index($2, "/") - 1)
 	if (!(suite in tests)) suites[++nsuite] = suite
@@ -51,9 +53,21 @@ END {
 		printf "| %s | %s | %d | %d | %d |\n", x, v, by[x, "pass"], by[x, "fail"], by[x, "unsupported"]
 	}
 	print "\n## Tests that do not pass\n"
+	print "Named exceptions are of files made by an older release.  Attention and QLinearMatMul were corrected since"
+	print "by errata, without a new version: both readings are of version 24, or 21, and nothing in a model tells which"
+	print "is meant.  We follow the standard as it is, which the tests of the newest release expect.\n"
 	for (k = 1; k <= n; k++)
 		if (verdict[k] != "pass") {
 			r = test[k] in reason ? reason[test[k]] : why[k]
 			print "* " test[k] ": " (verdict[k] == "fail" && test[k] in reason ? "named exception: " : "") r
 		}
+	if (nfresh) {
+		print "\n## The tests as onnx " onnx " makes them\n"
+		print fresh["pass"] + 0 " of " nfresh " pass, " fresh["fail"] + 0 " fail, " fresh["unsupported"] + 0 " are unsupported.\n"
+		for (k = 1; k <= nnot; k++) print "* " notnow[k]
+	}
+	print "\n## Tests with a wider tolerance\n"
+	print "All others have those of the suite\x27s own runner: 1e-3 of a number, 2^-6 of one of bfloat16, and 1e-7.\n"
+	for (k = 1; k <= n; k++)
+		if (verdict[k] == "pass" && why[k] != "") print "* " test[k] ": " why[k]
 }
