@@ -1,6 +1,6 @@
 """Models with branches and loops, on inputs that take different branches and run
 different numbers of rounds: like ONNX Runtime, and to the same bits planned,
-poisoned, and without reuse.
+poisoned, without reuse, and by a plan that was written into the model and verified.
 
 `flow.py NAME...` runs the models whose names contain one of the words."""
 import json
@@ -11,7 +11,8 @@ import sys
 from command import DATA, Wrong, arrays, compare, np, onnxmem, session
 from tap import SRC, Points, scratch
 
-WAYS = ("", "--poison", "--no-reuse")
+WRITTEN = "the plan of the file"
+WAYS = ("", "--poison", "--no-reuse", WRITTEN)
 
 
 def noise(*dims, scale=1.0, seed=1):
@@ -95,20 +96,34 @@ def stats(tmp):
         return json.load(f)
 
 
-def three_ways(tmp, path, feeds):
+def written(tmp, path, feeds):
+    """The model with a plan for inputs like these."""
+    shapes = [f"--input-shape={k}:{'x'.join(map(str, x.shape))}" for k, x in feeds.items() if x.shape]
+    planned = os.path.join(tmp, f"planned{abs(hash(tuple(shapes)))}.onnx")
+    if not os.path.exists(planned):
+        onnxmem("plan", "-q", path, planned, *shapes)
+        onnxmem("verify", "-q", planned)
+    return planned
+
+
+def all_ways(tmp, path, feeds):
     """Results, and what the planned run says about itself."""
     data = os.path.join(tmp, "in.npz")
     np.savez(data, **feeds)
     said, bits = {}, {}
     for way in WAYS:
         out = os.path.join(tmp, "out.npz")
-        onnxmem("run", "-q", path, "--data", data, "--save", out, "--stats", os.path.join(tmp, "stats.json"),
-                *filter(None, [way]))
+        model, options = (written(tmp, path, feeds), []) if way == WRITTEN else (path, [way] if way else [])
+        onnxmem("run", "-q", model, "--data", data, "--save", out, "--stats", os.path.join(tmp, "stats.json"),
+                *options)
         got = arrays(out)
         bits[way] = {k: x.tobytes() for k, x in got.items()}
         said[way] = stats(tmp)
         if bits[way] != bits[""]:
             raise Wrong(f"{way} gives other bits")
+    for k in ("arena_bytes", "copied_bytes"):
+        if said[WRITTEN][k] != said[""][k]:
+            raise Wrong(f"{k}: {said[WRITTEN][k]} by the plan of the file, {said[''][k]} by the same made anew")
     return got, said[""]
 
 
@@ -128,7 +143,7 @@ def check(tmp, name, path, all_feeds):
     copied = []
     for k, feeds in enumerate(all_feeds):
         feeds = {n: feeds[n] for n in names}
-        got, said = three_ways(tmp, path, feeds)
+        got, said = all_ways(tmp, path, feeds)
         copied.append(said["copied_bytes"])
         stays(name, said)
         for o, want in zip(runtime.get_outputs(), runtime.run(None, feeds)):
