@@ -128,6 +128,12 @@ Made by `make bench-loop`.
 lower bound. *moved*: bytes that If, Loop and Scan moved in a run, the most of several inputs, first with values copied from round to round, then as it is planned.
 
 """
+LEFT = """
+What is still moved: elements of an output that is stacked in as many rounds as the run says, once, into memory that grows and becomes the output's own (early, control, collect);
+slices along an axis with others around it, and what is stacked along one (scans); values whose shape changes from round to round, or differs by branch, and is not known before the
+run (grow, sizes); results of a branch that lie in the memory of others, as when a branch returns one value twice or what it captured.
+
+"""
 TIME = """
 ## Time
 
@@ -152,6 +158,7 @@ def page(rounds):
     with tempfile.TemporaryDirectory() as tmp:
         rows = (memory(tmp, name, path, feeds()) for name, path, feeds in cases())
         yield from table(["model", "bodies", "apart", "arena", "moved by copying", "moved"], rows)
+    yield LEFT.rstrip("\n") + "\n"
     yield TIME.format(rounds, onnxruntime.__version__, max(1, rounds // 20)).rstrip("\n") + "\n"
     yield from table(["model", "ops a round", "all", "kernels", "rest", "moved", "ONNX Runtime"], rounds_table(rounds))
 
