@@ -133,11 +133,15 @@ run(om_cli *c)
 		print_topic(c->mem, topic, stdout);
 	else
 		om_cmd_help(cmd, stdout);
+	if (cmd && topic && !man && !om_cli_has(c, "topic")) {
+		putchar('\n');
+		print_topic(c->mem, topic, stdout);
+	}
 	return OM_OK;
 }
 
 static const om_opt opts[] = {
-	{"topic", NULL, "the topic, where a command has the same name"},
+	{"topic", NULL, "the topic alone, where a command has the same name"},
 	{"man", NULL, "write the manual page instead: of a command, or of onnxmem"},
 	{"commands", NULL, NULL},
 	{"completion", "SHELL", "write a script that makes bash, zsh or fish complete commands and options"},

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/hub.h"
@@ -68,7 +69,11 @@ find_manifest(om_cli *c, om_hub *h, const om_hub_config *config, om_manifest *m)
 	const char *where = om_cli_option(c, "manifest"), *variable = getenv("ONNXMEM_MANIFEST");
 
 	where = where ? where : variable && *variable ? variable : config->manifest ? config->manifest : OM_MANIFEST;
-	return om_hub_manifest(h, where, m);
+	const om_status st = om_hub_manifest(h, where, m);
+	if (st != OM_OK && strcmp(where, OM_MANIFEST) == 0 && access(where, F_OK) != 0)
+		return om_fail(c->session, OM_IO, "there is no list of models in %s, where `make install` puts it; --manifest or "
+			"ONNXMEM_MANIFEST names one, such as models/manifest.json of the source", where);
+	return st;
 }
 
 /* A line that is written over and over, on a terminal only. */
