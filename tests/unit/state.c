@@ -25,7 +25,7 @@ start(struct bench *b, const char *body, const om_exec_options *o)
 {
 	char text[4096];
 
-	snprintf(text, sizeof text, "program \"t\" ir 11 opset 27\n%s", body);
+	snprintf(text, sizeof text, "program \"t\" ir 11 opset 27 opset com.microsoft 1\n%s", body);
 	*b = (struct bench){.s = om_session_new()};
 	b->h = om_host_new(b->s, NULL);
 	const bool ok = unit_parse(b->s, text, &b->p) == OM_OK && om_host_run(b->h, b->p, tied) == OM_OK
@@ -51,6 +51,8 @@ fill(const om_value *v, uint32_t k, int step, void *to)
 	for (int64_t i = 0; i < om_shape_count(&v->shape); i++)
 		if (v->type.elem == OM_INT64)
 			((int64_t *)to)[i] = *v->name == 'n' ? step + 1 : step;
+		else if (v->type.elem == OM_INT32)
+			((int32_t *)to)[i] = step;
 		else
 			((float *)to)[i] = (float)((i * 7 + k * 3 + (uint32_t)step * 5) % 11) / 8 - 0.5f;
 }
@@ -116,6 +118,18 @@ caches_are_written_where_they_are(void)
 		"}\n", 1, 6);
 }
 
+/* Of com.microsoft: the cache has room for what comes, and sequences know how long they are. */
+static void
+caches_with_room_grow_in_place(void)
+{
+	check("^main(%cache: float32[1,1,4,4], %qkv: float32[1,1,16], %values: float32[1,1,4,4], %n: int32[1]) {\n"
+		"	%t = const int32[] {4}\n"
+		"	%y, %next, %v = com.microsoft::GroupQueryAttention(%qkv, _, _, %cache, %values, %n, %t)"
+		" {num_heads = 2, kv_num_heads = 1}\n"
+		"	ret %y, %next, %v\n"
+		"}\n", 1, 8);
+}
+
 static void
 linear_attention_learns_in_place(void)
 {
@@ -154,6 +168,7 @@ what_is_read_later_stays(void)
 
 CU_TestInfo state_tests[] = {
 	{"caches are written where they are", caches_are_written_where_they_are},
+	{"caches with room grow in place", caches_with_room_grow_in_place},
 	{"linear attention learns in place", linear_attention_learns_in_place},
 	{"convolutions go on in place", convolutions_go_on_in_place},
 	{"what is read later stays", what_is_read_later_stays},
