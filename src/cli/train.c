@@ -330,16 +330,16 @@ tell_epoch(struct training *t, double samples)
 	om_score s;
 
 	om_cli_progress_end(c);
+	const bool rated = om_cli_has(c, "held-out");
+	if (rated)
+		OM_TRY(om_net_score(c, &t->net, t->trainer, t->at.size, &s));
 	printf("epoch %llu/%llu  loss %.6f", (unsigned long long)t->at.epoch + 1, (unsigned long long)t->epochs,
 		t->at.loss / samples);
-	if (om_cli_has(c, "held-out")) {
-		OM_TRY(om_net_score(c, &t->net, t->trainer, t->at.size, &s));
-		if (s.is_share)
-			printf("  held-out %.2f %% (%lld of %lld)", 100 * (double)s.right / (double)s.all, (long long)s.right,
-				(long long)s.all);
-		else
-			printf("  held-out error %.6f", s.error);
-	}
+	if (rated && s.is_share)
+		printf("  held-out %.2f %% (%lld of %lld)", 100 * (double)s.right / (double)s.all, (long long)s.right,
+			(long long)s.all);
+	else if (rated)
+		printf("  held-out error %.6f", s.error);
 	putchar('\n');
 	fflush(stdout);
 	return OM_OK;

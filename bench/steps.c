@@ -1,0 +1,223 @@
+/* What training steps take: a model with parameters as inputs becomes a step (mean of
+ * squares as loss, momentum), which is planned whole, in halves, and with recomputation.
+ *
+ *     bench/steps MODEL.onnx        parameters are the inputs whose names start with "param."
+ *
+ * Prints a line: arena, lower bound, the same with 10 % and 30 % more work, forward and backward
+ * planned apart, what the peak of each part is, ops, bytes of states. */
+#define _POSIX_C_SOURCE 200809L
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <onnxmem/build.h>
+#include <onnxmem/grad.h>
+#include <onnxmem/onnx.h>
+#include <onnxmem/pass.h>
+
+enum { MOST = 1000 };
+
+#define FRONT  "inline,shapes,fold,prune,order=mem"
+#define BACK   ",live,views,tie=asked,inplace,loops,pack"
+
+static const float momentum = 0.9f, rate = 0.1f;
+
+struct bench {
+	om_session *s;
+	om_host *h;
+	const char *path;
+	om_model *model;
+};
+
+static om_value *
+add(om_prog *p, const char *type, om_value *a, om_value *b, om_phase phase)
+{
+	om_op *op = om_op_new(p, "", type, 0, b ? 2 : 1, 1);
+	om_value *v = om_value_fresh(p, p->first, "u");
+
+	op->phase = phase;
+	om_op_set_in(op, 0, a);
+	if (b)
+		om_op_set_in(op, 1, b);
+	else
+		om_op_add_int(p, op, "keepdims", 0);
+	om_op_set_out(op, 0, v);
+	om_op_append(p->first, op);
+	return v;
+}
+
+static void
+hand_on(om_prog *p, om_value *was, om_value *is)
+{
+	uint32_t param = 0;
+
+	while (p->first->param[param] != was)
+		param++;
+	om_block_add_result(p->first, is);
+	om_prog_tie(p, p->first->nresult - 1, param);
+}
+
+/* Forward, backward, update; `*last` is the last op of the forward path. */
+static om_status
+make(struct bench *b, om_prog **out, om_op **last)
+{
+	static const om_tensor mu = {.type = OM_FLOAT32, .data = (void *)&momentum}, lr = {.type = OM_FLOAT32, .data = (void *)&rate};
+	om_value *w[MOST], *grad[MOST];
+	uint32_t n = 0;
+	om_prog *p;
+
+	OM_TRY(om_model_import(b->s, b->model, out));
+	p = *out;
+	OM_TRY(om_host_run(b->h, p, "inline,shapes,fold,prune"));
+	for (uint32_t k = 0; k < p->first->nparam && n < MOST; k++)
+		if (strncmp(p->first->param[k]->name, "param.", 6) == 0)
+			w[n++] = p->first->param[k];
+	om_value *y = p->first->result[0];
+	p->first->nresult = 0;
+	om_value *loss = add(p, "ReduceMean", add(p, "Mul", y, y, OM_FORWARD), NULL, OM_FORWARD);
+	om_block_add_result(p->first, loss);
+	OM_TRY(om_host_run(b->h, p, "inline,shapes"));
+	*last = p->first->last;
+	om_backward back = {.loss = loss, .wrt = w, .nwrt = n, .grad = grad};
+	OM_TRY(om_prog_backward(p, &back));
+	bool is_back = false;
+	for (om_op *op = p->first->first; op; op = op->next) {
+		op->phase = is_back ? OM_BACKWARD : OM_FORWARD;
+		is_back |= op == *last;
+	}
+	om_value *m = om_const_new(p, p->first, "mu", &mu), *r = om_const_new(p, p->first, "lr", &lr);
+	for (uint32_t k = 0; k < n; k++) {
+		if (!grad[k])
+			continue;
+		om_value *state = om_value_fresh(p, p->first, "m");
+		state->type = w[k]->type;
+		state->shape = w[k]->shape;
+		om_block_add_param(p->first, state);
+		om_value *new = add(p, "Add", add(p, "Mul", state, m, OM_UPDATE), grad[k], OM_UPDATE);
+		hand_on(p, state, new);
+		hand_on(p, w[k], add(p, "Sub", w[k], add(p, "Mul", new, r, OM_UPDATE), OM_UPDATE));
+	}
+	return OM_OK;
+}
+
+/* By value id: made by the forward path and used behind it.  A view is what it is a view of. */
+static om_status
+find_crossing(struct bench *b, om_prog *p, om_op *last, bool *crosses, uint64_t *bytes)
+{
+	om_op *op = p->first->first;
+
+	OM_TRY(om_host_run(b->h, p, "shapes,fold,live,views"));
+	for (; op != last; op = op->next)
+		;
+	for (op = op->next; op; op = op->next)
+		for (uint32_t k = 0; k < op->nin; k++) {
+			om_value *v = op->in[k];
+			if (!v || v->is_const || !v->def || v->def->step > last->step || crosses[v->id])
+				continue;
+			crosses[v->id] = true;
+			om_value *root = om_storage(v, NULL);
+			if (root == v || !crosses[root->id])
+				*bytes += (om_value_bytes(v) + p->align - 1) / p->align * p->align;
+			crosses[root->id] = true;
+		}
+	return OM_OK;
+}
+
+static om_status
+half(struct bench *b, bool forward, uint64_t *arena, uint64_t *kept)
+{
+	static bool crosses[1 << 16];
+	om_prog *p;
+	om_op *last, *next;
+
+	memset(crosses, 0, sizeof crosses);
+	*kept = 0;
+	om_status st = make(b, &p, &last);
+	if (st == OM_OK)
+		st = find_crossing(b, p, last, crosses, kept);
+	const uint32_t n = p ? p->nvalue : 0;
+	if (st == OM_OK && forward) {
+		for (om_op *op = last->next; op; op = next) {
+			next = op->next;
+			om_op_remove(op);
+		}
+		p->ntie = 0;
+		p->first->nresult = 1;
+		for (uint32_t k = 0; k < n; k++)
+			if (crosses[k] && p->values[k]->def)
+				om_block_add_result(p->first, p->values[k]);
+	} else if (st == OM_OK) {
+		for (om_op *op = p->first->first; op; op = next) {
+			next = op == last ? NULL : op->next;
+			if (!op->is_folded)
+				om_op_remove(op);
+		}
+		p->first->result[0] = p->first->result[1];   /* the loss is there already */
+		p->ntie = 0;
+		for (uint32_t k = 0; k < n; k++)
+			if (crosses[k] && !p->values[k]->def)
+				om_block_add_param(p->first, p->values[k]);
+	}
+	if (st == OM_OK)
+		st = om_host_run(b->h, p, FRONT BACK);
+	if (st == OM_OK)
+		*arena = p->plan->arena[0].bytes;
+	om_prog_free(p);
+	return st;
+}
+
+static om_status
+whole(struct bench *b, const char *passes, uint64_t *arena, uint64_t *bound, uint32_t *nop, uint64_t *states)
+{
+	om_prog *p;
+	om_op *last;
+
+	om_status st = make(b, &p, &last);
+	if (st == OM_OK)
+		st = om_host_run(b->h, p, passes);
+	if (st == OM_OK)
+		st = om_plan_verify(p, p->plan);
+	if (st == OM_OK) {
+		*arena = p->plan->arena[0].bytes;
+		*bound = p->plan->arena[0].lower_bound;
+		*nop = p->first->nop;
+		*states = 0;
+		for (uint32_t k = 0; k < p->ntie; k++)
+			*states += om_value_bytes(p->first->param[p->tie[k].param]);
+	}
+	om_prog_free(p);
+	return st;
+}
+
+static om_status
+run(struct bench *b)
+{
+	uint64_t arena, bound, low[2], none, forward, backward, kept, states;
+	uint32_t nop, more;
+
+	OM_TRY(om_model_load(b->s, b->path, &b->model));
+	OM_TRY(whole(b, FRONT BACK, &arena, &bound, &nop, &states));
+	OM_TRY(whole(b, FRONT ",recompute=10" BACK, &low[0], &none, &more, &none));
+	OM_TRY(whole(b, FRONT ",recompute=30" BACK, &low[1], &none, &more, &none));
+	OM_TRY(half(b, true, &forward, &kept));
+	OM_TRY(half(b, false, &backward, &kept));
+	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 "\n", arena, bound, low[0], low[1],
+		kept + (forward > backward ? forward : backward), nop, states);
+	return OM_OK;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct bench b = {.s = om_session_new(), .path = argc > 1 ? argv[1] : ""};
+
+	b.h = om_host_new(b.s, NULL);
+	const om_status st = run(&b);
+	if (st != OM_OK)
+		fprintf(stderr, "%s\n", om_message(b.s));
+	om_model_free(b.model);
+	om_host_free(b.h);
+	om_session_free(b.s);
+	return om_status_exit(st);
+}
