@@ -75,7 +75,7 @@ om_again_new(const om_recompute_want *w, om_arena *mem)
 		.end = OM_NEWN(mem, uint32_t, ns), .may = OM_NEWN(mem, bool, ns), .drop = OM_NEWN(mem, bool, ns),
 		.run = OM_NEWN(mem, uint32_t, most), .before = OM_NEWN(mem, uint64_t, most),
 		.during = OM_NEWN(mem, uint64_t, most), .is_new = OM_NEWN(mem, bool, ns),
-		.instance = OM_NEWN(mem, uint32_t, ns)};
+		.instance = OM_NEWN(mem, uint32_t, ns), .seen = OM_NEWN(mem, uint64_t, ns)};
 	list_made(g);
 	find_gaps(g);
 	for (uint32_t s = 0; s < ns; s++)
@@ -239,11 +239,15 @@ om_again_run(om_again *g)
 
 /* ---- What belongs together. ---- */
 
+/* Each once: there may be many ways to the same one. */
 static void
-needs(const om_again *g, uint32_t s, uint32_t i, void (*visit)(void *arg, uint32_t s), void *arg)
+needs(om_again *g, uint32_t s, uint32_t i, void (*visit)(void *arg, uint32_t s), void *arg)
 {
 	const om_order_op *op = &g->q->op[g->q->storage[s].maker];
 
+	if (g->seen[s] == g->visits)
+		return;
+	g->seen[s] = g->visits;
 	visit(arg, s);
 	for (uint32_t k = 0; k < op->nuse; k++)
 		if (g->may[op->use[k]] && g->end[op->use[k]] < i)
@@ -251,7 +255,8 @@ needs(const om_again *g, uint32_t s, uint32_t i, void (*visit)(void *arg, uint32
 }
 
 void
-om_again_needs(const om_again *g, uint32_t s, void (*visit)(void *arg, uint32_t s), void *arg)
+om_again_needs(om_again *g, uint32_t s, void (*visit)(void *arg, uint32_t s), void *arg)
 {
+	g->visits++;
 	needs(g, s, g->back[s] == NONE ? g->end[s] : g->back[s], visit, arg);
 }

@@ -24,6 +24,7 @@ typedef struct om_again {
 	double cost;
 	bool is_bad;             /* an op would have to run again when it may not */
 	uint64_t looked;         /* at ops, in all runs */
+	uint64_t *seen, visits;  /* by storage: in which visit */
 
 	bool *is_new;            /* by storage: made again in this run */
 	uint32_t *instance;      /* by storage: the latest one */
@@ -41,7 +42,7 @@ bool om_again_is_main(const om_again *g, uint32_t s);
 
 /* Storages that have to be made again with `s`, as they are gone when it is: `visit` each,
  * and `s` itself. */
-void om_again_needs(const om_again *g, uint32_t s, void (*visit)(void *arg, uint32_t s), void *arg);
+void om_again_needs(om_again *g, uint32_t s, void (*visit)(void *arg, uint32_t s), void *arg);
 
 /* The cheapest set for this budget where the storages form a chain, written to g->drop: true,
  * though none may do.  False, and nothing is changed, where they form none. */

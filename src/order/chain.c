@@ -67,10 +67,14 @@ by_gone(const void *a, const void *b)
 static void
 follow(struct chain *c, struct link *to, uint32_t s, uint32_t i)
 {
-	const om_again *g = c->g;
+	om_again *g = c->g;
 	const uint32_t m = g->q->storage[s].maker;
 	const om_order_op *op = &g->q->op[m];
 
+	c->is_chain &= g->seen[s] != g->visits;
+	g->seen[s] = g->visits;
+	if (!c->is_chain)
+		return;
 	to->cost += g->w->cost[m];
 	to->making += op->begin;
 	c->is_chain &= i <= g->w->until[m];
@@ -105,6 +109,7 @@ make_links(struct chain *c)
 		to->bytes = g->q->storage[to->s].bytes;
 		c->before = j > 1 ? c->link[j - 1].s : NONE;
 		c->meets_before = j == 1;
+		g->visits++;
 		follow(c, to, to->s, g->back[to->s]);
 		c->is_chain &= c->meets_before;
 		if (j > 1)
