@@ -203,4 +203,30 @@ typedef struct om_backward {
  * opset of 16 or above.  OM_UNSUPPORTED names the first op that cannot be differentiated. */
 OM_API om_status om_prog_backward(om_prog *p, om_backward *b);
 
+/* What a training step is to be. */
+typedef struct om_learning {
+	const char *loss;            /* a value of the graph, one number; NULL: it is built */
+	const char *loss_fn;         /* "cross-entropy" or "mse"; NULL: `loss` is there already */
+	const char *output;          /* what that is of; NULL: the first result of the graph */
+	const char *label;           /* the name of its new input; NULL: "label" */
+	const char *const *wrt;      /* names; NULL: all weights that the loss changes with */
+	size_t nwrt;
+	double clip_norm;            /* most that the root of all squares together is; 0: any */
+	double clip_value;           /* most that an element is; 0: any */
+	const char *optimizer;       /* "sgd", "momentum", "adam", "adamw"; NULL: gradients are results */
+	double rate, momentum, beta1, beta2, epsilon, decay;
+	bool trains;                 /* normalisations of batches and what drops elements do as in training */
+	bool keeps_outputs;          /* results of the graph stay, behind the loss */
+	bool copies;                 /* as in om_backward */
+} om_learning;
+
+/* The usual numbers of all optimizers. */
+OM_API om_learning om_learning_usual(void);
+
+/* Make the program a step of training: the loss, gradients, and, with an optimizer, inputs for
+ * parameters, states and the rate `lr`, whose defaults are what they start from, and results
+ * for their new values, which are handed on.  Needs OM_HAS_INLINE and OM_HAS_SHAPES; what was
+ * found out about constants is forgotten. */
+OM_API om_status om_prog_learn(om_prog *p, const om_learning *l);
+
 #endif

@@ -184,6 +184,7 @@ struct om_block {
 	uint32_t nop;
 	uint32_t id;
 	uint32_t begin, end;     /* see om_timeline() */
+	bool is_other;           /* its parameters and results are not those of its file */
 	om_block *next;          /* in order of creation */
 	const void *origin;      /* its GraphProto */
 };

@@ -72,6 +72,7 @@ struct om_cli {
 	_(plan)        \
 	_(verify)      \
 	_(run)         \
+	_(grad)        \
 	_(train)       \
 	_(pack)        \
 	_(fetch)       \

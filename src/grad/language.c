@@ -20,6 +20,7 @@ om_tape_start(struct om_tape *t)
 	t->names = om_map_new(t->mem);
 	t->constants = om_map_new(t->mem);
 	t->known = om_map_new(t->mem);
+	t->phase = OM_BACKWARD;
 	for (uint32_t k = 0; k < t->p->nvalue; k++)
 		om_map_set(&t->names, t->p->values[k]->name, (void *)(uintptr_t)1);
 }
@@ -104,7 +105,8 @@ om_grad_fail(om_grad *g, om_status st, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
-	om_tape_fail(g->scope->tape, om_op_fail(g->scope->tape->p->session, st, g->op, "%s", what));
+	om_session *s = g->scope->tape->p->session;
+	om_tape_fail(g->scope->tape, g->op ? om_op_fail(s, st, g->op, "%s", what) : om_fail(s, st, "%s", what));
 }
 
 void
@@ -284,7 +286,7 @@ om_g_open(om_grad *g, const char *domain, const char *type, const om_attr *attrs
 	struct om_tape *t = g->scope->tape;
 	om_op *op = om_op_new(t->p, domain, type, 0, (uint32_t)nin, (uint32_t)nout);
 
-	op->phase = OM_BACKWARD;
+	op->phase = t->phase;
 	for (uint32_t k = 0; k < nin; k++)
 		om_op_set_in(op, k, in[k]);
 	for (uint32_t k = 0; k < nout; k++)

@@ -10,14 +10,26 @@
 #define DIV(a, b)        om_g(g, "Div", a, b)
 #define PLUS(x, v)       om_g_by(g, "Add", x, v)     /* numbers */
 #define TIMES(x, v)      om_g_by(g, "Mul", x, v)
-#define FROM(v, x)       om_g(g, "Sub", om_g_number(g, x, v), x)  /* v - x */
+#define FROM(v, x)       om_from(g, v, x)            /* v - x */
 #define ABOVE(x, v)      om_g_by(g, "Greater", x, v)
 #define BELOW(x, v)      om_g_by(g, "Less", x, v)
 #define DO(type, x)      om_g(g, type, x)
 #define WHERE(c, a, b)   om_g(g, "Where", c, a, b)
 #define ZERO(x)          om_g_number(g, x, 0)
 /* a where the condition holds, else zero */
-#define KEEP(c, a)       WHERE(c, a, ZERO(a))
+#define KEEP(c, a)       om_keep(g, c, a)
 #define AS_NUMBER(c, x)  om_g_cast(g, c, om_type_elem(&(x)->type))
+
+static inline om_value *
+om_from(om_grad *g, double v, om_value *x)
+{
+	return om_g(g, "Sub", om_g_number(g, x, v), x);
+}
+
+static inline om_value *
+om_keep(om_grad *g, om_value *condition, om_value *a)
+{
+	return WHERE(condition, a, ZERO(a));
+}
 
 #endif

@@ -10,6 +10,7 @@ struct om_tape {
 	om_prog *p;
 	om_arena *mem;
 	om_status status;        /* the first failure */
+	om_phase phase;          /* of what is built */
 	bool copies;
 	om_map names;            /* all names of the program: the number that the next one gets */
 	om_map constants;        /* by what they hold */
@@ -26,6 +27,8 @@ struct om_grad {
 };
 
 void om_tape_start(struct om_tape *t);
+/* The language for the graph, outside of any maker. */
+om_grad *om_tape_grad(struct om_tape *t);
 void om_tape_fail(struct om_tape *t, om_status st);
 /* A name that nothing has, made from `stem`. */
 const char *om_tape_name(struct om_tape *t, const char *stem);

@@ -38,6 +38,15 @@ scope_new(struct om_tape *t, om_block *from, om_block *to, om_scope *outer)
 	return s;
 }
 
+om_grad *
+om_tape_grad(struct om_tape *t)
+{
+	om_grad *g = OM_NEW(t->mem, om_grad);
+
+	*g = (om_grad){.scope = scope_new(t, t->p->first, t->p->first, NULL), .stem = "step"};
+	return g;
+}
+
 om_scope *
 om_scope_new(om_grad *g, om_block *from, om_block *to)
 {

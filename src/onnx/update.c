@@ -423,6 +423,50 @@ new_graph(struct update *u, const om_block *b)
 	return g;
 }
 
+/* The infos of the file stay for those that are still there. */
+static void
+write_infos(struct update *u, size_t *n, Onnx__ValueInfoProto ***list, uint32_t count, om_value *const *v)
+{
+	Onnx__ValueInfoProto **all = OM_NEWN(u->m->mem, Onnx__ValueInfoProto *, (size_t)count + 1);
+
+	for (uint32_t k = 0; k < count; k++) {
+		for (size_t i = 0; i < *n && !all[k]; i++)
+			if (strcmp(om_text((*list)[i]->name), v[k]->name) == 0)
+				all[k] = (*list)[i];
+		if (!all[k])
+			all[k] = value_info(u, v[k]);
+	}
+	*n = count;
+	*list = all;
+}
+
+/* Inputs with a default that the file does not have. */
+static om_status
+write_defaults(struct update *u, const om_block *b, Onnx__GraphProto *g)
+{
+	const om_map there = initializers_of(u, g);
+
+	for (uint32_t k = 0; k < b->nparam; k++) {
+		const om_value *v = b->param[k];
+		size_t n = g->n_initializer, cap = n;
+		Onnx__TensorProto *t;
+		if (!v->data || !v->is_overridable || om_map_get(&there, v->name))
+			continue;
+		OM_TRY(write_data(u, v, &t));
+		OM_PUSH(u->m->mem, g->initializer, n, cap, t);
+		g->n_initializer = n;
+	}
+	return OM_OK;
+}
+
+static om_status
+write_interface(struct update *u, const om_block *b, Onnx__GraphProto *g)
+{
+	write_infos(u, &g->n_input, &g->input, b->nparam, b->param);
+	write_infos(u, &g->n_output, &g->output, b->nresult, b->result);
+	return write_defaults(u, b, g);
+}
+
 static om_status
 write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
 {
@@ -430,6 +474,8 @@ write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
 	struct nodes nodes = {0};
 
 	*out = g;
+	if (b->is_other || (b->owner && (g->n_output != b->nresult || g->n_input != b->nparam)))
+		OM_TRY(write_interface(u, b, g));
 	if (g->n_output != b->nresult)
 		return om_fail(u->s, OM_UNSUPPORTED, "%s: has %u results now, but %zu in the file",
 			*b->path ? b->path : "the graph", b->nresult, g->n_output);
@@ -482,6 +528,22 @@ note_consts(struct update *u)
 	}
 }
 
+/* Programs may be of newer operator sets than their files were. */
+static void
+write_versions(struct update *u)
+{
+	Onnx__ModelProto *m = u->m->proto;
+
+	for (size_t k = 0; k < m->n_opset_import; k++) {
+		const int version = om_opset_version(u->p, om_domain(m->opset_import[k]->domain));
+		if (version > m->opset_import[k]->version) {
+			m->opset_import[k] = om_memdup(u->m->mem, m->opset_import[k], sizeof *m->opset_import[k]);
+			m->opset_import[k]->has_version = true;
+			m->opset_import[k]->version = version;
+		}
+	}
+}
+
 om_status
 om_model_update(om_session *s, om_model *m, const om_prog *p)
 {
@@ -492,6 +554,7 @@ om_model_update(om_session *s, om_model *m, const om_prog *p)
 		om_arena_free(u.tmp);
 		return om_fail(s, OM_USAGE, "the program was not made from %s", m->name);
 	}
+	write_versions(&u);
 	u.used = OM_NEWN(u.tmp, bool, p->nvalue + 1);
 	u.next = OM_NEWN(u.tmp, const om_value *, p->nvalue + 1);
 	u.consts = OM_NEWN(u.tmp, const om_value *, p->nblock + 1);

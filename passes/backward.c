@@ -1,0 +1,102 @@
+/* backward: the backward path of a loss, and what becomes of it.
+ *
+ * The ops are built by the makers in the rows of the operators; here is only what
+ * options say.  With an optimizer the program becomes a step of training. */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "onnxmem/grad.h"
+#include "onnxmem/pass.h"
+
+/* "" is what an option has that was not given. */
+static const char *
+text_of(const om_run *r, const char *name)
+{
+	const char *text = om_option(r, name);
+
+	return *text ? text : NULL;
+}
+
+static om_status
+number_of(const om_run *r, const char *name, double *out)
+{
+	const char *text = om_option(r, name);
+	char *end;
+
+	if (!*text)
+		return OM_OK;
+	*out = strtod(text, &end);
+	if (*end || !(*out >= 0))
+		return om_fail(r->session, OM_USAGE, "backward: option %s wants a number of at least 0, not %s", name, text);
+	return OM_OK;
+}
+
+/* Names with a plus between, because a comma ends a pass. */
+static const char **
+names_of(om_run *r, const char *text, size_t *n)
+{
+	const char **list = NULL;
+	size_t cap = 0;
+
+	for (char *at = om_strdup(r->scratch, text), *end; at; at = end) {
+		end = strchr(at, '+');
+		if (end)
+			*end++ = '\0';
+		if (*at)
+			OM_PUSH(r->scratch, list, *n, cap, at);
+	}
+	return list;
+}
+
+static om_status
+run(om_run *r, om_prog *p)
+{
+	om_learning l = om_learning_usual();
+	const uint32_t before = p->first->nop;
+	const char *wrt = text_of(r, "wrt");
+
+	l.loss = text_of(r, "loss");
+	l.loss_fn = text_of(r, "loss-fn");
+	l.output = text_of(r, "output");
+	l.label = text_of(r, "label");
+	l.optimizer = text_of(r, "optimizer");
+	if (wrt && strcmp(wrt, "all") != 0)
+		l.wrt = names_of(r, wrt, &l.nwrt);
+	OM_TRY(number_of(r, "clip-norm", &l.clip_norm));
+	OM_TRY(number_of(r, "clip-value", &l.clip_value));
+	OM_TRY(number_of(r, "rate", &l.rate));
+	OM_TRY(om_prog_learn(p, &l));
+	om_count(r, "ops", p->first->nop - before);
+	om_count(r, "handed-on", p->ntie);
+	return OM_OK;
+}
+
+static const om_pass_option options[] = {
+	{"loss", "", "the value that is the loss"},
+	{"loss-fn", "", "the loss to build: cross-entropy, mse"},
+	{"output", "", "what the loss is of; the first result"},
+	{"label", "", "the name of its new input; label"},
+	{"wrt", "all", "what is learned, with + between; all: the weights that the loss changes with"},
+	{"optimizer", "", "sgd, momentum, adam, adamw; none: gradients become results"},
+	{"rate", "", "the default of the input lr; 0.001"},
+	{"clip-norm", "", "the most that all gradients are together, as one vector"},
+	{"clip-value", "", "the most that an element of a gradient is"},
+	{0}
+};
+
+static const om_pass_counter counters[] = {
+	{"ops", "ops that were added"},
+	{"handed-on", "results that the next run gets as parameters"},
+	{0}
+};
+
+OM_PASS(
+	.name = "backward",
+	.brief = "add the gradients of a loss, or make a step of training",
+	.needs = OM_HAS_INLINE | OM_HAS_SHAPES,
+	.gives = 0,
+	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES,
+	.options = options,
+	.counters = counters,
+	.run = run)

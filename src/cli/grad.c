@@ -1,0 +1,130 @@
+/* grad: a model with its gradients, or a step of training. */
+#include <config.h>
+
+#include <string.h>
+
+#include "cli/cli.h"
+#include "onnxmem/grad.h"
+
+/* "a,b,c" */
+static const char *const *
+names_of(om_cli *c, const char *text, size_t *n)
+{
+	const char **list = NULL;
+	size_t cap = 0;
+
+	*n = 0;
+	for (char *at = om_strdup(c->mem, text), *end; at; at = end) {
+		end = strchr(at, ',');
+		if (end)
+			*end++ = '\0';
+		if (*at)
+			OM_PUSH(c->mem, list, *n, cap, at);
+	}
+	return list;
+}
+
+static om_status
+read_numbers(om_cli *c, om_learning *l)
+{
+	OM_TRY(om_cli_float(c, "clip-norm", &l->clip_norm));
+	OM_TRY(om_cli_float(c, "clip-value", &l->clip_value));
+	OM_TRY(om_cli_float(c, "rate", &l->rate));
+	OM_TRY(om_cli_float(c, "momentum", &l->momentum));
+	OM_TRY(om_cli_float(c, "beta1", &l->beta1));
+	OM_TRY(om_cli_float(c, "beta2", &l->beta2));
+	OM_TRY(om_cli_float(c, "epsilon", &l->epsilon));
+	return om_cli_float(c, "weight-decay", &l->decay);
+}
+
+static om_status
+read_options(om_cli *c, om_learning *l)
+{
+	const char *wrt = om_cli_option(c, "wrt");
+
+	*l = om_learning_usual();
+	l->loss = om_cli_option(c, "loss");
+	l->loss_fn = om_cli_option(c, "loss-fn");
+	l->output = om_cli_option(c, "output");
+	l->label = om_cli_option(c, "label");
+	l->optimizer = om_cli_option(c, "optimizer");
+	l->trains = om_cli_has(c, "train-mode");
+	l->keeps_outputs = om_cli_has(c, "keep-outputs");
+	if (wrt && strcmp(wrt, "all") != 0)
+		l->wrt = names_of(c, wrt, &l->nwrt);
+	if (!l->loss && !l->loss_fn)
+		return om_fail(c->session, OM_USAGE, "a loss is wanted: --loss NAME of a value, or --loss-fn");
+	if (wrt && strcmp(wrt, "all") != 0 && l->nwrt == 0)
+		return om_fail(c->session, OM_USAGE, "option --wrt wants names with commas between, or all");
+	return read_numbers(c, l);
+}
+
+static om_status
+write_model(om_cli *c, const char *out)
+{
+	const char *emit = om_cli_option(c, "emit");
+
+	if (emit && strcmp(emit, "train-step") != 0)
+		return om_fail(c->session, OM_USAGE, "option --emit knows train-step, not %s", emit);
+	om_model_strip(c->model);
+	OM_TRY(om_model_update(c->session, c->model, c->prog));
+	return om_model_save(c->session, c->model, out);
+}
+
+static om_status
+run(om_cli *c)
+{
+	const char *in = c->arg[0], *out = c->arg[1];
+	om_learning l;
+
+	OM_TRY(read_options(c, &l));
+	OM_TRY(om_cli_own_path(c, in, out));
+	OM_TRY(om_cli_load(c, in));
+	OM_TRY(om_cli_shapes(c, false));
+	OM_TRY(om_cli_host(c));
+	OM_TRY(om_host_run(c->host, c->prog, "inline,shapes"));
+	OM_TRY(om_prog_learn(c->prog, &l));
+	OM_TRY(om_verify(c->prog));
+	if (!c->model)
+		return om_fail(c->session, OM_USAGE, "%s is a text, not a model", in);
+	OM_TRY(write_model(c, out));
+	om_info(c->session, "%s: %u ops, %u inputs, %u outputs, %u of them handed on", out, c->prog->first->nop,
+		c->prog->first->nparam, c->prog->first->nresult, c->prog->ntie);
+	return OM_OK;
+}
+
+static const om_opt opts[] = {
+	{"loss", "NAME", "the loss: a value of the graph with one element; with --loss-fn, what it is called [loss]"},
+	{"loss-fn", "NAME", "build the loss: cross-entropy, of classes along axis 1, or mse"},
+	{"output", "NAME", "the value that the loss is of [the first output]"},
+	{"label", "NAME", "the new input that it is compared with [label]"},
+	{"wrt", "NAMES", "what is learned, with commas between [all: the weights that the loss changes with]"},
+	{"train-mode", NULL, "BatchNormalization and Dropout do as in training"},
+	{"keep-outputs", NULL, "the outputs of the model stay outputs of a step, too"},
+	{0}
+};
+
+static const om_opt update_opts[] = {
+	{"clip-norm", "X", "no longer a gradient than X, all taken together"},
+	{"clip-value", "X", "no element of a gradient beyond -X and X"},
+	{"optimizer", "NAME", "make a step: sgd, momentum, adam, adamw [gradients are outputs]"},
+	{"rate", "X", "what the input lr has as a default [0.001]"},
+	{"momentum", "X", "of momentum [0.9]"},
+	{"beta1", "X", "of adam, adamw [0.9]"},
+	{"beta2", "X", "of adam, adamw [0.999]"},
+	{"epsilon", "X", "of adam, adamw [1e-8]"},
+	{"weight-decay", "X", "what weights shrink by [0]"},
+	{"emit", "FORM", "what to write: train-step [train-step]"},
+	{0}
+};
+
+static const om_opt_group group = {"gradients", opts}, update_group = {"what is done with them", update_opts};
+
+const om_cmd om_grad_cmd = {
+	.name = "grad", .usage = "IN OUT --loss NAME|--loss-fn NAME [options]",
+	.brief = "add gradients to a model, or make a training step of it",
+	.text = "OUT is IN with the ops that compute the gradients of a loss, all of them standard operators. Without --optimizer "
+		"gradients are outputs, NAME_grad for the weight NAME. With it OUT is a step for `onnxmem train`, or for any runtime: "
+		"weights are inputs with their old elements as defaults, and their new elements are outputs.",
+	.min_args = 2, .max_args = 2, .group = {&group, &update_group, &om_shape_options}, .run = run,
+};

@@ -1,0 +1,415 @@
+/* A model becomes a step of training.
+ *
+ * First the loss, where the model has none; then the backward path; then what is done with
+ * gradients before they are used; then, for every parameter, the new value by an optimizer.
+ * Parameters and states become inputs with the old initializers as defaults, and their new
+ * values are results that are handed on: a run of the step changes nothing else, so that
+ * any runtime can do it. */
+#include <config.h>
+
+#include "grad/short.h"
+#include "grad/step.h"
+
+om_learning
+om_learning_usual(void)
+{
+	return (om_learning){.rate = 0.001, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+}
+
+/* ---- Names. ---- */
+
+static om_value *
+find_value(om_prog *p, const char *name)
+{
+	return om_value_find(p->first, name);
+}
+
+static om_status
+no_value(const om_prog *p, const char *name)
+{
+	return om_fail(p->session, OM_USAGE, "the graph has no value %s", name);
+}
+
+/* ---- As in training. ---- */
+
+static bool
+is_called(const om_op *op, const char *type)
+{
+	return strcmp(op->type, type) == 0 && !*op->domain;
+}
+
+/* The old numbers of a batch normalisation become states: they are no weights, and are moved
+ * towards those of each batch. */
+static void
+train_normalisation(struct learn *l, om_op *op)
+{
+	om_prog *p = l->p;
+	om_value *out[3] = {op->out[0]};
+
+	if (om_attr_int(op, "training_mode") || op->nout > 1)
+		return;
+	om_op_add_int(p, op, "training_mode", 1);
+	for (uint32_t k = 1; k < 3; k++) {
+		om_value *old = op->in[k + 2];
+		out[k] = om_tape_value(&l->tape, op->block, om_printf(l->tape.mem, "%s_next", old->name));
+		om_step_state(l, old, out[k]);
+	}
+	op->out = om_memdup(p->mem, out, sizeof out);
+	op->nout = 3;
+	op->out[1]->def = op->out[2]->def = op;
+	om_tape_fail(&l->tape, om_op_infer(p, op));
+}
+
+static void
+train_dropout(struct learn *l, om_op *op)
+{
+	const uint8_t yes = 1;
+	om_prog *p = l->p;
+	om_tensor t = {.type = OM_BOOL, .shape = om_shape_of(0, NULL), .data = om_memdup(p->mem, &yes, 1)};
+	om_value **in = OM_NEWN(p->mem, om_value *, 3);
+
+	memcpy(in, op->in, (op->nin < 3 ? op->nin : 2) * sizeof *in);
+	in[2] = om_g_tensor(l->g, &t);
+	op->in = in;
+	op->nin = 3;
+}
+
+static void
+as_in_training(struct learn *l)
+{
+	for (om_op *op = l->p->first->first; op; op = op->next) {
+		if (is_called(op, "BatchNormalization") && op->version >= 14)
+			train_normalisation(l, op);
+		else if (is_called(op, "Dropout") && op->version >= 12)
+			train_dropout(l, op);
+	}
+}
+
+/* ---- The loss. ---- */
+
+static om_value *
+new_label(struct learn *l, om_dtype type, const om_shape *shape)
+{
+	om_value *v = om_tape_value(&l->tape, l->p->first, l->how->label ? l->how->label : "label");
+
+	v->type = (om_type){.kind = OM_TENSOR, .elem = type};
+	v->shape = *shape;
+	v->is_declared = true;
+	om_block_add_param(l->p->first, v);
+	l->p->first->is_other = true;
+	return v;
+}
+
+/* Of logits: a softmax that the model ends in is part of the loss. */
+static om_value *
+cross_entropy(struct learn *l, om_value *y)
+{
+	om_grad *g = l->g;
+	om_shape shape;
+	const char *type = "SoftmaxCrossEntropyLoss";
+
+	if (y->shape.rank < 2) {
+		om_grad_fail(g, OM_SHAPE, "a cross entropy is of classes along axis 1, but %s has no such axis", y->name);
+		return y;
+	}
+	if (y->def && (is_called(y->def, "Softmax") || is_called(y->def, "LogSoftmax"))) {
+		const int64_t axis = om_attr_int(y->def, "axis");
+		if (axis == 1 || axis == 1 - y->shape.rank) {
+			type = is_called(y->def, "Softmax") ? type : "NegativeLogLikelihoodLoss";
+			y = is_called(y->def, "Softmax") ? y->def->in[0] : y;
+		}
+	}
+	shape = y->shape;
+	for (int d = 2; d < shape.rank; d++) {
+		shape.dim[d - 1] = shape.dim[d];
+		shape.sym[d - 1] = shape.sym[d];
+	}
+	shape.rank--;
+	return om_g(g, type, y, new_label(l, OM_INT64, &shape));
+}
+
+static om_value *
+squares(struct learn *l, om_value *y)
+{
+	om_grad *g = l->g;
+	om_value *d = SUB(y, new_label(l, om_type_elem(&y->type), &y->shape));
+
+	return om_g_with(g, "ReduceMean", OM_A(om_a_int(g, "keepdims", 0)), MUL(d, d));
+}
+
+static om_status
+find_loss(struct learn *l)
+{
+	const om_learning *how = l->how;
+	om_prog *p = l->p;
+	const char *name = how->loss_fn ? how->output : how->loss;
+
+	if (!how->loss_fn && !how->loss)
+		return om_fail(p->session, OM_USAGE, "a loss is wanted: the name of a value, or a function to be built");
+	om_value *v = name ? find_value(p, name) : p->first->nresult ? p->first->result[0] : NULL;
+	if (!v)
+		return no_value(p, name ? name : "that is a result");
+	l->loss = v;
+	if (!how->loss_fn)
+		return OM_OK;
+	l->tape.phase = OM_FORWARD;
+	if (strcmp(how->loss_fn, "cross-entropy") == 0)
+		l->loss = cross_entropy(l, v);
+	else if (strcmp(how->loss_fn, "mse") == 0)
+		l->loss = squares(l, v);
+	else
+		return om_fail(p->session, OM_USAGE, "there is no loss %s: cross-entropy, mse", how->loss_fn);
+	l->loss->name = om_tape_name(&l->tape, how->loss ? how->loss : "loss");
+	return l->tape.status;
+}
+
+/* ---- What is to be learned. ---- */
+
+static bool
+is_used_as_number(const om_prog *p, const om_value *v)
+{
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_op *op = b->first; op; op = op->next)
+			for (uint32_t k = 3; k < op->nin && k < 5; k++)
+				if (op->in[k] == v && is_called(op, "BatchNormalization"))
+					return true;
+	return false;
+}
+
+/* An initializer of the graph with at least an axis: numbers without are settings, as are
+ * the mean and the variance of old batches. */
+static bool
+is_weight(const om_prog *p, const om_value *v)
+{
+	return v->block == p->first && !v->def && v->data && v->shape.rank > 0 && om_shape_count(&v->shape) > 0
+	    && om_dtype_is_float(om_type_elem(&v->type)) && om_dtype_bits(om_type_elem(&v->type)) >= 16
+	    && !is_used_as_number(p, v);
+}
+
+static om_status
+find_weights(struct learn *l)
+{
+	om_prog *p = l->p;
+	const uint32_t nvalue = p->nvalue;
+
+	l->wrt = OM_NEWN(l->tape.mem, om_value *, (size_t)nvalue + l->how->nwrt + 1);
+	for (size_t k = 0; k < l->how->nwrt; k++) {
+		l->wrt[l->nwrt] = find_value(p, l->how->wrt[k]);
+		if (!l->wrt[l->nwrt])
+			return no_value(p, l->how->wrt[k]);
+		for (uint32_t i = 0; i < l->nwrt; i++)
+			if (l->wrt[i] == l->wrt[l->nwrt])
+				return om_fail(p->session, OM_USAGE, "%s is asked for twice", l->how->wrt[k]);
+		l->nwrt++;
+	}
+	for (uint32_t k = 0; k < l->known && !l->how->wrt; k++)
+		if (is_weight(p, p->values[k]) && !om_step_is_state(l, p->values[k]))
+			l->wrt[l->nwrt++] = p->values[k];
+	return OM_OK;
+}
+
+/* What was found out about constants was found from weights, too. */
+static void
+forget_constants(om_prog *p)
+{
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		om_value *v = p->values[k];
+		if (v->def && om_dtype_is_float(om_type_elem(&v->type))) {
+			v->data = NULL;
+			v->is_const = false;
+		}
+	}
+	for (om_block *b = p->first; b; b = b->next)
+		for (om_op *op = b->first; op; op = op->next)
+			op->is_folded = false;
+	p->has &= OM_HAS_INLINE | OM_HAS_SHAPES;
+}
+
+/* Weights that the loss does not change with are left alone, unless they were named. */
+static om_status
+keep_reached(struct learn *l)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < l->nwrt; k++) {
+		if (!l->grad[k] && l->how->wrt)
+			return om_fail(l->p->session, OM_USAGE, "the loss %s does not change with %s", l->loss->name,
+				l->wrt[k]->name);
+		if (!l->grad[k])
+			continue;
+		l->wrt[n] = l->wrt[k];
+		l->grad[n++] = l->grad[k];
+	}
+	l->nwrt = n;
+	return n ? OM_OK : om_fail(l->p->session, OM_USAGE, "the loss %s changes with no weight of the graph", l->loss->name);
+}
+
+/* ---- Clipping. ---- */
+
+static void
+clip_values(struct learn *l)
+{
+	om_grad *g = l->g;
+
+	for (uint32_t k = 0; k < l->nwrt; k++)
+		l->grad[k] = om_g(g, "Clip", l->grad[k], om_g_number(g, l->grad[k], -l->how->clip_value),
+			om_g_number(g, l->grad[k], l->how->clip_value));
+}
+
+/* All gradients together as one vector: it is made shorter, never longer. */
+static void
+clip_norm(struct learn *l)
+{
+	om_grad *g = l->g;
+	om_value *all = NULL;
+
+	for (uint32_t k = 0; k < l->nwrt; k++) {
+		om_value *one = om_g_with(g, "ReduceSumSquare", OM_A(om_a_int(g, "keepdims", 0)), l->grad[k]);
+		one = om_g_cast(g, one, om_type_elem(&l->grad[0]->type));
+		all = all ? ADD(all, one) : one;
+	}
+	om_value *norm = DO("Sqrt", all);
+	om_value *share = om_g(g, "Min", DIV(om_g_number(g, norm, l->how->clip_norm), PLUS(norm, 1e-6)),
+		om_g_number(g, norm, 1));
+	for (uint32_t k = 0; k < l->nwrt; k++)
+		l->grad[k] = MUL(l->grad[k], AS_NUMBER(share, l->grad[k]));
+}
+
+/* ---- Inputs and results. ---- */
+
+void
+om_step_state(struct learn *l, om_value *old, om_value *next)
+{
+	struct state *s = OM_NEW(l->tape.mem, struct state);
+
+	*s = (struct state){old, next, NULL};
+	*(l->last ? &l->last->next_state : &l->states) = s;
+	l->last = s;
+}
+
+bool
+om_step_is_state(const struct learn *l, const om_value *v)
+{
+	for (const struct state *s = l->states; s; s = s->next_state)
+		if (s->old == v)
+			return true;
+	return false;
+}
+
+/* A weight becomes an input whose elements are its default. */
+static void
+make_param(om_prog *p, om_value *v)
+{
+	v->is_const = false;
+	if (v->data)
+		v->is_overridable = true;
+	for (uint32_t k = 0; k < p->first->nparam; k++)
+		if (p->first->param[k] == v)
+			return;
+	om_block_add_param(p->first, v);
+}
+
+static uint32_t
+place_of(om_value *const *list, uint32_t n, const om_value *v)
+{
+	uint32_t k = 0;
+
+	while (k < n && list[k] != v)
+		k++;
+	return k;
+}
+
+/* A result of its own, even where another name stands for the same value. */
+static om_value *
+as_result(struct learn *l, om_value *v, const char *name)
+{
+	if (strcmp(v->name, name) == 0)
+		return v;
+	v = om_g(l->g, "Identity", v);
+	v->name = om_tape_name(&l->tape, name);
+	om_tape_named(&l->tape, v);
+	return v;
+}
+
+static void
+start_results(struct learn *l)
+{
+	om_block *b = l->p->first;
+	const uint32_t n = b->nresult;
+	om_value **old = b->result;
+
+	b->is_other = true;
+	b->nresult = 0;
+	b->result = NULL;
+	om_block_add_result(b, l->loss);
+	for (uint32_t k = 0; k < n; k++)
+		if ((l->how->keeps_outputs || !l->how->optimizer) && old[k] != l->loss)
+			om_block_add_result(b, old[k]);
+}
+
+/* Each new value of a state is tied to the old one. */
+static void
+hand_on(struct learn *l)
+{
+	om_block *b = l->p->first;
+
+	for (struct state *s = l->states; s; s = s->next_state) {
+		make_param(l->p, s->old);
+		om_block_add_result(b, s->next);
+		om_prog_tie(l->p, b->nresult - 1, place_of(b->param, b->nparam, s->old));
+	}
+}
+
+static void
+give_gradients(struct learn *l)
+{
+	for (uint32_t k = 0; k < l->nwrt; k++)
+		om_block_add_result(l->p->first,
+			as_result(l, l->grad[k], om_printf(l->tape.mem, "%s_grad", l->wrt[k]->name)));
+}
+
+/* ---- All of it. ---- */
+
+static om_status
+learn(struct learn *l)
+{
+	om_prog *p = l->p;
+
+	if (l->how->trains)
+		as_in_training(l);
+	OM_TRY(find_loss(l));
+	OM_TRY(find_weights(l));
+	forget_constants(p);
+	for (om_op *op = p->first->first; op; op = op->next)
+		op->phase = OM_FORWARD;
+	l->grad = OM_NEWN(l->tape.mem, om_value *, (size_t)l->nwrt + 1);
+	om_backward b = {.loss = l->loss, .wrt = l->wrt, .nwrt = l->nwrt, .grad = l->grad, .copies = l->how->copies};
+	OM_TRY(om_prog_backward(p, &b));
+	OM_TRY(keep_reached(l));
+	om_tape_start(&l->tape);  /* there are more names now */
+	if (l->how->clip_value > 0)
+		clip_values(l);
+	if (l->how->clip_norm > 0)
+		clip_norm(l);
+	start_results(l);
+	l->tape.phase = OM_UPDATE;
+	if (l->how->optimizer)
+		OM_TRY(om_step_update(l));
+	else
+		give_gradients(l);
+	hand_on(l);
+	return l->tape.status;
+}
+
+om_status
+om_prog_learn(om_prog *p, const om_learning *how)
+{
+	struct learn l = {.p = p, .how = how, .known = p->nvalue, .tape = {.p = p, .copies = how->copies}};
+
+	l.tape.mem = om_arena_new();
+	om_tape_start(&l.tape);
+	l.g = om_tape_grad(&l.tape);
+	const om_status st = learn(&l);
+	om_arena_free(l.tape.mem);
+	return st;
+}

@@ -1,0 +1,31 @@
+/* A step of training while it is made. */
+#ifndef OM_STEP_H
+#define OM_STEP_H
+
+#include "grad/tape.h"
+
+/* What the step hands on: a parameter, and its new value. */
+struct state {
+	om_value *old, *next;
+	struct state *next_state;
+};
+
+struct learn {
+	om_prog *p;
+	const om_learning *how;
+	struct om_tape tape;
+	om_grad *g;
+	uint32_t known;          /* values of the program before */
+	om_value *loss;
+	om_value **wrt, **grad;  /* nwrt of each */
+	uint32_t nwrt;
+	struct state *states, *last;
+};
+
+void om_step_state(struct learn *l, om_value *old, om_value *next);
+bool om_step_is_state(const struct learn *l, const om_value *v);
+
+/* optimizers.c: the new values of all parameters. */
+om_status om_step_update(struct learn *l);
+
+#endif
