@@ -424,7 +424,7 @@ block(struct run *r, const struct block *b)
 struct number *
 flow_eval(const struct flow *f, const struct number *in, struct trace *trace, om_arena *mem)
 {
-	struct run r = {f, OM_NEWN(mem, struct number, f->nvar), trace, mem};
+	struct run r = {.f = f, .v = OM_NEWN(mem, struct number, f->nvar), .trace = trace, .mem = mem};
 	struct number *out = OM_NEWN(mem, struct number, (size_t)f->main->nresult);
 
 	for (int k = 0; k < f->main->nparam; k++)
