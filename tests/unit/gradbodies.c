@@ -211,6 +211,44 @@ of_nested_bodies(void)
 		"}\n", 1);
 }
 
+/* A layer of LSTM, rolled: the same step in a Loop, which picks its input, and in a Scan. */
+#define LSTM_STEP \
+	"		%wt = Transpose(%w) {perm = [1, 0]}\n" \
+	"		%rt = Transpose(%r) {perm = [1, 0]}\n" \
+	"		%g1 = MatMul(%xt, %wt)\n" \
+	"		%g2 = MatMul(%h, %rt)\n" \
+	"		%g3 = Add(%g1, %g2)\n" \
+	"		%g = Add(%g3, %b)\n" \
+	"		%i, %o, %f, %z = Split(%g) {axis = 1}\n" \
+	"		%si = Sigmoid(%i)\n" \
+	"		%so = Sigmoid(%o)\n" \
+	"		%sf = Sigmoid(%f)\n" \
+	"		%tz = Tanh(%z)\n" \
+	"		%fc = Mul(%sf, %c)\n" \
+	"		%iz = Mul(%si, %tz)\n" \
+	"		%cn = Add(%fc, %iz)\n" \
+	"		%tc = Tanh(%cn)\n" \
+	"		%hn = Mul(%so, %tc)\n"
+#define LSTM_HEAD HEAD "^main(%x: float64[3,2,2], %w: float64[8,2], %r: float64[8,2], %b: float64[8], " \
+	"%h0: float64[2,2], %c0: float64[2,2]) {\n"
+#define LSTM_TAIL "	}}\n	%a = Mul(%y, %y)\n	%d = Mul(%cl, %hl)\n	%e = Add(%a, %d)\n" \
+	"	%l = ReduceSum(%e) {keepdims = 0}\n	ret %l\n}\n"
+
+static void
+of_a_rolled_lstm(void)
+{
+	unit_grad_check(LSTM_HEAD
+		"	%hl, %cl, %y = Scan(%h0, %c0, %x) {num_scan_inputs = 1, body = ^b(%h: float64[2,2], %c: float64[2,2], "
+		"%xt: float64[2,2]) {\n" LSTM_STEP
+		"		ret %hn, %cn, %hn\n" LSTM_TAIL, 1);
+	unit_grad_check(LSTM_HEAD
+		"	%n = const int64[] {3}\n"
+		"	%hl, %cl, %y = Loop(%n, _, %h0, %c0) {body = ^b(%t: int64[], %q: bool[], %h: float64[2,2], "
+		"%c: float64[2,2]) {\n"
+		"		%xt = Gather(%x, %t) {axis = 0}\n" LSTM_STEP
+		"		ret %q, %hn, %cn, %hn\n" LSTM_TAIL, 1);
+}
+
 CU_TestInfo gradbodies_tests[] = {
 	{"of a branch", of_a_branch},
 	{"of branches that share an output", of_branches_that_share},
@@ -219,5 +257,6 @@ CU_TestInfo gradbodies_tests[] = {
 	{"of a loop that keeps nothing", of_a_loop_without_tape},
 	{"of a scan", of_a_scan},
 	{"of a loop in a branch in a loop", of_nested_bodies},
+	{"of an LSTM in a Loop and in a Scan", of_a_rolled_lstm},
 	CU_TEST_INFO_NULL,
 };
