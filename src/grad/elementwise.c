@@ -211,36 +211,70 @@ density(om_grad *g, om_value *x)
 	return TIMES(DO("Exp", TIMES(MUL(x, x), -0.5)), 0.39894228040143267794);
 }
 
-/* x P(x), where P is the distribution. */
-static void
-gelu(om_grad *g)
+/* Of x P(x), where P is the distribution. */
+static om_value *
+gelu(om_grad *g, om_value *x)
 {
-	om_value *x = X;
 	om_value *share = TIMES(PLUS(DO("Erf", TIMES(x, 0.70710678118654752440)), 1), 0.5);
 
-	give_times(g, ADD(share, MUL(x, density(g, x))));
+	return ADD(share, MUL(x, density(g, x)));
 }
 
 /* With t = tanh(u), u = b (x + c x^3): (1 + t) / 2 + x (1 - t t) u' / 2. */
-static void
-gelu_by_tanh(om_grad *g)
+static om_value *
+gelu_by_tanh(om_grad *g, om_value *x)
 {
 	const double b = 0.79788456080286535588, c = 0.044715;
-	om_value *x = X;
 	om_value *square = MUL(x, x);
 	om_value *t = DO("Tanh", TIMES(MUL(x, PLUS(TIMES(square, c), 1)), b));
 	om_value *slope = TIMES(PLUS(TIMES(square, 3 * c), 1), b);
 
-	give_times(g, TIMES(ADD(PLUS(t, 1), MUL(MUL(x, FROM(1, MUL(t, t))), slope)), 0.5));
+	return TIMES(ADD(PLUS(t, 1), MUL(MUL(x, FROM(1, MUL(t, t))), slope)), 0.5);
 }
 
 void
 om_grad_Gelu(om_grad *g)
 {
-	if (om_attr_is(om_grad_op(g), "approximate", "tanh"))
-		gelu_by_tanh(g);
-	else
-		gelu(g);
+	const bool by_tanh = om_attr_is(om_grad_op(g), "approximate", "tanh");
+
+	give_times(g, by_tanh ? gelu_by_tanh(g, X) : gelu(g, X));
+}
+
+/* Of x and a bias that is added to it. */
+static void
+give_both(om_grad *g, om_value *slope)
+{
+	om_value *dx = MUL(DY, slope);
+
+	om_grad_give_wide(g, 0, dx);
+	om_grad_give_wide(g, 1, dx);
+}
+
+static om_value *
+biased(om_grad *g)
+{
+	return om_grad_has(g, 1) ? ADD(X, om_grad_in(g, 1)) : X;
+}
+
+void
+om_grad_BiasGelu(om_grad *g)
+{
+	give_both(g, gelu(g, biased(g)));
+}
+
+void
+om_grad_FastGelu(om_grad *g)
+{
+	give_both(g, gelu_by_tanh(g, biased(g)));
+}
+
+/* With s = sigmoid(alpha x): s (1 + alpha x (1 - s)). */
+void
+om_grad_QuickGelu(om_grad *g)
+{
+	om_value *u = TIMES(X, alpha(g)), *s = DO("Sigmoid", u);
+
+	give_times(g, MUL(s, PLUS(MUL(u, FROM(1, s)), 1)));
 }
 
 /* Zero, x / 3 + 1 / 2, one: below -3, between, above 3. */

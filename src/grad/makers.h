@@ -21,7 +21,8 @@ om_maker om_grad_Conv, om_grad_ConvTranspose;
 
 /* normal.c */
 om_maker om_grad_BatchNormalization, om_grad_GroupNormalization, om_grad_InstanceNormalization,
-	om_grad_LRN, om_grad_LayerNormalization, om_grad_LpNormalization,
+	om_grad_LRN, om_grad_LayerNormalization, om_grad_LpNormalization, om_grad_SimplifiedLayerNormalization,
+	om_grad_SkipLayerNormalization, om_grad_SkipSimplifiedLayerNormalization,
 	om_grad_MeanVarianceNormalization, om_grad_RMSNormalization;
 
 /* places.c */
@@ -37,7 +38,8 @@ om_maker om_grad_AffineGrid, om_grad_Resize, om_grad_RoiAlign;
 /* elementwise.c: elementwise operators of one input. */
 om_maker om_grad_Abs, om_grad_Acos, om_grad_Acosh, om_grad_Asin, om_grad_Asinh, om_grad_Atan,
 	om_grad_Atanh, om_grad_Cast, om_grad_Celu, om_grad_Cos, om_grad_Cosh, om_grad_Elu,
-	om_grad_Erf, om_grad_Exp, om_grad_Gelu, om_grad_HardSigmoid, om_grad_HardSwish,
+	om_grad_Erf, om_grad_Exp, om_grad_Gelu, om_grad_BiasGelu, om_grad_FastGelu, om_grad_QuickGelu,
+	om_grad_HardSigmoid, om_grad_HardSwish,
 	om_grad_Identity, om_grad_LeakyRelu, om_grad_Log, om_grad_Mish, om_grad_Neg,
 	om_grad_Reciprocal, om_grad_Relu, om_grad_Selu, om_grad_Shrink, om_grad_Sigmoid,
 	om_grad_Sin, om_grad_Sinh, om_grad_Softplus, om_grad_Softsign, om_grad_Sqrt,
@@ -49,7 +51,7 @@ om_maker om_grad_Add, om_grad_Clip, om_grad_Div, om_grad_Dropout, om_grad_Max, o
 	om_grad_Where;
 
 /* products.c: matrix products. */
-om_maker om_grad_Gemm, om_grad_MatMul;
+om_maker om_grad_FusedMatMul, om_grad_Gemm, om_grad_MatMul;
 
 /* sums.c: what goes along axes. */
 om_maker om_grad_CumSum, om_grad_LogSoftmax, om_grad_ReduceL1, om_grad_ReduceL2,

@@ -306,18 +306,29 @@ give_wide_as(om_grad *g, uint32_t k, om_value *v)
 		om_grad_give(g, k, as_type(g, om_g_sum_to(g, v, om_grad_op(g)->in[k]), om_grad_op(g)->in[k]));
 }
 
+/* What is normalised along rows, and where the op has the rest. */
+struct rows {
+	uint32_t x, scale, bias;      /* inputs; x: or one that is of its shape */
+	bool is_centred, has_moments; /* outputs 1 and 2 are mean and r */
+	om_value *of_mean, *of_r;     /* what flows into them; NULL: nothing */
+	om_value *sum;                /* what is normalised; NULL: input x */
+	bool wants_x;
+	int axis;
+};
+
 /* dx, out of what flows into h = d r, and maybe into r and the mean themselves. */
 static om_value *
-of_rows(om_grad *g, const struct sets *s, om_value *u, om_value *h, om_value *r, bool is_centred)
+of_rows(om_grad *g, const struct rows *o, const struct sets *s, om_value *u, om_value *h, om_value *r)
 {
 	om_value *along = NULL, *even = NULL, *more;
+	const om_dtype wide = om_type_elem(&r->type);
 
 	if (u) {
 		along = mean(g, om_g(g, "Mul", u, h), s);
-		even = is_centred ? mean(g, u, s) : NULL;
+		even = o->is_centred ? mean(g, u, s) : NULL;
 	}
-	if (is_centred && (more = om_grad_of(g, 2))) {
-		more = om_g(g, "Div", om_g(g, "Mul", om_g_cast(g, more, om_type_elem(&r->type)), r), s->count);
+	if (o->of_r) {
+		more = om_g(g, "Div", om_g(g, "Mul", om_g_cast(g, o->of_r, wide), r), s->count);
 		along = along ? om_g(g, "Add", along, more) : more;
 	}
 	om_value *dx = along ? om_g(g, "Mul", h, along) : NULL;
@@ -326,61 +337,125 @@ of_rows(om_grad *g, const struct sets *s, om_value *u, om_value *h, om_value *r,
 	else if (dx)
 		dx = om_g(g, "Neg", dx);
 	dx = dx ? om_g(g, "Mul", dx, r) : NULL;
-	if (is_centred && (more = om_grad_of(g, 1))) {
-		more = om_g(g, "Div", om_g_cast(g, more, om_type_elem(&r->type)), s->count);
-		dx = dx ? om_g(g, "Add", dx, more) : om_g_expand_as(g, more, om_grad_op(g)->in[0]);
+	if (o->of_mean) {
+		more = om_g(g, "Div", om_g_cast(g, o->of_mean, wide), s->count);
+		dx = dx ? om_g(g, "Add", dx, more) : om_g_expand_as(g, more, om_grad_op(g)->in[o->x]);
 	}
 	return dx;
 }
 
-static void
-rows(om_grad *g, bool is_centred)
+/* h, and r. */
+static om_value *
+normal_rows(om_grad *g, const struct rows *o, struct sets *s, om_value **r)
 {
-	const om_op *op = om_grad_op(g);
-	om_value *x = op->in[0], *dy = om_grad_of(g, 0), *h = NULL, *u = dy, *r = NULL;
-	const om_dtype wide = wide_type(x);
-	const double epsilon = om_attr_float(op, "epsilon");
-	struct sets s;
-	int axis = 0;
+	const om_dtype wide = wide_type(om_grad_op(g)->in[o->x]);
+	om_value *h = om_g_cast(g, o->sum ? o->sum : om_grad_in(g, o->x), wide);
+	const bool has_moments = o->has_moments && wide == OM_FLOAT32;
 
-	if (!has_rank(g, x, 0) || !om_axis(om_attr_int(op, "axis"), x->shape.rank, &axis))
-		return;
-	s.n = om_axes_between(axis, x->shape.rank, s.axis);
-	if (om_grad_wants(g, 0) || (dy && om_grad_wants(g, 1))) {
-		h = om_g_cast(g, om_grad_in(g, 0), wide);
-		s.count = om_g_count(g, h, x, (int)s.n, s.axis);
-		const bool has_moments = is_centred && wide == OM_FLOAT32;
-		if (is_centred)
-			h = om_g(g, "Sub", h, has_moments ? om_grad_out(g, 1) : mean(g, h, &s));
-		r = has_moments ? om_grad_out(g, 2) : one_over(g, mean_square(g, h, &s), epsilon);
-		h = om_g(g, "Mul", h, r);
+	s->count = om_g_count(g, h, om_grad_op(g)->in[o->x], (int)s->n, s->axis);
+	if (o->is_centred)
+		h = om_g(g, "Sub", h, has_moments ? om_grad_out(g, 1) : mean(g, h, s));
+	*r = has_moments ? om_grad_out(g, 2)
+		: one_over(g, mean_square(g, h, s), om_attr_float(om_grad_op(g), "epsilon"));
+	return om_g(g, "Mul", h, *r);
+}
+
+/* Gives scale and bias their gradients; returns that of what is normalised. */
+static om_value *
+rows(om_grad *g, const struct rows *o)
+{
+	om_value *x = om_grad_op(g)->in[o->x], *dy = om_grad_of(g, 0), *h = NULL, *u, *r = NULL;
+	const om_dtype wide = wide_type(x);
+	struct sets s = {0};
+
+	om_grad_give(g, o->scale, NULL);
+	om_grad_give(g, o->bias, NULL);
+	s.n = om_axes_between(o->axis, x->shape.rank, s.axis);
+	if (dy)
+		dy = om_g_cast(g, dy, wide);
+	if (o->wants_x || (dy && om_grad_wants(g, o->scale))) {
+		h = normal_rows(g, o, &s, &r);
 	}
+	if (dy && om_grad_wants(g, o->scale))
+		give_wide_as(g, o->scale, om_g(g, "Mul", dy, h));
 	if (dy)
-		dy = u = om_g_cast(g, dy, wide);
-	om_grad_give(g, 1, NULL);
-	om_grad_give(g, 2, NULL);
-	if (dy && om_grad_wants(g, 1))
-		give_wide_as(g, 1, om_g(g, "Mul", dy, h));
-	if (dy)
-		give_wide_as(g, 2, dy);
-	if (!om_grad_wants(g, 0))
-		return;
-	if (dy && om_grad_has(g, 1))
-		u = om_g(g, "Mul", dy, om_g_cast(g, om_grad_in(g, 1), wide));
-	om_value *dx = of_rows(g, &s, u, h, r, is_centred);
-	om_grad_give(g, 0, dx ? as_type(g, dx, x) : NULL);
+		give_wide_as(g, o->bias, dy);
+	if (!o->wants_x)
+		return NULL;
+	u = dy && om_grad_has(g, o->scale) ? om_g(g, "Mul", dy, om_g_cast(g, om_grad_in(g, o->scale), wide)) : dy;
+	om_value *dx = of_rows(g, o, &s, u, h, r);
+	return dx ? as_type(g, dx, x) : NULL;
+}
+
+static bool
+has_axis(om_grad *g, struct rows *o)
+{
+	const om_value *x = om_grad_op(g)->in[0];
+
+	return has_rank(g, x, 1) && om_axis(om_attr_int(om_grad_op(g), "axis"), x->shape.rank, &o->axis);
 }
 
 void
 om_grad_LayerNormalization(om_grad *g)
 {
-	rows(g, true);
+	struct rows o = {.scale = 1, .bias = 2, .is_centred = true, .has_moments = true,
+		.of_mean = om_grad_of(g, 1), .of_r = om_grad_of(g, 2), .wants_x = om_grad_wants(g, 0)};
+
+	if (has_axis(g, &o))
+		om_grad_give(g, 0, rows(g, &o));
 }
 
 void
 om_grad_RMSNormalization(om_grad *g)
 {
-	rows(g, false);
+	struct rows o = {.scale = 1, .bias = 2, .wants_x = om_grad_wants(g, 0)};
+
+	if (has_axis(g, &o))
+		om_grad_give(g, 0, rows(g, &o));
+}
+
+void
+om_grad_SimplifiedLayerNormalization(om_grad *g)
+{
+	struct rows o = {.scale = 1, .bias = 2, .of_r = om_grad_of(g, 1), .wants_x = om_grad_wants(g, 0)};
+
+	if (has_axis(g, &o))
+		om_grad_give(g, 0, rows(g, &o));
+}
+
+/* Of a sum, of which there is an output. */
+static void
+skipped(om_grad *g, bool is_centred)
+{
+	const uint32_t more = is_centred ? 4 : 3;
+	om_value *x = om_grad_op(g)->in[0], *dx, *direct = om_grad_of(g, 3);
+	struct rows o = {.scale = 2, .bias = is_centred ? 3 : OM_VARIADIC, .is_centred = is_centred,
+		.has_moments = is_centred, .of_mean = is_centred ? om_grad_of(g, 1) : NULL, .of_r = om_grad_of(g, 2),
+		.wants_x = om_grad_wants(g, 0) || om_grad_wants(g, 1) || om_grad_wants(g, more)};
+
+	if (!has_rank(g, x, 1))
+		return;
+	o.axis = x->shape.rank - 1;
+	if (o.wants_x || om_grad_wants(g, 2))
+		o.sum = om_grad_out(g, 3);
+	dx = rows(g, &o);
+	if (direct)
+		dx = dx ? om_g(g, "Add", dx, direct) : direct;
+	om_grad_give_wide(g, 0, dx);
+	om_grad_give_wide(g, 1, dx);
+	om_grad_give_wide(g, more, dx);
+}
+
+void
+om_grad_SkipLayerNormalization(om_grad *g)
+{
+	skipped(g, true);
+}
+
+void
+om_grad_SkipSimplifiedLayerNormalization(om_grad *g)
+{
+	skipped(g, false);
 }
 
 /* ---- Without a scale. ---- */

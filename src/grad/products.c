@@ -126,3 +126,29 @@ om_grad_Gemm(om_grad *g)
 		om_grad_give(g, 2, beta == 1 ? dc : om_g_by(g, "Mul", dc, beta));
 	}
 }
+
+/* alpha A' B', where A' and B' may be A and B with rows and columns exchanged. */
+void
+om_grad_FusedMatMul(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const bool ta = om_attr_int(op, "transA") != 0, tb = om_attr_int(op, "transB") != 0;
+	const double alpha = (double)om_attr_float(op, "alpha");
+	om_value *dy = om_grad_of(g, 0);
+
+	if (op->in[0]->shape.rank < 2 || op->in[1]->shape.rank < 2 || om_attr_int(op, "transBatchA") != 0
+	    || om_attr_int(op, "transBatchB") != 0) {
+		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient but of matrices in the order of their batch");
+		return;
+	}
+	if (alpha != 1)
+		dy = om_g_by(g, "Mul", dy, alpha);
+	if (om_grad_wants(g, 0)) {
+		om_value *b = tb ? om_grad_in(g, 1) : swapped(g, om_grad_in(g, 1)), *da = om_g(g, "MatMul", dy, b);
+		om_grad_give_wide(g, 0, ta ? swapped(g, da) : da);
+	}
+	if (om_grad_wants(g, 1)) {
+		om_value *a = ta ? om_grad_in(g, 0) : swapped(g, om_grad_in(g, 0)), *db = om_g(g, "MatMul", a, dy);
+		om_grad_give_wide(g, 1, tb ? swapped(g, db) : db);
+	}
+}

@@ -3,6 +3,7 @@
  * Each is a recipe of standard operators. */
 #include <config.h>
 
+#include "grad/makers.h"
 #include "ops/family.h"
 #include "ops/index.h"
 #include "ops/numbers.h"
@@ -453,30 +454,33 @@ OM_PARTS_COLUMNS(matmul_nbits)
 
 static const om_attr_spec quick_attrs[] = {{"alpha", OM_ATTR_FLOAT, .f = 1.702f}, {0}};
 
-#define CONTRIB(called, text, least, most, outputs, list, made)                \
+#define CONTRIB(called, text, least, most, outputs, list, made, ...)           \
 	{.domain = "com.microsoft", .name = called, .brief = text, .since = 1, .min_in = least, .max_in = most, \
-	 .min_out = 1, .max_out = outputs, .attrs = list, OM_PARTS(made)}
+	 .min_out = 1, .max_out = outputs, .attrs = list, OM_PARTS(made), __VA_ARGS__}
 
 const om_row om_ops_contrib[] = {
-	CONTRIB("Gelu", "x times the normal distribution's share below x", 1, 1, 1, NULL, gelu),
-	CONTRIB("FastGelu", "x plus a bias through Gelu, by tanh", 1, 2, 1, NULL, fast_gelu),
-	CONTRIB("BiasGelu", "x plus a bias through Gelu", 2, 2, 1, NULL, bias_gelu),
-	CONTRIB("QuickGelu", "x sigmoid(alpha x)", 1, 1, 1, quick_attrs, quick_gelu),
+	CONTRIB("Gelu", "x times the normal distribution's share below x", 1, 1, 1, NULL, gelu, .grad = om_grad_Gelu),
+	CONTRIB("FastGelu", "x plus a bias through Gelu, by tanh", 1, 2, 1, NULL, fast_gelu, .grad = om_grad_FastGelu),
+	CONTRIB("BiasGelu", "x plus a bias through Gelu", 2, 2, 1, NULL, bias_gelu, .grad = om_grad_BiasGelu),
+	CONTRIB("QuickGelu", "x sigmoid(alpha x)", 1, 1, 1, quick_attrs, quick_gelu, .grad = om_grad_QuickGelu),
 	{.name = "SimplifiedLayerNormalization", .brief = "rows to a mean square of 1, scaled", .since = 1,
-	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 2, .attrs = simplified_attrs, OM_PARTS(simplified_norm)},
+	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 2, .attrs = simplified_attrs,
+	 OM_PARTS(simplified_norm), .grad = om_grad_SimplifiedLayerNormalization},
 	CONTRIB("SkipLayerNormalization", "a sum, its rows to mean 0 and variance 1, scaled", 3, 5, 4, norm_attrs,
-		skip_norm),
+		skip_norm, .grad = om_grad_SkipLayerNormalization),
 	CONTRIB("SkipSimplifiedLayerNormalization", "a sum, its rows to a mean square of 1, scaled", 3, 4, 4,
-		norm_attrs, skip_simplified_norm),
+		norm_attrs, skip_simplified_norm, .grad = om_grad_SkipSimplifiedLayerNormalization),
 	CONTRIB("EmbedLayerNormalization", "sums of embeddings, rows to mean 0 and variance 1, scaled", 1, 9, 3,
-		embed_attrs, embed_norm),
+		embed_attrs, embed_norm, .grad = NULL),
 	CONTRIB("FusedMatMul", "alpha A B, of matrices that may be transposed", 2, 2, 1, fused_matmul_attrs,
-		fused_matmul),
+		fused_matmul, .grad = om_grad_FusedMatMul),
 	CONTRIB("TransposeMatMul", "alpha A B, of matrices that may be transposed", 2, 2, 1, fused_matmul_attrs,
-		fused_matmul),
-	CONTRIB("FusedGemm", "alpha A B + beta C and an activation", 2, 3, 1, fused_gemm_attrs, fused_gemm),
-	CONTRIB("FusedConv", "convolution with bias, a sum and an activation", 2, 4, 1, fused_conv_attrs, fused_conv),
+		fused_matmul, .grad = om_grad_FusedMatMul),
+	CONTRIB("FusedGemm", "alpha A B + beta C and an activation", 2, 3, 1, fused_gemm_attrs, fused_gemm,
+		.grad = NULL),
+	CONTRIB("FusedConv", "convolution with bias, a sum and an activation", 2, 4, 1, fused_conv_attrs, fused_conv,
+		.grad = NULL),
 	CONTRIB("MatMulNBits", "a product with weights of a few bits, by blocks with scales", 3, 6, 1, nbits_attrs,
-		matmul_nbits),
+		matmul_nbits, .grad = NULL),
 	{0}
 };

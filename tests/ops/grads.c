@@ -123,12 +123,26 @@ result_of(struct trial *t, const char *type, om_value *a, om_value *b, om_value 
 	return as;
 }
 
+/* Moments may be of another type than what they are of. */
+static om_value *
+cast_to(struct trial *t, om_value *v, om_dtype type, uint32_t k)
+{
+	om_op *op = om_op_new(t->prog, "", "Cast", 0, 1, 1);
+
+	om_op_set_in(op, 0, v);
+	om_op_add_int(t->prog, op, "to", type);
+	om_op_set_out(op, 0, om_value_new(t->prog, t->prog->first, om_printf(t->prog->mem, "cast%u", k)));
+	om_op_append(t->prog->first, op);
+	return op->out[0];
+}
+
 /* Some of all that the op gives, each element with a weight of its own. */
 static bool
 add_loss(struct attempt *a)
 {
 	struct trial *t = a->t;
 	om_prog *p = t->prog;
+	om_dtype type = OM_UNDEFINED;
 
 	for (uint32_t k = 0; k < t->op->nout; k++) {
 		om_value *y = t->op->out[k];
@@ -145,6 +159,10 @@ add_loss(struct attempt *a)
 		om_value *w = om_const_new(p, p->first, om_printf(p->mem, "weight%u", k), c);
 		om_value *m = result_of(t, "Mul", y, w, om_value_new(p, p->first, om_printf(p->mem, "weighted%u", k)));
 		om_value *s = result_of(t, "ReduceSum", m, NULL, om_value_new(p, p->first, om_printf(p->mem, "sum%u", k)));
+		if (type != OM_UNDEFINED && type != y->type.elem)
+			s = cast_to(t, s, type, k);
+		else
+			type = y->type.elem;
 		a->loss = a->loss ? result_of(t, "Add", a->loss, s,
 			om_value_new(p, p->first, om_printf(p->mem, "loss%u", k))) : s;
 	}
@@ -331,7 +349,8 @@ is_large(const struct trial *t)
 static bool
 is_refused(const char *message)
 {
-	static const char *const refused[] = {"there is no gradient of the mode max"};
+	static const char *const refused[] = {"there is no gradient of the mode max",
+		"there is no gradient but of matrices in the order of their batch"};
 
 	for (size_t k = 0; k < sizeof refused / sizeof refused[0]; k++)
 		if (strstr(message, refused[k]))
