@@ -11,7 +11,8 @@
  *	flows --write FOLDER FIRST-SEED COUNT
  *
  * Of some programs the plan is damaged, in many ways one after the other.  Each time
- * the verifier has to refuse it, or it runs, and computes what it should.
+ * the verifier has to refuse it, or it takes no less than the lower bound, and computes
+ * what it should.
  *
  * One program alone that fails is made smaller and printed.  What is written is for
  * tests/fuzz/flows.py: each program in the language of the onnx package's parser,
@@ -281,6 +282,10 @@ check_fault(struct test *t, om_prog *p, uint64_t seed)
 	p->plan = flow_fault(p, seed, mem, &what);
 	if (om_plan_verify(p, p->plan) == OM_OK) {
 		t->nharmless++;
+		if (p->plan->arena[0].bytes < p->plan->arena[0].lower_bound)
+			st = om_fail(t->s, OM_BADPLAN, "a plan of %llu bytes, below the bound of %llu, is right",
+				(unsigned long long)p->plan->arena[0].bytes,
+				(unsigned long long)p->plan->arena[0].lower_bound);
 		for (int k = 1; k < 3 && st == OM_OK; k++)
 			st = run_way(t, p, &ways[k]);
 	}
