@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "onnxmem/build.h"
 #include "onnxmem/exec.h"
 #include "onnxmem/grad.h"
 #include "onnxmem/pass.h"
@@ -44,6 +45,46 @@ trial_backward(struct trial *t)
 	for (uint32_t k = 0; k < t->n; k++)
 		if (t->grad[k])
 			om_block_add_result(b, t->grad[k]);
+	OM_TRY(om_verify(t->p));
+	return om_host_run(t->h, t->p, "shapes");
+}
+
+static om_value *
+one_op(struct trial *t, const char *type, om_value *a, om_value *b)
+{
+	om_block *main = t->p->first;
+	om_op *op = om_op_new(t->p, "", type, 0, b ? 2 : 1, 1);
+	om_value *out = om_value_fresh(t->p, main, "twice");
+
+	om_op_set_in(op, 0, a);
+	if (b)
+		om_op_set_in(op, 1, b);
+	else
+		om_op_add_int(t->p, op, "keepdims", 0);
+	om_op_set_out(op, 0, out);
+	om_op_append(main, op);
+	return out;
+}
+
+/* The gradients become part of the loss: the squares of all of them, as a penalty is made. */
+static om_status
+trial_penalize(struct trial *t)
+{
+	om_block *b = t->p->first;
+	om_value *sum = NULL;
+
+	t->n = b->nparam;
+	om_backward w = {.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad};
+	OM_TRY(om_prog_backward(t->p, &w));
+	for (uint32_t k = 0; k < t->n; k++) {
+		if (!t->grad[k])
+			continue;
+		om_value *one = one_op(t, "ReduceSum", one_op(t, "Mul", t->grad[k], t->grad[k]), NULL);
+		sum = sum ? one_op(t, "Add", sum, one) : one;
+	}
+	CU_ASSERT_PTR_NOT_NULL_FATAL(sum);
+	b->nresult = 0;
+	om_block_add_result(b, sum);
 	OM_TRY(om_verify(t->p));
 	return om_host_run(t->h, t->p, "shapes");
 }
@@ -130,14 +171,16 @@ check_gradients(struct trial *t)
 	}
 }
 
-void
-unit_grad_check_within(const char *text, uint64_t n, double step, double slack)
+static void
+check(const char *text, uint64_t n, double step, double slack, bool twice)
 {
 	struct trial t;
 
 	om_status st = trial_parse(&t, text);
 	t.step = step;
 	t.slack = slack;
+	if (st == OM_OK && twice)
+		st = trial_penalize(&t);
 	if (st == OM_OK)
 		st = trial_backward(&t);
 	if (st == OM_OK)
@@ -152,9 +195,21 @@ unit_grad_check_within(const char *text, uint64_t n, double step, double slack)
 }
 
 void
+unit_grad_check_within(const char *text, uint64_t n, double step, double slack)
+{
+	check(text, n, step, slack, false);
+}
+
+void
 unit_grad_check(const char *text, uint64_t n)
 {
 	unit_grad_check_within(text, n, 1e-5, 1e-6);
+}
+
+void
+unit_grad_check_twice(const char *text, uint64_t n)
+{
+	check(text, n, 1e-5, 1e-6, true);
 }
 
 #define HEAD "program \"t\" ir 8 opset 17\n"

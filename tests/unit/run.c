@@ -33,6 +33,7 @@ main(void)
 		{.pName = "images", .pTests = images_tests},
 		{.pName = "gradients of bodies", .pTests = gradbodies_tests},
 		{.pName = "gradients by parts", .pTests = gradparts_tests},
+		{.pName = "gradients of gradients", .pTests = gradtwice_tests},
 		{.pName = "inner loops", .pTests = kernels_tests},
 		{.pName = "lifetimes", .pTests = live_tests},
 		{.pName = "lowest arenas", .pTests = lowest_tests},

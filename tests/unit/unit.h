@@ -20,6 +20,7 @@ extern CU_TestInfo gradwindows_tests[];
 extern CU_TestInfo images_tests[];
 extern CU_TestInfo gradbodies_tests[];
 extern CU_TestInfo gradparts_tests[];
+extern CU_TestInfo gradtwice_tests[];
 extern CU_TestInfo kernels_tests[];
 extern CU_TestInfo live_tests[];
 extern CU_TestInfo lowest_tests[];
@@ -44,6 +45,9 @@ extern CU_TestInfo verify_tests[];
 void unit_grad_check(const char *text, uint64_t n);
 /* The same with another step, and with slack for what is computed in less. */
 void unit_grad_check_within(const char *text, uint64_t n, double step, double slack);
+/* The gradients of what a penalty makes of them: of the sum of the squares of all gradients of
+ * the last result. */
+void unit_grad_check_twice(const char *text, uint64_t n);
 
 /* A text as a program, as om_parse() does it. */
 om_status unit_parse(om_session *s, const char *text, om_prog **p);
