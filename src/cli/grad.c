@@ -59,15 +59,34 @@ read_options(om_cli *c, om_learning *l)
 	return read_numbers(c, l);
 }
 
+/* What is to be written: a plain step, or training information. */
 static om_status
-write_model(om_cli *c, const char *out)
+read_form(om_cli *c, om_learning *l)
 {
 	const char *emit = om_cli_option(c, "emit");
 
-	if (emit && strcmp(emit, "train-step") != 0)
-		return om_fail(c->session, OM_USAGE, "option --emit knows train-step, not %s", emit);
-	om_model_strip(c->model);
-	OM_TRY(om_model_update(c->session, c->model, c->prog));
+	if (!emit || strcmp(emit, "train-step") == 0)
+		return OM_OK;
+	if (strcmp(emit, "training-info") != 0)
+		return om_fail(c->session, OM_USAGE, "option --emit knows train-step and training-info, not %s", emit);
+	if (!l->optimizer)
+		return om_fail(c->session, OM_USAGE, "training information is about updates: --emit training-info wants an "
+			"--optimizer");
+	if (l->trains)
+		return om_fail(c->session, OM_USAGE, "--train-mode changes the graph, which --emit training-info leaves as it is");
+	l->copies = true;
+	return OM_OK;
+}
+
+static om_status
+write_model(om_cli *c, const om_learning *l, const char *out)
+{
+	if (l->copies) {
+		OM_TRY(om_model_train(c->session, c->model, c->prog));
+	} else {
+		om_model_strip(c->model);
+		OM_TRY(om_model_update(c->session, c->model, c->prog));
+	}
 	return om_model_save(c->session, c->model, out);
 }
 
@@ -78,6 +97,7 @@ run(om_cli *c)
 	om_learning l;
 
 	OM_TRY(read_options(c, &l));
+	OM_TRY(read_form(c, &l));
 	OM_TRY(om_cli_own_path(c, in, out));
 	OM_TRY(om_cli_load(c, in));
 	OM_TRY(om_cli_shapes(c, false));
@@ -87,7 +107,7 @@ run(om_cli *c)
 	OM_TRY(om_verify(c->prog));
 	if (!c->model)
 		return om_fail(c->session, OM_USAGE, "%s is a text, not a model", in);
-	OM_TRY(write_model(c, out));
+	OM_TRY(write_model(c, &l, out));
 	om_info(c->session, "%s: %u ops, %u inputs, %u outputs, %u of them handed on", out, c->prog->first->nop,
 		c->prog->first->nparam, c->prog->first->nresult, c->prog->ntie);
 	return OM_OK;
@@ -114,7 +134,7 @@ static const om_opt update_opts[] = {
 	{"beta2", "X", "of adam, adamw [0.999]"},
 	{"epsilon", "X", "of adam, adamw [1e-8]"},
 	{"weight-decay", "X", "what weights shrink by [0]"},
-	{"emit", "FORM", "what to write: train-step [train-step]"},
+	{"emit", "FORM", "train-step, or training-info: the graph as it is, the rest beside it [train-step]"},
 	{0}
 };
 
