@@ -97,12 +97,26 @@ om_sim_run_moves(struct sim *c, const om_op *op, struct moves *m)
 
 /* ---- If. ---- */
 
+/* Is the condition known, and the other way?  Outputs are then as large as the
+ * results of the other branch, and those of this one go nowhere. */
+static bool
+is_dead(const om_op *op, const om_block *b)
+{
+	const om_value *v = op->nin ? op->in[0] : NULL;
+
+	if (!v || !v->is_const || v->type.elem != OM_BOOL || !v->data || !v->data->data || om_shape_count(&v->shape) != 1)
+		return false;
+	return b == om_attr_graph(op, *(const bool *)v->data->data ? "else_branch" : "then_branch");
+}
+
 static om_status
 run_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end)
 {
 	struct moves m = {0};
 
 	OM_TRY(om_sim_run_block(c, b));
+	if (is_dead(op, b))
+		return OM_OK;
 	for (uint32_t k = 0; k < b->nresult || k < op->nout; k++)
 		om_sim_add_move(c, &m, k < b->nresult ? b->result[k] : NULL, k < op->nout ? op->out[k] : NULL);
 	OM_TRY(om_sim_read_moves(c, op, &m));

@@ -134,6 +134,22 @@ what_takes_no_part_has_no_place(void)
 	finish(&b);
 }
 
+/* Its results may be larger than what the other branch gives. */
+static void
+a_branch_is_never_taken(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[2,4]) {\n%yes = const bool[] {1}\n"
+		"%z = If(%yes) {then_branch = ^t() {\n%u = Exp(%x)\nret %u\n}, else_branch = ^e() {\n"
+		"%v = Concat(%x, %x) {axis = 0}\n%w = Exp(%v)\nret %w\n}}\n"
+		"%y = Neg(%z)\nret %y\n}\n", "shapes,live,pack");
+	CU_ASSERT_EQUAL(om_value_bytes(find(&b, "z")), 32);
+	CU_ASSERT_EQUAL(om_value_bytes(find(&b, "w")), 64);
+	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
+	finish(&b);
+}
+
 /* `n` values of `bytes` each. */
 static om_status
 plan_many(struct bed *b, int n, const char *bytes)
@@ -282,6 +298,7 @@ CU_TestInfo buffers_tests[] = {
 	{"every value has its kind of place", every_value_has_its_kind},
 	{"what is not planned has a reason", reasons},
 	{"what takes no part has no place", what_takes_no_part_has_no_place},
+	{"a branch is never taken", a_branch_is_never_taken},
 	{"huge values are refused or listed", huge_values_are_refused_or_listed},
 	{"in place where the value is not needed again (NNC's case)", nnc_bug},
 	{"400 random graphs: nothing is overwritten too early", nothing_is_overwritten_too_early},
