@@ -22,8 +22,11 @@ CASES = int(os.environ.get("CASES") or (MANY if UPDATE else 2))
 RUNS, REFUSED, NO_CASE = "runs", "refused", "no case"
 
 # Types that are refused, with the reason: a line that is not needed any more fails, too.
+PACKED = ("float4e2m1", "uint4", "int4", "uint2", "int2")
 REASONS = {
     "Col2Im T string": "texts cannot be added up",
+    **{f"Loop V {k}": "what rounds give cannot be put together: it may begin within a byte" for k in PACKED},
+    **{f"Scan V {k}": "what a round takes may begin within a byte" for k in PACKED},
 }
 NOTES = """*Resize* and *Upsample* of truths, texts and complex numbers take the nearest element; between
 two of them there is none: the other modes are refused.  *GridSample* likewise for texts.

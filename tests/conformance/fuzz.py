@@ -31,6 +31,7 @@ try:
     from onnx.reference import ReferenceEvaluator
     import contrib  # noqa: F401: its recipes are among the others
     import draw
+    import flow  # noqa: F401
     import recipes
     import signals  # noqa: F401
 except ImportError as why:
@@ -44,7 +45,7 @@ SHOW_UNSUPPORTED = os.environ.get("UNSUPPORTED")
 KEEP = os.environ.get("KEEP")
 DRIVER = os.path.join(os.environ.get("abs_builddir", "."), "tests/conformance/cases")
 UNSUPPORTED = 14  # OM_UNSUPPORTED
-RUNTIME, REFERENCE = "ONNX Runtime", "the reference"
+RUNTIME, REFERENCE, RECIPE = "ONNX Runtime", "the reference", "its recipe"
 ODD = {1000: "differs between runs", 1001: "contradicts what was inferred", 1002: "crashes", 1003: "takes too long"}
 CODE = {t: helper.np_dtype_to_tensor_dtype(np.dtype(draw.NUMPY[t])) for t in draw.NUMPY}
 TOLERANCE = {"float": (1e-4, 1e-5), "double": (1e-7, 1e-9), "float16": (6e-3, 3e-3), "bfloat16": (4e-2, 2e-2),
@@ -206,7 +207,7 @@ def expected(model):
         outputs, who = expected(Model(other))
         model.case.tolerance = other.tolerance
         return outputs and turn(outputs, model.case.outs), who
-    if who != "reference":
+    if who not in ("reference", "recipe"):
         try:
             return by_runtime(model), RUNTIME
         except Exception as why:
@@ -216,6 +217,8 @@ def expected(model):
                 return other(model), RUNTIME
             except Exception:
                 pass
+    if model.case.known:
+        return model.case.known, RECIPE
     if who == "reference" or (who is None and (model.case.opset >= 8 or model.case.ins and model.case.newest)):
         try:
             return by_reference(model), REFERENCE
@@ -379,7 +382,7 @@ def check_operator(op, ncase, folder):
         outputs, who = expected(m)
         wanted.append((outputs, who))
     results = run_ours(models, folder)
-    wrong, by = [], {RUNTIME: 0, REFERENCE: 0, None: 0, UNSUPPORTED: 0}
+    wrong, by = [], {RUNTIME: 0, REFERENCE: 0, RECIPE: 0, None: 0, UNSUPPORTED: 0}
     for m, result, (want, who) in zip(models, results, wanted):
         said = judge(m, result, want, who)
         by[who] += 1
@@ -401,6 +404,7 @@ def main():
         with scratch() as folder:
             n, by, wrong = check_operator(op, ncase, folder)
         told = f"{op}: {n} cases, {by[RUNTIME]} by {RUNTIME}, {by[REFERENCE]} by {REFERENCE}"
+        told += f", {by[RECIPE]} by {RECIPE}" if by[RECIPE] else ""
         told += f", {by[None]} by nobody" if by[None] else ""
         told += f"; {by[UNSUPPORTED]} unsupported" if by[UNSUPPORTED] else ""
         t.point(not wrong, told,

@@ -17,14 +17,15 @@ NUMERIC = FLOATS + INTS + UINTS
 
 class Case:
     def __init__(self, ins, outs=1, steer=(), opset=None, near=0, slack=1, by_scale=False, judge=None,
-                 nodes=None, tolerance=None, twin=None, out_types=None, check=None, around=True, checks_bits=False, **attrs):
+                 nodes=None, tolerance=None, twin=None, out_types=None, check=None, around=True, checks_bits=False,
+                 known=None, **attrs):
         self.ins = ins
         self.outs = [True] * outs if isinstance(outs, int) else outs
         self.steer = steer          # inputs that say what shape comes out: constants mostly
         self.near = near            # what integers may be off by
         self.slack = slack          # by what the tolerances are multiplied
         self.by_scale = by_scale    # is what counts the largest element?
-        self.judge = judge          # "runtime", "reference", "nobody"; None: whoever can
+        self.judge = judge          # "runtime", "reference", "recipe", "nobody"; None: whoever can
         self.nodes = nodes          # more than one node, from x0.. to y0..
         self.out_types = out_types or {}
         self.check = check
@@ -37,6 +38,7 @@ class Case:
         self.tolerance = tolerance  # another than the types have
         self.twin = twin            # a case that gives the same, and a function of what it gives: for the judge
         self.checks_bits = checks_bits
+        self.known = known          # what comes out, where the recipe can tell
 
     def __str__(self):
         ins = ", ".join("-" if a is None else f"{NAMES.get(a.dtype, a.dtype)}{list(a.shape)}{'c' if k in self.const else ''}"
@@ -85,7 +87,8 @@ class Types:
             return ["float"]
         for c in self.schema.type_constraints:
             if c.type_param_str == name:
-                return [x[7:-1] for x in c.allowed_type_strs if x.startswith("tensor(") and x[7:-1] in NUMPY]
+                kinds = [x[x.rfind("(") + 1:].rstrip(")") for x in c.allowed_type_strs]  # of what a sequence holds, too
+                return [x for x in dict.fromkeys(kinds) if x in NUMPY]
         return []
 
     def __call__(self, name="T", among=None):
