@@ -697,11 +697,11 @@ Pow_cpu(om_call *c)
 {
 	const om_dtype t = c->in[0].type;
 	const bool real = om_dtype_is_float(t), root = !real && om_dtype_is_float(c->in[1].type);
-	const om_dtype as = root ? OM_FLOAT64 : computed_as(Pow_loops, t);
+	const om_dtype own = computed_as(Pow_loops, t), as = root ? OM_FLOAT64 : own;
 	struct nest e = nest_of(c, 2, Pow_loops[as]);
 
-	if (!e.loop || !om_can_convert(as, c->in[1].type))
-		return no_kernel(c, e.loop ? c->in[1].type : t);
+	if (!Pow_loops[own] || c->in[1].type == OM_STRING || !om_can_convert(as, c->in[1].type))
+		return no_kernel(c, Pow_loops[own] ? c->in[1].type : t);
 	for (uint32_t k = 0; k < 2; k++) {
 		const om_shape s = aligned(c, k);
 		set_lane(c, &e, k, &c->in[k], &s, as);
@@ -984,6 +984,8 @@ Dropout_cpu(om_call *c)
 		om_in_scalar(c, 1, &ratio);
 		return drop(c, ratio);
 	}
+	if (om_has_out(c, 1) && (!om_can_convert(c->out[1].type, OM_BOOL) || om_dtype_bits(c->out[1].type) < 8))
+		return no_kernel(c, c->out[1].type);
 	om_tensor_bytes(c->in[0].type, &c->in[0].shape, &bytes);
 	if (c->out[0].data != c->in[0].data)
 		memcpy(c->out[0].data, c->in[0].data, bytes);

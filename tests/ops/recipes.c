@@ -24,7 +24,8 @@
 
 static const om_dtype all_types[] = {
 	OM_FLOAT32, OM_FLOAT16, OM_INT64, OM_UINT8, OM_BOOL, OM_FLOAT64, OM_BFLOAT16,
-	OM_INT8, OM_INT16, OM_INT32, OM_UINT16, OM_UINT32, OM_UINT64,
+	OM_INT8, OM_INT16, OM_INT32, OM_UINT16, OM_UINT32, OM_UINT64, OM_STRING, OM_COMPLEX64, OM_COMPLEX128,
+	OM_FLOAT8E4M3FN, OM_FLOAT8E4M3FNUZ, OM_FLOAT8E5M2, OM_FLOAT8E5M2FNUZ, OM_FLOAT8E8M0,
 };
 
 static uint64_t
@@ -57,26 +58,6 @@ start(struct trial *t, uint32_t nin, uint32_t nout)
 	om_op_append(p->first, t->op);
 }
 
-static void
-put(om_dtype type, void *data, int64_t i, double v)
-{
-	switch (type) {
-	case OM_FLOAT32: ((float *)data)[i] = (float)v; break;
-	case OM_FLOAT64: ((double *)data)[i] = v; break;
-	case OM_FLOAT16: ((uint16_t *)data)[i] = om_float_to_half((float)v); break;
-	case OM_BFLOAT16: ((uint16_t *)data)[i] = om_float_to_bfloat((float)v); break;
-	case OM_INT64: ((int64_t *)data)[i] = (int64_t)v; break;
-	case OM_UINT64: ((uint64_t *)data)[i] = (uint64_t)(int64_t)v; break;
-	case OM_INT32: ((int32_t *)data)[i] = (int32_t)v; break;
-	case OM_UINT32: ((uint32_t *)data)[i] = (uint32_t)(int64_t)v; break;
-	case OM_INT16: ((int16_t *)data)[i] = (int16_t)v; break;
-	case OM_UINT16: ((uint16_t *)data)[i] = (uint16_t)(int64_t)v; break;
-	case OM_INT8: ((int8_t *)data)[i] = (int8_t)v; break;
-	case OM_UINT8: ((uint8_t *)data)[i] = (uint8_t)(int64_t)v; break;
-	default: ((uint8_t *)data)[i] = v >= 1; break;
-	}
-}
-
 static om_tensor *
 tensor(struct trial *t, om_dtype type, om_shape shape)
 {
@@ -85,6 +66,7 @@ tensor(struct trial *t, om_dtype type, om_shape shape)
 
 	om_tensor_bytes(type, &shape, &bytes);
 	*x = (om_tensor){.type = type, .shape = shape, .data = om_alloc(t->prog->mem, bytes + 1)};
+	memset(x->data, 0, bytes + 1);
 	return x;
 }
 
@@ -104,7 +86,7 @@ between(struct trial *t, uint32_t k, om_dtype type, om_shape shape, double low, 
 	om_tensor *x = tensor(t, type, shape);
 
 	for (int64_t i = 0; i < om_shape_count(&shape); i++)
-		put(type, x->data, i, random_between(t, low, high));
+		trial_put(type, x->data, i, random_between(t, low, high));
 	set_input(t, k, x);
 }
 
@@ -125,7 +107,7 @@ steer(struct trial *t, uint32_t k, om_dtype type, om_shape shape, const double *
 	om_tensor *x = tensor(t, type, shape);
 
 	for (int64_t i = 0; i < om_shape_count(&shape); i++)
-		put(type, x->data, i, v[i]);
+		trial_put(type, x->data, i, v[i]);
 	set_input(t, k, x);
 	t->is_steering[k] = true;
 }
@@ -842,7 +824,7 @@ constant_of_shape(struct trial *t)
 	STEER(t, 0, 2, 3);
 	if (t->variant) {
 		om_tensor *x = tensor(t, OM_INT64, SHAPE(1));
-		put(OM_INT64, x->data, 0, 7);
+		trial_put(OM_INT64, x->data, 0, 7);
 		om_op_add_attr(t->prog, t->op, &(om_attr){.name = "value", .kind = OM_ATTR_TENSOR, .n = 1, .t = x});
 	}
 	return true;

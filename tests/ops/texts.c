@@ -63,20 +63,43 @@ element(struct trial *t, const om_value *v)
 	}
 }
 
+/* Several to a byte, the first in the lowest bits. */
 static void
-put(const om_tensor *x, int64_t k, double v)
+put_packed(unsigned bits, uint8_t *data, int64_t i, unsigned v)
+{
+	const unsigned each = 8 / bits, at = (unsigned)(i % each) * bits, mask = (1u << bits) - 1;
+
+	data[i / each] = (uint8_t)((data[i / each] & ~(mask << at)) | (v & mask) << at);
+}
+
+void
+trial_put(om_dtype type, void *data, int64_t i, double v)
 {
 	static const om_string words[] = {{"a", 1}, {"Bc", 2}, {"a", 1}, {"", 0}};
+	const unsigned bits = om_dtype_bits(type);
 
-	switch (x->type) {
-	case OM_FLOAT32: ((float *)x->data)[k] = (float)v; break;
-	case OM_FLOAT64: ((double *)x->data)[k] = v; break;
-	case OM_FLOAT16: ((uint16_t *)x->data)[k] = om_float_to_half((float)v); break;
-	case OM_BFLOAT16: ((uint16_t *)x->data)[k] = om_float_to_bfloat((float)v); break;
-	case OM_INT64: case OM_UINT64: ((int64_t *)x->data)[k] = (int64_t)v; break;
-	case OM_INT32: case OM_UINT32: ((int32_t *)x->data)[k] = (int32_t)v; break;
-	case OM_STRING: ((om_string *)x->data)[k] = words[(unsigned)(int)v % 4]; break;
-	default: ((uint8_t *)x->data)[k] = x->type == OM_BOOL ? v >= 1 : (uint8_t)(int)v;
+	switch (type) {
+	case OM_FLOAT32: ((float *)data)[i] = (float)v; break;
+	case OM_FLOAT64: ((double *)data)[i] = v; break;
+	case OM_FLOAT16: ((uint16_t *)data)[i] = om_float_to_half((float)v); break;
+	case OM_BFLOAT16: ((uint16_t *)data)[i] = om_float_to_bfloat((float)v); break;
+	case OM_INT64: ((int64_t *)data)[i] = (int64_t)v; break;
+	case OM_UINT64: ((uint64_t *)data)[i] = (uint64_t)(int64_t)v; break;
+	case OM_INT32: ((int32_t *)data)[i] = (int32_t)v; break;
+	case OM_UINT32: ((uint32_t *)data)[i] = (uint32_t)(int64_t)v; break;
+	case OM_INT16: ((int16_t *)data)[i] = (int16_t)v; break;
+	case OM_UINT16: ((uint16_t *)data)[i] = (uint16_t)(int64_t)v; break;
+	case OM_INT8: ((int8_t *)data)[i] = (int8_t)v; break;
+	case OM_UINT8: ((uint8_t *)data)[i] = (uint8_t)(int64_t)v; break;
+	case OM_BOOL: ((uint8_t *)data)[i] = v >= 1; break;
+	case OM_STRING: ((om_string *)data)[i] = words[(unsigned)(int)v % 4]; break;
+	case OM_COMPLEX64: ((float *)data)[2 * i] = (float)v; ((float *)data)[2 * i + 1] = (float)(1 - v); break;
+	case OM_COMPLEX128: ((double *)data)[2 * i] = v; ((double *)data)[2 * i + 1] = 1 - v; break;
+	default:  /* numbers of few bits, whatever they are */
+		if (bits < 8)
+			put_packed(bits, data, i, (unsigned)(int)(5 * v));
+		else
+			((uint8_t *)data)[i] = (uint8_t)(int)(25 * v);
 	}
 }
 
@@ -88,8 +111,9 @@ fill(struct trial *t, om_value *v)
 
 	*x = (om_tensor){.type = v->type.elem, .shape = v->shape};
 	x->data = om_alloc(t->prog->mem, (size_t)n * WIDEST + WIDEST);
+	memset(x->data, 0, (size_t)n * WIDEST + WIDEST);
 	for (int64_t k = 0; k < n; k++)
-		put(x, k, element(t, v));
+		trial_put(x->type, x->data, k, element(t, v));
 	v->data = x;
 	v->is_const = true;
 }

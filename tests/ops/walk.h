@@ -18,6 +18,9 @@ struct trial {
 	bool is_steering[MOST_INPUTS];   /* its elements say what to do: they stay what they are */
 };
 
+/* Element i becomes v, or what is near to that in its type. */
+void trial_put(om_dtype type, void *data, int64_t i, double v);
+
 /* Build t->op; false when there is no such variant any more. */
 typedef bool recipe_fn(struct trial *t);
 
