@@ -331,20 +331,46 @@ as_result(struct learn *l, om_value *v, const char *name)
 	return v;
 }
 
+static bool
+is_handed_on(const struct learn *l, uint32_t result)
+{
+	for (uint32_t k = 0; k < l->nbefore; k++)
+		if (l->before[k].result == result)
+			return true;
+	return false;
+}
+
+/* The loss comes first.  Ties count by place, and the places are others now. */
 static void
 start_results(struct learn *l)
 {
 	om_block *b = l->p->first;
+	const bool keeps = l->how->keeps_outputs || !l->how->optimizer;
 	const uint32_t n = b->nresult;
-	om_value **old = b->result;
 
+	l->result = b->result;
+	l->before = l->p->tie;
+	l->nbefore = l->p->ntie;
+	l->p->tie = NULL;
+	l->p->ntie = 0;
 	b->is_other = true;
 	b->nresult = 0;
 	b->result = NULL;
 	om_block_add_result(b, l->loss);
 	for (uint32_t k = 0; k < n; k++)
-		if ((l->how->keeps_outputs || !l->how->optimizer) && old[k] != l->loss)
-			om_block_add_result(b, old[k]);
+		if ((keeps || is_handed_on(l, k)) && l->result[k] != l->loss)
+			om_block_add_result(b, l->result[k]);
+}
+
+/* What the program handed on before goes on: but for a parameter that gets another value
+ * now. */
+static void
+hand_on_as_before(struct learn *l)
+{
+	const om_block *b = l->p->first;
+
+	for (uint32_t k = 0; k < l->nbefore; k++)
+		om_prog_tie(l->p, place_of(b->result, b->nresult, l->result[l->before[k].result]), l->before[k].param);
 }
 
 /* Each new value of a state is tied to the old one. */
@@ -450,6 +476,7 @@ learn(struct learn *l)
 	else
 		give_gradients(l);
 	hand_on(l);
+	hand_on_as_before(l);
 	return l->tape.status;
 }
 

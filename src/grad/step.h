@@ -20,6 +20,9 @@ struct learn {
 	om_value **wrt, **grad;  /* nwrt of each */
 	uint32_t nwrt;
 	struct state *states, *last;
+	om_value *const *result; /* of the program before, */
+	const om_tie *before;    /* and which of them it handed on: nbefore ties */
+	uint32_t nbefore;
 };
 
 void om_step_state(struct learn *l, om_value *old, om_value *next);
