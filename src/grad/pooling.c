@@ -100,21 +100,6 @@ om_grad_MaxUnpool(om_grad *g)
 
 /* ---- AveragePool. ---- */
 
-/* Taps of output `o` along an axis that count: those inside, or inside of the padding. */
-static int64_t
-count_taps(const struct om_window *w, int axis, int64_t o, bool with_padding)
-{
-	const int64_t lo = with_padding ? -w->begin[axis] : 0;
-	const int64_t hi = w->in[axis] + (with_padding ? w->end[axis] : 0);
-	int64_t n = 0;
-
-	for (int64_t k = 0; k < w->kernel[axis]; k++) {
-		const int64_t i = o * w->stride[axis] - w->begin[axis] + k * w->dilation[axis];
-		n += i >= lo && i < hi;
-	}
-	return n;
-}
-
 /* How many elements every output is the mean of: a number where that is always the same. */
 static om_value *
 counts(om_grad *g, const struct om_window *w, bool with_padding)
@@ -125,8 +110,8 @@ counts(om_grad *g, const struct om_window *w, bool with_padding)
 
 	for (int64_t i = 0; i < n; i++) {
 		const int64_t x = i % w->out[2], y = i / w->out[2] % w->out[1], z = i / w->out[2] / w->out[1];
-		const int64_t all = count_taps(w, 0, z, with_padding) * count_taps(w, 1, y, with_padding)
-			* count_taps(w, 2, x, with_padding);
+		const int64_t all = om_window_taps(w, 0, z, with_padding) * om_window_taps(w, 1, y, with_padding)
+			* om_window_taps(w, 2, x, with_padding);
 		count[i] = all ? (double)all : 1;
 		is_even &= count[i] == count[0];
 	}

@@ -118,29 +118,13 @@ take_line(om_dtype t, enum kind kind, const struct line *l, const void *x, doubl
 		}
 }
 
-/* Taps of output `o` along an axis that lie inside, the padding counting as
- * inside or not. */
-static int64_t
-count_taps(const struct om_window *w, int axis, int64_t o, bool with_padding)
-{
-	const int64_t lo = with_padding ? -w->begin[axis] : 0;
-	const int64_t hi = w->in[axis] + (with_padding ? w->end[axis] : 0);
-	int64_t n = 0;
-
-	for (int64_t k = 0; k < w->kernel[axis]; k++) {
-		const int64_t i = o * w->stride[axis] - w->begin[axis] + k * w->dilation[axis];
-		n += i >= lo && i < hi;
-	}
-	return n;
-}
-
 static void
 divide_line(const struct line *l, bool with_padding, double *sum)
 {
-	const int64_t n = count_taps(l->w, 0, l->oz, with_padding) * count_taps(l->w, 1, l->oy, with_padding);
+	const int64_t n = om_window_taps(l->w, 0, l->oz, with_padding) * om_window_taps(l->w, 1, l->oy, with_padding);
 
 	for (int64_t ox = 0; ox < l->w->out[2]; ox++) {
-		const int64_t all = n * count_taps(l->w, 2, ox, with_padding);
+		const int64_t all = n * om_window_taps(l->w, 2, ox, with_padding);
 		sum[ox] /= (double)(all ? all : 1);
 	}
 }

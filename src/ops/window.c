@@ -258,6 +258,20 @@ om_window_range(const struct om_window *w, int axis, int64_t tap, int64_t *lo, i
 	*hi = *hi < *lo ? *lo : *hi < n ? *hi : n;
 }
 
+int64_t
+om_window_taps(const struct om_window *w, int axis, int64_t o, bool with_padding)
+{
+	const int64_t lo = with_padding ? -w->begin[axis] : 0;
+	const int64_t hi = w->in[axis] + (with_padding ? w->end[axis] : 0);
+	int64_t n = 0;
+
+	for (int64_t k = 0; k < w->kernel[axis]; k++) {
+		const int64_t i = o * w->stride[axis] - w->begin[axis] + k * w->dilation[axis];
+		n += i >= lo && i < hi;
+	}
+	return n;
+}
+
 void
 om_window_dims(om_shape *out, const om_shape *x, const struct om_window *w)
 {

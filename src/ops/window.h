@@ -50,4 +50,8 @@ int64_t om_window_volume(const int64_t *size);
  * input. */
 void om_window_range(const struct om_window *w, int axis, int64_t tap, int64_t *lo, int64_t *hi);
 
+/* Along one axis: the taps of output `o` that lie inside, the padding counting as inside
+ * or not. */
+int64_t om_window_taps(const struct om_window *w, int axis, int64_t o, bool with_padding);
+
 #endif
