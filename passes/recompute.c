@@ -278,17 +278,6 @@ current(struct edit *e, om_value *v, om_op *before, om_value **out)
 	return OM_OK;
 }
 
-static const char *
-name_of(const om_op *op)
-{
-	if (*op->name)
-		return op->name;
-	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k])
-			return op->out[k]->name;
-	return op->type;
-}
-
 /* A copy of `op`, whose outputs stand for those of the op from now on. */
 static om_status
 copy_op(struct edit *e, om_op *op, om_op *before)
@@ -314,7 +303,7 @@ copy_op(struct edit *e, om_op *op, om_op *before)
 	OM_TRY(om_op_clone(&e->clone, op, p->first, before, &copy));
 	copy->name = "";
 	copy->phase = before->phase;
-	copy->recompute_of = om_strdup(p->mem, name_of(op));
+	copy->recompute_of = om_strdup(p->mem, om_op_label(op));
 	OM_PUSH(e->m->mem, e->copy, e->ncopy, e->capcopy, copy);
 	return OM_OK;
 }

@@ -332,6 +332,9 @@ OM_API int om_opset_version(const om_prog *p, const char *domain);
 /* Bytes of the elements of `v`; 0 where that is not known, or `v` is no tensor. */
 OM_API uint64_t om_value_bytes(const om_value *v);
 
+/* What to call `op`: its name, or that of its first output, or its type. */
+OM_API const char *om_op_label(const om_op *op);
+
 /* Where the bytes of `v` are: the value that owns its storage and, unless
  * NULL, the offset in it.  Needs OM_HAS_VIEWS or OM_HAS_STORE. */
 OM_API om_value *om_storage(const om_value *v, uint64_t *offset);

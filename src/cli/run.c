@@ -185,17 +185,6 @@ name_json(om_arena *mem, const char *name)
 	return json_string(clean);
 }
 
-static const char *
-op_name(const om_op *op)
-{
-	if (*op->name)
-		return op->name;
-	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k])
-			return op->out[k]->name;
-	return op->type;
-}
-
 /* Bytes of the arenas in use, by step; NULL where the plan is not what was run. */
 static const uint64_t *
 in_use(om_cli *c, const struct run *r)
@@ -232,7 +221,7 @@ write_profile(om_cli *c, FILE *to, const void *arg)
 		const om_cost cost = om_op_cost(p[k].op);
 		add_counter(events, by, p[k].op->step, at);
 		json_array_append_new(events, json_pack("{s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:I, s:s, s:f, s:f, s:f}}",
-			"name", name_json(c->mem, op_name(p[k].op)), "cat", p[k].op->type, "ph", "X", "ts", at, "dur", us,
+			"name", name_json(c->mem, om_op_label(p[k].op)), "cat", p[k].op->type, "ph", "X", "ts", at, "dur", us,
 			"pid", 1, "tid", 1, "args", "calls", (json_int_t)p[k].calls, "type", p[k].op->type,
 			"ms", p[k].ms, "flops", cost.flops, "bytes", cost.bytes));
 		at += p[k].op->nbody ? 0 : us;

@@ -164,6 +164,17 @@ om_value_bytes(const om_value *v)
 	return v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
 }
 
+const char *
+om_op_label(const om_op *op)
+{
+	if (*op->name)
+		return op->name;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			return op->out[k]->name;
+	return op->type;
+}
+
 om_value *
 om_storage(const om_value *v, uint64_t *offset)
 {

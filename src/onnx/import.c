@@ -489,17 +489,6 @@ resolve_node(struct import *im, struct scope *sc, struct node *n)
 
 /* ---- Order: every op right after what it needs, else as in the file. ---- */
 
-static const char *
-label(const om_op *op)
-{
-	if (*op->name)
-		return op->name;
-	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k])
-			return op->out[k]->name;
-	return op->type;
-}
-
 /* The next op of the same block that `n` needs and that is not done. */
 static struct node *
 next_need(const struct scope *sc, struct node *n)
@@ -533,7 +522,7 @@ append(struct import *im, struct scope *sc, struct node **stack, struct node *fi
 			n--;
 		} else if (need->state == OPEN) {
 			return om_fail(im->s, OM_INVALID, "%s: there is a cycle: %s needs %s, which needs it",
-				where(sc->b), label(top->op), label(need->op));
+				where(sc->b), om_op_label(top->op), om_op_label(need->op));
 		} else {
 			stack[n++] = need;
 		}
