@@ -32,23 +32,6 @@ number_of(const om_run *r, const char *name, double *out)
 	return OM_OK;
 }
 
-/* Names with a plus between, because a comma ends a pass. */
-static const char **
-names_of(om_run *r, const char *text, size_t *n)
-{
-	const char **list = NULL;
-	size_t cap = 0;
-
-	for (char *at = om_strdup(r->scratch, text), *end; at; at = end) {
-		end = strchr(at, '+');
-		if (end)
-			*end++ = '\0';
-		if (*at)
-			OM_PUSH(r->scratch, list, *n, cap, at);
-	}
-	return list;
-}
-
 static om_status
 run(om_run *r, om_prog *p)
 {
@@ -62,7 +45,7 @@ run(om_run *r, om_prog *p)
 	l.label = text_of(r, "label");
 	l.optimizer = text_of(r, "optimizer");
 	if (wrt && strcmp(wrt, "all") != 0)
-		l.wrt = names_of(r, wrt, &l.nwrt);
+		l.wrt = om_split(r->scratch, wrt, "+", &l.nwrt);  /* a comma ends a pass */
 	OM_TRY(number_of(r, "clip-norm", &l.clip_norm));
 	OM_TRY(number_of(r, "clip-value", &l.clip_value));
 	OM_TRY(number_of(r, "rate", &l.rate));

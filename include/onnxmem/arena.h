@@ -27,6 +27,9 @@ OM_API void *om_alloc_try(om_arena *a, size_t n);  /* the same for sizes that ar
 OM_API void *om_memdup(om_arena *a, const void *p, size_t n);
 OM_API char *om_strdup(om_arena *a, const char *s);
 OM_API char *om_strndup(om_arena *a, const char *s, size_t n);
+/* The parts of a text between any of the `marks`, in order, and `*n`, their number; empty
+ * ones are left out.  The list and its parts lie in the arena. */
+OM_API const char **om_split(om_arena *a, const char *text, const char *marks, size_t *n);
 /* A text as printf() would write it, in the arena. */
 OM_API char *om_printf(om_arena *a, const char *fmt, ...) OM_PRINTF(2, 3);
 

@@ -6,24 +6,6 @@
 #include "cli/cli.h"
 #include "onnxmem/grad.h"
 
-/* "a,b,c" */
-static const char *const *
-names_of(om_cli *c, const char *text, size_t *n)
-{
-	const char **list = NULL;
-	size_t cap = 0;
-
-	*n = 0;
-	for (char *at = om_strdup(c->mem, text), *end; at; at = end) {
-		end = strchr(at, ',');
-		if (end)
-			*end++ = '\0';
-		if (*at)
-			OM_PUSH(c->mem, list, *n, cap, at);
-	}
-	return list;
-}
-
 static om_status
 read_numbers(om_cli *c, om_learning *l)
 {
@@ -51,7 +33,7 @@ read_options(om_cli *c, om_learning *l)
 	l->trains = om_cli_has(c, "train-mode");
 	l->keeps_outputs = om_cli_has(c, "keep-outputs");
 	if (wrt && strcmp(wrt, "all") != 0)
-		l->wrt = names_of(c, wrt, &l->nwrt);
+		l->wrt = om_split(c->mem, wrt, ",", &l->nwrt);
 	if (!l->loss && !l->loss_fn)
 		return om_fail(c->session, OM_USAGE, "a loss is wanted: --loss NAME of a value, or --loss-fn");
 	if (wrt && strcmp(wrt, "all") != 0 && l->nwrt == 0)

@@ -33,13 +33,12 @@ add_mirror(om_cli *c, om_hub *h, const char *url)
 static void
 mirrors_of_environment(om_cli *c, om_hub *h)
 {
-	const char *at = getenv("ONNXMEM_MIRRORS");
+	const char *text = getenv("ONNXMEM_MIRRORS");
+	size_t n;
+	const char **url = om_split(c->mem, text ? text : "", " \t\n", &n);
 
-	while (at && *(at += strspn(at, " \t\n"))) {
-		const size_t n = strcspn(at, " \t\n");
-		add_mirror(c, h, om_strndup(c->mem, at, n));
-		at += n;
-	}
+	for (size_t k = 0; k < n; k++)
+		add_mirror(c, h, url[k]);
 }
 
 /* The first that names any names all. */

@@ -17,13 +17,13 @@ how_to_annotate(om_cli *c, unsigned *how)
 	const char *places = om_cli_option(c, "annotate"), *compat = om_cli_option(c, "compat");
 
 	*how = OM_ANNOTATE_MODEL | (places ? 0 : OM_ANNOTATE_AUTO);
-	for (const char *at = places; at && *at;) {
-		const size_t n = strcspn(at, ",");
-		if (n == 5 && memcmp(at, "value", n) == 0)
+	size_t n;
+	const char **place = om_split(c->mem, places ? places : "", ",", &n);
+	for (size_t k = 0; k < n; k++) {
+		if (strcmp(place[k], "value") == 0)
 			*how |= OM_ANNOTATE_VALUE;
-		else if (n != 5 || memcmp(at, "model", n) != 0)
+		else if (strcmp(place[k], "model") != 0)
 			return om_fail(c->session, OM_USAGE, "option --annotate wants model or model,value, not %s", places);
-		at += n + (at[n] == ',');
 	}
 	if (compat && strcmp(compat, "onnxsim") != 0)
 		return om_fail(c->session, OM_USAGE, "option --compat knows onnxsim only, not %s", compat);

@@ -131,66 +131,73 @@ om_cli_wants(const om_cli *c)
 /* ---- The pipeline. ---- */
 
 static bool
-is_pass(const char *at, size_t n, const char *name)
+is_pass(const char *text, const char *name)
 {
 	const size_t len = strlen(name);
-	return n >= len && memcmp(at, name, len) == 0 && (n == len || at[len] == '=' || at[len] == ':');
+	return strncmp(text, name, len) == 0 && (!text[len] || text[len] == '=' || text[len] == ':');
 }
 
 /* Everything that looks at steps comes behind the order. */
 static bool
-needs_order(const char *at, size_t n)
+needs_order(const char *text)
 {
 	static const char *const names[] = {"live", "views", "inplace", "loops", "pool", "color", "nnc", "pack"};
 
 	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-		if (is_pass(at, n, names[k]))
+		if (is_pass(text, names[k]))
 			return true;
 	return false;
+}
+
+/* Another pass behind a pipeline. */
+static const char *
+with_pass(om_cli *c, const char *pipeline, const char *pass)
+{
+	return om_printf(c->mem, "%s%s%s", pipeline, *pipeline ? "," : "", pass);
 }
 
 /* `pipeline` with another order: in place of the one that it has, else before
  * the first pass that looks at steps. */
 static const char *
-with_order(om_cli *c, const char *pipeline, const char *order)
+with_order(om_cli *c, const char *pipeline, const char *how)
 {
-	const char *text = "", *comma = "", *at;
+	const char *text = "", *order = om_printf(c->mem, "order=%s", how);
 	bool done = false;
 	size_t n;
+	const char **pass = om_split(c->mem, pipeline, ",", &n);
 
-	for (at = pipeline; *at; at += n + (at[n] == ',')) {
-		n = strcspn(at, ",");
-		const bool is_order = is_pass(at, n, "order");
-		if (!done && (is_order || (needs_order(at, n) && !strstr(pipeline, "order")))) {
-			text = om_printf(c->mem, "%s%sorder=%s", text, comma, order);
-			comma = ",";
+	for (size_t k = 0; k < n; k++) {
+		const bool is_order = is_pass(pass[k], "order");
+		if (!done && (is_order || (needs_order(pass[k]) && !strstr(pipeline, "order")))) {
+			text = with_pass(c, text, order);
 			done = true;
 		}
-		if (is_order)
-			continue;
-		text = om_printf(c->mem, "%s%s%.*s", text, comma, (int)n, at);
-		comma = ",";
+		if (!is_order)
+			text = with_pass(c, text, pass[k]);
 	}
-	return done ? text : om_printf(c->mem, "%s%sorder=%s", text, comma, order);
+	return done ? text : with_pass(c, text, order);
 }
 
 /* `pipeline` with the pass recompute behind the order, for --recompute and --budget. */
 static om_status
 with_recompute(om_cli *c, const char **pipeline)
 {
-	const char *text = "", *at;
+	const char *text = "";
 	uint64_t percent = 0;
 	size_t n;
+	const char **pass = om_split(c->mem, *pipeline, ",", &n);
+	bool done = false;
 
 	OM_TRY(om_cli_number(c, "recompute", 1, 100000, &percent));
-	for (at = *pipeline; *at; at += n + (at[n] == ',')) {
-		n = strcspn(at, ",");
-		text = om_printf(c->mem, "%s%s%.*s", text, *text ? "," : "", (int)n, at);
-		if (is_pass(at, n, "order"))
-			text = om_printf(c->mem, "%s,recompute=%llu:budget=%llu", text, (unsigned long long)percent,
-				(unsigned long long)c->budget);
+	for (size_t k = 0; k < n; k++) {
+		text = with_pass(c, text, pass[k]);
+		if (!is_pass(pass[k], "order"))
+			continue;
+		text = om_printf(c->mem, "%s,recompute=%llu:budget=%llu", text, (unsigned long long)percent,
+			(unsigned long long)c->budget);
+		done = true;
 	}
-	if (!strstr(text, ",recompute="))
+	if (!done)
 		return om_fail(c->session, OM_USAGE, "--recompute goes with passes that have an order among them, not with %s",
 			*pipeline);
 	*pipeline = text;
@@ -201,13 +208,13 @@ with_recompute(om_cli *c, const char **pipeline)
 static const char *
 with_time(om_cli *c, const char *pipeline, double seconds)
 {
-	const char *text = "", *at;
+	const char *text = "";
 	size_t n;
+	const char **pass = om_split(c->mem, pipeline, ",", &n);
 
-	for (at = pipeline; *at; at += n + (at[n] == ',')) {
-		n = strcspn(at, ",");
-		text = om_printf(c->mem, "%s%s%.*s", text, *text ? "," : "", (int)n, at);
-		if (is_pass(at, n, "pack"))
+	for (size_t k = 0; k < n; k++) {
+		text = with_pass(c, text, pass[k]);
+		if (is_pass(pass[k], "pack"))
 			text = om_printf(c->mem, "%s:seconds=%g", text, seconds);
 	}
 	return text;

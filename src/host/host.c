@@ -16,7 +16,9 @@ enum { ENDING = 3 };  /* ".so" */
 struct om_host {
 	om_session *session;
 	om_arena *mem;
-	const char *path;
+	const char *path;           /* as it was given, for messages */
+	const char **folder;        /* the folders in it */
+	size_t nfolder;
 	om_map found;               /* by name: const om_pass * */
 	om_pass_hook *hook;
 	void *hook_arg;
@@ -53,6 +55,7 @@ om_host_new(om_session *s, const char *path)
 	h->mem = mem;
 	h->session = s;
 	h->path = om_strdup(mem, path ? path : OM_PASSDIR);
+	h->folder = om_split(mem, h->path, ":", &h->nfolder);
 	h->found = om_map_new(mem);
 	return h;
 }
@@ -104,18 +107,6 @@ om_host_plugin(om_host *h, const char *file)
 	return OM_OK;
 }
 
-/* The next folder of the path, or NULL. */
-static const char *
-folder(om_host *h, const char **at)
-{
-	if (!**at)
-		return NULL;
-	const size_t n = strcspn(*at, ":");
-	const char *dir = om_strndup(h->mem, *at, n);
-	*at += n + ((*at)[n] == ':');
-	return dir;
-}
-
 const om_pass *
 om_host_pass(om_host *h, const char *name)
 {
@@ -127,8 +118,8 @@ om_host_pass(om_host *h, const char *name)
 		om_fail(h->session, OM_NOPASS, "%s is no name of a pass; load a file with --plugin", name);
 		return NULL;
 	}
-	for (const char *at = h->path, *dir; (dir = folder(h, &at));) {
-		const char *file = om_printf(h->mem, "%s/%s.so", dir, name);
+	for (size_t k = 0; k < h->nfolder; k++) {
+		const char *file = om_printf(h->mem, "%s/%s.so", h->folder[k], name);
 		FILE *there = fopen(file, "r");
 		if (!there)
 			continue;
@@ -168,8 +159,8 @@ om_host_passes(om_host *h)
 {
 	size_t n = 0;
 
-	for (const char *at = h->path, *dir; (dir = folder(h, &at));)
-		load_folder(h, dir);
+	for (size_t k = 0; k < h->nfolder; k++)
+		load_folder(h, h->folder[k]);
 	const om_pass **all = OM_NEWN(h->mem, const om_pass *, h->found.n + 1);
 	for (size_t k = 0; k < h->found.cap; k++)
 		if (h->found.slot[k].key)
@@ -268,25 +259,25 @@ run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
 	return st == OM_OK ? st : om_note(h->session, st, "running %s", pass->name);
 }
 
-static om_status run_named(om_host *h, om_prog *p, char *name, unsigned depth);
+static om_status run_named(om_host *h, om_prog *p, const char *text, unsigned depth);
 
 static om_status
 provide(om_host *h, om_prog *p, const om_pass *pass, unsigned depth)
 {
 	for (size_t k = 0; k < sizeof givers / sizeof givers[0]; k++)
 		if (givers[k].gives & pass->needs & ~p->has)
-			OM_TRY(run_named(h, p, om_strdup(h->mem, givers[k].name), depth + 1));
+			OM_TRY(run_named(h, p, givers[k].name, depth + 1));
 	return OM_OK;
 }
 
 static om_status
-run_named(om_host *h, om_prog *p, char *name, unsigned depth)
+run_named(om_host *h, om_prog *p, const char *text, unsigned depth)
 {
 	const char *value[32];
-	char *rest = name + strcspn(name, "=:");
-	char *options = om_strdup(h->mem, rest);
+	const size_t n = strcspn(text, "=:");
+	const char *name = om_strndup(h->mem, text, n);
+	char *options = om_strdup(h->mem, text + n);
 
-	*rest = '\0';
 	const om_pass *pass = om_host_pass(h, name);
 	if (!pass)
 		return OM_NOPASS;
@@ -300,16 +291,11 @@ run_named(om_host *h, om_prog *p, char *name, unsigned depth)
 om_status
 om_host_run(om_host *h, om_prog *p, const char *pipeline)
 {
-	char *text = om_strdup(h->mem, pipeline);
+	size_t n;
+	const char **pass = om_split(h->mem, pipeline, ",", &n);
 
-	while (*text) {
-		const size_t n = strcspn(text, ",");
-		const bool more = text[n] == ',';
-		text[n] = '\0';
-		if (n)
-			OM_TRY(run_named(h, p, text, 0));
-		text += n + more;
-	}
+	for (size_t k = 0; k < n; k++)
+		OM_TRY(run_named(h, p, pass[k], 0));
 	return OM_OK;
 }
 

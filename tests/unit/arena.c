@@ -39,7 +39,30 @@ is_zeroed_again_after_clear(void)
 	om_arena_free(a);
 }
 
+static void
+splits_texts(void)
+{
+	om_arena *a = om_arena_new();
+	size_t n = 7;
+
+	om_split(a, "", ",", &n);
+	CU_ASSERT_EQUAL(n, 0);
+	om_split(a, ",,", ",", &n);
+	CU_ASSERT_EQUAL(n, 0);
+	const char **part = om_split(a, ",a,,b c,d", ",", &n);
+	CU_ASSERT_EQUAL_FATAL(n, 3);
+	CU_ASSERT_STRING_EQUAL(part[0], "a");
+	CU_ASSERT_STRING_EQUAL(part[1], "b c");
+	CU_ASSERT_STRING_EQUAL(part[2], "d");
+	part = om_split(a, " x\ty\n", " \t\n", &n);
+	CU_ASSERT_EQUAL_FATAL(n, 2);
+	CU_ASSERT_STRING_EQUAL(part[0], "x");
+	CU_ASSERT_STRING_EQUAL(part[1], "y");
+	om_arena_free(a);
+}
+
 CU_TestInfo arena_tests[] = {
+	{"a text is split at marks, and what is empty left out", splits_texts},
 	{"what it hands out after a clear is zeroed again", is_zeroed_again_after_clear},
 	{"what it hands out is zeroed and aligned", is_zeroed_and_aligned},
 	CU_TEST_INFO_NULL,

@@ -54,15 +54,12 @@ more(struct made *b, void *list, size_t n)
 static size_t
 split(struct made *b, const char *names, char ***out)
 {
-	size_t n = 0;
+	size_t n;
+	const char **name = om_split(b->mem, names, " ", &n);
 
-	*out = OM_NEWN(b->mem, char *, strlen(names) + 1);
-	for (const char *at = names; *at;) {
-		const size_t len = strcspn(at, " ");
-		if (len)
-			(*out)[n++] = om_strndup(b->mem, at, strncmp(at, "_", len) == 0 ? 0 : len);
-		at += len + (at[len] == ' ');
-	}
+	*out = OM_NEWN(b->mem, char *, n + 1);
+	for (size_t k = 0; k < n; k++)
+		(*out)[k] = om_strdup(b->mem, strcmp(name[k], "_") == 0 ? "" : name[k]);
 	return n;
 }
 
