@@ -47,17 +47,6 @@ add(om_prog *p, const char *type, om_value *a, om_value *b, om_phase phase)
 	return v;
 }
 
-static void
-hand_on(om_prog *p, om_value *was, om_value *is)
-{
-	uint32_t param = 0;
-
-	while (p->first->param[param] != was)
-		param++;
-	om_block_add_result(p->first, is);
-	om_prog_tie(p, p->first->nresult - 1, param);
-}
-
 /* Forward, backward, update; `*last` is the last op of the forward path. */
 static om_status
 make(struct bench *b, om_prog **out, om_op **last)
@@ -95,8 +84,9 @@ make(struct bench *b, om_prog **out, om_op **last)
 		state->shape = w[k]->shape;
 		om_block_add_param(p->first, state);
 		om_value *new = add(p, "Add", add(p, "Mul", state, m, OM_UPDATE), grad[k], OM_UPDATE);
-		hand_on(p, state, new);
-		hand_on(p, w[k], add(p, "Sub", w[k], add(p, "Mul", new, r, OM_UPDATE), OM_UPDATE));
+		om_value *less = add(p, "Sub", w[k], add(p, "Mul", new, r, OM_UPDATE), OM_UPDATE);
+		if (!om_prog_hand_on(p, state, new) || !om_prog_hand_on(p, w[k], less))
+			return om_fail(b->s, OM_SHAPE, "%s cannot be handed on", w[k]->name);
 	}
 	return OM_OK;
 }

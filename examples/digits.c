@@ -143,20 +143,8 @@ add(om_prog *p, const char *type, om_value *a, om_value *b)
 	return v;
 }
 
-/* What is a parameter now, and a result of the graph that replaces it. */
-static void
-hand_on(om_prog *p, om_value *was, om_value *is)
-{
-	uint32_t param = 0;
-
-	while (p->first->param[param] != was)
-		param++;
-	om_block_add_result(p->first, is);
-	om_prog_tie(p, p->first->nresult - 1, param);
-}
-
 /* m = momentum * m + gradient; w = w - rate * m */
-static void
+static bool
 update(om_prog *p, om_value *w, om_value *gradient, om_value *rate, om_value *momentum)
 {
 	om_value *m = om_value_fresh(p, p->first, "m");
@@ -165,8 +153,7 @@ update(om_prog *p, om_value *w, om_value *gradient, om_value *rate, om_value *mo
 	m->shape = w->shape;
 	om_block_add_param(p->first, m);
 	om_value *new = add(p, "Add", add(p, "Mul", m, momentum), gradient);
-	hand_on(p, m, new);
-	hand_on(p, w, add(p, "Sub", w, add(p, "Mul", new, rate)));
+	return om_prog_hand_on(p, m, new) && om_prog_hand_on(p, w, add(p, "Sub", w, add(p, "Mul", new, rate)));
 }
 
 static om_status
@@ -191,7 +178,8 @@ make_step(om_session *s, om_host *h, om_prog **out)
 		op->phase = OM_BACKWARD;
 	om_value *rate = om_value_find(p->first, "lr"), *mu = om_const_new(p, p->first, "mu", &momentum);
 	for (int k = 0; k < WEIGHTS; k++)
-		update(p, w[k], grad[k], rate, mu);
+		if (!update(p, w[k], grad[k], rate, mu))
+			return om_fail(s, OM_SHAPE, "%s and its gradient differ in shape", weight[k]);
 	return om_host_run(h, p, om_default_pipeline());
 }
 

@@ -50,6 +50,10 @@ OM_API void om_op_remove(om_op *op);                 /* leaves its values withou
  * and nothing changes, where either is tied already, or they differ in type or
  * shape as far as both are known. */
 OM_API bool om_prog_tie(om_prog *p, uint32_t result, uint32_t param);
+/* The same by values: `is` becomes one more result of the graph, which its parameter `was`
+ * is in the next run.  False, and nothing changes, where they cannot be tied, or `was` is
+ * no parameter. */
+OM_API bool om_prog_hand_on(om_prog *p, om_value *was, om_value *is);
 
 /* The same ops in another order: all `nop` ops of the block. */
 OM_API void om_block_set_order(om_block *b, om_op *const *ops);

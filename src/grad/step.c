@@ -374,16 +374,16 @@ hand_on_as_before(struct learn *l)
 }
 
 /* Each new value of a state is tied to the old one. */
-static void
+static om_status
 hand_on(struct learn *l)
 {
-	om_block *b = l->p->first;
-
 	for (struct state *s = l->states; s; s = s->next_state) {
 		make_param(l->p, s->old);
-		om_block_add_result(b, s->next);
-		om_prog_tie(l->p, b->nresult - 1, place_of(b->param, b->nparam, s->old));
+		if (!om_prog_hand_on(l->p, s->old, s->next))
+			return om_fail(l->p->session, OM_SHAPE, "%s cannot be handed on as %s: their types or shapes differ",
+				s->next->name, s->old->name);
 	}
+	return OM_OK;
 }
 
 static void
@@ -475,7 +475,7 @@ learn(struct learn *l)
 		OM_TRY(om_step_update(l));
 	else
 		give_gradients(l);
-	hand_on(l);
+	OM_TRY(hand_on(l));
 	hand_on_as_before(l);
 	return l->tape.status;
 }

@@ -60,6 +60,21 @@ om_prog_tie(om_prog *p, uint32_t result, uint32_t param)
 	return true;
 }
 
+bool
+om_prog_hand_on(om_prog *p, om_value *was, om_value *is)
+{
+	om_block *b = p->first;
+	uint32_t param = 0;
+
+	while (param < b->nparam && b->param[param] != was)
+		param++;
+	om_block_add_result(b, is);
+	if (om_prog_tie(p, b->nresult - 1, param))
+		return true;
+	b->nresult--;
+	return false;
+}
+
 /* One name as a part of a scope path: '~' and '/' escaped as in a JSON pointer. */
 static const char *
 escaped(om_arena *mem, const char *name)

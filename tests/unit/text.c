@@ -117,7 +117,32 @@ mistakes_are_named(void)
 	om_session_free(s);
 }
 
+static void
+values_are_handed_on(void)
+{
+	om_session *s = om_session_new();
+	om_prog *p;
+
+	CU_ASSERT_EQUAL_FATAL(unit_parse(s, "program \"p\" ir 8 opset 17\n^main(%x: float32[2], %w: float32[2], %v: float32[3]) {\n"
+		"\t%y: float32[2] = Add(%x, %w)\n\tret %y\n}\n", &p), OM_OK);
+	om_block *b = p->first;
+	om_value *y = om_value_find(b, "y"), *w = om_value_find(b, "w");
+	CU_ASSERT_FALSE(om_prog_hand_on(p, y, y));
+	CU_ASSERT_FALSE(om_prog_hand_on(p, om_value_find(b, "v"), y));
+	CU_ASSERT_EQUAL(b->nresult, 1);
+	CU_ASSERT(om_prog_hand_on(p, w, y));
+	CU_ASSERT_FALSE(om_prog_hand_on(p, w, om_value_find(b, "x")));
+	CU_ASSERT_EQUAL(b->nresult, 2);
+	CU_ASSERT_PTR_EQUAL(b->result[1], y);
+	CU_ASSERT_EQUAL_FATAL(p->ntie, 1);
+	CU_ASSERT_EQUAL(p->tie[0].result, 1);
+	CU_ASSERT_EQUAL(p->tie[0].param, 1);
+	om_prog_free(p);
+	om_session_free(s);
+}
+
 CU_TestInfo text_tests[] = {
+	{"values are handed on, and what cannot be is refused", values_are_handed_on},
 	{"a program reads back equal", reads_back_equal},
 	{"every truncation is refused", every_truncation_is_refused},
 	{"mistakes are named", mistakes_are_named},
