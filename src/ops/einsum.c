@@ -219,7 +219,7 @@ integer_at(const om_tensor *t, int64_t i)
 }
 
 static void
-put_sum(const om_tensor *t, int64_t i, uint64_t v)
+put_integer(const om_tensor *t, int64_t i, uint64_t v)
 {
 	switch (om_dtype_bits(t->type)) {
 	case 8: ((uint8_t *)t->data)[i] = (uint8_t)v; break;
@@ -229,44 +229,40 @@ put_sum(const om_tensor *t, int64_t i, uint64_t v)
 	}
 }
 
-static void
-sum_floats(om_call *c, const struct loops *l, bool is_empty)
+static double
+float_at(const om_tensor *t, int64_t i)
 {
-	const om_dtype t = c->out[0].type;
-	int64_t index[OM_EINSUM_AXES] = {0}, at[OM_EINSUM_TERMS] = {0};
-	const uint32_t nin = c->op->nin;
-
-	for (int64_t i = 0, n = om_shape_count(&c->out[0].shape); i < n; i++) {
-		double sum = 0;
-		do {
-			double x = is_empty ? 0 : 1;
-			for (uint32_t k = 0; k < nin && !is_empty; k++)
-				x *= om_get(t, c->in[k].data, at[k]);
-			sum += x;
-		} while (!is_empty && advance(l, nin, l->nout, l->n, index, at));
-		om_put(t, c->out[0].data, i, sum);
-		advance(l, nin, 0, l->nout, index, at);
-	}
+	return om_get(t->type, t->data, i);
 }
 
 static void
-sum_integers(om_call *c, const struct loops *l, bool is_empty)
+put_float(const om_tensor *t, int64_t i, double v)
 {
-	int64_t index[OM_EINSUM_AXES] = {0}, at[OM_EINSUM_TERMS] = {0};
-	const uint32_t nin = c->op->nin;
-
-	for (int64_t i = 0, n = om_shape_count(&c->out[0].shape); i < n; i++) {
-		uint64_t sum = 0;
-		do {
-			uint64_t x = is_empty ? 0 : 1;
-			for (uint32_t k = 0; k < nin && !is_empty; k++)
-				x *= integer_at(&c->in[k], at[k]);
-			sum += x;
-		} while (!is_empty && advance(l, nin, l->nout, l->n, index, at));
-		put_sum(&c->out[0], i, sum);
-		advance(l, nin, 0, l->nout, index, at);
-	}
+	om_put(t->type, t->data, i, v);
 }
+
+/* The same sums in integers and in numbers with a fraction. */
+#define SUMS(name, type, get, put)                                                             \
+	static void                                                                            \
+	name(om_call *c, const struct loops *l, bool is_empty)                                 \
+	{                                                                                      \
+		int64_t index[OM_EINSUM_AXES] = {0}, at[OM_EINSUM_TERMS] = {0};                \
+		const uint32_t nin = c->op->nin;                                               \
+		for (int64_t i = 0, n = om_shape_count(&c->out[0].shape); i < n; i++) {        \
+			type sum = 0;                                                          \
+			do {                                                                   \
+				type x = is_empty ? 0 : 1;                                     \
+				for (uint32_t k = 0; k < nin && !is_empty; k++)                \
+					x *= get(&c->in[k], at[k]);                            \
+				sum += x;                                                      \
+			} while (!is_empty && advance(l, nin, l->nout, l->n, index, at));      \
+			put(&c->out[0], i, sum);                                               \
+			advance(l, nin, 0, l->nout, index, at);                                \
+		}                                                                              \
+	}
+
+SUMS(sum_integers, uint64_t, integer_at, put_integer)
+SUMS(sum_floats, double, float_at, put_float)
 
 static om_status
 einsum_cpu(om_call *c)
