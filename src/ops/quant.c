@@ -68,11 +68,11 @@ is_float(om_dtype t)
 	return t == OM_FLOAT32 || t == OM_FLOAT64 || om_is_half(t);
 }
 
-/* Of what scales are: also whole numbers, and powers of two. */
+/* Of what scales are: also whole numbers, and powers of two.  None is a double. */
 static bool
 is_scale(om_dtype t)
 {
-	return is_float(t) || t == OM_INT32 || t == OM_FLOAT8E8M0;
+	return (is_float(t) && t != OM_FLOAT64) || t == OM_INT32 || t == OM_FLOAT8E8M0;
 }
 
 /* ---- Where the scale of an element is. ---- */
