@@ -10,6 +10,9 @@ typedef void om_maker(om_grad *g);
 om_maker om_grad_Attention, om_grad_RotaryEmbedding, om_grad_contrib_Attention,
 	om_grad_contrib_MultiHeadAttention, om_grad_contrib_RotaryEmbedding;
 
+/* composed.c */
+om_maker om_grad_DequantizeLinear, om_grad_EmbedLayerNormalization, om_grad_FusedConv, om_grad_FusedGemm;
+
 /* contraction.c */
 om_maker om_grad_Einsum;
 
@@ -33,7 +36,7 @@ om_maker om_grad_AveragePool, om_grad_GlobalAveragePool, om_grad_GlobalLpPool, o
 	om_grad_LpPool, om_grad_MaxPool, om_grad_MaxUnpool;
 
 /* sampling.c */
-om_maker om_grad_AffineGrid, om_grad_Resize, om_grad_RoiAlign;
+om_maker om_grad_AffineGrid, om_grad_DeformConv, om_grad_MaxRoiPool, om_grad_Resize, om_grad_RoiAlign;
 
 /* elementwise.c: elementwise operators of one input. */
 om_maker om_grad_Abs, om_grad_Acos, om_grad_Acosh, om_grad_Asin, om_grad_Asinh, om_grad_Atan,
@@ -54,7 +57,7 @@ om_maker om_grad_Add, om_grad_Clip, om_grad_Div, om_grad_Dropout, om_grad_Max, o
 om_maker om_grad_FusedMatMul, om_grad_Gemm, om_grad_MatMul;
 
 /* sums.c: what goes along axes. */
-om_maker om_grad_CumSum, om_grad_LogSoftmax, om_grad_ReduceL1, om_grad_ReduceL2,
+om_maker om_grad_CumProd, om_grad_CumSum, om_grad_LogSoftmax, om_grad_ReduceL1, om_grad_ReduceL2,
 	om_grad_ReduceLogSum, om_grad_ReduceLogSumExp, om_grad_ReduceMax, om_grad_ReduceMean,
 	om_grad_ReduceMin, om_grad_ReduceProd, om_grad_ReduceSum, om_grad_ReduceSumSquare,
 	om_grad_Softmax, om_grad_TopK;
@@ -63,7 +66,7 @@ om_maker om_grad_CumSum, om_grad_LogSoftmax, om_grad_ReduceL1, om_grad_ReduceL2,
 om_maker om_grad_NegativeLogLikelihoodLoss, om_grad_SoftmaxCrossEntropyLoss;
 
 /* moves.c: other shapes, joining, cutting, padding. */
-om_maker om_grad_Concat, om_grad_DepthToSpace, om_grad_Expand, om_grad_Pad, om_grad_Reshape,
+om_maker om_grad_CenterCropPad, om_grad_Concat, om_grad_DepthToSpace, om_grad_Expand, om_grad_Pad, om_grad_Range, om_grad_Reshape,
 	om_grad_ReverseSequence, om_grad_Slice, om_grad_SpaceToDepth, om_grad_Split, om_grad_Tile,
 	om_grad_Transpose, om_grad_Trilu;
 /* Of `v`, the sums of the slices along an axis that belong to the same index of a list: as
@@ -71,15 +74,15 @@ om_maker om_grad_Concat, om_grad_DepthToSpace, om_grad_Expand, om_grad_Pad, om_g
 om_value *om_g_put_along(om_grad *g, om_value *v, om_value *index, int64_t axis, om_value *dim);
 
 /* picks.c: gathering and scattering. */
-om_maker om_grad_Gather, om_grad_GatherElements, om_grad_GatherND, om_grad_ScatterElements,
-	om_grad_ScatterND;
+om_maker om_grad_Compress, om_grad_Gather, om_grad_GatherElements, om_grad_GatherND, om_grad_OneHot,
+	om_grad_ScatterElements, om_grad_ScatterND, om_grad_TensorScatter;
 /* recurrent.c */
 om_maker om_grad_GRU, om_grad_LSTM, om_grad_RNN;
 
-/* sums.c */
-om_maker om_grad_ReduceMean, om_grad_ReduceSum;
-
 /* transforms.c */
-om_maker om_grad_Col2Im, om_grad_DFT, om_grad_Det;
+om_maker om_grad_Col2Im, om_grad_DFT, om_grad_Det, om_grad_STFT;
+
+/* states.c */
+om_maker om_grad_CausalConvWithState, om_grad_LinearAttention;
 
 #endif

@@ -2,6 +2,7 @@
  * where one element went to several places, they are summed. */
 #include <config.h>
 
+#include "grad/bodies.h"
 #include "grad/short.h"
 
 #define DY  om_grad_of(g, 0)
@@ -458,4 +459,45 @@ om_grad_Trilu(om_grad *g)
 {
 	om_grad_give(g, 0, om_g_with(g, "Trilu", OM_A(om_a_int(g, "upper", om_attr_int(om_grad_op(g), "upper"))),
 		DY, om_grad_in(g, 1)));
+}
+
+/* What was cut off gets zeros, and what was put around it is cut off: on the same sides. */
+void
+om_grad_CenterCropPad(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	om_value *x = op->in[0];
+	size_t n;
+	const int64_t *axes = om_attr_ints(op, "axes", &n);
+	int64_t at[OM_MAX_RANK];
+
+	if (rank_of(g, x) < 0)
+		return;
+	if (n == 0) {
+		om_grad_give(g, 0, om_g(g, "CenterCropPad", DY, om_g_shape(g, x)));
+		return;
+	}
+	for (size_t k = 0; k < n; k++)
+		at[k] = axis_of(axes[k], x->shape.rank);
+	om_grad_give(g, 0, om_g_with(g, "CenterCropPad", OM_A(om_a_ints(g, "axes", n, at)), DY,
+		om_g(g, "Gather", om_g_shape(g, x), om_g_list(g, n, at))));
+}
+
+/* ---- Counting. ---- */
+
+/* Where it ends is a matter of how many there are. */
+void
+om_grad_Range(om_grad *g)
+{
+	om_value *dy = DY, *y = om_grad_op(g)->out[0];
+	const om_attr no = om_a_int(g, "keepdims", 0);
+
+	om_grad_give(g, 1, NULL);
+	if (om_grad_wants(g, 0))
+		om_grad_give(g, 0, om_g_reshape_as(g, om_g_with(g, "ReduceSum", OM_A(no), dy), om_grad_op(g)->in[0]));
+	if (om_grad_wants(g, 2)) {
+		om_value *count = om_g_cast(g, om_g_places(g, y, 0), om_type_elem(&dy->type));
+		om_grad_give(g, 2, om_g_reshape_as(g, om_g_with(g, "ReduceSum", OM_A(no), MUL(dy, count)),
+			om_grad_op(g)->in[2]));
+	}
 }

@@ -2,7 +2,9 @@
  * were read twice get the sum. */
 #include <config.h>
 
+#include "grad/bodies.h"
 #include "grad/short.h"
+#include "grad/windows.h"
 
 #define DY  om_grad_of(g, 0)
 
@@ -101,6 +103,48 @@ om_grad_GatherND(om_grad *g)
 		batch ? with_batch(g, index, batch) : index, DY));
 }
 
+/* The places where the condition holds; it may be longer than what it picks from. */
+void
+om_grad_Compress(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	om_value *x = op->in[0], *from = om_g_list(g, 1, &(int64_t){0}), *take;
+	const int64_t flat = -1;
+	int axis = 0;
+
+	if (!om_grad_wants(g, 0))
+		return;
+	if (x->shape.rank < 0 || (om_attr_has(op, "axis") && !om_axis(om_attr_int(op, "axis"), x->shape.rank, &axis))) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the rank of its input is not known");
+		return;
+	}
+	om_value *dim = om_attr_has(op, "axis") ? om_g_dim(g, x, axis)
+		: om_g_with(g, "ReduceProd", OM_A(om_a_int(g, "keepdims", 1)), om_g_shape(g, x));
+	take = om_g(g, "Slice", om_grad_in(g, 1), from, dim, from);
+	om_value *index = om_g(g, "Reshape", om_g(g, "NonZero", take), om_g_list(g, 1, &flat));
+	om_value *dx = om_g_put_along(g, DY, index, axis, dim);
+	om_grad_give(g, 0, om_attr_has(op, "axis") ? dx : om_g(g, "Reshape", dx, om_g_shape(g, x)));
+}
+
+/* Of the two values each gets the sum over where it is. */
+void
+om_grad_OneHot(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int64_t two = 2, one = 1;
+	om_value *part[2];
+
+	if (!om_grad_wants(g, 2))
+		return;
+	for (int k = 0; k < 2; k++) {
+		om_value *is_it = om_g_with(g, "OneHot", OM_A(om_a_int(g, "axis", om_attr_int(op, "axis"))), om_grad_in(g, 0),
+			om_grad_in(g, 1), om_g_numbers(g, DY, 1, &two, k ? (double[]){0, 1} : (double[]){1, 0}));
+		part[k] = om_g_with(g, "ReduceSum", OM_A(om_a_int(g, "keepdims", 0)), MUL(DY, is_it));
+		part[k] = om_g(g, "Reshape", part[k], om_g_list(g, 1, &one));
+	}
+	om_grad_give(g, 2, om_g_with(g, "Concat", OM_A(om_a_int(g, "axis", 0)), part[0], part[1]));
+}
+
 /* ---- Scattering. ---- */
 
 static om_value *
@@ -190,3 +234,43 @@ scatter_back(om_grad *g, bool is_nd)
 
 void om_grad_ScatterElements(om_grad *g)  { scatter_back(g, false); }
 void om_grad_ScatterND(om_grad *g)        { scatter_back(g, true); }
+
+/* Where along the axis each element of the update goes. */
+static om_value *
+places_in_cache(om_grad *g, int rank, int axis)
+{
+	const om_op *op = om_grad_op(g);
+	int64_t along[OM_MAX_RANK], batch[OM_MAX_RANK];
+	om_value *at = om_g_places(g, op->in[1], axis);
+
+	for (int d = 0; d < rank; d++) {
+		along[d] = d == axis ? -1 : 1;
+		batch[d] = d == 0 ? -1 : 1;
+	}
+	at = om_g(g, "Reshape", at, om_g_list(g, (size_t)rank, along));
+	if (om_grad_has(g, 2))
+		at = ADD(at, om_g(g, "Reshape", om_grad_in(g, 2), om_g_list(g, (size_t)rank, batch)));
+	if (om_attr_is(op, "mode", "circular"))
+		at = om_g(g, "Mod", at, om_g_length(g, op->in[0], axis));
+	return om_g(g, "Expand", at, om_g_shape(g, op->in[1]));
+}
+
+/* What is written over gets nothing: places of an update are never the same twice. */
+void
+om_grad_TensorScatter(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int rank = op->in[0]->shape.rank;
+	int axis;
+
+	if (rank < 0 || !om_axis(om_attr_int(op, "axis"), rank, &axis)) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the rank of its cache is not known");
+		return;
+	}
+	const om_attr along = om_a_int(g, "axis", axis);
+	om_value *at = places_in_cache(g, rank, axis);
+	if (om_grad_wants(g, 0))
+		om_grad_give(g, 0, om_g_with(g, "ScatterElements", OM_A(along), DY, at, om_g_zeros_as(g, op->in[1])));
+	if (om_grad_wants(g, 1))
+		om_grad_give(g, 1, om_g_with(g, "GatherElements", OM_A(along), DY, at));
+}

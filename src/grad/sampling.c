@@ -7,6 +7,10 @@
  * itself, which is given unit vectors. */
 #include <config.h>
 
+#include <math.h>
+
+#include "grad/bodies.h"
+#include "grad/short.h"
 #include "grad/windows.h"
 #include "ops/resize.h"
 
@@ -192,6 +196,184 @@ om_grad_RoiAlign(om_grad *g)
 		return;
 	const int64_t bins[] = {om_attr_int(op, "output_height"), om_attr_int(op, "output_width")};
 	om_grad_give(g, 0, om_g_reshape_as(g, roi_back(g, x->dim + 2, bins, x->dim[1]), op->in[0]));
+}
+
+/* ---- MaxRoiPool. ----
+ *
+ * A bin gives what it got to the first of its largest elements: that of the first of the
+ * largest rows, each of which has its first of the largest.  Where bins begin and end is
+ * computed as the operator does, in float64, because a rounding decides on it. */
+
+/* Bounds of the bins along an axis, (regions, bins), whole numbers from 0 to the length. */
+static void
+roi_bins(om_grad *g, om_value *rois, int64_t column, int64_t bins, om_value *length, om_value **low, om_value **high)
+{
+	const double scale = om_attr_float(om_grad_op(g), "spatial_scale");
+	double *at = OM_NEWN(om_grad_mem(g), double, (size_t)bins + 2);
+	om_value *end[2];
+
+	for (int64_t k = 0; k <= bins; k++)
+		at[k] = (double)k;
+	for (int k = 0; k < 2; k++) {
+		om_value *v = TIMES(om_g_slice(g, rois, 1, column + 2 * k, column + 2 * k + 1), scale);
+		end[k] = MUL(DO("Sign", v), DO("Floor", PLUS(DO("Abs", v), 0.5)));
+	}
+	om_value *size = om_g(g, "Max", PLUS(SUB(end[1], end[0]), 1), om_g_number(g, rois, 1));
+	size = DIV(size, om_g_number(g, rois, (double)bins));
+	*low = ADD(end[0], DO("Floor", MUL(size, om_g_numbers(g, rois, 1, &bins, at))));
+	*high = ADD(end[0], DO("Ceil", MUL(size, om_g_numbers(g, rois, 1, &bins, at + 1))));
+	length = om_g_cast(g, length, OM_FLOAT64);
+	*low = om_g(g, "Clip", *low, ZERO(rois), length);
+	*high = om_g(g, "Clip", *high, ZERO(rois), length);
+}
+
+/* Elements of the image that lie in the bins: (regions, bins, length). */
+static om_value *
+roi_inside(om_grad *g, om_value *low, om_value *high, int axis)
+{
+	const int64_t last = 2;
+	om_value *at = om_g_cast(g, om_g_places(g, om_grad_op(g)->in[0], axis), OM_FLOAT64);
+
+	return om_g(g, "And", om_g(g, "Not", om_g(g, "Less", at, om_g_unsqueeze(g, low, 1, &last))),
+		om_g(g, "Less", at, om_g_unsqueeze(g, high, 1, &last)));
+}
+
+/* Places in the flat image of what was largest, of each region, channel and bin. */
+static om_value *
+roi_largest(om_grad *g, om_value *image, om_value *rows, om_value *columns)
+{
+	om_value *x = om_grad_op(g)->in[0], *at[2], *place;
+	const int64_t spread_rows[] = {1, 4}, spread_columns[] = {1, 2}, fourth = 3, third = 2, channels[] = {-1, 1, 1};
+	const int64_t images[] = {-1, 1, 1, 1};
+	om_value *inside = om_g(g, "Gather", om_grad_in(g, 0), image);
+
+	/* (regions, channels, rows, bins, columns), then (regions, channels, bins, rows, bins) */
+	inside = WHERE(om_g_unsqueeze(g, columns, 2, spread_columns), om_g_unsqueeze(g, inside, 1, &fourth),
+		om_g_number(g, x, -INFINITY));
+	at[1] = om_g_with(g, "ArgMax", OM_A(om_a_int(g, "axis", 4), om_a_int(g, "keepdims", 0)), inside);
+	const int64_t last = 4;
+	inside = om_g_unsqueeze(g, om_g_reduce(g, "ReduceMax", inside, 1, &last, false), 1, &third);
+	inside = WHERE(om_g_unsqueeze(g, rows, 2, spread_rows), inside, om_g_number(g, x, -INFINITY));
+	at[0] = om_g_with(g, "ArgMax", OM_A(om_a_int(g, "axis", 3), om_a_int(g, "keepdims", 0)), inside);
+	at[1] = om_g_with(g, "GatherElements", OM_A(om_a_int(g, "axis", 2)), at[1], at[0]);
+	place = MUL(om_g_shaped(g, image, 4, images), om_g_length(g, x, 1));
+	place = ADD(place, om_g_shaped(g, om_g_places(g, x, 1), 3, channels));
+	place = ADD(MUL(place, om_g_length(g, x, 2)), at[0]);
+	return ADD(MUL(place, om_g_length(g, x, 3)), at[1]);
+}
+
+void
+om_grad_MaxRoiPool(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	om_value *low[2], *high[2], *x = op->in[0], *inside[2], *dy = om_grad_of(g, 0);
+	const int64_t flat = -1, rows[] = {1, 3}, columns[] = {1, 2};
+	size_t n;
+	const int64_t *bins = om_attr_ints(op, "pooled_shape", &n);
+
+	if (om_grad_wants(g, 1))
+		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient for where the regions are");
+	if (!om_grad_wants(g, 0) || om_grad_failed(g))
+		return;
+	om_value *rois = om_g_cast(g, om_grad_in(g, 1), OM_FLOAT64);
+	for (int k = 0; k < 2; k++) {
+		roi_bins(g, rois, k ? 1 : 2, bins[k], om_g_length(g, x, 2 + k), &low[k], &high[k]);
+		inside[k] = roi_inside(g, low[k], high[k], 2 + k);
+	}
+	om_value *image = om_g(g, "Reshape", om_g_slice(g, rois, 1, 0, 1), om_g_list(g, 1, &flat));
+	om_value *place = roi_largest(g, om_g_cast(g, image, OM_INT64), inside[0], inside[1]);
+	om_value *some = om_g(g, "And", om_g_unsqueeze(g, om_g(g, "Less", low[0], high[0]), 2, rows),
+		om_g_unsqueeze(g, om_g(g, "Less", low[1], high[1]), 2, columns));
+	om_value *in[] = {om_g_shaped(g, om_g_zeros_as(g, x), 1, &flat), om_g_shaped(g, place, 1, &flat),
+		om_g_shaped(g, KEEP(some, dy), 1, &flat)};
+	om_grad_give(g, 0, om_g_reshape_as(g, om_g_op(g, "ScatterElements",
+		OM_A(om_a_int(g, "axis", 0), om_a_text(g, "reduction", "add")), 3, in, 1, NULL), x));
+}
+
+/* ---- DeformConv. ----
+ *
+ * Built once more of a GridSample, which finds for every tap of every place what lies
+ * there, and a product with the weights of each group. */
+
+struct deformed {
+	struct om_window w;
+	int64_t group, offsets, channels, kernels, taps, area;
+	const int64_t *in, *out;     /* height, width */
+};
+
+/* Where each tap of each place looks if its offset is zero, as a GridSample counts: (taps,
+ * height, width, 2), x first; and how long an element is there. */
+static om_value *
+still_places(om_grad *g, const struct deformed *d, om_value **unit)
+{
+	const int a = OM_WINDOW_AXES - 2;
+	const int64_t dim[] = {d->taps, d->out[0], d->out[1], 2}, two = 2;
+	double *at = OM_NEWN(om_grad_mem(g), double, (size_t)(d->taps * d->area * 2) + 1);
+	om_value *like = om_grad_of(g, 0);
+	size_t n = 0;
+
+	for (int64_t t = 0; t < d->taps; t++)
+		for (int64_t i = 0; i < d->area; i++) {
+			const int64_t place[] = {i / d->out[1], i % d->out[1]};
+			const int64_t tap[] = {t / d->w.kernel[a + 1], t % d->w.kernel[a + 1]};
+			for (int k = 1; k >= 0; k--) {
+				const int64_t p = place[k] * d->w.stride[a + k] - d->w.begin[a + k] + tap[k] * d->w.dilation[a + k];
+				at[n++] = (double)(2 * p + 1) / (double)d->in[k] - 1;
+			}
+		}
+	*unit = om_g_numbers(g, like, 1, &two, (double[]){2 / (double)d->in[1], 2 / (double)d->in[0]});
+	return om_g_numbers(g, like, 4, dim, at);
+}
+
+static om_value *
+taps_of_image(om_grad *g, const struct deformed *d)
+{
+	const int64_t images[] = {-1, d->channels / d->offsets, d->in[0], d->in[1]};
+	const int64_t by_tap[] = {-1, d->taps, 2, d->out[0], d->out[1]}, swap[] = {1, 0};
+	const int64_t grid[] = {-1, d->taps * d->out[0], d->out[1], 2}, mask[] = {-1, 1, d->taps * d->out[0], d->out[1]};
+	const char *mode = om_opset_version(om_grad_prog(g), "") >= 20 ? "linear" : "bilinear";
+	om_value *unit, *still = still_places(g, d, &unit);
+
+	om_value *at = om_g_shaped(g, om_grad_in(g, 2), 5, by_tap);
+	at = om_g_transpose(g, at, 5, (const int64_t[]){0, 1, 3, 4, 2});
+	at = om_g_with(g, "Gather", OM_A(om_a_int(g, "axis", 4)), at, om_g_list(g, 2, swap));
+	at = om_g_shaped(g, ADD(MUL(at, unit), still), 4, grid);
+	om_value *v = om_g_with(g, "GridSample", OM_A(om_a_text(g, "mode", mode), om_a_int(g, "align_corners", 0),
+		om_a_text(g, "padding_mode", "zeros")), om_g_shaped(g, om_grad_in(g, 0), 4, images), at);
+	return om_grad_has(g, 4) ? MUL(v, om_g_shaped(g, om_grad_in(g, 4), 4, mask)) : v;
+}
+
+static void
+deformed(om_grad *g, om_value **out)
+{
+	const om_op *op = om_grad_op(g);
+	const om_shape *w = &op->in[1]->shape;
+	struct deformed d = {.group = om_attr_int(op, "group"), .offsets = om_attr_int(op, "offset_group")};
+
+	if (w->rank != 4 || w->dim[0] < 1 || !om_grad_window(g, w->dim + 2, false, &d.w) || om_grad_dim(op->in[0], 1) < 1) {
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs sizes of image and kernel that are known before the run");
+		return;
+	}
+	d.in = d.w.in + OM_WINDOW_AXES - 2;
+	d.out = d.w.out + OM_WINDOW_AXES - 2;
+	d.channels = op->in[0]->shape.dim[1];
+	d.kernels = w->dim[0];
+	d.taps = w->dim[2] * w->dim[3];
+	d.area = d.out[0] * d.out[1];
+	const int64_t each = d.channels / d.group * d.taps;
+	const int64_t columns[] = {-1, d.group, each, d.area}, weights[] = {d.group, d.kernels / d.group, each};
+	const int64_t image[] = {-1, d.kernels, d.out[0], d.out[1]};
+	om_value *y = om_g(g, "MatMul", om_g_shaped(g, om_grad_in(g, 1), 3, weights),
+		om_g_shaped(g, taps_of_image(g, &d), 4, columns));
+	out[0] = om_g_shaped(g, y, 4, image);
+	if (om_grad_has(g, 3))
+		out[0] = ADD(out[0], om_g_by_channel(g, om_grad_in(g, 3), 4));
+}
+
+void
+om_grad_DeformConv(om_grad *g)
+{
+	om_grad_by_parts(g, deformed);
 }
 
 /* ---- AffineGrid: the places of the identity, by the matrices. ---- */

@@ -219,16 +219,40 @@ om_grad_LogSoftmax(om_grad *g)
 
 /* ---- Along an axis. ---- */
 
+static om_value *
+running(om_grad *g, const char *type, om_value *x, bool exclusive, bool reverse)
+{
+	return om_g_with(g, type, OM_A(om_a_int(g, "exclusive", exclusive), om_a_int(g, "reverse", reverse)), x,
+		om_grad_in(g, 1));
+}
+
 /* The other way round. */
 void
 om_grad_CumSum(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 
-	om_grad_give(g, 0, om_g_with(g, "CumSum",
-		OM_A(om_a_int(g, "exclusive", om_attr_int(op, "exclusive")),
-			om_a_int(g, "reverse", !om_attr_int(op, "reverse"))),
-		om_grad_of(g, 0), om_grad_in(g, 1)));
+	om_grad_give(g, 0, running(g, "CumSum", om_grad_of(g, 0), om_attr_int(op, "exclusive") != 0,
+		!om_attr_int(op, "reverse")));
+}
+
+/* An element is a factor of all products from its own on, which divided by it are what it
+ * changes them by.  From the first zero on all are zero, and of those behind it nothing
+ * changes: that zero gets the sum of the products without it. */
+void
+om_grad_CumProd(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const bool exclusive = om_attr_int(op, "exclusive") != 0, reverse = om_attr_int(op, "reverse") != 0;
+	om_value *x = om_grad_in(g, 0), *y = om_grad_out(g, 0), *dy = om_grad_of(g, 0), *one = om_g_number(g, x, 1);
+
+	om_value *is_zero = om_g(g, "Equal", x, ZERO(x));
+	om_value *zeros = running(g, "CumSum", AS_NUMBER(is_zero, x), false, reverse);
+	om_value *is_first = om_g(g, "And", is_zero, BELOW(zeros, 1.5));
+	om_value *without = running(g, "CumProd", WHERE(is_first, one, x), exclusive, reverse);
+	om_value *of_first = running(g, "CumSum", MUL(dy, without), exclusive, !reverse);
+	om_value *of_others = DIV(running(g, "CumSum", MUL(dy, y), exclusive, !reverse), WHERE(is_zero, one, x));
+	om_grad_give(g, 0, WHERE(is_first, of_first, KEEP(BELOW(zeros, 0.5), of_others)));
 }
 
 /* Indices along an axis are never the same twice. */

@@ -1,6 +1,7 @@
 /* Gradients of linear maps that have an operator of their own, and of the determinant. */
 #include <config.h>
 
+#include "grad/bodies.h"
 #include "grad/windows.h"
 
 /* ---- Col2Im: blocks laid over an image and added up. ----
@@ -158,6 +159,53 @@ om_grad_DFT(om_grad *g)
 	if (f.is_real)
 		dx = om_g_slice(g, dx, f.rank - 1, 0, 1);
 	om_grad_give(g, 0, fitted(g, dx, &f, f.is_mirrored ? f.n / 2 + 1 : f.n, f.have));
+}
+
+/* ---- STFT: frames that are picked, weighted, and transformed. ---- */
+
+/* (frames, length): where in the signal each element of each frame is. */
+static om_value *
+places_of_frames(om_grad *g, int64_t length)
+{
+	const om_op *op = om_grad_op(g);
+	const int64_t second = 1;
+	om_value *first = om_g(g, "Mul", om_g_places(g, op->out[0], 1), om_g_cast(g, om_grad_in(g, 1), OM_INT64));
+	om_value *within = om_g(g, "Range", om_g_int64(g, 0), om_g_int64(g, length), om_g_int64(g, 1));
+
+	return om_g(g, "Add", om_g_unsqueeze(g, first, 1, &second), within);
+}
+
+static void
+short_time(om_grad *g, om_value **out)
+{
+	const om_op *op = om_grad_op(g);
+	const struct dft f = {.axis = 2};
+	const bool is_real = om_grad_dim(op->in[0], 2) == 1, onesided = om_attr_int(op, "onesided") != 0;
+	const int64_t last = 1;
+	int64_t length = om_grad_dim(op->in[0], 1);
+	om_call c;
+	double v;
+
+	om_call_init(&c, om_grad_prog(g)->session, om_grad_mem(g), op);
+	if (om_has_in(&c, 3))
+		length = om_in_scalar(&c, 3, &v) ? (int64_t)v : -1;
+	else if (om_has_in(&c, 2))
+		length = om_grad_dim(op->in[2], 0);
+	if (length < 1 || om_grad_dim(op->in[0], 2) < 1) {
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs frames of a length that is known before the run");
+		return;
+	}
+	om_value *x = om_g_with(g, "Gather", OM_A(om_a_int(g, "axis", 1)), om_grad_in(g, 0), places_of_frames(g, length));
+	if (om_grad_has(g, 2))
+		x = om_g(g, "Mul", x, om_g_unsqueeze(g, om_grad_in(g, 2), 1, &last));
+	x = transformed(g, x, &f, false, is_real && onesided);
+	out[0] = onesided && !is_real ? om_g_slice(g, x, 2, 0, length / 2 + 1) : x;
+}
+
+void
+om_grad_STFT(om_grad *g)
+{
+	om_grad_by_parts(g, short_time);
 }
 
 /* ---- Det. ----

@@ -311,7 +311,7 @@ static const om_attr_spec center_attrs[] = {
 const om_row om_ops_arrange[] = {
 	{.domain = "", .name = "CenterCropPad", .brief = "the middle, cut out or with zeros around it", .since = 18,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = center_attrs,
-	 .infer = center_infer, .cpu = center_cpu},
+	 .infer = center_infer, .cpu = center_cpu, .grad = om_grad_CenterCropPad},
 	{ONE, DEPTH_TO_SPACE, .since = 1, .until = 10, .attrs = block_attrs},
 	{ONE, DEPTH_TO_SPACE, .since = 11, .attrs = block11_attrs},
 	{ONE, SPACE_TO_DEPTH, .since = 1, .until = 27, .attrs = block_attrs},

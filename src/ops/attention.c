@@ -731,6 +731,6 @@ const om_row om_ops_attention[] = {
 	 .grad = om_grad_RotaryEmbedding},
 	{.name = "TensorScatter", .brief = "a cache with new entries", .since = 24,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = cache_attrs,
-	 .infer = cache_infer, .reuse = first_reuse, .cpu = cache_cpu},
+	 .infer = cache_infer, .reuse = first_reuse, .cpu = cache_cpu, .grad = om_grad_TensorScatter},
 	{0}
 };

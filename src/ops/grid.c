@@ -712,9 +712,9 @@ const om_row om_ops_grid[] = {
 	 .infer = roi_infer, .cpu = roi_cpu, .grad = om_grad_RoiAlign},
 	{.name = "MaxRoiPool", .brief = "regions of an image in one size, by the largest elements", .since = 1,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = max_roi_attrs,
-	 .infer = max_roi_infer, .cpu = max_roi_cpu},
+	 .infer = max_roi_infer, .cpu = max_roi_cpu, .grad = om_grad_MaxRoiPool},
 	{.name = "DeformConv", .brief = "convolution whose taps are moved by offsets", .since = 19,
 	 .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 1, .attrs = deform_attrs,
-	 .infer = deform_infer, .cpu = deform_cpu, .cost = deform_cost},
+	 .infer = deform_infer, .cpu = deform_cpu, .grad = om_grad_DeformConv, .cost = deform_cost},
 	{0}
 };

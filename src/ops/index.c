@@ -369,6 +369,7 @@ const om_row om_ops_index[] = {
 	 .min_in = 2, .max_in = 2, .attrs = batch_attrs, .infer = gather_nd_infer, .cpu = gather_nd_cpu,
 	 .grad = om_grad_GatherND},
 	{ONE, .name = "OneHot", .brief = "one value where the index is, another elsewhere", .since = 9,
-	 .min_in = 3, .max_in = 3, .attrs = last_attrs, .infer = one_hot_infer, .cpu = one_hot_cpu},
+	 .min_in = 3, .max_in = 3, .attrs = last_attrs, .infer = one_hot_infer, .cpu = one_hot_cpu,
+	 .grad = om_grad_OneHot},
 	{0}
 };

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "grad/makers.h"
 #include "ops/copy.h"
 #include "ops/family.h"
 
@@ -694,7 +695,7 @@ const om_row om_ops_meta[] = {
 	{ONE, .name = "Size", .brief = "the number of elements of the input", .since = 1,
 	 .min_in = 1, .max_in = 1, .flags = OM_META, .infer = size_infer, .elems = size_elems, .cpu = size_cpu},
 	{ONE, .name = "Range", .brief = "numbers from a start to a limit", .since = 11,
-	 .min_in = 3, .max_in = 3, .attrs = range_attrs, .infer = range_infer, .cpu = range_cpu},
+	 .min_in = 3, .max_in = 3, .attrs = range_attrs, .infer = range_infer, .cpu = range_cpu, .grad = om_grad_Range},
 	{ONE, .name = "EyeLike", .brief = "a matrix with ones on a diagonal", .since = 9,
 	 .min_in = 1, .max_in = 1, .attrs = eye_attrs, .flags = OM_META, .infer = eye_infer, .cpu = eye_cpu},
 	{ONE, .name = "RandomNormal", .brief = "normally distributed numbers", .since = 1,

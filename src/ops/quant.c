@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "grad/makers.h"
 #include "ops/cast.h"
 #include "ops/conv.h"
 #include "ops/family.h"
@@ -474,7 +475,7 @@ const om_row om_ops_quant[] = {
 	 .infer = quantize_infer, .cpu = quantize_cpu},
 	{.name = "DequantizeLinear", .brief = "small integers to numbers, by scale and zero point", .since = 10,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
-	 .infer = dequantize_infer, .cpu = dequantize_cpu},
+	 .infer = dequantize_infer, .cpu = dequantize_cpu, .grad = om_grad_DequantizeLinear},
 	{.name = "DynamicQuantizeLinear", .brief = "numbers to bytes, and the scale and zero point for them",
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 3, .max_out = 3,
 	 .infer = dynamic_infer, .cpu = dynamic_cpu},

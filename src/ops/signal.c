@@ -503,7 +503,7 @@ const om_row om_ops_signal[] = {
 	 .infer = dft_infer, .cpu = dft_cpu, .grad = om_grad_DFT, .cost = dft_cost},
 	{.name = "STFT", .brief = "the Fourier transforms of frames of a signal", .since = 17,
 	 .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1, .attrs = stft_attrs,
-	 .infer = stft_infer, .cpu = stft_cpu, .cost = dft_cost},
+	 .infer = stft_infer, .cpu = stft_cpu, .grad = om_grad_STFT, .cost = dft_cost},
 	WINDOW_ROW("HannWindow", "the Hann window", hann_cpu),
 	WINDOW_ROW("HammingWindow", "the Hamming window", hamming_cpu),
 	WINDOW_ROW("BlackmanWindow", "the Blackman window", blackman_cpu),

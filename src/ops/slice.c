@@ -584,6 +584,6 @@ const om_row om_ops_slice[] = {
 	{PAD, .since = 18, .min_in = 2, .max_in = 4, .attrs = pad11_attrs, .grad = om_grad_Pad},
 	{ONE, .name = "Compress", .brief = "the elements or rows that a condition picks", .since = 9,
 	 .min_in = 2, .max_in = 2, .flags = OM_DATA_SIZED, .attrs = compress_attrs,
-	 .infer = compress_infer, .most = compress_most, .cpu = compress_cpu},
+	 .infer = compress_infer, .most = compress_most, .cpu = compress_cpu, .grad = om_grad_Compress},
 	{0}
 };

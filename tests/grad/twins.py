@@ -497,11 +497,35 @@ def attention():
              interleaved=between)
 
 
+def compounds():
+    take, b, w = dice.rand(4) < .5, n(1, 3), n(2, 4)
+    take[1] = True
+    case('Compress', [x(3, 4, w), take], lambda a, t: a[:, t], label='rows', axis=1)
+    case('Compress', [x(2, 4), take], lambda a, t: a.flatten()[:4][t])
+    case('OneHot', [below(5, b, 3), ints(5), x(2)], lambda i, _, v: v[F.one_hot(i, 5)])
+    case('CenterCropPad', [x(b, 7, 2), ints(4, 5)], lambda a, _: F.pad(a[:, 1:5], (1, 2)), axes=[1, 2])
+    cache = lambda a, u, at: torch.stack([p.index_copy(0, (t + torch.arange(2)) % 5, q) for p, q, t in zip(a, u, at)])
+    case('TensorScatter', [x(b, 5, w), x(b, 2, w), below(5, b)], cache, axis=1, mode='circular')
+    case('STFT', [x(b, 20, 1), ints(3)[0], x(6)], lambda a, _, v: torch.view_as_real(torch.stft(a[..., 0], 6, 3, window=v, center=False,
+         return_complex=True)).transpose(1, 2), label='of real numbers')
+    frames = lambda a, _, v: torch.view_as_real(torch.fft.fft(torch.view_as_complex(a).unfold(1, 5, 2) * v))
+    case('STFT', [x(b, 12, 2), ints(2)[0], x(5)], frames, onesided=0)
+    zero = below(9, w).astype('i1')
+    case('DequantizeLinear', [below(99, b, w, 3).astype('i1'), x(w), zero], lambda a, v, z: (a - z[:, None]) * v[:, None], axis=1)
+    case('DequantizeLinear', [below(99, b, 6).astype('i1'), x(b, 2)], lambda a, v: a * v.repeat_interleave(3, 1), label='by blocks', axis=1, block_size=3)
+    case('FusedGemm', [x(b, w), x(5, w), x(5)], lambda p, q, c: torch.tanh(.5 * (p @ q.T) + 2 * c), domain='com.microsoft', transB=1, alpha=.5, beta=2.,
+         activation='Tanh')
+    case('FusedConv', [x(b, 4, 5, 6), x(2, 2, 3, 3), x(2), x(b, 2, 3, 4)], lambda a, k, c, z: F.leaky_relu(F.conv2d(a, k, c, groups=2) + z, .2),
+         domain='com.microsoft', group=2, activation='LeakyRelu', activation_params=[.2])
+    case('EmbedLayerNormalization', [below(5, b, 3).astype('i4'), below(2, b, 3).astype('i4'), x(5, w), x(4, w), x(2, w), x(w), x(w)],
+         lambda i, j, p, q, r, s, t: (F.layer_norm(p[i.long()] + q[:3] + r[j.long()], [w], s, t, 1e-3), None), outs=2, domain='com.microsoft', epsilon=1e-3)
+
+
 def draw(seed):
     """All cases, on shapes and numbers of that seed."""
     global dice
     dice = np.random.RandomState(seed)
     found.clear()
-    for family in (elementwise, several, products, convolutions, pools, norms, softmaxes, picks, moves, reductions, samplings, rnns, attention):
+    for family in (elementwise, several, products, convolutions, pools, norms, softmaxes, picks, moves, reductions, samplings, rnns, attention, compounds):
         family()
     return list(found)

@@ -136,7 +136,8 @@ cast_to(struct trial *t, om_value *v, om_dtype type, uint32_t k)
 	return op->out[0];
 }
 
-/* Some of all that the op gives, each element with a weight of its own. */
+/* Some of all that the op gives, each element with a weight of its own; where it is not known how
+ * many there are, with itself. */
 static bool
 add_loss(struct attempt *a)
 {
@@ -148,15 +149,14 @@ add_loss(struct attempt *a)
 		om_value *y = t->op->out[k];
 		if (!y || !om_dtype_is_float(om_type_elem(&y->type)) || y->type.kind != OM_TENSOR)
 			continue;
-		if (!om_shape_is_known(&y->shape))
-			return false;
-		om_tensor *c = tensor_new(p, y->type.elem, &y->shape);
+		const bool is_known = om_shape_is_known(&y->shape);
+		om_tensor *c = tensor_new(p, y->type.elem, is_known ? &y->shape : &(om_shape){.rank = 0});
 		if (y->type.elem != OM_FLOAT32 && y->type.elem != OM_FLOAT64)
 			return false;
 		a->is_double = a->is_double && y->type.elem == OM_FLOAT64;
-		for (int64_t i = 0; i < om_shape_count(&y->shape); i++)
+		for (int64_t i = 0; i < om_shape_count(&c->shape); i++)
 			set_number(c, i, 2 * random_share(a) - 1);
-		om_value *w = om_const_new(p, p->first, om_printf(p->mem, "weight%u", k), c);
+		om_value *w = is_known ? om_const_new(p, p->first, om_printf(p->mem, "weight%u", k), c) : y;
 		om_value *m = result_of(t, "Mul", y, w, om_value_new(p, p->first, om_printf(p->mem, "weighted%u", k)));
 		om_value *s = result_of(t, "ReduceSum", m, NULL, om_value_new(p, p->first, om_printf(p->mem, "sum%u", k)));
 		if (type != OM_UNDEFINED && type != y->type.elem)

@@ -849,8 +849,13 @@ range(struct trial *t)
 	if (t->variant >= LENGTH(types))
 		return false;
 	start(t, 3, 1);
-	steer(t, 0, types[t->variant], SCALAR, (double[]){10});
 	steer(t, 1, types[t->variant], SCALAR, (double[]){-3});
+	if (om_dtype_is_float(types[t->variant])) {  /* seven of them, whatever is drawn */
+		between(t, 0, types[t->variant], SCALAR, 9.8, 10.2);
+		between(t, 2, types[t->variant], SCALAR, -2.1, -1.9);
+		return true;
+	}
+	steer(t, 0, types[t->variant], SCALAR, (double[]){10});
 	steer(t, 2, types[t->variant], SCALAR, (double[]){-2});
 	return true;
 }
