@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "onnxmem/grad.h"
 
 static const char *
 domain_of(const om_row *r)
@@ -64,6 +65,13 @@ runs(const om_row *r)
 	return r->cpu || r->control != OM_PLAIN ? "yes" : "-";
 }
 
+/* Is there a gradient of what it computes? */
+static const char *
+gradient(const om_row *r, const char *none)
+{
+	return !r->grad ? none : r->grad == om_grad_stop ? "zero" : "yes";
+}
+
 static void
 list(om_cli *c)
 {
@@ -71,13 +79,13 @@ list(om_cli *c)
 	size_t n;
 	const om_row **all = rows(c, NULL, &n);
 
-	printf("%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %s\n", "operator", "domain", "versions",
-		"inputs", "out", "view", "in-place", "run", "what it computes");
+	printf("%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %-4s %s\n", "operator", "domain", "versions",
+		"inputs", "out", "view", "in-place", "run", "grad", "what it computes");
 	for (size_t k = 0; k < n; k++) {
 		const om_row *r = all[k];
-		om_cli_line(c, width, "%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %s", r->name, domain_of(r),
+		om_cli_line(c, width, "%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %-4s %s", r->name, domain_of(r),
 			versions(c, r), arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out),
-			r->view ? "yes" : "-", r->reuse ? "yes" : "-", runs(r), r->brief ? r->brief : "");
+			r->view ? "yes" : "-", r->reuse ? "yes" : "-", runs(r), gradient(r, "-"), r->brief ? r->brief : "");
 	}
 }
 
@@ -120,8 +128,8 @@ show(om_cli *c, const om_row *r)
 {
 	printf("%s %s, versions %s: %s\n", domain_of(r), r->name, versions(c, r), r->brief ? r->brief : "");
 	printf("  inputs %s, outputs %s\n", arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out));
-	printf("  view %s, in-place %s, kernel %s, scratch %s\n", r->view ? "where bytes stay as they are" : "never",
-		r->reuse ? "where its kernel allows" : "never", runs(r), r->scratch ? "yes" : "none");
+	printf("  view %s, in-place %s, kernel %s, scratch %s, gradient %s\n", r->view ? "where bytes stay as they are" : "never",
+		r->reuse ? "where its kernel allows" : "never", runs(r), r->scratch ? "yes" : "none", gradient(r, "none"));
 	if (r->into)
 		printf("  inputs may be computed right where they go in the output\n");
 	show_flags(r->flags);

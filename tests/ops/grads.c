@@ -6,7 +6,8 @@
  * agree with differences of the loss along random directions, and along single elements.
  * Each trial is run with all dims known, and with none of them known before the run.
  *
- * Makers that are wrong on purpose have to be caught: --mutants.
+ * Makers that are wrong on purpose have to be caught: --mutants.  What was checked of which input and
+ * output is said for tests/grad/tags.test: --parts.
  *
  * Prints TAP, a test a row.  Arguments, if any, are the names of operators. */
 #include <config.h>
@@ -19,9 +20,11 @@
 #include "onnxmem/grad.h"
 #include "walk.h"
 
-enum { MOST_VARIANTS = 600, SINGLES = 6, DIRECTIONS = 3, OLDEST = 16, NEWEST = 23, LARGE = 2500 };
+enum { MOST_VARIANTS = 600, FEW_VARIANTS = 40, SINGLES = 6, DIRECTIONS = 3, OLDEST = 16, NEWEST = 23, LARGE = 2500 };
 
 static unsigned failures, skipped, jumps, checks;
+static unsigned of_input[MOST_INPUTS], of_output[MOST_INPUTS];   /* checks, by which one */
+static unsigned most_variants = MOST_VARIANTS;
 static bool is_quiet;
 
 static void OM_PRINTF(2, 3)
@@ -45,6 +48,7 @@ struct attempt {
 	struct trial *t;
 	om_value *x[MOST_INPUTS], *grad[MOST_INPUTS], *loss;
 	om_tensor at[MOST_INPUTS];       /* what the parameters are */
+	uint32_t which[MOST_INPUTS];     /* inputs of the op */
 	uint32_t n;
 	bool is_double;
 	om_exec *e;
@@ -195,6 +199,7 @@ add_params(struct attempt *a, bool is_open)
 		if (!v || !v->data || !om_dtype_is_float(v->type.elem) || a->t->is_steering[k] || is_exempt(a->t, k))
 			continue;
 		a->at[a->n] = *v->data;
+		a->which[a->n] = k;
 		a->x[a->n++] = v;
 		v->data = NULL;
 		v->is_const = false;
@@ -263,6 +268,9 @@ check_along(struct attempt *a, uint32_t k, const double *by, const double *got, 
 		return;
 	}
 	checks++;
+	of_input[a->which[k]]++;
+	for (uint32_t o = 0; o < a->t->op->nout; o++)
+		of_output[o] += a->t->op->out[o] && om_dtype_is_float(om_type_elem(&a->t->op->out[o]->type));
 	if (fabs((up + down) / 2 - sum) <= part * size)
 		return;
 	fail(a->t, "input %s %s: the gradient says %.9g, differences %.9g and %.9g", a->x[k]->name, what, sum, up, down);
@@ -430,7 +438,7 @@ try_version(const om_row *row, recipe_fn *make, int version, const om_row *inste
 	struct trial t = {.row = row, .version = version};
 	bool more = true;
 
-	for (; more && t.variant < MOST_VARIANTS; t.variant++) {
+	for (; more && t.variant < most_variants; t.variant++) {
 		om_dtype type = OM_FLOAT64;
 		if (attempt_run(&t, make, type, false, instead, &more) == OM_UNSUPPORTED)
 			attempt_run(&t, make, type = OM_FLOAT32, false, instead, &more);
@@ -543,16 +551,36 @@ is_wanted(const om_row *row, int argc, char **argv)
 	return argc == 1;
 }
 
+/* What was checked, of each input and output that was. */
+static void
+print_parts(const om_row *r)
+{
+	printf("# %s %s %d", r->domain && *r->domain ? r->domain : "ai.onnx", r->name, r->since);
+	for (int k = 0; k < MOST_INPUTS; k++)
+		if (of_input[k])
+			printf(" in%d=%u", k, of_input[k]);
+	for (int k = 0; k < MOST_INPUTS; k++)
+		if (of_output[k])
+			printf(" out%d=%u", k, of_output[k]);
+	putchar('\n');
+}
+
 int
 main(int argc, char **argv)
 {
 	unsigned rows = 0;
+	const bool by_part = argc >= 2 && strcmp(argv[1], "--parts") == 0;
 
 	if (argc == 2 && strcmp(argv[1], "--mutants") == 0)
 		return try_mutants() ? EXIT_FAILURE : EXIT_SUCCESS;
+	argc -= by_part;
+	argv += by_part;
+	most_variants = by_part ? FEW_VARIANTS : MOST_VARIANTS;
 	for (const om_row *r = om_row_next(NULL); r; r = om_row_next(r)) {
 		const unsigned before = failures;
 		checks = jumps = skipped = 0;
+		memset(of_input, 0, sizeof of_input);
+		memset(of_output, 0, sizeof of_output);
 		if (!r->grad || r->grad == om_grad_stop || (r->until && r->until < OLDEST) || !any_recipe_of(r)
 		    || r->control != OM_PLAIN || !is_wanted(r, argc, argv))
 			continue;
@@ -561,6 +589,8 @@ main(int argc, char **argv)
 			fail(&(struct trial){.row = r}, "%u checks, %u jumps", checks, jumps);
 		printf("%s %u - %s from version %d, %u checks, %u corners, %u trials with known dims alone\n",
 			failures == before ? "ok" : "not ok", ++rows, r->name, r->since, checks, jumps, skipped);
+		if (by_part)
+			print_parts(r);
 		fflush(stdout);
 	}
 	printf("1..%u\n", rows);

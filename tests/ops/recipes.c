@@ -250,7 +250,11 @@ power(struct trial *t)
 	if (t->variant >= n * n)
 		return false;
 	start(t, 2, 1);
-	give(t, 0, all_types[t->variant / n], t->variant % 2 ? SHAPE(1, 171) : SHAPE(3, 171));
+	const om_shape base = t->variant % 2 ? SHAPE(1, 171) : SHAPE(3, 171);
+	if (om_dtype_is_float(all_types[t->variant % n]) && om_dtype_is_float(all_types[t->variant / n]))
+		between(t, 0, all_types[t->variant / n], base, 0.5, 2);  /* with a fraction, none of what is below zero */
+	else
+		give(t, 0, all_types[t->variant / n], base);
 	between(t, 1, all_types[t->variant % n], t->variant % 3 ? SHAPE(3, 171) : SHAPE(1), 0, 4);
 	return true;
 }
