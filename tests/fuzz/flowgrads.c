@@ -6,6 +6,8 @@
  * which says nothing.  What is computed with memory shared, and poisoned, has to have
  * the bits of a run without reuse.
  *
+ * Makers that are wrong on purpose have to be caught.
+ *
  *	flowgrads [FIRST-SEED [COUNT]] */
 #include <config.h>
 
@@ -19,7 +21,7 @@
 #include "onnxmem/grad.h"
 #include "onnxmem/pass.h"
 
-enum { COUNT = 300, NIN = 6, NFLOAT = 2, ROUNDS_OF_LONGEST = 6 };
+enum { COUNT = 300, NIN = 6, NFLOAT = 2, ROUNDS_OF_LONGEST = 6, MUTANT_SEEDS = 1000 };
 
 struct test {
 	om_session *s;
@@ -33,6 +35,7 @@ struct test {
 	om_value *grad[NFLOAT];
 	double slope;             /* by the gradients */
 	double *bits;
+	const struct wrong *wrong; /* NULL: makers as they are */
 	unsigned checked, corners, refused, constant;
 };
 
@@ -114,6 +117,86 @@ slope_by_differences(struct test *t, double *slope)
 	return isfinite(*slope) && fabs(right - left) <= 1e-3 * (1 + fabs(*slope));
 }
 
+/* ---- Makers that are wrong. ---- */
+
+struct wrong {
+	const char *name, *how;
+	void (*grad)(om_grad *g);
+};
+
+/* A row with a wrong maker, which finds the right one there. */
+struct mutant {
+	om_row row;
+	void (*right)(om_grad *g);
+};
+
+static void
+make_right(om_grad *g)
+{
+	((const struct mutant *)om_grad_op(g)->row)->right(g);
+}
+
+/* The op that the right maker put at the end of the backward path. */
+static om_op *
+find_built(om_grad *g, const char *type)
+{
+	om_op *op = om_grad_scope(g)->to->last;
+
+	while (op && strcmp(op->type, type) != 0)
+		op = op->prev;
+	return op;
+}
+
+static void
+read_tape_from_its_start(om_grad *g)
+{
+	make_right(g);
+	om_op *scan = find_built(g, "Scan");
+	const om_attr *a = scan ? om_attr_find(scan, "scan_input_directions") : NULL;
+	for (size_t k = 0; a && k < a->n; k++)
+		((int64_t *)a->i)[k] = !a->i[k];
+}
+
+static void
+take_other_branch(om_grad *g)
+{
+	om_value *not = om_g(g, "Not", om_grad_in(g, 0));
+
+	make_right(g);
+	om_op *branches = find_built(g, "If");
+	if (branches)
+		om_op_set_in(branches, 0, not);
+}
+
+static void
+count_twice(om_grad *g)
+{
+	make_right(g);
+	make_right(g);
+}
+
+static const struct wrong wrongs[] = {
+	{"Loop", "reads its tape from the start", read_tape_from_its_start},
+	{"Scan", "reads its tape from the start", read_tape_from_its_start},
+	{"If", "takes the other branch", take_other_branch},
+	{"Loop", "counts twice", count_twice}, {"Scan", "counts twice", count_twice}, {"If", "counts twice", count_twice},
+};
+
+static void
+make_wrong(struct test *t, om_block *b)
+{
+	for (om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nbody; k++)
+			make_wrong(t, op->body[k]);
+		if (!op->row || strcmp(op->row->name, t->wrong->name) != 0)
+			continue;
+		struct mutant *m = OM_NEW(t->mem, struct mutant);
+		*m = (struct mutant){*op->row, op->row->grad};
+		m->row.grad = t->wrong->grad;
+		op->row = &m->row;
+	}
+}
+
 /* ---- By gradients. ---- */
 
 static om_value *
@@ -157,6 +240,8 @@ make_gradients(struct test *t, const char *text)
 	fclose(in);
 	OM_TRY(st);
 	OM_TRY(om_host_run(t->h, t->p, "inline,shapes"));
+	if (t->wrong)
+		make_wrong(t, t->p->first);
 	om_backward b = {.loss = add_loss(t->p), .wrt = t->p->first->param, .nwrt = NFLOAT, .grad = t->grad,
 		.copies = t->state & 1};
 	if (!b.loss)
@@ -300,9 +385,9 @@ check_seed(struct test *t, uint64_t seed)
 	flow_print(t->f, to);
 	fclose(to);
 	const om_status st = check_one(t, text);
-	if (st != OM_OK)
+	if (st != OM_OK && !t->wrong)
 		printf("# seed %llu: %s\n", (unsigned long long)seed, om_message(t->s));
-	if (st != OM_OK && getenv("FLOWS_SHOW"))
+	if (st != OM_OK && !t->wrong && getenv("FLOWS_SHOW"))
 		puts(text);
 	free(text);
 	om_prog_free(t->p);
@@ -310,11 +395,24 @@ check_seed(struct test *t, uint64_t seed)
 	return st == OM_OK;
 }
 
+static bool
+is_caught(struct test *t, const struct wrong *w)
+{
+	bool caught = false;
+
+	t->wrong = w;
+	for (uint64_t seed = 1; seed <= MUTANT_SEEDS && !caught; seed++)
+		caught = !check_seed(t, seed);
+	t->wrong = NULL;
+	return caught;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct test t = {.s = om_session_new()};
 	const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, n = argc > 2 ? strtoull(argv[2], NULL, 10) : COUNT;
+	const unsigned nwrong = sizeof wrongs / sizeof wrongs[0];
 	unsigned failed = 0;
 
 	t.h = om_host_new(t.s, NULL);
@@ -322,7 +420,13 @@ main(int argc, char **argv)
 		failed += !check_seed(&t, seed);
 	printf("# %u slopes agree or not, %u corners, %u refused, %u without gradient\n", t.checked, t.corners, t.refused,
 		t.constant);
-	printf("%sok 1 - gradients of %llu random programs\n1..1\n", failed ? "not " : "", (unsigned long long)n);
+	printf("%sok 1 - gradients of %llu random programs\n", failed ? "not " : "", (unsigned long long)n);
+	for (unsigned k = 0; k < nwrong; k++) {
+		const bool caught = is_caught(&t, &wrongs[k]);
+		failed += !caught;
+		printf("%sok %u - a wrong %s is caught: it %s\n", caught ? "" : "not ", k + 2, wrongs[k].name, wrongs[k].how);
+	}
+	printf("1..%u\n", nwrong + 1);
 	om_host_free(t.h);
 	om_session_free(t.s);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1109,6 +1109,8 @@ pool(struct trial *t)
 	window_attrs(t, &w);
 	if (t->version >= 10 && strcmp(t->row->name, "LpPool") != 0)
 		INT(t, "ceil_mode", t->variant % 3 == 0);
+	if (t->version >= 7 && strcmp(t->row->name, "AveragePool") == 0)
+		INT(t, "count_include_pad", t->variant / 2 % 2);
 	return true;
 }
 
@@ -1264,6 +1266,8 @@ resize(struct trial *t)
 	if (t->version == 11 && at == 3)
 		steer(t, 2, OM_FLOAT32, SHAPE(0), NULL);
 	TEXT(t, "mode", modes[old ? at % 2 : at % 3]);
+	if (t->version >= 11 && t->variant % 2)
+		TEXT(t, "coordinate_transformation_mode", "align_corners");
 	return true;
 }
 
@@ -1330,6 +1334,11 @@ recurrent(struct trial *t)
 	}
 	TEXT(t, "direction", ways[way]);
 	INT(t, "hidden_size", hidden);
+	if (gates == 3 && full)
+		INT(t, "linear_before_reset", !lengths);
+	if (gates == 1 && lengths)
+		om_op_add_attr(t->prog, t->op, &(om_attr){.name = "activations", .kind = OM_ATTR_STRINGS, .n = (size_t)dirs,
+			.s = (om_string[]){{"Sigmoid", 7}, {"Affine", 6}}});
 	return true;
 }
 
