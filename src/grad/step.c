@@ -225,6 +225,31 @@ forget_constants(om_prog *p)
 	p->has &= OM_HAS_INLINE | OM_HAS_SHAPES;
 }
 
+enum { FOLD_LIMIT = 4096 };
+
+/* What is computed from other constants than weights says sizes that makers ask for, as scales of Resize
+ * that were put together. */
+static om_status
+find_constants(struct learn *l)
+{
+	const om_tensor **data = OM_NEWN(l->tape.mem, const om_tensor *, (size_t)l->nwrt + 1);
+	bool *was = OM_NEWN(l->tape.mem, bool, (size_t)l->nwrt + 1);
+	uint64_t computed, left;
+
+	for (uint32_t k = 0; k < l->nwrt; k++) {
+		data[k] = l->wrt[k]->data;
+		was[k] = l->wrt[k]->is_const;
+		l->wrt[k]->data = NULL;
+		l->wrt[k]->is_const = false;
+	}
+	const om_status st = om_prog_fold(l->p, FOLD_LIMIT, &computed, &left);
+	for (uint32_t k = 0; k < l->nwrt; k++) {
+		l->wrt[k]->data = data[k];
+		l->wrt[k]->is_const = was[k];
+	}
+	return st;
+}
+
 /* Weights that the loss does not change with are left alone, unless they were named. */
 static om_status
 keep_reached(struct learn *l)
@@ -458,11 +483,13 @@ learn(struct learn *l)
 	OM_TRY(find_loss(l));
 	OM_TRY(find_weights(l));
 	forget_constants(p);
+	OM_TRY(find_constants(l));
 	for (om_op *op = p->first->first; op; op = op->next)
 		op->phase = OM_FORWARD;
 	l->grad = OM_NEWN(l->tape.mem, om_value *, (size_t)l->nwrt + 1);
 	om_backward b = {.loss = l->loss, .wrt = l->wrt, .nwrt = l->nwrt, .grad = l->grad, .copies = l->how->copies};
 	OM_TRY(om_prog_backward(p, &b));
+	forget_constants(p);
 	OM_TRY(keep_reached(l));
 	om_tape_start(&l->tape);  /* there are more names now */
 	if (l->how->clip_value > 0)
