@@ -135,15 +135,62 @@ def lstm():
     m = build('lstm', nodes, [('x', T.FLOAT, [5, 'N', k])], [('y', ['N', 2])], {**w, 'zero': np.array([0], 'i8')})
     x = {'x': normal(r, 5, 3, k, scale=1), 'label': normal(r, 3, 2, scale=1)}
 
-    def torch(p, s, f):
-        hh, c = f.zeros(3, n), f.zeros(3, n)
-        for t in range(5):
-            a = s['x'][t] @ p['w'][0].T + hh @ p['r'][0].T + p['b'][0, :4 * n] + p['b'][0, 4 * n:]
-            i, o, g, z = (f.sigmoid(a[:, :n]), f.sigmoid(a[:, n:2 * n]), f.sigmoid(a[:, 2 * n:3 * n]), f.tanh(a[:, 3 * n:]))
-            c = g * c + i * z
-            hh = o * f.tanh(c)
-        return hh @ p['v']
-    return 'lstm', m, w, x, torch, 'mse'
+    return 'lstm', m, w, x, lstm_of_torch, 'mse'
 
 
-ALL = [mlp, cnn, mobile, transformer, lstm]
+def lstm_of_torch(p, s, f):
+    n, (length, batch, _) = p['v'].shape[0], s['x'].shape
+    hh, c = f.zeros(batch, n), f.zeros(batch, n)
+    for t in range(length):
+        a = s['x'][t] @ p['w'][0].T + hh @ p['r'][0].T + p['b'][0, :4 * n] + p['b'][0, 4 * n:]
+        i, o, g, z = (f.sigmoid(a[:, :n]), f.sigmoid(a[:, n:2 * n]), f.sigmoid(a[:, 2 * n:3 * n]), f.tanh(a[:, 3 * n:]))
+        c = g * c + i * z
+        hh = o * f.tanh(c)
+    return hh @ p['v']
+
+
+def cell(n):
+    """A round of it: from `xt`, `h` and `c` to `hn` and `cn`."""
+    return [h.make_node('MatMul', ['xt', 'wt'], ['a1']), h.make_node('MatMul', ['h', 'rt'], ['a2']), h.make_node('Add', ['a1', 'a2'], ['a3']),
+            h.make_node('Add', ['a3', 'bias'], ['a4']), h.make_node('Split', ['a4', 'gates'], ['ai', 'ao', 'af', 'az'], axis=1),
+            *(h.make_node('Sigmoid', ['a' + k], ['g' + k]) for k in 'iof'), h.make_node('Tanh', ['az'], ['gz']),
+            h.make_node('Mul', ['gf', 'c'], ['c1']), h.make_node('Mul', ['gi', 'gz'], ['c2']), h.make_node('Add', ['c1', 'c2'], ['cn']),
+            h.make_node('Tanh', ['cn'], ['ct']), h.make_node('Mul', ['go', 'ct'], ['hn'])]
+
+
+def rolled(name, nodes, length=5):
+    """An LSTM of smaller operators; weights are those of the operator, cut and turned in front."""
+    _, _, w, x, twin, loss = lstm()
+    n = w['v'].shape[0]
+    const = {'zero': np.array([0], 'i8'), 'gates': np.array([n] * 4, 'i8'), 'halves': np.array([4 * n] * 2, 'i8'),
+             'width': np.array([n], 'i8'), 'nothing': np.float32(0), 'length': np.array(length, 'i8')}
+    front = [h.make_node('Squeeze', [k, 'zero'], [k + '0']) for k in 'wrb']
+    front += [h.make_node('Transpose', [k + '0'], [k + 't'], perm=[1, 0]) for k in 'wr']
+    front += [h.make_node('Split', ['b0', 'halves'], ['b1', 'b2'], axis=0), h.make_node('Add', ['b1', 'b2'], ['bias']),
+              h.make_node('Shape', ['x'], ['batch'], start=1, end=2), h.make_node('Concat', ['batch', 'width'], ['size'], axis=0),
+              h.make_node('Expand', ['nothing', 'size'], ['h0'])]
+    m = build(name, front + nodes + [h.make_node('MatMul', ['ht', 'v'], ['y'])], [('x', T.FLOAT, [length, 'N', w['w'].shape[2]])],
+              [('y', ['N', 2])], {**w, **const})
+    return name, m, w, x, twin, loss
+
+
+def states(*names):
+    return [h.make_tensor_value_info(k, T.FLOAT, ['N', 6]) for k in names]
+
+
+def lstm_loop():
+    """Rolled in a Loop, which picks its slices."""
+    pick = h.make_node('Gather', ['x', 'i'], ['xt'], axis=0)
+    keep = h.make_node('Identity', ['go_on'], ['goes_on'])
+    body = h.make_graph([pick, keep, *cell(6)], 'round', [h.make_tensor_value_info('i', T.INT64, []), h.make_tensor_value_info('go_on', T.BOOL, []),
+                                                         *states('h', 'c')], [h.make_tensor_value_info('goes_on', T.BOOL, []), *states('hn', 'cn')])
+    return rolled('lstm_loop', [h.make_node('Loop', ['length', '', 'h0', 'h0'], ['ht', 'cl'], body=body)])
+
+
+def lstm_scan():
+    """Rolled in a Scan, which is handed them."""
+    body = h.make_graph(cell(6), 'round', [*states('h', 'c'), h.make_tensor_value_info('xt', T.FLOAT, ['N', 4])], states('hn', 'cn'))
+    return rolled('lstm_scan', [h.make_node('Scan', ['h0', 'h0', 'x'], ['ht', 'cl'], body=body, num_scan_inputs=1)])
+
+
+ALL = [mlp, cnn, mobile, transformer, lstm, lstm_loop, lstm_scan]
