@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dice.h"
+
 /* A tensor of `size` x `size` x `channels`. */
 struct t {
 	int id, size, channels;
@@ -192,21 +194,13 @@ unet(int *next)
 	printf("op 0 %d %d\no %d\n", x.id, y, y);
 }
 
-static uint64_t
-scramble(uint64_t z)
-{
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 /* Mostly near tensors are read, sometimes a far one. */
 static void
 scattered(int *next, int n)
 {
 	input(next, 1, 64);
 	for (int k = 1; k <= n; k++) {
-		const uint64_t r = scramble((uint64_t)k * UINT64_C(0x9e3779b97f4a7c15));
+		const uint64_t r = om_mix((uint64_t)k * UINT64_C(0x9e3779b97f4a7c15));
 		const int near = k < 4 ? k : 4, far = r >> 60 ? near : k;
 		const int a = k - 1 - (int)(r % (unsigned)near), b = k - 1 - (int)((r >> 20) % (unsigned)far);
 		const int y = declare(next, 64 * (1 + (r >> 40) % 1000));

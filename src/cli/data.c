@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/dice.h"
 #include "cli/data.h"
 #include "cli/npy.h"
 
@@ -213,10 +214,7 @@ next(struct fill *f, uint64_t i)
 		const double u = (double)(i + 1) * 0.6180339887498949 + (double)f->k * 0.37;
 		return u - floor(u);
 	}
-	uint64_t z = f->state += 0x9e3779b97f4a7c15;
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+	return om_dice_share(&f->state);
 }
 
 static double

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/dice.h"
 #include "cli/samples.h"
 
 om_status
@@ -64,17 +65,6 @@ om_samples_want(om_cli *c, om_samples *s, const om_value *v, const char *who, co
 	return OM_OK;
 }
 
-/* splitmix64, Steele, Lea and Flood: "Fast splittable pseudorandom number generators". */
-static uint64_t
-next(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 /* A number below `n`, all equally likely: what would favour some is drawn again. */
 static uint64_t
 below(uint64_t *state, uint64_t n)
@@ -83,7 +73,7 @@ below(uint64_t *state, uint64_t n)
 	uint64_t x;
 
 	do
-		x = next(state);
+		x = om_dice(state);
 	while (x < odd);
 	return x % n;
 }
@@ -93,7 +83,7 @@ om_samples_order(uint64_t seed, uint64_t epoch, int64_t n, int64_t *order)
 {
 	uint64_t state = seed;
 
-	state = next(&state) ^ epoch;
+	state = om_dice(&state) ^ epoch;
 	for (int64_t k = 0; k < n; k++)
 		order[k] = k;
 	for (int64_t k = n; k > 1; k--) {

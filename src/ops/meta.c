@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/dice.h"
 #include "grad/makers.h"
 #include "ops/copy.h"
 #include "ops/family.h"
@@ -458,22 +459,11 @@ random_start(const om_call *c)
 	return (struct random){om_attr_has(c->op, "seed") ? bits : (uint64_t)c->op->id << 32 | 1};
 }
 
-/* SplitMix64 by Steele, Lea and Flood. */
-static uint64_t
-random_bits(struct random *r)
-{
-	uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 /* In [0, 1). */
 static double
 random_unit(struct random *r)
 {
-	return (double)(random_bits(r) >> 11) * 0x1p-53;
+	return om_dice_share(&r->state);
 }
 
 /* By Box and Muller. */

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "order/segment.h"
 
 struct state {
@@ -30,14 +31,6 @@ struct beam {
 	size_t nspare, capspare;
 };
 
-static uint64_t
-mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 static uint64_t *
 set_of(const struct beam *b, uint32_t k)
 {
@@ -59,7 +52,7 @@ add(struct beam *b, uint32_t from, uint32_t unit, const om_move *m)
 	const struct state *s = &b->state[from];
 	const uint32_t size = s->size + b->g->unit[unit + 1] - b->g->unit[unit];
 	const struct state new = {m->step > s->peak ? m->step : s->peak, m->alive,
-		s->hash + mix(unit + UINT64_C(0x9e3779b97f4a7c15)), from, unit, size, b->first[size], new_set(b)};
+		s->hash + om_mix(unit + UINT64_C(0x9e3779b97f4a7c15)), from, unit, size, b->first[size], new_set(b)};
 
 	OM_PUSH(b->mem, b->state, b->n, b->cap, new);
 	const uint32_t k = (uint32_t)b->n - 1;

@@ -38,6 +38,7 @@
 
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "order/segment.h"
 
 enum {
@@ -84,14 +85,6 @@ struct search {
 
 /* ---- States. ---- */
 
-static uint64_t
-mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 static uint64_t *
 set_of(const struct search *s, uint32_t k)
 {
@@ -132,7 +125,7 @@ is_known(const struct search *s, const uint64_t *set, uint64_t hash)
 static uint64_t
 hash_of(uint32_t unit)
 {
-	return mix(unit + UINT64_C(0x9e3779b97f4a7c15));
+	return om_mix(unit + UINT64_C(0x9e3779b97f4a7c15));
 }
 
 /* The state behind `unit`, which is new. */

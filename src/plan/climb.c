@@ -12,6 +12,7 @@
  */
 #include <config.h>
 
+#include "base/dice.h"
 #include "plan/packer.h"
 
 enum { STUCK = 1500, ROUNDS = 1000 };   /* steps without gain; starts */
@@ -25,15 +26,10 @@ struct climb {
 	uint64_t state;
 };
 
-/* Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
 static uint32_t
 below(struct climb *c, uint32_t n)
 {
-	uint64_t x = c->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (uint32_t)((x ^ x >> 31) % n);
+	return (uint32_t)om_dice_below(&c->state, n);
 }
 
 static uint64_t

@@ -2,6 +2,7 @@
  * a hash of a counter, so that the shape depends on the calls alone. */
 #include <config.h>
 
+#include "base/dice.h"
 #include "plan/ranges.h"
 
 struct node {
@@ -15,15 +16,6 @@ struct om_ranges {
 	struct node *root, *spare;  /* spare: a list by `left` */
 	uint64_t made;
 };
-
-/* A bijection that looks like chance (a 64-bit finaliser of murmur's kind). */
-static uint64_t
-scramble(uint64_t x)
-{
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
 
 om_ranges *
 om_ranges_new(om_arena *mem)
@@ -64,7 +56,7 @@ node_new(om_ranges *r, const om_range *range)
 		r->spare = n->left;
 	else
 		n = OM_NEW(r->mem, struct node);
-	*n = (struct node){.priority = scramble(++r->made), .range = *range};
+	*n = (struct node){.priority = om_mix(++r->made), .range = *range};
 	return n;
 }
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "../dice.h"
+#include "base/dice.h"
 #include "flows.h"
 #include "onnxmem/plan.h"
 
@@ -22,7 +22,7 @@ struct faults {
 static uint32_t
 below(struct faults *f, uint32_t n)
 {
-	return n ? (uint32_t)(dice_roll(&f->state) % n) : 0;
+	return n ? (uint32_t)om_dice_below(&f->state, n) : 0;
 }
 
 static void *

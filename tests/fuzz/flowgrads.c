@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../dice.h"
+#include "base/dice.h"
 #include "flows.h"
 #include "onnxmem/exec.h"
 #include "onnxmem/grad.h"
@@ -42,7 +42,7 @@ struct test {
 static double
 share(struct test *t)
 {
-	return (double)(dice_roll(&t->state) >> 11) / 9007199254740992.0;
+	return om_dice_share(&t->state);
 }
 
 /* Everything that is a float is one of 64 bits. */

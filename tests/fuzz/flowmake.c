@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "../dice.h"
+#include "base/dice.h"
 #include "flows.h"
 
 enum { MAX_DEPTH = 3, MAX_SEEN = 256, MAX_ELEMENTS = 512, MAX_STATES = 14 };
@@ -30,7 +30,7 @@ struct gen {
 static int
 below(struct gen *g, int n)
 {
-	return (int)(dice_roll(&g->state) % (uint64_t)n);
+	return (int)om_dice_below(&g->state, (uint64_t)n);
 }
 
 static bool

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "../dice.h"
+#include "base/dice.h"
 #include "take.h"
 
 /* Sanitizers keep what was freed for a while. */
@@ -36,7 +36,7 @@ struct dice {
 static uint64_t
 roll(struct dice *d)
 {
-	return dice_roll(&d->state);
+	return om_dice(&d->state);
 }
 
 static size_t

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "onnxmem/pack.h"
 
 enum { MOST = 40, LIVES = 4, STEPS = 24, POOLS = 3, PAIRS = MOST * MOST };
@@ -34,8 +35,7 @@ struct problem {
 static uint32_t
 below(struct problem *w, uint32_t n)
 {
-	w->state = w->state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-	return (uint32_t)((w->state >> 33) % n);
+	return (uint32_t)om_dice_below(&w->state, n);
 }
 
 static bool

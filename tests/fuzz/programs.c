@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../dice.h"
+#include "base/dice.h"
 #include "onnxmem/exec.h"
 #include "onnxmem/pass.h"
 
@@ -38,7 +38,7 @@ struct gen {
 static unsigned
 below(struct gen *g, unsigned n)
 {
-	return (unsigned)(dice_roll(&g->state) % n);
+	return (unsigned)om_dice_below(&g->state, n);
 }
 
 static void

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "cli/packfile.h"
 
 static const char whole[] =
@@ -29,8 +30,7 @@ static const char pairs[] = "one,other\na,b\nb,\"c\"\"\"\nd,e\ne,f\nf,a\n";
 static uint32_t
 below(uint64_t *state, uint32_t n)
 {
-	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-	return (uint32_t)((*state >> 33) % n);
+	return (uint32_t)om_dice_below(state, n);
 }
 
 static char *

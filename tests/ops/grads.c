@@ -18,6 +18,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "onnxmem/exec.h"
 #include "onnxmem/grad.h"
 #include "walk.h"
@@ -60,11 +61,7 @@ struct attempt {
 static double
 random_share(struct attempt *a)
 {
-	uint64_t z = a->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+	return om_dice_share(&a->state);
 }
 
 static double

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "walk.h"
 
 #define SHAPE(...)                                                             \
@@ -28,20 +29,10 @@ static const om_dtype all_types[] = {
 	OM_FLOAT8E4M3FN, OM_FLOAT8E4M3FNUZ, OM_FLOAT8E5M2, OM_FLOAT8E5M2FNUZ, OM_FLOAT8E8M0,
 };
 
-static uint64_t
-random_bits(struct trial *t)
-{
-	uint64_t z = t->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 static double
 random_between(struct trial *t, double low, double high)
 {
-	return low + (double)(random_bits(t) >> 11) * 0x1p-53 * (high - low);
+	return low + om_dice_share(&t->state) * (high - low);
 }
 
 static void

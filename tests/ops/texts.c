@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "walk.h"
 
 enum { WIDEST = 16 };
@@ -45,11 +46,7 @@ is_for(const struct text *x, const struct trial *t)
 static double
 below(struct trial *t, double n)
 {
-	uint64_t z = t->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (double)((z ^ z >> 31) >> 11) * 0x1p-53 * n;
+	return om_dice_share(&t->state) * n;
 }
 
 static double

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "onnxmem/op.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
@@ -190,8 +191,7 @@ huge_values_are_refused_or_listed(void)
 static unsigned
 below(uint64_t *state, unsigned n)
 {
-	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-	return (unsigned)((*state >> 33) % n);
+	return (unsigned)om_dice_below(state, n);
 }
 
 /* Ops that may all be computed in place, views between them, read at random. */

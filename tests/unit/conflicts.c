@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "unit.h"
@@ -119,16 +120,6 @@ a_body_is_part_of_its_op(void)
 
 enum { OPS = 12, TRIALS = 300 };
 
-static uint64_t
-next(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 struct graph {
 	bool before[OPS][OPS];   /* ops */
 	bool uses[OPS][OPS];     /* [value][op] */
@@ -145,7 +136,7 @@ random_text(uint64_t seed, struct graph *g)
 	memset(g, 0, sizeof *g);
 	fprintf(to, HEAD "^g(%%x: float32[16]) {\n");
 	for (int k = 0; k < OPS; k++) {
-		const int a = (int)(next(&seed) % (uint64_t)(k + 1)) - 1, b = (int)(next(&seed) % (uint64_t)(k + 1)) - 1;
+		const int a = (int)(om_dice_below(&seed, (uint64_t)k + 1)) - 1, b = (int)(om_dice_below(&seed, (uint64_t)k + 1)) - 1;
 		fprintf(to, "%%r%d = Concat(%%%s%.0d, %%%s%.0d) {axis = 0}\n", k, a < 0 ? "x" : "v", a < 0 ? 0 : a + 1,
 			b < 0 ? "x" : "v", b < 0 ? 0 : b + 1);
 		fprintf(to, "%%v%d = ReduceSum(%%r%d) {keepdims = 1}\n", k + 1, k);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "onnxmem/op.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
@@ -166,8 +167,7 @@ struct gen {
 static unsigned
 below(struct gen *g, unsigned n)
 {
-	g->state = g->state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-	return (unsigned)((g->state >> 33) % n);
+	return (unsigned)om_dice_below(&g->state, n);
 }
 
 static int

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../dice.h"
+#include "base/dice.h"
 #include "onnxmem/build.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
@@ -25,7 +25,7 @@ struct graph {
 static uint32_t
 below(struct graph *g, uint32_t n)
 {
-	return (uint32_t)(dice_roll(&g->state) % n);
+	return (uint32_t)om_dice_below(&g->state, n);
 }
 
 static void

@@ -1,7 +1,7 @@
 /* Orders of low peak, against all orders that there are. */
 #include <config.h>
 
-#include "../dice.h"
+#include "base/dice.h"
 #include "onnxmem/order.h"
 #include "unit.h"
 
@@ -19,7 +19,7 @@ struct graph {
 static uint32_t
 below(struct graph *g, uint32_t n)
 {
-	return (uint32_t)(dice_roll(&g->state) % n);
+	return (uint32_t)om_dice_below(&g->state, n);
 }
 
 static bool

@@ -1,6 +1,7 @@
 /* The packer on plain buffers. */
 #include <config.h>
 
+#include "base/dice.h"
 #include "onnxmem/pack.h"
 #include "unit.h"
 
@@ -337,8 +338,7 @@ faults_are_found(void)
 static unsigned
 below(uint64_t *state, unsigned n)
 {
-	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-	return (unsigned)((*state >> 33) % n);
+	return (unsigned)om_dice_below(state, n);
 }
 
 static void

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dice.h"
 #include "onnxmem/recompute.h"
 #include "unit.h"
 
@@ -20,15 +21,10 @@ struct graph {
 	uint64_t state;
 };
 
-/* splitmix64 */
 static uint32_t
 below(struct graph *g, uint32_t n)
 {
-	uint64_t z = g->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (uint32_t)((z ^ z >> 31) % n);
+	return (uint32_t)om_dice_below(&g->state, n);
 }
 
 static uint32_t

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "plan/packer.h"
 #include "unit.h"
 
@@ -21,8 +22,7 @@ struct problem {
 static unsigned
 below(uint64_t *state, unsigned n)
 {
-	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-	return (unsigned)((*state >> 33) % n);
+	return (unsigned)om_dice_below(state, n);
 }
 
 static int

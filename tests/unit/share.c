@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/share.h"
 #include "unit.h"
@@ -21,11 +22,7 @@ struct problem {
 static unsigned
 below(struct problem *p, unsigned n)
 {
-	uint64_t z = p->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (unsigned)((z ^ z >> 31) % n);
+	return (unsigned)om_dice_below(&p->state, n);
 }
 
 /* Lifetimes of one to three pieces, sizes that repeat, some of them zero. */
