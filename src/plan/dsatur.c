@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "plan/interfere.h"
+#include "plan/rank.h"
 
 enum { NONE = UINT32_MAX };
 
@@ -142,40 +143,21 @@ paint(struct painter *w, uint32_t v)
 
 /* ---- Orders. ---- */
 
-struct key {
-	const struct painter *w;
-	uint64_t first, second;
-	uint32_t buf;
-};
-
-/* Large keys first, then program order. */
-static int
-by_key(const void *a, const void *b)
-{
-	const struct key *x = a, *y = b;
-
-	if (x->first != y->first)
-		return x->first > y->first ? -1 : 1;
-	if (x->second != y->second)
-		return x->second > y->second ? -1 : 1;
-	return x->buf < y->buf ? -1 : x->buf > y->buf;
-}
-
 static void
 rank_all(struct painter *w, const struct om_interfere *g)
 {
-	struct key *key = OM_NEWN(w->mem, struct key, g->n);
+	om_rank *key = OM_NEWN(w->mem, om_rank, g->n);
 
 	for (uint32_t k = 0; k < g->n; k++) {
 		const uint64_t bytes = g->buf[k].bytes, degree = g->degree[k];
-		key[k].buf = k;
-		key[k].first = w->order == BY_COLOURS ? degree : w->order == BY_BYTES ? bytes
+		key[k].id = k;
+		key[k].major = w->order == BY_COLOURS ? degree : w->order == BY_BYTES ? bytes
 			: UINT32_MAX - g->span[k].lower;
-		key[k].second = w->order == BY_BYTES ? degree : bytes;
+		key[k].minor = w->order == BY_BYTES ? degree : bytes;
 	}
-	qsort(key, g->n, sizeof *key, by_key);
+	qsort(key, g->n, sizeof *key, om_by_rank);
 	for (uint32_t k = 0; k < g->n; k++)
-		w->rank[key[k].buf] = k;
+		w->rank[key[k].id] = k;
 }
 
 static uint64_t
@@ -220,13 +202,6 @@ painted(om_interfere *g, enum order order, bool tightest, uint64_t align, om_are
 
 /* ---- Limits. ---- */
 
-static int
-by_number(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* The most buffers alive at one step: no fewer blocks will do. */
 static uint32_t
 most_alive(const om_interfere *g, om_arena *mem, uint32_t *step)
@@ -235,7 +210,7 @@ most_alive(const om_interfere *g, om_arena *mem, uint32_t *step)
 
 	for (uint32_t k = 0; k < g->npiece; k++)
 		end[k] = g->piece[k].upper;
-	qsort(end, g->npiece, sizeof *end, by_number);
+	qsort(end, g->npiece, sizeof *end, om_by_number);
 	for (uint32_t k = 0, over = 0; k < g->npiece; k++) {
 		while (end[over] <= g->piece[k].lower)
 			over++;

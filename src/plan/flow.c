@@ -22,6 +22,7 @@
 #include <stdlib.h>
 
 #include "plan/flow.h"
+#include "plan/rank.h"
 
 static uint32_t
 source(const om_flow *f)
@@ -311,34 +312,17 @@ om_flow_insert(om_flow *f, const uint32_t *members, uint32_t n, size_t edge)
 
 /* ---- The largest first. ---- */
 
-struct sorter {
-	uint64_t bytes;
-	uint32_t degree, buf;
-};
-
-static int
-by_size(const void *a, const void *b)
-{
-	const struct sorter *x = a, *y = b;
-
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	if (x->degree != y->degree)
-		return x->degree > y->degree ? -1 : 1;
-	return x->buf < y->buf ? -1 : x->buf > y->buf;
-}
-
 /* Insert all of one size, [from, to) of `list`.  The first that finds an edge
  * goes in; where none does, the first gets new bytes.  Edges only get smaller,
  * so what found none looks again at new ones alone: `seen`. */
 static void
-insert_class(om_flow *f, const struct sorter *list, uint32_t from, uint32_t to, size_t *seen)
+insert_class(om_flow *f, const om_rank *list, uint32_t from, uint32_t to, size_t *seen)
 {
 	for (uint32_t left = to - from; left; left--) {
 		uint32_t first = to, k;
 		size_t edge = OM_FLOW_NO_EDGE;
 		for (k = from; k < to; k++) {
-			const uint32_t t = list[k].buf;
+			const uint32_t t = list[k].id;
 			if (f->is_in[t])
 				continue;
 			first = first == to ? k : first;
@@ -347,8 +331,8 @@ insert_class(om_flow *f, const struct sorter *list, uint32_t from, uint32_t to, 
 				break;
 			seen[t] = f->nedge;
 		}
-		om_flow_insert(f, &list[edge == (size_t)OM_FLOW_NO_EDGE ? first : k].buf, 1, edge);
-		while (from < to && f->is_in[list[from].buf])
+		om_flow_insert(f, &list[edge == (size_t)OM_FLOW_NO_EDGE ? first : k].id, 1, edge);
+		while (from < to && f->is_in[list[from].id])
 			from++;
 	}
 }
@@ -356,16 +340,16 @@ insert_class(om_flow *f, const struct sorter *list, uint32_t from, uint32_t to, 
 void
 om_flow_by_size(om_flow *f)
 {
-	struct sorter *list = OM_NEWN(f->mem, struct sorter, f->n);
+	om_rank *list = OM_NEWN(f->mem, om_rank, f->n);
 	size_t *seen = OM_NEWN(f->mem, size_t, f->n);
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < f->n; k++)
 		if (!f->is_in[k])
-			list[n++] = (struct sorter){f->bytes[k], f->g->degree[k], k};
-	qsort(list, n, sizeof *list, by_size);
+			list[n++] = (om_rank){f->bytes[k], f->g->degree[k], k};
+	qsort(list, n, sizeof *list, om_by_rank);
 	for (uint32_t from = 0, to; from < n; from = to) {
-		for (to = from + 1; to < n && list[to].bytes == list[from].bytes;)
+		for (to = from + 1; to < n && list[to].major == list[from].major;)
 			to++;
 		insert_class(f, list, from, to, seen);
 	}

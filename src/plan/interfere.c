@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "plan/interfere.h"
+#include "plan/rank.h"
 
 /* ---- Lifetimes. ---- */
 
@@ -25,13 +26,6 @@ by_lower(const void *a, const void *b)
 	if (x->lower != y->lower)
 		return x->lower < y->lower ? -1 : 1;
 	return x->buf < y->buf ? -1 : x->buf > y->buf;
-}
-
-static int
-by_number(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
 }
 
 static void
@@ -152,7 +146,7 @@ list_conflicts(om_interfere *g, const om_conflicts *open, om_arena *mem)
 		g->other[g->start[b + 1]++] = a;
 	}
 	for (uint32_t k = 0; k < g->n; k++)
-		qsort(g->other + g->start[k], g->start[k + 1] - g->start[k], sizeof *g->other, by_number);
+		qsort(g->other + g->start[k], g->start[k + 1] - g->start[k], sizeof *g->other, om_by_number);
 }
 
 static bool
@@ -207,7 +201,7 @@ count_spans(om_interfere *g, om_arena *mem)
 
 	for (uint32_t k = 0; k < g->npiece; k++)
 		end[k] = g->piece[k].upper;
-	qsort(end, g->npiece, sizeof *end, by_number);
+	qsort(end, g->npiece, sizeof *end, om_by_number);
 	for (uint32_t k = 0, over = 0; k < g->npiece; k++) {
 		while (over < g->npiece && end[over] <= g->piece[k].lower)
 			over++;

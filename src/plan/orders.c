@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "plan/packer.h"
+#include "plan/rank.h"
 
 struct key {
 	uint64_t major, minor;   /* larger first */
@@ -63,13 +64,6 @@ area(const om_buffer *b)
 	return sum;
 }
 
-static int
-by_number(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* How many of the sorted numbers are below `x`. */
 static uint32_t
 count_below(const uint32_t *v, uint32_t n, uint64_t x)
@@ -98,7 +92,7 @@ conflicts(const om_part *p, om_arena *mem, struct key *key)
 		lower[k] = p->piece[k].lower;
 		upper[k] = p->piece[k].upper;
 	}
-	qsort(upper, p->npiece, sizeof *upper, by_number);
+	qsort(upper, p->npiece, sizeof *upper, om_by_number);
 	for (uint32_t k = 0; k < p->nitem; k++) {
 		const om_buffer *b = &p->buf[p->item[k]];
 		key[k].minor = b->bytes;
@@ -126,7 +120,7 @@ load_init(struct load *l, const om_part *p, om_arena *mem)
 		l->at[n++] = p->piece[k].lower;
 		l->at[n++] = p->piece[k].upper;
 	}
-	qsort(l->at, n, sizeof *l->at, by_number);
+	qsort(l->at, n, sizeof *l->at, om_by_number);
 	for (uint32_t k = 0; k < n; k++)
 		if (l->n == 0 || l->at[l->n - 1] != l->at[k])
 			l->at[l->n++] = l->at[k];

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "plan/pairs.h"
+#include "plan/rank.h"
 
 /* ---- The list. ---- */
 
@@ -207,29 +208,12 @@ run(struct packer *p, bool tight)
 
 /* ---- Orders. ---- */
 
-struct key {
-	uint64_t major, minor;       /* larger first */
-	uint32_t unit;
-};
-
-static int
-by_key(const void *a, const void *b)
-{
-	const struct key *x = a, *y = b;
-
-	if (x->major != y->major)
-		return x->major > y->major ? -1 : 1;
-	if (x->minor != y->minor)
-		return x->minor > y->minor ? -1 : 1;
-	return x->unit < y->unit ? -1 : x->unit > y->unit;
-}
-
 static const char *const order_name[NORDERS][2] = {
 	{"size", "size+repair"}, {"weight", "weight+repair"}, {"degree", "degree+repair"},
 	{"area", "area+repair"}, {"given", "given+repair"}, {"reverse", "reverse+repair"},
 };
 
-static struct key
+static om_rank
 key_of(const struct packer *p, uint32_t k, uint32_t which)
 {
 	const om_units *u = p->u;
@@ -245,12 +229,12 @@ key_of(const struct packer *p, uint32_t k, uint32_t which)
 			}
 	}
 	switch (which) {
-	case 0: return (struct key){bytes, degree, k};
-	case 1: return (struct key){weight, bytes, k};
-	case 2: return (struct key){degree, bytes, k};
-	case 3: return (struct key){bytes > UINT64_MAX / (degree + 1) ? UINT64_MAX : bytes * (degree + 1), bytes, k};
-	case 4: return (struct key){0, 0, k};
-	default: return (struct key){k, 0, k};
+	case 0: return (om_rank){bytes, degree, k};
+	case 1: return (om_rank){weight, bytes, k};
+	case 2: return (om_rank){degree, bytes, k};
+	case 3: return (om_rank){bytes > UINT64_MAX / (degree + 1) ? UINT64_MAX : bytes * (degree + 1), bytes, k};
+	case 4: return (om_rank){0, 0, k};
+	default: return (om_rank){k, 0, k};
 	}
 }
 
@@ -258,15 +242,15 @@ static void
 fill_order(struct packer *p, uint32_t which)
 {
 	om_arena *mem = om_arena_new();
-	struct key *key = OM_NEWN(mem, struct key, p->n);
+	om_rank *key = OM_NEWN(mem, om_rank, p->n);
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < p->n; k++)
 		if (p->u->buf[p->unit[k]].fixed < 0)
 			key[n++] = key_of(p, p->unit[k], which);
-	qsort(key, n, sizeof *key, by_key);
+	qsort(key, n, sizeof *key, om_by_rank);
 	for (uint32_t k = 0; k < n; k++)
-		p->order[k] = key[k].unit;
+		p->order[k] = key[k].id;
 	p->norder = n;
 	om_arena_free(mem);
 }

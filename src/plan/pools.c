@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "plan/problem.h"
+#include "plan/rank.h"
 
 enum {
 	NO_POOL = OM_POOL_ANY,
@@ -144,13 +145,6 @@ struct load {
 	uint64_t *most, *more;       /* tree over them: the most below a node; added to all below it */
 };
 
-static int
-by_number(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 static void
 load_init(struct load *l, const om_units *u, om_arena *mem)
 {
@@ -167,7 +161,7 @@ load_init(struct load *l, const om_units *u, om_arena *mem)
 			l->at[m++] = u->buf[k].live[j].lower;
 			l->at[m++] = u->buf[k].live[j].upper;
 		}
-	qsort(l->at, m, sizeof *l->at, by_number);
+	qsort(l->at, m, sizeof *l->at, om_by_number);
 	for (size_t k = 0; k < m; k++)
 		if (n == 0 || l->at[n - 1] != l->at[k])
 			l->at[n++] = l->at[k];
@@ -181,7 +175,7 @@ load_init(struct load *l, const om_units *u, om_arena *mem)
 static uint32_t
 index_of(const struct load *l, uint32_t step)
 {
-	const uint32_t *at = bsearch(&step, l->at, l->n, sizeof *l->at, by_number);
+	const uint32_t *at = bsearch(&step, l->at, l->n, sizeof *l->at, om_by_number);
 	return (uint32_t)(at - l->at);
 }
 

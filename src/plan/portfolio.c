@@ -24,6 +24,7 @@
 #include <stdlib.h>
 
 #include "plan/packer.h"
+#include "plan/rank.h"
 
 enum {
 	PLACING = 40,                    /* what a buffer costs a skyline; a neighbour costs 1 */
@@ -183,13 +184,6 @@ try_skylines(struct portfolio *p)
 	}
 }
 
-static int
-by_number(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* Pairs of pieces that overlap in time: what a run that fills gaps looks at. */
 static uint64_t
 count_overlaps(const om_part *p, om_arena *mem)
@@ -199,7 +193,7 @@ count_overlaps(const om_part *p, om_arena *mem)
 
 	for (uint32_t k = 0; k < p->npiece; k++)
 		upper[k] = p->piece[k].upper;
-	qsort(upper, p->npiece, sizeof *upper, by_number);
+	qsort(upper, p->npiece, sizeof *upper, om_by_number);
 	for (uint32_t k = 0; k < p->npiece; k++) {
 		while (upper[ended] <= p->piece[k].lower)
 			ended++;

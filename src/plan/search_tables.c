@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "plan/rank.h"
 #include "plan/search.h"
 
 enum {
@@ -130,21 +131,13 @@ list_meetings(struct sweep *s, uint32_t (*pair)[2])
 	}
 }
 
-static int
-by_number(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Things of several lifetimes may have met more than once. */
 static void
 drop_repeats(om_thing *t, uint32_t *near)
 {
 	uint32_t n = 0;
 
-	qsort(near, t->nnear, sizeof *near, by_number);
+	qsort(near, t->nnear, sizeof *near, om_by_number);
 	for (uint32_t k = 0; k < t->nnear; k++)
 		if (k == 0 || near[k] != near[k - 1])
 			near[n++] = near[k];

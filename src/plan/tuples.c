@@ -22,6 +22,7 @@
 #include <stdlib.h>
 
 #include "plan/flow.h"
+#include "plan/rank.h"
 
 enum { LOOKS = 20 * 1000 * 1000, LEAST_LOOKS = 2 * 1000 };
 
@@ -47,36 +48,19 @@ struct teller {
 
 /* ---- Lists. ---- */
 
-struct key {
-	uint64_t first, second;
-	uint32_t buf;
-};
-
-static int
-by_key(const void *a, const void *b)
-{
-	const struct key *x = a, *y = b;
-
-	if (x->first != y->first)
-		return x->first > y->first ? -1 : 1;
-	if (x->second != y->second)
-		return x->second > y->second ? -1 : 1;
-	return x->buf < y->buf ? -1 : x->buf > y->buf;
-}
-
 static uint32_t *
 sorted_list(const om_flow *f, bool degree_first, uint32_t *count)
 {
-	struct key *key = OM_NEWN(f->mem, struct key, f->n);
+	om_rank *key = OM_NEWN(f->mem, om_rank, f->n);
 	uint32_t *list = OM_NEWN(f->mem, uint32_t, f->n), n = 0;
 
 	for (uint32_t k = 0; k < f->n; k++)
 		if (!f->is_in[k])
-			key[n++] = (struct key){degree_first ? f->g->degree[k] : f->bytes[k],
+			key[n++] = (om_rank){degree_first ? f->g->degree[k] : f->bytes[k],
 				degree_first ? f->bytes[k] : f->g->degree[k], k};
-	qsort(key, n, sizeof *key, by_key);
+	qsort(key, n, sizeof *key, om_by_rank);
 	for (uint32_t k = 0; k < n; k++)
-		list[k] = key[k].buf;
+		list[k] = key[k].id;
 	*count = n;
 	return list;
 }
