@@ -703,14 +703,6 @@ is_outermost(const om_shape *s, int axis)
 	return true;
 }
 
-static int64_t
-listed(const om_op *op, const char *name, uint32_t k)
-{
-	size_t n;
-	const int64_t *v = om_attr_ints(op, name, &n);
-	return k < n ? v[k] : 0;
-}
-
 static om_rounds *
 slices(struct loops *w, const struct loop *l, om_value *all, uint64_t bytes, bool backward)
 {
@@ -740,9 +732,9 @@ read_slices(struct loops *w, const struct loop *l)
 {
 	for (uint32_t k = 0; k < l->nslice; k++) {
 		om_value *all = l->op->in[l->n + k], *x = l->body->param[l->n + k];
-		if (!is_sliced(w, l, all, x, listed(l->op, "scan_input_axes", k)) || x->store != OM_OWN)
+		if (!is_sliced(w, l, all, x, om_attr_int_at(l->op, "scan_input_axes", k, 0)) || x->store != OM_OWN)
 			continue;
-		x->rounds = slices(w, l, all, om_value_bytes(x), listed(l->op, "scan_input_directions", k));
+		x->rounds = slices(w, l, all, om_value_bytes(x), om_attr_int_at(l->op, "scan_input_directions", k, 0));
 		om_value_lies(x, OM_VIEW, all, 0);
 		om_count(w->r, "slices", 1);
 	}
@@ -769,14 +761,14 @@ look_at_series(struct loops *w, const struct loop *l)
 {
 	for (uint32_t k = l->n; k < l->op->nout; k++) {
 		om_value *all = l->op->out[k], *v = l->body->result[l->result + k];
-		const int64_t axis = listed(l->op, "scan_output_axes", k - l->n);
+		const int64_t axis = om_attr_int_at(l->op, "scan_output_axes", k - l->n, 0);
 		if (!all || !is_sliced(w, l, all, v, axis))
 			continue;
 		om_value *root = computed(w, l, v);
 		if (!root)
 			continue;
 		take(w, l->body, v);
-		root->rounds = slices(w, l, all, om_value_bytes(v), listed(l->op, "scan_output_directions", k - l->n));
+		root->rounds = slices(w, l, all, om_value_bytes(v), om_attr_int_at(l->op, "scan_output_directions", k - l->n, 0));
 		om_value_lies(root, OM_PART, all, 0);
 		om_count(w->r, "slices", 1);
 	}

@@ -92,6 +92,8 @@ OM_API om_status om_op_clone(om_clone *c, const om_op *op, om_block *b, om_op *b
 
 /* In this block only; NULL when there is none.  Linear: loaders keep a map. */
 OM_API om_value *om_value_find(const om_block *b, const char *name);
+/* The first one of any block; NULL when there is none. */
+OM_API om_value *om_prog_find(const om_prog *p, const char *name);
 /* By scope path; NULL when there is none. */
 OM_API om_block *om_block_find(const om_prog *p, const char *path);
 

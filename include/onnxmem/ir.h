@@ -353,6 +353,9 @@ OM_API om_op *om_block_holder(const om_block *b, const om_block *inner);
  * Valid after om_timeline(). */
 OM_API const om_op *om_op_at(const om_prog *p, uint32_t step);
 
+/* Is parameter `param` of the graph what a run hands on to the next one? */
+OM_API bool om_prog_is_state(const om_prog *p, uint32_t param);
+
 /* Attributes, or the row's defaults.  `n` may be NULL.  A missing one without
  * default gives 0, NULL or an empty list. */
 OM_API const om_attr *om_attr_find(const om_op *op, const char *name);
@@ -362,6 +365,7 @@ OM_API float om_attr_float(const om_op *op, const char *name);
 OM_API om_string om_attr_string(const om_op *op, const char *name);
 OM_API bool om_attr_is(const om_op *op, const char *name, const char *text);
 OM_API const int64_t *om_attr_ints(const om_op *op, const char *name, size_t *n);
+OM_API int64_t om_attr_int_at(const om_op *op, const char *name, size_t k, int64_t missing);  /* number k of a list */
 OM_API const float *om_attr_floats(const om_op *op, const char *name, size_t *n);
 OM_API const om_tensor *om_attr_tensor(const om_op *op, const char *name);
 OM_API om_block *om_attr_graph(const om_op *op, const char *name);

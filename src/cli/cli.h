@@ -108,6 +108,9 @@ const char *om_cli_next(const om_cli *c, const char *name, size_t *at);
 om_status om_cli_number(om_cli *c, const char *name, uint64_t min, uint64_t max, uint64_t *out);
 om_status om_cli_float(om_cli *c, const char *name, double *out);
 
+/* Does a path end in `ending`? */
+bool om_cli_ends_in(const char *path, const char *ending);
+
 /* A number of bytes: plain, or with K, M, G (binary). */
 om_status om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *out);
 

@@ -26,13 +26,6 @@ static const om_opt data_opts[] = {
 const om_opt_group om_data_options = {"data", data_opts};
 
 static bool
-ends_in(const char *text, const char *ending)
-{
-	const size_t n = strlen(text), m = strlen(ending);
-	return n >= m && strcmp(text + n - m, ending) == 0;
-}
-
-static bool
 is_there(const char *path)
 {
 	struct stat st;
@@ -43,12 +36,12 @@ is_there(const char *path)
 static om_status
 load(om_cli *c, const char *path, const om_value *v, const char *what, om_tensor *out)
 {
-	if (ends_in(path, ".pb"))
+	if (om_cli_ends_in(path, ".pb"))
 		return om_value_load_pb(c->session, path, c->mem, &v->type, out);
 	if (v->type.kind != OM_TENSOR)
 		return om_fail(c->session, OM_UNSUPPORTED, "%s %s is a %s, which is read from .pb files only", what,
 			v->name, om_kind_text(v->type.kind));
-	if (ends_in(path, ".npy"))
+	if (om_cli_ends_in(path, ".npy"))
 		return om_npy_load(c->session, path, c->mem, out);
 	return om_fail(c->session, OM_USAGE, "%s: tensors are read from .pb, .npy and .npz files", path);
 }
@@ -113,7 +106,7 @@ by_place(om_cli *c, const char *folder, const struct list *l, unsigned *found)
 static om_status
 from_path(om_cli *c, const char *path, const struct list *l)
 {
-	const bool archive = ends_in(path, ".npz");
+	const bool archive = om_cli_ends_in(path, ".npz");
 	unsigned found = 0;
 
 	if (!is_there(path))
@@ -167,7 +160,7 @@ om_data_read(om_cli *c, om_tensor *in)
 		OM_TRY(from_path(c, text, &l));
 	for (size_t at = 0; (text = om_cli_next(c, "input", &at));) {
 		uint32_t k;
-		if (is_there(text) && ends_in(text, ".npz")) {
+		if (is_there(text) && om_cli_ends_in(text, ".npz")) {
 			OM_TRY(from_path(c, text, &l));
 			continue;
 		}
@@ -354,7 +347,7 @@ om_data_save(om_cli *c, const char *path, const om_tensor *const *out)
 {
 	const om_block *graph = c->prog->first;
 
-	if (ends_in(path, ".npz"))
+	if (om_cli_ends_in(path, ".npz"))
 		return save_npz(c, path, out);
 	if (mkdir(path, 0777) != 0 && errno != EEXIST)
 		return om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));

@@ -25,13 +25,6 @@ const om_opt_group om_shape_options = {"shapes", shape_opts};
 
 /* ---- Loading. ---- */
 
-static bool
-ends_in(const char *text, const char *ending)
-{
-	const size_t n = strlen(text), m = strlen(ending);
-	return n >= m && strcmp(text + n - m, ending) == 0;
-}
-
 static om_status
 load_text(om_cli *c, const char *path)
 {
@@ -47,7 +40,7 @@ load_text(om_cli *c, const char *path)
 om_status
 om_cli_load(om_cli *c, const char *path)
 {
-	if (ends_in(path, ".ir"))
+	if (om_cli_ends_in(path, ".ir"))
 		return load_text(c, path);
 	OM_TRY(om_model_load(c->session, path, &c->model));
 	return om_model_import(c->session, c->model, &c->prog);

@@ -36,6 +36,13 @@ om_cli_has(const om_cli *c, const char *name)
 	return om_cli_option(c, name) != NULL;
 }
 
+bool
+om_cli_ends_in(const char *path, const char *ending)
+{
+	const size_t n = strlen(path), m = strlen(ending);
+	return n >= m && strcmp(path + n - m, ending) == 0;
+}
+
 om_status
 om_cli_number(om_cli *c, const char *name, uint64_t min, uint64_t max, uint64_t *out)
 {

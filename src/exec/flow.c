@@ -380,23 +380,15 @@ run_loop(struct step *s)
 
 /* ---- Scan. ---- */
 
-static int64_t
-listed(const om_op *op, const char *name, uint32_t k)
-{
-	size_t n;
-	const int64_t *v = om_attr_ints(op, name, &n);
-	return k < n ? v[k] : 0;
-}
-
 /* Axis of input `k` of those that are scanned, and how long it is. */
 static om_status
 scan_axis(const struct step *s, uint32_t k, int *axis, int64_t *n)
 {
 	const om_tensor *t = &s->flow->slices.t[k];
 
-	if (!om_axis(listed(s->op, "scan_input_axes", k), t->shape.rank, axis))
+	if (!om_axis(om_attr_int_at(s->op, "scan_input_axes", k, 0), t->shape.rank, axis))
 		return om_op_fail(s->exec->session, OM_RUN, s->op, "scanned input %u has no axis %lld", k,
-			(long long)listed(s->op, "scan_input_axes", k));
+			(long long)om_attr_int_at(s->op, "scan_input_axes", k, 0));
 	if (*n >= 0 && *n != t->shape.dim[*axis])
 		return om_op_fail(s->exec->session, OM_RUN, s->op, "scanned input %u is %lld long, others %lld",
 			k, (long long)t->shape.dim[*axis], (long long)*n);
@@ -425,7 +417,7 @@ put_slice(struct step *s, uint32_t k, int64_t round, om_value *v)
 	om_tensor_bytes(t->type, &shape, &bytes);
 	const int64_t outer = om_shape_span(&shape, 0, axis);
 	const uint64_t inner = outer ? bytes / (uint64_t)outer : 0;
-	const int64_t at = listed(s->op, "scan_input_directions", k) ? n - 1 - round : round;
+	const int64_t at = om_attr_int_at(s->op, "scan_input_directions", k, 0) ? n - 1 - round : round;
 	for (int64_t o = 0; o < outer && inner; o++)
 		memcpy((char *)e->slot[v->id].data + (uint64_t)o * inner,
 			(const char *)t->data + (uint64_t)(o * n + at) * inner, inner);
@@ -466,8 +458,8 @@ scan_start(struct step *s, uint32_t nstate, int64_t *n)
 		OM_TRY(scan_axis(s, k, &axis, n));
 	om_series_start(f, s->op->out + nstate, s->op->nout - nstate);
 	for (uint32_t k = 0; k < f->nseries; k++) {
-		f->series[k].axis = (int)listed(s->op, "scan_output_axes", k);
-		f->series[k].is_backward = listed(s->op, "scan_output_directions", k);
+		f->series[k].axis = (int)om_attr_int_at(s->op, "scan_output_axes", k, 0);
+		f->series[k].is_backward = om_attr_int_at(s->op, "scan_output_directions", k, 0);
 		f->series[k].total = *n;
 	}
 	return OM_OK;

@@ -28,15 +28,6 @@ struct om_trainer {
 /* ---- What a step is made of. ---- */
 
 static bool
-is_tied(const om_prog *p, uint32_t param)
-{
-	for (uint32_t k = 0; k < p->ntie; k++)
-		if (p->tie[k].param == param)
-			return true;
-	return false;
-}
-
-static bool
 hands_on(const om_prog *p, uint32_t result)
 {
 	for (uint32_t k = 0; k < p->ntie; k++)
@@ -81,7 +72,7 @@ om_step_find(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
 		return om_fail(s, OM_USAGE, "the model is no training step: none of its outputs is a loss, a number with "
 			"a fraction that no input is for");
 	for (uint32_t k = 0; k < graph->nparam; k++) {
-		if (is_tied(p, k))
+		if (om_prog_is_state(p, k))
 			continue;
 		if (strcmp(graph->param[k]->name, "lr") == 0)
 			out->rate = k;

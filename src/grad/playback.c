@@ -44,16 +44,6 @@ result_of_output(const struct rounds *r, uint32_t k)
 	return k + (r->is_scan ? 0 : 1);
 }
 
-/* Element `k` of a list attribute of the forward op; 0 without it. */
-static int64_t
-list_attr(const om_op *op, const char *name, uint32_t k)
-{
-	size_t n;
-	const int64_t *v = om_attr_ints(op, name, &n);
-
-	return v && k < n ? v[k] : 0;
-}
-
 static om_value *
 add_series(struct rounds *r, om_value *all, const om_value *each, int64_t axis, int64_t is_backward)
 {
@@ -188,11 +178,11 @@ tape(struct rounds *r, om_value *v)
 	for (k = r->nstate; k < om_grad_op(b->outer)->nin && r->is_scan; k++)
 		if (b->from->param[k] == v)
 			return add_series(r, om_body_reach(b, b->op->in[k]), v,
-				list_attr(b->op, "scan_input_axes", k - r->nstate),
-				!list_attr(b->op, "scan_input_directions", k - r->nstate));
+				om_attr_int_at(b->op, "scan_input_axes", k - r->nstate, 0),
+				!om_attr_int_at(b->op, "scan_input_directions", k - r->nstate, 0));
 	om_value *all = stack_of(r, v, &k);
-	const int64_t axis = r->is_scan ? list_attr(b->op, "scan_output_axes", k - r->nstate) : 0;
-	const int64_t turned = r->is_scan ? list_attr(b->op, "scan_output_directions", k - r->nstate) : 0;
+	const int64_t axis = r->is_scan ? om_attr_int_at(b->op, "scan_output_axes", k - r->nstate, 0) : 0;
+	const int64_t turned = r->is_scan ? om_attr_int_at(b->op, "scan_output_directions", k - r->nstate, 0) : 0;
 	return add_series(r, om_body_reach(b, all), v, axis, !turned);
 }
 
@@ -364,8 +354,8 @@ seed(struct rounds *r, om_grad *g, struct back *back)
 		if (!dy || !om_scope_wants(s, result))
 			continue;
 		const uint32_t at = k - r->nstate;
-		const int64_t axis = r->is_scan ? list_attr(r->b.op, "scan_output_axes", at) : 0;
-		const int64_t turned = r->is_scan ? list_attr(r->b.op, "scan_output_directions", at) : 0;
+		const int64_t axis = r->is_scan ? om_attr_int_at(r->b.op, "scan_output_axes", at, 0) : 0;
+		const int64_t turned = r->is_scan ? om_attr_int_at(r->b.op, "scan_output_directions", at, 0) : 0;
 		om_scope_seed(s, result, add_series(r, dy, result, axis, !turned));
 	}
 }
@@ -439,8 +429,8 @@ finish_attrs(struct rounds *r, om_grad *g, const struct back *back)
 	om_op_add_ints(p, r->b.back, "scan_input_axes", r->n, axis);
 	om_op_add_ints(p, r->b.back, "scan_input_directions", r->n, turned);
 	for (size_t k = 0; k < back->result.n; k++) {
-		axis[k] = list_attr(r->b.op, "scan_input_axes", back->input[k] - r->nstate);
-		turned[k] = !list_attr(r->b.op, "scan_input_directions", back->input[k] - r->nstate);
+		axis[k] = om_attr_int_at(r->b.op, "scan_input_axes", back->input[k] - r->nstate, 0);
+		turned[k] = !om_attr_int_at(r->b.op, "scan_input_directions", back->input[k] - r->nstate, 0);
 	}
 	if (back->result.n == 0)
 		return;

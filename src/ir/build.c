@@ -139,21 +139,12 @@ om_value_new(om_prog *p, om_block *b, const char *name)
 	return v;
 }
 
-static bool
-is_taken(const om_prog *p, const char *name)
-{
-	for (uint32_t k = 0; k < p->nvalue; k++)
-		if (strcmp(p->values[k]->name, name) == 0)
-			return true;
-	return false;
-}
-
 om_value *
 om_value_fresh(om_prog *p, om_block *b, const char *stem)
 {
 	const char *name = stem;
 
-	for (unsigned n = 1; is_taken(p, name); n++)
+	for (unsigned n = 1; om_prog_find(p, name); n++)
 		name = om_printf(p->mem, "%s.%u", stem, n);
 	return om_value_new(p, b, name);
 }
@@ -407,6 +398,15 @@ om_value_find(const om_block *b, const char *name)
 		if (v->block == b && strcmp(v->name, name) == 0)
 			return v;
 	}
+	return NULL;
+}
+
+om_value *
+om_prog_find(const om_prog *p, const char *name)
+{
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		if (strcmp(p->values[k]->name, name) == 0)
+			return p->values[k];
 	return NULL;
 }
 

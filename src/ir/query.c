@@ -132,6 +132,15 @@ om_attr_ints(const om_op *op, const char *name, size_t *n)
 	return a ? a->i : NULL;
 }
 
+int64_t
+om_attr_int_at(const om_op *op, const char *name, size_t k, int64_t missing)
+{
+	size_t n;
+	const int64_t *v = om_attr_ints(op, name, &n);
+
+	return k < n ? v[k] : missing;
+}
+
 const float *
 om_attr_floats(const om_op *op, const char *name, size_t *n)
 {
@@ -154,6 +163,15 @@ om_attr_graph(const om_op *op, const char *name)
 {
 	const om_attr *a = of_kind(op, name, OM_ATTR_GRAPH);
 	return a ? *a->g : NULL;
+}
+
+bool
+om_prog_is_state(const om_prog *p, uint32_t param)
+{
+	for (uint32_t k = 0; k < p->ntie; k++)
+		if (p->tie[k].param == param)
+			return true;
+	return false;
 }
 
 uint64_t

@@ -285,15 +285,6 @@ value_info(struct update *u, const om_value *v)
 	return to;
 }
 
-static bool
-is_taken(const struct update *u, const char *name)
-{
-	for (uint32_t k = 0; k < u->p->nvalue; k++)
-		if (strcmp(u->p->values[k]->name, name) == 0)
-			return true;
-	return false;
-}
-
 /* The result of a body may have any name; one from around it has to go through
  * an Identity, as ONNX wants it. */
 static void
@@ -305,7 +296,7 @@ write_result(struct update *u, const om_block *b, uint32_t k, Onnx__GraphProto *
 	g->output[k] = info;
 	if (v->block == b)
 		return;
-	for (unsigned n = 0; is_taken(u, info->name); n++)
+	for (unsigned n = 0; om_prog_find(u->p, info->name); n++)
 		info->name = om_printf(u->m->mem, "%s.%u", v->name, n);
 	push_node(u, nodes, plain_node(u, "Identity", v->name, info->name));
 }
@@ -677,7 +668,7 @@ rename_value(struct info *i, om_value *v)
 
 	if (v->block != i->p->first || is_defined(i, v) || v == i->p->first->result[0])
 		return;
-	for (unsigned n = 0; is_taken(i->u, name) || om_map_get(&i->defined, name); n++)
+	for (unsigned n = 0; om_prog_find(i->u->p, name) || om_map_get(&i->defined, name); n++)
 		name = om_printf(i->u->tmp, "%s.%u", stem, n);
 	v->name = om_strdup(i->p->mem, name);
 }
@@ -747,15 +738,6 @@ push_initializer(struct info *i, const om_value *v)
 	return OM_OK;
 }
 
-static bool
-is_state(const om_prog *p, uint32_t param)
-{
-	for (uint32_t k = 0; k < p->ntie; k++)
-		if (p->tie[k].param == param)
-			return true;
-	return false;
-}
-
 /* Inputs that the graph has not; states are none, but initializers. */
 static om_status
 write_inputs(struct info *i)
@@ -767,12 +749,12 @@ write_inputs(struct info *i)
 	g->input = OM_NEWN(i->u->m->mem, Onnx__ValueInfoProto *, (size_t)b->nparam + 1);
 	for (uint32_t k = 0; k < b->nparam; k++) {
 		const om_value *v = b->param[k];
-		if (is_state(p, k) && (is_defined(i, v) ? !om_map_get(&i->initial, v->name) : !v->data))
+		if (om_prog_is_state(p, k) && (is_defined(i, v) ? !om_map_get(&i->initial, v->name) : !v->data))
 			return om_fail(i->u->s, OM_UNSUPPORTED, "%s cannot be updated by training information: it is no "
 				"initializer", v->name);
 		if (is_defined(i, v))
 			continue;
-		if (!is_state(p, k))
+		if (!om_prog_is_state(p, k))
 			g->input[g->n_input++] = value_info(i->u, v);
 		if (v->data)
 			OM_TRY(push_initializer(i, v));
@@ -800,7 +782,7 @@ write_losses(struct info *i)
 		if (!is_defined(i, v))
 			continue;
 		info->name = om_strdup(u->m->mem, "loss");
-		for (unsigned n = 0; is_taken(u, info->name) || om_map_get(&i->defined, info->name); n++)
+		for (unsigned n = 0; om_prog_find(u->p, info->name) || om_map_get(&i->defined, info->name); n++)
 			info->name = om_printf(u->m->mem, "%s.%u", v->name, n);
 		push_node(u, &i->nodes, plain_node(u, "Identity", v->name, info->name));
 	}

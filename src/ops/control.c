@@ -74,15 +74,6 @@ check_tensor(const om_call *c, const om_value *v)
 		om_kind_text(v->type.kind));
 }
 
-/* Output `k` is what `v` is. */
-static void
-give_type(om_call *c, uint32_t k, const om_type *type)
-{
-	c->out[k].type = om_type_elem(type);
-	if (c->out_type)
-		c->out_type[k] = *type;
-}
-
 static bool
 known_truth(const om_value *v, bool *truth)
 {
@@ -141,7 +132,7 @@ if_infer(om_call *c)
 		const om_value *a = branch[first].b->result[k], *b = branch[!first].b->result[k];
 		om_type type = a->type;
 		OM_TRY(join_kinds(c, a->name, &type, &b->type));
-		give_type(c, k, &type);
+		om_out_type(c, k, &type);
 		c->out[k].shape = a->shape;
 		if (branch[!first].may_run)
 			om_shape_meet(&c->out[k].shape, &b->shape);
@@ -316,7 +307,7 @@ loop_outputs(om_call *c, const om_block *body)
 			OM_TRY(stacked(c, result, n, NULL, 0, &c->out[k]));
 			continue;
 		}
-		give_type(c, k, &result->type);
+		om_out_type(c, k, &result->type);
 		c->out[k].shape = result->shape;
 		om_shape_meet(&c->out[k].shape, &c->in[k + 2].shape);
 	}
@@ -349,16 +340,6 @@ loop_infer(om_call *c)
 
 /* ---- Scan. ---- */
 
-/* Element `k` of a list attribute; 0 without it. */
-static int64_t
-list_attr(const om_call *c, const char *name, uint32_t k)
-{
-	size_t n;
-	const int64_t *v = om_attr_ints(c->op, name, &n);
-
-	return v && k < n ? v[k] : 0;
-}
-
 struct scan {
 	om_block *body;
 	uint32_t nstate, nscan;
@@ -387,7 +368,7 @@ static om_status
 scan_slice(const om_call *c, struct scan *s, uint32_t k)
 {
 	const om_tensor *in = &c->in[s->nstate + k];
-	const int64_t axis = list_attr(c, "scan_input_axes", k);
+	const int64_t axis = om_attr_int_at(c->op, "scan_input_axes", k, 0);
 	om_tensor part = {.type = in->type, .shape = om_shape_unknown()};
 	int at;
 
@@ -472,7 +453,7 @@ scan_infer(om_call *c)
 		OM_TRY(scan_state(c, &s, k));
 	for (uint32_t k = s.nstate; k < c->op->nout; k++)
 		OM_TRY(stacked(c, s.body->result[k], s.length, s.sym,
-			list_attr(c, "scan_output_axes", k - s.nstate), &c->out[k]));
+			om_attr_int_at(c->op, "scan_output_axes", k - s.nstate, 0), &c->out[k]));
 	return OM_OK;
 }
 
@@ -568,7 +549,7 @@ each_infer(om_call *c)
 	OM_TRY(om_block_infer(program_of(c), body));
 	for (uint32_t k = 0; k < c->op->nout; k++) {
 		OM_TRY(check_tensor(c, body->result[k]));
-		give_type(c, k, om_sequence_of(body->result[k]->type.elem));
+		om_out_type(c, k, om_sequence_of(body->result[k]->type.elem));
 		c->out[k].shape = body->result[k]->shape;
 	}
 	return OM_OK;

@@ -367,6 +367,12 @@ om_recheck(const om_call *c)
 	return OM_OK;
 }
 
+int64_t
+om_in_dim(const om_call *c, uint32_t k, int d)
+{
+	return om_has_in(c, k) && c->in[k].shape.rank > d ? c->in[k].shape.dim[d] : OM_DIM_UNKNOWN;
+}
+
 om_status
 om_infer_same(om_call *c)
 {

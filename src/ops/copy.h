@@ -42,6 +42,9 @@ om_status om_splat_through(om_call *c, bool *done);
 /* Make output `k` dense where the fold offers one element. */
 om_status om_dense_out(om_call *c, uint32_t k);
 
+/* Dim `d` of input `k`; OM_DIM_UNKNOWN where there is none. */
+int64_t om_in_dim(const om_call *c, uint32_t k, int d);
+
 /* The first output has the type and shape of the first input. */
 om_status om_infer_same(om_call *c);
 

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
 
@@ -26,23 +27,17 @@ wrong(const om_call *c, const char *what)
 	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
 }
 
-static int64_t
-dim_of(const om_call *c, uint32_t k, int d)
-{
-	return om_has_in(c, k) && c->in[k].shape.rank > d ? c->in[k].shape.dim[d] : OM_DIM_UNKNOWN;
-}
-
 /* Dims that are not known are OM_DIM_UNKNOWN. */
 static om_status
 read_group(const om_call *c, struct group *g)
 {
-	const int64_t width = dim_of(c, QUERY, 2);
+	const int64_t width = om_in_dim(c, QUERY, 2);
 	int64_t *total;
 	size_t n;
 
-	*g = (struct group){.packed = !om_has_in(c, KEY), .batch = dim_of(c, QUERY, 0), .queries = dim_of(c, QUERY, 1),
+	*g = (struct group){.packed = !om_has_in(c, KEY), .batch = om_in_dim(c, QUERY, 0), .queries = om_in_dim(c, QUERY, 1),
 		.heads = om_attr_int(c->op, "num_heads"), .kv = om_attr_int(c->op, "kv_num_heads"),
-		.size = OM_DIM_UNKNOWN, .past = om_has_in(c, PAST_KEY) ? dim_of(c, PAST_KEY, 2) : 0,
+		.size = OM_DIM_UNKNOWN, .past = om_has_in(c, PAST_KEY) ? om_in_dim(c, PAST_KEY, 2) : 0,
 		.total = OM_DIM_UNKNOWN};
 	if (!om_has_in(c, LENGTHS) || !om_has_in(c, TOTAL))
 		return wrong(c, "the lengths of the sequences, and the longest of them, are needed");
@@ -219,11 +214,11 @@ static om_status
 turn(const om_call *c, int64_t place, double *x)
 {
 	const bool interleaved = om_attr_int(c->op, "rotary_interleaved");
-	const int64_t half = dim_of(c, COSINES, 1);
+	const int64_t half = om_in_dim(c, COSINES, 1);
 
 	if (!om_attr_int(c->op, "do_rotary"))
 		return OM_OK;
-	if (place < 0 || place >= dim_of(c, COSINES, 0))
+	if (place < 0 || place >= om_in_dim(c, COSINES, 0))
 		return om_op_fail(c->session, OM_RUN, c->op, "position %lld has no cosine", (long long)place);
 	for (int64_t k = 0; k < half; k++) {
 		double *a = &x[interleaved ? 2 * k : k], *b = &x[interleaved ? 2 * k + 1 : k + half];

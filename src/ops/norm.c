@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "grad/makers.h"
+#include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
 
@@ -20,14 +21,6 @@ static void
 norm_cost(const om_call *c, om_cost *cost)
 {
 	cost->flops = 8.0 * (double)om_shape_count(&c->in[0].shape);
-}
-
-static om_status
-same_shape(om_call *c)
-{
-	c->out[0].type = c->in[0].type;
-	c->out[0].shape = c->in[0].shape;
-	return OM_OK;
 }
 
 /* An input with one number for each of `n`. */
@@ -158,7 +151,7 @@ static om_status
 batch_infer(om_call *c)
 {
 	OM_TRY(check_rank(c, 1));
-	OM_TRY(same_shape(c));
+	OM_TRY(om_infer_same(c));
 	for (uint32_t k = 1; k < 5; k++)
 		OM_TRY(check_list(c, k, statistics(c)));
 	for (uint32_t k = 1; k < c->op->nout; k++) {
@@ -260,7 +253,7 @@ layer_infer(om_call *c)
 	const om_shape *x = &c->in[0].shape;
 	int axis;
 
-	OM_TRY(same_shape(c));
+	OM_TRY(om_infer_same(c));
 	for (uint32_t k = 1; k < c->op->nout; k++)
 		c->out[k].type = om_attr_int(c->op, "stash_type") == OM_BFLOAT16 ? OM_BFLOAT16 : OM_FLOAT32;
 	if (x->rank < 0)
@@ -411,7 +404,7 @@ static om_status
 instance_infer(om_call *c)
 {
 	OM_TRY(check_rank(c, 2));
-	OM_TRY(same_shape(c));
+	OM_TRY(om_infer_same(c));
 	for (uint32_t k = 1; k < 3; k++)
 		OM_TRY(check_list(c, k, c->in[0].shape.rank < 0 ? -1 : c->in[0].shape.dim[1]));
 	return OM_OK;
@@ -424,7 +417,7 @@ group_infer(om_call *c)
 	const int64_t channels = c->in[0].shape.rank < 2 ? -1 : c->in[0].shape.dim[1];
 
 	OM_TRY(check_rank(c, 2));
-	OM_TRY(same_shape(c));
+	OM_TRY(om_infer_same(c));
 	if (groups < 1 || (channels >= 0 && channels % groups))
 		return om_op_fail(c->session, OM_SHAPE, c->op, "%lld groups do not divide %lld channels",
 			(long long)groups, (long long)channels);
@@ -489,7 +482,7 @@ lrn_infer(om_call *c)
 	OM_TRY(check_rank(c, 2));
 	if (om_attr_int(c->op, "size") < 1)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "the size is %lld", (long long)om_attr_int(c->op, "size"));
-	return same_shape(c);
+	return om_infer_same(c);
 }
 
 /* The squares of a window of channels, summed anew for each: a running sum
@@ -562,7 +555,7 @@ lp_infer(om_call *c)
 	const int64_t p = om_attr_int(c->op, "p");
 	int axis;
 
-	OM_TRY(same_shape(c));
+	OM_TRY(om_infer_same(c));
 	if (p != 1 && p != 2)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no norm of order %lld here", (long long)p);
 	return c->in[0].shape.rank < 0 ? OM_OK : layer_axis(c, &axis);
@@ -647,7 +640,7 @@ mvn_infer(om_call *c)
 {
 	bool over[OM_MAX_RANK];
 
-	OM_TRY(same_shape(c));
+	OM_TRY(om_infer_same(c));
 	return c->in[0].shape.rank < 0 ? OM_OK : mvn_axes(c, over);
 }
 

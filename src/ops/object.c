@@ -70,6 +70,14 @@ struct om_items {
 	size_t used, cap;
 };
 
+void
+om_out_type(om_call *c, uint32_t k, const om_type *type)
+{
+	c->out[k].type = om_type_elem(type);
+	if (c->out_type)
+		c->out_type[k] = *type;
+}
+
 const om_object *
 om_in_object(const om_call *c, uint32_t k)
 {

@@ -14,6 +14,9 @@ const om_type *om_optional_sequence_of(om_dtype t);
 const om_type *om_map_of(om_dtype key, om_dtype t);
 const om_type *om_maps_of(om_dtype key, om_dtype t);
 
+/* Output `k` is of this type, a tensor or not. */
+void om_out_type(om_call *c, uint32_t k, const om_type *type);
+
 /* The object that input `k` stands for. */
 const om_object *om_in_object(const om_call *c, uint32_t k);
 

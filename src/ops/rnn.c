@@ -11,6 +11,7 @@
 
 #include "grad/makers.h"
 #include "kernels/kernels.h"
+#include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
 #include "ops/rnn.h"
@@ -106,12 +107,6 @@ om_rnn_activations(const om_op *op, om_arena *mem, struct om_activation *act, in
 	return NULL;
 }
 
-static int64_t
-dim_of(const om_call *c, uint32_t k, int d)
-{
-	return om_has_in(c, k) && c->in[k].shape.rank > d ? c->in[k].shape.dim[d] : OM_DIM_UNKNOWN;
-}
-
 static const char *
 read_layer(const om_call *c, struct layer *l)
 {
@@ -123,14 +118,14 @@ read_layer(const om_call *c, struct layer *l)
 		.batch_first = om_attr_int(c->op, "layout") != 0, .clip = om_attr_float(c->op, "clip")};
 	if (!is_two && !l->is_reverse && !om_attr_is(c->op, "direction", "forward"))
 		return "the direction is none of forward, reverse and bidirectional";
-	l->steps = dim_of(c, X, l->batch_first);
-	l->batch = dim_of(c, X, !l->batch_first);
-	l->width = dim_of(c, X, 2);
+	l->steps = om_in_dim(c, X, l->batch_first);
+	l->batch = om_in_dim(c, X, !l->batch_first);
+	l->width = om_in_dim(c, X, 2);
 	l->hidden = om_attr_int(c->op, "hidden_size");
 	if (l->hidden < 0 || l->hidden > INT32_MAX)
 		return om_printf(c->mem, "hidden_size is %lld", (long long)l->hidden);
 	if (l->hidden == 0)
-		l->hidden = dim_of(c, R, 2);
+		l->hidden = om_in_dim(c, R, 2);
 	return om_rnn_activations(c->op, c->mem, l->act, &each);
 }
 

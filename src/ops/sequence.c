@@ -31,19 +31,11 @@ want_kind(const om_call *c, uint32_t k, om_kind kind)
 		om_kind_text(kind_of(c, k)));
 }
 
-static void
-give_type(om_call *c, uint32_t k, const om_type *type)
-{
-	c->out[k].type = om_type_elem(type);
-	if (c->out_type)
-		c->out_type[k] = *type;
-}
-
 /* Output 0 is a sequence of these tensors. */
 static void
 give_sequence(om_call *c, om_dtype elem, const om_shape *shape)
 {
-	give_type(c, 0, om_sequence_of(elem));
+	om_out_type(c, 0, om_sequence_of(elem));
 	c->out[0].shape = *shape;
 }
 
@@ -461,12 +453,12 @@ optional_infer(om_call *c)
 		if (!type || type->kind != OM_ATTR_TYPE)
 			return om_op_fail(c->session, OM_INVALID, c->op, "has neither an input nor a type");
 		const om_type made = {.kind = OM_OPTIONAL, .of = type->type};
-		give_type(c, 0, &made);
+		om_out_type(c, 0, &made);
 		return OM_OK;
 	}
 	if (kind_of(c, 0) != OM_TENSOR)
 		OM_TRY(want_kind(c, 0, OM_SEQUENCE));
-	give_type(c, 0, kind_of(c, 0) == OM_TENSOR ? om_optional_of(c->in[0].type) : om_optional_sequence_of(c->in[0].type));
+	om_out_type(c, 0, kind_of(c, 0) == OM_TENSOR ? om_optional_of(c->in[0].type) : om_optional_sequence_of(c->in[0].type));
 	c->out[0].shape = c->in[0].shape;
 	return OM_OK;
 }
@@ -493,7 +485,7 @@ element_infer(om_call *c)
 
 	if (type->kind == OM_MAP || (type->kind == OM_OPTIONAL && !type->of))
 		return want_kind(c, 0, OM_TENSOR);
-	give_type(c, 0, type->kind == OM_OPTIONAL ? type->of : type);
+	om_out_type(c, 0, type->kind == OM_OPTIONAL ? type->of : type);
 	c->out[0].shape = c->in[0].shape;
 	return OM_OK;
 }

@@ -17,9 +17,7 @@ wrong(const om_call *c, const char *what)
 static int64_t
 listed(const om_call *c, const char *name, int k, int64_t missing)
 {
-	size_t n;
-	const int64_t *v = om_attr_ints(c->op, name, &n);
-	return (size_t)k < n ? v[k] : missing;
+	return om_attr_int_at(c->op, name, (size_t)k, missing);
 }
 
 static om_status

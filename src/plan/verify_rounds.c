@@ -386,14 +386,6 @@ enter_loop(struct sim *c, const struct loop *l)
 	return om_sim_run_moves(c, l->op, &m);
 }
 
-static int64_t
-listed(const om_op *op, const char *name, uint32_t k)
-{
-	size_t n = 0;
-	const int64_t *v = om_attr_ints(op, name, &n);
-	return k < n ? v[k] : 0;
-}
-
 /* Does `slice` lie where the round's slice of `all` is?  Slices lie one behind the
  * other only along an axis with nothing around it. */
 static om_status
@@ -433,8 +425,8 @@ enter_round(struct sim *c, const struct loop *l, uint64_t round)
 			om_sim_take(c, x, false);
 			continue;
 		}
-		OM_TRY(check_slice(c, l, in, x, listed(l->op, "scan_input_axes", k),
-			listed(l->op, "scan_input_directions", k), round, &at));
+		OM_TRY(check_slice(c, l, in, x, om_attr_int_at(l->op, "scan_input_axes", k, 0),
+			om_attr_int_at(l->op, "scan_input_directions", k, 0), round, &at));
 		c->content[x->id] = c->content[in->id];
 		c->content[x->id].at += at;
 	}
@@ -467,8 +459,8 @@ end_pieces(struct sim *c, const struct loop *l, uint64_t round)
 		if (!all || !om_sim_is_watched(c, all) || m == OM_NOBODY || !c->view[m]->stride
 		    || !is_within(&c->home[v->id], &c->home[all->id]))
 			continue;
-		OM_TRY(check_slice(c, l, all, v, scan ? listed(l->op, "scan_output_axes", k - l->ncarried) : 0,
-			scan && listed(l->op, "scan_output_directions", k - l->ncarried), round, &at));
+		OM_TRY(check_slice(c, l, all, v, scan ? om_attr_int_at(l->op, "scan_output_axes", k - l->ncarried, 0) : 0,
+			scan && om_attr_int_at(l->op, "scan_output_directions", k - l->ncarried, 0), round, &at));
 		const struct home *s = &c->home[v->id];
 		om_sim_set(c, &(om_range){s->space, s->lower, s->lower + s->bytes, all->id, at, false});
 	}

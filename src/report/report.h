@@ -151,6 +151,9 @@ double om_report_gap(uint64_t bytes, uint64_t bound);
 /* "9.19 MiB"; written to `out`. */
 const char *om_bytes_text(uint64_t bytes, char out[32]);
 
+/* Characters of UTF-8, not bytes. */
+size_t om_letters(const char *s);
+
 /* `s` with whatever is no UTF-8, or no character for a text, replaced. */
 const char *om_clean_text(om_arena *mem, const char *s);
 

@@ -75,17 +75,6 @@ at_y(const struct plot *p, double address)
 	return TOP + HEIGHT - address * p->dy;
 }
 
-/* Characters, not bytes. */
-static size_t
-letters(const char *s)
-{
-	size_t n = 0;
-
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
-	return n;
-}
-
 /* ---- Axes. ---- */
 
 /* 1, 2 or 5 times a power of ten, at least `least`. */
@@ -159,9 +148,9 @@ fitting(const struct plot *p, const char *name, double room)
 	const char *slash = strrchr(name, '/'), *at;
 	size_t k = 0;
 
-	if (letters(name) <= n)
+	if (om_letters(name) <= n)
 		return name;
-	if (slash && slash[1] && letters(slash + 1) <= n)
+	if (slash && slash[1] && om_letters(slash + 1) <= n)
 		return slash + 1;
 	if (n < LEAST)
 		return NULL;

@@ -53,9 +53,8 @@ om_clean_text(om_arena *mem, const char *s)
 	return out;
 }
 
-/* Characters of UTF-8. */
-static size_t
-length(const char *s)
+size_t
+om_letters(const char *s)
 {
 	size_t n = 0;
 
@@ -77,7 +76,7 @@ skip(const char *s, size_t n)
 static const char *
 shorter(om_arena *mem, const char *s, size_t most)
 {
-	const size_t n = length(s), left = (most - 1) / 2, right = most - 1 - left;
+	const size_t n = om_letters(s), left = (most - 1) / 2, right = most - 1 - left;
 
 	return n <= most ? s : om_printf(mem, "%.*s…%s", (int)(skip(s, left) - s), s, skip(s, n - right));
 }

@@ -588,15 +588,6 @@ try_mutants(unsigned said)
 	return missed;
 }
 
-static bool
-is_wanted(const om_row *row, int argc, char **argv)
-{
-	for (int k = 1; k < argc; k++)
-		if (strcmp(argv[k], row->name) == 0)
-			return true;
-	return argc == 1;
-}
-
 /* What was checked, of each input and output that was. */
 static void
 print_parts(const om_row *r)
@@ -628,7 +619,7 @@ main(int argc, char **argv)
 		memset(of_input, 0, sizeof of_input);
 		memset(of_output, 0, sizeof of_output);
 		if (!r->grad || r->grad == om_grad_stop || (r->until && r->until < OLDEST) || !any_recipe_of(r)
-		    || r->control != OM_PLAIN || !is_wanted(r, argc, argv))
+		    || r->control != OM_PLAIN || !is_row_wanted(r, argc, argv))
 			continue;
 		try_row(r, NULL);
 		if (checks == 0 || jumps > checks / 5)

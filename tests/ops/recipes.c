@@ -1481,3 +1481,12 @@ excuse_of(const om_row *row)
 		return "its values are no tensors: tests/unit/objects.c runs it";
 	return NULL;
 }
+
+bool
+is_row_wanted(const om_row *row, int argc, char **argv)
+{
+	for (int k = 1; k < argc; k++)
+		if (strcmp(argv[k], row->name) == 0)
+			return true;
+	return argc == 1;
+}

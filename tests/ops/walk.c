@@ -551,15 +551,6 @@ try_row(const om_row *row)
 	    + (newest != row->since ? try_version(row, make, newest) : 0);
 }
 
-static bool
-is_wanted(const om_row *row, int argc, char **argv)
-{
-	for (int k = 1; k < argc; k++)
-		if (strcmp(argv[k], row->name) == 0)
-			return true;
-	return argc == 1;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -567,7 +558,7 @@ main(int argc, char **argv)
 
 	for (const om_row *r = om_row_next(NULL); r; r = om_row_next(r)) {
 		const unsigned before = failures;
-		if (!is_wanted(r, argc, argv))
+		if (!is_row_wanted(r, argc, argv))
 			continue;
 		check_row(r);
 		const unsigned ran = try_row(r);

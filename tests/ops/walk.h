@@ -35,6 +35,9 @@ recipe_fn *recipe_of(const om_row *row);
 /* The same of those that are written as text. */
 recipe_fn *text_recipe_of(const om_row *row);
 
+/* Is it named on the command line, or nothing at all? */
+bool is_row_wanted(const om_row *row, int argc, char **argv);
+
 /* Why an operator cannot be tried on its own; NULL when it can. */
 const char *excuse_of(const om_row *row);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/dice.h"
+#include "onnxmem/build.h"
 #include "onnxmem/op.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
@@ -46,19 +47,10 @@ finish(struct bed *b)
 	om_session_free(b->s);
 }
 
-static om_value *
-find(const struct bed *b, const char *name)
-{
-	for (uint32_t k = 0; k < b->p->nvalue; k++)
-		if (strcmp(b->p->values[k]->name, name) == 0)
-			return b->p->values[k];
-	return NULL;
-}
-
 static const om_place *
 place(const struct bed *b, const char *name)
 {
-	return &b->p->plan->place[find(b, name)->id];
+	return &b->p->plan->place[om_prog_find(b->p, name)->id];
 }
 
 #define HEAD "program \"\" ir 8 opset 13\n"
@@ -93,7 +85,7 @@ every_value_has_its_kind(void)
 static void
 why(const struct bed *b, const char *name, const char *sentence)
 {
-	const char *got = om_value_unplanned(b->p, find(b, name));
+	const char *got = om_value_unplanned(b->p, om_prog_find(b->p, name));
 
 	if (!got || strcmp(got, sentence) != 0)
 		printf("# %s: wanted %s, got %s\n", name, sentence, got ? got : "none");
@@ -113,9 +105,9 @@ reasons(void)
 	why(&b, "c", "string elements");
 	why(&b, "d", "follows from open dims of input n");
 	why(&b, "e", "unknown element type");
-	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, find(&b, "f")));
-	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, find(&b, "x")));
-	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, find(&b, "y")));
+	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, om_prog_find(b.p, "f")));
+	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, om_prog_find(b.p, "x")));
+	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, om_prog_find(b.p, "y")));
 	finish(&b);
 }
 
@@ -145,8 +137,8 @@ a_branch_is_never_taken(void)
 		"%z = If(%yes) {then_branch = ^t() {\n%u = Exp(%x)\nret %u\n}, else_branch = ^e() {\n"
 		"%v = Concat(%x, %x) {axis = 0}\n%w = Exp(%v)\nret %w\n}}\n"
 		"%y = Neg(%z)\nret %y\n}\n", "shapes,live,pack");
-	CU_ASSERT_EQUAL(om_value_bytes(find(&b, "z")), 32);
-	CU_ASSERT_EQUAL(om_value_bytes(find(&b, "w")), 64);
+	CU_ASSERT_EQUAL(om_value_bytes(om_prog_find(b.p, "z")), 32);
+	CU_ASSERT_EQUAL(om_value_bytes(om_prog_find(b.p, "w")), 64);
 	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
 	finish(&b);
 }
@@ -287,7 +279,7 @@ nnc_bug(void)
 
 	start(&b, HEAD "^g(%x: float32[1]) {\n%p = Exp(%x)\n%a = Log(%p)\n%b = Exp(%x)\n%c = Sum(%a, %b)\n"
 		"%d = Mul(%c, %a)\nret %d\n}\n", "views,inplace,pack");
-	CU_ASSERT_PTR_EQUAL(find(&b, "c")->source, find(&b, "b"));
+	CU_ASSERT_PTR_EQUAL(om_prog_find(b.p, "c")->source, om_prog_find(b.p, "b"));
 	CU_ASSERT_EQUAL(place(&b, "c")->where, OM_IN_ARENA);
 	CU_ASSERT_EQUAL(place(&b, "a")->where, OM_EXTERNAL);  /* in d */
 	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);

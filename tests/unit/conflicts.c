@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/dice.h"
+#include "onnxmem/build.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "unit.h"
@@ -48,10 +49,9 @@ finish(struct bed *b)
 static uint32_t
 buffer(const struct bed *b, const char *name)
 {
-	for (uint32_t k = 0; k < b->p->nvalue; k++)
-		if (strcmp(b->p->values[k]->name, name) == 0)
-			return b->b->of_value[k];
-	return UINT32_MAX;
+	const om_value *v = om_prog_find(b->p, name);
+
+	return v ? b->b->of_value[v->id] : UINT32_MAX;
 }
 
 static bool

@@ -36,20 +36,11 @@ bench_free(struct bench *b)
 	om_session_free(b->s);
 }
 
-static om_value *
-find(const struct bench *b, const char *name)
-{
-	for (uint32_t k = 0; k < b->p->nvalue; k++)
-		if (strcmp(b->p->values[k]->name, name) == 0)
-			return b->p->values[k];
-	return NULL;
-}
-
 static bool
 has_shape(const struct bench *b, const char *name, const char *want)
 {
 	char got[128];
-	const om_value *v = find(b, name);
+	const om_value *v = om_prog_find(b->p, name);
 
 	if (!v || strcmp(om_shape_text(&v->shape, got, sizeof got), want) != 0) {
 		printf("%s is %s, not %s\n", name, v ? got : "not there", want);
@@ -78,8 +69,8 @@ growing(void)
 	CU_ASSERT(has_shape(&b, "a", "[?]"));
 	CU_ASSERT(has_shape(&b, "s", "[?]"));
 	CU_ASSERT(has_shape(&b, "e", "[?]"));
-	CU_ASSERT_PTR_NULL(find(&b, "n")->data);
-	CU_ASSERT_PTR_NOT_NULL(find(&b, "t")->data);
+	CU_ASSERT_PTR_NULL(om_prog_find(b.p, "n")->data);
+	CU_ASSERT_PTR_NOT_NULL(om_prog_find(b.p, "t")->data);
 	CU_ASSERT(has_shape(&b, "v", "[?]"));
 	CU_ASSERT(has_shape(&b, "all", "[?,?]"));
 	bench_free(&b);
@@ -149,7 +140,7 @@ nested(void)
 
 	CU_ASSERT(has_shape(&b, "scan", "[3,1]"));
 	CU_ASSERT(has_shape(&b, "r", "[?]"));
-	CU_ASSERT_PTR_NULL(find(&b, "n")->data);
+	CU_ASSERT_PTR_NULL(om_prog_find(b.p, "n")->data);
 	CU_ASSERT(has_shape(&b, "v", "[?]"));
 	bench_free(&b);
 }
@@ -215,11 +206,11 @@ removed(void)
 		"\t}}\n"
 		"\tret %x\n"
 		"}\n");
-	const om_block *graph = b.p->first, *outer = find(&b, "a")->block, *inner = find(&b, "r")->block;
+	const om_block *graph = b.p->first, *outer = om_prog_find(b.p, "a")->block, *inner = om_prog_find(b.p, "r")->block;
 
 	CU_ASSERT(om_block_inside(inner, graph) && om_block_inside(inner, outer));
-	CU_ASSERT_PTR_EQUAL(om_block_holder(graph, inner), find(&b, "v")->def);
-	om_op_remove(find(&b, "v")->def);
+	CU_ASSERT_PTR_EQUAL(om_block_holder(graph, inner), om_prog_find(b.p, "v")->def);
+	om_op_remove(om_prog_find(b.p, "v")->def);
 	CU_ASSERT(!om_block_inside(inner, graph) && !om_block_inside(outer, graph));
 	CU_ASSERT(om_block_inside(inner, outer));
 	CU_ASSERT_PTR_NULL(om_block_holder(graph, inner));

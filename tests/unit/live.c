@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/dice.h"
+#include "onnxmem/build.h"
 #include "onnxmem/op.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
@@ -39,21 +40,12 @@ finish(struct bed *b)
 	om_session_free(b->s);
 }
 
-static const om_value *
-find(const struct bed *b, const char *name)
-{
-	for (uint32_t k = 0; k < b->p->nvalue; k++)
-		if (strcmp(b->p->values[k]->name, name) == 0)
-			return b->p->values[k];
-	return NULL;
-}
-
 /* "a b c", by id */
 static bool
 set_is(const struct bed *b, bool behind, const char *op_of, const char *names)
 {
 	const om_value **v;
-	const om_op *op = find(b, op_of)->def;
+	const om_op *op = om_prog_find(b->p, op_of)->def;
 	const size_t n = behind ? om_live_out(b->p, op, b->mem, &v) : om_live_in(b->p, op, b->mem, &v);
 	const char *got = "";
 
@@ -67,7 +59,7 @@ set_is(const struct bed *b, bool behind, const char *op_of, const char *names)
 static bool
 lives(const struct bed *b, const char *name, uint32_t first, uint32_t last)
 {
-	const om_value *v = find(b, name);
+	const om_value *v = om_prog_find(b->p, name);
 
 	if (v->first != first || v->last != last)
 		printf("# %s: wanted %u..%u, got %u..%u\n", name, first, last, v->first, v->last);

@@ -358,16 +358,6 @@ randomize(struct problem *p, uint64_t seed, unsigned n, unsigned steps)
 	}
 }
 
-static bool
-meet(const om_buffer *a, const om_buffer *b)
-{
-	for (uint32_t i = 0; i < a->nlive; i++)
-		for (uint32_t k = 0; k < b->nlive; k++)
-			if (a->live[i].lower < b->live[k].upper && b->live[k].lower < a->live[i].upper)
-				return true;
-	return false;
-}
-
 /* All orders, each buffer on top of its neighbours: slow and plain. */
 static uint64_t
 best_height(const struct problem *p, uint64_t *offset, unsigned placed, uint64_t height, uint64_t best)
@@ -379,7 +369,7 @@ best_height(const struct problem *p, uint64_t *offset, unsigned placed, uint64_t
 			continue;
 		uint64_t at = 0;
 		for (unsigned i = 0; i < p->n; i++)
-			if (placed >> i & 1 && meet(&p->buf[i], &p->buf[k]) && offset[i] + p->buf[i].bytes > at)
+			if (placed >> i & 1 && unit_meet(&p->buf[i], &p->buf[k]) && offset[i] + p->buf[i].bytes > at)
 				at = offset[i] + p->buf[i].bytes;
 		if (p->buf[k].align > 1)
 			at = (at + p->buf[k].align - 1) / p->buf[k].align * p->buf[k].align;

@@ -86,16 +86,6 @@ randomize(struct problem *p, uint64_t seed, uint32_t n, unsigned steps, unsigned
 /* ---- All offsets, one after the other. ---- */
 
 static bool
-meet(const om_buffer *a, const om_buffer *b)
-{
-	for (uint32_t i = 0; i < a->nlive; i++)
-		for (uint32_t k = 0; k < b->nlive; k++)
-			if (a->live[i].lower < b->live[k].upper && b->live[k].lower < a->live[i].upper)
-				return true;
-	return false;
-}
-
-static bool
 is_free(const struct problem *p, const uint64_t *offset, uint32_t k)
 {
 	const om_buffer *b = &p->buf[k];
@@ -104,7 +94,7 @@ is_free(const struct problem *p, const uint64_t *offset, uint32_t k)
 		return false;
 	for (uint32_t i = 0; i < k; i++)
 		if (offset[i] < offset[k] + b->bytes && offset[k] < offset[i] + p->buf[i].bytes
-		    && meet(&p->buf[i], b))
+		    && unit_meet(&p->buf[i], b))
 			return false;
 	return true;
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "onnxmem/build.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "unit.h"
@@ -62,11 +63,10 @@ finish(struct bed *t)
 static uint32_t
 id(const struct bed *t, const char *name)
 {
-	for (uint32_t k = 0; k < t->p->nvalue; k++)
-		if (strcmp(t->p->values[k]->name, name) == 0)
-			return k;
-	CU_FAIL_FATAL("there is no such value");
-	return 0;
+	const om_value *v = om_prog_find(t->p, name);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(v);
+	return v->id;
 }
 
 /* The view of `name`, in a plan that is right but for what is done to it then. */

@@ -7,6 +7,7 @@
 #include <CUnit/Basic.h>
 
 #include "onnxmem/ir.h"
+#include "onnxmem/pack.h"
 
 /* Each file of unit tests ends in one of these. */
 extern CU_TestInfo annotate_tests[];
@@ -48,6 +49,17 @@ void unit_grad_check_within(const char *text, uint64_t n, double step, double sl
 /* The gradients of what a penalty makes of them: of the sum of the squares of all gradients of
  * the last result. */
 void unit_grad_check_twice(const char *text, uint64_t n);
+
+/* Are two buffers alive at once, if only for a step? */
+static inline bool
+unit_meet(const om_buffer *a, const om_buffer *b)
+{
+	for (uint32_t i = 0; i < a->nlive; i++)
+		for (uint32_t k = 0; k < b->nlive; k++)
+			if (a->live[i].lower < b->live[k].upper && b->live[k].lower < a->live[i].upper)
+				return true;
+	return false;
+}
 
 /* A text as a program, as om_parse() does it. */
 om_status unit_parse(om_session *s, const char *text, om_prog **p);
