@@ -43,6 +43,8 @@ static const struct mini minis[OM_NDTYPE] = {
 	[OM_FLOAT8E5M2] = {5, 2, 15, IEEE},
 	[OM_FLOAT8E5M2FNUZ] = {5, 2, 16, FNUZ},
 	[OM_FLOAT4E2M1] = {2, 1, 1, FINITE},
+	[OM_FLOAT6E2M3] = {2, 3, 1, FINITE},
+	[OM_FLOAT6E3M2] = {3, 2, 3, FINITE},
 };
 
 static double
@@ -224,6 +226,7 @@ load(struct strip *s, om_dtype from, const void *in, int64_t at, int n)
 	LOAD_AS(FLOAT8E8M0, REAL, r, scale_to_double(bytes[at + k]))
 	LOAD_AS(STRING, REAL, r, parsed(((const om_string *)in)[at + k]))
 	case OM_FLOAT8E4M3FN: case OM_FLOAT8E4M3FNUZ: case OM_FLOAT8E5M2: case OM_FLOAT8E5M2FNUZ:
+	case OM_FLOAT6E2M3: case OM_FLOAT6E3M2:
 		for (int k = 0; k < n; k++)
 			s->r[k] = mini_to_double(&minis[from], bytes[at + k]);
 		return REAL;

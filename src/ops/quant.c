@@ -164,14 +164,15 @@ scale_of(const struct grid *g, int64_t k)
 	return scale_at(g, k / (g->n * g->inner), k / g->inner % g->n, k % g->inner);
 }
 
-/* Floats of eight and of four bits: they go through pieces of `CHUNK` elements,
+/* Floats of eight, six and four bits: they go through pieces of `CHUNK` elements,
  * which begin at whole bytes. */
 enum { CHUNK = 256 };
 
 static bool
 is_small_float(om_dtype t)
 {
-	return (t >= OM_FLOAT8E4M3FN && t <= OM_FLOAT8E5M2FNUZ) || t == OM_FLOAT4E2M1;
+	return (t >= OM_FLOAT8E4M3FN && t <= OM_FLOAT8E5M2FNUZ) || t == OM_FLOAT4E2M1 || t == OM_FLOAT6E2M3
+	    || t == OM_FLOAT6E3M2;
 }
 
 static void *

@@ -11,12 +11,13 @@ NUMPY = {
     "float8e4m3fn": ml_dtypes.float8_e4m3fn, "float8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
     "float8e5m2": ml_dtypes.float8_e5m2, "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
     "float8e8m0": ml_dtypes.float8_e8m0fnu, "float4e2m1": ml_dtypes.float4_e2m1fn,
+    "float6e2m3": ml_dtypes.float6_e2m3fn, "float6e3m2": ml_dtypes.float6_e3m2fn,
     "uint4": ml_dtypes.uint4, "int4": ml_dtypes.int4, "uint2": ml_dtypes.uint2, "int2": ml_dtypes.int2,
     **{t: np.dtype(t).type for t in INTS + UINTS},
 }
 NAME = {np.dtype(t): n for n, t in NUMPY.items()}
 SMALL = {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0", "float4e2m1",
-         "uint4", "int4", "uint2", "int2"}
+         "float6e2m3", "float6e3m2", "uint4", "int4", "uint2", "int2"}
 WORDS = ["", "a", "ab", "abc", "B", "Hello", "w\u00f6rld", "a b", "  x ", "1", "2.5", "-7", "zz top", "\u00e9t\u00e9"]
 
 
