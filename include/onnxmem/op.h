@@ -81,6 +81,12 @@ typedef struct om_cost {
 
 enum { OM_VARIADIC = 255 };
 
+/* A set of element types: a bit a type. */
+#define OM_SET_OF(type)    (UINT32_C(1) << (type))
+/* In place of a set: the type of input `k`, one of the first seven. */
+#define OM_SET_LIKE(k)     (((uint32_t)(k) + 1) << 29)
+enum { OM_MAX_TAKES = 16 };
+
 /* An operator, in some of its versions.  A function that is NULL says: none, or never. */
 struct om_row {
 	const char *domain;       /* "" for ai.onnx */
@@ -133,6 +139,11 @@ struct om_row {
 
 	/* NULL: one flop an output element; bytes of all inputs and outputs. */
 	void (*cost)(const om_call *c, om_cost *cost);
+
+	/* The types of elements that each input may have: an op with others is refused,
+	 * before `infer` is asked.  What a kernel does not compute is not in the set. 0:
+	 * any, or `infer` knows better. */
+	uint32_t takes[OM_MAX_TAKES];
 };
 
 /* The row for an operator in an opset; NULL when there is none. */
@@ -143,6 +154,10 @@ OM_API bool om_row_exists(const char *domain, const char *name);
 
 /* Visit every row, in a fixed order; NULL starts and ends. */
 OM_API const om_row *om_row_next(const om_row *prev);
+
+/* Refuse elements of a type that an input may not have; a type that is not known
+ * passes. */
+OM_API om_status om_row_check(const om_row *row, const om_call *c);
 
 /* The call of `op` as it is known while planning: types, shapes, data of
  * constants.  Arrays come from `mem`. */

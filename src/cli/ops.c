@@ -123,6 +123,23 @@ show_flags(unsigned flags)
 			printf("  %s\n", names[k].text);
 }
 
+/* The types that input `k` may have. */
+static void
+show_types(const om_row *r, uint32_t k)
+{
+	const uint32_t set = r->takes[k], like = set >> 29;
+
+	if (!set)
+		return;
+	printf("  input %-18u", k);
+	if (like)
+		printf(" as input %u", like - 1);
+	for (int t = 1; t < OM_NDTYPE && !like; t++)
+		if (set >> t & 1)
+			printf(" %s", om_dtype_text((om_dtype)t));
+	putchar('\n');
+}
+
 static void
 show(om_cli *c, const om_row *r)
 {
@@ -133,6 +150,8 @@ show(om_cli *c, const om_row *r)
 	if (r->into)
 		printf("  inputs may be computed right where they go in the output\n");
 	show_flags(r->flags);
+	for (uint32_t k = 0; k < OM_MAX_TAKES; k++)
+		show_types(r, k);
 	for (const om_attr_spec *a = r->attrs; a && a->name; a++)
 		show_attr(a);
 }

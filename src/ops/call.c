@@ -124,6 +124,24 @@ check_kinds(om_session *s, const om_op *op)
 	return OM_OK;
 }
 
+om_status
+om_row_check(const om_row *row, const om_call *c)
+{
+	for (uint32_t k = 0; k < c->op->nin && k < OM_MAX_TAKES; k++) {
+		const uint32_t set = row->takes[k], like = set >> 29;
+		const om_dtype t = c->in[k].type;
+		if (!set || t == OM_UNDEFINED)
+			continue;
+		if (like && c->in[like - 1].type != OM_UNDEFINED && t != c->in[like - 1].type)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has type %s, input %u has %s", k,
+				om_dtype_text(t), like - 1, om_dtype_text(c->in[like - 1].type));
+		if (!like && !(set >> t & 1))
+			return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+				"there is no kernel for elements of type %s as input %u", om_dtype_text(t), k);
+	}
+	return OM_OK;
+}
+
 /* A version that is newer than all that the rows were written for may say
  * something with an attribute that is not in them. */
 enum { NEWEST_OPSET = 28 };
@@ -195,6 +213,7 @@ infer(om_prog *p, om_arena *mem, om_op *op)
 	c.out_type = OM_NEWN(mem, om_type, op->nout);
 	for (uint32_t k = 0; k < op->nout; k++)
 		c.out[k] = (om_tensor){.shape = om_shape_unknown()};
+	OM_TRY(om_row_check(op->row, &c));
 	OM_TRY(op->row->infer(&c));
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k])

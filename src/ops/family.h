@@ -5,6 +5,7 @@
 #define OM_FAMILY_H
 
 #include "onnxmem/op.h"
+#include "ops/types.h"
 
 #define OM_FAMILIES(_)                                                         \
 	_(pointwise)   /* elementwise, broadcasting */                         \

@@ -159,4 +159,11 @@ om_no_kernel(const om_call *c, om_dtype t)
 		om_dtype_text(t));
 }
 
+/* The same while planning, for a type outside of a set; one that is not known passes. */
+static inline om_status
+om_must_be_of(const om_call *c, om_dtype t, uint32_t set)
+{
+	return t == OM_UNDEFINED || set >> t & 1 ? OM_OK : om_no_kernel(c, t);
+}
+
 #endif

@@ -276,7 +276,9 @@ om_part_run(om_parts *p, const char *type, int version, const om_attr *attrs, ui
 	part.out = made;
 	part.out_type = p->doing == OM_INFERRING ? OM_NEWN(p->c->mem, om_type, nout) : NULL;
 	part.scratch = NULL;
-	p->st = row->infer(&part);
+	p->st = om_row_check(row, &part);
+	if (p->st == OM_OK)
+		p->st = row->infer(&part);
 	for (uint32_t k = 0; k < nout && p->st == OM_OK; k++) {
 		viewed[k] = is_view(p, &part, k, &made[k]);
 		if (!viewed[k])

@@ -25,4 +25,25 @@
 #define ON_SIGNED_NUMBERS(_, ...) ON_FLOATS(_, __VA_ARGS__) ON_SIGNED(_, __VA_ARGS__)
 #define ON_NUMBERS(_, ...)        ON_FLOATS(_, __VA_ARGS__) ON_INTEGERS(_, __VA_ARGS__)
 
+
+/* Sets of element types, for om_row.takes. */
+#define OF(type)            OM_SET_OF(OM_##type)
+#define LIKE(k)             OM_SET_LIKE(k)
+#define OF_FLOATS           (OF(FLOAT32) | OF(FLOAT64) | OF(FLOAT16) | OF(BFLOAT16))
+#define OF_SIGNED           (OF(INT8) | OF(INT16) | OF(INT32) | OF(INT64))
+#define OF_UNSIGNED         (OF(UINT8) | OF(UINT16) | OF(UINT32) | OF(UINT64))
+#define OF_INTEGERS         (OF_SIGNED | OF_UNSIGNED)
+#define OF_NUMBERS          (OF_FLOATS | OF_INTEGERS)
+#define OF_SIGNED_NUMBERS   (OF_FLOATS | OF_SIGNED)
+#define OF_TRUTHS           OF(BOOL)
+#define OF_INDICES          (OF(INT32) | OF(INT64))
+#define OF_BYTES            (OF(INT8) | OF(UINT8))
+#define OF_WIDE             (OF_FLOATS | OF_INDICES | OF(UINT32) | OF(UINT64))
+#define OF_COMPLEX          (OF(COMPLEX64) | OF(COMPLEX128))
+#define OF_COMMON           (OF_NUMBERS | OF_COMPLEX | OF(BOOL) | OF(STRING))
+#define OF_FLOAT8S          (OF(FLOAT8E4M3FN) | OF(FLOAT8E4M3FNUZ) | OF(FLOAT8E5M2) | OF(FLOAT8E5M2FNUZ))
+#define OF_FLOAT6S          (OF(FLOAT6E2M3) | OF(FLOAT6E3M2))
+#define OF_PACKED           (OF(INT4) | OF(UINT4) | OF(INT2) | OF(UINT2) | OF(FLOAT4E2M1))
+#define OF_ANY              (OF_COMMON | OF_FLOAT8S | OF(FLOAT8E8M0) | OF_PACKED)
+
 #endif
