@@ -218,6 +218,8 @@ om_g_put_along(om_grad *g, om_value *v, om_value *index, int64_t axis, om_value 
 	om_value *shape = rank == 1 ? dim : om_g_with(g, "Concat", OM_A(om_a_int(g, "axis", 0)), dim,
 		om_g(g, "Slice", om_g(g, "Shape", v), om_g_list(g, 1, &one), om_g_list(g, 1, &end), om_g_list(g, 1, &first)));
 	om_value *zero = om_g(g, "Expand", om_g_number(g, v, 0), shape);
+	if (index->type.elem != OM_INT64)  /* the only type that ScatterND takes */
+		index = om_g_cast(g, index, OM_INT64);
 	v = om_g_with(g, "ScatterND", OM_A(om_a_text(g, "reduction", "add")), zero,
 		om_g_unsqueeze(g, index, 1, &one), v);
 	return axis ? om_g_transpose(g, v, (size_t)rank, back) : v;

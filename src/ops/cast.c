@@ -406,8 +406,10 @@ om_convert(om_dtype to, void *out, om_dtype from, const void *in, int64_t n, boo
 
 /* ---- The rows. ---- */
 
+#define CASTABLE  (OF_NUMBERS | OF_PACKED | OF_FLOAT8S | OF(BOOL) | OF(FLOAT8E8M0) | OF(STRING))
+
 static om_status
-cast_infer(om_call *c)
+type_infer(om_call *c)
 {
 	const int64_t to = om_attr_int(c->op, "to");
 
@@ -417,6 +419,13 @@ cast_infer(om_call *c)
 	c->out[0].type = (om_dtype)to;
 	c->out[0].shape = c->in[0].shape;
 	return OM_OK;
+}
+
+static om_status
+cast_infer(om_call *c)
+{
+	OM_TRY(type_infer(c));
+	return om_must_be_of(c, c->out[0].type, CASTABLE | OF_FLOAT6S);
 }
 
 /* Before version 6 the type is given by its name in the schema. */
@@ -566,7 +575,7 @@ bits_infer(om_call *c)
 {
 	const om_dtype from = c->in[0].type;
 
-	OM_TRY(cast_infer(c));
+	OM_TRY(type_infer(c));
 	const om_dtype to = c->out[0].type;
 	if (from != OM_UNDEFINED && (from == OM_STRING || to == OM_STRING || om_dtype_bits(from) != om_dtype_bits(to)))
 		return om_op_fail(c->session, OM_SHAPE, c->op, "the bits of %s are none of %s", om_dtype_text(from),
@@ -617,24 +626,28 @@ const om_row om_ops_cast[] = {
 		.name = "BitCast", .brief = "the same bits as elements of another type",
 		.since = 26, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = bits_attrs,
 		.infer = bits_infer, .view = bits_view, .reuse = cast_reuse, .cpu = bits_cpu,
+		.takes = {OF_NUMBERS | OF_PACKED | OF_FLOAT8S | OF_COMPLEX | OF(BOOL) | OF(FLOAT8E8M0)},
 	},
 	{
 		.name = "Cast", .brief = "the same numbers in another element type",
 		.since = 1, .until = 5, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = named_cast_attrs, .infer = named_cast_infer,
 		.view = cast_view, .reuse = cast_reuse, .cpu = cast_cpu,
+		.takes = {CASTABLE | OF_FLOAT6S},
 	},
 	{
 		.name = "Cast", .brief = "the same numbers in another element type",
 		.since = 6, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = cast_attrs, .infer = cast_infer, .elems = cast_elems,
 		.view = cast_view, .reuse = cast_reuse, .cpu = cast_cpu, .grad = om_grad_Cast,
+		.takes = {CASTABLE | OF_FLOAT6S},
 	},
 	{
 		.name = "CastLike", .brief = "the same numbers in the element type of a second input",
 		.since = 15, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = cast_like_attrs, .infer = cast_like_infer,
 		.view = cast_view, .reuse = cast_reuse, .cpu = cast_cpu, .grad = om_grad_Cast,
+		.takes = {CASTABLE, CASTABLE},
 	},
 	{0}
 };

@@ -429,12 +429,18 @@ OM_PARTS_COLUMNS(rotary)
 
 const om_row om_ops_contrib_attention[] = {
 	CONTRIB("Attention", "projections of the input, attended by each other", 2, 7, 2, attention_attrs, attention,
-		.grad = om_grad_contrib_Attention),
+		.grad = om_grad_contrib_Attention,
+		.takes = {OF_FLOATS, LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(3)}),
 	CONTRIB("QAttention", "projections of a quantised input, attended by each other", 5, 9, 2, attention_attrs,
-		quantized_attention, .grad = NULL),
+		quantized_attention, .grad = NULL,
+		.takes = {OF_BYTES, OF_BYTES, OF(FLOAT16) | OF(FLOAT32), LIKE(2), LIKE(2), OF(INT32),
+			LIKE(0), LIKE(1), LIKE(2)}),
 	CONTRIB("MultiHeadAttention", "values, weighted by how well their keys match the queries", 1, 10, 4, multi_attrs,
-		multi_head, .grad = om_grad_contrib_MultiHeadAttention),
+		multi_head, .grad = om_grad_contrib_MultiHeadAttention,
+		.takes = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0),
+			LIKE(4), LIKE(4)}),
 	CONTRIB("RotaryEmbedding", "pairs of elements, turned by their position", 4, 4, 1, rotary_attrs, rotary,
-		.grad = om_grad_contrib_RotaryEmbedding),
+		.grad = om_grad_contrib_RotaryEmbedding,
+		.takes = {OF_FLOATS, OF(INT64), LIKE(0), LIKE(0)}),
 	{0}
 };

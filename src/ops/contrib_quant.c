@@ -295,29 +295,50 @@ static const om_attr_spec gemm_attrs[] = {
 };
 static const om_attr_spec axis_attrs[] = {{"axis", OM_ATTR_INT, .i = 1}, {0}};
 
-#define CONTRIB(called, text, least, most, list, made)                         \
+#define CONTRIB(called, text, least, most, list, made, ...)                    \
 	{.domain = "com.microsoft", .name = called, .brief = text, .since = 1, .min_in = least, .max_in = most, \
-	 .min_out = 1, .max_out = 1, .attrs = list, OM_PARTS(made)}
+	 .min_out = 1, .max_out = 1, .attrs = list, OM_PARTS(made), __VA_ARGS__}
 
 /* Whether inputs in the middle may be left out, the parts know. */
 const om_row om_ops_contrib_quant[] = {
-	CONTRIB("QLinearAdd", "sum of quantised tensors, quantised", 2, 8, NULL, qlinear_add),
-	CONTRIB("QLinearMul", "product of quantised tensors, quantised", 2, 8, NULL, qlinear_mul),
-	CONTRIB("QLinearLeakyRelu", "LeakyRelu of a quantised tensor, quantised", 2, 5, leaky_attrs, qlinear_leaky_relu),
-	CONTRIB("QLinearSigmoid", "sigmoid of a quantised tensor, quantised", 2, 5, NULL, qlinear_sigmoid),
-	CONTRIB("QLinearSoftmax", "softmax of a quantised tensor, quantised", 2, 5, softmax_attrs, qlinear_softmax),
-	CONTRIB("QLinearWhere", "x where the condition holds, y elsewhere; quantised", 9, 9, NULL, qlinear_where),
+	CONTRIB("QLinearAdd", "sum of quantised tensors, quantised", 2, 8, NULL, qlinear_add,
+		.takes = {OF_BYTES, OF(FLOAT32), LIKE(0), LIKE(0), OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
+	CONTRIB("QLinearMul", "product of quantised tensors, quantised", 2, 8, NULL, qlinear_mul,
+		.takes = {OF_BYTES, OF(FLOAT32), LIKE(0), LIKE(0), OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
+	CONTRIB("QLinearLeakyRelu", "LeakyRelu of a quantised tensor, quantised", 2, 5, leaky_attrs, qlinear_leaky_relu,
+		.takes = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
+	CONTRIB("QLinearSigmoid", "sigmoid of a quantised tensor, quantised", 2, 5, NULL, qlinear_sigmoid,
+		.takes = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
+	CONTRIB("QLinearSoftmax", "softmax of a quantised tensor, quantised", 2, 5, softmax_attrs, qlinear_softmax,
+		.takes = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
+	CONTRIB("QLinearWhere", "x where the condition holds, y elsewhere; quantised", 9, 9, NULL, qlinear_where,
+		.takes = {OF(BOOL), OF_BYTES, OF(FLOAT32), LIKE(1), LIKE(1), LIKE(2), LIKE(1), LIKE(2),
+			LIKE(1)}),
 	CONTRIB("QLinearConcat", "quantised tensors one behind another, quantised", 2, OM_VARIADIC, concat_attrs,
-		qlinear_concat),
+		qlinear_concat,
+		.takes = {OF(FLOAT32), OF_BYTES}),
 	CONTRIB("QLinearGlobalAveragePool", "the mean of a quantised channel, quantised", 2, 5, global_attrs,
-		qlinear_global_pool),
-	CONTRIB("QLinearAveragePool", "the quantised mean under a window", 2, 5, pool_attrs, qlinear_average_pool),
-	CONTRIB("QLinearReduceMean", "the quantised mean over axes", 2, 5, reduce_attrs, qlinear_reduce_mean),
-	CONTRIB("QLinearConv", "convolution of quantised images, quantised", 8, 9, conv_attrs, qlinear_conv),
-	CONTRIB("QuantizeLinear", "numbers to small integers, by scale and zero point", 2, 3, axis_attrs, quantize),
-	CONTRIB("DequantizeLinear", "small integers to numbers, by scale and zero point", 2, 3, axis_attrs, dequantize),
-	CONTRIB("DynamicQuantizeMatMul", "product with a quantised matrix, by bytes", 3, 5, NULL, dynamic_matmul),
-	CONTRIB("MatMulIntegerToFloat", "product of quantised matrices, as numbers", 4, 7, NULL, integer_to_float),
-	CONTRIB("QGemm", "alpha A B + C of quantised matrices", 6, 9, gemm_attrs, quantized_gemm),
+		qlinear_global_pool,
+		.takes = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
+	CONTRIB("QLinearAveragePool", "the quantised mean under a window", 2, 5, pool_attrs, qlinear_average_pool,
+		.takes = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
+	CONTRIB("QLinearReduceMean", "the quantised mean over axes", 2, 5, reduce_attrs, qlinear_reduce_mean,
+		.takes = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
+	CONTRIB("QLinearConv", "convolution of quantised images, quantised", 8, 9, conv_attrs, qlinear_conv,
+		.takes = {OF_BYTES, OF(FLOAT32), LIKE(0), OF_BYTES, OF(FLOAT32), LIKE(3), OF(FLOAT32),
+			OF_BYTES, OF(INT32)}),
+	CONTRIB("QuantizeLinear", "numbers to small integers, by scale and zero point", 2, 3, axis_attrs, quantize,
+		.takes = {OF(FLOAT16) | OF(FLOAT32), LIKE(0),
+			OF_BYTES | OF(INT16) | OF(INT4) | OF(UINT16) | OF(UINT4)}),
+	CONTRIB("DequantizeLinear", "small integers to numbers, by scale and zero point", 2, 3, axis_attrs, dequantize,
+		.takes = {OF_BYTES | OF(INT16) | OF(INT32) | OF(INT4) | OF(UINT16) | OF(UINT4),
+			OF(FLOAT16) | OF(FLOAT32), LIKE(0)}),
+	CONTRIB("DynamicQuantizeMatMul", "product with a quantised matrix, by bytes", 3, 5, NULL, dynamic_matmul,
+		.takes = {OF(FLOAT32), OF_BYTES, LIKE(0), LIKE(1), LIKE(0)}),
+	CONTRIB("MatMulIntegerToFloat", "product of quantised matrices, as numbers", 4, 7, NULL, integer_to_float,
+		.takes = {OF_BYTES, OF_BYTES, OF(FLOAT16) | OF(FLOAT32), LIKE(2), LIKE(0), LIKE(1), LIKE(2)}),
+	CONTRIB("QGemm", "alpha A B + C of quantised matrices", 6, 9, gemm_attrs, quantized_gemm,
+		.takes = {OF_BYTES, OF(FLOAT32), LIKE(0), OF_BYTES, LIKE(1), LIKE(3), OF(INT32), LIKE(1),
+			OF_BYTES}),
 	{0}
 };

@@ -941,13 +941,14 @@ integer_cpu(om_call *c)
 	{.name = "Conv", .brief = "convolution with bias",                     \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = conv_attrs, .infer = conv_infer, .cpu = conv_cpu, .scratch = conv_scratch, \
-	 .grad = om_grad_Conv, .cost = conv_cost}
+	 .grad = om_grad_Conv, .cost = conv_cost, .takes = {OF_FLOATS, LIKE(0), LIKE(0)}}
 
 #define TRANSPOSE(from, to)                                                    \
 	{.name = "ConvTranspose", .brief = "transposed convolution with bias", \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = transpose_attrs, .infer = transpose_infer, .cpu = transpose_cpu, \
-	 .scratch = transpose_scratch, .grad = om_grad_ConvTranspose, .cost = transpose_cost}
+	 .scratch = transpose_scratch, .grad = om_grad_ConvTranspose, .cost = transpose_cost, \
+	 .takes = {OF_FLOATS, LIKE(0), LIKE(0)}}
 
 const om_row om_ops_conv[] = {
 	CONV(1, 10),
@@ -956,6 +957,7 @@ const om_row om_ops_conv[] = {
 	TRANSPOSE(11, 0),
 	{.name = "ConvInteger", .brief = "convolution of bytes, in int32",
 	 .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
-	 .attrs = conv_attrs, .infer = integer_infer, .cpu = integer_cpu, .cost = conv_cost},
+	 .attrs = conv_attrs, .infer = integer_infer, .cpu = integer_cpu, .cost = conv_cost,
+	 .takes = {OF_BYTES, OF_BYTES, LIKE(0), LIKE(1)}},
 	{0}
 };

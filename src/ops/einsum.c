@@ -310,6 +310,7 @@ const om_row om_ops_einsum[] = {
 	{.name = "Einsum", .brief = "sums of products by an equation of indices",
 	 .since = 12, .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = 1,
 	 .attrs = einsum_attrs, .infer = einsum_infer, .cpu = einsum_cpu, .cost = einsum_cost,
-	 .grad = om_grad_Einsum},
+	 .grad = om_grad_Einsum,
+	 .takes = {OF_NUMBERS}},
 	{0}
 };

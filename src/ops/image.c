@@ -203,6 +203,7 @@ static const om_attr_spec decode_attrs[] = {{"pixel_format", OM_ATTR_STRING, .s 
 const om_row om_ops_image[] = {
 	{.name = "ImageDecoder", .brief = "the pixels of a file of an image", .since = 20, .min_in = 1, .max_in = 1,
 	 .min_out = 1, .max_out = 1, .flags = OM_DATA_SIZED, .attrs = decode_attrs, .infer = decode_infer,
-	 .cpu = decode_cpu},
+	 .cpu = decode_cpu,
+	 .takes = {OF(UINT8)}},
 	{0}
 };

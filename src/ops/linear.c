@@ -551,12 +551,16 @@ static const om_attr_spec svc_attrs[] = {
 const om_row om_ops_linear[] = {
 	{ML, .name = "LinearRegressor", .brief = "sums of weighted features", .min_out = 1, .max_out = 1,
 	 .attrs = regress_attrs,
-	 .infer = regress_infer, .cpu = regress_cpu, .cost = linear_cost},
+	 .infer = regress_infer, .cpu = regress_cpu, .cost = linear_cost,
+	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}},
 	{ML, .name = "LinearClassifier", .brief = "the class with the largest sum of weighted features", .min_out = 2,
-	 .max_out = 2, .attrs = classify_attrs, .infer = classify_infer, .cpu = classify_cpu, .cost = linear_cost},
+	 .max_out = 2, .attrs = classify_attrs, .infer = classify_infer, .cpu = classify_cpu, .cost = linear_cost,
+	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}},
 	{ML, .name = "SVMRegressor", .brief = "a sum of similarities to support vectors", .min_out = 1, .max_out = 1,
-	 .attrs = svr_attrs, .infer = svr_infer, .cpu = svr_cpu, .cost = svm_cost},
+	 .attrs = svr_attrs, .infer = svr_infer, .cpu = svr_cpu, .cost = svm_cost,
+	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}},
 	{ML, .name = "SVMClassifier", .brief = "the class that wins most, pair by pair", .min_out = 2, .max_out = 2,
-	 .attrs = svc_attrs, .infer = svc_infer, .cpu = svc_cpu, .cost = svm_cost},
+	 .attrs = svc_attrs, .infer = svc_infer, .cpu = svc_cpu, .cost = svm_cost,
+	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}},
 	{0}
 };

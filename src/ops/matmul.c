@@ -651,13 +651,13 @@ gemm_cost(const om_call *c, om_cost *cost)
 	{.name = "MatMul", .brief = "product of matrices, as numpy.matmul",    \
 	 .since = from, .until = to, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, \
 	 .infer = matmul_infer, .cpu = matmul_cpu, .scratch = matmul_scratch, .cost = matmul_cost, \
-	 .grad = om_grad_MatMul}
+	 .grad = om_grad_MatMul, .takes = {OF_WIDE, LIKE(0)}}
 
 #define GEMM(from, to, least)                                                  \
 	{.name = "Gemm", .brief = "alpha A B + beta C, of matrices",           \
 	 .since = from, .until = to, .min_in = least, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = gemm_attrs, .infer = gemm_infer, .cpu = gemm_cpu, .scratch = gemm_scratch, \
-	 .cost = gemm_cost, .grad = om_grad_Gemm}
+	 .cost = gemm_cost, .grad = om_grad_Gemm, .takes = {OF_WIDE, LIKE(0), LIKE(0)}}
 
 const om_row om_ops_matmul[] = {
 	MATMUL(1, 8),
@@ -668,9 +668,12 @@ const om_row om_ops_matmul[] = {
 	GEMM(11, 0, 2),
 	{.name = "MatMulInteger", .brief = "product of matrices of bytes, in int32",
 	 .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
-	 .infer = integer_infer, .cpu = integer_cpu, .cost = matmul_cost},
+	 .infer = integer_infer, .cpu = integer_cpu, .cost = matmul_cost,
+	 .takes = {OF_BYTES, OF_BYTES, LIKE(0), LIKE(1)}},
 	{.name = "QLinearMatMul", .brief = "product of quantised matrices, quantised",
 	 .since = 10, .min_in = 8, .max_in = 8, .min_out = 1, .max_out = 1, .infer = qlinear_infer,
-	 .cpu = qlinear_cpu, .scratch = qlinear_scratch, .cost = qlinear_cost},
+	 .cpu = qlinear_cpu, .scratch = qlinear_scratch, .cost = qlinear_cost,
+	 .takes = {OF_FLOAT8S | OF_BYTES, OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32), LIKE(0),
+	    OF_FLOAT8S | OF_BYTES, LIKE(1), LIKE(3), LIKE(1), OF_FLOAT8S | OF_BYTES}},
 	{0}
 };

@@ -7,6 +7,7 @@
 #include "grad/makers.h"
 #include "ops/copy.h"
 #include "ops/family.h"
+#include "ops/numbers.h"
 
 /* ---- Constant. ---- */
 
@@ -392,7 +393,8 @@ eye_infer(om_call *c)
 	if (c->in[0].shape.rank >= 0 && c->in[0].shape.rank != 2)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "wants a matrix, not rank %d", c->in[0].shape.rank);
 	c->out[0].shape = c->in[0].shape;
-	return dtype_attr(c, c->in[0].type, &c->out[0].type);
+	OM_TRY(dtype_attr(c, c->in[0].type, &c->out[0].type));
+	return om_must_be_of(c, c->out[0].type, OF_NUMBERS | OF(BOOL));
 }
 
 /* A number as an element of a number type. */
@@ -494,7 +496,8 @@ static om_status
 random_like_infer(om_call *c)
 {
 	c->out[0].shape = c->in[0].shape;
-	return dtype_attr(c, c->in[0].type, &c->out[0].type);
+	OM_TRY(dtype_attr(c, c->in[0].type, &c->out[0].type));
+	return om_must_be_of(c, c->out[0].type, OF_NUMBERS | OF(BOOL));
 }
 
 static om_status
@@ -676,33 +679,43 @@ const om_row om_ops_meta[] = {
 	 .flags = OM_SPLATS, .attrs = constant_attrs, .infer = constant_infer, .cpu = constant_cpu},
 	{ONE, .name = "ConstantOfShape", .brief = "one element repeated to a shape", .since = 9,
 	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = filled_attrs,
-	 .infer = filled_infer, .cpu = filled_cpu},
+	 .infer = filled_infer, .cpu = filled_cpu,
+	 .takes = {OF(INT64)}},
 	{ONE, .name = "Shape", .brief = "the dims of the input", .since = 1, .until = 14,
-	 .min_in = 1, .max_in = 1, .flags = OM_META, .infer = shape_infer, .elems = shape_elems, .cpu = shape_cpu},
+	 .min_in = 1, .max_in = 1, .flags = OM_META, .infer = shape_infer, .elems = shape_elems, .cpu = shape_cpu,
+	 .takes = {OF_ANY}},
 	{ONE, .name = "Shape", .brief = "the dims of the input, or a range of them", .since = 15,
 	 .min_in = 1, .max_in = 1, .flags = OM_META, .attrs = shape_attrs,
-	 .infer = shape_infer, .elems = shape_elems, .cpu = shape_cpu},
+	 .infer = shape_infer, .elems = shape_elems, .cpu = shape_cpu,
+	 .takes = {OF_ANY}},
 	{ONE, .name = "Size", .brief = "the number of elements of the input", .since = 1,
-	 .min_in = 1, .max_in = 1, .flags = OM_META, .infer = size_infer, .elems = size_elems, .cpu = size_cpu},
+	 .min_in = 1, .max_in = 1, .flags = OM_META, .infer = size_infer, .elems = size_elems, .cpu = size_cpu,
+	 .takes = {OF_ANY}},
 	{ONE, .name = "Range", .brief = "numbers from a start to a limit", .since = 11,
-	 .min_in = 3, .max_in = 3, .attrs = range_attrs, .infer = range_infer, .cpu = range_cpu, .grad = om_grad_Range},
+	 .min_in = 3, .max_in = 3, .attrs = range_attrs, .infer = range_infer, .cpu = range_cpu, .grad = om_grad_Range,
+	 .takes = {OF_FLOATS | OF_INDICES | OF(INT16), LIKE(0), LIKE(0)}},
 	{ONE, .name = "EyeLike", .brief = "a matrix with ones on a diagonal", .since = 9,
-	 .min_in = 1, .max_in = 1, .attrs = eye_attrs, .flags = OM_META, .infer = eye_infer, .cpu = eye_cpu},
+	 .min_in = 1, .max_in = 1, .attrs = eye_attrs, .flags = OM_META, .infer = eye_infer, .cpu = eye_cpu,
+	 .takes = {OF_NUMBERS | OF(BOOL)}},
 	{ONE, .name = "RandomNormal", .brief = "normally distributed numbers", .since = 1,
 	 .flags = OM_RANDOM, .attrs = normal_attrs, .infer = random_infer, .cpu = random_normal_cpu},
 	{ONE, .name = "RandomUniform", .brief = "evenly distributed numbers", .since = 1,
 	 .flags = OM_RANDOM, .attrs = uniform_attrs, .infer = random_infer, .cpu = random_uniform_cpu},
 	{ONE, .name = "RandomNormalLike", .brief = "normally distributed numbers in the input's shape",
 	 .since = 1, .min_in = 1, .max_in = 1, .flags = OM_RANDOM | OM_META, .attrs = normal_like_attrs,
-	 .infer = random_like_infer, .cpu = random_normal_cpu},
+	 .infer = random_like_infer, .cpu = random_normal_cpu,
+	 .takes = {OF_COMMON}},
 	{ONE, .name = "RandomUniformLike", .brief = "evenly distributed numbers in the input's shape",
 	 .since = 1, .min_in = 1, .max_in = 1, .flags = OM_RANDOM | OM_META, .attrs = uniform_like_attrs,
-	 .infer = random_like_infer, .cpu = random_uniform_cpu},
+	 .infer = random_like_infer, .cpu = random_uniform_cpu,
+	 .takes = {OF_COMMON}},
 	{ONE, .name = "Bernoulli", .brief = "ones with the probabilities that the input gives", .since = 15,
 	 .min_in = 1, .max_in = 1, .flags = OM_RANDOM, .attrs = bernoulli_attrs,
-	 .infer = random_like_infer, .cpu = bernoulli_cpu},
+	 .infer = random_like_infer, .cpu = bernoulli_cpu,
+	 .takes = {OF_FLOATS}},
 	{ONE, .name = "Multinomial", .brief = "classes drawn by their logarithmic weights", .since = 7,
 	 .min_in = 1, .max_in = 1, .flags = OM_RANDOM, .attrs = multinomial_attrs,
-	 .infer = multinomial_infer, .cpu = multinomial_cpu},
+	 .infer = multinomial_infer, .cpu = multinomial_cpu,
+	 .takes = {OF_FLOATS}},
 	{0}
 };

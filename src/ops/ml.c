@@ -312,15 +312,20 @@ static const om_attr_spec binary_attrs[] = {{"threshold", OM_ATTR_FLOAT}, {0}};
 
 const om_row om_ops_ml[] = {
 	{ML, .name = "CategoryMapper", .brief = "numbers for strings, or strings for numbers", .since = 1, .min_in = 1,
-	 .max_in = 1, .attrs = category_attrs, .infer = pairs_infer, .cpu = category_cpu},
+	 .max_in = 1, .attrs = category_attrs, .infer = pairs_infer, .cpu = category_cpu,
+	 .takes = {OF(INT64) | OF(STRING)}},
 	{ML, .name = "LabelEncoder", .brief = "places of strings, or strings at places", .since = 1, .until = 1,
-	 .min_in = 1, .max_in = 1, .attrs = classes_attrs, .infer = pairs_infer, .cpu = classes_cpu},
+	 .min_in = 1, .max_in = 1, .attrs = classes_attrs, .infer = pairs_infer, .cpu = classes_cpu,
+	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64) | OF(INT16) | OF(STRING)}},
 	{ML, .name = "LabelEncoder", .brief = "the value that belongs to a key", .since = 2, .min_in = 1, .max_in = 1,
-	 .attrs = label_attrs, .infer = label_infer, .cpu = label_cpu},
+	 .attrs = label_attrs, .infer = label_infer, .cpu = label_cpu,
+	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64) | OF(INT16) | OF(STRING)}},
 	{ML, .name = "ArrayFeatureExtractor", .brief = "the columns that are asked for", .since = 1, .min_in = 2,
-	 .max_in = 2, .infer = extract_infer, .cpu = extract_cpu},
+	 .max_in = 2, .infer = extract_infer, .cpu = extract_cpu,
+	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64) | OF(STRING), OF(INT64)}},
 	{ML, .name = "Binarizer", .brief = "one above a threshold, zero up to it", .since = 1, .min_in = 1,
 	 .max_in = 1, .flags = OM_POINTWISE, .attrs = binary_attrs, .infer = om_infer_same, .reuse = binary_reuse,
-	 .cpu = binary_cpu},
+	 .cpu = binary_cpu,
+	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}},
 	{0}
 };

@@ -701,12 +701,14 @@ mvn_cpu(om_call *c)
 	{.name = "BatchNormalization", .brief = "scaled by mean and variance of a channel", \
 	 .since = from, .until = to, .min_in = 5, .max_in = 5, .min_out = 1, .max_out = outputs, \
 	 .attrs = list, .infer = batch_infer, .reuse = over_first_input, .cpu = batch_cpu, \
-	 .grad = om_grad_BatchNormalization, .cost = norm_cost}
+	 .grad = om_grad_BatchNormalization, .cost = norm_cost, \
+	 .takes = {OF_FLOATS, OF_FLOATS, LIKE(1), OF_FLOATS, LIKE(3)}}
 
-#define NORM(called, text, from, to, least, most, outputs, list, inferred, kernel) \
+#define NORM(called, text, from, to, least, most, outputs, list, inferred, kernel, scale) \
 	{.name = #called, .brief = text, .since = from, .until = to, .min_in = least, .max_in = most, \
 	 .min_out = 1, .max_out = outputs, .attrs = list, .infer = inferred, \
-	 .reuse = over_first_input, .cpu = kernel, .grad = om_grad_##called, .cost = norm_cost}
+	 .reuse = over_first_input, .cpu = kernel, .grad = om_grad_##called, .cost = norm_cost, \
+	 .takes = {OF_FLOATS, scale, LIKE(0)}}
 
 const om_row om_ops_norm[] = {
 	BATCH(1, 6, 5, batch_attrs_1),
@@ -714,22 +716,23 @@ const om_row om_ops_norm[] = {
 	BATCH(9, 13, 5, batch_attrs_7),
 	BATCH(14, 0, 3, batch_attrs_14),
 	NORM(LayerNormalization, "rows to mean 0 and variance 1, scaled", 17, 0, 2, 3, 3, layer_attrs,
-		layer_infer, layer_cpu),
+		layer_infer, layer_cpu, LIKE(0)),
 	NORM(RMSNormalization, "rows to a mean square of 1, scaled", 23, 0, 2, 2, 1, layer_attrs,
-		layer_infer, rms_cpu),
+		layer_infer, rms_cpu, OF_FLOATS),
 	NORM(InstanceNormalization, "channels of an image to mean 0 and variance 1, scaled", 1, 0, 3, 3, 1,
-		instance_attrs, instance_infer, instance_cpu),
+		instance_attrs, instance_infer, instance_cpu, LIKE(0)),
 	NORM(GroupNormalization, "groups of channels to mean 0 and variance 1, scaled", 18, 20, 3, 3, 1,
-		group_attrs, group_infer, group_cpu),
+		group_attrs, group_infer, group_cpu, LIKE(0)),
 	NORM(GroupNormalization, "groups of channels to mean 0 and variance 1, scaled", 21, 0, 3, 3, 1,
-		group_attrs, group_infer, group_cpu),
+		group_attrs, group_infer, group_cpu, LIKE(0)),
 	{.name = "LRN", .brief = "divided by what neighbouring channels hold", .since = 1,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = lrn_attrs, .infer = lrn_infer,
-	 .cpu = lrn_cpu, .grad = om_grad_LRN, .scratch = lrn_scratch, .cost = lrn_cost},
-	NORM(LpNormalization, "to a norm of 1 along an axis", 1, 0, 1, 1, 1, lp_attrs, lp_infer, lp_cpu),
+	 .cpu = lrn_cpu, .grad = om_grad_LRN, .scratch = lrn_scratch, .cost = lrn_cost,
+	 .takes = {OF_FLOATS}},
+	NORM(LpNormalization, "to a norm of 1 along an axis", 1, 0, 1, 1, 1, lp_attrs, lp_infer, lp_cpu, LIKE(0)),
 	NORM(MeanVarianceNormalization, "to mean 0 and variance 1 over axes", 1, 8, 1, 1, 1, mvn_attrs_1,
-		mvn_infer, mvn_cpu),
+		mvn_infer, mvn_cpu, LIKE(0)),
 	NORM(MeanVarianceNormalization, "to mean 0 and variance 1 over axes", 9, 0, 1, 1, 1, mvn_attrs,
-		mvn_infer, mvn_cpu),
+		mvn_infer, mvn_cpu, LIKE(0)),
 	{0}
 };

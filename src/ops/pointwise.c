@@ -1027,47 +1027,56 @@ ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 	.infer = infers, .reuse = reuses, .cpu = label##_cpu
 
 #define UNARY(name, since, types, value, attrs, maker, brief) \
-	{ROW(name, since, 1, 1, attrs, brief, infer_unary, reuse_whole), .grad = maker},
+	{ROW(name, since, 1, 1, attrs, brief, infer_unary, reuse_whole), .takes = {OF_##types}, .grad = maker},
 #define TEST(name, since, types, value, attrs, brief) \
-	{ROW(name, since, 1, 1, attrs, brief, infer_test, reuse_whole)},
+	{ROW(name, since, 1, 1, attrs, brief, infer_test, reuse_whole), .takes = {OF_##types | OF_FLOAT8S}},
 #define BINARY(name, since, types, value, attrs, maker, brief) \
 	{ROW(name, since, 2, 2, attrs, brief, infer_broadcast, reuse_whole), .elems = om_elems_calculated, \
-	 .grad = maker},
+	 .takes = {OF_##types}, .grad = maker},
 #define COMPARE(name, since, types, value, attrs, brief) \
-	{ROW(name, since, 2, 2, attrs, brief, infer_compare, reuse_whole)},
+	{ROW(name, since, 2, 2, attrs, brief, infer_compare, reuse_whole), .takes = {OF_##types}},
 #define VARIADIC(name, since, types, next, finish, maker, brief) \
-	{ROW(name, since, 1, OM_VARIADIC, NULL, brief, infer_broadcast, reuse_whole), .grad = maker},
+	{ROW(name, since, 1, OM_VARIADIC, NULL, brief, infer_broadcast, reuse_whole), .takes = {OF_##types}, \
+	 .grad = maker},
 
 const om_row om_ops_pointwise[] = {
 #include "pointwise.def"
 	{
 		.name = "Clip", .brief = "x, kept within two bounds",
 		.since = 1, .until = 10, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-		.flags = OM_POINTWISE, .attrs = clip_attrs,
+		.takes = {OF_NUMBERS}, .flags = OM_POINTWISE, .attrs = clip_attrs,
 		.infer = infer_unary, .reuse = reuse_first, .cpu = old_Clip_cpu,
 	},
-	{ROW(Clip, 11, 1, 3, NULL, "x, kept within two bounds", Clip_infer, reuse_first), .grad = om_grad_Clip},
+	{ROW(Clip, 11, 1, 3, NULL, "x, kept within two bounds", Clip_infer, reuse_first), .grad = om_grad_Clip,
+	 .takes = {OF_NUMBERS}},
 	{
 		.name = "Dropout", .brief = "x itself, all of which is kept in inference",
 		.since = 1, .until = 11, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 2,
 		.flags = OM_POINTWISE, .attrs = old_dropout_attrs,
 		.infer = Dropout_infer, .view = Dropout_view, .reuse = reuse_first, .cpu = Dropout_cpu,
+		.takes = {OF_FLOATS | OF_FLOAT8S},
 	},
 	{
 		.name = "Dropout", .brief = "x itself; in training, a part of it is zeroed at random",
 		.since = 12, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 2,
 		.flags = OM_RANDOM, .attrs = dropout_attrs, .grad = om_grad_Dropout,
 		.infer = Dropout_infer, .view = Dropout_view, .reuse = reuse_first, .cpu = Dropout_cpu,
+		.takes = {OF_FLOATS | OF_FLOAT8S, OF_FLOATS | OF_FLOAT8S, OF(BOOL)},
 	},
-	{ROW(Equal, 1, 2, 2, broadcast_attrs, "is x the same as y", infer_compare, reuse_whole)},
-	{ROW(Pow, 1, 2, 2, broadcast_attrs, "x to the power y", Pow_infer, reuse_whole), .grad = om_grad_Pow},
-	{ROW(PRelu, 1, 2, 2, NULL, "x, or slope x below zero", PRelu_infer, PRelu_reuse), .grad = om_grad_PRelu},
+	{ROW(Equal, 1, 2, 2, broadcast_attrs, "is x the same as y", infer_compare, reuse_whole),
+	 .takes = {OF_NUMBERS | OF(BOOL) | OF(STRING)}},
+	{ROW(Pow, 1, 2, 2, broadcast_attrs, "x to the power y", Pow_infer, reuse_whole), .grad = om_grad_Pow,
+	 .takes = {OF_FLOATS | OF_INDICES, OF_NUMBERS}},
+	{ROW(PRelu, 1, 2, 2, NULL, "x, or slope x below zero", PRelu_infer, PRelu_reuse), .grad = om_grad_PRelu,
+	 .takes = {OF_WIDE}},
 	{
 		.name = "Selu", .brief = "gamma times the Elu of x",
 		.since = 1, .until = 5, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = old_selu_attrs,
 		.infer = infer_unary, .reuse = reuse_whole, .cpu = Selu_cpu,
+		.takes = {OF_FLOATS},
 	},
-	{ROW(Where, 9, 3, 3, NULL, "x where the condition holds, y elsewhere", Where_infer, reuse_whole), .grad = om_grad_Where},
+	{ROW(Where, 9, 3, 3, NULL, "x where the condition holds, y elsewhere", Where_infer, reuse_whole), .grad = om_grad_Where,
+	 .takes = {OF(BOOL), OF_COMMON}},
 	{0}
 };

@@ -294,6 +294,7 @@ dequantize_infer(om_call *c)
 
 	c->out[0].type = type > 0 && type < OM_NDTYPE ? (om_dtype)type : c->in[1].type;
 	c->out[0].shape = c->in[0].shape;
+	OM_TRY(om_must_be_of(c, c->out[0].type, OF_FLOATS));
 	return check_scale(c);
 }
 
@@ -473,15 +474,21 @@ conv_cost(const om_call *c, om_cost *cost)
 const om_row om_ops_quant[] = {
 	{.name = "QuantizeLinear", .brief = "numbers to small integers, by scale and zero point", .since = 10,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
-	 .infer = quantize_infer, .cpu = quantize_cpu},
+	 .infer = quantize_infer, .cpu = quantize_cpu,
+	 .takes = {OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(INT32),
+	    OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT8E8M0) | OF(INT32), OF_PACKED | OF_FLOAT8S | OF_FLOAT6S | OF_BYTES | OF(INT16) | OF(UINT16)}},
 	{.name = "DequantizeLinear", .brief = "small integers to numbers, by scale and zero point", .since = 10,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
-	 .infer = dequantize_infer, .cpu = dequantize_cpu, .grad = om_grad_DequantizeLinear},
+	 .infer = dequantize_infer, .cpu = dequantize_cpu, .grad = om_grad_DequantizeLinear,
+	 .takes = {OF_PACKED | OF_FLOAT8S | OF_FLOAT6S | OF_BYTES | OF(INT16) | OF(INT32) | OF(UINT16), OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT8E8M0), LIKE(0)}},
 	{.name = "DynamicQuantizeLinear", .brief = "numbers to bytes, and the scale and zero point for them",
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 3, .max_out = 3,
-	 .infer = dynamic_infer, .cpu = dynamic_cpu},
+	 .infer = dynamic_infer, .cpu = dynamic_cpu,
+	 .takes = {OF(FLOAT32)}},
 	{.name = "QLinearConv", .brief = "convolution of quantised images, quantised", .since = 10,
 	 .min_in = 8, .max_in = 9, .min_out = 1, .max_out = 1, .attrs = conv_attrs, .infer = conv_infer,
-	 .cpu = conv_cpu, .scratch = conv_scratch, .cost = conv_cost},
+	 .cpu = conv_cpu, .scratch = conv_scratch, .cost = conv_cost,
+	 .takes = {OF_BYTES, OF(FLOAT32), LIKE(0), OF_BYTES, OF(FLOAT32), LIKE(3), OF(FLOAT32),
+	    OF_BYTES, OF(INT32)}},
 	{0}
 };

@@ -955,16 +955,18 @@ reduce_cost(const om_call *c, om_cost *cost)
 }
 
 /* The axes became an input in version `v`. */
-#define REDUCE_ROWS(label, v, kernel, text, ...)                               \
+#define REDUCE_ROWS(label, v, kernel, types, text, ...)                        \
 	{                                                                      \
 		.name = label, .brief = text, .since = 1, .until = v - 1, .min_in = 1, .max_in = 1, \
 		.min_out = 1, .max_out = 1, .attrs = old_reduce_attrs, .infer = reduce_infer, \
-		.reuse = reduce_reuse, .cpu = kernel, .cost = reduce_cost, __VA_ARGS__ \
+		.reuse = reduce_reuse, .cpu = kernel, .cost = reduce_cost, \
+		.takes = {types, OF(INT64)}, __VA_ARGS__ \
 	},                                                                     \
 	{                                                                      \
 		.name = label, .brief = text, .since = v, .min_in = 1, .max_in = 2, \
 		.min_out = 1, .max_out = 1, .attrs = reduce_attrs, .infer = reduce_infer, \
-		.reuse = reduce_reuse, .cpu = kernel, .cost = reduce_cost, __VA_ARGS__ \
+		.reuse = reduce_reuse, .cpu = kernel, .cost = reduce_cost, \
+		.takes = {types, OF(INT64)}, __VA_ARGS__ \
 	}
 
 const om_row om_ops_reduce[] = {
@@ -972,37 +974,42 @@ const om_row om_ops_reduce[] = {
 		.name = "ArgMax", .brief = "where along an axis the largest element is",
 		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
 		.infer = arg_infer, .cpu = argmax_cpu, .cost = reduce_cost,
+		.takes = {OF_NUMBERS},
 	},
 	{
 		.name = "ArgMin", .brief = "where along an axis the smallest element is",
 		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
 		.infer = arg_infer, .cpu = argmin_cpu, .cost = reduce_cost,
+		.takes = {OF_NUMBERS},
 	},
 	{
 		.name = "CumSum", .brief = "the sums of an element and those before it along an axis",
 		.since = 11, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = cum_attrs,
 		.infer = cum_infer, .reuse = cum_reuse, .cpu = cum_cpu, .grad = om_grad_CumSum,
+		.takes = {OF_WIDE, OF_INDICES},
 	},
-	REDUCE_ROWS("ReduceL1", 18, l1_cpu, "the sum of |x| over axes", .grad = om_grad_ReduceL1),
-	REDUCE_ROWS("ReduceL2", 18, l2_cpu, "the root of the sum of squares over axes", .grad = om_grad_ReduceL2),
-	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, "the logarithm of the sum over axes", .grad = om_grad_ReduceLogSum),
-	REDUCE_ROWS("ReduceLogSumExp", 18, log_sum_exp_cpu, "the logarithm of the sum of exp(x) over axes", .grad = om_grad_ReduceLogSumExp),
-	REDUCE_ROWS("ReduceMax", 18, highest_cpu, "the largest over axes", .view = reduce_view, .grad = om_grad_ReduceMax),
-	REDUCE_ROWS("ReduceMean", 18, mean_cpu, "the mean over axes", .view = reduce_view, .grad = om_grad_ReduceMean),
-	REDUCE_ROWS("ReduceMin", 18, lowest_cpu, "the smallest over axes", .view = reduce_view, .grad = om_grad_ReduceMin),
-	REDUCE_ROWS("ReduceProd", 18, product_cpu, "the product over axes", .view = reduce_view, .grad = om_grad_ReduceProd),
-	REDUCE_ROWS("ReduceSum", 13, sum_cpu, "the sum over axes", .view = reduce_view, .grad = om_grad_ReduceSum),
-	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, "the sum of squares over axes", .grad = om_grad_ReduceSumSquare),
+	REDUCE_ROWS("ReduceL1", 18, l1_cpu, OF_WIDE, "the sum of |x| over axes", .grad = om_grad_ReduceL1),
+	REDUCE_ROWS("ReduceL2", 18, l2_cpu, OF_WIDE, "the root of the sum of squares over axes", .grad = om_grad_ReduceL2),
+	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, OF_WIDE, "the logarithm of the sum over axes", .grad = om_grad_ReduceLogSum),
+	REDUCE_ROWS("ReduceLogSumExp", 18, log_sum_exp_cpu, OF_WIDE, "the logarithm of the sum of exp(x) over axes", .grad = om_grad_ReduceLogSumExp),
+	REDUCE_ROWS("ReduceMax", 18, highest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), "the largest over axes", .view = reduce_view, .grad = om_grad_ReduceMax),
+	REDUCE_ROWS("ReduceMean", 18, mean_cpu, OF_WIDE, "the mean over axes", .view = reduce_view, .grad = om_grad_ReduceMean),
+	REDUCE_ROWS("ReduceMin", 18, lowest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), "the smallest over axes", .view = reduce_view, .grad = om_grad_ReduceMin),
+	REDUCE_ROWS("ReduceProd", 18, product_cpu, OF_WIDE, "the product over axes", .view = reduce_view, .grad = om_grad_ReduceProd),
+	REDUCE_ROWS("ReduceSum", 13, sum_cpu, OF_WIDE, "the sum over axes", .view = reduce_view, .grad = om_grad_ReduceSum),
+	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, OF_WIDE, "the sum of squares over axes", .grad = om_grad_ReduceSumSquare),
 	{
 		.name = "TopK", .brief = "the largest or smallest elements along an axis, and where they are",
 		.since = 1, .until = 9, .min_in = 1, .max_in = 1, .min_out = 2, .max_out = 2,
 		.attrs = old_top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
+		.takes = {OF_NUMBERS},
 	},
 	{
 		.name = "TopK", .brief = "the largest or smallest elements along an axis, and where they are",
 		.since = 10, .min_in = 2, .max_in = 2, .min_out = 2, .max_out = 2,
 		.attrs = top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
 		.grad = om_grad_TopK,
+		.takes = {OF_NUMBERS, OF(INT64)},
 	},
 	{0}
 };

@@ -658,6 +658,7 @@ static const om_attr_spec match_attrs[] = {{"pattern", OM_ATTR_STRING}, {0}};
 const om_row om_ops_regex[] = {
 	{.name = "RegexFullMatch", .brief = "whether strings match a regular expression, all of them", .since = 20,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = match_attrs, .infer = match_infer,
-	 .cpu = match_cpu},
+	 .cpu = match_cpu,
+	 .takes = {OF(STRING)}},
 	{0}
 };

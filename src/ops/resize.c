@@ -13,6 +13,7 @@
 #include "grad/makers.h"
 #include "ops/copy.h"
 #include "ops/family.h"
+#include "ops/numbers.h"
 #include "ops/resize.h"
 
 /* ---- What is wanted. ---- */
@@ -224,6 +225,8 @@ resize_infer(om_call *c)
 	om_shape *out = &c->out[0].shape;
 	struct om_resize r;
 
+	if (!om_attr_is(c->op, "mode", "nearest"))
+		OM_TRY(om_must_be_of(c, c->in[0].type, OF_NUMBERS));
 	c->out[0].type = c->in[0].type;
 	if (in->rank < 0)
 		return OM_OK;
@@ -565,11 +568,17 @@ static const om_attr_spec resize18_attrs[] = {
 	.scratch = om_resize_scratch, .grad = om_grad_Resize, .cost = om_resize_cost
 
 const om_row om_ops_resize[] = {
-	{RESIZE, .name = "Upsample", .since = 1, .until = 6, .min_in = 1, .max_in = 1, .attrs = upsample1_attrs},
-	{RESIZE, .name = "Upsample", .since = 7, .until = 8, .min_in = 1, .max_in = 1, .attrs = upsample7_attrs},
-	{RESIZE, .name = "Upsample", .since = 9, .until = 9, .min_in = 2, .max_in = 2, .attrs = mode_attrs},
-	{RESIZE, .name = "Resize", .since = 10, .until = 10, .min_in = 2, .max_in = 2, .attrs = mode_attrs},
-	{RESIZE, .name = "Resize", .since = 11, .until = 17, .min_in = 1, .max_in = 4, .attrs = resize11_attrs},
-	{RESIZE, .name = "Resize", .since = 18, .min_in = 1, .max_in = 4, .attrs = resize18_attrs},
+	{RESIZE, .name = "Upsample", .since = 1, .until = 6, .min_in = 1, .max_in = 1, .attrs = upsample1_attrs,
+	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64) | OF(STRING)}},
+	{RESIZE, .name = "Upsample", .since = 7, .until = 8, .min_in = 1, .max_in = 1, .attrs = upsample7_attrs,
+	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64) | OF(STRING)}},
+	{RESIZE, .name = "Upsample", .since = 9, .until = 9, .min_in = 2, .max_in = 2, .attrs = mode_attrs,
+	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64) | OF(STRING), OF(FLOAT32)}},
+	{RESIZE, .name = "Resize", .since = 10, .until = 10, .min_in = 2, .max_in = 2, .attrs = mode_attrs,
+	 .takes = {OF_COMMON, OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64)}},
+	{RESIZE, .name = "Resize", .since = 11, .until = 17, .min_in = 1, .max_in = 4, .attrs = resize11_attrs,
+	 .takes = {OF_COMMON, OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64), OF(FLOAT32), OF(INT64)}},
+	{RESIZE, .name = "Resize", .since = 18, .min_in = 1, .max_in = 4, .attrs = resize18_attrs,
+	 .takes = {OF_COMMON, OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64), OF(FLOAT32), OF(INT64)}},
 	{0}
 };

@@ -318,7 +318,8 @@ static const om_attr_spec lstm_attrs[] = {RNN_ATTRS, {"input_forget", OM_ATTR_IN
 #define LAYER(called, text, from, to, inputs, outputs, list, maker)            \
 	{.name = called, .brief = text, .since = from, .until = to, .min_in = 3, .max_in = inputs, \
 	 .min_out = 0, .max_out = outputs, .attrs = list, .infer = rnn_infer, .cpu = rnn_cpu, \
-	 .scratch = rnn_scratch, .cost = rnn_cost, .grad = maker}
+	 .scratch = rnn_scratch, .cost = rnn_cost, .grad = maker, \
+	 .takes = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0)}}
 
 const om_row om_ops_rnn[] = {
 	LAYER("LSTM", "a layer of long short-term memory", 1, 0, 8, 3, lstm_attrs, om_grad_LSTM),

@@ -5,6 +5,7 @@
 
 #include "grad/makers.h"
 #include "ops/family.h"
+#include "ops/numbers.h"
 #include "ops/index.h"
 
 typedef void combine_fn(char *to, const char *from, int64_t n, size_t size);
@@ -114,6 +115,8 @@ scatter_infer(om_call *c)
 	if (c->in[2].type != c->in[0].type && c->in[2].type && c->in[0].type)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "writes %s into %s",
 			om_dtype_text(c->in[2].type), om_dtype_text(c->in[0].type));
+	if (c->in[0].type != OM_UNDEFINED)
+		OM_TRY(combiner(c, &(combine_fn *){NULL}));
 	return om_infer_same(c);
 }
 
@@ -231,11 +234,16 @@ static const om_attr_spec nd_attrs[] = {
 	.cpu = scatter_nd_cpu
 
 const om_row om_ops_scatter[] = {
-	{SCATTER, ELEMENTS, .name = "Scatter", .since = 9, .until = 10, .attrs = axis_attrs},
-	{SCATTER, ELEMENTS, .name = "ScatterElements", .since = 11, .until = 15, .attrs = axis_attrs},
+	{SCATTER, ELEMENTS, .name = "Scatter", .since = 9, .until = 10, .attrs = axis_attrs,
+	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64) | OF(STRING), OF_INDICES, LIKE(0)}},
+	{SCATTER, ELEMENTS, .name = "ScatterElements", .since = 11, .until = 15, .attrs = axis_attrs,
+	 .takes = {OF_COMMON, OF_INDICES, LIKE(0)}},
 	{SCATTER, ELEMENTS, .name = "ScatterElements", .since = 16, .attrs = elements_attrs,
-	 .grad = om_grad_ScatterElements},
-	{SCATTER, ND, .since = 11, .until = 15},
-	{SCATTER, ND, .since = 16, .attrs = nd_attrs, .grad = om_grad_ScatterND},
+	 .grad = om_grad_ScatterElements,
+	 .takes = {OF_COMMON, OF_INDICES, LIKE(0)}},
+	{SCATTER, ND, .since = 11, .until = 15,
+	 .takes = {OF_COMMON, OF(INT64), LIKE(0)}},
+	{SCATTER, ND, .since = 16, .attrs = nd_attrs, .grad = om_grad_ScatterND,
+	 .takes = {OF_COMMON, OF(INT64), LIKE(0)}},
 	{0}
 };

@@ -524,12 +524,15 @@ const om_row om_ops_select[] = {
 	{.domain = "", .name = "NonZero", .brief = "the places of the elements that are not zero",
 	 .since = 9, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .flags = OM_DATA_SIZED,
 	 .most = non_zero_most,
-	 .infer = non_zero_infer, .cpu = non_zero_cpu},
+	 .infer = non_zero_infer, .cpu = non_zero_cpu,
+	 .takes = {OF_COMMON}},
 	{.domain = "", .name = "NonMaxSuppression", .brief = "the best boxes that do not overlap better ones",
 	 .since = 10, .min_in = 2, .max_in = 5, .min_out = 1, .max_out = 1, .flags = OM_DATA_SIZED,
-	 .attrs = suppression_attrs, .infer = suppression_infer, .most = suppression_most, .cpu = suppression_cpu},
+	 .attrs = suppression_attrs, .infer = suppression_infer, .most = suppression_most, .cpu = suppression_cpu,
+	 .takes = {OF(FLOAT32), OF(FLOAT32), OF(INT64), OF(FLOAT32), OF(FLOAT32)}},
 	{.domain = "", .name = "Unique", .brief = "the different elements or slices",
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 4, .flags = OM_DATA_SIZED,
-	 .attrs = unique_attrs, .infer = unique_infer, .most = unique_most, .cpu = unique_cpu},
+	 .attrs = unique_attrs, .infer = unique_infer, .most = unique_most, .cpu = unique_cpu,
+	 .takes = {OF_COMMON}},
 	{0}
 };

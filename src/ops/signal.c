@@ -492,23 +492,28 @@ static const om_attr_spec mel_attrs[] = {{"output_datatype", OM_ATTR_INT, .i = O
 
 #define WINDOW_ROW(label, text, kernel)                                        \
 	{.name = label, .brief = text, .since = 17, .min_in = 1, .max_in = 1,  \
-	 .min_out = 1, .max_out = 1, .attrs = window_attrs, .infer = window_infer, .cpu = kernel}
+	 .min_out = 1, .max_out = 1, .attrs = window_attrs, .infer = window_infer, .cpu = kernel, \
+	 .takes = {OF_INDICES}}
 
 const om_row om_ops_signal[] = {
 	{.name = "DFT", .brief = "the discrete Fourier transform along an axis", .since = 17, .until = 19,
 	 .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = dft17_attrs,
-	 .infer = dft_infer, .cpu = dft_cpu, .grad = om_grad_DFT, .cost = dft_cost},
+	 .infer = dft_infer, .cpu = dft_cpu, .grad = om_grad_DFT, .cost = dft_cost,
+	 .takes = {OF_FLOATS, OF_INDICES}},
 	{.name = "DFT", .brief = "the discrete Fourier transform along an axis", .since = 20,
 	 .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = dft_attrs,
-	 .infer = dft_infer, .cpu = dft_cpu, .grad = om_grad_DFT, .cost = dft_cost},
+	 .infer = dft_infer, .cpu = dft_cpu, .grad = om_grad_DFT, .cost = dft_cost,
+	 .takes = {OF_FLOATS, OF_INDICES, OF(INT64)}},
 	{.name = "STFT", .brief = "the Fourier transforms of frames of a signal", .since = 17,
 	 .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1, .attrs = stft_attrs,
-	 .infer = stft_infer, .cpu = stft_cpu, .grad = om_grad_STFT, .cost = dft_cost},
+	 .infer = stft_infer, .cpu = stft_cpu, .grad = om_grad_STFT, .cost = dft_cost,
+	 .takes = {OF_FLOATS, OF_INDICES, LIKE(0), LIKE(1)}},
 	WINDOW_ROW("HannWindow", "the Hann window", hann_cpu),
 	WINDOW_ROW("HammingWindow", "the Hamming window", hamming_cpu),
 	WINDOW_ROW("BlackmanWindow", "the Blackman window", blackman_cpu),
 	{.name = "MelWeightMatrix", .brief = "weights that make mel bins out of a spectrum", .since = 17,
 	 .min_in = 5, .max_in = 5, .min_out = 1, .max_out = 1, .attrs = mel_attrs,
-	 .infer = mel_infer, .cpu = mel_cpu},
+	 .infer = mel_infer, .cpu = mel_cpu,
+	 .takes = {OF_INDICES, LIKE(0), LIKE(0), OF_FLOATS, LIKE(3)}},
 	{0}
 };

@@ -576,14 +576,21 @@ static const om_attr_spec compress_attrs[] = {
 	.infer = pad_infer, .view = pad_view, .cpu = pad_cpu
 
 const om_row om_ops_slice[] = {
-	{SLICE, .since = 1, .until = 9, .min_in = 1, .max_in = 1, .attrs = slice1_attrs},
-	{SLICE, .since = 10, .min_in = 3, .max_in = 5, .grad = om_grad_Slice},
-	{PAD, .since = 1, .until = 1, .min_in = 1, .max_in = 1, .attrs = pad1_attrs},
-	{PAD, .since = 2, .until = 10, .min_in = 1, .max_in = 1, .attrs = pad2_attrs},
-	{PAD, .since = 11, .until = 17, .min_in = 2, .max_in = 3, .attrs = pad11_attrs, .grad = om_grad_Pad},
-	{PAD, .since = 18, .min_in = 2, .max_in = 4, .attrs = pad11_attrs, .grad = om_grad_Pad},
+	{SLICE, .since = 1, .until = 9, .min_in = 1, .max_in = 1, .attrs = slice1_attrs,
+	 .takes = {OF_COMMON}},
+	{SLICE, .since = 10, .min_in = 3, .max_in = 5, .grad = om_grad_Slice,
+	 .takes = {OF_COMMON, OF_INDICES, LIKE(1), LIKE(1), LIKE(1)}},
+	{PAD, .since = 1, .until = 1, .min_in = 1, .max_in = 1, .attrs = pad1_attrs,
+	 .takes = {OF_ANY}},
+	{PAD, .since = 2, .until = 10, .min_in = 1, .max_in = 1, .attrs = pad2_attrs,
+	 .takes = {OF_ANY}},
+	{PAD, .since = 11, .until = 17, .min_in = 2, .max_in = 3, .attrs = pad11_attrs, .grad = om_grad_Pad,
+	 .takes = {OF_ANY, OF(INT64), LIKE(0)}},
+	{PAD, .since = 18, .min_in = 2, .max_in = 4, .attrs = pad11_attrs, .grad = om_grad_Pad,
+	 .takes = {OF_ANY, OF(INT64), LIKE(0), OF_INDICES}},
 	{ONE, .name = "Compress", .brief = "the elements or rows that a condition picks", .since = 9,
 	 .min_in = 2, .max_in = 2, .flags = OM_DATA_SIZED, .attrs = compress_attrs,
-	 .infer = compress_infer, .most = compress_most, .cpu = compress_cpu, .grad = om_grad_Compress},
+	 .infer = compress_infer, .most = compress_most, .cpu = compress_cpu, .grad = om_grad_Compress,
+	 .takes = {OF_COMMON, OF(BOOL)}},
 	{0}
 };

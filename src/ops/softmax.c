@@ -308,7 +308,7 @@ static const om_attr_spec new_attrs[] = {{"axis", OM_ATTR_INT, .i = -1}, {0}};
 		.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,          \
 		.attrs = list, .infer = softmax_infer, .reuse = softmax_reuse, \
 		.cpu = kernel, .scratch = softmax_scratch, .cost = softmax_cost, \
-		.grad = maker,                                                 \
+		.grad = maker, .takes = {OF_FLOATS},                           \
 	}
 
 const om_row om_ops_softmax[] = {

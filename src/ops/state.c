@@ -413,10 +413,12 @@ const om_row om_ops_state[] = {
 	{.name = "CausalConvWithState", .brief = "each channel convolved with what came before, which goes on",
 	 .since = 27, .min_in = 2, .max_in = 4, .min_out = 2, .max_out = 2, .attrs = causal_attrs,
 	 .infer = causal_infer, .reuse = causal_reuse, .cpu = causal_cpu, .scratch = causal_scratch,
-	 .grad = om_grad_CausalConvWithState, .cost = causal_cost},
+	 .grad = om_grad_CausalConvWithState, .cost = causal_cost,
+	 .takes = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}},
 	{.name = "LinearAttention", .brief = "values, recalled by queries from a state that learns step by step",
 	 .since = 27, .min_in = 3, .max_in = 6, .min_out = 2, .max_out = 2, .attrs = linear_attrs,
 	 .infer = linear_infer, .reuse = linear_reuse, .cpu = linear_cpu, .scratch = linear_scratch,
-	 .grad = om_grad_LinearAttention, .cost = linear_cost},
+	 .grad = om_grad_LinearAttention, .cost = linear_cost,
+	 .takes = {OF_FLOATS, LIKE(0), LIKE(0), OF_FLOATS, LIKE(0), LIKE(0)}},
 	{0}
 };

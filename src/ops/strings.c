@@ -483,14 +483,18 @@ static const om_attr_spec tfidf_attrs[] = {
 
 const om_row om_ops_strings[] = {
 	{.name = "StringConcat", .brief = "strings, joined pair by pair", .since = 20, .min_in = 2, .max_in = 2,
-	 .min_out = 1, .max_out = 1, .infer = join_infer, .cpu = join_cpu},
+	 .min_out = 1, .max_out = 1, .infer = join_infer, .cpu = join_cpu,
+	 .takes = {OF(STRING), LIKE(0)}},
 	{.name = "StringSplit", .brief = "the parts of strings between delimiters", .since = 20, .min_in = 1,
 	 .max_in = 1, .min_out = 2, .max_out = 2, .flags = OM_DATA_SIZED, .attrs = split_attrs,
-	 .infer = split_infer, .cpu = split_cpu},
+	 .infer = split_infer, .cpu = split_cpu,
+	 .takes = {OF(STRING)}},
 	{.name = "StringNormalizer", .brief = "strings in one case, without stop words", .since = 10, .min_in = 1,
 	 .max_in = 1, .min_out = 1, .max_out = 1, .flags = OM_DATA_SIZED, .attrs = normal_attrs,
-	 .infer = normal_infer, .cpu = normal_cpu},
+	 .infer = normal_infer, .cpu = normal_cpu,
+	 .takes = {OF(STRING)}},
 	{.name = "TfIdfVectorizer", .brief = "how often n-grams are found, weighted", .since = 9, .min_in = 1,
-	 .max_in = 1, .min_out = 1, .max_out = 1, .attrs = tfidf_attrs, .infer = tfidf_infer, .cpu = tfidf_cpu},
+	 .max_in = 1, .min_out = 1, .max_out = 1, .attrs = tfidf_attrs, .infer = tfidf_infer, .cpu = tfidf_cpu,
+	 .takes = {OF_INDICES | OF(STRING)}},
 	{0}
 };

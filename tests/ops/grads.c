@@ -56,6 +56,7 @@ struct attempt {
 	bool is_double;
 	om_exec *e;
 	uint64_t state;
+	bool has_no_such_type;           /* the operator takes no elements of that type */
 };
 
 static double
@@ -377,7 +378,11 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_row *row)
 	set_opset(t);
 	if (row)
 		t->op->row = row;
-	if (is_large(t) || !use_type(t, type) || om_op_infer(p, t->op) != OM_OK || !add_loss(a))
+	if (is_large(t) || !use_type(t, type))
+		return false;
+	const om_status known = om_op_infer(p, t->op);
+	a->has_no_such_type = known == OM_UNSUPPORTED;
+	if (known != OM_OK || !add_loss(a))
 		return false;
 	add_params(a, is_open);
 	if (a->n == 0 || om_block_infer(p, p->first) != OM_OK)
@@ -425,6 +430,8 @@ attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, const
 		else if (st != OM_UNSUPPORTED)
 			fail(t, "%s%s", is_open ? "with open dims: " : "", om_message(t->session));
 	}
+	if (a.has_no_such_type)
+		st = OM_UNSUPPORTED;
 	om_exec_free(a.e);
 	om_prog_free(t->prog);
 	om_session_free(t->session);

@@ -421,20 +421,37 @@ check_inference(const struct trial *original, recipe_fn *make, const struct comp
 	}
 }
 
+/* Element i of packed ones. */
+static unsigned
+packed_at(const void *data, unsigned bits, int64_t i)
+{
+	const uint64_t at = (uint64_t)i * bits;
+
+	return (unsigned)((const uint8_t *)data)[at / 8] >> at % 8 & ((1u << bits) - 1);
+}
+
+static bool
+is_same_element(const om_tensor *y, int64_t i, const om_tensor *z, int64_t k)
+{
+	const unsigned bits = om_dtype_bits(y->type);
+	const size_t one = bits / 8;
+
+	if (y->type == OM_STRING)
+		return are_same_texts((const om_string *)y->data + i, (const om_string *)z->data + k, 1);
+	if (bits < 8)
+		return packed_at(y->data, bits, i) == packed_at(z->data, bits, k);
+	return memcmp((const char *)y->data + (size_t)i * one, (const char *)z->data + (size_t)k * one, one) == 0;
+}
+
 static bool
 is_folded_right(const struct trial *t, const struct computed *ref, uint32_t k)
 {
 	const om_tensor *y = t->op->out[k]->data, *z = &ref->c.out[k];
-	const size_t one = om_dtype_bits(z->type) < 8 ? 1 : om_dtype_bits(z->type) / 8;
-	uint64_t bytes = 0;
 
 	if (y->type != z->type || !om_shape_equal(&y->shape, &z->shape))
 		return false;
-	om_tensor_bytes(z->type, &z->shape, &bytes);
-	for (uint64_t at = 0; at < bytes; at += one)
-		if (y->type == OM_STRING ? !are_same_texts((const om_string *)y->data + (y->splat ? 0 : at / one),
-			(const om_string *)z->data + at / one, 1)
-		    : memcmp((const char *)y->data + (y->splat ? 0 : at), (const char *)z->data + at, one) != 0)
+	for (int64_t i = 0; i < om_shape_count(&z->shape); i++)
+		if (!is_same_element(y, y->splat ? 0 : i, z, i))
 			return false;
 	return true;
 }
