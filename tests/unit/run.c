@@ -43,6 +43,7 @@ main(void)
 		{.pName = "models", .pTests = onnx_tests},
 		{.pName = "orders", .pTests = order_tests},
 		{.pName = "packer", .pTests = pack_tests},
+		{.pName = "raise", .pTests = raise_tests},
 		{.pName = "recompute", .pTests = recompute_tests},
 		{.pName = "search", .pTests = search_tests},
 		{.pName = "ways to share", .pTests = share_tests},

@@ -32,6 +32,7 @@ extern CU_TestInfo onnx_tests[];
 extern CU_TestInfo onnxtensor_tests[];
 extern CU_TestInfo order_tests[];
 extern CU_TestInfo pack_tests[];
+extern CU_TestInfo raise_tests[];
 extern CU_TestInfo recompute_tests[];
 extern CU_TestInfo search_tests[];
 extern CU_TestInfo share_tests[];
