@@ -234,6 +234,7 @@ write_node(struct update *u, const om_op *op, Onnx__NodeProto **out)
 	}
 	*out = to;
 	u->has_calls |= op->call != NULL;
+	write_text(u, &to->op_type, op->type);
 	write_text(u, &to->name, op->name);
 	write_text(u, &to->overload, op->overload);
 	write_names(u, &to->n_input, &to->input, op->nin, op->in);
@@ -520,7 +521,8 @@ note_consts(struct update *u)
 	}
 }
 
-/* Programs may be of newer operator sets than their files were.  Were they? */
+/* Programs may be of newer operator sets, and of a newer IR, than their files were.  Were they of
+ * newer sets? */
 static bool
 write_versions(struct update *u)
 {
@@ -536,7 +538,23 @@ write_versions(struct update *u)
 			is_newer = true;
 		}
 	}
+	if ((is_newer || u->p->first->is_other) && u->p->ir_version > m->ir_version)
+		m->ir_version = u->p->ir_version;
 	return is_newer;
+}
+
+/* Training information goes on behind the graph as it was: its names are free for others in a graph
+ * with other inputs and results, and its nodes are of the opset that the file had. */
+static void
+forget_training(struct update *u, bool is_newer)
+{
+	Onnx__ModelProto *m = u->m->proto;
+
+	if (m->n_training_info == 0 || (!is_newer && !u->p->first->is_other))
+		return;
+	om_warn(u->s, "%s: its training information is left out: it is for the graph as it was", u->m->name);
+	m->n_training_info = 0;
+	m->training_info = NULL;
 }
 
 static om_status
@@ -559,7 +577,7 @@ update(struct update *u)
 	Onnx__GraphProto *graph;
 
 	OM_TRY(start(u));
-	write_versions(u);
+	forget_training(u, write_versions(u));
 	note_uses(u, u->p->first);
 	OM_TRY(write_graph(u, u->p->first, &graph));
 	if (!u->has_calls)
