@@ -223,10 +223,15 @@ typedef struct om_learning {
 /* The usual numbers of all optimizers. */
 OM_API om_learning om_learning_usual(void);
 
+/* Is the program of an opset below 16, or of an IR version that knows no inputs with defaults?  Then
+ * gradients want it raised (raise.h). */
+OM_API bool om_prog_is_old(const om_prog *p);
+
 /* Make the program a step of training: the loss, gradients, and, with an optimizer, inputs for
  * parameters, states and the rate `lr`, whose defaults are what they start from, and results
  * for their new values, which are handed on.  Needs OM_HAS_INLINE and OM_HAS_SHAPES; what was
- * found out about constants is forgotten. */
+ * found out about constants is forgotten.  An old program is raised, but with `copies` refused: there
+ * the graph stays as it is. */
 OM_API om_status om_prog_learn(om_prog *p, const om_learning *l);
 
 #endif

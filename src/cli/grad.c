@@ -72,6 +72,17 @@ write_model(om_cli *c, const om_learning *l, const char *out)
 	return om_model_save(c->session, c->model, out);
 }
 
+/* Beside a graph that is too old there is nothing to be written: it is written anew, before. */
+static om_status
+renew_model(om_cli *c)
+{
+	if (!om_prog_is_old(c->prog) || !c->model)
+		return OM_OK;
+	OM_TRY(om_host_run(c->host, c->prog, "raise"));
+	om_model_strip(c->model);
+	return om_model_update(c->session, c->model, c->prog);
+}
+
 static om_status
 run(om_cli *c)
 {
@@ -85,6 +96,8 @@ run(om_cli *c)
 	OM_TRY(om_cli_shapes(c, false));
 	OM_TRY(om_cli_host(c));
 	OM_TRY(om_host_run(c->host, c->prog, "inline,shapes"));
+	if (l.copies)
+		OM_TRY(renew_model(c));
 	OM_TRY(om_prog_learn(c->prog, &l));
 	OM_TRY(om_verify(c->prog));
 	if (!c->model)

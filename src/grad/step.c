@@ -9,6 +9,7 @@
 
 #include "grad/short.h"
 #include "grad/step.h"
+#include "onnxmem/raise.h"
 
 om_learning
 om_learning_usual(void)
@@ -421,50 +422,29 @@ give_gradients(struct learn *l)
 
 /* ---- The opset. ---- */
 
-enum { LEAST_OPSET = 16, RAISED_OPSET = 17 };
+enum { LEAST_OPSET = 16, LEAST_IR = 4 };
 
-/* An operator that two opsets have alike: its rows say the same. */
-static bool
-is_alike(const om_row *a, const om_row *b)
-{
-	return a && b && (a == b || (a->infer == b->infer && a->cpu == b->cpu && a->attrs == b->attrs
-		&& a->min_in == b->min_in && a->view == b->view));
-}
-
-static om_status
-check_raise(const om_prog *p)
-{
-	for (const om_block *b = p->first; b; b = b->next)
-		for (const om_op *op = b->first; op; op = op->next)
-			if (!*op->domain && !is_alike(op->row, om_row_find("", op->type, RAISED_OPSET)))
-				return om_op_fail(p->session, OM_UNSUPPORTED, op, "gradients want opset %d or above, and in opset %d "
-					"it is another than in opset %d of the model: convert the model first", LEAST_OPSET,
-					RAISED_OPSET, op->version);
-	return OM_OK;
-}
-
-/* Gradients are built of operators that are newer than the model. */
-static om_status
-raise_opset(om_prog *p)
+/* Gradients are built of operators that are newer than the model, and up to IR 3 there are no
+ * inputs with defaults. */
+bool
+om_prog_is_old(const om_prog *p)
 {
 	const int version = om_opset_version(p, "");
-	om_opset *sets;
 
-	if (!version || version >= LEAST_OPSET)
+	return version && (version < LEAST_OPSET || (p->ir_version && p->ir_version < LEAST_IR));
+}
+
+static om_status
+raise_opset(om_prog *p, const om_learning *how)
+{
+	const int version = om_opset_version(p, "");
+
+	if (!om_prog_is_old(p))
 		return OM_OK;
-	OM_TRY(check_raise(p));
-	sets = om_memdup(p->mem, p->opset, p->nopset * sizeof *sets);
-	for (size_t k = 0; k < p->nopset; k++)
-		if (!*sets[k].domain)
-			sets[k].version = RAISED_OPSET;
-	p->opset = sets;
-	for (om_block *b = p->first; b; b = b->next)
-		for (om_op *op = b->first; op; op = op->next)
-			if (!*op->domain) {
-				op->version = RAISED_OPSET;
-				op->row = om_row_find("", op->type, RAISED_OPSET);
-			}
-	return OM_OK;
+	if (how->copies)
+		return om_fail(p->session, OM_UNSUPPORTED, "the graph is to stay as it is, and is older than gradients are: "
+			"raise it before");
+	return om_prog_raise(p, version < OM_RAISE_USUAL ? OM_RAISE_USUAL : version, NULL);
 }
 
 /* ---- All of it. ---- */
@@ -474,10 +454,8 @@ learn(struct learn *l)
 {
 	om_prog *p = l->p;
 
-	if (l->how->optimizer && p->ir_version && p->ir_version < 4)
-		return om_fail(p->session, OM_UNSUPPORTED, "a file of IR version %d has no inputs with defaults: convert the "
-			"model to version 4 or above", p->ir_version);
-	OM_TRY(raise_opset(p));
+	om_tape_start(&l->tape);
+	l->g = om_tape_grad(&l->tape);
 	if (l->how->trains)
 		as_in_training(l);
 	OM_TRY(find_loss(l));
@@ -512,9 +490,8 @@ om_prog_learn(om_prog *p, const om_learning *how)
 {
 	struct learn l = {.p = p, .how = how, .known = p->nvalue, .tape = {.p = p, .copies = how->copies}};
 
+	OM_TRY(raise_opset(p, how));
 	l.tape.mem = om_arena_new();
-	om_tape_start(&l.tape);
-	l.g = om_tape_grad(&l.tape);
 	const om_status st = learn(&l);
 	om_arena_free(l.tape.mem);
 	return st;
