@@ -1,8 +1,9 @@
-/* Runs all unit tests and prints what `make check` reads: TAP. */
+/* Runs all unit tests, or the suites whose names hold the argument, and prints what `make check` reads: TAP. */
 #include <config.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <CUnit/TestRun.h>
 
@@ -18,8 +19,20 @@ print_test(const CU_pTest test, const CU_pSuite suite, const CU_pFailureRecord f
 	fflush(stdout);
 }
 
+/* Only those whose names hold `word`. */
+static void
+choose(CU_SuiteInfo *suites, const char *word)
+{
+	CU_SuiteInfo *to = suites;
+
+	for (const CU_SuiteInfo *s = suites; s->pName; s++)
+		if (strstr(s->pName, word))
+			*to++ = *s;
+	*to = (CU_SuiteInfo)CU_SUITE_INFO_NULL;
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	CU_SuiteInfo suites[] = {
 		{.pName = "plans in models", .pTests = annotate_tests},
@@ -60,6 +73,8 @@ main(void)
 		puts("Bail out! ONNXMEM_PASS_PATH has to name the folder of the passes, as in `make check`");
 		return EXIT_FAILURE;
 	}
+	if (argc > 1)
+		choose(suites, argv[1]);
 	if (CU_initialize_registry() != CUE_SUCCESS ||
 	    CU_register_suites(suites) != CUE_SUCCESS)
 		return EXIT_FAILURE;
