@@ -47,6 +47,35 @@ turned_back(om_grad *g, om_value *flat, const struct om_window *w)
 	return om_g_transpose(g, om_g_shaped(g, flat, (size_t)w->n + 2, dim), (size_t)w->n + 2, perm);
 }
 
+/* Does the window of the image's output `i` see something of the image?  One that lies in the
+ * padding alone, between its taps, took no element: its index is -1. */
+static bool
+sees(const struct om_window *w, int64_t i)
+{
+	const int64_t place[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1], i % w->out[2]};
+
+	for (int k = 0; k < AXES; k++)
+		if (om_window_taps(w, k, place[k], false) == 0)
+			return false;
+	return true;
+}
+
+/* Truths for the windows of an image that see something of it; NULL: all do. */
+static om_value *
+seeing(om_grad *g, const struct om_window *w)
+{
+	const int64_t n = om_window_volume(w->out);
+	uint8_t *is = OM_NEWN(om_grad_mem(g), uint8_t, (size_t)n + 1);
+	bool all = true;
+
+	for (int64_t i = 0; i < n; i++) {
+		is[i] = sees(w, i);
+		all &= is[i];
+	}
+	return all ? NULL : om_g_tensor(g, &(om_tensor){.type = OM_BOOL,
+		.shape = om_shape_of(w->n, w->out + AXES - w->n), .data = is});
+}
+
 void
 om_grad_MaxPool(om_grad *g)
 {
@@ -59,7 +88,12 @@ om_grad_MaxPool(om_grad *g)
 	}
 	if (!om_grad_window(g, NULL, false, &w))
 		return;
-	om_value *dx = put_back(g, om_g_zeros_as(g, x), om_grad_out(g, 1), om_grad_of(g, 0), overlaps(&w));
+	om_value *index = om_grad_out(g, 1), *dy = om_grad_of(g, 0), *some = seeing(g, &w);
+	if (some) {
+		dy = om_g(g, "Where", some, dy, om_g_number(g, dy, 0));
+		index = om_g(g, "Where", some, index, om_g_int64(g, 0));
+	}
+	om_value *dx = put_back(g, om_g_zeros_as(g, x), index, dy, some || overlaps(&w));
 	if (om_attr_int(om_grad_op(g), "storage_order") != 0 && w.n > 1)
 		om_grad_give(g, 0, turned_back(g, dx, &w));
 	else

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "onnxmem/exec.h"
+#include "onnxmem/grad.h"
+#include "onnxmem/pass.h"
 #include "unit.h"
 
 struct trial {
@@ -232,10 +235,58 @@ of_transforms(void)
 	CHECK_ALL(all);
 }
 
+/* The gradient of the sum of all outputs by the only input, whose elements are zero. */
+static om_status
+gradient(om_session *s, om_host *h, om_prog *p, double *got, size_t n)
+{
+	double *zero = om_alloc(p->mem, n * sizeof *zero);
+	om_value *grad = NULL;
+	om_exec *e = NULL;
+
+	OM_TRY(om_host_run(h, p, "inline,shapes"));
+	om_backward b = {.loss = p->first->result[0], .wrt = p->first->param, .nwrt = 1, .grad = &grad};
+	OM_TRY(om_prog_backward(p, &b));
+	om_block_add_result(p->first, grad);
+	OM_TRY(om_host_run(h, p, "shapes,fold"));
+	OM_TRY(om_exec_new(s, p, NULL, &(om_exec_options){.no_reuse = true}, &e));
+	om_status st = om_exec_input(e, 0, &(om_tensor){.type = OM_FLOAT64, .shape = p->first->param[0]->shape, .data = zero});
+	if (st == OM_OK)
+		st = om_exec_run(e);
+	if (st == OM_OK)
+		memcpy(got, om_exec_result(e, 1)->data, n * sizeof *got);
+	om_exec_free(e);
+	return st;
+}
+
+/* The middle one of three windows has its taps on both sides of the only element, and took none:
+ * its index, -1, is not that of the last element. */
+static void
+of_windows_that_see_nothing(void)
+{
+	om_session *s = om_session_new();
+	om_host *h = om_host_new(s, NULL);
+	om_prog *p;
+	double got[2] = {0};
+
+	CU_ASSERT_EQUAL_FATAL(unit_parse(s, "program \"t\" ir 8 opset 17\n"
+		"^main(%x: float64[1,2,1]) {\n"
+		"	%y = MaxPool(%x) {kernel_shape = [2], dilations = [2], pads = [2,2]}\n"
+		"	%l = ReduceSum(%y) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n", &p), OM_OK);
+	CU_ASSERT_EQUAL(gradient(s, h, p, got, 2), OM_OK);
+	CU_ASSERT_EQUAL(got[0], 2);
+	CU_ASSERT_EQUAL(got[1], 2);
+	om_prog_free(p);
+	om_host_free(h);
+	om_session_free(s);
+}
+
 CU_TestInfo gradwindows_tests[] = {
 	{"of Conv", of_conv},
 	{"of ConvTranspose", of_conv_transpose},
 	{"of pools", of_pools},
+	{"of windows that see nothing", of_windows_that_see_nothing},
 	{"of norms", of_norms},
 	{"of samples", of_samples},
 	{"of places", of_places},
