@@ -144,6 +144,14 @@ struct om_row {
 	 * before `infer` is asked.  What a kernel does not compute is not in the set. 0:
 	 * any, or `infer` knows better. */
 	uint32_t takes[OM_MAX_TAKES];
+
+	/* Inputs that are statistics of earlier data, a bit each: they are no weights, which are
+	 * learned. */
+	uint32_t statistics;
+
+	/* Make an op as it is in inference do what it does in training, as the first thing of a
+	 * step of training.  NULL: there is no difference. */
+	void (*train)(struct om_grad *g, om_op *op);
 };
 
 /* The row for an operator in an opset; NULL when there is none. */
