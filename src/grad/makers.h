@@ -85,4 +85,8 @@ om_maker om_grad_Col2Im, om_grad_DFT, om_grad_Det, om_grad_STFT;
 /* states.c */
 om_maker om_grad_CausalConvWithState, om_grad_LinearAttention;
 
+/* training.c: not makers, but what makes an op as it is in training. */
+void om_train_BatchNormalization(om_grad *g, om_op *op);
+void om_train_Dropout(om_grad *g, om_op *op);
+
 #endif

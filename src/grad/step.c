@@ -31,59 +31,21 @@ no_value(const om_prog *p, const char *name)
 	return om_fail(p->session, OM_USAGE, "the graph has no value %s", name);
 }
 
-/* ---- As in training. ---- */
-
 static bool
 is_called(const om_op *op, const char *type)
 {
 	return strcmp(op->type, type) == 0 && !*op->domain;
 }
 
-/* The old numbers of a batch normalisation become states: they are no weights, and are moved
- * towards those of each batch. */
-static void
-train_normalisation(struct learn *l, om_op *op)
-{
-	om_prog *p = l->p;
-	om_value *out[3] = {op->out[0]};
-
-	if (om_attr_int(op, "training_mode") || op->nout > 1)
-		return;
-	om_op_add_int(p, op, "training_mode", 1);
-	for (uint32_t k = 1; k < 3; k++) {
-		om_value *old = op->in[k + 2];
-		out[k] = om_tape_value(&l->tape, op->block, om_printf(l->tape.mem, "%s_next", old->name));
-		om_step_state(l, old, out[k]);
-	}
-	op->out = om_memdup(p->mem, out, sizeof out);
-	op->nout = 3;
-	op->out[1]->def = op->out[2]->def = op;
-	om_tape_fail(&l->tape, om_op_infer(p, op));
-}
-
-static void
-train_dropout(struct learn *l, om_op *op)
-{
-	const uint8_t yes = 1;
-	om_prog *p = l->p;
-	om_tensor t = {.type = OM_BOOL, .shape = om_shape_of(0, NULL), .data = om_memdup(p->mem, &yes, 1)};
-	om_value **in = OM_NEWN(p->mem, om_value *, 3);
-
-	memcpy(in, op->in, (op->nin < 3 ? op->nin : 2) * sizeof *in);
-	in[2] = om_g_tensor(l->g, &t);
-	op->in = in;
-	op->nin = 3;
-}
+/* ---- As in training. ---- */
 
 static void
 as_in_training(struct learn *l)
 {
-	for (om_op *op = l->p->first->first; op; op = op->next) {
-		if (is_called(op, "BatchNormalization") && op->version >= 14)
-			train_normalisation(l, op);
-		else if (is_called(op, "Dropout") && op->version >= 12)
-			train_dropout(l, op);
-	}
+	for (om_block *b = l->p->first; b; b = b->next)
+		for (om_op *op = b->first; op; op = op->next)
+			if (op->row && op->row->train)
+				op->row->train(l->g, op);
 }
 
 /* ---- The loss. ---- */
@@ -166,13 +128,14 @@ find_loss(struct learn *l)
 
 /* ---- What is to be learned. ---- */
 
+/* Is it read as a statistic of earlier data? */
 static bool
-is_used_as_number(const om_prog *p, const om_value *v)
+is_statistic(const om_prog *p, const om_value *v)
 {
 	for (const om_block *b = p->first; b; b = b->next)
 		for (const om_op *op = b->first; op; op = op->next)
-			for (uint32_t k = 3; k < op->nin && k < 5; k++)
-				if (op->in[k] == v && is_called(op, "BatchNormalization"))
+			for (uint32_t k = 0; k < op->nin && k < 32; k++)
+				if (op->in[k] == v && op->row && op->row->statistics >> k & 1)
 					return true;
 	return false;
 }
@@ -184,7 +147,7 @@ is_weight(const om_prog *p, const om_value *v)
 {
 	return v->block == p->first && !v->def && v->data && v->shape.rank > 0 && om_shape_count(&v->shape) > 0
 	    && om_dtype_is_float(om_type_elem(&v->type)) && om_dtype_bits(om_type_elem(&v->type)) >= 16
-	    && !is_used_as_number(p, v);
+	    && !is_statistic(p, v);
 }
 
 static om_status
@@ -492,6 +455,7 @@ om_prog_learn(om_prog *p, const om_learning *how)
 
 	OM_TRY(raise_opset(p, how));
 	l.tape.mem = om_arena_new();
+	l.tape.step = &l;
 	const om_status st = learn(&l);
 	om_arena_free(l.tape.mem);
 	return st;

@@ -17,6 +17,7 @@ struct om_tape {
 	om_map known;            /* ops of which one is enough, by what they do: shapes, copies */
 	bool *has_name;          /* by value id: named after what it is the gradient of */
 	uint32_t cap;
+	struct learn *step;      /* that is made; NULL: none */
 };
 
 struct om_grad {

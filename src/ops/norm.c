@@ -697,12 +697,12 @@ mvn_cpu(om_call *c)
 	return OM_OK;
 }
 
-#define BATCH(from, to, outputs, list)                                         \
+#define BATCH(from, to, outputs, list, ...)                                    \
 	{.name = "BatchNormalization", .brief = "scaled by mean and variance of a channel", \
 	 .since = from, .until = to, .min_in = 5, .max_in = 5, .min_out = 1, .max_out = outputs, \
 	 .attrs = list, .infer = batch_infer, .reuse = over_first_input, .cpu = batch_cpu, \
-	 .grad = om_grad_BatchNormalization, .cost = norm_cost, \
-	 .takes = {OF_FLOATS, OF_FLOATS, LIKE(1), OF_FLOATS, LIKE(3)}}
+	 .grad = om_grad_BatchNormalization, .cost = norm_cost, .statistics = 1u << 3 | 1u << 4, \
+	 .takes = {OF_FLOATS, OF_FLOATS, LIKE(1), OF_FLOATS, LIKE(3)}, __VA_ARGS__}
 
 #define NORM(called, text, from, to, least, most, outputs, list, inferred, kernel, scale) \
 	{.name = #called, .brief = text, .since = from, .until = to, .min_in = least, .max_in = most, \
@@ -711,10 +711,10 @@ mvn_cpu(om_call *c)
 	 .takes = {OF_FLOATS, scale, LIKE(0)}}
 
 const om_row om_ops_norm[] = {
-	BATCH(1, 6, 5, batch_attrs_1),
-	BATCH(7, 8, 5, batch_attrs_7),
-	BATCH(9, 13, 5, batch_attrs_7),
-	BATCH(14, 0, 3, batch_attrs_14),
+	BATCH(1, 6, 5, batch_attrs_1, .train = NULL),
+	BATCH(7, 8, 5, batch_attrs_7, .train = NULL),
+	BATCH(9, 13, 5, batch_attrs_7, .train = NULL),
+	BATCH(14, 0, 3, batch_attrs_14, .train = om_train_BatchNormalization),
 	NORM(LayerNormalization, "rows to mean 0 and variance 1, scaled", 17, 0, 2, 3, 3, layer_attrs,
 		layer_infer, layer_cpu, LIKE(0)),
 	NORM(RMSNormalization, "rows to a mean square of 1, scaled", 23, 0, 2, 2, 1, layer_attrs,

@@ -1059,7 +1059,7 @@ const om_row om_ops_pointwise[] = {
 	{
 		.name = "Dropout", .brief = "x itself; in training, a part of it is zeroed at random",
 		.since = 12, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 2,
-		.flags = OM_RANDOM, .attrs = dropout_attrs, .grad = om_grad_Dropout,
+		.flags = OM_RANDOM, .attrs = dropout_attrs, .grad = om_grad_Dropout, .train = om_train_Dropout,
 		.infer = Dropout_infer, .view = Dropout_view, .reuse = reuse_first, .cpu = Dropout_cpu,
 		.takes = {OF_FLOATS | OF_FLOAT8S, OF_FLOATS | OF_FLOAT8S, OF(BOOL)},
 	},
