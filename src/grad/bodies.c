@@ -118,15 +118,32 @@ om_back_abandon(om_op *op)
 
 /* ---- Ops of the forward path. ---- */
 
+/* An op in a body that a copy of it would not repeat: it would draw other numbers, or do
+ * twice what is to be done once. */
+static const om_op *
+unrepeatable(const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nbody; k++)
+		for (const om_op *in = op->body[k]->first; in; in = in->next) {
+			const om_op *found = unrepeatable(in);
+			if (found || (in->row && in->row->flags & (OM_RANDOM | OM_EFFECT)))
+				return found ? found : in;
+		}
+	return NULL;
+}
+
 om_op *
 om_body_own_op(om_grad *g)
 {
 	om_scope *s = om_grad_scope(g);
-	const om_op *op = om_grad_op(g);
+	const om_op *op = om_grad_op(g), *once;
 	om_op *copy;
 
 	if (s->outer || !s->tape->copies)
 		return (om_op *)op;
+	if ((once = unrepeatable(op)))
+		om_grad_fail(g, OM_UNSUPPORTED, "%s %s in its body is random: what is drawn there cannot be had without "
+			"changing the forward path", once->type, once->out[0]->name);
 	om_clone c = om_clone_new(s->tape->p, s->tape->p, s->tape->mem, "copy_");
 	const om_status st = om_op_clone(&c, op, s->to, NULL, &copy);
 	copy->phase = OM_BACKWARD;

@@ -31,14 +31,14 @@ REASONS = {
     "Hardmax output": "it moves in jumps: zero",
 }
 BODIES = "checked by tests/unit/gradbodies.c and tests/fuzz/flowgrads"
-REMARKS = {"If": BODIES, "Loop": BODIES, "Scan": BODIES}
+SHAPE, DRAWN = "zero: it changes with the shape of its input alone", "zero: what is drawn is taken as it is"
+REMARKS = {"Bernoulli": DRAWN, "EyeLike": SHAPE, "RandomNormalLike": SHAPE, "RandomUniformLike": SHAPE,
+           "If": BODIES, "Loop": BODIES, "Scan": BODIES}
 # Operators that could let a gradient through, as it seems, and have no maker: why.
 WITHOUT = {
-    "random": "it is drawn at random",
     "sequence": "gradients are of tensors: they go through no sequence and no optional",
     "constant": "ONNX tags it as not differentiable",
     "DynamicQuantizeLinear": "it moves in jumps",
-    "EyeLike": "it changes with the shape of its input alone",
 }
 
 
@@ -97,8 +97,6 @@ def parts_of(schema, row):
 def reason_without(schema):
     if any(t.startswith(("seq(", "optional(")) for c in schema.type_constraints for t in c.allowed_type_strs):
         return WITHOUT["sequence"]
-    if schema.name.startswith("Random") or schema.name in ("Bernoulli", "Multinomial"):
-        return WITHOUT["random"]
     if not any(p.differentiation_category in (TAGGED, UNTAGGED) for p in schema.inputs):
         return WITHOUT["constant"]
     return WITHOUT.get(schema.name)

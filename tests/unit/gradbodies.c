@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
+
+#include "onnxmem/grad.h"
+#include "onnxmem/pass.h"
 #include "unit.h"
 
 #define HEAD "program \"t\" ir 8 opset 17\n"
@@ -249,6 +252,60 @@ of_a_rolled_lstm(void)
 		"		ret %q, %hn, %cn, %hn\n" LSTM_TAIL, 1);
 }
 
+#define DROPPED \
+	"		%r = const float32[] {0.5}\n" \
+	"		%t = const bool[] {1}\n" \
+	"		%d = Dropout(%h, %r, %t)\n" \
+	"		%u = RandomUniformLike(%h) {dtype = 11}\n" \
+	"		%p = Sigmoid(%d)\n" \
+	"		%m = Bernoulli(%p) {dtype = 11}\n" \
+	"		%v = Mul(%d, %u)\n" \
+	"		%s = Sin(%v)\n" \
+	"		%a = Mul(%s, %m)\n" \
+	"		%g = Add(%a, %h)\n"
+#define DROPPED_LOSS \
+	"	%e = Mul(%y, %y)\n	%l = ReduceSum(%e) {keepdims = 0}\n	ret %l\n}\n"
+#define DROPPED_LOOP HEAD "^main(%x: float64[7]) {\n" \
+	"	%n = const int64[] {3}\n" \
+	"	%y = Loop(%n, _, %x) {body = ^b(%i: int64[], %c: bool[], %h: float64[7]) {\n" DROPPED \
+	"		ret %c, %g\n	}}\n" DROPPED_LOSS
+
+/* Each round draws other numbers; each run of a program draws the same. */
+static void
+of_what_is_drawn(void)
+{
+	unit_grad_check(DROPPED_LOOP, 1);
+	unit_grad_check(HEAD "^main(%x: float64[4,7], %o: float64[7]) {\n"
+		"	%y, %ys = Scan(%o, %x) {num_scan_inputs = 1, body = ^b(%q: float64[7], %xt: float64[7]) {\n"
+		"		%h = Add(%q, %xt)\n" DROPPED
+		"		ret %g, %a\n	}}\n" DROPPED_LOSS, 1);
+	unit_grad_check(HEAD "^main(%h: float64[7]) {\n"
+		"	%o = const bool[] {1}\n"
+		"	%y = If(%o) {then_branch = ^t() {\n" DROPPED
+		"		ret %g\n	}, else_branch = ^e() {\n"
+		"		%z = Neg(%h)\n"
+		"		ret %z\n	}}\n" DROPPED_LOSS, 1);
+}
+
+/* Where the forward path has to stay as it is, what it drew cannot be had. */
+static void
+what_is_drawn_is_not_drawn_again(void)
+{
+	om_session *s = om_session_new();
+	om_host *h = om_host_new(s, NULL);
+	om_value *grad = NULL;
+	om_prog *p;
+
+	CU_ASSERT_EQUAL_FATAL(unit_parse(s, DROPPED_LOOP, &p), OM_OK);
+	CU_ASSERT_EQUAL(om_host_run(h, p, "inline,shapes"), OM_OK);
+	om_backward b = {.loss = p->first->result[0], .wrt = p->first->param, .nwrt = 1, .grad = &grad, .copies = true};
+	CU_ASSERT_EQUAL(om_prog_backward(p, &b), OM_UNSUPPORTED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(s), "Dropout d in its body is random"));
+	om_prog_free(p);
+	om_host_free(h);
+	om_session_free(s);
+}
+
 CU_TestInfo gradbodies_tests[] = {
 	{"of a branch", of_a_branch},
 	{"of branches that share an output", of_branches_that_share},
@@ -258,5 +315,7 @@ CU_TestInfo gradbodies_tests[] = {
 	{"of a scan", of_a_scan},
 	{"of a loop in a branch in a loop", of_nested_bodies},
 	{"of an LSTM in a Loop and in a Scan", of_a_rolled_lstm},
+	{"of what is drawn in bodies", of_what_is_drawn},
+	{"what is drawn is not drawn again", what_is_drawn_is_not_drawn_again},
 	CU_TEST_INFO_NULL,
 };
