@@ -2,7 +2,7 @@
  *
  * Values of a body get a prefix that no name has, FUNCTION_N/; the outputs of
  * the call keep their names.  An output that the body hands through from its
- * inputs becomes an Identity.  Calls inside a body are inlined with it; a
+ * inputs becomes an Identity.  A call that a row stands for stays.  Calls inside a body are inlined with it; a
  * function that calls itself, at whatever distance, is refused.
  */
 #include <config.h>
@@ -128,7 +128,7 @@ inline_bodies(struct inliner *in, om_op *op)
 	for (uint32_t k = 0; k < op->nbody; k++)
 		for (om_op *o = op->body[k]->first, *next; o; o = next) {
 			next = o->next;
-			OM_TRY(o->call ? inline_call(in, o) : inline_bodies(in, o));
+			OM_TRY(o->call && !om_op_bind(o) ? inline_call(in, o) : inline_bodies(in, o));
 		}
 	return OM_OK;
 }
@@ -143,7 +143,7 @@ copy_body(struct inliner *in, om_op *op, om_clone *c, om_value **through)
 		OM_TRY(om_op_clone(c, o, op->block, op, &copy));
 		if (in->p->nop > MOST_OPS)
 			return om_fail(in->r->session, OM_UNSUPPORTED, "inlining makes more than %d ops", MOST_OPS);
-		OM_TRY(copy->call ? inline_call(in, copy) : inline_bodies(in, copy));
+		OM_TRY(copy->call && !om_op_bind(copy) ? inline_call(in, copy) : inline_bodies(in, copy));
 	}
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (through[k])
@@ -183,7 +183,7 @@ run(om_run *r, om_prog *p)
 	for (om_block *b = p->first; b; b = b->next)
 		for (om_op *op = b->first, *next; op; op = next) {
 			next = op->next;
-			if (op->call)
+			if (op->call && !om_op_bind(op))
 				OM_TRY(inline_call(&in, op));
 		}
 	return OM_OK;

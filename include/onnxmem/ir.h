@@ -138,7 +138,8 @@ OM_API om_phase om_phase_find(const char *text);   /* OM_NO_PHASE for any other 
 
 /* A node of the graph, or of a body. */
 struct om_op {
-	const om_row *row;       /* NULL: an operator that is not known, or a call */
+	const om_row *row;       /* NULL: an operator that is not known, or a call that no row
+	                            stands for */
 	const char *opaque;      /* why the row was taken away: a use of the operator that
 	                            is not supported, with outputs declared by the file */
 	const om_function *call; /* the model-local function that it calls */
@@ -212,7 +213,7 @@ struct om_function {
 /* What is currently known about a program.  Setting a bit promises that the
  * fields named after it are up to date. */
 enum {
-	OM_HAS_INLINE = 1u << 0,  /* no call is left */
+	OM_HAS_INLINE = 1u << 0,  /* no call is left but those that a row stands for */
 	OM_HAS_SHAPES = 1u << 1,  /* types and shapes are inferred as far as they can be */
 	OM_HAS_CONST  = 1u << 2,  /* is_const, is_folded */
 	OM_HAS_LIVE   = 1u << 3,  /* steps, first, last */

@@ -52,6 +52,8 @@ enum {
 	OM_OBJECTS    = 1u << 6,  /* takes or gives values that are no tensors (om_object): its
 	                             infer checks of which kind the inputs are, its kernel sets
 	                             data of such outputs to objects in om_call.keep */
+	OM_STANDS     = 1u << 7,  /* models that use it bring a function of its name: the row stands
+	                             for that where it takes what the function is called with */
 };
 
 /* How an operator uses its bodies. */
@@ -177,6 +179,11 @@ OM_API void om_call_init(om_call *c, om_session *s, om_arena *mem, const om_op *
  * of the operator that is OM_UNSUPPORTED makes the op opaque where the file
  * declares its outputs. */
 OM_API om_status om_op_infer(om_prog *p, om_op *op);
+
+/* Of an op with a function that it calls: a row of OM_STANDS becomes its row, where that takes
+ * the types and shapes of its inputs, as they are known or as the function declares them.  Else
+ * it has none, and the function has to be put in its place. */
+OM_API bool om_op_bind(om_op *op);
 
 /* Infer every op of a block, in order, and of its bodies. */
 OM_API om_status om_block_infer(om_prog *p, om_block *b);

@@ -676,6 +676,8 @@ read_op(struct reader *r, om_block *b, struct scope *s, const struct outputs *o)
 	om_op *op = om_op_new(r->p, part[0], part[1], version, (uint32_t)in.n, (uint32_t)o->n);
 	op->overload = part[2];
 	op->call = callee(r->whole, op);
+	if (op->call)
+		op->row = NULL;
 	for (uint32_t k = 0; k < op->nin; k++)
 		om_op_set_in(op, k, in.v[k]);
 	for (uint32_t k = 0; k < op->nout; k++)
@@ -862,8 +864,10 @@ resolve_calls(const om_prog *p)
 {
 	for (const om_function *f = p->functions; f; f = f->next)
 		for (const om_block *b = f->body->prog->first; b; b = b->next)
-			for (om_op *op = b->first; op; op = op->next)
+			for (om_op *op = b->first; op; op = op->next) {
 				op->call = callee(p, op);
+				op->row = op->call ? NULL : op->row;
+			}
 }
 
 static om_status

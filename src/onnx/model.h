@@ -39,7 +39,8 @@ struct om_model {
 
 enum { OM_MAX_NESTING = 100 };   /* of messages: what other readers of ONNX take */
 
-enum { OM_IR_OLDEST = 3, OM_IR_TRAINING = 7, OM_IR_NEWEST = 14 };  /* TRAINING: has training information */
+enum { OM_IR_OLDEST = 3, OM_IR_TRAINING = 7, OM_IR_OVERLOAD = 10, OM_IR_NEWEST = 14 };
+/* TRAINING: has training information; OVERLOAD: functions of one name, with types of their values */
 
 /* Look through packed messages before they are unpacked: well-formed, not too
  * deep, and not such that unpacking takes very much more memory than the bytes

@@ -725,6 +725,16 @@ place_aliases(struct reader *r)
 	}
 }
 
+/* A plan is for a program without calls but those that rows stand for. */
+static void
+bind_calls(om_prog *p)
+{
+	for (om_block *b = p->first; b; b = b->next)
+		for (om_op *op = b->first; op; op = op->next)
+			if (op->call)
+				om_op_bind(op);
+}
+
 static om_status
 read_plan(struct reader *r, const char *sidecar)
 {
@@ -736,6 +746,7 @@ read_plan(struct reader *r, const char *sidecar)
 	OM_TRY(check_head(r, graph));
 	list_scopes(r);
 	OM_TRY(read_order(r));
+	bind_calls(r->p);
 	OM_TRY(bind(r));
 	list_names(r);
 	r->ops = om_ops_by_index(r->p, r->mem);

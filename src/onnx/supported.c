@@ -41,7 +41,7 @@ refuse(const om_prog *p, const om_op *op, const char *why)
 static om_status
 check_op(const om_prog *p, const om_op *op)
 {
-	if (op->call)
+	if (op->call && !op->row)
 		return refuse(p, op, "is a function that was not inlined");
 	if (op->opaque)
 		return om_fail(p->session, OM_UNSUPPORTED, "%s", op->opaque);

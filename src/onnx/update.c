@@ -20,7 +20,6 @@ struct update {
 	bool *used;                  /* by value id */
 	const om_value **consts;     /* by block id: the first of a list */
 	const om_value **next;       /* by value id: the next of that list */
-	bool has_calls;
 };
 
 /* ---- Names. ---- */
@@ -190,6 +189,18 @@ write_attrs(struct update *u, const om_op *op, Onnx__NodeProto *to)
 
 /* ---- Nodes. ---- */
 
+static Onnx__OperatorSetIdProto *
+opset_of(struct update *u, const om_opset *from)
+{
+	Onnx__OperatorSetIdProto *set = OM_NEW(u->m->mem, Onnx__OperatorSetIdProto);
+
+	onnx__operator_set_id_proto__init(set);
+	set->domain = om_strdup(u->m->mem, from->domain);
+	set->has_version = true;
+	set->version = from->version;
+	return set;
+}
+
 /* A file has one version of each operator set.  Another one will do where it
  * has the same operator. */
 static om_status
@@ -208,13 +219,9 @@ write_opset(struct update *u, const om_op *op)
 			"is of version %d of its operator set, but the file has version %lld",
 			op->version, (long long)set->version);
 	}
-	Onnx__OperatorSetIdProto *set = OM_NEW(u->m->mem, Onnx__OperatorSetIdProto);
-	onnx__operator_set_id_proto__init(set);
-	set->domain = om_strdup(u->m->mem, op->domain);
-	set->has_version = true;
-	set->version = op->version ? op->version : 1;
 	size_t n = m->n_opset_import, cap = n;
-	OM_PUSH(u->m->mem, m->opset_import, n, cap, set);
+	OM_PUSH(u->m->mem, m->opset_import, n, cap,
+		opset_of(u, &(om_opset){op->domain, op->version ? op->version : 1}));
 	m->n_opset_import = n;
 	return OM_OK;
 }
@@ -233,7 +240,6 @@ write_node(struct update *u, const om_op *op, Onnx__NodeProto **out)
 		OM_TRY(write_opset(u, op));
 	}
 	*out = to;
-	u->has_calls |= op->call != NULL;
 	write_text(u, &to->op_type, op->type);
 	write_text(u, &to->name, op->name);
 	write_text(u, &to->overload, op->overload);
@@ -571,6 +577,95 @@ start(struct update *u)
 	return OM_OK;
 }
 
+/* ---- Functions. ---- */
+
+static const char *
+key_of(om_arena *mem, const om_function *f)
+{
+	return om_printf(mem, "%s\n%s\n%s", f->domain, f->name, f->overload);
+}
+
+static void
+note_calls(const om_block *b, om_map *called)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		const char *key = op->call ? key_of(called->mem, op->call) : "";
+		if (op->call && !om_map_get(called, key)) {
+			om_map_set(called, key, (void *)op->call);
+			note_calls(op->call->body, called);
+		}
+		for (uint32_t k = 0; k < op->nbody; k++)
+			note_calls(op->body[k], called);
+	}
+}
+
+static void
+write_signature(struct update *u, const om_function *fn, Onnx__FunctionProto *to)
+{
+	const om_block *b = fn->body;
+
+	write_names(u, &to->n_input, &to->input, b->nparam, b->param);
+	write_names(u, &to->n_output, &to->output, b->nresult, b->result);
+	to->value_info = OM_NEWN(u->m->mem, Onnx__ValueInfoProto *, (size_t)b->nparam + 1);
+	for (uint32_t k = 0; k < b->nparam; k++)
+		if (om_type_elem(&b->param[k]->type) != OM_UNDEFINED)
+			to->value_info[to->n_value_info++] = value_info(u, b->param[k]);
+	to->attribute = OM_NEWN(u->m->mem, char *, fn->nattr + 1);
+	for (; to->n_attribute < fn->nattr; to->n_attribute++)
+		to->attribute[to->n_attribute] = om_strdup(u->m->mem, fn->attr[to->n_attribute]);
+	to->opset_import = OM_NEWN(u->m->mem, Onnx__OperatorSetIdProto *, fn->nopset + 1);
+	for (; to->n_opset_import < fn->nopset; to->n_opset_import++)
+		to->opset_import[to->n_opset_import] = opset_of(u, &fn->opset[to->n_opset_import]);
+}
+
+/* One that a pass made: its constants are nodes, and it has no defaults. */
+static om_status
+write_function(struct update *u, const om_function *fn, Onnx__FunctionProto **out)
+{
+	Onnx__FunctionProto *to = *out = OM_NEW(u->m->mem, Onnx__FunctionProto);
+	struct nodes nodes = {0};
+
+	onnx__function_proto__init(to);
+	to->domain = om_strdup(u->m->mem, fn->domain);
+	to->name = om_strdup(u->m->mem, fn->name);
+	if (*fn->overload)
+		to->overload = om_strdup(u->m->mem, fn->overload);
+	write_signature(u, fn, to);
+	for (const om_op *op = fn->body->first; op; op = op->next) {
+		Onnx__NodeProto *n;
+		OM_TRY(write_node(u, op, &n));
+		push_node(u, &nodes, n);
+	}
+	to->node = nodes.list;
+	to->n_node = nodes.n;
+	if (u->m->proto->ir_version < OM_IR_OVERLOAD)
+		u->m->proto->ir_version = OM_IR_OVERLOAD;
+	return OM_OK;
+}
+
+/* Those that are called; beside a graph that stays as it is, those of the file as well. */
+static om_status
+write_functions(struct update *u, bool keeps)
+{
+	Onnx__ModelProto *m = u->m->proto;
+	Onnx__FunctionProto **list = NULL;
+	om_map called = om_map_new(u->tmp);
+	size_t n = 0, cap = 0;
+
+	note_calls(u->p->first, &called);
+	for (const om_function *f = u->p->functions; f; f = f->next) {
+		Onnx__FunctionProto *to = (Onnx__FunctionProto *)f->origin;
+		if (!om_map_get(&called, key_of(u->tmp, f)) && !(keeps && to))
+			continue;
+		if (!to)
+			OM_TRY(write_function(u, f, &to));
+		OM_PUSH(u->m->mem, list, n, cap, to);
+	}
+	m->functions = list;
+	m->n_functions = n;
+	return OM_OK;
+}
+
 static om_status
 update(struct update *u)
 {
@@ -580,8 +675,7 @@ update(struct update *u)
 	forget_training(u, write_versions(u));
 	note_uses(u, u->p->first);
 	OM_TRY(write_graph(u, u->p->first, &graph));
-	if (!u->has_calls)
-		u->m->proto->n_functions = 0;
+	OM_TRY(write_functions(u, false));
 	return om_notes_write(u->s, u->m, u->p);
 }
 
@@ -844,7 +938,7 @@ write_info(struct update *u, om_prog *p)
 	m->training_info = OM_NEW(mem, Onnx__TrainingInfoProto *);
 	*m->training_info = i.to;
 	m->n_training_info = 1;
-	return OM_OK;
+	return write_functions(u, true);
 }
 
 om_status

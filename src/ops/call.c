@@ -249,6 +249,40 @@ om_op_infer(om_prog *p, om_op *op)
 	return st;
 }
 
+/* Types that are not known are taken from the parameters of the function. */
+static bool
+takes_call(om_arena *mem, const om_op *op)
+{
+	om_call c;
+
+	if (check_arity(NULL, op) != OM_OK)
+		return false;
+	om_call_init(&c, NULL, mem, op);
+	om_tensor *in = OM_NEWN(mem, om_tensor, op->nin);
+	for (uint32_t k = 0; k < op->nin; k++) {
+		const bool is_open = op->in[k] && c.in[k].type == OM_UNDEFINED;
+		in[k] = is_open && op->call && k < op->call->body->nparam ? tensor_of(op->call->body->param[k]) : c.in[k];
+	}
+	c.in = in;
+	c.keep = mem;
+	c.out_type = OM_NEWN(mem, om_type, op->nout);
+	for (uint32_t k = 0; k < op->nout; k++)
+		c.out[k] = (om_tensor){.shape = om_shape_unknown()};
+	return op->row->infer(&c) == OM_OK && c.out[0].type != OM_UNDEFINED;
+}
+
+bool
+om_op_bind(om_op *op)
+{
+	om_arena *mem = om_arena_new();
+
+	op->row = om_row_find(op->domain, op->type, op->version);
+	if (op->row && (!(op->row->flags & OM_STANDS) || !takes_call(mem, op)))
+		op->row = NULL;
+	om_arena_free(mem);
+	return op->row != NULL;
+}
+
 /* Shape arithmetic is computed on the way: the shapes behind it need it. */
 enum { SHAPE_ARITHMETIC = 8192 };
 
