@@ -46,6 +46,9 @@ run(om_run *r, om_prog *p)
 	l.optimizer = text_of(r, "optimizer");
 	if (wrt && strcmp(wrt, "all") != 0)
 		l.wrt = om_split(r->scratch, wrt, "+", &l.nwrt);  /* a comma ends a pass */
+	if (strcmp(om_option(r, "functions"), "yes") != 0 && strcmp(om_option(r, "functions"), "no") != 0)
+		return om_fail(r->session, OM_USAGE, "backward: option functions wants yes or no");
+	l.functions = strcmp(om_option(r, "functions"), "yes") == 0;
 	OM_TRY(number_of(r, "clip-norm", &l.clip_norm));
 	OM_TRY(number_of(r, "clip-value", &l.clip_value));
 	OM_TRY(number_of(r, "rate", &l.rate));
@@ -65,6 +68,7 @@ static const om_pass_option options[] = {
 	{"rate", "", "the default of the input lr; 0.001"},
 	{"clip-norm", "", "the most that all gradients are together, as one vector"},
 	{"clip-value", "", "the most that an element of a gradient is"},
+	{"functions", "no", "yes: what has a gradient in one op gets that"},
 	{0}
 };
 

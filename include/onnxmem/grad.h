@@ -196,6 +196,8 @@ typedef struct om_backward {
 	uint32_t nwrt;
 	bool copies;                 /* leave the forward ops as they are: outputs of them that the
 	                                backward path wants besides come from copies */
+	bool functions;              /* what has a gradient of one op gets that: a call of a function of
+	                                domain org.onnxmem.grad, whose body is what the maker builds */
 	om_value **grad;             /* [nwrt], to be filled; NULL: the loss does not change with it */
 } om_backward;
 
@@ -217,7 +219,7 @@ typedef struct om_learning {
 	double rate, momentum, beta1, beta2, epsilon, decay;
 	bool trains;                 /* normalisations of batches and what drops elements do as in training */
 	bool keeps_outputs;          /* results of the graph stay, behind the loss */
-	bool copies;                 /* as in om_backward */
+	bool copies, functions;      /* as in om_backward */
 } om_learning;
 
 /* The usual numbers of all optimizers. */

@@ -15,6 +15,7 @@
 
 typedef struct om_call om_call;
 struct om_grad;
+struct om_fused;
 
 /* One op as its row sees it: while planning, or in a run. */
 struct om_call {
@@ -138,6 +139,9 @@ struct om_row {
 	/* Build the gradients of the inputs; see onnxmem/grad.h.  NULL: no gradient goes
 	 * through, and one that has to is an error. */
 	void (*grad)(struct om_grad *g);
+	/* What computes these gradients in one op, for those who want that: see grad/fused.h.
+	 * NULL: there is none. */
+	const struct om_fused *fused;
 
 	/* NULL: one flop an output element; bytes of all inputs and outputs. */
 	void (*cost)(const om_call *c, om_cost *cost);

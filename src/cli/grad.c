@@ -32,6 +32,7 @@ read_options(om_cli *c, om_learning *l)
 	l->optimizer = om_cli_option(c, "optimizer");
 	l->trains = om_cli_has(c, "train-mode");
 	l->keeps_outputs = om_cli_has(c, "keep-outputs");
+	l->functions = om_cli_has(c, "functions");
 	if (wrt && strcmp(wrt, "all") != 0)
 		l->wrt = om_split(c->mem, wrt, ",", &l->nwrt);
 	if (!l->loss && !l->loss_fn)
@@ -129,6 +130,7 @@ static const om_opt update_opts[] = {
 	{"beta2", "X", "of adam, adamw [0.999]"},
 	{"epsilon", "X", "of adam, adamw [1e-8]"},
 	{"weight-decay", "X", "what weights shrink by [0]"},
+	{"functions", NULL, "one op for the gradients of a convolution, which calls a function in OUT [standard operators alone]"},
 	{"emit", "FORM", "train-step, or training-info: the graph as it is, the rest beside it [train-step]"},
 	{0}
 };
@@ -140,6 +142,8 @@ const om_cmd om_grad_cmd = {
 	.brief = "add gradients to a model, or make a training step of it",
 	.text = "OUT is IN with the ops that compute the gradients of a loss, all of them standard operators. Without --optimizer "
 		"gradients are outputs, NAME_grad for the weight NAME. With it OUT is a step for `onnxmem train`, or for any runtime: "
-		"weights are inputs with their old elements as defaults, and their new elements are outputs.",
+		"weights are inputs with their old elements as defaults, and their new elements are outputs. With --functions what has a "
+		"gradient in one op gets that, of the domain org.onnxmem.grad: the file says in functions what these ops are, and "
+		"`onnxmem` has kernels for them.",
 	.min_args = 2, .max_args = 2, .group = {&group, &update_group, &om_shape_options}, .run = run,
 };

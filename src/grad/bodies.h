@@ -69,6 +69,10 @@ void om_back_args(om_grad *g, om_op *op, const struct om_values *in, size_t nout
 /* Nothing came of it. */
 void om_back_abandon(om_op *op);
 
+/* By value id: what an op, and its bodies, read; is any output of it read? */
+void om_mark_reads(const om_op *op, bool *is_read);
+bool om_is_read(const om_op *op, const bool *is_read);
+
 /* `build` builds the op once more, in the backward path, of operators that have makers;
  * `out` are its outputs, those that have a gradient.  They are differentiated. */
 void om_grad_by_parts(om_grad *g, void (*build)(om_grad *g, om_value **out));

@@ -14,8 +14,8 @@
 static void
 mark_reads(const om_block *b, bool *is_read);
 
-static void
-mark_op(const om_op *op, bool *is_read)
+void
+om_mark_reads(const om_op *op, bool *is_read)
 {
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (op->in[k])
@@ -30,11 +30,11 @@ mark_reads(const om_block *b, bool *is_read)
 	for (uint32_t k = 0; k < b->nresult; k++)
 		is_read[b->result[k]->id] = true;
 	for (const om_op *op = b->first; op; op = op->next)
-		mark_op(op, is_read);
+		om_mark_reads(op, is_read);
 }
 
-static bool
-any_is_read(const om_op *op, const bool *is_read)
+bool
+om_is_read(const om_op *op, const bool *is_read)
 {
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k] && is_read[op->out[k]->id])
@@ -61,12 +61,12 @@ take_out(om_grad *g, om_op *first, om_op *last)
 
 	mark_gradients(om_grad_scope(g), is_read);
 	for (const om_op *op = last->next; op; op = op->next)
-		mark_op(op, is_read);
+		om_mark_reads(op, is_read);
 	for (om_op *op = last;; op = prev) {
 		const bool is_first = op == first;
 		prev = op->prev;
-		if (any_is_read(op, is_read)) {
-			mark_op(op, is_read);
+		if (om_is_read(op, is_read)) {
+			om_mark_reads(op, is_read);
 		} else {
 			for (uint32_t k = 0; k < op->nbody; k++)
 				om_block_remove(op->body[k]);

@@ -428,7 +428,8 @@ learn(struct learn *l)
 	for (om_op *op = p->first->first; op; op = op->next)
 		op->phase = OM_FORWARD;
 	l->grad = OM_NEWN(l->tape.mem, om_value *, (size_t)l->nwrt + 1);
-	om_backward b = {.loss = l->loss, .wrt = l->wrt, .nwrt = l->nwrt, .grad = l->grad, .copies = l->how->copies};
+	om_backward b = {.loss = l->loss, .wrt = l->wrt, .nwrt = l->nwrt, .grad = l->grad, .copies = l->how->copies,
+		.functions = l->how->functions};
 	OM_TRY(om_prog_backward(p, &b));
 	forget_constants(p);
 	OM_TRY(keep_reached(l));

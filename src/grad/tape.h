@@ -11,10 +11,11 @@ struct om_tape {
 	om_arena *mem;
 	om_status status;        /* the first failure */
 	om_phase phase;          /* of what is built */
-	bool copies;
+	bool copies, functions;
 	om_map names;            /* all names of the program: the number that the next one gets */
 	om_map constants;        /* by what they hold */
 	om_map known;            /* ops of which one is enough, by what they do: shapes, copies */
+	struct om_drawn *drawn;  /* functions that are there already: see fused.c */
 	bool *has_name;          /* by value id: named after what it is the gradient of */
 	uint32_t cap;
 	struct learn *step;      /* that is made; NULL: none */
@@ -36,6 +37,10 @@ const char *om_tape_name(struct om_tape *t, const char *stem);
 om_value *om_tape_value(struct om_tape *t, om_block *b, const char *stem);
 /* `v` has its last name. */
 void om_tape_named(struct om_tape *t, const om_value *v);
+
+/* What is differentiated in one op, if there is such an op for it: false, where the maker has
+ * to be asked. */
+bool om_grad_fused(om_grad *g);
 
 /* One more gradient that came into `s` for `of`: it is added to those before. */
 void om_scope_add(om_scope *s, om_grad *g, const om_value *of, om_value *v);

@@ -210,7 +210,8 @@ differentiate(om_scope *s, const om_op *op)
 		return om_op_fail(t->p->session, OM_UNSUPPORTED, op, op->row
 			? "a gradient has to go through it, but there is none for this operator"
 			: "a gradient has to go through it, but the operator is not known");
-	op->row->grad(&g);
+	if (!t->functions || !om_grad_fused(&g))
+		op->row->grad(&g);
 	OM_TRY(t->status);
 	return check_said(&g);
 }
@@ -289,7 +290,7 @@ backward(struct om_tape *t, om_backward *b)
 om_status
 om_prog_backward(om_prog *p, om_backward *b)
 {
-	struct om_tape t = {.p = p, .copies = b->copies};
+	struct om_tape t = {.p = p, .copies = b->copies, .functions = b->functions};
 
 	OM_TRY(check_program(p));
 	t.mem = om_arena_new();

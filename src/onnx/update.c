@@ -643,6 +643,15 @@ write_function(struct update *u, const om_function *fn, Onnx__FunctionProto **ou
 	return OM_OK;
 }
 
+static bool
+is_in_file(const Onnx__ModelProto *m, const Onnx__FunctionProto *f)
+{
+	for (size_t k = 0; k < m->n_functions; k++)
+		if (m->functions[k] == f)
+			return true;
+	return false;
+}
+
 /* Those that are called; beside a graph that stays as it is, those of the file as well. */
 static om_status
 write_functions(struct update *u, bool keeps)
@@ -655,7 +664,7 @@ write_functions(struct update *u, bool keeps)
 	note_calls(u->p->first, &called);
 	for (const om_function *f = u->p->functions; f; f = f->next) {
 		Onnx__FunctionProto *to = (Onnx__FunctionProto *)f->origin;
-		if (!om_map_get(&called, key_of(u->tmp, f)) && !(keeps && to))
+		if (!om_map_get(&called, key_of(u->tmp, f)) && !(keeps && is_in_file(m, to)))
 			continue;
 		if (!to)
 			OM_TRY(write_function(u, f, &to));

@@ -10,7 +10,7 @@
 #include <config.h>
 
 #include "kernels/kernels.h"
-#include "grad/makers.h"
+#include "grad/fused.h"
 #include "ops/conv.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
@@ -112,12 +112,6 @@ struct images {
 	void *room;
 };
 
-/* What the product of one image and group asks rows of. */
-struct columns {
-	const struct om_window *w;
-	const float *x;               /* the group's channels */
-};
-
 /* n elements of a line of `width`, from `first` on, `stride` apart; what lies
  * outside is 0. */
 static void
@@ -137,11 +131,10 @@ copy_line(float *to, int64_t n, const float *line, int64_t width, int64_t first,
 	memset(to + hi, 0, (size_t)(n - hi) * sizeof *to);
 }
 
-/* Row `k` belongs to a channel and a tap; a column to a place of the output. */
-static const float *
-columns_row(const void *rows, int64_t k, int64_t n0, int64_t n, float *room)
+const float *
+om_conv_columns(const void *columns, int64_t k, int64_t n0, int64_t n, float *room)
 {
-	const struct columns *c = rows;
+	const struct om_columns *c = columns;
 	const struct om_window *w = c->w;
 	const int64_t kx = k % w->kernel[2], ky = k / w->kernel[2] % w->kernel[1];
 	const int64_t kz = k / w->kernel[2] / w->kernel[1] % w->kernel[0];
@@ -185,12 +178,12 @@ conv_by_product(const struct om_conv *v, const struct images *p)
 	om_gemm g = {
 		.m = v->kout, .n = out, .k = v->kin * taps, .a_row = v->kin * taps, .a_col = 1,
 		.b_row = in, .b_col = 1, .c_row = out, .alpha = 1, .add = p->bias != NULL,
-		.row = om_window_is_point(&v->w) ? NULL : columns_row,
+		.row = om_window_is_point(&v->w) ? NULL : om_conv_columns,
 	};
 
 	for (int64_t i = 0; i < v->batch * v->group; i++) {
 		const int64_t channel = i % v->group * v->kout;
-		const struct columns columns = {.w = &v->w, .x = p->x + i * v->kin * in};
+		const struct om_columns columns = {.w = &v->w, .x = p->x + i * v->kin * in};
 		g.a = p->w + channel * g.k;
 		g.b = columns.x;
 		g.rows = &columns;
@@ -406,8 +399,8 @@ dot_line(const float *x, int64_t step, const float *taps, int64_t n)
 	return sum;
 }
 
-static float
-dot_at(const struct om_window *w, const float *x, const float *taps, const int64_t *o)
+float
+om_conv_dot(const struct om_window *w, const float *x, const float *taps, const int64_t *o)
 {
 	const int64_t step = w->dilation[2], first = o[2] * w->stride[2] - w->begin[2];
 	const int64_t lo = first >= 0 ? 0 : (-first + step - 1) / step;
@@ -438,7 +431,7 @@ conv_by_dots(const struct om_conv *v, const struct images *p)
 		const float *x = p->x + (i / v->cout * v->cin + channel / v->kout) * in;
 		for (int64_t at = 0, n = om_window_volume(w->out); at < n; at++) {
 			const int64_t o[] = {at / w->out[2] / w->out[1], at / w->out[2] % w->out[1], at % w->out[2]};
-			*out++ = dot_at(w, x, p->w + channel * taps, o) + (p->bias ? p->bias[channel] : 0);
+			*out++ = om_conv_dot(w, x, p->w + channel * taps, o) + (p->bias ? p->bias[channel] : 0);
 		}
 	}
 }
@@ -734,6 +727,13 @@ transpose_values(const struct om_conv *v)
 	return om_piece(n);
 }
 
+/* Windows of one element: the values are the output. */
+static bool
+is_direct(const struct om_conv *v)
+{
+	return om_window_is_point(&v->w) && om_window_volume(v->w.in) == om_window_volume(v->w.out);
+}
+
 /* One input channel a group: there is nothing to sum before it is painted. */
 static bool
 is_painted(const struct om_conv *v)
@@ -741,9 +741,11 @@ is_painted(const struct om_conv *v)
 	return v->kin == 1;
 }
 
-static uint64_t
-transpose_room(const struct om_conv *v)
+uint64_t
+om_conv_paint_room(const struct om_conv *v)
 {
+	if (is_direct(v))
+		return om_gemm_room(v->kout, om_window_volume(v->w.in), v->kin);
 	return is_painted(v) ? 0 : om_pieces(transpose_values(v), om_gemm_room(channels_at_once(v)
 		* om_window_volume(v->w.kernel), om_window_volume(v->w.in), v->kin));
 }
@@ -755,6 +757,14 @@ transpose_group(const struct om_conv *v, const struct images *p, const float *x,
 	const int64_t step = channels_at_once(v), volume = om_window_volume(v->w.out);
 	float *values = p->room;
 
+	if (is_direct(v)) {
+		const om_gemm g = {
+			.m = v->kout, .n = in, .k = v->kin, .a = w, .a_row = 1, .a_col = v->kout, .b = x, .b_row = in,
+			.b_col = 1, .c = out, .c_row = in, .alpha = 1, .add = true,
+		};
+		om_kernels_get()->gemm(&g, p->room);
+		return;
+	}
 	for (int64_t k = 0; k < v->kout * taps && is_painted(v); k++)
 		paint_floats(&v->w, k % taps, x, w[k], out + k / taps * volume);
 	if (is_painted(v))
@@ -785,16 +795,22 @@ transpose_floats(const struct om_conv *v, const struct images *p)
 			p->out + i * v->kout * out);
 }
 
+void
+om_conv_paint(const struct om_conv *v, const float *x, const float *w, float *out, void *room)
+{
+	const struct images p = {.x = x, .w = w, .out = out, .room = room};
+
+	transpose_floats(v, &p);
+}
+
 static void
-transpose_doubles(const om_call *c, const struct om_conv *v)
+transpose_doubles(const struct om_conv *v, const double *x, const double *w, const double *bias, double *out)
 {
 	const int64_t taps = om_window_volume(v->w.kernel), in = om_window_volume(v->w.in);
 	const int64_t volume = om_window_volume(v->w.out);
-	const double *x = c->in[0].data, *w = c->in[1].data;
-	double *out = c->out[0].data;
 
 	for (int64_t i = 0; i < v->batch * v->cout * volume; i++)
-		out[i] = om_has_in(c, 2) ? ((const double *)c->in[2].data)[i / volume % v->cout] : 0;
+		out[i] = bias ? bias[i / volume % v->cout] : 0;
 	for (int64_t i = 0; i < v->batch * v->cin; i++)
 		for (int64_t k = 0; k < v->kout * taps; k++) {
 			const int64_t ci = i % v->cin, co = ci / v->kin * v->kout + k / taps;
@@ -803,12 +819,18 @@ transpose_doubles(const om_call *c, const struct om_conv *v)
 		}
 }
 
+void
+om_conv_paint_doubles(const struct om_conv *v, const double *x, const double *w, double *out)
+{
+	transpose_doubles(v, x, w, NULL, out);
+}
+
 static uint64_t
 transpose_scratch(const om_call *c)
 {
 	const struct om_conv v = transpose_of(c);
 
-	return c->in[0].type == OM_FLOAT64 ? 0 : wide_scratch(c, transpose_room(&v));
+	return c->in[0].type == OM_FLOAT64 ? 0 : wide_scratch(c, om_conv_paint_room(&v));
 }
 
 static om_status
@@ -818,12 +840,12 @@ transpose_cpu(om_call *c)
 	struct images p;
 
 	if (c->in[0].type == OM_FLOAT64) {
-		transpose_doubles(c, &v);
+		transpose_doubles(&v, c->in[0].data, c->in[1].data, om_has_in(c, 2) ? c->in[2].data : NULL, c->out[0].data);
 		return OM_OK;
 	}
 	if (c->in[0].type != OM_FLOAT32 && !om_is_half(c->in[0].type))
 		return om_no_kernel(c, c->in[0].type);
-	widen(c, transpose_room(&v), &p);
+	widen(c, om_conv_paint_room(&v), &p);
 	transpose_floats(&v, &p);
 	narrow(c, &p);
 	return OM_OK;
@@ -937,11 +959,15 @@ integer_cpu(om_call *c)
 	return OM_OK;
 }
 
+static const struct om_fused conv_fused = {"ConvGrad", {{"dY", OM_GRADIENT_OF, 0, true}, {"X", OM_INPUT, 0, false},
+	{"W", OM_INPUT, 1, true}, {"B", OM_INPUT, 2, false}}};
+
 #define CONV(from, to)                                                         \
 	{.name = "Conv", .brief = "convolution with bias",                     \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = conv_attrs, .infer = conv_infer, .cpu = conv_cpu, .scratch = conv_scratch, \
-	 .grad = om_grad_Conv, .cost = conv_cost, .takes = {OF_FLOATS, LIKE(0), LIKE(0)}}
+	 .grad = om_grad_Conv, .fused = &conv_fused, .cost = conv_cost, \
+	 .takes = {OF_FLOATS, LIKE(0), LIKE(0)}}
 
 #define TRANSPOSE(from, to)                                                    \
 	{.name = "ConvTranspose", .brief = "transposed convolution with bias", \

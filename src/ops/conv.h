@@ -24,6 +24,23 @@ struct om_conv om_conv_of(const om_call *c, uint32_t x, uint32_t w);
 void om_conv_bytes(const struct om_conv *v, const om_tensor *x, int32_t x_zero, const om_tensor *w,
 	int32_t w_zero, int64_t image, int64_t channel, int32_t *out);
 
+/* float32: the rows of the image whose columns are windows, for om_gemm; row `k` belongs to a
+ * channel and a tap, a column to a place of the output. */
+struct om_columns {
+	const struct om_window *w;
+	const float *x;               /* the first of the channels */
+};
+const float *om_conv_columns(const void *columns, int64_t k, int64_t n0, int64_t n, float *room);
+
+/* float32: the sum of what lies under the window at place `o` of the output, times the taps. */
+float om_conv_dot(const struct om_window *w, const float *x, const float *taps, const int64_t *o);
+
+/* The transposed convolution, without a bias: weights are (channels in, channels out of a group,
+ * kernel), windows are painted from `w.in` onto `w.out`. */
+uint64_t om_conv_paint_room(const struct om_conv *v);
+void om_conv_paint(const struct om_conv *v, const float *x, const float *w, float *out, void *room);
+void om_conv_paint_doubles(const struct om_conv *v, const double *x, const double *w, double *out);
+
 void om_conv_cost(const om_call *c, const struct om_conv *v, om_cost *cost);
 
 #endif

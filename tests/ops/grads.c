@@ -4,7 +4,8 @@
  * each times a random number; inputs that hold numbers with a fraction become parameters, in
  * float64 where there is a kernel for that.  The gradient that the maker builds has to
  * agree with differences of the loss along random directions, and along single elements.
- * Each trial is run with all dims known, and with none of them known before the run.
+ * Each trial is run with all dims known, and with none of them known before the run; and where
+ * an operator has a gradient in one op, with that.
  *
  * Makers that are wrong on purpose have to be caught.  What was checked of which input and output is said for
  * tests/grad/tags.test: --parts.
@@ -53,7 +54,7 @@ struct attempt {
 	om_tensor at[MOST_INPUTS];       /* what the parameters are */
 	uint32_t which[MOST_INPUTS];     /* inputs of the op */
 	uint32_t n;
-	bool is_double;
+	bool is_double, functions;
 	om_exec *e;
 	uint64_t state;
 	bool has_no_such_type;           /* the operator takes no elements of that type */
@@ -392,7 +393,8 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_row *row)
 		return false;
 	}
 	om_block_add_result(p->first, a->loss);
-	om_backward b = {.loss = a->loss, .wrt = a->x, .nwrt = a->n, .grad = a->grad};
+	om_backward b = {.loss = a->loss, .wrt = a->x, .nwrt = a->n, .grad = a->grad,
+		.functions = a->functions};
 	p->has = OM_HAS_INLINE | OM_HAS_SHAPES;
 	const om_status st = om_prog_backward(p, &b);
 	if (st == OM_UNSUPPORTED && (is_open || is_refused(om_message(t->session)))) {
@@ -412,9 +414,9 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_row *row)
 }
 
 static om_status
-attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, const om_row *row, bool *more)
+attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, bool functions, const om_row *row, bool *more)
 {
-	struct attempt a = {.t = t, .is_double = type == OM_FLOAT64, .state = t->variant + 99};
+	struct attempt a = {.t = t, .is_double = type == OM_FLOAT64, .functions = functions, .state = t->variant + 99};
 	om_status st = OM_OK;
 
 	t->session = om_session_new();
@@ -446,9 +448,11 @@ try_version(const om_row *row, recipe_fn *make, int version, const om_row *inste
 
 	for (; more && t.variant < most_variants; t.variant++) {
 		om_dtype type = OM_FLOAT64;
-		if (attempt_run(&t, make, type, false, instead, &more) == OM_UNSUPPORTED)
-			attempt_run(&t, make, type = OM_FLOAT32, false, instead, &more);
-		attempt_run(&t, make, type, true, instead, &more);
+		if (attempt_run(&t, make, type, false, false, instead, &more) == OM_UNSUPPORTED)
+			attempt_run(&t, make, type = OM_FLOAT32, false, false, instead, &more);
+		attempt_run(&t, make, type, true, false, instead, &more);
+		if (row->fused)
+			attempt_run(&t, make, type, false, true, instead, &more);
 	}
 }
 
@@ -625,8 +629,8 @@ main(int argc, char **argv)
 		checks = jumps = skipped = 0;
 		memset(of_input, 0, sizeof of_input);
 		memset(of_output, 0, sizeof of_output);
-		if (!r->grad || r->grad == om_grad_stop || (r->until && r->until < OLDEST) || !any_recipe_of(r)
-		    || r->control != OM_PLAIN || !is_row_wanted(r, argc, argv))
+		if (!r->grad || r->grad == om_grad_stop || r->flags & OM_STANDS || (r->until && r->until < OLDEST)
+		    || !any_recipe_of(r) || r->control != OM_PLAIN || !is_row_wanted(r, argc, argv))
 			continue;
 		try_row(r, NULL);
 		if (checks == 0 || jumps > checks / 5)

@@ -22,6 +22,7 @@ struct trial {
 	om_tensor in[MOST];
 	om_value *grad[MOST];
 	double step, slack;        /* of the differences */
+	bool functions;
 };
 
 static om_status
@@ -40,7 +41,8 @@ trial_backward(struct trial *t)
 	om_block *b = t->p->first;
 
 	t->n = b->nparam;
-	om_backward w = {.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad};
+	om_backward w = {.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad,
+		.functions = t->functions};
 	OM_TRY(om_prog_backward(t->p, &w));
 	for (uint32_t k = 0; k < t->n; k++)
 		if (t->grad[k])
@@ -74,7 +76,8 @@ trial_penalize(struct trial *t)
 	om_value *sum = NULL;
 
 	t->n = b->nparam;
-	om_backward w = {.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad};
+	om_backward w = {.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad,
+		.functions = t->functions};
 	OM_TRY(om_prog_backward(t->p, &w));
 	for (uint32_t k = 0; k < t->n; k++) {
 		if (!t->grad[k])
@@ -172,11 +175,12 @@ check_gradients(struct trial *t)
 }
 
 static void
-check(const char *text, uint64_t n, double step, double slack, bool twice)
+check_form(const char *text, uint64_t n, double step, double slack, bool twice, bool functions)
 {
 	struct trial t;
 
 	om_status st = trial_parse(&t, text);
+	t.functions = functions;
 	t.step = step;
 	t.slack = slack;
 	if (st == OM_OK && twice)
@@ -192,6 +196,14 @@ check(const char *text, uint64_t n, double step, double slack, bool twice)
 		CU_FAIL("no gradients");
 	}
 	trial_free(&t);
+}
+
+/* In standard operators, and with what has one in ops of its own. */
+static void
+check(const char *text, uint64_t n, double step, double slack, bool twice)
+{
+	check_form(text, n, step, slack, twice, false);
+	check_form(text, n, step, slack, twice, true);
 }
 
 void

@@ -47,6 +47,7 @@ main(int argc, char **argv)
 		{.pName = "gradients of bodies", .pTests = gradbodies_tests},
 		{.pName = "gradients by parts", .pTests = gradparts_tests},
 		{.pName = "gradients of gradients", .pTests = gradtwice_tests},
+		{.pName = "gradients in one op", .pTests = gradfused_tests},
 		{.pName = "inner loops", .pTests = kernels_tests},
 		{.pName = "lifetimes", .pTests = live_tests},
 		{.pName = "lowest arenas", .pTests = lowest_tests},

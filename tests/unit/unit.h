@@ -20,6 +20,7 @@ extern CU_TestInfo grad_tests[];
 extern CU_TestInfo gradwindows_tests[];
 extern CU_TestInfo images_tests[];
 extern CU_TestInfo gradbodies_tests[];
+extern CU_TestInfo gradfused_tests[];
 extern CU_TestInfo gradparts_tests[];
 extern CU_TestInfo gradtwice_tests[];
 extern CU_TestInfo kernels_tests[];

@@ -1,0 +1,85 @@
+"""Steps with gradients in one op, as `onnxmem grad --functions` writes them, beside the plain form.
+
+    functions.py COMMAND FOLDER
+
+The checker takes them, the inliner leaves standard operators alone, ONNX Runtime runs both with the numbers
+of the plain form; so does `onnxmem`, planned, without reuse and poisoned, and over several steps.
+"""
+import os
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnx.inliner
+import onnxruntime as ort
+
+import models
+
+ort.set_default_logger_severity(3)
+DOMAIN, STEPS, SAME, NEAR = 'org.onnxmem.grad', 8, 1e-6, 2e-4
+count = failed = 0
+
+
+def say(ok, what, why=''):
+    global count, failed
+    count += 1
+    failed += not ok
+    if not ok and why:
+        print('# ' + str(why).strip()[:600].replace('\n', '\n# '))
+    print(f"{'ok' if ok else 'not ok'} {count} - {what}")
+    return ok
+
+
+def run(model, feeds):
+    s = ort.InferenceSession(model.SerializeToString(), providers=['CPUExecutionProvider'])
+    known = {i.name for i in s.get_inputs()} | {i.name for i in s.get_overridable_initializers()}
+    return dict(zip([o.name for o in s.get_outputs()], s.run(None, {k: v for k, v in feeds.items() if k in known})))
+
+
+def far(a, b):
+    return max(float(np.max(np.abs(np.asarray(a[k], 'f8') - b[k]), initial=0) / (np.max(np.abs(b[k]), initial=0) + 1e-3))
+               for k in b)
+
+
+def main(command, folder):
+    def ours(*args):
+        return subprocess.run([*command.split(), *args], capture_output=True, text=True)
+
+    def path(name):
+        return os.path.join(folder, name)
+
+    for make in models.cnn, models.mobile:
+        name, model, _, samples, _, loss_fn = make()
+        onnx.save(model, path('net.onnx'))
+        for form, option in (('plain.onnx', []), ('fused.onnx', ['--functions'])):
+            r = ours('grad', path('net.onnx'), path(form), '--loss-fn', loss_fn, '--optimizer', 'momentum',
+                     '--rate', '0.05', '--train-mode', *option)
+            say(r.returncode == 0, f'{name}: {form[:-5]} step is written', r.stderr)
+        plain, fused = onnx.load(path('plain.onnx')), onnx.load(path('fused.onnx'))
+        onnx.checker.check_model(fused, full_check=True)
+        calls = {n.op_type for n in fused.graph.node if n.domain == DOMAIN}
+        say(calls >= {'ConvGrad'} and len(fused.functions) > 0, f'{name}: {", ".join(sorted(calls))} in it')
+        inlined = onnx.inliner.inline_local_functions(fused)
+        onnx.checker.check_model(inlined, full_check=True)
+        say(not any(n.domain for n in inlined.graph.node), f'{name}: the inliner leaves standard operators')
+        want = run(plain, samples)
+        say(far(run(fused, samples), want) <= SAME, f'{name}: ONNX Runtime, with functions')
+        say(far(run(inlined, samples), want) <= SAME, f'{name}: ONNX Runtime, inlined')
+        np.savez(path('in.npz'), **samples)
+        for way in [], ['--no-reuse'], ['--poison'], ['--poison', '--recompute', '30']:
+            r = ours('run', path('fused.onnx'), '--data', path('in.npz'), '--save', path('out.npz'), *way)
+            ok = r.returncode == 0 and far(np.load(path('out.npz')), want) <= NEAR
+            say(ok, f'{name}: onnxmem {" ".join(way)}', r.stderr)
+        losses = []
+        for form in 'plain.onnx', 'fused.onnx':
+            r = ours('train', path(form), '--data', path('in.npz'), '--rate', '0.05', '--epochs', str(STEPS))
+            losses.append([float(w[w.index('loss') + 1].rstrip(';,')) for w in map(str.split, r.stdout.splitlines())
+                           if 'loss' in w])
+        say(len(losses[0]) == STEPS and len(losses[1]) == STEPS and np.allclose(*losses, rtol=1e-3, atol=1e-5),
+            f'{name}: both train alike', losses)
+    print(f'1..{count}')
+    return failed != 0
+
+
+sys.exit(main(sys.argv[1], sys.argv[2]))

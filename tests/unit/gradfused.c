@@ -1,0 +1,274 @@
+/* Gradients in one op against those in standard operators, on random shapes: planned, poisoned, and
+ * without a plan. */
+#include <config.h>
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/dice.h"
+#include "onnxmem/exec.h"
+#include "onnxmem/grad.h"
+#include "onnxmem/pass.h"
+#include "unit.h"
+
+enum { MOST = 4, CASES = 60 };
+
+struct trial {
+	om_session *s;
+	om_host *h;
+	om_prog *p;
+	om_exec *e;
+	om_arena *mem;
+	om_value *grad[MOST];
+	uint32_t n;
+};
+
+static double
+wave(uint32_t k, int64_t i)
+{
+	return sin(1.0 + (double)i * 1.7 + k) + 0.05;
+}
+
+static om_tensor
+filled(struct trial *t, uint32_t k)
+{
+	const om_value *v = t->p->first->param[k];
+	om_tensor x = {.type = v->type.elem, .shape = v->shape};
+	const int64_t n = om_shape_count(&x.shape);
+
+	x.data = om_alloc(t->mem, (size_t)n * 8 + 1);
+	for (int64_t i = 0; i < n; i++)
+		if (x.type == OM_FLOAT32)
+			((float *)x.data)[i] = (float)wave(k, i);
+		else
+			((double *)x.data)[i] = wave(k, i);
+	return x;
+}
+
+static unsigned
+fused_ops(const struct trial *t)
+{
+	unsigned n = 0;
+
+	for (const om_op *op = t->p->first->first; op; op = op->next)
+		n += op->row && op->row->flags & OM_STANDS;
+	return n;
+}
+
+/* The gradients of the only result by all inputs, as results. */
+static om_status
+start(struct trial *t, const char *text, bool functions, om_exec_options how)
+{
+	*t = (struct trial){.s = om_session_new(), .mem = om_arena_new()};
+	t->h = om_host_new(t->s, NULL);
+	OM_TRY(unit_parse(t->s, text, &t->p));
+	OM_TRY(om_host_run(t->h, t->p, "inline,shapes"));
+	om_block *b = t->p->first;
+	t->n = b->nparam;
+	om_backward w = {.loss = b->result[0], .wrt = b->param, .nwrt = t->n, .grad = t->grad, .functions = functions};
+	OM_TRY(om_prog_backward(t->p, &w));
+	for (uint32_t k = 0; k < t->n; k++)
+		if (t->grad[k])
+			om_block_add_result(b, t->grad[k]);
+	OM_TRY(om_verify(t->p));
+	OM_TRY(om_host_run(t->h, t->p, "inline,shapes,fold,prune,order=mem,live,views,inplace,pack"));
+	OM_TRY(om_exec_new(t->s, t->p, how.no_reuse ? NULL : t->p->plan, &how, &t->e));
+	for (uint32_t k = 0; k < t->n; k++) {
+		const om_tensor x = filled(t, k);
+		OM_TRY(om_exec_input(t->e, k, &x));
+	}
+	return om_exec_run(t->e);
+}
+
+static void
+end(struct trial *t)
+{
+	om_exec_free(t->e);
+	om_prog_free(t->p);
+	om_host_free(t->h);
+	om_arena_free(t->mem);
+	om_session_free(t->s);
+}
+
+static double
+number_at(const om_tensor *x, int64_t i)
+{
+	return x->type == OM_FLOAT32 ? (double)((const float *)x->data)[i] : ((const double *)x->data)[i];
+}
+
+static bool
+agree(const om_tensor *a, const om_tensor *b)
+{
+	const double part = a->type == OM_FLOAT32 ? 2e-5 : 1e-12;
+	double most = 1, far = 0;
+
+	if (a->type != b->type || !om_shape_equal(&a->shape, &b->shape))
+		return false;
+	for (int64_t i = 0; i < om_shape_count(&a->shape); i++) {
+		most = fmax(most, fabs(number_at(a, i)));
+		far = fmax(far, fabs(number_at(a, i) - number_at(b, i)));
+	}
+	return far <= part * most;
+}
+
+/* `want`: how many ops are fused. */
+static void
+check(const char *text, unsigned want)
+{
+	static const om_exec_options ways[] = {{.no_reuse = true}, {0}, {.poison = true}};
+	struct trial plain, t;
+	bool good = true;
+
+	om_status st = start(&plain, text, false, ways[0]);
+	if (st != OM_OK)
+		printf("# %s\n", om_message(plain.s));
+	for (size_t w = 0; st == OM_OK && w < sizeof ways / sizeof ways[0]; w++) {
+		st = start(&t, text, true, ways[w]);
+		if (st != OM_OK)
+			printf("# way %zu: %s\n", w, om_message(t.s));
+		good = good && st == OM_OK && fused_ops(&t) == want;
+		for (uint32_t k = 0; good && k < plain.p->first->nresult; k++)
+			good = agree(om_exec_result(plain.e, k), om_exec_result(t.e, k));
+		end(&t);
+	}
+	if (!good || st != OM_OK)
+		printf("# %s", text);
+	CU_ASSERT(good && st == OM_OK);
+	end(&plain);
+}
+
+/* ---- Convolutions. ---- */
+
+static int64_t
+between(uint64_t *dice, int64_t least, int64_t most)
+{
+	return least + (int64_t)om_dice_below(dice, (uint64_t)(most - least + 1));
+}
+
+struct text {
+	char at[4096];
+	size_t n;
+};
+
+static void OM_PRINTF(2, 3)
+say(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	const int n = vsnprintf(t->at + t->n, sizeof t->at - t->n, fmt, ap);
+	va_end(ap);
+	CU_ASSERT_FATAL(n >= 0 && (size_t)n < sizeof t->at - t->n);
+	t->n += (size_t)n;
+}
+
+static void
+say_list(struct text *t, const char *name, int n, const int64_t *v)
+{
+	say(t, ", %s = [", name);
+	for (int k = 0; k < n; k++)
+		say(t, "%s%lld", k ? ", " : "", (long long)v[k]);
+	say(t, "]");
+}
+
+static void
+say_dims(struct text *t, const char *name, const char *type, int64_t a, int64_t b, int n, const int64_t *image)
+{
+	say(t, "%%%s: %s[%lld,%lld", name, type, (long long)a, (long long)b);
+	for (int k = 0; k < n; k++)
+		say(t, ",%lld", (long long)image[k]);
+	say(t, "]");
+}
+
+static void
+convolution(uint64_t *dice, unsigned number)
+{
+	const char *type = number % 3 == 2 ? "float64" : "float32";
+	const int n = (int)between(dice, 1, 3), groups[] = {1, 1, 2, 3, 5};
+	const int64_t group = groups[om_dice_below(dice, 5)], kin = between(dice, 1, 4), kout = between(dice, 1, 4);
+	const int64_t batch = between(dice, 0, 3);
+	int64_t image[3], kernel[3], stride[3], dilation[3], pads[6] = {0};
+	struct text t = {.n = 0};
+
+	for (int k = 0; k < n; k++) {
+		kernel[k] = between(dice, 1, 3);
+		stride[k] = between(dice, 1, 3);
+		dilation[k] = between(dice, 1, 2);
+		const int64_t span = (kernel[k] - 1) * dilation[k] + 1;
+		pads[k] = between(dice, 0, span - 1);
+		pads[n + k] = between(dice, 0, span - 1);
+		image[k] = span + between(dice, 0, n == 1 ? 300 : 20 / n);
+	}
+	say(&t, "program \"t\" ir 8 opset 17\n^main(");
+	say_dims(&t, "x", type, batch, group * kin, n, image);
+	say(&t, ", ");
+	say_dims(&t, "w", type, group * kout, kin, n, kernel);
+	say(&t, ", %%b: %s[%lld]) {\n\t%%y = Conv(%%x, %%w%s) {group = %lld", type, (long long)(group * kout),
+		number % 2 ? ", %b" : "", (long long)group);
+	say_list(&t, "strides", n, stride);
+	say_list(&t, "dilations", n, dilation);
+	say_list(&t, "pads", 2 * n, pads);
+	say(&t, "}\n\t%%q = Mul(%%y, %%y)\n\t%%z = ReduceSum(%%q) {keepdims = 0}\n\tret %%z\n}\n");
+	check(t.at, 1);
+}
+
+static void
+of_convolutions(void)
+{
+	uint64_t dice = 1;
+
+	for (unsigned k = 0; k < CASES; k++)
+		convolution(&dice, k);
+}
+
+/* Parts of the columns in several pieces, of several images and of one. */
+static void
+of_large_convolutions(void)
+{
+	check("program \"t\" ir 8 opset 17\n^main(%x: float32[3,50,12,11], %w: float32[40,50,3,3]) {\n"
+		"	%y = Conv(%x, %w) {pads = [1, 1, 1, 1]}\n	%z = ReduceMean(%y) {keepdims = 0}\n	ret %z\n}\n", 1);
+	check("program \"t\" ir 8 opset 17\n^main(%x: float32[2,3,40,40], %w: float32[7,3,5,5]) {\n"
+		"	%y = Conv(%x, %w) {strides = [2, 2]}\n	%q = Mul(%y, %y)\n	%z = ReduceMean(%q) {keepdims = 0}\n	ret %z\n}\n", 1);
+	check("program \"t\" ir 8 opset 17\n^main(%x: float32[2,70,9,9], %w: float32[33,70,1,1], %b: float32[33]) {\n"
+		"	%y = Conv(%x, %w, %b) {auto_pad = \"SAME_LOWER\"}\n	%q = Mul(%y, %y)\n	%z = ReduceMean(%q) {keepdims = 0}\n"
+		"	ret %z\n}\n", 1);
+	check("program \"t\" ir 8 opset 17\n^main(%x: float32[2,6,30,33], %w: float32[6,1,3,3]) {\n"
+		"	%y = Conv(%x, %w) {group = 6, pads = [1, 1, 1, 1]}\n	%q = Mul(%y, %y)\n	%z = ReduceMean(%q) {keepdims = 0}\n"
+		"	ret %z\n}\n", 1);
+}
+
+/* Only some are wanted, a value is wanted twice, two ops share a function. */
+static void
+of_what_is_wanted(void)
+{
+	check("program \"t\" ir 8 opset 17\n^main(%x: float32[2,3,5]) {\n"
+		"	%w = const float32[2,3,2] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}\n"
+		"	%y = Conv(%x, %w)\n	%q = Mul(%y, %y)\n	%z = ReduceSum(%q) {keepdims = 0}\n	ret %z\n}\n", 1);
+	check("program \"t\" ir 8 opset 17\n^main(%x: float64[2,2,2]) {\n"
+		"	%y = Conv(%x, %x) {pads = [1, 1]}\n	%q = Mul(%y, %y)\n	%z = ReduceSum(%q) {keepdims = 0}\n	ret %z\n}\n", 1);
+	check("program \"t\" ir 8 opset 17\n^main(%x: float32[1,2,7], %w: float32[2,2,3], %v: float32[2,2,3]) {\n"
+		"	%a = Conv(%x, %w) {pads = [1, 1]}\n	%y = Conv(%a, %v) {pads = [1, 1]}\n	%q = Mul(%y, %a)\n"
+		"	%z = ReduceSum(%q) {keepdims = 0}\n	ret %z\n}\n", 2);
+}
+
+static void
+in_bodies(void)
+{
+	check("program \"t\" ir 8 opset 17\n^main(%x: float32[1,2,6], %w: float32[2,2,3]) {\n"
+		"	%n = const int64[] {3}\n"
+		"	%y = Loop(%n, _, %x) {body = ^b(%i: int64[], %c: bool[], %h: float32[1,2,6]) {\n"
+		"		%go = Identity(%c)\n"
+		"		%s = Conv(%h, %w) {pads = [1, 1]}\n"
+		"		%g = Tanh(%s)\n"
+		"		ret %go, %g\n"
+		"	}}\n"
+		"	%q = Mul(%y, %y)\n	%z = ReduceSum(%q) {keepdims = 0}\n	ret %z\n}\n", 0);
+}
+
+CU_TestInfo gradfused_tests[] = {
+	{"of convolutions", of_convolutions},
+	{"of large convolutions", of_large_convolutions},
+	{"of what is wanted", of_what_is_wanted},
+	{"in bodies", in_bodies},
+	CU_TEST_INFO_NULL,
+};
