@@ -112,14 +112,31 @@ keep_of_branch(om_scope *s, om_grad *g, om_value *v)
 	return om_body_stands(b, v, om_body_reach(b, by));
 }
 
+/* Branches may give shapes of different rank.  The gradient has the one that the output was found to
+ * have; where that is not this branch's, the branch does not run, but has to fit. */
+static om_value *
+in_rank_of(struct om_body *b, om_grad *g, om_value *dy, om_value *result)
+{
+	const om_shape *have = &dy->shape, *want = &result->shape;
+
+	if (have->rank == OM_RANK_UNKNOWN || want->rank == OM_RANK_UNKNOWN || have->rank == want->rank)
+		return dy;
+	if (om_shape_is_known(have) && om_shape_is_known(want) && om_shape_count(have) != om_shape_count(want))
+		return NULL;
+	return om_g_reshape_as(om_scope_grad(b->s, g), dy, result);
+}
+
 static void
 walk_branch(struct om_body *b, om_grad *g)
 {
 	om_scope_look(b->s);
 	for (uint32_t k = 0; k < om_grad_op(g)->nout; k++) {
-		om_value *dy = om_grad_of(g, k);
-		if (dy && om_scope_wants(b->s, b->from->result[k]))
-			om_scope_seed(b->s, b->from->result[k], dy);
+		om_value *dy = om_grad_of(g, k), *result = b->from->result[k];
+		if (!dy || !om_scope_wants(b->s, result))
+			continue;
+		dy = in_rank_of(b, g, dy, result);
+		if (dy)
+			om_scope_seed(b->s, result, dy);
 	}
 	if (!om_grad_failed(g))
 		(void)om_scope_walk(b->s);

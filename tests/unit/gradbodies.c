@@ -41,6 +41,31 @@ of_a_branch(void)
 	unit_grad_check(all, 1);
 }
 
+/* Which branch runs is known, and the other one gives another rank. */
+static void
+of_branches_of_other_rank(void)
+{
+	unit_grad_check(HEAD
+		"^main(%x: float64[1,3]) {\n"
+		"	%one = const int64[] {1}\n"
+		"	%first = const int64[1] {0}\n"
+		"	%p = Mul(%x, %x)\n"
+		"	%s = Shape(%p) {end = 1}\n"
+		"	%n = Squeeze(%s, %first)\n"
+		"	%c = Equal(%n, %one)\n"
+		"	%y: float64[3] = If(%c) {then_branch = ^a() {\n"
+		"		%a = Squeeze(%p, %first)\n"
+		"		ret %a\n"
+		"	}, else_branch = ^b() {\n"
+		"		%b = Identity(%p)\n"
+		"		ret %b\n"
+		"	}}\n"
+		"	%q = Mul(%y, %y)\n"
+		"	%l = ReduceSum(%q) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n", 1);
+}
+
 /* Both branches keep a value of the same shape, in one output. */
 static void
 of_branches_that_share(void)
@@ -308,6 +333,7 @@ what_is_drawn_is_not_drawn_again(void)
 
 CU_TestInfo gradbodies_tests[] = {
 	{"of a branch", of_a_branch},
+	{"branches of another rank", of_branches_of_other_rank},
 	{"of branches that share an output", of_branches_that_share},
 	{"of a loop", of_a_loop},
 	{"of a loop that ends early", of_a_loop_that_ends_early},
