@@ -150,6 +150,59 @@ is_weight(const om_prog *p, const om_value *v)
 	    && !is_statistic(p, v);
 }
 
+/* Some exporters write weights as ops, in the bodies of If, Loop and Scan as well. */
+static bool
+is_written_as_op(const om_prog *p, const om_value *v)
+{
+	const om_op *op = v->def;
+
+	if (!op || !op->block || op->nin || !op->row || !op->row->cpu || op->row->flags & (OM_RANDOM | OM_EFFECT | OM_OBJECTS))
+		return false;
+	return om_shape_is_known(&v->shape) && om_shape_count(&v->shape) > 1 && om_dtype_is_float(om_type_elem(&v->type))
+	    && om_dtype_bits(om_type_elem(&v->type)) >= 16 && !is_statistic(p, v);
+}
+
+static bool
+is_name_of_another(const om_prog *p, const om_value *v)
+{
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		if (p->values[k] != v && strcmp(p->values[k]->name, v->name) == 0)
+			return true;
+	return false;
+}
+
+/* What an op without inputs gives becomes an initializer of the graph, which can be learned. */
+static om_status
+lift(struct learn *l, om_value *v)
+{
+	om_op *op = v->def;
+
+	if (!v->data)
+		OM_TRY(om_op_fold(l->p, op, UINT64_MAX));
+	if (!v->data)
+		return om_op_fail(l->p->session, OM_UNSUPPORTED, op, "its elements are not known");
+	om_op_remove(op);
+	if (v->block != l->p->first && is_name_of_another(l->p, v))
+		v->name = om_tape_name(&l->tape, v->name);
+	v->block = l->p->first;
+	v->is_const = true;
+	return OM_OK;
+}
+
+/* Where no initializer is a weight. */
+static om_status
+lift_weights(struct learn *l)
+{
+	for (uint32_t k = 0; k < l->known; k++) {
+		om_value *v = l->p->values[k];
+		if (!is_written_as_op(l->p, v))
+			continue;
+		OM_TRY(lift(l, v));
+		l->wrt[l->nwrt++] = v;
+	}
+	return OM_OK;
+}
+
 static om_status
 find_weights(struct learn *l)
 {
@@ -164,12 +217,14 @@ find_weights(struct learn *l)
 		for (uint32_t i = 0; i < l->nwrt; i++)
 			if (l->wrt[i] == l->wrt[l->nwrt])
 				return om_fail(p->session, OM_USAGE, "%s is asked for twice", l->how->wrt[k]);
+		if (!l->how->copies && is_written_as_op(p, l->wrt[l->nwrt]))
+			OM_TRY(lift(l, l->wrt[l->nwrt]));
 		l->nwrt++;
 	}
 	for (uint32_t k = 0; k < l->known && !l->how->wrt; k++)
 		if (is_weight(p, p->values[k]) && !om_step_is_state(l, p->values[k]))
 			l->wrt[l->nwrt++] = p->values[k];
-	return OM_OK;
+	return l->nwrt || l->how->copies ? OM_OK : lift_weights(l);
 }
 
 /* What was found out about constants was found from weights, too. */
