@@ -12,19 +12,23 @@
 #include <stdlib.h>
 
 #include "feed.h"
+#include "onnxmem/build.h"
 #include "onnxmem/grad.h"
 
-enum { STEPS = 5 };
+enum { STEPS = 8 };
+
+struct weight {
+	uint32_t param, result;      /* of the graph */
+	const om_tensor *was;
+	const float *grad;
+	int64_t count;
+};
 
 struct slope {
 	struct feed f;
 	om_host *h;
 	om_tensor *in;
-	size_t nparam;
-	const float *weight[1024];   /* as they were */
-	const float *grad[1024];
-	om_value *of[1024];
-	int64_t count[1024];
+	struct weight *weight;
 	uint32_t n;
 	double length;
 };
@@ -53,45 +57,59 @@ weight_of(const om_prog *p, uint32_t k)
 	return NULL;
 }
 
+/* Weights become inputs, so that they can be moved. */
 static om_status
+open_weights(struct slope *t)
+{
+	om_block *b = t->f.prog->first;
+
+	t->weight = OM_NEWN(t->f.mem, struct weight, (size_t)b->nresult);
+	for (uint32_t k = 1; k < b->nresult; k++) {
+		om_value *v = weight_of(t->f.prog, k);
+		if (!v || v->data->splat || v->data->type != OM_FLOAT32)
+			continue;
+		v->is_const = false;
+		v->is_overridable = true;
+		om_block_add_param(b, v);
+		t->weight[t->n++] = (struct weight){b->nparam - 1, k, v->data, NULL, om_shape_count(&v->shape)};
+	}
+	return t->n ? OM_OK : om_fail(t->f.s, OM_INVALID, "no weight has a gradient");
+}
+
+static void
 note_gradients(struct slope *t)
 {
-	const om_prog *p = t->f.prog;
-
-	for (uint32_t k = 1; k < p->first->nresult && t->n < 1024; k++) {
-		om_value *v = weight_of(p, k);
-		const om_tensor *g = om_exec_result(t->f.exec, k);
-		if (!v || v->data->splat || v->data->type != OM_FLOAT32 || g->type != OM_FLOAT32)
-			continue;
-		t->of[t->n] = v;
-		t->weight[t->n] = v->data->data;
-		t->count[t->n] = om_shape_count(&g->shape);
-		t->grad[t->n] = om_memdup(t->f.mem, g->data, (size_t)t->count[t->n] * sizeof(float));
-		for (int64_t i = 0; i < t->count[t->n]; i++)
-			t->length += (double)t->grad[t->n][i] * t->grad[t->n][i];
-		t->n++;
+	for (uint32_t k = 0; k < t->n; k++) {
+		struct weight *w = &t->weight[k];
+		float *g = om_memdup(t->f.mem, om_exec_result(t->f.exec, w->result)->data, (size_t)w->count * sizeof *g);
+		for (int64_t i = 0; i < w->count; i++)
+			t->length += (double)g[i] * g[i];
+		w->grad = g;
 	}
 	t->length = sqrt(t->length);
-	return t->n ? OM_OK : om_fail(t->f.s, OM_INVALID, "no weight has a gradient");
 }
 
 /* The loss so far along the gradient. */
 static om_status
 loss_at(struct slope *t, double step, double *loss)
 {
-	for (uint32_t k = 0; k < t->n; k++) {
-		om_tensor *moved = om_memdup(t->f.mem, t->of[k]->data, sizeof *moved);
-		float *w = om_memdup(t->f.mem, t->weight[k], (size_t)t->count[k] * sizeof *w);
-		for (int64_t i = 0; i < t->count[k]; i++)
-			w[i] += (float)(step * t->grad[k][i] / t->length);
-		moved->data = w;
-		t->of[k]->data = moved;
+	om_arena *mem = om_arena_new();
+	om_status st = OM_OK;
+
+	for (uint32_t k = 0; k < t->n && st == OM_OK; k++) {
+		const struct weight *w = &t->weight[k];
+		om_tensor moved = *w->was;
+		float *to = om_memdup(mem, w->was->data, (size_t)w->count * sizeof *to);
+		for (int64_t i = 0; i < w->count; i++)
+			to[i] += (float)(step * w->grad[i] / t->length);
+		moved.data = to;
+		st = om_exec_input(t->f.exec, w->param, &moved);
 	}
-	om_exec_free(t->f.exec);
-	t->f.exec = NULL;
-	OM_TRY(feed_run(&t->f, t->in));
+	if (st == OM_OK)
+		st = om_exec_run(t->f.exec);
 	*loss = loss_of(t);
-	return OM_OK;
+	om_arena_free(mem);
+	return st;
 }
 
 /* The best of several steps: too long a one leaves the line, too short a one drowns in rounding. */
@@ -125,10 +143,11 @@ check(struct slope *t, const char *file, double *off, double *found)
 	OM_TRY(feed_shapes(&t->f, t->in));
 	OM_TRY(om_host_run(t->h, t->f.prog, "inline,shapes"));
 	OM_TRY(om_prog_learn(t->f.prog, &l));
-	OM_TRY(om_host_run(t->h, t->f.prog, "shapes"));
+	OM_TRY(open_weights(t));
+	OM_TRY(om_host_run(t->h, t->f.prog, "shapes,fold"));
 	t->in = OM_NEWN(t->f.mem, om_tensor, (size_t)t->f.prog->first->nparam + 1);
 	OM_TRY(feed_run(&t->f, t->in));
-	OM_TRY(note_gradients(t));
+	note_gradients(t);
 	return compare(t, off, found);
 }
 
