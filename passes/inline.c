@@ -1,4 +1,5 @@
-/* inline: put the bodies of model-local functions in the place of their calls.
+/* inline: put the bodies of model-local functions in the place of their calls, and the
+ * backward paths that they stand for in the place of ops Gradient.
  *
  * Values of a body get a prefix that no name has, FUNCTION_N/; the outputs of
  * the call keep their names.  An output that the body hands through from its
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 
 #include "onnxmem/build.h"
+#include "onnxmem/grad.h"
 #include "onnxmem/pass.h"
 
 /* A few functions that call each other twice make more ops than there is
@@ -176,21 +178,23 @@ inline_call(struct inliner *in, om_op *op)
 static om_status
 run(om_run *r, om_prog *p)
 {
-	struct inliner in = {.r = r, .p = p, .next = first_free(p)};
+	struct inliner in = {.r = r, .p = p, .next = p->functions ? first_free(p) : 0};
+	uint64_t gradients;
 
-	if (!p->functions)
-		return OM_OK;
-	for (om_block *b = p->first; b; b = b->next)
+	for (om_block *b = p->functions ? p->first : NULL; b; b = b->next)
 		for (om_op *op = b->first, *next; op; op = next) {
 			next = op->next;
 			if (op->call && !om_op_bind(op))
 				OM_TRY(inline_call(&in, op));
 		}
+	OM_TRY(om_prog_name_gradients(p, &gradients));
+	om_count(r, "gradients", gradients);
 	return OM_OK;
 }
 
 static const om_pass_counter counters[] = {
 	{"calls", "calls that were replaced"},
+	{"gradients", "ops Gradient that were replaced"},
 	{0}
 };
 

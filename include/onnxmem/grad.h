@@ -205,6 +205,11 @@ typedef struct om_backward {
  * opset of 16 or above.  OM_UNSUPPORTED names the first op that cannot be differentiated. */
 OM_API om_status om_prog_backward(om_prog *p, om_backward *b);
 
+/* Ops Gradient of ai.onnx.preview.training, which name values of the graph: in their place
+ * come the ops that compute what they say.  `*n` gets how many there were; where there
+ * are none, nothing is looked at.  Needs OM_HAS_INLINE. */
+OM_API om_status om_prog_name_gradients(om_prog *p, uint64_t *n);
+
 /* What a training step is to be. */
 typedef struct om_learning {
 	const char *loss;            /* a value of the graph, one number; NULL: it is built */

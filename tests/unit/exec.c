@@ -239,7 +239,38 @@ scans_go_both_ways(void)
 		"}\n", 0, (struct answer[]){{0, 1, {3}}, {1, 2, {4, 6}}, {2, 2, {3, 1}}});
 }
 
+/* y = x x z, and what it changes by: where x is, elsewhere, and what that changes by. */
+static void
+named_gradients(void)
+{
+	static const float x[] = {1, 2, 3}, z[] = {2, 1, -2}, at[] = {5, 6, 7}, alone[] = {1, 1};
+	static const float *const in[] = {x, z, at, alone};
+	struct bench t;
+
+	const bool ready = bench_planned(&t, "program \"\" ir 8 opset 17 opset ai.onnx.preview.training 1\n"
+		"^main(%x: float32[3], %z: float32[3], %at: float32[3], %alone: float32[2]) {\n"
+		"	%s = Mul(%x, %x)\n"
+		"	%y = Mul(%s, %z)\n"
+		"	%dx, %no = ai.onnx.preview.training::Gradient(%x, %alone, %z) {xs = [\"x\", \"alone\"], zs = [\"z\"], y = \"y\"}\n"
+		"	%there = ai.onnx.preview.training::Gradient(%at, %z) {xs = [\"x\"], zs = [\"z\"], y = \"y\"}\n"
+		"	%twice = ai.onnx.preview.training::Gradient(%x, %z) {xs = [\"x\"], zs = [\"z\"], y = \"dx\"}\n"
+		"	ret %dx, %no, %there, %twice\n"
+		"}\n", (om_exec_options){.poison = true});
+	CU_ASSERT(ready);
+	for (uint32_t k = 0; ready && k < 4; k++)
+		CU_ASSERT_EQUAL(give_floats(&t, k, 1, (int64_t[]){k < 3 ? 3 : 2}, in[k]), OM_OK);
+	if (ready) {
+		CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
+		CU_ASSERT(gives(&t, 0, 3, (float[]){4, 4, -12}));
+		CU_ASSERT(gives(&t, 1, 2, (float[]){0, 0}));
+		CU_ASSERT(gives(&t, 2, 3, (float[]){20, 12, -28}));
+		CU_ASSERT(gives(&t, 3, 3, (float[]){4, 2, -4}));
+	}
+	bench_free(&t);
+}
+
 CU_TestInfo exec_tests[] = {
+	{"gradients that are named are found", named_gradients},
 	{"carried values swap", carried_values_swap},
 	{"no round gives the initial values", no_round_gives_the_initial_values},
 	{"carried values grow", carried_values_grow},
