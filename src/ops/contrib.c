@@ -342,6 +342,52 @@ fused_conv(om_parts *p)
 }
 OM_PARTS_COLUMNS(fused_conv)
 
+/* ---- Channels behind all other axes. ---- */
+
+/* Nothing but the type is known of what comes out of an image of no known rank. */
+static bool
+has_rank(om_parts *p)
+{
+	tensor x = om_parts_in(p, 0);
+
+	if (x->shape.rank < 0)
+		p->c->out[0].type = x->type;
+	return x->shape.rank >= 0;
+}
+
+/* The weights lie as they do for Conv. */
+static void
+nhwc_conv(om_parts *p)
+{
+	if (!has_rank(p))
+		return;
+	tensor y = om_parts_channels_last(p, OM_PART(p, "Conv", om_parts_passed_on(p, "Conv"),
+		om_parts_channels_first(p, om_parts_in(p, 0)), om_parts_in(p, 1), om_parts_in(p, 2)));
+	if (om_parts_in(p, 3))
+		y = OM_PART(p, "Add", OM_PLAINLY, y, om_parts_in(p, 3));
+	om_parts_give(p, 0, activated(p, y));
+}
+OM_PARTS_COLUMNS(nhwc_conv)
+
+static const om_attr_spec nhwc_pool_attrs[] = {
+	{"auto_pad", OM_ATTR_STRING, .s = "NOTSET"},
+	{"ceil_mode", OM_ATTR_INT},
+	{"dilations", OM_ATTR_INTS},
+	{"kernel_shape", OM_ATTR_INTS, .required = true},
+	{"pads", OM_ATTR_INTS},
+	{"strides", OM_ATTR_INTS},
+	{0}
+};
+
+static void
+nhwc_max_pool(om_parts *p)
+{
+	if (has_rank(p))
+		om_parts_give(p, 0, om_parts_channels_last(p, OM_PART(p, "MaxPool", om_parts_passed_on(p, "MaxPool"),
+			om_parts_channels_first(p, om_parts_in(p, 0)))));
+}
+OM_PARTS_COLUMNS(nhwc_max_pool)
+
 /* ---- MatMulNBits. ---- */
 
 static const om_attr_spec nbits_attrs[] = {
@@ -493,6 +539,15 @@ const om_row om_ops_contrib[] = {
 	CONTRIB("FusedConv", "convolution with bias, a sum and an activation", 2, 4, 1, fused_conv_attrs, fused_conv,
 		.grad = om_grad_FusedConv,
 		.takes = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}),
+	CONTRIB("NhwcConv", "convolution of images whose channels come last", 2, 3, 1, fused_conv_attrs, nhwc_conv,
+		.grad = NULL,
+		.takes = {OF_FLOATS, LIKE(0), LIKE(0)}),
+	CONTRIB("NhwcFusedConv", "the same with a sum and an activation", 2, 4, 1, fused_conv_attrs, nhwc_conv,
+		.grad = NULL,
+		.takes = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}),
+	CONTRIB("NhwcMaxPool", "the largest under a window, of images whose channels come last", 1, 1, 1, nhwc_pool_attrs,
+		nhwc_max_pool, .grad = NULL,
+		.takes = {OF_BYTES}),
 	CONTRIB("MatMulNBits", "a product with weights of a few bits, by blocks with scales", 3, 6, 1, nbits_attrs,
 		matmul_nbits, .grad = NULL,
 		.takes = {OF_FLOATS, OF(UINT8), LIKE(0),

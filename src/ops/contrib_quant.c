@@ -114,14 +114,9 @@ OM_PARTS_COLUMNS(qlinear_concat)
 static tensor
 with_channels(om_parts *p, tensor x, bool back)
 {
-	const int rank = x->shape.rank;
-	int64_t perm[OM_MAX_RANK];
-
-	if (!om_attr_int(p->c->op, "channels_last") || rank < 3)
+	if (!om_attr_int(p->c->op, "channels_last"))
 		return x;
-	for (int k = 0; k < rank; k++)
-		perm[k] = k == 0 ? 0 : back ? k == rank - 1 ? 1 : k + 1 : k == 1 ? rank - 1 : k - 1;
-	return OM_PART(p, "Transpose", OM_WITH(OM_LIST("perm", perm, (size_t)rank)), x);
+	return back ? om_parts_channels_last(p, x) : om_parts_channels_first(p, x);
 }
 
 static void

@@ -297,3 +297,28 @@ om_part_one(om_parts *p, const char *type, int version, const om_attr *attrs, ui
 	om_part_run(p, type, version, attrs, nin, in, 1, &out);
 	return out;
 }
+
+static const om_tensor *
+with_channels(om_parts *p, const om_tensor *t, bool last)
+{
+	const int rank = t->shape.rank;
+	int64_t perm[OM_MAX_RANK];
+
+	if (rank < 3)
+		return t;
+	for (int k = 0; k < rank; k++)
+		perm[k] = k == 0 ? 0 : last ? k == rank - 1 ? 1 : k + 1 : k == 1 ? rank - 1 : k - 1;
+	return OM_PART(p, "Transpose", OM_WITH(OM_LIST("perm", perm, (size_t)rank)), t);
+}
+
+const om_tensor *
+om_parts_channels_first(om_parts *p, const om_tensor *t)
+{
+	return with_channels(p, t, false);
+}
+
+const om_tensor *
+om_parts_channels_last(om_parts *p, const om_tensor *t)
+{
+	return with_channels(p, t, true);
+}

@@ -77,6 +77,10 @@ const om_tensor *om_parts_real(om_parts *p, om_dtype type, double v);
 /* The same elements in another shape. */
 const om_tensor *om_parts_shaped(om_parts *p, const om_tensor *t, size_t n, const int64_t *dims);
 
+/* The last axis in place of the second, or back; of rank 3 and above. */
+const om_tensor *om_parts_channels_first(om_parts *p, const om_tensor *t);
+const om_tensor *om_parts_channels_last(om_parts *p, const om_tensor *t);
+
 /* Refuse: the sentence says what is wrong. */
 void om_parts_refuse(om_parts *p, om_status st, const char *why);
 

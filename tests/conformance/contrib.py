@@ -131,6 +131,57 @@ def _(r, v, t):
     return Case(ins, group=g, kernel_shape=kernel, activation=act, activation_params=params, by_scale=True, **w)
 
 
+def channels_first(a):
+    return np.ascontiguousarray(np.moveaxis(a, -1, 1)) if a is not None else None
+
+
+def channels_last(outs, _):
+    return [np.moveaxis(y, 1, -1) for y in outs]
+
+
+@ms("NhwcConv", "NhwcFusedConv")
+def _(r, v, t):
+    kernel, w = window(r, 2)
+    g = r.pick([1, 1, 2])
+    cin, m = r.int(1, 3), g * r.int(1, 3)
+    x = r.tensor("float", [r.int(1, 2)] + image(r, kernel, w) + [cin * g], odd=False)
+    rest = [r.tensor("float", [m, cin] + kernel, odd=False), r.tensor("float", [m], odd=False) if r.chance() else None]
+    return by_channels_first(x, rest, "FusedConv", group=g, kernel_shape=kernel, by_scale=True, **w)
+
+
+@ms("NhwcFusedConv")
+def _(r, v, t):
+    kernel = r.ints(1, 3, 2)
+    pads = [r.int(0, k - 1) for k in kernel * 2]
+    cin, m = r.int(1, 3), r.int(1, 3)
+    size = [k + r.int(0, 4) for k in kernel]
+    n = r.int(1, 2)
+    x = r.tensor("float", [n] + size + [cin], odd=False)
+    out = [s + pads[k] + pads[k + 2] - kernel[k] + 1 for k, s in enumerate(size)]
+    act, params = r.pick([("Relu", None), ("Sigmoid", None), ("Tanh", None), ("LeakyRelu", [0.3]), (None, None)])
+    rest = [r.tensor("float", [m, cin] + kernel, odd=False), r.tensor("float", [m], odd=False) if r.chance() else None]
+    more = [r.tensor("float", [n] + out + [m], odd=False)] if r.chance(0.6) else []
+    return by_channels_first(x, rest + more, "FusedConv", kernel_shape=kernel, pads=pads, activation=act,
+                             activation_params=params, by_scale=True)
+
+
+def by_channels_first(x, rest, op, **attrs):
+    """The runtime has kernels for that on other devices alone: it judges by the same, turned around."""
+    c = Case([x] + rest, **attrs)
+    c.twin = Case([channels_first(x)] + rest[:2] + [channels_first(z) for z in rest[2:]], **attrs), channels_last
+    c.twin[0].op = op
+    return c
+
+
+@ms("NhwcMaxPool")
+def _(r, v, t):
+    kernel, w = window(r, 2)
+    if w.get("auto_pad", "VALID") != "VALID" and w["strides"]:  # the runtime pads by less than nothing
+        w["strides"] = [min(s, k) for s, k in zip(w["strides"], kernel)]
+    x = [r.int(1, 2)] + image(r, kernel, w) + [r.int(1, 3)]
+    return Case([byte(r, r.pick(BYTES), x)], kernel_shape=kernel, ceil_mode=r.pick([None, 1]), **w)
+
+
 @ms("MatMulNBits")
 def _(r, v, t):
     bits, block = r.pick([4, 4, 8]), r.pick([16, 32])

@@ -122,7 +122,8 @@ def case(key, r, schema=None, drawn=()):
     c.ir = 10 if c.opset <= 21 else 11 if c.opset <= 23 else 12 if c.opset < 26 else 13
     every = r.chance(0.12)
     if c.twin:
-        c.twin[0].op, c.twin[0].domain, c.twin[0].version, c.twin[0].opset = name, domain, version, c.opset
+        c.twin[0].op = getattr(c.twin[0], "op", name)
+        c.twin[0].domain, c.twin[0].version, c.twin[0].opset = domain, version, c.opset
         c.twin[0].const = set()
     c.const = {k for k, a in enumerate(c.ins)
                if a is not None and (every or r.chance(0.75 if k in c.steer else 0.1))}
