@@ -210,7 +210,9 @@ cast_cpu(om_call *c)
 
 	OM_TRY(c->alloc(c, 0, &shape));
 	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
-	if (n)
+	if (c->out[0].type == OM_STRING)  /* as ONNX Runtime has it: the standard does not say */
+		om_fill(c->out[0].data, n, size, &(om_string){"0.f", 3});
+	else if (n)
 		memset(c->out[0].data, 0, (size_t)n * size);
 	for (size_t i = 0; i < map->n; i++) {
 		const int64_t key = ((const int64_t *)map->key.data)[i];

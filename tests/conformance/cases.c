@@ -7,7 +7,9 @@
  * inputs.  RESULTS has for each its number of bytes, an om_status (or one of the
  * below), a sentence, number of outputs, outputs.  A tensor is its type, rank,
  * dims, number of bytes and elements; a string its number of bytes and these.
- * Counts and types take 32 bits, dims and numbers of bytes 64.
+ * Counts and types take 32 bits, dims and numbers of bytes 64.  A map among the
+ * inputs is the type MAP, then a list of keys and one of values; one among the
+ * outputs, or a sequence of them, is a list of texts: place, key and value.
  *
  * Every case is inferred with its dims open, then planned and run twice; without
  * reuse; poisoned.  All have to give the same bits, in shapes that do not
@@ -23,7 +25,7 @@
 #include "onnxmem/exec.h"
 #include "onnxmem/pass.h"
 
-enum { DIFFERS = 1000, CONTRADICTS, CRASHED, SLOW, SECONDS = 20 };
+enum { DIFFERS = 1000, CONTRADICTS, CRASHED, SLOW, SECONDS = 20, MAP = 100 };
 
 struct reader {
 	const char *at, *end;
@@ -93,10 +95,18 @@ take_strings(struct reader *r, om_arena *mem, om_tensor *t)
 	}
 }
 
+static void take_map(struct reader *r, om_arena *mem, om_tensor *t);
+
 static void
 take_tensor(struct reader *r, om_arena *mem, om_tensor *t)
 {
-	t->type = (om_dtype)take32(r);
+	const uint32_t type = take32(r);
+
+	if (type == MAP) {
+		take_map(r, mem, t);
+		return;
+	}
+	t->type = (om_dtype)type;
 	t->shape.rank = (int)take32(r);
 	for (int d = 0; d < t->shape.rank && d < OM_MAX_RANK; d++)
 		t->shape.dim[d] = (int64_t)take64(r);
@@ -108,6 +118,17 @@ take_tensor(struct reader *r, om_arena *mem, om_tensor *t)
 	char *data = om_alloc(mem, bytes + 1);
 	memcpy(data, take(r, bytes), bytes);
 	t->data = data;
+}
+
+static void
+take_map(struct reader *r, om_arena *mem, om_tensor *t)
+{
+	om_object *map = OM_NEW(mem, om_object);
+
+	take_tensor(r, mem, &map->key);
+	take_tensor(r, mem, &map->value);
+	map->n = (size_t)om_shape_count(&map->key.shape);
+	*t = (om_tensor){.type = map->value.type, .shape = om_shape_unknown(), .data = map};
 }
 
 static void
@@ -196,8 +217,11 @@ infer_open(struct test *t)
 		t->open = OM_NEWN(t->mem, om_tensor, t->nout);
 		t->out = OM_NEWN(t->mem, om_tensor, t->nout);
 		t->most = OM_NEWN(t->mem, om_shape, t->nout);
-		for (uint32_t k = 0; k < t->nout; k++)
-			t->open[k] = (om_tensor){.type = graph->result[k]->type.elem, .shape = graph->result[k]->shape};
+		for (uint32_t k = 0; k < t->nout; k++) {
+			t->open[k] = (om_tensor){.shape = om_shape_unknown()};
+			if (graph->result[k]->type.kind == OM_TENSOR)
+				t->open[k] = (om_tensor){.type = graph->result[k]->type.elem, .shape = graph->result[k]->shape};
+		}
 	}
 	close_case(t);
 	return st;
@@ -221,6 +245,52 @@ copy_of(om_arena *mem, const om_tensor *t)
 		s->data = text;
 	}
 	return c;
+}
+
+/* ---- Maps. ---- */
+
+static const char *
+text_of(om_arena *mem, const om_tensor *t, size_t k)
+{
+	switch (t->type) {
+	case OM_STRING: {
+		const om_string *s = (const om_string *)t->data + k;
+		return om_printf(mem, "%.*s", (int)s->size, s->size ? s->data : "");
+	}
+	case OM_INT64: return om_printf(mem, "%lld", (long long)((const int64_t *)t->data)[k]);
+	case OM_FLOAT32: return om_printf(mem, "%.9g", (double)((const float *)t->data)[k]);
+	default: return "?";
+	}
+}
+
+static void
+map_texts(om_arena *mem, const om_object *map, size_t place, om_string *to)
+{
+	for (size_t k = 0; k < map->n; k++) {
+		const char *text = om_printf(mem, "%zu\t%s\t%s", place, text_of(mem, &map->key, k),
+			text_of(mem, &map->value, k));
+		to[k] = (om_string){text, strlen(text)};
+	}
+}
+
+/* A sequence of maps as a list of texts; anything else as it is. */
+static om_tensor
+as_texts(om_arena *mem, const om_type *type, const om_tensor *t)
+{
+	const om_object *all = t->data;
+	int64_t n = 0;
+
+	if (type->kind != OM_SEQUENCE || type->of->kind != OM_MAP)
+		return *t;
+	for (size_t k = 0; k < all->n; k++)
+		n += (int64_t)((const om_object *)all->item[k].data)->n;
+	om_string *list = OM_NEWN(mem, om_string, (size_t)n + 1), *at = list;
+	for (size_t k = 0; k < all->n; k++) {
+		const om_object *map = all->item[k].data;
+		map_texts(mem, map, k, at);
+		at += map->n;
+	}
+	return (om_tensor){.type = OM_STRING, .shape = om_shape_of(1, &n), .data = list};
 }
 
 static bool
@@ -272,6 +342,8 @@ note_most(struct test *t)
 	for (uint32_t k = 0; k < t->nout; k++) {
 		const om_op *op = graph->result[k]->def;
 		t->most[k] = om_shape_unknown();
+		if (graph->result[k]->type.kind != OM_TENSOR)
+			continue;
 		for (uint32_t i = 0; op && i < op->nout; i++)
 			if (op->out[i] == graph->result[k])
 				om_op_most(op, i, &t->most[k]);
@@ -282,7 +354,8 @@ static om_status
 take_results(struct test *t, bool first, const char *how)
 {
 	for (uint32_t k = 0; k < t->nout && t->odd != DIFFERS; k++) {
-		const om_tensor *got = om_exec_result(t->exec, k);
+		const om_tensor flat = as_texts(t->mem, &t->prog->first->result[k]->type, om_exec_result(t->exec, k));
+		const om_tensor *got = &flat;
 		char a[256], b[256];
 		if (first && contradicts(&t->open[k], got)) {
 			t->odd = CONTRADICTS;
@@ -313,7 +386,8 @@ run_way(struct test *t, const om_exec_options *o, bool first, const char *how)
 	OM_TRY(open_case(t));
 	graph = t->prog->first;
 	for (uint32_t k = 0; k < t->nin; k++)
-		OM_TRY(om_bind_shape(t->prog, graph->param[k]->name, &t->in[k].shape));
+		if (graph->param[k]->type.kind == OM_TENSOR)
+			OM_TRY(om_bind_shape(t->prog, graph->param[k]->name, &t->in[k].shape));
 	OM_TRY(om_host_run(t->h, t->prog, om_default_pipeline()));
 	if (first)
 		note_most(t);

@@ -21,6 +21,20 @@ SMALL = {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "floa
 WORDS = ["", "a", "ab", "abc", "B", "Hello", "w\u00f6rld", "a b", "  x ", "1", "2.5", "-7", "zz top", "\u00e9t\u00e9"]
 
 
+class Map:
+    """Keys and values of one length; what asks for its type gets that of the values."""
+
+    def __init__(self, keys, values):
+        self.keys, self.values = keys, values
+        self.dtype, self.shape, self.size = values.dtype, values.shape, len(values) + 99
+
+    def feed(self):
+        return dict(zip(self.keys.tolist(), self.values.tolist()))
+
+    def __repr__(self):
+        return repr(self.feed())
+
+
 def name_of(a):
     return NAME[a.dtype]
 

@@ -32,6 +32,7 @@ try:
     import contrib  # noqa: F401: its recipes are among the others
     import draw
     import flow  # noqa: F401
+    import maps  # noqa: F401
     import recipes
     import signals  # noqa: F401
 except ImportError as why:
@@ -47,6 +48,7 @@ DRIVER = os.path.join(os.environ.get("abs_builddir", "."), "tests/conformance/ca
 UNSUPPORTED = 14  # OM_UNSUPPORTED
 RUNTIME, REFERENCE, RECIPE = "ONNX Runtime", "the reference", "its recipe"
 ODD = {1000: "differs between runs", 1001: "contradicts what was inferred", 1002: "crashes", 1003: "takes too long"}
+MAP = 100  # of cases.c
 CODE = {t: helper.np_dtype_to_tensor_dtype(np.dtype(draw.NUMPY[t])) for t in draw.NUMPY}
 TOLERANCE = {"float": (1e-4, 1e-5), "double": (1e-7, 1e-9), "float16": (6e-3, 3e-3), "bfloat16": (4e-2, 2e-2),
              "complex64": (1e-4, 1e-5), "complex128": (1e-7, 1e-9)}
@@ -64,6 +66,11 @@ def constant(a, name):
         flat = [s.encode() for s in a.reshape(-1)]
         return helper.make_tensor(name, TensorProto.STRING, a.shape, flat)
     return numpy_helper.from_array(np.ascontiguousarray(a).reshape(a.shape), name)
+
+
+def map_info(name, m):
+    value = helper.make_tensor_type_proto(CODE[draw.name_of(m.values)], [])
+    return helper.make_value_info(name, helper.make_map_type_proto(CODE[draw.name_of(m.keys)], value))
 
 
 class Model:
@@ -98,6 +105,10 @@ class Model:
         for k, a in enumerate(c.ins):
             if a is None:
                 continue
+            if isinstance(a, draw.Map):
+                inputs.append(map_info(self.names[k], a))
+                feeds[self.names[k]] = a.feed()
+                continue
             name = draw.name_of(a)
             if name != "string" and (k in c.const or name in draw.SMALL or name == "bfloat16"):
                 constants.append(constant(a, self.names[k]))
@@ -120,6 +131,10 @@ class Model:
         inputs, constants, fed = [], [], []
         for k, a in enumerate(c.ins):
             if a is None:
+                continue
+            if isinstance(a, draw.Map):
+                inputs.append(map_info(names[k], a))
+                fed.append(a)
                 continue
             if k in c.const:
                 constants.append(constant(a, names[k]))
@@ -273,6 +288,8 @@ def compare(case, got, want, who):
 # ---- What we give. ----
 
 def pack_tensor(a):
+    if isinstance(a, draw.Map):
+        return struct.pack("<I", MAP) + pack_tensor(a.keys) + pack_tensor(a.values)
     data = b""
     if a.dtype == np.object_:
         texts = [s.encode() for s in a.reshape(-1)]

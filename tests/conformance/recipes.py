@@ -126,7 +126,7 @@ def case(key, r, schema=None, drawn=()):
         c.twin[0].domain, c.twin[0].version, c.twin[0].opset = domain, version, c.opset
         c.twin[0].const = set()
     c.const = {k for k, a in enumerate(c.ins)
-               if a is not None and (every or r.chance(0.75 if k in c.steer else 0.1))}
+               if a is not None and not isinstance(a, draw.Map) and (every or r.chance(0.75 if k in c.steer else 0.1))}
     c.symbolic = r.chance(0.5)
     c.around = r.chance(0.6) and c.may_go_around and c.opset >= 9
     return c
