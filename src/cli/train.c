@@ -32,6 +32,7 @@ struct training {
 	om_trainer *trainer;
 	om_samples samples;
 	const om_tensor **all;   /* by parameter of the graph; NULL: not of samples */
+	om_prog *prog;           /* the step as it was read */
 	struct machine full, rest;
 	int64_t *order;
 	uint64_t batches;        /* in an epoch */
@@ -54,7 +55,7 @@ free_machine(struct machine *m)
 }
 
 static om_status
-bind_batch(struct training *t, struct machine *m)
+make_batch(struct training *t, struct machine *m)
 {
 	om_cli *c = t->c;
 
@@ -65,7 +66,6 @@ bind_batch(struct training *t, struct machine *m)
 			continue;
 		m->in[k] = *t->all[k];
 		m->in[k].shape.dim[0] = m->size;
-		OM_TRY(om_bind_shape(m->prog, m->prog->first->param[k]->name, &m->in[k].shape));
 		if (!om_tensor_bytes(m->in[k].type, &m->in[k].shape, &bytes))
 			return om_fail(c->session, OM_SHAPE, "a batch of %lld samples is too large", (long long)m->size);
 		m->in[k].data = om_alloc(c->mem, bytes ? bytes : 1);
@@ -88,21 +88,74 @@ bind_rate(struct training *t, struct machine *m)
 	return om_exec_input(m->exec, k, &m->in[k]);
 }
 
-/* c->prog becomes a machine's. */
+static bool
+is_for_batch(const struct training *t, const struct machine *m)
+{
+	for (uint32_t k = 0; k < m->prog->first->nparam; k++)
+		if (t->all[k] && !om_shape_equal(&m->prog->first->param[k]->shape, &m->in[k].shape))
+			return false;
+	return true;
+}
+
+/* The plan that the model carries, where it is for as many samples. */
+static om_status
+read_plan(struct training *t, struct machine *m)
+{
+	om_cli *c = t->c;
+
+	OM_TRY(om_model_read_plan(c->session, c->model, m->prog, NULL));
+	if (is_for_batch(t, m)) {
+		om_info(c->session, "batches of %lld samples: the plan that the model carries", (long long)m->size);
+		return OM_OK;
+	}
+	om_info(c->session, "batches of %lld samples are planned: the plan that the model carries is for others",
+		(long long)m->size);
+	om_prog_free(c->prog);
+	c->prog = NULL;
+	OM_TRY(om_cli_load_again(c, c->arg[0]));
+	m->prog = c->prog;
+	return OM_OK;
+}
+
+static om_status
+make_plan(struct training *t, struct machine *m)
+{
+	om_cli *c = t->c;
+
+	for (uint32_t k = 0; k < m->prog->first->nparam; k++)
+		if (t->all[k])
+			OM_TRY(om_bind_shape(m->prog, m->prog->first->param[k]->name, &m->in[k].shape));
+	OM_TRY(om_cli_shapes(c, true));
+	OM_TRY(om_cli_passes(c, om_default_pipeline()));
+	if (!(m->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))
+		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
+	return OM_OK;
+}
+
+static om_status
+find_plan(struct training *t, struct machine *m)
+{
+	om_cli *c = t->c;
+
+	OM_TRY(make_batch(t, m));
+	if (c->model && om_model_has_plan(c->model) && !om_cli_wants(c))
+		OM_TRY(read_plan(t, m));
+	return m->prog->has & OM_HAS_PLAN ? OM_OK : make_plan(t, m);
+}
+
+/* The step is read again, and becomes a machine's. */
 static om_status
 plan_step(struct training *t, struct machine *m, int64_t size)
 {
 	om_cli *c = t->c;
 	const om_exec_options o = {.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison")};
 
+	OM_TRY(om_cli_load_again(c, c->arg[0]));
 	*m = (struct machine){.prog = c->prog, .size = size};
-	OM_TRY(bind_batch(t, m));
-	OM_TRY(om_cli_shapes(c, true));
-	om_status st = om_cli_passes(c, om_default_pipeline());
+	const om_status st = find_plan(t, m);
+	m->prog = c->prog;
 	c->prog = NULL;
 	OM_TRY(st);
-	if (!(m->prog->has & OM_HAS_PLAN) && !o.no_reuse)
-		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
 	if (!t->trainer)
 		OM_TRY(om_trainer_new(c->session, m->prog, &t->trainer));
 	OM_TRY(om_exec_new(c->session, m->prog, o.no_reuse ? NULL : m->prog->plan, &o, &m->exec));
@@ -260,11 +313,11 @@ prepare(struct training *t)
 	OM_TRY(check_rate(t));
 	OM_TRY(find_samples(t));
 	OM_TRY(divide(t, &left));
+	t->prog = c->prog;
+	c->prog = NULL;
 	OM_TRY(plan_step(t, &t->full, t->at.size));
-	if (left) {
-		OM_TRY(om_cli_load_again(c, c->arg[0]));
+	if (left)
 		OM_TRY(plan_step(t, &t->rest, left));
-	}
 	OM_TRY(open_net(t));
 	return resume(t);
 }
@@ -419,6 +472,7 @@ run(om_cli *c)
 
 	const om_status st = train(&t);
 	om_cli_progress_end(c);
+	om_prog_free(t.prog);
 	free_machine(&t.full);
 	free_machine(&t.rest);
 	om_trainer_free(t.trainer);
@@ -459,7 +513,8 @@ const om_cmd om_train_cmd = {
 	.text = "STEP is a model of a training step, as `onnxmem grad` makes it: it takes samples,\n"
 		"parameters and a rate, and gives a loss and new parameters, which are computed where\n"
 		"the old ones are.  The same seed gives the same weights, bit for bit, in one go or\n"
-		"from checkpoint to checkpoint; see `onnxmem help training`.",
+		"from checkpoint to checkpoint.  A plan that the model carries is used for batches\n"
+		"that it was made for, as `onnxmem run` does it; see `onnxmem help training`.",
 	.min_args = 1, .max_args = 1,
 	.group = {&group, &keep_group, &om_shape_options, &om_pass_options}, .run = run,
 };
