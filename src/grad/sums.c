@@ -62,12 +62,14 @@ with_axes(om_grad *g, const struct reduction *r, om_value *v)
 	return om_attr_int(om_grad_op(g), "keepdims") ? v : om_g_unsqueeze(g, v, (size_t)r->n, r->axis);
 }
 
-/* False when there is nothing to do. */
+/* False when there is nothing to do.  Where axes were kept, many gradients are had without
+ * knowing which they are. */
 static bool
-start(om_grad *g, struct reduction *r)
+start(om_grad *g, struct reduction *r, bool wants_axes)
 {
 	om_grad_give(g, 1, NULL);
-	if (!om_grad_wants(g, 0) || !find_axes(g, r))
+	r->n = 0;
+	if (!om_grad_wants(g, 0) || ((wants_axes || !om_attr_int(om_grad_op(g), "keepdims")) && !find_axes(g, r)))
 		return false;
 	r->x = om_grad_op(g)->in[0];
 	r->dy = with_axes(g, r, om_grad_of(g, 0));
@@ -91,7 +93,7 @@ om_grad_ReduceSum(om_grad *g)
 {
 	struct reduction r;
 
-	if (start(g, &r))
+	if (start(g, &r, false))
 		om_grad_give(g, 0, om_g_expand_as(g, r.dy, r.x));
 }
 
@@ -100,7 +102,7 @@ om_grad_ReduceMean(om_grad *g)
 {
 	struct reduction r;
 
-	if (start(g, &r))
+	if (start(g, &r, true))
 		om_grad_give(g, 0, om_g_expand_as(g, DIV(r.dy, om_g_count(g, r.dy, r.x, r.n, r.axis)), r.x));
 }
 
@@ -109,7 +111,7 @@ om_grad_ReduceL1(om_grad *g)
 {
 	struct reduction r;
 
-	if (start(g, &r))
+	if (start(g, &r, false))
 		om_grad_give(g, 0, MUL(r.dy, DO("Sign", om_grad_in(g, 0))));
 }
 
@@ -119,7 +121,7 @@ om_grad_ReduceL2(om_grad *g)
 {
 	struct reduction r;
 
-	if (!start(g, &r))
+	if (!start(g, &r, false))
 		return;
 	om_value *y = output(g, &r);
 	om_value *share = WHERE(ABOVE(y, 0), DIV(r.dy, y), ZERO(y));
@@ -131,7 +133,7 @@ om_grad_ReduceSumSquare(om_grad *g)
 {
 	struct reduction r;
 
-	if (start(g, &r))
+	if (start(g, &r, false))
 		om_grad_give(g, 0, MUL(om_grad_in(g, 0), TIMES(r.dy, 2)));
 }
 
@@ -140,7 +142,7 @@ om_grad_ReduceLogSum(om_grad *g)
 {
 	struct reduction r;
 
-	if (start(g, &r))
+	if (start(g, &r, false))
 		om_grad_give(g, 0, om_g_expand_as(g, DIV(r.dy, DO("Exp", output(g, &r))), r.x));
 }
 
@@ -149,7 +151,7 @@ om_grad_ReduceLogSumExp(om_grad *g)
 {
 	struct reduction r;
 
-	if (start(g, &r))
+	if (start(g, &r, false))
 		om_grad_give(g, 0, MUL(r.dy, DO("Exp", SUB(om_grad_in(g, 0), output(g, &r)))));
 }
 
@@ -159,7 +161,7 @@ share(om_grad *g)
 {
 	struct reduction r;
 
-	if (!start(g, &r))
+	if (!start(g, &r, true))
 		return;
 	om_value *is_it = AS_NUMBER(om_g(g, "Equal", om_grad_in(g, 0), output(g, &r)), r.dy);
 	om_grad_give(g, 0, MUL(DIV(r.dy, summed(g, &r, is_it)), is_it));
@@ -175,7 +177,7 @@ om_grad_ReduceProd(om_grad *g)
 {
 	struct reduction r;
 
-	if (!start(g, &r))
+	if (!start(g, &r, true))
 		return;
 	om_value *x = om_grad_in(g, 0);
 	om_value *is_zero = om_g(g, "Equal", x, ZERO(x));

@@ -7,11 +7,14 @@
  * Each trial is run with all dims known, and with none of them known before the run; and where
  * an operator has a gradient in one op, with that.
  *
+ * Then every maker is taken twice: the squares of all gradients become the loss, so what
+ * makers build is differentiated by the makers of that.
+ *
  * Makers that are wrong on purpose have to be caught.  What was checked of which input and output is said for
  * tests/grad/tags.test: --parts.
  *
  * Prints TAP, a test a row and one a wrong maker.  Arguments, if any, are the names of operators, whose
- * rows alone are tried, or --mutants: the wrong makers alone. */
+ * rows alone are tried, or --mutants: the wrong makers alone; --twice: second gradients alone. */
 #include <config.h>
 
 #include <limits.h>
@@ -24,12 +27,14 @@
 #include "onnxmem/grad.h"
 #include "walk.h"
 
-enum { MOST_VARIANTS = 600, FEW_VARIANTS = 40, SINGLES = 6, DIRECTIONS = 3, OLDEST = 16, NEWEST = 23, LARGE = 2500 };
+#define NOISE 1e-15   /* of a loss in float64: it is a sum */
+
+enum { MOST_VARIANTS = 600, FEW_VARIANTS = 40, TWICE_VARIANTS = 16, SINGLES = 6, DIRECTIONS = 3, OLDEST = 16, NEWEST = 23, LARGE = 2500 };
 
 static unsigned failures, skipped, jumps, checks;
 static unsigned of_input[MOST_INPUTS], of_output[MOST_INPUTS];   /* checks, by which one */
 static unsigned most_variants = MOST_VARIANTS;
-static bool is_quiet;
+static bool is_quiet, is_twice;
 
 static void OM_PRINTF(2, 3)
 fail(const struct trial *t, const char *fmt, ...)
@@ -257,7 +262,7 @@ check_along(struct attempt *a, uint32_t k, const double *by, const double *got, 
 {
 	const int64_t n = om_shape_count(&a->at[k].shape);
 	const double h = a->is_double ? 1e-6 : 1e-2, part = a->is_double ? 2e-5 : 3e-2;
-	double sum = 0, size = 1;
+	double sum = 0, size = 1 + (a->is_double ? fabs(here) * NOISE / (h * part) : 0);  /* what differences lose */
 
 	for (int64_t i = 0; i < n; i++) {
 		sum += by[i] * got[i];
@@ -367,6 +372,31 @@ is_refused(const char *message)
 	return false;
 }
 
+/* The loss becomes the squares of all gradients: a penalty.  False: there is none. */
+static bool
+penalize(struct attempt *a)
+{
+	struct trial *t = a->t;
+	om_block *graph = t->prog->first;
+	om_value *sum = NULL;
+
+	for (uint32_t k = 0; k < a->n; k++) {
+		om_value *v = a->grad[k];
+		if (!v)
+			continue;
+		om_value *q = result_of(t, "Mul", v, v, om_value_new(t->prog, graph, om_printf(t->prog->mem, "square%u", k)));
+		q = result_of(t, "ReduceSum", q, NULL, om_value_new(t->prog, graph, om_printf(t->prog->mem, "squares%u", k)));
+		sum = sum ? result_of(t, "Add", sum, q, om_value_new(t->prog, graph, om_printf(t->prog->mem, "penalty%u", k))) : q;
+	}
+	a->loss = sum;
+	if (!sum || om_block_infer(t->prog, graph) != OM_OK || !om_shape_is_known(&sum->shape))
+		return false;
+	graph->nresult = 0;
+	om_block_add_result(graph, sum);
+	t->prog->has = OM_HAS_INLINE | OM_HAS_SHAPES;
+	return true;
+}
+
 /* A program with its backward path, which has run once; false where this trial says
  * nothing. */
 static bool
@@ -396,7 +426,13 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_row *row)
 	om_backward b = {.loss = a->loss, .wrt = a->x, .nwrt = a->n, .grad = a->grad,
 		.functions = a->functions};
 	p->has = OM_HAS_INLINE | OM_HAS_SHAPES;
-	const om_status st = om_prog_backward(p, &b);
+	om_status st = om_prog_backward(p, &b);
+	if (st == OM_OK && is_twice) {
+		if (!penalize(a))
+			return false;
+		b.loss = a->loss;
+		st = om_prog_backward(p, &b);
+	}
 	if (st == OM_UNSUPPORTED && (is_open || is_refused(om_message(t->session)))) {
 		skipped++;
 		return false;
@@ -450,8 +486,9 @@ try_version(const om_row *row, recipe_fn *make, int version, const om_row *inste
 		om_dtype type = OM_FLOAT64;
 		if (attempt_run(&t, make, type, false, false, instead, &more) == OM_UNSUPPORTED)
 			attempt_run(&t, make, type = OM_FLOAT32, false, false, instead, &more);
-		attempt_run(&t, make, type, true, false, instead, &more);
-		if (row->fused)
+		if (!is_twice)
+			attempt_run(&t, make, type, true, false, instead, &more);
+		if (row->fused && !is_twice)
 			attempt_run(&t, make, type, false, true, instead, &more);
 	}
 }
@@ -613,36 +650,62 @@ print_parts(const om_row *r)
 	putchar('\n');
 }
 
-int
-main(int argc, char **argv)
+static bool
+is_tried(const om_row *r)
+{
+	return r->grad && r->grad != om_grad_stop && !(r->flags & OM_STANDS) && (!r->until || r->until >= OLDEST) && any_recipe_of(r)
+	    && r->control == OM_PLAIN;
+}
+
+/* All rows that are wanted, a test each; how many. */
+static unsigned
+try_rows(int argc, char **argv, bool by_part, unsigned said)
 {
 	unsigned rows = 0;
-	const bool by_part = argc >= 2 && strcmp(argv[1], "--parts") == 0;
 
-	if (argc == 2 && strcmp(argv[1], "--mutants") == 0)
-		return try_mutants(0) ? EXIT_FAILURE : EXIT_SUCCESS;
-	argc -= by_part;
-	argv += by_part;
-	most_variants = by_part ? FEW_VARIANTS : MOST_VARIANTS;
 	for (const om_row *r = om_row_next(NULL); r; r = om_row_next(r)) {
 		const unsigned before = failures;
+		if (!is_tried(r) || !is_row_wanted(r, argc, argv))
+			continue;
 		checks = jumps = skipped = 0;
 		memset(of_input, 0, sizeof of_input);
 		memset(of_output, 0, sizeof of_output);
-		if (!r->grad || r->grad == om_grad_stop || r->flags & OM_STANDS || (r->until && r->until < OLDEST)
-		    || !any_recipe_of(r) || r->control != OM_PLAIN || !is_row_wanted(r, argc, argv))
-			continue;
 		try_row(r, NULL);
-		if (checks == 0 || jumps > checks / 5)
+		if (checks == 0 ? !is_twice : jumps > checks / 5)
 			fail(&(struct trial){.row = r}, "%u checks, %u jumps", checks, jumps);
-		printf("%s %u - %s from version %d, %u checks, %u corners, %u trials with known dims alone\n",
-			failures == before ? "ok" : "not ok", ++rows, r->name, r->since, checks, jumps, skipped);
+		printf("%s %u - %s%s from version %d, %u checks, %u corners, %u trials with known dims alone\n",
+			failures == before ? "ok" : "not ok", said + ++rows, r->name, is_twice ? ", twice," : "", r->since, checks,
+			jumps, skipped);
 		if (by_part)
 			print_parts(r);
 		fflush(stdout);
 	}
+	return rows;
+}
+
+int
+main(int argc, char **argv)
+{
+	const bool by_part = argc >= 2 && strcmp(argv[1], "--parts") == 0;
+	const bool only_twice = argc >= 2 && strcmp(argv[1], "--twice") == 0;
+	unsigned rows = 0;
+
+	if (argc == 2 && strcmp(argv[1], "--mutants") == 0)
+		return try_mutants(0) ? EXIT_FAILURE : EXIT_SUCCESS;
+	argc -= by_part || only_twice;
+	argv += by_part || only_twice;
+	most_variants = by_part ? FEW_VARIANTS : MOST_VARIANTS;
+	if (!only_twice)
+		rows = try_rows(argc, argv, by_part, 0);
+	if (!by_part) {
+		is_twice = true;
+		most_variants = TWICE_VARIANTS;
+		rows += try_rows(argc, argv, false, rows);
+		is_twice = false;
+		most_variants = MOST_VARIANTS;
+	}
 	const bool is_right = failures == 0 && rows;
-	if (argc == 1 && !by_part)
+	if (argc == 1 && !by_part && !only_twice)
 		return try_mutants(rows) || !is_right ? EXIT_FAILURE : EXIT_SUCCESS;
 	printf("1..%u\n", rows);
 	return is_right ? EXIT_SUCCESS : EXIT_FAILURE;
