@@ -20,12 +20,15 @@ is_open(const om_exec *e, const om_op *op, const om_value *v)
 static om_status
 series_check(om_exec *e, const struct series *r, const om_tensor *item)
 {
+	char got[256], want[256];
 	bool same = item->type == r->item.type && item->shape.rank == r->item.shape.rank;
 
 	for (int d = 0; same && d < item->shape.rank; d++)
 		same = item->shape.dim[d] == r->item.shape.dim[d];
 	if (!same)
-		return om_fail(e->session, OM_RUN, "%s: what its rounds give differs in shape", r->out->name);
+		return om_op_fail(e->session, OM_RUN, r->out->def, "what its rounds give differs in shape: for %s round %lld "
+			"gives %s, those before gave %s, and they cannot be stacked", r->out->name, (long long)r->n,
+			om_shape_text(&item->shape, got, sizeof got), om_shape_text(&r->item.shape, want, sizeof want));
 	return OM_OK;
 }
 
