@@ -98,13 +98,14 @@ om_sim_run_moves(struct sim *c, const om_op *op, struct moves *m)
 /* ---- If. ---- */
 
 /* Is the condition known, and the other way?  Outputs are then as large as the
- * results of the other branch, and those of this one go nowhere. */
+ * results of the other branch, and those of this one go nowhere.  A default that
+ * whoever runs the program may replace says nothing. */
 static bool
 is_dead(const om_op *op, const om_block *b)
 {
 	const om_value *v = op->nin ? op->in[0] : NULL;
 
-	if (!v || !v->is_const || v->type.elem != OM_BOOL || !v->data || !v->data->data || om_shape_count(&v->shape) != 1)
+	if (!v || !v->is_const || v->is_overridable || v->type.elem != OM_BOOL || !v->data || !v->data->data || om_shape_count(&v->shape) != 1)
 		return false;
 	return b == om_attr_graph(op, *(const bool *)v->data->data ? "else_branch" : "then_branch");
 }

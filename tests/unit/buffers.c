@@ -143,6 +143,22 @@ a_branch_is_never_taken(void)
 	finish(&b);
 }
 
+/* Nothing is known of a condition that has a default alone: what comes out has the size of neither branch, and
+ * none is planned. */
+static void
+a_default_takes_no_branch(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[2,4], %yes: bool[] = {1}) {\n"
+		"%z = If(%yes) {then_branch = ^t() {\n%u = Exp(%x)\nret %u\n}, else_branch = ^e() {\n"
+		"%v = Concat(%x, %x) {axis = 0}\n%w = Exp(%v)\nret %w\n}}\n"
+		"%y = Neg(%z)\nret %y\n}\n", "shapes,live,pack");
+	CU_ASSERT(!om_shape_is_known(&om_prog_find(b.p, "z")->shape));
+	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
+	finish(&b);
+}
+
 /* `n` values of `bytes` each. */
 static om_status
 plan_many(struct bed *b, int n, const char *bytes)
@@ -291,6 +307,7 @@ CU_TestInfo buffers_tests[] = {
 	{"what is not planned has a reason", reasons},
 	{"what takes no part has no place", what_takes_no_part_has_no_place},
 	{"a branch is never taken", a_branch_is_never_taken},
+	{"a default takes no branch", a_default_takes_no_branch},
 	{"huge values are refused or listed", huge_values_are_refused_or_listed},
 	{"in place where the value is not needed again (NNC's case)", nnc_bug},
 	{"400 random graphs: nothing is overwritten too early", nothing_is_overwritten_too_early},
