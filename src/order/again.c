@@ -1,9 +1,9 @@
 /* A run in which some storages are dropped and made again.
  *
- * A storage that is dropped goes after a use, and comes back when it is needed: its op runs
+ * A storage that is dropped in a gap goes after a use, and comes back when it is needed: its op runs
  * once more.  What that needs is there, or is dropped as well and comes back before, or
- * is kept until then.  So a set of storages says all: the run follows from it, and with it
- * the peak and the cost. */
+ * is kept until then.  A storage may be dropped in several gaps, and comes back once in each.  So a
+ * set of gaps says all: the run follows from it, and with it the peak and the cost. */
 #include <config.h>
 
 #include <string.h>
@@ -14,38 +14,62 @@ enum { NONE = OM_ORDER_NONE };
 
 /* ---- Gaps. ---- */
 
+struct uses {
+	om_gap *gap;
+	uint32_t *at;            /* by storage: the last op met that needs it */
+	size_t n, cap;
+};
+
 static void
-note_use(om_again *g, uint32_t *at, uint32_t *longest, uint32_t s, uint32_t i)
+note_use(om_again *g, struct uses *u, uint32_t s, uint32_t i)
 {
-	if (at[s] != NONE && i > at[s] && i - at[s] > longest[s]) {
-		longest[s] = i - at[s];
-		g->gone[s] = at[s];
-		g->back[s] = i;
-	}
-	at[s] = i;
+	if (u->at[s] != NONE && i > u->at[s] + 1 && !g->q->storage[s].stays)
+		OM_PUSH(g->mem, u->gap, u->n, u->cap, ((om_gap){s, u->at[s], i}));
+	u->at[s] = i;
 }
 
-/* Where each is not needed for longest; two ops that need it in a row leave no gap. */
+/* By storage, and as they came: by time. */
+static void
+sort_gaps(om_again *g, const struct uses *u)
+{
+	g->ngap = (uint32_t)u->n;
+	g->gap = OM_NEWN(g->mem, om_gap, u->n + 1);
+	for (size_t k = 0; k < u->n; k++)
+		g->first[u->gap[k].s + 2]++;
+	for (uint32_t s = 2; s < g->q->nstorage + 2; s++)
+		g->first[s] += g->first[s - 1];
+	for (size_t k = 0; k < u->n; k++)
+		g->gap[g->first[u->gap[k].s + 1]++] = u->gap[k];
+}
+
+/* Two ops that need it in a row leave no gap. */
 static void
 find_gaps(om_again *g)
 {
-	uint32_t *at = OM_NEWN(g->mem, uint32_t, g->q->nstorage), *longest = OM_NEWN(g->mem, uint32_t, g->q->nstorage);
+	struct uses u = {.at = OM_NEWN(g->mem, uint32_t, g->q->nstorage)};
 
 	for (uint32_t s = 0; s < g->q->nstorage; s++)
-		at[s] = NONE;
+		u.at[s] = NONE;
 	for (uint32_t i = 0; i < g->q->nop; i++) {
 		for (uint32_t k = 0; k < g->q->op[i].nuse; k++)
-			note_use(g, at, longest, g->q->op[i].use[k], i);
+			note_use(g, &u, g->q->op[i].use[k], i);
 		for (uint32_t k = g->made.at[i]; k < g->made.at[i + 1]; k++)
-			note_use(g, at, longest, g->made.item[k], i);
+			note_use(g, &u, g->made.item[k], i);
 	}
 	for (uint32_t s = 0; s < g->q->nstorage; s++) {
-		g->end[s] = g->q->storage[s].stays ? g->q->nop : at[s] == NONE ? 0 : at[s];
-		if (longest[s] > 1 && !g->q->storage[s].stays)
-			continue;
-		g->gone[s] = g->end[s];
-		g->back[s] = NONE;
+		g->end[s] = g->q->storage[s].stays ? g->q->nop : u.at[s] == NONE ? 0 : u.at[s];
+		OM_PUSH(g->mem, u.gap, u.n, u.cap, ((om_gap){s, g->end[s], NONE}));
 	}
+	sort_gaps(g, &u);
+}
+
+uint32_t
+om_again_gap_at(const om_again *g, uint32_t s, uint32_t i)
+{
+	for (uint32_t k = g->first[s]; k < g->first[s + 1]; k++)
+		if (g->gap[k].gone < i && i <= g->gap[k].back)
+			return k;
+	return NONE;
 }
 
 static void
@@ -68,46 +92,59 @@ list_made(om_again *g)
 om_again *
 om_again_new(const om_recompute_want *w, om_arena *mem)
 {
-	const size_t ns = w->q->nstorage, most = w->q->nop + ns + 1;
+	const size_t ns = w->q->nstorage;
 	om_again *g = OM_NEW(mem, om_again);
 
-	*g = (om_again){.w = w, .q = w->q, .mem = mem, .gone = OM_NEWN(mem, uint32_t, ns), .back = OM_NEWN(mem, uint32_t, ns),
-		.end = OM_NEWN(mem, uint32_t, ns), .may = OM_NEWN(mem, bool, ns), .drop = OM_NEWN(mem, bool, ns),
-		.run = OM_NEWN(mem, uint32_t, most), .before = OM_NEWN(mem, uint64_t, most),
-		.during = OM_NEWN(mem, uint64_t, most), .is_new = OM_NEWN(mem, bool, ns),
-		.instance = OM_NEWN(mem, uint32_t, ns), .seen = OM_NEWN(mem, uint64_t, ns)};
+	*g = (om_again){.w = w, .q = w->q, .mem = mem, .first = OM_NEWN(mem, uint32_t, ns + 2), .end = OM_NEWN(mem, uint32_t, ns),
+		.may = OM_NEWN(mem, bool, ns), .instance = OM_NEWN(mem, uint32_t, ns)};
 	list_made(g);
 	find_gaps(g);
 	for (uint32_t s = 0; s < ns; s++)
 		g->may[s] = w->q->storage[s].maker != NONE && w->until[w->q->storage[s].maker] != 0
 		    && !w->q->storage[s].stays;
+	g->drop = OM_NEWN(mem, bool, g->ngap);
+	g->is_new = OM_NEWN(mem, bool, g->ngap);
+	g->seen = OM_NEWN(mem, uint64_t, g->ngap);
+	const size_t most = w->q->nop + g->ngap + 1;
+	g->run = OM_NEWN(mem, uint32_t, most);
+	g->before = OM_NEWN(mem, uint64_t, most);
+	g->during = OM_NEWN(mem, uint64_t, most);
 	return g;
 }
 
 bool
-om_again_is_main(const om_again *g, uint32_t s)
+om_again_is_main(const om_again *g, uint32_t gap)
 {
-	return g->may[s] && g->back[s] != NONE && g->q->storage[s].bytes;
+	const uint32_t s = g->gap[gap].s;
+	return g->may[s] && g->gap[gap].back != NONE && g->q->storage[s].bytes;
 }
 
 /* ---- The run. ---- */
 
-/* Make `s` again before op `i`. */
-static void
-again(om_again *g, uint32_t s, uint32_t i)
+/* Is it gone at op `i`, or when that is made again?  Then say in which gap. */
+static bool
+is_gone(const om_again *g, uint32_t s, uint32_t i, uint32_t *gap)
 {
-	const uint32_t m = g->q->storage[s].maker;
+	*gap = om_again_gap_at(g, s, i);
+	return *gap != NONE && g->drop[*gap] && !g->is_new[*gap];
+}
+
+/* Make the storage of a gap again before op `i`, with all that its op makes and that is gone. */
+static void
+again(om_again *g, uint32_t gap, uint32_t i)
+{
+	const uint32_t m = g->q->storage[g->gap[gap].s].maker;
 	const om_order_op *op = &g->q->op[m];
+	uint32_t other;
 
 	g->is_bad |= i > g->w->until[m];
-	g->is_new[s] = true;
-	for (uint32_t k = 0; k < op->nuse; k++) {
-		const uint32_t u = op->use[k];
-		if (g->drop[u] && i > g->gone[u] && !g->is_new[u])
-			again(g, u, i);
-	}
+	g->is_new[gap] = true;
+	for (uint32_t k = 0; k < op->nuse; k++)
+		if (is_gone(g, op->use[k], i, &other))
+			again(g, other, i);
 	for (uint32_t k = g->made.at[m]; k < g->made.at[m + 1]; k++)
-		g->is_new[g->made.item[k]] |= g->drop[g->made.item[k]] && i > g->gone[g->made.item[k]];
+		if (is_gone(g, g->made.item[k], i, &other))
+			g->is_new[other] = true;
 	g->run[g->n++] = m;
 	g->cost += g->w->cost[m];
 }
@@ -115,17 +152,17 @@ again(om_again *g, uint32_t s, uint32_t i)
 static void
 list_run(om_again *g)
 {
-	memset(g->is_new, 0, g->q->nstorage * sizeof *g->is_new);
+	uint32_t gap;
+
+	memset(g->is_new, 0, g->ngap * sizeof *g->is_new);
 	g->n = 0;
 	g->cost = 0;
 	g->is_bad = false;
 	for (uint32_t i = 0; i < g->q->nop; i++) {
 		const om_order_op *op = &g->q->op[i];
-		for (uint32_t k = 0; k < op->nuse; k++) {
-			const uint32_t s = op->use[k];
-			if (g->drop[s] && g->back[s] != NONE && i >= g->back[s] && !g->is_new[s])
-				again(g, s, i);
-		}
+		for (uint32_t k = 0; k < op->nuse; k++)
+			if (is_gone(g, op->use[k], i, &gap) && g->gap[gap].back == i)
+				again(g, gap, i);
 		g->run[g->n++] = i;
 	}
 }
@@ -241,22 +278,22 @@ om_again_run(om_again *g)
 
 /* Each once: there may be many ways to the same one. */
 static void
-needs(om_again *g, uint32_t s, uint32_t i, void (*visit)(void *arg, uint32_t s), void *arg)
+needs(om_again *g, uint32_t gap, uint32_t i, void (*visit)(void *arg, uint32_t gap), void *arg)
 {
-	const om_order_op *op = &g->q->op[g->q->storage[s].maker];
+	const om_order_op *op = &g->q->op[g->q->storage[g->gap[gap].s].maker];
 
-	if (g->seen[s] == g->visits)
+	if (g->seen[gap] == g->visits)
 		return;
-	g->seen[s] = g->visits;
-	visit(arg, s);
+	g->seen[gap] = g->visits;
+	visit(arg, gap);
 	for (uint32_t k = 0; k < op->nuse; k++)
 		if (g->may[op->use[k]] && g->end[op->use[k]] < i)
-			needs(g, op->use[k], i, visit, arg);
+			needs(g, g->first[op->use[k] + 1] - 1, i, visit, arg);
 }
 
 void
-om_again_needs(om_again *g, uint32_t s, void (*visit)(void *arg, uint32_t s), void *arg)
+om_again_needs(om_again *g, uint32_t gap, void (*visit)(void *arg, uint32_t gap), void *arg)
 {
 	g->visits++;
-	needs(g, s, g->back[s] == NONE ? g->end[s] : g->back[s], visit, arg);
+	needs(g, gap, g->gap[gap].back == NONE ? g->gap[gap].gone : g->gap[gap].back, visit, arg);
 }

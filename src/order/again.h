@@ -5,17 +5,25 @@
 #include "onnxmem/recompute.h"
 #include "order/segment.h"
 
+/* Where a storage is not needed: between two ops that need it, with others between them, or behind
+ * the last. */
+typedef struct om_gap {
+	uint32_t s, gone, back;  /* back: OM_ORDER_NONE behind the last */
+} om_gap;
+
 /* A run with some storages dropped. */
 typedef struct om_again {
 	const om_recompute_want *w;
 	const om_order_problem *q;
 	om_arena *mem;
 	om_lists made;           /* by op: all storages that it makes */
-	uint32_t *gone, *back;   /* by storage: ops between which it is not needed for longest; without
-	                            such a gap, the last to need it, and OM_ORDER_NONE */
-	uint32_t *end;           /* the last op to need it */
-	bool *may;               /* be made again */
-	bool *drop;              /* is, where it is needed behind `gone` */
+	om_gap *gap;             /* of all storages, in a row; those of one by time, the last behind all uses */
+	uint32_t ngap;
+	uint32_t *first;         /* by storage: its gaps are from here up to those of the next one */
+	uint32_t *end;           /* by storage: the last op to need it */
+	bool *may;               /* by storage: be made again */
+	bool *drop;              /* by gap: it goes, and is made again where it is needed in the gap or
+	                            at its end */
 
 	/* The run: ops, bytes alive before each, most while it runs. */
 	uint32_t *run, n;
@@ -24,9 +32,9 @@ typedef struct om_again {
 	double cost;
 	bool is_bad;             /* an op would have to run again when it may not */
 	uint64_t looked;         /* at ops, in all runs */
-	uint64_t *seen, visits;  /* by storage: in which visit */
+	uint64_t *seen, visits;  /* by gap: in which visit */
 
-	bool *is_new;            /* by storage: made again in this run */
+	bool *is_new;            /* by gap: made again in it in this run */
 	uint32_t *instance;      /* by storage: the latest one */
 	uint32_t *last;          /* by instance: the place in the run that needs it last */
 	size_t ninstance, capinstance;
@@ -37,12 +45,16 @@ om_again *om_again_new(const om_recompute_want *w, om_arena *mem);
 /* Fill in the run for `drop` as it is. */
 void om_again_run(om_again *g);
 
-/* Would it help to drop it?  Else it is dropped at most for the sake of others. */
-bool om_again_is_main(const om_again *g, uint32_t s);
+/* Would it help to drop it in this gap?  Else it is dropped at most for the sake of others. */
+bool om_again_is_main(const om_again *g, uint32_t gap);
 
-/* Storages that have to be made again with `s`, as they are gone when it is: `visit` each,
- * and `s` itself. */
-void om_again_needs(om_again *g, uint32_t s, void (*visit)(void *arg, uint32_t s), void *arg);
+/* The gap of `s` that op `i` lies in or ends, where it is the first to need `s` again; the last
+ * one behind all uses; OM_ORDER_NONE: `s` is there. */
+uint32_t om_again_gap_at(const om_again *g, uint32_t s, uint32_t i);
+
+/* Gaps of storages that have to be made again with that of this gap, as they are gone when it is:
+ * `visit` each, and the gap itself. */
+void om_again_needs(om_again *g, uint32_t gap, void (*visit)(void *arg, uint32_t gap), void *arg);
 
 /* The cheapest set for this budget where the storages form a chain, written to g->drop: true,
  * though none may do.  False, and nothing is changed, where they form none. */

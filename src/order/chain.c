@@ -24,7 +24,7 @@ enum { NONE = OM_ORDER_NONE, LONGEST = 300 };
 
 /* What leads from one storage of the chain to the next. */
 struct link {
-	uint32_t s;
+	uint32_t s, gap;
 	uint64_t bytes, making;  /* making: the most that is there while it is made again, itself and
 	                            what is between */
 	double cost;
@@ -40,6 +40,8 @@ struct chain {
 	uint64_t budget;
 	uint32_t before;         /* the storage that the one at hand is to be made from */
 	bool is_chain, meets_before;
+	bool *has_gap;           /* by storage: one to be dropped in */
+	uint32_t *seen, visits;  /* by storage: in which visit */
 };
 
 struct way {
@@ -71,8 +73,8 @@ follow(struct chain *c, struct link *to, uint32_t s, uint32_t i)
 	const uint32_t m = g->q->storage[s].maker;
 	const om_order_op *op = &g->q->op[m];
 
-	c->is_chain &= g->seen[s] != g->visits;
-	g->seen[s] = g->visits;
+	c->is_chain &= c->seen[s] != c->visits;
+	c->seen[s] = c->visits;
 	if (!c->is_chain)
 		return;
 	to->cost += g->w->cost[m];
@@ -82,7 +84,7 @@ follow(struct chain *c, struct link *to, uint32_t s, uint32_t i)
 		const uint32_t u = op->use[k];
 		if (u == c->before)
 			c->meets_before = true;
-		else if (om_again_is_main(g, u))
+		else if (c->has_gap[u])
 			c->is_chain = false;
 		else if (g->end[u] < i && !g->may[u])
 			c->is_chain = false;
@@ -96,11 +98,12 @@ make_links(struct chain *c)
 {
 	om_again *g = c->g;
 
-	for (uint32_t s = 0; s < g->q->nstorage; s++)
-		if (om_again_is_main(g, s)) {
-			if (c->n == LONGEST)
+	for (uint32_t k = 0; k < g->ngap; k++)
+		if (om_again_is_main(g, k)) {
+			if (c->n == LONGEST || c->has_gap[g->gap[k].s])
 				return false;
-			c->link[++c->n] = (struct link){.s = s, .bytes = g->gone[s]};
+			c->has_gap[g->gap[k].s] = true;
+			c->link[++c->n] = (struct link){.s = g->gap[k].s, .gap = k, .bytes = g->gap[k].gone};
 		}
 	qsort(c->link + 1, c->n, sizeof *c->link, by_gone);
 	c->is_chain = c->n > 0;
@@ -109,11 +112,11 @@ make_links(struct chain *c)
 		to->bytes = g->q->storage[to->s].bytes;
 		c->before = j > 1 ? c->link[j - 1].s : NONE;
 		c->meets_before = j == 1;
-		g->visits++;
-		follow(c, to, to->s, g->back[to->s]);
+		c->visits++;
+		follow(c, to, to->s, g->gap[to->gap].back);
 		c->is_chain &= c->meets_before;
 		if (j > 1)
-			c->is_chain &= g->gone[c->before] < g->gone[to->s] && g->back[to->s] < g->back[c->before];
+			c->is_chain &= g->gap[to[-1].gap].gone < g->gap[to->gap].gone && g->gap[to->gap].back < g->gap[to[-1].gap].back;
 	}
 	return c->is_chain;
 }
@@ -128,17 +131,17 @@ find_loads(struct chain *c)
 	uint32_t j = 0, down = 0;
 	uint64_t in_gap = 0;
 
-	memset(g->drop, 0, g->q->nstorage * sizeof *g->drop);
+	memset(g->drop, 0, g->ngap * sizeof *g->drop);
 	om_again_run(g);
 	for (uint32_t i = 0; i < nop; i++) {
-		if (down && i == g->back[c->link[down].s])   /* the last of those that are in their gap comes back */
+		if (down && i == g->gap[c->link[down].gap].back)   /* the last of those that are in their gap comes back */
 			c->link[down].again = g->before[i] - in_gap;
-		while (down && i >= g->back[c->link[down].s])
+		while (down && i >= g->gap[c->link[down].gap].back)
 			in_gap -= c->link[down--].bytes;
 		const uint64_t load = g->during[i] - in_gap;
 		uint64_t *to = down == j && j < c->n ? &c->link[j + 1].forward : &c->link[down].backward;
 		*to = load > *to ? load : *to;
-		while (j < c->n && i >= g->gone[c->link[j + 1].s])
+		while (j < c->n && i >= g->gap[c->link[j + 1].gap].gone)
 			in_gap += c->link[down = ++j].bytes;
 	}
 }
@@ -201,11 +204,11 @@ extend(struct chain *c, struct ways *ways, uint32_t a, uint32_t e)
 }
 
 static void
-drop_helper(void *arg, uint32_t s)
+drop_helper(void *arg, uint32_t gap)
 {
 	om_again *g = arg;
 
-	g->drop[s] |= !om_again_is_main(g, s);
+	g->drop[gap] |= !om_again_is_main(g, gap);
 }
 
 /* What is not kept on the way is dropped. */
@@ -219,21 +222,22 @@ take(struct chain *c, const struct ways *ways)
 		if (ways[c->n + 1].way[k].cost < w->cost)
 			w = &ways[c->n + 1].way[k];
 	for (uint32_t j = 1; j <= c->n; j++)
-		g->drop[c->link[j].s] = true;
+		g->drop[c->link[j].gap] = true;
 	for (uint32_t at = w->from; at; at = w->from) {
-		g->drop[c->link[at].s] = false;
+		g->drop[c->link[at].gap] = false;
 		w = &ways[at].way[w->way];
 	}
 	for (uint32_t j = 1; j <= c->n; j++)
-		if (g->drop[c->link[j].s])
-			om_again_needs(g, c->link[j].s, drop_helper, g);
+		if (g->drop[c->link[j].gap])
+			om_again_needs(g, c->link[j].gap, drop_helper, g);
 }
 
 bool
 om_again_chain(om_again *g, uint64_t budget, bool *found)
 {
-	struct chain c = {.g = g, .link = OM_NEWN(g->mem, struct link, LONGEST + 2), .budget = budget};
-	bool *was = om_memdup(g->mem, g->drop, g->q->nstorage * sizeof *was);
+	struct chain c = {.g = g, .link = OM_NEWN(g->mem, struct link, LONGEST + 2), .budget = budget,
+		.has_gap = OM_NEWN(g->mem, bool, g->q->nstorage), .seen = OM_NEWN(g->mem, uint32_t, g->q->nstorage)};
+	bool *was = om_memdup(g->mem, g->drop, g->ngap * sizeof *was);
 
 	*found = false;
 	if (!make_links(&c))
@@ -248,6 +252,6 @@ om_again_chain(om_again *g, uint64_t budget, bool *found)
 	if (*found)
 		take(&c, ways);
 	else
-		memcpy(g->drop, was, g->q->nstorage * sizeof *was);
+		memcpy(g->drop, was, g->ngap * sizeof *was);
 	return true;
 }

@@ -18,7 +18,7 @@
 enum { NONE = OM_ORDER_NONE, ROUNDS = 12 };
 
 struct candidate {
-	uint32_t s;
+	uint32_t gap;
 	double gain;             /* bytes less above the budget, by op of the run, for a unit of cost */
 };
 
@@ -37,7 +37,7 @@ struct search {
 static void
 copy(const struct search *x, bool *to, const bool *from)
 {
-	memcpy(to, from, x->g->q->nstorage * sizeof *to);
+	memcpy(to, from, x->g->ngap * sizeof *to);
 }
 
 /* Bytes above the budget, over the whole run; below 0 where it may not be. */
@@ -63,27 +63,27 @@ is_tired(const struct search *x)
 }
 
 static void
-drop_one(void *arg, uint32_t s)
+drop_one(void *arg, uint32_t gap)
 {
 	om_again *g = arg;
 
-	g->drop[s] = true;
+	g->drop[gap] = true;
 }
 
 static void
-drop(struct search *x, uint32_t s)
+drop(struct search *x, uint32_t gap)
 {
-	om_again_needs(x->g, s, drop_one, x->g);
+	om_again_needs(x->g, gap, drop_one, x->g);
 }
 
 /* ---- Greedy. ---- */
 
 /* The set is as it was afterwards. */
 static double
-gain_of(struct search *x, uint32_t s, double now, double cost)
+gain_of(struct search *x, uint32_t gap, double now, double cost)
 {
 	copy(x, x->kept, x->g->drop);
-	drop(x, s);
+	drop(x, gap);
 	const double then = excess(x), more = x->g->cost - cost;
 	copy(x, x->g->drop, x->kept);
 	if (then < 0 || then >= now)
@@ -93,10 +93,10 @@ gain_of(struct search *x, uint32_t s, double now, double cost)
 
 /* Does it help where the bytes are above the budget? */
 static bool
-is_above(const struct search *x, const uint32_t *above, uint32_t s)
+is_above(const struct search *x, const uint32_t *above, uint32_t gap)
 {
-	const om_again *g = x->g;
-	return above[g->back[s]] > above[g->gone[s] + 1];
+	const om_gap *at = &x->g->gap[gap];
+	return above[at->back] > above[at->gone + 1];
 }
 
 /* By op: how many before it run while the bytes are above the budget. */
@@ -122,7 +122,7 @@ by_gain(const void *a, const void *b)
 
 	if (x->gain != y->gain)
 		return x->gain > y->gain ? -1 : 1;
-	return (x->s > y->s) - (x->s < y->s);
+	return (x->gap > y->gap) - (x->gap < y->gap);
 }
 
 static void
@@ -132,11 +132,11 @@ list_candidates(struct search *x, double now, double cost)
 	const uint32_t *above = count_above(x, mem);
 
 	x->n = 0;
-	for (uint32_t s = 0; s < x->g->q->nstorage; s++)
-		if (om_again_is_main(x->g, s) && !x->g->drop[s] && is_above(x, above, s))
-			x->all[x->n++] = (struct candidate){.s = s};
+	for (uint32_t k = 0; k < x->g->ngap; k++)
+		if (om_again_is_main(x->g, k) && !x->g->drop[k] && is_above(x, above, k))
+			x->all[x->n++] = (struct candidate){.gap = k};
 	for (uint32_t k = 0; k < x->n; k++)
-		x->all[k].gain = is_tired(x) ? 0 : gain_of(x, x->all[k].s, now, cost);
+		x->all[k].gain = is_tired(x) ? 0 : gain_of(x, x->all[k].gap, now, cost);
 	if (x->n)
 		qsort(x->all, x->n, sizeof *x->all, by_gain);
 	om_arena_free(mem);
@@ -149,7 +149,7 @@ best_stays(struct search *x, double now, double cost)
 	struct candidate first = x->all[0];
 	uint32_t k = 0;
 
-	first.gain = gain_of(x, first.s, now, cost);
+	first.gain = gain_of(x, first.gap, now, cost);
 	while (k + 1 < x->n && by_gain(&x->all[k + 1], &first) < 0) {
 		x->all[k] = x->all[k + 1];
 		k++;
@@ -172,7 +172,7 @@ greedy(struct search *x)
 			continue;
 		if (x->all[0].gain <= 0)
 			break;
-		drop(x, x->all[0].s);
+		drop(x, x->all[0].gap);
 		memmove(x->all, x->all + 1, --x->n * sizeof *x->all);
 		now = excess(x);
 		cost = x->g->cost;
@@ -200,14 +200,14 @@ keep_after_all(struct search *x, double *cost)
 	om_again *g = x->g;
 	bool any = false;
 
-	for (uint32_t s = 0; s < g->q->nstorage && !is_tired(x); s++) {
-		if (!g->drop[s])
+	for (uint32_t k = 0; k < g->ngap && !is_tired(x); k++) {
+		if (!g->drop[k])
 			continue;
-		g->drop[s] = false;
+		g->drop[k] = false;
 		if (is_better(x, cost))
 			any = true;
 		else
-			g->drop[s] = true;
+			g->drop[k] = true;
 	}
 	return any;
 }
@@ -219,11 +219,11 @@ exchange(struct search *x, uint32_t old, double *cost)
 	bool *was = x->kept;
 
 	copy(x, was, g->drop);
-	for (uint32_t s = 0; s < g->q->nstorage && !is_tired(x); s++) {
-		if (g->drop[s] || !om_again_is_main(g, s))
+	for (uint32_t k = 0; k < g->ngap && !is_tired(x); k++) {
+		if (g->drop[k] || !om_again_is_main(g, k))
 			continue;
 		g->drop[old] = false;
-		drop(x, s);
+		drop(x, k);
 		if (is_better(x, cost))
 			return true;
 		copy(x, g->drop, was);
@@ -241,9 +241,9 @@ improve(struct search *x)
 	double cost = g->cost;
 	while (again && !is_tired(x)) {
 		again = keep_after_all(x, &cost);
-		for (uint32_t s = 0; s < g->q->nstorage && !is_tired(x); s++)
-			if (g->drop[s] && om_again_is_main(g, s))
-				again |= exchange(x, s, &cost);
+		for (uint32_t k = 0; k < g->ngap && !is_tired(x); k++)
+			if (g->drop[k] && om_again_is_main(g, k))
+				again |= exchange(x, k, &cost);
 	}
 	om_again_run(g);
 }
@@ -274,7 +274,7 @@ meet(struct search *x, uint64_t budget)
 	bool found, met;
 
 	x->budget = budget;
-	memset(g->drop, 0, g->q->nstorage * sizeof *g->drop);
+	memset(g->drop, 0, g->ngap * sizeof *g->drop);
 	met = greedy(x);
 	if (met)
 		improve(x);
@@ -319,9 +319,10 @@ lowest(const om_order_problem *q)
 static struct search
 search_new(const om_recompute_want *w, om_arena *mem)
 {
-	const size_t n = w->q->nstorage;
+	om_again *g = om_again_new(w, mem);
+	const size_t n = g->ngap;
 
-	return (struct search){.g = om_again_new(w, mem), .all = OM_NEWN(mem, struct candidate, n),
+	return (struct search){.g = g, .all = OM_NEWN(mem, struct candidate, n),
 		.kept = OM_NEWN(mem, bool, n), .best = OM_NEWN(mem, bool, n)};
 }
 
@@ -346,6 +347,18 @@ om_recompute_solve(om_session *s, const om_recompute_want *w, om_arena *mem, om_
 	return OM_OK;
 }
 
+/* The longest gap of a storage; the last one, where there is no other. */
+static uint32_t
+longest(const om_again *g, uint32_t s)
+{
+	uint32_t best = g->first[s + 1] - 1;
+
+	for (uint32_t k = g->first[s]; k + 1 < g->first[s + 1]; k++)
+		if (g->gap[best].back == NONE || g->gap[k].back - g->gap[k].gone > g->gap[best].back - g->gap[best].gone)
+			best = k;
+	return best;
+}
+
 uint64_t
 om_recompute_peak(const om_recompute_want *w, const bool *dropped, double *cost)
 {
@@ -353,7 +366,7 @@ om_recompute_peak(const om_recompute_want *w, const bool *dropped, double *cost)
 	om_again *g = om_again_new(w, mem);
 
 	for (uint32_t s = 0; s < w->q->nstorage; s++)
-		g->drop[s] = dropped[s] && g->may[s];
+		g->drop[longest(g, s)] = dropped[s] && g->may[s];
 	om_again_run(g);
 	const uint64_t peak = g->is_bad ? UINT64_MAX : g->peak;
 	*cost = g->cost;
