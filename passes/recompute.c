@@ -459,7 +459,7 @@ run(om_run *r, om_prog *p)
 static const om_pass_option options[] = {
 	{"percent", "30", "work that may be done again, in percent of all (FLOPs)"},
 	{"budget", "0", "bytes that the arena need not go below, for the least work; 0: the lowest peak"},
-	{"effort", "20000000", "ops that are looked at, before good is good enough"},
+	{"effort", "100000000", "ops that are looked at, before good is good enough"},
 	{0}
 };
 

@@ -1,8 +1,8 @@
 /* Doing things twice to keep less alive.
  *
  * A storage that nobody needs for long may be dropped after a use and made again before
- * the next one, by running its op once more; what that op needs and is gone by then is kept, or
- * made again in turn.  Ops, storages and what may be computed over what are those of
+ * the next one, by running its op once more, in each gap between uses; what that op needs and is gone by
+ * then is kept, or made again in turn.  Ops, storages and what may be computed over what are those of
  * <onnxmem/order.h>, in the order that they have.  As the packer, this knows no
  * operator and no tensor, and is usable alone.
  */

@@ -7,7 +7,9 @@
  * after all, and one that is dropped is exchanged for a cheaper one, as long as that helps.
  * Chains are solved exactly (chain.c).
  *
- * Where no set keeps to the budget for the cost that is allowed, budgets between are tried. */
+ * Where no set keeps to the budget for the cost that is allowed, budgets between are tried, each from nothing
+ * dropped and, where that leads nowhere, from the best set up to then; at last that set is brought down in small
+ * steps.  It ends because budgets between get closer, and each step has a lower peak; and with the effort. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -27,6 +29,7 @@ struct search {
 	uint64_t budget;
 	struct candidate *all;
 	uint32_t n;
+	uint64_t *top;           /* by op */
 	bool *kept;              /* a set put by */
 	bool *best;              /* the best set so far, of all budgets */
 	double best_cost;
@@ -40,19 +43,37 @@ copy(const struct search *x, bool *to, const bool *from)
 	memcpy(to, from, x->g->ngap * sizeof *to);
 }
 
+/* By op: the most while it runs, and what runs again for it.  That counts with it, or dropping would look
+ * bad where much is above the budget still. */
+static void
+find_tops(struct search *x)
+{
+	const om_again *g = x->g;
+	uint32_t next = 0;
+	uint64_t most = 0;
+
+	for (uint32_t at = 0; at < g->n; at++) {
+		most = g->during[at] > most ? g->during[at] : most;
+		if (g->run[at] != next)
+			continue;
+		x->top[next++] = most;
+		most = 0;
+	}
+}
+
 /* Bytes above the budget, over the whole run; below 0 where it may not be. */
 static double
 excess(struct search *x)
 {
-	const om_again *g = x->g;
 	double sum = 0;
 
 	om_again_run(x->g);
-	if (g->is_bad || g->cost > g->w->most)
+	if (x->g->is_bad || x->g->cost > x->g->w->most)
 		return -1;
-	for (uint32_t at = 0; at < g->n; at++)
-		if (g->during[at] > x->budget)
-			sum += (double)(g->during[at] - x->budget);
+	find_tops(x);
+	for (uint32_t i = 0; i < x->g->q->nop; i++)
+		if (x->top[i] > x->budget)
+			sum += (double)(x->top[i] - x->budget);
 	return sum;
 }
 
@@ -103,15 +124,11 @@ is_above(const struct search *x, const uint32_t *above, uint32_t gap)
 static uint32_t *
 count_above(const struct search *x, om_arena *mem)
 {
-	const om_again *g = x->g;
-	uint32_t *above = OM_NEWN(mem, uint32_t, (size_t)g->q->nop + 2), next = 0;
+	const uint32_t n = x->g->q->nop;
+	uint32_t *above = OM_NEWN(mem, uint32_t, (size_t)n + 1);
 
-	for (uint32_t at = 0; at < g->n; at++) {
-		if (g->run[at] != next)
-			continue;
-		above[next + 1] = above[next] + (g->during[at] > x->budget);
-		next++;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		above[i + 1] = above[i] + (x->top[i] > x->budget);
 	return above;
 }
 
@@ -276,6 +293,10 @@ meet(struct search *x, uint64_t budget)
 	x->budget = budget;
 	memset(g->drop, 0, g->ngap * sizeof *g->drop);
 	met = greedy(x);
+	if (!met && x->best_cost > 0) {
+		copy(x, g->drop, x->best);
+		met = greedy(x);
+	}
 	if (met)
 		improve(x);
 	om_again_run(g);
@@ -316,6 +337,14 @@ lowest(const om_order_problem *q)
 	return most;
 }
 
+/* From the best that there is, in small steps. */
+static void
+creep(struct search *x, uint64_t low)
+{
+	while (!is_tired(x) && x->best_peak > low && meet(x, x->best_peak - x->best_peak / 256 - 1))
+		;
+}
+
 static struct search
 search_new(const om_recompute_want *w, om_arena *mem)
 {
@@ -323,6 +352,7 @@ search_new(const om_recompute_want *w, om_arena *mem)
 	const size_t n = g->ngap;
 
 	return (struct search){.g = g, .all = OM_NEWN(mem, struct candidate, n),
+		.top = OM_NEWN(mem, uint64_t, (size_t)w->q->nop + 1),
 		.kept = OM_NEWN(mem, bool, n), .best = OM_NEWN(mem, bool, n)};
 }
 
@@ -335,7 +365,9 @@ om_recompute_solve(om_session *s, const om_recompute_want *w, om_arena *mem, om_
 	x.best_peak = r->given = x.g->peak;
 	if (x.best_peak > w->budget && !meet(&x, w->budget)) {
 		x.is_exact = false;
-		search_budgets(&x, w->budget > lowest(w->q) ? w->budget : lowest(w->q), r->given);
+		const uint64_t low = w->budget > lowest(w->q) ? w->budget : lowest(w->q);
+		search_budgets(&x, low, r->given);
+		creep(&x, low);
 	}
 	copy(&x, x.g->drop, x.best);
 	om_again_run(x.g);

@@ -208,7 +208,43 @@ runs_are_what_they_say(void)
 	om_session_free(s);
 }
 
+/* x is needed at the start, in the middle and at the end, and large things are made in both gaps: it comes
+ * back twice. */
+static void
+each_gap_by_itself(void)
+{
+	om_session *s = om_session_new();
+	om_arena *mem = om_arena_new();
+	om_recompute_result r;
+	struct graph g;
+	uint32_t last = 0;
+
+	start(&g, 1);
+	const uint32_t x = add_op(&g, 10, 1);
+	for (int gap = 0; gap < 2; gap++) {
+		for (int k = 0; k < 3; k++) {
+			const uint32_t large = add_op(&g, 40, 100);
+			if (k)
+				use(&g, last);
+			last = large;
+		}
+		last = add_op(&g, 1, 100);
+		use(&g, g.q.nstorage - 2);
+		add_op(&g, 1, 100);
+		use(&g, last);
+		use(&g, x);
+		g.storage[g.q.nstorage - 1].stays = true;
+	}
+	CU_ASSERT_EQUAL_FATAL(om_recompute_solve(s, &g.w, mem, &r), OM_OK);
+	walk(&g, &r);
+	CU_ASSERT(r.given == 91 && r.peak == 81);
+	CU_ASSERT(r.n == g.q.nop + 2 && r.cost == 2);
+	om_arena_free(mem);
+	om_session_free(s);
+}
+
 CU_TestInfo recompute_tests[] = {
+	{"each gap by itself", each_gap_by_itself},
 	{"chains are solved exactly", chains_are_solved_exactly},
 	{"runs are what they say", runs_are_what_they_say},
 	CU_TEST_INFO_NULL,
