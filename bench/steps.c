@@ -1,10 +1,10 @@
 /* What training steps take: a model with parameters as inputs becomes a step (mean of
  * squares as loss, momentum), which is planned whole, in halves, and with recomputation.
  *
- *     bench/steps MODEL.onnx        parameters are the inputs whose names start with "param."
+ *     bench/steps MODEL.onnx [PERCENT ...]   parameters are the inputs whose names start with "param."
  *
- * Prints a line: arena, lower bound, the same with 10 % and 30 % more work, forward and backward
- * planned apart, what the peak of each part is, ops, bytes of states. */
+ * Prints a line: arena, lower bound, forward and backward planned apart, ops, bytes of states; and one
+ * for each PERCENT of more work that is allowed: that, the arena, and the work that is done, in percent. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <inttypes.h>
@@ -157,8 +157,28 @@ half(struct bench *b, bool forward, uint64_t *arena, uint64_t *kept)
 	return st;
 }
 
+struct figures {
+	uint64_t arena, bound, states;
+	uint32_t nop;
+	double again;            /* work that is done again, in percent of all other */
+};
+
+static void
+measure(const om_prog *p, struct figures *f)
+{
+	double all = 0, again = 0;
+
+	*f = (struct figures){p->plan->arena[0].bytes, p->plan->arena[0].lower_bound, 0, p->first->nop, 0};
+	for (uint32_t k = 0; k < p->ntie; k++)
+		f->states += om_value_bytes(p->first->param[p->tie[k].param]);
+	for (const om_op *op = p->first->first; op; op = op->next)
+		if (!op->is_folded)
+			*(op->recompute_of ? &again : &all) += om_op_cost(op).flops;
+	f->again = all > 0 ? 100 * again / all : 0;
+}
+
 static om_status
-whole(struct bench *b, const char *passes, uint64_t *arena, uint64_t *bound, uint32_t *nop, uint64_t *states)
+whole(struct bench *b, const char *passes, struct figures *f)
 {
 	om_prog *p;
 	om_op *last;
@@ -168,32 +188,31 @@ whole(struct bench *b, const char *passes, uint64_t *arena, uint64_t *bound, uin
 		st = om_host_run(b->h, p, passes);
 	if (st == OM_OK)
 		st = om_plan_verify(p, p->plan);
-	if (st == OM_OK) {
-		*arena = p->plan->arena[0].bytes;
-		*bound = p->plan->arena[0].lower_bound;
-		*nop = p->first->nop;
-		*states = 0;
-		for (uint32_t k = 0; k < p->ntie; k++)
-			*states += om_value_bytes(p->first->param[p->tie[k].param]);
-	}
+	if (st == OM_OK)
+		measure(p, f);
 	om_prog_free(p);
 	return st;
 }
 
 static om_status
-run(struct bench *b)
+run(struct bench *b, char **percent)
 {
-	uint64_t arena, bound, low[2], none, forward, backward, kept, states;
-	uint32_t nop, more;
+	uint64_t forward, backward, kept;
+	struct figures f;
+	char passes[256];
 
 	OM_TRY(om_model_load(b->s, b->path, &b->model));
-	OM_TRY(whole(b, FRONT BACK, &arena, &bound, &nop, &states));
-	OM_TRY(whole(b, FRONT ",recompute=10" BACK, &low[0], &none, &more, &none));
-	OM_TRY(whole(b, FRONT ",recompute=30" BACK, &low[1], &none, &more, &none));
+	OM_TRY(whole(b, FRONT BACK, &f));
 	OM_TRY(half(b, true, &forward, &kept));
 	OM_TRY(half(b, false, &backward, &kept));
-	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 "\n", arena, bound, low[0], low[1],
-		kept + (forward > backward ? forward : backward), nop, states);
+	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 "\n", f.arena, f.bound,
+		kept + (forward > backward ? forward : backward), f.nop, f.states);
+	for (; *percent; percent++) {
+		snprintf(passes, sizeof passes, FRONT ",recompute=%s" BACK, *percent);
+		OM_TRY(whole(b, passes, &f));
+		printf("%s %" PRIu64 " %.1f\n", *percent, f.arena, f.again);
+		fflush(stdout);
+	}
 	return OM_OK;
 }
 
@@ -203,7 +222,7 @@ main(int argc, char **argv)
 	struct bench b = {.s = om_session_new(), .path = argc > 1 ? argv[1] : ""};
 
 	b.h = om_host_new(b.s, NULL);
-	const om_status st = run(&b);
+	const om_status st = run(&b, argc > 2 ? argv + 2 : argv + argc);
 	if (st != OM_OK)
 		fprintf(stderr, "%s\n", om_message(b.s));
 	om_model_free(b.model);

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""What training steps of known nets take: a table, for docs/training.md.
+"""What training steps of known nets take: a table and curves, for docs/training.md.
 
-    bench/steps.py DATA [--table docs/training.md] [MODEL[:BATCH]...]
+    bench/steps.py DATA [--table docs/training.md] [--curves docs/recompute.csv] [MODEL[:BATCH]...]
+    bench/steps.py DATA --torch PYTHON --peaks docs/torch.csv [MODEL[:BATCH]...]
+    bench/steps.py --draw docs/recompute.svg --curves docs/recompute.csv
 
 DATA is a folder of graphs with shapes and without weights.  Weights become parameters,
-the batch any number; bench/steps does the rest."""
+the batch any number; bench/steps does the rest.  With --torch a Python that has PyTorch runs the same steps
+(bench/torchstep.py), and their peaks go to the file that the table takes them from."""
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +20,7 @@ from onnx import helper as h, shape_inference, version_converter
 
 MODELS = ["gen_resnet18", "gen_resnet50", "gen_mobilenet_v2", "gen_unet", "gen_bert_tiny", "gen_gpt_prefill"]
 BATCHES = [1, 8, 32]
+PERCENTS = [2, 5, 10, 15, 20, 30, 40, 50]
 OPSET = 17
 START, END = "<!-- made by bench/steps.py -->\n", "<!-- end -->\n"
 
@@ -66,45 +71,170 @@ def prepare(path, batch, out):
     onnx.save(m, out)
 
 
-def measure(path, batch, limit):
+def as_json(path, out):
+    """The graph for bench/torchstep.py, whose Python may have no ONNX."""
+    g = onnx.load(path).graph
+    nodes, const = [], {}
+    kind = lambda t: onnx.helper.tensor_dtype_to_np_dtype(t).name
+    for i in g.initializer:
+        x = onnx.numpy_helper.to_array(i)
+        const[i.name] = x.dtype.name, x.tolist()
+    for n in g.node:
+        attrs = {a.name: h.get_attribute_value(a) for a in n.attribute}
+        if n.op_type == "Constant":
+            x = onnx.numpy_helper.to_array(attrs["value"])
+            const[n.output[0]] = x.dtype.name, x.tolist()
+        elif n.op_type != "ConstantOfShape":
+            nodes.append({"op": n.op_type, "in": list(n.input), "out": list(n.output), "attr": {k: v for k, v in attrs.items() if k != "allowzero"}})
+    inputs = [(i.name, kind(i.type.tensor_type.elem_type), [d.dim_value for d in i.type.tensor_type.shape.dim]) for i in g.input]
+    with open(out, "w") as f:
+        json.dump({"node": nodes, "const": const, "input": inputs, "output": g.output[0].name}, f)
+
+
+def measure(path, batch, percents, limit):
+    """Figures of the step, and points of the curve: percent allowed, arena, percent done."""
     with tempfile.TemporaryDirectory() as d:
         prepare(path, batch, d + "/m.onnx")
-        r = subprocess.run(["bench/steps", d + "/m.onnx"], capture_output=True, text=True, timeout=limit)
+        r = subprocess.run(["bench/steps", d + "/m.onnx", *map(str, percents)], capture_output=True, text=True, timeout=limit)
     if r.returncode:
         raise RuntimeError(r.stderr.strip())
-    return [int(x) for x in r.stdout.split()]
+    first, *points = r.stdout.splitlines()
+    return [int(x) for x in first.split()], [(int(p), int(a), float(w)) for p, a, w in (line.split() for line in points)]
 
 
-def row(name, batch, n):
-    arena, bound, ten, thirty, apart, ops, states = n
+def measure_torch(python, path, batch, limit):
+    with tempfile.TemporaryDirectory() as d:
+        prepare(path, batch, d + "/m.onnx")
+        as_json(d + "/m.onnx", d + "/m.json")
+        r = subprocess.run([python, "-W", "ignore", os.path.join(os.path.dirname(__file__), "torchstep.py"), d + "/m.json"],
+                           capture_output=True, text=True, timeout=limit)
+    if r.returncode:
+        raise RuntimeError(r.stderr.strip().splitlines()[-1])
+    return r.stdout.split()[:2]
+
+
+def read_rows(path):
+    """By model and batch, what a file with a head has."""
+    found = {}
+    if path and os.path.exists(path):
+        with open(path) as f:
+            for line in f.read().splitlines()[1:]:
+                model, batch, *rest = line.split(",")
+                found.setdefault((model, int(batch)), []).append([float(x) for x in rest])
+    return found
+
+
+def write_rows(path, head, found):
+    with open(path, "w") as f:
+        f.write(head + "\n")
+        for model, batch in sorted(found):
+            for rest in found[model, batch]:
+                f.write(",".join([model, str(batch), *(f"{x:.10g}" for x in rest)]) + "\n")
+
+
+def row(name, batch, n, points, torch):
+    arena, bound, apart, ops, states = n
     mib = lambda x: f"{x / 2 ** 20:,.1f}"
-    return (f"| {name} | {batch} | {ops} | {mib(states)} | {mib(arena)} | {arena / bound:.4f} | {mib(apart)} | {mib(ten)} "
-            f"({100 * (ten / arena - 1):.0f} %) | {mib(thirty)} ({100 * (thirty / arena - 1):.0f} %) |")
+    low = {p: f"{mib(a)} ({100 * (a / arena - 1):.0f} %)" for p, a, _ in points}
+    peak, share = (mib(torch[0][0]), f"{arena / torch[0][0]:.2f}") if torch else ("-", "-")
+    assert not torch or torch[0][1] == states, (name, torch, states)
+    return (f"| {name} | {batch} | {ops} | {mib(states)} | {mib(arena)} | {arena / bound:.4f} | {mib(apart)} | {low[10]} | {low[30]} "
+            f"| {peak} | {share} |")
+
+
+# ---- The figure. ----
+
+WIDE, HIGH, LEFT, TOP = 300, 200, 50, 40
+COLORS = {1: "#1f77b4", 8: "#d62728", 32: "#2ca02c"}
+
+
+def text(x, y, what, more=""):
+    return f'<text x="{x:.1f}" y="{y:.1f}"{more}>{what}</text>'
+
+
+def panel(model, curves):
+    """Share of the arena by work done again; each curve starts at all of it, for none."""
+    most = 50
+    px = lambda w: LEFT + WIDE * w / most
+    py = lambda s: TOP + HIGH * (1 - s)
+    out = [text(LEFT, TOP - 14, model, ' font-weight="bold"')]
+    for k in range(0, 101, 25):
+        out += [f'<line x1="{LEFT}" y1="{py(k / 100):.1f}" x2="{LEFT + WIDE}" y2="{py(k / 100):.1f}" stroke="#ddd"/>',
+                text(LEFT - 6, py(k / 100) + 4, f"{k} %", ' text-anchor="end"')]
+    for k in range(0, most + 1, 10):
+        out += [f'<line x1="{px(k):.1f}" y1="{TOP}" x2="{px(k):.1f}" y2="{TOP + HIGH}" stroke="#ddd"/>',
+                text(px(k), TOP + HIGH + 16, f"+{k} %", ' text-anchor="middle"')]
+    for n, (batch, points) in enumerate(sorted(curves.items())):
+        all_of_it = points[0][1]
+        at = [(px(p), py(a / all_of_it)) for p, a, _ in points]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
+        out += [f'<polyline points="{line}" fill="none" stroke="{COLORS[batch]}" stroke-width="2"/>']
+        out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{COLORS[batch]}"/>' for x, y in at]
+        out += [text(LEFT + 8, TOP + HIGH - 10 - 16 * (len(curves) - 1 - n), f"batch {batch}: {all_of_it / 2 ** 20:,.1f} MiB", f' fill="{COLORS[batch]}"')]
+    return out
+
+
+def draw(path, found):
+    models = [m.removeprefix("gen_") for m in MODELS if any(k[0] == m.removeprefix("gen_") for k in found)]
+    step = WIDE + LEFT + 30, HIGH + TOP + 40
+    width, height = 3 * step[0], (len(models) + 2) // 3 * step[1]
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
+           '<rect width="100%" height="100%" fill="white"/>']
+    for k, m in enumerate(models):
+        out += [f'<g transform="translate({k % 3 * step[0]},{k // 3 * step[1]})">', *panel(m, {b: p for (n, b), p in found.items() if n == m}), "</g>"]
+    with open(path, "w") as f:
+        f.write("\n".join(out + ["</svg>", ""]))
+
+
+def table(a, pairs):
+    lines = ["| model | batch | ops | states, MiB | arena, MiB | over bound | halves apart, MiB | +10 % work, MiB | +30 % work, MiB | PyTorch, MiB | of it |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    peaks, curves = read_rows(a.peaks), read_rows(a.curves)
+    for model, batch in pairs:
+        name = model.removeprefix("gen_")
+        try:
+            n, points = measure(f"{a.data}/{model}.onnx", batch, PERCENTS, a.limit)
+            curves[name, batch] = [(0, n[0], 0), *points]
+            lines.append(row(name, batch, n, points, peaks.get((name, batch))))
+        except (RuntimeError, subprocess.TimeoutExpired) as e:
+            lines.append(f"| {name} | {batch} | {str(e)[:160]} |")
+        print(lines[-1], flush=True)
+        if a.curves:
+            write_rows(a.curves, "model,batch,percent,arena,again", curves)
+    if a.table:
+        with open(a.table) as f:
+            old = f.read()
+        with open(a.table, "w") as f:
+            f.write(old[:old.index(START) + len(START)] + "\n".join(lines) + "\n" + old[old.index(END):])
+
+
+def torch_peaks(a, pairs):
+    peaks = read_rows(a.peaks)
+    for model, batch in pairs:
+        name = model.removeprefix("gen_")
+        try:
+            peaks[name, batch] = [[float(x) for x in measure_torch(a.torch, f"{a.data}/{model}.onnx", batch, a.limit)]]
+            print(name, batch, *peaks[name, batch][0], flush=True)
+        except (RuntimeError, subprocess.TimeoutExpired) as e:
+            print(name, batch, str(e)[:160], flush=True)
+        write_rows(a.peaks, "model,batch,peak,states", peaks)
 
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("data")
+    a.add_argument("data", nargs="?")
     a.add_argument("what", nargs="*")
-    a.add_argument("--table")
-    a.add_argument("--limit", type=float, default=600)
-    a = a.parse_args()
-    lines = ["| model | batch | ops | states, MiB | arena, MiB | over bound | halves apart, MiB | +10 % work, MiB | +30 % work, MiB |",
-             "|---|---|---|---|---|---|---|---|---|"]
+    for name in "table", "curves", "peaks", "torch", "draw":
+        a.add_argument("--" + name)
+    a.add_argument("--limit", type=float, default=900)
+    a = a.parse_intermixed_args()
     pairs = [(w.split(":")[0], int(w.split(":")[1])) for w in a.what] or [(m, b) for m in MODELS for b in BATCHES]
-    for model, batch in pairs:
-        name = model.removeprefix("gen_")
-        try:
-            lines.append(row(name, batch, measure(f"{a.data}/{model}.onnx", batch, a.limit)))
-        except (RuntimeError, subprocess.TimeoutExpired) as e:
-            lines.append(f"| {name} | {batch} | {str(e)[:160]} |")
-        print(lines[-1], flush=True)
-    if a.table:
-        with open(a.table) as f:
-            text = f.read()
-        text = text[:text.index(START) + len(START)] + "\n".join(lines) + "\n" + text[text.index(END):]
-        with open(a.table, "w") as f:
-            f.write(text)
+    if a.draw:
+        draw(a.draw, read_rows(a.curves))
+    elif a.torch:
+        torch_peaks(a, pairs)
+    else:
+        table(a, pairs)
 
 
 if __name__ == "__main__":
