@@ -130,7 +130,7 @@ static const om_opt update_opts[] = {
 	{"beta2", "X", "of adam, adamw [0.999]"},
 	{"epsilon", "X", "of adam, adamw [1e-8]"},
 	{"weight-decay", "X", "what weights shrink by [0]"},
-	{"functions", NULL, "one op for the gradients of a convolution, which calls a function in OUT [standard operators alone]"},
+	{"functions", NULL, "one op for the gradients of a convolution and the like, which calls a function in OUT [standard operators alone]"},
 	{"emit", "FORM", "train-step, or training-info: the graph as it is, the rest beside it [train-step]"},
 	{0}
 };

@@ -12,6 +12,27 @@
 
 #define OM_GRAD_DOMAIN "org.onnxmem.grad"
 
+/* The output of a call that is the gradient of input `of` of the forward op; -1: it is not wanted. */
+static inline int
+om_fused_out(const om_call *c, int64_t of)
+{
+	const int64_t *wrt = om_attr_ints(c->op, "wrt", NULL);
+
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		if (wrt[k] == of && om_has_out(c, k))
+			return (int)k;
+	return -1;
+}
+
+/* Its elements; NULL: it is not wanted. */
+static inline void *
+om_fused_data(const om_call *c, int64_t of)
+{
+	const int k = om_fused_out(c, of);
+
+	return k < 0 ? NULL : c->out[k].data;
+}
+
 enum { OM_FUSED_INPUTS = 5 };
 
 struct om_fused {

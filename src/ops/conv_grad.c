@@ -126,29 +126,6 @@ grad_infer(om_call *c)
 	return OM_OK;
 }
 
-/* The output that is the gradient of an input; NULL: not wanted. */
-static void *
-output(const om_call *c, int64_t of)
-{
-	const int64_t *wrt = om_attr_ints(c->op, "wrt", NULL);
-
-	for (uint32_t k = 0; k < c->op->nout; k++)
-		if (wrt[k] == of && om_has_out(c, k))
-			return c->out[k].data;
-	return NULL;
-}
-
-static bool
-wants(const om_call *c, int64_t of)
-{
-	const int64_t *wrt = om_attr_ints(c->op, "wrt", NULL);
-
-	for (uint32_t k = 0; k < c->op->nout; k++)
-		if (wrt[k] == of && om_has_out(c, k))
-			return true;
-	return false;
-}
-
 /* dY painted onto the image: the same windows, seen from the output. */
 static struct om_conv
 turned(const struct om_conv *v)
@@ -405,9 +382,9 @@ grad_scratch(const om_call *c)
 	if (c->in[DY].type == OM_FLOAT64 || read_conv(c, &v))
 		return 0;
 	const struct om_conv t = turned(&v);
-	if (wants(c, 0))
+	if (om_fused_out(c, 0) >= 0)
 		image = om_conv_paint_room(&t);
-	if (wants(c, 1))
+	if (om_fused_out(c, 1) >= 0)
 		weights = weights_room(&v);
 	return image > weights ? image : weights;
 }
@@ -415,7 +392,7 @@ grad_scratch(const om_call *c)
 static om_status
 grad_cpu(om_call *c)
 {
-	void *dx = output(c, 0), *dw = output(c, 1), *db = output(c, 2);
+	void *dx = om_fused_data(c, 0), *dw = om_fused_data(c, 1), *db = om_fused_data(c, 2);
 	const void *dy = c->in[DY].data, *w = c->in[W].data;
 	const om_dtype type = c->in[DY].type;
 	struct om_conv v;
@@ -456,8 +433,8 @@ grad_cost(const om_call *c, om_cost *cost)
 	if (read_conv(c, &v))
 		return;
 	const double dy = (double)om_shape_count(&c->in[DY].shape);
-	cost->flops = dy * ((wants(c, 0) + wants(c, 1)) * 2.0 * (double)v.kin * (double)om_window_volume(v.w.kernel)
-		+ wants(c, 2));
+	cost->flops = dy * (((om_fused_out(c, 0) >= 0) + (om_fused_out(c, 1) >= 0)) * 2.0 * (double)v.kin * (double)om_window_volume(v.w.kernel)
+		+ (om_fused_out(c, 2) >= 0));
 }
 
 static const om_attr_spec grad_attrs[] = {OM_CONV_ATTRS, OM_FUSED_ATTRS, {0}};

@@ -31,8 +31,10 @@
 	_(conv_grad)   /* org.onnxmem.grad: gradients of convolutions */       \
 	_(signal)      /* Fourier transforms, windows */                       \
 	_(pool)        /* pooling */                                           \
+	_(pool_grad)   /* org.onnxmem.grad: gradients of pools */              \
 	_(unfold)      /* what undoes pooling and cutting into blocks */       \
 	_(norm)        /* normalisations */                                    \
+	_(norm_grad)   /* org.onnxmem.grad: gradients of normalisations */     \
 	_(resize)      /* Resize, Upsample */                                  \
 	_(image)       /* files of images */                                   \
 	_(grid)        /* images at places between elements */                 \

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "grad/makers.h"
+#include "grad/fused.h"
 #include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
@@ -697,6 +697,9 @@ mvn_cpu(om_call *c)
 	return OM_OK;
 }
 
+static const struct om_fused batch_fused = {"BatchNormalizationGrad", {{"dY", OM_GRADIENT_OF, 0, true},
+	{"X", OM_INPUT, 0, true}, {"scale", OM_INPUT, 1, true}, {"B", OM_INPUT, 2, false}}};
+
 #define BATCH(from, to, outputs, list, ...)                                    \
 	{.name = "BatchNormalization", .brief = "scaled by mean and variance of a channel", \
 	 .since = from, .until = to, .min_in = 5, .max_in = 5, .min_out = 1, .max_out = outputs, \
@@ -714,7 +717,7 @@ const om_row om_ops_norm[] = {
 	BATCH(1, 6, 5, batch_attrs_1, .train = NULL),
 	BATCH(7, 8, 5, batch_attrs_7, .train = NULL),
 	BATCH(9, 13, 5, batch_attrs_7, .train = NULL),
-	BATCH(14, 0, 3, batch_attrs_14, .train = om_train_BatchNormalization),
+	BATCH(14, 0, 3, batch_attrs_14, .train = om_train_BatchNormalization, .fused = &batch_fused),
 	NORM(LayerNormalization, "rows to mean 0 and variance 1, scaled", 17, 0, 2, 3, 3, layer_attrs,
 		layer_infer, layer_cpu, LIKE(0)),
 	NORM(RMSNormalization, "rows to a mean square of 1, scaled", 23, 0, 2, 2, 1, layer_attrs,

@@ -237,6 +237,71 @@ of_large_convolutions(void)
 		"	ret %z\n}\n", 1);
 }
 
+static void
+pool(uint64_t *dice, unsigned number)
+{
+	const char *type = number % 3 == 2 ? "float64" : "float32";
+	const int n = (int)between(dice, 1, 3);
+	const int64_t batch = between(dice, 0, 2), channels = between(dice, 1, 3);
+	int64_t image[3], kernel[3], stride[3], dilation[3], pads[6] = {0};
+	struct text t = {.n = 0};
+
+	for (int k = 0; k < n; k++) {
+		kernel[k] = between(dice, 1, 3);
+		stride[k] = between(dice, 1, 3);
+		dilation[k] = between(dice, 1, 2);
+		const int64_t span = (kernel[k] - 1) * dilation[k] + 1;
+		pads[k] = between(dice, 0, kernel[k] - 1);
+		pads[n + k] = between(dice, 0, kernel[k] - 1);
+		image[k] = span + between(dice, 0, 6);
+	}
+	say(&t, "program \"t\" ir 8 opset 17\n^main(");
+	say_dims(&t, "x", type, batch, channels, n, image);
+	say(&t, ") {\n\t%%y%s = MaxPool(%%x) {ceil_mode = %d, storage_order = %d", number % 2 ? ", %i" : "",
+		(int)between(dice, 0, 1), (int)between(dice, 0, 1));
+	say_list(&t, "kernel_shape", n, kernel);
+	say_list(&t, "strides", n, stride);
+	say_list(&t, "dilations", n, dilation);
+	say_list(&t, "pads", 2 * n, pads);
+	say(&t, "}\n\t%%q = Mul(%%y, %%y)\n\t%%z = ReduceSum(%%q) {keepdims = 0}\n\tret %%z\n}\n");
+	check(t.at, 1);
+}
+
+static void
+of_pools(void)
+{
+	uint64_t dice = 2;
+
+	for (unsigned k = 0; k < CASES; k++)
+		pool(&dice, k);
+}
+
+static void
+of_batches(void)
+{
+	static const char *const shape[] = {"[2,3]", "[1,2,1]", "[3,2,7]", "[2,5,4,9]", "[2,1,3,2,4]", "[4,3,17,5]"};
+	static const int channels[] = {3, 2, 2, 5, 1, 3};
+	char text[1024];
+
+	for (unsigned k = 0; k < 4 * sizeof shape / sizeof shape[0]; k++) {
+		const char *type = k % 2 ? "float64" : "float32", *x = shape[k / 4];
+		const int c = channels[k / 4];
+		snprintf(text, sizeof text, "program \"t\" ir 8 opset 17\n^main(%%x: %s%s, %%s: %s[%d], %%b: %s[%d]) {\n"
+			"	%%m = Add(%%b, %%b)\n	%%v = Abs(%%m)\n"
+			"	%%y%s = BatchNormalization(%%x, %%s, %%b, %%m, %%v) {training_mode = 1, epsilon = 0.01}\n"
+			"	%%t = Tanh(%%y)\n	%%q = Mul(%%t, %%x)\n	%%z = ReduceSum(%%q) {keepdims = 0}\n	ret %%z\n}\n",
+			type, x, type, c, type, c, k % 4 < 2 ? "" : ", %n, %o");
+		check(text, 1);
+	}
+	/* What flows into the running numbers, and what old numbers are used for, takes the plain form. */
+	check("program \"t\" ir 8 opset 17\n^main(%x: float32[4,3,2], %s: float32[3]) {\n"
+		"	%m = Mul(%s, %s)\n	%y, %n, %o = BatchNormalization(%x, %s, %s, %m, %m) {training_mode = 1}\n"
+		"	%q = ReduceSum(%y) {keepdims = 0}\n	%r = ReduceSum(%o) {keepdims = 0}\n	%z = Mul(%q, %r)\n	ret %z\n}\n", 0);
+	check("program \"t\" ir 8 opset 17\n^main(%x: float32[4,3,2], %s: float32[3]) {\n"
+		"	%m = Mul(%s, %s)\n	%y = BatchNormalization(%x, %s, %s, %m, %m)\n"
+		"	%q = Mul(%y, %y)\n	%z = ReduceSum(%q) {keepdims = 0}\n	ret %z\n}\n", 0);
+}
+
 /* Only some are wanted, a value is wanted twice, two ops share a function. */
 static void
 of_what_is_wanted(void)
@@ -268,6 +333,8 @@ in_bodies(void)
 CU_TestInfo gradfused_tests[] = {
 	{"of convolutions", of_convolutions},
 	{"of large convolutions", of_large_convolutions},
+	{"of pools", of_pools},
+	{"of batches", of_batches},
 	{"of what is wanted", of_what_is_wanted},
 	{"in bodies", in_bodies},
 	CU_TEST_INFO_NULL,
