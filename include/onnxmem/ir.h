@@ -125,7 +125,7 @@ struct om_attr {
 		const om_type *type;
 	};
 	const char *ref;         /* inside a function: the attribute of the call it stands for */
-	const void *origin;      /* its message in the model */
+	const void *origin;      /* its message in the model, as long as that says the same */
 };
 
 /* What part of a training step an op belongs to.  For reports alone: nothing is

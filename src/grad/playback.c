@@ -132,6 +132,7 @@ extend_list(om_grad *g, om_op *op, const char *name)
 		memcpy(all, a->i, a->n * sizeof *all);
 		a->i = all;
 		a->n++;
+		a->origin = NULL;  /* the file says something else */
 	}
 }
 
