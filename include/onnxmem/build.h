@@ -40,6 +40,8 @@ OM_API void om_op_add_int(om_prog *p, om_op *op, const char *name, int64_t v);
 OM_API void om_op_add_float(om_prog *p, om_op *op, const char *name, float v);
 OM_API void om_op_add_string(om_prog *p, om_op *op, const char *name, const char *v);
 OM_API void om_op_add_ints(om_prog *p, om_op *op, const char *name, size_t n, const int64_t *v);
+/* Forget an attribute that is no body, if it is there. */
+OM_API void om_op_drop_attr(om_op *op, const char *name);
 
 /* Put an op at the end of a block, before another one, or take it out of its block. */
 OM_API void om_op_append(om_block *b, om_op *op);

@@ -222,7 +222,7 @@ find_weights(struct learn *l)
 		l->nwrt++;
 	}
 	for (uint32_t k = 0; k < l->known && !l->how->wrt; k++)
-		if (is_weight(p, p->values[k]) && !om_step_is_state(l, p->values[k]))
+		if (is_weight(p, p->values[k]) && !om_step_find(l, p->values[k]))
 			l->wrt[l->nwrt++] = p->values[k];
 	return l->nwrt || l->how->copies ? OM_OK : lift_weights(l);
 }
@@ -331,13 +331,13 @@ om_step_state(struct learn *l, om_value *old, om_value *next)
 	l->last = s;
 }
 
-bool
-om_step_is_state(const struct learn *l, const om_value *v)
+struct state *
+om_step_find(const struct learn *l, const om_value *old)
 {
-	for (const struct state *s = l->states; s; s = s->next_state)
-		if (s->old == v)
-			return true;
-	return false;
+	for (struct state *s = l->states; s; s = s->next_state)
+		if (s->old == old)
+			return s;
+	return NULL;
 }
 
 /* A weight becomes an input whose elements are its default. */
@@ -363,15 +363,23 @@ place_of(om_value *const *list, uint32_t n, const om_value *v)
 	return k;
 }
 
-/* A result of its own, even where another name stands for the same value. */
+/* A result of its own, even where another name stands for the same value.  What was built on
+ * the way, maybe in a body, yields the name. */
 static om_value *
 as_result(struct learn *l, om_value *v, const char *name)
 {
-	if (strcmp(v->name, name) == 0)
+	om_value *other = om_prog_find(l->p, name);
+
+	if (other == v)
 		return v;
 	v = om_g(l->g, "Identity", v);
 	v->name = om_tape_name(&l->tape, name);
 	om_tape_named(&l->tape, v);
+	if (other && other->id >= l->known) {
+		const char *taken = other->name;
+		other->name = v->name;
+		v->name = taken;
+	}
 	return v;
 }
 

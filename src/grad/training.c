@@ -4,6 +4,19 @@
 #include "grad/makers.h"
 #include "grad/step.h"
 
+/* A layer that is used again goes on from what it was before: the last value is what is handed
+ * on, and has the name for it. */
+static void
+goes_on(struct state *s, om_op *op, uint32_t in, om_value *next)
+{
+	const char *name = next->name;
+
+	om_op_set_in(op, in, s->next);
+	next->name = s->next->name;
+	s->next->name = name;
+	s->next = next;
+}
+
 /* The old numbers of a batch normalisation become states: they are no weights, and are moved
  * towards those of each batch. */
 void
@@ -20,11 +33,16 @@ om_train_BatchNormalization(om_grad *g, om_op *op)
 			"variances cannot be handed on: it cannot be as in training"));
 		return;
 	}
+	om_op_drop_attr(op, "training_mode");
 	om_op_add_int(p, op, "training_mode", 1);
 	for (uint32_t k = 1; k < 3; k++) {
 		om_value *old = op->in[k + 2];
+		struct state *s = om_step_find(t->step, old);
 		out[k] = om_tape_value(t, op->block, om_printf(t->mem, "%s_next", old->name));
-		om_step_state(t->step, old, out[k]);
+		if (s)
+			goes_on(s, op, k + 2, out[k]);
+		else
+			om_step_state(t->step, old, out[k]);
 	}
 	op->out = om_memdup(p->mem, out, sizeof out);
 	op->nout = 3;

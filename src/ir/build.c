@@ -277,6 +277,17 @@ om_op_add_attr(om_prog *p, om_op *op, const om_attr *a)
 }
 
 void
+om_op_drop_attr(om_op *op, const char *name)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < op->nattr; k++)
+		if (strcmp(op->attr[k].name, name) != 0)
+			op->attr[n++] = op->attr[k];
+	op->nattr = n;
+}
+
+void
 om_op_add_int(om_prog *p, om_op *op, const char *name, int64_t v)
 {
 	om_op_add_attr(p, op, &(om_attr){.name = name, .kind = OM_ATTR_INT, .n = 1, .i = &v});

@@ -350,7 +350,47 @@ what_cannot_be_is_said(void)
 		"}\n", "cannot be a loss");
 }
 
+/* A layer that is used twice has one mean: what the first use made of it goes on. */
+static void
+of_a_layer_used_twice(void)
+{
+	static const char text[] = "program \"t\" ir 8 opset 17\n"
+		"^net(%x: float32[4,3]) {\n"
+		"	%s = const float32[3] {1.0, 2.0, 3.0}\n"
+		"	%b = const float32[3] {0.0, 0.5, 0.25}\n"
+		"	%m = const float32[3] {0.0, 0.0, 0.0}\n"
+		"	%v = const float32[3] {1.0, 1.0, 1.0}\n"
+		"	%y = BatchNormalization(%x, %s, %b, %m, %v) {training_mode = 0}\n"
+		"	%z = BatchNormalization(%y, %s, %b, %m, %v) {training_mode = 0}\n"
+		"	ret %z\n"
+		"}\n";
+	om_session *s = om_session_new();
+	om_host *h = om_host_new(s, NULL);
+	om_learning how = om_learning_usual();
+	om_prog *p;
+
+	how.loss_fn = "mse";
+	how.optimizer = "sgd";
+	how.trains = true;
+	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_learn(p, &how), OM_OK);
+	const om_op *first = om_value_find(p->first, "y")->def, *second = om_value_find(p->first, "z")->def;
+	CU_ASSERT_EQUAL(first->nattr, 1);
+	CU_ASSERT_EQUAL(om_attr_int(first, "training_mode"), 1);
+	CU_ASSERT_EQUAL(om_attr_int(second, "training_mode"), 1);
+	CU_ASSERT_PTR_EQUAL(second->in[3], first->out[1]);
+	CU_ASSERT_PTR_EQUAL(second->in[4], first->out[2]);
+	CU_ASSERT_STRING_EQUAL(second->out[1]->name, "m_next");
+	CU_ASSERT_EQUAL(p->ntie, 4);
+	CU_ASSERT_EQUAL(om_verify(p), OM_OK);
+	om_prog_free(p);
+	om_host_free(h);
+	om_session_free(s);
+}
+
 CU_TestInfo grad_tests[] = {
+	{"a layer that is used twice has one mean", of_a_layer_used_twice},
 	{"of a perceptron", of_a_perceptron},
 	{"of products of stacks of matrices, and vectors", of_products_of_stacks},
 	{"of broadcasts that only the run shows", of_broadcasts_at_run},
