@@ -222,7 +222,7 @@ find_weights(struct learn *l)
 		l->nwrt++;
 	}
 	for (uint32_t k = 0; k < l->known && !l->how->wrt; k++)
-		if (is_weight(p, p->values[k]) && !om_step_find(l, p->values[k]))
+		if (is_weight(p, p->values[k]) && !om_step_state_of(l, p->values[k]))
 			l->wrt[l->nwrt++] = p->values[k];
 	return l->nwrt || l->how->copies ? OM_OK : lift_weights(l);
 }
@@ -332,7 +332,7 @@ om_step_state(struct learn *l, om_value *old, om_value *next)
 }
 
 struct state *
-om_step_find(const struct learn *l, const om_value *old)
+om_step_state_of(const struct learn *l, const om_value *old)
 {
 	for (struct state *s = l->states; s; s = s->next_state)
 		if (s->old == old)

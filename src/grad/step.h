@@ -27,7 +27,7 @@ struct learn {
 
 void om_step_state(struct learn *l, om_value *old, om_value *next);
 /* NULL where it is no state yet. */
-struct state *om_step_find(const struct learn *l, const om_value *old);
+struct state *om_step_state_of(const struct learn *l, const om_value *old);
 
 /* optimizers.c: the new values of all parameters. */
 om_status om_step_update(struct learn *l);

@@ -37,7 +37,7 @@ om_train_BatchNormalization(om_grad *g, om_op *op)
 	om_op_add_int(p, op, "training_mode", 1);
 	for (uint32_t k = 1; k < 3; k++) {
 		om_value *old = op->in[k + 2];
-		struct state *s = om_step_find(t->step, old);
+		struct state *s = om_step_state_of(t->step, old);
 		out[k] = om_tape_value(t, op->block, om_printf(t->mem, "%s_next", old->name));
 		if (s)
 			goes_on(s, op, k + 2, out[k]);
