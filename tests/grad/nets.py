@@ -69,7 +69,7 @@ class Segmenter(nn.Module):
 # all steps large, it happens everywhere.
 
 def residual():
-    torch.manual_seed(1)
+    torch.manual_seed(4)
     stem = nn.Sequential(nn.Conv2d(3, 8, 5, 2, 2, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
     net = Classifier(nn.Sequential(stem, Residual(8, 8, 1), Residual(8, 16, 2)), 16)
     return 'residuals', net, torch.randn(4, 3, 32, 32), torch.tensor([1, 7, 3, 3]), OPTIMIZERS
