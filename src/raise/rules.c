@@ -250,6 +250,20 @@ cast_type(om_raising *r)
 	return OM_OK;
 }
 
+/* Integers were allowed once: they were computed as float64, and came out by way of float32. */
+static om_status
+erf_of_integers(om_raising *r)
+{
+	const om_dtype type = input(r, 0) ? om_type_elem(&input(r, 0)->type) : OM_UNDEFINED;
+
+	if (!om_dtype_is_integer(type))
+		return OM_OK;
+	OM_RAISE_INPUTS(r, OM_RAISE_BEFORE(r, "Cast", ((om_attr[]){om_raise_int(r, "to", OM_FLOAT64), {0}}), input(r, 0)));
+	om_raise_behind(r, 0, "Cast", (om_attr[]){om_raise_int(r, "to", type), {0}}, NULL);
+	om_raise_behind(r, 0, "Cast", (om_attr[]){om_raise_int(r, "to", OM_FLOAT32), {0}}, NULL);
+	return OM_OK;
+}
+
 /* ---- Hints of recurrent operators, and of others. ---- */
 
 static om_status
@@ -601,6 +615,7 @@ static const om_raise_rule rules[] = {
 	{"Div", 7, broadcast},
 	{"Dropout", 12, dropout},
 	{"Equal", 7, broadcast},
+	{"Erf", 13, erf_of_integers},
 	{"GRU", 7, no_sequence},
 	{"GatherND", 12, NULL},
 	{"Gemm", 7, no_broadcast},

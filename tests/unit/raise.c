@@ -194,6 +194,8 @@ static const struct { const char *head, *body; } same[] = {
 	{"ir 3 opset 9", "^g(%x: float32[2,3]) {\n%y, %m = Dropout(%x) {ratio = 0.25}\n%z = Mul(%y, %m)\nret %z, %m\n}\n"},
 	{"ir 5 opset 10", "^g(%x: float32[2,3]) {\n%y, %m = Dropout(%x)\n%z, %unread = Dropout(%y)\nret %z, %m\n}\n"},
 	{"ir 3 opset 1", "^g(%x: float32[2,3]) {\n%y, %unread = Dropout(%x) {is_test = 1, ratio = 0.5}\nret %y\n}\n"},
+	{"ir 4 opset 9", "^g(%x: float32[2,3]) {\n%ten = const float32[] {10.0}\n%m = Mul(%x, %ten)\n%i = Cast(%m) {to = 6}\n"
+		"%y = Erf(%i)\n%z = Erf(%x)\nret %y, %z\n}\n"},
 	{"ir 3 opset 6", "^g(%x: float32[2,1,3], %w: float32[1,4,3], %r: float32[1,4,4]) {\n"
 		"%y, %h = RNN(%x, %w, %r) {hidden_size = 4, output_sequence = 1}\nret %y, %h\n}\n"},
 	{"ir 3 opset 6", "^g(%x: float32[2,1,3], %w: float32[1,6,3], %r: float32[1,6,2], %v: float32[1,8,3], %q: float32[1,8,2]) {\n"
