@@ -7,20 +7,9 @@
  */
 #include <config.h>
 
-#include "base/map.h"
 #include "onnx/annotate.h"
-#include "onnx/model.h"
 #include "onnx/notes.h"
-
-struct update {
-	om_session *s;
-	om_model *m;
-	const om_prog *p;
-	om_arena *tmp;
-	bool *used;                  /* by value id */
-	const om_value **consts;     /* by block id: the first of a list */
-	const om_value **next;       /* by value id: the next of that list */
-};
+#include "onnx/update.h"
 
 /* ---- Names. ---- */
 
@@ -226,8 +215,8 @@ write_opset(struct update *u, const om_op *op)
 	return OM_OK;
 }
 
-static om_status
-write_node(struct update *u, const om_op *op, Onnx__NodeProto **out)
+om_status
+om_update_node(struct update *u, const om_op *op, Onnx__NodeProto **out)
 {
 	Onnx__NodeProto *to = (Onnx__NodeProto *)op->origin;
 
@@ -251,8 +240,8 @@ write_node(struct update *u, const om_op *op, Onnx__NodeProto **out)
 
 /* ---- Graphs. ---- */
 
-static Onnx__NodeProto *
-plain_node(struct update *u, const char *type, const char *in, const char *out)
+Onnx__NodeProto *
+om_update_plain_node(struct update *u, const char *type, const char *in, const char *out)
 {
 	Onnx__NodeProto *n = OM_NEW(u->m->mem, Onnx__NodeProto);
 
@@ -269,19 +258,14 @@ plain_node(struct update *u, const char *type, const char *in, const char *out)
 	return n;
 }
 
-struct nodes {
-	Onnx__NodeProto **list;
-	size_t n, cap;
-};
-
-static void
-push_node(struct update *u, struct nodes *to, Onnx__NodeProto *n)
+void
+om_update_push(struct update *u, struct nodes *to, Onnx__NodeProto *n)
 {
 	OM_PUSH(u->m->mem, to->list, to->n, to->cap, n);
 }
 
-static Onnx__ValueInfoProto *
-value_info(struct update *u, const om_value *v)
+Onnx__ValueInfoProto *
+om_update_value_info(struct update *u, const om_value *v)
 {
 	Onnx__ValueInfoProto *to = OM_NEW(u->m->mem, Onnx__ValueInfoProto);
 
@@ -298,14 +282,14 @@ static void
 write_result(struct update *u, const om_block *b, uint32_t k, Onnx__GraphProto *g, struct nodes *nodes)
 {
 	const om_value *v = b->result[k];
-	Onnx__ValueInfoProto *info = value_info(u, v);
+	Onnx__ValueInfoProto *info = om_update_value_info(u, v);
 
 	g->output[k] = info;
 	if (v->block == b)
 		return;
 	for (unsigned n = 0; om_prog_find(u->p, info->name); n++)
 		info->name = om_printf(u->m->mem, "%s.%u", v->name, n);
-	push_node(u, nodes, plain_node(u, "Identity", v->name, info->name));
+	om_update_push(u, nodes, om_update_plain_node(u, "Identity", v->name, info->name));
 }
 
 /* The names of the graph's outputs stay.  One that is another value now gets
@@ -320,7 +304,7 @@ write_output(struct update *u, const om_block *b, uint32_t k, const char *name, 
 			if (op->out[i] && strcmp(op->out[i]->name, name) == 0)
 				return om_fail(u->s, OM_UNSUPPORTED, "output %s is %s now, but still defined as "
 					"something else", name, v->name);
-	push_node(u, nodes, plain_node(u, "Identity", v->name, name));
+	om_update_push(u, nodes, om_update_plain_node(u, "Identity", v->name, name));
 	return OM_OK;
 }
 
@@ -339,8 +323,8 @@ write_outputs(struct update *u, const om_block *b, Onnx__GraphProto *g, struct n
 	return OM_OK;
 }
 
-static om_map
-initializers_of(struct update *u, const Onnx__GraphProto *g)
+om_map
+om_update_initializers(struct update *u, const Onnx__GraphProto *g)
 {
 	om_map map = om_map_new(u->tmp);
 
@@ -354,8 +338,8 @@ initializers_of(struct update *u, const Onnx__GraphProto *g)
 
 /* The elements of a constant that the graph does not hold: those of the
  * message it is a copy of, external ones as well, or its own. */
-static om_status
-write_data(struct update *u, const om_value *v, Onnx__TensorProto **out)
+om_status
+om_update_data(struct update *u, const om_value *v, Onnx__TensorProto **out)
 {
 	const ProtobufCMessage *from = v->origin;
 
@@ -376,7 +360,7 @@ push_const(struct update *u, const om_value *v, Onnx__TensorProto *t, Onnx__Grap
 		g->n_initializer = n;
 		return;
 	}
-	Onnx__NodeProto *node = plain_node(u, "Constant", NULL, v->name);
+	Onnx__NodeProto *node = om_update_plain_node(u, "Constant", NULL, v->name);
 	Onnx__AttributeProto *a = OM_NEW(u->m->mem, Onnx__AttributeProto);
 	onnx__attribute_proto__init(a);
 	a->name = om_strdup(u->m->mem, "value");
@@ -386,19 +370,19 @@ push_const(struct update *u, const om_value *v, Onnx__TensorProto *t, Onnx__Grap
 	node->n_attribute = 1;
 	node->attribute = OM_NEW(u->m->mem, Onnx__AttributeProto *);
 	node->attribute[0] = a;
-	push_node(u, nodes, node);
+	om_update_push(u, nodes, node);
 }
 
 static om_status
 write_consts(struct update *u, const om_block *b, Onnx__GraphProto *g, struct nodes *nodes)
 {
-	const om_map there = initializers_of(u, g);
+	const om_map there = om_update_initializers(u, g);
 
 	for (const om_value *v = u->consts[b->id]; v; v = u->next[v->id]) {
 		Onnx__TensorProto *t;
 		if (!u->used[v->id] || om_map_get(&there, v->name))
 			continue;
-		OM_TRY(write_data(u, v, &t));
+		OM_TRY(om_update_data(u, v, &t));
 		push_const(u, v, t, g, nodes);
 	}
 	return OM_OK;
@@ -414,11 +398,11 @@ new_graph(struct update *u, const om_block *b)
 	g->n_input = b->nparam;
 	g->input = OM_NEWN(u->m->mem, Onnx__ValueInfoProto *, g->n_input + 1);
 	for (uint32_t k = 0; k < b->nparam; k++)
-		g->input[k] = value_info(u, b->param[k]);
+		g->input[k] = om_update_value_info(u, b->param[k]);
 	g->n_output = b->nresult;
 	g->output = OM_NEWN(u->m->mem, Onnx__ValueInfoProto *, g->n_output + 1);
 	for (uint32_t k = 0; k < b->nresult; k++)
-		g->output[k] = value_info(u, b->result[k]);
+		g->output[k] = om_update_value_info(u, b->result[k]);
 	return g;
 }
 
@@ -433,7 +417,7 @@ write_infos(struct update *u, size_t *n, Onnx__ValueInfoProto ***list, uint32_t 
 			if (strcmp(om_text((*list)[i]->name), v[k]->name) == 0)
 				all[k] = (*list)[i];
 		if (!all[k])
-			all[k] = value_info(u, v[k]);
+			all[k] = om_update_value_info(u, v[k]);
 	}
 	*n = count;
 	*list = all;
@@ -443,7 +427,7 @@ write_infos(struct update *u, size_t *n, Onnx__ValueInfoProto ***list, uint32_t 
 static om_status
 write_defaults(struct update *u, const om_block *b, Onnx__GraphProto *g)
 {
-	const om_map there = initializers_of(u, g);
+	const om_map there = om_update_initializers(u, g);
 
 	for (uint32_t k = 0; k < b->nparam; k++) {
 		const om_value *v = b->param[k];
@@ -451,7 +435,7 @@ write_defaults(struct update *u, const om_block *b, Onnx__GraphProto *g)
 		Onnx__TensorProto *t;
 		if (!v->data || !v->is_overridable || om_map_get(&there, v->name))
 			continue;
-		OM_TRY(write_data(u, v, &t));
+		OM_TRY(om_update_data(u, v, &t));
 		OM_PUSH(u->m->mem, g->initializer, n, cap, t);
 		g->n_initializer = n;
 	}
@@ -481,8 +465,8 @@ write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
 	OM_TRY(write_consts(u, b, g, &nodes));
 	for (const om_op *op = b->first; op; op = op->next) {
 		Onnx__NodeProto *n;
-		OM_TRY(write_node(u, op, &n));
-		push_node(u, &nodes, n);
+		OM_TRY(om_update_node(u, op, &n));
+		om_update_push(u, &nodes, n);
 	}
 	OM_TRY(write_outputs(u, b, g, &nodes));
 	g->node = nodes.list;
@@ -492,8 +476,8 @@ write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
 
 /* ---- The program. ---- */
 
-static void
-note_uses(struct update *u, const om_block *b)
+void
+om_update_note_uses(struct update *u, const om_block *b)
 {
 	for (uint32_t k = 0; k < b->nresult; k++)
 		u->used[b->result[k]->id] = true;
@@ -502,12 +486,12 @@ note_uses(struct update *u, const om_block *b)
 			if (op->in[k])
 				u->used[op->in[k]->id] = true;
 		for (uint32_t k = 0; k < op->nbody; k++)
-			note_uses(u, op->body[k]);
+			om_update_note_uses(u, op->body[k]);
 	}
 }
 
-static bool
-is_param(const om_value *v)
+bool
+om_update_is_param(const om_value *v)
 {
 	for (uint32_t k = 0; k < v->block->nparam; k++)
 		if (v->block->param[k] == v)
@@ -520,7 +504,7 @@ note_consts(struct update *u)
 {
 	for (uint32_t k = u->p->nvalue; k-- > 0;) {
 		const om_value *v = u->p->values[k];
-		if (v->def || !v->data || v->is_overridable || is_param(v))
+		if (v->def || !v->data || v->is_overridable || om_update_is_param(v))
 			continue;
 		u->next[k] = u->consts[v->block->id];
 		u->consts[v->block->id] = v;
@@ -529,8 +513,8 @@ note_consts(struct update *u)
 
 /* Programs may be of newer operator sets, and of a newer IR, than their files were.  Were they of
  * newer sets? */
-static bool
-write_versions(struct update *u)
+bool
+om_update_versions(struct update *u)
 {
 	Onnx__ModelProto *m = u->m->proto;
 	bool is_newer = false;
@@ -563,8 +547,8 @@ forget_training(struct update *u, bool is_newer)
 	m->training_info = NULL;
 }
 
-static om_status
-start(struct update *u)
+om_status
+om_update_start(struct update *u)
 {
 	const om_prog *p = u->p;
 
@@ -609,7 +593,7 @@ write_signature(struct update *u, const om_function *fn, Onnx__FunctionProto *to
 	to->value_info = OM_NEWN(u->m->mem, Onnx__ValueInfoProto *, (size_t)b->nparam + 1);
 	for (uint32_t k = 0; k < b->nparam; k++)
 		if (om_type_elem(&b->param[k]->type) != OM_UNDEFINED)
-			to->value_info[to->n_value_info++] = value_info(u, b->param[k]);
+			to->value_info[to->n_value_info++] = om_update_value_info(u, b->param[k]);
 	to->attribute = OM_NEWN(u->m->mem, char *, fn->nattr + 1);
 	for (; to->n_attribute < fn->nattr; to->n_attribute++)
 		to->attribute[to->n_attribute] = om_strdup(u->m->mem, fn->attr[to->n_attribute]);
@@ -633,8 +617,8 @@ write_function(struct update *u, const om_function *fn, Onnx__FunctionProto **ou
 	write_signature(u, fn, to);
 	for (const om_op *op = fn->body->first; op; op = op->next) {
 		Onnx__NodeProto *n;
-		OM_TRY(write_node(u, op, &n));
-		push_node(u, &nodes, n);
+		OM_TRY(om_update_node(u, op, &n));
+		om_update_push(u, &nodes, n);
 	}
 	to->node = nodes.list;
 	to->n_node = nodes.n;
@@ -653,8 +637,8 @@ is_in_file(const Onnx__ModelProto *m, const Onnx__FunctionProto *f)
 }
 
 /* Those that are called; beside a graph that stays as it is, those of the file as well. */
-static om_status
-write_functions(struct update *u, bool keeps)
+om_status
+om_update_functions(struct update *u, bool keeps)
 {
 	Onnx__ModelProto *m = u->m->proto;
 	Onnx__FunctionProto **list = NULL;
@@ -680,11 +664,11 @@ update(struct update *u)
 {
 	Onnx__GraphProto *graph;
 
-	OM_TRY(start(u));
-	forget_training(u, write_versions(u));
-	note_uses(u, u->p->first);
+	OM_TRY(om_update_start(u));
+	forget_training(u, om_update_versions(u));
+	om_update_note_uses(u, u->p->first);
 	OM_TRY(write_graph(u, u->p->first, &graph));
-	OM_TRY(write_functions(u, false));
+	OM_TRY(om_update_functions(u, false));
 	return om_notes_write(u->s, u->m, u->p);
 }
 
@@ -693,268 +677,6 @@ om_model_update(om_session *s, om_model *m, const om_prog *p)
 {
 	struct update u = {.s = s, .m = m, .p = p, .tmp = om_arena_new()};
 	const om_status st = update(&u);
-
-	om_arena_free(u.tmp);
-	return st;
-}
-
-/* ---- Training information. ----
- *
- * The graph of the file stays, and what the program has besides becomes the algorithm, which goes
- * on behind it: a run of the step is a run of both.  Whatever the graph defines is read from there,
- * by its name; so the algorithm holds the ops that its results need and that define nothing of the
- * graph.  Those may be inner ops of functions that the graph calls: they are computed again. */
-
-struct info {
-	struct update *u;
-	om_prog *p;                  /* the same program */
-	om_map defined;              /* names of the graph */
-	om_map initial;              /* those of its initializers */
-	Onnx__TrainingInfoProto *to;
-	struct nodes nodes;
-};
-
-static bool
-is_defined(const struct info *i, const om_value *v)
-{
-	return om_map_get(&i->defined, v->name) != NULL;
-}
-
-static void
-note_defined(struct info *i)
-{
-	Onnx__GraphProto *g = i->u->m->proto->graph;
-
-	i->initial = initializers_of(i->u, g);
-	i->defined = initializers_of(i->u, g);
-	for (size_t k = 0; k < g->n_input; k++)
-		om_map_set(&i->defined, om_text(g->input[k]->name), g);
-	for (size_t k = 0; k < g->n_node; k++)
-		for (size_t o = 0; o < g->node[k]->n_output; o++)
-			om_map_set(&i->defined, om_text(g->node[k]->output[o]), g);
-}
-
-/* Of the algorithm: it is needed, and the graph has it not. */
-static bool
-is_added(const struct info *i, const om_op *op)
-{
-	bool is_used = false;
-
-	for (uint32_t k = 0; k < op->nout; k++) {
-		if (!op->out[k])
-			continue;
-		if (is_defined(i, op->out[k]))
-			return false;
-		is_used |= i->u->used[op->out[k]->id];
-	}
-	return is_used;
-}
-
-static bool
-is_random(const om_op *op)
-{
-	if (op->row && op->row->flags & OM_RANDOM)
-		return true;
-	for (uint32_t k = 0; k < op->nbody; k++)
-		for (const om_op *in = op->body[k]->first; in; in = in->next)
-			if (is_random(in))
-				return true;
-	return false;
-}
-
-/* Users stand behind what they use. */
-static void
-note_added(struct info *i)
-{
-	struct update *u = i->u;
-	const om_block *b = u->p->first;
-
-	for (uint32_t k = 0; k < b->nresult; k++)
-		u->used[b->result[k]->id] = true;
-	for (const om_op *op = b->last; op; op = op->prev) {
-		if (!is_added(i, op))
-			continue;
-		for (uint32_t k = 0; k < op->nin; k++)
-			if (op->in[k])
-				u->used[op->in[k]->id] = true;
-		for (uint32_t k = 0; k < op->nbody; k++)
-			note_uses(u, op->body[k]);
-	}
-}
-
-static void
-rename_value(struct info *i, om_value *v)
-{
-	const char *stem = om_printf(i->u->tmp, "training/%s", v->name), *name = stem;
-
-	if (v->block != i->p->first || is_defined(i, v) || v == i->p->first->result[0])
-		return;
-	for (unsigned n = 0; om_prog_find(i->u->p, name) || om_map_get(&i->defined, name); n++)
-		name = om_printf(i->u->tmp, "%s.%u", stem, n);
-	v->name = om_strdup(i->p->mem, name);
-}
-
-static bool
-is_plain_const(const om_value *v)
-{
-	return !v->def && v->data && !v->is_overridable && !is_param(v);
-}
-
-/* What is computed again gets names that inlining the calls of the graph, which may happen later,
- * does not make. */
-static void
-rename_again(struct info *i)
-{
-	om_map seen = om_map_new(i->u->tmp);
-
-	for (om_op *op = i->p->first->first; op; op = op->next) {
-		if (op->phase != OM_FORWARD || !is_added(i, op))
-			continue;
-		for (uint32_t k = 0; k < op->nout; k++)
-			if (op->out[k])
-				rename_value(i, op->out[k]);
-		for (uint32_t k = 0; k < op->nin; k++) {
-			om_value *v = op->in[k];
-			if (!v || !is_plain_const(v) || om_map_get(&seen, v->name))
-				continue;
-			rename_value(i, v);
-			om_map_set(&seen, v->name, v);
-		}
-	}
-}
-
-static om_status
-write_added(struct info *i)
-{
-	struct update *u = i->u;
-
-	for (const om_op *op = u->p->first->first; op; op = op->next) {
-		Onnx__NodeProto *n;
-		if (is_added(i, op)) {
-			if (is_random(op))
-				return om_op_fail(u->s, OM_UNSUPPORTED, op, "is random, and would be run a second time "
-					"beside a graph that stays as it is");
-			OM_TRY(write_node(u, op, &n));
-			push_node(u, &i->nodes, n);
-			continue;
-		}
-		for (uint32_t k = 0; k < op->nout; k++)
-			if (op->out[k] && u->used[op->out[k]->id] && !is_defined(i, op->out[k]))
-				return om_op_fail(u->s, OM_UNSUPPORTED, op, "the step needs its output %s, which the graph has "
-					"not, and the graph stays as it is", op->out[k]->name);
-	}
-	return OM_OK;
-}
-
-static om_status
-push_initializer(struct info *i, const om_value *v)
-{
-	Onnx__GraphProto *g = i->to->algorithm;
-	size_t n = g->n_initializer, cap = n;
-	Onnx__TensorProto *t;
-
-	OM_TRY(write_data(i->u, v, &t));
-	OM_PUSH(i->u->m->mem, g->initializer, n, cap, t);
-	g->n_initializer = n;
-	return OM_OK;
-}
-
-/* Inputs that the graph has not; states are none, but initializers. */
-static om_status
-write_inputs(struct info *i)
-{
-	const om_prog *p = i->u->p;
-	const om_block *b = p->first;
-	Onnx__GraphProto *g = i->to->algorithm;
-
-	g->input = OM_NEWN(i->u->m->mem, Onnx__ValueInfoProto *, (size_t)b->nparam + 1);
-	for (uint32_t k = 0; k < b->nparam; k++) {
-		const om_value *v = b->param[k];
-		if (om_prog_is_state(p, k) && (is_defined(i, v) ? !om_map_get(&i->initial, v->name) : !v->data))
-			return om_fail(i->u->s, OM_UNSUPPORTED, "%s cannot be updated by training information: it is no "
-				"initializer", v->name);
-		if (is_defined(i, v))
-			continue;
-		if (!om_prog_is_state(p, k))
-			g->input[g->n_input++] = value_info(i->u, v);
-		if (v->data)
-			OM_TRY(push_initializer(i, v));
-	}
-	for (const om_value *v = i->u->consts[b->id]; v; v = i->u->next[v->id])
-		if (i->u->used[v->id] && !is_defined(i, v))
-			OM_TRY(push_initializer(i, v));
-	return OM_OK;
-}
-
-/* Results that the graph computes are outputs of it already; the loss gets another name then. */
-static void
-write_losses(struct info *i)
-{
-	struct update *u = i->u;
-	const om_block *b = u->p->first;
-	Onnx__GraphProto *g = i->to->algorithm;
-
-	g->output = OM_NEWN(u->m->mem, Onnx__ValueInfoProto *, (size_t)b->nresult + 1);
-	for (uint32_t k = 0; k < b->nresult; k++) {
-		const om_value *v = b->result[k];
-		if (k > 0 && is_defined(i, v))
-			continue;
-		Onnx__ValueInfoProto *info = g->output[g->n_output++] = value_info(u, v);
-		if (!is_defined(i, v))
-			continue;
-		info->name = om_strdup(u->m->mem, "loss");
-		for (unsigned n = 0; om_prog_find(u->p, info->name) || om_map_get(&i->defined, info->name); n++)
-			info->name = om_printf(u->m->mem, "%s.%u", v->name, n);
-		push_node(u, &i->nodes, plain_node(u, "Identity", v->name, info->name));
-	}
-}
-
-static void
-write_bindings(struct info *i)
-{
-	const om_prog *p = i->u->p;
-
-	for (uint32_t k = 0; k < p->ntie; k++)
-		om_prop_set(i->u->m->mem, (struct props){&i->to->n_update_binding, &i->to->update_binding},
-			p->first->param[p->tie[k].param]->name, p->first->result[p->tie[k].result]->name);
-}
-
-static om_status
-write_info(struct update *u, om_prog *p)
-{
-	om_arena *mem = u->m->mem;
-	Onnx__ModelProto *m = u->m->proto;
-	struct info i = {.u = u, .p = p, .to = OM_NEW(mem, Onnx__TrainingInfoProto)};
-
-	OM_TRY(start(u));
-	if (write_versions(u))
-		om_model_strip(u->m);  /* the plan is for the old ones */
-	onnx__training_info_proto__init(i.to);
-	i.to->algorithm = OM_NEW(mem, Onnx__GraphProto);
-	onnx__graph_proto__init(i.to->algorithm);
-	i.to->algorithm->name = om_strdup(mem, "training");
-	note_defined(&i);
-	note_added(&i);
-	rename_again(&i);
-	OM_TRY(write_added(&i));
-	OM_TRY(write_inputs(&i));
-	write_losses(&i);
-	write_bindings(&i);
-	i.to->algorithm->node = i.nodes.list;
-	i.to->algorithm->n_node = i.nodes.n;
-	if (m->ir_version < OM_IR_TRAINING)
-		m->ir_version = OM_IR_TRAINING;
-	m->training_info = OM_NEW(mem, Onnx__TrainingInfoProto *);
-	*m->training_info = i.to;
-	m->n_training_info = 1;
-	return write_functions(u, true);
-}
-
-om_status
-om_model_train(om_session *s, om_model *m, om_prog *p)
-{
-	struct update u = {.s = s, .m = m, .p = p, .tmp = om_arena_new()};
-	const om_status st = write_info(&u, p);
 
 	om_arena_free(u.tmp);
 	return st;
