@@ -77,7 +77,7 @@ check_tensor(const om_call *c, const om_value *v)
 static bool
 known_truth(const om_value *v, bool *truth)
 {
-	if (!v->data || !v->data->data || v->type.elem != OM_BOOL || om_shape_count(&v->shape) != 1)
+	if (!v->data || !v->data->data || v->is_overridable || v->type.elem != OM_BOOL || om_shape_count(&v->shape) != 1)
 		return false;
 	*truth = *(const uint8_t *)v->data->data;
 	return true;
