@@ -61,13 +61,15 @@ hand_on(struct learn *l, om_value *old, om_value *next)
 	om_step_state(l, old, next);
 }
 
-/* 1 - b^t */
+/* 1 - b^t, of doubles: in floats the first steps would be off by some hundred times their
+ * rounding, as b is close to 1. */
 static om_value *
 left_of(struct rules *r, om_value *t, double b)
 {
 	om_grad *g = r->l->g;
+	om_value *times = om_g_cast(g, t, OM_FLOAT64);
 
-	return FROM(1, om_g(g, "Pow", om_g_number(g, t, b), t));
+	return AS_NUMBER(FROM(1, om_g(g, "Pow", om_g_number(g, times, b), times)), t);
 }
 
 static struct common *

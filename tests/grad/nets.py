@@ -64,22 +64,20 @@ class Segmenter(nn.Module):
         return F.cross_entropy(y, t)
 
 
-# Where an element is at a corner of Relu, rounding decides about its gradient, and steps part from there: PyTorch's own in 32 and
-# 64 bits do.  So each net is drawn where that does not happen; with two corners an element and an optimizer that makes
-# all steps large, it happens everywhere.
-
 def residual():
-    torch.manual_seed(4)
+    torch.manual_seed(1)
     stem = nn.Sequential(nn.Conv2d(3, 8, 5, 2, 2, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
     net = Classifier(nn.Sequential(stem, Residual(8, 8, 1), Residual(8, 16, 2)), 16)
     return 'residuals', net, torch.randn(4, 3, 32, 32), torch.tensor([1, 7, 3, 3]), OPTIMIZERS
 
 
+# With two corners an element and an optimizer that makes all steps large, some element comes to a corner where rounding decides
+# about its gradient: PyTorch's own steps in 32 and in 64 bits part by up to 0.4 there.  In this draw they agree to 1e-5.
 def inverted():
     torch.manual_seed(3)
     net = Classifier(nn.Sequential(unit(3, 8, 3, 2, act=nn.ReLU6), Inverted(8, 8, 1, 2), Inverted(8, 12, 2, 4),
                                    Inverted(12, 12, 1, 4), unit(12, 32, 1, act=nn.ReLU6)), 32)
-    return 'inverted', net, torch.randn(4, 3, 32, 32), torch.tensor([1, 7, 3, 3]), OPTIMIZERS[:2]
+    return 'inverted', net, torch.randn(4, 3, 32, 32), torch.tensor([1, 7, 3, 3]), OPTIMIZERS
 
 
 def segmenter():

@@ -389,7 +389,50 @@ of_a_layer_used_twice(void)
 	om_session_free(s);
 }
 
+/* The first step of Adam is the rate, towards where the loss falls: as exactly as floats have it. */
+static void
+of_the_first_step_of_adam(void)
+{
+	static const char text[] = "program \"t\" ir 8 opset 17\n"
+		"^net(%x: float32[2]) {\n"
+		"	%w = const float32[2] {0.0, 0.0}\n"
+		"	%y = Mul(%w, %x)\n"
+		"	%l = ReduceSum(%y) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n";
+	const float x[2] = {3, -5};
+	om_session *s = om_session_new();
+	om_host *h = om_host_new(s, NULL);
+	om_learning how = om_learning_usual();
+	const om_exec_options o = {.no_reuse = true};
+	om_tensor in = {.type = OM_FLOAT32, .data = (void *)x};
+	om_prog *p;
+	om_exec *e;
+	uint32_t k = 0;
+
+	how.loss = "l";
+	how.optimizer = "adam";
+	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_learn(p, &how), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "shapes,fold"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_exec_new(s, p, NULL, &o, &e), OM_OK);
+	in.shape = p->first->param[0]->shape;
+	CU_ASSERT_EQUAL(om_exec_input(e, 0, &in), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_exec_run(e), OM_OK);
+	while (strcmp(p->first->result[k]->name, "w_next"))
+		k++;
+	const float *w = om_exec_result(e, k)->data;
+	CU_ASSERT_DOUBLE_EQUAL(w[0], -how.rate, 4e-7 * how.rate);
+	CU_ASSERT_DOUBLE_EQUAL(w[1], how.rate, 4e-7 * how.rate);
+	om_exec_free(e);
+	om_prog_free(p);
+	om_host_free(h);
+	om_session_free(s);
+}
+
 CU_TestInfo grad_tests[] = {
+	{"the first step of adam", of_the_first_step_of_adam},
 	{"a layer that is used twice has one mean", of_a_layer_used_twice},
 	{"of a perceptron", of_a_perceptron},
 	{"of products of stacks of matrices, and vectors", of_products_of_stacks},
