@@ -455,11 +455,7 @@ attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, bool 
 	struct attempt a = {.t = t, .is_double = type == OM_FLOAT64, .functions = functions, .state = t->variant + 99};
 	om_status st = OM_OK;
 
-	t->session = om_session_new();
-	t->prog = om_prog_new(t->session);
-	om_block_new(t->prog, NULL, NULL, "trial");
-	t->state = t->variant + 1;
-	memset(t->is_steering, 0, sizeof t->is_steering);
+	trial_start(t);
 	*more = make(t);
 	if (*more && attempt_start(&a, type, is_open, row)) {
 		st = run_all(&a, is_open);
@@ -471,8 +467,7 @@ attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, bool 
 	if (a.has_no_such_type)
 		st = OM_UNSUPPORTED;
 	om_exec_free(a.e);
-	om_prog_free(t->prog);
-	om_session_free(t->session);
+	trial_end(t);
 	return st;
 }
 

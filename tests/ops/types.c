@@ -212,24 +212,6 @@ check_kernel(const struct change *w)
 	return st == OM_OK;
 }
 
-static void
-trial_start(struct trial *t)
-{
-	t->op = NULL;
-	t->session = om_session_new();
-	t->prog = om_prog_new(t->session);
-	om_block_new(t->prog, NULL, NULL, "trial");
-	t->state = t->variant + 1;
-	memset(t->is_steering, 0, sizeof t->is_steering);
-}
-
-static void
-trial_end(struct trial *t)
-{
-	om_prog_free(t->prog);
-	om_session_free(t->session);
-}
-
 /* Is the type computed? */
 static bool
 try_type(struct change *w, recipe_fn *make)

@@ -261,26 +261,6 @@ compare(const struct trial *t, const struct computed *a, const struct computed *
 			fail(t, "output %u differs %s", k, what);
 }
 
-/* ---- Building. ---- */
-
-static void
-trial_start(struct trial *t)
-{
-	t->op = NULL;
-	t->session = om_session_new();
-	t->prog = om_prog_new(t->session);
-	om_block_new(t->prog, NULL, NULL, "trial");
-	t->state = t->variant + 1;
-	memset(t->is_steering, 0, sizeof t->is_steering);
-}
-
-static void
-trial_end(struct trial *t)
-{
-	om_prog_free(t->prog);
-	om_session_free(t->session);
-}
-
 /* ---- What is checked. ---- */
 
 static void

@@ -18,6 +18,10 @@ struct trial {
 	bool is_steering[MOST_INPUTS];   /* its elements say what to do: they stay what they are */
 };
 
+/* An empty program for its variant; an end frees it. */
+void trial_start(struct trial *t);
+void trial_end(struct trial *t);
+
 /* Element i becomes v, or what is near to that in its type. */
 void trial_put(om_dtype type, void *data, int64_t i, double v);
 

@@ -180,6 +180,39 @@ say_dims(struct text *t, const char *name, const char *type, int64_t a, int64_t 
 	say(t, "]");
 }
 
+/* What slides over the image, and an image that it fits into. */
+struct window {
+	int n;
+	int64_t image[3], kernel[3], stride[3], dilation[3], pads[6];
+};
+
+/* `seen`: every window sees so many elements at least along each axis. */
+static struct window
+window_draw(uint64_t *dice, int n, int64_t seen, int64_t room)
+{
+	struct window w = {.n = n};
+
+	for (int k = 0; k < n; k++) {
+		w.kernel[k] = between(dice, 1, 3);
+		w.stride[k] = between(dice, 1, 3);
+		w.dilation[k] = between(dice, 1, 2);
+		const int64_t span = (w.kernel[k] - 1) * w.dilation[k] + 1;
+		const int64_t most = seen ? w.kernel[k] - seen : span - 1;
+		w.pads[k] = between(dice, 0, most);
+		w.pads[n + k] = between(dice, 0, most);
+		w.image[k] = span + between(dice, 0, room);
+	}
+	return w;
+}
+
+static void
+say_window(struct text *t, const struct window *w)
+{
+	say_list(t, "strides", w->n, w->stride);
+	say_list(t, "dilations", w->n, w->dilation);
+	say_list(t, "pads", 2 * w->n, w->pads);
+}
+
 static void
 convolution(uint64_t *dice, unsigned number)
 {
@@ -187,27 +220,16 @@ convolution(uint64_t *dice, unsigned number)
 	const int n = (int)between(dice, 1, 3), groups[] = {1, 1, 2, 3, 5};
 	const int64_t group = groups[om_dice_below(dice, 5)], kin = between(dice, 1, 4), kout = between(dice, 1, 4);
 	const int64_t batch = between(dice, 0, 3);
-	int64_t image[3], kernel[3], stride[3], dilation[3], pads[6] = {0};
+	const struct window w = window_draw(dice, n, 0, n == 1 ? 300 : 20 / n);
 	struct text t = {.n = 0};
 
-	for (int k = 0; k < n; k++) {
-		kernel[k] = between(dice, 1, 3);
-		stride[k] = between(dice, 1, 3);
-		dilation[k] = between(dice, 1, 2);
-		const int64_t span = (kernel[k] - 1) * dilation[k] + 1;
-		pads[k] = between(dice, 0, span - 1);
-		pads[n + k] = between(dice, 0, span - 1);
-		image[k] = span + between(dice, 0, n == 1 ? 300 : 20 / n);
-	}
 	say(&t, "program \"t\" ir 8 opset 17\n^main(");
-	say_dims(&t, "x", type, batch, group * kin, n, image);
+	say_dims(&t, "x", type, batch, group * kin, n, w.image);
 	say(&t, ", ");
-	say_dims(&t, "w", type, group * kout, kin, n, kernel);
+	say_dims(&t, "w", type, group * kout, kin, n, w.kernel);
 	say(&t, ", %%b: %s[%lld]) {\n\t%%y = Conv(%%x, %%w%s) {group = %lld", type, (long long)(group * kout),
 		number % 2 ? ", %b" : "", (long long)group);
-	say_list(&t, "strides", n, stride);
-	say_list(&t, "dilations", n, dilation);
-	say_list(&t, "pads", 2 * n, pads);
+	say_window(&t, &w);
 	say(&t, "}\n\t%%q = Mul(%%y, %%y)\n\t%%z = ReduceSum(%%q) {keepdims = 0}\n\tret %%z\n}\n");
 	check(t.at, 1);
 }
@@ -243,26 +265,15 @@ pool(uint64_t *dice, unsigned number)
 	const char *type = number % 3 == 2 ? "float64" : "float32";
 	const int n = (int)between(dice, 1, 3);
 	const int64_t batch = between(dice, 0, 2), channels = between(dice, 1, 3);
-	int64_t image[3], kernel[3], stride[3], dilation[3], pads[6] = {0};
+	const struct window w = window_draw(dice, n, 1, 6);
 	struct text t = {.n = 0};
 
-	for (int k = 0; k < n; k++) {
-		kernel[k] = between(dice, 1, 3);
-		stride[k] = between(dice, 1, 3);
-		dilation[k] = between(dice, 1, 2);
-		const int64_t span = (kernel[k] - 1) * dilation[k] + 1;
-		pads[k] = between(dice, 0, kernel[k] - 1);
-		pads[n + k] = between(dice, 0, kernel[k] - 1);
-		image[k] = span + between(dice, 0, 6);
-	}
 	say(&t, "program \"t\" ir 8 opset 17\n^main(");
-	say_dims(&t, "x", type, batch, channels, n, image);
+	say_dims(&t, "x", type, batch, channels, n, w.image);
 	say(&t, ") {\n\t%%y%s = MaxPool(%%x) {ceil_mode = %d, storage_order = %d", number % 2 ? ", %i" : "",
 		(int)between(dice, 0, 1), (int)between(dice, 0, 1));
-	say_list(&t, "kernel_shape", n, kernel);
-	say_list(&t, "strides", n, stride);
-	say_list(&t, "dilations", n, dilation);
-	say_list(&t, "pads", 2 * n, pads);
+	say_list(&t, "kernel_shape", n, w.kernel);
+	say_window(&t, &w);
 	say(&t, "}\n\t%%q = Mul(%%y, %%y)\n\t%%z = ReduceSum(%%q) {keepdims = 0}\n\tret %%z\n}\n");
 	check(t.at, 1);
 }

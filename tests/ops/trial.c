@@ -1,0 +1,24 @@
+/* How a trial begins and ends. */
+#include <config.h>
+
+#include <string.h>
+
+#include "walk.h"
+
+void
+trial_start(struct trial *t)
+{
+	t->op = NULL;
+	t->session = om_session_new();
+	t->prog = om_prog_new(t->session);
+	om_block_new(t->prog, NULL, NULL, "trial");
+	t->state = t->variant + 1;
+	memset(t->is_steering, 0, sizeof t->is_steering);
+}
+
+void
+trial_end(struct trial *t)
+{
+	om_prog_free(t->prog);
+	om_session_free(t->session);
+}
