@@ -36,13 +36,56 @@ struct look {
 };
 
 static om_status
-short_of(const struct look *l, uint64_t got)
+short_of(const struct look *l, uint64_t wants, uint64_t got)
 {
 	char shape[256];
 
 	return om_fail(l->s, OM_INVALID, "tensor %s: %s%s takes %" PRIu64 " bytes, but its data has %" PRIu64,
 		l->name, om_dtype_text(l->out->type), om_shape_text(&l->out->shape, shape, sizeof shape),
-		l->bytes, got);
+		wants, got);
+}
+
+/* ---- Floats of six bits. ---- */
+
+static bool
+is_six(om_dtype t)
+{
+	return t == OM_FLOAT6E2M3 || t == OM_FLOAT6E3M2;
+}
+
+/* Raw data has them without gaps, four in three bytes, the first one lowest; in memory
+ * each has a byte. */
+static uint64_t
+raw_bytes(om_dtype t, uint64_t bytes)
+{
+	return is_six(t) ? bytes - bytes / 4 : bytes;
+}
+
+static void
+unpack_six(const uint8_t *from, uint64_t n, uint8_t *to)
+{
+	for (uint64_t k = 0; k < n; k++) {
+		const uint64_t at = k / 4 * 3 + k % 4 * 6 / 8;
+		const unsigned shift = (unsigned)(k % 4 * 6 % 8);
+		const unsigned above = shift > 2 ? from[at + 1] : 0;   /* only then is there a next byte for sure */
+		to[k] = (uint8_t)((from[at] >> shift | above << (8 - shift)) & 63);
+	}
+}
+
+static void
+pack_six(om_arena *mem, ProtobufCBinaryData *raw)
+{
+	const uint8_t *from = raw->data;
+	const uint64_t n = raw->len, bytes = n - n / 4;
+	uint8_t *to = OM_NEWN(mem, uint8_t, bytes + 1);
+
+	for (uint64_t k = 0; k < n; k++) {
+		const uint64_t at = k / 4 * 3 + k % 4 * 6 / 8;
+		const unsigned shift = (unsigned)(k % 4 * 6 % 8), bits = from[k] & 63U;
+		to[at] = (uint8_t)(to[at] | bits << shift);
+		to[at + 1] = (uint8_t)(to[at + 1] | bits << shift >> 8);
+	}
+	*raw = (ProtobufCBinaryData){bytes, to};
 }
 
 /* Bytes of a foreign buffer: where they lie if the machine can read them
@@ -59,6 +102,17 @@ refer(struct look *l, const void *p)
 		l->out->data = om_memdup(l->mem, p, l->bytes);
 	else
 		l->out->data = (void *)p;
+}
+
+static void
+take_raw(struct look *l, const void *p)
+{
+	if (!is_six(l->out->type)) {
+		refer(l, p);
+		return;
+	}
+	l->out->data = om_alloc(l->mem, l->bytes ? l->bytes : 1);
+	unpack_six(p, l->bytes, l->out->data);
 }
 
 static om_status
@@ -78,7 +132,8 @@ static om_status
 read_external(struct look *l)
 {
 	const char *location = NULL;
-	uint64_t offset = 0, length = l->bytes;
+	const uint64_t bytes = raw_bytes(l->out->type, l->bytes);
+	uint64_t offset = 0, length = bytes;
 	const struct mapped *f;
 
 	for (size_t k = 0; k < l->t->n_external_data; k++) {
@@ -97,13 +152,13 @@ read_external(struct look *l)
 		return om_fail(l->s, OM_INVALID, "tensor %s: external data is not allowed here", l->name);
 	if (l->out->type == OM_STRING)
 		return om_fail(l->s, OM_INVALID, "tensor %s: strings cannot be external data", l->name);
-	if (length != l->bytes)
-		return short_of(l, length);
+	if (length != bytes)
+		return short_of(l, bytes, length);
 	OM_TRY(om_model_map(l->s, l->m, location, &f));
 	if (offset > f->size || length > f->size - offset)
 		return om_fail(l->s, OM_INVALID, "tensor %s: wants bytes %" PRIu64 "+%" PRIu64 " of %s, which has %zu",
 			l->name, offset, length, f->path, f->size);
-	refer(l, (const char *)f->data + offset);
+	take_raw(l, (const char *)f->data + offset);
 	return OM_OK;
 }
 
@@ -112,7 +167,7 @@ static om_status
 narrow(struct look *l, const void *from, size_t n, size_t wide, size_t size)
 {
 	if (n != l->bytes / size)
-		return short_of(l, (uint64_t)n * size);
+		return short_of(l, l->bytes, (uint64_t)n * size);
 	char *to = om_alloc(l->mem, l->bytes ? l->bytes : 1);
 	for (size_t k = 0; k < n; k++)  /* the low bytes */
 		memcpy(to + k * size, (const char *)from + k * wide, size);
@@ -125,7 +180,7 @@ static om_status
 same(struct look *l, const void *from, size_t n, size_t size)
 {
 	if (n != l->bytes / size)
-		return short_of(l, (uint64_t)n * size);
+		return short_of(l, l->bytes, (uint64_t)n * size);
 	refer(l, from);
 	return OM_OK;
 }
@@ -179,9 +234,10 @@ read_raw(struct look *l)
 {
 	if (l->out->type == OM_STRING)
 		return om_fail(l->s, OM_INVALID, "tensor %s: strings cannot be raw data", l->name);
-	if (l->t->raw_data.len != l->bytes)
-		return short_of(l, l->t->raw_data.len);
-	refer(l, l->t->raw_data.data);
+	const uint64_t bytes = raw_bytes(l->out->type, l->bytes);
+	if (l->t->raw_data.len != bytes)
+		return short_of(l, bytes, l->t->raw_data.len);
+	take_raw(l, l->t->raw_data.data);
 	return OM_OK;
 }
 
@@ -416,7 +472,11 @@ om_tensor_write(om_session *s, om_arena *mem, const char *name, const om_tensor 
 		return write_strings(mem, t, to);
 	to->has_raw_data = true;
 	to->raw_data = (ProtobufCBinaryData){bytes, t->data};
-	return t->splat ? write_splat(s, mem, t, bytes, to) : OM_OK;
+	if (t->splat)
+		OM_TRY(write_splat(s, mem, t, bytes, to));
+	if (is_six(t->type))
+		pack_six(mem, &to->raw_data);
+	return OM_OK;
 }
 
 void
