@@ -14,9 +14,6 @@
 #include "grad/tape.h"
 #include "onnxmem/raise.h"
 
-/* What gradients are built of. */
-enum { LEAST_OPSET = 16 };
-
 struct named {
 	om_prog *p;
 	om_op *op;
@@ -250,7 +247,7 @@ om_prog_name_gradients(om_prog *p, uint64_t *n)
 		if ((op = first_of(b)))
 			return om_op_fail(p->session, OM_UNSUPPORTED, op, "stands in a body, from where it cannot name values of "
 				"the graph");
-	if (first_of(p->first) && version && version < LEAST_OPSET) {
+	if (first_of(p->first) && version && version < OM_GRAD_OPSET) {
 		OM_TRY(om_block_infer(p, p->first));
 		OM_TRY(om_prog_raise(p, OM_RAISE_USUAL, NULL));
 	}

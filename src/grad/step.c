@@ -448,7 +448,7 @@ give_gradients(struct learn *l)
 
 /* ---- The opset. ---- */
 
-enum { LEAST_OPSET = 16, LEAST_IR = 4 };
+enum { LEAST_IR = 4 };
 
 /* Gradients are built of operators that are newer than the model, and up to IR 3 there are no
  * inputs with defaults. */
@@ -457,7 +457,7 @@ om_prog_is_old(const om_prog *p)
 {
 	const int version = om_opset_version(p, "");
 
-	return version && (version < LEAST_OPSET || (p->ir_version && p->ir_version < LEAST_IR));
+	return version && (version < OM_GRAD_OPSET || (p->ir_version && p->ir_version < LEAST_IR));
 }
 
 static om_status

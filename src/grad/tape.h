@@ -5,6 +5,9 @@
 #include "base/map.h"
 #include "onnxmem/grad.h"
 
+/* Gradients are built of operators as this opset has them, or a newer one. */
+enum { OM_GRAD_OPSET = 16 };
+
 /* One backward pass. */
 struct om_tape {
 	om_prog *p;

@@ -239,9 +239,9 @@ check_program(const om_prog *p)
 {
 	const int version = om_opset_version(p, "");
 
-	if (version && version < 16)
-		return om_fail(p->session, OM_UNSUPPORTED, "gradients are built of operators of opset 16 or above, "
-			"but the program has opset %d", version);
+	if (version && version < OM_GRAD_OPSET)
+		return om_fail(p->session, OM_UNSUPPORTED, "gradients are built of operators of opset %d or above, "
+			"but the program has opset %d", OM_GRAD_OPSET, version);
 	return OM_OK;
 }
 
