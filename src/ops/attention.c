@@ -51,28 +51,22 @@ either(int64_t a, int64_t b)
 }
 
 static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
-static om_status
 check_ranks(const om_call *c)
 {
 	for (uint32_t k = Q; k <= V; k++) {
 		const int rank = c->in[k].shape.rank, first = c->in[Q].shape.rank;
 		if (rank >= 0 && rank != 3 && rank != 4)
-			return wrong(c, "queries, keys and values have rank 3 or 4");
+			return om_wrong(c, "queries, keys and values have rank 3 or 4");
 		if (rank >= 0 && first >= 0 && rank != first)
-			return wrong(c, "queries, keys and values differ in rank");
+			return om_wrong(c, "queries, keys and values differ in rank");
 	}
 	for (uint32_t k = PAST_K; k <= PAST_V; k++)
 		if (om_has_in(c, k) && c->in[k].shape.rank >= 0 && c->in[k].shape.rank != 4)
-			return wrong(c, "past keys and values have rank 4");
+			return om_wrong(c, "past keys and values have rank 4");
 	if (om_has_in(c, PAST_K) != om_has_in(c, PAST_V))
-		return wrong(c, "past keys and past values go together");
+		return om_wrong(c, "past keys and past values go together");
 	if (om_has_in(c, PAST_K) && om_has_in(c, LENGTHS))
-		return wrong(c, "lengths of the keys do not go with past keys");
+		return om_wrong(c, "lengths of the keys do not go with past keys");
 	return OM_OK;
 }
 
@@ -124,19 +118,19 @@ check_sizes(const om_call *c, const struct attention *a)
 	const int64_t size[] = {a->size, a->size, a->vsize};
 
 	if (a->flat && (a->qheads <= 0 || a->heads <= 0))
-		return wrong(c, "q_num_heads and kv_num_heads are needed where inputs have rank 3");
+		return om_wrong(c, "q_num_heads and kv_num_heads are needed where inputs have rank 3");
 	if (a->qheads >= 0 && a->heads >= 0 && (a->heads == 0 ? a->qheads != 0 : a->qheads % a->heads != 0))
-		return wrong(c, "the number of heads of keys does not divide that of queries");
+		return om_wrong(c, "the number of heads of keys does not divide that of queries");
 	for (uint32_t k = Q; k <= V; k++) {
 		const int64_t flat[] = {a->batch, length[k], product(heads[k], size[k])};
 		const int64_t deep[] = {a->batch, heads[k], length[k], size[k]};
 		if (!has_dims(&c->in[k], rank, a->flat ? flat : deep))
-			return wrong(c, "the dims of queries, keys and values do not go together");
+			return om_wrong(c, "the dims of queries, keys and values do not go together");
 	}
 	for (uint32_t k = PAST_K; k <= PAST_V; k++) {
 		const int64_t past[] = {a->batch, a->heads, a->past, k == PAST_K ? a->size : a->vsize};
 		if (om_has_in(c, k) && !has_dims(&c->in[k], 4, past))
-			return wrong(c, "the dims of past keys and values do not go with those of new ones");
+			return om_wrong(c, "the dims of past keys and values do not go with those of new ones");
 	}
 	return OM_OK;
 }
@@ -147,17 +141,17 @@ check_mask(const om_call *c, const struct attention *a)
 	const int64_t full[] = {a->batch, a->qheads, a->qlen, a->total};
 
 	if (om_has_in(c, LENGTHS) && !has_dims(&c->in[LENGTHS], 1, &a->batch))
-		return wrong(c, "there is not one length of the keys for each of the batch");
+		return om_wrong(c, "there is not one length of the keys for each of the batch");
 	if (!om_has_in(c, MASK) || c->in[MASK].shape.rank < 0)
 		return OM_OK;
 	const om_shape *m = &c->in[MASK].shape;
 	if (m->rank > 4 || m->rank < 1)
-		return wrong(c, "the mask has rank 1 to 4");
+		return om_wrong(c, "the mask has rank 1 to 4");
 	for (int d = 0; d < m->rank; d++) {
 		const int64_t n = m->dim[d], want = full[4 - m->rank + d];
 		const bool last = d == m->rank - 1;
 		if (n >= 0 && want >= 0 && n != want && n != 1 && !(last && n < want))
-			return wrong(c, "the mask cannot be broadcast to the scores");
+			return om_wrong(c, "the mask cannot be broadcast to the scores");
 	}
 	return OM_OK;
 }
@@ -466,7 +460,7 @@ attention_check(const om_call *c)
 		if (om_has_in(c, k) && (k == MASK ? !om_number(c->in[k].type, &(om_string){0}, &any) : !is_real(c->in[k].type)))
 			return om_no_kernel(c, c->in[k].type);
 	if (om_has_in(c, LENGTHS) && c->in[LENGTHS].type != OM_INT64)
-		return wrong(c, "the lengths are no int64");
+		return om_wrong(c, "the lengths are no int64");
 	const int64_t mode = om_attr_int(c->op, "qk_matmul_output_mode");
 	if (mode < 0 || mode > 3)
 		return om_op_fail(c->session, OM_INVALID, c->op, "qk_matmul_output_mode is %lld", (long long)mode);
@@ -553,24 +547,24 @@ rotary_infer(om_call *c)
 
 	OM_TRY(om_infer_same(c));
 	if (x->rank >= 0 && x->rank != 3 && x->rank != 4)
-		return wrong(c, "the input has rank 3 or 4");
+		return om_wrong(c, "the input has rank 3 or 4");
 	if (x->rank == 3 && om_attr_int(c->op, "num_heads") <= 0)
-		return wrong(c, "num_heads is needed for an input of rank 3");
+		return om_wrong(c, "num_heads is needed for an input of rank 3");
 	if (!om_shape_is_known(x))
 		return OM_OK;
 	const struct rotary r = rotary_of(c);
 	if (r.turned < 0 || r.turned > r.size || r.turned % 2)
-		return wrong(c, "rotary_embedding_dim is odd, or larger than a head");
+		return om_wrong(c, "rotary_embedding_dim is odd, or larger than a head");
 	for (uint32_t k = COS; k <= SIN; k++) {
 		const om_shape *s = &c->in[k].shape;
 		const int rank = om_has_in(c, PLACES) ? 2 : 3;
 		if (s->rank >= 0 && (s->rank != rank || (s->dim[rank - 1] >= 0 && s->dim[rank - 1] < r.turned / 2)))
-			return wrong(c, "the caches do not fit the input");
+			return om_wrong(c, "the caches do not fit the input");
 		if (s->rank == 3 && (!om_dims_agree(s->dim[0], r.batch) || !om_dims_agree(s->dim[1], r.len)))
-			return wrong(c, "the caches do not fit the input");
+			return om_wrong(c, "the caches do not fit the input");
 	}
 	if (om_has_in(c, PLACES) && !has_dims(&c->in[PLACES], 2, (int64_t[]){r.batch, r.len}))
-		return wrong(c, "there is not one position for each element of the sequences");
+		return om_wrong(c, "there is not one position for each element of the sequences");
 	return OM_OK;
 }
 
@@ -606,9 +600,9 @@ rotary_cpu(om_call *c)
 	if (!is_real(c->in[X].type))
 		return om_no_kernel(c, c->in[X].type);
 	if (c->in[COS].type != c->in[X].type || c->in[SIN].type != c->in[X].type)
-		return wrong(c, "the caches have another type than the input");
+		return om_wrong(c, "the caches have another type than the input");
 	if (!om_shape_equal(&c->in[COS].shape, &c->in[SIN].shape))
-		return wrong(c, "the caches differ in shape");
+		return om_wrong(c, "the caches differ in shape");
 	for (int64_t b = 0; b < r.batch; b++)
 		for (int64_t i = 0; i < r.len; i++) {
 			int64_t place = b * r.len + i;
@@ -642,15 +636,15 @@ cache_infer(om_call *c)
 		return OM_OK;
 	OM_TRY(om_attr_axis(c, "axis", cache->rank, &axis));
 	if (axis == 0)
-		return wrong(c, "its axis cannot be that of the batch");
+		return om_wrong(c, "its axis cannot be that of the batch");
 	if (update->rank < 0)
 		return OM_OK;
 	if (update->rank != cache->rank)
-		return wrong(c, "cache and update differ in rank");
+		return om_wrong(c, "cache and update differ in rank");
 	for (int d = 0; d < cache->rank; d++)
 		if (d == axis ? cache->dim[d] >= 0 && update->dim[d] > cache->dim[d]
 			: !om_dims_agree(cache->dim[d], update->dim[d]))
-			return wrong(c, "the update does not fit into the cache");
+			return om_wrong(c, "the update does not fit into the cache");
 	return OM_OK;
 }
 
@@ -665,7 +659,7 @@ cache_bytes(om_call *c)
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
 	OM_TRY(om_attr_axis(c, "axis", s->rank, &axis));
 	if (om_has_in(c, 2) && (c->in[2].type != OM_INT64 || om_shape_count(&c->in[2].shape) != s->dim[0]))
-		return wrong(c, "there is not one place, an int64, for each of the batch");
+		return om_wrong(c, "there is not one place, an int64, for each of the batch");
 	const int64_t max = s->dim[axis], len = c->in[1].shape.dim[axis];
 	const int64_t outer = om_shape_span(s, 0, axis), group = om_shape_span(s, 1, axis);
 	const size_t line = (size_t)om_shape_span(s, axis + 1, s->rank) * size;

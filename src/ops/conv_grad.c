@@ -27,12 +27,6 @@ enum {
 
 /* ---- Shapes. ---- */
 
-static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
 /* The image's shape, whether the image is there or not. */
 static bool
 shape_of_x(const om_call *c, om_shape *x)
@@ -96,10 +90,10 @@ grad_infer(om_call *c)
 	const int64_t *wrt = om_attr_ints(c->op, "wrt", &n);
 
 	if (!om_has_in(c, W) || n != c->op->nout)
-		return wrong(c, "wants dY, W, and an output for each of wrt");
+		return om_wrong(c, "wants dY, W, and an output for each of wrt");
 	for (size_t k = 0; k < n; k++) {
 		if (wrt[k] < 0 || wrt[k] > 2 || (wrt[k] == 1 && !om_has_in(c, X)))
-			return wrong(c, "wrt names what it cannot compute");
+			return om_wrong(c, "wrt names what it cannot compute");
 		c->out[k].type = c->in[DY].type;
 	}
 	for (uint32_t k = 0; k <= W; k++)
@@ -108,12 +102,12 @@ grad_infer(om_call *c)
 			return om_no_kernel(c, c->in[k].type);
 		else if (om_has_in(c, k) && c->in[k].type != OM_UNDEFINED && c->in[DY].type != OM_UNDEFINED
 			 && c->in[k].type != c->in[DY].type)
-			return wrong(c, "dY, X and W are not of one type");
+			return om_wrong(c, "dY, X and W are not of one type");
 	if (c->in[W].shape.rank < 0)
 		return OM_OK;
 	const char *bad = read_conv(c, &v);
 	if (bad || (bad = check_dy(c, &v)))
-		return wrong(c, bad);
+		return om_wrong(c, bad);
 	for (size_t k = 0; k < n; k++)
 		if (wrt[k] == 0)
 			shape_of_x(c, &c->out[k].shape);
@@ -399,7 +393,7 @@ grad_cpu(om_call *c)
 
 	const char *bad = read_conv(c, &v);
 	if (bad || (bad = check_dy(c, &v)))
-		return wrong(c, bad);
+		return om_wrong(c, bad);
 	const struct om_conv t = turned(&v);
 	if (type != OM_FLOAT32 && type != OM_FLOAT64)
 		return om_no_kernel(c, type);

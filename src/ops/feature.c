@@ -8,12 +8,6 @@
 #include "ops/numbers.h"
 #include "ops/score.h"
 
-static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
 /* The last dim, or 1. */
 static int64_t
 columns(const om_shape *s)
@@ -168,7 +162,7 @@ hot_infer(om_call *c)
 
 	OM_TRY(om_labels_of(c, "cats_int64s", "cats_strings", &l));
 	if (c->in[0].type != OM_UNDEFINED && (c->in[0].type == OM_STRING) != (l.type == OM_STRING))
-		return wrong(c, "its categories are of another type than its input");
+		return om_wrong(c, "its categories are of another type than its input");
 	c->out[0].type = OM_FLOAT32;
 	if (c->in[0].shape.rank < 0)
 		return OM_OK;
@@ -229,11 +223,11 @@ join_infer(om_call *c)
 		OM_TRY(om_check_features(c, k));
 		OM_TRY(om_rows(c, k, &r, &f));
 		if (r >= 0 && rows >= 0 && r != rows)
-			return wrong(c, "its inputs differ in their number of rows");
+			return om_wrong(c, "its inputs differ in their number of rows");
 		rows = r >= 0 ? r : rows;
 		const int64_t width = n ? dims[k] : f;
 		if (width >= 0 && sum >= 0 && __builtin_add_overflow(sum, width, &sum))
-			return wrong(c, "its output cannot be represented");
+			return om_wrong(c, "its output cannot be represented");
 		sum = width < 0 ? OM_DIM_UNKNOWN : sum;
 	}
 	c->out[0].type = OM_FLOAT32;

@@ -13,12 +13,6 @@
 
 enum { MOST_TAPS = 4 };
 
-static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
 static bool
 is_real(om_dtype t)
 {
@@ -84,11 +78,11 @@ grid_infer(om_call *c)
 	if (rank < 0)
 		return OM_OK;
 	if (rank < 3 || (x->rank >= 0 && g->rank >= 0 && x->rank != g->rank))
-		return wrong(c, "image and grid have to be of one rank, at least 3");
+		return om_wrong(c, "image and grid have to be of one rank, at least 3");
 	if (g->rank >= 0 && !om_dims_agree(g->dim[rank - 1], rank - 2))
-		return wrong(c, "the grid has not one number for each axis of the image");
+		return om_wrong(c, "the grid has not one number for each axis of the image");
 	if (g->rank >= 0 && x->rank >= 0 && !om_dims_agree(g->dim[0], x->dim[0]))
-		return wrong(c, "image and grid differ in their batch");
+		return om_wrong(c, "image and grid differ in their batch");
 	c->out[0].shape = om_shape_open(rank);
 	for (int d = 0; d < rank; d++)
 		if (d < 2 && x->rank >= 0)
@@ -284,10 +278,10 @@ affine_infer(om_call *c)
 	if (axes < 0)
 		return OM_OK;
 	if (axes != 2 && axes != 3)
-		return wrong(c, "the image has to have two or three axes");
+		return om_wrong(c, "the image has to have two or three axes");
 	if (theta->rank >= 0 && (theta->rank != 3 || !om_dims_agree(theta->dim[1], axes)
 	    || !om_dims_agree(theta->dim[2], axes + 1)))
-		return wrong(c, "the matrices do not fit the size of the image");
+		return om_wrong(c, "the matrices do not fit the size of the image");
 	*out = om_shape_open(axes + 2);
 	out->dim[axes + 1] = axes;
 	if (theta->rank >= 0)
@@ -296,9 +290,9 @@ affine_infer(om_call *c)
 		return OM_OK;
 	for (int64_t d = 1; d <= axes; d++)
 		if ((out->dim[d] = size[d + 1]) < 0)
-			return wrong(c, "the image has a negative size");
+			return om_wrong(c, "the image has a negative size");
 	if (!om_dims_agree(out->dim[0], size[0]))
-		return wrong(c, "there is not one matrix for each of the batch");
+		return om_wrong(c, "there is not one matrix for each of the batch");
 	out->dim[0] = size[0];
 	return OM_OK;
 }
@@ -374,13 +368,13 @@ roi_infer(om_call *c)
 	c->out[0].type = c->in[0].type;
 	*out = om_shape_open(4);
 	if ((x->rank >= 0 && x->rank != 4) || (r->rank >= 0 && r->rank != 2) || (b->rank >= 0 && b->rank != 1))
-		return wrong(c, "wants an image of rank 4, regions of rank 2 and a list of images");
+		return om_wrong(c, "wants an image of rank 4, regions of rank 2 and a list of images");
 	if (r->rank == 2 && (!om_dims_agree(r->dim[1], 4) || (b->rank == 1 && !om_dims_agree(r->dim[0], b->dim[0]))))
-		return wrong(c, "a region is four numbers and the number of an image");
+		return om_wrong(c, "a region is four numbers and the number of an image");
 	out->dim[2] = om_attr_int(c->op, "output_height");
 	out->dim[3] = om_attr_int(c->op, "output_width");
 	if (out->dim[2] < 1 || out->dim[3] < 1)
-		return wrong(c, "the wanted size is not positive");
+		return om_wrong(c, "the wanted size is not positive");
 	if (r->rank == 2 && r->dim[0] >= 0)
 		om_copy_dim(out, 0, r, 0);
 	else if (b->rank == 1)
@@ -473,9 +467,9 @@ max_roi_infer(om_call *c)
 	c->out[0].type = c->in[0].type;
 	*out = om_shape_open(4);
 	if (n != 2 || size[0] < 1 || size[1] < 1)
-		return wrong(c, "pooled_shape is not two positive numbers");
+		return om_wrong(c, "pooled_shape is not two positive numbers");
 	if ((x->rank >= 0 && x->rank != 4) || (r->rank >= 0 && (r->rank != 2 || !om_dims_agree(r->dim[1], 5))))
-		return wrong(c, "wants an image of rank 4, and regions of five numbers");
+		return om_wrong(c, "wants an image of rank 4, and regions of five numbers");
 	out->dim[2] = size[0];
 	out->dim[3] = size[1];
 	if (r->rank == 2)
@@ -561,7 +555,7 @@ deform_infer(om_call *c)
 	if (!bad)
 		bad = om_window_shrink(c, &v, false);
 	if (bad)
-		return wrong(c, bad);
+		return om_wrong(c, bad);
 	om_window_dims(&c->out[0].shape, x, &v);
 	om_copy_dim(&c->out[0].shape, 0, x, 0);
 	om_copy_dim(&c->out[0].shape, 1, w, 0);
@@ -576,15 +570,15 @@ check_deform(const om_call *c, const struct deform *d)
 
 	if (d->group < 1 || d->offsets < 1 || w->dim[0] % d->group || x->dim[1] != w->dim[1] * d->group
 	    || x->dim[1] % d->offsets)
-		return wrong(c, "channels do not go into the groups");
+		return om_wrong(c, "channels do not go into the groups");
 	for (uint32_t k = OFFSET; k <= MASK; k++) {
 		const int64_t channels = d->offsets * taps * (k == OFFSET ? 2 : 1);
 		const om_shape want = om_shape_of(4, (int64_t[]){x->dim[0], channels, y->dim[2], y->dim[3]});
 		if (k != BIAS && om_has_in(c, k) && !om_shape_equal(&c->in[k].shape, &want))
-			return wrong(c, k == OFFSET ? "the offsets do not fit" : "the mask does not fit");
+			return om_wrong(c, k == OFFSET ? "the offsets do not fit" : "the mask does not fit");
 	}
 	if (om_has_in(c, BIAS) && om_shape_count(&c->in[BIAS].shape) != w->dim[0])
-		return wrong(c, "there is not one bias for each channel");
+		return om_wrong(c, "there is not one bias for each channel");
 	for (uint32_t k = X; k <= MASK; k++)
 		if (om_has_in(c, k) && (!is_real(c->in[k].type) || c->in[k].type != c->in[X].type))
 			return om_no_kernel(c, c->in[k].type);

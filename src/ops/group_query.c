@@ -21,12 +21,6 @@ struct group {
 	int64_t batch, queries, heads, kv, size, past, total;
 };
 
-static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
 /* Dims that are not known are OM_DIM_UNKNOWN. */
 static om_status
 read_group(const om_call *c, struct group *g)
@@ -40,16 +34,16 @@ read_group(const om_call *c, struct group *g)
 		.size = OM_DIM_UNKNOWN, .past = om_has_in(c, PAST_KEY) ? om_in_dim(c, PAST_KEY, 2) : 0,
 		.total = OM_DIM_UNKNOWN};
 	if (!om_has_in(c, LENGTHS) || !om_has_in(c, TOTAL))
-		return wrong(c, "the lengths of the sequences, and the longest of them, are needed");
+		return om_wrong(c, "the lengths of the sequences, and the longest of them, are needed");
 	if (g->heads < 1 || g->kv < 1 || g->heads % g->kv)
-		return wrong(c, "the number of heads of keys does not divide that of queries");
+		return om_wrong(c, "the number of heads of keys does not divide that of queries");
 	if (om_has_in(c, KEY) != om_has_in(c, VALUE) || om_has_in(c, PAST_KEY) != om_has_in(c, PAST_VALUE))
-		return wrong(c, "keys and values go together");
+		return om_wrong(c, "keys and values go together");
 	if (c->in[QUERY].shape.rank >= 0 && c->in[QUERY].shape.rank != 3)
-		return wrong(c, "the queries have rank 3");
+		return om_wrong(c, "the queries have rank 3");
 	const int64_t all = g->packed ? g->heads + 2 * g->kv : g->heads;
 	if (width >= 0 && width % all)
-		return wrong(c, "the heads do not divide the width of the queries");
+		return om_wrong(c, "the heads do not divide the width of the queries");
 	if (width >= 0)
 		g->size = width / all;
 	if (om_in_ints(c, TOTAL, &total, &n) && n == 1 && g->past >= 0)
@@ -118,9 +112,9 @@ check_types(const om_call *c)
 		if (om_has_in(c, real[k]) && (!is_real(c->in[real[k]].type) || c->in[real[k]].type != c->in[QUERY].type))
 			return om_no_kernel(c, c->in[real[k]].type);
 	if (c->in[LENGTHS].type != OM_INT32 || c->in[TOTAL].type != OM_INT32)
-		return wrong(c, "lengths of sequences are int32");
+		return om_wrong(c, "lengths of sequences are int32");
 	if (om_has_in(c, PLACES) && c->in[PLACES].type != OM_INT64)
-		return wrong(c, "positions are int64");
+		return om_wrong(c, "positions are int64");
 	if (!om_attr_int(c->op, "causal") || om_attr_int(c->op, "sliding_window_cache"))
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for a cache that slides, or for later keys");
 	return OM_OK;
@@ -133,24 +127,24 @@ check_shapes(const om_call *c, const struct group *g)
 
 	for (uint32_t k = KEY; k <= VALUE; k++)
 		if (om_has_in(c, k) && !has_dims(c, k, 3, kv))
-			return wrong(c, "keys and values do not go with the queries");
+			return om_wrong(c, "keys and values do not go with the queries");
 	for (uint32_t k = PAST_KEY; k <= PAST_VALUE; k++)
 		if (om_has_in(c, k) && !has_dims(c, k, 4, past))
-			return wrong(c, "the caches do not go with the queries");
+			return om_wrong(c, "the caches do not go with the queries");
 	if (om_shape_count(&c->in[LENGTHS].shape) != g->batch)
-		return wrong(c, "there is not one length for each of the batch");
+		return om_wrong(c, "there is not one length for each of the batch");
 	if (om_has_in(c, SINK) && om_shape_count(&c->in[SINK].shape) != g->heads)
-		return wrong(c, "there is not one sink for each head");
+		return om_wrong(c, "there is not one sink for each head");
 	if (om_has_in(c, BIAS) && (c->in[BIAS].shape.rank != 4 || c->in[BIAS].shape.dim[2] != g->queries
 	    || c->in[BIAS].shape.dim[3] < g->total || (c->in[BIAS].shape.dim[0] != 1 && c->in[BIAS].shape.dim[0] != g->batch)
 	    || (c->in[BIAS].shape.dim[1] != 1 && c->in[BIAS].shape.dim[1] != g->heads)))
-		return wrong(c, "what is added to the scores does not fit them");
+		return om_wrong(c, "what is added to the scores does not fit them");
 	if (om_has_in(c, PLACES) && !has_dims(c, PLACES, 2, (const int64_t[]){g->batch, g->queries}))
-		return wrong(c, "there is not one position for each query");
+		return om_wrong(c, "there is not one position for each query");
 	if (om_attr_int(c->op, "do_rotary") && (!om_has_in(c, COSINES) || !om_has_in(c, SINES)
 	    || c->in[COSINES].shape.rank != 2 || !om_shape_equal(&c->in[COSINES].shape, &c->in[SINES].shape)
 	    || 2 * c->in[COSINES].shape.dim[1] > g->size))
-		return wrong(c, "its rotation has no cosines and sines that fit");
+		return om_wrong(c, "its rotation has no cosines and sines that fit");
 	return OM_OK;
 }
 
@@ -345,7 +339,7 @@ group_cpu(om_call *c)
 	OM_TRY(check_types(c));
 	OM_TRY(read_group(c, &g));
 	if (g.total < 0)
-		return wrong(c, "the total length is not one number");
+		return om_wrong(c, "the total length is not one number");
 	OM_TRY(check_shapes(c, &g));
 	const int64_t total = *(const int32_t *)c->in[TOTAL].data;
 	pieces_of(&g, c->scratch, &p);

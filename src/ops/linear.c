@@ -5,13 +5,8 @@
 
 #include "ops/copy.h"
 #include "ops/family.h"
+#include "ops/numbers.h"
 #include "ops/score.h"
-
-static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
 
 static double
 dot(const om_tensor *x, int64_t at, const float *w, int64_t n)
@@ -70,9 +65,9 @@ linear_of(const om_call *c, int64_t n, int64_t features, struct linear *l)
 	OM_TRY(om_post_of(c, &l->post));
 	OM_TRY(om_check_features(c, 0));
 	if (n <= 0 || nweight == 0 || nweight % (size_t)n)
-		return wrong(c, "its coefficients cannot be split into its targets or classes");
+		return om_wrong(c, "its coefficients cannot be split into its targets or classes");
 	if (nbias && nbias != (size_t)n)
-		return wrong(c, "it has not one intercept for each target or class");
+		return om_wrong(c, "it has not one intercept for each target or class");
 	l->width = (int64_t)(nweight / (size_t)n);
 	if (features >= 0 && features != l->width)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "has %lld coefficients for %lld features",
@@ -135,7 +130,7 @@ classify(const om_call *c, struct linear *l, om_labels *labels, int64_t *rows, i
 	om_attr_floats(c->op, "intercepts", &n);
 	OM_TRY(linear_of(c, n ? (int64_t)n : labels->n, features, l));
 	if (l->n > 1 && labels->n && labels->n != l->n)
-		return wrong(c, "it has not one label for each class");
+		return om_wrong(c, "it has not one label for each class");
 	*scores = l->n == 1 && labels->n == 2 ? 2 : l->n;
 	return OM_OK;
 }
@@ -219,7 +214,7 @@ svm_read(const om_call *c, struct svm *m)
 	m->rho = om_attr_floats(c->op, "rho", &m->nrho);
 	OM_TRY(om_check_features(c, 0));
 	if (m->ncoef == 0 || m->nrho == 0)
-		return wrong(c, "it has no coefficients or no rho");
+		return om_wrong(c, "it has no coefficients or no rho");
 	return om_post_of(c, &m->post);
 }
 
@@ -228,7 +223,7 @@ static om_status
 svm_width(const om_call *c, struct svm *m, size_t nfloat, int64_t features)
 {
 	if (m->nvector <= 0 || nfloat % (size_t)m->nvector || nfloat == 0)
-		return wrong(c, "its support vectors differ in length");
+		return om_wrong(c, "its support vectors differ in length");
 	m->width = (int64_t)(nfloat / (size_t)m->nvector);
 	if (features >= 0 && features != m->width)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "has vectors of %lld for %lld features", (long long)m->width,
@@ -266,7 +261,7 @@ svr_of(const om_call *c, struct svm *m, int64_t *rows)
 	m->nvector = om_attr_int(c->op, "n_supports");
 	if (m->nvector > 0) {
 		if (m->ncoef < (size_t)m->nvector)
-			return wrong(c, "it has fewer coefficients than support vectors");
+			return om_wrong(c, "it has fewer coefficients than support vectors");
 		return svm_width(c, m, nvector, features);
 	}
 	m->nvector = 1;
@@ -319,9 +314,9 @@ svc_pairs(const om_call *c, struct svm *m, int64_t features)
 	m->prob_a = om_attr_floats(c->op, "prob_a", &m->nprob);
 	m->prob_b = om_attr_floats(c->op, "prob_b", &nb);
 	if (m->nrho < (size_t)m->npair || m->ncoef < (size_t)(m->nvector * (m->nclass - 1)))
-		return wrong(c, "it has too few coefficients, or too few rho");
+		return om_wrong(c, "it has too few coefficients, or too few rho");
 	if (m->nprob && (m->nprob < (size_t)m->npair || nb != m->nprob))
-		return wrong(c, "prob_a and prob_b do not fit its classes");
+		return om_wrong(c, "prob_a and prob_b do not fit its classes");
 	return svm_width(c, m, nvector, features);
 }
 
@@ -338,10 +333,10 @@ svc_of(const om_call *c, struct svm *m, int64_t *rows, int64_t *scores)
 	m->nclass = m->labels.n > 0 ? m->labels.n : 1;
 	for (size_t k = 0; k < n; k++)
 		if (m->each[k] < 0 || __builtin_add_overflow(m->nvector, m->each[k], &m->nvector))
-			return wrong(c, "a class has a negative number of support vectors");
+			return om_wrong(c, "a class has a negative number of support vectors");
 	if (m->nvector > 0) {
 		if (n != (size_t)m->nclass || m->nclass < 2 || m->nclass > 1 << 15)
-			return wrong(c, "it has not a number of support vectors for each class");
+			return om_wrong(c, "it has not a number of support vectors for each class");
 		OM_TRY(svc_pairs(c, m, features));
 		*scores = m->nprob ? m->nclass : m->npair == 1 ? 2 : m->npair;
 		return OM_OK;

@@ -19,26 +19,20 @@ struct loss {
 };
 
 static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
-static om_status
 check_classes(const om_call *c)
 {
 	const om_shape *x = &c->in[X].shape, *t = &c->in[TARGET].shape;
 
 	if (x->rank >= 0 && x->rank < 2)
-		return wrong(c, "the input has no axis of classes");
+		return om_wrong(c, "the input has no axis of classes");
 	if (x->rank >= 0 && t->rank >= 0 && t->rank != x->rank - 1)
-		return wrong(c, "the classes wanted have not one axis less than the input");
+		return om_wrong(c, "the classes wanted have not one axis less than the input");
 	for (int d = 0; d < t->rank && x->rank >= 0; d++)
 		if (!om_dims_agree(t->dim[d], x->dim[d ? d + 1 : 0]))
-			return wrong(c, "the classes wanted do not fit the input");
+			return om_wrong(c, "the classes wanted do not fit the input");
 	if (om_has_in(c, WEIGHT) && c->in[WEIGHT].shape.rank >= 0 && (c->in[WEIGHT].shape.rank != 1
 	    || (x->rank >= 0 && !om_dims_agree(c->in[WEIGHT].shape.dim[0], x->dim[1]))))
-		return wrong(c, "there is not one weight for each class");
+		return om_wrong(c, "there is not one weight for each class");
 	return OM_OK;
 }
 
@@ -145,7 +139,7 @@ loss_of(const om_call *c, struct loss *l)
 	if (type != OM_FLOAT32 && type != OM_FLOAT64 && !om_is_half(type))
 		return om_no_kernel(c, type);
 	if (om_has_in(c, WEIGHT) && c->in[WEIGHT].type != type)
-		return wrong(c, "the weights have another type than the input");
+		return om_wrong(c, "the weights have another type than the input");
 	OM_TRY(om_index_type(c, TARGET));
 	*l = (struct loss){x->dim[0], x->dim[1], om_shape_span(x, 2, x->rank),
 		om_attr_has(c->op, "ignore_index"), om_attr_int(c->op, "ignore_index")};

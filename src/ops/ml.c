@@ -7,12 +7,6 @@
 #include "ops/numbers.h"
 #include "ops/score.h"
 
-static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
 /* ---- LabelEncoder. ---- */
 
 /* Elements of an attribute, whatever its kind. */
@@ -62,9 +56,9 @@ labels_of(const om_call *c, struct labels *l)
 	struct list d;
 
 	if (!list_of(c, "keys_", lists, &l->key) || !list_of(c, "values_", lists, &l->value))
-		return wrong(c, "it has no keys or no values");
+		return om_wrong(c, "it has no keys or no values");
 	if (l->key.n != l->value.n)
-		return wrong(c, "it has not one value for each key");
+		return om_wrong(c, "it has not one value for each key");
 	switch (l->value.type) {
 	case OM_STRING: names[0] = "string"; l->missing = &unused; break;
 	case OM_INT64: names[0] = "int64"; l->missing = &minus_one; break;
@@ -149,7 +143,7 @@ pairs_of(const om_call *c, const char *texts, const char *ints, struct labels *l
 	const int64_t *number = ints ? om_attr_ints(c->op, ints, &nint) : NULL;
 
 	if (ints && nint != ntext)
-		return wrong(c, "it has not one number for each string");
+		return om_wrong(c, "it has not one number for each string");
 	if (!ints) {
 		int64_t *places = OM_NEWN(c->mem, int64_t, ntext + 1);
 		for (size_t k = 0; k < ntext; k++)
@@ -211,7 +205,7 @@ extract_infer(om_call *c)
 	if (x->rank < 0)
 		return OM_OK;
 	if (x->rank == 0)
-		return wrong(c, "its input is a scalar");
+		return om_wrong(c, "its input is a scalar");
 	*y = *x;
 	if (x->rank == 1) {
 		y->rank = 2;

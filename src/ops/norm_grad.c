@@ -19,12 +19,6 @@
 enum { DY, X, SCALE };
 
 static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
-static om_status
 check_types(const om_call *c)
 {
 	for (uint32_t k = DY; k <= SCALE; k++) {
@@ -71,7 +65,7 @@ batch_infer(om_call *c)
 	if (om_attr_int(c->op, "training_mode") == 0)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is a kernel for training alone");
 	if (n != c->op->nout)
-		return wrong(c, "wants an output for each of wrt");
+		return om_wrong(c, "wants an output for each of wrt");
 	OM_TRY(check_types(c));
 	const char *bad = check_shapes(c);
 	for (size_t k = 0; k < n && !bad; k++) {
@@ -80,7 +74,7 @@ batch_infer(om_call *c)
 		c->out[k].type = c->in[X].type;
 		c->out[k].shape = wrt[k] == 0 ? c->in[X].shape : c->in[SCALE].shape;
 	}
-	return bad ? wrong(c, bad) : OM_OK;
+	return bad ? om_wrong(c, bad) : OM_OK;
 }
 
 /* ---- One channel: a run in each sample. ---- */
@@ -206,7 +200,7 @@ batch_cpu(om_call *c)
 	const char *bad = check_shapes(c);
 
 	if (bad)
-		return wrong(c, bad);
+		return om_wrong(c, bad);
 	if (c->in[X].type == OM_FLOAT32)
 		batch(OM_FLOAT32, c);
 	else

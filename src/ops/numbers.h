@@ -151,6 +151,13 @@ om_is_sole_use(const om_call *c, uint32_t in)
 	return true;
 }
 
+/* What shapes or settings do not fit. */
+static inline om_status
+om_wrong(const om_call *c, const char *what)
+{
+	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
+}
+
 /* The refusal of a kernel. */
 static inline om_status
 om_no_kernel(const om_call *c, om_dtype t)

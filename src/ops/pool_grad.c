@@ -10,12 +10,6 @@
 
 enum { DY, INDICES };
 
-static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
 /* Of the batch and the channels dY knows more. */
 static const char *
 read_pool(const om_call *c, om_shape *x, struct om_window *w)
@@ -48,14 +42,14 @@ max_infer(om_call *c)
 	const int64_t *wrt = om_attr_ints(c->op, "wrt", &n);
 
 	if (!om_has_in(c, INDICES) || n != 1 || wrt[0] != 0 || c->op->nout != 1)
-		return wrong(c, "wants dY and Indices, and gives the gradient of the input");
+		return om_wrong(c, "wants dY and Indices, and gives the gradient of the input");
 	if (c->in[DY].type != OM_UNDEFINED && c->in[DY].type != OM_FLOAT32 && c->in[DY].type != OM_FLOAT64)
 		return om_no_kernel(c, c->in[DY].type);
 	if (c->in[INDICES].type != OM_UNDEFINED && c->in[INDICES].type != OM_INT64)
-		return wrong(c, "the indices are no int64");
+		return om_wrong(c, "the indices are no int64");
 	const char *bad = read_pool(c, &x, &w);
 	if (bad)
-		return wrong(c, bad);
+		return om_wrong(c, bad);
 	c->out[0].type = c->in[DY].type;
 	c->out[0].shape = x;
 	return OM_OK;
@@ -99,9 +93,9 @@ max_cpu(om_call *c)
 
 	const char *bad = read_pool(c, &x, &w);
 	if (bad)
-		return wrong(c, bad);
+		return om_wrong(c, bad);
 	if (!om_shape_equal(&c->in[DY].shape, &c->in[INDICES].shape))
-		return wrong(c, "dY and Indices are not of one shape");
+		return om_wrong(c, "dY and Indices are not of one shape");
 	om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes);
 	if (bytes)
 		memset(c->out[0].data, 0, bytes);

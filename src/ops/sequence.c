@@ -10,12 +10,6 @@
 #include "ops/numbers.h"
 #include "ops/object.h"
 
-static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
 static om_kind
 kind_of(const om_call *c, uint32_t k)
 {
@@ -110,7 +104,7 @@ construct_infer(om_call *c)
 			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
 		OM_TRY(want_kind(c, k, OM_TENSOR));
 		if (c->in[k].type != c->in[0].type)
-			return wrong(c, "its inputs differ in type");
+			return om_wrong(c, "its inputs differ in type");
 		om_shape_meet(&shape, &c->in[k].shape);
 	}
 	give_sequence(c, c->in[0].type, &shape);
@@ -228,13 +222,13 @@ cuts_of(const om_call *c, struct cuts *cut)
 			cut->n = n;
 			for (size_t k = 0; k < n; k++)
 				if (v[k] < 0 || __builtin_add_overflow(sum, v[k], &sum))
-					return wrong(c, "a part has a negative length");
-			return sum == cut->total ? OM_OK : wrong(c, "its parts do not add up to the axis");
+					return om_wrong(c, "a part has a negative length");
+			return sum == cut->total ? OM_OK : om_wrong(c, "its parts do not add up to the axis");
 		}
 		cut->each = *v;
 	}
 	if (cut->each < 1)
-		return wrong(c, "its parts have no length");
+		return om_wrong(c, "its parts have no length");
 	cut->n = (size_t)(cut->total / cut->each + (cut->total % cut->each != 0));
 	return OM_OK;
 }

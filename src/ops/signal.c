@@ -12,12 +12,6 @@
 
 static const double PI = 3.14159265358979323846;
 
-static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
 static bool
 is_real(om_dtype t)
 {
@@ -140,7 +134,7 @@ dft_of(const om_call *c, struct dft *d, bool *known)
 	*d = (struct dft){.n = -1, .want = -1,
 		.inverse = om_attr_int(c->op, "inverse"), .onesided = om_attr_int(c->op, "onesided")};
 	if (x->rank < 2)
-		return wrong(c, "the input has no axis of real and imaginary parts behind another one");
+		return om_wrong(c, "the input has no axis of real and imaginary parts behind another one");
 	OM_TRY(dft_axis(c, x->rank, &d->axis, known));
 	if (!*known)
 		return OM_OK;
@@ -150,7 +144,7 @@ dft_of(const om_call *c, struct dft *d, bool *known)
 	else if (!whole(c, 1, &d->n))
 		d->n = -1;
 	else if (d->n < 1)
-		return wrong(c, "the wanted length is not positive");
+		return om_wrong(c, "the wanted length is not positive");
 	d->want = d->n < 0 ? -1 : d->onesided && !d->inverse ? d->n / 2 + 1 : d->n;
 	return OM_OK;
 }
@@ -172,7 +166,7 @@ dft_infer(om_call *c)
 	y->sym[y->rank - 1] = NULL;
 	const int64_t parts = x->dim[x->rank - 1];
 	if (parts >= 0 && parts != 1 && parts != 2)
-		return wrong(c, "the last axis is neither real numbers nor pairs");
+		return om_wrong(c, "the last axis is neither real numbers nor pairs");
 	if (known && (d.want >= 0 || om_has_in(c, 1) || d.onesided)) {
 		y->dim[d.axis] = d.want;
 		y->sym[d.axis] = NULL;
@@ -258,7 +252,7 @@ frames_of(const om_call *c, struct frames *f)
 
 	*f = (struct frames){-1, -1, -1, -1};
 	if (x->rank >= 0 && (x->rank != 3 || (x->dim[2] >= 0 && x->dim[2] != 1 && x->dim[2] != 2)))
-		return wrong(c, "the signal is no (batch, length, 1 or 2)");
+		return om_wrong(c, "the signal is no (batch, length, 1 or 2)");
 	if (om_has_in(c, LENGTH) ? !whole(c, LENGTH, &f->length) : om_has_in(c, WINDOW))
 		f->length = om_list_length(&c->in[WINDOW]);
 	else if (!om_has_in(c, LENGTH))
@@ -266,11 +260,11 @@ frames_of(const om_call *c, struct frames *f)
 	if (!whole(c, STEP, &f->step))
 		f->step = -1;
 	else if (f->step < 1)
-		return wrong(c, "the step is not positive");
+		return om_wrong(c, "the step is not positive");
 	if (om_has_in(c, LENGTH) && f->length == 0)
-		return wrong(c, "the frames are empty");
+		return om_wrong(c, "the frames are empty");
 	if (om_has_in(c, WINDOW) && !om_dims_agree(om_list_length(&c->in[WINDOW]), f->length))
-		return wrong(c, "window and frames differ in length");
+		return om_wrong(c, "window and frames differ in length");
 	if (f->length >= 0)
 		f->bins = om_attr_int(c->op, "onesided") ? f->length / 2 + 1 : f->length;
 	if (f->length >= 0 && f->step > 0 && signal >= 0)
@@ -355,7 +349,7 @@ window_infer(om_call *c)
 	if (!whole(c, 0, &n))
 		return OM_OK;
 	if (n < 0)
-		return wrong(c, "its size is negative");
+		return om_wrong(c, "its size is negative");
 	c->out[0].shape.dim[0] = n;
 	return OM_OK;
 }
@@ -405,12 +399,12 @@ mel_infer(om_call *c)
 	c->out[0].shape = om_shape_open(2);
 	if (whole(c, DFT_LENGTH, &length)) {
 		if (length < 0)
-			return wrong(c, "the length of the transform is negative");
+			return om_wrong(c, "the length of the transform is negative");
 		c->out[0].shape.dim[0] = length / 2 + 1;
 	}
 	if (whole(c, BINS, &bins)) {
 		if (bins < 0)
-			return wrong(c, "the number of bins is negative");
+			return om_wrong(c, "the number of bins is negative");
 		c->out[0].shape.dim[1] = bins;
 	}
 	return OM_OK;
@@ -431,7 +425,7 @@ mel_edge(const om_call *c, int64_t k, int64_t *at)
 
 	if (!om_in_scalar(c, DFT_LENGTH, &length) || !om_in_scalar(c, RATE, &rate) || !om_in_scalar(c, LOW, &low)
 	    || !om_in_scalar(c, HIGH, &high))
-		return wrong(c, "its inputs are no scalars");
+		return om_wrong(c, "its inputs are no scalars");
 	const double step = (mel(high) - mel(low)) / (double)(bins + 2);
 	const double hertz = 700 * (pow(10, (mel(low) + (double)k * step) / 2595) - 1);
 	const double place = floor((length + 1) * hertz / rate);

@@ -13,12 +13,6 @@
 #include "ops/family.h"
 #include "ops/numbers.h"
 
-static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
 static double
 read_one(const om_tensor *t, int64_t i)
 {
@@ -94,12 +88,12 @@ causal_infer(om_call *c)
 
 	OM_TRY(om_infer_same(c));
 	if (v.taps == 0)
-		return wrong(c, "its kernel is empty");
+		return om_wrong(c, "its kernel is empty");
 	if (!fits(&c->in[INPUT], 3, (int64_t[]){v.batch, v.channels, v.length})
 	    || !fits(&c->in[WEIGHT], 3, (int64_t[]){v.channels, 1, v.taps})
 	    || (om_has_in(c, BIAS) && !fits(&c->in[BIAS], 1, &v.channels))
 	    || (om_has_in(c, PAST) && !fits(&c->in[PAST], 3, past)))
-		return wrong(c, "input, kernel, bias and state do not go together");
+		return om_wrong(c, "input, kernel, bias and state do not go together");
 	if (!om_has_out(c, 1))
 		return OM_OK;
 	c->out[1].type = c->in[INPUT].type;
@@ -231,21 +225,21 @@ linear_check(const om_call *c, const struct linear *l)
 	if (!has_gate(c) && !has_delta(c) && !om_attr_is(c->op, "update_rule", "linear"))
 		return om_op_fail(c->session, OM_INVALID, c->op, "its update_rule is not known");
 	if (l->heads <= 0 || l->qheads <= 0 || l->qheads % l->heads)
-		return wrong(c, "kv_num_heads does not divide q_num_heads");
+		return om_wrong(c, "kv_num_heads does not divide q_num_heads");
 	if ((has_gate(c) && !om_has_in(c, DECAY)) || (has_delta(c) && !om_has_in(c, BETA)))
-		return wrong(c, "its update_rule wants a decay or a beta, which is left out");
+		return om_wrong(c, "its update_rule wants a decay or a beta, which is left out");
 	if (!fits(&c->in[Q], 3, (int64_t[]){l->batch, l->steps, times(l->qheads, l->size)})
 	    || !fits(&c->in[K], 3, (int64_t[]){l->batch, l->steps, each})
 	    || !fits(&c->in[V], 3, (int64_t[]){l->batch, l->steps, times(l->heads, l->vsize)}))
-		return wrong(c, "the dims of queries, keys and values do not go together");
+		return om_wrong(c, "the dims of queries, keys and values do not go together");
 	if (om_has_in(c, OLD) && !fits(&c->in[OLD], 4, (int64_t[]){l->batch, l->heads, l->size, l->vsize}))
-		return wrong(c, "the state does not go with keys and values");
+		return om_wrong(c, "the state does not go with keys and values");
 	if (om_has_in(c, DECAY) && !fits(g, 3, (int64_t[]){l->batch, l->steps, l->heads})
 	    && !fits(g, 3, (int64_t[]){l->batch, l->steps, each}))
-		return wrong(c, "the decay does not go with the keys");
+		return om_wrong(c, "the decay does not go with the keys");
 	if (om_has_in(c, BETA) && !fits(b, 3, (int64_t[]){l->batch, l->steps, l->heads})
 	    && !fits(b, 3, (int64_t[]){l->batch, l->steps, 1}))
-		return wrong(c, "beta does not go with the keys");
+		return om_wrong(c, "beta does not go with the keys");
 	return OM_OK;
 }
 

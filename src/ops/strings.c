@@ -9,12 +9,6 @@
 #include "ops/numbers.h"
 
 static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
-static om_status
 check_strings(const om_call *c, uint32_t k)
 {
 	if (c->in[k].type != OM_STRING && c->in[k].type != OM_UNDEFINED)
@@ -38,7 +32,7 @@ join_infer(om_call *c)
 	OM_TRY(check_strings(c, 1));
 	c->out[0].type = OM_STRING;
 	if (!om_broadcast(&c->in[0].shape, &c->in[1].shape, &c->out[0].shape))
-		return wrong(c, "its inputs cannot be broadcast");
+		return om_wrong(c, "its inputs cannot be broadcast");
 	return OM_OK;
 }
 
@@ -268,7 +262,7 @@ normal_infer(om_call *c)
 	OM_TRY(check_strings(c, 0));
 	c->out[0].type = OM_STRING;
 	if (x->rank >= 0 && x->rank != 1 && !(x->rank == 2 && om_dims_agree(x->dim[0], 1)))
-		return wrong(c, "wants a list of strings, or one row of them");
+		return om_wrong(c, "wants a list of strings, or one row of them");
 	c->out[0].shape = x->rank < 0 ? om_shape_unknown() : om_shape_open(x->rank);
 	if (x->rank == 2)
 		c->out[0].shape.dim[0] = 1;
@@ -356,16 +350,16 @@ grams_of(const om_call *c, struct grams *g)
 	g->gram = OM_NEWN(c->mem, struct gram, nindex + 1);
 	for (size_t k = 0; k < nindex; k++) {
 		if (index[k] < 0 || index[k] > INT32_MAX)
-			return wrong(c, "ngram_indexes holds a number that is no column");
+			return om_wrong(c, "ngram_indexes holds a number that is no column");
 		g->columns = index[k] >= g->columns ? index[k] + 1 : g->columns;
 	}
 	for (size_t k = 0; k < ncount; k++) {
 		const int64_t end = k + 1 < ncount ? count[k + 1] : (int64_t)npool, size = (int64_t)k + 1;
 		if (count[k] < 0 || end > (int64_t)npool || end < count[k])
-			return wrong(c, "ngram_counts does not fit the pool");
+			return om_wrong(c, "ngram_counts does not fit the pool");
 		for (int64_t at = count[k]; at + size <= end; at += size) {
 			if (g->n == (int64_t)nindex)
-				return wrong(c, "there are more n-grams than indexes of them");
+				return om_wrong(c, "there are more n-grams than indexes of them");
 			g->gram[g->n] = (struct gram){at, size, index[g->n]};
 			g->n++;
 		}
@@ -384,7 +378,7 @@ tfidf_infer(om_call *c)
 	if (x->rank < 0)
 		return OM_OK;
 	if (x->rank != 1 && x->rank != 2)
-		return wrong(c, "its input is a list, or a list for each of a batch");
+		return om_wrong(c, "its input is a list, or a list for each of a batch");
 	c->out[0].shape = om_shape_open(x->rank);
 	if (x->rank == 2)
 		om_copy_dim(&c->out[0].shape, 0, x, 0);
@@ -432,7 +426,7 @@ tfidf_cpu(om_call *c)
 
 	OM_TRY(grams_of(c, &g));
 	if (x->type == OM_STRING ? !g.words : !g.numbers && g.n)
-		return wrong(c, "its pool is of another type than its input");
+		return om_wrong(c, "its pool is of another type than its input");
 	if (x->type != OM_STRING && x->type != OM_INT32 && x->type != OM_INT64)
 		return om_no_kernel(c, x->type);
 	memset(out, 0, (size_t)(rows * g.columns) * sizeof *out);

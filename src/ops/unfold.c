@@ -7,12 +7,6 @@
 #include "ops/index.h"
 #include "ops/numbers.h"
 
-static om_status
-wrong(const om_call *c, const char *what)
-{
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
-}
-
 /* Number `k` of a list that may be left out. */
 static int64_t
 listed(const om_call *c, const char *name, int k, int64_t missing)
@@ -49,7 +43,7 @@ unpooled_shape(const om_call *c, om_shape *s)
 
 	*s = *x;
 	if (x->rank != (int)n + 2)
-		return wrong(c, "kernel_shape does not fit the input");
+		return om_wrong(c, "kernel_shape does not fit the input");
 	OM_TRY(check_lists(c, (int)n));
 	for (int k = 0; k < (int)n; k++) {
 		const int64_t pads = listed(c, "pads", k, 0) + listed(c, "pads", k + (int)n, 0);
@@ -59,7 +53,7 @@ unpooled_shape(const om_call *c, om_shape *s)
 			continue;
 		if (__builtin_mul_overflow(*d - 1, listed(c, "strides", k, 1), d)
 		    || __builtin_add_overflow(*d, kernel[k] - pads, d) || *d < 0)
-			return wrong(c, "its kernel, strides and pads give no size");
+			return om_wrong(c, "its kernel, strides and pads give no size");
 	}
 	return OM_OK;
 }
@@ -81,10 +75,10 @@ unpool_infer(om_call *c)
 	if (!om_in_ints(c, 2, &want, &n))
 		return OM_OK;
 	if ((int)n != x->rank)
-		return wrong(c, "the wanted shape has another rank than the input");
+		return om_wrong(c, "the wanted shape has another rank than the input");
 	for (size_t k = 0; k < n; k++)
 		if ((c->out[0].shape.dim[k] = want[k]) < 0)
-			return wrong(c, "the wanted shape has a negative dim");
+			return om_wrong(c, "the wanted shape has a negative dim");
 	return OM_OK;
 }
 
@@ -103,10 +97,10 @@ unpool_cpu(om_call *c)
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
 	OM_TRY(unpooled_shape(c, &inner));
 	if (c->in[1].type != OM_INT64 || !om_shape_equal(&c->in[1].shape, x))
-		return wrong(c, "the indices are not one int64 for each element");
+		return om_wrong(c, "the indices are not one int64 for each element");
 	for (int d = 0; d < y->rank; d++)
 		if (y->dim[d] < inner.dim[d])
-			return wrong(c, "the wanted shape is smaller than what was pooled");
+			return om_wrong(c, "the wanted shape is smaller than what was pooled");
 	om_strides(y, stride);
 	memset(c->out[0].data, 0, (size_t)om_shape_count(y) * size);
 	for (int64_t k = 0; k < om_shape_count(x); k++) {
@@ -138,7 +132,7 @@ read_blocks(const om_call *c, struct blocks *b, bool *known)
 	if (!*known)
 		return OM_OK;
 	if (n != m || n < 1 || n > OM_MAX_RANK - 2)
-		return wrong(c, "image and block differ in their number of axes");
+		return om_wrong(c, "image and block differ in their number of axes");
 	OM_TRY(check_lists(c, (int)n));
 	*b = (struct blocks){.axes = (int)n, .taps = 1, .blocks = 1};
 	for (int k = 0; k < b->axes; k++) {
@@ -146,16 +140,16 @@ read_blocks(const om_call *c, struct blocks *b, bool *known)
 		b->image[k] = image[k];
 		b->block[k] = block[k];
 		if (image[k] < 1 || block[k] < 1 || image[k] > INT32_MAX || block[k] > INT32_MAX)
-			return wrong(c, "image and block have to be positive");
+			return om_wrong(c, "image and block have to be positive");
 		if (__builtin_mul_overflow(block[k] - 1, listed(c, "dilations", k, 1), &span))
-			return wrong(c, "the block is too large");
+			return om_wrong(c, "the block is too large");
 		span = image[k] + listed(c, "pads", k, 0) + listed(c, "pads", k + b->axes, 0) - span - 1;
 		if (span < 0)
-			return wrong(c, "the block is larger than the image");
+			return om_wrong(c, "the block is larger than the image");
 		b->count[k] = span / listed(c, "strides", k, 1) + 1;
 		if (__builtin_mul_overflow(b->taps, block[k], &b->taps)
 		    || __builtin_mul_overflow(b->blocks, b->count[k], &b->blocks))
-			return wrong(c, "there are too many blocks");
+			return om_wrong(c, "there are too many blocks");
 	}
 	return OM_OK;
 }
@@ -171,7 +165,7 @@ fold_infer(om_call *c)
 
 	c->out[0].type = c->in[0].type;
 	if (x->rank >= 0 && x->rank != 3)
-		return wrong(c, "its input has rank 3");
+		return om_wrong(c, "its input has rank 3");
 	if (axes < 0)
 		return OM_OK;
 	*out = om_shape_open(axes + 2);
@@ -183,7 +177,7 @@ fold_infer(om_call *c)
 	if (!known || x->rank < 0)
 		return OM_OK;
 	if (!om_dims_agree(x->dim[2], b.blocks) || (x->dim[1] >= 0 && x->dim[1] % b.taps))
-		return wrong(c, "the input is not made of such blocks");
+		return om_wrong(c, "the input is not made of such blocks");
 	out->dim[1] = x->dim[1] < 0 ? x->dim[1] : x->dim[1] / b.taps;
 	return OM_OK;
 }
