@@ -10,7 +10,9 @@
 #define OM_FAMILIES(_)                                                         \
 	_(pointwise)   /* elementwise, broadcasting */                         \
 	_(cast)        /* Cast */                                              \
-	_(reduce)      /* reductions, ArgMax, TopK */                          \
+	_(reduce)      /* reductions */                                        \
+	_(along)       /* walks along one axis: ArgMax, CumSum */              \
+	_(topk)        /* TopK */                                              \
 	_(softmax)     /* softmax and friends along an axis */                 \
 	_(loss)        /* losses of classification */                          \
 	_(reshape)     /* other shapes of the same elements */                 \

@@ -425,9 +425,6 @@ reuse_whole(const om_call *c, uint32_t out, uint32_t in)
 
 #define ENTRY(type, T, W, name) [OM_##type] = name##_##type,
 
-#define IS_FLOAT(T)       ((T)0.5 != 0)
-#define IS_SIGNED(T)      ((T)-1 < (T)1)
-#define IS_NAN(x)         ((x) != (x))
 #define MAX(x, y)         ((x) > (y) || IS_NAN(x) ? (x) : (y))
 #define MIN(x, y)         ((x) < (y) || IS_NAN(x) ? (x) : (y))
 #define CLAMP(v, low, high)  ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))

@@ -1,9 +1,9 @@
-/* Reductions, ArgMax, TopK, CumSum.
+/* Reductions.
  *
- * For a reduction the dims of the input are folded into groups of neighbours
- * that are all kept or all reduced.  If the last group is reduced, each output
- * element is a walk over contiguous runs; if it is kept, a piece of it is
- * accumulated row by row.  Either way the inner loop is contiguous.
+ * The dims of the input are folded into groups of neighbours that are all kept
+ * or all reduced.  If the last group is reduced, each output element is a walk
+ * over contiguous runs; if it is kept, a piece of it is accumulated row by row.
+ * Either way the inner loop is contiguous.
  * Floats are accumulated in double, integers modulo 2^64. */
 #include <config.h>
 
@@ -12,6 +12,8 @@
 #include "ops/cast.h"
 #include "grad/makers.h"
 #include "ops/family.h"
+#include "ops/lines.h"
+#include "ops/numbers.h"
 #include "ops/types.h"
 
 /* Max and Min of unsigned types compare with zero somewhere. */
@@ -26,13 +28,6 @@ struct axes {
 	bool is_reduced[OM_MAX_RANK];
 	bool is_noop;                 /* none given, and none meant */
 };
-
-static om_status
-bad_axis(const om_call *c, int64_t axis)
-{
-	return om_op_fail(c->session, OM_INVALID, c->op, "axis %lld is outside the rank %d",
-		(long long)axis, c->in[0].shape.rank);
-}
 
 /* They came as an attribute, and became an input with version 13 or 18. */
 static bool
@@ -66,7 +61,7 @@ find_axes(const om_call *c, struct axes *a)
 		a->is_reduced[d] = !a->is_noop;
 	for (size_t k = 0; k < n; k++) {
 		if (!om_axis(axes[k], rank, &at))
-			return bad_axis(c, axes[k]);
+			return om_bad_axis(c, axes[k]);
 		a->is_reduced[at] = true;
 	}
 	return OM_OK;
@@ -269,30 +264,17 @@ reduce_all(const struct walk *w, char *y, const char *x)
 }
 
 static om_status
-no_kernel(const om_call *c)
-{
-	return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for elements of type %s",
-		om_dtype_text(c->in[0].type));
-}
-
-static bool
-is_small_float(om_dtype t)
-{
-	return t == OM_FLOAT16 || t == OM_BFLOAT16;
-}
-
-static om_status
 reduce(om_call *c, const struct loops loops[])
 {
 	const om_tensor *x = &c->in[0], *y = &c->out[0];
 	struct walk w = {.type = x->type, .as = x->type, .size = om_dtype_bits(x->type) / 8};
 	struct axes a;
 
-	if (!loops[x->type].run && is_small_float(x->type))
+	if (!loops[x->type].run && om_is_half(x->type))
 		w.as = OM_FLOAT32;
 	w.f = &loops[w.as];
 	if (!w.f->run)
-		return no_kernel(c);
+		return om_no_kernel(c, c->in[0].type);
 	OM_TRY(find_axes(c, &a));
 	if (!a.known)
 		return om_op_fail(c->session, OM_RUN, c->op, "the axes are not there");
@@ -398,9 +380,6 @@ reduce_reuse(const om_call *c, uint32_t out, uint32_t in)
 		}                                                              \
 	}
 
-#define IS_FLOAT(T)    ((T)0.5 != 0)
-#define IS_SIGNED(T)   ((T)-1 < (T)1)
-#define IS_NAN(x)      ((x) != (x))
 #define HIGHER(x, y)   ((x) > (y) || IS_NAN(x) ? (x) : (y))
 #define LOWER(x, y)    ((x) < (y) || IS_NAN(x) ? (x) : (y))
 #define LARGEST(T)                                                             \
@@ -493,420 +472,6 @@ KERNEL(l2, reduce, ON_NUMBERS)
 KERNEL(log_sum, reduce, ON_NUMBERS)
 KERNEL(log_sum_exp, reduce, ON_NUMBERS)
 
-/* ---- ArgMax, ArgMin. ---- */
-
-struct lines {
-	int64_t outer, n, inner;   /* elements are at (outer * n + i) * inner + j */
-};
-
-static struct lines
-lines_of(const om_shape *s, int axis)
-{
-	return (struct lines){om_shape_span(s, 0, axis), s->dim[axis], om_shape_span(s, axis + 1, s->rank)};
-}
-
-static om_status
-arg_infer(om_call *c)
-{
-	const om_shape *x = &c->in[0].shape;
-	const int64_t axis = om_attr_int(c->op, "axis");
-	const bool keep = om_attr_int(c->op, "keepdims") != 0;
-	om_shape *y = &c->out[0].shape;
-	int at;
-
-	c->out[0].type = OM_INT64;
-	if (x->rank < 0)
-		return OM_OK;
-	if (!om_axis(axis, x->rank, &at))
-		return bad_axis(c, axis);
-	if (x->dim[at] == 0)
-		return om_op_fail(c->session, OM_INVALID, c->op, "axis %lld has no elements", (long long)axis);
-	*y = om_shape_of(0, NULL);
-	for (int d = 0; d < x->rank; d++) {
-		if (d == at && !keep)
-			continue;
-		y->dim[y->rank] = d == at ? 1 : x->dim[d];
-		y->sym[y->rank++] = d == at ? NULL : x->sym[d];
-	}
-	return OM_OK;
-}
-
-/* One row of candidates against the best so far of each column. */
-typedef void arg_fn(int64_t *index, void *best, const void *x, int64_t i, int64_t m);
-
-#define ARG_LOOP(name, T, better)                                              \
-	static void                                                            \
-	name(int64_t *index, void *best, const void *in, int64_t i, int64_t m) \
-	{                                                                      \
-		const T *px = in;                                              \
-		T *pb = best;                                                  \
-		for (int64_t j = 0; j < m; j++) {                              \
-			const T x = px[j], b = pb[j];                          \
-			if (i == 0 || (better)) {                              \
-				pb[j] = x;                                     \
-				index[j] = i;                                  \
-			}                                                      \
-		}                                                              \
-	}
-#define ARG_FN(type, T, W, _)                                                  \
-	ARG_LOOP(argmax_first_##type, T, x > b || (IS_NAN(x) && !IS_NAN(b)))   \
-	ARG_LOOP(argmax_last_##type, T, x >= b || IS_NAN(x))                   \
-	ARG_LOOP(argmin_first_##type, T, x < b || (IS_NAN(x) && !IS_NAN(b)))   \
-	ARG_LOOP(argmin_last_##type, T, x <= b || IS_NAN(x))
-#define ARG_ENTRY(type, T, W, name) [OM_##type] = {name##_first_##type, name##_last_##type},
-
-ON_NUMBERS(ARG_FN, )
-
-static void
-arg_piece(const om_call *c, arg_fn *f, int64_t *y, const char *x, const struct lines *l, int64_t m)
-{
-	const om_dtype t = c->in[0].type;
-	const size_t size = om_dtype_bits(t) / 8;
-	double best[PIECE];
-	float buffer[PIECE];
-
-	for (int64_t i = 0; i < l->n; i++) {
-		const char *row = x + (size_t)(i * l->inner) * size;
-		if (is_small_float(t))
-			om_convert(OM_FLOAT32, buffer, t, row, m, true);
-		f(y, best, is_small_float(t) ? (const void *)buffer : row, i, m);
-	}
-}
-
-static om_status
-arg(om_call *c, arg_fn *const loops[][2])
-{
-	const om_tensor *x = &c->in[0];
-	const bool last = om_attr_int(c->op, "select_last_index") != 0;
-	arg_fn *f = loops[is_small_float(x->type) ? OM_FLOAT32 : x->type][last];
-	const size_t size = om_dtype_bits(x->type) / 8;
-	int64_t *y = c->out[0].data;
-	int at;
-
-	if (!f)
-		return no_kernel(c);
-	if (!om_axis(om_attr_int(c->op, "axis"), x->shape.rank, &at))
-		return bad_axis(c, om_attr_int(c->op, "axis"));
-	const struct lines l = lines_of(&x->shape, at);
-	for (int64_t o = 0; o < l.outer; o++)
-		for (int64_t j = 0; j < l.inner; j += PIECE) {
-			const int64_t m = l.inner - j < PIECE ? l.inner - j : PIECE;
-			const char *from = (const char *)x->data + (size_t)(o * l.n * l.inner + j) * size;
-			arg_piece(c, f, y + o * l.inner + j, from, &l, m);
-		}
-	return OM_OK;
-}
-
-static om_status
-argmax_cpu(om_call *c)
-{
-	static arg_fn *const loops[OM_NDTYPE][2] = {ON_NUMBERS(ARG_ENTRY, argmax)};
-	return arg(c, loops);
-}
-
-static om_status
-argmin_cpu(om_call *c)
-{
-	static arg_fn *const loops[OM_NDTYPE][2] = {ON_NUMBERS(ARG_ENTRY, argmin)};
-	return arg(c, loops);
-}
-
-/* ---- TopK.
- *
- * The best k so far are a heap with the worst on top; in the end it is taken
- * apart from the worst to the best.  Elements become keys whose order as
- * unsigned numbers is the order wanted, so one heap serves all types.  Of
- * equals the one with the lower index is better: it came earlier. */
-
-struct entry {
-	uint64_t key;    /* higher is better */
-	int64_t index;
-};
-
-static uint64_t
-key_of_real(double v)
-{
-	uint64_t u;
-
-	v += 0.0;        /* -0 is 0 */
-	if (IS_NAN(v))
-		return UINT64_MAX;
-	memcpy(&u, &v, sizeof u);
-	return u >> 63 ? ~u : u | UINT64_C(1) << 63;
-}
-
-static uint64_t
-key_of_integer(int64_t v)
-{
-	return (uint64_t)v ^ UINT64_C(1) << 63;
-}
-
-/* True for types whose elements have a key. */
-static bool
-key_at(om_dtype t, const void *x, int64_t i, uint64_t *key)
-{
-	switch (t) {
-	case OM_FLOAT32: *key = key_of_real((double)((const float *)x)[i]); return true;
-	case OM_FLOAT64: *key = key_of_real(((const double *)x)[i]); return true;
-	case OM_FLOAT16: *key = key_of_real((double)om_half_to_float(((const uint16_t *)x)[i])); return true;
-	case OM_BFLOAT16: *key = key_of_real((double)om_bfloat_to_float(((const uint16_t *)x)[i])); return true;
-	case OM_INT8: *key = key_of_integer(((const int8_t *)x)[i]); return true;
-	case OM_INT16: *key = key_of_integer(((const int16_t *)x)[i]); return true;
-	case OM_INT32: *key = key_of_integer(((const int32_t *)x)[i]); return true;
-	case OM_INT64: *key = key_of_integer(((const int64_t *)x)[i]); return true;
-	case OM_UINT8: *key = ((const uint8_t *)x)[i]; return true;
-	case OM_UINT16: *key = ((const uint16_t *)x)[i]; return true;
-	case OM_UINT32: *key = ((const uint32_t *)x)[i]; return true;
-	case OM_UINT64: *key = ((const uint64_t *)x)[i]; return true;
-	default: return false;
-	}
-}
-
-static bool
-is_worse(const struct entry *a, const struct entry *b)
-{
-	return a->key != b->key ? a->key < b->key : a->index > b->index;
-}
-
-/* Let heap[at] sink to where no child is worse. */
-static void
-sink(struct entry *heap, int64_t n, int64_t at)
-{
-	const struct entry e = heap[at];
-
-	for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-		if (child + 1 < n && is_worse(&heap[child + 1], &heap[child]))
-			child++;
-		if (!is_worse(&heap[child], &e))
-			break;
-		heap[at] = heap[child];
-	}
-	heap[at] = e;
-}
-
-/* The best first. */
-static void
-best_of_line(struct entry *heap, int64_t k, om_dtype t, const void *x, const struct lines *l, uint64_t flip)
-{
-	for (int64_t i = 0; i < l->n; i++) {
-		struct entry e = {.index = i};
-		key_at(t, x, i * l->inner, &e.key);
-		e.key ^= flip;
-		if (i < k) {
-			heap[i] = e;
-			for (int64_t at = k / 2; i == k - 1 && at-- > 0; )
-				sink(heap, k, at);
-		} else if (is_worse(&heap[0], &e)) {
-			heap[0] = e;
-			sink(heap, k, 0);
-		}
-	}
-	for (int64_t n = k; n-- > 1; ) {
-		const struct entry worst = heap[0];
-		heap[0] = heap[n];
-		heap[n] = worst;
-		sink(heap, n, 0);
-	}
-}
-
-static om_status
-top_axis(const om_call *c, int *at)
-{
-	const int64_t axis = om_attr_int(c->op, "axis");
-	return om_axis(axis, c->in[0].shape.rank, at) ? OM_OK : bad_axis(c, axis);
-}
-
-/* How many are wanted, or OM_DIM_UNKNOWN. */
-static int64_t
-wanted(const om_call *c)
-{
-	int64_t *k;
-	size_t n;
-
-	if (c->op->version < 10)
-		return om_attr_int(c->op, "k");
-	return om_in_ints(c, 1, &k, &n) && n == 1 ? *k : OM_DIM_UNKNOWN;
-}
-
-static bool
-is_wanted_known(const om_call *c)
-{
-	return c->op->version < 10 || (om_has_in(c, 1) && c->in[1].data);
-}
-
-static om_status
-top_infer(om_call *c)
-{
-	om_shape s = c->in[0].shape;
-	int at = 0;
-
-	if (s.rank >= 0) {
-		OM_TRY(top_axis(c, &at));
-		const int64_t k = wanted(c);
-		if (is_wanted_known(c) && (k < 0 || (s.dim[at] >= 0 && k > s.dim[at])))
-			return om_op_fail(c->session, OM_INVALID, c->op, "wants the %lld best of %lld elements",
-				(long long)k, (long long)s.dim[at]);
-		s.dim[at] = k;
-		s.sym[at] = NULL;
-	}
-	for (uint32_t k = 0; k < c->op->nout; k++) {
-		c->out[k].type = k ? OM_INT64 : c->in[0].type;
-		c->out[k].shape = s;
-	}
-	return OM_OK;
-}
-
-/* The output knows its k already: at run time and while planning. */
-static int64_t
-top_count(const om_call *c)
-{
-	int at;
-
-	for (uint32_t k = 0; k < c->op->nout; k++)
-		if (om_has_out(c, k) && om_axis(om_attr_int(c->op, "axis"), c->out[k].shape.rank, &at))
-			return c->out[k].shape.dim[at];
-	return 0;
-}
-
-static uint64_t
-top_scratch(const om_call *c)
-{
-	uint64_t bytes;
-
-	if (__builtin_mul_overflow((uint64_t)top_count(c), sizeof(struct entry), &bytes))
-		return 0;
-	return bytes;
-}
-
-static void
-write_best(om_call *c, const struct entry *best, int64_t k, const char *x, int64_t inner, int64_t to)
-{
-	const size_t size = om_dtype_bits(c->in[0].type) / 8;
-
-	for (int64_t i = 0; i < k; i++) {
-		const size_t at = (size_t)(to + i * inner);
-		if (om_has_out(c, 0))
-			memcpy((char *)c->out[0].data + at * size,
-				x + (size_t)(best[i].index * inner) * size, size);
-		if (om_has_out(c, 1))
-			((int64_t *)c->out[1].data)[at] = best[i].index;
-	}
-}
-
-static om_status
-top_cpu(om_call *c)
-{
-	const om_tensor *x = &c->in[0];
-	const size_t size = om_dtype_bits(x->type) / 8;
-	const uint64_t flip = om_attr_int(c->op, "largest") ? 0 : UINT64_MAX;
-	const int64_t k = top_count(c);
-	uint64_t unused;
-	int at;
-
-	OM_TRY(top_axis(c, &at));
-	const struct lines l = lines_of(&x->shape, at);
-	if (k == 0 || om_shape_count(&x->shape) == 0)
-		return OM_OK;
-	if (!key_at(x->type, x->data, 0, &unused))
-		return no_kernel(c);
-	for (int64_t o = 0; o < l.outer; o++)
-		for (int64_t j = 0; j < l.inner; j++) {
-			const char *from = (const char *)x->data + (size_t)(o * l.n * l.inner + j) * size;
-			best_of_line(c->scratch, k, x->type, from, &l, flip);
-			write_best(c, c->scratch, k, from, l.inner, o * k * l.inner + j);
-		}
-	return OM_OK;
-}
-
-/* ---- CumSum. ---- */
-
-/* A row of elements; its sums are those of the row before and itself. */
-typedef void cum_fn(void *out, const void *x, void *sum, int64_t m, bool exclusive);
-
-#define CUM_LOOP(type, T, A)                                                   \
-	static void                                                            \
-	cumsum_##type(void *out, const void *in, void *sum, int64_t m, bool exclusive) \
-	{                                                                      \
-		const T *x = in;                                               \
-		T *y = out;                                                    \
-		A *s = sum;                                                    \
-		for (int64_t j = 0; j < m; j++) {                              \
-			const A before = s[j];                                 \
-			s[j] += (A)x[j];                                       \
-			y[j] = (T)(exclusive ? before : s[j]);                 \
-		}                                                              \
-	}
-#define CUM_FLOAT(type, T, W, _)    CUM_LOOP(type, T, double)
-#define CUM_INTEGER(type, T, W, _)  CUM_LOOP(type, T, uint64_t)
-#define CUM_ENTRY(type, T, W, _)    [OM_##type] = cumsum_##type,
-
-ON_FLOATS(CUM_FLOAT, )
-ON_INTEGERS(CUM_INTEGER, )
-
-static void
-cum_piece(const om_call *c, cum_fn *f, char *y, const char *x, const struct lines *l, int64_t m)
-{
-	const om_dtype t = c->in[0].type;
-	const size_t size = om_dtype_bits(t) / 8;
-	const bool reverse = om_attr_int(c->op, "reverse") != 0;
-	const bool exclusive = om_attr_int(c->op, "exclusive") != 0;
-	union { double real[PIECE]; uint64_t whole[PIECE]; } sum = {.whole = {0}};
-	float buffer[PIECE];
-
-	for (int64_t i = 0; i < l->n; i++) {
-		const size_t at = (size_t)((reverse ? l->n - 1 - i : i) * l->inner) * size;
-		if (is_small_float(t)) {
-			om_convert(OM_FLOAT32, buffer, t, x + at, m, true);
-			f(buffer, buffer, &sum, m, exclusive);
-			om_convert(t, y + at, OM_FLOAT32, buffer, m, true);
-		} else {
-			f(y + at, x + at, &sum, m, exclusive);
-		}
-	}
-}
-
-static om_status
-cum_cpu(om_call *c)
-{
-	static cum_fn *const loops[OM_NDTYPE] = {ON_NUMBERS(CUM_ENTRY, )};
-	const om_tensor *x = &c->in[0];
-	const size_t size = om_dtype_bits(x->type) / 8;
-	cum_fn *f = loops[is_small_float(x->type) ? OM_FLOAT32 : x->type];
-	int64_t *axis;
-	size_t n;
-	int at;
-
-	if (!f)
-		return no_kernel(c);
-	if (!om_in_ints(c, 1, &axis, &n) || n != 1)
-		return om_op_fail(c->session, OM_RUN, c->op, "the axis is not one number");
-	if (!om_axis(*axis, x->shape.rank, &at))
-		return bad_axis(c, *axis);
-	const struct lines l = lines_of(&x->shape, at);
-	for (int64_t o = 0; o < l.outer; o++)
-		for (int64_t j = 0; j < l.inner; j += PIECE) {
-			const int64_t m = l.inner - j < PIECE ? l.inner - j : PIECE;
-			const size_t from = (size_t)(o * l.n * l.inner + j) * size;
-			cum_piece(c, f, (char *)c->out[0].data + from, (const char *)x->data + from, &l, m);
-		}
-	return OM_OK;
-}
-
-static om_status
-cum_infer(om_call *c)
-{
-	c->out[0].type = c->in[0].type;
-	c->out[0].shape = c->in[0].shape;
-	return OM_OK;
-}
-
-static bool
-cum_reuse(const om_call *c, uint32_t out, uint32_t in)
-{
-	(void)c;
-	return out == 0 && in == 0;
-}
-
 /* ---- The rows. ---- */
 
 static const om_attr_spec old_reduce_attrs[] = {
@@ -918,33 +483,6 @@ static const om_attr_spec old_reduce_attrs[] = {
 static const om_attr_spec reduce_attrs[] = {
 	{"keepdims", OM_ATTR_INT, .i = 1},
 	{"noop_with_empty_axes", OM_ATTR_INT, .i = 0},
-	{0}
-};
-
-static const om_attr_spec arg_attrs[] = {
-	{"axis", OM_ATTR_INT, .i = 0},
-	{"keepdims", OM_ATTR_INT, .i = 1},
-	{"select_last_index", OM_ATTR_INT, .i = 0},
-	{0}
-};
-
-static const om_attr_spec old_top_attrs[] = {
-	{"axis", OM_ATTR_INT, .i = -1},
-	{"k", OM_ATTR_INT, .required = true},
-	{"largest", OM_ATTR_INT, .i = 1},
-	{0}
-};
-
-static const om_attr_spec top_attrs[] = {
-	{"axis", OM_ATTR_INT, .i = -1},
-	{"largest", OM_ATTR_INT, .i = 1},
-	{"sorted", OM_ATTR_INT, .i = 1},
-	{0}
-};
-
-static const om_attr_spec cum_attrs[] = {
-	{"exclusive", OM_ATTR_INT, .i = 0},
-	{"reverse", OM_ATTR_INT, .i = 0},
 	{0}
 };
 
@@ -970,24 +508,6 @@ reduce_cost(const om_call *c, om_cost *cost)
 	}
 
 const om_row om_ops_reduce[] = {
-	{
-		.name = "ArgMax", .brief = "where along an axis the largest element is",
-		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
-		.infer = arg_infer, .cpu = argmax_cpu, .cost = reduce_cost,
-		.takes = {OF_NUMBERS},
-	},
-	{
-		.name = "ArgMin", .brief = "where along an axis the smallest element is",
-		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
-		.infer = arg_infer, .cpu = argmin_cpu, .cost = reduce_cost,
-		.takes = {OF_NUMBERS},
-	},
-	{
-		.name = "CumSum", .brief = "the sums of an element and those before it along an axis",
-		.since = 11, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = cum_attrs,
-		.infer = cum_infer, .reuse = cum_reuse, .cpu = cum_cpu, .grad = om_grad_CumSum,
-		.takes = {OF_WIDE, OF_INDICES},
-	},
 	REDUCE_ROWS("ReduceL1", 18, l1_cpu, OF_WIDE, "the sum of |x| over axes", .grad = om_grad_ReduceL1),
 	REDUCE_ROWS("ReduceL2", 18, l2_cpu, OF_WIDE, "the root of the sum of squares over axes", .grad = om_grad_ReduceL2),
 	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, OF_WIDE, "the logarithm of the sum over axes", .grad = om_grad_ReduceLogSum),
@@ -998,18 +518,5 @@ const om_row om_ops_reduce[] = {
 	REDUCE_ROWS("ReduceProd", 18, product_cpu, OF_WIDE, "the product over axes", .view = reduce_view, .grad = om_grad_ReduceProd),
 	REDUCE_ROWS("ReduceSum", 13, sum_cpu, OF_WIDE, "the sum over axes", .view = reduce_view, .grad = om_grad_ReduceSum),
 	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, OF_WIDE, "the sum of squares over axes", .grad = om_grad_ReduceSumSquare),
-	{
-		.name = "TopK", .brief = "the largest or smallest elements along an axis, and where they are",
-		.since = 1, .until = 9, .min_in = 1, .max_in = 1, .min_out = 2, .max_out = 2,
-		.attrs = old_top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
-		.takes = {OF_NUMBERS},
-	},
-	{
-		.name = "TopK", .brief = "the largest or smallest elements along an axis, and where they are",
-		.since = 10, .min_in = 2, .max_in = 2, .min_out = 2, .max_out = 2,
-		.attrs = top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
-		.grad = om_grad_TopK,
-		.takes = {OF_NUMBERS, OF(INT64)},
-	},
 	{0}
 };

@@ -10,20 +10,17 @@
 #include "ops/cast.h"
 #include "grad/makers.h"
 #include "ops/family.h"
+#include "ops/lines.h"
+#include "ops/numbers.h"
 #include "ops/types.h"
 #include "ops/vmath.h"
 
 /* Lines that are not contiguous go in groups of neighbours. */
 enum { COLUMNS = 64, LANES = 8 };
 
-/* Elements are at (outer * n + i) * inner + column. */
-struct lines {
-	int64_t outer, n, inner;
-};
-
 /* Before version 13 everything from the axis on is one line. */
 static bool
-lines_of(const om_call *c, struct lines *l)
+lines_of(const om_call *c, struct om_lines *l)
 {
 	const om_shape *s = &c->in[0].shape;
 	const bool old = c->op->version < 13;
@@ -32,16 +29,16 @@ lines_of(const om_call *c, struct lines *l)
 
 	axis += axis < 0 ? s->rank : 0;
 	if (old && axis == s->rank) {
-		*l = (struct lines){om_shape_count(s), 1, 1};
+		*l = (struct om_lines){om_shape_count(s), 1, 1};
 		return true;
 	}
 	if (s->rank == 0 && axis >= -1 && axis <= 1) {
-		*l = (struct lines){1, 1, 1};
+		*l = (struct om_lines){1, 1, 1};
 		return true;
 	}
 	if (!om_axis(axis, s->rank, &at))
 		return false;
-	*l = (struct lines){
+	*l = (struct om_lines){
 		.outer = om_shape_span(s, 0, at),
 		.n = old ? om_shape_span(s, at, s->rank) : s->dim[at],
 		.inner = old ? 1 : om_shape_span(s, at + 1, s->rank),
@@ -189,19 +186,13 @@ static const struct loops softmax_loops[OM_NDTYPE] = {ON_FLOATS(LOOPS, softmax)}
 static const struct loops log_softmax_loops[OM_NDTYPE] = {ON_FLOATS(LOOPS, log_softmax)};
 static const struct loops hardmax_loops[OM_NDTYPE] = {ON_FLOATS(LOOPS, hardmax)};
 
-static bool
-is_small_float(om_dtype t)
-{
-	return t == OM_FLOAT16 || t == OM_BFLOAT16;
-}
-
 static uint64_t
 softmax_scratch(const om_call *c)
 {
-	struct lines l;
+	struct om_lines l;
 	uint64_t bytes;
 
-	if (!is_small_float(c->in[0].type) || !lines_of(c, &l)
+	if (!om_is_half(c->in[0].type) || !lines_of(c, &l)
 	    || __builtin_mul_overflow((uint64_t)l.n, COLUMNS * sizeof(float), &bytes))
 		return 0;
 	return bytes;
@@ -209,7 +200,7 @@ softmax_scratch(const om_call *c)
 
 /* A group of lines through float32 in scratch, side by side. */
 static void
-by_scratch(om_call *c, const struct loops *f, char *y, const char *x, const struct lines *l, int64_t width)
+by_scratch(om_call *c, const struct loops *f, char *y, const char *x, const struct om_lines *l, int64_t width)
 {
 	const om_dtype t = c->in[0].type;
 	const size_t stride = (size_t)l->inner * 2;
@@ -229,14 +220,13 @@ static om_status
 along_lines(om_call *c, const struct loops *loops)
 {
 	const om_dtype t = c->in[0].type;
-	const bool small = is_small_float(t);
+	const bool small = om_is_half(t);
 	const struct loops *f = &loops[small ? OM_FLOAT32 : t];
 	const size_t size = om_dtype_bits(t) / 8;
-	struct lines l;
+	struct om_lines l;
 
 	if (!f->line)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for elements of type %s",
-			om_dtype_text(t));
+		return om_no_kernel(c, t);
 	if (!lines_of(c, &l))
 		return om_op_fail(c->session, OM_INVALID, c->op, "the axis is outside the rank %d", c->in[0].shape.rank);
 	for (int64_t o = 0; o < l.outer && l.n; o++)
@@ -276,11 +266,10 @@ hardmax_cpu(om_call *c)
 static om_status
 softmax_infer(om_call *c)
 {
-	struct lines l;
+	struct om_lines l;
 
 	if (om_shape_is_known(&c->in[0].shape) && !lines_of(c, &l))
-		return om_op_fail(c->session, OM_INVALID, c->op, "axis %lld is outside the rank %d",
-			(long long)om_attr_int(c->op, "axis"), c->in[0].shape.rank);
+		return om_bad_axis(c, om_attr_int(c->op, "axis"));
 	c->out[0].type = c->in[0].type;
 	c->out[0].shape = c->in[0].shape;
 	return OM_OK;

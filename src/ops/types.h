@@ -25,6 +25,10 @@
 #define ON_SIGNED_NUMBERS(_, ...) ON_FLOATS(_, __VA_ARGS__) ON_SIGNED(_, __VA_ARGS__)
 #define ON_NUMBERS(_, ...)        ON_FLOATS(_, __VA_ARGS__) ON_INTEGERS(_, __VA_ARGS__)
 
+/* What such a loop may ask of its type and its elements. */
+#define IS_FLOAT(T)    ((T)0.5 != 0)
+#define IS_SIGNED(T)   ((T)-1 < (T)1)
+#define IS_NAN(x)      ((x) != (x))
 
 /* Sets of element types, for om_row.takes. */
 #define OF(type)            OM_SET_OF(OM_##type)
