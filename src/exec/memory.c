@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "exec/machine.h"
+#include "ops/copy.h"
 
 static om_status
 room_get(om_exec *e, uint64_t bytes, const char *what, void **out)
@@ -67,36 +68,18 @@ om_value_room(om_exec *e, const om_value *v, uint64_t bytes)
 	return OM_OK;
 }
 
-/* Packed elements: the first one stands in the low bits, and for all. */
-static void
-fill_packed(unsigned char *to, unsigned char first, unsigned bits, uint64_t bytes)
-{
-	unsigned all = first & ((1u << bits) - 1);
-
-	for (unsigned have = bits; have < 8; have *= 2)
-		all |= all << have;
-	memset(to, (int)all, bytes);
-}
-
 void
 om_elements_copy(void *to, const om_tensor *from, uint64_t bytes)
 {
-	const unsigned bits = om_dtype_bits(from->type);
-	uint64_t have = bits / 8;
-
 	if (bytes == 0 || to == from->data)
 		return;
 	if (!from->splat) {
 		memmove(to, from->data, bytes);
 		return;
 	}
-	if (bits < 8) {
-		fill_packed(to, *(const unsigned char *)from->data, bits, bytes);
-		return;
-	}
-	memcpy(to, from->data, have);
-	for (; have < bytes; have *= 2)  /* what is there is copied behind itself */
-		memcpy((char *)to + have, to, have < bytes - have ? have : bytes - have);
+	/* Of packed elements, the last byte may hold fewer than it has room for. */
+	const int64_t most = (int64_t)(bytes * 8 / om_dtype_bits(from->type)), n = om_shape_count(&from->shape);
+	om_fill_type(to, n < most ? n : most, from->type, from->data);
 }
 
 static om_status

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "onnxmem/train.h"
+#include "ops/copy.h"
 
 struct state {
 	const char *name;
@@ -89,10 +90,10 @@ om_step_find(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
 static void
 put(struct state *st, const om_tensor *from)
 {
-	const uint64_t one = from->splat ? om_dtype_bits(from->type) / 8 : st->bytes;
-
-	for (uint64_t at = 0; at < st->bytes; at += one)
-		memcpy((char *)st->t.data + at, from->data, one);
+	if (from->splat)
+		om_fill_type(st->t.data, om_shape_count(&st->t.shape), from->type, from->data);
+	else if (st->bytes)
+		memcpy(st->t.data, from->data, st->bytes);
 	st->is_known = true;
 }
 

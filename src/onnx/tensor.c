@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "onnx/model.h"
+#include "ops/copy.h"
 
 /* The typed field that holds the elements of a type when raw_data does not. */
 enum field { FIELD_NONE, FIELD_FLOAT, FIELD_INT32, FIELD_INT64, FIELD_DOUBLE, FIELD_UINT64, FIELD_STRING };
@@ -441,15 +442,11 @@ write_strings(om_arena *mem, const om_tensor *t, Onnx__TensorProto *to)
 static om_status
 write_splat(om_session *s, om_arena *mem, const om_tensor *t, uint64_t bytes, Onnx__TensorProto *to)
 {
-	const size_t size = om_dtype_bits(t->type) / 8;
-
-	if (!size || bytes > DENSE_MOST)
+	if (bytes > DENSE_MOST)
 		return om_fail(s, OM_MEMORY, "tensor %s: its repeated elements take %" PRIu64 " bytes when written out",
 			to->name, bytes);
-	char *all = om_alloc(mem, bytes ? bytes : 1);
-	for (uint64_t at = 0; at < bytes; at += size)
-		memcpy(all + at, t->data, size);
-	to->raw_data.data = (uint8_t *)all;
+	to->raw_data.data = om_alloc(mem, bytes ? bytes : 1);
+	om_fill_type(to->raw_data.data, om_shape_count(&t->shape), t->type, t->data);
 	return OM_OK;
 }
 

@@ -442,14 +442,12 @@ densify(struct fold *f)
 
 	for (uint32_t k = 0; k < f->c.op->nin; k++) {
 		uint64_t bytes;
-		const size_t one = om_dtype_bits(in[k].type) / 8;
 		if (!in[k].splat || f->c.op->row->flags & OM_META)
 			continue;
-		if (!one || !om_tensor_bytes(in[k].type, &in[k].shape, &bytes) || bytes > f->limit)
+		if (!om_tensor_bytes(in[k].type, &in[k].shape, &bytes) || bytes > f->limit)
 			return false;
-		char *all = om_alloc(f->c.mem, bytes);
-		for (uint64_t at = 0; at < bytes; at += one)
-			memcpy(all + at, in[k].data, one);
+		void *all = om_alloc(f->c.mem, bytes ? bytes : 1);
+		om_fill_type(all, om_shape_count(&in[k].shape), in[k].type, in[k].data);
 		in[k].data = all;
 		in[k].splat = false;
 	}

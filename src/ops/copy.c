@@ -208,6 +208,33 @@ om_fill(void *to, int64_t n, size_t size, const void *one)
 	om_copy_run(&p, size, to, one);
 }
 
+/* Packed elements repeat as bytes that hold several of them. */
+static void
+fill_packed(uint8_t *to, int64_t n, unsigned bits, uint8_t one)
+{
+	const unsigned each = 8 / bits;
+	uint8_t byte = (uint8_t)(one & ((1u << bits) - 1));
+
+	if (n <= 0)
+		return;
+	for (unsigned at = bits; at < 8; at *= 2)
+		byte |= (uint8_t)(byte << at);
+	memset(to, byte, (size_t)((n + each - 1) / each));
+	if (n % each)
+		to[n / each] &= (uint8_t)((1u << n % each * bits) - 1);
+}
+
+void
+om_fill_type(void *to, int64_t n, om_dtype t, const void *one)
+{
+	const unsigned bits = om_dtype_bits(t);
+
+	if (bits < 8)
+		fill_packed(to, n, bits, *(const uint8_t *)one);
+	else
+		om_fill(to, n, bits / 8, one);
+}
+
 void
 om_strides(const om_shape *s, int64_t stride[OM_MAX_RANK])
 {

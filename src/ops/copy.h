@@ -21,6 +21,9 @@ void om_copy_run(const om_copy *p, size_t size, void *to, const void *from);
 /* The same element `n` times. */
 void om_fill(void *to, int64_t n, size_t size, const void *one);
 
+/* The same of a type that may be packed: bits behind the last element are zero. */
+void om_fill_type(void *to, int64_t n, om_dtype t, const void *one);
+
 /* Strides of a dense tensor, in elements. */
 void om_strides(const om_shape *s, int64_t stride[OM_MAX_RANK]);
 

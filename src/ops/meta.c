@@ -84,7 +84,7 @@ constant_cpu(om_call *c)
 			c->out[0].data = t.data;
 		c->out[0].splat = t.splat;
 	} else if (t.splat) {
-		om_fill(c->out[0].data, om_shape_count(&t.shape), om_dtype_bits(t.type) / 8, t.data);
+		om_fill_type(c->out[0].data, om_shape_count(&t.shape), t.type, t.data);
 	} else if (bytes) {
 		memcpy(c->out[0].data, t.data, bytes);
 	}
@@ -122,36 +122,17 @@ filled_infer(om_call *c)
 	return filled_shape(c, &c->out[0].shape);
 }
 
-/* Packed elements repeat as bytes that hold several of them. */
-static void
-fill_packed(om_tensor *to, const uint8_t *one)
-{
-	const unsigned bits = om_dtype_bits(to->type), each = 8 / bits;
-	const int64_t n = to->splat ? 1 : om_shape_count(&to->shape);
-	uint8_t byte = (uint8_t)(*one & ((1u << bits) - 1)), *y = to->data;
-
-	for (unsigned at = bits; at < 8; at *= 2)
-		byte |= (uint8_t)(byte << at);
-	memset(y, byte, (size_t)((n + each - 1) / each));
-	if (n % each)
-		y[n / each] &= (uint8_t)((1u << n % each * bits) - 1);
-}
-
 static om_status
 filled_cpu(om_call *c)
 {
 	static const float zero = 0;
 	const om_tensor *value = om_attr_tensor(c->op, "value");
 	const void *one = value ? value->data : &zero;
-	size_t size;
 
 	OM_TRY(om_recheck(c));
 	if (!one)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its value is not known");
-	if (c->out[0].type != OM_STRING && om_dtype_bits(c->out[0].type) < 8)
-		return fill_packed(&c->out[0], one), OM_OK;
-	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
-	om_fill(c->out[0].data, c->out[0].splat ? 1 : om_shape_count(&c->out[0].shape), size, one);
+	om_fill_type(c->out[0].data, c->out[0].splat ? 1 : om_shape_count(&c->out[0].shape), c->out[0].type, one);
 	return OM_OK;
 }
 

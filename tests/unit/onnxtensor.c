@@ -204,6 +204,58 @@ repeated_elements_are_written_out(void)
 	om_session_free(s);
 }
 
+static void
+repeated_packed_elements_are_written_out(void)
+{
+	static const struct {
+		om_dtype type;
+		uint8_t one, all[5];      /* of nine elements in memory; none behind the last */
+		size_t bytes;
+	} t[] = {
+		{OM_INT4, 0xd, {0xdd, 0xdd, 0xdd, 0xdd, 0x0d}, 5},
+		{OM_UINT4, 0xf7, {0x77, 0x77, 0x77, 0x77, 0x07}, 5},
+		{OM_FLOAT4E2M1, 0x5, {0x55, 0x55, 0x55, 0x55, 0x05}, 5},
+		{OM_UINT2, 0x2, {0xaa, 0xaa, 0x02}, 3},
+		{OM_INT2, 0x3, {0xff, 0xff, 0x03}, 3},
+	};
+	char path[] = "unit-tensor-XXXXXX";
+	om_session *s = om_session_new();
+	om_arena *mem = om_arena_new();
+
+	close(mkstemp(path));
+	for (size_t k = 0; k < sizeof t / sizeof t[0]; k++) {
+		uint8_t one = t[k].one;
+		const om_tensor from = {.type = t[k].type, .shape = om_shape_of(2, (int64_t[]){3, 3}), .data = &one, .splat = true};
+		om_tensor back;
+		CU_ASSERT_EQUAL(om_tensor_save_pb(s, path, "t", &from), OM_OK);
+		CU_ASSERT_EQUAL_FATAL(om_tensor_load_pb(s, path, mem, &back), OM_OK);
+		CU_ASSERT_EQUAL(back.type, t[k].type);
+		CU_ASSERT_EQUAL(memcmp(back.data, t[k].all, t[k].bytes), 0);
+	}
+	unlink(path);
+	om_arena_free(mem);
+	om_session_free(s);
+}
+
+static void
+repeated_floats_of_six_bits_are_written_out(void)
+{
+	char path[] = "unit-tensor-XXXXXX";
+	uint8_t one = 0x2b;
+	om_session *s = om_session_new();
+	om_arena *mem = om_arena_new();
+	om_tensor t = {.type = OM_FLOAT6E3M2, .shape = om_shape_of(1, (int64_t[]){7}), .data = &one, .splat = true}, back;
+
+	close(mkstemp(path));
+	CU_ASSERT_EQUAL(om_tensor_save_pb(s, path, "t", &t), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_tensor_load_pb(s, path, mem, &back), OM_OK);
+	for (int k = 0; k < 7; k++)
+		CU_ASSERT_EQUAL(((uint8_t *)back.data)[k], 0x2b);
+	unlink(path);
+	om_arena_free(mem);
+	om_session_free(s);
+}
+
 static om_status
 read_dims(int type, int rank, const int64_t *dims)
 {
@@ -276,6 +328,8 @@ CU_TestInfo onnxtensor_tests[] = {
 	{"typed fields of every type are read", typed_fields_are_read},
 	{"files hold every type", files_hold_every_type},
 	{"repeated elements are written out, as far as they fit", repeated_elements_are_written_out},
+	{"repeated packed elements are written out, with nothing behind the last", repeated_packed_elements_are_written_out},
+	{"repeated floats of six bits are written out", repeated_floats_of_six_bits_are_written_out},
 	{"absurd dims are refused", absurd_dims_are_refused},
 	{"sparse tensors become dense", sparse_tensors_become_dense},
 	CU_TEST_INFO_NULL,
