@@ -406,9 +406,9 @@ grad_cpu(om_call *c)
 	else if (db)
 		bias_of(OM_FLOAT32, &v, dy, db);
 	if (dx && type == OM_FLOAT64)
-		om_conv_paint_doubles(&t, dy, w, dx);
+		om_conv_paint_doubles(&t, dy, w, NULL, dx);
 	else if (dx)
-		om_conv_paint(&t, dy, w, dx, c->scratch);
+		om_conv_paint(&t, &(struct om_images){.x = dy, .w = w, .out = dx, .room = c->scratch});
 	return OM_OK;
 }
 

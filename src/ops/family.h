@@ -30,6 +30,7 @@
 	_(einsum)      /* sums of products, by an equation */                  \
 	_(matrix)      /* numbers about whole matrices */                      \
 	_(conv)        /* convolutions */                                      \
+	_(conv_bytes)  /* convolutions of bytes */                             \
 	_(conv_grad)   /* org.onnxmem.grad: gradients of convolutions */       \
 	_(signal)      /* Fourier transforms, windows */                       \
 	_(pool)        /* pooling */                                           \

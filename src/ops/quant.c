@@ -466,9 +466,7 @@ conv_cpu(om_call *c)
 static void
 conv_cost(const om_call *c, om_cost *cost)
 {
-	const struct om_conv v = om_conv_of(c, X, W);
-
-	om_conv_cost(c, &v, cost);
+	om_conv_cost(c, X, W, cost);
 }
 
 const om_row om_ops_quant[] = {
