@@ -78,6 +78,8 @@ typedef struct om_shape {
 
 OM_API bool om_shape_is_known(const om_shape *s);  /* rank and every dim */
 OM_API bool om_shape_equal(const om_shape *a, const om_shape *b);  /* symbols count */
+/* May one tensor have both?  Only a rank or a dim that both know can say no. */
+OM_API bool om_shape_agree(const om_shape *a, const om_shape *b);
 /* A shape of these dims, or one of which nothing is known. */
 OM_API om_shape om_shape_of(int rank, const int64_t *dims);
 OM_API om_shape om_shape_unknown(void);

@@ -105,6 +105,19 @@ om_shape_equal(const om_shape *a, const om_shape *b)
 	return true;
 }
 
+bool
+om_shape_agree(const om_shape *a, const om_shape *b)
+{
+	if (a->rank == OM_RANK_UNKNOWN || b->rank == OM_RANK_UNKNOWN)
+		return true;
+	if (a->rank != b->rank)
+		return false;
+	for (int k = 0; k < a->rank; k++)
+		if (a->dim[k] >= 0 && b->dim[k] >= 0 && a->dim[k] != b->dim[k])
+			return false;
+	return true;
+}
+
 int64_t
 om_shape_span(const om_shape *s, int from, int to)
 {

@@ -29,14 +29,11 @@ find(om_cli *c, const om_samples *s, const char *name, const char **all)
 static bool
 fits(const om_tensor *t, const om_value *v)
 {
-	if (v->shape.rank == OM_RANK_UNKNOWN)
-		return true;
-	if (v->shape.rank != t->shape.rank)
-		return false;
-	for (int d = 1; d < t->shape.rank; d++)
-		if (v->shape.dim[d] >= 0 && v->shape.dim[d] != t->shape.dim[d])
-			return false;
-	return true;
+	om_shape any = v->shape;
+
+	if (any.rank > 0)
+		any.dim[0] = OM_DIM_UNKNOWN;
+	return om_shape_agree(&any, &t->shape);
 }
 
 om_status

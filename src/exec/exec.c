@@ -137,16 +137,7 @@ om_exec_free(om_exec *e)
 static bool
 fits(const om_tensor *t, const om_value *v)
 {
-	if (v->type.elem != OM_UNDEFINED && t->type != v->type.elem)
-		return false;
-	if (v->shape.rank == OM_RANK_UNKNOWN)
-		return true;
-	if (v->shape.rank != t->shape.rank)
-		return false;
-	for (int d = 0; d < v->shape.rank; d++)
-		if (v->shape.dim[d] >= 0 && v->shape.dim[d] != t->shape.dim[d])
-			return false;
-	return true;
+	return (v->type.elem == OM_UNDEFINED || t->type == v->type.elem) && om_shape_agree(&v->shape, &t->shape);
 }
 
 static om_status

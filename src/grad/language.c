@@ -200,19 +200,6 @@ om_grad_out(om_grad *g, uint32_t k)
 
 /* ---- What a maker gives. ---- */
 
-static bool
-may_be_same(const om_shape *a, const om_shape *b)
-{
-	if (a->rank == OM_RANK_UNKNOWN || b->rank == OM_RANK_UNKNOWN)
-		return true;
-	if (a->rank != b->rank)
-		return false;
-	for (int d = 0; d < a->rank; d++)
-		if (a->dim[d] >= 0 && b->dim[d] >= 0 && a->dim[d] != b->dim[d])
-			return false;
-	return true;
-}
-
 static void
 give_value(om_grad *g, om_value *of, om_value *v)
 {
@@ -220,7 +207,7 @@ give_value(om_grad *g, om_value *of, om_value *v)
 
 	if (!v || om_grad_failed(g) || !om_scope_wants(g->scope, of))
 		return;
-	if (om_type_elem(&v->type) != om_type_elem(&of->type) || !may_be_same(&v->shape, &of->shape))
+	if (om_type_elem(&v->type) != om_type_elem(&of->type) || !om_shape_agree(&v->shape, &of->shape))
 		om_grad_fail(g, OM_SHAPE, "its gradient of %s comes out as %s%s, but that is %s%s", of->name,
 			om_dtype_text(om_type_elem(&v->type)), om_shape_text(&v->shape, got, sizeof got),
 			om_dtype_text(om_type_elem(&of->type)), om_shape_text(&of->shape, want, sizeof want));

@@ -32,16 +32,6 @@ check_types(const om_call *c)
 	return OM_OK;
 }
 
-static bool
-is_like(const om_shape *a, const om_shape *b)
-{
-	bool like = a->rank == b->rank;
-
-	for (int k = 0; k < a->rank && like; k++)
-		like = om_dims_agree(a->dim[k], b->dim[k]);
-	return like || a->rank < 0 || b->rank < 0;
-}
-
 static const char *
 check_shapes(const om_call *c)
 {
@@ -49,7 +39,7 @@ check_shapes(const om_call *c)
 
 	if (x->rank >= 0 && x->rank < 2)
 		return "its input has no channels";
-	if (!is_like(x, &c->in[DY].shape))
+	if (!om_shape_agree(x, &c->in[DY].shape))
 		return "dY has not the shape of the input";
 	if (scale->rank >= 0 && (scale->rank != 1 || (x->rank > 0 && !om_dims_agree(scale->dim[0], x->dim[1]))))
 		return "the scale does not fit the channels";

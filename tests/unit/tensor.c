@@ -46,7 +46,24 @@ halves_survive_a_round_trip(void)
 	CU_ASSERT(isnan(om_bfloat_to_float(om_float_to_bfloat(NAN))));
 }
 
+static void
+only_what_is_known_can_disagree(void)
+{
+	const om_shape open = om_shape_of(2, (int64_t[]){OM_DIM_UNKNOWN, 3});
+	const om_shape other = om_shape_of(2, (int64_t[]){4, OM_DIM_UNKNOWN});
+	const om_shape known = om_shape_of(2, (int64_t[]){4, 2});
+	const om_shape long_one = om_shape_of(3, (int64_t[]){4, 3, 1});
+	const om_shape any = om_shape_unknown();
+
+	CU_ASSERT(om_shape_agree(&open, &other));
+	CU_ASSERT(om_shape_agree(&other, &known));
+	CU_ASSERT(om_shape_agree(&any, &known) && om_shape_agree(&known, &any));
+	CU_ASSERT_FALSE(om_shape_agree(&open, &known));
+	CU_ASSERT_FALSE(om_shape_agree(&open, &long_one));
+}
+
 CU_TestInfo tensor_tests[] = {
+	{"only what is known can disagree", only_what_is_known_can_disagree},
 	{"packed types round up to whole bytes", packed_types_round_up},
 	{"absurd shapes are refused", absurd_shapes_are_refused},
 	{"every half survives a round trip", halves_survive_a_round_trip},
