@@ -361,6 +361,8 @@ OM_API bool om_prog_is_state(const om_prog *p, uint32_t param);
  * default gives 0, NULL or an empty list. */
 OM_API const om_attr *om_attr_find(const om_op *op, const char *name);
 OM_API bool om_attr_has(const om_op *op, const char *name);  /* written, not defaulted */
+/* The attributes written there that a row (NULL: none) knows too; one without a name ends the list. */
+OM_API const om_attr *om_attrs_of(om_arena *mem, const om_op *op, const om_row *row);
 OM_API int64_t om_attr_int(const om_op *op, const char *name);
 OM_API float om_attr_float(const om_op *op, const char *name);
 OM_API om_string om_attr_string(const om_op *op, const char *name);

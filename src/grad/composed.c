@@ -4,60 +4,37 @@
 
 #include "grad/bodies.h"
 #include "grad/short.h"
+#include "ops/behind.h"
 
 /* ---- Layers that optimizers put together. ---- */
-
-static double
-parameter(const om_op *op, size_t k, double otherwise)
-{
-	static const char *const names[] = {"activation_alpha", "activation_beta"};
-	size_t n = 0;
-	const float *list = om_attr_floats(op, "activation_params", &n);
-
-	if (k < n)
-		return list[k];
-	return om_attr_has(op, names[k]) ? (double)om_attr_float(op, names[k]) : otherwise;
-}
 
 /* What the attribute `activation` says. */
 static om_value *
 activated(om_grad *g, om_value *x)
 {
-	static const char *const plain[] = {"Relu", "Sigmoid", "Tanh", "Softplus", "Softsign"};
-	const om_op *op = om_grad_op(g);
-	const om_attr beta = om_a_float(g, "beta", (float)parameter(op, 1, 0.5));
+	struct om_behind a;
+	om_attr attrs[OM_BEHIND_NUMBERS + 1] = {{0}};
 
-	if (!om_attr_has(op, "activation") || om_attr_string(op, "activation").size == 0)
+	if (!om_behind_read(om_grad_op(g), &a))
 		return x;
-	for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++)
-		if (om_attr_is(op, "activation", plain[k]))
-			return DO(plain[k], x);
-	if (om_attr_is(op, "activation", "LeakyRelu"))
-		return om_g_with(g, "LeakyRelu", OM_A(om_a_float(g, "alpha", (float)parameter(op, 0, 0.01))), x);
-	if (om_attr_is(op, "activation", "Elu"))
-		return om_g_with(g, "Elu", OM_A(om_a_float(g, "alpha", (float)parameter(op, 0, 1))), x);
-	if (om_attr_is(op, "activation", "HardSigmoid"))
-		return om_g_with(g, "HardSigmoid", OM_A(om_a_float(g, "alpha", (float)parameter(op, 0, 0.2)), beta), x);
-	if (om_attr_is(op, "activation", "Clip"))
-		return om_g(g, "Clip", x, om_g_number(g, x, parameter(op, 0, -3.402823466e38)),
-			om_g_number(g, x, parameter(op, 1, 3.402823466e38)));
-	om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient of its activation");
-	return x;
+	if (!a.type) {
+		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient of its activation");
+		return x;
+	}
+	if (a.n > 0 && !a.name[0])
+		return om_g(g, a.type, x, om_g_number(g, x, (double)a.number[0]), om_g_number(g, x, (double)a.number[1]));
+	for (int k = 0; k < a.n; k++)
+		attrs[k] = om_a_float(g, a.name[k], a.number[k]);
+	return om_g_with(g, a.type, attrs, x);
 }
 
 /* The attributes of the op that an operator of ai.onnx knows too. */
 static const om_attr *
 passed_on(om_grad *g, const char *type)
 {
-	const om_op *op = om_grad_op(g);
 	const om_row *row = om_row_find("", type, om_opset_version(om_grad_prog(g), ""));
-	om_attr *all = OM_NEWN(om_grad_mem(g), om_attr, (size_t)op->nattr + 1);
-	size_t n = 0;
 
-	for (const om_attr_spec *a = row ? row->attrs : NULL; a && a->name; a++)
-		if (om_attr_has(op, a->name))
-			all[n++] = om_a_same(g, a->name, a->name);
-	return all;
+	return om_attrs_of(om_grad_mem(g), om_grad_op(g), row);
 }
 
 static void

@@ -67,13 +67,25 @@ om_attr_has(const om_op *op, const char *name)
 }
 
 static const om_attr_spec *
-spec_of(const om_op *op, const char *name)
+spec_of(const om_row *row, const char *name)
 {
-	if (op->row && op->row->attrs)
-		for (const om_attr_spec *a = op->row->attrs; a->name; a++)
+	if (row && row->attrs)
+		for (const om_attr_spec *a = row->attrs; a->name; a++)
 			if (strcmp(a->name, name) == 0)
 				return a;
 	return NULL;
+}
+
+const om_attr *
+om_attrs_of(om_arena *mem, const om_op *op, const om_row *row)
+{
+	om_attr *list = OM_NEWN(mem, om_attr, (size_t)op->nattr + 1);
+	size_t n = 0;
+
+	for (uint32_t k = 0; k < op->nattr; k++)
+		if (spec_of(row, op->attr[k].name))
+			list[n++] = op->attr[k];
+	return list;
 }
 
 /* The attribute when it is there in the kind asked for. */
@@ -88,7 +100,7 @@ int64_t
 om_attr_int(const om_op *op, const char *name)
 {
 	const om_attr *a = of_kind(op, name, OM_ATTR_INT);
-	const om_attr_spec *d = spec_of(op, name);
+	const om_attr_spec *d = spec_of(op->row, name);
 
 	return a ? *a->i : d ? d->i : 0;
 }
@@ -97,7 +109,7 @@ float
 om_attr_float(const om_op *op, const char *name)
 {
 	const om_attr *a = of_kind(op, name, OM_ATTR_FLOAT);
-	const om_attr_spec *d = spec_of(op, name);
+	const om_attr_spec *d = spec_of(op->row, name);
 
 	return a ? *a->f : d ? d->f : 0;
 }
@@ -106,7 +118,7 @@ om_string
 om_attr_string(const om_op *op, const char *name)
 {
 	const om_attr *a = of_kind(op, name, OM_ATTR_STRING);
-	const om_attr_spec *d = spec_of(op, name);
+	const om_attr_spec *d = spec_of(op->row, name);
 
 	if (a)
 		return *a->s;

@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include "grad/makers.h"
+#include "ops/behind.h"
 #include "ops/family.h"
 #include "ops/index.h"
 #include "ops/numbers.h"
@@ -48,43 +49,27 @@ quick_gelu(om_parts *p)
 }
 OM_PARTS_COLUMNS(quick_gelu)
 
-static float
-parameter(const om_op *op, size_t k, float otherwise)
-{
-	static const char *const names[] = {"activation_alpha", "activation_beta"};
-	size_t n = 0;
-	const float *list = om_attr_floats(op, "activation_params", &n);
-
-	if (k < n)
-		return list[k];
-	return om_attr_has(op, names[k]) ? om_attr_float(op, names[k]) : otherwise;
-}
-
 /* What the attribute `activation` says, behind an operator. */
 static tensor
 activated(om_parts *p, tensor x)
 {
-	static const char *const plain[] = {"Relu", "Sigmoid", "Tanh", "Softplus", "Softsign"};
-	const om_op *op = p->c->op;
+	struct om_behind a;
+	om_attr attrs[OM_BEHIND_NUMBERS + 1] = {OM_NO_MORE};
 
-	if (!om_attr_has(op, "activation") || om_attr_string(op, "activation").size == 0)
+	if (!om_behind_read(p->c->op, &a))
 		return x;
-	for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++)
-		if (om_attr_is(op, "activation", plain[k]))
-			return OM_PART(p, plain[k], OM_PLAINLY, x);
-	if (om_attr_is(op, "activation", "LeakyRelu"))
-		return OM_PART(p, "LeakyRelu", OM_WITH(OM_REAL("alpha", parameter(op, 0, 0.01f))), x);
-	if (om_attr_is(op, "activation", "Elu"))
-		return OM_PART(p, "Elu", OM_WITH(OM_REAL("alpha", parameter(op, 0, 1))), x);
-	if (om_attr_is(op, "activation", "HardSigmoid"))
-		return OM_PART(p, "HardSigmoid", OM_WITH(OM_REAL("alpha", parameter(op, 0, 0.2f)),
-			OM_REAL("beta", parameter(op, 1, 0.5f))), x);
-	if (om_attr_is(op, "activation", "Clip") && x->type != OM_UNDEFINED)
-		return OM_PART(p, "Clip", OM_PLAINLY, x, om_parts_real(p, x->type, parameter(op, 0, -3.402823466e38f)),
-			om_parts_real(p, x->type, parameter(op, 1, 3.402823466e38f)));
-	if (!om_attr_is(op, "activation", "Clip"))
+	if (!a.type) {
 		om_parts_refuse(p, OM_UNSUPPORTED, "there is no kernel for its activation");
-	return x;
+		return x;
+	}
+	if (a.n == 0 || a.name[0]) {
+		for (int k = 0; k < a.n; k++)
+			attrs[k] = (om_attr){.name = a.name[k], .kind = OM_ATTR_FLOAT, .n = 1, .f = &a.number[k]};
+		return OM_PART(p, a.type, attrs, x);
+	}
+	if (x->type == OM_UNDEFINED)
+		return x;
+	return OM_PART(p, a.type, OM_PLAINLY, x, om_parts_real(p, x->type, a.number[0]), om_parts_real(p, x->type, a.number[1]));
 }
 
 /* ---- Normalisations. ---- */

@@ -67,16 +67,7 @@ om_parts_cost(const om_call *c, om_recipe *recipe, om_cost *cost)
 const om_attr *
 om_parts_passed_on(om_parts *p, const char *type)
 {
-	const om_op *op = p->c->op;
-	const om_row *row = om_row_find("", type, 24);
-	om_attr *list = OM_NEWN(p->c->mem, om_attr, op->nattr + 1);
-	uint32_t n = 0;
-
-	for (uint32_t k = 0; k < op->nattr; k++)
-		for (const om_attr_spec *a = row->attrs; a && a->name; a++)
-			if (strcmp(a->name, op->attr[k].name) == 0)
-				list[n++] = op->attr[k];
-	return list;
+	return om_attrs_of(p->c->mem, p->c->op, om_row_find("", type, 24));
 }
 
 const om_tensor *
