@@ -268,7 +268,7 @@ takes_call(om_arena *mem, const om_op *op)
 	c.out_type = OM_NEWN(mem, om_type, op->nout);
 	for (uint32_t k = 0; k < op->nout; k++)
 		c.out[k] = (om_tensor){.shape = om_shape_unknown()};
-	return op->row->infer(&c) == OM_OK && c.out[0].type != OM_UNDEFINED;
+	return om_row_check(op->row, &c) == OM_OK && op->row->infer(&c) == OM_OK && c.out[0].type != OM_UNDEFINED;
 }
 
 bool

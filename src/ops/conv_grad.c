@@ -96,13 +96,6 @@ grad_infer(om_call *c)
 			return om_wrong(c, "wrt names what it cannot compute");
 		c->out[k].type = c->in[DY].type;
 	}
-	for (uint32_t k = 0; k <= W; k++)
-		if (om_has_in(c, k) && c->in[k].type != OM_UNDEFINED && c->in[k].type != OM_FLOAT32
-		    && c->in[k].type != OM_FLOAT64)
-			return om_no_kernel(c, c->in[k].type);
-		else if (om_has_in(c, k) && c->in[k].type != OM_UNDEFINED && c->in[DY].type != OM_UNDEFINED
-			 && c->in[k].type != c->in[DY].type)
-			return om_wrong(c, "dY, X and W are not of one type");
 	if (c->in[W].shape.rank < 0)
 		return OM_OK;
 	const char *bad = read_conv(c, &v);
@@ -437,6 +430,6 @@ const om_row om_ops_conv_grad[] = {
 	{.domain = OM_GRAD_DOMAIN, .name = "ConvGrad", .brief = "gradients of Conv",
 	 .since = 1, .min_in = 1, .max_in = 4, .min_out = 1, .max_out = 3, .flags = OM_STANDS, .attrs = grad_attrs,
 	 .infer = grad_infer, .reuse = grad_reuse, .cpu = grad_cpu, .scratch = grad_scratch,
-	 .grad = om_grad_fused_call, .cost = grad_cost},
+	 .grad = om_grad_fused_call, .cost = grad_cost, .takes = {OF_WIDE_FLOATS, LIKE(0), LIKE(0)}},
 	{0}
 };

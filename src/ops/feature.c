@@ -284,18 +284,18 @@ static const om_attr_spec hot_attrs[] = {
 const om_row om_ops_feature[] = {
 	{ML, .name = "Scaler", .brief = "features, moved and scaled", .max_in = 1, .attrs = scaler_attrs,
 	 .infer = float_infer, .reuse = float_reuse, .cpu = scaler_cpu,
-	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}},
+	 .takes = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "Normalizer", .brief = "rows of features, divided by their norm", .max_in = 1, .attrs = norm_attrs,
 	 .infer = float_infer, .reuse = float_reuse, .cpu = norm_cpu,
-	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}},
+	 .takes = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "Imputer", .brief = "one value replaced by others", .max_in = 1, .attrs = impute_attrs,
 	 .infer = om_infer_same, .reuse = same_reuse, .cpu = impute_cpu,
-	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}},
+	 .takes = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "OneHotEncoder", .brief = "a one in the place of the category", .max_in = 1, .attrs = hot_attrs,
 	 .infer = hot_infer, .cpu = hot_cpu,
-	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64) | OF(STRING)}},
+	 .takes = {OF_INDICES | OF_WIDE_FLOATS | OF(STRING)}},
 	{ML, .name = "FeatureVectorizer", .brief = "features of all inputs in one row", .max_in = OM_VARIADIC,
 	 .attrs = join_attrs, .infer = join_infer, .cpu = join_cpu,
-	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}},
+	 .takes = {OF_INDICES | OF_WIDE_FLOATS}},
 	{0}
 };

@@ -375,7 +375,7 @@ const om_row om_ops_index[] = {
 	{ONE, .name = "OneHot", .brief = "one value where the index is, another elsewhere", .since = 9,
 	 .min_in = 3, .max_in = 3, .attrs = last_attrs, .infer = one_hot_infer, .cpu = one_hot_cpu,
 	 .grad = om_grad_OneHot,
-	 .takes = {OF_INTEGERS | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64),
-	    OF_INTEGERS | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64), OF_COMMON}},
+	 .takes = {OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS,
+	    OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS, OF_COMMON}},
 	{0}
 };

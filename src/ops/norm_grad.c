@@ -18,20 +18,6 @@
 
 enum { DY, X, SCALE };
 
-static om_status
-check_types(const om_call *c)
-{
-	for (uint32_t k = DY; k <= SCALE; k++) {
-		const om_dtype t = c->in[k].type;
-		if (t != OM_UNDEFINED && t != OM_FLOAT32 && t != OM_FLOAT64)
-			return om_no_kernel(c, t);
-		if (t != OM_UNDEFINED && c->in[X].type != OM_UNDEFINED && t != c->in[X].type)
-			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for %s beside %s",
-				om_dtype_text(t), om_dtype_text(c->in[X].type));
-	}
-	return OM_OK;
-}
-
 static const char *
 check_shapes(const om_call *c)
 {
@@ -56,7 +42,6 @@ batch_infer(om_call *c)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is a kernel for training alone");
 	if (n != c->op->nout)
 		return om_wrong(c, "wants an output for each of wrt");
-	OM_TRY(check_types(c));
 	const char *bad = check_shapes(c);
 	for (size_t k = 0; k < n && !bad; k++) {
 		if (wrt[k] < 0 || wrt[k] > 2)
@@ -218,6 +203,7 @@ static const om_attr_spec batch_attrs[] = {
 const om_row om_ops_norm_grad[] = {
 	{.domain = OM_GRAD_DOMAIN, .name = "BatchNormalizationGrad", .brief = "gradients of BatchNormalization in training",
 	 .since = 1, .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 3, .flags = OM_STANDS, .attrs = batch_attrs,
-	 .infer = batch_infer, .reuse = batch_reuse, .cpu = batch_cpu, .grad = om_grad_fused_call, .cost = batch_cost},
+	 .infer = batch_infer, .reuse = batch_reuse, .cpu = batch_cpu, .grad = om_grad_fused_call, .cost = batch_cost,
+	 .takes = {OF_WIDE_FLOATS, LIKE(0), LIKE(0)}},
 	{0}
 };

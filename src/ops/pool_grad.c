@@ -43,10 +43,6 @@ max_infer(om_call *c)
 
 	if (!om_has_in(c, INDICES) || n != 1 || wrt[0] != 0 || c->op->nout != 1)
 		return om_wrong(c, "wants dY and Indices, and gives the gradient of the input");
-	if (c->in[DY].type != OM_UNDEFINED && c->in[DY].type != OM_FLOAT32 && c->in[DY].type != OM_FLOAT64)
-		return om_no_kernel(c, c->in[DY].type);
-	if (c->in[INDICES].type != OM_UNDEFINED && c->in[INDICES].type != OM_INT64)
-		return om_wrong(c, "the indices are no int64");
 	const char *bad = read_pool(c, &x, &w);
 	if (bad)
 		return om_wrong(c, bad);
@@ -115,6 +111,6 @@ static const om_attr_spec max_attrs[] = {
 const om_row om_ops_pool_grad[] = {
 	{.domain = OM_GRAD_DOMAIN, .name = "MaxPoolGrad", .brief = "gradient of MaxPool", .since = 1, .min_in = 2, .max_in = 3,
 	 .min_out = 1, .max_out = 1, .flags = OM_STANDS, .attrs = max_attrs, .infer = max_infer, .cpu = max_cpu,
-	 .grad = om_grad_fused_call, .cost = max_cost},
+	 .grad = om_grad_fused_call, .cost = max_cost, .takes = {OF_WIDE_FLOATS, OF(INT64)}},
 	{0}
 };

@@ -569,16 +569,16 @@ static const om_attr_spec resize18_attrs[] = {
 
 const om_row om_ops_resize[] = {
 	{RESIZE, .name = "Upsample", .since = 1, .until = 6, .min_in = 1, .max_in = 1, .attrs = upsample1_attrs,
-	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64) | OF(STRING)}},
+	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF_WIDE_FLOATS | OF(STRING)}},
 	{RESIZE, .name = "Upsample", .since = 7, .until = 8, .min_in = 1, .max_in = 1, .attrs = upsample7_attrs,
-	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64) | OF(STRING)}},
+	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF_WIDE_FLOATS | OF(STRING)}},
 	{RESIZE, .name = "Upsample", .since = 9, .until = 9, .min_in = 2, .max_in = 2, .attrs = mode_attrs,
-	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64) | OF(STRING), OF(FLOAT32)}},
+	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF_WIDE_FLOATS | OF(STRING), OF(FLOAT32)}},
 	{RESIZE, .name = "Resize", .since = 10, .until = 10, .min_in = 2, .max_in = 2, .attrs = mode_attrs,
-	 .takes = {OF_COMMON, OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64)}},
+	 .takes = {OF_COMMON, OF(FLOAT16) | OF_WIDE_FLOATS}},
 	{RESIZE, .name = "Resize", .since = 11, .until = 17, .min_in = 1, .max_in = 4, .attrs = resize11_attrs,
-	 .takes = {OF_COMMON, OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64), OF(FLOAT32), OF(INT64)}},
+	 .takes = {OF_COMMON, OF(FLOAT16) | OF_WIDE_FLOATS, OF(FLOAT32), OF(INT64)}},
 	{RESIZE, .name = "Resize", .since = 18, .min_in = 1, .max_in = 4, .attrs = resize18_attrs,
-	 .takes = {OF_COMMON, OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64), OF(FLOAT32), OF(INT64)}},
+	 .takes = {OF_COMMON, OF(FLOAT16) | OF_WIDE_FLOATS, OF(FLOAT32), OF(INT64)}},
 	{0}
 };

@@ -235,7 +235,7 @@ static const om_attr_spec nd_attrs[] = {
 
 const om_row om_ops_scatter[] = {
 	{SCATTER, ELEMENTS, .name = "Scatter", .since = 9, .until = 10, .attrs = axis_attrs,
-	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT64) | OF(STRING), OF_INDICES, LIKE(0)}},
+	 .takes = {OF_INTEGERS | OF_COMPLEX | OF(BOOL) | OF(FLOAT16) | OF_WIDE_FLOATS | OF(STRING), OF_INDICES, LIKE(0)}},
 	{SCATTER, ELEMENTS, .name = "ScatterElements", .since = 11, .until = 15, .attrs = axis_attrs,
 	 .takes = {OF_COMMON, OF_INDICES, LIKE(0)}},
 	{SCATTER, ELEMENTS, .name = "ScatterElements", .since = 16, .attrs = elements_attrs,

@@ -75,7 +75,7 @@ train_infer(om_call *c, uint32_t states)
 		if (!om_has_in(c, k) || (om_shape_is_known(&x->shape) && om_shape_is_known(&t->shape)
 		    && !om_shape_equal(&x->shape, &t->shape)))
 			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u does not fit its parameter", k);
-		OM_TRY(om_must_be_of(c, t->type, OF(FLOAT32) | OF(FLOAT64)));
+		OM_TRY(om_must_be_of(c, t->type, OF_WIDE_FLOATS));
 		if (x->type != OM_UNDEFINED)
 			OM_TRY(om_must_be_of(c, t->type, OM_SET_OF(x->type)));
 	}
@@ -182,7 +182,7 @@ static const om_attr_spec momentum_attrs[] = {
 	{.domain = "ai.onnx.preview.training", .name = label, .brief = text, .since = 1, \
 	 .min_in = 3, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC, .attrs = id##_attrs, \
 	 .infer = id##_infer, .reuse = train_reuse, .cpu = id##_cpu, .cost = train_cost, \
-	 .takes = {OF(FLOAT32) | OF(FLOAT64), OF(INT64), OF(FLOAT32) | OF(FLOAT64)}}
+	 .takes = {OF_WIDE_FLOATS, OF(INT64), OF_WIDE_FLOATS}}
 
 const om_row om_ops_train[] = {
 	TRAIN("Adagrad", adagrad, "a step against gradients, by the size that they had so far"),

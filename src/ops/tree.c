@@ -633,7 +633,7 @@ static const om_attr_spec trees_attrs[] = {
 #define ML .domain = "ai.onnx.ml", .min_in = 1, .max_in = 1, .cost = tree_cost
 #define CLASSIFY ML, .name = "TreeEnsembleClassifier", .brief = "the class that trees vote for", .min_out = 2, \
 	.max_out = 2, .infer = classify_infer, .cpu = classify_cpu, \
-	.takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}
+	.takes = {OF_INDICES | OF_WIDE_FLOATS}
 #define REGRESS ML, .min_out = 1, .max_out = 1, .infer = regress_infer, .cpu = regress_cpu
 
 /* Taken back by the standard in version 5, but still written. */
@@ -642,11 +642,11 @@ const om_row om_ops_tree[] = {
 	{CLASSIFY, .since = 3, .attrs = classify3_attrs},
 	{REGRESS, .name = "TreeEnsembleRegressor", .brief = "the sums of what trees say", .since = 1, .until = 2,
 	 .attrs = regress1_attrs,
-	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}},
+	 .takes = {OF_INDICES | OF_WIDE_FLOATS}},
 	{REGRESS, .name = "TreeEnsembleRegressor", .brief = "the sums of what trees say", .since = 3,
 	 .attrs = regress3_attrs,
-	 .takes = {OF_INDICES | OF(FLOAT32) | OF(FLOAT64)}},
+	 .takes = {OF_INDICES | OF_WIDE_FLOATS}},
 	{REGRESS, .name = "TreeEnsemble", .brief = "the sums of what trees say", .since = 5, .attrs = trees_attrs,
-	 .takes = {OF(FLOAT32) | OF(FLOAT64) | OF(FLOAT16)}},
+	 .takes = {OF_WIDE_FLOATS | OF(FLOAT16)}},
 	{0}
 };

@@ -33,7 +33,8 @@
 /* Sets of element types, for om_row.takes. */
 #define OF(type)            OM_SET_OF(OM_##type)
 #define LIKE(k)             OM_SET_LIKE(k)
-#define OF_FLOATS           (OF(FLOAT32) | OF(FLOAT64) | OF(FLOAT16) | OF(BFLOAT16))
+#define OF_WIDE_FLOATS      (OF(FLOAT32) | OF(FLOAT64))
+#define OF_FLOATS           (OF_WIDE_FLOATS | OF(FLOAT16) | OF(BFLOAT16))
 #define OF_SIGNED           (OF(INT8) | OF(INT16) | OF(INT32) | OF(INT64))
 #define OF_UNSIGNED         (OF(UINT8) | OF(UINT16) | OF(UINT32) | OF(UINT64))
 #define OF_INTEGERS         (OF_SIGNED | OF_UNSIGNED)
