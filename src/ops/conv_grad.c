@@ -28,20 +28,14 @@ enum {
 /* ---- Shapes. ---- */
 
 /* The image's shape, whether the image is there or not. */
-static bool
+static const char *
 shape_of_x(const om_call *c, om_shape *x)
 {
-	size_t n;
-	const int64_t *dim = om_attr_ints(c->op, "x_shape", &n);
+	const char *bad = om_window_image(c, &c->in[DY].shape, 1, x);
 
-	if (n < 3 || n > OM_WINDOW_AXES + 2)
-		return false;
-	*x = om_shape_of((int)n, dim);
-	if (c->in[DY].shape.rank == (int)n)
-		om_copy_dim(x, 0, &c->in[DY].shape, 0);
-	if (om_has_in(c, X) && c->in[X].shape.rank == (int)n)
+	if (!bad && om_has_in(c, X) && c->in[X].shape.rank == x->rank)
 		*x = c->in[X].shape;
-	return true;
+	return bad;
 }
 
 static const char *
@@ -49,10 +43,10 @@ read_conv(const om_call *c, struct om_conv *v)
 {
 	const om_shape *w = &c->in[W].shape;
 	om_shape x;
-	const char *bad;
+	const char *bad = shape_of_x(c, &x);
 
-	if (!shape_of_x(c, &x))
-		return "x_shape has to be the dims of an image with 1, 2 or 3 axes";
+	if (bad)
+		return bad;
 	if (w->rank != x.rank)
 		return "the weights have another rank than the image";
 	if ((bad = om_window_read(c, x.rank - 2, &x, w->dim + 2, &v->w)) || (bad = om_window_shrink(c, &v->w, false)))
@@ -73,10 +67,8 @@ static const char *
 check_dy(const om_call *c, const struct om_conv *v)
 {
 	const om_shape *dy = &c->in[DY].shape;
-	bool fits = dy->rank < 0 || dy->rank == v->w.n + 2;
+	bool fits = om_window_gives(&v->w, dy);
 
-	for (int k = 0; fits && k < v->w.n && dy->rank > 0; k++)
-		fits = om_dims_agree(dy->dim[k + 2], v->w.out[OM_WINDOW_AXES - v->w.n + k]);
 	if (fits && dy->rank > 0)
 		fits = om_dims_agree(dy->dim[0], v->batch) && om_dims_agree(dy->dim[1], v->cout);
 	return fits ? NULL : "dY has not the shape of the output";

@@ -10,27 +10,16 @@
 
 enum { DY, INDICES };
 
-/* Of the batch and the channels dY knows more. */
 static const char *
 read_pool(const om_call *c, om_shape *x, struct om_window *w)
 {
 	const om_shape *dy = &c->in[DY].shape;
-	size_t n;
-	const int64_t *dim = om_attr_ints(c->op, "x_shape", &n);
-	const char *bad;
+	const char *bad = om_window_image(c, dy, 2, x);
 
-	if (n < 3 || n > OM_WINDOW_AXES + 2)
-		return "x_shape has to be the dims of an image with 1, 2 or 3 axes";
-	*x = om_shape_of((int)n, dim);
-	if ((bad = om_window_read(c, x->rank - 2, x, NULL, w))
+	if (bad || (bad = om_window_read(c, x->rank - 2, x, NULL, w))
 	    || (bad = om_window_shrink(c, w, om_attr_int(c->op, "ceil_mode") != 0)))
 		return bad;
-	bool fits = dy->rank < 0 || dy->rank == x->rank;
-	for (int k = 0; k < w->n && fits && dy->rank > 0; k++)
-		fits = om_dims_agree(dy->dim[k + 2], w->out[OM_WINDOW_AXES - w->n + k]);
-	for (int k = 0; k < 2 && fits && dy->rank > 0; k++)
-		om_copy_dim(x, k, dy, k);
-	return fits ? NULL : "dY has not the shape of the output";
+	return om_window_gives(w, dy) ? NULL : "dY has not the shape of the output";
 }
 
 static om_status

@@ -231,6 +231,31 @@ om_window_grow(const om_call *c, struct om_window *w)
 	return wrong;
 }
 
+const char *
+om_window_image(const om_call *c, const om_shape *dy, int shared, om_shape *x)
+{
+	size_t n;
+	const int64_t *dim = om_attr_ints(c->op, "x_shape", &n);
+
+	if (n < 3 || n > AXES + 2)
+		return "x_shape has to be the dims of an image with 1, 2 or 3 axes";
+	*x = om_shape_of((int)n, dim);
+	for (int k = 0; k < shared && dy->rank == x->rank; k++)
+		om_copy_dim(x, k, dy, k);
+	return NULL;
+}
+
+bool
+om_window_gives(const struct om_window *w, const om_shape *y)
+{
+	if (y->rank >= 0 && y->rank != w->n + 2)
+		return false;
+	for (int k = 0; k < w->n && y->rank >= 0; k++)
+		if (!om_dims_agree(y->dim[k + 2], w->out[AXES - w->n + k]))
+			return false;
+	return true;
+}
+
 bool
 om_window_is_point(const struct om_window *w)
 {

@@ -30,12 +30,19 @@ struct om_window {
 const char *om_window_read(const om_call *c, int n, const om_shape *x, const int64_t *kernel,
 	struct om_window *w);
 
+/* For gradients in one op (grad/fused.h): the image that was forward input 0, as attribute x_shape
+ * has it.  Of its first `shared` dims `dy` may know more. */
+const char *om_window_image(const om_call *c, const om_shape *dy, int shared, om_shape *x);
+
 /* The size of the output where the window steps over the input, and the
  * padding that auto_pad means. */
 const char *om_window_shrink(const om_call *c, struct om_window *w, bool ceil_mode);
 
 /* The same where the window is painted onto the output (ConvTranspose). */
 const char *om_window_grow(const om_call *c, struct om_window *w);
+
+/* May `y` (batch, channels, image) be what comes out of the window? */
+bool om_window_gives(const struct om_window *w, const om_shape *y);
 
 /* The image's dims of an output, whose rank is set.  Dims that are not known,
  * but the same as the input's, keep their symbols. */
