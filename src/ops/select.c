@@ -17,7 +17,7 @@ non_zero_infer(om_call *c)
 	c->out[0].type = OM_INT64;
 	c->out[0].shape = om_shape_open(2);
 	if (rank >= 0)
-		c->out[0].shape.dim[0] = rank ? rank : 1;
+		c->out[0].shape.dim[0] = rank;  /* a scalar has no place: the standard wants 0 x n */
 	return OM_OK;
 }
 
@@ -44,6 +44,8 @@ is_set(const om_tensor *t, int64_t k, size_t size)
 	case OM_FLOAT32: return *(const float *)e != 0;
 	case OM_FLOAT64: return *(const double *)e != 0;
 	case OM_FLOAT16: case OM_BFLOAT16: return *(const uint16_t *)e & 0x7fff;
+	case OM_COMPLEX64: return ((const float *)e)[0] != 0 || ((const float *)e)[1] != 0;
+	case OM_COMPLEX128: return ((const double *)e)[0] != 0 || ((const double *)e)[1] != 0;
 	case OM_STRING: return ((const om_string *)e)->size != 0;
 	default: return memcmp(e, zero, size) != 0;
 	}
@@ -53,7 +55,7 @@ static om_status
 non_zero_cpu(om_call *c)
 {
 	const om_tensor *in = &c->in[0];
-	const int rank = in->shape.rank ? in->shape.rank : 1;
+	const int rank = in->shape.rank;
 	const int64_t count = om_shape_count(&in->shape);
 	int64_t n = 0, at = 0, place[OM_MAX_RANK] = {0};
 	size_t size;
