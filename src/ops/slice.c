@@ -274,6 +274,17 @@ pads_of(const om_call *c, int rank, struct pads *p)
 	return OM_OK;
 }
 
+/* How long an axis of `n` elements gets; false where nothing can be.  Constants
+ * may stand where more is cut off than there is, mirrored elements may not. */
+static bool
+padded_length(const om_call *c, int64_t n, int64_t before, int64_t after, int64_t *length)
+{
+	const int64_t most = om_attr_is(c->op, "mode", "constant") ? INT64_MAX / 4 : n;
+
+	return before >= -most && after >= -most && !__builtin_add_overflow(n, before, length)
+		&& !__builtin_add_overflow(*length, after, length) && *length >= 0;
+}
+
 static om_status
 pad_infer(om_call *c)
 {
@@ -290,9 +301,7 @@ pad_infer(om_call *c)
 		if (p.before[k] == 0 && p.after[k] == 0) {
 			out->dim[k] = in->dim[k];
 			out->sym[k] = in->sym[k];
-		} else if (in->dim[k] >= 0 && (p.before[k] < -in->dim[k] || p.after[k] < -in->dim[k]
-			   || __builtin_add_overflow(in->dim[k], p.before[k], &out->dim[k])
-			   || __builtin_add_overflow(out->dim[k], p.after[k], &out->dim[k]) || out->dim[k] < 0)) {
+		} else if (in->dim[k] >= 0 && !padded_length(c, in->dim[k], p.before[k], p.after[k], &out->dim[k])) {
 			return om_op_fail(c->session, OM_SHAPE, c->op, "dim %d is %lld, too small for pads of %lld and %lld",
 				k, (long long)in->dim[k], (long long)p.before[k], (long long)p.after[k]);
 		}

@@ -37,6 +37,10 @@ CORNERS = [
     ("NonZero", 13, [f32(5)], {}, [np.zeros((0, 1), np.int64)]),
     ("NonZero", 13, [f32(0)], {}, [np.zeros((0, 0), np.int64)]),
     ("NonZero", 13, [c64(-0.0, 1j, complex(0.0, -0.0))], {}, [i64([[1]])]),
+    # More is cut off than there is: constants remain.
+    ("Pad", 18, [f32([7]), i64(4, -2)], {}, [f32(0, 0, 0)]),
+    ("Pad", 18, [f32([7, 8]), i64(-3, 5), f32(1)], {}, [f32(1, 1, 1, 1)]),
+    ("Pad", 18, [f32([7]), i64(-2, 1)], {}, [f32([])]),
 ]
 
 
