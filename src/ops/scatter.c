@@ -18,8 +18,9 @@ replace(char *to, const char *from, int64_t n, size_t size)
 	memcpy(to, from, (size_t)n * size);
 }
 
-#define MORE(a, b) ((a) > (b) ? (a) : (b))
-#define LESS(a, b) ((a) < (b) ? (a) : (b))
+/* What is not a number stays so, whichever of the two it is, as in Max and Min. */
+#define MORE(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+#define LESS(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define SUM(a, b)  ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))
 
@@ -72,6 +73,29 @@ COMBINE_ALL(uint8_t, uint8_t)
 COMBINE_HALVES(half, om_half_to_float, om_float_to_half)
 COMBINE_HALVES(bfloat, om_bfloat_to_float, om_float_to_bfloat)
 
+/* Complex numbers: pairs of reals, which have a sum and a product but no order. */
+#define COMBINE_PAIRS(type)                                                    \
+	static void                                                            \
+	add_pairs_##type(char *to, const char *from, int64_t n, size_t size)   \
+	{                                                                      \
+		add_##type(to, from, 2 * n, size);                             \
+	}                                                                      \
+	static void                                                            \
+	mul_pairs_##type(char *to, const char *from, int64_t n, size_t size)   \
+	{                                                                      \
+		type *a = (type *)to;                                          \
+		const type *b = (const type *)from;                            \
+		(void)size;                                                    \
+		for (int64_t k = 0; k < 2 * n; k += 2) {                       \
+			const type re = a[k] * b[k] - a[k + 1] * b[k + 1];     \
+			a[k + 1] = a[k] * b[k + 1] + a[k + 1] * b[k];          \
+			a[k] = re;                                             \
+		}                                                              \
+	}
+
+COMBINE_PAIRS(float)
+COMBINE_PAIRS(double)
+
 enum { ADD, MUL, MAX, MIN, NCOMBINE };
 
 static const char *const combine_names[NCOMBINE] = {"add", "mul", "max", "min"};
@@ -83,6 +107,8 @@ static combine_fn *const combiners[OM_NDTYPE][NCOMBINE] = {
 	[OM_BFLOAT16] = FOUR(bfloat), [OM_INT64] = FOUR(int64_t), [OM_INT32] = FOUR(int32_t),
 	[OM_INT16] = FOUR(int16_t), [OM_INT8] = FOUR(int8_t), [OM_UINT64] = FOUR(uint64_t),
 	[OM_UINT32] = FOUR(uint32_t), [OM_UINT16] = FOUR(uint16_t), [OM_UINT8] = FOUR(uint8_t),
+	[OM_COMPLEX64] = {[ADD] = add_pairs_float, [MUL] = mul_pairs_float},
+	[OM_COMPLEX128] = {[ADD] = add_pairs_double, [MUL] = mul_pairs_double},
 	/* Or, and. */
 	[OM_BOOL] = {max_uint8_t, min_uint8_t, max_uint8_t, min_uint8_t},
 };

@@ -41,6 +41,12 @@ CORNERS = [
     ("Pad", 18, [f32([7]), i64(4, -2)], {}, [f32(0, 0, 0)]),
     ("Pad", 18, [f32([7, 8]), i64(-3, 5), f32(1)], {}, [f32(1, 1, 1, 1)]),
     ("Pad", 18, [f32([7]), i64(-2, 1)], {}, [f32([])]),
+    # Complex numbers have a sum and a product.
+    ("ScatterElements", 18, [c64(1j, 2), i64(0, 0, 1), c64(1j, 2, 3)], {"reduction": "mul"}, [c64(-2, 6)]),
+    ("ScatterND", 18, [c64(1j, 2), i64([[1], [1]]), c64(1j, 2)], {"reduction": "add"}, [c64(1j, 4 + 1j)]),
+    # What is not a number stays so.
+    ("ScatterElements", 18, [f32(NAN, 1, 1), i64(0, 1, 2), f32(1, NAN, 2)], {"reduction": "max"}, [f32(NAN, NAN, 2)]),
+    ("ScatterND", 18, [f32(NAN, 1, 1), i64([[0], [1], [2]]), f32(1, NAN, 2)], {"reduction": "min"}, [f32(NAN, NAN, 1)]),
 ]
 
 
