@@ -354,7 +354,8 @@ window_infer(om_call *c)
 	return OM_OK;
 }
 
-/* Sums of cosines: a - b cos(x) + c cos(2 x). */
+/* Sums of cosines: a - b cos(x) + c cos(2 x), in the order in which the middle
+ * of each window is one. */
 static om_status
 window_fill(om_call *c, double a, double b, double third)
 {
@@ -363,7 +364,7 @@ window_fill(om_call *c, double a, double b, double third)
 	OM_TRY(om_recheck(c));
 	for (int64_t k = 0; k < n; k++) {
 		const double x = whole_turn ? 2 * PI * (double)k / (double)whole_turn : PI;
-		put_number(&c->out[0], k, a - b * cos(x) + third * cos(2 * x));
+		put_number(&c->out[0], k, third * cos(2 * x) - b * cos(x) + a);
 	}
 	return OM_OK;
 }
