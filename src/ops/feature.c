@@ -60,7 +60,7 @@ norm_of(const om_call *c, int64_t at, int64_t n)
 
 	for (int64_t k = 0; k < n; k++) {
 		const double x = om_feature(&c->in[0], at + k);
-		most = fabs(x) > most ? fabs(x) : most;
+		most = x > most ? x : most;  /* with its sign: that is how the standard has it */
 		sum += squares ? x * x : fabs(x);
 	}
 	return largest ? most : squares ? sqrt(sum) : sum;

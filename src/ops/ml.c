@@ -102,6 +102,7 @@ is_key(om_dtype t, const char *a, const char *b, size_t size)
 	return memcmp(a, b, size) == 0;
 }
 
+/* Of a key that is there twice the last value counts. */
 static om_status
 look_up(om_call *c, const struct labels *pairs)
 {
@@ -113,7 +114,7 @@ look_up(om_call *c, const struct labels *pairs)
 	OM_TRY(om_elem_bytes(c, l.value.type, &to));
 	for (int64_t i = 0; i < om_shape_count(&c->in[0].shape); i++) {
 		const char *value = l.missing;
-		for (int64_t k = 0; k < l.key.n; k++)
+		for (int64_t k = l.key.n - 1; k >= 0; k--)
 			if (is_key(l.key.type, x + (size_t)i * from, (const char *)l.key.data + (size_t)k * from, from)) {
 				value = (const char *)l.value.data + (size_t)k * to;
 				break;

@@ -434,13 +434,15 @@ tfidf_cpu(om_call *c)
 		float *row = out + r * g.columns;
 		for (int64_t k = 0; k < g.n; k++) {
 			const struct gram *m = &g.gram[k];
+			const float w = !tf && nweight ? (size_t)k < nweight ? weight[k] : 0 : 1;
+			int64_t found = 0;
 			for (int64_t s = 0; s <= skips && s < n && (m->size > 1 || s == 0); s++)
 				if (m->size >= least && m->size <= most)
-					row[m->column] += (float)count_gram(x, r * n, n, &g, m, s + 1);
-		}
-		for (int64_t k = 0; k < g.columns; k++) {
-			const float w = !tf && nweight ? (size_t)k < nweight ? weight[k] : 0 : 1;
-			row[k] = idf ? row[k] > 0 ? w : 0 : row[k] * w;
+					found += count_gram(x, r * n, n, &g, m, s + 1);
+			if (found && idf)
+				row[m->column] = w;
+			else
+				row[m->column] += (float)found * w;
 		}
 	}
 	return OM_OK;

@@ -209,7 +209,7 @@ def encoders():
         yield "Scaler", [x], [out("y", 1)], 1, dict(offset=floats(3), scale=floats(3))
         yield "Scaler", [x], [out("y", 1)], 1, dict(offset=floats(1), scale=floats(1))
         for norm in ("MAX", "L1", "L2"):
-            yield "Normalizer", [np.abs(x) if norm == "MAX" else x], [out("y", 1)], 1, dict(norm=norm)
+            yield "Normalizer", [x], [out("y", 1)], 1, dict(norm=norm)
         yield "OneHotEncoder", [x], [out("y", 1)], 1, dict(cats_int64s=[0, 1, -1, 2], zeros=1)
         yield "FeatureVectorizer", [x, features(4, 2, dtype)], [out("y", 1)], 1, dict(inputdimensions=[3, 2])
         yield ("ArrayFeatureExtractor", [x, np.array([[2, 0]], np.int64)],

@@ -1,7 +1,7 @@
 """Corners of operators that random cases do not meet or that no judge computes as
 the standard says, and what comes out of them, worked out by hand.
 
-A row is an operator, the opset, inputs, attributes, outputs.  Each is run three
+A row is an operator, the version of its domain, inputs, attributes, outputs.  Each is run three
 times: as it is, with shapes open and nodes around it, and with constants."""
 import os
 import sys
@@ -32,6 +32,10 @@ def c64(*x):
     return np.asarray(x, np.complex64)
 
 
+def text(*x):
+    return np.asarray(x, np.object_)
+
+
 CORNERS = [
     # A scalar has no place: 0 x n.
     ("NonZero", 13, [f32(5)], {}, [np.zeros((0, 1), np.int64)]),
@@ -49,6 +53,16 @@ CORNERS = [
     ("ScatterND", 18, [f32(NAN, 1, 1), i64([[0], [1], [2]]), f32(1, NAN, 2)], {"reduction": "min"}, [f32(NAN, NAN, 1)]),
     # The middle of a window is one.
     ("BlackmanWindow", 17, [i64(9)], {"periodic": 0, "output_datatype": 6}, [np.asarray([0] * 4 + [1] + [0] * 4, np.int32)]),
+    # The last of equal keys counts.
+    ("ai.onnx.ml.LabelEncoder", 4, [i64([1, 2, 3])], {"keys_int64s": [1, 2, 1], "values_int64s": [10, 20, 30]}, [i64(30, 20, -1)]),
+    ("ai.onnx.ml.CategoryMapper", 1, [text("a", "b")], {"cats_strings": ["a", "b", "a"], "cats_int64s": [1, 2, 3],
+                                                        "default_int64": 0}, [i64(3, 2)]),
+    # The largest, not the farthest from zero.
+    ("ai.onnx.ml.Normalizer", 1, [f32([[2, -4], [-2, -4]])], {"norm": "MAX"}, [f32([[1, -2], [1, 2]])]),
+    # Weights belong to what is looked for, not to where it is counted.
+    ("TfIdfVectorizer", 9, [i64([7, 8, 8])], {"max_gram_length": 1, "min_gram_length": 1, "max_skip_count": 0, "mode": "TFIDF",
+                                             "ngram_counts": [0], "ngram_indexes": [1, 0], "pool_int64s": [7, 8],
+                                             "weights": [0.5, 4.0]}, [f32(8, 0.5)]),
 ]
 
 
@@ -57,7 +71,8 @@ def cases():
         for k, way in enumerate(("", ", open", ", constant")):
             types = {f"y{n}": name_of(a) for n, a in enumerate(known)}
             c = Case(ins, outs=len(known), judge="recipe", known=known, out_types=types, **attrs)
-            c.op, c.opset, c.ir, c.version = op, opset, 10, opset
+            c.domain, _, c.op = op.rpartition(".")
+            c.opset, c.version, c.ir = 21 if c.domain else opset, opset, 10
             c.const = set(range(len(ins))) if k == 2 else set()
             c.symbolic, c.around = k == 1, k == 1 and not any(name_of(a) in SMALL for a in ins if a is not None)
             yield op + way, fuzz.Model(c)
