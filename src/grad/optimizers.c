@@ -44,6 +44,7 @@ new_input(struct learn *l, const char *name, const om_value *like, const om_shap
 	v->is_overridable = true;
 	v->is_declared = true;
 	om_block_add_param(l->p->first, v);
+	om_step_wish(l, v, name);
 	return v;
 }
 

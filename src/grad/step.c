@@ -53,8 +53,10 @@ as_in_training(struct learn *l)
 static om_value *
 new_label(struct learn *l, om_dtype type, const om_shape *shape)
 {
-	om_value *v = om_tape_value(&l->tape, l->p->first, l->how->label ? l->how->label : "label");
+	const char *name = l->how->label ? l->how->label : "label";
+	om_value *v = om_tape_value(&l->tape, l->p->first, name);
 
+	om_step_wish(l, v, name);
 	v->type = (om_type){.kind = OM_TENSOR, .elem = type};
 	v->shape = *shape;
 	v->is_declared = true;
@@ -122,7 +124,9 @@ find_loss(struct learn *l)
 		l->loss = squares(l, v);
 	else
 		return om_fail(p->session, OM_USAGE, "there is no loss %s: cross-entropy, mse", how->loss_fn);
-	l->loss->name = om_tape_name(&l->tape, how->loss ? how->loss : "loss");
+	name = how->loss ? how->loss : "loss";
+	l->loss->name = om_tape_name(&l->tape, name);
+	om_step_wish(l, l->loss, name);
 	return l->tape.status;
 }
 
@@ -363,23 +367,16 @@ place_of(om_value *const *list, uint32_t n, const om_value *v)
 	return k;
 }
 
-/* A result of its own, even where another name stands for the same value.  What was built on
- * the way, maybe in a body, yields the name. */
+/* A result of its own, even where another name stands for the same value. */
 static om_value *
 as_result(struct learn *l, om_value *v, const char *name)
 {
-	om_value *other = om_prog_find(l->p, name);
-
-	if (other == v)
+	if (strcmp(v->name, name) == 0)
 		return v;
 	v = om_g(l->g, "Identity", v);
 	v->name = om_tape_name(&l->tape, name);
 	om_tape_named(&l->tape, v);
-	if (other && other->id >= l->known) {
-		const char *taken = other->name;
-		other->name = v->name;
-		v->name = taken;
-	}
+	om_step_wish(l, v, name);
 	return v;
 }
 
@@ -509,6 +506,7 @@ learn(struct learn *l)
 		give_gradients(l);
 	OM_TRY(hand_on(l));
 	hand_on_as_before(l);
+	OM_TRY(om_step_settle(l));
 	return l->tape.status;
 }
 

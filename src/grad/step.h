@@ -20,6 +20,7 @@ struct learn {
 	om_value **wrt, **grad;  /* nwrt of each */
 	uint32_t nwrt;
 	struct state *states, *last;
+	struct wish *wishes, *last_wish;
 	om_value *const *result; /* of the program before, */
 	const om_tie *before;    /* and which of them it handed on: nbefore ties */
 	uint32_t nbefore;
@@ -28,6 +29,10 @@ struct learn {
 void om_step_state(struct learn *l, om_value *old, om_value *next);
 /* NULL where it is no state yet. */
 struct state *om_step_state_of(const struct learn *l, const om_value *old);
+
+/* interface.c: `v`, an input or a result of the step, is to be called `name`, when all is done. */
+void om_step_wish(struct learn *l, om_value *v, const char *name);
+om_status om_step_settle(struct learn *l);
 
 /* optimizers.c: the new values of all parameters. */
 om_status om_step_update(struct learn *l);

@@ -431,7 +431,88 @@ of_the_first_step_of_adam(void)
 	om_session_free(s);
 }
 
+/* A step of a net with values `inner`, which yields its name, and `outer`, the name of an input. */
+static om_status
+named_step(om_session *s, const char *inner, const char *outer, const char *weight, om_prog **p)
+{
+	char text[2048];
+	om_host *h = om_host_new(s, NULL);
+	om_learning how = om_learning_usual();
+
+	snprintf(text, sizeof text, HEAD
+		"^net(%%%s: float32[2,3], %%c: bool[]) {\n"
+		"	%%%s = const float32[3,3] {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0}\n"
+		"	%%%s = Relu(%%%s)\n"
+		"	%%y = If(%%c) {else_branch = ^no() {\n"
+		"		%%t = Neg(%%%s)\n"
+		"		ret %%t\n"
+		"	}, then_branch = ^yes() {\n"
+		"		%%w_adam_v = MatMul(%%%s, %%%s)\n"
+		"		ret %%w_adam_v\n"
+		"	}}\n"
+		"	ret %%y\n"
+		"}\n", outer, weight, inner, outer, inner, inner, weight);
+	how.loss_fn = "mse";
+	how.optimizer = "adam";
+	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, p), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(h, *p, "inline,shapes"), OM_OK);
+	const om_status st = om_prog_learn(*p, &how);
+	om_host_free(h);
+	return st;
+}
+
+static bool
+has_param(const om_prog *p, const char *name)
+{
+	for (uint32_t k = 0; k < p->first->nparam; k++)
+		if (strcmp(p->first->param[k]->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Inputs of a step have the same names whatever the model has inside. */
+static void
+inner_values_yield_their_names(void)
+{
+	static const char *const names[] = {"label", "lr", "loss", "adam_t", "w_adam_m", "w_next", "adam_t_next"};
+	static const char *const inputs[] = {"x", "c", "label", "lr", "adam_t", "w", "w_adam_m", "w_adam_v"};
+
+	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+		om_session *s = om_session_new();
+		om_prog *p;
+		CU_ASSERT_EQUAL_FATAL(named_step(s, names[k], "x", "w", &p), OM_OK);
+		for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+			CU_ASSERT(has_param(p, inputs[i]));
+		CU_ASSERT_EQUAL(p->first->nparam, sizeof inputs / sizeof inputs[0]);
+		CU_ASSERT_STRING_EQUAL(p->first->result[0]->name, "loss");
+		CU_ASSERT_EQUAL(om_verify(p), OM_OK);
+		om_prog_free(p);
+		om_session_free(s);
+	}
+}
+
+static void
+inputs_and_weights_keep_their_names(void)
+{
+	static const char *const given[][3] = {
+		{"lr", "w", "call a value of its own lr, as an input is"},
+		{"label", "w", "call a value of its own label, as an input is"},
+		{"x", "label", "call a value of its own label, as a weight is"},
+	};
+
+	for (size_t k = 0; k < sizeof given / sizeof given[0]; k++) {
+		om_session *s = om_session_new();
+		om_prog *p;
+		CU_ASSERT_EQUAL(named_step(s, "h", given[k][0], given[k][1], &p), OM_USAGE);
+		CU_ASSERT_PTR_NOT_NULL(strstr(om_message(s), given[k][2]));
+		om_prog_free(p);
+		om_session_free(s);
+	}
+}
+
 CU_TestInfo grad_tests[] = {
+	{"inner values yield their names to a step", inner_values_yield_their_names},
+	{"inputs and weights keep their names", inputs_and_weights_keep_their_names},
 	{"the first step of adam", of_the_first_step_of_adam},
 	{"a layer that is used twice has one mean", of_a_layer_used_twice},
 	{"of a perceptron", of_a_perceptron},
