@@ -82,6 +82,9 @@ typedef struct om_cost {
 	double bytes;             /* read and written, weights included */
 } om_cost;
 
+/* What an output says of classes along the op's attribute "axis". */
+typedef enum om_odds { OM_NO_ODDS, OM_ODDS, OM_LOG_ODDS } om_odds;
+
 enum { OM_VARIADIC = 255 };
 
 /* A set of element types: a bit a type. */
@@ -158,6 +161,10 @@ struct om_row {
 	/* Make an op as it is in inference do what it does in training, as the first thing of a
 	 * step of training.  NULL: there is no difference. */
 	void (*train)(struct om_grad *g, om_op *op);
+
+	/* Does output 0 say how probable classes are, as shares of exp(input 0), or the logarithms
+	 * of that?  A cross entropy takes input 0, or the logarithms. */
+	om_odds odds;
 };
 
 /* The row for an operator in an opset; NULL when there is none. */

@@ -31,12 +31,6 @@ no_value(const om_prog *p, const char *name)
 	return om_fail(p->session, OM_USAGE, "the graph has no value %s", name);
 }
 
-static bool
-is_called(const om_op *op, const char *type)
-{
-	return strcmp(op->type, type) == 0 && !*op->domain;
-}
-
 /* ---- As in training. ---- */
 
 static void
@@ -65,6 +59,18 @@ new_label(struct learn *l, om_dtype type, const om_shape *shape)
 	return v;
 }
 
+/* What `y` says of classes along axis 1. */
+static om_odds
+odds_of(const om_value *y)
+{
+	const om_op *op = y->def;
+
+	if (!op || !op->row || op->row->odds == OM_NO_ODDS)
+		return OM_NO_ODDS;
+	const int64_t axis = om_attr_int(op, "axis");
+	return axis == 1 || axis == 1 - y->shape.rank ? op->row->odds : OM_NO_ODDS;
+}
+
 /* Of logits: a softmax that the model ends in is part of the loss. */
 static om_value *
 cross_entropy(struct learn *l, om_value *y)
@@ -77,12 +83,15 @@ cross_entropy(struct learn *l, om_value *y)
 		om_grad_fail(g, OM_SHAPE, "a cross entropy is of classes along axis 1, but %s has no such axis", y->name);
 		return y;
 	}
-	if (y->def && (is_called(y->def, "Softmax") || is_called(y->def, "LogSoftmax"))) {
-		const int64_t axis = om_attr_int(y->def, "axis");
-		if (axis == 1 || axis == 1 - y->shape.rank) {
-			type = is_called(y->def, "Softmax") ? type : "NegativeLogLikelihoodLoss";
-			y = is_called(y->def, "Softmax") ? y->def->in[0] : y;
-		}
+	switch (odds_of(y)) {
+	case OM_NO_ODDS:
+		break;
+	case OM_ODDS:
+		y = y->def->in[0];
+		break;
+	case OM_LOG_ODDS:
+		type = "NegativeLogLikelihoodLoss";
+		break;
 	}
 	shape = y->shape;
 	for (int d = 2; d < shape.rank; d++) {

@@ -291,21 +291,23 @@ softmax_cost(const om_call *c, om_cost *cost)
 static const om_attr_spec old_attrs[] = {{"axis", OM_ATTR_INT, .i = 1}, {0}};
 static const om_attr_spec new_attrs[] = {{"axis", OM_ATTR_INT, .i = -1}, {0}};
 
-#define ROW(label, from, to, list, text, kernel, maker)                        \
+#define ROW(label, from, to, list, text, kernel, ...)                          \
 	{                                                                      \
 		.name = label, .brief = text, .since = from, .until = to,      \
 		.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,          \
 		.attrs = list, .infer = softmax_infer, .reuse = softmax_reuse, \
 		.cpu = kernel, .scratch = softmax_scratch, .cost = softmax_cost, \
-		.grad = maker, .takes = {OF_FLOATS},                           \
+		.takes = {OF_FLOATS}, __VA_ARGS__                              \
 	}
 
 const om_row om_ops_softmax[] = {
-	ROW("Softmax", 1, 12, old_attrs, "exp(x) as shares of their sum over the last dims", softmax_cpu, NULL),
-	ROW("Softmax", 13, 0, new_attrs, "exp(x) as shares of their sum along an axis", softmax_cpu, om_grad_Softmax),
-	ROW("LogSoftmax", 1, 12, old_attrs, "the logarithm of Softmax over the last dims", log_softmax_cpu, NULL),
-	ROW("LogSoftmax", 13, 0, new_attrs, "the logarithm of Softmax along an axis", log_softmax_cpu, om_grad_LogSoftmax),
-	ROW("Hardmax", 1, 12, old_attrs, "one at the first of the largest over the last dims", hardmax_cpu, om_grad_stop),
-	ROW("Hardmax", 13, 0, new_attrs, "one at the first of the largest along an axis", hardmax_cpu, om_grad_stop),
+	ROW("Softmax", 1, 12, old_attrs, "exp(x) as shares of their sum over the last dims", softmax_cpu, .grad = NULL),
+	ROW("Softmax", 13, 0, new_attrs, "exp(x) as shares of their sum along an axis", softmax_cpu,
+	    .grad = om_grad_Softmax, .odds = OM_ODDS),
+	ROW("LogSoftmax", 1, 12, old_attrs, "the logarithm of Softmax over the last dims", log_softmax_cpu, .grad = NULL),
+	ROW("LogSoftmax", 13, 0, new_attrs, "the logarithm of Softmax along an axis", log_softmax_cpu,
+	    .grad = om_grad_LogSoftmax, .odds = OM_LOG_ODDS),
+	ROW("Hardmax", 1, 12, old_attrs, "one at the first of the largest over the last dims", hardmax_cpu, .grad = om_grad_stop),
+	ROW("Hardmax", 13, 0, new_attrs, "one at the first of the largest along an axis", hardmax_cpu, .grad = om_grad_stop),
 	{0}
 };

@@ -510,7 +510,46 @@ inputs_and_weights_keep_their_names(void)
 	}
 }
 
+/* A cross entropy that is built on an op goes by what the op's output says of classes. */
+static void
+entropy_of(const char *last, const char *loss, const char *of)
+{
+	char text[512];
+	om_session *s = om_session_new();
+	om_host *h = om_host_new(s, NULL);
+	om_learning how = om_learning_usual();
+	om_prog *p;
+
+	snprintf(text, sizeof text, HEAD "^net(%%x: float32[2,3,4]) {\n"
+		"	%%w = const float32[4] {1.0, 2.0, 3.0, 4.0}\n"
+		"	%%z = Mul(%%x, %%w)\n"
+		"	%%y = %s\n"
+		"	ret %%y\n"
+		"}\n", last);
+	how.loss_fn = "cross-entropy";
+	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_learn(p, &how), OM_OK);
+	const om_op *op = p->first->result[0]->def;
+	CU_ASSERT_STRING_EQUAL(op->type, loss);
+	CU_ASSERT_STRING_EQUAL(op->in[0]->name, of);
+	om_prog_free(p);
+	om_host_free(h);
+	om_session_free(s);
+}
+
+static void
+entropies_go_by_rows(void)
+{
+	entropy_of("Softmax(%z) {axis = 1}", "SoftmaxCrossEntropyLoss", "z");
+	entropy_of("Softmax(%z) {axis = -2}", "SoftmaxCrossEntropyLoss", "z");
+	entropy_of("Softmax(%z) {axis = 2}", "SoftmaxCrossEntropyLoss", "y");
+	entropy_of("LogSoftmax(%z) {axis = 1}", "NegativeLogLikelihoodLoss", "y");
+	entropy_of("Relu(%z)", "SoftmaxCrossEntropyLoss", "y");
+}
+
 CU_TestInfo grad_tests[] = {
+	{"cross entropies go by what rows say of classes", entropies_go_by_rows},
 	{"inner values yield their names to a step", inner_values_yield_their_names},
 	{"inputs and weights keep their names", inputs_and_weights_keep_their_names},
 	{"the first step of adam", of_the_first_step_of_adam},
