@@ -51,6 +51,9 @@ int64_t om_in_dim(const om_call *c, uint32_t k, int d);
 /* The first output has the type and shape of the first input. */
 om_status om_infer_same(om_call *c);
 
+/* The first output may lie over the first input: an element is read before it is written. */
+bool om_reuse_first(const om_call *c, uint32_t out, uint32_t in);
+
 /* The product of dims [from, to): a number; or open, with a symbol where that
  * is the same; false when it cannot be represented. */
 bool om_dim_product(const om_shape *s, int from, int to, int64_t *n, const char **sym);

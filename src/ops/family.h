@@ -9,6 +9,8 @@
 
 #define OM_FAMILIES(_)                                                         \
 	_(pointwise)   /* elementwise, broadcasting */                         \
+	_(mixed)       /* the same, of operands that are not alike */          \
+	_(dropout)     /* Dropout */                                           \
 	_(cast)        /* Cast */                                              \
 	_(reduce)      /* reductions */                                        \
 	_(along)       /* walks along one axis: ArgMax, CumSum */              \
