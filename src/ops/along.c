@@ -7,6 +7,7 @@
 
 #include "ops/cast.h"
 #include "grad/makers.h"
+#include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/lines.h"
 #include "ops/numbers.h"
@@ -196,21 +197,6 @@ cum_cpu(om_call *c)
 	return OM_OK;
 }
 
-static om_status
-cum_infer(om_call *c)
-{
-	c->out[0].type = c->in[0].type;
-	c->out[0].shape = c->in[0].shape;
-	return OM_OK;
-}
-
-static bool
-cum_reuse(const om_call *c, uint32_t out, uint32_t in)
-{
-	(void)c;
-	return out == 0 && in == 0;
-}
-
 /* ---- The rows. ---- */
 
 static const om_attr_spec arg_attrs[] = {
@@ -248,7 +234,7 @@ const om_row om_ops_along[] = {
 	{
 		.name = "CumSum", .brief = "the sums of an element and those before it along an axis",
 		.since = 11, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = cum_attrs,
-		.infer = cum_infer, .reuse = cum_reuse, .cpu = cum_cpu, .grad = om_grad_CumSum,
+		.infer = om_infer_same, .reuse = om_reuse_first, .cpu = cum_cpu, .grad = om_grad_CumSum,
 		.takes = {OF_WIDE, OF_INDICES},
 	},
 	{0}

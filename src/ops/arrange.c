@@ -157,13 +157,6 @@ trilu_infer(om_call *c)
 	return om_infer_same(c);
 }
 
-static bool
-trilu_reuse(const om_call *c, uint32_t out, uint32_t in)
-{
-	(void)c;
-	return out == 0 && in == 0;
-}
-
 static int64_t
 clamp(int64_t v, int64_t low, int64_t high)
 {
@@ -327,7 +320,7 @@ const om_row om_ops_arrange[] = {
 	 .takes = {OF_COMMON, OF(INT64)}},
 	{ONE, .name = "Trilu", .brief = "the upper or lower triangle of matrices, zero elsewhere", .since = 14,
 	 .min_in = 1, .max_in = 2, .attrs = trilu_attrs,
-	 .infer = trilu_infer, .reuse = trilu_reuse, .cpu = trilu_cpu, .grad = om_grad_Trilu,
+	 .infer = trilu_infer, .reuse = om_reuse_first, .cpu = trilu_cpu, .grad = om_grad_Trilu,
 	 .takes = {OF_COMMON, OF(INT64)}},
 	{0}
 };

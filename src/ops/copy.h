@@ -51,7 +51,8 @@ int64_t om_in_dim(const om_call *c, uint32_t k, int d);
 /* The first output has the type and shape of the first input. */
 om_status om_infer_same(om_call *c);
 
-/* The first output may lie over the first input: an element is read before it is written. */
+/* The first output may lie over the first input, in operators that are done with an element of it
+ * before they write the same one of the output. */
 bool om_reuse_first(const om_call *c, uint32_t out, uint32_t in);
 
 /* The product of dims [from, to): a number; or open, with a symbol where that

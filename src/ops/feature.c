@@ -145,13 +145,6 @@ impute_cpu(om_call *c)
 	}
 }
 
-static bool
-same_reuse(const om_call *c, uint32_t out, uint32_t in)
-{
-	(void)c;
-	return out == 0 && in == 0;
-}
-
 /* ---- OneHotEncoder. ---- */
 
 static om_status
@@ -289,7 +282,7 @@ const om_row om_ops_feature[] = {
 	 .infer = float_infer, .reuse = float_reuse, .cpu = norm_cpu,
 	 .takes = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "Imputer", .brief = "one value replaced by others", .max_in = 1, .attrs = impute_attrs,
-	 .infer = om_infer_same, .reuse = same_reuse, .cpu = impute_cpu,
+	 .infer = om_infer_same, .reuse = om_reuse_first, .cpu = impute_cpu,
 	 .takes = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "OneHotEncoder", .brief = "a one in the place of the category", .max_in = 1, .attrs = hot_attrs,
 	 .infer = hot_infer, .cpu = hot_cpu,

@@ -151,14 +151,6 @@ product_cpu(om_call *c)
 	return OM_OK;
 }
 
-/* Each element is read before it is written. */
-static bool
-product_reuse(const om_call *c, uint32_t out, uint32_t in)
-{
-	(void)c;
-	return out == 0 && in == 0;
-}
-
 static const om_attr_spec product_attrs[] = {
 	{"exclusive", OM_ATTR_INT},
 	{"reverse", OM_ATTR_INT},
@@ -168,7 +160,7 @@ static const om_attr_spec product_attrs[] = {
 const om_row om_ops_matrix[] = {
 	{.name = "CumProd", .brief = "the products of an element and those before it along an axis", .since = 26,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = product_attrs,
-	 .infer = om_infer_same, .reuse = product_reuse, .cpu = product_cpu, .grad = om_grad_CumProd,
+	 .infer = om_infer_same, .reuse = om_reuse_first, .cpu = product_cpu, .grad = om_grad_CumProd,
 	 .takes = {OF_WIDE, OF_INDICES}},
 	{.name = "Det", .brief = "the determinant of each matrix", .since = 11, .min_in = 1, .max_in = 1,
 	 .min_out = 1, .max_out = 1, .infer = det_infer, .cpu = det_cpu, .scratch = det_scratch, .grad = om_grad_Det,

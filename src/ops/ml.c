@@ -264,13 +264,6 @@ binary_cpu(om_call *c)
 	return OM_OK;
 }
 
-static bool
-binary_reuse(const om_call *c, uint32_t out, uint32_t in)
-{
-	(void)c;
-	return out == 0 && in == 0;
-}
-
 /* ---- The table. ---- */
 
 static const om_attr_spec label_attrs[] = {
@@ -319,7 +312,7 @@ const om_row om_ops_ml[] = {
 	 .max_in = 2, .infer = extract_infer, .cpu = extract_cpu,
 	 .takes = {OF_INDICES | OF_WIDE_FLOATS | OF(STRING), OF(INT64)}},
 	{ML, .name = "Binarizer", .brief = "one above a threshold, zero up to it", .since = 1, .min_in = 1,
-	 .max_in = 1, .flags = OM_POINTWISE, .attrs = binary_attrs, .infer = om_infer_same, .reuse = binary_reuse,
+	 .max_in = 1, .flags = OM_POINTWISE, .attrs = binary_attrs, .infer = om_infer_same, .reuse = om_reuse_first,
 	 .cpu = binary_cpu,
 	 .takes = {OF_INDICES | OF_WIDE_FLOATS}},
 	{0}

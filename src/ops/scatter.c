@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include "grad/makers.h"
+#include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
 #include "ops/index.h"
@@ -146,13 +147,6 @@ scatter_infer(om_call *c)
 	return om_infer_same(c);
 }
 
-static bool
-scatter_reuse(const om_call *c, uint32_t out, uint32_t in)
-{
-	(void)c;
-	return out == 0 && in == 0;
-}
-
 static om_status
 scatter_elements_cpu(om_call *c)
 {
@@ -253,7 +247,7 @@ static const om_attr_spec nd_attrs[] = {
 };
 
 #define SCATTER .domain = "", .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, \
-	.infer = scatter_infer, .reuse = scatter_reuse
+	.infer = scatter_infer, .reuse = om_reuse_first
 #define ELEMENTS .brief = "the input with elements replaced along an axis, where indices say", \
 	.cpu = scatter_elements_cpu
 #define ND .name = "ScatterND", .brief = "the input with slices replaced that tuples of indices name", \

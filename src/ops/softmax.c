@@ -9,6 +9,7 @@
 
 #include "ops/cast.h"
 #include "grad/makers.h"
+#include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/lines.h"
 #include "ops/numbers.h"
@@ -270,16 +271,7 @@ softmax_infer(om_call *c)
 
 	if (om_shape_is_known(&c->in[0].shape) && !lines_of(c, &l))
 		return om_bad_axis(c, om_attr_int(c->op, "axis"));
-	c->out[0].type = c->in[0].type;
-	c->out[0].shape = c->in[0].shape;
-	return OM_OK;
-}
-
-static bool
-softmax_reuse(const om_call *c, uint32_t out, uint32_t in)
-{
-	(void)c;
-	return out == 0 && in == 0;
+	return om_infer_same(c);
 }
 
 static void
@@ -295,7 +287,7 @@ static const om_attr_spec new_attrs[] = {{"axis", OM_ATTR_INT, .i = -1}, {0}};
 	{                                                                      \
 		.name = label, .brief = text, .since = from, .until = to,      \
 		.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,          \
-		.attrs = list, .infer = softmax_infer, .reuse = softmax_reuse, \
+		.attrs = list, .infer = softmax_infer, .reuse = om_reuse_first, \
 		.cpu = kernel, .scratch = softmax_scratch, .cost = softmax_cost, \
 		.takes = {OF_FLOATS}, __VA_ARGS__                              \
 	}
