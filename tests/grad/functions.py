@@ -15,31 +15,16 @@ import onnx.inliner
 import onnxruntime as ort
 
 import models
+from near import Points, far, theirs
 
 ort.set_default_logger_severity(3)
 DOMAIN, STEPS, SAME, NEAR = 'org.onnxmem.grad', 8, 1e-6, 2e-4
-count = failed = 0
+points = Points()
+say = points.point
 
 
-def say(ok, what, why=''):
-    global count, failed
-    count += 1
-    failed += not ok
-    if not ok and why:
-        print('# ' + str(why).strip()[:600].replace('\n', '\n# '))
-    print(f"{'ok' if ok else 'not ok'} {count} - {what}")
-    return ok
-
-
-def run(model, feeds):
-    s = ort.InferenceSession(model.SerializeToString(), providers=['CPUExecutionProvider'])
-    known = {i.name for i in s.get_inputs()} | {i.name for i in s.get_overridable_initializers()}
-    return dict(zip([o.name for o in s.get_outputs()], s.run(None, {k: v for k, v in feeds.items() if k in known})))
-
-
-def far(a, b):
-    return max(float(np.max(np.abs(np.asarray(a[k], 'f8') - b[k]), initial=0) / (np.max(np.abs(b[k]), initial=0) + 1e-3))
-               for k in b)
+def farthest(got, want):
+    return max(far(got[k], want[k], 1e-3) for k in want)
 
 
 def main(command, folder):
@@ -63,13 +48,13 @@ def main(command, folder):
         inlined = onnx.inliner.inline_local_functions(fused)
         onnx.checker.check_model(inlined, full_check=True)
         say(not any(n.domain for n in inlined.graph.node), f'{name}: the inliner leaves standard operators')
-        want = run(plain, samples)
-        say(far(run(fused, samples), want) <= SAME, f'{name}: ONNX Runtime, with functions')
-        say(far(run(inlined, samples), want) <= SAME, f'{name}: ONNX Runtime, inlined')
+        want = theirs(plain, samples)
+        say(farthest(theirs(fused, samples), want) <= SAME, f'{name}: ONNX Runtime, with functions')
+        say(farthest(theirs(inlined, samples), want) <= SAME, f'{name}: ONNX Runtime, inlined')
         np.savez(path('in.npz'), **samples)
         for way in [], ['--no-reuse'], ['--poison'], ['--poison', '--recompute', '30']:
             r = ours('run', path('fused.onnx'), '--data', path('in.npz'), '--save', path('out.npz'), *way)
-            ok = r.returncode == 0 and far(np.load(path('out.npz')), want) <= NEAR
+            ok = r.returncode == 0 and farthest(np.load(path('out.npz')), want) <= NEAR
             say(ok, f'{name}: onnxmem {" ".join(way)}', r.stderr)
         losses = []
         for form in 'plain.onnx', 'fused.onnx':
@@ -78,8 +63,7 @@ def main(command, folder):
                            if 'loss' in w])
         say(len(losses[0]) == STEPS and len(losses[1]) == STEPS and np.allclose(*losses, rtol=1e-3, atol=1e-5),
             f'{name}: both train alike', losses)
-    print(f'1..{count}')
-    return failed != 0
+    points.end()
 
 
-sys.exit(main(sys.argv[1], sys.argv[2]))
+main(sys.argv[1], sys.argv[2])

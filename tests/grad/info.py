@@ -15,16 +15,12 @@ import onnxruntime as ort
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
 import models
-from near import Points, far
+from near import Points, far, theirs
 
 ort.set_default_logger_severity(3)
 STEPS, FAR = 3, 2e-6
 points = Points()
-
-
-def say(ok, what, *why):
-    points.point(ok, what, *why)
-    return ok
+say = points.point
 
 
 def together(m):
@@ -38,19 +34,13 @@ def together(m):
     return whole
 
 
-def run(model, feeds):
-    s = ort.InferenceSession(model.SerializeToString(), providers=['CPUExecutionProvider'])
-    known = {i.name for i in s.get_inputs()} | {i.name for i in s.get_overridable_initializers()}
-    return dict(zip([o.name for o in s.get_outputs()], s.run(None, {k: v for k, v in feeds.items() if k in known})))
-
-
 def train(m, samples):
     """Steps, with what update_binding says put into the initializers."""
     whole = together(m)
     onnx.checker.check_model(whole, full_check=True)
     losses = []
     for _ in range(STEPS):
-        out = run(whole, samples)
+        out = theirs(whole, samples)
         losses.append(float(out[m.training_info[0].algorithm.output[0].name].reshape(())))
         at = {t.name: t for t in whole.graph.initializer}
         for b in m.training_info[0].update_binding:
@@ -61,7 +51,7 @@ def train(m, samples):
 def train_plain(m, samples):
     losses, state = [], {}
     for _ in range(STEPS):
-        out = run(m, {**samples, **state})
+        out = theirs(m, {**samples, **state})
         losses.append(float(out[m.graph.output[0].name].reshape(())))
         state = {k[:-5]: v for k, v in out.items() if k.endswith('_next')}
     return losses, state
@@ -125,7 +115,7 @@ def main(command, folder):
         say(m.graph.SerializeToString(deterministic=True) == model.graph.SerializeToString(deterministic=True)
             and len(m.functions) == len(model.functions) and not m.metadata_props, f'{name}: the graph is the old one')
         inputs = {k: v for k, v in samples.items() if k != 'label'}
-        say(np.array_equal(run(m, inputs)['y'], run(model, inputs)['y']) if name != 'old' else 'y' in run(m, inputs),
+        say(np.array_equal(theirs(m, inputs)['y'], theirs(model, inputs)['y']) if name != 'old' else 'y' in theirs(m, inputs),
             f'{name}: ONNX Runtime runs it as before')
         r = ours('grad', path(name), path('step'), *how)
         losses, state = train(m, samples)

@@ -24,6 +24,7 @@ class Points:
         print(("ok" if good else "not ok"), self.n, "-", what, flush=True)
         for line in () if good else why:
             print("#", str(line).replace("\n", "\n# ")[:2000])
+        return good
 
     def end(self):
         print(f"1..{self.n}")

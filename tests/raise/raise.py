@@ -17,19 +17,14 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'onnx'))
+from tap import Points  # noqa: E402
+
 ort.set_default_logger_severity(4)
 command, programs, data, folder = sys.argv[1:5]
 EVERY = 1 if os.environ.get('RAISE_ALL') == '1' else 12
-count = failed = 0
-
-
-def say(ok, what, why=''):
-    global count, failed
-    count += 1
-    failed += not ok
-    if not ok and why:
-        print('# ' + str(why).strip()[:1200].replace('\n', '\n# '))
-    print(f"{'ok' if ok else 'not ok'} {count} - {what}")
+points = Points()
+say = points.point
 
 
 # ---- Small models: opset, IR version, nodes, inputs, weights. ----
@@ -162,14 +157,14 @@ def raise_all(paths, what, opset):
     said = {p: (v, why) for v, p, why in lines}
     bad = [f'{p}: {said.get(p, "crashed")}' for p in paths if said.get(p, ('',))[0] not in ('same', 'unfit', 'refused')]
     same = sum(v == 'same' for v, _ in said.values())
-    say(not bad, f'{what}: the same bits in opset {opset}: {same} of {len(paths)}', '\n'.join(bad))
+    say(not bad, f'{what}: the same bits in opset {opset}: {same} of {len(paths)}', *bad)
     ran = 0
     for k, p in enumerate(paths):
         if said.get(p, ('',))[0] == 'same':
             why, did = judge(p, f'{to}/{k}.onnx')
             bad += [why] if why else []
             ran += bool(did)
-    say(not bad, f'{what}: checker and ONNX Runtime agree: {ran} run', '\n'.join(bad))
+    say(not bad, f'{what}: checker and ONNX Runtime agree: {ran} run', *bad)
     return said
 
 
@@ -241,5 +236,4 @@ nets = [n for n in nets if os.path.exists(n)]
 if nets:
     r = subprocess.run([f'{programs}/slope', *nets], capture_output=True, text=True)
     say(r.returncode == 0, 'gradients of old models are the slopes of their losses', r.stdout)
-print(f'1..{count}')
-sys.exit(failed > 0)
+points.end()
