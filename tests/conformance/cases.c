@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../same.h"
 #include "conformance.h"
 #include "onnxmem/exec.h"
 #include "onnxmem/pass.h"
@@ -294,24 +295,6 @@ as_texts(om_arena *mem, const om_type *type, const om_tensor *t)
 }
 
 static bool
-is_same(const om_tensor *a, const om_tensor *b)
-{
-	uint64_t bytes = 0;
-
-	if (a->type != b->type || !om_shape_equal(&a->shape, &b->shape))
-		return false;
-	om_tensor_bytes(a->type, &a->shape, &bytes);
-	if (a->type != OM_STRING)
-		return bytes == 0 || memcmp(a->data, b->data, bytes) == 0;
-	for (int64_t k = 0; k < om_shape_count(&a->shape); k++) {
-		const om_string *x = &((const om_string *)a->data)[k], *y = &((const om_string *)b->data)[k];
-		if (x->size != y->size || (x->size && memcmp(x->data, y->data, x->size) != 0))
-			return false;
-	}
-	return true;
-}
-
-static bool
 contradicts(const om_tensor *open, const om_tensor *got)
 {
 	if (open->type != OM_UNDEFINED && open->type != got->type)
@@ -370,7 +353,7 @@ take_results(struct test *t, bool first, const char *how)
 		}
 		if (first)
 			t->out[k] = copy_of(t->mem, got);
-		else if (!is_same(&t->out[k], got)) {
+		else if (!same_tensors(&t->out[k], got)) {
 			t->odd = DIFFERS;
 			return om_fail(t->s, OM_MISMATCH, "output %u is another one %s", k, how);
 		}

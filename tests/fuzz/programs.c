@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../same.h"
 #include "base/dice.h"
 #include "onnxmem/exec.h"
 #include "onnxmem/pass.h"
@@ -648,13 +649,9 @@ static bool
 same(const struct results *a, const struct results *b)
 {
 	for (int run = 0; run < 2; run++)
-		for (uint32_t k = 0; k < a->n; k++) {
-			const om_tensor *x = &a->out[run][k], *y = &b->out[run][k];
-			uint64_t bytes = 0;
-			om_tensor_bytes(x->type, &x->shape, &bytes);
-			if (!om_shape_equal(&x->shape, &y->shape) || memcmp(x->data, y->data, bytes) != 0)
+		for (uint32_t k = 0; k < a->n; k++)
+			if (!same_tensors(&a->out[run][k], &b->out[run][k]))
 				return false;
-		}
 	return true;
 }
 

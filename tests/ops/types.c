@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "../same.h"
 #include "walk.h"
 
 enum { MOST_VARIANTS = 3, NEWEST = 28, WIDEST = 16 };
@@ -174,22 +175,6 @@ computed_free(struct computed *r)
 
 /* ---- What is checked. ---- */
 
-static bool
-are_same(const om_tensor *a, const om_tensor *b)
-{
-	const int64_t n = om_shape_count(&a->shape);
-	uint64_t bytes = 0;
-
-	if (!om_shape_equal(&a->shape, &b->shape) || !om_tensor_bytes(a->type, &a->shape, &bytes))
-		return false;
-	if (a->type != OM_STRING)
-		return bytes == 0 || memcmp(a->data, b->data, bytes) == 0;
-	for (int64_t k = 0; k < n; k++)
-		if (((om_string *)a->data)[k].size != ((om_string *)b->data)[k].size)
-			return false;
-	return true;
-}
-
 /* Are the inputs computed?  False: the kernel refuses. */
 static bool
 check_kernel(const struct change *w)
@@ -204,7 +189,7 @@ check_kernel(const struct change *w)
 		if (compute(w, &b, 0x3c) != OM_OK)
 			fail(w, "fails the second time: %s", om_message(w->t->session));
 		else for (uint32_t k = 0; k < w->t->op->nout && !random; k++)
-			if (w->t->op->out[k] && !are_same(&a.c.out[k], &b.c.out[k]))
+			if (w->t->op->out[k] && !same_tensors(&a.c.out[k], &b.c.out[k]))
 				fail(w, "output %u depends on what was in its memory", k);
 		computed_free(&b);
 	}

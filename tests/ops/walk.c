@@ -16,6 +16,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "../same.h"
 #include "walk.h"
 
 enum { GUARD = 64, GUARD_BYTE = 0xee, NEWEST = 28, MOST_OUTPUTS = 8 };
@@ -230,34 +231,11 @@ compute(const struct trial *t, struct computed *r, const int *over, int fill)
 	return compute_placed(t, r, over, 0, fill);
 }
 
-static bool
-are_same_texts(const om_string *a, const om_string *b, int64_t n)
-{
-	for (int64_t k = 0; k < n; k++)
-		if (a[k].size != b[k].size || (a[k].size && memcmp(a[k].data, b[k].data, a[k].size) != 0))
-			return false;
-	return true;
-}
-
-static bool
-is_same(const om_tensor *a, const om_tensor *b)
-{
-	uint64_t m, n;
-
-	if (a->type == OM_STRING && b->type == OM_STRING)
-		return om_shape_equal(&a->shape, &b->shape)
-		    && are_same_texts(a->data, b->data, om_shape_count(&a->shape));
-
-	return a->type == b->type && om_shape_equal(&a->shape, &b->shape)
-	    && om_tensor_bytes(a->type, &a->shape, &m) && om_tensor_bytes(b->type, &b->shape, &n)
-	    && m == n && (m == 0 || memcmp(a->data, b->data, m) == 0);
-}
-
 static void
 compare(const struct trial *t, const struct computed *a, const struct computed *b, const char *what)
 {
 	for (uint32_t k = 0; k < t->op->nout; k++)
-		if (!is_same(&a->c.out[k], &b->c.out[k]))
+		if (!same_tensors(&a->c.out[k], &b->c.out[k]))
 			fail(t, "output %u differs %s", k, what);
 }
 
@@ -417,7 +395,7 @@ is_same_element(const om_tensor *y, int64_t i, const om_tensor *z, int64_t k)
 	const size_t one = bits / 8;
 
 	if (y->type == OM_STRING)
-		return are_same_texts((const om_string *)y->data + i, (const om_string *)z->data + k, 1);
+		return same_texts((const om_string *)y->data + i, (const om_string *)z->data + k, 1);
 	if (bits < 8)
 		return packed_at(y->data, bits, i) == packed_at(z->data, bits, k);
 	return memcmp((const char *)y->data + (size_t)i * one, (const char *)z->data + (size_t)k * one, one) == 0;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../same.h"
 #include "onnxmem/exec.h"
 #include "onnxmem/pass.h"
 #include "raise/raise.h"
@@ -130,15 +131,6 @@ compute(struct trial *t, const char *passes)
 	return om_exec_run(t->e);
 }
 
-static bool
-is_same(const om_tensor *a, const om_tensor *b)
-{
-	uint64_t bytes;
-
-	return a->type == b->type && om_shape_equal(&a->shape, &b->shape) && om_tensor_bytes(a->type, &a->shape, &bytes)
-	    && (bytes == 0 || memcmp(a->data, b->data, bytes) == 0);
-}
-
 static void
 compare(const char *head, const char *body, int opset)
 {
@@ -151,7 +143,7 @@ compare(const char *head, const char *body, int opset)
 	CU_ASSERT_EQUAL(is, OM_OK);
 	CU_ASSERT_EQUAL(om_opset_version(b.p, ""), opset);
 	for (uint32_t k = 0; was == OM_OK && is == OM_OK && k < a.p->first->nresult; k++) {
-		const bool same = is_same(om_exec_result(a.e, k), om_exec_result(b.e, k));
+		const bool same = same_tensors(om_exec_result(a.e, k), om_exec_result(b.e, k));
 		if (!same)
 			printf("# %s %s to %d: result %u is another\n", head, body, opset, k);
 		CU_ASSERT_TRUE(same);
