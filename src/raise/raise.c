@@ -33,17 +33,6 @@ om_raise_refuse(const om_raising *r, const char *fmt, ...)
 		r->op->version, r->target, why);
 }
 
-void
-om_raise_drop(om_op *op, const char *attr)
-{
-	uint32_t n = 0;
-
-	for (uint32_t k = 0; k < op->nattr; k++)
-		if (strcmp(op->attr[k].name, attr) != 0)
-			op->attr[n++] = op->attr[k];
-	op->nattr = n;
-}
-
 om_attr
 om_raise_int(const om_raising *r, const char *name, int64_t v)
 {
@@ -113,7 +102,7 @@ om_raise_attr(om_raising *r, const char *name)
 	const int64_t *v = om_attr_ints(r->op, name, &n);
 	const bool is_given = om_attr_has(r->op, name);
 
-	om_raise_drop(r->op, name);
+	om_op_drop_attr(r->op, name);
 	return is_given ? om_raise_list(r, name, n, v) : NULL;
 }
 
@@ -254,7 +243,7 @@ raise_op(om_raising *r, om_op *op, om_raised *done)
 	if (*op->domain || op->call || op->version >= r->target)
 		return OM_OK;
 	r->op = op;
-	om_raise_drop(op, "consumed_inputs");  /* of opset 1: a hint, which nobody misses */
+	om_op_drop_attr(op, "consumed_inputs");  /* of opset 1: a hint, which nobody misses */
 	OM_TRY(follow_rules(r, &is_other));
 	if (is_other)
 		done->ops++;

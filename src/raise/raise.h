@@ -31,8 +31,7 @@ bool om_raise_is_alike(const om_row *a, const om_row *b);
 /* "cannot be raised to opset 17: " and a sentence. */
 om_status om_raise_refuse(const om_raising *r, const char *fmt, ...) OM_PRINTF(2, 3);
 
-/* Attributes. */
-void om_raise_drop(om_op *op, const char *attr);
+/* Attributes of ops that are to be built. */
 om_attr om_raise_int(const om_raising *r, const char *name, int64_t v);
 om_attr om_raise_text(const om_raising *r, const char *name, const char *v);
 

@@ -26,7 +26,7 @@ rank_of(const om_raising *r, uint32_t k)
 static void
 set_text(om_raising *r, const char *name, const char *text)
 {
-	om_raise_drop(r->op, name);
+	om_op_drop_attr(r->op, name);
 	om_op_add_string(r->p, r->op, name, text);
 }
 
@@ -124,7 +124,7 @@ top(om_raising *r)
 {
 	const int64_t k = om_attr_int(r->op, "k");
 
-	om_raise_drop(r->op, "k");
+	om_op_drop_attr(r->op, "k");
 	OM_RAISE_INPUTS(r, input(r, 0), om_raise_list(r, "k", 1, &k));
 	return OM_OK;
 }
@@ -136,7 +136,7 @@ paddings(om_raising *r)
 	const int64_t *v = om_attr_ints(r->op, "paddings", &n);
 
 	om_op_add_ints(r->p, r->op, "pads", n, v);
-	om_raise_drop(r->op, "paddings");
+	om_op_drop_attr(r->op, "paddings");
 	return OM_OK;
 }
 
@@ -147,7 +147,7 @@ pads(om_raising *r)
 	const float v = om_attr_float(r->op, "value");
 	om_value *x = input(r, 0), *list = om_raise_attr(r, "pads"), *value = NULL;
 
-	om_raise_drop(r->op, "value");
+	om_op_drop_attr(r->op, "value");
 	if (has_value && om_type_elem(&x->type) == OM_UNDEFINED)
 		return om_raise_refuse(r, "of what type %s is, is not known", x->name);
 	if (has_value)
@@ -169,7 +169,7 @@ bounds(om_raising *r)
 	for (uint32_t k = 0; k < 2; k++) {
 		const bool is_given = om_attr_has(r->op, name[k]);
 		const float v = is_given ? om_attr_float(r->op, name[k]) : k ? FLT_MAX : -FLT_MAX;
-		om_raise_drop(r->op, name[k]);
+		om_op_drop_attr(r->op, name[k]);
 		if (is_given || type != OM_FLOAT32)
 			in[k + 1] = om_raise_number(r, name[k], type, v);
 	}
@@ -183,7 +183,7 @@ dft_axis(om_raising *r)
 	const int64_t axis = om_attr_int(r->op, "axis");
 	om_value *list = om_raise_list(r, "axis", 1, &axis);
 
-	om_raise_drop(r->op, "axis");
+	om_op_drop_attr(r->op, "axis");
 	OM_RAISE_INPUTS(r, input(r, 0), input(r, 1), OM_RAISE_BEFORE(r, "Squeeze", NULL, list));
 	return OM_OK;
 }
@@ -215,7 +215,7 @@ whole_p(om_raising *r)
 
 	if (!(p >= 1 && p <= 1024) || p != (float)(int)p)
 		return om_raise_refuse(r, "its p of %g is no whole number", (double)p);
-	om_raise_drop(r->op, "p");
+	om_op_drop_attr(r->op, "p");
 	om_op_add_int(r->p, r->op, "p", (int)p);
 	return OM_OK;
 }
@@ -245,7 +245,7 @@ cast_type(om_raising *r)
 
 	if (to == OM_UNDEFINED)
 		return om_raise_refuse(r, "its type is not known");
-	om_raise_drop(r->op, "to");
+	om_op_drop_attr(r->op, "to");
 	om_op_add_int(r->p, r->op, "to", to);
 	return OM_OK;
 }
@@ -269,15 +269,15 @@ erf_of_integers(om_raising *r)
 static om_status
 no_sequence(om_raising *r)
 {
-	om_raise_drop(r->op, "output_sequence");
+	om_op_drop_attr(r->op, "output_sequence");
 	return OM_OK;
 }
 
 static om_status
 no_broadcast(om_raising *r)
 {
-	om_raise_drop(r->op, "broadcast");
-	om_raise_drop(r->op, "axis");
+	om_op_drop_attr(r->op, "broadcast");
+	om_op_drop_attr(r->op, "axis");
 	return OM_OK;
 }
 
@@ -381,7 +381,7 @@ lines(om_raising *r)
 	const int64_t given = axis;
 	int only = -1;
 
-	om_raise_drop(r->op, "axis");
+	om_op_drop_attr(r->op, "axis");
 	axis += axis < 0 && x->shape.rank > 0 ? x->shape.rank : 0;
 	if (x->shape.rank > 0 && axis >= 0 && axis < x->shape.rank)
 		only = only_axis(&x->shape, (int)axis);
@@ -408,7 +408,7 @@ no_test(om_raising *r)
 		is_plain &= !is_read(r->p, r->op->out[k]);
 	if (is_plain)
 		drop_outputs(r, 1);
-	om_raise_drop(r->op, "is_test");
+	om_op_drop_attr(r->op, "is_test");
 	return OM_OK;
 }
 
@@ -420,7 +420,7 @@ by_element(om_raising *r)
 	const int64_t flat = -1;
 	om_value *in[5];
 
-	om_raise_drop(r->op, "spatial");
+	om_op_drop_attr(r->op, "spatial");
 	if (!is_by_element)
 		return OM_OK;
 	in[0] = OM_RAISE_BEFORE(r, "Flatten", ((om_attr[]){om_raise_int(r, "axis", 1), {0}}), input(r, 0));
@@ -479,8 +479,8 @@ moment_axes(om_raising *r)
 	for (int d = 0; d < rank; d++)
 		if (all || d != 1)
 			v[n++] = d;
-	om_raise_drop(r->op, "across_channels");
-	om_raise_drop(r->op, "normalize_variance");
+	om_op_drop_attr(r->op, "across_channels");
+	om_op_drop_attr(r->op, "normalize_variance");
 	om_op_add_ints(r->p, r->op, "axes", n, v);
 	return OM_OK;
 }
@@ -495,8 +495,8 @@ dropout(om_raising *r)
 	const float ratio = om_attr_float(op, "ratio");
 	om_value *mask = op->nout > 1 ? op->out[1] : NULL;
 
-	om_raise_drop(op, "ratio");
-	om_raise_drop(op, "is_test");
+	om_op_drop_attr(op, "ratio");
+	om_op_drop_attr(op, "is_test");
 	OM_RAISE_INPUTS(r, input(r, 0), has_ratio ? om_raise_number(r, "ratio", OM_FLOAT32, ratio) : NULL);
 	if (!mask || !is_read(r->p, mask)) {
 		drop_outputs(r, 1);
@@ -516,8 +516,8 @@ image_scales(om_raising *r)
 {
 	const float v[] = {1, 1, om_attr_float(r->op, "height_scale"), om_attr_float(r->op, "width_scale")};
 
-	om_raise_drop(r->op, "height_scale");
-	om_raise_drop(r->op, "width_scale");
+	om_op_drop_attr(r->op, "height_scale");
+	om_op_drop_attr(r->op, "width_scale");
 	om_op_add_attr(r->p, r->op, &(om_attr){.name = "scales", .kind = OM_ATTR_FLOATS, .n = 4, .f = v});
 	return OM_OK;
 }
@@ -528,7 +528,7 @@ scales(om_raising *r)
 	size_t n;
 	const float *v = om_attr_floats(r->op, "scales", &n);
 
-	om_raise_drop(r->op, "scales");
+	om_op_drop_attr(r->op, "scales");
 	OM_RAISE_INPUTS(r, input(r, 0), om_raise_floats(r, "scales", n, v));
 	return OM_OK;
 }

@@ -80,7 +80,7 @@ name_directions(om_raising *r)
 	const int64_t *v = om_attr_ints(r->op, "directions", &n);
 	const bool is_given = om_attr_has(r->op, "directions");
 
-	om_raise_drop(r->op, "directions");
+	om_op_drop_attr(r->op, "directions");
 	if (is_given)
 		om_op_add_ints(r->p, r->op, "scan_input_directions", n, v);
 }
