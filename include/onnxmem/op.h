@@ -184,6 +184,10 @@ OM_API om_status om_row_check(const om_row *row, const om_call *c);
  * constants.  Arrays come from `mem`. */
 OM_API void om_call_init(om_call *c, om_session *s, om_arena *mem, const om_op *op);
 
+/* Has an op with a row the inputs and outputs that it takes and gives, and none left out that is
+ * not optional?  OM_INVALID with a sentence otherwise. */
+OM_API om_status om_op_check(om_session *s, const om_op *op);
+
 /* Run the row's `infer` on `op` and write what it found into the outputs'
  * values; for an op without a row, keep what the file declared.  A result that
  * contradicts a declared shape is a warning, and the inferred one stands.  A use

@@ -439,40 +439,6 @@ check_attrs(struct import *im, const om_op *op)
 	return OM_OK;
 }
 
-static const char *
-range_text(char *out, size_t size, unsigned least, unsigned most)
-{
-	if (most == OM_VARIADIC)
-		snprintf(out, size, "%u or more", least);
-	else if (least == most)
-		snprintf(out, size, "%u", least);
-	else
-		snprintf(out, size, "%u to %u", least, most);
-	return out;
-}
-
-static om_status
-check_arity(struct import *im, const om_op *op)
-{
-	const om_row *r = op->row;
-	char range[32];
-
-	if (op->nin < r->min_in || (r->max_in != OM_VARIADIC && op->nin > r->max_in))
-		return om_op_fail(im->s, OM_INVALID, op, "has %u inputs; it takes %s", op->nin,
-			range_text(range, sizeof range, r->min_in, r->max_in));
-	if (op->nout < r->min_out || (r->max_out != OM_VARIADIC && op->nout > r->max_out))
-		return om_op_fail(im->s, OM_INVALID, op, "has %u outputs; it gives %s", op->nout,
-			range_text(range, sizeof range, r->min_out, r->max_out));
-	/* The first two of Loop may both be left out. */
-	for (uint32_t k = 0; k < r->min_in && r->control == OM_PLAIN; k++)
-		if (!op->in[k])
-			return om_op_fail(im->s, OM_INVALID, op, "input %u is left out, but needed", k);
-	for (uint32_t k = 0; k < r->min_out && r->max_out != OM_VARIADIC; k++)
-		if (!op->out[k])
-			return om_op_fail(im->s, OM_INVALID, op, "output %u is left out, but not optional", k);
-	return OM_OK;
-}
-
 static om_status
 resolve_node(struct import *im, struct scope *sc, struct node *n)
 {
@@ -483,7 +449,7 @@ resolve_node(struct import *im, struct scope *sc, struct node *n)
 	sc->reading = NULL;
 	if (!n->op->row)
 		return OM_OK;
-	OM_TRY(check_arity(im, n->op));
+	OM_TRY(om_op_check(im->s, n->op));
 	return check_attrs(im, n->op);
 }
 

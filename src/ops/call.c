@@ -86,19 +86,46 @@ refine(om_session *s, const om_op *op, const om_value *v, om_tensor *found)
 			om_shape_text(&found->shape, got, sizeof got));
 }
 
-/* What columns rely on: inputs that are not optional are there. */
+static const char *
+range_text(char *out, size_t size, unsigned least, unsigned most)
+{
+	if (most == OM_VARIADIC)
+		snprintf(out, size, "%u or more", least);
+	else if (least == most)
+		snprintf(out, size, "%u", least);
+	else
+		snprintf(out, size, "%u to %u", least, most);
+	return out;
+}
+
 static om_status
 check_arity(om_session *s, const om_op *op)
 {
 	const om_row *r = op->row;
+	char range[32];
 
 	if (op->nin < r->min_in || (r->max_in != OM_VARIADIC && op->nin > r->max_in))
-		return om_op_fail(s, OM_INVALID, op, "has %u inputs", op->nin);
+		return om_op_fail(s, OM_INVALID, op, "has %u inputs; it takes %s", op->nin,
+			range_text(range, sizeof range, r->min_in, r->max_in));
 	if (op->nout < r->min_out || (r->max_out != OM_VARIADIC && op->nout > r->max_out))
-		return om_op_fail(s, OM_INVALID, op, "has %u outputs", op->nout);
+		return om_op_fail(s, OM_INVALID, op, "has %u outputs; it gives %s", op->nout,
+			range_text(range, sizeof range, r->min_out, r->max_out));
+	/* The first two of Loop may both be left out. */
 	for (uint32_t k = 0; k < r->min_in && r->control == OM_PLAIN; k++)
 		if (!op->in[k])
-			return om_op_fail(s, OM_INVALID, op, "input %u is left out", k);
+			return om_op_fail(s, OM_INVALID, op, "input %u is left out, but needed", k);
+	return OM_OK;
+}
+
+om_status
+om_op_check(om_session *s, const om_op *op)
+{
+	const om_row *r = op->row;
+
+	OM_TRY(check_arity(s, op));
+	for (uint32_t k = 0; k < r->min_out && r->max_out != OM_VARIADIC; k++)
+		if (!op->out[k])
+			return om_op_fail(s, OM_INVALID, op, "output %u is left out, but not optional", k);
 	return OM_OK;
 }
 
@@ -205,7 +232,7 @@ infer(om_prog *p, om_arena *mem, om_op *op)
 {
 	om_call c;
 
-	OM_TRY(check_arity(p->session, op));
+	OM_TRY(om_op_check(p->session, op));
 	OM_TRY(check_kinds(p->session, op));
 	OM_TRY(check_attrs(p->session, op));
 	om_call_init(&c, p->session, mem, op);
