@@ -5,8 +5,7 @@
 # comment behind a declaration, a field or a constant belongs to that.  The first one of
 # a file belongs to the file.  All others stay plain: they stand between things.
 #
-# Fields that say all by their type and name have no comment, nor need they one; the
-# struct, the function and the macro do.
+# Fields in one line share the comment in front of it or behind it.
 
 function flush_comment(opens,    k) {
 	if (n)
@@ -27,18 +26,20 @@ function name_of(line) {
 	return match(line, /[A-Za-z_0-9]+$/) ? substr(line, RSTART) : ""
 }
 
-# Each of the fields `int a, b;` with something in the place of the comment that it
-# has not; the last one has its own, if there is one.
-function fields(line, own,    type, list, name, k, out) {
+# The fields of `int a, b;  /* c */` one by one, the last with the comment, which is that
+# of all: the others get something in its place.  With the comment in front it is the
+# first one's.
+function fields(line, in_front,    type, list, out) {
 	if (!match(line, /^[ \t]*(const |struct |unsigned )*[a-z_0-9]+ /))
 		return line
 	type = substr(line, 1, RLENGTH)
 	list = substr(line, RLENGTH + 1)
 	while (match(list, /^[*a-z_0-9]+, /)) {
-		out = out NOTHING type substr(list, 1, RLENGTH - 2) ";"
+		out = out (in_front ? "" : NOTHING) type substr(list, 1, RLENGTH - 2) ";"
+		in_front = 0
 		list = substr(list, RLENGTH + 1)
 	}
-	return out (own ? "" : NOTHING) type list
+	return out (in_front || line ~ /\/\*\*</ ? "" : NOTHING) type list
 }
 
 BEGIN { NOTHING = "/** \\&nbsp; */ " }
@@ -78,8 +79,8 @@ in_comment {
 		in_tail = line !~ /\*\//
 		sub(/\/\* /, "/**< ", line)
 	}
-	if (depth && !n && line ~ /;/)
-		line = fields(line, own)
+	if (depth && (n || own) && line ~ /;/)
+		line = fields(line, n)
 	if (n) {
 		flush_comment("/** ")
 		leader = depth ? "" : name_of($0)

@@ -74,15 +74,15 @@ OM_API void om_value_replace(om_prog *p, om_value *old, om_value *by);
  * stands for one which refers to another, or NULL to leave it out; a NULL `ref`
  * keeps references. */
 typedef struct om_clone {
-	om_prog *p;
-	const om_prog *from;
+	om_prog *p;              /* where the copies go; not owned, like all here */
+	const om_prog *from;     /* where they come from */
 	om_arena *mem;           /* for the copying alone */
-	const char *prefix;
-	om_value **value;
+	const char *prefix;      /* of the names of what is made */
+	om_value **value;        /* by id in `from`: the counterpart, or NULL */
 	om_block **block;        /* by id in `from`: the copy of a body */
-	uint32_t nvalue, nblock;
-	const om_attr *(*ref)(void *arg, const om_attr *a);
-	void *arg;
+	uint32_t nvalue, nblock; /* how many of each `from` has */
+	const om_attr *(*ref)(void *arg, const om_attr *a); /* see above */
+	void *arg;               /* of `ref` */
 } om_clone;
 
 /* A copying from `from` to `to`, of which nothing has a counterpart yet; it ends with `mem`. */

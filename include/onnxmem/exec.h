@@ -22,19 +22,19 @@ typedef struct om_exec_options {
 
 /* What an executor holds, and what its runs did. */
 typedef struct om_exec_stats {
-	uint64_t arena_bytes;
+	uint64_t arena_bytes;       /* of all arenas; 0 with no_reuse */
 	uint64_t weight_bytes;      /* constants made at build time; mapped ones not counted */
 	uint64_t unplanned_bytes;   /* most ever held outside the arena for unplanned values */
 	uint64_t copied_bytes;      /* moved by loops and branches, in the last run */
 	uint64_t steps;             /* ops that ran in the last run, those of bodies as often as
 	                               they did; views that the plan makes are none */
-	uint64_t runs;
+	uint64_t runs;              /* that came to their end */
 } om_exec_stats;
 
 /* What one op took, over all runs. */
 typedef struct om_exec_op {
-	const om_op *op;
-	uint64_t calls;
+	const om_op *op;            /* of the program */
+	uint64_t calls;             /* of its kernel: in a body, one for each round */
 	double ms;                  /* sum over the calls */
 } om_exec_op;
 

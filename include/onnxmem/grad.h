@@ -146,18 +146,18 @@ OM_API om_value *om_g_count(om_grad *g, const om_value *like, om_value *forward,
  * which are values of `to`.
  */
 struct om_scope {
-	om_block *from, *to;
+	om_block *from, *to;         /* what is differentiated, and where gradients are computed */
 	om_op *first, *last;         /* of `from`, what is differentiated; NULL: all of it */
 	om_scope *outer;             /* NULL: the graph */
 	/* What stands in `to` for a value that is computed in `from`, and from now on kept;
 	 * NULL: the value itself is in reach. */
 	om_value *(*keep)(om_scope *s, om_grad *g, om_value *v);
 	void *arg;                   /* of `keep` */
-	struct om_tape *tape;
+	struct om_tape *tape;        /* what the whole backward pass shares */
 	om_value **grad;             /* by value id, nvalue of them: sums up to now */
-	om_value **kept;
+	om_value **kept;             /* by value id: what `keep` gave, or NULL */
 	bool *is_active;             /* it depends on what is wanted */
-	uint32_t nvalue;
+	uint32_t nvalue;             /* values of the program when the scope was made */
 };
 
 /* A scope inside of that of `g`, without anything wanted yet; it dies with the backward pass. */
@@ -193,7 +193,7 @@ typedef struct om_backward {
 	om_value *loss;              /* one number; or of any shape, where `seed` is given */
 	om_value *seed;              /* the gradient of the loss; NULL: one */
 	om_value *const *wrt;        /* whose gradients are wanted */
-	uint32_t nwrt;
+	uint32_t nwrt;               /* how many */
 	bool copies;                 /* leave the forward ops as they are: outputs of them that the
 	                                backward path wants besides come from copies */
 	bool functions;              /* what has a gradient of one op gets that: a call of a function of
@@ -217,11 +217,11 @@ typedef struct om_learning {
 	const char *output;          /* what that is of; NULL: the first result of the graph */
 	const char *label;           /* the name of its new input; NULL: "label" */
 	const char *const *wrt;      /* names; NULL: all weights that the loss changes with */
-	size_t nwrt;
+	size_t nwrt;                 /* how many */
 	double clip_norm;            /* most that the root of all squares together is; 0: any */
 	double clip_value;           /* most that an element is; 0: any */
 	const char *optimizer;       /* "sgd", "momentum", "adam", "adamw"; NULL: gradients are results */
-	double rate, momentum, beta1, beta2, epsilon, decay;
+	double rate, momentum, beta1, beta2, epsilon, decay; /* of the optimizer; see om_learning_usual() */
 	bool trains;                 /* normalisations of batches and what drops elements do as in training */
 	bool keeps_outputs;          /* results of the graph stay, behind the loss */
 	bool copies, functions;      /* as in om_backward */

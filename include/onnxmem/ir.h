@@ -30,7 +30,7 @@ typedef enum om_kind { OM_TENSOR, OM_SPARSE, OM_SEQUENCE, OM_OPTIONAL, OM_MAP, O
 /* The type of a value; its shape stands beside it.  Only OM_TENSOR values are
  * ever planned. */
 typedef struct om_type {
-	om_kind kind;
+	om_kind kind;                /* of value */
 	om_dtype elem;               /* of a tensor; of the keys of a map */
 	const struct om_type *of;    /* what a sequence, an optional or a map holds */
 } om_type;
@@ -54,8 +54,8 @@ typedef enum om_store {
 
 /* Where bytes are: those of another value, from `offset` on. */
 typedef struct om_spot {
-	om_value *in;
-	uint64_t offset;
+	om_value *in;            /* whose bytes they are */
+	uint64_t offset;         /* bytes */
 } om_spot;
 
 /* A value that lies elsewhere in every round of a loop: in round i < nfirst at first[i],
@@ -65,17 +65,17 @@ typedef struct om_spot {
  * of a loop `i` is the number of rounds that ran. */
 typedef struct om_rounds {
 	bool is_output;          /* of the loop; false: a value of its body */
-	uint32_t period, nfirst;
-	om_spot *at, *first;
-	int64_t stride;
+	uint32_t period, nfirst; /* rounds; a period is at least 1 */
+	om_spot *at, *first;     /* [period], [nfirst]; in the arena of the program */
+	int64_t stride;          /* bytes; 0 but for slices of a scan */
 } om_rounds;
 
 /* What is known about an element of a list of integers before it is computed:
  * its number; or a symbol, as for dims; or nothing. */
 typedef struct om_elem {
-	bool known;
-	int64_t value;
-	const char *sym;
+	bool known;              /* is it a number? */
+	int64_t value;           /* the number */
+	const char *sym;         /* the symbol; NULL: none, or a number */
 } om_elem;
 
 /* What an op computes, a block is given, or a constant: defined once. */
@@ -84,7 +84,7 @@ struct om_value {
 	om_block *block;         /* where it is defined */
 	om_op *def;              /* NULL: a parameter of its block, or a constant */
 	uint32_t id;             /* dense: index into om_prog.values */
-	om_type type;
+	om_type type;            /* OM_UNDEFINED in it: not known */
 	om_shape shape;          /* of a sequence or an optional: what its tensors have in common */
 	const om_tensor *data;   /* its elements, where they are known before the run.
 	                            Elements elided from a text: data->data is NULL */
@@ -113,8 +113,8 @@ typedef enum om_attr_kind {
 
 /* An attribute, as it was written or defaulted. */
 struct om_attr {
-	const char *name;
-	om_attr_kind kind;
+	const char *name;        /* as in ONNX */
+	om_attr_kind kind;       /* says which of the pointers below holds */
 	size_t n;                /* elements; 1 for the single kinds */
 	union {
 		const float *f;
@@ -148,16 +148,16 @@ struct om_op {
 	const char *overload;    /* "" for none */
 	int version;             /* of its domain's opset, where it stands */
 	const char *name;        /* the node's name; may be "" */
-	om_phase phase;
+	om_phase phase;          /* of a training step */
 	const char *recompute_of; /* it computes again what this op did: its name, or that of
 	                            its first output; NULL: it does not */
 	om_value **in;           /* NULL: an optional input left out */
 	om_value **out;          /* NULL: an optional output left out */
-	om_attr *attr;
+	om_attr *attr;           /* those that are written, bodies included */
 	om_block **body;         /* the graphs among the attributes, in order */
-	uint32_t nin, nout, nattr, nbody;
-	om_block *block;
-	om_op *prev, *next;
+	uint32_t nin, nout, nattr, nbody; /* how many of each */
+	om_block *block;         /* that it is in; NULL: in none yet */
+	om_op *prev, *next;      /* in its block; NULL at the ends */
 	uint32_t id;             /* dense in order of creation */
 	uint32_t index;          /* place in its block.  Valid after om_timeline() */
 	uint32_t file_index;     /* the same before any pass put the ops in order.  Valid
@@ -176,14 +176,14 @@ struct om_block {
 	const char *name;        /* the graph's name */
 	const char *path;        /* scope path: "" for the graph, "y/then_branch" */
 	const char *attr;        /* the owner's attribute that holds it; NULL for block 0 */
-	om_prog *prog;
+	om_prog *prog;           /* that it belongs to */
 	om_op *owner;            /* NULL for block 0 and for the bodies of functions */
-	om_value **param;
+	om_value **param;        /* what it is given, in order */
 	om_value **result;       /* may hold a value twice, a parameter, a constant */
-	uint32_t nparam, nresult;
-	om_op *first, *last;
-	uint32_t nop;
-	uint32_t id;
+	uint32_t nparam, nresult; /* how many of each */
+	om_op *first, *last;     /* in order of execution; NULL: there is no op */
+	uint32_t nop;            /* ops in it, those of bodies not counted */
+	uint32_t id;             /* dense in order of creation; 0 is the graph */
 	uint32_t begin, end;     /* see om_timeline() */
 	bool is_other;           /* its parameters and results are not those of its file */
 	om_block *next;          /* in order of creation */
@@ -193,21 +193,21 @@ struct om_block {
 /* A set of operators, and its version. */
 typedef struct om_opset {
 	const char *domain;      /* "" for ai.onnx */
-	int version;
+	int version;             /* of the set */
 } om_opset;
 
 /* A function that came with the model.  Its body is a block without an owner
  * that is not in the list of the program's blocks. */
 struct om_function {
-	const char *domain, *name, *overload;
-	om_block *body;
+	const char *domain, *name, *overload; /* what ops call it by; "" for none */
+	om_block *body;              /* its parameters are the inputs, in order */
 	const char *const *attr;     /* attributes without default */
 	const om_attr *attr_default; /* attributes with default */
-	size_t nattr, nattr_default;
-	const om_opset *opset;
-	size_t nopset;
-	om_function *next;
-	const void *origin;
+	size_t nattr, nattr_default; /* how many of each */
+	const om_opset *opset;       /* what its ops are of */
+	size_t nopset;               /* how many */
+	om_function *next;           /* in the order of the file */
+	const void *origin;          /* its FunctionProto; NULL if made by a pass */
 };
 
 /* What is currently known about a program.  Setting a bit promises that the
@@ -231,7 +231,7 @@ typedef enum om_target {
 
 /* An arena that a plan may use. */
 typedef struct om_want {
-	const char *name;
+	const char *name;        /* in plans and messages */
 	const char *device;      /* "cpu" */
 	uint64_t limit;          /* bytes; 0: none */
 	uint64_t align;          /* of every place in it, where more than the program's */
@@ -245,25 +245,25 @@ typedef struct om_tie {
 
 /* A program: the graph of a model, with all bodies in it. */
 struct om_prog {
-	om_session *session;
-	om_arena *mem;
-	const char *name;
+	om_session *session;      /* that messages go to; not owned */
+	om_arena *mem;            /* holds all of the program; owned */
+	const char *name;         /* the graph's, "" for none */
 	om_block *first, *last;   /* first is the graph */
-	om_value **values;
-	uint32_t nvalue, nblock, nop;
-	size_t capvalue;
-	om_function *functions;
-	om_opset *opset;
-	size_t nopset;
-	int ir_version;
+	om_value **values;        /* by id */
+	uint32_t nvalue, nblock, nop; /* numbers given: ids are below them */
+	size_t capvalue;          /* room in `values` */
+	om_function *functions;   /* a list, in the order of the file */
+	om_opset *opset;          /* sets of operators that are imported */
+	size_t nopset;            /* how many */
+	int ir_version;           /* of the file format */
 	uint32_t nstep;           /* valid after om_timeline() */
-	unsigned has;
-	om_target target;
+	unsigned has;             /* what is known: OM_HAS_... */
+	om_target target;         /* whom a plan is made for */
 	uint64_t align;           /* bytes: every buffer is rounded up to it; 64 */
 	om_tie *tie;              /* each result and each parameter once */
-	uint32_t ntie;
+	uint32_t ntie;            /* how many */
 	om_want *want;            /* arenas, the fastest first; NULL: one without limit */
-	uint32_t nwant;
+	uint32_t nwant;           /* how many */
 	bool order_free;          /* the plan has to hold for every order of the ops that
 	                             respects the data, not for that of the blocks alone */
 	const char *order;        /* how the ops were put in order: "file", "bfs", "mem"; NULL: not */
@@ -271,7 +271,7 @@ struct om_prog {
 	bool order_is_proven;     /* "mem": no order takes less, as the pass counts it */
 	om_value *before_loops;   /* values as they were when the `loops` pass changed their steps
 	                            and storage; NULL: it did not, since lifetimes were found */
-	uint32_t nbefore_loops;
+	uint32_t nbefore_loops;   /* values that there were */
 	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
 	om_model *model;          /* what it was imported from; not owned; may be NULL */
 };

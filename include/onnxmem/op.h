@@ -19,7 +19,7 @@ struct om_fused;
 
 /* One op as its row sees it: while planning, or in a run. */
 struct om_call {
-	om_session *session;
+	om_session *session;      /* for messages */
 	om_arena *mem;            /* scratch for small things; dies with the call */
 	const om_op *op;          /* attributes, version, name for messages */
 	const om_tensor *in;      /* [op->nin]; an absent one has type OM_UNDEFINED */
@@ -63,16 +63,16 @@ typedef enum om_control { OM_PLAIN, OM_IF, OM_LOOP, OM_SCAN, OM_EACH } om_contro
 /* What the row declares about an attribute. */
 typedef struct om_attr_spec {
 	const char *name;         /* NULL ends the list */
-	om_attr_kind kind;
-	bool required;
+	om_attr_kind kind;        /* that it has to be of */
+	bool required;            /* there is no default */
 	int64_t i;                /* defaults, for the kinds int, float, string */
-	float f;
-	const char *s;
+	float f;                  /* see `i` */
+	const char *s;            /* see `i` */
 } om_attr_spec;
 
 /* An output that is bytes of an input. */
 typedef struct om_view_of {
-	uint32_t in;
+	uint32_t in;              /* which one */
 	uint64_t offset;          /* bytes into the input */
 } om_view_of;
 
@@ -96,13 +96,13 @@ enum { OM_MAX_TAKES = 16 };
 /* An operator, in some of its versions.  A function that is NULL says: none, or never. */
 struct om_row {
 	const char *domain;       /* "" for ai.onnx */
-	const char *name;
+	const char *name;         /* of the operator */
 	const char *brief;        /* what it computes, a line */
 	int since, until;         /* versions, inclusive; until 0: still the newest */
 	uint8_t min_in, max_in;   /* OM_VARIADIC: any number */
-	uint8_t min_out, max_out;
-	unsigned flags;
-	om_control control;
+	uint8_t min_out, max_out; /* OM_VARIADIC, too */
+	unsigned flags;           /* OM_POINTWISE and those beside it */
+	om_control control;       /* how its bodies run */
 	const om_attr_spec *attrs;   /* NULL: none */
 
 	/* Set type and shape of every output, as far as they are known, from types,

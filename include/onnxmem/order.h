@@ -22,7 +22,7 @@
 
 /* Bytes that one op makes, and others need. */
 typedef struct om_order_storage {
-	uint64_t bytes;
+	uint64_t bytes;          /* of it */
 	uint32_t maker;          /* the op that makes it; OM_ORDER_NONE: there from the start */
 	bool stays;              /* wanted at the end */
 } om_order_storage;
@@ -30,7 +30,7 @@ typedef struct om_order_storage {
 /* `made` may be computed over `needed`, which has as many bytes.  An op computes
  * each over one of those that are named for it and dead otherwise. */
 typedef struct om_order_over {
-	uint32_t made, needed;
+	uint32_t made, needed;   /* numbers of storages */
 } om_order_over;
 
 /* What an op waits for, needs and takes. */
@@ -39,7 +39,7 @@ typedef struct om_order_op {
 	const uint32_t *use;     /* storages that it needs; its makers come before it, too */
 	const om_order_over *over;  /* by `made`; none is `needed` twice */
 	const uint32_t *early;   /* of `use`: those it needs at its start, but not in its middle */
-	uint32_t nafter, nuse, nover, nearly;
+	uint32_t nafter, nuse, nover, nearly; /* how many of each */
 	uint64_t begin;          /* bytes that it takes beside what is alive before it: all that
 	                            it makes, and scratch */
 	uint64_t middle;         /* the same, later on, when `early` may be dead; 0: never more */
@@ -47,9 +47,9 @@ typedef struct om_order_op {
 
 /* Ops are numbered in an order that is legal: the one they came in. */
 typedef struct om_order_problem {
-	const om_order_op *op;
-	const om_order_storage *storage;
-	uint32_t nop, nstorage;
+	const om_order_op *op;             /* by number; the caller's, as all in it */
+	const om_order_storage *storage;   /* by number */
+	uint32_t nop, nstorage;            /* how many of each */
 } om_order_problem;
 
 /* How good an order is. */

@@ -14,8 +14,8 @@
 /* Bytes [from, to) of a buffer, in use in steps [lower, upper): `upper` and
  * `to` are exclusive.  `to` 0, with `from` 0, means all bytes of the buffer. */
 typedef struct om_interval {
-	uint32_t lower, upper;
-	uint64_t from, to;
+	uint32_t lower, upper;   /* steps */
+	uint64_t from, to;       /* bytes of the buffer */
 } om_interval;
 
 enum { OM_OFFSET_FREE = -1 };
@@ -29,7 +29,7 @@ typedef struct om_buffer {
 	uint64_t bytes;          /* 0: never overlaps anything, gets offset 0 */
 	uint64_t align;          /* a power of two; 0 or 1: none */
 	const om_interval *live; /* see below; at least one */
-	uint32_t nlive;
+	uint32_t nlive;          /* how many */
 	int64_t fixed;           /* offset that it must have, or OM_OFFSET_FREE */
 	uint32_t fixed_pool;     /* pool that it must lie in, or OM_POOL_ANY; 0 where there is one */
 	uint64_t heat;           /* bytes moved to and from it; counts where there are pools */
@@ -64,7 +64,7 @@ typedef struct om_pack_result {
 	uint64_t height;         /* bytes: the largest end of a buffer */
 	uint64_t lower_bound;    /* bytes: no packing is lower */
 	uint32_t bound_step;     /* a step at which the bound is alive */
-	om_pack_status status;
+	om_pack_status status;   /* is the height proven to be the least? */
 	const char *strategy;    /* what found it: "size", "area", ... */
 } om_pack_result;
 
@@ -100,26 +100,26 @@ typedef struct om_pool {
  * is aligned as the strictest of them.  A buffer is in one group at most; fixed
  * offsets and pools of its members have to agree. */
 typedef struct om_pack_group {
-	const uint32_t *member;
-	uint32_t n;
+	const uint32_t *member;  /* numbers of buffers */
+	uint32_t n;              /* how many */
 } om_pack_group;
 
 enum { OM_PACK_NODES = 300000 };
 
 /* Zero in all that is not needed. */
 typedef struct om_problem {
-	om_buffer *buf;
-	uint32_t n;
+	om_buffer *buf;          /* by number; the results are written into them */
+	uint32_t n;              /* buffers */
 	om_pool *pool;           /* at least one; the first is the fastest */
-	uint32_t npool;
-	const om_pack_group *group;
-	uint32_t ngroup;
+	uint32_t npool;          /* how many */
+	const om_pack_group *group; /* NULL: none */
+	uint32_t ngroup;         /* how many */
 	/* Which buffers may not overlap: those in use at the same step; or, where
 	 * `by_pairs`, those in this list, in any order, each pair once or more.
 	 * Lifetimes are not looked at then, and may be missing. */
 	bool by_pairs;
-	const uint32_t (*pair)[2];
-	uint64_t npair;
+	const uint32_t (*pair)[2]; /* numbers of buffers */
+	uint64_t npair;          /* how many */
 	uint64_t proven;         /* bytes: a lower bound that the caller can prove, for one pool */
 	uint64_t nodes;          /* of each complete search; 0: OM_PACK_NODES, then more while time is left */
 	double seconds;          /* 0: no clock is read, and the result depends on the problem alone */

@@ -17,20 +17,20 @@
 typedef struct om_pass_option {
 	const char *name;   /* NULL ends the list.  The first one is also set by `pass=VALUE` */
 	const char *value;  /* default */
-	const char *brief;
+	const char *brief;  /* what it sets, a line */
 } om_pass_option;
 
 /* What a pass counts. */
 typedef struct om_pass_counter {
 	const char *name;   /* NULL ends the list */
-	const char *brief;
+	const char *brief;  /* what is counted, a line */
 } om_pass_counter;
 
 /* What the host hands to a run. */
 typedef struct om_run {
-	om_session *session;
+	om_session *session;             /* for messages */
 	om_arena *scratch;               /* emptied by the host after the run */
-	const struct om_pass *pass;
+	const struct om_pass *pass;      /* that runs */
 	const char *const *option;       /* values, by place in pass->options */
 	uint64_t *counter;               /* by place in pass->counters; from 0 */
 	struct om_host *host;            /* that runs it; for om_run_passes() */
@@ -39,12 +39,12 @@ typedef struct om_run {
 /* A pass: what it says of itself, and what it does. */
 typedef struct om_pass {
 	int abi;                         /* first, and set by OM_PASS */
-	const char *name;
-	const char *brief;
+	const char *name;                /* in pipelines, and of its file */
+	const char *brief;               /* what it does, a line */
 	unsigned needs, gives, keeps;    /* OM_HAS_... */
 	const om_pass_option *options;   /* NULL: none */
 	const om_pass_counter *counters; /* NULL: none */
-	om_status (*run)(om_run *r, om_prog *p);
+	om_status (*run)(om_run *r, om_prog *p); /* changes the program, or finds out about it */
 } om_pass;
 
 /* What a plugin has, called om_pass_get. */

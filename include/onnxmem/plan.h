@@ -28,8 +28,8 @@ typedef enum om_where {
  * loop. */
 typedef struct om_region {
 	uint32_t base;           /* id */
-	uint32_t arena;
-	uint64_t offset;
+	uint32_t arena;          /* by number, where there is no base */
+	uint64_t offset;         /* bytes */
 } om_region;
 
 /* Where a value lies that moves with the rounds of a Loop or Scan.  In round `i`, from
@@ -46,7 +46,7 @@ typedef struct om_plan_view {
 	uint32_t value;          /* id */
 	bool is_output;          /* of the loop; false: a value of its body */
 	uint32_t period;         /* at least 1 */
-	uint32_t nfirst;
+	uint32_t nfirst;         /* 0: it turns from the start */
 	const om_region *off;    /* [period] */
 	const om_region *first;  /* [nfirst] */
 	int64_t stride;          /* slices of a scan; else 0 */
@@ -54,8 +54,8 @@ typedef struct om_plan_view {
 
 /* Where a value lies, and when. */
 typedef struct om_place {
-	om_where where;
-	uint32_t arena;
+	om_where where;          /* arena and offset: for OM_IN_ARENA */
+	uint32_t arena;          /* by number */
 	uint64_t offset;         /* bytes */
 	uint64_t bytes;          /* storage: rounded up to the alignment for a value with
 	                            storage of its own, exact for one inside another's */
@@ -70,7 +70,7 @@ typedef enum om_alias_kind {
 
 /* A value in the storage of another. */
 typedef struct om_alias {
-	om_alias_kind kind;
+	om_alias_kind kind;      /* how it got there */
 	uint32_t value, source;  /* ids */
 	uint64_t offset;         /* bytes into source */
 } om_alias;
@@ -78,53 +78,53 @@ typedef struct om_alias {
 /* Bytes that a kernel works in. */
 typedef struct om_scratch {
 	uint32_t op;             /* id */
-	uint32_t arena;
-	uint64_t offset, bytes;
+	uint32_t arena;          /* by number */
+	uint64_t offset, bytes;  /* in the arena */
 } om_scratch;
 
 /* A value without a place, and the reason. */
 typedef struct om_unplanned {
-	uint32_t value;
-	const char *why;
+	uint32_t value;          /* id */
+	const char *why;         /* a phrase for reports */
 } om_unplanned;
 
 /* One of those that are needed at once. */
 typedef struct om_peak {
-	const char *name;
-	uint64_t bytes;
+	const char *name;        /* a buffer's */
+	uint64_t bytes;          /* that it takes */
 } om_peak;
 
 /* A piece of memory: its size, and how low that is. */
 typedef struct om_plan_arena {
-	const char *name, *device;
+	const char *name, *device;       /* as wanted; "cpu" */
 	uint64_t bytes, align, limit;    /* limit 0: none */
 	uint64_t naive;                  /* every value on its own, rounded */
-	uint64_t lower_bound;
-	uint32_t bound_step;
-	om_pack_status status;
+	uint64_t lower_bound;            /* bytes: none is smaller with these buffers */
+	uint32_t bound_step;             /* a step at which the bound is alive */
+	om_pack_status status;           /* are `bytes` proven to be the least? */
 } om_plan_arena;
 
 /* Where everything lies.  It belongs to the program that it was made for. */
 struct om_plan {
-	om_arena *mem;
+	om_arena *mem;           /* the program's: all parts come from it */
 	const char *strategy;    /* what placed the buffers */
 	bool order_free;         /* holds for every order that respects the data; the steps
 	                            of places are those of the file's */
-	om_plan_arena *arena;
+	om_plan_arena *arena;    /* the fastest first */
 	om_place *place;         /* by value id */
-	om_alias *alias;
+	om_alias *alias;         /* each value once */
 	om_plan_view *view;      /* each value once; in order of value ids */
-	om_scratch *scratch;
-	om_unplanned *unplanned;
+	om_scratch *scratch;     /* each op once */
+	om_unplanned *unplanned; /* each value once */
 	om_peak *peak;           /* of an order-free plan: what needs most at once in some order
 	                            or other; not in files */
-	uint32_t narena, nplace, nalias, nview, nscratch, nunplanned, npeak;
+	uint32_t narena, nplace, nalias, nview, nscratch, nunplanned, npeak; /* how many of each */
 };
 
 /* Buffers of a program and what lies in them. */
 typedef struct om_buffers {
-	om_buffer *buf;
-	uint32_t n;
+	om_buffer *buf;          /* by number */
+	uint32_t n;              /* buffers */
 	uint32_t *of_value;      /* [nvalue] buffer, or UINT32_MAX */
 	uint64_t *offset;        /* [nvalue] bytes into the buffer */
 	uint32_t *of_op;         /* [nop] buffer of its scratch, or UINT32_MAX */
@@ -172,7 +172,7 @@ typedef struct om_group {
 	om_value *root;          /* whose storage it is: of a size for all */
 	om_value **member;       /* the root first */
 	uint32_t *until;         /* by member: the last step of it and of those before it */
-	size_t n, cap, capuntil;
+	size_t n, cap, capuntil; /* members; room in `member`, in `until` */
 	uint64_t bytes;          /* rounded; 0: not in the arena, or empty */
 	uint32_t first, last;    /* steps in which any of them is alive */
 	bool is_outside;         /* constants, and what belongs to the caller */
@@ -190,8 +190,8 @@ OM_API const om_group *om_groups_find(const om_groups *g, const om_value *v, uin
 
 /* What `v` holds are the bytes of another value, from `offset` on. */
 typedef struct om_same {
-	om_value *v;
-	uint64_t offset;
+	om_value *v;             /* which one */
+	uint64_t offset;         /* bytes */
 } om_same;
 
 /* `v` needs its bytes in these steps, too: they become part of its lifetime.  False,
@@ -220,11 +220,11 @@ typedef struct om_piece {
 /* The storages of a program, cut: every value is some pieces in a row, and what may
  * be computed over it as many of the same sizes. */
 typedef struct om_pieces {
-	om_piece *piece;
-	uint32_t n;
+	om_piece *piece;         /* by number */
+	uint32_t n;              /* pieces */
 	bool is_complete;        /* the last is true of all values; else there were too many pieces */
 	bool *is_open;           /* by value id: may share bytes in more ways than pieces tell */
-	struct om_pieces_index *index;
+	struct om_pieces_index *index; /* for om_pieces_of() */
 } om_pieces;
 
 /* Storages are those of `b`: of a program that has OM_HAS_VIEWS, but no other store
@@ -237,12 +237,12 @@ OM_API const uint32_t *om_pieces_of(const om_pieces *q, const om_value *v, uint3
 /* How a result can be computed in the memory of the parameter that it replaces in the
  * next run. */
 typedef struct om_way {
-	om_value *result, *param;
+	om_value *result, *param; /* of the graph, tied */
 	om_value **value;        /* the first is computed over the parameter, each of the others over
 	                            the one before; the last is the result */
 	om_op **reader;          /* other ops of the graph that read the parameter, in their order:
 	                            they have to come before that which makes value[0] */
-	uint32_t nvalue, nreader;
+	uint32_t nvalue, nreader; /* how many of each */
 } om_way;
 
 /* Ways for the program's ties, as many as there are; the list comes from `mem`.  Needs
@@ -279,11 +279,11 @@ OM_API bool om_reach_is_over(const om_reach *r, const om_value *v, const om_op *
  * start; lifetimes in steps are not looked at, but inside of one op. */
 typedef struct om_conflicts {
 	const uint32_t (*pair)[2];   /* buffers, by number; each pair once */
-	uint64_t npair;
+	uint64_t npair;          /* how many */
 	uint64_t bound;          /* bytes of buffers which all conflict: no plan takes less */
 	bool is_heaviest;        /* no other such set has more bytes */
 	uint32_t *peak;          /* these buffers */
-	uint32_t npeak;
+	uint32_t npeak;          /* how many */
 } om_conflicts;
 
 /* See src/plan/conflicts.c for what it costs; OM_MEMORY where that is too much.

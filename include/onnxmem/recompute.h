@@ -14,7 +14,7 @@
 
 /* What may be done, and how far to go. */
 typedef struct om_recompute_want {
-	const om_order_problem *q;
+	const om_order_problem *q; /* ops and storages */
 	const double *cost;      /* by op: of running it once more */
 	const uint32_t *until;   /* by op: it may run again before that op; 0: never;
 	                            OM_ORDER_NONE: at any time */
@@ -27,9 +27,9 @@ typedef struct om_recompute_want {
  * and whoever comes after it takes the new ones. */
 typedef struct om_recompute_result {
 	uint32_t *run;           /* from the arena that was given */
-	uint32_t n;
+	uint32_t n;              /* how many: each op once, and those that run again */
 	uint64_t given, peak;    /* bytes: when nothing is done again, and in this order */
-	double cost;
+	double cost;             /* of all that is done again */
 	bool is_exact;           /* for a chain: no set of storages, each made again at most once,
 	                            costs less at this peak */
 } om_recompute_result;

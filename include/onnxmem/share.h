@@ -17,7 +17,7 @@
 
 /* What a way of sharing needed. */
 typedef struct om_share_result {
-	om_pack_result pack;
+	om_pack_result pack;     /* how high it is */
 	uint32_t blocks;         /* colours, blocks of the pool, regions of the flow */
 } om_share_result;
 

@@ -52,8 +52,8 @@ typedef enum om_dtype {
 
 /* One element of a string tensor; not terminated by a NUL. */
 typedef struct om_string {
-	const char *data;
-	size_t size;
+	const char *data;   /* `size` bytes; not owned */
+	size_t size;        /* bytes */
 } om_string;
 
 OM_API unsigned om_dtype_bits(om_dtype t);         /* 0 for an unknown type */
@@ -72,8 +72,8 @@ enum {
  * symbols stand for equal numbers everywhere in a program. */
 typedef struct om_shape {
 	int rank;  /* or OM_RANK_UNKNOWN */
-	int64_t dim[OM_MAX_RANK];
-	const char *sym[OM_MAX_RANK];
+	int64_t dim[OM_MAX_RANK];   /* numbers of elements along the axes, or OM_DIM_UNKNOWN */
+	const char *sym[OM_MAX_RANK]; /* of dims that are not known; NULL: none */
 } om_shape;
 
 OM_API bool om_shape_is_known(const om_shape *s);  /* rank and every dim */
@@ -95,8 +95,8 @@ OM_API const char *om_shape_text(const om_shape *s, char *out, size_t size);
 /* A tensor, or what is known about one: an unknown shape, no data.
  * Sub-byte elements are packed, first element in the low bits. */
 typedef struct om_tensor {
-	om_dtype type;
-	om_shape shape;
+	om_dtype type; /* of the elements */
+	om_shape shape; /* outermost axis first */
 	void *data;   /* row major; NULL: not known, or an absent optional input */
 	bool splat;   /* data holds a single element, which stands for all */
 } om_tensor;

@@ -17,7 +17,7 @@ typedef struct om_step {
 	uint32_t rate;           /* the parameter "lr"; UINT32_MAX: there is none */
 	uint32_t *sample;        /* parameters of the graph with data of samples: all that are not
 	                            handed on, nor the rate, and have no default */
-	uint32_t nsample;
+	uint32_t nsample;        /* how many */
 } om_step;
 
 /* OM_USAGE where the program hands on nothing, or has no loss or no samples.  The list
