@@ -127,7 +127,7 @@ def _(r, v, t):
     ins = [r.tensor("float", [r.int(1, 2), cin * g] + image(r, kernel, w), odd=False),
            r.tensor("float", [m, cin] + kernel, odd=False), r.tensor("float", [m], odd=False) if r.chance() else None]
     act, params = r.pick([("Relu", None), ("Sigmoid", None), ("Tanh", None), ("LeakyRelu", [0.3]), ("Clip", [-1.0, 2.0]),
-                          ("HardSigmoid", [0.3, 0.4]), (None, None)])
+                          ("HardSigmoid", [0.3, 0.4]), ("HardSwish", None), (None, None)])
     return Case(ins, group=g, kernel_shape=kernel, activation=act, activation_params=params, by_scale=True, **w)
 
 
