@@ -161,6 +161,13 @@ static const om_attr_spec max_attrs[] = {
 	{0}
 };
 
+/* What is no number goes before all that are. */
+OM_INLINE bool
+is_more(float x, float most)
+{
+	return (x > most) | (x != x);
+}
+
 /* The most frequent pool: float, no indices. */
 static void
 max_floats(const om_call *c, const struct om_window *w)
@@ -186,10 +193,10 @@ max_floats(const om_call *c, const struct om_window *w)
 			om_window_range(w, 2, kx, &lo, &hi);
 			if (s == 1)
 				for (int64_t ox = lo; ox < hi; ox++)
-					out[ox] = x[at + ox] > out[ox] ? x[at + ox] : out[ox];
+					out[ox] = is_more(x[at + ox], out[ox]) ? x[at + ox] : out[ox];
 			else
 				for (int64_t ox = lo; ox < hi; ox++)
-					out[ox] = x[at + ox * s] > out[ox] ? x[at + ox * s] : out[ox];
+					out[ox] = is_more(x[at + ox * s], out[ox]) ? x[at + ox * s] : out[ox];
 		}
 	}
 }
@@ -214,7 +221,7 @@ find_max(om_dtype t, const void *x, int64_t plane, const struct om_window *w, co
 			continue;
 		const int64_t at = plane + (i[0] * w->in[1] + i[1]) * w->in[2] + i[2];
 		const double v = om_get(t, x, at);
-		if (found >= 0 && !(v > most))
+		if (found >= 0 && !(v > most || (v != v && most == most)))
 			continue;
 		most = v;
 		found = at;

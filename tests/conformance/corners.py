@@ -63,6 +63,10 @@ CORNERS = [
     ("TfIdfVectorizer", 9, [i64([7, 8, 8])], {"max_gram_length": 1, "min_gram_length": 1, "max_skip_count": 0, "mode": "TFIDF",
                                              "ngram_counts": [0], "ngram_indexes": [1, 0], "pool_int64s": [7, 8],
                                              "weights": [0.5, 4.0]}, [f32(8, 0.5)]),
+    # What is no number is the largest, in every type, with indices and without.
+    ("MaxPool", 12, [f32([[[1, NAN, 0, 2]]])], {"kernel_shape": [2]}, [f32([[[NAN, NAN, 2]]])]),
+    ("MaxPool", 12, [f32([[[1, NAN, 0, 2]]])], {"kernel_shape": [2]}, [f32([[[NAN, NAN, 2]]]), i64([[[1, 1, 3]]])]),
+    ("MaxPool", 12, [np.asarray([[[1, NAN, 0, 2]]])], {"kernel_shape": [2]}, [np.asarray([[[NAN, NAN, 2]]])]),
 ]
 
 
