@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "onnxmem/build.h"
+#include "ops/cast.h"
 #include "ops/copy.h"
 
 om_status
@@ -743,8 +744,12 @@ om_number(om_dtype t, const void *one, double *v)
 	case OM_UINT16: *v = *(const uint16_t *)one; return true;
 	case OM_INT8: *v = *(const int8_t *)one; return true;
 	case OM_UINT8: case OM_BOOL: *v = *(const uint8_t *)one; return true;
-	default: return false;
+	default: break;
 	}
+	if (!om_dtype_is_float(t) || om_dtype_bits(t) != 8)
+		return false;
+	om_convert(OM_FLOAT64, v, t, one, 1, true);
+	return true;
 }
 
 bool

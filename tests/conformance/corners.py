@@ -12,7 +12,7 @@ from tap import Points, scratch, skip_all
 try:
     import numpy as np
     import fuzz
-    from draw import SMALL, name_of
+    from draw import NUMPY, SMALL, name_of
     from recipes import Case
 except ImportError as why:
     skip_all(f"{why}; PYTHON names an interpreter that has onnx and onnxruntime")
@@ -67,6 +67,8 @@ CORNERS = [
     ("MaxPool", 12, [f32([[[1, NAN, 0, 2]]])], {"kernel_shape": [2]}, [f32([[[NAN, NAN, 2]]])]),
     ("MaxPool", 12, [f32([[[1, NAN, 0, 2]]])], {"kernel_shape": [2]}, [f32([[[NAN, NAN, 2]]]), i64([[[1, 1, 3]]])]),
     ("MaxPool", 12, [np.asarray([[[1, NAN, 0, 2]]])], {"kernel_shape": [2]}, [np.asarray([[[NAN, NAN, 2]]])]),
+    # A ratio of 0 in eight bits.
+    ("Dropout", 22, [f32(1, 2), np.asarray(0, NUMPY["float8e4m3fn"]), np.asarray(True)], {}, [f32(1, 2), np.asarray([True, True])]),
 ]
 
 
