@@ -104,8 +104,8 @@ check_scale(const om_call *c)
 
 	if (block < 0)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "block_size is %lld", (long long)block);
-	if (x->rank < 0 || s->rank < 0 || s->rank == 0 || (s->rank == 1 && s->dim[0] == 1))
-		return OM_OK;
+	if (x->rank < 0 || s->rank < 0 || s->rank == 0 || (s->rank == 1 && om_dims_agree(s->dim[0], 1)))
+		return OM_OK;  /* one, as far as is known: no axis is asked for */
 	if (!om_axis(axis, x->rank, &at))
 		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld in rank %d",
 			(long long)axis, x->rank);

@@ -69,6 +69,9 @@ CORNERS = [
     ("MaxPool", 12, [np.asarray([[[1, NAN, 0, 2]]])], {"kernel_shape": [2]}, [np.asarray([[[NAN, NAN, 2]]])]),
     # A ratio of 0 in eight bits.
     ("Dropout", 22, [f32(1, 2), np.asarray(0, NUMPY["float8e4m3fn"]), np.asarray(True)], {}, [f32(1, 2), np.asarray([True, True])]),
+    # A list of one scale is one for all: no axis needs to be there.
+    ("DequantizeLinear", 13, [np.asarray([1, -2], np.int32), f32([0.5])], {}, [f32(0.5, -1)]),
+    ("QuantizeLinear", 13, [f32(1, 2), f32([0.5])], {}, [np.asarray([2, 4], np.uint8)]),
 ]
 
 
