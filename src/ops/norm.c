@@ -247,6 +247,17 @@ layer_axis(const om_call *c, int *axis)
 		(long long)om_attr_int(c->op, "axis"), c->in[0].shape.rank);
 }
 
+/* Does `both`, which `x` and something else broadcast to, have no more elements than `x`? */
+static bool
+is_within(const om_shape *both, const om_shape *x)
+{
+	bool ok = both->rank == x->rank;
+
+	for (int d = 0; d < x->rank && ok; d++)
+		ok = om_dims_agree(both->dim[d], x->dim[d]);
+	return ok;
+}
+
 static om_status
 layer_infer(om_call *c)
 {
@@ -263,7 +274,7 @@ layer_infer(om_call *c)
 		om_shape both;
 		if (!om_has_in(c, k) || c->in[k].shape.rank < 0)
 			continue;
-		if (!om_broadcast(x, &c->in[k].shape, &both) || both.rank != x->rank)
+		if (!om_broadcast(x, &c->in[k].shape, &both) || !is_within(&both, x))
 			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u does not fit the first", k);
 	}
 	for (uint32_t k = 1; k < c->op->nout; k++) {
@@ -346,9 +357,9 @@ layer_normalize(om_dtype t, const om_call *c, int axis, bool centred)
 	const struct spread scale = spread_of(c, 1, axis), bias = spread_of(c, 2, axis);
 	const double epsilon = om_attr_float(c->op, "epsilon");
 
-	for (int64_t row = 0; row < rows && n > 0; row++) {
+	for (int64_t row = 0; row < rows; row++) {
 		struct moments m = {0, 0};
-		if (centred)
+		if (centred)  /* of no elements they are not numbers */
 			m = moments_of(t, c->in[0].data, row * n, n);
 		for (int64_t i = 0; i < n && !centred; i++) {
 			const double v = om_get(t, c->in[0].data, row * n + i);

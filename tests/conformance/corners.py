@@ -72,6 +72,8 @@ CORNERS = [
     # A list of one scale is one for all: no axis needs to be there.
     ("DequantizeLinear", 13, [np.asarray([1, -2], np.int32), f32([0.5])], {}, [f32(0.5, -1)]),
     ("QuantizeLinear", 13, [f32(1, 2), f32([0.5])], {}, [np.asarray([2, 4], np.uint8)]),
+    # Rows of no elements have no mean.
+    ("LayerNormalization", 17, [f32([[], []]), f32([])], {}, [f32([[], []]), f32([[NAN], [NAN]]), f32([[NAN], [NAN]])]),
 ]
 
 
