@@ -181,6 +181,7 @@ channel_moments(om_dtype t, const om_call *c, int64_t i, int64_t channels, int64
 	return all;
 }
 
+/* The running ones; before version 14 also those of this batch. */
 static void
 keep_running(const om_call *c, int64_t i, const struct moments *m)
 {
@@ -191,6 +192,9 @@ keep_running(const om_call *c, int64_t i, const struct moments *m)
 		if (om_has_out(c, k))
 			om_put(c->out[k].type, c->out[k].data, i,
 				number(&c->in[k + 2], i) * momentum + now[k - 1] * (1 - momentum));
+	for (uint32_t k = 3; k <= 4; k++)
+		if (om_has_out(c, k))
+			om_put(c->out[k].type, c->out[k].data, i, now[k - 3]);
 }
 
 OM_INLINE void
@@ -215,15 +219,31 @@ batch_normalize(om_dtype t, const om_call *c, bool training)
 	}
 }
 
+static bool
+gives_moments(const om_call *c)
+{
+	for (uint32_t k = 1; k < c->op->nout; k++)
+		if (om_has_out(c, k))
+			return true;
+	return false;
+}
+
+/* Old versions do where they are asked for more than one output. */
+static bool
+is_training(const om_call *c)
+{
+	if (c->op->version >= 14)
+		return om_attr_int(c->op, "training_mode") != 0;
+	return gives_moments(c) && (c->op->version >= 7 || om_attr_int(c->op, "is_test") == 0);
+}
+
 static om_status
 batch_cpu(om_call *c)
 {
-	const bool training = c->op->version >= 14 && om_attr_int(c->op, "training_mode") != 0;
+	const bool training = is_training(c);
 
-	for (uint32_t k = 1; k < c->op->nout && !training; k++)
-		if (om_has_out(c, k))
-			return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
-				"there is no kernel for training in version %d", c->op->version);
+	if (!training && gives_moments(c))
+		return om_op_fail(c->session, OM_INVALID, c->op, "gives means and variances, but does not train");
 	OM_TRY(check_floats(c));
 	EACH_FLOAT(c->in[0].type, batch_normalize(T, c, training), return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
