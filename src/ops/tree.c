@@ -527,16 +527,29 @@ binary_of(const struct trees *t)
 	return b;
 }
 
+/* The largest score.  Of more than two classes, none that no leaf voted for
+ * wins over one that has votes, not even over bad ones. */
+static int64_t
+winner(const struct trees *t, const double *s, const bool *seen)
+{
+	const bool all = t->ntarget <= 2 || t->nbase;
+	int64_t best = -1;
+
+	for (int64_t k = 0; k < t->ntarget; k++)
+		if ((all || seen[k]) && (best < 0 || s[k] > s[best]))
+			best = k;
+	return best < 0 ? 0 : best;
+}
+
 /* The class of a row; its scores become those of the output. */
 static int64_t
-decide(const struct trees *t, const struct binary *b, double *s)
+decide(const struct trees *t, const struct binary *b, double *s, const bool *seen)
 {
 	int64_t best = 0;
 
 	if (!b->is) {
 		add_base(t, s);
-		for (int64_t k = 1; k < t->ntarget; k++)
-			best = s[k] > s[best] ? k : best;
+		best = winner(t, s, seen);
 		if (t->ntarget == 1)
 			best = s[0] > 0;
 		om_post_row(t->post, s, t->ntarget);
@@ -565,7 +578,7 @@ classify_cpu(om_call *c)
 	bool *seen = OM_NEWN(c->mem, bool, (size_t)t.ntarget);
 	for (int64_t row = 0; row < rows; row++) {
 		OM_TRY(score_row(c, &t, row * features, score, seen));
-		om_label_put(&l, decide(&t, &b, score), &c->out[0], row);
+		om_label_put(&l, decide(&t, &b, score, seen), &c->out[0], row);
 		for (int64_t k = 0; k < t.ntarget && c->out[1].data; k++)
 			((float *)c->out[1].data)[row * t.ntarget + k] = (float)score[k];
 	}

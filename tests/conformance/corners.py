@@ -59,6 +59,11 @@ CORNERS = [
                                                         "default_int64": 0}, [i64(3, 2)]),
     # The largest, not the farthest from zero.
     ("ai.onnx.ml.Normalizer", 1, [f32([[2, -4], [-2, -4]])], {"norm": "MAX"}, [f32([[1, -2], [1, 2]])]),
+    # A class without votes does not win over one that has bad ones.
+    ("ai.onnx.ml.TreeEnsembleClassifier", 1, [f32([[1]])],
+     {"nodes_modes": ["LEAF"], "nodes_nodeids": [0], "nodes_treeids": [0], "nodes_featureids": [0], "nodes_truenodeids": [0],
+      "nodes_falsenodeids": [0], "nodes_values": [0.0], "class_treeids": [0], "class_nodeids": [0], "class_ids": [1],
+      "class_weights": [-2.0], "classlabels_int64s": [7, 8, 9]}, [i64([8]), f32([[0, -2, 0]])]),
     # Weights belong to what is looked for, not to where it is counted.
     ("TfIdfVectorizer", 9, [i64([7, 8, 8])], {"max_gram_length": 1, "min_gram_length": 1, "max_skip_count": 0, "mode": "TFIDF",
                                              "ngram_counts": [0], "ngram_indexes": [1, 0], "pool_int64s": [7, 8],
