@@ -204,7 +204,24 @@ def unsorted():
     save("unsorted.onnx", h.make_graph(nodes, "unsorted", [value("which", [], T.BOOL), value("x", [4])], [value("y", [4])]))
 
 
+def names():
+    """Bodies that call what they take and give like values around them."""
+    n = h.make_node
+    yes = h.make_graph([n("Neg", ["x"], ["y"], "neg")], "yes", [], [value("y", [4])])
+    no = h.make_graph([n("Exp", ["x"], ["y"], "exp")], "no", [], [value("y", [4])])
+    body = h.make_graph([n("Identity", ["more"], ["again"], "again"), n("Sin", ["x"], ["z"], "sin"), n("Mul", ["z", "s"], ["t"], "mul")],
+                        "body", [value("i", [], T.INT64), value("more", [], T.BOOL), value("x", [4]), value("s", [4])],
+                        [value("again", [], T.BOOL), value("t", [4]), value("z", [4])])
+    nodes = [
+        n("If", ["which"], ["y"], "choose", then_branch=yes, else_branch=no),
+        n("Loop", ["rounds", "", "y", "x"], ["s", "e"], "repeat", body=body),
+        n("Add", ["s", "e"], ["r"], "add"),
+    ]
+    inputs = [value("which", [], T.BOOL), value("rounds", [], T.INT64), value("x", [4])]
+    save("names.onnx", h.make_graph(nodes, "names", inputs, [value("r", [4])]))
+
+
 if __name__ == "__main__":
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
-    for make in (digits, branches, loop, function, external, dynamic, quant, unsorted):
+    for make in (digits, branches, loop, function, external, dynamic, quant, unsorted, names):
         make()

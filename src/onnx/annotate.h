@@ -2,6 +2,7 @@
 #ifndef OM_ANNOTATE_H
 #define OM_ANNOTATE_H
 
+#include "base/map.h"
 #include "onnx/model.h"
 
 #define OM_KEY           "org.onnxmem."
@@ -38,6 +39,9 @@ typedef struct om_span {
 	uint32_t first, last;
 	bool is_exact;
 } om_span;
+
+/* By block id: values by name. */
+om_map *om_values_by_name(const om_prog *p, om_arena *mem);
 
 /* By block id: the ops of a block by index. */
 om_op ***om_ops_by_index(const om_prog *p, om_arena *mem);

@@ -66,20 +66,45 @@ is_seen(const struct scope *o, const om_value *v)
 	return !v->def || !o->reading || v->def->index < o->reading->op->index;
 }
 
+/* The scope around `sc` in which something of that name is seen. */
+static const struct scope *
+seen_in(const struct scope *sc, const char *name)
+{
+	const om_value *v;
+
+	for (const struct scope *o = sc->outer; o; o = o->outer)
+		if ((v = om_map_get(&o->values, name)) && is_seen(o, v))
+			return o;
+	return NULL;
+}
+
 static om_status
 define(struct import *im, struct scope *sc, const char *name, om_value **out)
 {
-	const om_value *v;
+	const struct scope *o = seen_in(sc, name);
 
 	if (!*name)
 		return om_fail(im->s, OM_INVALID, "%s: an input or initializer has no name", where(sc->b));
 	if (om_map_get(&sc->values, name))
 		return om_fail(im->s, OM_INVALID, "%s: %s is defined twice", where(sc->b), name);
-	for (const struct scope *o = sc->outer; o; o = o->outer)
-		if ((v = om_map_get(&o->values, name)) && is_seen(o, v))
-			return om_fail(im->s, OM_INVALID, "%s: %s is defined already in %s around it",
-				where(sc->b), name, where(o->b));
+	if (o)
+		return om_fail(im->s, OM_INVALID, "%s: %s is defined already in %s around it",
+			where(sc->b), name, where(o->b));
 	*out = om_value_new(im->p, sc->b, name);
+	om_map_set(&sc->values, (*out)->name, *out);
+	return OM_OK;
+}
+
+/* What a body takes may be called like something around it, and hides that:
+ * checkers and runtimes let it, if with nothing else.  In a program names are
+ * unique, so it gets another one. */
+static om_status
+define_param(struct import *im, struct scope *sc, const char *name, om_value **out)
+{
+	if (!*name || om_map_get(&sc->values, name) || !seen_in(sc, name))
+		return define(im, sc, name, out);
+	*out = om_value_fresh(im->p, sc->b, om_printf(im->tmp, "%s.inner", name));
+	om_map_set(&sc->values, om_strdup(im->tmp, name), *out);
 	om_map_set(&sc->values, (*out)->name, *out);
 	return OM_OK;
 }
@@ -138,7 +163,7 @@ read_param(struct import *im, struct scope *sc, const Onnx__ValueInfoProto *info
 
 	if (data && im->whole->ir_version < 4)
 		return OM_OK;
-	OM_TRY(define(im, sc, om_text(info->name), &v));
+	OM_TRY(define_param(im, sc, om_text(info->name), &v));
 	OM_TRY(declare(im, v, info));
 	if (data) {
 		OM_TRY(read_data(im, v, data));

@@ -16,12 +16,25 @@ struct writer {
 	const om_plan *plan;
 	om_arena *mem;
 	om_op ***ops;            /* by block id: ops by index */
+	om_map *values;          /* by block id: values by name */
 	const char *bad;         /* a name that is not UTF-8 */
 	bool too_large;
 	bool has_other_nodes;    /* than the model, where that stands in another order */
 };
 
 /* ---- Steps and places in a scope. ---- */
+
+om_map *
+om_values_by_name(const om_prog *p, om_arena *mem)
+{
+	om_map *values = OM_NEWN(mem, om_map, p->nblock);
+
+	for (const om_block *b = p->first; b; b = b->next)
+		values[b->id] = om_map_new(mem);
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		om_map_set(&values[p->values[k]->block->id], p->values[k]->name, p->values[k]);
+	return values;
+}
 
 om_op ***
 om_ops_by_index(const om_prog *p, om_arena *mem)
@@ -309,9 +322,24 @@ scope_rows(struct writer *w, json_t *rows, const om_block *b)
 			row(w, rows, op->out[k]);
 }
 
+/* The name of a value of `b` or of a scope around it; with the path of its scope
+ * where another value of that name is nearer. */
+static json_t *
+seen_name(struct writer *w, const om_block *b, const om_value *v)
+{
+	while (b != v->block && !om_map_get(&w->values[b->id], v->name) && b->owner)
+		b = b->owner->block;
+	if (b == v->block)
+		return name(w, v->name);
+	json_t *j = json_array();
+	push(j, name(w, v->block->path));
+	push(j, name(w, v->name));
+	return j;
+}
+
 /* An offset into arena 0, or an object. */
 static json_t *
-region(struct writer *w, const om_region *r)
+region(struct writer *w, const om_block *b, const om_region *r)
 {
 	json_t *j;
 
@@ -321,33 +349,34 @@ region(struct writer *w, const om_region *r)
 	if (r->base == OM_NO_VALUE)
 		set(j, "arena", number(w, r->arena));
 	else
-		set(j, "in", name(w, w->p->values[r->base]->name));
+		set(j, "in", seen_name(w, b, w->p->values[r->base]));
 	set(j, "at", number(w, r->offset));
 	return j;
 }
 
 static json_t *
-regions(struct writer *w, const om_region *r, uint32_t n)
+regions(struct writer *w, const om_block *b, const om_region *r, uint32_t n)
 {
 	json_t *all = json_array();
 
 	for (uint32_t k = 0; k < n; k++)
-		push(all, region(w, &r[k]));
+		push(all, region(w, b, &r[k]));
 	return all;
 }
 
 static json_t *
 view(struct writer *w, const om_plan_view *v)
 {
+	const om_block *b = w->p->values[v->value]->block;
 	json_t *j = json_object();
 
 	set(j, "v", name(w, w->p->values[v->value]->name));
 	if (v->is_output)
 		set(j, "output", json_true());
 	set(j, "period", number(w, v->period));
-	set(j, "off", regions(w, v->off, v->period));
+	set(j, "off", regions(w, b, v->off, v->period));
 	if (v->nfirst)
-		set(j, "first", v->nfirst == 1 ? region(w, v->first) : regions(w, v->first, v->nfirst));
+		set(j, "first", v->nfirst == 1 ? region(w, b, v->first) : regions(w, b, v->first, v->nfirst));
 	if (v->stride)
 		set(j, "stride", json_integer(v->stride));
 	return j;
@@ -420,7 +449,7 @@ aliases(struct writer *w)
 		json_t *j = json_array();
 		push(j, name(w, v->block->path));
 		push(j, name(w, v->name));
-		push(j, name(w, w->p->values[a->source]->name));
+		push(j, seen_name(w, v->block, w->p->values[a->source]));
 		push(j, name(w, om_alias_text(a->kind)));
 		push(j, number(w, a->offset));
 		push(all, j);
@@ -564,6 +593,7 @@ om_plan_json(om_session *s, const om_model *m, const om_prog *p, char **json)
 	OM_TRY(om_model_digest(s, m, false, digest));
 	w.mem = om_arena_new();
 	w.ops = om_ops_by_index(p, w.mem);
+	w.values = om_values_by_name(p, w.mem);
 	const om_status st = write(&w, digest, json);
 	om_arena_free(w.mem);
 	return st;

@@ -179,11 +179,27 @@ find_value(struct reader *r, const om_block *b, const json_t *name, om_value **o
 	return BAD(r, "%s%shas no value %s", *b->path ? b->path : "the model", *b->path ? " " : " ", text);
 }
 
-/* Seen from block `b`: of its own, or of one around it. */
+static bool
+lies_in(const om_block *b, const om_block *around)
+{
+	while (b != around && b->owner)
+		b = b->owner->block;
+	return b == around;
+}
+
+/* Seen from block `b`: of its own, or of one around it.  With a path: of that one. */
 static om_status
 find_visible(struct reader *r, const om_block *b, const json_t *name, om_value **out)
 {
 	const char *text;
+	om_block *there;
+
+	if (json_is_array(name)) {
+		OM_TRY(find_block(r, json_array_get(name, 0), &there));
+		if (!lies_in(b, there))
+			return BAD(r, "%s is not in a scope around \"%s\"", *there->path ? there->path : "the graph", b->path);
+		return find_value(r, there, json_array_get(name, 1), out);
+	}
 
 	OM_TRY(get_text(r, name, "the name of a value", &text));
 	for (*out = NULL; !*out; b = b->owner->block) {
@@ -205,16 +221,10 @@ list_scopes(struct reader *r)
 static void
 list_names(struct reader *r)
 {
-	r->values = OM_NEWN(r->mem, om_map, r->p->nblock);
+	r->values = om_values_by_name(r->p, r->mem);
 	r->seen = OM_NEWN(r->mem, bool, r->p->nblock);
 	r->state = OM_NEWN(r->mem, uint8_t, r->p->nvalue);
 	r->alias = OM_NEWN(r->mem, const om_alias *, r->p->nvalue);
-	for (om_block *b = r->p->first; b; b = b->next)
-		r->values[b->id] = om_map_new(r->mem);
-	for (uint32_t k = 0; k < r->p->nvalue; k++) {
-		om_value *v = r->p->values[k];
-		om_map_set(&r->values[v->block->id], v->name, v);
-	}
 }
 
 /* ---- What the plan was made for. ---- */

@@ -20,5 +20,8 @@ om plan "$models/unsorted.onnx" sorted.onnx
 om verify sorted.onnx
 om plan "$models/function.onnx" inlined.onnx
 om verify inlined.onnx
+om plan "$models/names.onnx" names.onnx
+om verify names.onnx
+om run names.onnx --formula --fill rounds:value=3
 om plan "$models/dynamic.onnx" bound.onnx --bound N=1..4
 om verify bound.onnx

@@ -14,7 +14,7 @@
 
 static const char *const models[] = {
 	"branches.onnx", "digits.onnx", "dynamic.onnx", "external.onnx", "function.onnx", "loop.onnx",
-	"quant.onnx", "unsorted.onnx",
+	"names.onnx", "quant.onnx", "unsorted.onnx",
 };
 
 enum { NMODELS = sizeof models / sizeof models[0] };
