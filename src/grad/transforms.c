@@ -180,8 +180,8 @@ short_time(om_grad *g, om_value **out)
 {
 	const om_op *op = om_grad_op(g);
 	const struct dft f = {.axis = 2};
-	const bool is_real = om_grad_dim(op->in[0], 2) == 1, onesided = om_attr_int(op, "onesided") != 0;
-	const int64_t last = 1;
+	const bool is_flat = op->in[0]->shape.rank == 2, is_real = is_flat || om_grad_dim(op->in[0], 2) == 1, onesided = om_attr_int(op, "onesided") != 0;
+	const int64_t last = 1, behind = 2;
 	int64_t length = om_grad_dim(op->in[0], 1);
 	om_call c;
 	double v;
@@ -191,11 +191,12 @@ short_time(om_grad *g, om_value **out)
 		length = om_in_scalar(&c, 3, &v) ? (int64_t)v : -1;
 	else if (om_has_in(&c, 2))
 		length = om_grad_dim(op->in[2], 0);
-	if (length < 1 || om_grad_dim(op->in[0], 2) < 1) {
+	if (length < 1 || (!is_flat && om_grad_dim(op->in[0], 2) < 1)) {
 		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs frames of a length that is known before the run");
 		return;
 	}
-	om_value *x = om_g_with(g, "Gather", OM_A(om_a_int(g, "axis", 1)), om_grad_in(g, 0), places_of_frames(g, length));
+	om_value *x = is_flat ? om_g_unsqueeze(g, om_grad_in(g, 0), 1, &behind) : om_grad_in(g, 0);
+	x = om_g_with(g, "Gather", OM_A(om_a_int(g, "axis", 1)), x, places_of_frames(g, length));
 	if (om_grad_has(g, 2))
 		x = om_g(g, "Mul", x, om_g_unsqueeze(g, om_grad_in(g, 2), 1, &last));
 	x = transformed(g, x, &f, false, is_real && onesided);

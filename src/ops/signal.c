@@ -244,6 +244,13 @@ struct frames {
 	int64_t length, step, count, bins;   /* -1: not known */
 };
 
+/* Exporters leave the last axis out where the signal is real. */
+static bool
+is_signal(const om_shape *x)
+{
+	return x->rank < 0 || x->rank == 2 || (x->rank == 3 && (x->dim[2] < 0 || x->dim[2] == 1 || x->dim[2] == 2));
+}
+
 static om_status
 frames_of(const om_call *c, struct frames *f)
 {
@@ -251,8 +258,8 @@ frames_of(const om_call *c, struct frames *f)
 	const int64_t signal = x->rank >= 2 ? x->dim[1] : -1;
 
 	*f = (struct frames){-1, -1, -1, -1};
-	if (x->rank >= 0 && (x->rank != 3 || (x->dim[2] >= 0 && x->dim[2] != 1 && x->dim[2] != 2)))
-		return om_wrong(c, "the signal is no (batch, length, 1 or 2)");
+	if (!is_signal(x))
+		return om_wrong(c, "the signal is no (batch, length) or (batch, length, 1 or 2)");
 	if (om_has_in(c, LENGTH) ? !whole(c, LENGTH, &f->length) : om_has_in(c, WINDOW))
 		f->length = om_list_length(&c->in[WINDOW]);
 	else if (!om_has_in(c, LENGTH))
@@ -293,7 +300,7 @@ static om_status
 stft_cpu(om_call *c)
 {
 	const om_tensor *x = &c->in[SIGNAL], *w = &c->in[WINDOW], *out = &c->out[0];
-	const int64_t parts = x->shape.dim[2], signal = x->shape.dim[1];
+	const int64_t parts = x->shape.rank == 3 ? x->shape.dim[2] : 1, signal = x->shape.dim[1];
 	struct fourier f;
 	struct frames a;
 	int64_t to = 0;

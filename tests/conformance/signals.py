@@ -52,7 +52,7 @@ def _(r, v, t):
 @recipe("STFT")
 def _(r, v, t):
     n, size, step = r.int(8, 20), r.int(2, 7), r.int(1, 4)
-    x = r.tensor(t("T1"), [r.int(1, 2), n, 1], odd=False)
+    x = r.tensor(t("T1"), [r.int(1, 2), n, 1][:r.int(2, 3)], odd=False)
     kind = NUMPY[t("T2")]
     w = r.tensor(t("T1"), [size], odd=False) if r.chance() else None
     length = np.asarray(size, kind) if w is None or r.chance() else None

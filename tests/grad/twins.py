@@ -508,6 +508,8 @@ def compounds():
     case('TensorScatter', [x(b, 5, w), x(b, 2, w), below(5, b)], cache, axis=1, mode='circular')
     case('STFT', [x(b, 20, 1), ints(3)[0], x(6)], lambda a, _, v: torch.view_as_real(torch.stft(a[..., 0], 6, 3, window=v, center=False,
          return_complex=True)).transpose(1, 2), label='of real numbers')
+    case('STFT', [x(b, 20), ints(4)[0], x(6)], lambda a, _, v: torch.view_as_real(torch.stft(a, 6, 4, window=v, center=False,
+         return_complex=True)).transpose(1, 2), label='of real numbers, without an axis for their parts')
     frames = lambda a, _, v: torch.view_as_real(torch.fft.fft(torch.view_as_complex(a).unfold(1, 5, 2) * v))
     case('STFT', [x(b, 12, 2), ints(2)[0], x(5)], frames, onesided=0)
     zero = below(9, w).astype('i1')
