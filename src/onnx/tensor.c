@@ -356,6 +356,14 @@ read_elem(om_session *s, const char *what, int32_t n, om_dtype *out)
 	return OM_OK;
 }
 
+/* Some exporters write these for every dim that they do not know: they are no names, for what has one
+ * name is equal. */
+static bool
+is_symbol(const char *name)
+{
+	return *om_text(name) && strcmp(name, "?") != 0 && strcmp(name, "None") != 0 && strcmp(name, "-1") != 0;
+}
+
 static om_status
 read_shape(om_session *s, om_arena *mem, const char *what, const Onnx__TensorShapeProto *t, om_shape *out)
 {
@@ -371,8 +379,7 @@ read_shape(om_session *s, om_arena *mem, const char *what, const Onnx__TensorSha
 		out->sym[k] = NULL;
 		if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0)
 			out->dim[k] = d->dim_value;
-		else if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
-		         && d->dim_param && *d->dim_param)
+		else if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM && is_symbol(d->dim_param))
 			out->sym[k] = om_strdup(mem, d->dim_param);
 	}
 	return OM_OK;

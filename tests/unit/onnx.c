@@ -597,6 +597,29 @@ new_ops_are_written(void)
 	made_free(&b);
 }
 
+static void
+only_names_make_dims_equal(void)
+{
+	static const char *const name[] = {"?", "None", "-1", "n", ""};
+	struct made b = made_new(8, 13);
+	om_prog *p;
+
+	made_input(&b, b.g, "x", 5, (int64_t[]){-1, -1, -1, -1, -1});
+	made_output(&b, b.g, "y");
+	made_node(&b, b.g, "Relu", "x", "y");
+	Onnx__TensorShapeProto *s = b.g->input[0]->type->tensor_type->shape;
+	for (size_t k = 0; k < s->n_dim; k++) {
+		s->dim[k]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+		made_set(&b, &s->dim[k]->dim_param, name[k]);
+	}
+	CU_ASSERT_EQUAL_FATAL(made_load(&b, NULL, NULL, &p), OM_OK);
+	const om_shape *x = &p->first->param[0]->shape;
+	for (int k = 0; k < x->rank; k++)
+		CU_ASSERT(k == 3 ? x->sym[k] && strcmp(x->sym[k], "n") == 0 : !x->sym[k]);
+	om_prog_free(p);
+	made_free(&b);
+}
+
 CU_TestInfo onnx_tests[] = {
 	{"undefined names are named", undefined_names_are_named},
 	{"names are defined once", names_are_defined_once},
@@ -605,6 +628,7 @@ CU_TestInfo onnx_tests[] = {
 	{"bodies see what is around them, and give what is theirs", scopes_are_kept},
 	{"up to IR 3 initializers are weights, since IR 4 defaults", weights_of_old_files_are_no_inputs},
 	{"attributes have the kinds that operators want", attributes_are_checked},
+	{"only names make dims equal", only_names_make_dims_equal},
 	{"inputs are counted", inputs_are_counted},
 	{"operators that nobody knows stay, and are named", unknown_operators_stay},
 	{"other files are no models", other_files_are_no_models},
