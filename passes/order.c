@@ -528,6 +528,7 @@ struct search {
 	om_run *r;
 	om_prog *p;
 	uint64_t nodes;
+	uint64_t level;              /* no order of the block that was searched last takes less */
 	bool is_proven;
 	struct changes changes;
 };
@@ -544,6 +545,7 @@ search_block(struct search *s, struct model *m, om_block *b)
 		return OM_OK;
 	OM_TRY(om_order_solve(s->r->session, &abstract, s->nodes, order, &result));
 	s->nodes -= result.nodes;
+	s->level = result.lower_bound;
 	s->is_proven &= result.is_proven;
 	om_count(s->r, "nodes", result.nodes);
 	if (result.peak < result.given)
@@ -705,6 +707,10 @@ prove(struct search *s, bool *is_proven)
 	doubt_results(&d, p->first);
 	if (p->nblock > 1) {
 		*is_proven &= !d.any && m->pieces->is_complete;
+		return OM_OK;
+	}
+	if (!s->is_proven && !d.any && s->level < bound) {  /* what has not been enough is all that is left */
+		*is_proven = false;
 		return OM_OK;
 	}
 	const struct problem *q = problem_new(m, p->first);

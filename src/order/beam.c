@@ -5,8 +5,6 @@
  */
 #include <config.h>
 
-#include <stdlib.h>
-
 #include "base/dice.h"
 #include "order/segment.h"
 
@@ -34,7 +32,7 @@ struct beam {
 static uint64_t *
 set_of(const struct beam *b, uint32_t k)
 {
-	return b->set + (size_t)b->state[k].at * b->g->words;
+	return b->set + (size_t)b->state[k].at * b->g->width;
 }
 
 static uint32_t
@@ -42,7 +40,7 @@ new_set(struct beam *b)
 {
 	if (b->nspare)
 		return b->spare[--b->nspare];
-	b->set = om_grow(b->mem, b->set, b->g->words * sizeof *b->set, b->nset, &b->capset);
+	b->set = om_grow(b->mem, b->set, b->g->width * sizeof *b->set, b->nset, &b->capset);
 	return (uint32_t)b->nset++;
 }
 
@@ -57,8 +55,8 @@ add(struct beam *b, uint32_t from, uint32_t unit, const om_move *m)
 	OM_PUSH(b->mem, b->state, b->n, b->cap, new);
 	const uint32_t k = (uint32_t)b->n - 1;
 	b->first[size] = k;
-	memcpy(set_of(b, k), set_of(b, from), b->g->words * sizeof *b->set);
-	om_unit_put(b->g, set_of(b, k), unit);
+	memcpy(set_of(b, k), set_of(b, from), b->g->width * sizeof *b->set);
+	om_unit_run(b->g, set_of(b, k), unit);
 }
 
 /* All moves, or the one that can be made at once. */
@@ -70,11 +68,8 @@ expand(struct beam *b, uint32_t k)
 	const size_t before = b->n;
 
 	--*b->nodes;
-	for (uint32_t u = 0; u < b->g->nunit; u++) {
-		uint64_t *set = set_of(b, k);
-		if (om_has(set, b->g->unit[u]) || !om_unit_is_ready(b->g, set, u))
-			continue;
-		const om_move m = om_unit_move(b->g, set, alive, u);
+	for (uint32_t u = 0; (u = om_next_ready(b->g, set_of(b, k), u)) < b->g->nunit; u++) {
+		const om_move m = om_unit_move(b->g, set_of(b, k), alive, u);
 		if (m.step >= b->upper)
 			continue;
 		if (m.alive <= alive && m.step <= within)
@@ -94,21 +89,49 @@ struct rank {
 	uint32_t state;
 };
 
-static int
-by_worth(const void *a, const void *b)
+static bool
+is_better(const struct rank *x, const struct rank *y)
 {
-	const struct rank *x = a, *y = b;
-
 	if (x->peak != y->peak)
-		return x->peak < y->peak ? -1 : 1;
+		return x->peak < y->peak;
 	if (x->alive != y->alive)
-		return x->alive < y->alive ? -1 : 1;
+		return x->alive < y->alive;
 	if (x->hash != y->hash)
-		return x->hash < y->hash ? -1 : 1;
-	return (x->state > y->state) - (x->state < y->state);
+		return x->hash < y->hash;
+	return x->state < y->state;
 }
 
-/* The states of one size: the best go on, of equal sets one. */
+/* The heap below `at`, the best one first, but for what lies at `at`. */
+static void
+sift(struct rank *heap, size_t n, size_t at)
+{
+	const struct rank r = heap[at];
+
+	for (size_t kid; (kid = 2 * at + 1) < n; at = kid) {
+		if (kid + 1 < n && is_better(&heap[kid + 1], &heap[kid]))
+			kid++;
+		if (!is_better(&heap[kid], &r))
+			break;
+		heap[at] = heap[kid];
+	}
+	heap[at] = r;
+}
+
+/* The best of `n`, which goes behind the others. */
+static const struct rank *
+take_best(struct rank *heap, size_t n)
+{
+	const struct rank best = heap[0];
+
+	heap[0] = heap[n - 1];
+	heap[n - 1] = best;
+	if (n > 1)
+		sift(heap, n - 1, 0);
+	return &heap[n - 1];
+}
+
+/* The states of one size: the best go on, of equal sets one.  There are many more than go on, so they
+ * are not sorted. */
 static void
 follow(struct beam *b, uint32_t size, uint32_t width, struct rank **rank, size_t *cap)
 {
@@ -120,10 +143,11 @@ follow(struct beam *b, uint32_t size, uint32_t width, struct rank **rank, size_t
 			b->state[k].alive, b->state[k].hash, k};
 		OM_PUSH(b->mem, *rank, n, *cap, r);
 	}
-	qsort(*rank, n, sizeof **rank, by_worth);
-	for (size_t k = 0; k < n && kept < width && *b->nodes; k++) {
-		const struct rank *r = &(*rank)[k], *last = k ? r - 1 : r;
-		if (k && last->hash == r->hash && memcmp(set_of(b, last->state), set_of(b, r->state), bytes) == 0)
+	for (size_t k = n / 2; k-- > 0;)
+		sift(*rank, n, k);
+	for (size_t k = n; k > 0 && kept < width && *b->nodes; k--) {
+		const struct rank *r = take_best(*rank, k), *last = r + 1;
+		if (k < n && last->hash == r->hash && memcmp(set_of(b, last->state), set_of(b, r->state), bytes) == 0)
 			continue;
 		kept++;
 		expand(b, r->state);
@@ -151,7 +175,7 @@ start(struct beam *b)
 
 	OM_PUSH(b->mem, b->state, b->n, b->cap, none);
 	OM_PUSH(b->mem, b->state, b->n, b->cap, root);
-	memset(set_of(b, 1), 0, b->g->words * sizeof *b->set);
+	om_set_start(b->g, set_of(b, 1));
 	b->first[0] = 1;
 }
 

@@ -45,7 +45,7 @@ enum {
 	AROUND = 64,                 /* sets looked at around one */
 	BETWEEN = 8,                 /* units between two sets that are tried one by one, */
 	TRIES = 2000,                /* and how often */
-	MOST_WORDS = 1 << 24,        /* of all sets together: 128 MiB */
+	MOST_WORDS = 1 << 24,        /* of all sets together: 128 MiB, and no more again of what is ready */
 };
 
 struct state {
@@ -69,7 +69,7 @@ struct search {
 	om_arena *mem;
 	uint64_t level, upper;
 	uint64_t *nodes;
-	uint64_t *set;               /* `words` of each state */
+	uint64_t *set;               /* `width` words of each state */
 	struct state *state;
 	size_t n, cap, capset;
 	uint32_t *slot;              /* a table of states, by hash; 0 is empty */
@@ -80,7 +80,7 @@ struct search {
 	size_t nlater, caplater;
 	uint64_t *probe, *nearby;
 	struct near near[AROUND];
-	struct option *option;
+	struct option *option, *around;
 };
 
 /* ---- States. ---- */
@@ -88,7 +88,7 @@ struct search {
 static uint64_t *
 set_of(const struct search *s, uint32_t k)
 {
-	return s->set + (size_t)k * s->g->words;
+	return s->set + (size_t)k * s->g->width;
 }
 
 static void
@@ -132,7 +132,7 @@ hash_of(uint32_t unit)
 static uint32_t
 add(struct search *s, uint32_t from, uint32_t unit, uint64_t alive, uint64_t hash)
 {
-	const size_t w = s->g->words;
+	const size_t w = s->g->width;
 
 	if (2 * (s->n + 1) > s->nslot)
 		grow_table(s);
@@ -142,9 +142,9 @@ add(struct search *s, uint32_t from, uint32_t unit, uint64_t alive, uint64_t has
 	const uint32_t k = (uint32_t)s->n - 1;
 	if (k) {
 		memcpy(set_of(s, k), set_of(s, from), w * sizeof *s->set);
-		om_unit_put(s->g, set_of(s, k), unit);
+		om_unit_run(s->g, set_of(s, k), unit);
 	} else {
-		memset(set_of(s, k), 0, w * sizeof *s->set);
+		om_set_start(s->g, set_of(s, k));
 	}
 	enter(s, k);
 	return k;
@@ -213,9 +213,8 @@ options_of(const struct search *s, uint64_t *set, uint64_t alive, struct option 
 {
 	uint32_t n = 0;
 
-	for (uint32_t u = 0; u < s->g->nunit; u++)
-		if (!om_has(set, s->g->unit[u]) && om_unit_is_ready(s->g, set, u))
-			o[n++] = (struct option){u, om_unit_move(s->g, set, alive, u)};
+	for (uint32_t u = 0; (u = om_next_ready(s->g, set, u)) < s->g->nunit; u++)
+		o[n++] = (struct option){u, om_unit_move(s->g, set, alive, u)};
 	return n;
 }
 
@@ -250,7 +249,7 @@ follow(struct search *s, uint32_t k, uint32_t near, const struct option *last)
 static uint64_t *
 near_set(const struct search *s, uint32_t k)
 {
-	return s->nearby + (size_t)k * s->g->words;
+	return s->nearby + (size_t)k * s->g->width;
 }
 
 /* Is the set behind near state `i` and `unit` among the first `n`? */
@@ -271,8 +270,8 @@ static void
 add_near(struct search *s, uint32_t n, uint32_t from, const struct option *o, uint64_t hash)
 {
 	s->near[n] = (struct near){o->move.alive, hash, from, o->unit, s->near[from].size + 1};
-	memcpy(near_set(s, n), near_set(s, from), s->g->words * sizeof(uint64_t));
-	om_unit_put(s->g, near_set(s, n), o->unit);
+	memcpy(near_set(s, n), near_set(s, from), s->g->width * sizeof(uint64_t));
+	om_unit_run(s->g, near_set(s, n), o->unit);
 }
 
 /* The units between state `k` and what is behind near state `i` and `unit`. */
@@ -341,12 +340,12 @@ look_around(struct search *s, uint32_t k)
 	uint32_t n = 1, left_out = UINT32_MAX;
 
 	s->near[0] = (struct near){s->state[k].alive, s->state[k].hash, 0, 0, 0};
-	memcpy(near_set(s, 0), set_of(s, k), s->g->words * sizeof(uint64_t));
+	memcpy(near_set(s, 0), set_of(s, k), s->g->width * sizeof(uint64_t));
 	for (uint32_t i = 0; i < n && s->near[i].size < left_out && *s->nodes; i++) {
-		const uint32_t m = options_of(s, near_set(s, i), s->near[i].alive, s->option);
+		const uint32_t m = options_of(s, near_set(s, i), s->near[i].alive, s->around);
 		--*s->nodes;
 		for (uint32_t j = 0; j < m; j++) {
-			const struct option *o = &s->option[j];
+			const struct option *o = &s->around[j];
 			const uint64_t hash = s->near[i].hash + hash_of(o->unit);
 			if (o->move.step > s->level)
 				continue;
@@ -378,6 +377,20 @@ by_worth(const void *a, const void *b)
 	return x->unit > y->unit ? -1 : 1;
 }
 
+/* The best of those within the level that leave no more alive; NULL: none. */
+static const struct option *
+best_free(const struct search *s, uint32_t n, uint64_t alive)
+{
+	const struct option *best = NULL;
+
+	for (uint32_t k = 0; k < n; k++) {
+		const struct option *o = &s->option[k];
+		if (o->move.alive <= alive && o->move.step <= s->level && (!best || by_worth(best, o) < 0))
+			best = o;
+	}
+	return best;
+}
+
 /* True when nothing is left to run. */
 static bool
 expand(struct search *s, uint32_t k)
@@ -386,23 +399,17 @@ expand(struct search *s, uint32_t k)
 	uint64_t least = UINT64_MAX;
 	uint32_t n, j = 0;
 
-	memcpy(s->probe, set_of(s, k), s->g->words * sizeof *s->probe);
-	n = options_of(s, s->probe, alive, s->option);
+	n = options_of(s, set_of(s, k), alive, s->option);
 	if (n == 0)
 		return true;
-	qsort(s->option, n, sizeof *s->option, by_worth);
-	for (uint32_t i = n; i-- > 0;)
-		if (s->option[i].move.alive <= alive && s->option[i].move.step <= s->level) {
-			go(s, k, s->option[i].unit, s->option[i].move.alive);
-			return false;
-		}
+	const struct option *free = best_free(s, n, alive);
+	if (free) {
+		go(s, k, free->unit, free->move.alive);
+		return false;
+	}
 	if (n > 1 && look_around(s, k))
 		return false;
-	if (n > 1) {  /* which used the list */
-		memcpy(s->probe, set_of(s, k), s->g->words * sizeof *s->probe);
-		n = options_of(s, s->probe, alive, s->option);
-		qsort(s->option, n, sizeof *s->option, by_worth);
-	}
+	qsort(s->option, n, sizeof *s->option, by_worth);
 	for (; j < n; j++) {
 		const struct option *o = &s->option[j];
 		if (o->move.step <= s->level)
@@ -454,8 +461,8 @@ om_segment_exact(const om_segment *g, uint64_t *level, uint64_t upper, uint64_t 
 	om_arena *mem = om_arena_new();
 	struct search s = {.g = g, .mem = mem, .level = *level, .upper = upper, .nodes = nodes,
 		.probe = OM_NEWN(mem, uint64_t, g->words),
-		.nearby = OM_NEWN(mem, uint64_t, (size_t)AROUND * g->words),
-		.option = OM_NEWN(mem, struct option, g->nunit)};
+		.nearby = OM_NEWN(mem, uint64_t, (size_t)AROUND * g->width),
+		.option = OM_NEWN(mem, struct option, g->nunit), .around = OM_NEWN(mem, struct option, g->nunit)};
 	const om_found found = run(&s, order);
 
 	*level = found == OM_NONE_BELOW ? upper : s.level;

@@ -422,6 +422,10 @@ add_before(const om_order_index *x, om_segment *g, om_arena *mem)
 		g->before.at[u + 1] = n;
 	}
 	g->next = turned(&g->prev, g->nop, g->nop, mem);
+	om_lists units = {g->before.at, OM_NEWN(mem, uint32_t, (size_t)n + 1)};
+	for (uint32_t k = 0; k < n; k++)
+		units.item[k] = g->unit_of[g->before.item[k]];
+	g->behind = turned(&units, g->nunit, g->nunit, mem);
 }
 
 om_segment *
@@ -439,6 +443,7 @@ om_segment_new(const om_order_index *x, const uint32_t *order, const uint32_t *u
 	for (uint32_t i = 0; i < g->nop; i++)
 		add_op(x, g, i);
 	add_before(x, g, mem);
+	g->width = g->words + (g->nunit + 63) / 64;
 	g->user = turned(&g->need, g->nop, g->nstorage, mem);
 	forget(x, g);
 	return g;
@@ -510,6 +515,38 @@ om_unit_put(const om_segment *g, uint64_t *set, uint32_t unit)
 {
 	for (uint32_t i = g->unit[unit]; i < g->unit[unit + 1]; i++)
 		om_put(set, i);
+}
+
+void
+om_set_start(const om_segment *g, uint64_t *set)
+{
+	memset(set, 0, g->width * sizeof *set);
+	for (uint32_t u = 0; u < g->nunit; u++)
+		if (om_unit_is_ready(g, set, u))
+			om_put(set + g->words, u);
+}
+
+void
+om_unit_run(const om_segment *g, uint64_t *set, uint32_t unit)
+{
+	om_unit_put(g, set, unit);
+	om_drop(set + g->words, unit);
+	for (uint32_t k = g->behind.at[unit]; k < g->behind.at[unit + 1]; k++)
+		if (om_unit_is_ready(g, set, g->behind.item[k]))
+			om_put(set + g->words, g->behind.item[k]);
+}
+
+uint32_t
+om_next_ready(const om_segment *g, const uint64_t *set, uint32_t unit)
+{
+	const uint64_t *ready = set + g->words;
+
+	for (uint32_t w = unit / 64; w < g->width - g->words; w++) {
+		const uint64_t left = w == unit / 64 ? ready[w] >> unit % 64 << unit % 64 : ready[w];
+		if (left)
+			return w * 64 + (uint32_t)__builtin_ctzll(left);
+	}
+	return g->nunit;
 }
 
 uint64_t

@@ -44,12 +44,14 @@ uint32_t om_order_units(const om_order_index *x, uint32_t *order, uint32_t *unit
 
 typedef struct om_segment {
 	uint32_t nop, nstorage, nunit;
-	uint32_t words;          /* of a set of ops */
+	uint32_t words;          /* of a set of ops, */
+	uint32_t width;          /* and with those of the set of units that can run next, behind it */
 	uint32_t to;             /* where it ends in the order it was taken from */
 	uint32_t *op;            /* its number in the problem */
 	om_lists made, need, user, over, early;  /* over: pairs, made and needed */
 	om_lists prev, next;     /* by op: those before and behind it */
 	om_lists before;         /* by unit: ops of other units that come before it */
+	om_lists behind;         /* by unit: units that come behind it */
 	uint32_t *unit;          /* [nunit + 1]: its first op; those of a unit follow each other */
 	uint32_t *unit_of;       /* by op */
 	uint64_t *begin, *middle;
@@ -97,6 +99,12 @@ typedef struct om_move {
 } om_move;
 
 bool om_unit_is_ready(const om_segment *g, const uint64_t *set, uint32_t unit);
+/* A set of `width` words knows which units are ready: it starts empty, units are run in it, and the
+ * next one from `unit` on that is ready is asked for; nunit: none is.  What is only put into it or
+ * dropped is not noted there. */
+void om_set_start(const om_segment *g, uint64_t *set);
+void om_unit_run(const om_segment *g, uint64_t *set, uint32_t unit);
+uint32_t om_next_ready(const om_segment *g, const uint64_t *set, uint32_t unit);
 om_move om_unit_move(const om_segment *g, uint64_t *set, uint64_t alive, uint32_t unit);
 void om_unit_put(const om_segment *g, uint64_t *set, uint32_t unit);
 
