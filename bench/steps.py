@@ -204,8 +204,17 @@ def table(a, pairs):
     if a.table:
         with open(a.table) as f:
             old = f.read()
+        first, end = old.index(START) + len(START), old.index(END)
         with open(a.table, "w") as f:
-            f.write(old[:old.index(START) + len(START)] + "\n".join(lines) + "\n" + old[old.index(END):])
+            f.write(old[:first] + "\n".join(merged(old[first:end].splitlines(), lines)) + "\n" + old[end:])
+
+
+def merged(old, new):
+    """Rows that were not measured stay, all in the order of the models."""
+    places = {f"{m.removeprefix('gen_')} {b}": k for k, (m, b) in enumerate((m, b) for m in MODELS for b in BATCHES)}
+    key = lambda line: " ".join(x.strip() for x in line.split("|")[1:3])
+    rows = {key(line): line for line in old[2:] + new[2:]}
+    return new[:2] + sorted(rows.values(), key=lambda line: places.get(key(line), len(places)))
 
 
 def torch_peaks(a, pairs):
