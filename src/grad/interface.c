@@ -66,9 +66,12 @@ settle(struct learn *l, om_value *v, const char *name)
 			return om_fail(p->session, OM_USAGE, "the step wants to call a value of its own %s, as %s is called already",
 				name, kind);
 	}
+	const char *free = v->name;
 	for (uint32_t k = 0; k < p->nvalue; k++)
-		if (p->values[k] != v && strcmp(p->values[k]->name, name) == 0)
-			p->values[k]->name = om_tape_name(&l->tape, name);
+		if (p->values[k] != v && strcmp(p->values[k]->name, name) == 0) {
+			p->values[k]->name = free ? free : om_tape_name(&l->tape, name);
+			free = NULL;
+		}
 	v->name = om_strdup(p->mem, name);
 	return OM_OK;
 }
