@@ -330,6 +330,10 @@ OM_API om_status om_bind_rest(om_prog *p, int64_t n);
 /* Version of a domain's opset ("" for ai.onnx); 0 when it is not imported. */
 OM_API int om_opset_version(const om_prog *p, const char *domain);
 
+/* Is `v` one boolean, known to be `truth`, that no caller may replace?  As in a run, any byte but 0
+ * is true. */
+OM_API bool om_value_is(const om_value *v, bool truth);
+
 /* Bytes of the elements of `v`; 0 where that is not known, or `v` is no tensor. */
 OM_API uint64_t om_value_bytes(const om_value *v);
 

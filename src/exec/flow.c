@@ -181,6 +181,17 @@ decider(const struct step *s, const om_value *v, om_dtype type, const void **dat
 		om_dtype_text(type));
 }
 
+/* A caller's boolean, or one of a file, may be any byte. */
+static om_status
+decide(const struct step *s, const om_value *v, bool *yes)
+{
+	const void *data;
+
+	OM_TRY(decider(s, v, OM_BOOL, &data));
+	*yes = *(const uint8_t *)data != 0;
+	return OM_OK;
+}
+
 /* ---- If. ---- */
 
 /* A result that became an output where it was dies as a result, and lives on. */
@@ -198,11 +209,10 @@ run_if(struct step *s)
 {
 	om_exec *e = s->exec;
 	const om_op *op = s->op;
+	bool which;
 
-	const void *which;
-
-	OM_TRY(decider(s, op->in[0], OM_BOOL, &which));
-	const om_block *b = s->flow->branch[*(const bool *)which];
+	OM_TRY(decide(s, op->in[0], &which));
+	const om_block *b = s->flow->branch[which];
 	om_flow_poison(e, op->step);
 	OM_TRY(om_walk_run(e, b));
 	note_places(e, b->result, &s->flow->stage, op->nout);
@@ -327,10 +337,8 @@ count_rounds(const struct step *s, struct rounds *r)
 		OM_TRY(decider(s, s->op->in[0], OM_INT64, &data));
 		r->max = *(const int64_t *)data > 0 ? *(const int64_t *)data : 0;
 	}
-	if (s->op->nin > 1 && s->op->in[1]) {
-		OM_TRY(decider(s, s->op->in[1], OM_BOOL, &data));
-		r->go = *(const bool *)data;
-	}
+	if (s->op->nin > 1 && s->op->in[1])
+		OM_TRY(decide(s, s->op->in[1], &r->go));
 	return OM_OK;
 }
 
@@ -339,14 +347,12 @@ run_round(struct step *s, const om_block *b, struct rounds *r)
 {
 	om_exec *e = s->exec;
 	const uint32_t n = s->flow->nstage;
-	const void *go;
 
 	*(int64_t *)e->slot[b->param[0]->id].data = r->i;
 	*(bool *)e->slot[b->param[1]->id].data = r->go;
 	OM_TRY(om_walk_run(e, b));
 	OM_TRY(om_series_add_all(s, b, 1 + n));
-	OM_TRY(decider(s, b->result[0], OM_BOOL, &go));
-	r->go = *(const bool *)go;
+	OM_TRY(decide(s, b->result[0], &r->go));
 	r->i++;
 	OM_TRY(turn_round(s, b->result + 1, b->param + 2, r->i));
 	om_flow_poison(e, b->end);

@@ -186,6 +186,13 @@ om_prog_is_state(const om_prog *p, uint32_t param)
 	return false;
 }
 
+bool
+om_value_is(const om_value *v, bool truth)
+{
+	return v->data && v->data->data && !v->is_overridable && v->type.elem == OM_BOOL && om_shape_count(&v->shape) == 1
+	    && (*(const uint8_t *)v->data->data != 0) == truth;
+}
+
 uint64_t
 om_value_bytes(const om_value *v)
 {

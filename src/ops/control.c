@@ -77,10 +77,8 @@ check_tensor(const om_call *c, const om_value *v)
 static bool
 known_truth(const om_value *v, bool *truth)
 {
-	if (!v->data || !v->data->data || v->is_overridable || v->type.elem != OM_BOOL || om_shape_count(&v->shape) != 1)
-		return false;
-	*truth = *(const uint8_t *)v->data->data;
-	return true;
+	*truth = om_value_is(v, true);
+	return *truth || om_value_is(v, false);
 }
 
 /* ---- If. ---- */
@@ -235,11 +233,10 @@ infer_rounds(const om_call *c, om_block *body)
 static bool
 stays_true(const om_block *body, const om_value *v)
 {
-	bool truth;
 	om_view_of of;
 
 	for (;;) {
-		if (v == body->param[1] || (known_truth(v, &truth) && truth))
+		if (v == body->param[1] || om_value_is(v, true))
 			return true;
 		if (!v->def || v->def->nout != 1 || v->type.elem != OM_BOOL || !om_op_view(v->def, 0, &of)
 		    || !v->def->in[of.in] || v->def->in[of.in]->type.elem != OM_BOOL

@@ -105,9 +105,10 @@ is_dead(const om_op *op, const om_block *b)
 {
 	const om_value *v = op->nin ? op->in[0] : NULL;
 
-	if (!v || !v->is_const || v->is_overridable || v->type.elem != OM_BOOL || !v->data || !v->data->data || om_shape_count(&v->shape) != 1)
+	if (!v || !v->is_const)
 		return false;
-	return b == om_attr_graph(op, *(const bool *)v->data->data ? "else_branch" : "then_branch");
+	return (om_value_is(v, true) && b == om_attr_graph(op, "else_branch"))
+	    || (om_value_is(v, false) && b == om_attr_graph(op, "then_branch"));
 }
 
 static om_status

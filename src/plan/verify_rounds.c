@@ -58,12 +58,6 @@ check_region(struct sim *c, const om_value *v, const om_op *loop, const om_regio
 	return OM_OK;
 }
 
-static bool
-is_true(const om_value *v)
-{
-	return v->is_const && v->type.elem == OM_BOOL && v->data && v->data->data && *(const bool *)v->data->data;
-}
-
 /* Rounds that the loop runs, where that stands in the program; else -1. */
 static int64_t
 loop_rounds(const om_op *op)
@@ -72,9 +66,10 @@ loop_rounds(const om_op *op)
 	const om_block *b = op->body[0];
 	om_view_of of;
 
-	if (start && start->is_const && start->data && start->data->data && !is_true(start))
+	if (start && start->is_const && om_value_is(start, false))
 		return 0;
-	if (!count || !count->is_const || !count->data || !count->data->data || count->type.elem != OM_INT64)
+	if (!count || !count->is_const || !count->data || !count->data->data || count->type.elem != OM_INT64
+	    || om_shape_count(&count->shape) != 1)
 		return -1;
 	const int64_t n = *(const int64_t *)count->data->data > 0 ? *(const int64_t *)count->data->data : 0;
 	if (n == 0)
@@ -82,8 +77,8 @@ loop_rounds(const om_op *op)
 	const om_value *go = b->nresult ? b->result[0] : NULL;
 	for (; go && !go->is_const && go->def && om_op_view(go->def, 0, &of); go = go->def->in[of.in])
 		;
-	const bool on = go && (is_true(go) || (b->nparam > 1 && go == b->param[1]));
-	return on && (!start || is_true(start)) ? n : -1;
+	const bool on = go && ((go->is_const && om_value_is(go, true)) || (b->nparam > 1 && go == b->param[1]));
+	return on && (!start || (start->is_const && om_value_is(start, true))) ? n : -1;
 }
 
 static int64_t

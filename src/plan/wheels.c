@@ -19,13 +19,6 @@ om_rounds_forget(om_prog *p)
 		p->values[k]->rounds = NULL;
 }
 
-static bool
-is_always(const om_value *v)
-{
-	return v->is_const && v->type.elem == OM_BOOL && v->data && v->data->data
-	    && *(const bool *)v->data->data;
-}
-
 /* Does the body hand its condition on as it came, or say go on? */
 static bool
 goes_on(const om_block *b)
@@ -35,7 +28,7 @@ goes_on(const om_block *b)
 
 	while (v && v->def && v->def->block && !v->is_const && om_op_view(v->def, 0, &view) && v->def->nout == 1)
 		v = v->def->in[view.in];
-	return v && (is_always(v) || (b->nparam > 1 && v == b->param[1]));
+	return v && ((v->is_const && om_value_is(v, true)) || (b->nparam > 1 && v == b->param[1]));
 }
 
 static int64_t
@@ -43,7 +36,7 @@ loop_rounds(const om_op *op)
 {
 	const om_value *most = op->nin > 0 ? op->in[0] : NULL, *go = op->nin > 1 ? op->in[1] : NULL;
 
-	if (go && go->is_const && go->data && go->data->data && !is_always(go))
+	if (go && go->is_const && om_value_is(go, false))
 		return 0;
 	if (!most || !most->is_const || !most->data || !most->data->data || most->type.elem != OM_INT64
 	    || om_shape_count(&most->shape) != 1)
@@ -51,7 +44,7 @@ loop_rounds(const om_op *op)
 	const int64_t n = *(const int64_t *)most->data->data;
 	if (n <= 0)
 		return 0;
-	return (!go || is_always(go)) && op->nbody == 1 && goes_on(op->body[0]) ? n : -1;
+	return (!go || (go->is_const && om_value_is(go, true))) && op->nbody == 1 && goes_on(op->body[0]) ? n : -1;
 }
 
 static int64_t

@@ -269,7 +269,51 @@ named_gradients(void)
 	bench_free(&t);
 }
 
+/* A caller, or a file, may have booleans of any byte: all but 0 are true. */
+static void
+any_byte_is_a_truth(void)
+{
+	static const char *const text[] = {
+		"program \"t\" ir 8 opset 17\n"
+		"^main(%c: bool[]) {\n"
+		"	%y = If(%c) {then_branch = ^t() {\n"
+		"		%a = const float32[1] {3.0}\n"
+		"		ret %a\n"
+		"	}, else_branch = ^e() {\n"
+		"		%b = const float32[1] {4.0}\n"
+		"		ret %b\n"
+		"	}}\n"
+		"	ret %y\n"
+		"}\n",
+		"program \"t\" ir 8 opset 17\n"
+		"^main(%c: bool[]) {\n"
+		"	%n = const int64[] {2}\n"
+		"	%x = const float32[1] {1.0}\n"
+		"	%y = Loop(%n, %c, %x) {body = ^b(%i: int64[], %k: bool[], %s: float32[1]) {\n"
+		"		%t = Add(%s, %x)\n"
+		"		ret %c, %t\n"
+		"	}}\n"
+		"	ret %y\n"
+		"}\n",
+	};
+	const uint8_t five = 5;
+
+	for (int k = 0; k < 2; k++) {
+		const om_tensor in = {.type = OM_BOOL, .shape = om_shape_of(0, NULL), .data = (void *)&five};
+		struct bench t;
+		CU_ASSERT_FATAL(bench_new(&t, text[k]));
+		CU_ASSERT_EQUAL(om_exec_input(t.e, 0, &in), OM_OK);
+		CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
+		CU_ASSERT(gives(&t, 0, 1, (const float[]){3}));
+		om_value *c = t.p->first->param[0];
+		c->data = &in;
+		CU_ASSERT(om_value_is(c, true) && !om_value_is(c, false));
+		bench_free(&t);
+	}
+}
+
 CU_TestInfo exec_tests[] = {
+	{"any byte is a truth", any_byte_is_a_truth},
 	{"gradients that are named are found", named_gradients},
 	{"carried values swap", carried_values_swap},
 	{"no round gives the initial values", no_round_gives_the_initial_values},
