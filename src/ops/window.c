@@ -123,14 +123,14 @@ shrink_same(struct om_window *w, int k, bool lower)
 }
 
 /* In ceil mode the last window may hang over the padding, but has to begin
- * before it. */
+ * before it: also one that is larger than all. */
 static int64_t
 shrink_axis(const struct om_window *w, int k, bool ceil_mode)
 {
 	const int64_t room = w->in[k] + w->begin[k] + w->end[k] - span(w, k);
 
 	if (room < 0)
-		return -1;
+		return ceil_mode && w->in[k] > 0 && room > -w->stride[k] ? 1 : -1;
 	int64_t out = room / w->stride[k] + 1;
 	if (ceil_mode && room % w->stride[k] != 0 && out * w->stride[k] < w->in[k] + w->begin[k])
 		out++;

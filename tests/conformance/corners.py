@@ -85,6 +85,11 @@ CORNERS = [
     ("BatchNormalization", 7, [f32([[[1, 2]], [[3, 6]]]), f32([[1, 2]]), f32([[0, 1]]), f32([[0, 0]]), f32([[1, 2]])],
      {"epsilon": 0.0, "momentum": 0.5, "spatial": 0},
      [f32([[[-1, -1]], [[1, 3]]]), f32([[1, 2]]), f32([[1, 3]]), f32([[2, 4]]), f32([[1, 4]])]),
+    # In ceil mode a window may be larger than the image; all that is under it counts.
+    ("MaxPool", 12, [f32([[[1, 3]]])], {"kernel_shape": [3], "strides": [2], "ceil_mode": 1}, [f32([[[3]]]), i64([[[1]]])]),
+    ("AveragePool", 19, [f32([[[1, 3]]])], {"kernel_shape": [4], "strides": [3], "ceil_mode": 1}, [f32([[[2]]])]),
+    ("AveragePool", 19, [f32([[[1, 3]]])], {"kernel_shape": [4], "strides": [3], "pads": [1, 0], "ceil_mode": 1,
+                                            "count_include_pad": 1}, [f32([[[4 / 3]]])]),
 ]
 
 
