@@ -237,16 +237,18 @@ encode(uint32_t ch, char *to)
 	return n;
 }
 
-/* Cases of the ranges above keep the number of bytes. */
+/* Cases of the ranges above keep the number of bytes.  Where the locale is plain C,
+ * only those of ASCII are letters. */
 static om_status
 with_case(om_call *c, om_arena *mem, om_string s, bool lower, om_string *out)
 {
+	const bool plain = om_attr_is(c->op, "locale", "C") || om_attr_is(c->op, "locale", "POSIX");
 	char *text = om_alloc(mem, s.size + 1);
 
 	for (size_t at = 0, n; at < s.size; at += n) {
 		uint32_t ch;
 		n = decode(s, at, &ch);
-		if (ch < 0x110000 && !fold_case(&ch, lower))
+		if (ch < (plain ? 0x80 : 0x110000) && !fold_case(&ch, lower))
 			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the cases of U+%04X are not known", ch);
 		encode(ch, text + at);
 	}

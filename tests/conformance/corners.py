@@ -51,6 +51,9 @@ CORNERS = [
     # What is not a number stays so.
     ("ScatterElements", 18, [f32(NAN, 1, 1), i64(0, 1, 2), f32(1, NAN, 2)], {"reduction": "max"}, [f32(NAN, NAN, 2)]),
     ("ScatterND", 18, [f32(NAN, 1, 1), i64([[0], [1], [2]]), f32(1, NAN, 2)], {"reduction": "min"}, [f32(NAN, NAN, 1)]),
+    # In the locale C only letters of ASCII have cases.
+    ("StringNormalizer", 10, [text("\u00e9T\u00c9")], {"case_change_action": "LOWER", "locale": "C"}, [text("\u00e9t\u00c9")]),
+    ("StringNormalizer", 10, [text("\u00e9T\u00c9")], {"case_change_action": "LOWER"}, [text("\u00e9t\u00e9")]),
     # The middle of a window is one.
     ("BlackmanWindow", 17, [i64(9)], {"periodic": 0, "output_datatype": 6}, [np.asarray([0] * 4 + [1] + [0] * 4, np.int32)]),
     # The last of equal keys counts.
