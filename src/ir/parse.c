@@ -19,15 +19,12 @@
 #include <config.h>
 
 #include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 
 #include "base/map.h"
+#include "ir/tokens.h"
 #include "onnxmem/build.h"
 
-enum { MAX_DEPTH = 64, MAX_TEXT = 1 << 30 };
+enum { MAX_TEXT = 1 << 30 };
 
 struct scope {
 	om_map names;
@@ -40,368 +37,14 @@ struct outputs {
 	size_t n, cap;
 };
 
-struct reader {
-	om_prog *p;           /* the program, or that of the function that is read */
-	om_prog *whole;       /* the program */
-	om_session *s;
-	om_arena *mem;        /* the text and the maps */
-	const char *where;
-	const char *at;
-	int line;
-	int depth;
-};
-
-static om_status OM_PRINTF(2, 3)
-bad(const struct reader *r, const char *fmt, ...)
-{
-	char what[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof what, fmt, ap);
-	va_end(ap);
-	return om_fail(r->s, OM_MALFORMED, "%s:%d: %s", r->where, r->line, what);
-}
-
-static void
-skip(struct reader *r)
-{
-	for (;; r->at++) {
-		if (*r->at == ';')
-			r->at += strcspn(r->at, "\n");
-		if (*r->at == '\n')
-			r->line++;
-		else if (*r->at != ' ' && *r->at != '\t' && *r->at != '\r')
-			return;
-	}
-}
-
-static bool
-is_word_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
-}
-
-/* A punctuation mark, or a whole word. */
-static bool
-eat(struct reader *r, const char *token)
-{
-	const size_t n = strlen(token);
-
-	skip(r);
-	if (strncmp(r->at, token, n) != 0 || (is_word_char(*token) && is_word_char(r->at[n])))
-		return false;
-	r->at += n;
-	return true;
-}
-
-static om_status
-want(struct reader *r, const char *token)
-{
-	if (eat(r, token))
-		return OM_OK;
-	return bad(r, "%s was expected before \"%.20s\"", token, r->at);
-}
-
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
-}
-
-static om_status
-read_quoted(struct reader *r, om_string *out)
-{
-	const size_t most = strcspn(r->at, "\n") + 1;
-	char *to = om_alloc(r->p->mem, most), *start = to;
-
-	for (r->at++; *r->at != '"'; r->at++) {
-		if (*r->at == '\0' || *r->at == '\n')
-			return bad(r, "a quoted string does not end");
-		if (*r->at != '\\') {
-			*to++ = *r->at;
-			continue;
-		}
-		r->at++;
-		if (*r->at == 'x' && hex_digit(r->at[1]) >= 0 && hex_digit(r->at[2]) >= 0) {
-			*to++ = (char)(hex_digit(r->at[1]) * 16 + hex_digit(r->at[2]));
-			r->at += 2;
-		} else if (*r->at == '"' || *r->at == '\\') {
-			*to++ = *r->at;
-		} else {
-			return bad(r, "a backslash stands before none of \" \\ x00");
-		}
-	}
-	r->at++;
-	*out = (om_string){start, (size_t)(to - start)};
-	return OM_OK;
-}
-
-/* A word of letters, digits and `also`, or a quoted one without NULs. */
-static om_status
-read_word(struct reader *r, const char *also, const char **out)
-{
-	om_string s;
-	size_t n = 0;
-
-	skip(r);
-	if (*r->at == '"') {
-		OM_TRY(read_quoted(r, &s));
-		if (memchr(s.data, '\0', s.size))
-			return bad(r, "a name holds a NUL");
-		*out = s.data;
-		return OM_OK;
-	}
-	while (isalnum((unsigned char)r->at[n]) || (r->at[n] && strchr(also, r->at[n])))
-		n++;
-	if (n == 0)
-		return bad(r, "a name was expected before \"%.20s\"", r->at);
-	*out = om_strndup(r->p->mem, r->at, n);
-	r->at += n;
-	return OM_OK;
-}
-
-static om_status
-read_int(struct reader *r, int64_t *out)
-{
-	char *end;
-
-	skip(r);
-	errno = 0;
-	*out = strtoll(r->at, &end, 10);
-	if (end == r->at || errno)
-		return bad(r, "a whole number was expected before \"%.20s\"", r->at);
-	r->at = end;
-	return OM_OK;
-}
-
-static om_status
-read_small(struct reader *r, int *out)
-{
-	int64_t v;
-
-	OM_TRY(read_int(r, &v));
-	if (v < 0 || v > 1000000)
-		return bad(r, "%" PRId64 " is no version", v);
-	*out = (int)v;
-	return OM_OK;
-}
-
-static om_status
-read_real(struct reader *r, double *out)
-{
-	char *end;
-
-	skip(r);
-	*out = strtod(r->at, &end);
-	if (end == r->at)
-		return bad(r, "a number was expected before \"%.20s\"", r->at);
-	r->at = end;
-	return OM_OK;
-}
-
-/* ---- Types. ---- */
-
-static om_status
-read_dim(struct reader *r, om_shape *s)
-{
-	skip(r);
-	if (s->rank == OM_MAX_RANK)
-		return bad(r, "a shape has more than %d dims", OM_MAX_RANK);
-	s->dim[s->rank] = OM_DIM_UNKNOWN;
-	if (isdigit((unsigned char)*r->at))
-		OM_TRY(read_int(r, &s->dim[s->rank]));
-	else if (!eat(r, "?"))
-		OM_TRY(read_word(r, "_.", &s->sym[s->rank]));
-	s->rank++;
-	return OM_OK;
-}
-
-static om_status
-read_shape(struct reader *r, om_shape *s)
-{
-	*s = (om_shape){.rank = 0};
-	OM_TRY(want(r, "["));
-	if (eat(r, "..")) {
-		*s = om_shape_unknown();
-		return want(r, "]");
-	}
-	while (!eat(r, "]")) {
-		if (s->rank)
-			OM_TRY(want(r, ","));
-		OM_TRY(read_dim(r, s));
-	}
-	return OM_OK;
-}
-
-static om_status
-read_dtype(struct reader *r, om_dtype *out)
-{
-	const char *name;
-
-	OM_TRY(read_word(r, "_", &name));
-	*out = om_dtype_find(name);
-	if (*out == OM_UNDEFINED && strcmp(name, "undefined") != 0)
-		return bad(r, "%s is no element type", name);
-	return OM_OK;
-}
-
-static om_status read_type(struct reader *r, om_type *t);
-
-static om_status
-read_container(struct reader *r, om_type *t, om_kind kind)
-{
-	*t = (om_type){.kind = kind};
-	OM_TRY(want(r, "("));
-	if (kind == OM_SPARSE || kind == OM_MAP)
-		OM_TRY(read_dtype(r, &t->elem));
-	if (kind == OM_MAP)
-		OM_TRY(want(r, ","));
-	if (kind == OM_SEQUENCE || kind == OM_OPTIONAL || kind == OM_MAP) {
-		if (eat(r, ")"))
-			return OM_OK;
-		om_type *of = OM_NEW(r->p->mem, om_type);
-		if (++r->depth > MAX_DEPTH)
-			return bad(r, "types are nested too deep");
-		OM_TRY(read_type(r, of));
-		r->depth--;
-		t->of = of;
-	}
-	return want(r, ")");
-}
-
-static om_status
-read_type(struct reader *r, om_type *t)
-{
-	if (eat(r, "seq"))
-		return read_container(r, t, OM_SEQUENCE);
-	if (eat(r, "optional"))
-		return read_container(r, t, OM_OPTIONAL);
-	if (eat(r, "map"))
-		return read_container(r, t, OM_MAP);
-	if (eat(r, "sparse"))
-		return read_container(r, t, OM_SPARSE);
-	if (eat(r, "opaque"))
-		return read_container(r, t, OM_OPAQUE);
-	*t = (om_type){.kind = OM_TENSOR};
-	return read_dtype(r, &t->elem);
-}
-
-static om_status
-read_typed(struct reader *r, om_value *v)
-{
-	OM_TRY(read_type(r, &v->type));
-	if (v->type.kind == OM_TENSOR || v->type.kind == OM_SPARSE)
-		OM_TRY(read_shape(r, &v->shape));
-	return OM_OK;
-}
-
-/* ---- Elements. ---- */
-
-static om_status
-read_element(struct reader *r, om_dtype t, void *data, size_t k)
-{
-	int64_t i = 0;
-	double x = 0;
-
-	skip(r);
-	if (t == OM_STRING) {
-		if (*r->at != '"')
-			return bad(r, "a quoted string was expected");
-		return read_quoted(r, (om_string *)data + k);
-	}
-	if (t == OM_UINT64) {
-		char *end;
-		((uint64_t *)data)[k] = strtoull(r->at, &end, 10);
-		if (end == r->at)
-			return bad(r, "a whole number was expected");
-		r->at = end;
-		return OM_OK;
-	}
-	OM_TRY(om_dtype_is_float(t) ? read_real(r, &x) : read_int(r, &i));
-	switch (t) {
-	case OM_FLOAT32: ((float *)data)[k] = (float)x; break;
-	case OM_FLOAT64: ((double *)data)[k] = x; break;
-	case OM_FLOAT16: ((uint16_t *)data)[k] = om_float_to_half((float)x); break;
-	case OM_BFLOAT16: ((uint16_t *)data)[k] = om_float_to_bfloat((float)x); break;
-	case OM_INT64: ((int64_t *)data)[k] = i; break;
-	case OM_INT32: ((int32_t *)data)[k] = (int32_t)i; break;
-	case OM_UINT32: ((uint32_t *)data)[k] = (uint32_t)i; break;
-	case OM_INT16: ((int16_t *)data)[k] = (int16_t)i; break;
-	case OM_UINT16: ((uint16_t *)data)[k] = (uint16_t)i; break;
-	case OM_INT8: ((int8_t *)data)[k] = (int8_t)i; break;
-	case OM_UINT8: ((uint8_t *)data)[k] = (uint8_t)i; break;
-	case OM_BOOL: ((uint8_t *)data)[k] = i != 0; break;
-	default: return bad(r, "elements of %s are written in hex", om_dtype_text(t));
-	}
-	return OM_OK;
-}
-
-static om_status
-read_hex(struct reader *r, unsigned char *to, uint64_t bytes)
-{
-	skip(r);
-	for (uint64_t k = 0; k < bytes; k++, r->at += 2) {
-		const int high = hex_digit(r->at[0]);
-		const int low = high < 0 ? -1 : hex_digit(r->at[1]);
-		if (low < 0)
-			return bad(r, "%" PRIu64 " bytes were expected in hex", bytes);
-		to[k] = (unsigned char)(high * 16 + low);
-	}
-	return OM_OK;
-}
-
-/* Every element takes at least one character: what the text cannot hold is
- * refused before it is allocated. */
-static om_status
-read_elements(struct reader *r, om_tensor *t)
-{
-	uint64_t bytes;
-	int64_t n;
-
-	if (eat(r, "elided"))
-		return OM_OK;
-	t->splat = eat(r, "splat");
-	if (!om_tensor_bytes(t->type, &t->shape, &bytes))
-		return bad(r, "a constant has no size");
-	n = t->splat ? 1 : om_shape_count(&t->shape);
-	if (t->splat)
-		om_dtype_bytes(t->type, 1, &bytes);
-	if ((uint64_t)n > strlen(r->at))
-		return bad(r, "fewer elements are given than the shape has");
-	t->data = om_alloc(r->p->mem, bytes ? bytes : 1);
-	if (eat(r, "hex"))
-		return read_hex(r, t->data, bytes);
-	OM_TRY(want(r, "{"));
-	for (int64_t k = 0; k < n; k++) {
-		if (k)
-			OM_TRY(want(r, ","));
-		OM_TRY(read_element(r, t->type, t->data, (size_t)k));
-	}
-	return want(r, "}");
-}
-
-static om_status
-read_tensor(struct reader *r, om_tensor *t)
-{
-	*t = (om_tensor){.shape = om_shape_unknown()};
-	OM_TRY(read_dtype(r, &t->type));
-	OM_TRY(read_shape(r, &t->shape));
-	return read_elements(r, t);
-}
-
 /* ---- Values. ---- */
 
 static om_status
-read_name(struct reader *r, const char **out)
+read_name(struct om_reader *r, const char **out)
 {
-	OM_TRY(want(r, "%"));
-	OM_TRY(read_word(r, "_./-", out));
-	return **out ? OM_OK : bad(r, "a value has an empty name");
+	OM_TRY(om_text_want(r, "%"));
+	OM_TRY(om_text_word(r, "_./-", out));
+	return **out ? OM_OK : om_text_bad(r, "a value has an empty name");
 }
 
 static om_value *
@@ -416,36 +59,36 @@ find(const struct scope *s, const char *name)
 }
 
 static om_status
-old_value(struct reader *r, const struct scope *s, om_value **v)
+old_value(struct om_reader *r, const struct scope *s, om_value **v)
 {
 	const char *name;
 
 	*v = NULL;
-	if (eat(r, "_"))
+	if (om_text_eat(r, "_"))
 		return OM_OK;
 	OM_TRY(read_name(r, &name));
 	*v = find(s, name);
-	return *v ? OM_OK : bad(r, "%%%s is used before it is defined", name);
+	return *v ? OM_OK : om_text_bad(r, "%%%s is used before it is defined", name);
 }
 
 static om_status
-show_value(struct reader *r, struct scope *s, om_value *v)
+show_value(struct om_reader *r, struct scope *s, om_value *v)
 {
 	if (find(s, v->name))
-		return bad(r, "%%%s is defined twice", v->name);
+		return om_text_bad(r, "%%%s is defined twice", v->name);
 	om_map_set(&s->names, v->name, v);
 	return OM_OK;
 }
 
 /* Not yet seen by others. */
 static om_status
-new_value(struct reader *r, om_block *b, const struct scope *s, om_value **v)
+new_value(struct om_reader *r, om_block *b, const struct scope *s, om_value **v)
 {
 	const char *name;
 
 	OM_TRY(read_name(r, &name));
 	if (find(s, name))
-		return bad(r, "%%%s is defined twice", name);
+		return om_text_bad(r, "%%%s is defined twice", name);
 	*v = om_value_new(r->p, b, name);
 	return OM_OK;
 }
@@ -464,10 +107,10 @@ static const struct {
 };
 
 static bool
-eat_kind(struct reader *r, om_attr_kind *kind)
+eat_kind(struct om_reader *r, om_attr_kind *kind)
 {
 	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
-		if (eat(r, kinds[k].word)) {
+		if (om_text_eat(r, kinds[k].word)) {
 			*kind = kinds[k].kind;
 			return true;
 		}
@@ -511,54 +154,54 @@ static const size_t element_size[] = {
 	[OM_ATTR_GRAPHS] = sizeof(om_block *),
 };
 
-static om_status read_block(struct reader *r, om_block *b, const struct scope *outer);
+static om_status read_block(struct om_reader *r, om_block *b, const struct scope *outer);
 
 static om_status
-read_body(struct reader *r, om_op *op, const char *attr, const struct scope *s, om_block **out)
+read_body(struct om_reader *r, om_op *op, const char *attr, const struct scope *s, om_block **out)
 {
 	if (!op)
-		return bad(r, "a default of a function cannot be a graph");
+		return om_text_bad(r, "a default of a function cannot be a graph");
 	*out = om_block_new(r->p, op, attr, "");
 	return read_block(r, *out, s);
 }
 
 static om_status
-attr_element(struct reader *r, om_op *op, const struct scope *s, const char *name,
+attr_element(struct om_reader *r, om_op *op, const struct scope *s, const char *name,
 	om_attr_kind kind, void *to)
 {
 	double x;
 
 	switch (kind) {
 	case OM_ATTR_INT: case OM_ATTR_INTS:
-		return read_int(r, to);
+		return om_text_int(r, to);
 	case OM_ATTR_FLOAT: case OM_ATTR_FLOATS:
-		OM_TRY(read_real(r, &x));
+		OM_TRY(om_text_real(r, &x));
 		*(float *)to = (float)x;
 		return OM_OK;
 	case OM_ATTR_STRING: case OM_ATTR_STRINGS:
-		skip(r);
-		return *r->at == '"' ? read_quoted(r, to) : bad(r, "a quoted string was expected");
+		om_text_skip(r);
+		return *r->at == '"' ? om_text_quoted(r, to) : om_text_bad(r, "a quoted string was expected");
 	case OM_ATTR_TENSOR: case OM_ATTR_TENSORS:
-		return read_tensor(r, to);
+		return om_text_tensor(r, to);
 	case OM_ATTR_GRAPH: case OM_ATTR_GRAPHS:
 		return read_body(r, op, name, s, to);
 	case OM_ATTR_TYPE: case OM_ATTR_TYPES:
-		return read_type(r, to);
+		return om_text_type(r, to);
 	case OM_ATTR_SPARSE: case OM_ATTR_SPARSES:
 		break;
 	}
-	return bad(r, "attribute %s: sparse tensors cannot be read from text", name);
+	return om_text_bad(r, "attribute %s: sparse tensors cannot be read from text", name);
 }
 
 static om_status
-attr_list(struct reader *r, om_op *op, const struct scope *s, om_attr *a, bool named)
+attr_list(struct om_reader *r, om_op *op, const struct scope *s, om_attr *a, bool named)
 {
 	struct list l = {.n = 0};
 
-	for (; !eat(r, "]"); l.n++) {
+	for (; !om_text_eat(r, "]"); l.n++) {
 		if (l.n)
-			OM_TRY(want(r, ","));
-		skip(r);
+			OM_TRY(om_text_want(r, ","));
+		om_text_skip(r);
 		if (!named && l.n == 0)
 			a->kind = list_of(shown_kind(r->at));
 		l.size = element_size[a->kind];
@@ -566,30 +209,30 @@ attr_list(struct reader *r, om_op *op, const struct scope *s, om_attr *a, bool n
 		OM_TRY(attr_element(r, op, s, a->name, a->kind, l.data + l.n * l.size));
 	}
 	if (l.n == 0 && !named)
-		return bad(r, "the empty list %s does not say of which kind it is", a->name);
+		return om_text_bad(r, "the empty list %s does not say of which kind it is", a->name);
 	a->n = l.n;
 	a->f = (const void *)l.data;
 	return OM_OK;
 }
 
 static om_status
-read_attr(struct reader *r, om_op *op, const struct scope *s, om_attr *a)
+read_attr(struct om_reader *r, om_op *op, const struct scope *s, om_attr *a)
 {
-	OM_TRY(read_word(r, "_", &a->name));
-	OM_TRY(want(r, "="));
-	if (eat(r, "ref")) {
+	OM_TRY(om_text_word(r, "_", &a->name));
+	OM_TRY(om_text_want(r, "="));
+	if (om_text_eat(r, "ref")) {
 		if (!eat_kind(r, &a->kind))
-			return bad(r, "attribute %s: a reference names no kind", a->name);
-		return read_word(r, "_", &a->ref);
+			return om_text_bad(r, "attribute %s: a reference names no kind", a->name);
+		return om_text_word(r, "_", &a->ref);
 	}
 	const bool named = eat_kind(r, &a->kind);
-	if (eat(r, "["))
+	if (om_text_eat(r, "["))
 		return attr_list(r, op, s, a, named);
-	skip(r);
+	om_text_skip(r);
 	if (!named)
 		a->kind = shown_kind(r->at);
 	if (a->kind == OM_ATTR_SPARSE || element_size[a->kind] == 0)
-		return bad(r, "attribute %s cannot be read from text", a->name);
+		return om_text_bad(r, "attribute %s cannot be read from text", a->name);
 	void *one = om_alloc(r->p->mem, element_size[a->kind]);
 	OM_TRY(attr_element(r, op, s, a->name, a->kind, one));
 	a->n = 1;
@@ -600,29 +243,29 @@ read_attr(struct reader *r, om_op *op, const struct scope *s, om_attr *a)
 /* ---- Ops and blocks. ---- */
 
 static om_status
-read_outputs(struct reader *r, om_block *b, const struct scope *s, struct outputs *o)
+read_outputs(struct om_reader *r, om_block *b, const struct scope *s, struct outputs *o)
 {
 	do {
 		om_value *v = NULL;
-		if (!eat(r, "_"))
+		if (!om_text_eat(r, "_"))
 			OM_TRY(new_value(r, b, s, &v));
-		if (v && eat(r, ":")) {
-			OM_TRY(read_typed(r, v));
+		if (v && om_text_eat(r, ":")) {
+			OM_TRY(om_text_typed(r, v));
 			v->is_declared = true;
 		}
 		OM_PUSH(r->p->mem, o->v, o->n, o->cap, v);
-	} while (eat(r, ","));
-	return want(r, "=");
+	} while (om_text_eat(r, ","));
+	return om_text_want(r, "=");
 }
 
 static om_status
-read_const(struct reader *r, const struct outputs *o)
+read_const(struct om_reader *r, const struct outputs *o)
 {
 	om_tensor *t = OM_NEW(r->p->mem, om_tensor);
 
 	if (o->n != 1 || !o->v[0])
-		return bad(r, "a constant has one name");
-	OM_TRY(read_tensor(r, t));
+		return om_text_bad(r, "a constant has one name");
+	OM_TRY(om_text_tensor(r, t));
 	o->v[0]->type.elem = t->type;
 	o->v[0]->shape = t->shape;
 	o->v[0]->data = t;
@@ -632,19 +275,19 @@ read_const(struct reader *r, const struct outputs *o)
 
 /* [domain::]Type[::overload][@version] */
 static om_status
-read_operator(struct reader *r, const char *part[3], int *version)
+read_operator(struct om_reader *r, const char *part[3], int *version)
 {
 	const char *word[3] = {"", "", ""};
 	int n = 0;
 
 	do
-		OM_TRY(read_word(r, "_.", &word[n++]));
-	while (n < 3 && eat(r, "::"));
+		OM_TRY(om_text_word(r, "_.", &word[n++]));
+	while (n < 3 && om_text_eat(r, "::"));
 	part[0] = n == 1 ? "" : word[0];
 	part[1] = n == 1 ? word[0] : word[1];
 	part[2] = word[2];
 	*version = 0;
-	return eat(r, "@") ? read_small(r, version) : OM_OK;
+	return om_text_eat(r, "@") ? om_text_version(r, version) : OM_OK;
 }
 
 static const om_function *
@@ -658,18 +301,18 @@ callee(const om_prog *p, const om_op *op)
 }
 
 static om_status
-read_op(struct reader *r, om_block *b, struct scope *s, const struct outputs *o)
+read_op(struct om_reader *r, om_block *b, struct scope *s, const struct outputs *o)
 {
 	struct outputs in = {.n = 0};
 	const char *part[3];
 	int version;
 
 	OM_TRY(read_operator(r, part, &version));
-	OM_TRY(want(r, "("));
-	while (!eat(r, ")")) {
+	OM_TRY(om_text_want(r, "("));
+	while (!om_text_eat(r, ")")) {
 		om_value *v;
 		if (in.n)
-			OM_TRY(want(r, ","));
+			OM_TRY(om_text_want(r, ","));
 		OM_TRY(old_value(r, s, &v));
 		OM_PUSH(r->p->mem, in.v, in.n, in.cap, v);
 	}
@@ -683,26 +326,26 @@ read_op(struct reader *r, om_block *b, struct scope *s, const struct outputs *o)
 	for (uint32_t k = 0; k < op->nout; k++)
 		om_op_set_out(op, k, o->v[k]);
 	om_op_append(b, op);
-	for (bool more = eat(r, "{"); more; more = !eat(r, "}")) {
+	for (bool more = om_text_eat(r, "{"); more; more = !om_text_eat(r, "}")) {
 		om_attr a = {.name = NULL};
 		if (op->nattr)
-			OM_TRY(want(r, ","));
+			OM_TRY(om_text_want(r, ","));
 		OM_TRY(read_attr(r, op, s, &a));
 		om_op_add_attr(r->p, op, &a);
 	}
-	return eat(r, "as") ? read_word(r, "", &op->name) : OM_OK;
+	return om_text_eat(r, "as") ? om_text_word(r, "", &op->name) : OM_OK;
 }
 
 static om_status
-read_line(struct reader *r, om_block *b, struct scope *s)
+read_line(struct om_reader *r, om_block *b, struct scope *s)
 {
 	struct outputs o = {.n = 0};
 
-	skip(r);
+	om_text_skip(r);
 	if (*r->at != '%' && *r->at != '_')
-		return bad(r, "an op or ret was expected before \"%.20s\"", r->at);
+		return om_text_bad(r, "an op or ret was expected before \"%.20s\"", r->at);
 	OM_TRY(read_outputs(r, b, s, &o));
-	OM_TRY(eat(r, "const") ? read_const(r, &o) : read_op(r, b, s, &o));
+	OM_TRY(om_text_eat(r, "const") ? read_const(r, &o) : read_op(r, b, s, &o));
 	/* Only now: bodies do not see what their op gives, and may use its names. */
 	for (size_t k = 0; k < o.n; k++)
 		if (o.v[k])
@@ -711,24 +354,24 @@ read_line(struct reader *r, om_block *b, struct scope *s)
 }
 
 static om_status
-read_params(struct reader *r, om_block *b, struct scope *s)
+read_params(struct om_reader *r, om_block *b, struct scope *s)
 {
-	OM_TRY(want(r, "("));
-	while (!eat(r, ")")) {
+	OM_TRY(om_text_want(r, "("));
+	while (!om_text_eat(r, ")")) {
 		om_value *v;
 		if (b->nparam)
-			OM_TRY(want(r, ","));
+			OM_TRY(om_text_want(r, ","));
 		OM_TRY(new_value(r, b, s, &v));
 		OM_TRY(show_value(r, s, v));
-		OM_TRY(want(r, ":"));
-		OM_TRY(read_typed(r, v));
+		OM_TRY(om_text_want(r, ":"));
+		OM_TRY(om_text_typed(r, v));
 		v->is_declared = true;
 		om_block_add_param(b, v);
-		if (!eat(r, "="))
+		if (!om_text_eat(r, "="))
 			continue;
 		om_tensor *t = OM_NEW(r->p->mem, om_tensor);
 		*t = (om_tensor){.type = v->type.elem, .shape = v->shape};
-		OM_TRY(read_elements(r, t));
+		OM_TRY(om_text_elements(r, t));
 		v->data = t;
 		v->is_overridable = true;
 	}
@@ -737,7 +380,7 @@ read_params(struct reader *r, om_block *b, struct scope *s)
 
 /* "to %w": the next run gets the result that was read last as that parameter. */
 static om_status
-read_tie(struct reader *r, om_block *b, const struct scope *s)
+read_tie(struct om_reader *r, om_block *b, const struct scope *s)
 {
 	uint32_t k = 0;
 	om_value *v;
@@ -746,42 +389,42 @@ read_tie(struct reader *r, om_block *b, const struct scope *s)
 	while (k < b->nparam && b->param[k] != v)
 		k++;
 	if (b != r->p->first || !om_prog_tie(r->p, b->nresult - 1, k))
-		return bad(r, "a result goes to a parameter of the graph, of its type and shape, and to one alone");
+		return om_text_bad(r, "a result goes to a parameter of the graph, of its type and shape, and to one alone");
 	return OM_OK;
 }
 
 static om_status
-read_results(struct reader *r, om_block *b, const struct scope *s)
+read_results(struct om_reader *r, om_block *b, const struct scope *s)
 {
-	skip(r);
-	while (!eat(r, "}")) {
+	om_text_skip(r);
+	while (!om_text_eat(r, "}")) {
 		om_value *v;
 		if (b->nresult)
-			OM_TRY(want(r, ","));
+			OM_TRY(om_text_want(r, ","));
 		OM_TRY(old_value(r, s, &v));
 		if (!v)
-			return bad(r, "a block cannot return _");
+			return om_text_bad(r, "a block cannot return _");
 		om_block_add_result(b, v);
-		if (eat(r, "to"))
+		if (om_text_eat(r, "to"))
 			OM_TRY(read_tie(r, b, s));
 	}
 	return OM_OK;
 }
 
 static om_status
-read_block(struct reader *r, om_block *b, const struct scope *outer)
+read_block(struct om_reader *r, om_block *b, const struct scope *outer)
 {
 	struct scope s = {om_map_new(r->mem), outer};
 
-	if (++r->depth > MAX_DEPTH)
-		return bad(r, "blocks are nested too deep");
-	OM_TRY(want(r, "^"));
-	skip(r);
+	if (++r->depth > OM_TEXT_DEPTH)
+		return om_text_bad(r, "blocks are nested too deep");
+	OM_TRY(om_text_want(r, "^"));
+	om_text_skip(r);
 	if (*r->at != '(')
-		OM_TRY(read_word(r, "_", &b->name));
+		OM_TRY(om_text_word(r, "_", &b->name));
 	OM_TRY(read_params(r, b, &s));
-	OM_TRY(want(r, "{"));
-	while (!eat(r, "ret"))
+	OM_TRY(om_text_want(r, "{"));
+	while (!om_text_eat(r, "ret"))
 		OM_TRY(read_line(r, b, &s));
 	r->depth--;
 	return read_results(r, b, &s);
@@ -790,17 +433,17 @@ read_block(struct reader *r, om_block *b, const struct scope *outer)
 /* ---- The program. ---- */
 
 static om_status
-read_opsets(struct reader *r, const om_opset **out, size_t *n)
+read_opsets(struct om_reader *r, const om_opset **out, size_t *n)
 {
 	om_opset *all = NULL;
 	size_t cap = 0;
 
-	for (*n = 0; eat(r, "opset");) {
+	for (*n = 0; om_text_eat(r, "opset");) {
 		om_opset o = {.domain = ""};
-		skip(r);
+		om_text_skip(r);
 		if (!isdigit((unsigned char)*r->at))
-			OM_TRY(read_word(r, "_.", &o.domain));
-		OM_TRY(read_small(r, &o.version));
+			OM_TRY(om_text_word(r, "_.", &o.domain));
+		OM_TRY(om_text_version(r, &o.version));
 		OM_PUSH(r->p->mem, all, *n, cap, o);
 	}
 	*out = all;
@@ -808,28 +451,28 @@ read_opsets(struct reader *r, const om_opset **out, size_t *n)
 }
 
 static om_status
-read_function_head(struct reader *r, om_function *f)
+read_function_head(struct om_reader *r, om_function *f)
 {
 	const char **takes = NULL;
 	om_attr *defaults = NULL;
 	size_t cap = 0, capd = 0;
 
-	OM_TRY(read_word(r, "_.", &f->domain));
-	OM_TRY(want(r, "::"));
-	OM_TRY(read_word(r, "_", &f->name));
+	OM_TRY(om_text_word(r, "_.", &f->domain));
+	OM_TRY(om_text_want(r, "::"));
+	OM_TRY(om_text_word(r, "_", &f->name));
 	f->overload = "";
-	if (eat(r, "::"))
-		OM_TRY(read_word(r, "_.", &f->overload));
+	if (om_text_eat(r, "::"))
+		OM_TRY(om_text_word(r, "_.", &f->overload));
 	OM_TRY(read_opsets(r, &f->opset, &f->nopset));
-	while (eat(r, "takes")) {
+	while (om_text_eat(r, "takes")) {
 		const char *name;
-		OM_TRY(read_word(r, "_", &name));
+		OM_TRY(om_text_word(r, "_", &name));
 		OM_PUSH(r->p->mem, takes, f->nattr, cap, name);
 	}
-	for (bool more = eat(r, "{"); more; more = !eat(r, "}")) {
+	for (bool more = om_text_eat(r, "{"); more; more = !om_text_eat(r, "}")) {
 		om_attr a = {.name = NULL};
 		if (f->nattr_default)
-			OM_TRY(want(r, ","));
+			OM_TRY(om_text_want(r, ","));
 		OM_TRY(read_attr(r, NULL, NULL, &a));
 		OM_PUSH(r->p->mem, defaults, f->nattr_default, capd, a);
 	}
@@ -841,7 +484,7 @@ read_function_head(struct reader *r, om_function *f)
 /* The body of a function is in a program of its own, in the same memory: its
  * values and blocks are none of the whole's. */
 static om_status
-read_function(struct reader *r, om_function **tail)
+read_function(struct om_reader *r, om_function **tail)
 {
 	om_function *f = OM_NEW(r->whole->mem, om_function);
 	om_prog *home = OM_NEW(r->whole->mem, om_prog);
@@ -871,36 +514,36 @@ resolve_calls(const om_prog *p)
 }
 
 static om_status
-read_program(struct reader *r)
+read_program(struct om_reader *r)
 {
 	om_function **tail = &r->p->functions;
 	const om_opset *opset;
 
-	OM_TRY(want(r, "program"));
-	OM_TRY(read_word(r, "_.", &r->p->name));
-	OM_TRY(want(r, "ir"));
-	OM_TRY(read_small(r, &r->p->ir_version));
+	OM_TRY(om_text_want(r, "program"));
+	OM_TRY(om_text_word(r, "_.", &r->p->name));
+	OM_TRY(om_text_want(r, "ir"));
+	OM_TRY(om_text_version(r, &r->p->ir_version));
 	OM_TRY(read_opsets(r, &opset, &r->p->nopset));
 	r->p->opset = (om_opset *)opset;
-	for (; eat(r, "function"); tail = &(*tail)->next)
+	for (; om_text_eat(r, "function"); tail = &(*tail)->next)
 		OM_TRY(read_function(r, tail));
 	resolve_calls(r->p);
 	OM_TRY(read_block(r, om_block_new(r->p, NULL, NULL, ""), NULL));
-	skip(r);
-	return *r->at ? bad(r, "nothing was expected behind the program") : OM_OK;
+	om_text_skip(r);
+	return *r->at ? om_text_bad(r, "nothing was expected behind the program") : OM_OK;
 }
 
 static om_status
-read_all(struct reader *r, FILE *in)
+read_all(struct om_reader *r, FILE *in)
 {
 	char *text = NULL;
 	size_t n = 0, cap = 0;
 
 	for (int c; (c = getc(in)) != EOF;) {
 		if (c == '\0')
-			return bad(r, "the text holds a NUL");
+			return om_text_bad(r, "the text holds a NUL");
 		if (n == MAX_TEXT)
-			return bad(r, "the text is longer than %d bytes", MAX_TEXT);
+			return om_text_bad(r, "the text is longer than %d bytes", MAX_TEXT);
 		OM_PUSH(r->mem, text, n, cap, (char)c);
 	}
 	if (ferror(in))
@@ -913,7 +556,7 @@ read_all(struct reader *r, FILE *in)
 om_status
 om_parse(om_session *s, FILE *in, const char *where, om_prog **out)
 {
-	struct reader r = {.p = om_prog_new(s), .s = s, .mem = om_arena_new(), .where = where, .line = 1};
+	struct om_reader r = {.p = om_prog_new(s), .s = s, .mem = om_arena_new(), .where = where, .line = 1};
 
 	r.whole = r.p;
 	om_status st = read_all(&r, in);
