@@ -94,6 +94,9 @@ int64_t om_list_length(const om_tensor *t);
 /* An axis attribute of input 0, whose rank is known. */
 om_status om_attr_axis(const om_call *c, const char *name, int rank, int *axis);
 
+/* Does one element say all? */
+bool om_is_one(const om_tensor *t);
+
 /* An element of any number type, or a truth. */
 bool om_number(om_dtype t, const void *one, double *v);
 
