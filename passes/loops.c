@@ -290,7 +290,7 @@ own_nothing(struct carried *c, om_rounds *r)
 /* A chain of parameters: each takes over what the one before it was. */
 struct wheel {
 	struct loop *l;
-	uint32_t *k;         /* carried values */
+	struct carried **c;
 	uint32_t n;
 	kind head;           /* what comes into the first one */
 	om_value *root;      /* COMPUTED */
@@ -347,7 +347,7 @@ reads_found(const om_op *op)
 static bool
 put_over_last(struct loops *w, const struct wheel *h)
 {
-	om_value *x = h->l->c[h->k[h->n - 1]].x;
+	om_value *x = h->c[h->n - 1]->x;
 	const uint32_t was = x->last;
 
 	om_value *in = read_last(w, h->root, x);
@@ -366,14 +366,14 @@ static void
 keep_regions(struct loops *w, const struct wheel *h)
 {
 	const om_op *op = h->l->op;
-	const struct carried *c = &h->l->c[h->k[0]];
+	const struct carried *c = h->c[0];
 
 	if (h->head == COMPUTED)
 		om_groups_widen(w->g, c->y, c->y->first, op->end, true);
 	if (h->period == 1 && h->is_over)
 		return;
 	for (uint32_t j = 0; j < h->n; j++)
-		om_groups_widen(w->g, h->l->c[h->k[j]].x, op->step, op->end, true);
+		om_groups_widen(w->g, h->c[j]->x, op->step, op->end, true);
 	if (h->head == COMPUTED && !h->is_over)
 		om_groups_widen(w->g, h->root, op->step, op->end, true);
 }
@@ -438,8 +438,8 @@ static om_value *
 region(const struct wheel *h, uint32_t k)
 {
 	if (k == 0)
-		return h->is_over || h->head != COMPUTED ? h->l->c[h->k[h->n - 1]].x : h->root;
-	return h->l->c[h->k[k - 1]].x;
+		return h->is_over || h->head != COMPUTED ? h->c[h->n - 1]->x : h->root;
+	return h->c[k - 1]->x;
 }
 
 static uint32_t
@@ -448,36 +448,28 @@ place_in(uint32_t period, uint64_t j, uint64_t round)
 	return (uint32_t)((j + period - round % period) % period);
 }
 
-/* The j-th parameter, from 1. */
-static void
-turn_param(struct loops *w, const struct wheel *h, uint32_t j)
+/* For so many rounds the j-th parameter, from 1, or one that it takes over, is where an
+ * initial value was. */
+static uint32_t
+rounds_before(const struct wheel *h, uint32_t j)
 {
-	om_value *x = h->l->c[h->k[j - 1]].x;
-	uint32_t nfirst = 0;
-
-	for (uint32_t i = 0; i < j; i++)
-		if (h->is_first[j - i - 1])
-			nfirst = i + 1;
-	if (h->period == 1 && nfirst == 0)
-		return;
-	om_rounds *r = rounds_new(w, h->period, nfirst);
-	for (uint32_t i = 0; i < nfirst; i++) {
-		const struct carried *c = &h->l->c[h->k[j - i - 1]];
-		r->first[i].in = h->is_first[j - i - 1] ? c->init : c->x;
-	}
-	for (uint32_t i = 0; i < h->period; i++)
-		r->at[i].in = region(h, place_in(h->period, j, i));
-	x->rounds = r;
+	for (uint32_t k = 0; k < j; k++)
+		if (h->is_first[k])
+			return j - k;
+	return 0;
 }
 
+/* The j-th parameter takes turns, or, as 0, what is computed. */
 static void
-turn_root(struct loops *w, const struct wheel *h)
+turn(struct loops *w, const struct wheel *h, uint32_t j, uint32_t nfirst)
 {
-	om_rounds *r = rounds_new(w, h->period, 0);
+	om_rounds *r = rounds_new(w, h->period, nfirst);
 
+	for (uint32_t i = 0; i < nfirst; i++)
+		r->first[i].in = h->is_first[j - i - 1] ? h->c[j - i - 1]->init : h->c[j - i - 1]->x;
 	for (uint32_t i = 0; i < h->period; i++)
-		r->at[i].in = region(h, place_in(h->period, 0, i));
-	h->root->rounds = r;
+		r->at[i].in = region(h, place_in(h->period, j, i));
+	(j ? h->c[j - 1]->x : h->root)->rounds = r;
 }
 
 static void
@@ -488,50 +480,37 @@ wheel(struct loops *w, struct wheel *h)
 	keep_regions(w, h);
 	h->is_first = OM_NEWN(w->r->scratch, bool, h->n);
 	for (uint32_t j = 0; j < h->n; j++) {
-		struct carried *c = &h->l->c[h->k[j]];
+		struct carried *c = h->c[j];
 		c->is_done = true;
 		h->is_first[j] = c->is_planned && !put_over_init(w, h->l, c) && keep_init(w, h->l, c);
 	}
 	for (uint32_t j = 1; j <= h->n; j++)
-		turn_param(w, h, j);
-	const om_rounds *last = h->l->c[h->k[h->n - 1]].x->rounds;
-	if (h->head == COMPUTED && (h->period > 1 || (last && last->nfirst)))
-		turn_root(w, h);
+		if (h->period > 1 || rounds_before(h, j))
+			turn(w, h, j, rounds_before(h, j));
+	if (h->head == COMPUTED && (h->period > 1 || rounds_before(h, h->n)))
+		turn(w, h, 0, 0);
 	om_count(w->r, h->head == COPIED ? "copied" : h->period > 1 ? "turning" : "together", h->head == COPIED ? 1 : h->n);
 }
 
-/* A chain that a value from around the body comes into: nothing is written. */
+/* A permutation, or a chain that a value from around the body comes into: nothing is
+ * written, and initial values stay.  Parameters take turns in them, or leave them behind
+ * for that value. */
 static bool
-chain_around(struct loops *w, const struct wheel *h)
+go_through(struct loops *w, const struct wheel *h)
 {
-	const struct carried *head = &h->l->c[h->k[0]];
+	const bool around = h->head == AROUND;
 
 	for (uint32_t j = 0; j < h->n; j++)
-		if (!keep_init(w, h->l, &h->l->c[h->k[j]]))
+		if (!keep_init(w, h->l, h->c[j]))
 			return false;
 	for (uint32_t j = 1; j <= h->n; j++) {
-		om_rounds *r = rounds_new(w, 1, j);
-		for (uint32_t i = 0; i < j; i++)
-			r->first[i].in = h->l->c[h->k[j - i - 1]].init;
-		r->at[0] = (om_spot){head->root, head->offset};
-		own_nothing(&h->l->c[h->k[j - 1]], r);
-	}
-	om_count(w->r, "through", h->n);
-	return true;
-}
-
-/* A permutation: nothing is written either. */
-static bool
-circle(struct loops *w, const struct wheel *h)
-{
-	for (uint32_t j = 0; j < h->n; j++)
-		if (!keep_init(w, h->l, &h->l->c[h->k[j]]))
-			return false;
-	for (uint32_t j = 0; j < h->n; j++) {
-		om_rounds *r = rounds_new(w, h->n, 0);
-		for (uint32_t i = 0; i < h->n; i++)
-			r->at[i].in = h->l->c[h->k[place_in(h->n, j, i)]].init;
-		own_nothing(&h->l->c[h->k[j]], r);
+		om_rounds *r = around ? rounds_new(w, 1, j) : rounds_new(w, h->n, 0);
+		for (uint32_t i = 0; i < r->nfirst; i++)
+			r->first[i].in = h->c[j - i - 1]->init;
+		for (uint32_t i = 0; i < r->period; i++)
+			r->at[i] = around ? (om_spot){h->c[0]->root, h->c[0]->offset}
+				: (om_spot){h->c[place_in(h->n, j - 1, i)]->init, 0};
+		own_nothing(h->c[j - 1], r);
 	}
 	om_count(w->r, "through", h->n);
 	return true;
@@ -544,28 +523,26 @@ cut(struct loops *w, const struct wheel *h)
 {
 	const uint32_t most = w->cap > 1 ? (uint32_t)w->cap - 1 : 1;
 
-	for (uint32_t from = 0; from < h->n;) {
-		struct wheel piece = {.l = h->l, .k = h->k + from, .head = from == 0 ? h->head : COPIED, .root = h->root};
-		const bool plain = h->head == AROUND || (h->head == COMPUTED && h->n == 1 && w->cap == 1);
-		piece.n = h->n - from < most ? h->n - from : most;
-		if (plain || h->head == PASSED)
-			piece.head = COPIED;
+	for (uint32_t from = 0; from < h->n; from += most) {
+		const bool computed = from == 0 && h->head == COMPUTED && (h->n > 1 || w->cap > 1);
+		struct wheel piece = {.l = h->l, .c = h->c + from, .n = h->n - from < most ? h->n - from : most,
+			.head = computed ? COMPUTED : COPIED, .root = h->root};
 		wheel(w, &piece);
-		from += piece.n;
 	}
 }
 
 static void
 chain(struct loops *w, struct loop *l, uint32_t k)
 {
-	struct wheel h = {.l = l, .k = OM_NEWN(w->r->scratch, uint32_t, l->n), .head = l->c[k].kind, .root = l->c[k].root};
+	struct wheel h = {.l = l, .c = OM_NEWN(w->r->scratch, struct carried *, l->n), .head = l->c[k].kind,
+		.root = l->c[k].root};
 	uint32_t at = k;
 
 	do {
-		h.k[h.n++] = at;
+		h.c[h.n++] = &l->c[at];
 		at = l->c[at].next;
 	} while (at != NONE && at != k);
-	if (h.head == PASSED ? h.n <= w->cap && circle(w, &h) : h.head == AROUND && chain_around(w, &h))
+	if ((h.head == AROUND || (h.head == PASSED && h.n <= w->cap)) && go_through(w, &h))
 		return;
 	if (h.head == PASSED || h.head == AROUND || h.n + (h.head == COMPUTED) > w->cap)
 		cut(w, &h);
