@@ -36,22 +36,6 @@ warm_value(struct heat *w, const om_value *v, uint64_t rounds)
 		warm(w, w->b->of_value[v->id], bytes, rounds);
 }
 
-/* Dim 0, or the axis that is scanned, of the first input that is. */
-static uint64_t
-scan_rounds(const om_op *op)
-{
-	const int64_t scanned = om_attr_int(op, "num_scan_inputs");
-	size_t n = 0;
-	const int64_t *axes = om_attr_ints(op, "scan_input_axes", &n);
-	int64_t axis = n ? axes[0] : 0;
-
-	if (scanned < 1 || scanned > op->nin || !op->in[op->nin - scanned])
-		return 1;
-	const om_shape *s = &op->in[op->nin - scanned]->shape;
-	axis += axis < 0 ? s->rank : 0;
-	return axis >= 0 && axis < s->rank && s->dim[axis] >= 0 ? (uint64_t)s->dim[axis] : 1;
-}
-
 /* How often the bodies run, where that is known before the run; else 1. */
 static uint64_t
 rounds_of(const om_op *op)
@@ -59,8 +43,10 @@ rounds_of(const om_op *op)
 	const om_control control = op->row ? op->row->control : OM_PLAIN;
 	const om_tensor *trips = control == OM_LOOP && op->in[0] ? op->in[0]->data : NULL;
 
-	if (control == OM_SCAN && op->version >= 9)
-		return scan_rounds(op);
+	if (control == OM_SCAN) {
+		const int64_t n = om_rounds_of(op);
+		return n < 0 ? 1 : (uint64_t)n;
+	}
 	if (!trips || !trips->data || trips->type != OM_INT64)
 		return 1;
 	const int64_t n = *(const int64_t *)trips->data;
