@@ -154,13 +154,10 @@ write_added(struct info *i)
 static om_status
 push_initializer(struct info *i, const om_value *v)
 {
-	Onnx__GraphProto *g = i->to->algorithm;
-	size_t n = g->n_initializer, cap = n;
 	Onnx__TensorProto *t;
 
 	OM_TRY(om_update_data(i->u, v, &t));
-	OM_PUSH(i->u->m->mem, g->initializer, n, cap, t);
-	g->n_initializer = n;
+	om_update_initializer(i->u, i->to->algorithm, t);
 	return OM_OK;
 }
 

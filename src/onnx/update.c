@@ -350,14 +350,21 @@ om_update_data(struct update *u, const om_value *v, Onnx__TensorProto **out)
 	return OM_OK;
 }
 
+void
+om_update_initializer(struct update *u, Onnx__GraphProto *g, Onnx__TensorProto *t)
+{
+	size_t n = g->n_initializer, cap = n;
+
+	OM_PUSH(u->m->mem, g->initializer, n, cap, t);
+	g->n_initializer = n;
+}
+
 /* Up to IR 3 an initializer has to be an input too; a Constant need not. */
 static void
 push_const(struct update *u, const om_value *v, Onnx__TensorProto *t, Onnx__GraphProto *g, struct nodes *nodes)
 {
 	if (u->p->ir_version >= 4) {
-		size_t n = g->n_initializer, cap = n;
-		OM_PUSH(u->m->mem, g->initializer, n, cap, t);
-		g->n_initializer = n;
+		om_update_initializer(u, g, t);
 		return;
 	}
 	Onnx__NodeProto *node = om_update_plain_node(u, "Constant", NULL, v->name);
@@ -431,13 +438,11 @@ write_defaults(struct update *u, const om_block *b, Onnx__GraphProto *g)
 
 	for (uint32_t k = 0; k < b->nparam; k++) {
 		const om_value *v = b->param[k];
-		size_t n = g->n_initializer, cap = n;
 		Onnx__TensorProto *t;
 		if (!v->data || !v->is_overridable || om_map_get(&there, v->name))
 			continue;
 		OM_TRY(om_update_data(u, v, &t));
-		OM_PUSH(u->m->mem, g->initializer, n, cap, t);
-		g->n_initializer = n;
+		om_update_initializer(u, g, t);
 	}
 	return OM_OK;
 }

@@ -20,7 +20,7 @@ struct nodes {
 	size_t n, cap;
 };
 
-/* Names, uses and constants of the program; what was there of training goes. */
+/* The program has to be made from the model.  Its constants are listed; nothing is used yet. */
 om_status om_update_start(struct update *u);
 /* The opsets that the program has: true when the file had others. */
 bool om_update_versions(struct update *u);
@@ -36,6 +36,8 @@ Onnx__NodeProto *om_update_plain_node(struct update *u, const char *type, const 
 void om_update_push(struct update *u, struct nodes *to, Onnx__NodeProto *n);
 Onnx__ValueInfoProto *om_update_value_info(struct update *u, const om_value *v);
 om_status om_update_data(struct update *u, const om_value *v, Onnx__TensorProto **out);
+/* One more initializer of a graph. */
+void om_update_initializer(struct update *u, Onnx__GraphProto *g, Onnx__TensorProto *t);
 /* The initializers of a graph, by name. */
 om_map om_update_initializers(struct update *u, const Onnx__GraphProto *g);
 
