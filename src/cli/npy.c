@@ -508,16 +508,3 @@ om_file_write(om_session *s, const char *path, const struct om_bytes *b, size_t 
 		ok = false;
 	return ok ? OM_OK : om_fail(s, OM_IO, "%s: %s", path, strerror(errno));
 }
-
-om_status
-om_npy_save(om_session *s, const char *path, const om_tensor *t)
-{
-	om_arena *mem = om_arena_new();
-	struct om_bytes b;
-
-	om_status st = om_npy_bytes(s, t, path, mem, &b);
-	if (st == OM_OK)
-		st = om_file_write(s, path, &b, 1);
-	om_arena_free(mem);
-	return st;
-}

@@ -21,7 +21,6 @@ om_status om_npz_read(om_session *s, const void *data, size_t size, const char *
 	om_arena *mem, om_npz_entry **out, size_t *n);
 
 /* OM_UNSUPPORTED for types that NumPy does not have. */
-om_status om_npy_save(om_session *s, const char *path, const om_tensor *t);
 om_status om_npz_save(om_session *s, const char *path, const om_npz_entry *e, size_t n, bool deflate);
 
 /* A whole file, ended by a NUL that `size` does not count. */
