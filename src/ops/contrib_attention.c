@@ -223,7 +223,7 @@ self_attention(om_parts *p, tensor projected, tensor mask, tensor past, tensor b
 		.filter = om_attr_float(op, "mask_filter_value")};
 	tensor in[2] = {projected}, q[3];
 
-	if (width < 0 || width % 3 || (n != 0 && n != 3)) {
+	if (width < 0 || (n == 0 && width % 3) || (n != 0 && n != 3)) {
 		if (p->doing != OM_INFERRING || width >= 0)
 			om_parts_refuse(p, OM_SHAPE, "the projection is not one of queries, keys and values");
 		else

@@ -40,12 +40,14 @@ scaler_cpu(om_call *c)
 	const float *scale = om_attr_floats(c->op, "scale", &nscale), *offset = om_attr_floats(c->op, "offset", &noffset);
 	const int64_t n = om_shape_count(&c->in[0].shape), each = columns(&c->in[0].shape);
 
-	if ((nscale != 1 && nscale != (size_t)each) || nscale != noffset)
+	/* One for all features, or one for each, of each kind. */
+	if ((nscale != 1 && nscale != (size_t)each) || (noffset != 1 && noffset != (size_t)each))
 		return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu scales and %zu offsets for %lld features", nscale,
 			noffset, (long long)each);
 	for (int64_t k = 0; k < n; k++) {
-		const size_t at = nscale == 1 ? 0 : (size_t)(k % each);
-		((float *)c->out[0].data)[k] = (float)((om_feature(&c->in[0], k) - offset[at]) * scale[at]);
+		const size_t at = (size_t)(k % each);
+		((float *)c->out[0].data)[k] = (float)((om_feature(&c->in[0], k) - offset[noffset == 1 ? 0 : at])
+			* scale[nscale == 1 ? 0 : at]);
 	}
 	return OM_OK;
 }

@@ -50,7 +50,8 @@ labels_of(const om_call *c, struct labels *l)
 	static const char *const lists[] = {"tensor", "strings", "int64s", "floats", NULL};
 	static const char *const one[] = {"tensor", NULL};
 	static const float zero = -0.0f;
-	static const int64_t minus_one = -1;
+	static const double wide_zero = -0.0;
+	static const int64_t minus_one = -1;   /* in the first bytes, too */
 	static const om_string unused = {"_Unused", 7};
 	const char *names[] = {NULL, NULL};
 	struct list d;
@@ -63,6 +64,8 @@ labels_of(const om_call *c, struct labels *l)
 	case OM_STRING: names[0] = "string"; l->missing = &unused; break;
 	case OM_INT64: names[0] = "int64"; l->missing = &minus_one; break;
 	case OM_FLOAT32: names[0] = "float"; l->missing = &zero; break;
+	case OM_INT32: case OM_INT16: l->missing = &minus_one; break;
+	case OM_FLOAT64: l->missing = &wide_zero; break;
 	default: l->missing = NULL;
 	}
 	if ((list_of(c, "default_", one, &d) || (names[0] && list_of(c, "default_", names, &d)))
