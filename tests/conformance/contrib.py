@@ -1,36 +1,39 @@
 """How to draw a case of an operator of com.microsoft: as in recipes.py."""
 import numpy as np
+from onnx import helper
 
-from recipes import BYTES, Case, byte, image, recipe, window
+from recipes import BYTES, Case, as_is, byte, image, recipe, window
 
 MS = "com.microsoft"
-SMALL_FLOATS = ("float", "float", "float16")
+SMALL_FLOATS = ("float", "float", "float16", "bfloat16")
+ALL_FLOATS = SMALL_FLOATS + ("double",)
 
 
 def ms(*names):
     return recipe(*names, domain=MS)
 
 
-@ms("Gelu", "QuickGelu")
+@ms("Gelu")
 def _(r, v, t):
-    return Case([r.tensor("float", r.shape(), odd=False)])
+    return Case([r.tensor(r.pick(ALL_FLOATS), r.shape(), odd=False)])
 
 
 @ms("QuickGelu")
 def _(r, v, t):
-    return Case([r.tensor("float", r.shape(), odd=False)], alpha=r.real(0.5, 2) if r.chance() else None)
+    return Case([r.tensor(r.pick(ALL_FLOATS), r.shape(), odd=False)], alpha=r.real(-1, 2) if r.chance() else None)
 
 
-@ms("BiasGelu", "FastGelu")
+@ms("BiasGelu")
 def _(r, v, t):
-    x = r.shape(lo=1, zero=0)
-    return Case([r.tensor("float", x, odd=False), r.tensor("float", x[-1:], odd=False)])
+    x, k = r.shape(lo=1), r.pick(ALL_FLOATS)
+    return Case([r.tensor(k, x, odd=False), r.tensor(k, x[-1:], odd=False)])
 
 
 @ms("FastGelu")
 def _(r, v, t):
-    x = r.shape(lo=1, zero=0)
-    return Case([r.tensor("float", x, odd=False), r.tensor("float", x[-1:], odd=False) if r.chance() else None])
+    x, k = r.shape(lo=1), r.pick(ALL_FLOATS)
+    return Case([r.tensor(k, x, odd=False), r.tensor(k, x[-1:], odd=False) if r.chance() else None],
+                tolerance=(1e-4, 1e-5) if k == "double" else None)  # the runtime computes with floats
 
 
 @recipe("SimplifiedLayerNormalization")
@@ -47,7 +50,8 @@ def _(r, v, t):
     skip = x if r.chance(0.6) else [1] + x[1:] if r.chance() else x[1:]
     ins = [r.tensor(k, s, odd=False) for s in (x, skip, x[2:])]
     ins += [r.tensor(k, x[2:], odd=False) if r.chance(0.6) else None for _ in range(2)]
-    return Case(ins, outs=[True, False, False, True] if r.chance() else 1, epsilon=r.pick([1e-2, 1e-1]), by_scale=True, slack=10)
+    return Case(ins, outs=[True, False, False, True] if r.chance() else 1, epsilon=r.pick([1e-2, 1e-1] + [None] * (k == "float")),
+                by_scale=True, slack=10)
 
 
 @ms("SkipSimplifiedLayerNormalization")
@@ -57,7 +61,8 @@ def _(r, v, t):
     skip = x if r.chance(0.6) else [1] + x[1:] if r.chance() else x[1:]
     ins = [r.tensor(k, s, odd=False) for s in (x, skip, x[2:])]
     ins += [r.tensor(k, x[2:], odd=False) if r.chance(0.6) else None]
-    return Case(ins, outs=[True, False, False, True] if r.chance() else 1, epsilon=r.pick([1e-2, 1e-1]), by_scale=True, slack=10)
+    return Case(ins, outs=[True, False, False, True] if r.chance() else 1, epsilon=r.pick([1e-2, 1e-1] + [None] * (k == "float")),
+                by_scale=True, slack=10)
 
 
 @ms("EmbedLayerNormalization")
@@ -79,31 +84,40 @@ def _(r, v, t):
 @ms("FusedMatMul", "TransposeMatMul")
 def _(r, v, t):
     m, k, n = r.ints(1, 4, 3)
-    batch = r.shape(hi=2, zero=0)
+    kind = r.pick(ALL_FLOATS)
     attrs = {a: r.int(0, 1) for a in ("transA", "transB") if r.chance()}
-    kind = "float"
-    a, b = batch + [m, k], batch + [k, n]
-    if attrs.get("transA"):
-        a = batch + [k, m]
-    if attrs.get("transB"):
-        b = batch + [n, k]
-    return Case([r.tensor(kind, a, odd=False), r.tensor(kind, b, odd=False)], alpha=r.pick([None, 0.5]), by_scale=True, **attrs)
+    a, b = r.broadcast(2, hi=2)
+    a = list(a) + ([k, m] if attrs.get("transA") else [m, k])
+    b = list(b) + ([n, k] if attrs.get("transB") else [k, n])
+    return Case([r.tensor(kind, a, odd=False), r.tensor(kind, b, odd=False)], alpha=r.pick([None, 0.5, -2.0]), by_scale=True, **attrs)
 
 
 @ms("FusedMatMul")
 def _(r, v, t):
     m, k, n = r.ints(1, 4, 3)
-    batch = r.shape(hi=2, zero=0)
+    kind = r.pick(ALL_FLOATS)
     attrs = {a: r.int(0, 1) for a in ("transA", "transB") if r.chance()}
-    if batch:
+    if r.chance(0.1):  # a vector is not turned
+        wide = r.shape(hi=2, zero=0)
+        a, b = ([k], wide + ([n, k] if attrs.get("transB") else [k, n]))
+        if r.chance():
+            attrs.pop("transB", None)
+            a, b = wide + ([k, m] if attrs.get("transA") else [m, k]), [k]
+        else:
+            attrs.pop("transA", None)
+        return Case([r.tensor(kind, a, odd=False), r.tensor(kind, b, odd=False)], alpha=r.pick([None, 0.5]), by_scale=True, **attrs)
+    batch, other = r.broadcast(2, hi=2)
+    if r.chance():
+        other = batch
+    if batch and other == batch:
         attrs.update({a: r.int(0, 1) for a in ("transBatchA", "transBatchB") if r.chance(0.3)})
 
-    def shape(rows, cols, trans, first):
+    def shape(batch, rows, cols, trans, first):
         x = [cols, rows] if trans else [rows, cols]
-        return [x[0]] + batch + [x[1]] if first else batch + x
-    a = shape(m, k, attrs.get("transA"), attrs.get("transBatchA"))
-    b = shape(k, n, attrs.get("transB"), attrs.get("transBatchB"))
-    return Case([r.tensor("float", a, odd=False), r.tensor("float", b, odd=False)], alpha=r.pick([None, 0.5]), by_scale=True,
+        return [x[0]] + list(batch) + [x[1]] if first else list(batch) + x
+    a = shape(batch, m, k, attrs.get("transA"), attrs.get("transBatchA"))
+    b = shape(other, k, n, attrs.get("transB"), attrs.get("transBatchB"))
+    return Case([r.tensor(kind, a, odd=False), r.tensor(kind, b, odd=False)], alpha=r.pick([None, 0.5, -2.0]), by_scale=True,
                 **attrs)
 
 
@@ -121,14 +135,20 @@ def _(r, v, t):
 
 @ms("FusedConv")
 def _(r, v, t):
-    kernel, w = window(r, 2)
-    g = r.pick([1, 1, 2])
+    rank = r.pick([1, 2, 2, 2, 3])
+    kernel, w = window(r, rank)
+    kind, g = r.pick(["float", "float", "double"]), r.pick([1, 1, 2])
     cin, m = r.int(1, 3), g * r.int(1, 3)
-    ins = [r.tensor("float", [r.int(1, 2), cin * g] + image(r, kernel, w), odd=False),
-           r.tensor("float", [m, cin] + kernel, odd=False), r.tensor("float", [m], odd=False) if r.chance() else None]
+    n, size = r.int(1, 2), image(r, kernel, w)
+    ins = [r.tensor(kind, [n, cin * g] + size, odd=False),
+           r.tensor(kind, [m, cin] + kernel, odd=False), r.tensor(kind, [m], odd=False) if r.chance() else None]
     act, params = r.pick([("Relu", None), ("Sigmoid", None), ("Tanh", None), ("LeakyRelu", [0.3]), ("Clip", [-1.0, 2.0]),
                           ("HardSigmoid", [0.3, 0.4]), ("HardSwish", None), (None, None)])
-    return Case(ins, group=g, kernel_shape=kernel, activation=act, activation_params=params, by_scale=True, **w)
+    if r.chance(0.4):  # what is added before the activation
+        w = {"pads": [k // 2 for k in kernel] + [(k - 1) // 2 for k in kernel]}
+        ins.append(r.tensor(kind, [n, m] + size, odd=False))
+    return Case(ins, group=g, kernel_shape=kernel if r.chance(0.8) else None, activation=act, activation_params=params,
+                by_scale=True, **w)
 
 
 def channels_first(a):
@@ -184,19 +204,23 @@ def _(r, v, t):
 
 @ms("MatMulNBits")
 def _(r, v, t):
-    bits, block = r.pick([4, 4, 8]), r.pick([16, 32])
-    k, n = r.int(1, 70), r.int(1, 6)
-    blocks = -(-k // block)
-    ins = [r.tensor("float", r.shape(hi=2, lo=1, zero=0) + [k], odd=False),
+    bits, block = r.pick([2, 4, 4, 4, 8]), r.pick([16, 32, 64, 128])
+    k, n = r.int(1, 140), r.int(1, 6)
+    blocks, kind = -(-k // block), r.pick(["float", "float", "float16"])
+    ins = [r.tensor(kind, r.shape(hi=2, lo=1, zero=0) + [k], odd=False),
            r.g.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8),
-           r.tensor("float", [n, blocks] if r.chance() else [n * blocks], 0.1, 1, odd=False)]
+           r.tensor(kind, [n, blocks] if r.chance() else [n * blocks], 0.1, 1, odd=False)]
     zero = None
     if r.chance():
         zero = r.g.integers(0, 256, n * (-(-blocks * bits // 8))).astype(np.uint8)
         if r.chance():
             zero = zero.reshape(n, -1)
-    ins += [zero, None, r.tensor("float", [n], odd=False) if r.chance(0.4) else None]
-    return Case(ins, K=k, N=n, bits=bits, block_size=block, by_scale=True, steer=(1, 2, 3))
+    elif r.chance(0.2):
+        zero = r.tensor(kind, [n, blocks], 0, 1 << bits, odd=False)
+    ins += [zero, None, r.tensor(kind, [n], odd=False) if r.chance(0.4) else None]
+    # With a level of 4 the runtime rounds the input to eight bits.
+    return Case(ins, K=k, N=n, bits=bits if bits != 4 or r.chance() else None, block_size=block, by_scale=True, steer=(1, 2, 3),
+                accuracy_level=r.pick([None, None, 0, 1]), slack=1 if kind == "float" else 4)
 
 
 def quantum(r, kind, per=()):
@@ -207,19 +231,32 @@ def quantum(r, kind, per=()):
 def _(r, v, t):
     kind = r.pick(BYTES)
     x, y = r.broadcast(2)
-    return Case([r.tensor(kind, x)] + quantum(r, kind) + [r.tensor(kind, y)] + quantum(r, kind) + quantum(r, kind), near=1)
+    ins = [r.tensor(kind, x)] + quantum(r, kind) + [r.tensor(kind, y)] + quantum(r, kind) + quantum(r, kind)
+    return without_zeros(r, Case(ins, near=1), [2, 5, 7])
 
 
-@ms("QLinearSigmoid", "QLinearLeakyRelu")
+def without_zeros(r, c, places):
+    """Zero points may be left out, which the runtime does not know."""
+    for k in places:
+        if r.chance(0.15):
+            zero = np.zeros_like(c.ins[k])
+            ins = c.twin[0].ins if c.twin else list(c.ins)
+            ins[k], c.ins[k] = zero, None
+            c.twin = Case(ins, **c.attrs), as_is
+    return c
+
+
+@ms("QLinearSigmoid")
 def _(r, v, t):
     kind = r.pick(BYTES)
-    return Case([r.tensor(kind, r.shape())] + quantum(r, kind) + quantum(r, kind), near=1)
+    return without_zeros(r, Case([r.tensor(kind, r.shape())] + quantum(r, kind) + quantum(r, kind), near=1), [2, 4])
 
 
 @ms("QLinearLeakyRelu")
 def _(r, v, t):
     kind = r.pick(BYTES)
-    return Case([r.tensor(kind, r.shape())] + quantum(r, kind) + quantum(r, kind), near=1, alpha=r.pick([None, 0.2]))
+    return without_zeros(r, Case([r.tensor(kind, r.shape())] + quantum(r, kind) + quantum(r, kind), near=1,
+                                 alpha=r.pick([None, 0.2, 1.5, -0.5])), [2, 4])
 
 
 @ms("QLinearSoftmax")
@@ -276,8 +313,13 @@ def _(r, v, t):
 def _(r, v, t):
     kind = r.pick(BYTES)
     x = r.shape(lo=1, zero=0)
-    return Case([r.tensor(kind, x)] + quantum(r, kind) + quantum(r, kind), near=1, axes=r.axes(len(x), some=True),
-                keepdims=r.int(0, 1))
+    c = Case([r.tensor(kind, x)] + quantum(r, kind) + quantum(r, kind), near=1, axes=r.axes(len(x), some=True),
+             keepdims=r.int(0, 1))
+    parts = [helper.make_node("DequantizeLinear", ["x0", "x1", "x2"], ["wide"]),
+             helper.make_node("ReduceMean", ["wide"], ["mean"], **c.attrs),
+             helper.make_node("QuantizeLinear", ["mean", "x3", "x4"], ["y0"])]
+    c.twin = Case(c.ins, nodes=parts, opset=13), as_is  # the runtime has lost its kernel
+    return c
 
 
 @ms("QLinearConv")
@@ -365,13 +407,17 @@ def key_mask(r, b, s, past, total, forms):
 def _(r, v, t):
     b, s, d, n, h = r.int(1, 2), r.int(1, 4), r.int(1, 5), r.int(1, 3), r.int(1, 4)
     past = r.int(1, 3) if r.chance(0.3) else 0
-    total = past + s
-    ins = [r.tensor("float", x, -1, 1, odd=False) for x in ([b, s, d], [d, 3 * n * h], [3 * n * h])]
+    total, kind = past + s, r.pick(["float", "float", "float16", "bfloat16"])
+    wide = r.int(1, 4) if not past and r.chance(0.3) else h  # of values, which may have another size than keys
+    sizes = [n * h, n * h, n * wide]
+    ins = [r.tensor(kind, x, -1, 1, odd=False) for x in ([b, s, d], [d, sum(sizes)], [sum(sizes)])]
     ins.append(key_mask(r, b, s, past, total, ["none", "lengths", "keys", "pairs"] + (["ends"] if not past else [])))
-    ins.append(r.tensor("float", [2, b, n, past, h], odd=False) if past else None)
-    ins.append(r.tensor("float", [r.pick([1, b]), r.pick([1, n]), s, total], odd=False) if r.chance(0.3) else None)
+    ins.append(r.tensor(kind, [2, b, n, past, h], odd=False) if past else None)
+    given = r.chance(0.3) and not past  # the runtime takes no bias of scores with a past
+    ins.append(r.tensor(kind, [r.pick([1, b]), r.pick([1, n]), s, total], odd=False) if given else None)
     return Case(ins, outs=2 if past else 1, num_heads=n, unidirectional=r.pick([None, 0, 1]), scale=r.pick([None, 0.4]),
-                by_scale=True, slack=10, judge="runtime")
+                qkv_hidden_sizes=sizes if wide != h or r.chance(0.2) else None,
+                mask_filter_value=r.pick([None, None, -1.0, -1e4]), by_scale=True, slack=10, judge="runtime")
 
 
 @ms("QAttention")
@@ -398,8 +444,10 @@ def _(r, v, t):
     if form == "three" and r.chance(0.4):
         past, length, hv = r.int(1, 3), s, h
 
+    kind = r.pick(["float", "float", "float16", "bfloat16"])
+
     def give(*shape):
-        return r.tensor("float", shape, -2, 2, odd=False)
+        return r.tensor(kind, shape, -2, 2, odd=False)
     if form == "packed":
         ins = [give(b, s, n, 3, h), None, None]
     elif form == "pair":
@@ -415,7 +463,7 @@ def _(r, v, t):
     if past:
         ins += [give(b, n, past, h), give(b, n, past, hv)]
     return Case(ins, outs=3 if past else 1, num_heads=n, unidirectional=r.pick([None, 0, 1]) if length == s else None,
-                scale=r.pick([None, 0.4]), by_scale=True, slack=10)
+                scale=r.pick([None, 0.4]), mask_filter_value=r.pick([None, None, -1.0, -1e4]), by_scale=True, slack=10)
 
 
 @ms("GroupQueryAttention")
@@ -458,8 +506,9 @@ def _(r, v, t):
     part = 2 * r.int(1, d // 2) if r.chance(0.4) else 0
     most = s + 3
     flat = r.chance()
+    kind = r.pick(SMALL_FLOATS)
     ids = r.g.integers(0, most, (b, s)) if r.chance() else r.g.integers(0, 3, 1)
-    return Case([r.tensor("float", [b, s, n * d] if flat else [b, n, s, d], odd=False), ids.astype(np.int64)]
-                + [r.tensor("float", [most, (part or d) // 2], -1, 1, odd=False) for _ in range(2)],
+    return Case([r.tensor(kind, [b, s, n * d] if flat else [b, n, s, d], odd=False), ids.astype(np.int64)]
+                + [r.tensor(kind, [most, (part or d) // 2], -1, 1, odd=False) for _ in range(2)],
                 interleaved=r.pick([None, 0, 1]), num_heads=n if part or r.chance(0.3) else None,
-                rotary_embedding_dim=part or None)
+                rotary_embedding_dim=part or None, scale=r.pick([None, None, 1.0]))

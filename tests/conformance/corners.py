@@ -32,6 +32,10 @@ def c64(*x):
     return np.asarray(x, np.complex64)
 
 
+def made(x, kind):
+    return numpy_helper.from_array(np.asarray(x, kind), "")
+
+
 def text(*x):
     return np.asarray(x, np.object_)
 
@@ -60,6 +64,15 @@ CORNERS = [
     ("ai.onnx.ml.LabelEncoder", 4, [i64([1, 2, 3])], {"keys_int64s": [1, 2, 1], "values_int64s": [10, 20, 30]}, [i64(30, 20, -1)]),
     ("ai.onnx.ml.CategoryMapper", 1, [text("a", "b")], {"cats_strings": ["a", "b", "a"], "cats_int64s": [1, 2, 3],
                                                         "default_int64": 0}, [i64(3, 2)]),
+    # Of whole numbers, what is missing is -1, in a tensor too.
+    ("ai.onnx.ml.LabelEncoder", 4, [text("a", "b")], {"keys_strings": ["a"], "values_tensor": made([7], np.int32)}, [i32(7, -1)]),
+    ("ai.onnx.ml.LabelEncoder", 4, [text("a", "b")], {"keys_strings": ["a"], "values_tensor": made([7], np.int16)},
+     [np.asarray([7, -1], np.int16)]),
+    # One offset for all features, a scale for each.
+    ("ai.onnx.ml.Scaler", 1, [f32([[2, 3]])], {"offset": [1.0], "scale": [2.0, 4.0]}, [f32([[2, 8]])]),
+    # Values of another size than keys: 1 + 1 + 2 is no multiple of three.
+    ("com.microsoft.Attention", 1, [f32([[[2]]]), f32([[1, 1, 3, 4]]), f32(0, 0, 1, 0)],
+     {"num_heads": 1, "qkv_hidden_sizes": [1, 1, 2]}, [f32([[[7, 8]]])]),
     # The largest, not the farthest from zero.
     ("ai.onnx.ml.Normalizer", 1, [f32([[2, -4], [-2, -4]])], {"norm": "MAX"}, [f32([[1, -2], [1, 2]])]),
     # A class without votes does not win over one that has bad ones.

@@ -3,7 +3,8 @@ run a case, the reference evaluator of the onnx package.
 
     fuzz.py CASES [OPERATOR...]
 
-CASES cases an operator, always the same ones.  An operator is a point.  What
+CASES cases an operator that somebody judges, always the same ones: more are drawn
+where nobody can, up to DRAWS times as many.  An operator is a point.  What
 recipes.py draws is a model of one node; inputs are constants now and then, so
 that operators are folded too.  In our model there are nodes around it, so that
 it computes in the arena: over its inputs, from views.
@@ -11,7 +12,9 @@ it computes in the arena: over its inputs, from views.
 What we refuse as unsupported, in a sentence, is counted and not wrong.
 
 SEED=N draws other cases.  KEEP=FOLDER keeps the models that went wrong.  SHOW=N
-shows N of them an operator, UNSUPPORTED=1 also what was refused."""
+shows N of them an operator, UNSUPPORTED=1 also what was refused.  UPDATE=1 counts
+the cases in fuzz.tsv, by operator and version: fuzzed.test makes a page of it."""
+import collections
 import copy
 import os
 import struct
@@ -29,9 +32,12 @@ try:
     import onnxruntime as ort
     from onnx import TensorProto, helper, numpy_helper, version_converter
     from onnx.reference import ReferenceEvaluator
-    import contrib  # noqa: F401: its recipes are among the others
+    import chances  # noqa: F401: its recipes are among the others
+    import contrib  # noqa: F401
+    import counts
     import draw
     import flow  # noqa: F401
+    import learned  # noqa: F401
     import maps  # noqa: F401
     import recipes
     import signals  # noqa: F401
@@ -46,7 +52,8 @@ SHOW_UNSUPPORTED = os.environ.get("UNSUPPORTED")
 KEEP = os.environ.get("KEEP")
 DRIVER = os.path.join(os.environ.get("abs_builddir", "."), "tests/conformance/cases")
 UNSUPPORTED = 14  # OM_UNSUPPORTED
-RUNTIME, REFERENCE, RECIPE = "ONNX Runtime", "the reference", "its recipe"
+RUNTIME, REFERENCE, RECIPE, NOBODY = counts.JUDGES
+DRAWS = 4
 ODD = {1000: "differs between runs", 1001: "contradicts what was inferred", 1002: "crashes", 1003: "takes too long"}
 MAP = 100  # of cases.c
 SIX = ["float6e2m3", "float6e3m2"]     # packed in files, but the driver has a byte for each
@@ -213,10 +220,10 @@ def by_reference(model):
 
 
 def expected(model):
-    """Outputs and who says so; None where nobody does."""
+    """Outputs, None where nobody knows them, and who says so."""
     who = model.case.judge
     if who == "nobody":
-        return None, None
+        return None, NOBODY
     if model.case.twin:
         other, turn = model.case.twin
         other.newest = model.case.newest
@@ -240,7 +247,7 @@ def expected(model):
             return by_reference(model), REFERENCE
         except Exception as why:
             model.case.why = str(why)
-    return None, None
+    return None, NOBODY
 
 
 def wide(a):
@@ -389,48 +396,61 @@ def keep(model, op, number):
             f.write(pack_case(model))
 
 
+def draw_cases(op, ncase):
+    """Until so many are judged: models, and what is expected of them and who says so."""
+    models, wanted, judged = [], [], 0
+    for k in range(DRAWS * ncase):
+        if judged == ncase:
+            break
+        case = recipes.case(op, draw.Draw([zlib.crc32(op.encode()), k, SEED]))
+        if not case:
+            continue
+        case.number = k
+        models.append(Model(case))
+        wanted.append(expected(models[-1]))
+        judged += wanted[-1][1] is not NOBODY
+    return models, wanted
+
+
 def check_operator(op, ncase, folder):
-    """Cases, how many somebody judged, and what is wrong: (number, case, sentence)."""
-    models = []
-    for k in range(ncase):
-        r = draw.Draw([zlib.crc32(op.encode()), k, SEED])
-        case = recipes.case(op, r)
-        if case:
-            case.number = k
-            models.append(Model(case))
-    wanted = []
-    for m in models:
-        outputs, who = expected(m)
-        wanted.append((outputs, who))
+    """What became of its cases, by version, and what is wrong: (number, case, sentence)."""
+    models, wanted = draw_cases(op, ncase)
     results = run_ours(models, folder)
-    wrong, by = [], {RUNTIME: 0, REFERENCE: 0, RECIPE: 0, None: 0, UNSUPPORTED: 0}
+    wrong, by = [], collections.Counter()
     for m, result, (want, who) in zip(models, results, wanted):
         said = judge(m, result, want, who)
-        by[who] += 1
+        by[m.case.version, who] += 1
         if result[0] == UNSUPPORTED and want is not None:
-            by[UNSUPPORTED] += 1
+            by[m.case.version, counts.UNSUPPORTED] += 1
             if SHOW_UNSUPPORTED:
                 print(f"# case {m.case.number} is unsupported: {result[1]}\n#    {m.case}")
             continue
         if said:
+            by[m.case.version, counts.WRONG] += 1
             wrong.append((m.case.number, m.case, said))
             keep(m, op, m.case.number)
-    return len(models), by, wrong
+    return by, wrong
 
 
 def main():
     ncase = int(sys.argv[1])
-    t = Points()
+    t, found = Points(), {}
     for op in sys.argv[2:] or recipes.operators():
         with scratch() as folder:
-            n, by, wrong = check_operator(op, ncase, folder)
-        told = f"{op}: {n} cases, {by[RUNTIME]} by {RUNTIME}, {by[REFERENCE]} by {REFERENCE}"
+            found[op], wrong = check_operator(op, ncase, folder)
+        by = collections.Counter()
+        for (_, what), n in found[op].items():
+            by[what] += n
+        told = f"{op}: {sum(by[who] for who in counts.JUDGES)} cases, {by[RUNTIME]} by {RUNTIME}, {by[REFERENCE]} by {REFERENCE}"
         told += f", {by[RECIPE]} by {RECIPE}" if by[RECIPE] else ""
-        told += f", {by[None]} by nobody" if by[None] else ""
-        told += f"; {by[UNSUPPORTED]} unsupported" if by[UNSUPPORTED] else ""
+        told += f", {by[NOBODY]} by {NOBODY}" if by[NOBODY] else ""
+        told += f"; {by[counts.UNSUPPORTED]} unsupported" if by[counts.UNSUPPORTED] else ""
         t.point(not wrong, told,
                 *[f"case {k}: {said}\n    {case}" for k, case, said in wrong[:int(os.environ.get("SHOW", 6))]],
                 f"{len(wrong)} wrong")
+    if os.environ.get("UPDATE") == "1":
+        used = {"cases": ncase, "seed": SEED, "onnx": onnx.__version__, "onnxruntime": ort.__version__, "numpy": np.__version__}
+        counts.write(used, {recipes.RECIPES[op][1:3]: by for op, by in found.items()})
     t.end()
 
 

@@ -172,3 +172,33 @@ def _(r, v, t):
     top = x[axis] if mode == "circular" else x[axis] - y[axis] + 1
     i = r.g.integers(0, top, x[0]).astype(np.int64) if r.chance(0.8) else None
     return Case([r.tensor(t("T"), x), r.tensor(t("T"), y), i], axis=axis - len(x) if r.chance() else axis, mode=mode)
+
+
+# ---- States. ----
+
+@recipe("CausalConvWithState")
+def _(r, v, t):
+    n, channels, length, size = r.int(1, 3), r.int(1, 4), r.int(1, 6), r.int(1, 4)
+    kind = t("T")
+    ins = [r.tensor(kind, [n, channels, length], odd=False), r.tensor(kind, [channels, 1, size], odd=False)]
+    ins.append(r.tensor(kind, [channels], odd=False) if r.chance() else None)
+    ins.append(r.tensor(kind, [n, channels, size - 1], odd=False) if r.chance() and size > 1 else None)
+    return Case(ins, outs=2, activation=r.pick([None, "none", "silu", "swish"]), by_scale=True, slack=4)
+
+
+@recipe("LinearAttention")
+def _(r, v, t):
+    b, steps, heads, size, wide = r.int(1, 2), r.int(1, 5), r.int(1, 2), r.int(1, 4), r.int(1, 4)
+    queries = heads * r.int(1, 2)
+    kind, rule = t("T"), r.pick([None, "linear", "gated", "delta", "gated_delta"])
+
+    def give(*shape, lo=-1, hi=1, kind=kind):
+        return r.tensor(kind, shape, lo, hi, odd=False)
+    ins = [give(b, steps, queries * size), give(b, steps, heads * size), give(b, steps, heads * wide)]
+    state = t("S")
+    ins.append(give(b, heads, size, wide, kind=state) if r.chance() or "S" in t.drawn else None)
+    gated, learns = rule in (None, "gated", "gated_delta"), rule in (None, "delta", "gated_delta")
+    ins.append(give(b, steps, heads * r.pick([1, size]), lo=-2, hi=0) if gated else None)
+    ins.append(give(b, steps, r.pick([1, heads]), lo=0, hi=1) if learns else None)
+    return Case(ins, outs=2, q_num_heads=queries, kv_num_heads=heads, update_rule=rule, scale=r.pick([None, 0.0, 0.7]),
+                chunk_size=r.pick([None, 2]), by_scale=True, slack=4)
