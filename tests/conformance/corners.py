@@ -13,6 +13,7 @@ try:
     import numpy as np
     import fuzz
     from draw import NUMPY, SMALL, name_of
+    from onnx import numpy_helper
     from recipes import Case
 except ImportError as why:
     skip_all(f"{why}; PYTHON names an interpreter that has onnx and onnxruntime")
@@ -26,6 +27,10 @@ def f32(*x):
 
 def i64(*x):
     return np.asarray(x[0] if len(x) == 1 else x, np.int64)
+
+
+def i32(*x):
+    return np.asarray(x[0] if len(x) == 1 else x, np.int32)
 
 
 def c64(*x):
