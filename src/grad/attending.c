@@ -8,6 +8,9 @@
  * broadcast to them, not repeated.  What hides a key from a query is a truth
  * wherever it can be: hidden scores become very small, and their weights zero, also in
  * rows where all are hidden, as the operator says.
+ *
+ * GroupQueryAttention keeps a cache in which each sequence has a length of its own: it is put
+ * together by gathering rows of the old one, of what is new, and a row of zeros.
  */
 #include <config.h>
 
@@ -74,6 +77,7 @@ struct attention {
 	int batch_axis, queries_axis;
 	om_value *allowed;           /* truths, broadcast to the scores; NULL: all */
 	om_value *added;             /* to the scores; NULL: nothing */
+	om_value *sink;              /* the score of what takes a share of a query and gives nothing; NULL: none */
 	bool may_hide_all;           /* of a query */
 	double scale, cap;
 	om_dtype as;                 /* of the Softmax; OM_UNDEFINED: that of the scores */
@@ -136,6 +140,16 @@ both(om_grad *g, om_value *a, om_value *b)
 	return !a ? b : !b ? a : om_g(g, "And", a, b);
 }
 
+/* The sink, as one more key. */
+static om_value *
+sunk(om_grad *g, const struct attention *a)
+{
+	om_value *dim[] = {om_g_dim(g, a->batch, a->batch_axis), om_g_list(g, 1, &a->qheads),
+		om_g_dim(g, a->queries, a->queries_axis), om_g_list(g, 1, (const int64_t[]){1})};
+
+	return om_g(g, "Expand", a->sink, om_g_op(g, "Concat", OM_A(om_a_int(g, "axis", 0)), 4, dim, 1, NULL));
+}
+
 static om_value *
 weights(om_grad *g, struct attention *a, om_value *score)
 {
@@ -157,9 +171,13 @@ weights(om_grad *g, struct attention *a, om_value *score)
 		score = om_g(g, "Where", a->allowed, score, om_g_number(g, score, lowest(score)));
 	if (a->mode == 2)
 		a->scores = score;
+	if (a->sink)
+		score = concat(g, score, sunk(g, a), 3);
 	if (a->as != OM_UNDEFINED)
 		score = om_g_cast(g, score, a->as);
 	score = om_g_cast(g, om_g_with(g, "Softmax", OM_A(om_a_int(g, "axis", -1)), score), type);
+	if (a->sink)
+		score = om_g_slice(g, score, 3, 0, -1);
 	if (seen && a->may_hide_all)
 		score = om_g(g, "Where", seen, score, om_g_number(g, score, 0));
 	if (a->mode == 3)
@@ -651,4 +669,181 @@ void
 om_grad_contrib_MultiHeadAttention(om_grad *g)
 {
 	om_grad_by_parts(g, build_multi_head);
+}
+
+/* ---- com.microsoft's GroupQueryAttention. ---- */
+
+enum { G_QUERY, G_KEY, G_VALUE, G_PAST_KEY, G_PAST_VALUE, G_LENGTHS, G_TOTAL, G_COSINES, G_SINES, G_PLACES, G_BIAS, G_SINK };
+
+struct group {
+	struct attention a;
+	om_value *before;            /* by sequence: rows of the cache that were there; NULL: none */
+	om_value *had;               /* rows of the old cache; NULL: there is none */
+	om_value *fresh, *total;     /* new rows; all of the new cache */
+};
+
+/* A tensor of one number, as an int64 without axes. */
+static om_value *
+one_number(om_grad *g, om_value *x)
+{
+	return om_g_cast(g, om_g_with(g, "ReduceMax", OM_A(om_a_int(g, "keepdims", 0)), x), OM_INT64);
+}
+
+static om_value *
+as_list(om_grad *g, om_value *number)
+{
+	return om_g(g, "Reshape", number, om_g_list(g, 1, (const int64_t[]){1}));
+}
+
+/* The first of a prompt comes first; a step comes behind what its sequence has. */
+static void
+read_cache(om_grad *g, struct group *r)
+{
+	const om_op *op = om_grad_op(g);
+	om_value *longest = one_number(g, om_grad_in(g, G_TOTAL));
+
+	r->fresh = om_g_length(g, op->in[G_QUERY], 1);
+	r->total = longest;
+	if (!om_grad_has(g, G_PAST_KEY))
+		return;
+	om_value *lengths = om_g(g, "Reshape", om_g_cast(g, om_grad_in(g, G_LENGTHS), OM_INT64),
+		om_g_list(g, 1, (const int64_t[]){-1}));
+	r->had = om_g_length(g, op->in[G_PAST_KEY], 2);
+	r->total = om_g(g, "Max", longest, r->had);
+	lengths = om_g(g, "Sub", om_g(g, "Add", lengths, om_g_int64(g, 1)), r->fresh);
+	r->before = om_g(g, "Where", om_g(g, "Equal", longest, r->fresh), om_g_int64(g, 0), lengths);
+}
+
+/* By sequence and row of the new cache: which row of the old one, what is new and zeros. */
+static om_value *
+rows_of_cache(om_grad *g, const struct group *r)
+{
+	const int64_t one = 1;
+	om_value *at = om_g(g, "Range", om_g_int64(g, 0), r->total, om_g_int64(g, 1));
+	om_value *before = om_g_unsqueeze(g, r->before, 1, &one), *moved = om_g(g, "Sub", at, before);
+	om_value *is_new = om_g(g, "Less", moved, r->fresh);
+
+	om_value *row = om_g(g, "Where", is_new, om_g(g, "Add", moved, r->had), om_g(g, "Add", r->had, r->fresh));
+	return om_g(g, "Where", om_g(g, "Less", at, before), at, row);
+}
+
+/* Zeros behind what is new, where there is no old cache and the new one is wanted. */
+static om_value *
+padded(om_grad *g, const struct group *r, om_value *x)
+{
+	const int64_t front[6] = {0}, last = 0;
+	om_value *pads[] = {om_g_list(g, 6, front), as_list(g, om_g(g, "Sub", r->total, r->fresh)), om_g_list(g, 1, &last)};
+
+	return om_g(g, "Pad", x, om_g_op(g, "Concat", OM_A(om_a_int(g, "axis", 0)), 3, pads, 1, NULL));
+}
+
+static om_value *
+brought_up(om_grad *g, const struct group *r, om_value *x, om_value *past)
+{
+	const int64_t back[] = {0, 2, 1, 3}, one_row[] = {0, 0, 0, 0, 0, 0, 1, 0}, two = 2;
+
+	if (!past)
+		return om_grad_op(g)->nout > 1 ? padded(g, r, x) : x;
+	x = om_g(g, "Pad", concat(g, past, x, 2), om_g_list(g, 8, one_row));
+	x = om_g_with(g, "GatherND", OM_A(om_a_int(g, "batch_dims", 1)), om_g_transpose(g, x, 4, back),
+		om_g_unsqueeze(g, rows_of_cache(g, r), 1, &two));
+	return om_g_transpose(g, x, 4, back);
+}
+
+static void
+hide_later(om_grad *g, struct group *r, om_value *keys)
+{
+	const int64_t window = om_attr_int(om_grad_op(g), "local_window_size"), one = 1, three[] = {1, 2, 3};
+	om_value *key = om_g(g, "Range", om_g_int64(g, 0), keys, om_g_int64(g, 1));
+	om_value *query = om_g_unsqueeze(g, om_g_places(g, r->a.queries, 1), 1, &one);
+
+	if (r->before)
+		query = om_g(g, "Add", query, om_g_unsqueeze(g, r->before, 3, three));
+	hide(g, &r->a, om_g(g, "LessOrEqual", key, query), false);
+	if (window > 0)
+		hide(g, &r->a, om_g(g, "Greater", key, om_g(g, "Sub", query, om_g_int64(g, window))), false);
+}
+
+static om_value *
+turned_by_place(om_grad *g, const struct group *r, om_value *x, int64_t heads)
+{
+	const om_op *op = om_grad_op(g);
+	const int64_t zero = 0, one = 1;
+	struct rotary t = {.x = x, .cosine = om_grad_in(g, G_COSINES), .sine = om_grad_in(g, G_SINES),
+		.places = om_grad_in(g, G_PLACES), .heads = heads, .size = r->a.size};
+
+	if (!om_attr_int(op, "do_rotary"))
+		return x;
+	t.turned = t.cosine->shape.rank == 2 ? 2 * t.cosine->shape.dim[1] : -1;
+	if (t.turned < 1) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the size of its cosines is not known");
+		return x;
+	}
+	if (!t.places)
+		t.places = om_g_unsqueeze(g, om_g_places(g, op->in[G_QUERY], 1), 1, &zero);
+	if (!om_grad_has(g, G_PLACES) && r->before)
+		t.places = om_g(g, "Add", t.places, om_g_unsqueeze(g, r->before, 1, &one));
+	return rotate(g, &t, om_attr_int(op, "rotary_interleaved") != 0);
+}
+
+static bool
+read_group(om_grad *g, struct group *r)
+{
+	const om_op *op = om_grad_op(g);
+	const om_shape *q = &op->in[G_QUERY]->shape;
+	const int64_t heads = om_attr_int(op, "num_heads"), kv = om_attr_int(op, "kv_num_heads");
+	const int64_t all = om_grad_has(g, G_KEY) ? heads : heads + 2 * kv;
+
+	if (q->rank != 3 || q->dim[2] < 1 || heads < 1 || kv < 1 || !om_attr_int(op, "causal")) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the size of its heads is not known, or keys to come are seen");
+		return false;
+	}
+	r->a = (struct attention){.qheads = heads, .heads = kv, .size = q->dim[2] / all, .batch = op->in[G_QUERY],
+		.queries = op->in[G_QUERY], .queries_axis = 1, .mode = -1, .scale = om_attr_float(op, "scale")};
+	if (r->a.scale == 0)
+		r->a.scale = 1 / sqrt((double)r->a.size);
+	if (om_attr_float(op, "softcap") > 0)
+		r->a.cap = om_attr_float(op, "softcap");
+	if (om_grad_has(g, G_SINK))
+		r->a.sink = om_g(g, "Reshape", om_grad_in(g, G_SINK), om_g_list(g, 4, (const int64_t[]){1, heads, 1, 1}));
+	else if (om_attr_int(op, "smooth_softmax") == 1)
+		r->a.sink = om_g_number(g, op->in[G_QUERY], 0);
+	return true;
+}
+
+static void
+build_group_query(om_grad *g, om_value **out)
+{
+	const om_op *op = om_grad_op(g);
+	om_value *part[3] = {om_grad_in(g, G_QUERY), om_grad_in(g, G_KEY), om_grad_in(g, G_VALUE)};
+	struct group r = {0};
+
+	if (!read_group(g, &r))
+		return;
+	struct attention *a = &r.a;
+	read_cache(g, &r);
+	if (!part[1]) {
+		om_value *in[] = {part[0], om_g_list(g, 3, (const int64_t[]){a->qheads * a->size, a->heads * a->size,
+			a->heads * a->size})};
+		om_g_op(g, "Split", OM_A(om_a_int(g, "axis", 2)), 2, in, 3, part);
+	}
+	a->q = split_heads(g, turned_by_place(g, &r, part[0], a->qheads), a->qheads);
+	a->k = split_heads(g, turned_by_place(g, &r, part[1], a->heads), a->heads);
+	a->k = brought_up(g, &r, a->k, om_grad_in(g, G_PAST_KEY));
+	a->v = brought_up(g, &r, split_heads(g, part[2], a->heads), om_grad_in(g, G_PAST_VALUE));
+	if (om_grad_failed(g))
+		return;
+	om_value *keys = r.had || op->nout > 1 ? r.total : r.fresh;
+	hide_later(g, &r, keys);
+	if (om_grad_has(g, G_BIAS))
+		a->added = om_g(g, "Slice", om_grad_in(g, G_BIAS), om_g_list(g, 1, (const int64_t[]){0}), as_list(g, keys),
+			om_g_list(g, 1, (const int64_t[]){3}));
+	om_value *all[] = {join_heads(g, attend(g, a)), a->k, a->v};
+	memcpy(out, all, (op->nout < 3 ? op->nout : 3) * sizeof *out);
+}
+
+void
+om_grad_GroupQueryAttention(om_grad *g)
+{
+	om_grad_by_parts(g, build_group_query);
 }

@@ -117,4 +117,91 @@ dequantized(om_grad *g, om_value **out)
 	out[0] = om_g_cast(g, MUL(x, scale), om_type_elem(&op->out[0]->type));
 }
 
+/* ---- MatMulNBits: x times the transpose of (weights - zero points) scales. ---- */
+
+struct nbits {
+	int64_t k, n, bits, block, blocks;
+};
+
+/* 2 to so many bits, `n` of them: the first one to the power `from`. */
+static om_value *
+powers(om_grad *g, int64_t bits, int64_t n, int64_t from)
+{
+	om_arena *mem = om_grad_prog(g)->mem;
+	int32_t *by = OM_NEWN(mem, int32_t, (size_t)n);
+	const om_tensor t = {.type = OM_INT32, .shape = om_shape_of(1, &n), .data = by};
+
+	for (int64_t k = 0; k < n; k++)
+		by[k] = 1 << (k + from) * bits;
+	return om_g_tensor(g, &t);
+}
+
+/* Numbers of a few bits, the first one in the lowest: (rows, columns) of int32. */
+static om_value *
+unpacked(om_grad *g, om_value *x, const struct nbits *w, int64_t columns)
+{
+	const int64_t last = 2, each = 8 / w->bits;
+
+	x = om_g(g, "Reshape", om_g_cast(g, x, OM_INT32), om_g_list(g, 2, (const int64_t[]){w->n, -1}));
+	if (each > 1) {
+		x = DIV(om_g_unsqueeze(g, x, 1, &last), powers(g, w->bits, each, 0));
+		x = om_g(g, "Reshape", om_g(g, "Mod", x, powers(g, w->bits, 1, 1)), om_g_list(g, 2, (const int64_t[]){w->n, -1}));
+	}
+	return om_g_slice(g, x, 1, 0, columns);
+}
+
+/* Zero points, or scales: (n, blocks). */
+static om_value *
+of_blocks(om_grad *g, const struct nbits *w, om_value *x)
+{
+	if (om_type_elem(&x->type) == OM_UINT8)
+		return om_g_cast(g, unpacked(g, x, w, w->blocks), OM_FLOAT32);
+	return om_g_cast(g, om_g(g, "Reshape", x, om_g_list(g, 2, (const int64_t[]){w->n, w->blocks})), OM_FLOAT32);
+}
+
+/* From (n, blocks) to what broadcasts to the weights: by group, or by block. */
+static om_value *
+spread(om_grad *g, const struct nbits *w, om_value *x, om_value *groups)
+{
+	const int64_t last = 2;
+
+	return groups ? om_g_with(g, "Gather", OM_A(om_a_int(g, "axis", 1)), x, om_g_slice(g, groups, 0, 0, w->k))
+		: om_g_unsqueeze(g, x, 1, &last);
+}
+
+/* (n, k), as floats. */
+static om_value *
+weights_of(om_grad *g, const struct nbits *w)
+{
+	enum { PACKED = 1, SCALES, ZEROS, GROUPS };
+	om_value *groups = om_grad_in(g, GROUPS), *zeros = om_grad_in(g, ZEROS);
+	om_value *x = om_g_cast(g, unpacked(g, om_grad_in(g, PACKED), w, groups ? w->k : w->blocks * w->block), OM_FLOAT32);
+
+	if (!groups)
+		x = om_g(g, "Reshape", x, om_g_list(g, 3, (const int64_t[]){w->n, w->blocks, w->block}));
+	x = zeros ? SUB(x, spread(g, w, of_blocks(g, w, zeros), groups)) : PLUS(x, -(1 << (w->bits - 1)));
+	x = MUL(x, spread(g, w, of_blocks(g, w, om_grad_in(g, SCALES)), groups));
+	if (groups)
+		return x;
+	return om_g_slice(g, om_g(g, "Reshape", x, om_g_list(g, 2, (const int64_t[]){w->n, -1})), 1, 0, w->k);
+}
+
+static void
+of_few_bits(om_grad *g, om_value **out)
+{
+	enum { ACTIVATION, BIAS = 5 };
+	const om_op *op = om_grad_op(g);
+	struct nbits w = {.k = om_attr_int(op, "K"), .n = om_attr_int(op, "N"), .bits = om_attr_int(op, "bits"),
+		.block = om_attr_int(op, "block_size")};
+	om_value *x = om_g_cast(g, om_grad_in(g, ACTIVATION), OM_FLOAT32);
+
+	w.blocks = (w.k + w.block - 1) / w.block;
+	x = om_g(g, "Reshape", x, om_g_list(g, 2, (const int64_t[]){-1, w.k}));
+	x = om_g_with(g, "Gemm", OM_A(om_a_int(g, "transB", 1)), x, weights_of(g, &w));
+	if (om_grad_has(g, BIAS))
+		x = ADD(x, om_g_cast(g, om_grad_in(g, BIAS), OM_FLOAT32));
+	out[0] = om_g_reshape_as(g, om_g_cast(g, x, om_type_elem(&op->in[ACTIVATION]->type)), op->out[0]);
+}
+
 void om_grad_DequantizeLinear(om_grad *g)  { om_grad_by_parts(g, dequantized); }
+void om_grad_MatMulNBits(om_grad *g)       { om_grad_by_parts(g, of_few_bits); }

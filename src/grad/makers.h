@@ -8,10 +8,11 @@ typedef void om_maker(om_grad *g);
 
 /* attending.c */
 om_maker om_grad_Attention, om_grad_RotaryEmbedding, om_grad_contrib_Attention,
-	om_grad_contrib_MultiHeadAttention, om_grad_contrib_RotaryEmbedding;
+	om_grad_contrib_MultiHeadAttention, om_grad_contrib_RotaryEmbedding, om_grad_GroupQueryAttention;
 
 /* composed.c */
-om_maker om_grad_DequantizeLinear, om_grad_EmbedLayerNormalization, om_grad_FusedConv, om_grad_FusedGemm;
+om_maker om_grad_DequantizeLinear, om_grad_EmbedLayerNormalization, om_grad_FusedConv, om_grad_FusedGemm,
+	om_grad_MatMulNBits;
 
 /* contraction.c */
 om_maker om_grad_Einsum;

@@ -534,7 +534,7 @@ const om_row om_ops_contrib[] = {
 		nhwc_max_pool, .grad = NULL,
 		.takes = {OF_BYTES}),
 	CONTRIB("MatMulNBits", "a product with weights of a few bits, by blocks with scales", 3, 6, 1, nbits_attrs,
-		matmul_nbits, .grad = NULL,
+		matmul_nbits, .grad = om_grad_MatMulNBits,
 		.takes = {OF_FLOATS, OF(UINT8), LIKE(0),
 			OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(UINT8), OF(INT32), LIKE(0)}),
 	{0}

@@ -40,6 +40,13 @@ WITHOUT = {
     "constant": "ONNX tags it as not differentiable",
     "DynamicQuantizeLinear": "it moves in jumps",
 }
+WHOLE, SCALES = "they take and give whole numbers: rounding moves in jumps", "rounding moves in jumps; of scales alone no maker is written"
+# Operators of com.microsoft without a maker: why, by what their names begin with.
+CONTRIB = {
+    "QLinear": WHOLE, "QAttention": SCALES, "QGemm": SCALES, "QuantizeLinear": WHOLE, "NhwcMaxPool": WHOLE,
+    "DynamicQuantizeMatMul": SCALES, "MatMulIntegerToFloat": SCALES, "DequantizeLinear": SCALES,
+    "Nhwc": "no maker is written: optimizers for inference put it together, a model that is trained has Conv",
+}
 
 
 def can_have_fractions(schema, parameter):
@@ -67,6 +74,13 @@ def checked():
             table[name].append((int(since), {int(k[2:]) for k in counts if k.startswith("in")},
                                 {int(k[3:]) for k in counts if k.startswith("out")}))
     return table
+
+
+def contrib():
+    """Operators of com.microsoft without a maker, and why."""
+    out = subprocess.run([ONNXMEM, "ops"], capture_output=True, text=True, check=True).stdout.splitlines()
+    names = sorted({f[0] for f in map(str.split, out[1:]) if f[1] == "com.microsoft" and f[8] == "-"})
+    return [(n, next((why for start, why in CONTRIB.items() if n.startswith(start)), "")) for n in names]
 
 
 def makers():
@@ -129,14 +143,16 @@ def main():
             without.append(f"| {s.name} | {why} |\n")
             if not why:
                 bad.append(f"{s.name}-{s.since_version} takes and gives fractions, has no maker and no reason")
+    others = contrib()
+    bad += [f"com.microsoft's {name} has no maker and no reason" for name, why in others if not why]
     if UPDATE:
-        write(lines, without, tags)
+        write(lines, without, others, tags)
     t.point(tags > 100 and not bad, f"{tags} inputs and outputs that ONNX tags as differentiable have gradients", *bad)
     t.point(not idle, f"{len(REASONS)} are checked elsewhere, or have none for a reason", *sorted(idle))
     t.end()
 
 
-def write(lines, without, tags):
+def write(lines, without, others, tags):
     with open(os.path.join(SRC, "docs/gradients.md"), "w") as f:
         f.write("# Gradients\n\nWritten by `make check UPDATE=1 TESTS=tests/grad/tags.test`; do not edit.\n\n"
                 f"The newest version of each operator of onnx {onnx.__version__} that has a gradient maker, and the inputs whose gradients\n"
@@ -147,6 +163,9 @@ def write(lines, without, tags):
         f.writelines(lines)
         f.write("\nThese take and give numbers with a fraction, and have none:\n\n| operator | because |\n|---|---|\n")
         f.writelines(without)
+        f.write("\nOf com.microsoft these have none, so a loss behind them is refused by name; all others have one:\n\n"
+                "| operator | because |\n|---|---|\n")
+        f.writelines(f"| {name} | {why} |\n" for name, why in others)
 
 
 if __name__ == "__main__":

@@ -497,6 +497,99 @@ def attention():
              interleaved=between)
 
 
+def turned(a, c, s, between):
+    """(length, heads, size), by cosines and sines of each place."""
+    h = c.shape[1]
+    p, q = (a[..., 0:2 * h:2], a[..., 1:2 * h:2]) if between else (a[..., :h], a[..., h:2 * h])
+    c, s = c[:, None], s[:, None]
+    u, v = c * p - s * q, s * p + c * q
+    return torch.cat([torch.stack([u, v], 3).flatten(2) if between else torch.cat([u, v], 2), a[..., 2 * h:]], 2)
+
+
+def group_query(q, k, v, lengths, total, past=None, turn=None, places=None, bias=None, sink=None, heads=2, kv=1, window=-1, cap=0, between=False):
+    """A sequence after another; what is new comes behind what there is of each."""
+    out, s = [[], [], []], q.shape[1]
+    split = lambda t, n: t.reshape(s, n, -1)
+    for i, length in enumerate(lengths.tolist()):
+        before = 0 if s == total else length + 1 - s
+        a, b, c = split(q[i], heads), split(k[i], kv), split(v[i], kv)
+        if turn:
+            at = places[i] if places is not None else before + torch.arange(s)
+            a, b = (turned(t, turn[0][at], turn[1][at], between) for t in (a, b))
+        b, c = b.transpose(0, 1), c.transpose(0, 1)
+        room = max(int(total), past[0].shape[2] if past else 0)
+        rows = [torch.cat(([p[i][:, :before]] if past else []) + [t, torch.zeros(kv, room - before - s, t.shape[2]).to(t)], 1)
+                for p, t in zip(past or (None, None), (b, c))]
+        b, c = (t.repeat_interleave(heads // kv, 0) for t in rows)
+        score = a.transpose(0, 1) @ b.transpose(1, 2) * a.shape[2] ** -.5
+        score = cap * torch.tanh(score / cap) if cap else score
+        score = score + bias[min(i, len(bias) - 1)][..., :room] if bias is not None else score
+        at, key = before + torch.arange(s)[:, None], torch.arange(room)
+        seen = (key <= at) & (key > at - window if window > 0 else key >= 0)
+        score = score.masked_fill(~seen, -math.inf)
+        if sink is not None:
+            score = torch.cat([score, sink[:, None, None].expand(-1, s, 1)], 2)
+        out[0].append((torch.softmax(score, 2)[..., :room] @ c).transpose(0, 1).reshape(s, -1))
+        out[1].append(rows[0])
+        out[2].append(rows[1])
+    return tuple(torch.stack(t) for t in out)
+
+
+def grouped():
+    b, s, d = 2, n(3, 4), 2 * n(2, 3)
+    ends = lambda k: (np.full(b, k - 1, 'i4'), np.array(k, 'i4'))
+    whole = lambda heads, kv: [x(b, s, heads * d), x(b, s, kv * d), x(b, s, kv * d)]
+
+    def one(args, fn, label, outs=3, heads=2, kv=1, **attrs):
+        case('GroupQueryAttention', args, fn, outs=outs, domain='com.microsoft', label=label, num_heads=heads, kv_num_heads=kv, **attrs)
+    one(whole(4, 2) + [None, None, *ends(s)], lambda *p: group_query(*p, heads=4, kv=2)[0], 'of a prompt', 1, 4, 2)
+    one(whole(2, 1) + [None, None, *ends(s)], lambda *p: group_query(*p), 'and its cache')
+    cuts = [2 * d, 3 * d]
+    one([x(b, s, 4 * d), None, None, None, None, *ends(s)], lambda q, *p: group_query(*torch.tensor_split(q, cuts, 2), *p, cap=1.5), 'packed and capped',
+        softcap=1.5)
+    step = lambda room: [x(b, 1, 2 * d), x(b, 1, d), x(b, 1, d), x(b, 1, room, d), x(b, 1, room, d), np.array([2, 4], 'i4'), np.array(5, 'i4')]
+    past = lambda fn: lambda q, k, v, pk, pv, l, t, *p: fn(q, k, v, l, t, (pk, pv), *p)
+    one(step(4), past(group_query), 'of a step')
+    one(step(7), past(lambda *p: group_query(*p, window=2)), 'in a window of a cache with room', local_window_size=2)
+    turn = lambda k: [x(k, d // 2), x(k, d // 2)]
+    for between in 0, 1:
+        one(step(4) + turn(6), past(lambda q, k, v, l, t, p, c, s, between=between: group_query(q, k, v, l, t, p, (c, s), between=between)), f'turned {between}',
+            do_rotary=1, rotary_interleaved=between)
+    one(whole(2, 1) + [None, None, *ends(s), *turn(9), below(9, b, s).astype('i8')], lambda q, k, v, l, t, c, w, at:
+        group_query(q, k, v, l, t, None, (c, w), at), 'turned by places', do_rotary=1)
+    one(step(4) + [None] * 3 + [x(1, 2, 1, 5), x(2)], past(lambda q, k, v, l, t, p, a, z: group_query(q, k, v, l, t, p, None, None, a, z)), 'with a bias and sinks')
+    one(whole(2, 1) + [None, None, *ends(s)], lambda *p: group_query(*p, sink=torch.zeros(2))[0], 'smooth', 1, smooth_softmax=1)
+
+
+def few_bits():
+    """Numbers of a few bits, the first in the lowest."""
+    def open_up(t, bits, count):
+        parts = torch.stack([t.long() >> k & (1 << bits) - 1 for k in range(0, 8, bits)], -1)
+        return parts.flatten(-2)[..., :count]
+
+    def product(a, w, scale, zero, bits, block, groups=None, bias=0):
+        rows, blocks = w.shape[:2]
+        k, scale = a.shape[-1], scale.reshape(rows, blocks)
+        zero = torch.tensor(float(1 << bits - 1)).expand(rows, blocks) if zero is None else zero.reshape(rows, blocks) if zero.is_floating_point() \
+            else open_up(zero.reshape(rows, -1), bits, blocks)
+        at = torch.arange(k) // block if groups is None else groups[:k].long()
+        return a @ ((open_up(w.reshape(rows, -1), bits, k) - zero[:, at]) * scale[:, at]).T + bias
+    for bits in 2, 4, 8:
+        for kind in 'none', 'packed', 'real', 'grouped':
+            k, rows, block = n(17, 40), n(2, 4), 16
+            blocks = -(-k // block)
+            zero = {'packed': below(256, rows, -(-blocks * bits // 8)).astype('u1'), 'real': x(rows, blocks)}.get(kind)
+            args = [x(2, 3, k), below(256, rows, blocks, block * bits // 8).astype('u1'), x(rows * blocks), zero]
+            if kind == 'grouped':
+                args += [below(blocks, k).astype('i4'), x(rows)]
+
+            def fn(a, w, s, *p, bits=bits, kind=kind):
+                if kind == 'grouped':
+                    return product(a, w, s, None, bits, 16, *p)
+                return product(a, w, s, p[0] if p else None, bits, 16)
+            case('MatMulNBits', args, fn, domain='com.microsoft', label=f'of {bits} bits, zeros {kind}', K=k, N=rows, bits=bits, block_size=block)
+
+
 def compounds():
     take, b, w = dice.rand(4) < .5, n(1, 3), n(2, 4)
     take[1] = True
@@ -528,6 +621,7 @@ def draw(seed):
     global dice
     dice = np.random.RandomState(seed)
     found.clear()
-    for family in (elementwise, several, products, convolutions, pools, norms, softmaxes, picks, moves, reductions, samplings, rnns, attention, compounds):
+    for family in (elementwise, several, products, convolutions, pools, norms, softmaxes, picks, moves, reductions, samplings, rnns, attention, grouped, few_bits,
+                   compounds):
         family()
     return list(found)
