@@ -5,6 +5,7 @@
 #include "ops/family.h"
 #include "ops/numbers.h"
 #include "ops/parts.h"
+#include "ops/rnn.h"
 
 typedef const om_tensor *tensor;
 
@@ -282,6 +283,59 @@ static const om_attr_spec conv_attrs[] = {
 	{"strides", OM_ATTR_INTS},
 	{0}
 };
+/* ---- DynamicQuantizeLSTM. ---- */
+
+enum { WEIGHTS = 1, RECURRENCE = 2, FIRST_SCALE = 8 };
+
+/* Scales or zero points, (directions) or (directions, gates), beside (directions, width, gates). */
+static tensor
+beside(om_parts *p, uint32_t k)
+{
+	static const int64_t dims[] = {0, 1, -1};
+
+	return om_parts_shaped(p, OM_PART(p, "Cast", OM_WITH(OM_INT("to", OM_FLOAT32)), om_parts_in(p, k)), 3, dims);
+}
+
+/* Weights as LSTM wants them, whose scale is input `k`. */
+static tensor
+weights(om_parts *p, uint32_t in, uint32_t k)
+{
+	static const int64_t turn[] = {0, 2, 1};
+	tensor w = OM_PART(p, "Cast", OM_WITH(OM_INT("to", OM_FLOAT32)), om_parts_in(p, in));
+
+	if (om_parts_in(p, k + 1))
+		w = OM_PART(p, "Sub", OM_PLAINLY, w, beside(p, k + 1));
+	w = OM_PART(p, "Mul", OM_PLAINLY, w, beside(p, k));
+	return OM_PART(p, "Transpose", OM_WITH(OM_LIST("perm", turn, 3)), w);
+}
+
+/* The input is in bytes, the states are for every product with their weights (OM_RNN_BYTES): integers times
+ * scales are what numbers on these grids give. */
+static void
+dynamic_lstm(om_parts *p)
+{
+	static const int64_t yes = 1;
+	tensor x[] = {om_parts_in(p, 0)}, q[3], in[FIRST_SCALE], out[3];
+	const om_attr *had = om_parts_passed_on(p, "LSTM");
+	size_t n = 0;
+
+	while (had[n].name)
+		n++;
+	om_attr *attrs = OM_NEWN(p->c->mem, om_attr, n + 2);
+	memcpy(attrs, had, n * sizeof *attrs);
+	attrs[n] = (om_attr){.name = OM_RNN_BYTES, .kind = OM_ATTR_INT, .n = 1, .i = &yes};
+	om_part_run(p, "DynamicQuantizeLinear", 24, OM_PLAINLY, 1, x, 3, q);
+	for (uint32_t k = 0; k < FIRST_SCALE; k++)
+		in[k] = om_parts_in(p, k);
+	in[0] = OM_PART(p, "DequantizeLinear", OM_PLAINLY, q[0], q[1], q[2]);
+	in[WEIGHTS] = weights(p, WEIGHTS, FIRST_SCALE);
+	in[RECURRENCE] = weights(p, RECURRENCE, FIRST_SCALE + 2);
+	om_part_run(p, "LSTM", 24, attrs, FIRST_SCALE, in, 3, out);
+	for (uint32_t k = 0; k < 3; k++)
+		om_parts_give(p, k, out[k]);
+}
+OM_PARTS_COLUMNS(dynamic_lstm)
+
 static const om_attr_spec gemm_attrs[] = {
 	{"alpha", OM_ATTR_FLOAT, .f = 1},
 	{"transA", OM_ATTR_INT},
@@ -289,6 +343,17 @@ static const om_attr_spec gemm_attrs[] = {
 	{0}
 };
 static const om_attr_spec axis_attrs[] = {{"axis", OM_ATTR_INT, .i = 1}, {0}};
+
+static const om_attr_spec lstm_attrs[] = {
+	{"activation_alpha", OM_ATTR_FLOATS},
+	{"activation_beta", OM_ATTR_FLOATS},
+	{"activations", OM_ATTR_STRINGS},
+	{"clip", OM_ATTR_FLOAT},
+	{"direction", OM_ATTR_STRING, .s = "forward"},
+	{"hidden_size", OM_ATTR_INT},
+	{"input_forget", OM_ATTR_INT},
+	{0}
+};
 
 #define CONTRIB(called, text, least, most, list, made, ...)                    \
 	{.domain = "com.microsoft", .name = called, .brief = text, .since = 1, .min_in = least, .max_in = most, \
@@ -330,6 +395,9 @@ const om_row om_ops_contrib_quant[] = {
 			OF(FLOAT16) | OF(FLOAT32), LIKE(0)}),
 	CONTRIB("DynamicQuantizeMatMul", "product with a quantised matrix, by bytes", 3, 5, NULL, dynamic_matmul,
 		.takes = {OF(FLOAT32), OF_BYTES, LIKE(0), LIKE(1), LIKE(0)}),
+	{.domain = "com.microsoft", .name = "DynamicQuantizeLSTM", .since = 1, .min_in = 3, .max_in = 12, .min_out = 0,
+	 .max_out = 3, .brief = "LSTM with quantised weights, by bytes", .attrs = lstm_attrs, OM_PARTS(dynamic_lstm),
+	 .takes = {OF(FLOAT32), OF_BYTES, OF_BYTES, LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0)}},
 	CONTRIB("MatMulIntegerToFloat", "product of quantised matrices, as numbers", 4, 7, NULL, integer_to_float,
 		.takes = {OF_BYTES, OF_BYTES, OF(FLOAT16) | OF(FLOAT32), LIKE(2), LIKE(0), LIKE(1), LIKE(2)}),
 	CONTRIB("QGemm", "alpha A B + C of quantised matrices", 6, 9, gemm_attrs, quantized_gemm,

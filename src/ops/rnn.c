@@ -58,6 +58,7 @@ struct layer {
 	int64_t steps, batch, width, hidden;
 	int ndir;
 	bool is_reverse, batch_first;
+	bool has_bytes;               /* OM_RNN_BYTES */
 	struct om_activation act[OM_MAX_ACTIVATIONS];
 	float clip;
 };
@@ -65,7 +66,9 @@ struct layer {
 static const struct cell *
 cell_of(const om_op *op)
 {
-	return *op->type == 'L' ? &lstm_cell : *op->type == 'G' ? &gru_cell : &rnn_cell;
+	const char *name = op->row->name;  /* a part's type is that of the whole */
+
+	return *name == 'L' ? &lstm_cell : *name == 'G' ? &gru_cell : &rnn_cell;
 }
 
 static bool
@@ -114,7 +117,7 @@ read_layer(const om_call *c, struct layer *l)
 	int each;
 
 	*l = (struct layer){.cell = cell_of(c->op), .ndir = is_two ? 2 : 1,
-		.is_reverse = om_attr_is(c->op, "direction", "reverse"),
+		.is_reverse = om_attr_is(c->op, "direction", "reverse"), .has_bytes = om_attr_int(c->op, OM_RNN_BYTES) != 0,
 		.batch_first = om_attr_int(c->op, "layout") != 0, .clip = om_attr_float(c->op, "clip")};
 	if (!is_two && !l->is_reverse && !om_attr_is(c->op, "direction", "forward"))
 		return "the direction is none of forward, reverse and bidirectional";

@@ -14,6 +14,10 @@ struct om_activation {
 	float alpha, beta;
 };
 
+/* An attribute that only parts of other operators have: products with R take the state of all sequences as
+ * DynamicQuantizeLinear and DequantizeLinear leave it.  float32, LSTM. */
+#define OM_RNN_BYTES "org.onnxmem.bytes"
+
 /* The functions of an LSTM, GRU or RNN: `*each` of them for a direction.  NULL, or what is
  * wrong with the attributes, from `mem`. */
 const char *om_rnn_activations(const om_op *op, om_arena *mem, struct om_activation *act, int *each);

@@ -9,6 +9,7 @@
 #define times_w FOR_REAL(times_w)
 #define gates_of_steps FOR_REAL(gates_of_steps)
 #define product FOR_REAL(product)
+#define in_bytes FOR_REAL(in_bytes)
 #define times_r FOR_REAL(times_r)
 #define add_peephole FOR_REAL(add_peephole)
 #define lstm_next FOR_REAL(lstm_next)
@@ -157,6 +158,21 @@ gates_of_steps(const struct state_of *r, int64_t s0, int64_t s1)
 	}
 }
 
+/* What bytes leave of n numbers, on a grid that has 0. */
+static void
+in_bytes(const REAL *x, int64_t n, REAL *to)
+{
+	REAL least = 0, most = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		least = fmin(least, x[i]);
+		most = fmax(most, x[i]);
+	}
+	const REAL scale = most == least ? 1 : (most - least) / 255, zero = rint(-least / scale);
+	for (int64_t i = 0; i < n; i++)
+		to[i] = (fmin(fmax(rint(x[i] / scale) + zero, (REAL)0), (REAL)255) - zero) * scale;
+}
+
 /* to (batch by n, rows of `to_row`) += state times rows [first, first + n) of R. */
 static void
 times_r(const struct state_of *r, const REAL *state, int64_t first, int64_t n, REAL *to, int64_t to_row)
@@ -208,7 +224,9 @@ lstm_step(const struct state_of *r, const bool *active)
 {
 	const int64_t n = 4 * r->l.hidden;
 
-	times_r(r, r->state[0], 0, n, r->gates, n);
+	if (r->l.has_bytes)
+		in_bytes(r->state[0], r->l.batch * r->l.hidden, r->next);
+	times_r(r, r->l.has_bytes ? r->next : r->state[0], 0, n, r->gates, n);
 	for (int64_t b = 0; b < r->l.batch; b++)
 		if (active[b])
 			lstm_next(r, r->gates + b * n, r->state[0] + b * r->l.hidden,
@@ -397,6 +415,7 @@ run(om_call *c)
 #undef times_w
 #undef gates_of_steps
 #undef product
+#undef in_bytes
 #undef times_r
 #undef add_peephole
 #undef lstm_next

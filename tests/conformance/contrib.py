@@ -360,6 +360,27 @@ def _(r, v, t):
                  q[1] if r.chance() else None, r.tensor("float", [n], odd=False) if r.chance() else None], by_scale=True, slack=10)
 
 
+@ms("DynamicQuantizeLSTM")
+def _(r, v, t):
+    """What is off by rounding is on another byte now and then."""
+    n, b, i, h = r.int(1, 4), r.int(1, 3), r.int(1, 3), r.int(1, 4)
+    way = r.pick([None, "forward", "reverse", "bidirectional"])
+    d = 2 if way == "bidirectional" else 1
+    kind = r.pick(BYTES)
+    per = [d, 4 * h] if r.chance() else [d]
+
+    def give(*s):
+        return r.tensor("float", s, -1, 1, odd=False) if r.chance() else None
+
+    def scaled(per):
+        middle = 128 if kind == "uint8" else 0
+        return [r.tensor("float", per, 0.005, 0.01, odd=False), np.full(per, middle, kind)]
+    ins = [r.tensor("float", [n, b, i], -1, 1, odd=False), byte(r, kind, [d, i, 4 * h], 60), byte(r, kind, [d, h, 4 * h], 60), give(d, 8 * h), None,
+           give(d, b, h), give(d, b, h), give(d, 3 * h)] + scaled(per) + scaled(per)
+    return Case(ins, outs=3, hidden_size=h, direction=way, input_forget=r.pick([None, 0]),
+                clip=r.pick([None, None, 1.5]), by_scale=True, slack=20)
+
+
 @ms("MatMulIntegerToFloat")
 def _(r, v, t):
     m, k, n = r.ints(1, 5, 3)
