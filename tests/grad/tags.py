@@ -44,7 +44,7 @@ WHOLE, SCALES = "they take and give whole numbers: rounding moves in jumps", "ro
 # Operators of com.microsoft without a maker: why, by what their names begin with.
 CONTRIB = {
     "QLinear": WHOLE, "QAttention": SCALES, "QGemm": SCALES, "QuantizeLinear": WHOLE, "NhwcMaxPool": WHOLE,
-    "DynamicQuantizeMatMul": SCALES, "MatMulIntegerToFloat": SCALES, "DequantizeLinear": SCALES,
+    "DynamicQuantizeMatMul": SCALES, "DynamicQuantizeLSTM": SCALES, "MatMulIntegerToFloat": SCALES, "DequantizeLinear": SCALES,
     "Nhwc": "no maker is written: optimizers for inference put it together, a model that is trained has Conv",
 }
 
