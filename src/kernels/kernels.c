@@ -336,6 +336,29 @@ taps(float *out, int64_t n, const float *const *in, const float *w, int ntap, in
 	}
 }
 
+/* ---- Bytes. ---- */
+
+static void
+bytes(float *out, const void *in, int64_t n, bool is_signed, int32_t zero)
+{
+	const int8_t *with_sign = in;
+	const uint8_t *without = in;
+
+	if (is_signed)
+		for (int64_t j = 0; j < n; j++)
+			out[j] = (float)(with_sign[j] - zero);
+	else
+		for (int64_t j = 0; j < n; j++)
+			out[j] = (float)(without[j] - zero);
+}
+
+static void
+add_whole(int32_t *sums, const float *in, int64_t n)
+{
+	for (int64_t j = 0; j < n; j++)
+		sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)(int32_t)in[j]);
+}
+
 #define NAME_(isa) om_kernels_##isa
 #define NAME(isa)  NAME_(isa)
 #define TEXT_(isa) #isa
@@ -348,4 +371,6 @@ const om_kernels NAME(OM_ISA) = {
 	.gemm = gemm,
 	.taps = taps,
 	.dot = dot,
+	.bytes = bytes,
+	.add_whole = add_whole,
 };

@@ -46,6 +46,10 @@ typedef struct om_kernels {
 		int64_t stride);
 	/* The sum of a[i] * b[i]. */
 	float (*dot)(const float *a, const float *b, int64_t n);
+	/* out[j] = in[j] - zero, of int8 or uint8. */
+	void (*bytes)(float *out, const void *in, int64_t n, bool is_signed, int32_t zero);
+	/* sums[j] += in[j]: whole numbers that int32 holds, sums that wrap. */
+	void (*add_whole)(int32_t *sums, const float *in, int64_t n);
 } om_kernels;
 
 /* The best that this machine can run. */

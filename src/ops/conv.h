@@ -3,6 +3,7 @@
 #ifndef OM_CONV_H
 #define OM_CONV_H
 
+#include "ops/bytes.h"
 #include "ops/window.h"
 
 struct om_conv {
@@ -20,10 +21,23 @@ om_status om_conv_infer(om_call *c, uint32_t x, uint32_t w);
 /* At run time, after om_conv_infer(): every number is known. */
 struct om_conv om_conv_of(const om_call *c, uint32_t x, uint32_t w);
 
-/* Sums of one image and output channel of bytes: out[i] is the sum of
- * (x - x_zero) * (w - w_zero). */
-void om_conv_bytes(const struct om_conv *v, const om_tensor *x, int32_t x_zero, const om_tensor *w,
-	int32_t w_zero, int64_t image, int64_t channel, int32_t *out);
+/* Bytes: the sums of (x - x_zero) * (w - w_zero). */
+struct om_byte_images {
+	const om_tensor *x, *w;
+	const om_tensor *x_zero, *w_zero;   /* NULL for none; that of w is one, or one for each channel */
+	/* Takes places [at, at + n) of a channel of an image, number image * cout + channel. */
+	om_bytes_put *put;
+	const void *of;
+	void *room;
+};
+
+/* Do these go through om_conv_bytes(), else channel by channel? */
+bool om_conv_bytes_suits(const struct om_conv *v);
+uint64_t om_conv_bytes_room(const struct om_conv *v);
+void om_conv_bytes(const struct om_conv *v, const struct om_byte_images *p);
+
+/* Number `i` of the images of channels, as above, the plain way. */
+void om_conv_bytes_channel(const struct om_conv *v, const struct om_byte_images *p, int64_t i, int32_t *out);
 
 /* float32: what is computed, with which weights and bias (NULL: none), into what, and room to do it. */
 struct om_images {
@@ -47,7 +61,9 @@ void om_conv_floats(const struct om_conv *v, const struct om_images *p);
  * channel and a tap, a column to a place of the output. */
 struct om_columns {
 	const struct om_window *w;
-	const float *x;               /* the first of the channels */
+	const void *x;                /* the first of the channels */
+	bool of_bytes, is_signed;     /* int8 or uint8 instead of float32, */
+	int32_t zero;                 /* less their zero point */
 };
 const float *om_conv_columns(const void *columns, int64_t k, int64_t n0, int64_t n, float *room);
 

@@ -13,10 +13,33 @@
 
 /* ---- A product. ---- */
 
-/* n elements of a line of `width`, from `first` on, `stride` apart; what lies
- * outside is 0. */
+/* Elements first, first + stride, ... that lie `at` elements behind the start of the channels. */
 static void
-copy_line(float *to, int64_t n, const float *line, int64_t width, int64_t first, int64_t stride)
+copy_elements(const struct om_columns *c, float *to, int64_t n, int64_t at, int64_t stride)
+{
+	const float *x = c->x;
+	const char *bytes = c->x;
+
+	if (c->of_bytes && stride == 1)
+		om_kernels_get()->bytes(to, bytes + at, n, c->is_signed, c->zero);
+	else if (c->of_bytes && c->is_signed)
+		for (int64_t j = 0; j < n; j++)
+			to[j] = (float)(((const int8_t *)bytes)[at + j * stride] - c->zero);
+	else if (c->of_bytes)
+		for (int64_t j = 0; j < n; j++)
+			to[j] = (float)(((const uint8_t *)bytes)[at + j * stride] - c->zero);
+	else if (stride == 1)
+		memcpy(to, x + at, (size_t)n * sizeof *to);
+	else
+		for (int64_t j = 0; j < n; j++)
+			to[j] = x[at + j * stride];
+}
+
+/* n elements of a line of `width` that starts at `line`, from `first` on, `stride` apart; what
+ * lies outside is 0. */
+static void
+copy_line(const struct om_columns *c, float *to, int64_t n, int64_t line, int64_t width, int64_t first,
+	int64_t stride)
 {
 	int64_t lo = first >= 0 ? 0 : (-first + stride - 1) / stride;
 	int64_t hi = first >= width ? 0 : (width - first + stride - 1) / stride;
@@ -24,11 +47,8 @@ copy_line(float *to, int64_t n, const float *line, int64_t width, int64_t first,
 	lo = lo < n ? lo : n;
 	hi = hi < lo ? lo : hi < n ? hi : n;
 	memset(to, 0, (size_t)lo * sizeof *to);
-	if (stride == 1)
-		memcpy(to + lo, line + first + lo, (size_t)(hi - lo) * sizeof *to);
-	else
-		for (int64_t j = lo; j < hi; j++)
-			to[j] = line[first + j * stride];
+	if (lo < hi)
+		copy_elements(c, to + lo, hi - lo, line + first + lo * stride, stride);
 	memset(to + hi, 0, (size_t)(n - hi) * sizeof *to);
 }
 
@@ -39,7 +59,7 @@ om_conv_columns(const void *columns, int64_t k, int64_t n0, int64_t n, float *ro
 	const struct om_window *w = c->w;
 	const int64_t kx = k % w->kernel[2], ky = k / w->kernel[2] % w->kernel[1];
 	const int64_t kz = k / w->kernel[2] / w->kernel[1] % w->kernel[0];
-	const float *x = c->x + k / om_window_volume(w->kernel) * om_window_volume(w->in);
+	const int64_t channel = k / om_window_volume(w->kernel) * om_window_volume(w->in);
 	int64_t ox = n0 % w->out[2], oy = n0 / w->out[2] % w->out[1], oz = n0 / w->out[2] / w->out[1];
 	float *to = room;
 
@@ -50,7 +70,7 @@ om_conv_columns(const void *columns, int64_t k, int64_t n0, int64_t n, float *ro
 		if (iz < 0 || iz >= w->in[0] || iy < 0 || iy >= w->in[1])
 			memset(to, 0, (size_t)len * sizeof *to);
 		else
-			copy_line(to, len, x + (iz * w->in[1] + iy) * w->in[2], w->in[2],
+			copy_line(c, to, len, channel + (iz * w->in[1] + iy) * w->in[2], w->in[2],
 				ox * w->stride[2] - w->begin[2] + kx * w->dilation[2], w->stride[2]);
 		to += len;
 		n -= len;

@@ -3,6 +3,7 @@
 
 #include "kernels/kernels.h"
 #include "grad/makers.h"
+#include "ops/bytes.h"
 #include "ops/cast.h"
 #include "ops/family.h"
 #include "ops/numbers.h"
@@ -293,18 +294,14 @@ check_bytes(const om_call *c, uint32_t k, bool or_float)
 		om_dtype_text(t), or_float ? ", or a float of eight bits" : "");
 }
 
-static int32_t
-byte_at(const om_tensor *t, int64_t i)
-{
-	return t->type == OM_INT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
-}
-
 /* A product of bytes, less their zero points.  What goes along with rows or
  * columns comes as one for all, one for each, or one for each of each matrix. */
 struct bytes {
+	const om_call *c;
 	struct batch b;
 	const om_tensor *left, *right, *left_zero, *right_zero;   /* zeros: NULL for none */
 	int64_t rows;                 /* of a matrix on the left, also where all are one */
+	int64_t q, at_left, at_right; /* the matrix of the output that is computed, and of what */
 };
 
 static int64_t
@@ -332,6 +329,7 @@ bytes_of(const om_call *c, uint32_t ak, uint32_t bk, uint32_t azk, uint32_t bzk,
 {
 	int64_t k;
 
+	p->c = c;
 	batch_of(c, ak, bk, &p->b);
 	matrix_dims(&c->in[ak].shape, true, &p->rows, &k);
 	p->left = &c->in[ak];
@@ -348,20 +346,55 @@ matrices_of(const struct bytes *p)
 	return p->rows ? n * (p->b.m / p->rows) : n;
 }
 
-/* Row `i` of matrix `q` of the output. */
 static void
-bytes_row(const struct bytes *p, int64_t q, int64_t i, int32_t *out)
+choose_matrix(struct bytes *p, int64_t q)
+{
+	p->q = q;
+	p->at_left = offset_of(&p->b, q, p->b.a_step);
+	p->at_right = offset_of(&p->b, q, p->b.b_step);
+}
+
+/* The zero point of row `i` on the left. */
+static int32_t
+left_zero(const struct bytes *p, int64_t i)
+{
+	return p->left_zero
+		? om_byte_at(p->left_zero, along(p->left_zero, p->rows, p->q + i / p->rows, i % p->rows)) : 0;
+}
+
+static void
+left_floats(const void *of, int64_t i, int64_t k0, int64_t k, float *to)
+{
+	const struct bytes *p = of;
+
+	om_bytes_floats(p->left, p->at_left + i * p->b.k + k0, k, left_zero(p, i), to);
+}
+
+static const float *
+right_floats(const void *of, int64_t k, int64_t n0, int64_t n, float *to)
+{
+	const struct bytes *p = of;
+	const om_tensor *zero = p->right_zero;
+	const bool is_one = !zero || om_shape_count(&zero->shape) == 1;
+
+	om_bytes_floats(p->right, p->at_right + k * p->b.n + n0, n, zero && is_one ? om_byte_at(zero, 0) : 0, to);
+	for (int64_t j = 0; j < n && !is_one; j++)
+		to[j] -= (float)om_byte_at(zero, along(zero, p->b.n, p->q, n0 + j));
+	return to;
+}
+
+/* Row `i` of the output, the plain way. */
+static void
+bytes_row(const struct bytes *p, int64_t i, int32_t *out)
 {
 	const struct batch *b = &p->b;
-	const int64_t a0 = offset_of(b, q, b->a_step) + i * b->k, b0 = offset_of(b, q, b->b_step);
-	const int64_t matrix = q + i / p->rows;
-	const int32_t za = p->left_zero
-		? byte_at(p->left_zero, along(p->left_zero, p->rows, matrix, i % p->rows)) : 0;
+	const int64_t a0 = p->at_left + i * b->k, b0 = p->at_right;
+	const int32_t za = left_zero(p, i);
 	int32_t sum = 0;
 
 	memset(out, 0, (size_t)b->n * sizeof *out);
 	for (int64_t k = 0; k < b->k; k++) {
-		const int32_t x = byte_at(p->left, a0 + k) - za;
+		const int32_t x = om_byte_at(p->left, a0 + k) - za;
 		const char *right = (const char *)p->right->data + b0 + k * b->n;
 		sum += x;
 		if (p->right->type == OM_INT8)
@@ -372,7 +405,16 @@ bytes_row(const struct bytes *p, int64_t q, int64_t i, int32_t *out)
 				out[j] += x * ((const uint8_t *)right)[j];
 	}
 	for (int64_t j = 0; j < b->n && p->right_zero; j++)
-		out[j] -= sum * byte_at(p->right_zero, along(p->right_zero, b->n, q, j));
+		out[j] -= sum * om_byte_at(p->right_zero, along(p->right_zero, b->n, p->q, j));
+}
+
+static void
+bytes_blocks(const struct bytes *p, om_bytes_put *put)
+{
+	const struct om_bytes all = {.m = p->b.m, .n = p->b.n, .k = p->b.k, .left = left_floats,
+		.right = right_floats, .put = put, .of = p};
+
+	om_bytes_product(&all, p->c->scratch);
 }
 
 static om_status
@@ -384,6 +426,27 @@ integer_infer(om_call *c)
 	return matmul_shape(c, 0, 1);
 }
 
+static uint64_t
+integer_scratch(const om_call *c)
+{
+	struct batch b;
+
+	batch_of(c, 0, 1, &b);
+	return om_bytes_suits(b.m) ? om_bytes_room(b.m, b.n, b.k) : 0;
+}
+
+static int32_t *
+integer_at(const struct bytes *p, int64_t i)
+{
+	return (int32_t *)p->c->out[0].data + (p->q * p->b.m + i) * p->b.n;
+}
+
+static void
+integer_put(const void *of, int64_t i, int64_t j, int64_t n, const int32_t *sums)
+{
+	memcpy(integer_at(of, i) + j, sums, (size_t)n * sizeof *sums);
+}
+
 static om_status
 integer_cpu(om_call *c)
 {
@@ -392,9 +455,13 @@ integer_cpu(om_call *c)
 	bytes_of(c, 0, 1, 2, 3, &p);
 	OM_TRY(check_along(c, 2, p.rows, matrices_of(&p)));
 	OM_TRY(check_along(c, 3, p.b.n, om_shape_count(&p.b.dims)));
-	for (int64_t q = 0, count = om_shape_count(&p.b.dims); q < count; q++)
-		for (int64_t i = 0; i < p.b.m; i++)
-			bytes_row(&p, q, i, (int32_t *)c->out[0].data + (q * p.b.m + i) * p.b.n);
+	for (int64_t q = 0, count = om_shape_count(&p.b.dims); q < count; q++) {
+		choose_matrix(&p, q);
+		if (om_bytes_suits(p.b.m))
+			bytes_blocks(&p, integer_put);
+		for (int64_t i = 0; i < p.b.m && !om_bytes_suits(p.b.m); i++)
+			bytes_row(&p, i, integer_at(&p, i));
+	}
 	return OM_OK;
 }
 
@@ -418,23 +485,25 @@ qlinear_scratch(const om_call *c)
 	struct batch b;
 
 	batch_of(c, QA, QB, &b);
-	return (uint64_t)b.n * sizeof(int32_t);
+	return om_bytes_suits(b.m) ? om_bytes_room(b.m, b.n, b.k) : (uint64_t)b.n * sizeof(int32_t);
 }
 
 static void
-qlinear_row(const om_call *c, const struct bytes *p, int64_t q, int64_t i, const int32_t *sum)
+qlinear_put(const void *of, int64_t i, int64_t j0, int64_t count, const int32_t *sums)
 {
+	const struct bytes *p = of;
+	const om_call *c = p->c;
 	const om_tensor *sa = &c->in[QA_SCALE], *sb = &c->in[QB_SCALE], *sy = &c->in[QY_SCALE];
 	const om_tensor *zy = &c->in[QY_ZERO];
-	const int64_t n = p->b.n, matrix = q + i / p->rows, row = i % p->rows;
+	const int64_t n = p->b.n, q = p->q, matrix = q + i / p->rows, row = i % p->rows;
 	const float a = (float)om_get(sa->type, sa->data, along(sa, p->rows, matrix, row));
 	const float y = (float)om_get(sy->type, sy->data, along(sy, p->rows, matrix, row));
-	const int32_t zero = byte_at(zy, along(zy, p->rows, matrix, row));
+	const int32_t zero = om_byte_at(zy, along(zy, p->rows, matrix, row));
 
-	for (int64_t j = 0; j < n; j++) {
+	uint8_t *out = (uint8_t *)c->out[0].data + (q * p->b.m + i) * n;
+	for (int64_t j = j0; j < j0 + count; j++) {
 		const float b = (float)om_get(sb->type, sb->data, along(sb, n, q, j));
-		const int32_t v = om_quantize((float)sum[j] * (a * b / y), zero, c->out[0].type);
-		((uint8_t *)c->out[0].data)[(q * p->b.m + i) * n + j] = (uint8_t)v;
+		out[j] = (uint8_t)om_quantize((float)sums[j - j0] * (a * b / y), zero, c->out[0].type);
 	}
 }
 
@@ -444,17 +513,18 @@ real_at(const om_tensor *t, int64_t i)
 	float x;
 
 	if (is_byte(t->type))
-		return (float)byte_at(t, i);
+		return (float)om_byte_at(t, i);
 	om_convert(OM_FLOAT32, &x, t->type, (const uint8_t *)t->data + i, 1, true);
 	return x;
 }
 
 /* One element where bytes are floats: those have no sums of integers. */
 static void
-qlinear_real(const om_call *c, const struct bytes *p, int64_t q, int64_t i, int64_t j)
+qlinear_real(const struct bytes *p, int64_t i, int64_t j)
 {
+	const om_call *c = p->c;
 	const struct batch *b = &p->b;
-	const int64_t a0 = offset_of(b, q, b->a_step) + i * b->k, b0 = offset_of(b, q, b->b_step) + j;
+	const int64_t q = p->q, a0 = p->at_left + i * b->k, b0 = p->at_right + j;
 	const int64_t matrix = q + i / p->rows, row = i % p->rows, to = (q * b->m + i) * b->n + j;
 	const om_tensor *sa = &c->in[QA_SCALE], *sb = &c->in[QB_SCALE], *sy = &c->in[QY_SCALE], *zy = &c->in[QY_ZERO];
 	const float za = real_at(p->left_zero, along(p->left_zero, p->rows, matrix, row));
@@ -468,9 +538,26 @@ qlinear_real(const om_call *c, const struct bytes *p, int64_t q, int64_t i, int6
 	const int64_t z = along(zy, p->rows, matrix, row);
 	const float y = (float)sum + (is_byte(zy->type) ? 0 : real_at(zy, z));
 	if (is_byte(c->out[0].type))
-		((uint8_t *)c->out[0].data)[to] = (uint8_t)om_quantize(y, byte_at(zy, z), c->out[0].type);
+		((uint8_t *)c->out[0].data)[to] = (uint8_t)om_quantize(y, om_byte_at(zy, z), c->out[0].type);
 	else
 		om_convert(c->out[0].type, (uint8_t *)c->out[0].data + to, OM_FLOAT32, &y, 1, true);
+}
+
+static void
+qlinear_matrix(const struct bytes *p, bool is_real)
+{
+	const bool in_blocks = !is_real && om_bytes_suits(p->b.m);
+
+	if (in_blocks)
+		bytes_blocks(p, qlinear_put);
+	for (int64_t i = 0; i < p->b.m && !in_blocks; i++) {
+		for (int64_t j = 0; j < p->b.n && is_real; j++)
+			qlinear_real(p, i, j);
+		if (is_real)
+			continue;
+		bytes_row(p, i, p->c->scratch);
+		qlinear_put(p, i, 0, p->b.n, p->c->scratch);
+	}
 }
 
 static om_status
@@ -486,15 +573,10 @@ qlinear_cpu(om_call *c)
 		OM_TRY(check_along(c, left[k], p.rows, matrices));
 	for (int k = 0; k < 2; k++)
 		OM_TRY(check_along(c, right[k], p.b.n, count));
-	for (int64_t q = 0; q < count; q++)
-		for (int64_t i = 0; i < p.b.m; i++) {
-			for (int64_t j = 0; j < p.b.n && is_real; j++)
-				qlinear_real(c, &p, q, i, j);
-			if (is_real)
-				continue;
-			bytes_row(&p, q, i, c->scratch);
-			qlinear_row(c, &p, q, i, c->scratch);
-		}
+	for (int64_t q = 0; q < count; q++) {
+		choose_matrix(&p, q);
+		qlinear_matrix(&p, is_real);
+	}
 	return OM_OK;
 }
 
@@ -668,7 +750,7 @@ const om_row om_ops_matmul[] = {
 	GEMM(11, 0, 2),
 	{.name = "MatMulInteger", .brief = "product of matrices of bytes, in int32",
 	 .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
-	 .infer = integer_infer, .cpu = integer_cpu, .cost = matmul_cost,
+	 .infer = integer_infer, .cpu = integer_cpu, .scratch = integer_scratch, .cost = matmul_cost,
 	 .takes = {OF_BYTES, OF_BYTES, LIKE(0), LIKE(1)}},
 	{.name = "QLinearMatMul", .brief = "product of quantised matrices, quantised",
 	 .since = 10, .min_in = 8, .max_in = 8, .min_out = 1, .max_out = 1, .infer = qlinear_infer,

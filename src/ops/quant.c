@@ -428,7 +428,8 @@ conv_scratch(const om_call *c)
 {
 	const struct om_conv v = om_conv_of(c, X, W);
 
-	return (uint64_t)om_window_volume(v.w.out) * sizeof(int32_t);
+	return om_conv_bytes_suits(&v) ? om_conv_bytes_room(&v)
+		: (uint64_t)om_window_volume(v.w.out) * sizeof(int32_t);
 }
 
 static int64_t
@@ -437,28 +438,45 @@ channel_at(const om_tensor *t, int64_t channel)
 	return om_shape_count(&t->shape) == 1 ? 0 : channel;
 }
 
+struct images {
+	const om_call *c;
+	const struct om_conv *v;
+};
+
+/* The bytes that sums become: see om_byte_images. */
+static void
+conv_put(const void *of, int64_t i, int64_t at, int64_t n, const int32_t *sums)
+{
+	const struct images *p = of;
+	const om_call *c = p->c;
+	const om_tensor *w_scale = &c->in[W_SCALE];
+	const int64_t channel = i % p->v->cout;
+	const float scale = float_at(&c->in[X_SCALE], 0) * float_at(w_scale, channel_at(w_scale, channel))
+		/ float_at(&c->in[Y_SCALE], 0);
+	const int32_t bias = om_has_in(c, BIAS) ? integer_at(&c->in[BIAS], channel) : 0;
+	const int32_t zero = integer_at(&c->in[Y_ZERO], 0);
+	uint8_t *y = (uint8_t *)c->out[0].data + i * om_window_volume(p->v->w.out) + at;
+	int32_t least = 0, most = 0;
+
+	om_quantized_range(c->out[0].type, &least, &most);
+	for (int64_t k = 0; k < n; k++)
+		y[k] = (uint8_t)om_quantize_into((float)(sums[k] + bias) * scale, zero, least, most);
+}
+
 static om_status
 conv_cpu(om_call *c)
 {
 	const struct om_conv v = om_conv_of(c, X, W);
-	const int64_t volume = om_window_volume(v.w.out);
-	const om_tensor *w_scale = &c->in[W_SCALE], *w_zero = &c->in[W_ZERO];
-	int32_t *sum = c->scratch;
+	const struct images images = {c, &v};
+	const struct om_byte_images p = {.x = &c->in[X], .w = &c->in[W], .x_zero = &c->in[X_ZERO],
+		.w_zero = &c->in[W_ZERO], .put = conv_put, .of = &images, .room = c->scratch};
 
 	OM_TRY(check_channels(c, &v));
-	const int32_t x_zero = integer_at(&c->in[X_ZERO], 0), y_zero = integer_at(&c->in[Y_ZERO], 0);
-	for (int64_t i = 0; i < v.batch * v.cout; i++) {
-		const int64_t channel = i % v.cout;
-		const float scale = float_at(&c->in[X_SCALE], 0) * float_at(w_scale, channel_at(w_scale, channel))
-			/ float_at(&c->in[Y_SCALE], 0);
-		const int32_t bias = om_has_in(c, BIAS) ? integer_at(&c->in[BIAS], channel) : 0;
-		int32_t least = 0, most = 0;
-		om_quantized_range(c->out[0].type, &least, &most);
-		om_conv_bytes(&v, &c->in[X], x_zero, &c->in[W],
-			integer_at(w_zero, channel_at(w_zero, channel)), i / v.cout, channel, sum);
-		uint8_t *y = (uint8_t *)c->out[0].data + i * volume;
-		for (int64_t k = 0; k < volume; k++)
-			y[k] = (uint8_t)om_quantize_into((float)(sum[k] + bias) * scale, y_zero, least, most);
+	if (om_conv_bytes_suits(&v))
+		om_conv_bytes(&v, &p);
+	for (int64_t i = 0; i < v.batch * v.cout && !om_conv_bytes_suits(&v); i++) {
+		om_conv_bytes_channel(&v, &p, i, c->scratch);
+		conv_put(&images, i, 0, om_window_volume(v.w.out), c->scratch);
 	}
 	return OM_OK;
 }

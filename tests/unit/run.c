@@ -49,6 +49,7 @@ main(int argc, char **argv)
 		{.pName = "gradients of gradients", .pTests = gradtwice_tests},
 		{.pName = "gradients in one op", .pTests = gradfused_tests},
 		{.pName = "inner loops", .pTests = kernels_tests},
+		{.pName = "bytes", .pTests = bytes_tests},
 		{.pName = "lifetimes", .pTests = live_tests},
 		{.pName = "lowest arenas", .pTests = lowest_tests},
 		{.pName = "move", .pTests = move_tests},

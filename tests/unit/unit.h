@@ -14,6 +14,7 @@ extern CU_TestInfo annotate_tests[];
 extern CU_TestInfo arena_tests[];
 extern CU_TestInfo conflicts_tests[];
 extern CU_TestInfo control_tests[];
+extern CU_TestInfo bytes_tests[];
 extern CU_TestInfo buffers_tests[];
 extern CU_TestInfo exec_tests[];
 extern CU_TestInfo grad_tests[];
