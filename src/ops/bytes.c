@@ -24,7 +24,7 @@ enum {
 	ROWS = 128,
 	COLUMNS = OM_GEMM_N,
 	SUMMED = OM_GEMM_K,
-	LEAST_ROWS = 4,           /* below, making floats of the right side takes longer than its use */
+	LEAST_ROWS = 3,           /* below, making floats of the right side takes longer than its use */
 };
 
 _Static_assert(SUMMED * 255 * 255 < 1 << 24, "sums of a piece do not fit a float");
