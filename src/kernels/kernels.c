@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
+#include "kernels/vmath.h"
 
 typedef float vec __attribute__((vector_size(OM_VL * sizeof(float)), aligned(sizeof(float)),
 	may_alias));
@@ -359,6 +360,35 @@ add_whole(int32_t *sums, const float *in, int64_t n)
 		sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)(int32_t)in[j]);
 }
 
+/* ---- Curves. ---- */
+
+enum { PIECE = 32 };
+
+/* Pieces are copied: the output may be the input, and the last elements are computed as all others are. */
+#define CURVE(name, value)                                                     \
+static void                                                                    \
+name(float *out, const float *in, int64_t n, float a)                          \
+{                                                                              \
+	float from[PIECE] = {0}, to[PIECE];                                    \
+	(void)a;                                                               \
+	for (int64_t at = 0; at < n; at += PIECE) {                            \
+		const size_t bytes = (size_t)(n - at < PIECE ? n - at : PIECE) * sizeof *to; \
+		memcpy(from, in + at, bytes);                                  \
+		for (int i = 0; i < PIECE; i++) {                              \
+			const float x = from[i];                               \
+			to[i] = value;                                         \
+		}                                                              \
+		memcpy(out + at, to, bytes);                                   \
+	}                                                                      \
+}
+CURVE(curve_erf, om_erf(x))
+CURVE(curve_exp, om_exp(x))
+CURVE(curve_gelu, GELU(float, x))
+CURVE(curve_gelu_tanh, GELU_TANH(float, x))
+CURVE(curve_sigmoid, 1 / (1 + om_exp(-x)))
+CURVE(curve_swish, x / (1 + om_exp(-(a * x))))
+CURVE(curve_tanh, om_tanh(x))
+
 #define NAME_(isa) om_kernels_##isa
 #define NAME(isa)  NAME_(isa)
 #define TEXT_(isa) #isa
@@ -373,4 +403,13 @@ const om_kernels NAME(OM_ISA) = {
 	.dot = dot,
 	.bytes = bytes,
 	.add_whole = add_whole,
+	.curve = {
+		[OM_CURVE_ERF] = curve_erf,
+		[OM_CURVE_EXP] = curve_exp,
+		[OM_CURVE_GELU] = curve_gelu,
+		[OM_CURVE_GELU_TANH] = curve_gelu_tanh,
+		[OM_CURVE_SIGMOID] = curve_sigmoid,
+		[OM_CURVE_SWISH] = curve_swish,
+		[OM_CURVE_TANH] = curve_tanh,
+	},
 };

@@ -37,6 +37,11 @@ enum {
 	OM_GEMM_ROUND = 32,       /* columns are packed in groups that divide this */
 };
 
+/* out[i] = f(x[i]), i < n; `out` may be `x`.  `a` is what SWISH multiplies x by. */
+typedef void om_curve(float *out, const float *x, int64_t n, float a);
+enum { OM_CURVE_ERF, OM_CURVE_EXP, OM_CURVE_GELU, OM_CURVE_GELU_TANH, OM_CURVE_SIGMOID, OM_CURVE_SWISH, OM_CURVE_TANH,
+	OM_NCURVE };
+
 typedef struct om_kernels {
 	const char *isa;
 	/* `room`: om_gemm_room() bytes. */
@@ -50,6 +55,7 @@ typedef struct om_kernels {
 	void (*bytes)(float *out, const void *in, int64_t n, bool is_signed, int32_t zero);
 	/* sums[j] += in[j]: whole numbers that int32 holds, sums that wrap. */
 	void (*add_whole)(int32_t *sums, const float *in, int64_t n);
+	om_curve *curve[OM_NCURVE];
 } om_kernels;
 
 /* The best that this machine can run. */

@@ -9,11 +9,11 @@
 #include <math.h>
 
 #include "grad/makers.h"
+#include "kernels/vmath.h"
 #include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/index.h"
 #include "ops/numbers.h"
-#include "ops/vmath.h"
 
 /* ---- Attention: sizes. ---- */
 

@@ -7,10 +7,11 @@
 #include <tgmath.h>
 
 #include "grad/makers.h"
+#include "kernels/kernels.h"
+#include "kernels/vmath.h"
 #include "ops/copy.h"
 #include "ops/family.h"
 #include "ops/strips.h"
-#include "ops/vmath.h"
 
 /* The expressions of pointwise.def serve unsigned types, too. */
 #pragma GCC diagnostic ignored "-Wtype-limits"
@@ -54,10 +55,6 @@ infer_compare(om_call *c)
 #define CLAMP(v, low, high)  ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))
 #define SOFTPLUS(x)       ((x) > 0 ? (x) + log1p(exp(-(x))) : log1p(exp(x)))
 #define SELU(x, a, b)     ((b) * ((x) > 0 ? (x) : (a) * expm1(x)))
-#define GELU(T, x)        ((T)0.5 * (x) * (1 + erf((x) * (T)0.70710678118654752440)))
-#define GELU_TANH(T, x)                                                        \
-	((T)0.5 * (x) * (1 + TANH((T)0.79788456080286535588                    \
-	    * ((x) + (T)0.044715 * (x) * (x) * (x)))))
 #define SHRINK(x, lambda, bias)                                                \
 	((x) < -(lambda) ? (x) + (bias) : (x) > (lambda) ? (x) - (bias) : 0)
 #define SHIFT(T, W, x, y, left)                                                \
@@ -124,6 +121,16 @@ signed_remainder(int64_t x, int64_t y, bool like_c)
 
 #define VARIADIC_FN(type, T, W, name, next, finish)  VARIADIC_LOOP(name##_##type, T, next, finish)
 
+/* float32 goes by a kernel, all else by a loop as above. */
+#define CURVE_FN(name, which)                                                  \
+	static void                                                            \
+	name##_FLOAT32(const struct om_strip *s)                               \
+	{                                                                      \
+		const double a = s->knob[0];                                   \
+		(void)a;                                                       \
+		om_kernels_get()->curve[which](s->out, s->in[0].at, s->n, (float)a); \
+	}
+
 #define KERNEL(name, types)                                                    \
 	static om_strip_fn *const name##_loops[OM_NDTYPE] = {ON_##types(ENTRY, name)}; \
 	static om_status                                                       \
@@ -134,6 +141,8 @@ signed_remainder(int64_t x, int64_t y, bool like_c)
 
 #define UNARY(name, since, types, value, attrs, grad, brief)                   \
 	ON_##types(UNARY_FN, name, value) KERNEL(name, types)
+#define CURVE(name, since, types, which, value, attrs, grad, brief)            \
+	CURVE_FN(name, which) ON_OTHER_##types(UNARY_FN, name, value) KERNEL(name, types)
 #define TEST(name, since, types, value, attrs, brief)                          \
 	ON_##types(TEST_FN, name, value) KERNEL(name, types)
 #define BINARY(name, since, types, value, attrs, grad, brief)                  \
@@ -144,6 +153,7 @@ signed_remainder(int64_t x, int64_t y, bool like_c)
 	ON_##types(VARIADIC_FN, name, next, finish) KERNEL(name, types)
 #include "pointwise.def"
 #undef UNARY
+#undef CURVE
 #undef TEST
 #undef BINARY
 #undef COMPARE
@@ -206,6 +216,8 @@ ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 
 #define UNARY(name, since, types, value, attrs, maker, brief) \
 	{ROW(name, since, 1, 1, attrs, brief, om_infer_same, om_reuse_whole), .takes = {OF_##types}, .grad = maker},
+#define CURVE(name, since, types, which, value, attrs, maker, brief) \
+	UNARY(name, since, types, value, attrs, maker, brief)
 #define TEST(name, since, types, value, attrs, brief) \
 	{ROW(name, since, 1, 1, attrs, brief, infer_test, om_reuse_whole), .takes = {OF_##types | OF_FLOAT8S}},
 #define BINARY(name, since, types, value, attrs, maker, brief) \

@@ -7,6 +7,7 @@
 
 #include <tgmath.h>
 
+#include "kernels/vmath.h"
 #include "ops/cast.h"
 #include "grad/makers.h"
 #include "ops/copy.h"
@@ -14,7 +15,6 @@
 #include "ops/lines.h"
 #include "ops/numbers.h"
 #include "ops/types.h"
-#include "ops/vmath.h"
 
 /* Lines that are not contiguous go in groups of neighbours. */
 enum { COLUMNS = 64, LANES = 8 };

@@ -6,9 +6,11 @@
 
 #include "onnxmem/tensor.h"
 
+#define ON_OTHER_FLOATS(_, ...)                        \
+	_(FLOAT64, double, double, __VA_ARGS__)
 #define ON_FLOATS(_, ...)                              \
 	_(FLOAT32, float, float, __VA_ARGS__)          \
-	_(FLOAT64, double, double, __VA_ARGS__)
+	ON_OTHER_FLOATS(_, __VA_ARGS__)
 #define ON_SIGNED(_, ...)                              \
 	_(INT8, int8_t, uint32_t, __VA_ARGS__)         \
 	_(INT16, int16_t, uint32_t, __VA_ARGS__)       \
@@ -24,6 +26,7 @@
 #define ON_INTEGERS(_, ...)       ON_SIGNED(_, __VA_ARGS__) ON_UNSIGNED(_, __VA_ARGS__)
 #define ON_SIGNED_NUMBERS(_, ...) ON_FLOATS(_, __VA_ARGS__) ON_SIGNED(_, __VA_ARGS__)
 #define ON_NUMBERS(_, ...)        ON_FLOATS(_, __VA_ARGS__) ON_INTEGERS(_, __VA_ARGS__)
+#define ON_OTHER_NUMBERS(_, ...)  ON_OTHER_FLOATS(_, __VA_ARGS__) ON_INTEGERS(_, __VA_ARGS__)
 
 /* What such a loop may ask of its type and its elements. */
 #define IS_FLOAT(T)    ((T)0.5 != 0)

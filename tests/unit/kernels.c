@@ -190,9 +190,65 @@ taps_are_summed(void)
 	}
 }
 
+static double
+curve_of(int k, double x, double a)
+{
+	const double root = sqrt(0.5), cube = sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x);
+
+	switch (k) {
+	case OM_CURVE_ERF: return erf(x);
+	case OM_CURVE_EXP: return exp(x);
+	case OM_CURVE_GELU: return 0.5 * x * (1 + erf(x * root));
+	case OM_CURVE_GELU_TANH: return 0.5 * x * (1 + tanh(cube));
+	case OM_CURVE_SIGMOID: return 1 / (1 + exp(-x));
+	case OM_CURVE_SWISH: return x / (1 + exp(-a * x));
+	default: return tanh(x);
+	}
+}
+
+/* In place, at every length around a piece, and with nothing written behind the end. */
+static void
+curves_are_near(void)
+{
+	const om_kernels *kernels;
+
+	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++)
+		for (int k = 0; k < OM_NCURVE; k++)
+			for (int64_t n = 0; n < 100; n++) {
+				float x[101];
+				bool right = true;
+				for (int64_t i = 0; i <= n; i++)
+					x[i] = (float)((double)(i - n / 2) * 0.23);
+				kernels->curve[k](x, x, n, 1.5f);
+				for (int64_t i = 0; i < n; i++) {
+					const double want = curve_of(k, (double)(float)((double)(i - n / 2) * 0.23), 1.5);
+					right &= fabs(want - (double)x[i]) <= 5e-7 * (fabs(want) + (k == OM_CURVE_EXP ? 0 : 1));
+				}
+				CU_ASSERT(right && x[n] == (float)((double)(n - n / 2) * 0.23));
+			}
+}
+
+static void
+curves_know_what_is_no_number(void)
+{
+	const om_kernels *kernels;
+
+	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++)
+		for (int k = 0; k < OM_NCURVE; k++) {
+			float x[] = {NAN, INFINITY, -0.0f, 0};
+			const bool is_even = k == OM_CURVE_EXP || k == OM_CURVE_SIGMOID;
+			kernels->curve[k](x, x, 4, 1);
+			CU_ASSERT(isnan(x[0]));
+			CU_ASSERT_EQUAL((double)x[1], curve_of(k, (double)INFINITY, 1));
+			CU_ASSERT((double)x[3] == curve_of(k, 0, 1) && (is_even ? x[2] == x[3] : signbit(x[2]) && x[2] == 0));
+		}
+}
+
 CU_TestInfo kernels_tests[] = {
 	{"products are right", products_are_right},
 	{"products repeat bit for bit", products_repeat},
 	{"taps are summed", taps_are_summed},
+	{"curves are near", curves_are_near},
+	{"curves know what is no number", curves_know_what_is_no_number},
 	CU_TEST_INFO_NULL,
 };
