@@ -81,6 +81,7 @@ om_conv_of(const om_call *c, uint32_t xk, uint32_t wk)
 
 	om_window_read(c, x->rank - 2, x, c->in[wk].shape.dim + 2, &v.w);
 	om_window_shrink(c, &v.w, false);
+	om_window_pack(&v.w);
 	v.group = om_attr_int(c->op, "group");
 	v.kin = v.cin / v.group;
 	v.kout = v.cout / v.group;
@@ -294,6 +295,7 @@ transpose_of(const om_call *c)
 
 	om_window_read(c, x->rank - 2, x, w->dim + 2, &v.w);
 	om_window_grow(c, &v.w);
+	om_window_pack(&v.w);
 	v.kout = w->dim[1];
 	v.cout = v.kout * v.group;
 	v.kin = v.cin / v.group;

@@ -265,6 +265,34 @@ om_window_is_point(const struct om_window *w)
 	return true;
 }
 
+static bool
+is_single(const struct om_window *w, int k)
+{
+	return w->in[k] == 1 && w->out[k] == 1 && w->kernel[k] == 1 && w->begin[k] == 0 && w->end[k] == 0;
+}
+
+void
+om_window_pack(struct om_window *w)
+{
+	int to = AXES - 1;
+
+	for (int k = AXES - 1; k >= 0; k--) {
+		if (is_single(w, k))
+			continue;
+		w->in[to] = w->in[k];
+		w->out[to] = w->out[k];
+		w->kernel[to] = w->kernel[k];
+		w->stride[to] = w->stride[k];
+		w->dilation[to] = w->dilation[k];
+		w->begin[to] = w->begin[k];
+		w->end[to--] = w->end[k];
+	}
+	for (; to >= 0; to--) {
+		w->in[to] = w->out[to] = w->kernel[to] = w->stride[to] = w->dilation[to] = 1;
+		w->begin[to] = w->end[to] = 0;
+	}
+}
+
 int64_t
 om_window_volume(const int64_t *size)
 {

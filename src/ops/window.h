@@ -51,6 +51,10 @@ void om_window_dims(om_shape *out, const om_shape *x, const struct om_window *w)
 /* Does every window lie in the input and is an element of it? */
 bool om_window_is_point(const struct om_window *w);
 
+/* Of known sizes: axes along which there is one place only go to the front, so that lines are long.  Elements
+ * stay where they are; which axis is which is no more what the model says. */
+void om_window_pack(struct om_window *w);
+
 int64_t om_window_volume(const int64_t *size);
 
 /* Along one axis: the outputs [*lo, *hi) for which tap `tap` falls into the
