@@ -455,6 +455,19 @@ write_interface(struct update *u, const om_block *b, Onnx__GraphProto *g)
 	return write_defaults(u, b, g);
 }
 
+/* What a body takes has another name in the program where its own hid one around it. */
+static void
+rename_inputs(struct update *u, const om_block *b, Onnx__GraphProto *g)
+{
+	for (uint32_t k = 0; k < b->nparam && k < g->n_input; k++) {
+		if (strcmp(om_text(g->input[k]->name), b->param[k]->name) == 0)
+			continue;
+		Onnx__ValueInfoProto *to = om_memdup(u->m->mem, g->input[k], sizeof *to);
+		to->name = om_strdup(u->m->mem, b->param[k]->name);
+		g->input[k] = to;
+	}
+}
+
 static om_status
 write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
 {
@@ -464,6 +477,8 @@ write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
 	*out = g;
 	if (b->is_other || (b->owner && (g->n_output != b->nresult || g->n_input != b->nparam)))
 		OM_TRY(write_interface(u, b, g));
+	if (b->owner)
+		rename_inputs(u, b, g);
 	if (g->n_output != b->nresult)
 		return om_fail(u->s, OM_UNSUPPORTED, "%s: has %u results now, but %zu in the file",
 			*b->path ? b->path : "the graph", b->nresult, g->n_output);
