@@ -409,9 +409,9 @@ zero_at(const struct packed *w, tensor zero, int64_t n, int64_t b)
 	return bits_at((const uint8_t *)zero->data + n * ((w->blocks * w->bits + 7) / 8), b, w->bits);
 }
 
-/* The weights as floats, a column of the product after another. */
+/* The weights as numbers, a column of the product after another. */
 static void
-unpack(om_parts *p, const struct packed *w, float *to)
+unpack(om_parts *p, const struct packed *w, const om_tensor *to)
 {
 	const tensor scales = om_parts_in(p, SCALES), zeros = om_parts_in(p, ZEROS), groups = om_parts_in(p, GROUPS);
 	const uint8_t *from = om_parts_in(p, PACKED)->data;
@@ -424,8 +424,8 @@ unpack(om_parts *p, const struct packed *w, float *to)
 				om_parts_refuse(p, OM_RUN, "a group is none of the blocks");
 				return;
 			}
-			to[k * w->n + n] = (float)((bits_at(bytes, k % w->block, w->bits) - zero_at(w, zeros, n, b))
-				* om_get(scales->type, scales->data, n * w->blocks + b));
+			om_put(to->type, to->data, k * w->n + n, (bits_at(bytes, k % w->block, w->bits)
+				- zero_at(w, zeros, n, b)) * om_get(scales->type, scales->data, n * w->blocks + b));
 		}
 }
 
@@ -469,13 +469,13 @@ matmul_nbits(om_parts *p)
 	if (!read_packed(p, &w))
 		return;
 	const om_shape shape = om_shape_of(2, (int64_t[]){w.k, w.n});
-	const om_tensor *weights = om_parts_room(p, OM_FLOAT32, &shape);
+	const om_dtype type = x->type == OM_FLOAT64 ? OM_FLOAT64 : OM_FLOAT32;
+	const om_tensor *weights = om_parts_room(p, type, &shape);
 	if (om_parts_fills(p))
-		unpack(p, &w, weights->data);
-	y = OM_PART(p, "MatMul", OM_PLAINLY, OM_PART(p, "Cast", OM_WITH(OM_INT("to", OM_FLOAT32)), x), weights);
+		unpack(p, &w, weights);
+	y = OM_PART(p, "MatMul", OM_PLAINLY, OM_PART(p, "Cast", OM_WITH(OM_INT("to", type)), x), weights);
 	if (om_parts_in(p, BIAS))
-		y = OM_PART(p, "Add", OM_PLAINLY, y,
-			OM_PART(p, "Cast", OM_WITH(OM_INT("to", OM_FLOAT32)), om_parts_in(p, BIAS)));
+		y = OM_PART(p, "Add", OM_PLAINLY, y, OM_PART(p, "Cast", OM_WITH(OM_INT("to", type)), om_parts_in(p, BIAS)));
 	if (x->type != OM_UNDEFINED)
 		om_parts_give(p, 0, OM_PART(p, "Cast", OM_WITH(OM_INT("to", x->type)), y));
 }
