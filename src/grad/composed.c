@@ -120,6 +120,7 @@ dequantized(om_grad *g, om_value **out)
 /* ---- MatMulNBits: x times the transpose of (weights - zero points) scales. ---- */
 
 struct nbits {
+	om_dtype type;               /* to compute in */
 	int64_t k, n, bits, block, blocks;
 };
 
@@ -155,8 +156,8 @@ static om_value *
 of_blocks(om_grad *g, const struct nbits *w, om_value *x)
 {
 	if (om_type_elem(&x->type) == OM_UINT8)
-		return om_g_cast(g, unpacked(g, x, w, w->blocks), OM_FLOAT32);
-	return om_g_cast(g, om_g(g, "Reshape", x, om_g_list(g, 2, (const int64_t[]){w->n, w->blocks})), OM_FLOAT32);
+		return om_g_cast(g, unpacked(g, x, w, w->blocks), w->type);
+	return om_g_cast(g, om_g(g, "Reshape", x, om_g_list(g, 2, (const int64_t[]){w->n, w->blocks})), w->type);
 }
 
 /* From (n, blocks) to what broadcasts to the weights: by group, or by block. */
@@ -169,13 +170,13 @@ spread(om_grad *g, const struct nbits *w, om_value *x, om_value *groups)
 		: om_g_unsqueeze(g, x, 1, &last);
 }
 
-/* (n, k), as floats. */
+/* (n, k), as numbers. */
 static om_value *
 weights_of(om_grad *g, const struct nbits *w)
 {
 	enum { PACKED = 1, SCALES, ZEROS, GROUPS };
 	om_value *groups = om_grad_in(g, GROUPS), *zeros = om_grad_in(g, ZEROS);
-	om_value *x = om_g_cast(g, unpacked(g, om_grad_in(g, PACKED), w, groups ? w->k : w->blocks * w->block), OM_FLOAT32);
+	om_value *x = om_g_cast(g, unpacked(g, om_grad_in(g, PACKED), w, groups ? w->k : w->blocks * w->block), w->type);
 
 	if (!groups)
 		x = om_g(g, "Reshape", x, om_g_list(g, 3, (const int64_t[]){w->n, w->blocks, w->block}));
@@ -192,14 +193,15 @@ of_few_bits(om_grad *g, om_value **out)
 	enum { ACTIVATION, BIAS = 5 };
 	const om_op *op = om_grad_op(g);
 	struct nbits w = {.k = om_attr_int(op, "K"), .n = om_attr_int(op, "N"), .bits = om_attr_int(op, "bits"),
-		.block = om_attr_int(op, "block_size")};
-	om_value *x = om_g_cast(g, om_grad_in(g, ACTIVATION), OM_FLOAT32);
+		.block = om_attr_int(op, "block_size"),
+		.type = om_type_elem(&op->in[ACTIVATION]->type) == OM_FLOAT64 ? OM_FLOAT64 : OM_FLOAT32};
+	om_value *x = om_g_cast(g, om_grad_in(g, ACTIVATION), w.type);
 
 	w.blocks = (w.k + w.block - 1) / w.block;
 	x = om_g(g, "Reshape", x, om_g_list(g, 2, (const int64_t[]){-1, w.k}));
 	x = om_g_with(g, "Gemm", OM_A(om_a_int(g, "transB", 1)), x, weights_of(g, &w));
 	if (om_grad_has(g, BIAS))
-		x = ADD(x, om_g_cast(g, om_grad_in(g, BIAS), OM_FLOAT32));
+		x = ADD(x, om_g_cast(g, om_grad_in(g, BIAS), w.type));
 	out[0] = om_g_reshape_as(g, om_g_cast(g, x, om_type_elem(&op->in[ACTIVATION]->type)), op->out[0]);
 }
 
