@@ -18,14 +18,14 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "onnxmem/exec.h"
+#include "onnxmem/executor.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
 
 enum { RUNS = 5, MAX_KERNELS = 64 };
 
 struct kernel {
-	om_call call;
+	om_op_context call;
 	uint64_t calls;           /* in one run */
 };
 
@@ -103,7 +103,7 @@ add_kernel(struct bench *b, const om_op *op, uint64_t calls)
 
 	if (b->nkernel == MAX_KERNELS)
 		return;
-	om_call_init(&k->call, b->s, b->mem, op);
+	om_op_context_init(&k->call, b->s, b->mem, op);
 	k->call.mem = b->call;
 	om_tensor *in = (om_tensor *)k->call.in;
 	for (uint32_t i = 0; i < op->nin; i++)
@@ -120,7 +120,7 @@ add_kernel(struct bench *b, const om_op *op, uint64_t calls)
 static bool
 is_in_body(const om_op *op)
 {
-	return op->block->owner && op->row && op->row->control == OM_PLAIN;
+	return op->block->owner && op->opdef && op->opdef->control == OM_PLAIN;
 }
 
 /* As the profile of a run counts them. */
@@ -146,7 +146,7 @@ call_kernels(struct bench *b)
 	for (uint64_t i = 0; i < most; i++)
 		for (uint32_t k = 0; k < b->nkernel; k++)
 			if (i < b->kernel[k].calls) {
-				OM_TRY(b->kernel[k].call.op->row->cpu(&b->kernel[k].call));
+				OM_TRY(b->kernel[k].call.op->opdef->cpu(&b->kernel[k].call));
 				om_arena_clear(b->call);
 			}
 	return OM_OK;

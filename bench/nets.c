@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/dice.h"
+#include "base/rng.h"
 
 /* A tensor of `size` x `size` x `channels`. */
 struct t {

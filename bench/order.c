@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "onnxmem/order.h"
+#include "onnxmem/schedule.h"
 
 struct file {
 	om_arena *mem;
@@ -58,7 +58,7 @@ read_op(struct file *f, bool in_place, const char *in, const char *out)
 		op.begin += f->storage[made[k]].bytes;
 	}
 	if (in_place && n && op.nuse && f->storage[made[0]].bytes == f->storage[use[0]].bytes) {
-		const om_order_over over = {made[0], use[0]};
+		const om_inplace_pair over = {made[0], use[0]};
 		op.over = om_memdup(f->mem, &over, sizeof over);
 		op.nover = 1;
 	}
@@ -116,7 +116,7 @@ show(om_session *s, const char *path, bool in_place, uint64_t nodes)
 		good = om_order_solve(s, &q, nodes, order, &r) == OM_OK;
 		const double ms = om_now_ms() - start;
 		uint64_t peak = good ? om_order_peak(&q, order) : 0;
-		om_order_breadth(&q, false, order);
+		om_order_bfs(&q, false, order);
 		if (good)
 			printf("%s\t%s\t%" PRIu32 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%s\t%" PRIu64 "\t%.1f%s\n",
 				name_of(f.mem, path), in_place ? "inplace" : "plain", q.nop, r.given,

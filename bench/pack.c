@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/packfile.h"
+#include "cli/pack_csv.h"
 
 struct options {
 	double seconds;

@@ -24,7 +24,7 @@
 #include "base/clock.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
-#include "onnxmem/share.h"
+#include "onnxmem/baselines.h"
 
 enum planner { NAIVE, POOL0, POOL1, COLOR, COLOR_BYTES, NNC_TEXT, NNC_FLOW, PACK, NPLANNER };
 
@@ -288,7 +288,7 @@ ops_behind(const struct graph *g, size_t words)
 }
 
 static void
-list_pairs(const struct graph *g, const uint32_t *number, uint32_t n, om_conflicts *open)
+list_pairs(const struct graph *g, const uint32_t *number, uint32_t n, om_interference_list *open)
 {
 	const size_t words = (g->nstep + 63) / 64;
 	const uint64_t *behind = ops_behind(g, words);
@@ -305,7 +305,7 @@ list_pairs(const struct graph *g, const uint32_t *number, uint32_t n, om_conflic
 		for (size_t i = 0; i < g->step[k].nin; i++)
 			for (size_t b = 0; number[g->step[k].in[i]] != NONE && b < words; b++)
 				after[number[g->step[k].in[i]] * words + b] &= behind[k * words + b];
-	*open = (om_conflicts){.pair = (const uint32_t (*)[2])pair};
+	*open = (om_interference_list){.pair = (const uint32_t (*)[2])pair};
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < i; k++)
 			if (!(after[k * words + first[i] / 64] >> first[i] % 64 & 1)
@@ -342,7 +342,7 @@ kinds(const om_buffer *buf, uint32_t n, om_arena *mem)
 }
 
 static om_status
-plan_pack(om_session *s, om_buffer *buf, uint32_t n, const om_conflicts *open, om_pack_result *r)
+plan_pack(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open, om_pack_result *r)
 {
 	om_pool pool = {.name = "arena"};
 	om_problem p = {.buf = buf, .n = n, .pool = &pool, .npool = 1, .by_pairs = open != NULL};
@@ -357,26 +357,26 @@ plan_pack(om_session *s, om_buffer *buf, uint32_t n, const om_conflicts *open, o
 }
 
 static om_status
-plan_buffers(om_session *s, enum planner planner, om_buffer *buf, uint32_t n, const om_conflicts *open,
+plan_buffers(om_session *s, enum planner planner, om_buffer *buf, uint32_t n, const om_interference_list *open,
 	om_arena *mem, om_pack_result *r)
 {
-	om_share_result share = {.blocks = 0};
+	om_baseline_result share = {.blocks = 0};
 	om_status st = OM_OK;
 
 	switch (planner) {
 	case NAIVE:
 		return plan_naive(buf, n, r);
 	case POOL0:
-		st = om_share_pool(s, buf, n, kinds(buf, n, mem), &share);
+		st = om_baseline_pool(s, buf, n, kinds(buf, n, mem), &share);
 		break;
 	case POOL1:
-		st = om_share_pool(s, buf, n, NULL, &share);
+		st = om_baseline_pool(s, buf, n, NULL, &share);
 		break;
 	case COLOR: case COLOR_BYTES:
-		st = om_share_color(s, buf, n, open, planner == COLOR ? OM_COLOR_DSATUR : OM_COLOR_BYTES, 0, NULL, &share);
+		st = om_baseline_color(s, buf, n, open, planner == COLOR ? OM_COLOR_DSATUR : OM_COLOR_BYTES, 0, NULL, &share);
 		break;
 	case NNC_TEXT: case NNC_FLOW:
-		st = om_share_flow(s, buf, n, open, planner == NNC_TEXT ? OM_FLOW_TEXT : OM_FLOW_SIZE, NULL, &share);
+		st = om_baseline_nnc(s, buf, n, open, planner == NNC_TEXT ? OM_NNC_PAPER : OM_NNC_BY_SIZE, NULL, &share);
 		break;
 	case PACK: case NPLANNER:
 		return plan_pack(s, buf, n, open, r);
@@ -386,7 +386,7 @@ plan_buffers(om_session *s, enum planner planner, om_buffer *buf, uint32_t n, co
 }
 
 static om_status
-check_buffers(om_session *s, const om_buffer *buf, uint32_t n, const om_conflicts *open, uint64_t height)
+check_buffers(om_session *s, const om_buffer *buf, uint32_t n, const om_interference_list *open, uint64_t height)
 {
 	for (uint64_t k = 0; open && k < open->npair; k++) {
 		const om_buffer *a = &buf[open->pair[k][0]], *b = &buf[open->pair[k][1]];
@@ -401,7 +401,7 @@ measure_buffers(struct bench *w, const char *name, enum rules rules, struct grap
 {
 	uint32_t *number = OM_NEWN(g->mem, uint32_t, g->ntensor), n;
 	struct answer a[NPLANNER] = {{0, 0}};
-	om_conflicts list, *open = rules == ANY_ORDER ? &list : NULL;
+	om_interference_list list, *open = rules == ANY_ORDER ? &list : NULL;
 
 	memset(number, 0xff, g->ntensor * sizeof *number);
 	om_buffer *buf = make_buffers(g, &n, number);
@@ -456,7 +456,7 @@ plan_model(struct bench *w, const char *path, enum rules rules, const char *plan
 
 	OM_TRY(om_model_load(w->s, path, model));
 	OM_TRY(om_model_import(w->s, *model, out));
-	(*out)->order_free = rules == ANY_ORDER;
+	(*out)->parallel_safe = rules == ANY_ORDER;
 	OM_TRY(om_bind_rest(*out, 1));
 	OM_TRY(om_host_run(w->h, *out, before[rules]));
 	const double start = om_now_ms();

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <onnxmem/build.h>
-#include <onnxmem/grad.h>
+#include <onnxmem/builder.h>
+#include <onnxmem/autodiff.h>
 #include <onnxmem/onnx.h>
 #include <onnxmem/pass.h>
 
@@ -85,7 +85,7 @@ make(struct bench *b, om_prog **out, om_op **last)
 		om_block_add_param(p->first, state);
 		om_value *new = add(p, "Add", add(p, "Mul", state, m, OM_UPDATE), grad[k], OM_UPDATE);
 		om_value *less = add(p, "Sub", w[k], add(p, "Mul", new, r, OM_UPDATE), OM_UPDATE);
-		if (!om_prog_hand_on(p, state, new) || !om_prog_hand_on(p, w[k], less))
+		if (!om_prog_add_state(p, state, new) || !om_prog_add_state(p, w[k], less))
 			return om_fail(b->s, OM_SHAPE, "%s cannot be handed on", w[k]->name);
 	}
 	return OM_OK;
@@ -173,7 +173,7 @@ measure(const om_prog *p, struct figures *f)
 		f->states += om_value_bytes(p->first->param[p->tie[k].param]);
 	for (const om_op *op = p->first->first; op; op = op->next)
 		if (!op->is_folded)
-			*(op->recompute_of ? &again : &all) += om_op_cost(op).flops;
+			*(op->rematerialized_from ? &again : &all) += om_op_cost(op).flops;
 	f->again = all > 0 ? 100 * again / all : 0;
 }
 

@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <onnxmem/build.h>
-#include <onnxmem/grad.h>
+#include <onnxmem/builder.h>
+#include <onnxmem/autodiff.h>
 #include <onnxmem/onnx.h>
 #include <onnxmem/pass.h>
-#include <onnxmem/train.h>
+#include <onnxmem/trainer.h>
 
 enum { SIDE = 8, PIXELS = SIDE * SIDE, BATCH = 50, TRAIN = 4000, TEST = 1000, WEIGHTS = 8, MOST = 12 };
 
@@ -153,7 +153,7 @@ update(om_prog *p, om_value *w, om_value *gradient, om_value *rate, om_value *mo
 	m->shape = w->shape;
 	om_block_add_param(p->first, m);
 	om_value *new = add(p, "Add", add(p, "Mul", m, momentum), gradient);
-	return om_prog_hand_on(p, m, new) && om_prog_hand_on(p, w, add(p, "Sub", w, add(p, "Mul", new, rate)));
+	return om_prog_add_state(p, m, new) && om_prog_add_state(p, w, add(p, "Sub", w, add(p, "Mul", new, rate)));
 }
 
 static om_status

@@ -16,20 +16,20 @@ main(void)
 	 * table is not needed in between; of the edges, 512 bytes stay to the end. */
 	static const om_interval camera[] = {{0, 2, 0, 0}}, table[] = {{0, 1, 0, 0}, {4, 6, 0, 0}},
 		edges[] = {{1, 4, 0, 0}, {4, 6, 0, 512}}, halves[] = {{2, 5, 0, 0}}, late[] = {{3, 6, 0, 0}};
-	/* The heat is how many bytes are moved to and from a buffer in a run. */
+	/* The access_bytes is how many bytes are moved to and from a buffer in a run. */
 	om_buffer buf[N] = {
 		[CAMERA] = {.name = "camera", .bytes = 4096, .align = 64, .live = camera, .nlive = 1,
 			.fixed = 0, .fixed_pool = 1},
 		[EDGES] = {.name = "edges", .bytes = 3072, .align = 64, .live = edges, .nlive = 2,
-			.fixed = OM_OFFSET_FREE, .fixed_pool = OM_POOL_ANY, .heat = 3072},
+			.fixed = OM_OFFSET_FREE, .fixed_pool = OM_POOL_ANY, .access_bytes = 3072},
 		[TABLE] = {.name = "table", .bytes = 1024, .align = 64, .live = table, .nlive = 2,
-			.fixed = OM_OFFSET_FREE, .fixed_pool = OM_POOL_ANY, .heat = 100000},
+			.fixed = OM_OFFSET_FREE, .fixed_pool = OM_POOL_ANY, .access_bytes = 100000},
 		[LEFT] = {.name = "left", .bytes = 512, .align = 64, .live = halves, .nlive = 1,
-			.fixed = OM_OFFSET_FREE, .fixed_pool = OM_POOL_ANY, .heat = 8192},
+			.fixed = OM_OFFSET_FREE, .fixed_pool = OM_POOL_ANY, .access_bytes = 8192},
 		[RIGHT] = {.name = "right", .bytes = 512, .align = 64, .live = halves, .nlive = 1,
-			.fixed = OM_OFFSET_FREE, .fixed_pool = OM_POOL_ANY, .heat = 8192},
+			.fixed = OM_OFFSET_FREE, .fixed_pool = OM_POOL_ANY, .access_bytes = 8192},
 		[RESULT] = {.name = "result", .bytes = 2048, .align = 64, .live = late, .nlive = 1,
-			.fixed = OM_OFFSET_FREE, .fixed_pool = OM_POOL_ANY, .heat = 2048},
+			.fixed = OM_OFFSET_FREE, .fixed_pool = OM_POOL_ANY, .access_bytes = 2048},
 	};
 	om_pool pool[] = {{.name = "sram", .limit = 2560}, {.name = "dram"}};
 	/* One behind the other, as if they were one. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <onnxmem/exec.h>
+#include <onnxmem/executor.h>
 #include <onnxmem/onnx.h>
 #include <onnxmem/pass.h>
 
@@ -19,11 +19,11 @@ print_places(const om_prog *p)
 		(unsigned long long)p->plan->arena[0].lower_bound);
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_value *v = p->values[k];
-		const om_place *at = &p->plan->place[k];
+		const om_placement *at = &p->plan->place[k];
 		if (at->where == OM_IN_ARENA)
 			printf("%-10s at %5llu, %5llu bytes\n", v->name, (unsigned long long)at->offset,
 				(unsigned long long)at->bytes);
-		else if (at->where != OM_NOWHERE)
+		else if (at->where != OM_UNUSED)
 			printf("%-10s %s\n", v->name, where[at->where]);
 	}
 }

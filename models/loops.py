@@ -100,7 +100,7 @@ def nnc_branch():
 def swap():
     """(a <= b, b <= a): no value is computed at all."""
     dims = [2, 32]
-    save("swap.onnx", h.make_graph(
+    save("loop_swap.onnx", h.make_graph(
         [n("Tanh", "x", "a0"), n("Abs", "x", "b0"),
          loop("trips _ a0 b0", "a1 b1", [], "a b", "b a", dims), n("Sub", "a1 b1", "y")], "swap",
         [value("x", dims), value("trips", [], T.INT64)], values("y", dims)))
@@ -109,7 +109,7 @@ def swap():
 def cycle():
     """(a <= b, b <= c, c <= a), and one that is passed through."""
     dims = [2, 32]
-    save("cycle.onnx", h.make_graph(
+    save("loop_cycle.onnx", h.make_graph(
         [n("Tanh", "x", "a0"), n("Abs", "x", "b0"), n("Neg", "x", "c0"),
          loop("trips _ a0 b0 c0 x", "a1 b1 c1 d1", [], "a b c d", "b c a d", dims),
          n("Sub", "a1 b1", "s"), n("Mul", "s c1", "t"), n("Add", "t d1", "y")], "cycle",
@@ -123,7 +123,7 @@ def early():
     body = h.make_graph(
         [n("Mul", "v factor", "w"), n("ReduceMax", "w", "m", keepdims=0), n("Greater", "m least", "more")],
         "round", ROUND + values("v", dims), [value("more", [], T.BOOL), *values("w", dims), value("m", [])])
-    save("early.onnx", h.make_graph(
+    save("loop_early.onnx", h.make_graph(
         [n("Abs", "x", "v0"), n("Loop", "trips more0 v0", "last maxima", body=body), n("Neg", "last", "y")],
         "early", [value("x", dims), value("factor", []), value("trips", [], T.INT64), value("more0", [], T.BOOL)],
         [*values("y", dims), value("maxima", ["rounds"])], [const("least", 0.125, np.float32)]))
@@ -149,7 +149,7 @@ def grow():
     body = h.make_graph(
         [n("Concat", "v row", "w", axis=0), n("ReduceMax", "w", "m", axes=[0]), n("Identity", "go", "go_on")],
         "round", ROUND + [value("v", None)], [value("go_on", [], T.BOOL), value("w", None), value("m", [1, 8])])
-    save("grow.onnx", h.make_graph(
+    save("loop_grow.onnx", h.make_graph(
         [n("Abs", "x", "row"), n("Loop", "trips _ x", "all maxima", body=body),
          n("ReduceMax", "all", "y", axes=[0])], "grow",
         [value("x", [1, 8]), value("trips", [], T.INT64)],
@@ -227,7 +227,7 @@ def collect():
     """What a round gives is kept, for every round."""
     body = h.make_graph([n("Sub", "x v", "vn"), n("Identity", "go", "go_on"), n("Identity", "vn", "item")], "round",
                         ROUND + values("v", [4]), [value("go_on", [], T.BOOL), *values("vn item", [4])])
-    save("collect.onnx", h.make_graph(
+    save("loop_collect.onnx", h.make_graph(
         [n("Tanh", "x", "v0"), n("Loop", "trips _ v0", "last all", body=body),
          n("ReduceSum", "all outer", "y", keepdims=0)], "collect",
         [value("x", [4]), value("trips", [], T.INT64)], values("y last", [4]), [const("outer", [0])]))

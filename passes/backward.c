@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "onnxmem/grad.h"
+#include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 
 /* "" is what an option has that was not given. */
@@ -35,7 +35,7 @@ number_of(const om_run *r, const char *name, double *out)
 static om_status
 run(om_run *r, om_prog *p)
 {
-	om_learning l = om_learning_usual();
+	om_train_options l = om_train_options_default();
 	const uint32_t before = p->first->nop;
 	const char *wrt = text_of(r, "wrt");
 
@@ -52,7 +52,7 @@ run(om_run *r, om_prog *p)
 	OM_TRY(number_of(r, "clip-norm", &l.clip_norm));
 	OM_TRY(number_of(r, "clip-value", &l.clip_value));
 	OM_TRY(number_of(r, "rate", &l.rate));
-	OM_TRY(om_prog_learn(p, &l));
+	OM_TRY(om_prog_add_training_step(p, &l));
 	om_count(r, "ops", p->first->nop - before);
 	om_count(r, "handed-on", p->ntie);
 	return OM_OK;

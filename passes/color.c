@@ -6,7 +6,7 @@
 #include <config.h>
 
 #include "onnxmem/pass.h"
-#include "onnxmem/share.h"
+#include "onnxmem/baselines.h"
 
 static om_status
 read_options(om_run *r, om_color_choice *choice, uint64_t *limit)
@@ -26,15 +26,15 @@ static om_status
 run(om_run *r, om_prog *p)
 {
 	om_buffers *b = om_buffers_new(p, r->scratch);
-	om_share_result result;
-	om_conflicts open;
+	om_baseline_result result;
+	om_interference_list open;
 	om_color_choice choice = OM_COLOR_DSATUR;
 	uint64_t limit = 0;
 
 	OM_TRY(read_options(r, &choice, &limit));
-	if (p->order_free)
-		OM_TRY(om_buffers_conflicts(p, b, r->scratch, &open));
-	OM_TRY(om_share_color(r->session, b->buf, b->n, p->order_free ? &open : NULL, choice, (uint32_t)limit, NULL, &result));
+	if (p->parallel_safe)
+		OM_TRY(om_buffers_interference(p, b, r->scratch, &open));
+	OM_TRY(om_baseline_color(r->session, b->buf, b->n, p->parallel_safe ? &open : NULL, choice, (uint32_t)limit, NULL, &result));
 	om_plan_new(p, b, &result.pack, "color");
 	om_count(r, "buffers", b->n);
 	om_count(r, "blocks", result.blocks);

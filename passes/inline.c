@@ -11,8 +11,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "onnxmem/build.h"
-#include "onnxmem/grad.h"
+#include "onnxmem/builder.h"
+#include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 
 /* A few functions that call each other twice make more ops than there is

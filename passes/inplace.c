@@ -21,7 +21,7 @@
  * Parts lie where their whole does, which may leave holes: where the arena is larger
  * than what is in use at its peak, it is tried without them.
  *
- * Who may move where is for om_groups_same() and om_groups_over() to decide, and
+ * Who may move where is for om_alias_sets_merge_at() and om_alias_sets_merge_inplace() to decide, and
  * an alias is written there only, together with the move that it stands for.
  */
 #include <config.h>
@@ -33,7 +33,7 @@
 
 struct inplace {
 	om_run *r;
-	om_groups *g;
+	om_alias_sets *g;
 	uint64_t parts;          /* how many there are */
 };
 
@@ -41,7 +41,7 @@ struct inplace {
  * result of the graph is there from the start of a run: what is computed there
  * takes no room in the arena. */
 static bool
-may_hold(const om_group *group, const om_value *v)
+may_hold(const om_alias_set *group, const om_value *v)
 {
 	return group && v->def && !v->is_const && om_value_bytes(v)
 	    && (!group->is_outside || (group->root == v && !v->def->is_folded));
@@ -54,28 +54,28 @@ static bool
 may_be_part(const struct inplace *w, const om_op *op, uint32_t k, uint64_t *offset)
 {
 	const om_value *v = op->in[k];
-	const om_group *group = v && !v->is_const ? om_groups_find(w->g, v, NULL) : NULL;
+	const om_alias_set *group = v && !v->is_const ? om_alias_sets_find(w->g, v, NULL) : NULL;
 
 	return group && group->bytes && group->root->def && group->root->block == op->block && om_value_bytes(v)
-	    && om_op_into(op, k, offset);
+	    && om_op_subbuffer(op, k, offset);
 }
 
 /* All inputs from `k` on that lie in the storage of input `k`, as they would in the
  * output. */
 static uint32_t
-list_same(const struct inplace *w, const om_op *op, uint32_t k, om_same *same)
+list_same(const struct inplace *w, const om_op *op, uint32_t k, om_alias_edge *same)
 {
-	const om_group *group = om_groups_find(w->g, op->in[k], NULL);
+	const om_alias_set *group = om_alias_sets_find(w->g, op->in[k], NULL);
 	uint64_t at, offset, base = 0;
 	uint32_t n = 0;
 
 	for (; k < op->nin; k++) {
-		if (!op->in[k] || om_groups_find(w->g, op->in[k], &at) != group || !may_be_part(w, op, k, &offset))
+		if (!op->in[k] || om_alias_sets_find(w->g, op->in[k], &at) != group || !may_be_part(w, op, k, &offset))
 			continue;
 		if (n && offset - at != base)
 			continue;
 		base = offset - at;
-		same[n++] = (om_same){op->in[k], offset};
+		same[n++] = (om_alias_edge){op->in[k], offset};
 	}
 	return n;
 }
@@ -84,17 +84,17 @@ static void
 place_parts(struct inplace *w, const om_op *op)
 {
 	om_value *out = op->out[0];
-	const om_group *own = om_groups_find(w->g, out, NULL);
-	om_same *same = OM_NEWN(w->r->scratch, om_same, op->nin);
+	const om_alias_set *own = om_alias_sets_find(w->g, out, NULL);
+	om_alias_edge *same = OM_NEWN(w->r->scratch, om_alias_edge, op->nin);
 	uint64_t offset;
 
 	if (!may_hold(own, out) || out->store == OM_VIEW)
 		return;
 	for (uint32_t k = 0; k < op->nin; k++) {
-		if (!may_be_part(w, op, k, &offset) || om_groups_find(w->g, op->in[k], NULL) == own)
+		if (!may_be_part(w, op, k, &offset) || om_alias_sets_find(w->g, op->in[k], NULL) == own)
 			continue;
 		const uint32_t n = list_same(w, op, k, same);
-		if (om_groups_same(w->g, out, same, n, OM_PART))
+		if (om_alias_sets_merge_at(w->g, out, same, n, OM_SUBBUFFER))
 			w->parts += n;
 	}
 }
@@ -120,12 +120,12 @@ static bool
 consider(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in, struct candidate *c)
 {
 	om_value *v = op->in[in];
-	const om_group *to = v && !v->is_const ? om_groups_find(w->g, v, NULL) : NULL;
+	const om_alias_set *to = v && !v->is_const ? om_alias_sets_find(w->g, v, NULL) : NULL;
 
 	for (uint32_t k = 0; k < in; k++)
 		if (op->in[k] == v)
 			return false;
-	if (!to || to->bytes == 0 || v->last > op->step || !om_op_may_cover(op, out, v))
+	if (!to || to->bytes == 0 || v->last > op->step || !om_op_inplace_allowed(op, out, v))
 		return false;
 	*c = (struct candidate){.v = v, .bytes = to->bytes, .life = to->last - to->first,
 		.waste = om_value_bytes(v) - om_value_bytes(op->out[out])};
@@ -153,14 +153,14 @@ static void
 place_output(struct inplace *w, const om_op *op, uint32_t out)
 {
 	om_value *o = op->out[out];
-	const om_group *own = om_groups_find(w->g, o, NULL);
+	const om_alias_set *own = om_alias_sets_find(w->g, o, NULL);
 
-	if (!may_hold(own, o) || (own->root != o && o->store != OM_PART))
+	if (!may_hold(own, o) || (own->root != o && o->store != OM_SUBBUFFER))
 		return;
 	struct candidate *all = OM_NEWN(w->r->scratch, struct candidate, op->nin);
 	const uint32_t n = list_candidates(w, op, out, all);
 	for (uint32_t k = 0; k < n; k++)
-		if (om_groups_over(w->g, o, all[k].v))
+		if (om_alias_sets_merge_inplace(w->g, o, all[k].v))
 			return;
 }
 
@@ -170,10 +170,10 @@ static void
 walk(struct inplace *w, const om_block *b, bool parts)
 {
 	for (const om_op *op = b->first; op; op = op->next) {
-		if (parts && !op->is_folded && op->row && op->row->into)
+		if (parts && !op->is_folded && op->opdef && op->opdef->subbuffer)
 			place_parts(w, op);
 		for (uint32_t k = 0; k < op->nout && !parts; k++)
-			if (op->out[k] && !op->is_folded && !op->nbody && op->row && op->row->reuse)
+			if (op->out[k] && !op->is_folded && !op->nbody && op->opdef && op->opdef->inplace)
 				place_output(w, op, k);
 		for (uint32_t k = 0; k < op->nbody; k++)
 			walk(w, op->body[k], parts);
@@ -184,18 +184,18 @@ walk(struct inplace *w, const om_block *b, bool parts)
 static bool
 is_tied(const om_value *v)
 {
-	return v->store == OM_PART && v->source->store == OM_TIE;
+	return v->store == OM_SUBBUFFER && v->source->store == OM_IO_ALIAS;
 }
 
 /* What an earlier run of this pass decided. */
 static void
 forget(om_prog *p)
 {
-	om_rounds_forget(p);
+	om_multi_views_forget(p);
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		om_value *v = p->values[k];
-		if ((v->store == OM_INPLACE || v->store == OM_PART) && !is_tied(v))
-			om_value_lies(v, OM_OWN, NULL, 0);
+		if ((v->store == OM_INPLACE || v->store == OM_SUBBUFFER) && !is_tied(v))
+			om_value_set_storage(v, OM_OWN, NULL, 0);
 	}
 }
 
@@ -206,7 +206,7 @@ decide(om_run *r, om_prog *p, bool parts)
 	struct inplace w = {.r = r};
 
 	forget(p);
-	w.g = om_groups_new(p, r->scratch);
+	w.g = om_alias_sets_new(p, r->scratch);
 	if (parts)
 		walk(&w, p->first, true);
 	walk(&w, p->first, false);
@@ -246,9 +246,9 @@ count(om_run *r, const om_prog *p)
 {
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_value *v = p->values[k];
-		if ((v->store != OM_INPLACE && v->store != OM_PART) || is_tied(v))
+		if ((v->store != OM_INPLACE && v->store != OM_SUBBUFFER) || is_tied(v))
 			continue;
-		om_count(r, v->store == OM_PART ? "parts" : "outputs", 1);
+		om_count(r, v->store == OM_SUBBUFFER ? "parts" : "outputs", 1);
 		om_count(r, "bytes", om_value_bytes(v));
 	}
 }
@@ -261,7 +261,7 @@ run(om_run *r, om_prog *p)
 
 	if (may && strcmp(parts, "yes") != 0 && strcmp(parts, "try") != 0)
 		return om_fail(r->session, OM_USAGE, "inplace: parts is yes, no or try, not %s", parts);
-	if (decide(r, p, may) && strcmp(parts, "try") == 0 && !p->order_free)
+	if (decide(r, p, may) && strcmp(parts, "try") == 0 && !p->parallel_safe)
 		OM_TRY(try_without_parts(r, p));
 	count(r, p);
 	return OM_OK;

@@ -33,11 +33,11 @@ manner_of(const om_op *op)
 {
 	if (op->nbody == 0)
 		return PLAIN;
-	if (op->row && op->row->control == OM_IF)
+	if (op->opdef && op->opdef->control == OM_IF)
 		return BRANCHES;
-	if (op->row && op->row->control == OM_LOOP)
+	if (op->opdef && op->opdef->control == OM_LOOP)
 		return ROUNDS;
-	if (op->row && op->row->control == OM_SCAN && op->version >= 9)
+	if (op->opdef && op->opdef->control == OM_SCAN && op->version >= 9)
 		return ROUNDS;
 	return UNKNOWN;
 }
@@ -49,7 +49,7 @@ carried_outputs(const om_op *op)
 {
 	if (manner_of(op) != ROUNDS)
 		return 0;
-	const int64_t other = op->row->control == OM_LOOP ? 2 : om_attr_int(op, "num_scan_inputs");
+	const int64_t other = op->opdef->control == OM_LOOP ? 2 : om_attr_int(op, "num_scan_inputs");
 	if (other < 0 || other > op->nin)
 		return 0;
 	const uint32_t n = op->nin - (uint32_t)other;
@@ -62,7 +62,7 @@ is_read_to_the_end(const om_op *op, uint32_t k)
 {
 	if (manner_of(op) == UNKNOWN)
 		return true;
-	if (manner_of(op) != ROUNDS || op->row->control != OM_SCAN)
+	if (manner_of(op) != ROUNDS || op->opdef->control != OM_SCAN)
 		return false;
 	const int64_t scanned = om_attr_int(op, "num_scan_inputs");
 	return k >= op->nin - scanned;
@@ -87,7 +87,7 @@ use(om_value *v, const om_block *b, uint32_t step)
 	if (!v || v->is_const)
 		return;
 	if (v->block != b) {
-		const om_op *holder = om_block_holder(v->block, b);
+		const om_op *holder = om_block_enclosing_op(v->block, b);
 		if (holder)
 			step = holder->end;
 	}

@@ -65,7 +65,7 @@ struct loop {
 struct loops {
 	om_run *r;
 	om_prog *p;
-	om_groups *g;
+	om_alias_sets *g;
 	uint64_t cap;
 	uint32_t *last;      /* by value id: of parameters, the last step in a round that reads them */
 	bool *is_result;     /* of its block */
@@ -88,7 +88,7 @@ use(struct loops *w, const om_value *v, const om_block *b, uint32_t step)
 
 	if (!v || v->is_const || v->def)
 		return;
-	holder = v->block == b ? NULL : om_block_holder(v->block, b);
+	holder = v->block == b ? NULL : om_block_enclosing_op(v->block, b);
 	step = holder ? holder->end : step;
 	if (step > w->last[v->id])
 		w->last[v->id] = step;
@@ -123,7 +123,7 @@ is_joined(const struct loops *w, const om_value *v)
 	for (uint32_t k = 0; k < w->p->nvalue && v->store == OM_VIEW; k++) {
 		const om_value *out = w->p->values[k];
 		const om_op *op = out->def;
-		if (!op || op->is_folded || !op->row || !op->row->into || op->out[0] != out || om_storage(out, NULL) != whole)
+		if (!op || op->is_folded || !op->opdef || !op->opdef->subbuffer || op->out[0] != out || om_storage(out, NULL) != whole)
 			continue;
 		for (uint32_t i = 0; i < op->nin; i++)
 			for (const om_value *in = op->in[i]; in; in = in->store == OM_VIEW ? in->source : NULL)
@@ -139,7 +139,7 @@ detach(struct loops *w, om_value *v)
 {
 	if (!v->def || v->is_const || v->store == OM_OWN || w->is_taken[v->id] || is_joined(w, v))
 		return false;
-	om_value_lies(v, OM_OWN, NULL, 0);
+	om_value_set_storage(v, OM_OWN, NULL, 0);
 	om_count(w->r, "apart", 1);
 	return true;
 }
@@ -213,7 +213,7 @@ static bool
 loop_parts(struct loops *w, struct loop *l)
 {
 	const om_op *op = l->op;
-	const bool scan = op->row->control == OM_SCAN;
+	const bool scan = op->opdef->control == OM_SCAN;
 	const int64_t slices = scan ? om_attr_int(op, "num_scan_inputs") : 2;
 
 	if (op->nbody != 1 || slices < 1 || slices > op->nin || (scan && op->version < 9))
@@ -235,7 +235,7 @@ loop_parts(struct loops *w, struct loop *l)
 		c->is_planned = is_planned(w, c->x) && is_planned(w, c->y) && is_planned(w, c->init)
 			&& om_value_bytes(c->x) == om_value_bytes(c->y) && om_value_bytes(c->x) == om_value_bytes(c->init);
 	}
-	l->rounds = om_rounds_of(op);
+	l->rounds = om_trip_count(op);
 	return true;
 }
 
@@ -255,32 +255,32 @@ look_at_loop(struct loops *w, om_op *op)
 
 /* ---- Rounds. ---- */
 
-static om_rounds *
-rounds_new(struct loops *w, uint32_t period, uint32_t nfirst)
+static om_multi_view *
+rounds_new(struct loops *w, uint32_t period, uint32_t nprologue)
 {
-	om_rounds *r = OM_NEW(w->p->mem, om_rounds);
+	om_multi_view *r = OM_NEW(w->p->mem, om_multi_view);
 
-	*r = (om_rounds){.period = period, .nfirst = nfirst, .at = OM_NEWN(w->p->mem, om_spot, period),
-		.first = OM_NEWN(w->p->mem, om_spot, nfirst)};
+	*r = (om_multi_view){.period = period, .nprologue = nprologue, .at = OM_NEWN(w->p->mem, om_address, period),
+		.first = OM_NEWN(w->p->mem, om_address, nprologue)};
 	return r;
 }
 
-static om_spot
+static om_address
 spot_of(om_value *v, uint64_t round)
 {
-	const om_rounds *r = v->rounds;
+	const om_multi_view *r = v->rounds;
 
 	if (!r)
-		return (om_spot){v, 0};
-	return round < r->nfirst ? r->first[round] : r->at[round % r->period];
+		return (om_address){v, 0};
+	return round < r->nprologue ? r->first[round] : r->at[round % r->period];
 }
 
 /* The parameter is never anywhere but in other values' bytes; it counts as a view of
  * its initial value. */
 static void
-own_nothing(struct carried *c, om_rounds *r)
+own_nothing(struct carried *c, om_multi_view *r)
 {
-	om_value_lies(c->x, OM_VIEW, c->init, 0);
+	om_value_set_storage(c->x, OM_VIEW, c->init, 0);
 	c->x->rounds = r;
 	c->is_done = true;
 }
@@ -303,11 +303,11 @@ struct wheel {
 static om_value *
 read_last(const struct loops *w, const om_value *root, om_value *x)
 {
-	const om_group *own = om_groups_find(w->g, x, NULL);
+	const om_alias_set *own = om_alias_sets_find(w->g, x, NULL);
 	const om_op *op = root->def;
 
 	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] && om_groups_find(w->g, op->in[k], NULL) == own)
+		if (op->in[k] && om_alias_sets_find(w->g, op->in[k], NULL) == own)
 			return op->in[k];
 	return x;
 }
@@ -355,7 +355,7 @@ put_over_last(struct loops *w, const struct wheel *h)
 	if (x->last < h->l->body->begin)  /* without any round it is the output */
 		x->last = h->l->body->begin;
 	if (x->last + (h->root->def->nbody > 0 || reads_found(h->root->def)) <= h->root->first && in->last <= h->root->first
-	    && om_op_may_cover(h->root->def, output_of(h->root), in) && om_groups_over(w->g, h->root, in))
+	    && om_op_inplace_allowed(h->root->def, output_of(h->root), in) && om_alias_sets_merge_inplace(w->g, h->root, in))
 		return true;
 	x->last = was;
 	return false;
@@ -369,37 +369,37 @@ keep_regions(struct loops *w, const struct wheel *h)
 	const struct carried *c = h->c[0];
 
 	if (h->head == COMPUTED)
-		om_groups_widen(w->g, c->y, c->y->first, op->end, true);
+		om_alias_sets_extend(w->g, c->y, c->y->first, op->end, true);
 	if (h->period == 1 && h->is_over)
 		return;
 	for (uint32_t j = 0; j < h->n; j++)
-		om_groups_widen(w->g, h->c[j]->x, op->step, op->end, true);
+		om_alias_sets_extend(w->g, h->c[j]->x, op->step, op->end, true);
 	if (h->head == COMPUTED && !h->is_over)
-		om_groups_widen(w->g, h->root, op->step, op->end, true);
+		om_alias_sets_extend(w->g, h->root, op->step, op->end, true);
 }
 
 /* May the initial value be overwritten? */
 static bool
 put_over_init(struct loops *w, const struct loop *l, const struct carried *c)
 {
-	const om_group *own = om_groups_find(w->g, c->init, NULL);
+	const om_alias_set *own = om_alias_sets_find(w->g, c->init, NULL);
 
 	if (!own || own->is_outside || !c->init->def || c->init->def->block != l->op->block || is_found(c->init)
 	    || c->init->last > l->op->step || c->x->store != OM_OWN)
 		return false;
-	return om_groups_over(w->g, c->x, c->init);
+	return om_alias_sets_merge_inplace(w->g, c->x, c->init);
 }
 
 static bool keep(struct loops *w, om_value *v, uint32_t first, uint32_t last);
 
 /* What depends on a number of rounds lies in one of these. */
 static bool
-keep_spots(struct loops *w, const om_rounds *r, uint32_t first, uint32_t last)
+keep_spots(struct loops *w, const om_multi_view *r, uint32_t first, uint32_t last)
 {
 	for (uint32_t k = 0; k < r->period; k++)
 		if (!keep(w, r->at[k].in, first, last))
 			return false;
-	for (uint32_t k = 0; k < r->nfirst; k++)
+	for (uint32_t k = 0; k < r->nprologue; k++)
 		if (!keep(w, r->first[k].in, first, last))
 			return false;
 	return true;
@@ -419,12 +419,12 @@ keep(struct loops *w, om_value *v, uint32_t first, uint32_t last)
 		at = at->source;
 	if (at->rounds && at->rounds->is_output && !keep_spots(w, at->rounds, first, last))
 		return false;
-	if (om_groups_widen(w->g, v, first, last, false))
+	if (om_alias_sets_extend(w->g, v, first, last, false))
 		return true;
-	if (v->store != OM_PART || !detach(w, v))
+	if (v->store != OM_SUBBUFFER || !detach(w, v))
 		return false;
-	w->g = om_groups_new(w->p, w->r->scratch);
-	return om_groups_widen(w->g, v, first, last, false);
+	w->g = om_alias_sets_new(w->p, w->r->scratch);
+	return om_alias_sets_extend(w->g, v, first, last, false);
 }
 
 /* The initial value stays whole as long as the loop runs. */
@@ -461,11 +461,11 @@ rounds_before(const struct wheel *h, uint32_t j)
 
 /* The j-th parameter takes turns, or, as 0, what is computed. */
 static void
-turn(struct loops *w, const struct wheel *h, uint32_t j, uint32_t nfirst)
+turn(struct loops *w, const struct wheel *h, uint32_t j, uint32_t nprologue)
 {
-	om_rounds *r = rounds_new(w, h->period, nfirst);
+	om_multi_view *r = rounds_new(w, h->period, nprologue);
 
-	for (uint32_t i = 0; i < nfirst; i++)
+	for (uint32_t i = 0; i < nprologue; i++)
 		r->first[i].in = h->is_first[j - i - 1] ? h->c[j - i - 1]->init : h->c[j - i - 1]->x;
 	for (uint32_t i = 0; i < h->period; i++)
 		r->at[i].in = region(h, place_in(h->period, j, i));
@@ -504,12 +504,12 @@ go_through(struct loops *w, const struct wheel *h)
 		if (!keep_init(w, h->l, h->c[j]))
 			return false;
 	for (uint32_t j = 1; j <= h->n; j++) {
-		om_rounds *r = around ? rounds_new(w, 1, j) : rounds_new(w, h->n, 0);
-		for (uint32_t i = 0; i < r->nfirst; i++)
+		om_multi_view *r = around ? rounds_new(w, 1, j) : rounds_new(w, h->n, 0);
+		for (uint32_t i = 0; i < r->nprologue; i++)
 			r->first[i].in = h->c[j - i - 1]->init;
 		for (uint32_t i = 0; i < r->period; i++)
-			r->at[i] = around ? (om_spot){h->c[0]->root, h->c[0]->offset}
-				: (om_spot){h->c[place_in(h->n, j - 1, i)]->init, 0};
+			r->at[i] = around ? (om_address){h->c[0]->root, h->c[0]->offset}
+				: (om_address){h->c[place_in(h->n, j - 1, i)]->init, 0};
 		own_nothing(h->c[j - 1], r);
 	}
 	om_count(w->r, "through", h->n);
@@ -553,7 +553,7 @@ chain(struct loops *w, struct loop *l, uint32_t k)
 /* ---- What leaves a loop. ---- */
 
 static bool
-is_bound(const struct loops *w, const om_group *own)
+is_bound(const struct loops *w, const om_alias_set *own)
 {
 	for (size_t k = 0; k < own->n; k++)
 		if (w->is_result[own->member[k]->id])
@@ -566,7 +566,7 @@ is_bound(const struct loops *w, const om_group *own)
 static bool
 may_move(const struct loops *w, const om_value *out)
 {
-	const om_group *own = om_groups_find(w->g, out, NULL);
+	const om_alias_set *own = om_alias_sets_find(w->g, out, NULL);
 
 	if (!own || own->is_outside || own->root != out || out->store != OM_OWN || is_bound(w, own))
 		return false;
@@ -583,21 +583,21 @@ free_output(struct loops *w, om_value *out)
 	bool any = detach(w, out);
 
 	if (any)
-		w->g = om_groups_new(w->p, w->r->scratch);
-	const om_group *own = om_groups_find(w->g, out, NULL);
+		w->g = om_alias_sets_new(w->p, w->r->scratch);
+	const om_alias_set *own = om_alias_sets_find(w->g, out, NULL);
 	if (!own || own->is_outside || own->root != out || is_bound(w, own))
 		return;
 	any = false;
 	for (size_t k = 0; k < own->n; k++)
-		if (own->member[k]->store == OM_INPLACE || own->member[k]->store == OM_PART)
+		if (own->member[k]->store == OM_INPLACE || own->member[k]->store == OM_SUBBUFFER)
 			any |= detach(w, own->member[k]);
 	if (any)
-		w->g = om_groups_new(w->p, w->r->scratch);
+		w->g = om_alias_sets_new(w->p, w->r->scratch);
 }
 
 /* Names of a body are not known outside. */
 static bool
-is_constant_inside(const om_block *body, const om_rounds *r)
+is_constant_inside(const om_block *body, const om_multi_view *r)
 {
 	for (uint32_t k = 0; k < r->period; k++)
 		if (r->at[k].in->is_const && is_here(body, r->at[k].in))
@@ -607,20 +607,20 @@ is_constant_inside(const om_block *body, const om_rounds *r)
 
 /* The output lies where the parameter of one more round would. */
 static void
-move_output(struct loops *w, const struct carried *c, const om_rounds *r)
+move_output(struct loops *w, const struct carried *c, const om_multi_view *r)
 {
-	if (w->p->order_free || w->is_result[c->out->id] || is_constant_inside(c->out->def->body[0], r))
+	if (w->p->parallel_safe || w->is_result[c->out->id] || is_constant_inside(c->out->def->body[0], r))
 		return;
 	free_output(w, c->out);
 	if (!may_move(w, c->out))
 		return;
-	const uint32_t until = om_groups_find(w->g, c->out, NULL)->last;
+	const uint32_t until = om_alias_sets_find(w->g, c->out, NULL)->last;
 	const uint32_t from = c->out->def->end;
 	if (!keep_spots(w, r, from + 1, until))
 		return;
-	om_rounds *own = om_memdup(w->p->mem, r, sizeof *r);
+	om_multi_view *own = om_memdup(w->p->mem, r, sizeof *r);
 	own->is_output = true;
-	om_value_lies(c->out, OM_VIEW, c->init, 0);
+	om_value_set_storage(c->out, OM_VIEW, c->init, 0);
 	c->out->rounds = own;
 	om_count(w->r, "found", 1);
 }
@@ -629,11 +629,11 @@ move_output(struct loops *w, const struct carried *c, const om_rounds *r)
 static bool
 put_into_output(struct loops *w, const struct carried *c, om_value *in)
 {
-	const om_same same[] = {{in, 0}, {c->y, 0}};
+	const om_alias_edge same[] = {{in, 0}, {c->y, 0}};
 	uint64_t a, b;
-	const bool both = c->y != in && om_groups_find(w->g, c->y, &b) == om_groups_find(w->g, in, &a) && a == b;
+	const bool both = c->y != in && om_alias_sets_find(w->g, c->y, &b) == om_alias_sets_find(w->g, in, &a) && a == b;
 
-	return om_groups_same(w->g, c->out, same, both ? 2 : 1, OM_PART);
+	return om_alias_sets_merge_at(w->g, c->out, same, both ? 2 : 1, OM_SUBBUFFER);
 }
 
 static void
@@ -648,25 +648,25 @@ place_output(struct loops *w, struct loop *l, struct carried *c)
 		move_output(w, c, c->x->rounds);
 		return;
 	}
-	const om_spot s = spot_of(c->x, l->rounds < 0 ? 0 : (uint64_t)l->rounds);
+	const om_address s = spot_of(c->x, l->rounds < 0 ? 0 : (uint64_t)l->rounds);
 	if (s.in->is_const && is_here(l->body, s.in))
 		return;
 	if (is_here(l->body, s.in) && !s.in->is_const) {
 		if (put_into_output(w, c, s.in))
 			return;
-		om_rounds *r = rounds_new(w, 1, 0);
+		om_multi_view *r = rounds_new(w, 1, 0);
 		r->at[0] = s;
 		move_output(w, c, r);
 		return;
 	}
-	if (w->p->order_free || w->is_result[c->out->id])
+	if (w->p->parallel_safe || w->is_result[c->out->id])
 		return;
 	free_output(w, c->out);
 	if (!may_move(w, c->out))
 		return;
-	const om_same view = {c->out, s.offset};
-	if (!is_found(s.in) || keep(w, s.in, l->op->end, om_groups_find(w->g, c->out, NULL)->last))
-		om_groups_same(w->g, s.in, &view, 1, OM_VIEW);
+	const om_alias_edge view = {c->out, s.offset};
+	if (!is_found(s.in) || keep(w, s.in, l->op->end, om_alias_sets_find(w->g, c->out, NULL)->last))
+		om_alias_sets_merge_at(w->g, s.in, &view, 1, OM_VIEW);
 }
 
 /* ---- Slices. ---- */
@@ -680,12 +680,12 @@ is_outermost(const om_shape *s, int axis)
 	return true;
 }
 
-static om_rounds *
+static om_multi_view *
 slices(struct loops *w, const struct loop *l, om_value *all, uint64_t bytes, bool backward)
 {
-	om_rounds *r = rounds_new(w, 1, 0);
+	om_multi_view *r = rounds_new(w, 1, 0);
 
-	r->at[0] = (om_spot){all, backward ? (uint64_t)(l->rounds - 1) * bytes : 0};
+	r->at[0] = (om_address){all, backward ? (uint64_t)(l->rounds - 1) * bytes : 0};
 	r->stride = backward ? -(int64_t)bytes : (int64_t)bytes;
 	return r;
 }
@@ -712,7 +712,7 @@ read_slices(struct loops *w, const struct loop *l)
 		if (!is_sliced(w, l, all, x, om_attr_int_at(l->op, "scan_input_axes", k, 0)) || x->store != OM_OWN)
 			continue;
 		x->rounds = slices(w, l, all, om_value_bytes(x), om_attr_int_at(l->op, "scan_input_directions", k, 0));
-		om_value_lies(x, OM_VIEW, all, 0);
+		om_value_set_storage(x, OM_VIEW, all, 0);
 		om_count(w->r, "slices", 1);
 	}
 }
@@ -746,7 +746,7 @@ look_at_series(struct loops *w, const struct loop *l)
 			continue;
 		take(w, l->body, v);
 		root->rounds = slices(w, l, all, om_value_bytes(v), om_attr_int_at(l->op, "scan_output_directions", k - l->n, 0));
-		om_value_lies(root, OM_PART, all, 0);
+		om_value_set_storage(root, OM_SUBBUFFER, all, 0);
 		om_count(w->r, "slices", 1);
 	}
 }
@@ -775,18 +775,18 @@ static void
 keep_result(struct loops *w, const om_op *op, const om_block *b, om_value *v)
 {
 	if (v && !v->is_const && v->block == b)
-		om_groups_widen(w->g, v, v->first, op->end, true);
+		om_alias_sets_extend(w->g, v, v->first, op->end, true);
 }
 
 static bool
 put_into_if(struct loops *w, const om_block *b, om_value *out, om_value *v)
 {
-	const om_same same = {v, 0};
+	const om_alias_edge same = {v, 0};
 	uint64_t offset;
 
 	return v && !v->is_const && is_here(b, root_in(b, v, &offset)) && is_planned(w, v)
 	    && is_planned(w, out) && om_value_bytes(v) == om_value_bytes(out)
-	    && om_groups_same(w->g, out, &same, 1, OM_PART);
+	    && om_alias_sets_merge_at(w->g, out, &same, 1, OM_SUBBUFFER);
 }
 
 static void
@@ -812,7 +812,7 @@ static void
 look(struct loops *w, const om_block *b)
 {
 	for (om_op *op = b->first; op; op = op->next) {
-		const om_control control = op->row && !op->is_folded && op->nbody ? op->row->control : OM_PLAIN;
+		const om_control control = op->opdef && !op->is_folded && op->nbody ? op->opdef->control : OM_PLAIN;
 		for (uint32_t k = 0; k < op->nbody && !op->is_folded; k++)
 			look(w, op->body[k]);
 		if (control == OM_LOOP || control == OM_SCAN)
@@ -857,7 +857,7 @@ place(struct loops *w, const om_block *b)
 			place(w, op->body[k]);
 		if (w->loop[op->id])
 			place_loop(w, w->loop[op->id]);
-		else if (op->nbody && op->row && op->row->control == OM_IF)
+		else if (op->nbody && op->opdef && op->opdef->control == OM_IF)
 			place_if(w, op);
 	}
 }
@@ -865,7 +865,7 @@ place(struct loops *w, const om_block *b)
 static void
 remember(om_prog *p)
 {
-	om_rounds_forget(p);
+	om_multi_views_forget(p);
 	p->before_loops = OM_NEWN(p->mem, om_value, p->nvalue);
 	p->nbefore_loops = p->nvalue;
 	for (uint32_t k = 0; k < p->nvalue; k++)
@@ -896,7 +896,7 @@ run(om_run *r, om_prog *p)
 	for (uint32_t k = 0; k < p->nop; k++)
 		if (w.loop[k])
 			look_at_series(&w, w.loop[k]);
-	w.g = om_groups_new(p, r->scratch);
+	w.g = om_alias_sets_new(p, r->scratch);
 	place(&w, p->first);
 	return OM_OK;
 }

@@ -10,24 +10,24 @@
 #include <errno.h>
 
 #include "onnxmem/pass.h"
-#include "onnxmem/share.h"
+#include "onnxmem/baselines.h"
 
 static om_status
-share(om_run *r, om_prog *p, om_buffers *b, FILE *graph, om_share_result *result)
+share(om_run *r, om_prog *p, om_buffers *b, FILE *graph, om_baseline_result *result)
 {
 	const char *text = om_option(r, "rule");
-	om_conflicts open;
+	om_interference_list open;
 
 	if (strcmp(text, "text") != 0 && strcmp(text, "flow") != 0)
 		return om_fail(r->session, OM_USAGE, "nnc: rule is text or flow, not %s", text);
-	const om_flow_rule rule = strcmp(text, "text") == 0 ? OM_FLOW_TEXT : OM_FLOW_SIZE;
-	if (p->order_free)
-		OM_TRY(om_buffers_conflicts(p, b, r->scratch, &open));
-	return om_share_flow(r->session, b->buf, b->n, p->order_free ? &open : NULL, rule, graph, result);
+	const om_nnc_rule rule = strcmp(text, "text") == 0 ? OM_NNC_PAPER : OM_NNC_BY_SIZE;
+	if (p->parallel_safe)
+		OM_TRY(om_buffers_interference(p, b, r->scratch, &open));
+	return om_baseline_nnc(r->session, b->buf, b->n, p->parallel_safe ? &open : NULL, rule, graph, result);
 }
 
 static om_status
-share_and_dump(om_run *r, om_prog *p, om_buffers *b, om_share_result *result)
+share_and_dump(om_run *r, om_prog *p, om_buffers *b, om_baseline_result *result)
 {
 	const char *path = om_option(r, "dump");
 	FILE *graph = *path ? fopen(path, "w") : NULL;
@@ -44,7 +44,7 @@ static om_status
 run(om_run *r, om_prog *p)
 {
 	om_buffers *b = om_buffers_new(p, r->scratch);
-	om_share_result result;
+	om_baseline_result result;
 
 	OM_TRY(share_and_dump(r, p, b, &result));
 	om_plan_new(p, b, &result.pack, result.pack.strategy);

@@ -7,7 +7,7 @@
  * may be computed into a later value is a part of that from the start.  Where an
  * op may compute over an input that dies, the two count once.  The search itself
  * is om_order_solve(); what it finds is taken only where the passes that follow
- * make a smaller arena of it, so the order of the file stays unless another one
+ * make a smaller arena of it, so the order of the file live_out unless another one
  * is strictly better.
  *
  * `bfs` is the order in which seed 003 reaches the ops.
@@ -22,8 +22,8 @@
 
 #include <stdlib.h>
 
-#include "onnxmem/build.h"
-#include "onnxmem/order.h"
+#include "onnxmem/builder.h"
+#include "onnxmem/schedule.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 
@@ -34,12 +34,12 @@ struct model {
 	om_prog *p;
 	om_arena *mem;
 	om_buffers *views;       /* storages, before anything is computed in place */
-	om_pieces *pieces;       /* of these */
+	om_segments *pieces;       /* of these */
 	uint64_t **load;         /* by depth, by step: bytes alive of what bodies at least so deep define */
 	uint32_t ndepth;
 	uint32_t *op_of;         /* by op id: its number in the block at hand */
 	uint32_t *seen;          /* by op id of a folded op: 1 + the last op that is known to come after it */
-	const om_way *way;       /* from parameters to what replaces them */
+	const om_update_path *way;       /* from parameters to what replaces them */
 	uint32_t nway;
 	uint32_t *storage_of;    /* by piece: its number */
 	bool *elsewhere;         /* by piece: may take no room of its own.  NULL: all do */
@@ -56,7 +56,7 @@ struct problem {
 	size_t nstorage, capstorage;
 	uint32_t *after, *use;   /* of the op at hand */
 	size_t nafter, capafter, nuse, capuse;
-	om_order_over *over;     /* of the op at hand */
+	om_inplace_pair *over;     /* of the op at hand */
 	size_t nover, capover;
 	const om_op **folded;    /* whose inputs are still to be looked at */
 	size_t nfolded, capfolded;
@@ -79,7 +79,7 @@ pieces_of(const struct problem *q, const om_value *v, uint32_t *n)
 
 	*n = 0;
 	if (v && !v->is_const)
-		piece = om_pieces_of(q->m->pieces, v, n);
+		piece = om_segments_of(q->m->pieces, v, n);
 	if (*n && (!q->m->pieces->piece[piece[0]].maker || q->m->pieces->piece[piece[0]].maker->block != q->b))
 		*n = 0;
 	return piece;
@@ -121,7 +121,7 @@ list_storages(struct problem *q)
 	for (uint32_t k = 0; k < q->b->nresult; k++) {
 		uint32_t n;
 		for (const uint32_t *piece = pieces_of(q, q->b->result[k], &n); n; n--)
-			q->storage[q->m->storage_of[piece[n - 1]]].stays = true;
+			q->storage[q->m->storage_of[piece[n - 1]]].live_out = true;
 	}
 }
 
@@ -130,7 +130,7 @@ list_storages(struct problem *q)
 static bool
 keeps_its_place(const om_op *op)
 {
-	if (!op->row || op->row->flags & (OM_RANDOM | OM_EFFECT))
+	if (!op->opdef || op->opdef->flags & (OM_RANDOM | OM_EFFECT))
 		return true;
 	for (uint32_t k = 0; k < op->nbody; k++)
 		for (const om_op *inner = op->body[k]->first; inner; inner = inner->next)
@@ -198,7 +198,7 @@ static void
 add_ways(struct problem *q, const om_op *op, uint32_t i)
 {
 	for (uint32_t k = 0; k < q->m->nway; k++) {
-		const om_way *w = &q->m->way[k];
+		const om_update_path *w = &q->m->way[k];
 		if (w->value[0]->def != op || (w->nreader && q->m->op_of[w->reader[w->nreader - 1]->id] > i))
 			continue;
 		for (uint32_t r = 0; r < w->nreader; r++)
@@ -231,7 +231,7 @@ add_needs(struct problem *q, const om_op *op, uint32_t i)
 	to->nafter = (uint32_t)q->nafter;
 	to->use = om_memdup(q->m->mem, q->use, q->nuse * sizeof *q->use);
 	to->nuse = (uint32_t)q->nuse;
-	to->nearly = (uint32_t)direct;
+	to->ndies_early = (uint32_t)direct;
 }
 
 /* ---- Bytes. ---- */
@@ -246,7 +246,7 @@ made_by(const struct model *m, const om_op *op, uint32_t step)
 		uint32_t n;
 		if (!v || om_storage(v, NULL) != v || v->first > step)
 			continue;
-		for (const uint32_t *piece = om_pieces_of(m->pieces, v, &n); n; n--)
+		for (const uint32_t *piece = om_segments_of(m->pieces, v, &n); n; n--)
 			if (m->pieces->piece[piece[n - 1]].maker == op)
 				sum += bytes_of(m, piece[n - 1]);
 	}
@@ -257,7 +257,7 @@ made_by(const struct model *m, const om_op *op, uint32_t step)
 static bool
 is_free(const struct problem *q, const om_op *op, const om_order_op *to, uint32_t made, uint32_t needed, uint32_t i)
 {
-	const om_piece *piece = q->m->pieces->piece;
+	const om_segment *piece = q->m->pieces->piece;
 	const uint32_t s = q->m->storage_of[needed];
 
 	if (piece[made].maker != op || !bytes_of(q->m, made) || !bytes_of(q->m, needed))
@@ -281,7 +281,7 @@ add_over_piece(struct problem *q, const om_op *op, om_order_op *to, uint32_t mad
 		if (!may[i] || at >= n || !is_free(q, op, to, made, piece[at], i))
 			continue;
 		OM_PUSH(q->m->mem, q->over, q->nover, q->capover,
-			((om_order_over){q->m->storage_of[made], q->m->storage_of[piece[at]]}));
+			((om_inplace_pair){q->m->storage_of[made], q->m->storage_of[piece[at]]}));
 		to->over = q->over;
 		to->nover = (uint32_t)q->nover;
 	}
@@ -301,7 +301,7 @@ add_over(struct problem *q, const om_op *op, om_order_op *to)
 		if (!n || om_storage(op->out[k], NULL) != op->out[k])
 			continue;
 		for (uint32_t i = 0; i < op->nin; i++)
-			may[i] = op->in[i] && om_op_reuse(op, k, i);
+			may[i] = op->in[i] && om_op_inplace(op, k, i);
 		for (uint32_t at = 0; at < n; at++)
 			add_over_piece(q, op, to, made[at], at, may);
 	}
@@ -311,7 +311,7 @@ add_over(struct problem *q, const om_op *op, om_order_op *to)
 static bool
 is_used_inside(const om_order_op *to, uint32_t k)
 {
-	for (uint32_t j = to->nearly; j < to->nuse; j++)
+	for (uint32_t j = to->ndies_early; j < to->nuse; j++)
 		if (to->use[j] == to->use[k])
 			return true;
 	return false;
@@ -323,15 +323,15 @@ static void
 add_bodies(struct problem *q, const om_op *op, om_order_op *to, uint32_t depth)
 {
 	const uint64_t *load = depth + 1 < q->m->ndepth ? q->m->load[depth + 1] : NULL;
-	const bool may_end = op->row && (op->row->control == OM_IF || op->row->control == OM_LOOP);
-	uint32_t *early = OM_NEWN(q->m->mem, uint32_t, (size_t)to->nearly + 1), n = 0;
+	const bool may_end = op->opdef && (op->opdef->control == OM_IF || op->opdef->control == OM_LOOP);
+	uint32_t *early = OM_NEWN(q->m->mem, uint32_t, (size_t)to->ndies_early + 1), n = 0;
 
 	to->begin += load ? load[op->step] : 0;
 	for (uint32_t step = op->step + 1; step <= op->end; step++) {
 		const uint64_t now = made_by(q->m, op, step) + (load ? load[step] : 0);
 		to->middle = now > to->middle ? now : to->middle;
 	}
-	for (uint32_t k = 0; k < to->nearly && may_end; k++) {
+	for (uint32_t k = 0; k < to->ndies_early && may_end; k++) {
 		bool twice = is_used_inside(to, k);
 		for (uint32_t j = 0; j < n; j++)
 			twice |= early[j] == to->use[k];
@@ -339,7 +339,7 @@ add_bodies(struct problem *q, const om_op *op, om_order_op *to, uint32_t depth)
 			early[n++] = to->use[k];
 	}
 	to->early = early;
-	to->nearly = n;
+	to->ndies_early = n;
 }
 
 static void
@@ -354,8 +354,8 @@ add_bytes(struct problem *q, const om_op *op, om_order_op *to, uint32_t depth)
 		add_bodies(q, op, to, depth);
 		return;
 	}
-	to->nearly = 0;
-	if (op->row && op->row->reuse)
+	to->ndies_early = 0;
+	if (op->opdef && op->opdef->inplace)
 		add_over(q, op, to);
 }
 
@@ -443,8 +443,8 @@ model_new(om_run *r, om_prog *p, struct model **out)
 		find_loads(m);
 	OM_TRY(om_run_passes(r, p, "views"));
 	m->views = om_buffers_new(p, r->scratch);
-	m->way = om_ways_find(p, r->scratch, &m->nway);
-	m->pieces = om_pieces_new(p, m->views, r->scratch);
+	m->way = om_update_paths_find(p, r->scratch, &m->nway);
+	m->pieces = om_segments_new(p, m->views, r->scratch);
 	m->storage_of = OM_NEWN(r->scratch, uint32_t, m->pieces->n);
 	return OM_OK;
 }
@@ -639,7 +639,7 @@ static void
 doubt_value(struct doubt *d, const om_value *v)
 {
 	uint32_t n;
-	const uint32_t *piece = om_pieces_of(d->m->pieces, v, &n);
+	const uint32_t *piece = om_segments_of(d->m->pieces, v, &n);
 
 	d->any |= n > 0;
 	for (; n; n--)
@@ -670,9 +670,9 @@ doubt_results(struct doubt *d, const om_block *b)
 	for (size_t at = 0; at < d->n; at++) {
 		const om_op *op = d->list[at]->def;
 		for (uint32_t i = 0; i < op->nin; i++) {
-			bool yes = om_op_into(op, i, &offset);
+			bool yes = om_op_subbuffer(op, i, &offset);
 			for (uint32_t k = 0; k < op->nout && !yes; k++)
-				yes = op->out[k] && (om_op_reuse(op, k, i) || (om_op_view(op, k, &view) && view.in == i));
+				yes = op->out[k] && (om_op_inplace(op, k, i) || (om_op_view(op, k, &view) && view.in == i));
 			if (yes)
 				add_outside(d, op->in[i]);
 		}
@@ -767,7 +767,7 @@ order_bfs(om_run *r, om_prog *p)
 		const struct problem *q = problem_new(m, b);
 		const om_order_problem abstract = {q->op, q->storage, q->nop, (uint32_t)q->nstorage};
 		uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
-		om_order_breadth(&abstract, by_bytes, order);
+		om_order_bfs(&abstract, by_bytes, order);
 		if (is_as_it_was(order, q->nop))
 			continue;
 		p->order_is_file = false;

@@ -36,7 +36,7 @@ sum_up(om_run *r, const om_problem *problem)
 }
 
 static void
-name_peak(om_prog *p, const om_buffers *b, const om_conflicts *c)
+name_peak(om_prog *p, const om_buffers *b, const om_interference_list *c)
 {
 	p->plan->peak = OM_NEWN(p->mem, om_peak, c->npeak);
 	p->plan->npeak = c->npeak;
@@ -51,7 +51,7 @@ run(om_run *r, om_prog *p)
 {
 	om_buffers *b = om_buffers_new(p, r->scratch);
 	om_problem problem = {.buf = b->buf, .n = b->n};
-	om_conflicts c = {0};
+	om_interference_list c = {0};
 
 	problem.pool = om_plan_wanted(p, r->scratch, &problem.npool);
 	OM_TRY(read_seconds(r, &problem.seconds));
@@ -59,9 +59,9 @@ run(om_run *r, om_prog *p)
 	for (uint32_t k = 0; k < b->n; k++)
 		b->buf[k].fixed_pool = problem.npool > 1 ? OM_POOL_ANY : 0;
 	if (problem.npool > 1)
-		om_buffers_heat(p, b);
-	if (p->order_free) {
-		OM_TRY(om_buffers_conflicts(p, b, r->scratch, &c));
+		om_buffers_count_accesses(p, b);
+	if (p->parallel_safe) {
+		OM_TRY(om_buffers_interference(p, b, r->scratch, &c));
 		problem.by_pairs = true;
 		problem.pair = c.pair;
 		problem.npair = c.npair;
@@ -71,7 +71,7 @@ run(om_run *r, om_prog *p)
 	if (st != OM_OK && st != OM_BUDGET)
 		return st;
 	om_plan_pools(p, b, problem.pool, problem.pool->result.strategy);
-	if (p->order_free)
+	if (p->parallel_safe)
 		name_peak(p, b, &c);
 	if (st == OM_BUDGET) {
 		OM_TRY(om_plan_limits(p, p->plan, 0));

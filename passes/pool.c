@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "onnxmem/pass.h"
-#include "onnxmem/share.h"
+#include "onnxmem/baselines.h"
 
 struct variable {
 	const om_value *v;      /* NULL: scratch */
@@ -71,15 +71,15 @@ static om_status
 run(om_run *r, om_prog *p)
 {
 	om_buffers *b = om_buffers_new(p, r->scratch);
-	om_share_result result;
+	om_baseline_result result;
 	uint64_t level;
 
-	if (p->order_free)
+	if (p->parallel_safe)
 		return om_fail(r->session, OM_USAGE, "pool: its plans hold for one order only");
 	OM_TRY(om_option_number(r, "level", &level));
 	if (level > 1)
 		return om_fail(r->session, OM_USAGE, "pool: level is 0 or 1");
-	OM_TRY(om_share_pool(r->session, b->buf, b->n, level ? NULL : kinds(p, b, r->scratch), &result));
+	OM_TRY(om_baseline_pool(r->session, b->buf, b->n, level ? NULL : kinds(p, b, r->scratch), &result));
 	om_plan_new(p, b, &result.pack, "pool");
 	om_count(r, "variables", b->n);
 	om_count(r, "blocks", result.blocks);

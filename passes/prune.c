@@ -6,7 +6,7 @@
  */
 #include <config.h>
 
-#include "onnxmem/build.h"
+#include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
 
 struct prune {
@@ -37,7 +37,7 @@ static void
 need_effects(struct prune *w, const om_block *b)
 {
 	for (om_op *op = b->first; op; op = op->next) {
-		if (!op->row || op->row->flags & OM_EFFECT)
+		if (!op->opdef || op->opdef->flags & OM_EFFECT)
 			for (om_op *holder = op; holder; holder = holder->block->owner)
 				need(w, holder);
 		for (uint32_t k = 0; k < op->nbody; k++)

@@ -5,16 +5,16 @@
 #include <config.h>
 
 #include "onnxmem/pass.h"
-#include "onnxmem/raise.h"
+#include "onnxmem/opset_convert.h"
 
 static om_status
 run(om_run *r, om_prog *p)
 {
-	om_raised done;
+	om_opset_converted done;
 	uint64_t opset;
 
 	OM_TRY(om_option_number(r, "opset", &opset));
-	OM_TRY(om_prog_raise(p, opset < INT16_MAX ? (int)opset : INT16_MAX, &done));
+	OM_TRY(om_prog_convert_opset(p, opset < INT16_MAX ? (int)opset : INT16_MAX, &done));
 	om_count(r, "ops", done.ops);
 	om_count(r, "added", done.added);
 	om_count(r, "opsets", done.to - done.from);

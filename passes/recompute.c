@@ -2,7 +2,7 @@
  *
  * A value that is needed early and late, an activation of a training step most of all, is dropped
  * in between: its op is copied to where the value is needed again, with what it needs, and
- * those who come later take the copy.  Which values is for om_recompute_solve() to say, to keep to a
+ * those who come later take the copy.  Which values is for om_remat_solve() to say, to keep to a
  * budget for the least work, or to the lowest peak for the work that is allowed.  The
  * numbers are the same, bit for bit: the same ops run on the same inputs.
  *
@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnxmem/build.h"
+#include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
-#include "onnxmem/recompute.h"
+#include "onnxmem/rematerialize.h"
 
 enum { NONE = OM_ORDER_NONE, TRIES = 5 };
 
@@ -70,7 +70,7 @@ list_storages(struct model *m)
 	for (uint32_t k = 0; k < m->p->first->nresult; k++) {
 		const uint32_t s = m->of_value[m->p->first->result[k]->id];
 		if (s != NONE)
-			m->storage[s].stays = true;
+			m->storage[s].live_out = true;
 	}
 }
 
@@ -93,7 +93,7 @@ add_use(struct model *m, struct uses *u, const om_value *v)
 		OM_PUSH(m->mem, u->s, u->n, u->cap, s);
 }
 
-/* What a body takes from around it stays as it is: nobody looks into bodies for it. */
+/* What a body takes from around it live_out as it is: nobody looks into bodies for it. */
 static void
 add_captured(struct model *m, struct uses *u, const om_block *b)
 {
@@ -119,7 +119,7 @@ may_lie_over(const struct model *m, const om_op *op, uint32_t k, uint32_t in)
 	const uint32_t s = m->of_value[op->in[in]->id];
 
 	for (uint32_t j = 0; j < op->nin; j++)
-		if (op->in[j] && m->of_value[op->in[j]->id] == s && !om_op_reuse(op, k, j))
+		if (op->in[j] && m->of_value[op->in[j]->id] == s && !om_op_inplace(op, k, j))
 			return false;
 	return true;
 }
@@ -127,7 +127,7 @@ may_lie_over(const struct model *m, const om_op *op, uint32_t k, uint32_t in)
 static void
 add_over(struct model *m, const om_op *op, om_order_op *to)
 {
-	om_order_over *all = OM_NEWN(m->mem, om_order_over, (size_t)op->nin * op->nout + 1);
+	om_inplace_pair *all = OM_NEWN(m->mem, om_inplace_pair, (size_t)op->nin * op->nout + 1);
 
 	for (uint32_t k = 0; k < op->nout; k++) {
 		const uint32_t made = op->out[k] ? m->of_value[op->out[k]->id] : NONE;
@@ -139,7 +139,7 @@ add_over(struct model *m, const om_op *op, om_order_op *to)
 			for (uint32_t j = 0; j < to->nover; j++)
 				is_free &= all[j].needed != s;
 			if (is_free && may_lie_over(m, op, k, i))
-				all[to->nover++] = (om_order_over){made, s};
+				all[to->nover++] = (om_inplace_pair){made, s};
 		}
 	}
 	to->over = all;
@@ -169,7 +169,7 @@ may_repeat(const struct model *m, const om_op *op)
 {
 	bool makes = false;
 
-	if (!op->row || op->row->flags & (OM_RANDOM | OM_EFFECT | OM_DATA_SIZED | OM_OBJECTS) || op->nbody)
+	if (!op->opdef || op->opdef->flags & (OM_RANDOM | OM_EFFECT | OM_DATA_DEPENDENT_SHAPE | OM_NON_TENSOR) || op->nbody)
 		return false;
 	for (uint32_t k = 0; k < op->nout; k++)
 		makes |= op->out[k] && m->of_value[op->out[k]->id] != NONE;
@@ -194,7 +194,7 @@ add_op(struct model *m, uint32_t i)
 		if (op->out[k] && m->of_value[op->out[k]->id] != NONE && om_storage(op->out[k], NULL) == op->out[k])
 			to->begin += m->storage[m->of_value[op->out[k]->id]].bytes;
 	to->begin += (scratch == NONE ? 0 : m->b->buf[scratch].bytes) + most_inside(m, op);
-	if (op->row && op->row->reuse && !op->nbody)
+	if (op->opdef && op->opdef->inplace && !op->nbody)
 		add_over(m, op, to);
 	const om_cost cost = om_op_cost(op);
 	m->all += cost.flops;
@@ -206,7 +206,7 @@ static void
 mind_ties(struct model *m)
 {
 	uint32_t n;
-	const om_way *w = om_ways_find(m->p, m->mem, &n);
+	const om_update_path *w = om_update_paths_find(m->p, m->mem, &n);
 
 	for (uint32_t k = 0; k < n; k++) {
 		const uint32_t over = m->number[w[k].value[0]->def->id];
@@ -303,7 +303,7 @@ copy_op(struct edit *e, om_op *op, om_op *before)
 	OM_TRY(om_op_clone(&e->clone, op, p->first, before, &copy));
 	copy->name = "";
 	copy->phase = before->phase;
-	copy->recompute_of = om_strdup(p->mem, om_op_label(op));
+	copy->rematerialized_from = om_strdup(p->mem, om_op_label(op));
 	OM_PUSH(e->m->mem, e->copy, e->ncopy, e->capcopy, copy);
 	return OM_OK;
 }
@@ -337,7 +337,7 @@ grow_older(struct edit *e, const om_op *op)
 
 /* Storage decisions are gone when the first op is copied; so they are asked before. */
 static om_status
-apply(struct model *m, const om_recompute_result *r, struct edit *e)
+apply(struct model *m, const om_remat_result *r, struct edit *e)
 {
 	uint32_t next = 0;
 
@@ -392,15 +392,15 @@ struct aim {
 static om_status
 try(om_run *r, om_prog *p, struct aim *a, uint64_t budget, struct edit *e)
 {
-	om_recompute_result result;
+	om_remat_result result;
 	struct model *m = OM_NEW(r->scratch, struct model);
 
 	OM_TRY(model_new(r, p, m));
 	const om_order_problem *q = om_memdup(r->scratch, &(om_order_problem){m->op, m->storage, m->nop, m->nstorage},
 		sizeof *q);
-	const om_recompute_want want = {.q = q, .cost = m->cost, .until = m->until, .budget = budget,
+	const om_remat_request want = {.q = q, .cost = m->cost, .until = m->until, .budget = budget,
 		.most = m->all * a->most / 100, .effort = a->effort};
-	OM_TRY(om_recompute_solve(r->session, &want, r->scratch, &result));
+	OM_TRY(om_remat_solve(r->session, &want, r->scratch, &result));
 	OM_TRY(apply(m, &result, e));
 	return height_of(r, p, &a->height);
 }
@@ -432,7 +432,7 @@ run(om_run *r, om_prog *p)
 	struct edit e = {0};
 	uint64_t percent;
 
-	if (p->order_free)
+	if (p->parallel_safe)
 		return om_fail(r->session, OM_USAGE, "recompute: a plan for every order makes nothing again");
 	OM_TRY(om_option_number(r, "percent", &percent));
 	OM_TRY(om_option_number(r, "budget", &a.budget));

@@ -35,7 +35,7 @@ static bool
 is_taken(const om_prog *p, const om_value *input)
 {
 	for (uint32_t k = 0; k < p->nvalue; k++)
-		if (p->values[k]->store == OM_TIE && p->values[k]->source == input)
+		if (p->values[k]->store == OM_IO_ALIAS && p->values[k]->source == input)
 			return true;
 	return false;
 }
@@ -70,9 +70,9 @@ is_read_later(const om_op *op, const om_value *v)
 /* The caller's, given anew for each run, and neither it nor a view of it is needed
  * behind `op`: its lifetime does not say that, for the caller has it all the time. */
 static bool
-is_spent(om_groups *g, const om_op *op, const om_value *v)
+is_spent(om_alias_sets *g, const om_op *op, const om_value *v)
 {
-	const om_group *group = v ? om_groups_find(g, v, NULL) : NULL;
+	const om_alias_set *group = v ? om_alias_sets_find(g, v, NULL) : NULL;
 
 	if (!group || v->def || v->data || v->block != op->block || group->root != v)
 		return false;
@@ -83,10 +83,10 @@ is_spent(om_groups *g, const om_op *op, const om_value *v)
 }
 
 static bool
-may_tie(om_groups *g, const om_op *op, uint32_t out)
+may_tie(om_alias_sets *g, const om_op *op, uint32_t out)
 {
 	const om_value *v = op->out[out];
-	const om_group *own = v ? om_groups_find(g, v, NULL) : NULL;
+	const om_alias_set *own = v ? om_alias_sets_find(g, v, NULL) : NULL;
 
 	if (!own || v->store != OM_OWN || own->root != v || !is_result(v->block->prog, v))
 		return false;
@@ -99,16 +99,16 @@ may_tie(om_groups *g, const om_op *op, uint32_t out)
 /* ---- Any. ---- */
 
 static void
-tie_output(om_run *r, om_prog *p, om_groups *g, const om_op *op, uint32_t out)
+tie_output(om_run *r, om_prog *p, om_alias_sets *g, const om_op *op, uint32_t out)
 {
 	om_value *v = op->out[out];
 
 	if (!may_tie(g, op, out))
 		return;
 	for (uint32_t k = 0; k < op->nin; k++) {
-		if (!is_spent(g, op, op->in[k]) || is_taken(p, op->in[k]) || !om_op_may_cover(op, out, op->in[k]))
+		if (!is_spent(g, op, op->in[k]) || is_taken(p, op->in[k]) || !om_op_inplace_allowed(op, out, op->in[k]))
 			continue;
-		om_value_lies(v, OM_TIE, op->in[k], 0);
+		om_value_set_storage(v, OM_IO_ALIAS, op->in[k], 0);
 		om_count(r, "results", 1);
 		om_count(r, "bytes", om_value_bytes(v));
 		return;
@@ -118,27 +118,27 @@ tie_output(om_run *r, om_prog *p, om_groups *g, const om_op *op, uint32_t out)
 static void
 tie_any(om_run *r, om_prog *p)
 {
-	om_groups *g = om_groups_new(p, r->scratch);
+	om_alias_sets *g = om_alias_sets_new(p, r->scratch);
 	for (const om_op *op = p->first->first; op; op = op->next)
-		for (uint32_t k = 0; k < op->nout && op->row && op->row->reuse && !op->nbody && !op->is_folded; k++)
+		for (uint32_t k = 0; k < op->nout && op->opdef && op->opdef->inplace && !op->nbody && !op->is_folded; k++)
 			tie_output(r, p, g, op, k);
 }
 
 /* ---- What the program hands on. ---- */
 
 static bool
-is_open(const om_way *w)
+is_open(const om_update_path *w)
 {
 	return w->result->store == OM_OWN
 	    && (w->nreader == 0 || w->reader[w->nreader - 1]->step < w->value[0]->def->step);
 }
 
 static void
-tie_way(om_run *r, const om_way *w)
+tie_way(om_run *r, const om_update_path *w)
 {
 	for (uint32_t k = 0; k < w->nvalue; k++)
-		om_value_lies(w->value[k], OM_PART, w->result, 0);
-	om_value_lies(w->result, OM_TIE, w->param, 0);
+		om_value_set_storage(w->value[k], OM_SUBBUFFER, w->result, 0);
+	om_value_set_storage(w->result, OM_IO_ALIAS, w->param, 0);
 	om_count(r, "results", 1);
 	om_count(r, "bytes", om_value_bytes(w->result));
 }
@@ -147,7 +147,7 @@ static void
 tie_asked(om_run *r, om_prog *p)
 {
 	uint32_t n;
-	const om_way *w = om_ways_find(p, r->scratch, &n);
+	const om_update_path *w = om_update_paths_find(p, r->scratch, &n);
 
 	for (uint32_t k = 0; k < n; k++)
 		if (is_open(&w[k]))
@@ -165,11 +165,11 @@ run(om_run *r, om_prog *p)
 
 	if (!asked && strcmp(what, "any") != 0)
 		return om_fail(r->session, OM_USAGE, "tie: what is any or asked, not %s", what);
-	if (p->order_free && !asked)
+	if (p->parallel_safe && !asked)
 		return om_fail(r->session, OM_USAGE, "tie: a plan for every order ties nothing");
 	if (!asked)
 		tie_any(r, p);
-	else if (!p->order_free)
+	else if (!p->parallel_safe)
 		tie_asked(r, p);
 	return OM_OK;
 }

@@ -17,7 +17,7 @@
 struct views {
 	om_run *r;
 	om_prog *p;
-	om_groups *g;
+	om_alias_sets *g;
 	bool *is_result;       /* by value id: of its own block */
 };
 
@@ -38,7 +38,7 @@ is_whole(const om_value *v, const om_value *source)
 
 /* Would one of the group be a result of a loop body, and part of what goes round? */
 static bool
-would_be_overwritten(const struct views *w, const om_group *group, const om_value *root)
+would_be_overwritten(const struct views *w, const om_alias_set *group, const om_value *root)
 {
 	for (size_t k = 0; k < group->n && is_param(root); k++)
 		if (w->is_result[group->member[k]->id] && group->member[k]->block == root->block)
@@ -56,7 +56,7 @@ source_of(const struct views *w, const om_op *op, uint32_t k, uint64_t *offset)
 	if (!v || v->is_const || !om_op_view(op, k, &view))
 		return NULL;
 	om_value *source = op->in[view.in];
-	const om_group *from = om_groups_find(w->g, v, NULL), *to = om_groups_find(w->g, source, NULL);
+	const om_alias_set *from = om_alias_sets_find(w->g, v, NULL), *to = om_alias_sets_find(w->g, source, NULL);
 	if (!from || !to || from == to || from->root != v)
 		return NULL;
 	if (w->is_result[v->id] && v->block == w->p->first)
@@ -76,8 +76,8 @@ view_outputs(struct views *w, const om_op *op, bool parts)
 		om_value *source = source_of(w, op, k, &offset);
 		if (!source || is_whole(op->out[k], source) == parts)
 			continue;
-		const om_same same = {op->out[k], offset};
-		const bool done = om_groups_same(w->g, source, &same, 1, OM_VIEW);
+		const om_alias_edge same = {op->out[k], offset};
+		const bool done = om_alias_sets_merge_at(w->g, source, &same, 1, OM_VIEW);
 		om_count(w->r, !done ? "copied" : parts ? "parts" : "whole", 1);
 	}
 }
@@ -86,7 +86,7 @@ static void
 walk(struct views *w, const om_block *b, bool parts)
 {
 	for (const om_op *op = b->first; op; op = op->next) {
-		if (!op->is_folded && op->row && op->row->view)
+		if (!op->is_folded && op->opdef && op->opdef->view)
 			view_outputs(w, op, parts);
 		for (uint32_t k = 0; k < op->nbody; k++)
 			walk(w, op->body[k], parts);
@@ -96,9 +96,9 @@ walk(struct views *w, const om_block *b, bool parts)
 static void
 forget(om_prog *p)
 {
-	om_rounds_forget(p);
+	om_multi_views_forget(p);
 	for (uint32_t k = 0; k < p->nvalue; k++) {
-		om_value_lies(p->values[k], OM_OWN, NULL, 0);
+		om_value_set_storage(p->values[k], OM_OWN, NULL, 0);
 		p->values[k]->rounds = NULL;
 	}
 }
@@ -113,7 +113,7 @@ run(om_run *r, om_prog *p)
 		for (uint32_t k = 0; k < b->nresult; k++)
 			if (b->result[k]->block == b)
 				w.is_result[b->result[k]->id] = true;
-	w.g = om_groups_new(p, r->scratch);
+	w.g = om_alias_sets_new(p, r->scratch);
 	walk(&w, p->first, false);
 	walk(&w, p->first, true);
 	return OM_OK;

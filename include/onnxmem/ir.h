@@ -19,7 +19,7 @@ typedef struct om_op om_op;
 typedef struct om_value om_value;
 typedef struct om_attr om_attr;
 typedef struct om_function om_function;
-typedef struct om_row om_row;
+typedef struct om_opdef om_opdef;
 typedef struct om_plan om_plan;
 /* What a file holds; see onnx.h. */
 typedef struct om_model om_model;
@@ -40,43 +40,43 @@ OM_API om_dtype om_type_elem(const om_type *t);
 OM_API bool om_type_equal(const om_type *a, const om_type *b);
 OM_API const char *om_kind_text(om_kind kind);   /* "sequence" */
 /* Does `t` stand for an object of this type, at every depth? */
-OM_API bool om_object_fits(const om_tensor *t, const om_type *type);
+OM_API bool om_container_fits(const om_tensor *t, const om_type *type);
 
 /* How a value comes to its storage.  Valid under OM_HAS_STORE. */
 typedef enum om_store {
 	OM_OWN,      /* storage of its own */
 	OM_VIEW,     /* is bytes of another value, which holds the same elements */
 	OM_INPLACE,  /* is computed over another value, which it destroys */
-	OM_TIE,      /* a graph output in the storage of a graph input */
-	OM_PART,     /* lies in the storage of a value that is computed later: it is written
+	OM_IO_ALIAS,      /* a graph output in the storage of a graph input */
+	OM_SUBBUFFER,     /* lies in the storage of a value that is computed later: it is written
 	                straight where that needs it, or where that is computed over it */
 } om_store;
 
 /* Where bytes are: those of another value, from `offset` on. */
-typedef struct om_spot {
+typedef struct om_address {
 	om_value *in;            /* whose bytes they are */
 	uint64_t offset;         /* bytes */
-} om_spot;
+} om_address;
 
-/* A value that lies elsewhere in every round of a loop: in round i < nfirst at first[i],
+/* A value that lies elsewhere in every round of a loop: in round i < nprologue at first[i],
  * then at at[i % period], i * stride bytes further up.  A spot in a value of the body of
  * that loop stands for the bytes that `store`, `source` and `offset` give it; one in a
  * value from around it for where that lies when the loop starts.  For a carried output
  * of a loop `i` is the number of rounds that ran. */
-typedef struct om_rounds {
+typedef struct om_multi_view {
 	bool is_output;          /* of the loop; false: a value of its body */
-	uint32_t period, nfirst; /* rounds; a period is at least 1 */
-	om_spot *at, *first;     /* [period], [nfirst]; in the arena of the program */
+	uint32_t period, nprologue; /* rounds; a period is at least 1 */
+	om_address *at, *first;     /* [period], [nprologue]; in the arena of the program */
 	int64_t stride;          /* bytes; 0 but for slices of a scan */
-} om_rounds;
+} om_multi_view;
 
 /* What is known about an element of a list of integers before it is computed:
  * its number; or a symbol, as for dims; or nothing. */
-typedef struct om_elem {
+typedef struct om_symbolic_elem {
 	bool known;              /* is it a number? */
 	int64_t value;           /* the number */
 	const char *sym;         /* the symbol; NULL: none, or a number */
-} om_elem;
+} om_symbolic_elem;
 
 /* What an op computes, a block is given, or a constant: defined once. */
 struct om_value {
@@ -88,7 +88,7 @@ struct om_value {
 	om_shape shape;          /* of a sequence or an optional: what its tensors have in common */
 	const om_tensor *data;   /* its elements, where they are known before the run.
 	                            Elements elided from a text: data->data is NULL */
-	const om_elem *elem;     /* of a short list of integers that is not data, an element
+	const om_symbolic_elem *elem;     /* of a short list of integers that is not data, an element
 	                            each; NULL: nothing is known about them */
 	bool is_const;           /* an initializer, or computed from constants alone */
 	bool is_overridable;     /* an initializer that is an input too: not a constant */
@@ -99,7 +99,7 @@ struct om_value {
 	om_store store;          /* the rest valid under OM_HAS_STORE */
 	om_value *source;        /* NULL exactly for OM_OWN */
 	uint64_t offset;         /* bytes into the storage of source */
-	const om_rounds *rounds; /* NULL: stays where it is */
+	const om_multi_view *rounds; /* NULL: stays where it is */
 
 	const void *origin;      /* its message in the model; NULL if made by a pass */
 };
@@ -138,7 +138,7 @@ OM_API om_phase om_phase_find(const char *text);   /* OM_NO_PHASE for any other 
 
 /* A node of the graph, or of a body. */
 struct om_op {
-	const om_row *row;       /* NULL: an operator that is not known, or a call that no row
+	const om_opdef *opdef;       /* NULL: an operator that is not known, or a call that no row
 	                            stands for */
 	const char *opaque;      /* why the row was taken away: a use of the operator that
 	                            is not supported, with outputs declared by the file */
@@ -149,7 +149,7 @@ struct om_op {
 	int version;             /* of its domain's opset, where it stands */
 	const char *name;        /* the node's name; may be "" */
 	om_phase phase;          /* of a training step */
-	const char *recompute_of; /* it computes again what this op did: its name, or that of
+	const char *rematerialized_from; /* it computes again what this op did: its name, or that of
 	                            its first output; NULL: it does not */
 	om_value **in;           /* NULL: an optional input left out */
 	om_value **out;          /* NULL: an optional output left out */
@@ -230,18 +230,18 @@ typedef enum om_target {
 } om_target;
 
 /* An arena that a plan may use. */
-typedef struct om_want {
+typedef struct om_arena_spec {
 	const char *name;        /* in plans and messages */
 	const char *device;      /* "cpu" */
 	uint64_t limit;          /* bytes; 0: none */
 	uint64_t align;          /* of every place in it, where more than the program's */
-} om_want;
+} om_arena_spec;
 
 /* A result of the graph that the next run gets as a parameter: a new weight for the
  * old one, a cache.  Whoever runs the program allows it to be computed over that. */
-typedef struct om_tie {
+typedef struct om_io_alias {
 	uint32_t result, param;  /* by place in those of the graph */
-} om_tie;
+} om_io_alias;
 
 /* A program: the graph of a model, with all bodies in it. */
 struct om_prog {
@@ -260,11 +260,11 @@ struct om_prog {
 	unsigned has;             /* what is known: OM_HAS_... */
 	om_target target;         /* whom a plan is made for */
 	uint64_t align;           /* bytes: every buffer is rounded up to it; 64 */
-	om_tie *tie;              /* each result and each parameter once */
+	om_io_alias *tie;              /* each result and each parameter once */
 	uint32_t ntie;            /* how many */
-	om_want *want;            /* arenas, the fastest first; NULL: one without limit */
+	om_arena_spec *want;            /* arenas, the fastest first; NULL: one without limit */
 	uint32_t nwant;           /* how many */
-	bool order_free;          /* the plan has to hold for every order of the ops that
+	bool parallel_safe;          /* the plan has to hold for every order of the ops that
 	                             respects the data, not for that of the blocks alone */
 	const char *order;        /* how the ops were put in order: "file", "bfs", "mem"; NULL: not */
 	bool order_is_file;       /* that left them as they were */
@@ -285,7 +285,7 @@ OM_API void om_prog_free(om_prog *p);         /* NULL is fine */
 
 /* Plan `to` as `from` is to be planned: target, alignment, arenas, for one order
  * or for all. */
-OM_API void om_prog_want_as(om_prog *to, const om_prog *from);
+OM_API void om_prog_copy_plan_options(om_prog *to, const om_prog *from);
 
 /* Text is the second form of a program: parsing what was dumped gives the same
  * program, as far as the dump says: constants of more than 256 bytes are elided
@@ -344,7 +344,7 @@ OM_API const char *om_op_label(const om_op *op);
  * NULL, the offset in it.  Needs OM_HAS_VIEWS or OM_HAS_STORE. */
 OM_API om_value *om_storage(const om_value *v, uint64_t *offset);
 /* The bytes of `v` are those of `source` from `offset` on; OM_OWN: its own, source is NULL. */
-OM_API void om_value_lies(om_value *v, om_store store, om_value *source, uint64_t offset);
+OM_API void om_value_set_storage(om_value *v, om_store store, om_value *source, uint64_t offset);
 
 /* True when `inner` is `outer` or lies in it, at any depth.  The bodies of an op
  * that was taken out of the program lie in no block. */
@@ -352,11 +352,11 @@ OM_API bool om_block_inside(const om_block *inner, const om_block *outer);
 
 /* The op of block `b` that holds, at any depth, the block `inner`; NULL when
  * `inner` is `b` itself or outside. */
-OM_API om_op *om_block_holder(const om_block *b, const om_block *inner);
+OM_API om_op *om_block_enclosing_op(const om_block *b, const om_block *inner);
 
 /* The op that is at work in `step`, the innermost one; NULL where the graph ends.
  * Valid after om_timeline(). */
-OM_API const om_op *om_op_at(const om_prog *p, uint32_t step);
+OM_API const om_op *om_op_at_step(const om_prog *p, uint32_t step);
 
 /* Is parameter `param` of the graph what a run hands on to the next one? */
 OM_API bool om_prog_is_state(const om_prog *p, uint32_t param);
@@ -366,7 +366,7 @@ OM_API bool om_prog_is_state(const om_prog *p, uint32_t param);
 OM_API const om_attr *om_attr_find(const om_op *op, const char *name);
 OM_API bool om_attr_has(const om_op *op, const char *name);  /* written, not defaulted */
 /* The attributes written there that a row (NULL: none) knows too; one without a name ends the list. */
-OM_API const om_attr *om_attrs_of(om_arena *mem, const om_op *op, const om_row *row);
+OM_API const om_attr *om_attrs_of(om_arena *mem, const om_op *op, const om_opdef *row);
 OM_API int64_t om_attr_int(const om_op *op, const char *name);
 OM_API float om_attr_float(const om_op *op, const char *name);
 OM_API om_string om_attr_string(const om_op *op, const char *name);

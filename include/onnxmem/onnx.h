@@ -31,7 +31,7 @@ OM_API om_status om_model_import(om_session *s, om_model *m, om_prog **out);
  * inlined functions.  Whatever the program left alone keeps its message. */
 OM_API om_status om_model_update(om_session *s, om_model *m, const om_prog *p);
 
-/* The program is a step of training, made of the model by om_prog_learn() with `copies`: what it has
+/* The program is a step of training, made of the model by om_prog_add_training_step() with `copies`: what it has
  * besides the model's graph, which stays as it is, becomes the model's training information, in place
  * of what was there.  Parameters that are handed on have to be initializers.  Values that are computed
  * beside the graph get other names, in the program too. */
@@ -39,7 +39,7 @@ OM_API om_status om_model_train(om_session *s, om_model *m, om_prog *p);
 
 /* First op that keeps the model from being run: no row, or no kernel; OM_OK or
  * OM_UNSUPPORTED naming node, operator, domain and version. */
-OM_API om_status om_prog_supported(const om_prog *p);
+OM_API om_status om_prog_is_runnable(const om_prog *p);
 
 /* Graph digest "canon1:sha256:<hex>"; `full` adds all weights.  `hex` has room
  * for 80 bytes. */

@@ -32,7 +32,7 @@ typedef struct om_buffer {
 	uint32_t nlive;          /* how many */
 	int64_t fixed;           /* offset that it must have, or OM_OFFSET_FREE */
 	uint32_t fixed_pool;     /* pool that it must lie in, or OM_POOL_ANY; 0 where there is one */
-	uint64_t heat;           /* bytes moved to and from it; counts where there are pools */
+	uint64_t access_bytes;           /* bytes moved to and from it; counts where there are pools */
 	uint64_t offset;         /* out: from the start of its pool */
 	uint32_t pool;           /* out; om_pack() leaves it alone */
 } om_buffer;

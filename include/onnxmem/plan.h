@@ -11,13 +11,13 @@
 #include "onnxmem/pack.h"
 
 /* Whose memory a value is in. */
-typedef enum om_where {
-	OM_NOWHERE,      /* takes part in no run: dead, or of a folded op */
+typedef enum om_location {
+	OM_UNUSED,      /* takes part in no run: dead, or of a folded op */
 	OM_IN_ARENA,
 	OM_EXTERNAL,     /* caller-owned: graph inputs and outputs */
 	OM_WEIGHT,       /* a constant */
 	OM_UNPLANNED,    /* found a place at run time: size not known before */
-} om_where;
+} om_location;
 
 /* Stands for: not relative to a value. */
 #define OM_NO_VALUE UINT32_MAX
@@ -33,7 +33,7 @@ typedef struct om_region {
 } om_region;
 
 /* Where a value lies that moves with the rounds of a Loop or Scan.  In round `i`, from
- * 0: in first[i] while i < nfirst, then in off[i % period]; moved up by i * stride
+ * 0: in first[i] while i < nprologue, then in off[i % period]; moved up by i * stride
  * bytes.
  *
  * The value is one of the body: a parameter, or the output of an op.  Or it is a
@@ -42,30 +42,30 @@ typedef struct om_region {
  * a value moves with it; the first one on the chain that has a view decides.  Its place
  * is what it contributes: bytes that are kept in its lifetime for all that take turns
  * there. */
-typedef struct om_plan_view {
+typedef struct om_plan_multi_view {
 	uint32_t value;          /* id */
 	bool is_output;          /* of the loop; false: a value of its body */
 	uint32_t period;         /* at least 1 */
-	uint32_t nfirst;         /* 0: it turns from the start */
+	uint32_t nprologue;         /* 0: it turns from the start */
 	const om_region *off;    /* [period] */
-	const om_region *first;  /* [nfirst] */
+	const om_region *first;  /* [nprologue] */
 	int64_t stride;          /* slices of a scan; else 0 */
-} om_plan_view;
+} om_plan_multi_view;
 
 /* Where a value lies, and when. */
-typedef struct om_place {
-	om_where where;          /* arena and offset: for OM_IN_ARENA */
+typedef struct om_placement {
+	om_location where;          /* arena and offset: for OM_IN_ARENA */
 	uint32_t arena;          /* by number */
 	uint64_t offset;         /* bytes */
 	uint64_t bytes;          /* storage: rounded up to the alignment for a value with
 	                            storage of its own, exact for one inside another's */
 	uint32_t first, last;    /* steps of om_timeline(), inclusive */
-} om_place;
+} om_placement;
 
 /* What om_store says, and donations, which no pass of ours makes.  In files a part
  * is a view, of a value that is computed later. */
 typedef enum om_alias_kind {
-	OM_ALIAS_VIEW, OM_ALIAS_INPLACE, OM_ALIAS_DONATE, OM_ALIAS_TIE, OM_ALIAS_PART,
+	OM_ALIAS_VIEW, OM_ALIAS_INPLACE, OM_ALIAS_DONATE, OM_ALIAS_IO, OM_ALIAS_SUBBUFFER,
 } om_alias_kind;
 
 /* A value in the storage of another. */
@@ -108,12 +108,12 @@ typedef struct om_plan_arena {
 struct om_plan {
 	om_arena *mem;           /* the program's: all parts come from it */
 	const char *strategy;    /* what placed the buffers */
-	bool order_free;         /* holds for every order that respects the data; the steps
+	bool parallel_safe;         /* holds for every order that respects the data; the steps
 	                            of places are those of the file's */
 	om_plan_arena *arena;    /* the fastest first */
-	om_place *place;         /* by value id */
+	om_placement *place;         /* by value id */
 	om_alias *alias;         /* each value once */
-	om_plan_view *view;      /* each value once; in order of value ids */
+	om_plan_multi_view *view;      /* each value once; in order of value ids */
 	om_scratch *scratch;     /* each op once */
 	om_unplanned *unplanned; /* each value once */
 	om_peak *peak;           /* of an order-free plan: what needs most at once in some order
@@ -140,9 +140,9 @@ OM_API om_buffers *om_buffers_new(om_prog *p, om_arena *mem);
 /* Why a value is not planned; NULL for one that is, or that needs no place. */
 OM_API const char *om_value_unplanned(const om_prog *p, const om_value *v);
 
-/* Fill in om_buffer.heat: the bytes that ops read from and write to a buffer in a
+/* Fill in om_buffer.access_bytes: the bytes that ops read from and write to a buffer in a
  * run; those of a body once for each round, where the number of rounds is known. */
-OM_API void om_buffers_heat(const om_prog *p, const om_buffers *b);
+OM_API void om_buffers_count_accesses(const om_prog *p, const om_buffers *b);
 
 /* The plan that follows from packed buffers; becomes p->plan.  All of them lie in
  * the first wanted arena that has room, else in the last. */
@@ -162,13 +162,13 @@ OM_API om_status om_plan_limits(const om_prog *p, const om_plan *plan, uint64_t 
 
 /* An empty plan, becomes p->plan: for readers of plans.  It has room for one
  * arena, for a place, an alias, a view and a reason of every value, and for scratch of
- * every op; all is OM_NOWHERE and counted 0. */
+ * every op; all is OM_UNUSED and counted 0. */
 OM_API om_plan *om_plan_empty(om_prog *p);
 
 /* ---- For passes that decide who shares whose storage. ---- */
 
 /* Values in one storage. */
-typedef struct om_group {
+typedef struct om_alias_set {
 	om_value *root;          /* whose storage it is: of a size for all */
 	om_value **member;       /* the root first */
 	uint32_t *until;         /* by member: the last step of it and of those before it */
@@ -176,120 +176,120 @@ typedef struct om_group {
 	uint64_t bytes;          /* rounded; 0: not in the arena, or empty */
 	uint32_t first, last;    /* steps in which any of them is alive */
 	bool is_outside;         /* constants, and what belongs to the caller */
-} om_group;
+} om_alias_set;
 
 /* The groups of a program as its values say.  Needs OM_HAS_SHAPES,
  * OM_HAS_CONST, OM_HAS_LIVE. */
-typedef struct om_groups om_groups;
+typedef struct om_alias_sets om_alias_sets;
 /* Read them from the values; they come from `mem`, and do not follow changes made by others. */
-OM_API om_groups *om_groups_new(om_prog *p, om_arena *mem);
+OM_API om_alias_sets *om_alias_sets_new(om_prog *p, om_arena *mem);
 
 /* The group of `v` and, unless NULL, where in it `v` lies.  NULL where the
  * storage of `v` cannot be shared: its size is not known. */
-OM_API const om_group *om_groups_find(const om_groups *g, const om_value *v, uint64_t *offset);
+OM_API const om_alias_set *om_alias_sets_find(const om_alias_sets *g, const om_value *v, uint64_t *offset);
 
 /* What `v` holds are the bytes of another value, from `offset` on. */
-typedef struct om_same {
+typedef struct om_alias_edge {
 	om_value *v;             /* which one */
 	uint64_t offset;         /* bytes */
-} om_same;
+} om_alias_edge;
 
 /* `v` needs its bytes in these steps, too: they become part of its lifetime.  False,
  * and nothing changes, where others in the group write over these bytes by then;
  * with `always` nobody asks. */
-OM_API bool om_groups_widen(om_groups *g, om_value *v, uint32_t first, uint32_t last, bool always);
+OM_API bool om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t last, bool always);
 
 /* Put the values `same`, all of one group, where those bytes of `source` are, and
  * their group with them.  `store` is OM_VIEW: `same` is one value, the root of its
- * group; or OM_PART: `source` is computed later.  False, and nothing changes, where
+ * group; or OM_SUBBUFFER: `source` is computed later.  False, and nothing changes, where
  * the group does not fit, or a value would lose bytes that are still read.
  * O(members of one group times members of the other). */
-OM_API bool om_groups_same(om_groups *g, om_value *source, const om_same *same, uint32_t n,
+OM_API bool om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_edge *same, uint32_t n,
 	om_store store);
 
 /* `out` is computed over the first bytes of `in`, by one op: either may move, with
  * its group.  False where that cannot be, as above. */
-OM_API bool om_groups_over(om_groups *g, om_value *out, om_value *in);
+OM_API bool om_alias_sets_merge_inplace(om_alias_sets *g, om_value *out, om_value *in);
 
 /* Bytes that live and die together. */
-typedef struct om_piece {
+typedef struct om_segment {
 	uint64_t bytes;          /* rounded where they are all that is in a buffer */
 	om_op *maker;            /* the first op that writes them; NULL: there before the block runs */
-} om_piece;
+} om_segment;
 
 /* The storages of a program, cut: every value is some pieces in a row, and what may
  * be computed over it as many of the same sizes. */
-typedef struct om_pieces {
-	om_piece *piece;         /* by number */
+typedef struct om_segments {
+	om_segment *piece;         /* by number */
 	uint32_t n;              /* pieces */
 	bool is_complete;        /* the last is true of all values; else there were too many pieces */
 	bool *is_open;           /* by value id: may share bytes in more ways than pieces tell */
-	struct om_pieces_index *index; /* for om_pieces_of() */
-} om_pieces;
+	struct om_segments_index *index; /* for om_segments_of() */
+} om_segments;
 
 /* Storages are those of `b`: of a program that has OM_HAS_VIEWS, but no other store
  * yet.  What may be computed where it goes to is a part of that from the start. */
-OM_API om_pieces *om_pieces_new(const om_prog *p, const om_buffers *b, om_arena *mem);
+OM_API om_segments *om_segments_new(const om_prog *p, const om_buffers *b, om_arena *mem);
 
 /* The pieces of `v`, by number, in a row; none where it is not planned. */
-OM_API const uint32_t *om_pieces_of(const om_pieces *q, const om_value *v, uint32_t *n);
+OM_API const uint32_t *om_segments_of(const om_segments *q, const om_value *v, uint32_t *n);
 
 /* How a result can be computed in the memory of the parameter that it replaces in the
  * next run. */
-typedef struct om_way {
+typedef struct om_update_path {
 	om_value *result, *param; /* of the graph, tied */
 	om_value **value;        /* the first is computed over the parameter, each of the others over
 	                            the one before; the last is the result */
 	om_op **reader;          /* other ops of the graph that read the parameter, in their order:
 	                            they have to come before that which makes value[0] */
 	uint32_t nvalue, nreader; /* how many of each */
-} om_way;
+} om_update_path;
 
 /* Ways for the program's ties, as many as there are; the list comes from `mem`.  Needs
  * OM_HAS_SHAPES, OM_HAS_CONST and OM_HAS_VIEWS, and nothing in place yet. */
-OM_API om_way *om_ways_find(const om_prog *p, om_arena *mem, uint32_t *n);
+OM_API om_update_path *om_update_paths_find(const om_prog *p, om_arena *mem, uint32_t *n);
 
 /* Take back what the `loops` pass did to steps and storage; nothing where it did not
  * run.  For passes that decide on storage before it. */
-OM_API void om_rounds_forget(om_prog *p);
+OM_API void om_multi_views_forget(om_prog *p);
 
 /* How many rounds a Loop or Scan runs, known before the run; -1 where it is not. */
-OM_API int64_t om_rounds_of(const om_op *op);
+OM_API int64_t om_trip_count(const om_op *op);
 
 /* ---- For plans that hold in every order of the ops. ---- */
 
 /* Which op is over before which other one starts, whatever the order, as long as
  * nothing is read before it is computed.  Only ops of the graph have an order; an
- * op in a body counts as the op of the graph that holds it.  See src/ir/reach.c
+ * op in a body counts as the op of the graph that holds it.  See src/ir/partial_order.c
  * for what it costs; OM_MEMORY where that is too much. */
-typedef struct om_reach om_reach;
+typedef struct om_partial_order om_partial_order;
 /* Find out for all ops; the result comes from `mem`. */
-OM_API om_status om_reach_new(const om_prog *p, om_arena *mem, om_reach **out);
+OM_API om_status om_partial_order_new(const om_prog *p, om_arena *mem, om_partial_order **out);
 
 /* False where the two are the same, or in the same op of the graph. */
-OM_API bool om_reach_before(const om_reach *r, const om_op *a, const om_op *b);
+OM_API bool om_partial_order_before(const om_partial_order *r, const om_op *a, const om_op *b);
 
 /* Is everybody who defines or uses `v`, but for `op`, over before `op` starts?
  * Within one op of the graph the order is fixed: there it is for the caller to
  * look at steps. */
-OM_API bool om_reach_is_over(const om_reach *r, const om_value *v, const om_op *op);
+OM_API bool om_partial_order_is_over(const om_partial_order *r, const om_value *v, const om_op *op);
 
 /* Who may not share bytes with whom, in some order or other.  Two buffers may
  * where all ops that touch the one are over before all that touch the other
  * start; lifetimes in steps are not looked at, but inside of one op. */
-typedef struct om_conflicts {
+typedef struct om_interference_list {
 	const uint32_t (*pair)[2];   /* buffers, by number; each pair once */
 	uint64_t npair;          /* how many */
 	uint64_t bound;          /* bytes of buffers which all conflict: no plan takes less */
 	bool is_heaviest;        /* no other such set has more bytes */
 	uint32_t *peak;          /* these buffers */
 	uint32_t npeak;          /* how many */
-} om_conflicts;
+} om_interference_list;
 
-/* See src/plan/conflicts.c for what it costs; OM_MEMORY where that is too much.
+/* See src/alloc/partial_order_interference.c for what it costs; OM_MEMORY where that is too much.
  * All parts come from `mem`. */
-OM_API om_status om_buffers_conflicts(const om_prog *p, const om_buffers *b, om_arena *mem,
-	om_conflicts *out);
+OM_API om_status om_buffers_interference(const om_prog *p, const om_buffers *b, om_arena *mem,
+	om_interference_list *out);
 
 /* Check `plan` against the program from scratch, by walking a run and watching
  * whose bytes lie where: every value is whole whenever it is read; sizes and

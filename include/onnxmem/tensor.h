@@ -106,12 +106,12 @@ typedef struct om_tensor {
  * the tensors in it; while planning, also the shape that they have in common.
  * An object is never changed once it is made: any number of values may hold it,
  * and objects may share items. */
-typedef struct om_object {
+typedef struct om_container {
 	size_t n;                /* items; an optional has one or none */
 	const om_tensor *item;   /* tensors with data, or what stands for objects */
 	om_tensor key, value;    /* a map has these in place of items: lists of `n` elements */
 	struct om_items *room;   /* whoever made it: memory that it shares with others */
-} om_object;
+} om_container;
 
 /* Bytes that `count` elements take, packed types rounded up to whole bytes.
  * False when that, or one of the numbers, cannot be represented. */

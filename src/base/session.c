@@ -50,7 +50,7 @@ om_session_progress(om_session *s, om_progress *tell, void *arg)
 }
 
 void
-om_tell_progress(om_session *s, const char *what, uint64_t best, uint64_t bound)
+om_report_progress(om_session *s, const char *what, uint64_t best, uint64_t bound)
 {
 	if (s->tell)
 		s->tell(s->tell_arg, what, best, bound);

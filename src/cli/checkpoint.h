@@ -3,7 +3,7 @@
 #define OM_CHECKPOINT_H
 
 #include "cli/cli.h"
-#include "onnxmem/train.h"
+#include "onnxmem/trainer.h"
 
 typedef struct om_progress_of {
 	uint64_t epoch, batch;   /* that come next, from 0 */

@@ -133,9 +133,9 @@ om_status om_cli_load_again(om_cli *c, const char *path);
 om_status om_cli_shapes(om_cli *c, bool all);
 
 /* Write into c->prog what the options ask of a plan, and c->budget. */
-om_status om_cli_want(om_cli *c);
+om_status om_cli_plan_request(om_cli *c);
 /* Do the options ask anything of a plan that a stored one may not be? */
-bool om_cli_wants(const om_cli *c);
+bool om_cli_plan_options(const om_cli *c);
 /* `*pipeline` with the order and the time that the options ask for. */
 om_status om_cli_pipeline(om_cli *c, const char **pipeline);
 

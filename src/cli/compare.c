@@ -153,11 +153,11 @@ om_status
 om_data_compare(om_cli *c, const char *name, const om_type *type, const om_tensor *got, const om_tensor *want,
 	om_tolerance tol)
 {
-	const om_object *a = got->data, *b = want->data;
+	const om_container *a = got->data, *b = want->data;
 
 	if (type->kind == OM_TENSOR)
 		return compare_tensors(c, name, got, want, tol);
-	if (!om_object_fits(got, type) || !om_object_fits(want, type) || a->n != b->n)
+	if (!om_container_fits(got, type) || !om_container_fits(want, type) || a->n != b->n)
 		return om_fail(c->session, OM_MISMATCH, "output %s is a %s of %zu elements, expected was one of %zu", name,
 			om_kind_text(type->kind), a ? a->n : 0, b ? b->n : 0);
 	if (type->kind == OM_MAP) {

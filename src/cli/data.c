@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/dice.h"
+#include "base/rng.h"
 #include "cli/data.h"
 #include "cli/npy.h"
 
@@ -207,7 +207,7 @@ next(struct fill *f, uint64_t i)
 		const double u = (double)(i + 1) * 0.6180339887498949 + (double)f->k * 0.37;
 		return u - floor(u);
 	}
-	return om_dice_share(&f->state);
+	return om_rng_unit(&f->state);
 }
 
 static double

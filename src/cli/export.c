@@ -17,7 +17,7 @@ write_header(om_cli *c, FILE *to, const void *arg)
 {
 	const struct export *e = arg;
 
-	om_report_header(e->r, c->mem, e->path, e->digest, to);
+	om_report_c_header(e->r, c->mem, e->path, e->digest, to);
 	return OM_OK;
 }
 

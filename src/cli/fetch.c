@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <strings.h>
 
-#include "cli/hub.h"
+#include "cli/model_source.h"
 #include "report/report.h"
 
 /* ---- The list. ---- */

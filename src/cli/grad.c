@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "onnxmem/grad.h"
+#include "onnxmem/autodiff.h"
 
 static om_status
-read_numbers(om_cli *c, om_learning *l)
+read_numbers(om_cli *c, om_train_options *l)
 {
 	OM_TRY(om_cli_float(c, "clip-norm", &l->clip_norm));
 	OM_TRY(om_cli_float(c, "clip-value", &l->clip_value));
@@ -20,11 +20,11 @@ read_numbers(om_cli *c, om_learning *l)
 }
 
 static om_status
-read_options(om_cli *c, om_learning *l)
+read_options(om_cli *c, om_train_options *l)
 {
 	const char *wrt = om_cli_option(c, "wrt");
 
-	*l = om_learning_usual();
+	*l = om_train_options_default();
 	l->loss = om_cli_option(c, "loss");
 	l->loss_fn = om_cli_option(c, "loss-fn");
 	l->output = om_cli_option(c, "output");
@@ -44,7 +44,7 @@ read_options(om_cli *c, om_learning *l)
 
 /* What is to be written: a plain step, or training information. */
 static om_status
-read_form(om_cli *c, om_learning *l)
+read_form(om_cli *c, om_train_options *l)
 {
 	const char *emit = om_cli_option(c, "emit");
 
@@ -62,7 +62,7 @@ read_form(om_cli *c, om_learning *l)
 }
 
 static om_status
-write_model(om_cli *c, const om_learning *l, const char *out)
+write_model(om_cli *c, const om_train_options *l, const char *out)
 {
 	if (l->copies) {
 		OM_TRY(om_model_train(c->session, c->model, c->prog));
@@ -88,7 +88,7 @@ static om_status
 run(om_cli *c)
 {
 	const char *in = c->arg[0], *out = c->arg[1];
-	om_learning l;
+	om_train_options l;
 
 	OM_TRY(read_options(c, &l));
 	OM_TRY(read_form(c, &l));
@@ -99,7 +99,7 @@ run(om_cli *c)
 	OM_TRY(om_host_run(c->host, c->prog, "inline,shapes"));
 	if (l.copies)
 		OM_TRY(renew_model(c));
-	OM_TRY(om_prog_learn(c->prog, &l));
+	OM_TRY(om_prog_add_training_step(c->prog, &l));
 	OM_TRY(om_verify(c->prog));
 	if (!c->model)
 		return om_fail(c->session, OM_USAGE, "%s is a text, not a model", in);

@@ -202,7 +202,7 @@ om_cli_settings(om_cli *c)
 {
 	OM_TRY(set_alignment(c));
 	OM_TRY(set_target(c));
-	return om_cli_want(c);
+	return om_cli_plan_request(c);
 }
 
 om_status
@@ -225,7 +225,7 @@ om_cli_passes(om_cli *c, const char *pipeline)
 static om_status
 check_opaque(om_cli *c, const om_op *op)
 {
-	if (op->row || op->call)
+	if (op->opdef || op->call)
 		return OM_OK;
 	for (uint32_t k = 0; k < op->nout; k++) {
 		const om_value *v = op->out[k];

@@ -5,16 +5,16 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "onnxmem/grad.h"
+#include "onnxmem/autodiff.h"
 
 static const char *
-domain_of(const om_row *r)
+domain_of(const om_opdef *r)
 {
 	return r->domain && *r->domain ? r->domain : "ai.onnx";
 }
 
 static const char *
-versions(om_cli *c, const om_row *r)
+versions(om_cli *c, const om_opdef *r)
 {
 	if (r->until)
 		return om_printf(c->mem, "%d-%d", r->since, r->until);
@@ -34,7 +34,7 @@ arity(om_cli *c, unsigned min, unsigned max)
 static int
 by_name(const void *a, const void *b)
 {
-	const om_row *x = *(const om_row *const *)a, *y = *(const om_row *const *)b;
+	const om_opdef *x = *(const om_opdef *const *)a, *y = *(const om_opdef *const *)b;
 	const int d = strcmp(x->name, y->name);
 
 	if (d)
@@ -44,14 +44,14 @@ by_name(const void *a, const void *b)
 }
 
 /* All rows called `name` (NULL: all there are), sorted; `*n` gets their number. */
-static const om_row **
+static const om_opdef **
 rows(om_cli *c, const char *name, size_t *n)
 {
-	const om_row **all = NULL;
+	const om_opdef **all = NULL;
 	size_t cap = 0;
 
 	*n = 0;
-	for (const om_row *r = om_row_next(NULL); r; r = om_row_next(r))
+	for (const om_opdef *r = om_opdef_next(NULL); r; r = om_opdef_next(r))
 		if (!name || strcmp(r->name, name) == 0)
 			OM_PUSH(c->mem, all, *n, cap, r);
 	if (*n)
@@ -60,16 +60,16 @@ rows(om_cli *c, const char *name, size_t *n)
 }
 
 static const char *
-runs(const om_row *r)
+runs(const om_opdef *r)
 {
 	return r->cpu || r->control != OM_PLAIN ? "yes" : "-";
 }
 
 /* Is there a gradient of what it computes? */
 static const char *
-gradient(const om_row *r, const char *none)
+gradient(const om_opdef *r, const char *none)
 {
-	return !r->grad ? none : r->grad == om_grad_stop ? "zero" : "yes";
+	return !r->grad ? none : r->grad == om_grad_set_zero ? "zero" : "yes";
 }
 
 static void
@@ -77,15 +77,15 @@ list(om_cli *c)
 {
 	const unsigned width = om_cli_width(stdout);
 	size_t n;
-	const om_row **all = rows(c, NULL, &n);
+	const om_opdef **all = rows(c, NULL, &n);
 
 	printf("%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %-4s %s\n", "operator", "domain", "versions",
 		"inputs", "out", "view", "in-place", "run", "grad", "what it computes");
 	for (size_t k = 0; k < n; k++) {
-		const om_row *r = all[k];
+		const om_opdef *r = all[k];
 		om_cli_line(c, width, "%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %-4s %s", r->name, domain_of(r),
 			versions(c, r), arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out),
-			r->view ? "yes" : "-", r->reuse ? "yes" : "-", runs(r), gradient(r, "-"), r->brief ? r->brief : "");
+			r->view ? "yes" : "-", r->inplace ? "yes" : "-", runs(r), gradient(r, "-"), r->brief ? r->brief : "");
 	}
 }
 
@@ -114,8 +114,8 @@ show_flags(unsigned flags)
 		{OM_POINTWISE, "each output element depends on the same element of the inputs only"},
 		{OM_RANDOM, "random: never folded, merged or repeated"},
 		{OM_EFFECT, "has an effect: never removed"},
-		{OM_DATA_SIZED, "the size of its output is known only when it has run"},
-		{OM_META, "reads the shape of its input, not its elements"},
+		{OM_DATA_DEPENDENT_SHAPE, "the size of its output is known only when it has run"},
+		{OM_SHAPE_ONLY, "reads the shape of its input, not its elements"},
 	};
 
 	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
@@ -125,9 +125,9 @@ show_flags(unsigned flags)
 
 /* The types that input `k` may have. */
 static void
-show_types(const om_row *r, uint32_t k)
+show_types(const om_opdef *r, uint32_t k)
 {
-	const uint32_t set = r->takes[k], like = set >> 29;
+	const uint32_t set = r->input_types[k], like = set >> 29;
 
 	if (!set)
 		return;
@@ -141,16 +141,16 @@ show_types(const om_row *r, uint32_t k)
 }
 
 static void
-show(om_cli *c, const om_row *r)
+show(om_cli *c, const om_opdef *r)
 {
 	printf("%s %s, versions %s: %s\n", domain_of(r), r->name, versions(c, r), r->brief ? r->brief : "");
 	printf("  inputs %s, outputs %s\n", arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out));
 	printf("  view %s, in-place %s, kernel %s, scratch %s, gradient %s\n", r->view ? "where bytes stay as they are" : "never",
-		r->reuse ? "where its kernel allows" : "never", runs(r), r->scratch ? "yes" : "none", gradient(r, "none"));
-	if (r->into)
+		r->inplace ? "where its kernel allows" : "never", runs(r), r->scratch ? "yes" : "none", gradient(r, "none"));
+	if (r->subbuffer)
 		printf("  inputs may be computed right where they go in the output\n");
 	show_flags(r->flags);
-	for (uint32_t k = 0; k < OM_MAX_TAKES; k++)
+	for (uint32_t k = 0; k < OM_MAX_TYPED_INPUTS; k++)
 		show_types(r, k);
 	for (const om_attr_spec *a = r->attrs; a && a->name; a++)
 		show_attr(a);
@@ -166,7 +166,7 @@ run(om_cli *c)
 		return OM_OK;
 	}
 	for (size_t a = 0; a < c->narg; a++) {
-		const om_row **all = rows(c, c->arg[a], &n);
+		const om_opdef **all = rows(c, c->arg[a], &n);
 		if (n == 0)
 			return om_fail(c->session, OM_UNSUPPORTED, "there is no operator called %s; see `onnxmem ops`",
 				c->arg[a]);

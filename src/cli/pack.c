@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/npy.h"
-#include "cli/packfile.h"
+#include "cli/pack_csv.h"
 #include "report/report.h"
 
 struct packing {
@@ -282,7 +282,7 @@ const om_cmd om_pack_cmd = {
 		"  offset     where the buffer has to lie; empty: anywhere\n"
 		"  pool       where it has to lie; empty: the fastest that has room\n"
 		"  gaps       steps in which it is not in use, 4-7 12-15; with 4-7@0:64 only these bytes are\n"
-		"  heat       bytes moved to and from it [size]; what is hot and small gets fast memory\n"
+		"  access_bytes       bytes moved to and from it [size]; what is hot and small gets fast memory\n"
 		"  group      buffers of one group lie one behind the other, as their lines do\n\n"
 		"The plan is checked before it is written.  Status 3: a pool is too small.",
 	.min_args = 1, .max_args = 1, .group = {&group}, .run = run,

@@ -94,7 +94,7 @@ summary(const om_cli *c, const om_report *r, const char *out)
 		r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible");
 	for (uint32_t k = 0; k < plan->narena && plan->narena > 1; k++)
 		fprintf(to, "%s %s %" PRIu64, k ? "," : ";", om_clean_text(c->mem, plan->arena[k].name), plan->arena[k].bytes);
-	fputs(plan->order_free ? "; in any order\n" : "\n", to);
+	fputs(plan->parallel_safe ? "; in any order\n" : "\n", to);
 }
 
 /* The plan's document, and the copy of the model. */
@@ -136,7 +136,7 @@ static const om_opt opts[] = {
 		"                            [both from IR version 10 on]"},
 	{"compat", "onnxsim", "write the keys of onnxsim too"},
 	{"export", "FORM:FILE", "write the plan for other programs, too: c-header, tflm, csv, ort, json; see\n"
-		"                            docs/exports.md; repeatable"},
+		"                            docs/export-formats.md; repeatable"},
 	{"sidecar", "FILE", "write the plan as a document of its own, too; without OUT, for IN as it is"},
 	{0}
 };

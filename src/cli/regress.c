@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/hub.h"
-#include "cli/jobs.h"
+#include "cli/model_source.h"
+#include "cli/process_pool.h"
 #include "cli/suite.h"
 
 struct regress {
@@ -101,7 +101,7 @@ take_outcome(void *arg, size_t k)
 		o->end = OM_END_FAIL;
 		o->why = job->died;
 	} else {
-		om_trial_read(r->c, job->text, job->n, o);
+		om_regress_case_read(r->c, job->text, job->n, o);
 	}
 	if (r->has_baseline && !om_cli_has(r->c, "update"))
 		om_baseline_compare(r->c, &r->suite, o);
@@ -121,7 +121,7 @@ prepare(struct regress *r)
 	r->o = OM_NEWN(mem, om_outcome, n);
 	r->job = OM_NEWN(mem, om_job, n);
 	r->over = OM_NEWN(mem, bool, n);
-	struct om_trial_job *arg = OM_NEWN(mem, struct om_trial_job, n);
+	struct om_regress_case_job *arg = OM_NEWN(mem, struct om_regress_case_job, n);
 	tmp = tmp && *tmp == '/' && strlen(tmp) < 40 ? tmp : "/tmp";
 	snprintf(r->folder, sizeof r->folder, "%s/onnxmem-XXXXXX", tmp);
 	if (!mkdtemp(r->folder)) {
@@ -135,8 +135,8 @@ prepare(struct regress *r)
 		if (mkdir(folder, 0700) != 0)
 			return om_fail(r->c->session, OM_IO, "%s: %s", folder, strerror(errno));
 		r->o[k] = (om_outcome){.name = r->suite.trial[k].name, .why = "", .note = ""};
-		arg[k] = (struct om_trial_job){r->c, &r->suite, &r->suite.trial[k], folder};
-		r->job[k] = (om_job){.run = om_trial_run, .arg = &arg[k]};
+		arg[k] = (struct om_regress_case_job){r->c, &r->suite, &r->suite.trial[k], folder};
+		r->job[k] = (om_job){.run = om_regress_case_run, .arg = &arg[k]};
 	}
 	return om_baseline_read(r->c, &r->suite, r->o, &r->has_baseline);
 }
@@ -151,7 +151,7 @@ try_models(struct regress *r)
 	jobs = jobs < r->suite.ntrial ? jobs : r->suite.ntrial;
 	if (r->tap)
 		printf("1..%zu\n", r->suite.ntrial);
-	return om_jobs_run(r->c->session, r->c->mem, r->job, r->suite.ntrial, (size_t)jobs, r->suite.limit, take_outcome, r);
+	return om_process_pool_run(r->c->session, r->c->mem, r->job, r->suite.ntrial, (size_t)jobs, r->suite.limit, take_outcome, r);
 }
 
 static om_status

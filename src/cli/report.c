@@ -45,7 +45,7 @@ write_draw(om_cli *c, FILE *to, const void *r)
 {
 	(void)c;
 	putc('\n', to);
-	om_report_draw(r, to);
+	om_report_ascii(r, to);
 	return OM_OK;
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/data.h"
-#include "onnxmem/exec.h"
+#include "onnxmem/executor.h"
 #include "report/report.h"
 
 struct run {
@@ -25,7 +25,7 @@ struct run {
 static bool
 has_usable_plan(const om_cli *c)
 {
-	return c->model && (om_cli_has(c, "sidecar") || om_model_has_plan(c->model)) && !om_cli_wants(c);
+	return c->model && (om_cli_has(c, "sidecar") || om_model_has_plan(c->model)) && !om_cli_plan_options(c);
 }
 
 static om_status
@@ -106,7 +106,7 @@ print_outputs(const om_cli *c, const struct run *r)
 		const om_kind kind = graph->result[k]->type.kind;
 		if (kind != OM_TENSOR) {
 			printf("%-*s  %-8s  %zu elements\n", width[0], graph->result[k]->name, om_kind_text(kind),
-				((const om_object *)r->out[k]->data)->n);
+				((const om_container *)r->out[k]->data)->n);
 			continue;
 		}
 		printf("%-*s  %-8s  %-*s  ", width[0], graph->result[k]->name, om_dtype_text(r->out[k]->type),

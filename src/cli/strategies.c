@@ -71,7 +71,7 @@ try_order(om_cli *c, const struct order *o, om_report *r)
 	const double before = c->pass_ms;
 	uint32_t n = 0;
 
-	c->prog->order_free = o->any;
+	c->prog->parallel_safe = o->any;
 	c->prog->nwant = 0;
 	OM_TRY(om_host_run(c->host, c->prog, o->passes));
 	const double order_ms = c->pass_ms - before;
@@ -106,7 +106,7 @@ try_here(om_cli *c, om_report *r)
 	c->prog->nwant = 0;
 	r->other = OM_NEWN(c->mem, om_report_other, NSTRATEGY);
 	for (size_t k = 0; k < NSTRATEGY && st == OM_OK; k++) {
-		if (!strategies[k].key || (c->prog->order_free && !strategies[k].any))
+		if (!strategies[k].key || (c->prog->parallel_safe && !strategies[k].any))
 			continue;
 		st = plan_by(c, &strategies[k], &ms);
 		r->other[r->nother++] = (om_report_other){strategies[k].key, c->prog->plan->arena->bytes};

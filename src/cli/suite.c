@@ -99,9 +99,9 @@ om_suite_model_below(om_cli *c, const char *folder)
 /* ---- Models. ---- */
 
 static void
-add_trial(om_cli *c, om_suite *suite, const om_trial *like, const char *name, const char *path)
+add_trial(om_cli *c, om_suite *suite, const om_regress_case *like, const char *name, const char *path)
 {
-	om_trial t = *like;
+	om_regress_case t = *like;
 
 	t.name = name;
 	t.path = path;
@@ -122,7 +122,7 @@ name_of(om_cli *c, const char *path)
 /* `below` is the path from the suite's folder, "" or ending in a slash; `at` the
  * part of that behind the folder that was asked for. */
 static om_status
-add_folder(om_cli *c, om_suite *suite, const om_trial *like, const char *below, size_t at, int depth)
+add_folder(om_cli *c, om_suite *suite, const om_regress_case *like, const char *below, size_t at, int depth)
 {
 	const char **name, *folder = om_printf(c->mem, "%s/%s", suite->folder, below);
 	size_t n;
@@ -221,7 +221,7 @@ read_flag(const struct reader *r, const json_t *j, const char *key, bool *out)
 }
 
 static om_status
-read_trial(const struct reader *r, json_t *j, om_trial *t, const char **folder)
+read_trial(const struct reader *r, json_t *j, om_regress_case *t, const char **folder)
 {
 	double opset = 0;
 	bool run = true;
@@ -252,7 +252,7 @@ read_trial(const struct reader *r, json_t *j, om_trial *t, const char **folder)
 static om_status
 read_model(const struct reader *r, json_t *j)
 {
-	om_trial t = {.rtol = 1e-3, .atol = 1e-5};
+	om_regress_case t = {.rtol = 1e-3, .atol = 1e-5};
 	const char *folder = NULL;
 
 	OM_TRY(read_trial(r, j, &t, &folder));
@@ -336,7 +336,7 @@ read_file(om_cli *c, const char *path, om_suite *suite)
 om_status
 om_suite_read(om_cli *c, const char *path, om_suite *suite)
 {
-	const om_trial like = {.rtol = 1e-3, .atol = 1e-5};
+	const om_regress_case like = {.rtol = 1e-3, .atol = 1e-5};
 
 	*suite = (om_suite){.limit = 600, .repeat = 3};
 	if (!is_folder(path))

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 
 /* One model of a suite.  Paths are from the suite's folder. */
-typedef struct om_trial {
+typedef struct om_regress_case {
 	const char *name;
 	const char *path;        /* NULL: it is fetched */
 	const char *fetch;       /* a name of the manifest */
@@ -19,7 +19,7 @@ typedef struct om_trial {
 	const char **data;       /* folders of inputs and outputs; none: those beside the model */
 	size_t ndata, capdata;
 	double rtol, atol;
-} om_trial;
+} om_regress_case;
 
 typedef struct om_suite {
 	const char *name, *folder;
@@ -28,7 +28,7 @@ typedef struct om_suite {
 	double time_factor;      /* 0: time is not compared */
 	double limit;            /* seconds for one model */
 	uint64_t repeat;         /* runs that time is the best of */
-	om_trial *trial;
+	om_regress_case *trial;
 	size_t ntrial, captrial;
 } om_suite;
 
@@ -60,15 +60,15 @@ typedef struct om_outcome {
 } om_outcome;
 
 /* In a process of its own: plan, verify, run, compare; writes JSON to `to`. */
-struct om_trial_job {
+struct om_regress_case_job {
 	om_cli *c;
 	const om_suite *suite;
-	const om_trial *trial;
+	const om_regress_case *trial;
 	const char *folder;      /* for files that come and go */
 };
-void om_trial_run(void *job, int to);
+void om_regress_case_run(void *job, int to);
 /* What a trial wrote, as an outcome. */
-void om_trial_read(om_cli *c, const char *text, size_t n, om_outcome *o);
+void om_regress_case_read(om_cli *c, const char *text, size_t n, om_outcome *o);
 
 /* Figures of models by name. */
 om_status om_baseline_read(om_cli *c, const om_suite *suite, om_outcome *o, bool *there);

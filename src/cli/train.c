@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "cli/checkpoint.h"
 #include "cli/data.h"
-#include "cli/heldout.h"
+#include "cli/evaluate.h"
 
 /* The step, planned for a number of samples. */
 struct machine {
@@ -138,7 +138,7 @@ find_plan(struct training *t, struct machine *m)
 	om_cli *c = t->c;
 
 	OM_TRY(make_batch(t, m));
-	if (c->model && om_model_has_plan(c->model) && !om_cli_wants(c))
+	if (c->model && om_model_has_plan(c->model) && !om_cli_plan_options(c))
 		OM_TRY(read_plan(t, m));
 	return m->prog->has & OM_HAS_PLAN ? OM_OK : make_plan(t, m);
 }
@@ -294,7 +294,7 @@ resume(struct training *t)
 		return om_checkpoint_load(t->c, path, t->trainer, &t->at);
 	if (om_cli_has(t->c, "resume"))
 		om_info(t->c->session, "there is no %s: the training starts at its beginning", path);
-	const char *name = om_trainer_missing(t->trainer);
+	const char *name = om_trainer_first_uninitialized(t->trainer);
 	return name ? om_fail(t->c->session, OM_USAGE, "%s has no elements to start from: the model gives no default", name)
 		: OM_OK;
 }

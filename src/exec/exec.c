@@ -1,7 +1,7 @@
 /* The executor from outside: building it, binding the caller's memory, runs. */
 #include <config.h>
 
-#include "exec/machine.h"
+#include "exec/exec_internal.h"
 #include "onnxmem/onnx.h"
 
 static uint32_t
@@ -26,7 +26,7 @@ find_needed(om_exec *e, uint32_t nop)
 			wanted[b->result[k]->id] = true;
 	for (uint32_t k = nop; k-- > 0;) {
 		const om_op *op = e->order[k];
-		bool any = op->row && op->row->flags & OM_EFFECT;
+		bool any = op->opdef && op->opdef->flags & OM_EFFECT;
 		for (uint32_t o = 0; o < op->nout; o++)
 			any |= op->out[o] && wanted[op->out[o]->id];
 		for (uint32_t i = 0; any && i < op->nin; i++)
@@ -59,7 +59,7 @@ new_exec(om_session *s, om_prog *p, const om_plan *plan, const om_exec_options *
 	e->is_tied = OM_NEWN(mem, bool, p->nvalue);
 	e->is_spent = OM_NEWN(mem, bool, p->nvalue);
 	e->is_bound = OM_NEWN(mem, bool, p->nvalue);
-	e->view = OM_NEWN(mem, const om_plan_view *, p->nvalue);
+	e->view = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue);
 	e->root = OM_NEWN(mem, om_value *, p->nvalue);
 	e->offset = OM_NEWN(mem, uint64_t, p->nvalue);
 	e->room = OM_NEWN(mem, struct room, p->nvalue);
@@ -93,7 +93,7 @@ om_exec_new(om_session *s, om_prog *p, const om_plan *plan, const om_exec_option
 		return om_fail(s, OM_USAGE, "a program is run after inline, shapes and fold only");
 	if (!plan && !(o && o->no_reuse))
 		return om_fail(s, OM_USAGE, "a program is run with a plan, or without reuse");
-	OM_TRY(om_prog_supported(p));
+	OM_TRY(om_prog_is_runnable(p));
 	om_timeline(p);
 	om_exec *e = new_exec(s, p, plan, o);
 	om_status st = e->plan ? om_plan_verify(p, e->plan) : OM_OK;
@@ -111,7 +111,7 @@ free_steps(om_exec *e)
 {
 	for (uint32_t b = 0; e->walk && b < e->prog->nblock; b++)
 		for (uint32_t k = 0; k < e->walk[b].n; k++)
-			om_flow_free(&e->walk[b].step[k]);
+			om_nnc_graph_free(&e->walk[b].step[k]);
 }
 
 void
@@ -143,7 +143,7 @@ fits(const om_tensor *t, const om_value *v)
 static om_status
 input_object(om_exec *e, const om_value *v, const om_tensor *t)
 {
-	if (!om_object_fits(t, &v->type))
+	if (!om_container_fits(t, &v->type))
 		return om_fail(e->session, OM_RUN, "input %s wants a %s of another type", v->name,
 			om_kind_text(v->type.kind));
 	e->is_bound[v->id] = true;

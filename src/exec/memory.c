@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "exec/machine.h"
-#include "ops/copy.h"
+#include "exec/exec_internal.h"
+#include "ops/tensor/strided_copy.h"
 
 static om_status
 room_get(om_exec *e, uint64_t bytes, const char *what, void **out)

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "exec/machine.h"
+#include "exec/exec_internal.h"
 
 enum { LOW = 0xfd, HIGH = 0x7f };
 
@@ -62,7 +62,7 @@ list_items(const om_exec *e, struct item *item)
 	size_t n = 0;
 
 	for (uint32_t k = 0; k < plan->nplace; k++) {
-		const om_place *p = &plan->place[k];
+		const om_placement *p = &plan->place[k];
 		if (p->where == OM_IN_ARENA && p->bytes)
 			item[n++] = (struct item){{p->arena, p->offset, p->offset + p->bytes}, p->first, p->last};
 	}

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnxmem/train.h"
-#include "ops/copy.h"
+#include "onnxmem/trainer.h"
+#include "ops/tensor/strided_copy.h"
 
 struct state {
 	const char *name;
@@ -98,7 +98,7 @@ put(struct state *st, const om_tensor *from)
 }
 
 static om_status
-new_state(om_trainer *t, const om_prog *p, const om_tie *tie)
+new_state(om_trainer *t, const om_prog *p, const om_io_alias *tie)
 {
 	const om_value *v = p->first->param[tie->param];
 	struct state *st = &t->state[t->n];
@@ -179,7 +179,7 @@ om_trainer_set(om_trainer *t, const char *name, const om_tensor *from)
 }
 
 const char *
-om_trainer_missing(const om_trainer *t)
+om_trainer_first_uninitialized(const om_trainer *t)
 {
 	for (uint32_t k = 0; k < t->n; k++)
 		if (!t->state[k].is_known)

@@ -22,7 +22,7 @@ add_body(om_grad *g, om_op *op, const char *attr)
 }
 
 om_grad *
-om_g_inside(om_grad *g, om_block *b)
+om_emit_inside(om_grad *g, om_block *b)
 {
 	om_scope *s = OM_NEW(om_grad_mem(g), om_scope);
 
@@ -32,13 +32,13 @@ om_g_inside(om_grad *g, om_block *b)
 }
 
 om_grad *
-om_g_body(om_grad *g, om_op *op, const char *attr)
+om_emit_body(om_grad *g, om_op *op, const char *attr)
 {
-	return om_g_inside(g, add_body(g, op, attr));
+	return om_emit_inside(g, add_body(g, op, attr));
 }
 
 om_value *
-om_g_param(om_grad *g, const om_value *like, const char *what)
+om_emit_param(om_grad *g, const om_value *like, const char *what)
 {
 	om_value *v = om_tape_value(om_grad_scope(g)->tape, om_grad_scope(g)->to,
 		om_printf(om_grad_mem(g), "%s_%s", like->name, what));
@@ -49,42 +49,42 @@ om_g_param(om_grad *g, const om_value *like, const char *what)
 }
 
 void
-om_g_result(om_grad *g, om_value *v)
+om_emit_result(om_grad *g, om_value *v)
 {
 	om_block *b = om_grad_scope(g)->to;
 	bool is_own = v->block == b && v->def;
 
 	for (uint32_t k = 0; k < b->nresult; k++)
 		is_own &= b->result[k] != v;
-	om_block_add_result(b, is_own ? v : om_g(g, "Identity", v));
+	om_block_add_result(b, is_own ? v : om_emit(g, "Identity", v));
 }
 
 om_value *
-om_g_length(om_grad *g, om_value *forward, int axis)
+om_emit_length(om_grad *g, om_value *forward, int axis)
 {
 	const int64_t first = 0;
 	const om_shape *s = &forward->shape;
 
 	if (s->rank > axis && s->dim[axis] >= 0)
-		return om_g_int64(g, s->dim[axis]);
-	return om_g_squeeze(g, om_g_dim(g, forward, axis), 1, &first);
+		return om_emit_int64(g, s->dim[axis]);
+	return om_emit_squeeze(g, om_emit_dim(g, forward, axis), 1, &first);
 }
 
 om_value *
-om_g_places(om_grad *g, om_value *forward, int axis)
+om_emit_positions(om_grad *g, om_value *forward, int axis)
 {
-	return om_g(g, "Range", om_g_int64(g, 0), om_g_length(g, forward, axis), om_g_int64(g, 1));
+	return om_emit(g, "Range", om_emit_int64(g, 0), om_emit_length(g, forward, axis), om_emit_int64(g, 1));
 }
 
 om_value *
-om_g_zeros(om_grad *g, om_dtype type, om_value *shape)
+om_emit_zeros(om_grad *g, om_dtype type, om_value *shape)
 {
 	const int64_t one = 1;
 	const om_tensor t = {.type = type, .shape = om_shape_of(1, &one),
 		.data = om_alloc(om_grad_prog(g)->mem, sizeof(uint64_t))};
 	const om_attr value = {.name = "value", .kind = OM_ATTR_TENSOR, .n = 1, .t = &t};
 
-	return om_g_with(g, "ConstantOfShape", OM_A(value), shape);
+	return om_emit_attrs(g, "ConstantOfShape", OM_A(value), shape);
 }
 
 /* ---- Ops of the backward path. ---- */
@@ -126,7 +126,7 @@ unrepeatable(const om_op *op)
 	for (uint32_t k = 0; k < op->nbody; k++)
 		for (const om_op *in = op->body[k]->first; in; in = in->next) {
 			const om_op *found = unrepeatable(in);
-			if (found || (in->row && in->row->flags & (OM_RANDOM | OM_EFFECT)))
+			if (found || (in->opdef && in->opdef->flags & (OM_RANDOM | OM_EFFECT)))
 				return found ? found : in;
 		}
 	return NULL;
@@ -217,7 +217,7 @@ om_body_stands(struct om_body *b, om_value *v, om_value *by)
 om_value *
 om_body_reach(struct om_body *b, om_value *v)
 {
-	return om_scope_reach(om_grad_scope(b->outer), b->outer, v);
+	return om_scope_import(om_grad_scope(b->outer), b->outer, v);
 }
 
 void
@@ -228,7 +228,7 @@ om_body_captured(struct om_body *b, struct om_values *all)
 	for (uint32_t id = 0; id < b->s->nvalue; id++) {
 		om_value *v = p->values[id];
 		bool is_new = b->s->grad[id] && v->block != b->from && om_block_inside(b->from, v->block)
-			&& om_grad_wants_value(b->outer, v);
+			&& om_grad_value_is_needed(b->outer, v);
 		for (size_t k = 0; k < all->n; k++)
 			is_new &= all->v[k] != v;
 		if (is_new)

@@ -4,7 +4,7 @@
 #ifndef OM_BODIES_H
 #define OM_BODIES_H
 
-#include "grad/makers.h"
+#include "grad/gradients.h"
 #include "grad/tape.h"
 
 struct om_values {
@@ -49,20 +49,20 @@ om_value *om_body_take_output(struct om_body *b, uint32_t k, const char *name);
 void om_body_infer(struct om_body *b);
 
 /* A new body of an op that is open, and a language that builds in it. */
-om_grad *om_g_body(om_grad *g, om_op *op, const char *attr);
+om_grad *om_emit_body(om_grad *g, om_op *op, const char *attr);
 /* A language that builds in block `b`. */
-om_grad *om_g_inside(om_grad *g, om_block *b);
+om_grad *om_emit_inside(om_grad *g, om_block *b);
 /* A result of the block that `g` builds in.  ONNX wants each to be computed there, and to
  * stand there once. */
-void om_g_result(om_grad *g, om_value *v);
+void om_emit_result(om_grad *g, om_value *v);
 /* 0, 1, ... along an axis of a value of the forward path: a list of int64. */
-om_value *om_g_places(om_grad *g, om_value *forward, int axis);
+om_value *om_emit_positions(om_grad *g, om_value *forward, int axis);
 /* The length of that axis, an int64 of rank 0. */
-om_value *om_g_length(om_grad *g, om_value *forward, int axis);
+om_value *om_emit_length(om_grad *g, om_value *forward, int axis);
 /* Zeros of a shape that is a list of integers. */
-om_value *om_g_zeros(om_grad *g, om_dtype type, om_value *shape);
+om_value *om_emit_zeros(om_grad *g, om_dtype type, om_value *shape);
 /* A value for a parameter of the block that `g` builds in. */
-om_value *om_g_param(om_grad *g, const om_value *like, const char *what);
+om_value *om_emit_param(om_grad *g, const om_value *like, const char *what);
 
 /* Its inputs, and how many outputs it has. */
 void om_back_args(om_grad *g, om_op *op, const struct om_values *in, size_t nout);
@@ -75,6 +75,6 @@ bool om_is_read(const om_op *op, const bool *is_read);
 
 /* `build` builds the op once more, in the backward path, of operators that have makers;
  * `out` are its outputs, those that have a gradient.  They are differentiated. */
-void om_grad_by_parts(om_grad *g, void (*build)(om_grad *g, om_value **out));
+void om_grad_by_decomposition(om_grad *g, void (*build)(om_grad *g, om_value **out));
 
 #endif

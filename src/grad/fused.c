@@ -79,7 +79,7 @@ is_same_value(const om_value *a, const om_value *b)
 static bool
 is_same_op(const om_op *a, const om_op *b)
 {
-	bool same = a->row == b->row && a->nin == b->nin && a->nout == b->nout && a->nattr == b->nattr;
+	bool same = a->opdef == b->opdef && a->nin == b->nin && a->nout == b->nout && a->nattr == b->nattr;
 
 	for (uint32_t k = 0; same && k < a->nin; k++)
 		same = is_same_value(a->in[k], b->in[k]);
@@ -132,7 +132,7 @@ copy_op(struct drawing *w)
 	const om_op *op = w->op;
 
 	w->copy = om_op_new(w->home, op->domain, op->type, op->version, op->nin, op->nout);
-	w->copy->row = op->row;
+	w->copy->opdef = op->opdef;
 	w->copy->name = op->name;
 	w->copy->phase = OM_FORWARD;
 	w->dy = OM_NEWN(om_grad_mem(w->g), om_value *, (size_t)op->nout + 1);
@@ -278,10 +278,10 @@ static void
 give_results(struct drawing *w, om_grad *in, om_scope *s)
 {
 	for (uint32_t k = 0; k < w->copy->nin; k++) {
-		om_value *v = w->d->wanted >> k & 1 ? om_scope_get(s, w->copy->in[k]) : NULL;
+		om_value *v = w->d->wanted >> k & 1 ? om_scope_gradient(s, w->copy->in[k]) : NULL;
 		if (!v)
 			continue;
-		om_g_result(in, v);
+		om_emit_result(in, v);
 		w->d->out[w->d->nout++] = k;
 	}
 }
@@ -301,12 +301,12 @@ draw(struct drawing *w)
 	s->first = s->last = w->copy;
 	for (uint32_t k = 0; k < w->copy->nin; k++)
 		if (w->d->wanted >> k & 1)
-			om_scope_want(s, w->copy->in[k]);
-	om_scope_look(s);
+			om_scope_request(s, w->copy->in[k]);
+	om_scope_mark_active(s);
 	for (uint32_t k = 0; k < w->copy->nout; k++)
 		if (w->dy[k])
 			om_scope_seed(s, w->copy->out[k], w->dy[k]);
-	om_tape_fail(outer, om_scope_walk(s));
+	om_tape_fail(outer, om_scope_run(s));
 	if (outer->status != OM_OK)
 		return false;
 	give_results(w, in, s);
@@ -371,8 +371,8 @@ static om_value *
 given(om_grad *g, const struct om_fused_input *in)
 {
 	if (in->what == OM_GRADIENT_OF)
-		return om_grad_of(g, in->k);
-	return in->what == OM_INPUT ? om_grad_in(g, in->k) : om_grad_out(g, in->k);
+		return om_grad_output_grad(g, in->k);
+	return in->what == OM_INPUT ? om_grad_forward_input(g, in->k) : om_grad_forward_output(g, in->k);
 }
 
 static om_value *
@@ -380,7 +380,7 @@ lifted_of(om_grad *g, const struct lifted *l)
 {
 	om_value *const *list = l->of.what == OM_INPUT ? om_grad_op(g)->in : om_grad_op(g)->out;
 
-	return l->to < 0 ? om_g_shape(g, list[l->of.k]) : om_g_dim(g, list[l->of.k], (int)l->from);
+	return l->to < 0 ? om_emit_shape(g, list[l->of.k]) : om_emit_dim(g, list[l->of.k], (int)l->from);
 }
 
 static om_attr *
@@ -394,8 +394,8 @@ attrs_of(om_grad *g, const struct om_drawn *d)
 		memcpy(list, op->attr, op->nattr * sizeof *list);
 	for (uint32_t k = 0; k < d->nout; k++)
 		wrt[k] = d->out[k];
-	list[op->nattr] = om_a_ints(g, "wrt", d->nout, wrt);
-	list[op->nattr + 1] = om_a_ints(g, "x_shape", (size_t)op->in[0]->shape.rank, op->in[0]->shape.dim);
+	list[op->nattr] = om_attr_make_ints(g, "wrt", d->nout, wrt);
+	list[op->nattr + 1] = om_attr_make_ints(g, "x_shape", (size_t)op->in[0]->shape.rank, op->in[0]->shape.dim);
 	return list;
 }
 
@@ -433,16 +433,16 @@ drawn_for(om_grad *g)
 	struct om_drawn like = {.op = op};
 
 	for (uint32_t k = 0; k < op->nin; k++)
-		like.wanted |= (uint32_t)om_grad_wants(g, k) << k;
+		like.wanted |= (uint32_t)om_grad_is_needed(g, k) << k;
 	for (uint32_t k = 0; k < op->nout; k++)
-		like.flows |= (uint32_t)(om_grad_of(g, k) != NULL) << k;
+		like.flows |= (uint32_t)(om_grad_output_grad(g, k) != NULL) << k;
 	struct om_drawn *d = find_drawn(t, &like);
 	if (d)
 		return d;
 	d = om_memdup(t->mem, &like, sizeof like);
 	d->next = t->drawn;
 	t->drawn = d;
-	struct drawing w = {.g = g, .op = op, .form = op->row->fused, .d = d};
+	struct drawing w = {.g = g, .op = op, .form = op->opdef->fused, .d = d};
 	if (draw(&w) && has_kernel(&w)) {
 		import_domain(om_grad_prog(g));
 		make_function(&w);
@@ -462,7 +462,7 @@ open_call(om_grad *g, const struct om_fused *form, const struct om_drawn *d)
 		in[nin++] = lifted_of(g, &d->lifted[k]);
 	while (nin && !in[nin - 1])
 		nin--;
-	om_op *op = om_g_open(g, OM_GRAD_DOMAIN, form->type, attrs_of(g, d), nin, in, d->nout);
+	om_op *op = om_emit_open(g, OM_GRAD_DOMAIN, form->type, attrs_of(g, d), nin, in, d->nout);
 	op->overload = d->fn->overload;
 	op->call = d->fn;
 	return op;
@@ -472,7 +472,7 @@ bool
 om_grad_fused(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
-	const struct om_fused *form = op->row->fused;
+	const struct om_fused *form = op->opdef->fused;
 
 	if (!form || op->nin > MOST_ENDS || op->nout > MOST_ENDS || op->in[0]->shape.rank < 0)
 		return false;
@@ -480,10 +480,10 @@ om_grad_fused(om_grad *g)
 	if (!d->fn)
 		return om_grad_failed(g);
 	om_op *call = open_call(g, form, d);
-	om_g_done(g, call);
-	om_grad_stop(g);
+	om_emit_done(g, call);
+	om_grad_set_zero(g);
 	for (uint32_t k = 0; k < d->nout; k++)
-		om_grad_give(g, d->out[k], call->out[k]);
+		om_grad_set_input_grad(g, d->out[k], call->out[k]);
 	return true;
 }
 
@@ -499,7 +499,7 @@ clone_function(om_grad *g, om_value **out)
 		om_printf(t->mem, "%s/", om_tape_name(t, om_printf(t->mem, "%s_body", call->out[0]->name))));
 
 	for (uint32_t k = 0; k < call->nin; k++)
-		c.value[body->param[k]->id] = om_grad_in(g, k);
+		c.value[body->param[k]->id] = om_grad_forward_input(g, k);
 	for (const om_op *op = body->first; op && t->status == OM_OK; op = op->next) {
 		om_op *copy;
 		om_tape_fail(t, om_op_clone(&c, op, om_grad_scope(g)->to, NULL, &copy));
@@ -518,7 +518,7 @@ om_grad_fused_call(om_grad *g)
 	const om_op *op = om_grad_op(g);
 
 	if (op->call && op->nin <= op->call->body->nparam && op->nout <= op->call->body->nresult)
-		om_grad_by_parts(g, clone_function);
+		om_grad_by_decomposition(g, clone_function);
 	else
 		om_grad_fail(g, OM_UNSUPPORTED, "its gradient is that of its function, which the model has not");
 }

@@ -8,13 +8,13 @@
 #ifndef OM_FUSED_H
 #define OM_FUSED_H
 
-#include "grad/makers.h"
+#include "grad/gradients.h"
 
 #define OM_GRAD_DOMAIN "org.onnxmem.grad"
 
 /* The output of a call that is the gradient of input `of` of the forward op; -1: it is not wanted. */
 static inline int
-om_fused_out(const om_call *c, int64_t of)
+om_fused_out(const om_op_context *c, int64_t of)
 {
 	const int64_t *wrt = om_attr_ints(c->op, "wrt", NULL);
 
@@ -26,7 +26,7 @@ om_fused_out(const om_call *c, int64_t of)
 
 /* Its elements; NULL: it is not wanted. */
 static inline void *
-om_fused_data(const om_call *c, int64_t of)
+om_fused_data(const om_op_context *c, int64_t of)
 {
 	const int k = om_fused_out(c, of);
 

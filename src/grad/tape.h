@@ -3,7 +3,7 @@
 #define OM_TAPE_H
 
 #include "base/map.h"
-#include "onnxmem/grad.h"
+#include "onnxmem/autodiff.h"
 
 /* Gradients are built of operators as this opset has them, or a newer one. */
 enum { OM_GRAD_OPSET = 16 };

@@ -1,7 +1,7 @@
 /* Copies of ops, with their bodies. */
 #include <config.h>
 
-#include "onnxmem/build.h"
+#include "onnxmem/builder.h"
 
 om_clone
 om_clone_new(om_prog *to, const om_prog *from, om_arena *mem, const char *prefix)
@@ -117,11 +117,11 @@ om_op_clone(om_clone *c, const om_op *op, om_block *b, om_op *before, om_op **ou
 	om_op *copy = om_op_new(c->p, op->domain, op->type, op->version, op->nin, op->nout);
 
 	*out = copy;
-	copy->row = op->row;
+	copy->opdef = op->opdef;
 	copy->call = op->call;
 	copy->overload = om_strdup(c->p->mem, op->overload);
 	copy->phase = op->phase;
-	copy->recompute_of = op->recompute_of ? om_strdup(c->p->mem, op->recompute_of) : NULL;
+	copy->rematerialized_from = op->rematerialized_from ? om_strdup(c->p->mem, op->rematerialized_from) : NULL;
 	if (*op->name)
 		copy->name = om_printf(c->p->mem, "%s%s", c->prefix, op->name);
 	for (uint32_t k = 0; k < op->nin; k++)

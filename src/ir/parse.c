@@ -22,7 +22,7 @@
 
 #include "base/map.h"
 #include "ir/tokens.h"
-#include "onnxmem/build.h"
+#include "onnxmem/builder.h"
 
 enum { MAX_TEXT = 1 << 30 };
 
@@ -320,7 +320,7 @@ read_op(struct om_reader *r, om_block *b, struct scope *s, const struct outputs 
 	op->overload = part[2];
 	op->call = callee(r->whole, op);
 	if (op->call)
-		op->row = NULL;
+		op->opdef = NULL;
 	for (uint32_t k = 0; k < op->nin; k++)
 		om_op_set_in(op, k, in.v[k]);
 	for (uint32_t k = 0; k < op->nout; k++)
@@ -388,7 +388,7 @@ read_tie(struct om_reader *r, om_block *b, const struct scope *s)
 	OM_TRY(old_value(r, s, &v));
 	while (k < b->nparam && b->param[k] != v)
 		k++;
-	if (b != r->p->first || !om_prog_tie(r->p, b->nresult - 1, k))
+	if (b != r->p->first || !om_prog_alias_io(r->p, b->nresult - 1, k))
 		return om_text_bad(r, "a result goes to a parameter of the graph, of its type and shape, and to one alone");
 	return OM_OK;
 }
@@ -509,7 +509,7 @@ resolve_calls(const om_prog *p)
 		for (const om_block *b = f->body->prog->first; b; b = b->next)
 			for (om_op *op = b->first; op; op = op->next) {
 				op->call = callee(p, op);
-				op->row = op->call ? NULL : op->row;
+				op->opdef = op->call ? NULL : op->opdef;
 			}
 }
 

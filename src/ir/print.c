@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "onnxmem/op.h"
+#include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 
 enum { SHORT = 256 };  /* bytes of constants that are written out */
@@ -314,14 +314,14 @@ operator_name(const struct printer *w, const om_op *op)
 static void
 place(const struct printer *w, const om_value *v)
 {
-	const om_place *at = v->id < w->p->plan->nplace ? &w->p->plan->place[v->id] : NULL;
+	const om_placement *at = v->id < w->p->plan->nplace ? &w->p->plan->place[v->id] : NULL;
 
 	if (at && at->where == OM_IN_ARENA)
 		fprintf(w->to, "; at %u:%" PRIu64 "+%" PRIu64, at->arena, at->offset, at->bytes);
 }
 
 static void
-spots(const struct printer *w, const char *what, const om_spot *s, uint32_t n)
+spots(const struct printer *w, const char *what, const om_address *s, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		fprintf(w->to, "%s", k ? ", " : what);
@@ -334,8 +334,8 @@ spots(const struct printer *w, const char *what, const om_spot *s, uint32_t n)
 static void
 storage(const struct printer *w, const om_value *v)
 {
-	static const char *const how[] = {[OM_VIEW] = "view of", [OM_INPLACE] = "in", [OM_TIE] = "tied to",
-		[OM_PART] = "part of"};
+	static const char *const how[] = {[OM_VIEW] = "view of", [OM_INPLACE] = "in", [OM_IO_ALIAS] = "tied to",
+		[OM_SUBBUFFER] = "part of"};
 
 	if (!(w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE)))
 		return;
@@ -346,7 +346,7 @@ storage(const struct printer *w, const om_value *v)
 			fprintf(w->to, " + %" PRIu64, v->offset);
 	}
 	if (v->rounds) {
-		spots(w, "; first ", v->rounds->first, v->rounds->nfirst);
+		spots(w, "; first ", v->rounds->first, v->rounds->nprologue);
 		spots(w, v->rounds->is_output ? "; ends in " : "; turns in ", v->rounds->at, v->rounds->period);
 		if (v->rounds->stride)
 			fprintf(w->to, ", a round %+" PRId64, v->rounds->stride);

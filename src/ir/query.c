@@ -1,7 +1,7 @@
 /* Questions about a program: attributes, scopes, storage, steps, binding. */
 #include <config.h>
 
-#include "onnxmem/op.h"
+#include "onnxmem/opdef.h"
 
 static const char *const targets[] = {
 	[OM_TARGET_GENERIC] = "generic",
@@ -67,7 +67,7 @@ om_attr_has(const om_op *op, const char *name)
 }
 
 static const om_attr_spec *
-spec_of(const om_row *row, const char *name)
+spec_of(const om_opdef *row, const char *name)
 {
 	if (row && row->attrs)
 		for (const om_attr_spec *a = row->attrs; a->name; a++)
@@ -77,7 +77,7 @@ spec_of(const om_row *row, const char *name)
 }
 
 const om_attr *
-om_attrs_of(om_arena *mem, const om_op *op, const om_row *row)
+om_attrs_of(om_arena *mem, const om_op *op, const om_opdef *row)
 {
 	om_attr *list = OM_NEWN(mem, om_attr, (size_t)op->nattr + 1);
 	size_t n = 0;
@@ -100,7 +100,7 @@ int64_t
 om_attr_int(const om_op *op, const char *name)
 {
 	const om_attr *a = of_kind(op, name, OM_ATTR_INT);
-	const om_attr_spec *d = spec_of(op->row, name);
+	const om_attr_spec *d = spec_of(op->opdef, name);
 
 	return a ? *a->i : d ? d->i : 0;
 }
@@ -109,7 +109,7 @@ float
 om_attr_float(const om_op *op, const char *name)
 {
 	const om_attr *a = of_kind(op, name, OM_ATTR_FLOAT);
-	const om_attr_spec *d = spec_of(op->row, name);
+	const om_attr_spec *d = spec_of(op->opdef, name);
 
 	return a ? *a->f : d ? d->f : 0;
 }
@@ -118,7 +118,7 @@ om_string
 om_attr_string(const om_op *op, const char *name)
 {
 	const om_attr *a = of_kind(op, name, OM_ATTR_STRING);
-	const om_attr_spec *d = spec_of(op->row, name);
+	const om_attr_spec *d = spec_of(op->opdef, name);
 
 	if (a)
 		return *a->s;
@@ -225,7 +225,7 @@ om_storage(const om_value *v, uint64_t *offset)
 }
 
 void
-om_value_lies(om_value *v, om_store store, om_value *source, uint64_t offset)
+om_value_set_storage(om_value *v, om_store store, om_value *source, uint64_t offset)
 {
 	v->store = store;
 	v->source = source;
@@ -242,7 +242,7 @@ om_block_inside(const om_block *inner, const om_block *outer)
 }
 
 om_op *
-om_block_holder(const om_block *b, const om_block *inner)
+om_block_enclosing_op(const om_block *b, const om_block *inner)
 {
 	while (inner && inner != b && inner->owner) {
 		if (inner->owner->block == b)
@@ -375,7 +375,7 @@ op_at(const om_block *b, uint32_t step)
 }
 
 const om_op *
-om_op_at(const om_prog *p, uint32_t step)
+om_op_at_step(const om_prog *p, uint32_t step)
 {
 	return op_at(p->first, step);
 }

@@ -39,7 +39,7 @@ has_elements(const om_tensor *t, om_dtype type)
 
 /* Keys and values are lists of the same length. */
 static bool
-is_map(const om_object *o, const om_type *type)
+is_map(const om_container *o, const om_type *type)
 {
 	const om_dtype value = type->of ? om_type_elem(type->of) : OM_UNDEFINED;
 
@@ -48,9 +48,9 @@ is_map(const om_object *o, const om_type *type)
 }
 
 bool
-om_object_fits(const om_tensor *t, const om_type *type)
+om_container_fits(const om_tensor *t, const om_type *type)
 {
-	const om_object *o = t->data;
+	const om_container *o = t->data;
 
 	if (type->kind == OM_TENSOR)
 		return has_elements(t, type->elem);
@@ -61,7 +61,7 @@ om_object_fits(const om_tensor *t, const om_type *type)
 	if ((type->kind != OM_SEQUENCE && type->kind != OM_OPTIONAL) || (type->kind == OM_OPTIONAL && o->n > 1))
 		return false;
 	for (size_t k = 0; k < o->n; k++)
-		if (!type->of || !om_object_fits(&o->item[k], type->of))
+		if (!type->of || !om_container_fits(&o->item[k], type->of))
 			return false;
 	return true;
 }

@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include "onnxmem/op.h"
+#include "onnxmem/opdef.h"
 
 struct check {
 	const om_prog *p;
@@ -59,7 +59,7 @@ check_define(struct check *c, om_block *b, const om_value *v)
 static void
 check_arity(struct check *c, const om_op *op, const char *name)
 {
-	const om_row *r = op->row;
+	const om_opdef *r = op->opdef;
 
 	if (op->nin < r->min_in || (r->max_in != OM_VARIADIC && op->nin > r->max_in))
 		broken(c, "%s: %s takes %u to %u inputs, has %u", at(op->block), name, r->min_in,
@@ -80,7 +80,7 @@ check_op(struct check *c, om_block *b, om_op *op)
 		broken(c, "%s: %s does not know its block", at(b), name);
 	if (op->next ? op->next->prev != op : b->last != op)
 		broken(c, "%s: the list is torn behind %s", at(b), name);
-	if (op->row)
+	if (op->opdef)
 		check_arity(c, op, name);
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (op->in[k])

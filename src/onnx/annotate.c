@@ -173,7 +173,7 @@ summary_text(const om_plan *plan, om_arena *mem)
 	for (uint32_t k = 0; k < plan->narena && plan->narena > 1; k++)
 		text = om_printf(mem, "%s%s%s:%" PRIu64, text, k ? "," : " arenas=", plan->arena[k].name,
 			plan->arena[k].bytes);
-	return plan->order_free ? om_printf(mem, "%s order_free", text) : text;
+	return plan->parallel_safe ? om_printf(mem, "%s parallel_safe", text) : text;
 }
 
 struct mirror {
@@ -183,7 +183,7 @@ struct mirror {
 	om_arena *tmp;
 	om_op ***ops;
 	const om_alias **alias;    /* by value id */
-	const om_plan_view **view;
+	const om_plan_multi_view **view;
 	bool compat;
 	bool is_open;              /* shapes depend on what was bound */
 };
@@ -192,7 +192,7 @@ struct mirror {
 static const char *
 phase_text(const struct mirror *w, const om_value *v, const om_region *r)
 {
-	const om_place *base = r->base == OM_NO_VALUE ? NULL : &w->plan->place[r->base];
+	const om_placement *base = r->base == OM_NO_VALUE ? NULL : &w->plan->place[r->base];
 	uint64_t bytes = 0, offset = r->offset;
 
 	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
@@ -208,11 +208,11 @@ phase_text(const struct mirror *w, const om_value *v, const om_region *r)
 
 /* PHASE=PLACE for each round that has a place of its own. */
 static const char *
-view_text(const struct mirror *w, const om_value *v, const om_plan_view *view)
+view_text(const struct mirror *w, const om_value *v, const om_plan_multi_view *view)
 {
 	const char *text = "";
 
-	for (uint32_t k = 0; k < view->nfirst; k++)
+	for (uint32_t k = 0; k < view->nprologue; k++)
 		text = om_printf(w->tmp, "%sfirst%s=%s;", text, k ? om_printf(w->tmp, "+%" PRIu32, k) : "",
 			phase_text(w, v, &view->first[k]));
 	for (uint32_t k = 0; k < view->period; k++)
@@ -224,7 +224,7 @@ view_text(const struct mirror *w, const om_value *v, const om_plan_view *view)
 static const char *
 place_text(const struct mirror *w, const om_value *v)
 {
-	const om_place *at = &w->plan->place[v->id];
+	const om_placement *at = &w->plan->place[v->id];
 
 	if (w->view[v->id])
 		return view_text(w, v, w->view[v->id]);
@@ -251,7 +251,7 @@ alias_text(const struct mirror *w, const om_alias *a)
 static bool
 is_mirrored(const struct mirror *w, const om_value *v)
 {
-	const om_where where = v ? w->plan->place[v->id].where : OM_NOWHERE;
+	const om_location where = v ? w->plan->place[v->id].where : OM_UNUSED;
 	return where == OM_IN_ARENA || where == OM_UNPLANNED || where == OM_EXTERNAL || (v && w->view[v->id]);
 }
 
@@ -294,7 +294,7 @@ mirror_value(const struct mirror *w, const om_map *infos, Onnx__GraphProto *g, c
 
 	if (!is_mirrored(w, v) || v->type.kind != OM_TENSOR)
 		return;
-	const om_place *at = &w->plan->place[v->id];
+	const om_placement *at = &w->plan->place[v->id];
 	Onnx__ValueInfoProto *info = om_map_get(infos, v->name);
 	if (!info && v->type.elem == OM_UNDEFINED)  /* of a branch that cannot run */
 		return;
@@ -439,7 +439,7 @@ om_model_annotate(om_session *s, om_model *m, const om_prog *p, unsigned how)
 	w.alias = OM_NEWN(w.tmp, const om_alias *, p->nvalue);
 	for (uint32_t k = 0; k < w.plan->nalias; k++)
 		w.alias[w.plan->alias[k].value] = &w.plan->alias[k];
-	w.view = OM_NEWN(w.tmp, const om_plan_view *, p->nvalue);
+	w.view = OM_NEWN(w.tmp, const om_plan_multi_view *, p->nvalue);
 	for (uint32_t k = 0; k < w.plan->nview; k++)
 		w.view[w.plan->view[k].value] = &w.plan->view[k];
 	write_model(&w, json, digest);

@@ -13,7 +13,7 @@
 #define OM_KEY_SUMMARY   OM_KEY "plan.summary"
 #define OM_KEY_TIE       OM_KEY "tie"     /* facts about the model, not about a plan: these three stay */
 #define OM_KEY_PHASE     OM_KEY "phase"
-#define OM_KEY_AGAIN     OM_KEY "recompute_of"
+#define OM_KEY_AGAIN     OM_KEY "rematerialized_from"
 #define OM_KEY_MEM       OM_KEY "mem"
 #define OM_KEY_ALIAS     OM_KEY "alias"
 #define OM_KEY_SCOPE     OM_KEY "scope"
@@ -48,7 +48,7 @@ om_op ***om_ops_by_index(const om_prog *p, om_arena *mem);
 
 /* By the place of a node in the block's graph: the op that it became, or NULL. */
 om_op **om_ops_by_node(const om_block *b, om_arena *mem);
-om_span om_span_of(om_op *const *ops, const om_value *v, const om_place *at);
+om_span om_span_of(om_op *const *ops, const om_value *v, const om_placement *at);
 
 /* From places to steps: a lifetime starts when its op starts and ends when it
  * is complete; a body's parameter that is there from its first op on starts

@@ -13,7 +13,7 @@
 
 #include "base/map.h"
 #include "onnx/model.h"
-#include "onnx/notes.h"
+#include "onnx/metadata.h"
 
 struct import {
 	om_session *s;
@@ -258,8 +258,8 @@ read_node(struct import *im, struct scope *sc, struct node *n)
 	op->origin = n->proto;
 	op->call = om_map_get(&im->functions, function_key(im->tmp, domain, type, overload));
 	if (op->call)
-		op->row = NULL;
-	om_notes_read_op(im->p->mem, op, n->proto);
+		op->opdef = NULL;
+	om_metadata_read_op(im->p->mem, op, n->proto);
 	return read_outputs(im, sc, n);
 }
 
@@ -453,7 +453,7 @@ kind_text(om_attr_kind k)
 static om_status
 check_attrs(struct import *im, const om_op *op)
 {
-	for (const om_attr_spec *spec = op->row->attrs; spec && spec->name; spec++) {
+	for (const om_attr_spec *spec = op->opdef->attrs; spec && spec->name; spec++) {
 		const om_attr *a = om_attr_find(op, spec->name);
 		if (a && a->kind != spec->kind)
 			return om_op_fail(im->s, OM_INVALID, op, "attribute %s is %s; it should be %s",
@@ -472,7 +472,7 @@ resolve_node(struct import *im, struct scope *sc, struct node *n)
 	for (size_t k = 0; k < n->proto->n_attribute; k++)
 		OM_TRY(read_attr(im, sc, n, n->proto->attribute[k]));
 	sc->reading = NULL;
-	if (!n->op->row)
+	if (!n->op->opdef)
 		return OM_OK;
 	OM_TRY(om_op_check(im->s, n->op));
 	return check_attrs(im, n->op);
@@ -619,7 +619,7 @@ read_defaults(struct import *im, struct scope *sc, const Onnx__FunctionProto *f,
 	/* Attributes are read as those of an op; this one stays outside. */
 	struct node holder = {.op = om_op_new(im->p, "", to->name, 1, 0, 0)};
 
-	holder.op->row = NULL;
+	holder.op->opdef = NULL;
 	holder.op->name = to->name;
 	for (size_t k = 0; k < f->n_attribute_proto; k++)
 		OM_TRY(read_attr(im, sc, &holder, f->attribute_proto[k]));
@@ -719,7 +719,7 @@ om_model_import(om_session *s, om_model *m, om_prog **out)
 	im.functions = om_map_new(im.tmp);
 	const om_status st = read_model(&im);
 	if (st == OM_OK)
-		om_notes_read(p, m);
+		om_metadata_read(p, m);
 	om_arena_free(im.tmp);
 	*out = st == OM_OK ? p : NULL;
 	if (st != OM_OK)

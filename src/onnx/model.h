@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "onnx.pb-c.h"
-#include "onnxmem/build.h"
+#include "onnxmem/builder.h"
 #include "onnxmem/onnx.h"
 
 /* A file of external data, mapped whole. */

@@ -89,7 +89,7 @@ index_of(om_op *const *ops, const om_block *b, uint32_t step)
 }
 
 om_span
-om_span_of(om_op *const *ops, const om_value *v, const om_place *at)
+om_span_of(om_op *const *ops, const om_value *v, const om_placement *at)
 {
 	om_span s = {index_of(ops, v->block, at->first), index_of(ops, v->block, at->last), false};
 
@@ -210,7 +210,7 @@ arenas(struct writer *w)
 static void
 row(struct writer *w, json_t *rows, const om_value *v)
 {
-	const om_place *at = v ? &w->plan->place[v->id] : NULL;
+	const om_placement *at = v ? &w->plan->place[v->id] : NULL;
 
 	if (!at || at->where != OM_IN_ARENA)
 		return;
@@ -365,7 +365,7 @@ regions(struct writer *w, const om_block *b, const om_region *r, uint32_t n)
 }
 
 static json_t *
-view(struct writer *w, const om_plan_view *v)
+view(struct writer *w, const om_plan_multi_view *v)
 {
 	const om_block *b = w->p->values[v->value]->block;
 	json_t *j = json_object();
@@ -375,8 +375,8 @@ view(struct writer *w, const om_plan_view *v)
 		set(j, "output", json_true());
 	set(j, "period", number(w, v->period));
 	set(j, "off", regions(w, b, v->off, v->period));
-	if (v->nfirst)
-		set(j, "first", v->nfirst == 1 ? region(w, b, v->first) : regions(w, b, v->first, v->nfirst));
+	if (v->nprologue)
+		set(j, "first", v->nprologue == 1 ? region(w, b, v->first) : regions(w, b, v->first, v->nprologue));
 	if (v->stride)
 		set(j, "stride", json_integer(v->stride));
 	return j;
@@ -418,7 +418,7 @@ scope(struct writer *w, json_t *scopes, const om_block *b)
 
 static const char *const alias_names[] = {
 	[OM_ALIAS_VIEW] = "view", [OM_ALIAS_INPLACE] = "inplace",
-	[OM_ALIAS_DONATE] = "donate", [OM_ALIAS_TIE] = "tie", [OM_ALIAS_PART] = "view",
+	[OM_ALIAS_DONATE] = "donate", [OM_ALIAS_IO] = "tie", [OM_ALIAS_SUBBUFFER] = "view",
 };
 
 const char *
@@ -545,8 +545,8 @@ document(struct writer *w, const char *digest)
 	set(j, "dims", symbols(w));
 	set(j, "target", json_string(om_target_text(w->p->target)));
 	set(j, "order", order(w));
-	if (w->plan->order_free)
-		set(j, "order_free", json_true());
+	if (w->plan->parallel_safe)
+		set(j, "parallel_safe", json_true());
 	set(j, "strategy", name(w, w->plan->strategy ? w->plan->strategy : ""));
 	set(j, "arenas", arenas(w));
 	scope(w, scopes, w->p->first);

@@ -10,7 +10,7 @@
 
 #include "base/map.h"
 #include "onnx/annotate.h"
-#include "onnxmem/build.h"
+#include "onnxmem/builder.h"
 #include "onnx/model.h"
 
 /* What `fold` computes by default. */
@@ -329,13 +329,13 @@ check_order(struct reader *r, const om_block *b)
 	for (const om_op *op = b->first; op; op = op->next)
 		for (uint32_t k = 0; k < op->nin; k++) {
 			const om_value *v = op->in[k];
-			const om_op *reader = !v || v->block == b ? op : om_block_holder(v->block, b);
+			const om_op *reader = !v || v->block == b ? op : om_block_enclosing_op(v->block, b);
 			if (v && v->def && reader && v->def->index >= reader->index)
 				return BAD(r, "its order reads %s before it is computed", v->name);
 		}
 	for (uint32_t k = 0; k < b->nresult; k++) {
 		const om_value *v = b->result[k];
-		const om_op *reader = v->block == b ? NULL : om_block_holder(v->block, b);
+		const om_op *reader = v->block == b ? NULL : om_block_enclosing_op(v->block, b);
 		if (v->def && reader && v->def->index >= reader->index)
 			return BAD(r, "its order reads %s before it is computed", v->name);
 	}
@@ -449,7 +449,7 @@ read_place(struct reader *r, const om_block *b, const json_t *row)
 	if (r->state[v->id] != OPEN)
 		return BAD(r, "%s has two places", v->name);
 	r->state[v->id] = PLACED;
-	om_place *at = &r->plan->place[v->id];
+	om_placement *at = &r->plan->place[v->id];
 	at->where = OM_IN_ARENA;
 	OM_TRY(get_index(r, json_array_get(row, 1), "the number of an arena", UINT32_MAX, &at->arena));
 	OM_TRY(get_number(r, json_array_get(row, 2), "an offset", INT64_MAX, &at->offset));
@@ -508,16 +508,16 @@ read_regions(struct reader *r, const om_block *b, const json_t *j, const om_regi
 }
 
 static om_status
-read_view(struct reader *r, const om_block *b, const json_t *j, om_plan_view *v)
+read_view(struct reader *r, const om_block *b, const json_t *j, om_plan_multi_view *v)
 {
 	const json_t *stride = json_object_get(j, "stride");
 	uint64_t period;
 	om_value *value;
 
 	OM_TRY(find_value(r, b, json_object_get(j, "v"), &value));
-	*v = (om_plan_view){.value = value->id, .is_output = json_is_true(json_object_get(j, "output"))};
+	*v = (om_plan_multi_view){.value = value->id, .is_output = json_is_true(json_object_get(j, "output"))};
 	OM_TRY(read_regions(r, b, json_object_get(j, "off"), &v->off, &v->period));
-	OM_TRY(read_regions(r, b, json_object_get(j, "first"), &v->first, &v->nfirst));
+	OM_TRY(read_regions(r, b, json_object_get(j, "first"), &v->first, &v->nprologue));
 	OM_TRY(get_number(r, json_object_get(j, "period"), "a period", MOST_REGIONS, &period));
 	if (period != v->period || period == 0)
 		return BAD(r, "the view of %s has a period of %" PRIu64 ", but %u regions", value->name, period, v->period);
@@ -546,7 +546,7 @@ read_views(struct reader *r, const om_block *b, const json_t *scope)
 static int
 by_value(const void *a, const void *b)
 {
-	const om_plan_view *x = a, *y = b;
+	const om_plan_multi_view *x = a, *y = b;
 	return (x->value > y->value) - (x->value < y->value);
 }
 
@@ -600,7 +600,7 @@ is_earlier(const om_value *v, const om_value *source)
 	if (!source->def)
 		return false;
 	if (v->block != source->block) {
-		op = om_block_holder(source->block, v->block);
+		op = om_block_enclosing_op(source->block, v->block);
 		return op && op->index <= source->def->index;
 	}
 	return op && op->index < source->def->index;
@@ -630,7 +630,7 @@ read_aliases(struct reader *r)
 		a->value = v->id;
 		a->source = source->id;
 		if (a->kind == OM_ALIAS_VIEW && is_earlier(v, source))
-			a->kind = OM_ALIAS_PART;
+			a->kind = OM_ALIAS_SUBBUFFER;
 		r->alias[v->id] = a;
 	}
 	return OM_OK;
@@ -689,16 +689,16 @@ read_unplanned(struct reader *r)
 /* ---- What a document does not say: who needs no place in an arena. ---- */
 
 static void
-place_outside(struct reader *r, const om_value *v, om_where where, uint64_t offset)
+place_outside(struct reader *r, const om_value *v, om_location where, uint64_t offset)
 {
-	om_place *at = &r->plan->place[v->id];
+	om_placement *at = &r->plan->place[v->id];
 	uint64_t bytes = 0;
 
 	if (r->state[v->id] != OPEN)
 		return;
 	if (v->type.kind != OM_TENSOR || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
 		bytes = 0;
-	*at = (om_place){.where = where, .offset = offset, .bytes = bytes, .last = r->p->first->end};
+	*at = (om_placement){.where = where, .offset = offset, .bytes = bytes, .last = r->p->first->end};
 	r->state[v->id] = PLACED;
 }
 
@@ -729,7 +729,7 @@ place_aliases(struct reader *r)
 			offset += r->alias[at]->offset;
 			at = r->alias[at]->source;
 		}
-		const om_where where = r->plan->place[at].where;
+		const om_location where = r->plan->place[at].where;
 		if (at != k && (where == OM_WEIGHT || where == OM_EXTERNAL))
 			place_outside(r, r->p->values[k], where, offset + r->plan->place[at].offset);
 	}
@@ -761,7 +761,7 @@ read_plan(struct reader *r, const char *sidecar)
 	list_names(r);
 	r->ops = om_ops_by_index(r->p, r->mem);
 	r->plan = om_plan_empty(r->p);
-	r->plan->order_free = json_is_true(json_object_get(r->root, "order_free"));
+	r->plan->parallel_safe = json_is_true(json_object_get(r->root, "parallel_safe"));
 	strategy = json_string_value(json_object_get(r->root, "strategy"));
 	r->plan->strategy = om_strdup(r->p->mem, strategy ? strategy : "");
 	OM_TRY(read_arenas(r));

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "onnx/model.h"
-#include "ops/copy.h"
+#include "ops/tensor/strided_copy.h"
 
 /* The typed field that holds the elements of a type when raw_data does not. */
 enum field { FIELD_NONE, FIELD_FLOAT, FIELD_INT32, FIELD_INT64, FIELD_DOUBLE, FIELD_UINT64, FIELD_STRING };

@@ -8,7 +8,7 @@
 #include <config.h>
 
 #include "onnx/annotate.h"
-#include "onnx/notes.h"
+#include "onnx/metadata.h"
 #include "onnx/update.h"
 
 /* ---- Names. ---- */
@@ -202,7 +202,7 @@ write_opset(struct update *u, const om_op *op)
 		if (strcmp(om_domain(set->domain), op->domain) != 0)
 			continue;
 		if (set->version == op->version
-		    || (op->row && om_row_find(op->domain, op->type, (int)set->version) == op->row))
+		    || (op->opdef && om_opdef_find(op->domain, op->type, (int)set->version) == op->opdef))
 			return OM_OK;
 		return om_op_fail(u->s, OM_UNSUPPORTED, op,
 			"is of version %d of its operator set, but the file has version %lld",
@@ -234,7 +234,7 @@ om_update_node(struct update *u, const om_op *op, Onnx__NodeProto **out)
 	write_text(u, &to->overload, op->overload);
 	write_names(u, &to->n_input, &to->input, op->nin, op->in);
 	write_names(u, &to->n_output, &to->output, op->nout, op->out);
-	om_notes_write_op(u->m->mem, op, to);
+	om_metadata_write_op(u->m->mem, op, to);
 	return write_attrs(u, op, to);
 }
 
@@ -689,7 +689,7 @@ update(struct update *u)
 	om_update_note_uses(u, u->p->first);
 	OM_TRY(write_graph(u, u->p->first, &graph));
 	OM_TRY(om_update_functions(u, false));
-	return om_notes_write(u->s, u->m, u->p);
+	return om_metadata_write(u->s, u->m, u->p);
 }
 
 om_status

@@ -18,10 +18,10 @@ shape_of(om_arena *mem, const om_value *v)
 }
 
 /* By value id: the view that moves it; NULL: none. */
-static const om_plan_view **
+static const om_plan_multi_view **
 views(const om_prog *p, om_arena *mem)
 {
-	const om_plan_view **of = OM_NEWN(mem, const om_plan_view *, p->nvalue);
+	const om_plan_multi_view **of = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue);
 
 	for (uint32_t k = 0; k < p->plan->nview; k++)
 		of[p->plan->view[k].value] = &p->plan->view[k];
@@ -34,7 +34,7 @@ turns(const om_report *r, const om_box *x)
 	json_t *all = json_array();
 
 	for (uint32_t k = 0; k < x->nturn; k++) {
-		const om_turn *t = &x->turn[k];
+		const om_loop_view *t = &x->turn[k];
 		json_array_append_new(all, json_pack("[I, I, f, f, s]", (json_int_t)(r->base[t->arena] + t->offset),
 			(json_int_t)t->bytes, t->from, t->to, t->when));
 	}
@@ -42,7 +42,7 @@ turns(const om_report *r, const om_box *x)
 }
 
 static json_t *
-box(const om_report *r, om_arena *mem, const om_box *x, const om_plan_view *moves)
+box(const om_report *r, om_arena *mem, const om_box *x, const om_plan_multi_view *moves)
 {
 	const om_value *v = x->value;
 	const om_op *op = v ? v->def : x->op;
@@ -50,7 +50,7 @@ box(const om_report *r, om_arena *mem, const om_box *x, const om_plan_view *move
 	return json_pack("[o, i, i, I, I, i, i, i, s, s, o, o, s, s, o]", om_json_text(mem, x->name), (int)x->kind,
 		(int)x->arena, (json_int_t)x->offset, (json_int_t)x->bytes, (int)x->first, (int)x->last,
 		x->buffer == UINT32_MAX ? -1 : (int)x->buffer, v ? om_dtype_text(v->type.elem) : "", v ? shape_of(mem, v) : "",
-		om_json_text(mem, op ? op->type : ""), om_json_text(mem, op ? op->name : ""), om_report_why(r, mem, x),
+		om_json_text(mem, op ? op->type : ""), om_json_text(mem, op ? op->name : ""), om_report_explain(r, mem, x),
 		moves ? om_report_moving(r->prog, moves, mem) : "", turns(r, x));
 }
 
@@ -58,7 +58,7 @@ box(const om_report *r, om_arena *mem, const om_box *x, const om_plan_view *move
 static json_t *
 boxes(const om_report *r, om_arena *mem)
 {
-	const om_plan_view **view = views(r->prog, mem);
+	const om_plan_multi_view **view = views(r->prog, mem);
 	json_t *all = json_array();
 
 	for (uint32_t k = 0; k < r->nbox + r->nvisitor; k++) {
@@ -122,7 +122,7 @@ peak(const om_report *r, om_arena *mem)
 
 	for (uint32_t k = 0; k < r->nlive; k++)
 		json_array_append_new(live, json_pack("[o, I]", om_json_text(mem, r->live[k].name), (json_int_t)r->live[k].bytes));
-	return json_pack("{s:o, s:o}", "step", r->order_free ? json_null() : json_integer(r->peak_step), "live", live);
+	return json_pack("{s:o, s:o}", "step", r->parallel_safe ? json_null() : json_integer(r->peak_step), "live", live);
 }
 
 static json_t *
@@ -186,7 +186,7 @@ about(const om_report *r, om_arena *mem)
 			out = om_printf(mem, "%s; %s %s%s", out, om_clean_text(mem, v->name), om_dtype_text(v->type.elem),
 				om_shape_text(&v->shape, shape, sizeof shape));
 	}
-	return r->order_free ? om_printf(mem, "%s; a plan for every order", out) : out;
+	return r->parallel_safe ? om_printf(mem, "%s; a plan for every order", out) : out;
 }
 
 static json_t *

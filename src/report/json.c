@@ -54,7 +54,7 @@ peak(const om_report *r, om_arena *mem)
 {
 	json_t *at = json_object(), *live = json_array();
 
-	json_object_set_new(at, "step", r->order_free ? json_null() : number(r->peak_step));
+	json_object_set_new(at, "step", r->parallel_safe ? json_null() : number(r->peak_step));
 	json_object_set_new(at, "op", om_json_text(mem, r->peak_op ? r->peak_op->type : ""));
 	json_object_set_new(at, "name", om_json_text(mem, r->peak_op ? r->peak_op->name : ""));
 	for (uint32_t k = 0; k < r->nlive; k++)
@@ -175,8 +175,8 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	json_object_set_new(o, "model", om_json_text(mem, r->model));
 	json_object_set_new(o, "target", json_string(om_target_text(r->prog->target)));
 	json_object_set_new(o, "order", json_string(r->prog->order ? r->prog->order : "file"));
-	if (r->order_free)
-		json_object_set_new(o, "order_free", json_true());
+	if (r->parallel_safe)
+		json_object_set_new(o, "parallel_safe", json_true());
 	json_object_set_new(o, "inputs", inputs(r->prog, mem));
 	json_object_set_new(o, "dims", om_json_dims(r->prog, mem));
 	set_sizes(o, r);

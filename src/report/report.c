@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnxmem/build.h"
-#include "plan/usage.h"
+#include "onnxmem/builder.h"
+#include "alloc/byte_liveness.h"
 #include "report/report.h"
 
 /* ---- Most alive in file order, with nothing shared. ---- */
@@ -32,7 +32,7 @@ mark_use(struct lives *l, const om_block *b, const om_value *v, uint32_t step)
 	if (!v)
 		return;
 	for (; b != v->block && b->owner; b = b->owner->block) {
-		const om_row *row = b->owner->row;
+		const om_opdef *row = b->owner->opdef;
 		if (!row || row->control != OM_IF)
 			step = b->owner->end;
 	}
@@ -85,7 +85,7 @@ plannable(const om_prog *p, const om_value *v, const bool *is_callers)
 {
 	uint64_t bytes;
 
-	if (is_callers[v->id] || v->is_const || p->plan->place[v->id].where == OM_NOWHERE
+	if (is_callers[v->id] || v->is_const || p->plan->place[v->id].where == OM_UNUSED
 	    || v->type.kind != OM_TENSOR || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
 		return 0;
 	return rounded(bytes, p->align);
@@ -187,16 +187,16 @@ static void
 count_rest(om_report *r, const om_prog *p, const bool *is_callers)
 {
 	for (uint32_t k = 0; k < p->plan->nalias; k++)
-		if (p->plan->alias[k].kind == OM_ALIAS_TIE)
+		if (p->plan->alias[k].kind == OM_ALIAS_IO)
 			r->tied_bytes += om_value_bytes(p->values[p->plan->alias[k].value]);
 	for (const om_block *b = p->first; b; b = b->next)
 		for (const om_op *op = b->first; op; op = op->next)
 			r->ops += !op->is_folded;
 	for (uint32_t k = 0; k < p->nvalue; k++) {
-		const om_where w = p->plan->place[k].where;
+		const om_location w = p->plan->place[k].where;
 		if (is_callers[k] && !p->values[k]->is_const && !p->values[k]->is_overridable)
 			r->io_bytes += om_value_bytes(p->values[k]);
-		r->values += w != OM_NOWHERE && w != OM_WEIGHT && !p->values[k]->is_overridable;
+		r->values += w != OM_UNUSED && w != OM_WEIGHT && !p->values[k]->is_overridable;
 	}
 	r->io_bytes -= r->tied_bytes;
 }
@@ -232,7 +232,7 @@ kind_of(const om_alias *a)
 {
 	if (!a)
 		return OM_BOX_OWN;
-	return a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_PART ? OM_BOX_VIEW : OM_BOX_INPLACE;
+	return a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_SUBBUFFER ? OM_BOX_VIEW : OM_BOX_INPLACE;
 }
 
 static void
@@ -250,7 +250,7 @@ add_values(om_report *r, const om_prog *p, om_arena *mem)
 				.bytes = plan->place[k].bytes};
 		}
 	for (uint32_t k = 0; k < plan->nplace; k++) {
-		const om_place *at = &plan->place[k];
+		const om_placement *at = &plan->place[k];
 		if (at->where == OM_IN_ARENA)
 			r->box[r->nbox++] = (om_box){p->values[k]->name, kind_of(alias[k]), at->arena, at->offset,
 				at->bytes, at->first, at->last, buffer[root_of(plan, alias, k)], p->values[k], NULL,
@@ -443,10 +443,10 @@ find_phases(om_report *r, const om_prog *p, om_arena *mem)
 	for (const om_op *op = p->first->first; op; op = op->next) {
 		if (op->is_folded)
 			continue;
-		*(op->recompute_of ? &r->again_flops : &r->flops) += om_op_cost(op).flops;
-		r->again += op->recompute_of != NULL;
+		*(op->rematerialized_from ? &r->again_flops : &r->flops) += om_op_cost(op).flops;
+		r->again += op->rematerialized_from != NULL;
 	}
-	for (const om_op *op = p->first->first; op && !r->order_free; op = op->next)
+	for (const om_op *op = p->first->first; op && !r->parallel_safe; op = op->next)
 		if (op->phase != OM_NO_PHASE && !op->is_folded)
 			add_phase(r, by, op);
 	if (r->nphase)
@@ -466,13 +466,13 @@ take_peak(om_report *r, const om_plan *plan, om_arena *mem)
 static void
 find_peak(om_report *r, const om_prog *p, om_arena *mem)
 {
-	if (r->order_free) {
+	if (r->parallel_safe) {
 		take_peak(r, p->plan, mem);
 		return;
 	}
 	if (p->plan->narena > 1)
 		r->peak_step = busiest_step(r, mem);
-	r->peak_op = om_op_at(p, r->peak_step);
+	r->peak_op = om_op_at_step(p, r->peak_step);
 	r->live = OM_NEWN(mem, om_report_live, r->nbuffer);
 	for (uint32_t k = 0; k < r->nbuffer; k++) {
 		const uint64_t bytes = bytes_at(&r->buffer[k], r->peak_step);
@@ -518,7 +518,7 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	r->model = slash ? slash + 1 : path;
 	r->steps = p->nstep;
 	r->status = OM_PACK_OPTIMAL;
-	r->order_free = p->plan->order_free;
+	r->parallel_safe = p->plan->parallel_safe;
 	r->base = OM_NEWN(mem, uint64_t, p->plan->narena);
 	sum_arenas(r, p->plan);
 	r->file_order_bytes = file_order(p, mem, is_callers);
@@ -530,7 +530,7 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	add_scratch(r, p, mem);
 	qsort(r->box, r->nbox, sizeof *r->box, by_first);
 	index_boxes(r, mem);
-	om_report_turns(r, mem);
+	om_report_loop_views(r, mem);
 	add_lives(r, mem);
 	find_peak(r, p, mem);
 	find_phases(r, p, mem);

@@ -12,12 +12,12 @@
 typedef enum om_box_kind { OM_BOX_OWN, OM_BOX_INPLACE, OM_BOX_VIEW, OM_BOX_SCRATCH } om_box_kind;
 
 /* Where a value lies for a while that moves with the rounds of a loop. */
-typedef struct om_turn {
+typedef struct om_loop_view {
 	uint32_t arena;
 	uint64_t offset, bytes;
 	double from, to;         /* steps: the loop's, divided among the rounds that are shown */
 	const char *when;        /* "rounds 1, 3, 5…" */
-} om_turn;
+} om_loop_view;
 
 /* A value, or the scratch of an operator, at its place in the arena. */
 typedef struct om_box {
@@ -30,7 +30,7 @@ typedef struct om_box {
 	const om_value *value;   /* NULL for scratch, */
 	const om_op *op;         /* whose op this is; else NULL */
 	const om_value *source;  /* what it is a view of, or computed over; else NULL */
-	om_turn *turn;           /* where it goes with the rounds of a loop: its own place is what is
+	om_loop_view *turn;           /* where it goes with the rounds of a loop: its own place is what is
 	                            kept for all that take turns there */
 	uint32_t nturn;
 } om_box;
@@ -89,7 +89,7 @@ struct om_report {
 
 	uint32_t peak_step;
 	const om_op *peak_op;    /* NULL: where the graph ends */
-	bool order_free;         /* there is no such step: `live` is what is needed at once
+	bool parallel_safe;         /* there is no such step: `live` is what is needed at once
 	                            in some order or other */
 	om_report_live *live;    /* what is alive there, largest first */
 	uint32_t nlive;
@@ -125,25 +125,25 @@ void om_report_csv(const om_report *r, FILE *to);    /* a packing problem and it
 void om_report_svg(const om_report *r, FILE *to);    /* x is the step, y the address */
 /* The same and all the numbers as a page for a browser. */
 om_status om_report_html(const om_report *r, om_session *s, om_arena *mem, FILE *to);
-void om_report_draw(const om_report *r, FILE *to);   /* the same in letters */
+void om_report_ascii(const om_report *r, FILE *to);   /* the same in letters */
 
 /* For other programs.  `path` is that of the header, after which its names are called;
  * `digest` that of the model, or "". */
-void om_report_header(const om_report *r, om_arena *mem, const char *path, const char *digest, FILE *to);
+void om_report_c_header(const om_report *r, om_arena *mem, const char *path, const char *digest, FILE *to);
 om_status om_report_tflm(const om_report *r, om_session *s, om_arena *mem, FILE *to);
 om_status om_report_ort(const om_report *r, om_session *s, om_arena *mem, const char *digest, FILE *to);
 
 /* Fill in om_box.turn, and find visitors. */
-void om_report_turns(om_report *r, om_arena *mem);
+void om_report_loop_views(om_report *r, om_arena *mem);
 
 /* Where a value lies from round to round, in words. */
-const char *om_report_moving(const om_prog *p, const om_plan_view *v, om_arena *mem);
+const char *om_report_moving(const om_prog *p, const om_plan_multi_view *v, om_arena *mem);
 
 /* Bytes of the arenas in use, by step. */
 uint64_t *om_report_in_use(const om_report *r, om_arena *mem);
 
 /* Why a value has storage of its own, or whose. */
-const char *om_report_why(const om_report *r, om_arena *mem, const om_box *x);
+const char *om_report_explain(const om_report *r, om_arena *mem, const om_box *x);
 
 /* By what part `bytes` are more than the bound. */
 double om_report_gap(uint64_t bytes, uint64_t bound);

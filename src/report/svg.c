@@ -193,7 +193,7 @@ label(const struct plot *p, const om_box *x, const char *name, double left, doub
 
 /* A value in one of the places that it takes with the rounds of a loop. */
 static void
-turn(const struct plot *p, const om_box *x, const om_turn *t, size_t hue)
+turn(const struct plot *p, const om_box *x, const om_loop_view *t, size_t hue)
 {
 	const char *name = om_clean_text(p->mem, x->name);
 	const uint64_t address = p->r->base[t->arena] + t->offset;
@@ -281,7 +281,7 @@ title(const struct plot *p)
 	fprintf(p->to, "<text x=\"%d\" y=\"28\" font-size=\"17\" fill=\"#2c3640\">", LEFT);
 	text(p->to, om_clean_text(p->mem, r->model));
 	fprintf(p->to, ": %s in %s, %s without sharing</text>\n", om_bytes_text(r->arena_bytes, arena),
-		r->prog->plan->narena > 1 ? "all arenas" : r->order_free ? "one arena, in any order" : "one arena",
+		r->prog->plan->narena > 1 ? "all arenas" : r->parallel_safe ? "one arena, in any order" : "one arena",
 		om_bytes_text(r->naive_bytes, naive));
 }
 
@@ -353,7 +353,7 @@ lines(const struct plot *p)
 			"<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">lower bound %s</text>\n",
 			LEFT, at_y(p, (double)r->lower_bound_bytes), LEFT + p->width, LEFT + p->width,
 			at_y(p, (double)r->lower_bound_bytes) + 14, om_bytes_text(r->lower_bound_bytes, bound));
-	if (r->nlive == 0 || r->order_free)
+	if (r->nlive == 0 || r->parallel_safe)
 		return;
 	fprintf(p->to, "<path class=\"line peak\" d=\"M%.1f %d V%d\"/>"
 		"<text class=\"mark\" x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">peak: step %" PRIu32 "%s%s</text>\n",

@@ -155,7 +155,7 @@ bound_note(const om_report *r, om_arena *mem)
 		return om_printf(mem, "feasible: the gap is %.2f %%", 100 * r->gap);
 	if (r->prog->plan->narena > 1)
 		return "optimal: no smaller arenas for what lies in each";
-	return r->order_free ? "optimal: no smaller arena that does for every order"
+	return r->parallel_safe ? "optimal: no smaller arena that does for every order"
 		: "optimal: no smaller arena for this order";
 }
 
@@ -167,7 +167,7 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 	line(to, "naive", r->naive_bytes, "every value on its own");
 	line(to, "file order", r->file_order_bytes, "most alive at once, nothing in place, no views");
 	line(to, r->prog->plan->narena > 1 ? "arenas" : "arena", r->arena_bytes,
-		om_printf(mem, "%.1f %% of naive%s", share, r->order_free ? ", in whatever order the ops run" : ""));
+		om_printf(mem, "%.1f %% of naive%s", share, r->parallel_safe ? ", in whatever order the ops run" : ""));
 	arenas(r->prog->plan, to, mem);
 	if (r->scratch_bytes)
 		line(to, "  kernel scratch", r->scratch_bytes, "at most, inside the arena");
@@ -190,11 +190,11 @@ peak(const om_report *r, FILE *to, om_arena *mem)
 
 	if (r->nlive == 0)
 		return;
-	if (r->order_free)
+	if (r->parallel_safe)
 		fputs("\npeak: in some order or other, ", to);
 	else
 		fprintf(to, "\npeak at step %" PRIu32 " of %" PRIu32 ", ", r->peak_step, r->steps);
-	if (r->order_free)
+	if (r->parallel_safe)
 		fputs("all of these are needed", to);
 	else if (!r->peak_op)
 		fputs("where the graph ends", to);
@@ -202,7 +202,7 @@ peak(const om_report *r, FILE *to, om_arena *mem)
 		fprintf(to, "%s %s", r->peak_op->type, om_clean_text(mem, r->peak_op->name));
 	else
 		fputs(r->peak_op->type, to);
-	fputs(r->order_free ? " at once:\n" : "; alive there:\n", to);
+	fputs(r->parallel_safe ? " at once:\n" : "; alive there:\n", to);
 	for (uint32_t k = 0; k < r->nlive && k < SHOWN; k++)
 		line(to, "", r->live[k].bytes, name_text(r, mem, r->live[k].name));
 	if (r->nlive > SHOWN) {

@@ -26,7 +26,7 @@ check(const om_report *r, om_session *s)
 	if (r->prog->nblock > 1)
 		return om_fail(s, OM_UNSUPPORTED, "an offline plan of TFLite Micro knows one graph, and this model has branches "
 			"or loops: their memory would not be kept free");
-	if (plan->order_free)
+	if (plan->parallel_safe)
 		return om_fail(s, OM_UNSUPPORTED, "TFLite Micro runs in the order of the file: plan without --order-free");
 	if (plan->arena[0].align % TFLM_ALIGN)
 		return om_fail(s, OM_UNSUPPORTED, "TFLite Micro wants offsets that are multiples of %d, the plan has multiples of %"
@@ -40,7 +40,7 @@ check(const om_report *r, om_session *s)
 static void
 put(const om_report *r, om_arena *mem, FILE *to, const om_value *v)
 {
-	const om_place *at = &r->prog->plan->place[v->id];
+	const om_placement *at = &r->prog->plan->place[v->id];
 
 	if (at->where == OM_IN_ARENA)
 		fprintf(to, "\t%" PRIu64 ",", at->offset);
@@ -56,7 +56,7 @@ put(const om_report *r, om_arena *mem, FILE *to, const om_value *v)
 static bool
 is_tensor(const om_report *r, const om_value *v)
 {
-	return v && !v->is_const && r->prog->plan->place[v->id].where != OM_NOWHERE;
+	return v && !v->is_const && r->prog->plan->place[v->id].where != OM_UNUSED;
 }
 
 static uint32_t

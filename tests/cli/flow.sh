@@ -14,9 +14,9 @@ said "$models/sizes.onnx" --fill which:value=1 --formula
 said "$models/sizes.onnx" --fill which:value=0 --formula
 
 # A row more in every round.
-outside "$models/grow.onnx"
-said "$models/grow.onnx" --fill trips:value=0 --formula
-said "$models/grow.onnx" --fill trips:value=3 --formula
+outside "$models/loop_grow.onnx"
+said "$models/loop_grow.onnx" --fill trips:value=0 --formula
+said "$models/loop_grow.onnx" --fill trips:value=3 --formula
 
 # What is stacked up, in as many rounds as the caller or the data say.
 cat >rounds.ir <<'END'

@@ -17,7 +17,7 @@ om pack small.csv -o small.csv
 # Columns in any order, comments, quotes, other names for them.
 cat >all.csv <<'END'
 # what it is,of no use
-size,"alignment",id,note,begin,end,offset,gaps,heat,pool,group
+size,"alignment",id,note,begin,end,offset,gaps,access_bytes,pool,group
 100,16,"a, or b","he said ""no""",0,9,,3-5 6-8@0:10,1000,,
 64,64,fixed,,0,9,64,,10,slow,
 90,,late,,3,4,,,,,

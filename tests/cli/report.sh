@@ -17,4 +17,4 @@ om report "$models/digits.onnx" --target tpu
 # What moves with the rounds of a loop: in words, and in the picture, in each of its places.
 om report "$models/nnc_lag.onnx" --svg lag.svg | sed -n '/^move/,/^$/p'
 sed -n 's|.*<title>b0$|&|p; /<title>b0$/{n;p;n;s/<.title>.*//p}' lag.svg | sed 's/.*<title>//'
-om report "$models/swap.onnx" --svg - | grep -c 'rounds 0, 2, 4'
+om report "$models/loop_swap.onnx" --svg - | grep -c 'rounds 0, 2, 4'

@@ -23,7 +23,7 @@
 
 #include "../same.h"
 #include "conformance.h"
-#include "onnxmem/exec.h"
+#include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
 
 enum { DIFFERS = 1000, CONTRADICTS, CRASHED, SLOW, SECONDS = 20, MAP = 100 };
@@ -124,7 +124,7 @@ take_tensor(struct reader *r, om_arena *mem, om_tensor *t)
 static void
 take_map(struct reader *r, om_arena *mem, om_tensor *t)
 {
-	om_object *map = OM_NEW(mem, om_object);
+	om_container *map = OM_NEW(mem, om_container);
 
 	take_tensor(r, mem, &map->key);
 	take_tensor(r, mem, &map->value);
@@ -265,7 +265,7 @@ text_of(om_arena *mem, const om_tensor *t, size_t k)
 }
 
 static void
-map_texts(om_arena *mem, const om_object *map, size_t place, om_string *to)
+map_texts(om_arena *mem, const om_container *map, size_t place, om_string *to)
 {
 	for (size_t k = 0; k < map->n; k++) {
 		const char *text = om_printf(mem, "%zu\t%s\t%s", place, text_of(mem, &map->key, k),
@@ -278,16 +278,16 @@ map_texts(om_arena *mem, const om_object *map, size_t place, om_string *to)
 static om_tensor
 as_texts(om_arena *mem, const om_type *type, const om_tensor *t)
 {
-	const om_object *all = t->data;
+	const om_container *all = t->data;
 	int64_t n = 0;
 
 	if (type->kind != OM_SEQUENCE || type->of->kind != OM_MAP)
 		return *t;
 	for (size_t k = 0; k < all->n; k++)
-		n += (int64_t)((const om_object *)all->item[k].data)->n;
+		n += (int64_t)((const om_container *)all->item[k].data)->n;
 	om_string *list = OM_NEWN(mem, om_string, (size_t)n + 1), *at = list;
 	for (size_t k = 0; k < all->n; k++) {
-		const om_object *map = all->item[k].data;
+		const om_container *map = all->item[k].data;
 		map_texts(mem, map, k, at);
 		at += map->n;
 	}
@@ -329,7 +329,7 @@ note_most(struct test *t)
 			continue;
 		for (uint32_t i = 0; op && i < op->nout; i++)
 			if (op->out[i] == graph->result[k])
-				om_op_most(op, i, &t->most[k]);
+				om_op_max_shape(op, i, &t->most[k]);
 	}
 }
 

@@ -3,7 +3,7 @@
 #define CONFORMANCE_H
 
 #include "onnxmem/onnx.h"
-#include "onnxmem/op.h"
+#include "onnxmem/opdef.h"
 
 typedef struct om_data {
 	bool is_given;

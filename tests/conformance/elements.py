@@ -5,7 +5,7 @@ version of its schema allows.
 
 For every type parameter, and every type that the schema allows for it, random
 cases of the fuzzer run; what they give is right or wrong in fuzz.py.  A type is
-refused when one case is.  UPDATE=1 writes docs/elements.md.  CASES=N draws N
+refused when one case is.  UPDATE=1 writes docs/element-types.md.  CASES=N draws N
 cases a type."""
 import os
 import sys
@@ -112,7 +112,7 @@ def look():
 
 
 def write(lines, runs, total):
-    with open(os.path.join(SRC, "docs/elements.md"), "w") as f:
+    with open(os.path.join(SRC, "docs/element-types.md"), "w") as f:
         f.write("# Element types\n\n"
                 "Written by `make check UPDATE=1 TESTS=tests/conformance/elements.test`; do not edit.\n\n"
                 f"The newest version of each operator of onnx {onnx.__version__} that the fuzzer draws, its type parameters, and\n"

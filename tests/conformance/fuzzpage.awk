@@ -1,5 +1,5 @@
 # The page of what the fuzzer counted, by operator:
-#     awk -f fuzzpage.awk fewer.tsv fuzz.tsv
+#     awk -f fuzzpage.awk coverage_exceptions.tsv fuzz.tsv
 BEGIN {
 	FS = "\t"
 	print "# Operators and random cases\n"

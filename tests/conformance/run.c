@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "conformance.h"
-#include "onnxmem/exec.h"
+#include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
 
 enum { SECONDS = 20, MAX_TESTS = 20000, LINE = 2048 };

@@ -25,7 +25,7 @@
 
 #include "../same.h"
 #include "flows.h"
-#include "onnxmem/exec.h"
+#include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
 
 enum { COUNT = 250, FAULTS = 8, RUNS = 3, NIN = 6 };
@@ -235,10 +235,10 @@ enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes /
 static om_status
 plan_as(struct test *t, om_prog *p, const struct passes *passes)
 {
-	om_want want[] = {{.name = "fast", .device = "cpu", .limit = t->bytes / 2 + 64},
+	om_arena_spec want[] = {{.name = "fast", .device = "cpu", .limit = t->bytes / 2 + 64},
 		{.name = "slow", .device = "cpu"}};
 
-	p->order_free = passes->any_order;
+	p->parallel_safe = passes->any_order;
 	p->want = want;
 	p->nwant = passes->two_arenas ? 2 : 0;
 	const om_status st = om_host_run(t->h, p, passes->list ? passes->list : om_default_pipeline());

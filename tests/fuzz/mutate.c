@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/dice.h"
+#include "base/rng.h"
 #include "take.h"
 
 /* Sanitizers keep what was freed for a while. */
@@ -36,7 +36,7 @@ struct dice {
 static uint64_t
 roll(struct dice *d)
 {
-	return om_dice(&d->state);
+	return om_rng(&d->state);
 }
 
 static size_t

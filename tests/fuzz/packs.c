@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/dice.h"
+#include "base/rng.h"
 #include "onnxmem/pack.h"
 
 enum { MOST = 40, LIVES = 4, STEPS = 24, POOLS = 3, PAIRS = MOST * MOST };
@@ -35,7 +35,7 @@ struct problem {
 static uint32_t
 below(struct problem *w, uint32_t n)
 {
-	return (uint32_t)om_dice_below(&w->state, n);
+	return (uint32_t)om_rng_below(&w->state, n);
 }
 
 static bool
@@ -146,7 +146,7 @@ make_pools(struct problem *w)
 		w->pool[k] = (om_pool){.limit = chance(w, 4) ? 0 : 1 + below(w, (uint32_t)sum / 2 + 2),
 			.align = chance(w, 8) && !fixed ? 4 : 0};
 	for (uint32_t k = 0; k < w->p.n; k++) {
-		w->buf[k].heat = below(w, 100);
+		w->buf[k].access_bytes = below(w, 100);
 		w->buf[k].fixed_pool = chance(w, 6) ? below(w, w->p.npool) : OM_POOL_ANY;
 	}
 }

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 
 #include "../same.h"
-#include "base/dice.h"
-#include "onnxmem/exec.h"
+#include "base/rng.h"
+#include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
 
 enum { MAX_VALUES = 64, MAX_DEPTH = 2, COUNT = 400 };
@@ -39,7 +39,7 @@ struct gen {
 static unsigned
 below(struct gen *g, unsigned n)
 {
-	return (unsigned)om_dice_below(&g->state, n);
+	return (unsigned)om_rng_below(&g->state, n);
 }
 
 static void
@@ -733,10 +733,10 @@ set_steps(om_prog *p, om_plan *plan, const uint32_t *was)
 {
 	for (uint32_t i = 0; i < plan->nplace; i++) {
 		const om_value *v = p->values[i];
-		om_place *at = &plan->place[i];
+		om_placement *at = &plan->place[i];
 		if (at->where != OM_IN_ARENA)
 			continue;
-		const om_op *holder = om_block_holder(p->first, v->block);
+		const om_op *holder = om_block_enclosing_op(p->first, v->block);
 		if (!holder) {
 			at->first = v->first;
 			at->last = v->last;
@@ -809,9 +809,9 @@ enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes /
 static om_status
 plan_as(om_host *h, om_prog *p, const struct way *way, uint64_t bytes)
 {
-	om_want want[] = {{.name = "fast", .device = "cpu", .limit = bytes / 2 + 64}, {.name = "slow", .device = "cpu"}};
+	om_arena_spec want[] = {{.name = "fast", .device = "cpu", .limit = bytes / 2 + 64}, {.name = "slow", .device = "cpu"}};
 
-	p->order_free = way->any_order;
+	p->parallel_safe = way->any_order;
 	p->want = want;
 	p->nwant = way->two_arenas ? 2 : 0;
 	const om_status st = om_host_run(h, p, way->passes ? way->passes : om_default_pipeline());

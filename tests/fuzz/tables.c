@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/dice.h"
-#include "cli/packfile.h"
+#include "base/rng.h"
+#include "cli/pack_csv.h"
 
 static const char whole[] =
 	"# a problem\n"
-	"id,lower,upper,size,alignment,offset,pool,gaps,heat,group,note\n"
+	"id,lower,upper,size,alignment,offset,pool,gaps,access_bytes,group,note\n"
 	"a,0,9,64,16,0,,3-5 6-8@0:10,1000,,\"x, y\"\n"
 	"b,1,4,128,64,,,,,,\n"
 	"\"c\"\"\",2,7,12,4,,,,500,g,\r\n"
@@ -30,7 +30,7 @@ static const char pairs[] = "one,other\na,b\nb,\"c\"\"\"\nd,e\ne,f\nf,a\n";
 static uint32_t
 below(uint64_t *state, uint32_t n)
 {
-	return (uint32_t)om_dice_below(state, n);
+	return (uint32_t)om_rng_below(state, n);
 }
 
 static char *

@@ -30,7 +30,7 @@ plan(om_host *h, om_session *s, om_model *m, om_prog *p)
 
 	insist(om_verify(p) == OM_OK, om_message(s));
 	went(s, om_model_digest(s, m, false, hex));
-	om_prog_supported(p);
+	om_prog_is_runnable(p);
 	if (!went(s, om_bind_rest(p, 1)) || !went(s, om_host_run(h, p, om_default_pipeline())))
 		return IMPORTED;
 	insist(om_verify(p) == OM_OK, om_message(s));

@@ -2,7 +2,7 @@
 can reach (limits.tsv of the shared data): no plan is above the study's figures
 by more than alignment, in the order of the file and in the one that is planned.
 
-`limits.py --table` writes docs/limits.md instead: what is planned, graph by graph."""
+`limits.py --table` writes docs/plan-quality.md instead: what is planned, graph by graph."""
 import csv
 import json
 import math
@@ -155,6 +155,6 @@ def table(path):
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--table"]:
-        table(sys.argv[2] if len(sys.argv) > 2 else "docs/limits.md")
+        table(sys.argv[2] if len(sys.argv) > 2 else "docs/plan-quality.md")
     else:
         test()

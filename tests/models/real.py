@@ -213,7 +213,7 @@ def dtln(tmp):
 # ---- Files. ----
 
 PADDING = 256
-FILES = ("README.md", "src/ir/build.c", "docs/digits.svg", "tests/models/real.py")
+FILES = ("README.md", "src/ir/builder.c", "docs/digits.svg", "tests/models/real.py")
 
 
 def features(path, size):

@@ -4,13 +4,13 @@
 
 #include <stdio.h>
 
-#include "onnxmem/build.h"
-#include "onnxmem/exec.h"
+#include "onnxmem/builder.h"
+#include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
 
 #include "tests/ops/example-code.h"
 
-static const om_row rows[] = {
+static const om_opdef rows[] = {
 #include "tests/ops/example-row.h"
 	{0}
 };
@@ -43,7 +43,7 @@ run(om_session *s, om_host *h, om_prog *p, om_exec **e)
 
 	for (om_op *op = p->first->first; op; op = op->next)
 		if (strcmp(op->type, rows->name) == 0)
-			op->row = rows;
+			op->opdef = rows;
 	OM_TRY(om_host_run(h, p, om_default_pipeline()));
 	OM_TRY(om_exec_new(s, p, p->plan, NULL, e));
 	OM_TRY(om_exec_input(*e, 0, &t));

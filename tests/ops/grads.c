@@ -22,9 +22,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "base/dice.h"
-#include "onnxmem/exec.h"
-#include "onnxmem/grad.h"
+#include "base/rng.h"
+#include "onnxmem/executor.h"
+#include "onnxmem/autodiff.h"
 #include "walk.h"
 
 #define NOISE 1e-15   /* of a loss in float64: it is a sum */
@@ -68,7 +68,7 @@ struct attempt {
 static double
 random_share(struct attempt *a)
 {
-	return om_dice_share(&a->state);
+	return om_rng_unit(&a->state);
 }
 
 static double
@@ -400,7 +400,7 @@ penalize(struct attempt *a)
 /* A program with its backward path, which has run once; false where this trial says
  * nothing. */
 static bool
-attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_row *row)
+attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_opdef *row)
 {
 	struct trial *t = a->t;
 	om_prog *p = t->prog;
@@ -408,7 +408,7 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_row *row)
 	t->prog->first->nresult = 0;
 	set_opset(t);
 	if (row)
-		t->op->row = row;
+		t->op->opdef = row;
 	if (is_large(t) || !use_type(t, type))
 		return false;
 	const om_status known = om_op_infer(p, t->op);
@@ -450,7 +450,7 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_row *row)
 }
 
 static om_status
-attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, bool functions, const om_row *row, bool *more)
+attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, bool functions, const om_opdef *row, bool *more)
 {
 	struct attempt a = {.t = t, .is_double = type == OM_FLOAT64, .functions = functions, .state = t->variant + 99};
 	om_status st = OM_OK;
@@ -472,7 +472,7 @@ attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, bool 
 }
 
 static void
-try_version(const om_row *row, recipe_fn *make, int version, const om_row *instead)
+try_version(const om_opdef *row, recipe_fn *make, int version, const om_opdef *instead)
 {
 	struct trial t = {.row = row, .version = version};
 	bool more = true;
@@ -489,14 +489,14 @@ try_version(const om_row *row, recipe_fn *make, int version, const om_row *inste
 }
 
 static recipe_fn *
-any_recipe_of(const om_row *row)
+any_recipe_of(const om_opdef *row)
 {
 	return recipe_of(row) ? recipe_of(row) : text_recipe_of(row);
 }
 
 /* Versions of the row that a program with gradients can have. */
 static void
-try_row(const om_row *row, const om_row *instead)
+try_row(const om_opdef *row, const om_opdef *instead)
 {
 	const bool standard = !row->domain || !*row->domain;
 	const int oldest = standard && row->since < OLDEST ? OLDEST : row->since;
@@ -515,36 +515,36 @@ try_row(const om_row *row, const om_row *instead)
 static void
 forget_broadcast(om_grad *g)
 {
-	om_grad_give(g, 0, om_g(g, "Mul", om_grad_of(g, 0), om_grad_in(g, 1)));
-	om_grad_give(g, 1, om_g(g, "Mul", om_grad_of(g, 0), om_grad_in(g, 1)));
+	om_grad_set_input_grad(g, 0, om_emit(g, "Mul", om_grad_output_grad(g, 0), om_grad_forward_input(g, 1)));
+	om_grad_set_input_grad(g, 1, om_emit(g, "Mul", om_grad_output_grad(g, 0), om_grad_forward_input(g, 1)));
 }
 
 static void
 pass_all(om_grad *g)
 {
-	om_grad_give(g, 0, om_grad_of(g, 0));
+	om_grad_set_input_grad(g, 0, om_grad_output_grad(g, 0));
 }
 
 static void
 give_none(om_grad *g)
 {
 	for (uint32_t k = 0; k < om_grad_op(g)->nin; k++)
-		om_grad_give(g, k, NULL);
+		om_grad_set_input_grad(g, k, NULL);
 }
 
 static void
 forget_mean(om_grad *g)
 {
-	om_grad_give(g, 1, NULL);
-	om_grad_give(g, 0, om_g_expand_as(g, om_grad_of(g, 0), om_grad_op(g)->in[0]));
+	om_grad_set_input_grad(g, 1, NULL);
+	om_grad_set_input_grad(g, 0, om_emit_expand_as(g, om_grad_output_grad(g, 0), om_grad_op(g)->in[0]));
 }
 
 static void
 forget_sum(om_grad *g)
 {
-	om_value *y = om_grad_out(g, 0);
+	om_value *y = om_grad_forward_output(g, 0);
 
-	om_grad_give(g, 0, om_g(g, "Mul", om_grad_of(g, 0), om_g(g, "Mul", y, om_g(g, "Sub", om_g_number(g, y, 1), y))));
+	om_grad_set_input_grad(g, 0, om_emit(g, "Mul", om_grad_output_grad(g, 0), om_emit(g, "Mul", y, om_emit(g, "Sub", om_emit_number(g, y, 1), y))));
 }
 
 static void
@@ -556,12 +556,12 @@ say_nothing(om_grad *g)
 static void
 slightly_off(om_grad *g)
 {
-	om_grad_give(g, 0, om_g_by(g, "Mul", om_grad_of(g, 0), -0.999));
+	om_grad_set_input_grad(g, 0, om_emit_scalar(g, "Mul", om_grad_output_grad(g, 0), -0.999));
 }
 
 /* A row with a wrong maker, and what that needs to know: it finds both at the op. */
 struct mutant {
-	om_row row;
+	om_opdef row;
 	void (*right)(om_grad *g);
 	const char *attr;
 };
@@ -569,7 +569,7 @@ struct mutant {
 static const struct mutant *
 mutant_of(const om_grad *g)
 {
-	return (const struct mutant *)om_grad_op(g)->row;
+	return (const struct mutant *)om_grad_op(g)->opdef;
 }
 
 static void
@@ -593,7 +593,7 @@ forget_attr(om_grad *g)
 		a->name = name;
 }
 
-/* At least one of every file of makers; those of bodies are in tests/fuzz/flowgrads.c. */
+/* At least one of every file of makers; those of bodies are in tests/fuzz/cfg_grads.c. */
 static const struct { const char *name; void (*grad)(om_grad *g); const char *attr; } mutants[] = {
 	{"Mul", forget_broadcast, NULL}, {"Relu", pass_all, NULL}, {"Sigmoid", pass_all, NULL}, {"Add", give_none, NULL},
 	{"Softmax", forget_sum, NULL}, {"ReduceMean", forget_mean, NULL}, {"Gather", give_none, NULL}, {"Exp", say_nothing, NULL},
@@ -617,7 +617,7 @@ try_mutants(unsigned said)
 
 	is_quiet = true;
 	for (size_t k = 0; k < n; k++) {
-		const om_row *row = om_row_find("", mutants[k].name, INT_MAX);
+		const om_opdef *row = om_opdef_find("", mutants[k].name, INT_MAX);
 		struct mutant m = {*row, row->grad, mutants[k].attr};
 		const unsigned before = failures;
 		m.row.grad = mutants[k].grad;
@@ -633,7 +633,7 @@ try_mutants(unsigned said)
 
 /* What was checked, of each input and output that was. */
 static void
-print_parts(const om_row *r)
+print_parts(const om_opdef *r)
 {
 	printf("# %s %s %d", r->domain && *r->domain ? r->domain : "ai.onnx", r->name, r->since);
 	for (int k = 0; k < MOST_INPUTS; k++)
@@ -646,9 +646,9 @@ print_parts(const om_row *r)
 }
 
 static bool
-is_tried(const om_row *r)
+is_tried(const om_opdef *r)
 {
-	return r->grad && r->grad != om_grad_stop && !(r->flags & OM_STANDS) && (!r->until || r->until >= OLDEST) && any_recipe_of(r)
+	return r->grad && r->grad != om_grad_set_zero && !(r->flags & OM_IMPLEMENTS_FUNCTION) && (!r->until || r->until >= OLDEST) && any_recipe_of(r)
 	    && r->control == OM_PLAIN;
 }
 
@@ -658,7 +658,7 @@ try_rows(int argc, char **argv, bool by_part, unsigned said)
 {
 	unsigned rows = 0;
 
-	for (const om_row *r = om_row_next(NULL); r; r = om_row_next(r)) {
+	for (const om_opdef *r = om_opdef_next(NULL); r; r = om_opdef_next(r)) {
 		const unsigned before = failures;
 		if (!is_tried(r) || !is_row_wanted(r, argc, argv))
 			continue;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "base/dice.h"
+#include "base/rng.h"
 #include "walk.h"
 
 #define SHAPE(...)                                                             \
@@ -33,7 +33,7 @@ static const om_dtype all_types[] = {
 static double
 random_between(struct trial *t, double low, double high)
 {
-	return low + om_dice_share(&t->state) * (high - low);
+	return low + om_rng_unit(&t->state) * (high - low);
 }
 
 static void
@@ -1460,7 +1460,7 @@ static const struct { const char *name, *reason; } excuses[] = {
 };
 
 recipe_fn *
-recipe_of(const om_row *row)
+recipe_of(const om_opdef *row)
 {
 	recipe_fn *text = text_recipe_of(row);
 
@@ -1473,18 +1473,18 @@ recipe_of(const om_row *row)
 }
 
 const char *
-excuse_of(const om_row *row)
+excuse_of(const om_opdef *row)
 {
 	for (size_t k = 0; k < LENGTH(excuses); k++)
 		if (strcmp(excuses[k].name, row->name) == 0)
 			return excuses[k].reason;
-	if (row->flags & OM_OBJECTS && !recipe_of(row))
+	if (row->flags & OM_NON_TENSOR && !recipe_of(row))
 		return "its values are no tensors: tests/unit/objects.c runs it";
 	return NULL;
 }
 
 bool
-is_row_wanted(const om_row *row, int argc, char **argv)
+is_row_wanted(const om_opdef *row, int argc, char **argv)
 {
 	for (int k = 1; k < argc; k++)
 		if (strcmp(argv[k], row->name) == 0)

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "base/dice.h"
+#include "base/rng.h"
 #include "walk.h"
 
 enum { WIDEST = 16 };
@@ -26,7 +26,7 @@ enum { NTEXT = sizeof texts / sizeof texts[0] };
 
 /* Operators of com.microsoft are called like some of the standard. */
 static bool
-is_of_domain(const struct text *x, const om_row *row)
+is_of_domain(const struct text *x, const om_opdef *row)
 {
 	const bool microsoft = row->domain && strcmp(row->domain, "com.microsoft") == 0;
 
@@ -46,7 +46,7 @@ is_for(const struct text *x, const struct trial *t)
 static double
 below(struct trial *t, double n)
 {
-	return om_dice_share(&t->state) * n;
+	return om_rng_unit(&t->state) * n;
 }
 
 static double
@@ -157,7 +157,7 @@ from_text(struct trial *t)
 	if (other)
 		n += snprintf(text + n, sizeof text - (size_t)n, " opset %s %d", t->row->domain, t->version);
 	snprintf(text + n, sizeof text - (size_t)n, "\n^main(%s) {\n\t%s\n\tret %%y\n}\n", x->params, x->body);
-	if (build(t, text) != OM_OK || t->op->row != t->row) {
+	if (build(t, text) != OM_OK || t->op->opdef != t->row) {
 		printf("Bail out! %s: %s\n%s", x->name, t->prog ? "another operator" : om_message(t->session), text);
 		exit(1);
 	}
@@ -165,7 +165,7 @@ from_text(struct trial *t)
 }
 
 recipe_fn *
-text_recipe_of(const om_row *row)
+text_recipe_of(const om_opdef *row)
 {
 	for (int k = 0; k < NTEXT; k++)
 		if (is_of_domain(&texts[k], row) && strcmp(texts[k].name, row->name) == 0)

@@ -92,7 +92,7 @@ change_types(struct change *w)
 
 struct computed {
 	om_arena *mem;
-	om_call c;
+	om_op_context c;
 	int fill;
 	void *exact[2 * MOST_INPUTS];   /* memory of its own, so that sanitizers see its ends */
 	int nexact;
@@ -110,7 +110,7 @@ exactly(struct computed *r, uint64_t bytes, int fill)
 }
 
 static om_status
-give_room(om_call *c, uint32_t k, const om_shape *shape)
+give_room(om_op_context *c, uint32_t k, const om_shape *shape)
 {
 	struct computed *r = c->host;
 	uint64_t bytes;
@@ -136,7 +136,7 @@ place(const struct change *w, struct computed *r)
 		}
 	r->c.in = in;
 	for (uint32_t k = 0; k < op->nout; k++) {
-		if (w->t->row->flags & OM_DATA_SIZED || !op->out[k])
+		if (w->t->row->flags & OM_DATA_DEPENDENT_SHAPE || !op->out[k])
 			continue;
 		if (!om_tensor_bytes(r->c.out[k].type, &r->c.out[k].shape, &bytes) || !r->c.out[k].type)
 			return OM_SHAPE;
@@ -148,10 +148,10 @@ place(const struct change *w, struct computed *r)
 static om_status
 compute(const struct change *w, struct computed *r, int fill)
 {
-	const om_row *row = w->t->row;
+	const om_opdef *row = w->t->row;
 
 	*r = (struct computed){.mem = om_arena_new(), .fill = fill};
-	om_call_init(&r->c, w->t->session, r->mem, w->t->op);
+	om_op_context_init(&r->c, w->t->session, r->mem, w->t->op);
 	r->c.keep = r->mem;
 	if (place(w, r) != OM_OK) {
 		fail(w, "the type or shape of an output is not known");
@@ -159,7 +159,7 @@ compute(const struct change *w, struct computed *r, int fill)
 	}
 	if (row->scratch)
 		r->c.scratch = exactly(r, row->scratch(&r->c), fill);
-	if (row->flags & OM_DATA_SIZED)
+	if (row->flags & OM_DATA_DEPENDENT_SHAPE)
 		r->c.alloc = give_room;
 	r->c.host = r;
 	return row->cpu(&r->c);
@@ -263,7 +263,7 @@ try_variant(struct trial *t, recipe_fn *make, bool shows)
 }
 
 static unsigned
-try_row(const om_row *row, bool shows)
+try_row(const om_opdef *row, bool shows)
 {
 	const int newest = row->until ? row->until : row->since > NEWEST ? row->since : NEWEST;
 	recipe_fn *make = recipe_of(row);
@@ -280,7 +280,7 @@ try_row(const om_row *row, bool shows)
 }
 
 static bool
-is_wanted(const om_row *row, int argc, char **argv)
+is_wanted(const om_opdef *row, int argc, char **argv)
 {
 	bool any = false;
 
@@ -298,7 +298,7 @@ main(int argc, char **argv)
 	const bool shows = argc > 1 && strcmp(argv[1], "--show") == 0;
 	unsigned rows = 0;
 
-	for (const om_row *r = om_row_next(NULL); r; r = om_row_next(r)) {
+	for (const om_opdef *r = om_opdef_next(NULL); r; r = om_opdef_next(r)) {
 		const unsigned before = failures;
 		if (!is_wanted(r, argc, argv))
 			continue;

@@ -53,7 +53,7 @@ are_attrs_sane(const om_attr_spec *list)
 }
 
 static bool
-do_overlap(const om_row *a, const om_row *b)
+do_overlap(const om_opdef *a, const om_opdef *b)
 {
 	const char *da = a->domain ? a->domain : "", *db = b->domain ? b->domain : "";
 
@@ -62,7 +62,7 @@ do_overlap(const om_row *a, const om_row *b)
 }
 
 static void
-check_row(const om_row *r)
+check_row(const om_opdef *r)
 {
 	const struct trial t = {.row = r, .version = r->since};
 
@@ -80,7 +80,7 @@ check_row(const om_row *r)
 		fail(&t, "wants scratch for no kernel");
 	if (!are_attrs_sane(r->attrs))
 		fail(&t, "has a list of attributes that is not sane");
-	for (const om_row *other = om_row_next(r); other; other = om_row_next(other))
+	for (const om_opdef *other = om_opdef_next(r); other; other = om_opdef_next(other))
 		if (do_overlap(r, other))
 			fail(&t, "overlaps with the row from version %d", other->since);
 }
@@ -117,7 +117,7 @@ is_intact(const struct room *r)
 
 struct computed {
 	om_arena *mem;
-	om_call c;
+	om_op_context c;
 	struct room in[MOST_INPUTS], out[MOST_OUTPUTS], scratch;
 	int fill;
 };
@@ -134,7 +134,7 @@ computed_free(struct computed *r)
 }
 
 static om_status
-give_room(om_call *c, uint32_t k, const om_shape *shape)
+give_room(om_op_context *c, uint32_t k, const om_shape *shape)
 {
 	struct computed *r = c->host;
 	uint64_t bytes;
@@ -168,7 +168,7 @@ put_into(const struct trial *t, struct computed *r, om_tensor *in, uint32_t k)
 {
 	uint64_t offset, bytes, room;
 
-	if (!om_op_into(t->op, k, &offset) || !om_tensor_bytes(in[k].type, &in[k].shape, &bytes)
+	if (!om_op_subbuffer(t->op, k, &offset) || !om_tensor_bytes(in[k].type, &in[k].shape, &bytes)
 	    || !om_tensor_bytes(r->c.out[0].type, &r->c.out[0].shape, &room) || offset + bytes > room) {
 		fail(t, "input %u is said to lie where it cannot", k);
 		return;
@@ -184,10 +184,10 @@ put_into(const struct trial *t, struct computed *r, om_tensor *in, uint32_t k)
 static om_status
 compute_placed(const struct trial *t, struct computed *r, const int *over, unsigned into, int fill)
 {
-	const om_row *row = t->row;
+	const om_opdef *row = t->row;
 
 	*r = (struct computed){.mem = om_arena_new(), .fill = fill};
-	om_call_init(&r->c, t->session, r->mem, t->op);
+	om_op_context_init(&r->c, t->session, r->mem, t->op);
 	r->c.keep = r->mem;
 	om_tensor *in = om_memdup(r->mem, r->c.in, t->op->nin * sizeof *in);
 	for (uint32_t k = 0; k < t->op->nin; k++)
@@ -198,7 +198,7 @@ compute_placed(const struct trial *t, struct computed *r, const int *over, unsig
 	r->c.in = in;
 	for (uint32_t k = 0; k < t->op->nout; k++) {
 		uint64_t bytes;
-		if (row->flags & OM_DATA_SIZED || !t->op->out[k])
+		if (row->flags & OM_DATA_DEPENDENT_SHAPE || !t->op->out[k])
 			continue;
 		if (!om_tensor_bytes(r->c.out[k].type, &r->c.out[k].shape, &bytes))
 			return om_fail(t->session, OM_SHAPE, "the shape of output %u is not known", k);
@@ -210,7 +210,7 @@ compute_placed(const struct trial *t, struct computed *r, const int *over, unsig
 			put_into(t, r, in, k);
 	if (row->scratch)
 		r->c.scratch = room_new(&r->scratch, row->scratch(&r->c), fill);
-	if (row->flags & OM_DATA_SIZED)
+	if (row->flags & OM_DATA_DEPENDENT_SHAPE)
 		r->c.alloc = give_room;
 	r->c.host = r;
 	const om_status st = row->cpu(&r->c);
@@ -280,7 +280,7 @@ check_reuse(const struct trial *t, const struct computed *ref)
 		for (uint32_t i = 0; i < t->op->nin; i++) {
 			int one[MOST_OUTPUTS];
 			char what[64];
-			if (!t->op->in[i] || !om_op_reuse(t->op, k, i))
+			if (!t->op->in[i] || !om_op_inplace(t->op, k, i))
 				continue;
 			memset(one, -1, sizeof one);
 			one[k] = (int)i;
@@ -305,7 +305,7 @@ check_into(const struct trial *t, const struct computed *ref)
 	for (uint32_t k = 0; k < t->op->nin && k < MOST_INPUTS; k++) {
 		uint64_t offset;
 		char what[64];
-		if (!om_op_into(t->op, k, &offset))
+		if (!om_op_subbuffer(t->op, k, &offset))
 			continue;
 		snprintf(what, sizeof what, "when input %u lies in the output", k);
 		check_place(t, ref, NULL, 1u << k, what);
@@ -497,7 +497,7 @@ try_variant(struct trial *t, recipe_fn *make, unsigned *ran)
 }
 
 static unsigned
-try_version(const om_row *row, recipe_fn *make, int version)
+try_version(const om_opdef *row, recipe_fn *make, int version)
 {
 	struct trial t = {.row = row, .version = version};
 	unsigned ran = 0;
@@ -510,7 +510,7 @@ try_version(const om_row *row, recipe_fn *make, int version)
 }
 
 static unsigned
-try_row(const om_row *row)
+try_row(const om_opdef *row)
 {
 	const int newest = row->until ? row->until : row->since > NEWEST ? row->since : NEWEST;
 	recipe_fn *make = recipe_of(row);
@@ -531,7 +531,7 @@ main(int argc, char **argv)
 {
 	unsigned rows = 0;
 
-	for (const om_row *r = om_row_next(NULL); r; r = om_row_next(r)) {
+	for (const om_opdef *r = om_opdef_next(NULL); r; r = om_opdef_next(r)) {
 		const unsigned before = failures;
 		if (!is_row_wanted(r, argc, argv))
 			continue;

@@ -2,13 +2,13 @@
 #ifndef OM_WALK_H
 #define OM_WALK_H
 
-#include "onnxmem/build.h"
+#include "onnxmem/builder.h"
 
 enum { MOST_INPUTS = 16 };
 
 /* One op in a program of its own.  A recipe builds it. */
 struct trial {
-	const om_row *row;
+	const om_opdef *row;
 	int version;
 	unsigned variant;
 	uint64_t state;                  /* of the random numbers */
@@ -34,15 +34,15 @@ struct recipe {
 };
 
 /* The recipe of an operator; NULL when there is none. */
-recipe_fn *recipe_of(const om_row *row);
+recipe_fn *recipe_of(const om_opdef *row);
 
 /* The same of those that are written as text. */
-recipe_fn *text_recipe_of(const om_row *row);
+recipe_fn *text_recipe_of(const om_opdef *row);
 
 /* Is it named on the command line, or nothing at all? */
-bool is_row_wanted(const om_row *row, int argc, char **argv);
+bool is_row_wanted(const om_opdef *row, int argc, char **argv);
 
 /* Why an operator cannot be tried on its own; NULL when it can. */
-const char *excuse_of(const om_row *row);
+const char *excuse_of(const om_opdef *row);
 
 #endif

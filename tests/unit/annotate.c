@@ -6,7 +6,7 @@
 
 #include "onnx/annotate.h"
 #include "onnx/model.h"
-#include "onnxmem/build.h"
+#include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
 
@@ -105,7 +105,7 @@ twin(const om_prog *p, const om_value *v)
 }
 
 static bool
-same_place(const om_place *a, const om_place *b)
+same_place(const om_placement *a, const om_placement *b)
 {
 	if (a->where != b->where)
 		return false;
@@ -120,7 +120,7 @@ count_differences(const om_prog *a, const om_prog *b)
 
 	for (uint32_t k = 0; k < a->nvalue; k++) {
 		const om_value *v = a->values[k], *w;
-		if (a->plan->place[k].where == OM_NOWHERE || (v->def && !v->def->block))
+		if (a->plan->place[k].where == OM_UNUSED || (v->def && !v->def->block))
 			continue;
 		w = twin(b, v);
 		n += !w || !same_place(&a->plan->place[k], &b->plan->place[w->id]);

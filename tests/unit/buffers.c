@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/dice.h"
-#include "onnxmem/build.h"
-#include "onnxmem/op.h"
+#include "base/rng.h"
+#include "onnxmem/builder.h"
+#include "onnxmem/opdef.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "unit.h"
@@ -47,7 +47,7 @@ finish(struct bed *b)
 	om_session_free(b->s);
 }
 
-static const om_place *
+static const om_placement *
 place(const struct bed *b, const char *name)
 {
 	return &b->p->plan->place[om_prog_find(b->p, name)->id];
@@ -119,9 +119,9 @@ what_takes_no_part_has_no_place(void)
 	start(&b, HEAD "^g(%x: float32[4], %c: bool[]) {\n%a = Neg(%x)\n"
 		"%z = If(%c) {then_branch = ^t() {\n%u = Exp(%a)\nret %u\n}, else_branch = ^e() {\nret %a\n}}\n"
 		"%y = Neg(%x)\nret %y\n}\n", "prune,pack");
-	CU_ASSERT_EQUAL(place(&b, "a")->where, OM_NOWHERE);
-	CU_ASSERT_EQUAL(place(&b, "u")->where, OM_NOWHERE);
-	CU_ASSERT_EQUAL(place(&b, "z")->where, OM_NOWHERE);
+	CU_ASSERT_EQUAL(place(&b, "a")->where, OM_UNUSED);
+	CU_ASSERT_EQUAL(place(&b, "u")->where, OM_UNUSED);
+	CU_ASSERT_EQUAL(place(&b, "z")->where, OM_UNUSED);
 	CU_ASSERT_EQUAL(b.p->plan->arena->bytes, 0);
 	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
 	finish(&b);
@@ -199,7 +199,7 @@ huge_values_are_refused_or_listed(void)
 static unsigned
 below(uint64_t *state, unsigned n)
 {
-	return (unsigned)om_dice_below(state, n);
+	return (unsigned)om_rng_below(state, n);
 }
 
 /* Ops that may all be computed in place, views between them, read at random. */
@@ -253,7 +253,7 @@ nobody_overlaps(const om_prog *p)
 {
 	for (uint32_t i = 0; i < p->nvalue; i++)
 		for (uint32_t k = 0; k < i; k++) {
-			const om_place *a = &p->plan->place[i], *b = &p->plan->place[k];
+			const om_placement *a = &p->plan->place[i], *b = &p->plan->place[k];
 			if (a->where != OM_IN_ARENA || b->where != OM_IN_ARENA
 			    || a->offset >= b->offset + b->bytes || b->offset >= a->offset + a->bytes)
 				continue;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
-#include "onnxmem/exec.h"
+#include "kernels/cpu/kernels.h"
+#include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
-#include "ops/conv.h"
+#include "ops/nn/conv.h"
 #include "unit.h"
 
 /* The same numbers on every run. */
@@ -93,7 +93,7 @@ try_product(uint32_t *seed, int64_t m, int64_t n, int64_t k, bool extreme)
 {
 	const bool left_signed = next(seed) % 2, right_signed = next(seed) % 2;
 	struct product p = {.m = m, .n = n, .k = k};
-	const uint64_t bytes = om_bytes_room(m, n, k);
+	const uint64_t bytes = om_gemm_int8_workspace(m, n, k);
 	unsigned char *room = malloc(bytes + 1);
 
 	p.a = bytes_new(seed, left_signed, extreme, 2, (int64_t[]){m, k});
@@ -102,7 +102,7 @@ try_product(uint32_t *seed, int64_t m, int64_t n, int64_t k, bool extreme)
 	p.b_zero = bytes_new(seed, right_signed, extreme, 1, &n);
 	p.out = malloc((size_t)(m * n + 1) * sizeof *p.out);
 	memset(room, 0xff, bytes + 1);
-	om_bytes_product(&(struct om_bytes){.m = m, .n = n, .k = k, .left = left, .right = right,
+	om_gemm_int8(&(struct om_bytes){.m = m, .n = n, .k = k, .left = left, .right = right,
 		.put = put, .of = &p}, room);
 	CU_ASSERT(is_product(&p));
 	CU_ASSERT_EQUAL(room[bytes], 0xff);
@@ -135,7 +135,7 @@ largest_sums_are_exact(void)
 	const om_kernels *kernels;
 	uint8_t most[OM_GEMM_K];
 	float a[M * OM_GEMM_K], b[OM_GEMM_K * N], c[M * N];
-	float *room = malloc(om_gemm_room(M, N, OM_GEMM_K));
+	float *room = malloc(om_gemm_workspace(M, N, OM_GEMM_K));
 
 	memset(most, 255, sizeof most);
 	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++) {
@@ -207,12 +207,12 @@ try_conv(uint32_t *seed, bool extreme)
 	int32_t *plain = malloc((size_t)out.volume * sizeof *plain);
 	const struct om_byte_images p = {.x = &x, .w = &t, .x_zero = next(seed) % 4 ? &x_zero : NULL,
 		.w_zero = next(seed) % 4 ? &w_zero : NULL, .put = put_image, .of = &out,
-		.room = malloc(om_conv_bytes_room(&v))};
+		.room = malloc(om_conv_int8_workspace(&v))};
 	bool same = true;
 
-	om_conv_bytes(&v, &p);
+	om_conv_int8(&v, &p);
 	for (int64_t i = 0; i < v.batch * v.cout; i++) {
-		om_conv_bytes_channel(&v, &p, i, plain);
+		om_conv_int8_channel(&v, &p, i, plain);
 		same &= memcmp(plain, out.out + i * out.volume, (size_t)out.volume * sizeof *plain) == 0;
 	}
 	CU_ASSERT(same);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/dice.h"
-#include "onnxmem/build.h"
+#include "base/rng.h"
+#include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "unit.h"
@@ -16,7 +16,7 @@ struct bed {
 	om_prog *p;
 	om_arena *mem;
 	om_buffers *b;
-	om_conflicts c;
+	om_interference_list c;
 };
 
 static void
@@ -29,7 +29,7 @@ start(struct bed *b, const char *text, const char *passes)
 		st = om_host_run(b->h, b->p, passes);
 	if (st == OM_OK) {
 		b->b = om_buffers_new(b->p, b->mem);
-		st = om_buffers_conflicts(b->p, b->b, b->mem, &b->c);
+		st = om_buffers_interference(b->p, b->b, b->mem, &b->c);
 	}
 	if (st == OM_OK)
 		return;
@@ -136,7 +136,7 @@ random_text(uint64_t seed, struct graph *g)
 	memset(g, 0, sizeof *g);
 	fprintf(to, HEAD "^g(%%x: float32[16]) {\n");
 	for (int k = 0; k < OPS; k++) {
-		const int a = (int)(om_dice_below(&seed, (uint64_t)k + 1)) - 1, b = (int)(om_dice_below(&seed, (uint64_t)k + 1)) - 1;
+		const int a = (int)(om_rng_below(&seed, (uint64_t)k + 1)) - 1, b = (int)(om_rng_below(&seed, (uint64_t)k + 1)) - 1;
 		fprintf(to, "%%r%d = Concat(%%%s%.0d, %%%s%.0d) {axis = 0}\n", k, a < 0 ? "x" : "v", a < 0 ? 0 : a + 1,
 			b < 0 ? "x" : "v", b < 0 ? 0 : b + 1);
 		fprintf(to, "%%v%d = ReduceSum(%%r%d) {keepdims = 1}\n", k + 1, k);
@@ -230,7 +230,7 @@ the_bound_is_the_heaviest_set(void)
 		uint64_t sum = 0;
 		for (uint32_t k = 0; k < b.b->n; k++)  /* so that sizes differ */
 			b.b->buf[k].bytes = 64 * (1 + (seed * 31 + k * k * 7) % 9);
-		CU_ASSERT_EQUAL(om_buffers_conflicts(b.p, b.b, b.mem, &b.c), OM_OK);
+		CU_ASSERT_EQUAL(om_buffers_interference(b.p, b.b, b.mem, &b.c), OM_OK);
 		for (uint64_t k = 0; k < b.c.npair; k++)
 			pair[b.c.pair[k][0] * b.b->n + b.c.pair[k][1]] =
 				pair[b.c.pair[k][1] * b.b->n + b.c.pair[k][0]] = true;

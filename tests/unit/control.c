@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "onnxmem/build.h"
+#include "onnxmem/builder.h"
 #include "unit.h"
 
 struct bench {
@@ -209,11 +209,11 @@ removed(void)
 	const om_block *graph = b.p->first, *outer = om_prog_find(b.p, "a")->block, *inner = om_prog_find(b.p, "r")->block;
 
 	CU_ASSERT(om_block_inside(inner, graph) && om_block_inside(inner, outer));
-	CU_ASSERT_PTR_EQUAL(om_block_holder(graph, inner), om_prog_find(b.p, "v")->def);
+	CU_ASSERT_PTR_EQUAL(om_block_enclosing_op(graph, inner), om_prog_find(b.p, "v")->def);
 	om_op_remove(om_prog_find(b.p, "v")->def);
 	CU_ASSERT(!om_block_inside(inner, graph) && !om_block_inside(outer, graph));
 	CU_ASSERT(om_block_inside(inner, outer));
-	CU_ASSERT_PTR_NULL(om_block_holder(graph, inner));
+	CU_ASSERT_PTR_NULL(om_block_enclosing_op(graph, inner));
 	bench_free(&b);
 }
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "onnxmem/exec.h"
+#include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
 

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "onnxmem/build.h"
-#include "onnxmem/exec.h"
-#include "onnxmem/grad.h"
+#include "onnxmem/builder.h"
+#include "onnxmem/executor.h"
+#include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
 
@@ -366,7 +366,7 @@ of_a_layer_used_twice(void)
 		"}\n";
 	om_session *s = om_session_new();
 	om_host *h = om_host_new(s, NULL);
-	om_learning how = om_learning_usual();
+	om_train_options how = om_train_options_default();
 	om_prog *p;
 
 	how.loss_fn = "mse";
@@ -374,7 +374,7 @@ of_a_layer_used_twice(void)
 	how.trains = true;
 	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_prog_learn(p, &how), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(p, &how), OM_OK);
 	const om_op *first = om_value_find(p->first, "y")->def, *second = om_value_find(p->first, "z")->def;
 	CU_ASSERT_EQUAL(first->nattr, 1);
 	CU_ASSERT_EQUAL(om_attr_int(first, "training_mode"), 1);
@@ -403,7 +403,7 @@ of_the_first_step_of_adam(void)
 	const float x[2] = {3, -5};
 	om_session *s = om_session_new();
 	om_host *h = om_host_new(s, NULL);
-	om_learning how = om_learning_usual();
+	om_train_options how = om_train_options_default();
 	const om_exec_options o = {.no_reuse = true};
 	om_tensor in = {.type = OM_FLOAT32, .data = (void *)x};
 	om_prog *p;
@@ -414,7 +414,7 @@ of_the_first_step_of_adam(void)
 	how.optimizer = "adam";
 	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_prog_learn(p, &how), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(p, &how), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "shapes,fold"), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_exec_new(s, p, NULL, &o, &e), OM_OK);
 	in.shape = p->first->param[0]->shape;
@@ -437,7 +437,7 @@ named_step(om_session *s, const char *inner, const char *outer, const char *weig
 {
 	char text[2048];
 	om_host *h = om_host_new(s, NULL);
-	om_learning how = om_learning_usual();
+	om_train_options how = om_train_options_default();
 
 	snprintf(text, sizeof text, HEAD
 		"^net(%%%s: float32[2,3], %%c: bool[]) {\n"
@@ -456,7 +456,7 @@ named_step(om_session *s, const char *inner, const char *outer, const char *weig
 	how.optimizer = "adam";
 	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, p), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, *p, "inline,shapes"), OM_OK);
-	const om_status st = om_prog_learn(*p, &how);
+	const om_status st = om_prog_add_training_step(*p, &how);
 	om_host_free(h);
 	return st;
 }
@@ -517,7 +517,7 @@ entropy_of(const char *last, const char *loss, const char *of)
 	char text[512];
 	om_session *s = om_session_new();
 	om_host *h = om_host_new(s, NULL);
-	om_learning how = om_learning_usual();
+	om_train_options how = om_train_options_default();
 	om_prog *p;
 
 	snprintf(text, sizeof text, HEAD "^net(%%x: float32[2,3,4]) {\n"
@@ -529,7 +529,7 @@ entropy_of(const char *last, const char *loss, const char *of)
 	how.loss_fn = "cross-entropy";
 	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_prog_learn(p, &how), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(p, &how), OM_OK);
 	const om_op *op = p->first->result[0]->def;
 	CU_ASSERT_STRING_EQUAL(op->type, loss);
 	CU_ASSERT_STRING_EQUAL(op->in[0]->name, of);

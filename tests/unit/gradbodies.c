@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "onnxmem/grad.h"
+#include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
 

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/dice.h"
-#include "onnxmem/exec.h"
-#include "onnxmem/grad.h"
+#include "base/rng.h"
+#include "onnxmem/executor.h"
+#include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
 
@@ -51,7 +51,7 @@ fused_ops(const struct trial *t)
 	unsigned n = 0;
 
 	for (const om_op *op = t->p->first->first; op; op = op->next)
-		n += op->row && op->row->flags & OM_STANDS;
+		n += op->opdef && op->opdef->flags & OM_IMPLEMENTS_FUNCTION;
 	return n;
 }
 
@@ -142,7 +142,7 @@ check(const char *text, unsigned want)
 static int64_t
 between(uint64_t *dice, int64_t least, int64_t most)
 {
-	return least + (int64_t)om_dice_below(dice, (uint64_t)(most - least + 1));
+	return least + (int64_t)om_rng_below(dice, (uint64_t)(most - least + 1));
 }
 
 struct text {
@@ -218,7 +218,7 @@ convolution(uint64_t *dice, unsigned number)
 {
 	const char *type = number % 3 == 2 ? "float64" : "float32";
 	const int n = (int)between(dice, 1, 3), groups[] = {1, 1, 2, 3, 5};
-	const int64_t group = groups[om_dice_below(dice, 5)], kin = between(dice, 1, 4), kout = between(dice, 1, 4);
+	const int64_t group = groups[om_rng_below(dice, 5)], kin = between(dice, 1, 4), kout = between(dice, 1, 4);
 	const int64_t batch = between(dice, 0, 3);
 	const struct window w = window_draw(dice, n, 0, n == 1 ? 300 : 20 / n);
 	struct text t = {.n = 0};

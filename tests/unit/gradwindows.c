@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "onnxmem/exec.h"
-#include "onnxmem/grad.h"
+#include "onnxmem/executor.h"
+#include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "images.h"
-#include "onnxmem/op.h"
+#include "onnxmem/opdef.h"
 #include "unit.h"
 
 struct decoder {
@@ -33,7 +33,7 @@ stop(struct decoder *d)
 }
 
 static om_status
-alloc(om_call *c, uint32_t k, const om_shape *shape)
+alloc(om_op_context *c, uint32_t k, const om_shape *shape)
 {
 	c->out[k].shape = *shape;
 	c->out[k].data = om_alloc(c->keep, (size_t)om_shape_count(shape));
@@ -45,8 +45,8 @@ decode(const struct decoder *d, om_arena *mem, const uint8_t *data, size_t n, om
 {
 	const int64_t dim = (int64_t)n;
 	const om_tensor in = {.type = OM_UINT8, .shape = om_shape_of(1, &dim), .data = (void *)data};
-	const om_row *row = om_row_find("", "ImageDecoder", 20);
-	om_call c = {.session = d->s, .mem = mem, .op = d->p->first->first, .in = &in, .out = to, .keep = mem,
+	const om_opdef *row = om_opdef_find("", "ImageDecoder", 20);
+	om_op_context c = {.session = d->s, .mem = mem, .op = d->p->first->first, .in = &in, .out = to, .keep = mem,
 		.alloc = alloc};
 
 	*to = (om_tensor){.type = OM_UINT8};

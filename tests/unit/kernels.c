@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
+#include "kernels/cpu/kernels.h"
 #include "unit.h"
 
 enum { ROUNDS = 200, LARGEST = 330 };
@@ -87,7 +87,7 @@ copied_row(const void *rows, int64_t k, int64_t n0, int64_t n, float *room)
 static void
 run(const om_kernels *kernels, const struct problem *p, int garbage, bool by_rows, float *out)
 {
-	const uint64_t bytes = om_gemm_room(p->g.m, p->g.n, p->g.k);
+	const uint64_t bytes = om_gemm_workspace(p->g.m, p->g.n, p->g.k);
 	unsigned char *room = malloc(bytes + 1);
 	om_gemm g = p->g;
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "onnxmem/exec.h"
+#include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
 
@@ -64,7 +64,7 @@ is(const om_tensor *t, int64_t n, const float *want)
 static bool
 holds(const struct bench *b, uint32_t k, size_t n, int64_t each, const float *want)
 {
-	const om_object *o = om_exec_result(b->e, k)->data;
+	const om_container *o = om_exec_result(b->e, k)->data;
 
 	if (b->p->first->result[k]->type.kind != OM_SEQUENCE || o->n != n)
 		return false;

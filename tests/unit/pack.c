@@ -1,7 +1,7 @@
 /* The packer on plain buffers. */
 #include <config.h>
 
-#include "base/dice.h"
+#include "base/rng.h"
 #include "onnxmem/pack.h"
 #include "unit.h"
 
@@ -338,7 +338,7 @@ faults_are_found(void)
 static unsigned
 below(uint64_t *state, unsigned n)
 {
-	return (unsigned)om_dice_below(state, n);
+	return (unsigned)om_rng_below(state, n);
 }
 
 static void

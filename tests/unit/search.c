@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "base/dice.h"
-#include "plan/packer.h"
+#include "base/rng.h"
+#include "pack/packer.h"
 #include "unit.h"
 
 enum { MAX = 60, PIECES = 3 };
@@ -14,21 +14,21 @@ static const om_effort some = {.nodes = 20000}, many = {.nodes = 100 * 1000 * 10
 struct problem {
 	om_buffer buf[MAX];
 	om_interval live[MAX][PIECES];
-	om_piece piece[MAX * PIECES];
+	om_component_part piece[MAX * PIECES];
 	uint32_t item[MAX];
-	om_part part;
+	om_component part;
 };
 
 static unsigned
 below(uint64_t *state, unsigned n)
 {
-	return (unsigned)om_dice_below(state, n);
+	return (unsigned)om_rng_below(state, n);
 }
 
 static int
 by_lower(const void *a, const void *b)
 {
-	const om_piece *x = a, *y = b;
+	const om_component_part *x = a, *y = b;
 
 	if (x->lower != y->lower)
 		return x->lower < y->lower ? -1 : 1;
@@ -38,13 +38,13 @@ by_lower(const void *a, const void *b)
 static void
 finish(struct problem *p, uint32_t n)
 {
-	om_part *part = &p->part;
+	om_component *part = &p->part;
 
-	*part = (om_part){.buf = p->buf, .piece = p->piece, .item = p->item, .nitem = n};
+	*part = (om_component){.buf = p->buf, .piece = p->piece, .item = p->item, .nitem = n};
 	for (uint32_t k = 0; k < n; k++) {
 		p->item[k] = k;
 		for (uint32_t i = 0; i < p->buf[k].nlive; i++)
-			p->piece[part->npiece++] = (om_piece){p->live[k][i].lower, p->live[k][i].upper, k, i};
+			p->piece[part->npiece++] = (om_component_part){p->live[k][i].lower, p->live[k][i].upper, k, i};
 	}
 	qsort(p->piece, part->npiece, sizeof *p->piece, by_lower);
 }

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "onnxmem/build.h"
+#include "onnxmem/builder.h"
 #include "unit.h"
 
 static const char program[] =
@@ -127,11 +127,11 @@ values_are_handed_on(void)
 		"\t%y: float32[2] = Add(%x, %w)\n\tret %y\n}\n", &p), OM_OK);
 	om_block *b = p->first;
 	om_value *y = om_value_find(b, "y"), *w = om_value_find(b, "w");
-	CU_ASSERT_FALSE(om_prog_hand_on(p, y, y));
-	CU_ASSERT_FALSE(om_prog_hand_on(p, om_value_find(b, "v"), y));
+	CU_ASSERT_FALSE(om_prog_add_state(p, y, y));
+	CU_ASSERT_FALSE(om_prog_add_state(p, om_value_find(b, "v"), y));
 	CU_ASSERT_EQUAL(b->nresult, 1);
-	CU_ASSERT(om_prog_hand_on(p, w, y));
-	CU_ASSERT_FALSE(om_prog_hand_on(p, w, om_value_find(b, "x")));
+	CU_ASSERT(om_prog_add_state(p, w, y));
+	CU_ASSERT_FALSE(om_prog_add_state(p, w, om_value_find(b, "x")));
 	CU_ASSERT_EQUAL(b->nresult, 2);
 	CU_ASSERT_PTR_EQUAL(b->result[1], y);
 	CU_ASSERT_EQUAL_FATAL(p->ntie, 1);

@@ -5,22 +5,22 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "onnxmem/build.h"
+#include "onnxmem/builder.h"
 #include "onnxmem/plan.h"
-#include "plan/ranges.h"
+#include "base/interval_map.h"
 #include "unit.h"
 
 /* ---- Operators and programs to plan. ---- */
 
 static bool
-over_any(const om_call *c, uint32_t out, uint32_t in)
+over_any(const om_op_context *c, uint32_t out, uint32_t in)
 {
 	(void)c, (void)out, (void)in;
 	return true;
 }
 
 static bool
-whole_view(const om_call *c, uint32_t out, om_view_of *v)
+whole_view(const om_op_context *c, uint32_t out, om_view_of *v)
 {
 	(void)c, (void)out;
 	*v = (om_view_of){0, 0};
@@ -29,7 +29,7 @@ whole_view(const om_call *c, uint32_t out, om_view_of *v)
 
 /* The second half of its input. */
 static bool
-half_view(const om_call *c, uint32_t out, om_view_of *v)
+half_view(const om_op_context *c, uint32_t out, om_view_of *v)
 {
 	(void)out;
 	*v = (om_view_of){0, (uint64_t)om_shape_count(&c->in[0].shape) * 2};
@@ -37,7 +37,7 @@ half_view(const om_call *c, uint32_t out, om_view_of *v)
 }
 
 static uint64_t
-some_scratch(const om_call *c)
+some_scratch(const om_op_context *c)
 {
 	(void)c;
 	return 100;
@@ -45,7 +45,7 @@ some_scratch(const om_call *c)
 
 /* The inputs one behind another. */
 static bool
-one_by_one(const om_call *c, uint32_t in, uint64_t *offset)
+one_by_one(const om_op_context *c, uint32_t in, uint64_t *offset)
 {
 	uint64_t bytes;
 
@@ -57,14 +57,14 @@ one_by_one(const om_call *c, uint32_t in, uint64_t *offset)
 	return true;
 }
 
-static const om_row
-	join = {.name = "Join", .into = one_by_one},
-	pointwise = {.name = "Pointwise", .reuse = over_any},
+static const om_opdef
+	join = {.name = "Join", .subbuffer = one_by_one},
+	pointwise = {.name = "Pointwise", .inplace = over_any},
 	plain = {.name = "Plain"},
 	reshape = {.name = "Reshape", .view = whole_view},
 	half = {.name = "Half", .view = half_view},
 	scratchy = {.name = "Scratchy", .scratch = some_scratch},
-	shape_of = {.name = "Shape", .flags = OM_META},
+	shape_of = {.name = "Shape", .flags = OM_SHAPE_ONLY},
 	if_row = {.name = "If", .control = OM_IF},
 	loop_row = {.name = "Loop", .control = OM_LOOP},
 	scan_row = {.name = "Scan", .control = OM_SCAN};
@@ -78,7 +78,7 @@ struct bed {
 	om_block *b;        /* that grows */
 	om_plan plan;
 	om_plan_arena arena;
-	om_place place[MAX];
+	om_placement place[MAX];
 	om_alias alias[MAX];
 	om_scratch scratch[MAX];
 };
@@ -144,12 +144,12 @@ constant(struct bed *t, const char *name)
 }
 
 static om_op *
-op_of(struct bed *t, const om_row *row, uint32_t nin, om_value *const *in, uint32_t nout,
+op_of(struct bed *t, const om_opdef *row, uint32_t nin, om_value *const *in, uint32_t nout,
 	om_value *const *out)
 {
 	om_op *op = om_op_new(t->p, "", row->name, 0, nin, nout);
 
-	op->row = row;
+	op->opdef = row;
 	for (uint32_t k = 0; k < nin; k++)
 		om_op_set_in(op, k, in[k]);
 	for (uint32_t k = 0; k < nout; k++)
@@ -159,13 +159,13 @@ op_of(struct bed *t, const om_row *row, uint32_t nin, om_value *const *in, uint3
 }
 
 static om_op *
-op1(struct bed *t, const om_row *row, om_value *in, om_value *out)
+op1(struct bed *t, const om_opdef *row, om_value *in, om_value *out)
 {
 	return op_of(t, row, 1, &in, 1, &out);
 }
 
 static om_op *
-op2(struct bed *t, const om_row *row, om_value *a, om_value *b, om_value *out)
+op2(struct bed *t, const om_opdef *row, om_value *a, om_value *b, om_value *out)
 {
 	return op_of(t, row, 2, (om_value *[]){a, b}, 1, &out);
 }
@@ -177,7 +177,7 @@ put(struct bed *t, const om_value *v, uint64_t offset)
 	uint64_t bytes = 0;
 
 	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
-	t->place[v->id] = (om_place){OM_IN_ARENA, 0, offset, (bytes + 63) & ~UINT64_C(63), 0, 1000};
+	t->place[v->id] = (om_placement){OM_IN_ARENA, 0, offset, (bytes + 63) & ~UINT64_C(63), 0, 1000};
 }
 
 static om_alias *
@@ -350,7 +350,7 @@ places_of_the_wrong_kind(void)
 	op2(&t, &plain, l.x, w, z);
 	output(&t, z);
 	expect_good(&t);
-	t.place[l.b->id].where = OM_NOWHERE;
+	t.place[l.b->id].where = OM_UNUSED;
 	expect_bad(&t, "Pointwise (node of b): b has no place in the plan");
 	t.place[l.b->id].where = OM_EXTERNAL;
 	expect_bad(&t, "b is planned in the caller's memory, but b is neither an input nor an output of the graph");
@@ -419,10 +419,10 @@ in_place(void)
 	om_op_set_in(l.second, 1, c);
 	expect_bad(&t, "Pointwise (node of b): output b lies over the inputs a and c (bytes 0..63 of arena 0)");
 	om_op_set_in(l.second, 1, l.a);
-	l.second->row = &plain;
+	l.second->opdef = &plain;
 	expect_bad(&t, "Pointwise (node of b): output b lies over input a (bytes 0..63 of arena 0), "
 		"which the operator does not allow");
-	l.second->row = &pointwise;
+	l.second->opdef = &pointwise;
 	put(&t, l.b, 64);
 	expect_bad(&t, "b (bytes 64..127 of arena 0) is said to lie at byte 0 of a (bytes 0..63 of arena 0)");
 	put(&t, l.b, 0);
@@ -464,7 +464,7 @@ views(void)
 	view->offset = 0;
 	expect_bad(&t, "Half (node of h): h (bytes 0..63 of arena 0) is planned as a view, "
 		"but does not lie at byte 64 of a (bytes 0..127 of arena 0)");
-	op->row = &plain;
+	op->opdef = &plain;
 	expect_bad(&t, "Half (node of h): h is planned as a view, but the operator computes it");
 	view->offset = 96;
 	put(&t, h, 96);
@@ -529,8 +529,8 @@ parts_of(struct bed *t)
 	put(t, l.d, 128);
 	put(t, l.v, 64);
 	put(t, l.h, 64);
-	share(t, OM_ALIAS_PART, l.a, l.c, 0);
-	l.in_b = share(t, OM_ALIAS_PART, l.b, l.c, 64);
+	share(t, OM_ALIAS_SUBBUFFER, l.a, l.c, 0);
+	l.in_b = share(t, OM_ALIAS_SUBBUFFER, l.b, l.c, 64);
 	share(t, OM_ALIAS_VIEW, l.v, l.b, 0);
 	share(t, OM_ALIAS_VIEW, l.h, l.c, 64);
 	return l;
@@ -547,10 +547,10 @@ parts(void)
 	expect_bad(&t, "Reshape (node of v): reads b (bytes 64..127 of arena 0) in step 3, "
 		"but bytes 64..127 of arena 0 hold d");
 	put(&t, l.d, 128);
-	l.join->row = &plain;
+	l.join->opdef = &plain;
 	expect_bad(&t, "Join (node of c): output c (bytes 0..127 of arena 0) overlaps input a "
 		"(bytes 0..63 of arena 0)");
-	l.join->row = &join;
+	l.join->opdef = &join;
 	om_op_set_in(l.join, 0, l.b);
 	om_op_set_in(l.join, 1, l.a);
 	expect_bad(&t, "Join (node of c): output c (bytes 0..127 of arena 0) overlaps input b "
@@ -599,7 +599,7 @@ parts_of_parts(void)
 	output(&t, z);
 	put(&t, e, 0);
 	put(&t, f, 64);
-	om_alias *in_e = share(&t, OM_ALIAS_PART, l.c, e, 0);
+	om_alias *in_e = share(&t, OM_ALIAS_SUBBUFFER, l.c, e, 0);
 	share(&t, OM_ALIAS_INPLACE, f, l.h, 0);
 	put(&t, l.d, 256);
 	expect_good(&t);
@@ -629,9 +629,9 @@ parts_of_outputs(void)
 	om_op *op = op1(&t, &pointwise, a, y);
 	output(&t, y);
 	t.place[a->id].where = OM_EXTERNAL;
-	share(&t, OM_ALIAS_PART, a, y, 0);
+	share(&t, OM_ALIAS_SUBBUFFER, a, y, 0);
 	expect_good(&t);
-	op->row = &plain;
+	op->opdef = &plain;
 	expect_bad(&t, "Pointwise (node of y): output y lies over input a (bytes 0..63 of the memory of y), "
 		"which the operator does not allow");
 	t.plan.nalias = 0;
@@ -681,7 +681,7 @@ ties(void)
 	output(&t, y);
 	output(&t, z);
 	put(&t, a, 0);
-	om_alias *tie = share(&t, OM_ALIAS_TIE, y, x, 0);
+	om_alias *tie = share(&t, OM_ALIAS_IO, y, x, 0);
 	expect_good(&t);
 	om_op_remove(op);
 	om_op_insert(t.b->first, op);
@@ -801,7 +801,7 @@ branches(void)
 	put(&t, u, 0);
 	expect_bad(&t, "Plain (node of t): output t lies over input k (bytes 0..63 of arena 0), "
 		"which the operator does not allow");
-	then->first->row = &pointwise;
+	then->first->opdef = &pointwise;
 	expect_bad(&t, "Plain (node of y): reads k (bytes 0..63 of arena 0) in step 8, "
 		"but bytes 0..63 of arena 0 hold t, from a body that ran before");
 	put(&t, u, 128);
@@ -997,7 +997,7 @@ ranges_are_those_of_a_plain_array(void)
 {
 	enum { SIZE = 200, ROUNDS = 20000 };
 	om_arena *mem = om_arena_new();
-	om_ranges *r = om_ranges_new(mem);
+	om_interval_map *r = om_interval_map_new(mem);
 	struct { uint32_t who; uint64_t at; } plain_array[2][SIZE];
 	uint32_t seed = 1, wrong = 0;
 
@@ -1005,8 +1005,8 @@ ranges_are_those_of_a_plain_array(void)
 		for (int k = 0; k < SIZE; k++)
 			plain_array[s][k].who = OM_NOBODY;
 	for (uint32_t n = 0; n < ROUNDS; n++) {
-		om_range w = {chance(&seed) & 1, chance(&seed) % SIZE, 0, chance(&seed) % 9, chance(&seed) % 5, false};
-		om_range bad;
+		om_owned_interval w = {chance(&seed) & 1, chance(&seed) % SIZE, 0, chance(&seed) % 9, chance(&seed) % 5, false};
+		om_owned_interval bad;
 		w.upper = w.lower + chance(&seed) % (SIZE + 1 - w.lower);
 		const bool same = n % 3 == 0 && plain_array[w.space][w.lower].who != OM_NOBODY;
 		if (same)
@@ -1015,16 +1015,16 @@ ranges_are_those_of_a_plain_array(void)
 		while (k < w.upper && plain_array[w.space][k].who == w.who
 		       && plain_array[w.space][k].at == w.at + (k - w.lower))
 			k++;
-		const bool holds = om_ranges_hold(r, &w, &bad);
+		const bool holds = om_interval_map_holds(r, &w, &bad);
 		wrong += holds != (k == w.upper) || (!holds && (bad.lower != k
 			|| bad.who != plain_array[w.space][k].who));
 		if (same)
 			continue;
-		om_ranges_set(r, &w);
+		om_interval_map_set(r, &w);
 		for (k = w.lower; k < w.upper; k++)
 			plain_array[w.space][k].who = w.who, plain_array[w.space][k].at = w.at + (k - w.lower);
 		if (n % 1000 == 1)
-			r = om_ranges_copy(r, mem);
+			r = om_interval_map_copy(r, mem);
 	}
 	CU_ASSERT_EQUAL(wrong, 0);
 	om_arena_free(mem);
@@ -1039,7 +1039,7 @@ is_fast(void)
 
 	start(&t);
 	om_value *v = input(&t, "x", 16), *keep = v;
-	t.plan.place = OM_NEWN(t.p->mem, om_place, N + 2);
+	t.plan.place = OM_NEWN(t.p->mem, om_placement, N + 2);
 	t.plan.place[0].where = OM_EXTERNAL;
 	t.arena.bytes = UINT64_C(64) * N;
 	for (uint32_t k = 0; k < N; k++) {
@@ -1048,7 +1048,7 @@ is_fast(void)
 			op2(&t, &plain, v, keep, next);
 		else
 			op1(&t, &plain, v, next);
-		t.plan.place[next->id] = (om_place){OM_IN_ARENA, 0, UINT64_C(64) * (k * 7919 % N), 64, k, k + 2};
+		t.plan.place[next->id] = (om_placement){OM_IN_ARENA, 0, UINT64_C(64) * (k * 7919 % N), 64, k, k + 2};
 		keep = v;
 		v = next;
 	}

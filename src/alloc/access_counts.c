@@ -1,0 +1,105 @@
+/* How many bytes go to and from every buffer in a run: what decides who lies in
+ * the fast arena. */
+#include <config.h>
+
+#include "onnxmem/opdef.h"
+#include "onnxmem/plan.h"
+
+enum { NONE = UINT32_MAX };
+
+struct access_bytes {
+	const om_prog *p;
+	const om_buffers *b;
+};
+
+static uint64_t
+times(uint64_t a, uint64_t b)
+{
+	return __builtin_mul_overflow(a, b, &a) ? UINT64_MAX : a;
+}
+
+static void
+warm(struct access_bytes *w, uint32_t buffer, uint64_t bytes, uint64_t rounds)
+{
+	uint64_t *access_bytes = &w->b->buf[buffer].access_bytes;
+
+	if (__builtin_add_overflow(*access_bytes, times(bytes, rounds), access_bytes))
+		*access_bytes = UINT64_MAX;
+}
+
+static void
+warm_value(struct access_bytes *w, const om_value *v, uint64_t rounds)
+{
+	uint64_t bytes;
+
+	if (v && w->b->of_value[v->id] != NONE && om_tensor_bytes(v->type.elem, &v->shape, &bytes))
+		warm(w, w->b->of_value[v->id], bytes, rounds);
+}
+
+/* How often the bodies run, where that is known before the run; else 1. */
+static uint64_t
+rounds_of(const om_op *op)
+{
+	const om_control control = op->opdef ? op->opdef->control : OM_PLAIN;
+	const om_tensor *trips = control == OM_LOOP && op->in[0] ? op->in[0]->data : NULL;
+
+	if (control == OM_SCAN) {
+		const int64_t n = om_trip_count(op);
+		return n < 0 ? 1 : (uint64_t)n;
+	}
+	if (!trips || !trips->data || trips->type != OM_INT64)
+		return 1;
+	const int64_t n = *(const int64_t *)trips->data;
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+static bool
+is_view(const struct access_bytes *w, const om_value *v)
+{
+	return v && w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE) && v->store == OM_VIEW && v->source;
+}
+
+/* An op whose outputs are views of its inputs moves nothing. */
+static bool
+moves_nothing(const struct access_bytes *w, const om_op *op)
+{
+	om_view_of view;
+
+	if (op->is_folded || (op->opdef && op->opdef->flags & OM_SHAPE_ONLY))
+		return true;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && !(is_view(w, op->out[k]) && om_op_view(op, k, &view)))
+			return false;
+	return op->nout > 0 && op->nbody == 0;
+}
+
+static void
+warm_block(struct access_bytes *w, const om_block *b, uint64_t rounds)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		if (moves_nothing(w, op))
+			continue;
+		for (uint32_t k = 0; k < op->nin; k++)
+			warm_value(w, op->in[k], rounds);
+		for (uint32_t k = 0; k < op->nout; k++)
+			warm_value(w, op->out[k], rounds);
+		if (w->b->of_op[op->id] != NONE)
+			warm(w, w->b->of_op[op->id], times(2, w->b->buf[w->b->of_op[op->id]].bytes), rounds);
+		for (uint32_t k = 0; k < op->nbody; k++) {
+			const uint64_t more = times(rounds, rounds_of(op));
+			for (uint32_t i = 0; i < op->body[k]->nparam; i++)
+				warm_value(w, op->body[k]->param[i], more);
+			warm_block(w, op->body[k], more);
+		}
+	}
+}
+
+void
+om_buffers_count_accesses(const om_prog *p, const om_buffers *b)
+{
+	struct access_bytes w = {p, b};
+
+	for (uint32_t k = 0; k < b->n; k++)
+		b->buf[k].access_bytes = 0;
+	warm_block(&w, p->first, 1);
+}

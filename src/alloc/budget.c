@@ -1,0 +1,155 @@
+/* Does a plan keep within the sizes that were allowed?  If not: what makes it so
+ * large. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "onnxmem/opdef.h"
+#include "onnxmem/plan.h"
+
+enum { SHOWN = 8 };
+
+struct item {
+	const char *name;
+	uint64_t bytes;
+	uint32_t arena;
+	bool is_somewhere;       /* the arena is known */
+};
+
+struct items {
+	om_arena *mem;
+	struct item *item;
+	size_t n, cap;
+};
+
+static void
+add(struct items *all, struct item one)
+{
+	if (one.bytes)
+		OM_PUSH(all->mem, all->item, all->n, all->cap, one);
+}
+
+static int
+by_bytes(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+/* By value with memory of its own: the largest value that is in it at `step`. */
+static const om_value **
+residents(const om_prog *p, const om_plan *plan, om_arena *mem, uint32_t step)
+{
+	const om_value **in = OM_NEWN(mem, const om_value *, plan->nplace);
+	const om_alias **alias = OM_NEWN(mem, const om_alias *, plan->nplace);
+
+	for (uint32_t k = 0; k < plan->nalias; k++)
+		alias[plan->alias[k].value] = &plan->alias[k];
+	for (uint32_t k = 0; k < plan->nplace; k++) {
+		uint32_t root = k;
+		const om_placement *at = &plan->place[k];
+		for (uint32_t hops = 0; alias[root] && hops < plan->nalias; hops++)
+			root = alias[root]->source;
+		if (at->first <= step && step <= at->last && (!in[root] || at->bytes > plan->place[in[root]->id].bytes))
+			in[root] = p->values[k];
+	}
+	return in;
+}
+
+static void
+alive_at(const om_prog *p, const om_plan *plan, uint32_t step, struct items *all)
+{
+	const om_value **in = residents(p, plan, all->mem, step);
+	const om_op *op = om_op_at_step(p, step);
+
+	for (uint32_t k = 0; k < plan->nplace; k++) {
+		const om_placement *at = &plan->place[k];
+		if (at->where == OM_IN_ARENA && in[k])
+			add(all, (struct item){in[k]->name, at->bytes, at->arena, true});
+	}
+	for (uint32_t k = 0; k < plan->nscratch; k++)
+		if (op && plan->scratch[k].op == op->id)
+			add(all, (struct item){"scratch", plan->scratch[k].bytes, plan->scratch[k].arena, true});
+}
+
+static const char *
+list_text(const om_plan *plan, struct items *all)
+{
+	const char *text = "";
+
+	if (all->n)
+		qsort(all->item, all->n, sizeof *all->item, by_bytes);
+	for (size_t k = 0; k < all->n && k < SHOWN; k++) {
+		const struct item *one = &all->item[k];
+		const bool name = one->is_somewhere && plan->narena > 1;
+		text = om_printf(all->mem, "%s%s%s (%" PRIu64 "%s%s)", text, k ? ", " : "", one->name, one->bytes,
+			name ? " in " : "", name ? plan->arena[one->arena].name : "");
+	}
+	if (all->n > SHOWN)
+		text = om_printf(all->mem, "%s and %zu more", text, all->n - SHOWN);
+	return text;
+}
+
+static const char *
+where_text(const om_prog *p, uint32_t step, om_arena *mem)
+{
+	const om_op *op = om_op_at_step(p, step);
+
+	if (!op)
+		return om_printf(mem, "at step %" PRIu32 ", where the graph ends", step);
+	return om_printf(mem, "at step %" PRIu32 ", in %s%s%s", step, op->type, *op->name ? " " : "", op->name);
+}
+
+/* What is alive where the bound of arena `k` is met. */
+static const char *
+peak_text(const om_prog *p, const om_plan *plan, uint32_t k, om_arena *mem)
+{
+	struct items all = {.mem = mem};
+
+	for (uint32_t i = 0; i < plan->npeak; i++)
+		add(&all, (struct item){.name = plan->peak[i].name, .bytes = plan->peak[i].bytes});
+	if (plan->npeak)
+		return om_printf(mem, "in some order are alive together: %s", list_text(plan, &all));
+	alive_at(p, plan, plan->arena[k].bound_step, &all);
+	return om_printf(mem, "%s, are alive: %s", where_text(p, plan->arena[k].bound_step, mem),
+		list_text(plan, &all));
+}
+
+static om_status
+over(const om_prog *p, const om_plan *plan, uint32_t k, const char *what, uint64_t bytes, uint64_t limit)
+{
+	om_arena *mem = om_arena_new();
+	const bool proven = plan->narena == 1 && plan->arena[k].lower_bound > limit;
+	const om_status st = om_fail(p->session, OM_BUDGET, "%s %" PRIu64 " bytes, more than the %" PRIu64
+		" allowed%s: %s", what, bytes, limit, !proven ? "" : plan->parallel_safe ? ", and cannot take less"
+		: ", and cannot take less in this order", peak_text(p, plan, k, mem));
+
+	om_arena_free(mem);
+	return st;
+}
+
+om_status
+om_plan_limits(const om_prog *p, const om_plan *plan, uint64_t budget)
+{
+	uint64_t sum = 0;
+	uint32_t largest = 0;
+
+	for (uint32_t k = 0; k < plan->narena; k++) {
+		const om_plan_arena *a = &plan->arena[k];
+		if (a->limit && a->bytes > a->limit) {
+			om_arena *mem = om_arena_new();
+			const char *what = plan->narena == 1 ? "the arena takes" : om_printf(mem, "arena %s takes", a->name);
+			const om_status st = over(p, plan, k, what, a->bytes, a->limit);
+			om_arena_free(mem);
+			return st;
+		}
+		if (__builtin_add_overflow(sum, a->bytes, &sum))
+			sum = UINT64_MAX;
+		largest = a->bytes > plan->arena[largest].bytes ? k : largest;
+	}
+	return budget && sum > budget ? over(p, plan, largest, "all arenas together take", sum, budget) : OM_OK;
+}

@@ -1,0 +1,274 @@
+/* From a program whose storage is decided to buffers with lifetimes. */
+#include <config.h>
+
+#include <inttypes.h>
+
+#include "alloc/is_planned.h"
+#include "alloc/byte_liveness.h"
+
+enum { NONE = UINT32_MAX };
+
+/* ---- What is planned. ---- */
+
+/* Does the block take part in runs: is it the graph, or the body of an op that
+ * does? */
+static bool
+is_reached(const om_prog *p, const om_block *b)
+{
+	while (b && b != p->first)
+		b = b->owner ? b->owner->block : NULL;
+	return b != NULL;
+}
+
+static bool
+is_listed(om_value *const *list, uint32_t n, const om_value *v)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (list[k] == v)
+			return true;
+	return false;
+}
+
+bool
+om_value_is_placeless(const om_prog *p, const om_value *v)
+{
+	const om_block *b = v->block;
+
+	if (v->is_const || !is_reached(p, b))
+		return true;
+	if (v->def ? !v->def->block || v->def->is_folded : b == p->first)
+		return true;
+	if (!v->def)
+		return !is_listed(b->param, b->nparam, v);
+	return b == p->first && is_listed(b->result, b->nresult, v);
+}
+
+static bool
+is_tensor_without_shape(const om_value *v)
+{
+	return v && v->type.kind == OM_TENSOR && !om_shape_is_known(&v->shape);
+}
+
+/* Where an unknown shape starts: the first value, going back, whose operator
+ * has only inputs of known shape. */
+static const om_value *
+origin_of_doubt(const om_value *v)
+{
+	for (unsigned hops = 0; hops < 1000 && v->def; hops++) {
+		const om_value *from = NULL;
+		const om_op *op = v->def;
+		if (!op->opdef || op->opdef->flags & OM_DATA_DEPENDENT_SHAPE)
+			return v;
+		for (uint32_t k = 0; k < op->nin && !from; k++)
+			if (is_tensor_without_shape(op->in[k]))
+				from = op->in[k];
+		if (!from)
+			return v;
+		v = from;
+	}
+	return v;
+}
+
+static const char *
+why_no_shape(const om_prog *p, const om_value *v)
+{
+	const om_value *o = origin_of_doubt(v);
+	const char *link = o == v ? "" : "follows from ";
+
+	if (!o->def && o->block == p->first)
+		return om_printf(p->mem, "%sopen dims of input %s", link, o->name);
+	if (!o->def)
+		return om_printf(p->mem, "%sopen dims of %s, which goes round a loop", link, o->name);
+	if (!o->def->opdef)
+		return om_printf(p->mem, "%sundeclared shape of %s", link, o->def->type);
+	if (o->def->opdef->control == OM_IF)
+		return om_printf(p->mem, "%sshapes of If that depend on the branch", link);
+	if (o->def->opdef->control != OM_PLAIN)
+		return om_printf(p->mem, "%sshapes of %s that depend on its rounds", link, o->def->type);
+	return om_printf(p->mem, "%sdata-dependent shape of %s", link, o->def->type);
+}
+
+const char *
+om_value_unplanned(const om_prog *p, const om_value *v)
+{
+	static const char *const kinds[] = {
+		[OM_SPARSE] = "a sparse tensor", [OM_SEQUENCE] = "a sequence",
+		[OM_OPTIONAL] = "an optional", [OM_MAP] = "a map", [OM_OPAQUE] = "an opaque type",
+	};
+	uint64_t bytes;
+
+	if (om_value_is_placeless(p, v))
+		return NULL;
+	if (v->type.kind != OM_TENSOR)
+		return kinds[v->type.kind];
+	if (v->type.elem == OM_UNDEFINED)
+		return "unknown element type";
+	if (v->type.elem == OM_STRING)
+		return "string elements";
+	if (!om_shape_is_known(&v->shape))
+		return why_no_shape(p, v);
+	if (!om_tensor_bytes(v->type.elem, &v->shape, &bytes) || bytes > INT64_MAX / 4)
+		return "more bytes than can be addressed";
+	return NULL;
+}
+
+/* ---- Groups. ---- */
+
+struct builder {
+	om_prog *p;
+	om_arena *mem;
+	om_buffers *b;
+	om_arena *tmp;
+	om_usage *usage;        /* by buffer */
+	om_interval *span;      /* by buffer: from its first step to its last */
+	bool *placeless;
+	om_value **root;        /* by id, of what was visited: whose storage it is */
+};
+
+static uint64_t
+rounded(const om_prog *p, uint64_t bytes)
+{
+	return (bytes + p->align - 1) & ~(p->align - 1);
+}
+
+static void
+add_naive(om_buffers *b, uint64_t bytes)
+{
+	if (__builtin_add_overflow(b->naive, bytes, &b->naive))
+		b->naive = UINT64_MAX;
+}
+
+static uint32_t
+new_buffer(struct builder *w, const char *name)
+{
+	const uint32_t n = w->b->n++;
+
+	w->span[n] = (om_interval){.lower = UINT32_MAX};
+	w->b->buf[n] = (om_buffer){.name = name, .align = w->p->align, .fixed = OM_OFFSET_FREE};
+	return n;
+}
+
+/* Bytes [from, from + bytes) of buffer `n` are in use in these steps. */
+static void
+extend(struct builder *w, uint32_t n, uint32_t first, uint32_t last, uint64_t from, uint64_t bytes)
+{
+	const om_usage more = om_usage_of(w->tmp, bytes, first, last);
+	om_interval *span = &w->span[n];
+
+	om_usage_add(&w->usage[n], w->tmp, &more, from);
+	span->lower = first < span->lower ? first : span->lower;
+	span->upper = last >= span->upper ? last + 1 : span->upper;
+	if (from + bytes > w->b->buf[n].bytes)
+		w->b->buf[n].bytes = rounded(w->p, from + bytes);
+}
+
+/* As om_storage(), but one hop for what was visited: chains of in-place ops are
+ * as long as the program. */
+static om_value *
+storage(struct builder *w, om_value *v)
+{
+	const om_value *s = w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE) ? v->source : NULL;
+
+	w->root[v->id] = v;
+	w->b->offset[v->id] = 0;
+	if (s && w->root[s->id]) {
+		w->root[v->id] = w->root[s->id];
+		w->b->offset[v->id] = w->b->offset[s->id] + v->offset;
+	} else if (s) {
+		w->root[v->id] = om_storage(v, &w->b->offset[v->id]);
+	}
+	return w->root[v->id];
+}
+
+static void
+add_value(struct builder *w, om_value *v)
+{
+	om_value *root = storage(w, v);
+	uint64_t bytes;
+
+	if (w->placeless[v->id] || om_value_unplanned(w->p, v) || om_value_unplanned(w->p, root))
+		return;
+	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
+	if (w->placeless[root->id]) {
+		if (root->def && !root->is_const)  /* computed in the memory of a result */
+			add_naive(w->b, rounded(w->p, bytes));
+		return;
+	}
+	if (w->b->of_value[root->id] == NONE)
+		w->b->of_value[root->id] = new_buffer(w, root->name);
+	const uint32_t n = w->b->of_value[root->id];
+	w->b->of_value[v->id] = n;
+	extend(w, n, v->first, v->last, w->b->offset[v->id], bytes);
+	add_naive(w->b, rounded(w->p, bytes));
+}
+
+/* Other executors have other kernels: their scratch is theirs. */
+static void
+add_scratch(struct builder *w, const om_op *op)
+{
+	const bool ours = w->p->target == OM_TARGET_CPU && !op->is_folded;
+	const uint64_t bytes = ours ? om_op_scratch(op) : 0;
+
+	if (bytes == 0 || bytes > INT64_MAX / 4)
+		return;
+	const uint32_t n = new_buffer(w, *op->name ? op->name : op->type);
+	w->b->of_op[op->id] = n;
+	extend(w, n, op->step, op->step, 0, bytes);
+	add_naive(w->b, rounded(w->p, bytes));
+}
+
+static void
+add_block(struct builder *w, const om_block *b)
+{
+	for (uint32_t k = 0; k < b->nparam; k++)
+		add_value(w, b->param[k]);
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nout; k++)
+			if (op->out[k])
+				add_value(w, op->out[k]);
+		add_scratch(w, op);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			add_block(w, op->body[k]);
+	}
+}
+
+/* A buffer that is in use as a whole, as long as it lives, is a plain one. */
+static void
+set_live(struct builder *w, uint32_t n)
+{
+	om_buffer *b = &w->b->buf[n];
+	const om_usage u = om_usage_rounded(&w->usage[n], w->mem, w->p->align);
+
+	b->live = u.r;
+	b->nlive = (uint32_t)u.n;
+	if (u.n <= 1 && (u.n == 0 || (u.r[0].from == 0 && u.r[0].to == b->bytes))) {
+		b->live = &w->span[n];
+		b->nlive = 1;
+	}
+}
+
+om_buffers *
+om_buffers_new(om_prog *p, om_arena *mem)
+{
+	om_buffers *b = OM_NEW(mem, om_buffers);
+	const size_t most = (size_t)p->nvalue + p->nop;
+	struct builder w = {.p = p, .mem = mem, .tmp = om_arena_new(), .b = b,
+		.usage = OM_NEWN(mem, om_usage, most), .span = OM_NEWN(mem, om_interval, most),
+		.placeless = OM_NEWN(mem, bool, p->nvalue), .root = OM_NEWN(mem, om_value *, p->nvalue)};
+
+	b->buf = OM_NEWN(mem, om_buffer, most);
+	b->of_value = OM_NEWN(mem, uint32_t, p->nvalue);
+	b->offset = OM_NEWN(mem, uint64_t, p->nvalue);
+	b->of_op = OM_NEWN(mem, uint32_t, p->nop);
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		b->of_value[k] = NONE;
+		w.placeless[k] = om_value_is_placeless(p, p->values[k]);
+	}
+	for (uint32_t k = 0; k < p->nop; k++)
+		b->of_op[k] = NONE;
+	add_block(&w, p->first);
+	for (uint32_t k = 0; k < b->n; k++)
+		set_live(&w, k);
+	om_arena_free(w.tmp);
+	return b;
+}

@@ -1,0 +1,228 @@
+/* Which bytes of a buffer are in use, when.
+ *
+ * Two of them are joined by a sweep over the steps at which either changes;
+ * what is in use between two such steps is the union of the ranges of both. */
+#include <config.h>
+
+#include "alloc/byte_liveness.h"
+
+enum { MOST = 1 << 14 };  /* intervals */
+
+om_usage
+om_usage_of(om_arena *mem, uint64_t bytes, uint32_t first, uint32_t last)
+{
+	om_usage u = {0};
+
+	if (bytes)
+		OM_PUSH(mem, u.r, u.n, u.cap, ((om_interval){first, last + 1, 0, bytes}));
+	return u;
+}
+
+/* ---- Joining. ---- */
+
+/* A slice of one side: intervals [at, end). */
+struct side {
+	const om_interval *r;
+	size_t at, end, n;
+	uint64_t shift;
+};
+
+static void
+next_slice(struct side *s)
+{
+	s->at = s->end;
+	while (s->end < s->n && s->r[s->end].lower == s->r[s->at].lower)
+		s->end++;
+}
+
+/* Where, behind `now`, the side starts or ends to be in use; UINT32_MAX: never. */
+static uint32_t
+next_change(struct side *s, uint32_t now)
+{
+	while (s->at < s->n && s->r[s->at].upper <= now)
+		next_slice(s);
+	if (s->at == s->n)
+		return UINT32_MAX;
+	return s->r[s->at].lower > now ? s->r[s->at].lower : s->r[s->at].upper;
+}
+
+static bool
+is_active(const struct side *s, uint32_t now)
+{
+	return s->at < s->n && s->r[s->at].lower <= now && now < s->r[s->at].upper;
+}
+
+static void
+push_range(om_usage *out, om_arena *mem, size_t slice, om_interval r)
+{
+	if (out->n > slice && r.from <= out->r[out->n - 1].to) {
+		if (r.to > out->r[out->n - 1].to)
+			out->r[out->n - 1].to = r.to;
+		return;
+	}
+	OM_PUSH(mem, out->r, out->n, out->cap, r);
+}
+
+/* The ranges of both sides between two changes. */
+static void
+push_slice(om_usage *out, om_arena *mem, const struct side *side, uint32_t lower, uint32_t upper)
+{
+	const size_t slice = out->n;
+	size_t at[2];
+
+	for (int k = 0; k < 2; k++)
+		at[k] = is_active(&side[k], lower) ? side[k].at : side[k].end;
+	while (at[0] < side[0].end || at[1] < side[1].end) {
+		const int k = at[1] == side[1].end || (at[0] < side[0].end
+			&& side[0].r[at[0]].from + side[0].shift <= side[1].r[at[1]].from + side[1].shift) ? 0 : 1;
+		const om_interval *r = &side[k].r[at[k]++];
+		push_range(out, mem, slice, (om_interval){lower, upper, r->from + side[k].shift,
+			r->to + side[k].shift});
+	}
+}
+
+/* Join the slice that starts at `slice` with the one before, which starts at
+ * `before`, where nothing changes between them. */
+static bool
+join_slices(om_usage *out, size_t before, size_t slice)
+{
+	const size_t n = out->n - slice;
+
+	if (n == 0 || slice - before != n || out->r[before].upper != out->r[slice].lower)
+		return false;
+	for (size_t k = 0; k < n; k++)
+		if (out->r[before + k].from != out->r[slice + k].from || out->r[before + k].to != out->r[slice + k].to)
+			return false;
+	for (size_t k = 0; k < n; k++)
+		out->r[before + k].upper = out->r[slice + k].upper;
+	out->n = slice;
+	return true;
+}
+
+static void
+flatten(om_usage *u)
+{
+	om_interval all = u->r[0];
+
+	for (size_t k = 1; k < u->n; k++) {
+		all.upper = u->r[k].upper > all.upper ? u->r[k].upper : all.upper;
+		all.from = u->r[k].from < all.from ? u->r[k].from : all.from;
+		all.to = u->r[k].to > all.to ? u->r[k].to : all.to;
+	}
+	u->r[0] = all;
+	u->n = 1;
+}
+
+/* The common cases: nothing yet; the same bytes a little longer. */
+static bool
+add_simply(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift)
+{
+	om_interval *a = u->r;
+	om_interval b;
+
+	if (more->n != 1 || u->n > 1)
+		return more->n == 0;
+	b = more->r[0];
+	b.from += shift;
+	b.to += shift;
+	if (u->n == 0)
+		OM_PUSH(mem, u->r, u->n, u->cap, b);
+	else if (a->from != b.from || a->to != b.to || a->upper < b.lower || b.upper < a->lower)
+		return false;
+	else
+		*a = (om_interval){a->lower < b.lower ? a->lower : b.lower,
+			a->upper > b.upper ? a->upper : b.upper, a->from, a->to};
+	return true;
+}
+
+void
+om_usage_add(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift)
+{
+	if (add_simply(u, mem, more, shift))
+		return;
+
+	struct side side[2] = {{.r = u->r, .n = u->n}, {.r = more->r, .n = more->n, .shift = shift}};
+	om_arena *tmp = om_arena_new();
+	om_usage out = {0};
+	size_t before = 0;
+	uint32_t now = 0, next;
+
+	next_slice(&side[0]);
+	next_slice(&side[1]);
+	for (;; now = next) {
+		const size_t slice = out.n;
+		const uint32_t a = next_change(&side[0], now), b = next_change(&side[1], now);
+		next = a < b ? a : b;
+		if (next == UINT32_MAX)
+			break;
+		push_slice(&out, tmp, side, now, next);
+		if (!join_slices(&out, before, slice) && out.n > slice)
+			before = slice;
+	}
+	if (out.n > MOST)
+		flatten(&out);
+	u->n = 0;
+	for (size_t k = 0; k < out.n; k++)
+		OM_PUSH(mem, u->r, u->n, u->cap, out.r[k]);
+	om_arena_free(tmp);
+}
+
+/* ---- Rectangles. ---- */
+
+/* Where the range of `r` goes on from the slice before, [from, to). */
+static om_interval *
+continued(om_usage *out, const size_t *open, size_t nopen, const om_interval *r)
+{
+	for (size_t k = 0; k < nopen; k++) {
+		om_interval *o = &out->r[open[k]];
+		if (o->upper == r->lower && o->from == r->from && o->to == r->to)
+			return o;
+	}
+	return NULL;
+}
+
+/* The ranges of the slice at `at`, rounded. */
+static size_t
+round_slice(const om_usage *u, size_t at, uint64_t align, om_arena *mem, om_usage *out)
+{
+	size_t k = at;
+
+	out->n = 0;
+	for (; k < u->n && u->r[k].lower == u->r[at].lower; k++) {
+		om_interval r = u->r[k];
+		r.from &= ~(align - 1);
+		r.to = (r.to + align - 1) & ~(align - 1);
+		push_range(out, mem, 0, r);
+	}
+	return k;
+}
+
+om_usage
+om_usage_rounded(const om_usage *u, om_arena *mem, uint64_t align)
+{
+	om_arena *tmp = om_arena_new();
+	size_t *open = OM_NEWN(tmp, size_t, u->n + 1), *now = OM_NEWN(tmp, size_t, u->n + 1);
+	size_t nopen = 0, nnow;
+	om_usage out = {0}, slice = {0};
+
+	for (size_t at = 0; at < u->n;) {
+		at = round_slice(u, at, align, tmp, &slice);
+		nnow = 0;
+		for (size_t k = 0; k < slice.n; k++) {
+			om_interval *o = continued(&out, open, nopen, &slice.r[k]);
+			if (o) {
+				o->upper = slice.r[k].upper;
+				now[nnow++] = (size_t)(o - out.r);
+			} else {
+				now[nnow++] = out.n;
+				OM_PUSH(mem, out.r, out.n, out.cap, slice.r[k]);
+			}
+		}
+		size_t *swap = open;
+		open = now;
+		now = swap;
+		nopen = nnow;
+	}
+	om_arena_free(tmp);
+	return out;
+}

@@ -1,0 +1,426 @@
+/* Which buffers may not share bytes when only the data decides about the order.
+ *
+ * Buffer B is over before buffer A begins when, in every order, each op that
+ * touches B comes before each op that touches A, or, within one op of the graph,
+ * whose bodies run in the order of their steps, earlier.  That is a partial
+ * order; two buffers conflict when neither is before the other.
+ *
+ * Of the ops that touch a buffer, the last ones on each chain of om_partial_order speak
+ * for all others, and so do the first ones.  The buffers are put onto chains of
+ * this order in their turn: on a chain, those that conflict with a buffer stand
+ * side by side, and a binary search finds where they end.  n buffers on k chains
+ * take O(n k log n) questions and 4 * n * k bytes, the pairs 8 bytes each.
+ *
+ * Buffers that conflict with one another all have bytes of their own, in the
+ * end.  The heaviest such set is found by Dilworth's theorem with weights (Ford
+ * and Fulkerson, Flows in networks, 1962, ch. II.8): what chains can take over
+ * from one another, as a flow, is saved; the rest is what the set weighs, and the
+ * cut shows who is in it.  A flow from v to u goes where v is before u; of those
+ * relations only such are edges that do not follow from others, so a flow may
+ * pass through.  Above LARGE buffers, or where the flow takes too long, what is
+ * alive together at a step of the file stands in, and whoever conflicts with all
+ * of it.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "ir/partial_order.h"
+#include "base/maxflow.h"
+
+enum { LARGE = 6000, NONE = UINT32_MAX };
+
+static const uint64_t MOST_NEXT = UINT64_C(1) << 27, MOST_PAIRS = UINT64_C(1) << 28;
+static const uint64_t MOST_FLOW = 400 * 1000 * 1000;
+
+/* A node that touches a buffer, in these steps of it. */
+struct touch {
+	uint32_t node, lower, upper;  /* inclusive */
+};
+
+struct touches {
+	struct touch *t;
+	size_t n, cap;
+};
+
+struct life {
+	uint32_t buf;
+	uint32_t first, last;    /* steps, in the order of the file */
+	struct touch *begin, *end;   /* those that no other of the buffer comes before; after */
+	uint32_t nbegin, nend;
+	uint32_t chain, pos;
+};
+
+struct work {
+	const om_prog *p;
+	const om_buffers *b;
+	om_arena *mem;
+	om_interference_list *out;
+	om_partial_order *reach;
+	const om_op **op;        /* by node */
+	struct life *life;       /* of buffers that have bytes, by first step */
+	uint32_t n;
+	uint32_t **on;           /* by chain: its lives, ascending */
+	uint32_t *non;
+	uint32_t nchain;
+	uint32_t *next;          /* [n][nchain]: the first on the chain that comes after */
+};
+
+/* ---- Lives. ---- */
+
+static void
+add_touch(struct work *w, struct touches *of, uint32_t node, uint32_t lower, uint32_t upper)
+{
+	const uint32_t from = node < w->reach->n ? w->op[node]->step : w->p->first->end;
+	const uint32_t to = node < w->reach->n ? w->op[node]->end : w->p->first->end;
+	struct touch t = {node, lower > from ? lower : from, upper < to ? upper : to};
+
+	if (t.lower > t.upper)
+		t = (struct touch){node, from, to};
+	OM_PUSH(w->mem, of->t, of->n, of->cap, t);
+}
+
+static struct touches *
+list_touches(struct work *w)
+{
+	const om_partial_order *r = w->reach;
+	struct touches *of = OM_NEWN(w->mem, struct touches, w->b->n);
+
+	for (uint32_t k = 0; k < w->p->nvalue; k++) {
+		const om_value *v = w->p->values[k];
+		for (uint32_t i = 0; i < r->ntouch[k] && w->b->of_value[k] != NONE; i++)
+			add_touch(w, &of[w->b->of_value[k]], r->touch[r->start[k] + i], v->first, v->last);
+	}
+	for (const om_block *b = w->p->first; b; b = b->next)
+		for (const om_op *op = b->first; op; op = op->next)
+			if (w->b->of_op[op->id] != NONE)
+				add_touch(w, &of[w->b->of_op[op->id]], r->node[op->id], op->step, op->end);
+	return of;
+}
+
+static int
+by_node(const void *a, const void *b)
+{
+	const struct touch *x = a, *y = b;
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+/* One entry for each node. */
+static void
+merge_nodes(struct touches *of)
+{
+	size_t n = 0;
+
+	if (of->n)
+		qsort(of->t, of->n, sizeof *of->t, by_node);
+	for (size_t k = 0; k < of->n; k++) {
+		struct touch *last = n ? &of->t[n - 1] : NULL;
+		if (!last || last->node != of->t[k].node) {
+			of->t[n++] = of->t[k];
+			continue;
+		}
+		last->lower = of->t[k].lower < last->lower ? of->t[k].lower : last->lower;
+		last->upper = of->t[k].upper > last->upper ? of->t[k].upper : last->upper;
+	}
+	of->n = n;
+}
+
+/* Those that come after no other one of the list, or, with `last`, before none. */
+static struct touch *
+outermost(struct work *w, const struct touches *of, bool last, uint32_t *n)
+{
+	struct touch *list = OM_NEWN(w->mem, struct touch, of->n);
+
+	*n = 0;
+	for (size_t k = 0; k < of->n; k++) {
+		const struct touch *t = &of->t[last ? of->n - 1 - k : k];
+		bool is_inside = false;
+		for (uint32_t i = 0; i < *n && !is_inside; i++)
+			is_inside = last ? om_partial_order_node_before(w->reach, t->node, list[i].node)
+				: om_partial_order_node_before(w->reach, list[i].node, t->node);
+		if (!is_inside)
+			list[(*n)++] = *t;
+	}
+	return list;
+}
+
+static int
+by_first(const void *a, const void *b)
+{
+	const struct life *x = a, *y = b;
+
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	if (x->last != y->last)
+		return x->last < y->last ? -1 : 1;
+	return (x->buf > y->buf) - (x->buf < y->buf);
+}
+
+static void
+list_lives(struct work *w)
+{
+	struct touches *of = list_touches(w);
+
+	w->life = OM_NEWN(w->mem, struct life, w->b->n);
+	for (uint32_t k = 0; k < w->b->n; k++) {
+		struct life *l = &w->life[w->n];
+		if (w->b->buf[k].bytes == 0)
+			continue;
+		merge_nodes(&of[k]);
+		*l = (struct life){.buf = k, .first = UINT32_MAX};
+		for (size_t i = 0; i < of[k].n; i++) {
+			l->first = of[k].t[i].lower < l->first ? of[k].t[i].lower : l->first;
+			l->last = of[k].t[i].upper > l->last ? of[k].t[i].upper : l->last;
+		}
+		l->begin = outermost(w, &of[k], false, &l->nbegin);
+		l->end = outermost(w, &of[k], true, &l->nend);
+		w->n++;
+	}
+	qsort(w->life, w->n, sizeof *w->life, by_first);
+}
+
+static bool
+is_before(const struct work *w, const struct life *b, const struct life *a)
+{
+	if (b->last >= a->first)
+		return false;
+	for (uint32_t i = 0; i < b->nend; i++)
+		for (uint32_t k = 0; k < a->nbegin; k++) {
+			const struct touch *t = &b->end[i], *d = &a->begin[k];
+			if (t->node == d->node ? t->upper >= d->lower
+			    : !om_partial_order_node_before(w->reach, t->node, d->node))
+				return false;
+		}
+	return true;
+}
+
+/* ---- Chains of lives. ---- */
+
+/* Behind the one that ended last: the others wait for shorter gaps. */
+static void
+make_chains(struct work *w)
+{
+	uint32_t *tail = OM_NEWN(w->mem, uint32_t, w->n);
+
+	for (uint32_t k = 0; k < w->n; k++) {
+		uint32_t best = NONE;
+		for (uint32_t c = 0; c < w->nchain; c++)
+			if ((best == NONE || w->life[tail[c]].last > w->life[tail[best]].last)
+			    && is_before(w, &w->life[tail[c]], &w->life[k]))
+				best = c;
+		w->life[k].chain = best == NONE ? w->nchain++ : best;
+		w->life[k].pos = best == NONE ? 0 : w->life[tail[best]].pos + 1;
+		tail[w->life[k].chain] = k;
+	}
+	w->non = OM_NEWN(w->mem, uint32_t, w->nchain);
+	w->on = OM_NEWN(w->mem, uint32_t *, w->nchain);
+	for (uint32_t c = 0; c < w->nchain; c++)
+		w->on[c] = OM_NEWN(w->mem, uint32_t, w->life[tail[c]].pos + 1);
+	for (uint32_t k = 0; k < w->n; k++)
+		w->on[w->life[k].chain][w->non[w->life[k].chain]++] = k;
+}
+
+/* The first one on chain `c`, from place `from` on, that comes after `k`. */
+static uint32_t
+first_after(const struct work *w, uint32_t k, uint32_t c, uint32_t from)
+{
+	uint32_t to = w->non[c];
+
+	while (from < to) {
+		const uint32_t middle = from + (to - from) / 2;
+		if (is_before(w, &w->life[k], &w->life[w->on[c][middle]]))
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	return from;
+}
+
+/* Each pair once: with those that begin later. */
+static om_status
+count_pairs(struct work *w)
+{
+	uint32_t *from = OM_NEWN(w->mem, uint32_t, w->nchain);
+
+	if ((uint64_t)w->n * w->nchain > MOST_NEXT)
+		return om_fail(w->p->session, OM_MEMORY, "there are too many buffers side by side for a plan that "
+			"holds in every order: %u on %u chains", w->n, w->nchain);
+	w->next = OM_NEWN(w->mem, uint32_t, (size_t)w->n * w->nchain);
+	for (uint32_t k = 0; k < w->n; k++) {
+		from[w->life[k].chain]++;
+		for (uint32_t c = 0; c < w->nchain; c++) {
+			const uint32_t next = first_after(w, k, c, from[c]);
+			w->next[(size_t)k * w->nchain + c] = next;
+			w->out->npair += next - from[c];
+		}
+	}
+	if (w->out->npair > MOST_PAIRS)
+		return om_fail(w->p->session, OM_MEMORY, "too many buffers conflict for a plan that holds in every "
+			"order: %llu pairs of them", (unsigned long long)w->out->npair);
+	return OM_OK;
+}
+
+static void
+write_pairs(struct work *w, om_arena *mem)
+{
+	uint32_t (*pair)[2] = om_allocn(mem, sizeof *pair, w->out->npair);
+	uint32_t *from = OM_NEWN(w->mem, uint32_t, w->nchain);
+	uint64_t n = 0;
+
+	for (uint32_t k = 0; k < w->n; k++) {
+		from[w->life[k].chain]++;
+		for (uint32_t c = 0; c < w->nchain; c++)
+			for (uint32_t i = from[c]; i < w->next[(size_t)k * w->nchain + c]; i++) {
+				pair[n][0] = w->life[k].buf;
+				pair[n++][1] = w->life[w->on[c][i]].buf;
+			}
+	}
+	w->out->pair = (const uint32_t (*)[2])pair;
+}
+
+/* ---- The heaviest set of which all conflict. ---- */
+
+static uint64_t
+bytes_of(const struct work *w, uint32_t k)
+{
+	return w->b->buf[w->life[k].buf].bytes;
+}
+
+static void
+take_set(struct work *w, om_arena *mem, const bool *is_in)
+{
+	w->out->peak = OM_NEWN(mem, uint32_t, w->n);
+	for (uint32_t k = 0; k < w->n; k++)
+		if (is_in[k]) {
+			w->out->bound += bytes_of(w, k);
+			w->out->peak[w->out->npeak++] = w->life[k].buf;
+		}
+}
+
+/* From `k` to the next one on chain `c`, unless one that comes after `k` comes
+ * before that. */
+static bool
+is_direct(const struct work *w, uint32_t k, uint32_t c)
+{
+	const uint32_t *next = &w->next[(size_t)k * w->nchain];
+	const struct life *to = &w->life[w->on[c][next[c]]];
+
+	for (uint32_t i = 0; i < w->nchain; i++)
+		if (i != c && next[i] < w->non[i] && is_before(w, &w->life[w->on[i][next[i]]], to))
+			return false;
+	return true;
+}
+
+/* Nodes of the flow: what a life leaves, what it takes over. */
+static uint32_t leaves(uint32_t k) { return 2 * k; }
+static uint32_t takes(uint32_t k) { return 2 * k + 1; }
+
+static om_net *
+make_flow(struct work *w)
+{
+	om_net *f = om_net_new(2 * w->n + 2, w->mem);
+	const uint32_t source = 2 * w->n, sink = source + 1;
+
+	for (uint32_t k = 0; k < w->n; k++) {
+		om_net_edge(f, source, leaves(k), bytes_of(w, k));
+		om_net_edge(f, takes(k), sink, bytes_of(w, k));
+		om_net_edge(f, takes(k), leaves(k), INT64_MAX);
+		for (uint32_t c = 0; c < w->nchain; c++) {
+			const uint32_t next = w->next[(size_t)k * w->nchain + c];
+			if (next < w->non[c] && is_direct(w, k, c))
+				om_net_edge(f, leaves(k), takes(w->on[c][next]), INT64_MAX);
+		}
+	}
+	return f;
+}
+
+/* False when it took too long. */
+static bool
+heaviest_set(struct work *w, om_arena *mem)
+{
+	om_net *f = make_flow(w);
+	bool *is_in = OM_NEWN(w->mem, bool, w->n);
+
+	if (!om_net_run(f, 2 * w->n, 2 * w->n + 1, MOST_FLOW))
+		return false;
+	for (uint32_t k = 0; k < w->n; k++)
+		is_in[k] = om_net_reached(f, leaves(k)) && !om_net_reached(f, takes(k));
+	take_set(w, mem, is_in);
+	w->out->is_heaviest = true;
+	return true;
+}
+
+/* The step of the file in which most is alive. */
+static uint32_t
+busiest_step(const struct work *w)
+{
+	int64_t *change = OM_NEWN(w->mem, int64_t, (size_t)w->p->nstep + 2), now = 0, most = 0;
+	uint32_t step = 0;
+
+	for (uint32_t k = 0; k < w->n; k++) {
+		change[w->life[k].first] += (int64_t)bytes_of(w, k);
+		change[w->life[k].last + 1] -= (int64_t)bytes_of(w, k);
+	}
+	for (uint32_t k = 0; k <= w->p->nstep; k++) {
+		now += change[k];
+		if (now > most) {
+			most = now;
+			step = k;
+		}
+	}
+	return step;
+}
+
+static void
+heavy_set(struct work *w, om_arena *mem)
+{
+	const uint32_t step = busiest_step(w);
+	bool *is_in = OM_NEWN(w->mem, bool, w->n);
+	uint32_t *member = OM_NEWN(w->mem, uint32_t, w->n), n = 0;
+
+	for (uint32_t k = 0; k < w->n; k++)
+		if (w->life[k].first <= step && step <= w->life[k].last)
+			member[n++] = k;
+	for (uint32_t k = 0; k < w->n; k++) {
+		bool fits = w->life[k].first > step || step > w->life[k].last;
+		for (uint32_t i = 0; i < n && fits; i++)
+			fits = !is_before(w, &w->life[k], &w->life[member[i]])
+			    && !is_before(w, &w->life[member[i]], &w->life[k]);
+		if (fits)
+			member[n++] = k;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		is_in[member[i]] = true;
+	take_set(w, mem, is_in);
+}
+
+static om_status
+find_conflicts(struct work *w, om_arena *mem)
+{
+	const om_op *op = w->p->first->first;
+
+	OM_TRY(om_partial_order_new(w->p, w->mem, &w->reach));
+	w->op = OM_NEWN(w->mem, const om_op *, w->reach->n);
+	for (uint32_t k = 0; k < w->reach->n; k++, op = op->next)
+		w->op[k] = op;
+	list_lives(w);
+	make_chains(w);
+	OM_TRY(count_pairs(w));
+	write_pairs(w, mem);
+	if (w->b->naive > INT64_MAX / 4)
+		return om_fail(w->p->session, OM_INVALID, "the bytes of all %u buffers do not add up to a number", w->b->n);
+	if (w->n > LARGE || !heaviest_set(w, mem))
+		heavy_set(w, mem);
+	return OM_OK;
+}
+
+om_status
+om_buffers_interference(const om_prog *p, const om_buffers *b, om_arena *mem, om_interference_list *out)
+{
+	struct work w = {.p = p, .b = b, .mem = om_arena_new(), .out = out};
+
+	*out = (om_interference_list){0};
+	const om_status st = find_conflicts(&w, mem);
+	om_arena_free(w.mem);
+	return st;
+}

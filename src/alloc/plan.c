@@ -1,0 +1,294 @@
+/* Plans: what packed buffers say about every value. */
+#include <config.h>
+
+#include "onnxmem/opdef.h"
+#include "onnxmem/plan.h"
+
+om_plan *
+om_plan_empty(om_prog *p)
+{
+	om_plan *plan = OM_NEW(p->mem, om_plan);
+
+	plan->mem = p->mem;
+	plan->strategy = "";
+	plan->arena = OM_NEW(p->mem, om_plan_arena);
+	plan->place = OM_NEWN(p->mem, om_placement, p->nvalue);
+	plan->alias = OM_NEWN(p->mem, om_alias, p->nvalue);
+	plan->view = OM_NEWN(p->mem, om_plan_multi_view, p->nvalue);
+	plan->scratch = OM_NEWN(p->mem, om_scratch, p->nop);
+	plan->unplanned = OM_NEWN(p->mem, om_unplanned, p->nvalue);
+	plan->nplace = p->nvalue;
+	p->plan = plan;
+	return plan;
+}
+
+struct writer {
+	om_prog *p;
+	om_plan *plan;
+	const om_buffers *b;
+	uint32_t arena;          /* that of pool 0 */
+	bool has_store;
+};
+
+static void
+add_naive(struct writer *w, uint32_t arena, uint64_t bytes)
+{
+	uint64_t *naive = &w->plan->arena[arena].naive;
+	const uint64_t align = w->p->align;
+
+	if (__builtin_add_overflow(*naive, (bytes + align - 1) & ~(align - 1), naive))
+		*naive = UINT64_MAX;
+}
+
+/* A value without a buffer.  What lies in a weight or in the caller's memory
+ * is where its root is. */
+static void
+place_outside(struct writer *w, om_value *v, om_placement *at)
+{
+	uint64_t offset = 0, bytes;
+	const om_value *root = w->has_store ? om_storage(v, &offset) : v;
+	const char *why = om_value_unplanned(w->p, v);
+
+	if (!why)
+		why = om_value_unplanned(w->p, root);
+	if (why) {
+		at->where = OM_UNPLANNED;
+		w->plan->unplanned[w->plan->nunplanned++] = (om_unplanned){v->id, why};
+		return;
+	}
+	at->where = root->is_const || (!root->def && root->block != w->p->first)
+		? OM_WEIGHT : OM_EXTERNAL;
+	at->offset = offset;
+	if (om_tensor_bytes(v->type.elem, &v->shape, &bytes))
+		at->bytes = bytes;
+}
+
+static void
+place_value(struct writer *w, om_value *v)
+{
+	static const om_alias_kind kinds[] = {
+		[OM_VIEW] = OM_ALIAS_VIEW, [OM_INPLACE] = OM_ALIAS_INPLACE, [OM_IO_ALIAS] = OM_ALIAS_IO,
+		[OM_SUBBUFFER] = OM_ALIAS_SUBBUFFER,
+	};
+	const uint64_t align = w->p->align;
+	om_placement *at = &w->plan->place[v->id];
+	const uint32_t n = w->b->of_value[v->id];
+	uint64_t bytes;
+
+	at->first = v->first;
+	at->last = v->last;
+	if (n == UINT32_MAX) {
+		place_outside(w, v, at);
+	} else {
+		om_tensor_bytes(v->type.elem, &v->shape, &bytes);
+		const bool inside = w->has_store && v->source;
+		at->where = OM_IN_ARENA;
+		at->arena = w->arena + w->b->buf[n].pool;
+		add_naive(w, at->arena, bytes);
+		at->offset = w->b->buf[n].offset + w->b->offset[v->id];
+		at->bytes = inside ? bytes : (bytes + align - 1) & ~(align - 1);
+	}
+	if (w->has_store && v->source && at->where != OM_UNPLANNED)
+		w->plan->alias[w->plan->nalias++] =
+			(om_alias){kinds[v->store], v->id, v->source->id, v->offset};
+}
+
+/* ---- Views. ---- */
+
+/* Bytes of a value of the body: where its storage is.  That stays, unless it lies in
+ * one that moves with an outer loop, or outside the arena. */
+static om_region
+home_of(const struct writer *w, const om_block *body, const om_value *v, uint64_t offset)
+{
+	const uint32_t n = w->b->of_value[v->id];
+	const om_value *at = v;
+
+	while (at->source && om_block_inside(at->block, body)) {
+		offset += at->offset;
+		at = at->source;
+	}
+	if (!om_block_inside(at->block, body)) {
+		for (const om_value *s = at; s; s = s->source)
+			if (s->rounds || !s->source) {
+				if (s->rounds || n == UINT32_MAX)
+					return (om_region){at->id, 0, offset};
+				break;
+			}
+	}
+	return (om_region){OM_NO_VALUE, w->arena + w->b->buf[n].pool,
+		w->b->buf[n].offset + w->b->offset[at->id] + offset};
+}
+
+static om_region
+region(const struct writer *w, const om_block *body, const om_address *s)
+{
+	if (om_block_inside(s->in->block, body) && !s->in->is_const)
+		return home_of(w, body, s->in, s->offset);
+	return (om_region){s->in->id, 0, s->offset};
+}
+
+static void
+place_view(struct writer *w, const om_value *v)
+{
+	const om_op *loop = v->rounds->is_output ? v->def : v->block->owner;
+	const om_block *body = loop->body[0];
+	const om_multi_view *r = v->rounds;
+	om_region *off = OM_NEWN(w->p->mem, om_region, r->period);
+	om_region *first = OM_NEWN(w->p->mem, om_region, r->nprologue);
+
+	for (uint32_t k = 0; k < r->period; k++)
+		off[k] = region(w, body, &r->at[k]);
+	for (uint32_t k = 0; k < r->nprologue; k++)
+		first[k] = region(w, body, &r->first[k]);
+	w->plan->view[w->plan->nview++] = (om_plan_multi_view){v->id, r->is_output, r->period, r->nprologue, off, first,
+		r->stride};
+}
+
+static void
+place_views(struct writer *w)
+{
+	for (uint32_t k = 0; k < w->p->nvalue && w->has_store; k++)
+		if (w->p->values[k]->rounds)
+			place_view(w, w->p->values[k]);
+}
+
+static void
+place_scratch(struct writer *w, const om_op *op)
+{
+	const uint32_t n = w->b->of_op[op->id];
+
+	if (n == UINT32_MAX)
+		return;
+	const om_buffer *buf = &w->b->buf[n];
+	w->plan->scratch[w->plan->nscratch++] =
+		(om_scratch){op->id, w->arena + buf->pool, buf->offset, buf->bytes};
+	add_naive(w, w->arena + buf->pool, buf->bytes);
+}
+
+static void
+place_block(struct writer *w, const om_block *b)
+{
+	for (uint32_t k = 0; k < b->nparam; k++)
+		place_value(w, b->param[k]);
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nout; k++)
+			if (op->out[k])
+				place_value(w, op->out[k]);
+		place_scratch(w, op);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			place_block(w, op->body[k]);
+	}
+}
+
+/* Constants have a place of their own kind wherever they are defined. */
+static void
+place_weights(struct writer *w)
+{
+	for (uint32_t k = 0; k < w->p->nvalue; k++) {
+		const om_value *v = w->p->values[k];
+		om_placement *at = &w->plan->place[k];
+		if (at->where != OM_UNUSED || !v->is_const || (v->def && !v->def->block))
+			continue;
+		at->where = OM_WEIGHT;
+		if (!om_tensor_bytes(v->type.elem, &v->shape, &at->bytes))
+			at->bytes = 0;
+	}
+}
+
+/* An arena as it was asked for: nothing is in it yet. */
+static om_plan_arena
+empty_arena(const om_prog *p, uint32_t k)
+{
+	om_plan_arena a = {.name = "arena", .device = "cpu", .align = p->align};
+
+	if (k < p->nwant) {
+		const om_arena_spec *want = &p->want[k];
+		a.name = om_strdup(p->mem, want->name);
+		a.device = om_strdup(p->mem, want->device);
+		a.limit = want->limit;
+		a.align = want->align > p->align ? want->align : p->align;
+	}
+	return a;
+}
+
+static om_plan *
+start_plan(om_prog *p, const char *strategy)
+{
+	om_plan *plan = om_plan_empty(p);
+
+	plan->strategy = om_strdup(p->mem, strategy);
+	plan->parallel_safe = p->parallel_safe;
+	plan->narena = p->nwant ? p->nwant : 1;
+	plan->arena = OM_NEWN(p->mem, om_plan_arena, plan->narena);
+	for (uint32_t k = 0; k < plan->narena; k++)
+		plan->arena[k] = empty_arena(p, k);
+	return plan;
+}
+
+static void
+fill_arena(om_plan_arena *a, const om_pack_result *r)
+{
+	a->bytes = r->height;
+	a->lower_bound = r->lower_bound;
+	a->bound_step = r->bound_step;
+	a->status = r->status;
+}
+
+/* On its own, what lies in the memory of a result would need room, too. */
+static void
+add_rest(struct writer *w)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t k = 0; k < w->plan->narena; k++)
+		if (__builtin_add_overflow(sum, w->plan->arena[k].naive, &sum))
+			return;
+	if (w->b->naive > sum)
+		w->plan->arena[w->arena].naive += w->b->naive - sum;
+}
+
+static void
+fill_plan(struct writer *w)
+{
+	w->has_store = w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE);
+	place_block(w, w->p->first);
+	place_weights(w);
+	place_views(w);
+	add_rest(w);
+}
+
+void
+om_plan_new(om_prog *p, const om_buffers *b, const om_pack_result *r, const char *strategy)
+{
+	struct writer w = {.p = p, .plan = start_plan(p, strategy), .b = b};
+	const om_plan *plan = w.plan;
+
+	while (w.arena + 1 < plan->narena && plan->arena[w.arena].limit
+	       && plan->arena[w.arena].limit < r->height)
+		w.arena++;
+	fill_arena(&plan->arena[w.arena], r);
+	fill_plan(&w);
+}
+
+om_pool *
+om_plan_wanted(const om_prog *p, om_arena *mem, uint32_t *n)
+{
+	om_pool *pool = OM_NEWN(mem, om_pool, p->nwant ? p->nwant : 1);
+
+	*n = p->nwant ? p->nwant : 1;
+	for (uint32_t k = 0; k < *n; k++) {
+		const om_plan_arena a = empty_arena(p, k);
+		pool[k] = (om_pool){.name = a.name, .limit = a.limit, .align = a.align};
+	}
+	return pool;
+}
+
+void
+om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, const char *strategy)
+{
+	struct writer w = {.p = p, .plan = start_plan(p, strategy), .b = b};
+
+	for (uint32_t k = 0; k < w.plan->narena; k++)
+		fill_arena(&w.plan->arena[k], &pool[k].result);
+	fill_plan(&w);
+}

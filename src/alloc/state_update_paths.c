@@ -1,0 +1,171 @@
+/* Ways from a parameter of the graph to the result that replaces it.
+ *
+ * A result is computed in the memory of its parameter where an op computes it over that,
+ * or over a value that another op computed over that, and so on: Mul(m, 0.9), then
+ * Add(that, g).  The values in between are read by the next op alone.  So what is found
+ * here does not depend on the order of the ops; that whoever else reads the parameter
+ * has to come before the first of them is for the caller to see to.
+ *
+ * Backwards from the result; a way has as many ops as there are, so it is looked for to
+ * a depth only: optimizers take two or three. */
+#include <config.h>
+
+#include "onnxmem/opdef.h"
+#include "onnxmem/plan.h"
+
+enum { DEEPEST = 8 };
+
+struct search {
+	const om_prog *p;
+	om_arena *mem;
+	uint32_t *uses;          /* by value id: inputs and results that it, or a view of it, is */
+	const om_value *param;
+	om_value *path[DEEPEST];
+	uint32_t n;
+};
+
+static const om_value *
+root_of(const om_value *v)
+{
+	return om_storage(v, NULL);
+}
+
+static void
+count_uses(const struct search *s, const om_block *b)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nin; k++)
+			if (op->in[k])
+				s->uses[root_of(op->in[k])->id]++;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			count_uses(s, op->body[k]);
+	}
+	for (uint32_t k = 0; k < b->nresult; k++)
+		s->uses[root_of(b->result[k])->id]++;
+}
+
+/* Is a view of `v` read by `op`, too? */
+static bool
+has_other(const om_op *op, const om_value *v)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] && op->in[k] != v && root_of(op->in[k]) == v)
+			return true;
+	return false;
+}
+
+static bool
+is_between(const struct search *s, const om_op *op, const om_value *v)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < op->nin; k++)
+		n += op->in[k] == v;
+	return v->def && v->block == s->p->first && !v->is_const && v->store == OM_OWN && s->uses[v->id] == n;
+}
+
+static bool
+find(struct search *s, om_value *v)
+{
+	const om_op *op = v->def;
+	uint32_t out = 0;
+
+	if (!op || op->nbody || op->is_folded || !op->opdef || !op->opdef->inplace || v->store != OM_OWN || s->n == DEEPEST)
+		return false;
+	while (op->out[out] != v)
+		out++;
+	s->path[s->n++] = v;
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] == s->param && om_op_inplace_allowed(op, out, s->param) && !has_other(op, s->param))
+			return true;
+	for (uint32_t k = 0; k < op->nin; k++) {
+		om_value *u = op->in[k];
+		if (u && is_between(s, op, u) && om_value_bytes(u) == om_value_bytes(v) && om_op_inplace_allowed(op, out, u)
+		    && find(s, u))
+			return true;
+	}
+	s->n--;
+	return false;
+}
+
+static bool
+reads(const om_op *op, const om_value *root)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] && root_of(op->in[k]) == root)
+			return true;
+	for (uint32_t b = 0; b < op->nbody; b++) {
+		for (uint32_t k = 0; k < op->body[b]->nresult; k++)
+			if (root_of(op->body[b]->result[k]) == root)
+				return true;
+		for (const om_op *inner = op->body[b]->first; inner; inner = inner->next)
+			if (reads(inner, root))
+				return true;
+	}
+	return false;
+}
+
+/* By parameter: the ops of the graph that read it. */
+static void
+list_readers(const struct search *s, om_update_path *w)
+{
+	size_t n = 0, cap = 0;
+
+	for (om_op *op = s->p->first->first; op; op = op->next)
+		if (op != w->value[0]->def && !op->is_folded && reads(op, w->param))
+			OM_PUSH(s->mem, w->reader, n, cap, op);
+	w->nreader = (uint32_t)n;
+}
+
+static bool
+is_result(const om_block *b, const om_value *root)
+{
+	for (uint32_t k = 0; k < b->nresult; k++)
+		if (root_of(b->result[k]) == root)
+			return true;
+	return false;
+}
+
+static uint32_t
+count_results(const om_block *b, const om_value *v)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < b->nresult; k++)
+		n += b->result[k] == v;
+	return n;
+}
+
+static bool
+find_way(struct search *s, const om_io_alias *t, om_update_path *w)
+{
+	const om_block *graph = s->p->first;
+
+	*w = (om_update_path){.result = graph->result[t->result], .param = graph->param[t->param]};
+	s->param = w->param;
+	s->n = 0;
+	if (w->param->is_const || w->result->is_const || !om_value_bytes(w->param)
+	    || om_value_bytes(w->param) != om_value_bytes(w->result) || is_result(graph, w->param)
+	    || count_results(graph, w->result) != 1 || !find(s, w->result))
+		return false;
+	w->nvalue = s->n;
+	w->value = OM_NEWN(s->mem, om_value *, s->n);
+	for (uint32_t k = 0; k < s->n; k++)
+		w->value[k] = s->path[s->n - 1 - k];
+	list_readers(s, w);
+	return true;
+}
+
+om_update_path *
+om_update_paths_find(const om_prog *p, om_arena *mem, uint32_t *n)
+{
+	struct search s = {.p = p, .mem = mem, .uses = OM_NEWN(mem, uint32_t, p->nvalue)};
+	om_update_path *all = OM_NEWN(mem, om_update_path, p->ntie);
+
+	*n = 0;
+	if (p->ntie)
+		count_uses(&s, p->first);
+	for (uint32_t k = 0; k < p->ntie; k++)
+		*n += find_way(&s, &p->tie[k], &all[*n]);
+	return all;
+}

@@ -1,0 +1,126 @@
+/* Where models come from: options before environment before configuration file
+ * before what the manifest says. */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/model_source.h"
+
+static const om_opt hub_opts[] = {
+	{"mirror", "URL", "fetch from there: the file's path follows; repeatable, in this order"},
+	{"manifest", "FILE|URL", "what models there are, instead of the list that comes with onnxmem"},
+	{"cache", "FOLDER", "where models are kept [$ONNX_HOME/hub, else ~/.cache/onnx/hub]"},
+	{"offline", NULL, "use what is in the cache; fetch nothing"},
+	{"timeout", "S", "seconds to connect in, and that a transfer may stand still [30]"},
+	{"tries", "N", "times that a mirror is asked while it brings nothing new [5]"},
+	{"retry-delay", "S", "seconds before the second try; each wait is twice the one before [1]"},
+	{"unpack-limit", "SIZE", "bytes that an archive may become [64 times its own]"},
+	{0}
+};
+
+const om_opt_group om_hub_options = {"fetching", hub_opts};
+
+static void
+add_mirror(om_cli *c, om_hub *h, const char *url)
+{
+	OM_PUSH(c->mem, h->mirror, h->nmirror, h->capmirror, url);
+}
+
+/* Addresses with white space between them. */
+static void
+mirrors_of_environment(om_cli *c, om_hub *h)
+{
+	const char *text = getenv("ONNXMEM_MIRRORS");
+	size_t n;
+	const char **url = om_split(c->mem, text ? text : "", " \t\n", &n);
+
+	for (size_t k = 0; k < n; k++)
+		add_mirror(c, h, url[k]);
+}
+
+/* The first that names any names all. */
+static om_status
+find_mirrors(om_cli *c, om_hub *h, const om_hub_config *config, const om_manifest *m)
+{
+	const char *url;
+
+	for (size_t at = 0; (url = om_cli_next(c, "mirror", &at));)
+		add_mirror(c, h, url);
+	if (h->nmirror == 0)
+		mirrors_of_environment(c, h);
+	for (size_t k = 0; k < h->nmirror; k++)
+		if (!om_is_url(h->mirror[k]))
+			return om_fail(c->session, OM_USAGE, "a mirror is an address such as https://HOST/FOLDER, not %s",
+				h->mirror[k]);
+	for (size_t k = 0, none = h->nmirror == 0; none && k < config->nmirror; k++)
+		add_mirror(c, h, config->mirror[k]);
+	for (size_t k = 0, none = h->nmirror == 0; none && k < m->nmirror; k++)
+		add_mirror(c, h, m->mirror[k]);
+	return OM_OK;
+}
+
+static om_status
+find_manifest(om_cli *c, om_hub *h, const om_hub_config *config, om_manifest *m)
+{
+	const char *where = om_cli_option(c, "manifest"), *variable = getenv("ONNXMEM_MANIFEST");
+
+	where = where ? where : variable && *variable ? variable : config->manifest ? config->manifest : OM_MANIFEST;
+	const om_status st = om_hub_manifest(h, where, m);
+	if (st != OM_OK && strcmp(where, OM_MANIFEST) == 0 && access(where, F_OK) != 0)
+		return om_fail(c->session, OM_IO, "there is no list of models in %s, where `make install` puts it; --manifest or "
+			"ONNXMEM_MANIFEST names one, such as models/manifest.json of the source", where);
+	return st;
+}
+
+/* A line that is written over and over, on a terminal only. */
+static void
+show_progress(void *arg, const char *name, uint64_t now, uint64_t all)
+{
+	static const char bar[] = "##############################";
+	enum { WIDTH = sizeof bar - 1 };
+	double *shown = arg;
+	const double ms = om_now_ms();
+
+	if (ms - *shown < 100 && now != all)
+		return;
+	*shown = ms;
+	const int part = all ? (int)((double)now / (double)all * WIDTH) : 0;
+	fprintf(stderr, "\r%-28.28s [%-*.*s] %7.1f of %.1f MB", name, WIDTH, part, bar, (double)now / 1e6,
+		(double)all / 1e6);
+	if (all && now >= all)
+		fputs("\033[K\n", stderr);
+}
+
+static om_status
+read_numbers(om_cli *c, om_hub *h)
+{
+	const char *limit = om_cli_option(c, "unpack-limit");
+
+	OM_TRY(om_cli_float(c, "timeout", &h->timeout));
+	OM_TRY(om_cli_float(c, "retry-delay", &h->delay));
+	OM_TRY(om_cli_number(c, "tries", 1, 1000, &h->tries));
+	return limit ? om_cli_size(c, "option --unpack-limit", limit, &h->unpacked) : OM_OK;
+}
+
+om_status
+om_cli_hub(om_cli *c, om_hub *h, om_manifest *m)
+{
+	om_hub_config config;
+
+	*h = (om_hub){.session = c->session, .mem = c->mem, .timeout = 30, .delay = 1, .tries = 5};
+	h->offline = om_cli_has(c, "offline");
+	if (om_cli_may_show(c)) {
+		h->progress = show_progress;
+		h->progress_arg = OM_NEW(c->mem, double);
+	}
+	OM_TRY(read_numbers(c, h));
+	h->cache = om_cli_option(c, "cache");
+	if (!h->cache)
+		OM_TRY(om_hub_cache_folder(c->session, c->mem, &h->cache));
+	OM_TRY(om_hub_config_read(c->session, c->mem, &config));
+	OM_TRY(find_manifest(c, h, &config, m));
+	return find_mirrors(c, h, &config, m);
+}

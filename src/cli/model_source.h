@@ -1,0 +1,13 @@
+/* A hub as the command line, the environment and the configuration ask for it. */
+#ifndef OM_MODEL_SOURCE_H
+#define OM_MODEL_SOURCE_H
+
+#include "cli/cli.h"
+#include "hub/hub.h"
+
+extern const om_opt_group om_hub_options;
+
+/* The manifest, and a hub that fetches what it names. */
+om_status om_cli_hub(om_cli *c, om_hub *h, om_manifest *m);
+
+#endif

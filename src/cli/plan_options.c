@@ -1,0 +1,241 @@
+/* What a plan is asked to be: its arenas, its order, the time that it may take. */
+#include <config.h>
+
+#include <string.h>
+
+#include "cli/cli.h"
+
+enum { MAX_ALIGN = 1 << 20 };
+
+/* ---- Arenas. ---- */
+
+static bool
+starts_with(const char *text, const char *start, const char **rest)
+{
+	const size_t n = strlen(start);
+
+	if (strncmp(text, start, n) != 0)
+		return false;
+	*rest = text + n;
+	return true;
+}
+
+static om_status
+read_align(om_cli *c, const char *arena, const char *text, uint64_t *align)
+{
+	char *what = om_printf(c->mem, "align of --arena %s", arena);
+
+	OM_TRY(om_cli_size(c, what, text, align));
+	if (*align == 0 || *align & (*align - 1) || *align > MAX_ALIGN)
+		return om_fail(c->session, OM_USAGE, "%s wants a power of two up to %d, not %s", what, MAX_ALIGN, text);
+	return OM_OK;
+}
+
+/* "align=N" or "device=cpu". */
+static om_status
+read_word(om_cli *c, om_arena_spec *want, const char *word)
+{
+	const char *rest;
+
+	if (starts_with(word, "align=", &rest))
+		return read_align(c, want->name, rest, &want->align);
+	if (!starts_with(word, "device=", &rest))
+		return om_fail(c->session, OM_USAGE, "--arena %s knows align=N and device=cpu, not %s", want->name, word);
+	if (strcmp(rest, "cpu") != 0)
+		return om_fail(c->session, OM_USAGE, "--arena %s: there is no device %s; this version knows cpu", want->name,
+			rest);
+	return OM_OK;
+}
+
+/* NAME[=SIZE][,align=N][,device=cpu] */
+static om_status
+read_arena(om_cli *c, const char *text, om_arena_spec *want)
+{
+	const size_t name = strcspn(text, "=,");
+	const char *at = text + name;
+
+	*want = (om_arena_spec){.name = om_strndup(c->mem, text, name), .device = "cpu"};
+	if (name == 0)
+		return om_fail(c->session, OM_USAGE, "--arena wants NAME=SIZE[,align=N][,device=cpu], not %s", text);
+	if (*at == '=') {
+		const size_t n = strcspn(++at, ",");
+		const char *size = om_strndup(c->mem, at, n);
+		OM_TRY(om_cli_size(c, om_printf(c->mem, "--arena %s", want->name), size, &want->limit));
+		if (want->limit == 0)
+			return om_fail(c->session, OM_USAGE, "--arena %s: there is nothing to place in 0 bytes", want->name);
+		at += n;
+	}
+	while (*at == ',') {
+		const size_t n = strcspn(++at, ",");
+		OM_TRY(read_word(c, want, om_strndup(c->mem, at, n)));
+		at += n;
+	}
+	return OM_OK;
+}
+
+/* Behind an arena without limit nothing would ever lie. */
+static om_status
+check_arenas(om_cli *c, const om_arena_spec *want, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		for (uint32_t i = 0; i < k; i++)
+			if (strcmp(want[i].name, want[k].name) == 0)
+				return om_fail(c->session, OM_USAGE, "--arena %s is there twice", want[k].name);
+		if (k + 1 < n && want[k].limit == 0)
+			return om_fail(c->session, OM_USAGE, "--arena %s wants a size: only the last arena may go without",
+				want[k].name);
+	}
+	return OM_OK;
+}
+
+/* A budget without arenas is the limit of the only one. */
+static om_status
+want_arenas(om_cli *c)
+{
+	const char *text, *budget = om_cli_option(c, "budget");
+	uint32_t n = 0;
+
+	if (budget)
+		OM_TRY(om_cli_size(c, "option --budget", budget, &c->budget));
+	if (budget && c->budget == 0)
+		return om_fail(c->session, OM_USAGE, "option --budget wants a size above 0");
+	om_arena_spec *want = OM_NEWN(c->prog->mem, om_arena_spec, c->nset + 1);
+	for (size_t at = 0; (text = om_cli_next(c, "arena", &at));)
+		OM_TRY(read_arena(c, text, &want[n++]));
+	OM_TRY(check_arenas(c, want, n));
+	if (n == 0 && budget)
+		want[n++] = (om_arena_spec){.name = "arena", .device = "cpu", .limit = c->budget};
+	c->prog->want = want;
+	c->prog->nwant = n;
+	return OM_OK;
+}
+
+om_status
+om_cli_plan_request(om_cli *c)
+{
+	c->prog->parallel_safe = om_cli_has(c, "order-free");
+	return want_arenas(c);
+}
+
+bool
+om_cli_plan_options(const om_cli *c)
+{
+	static const char *const names[] = {"passes", "align", "order", "recompute", "time-limit", "budget", "arena", "order-free"};
+
+	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+		if (om_cli_has(c, names[k]))
+			return true;
+	return false;
+}
+
+/* ---- The pipeline. ---- */
+
+static bool
+is_pass(const char *text, const char *name)
+{
+	const size_t len = strlen(name);
+	return strncmp(text, name, len) == 0 && (!text[len] || text[len] == '=' || text[len] == ':');
+}
+
+/* Everything that looks at steps comes behind the order. */
+static bool
+needs_order(const char *text)
+{
+	static const char *const names[] = {"live", "views", "inplace", "loops", "pool", "color", "nnc", "pack"};
+
+	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+		if (is_pass(text, names[k]))
+			return true;
+	return false;
+}
+
+/* Another pass behind a pipeline. */
+static const char *
+with_pass(om_cli *c, const char *pipeline, const char *pass)
+{
+	return om_printf(c->mem, "%s%s%s", pipeline, *pipeline ? "," : "", pass);
+}
+
+/* `pipeline` with another order: in place of the one that it has, else before
+ * the first pass that looks at steps. */
+static const char *
+with_order(om_cli *c, const char *pipeline, const char *how)
+{
+	const char *text = "", *order = om_printf(c->mem, "order=%s", how);
+	bool done = false;
+	size_t n;
+	const char **pass = om_split(c->mem, pipeline, ",", &n);
+
+	for (size_t k = 0; k < n; k++) {
+		const bool is_order = is_pass(pass[k], "order");
+		if (!done && (is_order || (needs_order(pass[k]) && !strstr(pipeline, "order")))) {
+			text = with_pass(c, text, order);
+			done = true;
+		}
+		if (!is_order)
+			text = with_pass(c, text, pass[k]);
+	}
+	return done ? text : with_pass(c, text, order);
+}
+
+/* `pipeline` with the pass recompute behind the order, for --recompute and --budget. */
+static om_status
+with_recompute(om_cli *c, const char **pipeline)
+{
+	const char *text = "";
+	uint64_t percent = 0;
+	size_t n;
+	const char **pass = om_split(c->mem, *pipeline, ",", &n);
+	bool done = false;
+
+	OM_TRY(om_cli_number(c, "recompute", 1, 100000, &percent));
+	for (size_t k = 0; k < n; k++) {
+		text = with_pass(c, text, pass[k]);
+		if (!is_pass(pass[k], "order"))
+			continue;
+		text = om_printf(c->mem, "%s,recompute=%llu:budget=%llu", text, (unsigned long long)percent,
+			(unsigned long long)c->budget);
+		done = true;
+	}
+	if (!done)
+		return om_fail(c->session, OM_USAGE, "--recompute goes with passes that have an order among them, not with %s",
+			*pipeline);
+	*pipeline = text;
+	return OM_OK;
+}
+
+/* The packer may look at a clock. */
+static const char *
+with_time(om_cli *c, const char *pipeline, double seconds)
+{
+	const char *text = "";
+	size_t n;
+	const char **pass = om_split(c->mem, pipeline, ",", &n);
+
+	for (size_t k = 0; k < n; k++) {
+		text = with_pass(c, text, pass[k]);
+		if (is_pass(pass[k], "pack"))
+			text = om_printf(c->mem, "%s:seconds=%g", text, seconds);
+	}
+	return text;
+}
+
+om_status
+om_cli_pipeline(om_cli *c, const char **pipeline)
+{
+	const char *order = om_cli_option(c, "order");
+	double seconds = -1;
+
+	OM_TRY(om_cli_float(c, "time-limit", &seconds));
+	if (order && (!*order || strpbrk(order, ",:=")))
+		return om_fail(c->session, OM_USAGE, "option --order wants file, bfs or mem, not %s", order);
+	if (!order && c->prog->parallel_safe && strstr(*pipeline, "order"))
+		order = "file";  /* one is as good as another */
+	if (order)
+		*pipeline = with_order(c, *pipeline, order);
+	if (om_cli_has(c, "recompute"))
+		OM_TRY(with_recompute(c, pipeline));
+	if (seconds >= 0)
+		*pipeline = with_time(c, *pipeline, seconds);
+	return OM_OK;
+}

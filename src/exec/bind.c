@@ -1,0 +1,187 @@
+/* Where values are: the arena and all that is outside of it. */
+#include <config.h>
+
+#include "exec/exec_internal.h"
+
+void
+om_exec_follow(om_exec *e, const om_value *v, om_tensor *t)
+{
+	struct uses *u = &e->uses[e->root[v->id]->id];
+
+	OM_PUSH(e->mem, u->use, u->n, u->cap, ((struct use){t, e->offset[v->id]}));
+	t->data = e->slot[v->id].data;
+}
+
+void
+om_exec_move(om_exec *e, const om_value *v, void *data)
+{
+	const struct uses *u = &e->uses[v->id];
+
+	e->slot[v->id].data = data;
+	for (size_t k = 0; k < u->n; k++)
+		u->use[k].t->data = data ? (char *)data + u->use[k].offset : NULL;
+}
+
+static bool
+is_fixed(const om_exec *e, const om_value *v)
+{
+	uint64_t bytes;
+
+	if (v->type.kind != OM_TENSOR || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
+		return false;
+	if (v->type.elem == OM_UNDEFINED)
+		return false;
+	return v->is_const || !e->plan || e->plan->place[v->id].where != OM_UNPLANNED;
+}
+
+static void
+fill_slot(om_exec *e, const om_value *v)
+{
+	om_tensor *t = &e->slot[v->id];
+
+	*t = (om_tensor){.type = om_type_elem(&v->type), .shape = v->shape};
+	if (v->type.kind != OM_TENSOR)
+		t->shape = om_shape_unknown();
+	e->is_fixed[v->id] = is_fixed(e, v);
+	e->root[v->id] = (om_value *)v;
+	if (!e->is_fixed[v->id] || !e->plan)
+		return;
+	const om_placement *at = &e->plan->place[v->id];
+	if (at->where == OM_IN_ARENA)
+		t->data = e->arena[at->arena].data + OM_GUARD + at->offset;
+}
+
+static om_status
+get_arenas(om_exec *e)
+{
+	const om_plan *plan = e->plan;
+
+	e->narena = plan ? plan->narena : 0;
+	e->arena = OM_NEWN(e->mem, struct room, e->narena);
+	for (uint32_t k = 0; k < e->narena; k++) {
+		const om_plan_arena *a = &plan->arena[k];
+		if (a->bytes > PTRDIFF_MAX - 2 * OM_GUARD)
+			return om_fail(e->session, OM_MEMORY, "the plan's arena of %llu bytes is too large",
+				(unsigned long long)a->bytes);
+		OM_TRY(om_room_fit(e, &e->arena[k], a->bytes + 2 * OM_GUARD, "the plan's arena"));
+		e->stats.arena_bytes += a->bytes;
+	}
+	return OM_OK;
+}
+
+/* By value id: whose bytes it shares. */
+static const om_alias **
+list_aliases(const om_exec *e)
+{
+	const om_alias **alias = OM_NEWN(e->mem, const om_alias *, e->prog->nvalue);
+
+	for (uint32_t k = 0; e->plan && k < e->plan->nalias; k++) {
+		alias[e->plan->alias[k].value] = &e->plan->alias[k];
+	}
+	return alias;
+}
+
+struct chains {
+	om_exec *e;
+	const om_alias **alias;
+	uint32_t *hop;           /* a chain */
+	bool *is_settled;
+};
+
+/* What shares bytes outside the arena follows their owner, and what shares those of a
+ * value that moves follows that; elsewhere the plan gives both their place. */
+static void
+settle_root(struct chains *c, uint32_t id)
+{
+	om_exec *e = c->e;
+	const om_alias *a = c->alias[id];
+
+	c->is_settled[id] = true;
+	if (!a || e->view[id] || !e->is_fixed[id] || e->prog->values[id]->is_const)
+		return;
+	const om_value *root = e->root[a->source];
+	if (e->plan->place[id].where == OM_IN_ARENA && !e->view[root->id])
+		return;
+	e->root[id] = e->root[a->source];
+	e->offset[id] = e->offset[a->source] + a->offset;
+}
+
+/* Chains can be as long as the program: each hop is taken once. */
+static void
+follow_chain(struct chains *c, uint32_t id)
+{
+	uint32_t n = 0;
+
+	for (; !c->is_settled[id]; id = c->alias[id]->source) {
+		c->hop[n++] = id;
+		if (!c->alias[id] || n > c->e->prog->nvalue)
+			break;
+	}
+	while (n-- > 0)
+		settle_root(c, c->hop[n]);
+}
+
+static void
+follow_aliases(om_exec *e)
+{
+	const uint32_t n = e->prog->nvalue;
+	struct chains c = {.e = e, .alias = list_aliases(e), .hop = OM_NEWN(e->mem, uint32_t, (size_t)n + 1),
+		.is_settled = OM_NEWN(e->mem, bool, n)};
+
+	for (uint32_t id = 0; id < n; id++) {
+		const om_value *v = e->prog->values[id];
+		follow_chain(&c, id);
+		if (c.alias[id] && e->is_fixed[id] && !v->is_const) {
+			e->is_skipped[id] = c.alias[id]->kind == OM_ALIAS_VIEW;
+			e->is_tied[id] = c.alias[id]->kind == OM_ALIAS_IO;
+			e->is_spent[c.alias[id]->source] |= e->is_tied[id];
+		}
+		if (e->root[id] != v)
+			om_exec_follow(e, v, &e->slot[id]);
+	}
+}
+
+/* A value that is fixed, but not in the arena, gets a room of its own.  Of the
+ * graph's results that is left to the first run: the caller may bind them. */
+static om_status
+own_room(om_exec *e, om_value *v)
+{
+	const om_block *graph = e->prog->first;
+	om_tensor *t = v ? &e->slot[v->id] : NULL;
+	uint64_t bytes;
+
+	if (!v || !e->is_fixed[v->id] || t->data || e->root[v->id] != v || v->is_const || e->view[v->id])
+		return OM_OK;
+	for (uint32_t k = 0; k < graph->nresult; k++)
+		if (graph->result[k] == v)
+			return OM_OK;
+	om_tensor_bytes(t->type, &t->shape, &bytes);
+	OM_TRY(om_room_fit(e, &e->room[v->id], bytes, v->name));
+	om_exec_move(e, v, e->room[v->id].data);
+	return OM_OK;
+}
+
+om_status
+om_exec_place(om_exec *e)
+{
+	const om_prog *p = e->prog;
+
+	OM_TRY(get_arenas(e));
+	e->scratch = OM_NEWN(e->mem, const om_scratch *, p->nop);
+	for (uint32_t k = 0; e->plan && k < e->plan->nscratch; k++)
+		e->scratch[e->plan->scratch[k].op] = &e->plan->scratch[k];
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		fill_slot(e, p->values[k]);
+	for (uint32_t k = 0; e->plan && k < e->plan->nview; k++)
+		e->view[e->plan->view[k].value] = &e->plan->view[k];
+	follow_aliases(e);
+	for (uint32_t k = 0; e->order[k]; k++) {
+		const om_op *op = e->order[k];
+		for (uint32_t o = 0; o < op->nout && e->is_needed[op->id]; o++)
+			OM_TRY(own_room(e, op->out[o]));
+		for (uint32_t b = 0; b < op->nbody; b++)
+			for (uint32_t i = 0; i < op->body[b]->nparam; i++)
+				OM_TRY(own_room(e, op->body[b]->param[i]));
+	}
+	return OM_OK;
+}

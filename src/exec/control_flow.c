@@ -1,0 +1,624 @@
+/* Ops with bodies: If, Loop, Scan.
+ *
+ * Where a plan puts the two sides of a border in the same place, nothing moves: a
+ * parameter whose address is that of the result of the round before is there
+ * already, and so is an output that was computed by a branch.  For that, values
+ * that the plan has views of get new addresses in every round.  What lies
+ * elsewhere is copied, and counted; all that goes over a border together is staged
+ * in memory beside the arena where one copy would spoil the source of another.
+ * A value of an outer block is used where it is; nothing is copied for it. */
+#include <config.h>
+
+#include <assert.h>
+
+#include "exec/control_flow.h"
+
+static void
+stage_new(om_exec *e, struct stage *st, uint32_t n)
+{
+	st->room = OM_NEWN(e->mem, struct room, n);
+	st->t = OM_NEWN(e->mem, om_tensor, n);
+	st->kind = OM_NEWN(e->mem, om_kind, n);
+	st->was = OM_NEWN(e->mem, void *, n);
+}
+
+om_status
+om_stage_put(om_exec *e, struct stage *st, uint32_t k, const om_value *v, const om_tensor *t)
+{
+	uint64_t bytes;
+
+	st->kind[k] = v->type.kind;
+	if (v->type.kind != OM_TENSOR) {  /* an object lies nowhere that is written */
+		st->t[k] = *t;
+		return OM_OK;
+	}
+	om_tensor_bytes(t->type, &t->shape, &bytes);
+	OM_TRY(om_room_fit(e, &st->room[k], bytes, "values on their way out of a body"));
+	om_elements_copy(st->room[k].data, t, bytes);
+	st->t[k] = *t;
+	st->t[k].data = st->room[k].data;
+	st->t[k].splat = false;
+	e->stats.copied_bytes += bytes;
+	return OM_OK;
+}
+
+om_status
+om_nnc_graph_stage(om_exec *e, struct stage *st, const om_block *b, uint32_t from, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		OM_TRY(om_stage_put(e, st, k, b->result[from + k], &e->slot[b->result[from + k]->id]));
+	return OM_OK;
+}
+
+void
+om_control_flow_poison(om_exec *e, uint32_t step)
+{
+	if (e->poison)
+		om_poison_at(e, step);
+}
+
+/* A loop may hand on a value where it was handed an optional, and the other way
+ * round. */
+static om_status
+put_other_kind(om_exec *e, om_value *to, om_kind from, const om_tensor *t)
+{
+	const om_container *o = t->data;
+
+	if (from == OM_OPTIONAL) {
+		if (o->n == 0)
+			return om_fail(e->session, OM_RUN, "%s is an empty optional in this run", to->name);
+		return om_value_put(e, to, o->item);
+	}
+	om_tensor *item = OM_NEW(e->keep, om_tensor);
+	om_container *made = OM_NEW(e->keep, om_container);
+	*item = *t;
+	*made = (om_container){.n = 1, .item = item};
+	return om_value_put(e, to, &(om_tensor){.type = t->type, .data = made});
+}
+
+static om_status
+put_one(om_exec *e, om_value *to, om_kind from, const om_tensor *t)
+{
+	if (!to)
+		return OM_OK;
+	if ((to->type.kind == OM_OPTIONAL) != (from == OM_OPTIONAL))
+		return put_other_kind(e, to, from, t);
+	return om_value_put(e, to, t);
+}
+
+om_status
+om_nnc_graph_put(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		OM_TRY(put_one(e, to[k], st->kind[k], &st->t[k]));
+	return OM_OK;
+}
+
+static bool
+overlap(const om_tensor *a, const om_tensor *b)
+{
+	uint64_t na, nb;
+	const uintptr_t pa = (uintptr_t)a->data, pb = (uintptr_t)b->data;
+
+	return a->data && b->data && om_tensor_bytes(a->type, &a->shape, &na)
+	    && om_tensor_bytes(b->type, &b->shape, &nb) && pa < pb + nb && pb < pa + na;
+}
+
+static bool
+is_there(const om_exec *e, const om_value *to, const om_tensor *from)
+{
+	return !to || (e->slot[to->id].data == from->data && e->is_fixed[to->id] && !from->splat);
+}
+
+/* May each of stage->t be copied to its place before the next is read? */
+static bool
+is_apart(const om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		if (st->kind[k] != OM_TENSOR || is_there(e, to[k], &st->t[k]))
+			continue;
+		for (uint32_t i = k + 1; i < n; i++)
+			if (st->kind[i] == OM_TENSOR && !is_there(e, to[i], &st->t[i])
+			    && overlap(&e->slot[to[k]->id], &st->t[i]))
+				return false;
+	}
+	return true;
+}
+
+/* Hand on what these values hold, all of it at once; st->t was looked at before. */
+static om_status
+put_all(om_exec *e, om_value *const *to, om_value *const *from, struct stage *st, uint32_t n)
+{
+	const bool apart = is_apart(e, to, st, n);
+
+	for (uint32_t k = 0; k < n && !apart; k++)
+		if (!is_there(e, to[k], &st->t[k]))
+			OM_TRY(om_stage_put(e, st, k, from[k], &st->t[k]));
+	for (uint32_t k = 0; k < n; k++)
+		if (!is_there(e, to[k], &st->t[k]))
+			OM_TRY(put_one(e, to[k], st->kind[k], &st->t[k]));
+	return OM_OK;
+}
+
+static void
+look_at_all(const om_exec *e, om_value *const *from, struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		st->t[k] = e->slot[from[k]->id];
+		st->kind[k] = from[k]->type.kind;
+	}
+}
+
+/* Where they lie before anything turns. */
+static void
+note_places(const om_exec *e, om_value *const *from, struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		st->was[k] = e->slot[from[k]->id].data;
+}
+
+/* Did all that is handed on lie where it goes?  Then nothing has to be looked at. */
+static bool
+are_there(const om_exec *e, om_value *const *to, om_value *const *from, const struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (!to[k] || e->slot[to[k]->id].data != st->was[k] || !e->is_fixed[to[k]->id]
+		    || e->slot[from[k]->id].splat)
+			return false;
+	return true;
+}
+
+/* The one element of `v`, which decides what runs. */
+static om_status
+decider(const struct step *s, const om_value *v, om_dtype type, const void **data)
+{
+	const om_tensor *t = &s->exec->slot[v->id];
+
+	*data = t->data;
+	if (t->type == type && t->data && om_shape_count(&t->shape) == 1)
+		return OM_OK;
+	return om_op_fail(s->exec->session, OM_RUN, s->op, "%s has to be one element of type %s", v->name,
+		om_dtype_text(type));
+}
+
+/* A caller's boolean, or one of a file, may be any byte. */
+static om_status
+decide(const struct step *s, const om_value *v, bool *yes)
+{
+	const void *data;
+
+	OM_TRY(decider(s, v, OM_BOOL, &data));
+	*yes = *(const uint8_t *)data != 0;
+	return OM_OK;
+}
+
+/* ---- If. ---- */
+
+/* A result that became an output where it was dies as a result, and lives on. */
+static bool
+any_there(const om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (to[k] && is_there(e, to[k], &st->t[k]))
+			return true;
+	return false;
+}
+
+static om_status
+run_if(struct step *s)
+{
+	om_exec *e = s->exec;
+	const om_op *op = s->op;
+	bool which;
+
+	OM_TRY(decide(s, op->in[0], &which));
+	const om_block *b = s->flow->branch[which];
+	om_control_flow_poison(e, op->step);
+	OM_TRY(om_walk_run(e, b));
+	note_places(e, b->result, &s->flow->stage, op->nout);
+	if (op->nout && are_there(e, op->out, b->result, &s->flow->stage, op->nout))
+		return OM_OK;
+	look_at_all(e, b->result, &s->flow->stage, op->nout);
+	const bool in_place = any_there(e, op->out, &s->flow->stage, op->nout);
+	OM_TRY(put_all(e, op->out, b->result, &s->flow->stage, op->nout));
+	if (!in_place)
+		om_control_flow_poison(e, b->end);
+	return OM_OK;
+}
+
+/* ---- What moves. ---- */
+
+static unsigned char *
+address(const om_exec *e, const om_region *r)
+{
+	if (r->base == OM_NO_VALUE)
+		return e->arena[r->arena].data + OM_GUARD + r->offset;
+	return (unsigned char *)e->slot[r->base].data + r->offset;
+}
+
+static void
+turn_find(const om_exec *e, struct turn *t)
+{
+	for (uint32_t k = 0; k < t->view->nprologue; k++)
+		t->at[k] = address(e, &t->view->first[k]);
+	for (uint32_t k = 0; k < t->view->period; k++)
+		t->at[t->view->nprologue + k] = address(e, &t->view->off[k]);
+	t->phase = 0;
+}
+
+static unsigned char *
+turn_at(const struct turn *t, int64_t round, uint32_t phase)
+{
+	const uint32_t k = round < t->view->nprologue ? (uint32_t)round : t->view->nprologue + phase;
+	return t->at[k] + round * t->view->stride;
+}
+
+/* Everything goes where it lies in this round, which is the one behind the last. */
+static void
+turn_all(om_exec *e, struct flow *f, int64_t round)
+{
+	for (uint32_t k = 0; k < f->nturn; k++) {
+		struct turn *t = &f->turn[k];
+		om_exec_move(e, t->v, turn_at(t, round, t->phase));
+		if (++t->phase == t->view->period)
+			t->phase = 0;
+	}
+}
+
+static void
+turn_start(struct step *s)
+{
+	struct flow *f = s->flow;
+
+	for (uint32_t k = 0; k < f->nturn; k++)
+		turn_find(s->exec, &f->turn[k]);
+	for (uint32_t k = 0; k < f->nstage; k++)
+		if (f->output[k].view)
+			turn_find(s->exec, &f->output[k]);
+	turn_all(s->exec, f, 0);
+}
+
+/* Outputs are where the parameters of one more round would be, or get a copy. */
+static om_status
+turn_end(struct step *s, om_value *const *param, int64_t rounds)
+{
+	om_exec *e = s->exec;
+	struct flow *f = s->flow;
+
+	for (uint32_t k = 0; k < f->nstage; k++) {
+		const struct turn *t = &f->output[k];
+		if (t->view)
+			om_exec_move(e, t->v, turn_at(t, rounds, (uint32_t)(rounds % t->view->period)));
+	}
+	look_at_all(e, param, &f->stage, f->nstage);
+	return put_all(e, s->op->out, param, &f->stage, f->nstage);
+}
+
+/* Results become parameters. */
+static om_status
+turn_round(struct step *s, om_value *const *result, om_value *const *param, int64_t next)
+{
+	struct flow *f = s->flow;
+
+	note_places(s->exec, result, &f->stage, f->nstage);
+	turn_all(s->exec, f, next);
+	if (are_there(s->exec, param, result, &f->stage, f->nstage))
+		return OM_OK;
+	look_at_all(s->exec, result, &f->stage, f->nstage);
+	for (uint32_t k = 0; k < f->nstage; k++)
+		f->stage.t[k].data = f->stage.was[k];
+	return put_all(s->exec, param, result, &f->stage, f->nstage);
+}
+
+/* ---- Loop. ---- */
+
+/* A scalar parameter, declared with no dim or with one. */
+static om_status
+settle_scalar(om_exec *e, om_value *v, om_dtype type)
+{
+	om_shape shape = {.rank = v->shape.rank == 1, .dim = {1}};
+
+	return e->is_fixed[v->id] ? OM_OK : om_value_settle(e, v, type, &shape);
+}
+
+struct rounds {
+	int64_t max;              /* -1: as long as the condition holds */
+	int64_t i;
+	bool go;
+};
+
+static om_status
+count_rounds(const struct step *s, struct rounds *r)
+{
+	const void *data;
+
+	*r = (struct rounds){.max = -1, .go = true};
+	if (s->op->nin > 0 && s->op->in[0]) {
+		OM_TRY(decider(s, s->op->in[0], OM_INT64, &data));
+		r->max = *(const int64_t *)data > 0 ? *(const int64_t *)data : 0;
+	}
+	if (s->op->nin > 1 && s->op->in[1])
+		OM_TRY(decide(s, s->op->in[1], &r->go));
+	return OM_OK;
+}
+
+static om_status
+run_round(struct step *s, const om_block *b, struct rounds *r)
+{
+	om_exec *e = s->exec;
+	const uint32_t n = s->flow->nstage;
+
+	*(int64_t *)e->slot[b->param[0]->id].data = r->i;
+	*(bool *)e->slot[b->param[1]->id].data = r->go;
+	OM_TRY(om_walk_run(e, b));
+	OM_TRY(om_series_add_all(s, b, 1 + n));
+	OM_TRY(decide(s, b->result[0], &r->go));
+	r->i++;
+	OM_TRY(turn_round(s, b->result + 1, b->param + 2, r->i));
+	om_control_flow_poison(e, b->end);
+	return OM_OK;
+}
+
+static om_status
+run_loop(struct step *s)
+{
+	om_exec *e = s->exec;
+	const om_op *op = s->op;
+	const om_block *b = op->body[0];
+	const uint32_t n = s->flow->nstage;
+
+	struct rounds r;
+
+	OM_TRY(count_rounds(s, &r));
+	turn_start(s);
+	om_value *const *in = n ? op->in + 2 : NULL;
+	look_at_all(e, in, &s->flow->stage, n);
+	OM_TRY(put_all(e, b->param + 2, in, &s->flow->stage, n));
+	om_series_start(s->flow, op->out + n, op->nout - n);
+	OM_TRY(settle_scalar(e, b->param[0], OM_INT64));
+	OM_TRY(settle_scalar(e, b->param[1], OM_BOOL));
+	om_control_flow_poison(e, op->step);
+	while (r.go && (r.max < 0 || r.i < r.max))
+		OM_TRY(run_round(s, b, &r));
+	OM_TRY(turn_end(s, b->param + 2, r.i));
+	return om_series_end_all(s, b, 1 + n);
+}
+
+/* ---- Scan. ---- */
+
+/* Axis of input `k` of those that are scanned, and how long it is. */
+static om_status
+scan_axis(const struct step *s, uint32_t k, int *axis, int64_t *n)
+{
+	const om_tensor *t = &s->flow->slices.t[k];
+
+	if (!om_axis(om_attr_int_at(s->op, "scan_input_axes", k, 0), t->shape.rank, axis))
+		return om_op_fail(s->exec->session, OM_RUN, s->op, "scanned input %u has no axis %lld", k,
+			(long long)om_attr_int_at(s->op, "scan_input_axes", k, 0));
+	if (*n >= 0 && *n != t->shape.dim[*axis])
+		return om_op_fail(s->exec->session, OM_RUN, s->op, "scanned input %u is %lld long, others %lld",
+			k, (long long)t->shape.dim[*axis], (long long)*n);
+	*n = t->shape.dim[*axis];
+	if (om_dtype_bits(t->type) < 8)
+		return om_op_fail(s->exec->session, OM_UNSUPPORTED, s->op,
+			"scanned input %u has packed elements", k);
+	return OM_OK;
+}
+
+/* The round's slice of input `k` becomes the parameter `v`. */
+static om_status
+put_slice(struct step *s, uint32_t k, int64_t round, om_value *v)
+{
+	om_exec *e = s->exec;
+	const om_tensor *t = &s->flow->slices.t[k];
+	om_shape shape = {.rank = t->shape.rank - 1};
+	int axis;
+	int64_t n = -1;
+	uint64_t bytes;
+
+	OM_TRY(scan_axis(s, k, &axis, &n));
+	for (int d = 0; d < shape.rank; d++)
+		shape.dim[d] = t->shape.dim[d + (d >= axis)];
+	OM_TRY(om_value_settle(e, v, t->type, &shape));
+	om_tensor_bytes(t->type, &shape, &bytes);
+	const int64_t outer = om_shape_span(&shape, 0, axis);
+	const uint64_t inner = outer ? bytes / (uint64_t)outer : 0;
+	const int64_t at = om_attr_int_at(s->op, "scan_input_directions", k, 0) ? n - 1 - round : round;
+	for (int64_t o = 0; o < outer && inner; o++)
+		memcpy((char *)e->slot[v->id].data + (uint64_t)o * inner,
+			(const char *)t->data + (uint64_t)(o * n + at) * inner, inner);
+	e->stats.copied_bytes += bytes;
+	return OM_OK;
+}
+
+/* A scanned input is read in every round; where the plan keeps it for the
+ * first step only, from a copy. */
+static om_status
+keep_scanned(struct step *s, uint32_t nstate)
+{
+	om_exec *e = s->exec;
+	struct stage *st = &s->flow->slices;
+
+	for (uint32_t k = 0; k < s->flow->nslices; k++) {
+		const om_value *v = s->op->in[nstate + k];
+		const om_placement *p = e->plan ? &e->plan->place[v->id] : NULL;
+		if (p && p->where == OM_IN_ARENA && p->last < s->op->body[0]->end)
+			OM_TRY(om_stage_put(e, st, k, v, &s->in[nstate + k]));
+		else
+			st->t[k] = s->in[nstate + k];
+	}
+	return OM_OK;
+}
+
+static om_status
+scan_start(struct step *s, uint32_t nstate, int64_t *n)
+{
+	struct flow *f = s->flow;
+	int axis;
+
+	turn_start(s);
+	look_at_all(s->exec, s->op->in, &f->stage, nstate);
+	OM_TRY(put_all(s->exec, s->op->body[0]->param, s->op->in, &f->stage, nstate));
+	OM_TRY(keep_scanned(s, nstate));
+	for (uint32_t k = 0; k < f->nslices; k++)
+		OM_TRY(scan_axis(s, k, &axis, n));
+	om_series_start(f, s->op->out + nstate, s->op->nout - nstate);
+	for (uint32_t k = 0; k < f->nseries; k++) {
+		f->series[k].axis = (int)om_attr_int_at(s->op, "scan_output_axes", k, 0);
+		f->series[k].is_backward = om_attr_int_at(s->op, "scan_output_directions", k, 0);
+		f->series[k].total = *n;
+	}
+	return OM_OK;
+}
+
+static om_status
+run_scan(struct step *s)
+{
+	om_exec *e = s->exec;
+	const om_block *b = s->op->body[0];
+	const uint32_t nstate = s->flow->nstage;
+	int64_t n = -1;
+
+	om_step_look(s);
+	OM_TRY(scan_start(s, nstate, &n));
+	om_control_flow_poison(e, s->op->step);
+	for (int64_t i = 0; i < n; i++) {
+		for (uint32_t k = 0; k < s->flow->nslices; k++)
+			if (!e->view[b->param[nstate + k]->id])
+				OM_TRY(put_slice(s, k, i, b->param[nstate + k]));
+		OM_TRY(om_walk_run(e, b));
+		OM_TRY(om_series_add_all(s, b, nstate));
+		OM_TRY(turn_round(s, b->result, b->param, i + 1));
+		om_control_flow_poison(e, b->end);
+	}
+	OM_TRY(turn_end(s, b->param, n > 0 ? n : 0));
+	return om_series_end_all(s, b, nstate);
+}
+
+/* ---- Building. ---- */
+
+static om_status
+wrong(const struct step *s, const char *what)
+{
+	return om_op_fail(s->exec->session, OM_INVALID, s->op, "%s", what);
+}
+
+static om_status
+new_if(struct step *s)
+{
+	const om_op *op = s->op;
+	const om_block *yes = om_attr_graph(op, "then_branch"), *no = om_attr_graph(op, "else_branch");
+
+	if (op->nin != 1 || !op->in[0] || !yes || !no)
+		return wrong(s, "wants a condition and two branches");
+	if (yes->nresult < op->nout || no->nresult < op->nout)
+		return wrong(s, "its branches give fewer results than it has outputs");
+	s->flow->branch[0] = no;
+	s->flow->branch[1] = yes;
+	s->flow->nstage = op->nout;
+	s->run = run_if;
+	return OM_OK;
+}
+
+static om_status
+new_loop(struct step *s)
+{
+	const om_op *op = s->op;
+	const uint32_t n = op->nin > 2 ? op->nin - 2 : 0;
+
+	if (op->nbody != 1)
+		return wrong(s, "wants one body");
+	const om_block *b = op->body[0];
+	if (b->nparam != n + 2 || b->nresult < n + 1 || op->nout > b->nresult - 1 || op->nout < n)
+		return wrong(s, "inputs and outputs of its body do not fit its own");
+	s->flow->nstage = n;
+	s->flow->nseries = b->nresult - 1 - n;
+	s->run = run_loop;
+	return OM_OK;
+}
+
+static om_status
+new_scan(struct step *s)
+{
+	const om_op *op = s->op;
+	const int64_t nscan = om_attr_int(op, "num_scan_inputs");
+
+	if (op->opdef->until == 8)
+		return om_batches_new(s);
+	if (op->nbody != 1 || nscan < 1 || nscan > op->nin)
+		return wrong(s, "wants one body and at least one input to scan");
+	const om_block *b = op->body[0];
+	const uint32_t n = op->nin - (uint32_t)nscan;
+	if (b->nparam != op->nin || b->nresult < n || op->nout > b->nresult || op->nout < n)
+		return wrong(s, "inputs and outputs of its body do not fit its own");
+	s->flow->nstage = n;
+	s->flow->nslices = (uint32_t)nscan;
+	s->flow->nseries = b->nresult - n;
+	s->run = run_scan;
+	return OM_OK;
+}
+
+static struct turn
+turn_new(om_exec *e, const om_plan_multi_view *view)
+{
+	return (struct turn){.v = e->prog->values[view->value], .view = view,
+		.at = OM_NEWN(e->mem, unsigned char *, (size_t)view->nprologue + view->period)};
+}
+
+static void
+find_turns(struct step *s)
+{
+	om_exec *e = s->exec;
+	struct flow *f = s->flow;
+	const uint32_t most = e->plan ? e->plan->nview : 0;
+
+	for (uint32_t k = 0; k < most && s->op->opdef->control != OM_IF; k++)
+		f->nturn += e->prog->values[e->plan->view[k].value]->block == s->op->body[0]
+			&& !e->plan->view[k].is_output;
+	f->turn = OM_NEWN(e->mem, struct turn, f->nturn);
+	f->nturn = 0;
+	for (uint32_t k = 0; k < most && s->op->opdef->control != OM_IF; k++) {
+		const om_plan_multi_view *view = &e->plan->view[k];
+		if (e->prog->values[view->value]->block == s->op->body[0] && !view->is_output)
+			f->turn[f->nturn++] = turn_new(e, view);
+	}
+	f->output = OM_NEWN(e->mem, struct turn, f->nstage);
+	for (uint32_t k = 0; k < f->nstage && s->op->opdef->control != OM_IF; k++) {
+		const om_plan_multi_view *view = s->op->out[k] ? e->view[s->op->out[k]->id] : NULL;
+		if (view && view->is_output)
+			f->output[k] = turn_new(e, view);
+	}
+}
+
+om_status
+om_nnc_graph_new(struct step *s)
+{
+	om_exec *e = s->exec;
+	struct flow *f = s->flow = OM_NEW(e->mem, struct flow);
+
+	switch (s->op->opdef->control) {
+	case OM_IF: OM_TRY(new_if(s)); break;
+	case OM_LOOP: OM_TRY(new_loop(s)); break;
+	case OM_SCAN: OM_TRY(new_scan(s)); break;
+	case OM_SEQUENCE_MAP: OM_TRY(om_each_new(s)); break;
+	case OM_PLAIN: assert(0);
+	}
+	stage_new(e, &f->stage, f->nstage);
+	stage_new(e, &f->slices, f->nslices);
+	f->series = OM_NEWN(e->mem, struct series, f->nseries);
+	find_turns(s);
+	return OM_OK;
+}
+
+void
+om_nnc_graph_free(struct step *s)
+{
+	struct flow *f = s->flow;
+
+	for (uint32_t k = 0; f && k < f->nstage; k++)
+		om_room_free(&f->stage.room[k]);
+	for (uint32_t k = 0; f && k < f->nslices; k++)
+		om_room_free(&f->slices.room[k]);
+	for (uint32_t k = 0; f && k < f->nseries; k++)
+		om_room_free(&f->series[k].room);
+}

@@ -1,0 +1,276 @@
+/* Steps: one op of a run. */
+#include <config.h>
+
+
+#include "base/clock.h"
+#include "exec/exec_internal.h"
+
+void
+om_step_look(struct step *s)
+{
+	for (uint32_t k = 0; k < s->op->nin; k++)
+		if (s->op->in[k])
+			s->in[k] = s->exec->slot[s->op->in[k]->id];
+}
+
+/* What a kernel finds in its scratch must not matter: with poison, it is. */
+static void
+use_workspace(struct step *s, uint64_t bytes)
+{
+	s->call.scratch = s->exec->workspace.data;
+	if (s->exec->options.poison)
+		om_poison_fill(s->call.scratch, bytes);
+}
+
+static om_status
+fit_scratch(struct step *s)
+{
+	const om_opdef *row = s->op->opdef;
+
+	if (!row->scratch)
+		return OM_OK;
+	const uint64_t bytes = row->scratch(&s->call);
+	OM_TRY(om_room_fit(s->exec, &s->exec->workspace, bytes, "scratch"));
+	use_workspace(s, bytes);
+	return OM_OK;
+}
+
+/* All is in place. */
+static om_status
+run_fixed(struct step *s)
+{
+	if (s->in_workspace)
+		use_workspace(s, s->op->opdef->scratch(&s->call));
+	return s->op->opdef->cpu(&s->call);
+}
+
+/* A view by the plan; it has a step only so that what dies there is poisoned. */
+static om_status
+run_nothing(struct step *s)
+{
+	(void)s;
+	return OM_OK;
+}
+
+static om_status
+give(om_op_context *c, uint32_t k, const om_shape *shape)
+{
+	struct step *s = c->host;
+	om_value *v = s->op->out[k];
+
+	OM_TRY(om_value_settle(s->exec, v, c->out[k].type, shape));
+	c->out[k] = s->exec->slot[v->id];
+	return OM_OK;
+}
+
+/* Shapes and memory of the outputs, for these inputs. */
+static om_status
+settle(struct step *s)
+{
+	const om_op *op = s->op;
+
+	for (uint32_t k = 0; k < op->nout; k++)
+		s->out[k] = (om_tensor){.shape = om_shape_unknown()};
+	if (op->opdef->infer)
+		OM_TRY(op->opdef->infer(&s->call));
+	for (uint32_t k = 0; k < op->nout; k++) {
+		if (!op->out[k])
+			continue;
+		if (s->out[k].type == OM_UNDEFINED)
+			s->out[k].type = om_type_elem(&op->out[k]->type);
+		if (!(op->opdef->flags & OM_DATA_DEPENDENT_SHAPE) && op->out[k]->type.kind == OM_TENSOR)
+			OM_TRY(give(&s->call, k, &s->out[k].shape));
+	}
+	return OM_OK;
+}
+
+static om_status
+run_open(struct step *s)
+{
+	const om_op *op = s->op;
+
+	om_step_look(s);
+	OM_TRY(settle(s));
+	OM_TRY(fit_scratch(s));
+	OM_TRY(op->opdef->cpu(&s->call));
+	for (uint32_t k = 0; k < op->nout; k++) {
+		if (op->out[k] && !s->out[k].data)
+			return om_op_fail(s->exec->session, OM_RUN, op, "output %u got no memory", k);
+		if (op->out[k] && op->out[k]->type.kind != OM_TENSOR)
+			OM_TRY(om_value_put(s->exec, op->out[k], &s->out[k]));
+	}
+	return OM_OK;
+}
+
+/* ---- Walking. ---- */
+
+static om_status
+run_timed(om_exec *e, struct step *s)
+{
+	const double start = om_now_ms();
+
+	if (s->profile == 0) {
+		e->profile[e->nprofile].op = s->op;
+		s->profile = ++e->nprofile;
+	}
+	OM_TRY(s->run(s));
+	e->profile[s->profile - 1].calls++;
+	e->profile[s->profile - 1].ms += om_now_ms() - start;
+	return OM_OK;
+}
+
+static om_status
+run_step(om_exec *e, struct step *s)
+{
+	OM_TRY(e->options.profile && s->run != run_nothing ? run_timed(e, s) : s->run(s));
+	om_arena_clear(e->call);
+	if (!e->poison)
+		return OM_OK;
+	OM_TRY(om_poison_check(e, s->op));
+	om_poison_at(e, s->op->end);
+	return OM_OK;
+}
+
+om_status
+om_walk_run(om_exec *e, const om_block *b)
+{
+	const struct walk *w = &e->walk[b->id];
+	const bool is_watched = e->options.profile || e->poison;
+
+	e->stats.steps += w->nrun;
+	for (uint32_t k = 0; k < w->n && is_watched; k++)
+		OM_TRY(run_step(e, &w->step[k]));
+	for (uint32_t k = 0; k < w->n && !is_watched; k++) {
+		OM_TRY(w->step[k].run(&w->step[k]));
+		om_arena_clear(e->call);
+	}
+	return OM_OK;
+}
+
+/* ---- Building. ---- */
+
+static bool
+all_fixed(const om_exec *e, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] && !e->is_fixed[op->in[k]->id])
+			return false;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && !e->is_fixed[op->out[k]->id])
+			return false;
+	return !(op->opdef->flags & OM_DATA_DEPENDENT_SHAPE);
+}
+
+static bool
+is_skipped(const om_exec *e, const om_op *op)
+{
+	bool any = false;
+
+	for (uint32_t k = 0; k < op->nout; k++) {
+		if (op->out[k] && !e->is_skipped[op->out[k]->id])
+			return false;
+		any |= op->out[k] != NULL;
+	}
+	return any;
+}
+
+static om_status
+check_kinds(const om_exec *e, const om_op *op)
+{
+	om_session *s = e->session;
+
+	for (uint32_t k = 0; k < op->nin + op->nout; k++) {
+		const om_value *v = k < op->nin ? op->in[k] : op->out[k - op->nin];
+		const bool is_object = v && v->type.kind != OM_SPARSE && v->type.kind != OM_OPAQUE
+		    && (op->opdef->flags & OM_NON_TENSOR || op->opdef->control != OM_PLAIN);
+		if (v && v->type.kind != OM_TENSOR && !is_object)
+			return om_op_fail(s, OM_UNSUPPORTED, op, "%s is a %s, which cannot be run", v->name,
+				om_kind_text(v->type.kind));
+	}
+	return OM_OK;
+}
+
+static om_status
+bind_scratch(struct step *s)
+{
+	const om_scratch *at = s->exec->scratch[s->op->id];
+
+	if (at && at->bytes >= om_op_scratch(s->op)) {
+		s->call.scratch = s->exec->arena[at->arena].data + OM_GUARD + at->offset;
+		return OM_OK;
+	}
+	s->in_workspace = s->op->opdef->scratch != NULL;
+	return fit_scratch(s);
+}
+
+static om_status
+new_kernel(struct step *s)
+{
+	om_exec *e = s->exec;
+	const om_op *op = s->op;
+
+	if (!all_fixed(e, op)) {
+		s->run = run_open;
+		return OM_OK;
+	}
+	s->run = run_fixed;
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k]) {
+			s->in[k] = e->slot[op->in[k]->id];
+			om_exec_follow(e, op->in[k], &s->in[k]);
+		}
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k]) {
+			s->out[k] = e->slot[op->out[k]->id];
+			om_exec_follow(e, op->out[k], &s->out[k]);
+		}
+	return bind_scratch(s);
+}
+
+static om_status
+new_step(om_exec *e, om_op *op, struct step *s)
+{
+	*s = (struct step){.exec = e, .op = op};
+	OM_TRY(check_kinds(e, op));
+	om_op_context_init(&s->call, e->session, e->mem, op);
+	s->in = (om_tensor *)s->call.in;
+	s->out = s->call.out;
+	s->call.mem = e->call;
+	s->call.keep = e->keep;
+	s->call.alloc = op->opdef->flags & OM_DATA_DEPENDENT_SHAPE ? give : NULL;
+	s->call.host = s;
+	if (op->opdef->control != OM_PLAIN)
+		return om_nnc_graph_new(s);
+	if (is_skipped(e, op)) {
+		s->run = run_nothing;
+		return OM_OK;
+	}
+	return new_kernel(s);
+}
+
+static om_status
+new_walk(om_exec *e, const om_block *b)
+{
+	struct walk *w = &e->walk[b->id];
+
+	w->step = OM_NEWN(e->mem, struct step, b->nop);
+	for (om_op *op = b->first; op; op = op->next) {
+		struct step *s = &w->step[w->n];
+		for (uint32_t k = 0; k < op->nbody; k++)
+			OM_TRY(new_walk(e, op->body[k]));
+		if (op->is_folded || !e->is_needed[op->id])
+			continue;
+		w->n++;
+		OM_TRY(new_step(e, op, s));
+		w->nrun += s->run != run_nothing;
+		w->n -= s->run == run_nothing && !e->options.poison;
+	}
+	return OM_OK;
+}
+
+om_status
+om_exec_steps(om_exec *e)
+{
+	e->walk = OM_NEWN(e->mem, struct walk, e->prog->nblock);
+	return new_walk(e, e->prog->first);
+}

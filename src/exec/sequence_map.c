@@ -1,0 +1,292 @@
+/* Bodies that are run on each element of a sequence, and on each element of
+ * each sequence of a batch (Scan of version 8).
+ *
+ * What enters a body is copied, as in flow.c.  What the bodies give is copied
+ * into an output right away: nothing that a round gives is read by another, but
+ * for the states of a scan, which are staged. */
+#include <config.h>
+
+#include "exec/control_flow.h"
+
+static om_status
+wrong(const struct step *s, const char *what)
+{
+	return om_op_fail(s->exec->session, OM_INVALID, s->op, "%s", what);
+}
+
+/* ---- SequenceMap. ---- */
+
+static om_status
+own_copy(om_exec *e, const om_tensor *from, om_tensor *to)
+{
+	uint64_t bytes;
+
+	if (!om_tensor_bytes(from->type, &from->shape, &bytes))
+		return om_fail(e->session, OM_RUN, "what a body gives has a size that cannot be represented");
+	*to = (om_tensor){.type = from->type, .shape = from->shape, .data = om_alloc_try(e->keep, bytes ? bytes : 1)};
+	if (!to->data)
+		return om_fail(e->session, OM_MEMORY, "there is no memory for the %llu bytes of an element",
+			(unsigned long long)bytes);
+	om_elements_copy(to->data, from, bytes);
+	e->stats.copied_bytes += bytes;
+	return OM_OK;
+}
+
+static bool
+is_list(const om_op *op, uint32_t k)
+{
+	return op->in[k]->type.kind == OM_SEQUENCE;
+}
+
+static om_status
+count_items(const struct step *s, size_t *n)
+{
+	*n = ((const om_container *)s->in[0].data)->n;
+	for (uint32_t k = 1; k < s->op->nin; k++) {
+		const om_container *o = s->in[k].data;
+		if (is_list(s->op, k) && o->n != *n)
+			return om_op_fail(s->exec->session, OM_RUN, s->op, "its sequences have %zu and %zu elements", *n, o->n);
+	}
+	return OM_OK;
+}
+
+static om_status
+run_item(struct step *s, size_t at, om_tensor *const *item)
+{
+	om_exec *e = s->exec;
+	const om_block *b = s->op->body[0];
+
+	for (uint32_t k = 0; k < s->op->nin; k++) {
+		const om_container *o = s->in[k].data;
+		OM_TRY(om_value_put(e, b->param[k], is_list(s->op, k) ? &o->item[at] : &s->in[k]));
+	}
+	OM_TRY(om_walk_run(e, b));
+	for (uint32_t k = 0; k < s->op->nout; k++)
+		if (s->op->out[k])
+			OM_TRY(own_copy(e, &e->slot[b->result[k]->id], &item[k][at]));
+	om_control_flow_poison(e, b->end);
+	return OM_OK;
+}
+
+static om_status
+run_each(struct step *s)
+{
+	om_exec *e = s->exec;
+	om_tensor **item = OM_NEWN(e->keep, om_tensor *, s->op->nout);
+	size_t n;
+
+	om_step_look(s);
+	OM_TRY(count_items(s, &n));
+	om_container *made = OM_NEWN(e->keep, om_container, s->op->nout);
+	for (uint32_t k = 0; k < s->op->nout; k++) {
+		item[k] = OM_NEWN(e->keep, om_tensor, n + 1);
+		made[k] = (om_container){.n = n, .item = item[k]};
+	}
+	om_control_flow_poison(e, s->op->step);
+	for (size_t k = 0; k < n; k++)
+		OM_TRY(run_item(s, k, item));
+	for (uint32_t k = 0; k < s->op->nout; k++) {
+		const om_tensor t = {.type = om_type_elem(&s->op->body[0]->result[k]->type), .data = &made[k]};
+		if (s->op->out[k])
+			OM_TRY(om_value_put(e, s->op->out[k], &t));
+	}
+	return OM_OK;
+}
+
+om_status
+om_each_new(struct step *s)
+{
+	const om_op *op = s->op;
+
+	if (op->nbody != 1 || op->body[0]->nparam != op->nin || op->body[0]->nresult != op->nout || op->nin == 0)
+		return wrong(s, "inputs and outputs of its body do not fit its own");
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (!op->in[k] || (k == 0 && !is_list(op, k)) || op->body[0]->param[k]->type.kind != OM_TENSOR)
+			return wrong(s, "it wants a sequence, and sequences or tensors");
+	for (uint32_t k = 0; k < op->nout; k++)
+		if ((op->out[k] && op->out[k]->type.kind != OM_SEQUENCE) || op->body[0]->result[k]->type.kind != OM_TENSOR)
+			return wrong(s, "its body gives no tensors");
+	s->run = run_each;
+	return OM_OK;
+}
+
+/* ---- Scan of version 8. ---- */
+
+struct batches {
+	uint32_t nstate, nscan;
+	int64_t n, length;
+};
+
+/* Part `at` of [outer of a tensor's dims] as the value `v`, which has the others. */
+static om_status
+put_part(struct step *s, om_value *v, const om_tensor *t, int64_t at, int dims)
+{
+	om_shape shape = {.rank = t->shape.rank - dims};
+	uint64_t bytes;
+
+	for (int d = 0; d < shape.rank; d++)
+		shape.dim[d] = t->shape.dim[d + dims];
+	OM_TRY(om_value_settle(s->exec, v, t->type, &shape));
+	if (om_tensor_bytes(t->type, &shape, &bytes) && bytes)
+		memcpy(s->exec->slot[v->id].data, (const char *)t->data + (uint64_t)at * bytes, bytes);
+	s->exec->stats.copied_bytes += bytes;
+	return OM_OK;
+}
+
+/* A tensor as part `at` of output `k`, whose shape is `front` and that of the part. */
+static om_status
+add_part(struct step *s, uint32_t k, const om_tensor *t, int64_t at, const int64_t *front, int dims)
+{
+	om_exec *e = s->exec;
+	om_value *v = s->op->out[k];
+	om_shape shape = {.rank = t->shape.rank + dims};
+	uint64_t bytes;
+
+	if (!v)
+		return OM_OK;
+	if (shape.rank > OM_MAX_RANK)
+		return om_op_fail(e->session, OM_UNSUPPORTED, s->op, "output %u has too many dims", k);
+	for (int d = 0; d < shape.rank; d++)
+		shape.dim[d] = d < dims ? front[d] : t->shape.dim[d - dims];
+	const bool is_first = !e->slot[v->id].data || at == 0;
+	if (is_first || e->is_fixed[v->id])
+		OM_TRY(om_value_settle(e, v, t->type, &shape));
+	for (int d = 0; d < shape.rank; d++)
+		if (shape.rank != e->slot[v->id].shape.rank || shape.dim[d] != e->slot[v->id].shape.dim[d])
+			return om_op_fail(e->session, OM_RUN, s->op, "what its rounds give differs in shape");
+	if (om_tensor_bytes(t->type, &t->shape, &bytes) && bytes)
+		om_elements_copy((char *)e->slot[v->id].data + (uint64_t)at * bytes, t, bytes);
+	e->stats.copied_bytes += bytes;
+	return OM_OK;
+}
+
+static om_status
+batches_of(const struct step *s, struct batches *b)
+{
+	const om_op *op = s->op;
+
+	b->nscan = (uint32_t)om_attr_int(op, "num_scan_inputs");
+	b->nstate = op->nin - 1 - b->nscan;
+	b->n = b->length = -1;
+	for (uint32_t k = 1; k < op->nin; k++) {
+		const om_tensor *t = &s->in[k];
+		const bool scanned = k > b->nstate;
+		if (t->shape.rank < 1 + scanned || (b->n >= 0 && t->shape.dim[0] != b->n)
+		    || (scanned && b->length >= 0 && t->shape.dim[1] != b->length) || om_dtype_bits(t->type) < 8)
+			return om_op_fail(s->exec->session, OM_RUN, op, "input %u is no batch like the others", k);
+		b->n = t->shape.dim[0];
+		if (scanned)
+			b->length = t->shape.dim[1];
+	}
+	return OM_OK;
+}
+
+/* How long sequence `i` of the batch is. */
+static om_status
+length_of(const struct step *s, const struct batches *b, int64_t i, int64_t *n)
+{
+	const om_tensor *t = &s->in[0];
+
+	*n = b->length;
+	if (!s->op->in[0])
+		return OM_OK;
+	if (t->type != OM_INT64 || om_shape_count(&t->shape) != b->n)
+		return om_op_fail(s->exec->session, OM_RUN, s->op, "it has not one length for each sequence");
+	*n = ((const int64_t *)t->data)[i];
+	if (*n < 0 || *n > b->length)
+		return om_op_fail(s->exec->session, OM_RUN, s->op, "a sequence is %lld long, of %lld", (long long)*n,
+			(long long)b->length);
+	return OM_OK;
+}
+
+static bool
+is_backward(const om_op *op, uint32_t k)
+{
+	size_t n;
+	const int64_t *v = om_attr_ints(op, "directions", &n);
+	return k < n && v[k];
+}
+
+static om_status
+run_sequence(struct step *s, const struct batches *b, int64_t i)
+{
+	om_exec *e = s->exec;
+	const om_block *body = s->op->body[0];
+	const int64_t front[2] = {b->n, b->length};
+	int64_t n;
+
+	OM_TRY(length_of(s, b, i, &n));
+	for (uint32_t k = 0; k < b->nstate; k++) {
+		OM_TRY(put_part(s, body->param[k], &s->in[1 + k], i, 1));
+		OM_TRY(om_stage_put(e, &s->flow->stage, k, body->param[k], &e->slot[body->param[k]->id]));
+	}
+	for (int64_t t = 0; t < n; t++) {
+		OM_TRY(om_nnc_graph_put(e, body->param, &s->flow->stage, b->nstate));
+		for (uint32_t k = 0; k < b->nscan; k++)
+			OM_TRY(put_part(s, body->param[b->nstate + k], &s->in[1 + b->nstate + k],
+				i * b->length + (is_backward(s->op, k) ? n - 1 - t : t), 2));
+		OM_TRY(om_walk_run(e, body));
+		OM_TRY(om_nnc_graph_stage(e, &s->flow->stage, body, 0, b->nstate));
+		for (uint32_t k = b->nstate; k < s->op->nout; k++)
+			OM_TRY(add_part(s, k, &e->slot[body->result[k]->id], i * b->length + t, front, 2));
+		om_control_flow_poison(e, body->end);
+	}
+	for (uint32_t k = 0; k < b->nstate; k++)
+		OM_TRY(add_part(s, k, &s->flow->stage.t[k], i, front, 1));
+	return OM_OK;
+}
+
+/* Nothing was computed of it: zeros, in the shape that was inferred. */
+static om_status
+clear_output(struct step *s, const struct batches *b, uint32_t k)
+{
+	om_exec *e = s->exec;
+	om_value *v = s->op->out[k];
+	const om_value *each = s->op->body[0]->result[k];
+	const int dims = 1 + (k >= b->nstate);
+	om_shape shape = {.rank = each->shape.rank + dims, .dim = {b->n, b->length}};
+	uint64_t bytes;
+
+	if (!v || (!e->is_fixed[v->id] && each->shape.rank < 0))
+		return OM_OK;
+	for (int d = dims; d < shape.rank && d < OM_MAX_RANK; d++)
+		shape.dim[d] = each->shape.dim[d - dims] < 0 ? 0 : each->shape.dim[d - dims];
+	if (!e->is_fixed[v->id])
+		OM_TRY(om_value_settle(e, v, each->type.elem, &shape));
+	const om_tensor *t = &e->slot[v->id];
+	if (om_tensor_bytes(t->type, &t->shape, &bytes) && bytes)
+		memset(t->data, 0, bytes);
+	return OM_OK;
+}
+
+static om_status
+run_batches(struct step *s)
+{
+	struct batches b;
+
+	om_step_look(s);
+	OM_TRY(batches_of(s, &b));
+	for (uint32_t k = 0; k < s->op->nout; k++)
+		OM_TRY(clear_output(s, &b, k));
+	om_control_flow_poison(s->exec, s->op->step);
+	for (int64_t i = 0; i < b.n; i++)
+		OM_TRY(run_sequence(s, &b, i));
+	return OM_OK;
+}
+
+om_status
+om_batches_new(struct step *s)
+{
+	const om_op *op = s->op;
+	const int64_t nscan = om_attr_int(op, "num_scan_inputs");
+
+	if (op->nbody != 1 || nscan < 1 || nscan >= op->nin)
+		return wrong(s, "wants one body and at least one input to scan");
+	const om_block *b = op->body[0];
+	const uint32_t nstate = op->nin - 1 - (uint32_t)nscan;
+	if (b->nparam != op->nin - 1 || b->nresult != op->nout || op->nout < nstate)
+		return wrong(s, "inputs and outputs of its body do not fit its own");
+	s->flow->nstage = nstate;
+	s->run = run_batches;
+	return OM_OK;
+}

@@ -1,0 +1,301 @@
+/* The backward walk.
+ *
+ * From the values whose gradients are wanted, forwards: what depends on them.  From
+ * the loss, backwards through the ops in reverse order: whatever a gradient has
+ * reached, and depends on what is wanted, is differentiated by its row's maker.
+ * Since every user of a value stands behind it, all that flows into the value has
+ * come together when its own op is met: it is summed as it comes, so that two
+ * gradients of a value never wait for a third one.  The walk ends because it
+ * meets every op of the block once, and what it builds stands behind all of them.
+ */
+#include <config.h>
+
+#include <stdio.h>
+
+#include "grad/gradients.h"
+#include "grad/tape.h"
+
+void
+om_tape_fail(struct om_tape *t, om_status st)
+{
+	if (t->status == OM_OK)
+		t->status = st;
+}
+
+/* ---- Scopes. ---- */
+
+static om_scope *
+scope_new(struct om_tape *t, om_block *from, om_block *to, om_scope *outer)
+{
+	om_scope *s = OM_NEW(t->mem, om_scope);
+
+	*s = (om_scope){.from = from, .to = to, .outer = outer, .tape = t, .nvalue = t->p->nvalue};
+	s->grad = OM_NEWN(t->mem, om_value *, s->nvalue + 1);
+	s->kept = OM_NEWN(t->mem, om_value *, s->nvalue + 1);
+	s->is_active = OM_NEWN(t->mem, bool, s->nvalue + 1);
+	if (outer)
+		memcpy(s->is_active, outer->is_active, outer->nvalue * sizeof *s->is_active);
+	return s;
+}
+
+om_grad *
+om_tape_grad(struct om_tape *t)
+{
+	om_grad *g = OM_NEW(t->mem, om_grad);
+
+	*g = (om_grad){.scope = scope_new(t, t->p->first, t->p->first, NULL), .stem = "step"};
+	return g;
+}
+
+om_scope *
+om_scope_new(om_grad *g, om_block *from, om_block *to)
+{
+	return scope_new(g->scope->tape, from, to, g->scope);
+}
+
+om_grad *
+om_scope_grad(om_scope *s, om_grad *g)
+{
+	om_grad *in = OM_NEW(s->tape->mem, om_grad);
+
+	*in = (om_grad){.scope = s, .op = g->op, .stem = g->stem};
+	return in;
+}
+
+/* ---- What depends on what is wanted. ---- */
+
+static bool
+has_fractions(const om_value *v)
+{
+	return om_dtype_is_float(om_type_elem(&v->type));
+}
+
+void
+om_scope_request(om_scope *s, om_value *v)
+{
+	if (v->id < s->nvalue && has_fractions(v))
+		s->is_active[v->id] = true;
+}
+
+bool
+om_scope_is_requested(const om_scope *s, const om_value *v)
+{
+	return v && v->id < s->nvalue && s->is_active[v->id];
+}
+
+static bool reads_active(const om_scope *s, const om_op *op);
+
+static bool
+body_reads_active(const om_scope *s, const om_block *b)
+{
+	for (uint32_t k = 0; k < b->nresult; k++)
+		if (om_scope_is_requested(s, b->result[k]))
+			return true;
+	for (const om_op *op = b->first; op; op = op->next)
+		if (reads_active(s, op))
+			return true;
+	return false;
+}
+
+static bool
+reads_active(const om_scope *s, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (om_scope_is_requested(s, op->in[k]))
+			return true;
+	for (uint32_t k = 0; k < op->nbody; k++)
+		if (body_reads_active(s, op->body[k]))
+			return true;
+	return false;
+}
+
+/* What reads shapes alone, and what moves in jumps, depends on nothing. */
+static bool
+lets_through(const om_op *op)
+{
+	return !op->opdef || (op->opdef->grad != om_grad_set_zero && !(op->opdef->flags & OM_SHAPE_ONLY));
+}
+
+void
+om_scope_mark_active(om_scope *s)
+{
+	const om_op *end = s->last ? s->last->next : NULL;
+
+	for (const om_op *op = s->first ? s->first : s->from->first; op != end; op = op->next) {
+		if (!lets_through(op) || !reads_active(s, op))
+			continue;
+		for (uint32_t k = 0; k < op->nout; k++)
+			if (op->out[k])
+				om_scope_request(s, op->out[k]);
+	}
+}
+
+/* ---- Sums. ---- */
+
+/* What was built for `of` is called after it, unless it is called after something
+ * else already, as what is handed on as it came. */
+static void
+name_after(om_scope *s, const om_value *of, om_value *v)
+{
+	struct om_tape *t = s->tape;
+
+	if (!v->def || v->def->phase != OM_BACKWARD || (v->id < t->cap && t->has_name[v->id]))
+		return;
+	v->name = om_tape_name(t, om_printf(t->p->mem, "%s_grad", of->name));
+	om_tape_named(t, v);
+}
+
+void
+om_scope_add(om_scope *s, om_grad *g, const om_value *of, om_value *v)
+{
+	om_value **sum = &s->grad[of->id];
+
+	if (*sum) {
+		om_grad in = {.scope = s, .op = g->op, .stem = om_printf(s->tape->mem, "%s_grad_acc", of->name)};
+		v = om_emit(&in, "Add", *sum, v);
+	}
+	*sum = v;
+}
+
+om_value *
+om_scope_gradient(om_scope *s, const om_value *of)
+{
+	om_value *v = of && of->id < s->nvalue ? s->grad[of->id] : NULL;
+
+	if (v)
+		name_after(s, of, v);
+	return v;
+}
+
+void
+om_scope_seed(om_scope *s, om_value *of, om_value *v)
+{
+	om_grad g = {.scope = s, .op = of->def, .stem = om_printf(s->tape->mem, "%s_grad", of->name)};
+
+	if (of->id < s->nvalue)
+		om_scope_add(s, &g, of, v);
+}
+
+/* ---- The walk. ---- */
+
+static bool
+has_gradient(const om_scope *s, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && op->out[k]->id < s->nvalue && s->grad[op->out[k]->id])
+			return true;
+	return false;
+}
+
+static om_status
+check_said(const om_grad *g)
+{
+	for (uint32_t k = 0; k < g->op->nin; k++)
+		if (om_grad_is_needed(g, k) && !g->is_said[k])
+			return om_op_fail(g->scope->tape->p->session, OM_UNSUPPORTED, g->op,
+				"its gradient is not known for input %s", g->op->in[k]->name);
+	return OM_OK;
+}
+
+static om_status
+differentiate(om_scope *s, const om_op *op)
+{
+	struct om_tape *t = s->tape;
+	om_grad g = {.scope = s, .op = op, .is_said = OM_NEWN(t->mem, bool, (size_t)op->nin + 1)};
+
+	for (uint32_t k = 0; k < op->nout && !g.stem; k++)
+		if (op->out[k])
+			g.stem = om_printf(t->mem, "%s_grad", op->out[k]->name);
+	if (!op->opdef || !op->opdef->grad)
+		return om_op_fail(t->p->session, OM_UNSUPPORTED, op, op->opdef
+			? "a gradient has to go through it, but there is none for this operator"
+			: "a gradient has to go through it, but the operator is not known");
+	if (!t->functions || !om_grad_fused(&g))
+		op->opdef->grad(&g);
+	OM_TRY(t->status);
+	return check_said(&g);
+}
+
+om_status
+om_scope_run(om_scope *s)
+{
+	const om_op *prev;
+
+	for (const om_op *op = s->last ? s->last : s->from->last; op; op = prev) {
+		prev = op == s->first ? NULL : op->prev;
+		if (!lets_through(op) || !has_gradient(s, op) || !reads_active(s, op))
+			continue;
+		const om_status st = differentiate(s, op);
+		om_tape_fail(s->tape, st);
+		OM_TRY(st);
+	}
+	return s->tape->status;
+}
+
+/* ---- All of it. ---- */
+
+static om_status
+check_program(const om_prog *p)
+{
+	const int version = om_opset_version(p, "");
+
+	if (version && version < OM_GRAD_OPSET)
+		return om_fail(p->session, OM_UNSUPPORTED, "gradients are built of operators of opset %d or above, "
+			"but the program has opset %d", OM_GRAD_OPSET, version);
+	return OM_OK;
+}
+
+/* One, in the shape of the loss. */
+static om_status
+seed_of(om_grad *g, const om_value *loss, om_value **out)
+{
+	om_session *s = g->scope->tape->p->session;
+	char text[256];
+
+	if (loss->type.kind != OM_TENSOR || !has_fractions(loss))
+		return om_fail(s, OM_SHAPE, "%s cannot be a loss: it is no number with a fraction", loss->name);
+	if (!om_shape_is_known(&loss->shape) || om_shape_count(&loss->shape) != 1)
+		return om_fail(s, OM_SHAPE, "%s cannot be a loss: its shape is %s, not that of one number",
+			loss->name, om_shape_text(&loss->shape, text, sizeof text));
+	const om_value *one = om_emit_number(g, loss, 1);
+	om_tensor t = *one->data;
+	t.shape = loss->shape;
+	*out = om_emit_tensor(g, &t);
+	return OM_OK;
+}
+
+static om_status
+backward(struct om_tape *t, om_backward *b)
+{
+	om_scope *s = scope_new(t, t->p->first, t->p->first, NULL);
+	om_grad g = {.scope = s, .op = b->loss->def, .stem = om_printf(t->mem, "%s_grad", b->loss->name)};
+	om_value *seed = b->seed;
+
+	for (uint32_t k = 0; k < b->nwrt; k++) {
+		if (!has_fractions(b->wrt[k]))
+			return om_fail(t->p->session, OM_SHAPE, "%s has no gradient: it holds no numbers with a fraction",
+				b->wrt[k]->name);
+		om_scope_request(s, b->wrt[k]);
+	}
+	om_scope_mark_active(s);
+	if (!seed)
+		OM_TRY(seed_of(&g, b->loss, &seed));
+	om_scope_seed(s, b->loss, seed);
+	OM_TRY(om_scope_run(s));
+	for (uint32_t k = 0; k < b->nwrt; k++)
+		b->grad[k] = om_scope_gradient(s, b->wrt[k]);
+	return t->status;
+}
+
+om_status
+om_prog_backward(om_prog *p, om_backward *b)
+{
+	struct om_tape t = {.p = p, .copies = b->copies, .functions = b->functions};
+
+	OM_TRY(check_program(p));
+	t.mem = om_arena_new();
+	om_tape_start(&t);
+	const om_status st = backward(&t, b);
+	om_arena_free(t.mem);
+	return st;
+}

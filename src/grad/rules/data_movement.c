@@ -1,0 +1,505 @@
+/* Gradients of what moves elements: each goes back to where its element came from, and
+ * where one element went to several places, they are summed. */
+#include <config.h>
+
+#include "grad/bodies.h"
+#include "grad/grad_dsl.h"
+
+#define DY  om_grad_output_grad(g, 0)
+
+/* Numbers of an input that are known before the run. */
+static const int64_t *
+known_list(const om_grad *g, uint32_t k, size_t *n)
+{
+	const om_value *v = om_grad_has(g, k) ? om_grad_op(g)->in[k] : NULL;
+	int64_t *out;
+
+	if (!v || !v->data || !v->data->data || v->is_overridable)
+		return NULL;
+	const om_tensor *t = v->data;
+	*n = (size_t)om_shape_count(&t->shape);
+	out = OM_NEWN(om_grad_mem(g), int64_t, *n + 1);
+	for (size_t i = 0; i < *n; i++) {
+		const size_t at = t->splat ? 0 : i;
+		out[i] = t->type == OM_INT64 ? ((const int64_t *)t->data)[at] : ((const int32_t *)t->data)[at];
+	}
+	return t->type == OM_INT64 || t->type == OM_INT32 ? out : NULL;
+}
+
+static int
+rank_of(om_grad *g, const om_value *v)
+{
+	if (v->shape.rank == OM_RANK_UNKNOWN)
+		om_grad_fail(g, OM_UNSUPPORTED, "the rank of %s is not known", v->name);
+	return v->shape.rank;
+}
+
+static int64_t
+axis_of(int64_t axis, int rank)
+{
+	int at = 0;
+
+	om_axis(axis, rank, &at);
+	return at;
+}
+
+/* ---- Other shapes. ---- */
+
+void
+om_grad_Reshape(om_grad *g)
+{
+	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, DY, om_grad_op(g)->in[0]));
+}
+
+void
+om_grad_Transpose(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int rank = rank_of(g, op->in[0]);
+	int64_t back[OM_MAX_RANK] = {0};
+	size_t n;
+	const int64_t *perm = om_attr_ints(op, "perm", &n);
+
+	if (rank < 0)
+		return;
+	for (int d = 0; d < rank; d++)
+		back[n ? perm[d] : rank - 1 - d] = d;
+	om_grad_set_input_grad(g, 0, om_emit_transpose(g, DY, (size_t)rank, back));
+}
+
+/* ---- Repeating. ---- */
+
+void
+om_grad_Expand(om_grad *g)
+{
+	om_grad_set_broadcast_grad(g, 0, DY);
+}
+
+/* Each axis as repeats times length, summed over the repeats. */
+void
+om_grad_Tile(om_grad *g)
+{
+	om_value *x = om_grad_op(g)->in[0];
+	const int rank = rank_of(g, x);
+	int64_t dims[2 * OM_MAX_RANK], summed[OM_MAX_RANK];
+	size_t n, ndim = 0, nsum = 0;
+	const int64_t *repeats = known_list(g, 1, &n), one = 1, all = -1;
+
+	if (rank <= 0) {
+		om_grad_set_input_grad(g, 0, DY);
+		return;
+	}
+	if (repeats && om_shape_is_known(&x->shape)) {
+		for (int d = 0; d < rank; d++) {
+			if (repeats[d] != 1) {
+				summed[nsum++] = (int64_t)ndim;
+				dims[ndim++] = repeats[d];
+			}
+			dims[ndim++] = x->shape.dim[d];
+		}
+		if (ndim > OM_MAX_RANK)
+			om_grad_fail(g, OM_UNSUPPORTED, "its gradient takes %zu axes", ndim);
+		else
+			om_grad_set_input_grad(g, 0, nsum == 0 ? DY : om_emit_reduce(g, "ReduceSum", om_emit_attrs(g, "Reshape",
+				OM_A(om_attr_make_int(g, "allowzero", 1)), DY, om_emit_list(g, ndim, dims)), nsum, summed, false));
+		return;
+	}
+	for (int d = 0; d < rank; d++)
+		summed[d] = 2 * d;
+	if (2 * rank > OM_MAX_RANK)
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient takes %d axes", 2 * rank);
+	om_value *both = om_emit_attrs(g, "Concat", OM_A(om_attr_make_int(g, "axis", 1)),
+		om_emit_unsqueeze(g, om_grad_forward_input(g, 1), 1, &one), om_emit_unsqueeze(g, om_emit_shape(g, x), 1, &one));
+	om_value *dy = om_emit_attrs(g, "Reshape", OM_A(om_attr_make_int(g, "allowzero", 1)), DY,
+		om_emit(g, "Reshape", both, om_emit_list(g, 1, &all)));
+	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g,
+		om_emit_reduce(g, "ReduceSum", dy, (size_t)rank, summed, false), x));
+}
+
+/* ---- Joining and splitting. ---- */
+
+/* Lengths along an axis, one behind another. */
+static om_value *
+lengths(om_grad *g, int axis)
+{
+	const om_op *op = om_grad_op(g);
+	om_value **dim = OM_NEWN(om_grad_mem(g), om_value *, op->nin);
+	int64_t *known = OM_NEWN(om_grad_mem(g), int64_t, op->nin);
+	bool all = true;
+
+	for (uint32_t k = 0; k < op->nin; k++) {
+		known[k] = op->in[k]->shape.rank > axis ? op->in[k]->shape.dim[axis] : -1;
+		all = all && known[k] >= 0;
+	}
+	if (all)
+		return om_emit_list(g, op->nin, known);
+	for (uint32_t k = 0; k < op->nin; k++)
+		dim[k] = om_emit_dim(g, op->in[k], axis);
+	return om_emit_op(g, "Concat", OM_A(om_attr_make_int(g, "axis", 0)), op->nin, dim, 1, NULL);
+}
+
+static uint32_t
+count_wanted(const om_grad *g)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < om_grad_op(g)->nin; k++)
+		n += om_grad_is_needed(g, k);
+	return n;
+}
+
+void
+om_grad_Concat(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int rank = rank_of(g, op->out[0]);
+	const int64_t axis = axis_of(om_attr_int(op, "axis"), rank);
+	int64_t at = 0;
+
+	if (rank < 0)
+		return;
+	bool known = true;
+	for (uint32_t k = 0; k < op->nin; k++)
+		known = known && op->in[k]->shape.rank > axis && op->in[k]->shape.dim[axis] >= 0;
+	if (known && count_wanted(g) < op->nin) {
+		for (uint32_t k = 0; k < op->nin; k++) {
+			const int64_t n = op->in[k]->shape.dim[axis];
+			if (om_grad_is_needed(g, k))
+				om_grad_set_input_grad(g, k, om_emit_slice(g, DY, axis, at, at + n));
+			at += n;
+		}
+		return;
+	}
+	om_value **part = OM_NEWN(om_grad_mem(g), om_value *, op->nin);
+	om_emit_op(g, "Split", OM_A(om_attr_make_int(g, "axis", axis)), 2, (om_value *[]){DY, lengths(g, (int)axis)}, op->nin,
+		part);
+	for (uint32_t k = 0; k < op->nin; k++)
+		om_grad_set_input_grad(g, k, part[k]);
+}
+
+void
+om_grad_Split(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	om_value **part = OM_NEWN(om_grad_mem(g), om_value *, op->nout);
+
+	for (uint32_t k = 0; k < op->nout; k++) {
+		part[k] = om_grad_output_grad(g, k);
+		if (!part[k] && !op->out[k]) {
+			om_grad_fail(g, OM_UNSUPPORTED, "output %u is left out", k);
+			return;
+		}
+		if (!part[k])
+			part[k] = om_emit_zeros_as(g, op->out[k]);
+	}
+	om_grad_set_input_grad(g, 0, om_emit_op(g, "Concat", OM_A(om_attr_make_int(g, "axis", om_attr_int(op, "axis"))), op->nout, part, 1,
+		NULL));
+}
+
+/* ---- Along one axis, by a list of indices. ---- */
+
+/* The sums of the slices of `v` along an axis that belong to the same index of a list:
+ * as many as `dim`, a list of one, says. */
+om_value *
+om_emit_put_along(om_grad *g, om_value *v, om_value *index, int64_t axis, om_value *dim)
+{
+	const int rank = v->shape.rank;
+	int64_t front[OM_MAX_RANK], back[OM_MAX_RANK] = {0};
+	const int64_t one = 1, first = 0, end = rank;
+
+	front[0] = axis;
+	for (int d = 0, k = 1; d < rank; d++)
+		if (d != axis)
+			front[k++] = d;
+	for (int d = 0; d < rank; d++)
+		back[front[d]] = d;
+	if (axis)
+		v = om_emit_transpose(g, v, (size_t)rank, front);
+	om_value *shape = rank == 1 ? dim : om_emit_attrs(g, "Concat", OM_A(om_attr_make_int(g, "axis", 0)), dim,
+		om_emit(g, "Slice", om_emit(g, "Shape", v), om_emit_list(g, 1, &one), om_emit_list(g, 1, &end), om_emit_list(g, 1, &first)));
+	om_value *zero = om_emit(g, "Expand", om_emit_number(g, v, 0), shape);
+	if (index->type.elem != OM_INT64)  /* the only type that ScatterND takes */
+		index = om_emit_cast(g, index, OM_INT64);
+	v = om_emit_attrs(g, "ScatterND", OM_A(om_attr_make_string(g, "reduction", "add")), zero,
+		om_emit_unsqueeze(g, index, 1, &one), v);
+	return axis ? om_emit_transpose(g, v, (size_t)rank, back) : v;
+}
+
+/* 0, 1 ... up to the length of `x` along an axis. */
+static om_value *
+counting(om_grad *g, om_value *x, int axis)
+{
+	const int64_t first = 0;
+
+	return om_emit(g, "Range", om_emit_int64(g, 0), om_emit_squeeze(g, om_emit_dim(g, x, axis), 1, &first),
+		om_emit_int64(g, 1));
+}
+
+/* ---- Slices. ---- */
+
+/* Which axes are cut; false where they are not known. */
+static bool
+cut_axes(om_grad *g, int rank, int64_t *axis, size_t *n)
+{
+	const om_op *op = om_grad_op(g);
+	const int64_t *given;
+
+	if (om_grad_has(g, 3)) {
+		given = known_list(g, 3, n);
+		for (size_t k = 0; given && k < *n && k < OM_MAX_RANK; k++)
+			axis[k] = axis_of(given[k], rank);
+		return given != NULL && *n <= OM_MAX_RANK;
+	}
+	if (!om_shape_is_known(&op->in[1]->shape) || om_shape_count(&op->in[1]->shape) > rank)
+		return false;
+	*n = (size_t)om_shape_count(&op->in[1]->shape);
+	for (size_t k = 0; k < *n; k++)
+		axis[k] = (int64_t)k;
+	return true;
+}
+
+/* Does the slice take every element from a place on, all of it known?  Then what is left
+ * out on both sides is filled with zeros. */
+static bool
+is_plain(om_grad *g, const int64_t *axis, size_t n, int64_t *pads, int rank)
+{
+	const om_op *op = om_grad_op(g);
+	size_t m;
+	const int64_t *from = known_list(g, 1, &m), *step = om_grad_has(g, 4) ? known_list(g, 4, &m) : NULL;
+
+	if (!from || (om_grad_has(g, 4) && !step))
+		return false;
+	for (int k = 0; k < 2 * rank; k++)
+		pads[k] = 0;
+	for (size_t k = 0; k < n; k++) {
+		const int64_t dim = op->in[0]->shape.dim[axis[k]], left = op->out[0]->shape.dim[axis[k]];
+		int64_t at = from[k] < 0 ? from[k] + dim : from[k];
+		if (dim < 0 || left < 0 || (step && step[k] != 1))
+			return false;
+		at = at < 0 ? 0 : at > dim ? dim : at;
+		pads[axis[k]] = at;
+		pads[rank + axis[k]] = dim - at - left;
+	}
+	return true;
+}
+
+/* Element `k` of a list, as a list of one. */
+static om_value *
+element(om_grad *g, om_value *list, size_t k)
+{
+	return om_emit_slice(g, list, 0, (int64_t)k, (int64_t)k + 1);
+}
+
+/* The axes one by one, the last one first: the indices that the op took along it are what
+ * it takes of 0, 1, 2 ... */
+static void
+slice_by_index(om_grad *g, const int64_t *axis, size_t n)
+{
+	om_value *dy = DY, *x = om_grad_op(g)->in[0];
+	const int64_t first = 0;
+
+	for (size_t k = n; k-- > 0;) {
+		om_value *index = om_emit(g, "Slice", counting(g, x, (int)axis[k]), element(g, om_grad_forward_input(g, 1), k),
+			element(g, om_grad_forward_input(g, 2), k), om_emit_cast(g, om_emit_list(g, 1, &first),
+				om_type_elem(&om_grad_op(g)->in[1]->type)),
+			om_grad_has(g, 4) ? element(g, om_grad_forward_input(g, 4), k) : NULL);
+		dy = om_emit_put_along(g, dy, index, axis[k], om_emit_dim(g, x, (int)axis[k]));
+	}
+	om_grad_set_input_grad(g, 0, dy);
+}
+
+void
+om_grad_Slice(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int rank = rank_of(g, op->in[0]);
+	int64_t axis[OM_MAX_RANK], pads[2 * OM_MAX_RANK];
+	size_t n;
+
+	if (rank < 0)
+		return;
+	if (!cut_axes(g, rank, axis, &n)) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the axes of its gradient are not known before the run");
+		return;
+	}
+	if (is_plain(g, axis, n, pads, rank))
+		om_grad_set_input_grad(g, 0, om_emit(g, "Pad", DY, om_emit_list(g, 2 * (size_t)rank, pads), ZERO(DY)));
+	else
+		slice_by_index(g, axis, n);
+}
+
+/* ---- Padding. ---- */
+
+/* Pads of 2n numbers along axis `k` of the n that are padded. */
+static om_value *
+pads_of(om_grad *g, size_t k, size_t n)
+{
+	const int64_t both[] = {(int64_t)k, (int64_t)(k + n)};
+
+	return om_emit_attrs(g, "Gather", OM_A(om_attr_make_int(g, "axis", 0)), om_grad_forward_input(g, 1), om_emit_list(g, 2, both));
+}
+
+static bool
+padded_axes(om_grad *g, int rank, int64_t *axis, size_t *n)
+{
+	if (om_grad_has(g, 3)) {
+		const int64_t *given = known_list(g, 3, n);
+		for (size_t k = 0; given && k < *n && k < OM_MAX_RANK; k++)
+			axis[k] = axis_of(given[k], rank);
+		return given != NULL && *n <= OM_MAX_RANK;
+	}
+	*n = (size_t)rank;
+	for (int d = 0; d < rank; d++)
+		axis[d] = d;
+	return true;
+}
+
+/* An element goes to all places that the op takes it to: those are what it makes of 0, 1,
+ * 2 ... */
+static void
+pad_by_index(om_grad *g, int rank)
+{
+	const om_op *op = om_grad_op(g);
+	const om_string mode = om_attr_string(op, "mode");
+	const char *text = om_strndup(om_grad_mem(g), mode.data, mode.size);
+	om_value *dy = DY, *x = op->in[0];
+	int64_t axis[OM_MAX_RANK];
+	size_t n, npads;
+	const int64_t *pads = known_list(g, 1, &npads);
+
+	if (!padded_axes(g, rank, axis, &n)) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the axes of its gradient are not known before the run");
+		return;
+	}
+	for (size_t k = n; k-- > 0;) {
+		if (pads && pads[k] == 0 && pads[k + n] == 0)
+			continue;
+		om_value *index = om_emit_attrs(g, "Pad", OM_A(om_attr_make_string(g, "mode", text)), counting(g, x, (int)axis[k]),
+			pads_of(g, k, n));
+		dy = om_emit_put_along(g, dy, index, axis[k], om_emit_dim(g, x, (int)axis[k]));
+	}
+	om_grad_set_input_grad(g, 0, dy);
+}
+
+/* Constant pads are cut off, and cuts are filled with zeros; the constant gets the rest. */
+static void
+unpad(om_grad *g)
+{
+	om_value *in[] = {DY, DO("Neg", om_grad_forward_input(g, 1)), ZERO(DY), om_grad_forward_input(g, 3)};
+	om_value *back = om_emit_op(g, "Pad", NULL, in[3] ? 4 : 3, in, 1, NULL);
+
+	if (om_grad_is_needed(g, 2)) {
+		const om_attr no = om_attr_make_int(g, "keepdims", 0);
+		om_value *rest = SUB(om_emit_attrs(g, "ReduceSum", OM_A(no), DY), om_emit_attrs(g, "ReduceSum", OM_A(no), back));
+		om_grad_set_input_grad(g, 2, om_emit_reshape_as(g, rest, om_grad_op(g)->in[2]));
+	}
+	om_grad_set_input_grad(g, 0, back);
+}
+
+void
+om_grad_Pad(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int rank = rank_of(g, op->in[0]);
+
+	if (rank < 0)
+		return;
+	if (om_attr_is(op, "mode", "constant")) {
+		unpad(g);
+		return;
+	}
+	om_grad_set_input_grad(g, 2, NULL);
+	if (om_grad_is_needed(g, 0))
+		pad_by_index(g, rank);
+}
+
+/* ---- Blocks, sequences, triangles. ---- */
+
+/* Channels come back as blocks first, then depth, which is the order of the mode DCR; in
+ * that of CRD depth is first. */
+void
+om_grad_DepthToSpace(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int64_t size = om_attr_int(op, "blocksize"), swap[] = {0, 2, 1, 3};
+	om_value *dx = om_emit_attrs(g, "SpaceToDepth", OM_A(om_attr_make_int(g, "blocksize", size)), DY);
+
+	if (!om_attr_is(op, "mode", "DCR")) {
+		const int64_t dims[] = {0, size * size, op->out[0]->shape.rank == 4 ? op->out[0]->shape.dim[1] : -1, -1};
+		if (dims[2] < 0)
+			om_grad_fail(g, OM_UNSUPPORTED, "its number of channels is not known");
+		dx = om_emit_transpose(g, om_emit(g, "Reshape", dx, om_emit_list(g, 4, dims)), 4, swap);
+	}
+	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, dx, op->in[0]));
+}
+
+void
+om_grad_SpaceToDepth(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const bool depth_first = om_attr_is(op, "mode", "CRD");  /* of newer versions */
+
+	om_grad_set_input_grad(g, 0, om_emit_attrs(g, "DepthToSpace",
+		OM_A(om_attr_make_int(g, "blocksize", om_attr_int(op, "blocksize")),
+			om_attr_make_string(g, "mode", depth_first ? "CRD" : "DCR")), DY));
+}
+
+/* Turning around twice. */
+void
+om_grad_ReverseSequence(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+
+	om_grad_set_input_grad(g, 0, om_emit_attrs(g, "ReverseSequence",
+		OM_A(om_attr_make_int(g, "batch_axis", om_attr_int(op, "batch_axis")),
+			om_attr_make_int(g, "time_axis", om_attr_int(op, "time_axis"))),
+		DY, om_grad_forward_input(g, 1)));
+}
+
+void
+om_grad_Trilu(om_grad *g)
+{
+	om_grad_set_input_grad(g, 0, om_emit_attrs(g, "Trilu", OM_A(om_attr_make_int(g, "upper", om_attr_int(om_grad_op(g), "upper"))),
+		DY, om_grad_forward_input(g, 1)));
+}
+
+/* What was cut off gets zeros, and what was put around it is cut off: on the same sides. */
+void
+om_grad_CenterCropPad(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	om_value *x = op->in[0];
+	size_t n;
+	const int64_t *axes = om_attr_ints(op, "axes", &n);
+	int64_t at[OM_MAX_RANK];
+
+	if (rank_of(g, x) < 0)
+		return;
+	if (n == 0) {
+		om_grad_set_input_grad(g, 0, om_emit(g, "CenterCropPad", DY, om_emit_shape(g, x)));
+		return;
+	}
+	for (size_t k = 0; k < n; k++)
+		at[k] = axis_of(axes[k], x->shape.rank);
+	om_grad_set_input_grad(g, 0, om_emit_attrs(g, "CenterCropPad", OM_A(om_attr_make_ints(g, "axes", n, at)), DY,
+		om_emit(g, "Gather", om_emit_shape(g, x), om_emit_list(g, n, at))));
+}
+
+/* ---- Counting. ---- */
+
+/* Where it ends is a matter of how many there are. */
+void
+om_grad_Range(om_grad *g)
+{
+	om_value *dy = DY, *y = om_grad_op(g)->out[0];
+	const om_attr no = om_attr_make_int(g, "keepdims", 0);
+
+	om_grad_set_input_grad(g, 1, NULL);
+	if (om_grad_is_needed(g, 0))
+		om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, om_emit_attrs(g, "ReduceSum", OM_A(no), dy), om_grad_op(g)->in[0]));
+	if (om_grad_is_needed(g, 2)) {
+		om_value *count = om_emit_cast(g, om_emit_positions(g, y, 0), om_type_elem(&dy->type));
+		om_grad_set_input_grad(g, 2, om_emit_reshape_as(g, om_emit_attrs(g, "ReduceSum", OM_A(no), MUL(dy, count)),
+			om_grad_op(g)->in[2]));
+	}
+}

@@ -1,0 +1,276 @@
+/* Gradients of what goes by index: gathering and scattering undo each other.  Elements that
+ * were read twice get the sum. */
+#include <config.h>
+
+#include "grad/bodies.h"
+#include "grad/grad_dsl.h"
+#include "grad/rules/conv_geometry.h"
+
+#define DY  om_grad_output_grad(g, 0)
+
+static om_value *
+scatter(om_grad *g, const char *type, om_value *to, om_value *index, om_value *v)
+{
+	const om_attr add = om_attr_make_string(g, "reduction", "add");
+
+	if (strcmp(type, "ScatterND") == 0)
+		return om_emit_attrs(g, type, OM_A(add), to, index, v);
+	return om_emit_attrs(g, type, OM_A(add, om_attr_make_int(g, "axis", om_attr_int(om_grad_op(g), "axis"))), to, index, v);
+}
+
+/* ---- Gathering. ---- */
+
+/* Indices of any rank stand in for the axis: as a list, their dims are one dim. */
+void
+om_grad_Gather(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	om_value *data = op->in[0], *dy = DY, *index = om_grad_forward_input(g, 1);
+	const int rank = data->shape.rank, ri = op->in[1]->shape.rank;
+	const int64_t all = -1;
+	int axis;
+
+	if (!om_grad_is_needed(g, 0))
+		return;
+	if (rank < 0 || ri < 0 || !om_axis(om_attr_int(op, "axis"), rank, &axis)) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the rank of an input is not known");
+		return;
+	}
+	if (ri == 0) {
+		dy = om_emit_unsqueeze(g, dy, 1, &(int64_t){axis});
+	} else if (ri > 1) {
+		om_value *parts[3], **part = parts;
+		const int64_t zero = 0, from = axis + ri, to = rank + ri - 1, begin = axis;
+		om_value *shape = om_emit_shape(g, op->out[0]);
+		if (axis)
+			*part++ = om_emit_slice(g, shape, zero, 0, begin);
+		*part++ = om_emit_list(g, 1, &all);
+		if (from < to)
+			*part++ = om_emit_slice(g, shape, zero, from, to);
+		dy = om_emit(g, "Reshape", dy, om_emit_op(g, "Concat", OM_A(om_attr_make_int(g, "axis", 0)), (size_t)(part - parts),
+			parts, 1, NULL));
+	}
+	if (ri != 1)
+		index = om_emit(g, "Reshape", index, om_emit_list(g, 1, &all));
+	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, om_emit_put_along(g, dy, index, axis, om_emit_dim(g, data, axis)), data));
+}
+
+void
+om_grad_GatherElements(om_grad *g)
+{
+	om_grad_set_input_grad(g, 0, scatter(g, "ScatterElements", om_emit_zeros_as(g, om_grad_op(g)->in[0]), om_grad_forward_input(g, 1), DY));
+}
+
+/* Indices behind `batch` dims that go by themselves, with the places in those put in front. */
+static om_value *
+with_batch(om_grad *g, om_value *index, int batch)
+{
+	const om_op *op = om_grad_op(g);
+	om_value *part[OM_MAX_RANK + 1];
+	const int rank = op->in[1]->shape.rank;
+	const int64_t first = 0, zero = 0, before = rank - 1;
+	const int64_t one = 1;
+
+	om_value *shape = om_emit_attrs(g, "Concat", OM_A(om_attr_make_int(g, "axis", 0)),
+		om_emit_slice(g, om_emit_shape(g, op->in[1]), zero, 0, before), om_emit_list(g, 1, &one));
+	for (int d = 0; d < batch; d++) {
+		int64_t dims[OM_MAX_RANK];
+		for (int k = 0; k < rank; k++)
+			dims[k] = k == d ? -1 : 1;
+		om_value *count = om_emit(g, "Range", om_emit_int64(g, 0),
+			om_emit_squeeze(g, om_emit_dim(g, op->in[1], d), 1, &first), om_emit_int64(g, 1));
+		part[d] = om_emit(g, "Expand", om_emit(g, "Reshape", count, om_emit_list(g, (size_t)rank, dims)), shape);
+	}
+	part[batch] = index;
+	return om_emit_op(g, "Concat", OM_A(om_attr_make_int(g, "axis", before)), (size_t)batch + 1, part, 1, NULL);
+}
+
+void
+om_grad_GatherND(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int batch = (int)om_attr_int(op, "batch_dims");
+	om_value *index;
+
+	if (!om_grad_is_needed(g, 0))
+		return;
+	if (batch && op->in[1]->shape.rank == OM_RANK_UNKNOWN) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the rank of its indices is not known");
+		return;
+	}
+	index = om_grad_forward_input(g, 1);
+	om_grad_set_input_grad(g, 0, scatter(g, "ScatterND", om_emit_zeros_as(g, op->in[0]),
+		batch ? with_batch(g, index, batch) : index, DY));
+}
+
+/* The places where the condition holds; it may be longer than what it picks from. */
+void
+om_grad_Compress(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	om_value *x = op->in[0], *from = om_emit_list(g, 1, &(int64_t){0}), *take;
+	const int64_t flat = -1;
+	int axis = 0;
+
+	if (!om_grad_is_needed(g, 0))
+		return;
+	if (x->shape.rank < 0 || (om_attr_has(op, "axis") && !om_axis(om_attr_int(op, "axis"), x->shape.rank, &axis))) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the rank of its input is not known");
+		return;
+	}
+	om_value *dim = om_attr_has(op, "axis") ? om_emit_dim(g, x, axis)
+		: om_emit_attrs(g, "ReduceProd", OM_A(om_attr_make_int(g, "keepdims", 1)), om_emit_shape(g, x));
+	take = om_emit(g, "Slice", om_grad_forward_input(g, 1), from, dim, from);
+	om_value *index = om_emit(g, "Reshape", om_emit(g, "NonZero", take), om_emit_list(g, 1, &flat));
+	om_value *dx = om_emit_put_along(g, DY, index, axis, dim);
+	om_grad_set_input_grad(g, 0, om_attr_has(op, "axis") ? dx : om_emit(g, "Reshape", dx, om_emit_shape(g, x)));
+}
+
+/* Of the two values each gets the sum over where it is. */
+void
+om_grad_OneHot(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int64_t two = 2, one = 1;
+	om_value *part[2];
+
+	if (!om_grad_is_needed(g, 2))
+		return;
+	for (int k = 0; k < 2; k++) {
+		om_value *is_it = om_emit_attrs(g, "OneHot", OM_A(om_attr_make_int(g, "axis", om_attr_int(op, "axis"))), om_grad_forward_input(g, 0),
+			om_grad_forward_input(g, 1), om_emit_numbers(g, DY, 1, &two, k ? (double[]){0, 1} : (double[]){1, 0}));
+		part[k] = om_emit_attrs(g, "ReduceSum", OM_A(om_attr_make_int(g, "keepdims", 0)), MUL(DY, is_it));
+		part[k] = om_emit(g, "Reshape", part[k], om_emit_list(g, 1, &one));
+	}
+	om_grad_set_input_grad(g, 2, om_emit_attrs(g, "Concat", OM_A(om_attr_make_int(g, "axis", 0)), part[0], part[1]));
+}
+
+/* ---- Scattering. ---- */
+
+static om_value *
+gather(om_grad *g, bool is_nd, om_value *from, om_value *index)
+{
+	if (is_nd)
+		return om_emit(g, "GatherND", from, index);
+	return om_emit_attrs(g, "GatherElements", OM_A(om_attr_make_int(g, "axis", om_attr_int(om_grad_op(g), "axis"))), from, index);
+}
+
+static om_value *
+put(om_grad *g, bool is_nd, const char *how, om_value *to, om_value *index, om_value *v)
+{
+	const om_attr reduction = om_attr_make_string(g, "reduction", how);
+
+	if (is_nd)
+		return om_emit_attrs(g, "ScatterND", OM_A(reduction), to, index, v);
+	return om_emit_attrs(g, "ScatterElements",
+		OM_A(reduction, om_attr_make_int(g, "axis", om_attr_int(om_grad_op(g), "axis"))), to, index, v);
+}
+
+/* What is written over gets nothing. */
+static void
+scatter_over(om_grad *g, bool is_nd)
+{
+	om_value *index = om_grad_forward_input(g, 1), *dy = DY;
+
+	if (om_grad_is_needed(g, 0))
+		om_grad_set_input_grad(g, 0, put(g, is_nd, "none", dy, index, om_emit_zeros_as(g, om_grad_op(g)->in[2])));
+	if (om_grad_is_needed(g, 2))
+		om_grad_set_input_grad(g, 2, gather(g, is_nd, dy, index));
+}
+
+/* Those that are equal share what their maximum gets. */
+static void
+scatter_share(om_grad *g, bool is_nd)
+{
+	om_value *index = om_grad_forward_input(g, 1), *y = om_grad_forward_output(g, 0), *dy = DY;
+	om_value *old = AS_NUMBER(om_emit(g, "Equal", om_grad_forward_input(g, 0), y), dy);
+	om_value *new = AS_NUMBER(om_emit(g, "Equal", om_grad_forward_input(g, 2), gather(g, is_nd, y, index)), dy);
+
+	dy = DIV(dy, put(g, is_nd, "add", old, index, new));
+	if (om_grad_is_needed(g, 0))
+		om_grad_set_input_grad(g, 0, MUL(dy, old));
+	if (om_grad_is_needed(g, 2))
+		om_grad_set_input_grad(g, 2, MUL(gather(g, is_nd, dy, index), new));
+}
+
+/* What an update gets is the product of all others that met in its place: found as in
+ * ReduceProd, because some of them may be zero. */
+static void
+scatter_factors(om_grad *g, bool is_nd)
+{
+	om_value *index = om_grad_forward_input(g, 1), *v = om_grad_forward_input(g, 2), *dy = DY;
+
+	if (om_grad_is_needed(g, 0))
+		om_grad_set_input_grad(g, 0, put(g, is_nd, "mul", dy, index, v));
+	if (!om_grad_is_needed(g, 2))
+		return;
+	om_value *is_zero = om_emit(g, "Equal", v, ZERO(v)), *data = om_grad_op(g)->in[0];
+	om_value *zeros = gather(g, is_nd,
+		put(g, is_nd, "add", om_emit_zeros_as(g, data), index, AS_NUMBER(is_zero, v)), index);
+	om_value *factors = WHERE(is_zero, om_emit_number(g, v, 1), v);
+	om_value *product = MUL(dy, put(g, is_nd, "mul", om_grad_forward_input(g, 0), index, factors));
+	product = gather(g, is_nd, product, index);
+	om_value *but_one = KEEP(om_emit(g, "And", ABOVE(zeros, 0.5), BELOW(zeros, 1.5)), product);
+	om_grad_set_input_grad(g, 2, WHERE(is_zero, but_one, DIV(KEEP(BELOW(zeros, 0.5), product), factors)));
+}
+
+static void
+scatter_back(om_grad *g, bool is_nd)
+{
+	const om_op *op = om_grad_op(g);
+
+	if (om_attr_is(op, "reduction", "add")) {
+		om_grad_set_input_grad(g, 0, DY);
+		if (om_grad_is_needed(g, 2))
+			om_grad_set_input_grad(g, 2, gather(g, is_nd, DY, om_grad_forward_input(g, 1)));
+	} else if (om_attr_is(op, "reduction", "max") || om_attr_is(op, "reduction", "min")) {
+		scatter_share(g, is_nd);
+	} else if (om_attr_is(op, "reduction", "mul")) {
+		scatter_factors(g, is_nd);
+	} else {
+		scatter_over(g, is_nd);
+	}
+}
+
+void om_grad_ScatterElements(om_grad *g)  { scatter_back(g, false); }
+void om_grad_ScatterND(om_grad *g)        { scatter_back(g, true); }
+
+/* Where along the axis each element of the update goes. */
+static om_value *
+places_in_cache(om_grad *g, int rank, int axis)
+{
+	const om_op *op = om_grad_op(g);
+	int64_t along[OM_MAX_RANK], batch[OM_MAX_RANK];
+	om_value *at = om_emit_positions(g, op->in[1], axis);
+
+	for (int d = 0; d < rank; d++) {
+		along[d] = d == axis ? -1 : 1;
+		batch[d] = d == 0 ? -1 : 1;
+	}
+	at = om_emit(g, "Reshape", at, om_emit_list(g, (size_t)rank, along));
+	if (om_grad_has(g, 2))
+		at = ADD(at, om_emit(g, "Reshape", om_grad_forward_input(g, 2), om_emit_list(g, (size_t)rank, batch)));
+	if (om_attr_is(op, "mode", "circular"))
+		at = om_emit(g, "Mod", at, om_emit_length(g, op->in[0], axis));
+	return om_emit(g, "Expand", at, om_emit_shape(g, op->in[1]));
+}
+
+/* What is written over gets nothing: places of an update are never the same twice. */
+void
+om_grad_TensorScatter(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const int rank = op->in[0]->shape.rank;
+	int axis;
+
+	if (rank < 0 || !om_axis(om_attr_int(op, "axis"), rank, &axis)) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the rank of its cache is not known");
+		return;
+	}
+	const om_attr along = om_attr_make_int(g, "axis", axis);
+	om_value *at = places_in_cache(g, rank, axis);
+	if (om_grad_is_needed(g, 0))
+		om_grad_set_input_grad(g, 0, om_emit_attrs(g, "ScatterElements", OM_A(along), DY, at, om_emit_zeros_as(g, op->in[1])));
+	if (om_grad_is_needed(g, 1))
+		om_grad_set_input_grad(g, 1, om_emit_attrs(g, "GatherElements", OM_A(along), DY, at));
+}

@@ -1,0 +1,261 @@
+/* Gradient of ai.onnx.preview.training, which names values of the graph around it.
+ *
+ * It computes how a value `y` changes with others, `xs`; its inputs are what those, and the
+ * values `zs` that do not count as changing, are to be for that.  Where an input is the value
+ * that is named, the graph as it stands computes `y`; where it is another one, what lies between
+ * is copied, reading that.  Then the backward path is built, as for a loss, and put in the place
+ * of the op; its outputs keep their names.  Of more than one number the sum counts.
+ *
+ * One after the other in the order of the graph, so that a second one may be about what the
+ * first one found.  It ends, because backward paths hold no such op. */
+#include <config.h>
+
+#include "grad/train/training_step.h"
+#include "grad/tape.h"
+#include "onnxmem/opset_convert.h"
+
+struct named {
+	om_prog *p;
+	om_op *op;
+	om_arena *mem;
+	const om_attr *xs, *zs;
+	om_value *y, **x;            /* what is differentiated, by what */
+};
+
+static bool
+is_gradient(const om_op *op)
+{
+	return !op->opdef && !op->call && strcmp(op->type, "Gradient") == 0
+	    && strcmp(op->domain, "ai.onnx.preview.training") == 0;
+}
+
+/* ---- What it says. ---- */
+
+static const om_attr *
+names_of(const om_op *op, const char *name)
+{
+	static const om_attr none = {.kind = OM_ATTR_STRINGS};
+	const om_attr *a = om_attr_find(op, name);
+
+	return a && a->kind == OM_ATTR_STRINGS ? a : &none;
+}
+
+static om_status
+find(const struct named *n, om_string name, om_value **v)
+{
+	*v = om_value_find(n->p->first, om_strndup(n->mem, name.data, name.size));
+	if (*v)
+		return OM_OK;
+	return om_op_fail(n->p->session, OM_INVALID, n->op, "names %.*s, which is no value of the graph", (int)name.size,
+		name.data);
+}
+
+static om_status
+read_names(struct named *n)
+{
+	const om_op *op = n->op;
+	const om_attr *y = om_attr_find(op, "y");
+
+	n->xs = names_of(op, "xs");
+	n->zs = names_of(op, "zs");
+	if (!y || y->kind != OM_ATTR_STRING || n->xs->n == 0)
+		return om_op_fail(n->p->session, OM_INVALID, op, "does not say what changes with what");
+	if (op->nin != n->xs->n + n->zs->n || op->nout > n->xs->n)
+		return om_op_fail(n->p->session, OM_INVALID, op, "has %u inputs and %u outputs, and names %zu values to change "
+			"and %zu to stay", op->nin, op->nout, n->xs->n, n->zs->n);
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (!op->in[k])
+			return om_op_fail(n->p->session, OM_INVALID, op, "input %u is left out", k);
+	OM_TRY(find(n, y->s[0], &n->y));
+	for (const om_op *o = n->y->def; o; o = o->next)
+		if (o == op)
+			return OM_OK;
+	return n->y->def ? om_op_fail(n->p->session, OM_UNSUPPORTED, op, "names %s, which is computed behind it", n->y->name)
+	    : OM_OK;
+}
+
+/* ---- The graph, at other values. ---- */
+
+static bool
+is_other(const om_clone *c, const om_value *v)
+{
+	return v && v->id < c->nvalue && c->value[v->id];
+}
+
+static bool
+reads_other(const om_clone *c, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (is_other(c, op->in[k]))
+			return true;
+	for (uint32_t b = 0; b < op->nbody; b++) {
+		for (uint32_t k = 0; k < op->body[b]->nresult; k++)
+			if (is_other(c, op->body[b]->result[k]))
+				return true;
+		for (const om_op *o = op->body[b]->first; o; o = o->next)
+			if (reads_other(c, o))
+				return true;
+	}
+	return false;
+}
+
+/* The outputs of a copied op stand for those of the op: c->value tells. */
+static om_status
+copy_between(struct named *n, om_clone *c)
+{
+	for (const om_op *o = n->p->first->first; o && n->y->def; o = o->next) {
+		om_op *copy;
+		if (reads_other(c, o))
+			OM_TRY(om_op_clone(c, o, n->p->first, n->op, &copy));
+		if (o == n->y->def)
+			break;
+	}
+	return OM_OK;
+}
+
+static om_status
+use_inputs(struct named *n)
+{
+	om_clone c = om_clone_new(n->p, n->p, n->mem, om_printf(n->mem, "%s_at/", n->op->out[0] ? n->op->out[0]->name
+		: n->y->name));
+	bool differ = false;
+
+	n->x = OM_NEWN(n->mem, om_value *, n->xs->n);
+	for (uint32_t k = 0; k < n->op->nin; k++) {
+		om_value *named;
+		OM_TRY(find(n, k < n->xs->n ? n->xs->s[k] : n->zs->s[k - n->xs->n], &named));
+		if (named != n->op->in[k])
+			c.value[named->id] = n->op->in[k];
+		differ |= named != n->op->in[k];
+		if (k < n->xs->n)
+			n->x[k] = n->op->in[k];
+	}
+	if (!differ)
+		return OM_OK;
+	OM_TRY(copy_between(n, &c));
+	if (c.value[n->y->id])
+		n->y = c.value[n->y->id];
+	return om_block_infer(n->p, n->p->first);
+}
+
+/* ---- The backward path. ---- */
+
+/* What was appended behind `last` goes before the op. */
+static void
+move_up(struct named *n, const om_op *last)
+{
+	om_block *b = n->p->first;
+	om_op **order = OM_NEWN(n->mem, om_op *, b->nop);
+	size_t at = 0;
+
+	for (om_op *o = b->first; o != n->op; o = o->next)
+		order[at++] = o;
+	for (om_op *o = last->next; o; o = o->next)
+		order[at++] = o;
+	for (om_op *o = n->op; o != last->next; o = o->next)
+		order[at++] = o;
+	om_block_set_order(b, order);
+}
+
+/* A gradient, or zeros where `y` does not change, under the name of the output. */
+static void
+name_result(om_prog *p, om_value *from, om_value *out)
+{
+	om_op *id = om_op_new(p, "", "Identity", om_opset_version(p, ""), 1, 1);
+
+	om_op_set_in(id, 0, from);
+	om_op_set_out(id, 0, out);
+	om_op_append(p->first, id);
+}
+
+static bool
+is_differentiable(const om_value *v)
+{
+	return v->type.kind == OM_TENSOR && om_dtype_is_float(v->type.elem);
+}
+
+static om_status
+differentiate(struct named *n)
+{
+	struct om_tape t = {.p = n->p, .mem = n->mem};
+	om_value **grad = OM_NEWN(n->mem, om_value *, n->xs->n), **wrt = OM_NEWN(n->mem, om_value *, n->xs->n);
+	uint32_t *place = OM_NEWN(n->mem, uint32_t, n->xs->n), count = 0;
+
+	for (uint32_t k = 0; k < n->op->nout; k++)
+		if (n->op->out[k] && is_differentiable(n->x[k])) {
+			place[count] = k;
+			wrt[count++] = n->x[k];
+		}
+	if (!is_differentiable(n->y))
+		return om_op_fail(n->p->session, OM_SHAPE, n->op, "names %s, which holds no numbers with a fraction", n->y->name);
+	om_tape_start(&t);
+	om_grad *g = om_tape_grad(&t);
+	om_backward b = {.loss = n->y, .wrt = wrt, .nwrt = count, .grad = OM_NEWN(n->mem, om_value *, count + 1),
+		.seed = om_emit_expand_as(g, om_emit_number(g, n->y, 1), n->y)};
+	OM_TRY(t.status);
+	OM_TRY(om_prog_backward(n->p, &b));
+	for (uint32_t k = 0; k < count; k++)
+		grad[place[k]] = b.grad[k];
+	om_tape_start(&t);  /* there are more names now */
+	g = om_tape_grad(&t);
+	for (uint32_t k = 0; k < n->op->nout; k++) {
+		om_value *out = n->op->out[k];
+		if (!out)
+			continue;
+		n->op->out[k] = NULL;
+		out->def = NULL;
+		name_result(n->p, grad[k] ? grad[k] : om_emit_zeros_as(g, n->x[k]), out);
+	}
+	return t.status;
+}
+
+static om_status
+replace(om_prog *p, om_op *op, om_arena *mem)
+{
+	struct named n = {.p = p, .op = op, .mem = mem};
+
+	OM_TRY(om_block_infer(p, p->first));
+	OM_TRY(read_names(&n));
+	OM_TRY(use_inputs(&n));
+	om_op *last = p->first->last;
+	OM_TRY(differentiate(&n));
+	move_up(&n, last);
+	om_op_remove(op);
+	return OM_OK;
+}
+
+/* ---- All of them. ---- */
+
+static om_op *
+first_of(const om_block *b)
+{
+	om_op *op = b->first;
+
+	while (op && !is_gradient(op))
+		op = op->next;
+	return op;
+}
+
+om_status
+om_prog_name_gradients(om_prog *p, uint64_t *n)
+{
+	const int version = om_opset_version(p, "");
+	om_op *op;
+
+	*n = 0;
+	for (const om_block *b = p->first->next; b; b = b->next)
+		if ((op = first_of(b)))
+			return om_op_fail(p->session, OM_UNSUPPORTED, op, "stands in a body, from where it cannot name values of "
+				"the graph");
+	if (first_of(p->first) && version && version < OM_GRAD_OPSET) {
+		OM_TRY(om_block_infer(p, p->first));
+		OM_TRY(om_prog_convert_opset(p, OM_CONVERT_DEFAULT, NULL));
+	}
+	for (; (op = first_of(p->first)); ++*n) {
+		om_arena *mem = om_arena_new();
+		const om_status st = replace(p, op, mem);
+		om_arena_free(mem);
+		OM_TRY(st);
+	}
+	return OM_OK;
+}

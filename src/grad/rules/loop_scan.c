@@ -1,0 +1,520 @@
+/* Gradients of Loop and Scan.
+ *
+ * The body is differentiated like the graph, into the body of a Scan in the backward
+ * path.  Values of a round that are needed there are stacked: the tape, which that Scan
+ * reads from its end, so that as many rounds run back as ran, whoever decided
+ * that.  Not stacked are slices of what a Scan scans, which are had from there again,
+ * and what is the same in all rounds, which is computed once more, outside.
+ *
+ * Gradients of what rounds hand on are handed back from round to round; those of values
+ * from around the body are summed up as they go; those of slices are stacked.
+ */
+#include <config.h>
+
+#include "grad/bodies.h"
+
+/* A value that a round of the backward Scan gets a slice of. */
+struct series {
+	om_value *all, *param;
+	int64_t axis, is_backward;
+};
+
+struct rounds {
+	struct om_body b;
+	bool is_scan;
+	uint32_t in;                 /* the first input that is carried */
+	uint32_t first;              /* the first parameter and the first result of those */
+	uint32_t nstate, nseries;    /* of the forward op: series are outputs */
+	bool *is_constant;           /* by value id: the same in all rounds */
+	uint32_t nvalue;
+	struct series *series;       /* inputs of the backward Scan */
+	size_t n, cap;
+	bool *flows;                 /* by value id: a gradient may come */
+};
+
+static uint32_t
+result_of_state(const struct rounds *r, uint32_t k)
+{
+	return k + (r->is_scan ? 0 : 1);
+}
+
+static uint32_t
+result_of_output(const struct rounds *r, uint32_t k)
+{
+	return k + (r->is_scan ? 0 : 1);
+}
+
+static om_value *
+add_series(struct rounds *r, om_value *all, const om_value *each, int64_t axis, int64_t is_backward)
+{
+	om_value *param = om_emit_param(r->b.in, each, "back");
+
+	OM_PUSH(om_grad_mem(r->b.outer), r->series, r->n, r->cap,
+		((struct series){all, param, axis, is_backward}));
+	return param;
+}
+
+/* ---- What is the same in all rounds. ---- */
+
+static bool
+is_plain(const om_op *op)
+{
+	return op->opdef && op->nbody == 0 && !(op->opdef->flags & (OM_RANDOM | OM_EFFECT | OM_DATA_DEPENDENT_SHAPE | OM_NON_TENSOR));
+}
+
+static bool
+is_constant(const struct rounds *r, const om_value *v)
+{
+	if (v->block != r->b.from)
+		return true;
+	if (v->id < r->nvalue)
+		return r->is_constant[v->id] || (!v->def && v->data);
+	if (!v->def || !is_plain(v->def))
+		return false;
+	for (uint32_t k = 0; k < v->def->nin; k++)
+		if (v->def->in[k] && !is_constant(r, v->def->in[k]))
+			return false;
+	return true;
+}
+
+static void
+find_constants(struct rounds *r)
+{
+	for (const om_op *op = r->b.from->first; op; op = op->next) {
+		bool is = is_plain(op);
+		for (uint32_t k = 0; k < op->nin && is; k++)
+			is = !op->in[k] || is_constant(r, op->in[k]);
+		for (uint32_t k = 0; k < op->nout && is; k++)
+			if (op->out[k] && op->out[k]->id < r->nvalue)
+				r->is_constant[op->out[k]->id] = true;
+	}
+}
+
+/* The same op once more, outside, where it runs once. */
+static om_value *
+hoist(struct rounds *r, om_value *v)
+{
+	struct om_body *b = &r->b;
+	const om_op *op = v->def;
+	om_value *by = om_body_known(b, v);
+
+	if (by)
+		return by;
+	if (v->block != b->from || !op)
+		return om_body_reach(b, v);
+	om_value **in = OM_NEWN(om_grad_mem(b->outer), om_value *, (size_t)op->nin + 1);
+	om_attr *attrs = OM_NEWN(om_grad_mem(b->outer), om_attr, (size_t)op->nattr + 1);
+	for (uint32_t k = 0; k < op->nin; k++)
+		in[k] = op->in[k] ? hoist(r, op->in[k]) : NULL;
+	if (op->nattr)
+		memcpy(attrs, op->attr, op->nattr * sizeof *attrs);
+	om_op *copy = om_emit_open(b->outer, op->domain, op->type, attrs, op->nin, in, op->nout);
+	copy->version = op->version;
+	copy->opdef = op->opdef;
+	om_emit_done(b->outer, copy);
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			om_body_stands(b, op->out[k], copy->out[k]);
+	return om_body_known(b, v);
+}
+
+/* ---- Stacks. ---- */
+
+/* One more number for a list attribute of the forward Scan, where that is written. */
+static void
+extend_list(om_grad *g, om_op *op, const char *name)
+{
+	for (uint32_t k = 0; k < op->nattr; k++) {
+		om_attr *a = &op->attr[k];
+		if (strcmp(a->name, name) != 0 || a->kind != OM_ATTR_INTS || a->n == 0)
+			continue;
+		int64_t *all = OM_NEWN(om_grad_prog(g)->mem, int64_t, a->n + 1);
+		memcpy(all, a->i, a->n * sizeof *all);
+		a->i = all;
+		a->n++;
+		a->origin = NULL;  /* the file says something else */
+	}
+}
+
+static void
+add_stack(struct rounds *r, om_value *v)
+{
+	struct om_body *b = &r->b;
+
+	om_emit_result(om_emit_inside(b->outer, b->from), v);
+	om_body_add_output(b, om_printf(om_grad_mem(b->outer), "%s_kept", v->name));
+	if (r->is_scan) {
+		extend_list(b->outer, b->op, "scan_output_axes");
+		extend_list(b->outer, b->op, "scan_output_directions");
+	}
+	r->nseries++;
+}
+
+/* The output that stacks up `v`; a new one where there is none. */
+static om_value *
+stack_of(struct rounds *r, om_value *v, uint32_t *out)
+{
+	struct om_body *b = &r->b;
+
+	for (*out = r->nstate; *out < b->op->nout; ++*out)
+		if (b->from->result[result_of_output(r, *out)] == v)
+			break;
+	if (*out == b->op->nout)
+		add_stack(r, v);
+	om_value *all = om_body_take_output(b, *out, om_printf(om_grad_mem(b->outer), "%s_kept", v->name));
+	om_body_infer(b);
+	return all;
+}
+
+static om_value *
+tape(struct rounds *r, om_value *v)
+{
+	struct om_body *b = &r->b;
+	uint32_t k;
+
+	if (v->type.kind != OM_TENSOR) {
+		om_grad_fail(b->outer, OM_UNSUPPORTED, "%s is needed by its gradient, but it is no tensor", v->name);
+		return v;
+	}
+	for (k = r->nstate; k < om_grad_op(b->outer)->nin && r->is_scan; k++)
+		if (b->from->param[k] == v)
+			return add_series(r, om_body_reach(b, b->op->in[k]), v,
+				om_attr_int_at(b->op, "scan_input_axes", k - r->nstate, 0),
+				!om_attr_int_at(b->op, "scan_input_directions", k - r->nstate, 0));
+	om_value *all = stack_of(r, v, &k);
+	const int64_t axis = r->is_scan ? om_attr_int_at(b->op, "scan_output_axes", k - r->nstate, 0) : 0;
+	const int64_t turned = r->is_scan ? om_attr_int_at(b->op, "scan_output_directions", k - r->nstate, 0) : 0;
+	return add_series(r, om_body_reach(b, all), v, axis, !turned);
+}
+
+static om_value *
+keep_of_round(om_scope *s, om_grad *g, om_value *v)
+{
+	struct rounds *r = s->arg;
+	om_value *by = om_body_known(&r->b, v);
+
+	(void)g;
+	if (by)
+		return by;
+	if (v->def && is_constant(r, v))
+		return hoist(r, v);
+	return om_body_stands(&r->b, v, tape(r, v));
+}
+
+/* ---- Loop and Scan: which gradients go round. ---- */
+
+static om_value *
+state_in(const struct rounds *r, uint32_t k)
+{
+	return r->b.op->in[r->in + k];
+}
+
+static om_value *
+state_param(const struct rounds *r, uint32_t k)
+{
+	return r->b.from->param[r->first + k];
+}
+
+static om_value *
+state_result(const struct rounds *r, uint32_t k)
+{
+	return r->b.from->result[result_of_state(r, k)];
+}
+
+/* What depends on what is wanted, also by way of earlier rounds. */
+static void
+look(struct rounds *r, om_grad *g)
+{
+	om_scope *s = r->b.s;
+	bool changed = true;
+
+	for (uint32_t k = r->in; k < om_grad_op(g)->nin; k++)
+		if (om_grad_is_needed(g, k))
+			om_scope_request(s, r->b.from->param[r->first + k - r->in]);
+	while (changed) {
+		changed = false;
+		om_scope_mark_active(s);
+		for (uint32_t k = 0; k < r->nstate; k++)
+			if (om_scope_is_requested(s, state_result(r, k)) && !om_scope_is_requested(s, state_param(r, k))) {
+				om_scope_request(s, state_param(r, k));
+				changed |= om_scope_is_requested(s, state_param(r, k));
+			}
+	}
+}
+
+static void
+mark(struct rounds *r, const om_value *v)
+{
+	if (v && om_scope_is_requested(r->b.s, v))
+		r->flows[v->id] = true;
+}
+
+static void
+mark_block(struct rounds *r, const om_block *b)
+{
+	for (uint32_t k = 0; k < b->nresult; k++)
+		mark(r, b->result[k]);
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nin; k++)
+			mark(r, op->in[k]);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			mark_block(r, op->body[k]);
+	}
+}
+
+static void
+mark_round(struct rounds *r)
+{
+	for (const om_op *op = r->b.from->last; op; op = op->prev) {
+		bool any = false;
+		for (uint32_t k = 0; k < op->nout; k++)
+			any |= op->out[k] && op->out[k]->id < r->b.s->nvalue && r->flows[op->out[k]->id];
+		for (uint32_t k = 0; k < op->nin && any; k++)
+			mark(r, op->in[k]);
+		for (uint32_t k = 0; k < op->nbody && any; k++)
+			mark_block(r, op->body[k]);
+	}
+}
+
+/* Where a gradient may come: from behind the op, then from the next round. */
+static void
+find_flows(struct rounds *r, om_grad *g)
+{
+	bool changed = true;
+
+	for (uint32_t k = 0; k < om_grad_op(g)->nout; k++)
+		if (om_grad_output_grad(g, k))
+			mark(r, r->b.from->result[result_of_output(r, k)]);
+	while (changed) {
+		changed = false;
+		mark_round(r);
+		for (uint32_t k = 0; k < r->nstate; k++) {
+			const om_value *param = state_param(r, k), *result = state_result(r, k);
+			if (!om_scope_is_requested(r->b.s, param) || !r->flows[param->id] || !om_scope_is_requested(r->b.s, result)
+			    || r->flows[result->id])
+				continue;
+			changed = r->flows[result->id] = true;
+		}
+	}
+}
+
+/* A state whose gradient goes round has to keep its size. */
+static void
+check_size(struct rounds *r, om_grad *g, uint32_t k)
+{
+	const om_shape *in = &state_in(r, k)->shape, *each = &state_param(r, k)->shape;
+	bool same = in->rank == each->rank || each->rank == OM_RANK_UNKNOWN || in->rank == OM_RANK_UNKNOWN;
+
+	for (int d = 0; d < in->rank && same && each->rank != OM_RANK_UNKNOWN; d++)
+		same = (in->dim[d] < 0 && !in->sym[d]) || each->dim[d] >= 0 || each->sym[d];
+	if (!same)
+		om_grad_fail(g, OM_UNSUPPORTED, "%s changes its size from round to round: such a loop has no gradient",
+			state_param(r, k)->name);
+}
+
+/* ---- Loop and Scan: the Scan that runs back. ---- */
+
+/* What the backward Scan hands on: `param` before a round, `result` after it. */
+struct carried {
+	om_value *of;                /* a value of the forward path */
+	om_value *start, *param, *result;
+	uint32_t state;              /* whose gradient it is; UINT32_MAX: that of a captured value */
+};
+
+struct back {
+	struct carried *carried;
+	size_t n, cap;
+	struct om_values result;          /* gradients of scanned inputs */
+	uint32_t *input;             /* [result.n]: of which input */
+};
+
+static void
+push_carried(om_grad *g, struct back *k, struct carried c)
+{
+	OM_PUSH(om_grad_mem(g), k->carried, k->n, k->cap, c);
+}
+
+static void
+seed(struct rounds *r, om_grad *g, struct back *back)
+{
+	om_scope *s = r->b.s;
+
+	for (uint32_t k = 0; k < r->nstate; k++) {
+		om_value *result = state_result(r, k), *dy = om_grad_output_grad(g, k);
+		if (!om_scope_is_requested(s, result) || !r->flows[result->id] || !om_scope_is_requested(s, state_param(r, k)))
+			continue;
+		check_size(r, g, k);
+		struct carried c = {.of = state_param(r, k), .state = k};
+		c.start = dy ? dy : om_emit_zeros_as(g, state_in(r, k));
+		c.param = om_emit_param(r->b.in, result, "grad");
+		push_carried(g, back, c);
+		om_scope_seed(s, result, c.param);
+	}
+	for (uint32_t k = r->nstate; k < om_grad_op(g)->nout; k++) {
+		om_value *result = r->b.from->result[result_of_output(r, k)], *dy = om_grad_output_grad(g, k);
+		if (!dy || !om_scope_is_requested(s, result))
+			continue;
+		const uint32_t at = k - r->nstate;
+		const int64_t axis = r->is_scan ? om_attr_int_at(r->b.op, "scan_output_axes", at, 0) : 0;
+		const int64_t turned = r->is_scan ? om_attr_int_at(r->b.op, "scan_output_directions", at, 0) : 0;
+		om_scope_seed(s, result, add_series(r, dy, result, axis, !turned));
+	}
+}
+
+/* The walk is over: what was found of states, of captured values, of slices. */
+static void
+collect(struct rounds *r, om_grad *g, struct back *back)
+{
+	om_scope *s = r->b.s;
+	struct om_values captured = {0};
+
+	for (size_t k = 0; k < back->n; k++) {
+		struct carried *c = &back->carried[k];
+		c->result = om_scope_gradient(s, c->of);
+		if (!c->result)
+			c->result = om_emit_zeros_as(r->b.in, c->of);
+	}
+	om_body_captured(&r->b, &captured);
+	for (size_t k = 0; k < captured.n; k++) {
+		struct carried c = {.of = captured.v[k], .state = UINT32_MAX};
+		c.start = om_emit_zeros_as(g, c.of);
+		c.param = om_emit_param(r->b.in, c.of, "grad_sum");
+		c.result = om_emit(r->b.in, "Add", c.param, om_scope_gradient(s, c.of));
+		push_carried(g, back, c);
+	}
+	back->input = OM_NEWN(om_grad_mem(g), uint32_t, (size_t)om_grad_op(g)->nin + 1);
+	for (uint32_t k = r->nstate; k < om_grad_op(g)->nin && r->is_scan; k++) {
+		om_value *v = om_scope_gradient(s, r->b.from->param[k]);
+		if (!v)
+			continue;
+		back->input[back->result.n] = k;
+		om_values_push(g, &back->result, v);
+	}
+}
+
+/* A Scan needs something to run over. */
+static void
+need_series(struct rounds *r)
+{
+	if (r->n == 0)
+		(void)keep_of_round(r->b.s, r->b.in, r->b.from->param[r->is_scan ? r->nstate : 0]);
+}
+
+static void
+finish_body(struct rounds *r, const struct back *back)
+{
+	om_block *to = om_grad_scope(r->b.in)->to;
+
+	for (size_t k = 0; k < back->n; k++)
+		om_block_add_param(to, back->carried[k].param);
+	for (size_t k = 0; k < r->n; k++)
+		om_block_add_param(to, r->series[k].param);
+	for (size_t k = 0; k < back->n; k++)
+		om_emit_result(r->b.in, back->carried[k].result);
+	for (size_t k = 0; k < back->result.n; k++)
+		om_emit_result(r->b.in, back->result.v[k]);
+}
+
+static void
+finish_attrs(struct rounds *r, om_grad *g, const struct back *back)
+{
+	om_prog *p = om_grad_prog(g);
+	const size_t most = r->n + back->result.n;
+	int64_t *axis = OM_NEWN(om_grad_mem(g), int64_t, most + 1), *turned = OM_NEWN(om_grad_mem(g), int64_t, most + 1);
+
+	for (size_t k = 0; k < r->n; k++) {
+		axis[k] = r->series[k].axis;
+		turned[k] = r->series[k].is_backward;
+	}
+	om_op_add_int(p, r->b.back, "num_scan_inputs", (int64_t)r->n);
+	om_op_add_ints(p, r->b.back, "scan_input_axes", r->n, axis);
+	om_op_add_ints(p, r->b.back, "scan_input_directions", r->n, turned);
+	for (size_t k = 0; k < back->result.n; k++) {
+		axis[k] = om_attr_int_at(r->b.op, "scan_input_axes", back->input[k] - r->nstate, 0);
+		turned[k] = !om_attr_int_at(r->b.op, "scan_input_directions", back->input[k] - r->nstate, 0);
+	}
+	if (back->result.n == 0)
+		return;
+	om_op_add_ints(p, r->b.back, "scan_output_axes", back->result.n, axis);
+	om_op_add_ints(p, r->b.back, "scan_output_directions", back->result.n, turned);
+}
+
+static void
+finish(struct rounds *r, om_grad *g, const struct back *back)
+{
+	struct om_values in = {0};
+
+	need_series(r);
+	finish_body(r, back);
+	finish_attrs(r, g, back);
+	for (size_t k = 0; k < back->n; k++)
+		om_values_push(g, &in, back->carried[k].start);
+	for (size_t k = 0; k < r->n; k++)
+		om_values_push(g, &in, r->series[k].all);
+	om_back_args(g, r->b.back, &in, back->n + back->result.n);
+	om_emit_done(g, r->b.back);
+}
+
+static void
+give(struct rounds *r, om_grad *g, const struct back *back)
+{
+	om_value **of = OM_NEWN(om_grad_mem(g), om_value *, (size_t)om_grad_op(g)->nin + 1);
+
+	for (size_t k = 0; k < back->n; k++) {
+		const struct carried *c = &back->carried[k];
+		if (c->state == UINT32_MAX)
+			om_grad_set_value_grad(g, c->of, r->b.back->out[k]);
+		else
+			of[r->in + c->state] = r->b.back->out[k];
+	}
+	for (size_t k = 0; k < back->result.n; k++)
+		of[back->input[k]] = r->b.back->out[back->n + k];
+	for (uint32_t k = 0; k < om_grad_op(g)->nin; k++)
+		om_grad_set_input_grad(g, k, of[k]);
+}
+
+static void
+run_back(om_grad *g, bool is_scan)
+{
+	struct rounds r = {.is_scan = is_scan};
+	om_op *op = om_body_own_op(g), *back = om_emit_open(g, "", "Scan", NULL, 0, NULL, 1);
+	struct back b = {0};
+
+	r.in = r.first = is_scan ? 0 : 2;
+	r.nstate = is_scan ? op->nin - (uint32_t)om_attr_int(op, "num_scan_inputs") : op->nin - 2;
+	r.nseries = op->nout - r.nstate;
+	om_body_start(&r.b, g, op, back, "body", keep_of_round, &r);
+	r.nvalue = r.b.s->nvalue;
+	r.is_constant = OM_NEWN(om_grad_mem(g), bool, (size_t)r.nvalue + 1);
+	r.flows = OM_NEWN(om_grad_mem(g), bool, (size_t)r.nvalue + 1);
+	find_constants(&r);
+	look(&r, g);
+	find_flows(&r, g);
+	seed(&r, g, &b);
+	if (!om_grad_failed(g))
+		(void)om_scope_run(r.b.s);
+	if (!om_grad_failed(g))
+		collect(&r, g, &b);
+	if (om_grad_failed(g) || b.n + b.result.n == 0) {
+		om_back_abandon(back);
+		om_grad_set_zero(g);
+		return;
+	}
+	finish(&r, g, &b);
+	give(&r, g, &b);
+}
+
+void
+om_grad_Loop(om_grad *g)
+{
+	run_back(g, false);
+}
+
+void
+om_grad_Scan(om_grad *g)
+{
+	if (om_grad_op(g)->opdef->since < 9)
+		om_grad_fail(g, OM_UNSUPPORTED, "a Scan of opset 8 has no gradient");
+	else
+		run_back(g, true);
+}

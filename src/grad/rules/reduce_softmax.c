@@ -1,0 +1,271 @@
+/* Gradients of what goes along axes: reductions, softmax, running sums, the largest. */
+#include <config.h>
+
+#include "grad/grad_dsl.h"
+
+/* ---- Reductions. ---- */
+
+struct reduction {
+	om_value *x, *dy;        /* x of the forward op; dy with the axes that were dropped */
+	int64_t axis[OM_MAX_RANK];
+	int n;
+};
+
+static bool
+given_axes(om_grad *g, const int64_t **given, size_t *n)
+{
+	const om_op *op = om_grad_op(g);
+
+	if (!om_grad_has(g, 1)) {
+		*given = om_attr_ints(op, "axes", n);
+		return true;
+	}
+	const om_tensor *t = op->in[1]->data;
+	if (!t || !t->data || t->type != OM_INT64 || op->in[1]->is_overridable)
+		return false;
+	*n = (size_t)om_shape_count(&t->shape);
+	*given = t->data;
+	return !t->splat || *n <= 1;
+}
+
+/* The axes that the op reduces over, ascending. */
+static bool
+find_axes(om_grad *g, struct reduction *r)
+{
+	const om_op *op = om_grad_op(g);
+	const int rank = op->in[0]->shape.rank;
+	bool is_reduced[OM_MAX_RANK] = {false};
+	const int64_t *given;
+	size_t n;
+
+	r->n = 0;
+	if (rank == OM_RANK_UNKNOWN || !given_axes(g, &given, &n)) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the axes of its gradient are not known before the run");
+		return false;
+	}
+	const bool all = n == 0 && !om_attr_int(op, "noop_with_empty_axes");
+	for (size_t k = 0; k < n; k++) {
+		int a;
+		if (om_axis(given[k], rank, &a))
+			is_reduced[a] = true;
+	}
+	for (int d = 0; d < rank; d++)
+		if (is_reduced[d] || all)
+			r->axis[r->n++] = d;
+	return true;
+}
+
+/* A value of the shape of the output, with the axes of length one that were dropped. */
+static om_value *
+with_axes(om_grad *g, const struct reduction *r, om_value *v)
+{
+	return om_attr_int(om_grad_op(g), "keepdims") ? v : om_emit_unsqueeze(g, v, (size_t)r->n, r->axis);
+}
+
+/* False when there is nothing to do.  Where axes were kept, many gradients are had without
+ * knowing which they are. */
+static bool
+start(om_grad *g, struct reduction *r, bool wants_axes)
+{
+	om_grad_set_input_grad(g, 1, NULL);
+	r->n = 0;
+	if (!om_grad_is_needed(g, 0) || ((wants_axes || !om_attr_int(om_grad_op(g), "keepdims")) && !find_axes(g, r)))
+		return false;
+	r->x = om_grad_op(g)->in[0];
+	r->dy = with_axes(g, r, om_grad_output_grad(g, 0));
+	return true;
+}
+
+static om_value *
+summed(om_grad *g, const struct reduction *r, om_value *v)
+{
+	return om_emit_reduce(g, "ReduceSum", v, (size_t)r->n, r->axis, true);
+}
+
+static om_value *
+output(om_grad *g, const struct reduction *r)
+{
+	return with_axes(g, r, om_grad_forward_output(g, 0));
+}
+
+void
+om_grad_ReduceSum(om_grad *g)
+{
+	struct reduction r;
+
+	if (start(g, &r, false))
+		om_grad_set_input_grad(g, 0, om_emit_expand_as(g, r.dy, r.x));
+}
+
+void
+om_grad_ReduceMean(om_grad *g)
+{
+	struct reduction r;
+
+	if (start(g, &r, true))
+		om_grad_set_input_grad(g, 0, om_emit_expand_as(g, DIV(r.dy, om_emit_count(g, r.dy, r.x, r.n, r.axis)), r.x));
+}
+
+void
+om_grad_ReduceL1(om_grad *g)
+{
+	struct reduction r;
+
+	if (start(g, &r, false))
+		om_grad_set_input_grad(g, 0, MUL(r.dy, DO("Sign", om_grad_forward_input(g, 0))));
+}
+
+/* x / |x|; zero where all is zero. */
+void
+om_grad_ReduceL2(om_grad *g)
+{
+	struct reduction r;
+
+	if (!start(g, &r, false))
+		return;
+	om_value *y = output(g, &r);
+	om_value *share = WHERE(ABOVE(y, 0), DIV(r.dy, y), ZERO(y));
+	om_grad_set_input_grad(g, 0, MUL(om_grad_forward_input(g, 0), share));
+}
+
+void
+om_grad_ReduceSumSquare(om_grad *g)
+{
+	struct reduction r;
+
+	if (start(g, &r, false))
+		om_grad_set_input_grad(g, 0, MUL(om_grad_forward_input(g, 0), TIMES(r.dy, 2)));
+}
+
+void
+om_grad_ReduceLogSum(om_grad *g)
+{
+	struct reduction r;
+
+	if (start(g, &r, false))
+		om_grad_set_input_grad(g, 0, om_emit_expand_as(g, DIV(r.dy, DO("Exp", output(g, &r))), r.x));
+}
+
+void
+om_grad_ReduceLogSumExp(om_grad *g)
+{
+	struct reduction r;
+
+	if (start(g, &r, false))
+		om_grad_set_input_grad(g, 0, MUL(r.dy, DO("Exp", SUB(om_grad_forward_input(g, 0), output(g, &r)))));
+}
+
+/* Elements that are equal share what their maximum gets. */
+static void
+share(om_grad *g)
+{
+	struct reduction r;
+
+	if (!start(g, &r, true))
+		return;
+	om_value *is_it = AS_NUMBER(om_emit(g, "Equal", om_grad_forward_input(g, 0), output(g, &r)), r.dy);
+	om_grad_set_input_grad(g, 0, MUL(DIV(r.dy, summed(g, &r, is_it)), is_it));
+}
+
+void om_grad_ReduceMax(om_grad *g)  { share(g); }
+void om_grad_ReduceMin(om_grad *g)  { share(g); }
+
+/* The product of the others.  With one zero among the factors it is zero for all but that
+ * one, with two for all: so it is found from the product of those that are not zero. */
+void
+om_grad_ReduceProd(om_grad *g)
+{
+	struct reduction r;
+
+	if (!start(g, &r, true))
+		return;
+	om_value *x = om_grad_forward_input(g, 0);
+	om_value *is_zero = om_emit(g, "Equal", x, ZERO(x));
+	om_value *zeros = summed(g, &r, AS_NUMBER(is_zero, x));
+	om_value *factors = WHERE(is_zero, om_emit_number(g, x, 1), x);
+	om_value *product = MUL(r.dy, om_emit_reduce(g, "ReduceProd", factors, (size_t)r.n, r.axis, true));
+	om_value *whole = KEEP(BELOW(zeros, 0.5), product);
+	om_value *but_one = KEEP(om_emit(g, "And", ABOVE(zeros, 0.5), BELOW(zeros, 1.5)), product);
+	om_grad_set_input_grad(g, 0, WHERE(is_zero, but_one, DIV(whole, factors)));
+}
+
+/* ---- Softmax. ---- */
+
+static om_value *
+sum_along(om_grad *g, om_value *v)
+{
+	int axis;
+
+	if (v->shape.rank == OM_RANK_UNKNOWN || !om_axis(om_attr_int(om_grad_op(g), "axis"), v->shape.rank, &axis)) {
+		om_grad_fail(g, OM_UNSUPPORTED, "the rank of its input is not known");
+		return v;
+	}
+	return om_emit_reduce(g, "ReduceSum", v, 1, &(int64_t){axis}, true);
+}
+
+void
+om_grad_Softmax(om_grad *g)
+{
+	om_value *y = om_grad_forward_output(g, 0), *dy = om_grad_output_grad(g, 0);
+
+	om_grad_set_input_grad(g, 0, MUL(y, SUB(dy, sum_along(g, MUL(dy, y)))));
+}
+
+void
+om_grad_LogSoftmax(om_grad *g)
+{
+	om_value *y = om_grad_forward_output(g, 0), *dy = om_grad_output_grad(g, 0);
+
+	om_grad_set_input_grad(g, 0, SUB(dy, MUL(DO("Exp", y), sum_along(g, dy))));
+}
+
+/* ---- Along an axis. ---- */
+
+static om_value *
+running(om_grad *g, const char *type, om_value *x, bool exclusive, bool reverse)
+{
+	return om_emit_attrs(g, type, OM_A(om_attr_make_int(g, "exclusive", exclusive), om_attr_make_int(g, "reverse", reverse)), x,
+		om_grad_forward_input(g, 1));
+}
+
+/* The other way round. */
+void
+om_grad_CumSum(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+
+	om_grad_set_input_grad(g, 0, running(g, "CumSum", om_grad_output_grad(g, 0), om_attr_int(op, "exclusive") != 0,
+		!om_attr_int(op, "reverse")));
+}
+
+/* An element is a factor of all products from its own on, which divided by it are what it
+ * changes them by.  From the first zero on all are zero, and of those behind it nothing
+ * changes: that zero gets the sum of the products without it. */
+void
+om_grad_CumProd(om_grad *g)
+{
+	const om_op *op = om_grad_op(g);
+	const bool exclusive = om_attr_int(op, "exclusive") != 0, reverse = om_attr_int(op, "reverse") != 0;
+	om_value *x = om_grad_forward_input(g, 0), *y = om_grad_forward_output(g, 0), *dy = om_grad_output_grad(g, 0), *one = om_emit_number(g, x, 1);
+
+	om_value *is_zero = om_emit(g, "Equal", x, ZERO(x));
+	om_value *zeros = running(g, "CumSum", AS_NUMBER(is_zero, x), false, reverse);
+	om_value *is_first = om_emit(g, "And", is_zero, BELOW(zeros, 1.5));
+	om_value *without = running(g, "CumProd", WHERE(is_first, one, x), exclusive, reverse);
+	om_value *of_first = running(g, "CumSum", MUL(dy, without), exclusive, !reverse);
+	om_value *of_others = DIV(running(g, "CumSum", MUL(dy, y), exclusive, !reverse), WHERE(is_zero, one, x));
+	om_grad_set_input_grad(g, 0, WHERE(is_first, of_first, KEEP(BELOW(zeros, 0.5), of_others)));
+}
+
+/* Indices along an axis are never the same twice. */
+void
+om_grad_TopK(om_grad *g)
+{
+	om_value *dy = om_grad_output_grad(g, 0);
+
+	if (!om_grad_is_needed(g, 0))
+		return;
+	om_grad_set_input_grad(g, 0, !dy ? NULL : om_emit_attrs(g, "ScatterElements",
+		OM_A(om_attr_make_int(g, "axis", om_attr_int(om_grad_op(g), "axis"))),
+		om_emit_zeros_as(g, om_grad_op(g)->in[0]), om_grad_forward_output(g, 1), dy));
+}

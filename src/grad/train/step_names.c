@@ -1,0 +1,88 @@
+/* Names of a step's inputs and results.
+ *
+ * Who runs a step finds the rate, the label and the states by their names, so these do not
+ * depend on what else the model has: a value inside of it yields the name.  Inputs, results
+ * and what is learned have names of their own, which others go by: they are not renamed, and
+ * a step that wants one of these names is refused.  Names are settled last, when it is known
+ * what is an input or a result.  Values of a graph that is to stay as it is yield nothing:
+ * there the step's value keeps the name with a number that it was built with. */
+#include <config.h>
+
+#include "grad/train/training_step.h"
+
+struct wish {
+	om_value *v;
+	const char *name;
+	struct wish *next;
+};
+
+void
+om_step_wish(struct learn *l, om_value *v, const char *name)
+{
+	struct wish *w = OM_NEW(l->tape.mem, struct wish);
+
+	*w = (struct wish){v, om_strdup(l->tape.mem, name), NULL};
+	*(l->last_wish ? &l->last_wish->next : &l->wishes) = w;
+	l->last_wish = w;
+}
+
+static bool
+is_in(om_value *const *list, uint32_t n, const om_value *v)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (list[k] == v)
+			return true;
+	return false;
+}
+
+/* What others call by its name. */
+static const char *
+kind_of(const struct learn *l, const om_value *v)
+{
+	const om_block *graph = l->p->first;
+
+	if (is_in(l->wrt, l->nwrt, v))
+		return "a weight";
+	if (is_in(graph->param, graph->nparam, v))
+		return "an input";
+	return is_in(graph->result, graph->nresult, v) ? "an output" : NULL;
+}
+
+static om_status
+settle(struct learn *l, om_value *v, const char *name)
+{
+	om_prog *p = l->p;
+
+	if (strcmp(v->name, name) == 0)
+		return OM_OK;
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		om_value *other = p->values[k];
+		if (other == v || strcmp(other->name, name) != 0)
+			continue;
+		const char *kind = kind_of(l, other);
+		if (l->how->copies && k < l->known)
+			return OM_OK;
+		if (kind)
+			return om_fail(p->session, OM_USAGE, "the step wants to call a value of its own %s, as %s is called already",
+				name, kind);
+	}
+	const char *free = v->name;
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		if (p->values[k] != v && strcmp(p->values[k]->name, name) == 0) {
+			p->values[k]->name = free ? free : om_tape_name(&l->tape, name);
+			free = NULL;
+		}
+	v->name = om_strdup(p->mem, name);
+	return OM_OK;
+}
+
+/* A new value is called after the state that it is handed on to, which comes first. */
+om_status
+om_step_settle(struct learn *l)
+{
+	for (const struct wish *w = l->wishes; w; w = w->next)
+		OM_TRY(settle(l, w->v, w->name));
+	for (const struct state *s = l->states; s; s = s->next_state)
+		OM_TRY(settle(l, s->next, om_printf(l->tape.mem, "%s_next", s->old->name)));
+	return OM_OK;
+}

@@ -1,0 +1,249 @@
+/* What comes before what in every order of the ops of a graph.
+ *
+ * The ops of the graph are the nodes; an op with bodies is one node, with all
+ * that its bodies read from around them.  They are put onto chains: an op goes
+ * behind the last op of a chain that it depends on, else it starts a chain of
+ * its own.  On a chain everything before an ancestor is an ancestor, too, so
+ * one number says which ops of a chain come before an op: how many.  These
+ * numbers are the largest of those of its operands, so that one walk in the
+ * order of the file finds them all.
+ *
+ * An op has numbers for those chains only that exist when it is met.  n ops on k
+ * chains take at most 4 * n * k bytes, and as many steps for each operand: a
+ * network of 100,000 ops in chains of which ten run side by side needs 4 MB.
+ * Beyond MOST numbers the graph is refused.
+ *
+ * Chains by greedy matching: after Jagadish, A compression technique to
+ * materialize transitive closure, ACM TODS 15(4), 1990.
+ */
+#include <config.h>
+
+#include "ir/partial_order.h"
+#include "onnxmem/opdef.h"
+
+enum { NONE = UINT32_MAX };
+
+static const uint64_t MOST = UINT64_C(1) << 27;
+
+struct builder {
+	om_partial_order *r;
+	const om_prog *p;
+	om_arena *mem;
+	om_op **op;              /* ops of the graph, by place */
+	uint32_t *nchain;        /* by chain: ops on it */
+	size_t capchain;
+	uint32_t chains;
+	uint32_t *row;           /* of the op that is met */
+	uint32_t rowcap;
+	uint64_t total;
+};
+
+/* ---- Who uses what. ---- */
+
+/* Called twice: to count, and to write. */
+struct touching {
+	om_partial_order *r;
+	uint32_t *last;          /* by value: the node that was seen last; NONE before */
+	bool write;
+};
+
+static void
+touch(struct touching *t, const om_value *v, uint32_t node)
+{
+	if (!v || t->last[v->id] == node)
+		return;
+	t->last[v->id] = node;
+	if (t->write)
+		t->r->touch[t->r->start[v->id] + t->r->ntouch[v->id]] = node;
+	t->r->ntouch[v->id]++;
+}
+
+static void
+touch_block(struct touching *t, const om_block *b, uint32_t node)
+{
+	for (uint32_t k = 0; k < b->nparam; k++)
+		touch(t, b->param[k], node);
+	for (const om_op *op = b->first; op; op = op->next) {
+		t->r->node[op->id] = node;
+		for (uint32_t k = 0; k < op->nin; k++)
+			touch(t, op->in[k], node);
+		for (uint32_t k = 0; k < op->nout; k++)
+			touch(t, op->out[k], node);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			touch_block(t, op->body[k], node);
+	}
+	for (uint32_t k = 0; k < b->nresult; k++)
+		touch(t, b->result[k], node);
+}
+
+static void
+touch_all(struct touching *t, const om_prog *p, uint32_t nvalue)
+{
+	uint32_t node = 0;
+
+	for (uint32_t k = 0; k < nvalue; k++) {
+		t->last[k] = NONE;
+		t->r->ntouch[k] = 0;
+	}
+	for (const om_op *op = p->first->first; op; op = op->next, node++) {
+		t->r->node[op->id] = node;
+		for (uint32_t k = 0; k < op->nin && !op->is_folded; k++)
+			touch(t, op->in[k], node);
+		for (uint32_t k = 0; k < op->nout && !op->is_folded; k++)
+			touch(t, op->out[k], node);
+		for (uint32_t k = 0; k < op->nbody && !op->is_folded; k++)
+			touch_block(t, op->body[k], node);
+	}
+	for (uint32_t k = 0; k < p->first->nresult; k++)
+		touch(t, p->first->result[k], node);
+}
+
+static void
+list_touches(om_partial_order *r, const om_prog *p, om_arena *mem)
+{
+	struct touching t = {.r = r, .last = OM_NEWN(mem, uint32_t, p->nvalue)};
+	uint32_t total = 0;
+
+	r->start = OM_NEWN(mem, uint32_t, p->nvalue);
+	r->ntouch = OM_NEWN(mem, uint32_t, p->nvalue);
+	touch_all(&t, p, p->nvalue);
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		r->start[k] = total;
+		total += r->ntouch[k];
+	}
+	r->touch = OM_NEWN(mem, uint32_t, total);
+	t.write = true;
+	touch_all(&t, p, p->nvalue);
+}
+
+/* ---- Chains. ---- */
+
+/* All that comes before node `from` comes before the op that is met, and so does
+ * `from`. */
+static void
+add_ancestor(struct builder *w, uint32_t from)
+{
+	const om_partial_order *r = w->r;
+
+	for (uint32_t c = 0; c < r->width[from]; c++)
+		if (r->row[from][c] > w->row[c])
+			w->row[c] = r->row[from][c];
+	if (r->pos[from] + 1 > w->row[r->chain[from]])
+		w->row[r->chain[from]] = r->pos[from] + 1;
+}
+
+static void
+add_source(struct builder *w, const om_value *v)
+{
+	if (!v || !v->def || !v->def->block || v->def->is_folded || v->block != w->p->first)
+		return;
+	add_ancestor(w, w->r->node[v->def->id]);
+}
+
+static void
+add_sources_of_body(struct builder *w, const om_block *b)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nin; k++)
+			add_source(w, op->in[k]);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			add_sources_of_body(w, op->body[k]);
+	}
+	for (uint32_t k = 0; k < b->nresult; k++)
+		add_source(w, b->result[k]);
+}
+
+static void
+add_sources(struct builder *w, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin && !op->is_folded; k++)
+		add_source(w, op->in[k]);
+	for (uint32_t k = 0; k < op->nbody && !op->is_folded; k++)
+		add_sources_of_body(w, op->body[k]);
+}
+
+/* The chain that an op goes onto: of those whose last op comes before it, the
+ * longest. */
+static uint32_t
+chain_for(struct builder *w)
+{
+	uint32_t best = NONE;
+
+	for (uint32_t c = 0; c < w->chains; c++)
+		if (w->row[c] == w->nchain[c] && (best == NONE || w->row[c] > w->row[best]))
+			best = c;
+	if (best != NONE)
+		return best;
+	OM_PUSH(w->mem, w->nchain, w->r->nchain, w->capchain, 0);
+	return w->chains++;
+}
+
+static om_status
+place(struct builder *w, uint32_t node, const om_op *op)
+{
+	om_partial_order *r = w->r;
+
+	if (!w->row || w->chains > w->rowcap) {
+		w->rowcap = 2 * w->chains + 1;
+		w->row = OM_NEWN(w->mem, uint32_t, w->rowcap);
+	}
+	if (w->chains)
+		memset(w->row, 0, w->chains * sizeof *w->row);
+	add_sources(w, op);
+	w->total += w->chains;
+	if (w->total > MOST)
+		return om_fail(w->p->session, OM_MEMORY, "the graph is too large and too wide for a plan that holds "
+			"in every order: %u ops on %u chains", r->n, w->chains);
+	r->width[node] = w->chains;
+	r->row[node] = om_memdup(w->mem, w->row, w->chains * sizeof *w->row);
+	r->chain[node] = chain_for(w);
+	r->pos[node] = w->nchain[r->chain[node]]++;
+	return OM_OK;
+}
+
+om_status
+om_partial_order_new(const om_prog *p, om_arena *mem, om_partial_order **out)
+{
+	om_partial_order *r = OM_NEW(mem, om_partial_order);
+	struct builder w = {.r = r, .p = p, .mem = mem};
+	const om_op *op = p->first->first;
+
+	*out = r;
+	r->n = p->first->nop;
+	r->node = OM_NEWN(mem, uint32_t, p->nop);
+	r->chain = OM_NEWN(mem, uint32_t, r->n);
+	r->pos = OM_NEWN(mem, uint32_t, r->n);
+	r->width = OM_NEWN(mem, uint32_t, r->n);
+	r->row = OM_NEWN(mem, uint32_t *, r->n);
+	list_touches(r, p, mem);
+	for (uint32_t node = 0; node < r->n; node++, op = op->next)
+		OM_TRY(place(&w, node, op));
+	return OM_OK;
+}
+
+/* ---- Questions. ---- */
+
+bool
+om_partial_order_node_before(const om_partial_order *r, uint32_t a, uint32_t b)
+{
+	if (a >= r->n || b >= r->n)
+		return a < r->n;
+	return r->chain[a] < r->width[b] && r->pos[a] < r->row[b][r->chain[a]];
+}
+
+bool
+om_partial_order_before(const om_partial_order *r, const om_op *a, const om_op *b)
+{
+	return om_partial_order_node_before(r, r->node[a->id], r->node[b->id]);
+}
+
+bool
+om_partial_order_is_over(const om_partial_order *r, const om_value *v, const om_op *op)
+{
+	const uint32_t node = r->node[op->id], *touch = r->touch + r->start[v->id];
+
+	for (uint32_t k = 0; k < r->ntouch[v->id]; k++)
+		if (touch[k] != node && !om_partial_order_node_before(r, touch[k], node))
+			return false;
+	return true;
+}

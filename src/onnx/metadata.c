@@ -1,0 +1,140 @@
+/* What a model says about itself in its metadata, beside the plan: which results are
+ * parameters of the next run, and what part of a training step a node belongs to.
+ *
+ * A note is a help: one that says nothing true is passed over with a warning. */
+#include <config.h>
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "onnx/annotate.h"
+#include "onnx/metadata.h"
+#include "onnxmem/builder.h"
+
+/* ---- Entries of metadata. ---- */
+
+const char *
+om_prop_find(struct props p, const char *key)
+{
+	for (size_t k = 0; k < *p.n; k++)
+		if (strcmp(om_text((*p.list)[k]->key), key) == 0)
+			return om_text((*p.list)[k]->value);
+	return NULL;
+}
+
+void
+om_prop_set(om_arena *mem, struct props p, const char *key, const char *value)
+{
+	Onnx__StringStringEntryProto *e = OM_NEW(mem, Onnx__StringStringEntryProto);
+	Onnx__StringStringEntryProto **more = OM_NEWN(mem, Onnx__StringStringEntryProto *, *p.n + 1);
+
+	onnx__string_string_entry_proto__init(e);
+	e->key = om_strdup(mem, key);
+	e->value = om_strdup(mem, value);
+	for (size_t k = 0; k < *p.n; k++) {
+		if (strcmp(om_text((*p.list)[k]->key), key) == 0) {
+			(*p.list)[k] = e;
+			return;
+		}
+		more[k] = (*p.list)[k];
+	}
+	more[*p.n] = e;
+	*p.list = more;
+	++*p.n;
+}
+
+void
+om_prop_remove(struct props p, const char *key)
+{
+	size_t left = 0;
+
+	for (size_t k = 0; k < *p.n; k++)
+		if (strcmp(om_text((*p.list)[k]->key), key) != 0)
+			(*p.list)[left++] = (*p.list)[k];
+	*p.n = left;
+}
+
+/* ---- Nodes. ---- */
+
+void
+om_metadata_read_op(om_arena *mem, om_op *op, const Onnx__NodeProto *node)
+{
+	const struct props p = {(size_t *)&node->n_metadata_props,
+		(Onnx__StringStringEntryProto ***)&node->metadata_props};
+	const char *phase = om_prop_find(p, OM_KEY_PHASE), *again = om_prop_find(p, OM_KEY_AGAIN);
+
+	op->phase = phase ? om_phase_find(phase) : OM_NO_PHASE;
+	op->rematerialized_from = again ? om_strdup(mem, again) : NULL;
+}
+
+static void
+write_entry(om_arena *mem, struct props p, const char *key, const char *value)
+{
+	const char *old = om_prop_find(p, key);
+
+	if (!value || !*value)
+		om_prop_remove(p, key);
+	else if (!old || strcmp(old, value) != 0)
+		om_prop_set(mem, p, key, value);
+}
+
+void
+om_metadata_write_op(om_arena *mem, const om_op *op, Onnx__NodeProto *node)
+{
+	write_entry(mem, PROPS(node), OM_KEY_PHASE, om_phase_text(op->phase));
+	write_entry(mem, PROPS(node), OM_KEY_AGAIN, op->rematerialized_from);
+}
+
+/* ---- The model: what is handed on. ---- */
+
+static uint32_t
+place_of(size_t n, Onnx__ValueInfoProto *const *list, const char *name)
+{
+	for (size_t k = 0; k < n; k++)
+		if (strcmp(om_text(list[k]->name), name) == 0)
+			return (uint32_t)k;
+	return UINT32_MAX;
+}
+
+/* Inputs and outputs of the file are those of the program, in their order. */
+void
+om_metadata_read(om_prog *p, om_model *m)
+{
+	const Onnx__GraphProto *g = m->proto->graph;
+	const char *text = om_prop_find(PROPS(m->proto), OM_KEY_TIE), *result;
+	json_t *ties = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL, *param;
+
+	if (text && !json_is_object(ties))
+		om_warn(p->session, "%s: its entry %s is no JSON object of names", m->name, OM_KEY_TIE);
+	json_object_foreach(ties, result, param) {
+		const char *name = json_string_value(param);
+		if (!name || !om_prog_alias_io(p, place_of(g->n_output, g->output, result),
+		    place_of(g->n_input, g->input, name)))
+			om_warn(p->session, "%s: %s ties output %s to input %s, which cannot be", m->name, OM_KEY_TIE,
+				result, name ? name : "?");
+	}
+	json_decref(ties);
+}
+
+om_status
+om_metadata_write(om_session *s, om_model *m, const om_prog *p)
+{
+	const Onnx__GraphProto *g = m->proto->graph;
+	json_t *ties = json_object();
+
+	if (p->ntie == 0) {
+		om_prop_remove(PROPS(m->proto), OM_KEY_TIE);
+		json_decref(ties);
+		return OM_OK;
+	}
+	for (uint32_t k = 0; k < p->ntie; k++)
+		json_object_set_new(ties, om_text(g->output[p->tie[k].result]->name),
+			json_string(om_text(g->input[p->tie[k].param]->name)));
+	char *text = json_dumps(ties, JSON_COMPACT);
+	json_decref(ties);
+	if (!text)
+		return om_fail(s, OM_MEMORY, "not enough memory for the list of ties");
+	om_prop_set(m->mem, PROPS(m->proto), OM_KEY_TIE, text);
+	free(text);
+	return OM_OK;
+}

@@ -1,0 +1,216 @@
+/* Folding: ops whose inputs are known are computed while planning.
+ *
+ * Outputs that are views of constants cost nothing, however large.  Of what is
+ * repeated, elementwise operators compute one element.  Everything else is
+ * computed whole, up to a limit of bytes, and left as it is above that. */
+#include <config.h>
+
+#include "onnxmem/builder.h"
+#include "ops/tensor/strided_copy.h"
+
+struct fold {
+	om_op_context c;
+	om_prog *p;
+	uint64_t limit;
+};
+
+/* Every input has data, or only its shape is wanted. */
+static bool
+is_ready(const om_op_context *c)
+{
+	const om_opdef *row = c->op->opdef;
+
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		if (!c->op->in[k])
+			continue;
+		if (row->flags & OM_SHAPE_ONLY ? !om_shape_is_known(&c->in[k].shape) : !c->in[k].data)
+			return false;
+	}
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		if (c->op->out[k] && (c->op->out[k]->type.kind != OM_TENSOR
+		    || (!(row->flags & OM_DATA_DEPENDENT_SHAPE) && !om_shape_is_known(&c->out[k].shape))))
+			return false;
+	return true;
+}
+
+static bool
+can_fold(const om_op *op)
+{
+	return op->opdef && op->opdef->cpu && op->opdef->control == OM_PLAIN
+	    && !(op->opdef->flags & (OM_RANDOM | OM_EFFECT));
+}
+
+static void
+keep(om_prog *p, om_value *v, const om_tensor *t)
+{
+	om_tensor *copy = OM_NEW(p->mem, om_tensor);
+
+	*copy = *t;
+	v->data = copy;
+	v->type.elem = t->type;
+	v->shape = t->shape;
+}
+
+/* All outputs are views of constants: nothing to compute, however large. */
+static bool
+fold_views(struct fold *f)
+{
+	const om_op *op = f->c.op;
+
+	if (!op->opdef->view)
+		return false;
+	for (uint32_t k = 0; k < op->nout; k++) {
+		om_view_of v;
+		if (op->out[k] && (!op->opdef->view(&f->c, k, &v) || !f->c.in[v.in].data))
+			return false;
+	}
+	for (uint32_t k = 0; k < op->nout; k++) {
+		om_view_of v;
+		if (!op->out[k])
+			continue;
+		op->opdef->view(&f->c, k, &v);
+		om_tensor t = f->c.out[k];
+		t.splat = f->c.in[v.in].splat;
+		t.data = (char *)f->c.in[v.in].data + (t.splat ? 0 : v.offset);
+		keep(f->p, op->out[k], &t);
+	}
+	return true;
+}
+
+static bool
+is_splat_call(const om_op_context *c)
+{
+	bool any = false;
+
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		if (!c->op->in[k])
+			continue;
+		if (!om_is_one(&c->in[k]))
+			return false;
+		any |= c->in[k].splat;
+	}
+	return any && c->op->opdef->flags & OM_POINTWISE;
+}
+
+/* Elementwise over repeated values: compute one element. */
+static om_status
+fold_splats(struct fold *f)
+{
+	om_op_context one = f->c;
+	om_tensor *in = om_memdup(f->c.mem, f->c.in, f->c.op->nin * sizeof *in);
+	om_tensor *out = om_memdup(f->c.mem, f->c.out, f->c.op->nout * sizeof *out);
+
+	for (uint32_t k = 0; k < f->c.op->nin; k++) {
+		in[k].shape = om_shape_of(0, NULL);
+		in[k].splat = false;
+	}
+	for (uint32_t k = 0; k < f->c.op->nout; k++) {
+		out[k].shape = om_shape_of(0, NULL);
+		out[k].data = om_alloc(f->p->mem, sizeof(om_string));
+	}
+	one.in = in;
+	one.out = out;
+	OM_TRY(f->c.op->opdef->cpu(&one));
+	for (uint32_t k = 0; k < f->c.op->nout; k++) {
+		if (!f->c.op->out[k])
+			continue;
+		om_tensor t = f->c.out[k];
+		t.data = out[k].data;
+		t.splat = true;
+		keep(f->p, f->c.op->out[k], &t);
+	}
+	return OM_OK;
+}
+
+static om_status
+fold_alloc(om_op_context *c, uint32_t k, const om_shape *shape)
+{
+	struct fold *f = c->host;
+	uint64_t bytes;
+
+	if (!om_tensor_bytes(c->out[k].type, shape, &bytes))
+		return om_op_fail(c->session, OM_INVALID, c->op, "the size of output %u cannot be represented", k);
+	if (bytes > f->limit)
+		return OM_UNSUPPORTED;  /* taken back by fold_dense() */
+	c->out[k].shape = *shape;
+	c->out[k].data = om_alloc(f->p->mem, bytes ? bytes : 1);
+	c->out[k].splat = false;
+	return OM_OK;
+}
+
+/* Write out repeated elements where the kernel wants them all. */
+static bool
+densify(struct fold *f)
+{
+	om_tensor *in = om_memdup(f->c.mem, f->c.in, f->c.op->nin * sizeof *in);
+
+	for (uint32_t k = 0; k < f->c.op->nin; k++) {
+		uint64_t bytes;
+		if (!in[k].splat || f->c.op->opdef->flags & OM_SHAPE_ONLY)
+			continue;
+		if (!om_tensor_bytes(in[k].type, &in[k].shape, &bytes) || bytes > f->limit)
+			return false;
+		void *all = om_alloc(f->c.mem, bytes ? bytes : 1);
+		om_fill_type(all, om_shape_count(&in[k].shape), in[k].type, in[k].data);
+		in[k].data = all;
+		in[k].splat = false;
+	}
+	f->c.in = in;
+	return true;
+}
+
+static om_status
+fold_dense(struct fold *f)
+{
+	const om_opdef *row = f->c.op->opdef;
+
+	if (!(row->flags & OM_SPLATS) && !densify(f))
+		return OM_OK;
+	f->c.alloc = fold_alloc;
+	f->c.host = f;
+	for (uint32_t k = 0; k < f->c.op->nout; k++) {
+		uint64_t bytes = 0;
+		if (!f->c.op->out[k] || row->flags & OM_DATA_DEPENDENT_SHAPE)
+			continue;
+		if (row->flags & OM_SPLATS)
+			bytes = om_dtype_bits(f->c.out[k].type) / 8;
+		else if (!om_tensor_bytes(f->c.out[k].type, &f->c.out[k].shape, &bytes))
+			return OM_OK;
+		if (bytes > f->limit)
+			return OM_OK;
+		f->c.out[k].data = om_alloc(f->p->mem, bytes ? bytes : 1);
+		f->c.out[k].splat = row->flags & OM_SPLATS;
+	}
+	if (row->scratch)
+		f->c.scratch = om_alloc(f->c.mem, row->scratch(&f->c));
+	const om_status st = row->cpu(&f->c);
+	if (st == OM_UNSUPPORTED && row->flags & (OM_DATA_DEPENDENT_SHAPE | OM_SPLATS))
+		return OM_OK;
+	OM_TRY(st);
+	for (uint32_t k = 0; k < f->c.op->nout; k++)
+		if (f->c.op->out[k] && f->c.out[k].data)
+			keep(f->p, f->c.op->out[k], &f->c.out[k]);
+	return OM_OK;
+}
+
+static om_status
+fold(struct fold *f)
+{
+	if (!is_ready(&f->c) || fold_views(f))
+		return OM_OK;
+	return is_splat_call(&f->c) ? fold_splats(f) : fold_dense(f);
+}
+
+om_status
+om_op_fold(om_prog *p, om_op *op, uint64_t limit)
+{
+	if (!can_fold(op))
+		return OM_OK;
+	struct fold f = {.p = p, .limit = limit};
+	om_arena *mem = om_arena_new();
+	om_op_context_init(&f.c, p->session, mem, op);
+	f.c.keep = p->mem;
+	const om_status st = fold(&f);
+	om_arena_free(mem);
+	return st;
+}

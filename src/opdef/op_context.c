@@ -1,0 +1,594 @@
+/* Looking at an operator: calls, inference, and the guarded columns. */
+#include <config.h>
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "onnxmem/builder.h"
+#include "ops/tensor/cast.h"
+#include "ops/tensor/strided_copy.h"
+
+om_status
+om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)
+{
+	char what[1024];
+	va_list ap;
+
+	if (!s)  /* a question, not a run: see look_at() */
+		return st;
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	if (*op->name)
+		return om_fail(s, st, "%s (node %s): %s", op->type, op->name, what);
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			return om_fail(s, st, "%s (node of %s): %s", op->type, op->out[k]->name, what);
+	return om_fail(s, st, "%s: %s", op->type, what);
+}
+
+static om_tensor
+tensor_of(const om_value *v)
+{
+	om_tensor t = {.shape = om_shape_unknown()};
+
+	if (!v)
+		return t;
+	t.type = om_type_elem(&v->type);
+	t.shape = v->shape;
+	if (v->data && !v->is_overridable) {
+		t.data = v->data->data;
+		t.splat = v->data->splat;
+	}
+	return t;
+}
+
+void
+om_op_context_init(om_op_context *c, om_session *s, om_arena *mem, const om_op *op)
+{
+	om_tensor *in = OM_NEWN(mem, om_tensor, op->nin);
+
+	*c = (om_op_context){.session = s, .mem = mem, .op = op, .in = in};
+	for (uint32_t k = 0; k < op->nin; k++)
+		in[k] = tensor_of(op->in[k]);
+	c->out = OM_NEWN(mem, om_tensor, op->nout);
+	for (uint32_t k = 0; k < op->nout; k++) {
+		c->out[k] = tensor_of(op->out[k]);
+		c->out[k].data = NULL;
+	}
+}
+
+/* Fill what inference left open from what the file declared. */
+static void
+refine(om_session *s, const om_op *op, const om_value *v, om_tensor *found)
+{
+	char want[256], got[256];
+
+	if (found->type == OM_UNDEFINED)
+		found->type = v->type.elem;
+	if (found->shape.rank == OM_RANK_UNKNOWN) {
+		found->shape = v->shape;
+		return;
+	}
+	bool differ = v->shape.rank != found->shape.rank && v->shape.rank != OM_RANK_UNKNOWN;
+	for (int d = 0; d < found->shape.rank && d < v->shape.rank && !differ; d++) {
+		if (found->shape.dim[d] < 0 && (v->shape.dim[d] >= 0 || !found->shape.sym[d])) {
+			found->shape.dim[d] = v->shape.dim[d];
+			found->shape.sym[d] = v->shape.sym[d];
+		} else if (v->shape.dim[d] >= 0 && v->shape.dim[d] != found->shape.dim[d]
+			   && found->shape.dim[d] >= 0) {
+			differ = true;
+		}
+	}
+	if (differ)
+		om_warn(s, "%s is declared as %s, but %s makes it %s", v->name,
+			om_shape_text(&v->shape, want, sizeof want), op->type,
+			om_shape_text(&found->shape, got, sizeof got));
+}
+
+static const char *
+range_text(char *out, size_t size, unsigned least, unsigned most)
+{
+	if (most == OM_VARIADIC)
+		snprintf(out, size, "%u or more", least);
+	else if (least == most)
+		snprintf(out, size, "%u", least);
+	else
+		snprintf(out, size, "%u to %u", least, most);
+	return out;
+}
+
+static om_status
+check_arity(om_session *s, const om_op *op)
+{
+	const om_opdef *r = op->opdef;
+	char range[32];
+
+	if (op->nin < r->min_in || (r->max_in != OM_VARIADIC && op->nin > r->max_in))
+		return om_op_fail(s, OM_INVALID, op, "has %u inputs; it takes %s", op->nin,
+			range_text(range, sizeof range, r->min_in, r->max_in));
+	if (op->nout < r->min_out || (r->max_out != OM_VARIADIC && op->nout > r->max_out))
+		return om_op_fail(s, OM_INVALID, op, "has %u outputs; it gives %s", op->nout,
+			range_text(range, sizeof range, r->min_out, r->max_out));
+	/* The first two of Loop may both be left out. */
+	for (uint32_t k = 0; k < r->min_in && r->control == OM_PLAIN; k++)
+		if (!op->in[k])
+			return om_op_fail(s, OM_INVALID, op, "input %u is left out, but needed", k);
+	return OM_OK;
+}
+
+om_status
+om_op_check(om_session *s, const om_op *op)
+{
+	const om_opdef *r = op->opdef;
+
+	OM_TRY(check_arity(s, op));
+	for (uint32_t k = 0; k < r->min_out && r->max_out != OM_VARIADIC; k++)
+		if (!op->out[k])
+			return om_op_fail(s, OM_INVALID, op, "output %u is left out, but not optional", k);
+	return OM_OK;
+}
+
+static bool
+is_object(const om_value *v)
+{
+	return v->type.kind == OM_SEQUENCE || v->type.kind == OM_OPTIONAL || v->type.kind == OM_MAP;
+}
+
+static bool
+may_be_objects(const om_opdef *r)
+{
+	return r->flags & OM_NON_TENSOR || r->control != OM_PLAIN;
+}
+
+static om_status
+check_kinds(om_session *s, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin && !may_be_objects(op->opdef); k++)
+		if (op->in[k] && is_object(op->in[k]))
+			return om_op_fail(s, OM_INVALID, op, "%s is no tensor, but a %s", op->in[k]->name,
+				om_kind_text(op->in[k]->type.kind));
+	return OM_OK;
+}
+
+om_status
+om_opdef_check_types(const om_opdef *row, const om_op_context *c)
+{
+	for (uint32_t k = 0; k < c->op->nin && k < OM_MAX_TYPED_INPUTS; k++) {
+		const uint32_t set = row->input_types[k], like = set >> 29;
+		const om_dtype t = c->in[k].type;
+		if (!set || t == OM_UNDEFINED)
+			continue;
+		if (like && c->in[like - 1].type != OM_UNDEFINED && t != c->in[like - 1].type)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has type %s, input %u has %s", k,
+				om_dtype_text(t), like - 1, om_dtype_text(c->in[like - 1].type));
+		if (!like && !(set >> t & 1))
+			return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+				"there is no kernel for elements of type %s as input %u", om_dtype_text(t), k);
+	}
+	return OM_OK;
+}
+
+/* A version that is newer than all that the rows were written for may say
+ * something with an attribute that is not in them. */
+enum { NEWEST_OPSET = 28 };
+
+static om_status
+check_attrs(om_session *s, const om_op *op)
+{
+	if (*op->domain || op->version <= NEWEST_OPSET)
+		return OM_OK;
+	for (uint32_t k = 0; k < op->nattr; k++) {
+		const om_attr_spec *a = op->opdef->attrs;
+		while (a && a->name && strcmp(a->name, op->attr[k].name) != 0)
+			a++;
+		if (!a || !a->name)
+			return om_op_fail(s, OM_UNSUPPORTED, op, "its attribute %s is not known in version %d",
+				op->attr[k].name, op->version);
+	}
+	return OM_OK;
+}
+
+/* A row that knows of other kinds knows better than the file. */
+static void
+set_output(om_prog *p, const om_op *op, om_value *v, const om_type *type, om_tensor *found)
+{
+	if (type->kind != OM_TENSOR) {
+		v->type = *type;
+		v->shape = found->shape;
+		return;
+	}
+	if (v->type.kind != OM_TENSOR && (!may_be_objects(op->opdef) || found->type == OM_UNDEFINED))
+		return;
+	if (v->is_declared && v->type.kind == OM_TENSOR)
+		refine(p->session, op, v, found);
+	v->type = (om_type){.kind = OM_TENSOR, .elem = found->type};
+	v->shape = found->shape;
+}
+
+/* Shapes that are computed step by step are often known but for a dim. */
+static void
+infer_elems(om_prog *p, om_op_context *c)
+{
+	const om_op *op = c->op;
+	om_value *v = op->nout ? op->out[0] : NULL;
+
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			op->out[k]->elem = NULL;
+	if (!v || !op->opdef->propagate_data || (v->type.elem != OM_INT64 && v->type.elem != OM_INT32)
+	    || v->type.kind != OM_TENSOR || !om_shape_is_known(&v->shape) || v->shape.rank > 1
+	    || om_shape_count(&v->shape) > OM_MAX_RANK)
+		return;
+	om_symbolic_elem *e = OM_NEWN(p->mem, om_symbolic_elem, OM_MAX_RANK);
+	c->out[0].type = v->type.elem;
+	c->out[0].shape = v->shape;
+	op->opdef->propagate_data(c, e);
+	v->elem = e;
+}
+
+static om_status
+infer(om_prog *p, om_arena *mem, om_op *op)
+{
+	om_op_context c;
+
+	OM_TRY(om_op_check(p->session, op));
+	OM_TRY(check_kinds(p->session, op));
+	OM_TRY(check_attrs(p->session, op));
+	om_op_context_init(&c, p->session, mem, op);
+	c.keep = p->mem;
+	c.out_type = OM_NEWN(mem, om_type, op->nout);
+	for (uint32_t k = 0; k < op->nout; k++)
+		c.out[k] = (om_tensor){.shape = om_shape_unknown()};
+	OM_TRY(om_opdef_check_types(op->opdef, &c));
+	OM_TRY(op->opdef->infer(&c));
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			set_output(p, op, op->out[k], &c.out_type[k], &c.out[k]);
+	infer_elems(p, &c);
+	return OM_OK;
+}
+
+/* Whatever the operator does, the file says what comes out of it. */
+static bool
+has_declared_outputs(const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && !(op->out[k]->is_declared && om_shape_is_known(&op->out[k]->shape)))
+			return false;
+	return true;
+}
+
+om_status
+om_op_infer(om_prog *p, om_op *op)
+{
+	if (!op->opdef)
+		return OM_OK;
+	om_arena *mem = om_arena_new();
+	om_status st = infer(p, mem, op);
+	om_arena_free(mem);
+	if (st == OM_UNSUPPORTED && has_declared_outputs(op)) {
+		op->opaque = om_strdup(p->mem, om_message(p->session));
+		op->opdef = NULL;
+		om_warn(p->session, "%s; its outputs are taken as declared", op->opaque);
+		st = OM_OK;
+	}
+	return st;
+}
+
+/* Types that are not known are taken from the parameters of the function. */
+static bool
+takes_call(om_arena *mem, const om_op *op)
+{
+	om_op_context c;
+
+	if (check_arity(NULL, op) != OM_OK)
+		return false;
+	om_op_context_init(&c, NULL, mem, op);
+	om_tensor *in = OM_NEWN(mem, om_tensor, op->nin);
+	for (uint32_t k = 0; k < op->nin; k++) {
+		const bool is_open = op->in[k] && c.in[k].type == OM_UNDEFINED;
+		in[k] = is_open && op->call && k < op->call->body->nparam ? tensor_of(op->call->body->param[k]) : c.in[k];
+	}
+	c.in = in;
+	c.keep = mem;
+	c.out_type = OM_NEWN(mem, om_type, op->nout);
+	for (uint32_t k = 0; k < op->nout; k++)
+		c.out[k] = (om_tensor){.shape = om_shape_unknown()};
+	return om_opdef_check_types(op->opdef, &c) == OM_OK && op->opdef->infer(&c) == OM_OK && c.out[0].type != OM_UNDEFINED;
+}
+
+bool
+om_op_bind(om_op *op)
+{
+	om_arena *mem = om_arena_new();
+
+	op->opdef = om_opdef_find(op->domain, op->type, op->version);
+	if (op->opdef && (!(op->opdef->flags & OM_IMPLEMENTS_FUNCTION) || !takes_call(mem, op)))
+		op->opdef = NULL;
+	om_arena_free(mem);
+	return op->opdef != NULL;
+}
+
+/* Shape arithmetic is computed on the way: the shapes behind it need it. */
+enum { SHAPE_ARITHMETIC = 8192 };
+
+om_status
+om_block_infer(om_prog *p, om_block *b)
+{
+	for (om_op *op = b->first; op; op = op->next) {
+		OM_TRY(om_op_infer(p, op));
+		OM_TRY(om_op_fold(p, op, SHAPE_ARITHMETIC));
+	}
+	return OM_OK;
+}
+
+/* ---- The columns, guarded. ---- */
+
+struct look {
+	om_arena *mem;
+	om_op_context c;
+};
+
+/* Known, and products of its dims do not overflow. */
+static bool
+can_count(const om_shape *s)
+{
+	uint64_t bytes;
+
+	return om_tensor_bytes(OM_UINT8, s, &bytes);
+}
+
+static bool
+look_at(struct look *l, const om_op *op)
+{
+	bool known = true;
+
+	l->mem = om_arena_new();
+	om_op_context_init(&l->c, NULL, l->mem, op);
+	for (uint32_t k = 0; k < op->nin; k++)
+		known &= !op->in[k] || (can_count(&l->c.in[k].shape) && !is_object(op->in[k]));
+	for (uint32_t k = 0; k < op->nout; k++)
+		known &= !op->out[k] || (can_count(&l->c.out[k].shape) && !is_object(op->out[k]));
+	return known;
+}
+
+bool
+om_op_view(const om_op *op, uint32_t out, om_view_of *v)
+{
+	struct look l;
+
+	if (!op->opdef || !op->opdef->view || !op->out[out])
+		return false;
+	const bool yes = look_at(&l, op) && op->opdef->view(&l.c, out, v);
+	om_arena_free(l.mem);
+	return yes;
+}
+
+bool
+om_op_inplace(const om_op *op, uint32_t out, uint32_t in)
+{
+	struct look l;
+	uint64_t a, b;
+
+	if (!op->opdef || !op->opdef->inplace || !op->out[out] || !op->in[in])
+		return false;
+	const bool yes = look_at(&l, op)
+	    && om_tensor_bytes(l.c.out[out].type, &l.c.out[out].shape, &a)
+	    && om_tensor_bytes(l.c.in[in].type, &l.c.in[in].shape, &b)
+	    && a == b && op->opdef->inplace(&l.c, out, in);
+	om_arena_free(l.mem);
+	return yes;
+}
+
+bool
+om_op_inplace_allowed(const om_op *op, uint32_t out, const om_value *in)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] == in && !om_op_inplace(op, out, k))
+			return false;
+	return true;
+}
+
+bool
+om_op_subbuffer(const om_op *op, uint32_t in, uint64_t *offset)
+{
+	struct look l;
+
+	if (!op->opdef || !op->opdef->subbuffer || !op->in[in] || !op->out[0])
+		return false;
+	const bool yes = look_at(&l, op) && op->opdef->subbuffer(&l.c, in, offset);
+	om_arena_free(l.mem);
+	return yes;
+}
+
+bool
+om_op_max_shape(const om_op *op, uint32_t out, om_shape *most)
+{
+	struct look l;
+
+	if (!op->out[out])
+		return false;
+	*most = op->out[out]->shape;
+	if (om_shape_is_known(most) || !op->opdef || !op->opdef->max_shape)
+		return om_shape_is_known(most);
+	look_at(&l, op);
+	op->opdef->max_shape(&l.c, out, most);
+	om_arena_free(l.mem);
+	return om_shape_is_known(most);
+}
+
+uint64_t
+om_op_scratch(const om_op *op)
+{
+	struct look l;
+
+	if (!op->opdef || !op->opdef->scratch)
+		return 0;
+	const uint64_t bytes = look_at(&l, op) ? op->opdef->scratch(&l.c) : 0;
+	om_arena_free(l.mem);
+	return bytes;
+}
+
+static void
+plain_cost(const om_op_context *c, om_cost *cost)
+{
+	uint64_t bytes;
+
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (om_has_in(c, k) && om_tensor_bytes(c->in[k].type, &c->in[k].shape, &bytes))
+			cost->bytes += (double)bytes;
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		if (om_has_out(c, k) && om_tensor_bytes(c->out[k].type, &c->out[k].shape, &bytes)) {
+			cost->bytes += (double)bytes;
+			cost->flops += (double)om_shape_count(&c->out[k].shape);
+		}
+}
+
+om_cost
+om_op_cost(const om_op *op)
+{
+	struct look l;
+	om_cost cost = {0, 0};
+
+	if (!op->opdef)
+		return cost;
+	if (look_at(&l, op)) {
+		plain_cost(&l.c, &cost);
+		if (op->opdef->cost)
+			op->opdef->cost(&l.c, &cost);
+	}
+	om_arena_free(l.mem);
+	return cost;
+}
+
+/* ---- For the columns. ---- */
+
+bool
+om_has_in(const om_op_context *c, uint32_t k)
+{
+	return k < c->op->nin && c->op->in[k];
+}
+
+bool
+om_has_out(const om_op_context *c, uint32_t k)
+{
+	return k < c->op->nout && c->op->out[k];
+}
+
+bool
+om_in_ints(const om_op_context *c, uint32_t k, int64_t **v, size_t *n)
+{
+	const om_tensor *t = &c->in[k];
+
+	if (!om_has_in(c, k) || !t->data || (t->type != OM_INT64 && t->type != OM_INT32))
+		return false;
+	*n = (size_t)om_shape_count(&t->shape);
+	*v = OM_NEWN(c->mem, int64_t, *n);
+	for (size_t i = 0; i < *n; i++) {
+		const size_t at = t->splat ? 0 : i;
+		(*v)[i] = t->type == OM_INT64 ? ((const int64_t *)t->data)[at]
+			: ((const int32_t *)t->data)[at];
+	}
+	return true;
+}
+
+bool
+om_in_symbolic_elems(const om_op_context *c, uint32_t k, const om_symbolic_elem **e, size_t *n)
+{
+	int64_t *v;
+
+	if (om_in_ints(c, k, &v, n)) {
+		om_symbolic_elem *all = OM_NEWN(c->mem, om_symbolic_elem, *n + 1);
+		for (size_t i = 0; i < *n; i++)
+			all[i] = (om_symbolic_elem){.known = true, .value = v[i]};
+		*e = all;
+		return true;
+	}
+	if (!om_has_in(c, k) || c->in[k].data || !c->op->in[k]->elem || !om_shape_is_known(&c->in[k].shape))
+		return false;
+	*e = c->op->in[k]->elem;
+	*n = (size_t)om_shape_count(&c->in[k].shape);
+	return true;
+}
+
+bool
+om_is_one(const om_tensor *t)
+{
+	return t->splat || (om_shape_is_known(&t->shape) && om_shape_count(&t->shape) == 1);
+}
+
+bool
+om_number(om_dtype t, const void *one, double *v)
+{
+	switch (t) {
+	case OM_FLOAT32: *v = *(const float *)one; return true;
+	case OM_FLOAT64: *v = *(const double *)one; return true;
+	case OM_FLOAT16: *v = om_half_to_float(*(const uint16_t *)one); return true;
+	case OM_BFLOAT16: *v = om_bfloat_to_float(*(const uint16_t *)one); return true;
+	case OM_INT64: *v = (double)*(const int64_t *)one; return true;
+	case OM_UINT64: *v = (double)*(const uint64_t *)one; return true;
+	case OM_INT32: *v = *(const int32_t *)one; return true;
+	case OM_UINT32: *v = *(const uint32_t *)one; return true;
+	case OM_INT16: *v = *(const int16_t *)one; return true;
+	case OM_UINT16: *v = *(const uint16_t *)one; return true;
+	case OM_INT8: *v = *(const int8_t *)one; return true;
+	case OM_UINT8: case OM_BOOL: *v = *(const uint8_t *)one; return true;
+	default: break;
+	}
+	if (!om_dtype_is_float(t) || om_dtype_bits(t) != 8)
+		return false;
+	om_convert(OM_FLOAT64, v, t, one, 1, true);
+	return true;
+}
+
+bool
+om_in_scalar(const om_op_context *c, uint32_t k, double *v)
+{
+	const om_tensor *t = &c->in[k];
+
+	return om_has_in(c, k) && t->data && om_is_one(t) && om_number(t->type, t->data, v);
+}
+
+/* One dim of a broadcast.  An open dim beside a number other than 1 has to be
+ * that number. */
+static bool
+broadcast_dim(int64_t a, const char *sa, int64_t b, const char *sb, int64_t *n, const char **sym)
+{
+	const bool second = a == 1 || (a < 0 && b != 1 && (b >= 0 || !sa));
+
+	*n = second ? b : a;
+	*sym = second ? sb : sa;
+	if (a < 0 && b < 0 && !(sa && sb && strcmp(sa, sb) == 0))
+		*sym = NULL;
+	return a < 0 || b < 0 || a == b || a == 1 || b == 1;
+}
+
+bool
+om_broadcast(const om_shape *a, const om_shape *b, om_shape *out)
+{
+	om_shape r = {.rank = a->rank > b->rank ? a->rank : b->rank};
+
+	if (a->rank < 0 || b->rank < 0) {
+		*out = om_shape_unknown();
+		return true;
+	}
+	for (int k = 0; k < r.rank; k++) {
+		const int i = k - (r.rank - a->rank), j = k - (r.rank - b->rank);
+		if (!broadcast_dim(i < 0 ? 1 : a->dim[i], i < 0 ? NULL : a->sym[i],
+		    j < 0 ? 1 : b->dim[j], j < 0 ? NULL : b->sym[j], &r.dim[k], &r.sym[k]))
+			return false;
+	}
+	*out = r;
+	return true;
+}
+
+bool
+om_axis(int64_t axis, int rank, int *out)
+{
+	if (axis < -rank || axis >= rank)
+		return false;
+	*out = (int)(axis < 0 ? axis + rank : axis);
+	return true;
+}

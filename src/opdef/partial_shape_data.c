@@ -1,0 +1,220 @@
+/* Lists of integers of which not every element is known, and symbols of dims
+ * that are computed.
+ *
+ * Operators that move elements are asked for by their own kernels: unknown
+ * elements go through them as numbers that nobody writes, and are found again in
+ * what comes out.  Only what is moved may be such a number, never what says
+ * where it goes. */
+#include <config.h>
+
+#include "ops/tensor/strided_copy.h"
+#include "opdef/numbers.h"
+
+enum { LONGEST_SYMBOL = 120 };
+
+/* ---- Symbols. ---- */
+
+static bool
+is_sum(const char *text)
+{
+	return strpbrk(text, "+-") != NULL;
+}
+
+/* `N*2` for N and 2; sums get parentheses where they are no summands. */
+const char *
+om_dim_text(const om_op_context *c, const char *a, char sign, const char *b)
+{
+	if (!a || !b || !c->keep || strlen(a) + strlen(b) > LONGEST_SYMBOL)
+		return NULL;
+	const bool product = sign == '*' || sign == '/';
+	const bool wrap = product && is_sum(a);
+	const bool wrap_b = (sign != '+' && is_sum(b)) || (sign == '/' && strpbrk(b, "*/"));
+
+	return om_printf(c->keep, "%s%s%s%c%s%s%s", wrap ? "(" : "", a, wrap ? ")" : "", sign, wrap_b ? "(" : "", b,
+		wrap_b ? ")" : "");
+}
+
+const char *
+om_dim_text_number(const om_op_context *c, const char *a, char sign, int64_t b)
+{
+	char text[32];
+
+	if (b == (sign == '*' || sign == '/'))
+		return a;
+	snprintf(text, sizeof text, "%lld", (long long)b);
+	return b < 0 ? NULL : om_dim_text(c, a, sign, text);
+}
+
+const char *
+om_dim_product_text(const om_op_context *c, const om_shape *s, int from, int to)
+{
+	const char *text = NULL;
+	int64_t known = 1;
+
+	for (int d = from; d < to; d++) {
+		if (s->dim[d] >= 0) {
+			if (__builtin_mul_overflow(known, s->dim[d], &known))
+				return NULL;
+		} else if (!s->sym[d]) {
+			return NULL;
+		} else {
+			text = text ? om_dim_text(c, text, '*', s->sym[d]) : s->sym[d];
+			if (!text)
+				return NULL;
+		}
+	}
+	return text && known ? om_dim_text_number(c, text, '*', known) : NULL;
+}
+
+om_symbolic_elem
+om_elem_of_dim(const om_shape *s, int d)
+{
+	return (om_symbolic_elem){.known = s->dim[d] >= 0, .value = s->dim[d], .sym = s->dim[d] >= 0 ? NULL : s->sym[d]};
+}
+
+/* A difference may be negative. */
+bool
+om_dim_of_elem(const om_symbolic_elem *e, om_shape *s, int d)
+{
+	s->dim[d] = OM_DIM_UNKNOWN;
+	s->sym[d] = NULL;
+	if (e->known && e->value >= 0)
+		s->dim[d] = e->value;
+	else if (!e->known && e->sym && !strchr(e->sym, '-'))
+		s->sym[d] = e->sym;
+	else
+		return false;
+	return true;
+}
+
+/* ---- Moved elements. ---- */
+
+/* Numbers from here on stand for elements that are not known. */
+static const int64_t FIRST_TAG = INT64_MIN / 2;
+
+struct tags {
+	om_symbolic_elem elem[OM_VARIADIC];
+	int n;
+};
+
+/* Input `k` with tags for what is not known; false when nothing is. */
+static bool
+tagged(const om_op_context *c, uint32_t k, struct tags *t, om_tensor *in)
+{
+	const om_symbolic_elem *e;
+	size_t n;
+
+	if (!om_in_symbolic_elems(c, k, &e, &n) || t->n + (int)n > OM_VARIADIC)
+		return false;
+	int64_t *v = OM_NEWN(c->mem, int64_t, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		v[i] = e[i].known ? e[i].value : FIRST_TAG + t->n;
+		if (!e[i].known)
+			t->elem[t->n++] = e[i];
+	}
+	*in = c->in[k];
+	in->type = OM_INT64;
+	in->data = v;
+	in->splat = false;
+	return true;
+}
+
+/* Inputs as the kernel gets them. */
+static bool
+tagged_inputs(const om_op_context *c, struct tags *t, om_tensor *in)
+{
+	const bool any = c->op->opdef->max_in == OM_VARIADIC;
+
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		if (!om_has_in(c, k))
+			continue;
+		in[k] = c->in[k];
+		if (k == 0 || any ? !tagged(c, k, t, &in[k]) : !c->in[k].data || c->in[k].splat)
+			return false;
+	}
+	return true;
+}
+
+void
+om_elems_moved(const om_op_context *c, om_symbolic_elem *e)
+{
+	const int64_t n = om_shape_count(&c->out[0].shape);
+	struct tags *t = OM_NEW(c->mem, struct tags);
+	om_tensor *in = OM_NEWN(c->mem, om_tensor, c->op->nin + 1);
+	int64_t v[OM_MAX_RANK] = {0};
+	om_op_context part = *c;
+	om_tensor out = c->out[0];
+
+	if (!tagged_inputs(c, t, in) || c->op->nout != 1)
+		return;
+	out.type = OM_INT64;
+	out.data = v;
+	part.in = in;
+	part.out = &out;
+	part.session = om_session_new();
+	if (c->op->opdef->scratch)
+		part.scratch = om_alloc(c->mem, c->op->opdef->scratch(&part));
+	const bool good = c->op->opdef->cpu(&part) == OM_OK;
+	om_session_free(part.session);
+	if (good && out.data != v)
+		memcpy(v, out.data, (size_t)n * sizeof *v);
+	for (int64_t k = 0; good && k < n; k++) {
+		const bool tag = v[k] >= FIRST_TAG && v[k] < FIRST_TAG + t->n;
+		e[k] = tag ? t->elem[v[k] - FIRST_TAG] : (om_symbolic_elem){.known = true, .value = v[k]};
+	}
+}
+
+/* ---- Sums, products. ---- */
+
+static bool
+calculate(char sign, int64_t a, int64_t b, int64_t *v)
+{
+	switch (sign) {
+	case '+': return !__builtin_add_overflow(a, b, v);
+	case '-': return !__builtin_sub_overflow(a, b, v);
+	case '*': return !__builtin_mul_overflow(a, b, v);
+	default:
+		if (b == 0 || (a == INT64_MIN && b == -1))
+			return false;
+		*v = a / b;
+		return true;
+	}
+}
+
+static om_symbolic_elem
+calculated(const om_op_context *c, char sign, const om_symbolic_elem *a, const om_symbolic_elem *b)
+{
+	om_symbolic_elem e = {0};
+
+	if (a->known && b->known)
+		e.known = calculate(sign, a->value, b->value, &e.value);
+	else if (b->known)
+		e.sym = b->value ? om_dim_text_number(c, a->sym, sign, b->value) : sign == '+' || sign == '-' ? a->sym : NULL;
+	else if (a->known && (sign == '+' || sign == '*') && a->value)
+		e.sym = om_dim_text_number(c, b->sym, sign, a->value);
+	else if (!a->known)
+		e.sym = om_dim_text(c, a->sym, sign, b->sym);
+	return e;
+}
+
+void
+om_elems_calculated(const om_op_context *c, om_symbolic_elem *e)
+{
+	static const struct { const char *name; char sign; } signs[] = {
+		{"Add", '+'}, {"Sub", '-'}, {"Mul", '*'}, {"Div", '/'},
+	};
+	const om_symbolic_elem *a, *b;
+	size_t na, nb;
+	char sign = 0;
+
+	for (size_t k = 0; k < sizeof signs / sizeof signs[0]; k++)
+		if (strcmp(c->op->opdef->name, signs[k].name) == 0)
+			sign = signs[k].sign;
+	if (!sign || !om_in_symbolic_elems(c, 0, &a, &na) || !om_in_symbolic_elems(c, 1, &b, &nb))
+		return;
+	const size_t n = (size_t)om_shape_count(&c->out[0].shape);
+	if ((na != 1 && na != n) || (nb != 1 && nb != n))
+		return;
+	for (size_t k = 0; k < n; k++)
+		e[k] = calculated(c, sign, &a[na == 1 ? 0 : k], &b[nb == 1 ? 0 : k]);
+}

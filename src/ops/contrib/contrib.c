@@ -1,0 +1,541 @@
+/* Operators of com.microsoft that exporters and optimizers write: activations,
+ * normalisations of sums, products and convolutions with what follows them.
+ * Each is a recipe of standard operators. */
+#include <config.h>
+
+#include "grad/gradients.h"
+#include "ops/contrib/fused_activation.h"
+#include "opdef/family.h"
+#include "ops/tensor/index.h"
+#include "opdef/numbers.h"
+#include "opdef/composite.h"
+
+typedef const om_tensor *tensor;
+
+/* ---- Activations. ---- */
+
+static void
+gelu(om_composite *p)
+{
+	om_composite_set_output(p, 0, OM_SUBBUFFER(p, "Gelu", OM_PLAINLY, om_composite_add(p, 0)));
+}
+OM_COMPOSITE_COLUMNS(gelu)
+
+static void
+fast_gelu(om_composite *p)
+{
+	tensor x = om_composite_add(p, 0);
+
+	if (om_composite_add(p, 1))
+		x = OM_SUBBUFFER(p, "Add", OM_PLAINLY, x, om_composite_add(p, 1));
+	om_composite_set_output(p, 0, OM_SUBBUFFER(p, "Gelu", OM_WITH(OM_WORD("approximate", "tanh")), x));
+}
+OM_COMPOSITE_COLUMNS(fast_gelu)
+
+static void
+bias_gelu(om_composite *p)
+{
+	tensor x = OM_SUBBUFFER(p, "Add", OM_PLAINLY, om_composite_add(p, 0), om_composite_add(p, 1));
+
+	om_composite_set_output(p, 0, OM_SUBBUFFER(p, "Gelu", OM_PLAINLY, x));
+}
+OM_COMPOSITE_COLUMNS(bias_gelu)
+
+static void
+quick_gelu(om_composite *p)
+{
+	om_composite_set_output(p, 0, OM_SUBBUFFER(p, "Swish", OM_WITH(OM_REAL("alpha", om_attr_float(p->c->op, "alpha"))),
+		om_composite_add(p, 0)));
+}
+OM_COMPOSITE_COLUMNS(quick_gelu)
+
+/* What the attribute `activation` says, behind an operator. */
+static tensor
+activated(om_composite *p, tensor x)
+{
+	struct om_fused_activation a;
+	om_attr attrs[OM_BEHIND_NUMBERS + 1] = {OM_NO_MORE};
+
+	if (!om_fused_activation_read(p->c->op, &a))
+		return x;
+	if (!a.type) {
+		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for its activation");
+		return x;
+	}
+	if (a.n == 0 || a.name[0]) {
+		for (int k = 0; k < a.n; k++)
+			attrs[k] = (om_attr){.name = a.name[k], .kind = OM_ATTR_FLOAT, .n = 1, .f = &a.number[k]};
+		return OM_SUBBUFFER(p, a.type, attrs, x);
+	}
+	if (x->type == OM_UNDEFINED)
+		return x;
+	return OM_SUBBUFFER(p, a.type, OM_PLAINLY, x, om_composite_real(p, x->type, a.number[0]), om_composite_real(p, x->type, a.number[1]));
+}
+
+/* ---- Normalisations. ---- */
+
+static const om_attr_spec norm_attrs[] = {
+	{"epsilon", OM_ATTR_FLOAT, .f = 1e-12f},
+	{0}
+};
+
+static const om_attr_spec simplified_attrs[] = {
+	{"axis", OM_ATTR_INT, .i = -1},
+	{"epsilon", OM_ATTR_FLOAT, .f = 1e-5f},
+	{"stash_type", OM_ATTR_INT, .i = 1},
+	{0}
+};
+
+/* One over the root of the mean of squares along the last axis. */
+static tensor
+root_mean_square(om_composite *p, tensor x, int64_t axis, float epsilon)
+{
+	tensor square, mean;
+
+	x = OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", OM_FLOAT32)), x);
+	square = OM_SUBBUFFER(p, "Mul", OM_PLAINLY, x, x);
+	mean = OM_SUBBUFFER(p, "ReduceMean", OM_PLAINLY, square, om_composite_ints(p, 1, &axis));
+	mean = OM_SUBBUFFER(p, "Add", OM_PLAINLY, mean, om_composite_real(p, OM_FLOAT32, epsilon));
+	return OM_SUBBUFFER(p, "Reciprocal", OM_PLAINLY, OM_SUBBUFFER(p, "Sqrt", OM_PLAINLY, mean));
+}
+
+static void
+simplified_norm(om_composite *p)
+{
+	const int64_t axis = om_attr_int(p->c->op, "axis");
+	const float epsilon = om_attr_float(p->c->op, "epsilon");
+	tensor x = om_composite_add(p, 0);
+
+	om_composite_set_output(p, 0, OM_SUBBUFFER(p, "RMSNormalization", OM_WITH(OM_INT("axis", axis), OM_REAL("epsilon", epsilon)),
+		x, om_composite_add(p, 1)));
+	if (!om_has_out(p->c, 1))
+		return;
+	if (axis != -1 && axis != x->shape.rank - 1)
+		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for its second output along more than one axis");
+	om_composite_set_output(p, 1, root_mean_square(p, x, -1, epsilon));
+}
+OM_COMPOSITE_COLUMNS(simplified_norm)
+
+/* The sum of input, skip and bias, which outputs 0 to 3 are about. */
+static tensor
+skipped(om_composite *p, uint32_t bias)
+{
+	tensor sum = OM_SUBBUFFER(p, "Add", OM_PLAINLY, om_composite_add(p, 0), om_composite_add(p, 1));
+
+	if (om_composite_add(p, bias))
+		sum = OM_SUBBUFFER(p, "Add", OM_PLAINLY, sum, om_composite_add(p, bias));
+	om_composite_set_output(p, 3, sum);
+	return sum;
+}
+
+static void
+skip_norm(om_composite *p)
+{
+	tensor sum = skipped(p, 4), in[] = {sum, om_composite_add(p, 2), om_composite_add(p, 3)}, out[3];
+
+	om_part_run(p, "LayerNormalization", 24, OM_WITH(OM_REAL("epsilon", om_attr_float(p->c->op, "epsilon"))), 3, in,
+		3, out);
+	for (uint32_t k = 0; k < 3; k++)
+		om_composite_set_output(p, k, out[k]);
+}
+OM_COMPOSITE_COLUMNS(skip_norm)
+
+static void
+skip_simplified_norm(om_composite *p)
+{
+	const float epsilon = om_attr_float(p->c->op, "epsilon");
+	tensor sum = skipped(p, 3);
+
+	om_composite_set_output(p, 0, OM_SUBBUFFER(p, "RMSNormalization", OM_WITH(OM_REAL("epsilon", epsilon)), sum, om_composite_add(p, 2)));
+	if (om_has_out(p->c, 1))
+		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for the mean");
+	if (om_has_out(p->c, 2))
+		om_composite_set_output(p, 2, root_mean_square(p, sum, -1, epsilon));
+}
+OM_COMPOSITE_COLUMNS(skip_simplified_norm)
+
+/* ---- EmbedLayerNormalization. ---- */
+
+static const om_attr_spec embed_attrs[] = {
+	{"epsilon", OM_ATTR_FLOAT, .f = 1e-12f},
+	{"mask_index_type", OM_ATTR_INT},
+	{0}
+};
+
+enum { IDS, SEGMENTS, WORDS, POSITIONS, SEGMENT_WORDS, GAMMA, BETA, MASK, POSITION_IDS };
+
+/* The first `n` positions. */
+static tensor
+first_positions(om_composite *p, int64_t n, const char *sym)
+{
+	om_shape s = om_shape_of(1, &n);
+
+	s.sym[0] = sym;
+	om_tensor *t = om_composite_workspace(p, OM_INT32, &s);
+	for (int64_t k = 0; om_composite_fills(p) && k < n; k++)
+		((int32_t *)t->data)[k] = (int32_t)k;
+	return t;
+}
+
+/* How many elements of each row of the mask are not masked. */
+static tensor
+count_mask(om_composite *p, tensor mask, tensor ids)
+{
+	const om_shape *s = &ids->shape;
+	om_shape batch = {.rank = 1};
+
+	om_copy_dim(&batch, 0, s, 0);
+	om_tensor *t = om_composite_workspace(p, OM_INT32, &batch);
+	for (int64_t b = 0; om_composite_fills(p) && b < s->dim[0]; b++) {
+		int32_t n = 0;
+		for (int64_t k = 0; mask && k < s->dim[1]; k++)
+			n += ((const int32_t *)mask->data)[b * s->dim[1] + k] == 1;
+		((int32_t *)t->data)[b] = n;
+	}
+	return t;
+}
+
+static void
+embed_norm(om_composite *p)
+{
+	tensor ids = om_composite_add(p, IDS), places = om_composite_add(p, POSITION_IDS), sum;
+
+	if (!om_composite_add(p, WORDS) || !om_composite_add(p, POSITIONS) || !om_composite_add(p, GAMMA) || !om_composite_add(p, BETA)) {
+		om_composite_refuse(p, OM_INVALID, "embeddings, gamma or beta are left out");
+		return;
+	}
+	if (ids->shape.rank < 0 && p->doing == OM_INFERRING) {
+		p->c->out[0].type = om_composite_add(p, WORDS)->type;
+		return;
+	}
+	if (ids->shape.rank != 2 || ids->type != OM_INT32) {
+		om_composite_refuse(p, OM_SHAPE, "its ids are no matrix of int32");
+		return;
+	}
+	if (!places)
+		places = first_positions(p, ids->shape.dim[1], ids->shape.sym[1]);
+	sum = OM_SUBBUFFER(p, "Add", OM_PLAINLY, OM_SUBBUFFER(p, "Gather", OM_PLAINLY, om_composite_add(p, WORDS), ids),
+		OM_SUBBUFFER(p, "Gather", OM_PLAINLY, om_composite_add(p, POSITIONS), places));
+	if (om_composite_add(p, SEGMENTS) && om_composite_add(p, SEGMENT_WORDS))
+		sum = OM_SUBBUFFER(p, "Add", OM_PLAINLY, sum,
+			OM_SUBBUFFER(p, "Gather", OM_PLAINLY, om_composite_add(p, SEGMENT_WORDS), om_composite_add(p, SEGMENTS)));
+	om_composite_set_output(p, 2, sum);
+	om_composite_set_output(p, 0, OM_SUBBUFFER(p, "LayerNormalization", OM_WITH(OM_REAL("epsilon",
+		om_attr_float(p->c->op, "epsilon"))), sum, om_composite_add(p, GAMMA), om_composite_add(p, BETA)));
+	om_composite_set_output(p, 1, count_mask(p, om_composite_add(p, MASK), ids));
+}
+OM_COMPOSITE_COLUMNS(embed_norm)
+
+/* ---- Products. ---- */
+
+static const om_attr_spec fused_matmul_attrs[] = {
+	{"alpha", OM_ATTR_FLOAT, .f = 1},
+	{"transA", OM_ATTR_INT},
+	{"transB", OM_ATTR_INT},
+	{"transBatchA", OM_ATTR_INT},
+	{"transBatchB", OM_ATTR_INT},
+	{0}
+};
+
+/* A factor: rows and columns swapped, and before that the first axis moved
+ * behind those of the batch. */
+static tensor
+turned(om_composite *p, tensor x, bool swap, bool batch)
+{
+	const int rank = x->shape.rank;
+	int64_t perm[OM_MAX_RANK];
+
+	if (rank < 2 || (!swap && !batch))
+		return x;
+	for (int k = 0; k < rank; k++)
+		perm[k] = batch ? k < rank - 2 ? k + 1 : k == rank - 2 ? 0 : k : k;
+	if (swap) {
+		const int64_t last = perm[rank - 1];
+		perm[rank - 1] = perm[rank - 2];
+		perm[rank - 2] = last;
+	}
+	return OM_SUBBUFFER(p, "Transpose", OM_WITH(OM_LIST("perm", perm, (size_t)rank)), x);
+}
+
+static void
+fused_matmul(om_composite *p)
+{
+	const om_op *op = p->c->op;
+	const float alpha = om_attr_float(op, "alpha");
+	tensor a = om_composite_add(p, 0), b = om_composite_add(p, 1), y;
+
+	if (p->doing == OM_INFERRING && (a->shape.rank < 0 || b->shape.rank < 0)) {
+		p->c->out[0].type = a->type;
+		return;
+	}
+	a = turned(p, a, om_attr_int(op, "transA") != 0, om_attr_int(op, "transBatchA") != 0);
+	b = turned(p, b, om_attr_int(op, "transB") != 0, om_attr_int(op, "transBatchB") != 0);
+	y = OM_SUBBUFFER(p, "MatMul", OM_PLAINLY, a, b);
+	if (alpha != 1 && y->type != OM_UNDEFINED)
+		y = OM_SUBBUFFER(p, "Mul", OM_PLAINLY, y, om_composite_real(p, y->type, alpha));
+	om_composite_set_output(p, 0, y);
+}
+OM_COMPOSITE_COLUMNS(fused_matmul)
+
+static const om_attr_spec fused_gemm_attrs[] = {
+	{"activation", OM_ATTR_STRING},
+	{"activation_alpha", OM_ATTR_FLOAT},
+	{"activation_beta", OM_ATTR_FLOAT},
+	{"activation_gamma", OM_ATTR_FLOAT},
+	{"activation_params", OM_ATTR_FLOATS},
+	{"alpha", OM_ATTR_FLOAT, .f = 1},
+	{"beta", OM_ATTR_FLOAT, .f = 1},
+	{"transA", OM_ATTR_INT},
+	{"transB", OM_ATTR_INT},
+	{0}
+};
+
+static void
+fused_gemm(om_composite *p)
+{
+	const om_op *op = p->c->op;
+	tensor y = OM_SUBBUFFER(p, "Gemm", OM_WITH(OM_REAL("alpha", om_attr_float(op, "alpha")),
+		OM_REAL("beta", om_attr_float(op, "beta")), OM_INT("transA", om_attr_int(op, "transA")),
+		OM_INT("transB", om_attr_int(op, "transB"))), om_composite_add(p, 0), om_composite_add(p, 1), om_composite_add(p, 2));
+
+	om_composite_set_output(p, 0, activated(p, y));
+}
+OM_COMPOSITE_COLUMNS(fused_gemm)
+
+static const om_attr_spec fused_conv_attrs[] = {
+	{"activation", OM_ATTR_STRING},
+	{"activation_alpha", OM_ATTR_FLOAT},
+	{"activation_beta", OM_ATTR_FLOAT},
+	{"activation_params", OM_ATTR_FLOATS},
+	{"auto_pad", OM_ATTR_STRING, .s = "NOTSET"},
+	{"dilations", OM_ATTR_INTS},
+	{"group", OM_ATTR_INT, .i = 1},
+	{"kernel_shape", OM_ATTR_INTS},
+	{"pads", OM_ATTR_INTS},
+	{"strides", OM_ATTR_INTS},
+	{0}
+};
+
+static void
+fused_conv(om_composite *p)
+{
+	tensor y = OM_SUBBUFFER(p, "Conv", om_composite_forwarded(p, "Conv"), om_composite_add(p, 0), om_composite_add(p, 1), om_composite_add(p, 2));
+
+	if (om_composite_add(p, 3))
+		y = OM_SUBBUFFER(p, "Add", OM_PLAINLY, y, om_composite_add(p, 3));
+	om_composite_set_output(p, 0, activated(p, y));
+}
+OM_COMPOSITE_COLUMNS(fused_conv)
+
+/* ---- Channels behind all other axes. ---- */
+
+/* Nothing but the type is known of what comes out of an image of no known rank. */
+static bool
+has_rank(om_composite *p)
+{
+	tensor x = om_composite_add(p, 0);
+
+	if (x->shape.rank < 0)
+		p->c->out[0].type = x->type;
+	return x->shape.rank >= 0;
+}
+
+/* The weights lie as they do for Conv. */
+static void
+nhwc_conv(om_composite *p)
+{
+	if (!has_rank(p))
+		return;
+	tensor y = om_composite_channels_last(p, OM_SUBBUFFER(p, "Conv", om_composite_forwarded(p, "Conv"),
+		om_composite_channels_first(p, om_composite_add(p, 0)), om_composite_add(p, 1), om_composite_add(p, 2)));
+	if (om_composite_add(p, 3))
+		y = OM_SUBBUFFER(p, "Add", OM_PLAINLY, y, om_composite_add(p, 3));
+	om_composite_set_output(p, 0, activated(p, y));
+}
+OM_COMPOSITE_COLUMNS(nhwc_conv)
+
+static const om_attr_spec nhwc_pool_attrs[] = {
+	{"auto_pad", OM_ATTR_STRING, .s = "NOTSET"},
+	{"ceil_mode", OM_ATTR_INT},
+	{"dilations", OM_ATTR_INTS},
+	{"kernel_shape", OM_ATTR_INTS, .required = true},
+	{"pads", OM_ATTR_INTS},
+	{"strides", OM_ATTR_INTS},
+	{0}
+};
+
+static void
+nhwc_max_pool(om_composite *p)
+{
+	if (has_rank(p))
+		om_composite_set_output(p, 0, om_composite_channels_last(p, OM_SUBBUFFER(p, "MaxPool", om_composite_forwarded(p, "MaxPool"),
+			om_composite_channels_first(p, om_composite_add(p, 0)))));
+}
+OM_COMPOSITE_COLUMNS(nhwc_max_pool)
+
+/* ---- MatMulNBits. ---- */
+
+static const om_attr_spec nbits_attrs[] = {
+	{"K", OM_ATTR_INT, .required = true},
+	{"N", OM_ATTR_INT, .required = true},
+	{"accuracy_level", OM_ATTR_INT},
+	{"bits", OM_ATTR_INT, .i = 4},
+	{"block_size", OM_ATTR_INT, .required = true},
+	{"weight_prepacked", OM_ATTR_INT},
+	{0}
+};
+
+enum { ACTIVATION, PACKED, SCALES, ZEROS, GROUPS, BIAS };
+
+struct packed {
+	int64_t k, n, bits, block, blocks;
+};
+
+static unsigned
+bits_at(const uint8_t *row, int64_t k, int64_t bits)
+{
+	return row[k * bits / 8] >> k * bits % 8 & ((1u << bits) - 1);
+}
+
+/* The zero point of block `b` of column `n`: packed as the weights are, or a
+ * number of its own type. */
+static double
+zero_at(const struct packed *w, tensor zero, int64_t n, int64_t b)
+{
+	if (!zero)
+		return (double)(1 << (w->bits - 1));
+	if (zero->type != OM_UINT8)
+		return om_get(zero->type, zero->data, n * w->blocks + b);
+	return bits_at((const uint8_t *)zero->data + n * ((w->blocks * w->bits + 7) / 8), b, w->bits);
+}
+
+/* The weights as numbers, a column of the product after another. */
+static void
+unpack(om_composite *p, const struct packed *w, const om_tensor *to)
+{
+	const tensor scales = om_composite_add(p, SCALES), zeros = om_composite_add(p, ZEROS), groups = om_composite_add(p, GROUPS);
+	const uint8_t *from = om_composite_add(p, PACKED)->data;
+
+	for (int64_t n = 0; n < w->n; n++)
+		for (int64_t k = 0; k < w->k; k++) {
+			const int64_t own = k / w->block, b = groups ? ((const int32_t *)groups->data)[k] : own;
+			const uint8_t *bytes = from + (n * w->blocks + own) * (w->block * w->bits / 8);
+			if (b < 0 || b >= w->blocks) {
+				om_composite_refuse(p, OM_RUN, "a group is none of the blocks");
+				return;
+			}
+			om_put(to->type, to->data, k * w->n + n, (bits_at(bytes, k % w->block, w->bits)
+				- zero_at(w, zeros, n, b)) * om_get(scales->type, scales->data, n * w->blocks + b));
+		}
+}
+
+static bool
+has_count(tensor t, int64_t n)
+{
+	return !t || !om_shape_is_known(&t->shape) || om_shape_count(&t->shape) == n;
+}
+
+static bool
+read_packed(om_composite *p, struct packed *w)
+{
+	const om_op *op = p->c->op;
+	const tensor zeros = om_composite_add(p, ZEROS);
+
+	*w = (struct packed){.k = om_attr_int(op, "K"), .n = om_attr_int(op, "N"), .bits = om_attr_int(op, "bits"),
+		.block = om_attr_int(op, "block_size")};
+	if ((w->bits != 2 && w->bits != 4 && w->bits != 8) || w->block < 8 || w->k < 1 || w->n < 1
+	    || w->k > INT32_MAX || w->n > INT32_MAX || w->block > INT32_MAX || om_attr_int(op, "weight_prepacked"))
+		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for such packed weights");
+	else
+		w->blocks = (w->k + w->block - 1) / w->block;
+	if (p->st == OM_OK && (om_composite_add(p, PACKED)->type != OM_UINT8
+	    || !has_count(om_composite_add(p, PACKED), w->n * w->blocks * (w->block * w->bits / 8))
+	    || !has_count(om_composite_add(p, SCALES), w->n * w->blocks)
+	    || (om_composite_add(p, GROUPS) && om_composite_add(p, GROUPS)->type != OM_INT32)
+	    || (om_composite_add(p, GROUPS) && p->doing == OM_RUNNING
+	        && om_shape_count(&om_composite_add(p, GROUPS)->shape) < w->k)
+	    || !has_count(zeros, !zeros || zeros->type != OM_UINT8 ? w->n * w->blocks
+	        : w->n * ((w->blocks * w->bits + 7) / 8))))
+		om_composite_refuse(p, OM_SHAPE, "weights, scales and zero points do not go together");
+	return p->st == OM_OK;
+}
+
+static void
+matmul_nbits(om_composite *p)
+{
+	tensor x = om_composite_add(p, ACTIVATION), y;
+	struct packed w;
+
+	if (!read_packed(p, &w))
+		return;
+	const om_shape shape = om_shape_of(2, (int64_t[]){w.k, w.n});
+	const om_dtype type = x->type == OM_FLOAT64 ? OM_FLOAT64 : OM_FLOAT32;
+	const om_tensor *weights = om_composite_workspace(p, type, &shape);
+	if (om_composite_fills(p))
+		unpack(p, &w, weights);
+	y = OM_SUBBUFFER(p, "MatMul", OM_PLAINLY, OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", type)), x), weights);
+	if (om_composite_add(p, BIAS))
+		y = OM_SUBBUFFER(p, "Add", OM_PLAINLY, y, OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", type)), om_composite_add(p, BIAS)));
+	if (x->type != OM_UNDEFINED)
+		om_composite_set_output(p, 0, OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", x->type)), y));
+}
+OM_COMPOSITE_COLUMNS(matmul_nbits)
+
+/* ---- The table. ---- */
+
+static const om_attr_spec quick_attrs[] = {{"alpha", OM_ATTR_FLOAT, .f = 1.702f}, {0}};
+
+#define CONTRIB(called, text, least, most, outputs, list, made, ...)           \
+	{.domain = "com.microsoft", .name = called, .brief = text, .since = 1, .min_in = least, .max_in = most, \
+	 .min_out = 1, .max_out = outputs, .attrs = list, OM_COMPOSITE(made), __VA_ARGS__}
+
+const om_opdef om_ops_contrib[] = {
+	CONTRIB("Gelu", "x times the normal distribution's share below x", 1, 1, 1, NULL, gelu, .grad = om_grad_Gelu,
+		.input_types = {OF_FLOATS}),
+	CONTRIB("FastGelu", "x plus a bias through Gelu, by tanh", 1, 2, 1, NULL, fast_gelu, .grad = om_grad_FastGelu,
+		.input_types = {OF_FLOATS, LIKE(0)}),
+	CONTRIB("BiasGelu", "x plus a bias through Gelu", 2, 2, 1, NULL, bias_gelu, .grad = om_grad_BiasGelu,
+		.input_types = {OF_FLOATS, LIKE(0)}),
+	CONTRIB("QuickGelu", "x sigmoid(alpha x)", 1, 1, 1, quick_attrs, quick_gelu, .grad = om_grad_QuickGelu,
+		.input_types = {OF_FLOATS}),
+	{.name = "SimplifiedLayerNormalization", .brief = "rows to a mean square of 1, scaled", .since = 1,
+	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 2, .attrs = simplified_attrs,
+	 OM_COMPOSITE(simplified_norm), .grad = om_grad_SimplifiedLayerNormalization,
+	 .input_types = {OF_FLOATS, OF_FLOATS}},
+	CONTRIB("SkipLayerNormalization", "a sum, its rows to mean 0 and variance 1, scaled", 3, 5, 4, norm_attrs,
+		skip_norm, .grad = om_grad_SkipLayerNormalization,
+		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), LIKE(0)}),
+	CONTRIB("SkipSimplifiedLayerNormalization", "a sum, its rows to a mean square of 1, scaled", 3, 4, 4,
+		norm_attrs, skip_simplified_norm, .grad = om_grad_SkipSimplifiedLayerNormalization,
+		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}),
+	CONTRIB("EmbedLayerNormalization", "sums of embeddings, rows to mean 0 and variance 1, scaled", 1, 9, 3,
+		embed_attrs, embed_norm, .grad = om_grad_EmbedLayerNormalization,
+		.input_types = {OF(INT32), LIKE(0), OF(FLOAT16) | OF(FLOAT32), LIKE(2), LIKE(2), LIKE(2),
+			LIKE(2), LIKE(0), LIKE(0)}),
+	CONTRIB("FusedMatMul", "alpha A B, of matrices that may be transposed", 2, 2, 1, fused_matmul_attrs,
+		fused_matmul, .grad = om_grad_FusedMatMul,
+		.input_types = {OF_FLOATS, LIKE(0)}),
+	CONTRIB("TransposeMatMul", "alpha A B, of matrices that may be transposed", 2, 2, 1, fused_matmul_attrs,
+		fused_matmul, .grad = om_grad_FusedMatMul,
+		.input_types = {OF_FLOATS, LIKE(0)}),
+	CONTRIB("FusedGemm", "alpha A B + beta C and an activation", 2, 3, 1, fused_gemm_attrs, fused_gemm,
+		.grad = om_grad_FusedGemm,
+		.input_types = {OF_FLOATS, LIKE(0), LIKE(0)}),
+	CONTRIB("FusedConv", "convolution with bias, a sum and an activation", 2, 4, 1, fused_conv_attrs, fused_conv,
+		.grad = om_grad_FusedConv,
+		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}),
+	CONTRIB("NhwcConv", "convolution of images whose channels come last", 2, 3, 1, fused_conv_attrs, nhwc_conv,
+		.grad = NULL,
+		.input_types = {OF_FLOATS, LIKE(0), LIKE(0)}),
+	CONTRIB("NhwcFusedConv", "the same with a sum and an activation", 2, 4, 1, fused_conv_attrs, nhwc_conv,
+		.grad = NULL,
+		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}),
+	CONTRIB("NhwcMaxPool", "the largest under a window, of images whose channels come last", 1, 1, 1, nhwc_pool_attrs,
+		nhwc_max_pool, .grad = NULL,
+		.input_types = {OF_BYTES}),
+	CONTRIB("MatMulNBits", "a product with weights of a few bits, by blocks with scales", 3, 6, 1, nbits_attrs,
+		matmul_nbits, .grad = om_grad_MatMulNBits,
+		.input_types = {OF_FLOATS, OF(UINT8), LIKE(0),
+			OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(UINT8), OF(INT32), LIKE(0)}),
+	{0}
+};

@@ -1,0 +1,406 @@
+/* GroupQueryAttention of com.microsoft: attention of a decoder over a cache of keys
+ * and values, in which every sequence of the batch has a length of its own.
+ *
+ * For each head of keys the cache is brought up to date first: what was in it, the
+ * new keys, turned by their positions, zeros behind them.  Then its queries, one by
+ * one: scores, weights, the weighted sum of values.  A present cache may lie over
+ * the past one: what was in it stays where it is. */
+#include <config.h>
+
+#include <math.h>
+
+#include "grad/gradients.h"
+#include "ops/tensor/strided_copy.h"
+#include "opdef/family.h"
+#include "opdef/numbers.h"
+
+enum { QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COSINES, SINES, PLACES, BIAS, SINK, FIRST_OTHER };
+enum { Y, NEW_KEY, NEW_VALUE, SCORES };
+
+struct group {
+	bool packed;              /* keys and values lie behind the queries */
+	int64_t batch, queries, heads, kv, size, past, total;
+};
+
+/* Dims that are not known are OM_DIM_UNKNOWN. */
+static om_status
+read_group(const om_op_context *c, struct group *g)
+{
+	const int64_t width = om_in_dim(c, QUERY, 2);
+	int64_t *total;
+	size_t n;
+
+	*g = (struct group){.packed = !om_has_in(c, KEY), .batch = om_in_dim(c, QUERY, 0), .queries = om_in_dim(c, QUERY, 1),
+		.heads = om_attr_int(c->op, "num_heads"), .kv = om_attr_int(c->op, "kv_num_heads"),
+		.size = OM_DIM_UNKNOWN, .past = om_has_in(c, PAST_KEY) ? om_in_dim(c, PAST_KEY, 2) : 0,
+		.total = OM_DIM_UNKNOWN};
+	if (!om_has_in(c, LENGTHS) || !om_has_in(c, TOTAL))
+		return om_wrong(c, "the lengths of the sequences, and the longest of them, are needed");
+	if (g->heads < 1 || g->kv < 1 || g->heads % g->kv)
+		return om_wrong(c, "the number of heads of keys does not divide that of queries");
+	if (om_has_in(c, KEY) != om_has_in(c, VALUE) || om_has_in(c, PAST_KEY) != om_has_in(c, PAST_VALUE))
+		return om_wrong(c, "keys and values go together");
+	if (c->in[QUERY].shape.rank >= 0 && c->in[QUERY].shape.rank != 3)
+		return om_wrong(c, "the queries have rank 3");
+	const int64_t all = g->packed ? g->heads + 2 * g->kv : g->heads;
+	if (width >= 0 && width % all)
+		return om_wrong(c, "the heads do not divide the width of the queries");
+	if (width >= 0)
+		g->size = width / all;
+	if (om_in_ints(c, TOTAL, &total, &n) && n == 1 && g->past >= 0)
+		g->total = total[0] > g->past ? total[0] : g->past;
+	return OM_OK;
+}
+
+static om_status
+group_infer(om_op_context *c)
+{
+	const om_shape *q = &c->in[QUERY].shape;
+	struct group g;
+
+	OM_TRY(read_group(c, &g));
+	c->out[Y].type = c->in[QUERY].type;
+	c->out[Y].shape = om_shape_unknown();
+	if (q->rank == 3) {
+		c->out[Y].shape = *q;
+		if (g.packed) {
+			c->out[Y].shape.dim[2] = g.size < 0 ? OM_DIM_UNKNOWN : g.heads * g.size;
+			c->out[Y].shape.sym[2] = NULL;
+		}
+	}
+	for (uint32_t k = NEW_KEY; k <= NEW_VALUE; k++) {
+		if (!om_has_out(c, k))
+			continue;
+		c->out[k].type = c->in[QUERY].type;
+		c->out[k].shape = om_shape_of(4, (const int64_t[]){g.batch, g.kv, g.total, g.size});
+		if (g.batch < 0 && q->rank == 3)
+			c->out[k].shape.sym[0] = q->sym[0];
+	}
+	if (om_has_out(c, SCORES))
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel that gives its scores");
+	for (uint32_t k = FIRST_OTHER; k < c->op->nin; k++)
+		if (om_has_in(c, k))
+			return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+				"there is no kernel for caches of small integers, or for normalised heads");
+	return OM_OK;
+}
+
+/* ---- What the inputs have to be. ---- */
+
+static bool
+is_real(om_dtype t)
+{
+	return t == OM_FLOAT32 || om_is_half(t);
+}
+
+static bool
+has_dims(const om_op_context *c, uint32_t k, int rank, const int64_t *want)
+{
+	if (c->in[k].shape.rank != rank)
+		return false;
+	for (int d = 0; d < rank; d++)
+		if (want[d] >= 0 && c->in[k].shape.dim[d] != want[d])
+			return false;
+	return true;
+}
+
+static om_status
+check_types(const om_op_context *c)
+{
+	static const uint32_t real[] = {QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE, COSINES, SINES, BIAS, SINK};
+
+	for (size_t k = 0; k < sizeof real / sizeof real[0]; k++)
+		if (om_has_in(c, real[k]) && (!is_real(c->in[real[k]].type) || c->in[real[k]].type != c->in[QUERY].type))
+			return om_no_kernel(c, c->in[real[k]].type);
+	if (c->in[LENGTHS].type != OM_INT32 || c->in[TOTAL].type != OM_INT32)
+		return om_wrong(c, "lengths of sequences are int32");
+	if (om_has_in(c, PLACES) && c->in[PLACES].type != OM_INT64)
+		return om_wrong(c, "positions are int64");
+	if (!om_attr_int(c->op, "causal") || om_attr_int(c->op, "sliding_window_cache"))
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for a cache that slides, or for later keys");
+	return OM_OK;
+}
+
+static om_status
+check_shapes(const om_op_context *c, const struct group *g)
+{
+	const int64_t kv[] = {g->batch, g->queries, g->kv * g->size}, past[] = {g->batch, g->kv, g->past, g->size};
+
+	for (uint32_t k = KEY; k <= VALUE; k++)
+		if (om_has_in(c, k) && !has_dims(c, k, 3, kv))
+			return om_wrong(c, "keys and values do not go with the queries");
+	for (uint32_t k = PAST_KEY; k <= PAST_VALUE; k++)
+		if (om_has_in(c, k) && !has_dims(c, k, 4, past))
+			return om_wrong(c, "the caches do not go with the queries");
+	if (om_shape_count(&c->in[LENGTHS].shape) != g->batch)
+		return om_wrong(c, "there is not one length for each of the batch");
+	if (om_has_in(c, SINK) && om_shape_count(&c->in[SINK].shape) != g->heads)
+		return om_wrong(c, "there is not one sink for each head");
+	if (om_has_in(c, BIAS) && (c->in[BIAS].shape.rank != 4 || c->in[BIAS].shape.dim[2] != g->queries
+	    || c->in[BIAS].shape.dim[3] < g->total || (c->in[BIAS].shape.dim[0] != 1 && c->in[BIAS].shape.dim[0] != g->batch)
+	    || (c->in[BIAS].shape.dim[1] != 1 && c->in[BIAS].shape.dim[1] != g->heads)))
+		return om_wrong(c, "what is added to the scores does not fit them");
+	if (om_has_in(c, PLACES) && !has_dims(c, PLACES, 2, (const int64_t[]){g->batch, g->queries}))
+		return om_wrong(c, "there is not one position for each query");
+	if (om_attr_int(c->op, "do_rotary") && (!om_has_in(c, COSINES) || !om_has_in(c, SINES)
+	    || c->in[COSINES].shape.rank != 2 || !om_shape_equal(&c->in[COSINES].shape, &c->in[SINES].shape)
+	    || 2 * c->in[COSINES].shape.dim[1] > g->size))
+		return om_wrong(c, "its rotation has no cosines and sines that fit");
+	return OM_OK;
+}
+
+/* ---- Pieces of scratch. ---- */
+
+struct pieces {
+	double *key, *value, *query, *score, *sum;
+};
+
+static uint64_t
+pieces_of(const struct group *g, char *base, struct pieces *p)
+{
+	const int64_t count[] = {g->total * g->size, g->total * g->size, g->size, g->total, g->size};
+	double **piece[] = {&p->key, &p->value, &p->query, &p->score, &p->sum};
+	uint64_t at = 0;
+
+	for (int k = 0; k < 5; k++) {
+		if (base)
+			*piece[k] = (double *)(void *)(base + at);
+		at = om_segments(at, om_piece_size((uint64_t)(count[k] > 0 ? count[k] : 1) * sizeof(double)));
+	}
+	return at;
+}
+
+static uint64_t
+group_scratch(const om_op_context *c)
+{
+	struct pieces none;
+	struct group g;
+
+	if (read_group(c, &g) != OM_OK)
+		return 0;
+	/* The total may be known at the run alone; then the output tells. */
+	if (g.total < 0 && om_has_out(c, NEW_KEY))
+		g.total = c->out[NEW_KEY].shape.dim[2];
+	return pieces_of(&g, NULL, &none);
+}
+
+/* ---- Rows of heads. ---- */
+
+static void
+read_row(const om_tensor *t, int64_t at, int64_t n, double *to)
+{
+	for (int64_t k = 0; k < n; k++)
+		to[k] = om_get(t->type, t->data, at + k);
+}
+
+/* Row `s` of head `h` of what is `k`: 0 queries, 1 keys, 2 values. */
+static void
+read_new(const om_op_context *c, const struct group *g, int k, int64_t b, int64_t s, int64_t h, double *to)
+{
+	const int64_t heads = k == 0 ? g->heads : g->kv, all = g->packed ? g->heads + 2 * g->kv : heads;
+	const int64_t first = !g->packed || k == 0 ? 0 : k == 1 ? g->heads : g->heads + g->kv;
+	const om_tensor *t = &c->in[g->packed ? QUERY : QUERY + k];
+
+	read_row(t, ((b * g->queries + s) * all + first + h) * g->size, g->size, to);
+}
+
+/* Pairs of elements, turned by the angle of a position. */
+static om_status
+turn(const om_op_context *c, int64_t place, double *x)
+{
+	const bool interleaved = om_attr_int(c->op, "rotary_interleaved");
+	const int64_t half = om_in_dim(c, COSINES, 1);
+
+	if (!om_attr_int(c->op, "do_rotary"))
+		return OM_OK;
+	if (place < 0 || place >= om_in_dim(c, COSINES, 0))
+		return om_op_fail(c->session, OM_RUN, c->op, "position %lld has no cosine", (long long)place);
+	for (int64_t k = 0; k < half; k++) {
+		double *a = &x[interleaved ? 2 * k : k], *b = &x[interleaved ? 2 * k + 1 : k + half];
+		const double cosine = om_get(c->in[COSINES].type, c->in[COSINES].data, place * half + k);
+		const double sine = om_get(c->in[SINES].type, c->in[SINES].data, place * half + k), first = *a;
+		*a = cosine * first - sine * *b;
+		*b = sine * first + cosine * *b;
+	}
+	return OM_OK;
+}
+
+static int64_t
+place_of(const om_op_context *c, const struct group *g, int64_t b, int64_t s, int64_t before)
+{
+	return om_has_in(c, PLACES) ? ((const int64_t *)c->in[PLACES].data)[b * g->queries + s] : before + s;
+}
+
+static double
+rounded_to(om_dtype t, double x)
+{
+	char room[sizeof(double)] = {0};
+
+	om_put(t, room, 0, x);
+	return om_get(t, room, 0);
+}
+
+/* The cache of a head: `before` rows of what was in it, the new ones, then zeros. */
+static om_status
+update_cache(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int64_t before, const struct pieces *p)
+{
+	const int64_t base = (b * g->kv + h) * g->total * g->size, from = (b * g->kv + h) * g->past * g->size;
+	const om_dtype t = c->in[QUERY].type;
+
+	for (int k = 1; k <= 2; k++) {
+		double *row = k == 1 ? p->key : p->value;
+		const uint32_t past = k == 1 ? PAST_KEY : PAST_VALUE;
+		if (before)
+			read_row(&c->in[past], from, before * g->size, row);
+		for (int64_t s = 0; s < g->queries && before + s < g->total; s++) {
+			double *x = row + (before + s) * g->size;
+			read_new(c, g, k, b, s, h, x);
+			if (k == 1)
+				OM_TRY(turn(c, place_of(c, g, b, s, before), x));
+			for (int64_t e = 0; e < g->size; e++)
+				x[e] = rounded_to(t, x[e]);
+		}
+		const int64_t end = before + g->queries < g->total ? before + g->queries : g->total;
+		memset(row + end * g->size, 0, (size_t)((g->total - end) * g->size) * sizeof *row);
+		for (int64_t e = 0; e < g->total * g->size && om_has_out(c, NEW_KEY + (uint32_t)k - 1); e++)
+			om_put(t, c->out[NEW_KEY + k - 1].data, base + e, row[e]);
+	}
+	return OM_OK;
+}
+
+/* ---- Attention. ---- */
+
+/* Scores to weights.  A sink takes its share and gives nothing. */
+static void
+weigh(double *score, int64_t n, bool has_sink, double sink)
+{
+	double high = has_sink ? sink : -INFINITY, sum;
+
+	for (int64_t k = 0; k < n; k++)
+		high = score[k] > high ? score[k] : high;
+	sum = has_sink ? exp(sink - high) : 0;
+	for (int64_t k = 0; k < n; k++)
+		sum += score[k] = exp(score[k] - high);
+	for (int64_t k = 0; k < n; k++)
+		score[k] /= sum;
+}
+
+/* The sum for query `s` of head `h`, over keys [low, high). */
+static void
+attend(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int64_t s, int64_t low, int64_t high,
+	const struct pieces *p)
+{
+	const double scale = om_attr_float(c->op, "scale"), cap = om_attr_float(c->op, "softcap");
+	const om_tensor *bias = om_has_in(c, BIAS) ? &c->in[BIAS] : NULL;
+	const int64_t row = !bias ? 0 : ((bias->shape.dim[0] == 1 ? 0 : b) * bias->shape.dim[1]
+		+ (bias->shape.dim[1] == 1 ? 0 : h)) * g->queries + s;
+	const bool has_sink = om_has_in(c, SINK) || om_attr_int(c->op, "smooth_softmax") == 1;
+
+	for (int64_t k = low; k < high; k++) {
+		double dot = 0;
+		for (int64_t e = 0; e < g->size; e++)
+			dot += p->query[e] * p->key[k * g->size + e];
+		dot *= scale != 0 ? scale : 1 / sqrt((double)g->size);
+		dot = cap > 0 ? cap * tanh(dot / cap) : dot;
+		p->score[k] = dot + (bias ? om_get(bias->type, bias->data, row * bias->shape.dim[3] + k) : 0);
+	}
+	weigh(p->score + low, high - low, has_sink,
+		om_has_in(c, SINK) ? om_get(c->in[SINK].type, c->in[SINK].data, h) : 0);
+	memset(p->sum, 0, (size_t)g->size * sizeof *p->sum);
+	for (int64_t k = low; k < high; k++)
+		for (int64_t e = 0; e < g->size; e++)
+			p->sum[e] += p->score[k] * p->value[k * g->size + e];
+	for (int64_t e = 0; e < g->size; e++)
+		om_put(c->out[Y].type, c->out[Y].data, ((b * g->queries + s) * g->heads + h) * g->size + e, p->sum[e]);
+}
+
+static om_status
+run_head(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int64_t before, const struct pieces *p)
+{
+	const int64_t window = om_attr_int(c->op, "local_window_size");
+
+	for (int64_t s = 0; s < g->queries; s++) {
+		const int64_t end = before + s + 1 < g->total ? before + s + 1 : g->total;
+		const int64_t low = window > 0 && end > window ? end - window : 0;
+		read_new(c, g, 0, b, s, h, p->query);
+		OM_TRY(turn(c, place_of(c, g, b, s, before), p->query));
+		for (int64_t e = 0; e < g->size; e++)
+			p->query[e] = rounded_to(c->in[QUERY].type, p->query[e]);
+		attend(c, g, b, h, s, low, end, p);
+	}
+	return OM_OK;
+}
+
+static om_status
+group_cpu(om_op_context *c)
+{
+	struct pieces p = {0};
+	struct group g;
+
+	OM_TRY(check_types(c));
+	OM_TRY(read_group(c, &g));
+	if (g.total < 0)
+		return om_wrong(c, "the total length is not one number");
+	OM_TRY(check_shapes(c, &g));
+	const int64_t total = *(const int32_t *)c->in[TOTAL].data;
+	pieces_of(&g, c->scratch, &p);
+	for (int64_t b = 0; b < g.batch; b++) {
+		const int64_t length = ((const int32_t *)c->in[LENGTHS].data)[b] + INT64_C(1);
+		const int64_t before = g.queries == total ? 0 : length - g.queries;
+		if (length > g.total || length < 1 || before < 0 || before > g.past)
+			return om_op_fail(c->session, OM_RUN, c->op, "sequence %lld has %lld keys, which does not go with its cache",
+				(long long)b, (long long)length);
+		for (int64_t h = 0; h < g.heads; h++) {
+			if (h % (g.heads / g.kv) == 0)
+				OM_TRY(update_cache(c, &g, b, h / (g.heads / g.kv), before, &p));
+			OM_TRY(run_head(c, &g, b, h, before, &p));
+		}
+	}
+	return OM_OK;
+}
+
+/* A head of the past is read before that of the present is written. */
+static bool
+group_reuse(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	return ((out == NEW_KEY && in == PAST_KEY) || (out == NEW_VALUE && in == PAST_VALUE))
+	    && om_shape_equal(&c->in[in].shape, &c->out[out].shape) && om_is_sole_use(c, in);
+}
+
+static void
+group_cost(const om_op_context *c, om_cost *cost)
+{
+	struct group g;
+
+	if (read_group(c, &g) == OM_OK && g.total > 0)
+		cost->flops = 4.0 * (double)g.batch * (double)g.heads * (double)g.queries * (double)g.total * (double)g.size;
+}
+
+static const om_attr_spec group_attrs[] = {
+	{"causal", OM_ATTR_INT, .i = 1},
+	{"do_rotary", OM_ATTR_INT},
+	{"k_quant_type", OM_ATTR_STRING, .s = "NONE"},
+	{"kv_cache_bit_width", OM_ATTR_INT},
+	{"kv_num_heads", OM_ATTR_INT, .required = true},
+	{"local_window_size", OM_ATTR_INT, .i = -1},
+	{"num_heads", OM_ATTR_INT, .required = true},
+	{"qk_norm_epsilon", OM_ATTR_FLOAT, .f = 1e-6f},
+	{"qk_output", OM_ATTR_INT},
+	{"rotary_interleaved", OM_ATTR_INT},
+	{"scale", OM_ATTR_FLOAT},
+	{"sliding_window_cache", OM_ATTR_INT},
+	{"smooth_softmax", OM_ATTR_INT, .i = -1},
+	{"softcap", OM_ATTR_FLOAT},
+	{"v_quant_type", OM_ATTR_STRING, .s = "NONE"},
+	{0}
+};
+
+const om_opdef om_ops_group_query[] = {
+	{.domain = "com.microsoft", .name = "GroupQueryAttention",
+	 .brief = "attention over a cache, heads of queries sharing heads of keys", .since = 1, .min_in = 1, .max_in = 16,
+	 .min_out = 1, .max_out = 4, .attrs = group_attrs, .infer = group_infer, .inplace = group_reuse, .cpu = group_cpu,
+	 .scratch = group_scratch, .cost = group_cost, .grad = om_grad_GroupQueryAttention,
+	 .input_types = {OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32), LIKE(0), LIKE(0), LIKE(0), LIKE(0),
+	    OF(INT32), LIKE(5), LIKE(0), LIKE(0), OF(INT64), LIKE(0), LIKE(0), OF(FLOAT32), OF(FLOAT32), LIKE(0), LIKE(0)}},
+	{0}
+};

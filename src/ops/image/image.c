@@ -1,0 +1,209 @@
+/* ImageDecoder: files of images as pixels.
+ *
+ * BMP and PNM are read here, all else by the library that is made for it, where
+ * `configure` found it: a file a library, image_NAME.c.  Without it, the format is
+ * refused with a sentence.  Every read is bounded by what the file has, every
+ * size by what its header may ask for. */
+#include <config.h>
+
+#include "ops/tensor/strided_copy.h"
+#include "opdef/family.h"
+#include "ops/image/image.h"
+
+enum { MOST_PIXELS = 1 << 28 };
+
+om_status
+om_image_bad(const om_image_file *f, const char *what)
+{
+	return om_op_fail(f->c->session, OM_RUN, f->c->op, "%s", what);
+}
+
+static om_status
+unsupported(const om_image_file *f, const char *what)
+{
+	return om_op_fail(f->c->session, OM_UNSUPPORTED, f->c->op, "%s cannot be read", what);
+}
+
+om_status
+om_image_new(const om_image_file *f, om_image *i, uint64_t w, uint64_t h)
+{
+	if (w == 0 || h == 0 || w > MOST_PIXELS || h > MOST_PIXELS || w * h > MOST_PIXELS)
+		return om_image_bad(f, "the image has no size, or is too large");
+	i->w = (size_t)w;
+	i->h = (size_t)h;
+	i->rgb = om_alloc_try(f->c->mem, i->w * i->h * 3);
+	return i->rgb ? OM_OK : om_op_fail(f->c->session, OM_MEMORY, f->c->op, "there is no memory for the image");
+}
+
+/* Little-endian; what lies behind the end is zero. */
+static uint32_t
+little(const om_image_file *f, size_t at, int bytes)
+{
+	uint32_t v = 0;
+
+	for (int k = bytes; k-- > 0;)
+		v = v << 8 | (at + (size_t)k < f->n ? f->data[at + (size_t)k] : 0);
+	return v;
+}
+
+/* ---- BMP. ---- */
+
+static om_status
+read_bmp(const om_image_file *f, om_image *i)
+{
+	const size_t start = little(f, 10, 4), palette = 14 + little(f, 14, 4), bits = little(f, 28, 2);
+	const int32_t w = (int32_t)little(f, 18, 4), h = (int32_t)little(f, 22, 4);
+	const bool from_top = h < 0;
+
+	if (little(f, 30, 4) != 0 || (bits != 8 && bits != 24 && bits != 32))
+		return unsupported(f, "a BMP file that is compressed, or of few colours,");
+	OM_TRY(om_image_new(f, i, w > 0 ? (uint64_t)w : 0, from_top ? (uint64_t)-(int64_t)h : (uint64_t)h));
+	const size_t row = (i->w * bits + 31) / 32 * 4;
+	if (start > f->n || (f->n - start) / row < i->h)
+		return om_image_bad(f, "the BMP file is cut");
+	for (size_t y = 0; y < i->h; y++)
+		for (size_t x = 0; x < i->w; x++) {
+			const uint8_t *line = f->data + start + (from_top ? y : i->h - 1 - y) * row;
+			uint32_t bgr;
+			if (bits == 8)
+				bgr = little(f, palette + 4 * (size_t)line[x], 3);
+			else
+				bgr = line[x * bits / 8] | (uint32_t)line[x * bits / 8 + 1] << 8 | (uint32_t)line[x * bits / 8 + 2] << 16;
+			uint8_t *to = i->rgb + (y * i->w + x) * 3;
+			to[0] = (uint8_t)(bgr >> 16);
+			to[1] = (uint8_t)(bgr >> 8);
+			to[2] = (uint8_t)bgr;
+		}
+	return OM_OK;
+}
+
+/* ---- PNM. ---- */
+
+/* A number of the header, behind blanks and comments. */
+static bool
+number(const om_image_file *f, size_t *at, uint64_t *v)
+{
+	for (;; ++*at) {
+		if (*at < f->n && f->data[*at] == '#')
+			while (*at < f->n && f->data[*at] != '\n')
+				++*at;
+		if (*at >= f->n || !strchr(" \t\r\n", f->data[*at]) || f->data[*at] == 0)
+			break;
+	}
+	const size_t start = *at;
+	for (*v = 0; *at < f->n && f->data[*at] >= '0' && f->data[*at] <= '9' && *v <= MOST_PIXELS; ++*at)
+		*v = 10 * *v + (uint64_t)(f->data[*at] - '0');
+	return *at > start;
+}
+
+static om_status
+read_pnm(const om_image_file *f, om_image *i)
+{
+	const size_t channels = f->data[1] == '6' ? 3 : 1;
+	uint64_t w, h, most;
+	size_t at = 2;
+
+	if (!number(f, &at, &w) || !number(f, &at, &h) || !number(f, &at, &most))
+		return om_image_bad(f, "the header of the PNM file is damaged");
+	if (most != 255)
+		return unsupported(f, "a PNM file of other than 8 bits");
+	OM_TRY(om_image_new(f, i, w, h));
+	at++;
+	if (at > f->n || f->n - at < i->w * i->h * channels)
+		return om_image_bad(f, "the PNM file is cut");
+	for (size_t k = 0; k < i->w * i->h * 3; k++)
+		i->rgb[k] = f->data[at + (channels == 3 ? k : k / 3)];
+	return OM_OK;
+}
+
+/* ---- ImageDecoder. ---- */
+
+struct format {
+	const char *name;
+	size_t at, n;            /* where its mark is */
+	const char *mark;
+	om_status (*read)(const om_image_file *f, om_image *i);
+};
+
+/* Without the library that reads a format there is no reader. */
+static const struct format formats[] = {
+	{"BMP", 0, 2, "BM", read_bmp},
+	{"PNM", 0, 2, "P5", read_pnm},
+	{"PNM", 0, 2, "P6", read_pnm},
+	{"PNG", 0, 8, "\x89PNG\r\n\x1a\n", om_image_png},
+	{"JPEG", 0, 3, "\xff\xd8\xff", om_image_jpeg},
+	{"WebP", 8, 4, "WEBP", om_image_webp},
+	{"TIFF", 0, 4, "II*\0", om_image_tiff},
+	{"TIFF", 0, 4, "MM\0*", om_image_tiff},
+	{"JPEG 2000", 4, 8, "jP  \r\n\x87\n", om_image_jp2},
+	{"JPEG 2000", 0, 4, "\xff\x4f\xff\x51", om_image_jp2},
+};
+
+enum { LEAST_BYTES = 12 };
+
+static om_status
+read_image(const om_image_file *f, om_image *i)
+{
+	for (size_t k = 0; k < sizeof formats / sizeof formats[0]; k++) {
+		const struct format *o = &formats[k];
+		if (f->n < LEAST_BYTES || memcmp(f->data + o->at, o->mark, o->n) != 0)
+			continue;
+		if (!o->read)
+			return om_op_fail(f->c->session, OM_UNSUPPORTED, f->c->op,
+				"a %s file cannot be read: this program was built without the library for it", o->name);
+		return o->read(f, i);
+	}
+	return unsupported(f, "an image that is no BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP file");
+}
+
+static bool
+is_grey(const om_op_context *c)
+{
+	return om_attr_is(c->op, "pixel_format", "Grayscale");
+}
+
+static om_status
+decode_infer(om_op_context *c)
+{
+	if (c->in[0].type != OM_UINT8 && c->in[0].type != OM_UNDEFINED)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "its input is %s, not uint8", om_dtype_text(c->in[0].type));
+	if (!is_grey(c) && !om_attr_is(c->op, "pixel_format", "RGB") && !om_attr_is(c->op, "pixel_format", "BGR"))
+		return om_op_fail(c->session, OM_INVALID, c->op, "its pixel_format is not known");
+	c->out[0].type = OM_UINT8;
+	c->out[0].shape = om_shape_open(3);
+	c->out[0].shape.dim[2] = is_grey(c) ? 1 : 3;
+	return OM_OK;
+}
+
+static om_status
+decode_cpu(om_op_context *c)
+{
+	const om_image_file f = {c, c->in[0].data, (size_t)om_shape_count(&c->in[0].shape)};
+	const bool swapped = om_attr_is(c->op, "pixel_format", "BGR");
+	om_image i;
+
+	OM_TRY(read_image(&f, &i));
+	const om_shape shape = om_shape_of(3, (const int64_t[]){(int64_t)i.h, (int64_t)i.w, is_grey(c) ? 1 : 3});
+	OM_TRY(c->alloc(c, 0, &shape));
+	uint8_t *to = c->out[0].data;
+	for (size_t k = 0; k < i.w * i.h; k++) {
+		const uint8_t *p = i.rgb + 3 * k;
+		if (is_grey(c)) {  /* ITU-R 601 */
+			*to++ = (uint8_t)((p[0] * 19595u + p[1] * 38470u + p[2] * 7471u + 0x8000u) >> 16);
+			continue;
+		}
+		for (int b = 0; b < 3; b++)
+			*to++ = p[swapped ? 2 - b : b];
+	}
+	return OM_OK;
+}
+
+static const om_attr_spec decode_attrs[] = {{"pixel_format", OM_ATTR_STRING, .s = "RGB"}, {0}};
+
+const om_opdef om_ops_image[] = {
+	{.name = "ImageDecoder", .brief = "the pixels of a file of an image", .since = 20, .min_in = 1, .max_in = 1,
+	 .min_out = 1, .max_out = 1, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = decode_attrs, .infer = decode_infer,
+	 .cpu = decode_cpu,
+	 .input_types = {OF(UINT8)}},
+	{0}
+};

@@ -1,0 +1,241 @@
+/* Walks along one axis: ArgMax and ArgMin, CumSum.
+ *
+ * What is known so far, the best or the sum, is kept for a piece of neighbouring
+ * lines, and rows of elements are taken into it one after the other: so the inner
+ * loop is contiguous, whichever the axis. */
+#include <config.h>
+
+#include "ops/tensor/cast.h"
+#include "grad/gradients.h"
+#include "ops/tensor/strided_copy.h"
+#include "opdef/family.h"
+#include "ops/math/axis_view.h"
+#include "opdef/numbers.h"
+#include "opdef/types.h"
+
+enum { PIECE = 256 };
+
+/* ---- ArgMax, ArgMin. ---- */
+
+static om_status
+arg_infer(om_op_context *c)
+{
+	const om_shape *x = &c->in[0].shape;
+	const int64_t axis = om_attr_int(c->op, "axis");
+	const bool keep = om_attr_int(c->op, "keepdims") != 0;
+	om_shape *y = &c->out[0].shape;
+	int at;
+
+	c->out[0].type = OM_INT64;
+	if (x->rank < 0)
+		return OM_OK;
+	if (!om_axis(axis, x->rank, &at))
+		return om_bad_axis(c, axis);
+	if (x->dim[at] == 0)
+		return om_op_fail(c->session, OM_INVALID, c->op, "axis %lld has no elements", (long long)axis);
+	*y = om_shape_of(0, NULL);
+	for (int d = 0; d < x->rank; d++) {
+		if (d == at && !keep)
+			continue;
+		y->dim[y->rank] = d == at ? 1 : x->dim[d];
+		y->sym[y->rank++] = d == at ? NULL : x->sym[d];
+	}
+	return OM_OK;
+}
+
+/* One row of candidates against the best so far of each column. */
+typedef void arg_fn(int64_t *index, void *best, const void *x, int64_t i, int64_t m);
+
+#define ARG_LOOP(name, T, better)                                              \
+	static void                                                            \
+	name(int64_t *index, void *best, const void *in, int64_t i, int64_t m) \
+	{                                                                      \
+		const T *px = in;                                              \
+		T *pb = best;                                                  \
+		for (int64_t j = 0; j < m; j++) {                              \
+			const T x = px[j], b = pb[j];                          \
+			if (i == 0 || (better)) {                              \
+				pb[j] = x;                                     \
+				index[j] = i;                                  \
+			}                                                      \
+		}                                                              \
+	}
+#define ARG_FN(type, T, W, _)                                                  \
+	ARG_LOOP(argmax_first_##type, T, x > b || (IS_NAN(x) && !IS_NAN(b)))   \
+	ARG_LOOP(argmax_last_##type, T, x >= b || IS_NAN(x))                   \
+	ARG_LOOP(argmin_first_##type, T, x < b || (IS_NAN(x) && !IS_NAN(b)))   \
+	ARG_LOOP(argmin_last_##type, T, x <= b || IS_NAN(x))
+#define ARG_ENTRY(type, T, W, name) [OM_##type] = {name##_first_##type, name##_last_##type},
+
+ON_NUMBERS(ARG_FN, )
+
+static void
+arg_piece(const om_op_context *c, arg_fn *f, int64_t *y, const char *x, const struct om_lines *l, int64_t m)
+{
+	const om_dtype t = c->in[0].type;
+	const size_t size = om_dtype_bits(t) / 8;
+	double best[PIECE];
+	float buffer[PIECE];
+
+	for (int64_t i = 0; i < l->n; i++) {
+		const char *row = x + (size_t)(i * l->inner) * size;
+		if (om_is_half(t))
+			om_convert(OM_FLOAT32, buffer, t, row, m, true);
+		f(y, best, om_is_half(t) ? (const void *)buffer : row, i, m);
+	}
+}
+
+static om_status
+arg(om_op_context *c, arg_fn *const loops[][2])
+{
+	const om_tensor *x = &c->in[0];
+	const bool last = om_attr_int(c->op, "select_last_index") != 0;
+	arg_fn *f = loops[om_is_half(x->type) ? OM_FLOAT32 : x->type][last];
+	const size_t size = om_dtype_bits(x->type) / 8;
+	int64_t *y = c->out[0].data;
+	int at;
+
+	if (!f)
+		return om_no_kernel(c, c->in[0].type);
+	if (!om_axis(om_attr_int(c->op, "axis"), x->shape.rank, &at))
+		return om_bad_axis(c, om_attr_int(c->op, "axis"));
+	const struct om_lines l = om_lines_along(&x->shape, at);
+	for (int64_t o = 0; o < l.outer; o++)
+		for (int64_t j = 0; j < l.inner; j += PIECE) {
+			const int64_t m = l.inner - j < PIECE ? l.inner - j : PIECE;
+			const char *from = (const char *)x->data + (size_t)(o * l.n * l.inner + j) * size;
+			arg_piece(c, f, y + o * l.inner + j, from, &l, m);
+		}
+	return OM_OK;
+}
+
+static om_status
+argmax_cpu(om_op_context *c)
+{
+	static arg_fn *const loops[OM_NDTYPE][2] = {ON_NUMBERS(ARG_ENTRY, argmax)};
+	return arg(c, loops);
+}
+
+static om_status
+argmin_cpu(om_op_context *c)
+{
+	static arg_fn *const loops[OM_NDTYPE][2] = {ON_NUMBERS(ARG_ENTRY, argmin)};
+	return arg(c, loops);
+}
+
+/* ---- CumSum. ---- */
+
+/* A row of elements; its sums are those of the row before and itself. */
+typedef void cum_fn(void *out, const void *x, void *sum, int64_t m, bool exclusive);
+
+#define CUM_LOOP(type, T, A)                                                   \
+	static void                                                            \
+	cumsum_##type(void *out, const void *in, void *sum, int64_t m, bool exclusive) \
+	{                                                                      \
+		const T *x = in;                                               \
+		T *y = out;                                                    \
+		A *s = sum;                                                    \
+		for (int64_t j = 0; j < m; j++) {                              \
+			const A before = s[j];                                 \
+			s[j] += (A)x[j];                                       \
+			y[j] = (T)(exclusive ? before : s[j]);                 \
+		}                                                              \
+	}
+#define CUM_FLOAT(type, T, W, _)    CUM_LOOP(type, T, double)
+#define CUM_INTEGER(type, T, W, _)  CUM_LOOP(type, T, uint64_t)
+#define CUM_ENTRY(type, T, W, _)    [OM_##type] = cumsum_##type,
+
+ON_FLOATS(CUM_FLOAT, )
+ON_INTEGERS(CUM_INTEGER, )
+
+static void
+cum_piece(const om_op_context *c, cum_fn *f, char *y, const char *x, const struct om_lines *l, int64_t m)
+{
+	const om_dtype t = c->in[0].type;
+	const size_t size = om_dtype_bits(t) / 8;
+	const bool reverse = om_attr_int(c->op, "reverse") != 0;
+	const bool exclusive = om_attr_int(c->op, "exclusive") != 0;
+	union { double real[PIECE]; uint64_t whole[PIECE]; } sum = {.whole = {0}};
+	float buffer[PIECE];
+
+	for (int64_t i = 0; i < l->n; i++) {
+		const size_t at = (size_t)((reverse ? l->n - 1 - i : i) * l->inner) * size;
+		if (om_is_half(t)) {
+			om_convert(OM_FLOAT32, buffer, t, x + at, m, true);
+			f(buffer, buffer, &sum, m, exclusive);
+			om_convert(t, y + at, OM_FLOAT32, buffer, m, true);
+		} else {
+			f(y + at, x + at, &sum, m, exclusive);
+		}
+	}
+}
+
+static om_status
+cum_cpu(om_op_context *c)
+{
+	static cum_fn *const loops[OM_NDTYPE] = {ON_NUMBERS(CUM_ENTRY, )};
+	const om_tensor *x = &c->in[0];
+	const size_t size = om_dtype_bits(x->type) / 8;
+	cum_fn *f = loops[om_is_half(x->type) ? OM_FLOAT32 : x->type];
+	int64_t *axis;
+	size_t n;
+	int at;
+
+	if (!f)
+		return om_no_kernel(c, c->in[0].type);
+	if (!om_in_ints(c, 1, &axis, &n) || n != 1)
+		return om_op_fail(c->session, OM_RUN, c->op, "the axis is not one number");
+	if (!om_axis(*axis, x->shape.rank, &at))
+		return om_bad_axis(c, *axis);
+	const struct om_lines l = om_lines_along(&x->shape, at);
+	for (int64_t o = 0; o < l.outer; o++)
+		for (int64_t j = 0; j < l.inner; j += PIECE) {
+			const int64_t m = l.inner - j < PIECE ? l.inner - j : PIECE;
+			const size_t from = (size_t)(o * l.n * l.inner + j) * size;
+			cum_piece(c, f, (char *)c->out[0].data + from, (const char *)x->data + from, &l, m);
+		}
+	return OM_OK;
+}
+
+/* ---- The rows. ---- */
+
+static const om_attr_spec arg_attrs[] = {
+	{"axis", OM_ATTR_INT, .i = 0},
+	{"keepdims", OM_ATTR_INT, .i = 1},
+	{"select_last_index", OM_ATTR_INT, .i = 0},
+	{0}
+};
+
+static const om_attr_spec cum_attrs[] = {
+	{"exclusive", OM_ATTR_INT, .i = 0},
+	{"reverse", OM_ATTR_INT, .i = 0},
+	{0}
+};
+
+static void
+arg_cost(const om_op_context *c, om_cost *cost)
+{
+	cost->flops = (double)om_shape_count(&c->in[0].shape);
+}
+
+const om_opdef om_ops_along[] = {
+	{
+		.name = "ArgMax", .brief = "where along an axis the largest element is",
+		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
+		.infer = arg_infer, .cpu = argmax_cpu, .cost = arg_cost,
+		.input_types = {OF_NUMBERS},
+	},
+	{
+		.name = "ArgMin", .brief = "where along an axis the smallest element is",
+		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
+		.infer = arg_infer, .cpu = argmin_cpu, .cost = arg_cost,
+		.input_types = {OF_NUMBERS},
+	},
+	{
+		.name = "CumSum", .brief = "the sums of an element and those before it along an axis",
+		.since = 11, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = cum_attrs,
+		.infer = om_infer_same, .inplace = om_inplace_first, .cpu = cum_cpu, .grad = om_grad_CumSum,
+		.input_types = {OF_WIDE, OF_INDICES},
+	},
+	{0}
+};

@@ -1,0 +1,26 @@
+/* A tensor as lines along one of its axes. */
+#ifndef OM_AXIS_VIEW_H
+#define OM_AXIS_VIEW_H
+
+#include "onnxmem/opdef.h"
+
+/* Element i of line (o, j) is at (o * n + i) * inner + j. */
+struct om_lines {
+	int64_t outer, n, inner;
+};
+
+static inline struct om_lines
+om_lines_along(const om_shape *s, int axis)
+{
+	return (struct om_lines){om_shape_span(s, 0, axis), s->dim[axis], om_shape_span(s, axis + 1, s->rank)};
+}
+
+/* The refusal of an axis that the first input has not. */
+static inline om_status
+om_bad_axis(const om_op_context *c, int64_t axis)
+{
+	return om_op_fail(c->session, OM_INVALID, c->op, "axis %lld is outside the rank %d",
+		(long long)axis, c->in[0].shape.rank);
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* Strips: elementwise computations as loops that do not know about broadcast.
+ *
+ * A family writes a loop for each type of elements, om_map() finds the one for a
+ * call and runs it over all strips of the output. */
+#ifndef OM_BROADCAST_LOOPS_H
+#define OM_BROADCAST_LOOPS_H
+
+#include "onnxmem/opdef.h"
+#include "opdef/types.h"
+
+enum { OM_STRIP = 256, OM_NKNOB = 3 };
+
+struct om_operand_ref {
+	const void *at;
+	int64_t step;        /* 0 or 1 */
+};
+
+/* `n` elements of the output, and where the operands have theirs. */
+struct om_inner_loop {
+	int64_t n;
+	void *out;
+	uint32_t nin;
+	const struct om_operand_ref *in;
+	const double *knob;  /* [OM_NKNOB]: attributes that are a number or a letter, in the order of the row */
+};
+
+typedef void om_inner_loop_fn(const struct om_inner_loop *s);
+
+/* ---- A call whose operands are alike. ---- */
+
+/* Run the loop for the type of input `key`, or of the first one, over the call's inputs. */
+om_status om_map_by(om_op_context *c, om_inner_loop_fn *const loops[], uint32_t key);
+om_status om_map(om_op_context *c, om_inner_loop_fn *const loops[]);
+
+/* ---- Any other: a nest is put together lane by lane, then run. ---- */
+
+struct om_loop_nest {
+	om_inner_loop_fn *loop;
+	double knob[OM_NKNOB];
+	int rank;
+	int64_t dim[OM_MAX_RANK];
+	uint32_t nin;
+	struct om_operand *lane;   /* [nin], then the output */
+	struct om_operand_ref *in;
+};
+
+/* Room for the lanes of `nin` operands and the output. */
+void om_loop_nest_operands(om_op_context *c, struct om_loop_nest *e);
+
+static inline struct om_loop_nest
+om_loop_nest_of(om_op_context *c, uint32_t nin, om_inner_loop_fn *loop)
+{
+	struct om_loop_nest e = {.loop = loop, .nin = nin};
+
+	om_loop_nest_operands(c, &e);
+	return e;
+}
+
+/* Lane `k` of `nin`, the output's behind them, are the elements of `t`, as if it had shape `s`; the
+ * loop is to see them as type `as`. */
+void om_loop_nest_operand(om_op_context *c, struct om_loop_nest *e, uint32_t k, const om_tensor *t, const om_shape *s, om_dtype as);
+om_status om_loop_nest_run(om_op_context *c, struct om_loop_nest *e);
+
+/* The type to compute in: narrow floats without a loop of their own go through float32. */
+om_dtype om_computed_as(om_inner_loop_fn *const loops[], om_dtype t);
+
+/* ---- Columns of rows. ---- */
+
+/* Before version 7 an operator says by these how its second input lies along the first. */
+#define OM_ALIGN_ATTRS {"axis", OM_ATTR_INT, .i = 0}, {"broadcast", OM_ATTR_INT, .i = 0}
+
+/* The shape as which input `k` is broadcast. */
+om_shape om_aligned(const om_op_context *c, uint32_t k);
+
+/* Input `k` has the type of those before it, which becomes `*type` where that was open. */
+om_status om_same_type(const om_op_context *c, om_dtype *type, uint32_t k);
+
+/* The output's shape is that of all inputs, broadcast. */
+om_status om_broadcast_all(om_op_context *c);
+
+/* Do the dims agree, but for ones in front? */
+bool om_is_whole(const om_shape *s, const om_shape *out);
+
+/* The output may lie over an input that is not broadcast. */
+bool om_inplace_whole(const om_op_context *c, uint32_t out, uint32_t in);
+
+/* ---- Loops for one type, of a value in terms of x, or of x and y. ---- */
+
+#define ENTRY(type, T, W, name) [OM_##type] = name##_##type,
+
+/* What these expressions may speak of: T, the type of the elements, W, which
+ * wraps around, and a, b, c, the knobs. */
+#define NAMES(element, wrapping)                                               \
+	typedef element T __attribute__((unused));                             \
+	typedef wrapping W __attribute__((unused));                            \
+	const double *const knob = s->knob;                                    \
+	const T a = (T)knob[0], b = (T)knob[1], c = (T)knob[2];                \
+	(void)a, (void)b, (void)c;
+
+#define UNARY_LOOP(name, E, U, R, value)                                       \
+	static void                                                            \
+	name(const struct om_inner_loop *s)                                         \
+	{                                                                      \
+		NAMES(E, U)                                                    \
+		const T *px = s->in[0].at;                                     \
+		R *out = s->out;                                               \
+		for (int64_t i = 0; i < s->n; i++) {                           \
+			const T x = px[i];                                     \
+			out[i] = (R)(value);                                   \
+		}                                                              \
+	}
+
+#define BINARY_LOOP(name, E, U, R, value)                                      \
+	static void                                                            \
+	name(const struct om_inner_loop *s)                                         \
+	{                                                                      \
+		NAMES(E, U)                                                    \
+		const T *px = s->in[0].at, *py = s->in[1].at;                  \
+		R *out = s->out;                                               \
+		if (s->in[0].step && s->in[1].step) {                          \
+			for (int64_t i = 0; i < s->n; i++) {                   \
+				const T x = px[i], y = py[i];                  \
+				out[i] = (R)(value);                           \
+			}                                                      \
+		} else if (s->in[0].step) {                                    \
+			const T y = *py;                                       \
+			for (int64_t i = 0; i < s->n; i++) {                   \
+				const T x = px[i];                             \
+				out[i] = (R)(value);                           \
+			}                                                      \
+		} else {                                                       \
+			const T x = *px;                                       \
+			for (int64_t i = 0; i < s->n; i++) {                   \
+				const T y = py[i];                             \
+				out[i] = (R)(value);                           \
+			}                                                      \
+		}                                                              \
+	}
+
+#define UNARY_FN(type, T, W, name, value)    UNARY_LOOP(name##_##type, T, W, T, value)
+#define TEST_FN(type, T, W, name, value)     UNARY_LOOP(name##_##type, T, W, uint8_t, value)
+#define BINARY_FN(type, T, W, name, value)   BINARY_LOOP(name##_##type, T, W, T, value)
+#define COMPARE_FN(type, T, W, name, value)  BINARY_LOOP(name##_##type, T, W, uint8_t, value)
+
+#endif

@@ -1,0 +1,522 @@
+/* Reductions.
+ *
+ * The dims of the input are folded into groups of neighbours that are all kept
+ * or all reduced.  If the last group is reduced, each output element is a walk
+ * over contiguous runs; if it is kept, a piece of it is accumulated row by row.
+ * Either way the inner loop is contiguous.
+ * Floats are accumulated in double, integers modulo 2^64. */
+#include <config.h>
+
+#include <tgmath.h>
+
+#include "ops/tensor/cast.h"
+#include "grad/gradients.h"
+#include "opdef/family.h"
+#include "ops/math/axis_view.h"
+#include "opdef/numbers.h"
+#include "opdef/types.h"
+
+/* Max and Min of unsigned types compare with zero somewhere. */
+#pragma GCC diagnostic ignored "-Wtype-limits"
+
+enum { PIECE = 256, LANES = 8 };
+
+/* ---- The axes. ---- */
+
+struct axes {
+	bool known;                   /* which they are */
+	bool is_reduced[OM_MAX_RANK];
+	bool is_noop;                 /* none given, and none meant */
+};
+
+/* They came as an attribute, and became an input with version 13 or 18. */
+static bool
+given_axes(const om_op_context *c, const int64_t **axes, size_t *n)
+{
+	int64_t *read;
+
+	*axes = om_attr_ints(c->op, "axes", n);
+	if (!om_has_in(c, 1))
+		return true;
+	if (!om_in_ints(c, 1, &read, n))
+		return false;
+	*axes = read;
+	return true;
+}
+
+/* The rank is known. */
+static om_status
+find_axes(const om_op_context *c, struct axes *a)
+{
+	const int rank = c->in[0].shape.rank;
+	const int64_t *axes;
+	size_t n;
+	int at;
+
+	*a = (struct axes){.known = given_axes(c, &axes, &n)};
+	if (!a->known)
+		return OM_OK;
+	a->is_noop = n == 0 && om_attr_int(c->op, "noop_with_empty_axes") != 0;
+	for (int d = 0; d < rank && n == 0; d++)
+		a->is_reduced[d] = !a->is_noop;
+	for (size_t k = 0; k < n; k++) {
+		if (!om_axis(axes[k], rank, &at))
+			return om_bad_axis(c, axes[k]);
+		a->is_reduced[at] = true;
+	}
+	return OM_OK;
+}
+
+/* How many axes there are says the rank of the output, even where the axes
+ * themselves are not known. */
+static void
+open_shape(const om_op_context *c, om_shape *s)
+{
+	const om_shape *x = &c->in[0].shape, *axes = &c->in[1].shape;
+	const bool keep = om_attr_int(c->op, "keepdims") != 0;
+	int rank = x->rank;
+
+	if (!keep && (axes->rank != 1 || axes->dim[0] <= 0 || axes->dim[0] > rank)) {
+		*s = om_shape_unknown();
+		return;
+	}
+	rank -= keep ? 0 : (int)axes->dim[0];
+	*s = (om_shape){.rank = rank};
+	for (int d = 0; d < rank; d++)
+		s->dim[d] = OM_DIM_UNKNOWN;
+}
+
+static om_status
+reduce_infer(om_op_context *c)
+{
+	const om_shape *x = &c->in[0].shape;
+	const bool keep = om_attr_int(c->op, "keepdims") != 0;
+	om_shape *y = &c->out[0].shape;
+	struct axes a;
+
+	c->out[0].type = c->in[0].type;
+	if (x->rank < 0)
+		return OM_OK;
+	OM_TRY(find_axes(c, &a));
+	if (!a.known) {
+		open_shape(c, y);
+		return OM_OK;
+	}
+	*y = om_shape_of(0, NULL);
+	for (int d = 0; d < x->rank; d++) {
+		if (a.is_reduced[d] && !keep)
+			continue;
+		y->dim[y->rank] = a.is_reduced[d] ? 1 : x->dim[d];
+		y->sym[y->rank++] = a.is_reduced[d] ? NULL : x->sym[d];
+	}
+	return OM_OK;
+}
+
+/* ---- The walk. ---- */
+
+struct loops {
+	void (*start)(void *sum, int64_t m);
+	void (*run)(void *sum, const void *x, int64_t n);       /* n elements into one sum */
+	void (*rows)(void *sum, const void *x, int64_t m);      /* m elements into m sums */
+	void (*finish)(void *out, const void *sum, int64_t m, int64_t n);
+};
+
+/* Room for a piece of the sums of any operator. */
+typedef struct online { double high, sum; } online;
+typedef union sums {
+	online any[PIECE];
+	double align;
+} sums;
+
+struct group {
+	int64_t n, step;     /* in elements of the input */
+};
+
+struct walk {
+	const struct loops *f;
+	om_dtype type, as;
+	size_t size;                     /* of an element in memory */
+	struct group kept[OM_MAX_RANK], reduced[OM_MAX_RANK];
+	int nkept, nreduced;             /* without the last group of all */
+	struct group last;
+	bool last_is_reduced;
+	int64_t count;                   /* elements that go into one */
+};
+
+static void
+push_group(struct group *g, int *n, int64_t dim, int64_t step)
+{
+	if (*n && g[*n - 1].step == dim * step) {
+		g[*n - 1] = (struct group){g[*n - 1].n * dim, step};
+		return;
+	}
+	g[(*n)++] = (struct group){dim, step};
+}
+
+static void
+set_groups(struct walk *w, const om_shape *x, const struct axes *a)
+{
+	int64_t step[OM_MAX_RANK + 1];
+
+	step[x->rank] = 1;
+	for (int d = x->rank - 1; d >= 0; d--)
+		step[d] = step[d + 1] * x->dim[d];
+	w->count = 1;
+	for (int d = 0; d < x->rank; d++) {
+		if (a->is_reduced[d])
+			w->count *= x->dim[d];
+		if (x->dim[d] == 1)
+			continue;
+		if (a->is_reduced[d])
+			push_group(w->reduced, &w->nreduced, x->dim[d], step[d + 1]);
+		else
+			push_group(w->kept, &w->nkept, x->dim[d], step[d + 1]);
+	}
+	w->last = (struct group){1, 1};
+	w->last_is_reduced = w->nreduced && w->reduced[w->nreduced - 1].step == 1;
+	if (w->last_is_reduced)
+		w->last = w->reduced[--w->nreduced];
+	else if (w->nkept && w->kept[w->nkept - 1].step == 1)
+		w->last = w->kept[--w->nkept];
+}
+
+/* An odometer; moves `at` by what the groups step. */
+static bool
+advance(const struct group *g, int n, int64_t *index, int64_t *at)
+{
+	for (int d = n - 1; d >= 0; d--) {
+		*at += g[d].step;
+		if (++index[d] < g[d].n)
+			return true;
+		*at -= g[d].step * g[d].n;
+		index[d] = 0;
+	}
+	return false;
+}
+
+/* m elements of the input, contiguous, into one sum or into m. */
+static void
+take(const struct walk *w, void (*into)(void *, const void *, int64_t), void *sum, const char *x, int64_t m)
+{
+	float buffer[PIECE];
+
+	if (w->as == w->type) {
+		into(sum, x, m);
+		return;
+	}
+	for (int64_t at = 0; at < m; at += PIECE) {
+		const int64_t n = m - at < PIECE ? m - at : PIECE;
+		om_convert(w->as, buffer, w->type, x + (size_t)at * w->size, n, true);
+		into(sum, buffer, n);
+	}
+}
+
+/* m neighbours of the output; what goes into them starts at x. */
+static void
+reduce_piece(const struct walk *w, char *y, const char *x, int64_t m)
+{
+	int64_t index[OM_MAX_RANK] = {0}, at = 0;
+	float buffer[PIECE];
+	sums s;
+
+	w->f->start(&s, m);
+	do {
+		const char *from = x + at * (int64_t)w->size;
+		if (w->last_is_reduced)
+			take(w, w->f->run, &s, from, w->last.n);
+		else
+			take(w, w->f->rows, &s, from, m);
+	} while (w->count && advance(w->reduced, w->nreduced, index, &at));
+	w->f->finish(w->as == w->type ? (void *)y : buffer, &s, m, w->count);
+	if (w->as != w->type)
+		om_convert(w->type, y, w->as, buffer, m, true);
+}
+
+static void
+reduce_nothing(const struct walk *w, char *y, int64_t n)
+{
+	float buffer[PIECE];
+	sums s;
+
+	for (int64_t at = 0; at < n; at += PIECE) {
+		const int64_t m = n - at < PIECE ? n - at : PIECE;
+		char *to = y + (size_t)at * w->size;
+		w->f->start(&s, m);
+		w->f->finish(w->as == w->type ? (void *)to : buffer, &s, m, 0);
+		if (w->as != w->type)
+			om_convert(w->type, to, w->as, buffer, m, true);
+	}
+}
+
+static void
+reduce_all(const struct walk *w, char *y, const char *x)
+{
+	const int64_t row = w->last_is_reduced ? 1 : w->last.n;
+	int64_t index[OM_MAX_RANK] = {0}, at = 0;
+
+	do {
+		for (int64_t j = 0; j < row; j += PIECE) {
+			const int64_t m = row - j < PIECE ? row - j : PIECE;
+			reduce_piece(w, y, x + (at + j) * (int64_t)w->size, m);
+			y += (size_t)m * w->size;
+		}
+	} while (advance(w->kept, w->nkept, index, &at));
+}
+
+static om_status
+reduce(om_op_context *c, const struct loops loops[])
+{
+	const om_tensor *x = &c->in[0], *y = &c->out[0];
+	struct walk w = {.type = x->type, .as = x->type, .size = om_dtype_bits(x->type) / 8};
+	struct axes a;
+
+	if (!loops[x->type].run && om_is_half(x->type))
+		w.as = OM_FLOAT32;
+	w.f = &loops[w.as];
+	if (!w.f->run)
+		return om_no_kernel(c, c->in[0].type);
+	OM_TRY(find_axes(c, &a));
+	if (!a.known)
+		return om_op_fail(c->session, OM_RUN, c->op, "the axes are not there");
+	set_groups(&w, &x->shape, &a);
+	const int64_t n = om_shape_count(&y->shape);
+	if (n && w.count == 0)
+		reduce_nothing(&w, y->data, n);
+	else if (n)
+		reduce_all(&w, y->data, x->data);
+	return OM_OK;
+}
+
+/* Where nothing is added up the elements stay what they are. */
+static om_status
+reduce_or_copy(om_op_context *c, const struct loops loops[])
+{
+	const int64_t n = om_shape_count(&c->in[0].shape);
+
+	if (n != om_shape_count(&c->out[0].shape))
+		return reduce(c, loops);
+	if (n && c->out[0].data != c->in[0].data)
+		memcpy(c->out[0].data, c->in[0].data, (size_t)n * om_dtype_bits(c->in[0].type) / 8);
+	return OM_OK;
+}
+
+static bool
+reduce_view(const om_op_context *c, uint32_t out, om_view_of *v)
+{
+	(void)out;
+	*v = (om_view_of){0, 0};
+	return om_shape_count(&c->in[0].shape) == om_shape_count(&c->out[0].shape);
+}
+
+static bool
+reduce_reuse(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	return out == 0 && in == 0
+	    && om_shape_count(&c->in[0].shape) == om_shape_count(&c->out[0].shape);
+}
+
+/* ---- What is done with the elements. ---- */
+
+/* A is the type of the sum, S the one that its value has. */
+#define REDUCE_LOOPS(name, E, ATYPE, STYPE, zero, next, merged, result)        \
+	static void                                                            \
+	name##_start(void *sum, int64_t m)                                     \
+	{                                                                      \
+		typedef E T __attribute__((unused));                           \
+		typedef ATYPE A;                                               \
+		for (int64_t j = 0; j < m; j++)                                \
+			((A *)sum)[j] = zero;                                  \
+	}                                                                      \
+	static void                                                            \
+	name##_run(void *sum, const void *in, int64_t n)                       \
+	{                                                                      \
+		typedef E T;                                                   \
+		typedef ATYPE A;                                               \
+		const T *px = in;                                              \
+		A lane[LANES], all = *(A *)sum;                                \
+		int64_t i = 0;                                                 \
+		for (int j = 0; j < LANES; j++)                                \
+			lane[j] = zero;                                        \
+		for (; i + LANES <= n; i += LANES)                             \
+			for (int j = 0; j < LANES; j++) {                      \
+				const A a = lane[j];                           \
+				const T x = px[i + j];                         \
+				lane[j] = next;                                \
+			}                                                      \
+		for (; i < n; i++) {                                           \
+			const A a = lane[0];                                   \
+			const T x = px[i];                                     \
+			lane[0] = next;                                        \
+		}                                                              \
+		for (int j = 0; j < LANES; j++) {                              \
+			const A a = all, b = lane[j];                          \
+			all = merged;                                          \
+		}                                                              \
+		*(A *)sum = all;                                               \
+	}                                                                      \
+	static void                                                            \
+	name##_rows(void *sum, const void *in, int64_t m)                      \
+	{                                                                      \
+		typedef E T;                                                   \
+		typedef ATYPE A;                                               \
+		A *restrict p = sum;                                           \
+		const T *restrict px = in;                                     \
+		for (int64_t j = 0; j < m; j++) {                              \
+			const A a = p[j];                                      \
+			const T x = px[j];                                     \
+			p[j] = next;                                           \
+		}                                                              \
+	}                                                                      \
+	static void                                                            \
+	name##_finish(void *out, const void *sum, int64_t m, int64_t n)        \
+	{                                                                      \
+		typedef E T;                                                   \
+		typedef ATYPE A;                                               \
+		typedef STYPE S __attribute__((unused));                       \
+		(void)n;                                                       \
+		for (int64_t j = 0; j < m; j++) {                              \
+			const A a = ((const A *)sum)[j];                       \
+			((T *)out)[j] = (T)(result);                           \
+		}                                                              \
+	}
+
+#define HIGHER(x, y)   ((x) > (y) || IS_NAN(x) ? (x) : (y))
+#define LOWER(x, y)    ((x) < (y) || IS_NAN(x) ? (x) : (y))
+#define LARGEST(T)                                                             \
+	(IS_FLOAT(T) ? (T)INFINITY                                             \
+	    : (T)(UINT64_MAX >> (64 - 8 * sizeof(T) + IS_SIGNED(T))))
+#define SMALLEST(T)    (IS_FLOAT(T) ? (T)-INFINITY : (T)(-LARGEST(T) - IS_SIGNED(T)) * IS_SIGNED(T))
+#define MEAN(S, a, n)  (IS_FLOAT(S) ? (S)(a) / (S)(n) : (n) ? (S)(a) / (S)(n) : 0)
+
+/* The sum of exp(x), as a sum and the largest x, which keeps it in range. */
+static online
+exp_next(online a, double x)
+{
+	if (x == -INFINITY || IS_NAN(a.high))
+		return a;
+	if (!(x > a.high))
+		return (online){IS_NAN(x) ? x : a.high, x == a.high ? a.sum + 1 : a.sum + exp(x - a.high)};
+	return (online){x, a.sum * exp(a.high - x) + 1};
+}
+
+static online
+exp_merge(online a, online b)
+{
+	if (b.sum == 0 || IS_NAN(a.high))
+		return a;
+	if (a.sum == 0 || IS_NAN(b.high))
+		return b;
+	if (isinf(a.high) || isinf(b.high))
+		return a.high > b.high ? a : b;
+	if (a.high >= b.high)
+		return (online){a.high, a.sum + b.sum * exp(b.high - a.high)};
+	return (online){b.high, b.sum + a.sum * exp(a.high - b.high)};
+}
+
+static double
+exp_result(online a)
+{
+	return isinf(a.high) || IS_NAN(a.high) ? a.high : a.high + log(a.sum);
+}
+
+/* name, what is done; for floats and integers alike */
+#define MAGNITUDE(A, x)  ((x) < 0 ? (A)(0 - (A)(x)) : (A)(x))
+
+#define REDUCTIONS(_, type, E, A, S)                                                                   \
+	_(sum, type, E, A, S, 0, a + (A)x, a + b, (S)a)                                                \
+	_(mean, type, E, A, S, 0, a + (A)x, a + b, MEAN(S, a, n))                                      \
+	_(product, type, E, A, S, 1, a * (A)x, a * b, (S)a)                                            \
+	_(square, type, E, A, S, 0, a + (A)x * (A)x, a + b, (S)a)                                      \
+	_(l1, type, E, A, S, 0, a + MAGNITUDE(A, x), a + b, (S)a)                                      \
+	_(l2, type, E, A, S, 0, a + (A)x * (A)x, a + b, sqrt((double)(S)a))                            \
+	_(log_sum, type, E, A, S, 0, a + (A)x, a + b, log((double)(S)a))                               \
+	_(log_sum_exp, type, E, online, S, ((online){-INFINITY, 0}), exp_next(a, (double)x), exp_merge(a, b), exp_result(a)) \
+	_(highest, type, E, E, E, SMALLEST(T), HIGHER(x, a), HIGHER(b, a), a)                          \
+	_(lowest, type, E, E, E, LARGEST(T), LOWER(x, a), LOWER(b, a), a)
+
+#define REDUCE_FN(name, type, E, A, S, zero, next, merged, result)             \
+	REDUCE_LOOPS(name##_##type, E, A, S, zero, next, merged, result)
+#define REDUCE_FLOAT(type, T, W, _)     REDUCTIONS(REDUCE_FN, type, T, double, double)
+#define REDUCE_SIGNED(type, T, W, _)    REDUCTIONS(REDUCE_FN, type, T, uint64_t, int64_t)
+#define REDUCE_UNSIGNED(type, T, W, _)  REDUCTIONS(REDUCE_FN, type, T, uint64_t, uint64_t)
+
+ON_FLOATS(REDUCE_FLOAT, )
+ON_SIGNED(REDUCE_SIGNED, )
+ON_UNSIGNED(REDUCE_UNSIGNED, )
+
+REDUCE_LOOPS(highest_BOOL, uint8_t, uint8_t, uint8_t, 0, x | a, a | b, a != 0)
+REDUCE_LOOPS(lowest_BOOL, uint8_t, uint8_t, uint8_t, 1, (x != 0) & a, a & b, a)
+
+#define ENTRY(type, T, W, name)                                                \
+	[OM_##type] = {name##_##type##_start, name##_##type##_run,             \
+		name##_##type##_rows, name##_##type##_finish},
+
+#define KERNEL(name, how, types)                                               \
+	static om_status                                                       \
+	name##_cpu(om_op_context *c)                                                 \
+	{                                                                      \
+		static const struct loops loops[OM_NDTYPE] = {types(ENTRY, name)}; \
+		return how(c, loops);                                          \
+	}
+
+#define ON_ORDERED(_, ...)  ON_NUMBERS(_, __VA_ARGS__) ON_TRUTHS(_, __VA_ARGS__)
+
+KERNEL(sum, reduce_or_copy, ON_NUMBERS)
+KERNEL(mean, reduce_or_copy, ON_NUMBERS)
+KERNEL(product, reduce_or_copy, ON_NUMBERS)
+KERNEL(highest, reduce_or_copy, ON_ORDERED)
+KERNEL(lowest, reduce_or_copy, ON_ORDERED)
+KERNEL(square, reduce, ON_NUMBERS)
+KERNEL(l1, reduce, ON_NUMBERS)
+KERNEL(l2, reduce, ON_NUMBERS)
+KERNEL(log_sum, reduce, ON_NUMBERS)
+KERNEL(log_sum_exp, reduce, ON_NUMBERS)
+
+/* ---- The rows. ---- */
+
+static const om_attr_spec old_reduce_attrs[] = {
+	{"axes", OM_ATTR_INTS},
+	{"keepdims", OM_ATTR_INT, .i = 1},
+	{0}
+};
+
+static const om_attr_spec reduce_attrs[] = {
+	{"keepdims", OM_ATTR_INT, .i = 1},
+	{"noop_with_empty_axes", OM_ATTR_INT, .i = 0},
+	{0}
+};
+
+static void
+reduce_cost(const om_op_context *c, om_cost *cost)
+{
+	cost->flops = (double)om_shape_count(&c->in[0].shape);
+}
+
+/* The axes became an input in version `v`. */
+#define REDUCE_ROWS(label, v, kernel, types, text, ...)                        \
+	{                                                                      \
+		.name = label, .brief = text, .since = 1, .until = v - 1, .min_in = 1, .max_in = 1, \
+		.min_out = 1, .max_out = 1, .attrs = old_reduce_attrs, .infer = reduce_infer, \
+		.inplace = reduce_reuse, .cpu = kernel, .cost = reduce_cost, \
+		.input_types = {types, OF(INT64)}, __VA_ARGS__ \
+	},                                                                     \
+	{                                                                      \
+		.name = label, .brief = text, .since = v, .min_in = 1, .max_in = 2, \
+		.min_out = 1, .max_out = 1, .attrs = reduce_attrs, .infer = reduce_infer, \
+		.inplace = reduce_reuse, .cpu = kernel, .cost = reduce_cost, \
+		.input_types = {types, OF(INT64)}, __VA_ARGS__ \
+	}
+
+const om_opdef om_ops_reduce[] = {
+	REDUCE_ROWS("ReduceL1", 18, l1_cpu, OF_WIDE, "the sum of |x| over axes", .grad = om_grad_ReduceL1),
+	REDUCE_ROWS("ReduceL2", 18, l2_cpu, OF_WIDE, "the root of the sum of squares over axes", .grad = om_grad_ReduceL2),
+	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, OF_WIDE, "the logarithm of the sum over axes", .grad = om_grad_ReduceLogSum),
+	REDUCE_ROWS("ReduceLogSumExp", 18, log_sum_exp_cpu, OF_WIDE, "the logarithm of the sum of exp(x) over axes", .grad = om_grad_ReduceLogSumExp),
+	REDUCE_ROWS("ReduceMax", 18, highest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), "the largest over axes", .view = reduce_view, .grad = om_grad_ReduceMax),
+	REDUCE_ROWS("ReduceMean", 18, mean_cpu, OF_WIDE, "the mean over axes", .view = reduce_view, .grad = om_grad_ReduceMean),
+	REDUCE_ROWS("ReduceMin", 18, lowest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), "the smallest over axes", .view = reduce_view, .grad = om_grad_ReduceMin),
+	REDUCE_ROWS("ReduceProd", 18, product_cpu, OF_WIDE, "the product over axes", .view = reduce_view, .grad = om_grad_ReduceProd),
+	REDUCE_ROWS("ReduceSum", 13, sum_cpu, OF_WIDE, "the sum over axes", .view = reduce_view, .grad = om_grad_ReduceSum),
+	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, OF_WIDE, "the sum of squares over axes", .grad = om_grad_ReduceSumSquare),
+	{0}
+};

@@ -1,0 +1,337 @@
+/* Elementwise operators of operands that are not alike: Where, whose condition is
+ * bool, Pow, whose exponent may have any type, PRelu, whose slope is broadcast to
+ * the other input only, and Clip, whose bounds may be left out. */
+#include <config.h>
+
+#include <float.h>
+#include <tgmath.h>
+
+#include "grad/gradients.h"
+#include "ops/tensor/cast.h"
+#include "ops/tensor/strided_copy.h"
+#include "opdef/family.h"
+#include "opdef/numbers.h"
+#include "ops/math/broadcast_loops.h"
+
+/* The slope of unsigned types compares with zero, too. */
+#pragma GCC diagnostic ignored "-Wtype-limits"
+
+/* ---- Where: moves elements, so every type will do. ---- */
+
+#define WHERE_FN(type, T, W, name)                                             \
+	static void                                                            \
+	name##_##type(const struct om_inner_loop *s)                                \
+	{                                                                      \
+		const uint8_t *pc = s->in[0].at;                               \
+		const T *px = s->in[1].at, *py = s->in[2].at;                  \
+		T *out = s->out;                                               \
+		if (s->in[0].step && s->in[1].step && s->in[2].step)           \
+			for (int64_t i = 0; i < s->n; i++) {                   \
+				const T x = px[i], y = py[i];                  \
+				out[i] = pc[i] ? x : y;                        \
+			}                                                      \
+		else                                                           \
+			for (int64_t i = 0; i < s->n; i++) {                   \
+				const T x = px[i * s->in[1].step], y = py[i * s->in[2].step]; \
+				out[i] = pc[i * s->in[0].step] ? x : y;        \
+			}                                                      \
+	}
+
+#define ON_CHOICES(_, ...)                                                     \
+	ON_NUMBERS(_, __VA_ARGS__) ON_TRUTHS(_, __VA_ARGS__)                   \
+	_(FLOAT16, uint16_t, , __VA_ARGS__)                                    \
+	_(BFLOAT16, uint16_t, , __VA_ARGS__)                                   \
+	_(COMPLEX64, uint64_t, , __VA_ARGS__)                                  \
+	_(COMPLEX128, wide_pair, , __VA_ARGS__)                               \
+	_(STRING, om_string, , __VA_ARGS__)
+
+/* Elements of 16 bytes, as they lie. */
+typedef struct wide_pair {
+	double re, im;
+} wide_pair;
+
+ON_CHOICES(WHERE_FN, Where)
+
+static om_inner_loop_fn *const Where_loops[OM_NDTYPE] = {ON_CHOICES(ENTRY, Where)};
+
+static om_status
+Where_cpu(om_op_context *c)
+{
+	return om_map_by(c, Where_loops, 1);
+}
+
+static om_status
+Where_infer(om_op_context *c)
+{
+	om_dtype type = OM_UNDEFINED;
+
+	if (c->in[0].type != OM_BOOL && c->in[0].type != OM_UNDEFINED)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the condition has type %s, not bool",
+			om_dtype_text(c->in[0].type));
+	OM_TRY(om_same_type(c, &type, 1));
+	OM_TRY(om_same_type(c, &type, 2));
+	c->out[0].type = type;
+	return om_broadcast_all(c);
+}
+
+/* ---- Pow: the exponent may have another type. ---- */
+
+static uint64_t
+power(uint64_t x, uint64_t y)
+{
+	uint64_t r = 1;
+
+	for (; y; y >>= 1, x *= x)
+		if (y & 1)
+			r *= x;
+	return r;
+}
+
+/* Of a negative exponent only the whole part is left. */
+static uint64_t
+signed_power(int64_t x, int64_t y)
+{
+	if (y >= 0)
+		return power((uint64_t)x, (uint64_t)y);
+	return x == 1 || (x == -1 && y % 2 == 0) ? 1 : x == -1 ? (uint64_t)-1 : 0;
+}
+
+ON_FLOATS(BINARY_FN, Pow, y == 2 ? x * x : pow(x, y))
+ON_SIGNED(BINARY_FN, Pow, signed_power(x, y))
+ON_UNSIGNED(BINARY_FN, Pow, power(x, y))
+
+static om_inner_loop_fn *const Pow_loops[OM_NDTYPE] = {ON_NUMBERS(ENTRY, Pow)};
+
+static om_status
+Pow_cpu(om_op_context *c)
+{
+	const om_dtype t = c->in[0].type;
+	const bool real = om_dtype_is_float(t), root = !real && om_dtype_is_float(c->in[1].type);
+	const om_dtype own = om_computed_as(Pow_loops, t), as = root ? OM_FLOAT64 : own;
+	struct om_loop_nest e = om_loop_nest_of(c, 2, Pow_loops[as]);
+
+	if (!Pow_loops[own] || c->in[1].type == OM_STRING || !om_can_convert(as, c->in[1].type))
+		return om_no_kernel(c, Pow_loops[own] ? c->in[1].type : t);
+	for (uint32_t k = 0; k < 2; k++) {
+		const om_shape s = om_aligned(c, k);
+		om_loop_nest_operand(c, &e, k, &c->in[k], &s, as);
+	}
+	om_loop_nest_operand(c, &e, 2, &c->out[0], &c->out[0].shape, as);
+	return om_loop_nest_run(c, &e);
+}
+
+static om_status
+Pow_infer(om_op_context *c)
+{
+	c->out[0].type = c->in[0].type;
+	return om_broadcast_all(c);
+}
+
+/* ---- PRelu: the slope adapts to the other input only. ---- */
+
+ON_NUMBERS(BINARY_FN, PRelu, x < 0 ? (T)((W)x * (W)y) : x)
+
+static om_inner_loop_fn *const PRelu_loops[OM_NDTYPE] = {ON_NUMBERS(ENTRY, PRelu)};
+
+/* Before version 7 it has one element, or one a channel. */
+static om_shape
+slope_shape(const om_op_context *c)
+{
+	const om_shape *x = &c->in[0].shape;
+	om_shape s = c->in[1].shape;
+
+	if (c->op->version >= 7 || s.rank != 1 || x->rank < 2 || s.dim[0] == 1)
+		return s;
+	while (s.rank < x->rank - 1) {
+		s.dim[s.rank] = 1;
+		s.sym[s.rank++] = NULL;
+	}
+	return s;
+}
+
+static om_status
+PRelu_cpu(om_op_context *c)
+{
+	const om_dtype t = c->in[0].type, as = om_computed_as(PRelu_loops, t);
+	const om_shape slope = slope_shape(c);
+	struct om_loop_nest e = om_loop_nest_of(c, 2, PRelu_loops[as]);
+
+	if (!e.loop)
+		return om_no_kernel(c, t);
+	om_loop_nest_operand(c, &e, 0, &c->in[0], &c->in[0].shape, as);
+	om_loop_nest_operand(c, &e, 1, &c->in[1], &slope, as);
+	om_loop_nest_operand(c, &e, 2, &c->out[0], &c->out[0].shape, as);
+	return om_loop_nest_run(c, &e);
+}
+
+static om_status
+PRelu_infer(om_op_context *c)
+{
+	const om_shape slope = slope_shape(c);
+	om_dtype type = OM_UNDEFINED;
+	om_shape both;
+	char a[256], b[256];
+
+	OM_TRY(om_same_type(c, &type, 0));
+	OM_TRY(om_same_type(c, &type, 1));
+	const bool fits = om_broadcast(&c->in[0].shape, &slope, &both);
+	if (!fits || (om_shape_is_known(&both) && om_shape_is_known(&c->in[0].shape)
+	    && !om_shape_equal(&both, &c->in[0].shape)))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "a slope of shape %s does not fit an input of shape %s",
+			om_shape_text(&slope, a, sizeof a),
+			om_shape_text(&c->in[0].shape, b, sizeof b));
+	return om_infer_same(c);
+}
+
+static bool
+PRelu_reuse(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	const om_shape slope = slope_shape(c);
+	return out == 0 && om_is_whole(in ? &slope : &c->in[0].shape, &c->out[0].shape);
+}
+
+/* ---- Clip. ---- */
+
+#define CLIP_FN(type, T, W, name)                                              \
+	static void                                                            \
+	name##_##type(const struct om_inner_loop *s)                                \
+	{                                                                      \
+		const T *px = s->in[0].at;                                     \
+		const T low = *(const T *)s->in[1].at, high = *(const T *)s->in[2].at; \
+		T *out = s->out;                                               \
+		for (int64_t i = 0; i < s->n; i++) {                           \
+			const T x = px[i], y = x < low ? low : x;              \
+			out[i] = y > high ? high : y;                          \
+		}                                                              \
+	}
+ON_NUMBERS(CLIP_FN, Clip)
+
+static om_inner_loop_fn *const Clip_loops[OM_NDTYPE] = {ON_NUMBERS(ENTRY, Clip)};
+
+/* What bounds where nothing else does: the last finite numbers of a type.  Infinities
+ * end there. */
+#define SIGNED_LIMITS(type, T, W, _)    static const T limits_##type[2] = {type##_MIN, type##_MAX};
+#define UNSIGNED_LIMITS(type, T, W, _)  static const T limits_##type[2] = {0, type##_MAX};
+ON_SIGNED(SIGNED_LIMITS, )
+ON_UNSIGNED(UNSIGNED_LIMITS, )
+static const float limits_FLOAT32[2] = {-FLT_MAX, FLT_MAX};
+static const double limits_FLOAT64[2] = {-DBL_MAX, DBL_MAX};
+
+/* Those that are computed as float32. */
+static const float limits_FLOAT16[2] = {-65504, 65504};
+static const float limits_BFLOAT16[2] = {-0x1.fep127f, 0x1.fep127f};
+
+#define LIMIT(type, T, W, _)  case OM_##type: return &limits_##type[high];
+
+static const void *
+limit_of(om_dtype t, bool high)
+{
+	switch (t) {
+	ON_NUMBERS(LIMIT, )
+	LIMIT(FLOAT16, float, float, )
+	LIMIT(BFLOAT16, float, float, )
+	default: return &limits_FLOAT32[high];
+	}
+}
+
+static om_status
+Clip_cpu(om_op_context *c)
+{
+	const om_dtype t = c->in[0].type, as = om_computed_as(Clip_loops, t);
+	const om_shape scalar = om_shape_of(0, NULL);
+	struct om_loop_nest e = om_loop_nest_of(c, 3, Clip_loops[as]);
+
+	if (!e.loop)
+		return om_no_kernel(c, t);
+	om_loop_nest_operand(c, &e, 0, &c->in[0], &c->in[0].shape, as);
+	for (uint32_t k = 1; k < 3; k++) {
+		const om_tensor limit = {.type = as, .data = (void *)limit_of(t, k == 2)};
+		if (om_has_in(c, k))
+			om_loop_nest_operand(c, &e, k, &c->in[k], &c->in[k].shape, as);
+		else
+			om_loop_nest_operand(c, &e, k, &limit, &scalar, as);
+	}
+	om_loop_nest_operand(c, &e, 3, &c->out[0], &c->out[0].shape, as);
+	return om_loop_nest_run(c, &e);
+}
+
+static om_status
+Clip_infer(om_op_context *c)
+{
+	om_dtype type = OM_UNDEFINED;
+
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		if (!om_has_in(c, k))
+			continue;
+		OM_TRY(om_same_type(c, &type, k));
+		if (k > 0 && om_shape_is_known(&c->in[k].shape) && om_shape_count(&c->in[k].shape) != 1)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "a bound has %lld elements, not one",
+				(long long)om_shape_count(&c->in[k].shape));
+	}
+	return om_infer_same(c);
+}
+
+/* Before version 11 the bounds are attributes. */
+static om_status
+old_Clip_cpu(om_op_context *c)
+{
+	const om_dtype t = c->in[0].type, as = om_computed_as(Clip_loops, t);
+	struct om_loop_nest e = om_loop_nest_of(c, 3, Clip_loops[as]);
+	float bound[2] = {om_attr_float(c->op, "min"), om_attr_float(c->op, "max")};
+	const om_shape scalar = om_shape_of(0, NULL);
+
+	if (!e.loop)
+		return om_no_kernel(c, t);
+	om_loop_nest_operand(c, &e, 0, &c->in[0], &c->in[0].shape, as);
+	for (uint32_t k = 0; k < 2; k++) {
+		const om_tensor b = {.type = OM_FLOAT32, .data = &bound[k]};
+		om_loop_nest_operand(c, &e, k + 1, &b, &scalar, as);
+	}
+	om_loop_nest_operand(c, &e, 3, &c->out[0], &c->out[0].shape, as);
+	return om_loop_nest_run(c, &e);
+}
+
+/* ---- The rows. ---- */
+
+static const om_attr_spec old_clip_attrs[] = {
+	{"min", OM_ATTR_FLOAT, .f = -0x1.fffffep127f},
+	{"max", OM_ATTR_FLOAT, .f = 0x1.fffffep127f},
+	{0}
+};
+
+static const om_attr_spec old_pow_attrs[] = {OM_ALIGN_ATTRS, {0}};
+
+const om_opdef om_ops_mixed[] = {
+	{
+		.name = "Clip", .brief = "x, kept within two bounds",
+		.since = 1, .until = 10, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
+		.flags = OM_POINTWISE, .attrs = old_clip_attrs, .input_types = {OF_NUMBERS},
+		.infer = om_infer_same, .inplace = om_inplace_first, .cpu = old_Clip_cpu,
+	},
+	{
+		.name = "Clip", .brief = "x, kept within two bounds",
+		.since = 11, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 1,
+		.flags = OM_POINTWISE, .grad = om_grad_Clip, .input_types = {OF_NUMBERS},
+		.infer = Clip_infer, .inplace = om_inplace_first, .cpu = Clip_cpu,
+	},
+	{
+		.name = "Pow", .brief = "x to the power y",
+		.since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
+		.flags = OM_POINTWISE, .attrs = old_pow_attrs, .grad = om_grad_Pow,
+		.input_types = {OF_FLOATS | OF_INDICES, OF_NUMBERS},
+		.infer = Pow_infer, .inplace = om_inplace_whole, .cpu = Pow_cpu,
+	},
+	{
+		.name = "PRelu", .brief = "x, or slope x below zero",
+		.since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
+		.flags = OM_POINTWISE, .grad = om_grad_PRelu, .input_types = {OF_WIDE},
+		.infer = PRelu_infer, .inplace = PRelu_reuse, .cpu = PRelu_cpu,
+	},
+	{
+		.name = "Where", .brief = "x where the condition holds, y elsewhere",
+		.since = 9, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
+		.flags = OM_POINTWISE, .grad = om_grad_Where, .input_types = {OF(BOOL), OF_COMMON},
+		.infer = Where_infer, .inplace = om_inplace_whole, .cpu = Where_cpu,
+	},
+	{0}
+};

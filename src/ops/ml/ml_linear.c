@@ -1,0 +1,561 @@
+/* Linear models and support vector machines. */
+#include <config.h>
+
+#include <math.h>
+
+#include "ops/tensor/strided_copy.h"
+#include "opdef/family.h"
+#include "opdef/numbers.h"
+#include "ops/ml/ml_post_transform.h"
+
+static double
+dot(const om_tensor *x, int64_t at, const float *w, int64_t n)
+{
+	double sum = 0;
+
+	for (int64_t k = 0; k < n; k++)
+		sum += om_feature(x, at + k) * w[k];
+	return sum;
+}
+
+static int64_t
+largest(const double *s, int64_t n)
+{
+	int64_t at = 0;
+
+	for (int64_t k = 1; k < n; k++)
+		at = s[k] > s[at] ? k : at;
+	return at;
+}
+
+static void
+put_floats(const om_tensor *out, int64_t at, const double *s, int64_t n)
+{
+	for (int64_t k = 0; k < n && out->data; k++)
+		((float *)out->data)[at + k] = (float)s[k];
+}
+
+static void
+regressor_shape(om_op_context *c, int64_t rows, int64_t n)
+{
+	c->out[0].type = OM_FLOAT32;
+	c->out[0].shape = om_shape_open(2);
+	c->out[0].shape.dim[0] = rows;
+	c->out[0].shape.dim[1] = n;
+	if (c->in[0].shape.rank == 2)
+		c->out[0].shape.sym[0] = c->in[0].shape.sym[0];
+}
+
+/* ---- Linear models. ---- */
+
+/* `n` products, with `width` coefficients each. */
+struct linear {
+	const float *weight, *bias;
+	int64_t n, width;
+	om_post post;
+};
+
+static om_status
+linear_of(const om_op_context *c, int64_t n, int64_t features, struct linear *l)
+{
+	size_t nweight, nbias;
+
+	*l = (struct linear){.weight = om_attr_floats(c->op, "coefficients", &nweight),
+		.bias = om_attr_floats(c->op, "intercepts", &nbias), .n = n};
+	OM_TRY(om_post_of(c, &l->post));
+	OM_TRY(om_check_features(c, 0));
+	if (n <= 0 || nweight == 0 || nweight % (size_t)n)
+		return om_wrong(c, "its coefficients cannot be split into its targets or classes");
+	if (nbias && nbias != (size_t)n)
+		return om_wrong(c, "it has not one intercept for each target or class");
+	l->width = (int64_t)(nweight / (size_t)n);
+	if (features >= 0 && features != l->width)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "has %lld coefficients for %lld features",
+			(long long)l->width, (long long)features);
+	return OM_OK;
+}
+
+static void
+linear_scores(const om_op_context *c, const struct linear *l, int64_t row, double *s)
+{
+	for (int64_t k = 0; k < l->n; k++)
+		s[k] = dot(&c->in[0], row * l->width, l->weight + k * l->width, l->width) + (l->bias ? l->bias[k] : 0);
+}
+
+static om_status
+regress(om_op_context *c, struct linear *l, int64_t *rows)
+{
+	int64_t features;
+
+	OM_TRY(om_rows(c, 0, rows, &features));
+	return linear_of(c, om_attr_int(c->op, "targets"), features, l);
+}
+
+static om_status
+regress_infer(om_op_context *c)
+{
+	struct linear l;
+	int64_t rows;
+
+	OM_TRY(regress(c, &l, &rows));
+	regressor_shape(c, rows, l.n);
+	return OM_OK;
+}
+
+static om_status
+regress_cpu(om_op_context *c)
+{
+	struct linear l;
+	int64_t rows;
+
+	OM_TRY(regress(c, &l, &rows));
+	double *s = OM_NEWN(c->mem, double, (size_t)l.n);
+	for (int64_t row = 0; row < rows; row++) {
+		linear_scores(c, &l, row, s);
+		om_post_row(l.post, s, l.n);
+		put_floats(&c->out[0], row * l.n, s, l.n);
+	}
+	return OM_OK;
+}
+
+/* One score for two classes: the other class has what is missing to one. */
+static om_status
+classify(const om_op_context *c, struct linear *l, om_labels *labels, int64_t *rows, int64_t *scores)
+{
+	int64_t features;
+	size_t n;
+
+	OM_TRY(om_rows(c, 0, rows, &features));
+	OM_TRY(om_labels_of(c, "classlabels_ints", "classlabels_strings", labels));
+	om_attr_floats(c->op, "intercepts", &n);
+	OM_TRY(linear_of(c, n ? (int64_t)n : labels->n, features, l));
+	if (l->n > 1 && labels->n && labels->n != l->n)
+		return om_wrong(c, "it has not one label for each class");
+	*scores = l->n == 1 && labels->n == 2 ? 2 : l->n;
+	return OM_OK;
+}
+
+static om_status
+classify_infer(om_op_context *c)
+{
+	struct linear l;
+	om_labels labels;
+	int64_t rows, n;
+
+	OM_TRY(classify(c, &l, &labels, &rows, &n));
+	om_give_classes(c, &labels, rows, n);
+	return OM_OK;
+}
+
+static om_status
+classify_cpu(om_op_context *c)
+{
+	struct linear l;
+	om_labels labels;
+	int64_t rows, n;
+
+	OM_TRY(classify(c, &l, &labels, &rows, &n));
+	double *s = OM_NEWN(c->mem, double, (size_t)n + 1);
+	for (int64_t row = 0; row < rows; row++) {
+		linear_scores(c, &l, row, s);
+		const int64_t best = l.n > 1 ? largest(s, l.n) : labels.n == 1 ? 0 : s[0] > 0;
+		if (n > l.n) {
+			if (l.post == OM_POST_PROBIT)
+				s[0] = om_probit(s[0]);
+			s[1] = s[0];
+			s[0] = 1 - s[1];
+		} else {
+			om_post_row(l.post, s, n);
+		}
+		om_label_put(&labels, best, &c->out[0], row);
+		put_floats(&c->out[1], row * n, s, n);
+	}
+	return OM_OK;
+}
+
+static void
+linear_cost(const om_op_context *c, om_cost *cost)
+{
+	size_t n;
+
+	om_attr_floats(c->op, "coefficients", &n);
+	om_opdef_cost(c, 2.0 * (double)n, cost);
+}
+
+/* ---- Support vector machines. ---- */
+
+typedef enum svm_kernel { LINEAR, POLY, RBF, SIGMOID } svm_kernel;
+
+struct svm {
+	svm_kernel kernel;
+	double gamma, coef0, degree;
+	const float *vector, *coef, *rho, *prob_a, *prob_b;
+	const int64_t *each;          /* vectors of a class */
+	int64_t nvector, nclass, width, npair;
+	size_t ncoef, nrho, nprob;
+	om_post post;
+	om_labels labels;
+};
+
+static om_status
+svm_read(const om_op_context *c, struct svm *m)
+{
+	static const char *const kernels[] = {"LINEAR", "POLY", "RBF", "SIGMOID"};
+	size_t n, k = 0;
+	const float *param = om_attr_floats(c->op, "kernel_params", &n);
+
+	*m = (struct svm){.gamma = n > 0 ? param[0] : 0, .coef0 = n > 1 ? param[1] : 0, .degree = n > 2 ? param[2] : 0};
+	while (k < 4 && !om_attr_is(c->op, "kernel_type", kernels[k]))
+		k++;
+	if (k == 4)
+		return om_op_fail(c->session, OM_INVALID, c->op, "its kernel_type is not known");
+	m->kernel = (svm_kernel)k;
+	m->coef = om_attr_floats(c->op, "coefficients", &m->ncoef);
+	m->rho = om_attr_floats(c->op, "rho", &m->nrho);
+	OM_TRY(om_check_features(c, 0));
+	if (m->ncoef == 0 || m->nrho == 0)
+		return om_wrong(c, "it has no coefficients or no rho");
+	return om_post_of(c, &m->post);
+}
+
+/* Vectors are as long as the features are many. */
+static om_status
+svm_width(const om_op_context *c, struct svm *m, size_t nfloat, int64_t features)
+{
+	if (m->nvector <= 0 || nfloat % (size_t)m->nvector || nfloat == 0)
+		return om_wrong(c, "its support vectors differ in length");
+	m->width = (int64_t)(nfloat / (size_t)m->nvector);
+	if (features >= 0 && features != m->width)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "has vectors of %lld for %lld features", (long long)m->width,
+			(long long)features);
+	return OM_OK;
+}
+
+static double
+kernel_of(const om_op_context *c, const struct svm *m, svm_kernel kind, int64_t row, const float *v)
+{
+	double sum = 0;
+
+	if (kind != RBF) {
+		sum = dot(&c->in[0], row * m->width, v, m->width);
+		return kind == LINEAR ? sum : kind == POLY ? pow(m->gamma * sum + m->coef0, m->degree)
+			: tanh(m->gamma * sum + m->coef0);
+	}
+	for (int64_t k = 0; k < m->width; k++) {
+		const double d = om_feature(&c->in[0], row * m->width + k) - v[k];
+		sum += d * d;
+	}
+	return exp(-m->gamma * sum);
+}
+
+/* Without support vectors: a linear model with one list of coefficients. */
+static om_status
+svr_of(const om_op_context *c, struct svm *m, int64_t *rows)
+{
+	size_t nvector;
+	int64_t features;
+
+	OM_TRY(svm_read(c, m));
+	OM_TRY(om_rows(c, 0, rows, &features));
+	m->vector = om_attr_floats(c->op, "support_vectors", &nvector);
+	m->nvector = om_attr_int(c->op, "n_supports");
+	if (m->nvector > 0) {
+		if (m->ncoef < (size_t)m->nvector)
+			return om_wrong(c, "it has fewer coefficients than support vectors");
+		return svm_width(c, m, nvector, features);
+	}
+	m->nvector = 1;
+	m->vector = m->coef;
+	m->coef = NULL;
+	m->kernel = LINEAR;
+	return svm_width(c, m, m->ncoef, features);
+}
+
+static om_status
+svr_infer(om_op_context *c)
+{
+	struct svm m;
+	int64_t rows;
+
+	OM_TRY(svr_of(c, &m, &rows));
+	regressor_shape(c, rows, 1);
+	return OM_OK;
+}
+
+static om_status
+svr_cpu(om_op_context *c)
+{
+	struct svm m;
+	int64_t rows;
+
+	OM_TRY(svr_of(c, &m, &rows));
+	for (int64_t row = 0; row < rows; row++) {
+		double s = m.rho[0];
+		for (int64_t k = 0; k < m.nvector; k++)
+			s += kernel_of(c, &m, m.kernel, row, m.vector + k * m.width) * (m.coef ? m.coef[k] : 1);
+		if (om_attr_int(c->op, "one_class"))
+			s = s > 0 ? 1 : -1;
+		else if (m.post == OM_POST_PROBIT)
+			s = om_probit(s);
+		put_floats(&c->out[0], row, &s, 1);
+	}
+	return OM_OK;
+}
+
+/* ---- The classifier: a machine for each pair of classes. ---- */
+
+static om_status
+svc_pairs(const om_op_context *c, struct svm *m, int64_t features)
+{
+	size_t nvector, nb;
+
+	m->npair = m->nclass * (m->nclass - 1) / 2;
+	m->vector = om_attr_floats(c->op, "support_vectors", &nvector);
+	m->prob_a = om_attr_floats(c->op, "prob_a", &m->nprob);
+	m->prob_b = om_attr_floats(c->op, "prob_b", &nb);
+	if (m->nrho < (size_t)m->npair || m->ncoef < (size_t)(m->nvector * (m->nclass - 1)))
+		return om_wrong(c, "it has too few coefficients, or too few rho");
+	if (m->nprob && (m->nprob < (size_t)m->npair || nb != m->nprob))
+		return om_wrong(c, "prob_a and prob_b do not fit its classes");
+	return svm_width(c, m, nvector, features);
+}
+
+static om_status
+svc_of(const om_op_context *c, struct svm *m, int64_t *rows, int64_t *scores)
+{
+	size_t n;
+	int64_t features;
+
+	OM_TRY(svm_read(c, m));
+	OM_TRY(om_rows(c, 0, rows, &features));
+	OM_TRY(om_labels_of(c, "classlabels_ints", "classlabels_strings", &m->labels));
+	m->each = om_attr_ints(c->op, "vectors_per_class", &n);
+	m->nclass = m->labels.n > 0 ? m->labels.n : 1;
+	for (size_t k = 0; k < n; k++)
+		if (m->each[k] < 0 || __builtin_add_overflow(m->nvector, m->each[k], &m->nvector))
+			return om_wrong(c, "a class has a negative number of support vectors");
+	if (m->nvector > 0) {
+		if (n != (size_t)m->nclass || m->nclass < 2 || m->nclass > 1 << 15)
+			return om_wrong(c, "it has not a number of support vectors for each class");
+		OM_TRY(svc_pairs(c, m, features));
+		*scores = m->nprob ? m->nclass : m->npair == 1 ? 2 : m->npair;
+		return OM_OK;
+	}
+	m->vector = m->coef;
+	m->nvector = m->nclass;
+	m->kernel = LINEAR;
+	*scores = m->nclass;
+	return svm_width(c, m, m->ncoef, features);
+}
+
+static om_status
+svc_infer(om_op_context *c)
+{
+	struct svm m;
+	int64_t rows, n;
+
+	OM_TRY(svc_of(c, &m, &rows, &n));
+	om_give_classes(c, &m.labels, rows, n);
+	return OM_OK;
+}
+
+/* Scores of all pairs from the kernels of all vectors, and who won how often. */
+static void
+svc_vote(const struct svm *m, const double *kernel, double *s, double *vote)
+{
+	int64_t from_i = 0, pair = 0;
+
+	memset(vote, 0, (size_t)m->nclass * sizeof *vote);
+	for (int64_t i = 0; i < m->nclass; from_i += m->each[i++]) {
+		int64_t from_j = from_i + m->each[i];
+		for (int64_t j = i + 1; j < m->nclass; from_j += m->each[j++], pair++) {
+			double sum = m->rho[pair];
+			for (int64_t k = 0; k < m->each[i]; k++)
+				sum += (double)m->coef[(j - 1) * m->nvector + from_i + k] * kernel[from_i + k];
+			for (int64_t k = 0; k < m->each[j]; k++)
+				sum += (double)m->coef[i * m->nvector + from_j + k] * kernel[from_j + k];
+			s[pair] = sum;
+			vote[sum > 0 ? i : j]++;
+		}
+	}
+}
+
+/* Probabilities of classes from those of pairs (Wu, Lin and Weng, 2004): `r` is
+ * [n, n], p gets the n that fit best.  Ends after as many rounds as the authors
+ * allow. */
+static void
+couple(const double *r, int64_t n, double *q, double *qp, double *p)
+{
+	const int64_t rounds = n > 100 ? n : 100;
+
+	for (int64_t t = 0; t < n; t++) {
+		p[t] = 1.0 / (double)n;
+		q[t * n + t] = 0;
+		for (int64_t j = 0; j < n; j++)
+			if (j != t) {
+				q[t * n + t] += r[j * n + t] * r[j * n + t];
+				q[t * n + j] = -r[j * n + t] * r[t * n + j];
+			}
+	}
+	for (int64_t round = 0; round < rounds; round++) {
+		double pqp = 0, error = 0;
+		for (int64_t t = 0; t < n; t++) {
+			qp[t] = 0;
+			for (int64_t j = 0; j < n; j++)
+				qp[t] += q[t * n + j] * p[j];
+			pqp += p[t] * qp[t];
+		}
+		for (int64_t t = 0; t < n; t++)
+			error = fmax(error, fabs(qp[t] - pqp));
+		if (error < 0.005 / (double)n)
+			break;
+		for (int64_t t = 0; t < n; t++) {
+			const double d = (pqp - qp[t]) / q[t * n + t];
+			p[t] += d;
+			pqp = (pqp + d * (d * q[t * n + t] + 2 * qp[t])) / ((1 + d) * (1 + d));
+			for (int64_t j = 0; j < n; j++) {
+				qp[j] = (qp[j] + d * q[t * n + j]) / (1 + d);
+				p[j] /= 1 + d;
+			}
+		}
+	}
+}
+
+struct room {
+	double *kernel, *score, *vote, *pair, *q, *qp, *prob;
+};
+
+static struct room
+svc_room(const om_op_context *c, const struct svm *m)
+{
+	const size_t n = (size_t)m->nclass, pairs = (size_t)m->npair + 2;
+	const size_t square = m->nprob ? n * n : 0;
+
+	return (struct room){OM_NEWN(c->mem, double, (size_t)m->nvector), OM_NEWN(c->mem, double, pairs > n ? pairs : n),
+		OM_NEWN(c->mem, double, n), OM_NEWN(c->mem, double, square), OM_NEWN(c->mem, double, square),
+		OM_NEWN(c->mem, double, n), OM_NEWN(c->mem, double, n)};
+}
+
+static void
+svc_probabilities(const struct svm *m, const struct room *r)
+{
+	const int64_t n = m->nclass;
+	int64_t pair = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t j = i + 1; j < n; j++, pair++) {
+			const double p = 1 - om_logistic(r->score[pair] * m->prob_a[pair] + m->prob_b[pair]);
+			r->pair[i * n + j] = fmin(fmax(p, 1e-7), 1 - 1e-7);
+			r->pair[j * n + i] = 1 - r->pair[i * n + j];
+		}
+	couple(r->pair, n, r->q, r->qp, r->prob);
+	memcpy(r->score, r->prob, (size_t)n * sizeof *r->score);
+}
+
+static om_status
+svc_cpu(om_op_context *c)
+{
+	struct svm m;
+	int64_t rows, n;
+
+	OM_TRY(svc_of(c, &m, &rows, &n));
+	const struct room r = svc_room(c, &m);
+	for (int64_t row = 0; row < rows; row++) {
+		int64_t best;
+		for (int64_t k = 0; k < m.nvector; k++)
+			r.kernel[k] = kernel_of(c, &m, m.kernel, row, m.vector + k * m.width);
+		if (m.each && m.npair) {
+			svc_vote(&m, r.kernel, r.score, r.vote);
+			best = largest(r.vote, m.nclass);
+			if (m.nprob)
+				svc_probabilities(&m, &r);
+			else if (m.npair == 1) {
+				r.score[1] = r.score[0];
+				r.score[0] = -r.score[1];
+			}
+		} else {
+			for (int64_t k = 0; k < m.nclass; k++)
+				r.score[k] = r.kernel[k] + m.rho[0];
+			best = m.nclass > 1 ? largest(r.score, m.nclass) : r.score[0] > 0;
+		}
+		om_post_row(m.post, r.score, n);
+		om_label_put(&m.labels, best, &c->out[0], row);
+		put_floats(&c->out[1], row * n, r.score, n);
+	}
+	return OM_OK;
+}
+
+static void
+svm_cost(const om_op_context *c, om_cost *cost)
+{
+	size_t n;
+
+	om_attr_floats(c->op, "support_vectors", &n);
+	om_opdef_cost(c, 2.0 * (double)n, cost);
+}
+
+/* ---- The table. ---- */
+
+#define POST {"post_transform", OM_ATTR_STRING, .s = "NONE"}
+#define SVM                                                                    \
+	{"coefficients", OM_ATTR_FLOATS},                                      \
+	{"kernel_params", OM_ATTR_FLOATS},                                     \
+	{"kernel_type", OM_ATTR_STRING, .s = "LINEAR"},                        \
+	{"rho", OM_ATTR_FLOATS},                                               \
+	{"support_vectors", OM_ATTR_FLOATS}
+
+static const om_attr_spec regress_attrs[] = {
+	{"coefficients", OM_ATTR_FLOATS},
+	{"intercepts", OM_ATTR_FLOATS},
+	POST,
+	{"targets", OM_ATTR_INT, .i = 1},
+	{0}
+};
+
+static const om_attr_spec classify_attrs[] = {
+	{"classlabels_ints", OM_ATTR_INTS},
+	{"classlabels_strings", OM_ATTR_STRINGS},
+	{"coefficients", OM_ATTR_FLOATS, .required = true},
+	{"intercepts", OM_ATTR_FLOATS},
+	{"multi_class", OM_ATTR_INT},
+	POST,
+	{0}
+};
+
+static const om_attr_spec svr_attrs[] = {
+	SVM,
+	POST,
+	{"n_supports", OM_ATTR_INT},
+	{"one_class", OM_ATTR_INT},
+	{0}
+};
+
+static const om_attr_spec svc_attrs[] = {
+	SVM,
+	POST,
+	{"classlabels_ints", OM_ATTR_INTS},
+	{"classlabels_strings", OM_ATTR_STRINGS},
+	{"prob_a", OM_ATTR_FLOATS},
+	{"prob_b", OM_ATTR_FLOATS},
+	{"vectors_per_class", OM_ATTR_INTS},
+	{0}
+};
+
+#define ML .domain = "ai.onnx.ml", .since = 1, .min_in = 1, .max_in = 1
+
+const om_opdef om_ops_linear[] = {
+	{ML, .name = "LinearRegressor", .brief = "sums of weighted features", .min_out = 1, .max_out = 1,
+	 .attrs = regress_attrs,
+	 .infer = regress_infer, .cpu = regress_cpu, .cost = linear_cost,
+	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
+	{ML, .name = "LinearClassifier", .brief = "the class with the largest sum of weighted features", .min_out = 2,
+	 .max_out = 2, .attrs = classify_attrs, .infer = classify_infer, .cpu = classify_cpu, .cost = linear_cost,
+	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
+	{ML, .name = "SVMRegressor", .brief = "a sum of similarities to support vectors", .min_out = 1, .max_out = 1,
+	 .attrs = svr_attrs, .infer = svr_infer, .cpu = svr_cpu, .cost = svm_cost,
+	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
+	{ML, .name = "SVMClassifier", .brief = "the class that wins most, pair by pair", .min_out = 2, .max_out = 2,
+	 .attrs = svc_attrs, .infer = svc_infer, .cpu = svc_cpu, .cost = svm_cost,
+	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
+	{0}
+};

@@ -1,0 +1,283 @@
+/* What undoes pooling and cutting into blocks. */
+#include <config.h>
+
+#include "grad/gradients.h"
+#include "ops/tensor/strided_copy.h"
+#include "opdef/family.h"
+#include "ops/tensor/index.h"
+#include "opdef/numbers.h"
+
+/* Number `k` of a list that may be left out. */
+static int64_t
+listed(const om_op_context *c, const char *name, int k, int64_t missing)
+{
+	return om_attr_int_at(c->op, name, (size_t)k, missing);
+}
+
+static om_status
+check_lists(const om_op_context *c, int axes)
+{
+	static const char *const names[] = {"strides", "dilations", "pads"};
+
+	for (int k = 0; k < 3; k++) {
+		size_t n;
+		const int64_t *v = om_attr_ints(c->op, names[k], &n);
+		if (n && n != (size_t)axes * (k == 2 ? 2 : 1))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "%s has %zu numbers for %d axes", names[k], n, axes);
+		for (size_t i = 0; i < n; i++)
+			if (v[i] > INT32_MAX || v[i] < (k == 2 ? INT32_MIN : 1))
+				return om_op_fail(c->session, OM_SHAPE, c->op, "%s holds %lld", names[k], (long long)v[i]);
+	}
+	return OM_OK;
+}
+
+/* ---- MaxUnpool. ---- */
+
+/* The size of what was pooled, were it not for `output_shape`. */
+static om_status
+unpooled_shape(const om_op_context *c, om_shape *s)
+{
+	const om_shape *x = &c->in[0].shape;
+	size_t n;
+	const int64_t *kernel = om_attr_ints(c->op, "kernel_shape", &n);
+
+	*s = *x;
+	if (x->rank != (int)n + 2)
+		return om_wrong(c, "kernel_shape does not fit the input");
+	OM_TRY(check_lists(c, (int)n));
+	for (int k = 0; k < (int)n; k++) {
+		const int64_t pads = listed(c, "pads", k, 0) + listed(c, "pads", k + (int)n, 0);
+		int64_t *d = &s->dim[k + 2];
+		s->sym[k + 2] = NULL;
+		if (*d < 0)
+			continue;
+		if (__builtin_mul_overflow(*d - 1, listed(c, "strides", k, 1), d)
+		    || __builtin_add_overflow(*d, kernel[k] - pads, d) || *d < 0)
+			return om_wrong(c, "its kernel, strides and pads give no size");
+	}
+	return OM_OK;
+}
+
+static om_status
+unpool_infer(om_op_context *c)
+{
+	const om_shape *x = &c->in[0].shape;
+	int64_t *want;
+	size_t n;
+
+	c->out[0].type = c->in[0].type;
+	if (x->rank < 0)
+		return OM_OK;
+	OM_TRY(unpooled_shape(c, &c->out[0].shape));
+	if (!om_has_in(c, 2))
+		return OM_OK;
+	c->out[0].shape = om_shape_open(x->rank);
+	if (!om_in_ints(c, 2, &want, &n))
+		return OM_OK;
+	if ((int)n != x->rank)
+		return om_wrong(c, "the wanted shape has another rank than the input");
+	for (size_t k = 0; k < n; k++)
+		if ((c->out[0].shape.dim[k] = want[k]) < 0)
+			return om_wrong(c, "the wanted shape has a negative dim");
+	return OM_OK;
+}
+
+/* Indices count in the shape that the kernel gives; it lies in a corner of the
+ * shape that is asked for. */
+static om_status
+unpool_cpu(om_op_context *c)
+{
+	const om_shape *x = &c->in[0].shape, *y = &c->out[0].shape;
+	const int64_t *index = c->in[1].data;
+	int64_t stride[OM_MAX_RANK];
+	om_shape inner;
+	size_t size = 0;
+
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(unpooled_shape(c, &inner));
+	if (c->in[1].type != OM_INT64 || !om_shape_equal(&c->in[1].shape, x))
+		return om_wrong(c, "the indices are not one int64 for each element");
+	for (int d = 0; d < y->rank; d++)
+		if (y->dim[d] < inner.dim[d])
+			return om_wrong(c, "the wanted shape is smaller than what was pooled");
+	om_strides(y, stride);
+	memset(c->out[0].data, 0, (size_t)om_shape_count(y) * size);
+	for (int64_t k = 0; k < om_shape_count(x); k++) {
+		int64_t rest = index[k], to = 0;
+		if (rest < 0 || rest >= om_shape_count(&inner))
+			return om_op_fail(c->session, OM_RUN, c->op, "index %lld lies outside", (long long)rest);
+		for (int d = y->rank - 1; d >= 0; rest /= inner.dim[d--])
+			to += rest % inner.dim[d] * stride[d];
+		memcpy((char *)c->out[0].data + (size_t)to * size, (const char *)c->in[0].data + (size_t)k * size, size);
+	}
+	return OM_OK;
+}
+
+/* ---- Col2Im: blocks laid over an image and added up. ---- */
+
+struct blocks {
+	int axes;
+	int64_t image[OM_MAX_RANK], block[OM_MAX_RANK], count[OM_MAX_RANK];
+	int64_t taps, blocks;
+};
+
+static om_status
+read_blocks(const om_op_context *c, struct blocks *b, bool *known)
+{
+	int64_t *image, *block;
+	size_t n, m;
+
+	*known = om_in_ints(c, 1, &image, &n) && om_in_ints(c, 2, &block, &m);
+	if (!*known)
+		return OM_OK;
+	if (n != m || n < 1 || n > OM_MAX_RANK - 2)
+		return om_wrong(c, "image and block differ in their number of axes");
+	OM_TRY(check_lists(c, (int)n));
+	*b = (struct blocks){.axes = (int)n, .taps = 1, .blocks = 1};
+	for (int k = 0; k < b->axes; k++) {
+		int64_t span;
+		b->image[k] = image[k];
+		b->block[k] = block[k];
+		if (image[k] < 1 || block[k] < 1 || image[k] > INT32_MAX || block[k] > INT32_MAX)
+			return om_wrong(c, "image and block have to be positive");
+		if (__builtin_mul_overflow(block[k] - 1, listed(c, "dilations", k, 1), &span))
+			return om_wrong(c, "the block is too large");
+		span = image[k] + listed(c, "pads", k, 0) + listed(c, "pads", k + b->axes, 0) - span - 1;
+		if (span < 0)
+			return om_wrong(c, "the block is larger than the image");
+		b->count[k] = span / listed(c, "strides", k, 1) + 1;
+		if (__builtin_mul_overflow(b->taps, block[k], &b->taps)
+		    || __builtin_mul_overflow(b->blocks, b->count[k], &b->blocks))
+			return om_wrong(c, "there are too many blocks");
+	}
+	return OM_OK;
+}
+
+static om_status
+fold_infer(om_op_context *c)
+{
+	const om_shape *x = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
+	const int64_t axes = om_list_length(&c->in[1]) >= 0 ? om_list_length(&c->in[1]) : om_list_length(&c->in[2]);
+	struct blocks b;
+	bool known;
+
+	c->out[0].type = c->in[0].type;
+	if (x->rank >= 0 && x->rank != 3)
+		return om_wrong(c, "its input has rank 3");
+	if (axes < 0)
+		return OM_OK;
+	*out = om_shape_open(axes + 2);
+	if (x->rank == 3 && out->rank > 0)
+		om_copy_dim(out, 0, x, 0);
+	OM_TRY(read_blocks(c, &b, &known));
+	for (int k = 0; known && k < b.axes; k++)
+		out->dim[k + 2] = b.image[k];
+	if (!known || x->rank < 0)
+		return OM_OK;
+	if (!om_dims_agree(x->dim[2], b.blocks) || (x->dim[1] >= 0 && x->dim[1] % b.taps))
+		return om_wrong(c, "the input is not made of such blocks");
+	out->dim[1] = x->dim[1] < 0 ? x->dim[1] : x->dim[1] / b.taps;
+	return OM_OK;
+}
+
+/* Where tap `t` of block `k` lies in the image; -1 outside of it. */
+static int64_t
+block_place(const om_op_context *c, const struct blocks *b, int64_t t, int64_t k)
+{
+	int64_t at = 0, step = 1;
+
+	for (int d = b->axes - 1; d >= 0; d--) {
+		const int64_t i = k % b->count[d] * listed(c, "strides", d, 1) - listed(c, "pads", d, 0)
+			+ t % b->block[d] * listed(c, "dilations", d, 1);
+		if (i < 0 || i >= b->image[d])
+			return -1;
+		at += i * step;
+		step *= b->image[d];
+		k /= b->count[d];
+		t /= b->block[d];
+	}
+	return at;
+}
+
+/* To element `to` add element `from`: integers wrap around, of truths one is enough. */
+OM_INLINE void
+add_element(om_dtype t, void *y, int64_t to, const void *x, int64_t from)
+{
+	switch (t) {
+	case OM_BOOL: ((uint8_t *)y)[to] |= ((const uint8_t *)x)[from]; break;
+	case OM_INT8: case OM_UINT8: ((uint8_t *)y)[to] += ((const uint8_t *)x)[from]; break;
+	case OM_INT16: case OM_UINT16: ((uint16_t *)y)[to] += ((const uint16_t *)x)[from]; break;
+	case OM_INT32: case OM_UINT32: ((uint32_t *)y)[to] += ((const uint32_t *)x)[from]; break;
+	case OM_INT64: case OM_UINT64: ((uint64_t *)y)[to] += ((const uint64_t *)x)[from]; break;
+	case OM_COMPLEX64:
+		for (int k = 0; k < 2; k++)
+			((float *)y)[2 * to + k] += ((const float *)x)[2 * from + k];
+		break;
+	case OM_COMPLEX128:
+		for (int k = 0; k < 2; k++)
+			((double *)y)[2 * to + k] += ((const double *)x)[2 * from + k];
+		break;
+	default: om_put(t, y, to, om_get(t, y, to) + om_get(t, x, from));
+	}
+}
+
+OM_INLINE void
+add_blocks(om_dtype t, const om_op_context *c, const struct blocks *b)
+{
+	const int64_t planes = c->out[0].shape.dim[0] * c->out[0].shape.dim[1];
+	const int64_t area = om_shape_span(&c->out[0].shape, 2, c->out[0].shape.rank);
+
+	for (int64_t tap = 0; tap < b->taps; tap++)
+		for (int64_t k = 0; k < b->blocks; k++) {
+			const int64_t at = block_place(c, b, tap, k);
+			for (int64_t p = 0; at >= 0 && p < planes; p++)
+				add_element(t, c->out[0].data, p * area + at, c->in[0].data, (p * b->taps + tap) * b->blocks + k);
+		}
+}
+
+static om_status
+fold_cpu(om_op_context *c)
+{
+	struct blocks b = {0};
+	uint64_t bytes = 0;
+	bool known;
+
+	OM_TRY(om_recheck(c));
+	OM_TRY(read_blocks(c, &b, &known));
+	if (c->in[0].type == OM_STRING || om_dtype_bits(c->in[0].type) < 8)
+		return om_no_kernel(c, c->in[0].type);
+	om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes);
+	memset(c->out[0].data, 0, bytes);
+	EACH_FLOAT(c->in[0].type, add_blocks(T, c, &b), add_blocks(c->in[0].type, c, &b))
+	return OM_OK;
+}
+
+/* ---- The table. ---- */
+
+static const om_attr_spec unpool_attrs[] = {
+	{"kernel_shape", OM_ATTR_INTS, .required = true},
+	{"pads", OM_ATTR_INTS},
+	{"strides", OM_ATTR_INTS},
+	{0}
+};
+
+static const om_attr_spec fold_attrs[] = {
+	{"dilations", OM_ATTR_INTS},
+	{"pads", OM_ATTR_INTS},
+	{"strides", OM_ATTR_INTS},
+	{0}
+};
+
+const om_opdef om_ops_unfold[] = {
+	{.name = "MaxUnpool", .brief = "elements, put back to where pooling took them from", .since = 9,
+	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = unpool_attrs,
+	 .infer = unpool_infer, .cpu = unpool_cpu, .grad = om_grad_MaxUnpool,
+	 .input_types = {OF_FLOATS, OF(INT64), LIKE(1)}},
+	{.name = "Col2Im", .brief = "blocks, laid over an image and added up", .since = 18,
+	 .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = fold_attrs,
+	 .infer = fold_infer, .cpu = fold_cpu, .grad = om_grad_Col2Im,
+	 .input_types = {OF_COMMON & ~OF(STRING), OF(INT64), OF(INT64)}},
+	{0}
+};

@@ -1,0 +1,418 @@
+/* Layers with a state that is handed from run to run, as an input and an output:
+ * linear attention, causal convolution.
+ *
+ * Whatever a kernel needs of the state, and of the row at work, is in scratch
+ * before it writes: so the new state may lie over the old one, and the output
+ * over the input that has its shape. */
+#include <config.h>
+
+#include <math.h>
+
+#include "grad/gradients.h"
+#include "ops/tensor/strided_copy.h"
+#include "opdef/family.h"
+#include "opdef/numbers.h"
+
+static double
+read_one(const om_tensor *t, int64_t i)
+{
+	EACH_FLOAT(t->type, return om_get(T, t->data, i), break)
+	return 0;
+}
+
+static void
+read_row(const om_tensor *t, int64_t at, int64_t n, double *to)
+{
+	EACH_FLOAT(t->type, for (int64_t k = 0; k < n; k++) to[k] = om_get(T, t->data, at + k), break)
+}
+
+static void
+write_row(const double *from, int64_t n, const om_tensor *t, int64_t at)
+{
+	EACH_FLOAT(t->type, for (int64_t k = 0; k < n; k++) om_put(T, t->data, at + k, from[k]), break)
+}
+
+static om_status
+check_types(const om_op_context *c)
+{
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (om_has_in(c, k) && c->in[k].type != OM_FLOAT32 && c->in[k].type != OM_FLOAT64 && !om_is_half(c->in[k].type))
+			return om_no_kernel(c, c->in[k].type);
+	return OM_OK;
+}
+
+static bool
+fits(const om_tensor *t, int rank, const int64_t *want)
+{
+	if (t->shape.rank < 0)
+		return true;
+	for (int d = 0; d < rank && t->shape.rank == rank; d++)
+		if (!om_dims_agree(t->shape.dim[d], want[d]))
+			return false;
+	return t->shape.rank == rank;
+}
+
+static int64_t
+dim_of(const om_tensor *t, int k)
+{
+	return t->shape.rank > k ? t->shape.dim[k] : -1;
+}
+
+static int64_t
+either(int64_t a, int64_t b)
+{
+	return a >= 0 ? a : b;
+}
+
+/* ---- CausalConvWithState. ---- */
+
+enum { INPUT, WEIGHT, BIAS, PAST };
+
+struct causal {
+	int64_t batch, channels, length, taps;
+};
+
+static struct causal
+causal_of(const om_op_context *c)
+{
+	return (struct causal){.batch = dim_of(&c->in[INPUT], 0),
+		.channels = either(dim_of(&c->in[INPUT], 1), dim_of(&c->in[WEIGHT], 0)),
+		.length = dim_of(&c->in[INPUT], 2), .taps = dim_of(&c->in[WEIGHT], 2)};
+}
+
+static om_status
+causal_infer(om_op_context *c)
+{
+	const struct causal v = causal_of(c);
+	const int64_t past[] = {v.batch, v.channels, v.taps < 0 ? -1 : v.taps - 1};
+
+	OM_TRY(om_infer_same(c));
+	if (v.taps == 0)
+		return om_wrong(c, "its kernel is empty");
+	if (!fits(&c->in[INPUT], 3, (int64_t[]){v.batch, v.channels, v.length})
+	    || !fits(&c->in[WEIGHT], 3, (int64_t[]){v.channels, 1, v.taps})
+	    || (om_has_in(c, BIAS) && !fits(&c->in[BIAS], 1, &v.channels))
+	    || (om_has_in(c, PAST) && !fits(&c->in[PAST], 3, past)))
+		return om_wrong(c, "input, kernel, bias and state do not go together");
+	if (!om_has_out(c, 1))
+		return OM_OK;
+	c->out[1].type = c->in[INPUT].type;
+	c->out[1].shape = om_shape_open(3);
+	for (int d = 0; d < 3; d++)
+		c->out[1].shape.dim[d] = past[d];
+	if (c->in[INPUT].shape.rank == 3)
+		for (int d = 0; d < 2; d++)
+			c->out[1].shape.sym[d] = past[d] < 0 ? c->in[INPUT].shape.sym[d] : NULL;
+	return OM_OK;
+}
+
+static uint64_t
+causal_scratch(const om_op_context *c)
+{
+	const struct causal v = causal_of(c);
+	const uint64_t line = om_piece_size((uint64_t)(v.length + v.taps) * sizeof(double));
+
+	return om_segments(om_segments(line, om_piece_size((uint64_t)v.taps * sizeof(double))),
+		om_piece_size((uint64_t)v.length * sizeof(double)));
+}
+
+/* One channel: what came before, then what is new, in `line`. */
+static void
+causal_channel(const om_op_context *c, const struct causal *v, int64_t row, double *line, double *kernel, double *out)
+{
+	const int64_t channel = row % v->channels, kept = v->taps - 1;
+	const bool smooth = !om_attr_is(c->op, "activation", "none");
+	const double bias = om_has_in(c, BIAS) ? read_one(&c->in[BIAS], channel) : 0;
+
+	memset(line, 0, (size_t)kept * sizeof *line);
+	if (om_has_in(c, PAST))
+		read_row(&c->in[PAST], row * kept, kept, line);
+	read_row(&c->in[INPUT], row * v->length, v->length, line + kept);
+	read_row(&c->in[WEIGHT], channel * v->taps, v->taps, kernel);
+	for (int64_t i = 0; i < v->length; i++) {
+		double sum = bias;
+		for (int64_t k = 0; k < v->taps; k++)
+			sum += kernel[k] * line[i + k];
+		out[i] = smooth ? sum / (1 + exp(-sum)) : sum;
+	}
+	write_row(out, v->length, &c->out[0], row * v->length);
+	if (om_has_out(c, 1))
+		write_row(line + v->length, kept, &c->out[1], row * kept);
+}
+
+static om_status
+causal_cpu(om_op_context *c)
+{
+	const struct causal v = causal_of(c);
+	double *line = c->scratch;
+	double *kernel = (double *)((char *)line + om_piece_size((uint64_t)(v.length + v.taps) * sizeof(double)));
+	double *out = (double *)((char *)kernel + om_piece_size((uint64_t)v.taps * sizeof(double)));
+
+	OM_TRY(check_types(c));
+	if (!om_attr_is(c->op, "activation", "none") && !om_attr_is(c->op, "activation", "silu")
+	    && !om_attr_is(c->op, "activation", "swish"))
+		return om_op_fail(c->session, OM_INVALID, c->op, "its activation is not known");
+	for (int64_t row = 0; row < v.batch * v.channels; row++)
+		causal_channel(c, &v, row, line, kernel, out);
+	return OM_OK;
+}
+
+static bool
+causal_reuse(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	return ((out == 0 && in == INPUT) || (out == 1 && in == PAST)) && om_is_sole_use(c, in)
+	    && c->in[in].type == c->out[out].type;
+}
+
+static void
+causal_cost(const om_op_context *c, om_cost *cost)
+{
+	const struct causal v = causal_of(c);
+
+	cost->flops = 2.0 * (double)v.batch * (double)v.channels * (double)v.length * (double)v.taps;
+}
+
+/* ---- LinearAttention. ---- */
+
+enum { Q, K, V, OLD, DECAY, BETA };
+
+struct linear {
+	int64_t batch, steps, qheads, heads, size, vsize;
+};
+
+static int64_t
+share(int64_t n, int64_t heads)
+{
+	return n < 0 || heads <= 0 || n % heads ? -1 : n / heads;
+}
+
+static struct linear
+linear_of(const om_op_context *c)
+{
+	struct linear l = {.qheads = om_attr_int(c->op, "q_num_heads"), .heads = om_attr_int(c->op, "kv_num_heads")};
+
+	l.batch = either(dim_of(&c->in[Q], 0), dim_of(&c->in[K], 0));
+	l.steps = either(dim_of(&c->in[Q], 1), dim_of(&c->in[K], 1));
+	l.size = either(share(dim_of(&c->in[Q], 2), l.qheads), share(dim_of(&c->in[K], 2), l.heads));
+	l.vsize = share(dim_of(&c->in[V], 2), l.heads);
+	return l;
+}
+
+static int64_t
+times(int64_t a, int64_t b)
+{
+	return a < 0 || b < 0 ? -1 : a * b;
+}
+
+static bool
+has_gate(const om_op_context *c)
+{
+	return om_attr_is(c->op, "update_rule", "gated") || om_attr_is(c->op, "update_rule", "gated_delta");
+}
+
+static bool
+has_delta(const om_op_context *c)
+{
+	return om_attr_is(c->op, "update_rule", "delta") || om_attr_is(c->op, "update_rule", "gated_delta");
+}
+
+static om_status
+linear_check(const om_op_context *c, const struct linear *l)
+{
+	const om_tensor *g = &c->in[DECAY], *b = &c->in[BETA];
+	const int64_t each = times(l->heads, l->size);
+
+	if (!has_gate(c) && !has_delta(c) && !om_attr_is(c->op, "update_rule", "linear"))
+		return om_op_fail(c->session, OM_INVALID, c->op, "its update_rule is not known");
+	if (l->heads <= 0 || l->qheads <= 0 || l->qheads % l->heads)
+		return om_wrong(c, "kv_num_heads does not divide q_num_heads");
+	if ((has_gate(c) && !om_has_in(c, DECAY)) || (has_delta(c) && !om_has_in(c, BETA)))
+		return om_wrong(c, "its update_rule wants a decay or a beta, which is left out");
+	if (!fits(&c->in[Q], 3, (int64_t[]){l->batch, l->steps, times(l->qheads, l->size)})
+	    || !fits(&c->in[K], 3, (int64_t[]){l->batch, l->steps, each})
+	    || !fits(&c->in[V], 3, (int64_t[]){l->batch, l->steps, times(l->heads, l->vsize)}))
+		return om_wrong(c, "the dims of queries, keys and values do not go together");
+	if (om_has_in(c, OLD) && !fits(&c->in[OLD], 4, (int64_t[]){l->batch, l->heads, l->size, l->vsize}))
+		return om_wrong(c, "the state does not go with keys and values");
+	if (om_has_in(c, DECAY) && !fits(g, 3, (int64_t[]){l->batch, l->steps, l->heads})
+	    && !fits(g, 3, (int64_t[]){l->batch, l->steps, each}))
+		return om_wrong(c, "the decay does not go with the keys");
+	if (om_has_in(c, BETA) && !fits(b, 3, (int64_t[]){l->batch, l->steps, l->heads})
+	    && !fits(b, 3, (int64_t[]){l->batch, l->steps, 1}))
+		return om_wrong(c, "beta does not go with the keys");
+	return OM_OK;
+}
+
+static om_status
+linear_infer(om_op_context *c)
+{
+	const struct linear l = linear_of(c);
+	const int64_t state[] = {l.batch, l.heads, l.size, l.vsize};
+	om_shape *y = &c->out[0].shape;
+
+	OM_TRY(linear_check(c, &l));
+	c->out[0].type = c->in[Q].type;
+	*y = om_shape_open(3);
+	for (int d = 0; d < 2 && c->in[Q].shape.rank == 3; d++)
+		om_copy_dim(y, d, &c->in[Q].shape, d);
+	y->dim[2] = times(l.qheads, l.vsize);
+	if (!om_has_out(c, 1))
+		return OM_OK;
+	c->out[1].type = om_has_in(c, OLD) ? c->in[OLD].type : c->in[Q].type;
+	c->out[1].shape = om_shape_open(4);
+	for (int d = 0; d < 4; d++)
+		c->out[1].shape.dim[d] = state[d];
+	c->out[1].shape.sym[0] = state[0] < 0 ? y->sym[0] : NULL;
+	return OM_OK;
+}
+
+struct parts {
+	double *state, *key, *value, *query, *sum;
+};
+
+static uint64_t
+parts_of(const struct linear *l, char *base, struct parts *p)
+{
+	const int64_t count[] = {l->size * l->vsize, l->size, l->vsize, l->size, l->vsize};
+	double **part[] = {&p->state, &p->key, &p->value, &p->query, &p->sum};
+	uint64_t at = 0;
+
+	for (int k = 0; k < 5; k++) {
+		if (base)
+			*part[k] = (double *)(base + at);
+		at = om_segments(at, om_piece_size((uint64_t)count[k] * sizeof(double)));
+	}
+	return at;
+}
+
+static uint64_t
+linear_scratch(const om_op_context *c)
+{
+	const struct linear l = linear_of(c);
+	struct parts none;
+
+	return parts_of(&l, NULL, &none);
+}
+
+static void
+decay_state(const om_op_context *c, const struct linear *l, int64_t row, int64_t h, double *state)
+{
+	const om_tensor *g = &c->in[DECAY];
+	const bool per_key = g->shape.dim[2] != l->heads || l->size == 1;
+
+	for (int64_t i = 0; i < l->size; i++) {
+		const int64_t at = per_key ? (row * l->heads + h) * l->size + i : row * l->heads + h;
+		const double keep = exp(read_one(g, at));
+		for (int64_t j = 0; j < l->vsize; j++)
+			state[i * l->vsize + j] *= keep;
+	}
+}
+
+/* What is to be learnt: the value, or what the state gets wrong about it. */
+static void
+correct(const om_op_context *c, const struct linear *l, int64_t row, int64_t h, struct parts *p)
+{
+	const om_tensor *b = &c->in[BETA];
+	const int64_t n = b->shape.dim[2];
+	const double beta = read_one(b, n == 1 ? row : row * n + h);
+
+	for (int64_t j = 0; j < l->vsize; j++) {
+		double known = 0;
+		for (int64_t i = 0; i < l->size; i++)
+			known += p->state[i * l->vsize + j] * p->key[i];
+		p->sum[j] = beta * (p->value[j] - known);
+	}
+	memcpy(p->value, p->sum, (size_t)l->vsize * sizeof *p->sum);
+}
+
+/* One step of one head, and what the queries that share it get. */
+static void
+linear_step(const om_op_context *c, const struct linear *l, int64_t row, int64_t h, double scale, struct parts *p)
+{
+	const int64_t group = l->qheads / l->heads;
+
+	read_row(&c->in[K], (row * l->heads + h) * l->size, l->size, p->key);
+	read_row(&c->in[V], (row * l->heads + h) * l->vsize, l->vsize, p->value);
+	if (has_gate(c))
+		decay_state(c, l, row, h, p->state);
+	if (has_delta(c))
+		correct(c, l, row, h, p);
+	for (int64_t i = 0; i < l->size; i++)
+		for (int64_t j = 0; j < l->vsize; j++)
+			p->state[i * l->vsize + j] += p->key[i] * p->value[j];
+	for (int64_t q = h * group; q < (h + 1) * group; q++) {
+		read_row(&c->in[Q], (row * l->qheads + q) * l->size, l->size, p->query);
+		for (int64_t j = 0; j < l->vsize; j++) {
+			p->sum[j] = 0;
+			for (int64_t i = 0; i < l->size; i++)
+				p->sum[j] += scale * p->query[i] * p->state[i * l->vsize + j];
+		}
+		write_row(p->sum, l->vsize, &c->out[0], (row * l->qheads + q) * l->vsize);
+	}
+}
+
+static om_status
+linear_cpu(om_op_context *c)
+{
+	const struct linear l = linear_of(c);
+	const float given = om_attr_float(c->op, "scale");
+	const double scale = given != 0 ? given : 1 / sqrt((double)l.size);
+	const int64_t cells = l.size * l.vsize;
+	struct parts p = {0};
+
+	OM_TRY(check_types(c));
+	parts_of(&l, c->scratch, &p);
+	for (int64_t bh = 0; bh < l.batch * l.heads; bh++) {
+		memset(p.state, 0, (size_t)cells * sizeof *p.state);
+		if (om_has_in(c, OLD))
+			read_row(&c->in[OLD], bh * cells, cells, p.state);
+		for (int64_t t = 0; t < l.steps; t++)
+			linear_step(c, &l, bh / l.heads * l.steps + t, bh % l.heads, scale, &p);
+		if (om_has_out(c, 1))
+			write_row(p.state, cells, &c->out[1], bh * cells);
+	}
+	return OM_OK;
+}
+
+static bool
+linear_reuse(const om_op_context *c, uint32_t out, uint32_t in)
+{
+	return ((out == 0 && in == Q) || (out == 1 && in == OLD)) && om_is_sole_use(c, in)
+	    && c->in[in].type == c->out[out].type && om_shape_equal(&c->in[in].shape, &c->out[out].shape);
+}
+
+static void
+linear_cost(const om_op_context *c, om_cost *cost)
+{
+	const struct linear l = linear_of(c);
+
+	cost->flops = (double)l.batch * (double)l.steps * (double)l.size * (double)l.vsize
+		* (3.0 * (double)l.heads + 2.0 * (double)l.qheads + has_delta(c) * 2.0 * (double)l.heads);
+}
+
+/* ---- The table. ---- */
+
+static const om_attr_spec causal_attrs[] = {{"activation", OM_ATTR_STRING, .s = "none"}, {0}};
+
+static const om_attr_spec linear_attrs[] = {
+	{"chunk_size", OM_ATTR_INT, .i = 64},
+	{"kv_num_heads", OM_ATTR_INT, .required = true},
+	{"q_num_heads", OM_ATTR_INT, .required = true},
+	{"scale", OM_ATTR_FLOAT},
+	{"update_rule", OM_ATTR_STRING, .s = "gated_delta"},
+	{0}
+};
+
+const om_opdef om_ops_state[] = {
+	{.name = "CausalConvWithState", .brief = "each channel convolved with what came before, which goes on",
+	 .since = 27, .min_in = 2, .max_in = 4, .min_out = 2, .max_out = 2, .attrs = causal_attrs,
+	 .infer = causal_infer, .inplace = causal_reuse, .cpu = causal_cpu, .scratch = causal_scratch,
+	 .grad = om_grad_CausalConvWithState, .cost = causal_cost,
+	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}},
+	{.name = "LinearAttention", .brief = "values, recalled by queries from a state that learns step by step",
+	 .since = 27, .min_in = 3, .max_in = 6, .min_out = 2, .max_out = 2, .attrs = linear_attrs,
+	 .infer = linear_infer, .inplace = linear_reuse, .cpu = linear_cpu, .scratch = linear_scratch,
+	 .grad = om_grad_LinearAttention, .cost = linear_cost,
+	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF_FLOATS, LIKE(0), LIKE(0)}},
+	{0}
+};

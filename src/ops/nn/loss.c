@@ -1,0 +1,198 @@
+/* Losses of classification: what the right class was given, negated. */
+#include <config.h>
+
+#include <math.h>
+
+#include "ops/tensor/strided_copy.h"
+#include "grad/gradients.h"
+#include "opdef/family.h"
+#include "ops/tensor/index.h"
+#include "opdef/numbers.h"
+
+enum { X, TARGET, WEIGHT };
+
+/* Classes are the second axis of the input: (batch, classes, inner). */
+struct loss {
+	int64_t batch, classes, inner;
+	bool has_ignored;
+	int64_t ignored;
+};
+
+static om_status
+check_classes(const om_op_context *c)
+{
+	const om_shape *x = &c->in[X].shape, *t = &c->in[TARGET].shape;
+
+	if (x->rank >= 0 && x->rank < 2)
+		return om_wrong(c, "the input has no axis of classes");
+	if (x->rank >= 0 && t->rank >= 0 && t->rank != x->rank - 1)
+		return om_wrong(c, "the classes wanted have not one axis less than the input");
+	for (int d = 0; d < t->rank && x->rank >= 0; d++)
+		if (!om_dims_agree(t->dim[d], x->dim[d ? d + 1 : 0]))
+			return om_wrong(c, "the classes wanted do not fit the input");
+	if (om_has_in(c, WEIGHT) && c->in[WEIGHT].shape.rank >= 0 && (c->in[WEIGHT].shape.rank != 1
+	    || (x->rank >= 0 && !om_dims_agree(c->in[WEIGHT].shape.dim[0], x->dim[1]))))
+		return om_wrong(c, "there is not one weight for each class");
+	return OM_OK;
+}
+
+static om_status
+loss_infer(om_op_context *c)
+{
+	const om_shape *x = &c->in[X].shape;
+
+	OM_TRY(check_classes(c));
+	c->out[0].type = c->in[X].type;
+	if (!om_attr_is(c->op, "reduction", "none")) {
+		if (!om_attr_is(c->op, "reduction", "mean") && !om_attr_is(c->op, "reduction", "sum"))
+			return om_op_fail(c->session, OM_INVALID, c->op, "its reduction is none, mean or sum");
+		c->out[0].shape = om_shape_of(0, NULL);
+	} else if (x->rank >= 0) {
+		c->out[0].shape.rank = x->rank - 1;
+		for (int d = 0; d < x->rank - 1; d++)
+			om_copy_dim(&c->out[0].shape, d, x, d ? d + 1 : 0);
+	} else {
+		c->out[0].shape = c->in[TARGET].shape;
+	}
+	if (om_has_out(c, 1)) {
+		c->out[1].type = c->in[X].type;
+		c->out[1].shape = *x;
+	}
+	return OM_OK;
+}
+
+/* Place `i` of the inner axes: its loss and its weight. */
+typedef double value_fn(const om_op_context *c, const struct loss *l, int64_t n, int64_t i, int64_t class);
+
+static double
+at(const om_tensor *t, int64_t k)
+{
+	return om_get(t->type, t->data, k);
+}
+
+static double
+given(const om_op_context *c, const struct loss *l, int64_t n, int64_t i, int64_t class)
+{
+	return at(&c->in[X], (n * l->classes + class) * l->inner + i);
+}
+
+/* The logarithm of the sum of exponentials over the classes. */
+static double
+log_sum(const om_op_context *c, const struct loss *l, int64_t n, int64_t i)
+{
+	double most = -INFINITY, sum = 0;
+
+	for (int64_t k = 0; k < l->classes; k++)
+		most = fmax(most, given(c, l, n, i, k));
+	for (int64_t k = 0; k < l->classes; k++)
+		sum += exp(given(c, l, n, i, k) - most);
+	return most + log(sum);
+}
+
+static double
+log_share(const om_op_context *c, const struct loss *l, int64_t n, int64_t i, int64_t class)
+{
+	return given(c, l, n, i, class) - log_sum(c, l, n, i);
+}
+
+static om_status
+read_class(const om_op_context *c, const struct loss *l, int64_t k, int64_t *class)
+{
+	const om_tensor *t = &c->in[TARGET];
+
+	*class = t->type == OM_INT32 ? ((const int32_t *)t->data)[k] : ((const int64_t *)t->data)[k];
+	if ((*class < 0 || *class >= l->classes) && !(l->has_ignored && *class == l->ignored))
+		return om_op_fail(c->session, OM_RUN, c->op, "class %lld is none of %lld", (long long)*class,
+			(long long)l->classes);
+	return OM_OK;
+}
+
+static om_status
+reduce(om_op_context *c, const struct loss *l, value_fn *value)
+{
+	const bool none = om_attr_is(c->op, "reduction", "none"), mean = om_attr_is(c->op, "reduction", "mean");
+	double sum = 0, weights = 0;
+
+	for (int64_t n = 0; n < l->batch; n++)
+		for (int64_t i = 0; i < l->inner; i++) {
+			int64_t class;
+			OM_TRY(read_class(c, l, n * l->inner + i, &class));
+			const bool skip = l->has_ignored && class == l->ignored;
+			const double w = skip ? 0 : om_has_in(c, WEIGHT) ? at(&c->in[WEIGHT], class) : 1;
+			const double v = skip ? 0 : -value(c, l, n, i, class) * w;
+			if (none)
+				om_put(c->out[0].type, c->out[0].data, n * l->inner + i, v);
+			sum += v;
+			weights += w;
+		}
+	if (!none)
+		om_put(c->out[0].type, c->out[0].data, 0, mean ? sum / weights : sum);
+	return OM_OK;
+}
+
+static om_status
+loss_of(const om_op_context *c, struct loss *l)
+{
+	const om_shape *x = &c->in[X].shape;
+	const om_dtype type = c->in[X].type;
+
+	if (type != OM_FLOAT32 && type != OM_FLOAT64 && !om_is_half(type))
+		return om_no_kernel(c, type);
+	if (om_has_in(c, WEIGHT) && c->in[WEIGHT].type != type)
+		return om_wrong(c, "the weights have another type than the input");
+	OM_TRY(om_index_type(c, TARGET));
+	*l = (struct loss){x->dim[0], x->dim[1], om_shape_span(x, 2, x->rank),
+		om_attr_has(c->op, "ignore_index"), om_attr_int(c->op, "ignore_index")};
+	return OM_OK;
+}
+
+static om_status
+likelihood_cpu(om_op_context *c)
+{
+	struct loss l;
+
+	OM_TRY(loss_of(c, &l));
+	return reduce(c, &l, given);
+}
+
+static om_status
+entropy_cpu(om_op_context *c)
+{
+	struct loss l;
+
+	OM_TRY(loss_of(c, &l));
+	if (om_has_out(c, 1))
+		for (int64_t n = 0; n < l.batch; n++)
+			for (int64_t i = 0; i < l.inner; i++) {
+				const double sum = log_sum(c, &l, n, i);
+				for (int64_t k = 0; k < l.classes; k++)
+					om_put(c->out[1].type, c->out[1].data, (n * l.classes + k) * l.inner + i,
+						given(c, &l, n, i, k) - sum);
+			}
+	return om_has_out(c, 0) ? reduce(c, &l, log_share) : OM_OK;
+}
+
+static void
+entropy_cost(const om_op_context *c, om_cost *cost)
+{
+	cost->flops = 8 * (double)om_shape_count(&c->in[X].shape);
+}
+
+static const om_attr_spec loss_attrs[] = {
+	{"ignore_index", OM_ATTR_INT},
+	{"reduction", OM_ATTR_STRING, .s = "mean"},
+	{0}
+};
+
+const om_opdef om_ops_loss[] = {
+	{.name = "NegativeLogLikelihoodLoss", .brief = "what the right class was given, negated", .since = 12,
+	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = loss_attrs,
+	 .infer = loss_infer, .cpu = likelihood_cpu, .grad = om_grad_NegativeLogLikelihoodLoss,
+	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0)}},
+	{.name = "SoftmaxCrossEntropyLoss", .brief = "the right class's share as softmax gives it, as -log",
+	 .since = 12, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 2, .attrs = loss_attrs,
+	 .infer = loss_infer, .cpu = entropy_cpu, .cost = entropy_cost,
+	 .grad = om_grad_SoftmaxCrossEntropyLoss,
+	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0)}},
+	{0}
+};

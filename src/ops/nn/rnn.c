@@ -1,0 +1,332 @@
+/* Recurrent layers: LSTM, GRU, RNN.
+ *
+ * What the input gives to the gates is computed for many steps in one product;
+ * the steps then add what the state before gives.  Step `s` of a sequence of n
+ * elements is element s, or n - 1 - s in reverse.
+ */
+#include <config.h>
+
+#include <strings.h>
+#include <tgmath.h>
+
+#include "grad/gradients.h"
+#include "kernels/cpu/kernels.h"
+#include "ops/tensor/strided_copy.h"
+#include "opdef/family.h"
+#include "opdef/numbers.h"
+#include "ops/nn/rnn.h"
+
+/* ---- Activations. ---- */
+
+static const struct {
+	const char *name;
+	bool has_alpha, has_beta;
+	float alpha, beta;
+} functions[OM_NFUNCTION] = {
+	[OM_SIGMOID] = {"Sigmoid"},
+	[OM_TANH] = {"Tanh"},
+	[OM_RELU] = {"Relu"},
+	[OM_AFFINE] = {"Affine", true, true, 1, 0},
+	[OM_LEAKY] = {"LeakyRelu", true, false, 0.01f},
+	[OM_THRESHOLDED] = {"ThresholdedRelu", true, false, 1},
+	[OM_SCALED_TANH] = {"ScaledTanh", true, true, 1, 1},
+	[OM_HARD_SIGMOID] = {"HardSigmoid", true, true, 0.2f, 0.5f},
+	[OM_ELU] = {"Elu", true, false, 1},
+	[OM_SOFTSIGN] = {"Softsign"},
+	[OM_SOFTPLUS] = {"Softplus"},
+};
+
+/* ---- What a layer is. ---- */
+
+struct cell {
+	int gates;
+	int activations;              /* for a direction */
+	enum om_rnn_function usual[3];
+	uint32_t nstate;              /* 2 when there is a cell state beside the hidden one */
+};
+
+static const struct cell lstm_cell = {4, 3, {OM_SIGMOID, OM_TANH, OM_TANH}, 2};
+static const struct cell gru_cell = {3, 2, {OM_SIGMOID, OM_TANH}, 1};
+static const struct cell rnn_cell = {1, 1, {OM_TANH}, 1};
+
+/* Inputs. */
+enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, P, NIN };
+
+/* While planning, -1 stands for what is not known. */
+struct layer {
+	const struct cell *cell;
+	int64_t steps, batch, width, hidden;
+	int ndir;
+	bool is_reverse, batch_first;
+	bool has_bytes;               /* OM_RNN_BYTES */
+	struct om_activation act[OM_MAX_ACTIVATIONS];
+	float clip;
+};
+
+static const struct cell *
+cell_of(const om_op *op)
+{
+	const char *name = op->opdef->name;  /* a part's type is that of the whole */
+
+	return *name == 'L' ? &lstm_cell : *name == 'G' ? &gru_cell : &rnn_cell;
+}
+
+static bool
+find_function(om_string name, enum om_rnn_function *f)
+{
+	for (int k = 0; k < OM_NFUNCTION; k++)
+		if (strlen(functions[k].name) == name.size
+		    && strncasecmp(functions[k].name, name.data, name.size) == 0) {
+			*f = (enum om_rnn_function)k;
+			return true;
+		}
+	return false;
+}
+
+/* Alphas and betas are used up by those functions that have them. */
+const char *
+om_rnn_activations(const om_op *op, om_arena *mem, struct om_activation *act, int *each)
+{
+	size_t nalpha, nbeta, a = 0, b = 0;
+	const struct cell *cell = cell_of(op);
+	const int n = (om_attr_is(op, "direction", "bidirectional") ? 2 : 1) * cell->activations;
+	const float *alpha = om_attr_floats(op, "activation_alpha", &nalpha);
+	const float *beta = om_attr_floats(op, "activation_beta", &nbeta);
+	const om_attr *names = om_attr_find(op, "activations");
+
+	*each = cell->activations;
+	if (names && names->kind == OM_ATTR_STRINGS && names->n != 0 && names->n != (size_t)n)
+		return om_printf(mem, "has %zu activations where there have to be %d", names->n, n);
+	for (int k = 0; k < n; k++) {
+		enum om_rnn_function f = cell->usual[k % cell->activations];
+		if (names && names->kind == OM_ATTR_STRINGS && names->n && !find_function(names->s[k], &f))
+			return om_printf(mem, "the activation %.*s is not known", (int)names->s[k].size, names->s[k].data);
+		act[k] = (struct om_activation){f, functions[f].alpha, functions[f].beta};
+		if (functions[f].has_alpha && a < nalpha)
+			act[k].alpha = alpha[a++];
+		if (functions[f].has_beta && b < nbeta)
+			act[k].beta = beta[b++];
+	}
+	return NULL;
+}
+
+static const char *
+read_layer(const om_op_context *c, struct layer *l)
+{
+	const bool is_two = om_attr_is(c->op, "direction", "bidirectional");
+	int each;
+
+	*l = (struct layer){.cell = cell_of(c->op), .ndir = is_two ? 2 : 1,
+		.is_reverse = om_attr_is(c->op, "direction", "reverse"), .has_bytes = om_attr_int(c->op, OM_RNN_BYTES) != 0,
+		.batch_first = om_attr_int(c->op, "layout") != 0, .clip = om_attr_float(c->op, "clip")};
+	if (!is_two && !l->is_reverse && !om_attr_is(c->op, "direction", "forward"))
+		return "the direction is none of forward, reverse and bidirectional";
+	l->steps = om_in_dim(c, X, l->batch_first);
+	l->batch = om_in_dim(c, X, !l->batch_first);
+	l->width = om_in_dim(c, X, 2);
+	l->hidden = om_attr_int(c->op, "hidden_size");
+	if (l->hidden < 0 || l->hidden > INT32_MAX)
+		return om_printf(c->mem, "hidden_size is %lld", (long long)l->hidden);
+	if (l->hidden == 0)
+		l->hidden = om_in_dim(c, R, 2);
+	return om_rnn_activations(c->op, c->mem, l->act, &each);
+}
+
+/* ---- Shapes. ---- */
+
+static om_status
+check_dims(const om_op_context *c, uint32_t k, int rank, int64_t d0, int64_t d1, int64_t d2)
+{
+	const int64_t want[] = {d0, d1, d2};
+	const om_shape *s = &c->in[k].shape;
+	char text[128];
+	bool ok = s->rank == rank;
+
+	if (!om_has_in(c, k) || s->rank < 0)
+		return OM_OK;
+	for (int d = 0; d < rank && ok; d++)
+		ok = om_dims_agree(want[d], s->dim[d]);
+	if (ok)
+		return OM_OK;
+	const om_shape wanted = om_shape_of(rank, want);
+	char more[128];
+	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has shape %s; the layer needs %s", k,
+		om_shape_text(s, text, sizeof text), om_shape_text(&wanted, more, sizeof more));
+}
+
+static int64_t
+times(int64_t a, int64_t b)
+{
+	return b < 0 ? -1 : a * b;
+}
+
+static om_status
+check_inputs(const om_op_context *c, const struct layer *l)
+{
+	const int64_t gates = times(l->cell->gates, l->hidden);
+	const bool first = l->batch_first;
+
+	OM_TRY(check_dims(c, X, 3, -1, -1, -1));
+	OM_TRY(check_dims(c, W, 3, l->ndir, gates, l->width));
+	OM_TRY(check_dims(c, R, 3, l->ndir, gates, l->hidden));
+	OM_TRY(check_dims(c, B, 2, l->ndir, times(2, gates), -1));
+	OM_TRY(check_dims(c, LENGTHS, 1, l->batch, -1, -1));
+	for (uint32_t k = INITIAL_H; k < INITIAL_H + l->cell->nstate; k++)
+		OM_TRY(check_dims(c, k, 3, first ? l->batch : l->ndir, first ? l->ndir : l->batch, l->hidden));
+	return check_dims(c, P, 2, l->ndir, times(3, l->hidden), -1);
+}
+
+static void
+set_dim(om_shape *s, int64_t n, const om_shape *from, int d)
+{
+	s->dim[s->rank] = n;
+	s->sym[s->rank++] = n < 0 && from && from->rank > d ? from->sym[d] : NULL;
+}
+
+static om_status
+rnn_infer(om_op_context *c)
+{
+	struct layer l;
+	const char *wrong = read_layer(c, &l);
+	const om_shape *x = &c->in[X].shape;
+
+	if (wrong)
+		return om_op_fail(c->session, OM_INVALID, c->op, "%s", wrong);
+	OM_TRY(check_inputs(c, &l));
+	for (uint32_t k = 0; k < c->op->nout; k++) {
+		om_shape *s = &c->out[k].shape;
+		c->out[k].type = c->in[X].type;
+		*s = (om_shape){.rank = 0};
+		if (k == 0 && !l.batch_first)
+			set_dim(s, l.steps, x, 0);
+		if (l.batch_first)
+			set_dim(s, l.batch, x, 0);
+		if (k == 0 && l.batch_first)
+			set_dim(s, l.steps, x, 1);
+		set_dim(s, l.ndir, NULL, 0);
+		if (!l.batch_first)
+			set_dim(s, l.batch, x, 1);
+		set_dim(s, l.hidden, NULL, 0);
+	}
+	return OM_OK;
+}
+
+/* ---- Running: for one type of numbers, then for the other. ---- */
+
+enum { FLOATS_AT_ONCE = 1 << 16 };
+
+static int64_t
+length_of(const om_op_context *c, const struct layer *l, int64_t b)
+{
+	return om_has_in(c, LENGTHS) ? ((const int32_t *)c->in[LENGTHS].data)[b] : l->steps;
+}
+
+static om_status
+check_lengths(const om_op_context *c, const struct layer *l, bool *is_uniform)
+{
+	*is_uniform = true;
+	if (!om_has_in(c, LENGTHS))
+		return OM_OK;
+	if (c->in[LENGTHS].type != OM_INT32)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "sequence_lens is %s, not int32",
+			om_dtype_text(c->in[LENGTHS].type));
+	for (int64_t b = 0; b < l->batch; b++) {
+		const int64_t n = length_of(c, l, b);
+		if (n < 0 || n > l->steps)
+			return om_op_fail(c->session, OM_RUN, c->op, "a sequence of %lld in %lld steps",
+				(long long)n, (long long)l->steps);
+		*is_uniform &= n == l->steps;
+	}
+	return OM_OK;
+}
+
+/* c (rows of `c_row`) += a (m by k, rows of `a_row`) times b, of which rows are columns here. */
+static void
+float_product(const float *a, int64_t a_row, const float *b, float *c, int64_t c_row, int64_t m, int64_t n, int64_t k,
+	void *room)
+{
+	const om_gemm g = {.m = m, .n = n, .k = k, .a = a, .a_row = a_row, .a_col = 1, .b = b, .b_row = 1, .b_col = k,
+		.c = c, .c_row = c_row, .alpha = 1, .add = true};
+
+	if (m > 0)
+		om_kernels_get()->gemm(&g, room);
+}
+
+static void
+double_product(const double *a, int64_t a_row, const double *b, double *c, int64_t c_row, int64_t m, int64_t n,
+	int64_t k, void *room)
+{
+	(void)room;
+	for (int64_t i = 0; i < m; i++)
+		for (int64_t j = 0; j < n; j++)
+			for (int64_t e = 0; e < k; e++)
+				c[i * c_row + j] += a[i * a_row + e] * b[j * k + e];
+}
+
+#define REAL float
+#define FOR_REAL(name) float_##name
+#include "ops/nn/rnn_steps.h"
+#undef REAL
+#undef FOR_REAL
+#define REAL double
+#define FOR_REAL(name) double_##name
+#include "ops/nn/rnn_steps.h"
+
+static uint64_t
+rnn_scratch(const om_op_context *c)
+{
+	return c->in[X].type == OM_FLOAT64 ? double_scratch(c) : float_scratch(c);
+}
+
+static om_status
+rnn_cpu(om_op_context *c)
+{
+	const om_dtype t = c->in[X].type;
+
+	if (t != OM_FLOAT32 && t != OM_FLOAT64 && !om_is_half(t))
+		return om_no_kernel(c, t);
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (k != LENGTHS && om_has_in(c, k) && c->in[k].type != t)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s beside %s", k,
+				om_dtype_text(c->in[k].type), om_dtype_text(t));
+	return t == OM_FLOAT64 ? double_run(c) : float_run(c);
+}
+
+static void
+rnn_cost(const om_op_context *c, om_cost *cost)
+{
+	struct layer l;
+
+	if (read_layer(c, &l))
+		return;
+	const double gates = (double)l.cell->gates * (double)l.hidden;
+	cost->flops = 2.0 * (double)l.ndir * (double)l.steps * (double)l.batch * gates
+		* (double)(l.width + l.hidden);
+}
+
+#define RNN_ATTRS                                                              \
+	{"activation_alpha", OM_ATTR_FLOATS},                                  \
+	{"activation_beta", OM_ATTR_FLOATS},                                   \
+	{"activations", OM_ATTR_STRINGS},                                      \
+	{"clip", OM_ATTR_FLOAT},                                               \
+	{"direction", OM_ATTR_STRING, .s = "forward"},                         \
+	{"hidden_size", OM_ATTR_INT},                                          \
+	{"layout", OM_ATTR_INT},                                               \
+	{"output_sequence", OM_ATTR_INT}
+
+static const om_attr_spec rnn_attrs[] = {RNN_ATTRS, {0}};
+static const om_attr_spec gru_attrs[] = {RNN_ATTRS, {"linear_before_reset", OM_ATTR_INT}, {0}};
+static const om_attr_spec lstm_attrs[] = {RNN_ATTRS, {"input_forget", OM_ATTR_INT}, {0}};
+
+#define LAYER(called, text, from, to, inputs, outputs, list, maker)            \
+	{.name = called, .brief = text, .since = from, .until = to, .min_in = 3, .max_in = inputs, \
+	 .min_out = 0, .max_out = outputs, .attrs = list, .infer = rnn_infer, .cpu = rnn_cpu, \
+	 .scratch = rnn_scratch, .cost = rnn_cost, .grad = maker, \
+	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0)}}
+
+const om_opdef om_ops_rnn[] = {
+	LAYER("LSTM", "a layer of long short-term memory", 1, 0, 8, 3, lstm_attrs, om_grad_LSTM),
+	LAYER("GRU", "a layer of gated recurrent units", 1, 0, 6, 2, gru_attrs, om_grad_GRU),
+	LAYER("RNN", "a layer of simple recurrent units", 1, 0, 6, 2, rnn_attrs, om_grad_RNN),
+	{0}
+};

@@ -1,0 +1,305 @@
+/* Softmax and its kin: along an axis, each line of elements on its own.
+ *
+ * A line is read to its end before its first element is written, and after
+ * that each element before it is written itself: so the output may lie over
+ * the input.  16-bit floats are computed in scratch. */
+#include <config.h>
+
+#include <tgmath.h>
+
+#include "kernels/cpu/vmath.h"
+#include "ops/tensor/cast.h"
+#include "grad/gradients.h"
+#include "ops/tensor/strided_copy.h"
+#include "opdef/family.h"
+#include "ops/math/axis_view.h"
+#include "opdef/numbers.h"
+#include "opdef/types.h"
+
+/* Lines that are not contiguous go in groups of neighbours. */
+enum { COLUMNS = 64, LANES = 8 };
+
+/* Before version 13 everything from the axis on is one line. */
+static bool
+lines_of(const om_op_context *c, struct om_lines *l)
+{
+	const om_shape *s = &c->in[0].shape;
+	const bool old = c->op->version < 13;
+	int64_t axis = om_attr_int(c->op, "axis");
+	int at;
+
+	axis += axis < 0 ? s->rank : 0;
+	if (old && axis == s->rank) {
+		*l = (struct om_lines){om_shape_count(s), 1, 1};
+		return true;
+	}
+	if (s->rank == 0 && axis >= -1 && axis <= 1) {
+		*l = (struct om_lines){1, 1, 1};
+		return true;
+	}
+	if (!om_axis(axis, s->rank, &at))
+		return false;
+	*l = (struct om_lines){
+		.outer = om_shape_span(s, 0, at),
+		.n = old ? om_shape_span(s, at, s->rank) : s->dim[at],
+		.inner = old ? 1 : om_shape_span(s, at + 1, s->rank),
+	};
+	return true;
+}
+
+typedef void line_fn(void *out, const void *in, int64_t n);
+typedef void column_fn(void *out, const void *in, int64_t n, int64_t stride, int64_t width);
+
+/* The largest element, and the sum of exp(x - largest): in a few lanes, which
+ * the compiler can vectorise and which round less than one. */
+#define SUMS(type, T)                                                          \
+	static T                                                               \
+	largest_##type(const T *x, int64_t n)                                  \
+	{                                                                      \
+		T best[LANES];                                                 \
+		int64_t i = 0;                                                 \
+		for (int j = 0; j < LANES; j++)                                \
+			best[j] = -INFINITY;                                   \
+		for (; i + LANES <= n; i += LANES)                             \
+			for (int j = 0; j < LANES; j++)                        \
+				best[j] = x[i + j] > best[j] ? x[i + j] : best[j]; \
+		for (; i < n; i++)                                             \
+			best[0] = x[i] > best[0] ? x[i] : best[0];             \
+		for (int j = 1; j < LANES; j++)                                \
+			best[0] = best[j] > best[0] ? best[j] : best[0];       \
+		return best[0];                                                \
+	}                                                                      \
+	static T                                                               \
+	folded_##type(const T *lane)                                           \
+	{                                                                      \
+		T sum = 0;                                                     \
+		for (int j = 0; j < LANES; j++)                                \
+			sum += lane[j];                                        \
+		return sum;                                                    \
+	}
+
+#define SOFTMAX(type, T)                                                       \
+	static void                                                            \
+	softmax_line_##type(void *out, const void *in, int64_t n)              \
+	{                                                                      \
+		const T *x = in;                                               \
+		const T high = largest_##type(x, n);                           \
+		T *y = out, lane[LANES] = {0};                                 \
+		for (int64_t i = 0; i < n; i++)                                \
+			y[i] = EXP(x[i] - high);                               \
+		for (int64_t i = 0; i < n; i++)                                \
+			lane[i % LANES] += y[i];                               \
+		const T scale = 1 / folded_##type(lane);                       \
+		for (int64_t i = 0; i < n; i++)                                \
+			y[i] *= scale;                                         \
+	}                                                                      \
+	static void                                                            \
+	softmax_columns_##type(void *out, const void *in, int64_t n, int64_t stride, int64_t width) \
+	{                                                                      \
+		const T *x = in;                                               \
+		T *y = out, high[COLUMNS], sum[COLUMNS] = {0};                 \
+		columns_high_##type(high, x, n, stride, width);                \
+		for (int64_t i = 0; i < n; i++)                                \
+			for (int64_t j = 0; j < width; j++) {                  \
+				const T e = EXP(x[i * stride + j] - high[j]);  \
+				sum[j] += e;                                   \
+				y[i * stride + j] = e;                         \
+			}                                                      \
+		for (int64_t i = 0; i < n; i++)                                \
+			for (int64_t j = 0; j < width; j++)                    \
+				y[i * stride + j] /= sum[j];                   \
+	}
+
+#define LOG_SOFTMAX(type, T)                                                   \
+	static void                                                            \
+	log_softmax_line_##type(void *out, const void *in, int64_t n)          \
+	{                                                                      \
+		const T *x = in;                                               \
+		const T high = largest_##type(x, n);                           \
+		T *y = out, lane[LANES] = {0};                                 \
+		for (int64_t i = 0; i < n; i++)                                \
+			lane[i % LANES] += EXP(x[i] - high);                   \
+		const T by = log(folded_##type(lane));                         \
+		for (int64_t i = 0; i < n; i++)                                \
+			y[i] = x[i] - high - by;                               \
+	}                                                                      \
+	static void                                                            \
+	log_softmax_columns_##type(void *out, const void *in, int64_t n, int64_t stride, int64_t width) \
+	{                                                                      \
+		const T *x = in;                                               \
+		T *y = out, high[COLUMNS], sum[COLUMNS] = {0};                 \
+		columns_high_##type(high, x, n, stride, width);                \
+		for (int64_t i = 0; i < n; i++)                                \
+			for (int64_t j = 0; j < width; j++)                    \
+				sum[j] += EXP(x[i * stride + j] - high[j]);    \
+		for (int64_t j = 0; j < width; j++)                            \
+			sum[j] = log(sum[j]);                                  \
+		for (int64_t i = 0; i < n; i++)                                \
+			for (int64_t j = 0; j < width; j++)                    \
+				y[i * stride + j] = x[i * stride + j] - high[j] - sum[j]; \
+	}
+
+/* One at the first of the largest. */
+#define HARDMAX(type, T)                                                       \
+	static void                                                            \
+	hardmax_columns_##type(void *out, const void *in, int64_t n, int64_t stride, int64_t width) \
+	{                                                                      \
+		const T *x = in;                                               \
+		T *y = out;                                                    \
+		for (int64_t j = 0; j < width; j++) {                          \
+			int64_t best = 0;                                      \
+			for (int64_t i = 1; i < n; i++)                        \
+				if (x[i * stride + j] > x[best * stride + j])  \
+					best = i;                              \
+			for (int64_t i = 0; i < n; i++)                        \
+				y[i * stride + j] = i == best;                 \
+		}                                                              \
+	}                                                                      \
+	static void                                                            \
+	hardmax_line_##type(void *out, const void *in, int64_t n)              \
+	{                                                                      \
+		hardmax_columns_##type(out, in, n, 1, 1);                      \
+	}
+
+#define COLUMNS_HIGH(type, T)                                                  \
+	static void                                                            \
+	columns_high_##type(T *high, const T *x, int64_t n, int64_t stride, int64_t width) \
+	{                                                                      \
+		for (int64_t j = 0; j < width; j++)                            \
+			high[j] = -INFINITY;                                   \
+		for (int64_t i = 0; i < n; i++)                                \
+			for (int64_t j = 0; j < width; j++)                    \
+				high[j] = x[i * stride + j] > high[j] ? x[i * stride + j] : high[j]; \
+	}
+
+#define ALL_OF(type, T, W, _) SUMS(type, T) COLUMNS_HIGH(type, T) SOFTMAX(type, T) LOG_SOFTMAX(type, T) HARDMAX(type, T)
+
+ON_FLOATS(ALL_OF, )
+
+struct loops {
+	line_fn *line;
+	column_fn *columns;
+};
+
+#define LOOPS(type, T, W, name) [OM_##type] = {name##_line_##type, name##_columns_##type},
+
+static const struct loops softmax_loops[OM_NDTYPE] = {ON_FLOATS(LOOPS, softmax)};
+static const struct loops log_softmax_loops[OM_NDTYPE] = {ON_FLOATS(LOOPS, log_softmax)};
+static const struct loops hardmax_loops[OM_NDTYPE] = {ON_FLOATS(LOOPS, hardmax)};
+
+static uint64_t
+softmax_scratch(const om_op_context *c)
+{
+	struct om_lines l;
+	uint64_t bytes;
+
+	if (!om_is_half(c->in[0].type) || !lines_of(c, &l)
+	    || __builtin_mul_overflow((uint64_t)l.n, COLUMNS * sizeof(float), &bytes))
+		return 0;
+	return bytes;
+}
+
+/* A group of lines through float32 in scratch, side by side. */
+static void
+by_scratch(om_op_context *c, const struct loops *f, char *y, const char *x, const struct om_lines *l, int64_t width)
+{
+	const om_dtype t = c->in[0].type;
+	const size_t stride = (size_t)l->inner * 2;
+	float *work = c->scratch;
+
+	for (int64_t i = 0; i < l->n; i++)
+		om_convert(OM_FLOAT32, work + i * width, t, x + (size_t)i * stride, width, true);
+	if (width == 1)
+		f->line(work, work, l->n);
+	else
+		f->columns(work, work, l->n, width, width);
+	for (int64_t i = 0; i < l->n; i++)
+		om_convert(t, y + (size_t)i * stride, OM_FLOAT32, work + i * width, width, true);
+}
+
+static om_status
+along_lines(om_op_context *c, const struct loops *loops)
+{
+	const om_dtype t = c->in[0].type;
+	const bool small = om_is_half(t);
+	const struct loops *f = &loops[small ? OM_FLOAT32 : t];
+	const size_t size = om_dtype_bits(t) / 8;
+	struct om_lines l;
+
+	if (!f->line)
+		return om_no_kernel(c, t);
+	if (!lines_of(c, &l))
+		return om_op_fail(c->session, OM_INVALID, c->op, "the axis is outside the rank %d", c->in[0].shape.rank);
+	for (int64_t o = 0; o < l.outer && l.n; o++)
+		for (int64_t j = 0; j < l.inner; j += COLUMNS) {
+			const int64_t width = l.inner - j < COLUMNS ? l.inner - j : COLUMNS;
+			const size_t at = (size_t)(o * l.n * l.inner + j) * size;
+			const char *x = (const char *)c->in[0].data + at;
+			char *y = (char *)c->out[0].data + at;
+			if (small)
+				by_scratch(c, f, y, x, &l, width);
+			else if (l.inner == 1)
+				f->line(y, x, l.n);
+			else
+				f->columns(y, x, l.n, l.inner, width);
+		}
+	return OM_OK;
+}
+
+static om_status
+softmax_cpu(om_op_context *c)
+{
+	return along_lines(c, softmax_loops);
+}
+
+static om_status
+log_softmax_cpu(om_op_context *c)
+{
+	return along_lines(c, log_softmax_loops);
+}
+
+static om_status
+hardmax_cpu(om_op_context *c)
+{
+	return along_lines(c, hardmax_loops);
+}
+
+static om_status
+softmax_infer(om_op_context *c)
+{
+	struct om_lines l;
+
+	if (om_shape_is_known(&c->in[0].shape) && !lines_of(c, &l))
+		return om_bad_axis(c, om_attr_int(c->op, "axis"));
+	return om_infer_same(c);
+}
+
+static void
+softmax_cost(const om_op_context *c, om_cost *cost)
+{
+	cost->flops = 8 * (double)om_shape_count(&c->in[0].shape);
+}
+
+static const om_attr_spec old_attrs[] = {{"axis", OM_ATTR_INT, .i = 1}, {0}};
+static const om_attr_spec new_attrs[] = {{"axis", OM_ATTR_INT, .i = -1}, {0}};
+
+#define ROW(label, from, to, list, text, kernel, ...)                          \
+	{                                                                      \
+		.name = label, .brief = text, .since = from, .until = to,      \
+		.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,          \
+		.attrs = list, .infer = softmax_infer, .inplace = om_inplace_first, \
+		.cpu = kernel, .scratch = softmax_scratch, .cost = softmax_cost, \
+		.input_types = {OF_FLOATS}, __VA_ARGS__                              \
+	}
+
+const om_opdef om_ops_softmax[] = {
+	ROW("Softmax", 1, 12, old_attrs, "exp(x) as shares of their sum over the last dims", softmax_cpu, .grad = NULL),
+	ROW("Softmax", 13, 0, new_attrs, "exp(x) as shares of their sum along an axis", softmax_cpu,
+	    .grad = om_grad_Softmax, .softmax_output = OM_PROBS),
+	ROW("LogSoftmax", 1, 12, old_attrs, "the logarithm of Softmax over the last dims", log_softmax_cpu, .grad = NULL),
+	ROW("LogSoftmax", 13, 0, new_attrs, "the logarithm of Softmax along an axis", log_softmax_cpu,
+	    .grad = om_grad_LogSoftmax, .softmax_output = OM_LOG_PROBS),
+	ROW("Hardmax", 1, 12, old_attrs, "one at the first of the largest over the last dims", hardmax_cpu, .grad = om_grad_set_zero),
+	ROW("Hardmax", 13, 0, new_attrs, "one at the first of the largest along an axis", hardmax_cpu, .grad = om_grad_set_zero),
+	{0}
+};

@@ -1,0 +1,381 @@
+/* Operators that pick elements by index. */
+#include <config.h>
+
+#include "grad/gradients.h"
+#include "opdef/family.h"
+#include "ops/tensor/index.h"
+
+om_status
+om_index_type(const om_op_context *c, uint32_t k)
+{
+	const om_dtype t = c->in[k].type;
+
+	if (t == OM_INT64 || t == OM_INT32 || t == OM_UNDEFINED)
+		return OM_OK;
+	return om_op_fail(c->session, OM_SHAPE, c->op, "its indices are of type %s", om_dtype_text(t));
+}
+
+om_status
+om_index_read(const om_op_context *c, uint32_t k, int64_t at, int64_t dim, int64_t *i)
+{
+	const om_tensor *t = &c->in[k];
+
+	at = t->splat ? 0 : at;
+	const int64_t v = t->type == OM_INT64 ? ((const int64_t *)t->data)[at] : ((const int32_t *)t->data)[at];
+	if (v < -dim || v >= dim)
+		return om_op_fail(c->session, OM_RUN, c->op, "index %lld is out of range for %lld elements",
+			(long long)v, (long long)dim);
+	*i = v < 0 ? v + dim : v;
+	return OM_OK;
+}
+
+/* ---- Gather. ---- */
+
+static void
+append_dims(om_shape *to, const om_shape *from, int first, int end)
+{
+	for (int k = first; k < end; k++) {
+		to->dim[to->rank] = from->dim[k];
+		to->sym[to->rank++] = from->sym[k];
+	}
+}
+
+static om_status
+check_rank(const om_op_context *c, int rank)
+{
+	if (rank <= OM_MAX_RANK)
+		return OM_OK;
+	return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the output has %d dims", rank);
+}
+
+static om_status
+gather_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape, *at = &c->in[1].shape;
+	om_shape *out = &c->out[0].shape;
+	int axis;
+
+	c->out[0].type = c->in[0].type;
+	OM_TRY(om_index_type(c, 1));
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
+	if (at->rank < 0)
+		return OM_OK;
+	OM_TRY(check_rank(c, in->rank + at->rank - 1));
+	*out = (om_shape){.rank = 0};
+	append_dims(out, in, 0, axis);
+	append_dims(out, at, 0, at->rank);
+	append_dims(out, in, axis + 1, in->rank);
+	return OM_OK;
+}
+
+/* One index, and nothing before its axis: a slice of one. */
+static bool
+gather_view(const om_op_context *c, uint32_t out, om_view_of *v)
+{
+	const om_shape *in = &c->in[0].shape;
+	const uint64_t bits = om_dtype_bits(c->in[0].type);
+	int64_t i;
+	int axis;
+
+	if (!c->in[1].data || bits < 8 || om_shape_count(&c->in[1].shape) != 1
+	    || om_shape_count(&c->out[0].shape) == 0
+	    || om_attr_axis(c, "axis", in->rank, &axis) != OM_OK || om_shape_span(in, 0, axis) != 1
+	    || om_index_read(c, 1, 0, in->dim[axis], &i) != OM_OK)
+		return false;
+	*v = (om_view_of){.in = 0, .offset = (uint64_t)(i * om_shape_span(in, axis + 1, in->rank)) * (bits / 8)};
+	return out == 0;
+}
+
+/* Lines of one element are common enough (shape arithmetic, tables of words)
+ * to be copied without a call. */
+static void
+copy_line(char *to, const char *from, size_t bytes)
+{
+	switch (bytes) {
+	case 4: memcpy(to, from, 4); break;
+	case 8: memcpy(to, from, 8); break;
+	default: memcpy(to, from, bytes);
+	}
+}
+
+static om_status
+gather_cpu(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	const int64_t n = om_shape_count(&c->in[1].shape);
+	size_t size;
+	int axis;
+	bool done;
+
+	OM_TRY(om_splat_through(c, &done));
+	if (done)
+		return OM_OK;
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
+	const int64_t outer = om_shape_span(in, 0, axis);
+	const size_t line = size * (size_t)om_shape_span(in, axis + 1, in->rank);
+	char *to = c->out[0].data;
+	for (int64_t o = 0; o < outer; o++)
+		for (int64_t k = 0; k < n; k++, to += line) {
+			int64_t i;
+			OM_TRY(om_index_read(c, 1, k, in->dim[axis], &i));
+			copy_line(to, (const char *)c->in[0].data + (size_t)(o * in->dim[axis] + i) * line, line);
+		}
+	return OM_OK;
+}
+
+/* ---- GatherElements. ---- */
+
+static om_status
+gather_elements_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape, *at = &c->in[1].shape;
+	int axis;
+
+	c->out[0].type = c->in[0].type;
+	OM_TRY(om_index_type(c, 1));
+	c->out[0].shape = *at;
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
+	if (at->rank < 0) {
+		c->out[0].shape = om_shape_open(in->rank);
+		return OM_OK;
+	}
+	if (at->rank != in->rank)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "has indices of rank %d for rank %d", at->rank, in->rank);
+	for (int k = 0; k < in->rank; k++)
+		if (k != axis && in->dim[k] >= 0 && at->dim[k] > in->dim[k])
+			return om_op_fail(c->session, OM_SHAPE, c->op, "dim %d is %lld, for its indices %lld", k,
+				(long long)in->dim[k], (long long)at->dim[k]);
+	return OM_OK;
+}
+
+static om_status
+gather_elements_cpu(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape, *at = &c->in[1].shape;
+	int64_t stride[OM_MAX_RANK], place[OM_MAX_RANK] = {0}, n = 0;
+	char *to = c->out[0].data;
+	size_t size;
+	int axis;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(om_recheck(c));
+	if (om_shape_count(at) == 0)
+		return OM_OK;
+	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
+	om_strides(in, stride);
+	do {
+		int64_t i, from = 0;
+		OM_TRY(om_index_read(c, 1, n++, in->dim[axis], &i));
+		for (int k = 0; k < in->rank; k++)
+			from += (k == axis ? i : place[k]) * stride[k];
+		memcpy(to, (const char *)c->in[0].data + (size_t)from * size, size);
+		to += size;
+	} while (om_next_place(at, place));
+	return OM_OK;
+}
+
+/* ---- GatherND. ---- */
+
+/* How many axes are shared as batch, and how many one index names. */
+static om_status
+nd_parts(const om_op_context *c, int *batch, int *named)
+{
+	const om_shape *in = &c->in[0].shape, *at = &c->in[1].shape;
+	const int64_t b = om_attr_int(c->op, "batch_dims");
+
+	if (at->rank < 1 || b < 0 || b >= at->rank || b > in->rank)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "has %lld batch axes for ranks %d and %d",
+			(long long)b, in->rank, at->rank);
+	*batch = (int)b;
+	*named = -1;
+	if (at->dim[at->rank - 1] < 0)
+		return OM_OK;
+	if (at->dim[at->rank - 1] > in->rank - b)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "an index has %lld parts for %d axes",
+			(long long)at->dim[at->rank - 1], in->rank - *batch);
+	*named = (int)at->dim[at->rank - 1];
+	return OM_OK;
+}
+
+static om_status
+gather_nd_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape, *at = &c->in[1].shape;
+	om_shape *out = &c->out[0].shape;
+	int batch, named;
+
+	c->out[0].type = c->in[0].type;
+	OM_TRY(om_index_type(c, 1));
+	if (in->rank < 0 || at->rank < 0)
+		return OM_OK;
+	OM_TRY(nd_parts(c, &batch, &named));
+	if (named < 0)
+		return OM_OK;
+	for (int k = 0; k < batch; k++)
+		if (in->dim[k] >= 0 && at->dim[k] >= 0 && in->dim[k] != at->dim[k])
+			return om_op_fail(c->session, OM_SHAPE, c->op, "batch axis %d is %lld for the data, %lld for the indices",
+				k, (long long)in->dim[k], (long long)at->dim[k]);
+	OM_TRY(check_rank(c, at->rank - 1 + in->rank - batch - named));
+	*out = (om_shape){.rank = 0};
+	append_dims(out, at, 0, at->rank - 1);
+	append_dims(out, in, batch + named, in->rank);
+	return OM_OK;
+}
+
+static om_status
+gather_nd_cpu(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape, *at = &c->in[1].shape;
+	int64_t stride[OM_MAX_RANK];
+	int batch, named;
+	size_t size;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(om_recheck(c));
+	OM_TRY(nd_parts(c, &batch, &named));
+	om_strides(in, stride);
+	const int64_t outer = om_shape_span(at, 0, batch), inner = om_shape_span(at, batch, at->rank - 1);
+	const int64_t per_batch = om_shape_span(in, batch, in->rank);
+	const size_t line = size * (size_t)om_shape_span(in, batch + named, in->rank);
+	char *to = c->out[0].data;
+	for (int64_t b = 0; b < outer; b++)
+		for (int64_t k = 0; k < inner; k++, to += line) {
+			int64_t from = b * per_batch;
+			for (int d = 0; d < named; d++) {
+				int64_t i;
+				OM_TRY(om_index_read(c, 1, (b * inner + k) * named + d, in->dim[batch + d], &i));
+				from += i * stride[batch + d];
+			}
+			copy_line(to, (const char *)c->in[0].data + (size_t)from * size, line);
+		}
+	return OM_OK;
+}
+
+/* ---- OneHot. ---- */
+
+static om_status
+one_hot_axis(const om_op_context *c, int *axis)
+{
+	const int rank = c->in[0].shape.rank + 1;
+	const int64_t a = om_attr_int(c->op, "axis");
+
+	if (om_axis(a, rank, axis))
+		return OM_OK;
+	return om_op_fail(c->session, OM_SHAPE, c->op, "axis is %lld, but the output has rank %d", (long long)a, rank);
+}
+
+static om_status
+one_hot_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
+	double depth;
+	int axis;
+
+	c->out[0].type = c->in[2].type;
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(check_rank(c, in->rank + 1));
+	OM_TRY(one_hot_axis(c, &axis));
+	*out = (om_shape){.rank = 0};
+	append_dims(out, in, 0, axis);
+	out->dim[out->rank++] = OM_DIM_UNKNOWN;
+	append_dims(out, in, axis, in->rank);
+	if (!om_in_scalar(c, 1, &depth))
+		return OM_OK;
+	if (!(depth >= 1 && depth < 0x1p62))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "its depth is %g", depth);
+	out->dim[axis] = (int64_t)depth;
+	return OM_OK;
+}
+
+/* Indices may be of any number type. */
+static bool
+any_index(const om_op_context *c, int64_t k, int64_t *v)
+{
+	const om_tensor *t = &c->in[0];
+	double d;
+
+	if (!om_number(t->type, (const char *)t->data + (size_t)k * (om_dtype_bits(t->type) / 8), &d)
+	    || !(d > -0x1p62 && d < 0x1p62))
+		return false;
+	*v = (int64_t)d;
+	return true;
+}
+
+static om_status
+one_hot_cpu(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
+	const char *off = c->in[2].data;
+	size_t size;
+	int axis;
+
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
+	OM_TRY(one_hot_axis(c, &axis));
+	if (om_shape_count(&c->in[2].shape) != 2)
+		return om_op_fail(c->session, OM_RUN, c->op, "wants two values, for off and on");
+	om_fill(c->out[0].data, om_shape_count(out), size, off);
+	const int64_t depth = out->dim[axis];
+	const int64_t outer = om_shape_span(in, 0, axis), inner = om_shape_span(in, axis, in->rank);
+	for (int64_t o = 0; o < outer; o++)
+		for (int64_t k = 0; k < inner; k++) {
+			int64_t i;
+			if (!any_index(c, o * inner + k, &i) || i < -depth || i >= depth)
+				continue;
+			i += i < 0 ? depth : 0;
+			memcpy((char *)c->out[0].data + (size_t)((o * depth + i) * inner + k) * size, off + size, size);
+		}
+	return OM_OK;
+}
+
+/* ---- The table. ---- */
+
+static const om_attr_spec axis_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT},
+	{0}
+};
+
+static const om_attr_spec batch_attrs[] = {
+	{.name = "batch_dims", .kind = OM_ATTR_INT},
+	{0}
+};
+
+static const om_attr_spec last_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT, .i = -1},
+	{0}
+};
+
+#define ONE .domain = "", .min_out = 1, .max_out = 1
+
+const om_opdef om_ops_index[] = {
+	{ONE, .name = "Gather", .brief = "the slices along an axis that indices name", .since = 1,
+	 .min_in = 2, .max_in = 2, .flags = OM_SPLATS, .attrs = axis_attrs,
+	 .infer = gather_infer, .propagate_data = om_elems_moved, .view = gather_view, .cpu = gather_cpu,
+	 .grad = om_grad_Gather,
+	 .input_types = {OF_COMMON, OF_INDICES}},
+	{ONE, .name = "GatherElements", .brief = "each element from the place along an axis that an index names",
+	 .since = 11, .min_in = 2, .max_in = 2, .attrs = axis_attrs,
+	 .infer = gather_elements_infer, .cpu = gather_elements_cpu,
+	 .grad = om_grad_GatherElements,
+	 .input_types = {OF_COMMON, OF_INDICES}},
+	{ONE, .name = "GatherND", .brief = "the slices that tuples of indices name", .since = 11, .until = 11,
+	 .min_in = 2, .max_in = 2, .infer = gather_nd_infer, .cpu = gather_nd_cpu,
+	 .input_types = {OF_COMMON, OF(INT64)}},
+	{ONE, .name = "GatherND", .brief = "the slices that tuples of indices name", .since = 12,
+	 .min_in = 2, .max_in = 2, .attrs = batch_attrs, .infer = gather_nd_infer, .cpu = gather_nd_cpu,
+	 .grad = om_grad_GatherND,
+	 .input_types = {OF_COMMON, OF(INT64)}},
+	{ONE, .name = "OneHot", .brief = "one value where the index is, another elsewhere", .since = 9,
+	 .min_in = 3, .max_in = 3, .attrs = last_attrs, .infer = one_hot_infer, .cpu = one_hot_cpu,
+	 .grad = om_grad_OneHot,
+	 .input_types = {OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS,
+	    OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS, OF_COMMON}},
+	{0}
+};

@@ -1,0 +1,582 @@
+/* Operators that permute, join, split and repeat. */
+#include <config.h>
+
+#include "ops/tensor/strided_copy.h"
+#include "grad/gradients.h"
+#include "opdef/family.h"
+
+/* ---- Transpose. ---- */
+
+/* Output axis k is input axis perm[k]; the default turns the order around. */
+static om_status
+perm_of(const om_op_context *c, int rank, int perm[OM_MAX_RANK])
+{
+	size_t n;
+	const int64_t *p = om_attr_ints(c->op, "perm", &n);
+	bool seen[OM_MAX_RANK] = {false};
+
+	for (int k = 0; k < rank; k++)
+		perm[k] = rank - 1 - k;
+	if (!om_attr_has(c->op, "perm"))
+		return OM_OK;
+	if (n != (size_t)rank)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "perm has %zu axes, the input %d", n, rank);
+	for (int k = 0; k < rank; k++) {
+		if (!om_axis(p[k], rank, &perm[k]) || seen[perm[k]])
+			return om_op_fail(c->session, OM_SHAPE, c->op, "perm is no permutation of the axes");
+		seen[perm[k]] = true;
+	}
+	return OM_OK;
+}
+
+static om_status
+transpose_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
+	int perm[OM_MAX_RANK];
+
+	c->out[0].type = c->in[0].type;
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(perm_of(c, in->rank, perm));
+	out->rank = in->rank;
+	for (int k = 0; k < in->rank; k++) {
+		out->dim[k] = in->dim[perm[k]];
+		out->sym[k] = in->sym[perm[k]];
+	}
+	return OM_OK;
+}
+
+/* Only axes of size 1 change places. */
+static bool
+transpose_view(const om_op_context *c, uint32_t out, om_view_of *v)
+{
+	const om_shape *in = &c->in[0].shape;
+	int perm[OM_MAX_RANK], last = -1;
+
+	if (perm_of(c, in->rank, perm) != OM_OK)
+		return false;
+	for (int k = 0; k < in->rank; k++) {
+		if (in->dim[perm[k]] == 1)
+			continue;
+		if (perm[k] < last)
+			return false;
+		last = perm[k];
+	}
+	return om_view_whole(c, out, v);
+}
+
+static om_status
+transpose_bytes(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
+	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK];
+	int perm[OM_MAX_RANK];
+	om_copy p = {.rank = 0};
+	size_t size;
+	bool done;
+
+	OM_TRY(om_splat_through(c, &done));
+	if (done)
+		return OM_OK;
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(perm_of(c, in->rank, perm));
+	om_strides(in, from);
+	om_strides(out, to);
+	for (int k = 0; k < out->rank; k++)
+		om_copy_axis(&p, out->dim[k], to[k], from[perm[k]]);
+	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
+	return OM_OK;
+}
+
+static om_status
+transpose_cpu(om_op_context *c)
+{
+	return om_run_unpacked(c, transpose_bytes);
+}
+
+/* ---- Concat. ---- */
+
+static om_status
+concat_join(const om_op_context *c, uint32_t k, int axis, om_shape *out)
+{
+	const om_shape *in = &c->in[k].shape;
+	char a[256], b[256];
+
+	for (int d = 0; d < out->rank; d++) {
+		if (d == axis || om_dim_join(&out->dim[d], &out->sym[d], in->dim[d], in->sym[d]))
+			continue;
+		return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s beside %s", k,
+			om_shape_text(in, a, sizeof a), om_shape_text(&c->in[0].shape, b, sizeof b));
+	}
+	out->sym[axis] = NULL;
+	if (in->dim[axis] < 0 || out->dim[axis] < 0)
+		out->dim[axis] = OM_DIM_UNKNOWN;
+	else if (__builtin_add_overflow(out->dim[axis], in->dim[axis], &out->dim[axis]))
+		return om_op_fail(c->session, OM_INVALID, c->op, "the sum of the dims cannot be represented");
+	return OM_OK;
+}
+
+static om_status
+concat_infer(om_op_context *c)
+{
+	om_shape *out = &c->out[0].shape;
+	bool open = false;
+	int axis, rank = OM_RANK_UNKNOWN;
+
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		const om_tensor *in = &c->in[k];
+		if (c->out[0].type == OM_UNDEFINED)
+			c->out[0].type = in->type;
+		else if (in->type != c->out[0].type && in->type != OM_UNDEFINED)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "joins %s with %s",
+				om_dtype_text(c->out[0].type), om_dtype_text(in->type));
+		if (rank >= 0 && in->shape.rank >= 0 && in->shape.rank != rank)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "joins tensors of rank %d and %d",
+				rank, in->shape.rank);
+		if (in->shape.rank >= 0)
+			rank = in->shape.rank;
+		else
+			open = true;
+	}
+	if (rank < 0)
+		return OM_OK;
+	OM_TRY(om_attr_axis(c, "axis", rank, &axis));
+	*out = open ? om_shape_open(rank) : c->in[0].shape;
+	for (uint32_t k = open ? 0 : 1; k < c->op->nin; k++)
+		if (c->in[k].shape.rank >= 0)
+			OM_TRY(concat_join(c, k, axis, out));
+	return OM_OK;
+}
+
+/* All other inputs are empty. */
+static bool
+concat_view(const om_op_context *c, uint32_t out, om_view_of *v)
+{
+	uint32_t full = 0, n = 0;
+
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (om_has_in(c, k) && om_shape_count(&c->in[k].shape) > 0) {
+			full = k;
+			n++;
+		}
+	*v = (om_view_of){.in = full};
+	return n == 1 && out == 0;
+}
+
+/* Along the outermost axis that counts, the inputs lie one behind another. */
+static bool
+concat_into(const om_op_context *c, uint32_t in, uint64_t *offset)
+{
+	const om_shape *out = &c->out[0].shape;
+	const unsigned bits = om_dtype_bits(c->out[0].type);
+	uint64_t bytes;
+	int axis;
+
+	*offset = 0;
+	if (bits < 8 || !om_axis(om_attr_int(c->op, "axis"), out->rank, &axis)
+	    || om_shape_span(out, 0, axis) != 1)
+		return false;
+	for (uint32_t k = 0; k < in; k++) {
+		if (!om_tensor_bytes(c->in[k].type, &c->in[k].shape, &bytes))
+			return false;
+		*offset += bytes;
+	}
+	return c->in[in].type == c->out[0].type;
+}
+
+/* In the fold: the same element everywhere. */
+static bool
+concat_splats(om_op_context *c, size_t size)
+{
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (!c->in[k].splat || memcmp(c->in[k].data, c->in[0].data, size) != 0)
+			return false;
+	memcpy(c->out[0].data, c->in[0].data, size);
+	return true;
+}
+
+static om_status
+concat_cpu(om_op_context *c)
+{
+	const om_shape *out = &c->out[0].shape;
+	int64_t to[OM_MAX_RANK];
+	size_t size;
+	int axis;
+
+	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
+	if (c->out[0].splat && concat_splats(c, size))
+		return OM_OK;
+	OM_TRY(om_dense_out(c, 0));
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_attr_axis(c, "axis", out->rank, &axis));
+	om_strides(out, to);
+	char *at = c->out[0].data;
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		const om_tensor *in = &c->in[k];
+		const int64_t outer = om_shape_span(&in->shape, 0, axis);
+		const int64_t line = om_shape_span(&in->shape, axis, in->shape.rank);
+		om_copy p = {.rank = 0};
+		om_copy_axis(&p, outer, to[axis] * out->dim[axis], in->splat ? 0 : line);
+		om_copy_axis(&p, line, 1, !in->splat);
+		if (at != in->data)
+			om_copy_run(&p, size, at, in->data);
+		at += (size_t)(to[axis] * in->shape.dim[axis]) * size;
+	}
+	return OM_OK;
+}
+
+/* ---- Split. ---- */
+
+static om_status
+split_even(const om_op_context *c, int64_t dim, int64_t *size)
+{
+	const int64_t n = c->op->nout, each = dim / n + (dim % n != 0);
+
+	if (om_attr_has(c->op, "num_outputs") && om_attr_int(c->op, "num_outputs") != n)
+		return om_op_fail(c->session, OM_INVALID, c->op, "num_outputs is %lld, but there are %lld outputs",
+			(long long)om_attr_int(c->op, "num_outputs"), (long long)n);
+	if (dim % n && (!om_attr_has(c->op, "num_outputs") || each * (n - 1) > dim))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "%lld cannot be split into %lld parts",
+			(long long)dim, (long long)n);
+	for (int64_t k = 0; k < n; k++)
+		size[k] = k < n - 1 ? each : dim - each * (n - 1);
+	return OM_OK;
+}
+
+/* The size of each part; OM_DIM_UNKNOWN where that is not known. */
+static om_status
+split_sizes(const om_op_context *c, int axis, int64_t **size)
+{
+	const uint32_t nout = c->op->nout;
+	const int64_t dim = c->in[0].shape.dim[axis];
+	const int64_t *given = om_attr_ints(c->op, "split", NULL);
+	size_t n = 0;
+	int64_t sum = 0;
+
+	if (om_has_in(c, 1)) {
+		if (!om_in_ints(c, 1, size, &n)) {
+			*size = OM_NEWN(c->mem, int64_t, nout);
+			for (uint32_t k = 0; k < nout; k++)
+				(*size)[k] = OM_DIM_UNKNOWN;
+			return OM_OK;
+		}
+	} else if (given) {
+		om_attr_ints(c->op, "split", &n);
+		*size = om_memdup(c->mem, given, n * sizeof *given);
+	} else {
+		*size = OM_NEWN(c->mem, int64_t, nout);
+		if (dim >= 0)
+			return split_even(c, dim, *size);
+		for (uint32_t k = 0; k < nout; k++)
+			(*size)[k] = OM_DIM_UNKNOWN;
+		return OM_OK;
+	}
+	if (n != nout)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu sizes for %u outputs", n, nout);
+	for (size_t k = 0; k < n; k++)
+		if ((*size)[k] < 0 || __builtin_add_overflow(sum, (*size)[k], &sum))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "a size is not a number of elements");
+	if (dim >= 0 && sum != dim)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the sizes add up to %lld, not to %lld",
+			(long long)sum, (long long)dim);
+	return OM_OK;
+}
+
+static om_status
+split_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	int64_t *size;
+	int axis;
+
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		c->out[k].type = c->in[0].type;
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
+	OM_TRY(split_sizes(c, axis, &size));
+	for (uint32_t k = 0; k < c->op->nout; k++) {
+		c->out[k].shape = *in;
+		if (c->op->nout == 1)
+			continue;
+		c->out[k].shape.dim[axis] = size[k];
+		c->out[k].shape.sym[axis] = NULL;
+	}
+	return OM_OK;
+}
+
+/* Where the part `out` starts, when that is known; sizes that are not known
+ * may stand in the outputs. */
+static bool
+split_start(const om_op_context *c, int axis, uint32_t out, int64_t *start)
+{
+	int64_t *size;
+
+	if (split_sizes(c, axis, &size) != OM_OK)
+		return false;
+	*start = 0;
+	for (uint32_t k = 0; k < out; k++) {
+		const om_shape *part = &c->out[k].shape;
+		const int64_t n = size[k] >= 0 ? size[k] : part->rank > axis ? part->dim[axis] : -1;
+		if (n < 0)
+			return false;
+		*start += n;
+	}
+	return true;
+}
+
+static bool
+split_view(const om_op_context *c, uint32_t out, om_view_of *v)
+{
+	const om_shape *in = &c->in[0].shape;
+	const uint64_t bits = om_dtype_bits(c->in[0].type);
+	int64_t start;
+	int axis;
+
+	if (!om_axis(om_attr_int(c->op, "axis"), in->rank, &axis) || bits < 8
+	    || om_shape_span(in, 0, axis) != 1 || om_shape_count(&c->out[out].shape) == 0
+	    || !split_start(c, axis, out, &start))
+		return false;
+	*v = (om_view_of){.in = 0, .offset = (uint64_t)(start * om_shape_span(in, axis + 1, in->rank)) * (bits / 8)};
+	return true;
+}
+
+static om_status
+split_cpu(om_op_context *c)
+{
+	const om_tensor *in = &c->in[0];
+	int64_t from[OM_MAX_RANK], *sizes;
+	size_t size;
+	int axis;
+
+	OM_TRY(om_elem_bytes(c, in->type, &size));
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_attr_axis(c, "axis", in->shape.rank, &axis));
+	OM_TRY(split_sizes(c, axis, &sizes));
+	om_strides(&in->shape, from);
+	const char *at = in->data;
+	for (uint32_t k = 0; k < c->op->nout; k++) {
+		const int64_t line = from[axis] * sizes[k];
+		om_copy p = {.rank = 0};
+		om_copy_axis(&p, om_shape_span(&in->shape, 0, axis), line, from[axis] * in->shape.dim[axis]);
+		om_copy_axis(&p, line, 1, 1);
+		if (om_has_out(c, k))
+			om_copy_run(&p, size, c->out[k].data, at);
+		at += (size_t)line * size;
+	}
+	return OM_OK;
+}
+
+/* ---- Expand, Tile. ---- */
+
+static om_status
+expand_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_shape want = om_shape_open(om_list_length(&c->in[1]));
+	const om_symbolic_elem *dims;
+	size_t n;
+	char a[256], b[256];
+
+	c->out[0].type = c->in[0].type;
+	if (om_in_symbolic_elems(c, 1, &dims, &n)) {
+		if (n > OM_MAX_RANK)
+			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
+		want = om_shape_open((int64_t)n);
+		for (size_t k = 0; k < n; k++)
+			if (!om_dim_of_elem(&dims[k], &want, (int)k) && dims[k].known)
+				return om_op_fail(c->session, OM_SHAPE, c->op, "the wanted shape has a negative dim");
+	}
+	if (!om_broadcast(in, &want, &c->out[0].shape))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "%s cannot be repeated to %s",
+			om_shape_text(in, a, sizeof a), om_shape_text(&want, b, sizeof b));
+	return OM_OK;
+}
+
+static bool
+same_count_view(const om_op_context *c, uint32_t out, om_view_of *v)
+{
+	const int64_t n = om_shape_count(&c->in[0].shape);
+	return n > 0 && n == om_shape_count(&c->out[0].shape) && om_view_whole(c, out, v);
+}
+
+static om_status
+expand_cpu(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
+	const int shift = out->rank - in->rank;
+	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK];
+	om_copy p = {.rank = 0};
+	size_t size;
+	bool done;
+
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_splat_through(c, &done));
+	if (done)
+		return OM_OK;
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	om_strides(in, from);
+	om_strides(out, to);
+	for (int k = 0; k < out->rank; k++)
+		om_copy_axis(&p, out->dim[k], to[k],
+			k >= shift && in->dim[k - shift] != 1 ? from[k - shift] : 0);
+	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
+	return OM_OK;
+}
+
+/* How often each axis is repeated: a list; in version 1 one number and its axis. */
+static om_status
+tile_repeats(const om_op_context *c, int64_t *rep, bool *known)
+{
+	const int rank = c->in[0].shape.rank;
+	int64_t *v, *axis;
+	size_t n, one;
+
+	for (int k = 0; k < rank; k++)
+		rep[k] = 1;
+	*known = om_in_ints(c, 1, &v, &n);
+	if (c->op->nin == 3) {
+		int a;
+		*known = *known && om_in_ints(c, 2, &axis, &one);
+		if (!*known)
+			return OM_OK;
+		if (n != 1 || one != 1 || !om_axis(*axis, rank, &a))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "wants one axis and one number");
+		rep[a] = *v;
+	} else if (*known) {
+		if (n != (size_t)rank)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu repeats for rank %d", n, rank);
+		memcpy(rep, v, n * sizeof *rep);
+	}
+	return OM_OK;
+}
+
+static om_status
+tile_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
+	int64_t rep[OM_MAX_RANK];
+	bool known;
+
+	c->out[0].type = c->in[0].type;
+	if (in->rank < 0) {
+		*out = om_shape_open(c->op->nin == 2 ? om_list_length(&c->in[1]) : -1);
+		return OM_OK;
+	}
+	*out = om_shape_open(in->rank);
+	OM_TRY(tile_repeats(c, rep, &known));
+	for (int k = 0; known && k < in->rank; k++) {
+		if (rep[k] < 0)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "axis %d is repeated %lld times", k,
+				(long long)rep[k]);
+		if (rep[k] == 1) {
+			out->dim[k] = in->dim[k];
+			out->sym[k] = in->sym[k];
+		} else if (in->dim[k] >= 0 && __builtin_mul_overflow(in->dim[k], rep[k], &out->dim[k])) {
+			return om_op_fail(c->session, OM_INVALID, c->op, "dim %d cannot be represented", k);
+		}
+	}
+	return OM_OK;
+}
+
+static om_status
+tile_cpu(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
+	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK], rep[OM_MAX_RANK];
+	om_copy p = {.rank = 0};
+	size_t size;
+	bool done;
+
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_splat_through(c, &done));
+	if (done)
+		return OM_OK;
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(tile_repeats(c, rep, &done));
+	om_strides(in, from);
+	om_strides(out, to);
+	for (int k = 0; k < out->rank; k++) {
+		om_copy_axis(&p, rep[k], to[k] * in->dim[k], 0);
+		om_copy_axis(&p, in->dim[k], to[k], from[k]);
+	}
+	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
+	return OM_OK;
+}
+
+/* ---- The table. ---- */
+
+static const om_attr_spec transpose_attrs[] = {
+	{.name = "perm", .kind = OM_ATTR_INTS},
+	{0}
+};
+
+static const om_attr_spec concat1_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT, .i = 1},
+	{0}
+};
+
+static const om_attr_spec concat4_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT, .required = true},
+	{0}
+};
+
+static const om_attr_spec split1_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT},
+	{.name = "split", .kind = OM_ATTR_INTS},
+	{0}
+};
+
+static const om_attr_spec split13_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT},
+	{0}
+};
+
+static const om_attr_spec split18_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT},
+	{.name = "num_outputs", .kind = OM_ATTR_INT},
+	{0}
+};
+
+#define ONE .domain = "", .min_out = 1, .max_out = 1
+#define CONCAT .name = "Concat", .brief = "tensors one behind another along an axis", \
+	.min_in = 1, .max_in = OM_VARIADIC, .flags = OM_SPLATS, \
+	.infer = concat_infer, .propagate_data = om_elems_moved, .view = concat_view, .subbuffer = concat_into, .cpu = concat_cpu, \
+	.grad = om_grad_Concat
+#define SPLIT .domain = "", .name = "Split", .brief = "parts along an axis", \
+	.min_out = 1, .max_out = OM_VARIADIC, \
+	.infer = split_infer, .view = split_view, .cpu = split_cpu, .grad = om_grad_Split
+#define TILE .name = "Tile", .brief = "the input repeated like tiles", .flags = OM_SPLATS, \
+	.infer = tile_infer, .view = same_count_view, .cpu = tile_cpu
+
+const om_opdef om_ops_movement[] = {
+	{ONE, .name = "Transpose", .brief = "the axes in another order", .since = 1,
+	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = transpose_attrs,
+	 .infer = transpose_infer, .view = transpose_view, .cpu = transpose_cpu,
+	 .grad = om_grad_Transpose,
+	 .input_types = {OF_ANY}},
+	{ONE, CONCAT, .since = 1, .until = 3, .attrs = concat1_attrs,
+	 .input_types = {OF_COMMON | OF_FLOAT8S | OF(FLOAT8E8M0)}},
+	{ONE, CONCAT, .since = 4, .attrs = concat4_attrs,
+	 .input_types = {OF_COMMON | OF_FLOAT8S | OF(FLOAT8E8M0)}},
+	{SPLIT, .since = 1, .until = 1, .min_in = 1, .max_in = 2, .attrs = split1_attrs,
+	 .input_types = {OF_COMMON, OF(INT64)}},
+	{SPLIT, .since = 2, .until = 12, .min_in = 1, .max_in = 1, .attrs = split1_attrs,
+	 .input_types = {OF_COMMON}},
+	{SPLIT, .since = 13, .until = 17, .min_in = 1, .max_in = 2, .attrs = split13_attrs,
+	 .input_types = {OF_COMMON, OF(INT64)}},
+	{SPLIT, .since = 18, .min_in = 1, .max_in = 2, .attrs = split18_attrs,
+	 .input_types = {OF_COMMON, OF(INT64)}},
+	{ONE, .name = "Expand", .brief = "the input repeated along axes of size 1, to a shape",
+	 .since = 8, .min_in = 2, .max_in = 2, .flags = OM_SPLATS,
+	 .infer = expand_infer, .view = same_count_view, .cpu = expand_cpu, .grad = om_grad_Expand,
+	 .input_types = {OF_COMMON, OF(INT64)}},
+	{ONE, TILE, .since = 1, .until = 5, .min_in = 3, .max_in = 3,
+	 .input_types = {OF_COMMON, OF(INT64), OF(INT64)}},
+	{ONE, TILE, .since = 6, .min_in = 2, .max_in = 2, .grad = om_grad_Tile,
+	 .input_types = {OF_COMMON, OF(INT64)}},
+	{0}
+};

@@ -1,0 +1,540 @@
+/* Operators that find elements: how many, only their numbers tell. */
+#include <config.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "opdef/family.h"
+#include "ops/tensor/index.h"
+
+/* ---- NonZero. ---- */
+
+static om_status
+non_zero_infer(om_op_context *c)
+{
+	const int rank = c->in[0].shape.rank;
+
+	c->out[0].type = OM_INT64;
+	c->out[0].shape = om_shape_open(2);
+	if (rank >= 0)
+		c->out[0].shape.dim[0] = rank;  /* a scalar has no place: the standard wants 0 x n */
+	return OM_OK;
+}
+
+static void
+non_zero_most(const om_op_context *c, uint32_t out, om_shape *most)
+{
+	int64_t n = 1;
+
+	(void)out;
+	for (int d = 0; d < c->in[0].shape.rank; d++)
+		if (c->in[0].shape.dim[d] < 0 || __builtin_mul_overflow(n, c->in[0].shape.dim[d], &n))
+			return;
+	if (c->in[0].shape.rank >= 0)
+		most->dim[1] = n;
+}
+
+static bool
+is_set(const om_tensor *t, int64_t k, size_t size)
+{
+	static const char zero[16];
+	const char *e = (const char *)t->data + (size_t)k * size;
+
+	switch (t->type) {
+	case OM_FLOAT32: return *(const float *)e != 0;
+	case OM_FLOAT64: return *(const double *)e != 0;
+	case OM_FLOAT16: case OM_BFLOAT16: return *(const uint16_t *)e & 0x7fff;
+	case OM_COMPLEX64: return ((const float *)e)[0] != 0 || ((const float *)e)[1] != 0;
+	case OM_COMPLEX128: return ((const double *)e)[0] != 0 || ((const double *)e)[1] != 0;
+	case OM_STRING: return ((const om_string *)e)->size != 0;
+	default: return memcmp(e, zero, size) != 0;
+	}
+}
+
+static om_status
+non_zero_cpu(om_op_context *c)
+{
+	const om_tensor *in = &c->in[0];
+	const int rank = in->shape.rank;
+	const int64_t count = om_shape_count(&in->shape);
+	int64_t n = 0, at = 0, place[OM_MAX_RANK] = {0};
+	size_t size;
+
+	OM_TRY(om_elem_bytes(c, in->type, &size));
+	for (int64_t k = 0; k < count; k++)
+		n += is_set(in, k, size);
+	const om_shape shape = om_shape_of(2, (int64_t[]){rank, n});
+	OM_TRY(c->alloc(c, 0, &shape));
+	int64_t *to = c->out[0].data;
+	for (int64_t k = 0; k < count; k++, om_next_place(&in->shape, place)) {
+		if (!is_set(in, k, size))
+			continue;
+		for (int d = 0; d < rank; d++)
+			to[d * n + at] = place[d];
+		at++;
+	}
+	return OM_OK;
+}
+
+/* ---- NonMaxSuppression. ---- */
+
+struct box {
+	float x0, x1, y0, y1;
+};
+
+struct candidate {
+	float score;
+	int64_t index;
+};
+
+struct picked {
+	int64_t *v;       /* batch, class, box */
+	int64_t n;
+};
+
+static om_status
+suppression_infer(om_op_context *c)
+{
+	c->out[0].type = OM_INT64;
+	c->out[0].shape = om_shape_of(2, (int64_t[]){OM_DIM_UNKNOWN, 3});
+	for (uint32_t k = 0; k < 2; k++)
+		if (c->in[k].shape.rank >= 0 && c->in[k].shape.rank != 3)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "%s have rank %d, not 3",
+				k ? "scores" : "boxes", c->in[k].shape.rank);
+	return OM_OK;
+}
+
+/* As many boxes as asked for, of each class of each image. */
+static void
+suppression_most(const om_op_context *c, uint32_t out, om_shape *most)
+{
+	const om_shape *boxes = &c->in[0].shape, *scores = &c->in[1].shape;
+	int64_t *asked, n;
+	size_t one;
+
+	(void)out;
+	if (boxes->rank != 3 || scores->rank != 3 || boxes->dim[1] < 0 || scores->dim[0] < 0 || scores->dim[1] < 0)
+		return;
+	n = boxes->dim[1];
+	if (om_in_ints(c, 2, &asked, &one) && one == 1 && *asked < n)
+		n = *asked > 0 ? *asked : 0;
+	if (!__builtin_mul_overflow(n, scores->dim[0], &n) && !__builtin_mul_overflow(n, scores->dim[1], &n))
+		most->dim[0] = n;
+}
+
+static struct box
+box_of(const float *b, bool by_center)
+{
+	if (by_center)
+		return (struct box){b[0] - b[2] / 2, b[0] + b[2] / 2, b[1] - b[3] / 2, b[1] + b[3] / 2};
+	return (struct box){fminf(b[1], b[3]), fmaxf(b[1], b[3]), fminf(b[0], b[2]), fmaxf(b[0], b[2])};
+}
+
+/* Do two boxes have more than a part `most` of what they cover in common? */
+static bool
+overlap(struct box a, struct box b, float most)
+{
+	const float w = fminf(a.x1, b.x1) - fmaxf(a.x0, b.x0), h = fminf(a.y1, b.y1) - fmaxf(a.y0, b.y0);
+	const float area_a = (a.x1 - a.x0) * (a.y1 - a.y0), area_b = (b.x1 - b.x0) * (b.y1 - b.y0);
+	const float all = area_a + area_b - w * h;
+
+	return w > 0 && h > 0 && area_a > 0 && area_b > 0 && all > 0 && w * h / all > most;
+}
+
+static int
+by_score(const void *x, const void *y)
+{
+	const struct candidate *a = x, *b = y;
+
+	if (a->score != b->score)
+		return a->score > b->score ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+struct suppression {
+	int64_t batches, classes, boxes, most;
+	float overlap, score;
+	bool has_score, by_center;
+};
+
+static om_status
+suppression_of(const om_op_context *c, struct suppression *s)
+{
+	const om_shape *boxes = &c->in[0].shape, *scores = &c->in[1].shape;
+	double most = 0, part = 0, score = 0;
+
+	if (c->in[0].type != OM_FLOAT32 || c->in[1].type != OM_FLOAT32)
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s", om_dtype_text(c->in[0].type));
+	if (boxes->dim[2] != 4 || boxes->dim[0] != scores->dim[0] || boxes->dim[1] != scores->dim[2])
+		return om_op_fail(c->session, OM_RUN, c->op, "boxes and scores do not fit each other");
+	om_in_scalar(c, 2, &most);
+	om_in_scalar(c, 3, &part);
+	*s = (struct suppression){
+		.batches = boxes->dim[0], .classes = scores->dim[1], .boxes = boxes->dim[1],
+		.most = most > 0 ? most < 0x1p62 ? (int64_t)most : INT64_MAX : 0,
+		.overlap = (float)part,
+		.has_score = om_in_scalar(c, 4, &score),
+		.by_center = om_attr_int(c->op, "center_point_box"),
+	};
+	s->score = (float)score;
+	if (!(part >= 0 && part <= 1))
+		return om_op_fail(c->session, OM_RUN, c->op, "its overlap threshold is %g, not in [0, 1]", part);
+	return OM_OK;
+}
+
+/* The boxes of one class, best first; those that overlap a better one go. */
+static void
+suppress(const struct suppression *s, const struct box *box, const float *score,
+	struct candidate *all, int64_t batch, int64_t class, struct picked *p)
+{
+	const int64_t first = p->n;
+	size_t n = 0;
+
+	for (int64_t k = 0; k < s->boxes; k++)
+		if (!s->has_score || score[k] > s->score)
+			all[n++] = (struct candidate){score[k], k};
+	qsort(all, n, sizeof *all, by_score);
+	for (size_t k = 0; k < n && p->n - first < s->most; k++) {
+		bool free = true;
+		for (int64_t i = first; i < p->n && free; i++)
+			free = !overlap(box[all[k].index], box[p->v[3 * i + 2]], s->overlap);
+		if (!free)
+			continue;
+		memcpy(&p->v[3 * p->n++], (int64_t[]){batch, class, all[k].index}, 3 * sizeof *p->v);
+	}
+}
+
+static om_status
+out_of_memory(const om_op_context *c)
+{
+	return om_op_fail(c->session, OM_MEMORY, c->op, "there is not enough memory for its work space");
+}
+
+/* The most that can be picked, as a list of triples. */
+static om_status
+suppression_room(const om_op_context *c, const struct suppression *s, struct picked *p)
+{
+	const int64_t each = s->most < s->boxes ? s->most : s->boxes;
+	uint64_t bytes;
+	const om_shape most = om_shape_of(4, (int64_t[]){s->batches, s->classes, each, 3});
+
+	p->n = 0;
+	p->v = om_tensor_bytes(OM_INT64, &most, &bytes) ? malloc(bytes + 1) : NULL;
+	return p->v ? OM_OK : out_of_memory(c);
+}
+
+static om_status
+suppression_run(om_op_context *c, const struct suppression *s, struct box *box, struct candidate *all,
+	struct picked *p)
+{
+	const float *boxes = c->in[0].data, *scores = c->in[1].data;
+
+	for (int64_t b = 0; b < s->batches; b++) {
+		for (int64_t k = 0; k < s->boxes; k++)
+			box[k] = box_of(boxes + 4 * (b * s->boxes + k), s->by_center);
+		for (int64_t class = 0; class < s->classes; class++)
+			suppress(s, box, scores + (b * s->classes + class) * s->boxes, all, b, class, p);
+	}
+	const om_shape shape = om_shape_of(2, (int64_t[]){p->n, 3});
+	OM_TRY(c->alloc(c, 0, &shape));
+	memcpy(c->out[0].data, p->v, (size_t)p->n * 3 * sizeof *p->v);
+	return OM_OK;
+}
+
+static om_status
+suppression_cpu(om_op_context *c)
+{
+	struct suppression s = {0};
+	struct picked p;
+
+	OM_TRY(suppression_of(c, &s));
+	OM_TRY(suppression_room(c, &s, &p));
+	struct box *box = malloc((size_t)s.boxes * sizeof *box + 1);
+	struct candidate *all = malloc((size_t)s.boxes * sizeof *all + 1);
+	const om_status st = box && all ? suppression_run(c, &s, box, all, &p) : out_of_memory(c);
+	free(all);
+	free(box);
+	free(p.v);
+	return st;
+}
+
+/* ---- Unique. ---- */
+
+static int
+order_strings(const om_string *a, const om_string *b)
+{
+	const size_t n = a->size < b->size ? a->size : b->size;
+	const int d = n ? memcmp(a->data, b->data, n) : 0;
+
+	return d ? d : a->size < b->size ? -1 : a->size > b->size;
+}
+
+#define ORDER(x, y) ((x) < (y) ? -1 : (x) > (y))
+#define ORDER_AS(type) ORDER(*(const type *)a, *(const type *)b)
+
+/* What is not a number comes last, and is all the same. */
+static int
+order_reals(double a, double b)
+{
+	return isnan(a) || isnan(b) ? ORDER(isnan(a) != 0, isnan(b) != 0) : ORDER(a, b);
+}
+
+static int
+order_pairs(double re, double other_re, double im, double other_im)
+{
+	const int d = order_reals(re, other_re);
+
+	return d ? d : order_reals(im, other_im);
+}
+
+static int
+order(om_dtype t, const void *a, const void *b)
+{
+	const float *f = a, *g = b;
+	const double *x = a, *y = b;
+
+	switch (t) {
+	case OM_FLOAT32: return order_reals(*f, *g);
+	case OM_FLOAT64: return order_reals(*x, *y);
+	case OM_FLOAT16: return order_reals(om_half_to_float(*(const uint16_t *)a), om_half_to_float(*(const uint16_t *)b));
+	case OM_BFLOAT16: return order_reals(om_bfloat_to_float(*(const uint16_t *)a), om_bfloat_to_float(*(const uint16_t *)b));
+	case OM_COMPLEX64: return order_pairs(f[0], g[0], f[1], g[1]);
+	case OM_COMPLEX128: return order_pairs(x[0], y[0], x[1], y[1]);
+	case OM_INT64: return ORDER_AS(int64_t);
+	case OM_INT32: return ORDER_AS(int32_t);
+	case OM_INT16: return ORDER_AS(int16_t);
+	case OM_INT8: return ORDER_AS(int8_t);
+	case OM_UINT64: return ORDER_AS(uint64_t);
+	case OM_UINT32: return ORDER_AS(uint32_t);
+	case OM_UINT16: return ORDER_AS(uint16_t);
+	case OM_STRING: return order_strings(a, b);
+	default: return ORDER_AS(uint8_t);
+	}
+}
+
+/* The input as `n` things to compare: elements, or slices along an axis. */
+struct things {
+	const om_tensor *in;
+	size_t size;              /* bytes of an element */
+	int64_t n, outer, inner;  /* element (o, k, i) is at (o * n + k) * inner + i */
+	int axis;                 /* -1: elements of the flattened input */
+};
+
+struct thing {
+	const struct things *all;
+	int64_t index;            /* of the first that is equal, after grouping */
+};
+
+static int
+compare(const struct things *t, int64_t a, int64_t b)
+{
+	for (int64_t o = 0; o < t->outer; o++)
+		for (int64_t i = 0; i < t->inner; i++) {
+			const char *data = t->in->data;
+			const int d = order(t->in->type, data + (size_t)((o * t->n + a) * t->inner + i) * t->size,
+				data + (size_t)((o * t->n + b) * t->inner + i) * t->size);
+			if (d)
+				return d;
+		}
+	return 0;
+}
+
+static int
+by_content(const void *x, const void *y)
+{
+	const struct thing *a = x, *b = y;
+	const int d = compare(a->all, a->index, b->index);
+
+	return d ? d : ORDER(a->index, b->index);
+}
+
+static om_status
+unique_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	int axis;
+
+	c->out[0].type = c->in[0].type;
+	c->out[0].shape = om_shape_open(1);
+	for (uint32_t k = 1; k < c->op->nout; k++) {
+		c->out[k].type = OM_INT64;
+		c->out[k].shape = om_shape_open(1);
+	}
+	om_shape *group = c->op->nout > 2 ? &c->out[2].shape : NULL;  /* of every thing */
+	if (!om_attr_has(c->op, "axis")) {
+		if (group && in->rank >= 0 && !om_dim_product(in, 0, in->rank, &group->dim[0], &group->sym[0]))
+			group->dim[0] = OM_DIM_UNKNOWN;
+		return OM_OK;
+	}
+	c->out[0].shape = om_shape_unknown();
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
+	if (group) {
+		group->dim[0] = in->dim[axis];
+		group->sym[0] = in->sym[axis];
+	}
+	c->out[0].shape = *in;
+	c->out[0].shape.dim[axis] = OM_DIM_UNKNOWN;
+	c->out[0].shape.sym[axis] = NULL;
+	return OM_OK;
+}
+
+/* All things may be different. */
+static void
+unique_most(const om_op_context *c, uint32_t out, om_shape *most)
+{
+	const om_shape *in = &c->in[0].shape;
+	const char *sym;
+	int64_t n;
+	int axis = 0;
+
+	if (in->rank < 0 || !om_dim_product(in, 0, in->rank, &n, &sym))
+		return;
+	if (om_attr_has(c->op, "axis") && om_axis(om_attr_int(c->op, "axis"), in->rank, &axis)) {
+		if (out == 0)
+			*most = *in;
+		n = in->dim[axis];
+	}
+	most->dim[out == 0 ? axis : 0] = n;
+}
+
+static om_status
+things_of(const om_op_context *c, struct things *t)
+{
+	const om_shape *in = &c->in[0].shape;
+
+	*t = (struct things){.in = &c->in[0], .n = om_shape_count(in), .outer = 1, .inner = 1, .axis = -1};
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &t->size));
+	if (!om_attr_has(c->op, "axis"))
+		return OM_OK;
+	OM_TRY(om_attr_axis(c, "axis", in->rank, &t->axis));
+	t->n = in->dim[t->axis];
+	t->outer = om_shape_span(in, 0, t->axis);
+	t->inner = om_shape_span(in, t->axis + 1, in->rank);
+	return OM_OK;
+}
+
+/* One group of equal things, after sorting: first[g], its number count[g];
+ * group[k] is where thing k belongs. */
+struct groups {
+	int64_t n, *first, *count, *group;
+};
+
+static void
+renumber(struct groups *g, int64_t nthing)
+{
+	int64_t *place = g->count + nthing, seen = 0;
+
+	/* In order of first appearance. */
+	for (int64_t k = 0; k < nthing; k++)
+		if (g->first[g->group[k]] == k)
+			place[g->group[k]] = seen++;
+	for (int64_t k = 0; k < nthing; k++)
+		g->group[k] = place[g->group[k]];
+	memset(g->count, 0, (size_t)g->n * sizeof *g->count);
+	for (int64_t k = 0; k < nthing; k++)
+		if (g->count[g->group[k]]++ == 0)
+			g->first[g->group[k]] = k;
+}
+
+static void
+group_things(const struct things *t, struct thing *sorted, bool keep_order, struct groups *g)
+{
+	for (int64_t k = 0; k < t->n; k++)
+		sorted[k] = (struct thing){t, k};
+	qsort(sorted, (size_t)t->n, sizeof *sorted, by_content);
+	g->n = 0;
+	for (int64_t k = 0; k < t->n; k++) {
+		if (k == 0 || compare(t, sorted[k - 1].index, sorted[k].index) != 0) {
+			g->first[g->n] = sorted[k].index;
+			g->count[g->n++] = 0;
+		}
+		g->count[g->n - 1]++;
+		g->group[sorted[k].index] = g->n - 1;
+	}
+	if (keep_order)
+		renumber(g, t->n);
+}
+
+static om_status
+put_list(om_op_context *c, uint32_t k, int64_t n, const int64_t *v)
+{
+	if (!om_has_out(c, k))
+		return OM_OK;
+	const om_shape shape = om_shape_of(1, &n);
+	OM_TRY(c->alloc(c, k, &shape));
+	memcpy(c->out[k].data, v, (size_t)n * sizeof *v);
+	return OM_OK;
+}
+
+static om_status
+put_groups(om_op_context *c, const struct things *t, const struct groups *g)
+{
+	om_shape shape = om_shape_of(1, &g->n);
+
+	if (t->axis >= 0) {
+		shape = t->in->shape;
+		shape.dim[t->axis] = g->n;
+	}
+	OM_TRY(c->alloc(c, 0, &shape));
+	const size_t line = (size_t)t->inner * t->size;
+	char *to = c->out[0].data;
+	for (int64_t o = 0; o < t->outer; o++)
+		for (int64_t k = 0; k < g->n; k++, to += line)
+			memcpy(to, (const char *)t->in->data + (size_t)(o * t->n + g->first[k]) * line, line);
+	OM_TRY(put_list(c, 1, g->n, g->first));
+	OM_TRY(put_list(c, 2, t->n, g->group));
+	return put_list(c, 3, g->n, g->count);
+}
+
+static om_status
+unique_cpu(om_op_context *c)
+{
+	struct things t;
+
+	OM_TRY(things_of(c, &t));
+	struct thing *sorted = malloc((size_t)t.n * sizeof *sorted + 1);
+	int64_t *room = calloc((size_t)t.n * 4 + 1, sizeof *room);
+	om_status st;
+	if (!sorted || !room) {
+		st = out_of_memory(c);
+	} else {
+		struct groups g = {.first = room, .group = room + t.n, .count = room + 2 * t.n};
+		group_things(&t, sorted, !om_attr_int(c->op, "sorted"), &g);
+		st = put_groups(c, &t, &g);
+	}
+	free(sorted);
+	free(room);
+	return st;
+}
+
+/* ---- The table. ---- */
+
+static const om_attr_spec suppression_attrs[] = {
+	{.name = "center_point_box", .kind = OM_ATTR_INT},
+	{0}
+};
+
+static const om_attr_spec unique_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT},
+	{.name = "sorted", .kind = OM_ATTR_INT, .i = 1},
+	{0}
+};
+
+const om_opdef om_ops_select[] = {
+	{.domain = "", .name = "NonZero", .brief = "the places of the elements that are not zero",
+	 .since = 9, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .flags = OM_DATA_DEPENDENT_SHAPE,
+	 .max_shape = non_zero_most,
+	 .infer = non_zero_infer, .cpu = non_zero_cpu,
+	 .input_types = {OF_COMMON}},
+	{.domain = "", .name = "NonMaxSuppression", .brief = "the best boxes that do not overlap better ones",
+	 .since = 10, .min_in = 2, .max_in = 5, .min_out = 1, .max_out = 1, .flags = OM_DATA_DEPENDENT_SHAPE,
+	 .attrs = suppression_attrs, .infer = suppression_infer, .max_shape = suppression_most, .cpu = suppression_cpu,
+	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(INT64), OF(FLOAT32), OF(FLOAT32)}},
+	{.domain = "", .name = "Unique", .brief = "the different elements or slices",
+	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 4, .flags = OM_DATA_DEPENDENT_SHAPE,
+	 .attrs = unique_attrs, .infer = unique_infer, .max_shape = unique_most, .cpu = unique_cpu,
+	 .input_types = {OF_COMMON}},
+	{0}
+};

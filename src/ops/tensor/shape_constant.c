@@ -1,0 +1,702 @@
+/* Operators that make tensors from shapes, attributes and few numbers. */
+#include <config.h>
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "grad/gradients.h"
+#include "ops/tensor/strided_copy.h"
+#include "opdef/family.h"
+#include "opdef/numbers.h"
+
+/* ---- Constant. ---- */
+
+static const char *const constant_forms[] = {
+	"value", "value_float", "value_floats", "value_int", "value_ints", "value_string",
+	"value_strings", "sparse_value", NULL,
+};
+
+static const om_attr *
+constant_attr(const om_op *op)
+{
+	for (const char *const *name = constant_forms; *name; name++) {
+		const om_attr *a = om_attr_find(op, *name);
+		if (a)
+			return a;
+	}
+	return NULL;
+}
+
+/* The attribute as a tensor: its elements are not copied.  Sparse ones are
+ * dense by the time they are attributes. */
+static om_status
+constant_tensor(const om_op_context *c, const om_attr **attr, om_tensor *t)
+{
+	const om_attr *a = constant_attr(c->op);
+	const int64_t n = a ? (int64_t)a->n : 0;
+	static const om_dtype elem[] = {
+		[OM_ATTR_FLOAT] = OM_FLOAT32, [OM_ATTR_FLOATS] = OM_FLOAT32, [OM_ATTR_INT] = OM_INT64,
+		[OM_ATTR_INTS] = OM_INT64, [OM_ATTR_STRING] = OM_STRING, [OM_ATTR_STRINGS] = OM_STRING,
+		[OM_ATTR_TYPES] = OM_UNDEFINED,
+	};
+
+	*attr = a;
+	if (!a)
+		return om_op_fail(c->session, OM_INVALID, c->op, "has no value");
+	if ((a->kind == OM_ATTR_TENSOR || a->kind == OM_ATTR_SPARSE) && a->t) {
+		*t = *a->t;
+		return OM_OK;
+	}
+	if (elem[a->kind] == OM_UNDEFINED)
+		return om_op_fail(c->session, OM_INVALID, c->op, "%s is of the wrong kind", a->name);
+	const bool list = a->kind == OM_ATTR_FLOATS || a->kind == OM_ATTR_INTS || a->kind == OM_ATTR_STRINGS;
+	*t = (om_tensor){.type = elem[a->kind], .shape = om_shape_of(list, &n), .data = (void *)a->f};
+	return OM_OK;
+}
+
+static om_status
+constant_infer(om_op_context *c)
+{
+	const om_attr *a;
+	om_tensor t;
+
+	OM_TRY(constant_tensor(c, &a, &t));
+	c->out[0].type = t.type;
+	c->out[0].shape = t.shape;
+	return OM_OK;
+}
+
+/* In the fold the attribute itself is the data. */
+static om_status
+constant_cpu(om_op_context *c)
+{
+	const om_attr *a;
+	om_tensor t;
+	uint64_t bytes;
+
+	OM_TRY(constant_tensor(c, &a, &t));
+	if (!om_tensor_bytes(t.type, &t.shape, &bytes))
+		return om_op_fail(c->session, OM_INVALID, c->op, "its size cannot be represented");
+	if (bytes && !t.data)
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its elements are not known");
+	if (c->out[0].splat) {
+		if (t.data)
+			c->out[0].data = t.data;
+		c->out[0].splat = t.splat;
+	} else if (t.splat) {
+		om_fill_type(c->out[0].data, om_shape_count(&t.shape), t.type, t.data);
+	} else if (bytes) {
+		memcpy(c->out[0].data, t.data, bytes);
+	}
+	return OM_OK;
+}
+
+/* ---- ConstantOfShape. ---- */
+
+static om_status
+filled_shape(const om_op_context *c, om_shape *out)
+{
+	const om_symbolic_elem *dims;
+	size_t n;
+
+	*out = om_shape_open(om_list_length(&c->in[0]));
+	if (!om_in_symbolic_elems(c, 0, &dims, &n))
+		return OM_OK;
+	if (n > OM_MAX_RANK)
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
+	*out = om_shape_open((int64_t)n);
+	for (size_t k = 0; k < n; k++)
+		if (!om_dim_of_elem(&dims[k], out, (int)k) && dims[k].known)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "the wanted shape has a negative dim");
+	return OM_OK;
+}
+
+static om_status
+filled_infer(om_op_context *c)
+{
+	const om_tensor *value = om_attr_tensor(c->op, "value");
+
+	if (value && (!om_shape_is_known(&value->shape) || om_shape_count(&value->shape) != 1))
+		return om_op_fail(c->session, OM_INVALID, c->op, "its value is not a single element");
+	c->out[0].type = value ? value->type : OM_FLOAT32;
+	return filled_shape(c, &c->out[0].shape);
+}
+
+static om_status
+filled_cpu(om_op_context *c)
+{
+	static const float zero = 0;
+	const om_tensor *value = om_attr_tensor(c->op, "value");
+	const void *one = value ? value->data : &zero;
+
+	OM_TRY(om_recheck(c));
+	if (!one)
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its value is not known");
+	om_fill_type(c->out[0].data, c->out[0].splat ? 1 : om_shape_count(&c->out[0].shape), c->out[0].type, one);
+	return OM_OK;
+}
+
+/* ---- Shape, Size. ---- */
+
+/* The dims from `start` to `end`, clamped to the rank. */
+static void
+shape_range(const om_op_context *c, int *start, int *end)
+{
+	const int rank = c->in[0].shape.rank;
+	int64_t a = om_attr_int(c->op, "start");
+	int64_t b = om_attr_has(c->op, "end") ? om_attr_int(c->op, "end") : rank;
+
+	a += a < 0 ? rank : 0;
+	b += b < 0 ? rank : 0;
+	a = a < 0 ? 0 : a > rank ? rank : a;
+	b = b < a ? a : b > rank ? rank : b;
+	*start = (int)a;
+	*end = (int)b;
+}
+
+static om_status
+shape_infer(om_op_context *c)
+{
+	int start, end;
+
+	c->out[0].type = OM_INT64;
+	c->out[0].shape = om_shape_open(1);
+	if (c->in[0].shape.rank < 0)
+		return OM_OK;
+	shape_range(c, &start, &end);
+	c->out[0].shape.dim[0] = end - start;
+	return OM_OK;
+}
+
+static om_status
+shape_cpu(om_op_context *c)
+{
+	int64_t *to = c->out[0].data;
+	int start, end;
+
+	shape_range(c, &start, &end);
+	for (int k = start; k < end; k++)
+		*to++ = c->in[0].shape.dim[k];
+	return OM_OK;
+}
+
+static void
+shape_elems(const om_op_context *c, om_symbolic_elem *e)
+{
+	int start, end;
+
+	if (c->in[0].shape.rank < 0)
+		return;
+	shape_range(c, &start, &end);
+	for (int d = start; d < end; d++)
+		e[d - start] = om_elem_of_dim(&c->in[0].shape, d);
+}
+
+static om_status
+size_infer(om_op_context *c)
+{
+	c->out[0].type = OM_INT64;
+	c->out[0].shape = om_shape_of(0, NULL);
+	return OM_OK;
+}
+
+static void
+size_elems(const om_op_context *c, om_symbolic_elem *e)
+{
+	const om_shape *s = &c->in[0].shape;
+
+	if (s->rank < 0 || !om_dim_product(s, 0, s->rank, &e->value, &e->sym))
+		return;
+	e->known = e->value >= 0;
+	if (!e->known && !e->sym)
+		e->sym = om_dim_product_text(c, s, 0, s->rank);
+}
+
+static om_status
+size_cpu(om_op_context *c)
+{
+	int64_t n;
+	const char *sym;
+
+	if (!om_dim_product(&c->in[0].shape, 0, c->in[0].shape.rank, &n, &sym))
+		return om_op_fail(c->session, OM_INVALID, c->op, "the number of elements cannot be represented");
+	*(int64_t *)c->out[0].data = n;
+	return OM_OK;
+}
+
+/* ---- Range. ---- */
+
+/* An integer input as it is: a double has not enough digits. */
+static bool
+int_in(const om_op_context *c, uint32_t k, int64_t *v)
+{
+	const om_tensor *t = &c->in[k];
+
+	if (!t->data || !om_shape_is_known(&t->shape) || om_shape_count(&t->shape) != 1)
+		return false;
+	switch (t->type) {
+	case OM_INT16: *v = *(const int16_t *)t->data; return true;
+	case OM_INT32: *v = *(const int32_t *)t->data; return true;
+	case OM_INT64: *v = *(const int64_t *)t->data; return true;
+	default: return false;
+	}
+}
+
+/* How many numbers from `start` on lie before `limit`; false when too many. */
+static bool
+int_steps(int64_t start, int64_t limit, int64_t delta, int64_t *n)
+{
+	const bool up = delta > 0;
+	const uint64_t span = up ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
+	const uint64_t step = up ? (uint64_t)delta : -(uint64_t)delta;
+	uint64_t count = 0;
+
+	if (up ? limit > start : limit < start)
+		count = (span - 1) / step + 1;
+	*n = (int64_t)count;
+	return count <= INT64_MAX;
+}
+
+static om_status
+range_length(const om_op_context *c, int64_t *n)
+{
+	const om_dtype t = c->in[0].type;
+	int64_t v[3];
+	double f[3];
+	bool fits = true, zero = false;
+
+	*n = OM_DIM_UNKNOWN;
+	if (om_dtype_is_integer(t)) {
+		if (!int_in(c, 0, &v[0]) || !int_in(c, 1, &v[1]) || !int_in(c, 2, &v[2]))
+			return OM_OK;
+		zero = v[2] == 0;
+		fits = zero || int_steps(v[0], v[1], v[2], n);
+	} else {
+		if (!om_in_scalar(c, 0, &f[0]) || !om_in_scalar(c, 1, &f[1]) || !om_in_scalar(c, 2, &f[2]))
+			return OM_OK;
+		const double span = t == OM_FLOAT32 ? (double)((float)f[1] - (float)f[0]) : f[1] - f[0];
+		const double count = ceil(span / f[2]);
+		zero = f[2] == 0;
+		fits = zero || (count < 0x1p62 && count > -0x1p62);
+		if (!zero && fits)
+			*n = count > 0 ? (int64_t)count : 0;
+	}
+	if (zero || !fits)
+		return om_op_fail(c->session, OM_SHAPE, c->op, zero ? "its step is 0" : "it never ends");
+	return OM_OK;
+}
+
+static om_status
+range_infer(om_op_context *c)
+{
+	c->out[0].type = c->in[0].type;
+	c->out[0].shape = om_shape_open(1);
+	for (uint32_t k = 1; k < 3; k++)
+		if (c->in[k].type != c->in[0].type)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "its inputs differ in type");
+	return range_length(c, &c->out[0].shape.dim[0]);
+}
+
+static void
+range_ints(const om_op_context *c, int64_t start, int64_t delta, int64_t n)
+{
+	for (int64_t k = 0; k < n; k++) {
+		const int64_t v = (int64_t)((uint64_t)start + (uint64_t)k * (uint64_t)delta);
+		switch (c->out[0].type) {
+		case OM_INT16: ((int16_t *)c->out[0].data)[k] = (int16_t)v; break;
+		case OM_INT32: ((int32_t *)c->out[0].data)[k] = (int32_t)v; break;
+		default: ((int64_t *)c->out[0].data)[k] = v; break;
+		}
+	}
+}
+
+static om_status
+range_floats(const om_op_context *c, double start, double delta, int64_t n)
+{
+	for (int64_t k = 0; k < n; k++)
+		switch (c->out[0].type) {
+		case OM_FLOAT32:
+			((float *)c->out[0].data)[k] = (float)start + (float)k * (float)delta;
+			break;
+		case OM_FLOAT64:
+			((double *)c->out[0].data)[k] = start + (double)k * delta;
+			break;
+		case OM_FLOAT16:
+			((uint16_t *)c->out[0].data)[k] = om_float_to_half((float)(start + (double)k * delta));
+			break;
+		case OM_BFLOAT16:
+			((uint16_t *)c->out[0].data)[k] = om_float_to_bfloat((float)(start + (double)k * delta));
+			break;
+		default:
+			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s",
+				om_dtype_text(c->out[0].type));
+		}
+	return OM_OK;
+}
+
+static om_status
+range_cpu(om_op_context *c)
+{
+	const int64_t n = c->out[0].shape.dim[0];
+	int64_t i, step;
+	double f, delta;
+
+	OM_TRY(om_recheck(c));
+	if (int_in(c, 0, &i) && int_in(c, 2, &step)) {
+		range_ints(c, i, step, n);
+		return OM_OK;
+	}
+	if (!om_in_scalar(c, 0, &f) || !om_in_scalar(c, 2, &delta))
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s",
+			om_dtype_text(c->in[0].type));
+	return range_floats(c, f, delta, n);
+}
+
+/* ---- EyeLike. ---- */
+
+static om_status
+dtype_attr(const om_op_context *c, om_dtype otherwise, om_dtype *t)
+{
+	const int64_t code = om_attr_int(c->op, "dtype");
+
+	*t = otherwise;
+	if (!om_attr_has(c->op, "dtype"))
+		return OM_OK;
+	if (code <= 0 || code >= OM_NDTYPE || om_dtype_bits((om_dtype)code) == 0)
+		return om_op_fail(c->session, OM_INVALID, c->op, "there is no type %lld", (long long)code);
+	*t = (om_dtype)code;
+	return OM_OK;
+}
+
+static om_status
+eye_infer(om_op_context *c)
+{
+	if (c->in[0].shape.rank >= 0 && c->in[0].shape.rank != 2)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "wants a matrix, not rank %d", c->in[0].shape.rank);
+	c->out[0].shape = c->in[0].shape;
+	OM_TRY(dtype_attr(c, c->in[0].type, &c->out[0].type));
+	return om_must_be_of(c, c->out[0].type, OF_NUMBERS | OF(BOOL));
+}
+
+/* A number as an element of a number type. */
+static bool
+put(om_dtype t, void *to, double v)
+{
+	switch (t) {
+	case OM_FLOAT32: *(float *)to = (float)v; return true;
+	case OM_FLOAT64: *(double *)to = v; return true;
+	case OM_FLOAT16: *(uint16_t *)to = om_float_to_half((float)v); return true;
+	case OM_BFLOAT16: *(uint16_t *)to = om_float_to_bfloat((float)v); return true;
+	case OM_INT64: *(int64_t *)to = (int64_t)v; return true;
+	case OM_UINT64: *(uint64_t *)to = (uint64_t)v; return true;
+	case OM_INT32: *(int32_t *)to = (int32_t)v; return true;
+	case OM_UINT32: *(uint32_t *)to = (uint32_t)v; return true;
+	case OM_INT16: *(int16_t *)to = (int16_t)v; return true;
+	case OM_UINT16: *(uint16_t *)to = (uint16_t)v; return true;
+	case OM_INT8: *(int8_t *)to = (int8_t)v; return true;
+	case OM_UINT8: case OM_BOOL: *(uint8_t *)to = (uint8_t)v; return true;
+	default: return false;
+	}
+}
+
+static om_status
+no_kernel(const om_op_context *c, om_dtype t)
+{
+	return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s", om_dtype_text(t));
+}
+
+static om_status
+eye_cpu(om_op_context *c)
+{
+	const om_tensor *out = &c->out[0];
+	const int64_t rows = out->shape.dim[0], cols = out->shape.dim[1];
+	const int64_t k = om_attr_int(c->op, "k");
+	char one[sizeof(om_string)] = {0};
+	size_t size;
+
+	OM_TRY(om_elem_bytes(c, out->type, &size));
+	om_fill(out->data, rows * cols, size, one);
+	if (!put(out->type, one, 1))
+		return no_kernel(c, out->type);
+	for (int64_t r = 0; r < rows; r++)
+		if (k > -rows && k < cols && r + k >= 0 && r + k < cols)
+			memcpy((char *)out->data + (size_t)(r * cols + r + k) * size, one, size);
+	return OM_OK;
+}
+
+/* ---- Random numbers. ----
+ *
+ * A run is repeatable: without a seed the op's place in the program is one. */
+
+struct random {
+	uint64_t state;
+};
+
+static struct random
+random_start(const om_op_context *c)
+{
+	const float seed = om_attr_float(c->op, "seed");
+	uint32_t bits;
+
+	memcpy(&bits, &seed, sizeof bits);
+	return (struct random){om_attr_has(c->op, "seed") ? bits : (uint64_t)c->op->id << 32 | 1};
+}
+
+/* In [0, 1). */
+static double
+random_unit(struct random *r)
+{
+	return om_rng_unit(&r->state);
+}
+
+/* By Box and Muller. */
+static double
+random_normal(struct random *r)
+{
+	const double u = 1 - random_unit(r), v = random_unit(r);
+	return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+static om_status
+random_infer(om_op_context *c)
+{
+	size_t n;
+	const int64_t *dims = om_attr_ints(c->op, "shape", &n);
+
+	OM_TRY(dtype_attr(c, OM_FLOAT32, &c->out[0].type));
+	if (n > OM_MAX_RANK)
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
+	for (size_t k = 0; k < n; k++)
+		if (dims[k] < 0)
+			return om_op_fail(c->session, OM_INVALID, c->op, "the wanted shape has a negative dim");
+	c->out[0].shape = om_shape_of((int)n, dims);
+	return OM_OK;
+}
+
+static om_status
+random_like_infer(om_op_context *c)
+{
+	c->out[0].shape = c->in[0].shape;
+	OM_TRY(dtype_attr(c, c->in[0].type, &c->out[0].type));
+	return om_must_be_of(c, c->out[0].type, OF_NUMBERS | OF(BOOL));
+}
+
+static om_status
+random_fill(om_op_context *c, double (*next)(struct random *), double scale, double shift)
+{
+	const om_tensor *out = &c->out[0];
+	const int64_t n = om_shape_count(&out->shape);
+	struct random r = random_start(c);
+	size_t size;
+
+	OM_TRY(om_elem_bytes(c, out->type, &size));
+	for (int64_t k = 0; k < n; k++)
+		if (!put(out->type, (char *)out->data + (size_t)k * size, next(&r) * scale + shift))
+			return no_kernel(c, out->type);
+	return OM_OK;
+}
+
+static om_status
+random_normal_cpu(om_op_context *c)
+{
+	return random_fill(c, random_normal, om_attr_float(c->op, "scale"), om_attr_float(c->op, "mean"));
+}
+
+static om_status
+random_uniform_cpu(om_op_context *c)
+{
+	const double low = om_attr_float(c->op, "low"), high = om_attr_float(c->op, "high");
+	return random_fill(c, random_unit, high - low, low);
+}
+
+static bool
+get(const om_tensor *t, int64_t k, double *v)
+{
+	return om_number(t->type, (const char *)t->data + (size_t)k * (om_dtype_bits(t->type) / 8), v);
+}
+
+static om_status
+bernoulli_cpu(om_op_context *c)
+{
+	const om_tensor *out = &c->out[0];
+	const int64_t n = om_shape_count(&out->shape);
+	struct random r = random_start(c);
+	size_t size;
+
+	OM_TRY(om_elem_bytes(c, out->type, &size));
+	for (int64_t k = 0; k < n; k++) {
+		double p;
+		if (!get(&c->in[0], k, &p))
+			return no_kernel(c, c->in[0].type);
+		if (!put(out->type, (char *)out->data + (size_t)k * size, random_unit(&r) < p))
+			return no_kernel(c, out->type);
+	}
+	return OM_OK;
+}
+
+static om_status
+multinomial_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape;
+
+	OM_TRY(dtype_attr(c, OM_INT32, &c->out[0].type));
+	c->out[0].shape = om_shape_open(2);
+	if (in->rank >= 0 && in->rank != 2)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "wants a matrix, not rank %d", in->rank);
+	if (in->rank == 2) {
+		c->out[0].shape.dim[0] = in->dim[0];
+		c->out[0].shape.sym[0] = in->sym[0];
+	}
+	c->out[0].shape.dim[1] = om_attr_int(c->op, "sample_size");
+	if (c->out[0].shape.dim[1] < 0)
+		return om_op_fail(c->session, OM_INVALID, c->op, "sample_size is negative");
+	return OM_OK;
+}
+
+/* Logarithms of weights to weights, the largest 1; their sum. */
+static om_status
+weights_of(const om_op_context *c, int64_t row, int64_t n, double *w, double *sum)
+{
+	double most = -INFINITY;
+
+	for (int64_t k = 0; k < n; k++) {
+		if (!get(&c->in[0], row * n + k, &w[k]))
+			return no_kernel(c, c->in[0].type);
+		most = w[k] > most ? w[k] : most;
+	}
+	*sum = 0;
+	for (int64_t k = 0; k < n; k++)
+		*sum += w[k] = exp(w[k] - most);
+	return OM_OK;
+}
+
+static om_status
+multinomial_cpu(om_op_context *c)
+{
+	const om_tensor *out = &c->out[0];
+	const int64_t classes = c->in[0].shape.dim[1], samples = out->shape.dim[1];
+	double *w = OM_NEWN(c->mem, double, (size_t)classes), sum = 0;
+	struct random r = random_start(c);
+	size_t size;
+
+	OM_TRY(om_elem_bytes(c, out->type, &size));
+	if (classes == 0 && om_shape_count(&out->shape))
+		return om_op_fail(c->session, OM_RUN, c->op, "there are no classes to pick from");
+	for (int64_t row = 0; row < out->shape.dim[0]; row++) {
+		OM_TRY(weights_of(c, row, classes, w, &sum));
+		for (int64_t s = 0; s < samples; s++) {
+			double rest = random_unit(&r) * sum;
+			int64_t k = 0;
+			while (k < classes - 1 && (rest -= w[k]) >= 0)
+				k++;
+			if (!put(out->type, (char *)out->data + (size_t)(row * samples + s) * size, (double)k))
+				return no_kernel(c, out->type);
+		}
+	}
+	return OM_OK;
+}
+
+/* ---- The table. ---- */
+
+static const om_attr_spec constant1_attrs[] = {
+	{.name = "value", .kind = OM_ATTR_TENSOR, .required = true},
+	{0}
+};
+
+static const om_attr_spec range_attrs[] = {
+	{.name = "stash_type", .kind = OM_ATTR_INT, .i = OM_FLOAT32},
+	{0}
+};
+
+static const om_attr_spec constant_attrs[] = {
+	{.name = "value", .kind = OM_ATTR_TENSOR},
+	{.name = "sparse_value", .kind = OM_ATTR_SPARSE},
+	{.name = "value_float", .kind = OM_ATTR_FLOAT},
+	{.name = "value_floats", .kind = OM_ATTR_FLOATS},
+	{.name = "value_int", .kind = OM_ATTR_INT},
+	{.name = "value_ints", .kind = OM_ATTR_INTS},
+	{.name = "value_string", .kind = OM_ATTR_STRING},
+	{.name = "value_strings", .kind = OM_ATTR_STRINGS},
+	{0}
+};
+
+static const om_attr_spec filled_attrs[] = {
+	{.name = "value", .kind = OM_ATTR_TENSOR},
+	{0}
+};
+
+static const om_attr_spec shape_attrs[] = {
+	{.name = "start", .kind = OM_ATTR_INT},
+	{.name = "end", .kind = OM_ATTR_INT},
+	{0}
+};
+
+static const om_attr_spec eye_attrs[] = {
+	{.name = "dtype", .kind = OM_ATTR_INT},
+	{.name = "k", .kind = OM_ATTR_INT},
+	{0}
+};
+
+#define SEEDED(t) {.name = "dtype", .kind = OM_ATTR_INT, .i = t}, {.name = "seed", .kind = OM_ATTR_FLOAT}
+#define NORMAL {.name = "mean", .kind = OM_ATTR_FLOAT, .f = 0}, {.name = "scale", .kind = OM_ATTR_FLOAT, .f = 1}
+#define UNIFORM {.name = "low", .kind = OM_ATTR_FLOAT, .f = 0}, {.name = "high", .kind = OM_ATTR_FLOAT, .f = 1}
+#define SHAPED {.name = "shape", .kind = OM_ATTR_INTS, .required = true}
+
+static const om_attr_spec normal_attrs[] = {SEEDED(OM_FLOAT32), NORMAL, SHAPED, {0}};
+static const om_attr_spec normal_like_attrs[] = {SEEDED(OM_UNDEFINED), NORMAL, {0}};
+static const om_attr_spec uniform_attrs[] = {SEEDED(OM_FLOAT32), UNIFORM, SHAPED, {0}};
+static const om_attr_spec uniform_like_attrs[] = {SEEDED(OM_UNDEFINED), UNIFORM, {0}};
+static const om_attr_spec bernoulli_attrs[] = {SEEDED(OM_UNDEFINED), {0}};
+static const om_attr_spec multinomial_attrs[] = {
+	SEEDED(OM_INT32), {.name = "sample_size", .kind = OM_ATTR_INT, .i = 1}, {0}
+};
+
+#define ONE .domain = "", .min_out = 1, .max_out = 1
+
+const om_opdef om_ops_meta[] = {
+	{ONE, .name = "Constant", .brief = "a tensor that stands in the model", .since = 1, .until = 10,
+	 .flags = OM_SPLATS, .attrs = constant1_attrs, .infer = constant_infer, .cpu = constant_cpu},
+	{ONE, .name = "Constant", .brief = "a tensor that stands in the model", .since = 11,
+	 .flags = OM_SPLATS, .attrs = constant_attrs, .infer = constant_infer, .cpu = constant_cpu},
+	{ONE, .name = "ConstantOfShape", .brief = "one element repeated to a shape", .since = 9,
+	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = filled_attrs,
+	 .infer = filled_infer, .cpu = filled_cpu,
+	 .input_types = {OF(INT64)}},
+	{ONE, .name = "Shape", .brief = "the dims of the input", .since = 1, .until = 14,
+	 .min_in = 1, .max_in = 1, .flags = OM_SHAPE_ONLY, .infer = shape_infer, .propagate_data = shape_elems, .cpu = shape_cpu,
+	 .input_types = {OF_ANY}},
+	{ONE, .name = "Shape", .brief = "the dims of the input, or a range of them", .since = 15,
+	 .min_in = 1, .max_in = 1, .flags = OM_SHAPE_ONLY, .attrs = shape_attrs,
+	 .infer = shape_infer, .propagate_data = shape_elems, .cpu = shape_cpu,
+	 .input_types = {OF_ANY}},
+	{ONE, .name = "Size", .brief = "the number of elements of the input", .since = 1,
+	 .min_in = 1, .max_in = 1, .flags = OM_SHAPE_ONLY, .infer = size_infer, .propagate_data = size_elems, .cpu = size_cpu,
+	 .input_types = {OF_ANY}},
+	{ONE, .name = "Range", .brief = "numbers from a start to a limit", .since = 11,
+	 .min_in = 3, .max_in = 3, .attrs = range_attrs, .infer = range_infer, .cpu = range_cpu, .grad = om_grad_Range,
+	 .input_types = {OF_FLOATS | OF_INDICES | OF(INT16), LIKE(0), LIKE(0)}},
+	{ONE, .name = "EyeLike", .brief = "a matrix with ones on a diagonal", .since = 9,
+	 .min_in = 1, .max_in = 1, .attrs = eye_attrs, .flags = OM_SHAPE_ONLY, .infer = eye_infer, .cpu = eye_cpu, .grad = om_grad_set_zero,
+	 .input_types = {OF_NUMBERS | OF(BOOL)}},
+	{ONE, .name = "RandomNormal", .brief = "normally distributed numbers", .since = 1,
+	 .flags = OM_RANDOM, .attrs = normal_attrs, .infer = random_infer, .cpu = random_normal_cpu},
+	{ONE, .name = "RandomUniform", .brief = "evenly distributed numbers", .since = 1,
+	 .flags = OM_RANDOM, .attrs = uniform_attrs, .infer = random_infer, .cpu = random_uniform_cpu},
+	{ONE, .name = "RandomNormalLike", .brief = "normally distributed numbers in the input's shape",
+	 .since = 1, .min_in = 1, .max_in = 1, .flags = OM_RANDOM | OM_SHAPE_ONLY, .attrs = normal_like_attrs,
+	 .infer = random_like_infer, .cpu = random_normal_cpu, .grad = om_grad_set_zero,
+	 .input_types = {OF_COMMON}},
+	{ONE, .name = "RandomUniformLike", .brief = "evenly distributed numbers in the input's shape",
+	 .since = 1, .min_in = 1, .max_in = 1, .flags = OM_RANDOM | OM_SHAPE_ONLY, .attrs = uniform_like_attrs,
+	 .infer = random_like_infer, .cpu = random_uniform_cpu, .grad = om_grad_set_zero,
+	 .input_types = {OF_COMMON}},
+	{ONE, .name = "Bernoulli", .brief = "ones with the probabilities that the input gives", .since = 15,
+	 .min_in = 1, .max_in = 1, .flags = OM_RANDOM, .attrs = bernoulli_attrs,
+	 .infer = random_like_infer, .cpu = bernoulli_cpu, .grad = om_grad_set_zero,
+	 .input_types = {OF_FLOATS}},
+	{ONE, .name = "Multinomial", .brief = "classes drawn by their logarithmic weights", .since = 7,
+	 .min_in = 1, .max_in = 1, .flags = OM_RANDOM, .attrs = multinomial_attrs,
+	 .infer = multinomial_infer, .cpu = multinomial_cpu,
+	 .input_types = {OF_FLOATS}},
+	{0}
+};

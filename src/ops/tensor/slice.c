@@ -1,0 +1,605 @@
+/* Operators that cut out of a tensor, or put something around it. */
+#include <config.h>
+
+#include "ops/tensor/strided_copy.h"
+#include "grad/gradients.h"
+#include "opdef/family.h"
+
+/* ---- Slice. ---- */
+
+/* What is taken of each axis, when it is known. */
+struct cut {
+	bool known[OM_MAX_RANK], whole[OM_MAX_RANK];
+	int64_t start[OM_MAX_RANK], step[OM_MAX_RANK], n[OM_MAX_RANK];
+};
+
+/* The lists as they are given; NULL where the elements are not known. */
+struct lists {
+	int64_t *start, *end, *axis, *step;
+	int64_t n;           /* axes that are cut; -1: not known */
+	bool axes_known;
+};
+
+static bool
+attr_list(const om_op_context *c, const char *name, int64_t **v, size_t *n)
+{
+	const int64_t *a = om_attr_ints(c->op, name, n);
+
+	*v = a ? om_memdup(c->mem, a, *n * sizeof *a) : NULL;
+	return a != NULL;
+}
+
+static om_status
+same_length(const om_op_context *c, const int64_t *v, size_t n, struct lists *l)
+{
+	if (!v)
+		return OM_OK;
+	if (l->n >= 0 && (size_t)l->n != n)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "its lists differ in length: %lld and %zu",
+			(long long)l->n, n);
+	l->n = (int64_t)n;
+	return OM_OK;
+}
+
+static om_status
+slice_lists(const om_op_context *c, struct lists *l)
+{
+	const bool attrs = c->op->nin == 1;
+	size_t n[4] = {0};
+
+	*l = (struct lists){.n = -1};
+	if (attrs) {
+		if (!attr_list(c, "starts", &l->start, &n[0]) || !attr_list(c, "ends", &l->end, &n[1]))
+			return om_op_fail(c->session, OM_INVALID, c->op, "has no starts or no ends");
+		l->axes_known = attr_list(c, "axes", &l->axis, &n[2]) || !om_attr_has(c->op, "axes");
+	} else {
+		if (!om_in_ints(c, 1, &l->start, &n[0]))
+			l->start = NULL;
+		if (!om_in_ints(c, 2, &l->end, &n[1]))
+			l->end = NULL;
+		l->axes_known = !om_has_in(c, 3) || om_in_ints(c, 3, &l->axis, &n[2]);
+		if (!om_has_in(c, 4) || !om_in_ints(c, 4, &l->step, &n[3]))
+			l->step = NULL;
+		if (!om_has_in(c, 3) || !l->axes_known)
+			l->axis = NULL;
+	}
+	OM_TRY(same_length(c, l->start, n[0], l));
+	OM_TRY(same_length(c, l->end, n[1], l));
+	OM_TRY(same_length(c, l->axis, n[2], l));
+	OM_TRY(same_length(c, l->step, n[3], l));
+	if (l->n < 0 && !attrs)
+		l->n = om_list_length(&c->in[1]);
+	return OM_OK;
+}
+
+static int64_t
+clamp(int64_t v, int64_t low, int64_t high)
+{
+	return v < low ? low : v > high ? high : v;
+}
+
+/* The largest numbers mean the end in the direction of the step. */
+static bool
+is_open_end(int64_t end)
+{
+	return end == INT32_MAX || end == INT64_MAX;
+}
+
+/* One axis of `dim` elements; ends are exclusive and clamped to the axis. */
+static void
+cut_axis(struct cut *cut, int a, int64_t dim, int64_t start, int64_t end, int64_t step)
+{
+	const bool back = step < 0;
+	const int64_t low = back ? -1 : 0, high = back ? dim - 1 : dim;
+
+	start = clamp(start < 0 ? start + dim : start, 0, high);
+	end = back && is_open_end(end) ? low : clamp(end < 0 ? end + dim : end, low, high);
+	if (dim == 0)
+		start = end = 0;
+	/* As unsigned numbers: -step may not be representable. */
+	const uint64_t stride = back ? -(uint64_t)step : (uint64_t)step;
+	const int64_t span = back ? start - end : end - start;
+	cut->known[a] = true;
+	cut->start[a] = start;
+	cut->step[a] = step;
+	cut->n[a] = span > 0 ? (int64_t)((uint64_t)(span - 1) / stride) + 1 : 0;
+}
+
+/* All of an axis, whatever its size: 0 to the largest numbers. */
+static bool
+is_whole(int64_t start, int64_t end, int64_t step)
+{
+	return (step == 1 && start == 0 && end >= INT32_MAX)
+	    || (step == -1 && (start == -1 || start >= INT32_MAX)
+		&& (end <= -INT32_MAX || is_open_end(end)));
+}
+
+static om_status
+slice_cut(const om_op_context *c, struct cut *cut)
+{
+	const om_shape *in = &c->in[0].shape;
+	struct lists l;
+	bool seen[OM_MAX_RANK] = {false};
+
+	*cut = (struct cut){.known = {false}};
+	OM_TRY(slice_lists(c, &l));
+	for (int a = 0; a < in->rank; a++) {
+		cut->whole[a] = l.axes_known && l.n >= 0;
+		cut->step[a] = 1;
+		cut->n[a] = in->dim[a];
+		cut->known[a] = cut->whole[a] && in->dim[a] >= 0;
+	}
+	for (int64_t k = 0; k < l.n && l.axes_known; k++) {
+		const int64_t step = l.step ? l.step[k] : 1;
+		int a;
+		if (!om_axis(l.axis ? l.axis[k] : k, in->rank, &a))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "axis %lld is out of range for rank %d",
+				(long long)(l.axis ? l.axis[k] : k), in->rank);
+		if (seen[a])
+			return om_op_fail(c->session, OM_SHAPE, c->op, "axis %d is given twice", a);
+		seen[a] = true;
+		if (step == 0)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "the step of axis %d is 0", a);
+		cut->known[a] = cut->whole[a] = false;
+		if (!l.start || !l.end || (om_has_in(c, 4) && !l.step))
+			continue;
+		cut->whole[a] = is_whole(l.start[k], l.end[k], step);
+		cut->step[a] = step;
+		if (in->dim[a] >= 0)
+			cut_axis(cut, a, in->dim[a], l.start[k], l.end[k], step);
+	}
+	return OM_OK;
+}
+
+static om_status
+slice_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
+	struct cut cut;
+
+	c->out[0].type = c->in[0].type;
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(slice_cut(c, &cut));
+	*out = om_shape_open(in->rank);
+	for (int a = 0; a < in->rank; a++) {
+		if (cut.whole[a]) {
+			out->dim[a] = in->dim[a];
+			out->sym[a] = in->sym[a];
+		} else if (cut.known[a]) {
+			out->dim[a] = cut.n[a];
+		}
+	}
+	return OM_OK;
+}
+
+/* What is taken lies in one piece: behind the first axis that keeps more than
+ * one element, all axes are whole. */
+static bool
+slice_view(const om_op_context *c, uint32_t out, om_view_of *v)
+{
+	const om_shape *in = &c->in[0].shape;
+	const uint64_t bits = om_dtype_bits(c->in[0].type);
+	int64_t stride[OM_MAX_RANK], at = 0;
+	bool rows = false;
+	struct cut cut;
+
+	if (bits < 8 || om_shape_count(&c->out[0].shape) == 0 || slice_cut(c, &cut) != OM_OK)
+		return false;
+	om_strides(in, stride);
+	for (int a = 0; a < in->rank; a++) {
+		if (!cut.known[a] || (cut.n[a] > 1 && cut.step[a] != 1) || (rows && cut.n[a] != in->dim[a]))
+			return false;
+		rows |= cut.n[a] > 1;
+		at += cut.start[a] * stride[a];
+	}
+	*v = (om_view_of){.in = 0, .offset = (uint64_t)at * (bits / 8)};
+	return out == 0;
+}
+
+static om_status
+slice_cpu(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
+	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK], at = 0;
+	om_copy p = {.rank = 0};
+	struct cut cut;
+	size_t size;
+	bool done;
+
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_splat_through(c, &done));
+	if (done || om_shape_count(out) == 0)
+		return OM_OK;
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(slice_cut(c, &cut));
+	om_strides(in, from);
+	om_strides(out, to);
+	for (int a = 0; a < in->rank; a++) {
+		/* One element: its step, which may be huge, is never taken. */
+		om_copy_axis(&p, out->dim[a], to[a], out->dim[a] > 1 ? from[a] * cut.step[a] : 0);
+		at += cut.start[a] * from[a];
+	}
+	om_copy_run(&p, size, c->out[0].data, (const char *)c->in[0].data + at * (int64_t)size);
+	return OM_OK;
+}
+
+/* ---- Pad. ---- */
+
+struct pads {
+	int64_t before[OM_MAX_RANK], after[OM_MAX_RANK];
+	bool known;
+};
+
+static om_status
+pad_axes(const om_op_context *c, int rank, size_t n, int axis[OM_MAX_RANK], bool *known)
+{
+	int64_t *v;
+	size_t count = (size_t)rank;
+
+	*known = true;
+	for (int k = 0; k < rank; k++)
+		axis[k] = k;
+	if (om_has_in(c, 3)) {
+		bool seen[OM_MAX_RANK] = {false};
+		*known = om_in_ints(c, 3, &v, &count);
+		for (size_t k = 0; *known && k < count; k++) {
+			if (k >= (size_t)rank || !om_axis(v[k], rank, &axis[k]) || seen[axis[k]])
+				return om_op_fail(c->session, OM_SHAPE, c->op, "its axes are not axes of rank %d, each once", rank);
+			seen[axis[k]] = true;
+		}
+	}
+	if (*known && n != 2 * count)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu pads for %zu axes", n, count);
+	return OM_OK;
+}
+
+static om_status
+pads_of(const om_op_context *c, int rank, struct pads *p)
+{
+	const char *name = om_attr_has(c->op, "paddings") ? "paddings" : "pads";
+	int axis[OM_MAX_RANK];
+	int64_t *v;
+	size_t n;
+
+	*p = (struct pads){.known = false};
+	if (om_has_in(c, 1) ? !om_in_ints(c, 1, &v, &n) : !attr_list(c, name, &v, &n))
+		return OM_OK;
+	OM_TRY(pad_axes(c, rank, n, axis, &p->known));
+	for (size_t k = 0; p->known && k < n / 2; k++) {
+		p->before[axis[k]] = v[k];
+		p->after[axis[k]] = v[k + n / 2];
+	}
+	return OM_OK;
+}
+
+/* How long an axis of `n` elements gets; false where nothing can be.  Constants
+ * may stand where more is cut off than there is, mirrored elements may not. */
+static bool
+padded_length(const om_op_context *c, int64_t n, int64_t before, int64_t after, int64_t *length)
+{
+	const int64_t most = om_attr_is(c->op, "mode", "constant") ? INT64_MAX / 4 : n;
+
+	return before >= -most && after >= -most && !__builtin_add_overflow(n, before, length)
+		&& !__builtin_add_overflow(*length, after, length) && *length >= 0;
+}
+
+static om_status
+pad_infer(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
+	struct pads p;
+
+	c->out[0].type = c->in[0].type;
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(pads_of(c, in->rank, &p));
+	*out = om_shape_open(in->rank);
+	for (int k = 0; k < in->rank && p.known; k++) {
+		if (p.before[k] == 0 && p.after[k] == 0) {
+			out->dim[k] = in->dim[k];
+			out->sym[k] = in->sym[k];
+		} else if (in->dim[k] >= 0 && !padded_length(c, in->dim[k], p.before[k], p.after[k], &out->dim[k])) {
+			return om_op_fail(c->session, OM_SHAPE, c->op, "dim %d is %lld, too small for pads of %lld and %lld",
+				k, (long long)in->dim[k], (long long)p.before[k], (long long)p.after[k]);
+		}
+	}
+	return OM_OK;
+}
+
+static bool
+pad_view(const om_op_context *c, uint32_t out, om_view_of *v)
+{
+	struct pads p;
+
+	if (pads_of(c, c->in[0].shape.rank, &p) != OM_OK || !p.known)
+		return false;
+	for (int k = 0; k < c->in[0].shape.rank; k++)
+		if (p.before[k] || p.after[k])
+			return false;
+	return om_view_whole(c, out, v);
+}
+
+/* The element to pad with: an input, an attribute, zero. */
+static om_status
+pad_element(const om_op_context *c, size_t size, void *one)
+{
+	const om_dtype t = c->in[0].type;
+	const float f = om_attr_float(c->op, "value");
+
+	memset(one, 0, size);
+	if (om_has_in(c, 2)) {
+		if (c->in[2].type != t)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "pads %s with %s",
+				om_dtype_text(t), om_dtype_text(c->in[2].type));
+		if (om_shape_count(&c->in[2].shape) > 0)
+			memcpy(one, c->in[2].data, size);
+	} else if (t == OM_FLOAT32) {
+		memcpy(one, &f, sizeof f);
+	} else if (t == OM_FLOAT64) {
+		memcpy(one, &(double){f}, sizeof(double));
+	} else if (t == OM_FLOAT16) {
+		memcpy(one, &(uint16_t){om_float_to_half(f)}, sizeof(uint16_t));
+	}
+	return OM_OK;
+}
+
+static int64_t
+positive_modulo(int64_t v, int64_t n)
+{
+	return (v % n + n) % n;
+}
+
+/* Which element of [low, high) stands at place `i`, counted from low. */
+static int64_t
+mirror(const om_op_context *c, int64_t i, int64_t n)
+{
+	if (om_attr_is(c->op, "mode", "edge"))
+		return clamp(i, 0, n - 1);
+	if (om_attr_is(c->op, "mode", "wrap"))
+		return positive_modulo(i, n);
+	if (n == 1)
+		return 0;
+	i = positive_modulo(i, 2 * (n - 1));
+	return i < n ? i : 2 * (n - 1) - i;
+}
+
+/* For each place of each axis the offset of the element that belongs there.
+ * Negative pads cut off first; the rest is mirrored. */
+static om_status
+pad_table(const om_op_context *c, const struct pads *p, int64_t *table[OM_MAX_RANK])
+{
+	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
+	int64_t stride[OM_MAX_RANK];
+
+	om_strides(in, stride);
+	for (int k = 0; k < in->rank; k++) {
+		const int64_t low = p->before[k] < 0 ? -p->before[k] : 0;
+		const int64_t n = in->dim[k] - low + (p->after[k] < 0 ? p->after[k] : 0);
+		const int64_t before = p->before[k] > 0 ? p->before[k] : 0;
+		if (n <= 0)
+			return om_op_fail(c->session, OM_RUN, c->op, "there is nothing along axis %d to pad with", k);
+		table[k] = OM_NEWN(c->mem, int64_t, (size_t)out->dim[k]);
+		for (int64_t i = 0; i < out->dim[k]; i++)
+			table[k][i] = (low + mirror(c, i - before, n)) * stride[k];
+	}
+	return OM_OK;
+}
+
+static om_status
+pad_mirrored(om_op_context *c, const struct pads *p, size_t size)
+{
+	const om_shape *out = &c->out[0].shape;
+	const int last = out->rank - 1;
+	int64_t *table[OM_MAX_RANK], at[OM_MAX_RANK] = {0};
+	char *to = c->out[0].data;
+
+	OM_TRY(pad_table(c, p, table));
+	for (int k = 0; k >= 0;) {
+		const char *from = c->in[0].data;
+		for (int d = 0; d < last; d++)
+			from += table[d][at[d]] * (int64_t)size;
+		for (int64_t i = 0; i < out->dim[last]; i++, to += size)
+			memcpy(to, from + table[last][i] * (int64_t)size, size);
+		for (k = last - 1; k >= 0 && ++at[k] == out->dim[k]; k--)
+			at[k] = 0;
+	}
+	return OM_OK;
+}
+
+static om_status
+pad_constant(om_op_context *c, const struct pads *p, size_t size)
+{
+	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
+	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK], at = 0, start = 0;
+	char one[sizeof(om_string)];
+	om_copy all = {.rank = 0};
+
+	OM_TRY(pad_element(c, size, one));
+	om_fill(c->out[0].data, om_shape_count(out), size, one);
+	om_strides(in, from);
+	om_strides(out, to);
+	for (int k = 0; k < out->rank; k++) {
+		const int64_t cut = p->before[k] < 0 ? -p->before[k] : 0;
+		const int64_t n = in->dim[k] - cut + (p->after[k] < 0 ? p->after[k] : 0);
+		if (n <= 0)
+			return OM_OK;
+		om_copy_axis(&all, n, to[k], from[k]);
+		start += cut * from[k];
+		at += (p->before[k] > 0 ? p->before[k] : 0) * to[k];
+	}
+	om_copy_run(&all, size, (char *)c->out[0].data + at * (int64_t)size,
+		(const char *)c->in[0].data + start * (int64_t)size);
+	return OM_OK;
+}
+
+static om_status
+pad_bytes(om_op_context *c)
+{
+	struct pads p;
+	size_t size;
+
+	OM_TRY(om_recheck(c));
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(pads_of(c, c->in[0].shape.rank, &p));
+	if (om_shape_count(&c->out[0].shape) == 0)
+		return OM_OK;
+	if (om_attr_is(c->op, "mode", "constant"))
+		return pad_constant(c, &p, size);
+	if (!om_attr_is(c->op, "mode", "reflect") && !om_attr_is(c->op, "mode", "edge")
+	    && !om_attr_is(c->op, "mode", "wrap"))
+		return om_op_fail(c->session, OM_INVALID, c->op, "mode %.*s is not known",
+			(int)om_attr_string(c->op, "mode").size, om_attr_string(c->op, "mode").data);
+	if (c->in[0].shape.rank == 0)
+		return om_cpu_whole(c);
+	return pad_mirrored(c, &p, size);
+}
+
+static om_status
+pad_cpu(om_op_context *c)
+{
+	return om_run_unpacked(c, pad_bytes);
+}
+
+/* ---- Compress. ---- */
+
+/* The shape without its condition: `n` elements along the axis, or of all. */
+static om_status
+compress_shape(const om_op_context *c, int64_t n, om_shape *out, int *axis)
+{
+	const om_shape *in = &c->in[0].shape;
+
+	*axis = -1;
+	if (!om_attr_has(c->op, "axis")) {
+		*out = om_shape_of(1, &n);
+		return OM_OK;
+	}
+	OM_TRY(om_attr_axis(c, "axis", in->rank, axis));
+	*out = *in;
+	out->dim[*axis] = n;
+	out->sym[*axis] = NULL;
+	return OM_OK;
+}
+
+static om_status
+compress_infer(om_op_context *c)
+{
+	int axis;
+
+	c->out[0].type = c->in[0].type;
+	if (c->in[0].shape.rank < 0 && om_attr_has(c->op, "axis"))
+		return OM_OK;
+	return compress_shape(c, OM_DIM_UNKNOWN, &c->out[0].shape, &axis);
+}
+
+/* All slices, or as many as there are conditions. */
+static void
+compress_most(const om_op_context *c, uint32_t out, om_shape *most)
+{
+	const om_shape *in = &c->in[0].shape;
+	const int64_t conditions = om_list_length(&c->in[1]);
+	const char *sym;
+	int64_t n;
+	int axis = 0;
+
+	(void)out;
+	if (in->rank < 0 || !om_dim_product(in, 0, in->rank, &n, &sym))
+		return;
+	if (om_attr_has(c->op, "axis")) {
+		if (!om_axis(om_attr_int(c->op, "axis"), in->rank, &axis))
+			return;
+		n = in->dim[axis];
+	}
+	most->dim[axis] = n < 0 || (conditions >= 0 && conditions < n) ? conditions : n;
+}
+
+static om_status
+compress_cpu(om_op_context *c)
+{
+	const om_shape *in = &c->in[0].shape;
+	const uint8_t *take = c->in[1].data;
+	int64_t n = 0, len = om_shape_count(&c->in[1].shape);
+	om_shape out;
+	size_t size;
+	int axis;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	OM_TRY(compress_shape(c, 0, &out, &axis));
+	const int64_t dim = axis < 0 ? om_shape_count(in) : in->dim[axis];
+	const int64_t outer = axis < 0 ? 1 : om_shape_span(in, 0, axis);
+	const size_t line = size * (size_t)(axis < 0 ? 1 : om_shape_span(in, axis + 1, in->rank));
+	len = len > dim ? dim : len;
+	for (int64_t k = 0; k < len; k++)
+		n += take[k] != 0;
+	OM_TRY(compress_shape(c, n, &out, &axis));
+	OM_TRY(c->alloc(c, 0, &out));
+	char *to = c->out[0].data;
+	for (int64_t i = 0; i < outer; i++)
+		for (int64_t k = 0; k < len; k++)
+			if (take[k]) {
+				memcpy(to, (const char *)c->in[0].data + (size_t)(i * dim + k) * line, line);
+				to += line;
+			}
+	return OM_OK;
+}
+
+/* ---- The table. ---- */
+
+static const om_attr_spec slice1_attrs[] = {
+	{.name = "axes", .kind = OM_ATTR_INTS},
+	{.name = "ends", .kind = OM_ATTR_INTS, .required = true},
+	{.name = "starts", .kind = OM_ATTR_INTS, .required = true},
+	{0}
+};
+
+static const om_attr_spec pad1_attrs[] = {
+	{.name = "mode", .kind = OM_ATTR_STRING, .s = "constant"},
+	{.name = "paddings", .kind = OM_ATTR_INTS, .required = true},
+	{.name = "value", .kind = OM_ATTR_FLOAT},
+	{0}
+};
+
+static const om_attr_spec pad2_attrs[] = {
+	{.name = "mode", .kind = OM_ATTR_STRING, .s = "constant"},
+	{.name = "pads", .kind = OM_ATTR_INTS, .required = true},
+	{.name = "value", .kind = OM_ATTR_FLOAT},
+	{0}
+};
+
+static const om_attr_spec pad11_attrs[] = {
+	{.name = "mode", .kind = OM_ATTR_STRING, .s = "constant"},
+	{0}
+};
+
+static const om_attr_spec compress_attrs[] = {
+	{.name = "axis", .kind = OM_ATTR_INT},
+	{0}
+};
+
+#define ONE .domain = "", .min_out = 1, .max_out = 1
+#define SLICE ONE, .name = "Slice", .brief = "what lies between two places, along some axes", \
+	.flags = OM_SPLATS, .infer = slice_infer, .propagate_data = om_elems_moved, .view = slice_view, .cpu = slice_cpu
+#define PAD ONE, .name = "Pad", .brief = "the input with elements around it", \
+	.infer = pad_infer, .view = pad_view, .cpu = pad_cpu
+
+const om_opdef om_ops_slice[] = {
+	{SLICE, .since = 1, .until = 9, .min_in = 1, .max_in = 1, .attrs = slice1_attrs,
+	 .input_types = {OF_COMMON}},
+	{SLICE, .since = 10, .min_in = 3, .max_in = 5, .grad = om_grad_Slice,
+	 .input_types = {OF_COMMON, OF_INDICES, LIKE(1), LIKE(1), LIKE(1)}},
+	{PAD, .since = 1, .until = 1, .min_in = 1, .max_in = 1, .attrs = pad1_attrs,
+	 .input_types = {OF_ANY}},
+	{PAD, .since = 2, .until = 10, .min_in = 1, .max_in = 1, .attrs = pad2_attrs,
+	 .input_types = {OF_ANY}},
+	{PAD, .since = 11, .until = 17, .min_in = 2, .max_in = 3, .attrs = pad11_attrs, .grad = om_grad_Pad,
+	 .input_types = {OF_ANY, OF(INT64), LIKE(0)}},
+	{PAD, .since = 18, .min_in = 2, .max_in = 4, .attrs = pad11_attrs, .grad = om_grad_Pad,
+	 .input_types = {OF_ANY, OF(INT64), LIKE(0), OF_INDICES}},
+	{ONE, .name = "Compress", .brief = "the elements or rows that a condition picks", .since = 9,
+	 .min_in = 2, .max_in = 2, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = compress_attrs,
+	 .infer = compress_infer, .max_shape = compress_most, .cpu = compress_cpu, .grad = om_grad_Compress,
+	 .input_types = {OF_COMMON, OF(BOOL)}},
+	{0}
+};

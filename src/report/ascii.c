@@ -1,0 +1,93 @@
+/* A plan drawn in letters, for a terminal: a column is a step or a few, a row
+ * a slice of the arena, a letter a value.  Several arenas stand one on top of the
+ * other, the first one below. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/report.h"
+
+enum { COLUMNS = 72, ROWS = 16 };
+
+static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+/* Steps of column `k`, of `n`: from, up to. */
+static uint64_t
+edge(uint64_t k, uint64_t n, uint64_t whole)
+{
+	return k * whole / n;
+}
+
+/* The steps in which something is alive. */
+static om_interval
+alive(const om_report *r)
+{
+	om_interval all = {r->nbox ? r->box[0].first : 0, 1};
+
+	for (uint32_t k = 0; k < r->nbox; k++)
+		all.upper = r->box[k].last >= all.upper ? r->box[k].last + 1 : all.upper;
+	return all;
+}
+
+static void
+draw_box(const om_report *r, const om_box *x, char letter, om_interval all, uint32_t columns,
+	char grid[ROWS][COLUMNS + 1])
+{
+	const uint32_t n = all.upper - all.lower;
+
+	for (uint32_t row = 0; row < ROWS; row++) {
+		const uint64_t low = edge(row, ROWS, r->arena_bytes), high = edge(row + 1, ROWS, r->arena_bytes);
+		const uint64_t middle = low + (high - low) / 2;
+		const uint64_t from = r->base[x->arena] + x->offset;
+		if (middle < from || middle >= from + x->bytes)
+			continue;
+		for (uint32_t k = 0; k < columns; k++)
+			if (all.lower + edge(k, columns, n) <= x->last && x->first < all.lower + edge(k + 1, columns, n))
+				grid[row][k] = letter;
+	}
+}
+
+static void
+legend(const om_report *r, FILE *to, om_arena *mem)
+{
+	char bytes[32];
+
+	for (uint32_t k = 0; k < r->nbox && k < sizeof alphabet - 1; k++) {
+		const om_box *x = &r->box[k];
+		const om_plan *plan = r->prog->plan;
+		const char *arena = plan->narena > 1 ? om_printf(mem, "%s:", om_clean_text(mem,
+			plan->arena[x->arena].name)) : "";
+		fprintf(to, "  %c %10s at %s%-10" PRIu64 " steps %3" PRIu32 " to %-3" PRIu32 "  %s%s\n", alphabet[k],
+			om_bytes_text(x->bytes, bytes), arena, x->offset, x->first, x->last, om_clean_text(mem, x->name),
+			x->kind == OM_BOX_INPLACE ? " (in place)" : x->kind == OM_BOX_VIEW ? " (view)" : "");
+	}
+	if (r->nbox > sizeof alphabet - 1)
+		fprintf(to, "  # %zu more\n", r->nbox - (sizeof alphabet - 1));
+}
+
+void
+om_report_ascii(const om_report *r, FILE *to)
+{
+	char grid[ROWS][COLUMNS + 1], bytes[32];
+	const om_interval all = alive(r);
+	const uint32_t steps = all.upper - all.lower;
+	const uint32_t columns = steps <= COLUMNS ? COLUMNS / steps * steps : COLUMNS;
+	om_arena *mem = om_arena_new();
+
+	for (uint32_t row = 0; row < ROWS; row++) {
+		memset(grid[row], '.', columns);
+		grid[row][columns] = '\0';
+	}
+	for (uint32_t k = 0; k < r->nbox; k++)
+		draw_box(r, &r->box[k], k < sizeof alphabet - 1 ? alphabet[k] : '#', all, columns, grid);
+	for (uint32_t row = ROWS; row-- > 0;)
+		fprintf(to, "%10s |%s\n", row % 4 == 3 ? om_bytes_text(edge(row + 1, ROWS, r->arena_bytes), bytes) : "",
+			grid[row]);
+	fprintf(to, "%10s +", "0 B");
+	for (uint32_t k = 0; k < columns; k++)
+		putc('-', to);
+	fprintf(to, "\n%10s  steps %" PRIu32 " to %" PRIu32 "\n\n", "", all.lower, all.upper - 1);
+	legend(r, to, mem);
+	om_arena_free(mem);
+}

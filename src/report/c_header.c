@@ -1,0 +1,172 @@
+/* A plan as a C header: for programs that place buffers by themselves.
+ *
+ * Names of a model are no names of C: what may not stand in one becomes _, and of
+ * two that come out the same the second gets a number. */
+#include <config.h>
+
+#include <ctype.h>
+#include <inttypes.h>
+
+#include "base/map.h"
+#include "report/report.h"
+
+struct header {
+	const om_report *r;
+	om_arena *mem;
+	FILE *to;
+	const char *lower, *upper;   /* what all names begin with */
+};
+
+/* What of `text` may be part of a name, in capitals or as it is. */
+static const char *
+part_of_name(om_arena *mem, const char *text, bool capitals)
+{
+	char *out = om_strdup(mem, text);
+
+	for (char *at = out; *at; at++)
+		*at = !isalnum((unsigned char)*at) || (unsigned char)*at > 127 ? '_'
+		    : capitals ? (char)toupper((unsigned char)*at) : *at;
+	return out;
+}
+
+static const char *
+unique(om_map *taken, om_arena *mem, const char *name)
+{
+	const char *one = name;
+
+	for (unsigned k = 2; om_map_get(taken, one); k++)
+		one = om_printf(mem, "%s_%u", name, k);
+	om_map_set(taken, one, taken);
+	return one;
+}
+
+/* A name of the model in a text of C; a trigraph would need two question marks. */
+static void
+put_text(FILE *to, const char *text)
+{
+	putc('"', to);
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\')
+			fprintf(to, "\\%c", *text);
+		else if ((unsigned char)*text < ' ' || *text == '?' || (unsigned char)*text > 126)
+			fprintf(to, "\\%03o", (unsigned char)*text);
+		else
+			putc(*text, to);
+	putc('"', to);
+}
+
+static void
+put_arenas(const struct header *h)
+{
+	const om_plan *plan = h->r->prog->plan;
+	om_map taken = om_map_new(h->mem);
+
+	fprintf(h->to, "#define %s_ARENAS %" PRIu32 "\n", h->upper, plan->narena);
+	for (uint32_t k = 0; k < plan->narena; k++) {
+		const om_plan_arena *a = &plan->arena[k];
+		const char *name = plan->narena == 1 ? "ARENA"
+			: unique(&taken, h->mem, om_printf(h->mem, "ARENA_%s", part_of_name(h->mem, a->name, true)));
+		if (plan->narena > 1)
+			fprintf(h->to, "#define %s_%s %" PRIu32 "\n", h->upper, name, k);
+		fprintf(h->to, "#define %s_%s_BYTES UINT64_C(%" PRIu64 ")\n#define %s_%s_ALIGN UINT64_C(%" PRIu64 ")\n", h->upper,
+			name, a->bytes, h->upper, name, a->align);
+	}
+	fprintf(h->to, "#define %s_STEPS %" PRIu32 "\n", h->upper, h->r->steps);
+}
+
+static void
+put_offsets(const struct header *h)
+{
+	om_map taken = om_map_new(h->mem);
+
+	fprintf(h->to, "\n/* Where each value lies, by its name. */\n");
+	for (uint32_t k = 0; k < h->r->nbox; k++) {
+		const om_box *x = &h->r->box[k];
+		const char *name = unique(&taken, h->mem, part_of_name(h->mem, x->name, false));
+		fprintf(h->to, "#define %s_OFFSET_%s UINT64_C(%" PRIu64 ")\n#define %s_BYTES_%s UINT64_C(%" PRIu64 ")\n", h->upper,
+			name, x->offset, h->upper, name, x->bytes);
+	}
+}
+
+/* C has no arrays of nothing: one row of zeros stands for none. */
+static void
+put_tensors(const struct header *h)
+{
+	fprintf(h->to, "\n/* The same as a table: alive in the steps first to last. */\nstruct %s_tensor {\n\tconst char *name;\n"
+		"\tuint32_t arena, buffer;\n\tuint64_t offset, bytes;\n\tuint32_t first, last;\n};\n\n"
+		"#define %s_TENSORS %" PRIu32 "\n\nstatic const struct %s_tensor %s_tensors[] = {\n", h->lower, h->upper, h->r->nbox,
+		h->lower, h->lower);
+	for (uint32_t k = 0; k < h->r->nbox; k++) {
+		const om_box *x = &h->r->box[k];
+		fputs("\t{", h->to);
+		put_text(h->to, x->name);
+		fprintf(h->to, ", %" PRIu32 ", %" PRIu32 ", %" PRIu64 ", %" PRIu64 ", %" PRIu32 ", %" PRIu32 "},\n", x->arena,
+			x->buffer, x->offset, x->bytes, x->first, x->last);
+	}
+	fputs(h->r->nbox ? "};\n" : "\t{\"\", 0, 0, 0, 0, 0, 0},\n};\n", h->to);
+}
+
+static void
+put_lives(const struct header *h)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < h->r->nbuffer; k++)
+		n += h->r->buffer[k].nlive;
+	fprintf(h->to, "\n/* What is in use when: values in place and views share a buffer; in the steps\n"
+		" * [lower, upper) the bytes [offset, offset + bytes) of an arena are its own. */\nstruct %s_life {\n"
+		"\tuint32_t arena, buffer;\n\tuint64_t offset, bytes;\n\tuint32_t lower, upper;\n};\n\n#define %s_BUFFERS %" PRIu32
+		"\n#define %s_LIVES %" PRIu32 "\n\nstatic const struct %s_life %s_lives[] = {\n", h->lower, h->upper, h->r->nbuffer,
+		h->upper, n, h->lower, h->lower);
+	for (uint32_t k = 0; k < h->r->nbuffer; k++) {
+		const om_report_buffer *b = &h->r->buffer[k];
+		for (uint32_t i = 0; i < b->nlive; i++)
+			fprintf(h->to, "\t{%" PRIu32 ", %" PRIu32 ", %" PRIu64 ", %" PRIu64 ", %" PRIu32 ", %" PRIu32 "},\n", b->arena, k,
+				b->offset + b->live[i].from, b->live[i].to - b->live[i].from, b->live[i].lower, b->live[i].upper);
+	}
+	fputs(n ? "};\n" : "\t{0, 0, 0, 0, 0, 0},\n};\n", h->to);
+}
+
+/* What this header cannot say, so that nobody looks for it. */
+static void
+put_notes(const struct header *h)
+{
+	const om_plan *plan = h->r->prog->plan;
+
+	if (plan->nview)
+		fprintf(h->to, "\n/* %" PRIu32 " values move with the rounds of a loop: where they lie is told by the plan's own document\n"
+			" * (`--export json:FILE`), not here; the memory that they move through is. */\n", plan->nview);
+	if (plan->nunplanned)
+		fprintf(h->to, "\n/* %" PRIu32 " values get their memory when their size is known; they are not here. */\n",
+			plan->nunplanned);
+}
+
+/* The file's name without folder and ending. */
+static const char *
+stem_of(om_arena *mem, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const size_t n = strcspn(name, ".");
+
+	name = part_of_name(mem, om_strndup(mem, name, n), false);
+	return *name && !isdigit((unsigned char)*name) ? name : om_printf(mem, "plan%s%s", *name ? "_" : "", name);
+}
+
+void
+om_report_c_header(const om_report *r, om_arena *mem, const char *path, const char *digest, FILE *to)
+{
+	struct header h = {r, mem, to, stem_of(mem, path), NULL};
+
+	h.upper = part_of_name(mem, h.lower, true);
+	fprintf(to, "/* Memory plan, made by %s.  Do not edit.\n * model: ", PACKAGE_STRING);
+	for (const char *at = om_clean_text(mem, r->model); *at; at++)
+		putc(*at == '*' || *at == '/' ? '_' : *at, to);
+	fprintf(to, "\n * digest: %s\n * %s */\n#ifndef %s_PLAN_H\n#define %s_PLAN_H\n\n#include <stdint.h>\n\n", digest,
+		r->status == OM_PACK_OPTIMAL ? "optimal: no smaller arena for this order" : "feasible", h.upper, h.upper);
+	put_arenas(&h);
+	put_notes(&h);
+	put_offsets(&h);
+	put_tensors(&h);
+	put_lives(&h);
+	fputs("\n#endif\n", to);
+}

@@ -1,0 +1,241 @@
+/* Where values lie that move with the rounds of a loop.
+ *
+ * The steps of such a loop are shown as its first rounds one beside the other, as many as
+ * it takes for all that takes turns to have been everywhere: a value is then in one
+ * place in each of them.  What a body computes over such a value, or sees of it, moves
+ * with it.  Nobody else uses these bytes in these steps, so nothing else is hidden. */
+#include <config.h>
+
+#include <inttypes.h>
+
+#include "report/report.h"
+
+enum { MOST = 16 };  /* rounds shown */
+
+/* What is known of a loop while its values are looked at. */
+struct loop {
+	const om_op *op;
+	uint32_t rounds;         /* shown */
+};
+
+struct turns {
+	om_report *r;
+	om_arena *mem;
+	const om_plan_multi_view **view;   /* by value id; NULL: stays where it is */
+	const om_alias **alias;      /* by value id */
+	struct loop *loop;           /* by op id */
+};
+
+/* ---- In words. ---- */
+
+static const char *
+region_text(om_arena *mem, const om_prog *p, const om_region *at)
+{
+	if (at->base == OM_NO_VALUE)
+		return om_printf(mem, "%" PRIu64, at->offset);
+	const char *base = om_clean_text(mem, p->values[at->base]->name);
+	return at->offset ? om_printf(mem, "%s + %" PRIu64, base, at->offset) : base;
+}
+
+const char *
+om_report_moving(const om_prog *p, const om_plan_multi_view *v, om_arena *mem)
+{
+	const char *out = "";
+
+	for (uint32_t k = 0; k < v->nprologue; k++)
+		out = om_printf(mem, "%sround %" PRIu32 " at %s, ", out, k, region_text(mem, p, &v->first[k]));
+	if (v->nprologue)
+		out = om_printf(mem, "%sthen ", out);
+	for (uint32_t k = 0; k < v->period; k++)
+		out = om_printf(mem, "%s%s%s", out, k ? ", " : v->period > 1 ? "in turn at " : "at ",
+			region_text(mem, p, &v->off[k]));
+	return v->stride ? om_printf(mem, "%s, %" PRId64 " bytes further in each round", out, v->stride) : out;
+}
+
+/* In which rounds a value is where it is in round `i`. */
+static const char *
+rounds_text(om_arena *mem, const om_plan_multi_view *v, uint64_t i, uint64_t each, int64_t known)
+{
+	const uint64_t last = known < 0 ? UINT64_MAX : (uint64_t)known;   /* of an output; else one less */
+	const char *after = v->is_output ? "after round" : "round";
+
+	if (each > 1)
+		return om_printf(mem, "%ss %" PRIu64 " to %" PRIu64, after, i, i + each - 1);
+	if (v->stride || i < v->nprologue)
+		return om_printf(mem, "%s %" PRIu64, after, i);
+	if (v->period == 1 && i + 1 < last)
+		return v->nprologue ? om_printf(mem, "%ss %" PRIu64 " and later", after, i) : "every round";
+	while (i >= v->nprologue + v->period)
+		i -= v->period;
+	if (i + v->period >= last)
+		return om_printf(mem, "%s %" PRIu64, after, i);
+	if (i + 2 * v->period >= last)
+		return om_printf(mem, "%ss %" PRIu64 " and %" PRIu64, after, i, i + v->period);
+	return om_printf(mem, "%ss %" PRIu64 ", %" PRIu64 ", %" PRIu64 "…", after, i, i + v->period, i + 2 * v->period);
+}
+
+/* ---- Places. ---- */
+
+/* The view that moves a value, and where in that the value is; NULL: none. */
+static const om_plan_multi_view *
+view_of(const struct turns *t, uint32_t id, uint64_t *offset)
+{
+	*offset = 0;
+	for (uint32_t hops = 0; hops <= t->r->prog->nvalue; hops++) {
+		if (t->view[id])
+			return t->view[id];
+		if (!t->alias[id])
+			return NULL;
+		*offset += t->alias[id]->offset;
+		id = t->alias[id]->source;
+	}
+	return NULL;
+}
+
+/* Where in an arena a region is, when the loop starts for the first time; false for
+ * memory of the caller and weights. */
+static bool
+resolve(const struct turns *t, om_region at, om_loop_view *out)
+{
+	const om_plan *plan = t->r->prog->plan;
+	uint64_t inside;
+
+	for (uint32_t hops = 0; at.base != OM_NO_VALUE && hops <= t->r->prog->nvalue; hops++) {
+		const om_plan_multi_view *v = view_of(t, at.base, &inside);
+		const om_placement *place = &plan->place[at.base];
+		if (v) {
+			const uint64_t offset = at.offset + inside;
+			at = v->nprologue ? v->first[0] : v->off[0];
+			at.offset += offset;
+		} else if (place->where == OM_IN_ARENA) {
+			at = (om_region){OM_NO_VALUE, place->arena, place->offset + at.offset};
+		} else {
+			return false;
+		}
+	}
+	out->arena = at.arena;
+	out->offset = at.offset;
+	return at.base == OM_NO_VALUE && at.arena < plan->narena;
+}
+
+/* The place in round `i`; of some rounds of slices all of their bytes. */
+static bool
+place_in(const struct turns *t, const om_plan_multi_view *v, uint64_t i, uint64_t each, uint64_t inside, om_loop_view *out)
+{
+	const om_region *at = i < v->nprologue ? &v->first[i] : &v->off[i % v->period];
+	const int64_t low = v->stride < 0 ? v->stride * (int64_t)(i + each - 1) : v->stride * (int64_t)i;
+
+	if (!resolve(t, *at, out) || (low < 0 && out->offset + inside < (uint64_t)-low))
+		return false;
+	out->offset += inside + (uint64_t)low;
+	out->bytes += (uint64_t)(v->stride < 0 ? -v->stride : v->stride) * (each - 1);
+	return true;
+}
+
+/* ---- Rounds. ---- */
+
+/* How many rounds of a loop are shown, from what moves in it. */
+static void
+count_rounds(const om_plan_multi_view *v, struct loop *l)
+{
+	const int64_t known = om_trip_count(l->op);
+	uint64_t n = (uint64_t)v->nprologue + v->period;
+
+	if (v->stride && known > 0)
+		n = known < MOST ? (uint64_t)known : MOST;
+	n = n > MOST ? MOST : n;
+	if (known > 0 && n > (uint64_t)known)
+		n = (uint64_t)known;
+	l->rounds = n > l->rounds ? (uint32_t)n : l->rounds;
+}
+
+static const om_op *
+loop_of(const om_prog *p, const om_plan_multi_view *v)
+{
+	return v->is_output ? p->values[v->value]->def : p->values[v->value]->block->owner;
+}
+
+/* The part of the loop's steps that is a value's share of round `k`. */
+static void
+span(const struct loop *l, const om_box *x, uint32_t k, om_loop_view *out)
+{
+	const double begin = l->op->step, width = l->op->end + 1 - begin;
+	const double from = x->first > l->op->step ? x->first - begin : 0;
+	const double to = x->last < l->op->end ? x->last + 1 - begin : width;
+
+	out->from = begin + (k + from / width) / l->rounds * width;
+	out->to = begin + (k + to / width) / l->rounds * width;
+}
+
+static void
+add_turns(const struct turns *t, om_box *x)
+{
+	uint64_t inside;
+	const om_plan_multi_view *v = view_of(t, x->value->id, &inside);
+	const om_op *op = v ? loop_of(t->r->prog, v) : NULL;
+	size_t cap = 0, n = 0;
+
+	if (!op || x->bytes == 0)
+		return;
+	const struct loop *l = &t->loop[op->id];
+	const int64_t known = om_trip_count(op);
+	const uint64_t each = v->stride && known > (int64_t)l->rounds ? ((uint64_t)known + l->rounds - 1) / l->rounds : 1;
+	const uint32_t most = v->is_output ? v->nprologue + v->period : l->rounds;
+	for (uint32_t k = 0; k < most; k++) {
+		om_loop_view one = {.bytes = om_value_bytes(x->value), .from = x->first, .to = x->last + 1.0};
+		const uint64_t i = k * each, rounds = each > 1 && i + each > (uint64_t)known ? (uint64_t)known - i : each;
+		if ((each > 1 && i >= (uint64_t)known) || !place_in(t, v, i, rounds, inside, &one))
+			continue;
+		if (!v->is_output)
+			span(l, x, k, &one);
+		one.when = rounds_text(t->mem, v, i, rounds, known);
+		OM_PUSH(t->mem, x->turn, n, cap, one);
+	}
+	x->nturn = (uint32_t)n;
+}
+
+/* Those whose own place is the caller's memory, or a weight. */
+static void
+add_visitors(struct turns *t)
+{
+	om_report *r = t->r;
+	const om_prog *p = r->prog;
+
+	r->visitor = OM_NEWN(t->mem, om_box, p->nvalue);
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		const om_placement *at = &p->plan->place[k];
+		om_box x = {.name = p->values[k]->name, .kind = OM_BOX_VIEW, .bytes = om_value_bytes(p->values[k]),
+			.first = at->first, .last = at->last, .buffer = UINT32_MAX, .value = p->values[k]};
+		if (at->where != OM_EXTERNAL && at->where != OM_WEIGHT)
+			continue;
+		add_turns(t, &x);
+		if (x.nturn)
+			r->visitor[r->nvisitor++] = x;
+	}
+}
+
+void
+om_report_loop_views(om_report *r, om_arena *mem)
+{
+	const om_prog *p = r->prog;
+	struct turns t = {r, mem, OM_NEWN(mem, const om_plan_multi_view *, p->nvalue), OM_NEWN(mem, const om_alias *, p->nvalue),
+		OM_NEWN(mem, struct loop, p->nop)};
+
+	if (p->plan->nview == 0)
+		return;
+	for (uint32_t k = 0; k < p->plan->nalias; k++)
+		t.alias[p->plan->alias[k].value] = &p->plan->alias[k];
+	for (uint32_t k = 0; k < p->plan->nview; k++) {
+		const om_plan_multi_view *v = &p->plan->view[k];
+		const om_op *op = loop_of(p, v);
+		t.view[v->value] = v;
+		if (!op)
+			continue;
+		t.loop[op->id].op = op;
+		count_rounds(v, &t.loop[op->id]);
+	}
+	for (uint32_t k = 0; k < r->nbox; k++)
+		if (r->box[k].value)
+			add_turns(&t, &r->box[k]);
+	add_visitors(&t);
+}

@@ -1,0 +1,671 @@
+/* Problems turned round, and cut into pieces.
+ *
+ * Units.  An op x runs right before y, without loss, when y is all that comes
+ * behind it, when it makes at least as much as it could ever free, and when it
+ * needs no more for itself than y does in any case.  For moving x from anywhere
+ * back to y takes its bytes out of every step between, and what it would have
+ * freed there is less than that; where x itself runs now, no more is alive than
+ * when y runs.  Slices of an input are of that kind, one for each step of an
+ * unrolled net: without units they would run in any of exponentially many orders.
+ */
+#include <config.h>
+
+#include "schedule/subproblem.h"
+
+/* ---- Lists. ---- */
+
+static om_lists
+lists_new(om_arena *mem, uint32_t n, uint64_t items)
+{
+	return (om_lists){OM_NEWN(mem, uint32_t, (size_t)n + 1), OM_NEWN(mem, uint32_t, items)};
+}
+
+/* From "item k of list i" to "i of list k"; what comes out is sorted. */
+static om_lists
+turned(const om_lists *l, uint32_t n, uint32_t to, om_arena *mem)
+{
+	om_lists t = lists_new(mem, to, l->at[n]);
+	uint32_t *fill = OM_NEWN(mem, uint32_t, (size_t)to + 1);
+
+	for (uint32_t k = 0; k < l->at[n]; k++)
+		t.at[l->item[k] + 1]++;
+	for (uint32_t k = 0; k < to; k++)
+		fill[k + 1] = t.at[k + 1] += t.at[k];
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = l->at[i]; k < l->at[i + 1]; k++)
+			t.item[fill[l->item[k]]++] = i;
+	return t;
+}
+
+static uint32_t
+length(const om_lists *l, uint32_t k)
+{
+	return l->at[k + 1] - l->at[k];
+}
+
+/* ---- The whole problem. ---- */
+
+static void
+list_needs(om_order_index *x, om_arena *mem)
+{
+	const om_order_problem *q = x->q;
+	uint32_t *seen = OM_NEWN(mem, uint32_t, q->nstorage);
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < q->nop; i++)
+		most += q->op[i].nuse;
+	x->need = lists_new(mem, q->nop, most);
+	for (uint32_t i = 0; i < q->nop; i++) {
+		uint32_t n = x->need.at[i];
+		for (uint32_t k = 0; k < q->op[i].nuse; k++) {
+			const uint32_t s = q->op[i].use[k];
+			if (seen[s] == i + 1)
+				continue;
+			seen[s] = i + 1;
+			x->need.item[n++] = s;
+		}
+		x->need.at[i + 1] = n;
+	}
+	x->user = turned(&x->need, q->nop, q->nstorage, mem);
+}
+
+static void
+list_makes(om_order_index *x, om_arena *mem)
+{
+	const om_order_problem *q = x->q;
+	om_lists maker = lists_new(mem, q->nstorage, q->nstorage);
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < q->nstorage; k++) {
+		const om_order_storage *s = &q->storage[k];
+		const bool wanted = s->live_out || length(&x->user, k);
+		if (s->maker == OM_ORDER_NONE && wanted)
+			x->start += s->bytes;
+		else if (wanted)
+			maker.item[n++] = s->maker;
+		maker.at[k + 1] = n;
+	}
+	x->made = turned(&maker, q->nstorage, q->nop, mem);
+}
+
+static void
+list_before(om_order_index *x, om_arena *mem)
+{
+	const om_order_problem *q = x->q;
+	uint32_t *seen = OM_NEWN(mem, uint32_t, q->nop);
+	uint64_t most = x->need.at[q->nop];
+
+	for (uint32_t i = 0; i < q->nop; i++)
+		most += q->op[i].nafter;
+	x->before = lists_new(mem, q->nop, most);
+	for (uint32_t i = 0; i < q->nop; i++) {
+		uint32_t n = x->before.at[i];
+		for (uint32_t k = 0; k < q->op[i].nafter + length(&x->need, i); k++) {
+			const uint32_t past = k - q->op[i].nafter;
+			const uint32_t j = k < q->op[i].nafter ? q->op[i].after[k]
+				: q->storage[x->need.item[x->need.at[i] + past]].maker;
+			if (j == OM_ORDER_NONE || seen[j] == i + 1)
+				continue;
+			seen[j] = i + 1;
+			x->before.item[n++] = j;
+		}
+		x->before.at[i + 1] = n;
+	}
+	x->behind = turned(&x->before, q->nop, q->nop, mem);
+}
+
+om_order_index *
+om_order_index_new(const om_order_problem *q, om_arena *mem)
+{
+	om_order_index *x = OM_NEW(mem, om_order_index);
+
+	x->q = q;
+	list_needs(x, mem);
+	list_makes(x, mem);
+	list_before(x, mem);
+	x->place = OM_NEWN(mem, uint32_t, q->nop);
+	x->local_op = OM_NEWN(mem, uint32_t, q->nop);
+	x->local_storage = OM_NEWN(mem, uint32_t, q->nstorage);
+	memset(x->local_op, 0xff, q->nop * sizeof *x->local_op);
+	memset(x->local_storage, 0xff, q->nstorage * sizeof *x->local_storage);
+	return x;
+}
+
+/* ---- A given order. ---- */
+
+struct walk {
+	const om_order_index *x;
+	uint32_t *left;          /* by storage: users that are still to come */
+	uint64_t alive;
+};
+
+static bool
+dies(const struct walk *w, uint32_t s)
+{
+	return w->left[s] == 1 && !w->x->q->storage[s].live_out;
+}
+
+static uint64_t
+most_during(const struct walk *w, uint32_t i)
+{
+	const om_order_op *op = &w->x->q->op[i];
+	uint64_t begin = w->alive + op->begin, middle = w->alive + op->middle;
+
+	for (uint32_t k = 0, done = OM_ORDER_NONE; k < op->nover; k++)
+		if (op->over[k].made != done && dies(w, op->over[k].needed)) {
+			done = op->over[k].made;
+			begin -= w->x->q->storage[done].bytes;
+		}
+	for (uint32_t k = 0; k < op->ndies_early && op->middle; k++)
+		if (dies(w, op->early[k]))
+			middle -= w->x->q->storage[op->early[k]].bytes;
+	return begin > middle || !op->middle ? begin : middle;
+}
+
+static void
+run(struct walk *w, uint32_t i)
+{
+	const om_order_index *x = w->x;
+
+	for (uint32_t k = x->made.at[i]; k < x->made.at[i + 1]; k++)
+		w->alive += x->q->storage[x->made.item[k]].bytes;
+	for (uint32_t k = x->need.at[i]; k < x->need.at[i + 1]; k++) {
+		const uint32_t s = x->need.item[k];
+		if (dies(w, s))
+			w->alive -= x->q->storage[s].bytes;
+		w->left[s]--;
+	}
+}
+
+uint64_t
+om_order_profile(const om_order_index *x, const uint32_t *order, uint64_t *before, uint64_t *during)
+{
+	om_arena *mem = om_arena_new();
+	struct walk w = {.x = x, .alive = x->start, .left = OM_NEWN(mem, uint32_t, x->q->nstorage)};
+	uint64_t most = 0;
+
+	for (uint32_t k = 0; k < x->q->nstorage; k++)
+		w.left[k] = length(&x->user, k);
+	for (uint32_t k = 0; k < x->q->nop; k++) {
+		const uint64_t now = most_during(&w, order[k]);
+		x->place[order[k]] = k;
+		most = now > most ? now : most;
+		if (before)
+			before[k] = w.alive;
+		if (during)
+			during[k] = now;
+		run(&w, order[k]);
+	}
+	if (before)
+		before[x->q->nop] = w.alive;
+	om_arena_free(mem);
+	return most;
+}
+
+/* ---- Units. ---- */
+
+/* Bytes that op `i` makes, that it could free at most, and by which running
+ * over an input can lower its start: at most, and at least. */
+struct traits {
+	uint64_t makes, frees, most_over, least_over;
+};
+
+static struct traits
+traits_of(const om_order_index *x, uint32_t i)
+{
+	const om_order_op *op = &x->q->op[i];
+	struct traits t = {0};
+
+	for (uint32_t k = x->made.at[i]; k < x->made.at[i + 1]; k++)
+		t.makes += x->q->storage[x->made.item[k]].bytes;
+	for (uint32_t k = x->need.at[i]; k < x->need.at[i + 1]; k++) {
+		const om_order_storage *s = &x->q->storage[x->need.item[k]];
+		t.frees += s->live_out ? 0 : s->bytes;
+	}
+	for (uint32_t k = 0, may = OM_ORDER_NONE, is = OM_ORDER_NONE; k < op->nover; k++) {
+		const uint32_t made = op->over[k].made, s = op->over[k].needed;
+		t.most_over += may != made ? x->q->storage[s].bytes : 0;
+		may = made;
+		if (is != made && length(&x->user, s) == 1 && !x->q->storage[s].live_out) {
+			is = made;
+			t.least_over += x->q->storage[s].bytes;
+		}
+	}
+	return t;
+}
+
+/* The op right before which `i` is best run; OM_ORDER_NONE when none is known. */
+static uint32_t
+partner(const om_order_index *x, uint32_t i)
+{
+	const om_order_op *op = &x->q->op[i];
+
+	if (length(&x->behind, i) != 1 || length(&x->made, i) == 0)
+		return OM_ORDER_NONE;
+	for (uint32_t k = x->made.at[i]; k < x->made.at[i + 1]; k++)
+		if (x->q->storage[x->made.item[k]].live_out)
+			return OM_ORDER_NONE;
+	const uint32_t y = x->behind.item[x->behind.at[i]];
+	const struct traits a = traits_of(x, i), b = traits_of(x, y);
+	const uint64_t most = op->begin - a.least_over > op->middle ? op->begin - a.least_over : op->middle;
+	return a.makes >= a.frees && most + b.most_over <= a.makes - a.frees + x->q->op[y].begin
+		? y : OM_ORDER_NONE;
+}
+
+/* Post-order over the trees of partners, roots in the order given. */
+static void
+put_unit(uint32_t root, uint32_t unit, const om_lists *child, uint32_t *stack, uint32_t *fill,
+	uint32_t *order, uint32_t *n, uint32_t *unit_of)
+{
+	uint32_t depth = 0;
+
+	stack[depth++] = root;
+	while (depth) {
+		const uint32_t i = stack[depth - 1];
+		if (fill[i] < child->at[i + 1]) {
+			stack[depth++] = child->item[fill[i]++];
+			continue;
+		}
+		unit_of[i] = unit;
+		order[(*n)++] = i;
+		depth--;
+	}
+}
+
+uint32_t
+om_order_units(const om_order_index *x, uint32_t *order, uint32_t *unit_of, om_arena *mem)
+{
+	const uint32_t nop = x->q->nop;
+	om_lists next = lists_new(mem, nop, nop);
+	uint32_t *stack = OM_NEWN(mem, uint32_t, (size_t)nop + 1), n = 0, units = 0;
+
+	for (uint32_t i = 0; i < nop; i++) {
+		const uint32_t y = partner(x, i);
+		if (y != OM_ORDER_NONE)
+			next.item[n++] = y;
+		next.at[i + 1] = n;
+	}
+	const om_lists child = turned(&next, nop, nop, mem);
+	uint32_t *fill = om_memdup(mem, child.at, ((size_t)nop + 1) * sizeof *fill);
+	n = 0;
+	for (uint32_t i = 0; i < nop; i++)
+		if (length(&next, i) == 0)
+			put_unit(i, units++, &child, stack, fill, order, &n, unit_of);
+	return units;
+}
+
+/* ---- Segments. ---- */
+
+static uint32_t
+local_storage(const om_order_index *x, om_subproblem *g, uint32_t s)
+{
+	uint32_t *at = &x->local_storage[s];
+
+	if (*at == OM_ORDER_NONE) {
+		*at = g->nstorage++;
+		g->bytes[*at] = x->q->storage[s].bytes;
+		g->maker[*at] = OM_ORDER_NONE;
+		g->live_out[*at] = x->q->storage[s].live_out;
+		for (uint32_t k = x->user.at[s]; k < x->user.at[s + 1] && !g->live_out[*at]; k++)
+			g->live_out[*at] = x->place[x->user.item[k]] >= g->to;
+	}
+	return *at;
+}
+
+static void
+forget(const om_order_index *x, const om_subproblem *g)
+{
+	for (uint32_t i = 0; i < g->nop; i++) {
+		const uint32_t op = g->op[i];
+		x->local_op[op] = OM_ORDER_NONE;
+		for (uint32_t k = 0; k < x->q->op[op].nover; k++)
+			x->local_storage[x->q->op[op].over[k].made] = OM_ORDER_NONE;
+		for (uint32_t k = x->made.at[op]; k < x->made.at[op + 1]; k++)
+			x->local_storage[x->made.item[k]] = OM_ORDER_NONE;
+		for (uint32_t k = x->need.at[op]; k < x->need.at[op + 1]; k++)
+			x->local_storage[x->need.item[k]] = OM_ORDER_NONE;
+	}
+}
+
+static void
+make_room(const om_order_index *x, om_subproblem *g, om_arena *mem)
+{
+	uint64_t made = 0, need = 0, over = 0, early = 0, before = 0;
+
+	for (uint32_t i = 0; i < g->nop; i++) {
+		const uint32_t op = g->op[i];
+		made += length(&x->made, op);
+		need += length(&x->need, op);
+		before += length(&x->before, op);
+		over += 2 * (uint64_t)x->q->op[op].nover;
+		early += x->q->op[op].ndies_early;
+	}
+	g->made = lists_new(mem, g->nop, made);
+	g->need = lists_new(mem, g->nop, need);
+	g->over = lists_new(mem, g->nop, over);
+	g->early = lists_new(mem, g->nop, early);
+	g->before = lists_new(mem, g->nunit, before);
+	g->prev = lists_new(mem, g->nop, before);
+	g->begin = OM_NEWN(mem, uint64_t, g->nop);
+	g->middle = OM_NEWN(mem, uint64_t, g->nop);
+	g->bytes = OM_NEWN(mem, uint64_t, made + need + over);  /* some are made for nobody */
+	g->maker = OM_NEWN(mem, uint32_t, made + need + over);
+	g->live_out = OM_NEWN(mem, bool, made + need + over);
+}
+
+static void
+add_op(const om_order_index *x, om_subproblem *g, uint32_t i)
+{
+	const uint32_t op = g->op[i];
+	const om_order_op *from = &x->q->op[op];
+	uint32_t n = g->made.at[i];
+
+	g->begin[i] = from->begin;
+	g->middle[i] = from->middle;
+	for (uint32_t k = x->made.at[op]; k < x->made.at[op + 1]; k++) {
+		const uint32_t s = local_storage(x, g, x->made.item[k]);
+		g->maker[s] = i;
+		g->made.item[n++] = s;
+	}
+	g->made.at[i + 1] = n;
+	n = g->need.at[i];
+	for (uint32_t k = x->need.at[op]; k < x->need.at[op + 1]; k++)
+		g->need.item[n++] = local_storage(x, g, x->need.item[k]);
+	g->need.at[i + 1] = n;
+	n = g->over.at[i];
+	for (uint32_t k = 0; k < from->nover; k++) {
+		const uint32_t made = local_storage(x, g, from->over[k].made);
+		g->maker[made] = i;
+		g->over.item[n++] = made;
+		g->over.item[n++] = local_storage(x, g, from->over[k].needed);
+		g->has_choice |= k && from->over[k].made == from->over[k - 1].made;
+	}
+	g->over.at[i + 1] = n;
+	n = g->early.at[i];
+	for (uint32_t k = 0; k < from->ndies_early; k++)
+		g->early.item[n++] = local_storage(x, g, from->early[k]);
+	g->early.at[i + 1] = n;
+}
+
+/* Units stand together in the order, so they are runs of positions. */
+static void
+add_units(om_subproblem *g, const uint32_t *unit_of, om_arena *mem)
+{
+	uint32_t *at = OM_NEWN(mem, uint32_t, (size_t)g->nop + 1);
+
+	g->unit_of = OM_NEWN(mem, uint32_t, g->nop);
+	for (uint32_t i = 0; i < g->nop; i++) {
+		if (i == 0 || unit_of[g->op[i]] != unit_of[g->op[i - 1]])
+			g->nunit++;
+		g->unit_of[i] = g->nunit - 1;
+		at[g->nunit] = i + 1;
+	}
+	g->unit = at;
+}
+
+static void
+add_before(const om_order_index *x, om_subproblem *g, om_arena *mem)
+{
+	uint32_t n = 0, m = 0;
+
+	for (uint32_t i = 0; i < g->nop; i++) {
+		const uint32_t op = g->op[i], u = g->unit_of[i];
+		for (uint32_t k = x->before.at[op]; k < x->before.at[op + 1]; k++) {
+			const uint32_t j = x->local_op[x->before.item[k]];
+			if (j == OM_ORDER_NONE)
+				continue;
+			g->prev.item[m++] = j;
+			if (g->unit_of[j] != u)
+				g->before.item[n++] = j;
+		}
+		g->prev.at[i + 1] = m;
+		g->before.at[u + 1] = n;
+	}
+	g->next = turned(&g->prev, g->nop, g->nop, mem);
+	om_lists units = {g->before.at, OM_NEWN(mem, uint32_t, (size_t)n + 1)};
+	for (uint32_t k = 0; k < n; k++)
+		units.item[k] = g->unit_of[g->before.item[k]];
+	g->behind = turned(&units, g->nunit, g->nunit, mem);
+}
+
+om_subproblem *
+om_subproblem_new(const om_order_index *x, const uint32_t *order, const uint32_t *unit_of,
+	uint32_t from, uint32_t to, uint64_t before, om_arena *mem)
+{
+	om_subproblem *g = OM_NEW(mem, om_subproblem);
+
+	*g = (om_subproblem){.nop = to - from, .to = to, .words = (to - from + 63) / 64, .base = before};
+	g->op = om_memdup(mem, order + from, g->nop * sizeof *g->op);
+	for (uint32_t i = 0; i < g->nop; i++)
+		x->local_op[g->op[i]] = i;
+	add_units(g, unit_of, mem);
+	make_room(x, g, mem);
+	for (uint32_t i = 0; i < g->nop; i++)
+		add_op(x, g, i);
+	add_before(x, g, mem);
+	g->width = g->words + (g->nunit + 63) / 64;
+	g->user = turned(&g->need, g->nop, g->nstorage, mem);
+	forget(x, g);
+	return g;
+}
+
+/* ---- Moves. ---- */
+
+/* Will storage `s` be of no use once `op`, one of its users, has run? */
+static bool
+dies_after(const om_subproblem *g, const uint64_t *set, uint32_t s, uint32_t op)
+{
+	if (g->live_out[s])
+		return false;
+	for (uint32_t k = g->user.at[s]; k < g->user.at[s + 1]; k++)
+		if (g->user.item[k] != op && !om_has(set, g->user.item[k]))
+			return false;
+	return true;
+}
+
+bool
+om_unit_is_ready(const om_subproblem *g, const uint64_t *set, uint32_t unit)
+{
+	for (uint32_t k = g->before.at[unit]; k < g->before.at[unit + 1]; k++)
+		if (!om_has(set, g->before.item[k]))
+			return false;
+	return true;
+}
+
+static om_move
+move(const om_subproblem *g, const uint64_t *set, uint64_t alive, uint32_t i)
+{
+	uint64_t begin = alive + g->begin[i], middle = alive + g->middle[i];
+
+	for (uint32_t k = g->over.at[i], done = OM_ORDER_NONE; k < g->over.at[i + 1]; k += 2)
+		if (g->over.item[k] != done && dies_after(g, set, g->over.item[k + 1], i)) {
+			done = g->over.item[k];
+			begin -= g->bytes[done];
+		}
+	for (uint32_t k = g->early.at[i]; k < g->early.at[i + 1]; k++)
+		if (dies_after(g, set, g->early.item[k], i))
+			middle -= g->bytes[g->early.item[k]];
+	for (uint32_t k = g->made.at[i]; k < g->made.at[i + 1]; k++)
+		alive += g->bytes[g->made.item[k]];
+	for (uint32_t k = g->need.at[i]; k < g->need.at[i + 1]; k++)
+		if (dies_after(g, set, g->need.item[k], i))
+			alive -= g->bytes[g->need.item[k]];
+	return (om_move){g->middle[i] && middle > begin ? middle : begin, alive};
+}
+
+/* `set` is the same afterwards. */
+om_move
+om_unit_move(const om_subproblem *g, uint64_t *set, uint64_t alive, uint32_t unit)
+{
+	om_move all = {0, alive};
+
+	for (uint32_t i = g->unit[unit]; i < g->unit[unit + 1]; i++) {
+		const om_move m = move(g, set, all.alive, i);
+		all.step = m.step > all.step ? m.step : all.step;
+		all.alive = m.alive;
+		om_put(set, i);
+	}
+	for (uint32_t i = g->unit[unit]; i < g->unit[unit + 1]; i++)
+		om_drop(set, i);
+	return all;
+}
+
+void
+om_unit_put(const om_subproblem *g, uint64_t *set, uint32_t unit)
+{
+	for (uint32_t i = g->unit[unit]; i < g->unit[unit + 1]; i++)
+		om_put(set, i);
+}
+
+void
+om_set_start(const om_subproblem *g, uint64_t *set)
+{
+	memset(set, 0, g->width * sizeof *set);
+	for (uint32_t u = 0; u < g->nunit; u++)
+		if (om_unit_is_ready(g, set, u))
+			om_put(set + g->words, u);
+}
+
+void
+om_unit_run(const om_subproblem *g, uint64_t *set, uint32_t unit)
+{
+	om_unit_put(g, set, unit);
+	om_drop(set + g->words, unit);
+	for (uint32_t k = g->behind.at[unit]; k < g->behind.at[unit + 1]; k++)
+		if (om_unit_is_ready(g, set, g->behind.item[k]))
+			om_put(set + g->words, g->behind.item[k]);
+}
+
+uint32_t
+om_next_ready(const om_subproblem *g, const uint64_t *set, uint32_t unit)
+{
+	const uint64_t *ready = set + g->words;
+
+	for (uint32_t w = unit / 64; w < g->width - g->words; w++) {
+		const uint64_t left = w == unit / 64 ? ready[w] >> unit % 64 << unit % 64 : ready[w];
+		if (left)
+			return w * 64 + (uint32_t)__builtin_ctzll(left);
+	}
+	return g->nunit;
+}
+
+uint64_t
+om_subproblem_peak(const om_subproblem *g, const uint32_t *order)
+{
+	om_arena *mem = om_arena_new();
+	uint64_t *set = OM_NEWN(mem, uint64_t, g->words), alive = g->base, most = 0;
+
+	for (uint32_t k = 0; k < g->nop; k++) {
+		const om_move m = move(g, set, alive, order[k]);
+		most = m.step > most ? m.step : most;
+		alive = m.alive;
+		om_put(set, order[k]);
+	}
+	om_arena_free(mem);
+	return most;
+}
+
+/* ---- A bound. ---- */
+
+enum { MOST_BITS = 1 << 26 };  /* of a relation between ops: 8 MiB */
+
+/* Who comes before whom, or behind: a set for each op. */
+static uint64_t *
+closure(const om_subproblem *g, bool behind, om_arena *mem)
+{
+	const uint32_t w = g->words;
+	uint64_t *all = OM_NEWN(mem, uint64_t, (size_t)g->nop * w);
+
+	for (uint32_t n = 0; n < g->nop; n++) {
+		const uint32_t i = behind ? g->nop - 1 - n : n;
+		uint64_t *mine = all + (size_t)i * w;
+		const om_lists *l = behind ? &g->next : &g->prev;
+		for (uint32_t k = l->at[i]; k < l->at[i + 1]; k++) {
+			const uint64_t *theirs = all + (size_t)l->item[k] * w;
+			for (uint32_t j = 0; j < w; j++)
+				mine[j] |= theirs[j];
+			om_put(mine, l->item[k]);
+		}
+	}
+	return all;
+}
+
+/* Is one of the users of storage `s` op `i`, or behind it? */
+static bool
+is_needed_from(const om_subproblem *g, const uint64_t *next, uint32_t s, uint32_t i)
+{
+	if (g->live_out[s])
+		return true;
+	for (uint32_t k = g->user.at[s]; k < g->user.at[s + 1]; k++)
+		if (g->user.item[k] == i || om_has(next, g->user.item[k]))
+			return true;
+	return false;
+}
+
+/* Bytes that are alive when op `i` starts, whatever the order. */
+static uint64_t
+surely_alive(const om_subproblem *g, const uint64_t *prev, const uint64_t *next, uint32_t i)
+{
+	uint64_t alive = 0;
+
+	for (uint32_t s = 0; s < g->nstorage; s++) {
+		const uint32_t maker = g->maker[s];
+		if ((maker == OM_ORDER_NONE || om_has(prev, maker)) && is_needed_from(g, next, s, i))
+			alive += g->bytes[s];
+	}
+	return alive;
+}
+
+static uint64_t
+least_during(const om_subproblem *g, const uint64_t *prev, const uint64_t *next, uint32_t i)
+{
+	const uint64_t alive = surely_alive(g, prev, next, i);
+	uint64_t begin = alive + g->begin[i], middle = alive + g->middle[i];
+	for (uint32_t k = g->over.at[i], done = OM_ORDER_NONE; k < g->over.at[i + 1]; k += 2)
+		if (g->over.item[k] != done && !is_needed_from(g, next, g->over.item[k + 1], OM_ORDER_NONE)) {
+			done = g->over.item[k];
+			begin -= g->bytes[done];
+		}
+	for (uint32_t k = g->early.at[i]; k < g->early.at[i + 1]; k++)
+		if (!is_needed_from(g, next, g->early.item[k], OM_ORDER_NONE))
+			middle -= g->bytes[g->early.item[k]];
+	return g->middle[i] && middle > begin ? middle : begin;
+}
+
+/* What an op takes by itself, where there are too many to relate. */
+static uint64_t
+least_alone(const om_subproblem *g, uint32_t i)
+{
+	uint64_t alive = g->begin[i];
+
+	for (uint32_t k = g->need.at[i]; k < g->need.at[i + 1]; k++)
+		alive += g->bytes[g->need.item[k]];
+	for (uint32_t k = g->over.at[i], done = OM_ORDER_NONE; k < g->over.at[i + 1]; k += 2)
+		if (g->over.item[k] != done) {
+			done = g->over.item[k];
+			alive -= g->bytes[done];
+		}
+	return alive;
+}
+
+/* The most that any of its ops takes in every order. */
+uint64_t
+om_subproblem_bound(const om_subproblem *g)
+{
+	om_arena *mem = om_arena_new();
+	const bool small = (uint64_t)g->nop * g->nop <= MOST_BITS;
+	const uint64_t *prev = small ? closure(g, false, mem) : NULL;
+	const uint64_t *next = small ? closure(g, true, mem) : NULL;
+	uint64_t fixed = g->base, most = 0;
+
+	for (uint32_t s = 0; s < g->nstorage; s++)
+		if (g->maker[s] == OM_ORDER_NONE)
+			fixed -= g->bytes[s];
+	for (uint32_t i = 0; i < g->nop; i++) {
+		const size_t at = (size_t)i * g->words;
+		const uint64_t least = fixed + (small ? least_during(g, prev + at, next + at, i) : least_alone(g, i));
+		most = least > most ? least : most;
+	}
+	om_arena_free(mem);
+	return most;
+}

@@ -1,0 +1,294 @@
+/* The verifier's walk through blocks and branches.
+ *
+ * A branch starts from a copy of the state; behind an If, whatever a branch wrote
+ * belongs to nobody.  An operator that is not known may run its bodies any number of
+ * times: they are walked in a state in which all that they write was written
+ * already. */
+#include <config.h>
+
+#include "verify/simulator.h"
+
+/* ---- Moves. ---- */
+
+void
+om_sim_add_move(struct sim *c, struct moves *m, const om_value *from, const om_value *to)
+{
+	const struct move one = {.from = from, .to = to};
+
+	if (from || to)
+		OM_PUSH(c->mem, m->move, m->n, m->cap, one);
+}
+
+om_status
+om_sim_read_moves(struct sim *c, const om_op *op, struct moves *m)
+{
+	for (size_t k = 0; k < m->n; k++) {
+		struct move *one = &m->move[k];
+		if (!one->from)
+			continue;
+		OM_TRY(m->is_quiet ? om_sim_check_whole(c, op, one->from) : om_sim_read(c, op, one->from));
+		one->home = c->home[one->from->id];
+		one->is = c->content[one->from->id];
+	}
+	return OM_OK;
+}
+
+static bool
+is_same_place(const struct home *a, const struct home *b)
+{
+	if (!a->tracked || !b->tracked || a->space != b->space || a->lower != b->lower || a->nother != b->nother)
+		return false;
+	for (uint32_t k = 0; k < a->nother; k++)
+		if (a->other[k].space != b->other[k].space || a->other[k].lower != b->other[k].lower)
+			return false;
+	return true;
+}
+
+static bool
+stays(const struct sim *c, const struct move *m)
+{
+	return m->from && om_sim_is_watched(c, m->to) && is_same_place(&m->home, &c->home[m->to->id]);
+}
+
+static om_status
+check_fits(struct sim *c, const om_op *op, const struct move *m)
+{
+	if (!om_sim_is_watched(c, m->to) || !m->from || !m->home.tracked || m->home.bytes <= c->home[m->to->id].bytes)
+		return OM_OK;
+	return BAD_AT(c, op, "%s is copied from %s, which has more bytes", m->to->name, m->from->name);
+}
+
+static om_status
+hand_on(struct sim *c, const om_op *op, const struct move *m, bool is_quiet)
+{
+	OM_TRY(check_fits(c, op, m));
+	if (!stays(c, m))
+		return om_sim_write(c, op, m->to);
+	if (!is_quiet)
+		om_sim_touch(c, m->to);
+	c->content[m->to->id] = m->is;
+	c->home[m->to->id].other = m->home.other;
+	return OM_OK;
+}
+
+/* One copy after the other: none may spoil what another one still has to read. */
+static om_status
+check_unspoilt(struct sim *c, const om_op *op, const struct move *m)
+{
+	om_owned_interval bad;
+
+	if (!om_sim_is_watched(c, m->from) || om_sim_is_there(c, m->from, &bad))
+		return OM_OK;
+	return BAD_AT(c, op, "%s is written over %s (%s) in the step in which that is read",
+		om_sim_owner_text(c, bad.who).s, m->from->name, om_sim_location_text(c, m->from).s);
+}
+
+om_status
+om_sim_run_moves(struct sim *c, const om_op *op, struct moves *m)
+{
+	for (size_t k = 0; k < m->n; k++)
+		OM_TRY(hand_on(c, op, &m->move[k], m->is_quiet));
+	for (size_t k = 0; k < m->n && !m->is_quiet; k++)
+		OM_TRY(check_unspoilt(c, op, &m->move[k]));
+	for (size_t k = 0; k < m->n; k++)
+		OM_TRY(om_sim_check_written(c, op, m->move[k].to));
+	return OM_OK;
+}
+
+/* ---- If. ---- */
+
+/* Is the condition known, and the other way?  Outputs are then as large as the
+ * results of the other branch, and those of this one go nowhere.  A default that
+ * whoever runs the program may replace says nothing. */
+static bool
+is_dead(const om_op *op, const om_block *b)
+{
+	const om_value *v = op->nin ? op->in[0] : NULL;
+
+	if (!v || !v->is_const)
+		return false;
+	return (om_value_is(v, true) && b == om_attr_graph(op, "else_branch"))
+	    || (om_value_is(v, false) && b == om_attr_graph(op, "then_branch"));
+}
+
+static om_status
+run_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end)
+{
+	struct moves m = {0};
+
+	OM_TRY(om_sim_run_block(c, b));
+	if (is_dead(op, b))
+		return OM_OK;
+	for (uint32_t k = 0; k < b->nresult || k < op->nout; k++)
+		om_sim_add_move(c, &m, k < b->nresult ? b->result[k] : NULL, k < op->nout ? op->out[k] : NULL);
+	OM_TRY(om_sim_read_moves(c, op, &m));
+	c->now = end;
+	return om_sim_run_moves(c, op, &m);
+}
+
+/* In a state of its own, which goes: what it wrote is noted. */
+static om_status
+try_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end, struct log *wrote)
+{
+	om_interval_map *const before = c->state;
+	struct log *const outer = c->log;
+	om_arena *mem = om_arena_new();
+
+	c->state = om_interval_map_copy(before, mem);
+	c->log = wrote;
+	const om_status st = run_branch(c, op, b, end);
+	c->log = outer;
+	c->state = before;
+	om_arena_free(mem);
+	return st;
+}
+
+/* Any one of the branches runs, from the same state. */
+static om_status
+run_if(struct sim *c, const om_op *op)
+{
+	struct log wrote = {0};
+	uint32_t end = c->step + 1;
+
+	c->now = c->step++;
+	for (uint32_t k = 0; k < op->nbody; k++)
+		end += om_sim_steps(op->body[k]);
+	for (uint32_t k = 0; k < op->nin; k++)
+		OM_TRY(om_sim_read(c, op, op->in[k]));
+	for (uint32_t k = 0; k < op->nbody; k++)
+		OM_TRY(try_branch(c, op, op->body[k], end, &wrote));
+	for (size_t k = 0; k < wrote.n; k++) {
+		wrote.r[k].stale = true;
+		om_sim_set(c, &wrote.r[k]);
+	}
+	c->now = c->step++;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			om_sim_take(c, op->out[k], false);
+	return OM_OK;
+}
+
+/* ---- What is not known. ---- */
+
+/* In all places of an arena where it may lie. */
+static void
+age_value(struct sim *c, const om_value *v)
+{
+	const uint32_t m = c->mover[v->id];
+	const struct home *h = &c->home[v->id];
+
+	om_sim_take(c, v, true);
+	for (uint32_t k = 0; m != OM_NOBODY && h->tracked && k < c->view[m]->period; k++) {
+		const om_region *r = &c->view[m]->off[k];
+		const uint64_t at = r->offset + c->delta[v->id];
+		if (r->base == OM_NO_VALUE)
+			om_sim_set(c, &(om_owned_interval){r->arena, at, at + h->bytes, v->id, 0, true});
+	}
+}
+
+/* All that a run of `b` may write was written, by then or before. */
+static void
+age(struct sim *c, const om_block *b)
+{
+	for (uint32_t k = 0; k < b->nparam; k++)
+		age_value(c, b->param[k]);
+	for (const om_op *op = b->first; op; op = op->next) {
+		if (op->is_folded)
+			continue;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			age(c, op->body[k]);
+		om_owned_interval r = om_sim_scratch_range(c, op);
+		r.stale = true;
+		om_sim_set(c, &r);
+		for (uint32_t k = 0; k < op->nout; k++)
+			if (op->out[k] && !om_sim_is_view(c, op->out[k]))
+				age_value(c, op->out[k]);
+	}
+}
+
+/* Its bodies may run any number of times, in any order, on parameters from
+ * anywhere. */
+static om_status
+run_opaque(struct sim *c, const om_op *op)
+{
+	struct moves m = {0};
+
+	c->now = c->step++;
+	for (uint32_t k = 0; k < op->nin; k++)
+		om_sim_add_move(c, &m, op->in[k], NULL);
+	for (uint32_t k = 0; k < op->nbody; k++)
+		for (uint32_t i = 0; i < op->body[k]->nparam; i++)
+			om_sim_add_move(c, &m, NULL, op->body[k]->param[i]);
+	OM_TRY(om_sim_read_moves(c, op, &m));
+	OM_TRY(om_sim_run_moves(c, op, &m));
+	for (uint32_t k = 0; k < op->nbody; k++) {
+		const om_block *b = op->body[k];
+		for (uint32_t i = 0; i < op->nbody; i++)
+			age(c, op->body[i]);
+		for (uint32_t i = 0; i < b->nparam; i++)
+			om_sim_take(c, b->param[i], false);
+		OM_TRY(om_sim_run_block(c, b));
+		for (uint32_t i = 0; i < b->nresult; i++)
+			OM_TRY(om_sim_read(c, op, b->result[i]));
+	}
+	c->now = c->step++;
+	return om_sim_write_outputs(c, op);
+}
+
+/* ---- Blocks. ---- */
+
+static uint32_t
+op_steps(const om_op *op)
+{
+	uint32_t n = 1 + (op->nbody > 0);
+
+	for (uint32_t k = 0; k < op->nbody; k++)
+		n += om_sim_steps(op->body[k]);
+	return n;
+}
+
+uint32_t
+om_sim_steps(const om_block *b)
+{
+	uint32_t n = 1;
+
+	for (const om_op *op = b->first; op; op = op->next)
+		n += op_steps(op);
+	return n;
+}
+
+enum { MOST_OPS = 1 << 26 };   /* some minutes */
+
+static om_status
+run_op(struct sim *c, const om_op *op)
+{
+	if (op->is_folded) {   /* does nothing, but has its steps */
+		c->step += op_steps(op);
+		return OM_OK;
+	}
+	if (++c->nrun > MOST_OPS)
+		return BAD(c, "the plan has views with so many rounds that it cannot be checked");
+	if (op->nbody == 0)
+		return om_sim_run_plain(c, op);
+	switch (op->opdef ? op->opdef->control : OM_PLAIN) {
+	case OM_IF: return run_if(c, op);
+	case OM_SCAN:
+		if (op->opdef->until == 8)  /* once for each of a batch, from inputs of its own */
+			break;
+		return om_sim_run_loop(c, op);
+	case OM_LOOP: return om_sim_run_loop(c, op);
+	case OM_PLAIN: case OM_SEQUENCE_MAP: break;
+	}
+	return run_opaque(c, op);
+}
+
+om_status
+om_sim_run_block(struct sim *c, const om_block *b)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		OM_TRY(run_op(c, op));
+		c->node += b == c->p->first;
+	}
+	c->now = c->step++;
+	return OM_OK;
+}

@@ -1,0 +1,614 @@
+/* The verifier's walk round loops.
+ *
+ * Rounds are walked one after the other, with every value where its view puts it in
+ * that round.  Where the number of rounds is not known before the run, the loop may
+ * end after each of them, and before the first: then outputs have to be where the
+ * plan says that they are after that many rounds.
+ *
+ * It is enough to walk as many rounds as there are first ones, F, and two periods,
+ * P, of all views together.  From round F on what is written where repeats with P,
+ * so who wrote a byte last, looking back from a point in round i >= F + 2P, is whom one
+ * sees in round i - P.  A known number of rounds is brought down by periods.
+ *
+ * Behind the loop, an output whose place depends on the number of rounds is taken to
+ * be in all of these places: reads want it whole in each.
+ */
+#include <config.h>
+
+#include "verify/simulator.h"
+
+enum { MOST_PERIOD = 64, MOST_ROUNDS = 1 << 14 };
+
+/* ---- Views on their own. ---- */
+
+static const om_op *
+loop_of(const om_plan_multi_view *v, const om_value *value)
+{
+	const om_op *op = v->is_output ? value->def : value->block->owner;
+
+	if (!op || !op->opdef || op->nbody != 1 || op->opdef->until == 8
+	    || (op->opdef->control != OM_LOOP && op->opdef->control != OM_SCAN))
+		return NULL;
+	return op;
+}
+
+static om_status
+check_region(struct sim *c, const om_value *v, const om_op *loop, const om_region *r)
+{
+	const uint64_t bytes = c->home[v->id].bytes, each = om_dtype_bits(v->type.elem) / 8;
+	uint64_t end;
+
+	if (each > 1 && r->offset % each)
+		return BAD(c, "a view of %s puts it at offset %llu, which is no multiple of the %llu bytes of an element",
+			v->name, (unsigned long long)r->offset, (unsigned long long)each);
+	if (__builtin_add_overflow(r->offset, bytes, &end))
+		return BAD(c, "a view of %s has an offset that overflows", v->name);
+	if (r->base == OM_NO_VALUE) {
+		if (r->arena >= c->plan->narena || end > c->plan->arena[r->arena].bytes)
+			return BAD(c, "a view of %s reaches out of arena %u", v->name, r->arena);
+		return OM_OK;
+	}
+	if (r->base >= c->p->nvalue || !c->home[r->base].tracked)
+		return BAD(c, "a view of %s is based on a value that has no place", v->name);
+	const om_value *base = c->p->values[r->base];
+	if (base == v || !om_block_inside(base->is_const ? v->block : loop->block, base->block))
+		return BAD(c, "a view of %s is based on %s, which is not around the loop", v->name, base->name);
+	if (end > c->home[r->base].bytes)
+		return BAD(c, "a view of %s reaches out of %s", v->name, base->name);
+	return OM_OK;
+}
+
+/* Rounds that the loop runs, where that stands in the program; else -1. */
+static int64_t
+loop_rounds(const om_op *op)
+{
+	const om_value *count = op->nin > 0 ? op->in[0] : NULL, *start = op->nin > 1 ? op->in[1] : NULL;
+	const om_block *b = op->body[0];
+	om_view_of of;
+
+	if (start && start->is_const && om_value_is(start, false))
+		return 0;
+	if (!count || !count->is_const || !count->data || !count->data->data || count->type.elem != OM_INT64
+	    || om_shape_count(&count->shape) != 1)
+		return -1;
+	const int64_t n = *(const int64_t *)count->data->data > 0 ? *(const int64_t *)count->data->data : 0;
+	if (n == 0)
+		return 0;
+	const om_value *go = b->nresult ? b->result[0] : NULL;
+	for (; go && !go->is_const && go->def && om_op_view(go->def, 0, &of); go = go->def->in[of.in])
+		;
+	const bool on = go && ((go->is_const && om_value_is(go, true)) || (b->nparam > 1 && go == b->param[1]));
+	return on && (!start || (start->is_const && om_value_is(start, true))) ? n : -1;
+}
+
+static int64_t
+scan_rounds(const om_op *op)
+{
+	const int64_t n = om_attr_int(op, "num_scan_inputs");
+	size_t naxes = 0;
+	const int64_t *axes = om_attr_ints(op, "scan_input_axes", &naxes);
+	int axis;
+
+	if (n < 1 || n > op->nin || !op->in[op->nin - n])
+		return -1;
+	const om_shape *s = &op->in[op->nin - n]->shape;
+	return s->rank > 0 && om_axis(naxes ? axes[0] : 0, s->rank, &axis) ? s->dim[axis] : -1;
+}
+
+static int64_t
+rounds_of(const om_op *op)
+{
+	const int64_t n = op->opdef->control == OM_SCAN ? scan_rounds(op) : loop_rounds(op);
+	return n < 0 ? -1 : n;
+}
+
+/* Slices: of one value, from end to end in as many rounds as there are. */
+static om_status
+check_stride(struct sim *c, const om_value *v, const om_plan_multi_view *view, const om_op *loop)
+{
+	const int64_t n = rounds_of(loop);
+	const uint64_t bytes = c->home[v->id].bytes, step = view->stride < 0 ? -(uint64_t)view->stride : (uint64_t)view->stride;
+	const om_region *r = &view->off[0];
+	uint64_t span, end;
+
+	if (n < 0 || view->period != 1 || view->nprologue || view->is_output || r->base == OM_NO_VALUE)
+		return BAD(c, "%s has a view of slices, but they are not those of a known number of rounds", v->name);
+	if (n == 0)
+		return OM_OK;
+	if (__builtin_mul_overflow(step, (uint64_t)n - 1, &span) || step % (om_dtype_bits(v->type.elem) < 8 ? 1 : om_dtype_bits(v->type.elem) / 8))
+		return BAD(c, "the slices of %s do not fit", v->name);
+	if (view->stride < 0 ? r->offset < span
+	    : __builtin_add_overflow(r->offset + bytes, span, &end) || end > c->home[r->base].bytes)
+		return BAD(c, "the slices of %s reach out of %s", v->name, c->p->values[r->base]->name);
+	return OM_OK;
+}
+
+static om_status
+check_view(struct sim *c, const om_plan_multi_view *view)
+{
+	const om_value *v = c->p->values[view->value];
+	const om_op *loop = loop_of(view, v);
+
+	if (!loop)
+		return BAD(c, "%s has a view by rounds, but belongs to no loop", v->name);
+	if (view->period < 1 || view->period > MOST_PERIOD || view->nprologue > MOST_PERIOD)
+		return BAD(c, "the view of %s has a period of %u and %u first rounds: from 1 to %d were right", v->name,
+			view->period, view->nprologue, MOST_PERIOD);
+	if (!c->home[v->id].tracked)
+		return BAD(c, "%s has a view, but its size is not known", v->name);
+	for (uint32_t k = 0; k < view->nprologue; k++)
+		OM_TRY(check_region(c, v, loop, &view->first[k]));
+	for (uint32_t k = 0; k < view->period; k++)
+		OM_TRY(check_region(c, v, loop, &view->off[k]));
+	return view->stride ? check_stride(c, v, view, loop) : OM_OK;
+}
+
+om_status
+om_sim_check_views(struct sim *c)
+{
+	for (uint32_t k = 0; k < c->plan->nview; k++)
+		OM_TRY(check_view(c, &c->plan->view[k]));
+	return OM_OK;
+}
+
+/* ---- Loops. ---- */
+
+/* How the values of a loop hang together.  Inputs, parameters, results and
+ * outputs of the `ncarried` carried values each start at a place of their own. */
+struct loop {
+	const om_op *op;
+	const om_block *body;
+	uint32_t ncarried;
+	uint32_t in, param, result;    /* first carried one; outputs start at 0 */
+	uint32_t nscan_in;             /* the last inputs and parameters */
+	int64_t known;                 /* rounds, or -1 */
+	uint32_t nview;
+	const om_plan_multi_view **view;     /* of values of the body */
+	uint64_t rounds;               /* as many are walked */
+	struct ends *ends;             /* by carried value */
+};
+
+/* Where an output was after one or the other number of rounds. */
+struct ends {
+	struct end {
+		struct other at;
+		bool is_written;       /* it belongs to the output, not to somebody outside */
+	} *end;
+	size_t n, cap;
+};
+
+static om_status
+loop_shape(struct sim *c, const om_op *op, struct loop *l)
+{
+	const bool scan = op->opdef->control == OM_SCAN;
+
+	*l = (struct loop){.op = op, .body = op->body[0]};
+	const uint32_t nparam = l->body->nparam, nresult = l->body->nresult;
+	const int64_t m = scan ? om_attr_int(op, "num_scan_inputs") : 0;
+	l->param = scan ? 0 : 2;
+	l->result = scan ? 0 : 1;
+	if (op->nbody == 1 && m >= 0 && m <= nparam && l->param <= nparam && m <= op->nin) {
+		l->nscan_in = (uint32_t)m;
+		l->ncarried = nparam - l->param - l->nscan_in;
+		l->in = scan ? op->nin - l->nscan_in - l->ncarried : 2;
+		if (nparam >= l->param + l->nscan_in && l->in <= 2
+		    && op->nin == l->in + l->ncarried + l->nscan_in
+		    && nresult >= l->result + l->ncarried && op->nout <= nresult - l->result)
+			return OM_OK;
+	}
+	return om_op_fail(c->session, OM_INVALID, op, "takes %u and gives %u values, its body takes %u and gives %u",
+		op->nin, op->nout, nparam, nresult);
+}
+
+static uint64_t
+common(uint64_t a, uint64_t b)
+{
+	uint64_t x = a, y = b;
+
+	while (y) {
+		const uint64_t rest = x % y;
+		x = y;
+		y = rest;
+	}
+	return a / x * b;
+}
+
+static om_status
+count_rounds(struct sim *c, struct loop *l)
+{
+	uint64_t first = 0, period = 1;
+
+	l->known = rounds_of(l->op);
+	l->view = OM_NEWN(c->mem, const om_plan_multi_view *, c->plan->nview);
+	l->ends = OM_NEWN(c->mem, struct ends, l->ncarried);
+	for (uint32_t k = 0; k < c->plan->nview; k++) {
+		const om_plan_multi_view *v = &c->plan->view[k];
+		if (loop_of(v, c->p->values[v->value]) != l->op)
+			continue;
+		if (!v->is_output)
+			l->view[l->nview++] = v;
+		first = v->nprologue > first ? v->nprologue : first;
+		period = period > MOST_ROUNDS ? period : common(period, v->period);
+	}
+	l->rounds = first + 2 * period;
+	if (l->rounds > MOST_ROUNDS)
+		return BAD_AT(c, l->op, "the periods of its views go together after %llu rounds only, which is too many to "
+			"check", (unsigned long long)period);
+	if (l->known >= 0 && (uint64_t)l->known <= l->rounds)
+		l->rounds = (uint64_t)l->known;
+	else if (l->known >= 0)
+		l->rounds += ((uint64_t)l->known - l->rounds) % period;
+	return OM_OK;
+}
+
+/* ---- Places. ---- */
+
+static struct other
+region_at(const struct sim *c, const om_region *r, int64_t shift)
+{
+	const struct home *h = r->base == OM_NO_VALUE ? NULL : &c->home[r->base];
+
+	if (!h)
+		return (struct other){.space = r->arena, .lower = r->offset};
+	return (struct other){.space = h->space, .lower = h->lower + r->offset + (uint64_t)shift};
+}
+
+static void
+put(struct sim *c, uint32_t v, const struct other *at, const struct other *more, uint32_t nmore)
+{
+	struct home *h = &c->home[v];
+	const uint64_t delta = c->delta[v];
+	struct other *all = OM_NEWN(c->mem, struct other, nmore);
+
+	h->fixed = false;
+	h->space = at->space;
+	h->lower = at->lower + delta;
+	h->storage = h->bytes;
+	for (uint32_t k = 0; k < nmore; k++) {
+		all[k] = more[k];
+		all[k].lower += delta;
+		all[k].is.at += delta;
+	}
+	h->other = all;
+	h->nother = nmore;
+}
+
+/* A value, and all that moves with it. */
+static void
+move(struct sim *c, uint32_t mover, const struct other *at, const struct other *more, uint32_t nmore)
+{
+	for (uint32_t k = c->follow[mover]; k < c->follow[mover + 1]; k++)
+		put(c, c->follower[k], at, more, nmore);
+}
+
+static const om_region *
+region_in(const om_plan_multi_view *v, uint64_t round)
+{
+	return round < v->nprologue ? &v->first[round] : &v->off[round % v->period];
+}
+
+/* Where the base may lie in several places, so does what lies in it. */
+static void
+move_view(struct sim *c, const om_plan_multi_view *v, uint64_t round)
+{
+	const om_region *r = region_in(v, round);
+	const int64_t shift = (int64_t)round * v->stride;
+	const struct other at = region_at(c, r, shift);
+	const struct home *h = r->base == OM_NO_VALUE ? NULL : &c->home[r->base];
+	const uint32_t n = h ? h->nother : 0;
+	struct other *more = OM_NEWN(c->mem, struct other, n);
+
+	for (uint32_t k = 0; k < n; k++) {
+		more[k] = h->other[k];
+		more[k].lower += r->offset + (uint64_t)shift;
+		more[k].is.at += r->offset + (uint64_t)shift;
+	}
+	move(c, v->value, &at, more, n);
+}
+
+static void
+move_all(struct sim *c, const struct loop *l, uint64_t round)
+{
+	for (uint32_t k = 0; k < l->nview; k++)
+		move_view(c, l->view[k], round);
+}
+
+/* ---- Rounds. ---- */
+
+static const om_value *
+scan_input(const struct loop *l, uint32_t k)
+{
+	return l->op->in[l->op->nin - l->nscan_in + k];
+}
+
+static const om_value *
+scan_param(const struct loop *l, uint32_t k)
+{
+	return l->body->param[l->body->nparam - l->nscan_in + k];
+}
+
+/* Where an output of a loop lies is known only when that loop is over. */
+static om_status
+check_base(struct sim *c, const struct loop *l, const om_plan_multi_view *v, const om_region *r)
+{
+	const uint32_t m = r->base == OM_NO_VALUE ? OM_NOBODY : c->mover[r->base];
+
+	if (m == OM_NOBODY || !c->view[m]->is_output || c->content[m].who != OM_NOBODY)
+		return OM_OK;
+	return BAD_AT(c, l->op, "a view of %s is based on %s, whose place is not known yet", c->p->values[v->value]->name,
+		c->p->values[r->base]->name);
+}
+
+static om_status
+check_bases(struct sim *c, const struct loop *l)
+{
+	for (uint32_t k = 0; k < c->plan->nview; k++) {
+		const om_plan_multi_view *v = &c->plan->view[k];
+		if (loop_of(v, c->p->values[v->value]) != l->op)
+			continue;
+		for (uint32_t i = 0; i < v->nprologue; i++)
+			OM_TRY(check_base(c, l, v, &v->first[i]));
+		for (uint32_t i = 0; i < v->period; i++)
+			OM_TRY(check_base(c, l, v, &v->off[i]));
+	}
+	return OM_OK;
+}
+
+/* Inputs are read, parameters of the first round are written, what the rounds write
+ * piece by piece takes its place. */
+static om_status
+enter_loop(struct sim *c, const struct loop *l)
+{
+	const om_block *b = l->body;
+	struct moves m = {0};
+
+	OM_TRY(check_bases(c, l));
+	for (uint32_t k = 0; k < l->in; k++)
+		om_sim_add_move(c, &m, l->op->in[k], l->param == 2 && k == 1 ? b->param[1] : NULL);
+	if (l->param == 2)
+		om_sim_add_move(c, &m, NULL, b->param[0]);
+	for (uint32_t k = 0; k < l->ncarried; k++)
+		om_sim_add_move(c, &m, l->op->in[l->in + k], b->param[l->param + k]);
+	for (uint32_t k = 0; k < l->nscan_in; k++) {
+		om_sim_add_move(c, &m, scan_input(l, k), NULL);
+		if (!c->view[scan_param(l, k)->id])
+			om_sim_add_move(c, &m, NULL, scan_param(l, k));
+	}
+	for (uint32_t k = l->ncarried; k < l->op->nout; k++)
+		om_sim_add_move(c, &m, NULL, l->op->out[k]);
+	OM_TRY(om_sim_read_moves(c, l->op, &m));
+	move_all(c, l, 0);
+	return om_sim_run_moves(c, l->op, &m);
+}
+
+/* Does `slice` lie where the round's slice of `all` is?  Slices lie one behind the
+ * other only along an axis with nothing around it. */
+static om_status
+check_slice(struct sim *c, const struct loop *l, const om_value *all, const om_value *slice, int64_t axis, bool back,
+	uint64_t round, uint64_t *at)
+{
+	const struct home *h = &c->home[slice->id], *s = &c->home[all->id];
+	const uint64_t n = l->known > 0 ? (uint64_t)l->known : 1;
+	int to;
+
+	*at = (back ? n - 1 - round : round) * h->bytes;
+	bool good = om_axis(axis, all->shape.rank, &to) && h->tracked && s->tracked && h->space == s->space
+		&& h->lower == s->lower + *at && s->bytes == n * h->bytes && h->nother == s->nother;
+	for (uint32_t k = 0; good && k < h->nother; k++)
+		good = h->other[k].space == s->other[k].space && h->other[k].lower == s->other[k].lower + *at;
+	for (int d = 0; good && d < to; d++)
+		good = all->shape.dim[d] == 1;
+	if (good)
+		return OM_OK;
+	return BAD_AT(c, l->op, "%s does not lie where its slice of %s is in round %llu", slice->name, all->name,
+		(unsigned long long)round);
+}
+
+/* The counter, the condition and the slices are there anew. */
+static om_status
+enter_round(struct sim *c, const struct loop *l, uint64_t round)
+{
+	const om_block *b = l->body;
+	uint64_t at;
+
+	for (uint32_t k = 0; k < l->param; k++)
+		om_sim_take(c, b->param[k], false);
+	for (uint32_t k = 0; k < l->nscan_in; k++) {
+		const om_value *in = scan_input(l, k), *x = scan_param(l, k);
+		OM_TRY(om_sim_read(c, l->op, in));
+		if (!c->view[x->id]) {
+			om_sim_take(c, x, false);
+			continue;
+		}
+		OM_TRY(check_slice(c, l, in, x, om_attr_int_at(l->op, "scan_input_axes", k, 0),
+			om_attr_int_at(l->op, "scan_input_directions", k, 0), round, &at));
+		c->content[x->id] = c->content[in->id];
+		c->content[x->id].at += at;
+	}
+	return OM_OK;
+}
+
+static bool
+is_local(const struct loop *l, const struct sim *c, uint32_t who)
+{
+	return who < c->p->nvalue && !c->p->values[who]->is_const
+	    && om_block_inside(c->p->values[who]->block, l->body);
+}
+
+static bool
+is_within(const struct home *h, const struct home *s)
+{
+	return h->space == s->space && h->lower >= s->lower && h->lower + h->bytes <= s->lower + s->bytes;
+}
+
+/* What a round wrote of an output in its place, is the output's. */
+static om_status
+end_pieces(struct sim *c, const struct loop *l, uint64_t round)
+{
+	const bool scan = l->op->opdef->control == OM_SCAN;
+	uint64_t at;
+
+	for (uint32_t k = l->ncarried; k < l->op->nout; k++) {
+		const om_value *all = l->op->out[k], *v = l->body->result[l->result + k];
+		const uint32_t m = c->mover[v->id];
+		if (!all || !om_sim_is_watched(c, all) || m == OM_NOBODY || !c->view[m]->stride
+		    || !is_within(&c->home[v->id], &c->home[all->id]))
+			continue;
+		OM_TRY(check_slice(c, l, all, v, scan ? om_attr_int_at(l->op, "scan_output_axes", k - l->ncarried, 0) : 0,
+			scan && om_attr_int_at(l->op, "scan_output_directions", k - l->ncarried, 0), round, &at));
+		const struct home *s = &c->home[v->id];
+		om_sim_set(c, &(om_owned_interval){s->space, s->lower, s->lower + s->bytes, all->id, at, false});
+	}
+	for (uint32_t k = l->ncarried; k < l->op->nout; k++)
+		OM_TRY(om_sim_read(c, l->op, l->op->out[k]));
+	return OM_OK;
+}
+
+/* All results are read before any parameter is written. */
+static om_status
+leave_round(struct sim *c, const struct loop *l, uint64_t round)
+{
+	struct moves m = {.is_quiet = true};
+
+	for (uint32_t k = 0; k < l->body->nresult; k++)
+		OM_TRY(om_sim_read(c, l->op, l->body->result[k]));
+	for (uint32_t k = 0; k < l->ncarried; k++)
+		om_sim_add_move(c, &m, l->body->result[l->result + k], l->body->param[l->param + k]);
+	OM_TRY(om_sim_read_moves(c, l->op, &m));
+	OM_TRY(end_pieces(c, l, round));
+	move_all(c, l, round + 1);
+	OM_TRY(om_sim_run_moves(c, l->op, &m));
+	for (uint32_t k = 0; k < l->ncarried; k++) {
+		const om_value *x = l->body->param[l->param + k];
+		if (om_sim_is_watched(c, x) && is_local(l, c, c->content[x->id].who))
+			om_sim_take(c, x, false);
+	}
+	for (uint32_t k = 0; k < l->ncarried; k++)
+		OM_TRY(om_sim_check_written(c, l->op, l->body->param[l->param + k]));
+	return OM_OK;
+}
+
+/* ---- Behind the loop. ---- */
+
+/* Does the place of the output depend on the number of rounds? */
+static bool
+is_found(const struct sim *c, const om_value *out)
+{
+	return c->view[out->id] && c->view[out->id]->is_output;
+}
+
+static void
+note_end(struct sim *c, struct ends *e, const struct other *at, bool written)
+{
+	for (size_t k = 0; k < e->n; k++)
+		if (e->end[k].at.space == at->space && e->end[k].at.lower == at->lower) {
+			e->end[k].is_written |= written;
+			return;
+		}
+	OM_PUSH(c->mem, e->end, e->n, e->cap, ((struct end){*at, written}));
+}
+
+/* After `round` rounds the loop may end: where is output `k`, and is it there? */
+static om_status
+end_here(struct sim *c, const struct loop *l, uint32_t k, uint64_t round)
+{
+	const om_value *out = l->op->out[k], *x = l->body->param[l->param + k];
+	const struct home *h = &c->home[x->id], *o = &c->home[out->id];
+
+	OM_TRY(om_sim_check_whole(c, l->op, x));
+	if (is_found(c, out))
+		move_view(c, c->view[out->id], round);
+	const bool same = om_sim_is_watched(c, x) && o->space == h->space && o->lower == h->lower
+		&& o->nother == h->nother;
+	if (!same && (is_found(c, out) || o->fixed))
+		return BAD_AT(c, l->op, "%s is said to lie (%s) where %s does not (%s) after %llu rounds", out->name,
+			om_sim_location_text(c, out).s, x->name, om_sim_location_text(c, x).s, (unsigned long long)round);
+	const bool written = !same || is_local(l, c, c->content[x->id].who);
+	note_end(c, &l->ends[k], &(struct other){o->space, o->lower, c->content[x->id]}, written);
+	for (uint32_t i = 0; i < h->nother && same; i++)
+		note_end(c, &l->ends[k], &h->other[i], false);
+	return OM_OK;
+}
+
+static om_status
+end_outputs(struct sim *c, const struct loop *l, uint64_t round)
+{
+	if (l->known >= 0 && round != l->rounds)
+		return OM_OK;
+	for (uint32_t k = 0; k < l->ncarried && k < l->op->nout; k++)
+		if (l->op->out[k] && c->home[l->op->out[k]->id].tracked)
+			OM_TRY(end_here(c, l, k, round));
+	return OM_OK;
+}
+
+/* The output is where one or the other end left it.  What is an outsider's stays that;
+ * the rest becomes the output's.  Of outputs that take turns each may be where another
+ * one would have been after another round, so what they hold goes by one name, that of
+ * a parameter: that no two of them are in one place at once was seen at each end. */
+static om_status
+define_output(struct sim *c, const struct loop *l, uint32_t k)
+{
+	const om_value *out = l->op->out[k];
+	const struct ends *e = &l->ends[k];
+	const struct home *h = &c->home[out->id];
+
+	if (!h->tracked)
+		return om_sim_write(c, l->op, out);
+	om_sim_touch(c, out);
+	struct other *at = OM_NEWN(c->mem, struct other, e->n);
+	for (size_t i = 0; i < e->n; i++) {
+		at[i] = e->end[i].at;
+		if (!e->end[i].is_written)
+			continue;
+		if (!is_found(c, out))
+			OM_TRY(om_sim_check_writable(c, l->op, out));
+		const uint64_t bytes = is_found(c, out) ? h->bytes : h->storage;
+		const uint32_t who = is_found(c, out) ? l->body->param[l->param]->id : out->id;
+		om_sim_set(c, &(om_owned_interval){at[i].space, at[i].lower, at[i].lower + bytes, who, 0, false});
+		at[i].is = (struct content){.who = who};
+	}
+	if (is_found(c, out))
+		move(c, out->id, at, at + 1, (uint32_t)e->n - 1);
+	c->content[out->id] = at[0].is;
+	return OM_OK;
+}
+
+static om_status
+leave_loop(struct sim *c, const struct loop *l)
+{
+	const uint32_t n = l->ncarried < l->op->nout ? l->ncarried : l->op->nout;
+
+	for (uint32_t k = 0; k < n; k++)
+		if (l->op->out[k])
+			OM_TRY(define_output(c, l, k));
+	for (uint32_t k = 0; k < n; k++)
+		OM_TRY(om_sim_check_written(c, l->op, l->op->out[k]));
+	for (uint32_t k = l->ncarried; k < l->op->nout; k++)
+		OM_TRY(om_sim_read(c, l->op, l->op->out[k]));
+	return OM_OK;
+}
+
+om_status
+om_sim_run_loop(struct sim *c, const om_op *op)
+{
+	struct loop l;
+
+	c->now = c->step++;
+	const uint32_t start = c->step;
+	OM_TRY(loop_shape(c, op, &l));
+	OM_TRY(count_rounds(c, &l));
+	for (uint32_t k = 0; k < l.ncarried; k++)
+		c->round_end[l.body->param[l.param + k]->id] = start + om_sim_steps(l.body) - 1;
+	OM_TRY(enter_loop(c, &l));
+	OM_TRY(end_outputs(c, &l, 0));
+	for (uint64_t round = 0; round < l.rounds; round++) {
+		c->step = start;
+		OM_TRY(enter_round(c, &l, round));
+		OM_TRY(om_sim_run_block(c, l.body));
+		OM_TRY(leave_round(c, &l, round));
+		OM_TRY(end_outputs(c, &l, round + 1));
+	}
+	c->step = start + om_sim_steps(l.body);
+	c->now = c->step++;
+	return leave_loop(c, &l);
+}

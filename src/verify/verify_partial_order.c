@@ -1,0 +1,204 @@
+/* The verifier of plans that hold in every order.
+ *
+ * The order of the file is one of them: the walk of verify.c shows that the plan
+ * holds there, and sees, byte for byte, which content follows which.  What it
+ * cannot see is that another order has the same sequence.  It has, when every op
+ * that touches a content comes, by the data alone, before the op that writes the
+ * next one over it, or is that op: what happens inside one op of the graph
+ * happens in every order alike.  From one content to the next is enough: an op
+ * that writes is one that touches, so the relation carries on along the whole
+ * sequence.
+ *
+ * Questions are collected and answered together: for as many ops as a row has
+ * bits at a time, one walk over the graph finds all that depends on them.  For n
+ * ops that takes n * n / BITS steps and n * BITS / 8 bytes, however wide the graph
+ * is.  It shares nothing with what planned (ir/partial_order.c), on purpose.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "onnxmem/opdef.h"
+#include "verify/verify_partial_order.h"
+
+enum { WORDS = 8, BITS = 64 * WORDS };
+
+struct touch {
+	uint32_t node;
+	uint64_t from, to;
+};
+
+struct touches {
+	struct touch *t;
+	size_t n, cap;
+};
+
+/* Does `first` come before `then` in every order? */
+struct question {
+	uint32_t first, then;
+	uint32_t who, by;        /* contents: that `first` touches, that `then` writes */
+};
+
+struct edges {
+	uint32_t *from;          /* nodes, ascending or not */
+	size_t n, cap;
+};
+
+struct om_parallel_check {
+	const om_prog *p;
+	om_arena *mem;
+	uint32_t n;              /* ops of the graph */
+	const om_op **op;
+	uint32_t *place;         /* by value id: node that defines it; UINT32_MAX: none */
+	struct touches *touches; /* by content */
+	struct question *ask;
+	size_t nask, capask;
+};
+
+om_parallel_check *
+om_parallel_check_new(const om_prog *p, om_arena *mem)
+{
+	om_parallel_check *f = OM_NEW(mem, om_parallel_check);
+	uint32_t k = 0;
+
+	*f = (om_parallel_check){.p = p, .mem = mem, .n = p->first->nop, .op = OM_NEWN(mem, const om_op *, p->first->nop),
+		.place = OM_NEWN(mem, uint32_t, p->nvalue),
+		.touches = OM_NEWN(mem, struct touches, (size_t)p->nvalue + p->nop)};
+	memset(f->place, 0xff, p->nvalue * sizeof *f->place);
+	for (const om_op *op = p->first->first; op; op = op->next, k++) {
+		f->op[k] = op;
+		for (uint32_t o = 0; o < op->nout && !op->is_folded; o++)
+			if (op->out[o])
+				f->place[op->out[o]->id] = k;
+	}
+	return f;
+}
+
+void
+om_parallel_check_touch(om_parallel_check *f, uint32_t node, uint32_t who, uint64_t from, uint64_t to)
+{
+	struct touches *of = &f->touches[who];
+	const struct touch *last = of->n ? &of->t[of->n - 1] : NULL;
+
+	if (last && last->node == node && last->from <= from && to <= last->to)
+		return;
+	OM_PUSH(f->mem, of->t, of->n, of->cap, ((struct touch){node, from, to}));
+}
+
+void
+om_parallel_check_overwrite(om_parallel_check *f, uint32_t node, uint32_t by, uint32_t who, uint64_t from, uint64_t to)
+{
+	const struct touches *of = &f->touches[who];
+
+	for (size_t k = 0; k < of->n; k++) {
+		const struct touch *t = &of->t[k];
+		if (t->node != node && t->from < to && from < t->to)
+			OM_PUSH(f->mem, f->ask, f->nask, f->capask, ((struct question){t->node, node, who, by}));
+	}
+}
+
+/* ---- Answers. ---- */
+
+static void
+add_source(const om_parallel_check *f, struct edges *e, const om_value *v)
+{
+	if (v && f->place[v->id] != UINT32_MAX)
+		OM_PUSH(f->mem, e->from, e->n, e->cap, f->place[v->id]);
+}
+
+/* All that an op reads, in its bodies too. */
+static void
+add_sources(const om_parallel_check *f, struct edges *e, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		add_source(f, e, op->in[k]);
+	for (uint32_t k = 0; k < op->nbody; k++) {
+		const om_block *b = op->body[k];
+		for (const om_op *inner = b->first; inner; inner = inner->next)
+			add_sources(f, e, inner);
+		for (uint32_t i = 0; i < b->nresult; i++)
+			add_source(f, e, b->result[i]);
+	}
+}
+
+static int
+by_first(const void *a, const void *b)
+{
+	const struct question *x = a, *y = b;
+
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	return (x->then > y->then) - (x->then < y->then);
+}
+
+/* Which of the ops `first` to `first` + BITS come before each op: a row of bits. */
+static void
+spread(const om_parallel_check *f, const struct edges *edges, uint32_t first, uint64_t (*row)[WORDS])
+{
+	for (uint32_t k = first; k < f->n; k++) {
+		memset(row[k], 0, sizeof row[k]);
+		for (size_t i = 0; i < edges[k].n; i++) {
+			const uint32_t from = edges[k].from[i];
+			if (from < first || from >= k)
+				continue;
+			for (int w = 0; w < WORDS; w++)
+				row[k][w] |= row[from][w];
+			if (from - first < BITS)
+				row[k][(from - first) / 64] |= UINT64_C(1) << (from - first) % 64;
+		}
+	}
+}
+
+static const char *
+op_text(const om_parallel_check *f, uint32_t node)
+{
+	const om_op *op = node < f->n ? f->op[node] : NULL;
+
+	if (!op)
+		return "the end of the graph";
+	if (*op->name)
+		return op->name;
+	return om_printf(f->mem, "%s%s%s", op->type, op->nout && op->out[0] ? " of " : "",
+		op->nout && op->out[0] ? op->out[0]->name : "");
+}
+
+static const char *
+who_text(const om_parallel_check *f, uint32_t who)
+{
+	return who < f->p->nvalue ? f->p->values[who]->name : "scratch";
+}
+
+static om_status
+refuse(const om_parallel_check *f, const struct question *q)
+{
+	return om_fail(f->p->session, OM_BADPLAN, "%s writes %s over %s, which %s may need later, in another order than "
+		"that of the file", op_text(f, q->then), who_text(f, q->by), who_text(f, q->who), op_text(f, q->first));
+}
+
+om_status
+om_parallel_check_run(om_parallel_check *f)
+{
+	struct edges *edges = OM_NEWN(f->mem, struct edges, f->n);
+	uint64_t (*row)[WORDS] = om_allocn(f->mem, sizeof *row, (size_t)f->n + 1);
+	uint32_t first = 0;
+	bool spread_once = false;
+
+	for (uint32_t k = 0; k < f->n; k++)
+		if (!f->op[k]->is_folded)
+			add_sources(f, &edges[k], f->op[k]);
+	if (f->nask)
+		qsort(f->ask, f->nask, sizeof *f->ask, by_first);
+	for (size_t k = 0; k < f->nask; k++) {
+		const struct question *q = &f->ask[k];
+		if (q->first >= q->then)
+			return refuse(f, q);
+		if (!spread_once || q->first - first >= BITS) {
+			first = q->first;
+			spread(f, edges, first, row);
+			spread_once = true;
+		}
+		if (!(row[q->then][(q->first - first) / 64] >> (q->first - first) % 64 & 1))
+			return refuse(f, q);
+	}
+	return OM_OK;
+}

@@ -1,0 +1,398 @@
+/* The verifier of plans.
+ *
+ * It believes nothing that a pass or a packer found out: it walks the run that
+ * the program describes and keeps, for every byte, whose content lies there.
+ * A read must find the whole value; a write takes its bytes away from whoever
+ * had them.  Who is overwritten too early shows when he is read again.
+ *
+ * Branches are walked each from the same state, loops round by round until nothing
+ * new can happen; see verify_control_flow.c and verify_loop.c.
+ *
+ * An op that finds inputs where they go in its output writes around them: then
+ * what the output holds is made of pieces, those of the inputs among them.
+ *
+ * A plan that has to hold in every order is walked in the order of the file, and
+ * what the walk finds is checked in verify_partial_order.c.
+ *
+ * Kernels write no further than a value's bytes; that an output may lie over
+ * an input of its own op is for the operator's row to say.
+ */
+#include <config.h>
+
+#include <inttypes.h>
+
+#include "verify/simulator.h"
+
+/* ---- The plan on its own. ---- */
+
+static bool
+is_weight(const om_value *v)
+{
+	return v->is_const || v->is_overridable;
+}
+
+static om_status
+check_arena(struct sim *c, uint32_t k)
+{
+	const om_plan_arena *a = &c->plan->arena[k];
+
+	if (a->align & (a->align - 1))
+		return BAD(c, "arena %u: its alignment, %" PRIu64 ", is no power of two", k, a->align);
+	if (a->limit && a->bytes > a->limit)
+		return BAD(c, "arena %u takes %" PRIu64 " bytes, more than its limit of %" PRIu64, k,
+			a->bytes, a->limit);
+	return OM_OK;
+}
+
+static om_status
+check_inside(struct sim *c, const char *what, uint32_t arena, uint64_t offset, uint64_t bytes)
+{
+	uint64_t end;
+
+	if (arena >= c->plan->narena)
+		return BAD(c, "%s is in arena %u, but the plan has %u", what, arena, c->plan->narena);
+	if (__builtin_add_overflow(offset, bytes, &end) || end > c->plan->arena[arena].bytes)
+		return BAD(c, "%s: offset %" PRIu64 " + %" PRIu64 " bytes reaches out of arena %u, which has "
+			"%" PRIu64, what, offset, bytes, arena, c->plan->arena[arena].bytes);
+	return OM_OK;
+}
+
+static om_status
+check_aligned(struct sim *c, const char *what, uint32_t arena, uint64_t offset)
+{
+	const uint64_t align = c->plan->arena[arena].align;
+
+	if (align > 1 && offset & (align - 1))
+		return BAD(c, "%s: offset %" PRIu64 " is not a multiple of %" PRIu64 ", the alignment of arena %u",
+			what, offset, align, arena);
+	return OM_OK;
+}
+
+static om_status
+locate_in_arena(struct sim *c, const om_value *v, bool sized)
+{
+	const om_placement *at = &c->plan->place[v->id];
+	struct home *h = &c->home[v->id];
+
+	if (!sized)
+		return BAD(c, "%s is planned, but its size is not known", v->name);
+	if (h->bytes == 0)
+		return OM_OK;
+	OM_TRY(check_inside(c, v->name, at->arena, at->offset, at->bytes));
+	if (h->bytes > at->bytes)
+		return BAD(c, "%s takes %" PRIu64 " bytes, but is planned with %" PRIu64, v->name, h->bytes,
+			at->bytes);
+	if (!c->alias[v->id])
+		OM_TRY(check_aligned(c, v->name, at->arena, at->offset));
+	h->tracked = true;
+	h->space = at->arena;
+	h->lower = at->offset;
+	h->storage = at->bytes;
+	return OM_OK;
+}
+
+/* Outside the arenas every value that is no alias has a space of its own. */
+static om_status
+locate_outside(struct sim *c, const om_value *v, bool sized)
+{
+	struct home *h = &c->home[v->id];
+	const om_value *root = v;
+	uint32_t hops = 0;
+
+	for (const om_alias *a; (a = c->alias[root->id]); root = c->p->values[a->source]) {
+		if (hops++ > c->plan->nalias)
+			return BAD(c, "%s: its aliases go in a circle", v->name);
+		if (__builtin_add_overflow(h->lower, a->offset, &h->lower))
+			return BAD(c, "%s: the offsets of its aliases overflow", v->name);
+		h->tied |= a->kind == OM_ALIAS_IO;
+	}
+	const bool weight = c->plan->place[v->id].where == OM_WEIGHT;
+	if (weight ? !is_weight(root) : !c->is_input[root->id] && !c->is_output[root->id]
+	    && !root->is_overridable)
+		return BAD(c, "%s is planned %s, but %s is %s", v->name,
+			weight ? "as a constant" : "in the caller's memory", root->name,
+			weight ? "no constant" : "neither an input nor an output of the graph");
+	h->tracked = sized && h->bytes;
+	h->fixed = weight && c->mover[v->id] == OM_NOBODY;
+	h->space = c->plan->narena + root->id;
+	h->storage = h->bytes;
+	return OM_OK;
+}
+
+static om_status
+locate(struct sim *c, const om_value *v)
+{
+	struct home *h = &c->home[v->id];
+	const bool sized = v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &h->bytes);
+
+	switch (c->plan->place[v->id].where) {
+	case OM_IN_ARENA: return locate_in_arena(c, v, sized);
+	case OM_EXTERNAL: case OM_WEIGHT: return locate_outside(c, v, sized);
+	case OM_UNUSED: case OM_UNPLANNED: break;
+	}
+	return OM_OK;
+}
+
+/* An alias is true to the places; that the operators agree shows in the walk. */
+static om_status
+check_alias(struct sim *c, const om_alias *a)
+{
+	const om_value *v = c->p->values[a->value], *source = c->p->values[a->source];
+	const struct home *h = &c->home[a->value], *s = &c->home[a->source];
+
+	if (!h->tracked && (!s->tracked || h->bytes == 0))
+		return OM_OK;
+	if (!h->tracked || !s->tracked)
+		return BAD(c, "%s shares the memory of %s, but only one of them has a place", v->name,
+			source->name);
+	if (h->space != s->space || h->lower < s->lower || h->lower - s->lower != a->offset)
+		return BAD(c, "%s (%s) is said to lie at byte %" PRIu64 " of %s (%s)", v->name,
+			om_sim_location_text(c, v).s, a->offset, source->name, om_sim_location_text(c, source).s);
+	if (a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_SUBBUFFER
+	    ? h->bytes > s->bytes - a->offset || a->offset > s->bytes
+	    : a->kind == OM_ALIAS_INPLACE ? h->bytes > s->bytes || a->offset : h->bytes != s->bytes || a->offset)
+		return BAD(c, "%s has %" PRIu64 " bytes: too many or too few to share those of %s, which has "
+			"%" PRIu64, v->name, h->bytes, source->name, s->bytes);
+	if (a->kind == OM_ALIAS_IO && (!c->is_output[a->value] || !c->is_input[a->source]))
+		return BAD(c, "%s is tied to %s: only an output of the graph can be tied to an input", v->name,
+			source->name);
+	return OM_OK;
+}
+
+static om_status
+collect_aliases(struct sim *c)
+{
+	for (uint32_t k = 0; k < c->plan->nalias; k++) {
+		const om_alias *a = &c->plan->alias[k];
+		if (a->value >= c->p->nvalue || a->source >= c->p->nvalue)
+			return BAD(c, "an alias names a value that the program does not have");
+		if (c->alias[a->value])
+			return BAD(c, "%s has two aliases", c->p->values[a->value]->name);
+		c->alias[a->value] = a;
+	}
+	return OM_OK;
+}
+
+static om_status
+collect_scratch(struct sim *c)
+{
+	for (uint32_t k = 0; k < c->plan->nscratch; k++) {
+		const om_scratch *s = &c->plan->scratch[k];
+		if (s->op >= c->p->nop)
+			return BAD(c, "scratch is planned for an op that the program does not have");
+		if (c->scratch[s->op])
+			return BAD(c, "scratch is planned twice for one op");
+		OM_TRY(check_inside(c, "scratch", s->arena, s->offset, s->bytes));
+		if (s->bytes)
+			OM_TRY(check_aligned(c, "scratch", s->arena, s->offset));
+		c->scratch[s->op] = s;
+	}
+	return OM_OK;
+}
+
+/* Who moves with whom.  Chains may be as long as the program: each hop is taken
+ * once, from the end. */
+static om_status
+find_mover(struct sim *c, uint32_t id, uint32_t *hop, bool *known)
+{
+	uint32_t n = 0;
+
+	for (; !known[id]; id = c->alias[id]->source) {
+		if (n > c->p->nvalue)
+			return BAD(c, "%s: its aliases go in a circle", c->p->values[id]->name);
+		hop[n++] = id;
+		if (c->view[id] || !c->alias[id])
+			break;
+	}
+	while (n-- > 0) {
+		const uint32_t v = hop[n];
+		const om_alias *a = c->alias[v];
+		known[v] = true;
+		if (c->view[v]) {
+			c->mover[v] = v;
+		} else if (a && c->mover[a->source] != OM_NOBODY) {
+			c->mover[v] = c->mover[a->source];
+			if (__builtin_add_overflow(c->delta[a->source], a->offset, &c->delta[v]))
+				return BAD(c, "%s: the offsets of its aliases overflow", c->p->values[v]->name);
+		}
+	}
+	return OM_OK;
+}
+
+/* Values by whom they move with. */
+static void
+list_followers(struct sim *c)
+{
+	const uint32_t n = c->p->nvalue;
+
+	c->follow = OM_NEWN(c->mem, uint32_t, (size_t)n + 2);
+	c->follower = OM_NEWN(c->mem, uint32_t, n);
+	for (uint32_t k = 0; k < n; k++)
+		if (c->mover[k] != OM_NOBODY)
+			c->follow[c->mover[k] + 2]++;
+	for (uint32_t k = 2; k < n + 2; k++)
+		c->follow[k] += c->follow[k - 1];
+	for (uint32_t k = 0; k < n; k++)
+		if (c->mover[k] != OM_NOBODY)
+			c->follower[c->follow[c->mover[k] + 1]++] = k;
+}
+
+static om_status
+collect_views(struct sim *c)
+{
+	uint32_t *hop = OM_NEWN(c->mem, uint32_t, (size_t)c->p->nvalue + 2);
+	bool *known = OM_NEWN(c->mem, bool, c->p->nvalue);
+
+	for (uint32_t k = 0; k < c->plan->nview; k++) {
+		const om_plan_multi_view *v = &c->plan->view[k];
+		if (v->value >= c->p->nvalue)
+			return BAD(c, "a view is of a value that the program does not have");
+		if (c->view[v->value])
+			return BAD(c, "%s has two views", c->p->values[v->value]->name);
+		c->view[v->value] = v;
+	}
+	for (uint32_t k = 0; k < c->p->nvalue && c->plan->nview; k++)
+		OM_TRY(find_mover(c, k, hop, known));
+	list_followers(c);
+	return OM_OK;
+}
+
+static om_status
+check_plan(struct sim *c)
+{
+	const om_plan *plan = c->plan;
+
+	if (plan->nplace != c->p->nvalue)
+		return BAD(c, "the plan is for %u values, the program has %u", plan->nplace, c->p->nvalue);
+	for (uint32_t k = 0; k < plan->narena; k++)
+		OM_TRY(check_arena(c, k));
+	OM_TRY(collect_aliases(c));
+	OM_TRY(collect_scratch(c));
+	OM_TRY(collect_views(c));
+	for (uint32_t k = 0; k < c->p->nvalue; k++)
+		OM_TRY(locate(c, c->p->values[k]));
+	for (uint32_t k = 0; k < plan->nalias; k++)
+		OM_TRY(check_alias(c, &plan->alias[k]));
+	return om_sim_check_views(c);
+}
+
+/* ---- The walk. ---- */
+
+/* What moves may lie in the memory of a constant for a while; the others cannot
+ * change. */
+static void
+fill_constant(struct sim *c, const om_region *r)
+{
+	const struct home *h = r->base == OM_NO_VALUE ? NULL : &c->home[r->base];
+
+	if (!h || !h->fixed || !h->tracked || h->space < c->plan->narena)
+		return;
+	const uint32_t owner = h->space - c->plan->narena;
+	const struct home *all = &c->home[owner];
+	if (c->p->values[owner]->is_const)
+		om_interval_map_set(c->state, &(om_owned_interval){all->space, all->lower, all->lower + all->bytes, owner, 0, false});
+}
+
+static void
+fill_constants(struct sim *c)
+{
+	for (uint32_t k = 0; k < c->p->nvalue; k++)
+		if (c->p->values[k]->is_const)
+			c->content[k] = (struct content){.who = k};
+	for (uint32_t k = 0; k < c->plan->nview; k++) {
+		const om_plan_multi_view *v = &c->plan->view[k];
+		for (uint32_t i = 0; i < v->nprologue; i++)
+			fill_constant(c, &v->first[i]);
+		for (uint32_t i = 0; i < v->period; i++)
+			fill_constant(c, &v->off[i]);
+	}
+}
+
+/* The caller's memory holds the inputs before the first step. */
+static void
+fill_inputs(struct sim *c)
+{
+	for (uint32_t k = 0; k < c->p->nvalue; k++)
+		if (c->is_input[k] || c->p->values[k]->is_overridable)
+			om_sim_take(c, c->p->values[k], false);
+	fill_constants(c);
+}
+
+/* The plan was made for this order: its lifetimes cover all uses. */
+static om_status
+check_lifetime(struct sim *c, const om_value *v)
+{
+	const om_placement *at = &c->plan->place[v->id];
+
+	if (!om_sim_is_watched(c, v) || at->where != OM_IN_ARENA || c->first[v->id] > c->last[v->id]
+	    || (at->first <= c->first[v->id] && c->last[v->id] <= at->last))
+		return OM_OK;
+	return BAD(c, "%s is used in the steps %u to %u, but planned to live from %u to %u: the plan is for "
+		"another order", v->name, c->first[v->id], c->last[v->id], at->first, at->last);
+}
+
+static om_status
+run_graph(struct sim *c)
+{
+	const om_block *b = c->p->first;
+
+	OM_TRY(check_plan(c));
+	fill_inputs(c);
+	c->any_order = c->plan->parallel_safe ? om_parallel_check_new(c->p, c->mem) : NULL;
+	OM_TRY(om_sim_run_block(c, b));
+	for (uint32_t k = 0; k < b->nresult; k++)
+		OM_TRY(om_sim_read(c, NULL, b->result[k]));
+	if (c->any_order)
+		return om_parallel_check_run(c->any_order);
+	for (uint32_t k = 0; k < c->p->nvalue; k++)
+		OM_TRY(check_lifetime(c, c->p->values[k]));
+	return om_sim_check_kept(c);
+}
+
+static uint32_t *
+filled(om_arena *mem, size_t n, uint32_t with)
+{
+	uint32_t *all = OM_NEWN(mem, uint32_t, n);
+
+	for (size_t k = 0; k < n; k++)
+		all[k] = with;
+	return all;
+}
+
+static void
+prepare(struct sim *c)
+{
+	const size_t n = c->p->nvalue;
+
+	c->state = om_interval_map_new(c->mem);
+	c->home = OM_NEWN(c->mem, struct home, n);
+	c->content = OM_NEWN(c->mem, struct content, n);
+	c->alias = OM_NEWN(c->mem, const om_alias *, n);
+	c->view = OM_NEWN(c->mem, const om_plan_multi_view *, n);
+	c->mover = filled(c->mem, n, OM_NOBODY);
+	c->delta = OM_NEWN(c->mem, uint64_t, n);
+	c->scratch = OM_NEWN(c->mem, const om_scratch *, c->p->nop);
+	c->first = filled(c->mem, n, UINT32_MAX);
+	c->last = filled(c->mem, n, 0);
+	c->round_end = OM_NEWN(c->mem, uint32_t, n);
+	c->victim = filled(c->mem, n, OM_NOBODY);
+	c->is_input = OM_NEWN(c->mem, bool, n);
+	c->is_output = OM_NEWN(c->mem, bool, n);
+	for (size_t k = 0; k < n; k++)
+		c->content[k].who = OM_NOBODY;
+	for (uint32_t k = 0; k < c->p->first->nparam; k++)
+		c->is_input[c->p->first->param[k]->id] = true;
+	for (uint32_t k = 0; k < c->p->first->nresult; k++)
+		c->is_output[c->p->first->result[k]->id] = true;
+}
+
+om_status
+om_plan_verify(const om_prog *p, const om_plan *plan)
+{
+	struct sim c = {.p = p, .plan = plan, .session = p->session, .mem = om_arena_new()};
+
+	prepare(&c);
+	const om_status st = run_graph(&c);
+	om_arena_free(c.mem);
+	return st;
+}

@@ -1,0 +1,103 @@
+/* The verifier: where views by rounds put a value, its bytes are kept by places.
+ *
+ * Whoever watches memory in a run, like the executor when it poisons, knows from the
+ * places alone when bytes are needed.  So wherever a value moves to in an arena, there
+ * have to be places that hold these bytes, one behind the other, in all steps in which
+ * the value is used; and of a parameter also where a round ends and the next one
+ * starts. */
+#include <config.h>
+
+#include "verify/simulator.h"
+
+/* Where values are that have a view, in a round or another. */
+struct spot {
+	const om_plan_multi_view *view;
+	uint32_t arena;
+	uint64_t lower;
+	const om_placement **place;      /* that share bytes with it */
+	size_t n, cap;
+};
+
+/* False: not in an arena, or moved by another loop. */
+static bool
+find_spot(const struct sim *c, const om_region *r, struct spot *s)
+{
+	const om_placement *base = r->base == OM_NO_VALUE ? NULL : &c->plan->place[r->base];
+
+	if (base && (base->where != OM_IN_ARENA || c->mover[r->base] != OM_NOBODY || c->p->values[r->base]->is_const))
+		return false;
+	s->arena = base ? base->arena : r->arena;
+	s->lower = (base ? base->offset : 0) + r->offset;
+	return true;
+}
+
+static void
+find_places(const struct sim *c, struct spot *s)
+{
+	const uint64_t upper = s->lower + c->home[s->view->value].bytes;
+
+	for (uint32_t k = 0; k < c->plan->nplace; k++) {
+		const om_placement *p = &c->plan->place[k];
+		if (p->where == OM_IN_ARENA && p->arena == s->arena && p->offset < upper && s->lower < p->offset + p->bytes)
+			OM_PUSH(c->mem, s->place, s->n, s->cap, p);
+	}
+}
+
+/* Does one place after the other hold these bytes? */
+static bool
+is_kept(const struct spot *s, uint64_t lower, uint64_t bytes, uint64_t first, uint64_t last)
+{
+	while (first <= last) {
+		uint64_t until = first;
+		for (size_t k = 0; k < s->n; k++) {
+			const om_placement *p = s->place[k];
+			if (p->offset <= lower && lower + bytes <= p->offset + p->bytes && p->first <= first && p->last >= until)
+				until = (uint64_t)p->last + 1;
+		}
+		if (until == first)
+			return false;
+		first = until;
+	}
+	return true;
+}
+
+static om_status
+check_kept(const struct sim *c, const struct spot *s, uint32_t v, uint32_t first, uint32_t last)
+{
+	const uint64_t lower = s->lower + c->delta[v], bytes = c->home[v].bytes;
+
+	if (bytes == 0 || is_kept(s, lower, bytes, first, last))
+		return OM_OK;
+	return BAD(c, "%s may lie in %s, but no places hold these bytes from step %u to %u", c->p->values[v]->name,
+		om_sim_bytes_text(c, s->arena, lower, lower + bytes).s, first, last);
+}
+
+static om_status
+check_region(struct sim *c, const om_plan_multi_view *view, const om_region *r, bool is_start)
+{
+	const uint32_t m = view->value, end = c->round_end[m];
+	struct spot s = {.view = view};
+
+	if (view->stride || !find_spot(c, r, &s))
+		return OM_OK;
+	find_places(c, &s);
+	for (uint32_t k = c->follow[m]; k < c->follow[m + 1]; k++) {
+		const uint32_t v = c->follower[k];
+		if (c->first[v] <= c->last[v])
+			OM_TRY(check_kept(c, &s, v, c->first[v], c->last[v]));
+	}
+	return end && !is_start ? check_kept(c, &s, m, end, end + 1) : OM_OK;
+}
+
+om_status
+om_sim_check_kept(struct sim *c)
+{
+	for (uint32_t k = 0; k < c->plan->nview; k++) {
+		const om_plan_multi_view *v = &c->plan->view[k];
+		for (uint32_t i = 0; i < v->nprologue; i++)
+			OM_TRY(check_region(c, v, &v->first[i], i == 0));
+		for (uint32_t i = 0; i < v->period; i++)
+			OM_TRY(check_region(c, v, &v->off[i], false));
+	}
+	return OM_OK;
+}

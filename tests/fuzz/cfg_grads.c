@@ -1,0 +1,433 @@
+/* Gradients of random programs of nested If, Loop and Scan.
+ *
+ * The loss is the sum of the squares of all results that are floats.  The slope of it along
+ * a random direction of the inputs, as the interpreter finds it by differences, has to
+ * be that of the gradients; where the slopes on both sides differ there is a corner,
+ * which says nothing.  What is computed with memory shared, and poisoned, has to have
+ * the bits of a run without reuse.
+ *
+ * Makers that are wrong on purpose have to be caught.
+ *
+ *	flowgrads [FIRST-SEED [COUNT]] */
+#include <config.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "flows.h"
+#include "onnxmem/executor.h"
+#include "onnxmem/autodiff.h"
+#include "onnxmem/pass.h"
+
+enum { COUNT = 300, NIN = 6, NFLOAT = 2, ROUNDS_OF_LONGEST = 6, MUTANT_SEEDS = 1000 };
+
+struct test {
+	om_session *s;
+	om_host *h;
+	om_arena *mem;
+	struct flow *f;
+	uint64_t state;
+	struct number in[NIN];
+	double *along[NFLOAT];    /* the direction */
+	om_prog *p;
+	om_value *grad[NFLOAT];
+	double slope;             /* by the gradients */
+	double *bits;
+	const struct wrong *wrong; /* NULL: makers as they are */
+	unsigned checked, corners, refused, constant;
+};
+
+static double
+share(struct test *t)
+{
+	return om_rng_unit(&t->state);
+}
+
+/* Everything that is a float is one of 64 bits. */
+static void
+widen_block(struct block *b)
+{
+	for (struct node *n = b->first; n; n = n->next) {
+		if (n->what == CAST && n->arg[0] == F32)
+			n->arg[0] = F64;
+		for (int k = 0; k < 2; k++)
+			if (n->body[k])
+				widen_block(n->body[k]);
+	}
+}
+
+static void
+make_program(struct test *t, uint64_t seed)
+{
+	t->state = seed;
+	t->f = flow_make(t->mem, seed);
+	for (size_t k = 0; k < t->f->nvar; k++)
+		if (t->f->var[k].type == F32)
+			t->f->var[k].type = F64;
+	widen_block(t->f->main);
+	for (int k = 0; k < NIN; k++) {
+		const struct var *v = &t->f->var[t->f->main->param[k]];
+		const int64_t n = flow_count(&v->dims);
+		t->in[k] = (struct number){v->type, v->dims, OM_NEWN(t->mem, double, (size_t)n)};
+		for (int64_t i = 0; i < n; i++)
+			t->in[k].x[i] = v->type == F64 ? 4 * share(t) - 2 : v->type == BOOL ? share(t) < 0.5
+				: v->dims.rank ? (double)(i - 2) : floor(ROUNDS_OF_LONGEST * share(t));
+		if (k >= NFLOAT)
+			continue;
+		t->along[k] = OM_NEWN(t->mem, double, (size_t)n);
+		for (int64_t i = 0; i < n; i++)
+			t->along[k][i] = share(t) - 0.5;
+	}
+}
+
+/* ---- By differences. ---- */
+
+static double
+loss_at(struct test *t, double h)
+{
+	om_arena *mem = om_arena_new();
+	struct number in[NIN];
+	double sum = 0;
+
+	memcpy(in, t->in, sizeof in);
+	for (int k = 0; k < NFLOAT; k++) {
+		const int64_t n = flow_count(&in[k].dims);
+		in[k].x = om_memdup(mem, t->in[k].x, (size_t)n * sizeof(double));
+		for (int64_t i = 0; i < n; i++)
+			in[k].x[i] += h * t->along[k][i];
+	}
+	const struct number *out = flow_eval(t->f, in, NULL, mem);
+	for (int k = 0; out && k < t->f->main->nresult; k++)
+		for (int64_t i = flow_count(&out[k].dims); out[k].type == F64 && i-- > 0;)
+			sum += out[k].x[i] * out[k].x[i];
+	om_arena_free(mem);
+	return out ? sum : NAN;
+}
+
+/* False: there is a corner. */
+static bool
+slope_by_differences(struct test *t, double *slope)
+{
+	const double h = 1e-6, at = loss_at(t, 0), up = loss_at(t, h), down = loss_at(t, -h);
+	const double right = (up - at) / h, left = (at - down) / h;
+
+	*slope = (up - down) / (2 * h);
+	return isfinite(*slope) && fabs(right - left) <= 1e-3 * (1 + fabs(*slope));
+}
+
+/* ---- Makers that are wrong. ---- */
+
+struct wrong {
+	const char *name, *how;
+	void (*grad)(om_grad *g);
+};
+
+/* A row with a wrong maker, which finds the right one there. */
+struct mutant {
+	om_opdef row;
+	void (*right)(om_grad *g);
+};
+
+static void
+make_right(om_grad *g)
+{
+	((const struct mutant *)om_grad_op(g)->opdef)->right(g);
+}
+
+/* The op that the right maker put at the end of the backward path. */
+static om_op *
+find_built(om_grad *g, const char *type)
+{
+	om_op *op = om_grad_scope(g)->to->last;
+
+	while (op && strcmp(op->type, type) != 0)
+		op = op->prev;
+	return op;
+}
+
+static void
+read_tape_from_its_start(om_grad *g)
+{
+	make_right(g);
+	om_op *scan = find_built(g, "Scan");
+	const om_attr *a = scan ? om_attr_find(scan, "scan_input_directions") : NULL;
+	for (size_t k = 0; a && k < a->n; k++)
+		((int64_t *)a->i)[k] = !a->i[k];
+}
+
+static void
+take_other_branch(om_grad *g)
+{
+	om_value *not = om_emit(g, "Not", om_grad_forward_input(g, 0));
+
+	make_right(g);
+	om_op *branches = find_built(g, "If");
+	if (branches)
+		om_op_set_in(branches, 0, not);
+}
+
+static void
+count_twice(om_grad *g)
+{
+	make_right(g);
+	make_right(g);
+}
+
+static const struct wrong wrongs[] = {
+	{"Loop", "reads its tape from the start", read_tape_from_its_start},
+	{"Scan", "reads its tape from the start", read_tape_from_its_start},
+	{"If", "takes the other branch", take_other_branch},
+	{"Loop", "counts twice", count_twice}, {"Scan", "counts twice", count_twice}, {"If", "counts twice", count_twice},
+};
+
+static void
+make_wrong(struct test *t, om_block *b)
+{
+	for (om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nbody; k++)
+			make_wrong(t, op->body[k]);
+		if (!op->opdef || strcmp(op->opdef->name, t->wrong->name) != 0)
+			continue;
+		struct mutant *m = OM_NEW(t->mem, struct mutant);
+		*m = (struct mutant){*op->opdef, op->opdef->grad};
+		m->row.grad = t->wrong->grad;
+		op->opdef = &m->row;
+	}
+}
+
+/* ---- By gradients. ---- */
+
+static om_value *
+op_of(om_prog *p, const char *type, om_value *a, om_value *b)
+{
+	om_op *op = om_op_new(p, "", type, 0, b ? 2 : 1, 1);
+	om_value *y = om_value_fresh(p, p->first, "loss");
+
+	om_op_set_in(op, 0, a);
+	if (b)
+		om_op_set_in(op, 1, b);
+	om_op_set_out(op, 0, y);
+	if (!b)
+		om_op_add_int(p, op, "keepdims", 0);
+	om_op_append(p->first, op);
+	return y;
+}
+
+/* NULL: no result is a float. */
+static om_value *
+add_loss(om_prog *p)
+{
+	om_value *loss = NULL;
+
+	for (uint32_t k = 0; k < p->first->nresult; k++) {
+		om_value *r = p->first->result[k];
+		if (r->type.elem != OM_FLOAT64)
+			continue;
+		om_value *one = op_of(p, "ReduceSum", op_of(p, "Mul", r, r), NULL);
+		loss = loss ? op_of(p, "Add", loss, one) : one;
+	}
+	return loss;
+}
+
+static om_status
+make_gradients(struct test *t, const char *text)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	om_status st = om_parse(t->s, in, "random", &t->p);
+
+	fclose(in);
+	OM_TRY(st);
+	OM_TRY(om_host_run(t->h, t->p, "inline,shapes"));
+	if (t->wrong)
+		make_wrong(t, t->p->first);
+	om_backward b = {.loss = add_loss(t->p), .wrt = t->p->first->param, .nwrt = NFLOAT, .grad = t->grad,
+		.copies = t->state & 1};
+	if (!b.loss)
+		return OM_OK;
+	OM_TRY(om_block_infer(t->p, t->p->first));
+	OM_TRY(om_prog_backward(t->p, &b));
+	t->p->first->nresult = 0;
+	for (int k = 0; k < NFLOAT; k++)
+		if (t->grad[k])
+			om_block_add_result(t->p->first, t->grad[k]);
+	if (t->p->first->nresult == 0)
+		om_block_add_result(t->p->first, b.loss);
+	OM_TRY(om_verify(t->p));
+	OM_TRY(om_host_run(t->h, t->p, om_default_pipeline()));
+	return om_plan_verify(t->p, t->p->plan);
+}
+
+static om_status
+put_input(struct test *t, om_exec *e, uint32_t k)
+{
+	static const om_dtype dtype[NTYPE] = {OM_FLOAT32, OM_FLOAT64, OM_INT64, OM_BOOL};
+	const struct number *x = &t->in[k];
+	om_tensor in = {.type = dtype[x->type], .shape = {.rank = x->dims.rank}};
+	const int64_t n = flow_count(&x->dims);
+
+	for (int d = 0; d < x->dims.rank; d++)
+		in.shape.dim[d] = x->dims.dim[d];
+	in.data = OM_NEWN(t->mem, double, (size_t)n + 1);
+	for (int64_t i = 0; i < n; i++)
+		if (x->type == F64)
+			((double *)in.data)[i] = x->x[i];
+		else if (x->type == I64)
+			((int64_t *)in.data)[i] = (int64_t)x->x[i];
+		else
+			((bool *)in.data)[i] = x->x[i] != 0;
+	return om_exec_input(e, k, &in);
+}
+
+/* The slope along the direction; the bits are those of the first way. */
+static om_status
+take_slope(struct test *t, om_exec *e, bool is_first)
+{
+	uint32_t at = 0;
+	size_t n = 0;
+
+	t->slope = 0;
+	for (int k = 0; k < NFLOAT; k++) {
+		if (!t->grad[k])
+			continue;
+		const om_tensor *r = om_exec_result(e, at++);
+		const int64_t count = flow_count(&t->in[k].dims);
+		if (om_shape_count(&r->shape) != count)
+			return om_fail(t->s, OM_MISMATCH, "the gradient of input %d has another size", k);
+		for (int64_t i = 0; i < count; i++, n++) {
+			const double g = ((const double *)r->data)[i];
+			t->slope += g * t->along[k][i];
+			if (!is_first && memcmp(&g, &t->bits[n], sizeof g) != 0)
+				return om_fail(t->s, OM_MISMATCH, "the gradient of input %d has other bits than without reuse", k);
+			t->bits[n] = g;
+		}
+	}
+	return OM_OK;
+}
+
+static om_status
+run_ways(struct test *t)
+{
+	static const om_exec_options ways[] = {{.no_reuse = true}, {.no_reuse = false}, {.poison = true}};
+
+	t->bits = OM_NEWN(t->mem, double, (size_t)(flow_count(&t->in[0].dims) + flow_count(&t->in[1].dims)));
+	for (int w = 0; w < 3; w++) {
+		om_exec *e;
+		OM_TRY(om_exec_new(t->s, t->p, w ? t->p->plan : NULL, &ways[w], &e));
+		om_status st = OM_OK;
+		for (uint32_t k = 0; k < NIN && st == OM_OK; k++)
+			st = put_input(t, e, k);
+		if (st == OM_OK)
+			st = om_exec_run(e);
+		if (st == OM_OK)
+			st = take_slope(t, e, w == 0);
+		om_exec_free(e);
+		OM_TRY(st);
+	}
+	return OM_OK;
+}
+
+/* ---- All. ---- */
+
+/* What is kept of a round has to have one size in all of them; it may take the run to
+ * tell, as where a loop in a loop runs longer each time. */
+static bool
+is_refusal(const struct test *t, om_status st)
+{
+	const char *why = om_message(t->s);
+
+	return (st == OM_UNSUPPORTED && strstr(why, "changes its size"))
+	    || (st == OM_RUN && strstr(why, "what its rounds give differs in shape: for ") && strstr(why, "_kept round "));
+}
+
+static om_status
+check_one(struct test *t, const char *text)
+{
+	double slope;
+	om_status st = make_gradients(t, text);
+	const bool has_none = !t->grad[0] && !t->grad[1];
+
+	if (st == OM_OK && !has_none)
+		st = run_ways(t);
+	if (is_refusal(t, st)) {
+		t->refused++;
+		return OM_OK;
+	}
+	OM_TRY(st);
+	t->constant += has_none;
+	if (!slope_by_differences(t, &slope)) {
+		t->corners++;
+		return OM_OK;
+	}
+	t->checked++;
+	if (fabs(slope - t->slope) <= 1e-4 * (1 + fabs(slope)))
+		return OM_OK;
+	return om_fail(t->s, OM_MISMATCH, "the slope is %.9g by the gradients, %.9g by differences", t->slope, slope);
+}
+
+static bool
+check_seed(struct test *t, uint64_t seed)
+{
+	char *text;
+	size_t size;
+
+	t->mem = om_arena_new();
+	t->p = NULL;
+	t->slope = 0;
+	t->grad[0] = t->grad[1] = NULL;
+	make_program(t, seed);
+	if (isnan(loss_at(t, 0))) {  /* it does not end */
+		om_arena_free(t->mem);
+		return true;
+	}
+	FILE *to = open_memstream(&text, &size);
+	flow_print(t->f, to);
+	fclose(to);
+	const om_status st = check_one(t, text);
+	if (st != OM_OK && !t->wrong)
+		printf("# seed %llu: %s\n", (unsigned long long)seed, om_message(t->s));
+	if (st != OM_OK && !t->wrong && getenv("FLOWS_SHOW"))
+		puts(text);
+	free(text);
+	om_prog_free(t->p);
+	om_arena_free(t->mem);
+	return st == OM_OK;
+}
+
+static bool
+is_caught(struct test *t, const struct wrong *w)
+{
+	bool caught = false;
+
+	t->wrong = w;
+	for (uint64_t seed = 1; seed <= MUTANT_SEEDS && !caught; seed++)
+		caught = !check_seed(t, seed);
+	t->wrong = NULL;
+	return caught;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct test t = {.s = om_session_new()};
+	const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, n = argc > 2 ? strtoull(argv[2], NULL, 10) : COUNT;
+	const unsigned nwrong = sizeof wrongs / sizeof wrongs[0];
+	unsigned failed = 0;
+
+	t.h = om_host_new(t.s, NULL);
+	for (uint64_t seed = first; seed < first + n; seed++)
+		failed += !check_seed(&t, seed);
+	printf("# %u slopes agree or not, %u corners, %u refused, %u without gradient\n", t.checked, t.corners, t.refused,
+		t.constant);
+	printf("%sok 1 - gradients of %llu random programs\n", failed ? "not " : "", (unsigned long long)n);
+	for (unsigned k = 0; k < nwrong; k++) {
+		const bool caught = is_caught(&t, &wrongs[k]);
+		failed += !caught;
+		printf("%sok %u - a wrong %s is caught: it %s\n", caught ? "" : "not ", k + 2, wrongs[k].name, wrongs[k].how);
+	}
+	printf("1..%u\n", nwrong + 1);
+	om_host_free(t.h);
+	om_session_free(t.s);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,176 @@
+/* States that a program takes and gives: tied, the new one is computed where the
+ * old one lies. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "onnxmem/executor.h"
+#include "onnxmem/pass.h"
+#include "unit.h"
+
+enum { STEPS = 3, MOST = 4 };
+
+static const char tied[] = "inline,shapes,fold,prune,order=mem,live,views,inplace,tie,pack";
+
+struct bench {
+	om_session *s;
+	om_host *h;
+	om_prog *p;
+	om_exec *e;
+};
+
+static bool
+start(struct bench *b, const char *body, const om_exec_options *o)
+{
+	char text[4096];
+
+	snprintf(text, sizeof text, "program \"t\" ir 11 opset 27 opset com.microsoft 1\n%s", body);
+	*b = (struct bench){.s = om_session_new()};
+	b->h = om_host_new(b->s, NULL);
+	const bool ok = unit_parse(b->s, text, &b->p) == OM_OK && om_host_run(b->h, b->p, tied) == OM_OK
+	    && om_exec_new(b->s, b->p, o->no_reuse ? NULL : b->p->plan, o, &b->e) == OM_OK;
+	if (!ok)
+		printf("# %s\n", om_message(b->s));
+	return ok;
+}
+
+static void
+stop(struct bench *b)
+{
+	om_exec_free(b->e);
+	om_prog_free(b->p);
+	om_host_free(b->h);
+	om_session_free(b->s);
+}
+
+/* The first input is the state; the others differ from step to step. */
+static void
+fill(const om_value *v, uint32_t k, int step, void *to)
+{
+	for (int64_t i = 0; i < om_shape_count(&v->shape); i++)
+		if (v->type.elem == OM_INT64)
+			((int64_t *)to)[i] = *v->name == 'n' ? step + 1 : step;
+		else if (v->type.elem == OM_INT32)
+			((int32_t *)to)[i] = step;
+		else
+			((float *)to)[i] = (float)((i * 7 + k * 3 + (uint32_t)step * 5) % 11) / 8 - 0.5f;
+}
+
+/* Feed the state that result `from` gives back, and keep result 0 of each step. */
+static bool
+run(struct bench *b, uint32_t from, float *kept, size_t n, bool in_place)
+{
+	const om_block *graph = b->p->first;
+	void *room[MOST];
+	bool ok = graph->nparam <= MOST;
+
+	for (uint32_t k = 0; k < graph->nparam; k++)
+		room[k] = calloc(1, om_value_bytes(graph->param[k]));
+	for (int step = 0; ok && step < STEPS; step++) {
+		for (uint32_t k = 0; k < graph->nparam; k++) {
+			const om_value *v = graph->param[k];
+			if (k)
+				fill(v, k, step, room[k]);
+			ok = ok && om_exec_input(b->e, k, &(om_tensor){.type = v->type.elem, .shape = v->shape,
+				.data = room[k]}) == OM_OK;
+		}
+		ok = ok && om_exec_run(b->e) == OM_OK;
+		const om_tensor *state = ok ? om_exec_result(b->e, from) : NULL;
+		if (state && in_place)
+			CU_ASSERT_PTR_EQUAL(state->data, room[0]);
+		if (state && state->data != room[0])
+			memcpy(room[0], state->data, om_value_bytes(graph->param[0]));
+		if (ok)
+			memcpy(kept + (size_t)step * n, om_exec_result(b->e, 0)->data, n * sizeof *kept);
+	}
+	for (uint32_t k = 0; k < graph->nparam; k++)
+		free(room[k]);
+	return ok;
+}
+
+static void
+check(const char *body, uint32_t from, size_t n)
+{
+	static const om_exec_options ways[] = {{.no_reuse = true}, {.no_reuse = false}, {.poison = true}};
+	float kept[3][STEPS * 64];
+
+	for (int way = 0; way < 3; way++) {
+		struct bench b;
+		if (!start(&b, body, &ways[way]) || !run(&b, from, kept[way], n, way > 0)) {
+			printf("# %s\n", om_message(b.s));
+			CU_FAIL("a program was not run");
+		} else {
+			CU_ASSERT(way == 0 || memcmp(kept[way], kept[0], STEPS * n * sizeof(float)) == 0);
+			CU_ASSERT(way == 0 || b.p->plan->nalias > 0);
+		}
+		stop(&b);
+	}
+}
+
+static void
+caches_are_written_where_they_are(void)
+{
+	check("^main(%cache: float32[1,2,4,3], %new: float32[1,2,1,3], %at: int64[1], %n: int64[1]) {\n"
+		"	%next = TensorScatter(%cache, %new, %at)\n"
+		"	%y = Attention(%new, %next, %next, _, _, _, %n)\n"
+		"	ret %y, %next\n"
+		"}\n", 1, 6);
+}
+
+/* Of com.microsoft: the cache has room for what comes, and sequences know how long they are. */
+static void
+caches_with_room_grow_in_place(void)
+{
+	check("^main(%cache: float32[1,1,4,4], %qkv: float32[1,1,16], %values: float32[1,1,4,4], %n: int32[1]) {\n"
+		"	%t = const int32[] {4}\n"
+		"	%y, %next, %v = com.microsoft::GroupQueryAttention(%qkv, _, _, %cache, %values, %n, %t)"
+		" {num_heads = 2, kv_num_heads = 1}\n"
+		"	ret %y, %next, %v\n"
+		"}\n", 1, 8);
+}
+
+static void
+linear_attention_learns_in_place(void)
+{
+	check("^main(%old: float32[1,2,3,3], %q: float32[1,2,6], %k: float32[1,2,6], %v: float32[1,2,6]) {\n"
+		"	%y, %next = LinearAttention(%q, %k, %v, %old) {q_num_heads = 2, kv_num_heads = 2, update_rule = \"linear\"}\n"
+		"	ret %y, %next\n"
+		"}\n", 1, 12);
+}
+
+static void
+convolutions_go_on_in_place(void)
+{
+	check("^main(%past: float32[1,2,3], %x: float32[1,2,2], %w: float32[2,1,4]) {\n"
+		"	%y, %next = CausalConvWithState(%x, %w, _, %past)\n"
+		"	ret %y, %next\n"
+		"}\n", 1, 4);
+}
+
+/* The old state is read after the new one is made: it stays. */
+static void
+what_is_read_later_stays(void)
+{
+	static const char body[] = "^main(%cache: float32[1,2,4,3], %new: float32[1,2,1,3], %at: int64[1]) {\n"
+		"	%next = TensorScatter(%cache, %new, %at)\n"
+		"	%y = Sub(%next, %cache)\n"
+		"	ret %y, %next\n"
+		"}\n";
+	const om_exec_options o = {.no_reuse = false};
+	struct bench b;
+
+	CU_ASSERT(start(&b, body, &o));
+	for (uint32_t k = 0; b.e && k < b.p->plan->nalias; k++)
+		CU_ASSERT(strcmp(b.p->values[b.p->plan->alias[k].value]->name, "next") != 0);
+	stop(&b);
+}
+
+CU_TestInfo state_tests[] = {
+	{"caches are written where they are", caches_are_written_where_they_are},
+	{"caches with room grow in place", caches_with_room_grow_in_place},
+	{"linear attention learns in place", linear_attention_learns_in_place},
+	{"convolutions go on in place", convolutions_go_on_in_place},
+	{"what is read later stays", what_is_read_later_stays},
+	CU_TEST_INFO_NULL,
+};

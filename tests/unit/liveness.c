@@ -1,0 +1,309 @@
+/* Lifetimes: sets against steps, on programs that are written as text. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "onnxmem/builder.h"
+#include "onnxmem/opdef.h"
+#include "onnxmem/pass.h"
+#include "unit.h"
+
+struct bed {
+	om_session *s;
+	om_host *h;
+	om_prog *p;
+	om_arena *mem;
+};
+
+static void
+start(struct bed *b, const char *text)
+{
+	b->s = om_session_new();
+	b->h = om_host_new(b->s, NULL);
+	b->mem = om_arena_new();
+	om_status st = unit_parse(b->s, text, &b->p);
+	if (st == OM_OK)
+		st = om_host_run(b->h, b->p, "live");
+	if (st != OM_OK)
+		printf("# %s\n# in: %s\n", om_message(b->s), text);
+	CU_ASSERT_EQUAL_FATAL(st, OM_OK);
+}
+
+static void
+finish(struct bed *b)
+{
+	om_prog_free(b->p);
+	om_host_free(b->h);
+	om_arena_free(b->mem);
+	om_session_free(b->s);
+}
+
+/* "a b c", by id */
+static bool
+set_is(const struct bed *b, bool behind, const char *op_of, const char *names)
+{
+	const om_value **v;
+	const om_op *op = om_prog_find(b->p, op_of)->def;
+	const size_t n = behind ? om_live_out(b->p, op, b->mem, &v) : om_live_in(b->p, op, b->mem, &v);
+	const char *got = "";
+
+	for (size_t k = 0; k < n; k++)
+		got = om_printf(b->mem, "%s%s%s", got, k ? " " : "", v[k]->name);
+	if (strcmp(got, names) != 0)
+		printf("# %s %s: wanted {%s}, got {%s}\n", behind ? "behind" : "before", op_of, names, got);
+	return strcmp(got, names) == 0;
+}
+
+static bool
+lives(const struct bed *b, const char *name, uint32_t first, uint32_t last)
+{
+	const om_value *v = om_prog_find(b->p, name);
+
+	if (v->first != first || v->last != last)
+		printf("# %s: wanted %u..%u, got %u..%u\n", name, first, last, v->first, v->last);
+	return v->first == first && v->last == last;
+}
+
+#define HEAD "program \"\" ir 8 opset 13\n"
+
+static void
+the_textbook(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%b: float32[4], %c: float32[4], %f: float32[4]) {\n"
+		"%a = Add(%b, %c)\n%d = Neg(%a)\n%e = Add(%d, %f)\nret %e\n}\n");
+	CU_ASSERT(set_is(&b, false, "a", "b c f"));
+	CU_ASSERT(set_is(&b, true, "a", "f a"));
+	CU_ASSERT(set_is(&b, false, "d", "f a"));
+	CU_ASSERT(set_is(&b, true, "d", "f d"));
+	CU_ASSERT(set_is(&b, false, "e", "f d"));
+	CU_ASSERT(set_is(&b, true, "e", "e"));
+	CU_ASSERT(lives(&b, "a", 0, 1) && lives(&b, "d", 1, 2) && lives(&b, "e", 2, 3));
+	finish(&b);
+}
+
+static void
+branches(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[4], %c: bool[]) {\n"
+		"%t = Neg(%x)\n"
+		"%z, %y = If(%c) {then_branch = ^a() {\n%u = Exp(%t)\nret %u, %t\n},\n"
+		"else_branch = ^b() {\n%v = Exp(%t)\n%w = Exp(%v)\nret %w, %w\n}}\n"
+		"%r = Neg(%z)\nret %r\n}\n");
+	/* steps: t 0, If 1, u 2, end of a 3, v 4, w 5, end of b 6, end of If 7 */
+	CU_ASSERT(lives(&b, "t", 0, 7));
+	CU_ASSERT(lives(&b, "u", 2, 3) && lives(&b, "w", 5, 6));
+	CU_ASSERT(lives(&b, "z", 3, 8));
+	CU_ASSERT(lives(&b, "y", 3, 7));
+	CU_ASSERT(set_is(&b, false, "z", "c t"));
+	CU_ASSERT(set_is(&b, true, "z", "z"));
+	CU_ASSERT(set_is(&b, true, "v", "t v"));
+	finish(&b);
+}
+
+static void
+loops(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[4], %m: int64[], %go: bool[]) {\n"
+		"%w = Neg(%x)\n%s0 = Abs(%x)\n"
+		"%s, %all = Loop(%m, %go, %s0) {body = ^r(%i: int64[], %g: bool[], %p: float32[4]) {\n"
+		"%a = Mul(%p, %w)\n%b = Exp(%a)\nret %g, %b, %a\n}}\n"
+		"%y = Neg(%s)\nret %y\n}\n");
+	/* steps: w 0, s0 1, Loop 2, a 3, b 4, end of round 5, end of Loop 6, y 7 */
+	CU_ASSERT(lives(&b, "w", 0, 6));
+	CU_ASSERT(lives(&b, "s0", 1, 2));
+	CU_ASSERT(lives(&b, "p", 2, 6) && lives(&b, "i", 2, 6) && lives(&b, "g", 2, 6));
+	CU_ASSERT(lives(&b, "a", 3, 5) && lives(&b, "b", 4, 5));
+	CU_ASSERT(lives(&b, "s", 6, 7));
+	CU_ASSERT(lives(&b, "all", 2, 6));
+	CU_ASSERT(set_is(&b, false, "a", "w all i g p"));
+	CU_ASSERT(set_is(&b, true, "b", "w all i g p a b"));
+	CU_ASSERT(set_is(&b, true, "s", "s"));
+	finish(&b);
+}
+
+static void
+scans(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[5,4]) {\n"
+		"%t = Neg(%x)\n%s0 = ReduceSum(%t) {keepdims = 1}\n"
+		"%s, %all = Scan(%s0, %t) {num_scan_inputs = 1, body = ^r(%p: float32[1,1], %q: float32[4]) {\n"
+		"%a = Add(%p, %q)\nret %p, %a\n}}\n"
+		"%y = Neg(%all)\nret %y, %s\n}\n");
+	/* steps: t 0, s0 1, Scan 2, a 3, end of round 4, end of Scan 5, y 6 */
+	CU_ASSERT(lives(&b, "t", 0, 5));
+	CU_ASSERT(lives(&b, "s0", 1, 2));
+	CU_ASSERT(lives(&b, "p", 2, 5) && lives(&b, "q", 2, 5));
+	CU_ASSERT(lives(&b, "all", 2, 6));
+	CU_ASSERT(lives(&b, "a", 3, 4));
+	finish(&b);
+}
+
+/* ---- Sets and steps agree. ---- */
+
+struct gen {
+	uint64_t state;
+	FILE *to;
+	int next, known[64], nknown, depth;
+};
+
+static unsigned
+below(struct gen *g, unsigned n)
+{
+	return (unsigned)om_rng_below(&g->state, n);
+}
+
+static int
+any(struct gen *g)
+{
+	return g->known[below(g, (unsigned)g->nknown)];
+}
+
+static int
+fresh(struct gen *g)
+{
+	const int id = g->next++;
+
+	if (g->nknown < 64)
+		g->known[g->nknown++] = id;
+	else
+		g->known[below(g, 64)] = id;
+	return id;
+}
+
+static void block(struct gen *g, unsigned nop, int results);
+
+static void
+control(struct gen *g)
+{
+	struct gen outside = *g;
+	const bool loops = below(g, 2);
+	const int a = g->next++;
+
+	g->depth++;
+	if (loops) {
+		const int init = any(g), i = g->next++, c = g->next++, p = fresh(g);
+		fprintf(g->to, "%%v%d = Loop(%%m, %%c, %%v%d) {body = ^l(%%v%d: int64[], %%v%d: bool[], "
+			"%%v%d: float32[4]) {\n", a, init, i, c, p);
+		block(g, 1 + below(g, 4), 0);
+		fprintf(g->to, "ret %%v%d, %%v%d\n}}\n", c, any(g));
+	} else {
+		fprintf(g->to, "%%v%d = If(%%c) {then_branch = ^t() {\n", a);
+		block(g, below(g, 4), 1);
+		outside.state = g->state;
+		outside.next = g->next;
+		*g = outside;
+		g->depth++;
+		fprintf(g->to, "}, else_branch = ^e() {\n");
+		block(g, below(g, 4), 1);
+		fprintf(g->to, "}}\n");
+	}
+	outside.state = g->state;
+	outside.next = g->next;
+	*g = outside;
+	g->known[below(g, (unsigned)g->nknown)] = a;
+}
+
+static void
+block(struct gen *g, unsigned nop, int results)
+{
+	for (unsigned k = 0; k < nop; k++) {
+		if (g->depth < 3 && below(g, 5) == 0) {
+			control(g);
+			continue;
+		}
+		const int a = any(g), b = any(g), v = fresh(g);
+		if (below(g, 2))
+			fprintf(g->to, "%%v%d = Neg(%%v%d)\n", v, a);
+		else
+			fprintf(g->to, "%%v%d = Add(%%v%d, %%v%d)\n", v, a, b);
+	}
+	if (results)
+		fprintf(g->to, "ret %%v%d\n", any(g));
+}
+
+static char *
+random_text(uint64_t seed)
+{
+	struct gen g = {.state = seed * 77, .known = {0}, .nknown = 1, .next = 1};
+	char *text;
+	size_t size;
+
+	g.to = open_memstream(&text, &size);
+	fprintf(g.to, HEAD "^g(%%v0: float32[4], %%m: int64[], %%c: bool[]) {\n");
+	block(&g, 4 + below(&g, 20), 1);
+	fprintf(g.to, "}\n");
+	fclose(g.to);
+	return text;
+}
+
+/* Whoever is in a set has its storage then; a plain value that has storage
+ * before and behind an op, in its own block, is in the sets. */
+static bool
+agrees(const struct bed *b, const om_op *op)
+{
+	const om_value **in, **out;
+	const size_t nin = om_live_in(b->p, op, b->mem, &in), nout = om_live_out(b->p, op, b->mem, &out);
+	bool ok = true;
+
+	for (size_t k = 0; k < nin; k++)
+		ok &= in[k]->first <= op->step && in[k]->last >= op->step;
+	for (size_t k = 0; k < nout; k++)
+		ok &= out[k]->first <= op->end && out[k]->last > op->end;
+	for (uint32_t k = 0; k < b->p->nvalue; k++) {
+		const om_value *v = b->p->values[k];
+		if (!v->def || v->is_const || v->block != op->block || v->first >= op->step || v->last <= op->end)
+			continue;
+		bool found = false;
+		for (size_t i = 0; i < nout; i++)
+			found |= out[i] == v;
+		ok &= found;
+	}
+	return ok;
+}
+
+static bool
+all_agree(const struct bed *b, const om_block *block_)
+{
+	for (const om_op *op = block_->first; op; op = op->next) {
+		if (!agrees(b, op))
+			return false;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			if (!all_agree(b, op->body[k]))
+				return false;
+	}
+	return true;
+}
+
+static void
+sets_and_steps_agree(void)
+{
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		char *text = random_text(seed);
+		struct bed b;
+		start(&b, text);
+		CU_ASSERT(all_agree(&b, b.p->first));
+		if (!all_agree(&b, b.p->first))
+			printf("# seed %d:\n%s\n", (int)seed, text);
+		finish(&b);
+		free(text);
+	}
+}
+
+CU_TestInfo live_tests[] = {
+	{"the sets of the textbook", the_textbook},
+	{"branches", branches},
+	{"loops", loops},
+	{"scans", scans},
+	{"sets and steps agree on 300 random programs", sets_and_steps_agree},
+	CU_TEST_INFO_NULL,
+};

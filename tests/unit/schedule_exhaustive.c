@@ -1,0 +1,231 @@
+/* The order pass on small random graphs, against the passes on all orders. */
+#include <config.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "onnxmem/builder.h"
+#include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
+#include "unit.h"
+
+enum { OPS = 6, GRAPHS = 150, VALUES = 16, TEXT = 2000, MOST_ORDERS = 200, MOST_OPS = 24 };
+
+struct graph {
+	uint64_t state;
+	uint32_t rows[VALUES];   /* of 64 bytes */
+	uint32_t n;              /* values; 0 is the input */
+	uint32_t uses[VALUES];
+	char text[TEXT];
+	size_t at;
+};
+
+static uint32_t
+below(struct graph *g, uint32_t n)
+{
+	return (uint32_t)om_rng_below(&g->state, n);
+}
+
+static void
+say(struct graph *g, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	g->at += (size_t)vsnprintf(g->text + g->at, TEXT - g->at, fmt, ap);
+	va_end(ap);
+}
+
+static uint32_t
+pick(struct graph *g)
+{
+	const uint32_t k = g->n > 3 && below(g, 3) ? g->n - 1 - below(g, 3) : below(g, g->n);
+
+	g->uses[k]++;
+	return k;
+}
+
+static void
+made(struct graph *g, uint32_t rows)
+{
+	g->rows[g->n++] = rows;
+}
+
+static void
+add_op(struct graph *g)
+{
+	const uint32_t a = pick(g);
+	uint32_t b;
+
+	switch (below(g, 6)) {
+	case 0:
+		say(g, "%%v%u = Exp(%%v%u)\n", g->n, a);
+		made(g, g->rows[a]);
+		break;
+	case 1:
+		say(g, "%%v%u = CumSum(%%v%u, %%axis)\n", g->n, a);
+		made(g, g->rows[a]);
+		break;
+	case 2:
+		say(g, "%%v%u = ReduceMax(%%v%u) {axes = [0]}\n", g->n, a);
+		made(g, 1);
+		break;
+	case 3:
+		b = pick(g);
+		say(g, "%%v%u = Concat(%%v%u, %%v%u) {axis = 0}\n", g->n, a, b);
+		made(g, g->rows[a] + g->rows[b]);
+		break;
+	case 4:
+		if (g->rows[a] % 2 == 0) {
+			say(g, "%%v%u, %%v%u = Split(%%v%u) {axis = 0}\n", g->n, g->n + 1, a);
+			made(g, g->rows[a] / 2);
+			made(g, g->rows[a] / 2);
+			break;
+		}
+		/* fallthrough */
+	default:
+		b = pick(g);
+		if (g->rows[b] != g->rows[a])
+			say(g, "%%v%u = Slice(%%v%u, %%from, %%to)\n", g->n, a);
+		else
+			say(g, "%%v%u = Add(%%v%u, %%v%u)\n", g->n, a, b);
+		made(g, g->rows[b] != g->rows[a] ? 1 : g->rows[a]);
+		break;
+	}
+}
+
+/* What nobody uses is summed up in the end. */
+static void
+make(struct graph *g, uint64_t seed)
+{
+	bool first = true;
+
+	*g = (struct graph){.state = seed, .n = 1};
+	g->rows[0] = 1 + below(g, 4);
+	say(g, "program \"\" ir 8 opset 11\n^g(%%v0: float32[%u,16]) {\n%%axis = const int64[] {0}\n"
+		"%%from = const int64[1] {0}\n%%to = const int64[1] {1}\n", g->rows[0]);
+	for (uint32_t k = 2 + below(g, OPS - 1); k > 0 && g->n + 2 < VALUES; k--)
+		add_op(g);
+	for (uint32_t k = 1; k < g->n; k++)
+		if (!g->uses[k])
+			say(g, "%%m%u = ReduceMax(%%v%u)\n", k, k);
+	say(g, "%%y = Sum(");
+	for (uint32_t k = 1; k < g->n; k++)
+		if (!g->uses[k]) {
+			say(g, "%s%%m%u", first ? "" : ", ", k);
+			first = false;
+		}
+	say(g, ")\nret %%y\n}\n");
+}
+
+/* ---- All orders. ---- */
+
+struct walk {
+	om_host *h;
+	om_prog *p;
+	om_op *op[MOST_OPS], *order[MOST_OPS];
+	uint32_t n, orders;
+	bool done[MOST_OPS];
+	uint64_t lowest;
+};
+
+static uint64_t
+in_use(om_host *h, om_prog *p)
+{
+	om_arena *mem = om_arena_new();
+
+	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "live,views,inplace:parts=yes"), OM_OK);
+	const om_buffers *b = om_buffers_new(p, mem);
+	const uint64_t bound = om_pack_bound(b->buf, b->n, NULL);
+	om_arena_free(mem);
+	return bound;
+}
+
+static bool
+can_run(const struct walk *w, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		for (uint32_t i = 0; i < w->n; i++)
+			if (op->in[k] && op->in[k]->def == w->op[i] && !w->done[i])
+				return false;
+	return true;
+}
+
+/* False: there are too many. */
+static bool
+try_all(struct walk *w, uint32_t at)
+{
+	if (at == w->n) {
+		om_block_set_order(w->p->first, w->order);
+		const uint64_t now = in_use(w->h, w->p);
+		w->lowest = now < w->lowest ? now : w->lowest;
+		return ++w->orders < MOST_ORDERS;
+	}
+	for (uint32_t i = 0; i < w->n; i++) {
+		if (w->done[i] || !can_run(w, w->op[i]))
+			continue;
+		w->done[i] = true;
+		w->order[at] = w->op[i];
+		const bool more = try_all(w, at + 1);
+		w->done[i] = false;
+		if (!more)
+			return false;
+	}
+	return true;
+}
+
+static om_prog *
+parsed(om_session *s, const char *text)
+{
+	om_prog *p;
+
+	if (unit_parse(s, text, &p) != OM_OK) {
+		printf("# %s\n# in: %s\n", om_message(s), text);
+		CU_FAIL_FATAL("the graph could not be read");
+	}
+	return p;
+}
+
+static void
+proofs_hold(void)
+{
+	om_session *s = om_session_new();
+	om_host *h = om_host_new(s, NULL);
+	unsigned compared = 0, proven = 0, lowest = 0;
+
+	for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+		struct graph g;
+		struct walk w = {.h = h, .lowest = UINT64_MAX};
+		make(&g, seed);
+		w.p = parsed(s, g.text);
+		CU_ASSERT_EQUAL_FATAL(om_host_run(h, w.p, "shapes,fold,order=mem"), OM_OK);
+		const bool is_proven = w.p->order_is_proven;
+		const uint64_t found = in_use(h, w.p);
+		for (om_op *op = w.p->first->first; op && w.n < MOST_OPS; op = op->next)
+			w.op[w.n++] = op;
+		if (w.n < MOST_OPS && try_all(&w, 0)) {
+			compared++;
+			proven += is_proven;
+			lowest += found == w.lowest;
+			CU_ASSERT(found >= w.lowest);
+			CU_ASSERT(!is_proven || found == w.lowest);
+			if (is_proven && found != w.lowest)
+				printf("# %llu, but %llu can be had: %s\n", (unsigned long long)found,
+					(unsigned long long)w.lowest, g.text);
+		}
+		om_prog_free(w.p);
+	}
+	CU_ASSERT(compared > GRAPHS / 3);
+	CU_ASSERT(proven > compared / 2);
+	CU_ASSERT(lowest > compared * 9 / 10);
+	printf("# %u graphs, lowest in %u, proven in %u\n", compared, lowest, proven);
+	om_host_free(h);
+	om_session_free(s);
+}
+
+CU_TestInfo lowest_tests[] = {
+	{"proven orders are the lowest of all", proofs_hold},
+	CU_TEST_INFO_NULL,
+};

@@ -1,0 +1,248 @@
+/* Faults in views by rounds, each put into a plan that the passes made and that is
+ * right without it. */
+#include <config.h>
+
+#include <stdio.h>
+
+#include "onnxmem/builder.h"
+#include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
+#include "unit.h"
+
+/* `p` takes turns with what is computed; `w` is computed before the loop, and read in
+ * every round of it. */
+static const char turning[] =
+	"program \"\" ir 8 opset 13\n"
+	"^g(%x: float32[16], %m: int64[]) {\n"
+	"%i = const int64[] {0}\n%go = const bool[] {1}\n%c = const float32[16] {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}\n"
+	"%w = CumSum(%x, %i)\n"
+	"%s = Loop(%m, %go, %x) {body = ^round(%n: int64[], %g: bool[], %p: float32[16]) {\n"
+	"%q = CumSum(%p, %i)\n%r = Add(%q, %c)\n%v = Mul(%r, %w)\n%y = CumSum(%v, %i)\n%h = Identity(%g)\n%t = Add(%y, %p)\nret %h, %t\n}}\n"
+	"%z = CumSum(%s, %i)\nret %z\n}\n";
+
+static const char slicing[] =
+	"program \"\" ir 8 opset 13\n"
+	"^g(%a: float32[16], %x: float32[7,16]) {\n"
+	"%i = const int64[] {0}\n%xs = CumSum(%x, %i)\n"
+	"%o, %ys = Scan(%a, %xs) {num_scan_inputs = 1, body = ^round(%p: float32[16], %e: float32[16]) {\n"
+	"%r = Add(%p, %e)\n%d = CumSum(%r, %i)\nret %r, %d\n}}\n"
+	"%y = CumSum(%ys, %i)\n%z = CumSum(%o, %i)\nret %y, %z\n}\n";
+
+struct bed {
+	om_session *s;
+	om_host *h;
+	om_prog *p;
+	om_plan plan;            /* with views of its own */
+	om_region region[8];
+};
+
+static void
+start(struct bed *t, const char *text)
+{
+	*t = (struct bed){.s = om_session_new()};
+	t->h = om_host_new(t->s, NULL);
+	om_status st = unit_parse(t->s, text, &t->p);
+	if (st == OM_OK)
+		st = om_host_run(t->h, t->p, "shapes,fold,live,views,inplace,loops,pack");
+	if (st != OM_OK) {
+		printf("# %s\n", om_message(t->s));
+		CU_FAIL_FATAL("no plan could be made");
+	}
+	t->plan = *t->p->plan;
+	CU_ASSERT_EQUAL(om_plan_verify(t->p, &t->plan), OM_OK);
+}
+
+static void
+finish(struct bed *t)
+{
+	om_prog_free(t->p);
+	om_host_free(t->h);
+	om_session_free(t->s);
+}
+
+static uint32_t
+id(const struct bed *t, const char *name)
+{
+	const om_value *v = om_prog_find(t->p, name);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(v);
+	return v->id;
+}
+
+/* The view of `name`, in a plan that is right but for what is done to it then. */
+static om_plan_multi_view *
+view(struct bed *t, const char *name)
+{
+	const uint32_t v = id(t, name);
+
+	t->plan = *t->p->plan;
+	t->plan.view = om_memdup(t->p->mem, t->p->plan->view, t->plan.nview * sizeof *t->plan.view);
+	for (uint32_t k = 0; k < t->plan.nview; k++)
+		if (t->plan.view[k].value == v)
+			return &t->plan.view[k];
+	CU_FAIL_FATAL("it has no view");
+	return NULL;
+}
+
+/* The regions of that view, to be changed. */
+static om_region *
+regions(struct bed *t, const char *name)
+{
+	om_plan_multi_view *v = view(t, name);
+
+	memcpy(t->region, v->off, v->period * sizeof *v->off);
+	v->off = t->region;
+	return t->region;
+}
+
+/* The output of the loop says the same. */
+static void
+follow(struct bed *t, const char *output)
+{
+	for (uint32_t k = 0; k < t->plan.nview; k++)
+		if (t->plan.view[k].value == id(t, output))
+			t->plan.view[k].off = t->region;
+}
+
+static void
+expect_bad(struct bed *t, const char *sentence)
+{
+	CU_ASSERT_EQUAL(om_plan_verify(t->p, &t->plan), OM_BADPLAN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t->s), sentence));
+	if (!strstr(om_message(t->s), sentence))
+		printf("# %s\n# wanted: %s\n", om_message(t->s), sentence);
+}
+
+static void
+what_takes_turns(void)
+{
+	struct bed t;
+	om_plan_multi_view *v;
+	om_region *r;
+
+	start(&t, turning);
+	v = view(&t, "p");
+	CU_ASSERT_EQUAL(v->period, 2);
+	CU_ASSERT_EQUAL(v->nprologue, 1);
+
+	v->period = 0;
+	expect_bad(&t, "has a period of 0");
+	v = view(&t, "p");
+	v->period = 65;
+	expect_bad(&t, "has a period of 65");
+
+	r = regions(&t, "p");
+	const uint64_t second = r[1].offset;
+	r[1].offset = t.plan.arena[0].bytes - 60;
+	expect_bad(&t, "a view of p reaches out of arena 0");
+	r[1].offset = UINT64_MAX - 3;
+	expect_bad(&t, "a view of p has an offset that overflows");
+	r[1].offset = second + 2;
+	expect_bad(&t, "which is no multiple of the 4 bytes of an element");
+	r[1].arena = 1;
+	r[1].offset = 0;
+	expect_bad(&t, "a view of p reaches out of arena 1");
+
+	r = regions(&t, "p");  /* written over what every round reads */
+	r[1].offset = t.plan.place[id(&t, "w")].offset;
+	follow(&t, "s");
+	expect_bad(&t, "reads w (bytes");
+
+	r = regions(&t, "p");  /* where the rounds compute something else */
+	r[0].offset = t.plan.place[id(&t, "q")].offset;
+	follow(&t, "s");
+	expect_bad(&t, "p (bytes");
+
+	r = regions(&t, "p");  /* over a constant */
+	r[1] = (om_region){.base = id(&t, "c")};
+	expect_bad(&t, "is written over a constant");
+	r[1] = (om_region){.base = id(&t, "x")};
+	expect_bad(&t, "is written over an input of the graph");
+	r[1] = (om_region){.base = id(&t, "q")};
+	expect_bad(&t, "which is not around the loop");
+	r[1] = (om_region){.base = id(&t, "s")};
+	expect_bad(&t, "is based on s, whose place is not known yet");
+	finish(&t);
+}
+
+/* Where nothing else is, but no place says that anything is, either. */
+static void
+what_no_place_keeps(void)
+{
+	struct bed t;
+	om_region *r;
+
+	start(&t, turning);
+	r = regions(&t, "p");
+	om_plan_arena wider = t.plan.arena[0];
+	r[1].offset = wider.bytes;
+	wider.bytes += 64;
+	t.plan.arena = &wider;
+	follow(&t, "s");
+	expect_bad(&t, "but no places hold these bytes from step");
+	finish(&t);
+}
+
+static void
+where_a_loop_ends(void)
+{
+	struct bed t;
+	om_plan_multi_view *v;
+	om_region *r;
+
+	start(&t, turning);
+	CU_ASSERT(view(&t, "s")->is_output);
+	r = regions(&t, "s");
+	const om_region first = r[0];
+	r[0] = r[1];
+	r[1] = first;
+	expect_bad(&t, "s is said to lie");
+	v = view(&t, "s");
+	v->nprologue = 0;
+	expect_bad(&t, "s is said to lie");
+	v = view(&t, "s");
+	v->is_output = false;
+	expect_bad(&t, "s has a view by rounds, but belongs to no loop");
+	v = view(&t, "s");
+	v->value = id(&t, "w");
+	expect_bad(&t, "w has a view by rounds, but belongs to no loop");
+	finish(&t);
+}
+
+static void
+slices(void)
+{
+	struct bed t;
+	om_plan_multi_view *v;
+	om_region *r;
+
+	start(&t, slicing);
+	v = view(&t, "e");
+	CU_ASSERT_EQUAL(v->stride, 64);
+	v->stride = 128;
+	expect_bad(&t, "the slices of e reach out of xs");
+	v->stride = 32;
+	expect_bad(&t, "e does not lie where its slice of xs is in round 1");
+	v->stride = -64;
+	expect_bad(&t, "the slices of e reach out of xs");
+	v->stride = 62;
+	expect_bad(&t, "the slices of e do not fit");
+	v->stride = 0;
+	expect_bad(&t, "e does not lie where its slice of xs is in round 1");
+	r = regions(&t, "e");
+	r[0].offset += 4;
+	expect_bad(&t, "the slices of e reach out of xs");
+
+	r = regions(&t, "d");
+	r[0].base = id(&t, "xs");
+	expect_bad(&t, "xs");
+	finish(&t);
+}
+
+CU_TestInfo turns_tests[] = {
+	{"what takes turns", what_takes_turns},
+	{"what no place keeps", what_no_place_keeps},
+	{"where a loop ends", where_a_loop_ends},
+	{"slices", slices},
+	CU_TEST_INFO_NULL,
+};
