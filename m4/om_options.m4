@@ -27,28 +27,6 @@ AS_IF([test "$enable_sanitizers" != no], [
 AC_SUBST([SAN_CFLAGS])
 ])
 
-# OM_WITH_CUDA
-# ------------
-# --with-cuda[=DIR] builds the CUDA plugin; the default is not to.  Asking for
-# it and not finding nvcc is an error.
-# Set NVCC, CUDA_LIBS and the conditional HAVE_CUDA.
-AC_DEFUN([OM_WITH_CUDA], [
-AC_ARG_WITH([cuda],
-	[AS_HELP_STRING([--with-cuda@<:@=DIR@:>@], [build the CUDA plugin @<:@no@:>@])],
-	[], [with_cuda=no])
-AC_ARG_VAR([NVCC], [CUDA compiler])
-AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags])
-CUDA_LIBS=
-AS_CASE([$with_cuda],
-	[no],  [NVCC=],
-	[yes], [AC_PATH_PROG([NVCC], [nvcc], [], [$PATH:/usr/local/cuda/bin])],
-	       [AC_PATH_PROG([NVCC], [nvcc], [], [$with_cuda/bin])])
-AS_IF([test "$with_cuda" != no && test -z "$NVCC"],
-	[AC_MSG_ERROR([--with-cuda was given, but nvcc was not found])])
-AM_CONDITIONAL([HAVE_CUDA], [test "$with_cuda" != no])
-AC_SUBST([CUDA_LIBS])
-])
-
 # OM_WITH_IMAGES(NAME, MODULE, WHAT)
 # ----------------------------------
 # ImageDecoder reads WHAT by the library that pkg-config calls MODULE, where it

@@ -1,11 +1,11 @@
 """Models of old opsets, raised.
 
-    raise.py COMMAND PROGRAMS DATA FOLDER
+    convert.py COMMAND PROGRAMS DATA FOLDER
 
 Small models of every old form are made here; DATA has more, where it is there.  Each is raised, and
-written: `bits` says whether it computes the same bits as before; the onnx package has to accept it, and
+written: `bitwise` says whether it computes the same bits as before; the onnx package has to accept it, and
 ONNX Runtime to compute the same numbers as from the original, where it runs that.  Then steps of training
-are made of what is too old for gradients, and `slope` compares gradients with differences.
+are made of what is too old for gradients, and `finite_difference` compares gradients with differences.
 """
 import glob
 import os
@@ -152,7 +152,7 @@ def judge(path, new):
 def raise_all(paths, what, opset):
     to = f'{folder}/raised'
     os.makedirs(to, exist_ok=True)
-    out = subprocess.run([f'{programs}/bits', str(opset), to, *paths], capture_output=True, text=True).stdout
+    out = subprocess.run([f'{programs}/bitwise', str(opset), to, *paths], capture_output=True, text=True).stdout
     lines = [line.split('\t') for line in out.splitlines()]
     said = {p: (v, why) for v, p, why in lines}
     bad = [f'{p}: {said.get(p, "crashed")}' for p in paths if said.get(p, ('',))[0] not in ('same', 'unfit', 'refused')]
@@ -234,6 +234,6 @@ nets = [f'{data}/models/{k}.onnx' for k in (['mnist_8', 'onnx2c_mnist_pytorch'] 
          'deeploy_autoencoder1d'])]
 nets = [n for n in nets if os.path.exists(n)]
 if nets:
-    r = subprocess.run([f'{programs}/slope', *nets], capture_output=True, text=True)
+    r = subprocess.run([f'{programs}/finite_difference', *nets], capture_output=True, text=True)
     say(r.returncode == 0, 'gradients of old models are the slopes of their losses', r.stdout)
 points.end()

@@ -1,0 +1,3 @@
+libops_la_SOURCES += \
+	%D%/composite.c %D%/composite.h %D%/family.h %D%/fold_op.c %D%/fold_program.c %D%/geometry/window.c \
+	%D%/geometry/window.h %D%/numbers.h %D%/op_context.c %D%/partial_shape_data.c %D%/types.h

@@ -1,0 +1,2 @@
+libcore_la_SOURCES += \
+	%D%/convert.c %D%/convert.h %D%/rules.c %D%/scan8.c

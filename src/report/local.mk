@@ -1,0 +1,12 @@
+onnxmem_SOURCES += \
+	%D%/ascii.c %D%/c_header.c %D%/explain.c %D%/html.c %D%/json.c %D%/json.h %D%/loop_views.c %D%/ort.c \
+	%D%/report.c %D%/report.h %D%/svg.c %D%/text.c %D%/tflm.c
+
+# The page of `report --html`, as C string literals, one a line.
+nodist_onnxmem_SOURCES = %D%/page.h
+EXTRA_DIST += %D%/page.html
+BUILT_SOURCES += %D%/page.h
+CLEANFILES += %D%/page.h
+src/report/page.h: src/report/page.html
+	$(AM_V_GEN)$(MKDIR_P) src/report && { echo 'static const char *const om_page[] = {' && \
+	sed 's/\\/\\\\/g; s/"/\\"/g; s/?/\\?/g; s/.*/"&\\n",/' $(top_srcdir)/src/report/page.html && echo '};'; } >$@

@@ -1,0 +1,37 @@
+# `make check` runs the tests; `make check UPDATE=1` accepts the golden texts as they came out.
+AM_TESTS_ENVIRONMENT = \
+	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)'; export ONNXMEM; \
+	PYTHON='$(PYTHON)'; export PYTHON; \
+	ONNXMEM_PASS_PATH='$(abs_top_builddir)/passes/.libs'; export ONNXMEM_PASS_PATH; \
+	abs_builddir='$(abs_builddir)'; export abs_builddir; \
+	PROTOC_C='$(PROTOC_C)'; export PROTOC_C; \
+	CC='$(CC)'; export CC; \
+	MAKE='$(MAKE)'; export MAKE; \
+	AWK='$(AWK)'; export AWK; \
+	UPDATE='$(UPDATE)'; export UPDATE;
+TEST_EXTENSIONS = .test
+TEST_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+# Programs print TAP, too.
+LOG_DRIVER = $(TEST_LOG_DRIVER)
+
+# Scripts of this folder, and what they read.
+TESTS += tests/alone.test tests/cli.test tests/docs.test tests/examples.test tests/export.test tests/grad.test \
+	tests/graphs.test tests/guide.test tests/ir.test tests/plugin.test tests/regress.test tests/suites.test \
+	tests/terminal.test
+EXTRA_DIST += %D%/alone.test %D%/cli.test %D%/docs.test %D%/examples.test %D%/export.test %D%/grad.test \
+	%D%/graphs.test %D%/guide.test %D%/ir.test %D%/plugin.test %D%/regress.test %D%/suites.test %D%/terminal.test \
+	%D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/same.h %D%/terminal.py
+
+include tests/unit/local.mk
+include tests/ops/local.mk
+include tests/fuzz/local.mk
+include tests/conformance/local.mk
+include tests/onnx/local.mk
+include tests/models/local.mk
+include tests/opset/local.mk
+include tests/grad/local.mk
+
+# Fetching, from mirrors on the loopback device; the page of `report --html`, in a browser.
+TESTS += tests/hub/fetch.test tests/html/html.test
+EXTRA_DIST += %D%/hub/fetch.py %D%/hub/fetch.test %D%/hub/server.py \
+	%D%/html/chromium.py %D%/html/html.py %D%/html/html.test

@@ -1,0 +1,20 @@
+# Walks over the table of operators.
+check_PROGRAMS += tests/ops/grads tests/ops/types tests/ops/walk
+TESTS += tests/ops/grads tests/ops/types tests/ops/walk
+OPERATOR_CASES = %D%/recipes.c %D%/texts.c %D%/texts.def %D%/trial.c %D%/walk.h
+tests_ops_grads_SOURCES = %D%/grads.c $(OPERATOR_CASES)
+tests_ops_types_SOURCES = %D%/types.c $(OPERATOR_CASES)
+tests_ops_types_LDADD = libcore.la
+tests_ops_walk_SOURCES = %D%/walk.c $(OPERATOR_CASES)
+tests_ops_walk_LDADD = libcore.la
+
+# The operator that CONTRIBUTING.md makes up, as it stands there.
+check_PROGRAMS += tests/ops/example
+TESTS += tests/ops/example
+EXTRA_DIST += %D%/blocks.awk
+CLEANFILES += tests/ops/example-code.h tests/ops/example-row.h
+tests/ops/example.$(OBJEXT): tests/ops/example-code.h tests/ops/example-row.h
+tests/ops/example-code.h: $(srcdir)/CONTRIBUTING.md $(srcdir)/tests/ops/blocks.awk
+	$(AM_V_GEN)$(MKDIR_P) tests/ops && $(AWK) -v want=1 -f $(srcdir)/tests/ops/blocks.awk $(srcdir)/CONTRIBUTING.md >$@
+tests/ops/example-row.h: $(srcdir)/CONTRIBUTING.md $(srcdir)/tests/ops/blocks.awk
+	$(AM_V_GEN)$(MKDIR_P) tests/ops && $(AWK) -v want=2 -f $(srcdir)/tests/ops/blocks.awk $(srcdir)/CONTRIBUTING.md >$@
