@@ -457,12 +457,12 @@ plan_model(struct bench *w, const char *path, enum rules rules, const char *plan
 	OM_TRY(om_model_load(w->s, path, model));
 	OM_TRY(om_model_import(w->s, *model, out));
 	(*out)->parallel_safe = rules == ANY_ORDER;
-	OM_TRY(om_bind_rest(*out, 1));
+	OM_TRY(om_bind_rest(w->s, *out, 1));
 	OM_TRY(om_host_run(w->h, *out, before[rules]));
 	const double start = om_now_ms();
 	OM_TRY(om_host_run(w->h, *out, planner));
 	*ms = om_now_ms() - start;
-	return om_plan_verify(*out, (*out)->plan);
+	return om_plan_verify(w->s, *out, (*out)->plan);
 }
 
 static int

@@ -173,7 +173,7 @@ make_step(om_session *s, om_host *h, om_prog **out)
 		w[k] = om_value_find(p->first, weight[k]);
 	om_op *last = p->first->last;
 	om_backward b = {.loss = p->first->result[0], .wrt = w, .nwrt = WEIGHTS, .grad = grad};
-	OM_TRY(om_prog_backward(p, &b));
+	OM_TRY(om_prog_backward(s, p, &b));
 	for (om_op *op = last->next; op; op = op->next)
 		op->phase = OM_BACKWARD;
 	om_value *rate = om_value_find(p->first, "lr"), *mu = om_const_new(p, p->first, "mu", &momentum);

@@ -32,7 +32,7 @@ static om_status
 plan(om_session *s, om_prog *p)
 {
 	om_host *h = om_host_new(s, NULL);
-	om_status st = om_bind_rest(p, 1);   /* symbolic dims of the inputs: 1 */
+	om_status st = om_bind_rest(s, p, 1);   /* symbolic dims of the inputs: 1 */
 
 	if (st == OM_OK)
 		st = om_host_run(h, p, om_default_pipeline());

@@ -52,7 +52,7 @@ run(om_run *r, om_prog *p)
 	OM_TRY(number_of(r, "clip-norm", &l.clip_norm));
 	OM_TRY(number_of(r, "clip-value", &l.clip_value));
 	OM_TRY(number_of(r, "rate", &l.rate));
-	OM_TRY(om_prog_add_training_step(p, &l));
+	OM_TRY(om_prog_add_training_step(r->session, p, &l));
 	om_count(r, "ops", p->first->nop - before);
 	om_count(r, "handed-on", p->ntie);
 	return OM_OK;

@@ -33,7 +33,7 @@ run(om_run *r, om_prog *p)
 
 	OM_TRY(read_options(r, &choice, &limit));
 	if (p->parallel_safe)
-		OM_TRY(om_buffers_interference(p, b, r->scratch, &open));
+		OM_TRY(om_buffers_interference(r->session, p, b, r->scratch, &open));
 	OM_TRY(om_baseline_color(r->session, b->buf, b->n, p->parallel_safe ? &open : NULL, choice, (uint32_t)limit, NULL, &result));
 	om_plan_new(p, b, &result.pack, "color");
 	om_count(r, "buffers", b->n);

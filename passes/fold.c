@@ -15,7 +15,7 @@ run(om_run *r, om_prog *p)
 	uint64_t limit, computed, left;
 
 	OM_TRY(om_option_number(r, "limit", &limit));
-	OM_TRY(om_prog_fold(p, limit, &computed, &left));
+	OM_TRY(om_prog_fold(r->session, p, limit, &computed, &left));
 	om_count(r, "computed", computed);
 	om_count(r, "left", left);
 	return OM_OK;

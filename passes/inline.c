@@ -160,7 +160,7 @@ inline_call(struct inliner *in, om_op *op)
 	struct call call = {op, fn};
 
 	OM_TRY(enter(in, op));
-	om_clone c = om_clone_new(in->p, fn->body->prog, in->r->scratch,
+	om_clone c = om_clone_new(in->r->session, in->p, fn->body->prog, in->r->scratch,
 		om_printf(in->r->scratch, "%s_%lu/", fn->name, in->next++));
 	c.ref = resolve;
 	c.arg = &call;
@@ -187,7 +187,7 @@ run(om_run *r, om_prog *p)
 			if (op->call && !om_op_bind(op))
 				OM_TRY(inline_call(&in, op));
 		}
-	OM_TRY(om_prog_name_gradients(p, &gradients));
+	OM_TRY(om_prog_name_gradients(r->session, p, &gradients));
 	om_count(r, "gradients", gradients);
 	return OM_OK;
 }

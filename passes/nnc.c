@@ -22,7 +22,7 @@ share(om_run *r, om_prog *p, om_buffers *b, FILE *graph, om_baseline_result *res
 		return om_fail(r->session, OM_USAGE, "nnc: rule is text or flow, not %s", text);
 	const om_nnc_rule rule = strcmp(text, "text") == 0 ? OM_NNC_PAPER : OM_NNC_BY_SIZE;
 	if (p->parallel_safe)
-		OM_TRY(om_buffers_interference(p, b, r->scratch, &open));
+		OM_TRY(om_buffers_interference(r->session, p, b, r->scratch, &open));
 	return om_baseline_nnc(r->session, b->buf, b->n, p->parallel_safe ? &open : NULL, rule, graph, result);
 }
 

@@ -61,7 +61,7 @@ run(om_run *r, om_prog *p)
 	if (problem.npool > 1)
 		om_buffers_count_accesses(p, b);
 	if (p->parallel_safe) {
-		OM_TRY(om_buffers_interference(p, b, r->scratch, &c));
+		OM_TRY(om_buffers_interference(r->session, p, b, r->scratch, &c));
 		problem.by_pairs = true;
 		problem.pair = c.pair;
 		problem.npair = c.npair;
@@ -74,7 +74,7 @@ run(om_run *r, om_prog *p)
 	if (p->parallel_safe)
 		name_peak(p, b, &c);
 	if (st == OM_BUDGET) {
-		OM_TRY(om_plan_limits(p, p->plan, 0));
+		OM_TRY(om_plan_limits(r->session, p, p->plan, 0));
 		return st;
 	}
 	sum_up(r, &problem);

@@ -14,7 +14,7 @@ run(om_run *r, om_prog *p)
 	uint64_t opset;
 
 	OM_TRY(om_option_number(r, "opset", &opset));
-	OM_TRY(om_prog_convert_opset(p, opset < INT16_MAX ? (int)opset : INT16_MAX, &done));
+	OM_TRY(om_prog_convert_opset(r->session, p, opset < INT16_MAX ? (int)opset : INT16_MAX, &done));
 	om_count(r, "ops", done.ops);
 	om_count(r, "added", done.added);
 	om_count(r, "opsets", done.to - done.from);

@@ -341,7 +341,7 @@ apply(struct model *m, const om_remat_result *r, struct edit *e)
 {
 	uint32_t next = 0;
 
-	*e = (struct edit){.m = m, .clone = om_clone_new(m->p, m->p, m->mem, ""),
+	*e = (struct edit){.m = m, .clone = om_clone_new(m->r->session, m->p, m->p, m->mem, ""),
 		.age = OM_NEWN(m->mem, uint32_t, m->nvalue), .storage_age = OM_NEWN(m->mem, uint32_t, m->nstorage)};
 	for (uint32_t at = 0; at < r->n; at++) {
 		om_op *op = m->ops[r->run[at]];

@@ -10,7 +10,7 @@
 static om_status
 run(om_run *r, om_prog *p)
 {
-	OM_TRY(om_block_infer(p, p->first));
+	OM_TRY(om_block_infer(r->session, p, p->first));
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		if (p->values[k]->type.kind == OM_TENSOR && !om_shape_is_known(&p->values[k]->shape))
 			om_count(r, "open", 1);

@@ -34,6 +34,7 @@ typedef struct om_scope om_scope;
 /* ---- What a maker is told. ---- */
 
 OM_API const om_op *om_grad_op(const om_grad *g);          /* the op of the forward path */
+OM_API om_session *om_grad_session(const om_grad *g);      /* which messages go to */
 OM_API om_prog *om_grad_prog(const om_grad *g);            /* which all of it grows in */
 OM_API om_arena *om_grad_mem(const om_grad *g);            /* for lists; dies with the backward pass */
 OM_API om_scope *om_grad_scope(const om_grad *g);          /* where the op is */
@@ -203,12 +204,12 @@ typedef struct om_backward {
 
 /* Append the backward path to the graph.  Needs OM_HAS_INLINE and OM_HAS_SHAPES, and an
  * opset of 16 or above.  OM_UNSUPPORTED names the first op that cannot be differentiated. */
-OM_API om_status om_prog_backward(om_prog *p, om_backward *b);
+OM_API om_status om_prog_backward(om_session *s, om_prog *p, om_backward *b);
 
 /* Ops Gradient of ai.onnx.preview.training, which name values of the graph: in their place
  * come the ops that compute what they say.  `*n` gets how many there were; where there
  * are none, nothing is looked at.  Needs OM_HAS_INLINE. */
-OM_API om_status om_prog_name_gradients(om_prog *p, uint64_t *n);
+OM_API om_status om_prog_name_gradients(om_session *s, om_prog *p, uint64_t *n);
 
 /* What a training step is to be. */
 typedef struct om_train_options {
@@ -239,6 +240,6 @@ OM_API bool om_prog_is_old(const om_prog *p);
  * for their new values, which are handed on.  Needs OM_HAS_INLINE and OM_HAS_SHAPES; what was
  * found out about constants is forgotten.  An old program is raised, but with `copies` refused: there
  * the graph stays as it is. */
-OM_API om_status om_prog_add_training_step(om_prog *p, const om_train_options *l);
+OM_API om_status om_prog_add_training_step(om_session *s, om_prog *p, const om_train_options *l);
 
 #endif

@@ -74,6 +74,7 @@ OM_API void om_value_replace(om_prog *p, om_value *old, om_value *by);
  * stands for one which refers to another, or NULL to leave it out; a NULL `ref`
  * keeps references. */
 typedef struct om_clone {
+	om_session *session;     /* which messages go to */
 	om_prog *p;              /* where the copies go; not owned, like all here */
 	const om_prog *from;     /* where they come from */
 	om_arena *mem;           /* for the copying alone */
@@ -86,7 +87,7 @@ typedef struct om_clone {
 } om_clone;
 
 /* A copying from `from` to `to`, of which nothing has a counterpart yet; it ends with `mem`. */
-OM_API om_clone om_clone_new(om_prog *to, const om_prog *from, om_arena *mem, const char *prefix);
+OM_API om_clone om_clone_new(om_session *s, om_prog *to, const om_prog *from, om_arena *mem, const char *prefix);
 /* A copy of `v` in block `b`, which stands for it from now on. */
 OM_API om_value *om_clone_value(om_clone *c, const om_value *v, om_block *b);
 /* A copy of `op` at the end of block `b`, or right before `before`. */

@@ -245,7 +245,6 @@ typedef struct om_io_alias {
 
 /* A program: the graph of a model, with all bodies in it. */
 struct om_prog {
-	om_session *session;      /* that messages go to; not owned */
 	om_arena *mem;            /* holds all of the program; owned */
 	const char *name;         /* the graph's, "" for none */
 	om_block *first, *last;   /* first is the graph */
@@ -280,7 +279,7 @@ OM_API const char *om_target_text(om_target t);              /* "generic", "cpu"
 OM_API bool om_target_find(const char *text, om_target *out);  /* false: no such target */
 
 /* An empty program, without a graph yet.  om_prog_free() ends it, and all that is in it. */
-OM_API om_prog *om_prog_new(om_session *s);
+OM_API om_prog *om_prog_new(void);
 OM_API void om_prog_free(om_prog *p);         /* NULL is fine */
 
 /* Plan `to` as `from` is to be planned: target, alignment, arenas, for one order
@@ -301,7 +300,7 @@ OM_API void om_dump(const om_prog *p, FILE *to, unsigned flags);
 
 /* Check every invariant that passes rely on.  All that is broken goes to the
  * log as warnings; the message names the first and counts the rest. */
-OM_API om_status om_verify(const om_prog *p);
+OM_API om_status om_verify(om_session *s, const om_prog *p);
 
 /* Which values are live before and behind `op`: sorted by id, from `mem`; their
  * number is returned.  For an op with bodies, behind means behind the whole op.
@@ -322,10 +321,10 @@ OM_API void om_timeline(om_prog *p);
 /* The shape of an input, or the number that a symbol stands for.  They change
  * the parameters of the graph only: run `shapes` afterwards.  A shape that
  * contradicts the file is OM_SHAPE, an unknown name OM_USAGE. */
-OM_API om_status om_bind_shape(om_prog *p, const char *input, const om_shape *shape);
-OM_API om_status om_bind_dim(om_prog *p, const char *symbol, int64_t n);
+OM_API om_status om_bind_shape(om_session *s, om_prog *p, const char *input, const om_shape *shape);
+OM_API om_status om_bind_dim(om_session *s, om_prog *p, const char *symbol, int64_t n);
 /* Give `n` to whatever is still open; where n is 0, fail naming the first. */
-OM_API om_status om_bind_rest(om_prog *p, int64_t n);
+OM_API om_status om_bind_rest(om_session *s, om_prog *p, int64_t n);
 
 /* Version of a domain's opset ("" for ai.onnx); 0 when it is not imported. */
 OM_API int om_opset_version(const om_prog *p, const char *domain);

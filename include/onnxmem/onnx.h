@@ -39,7 +39,7 @@ OM_API om_status om_model_train(om_session *s, om_model *m, om_prog *p);
 
 /* First op that keeps the model from being run: no row, or no kernel; OM_OK or
  * OM_UNSUPPORTED naming node, operator, domain and version. */
-OM_API om_status om_prog_is_runnable(const om_prog *p);
+OM_API om_status om_prog_is_runnable(om_session *s, const om_prog *p);
 
 /* Graph digest "canon1:sha256:<hex>"; `full` adds all weights.  `hex` has room
  * for 80 bytes. */

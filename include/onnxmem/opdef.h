@@ -193,7 +193,7 @@ OM_API om_status om_op_check(om_session *s, const om_op *op);
  * contradicts a declared shape is a warning, and the inferred one stands.  A use
  * of the operator that is OM_UNSUPPORTED makes the op opaque where the file
  * declares its outputs. */
-OM_API om_status om_op_infer(om_prog *p, om_op *op);
+OM_API om_status om_op_infer(om_session *s, om_prog *p, om_op *op);
 
 /* Of an op with a function that it calls: a row of OM_IMPLEMENTS_FUNCTION becomes its row, where that takes
  * the types and shapes of its inputs, as they are known or as the function declares them.  Else
@@ -201,19 +201,19 @@ OM_API om_status om_op_infer(om_prog *p, om_op *op);
 OM_API bool om_op_bind(om_op *op);
 
 /* Infer every op of a block, in order, and of its bodies. */
-OM_API om_status om_block_infer(om_prog *p, om_block *b);
+OM_API om_status om_block_infer(om_session *s, om_prog *p, om_block *b);
 
 /* If all inputs of `op` have data and it is free of effects, compute its
  * outputs with the row's kernel and keep them as data, where no output takes
  * more than `limit` bytes (repeated elements count once).  OM_OK also when
  * nothing could be done. */
-OM_API om_status om_op_fold(om_prog *p, om_op *op, uint64_t limit);
+OM_API om_status om_op_fold(om_session *s, om_prog *p, om_op *op, uint64_t limit);
 
 /* The same for the whole program: what is computed from constants alone becomes
  * constant itself, and its op is folded, also where the elements are too many
  * to be computed now.  Needs OM_HAS_SHAPES, gives OM_HAS_CONST.  Counts ops that
  * were computed, and those left to whoever runs the program. */
-OM_API om_status om_prog_fold(om_prog *p, uint64_t limit, uint64_t *computed, uint64_t *left);
+OM_API om_status om_prog_fold(om_session *s, om_prog *p, uint64_t limit, uint64_t *computed, uint64_t *left);
 
 /* The columns, guarded: known shapes, rows that have none. */
 OM_API bool om_op_view(const om_op *op, uint32_t out, om_view_of *v);

@@ -20,6 +20,6 @@ typedef struct om_opset_converted {
  * as an operator's meaning hangs on them, so it wants OM_HAS_SHAPES, and keeps them; calls of functions are
  * left as they are.  OM_UNSUPPORTED names the first op that cannot be raised, and why; the program
  * is of no use then.  `done` may be NULL. */
-OM_API om_status om_prog_convert_opset(om_prog *p, int opset, om_opset_converted *done);
+OM_API om_status om_prog_convert_opset(om_session *s, om_prog *p, int opset, om_opset_converted *done);
 
 #endif

@@ -158,7 +158,7 @@ OM_API void om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, 
 /* OM_BUDGET where an arena of the plan is larger than its limit or, where
  * `budget` is not 0, all of them together are larger than that.  The message says
  * at which step, in which op, and what is alive there. */
-OM_API om_status om_plan_limits(const om_prog *p, const om_plan *plan, uint64_t budget);
+OM_API om_status om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget);
 
 /* An empty plan, becomes p->plan: for readers of plans.  It has room for one
  * arena, for a place, an alias, a view and a reason of every value, and for scratch of
@@ -264,7 +264,7 @@ OM_API int64_t om_trip_count(const om_op *op);
  * for what it costs; OM_MEMORY where that is too much. */
 typedef struct om_partial_order om_partial_order;
 /* Find out for all ops; the result comes from `mem`. */
-OM_API om_status om_partial_order_new(const om_prog *p, om_arena *mem, om_partial_order **out);
+OM_API om_status om_partial_order_new(om_session *s, const om_prog *p, om_arena *mem, om_partial_order **out);
 
 /* False where the two are the same, or in the same op of the graph. */
 OM_API bool om_partial_order_before(const om_partial_order *r, const om_op *a, const om_op *b);
@@ -288,7 +288,7 @@ typedef struct om_interference_list {
 
 /* See src/alloc/partial_order_interference.c for what it costs; OM_MEMORY where that is too much.
  * All parts come from `mem`. */
-OM_API om_status om_buffers_interference(const om_prog *p, const om_buffers *b, om_arena *mem,
+OM_API om_status om_buffers_interference(om_session *s, const om_prog *p, const om_buffers *b, om_arena *mem,
 	om_interference_list *out);
 
 /* Check `plan` against the program from scratch, by walking a run and watching
@@ -298,6 +298,6 @@ OM_API om_status om_buffers_interference(const om_prog *p, const om_buffers *b, 
  * constants or caller-owned memory.  A plan that says that it is order-free is
  * held to that.  OM_BADPLAN with a sentence naming values, op and bytes.  O(n log
  * n); what depends on what takes n * n / 512 steps more. */
-OM_API om_status om_plan_verify(const om_prog *p, const om_plan *plan);
+OM_API om_status om_plan_verify(om_session *s, const om_prog *p, const om_plan *plan);
 
 #endif

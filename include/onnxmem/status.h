@@ -40,7 +40,9 @@ typedef enum om_status {
 } om_status;
 
 /* A session collects what one caller is told: the message of the last failure
- * and the log.  It is not shared between threads. */
+ * and the log.  It is not shared between threads.  Functions that can fail take the
+ * session of their caller; a program has none, so two threads may work with one that
+ * neither changes.  With NULL for a session nobody is told, and the status is all there is. */
 typedef struct om_session om_session;
 
 /* What other programs and passes may call. */

@@ -120,11 +120,11 @@ peak_text(const om_prog *p, const om_plan *plan, uint32_t k, om_arena *mem)
 }
 
 static om_status
-over(const om_prog *p, const om_plan *plan, uint32_t k, const char *what, uint64_t bytes, uint64_t limit)
+over(om_session *s, const om_prog *p, const om_plan *plan, uint32_t k, const char *what, uint64_t bytes, uint64_t limit)
 {
 	om_arena *mem = om_arena_new();
 	const bool proven = plan->narena == 1 && plan->arena[k].lower_bound > limit;
-	const om_status st = om_fail(p->session, OM_BUDGET, "%s %" PRIu64 " bytes, more than the %" PRIu64
+	const om_status st = om_fail(s, OM_BUDGET, "%s %" PRIu64 " bytes, more than the %" PRIu64
 		" allowed%s: %s", what, bytes, limit, !proven ? "" : plan->parallel_safe ? ", and cannot take less"
 		: ", and cannot take less in this order", peak_text(p, plan, k, mem));
 
@@ -133,7 +133,7 @@ over(const om_prog *p, const om_plan *plan, uint32_t k, const char *what, uint64
 }
 
 om_status
-om_plan_limits(const om_prog *p, const om_plan *plan, uint64_t budget)
+om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget)
 {
 	uint64_t sum = 0;
 	uint32_t largest = 0;
@@ -143,7 +143,7 @@ om_plan_limits(const om_prog *p, const om_plan *plan, uint64_t budget)
 		if (a->limit && a->bytes > a->limit) {
 			om_arena *mem = om_arena_new();
 			const char *what = plan->narena == 1 ? "the arena takes" : om_printf(mem, "arena %s takes", a->name);
-			const om_status st = over(p, plan, k, what, a->bytes, a->limit);
+			const om_status st = over(s, p, plan, k, what, a->bytes, a->limit);
 			om_arena_free(mem);
 			return st;
 		}
@@ -151,5 +151,5 @@ om_plan_limits(const om_prog *p, const om_plan *plan, uint64_t budget)
 			sum = UINT64_MAX;
 		largest = a->bytes > plan->arena[largest].bytes ? k : largest;
 	}
-	return budget && sum > budget ? over(p, plan, largest, "all arenas together take", sum, budget) : OM_OK;
+	return budget && sum > budget ? over(s, p, plan, largest, "all arenas together take", sum, budget) : OM_OK;
 }

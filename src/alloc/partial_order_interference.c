@@ -52,6 +52,7 @@ struct life {
 };
 
 struct work {
+	om_session *session;
 	const om_prog *p;
 	const om_buffers *b;
 	om_arena *mem;
@@ -243,7 +244,7 @@ count_pairs(struct work *w)
 	uint32_t *from = OM_NEWN(w->mem, uint32_t, w->nchain);
 
 	if ((uint64_t)w->n * w->nchain > MOST_NEXT)
-		return om_fail(w->p->session, OM_MEMORY, "there are too many buffers side by side for a plan that "
+		return om_fail(w->session, OM_MEMORY, "there are too many buffers side by side for a plan that "
 			"holds in every order: %u on %u chains", w->n, w->nchain);
 	w->next = OM_NEWN(w->mem, uint32_t, (size_t)w->n * w->nchain);
 	for (uint32_t k = 0; k < w->n; k++) {
@@ -255,7 +256,7 @@ count_pairs(struct work *w)
 		}
 	}
 	if (w->out->npair > MOST_PAIRS)
-		return om_fail(w->p->session, OM_MEMORY, "too many buffers conflict for a plan that holds in every "
+		return om_fail(w->session, OM_MEMORY, "too many buffers conflict for a plan that holds in every "
 			"order: %llu pairs of them", (unsigned long long)w->out->npair);
 	return OM_OK;
 }
@@ -399,7 +400,7 @@ find_conflicts(struct work *w, om_arena *mem)
 {
 	const om_op *op = w->p->first->first;
 
-	OM_TRY(om_partial_order_new(w->p, w->mem, &w->reach));
+	OM_TRY(om_partial_order_new(w->session, w->p, w->mem, &w->reach));
 	w->op = OM_NEWN(w->mem, const om_op *, w->reach->n);
 	for (uint32_t k = 0; k < w->reach->n; k++, op = op->next)
 		w->op[k] = op;
@@ -408,16 +409,16 @@ find_conflicts(struct work *w, om_arena *mem)
 	OM_TRY(count_pairs(w));
 	write_pairs(w, mem);
 	if (w->b->naive > INT64_MAX / 4)
-		return om_fail(w->p->session, OM_INVALID, "the bytes of all %u buffers do not add up to a number", w->b->n);
+		return om_fail(w->session, OM_INVALID, "the bytes of all %u buffers do not add up to a number", w->b->n);
 	if (w->n > LARGE || !heaviest_set(w, mem))
 		heavy_set(w, mem);
 	return OM_OK;
 }
 
 om_status
-om_buffers_interference(const om_prog *p, const om_buffers *b, om_arena *mem, om_interference_list *out)
+om_buffers_interference(om_session *s, const om_prog *p, const om_buffers *b, om_arena *mem, om_interference_list *out)
 {
-	struct work w = {.p = p, .b = b, .mem = om_arena_new(), .out = out};
+	struct work w = {.session = s, .p = p, .b = b, .mem = om_arena_new(), .out = out};
 
 	*out = (om_interference_list){0};
 	const om_status st = find_conflicts(&w, mem);

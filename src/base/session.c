@@ -52,7 +52,7 @@ om_session_progress(om_session *s, om_progress *tell, void *arg)
 void
 om_report_progress(om_session *s, const char *what, uint64_t best, uint64_t bound)
 {
-	if (s->tell)
+	if (s && s->tell)
 		s->tell(s->tell_arg, what, best, bound);
 }
 
@@ -90,6 +90,8 @@ om_fail(om_session *s, om_status st, const char *fmt, ...)
 	va_list ap;
 
 	assert(st != OM_OK);
+	if (!s)
+		return st;
 	va_start(ap, fmt);
 	vsnprintf(s->message, sizeof s->message, fmt, ap);
 	va_end(ap);
@@ -100,8 +102,10 @@ om_status
 om_note(om_session *s, om_status st, const char *fmt, ...)
 {
 	va_list ap;
-	size_t n = strlen(s->message);
 
+	if (!s)
+		return st;
+	size_t n = strlen(s->message);
 	n += (size_t)snprintf(s->message + n, sizeof s->message - n, "; while ");
 	if (n >= sizeof s->message)
 		return st;
@@ -116,7 +120,7 @@ say(om_session *s, enum om_log_level level, const char *fmt, va_list ap)
 {
 	char line[2048];
 
-	if (!s->log || level > s->level)
+	if (!s || !s->log || level > s->level)
 		return;
 	vsnprintf(line, sizeof line, fmt, ap);
 	s->log(s->log_arg, level, line);

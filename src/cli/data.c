@@ -177,7 +177,7 @@ om_data_shapes(om_cli *c, const om_tensor *in)
 
 	for (uint32_t k = 0; k < graph->nparam; k++)
 		if (in[k].type != OM_UNDEFINED)
-			OM_TRY(om_bind_shape(c->prog, graph->param[k]->name, &in[k].shape));
+			OM_TRY(om_bind_shape(c->session, c->prog, graph->param[k]->name, &in[k].shape));
 	return om_cli_shapes(c, true);
 }
 

@@ -203,7 +203,7 @@ bind_samples(struct rating *r)
 			continue;
 		r->in[k] = *r->all[k];
 		r->in[k].shape.dim[0] = r->batch;
-		OM_TRY(om_bind_shape(r->prog, graph->param[k]->name, &r->in[k].shape));
+		OM_TRY(om_bind_shape(r->c->session, r->prog, graph->param[k]->name, &r->in[k].shape));
 		uint64_t bytes = 0;
 		if (!om_tensor_bytes(r->in[k].type, &r->in[k].shape, &bytes))
 			return om_fail(r->c->session, OM_SHAPE, "a batch of %lld samples is too large", (long long)r->batch);
@@ -240,7 +240,7 @@ rate(struct rating *r, const om_trainer *t, om_score *score)
 	if (!is || is->shape.rank < 1 || is->shape.dim[0] != r->net->samples.count)
 		return om_fail(c->session, OM_USAGE, "%s has no tensor %s of as many samples as %s takes", r->net->samples.path,
 			r->net->label, r->net->path);
-	OM_TRY(om_bind_rest(r->prog, 0));
+	OM_TRY(om_bind_rest(r->c->session, r->prog, 0));
 	OM_TRY(om_cli_host(c));
 	OM_TRY(om_host_run(c->host, r->prog, om_default_pipeline()));
 	OM_TRY(om_exec_new(c->session, r->prog, r->prog->plan, NULL, &r->exec));

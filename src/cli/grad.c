@@ -99,8 +99,8 @@ run(om_cli *c)
 	OM_TRY(om_host_run(c->host, c->prog, "inline,shapes"));
 	if (l.copies)
 		OM_TRY(renew_model(c));
-	OM_TRY(om_prog_add_training_step(c->prog, &l));
-	OM_TRY(om_verify(c->prog));
+	OM_TRY(om_prog_add_training_step(c->session, c->prog, &l));
+	OM_TRY(om_verify(c->session, c->prog));
 	if (!c->model)
 		return om_fail(c->session, OM_USAGE, "%s is a text, not a model", in);
 	OM_TRY(write_model(c, &l, out));

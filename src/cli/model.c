@@ -111,7 +111,7 @@ bind_input(om_cli *c, const char *text)
 				"--input-shape %s: the model has several inputs; say which as NAME:%s", text, text);
 		name = only->name;
 	}
-	return om_bind_shape(c->prog, name, &shape);
+	return om_bind_shape(c->session, c->prog, name, &shape);
 }
 
 /* "SYMBOL=REST" taken apart; NULL when there is no "=". */
@@ -136,7 +136,7 @@ bind_dim(om_cli *c, const char *text)
 	const long long n = strtoll(rest, &end, 10);
 	if (!symbol || end == rest || *end || errno || n < 0)
 		return om_fail(c->session, OM_USAGE, "--dim wants SYMBOL=N such as batch=1, not %s", text);
-	return om_bind_dim(c->prog, symbol, n);
+	return om_bind_dim(c->session, c->prog, symbol, n);
 }
 
 static om_status
@@ -151,7 +151,7 @@ bind_bound(om_cli *c, const char *text)
 		const char *from = end + 2;
 		const long long high = strtoll(from, &end, 10);
 		if (end > from && !*end && !errno && low <= high)
-			return om_bind_dim(c->prog, symbol, high);
+			return om_bind_dim(c->session, c->prog, symbol, high);
 	}
 	return om_fail(c->session, OM_USAGE, "--bound wants SYMBOL=LO..HI such as seq=1..512, not %s", text);
 }
@@ -169,7 +169,7 @@ om_cli_shapes(om_cli *c, bool all)
 	for (size_t at = 0; (text = om_cli_next(c, "input-shape", &at));)
 		OM_TRY(bind_input(c, text));
 	OM_TRY(om_cli_number(c, "default-dim", 1, INT32_MAX, &rest));
-	return all || rest ? om_bind_rest(c->prog, (int64_t)rest) : OM_OK;
+	return all || rest ? om_bind_rest(c->session, c->prog, (int64_t)rest) : OM_OK;
 }
 
 /* ---- Passes. ---- */
@@ -217,7 +217,7 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	om_status st = om_host_run(c->host, c->prog, pipeline);
 	om_cli_progress_end(c);
 	OM_TRY(st);
-	return c->prog->has & OM_HAS_PLAN ? om_plan_limits(c->prog, c->prog->plan, c->budget) : OM_OK;
+	return c->prog->has & OM_HAS_PLAN ? om_plan_limits(c->session, c->prog, c->prog->plan, c->budget) : OM_OK;
 }
 
 /* An operator that is not known can be planned around where the file says what
@@ -248,7 +248,7 @@ om_cli_plan(om_cli *c, const char *path)
 			OM_TRY(check_opaque(c, op));
 	if (!(c->prog->has & OM_HAS_PLAN))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
-	return om_plan_verify(c->prog, c->prog->plan);
+	return om_plan_verify(c->session, c->prog, c->prog->plan);
 }
 
 /* ---- Output. ---- */

@@ -65,7 +65,7 @@ write_alone(om_cli *c, const char *path)
 	if (st == OM_OK)
 		st = om_model_read_plan(c->session, c->model, again, path);
 	if (st == OM_OK)
-		st = om_plan_verify(again, again->plan);
+		st = om_plan_verify(c->session, again, again->plan);
 	om_prog_free(again);
 	if (st == OM_OK)
 		return st;

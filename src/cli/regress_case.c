@@ -140,13 +140,13 @@ carry(struct trial *t, om_cli *c)
 	const char *copy = om_printf(c->mem, "%s/planned.onnx", t->folder);
 
 	if (!c->model)
-		return om_plan_verify(c->prog, c->prog->plan);
+		return om_plan_verify(c->session, c->prog, c->prog->plan);
 	OM_TRY(om_model_annotate(c->session, c->model, c->prog, OM_ANNOTATE_MODEL | OM_ANNOTATE_AUTO));
 	OM_TRY(om_model_save(c->session, c->model, copy));
 	end(c);
 	OM_TRY(om_cli_load(c, copy));
 	OM_TRY(om_model_read_plan(c->session, c->model, c->prog, NULL));
-	return om_plan_verify(c->prog, c->prog->plan);
+	return om_plan_verify(c->session, c->prog, c->prog->plan);
 }
 
 static om_status
@@ -156,7 +156,7 @@ plan(struct trial *t, om_cli *c, const om_tensor *in, bool first)
 	OM_TRY(om_cli_passes(c, om_default_pipeline()));
 	if (!(c->prog->has & OM_HAS_PLAN))
 		return om_fail(c->session, OM_USAGE, "the passes make no plan");
-	OM_TRY(om_plan_verify(c->prog, c->prog->plan));
+	OM_TRY(om_plan_verify(c->session, c->prog, c->prog->plan));
 	if (first)
 		OM_TRY(measure(t, c));
 	return carry(t, c);

@@ -47,7 +47,7 @@ plan_by(om_cli *c, const struct strategy *s, double *ms)
 
 	OM_TRY(om_host_run(c->host, c->prog, s->pass));
 	*ms = c->pass_ms - before;
-	return om_plan_verify(c->prog, c->prog->plan);
+	return om_plan_verify(c->session, c->prog, c->prog->plan);
 }
 
 /* They share the bound: the best that one of them proved. */

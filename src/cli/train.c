@@ -124,7 +124,7 @@ make_plan(struct training *t, struct machine *m)
 
 	for (uint32_t k = 0; k < m->prog->first->nparam; k++)
 		if (t->all[k])
-			OM_TRY(om_bind_shape(m->prog, m->prog->first->param[k]->name, &m->in[k].shape));
+			OM_TRY(om_bind_shape(c->session, m->prog, m->prog->first->param[k]->name, &m->in[k].shape));
 	OM_TRY(om_cli_shapes(c, true));
 	OM_TRY(om_cli_passes(c, om_default_pipeline()));
 	if (!(m->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))

@@ -12,7 +12,7 @@ check(om_cli *c)
 	if (!c->model)
 		return om_fail(c->session, OM_USAGE, "%s is a text: it carries no plan", c->arg[0]);
 	OM_TRY(om_model_read_plan(c->session, c->model, c->prog, om_cli_option(c, "sidecar")));
-	return om_plan_verify(c->prog, c->prog->plan);
+	return om_plan_verify(c->session, c->prog, c->prog->plan);
 }
 
 static om_status

@@ -93,10 +93,10 @@ om_exec_new(om_session *s, om_prog *p, const om_plan *plan, const om_exec_option
 		return om_fail(s, OM_USAGE, "a program is run after inline, shapes and fold only");
 	if (!plan && !(o && o->no_reuse))
 		return om_fail(s, OM_USAGE, "a program is run with a plan, or without reuse");
-	OM_TRY(om_prog_is_runnable(p));
+	OM_TRY(om_prog_is_runnable(s, p));
 	om_timeline(p);
 	om_exec *e = new_exec(s, p, plan, o);
-	om_status st = e->plan ? om_plan_verify(p, e->plan) : OM_OK;
+	om_status st = e->plan ? om_plan_verify(s, p, e->plan) : OM_OK;
 	if (st == OM_OK)
 		st = build(e);
 	if (st == OM_OK)

@@ -26,38 +26,38 @@ is_known(const om_op *op)
 }
 
 static om_status
-refuse(const om_prog *p, const om_op *op, const char *why)
+refuse(om_session *s, const om_op *op, const char *why)
 {
 	const char *first = "";
 
 	for (uint32_t k = 0; k < op->nout && !*first; k++)
 		if (op->out[k])
 			first = op->out[k]->name;
-	return om_fail(p->session, OM_UNSUPPORTED, "node %s%s: operator %s%s%s version %d %s",
+	return om_fail(s, OM_UNSUPPORTED, "node %s%s: operator %s%s%s version %d %s",
 		*op->name ? op->name : "of ", *op->name ? "" : first,
 		op->domain, *op->domain ? "::" : "", op->type, op->version, why);
 }
 
 static om_status
-check_op(const om_prog *p, const om_op *op)
+check_op(om_session *s, const om_op *op)
 {
 	if (op->call && !op->opdef)
-		return refuse(p, op, "is a function that was not inlined");
+		return refuse(s, op, "is a function that was not inlined");
 	if (op->opaque)
-		return om_fail(p->session, OM_UNSUPPORTED, "%s", op->opaque);
+		return om_fail(s, OM_UNSUPPORTED, "%s", op->opaque);
 	if (!op->opdef && om_opdef_exists(op->domain, op->type))
-		return refuse(p, op, "is not known; other versions of it are");
+		return refuse(s, op, "is not known; other versions of it are");
 	if (!op->opdef)
-		return refuse(p, op, "is not known");
+		return refuse(s, op, "is not known");
 	if (!op->opdef->cpu && op->opdef->control == OM_PLAIN)
-		return refuse(p, op, "cannot be run: it has no kernel");
+		return refuse(s, op, "cannot be run: it has no kernel");
 	return OM_OK;
 }
 
 /* Backwards: what is wanted is known before its op is met.  The last bad op
  * met is the first in the program. */
 static om_status
-check_block(const om_prog *p, const om_block *b, bool *wanted)
+check_block(om_session *s, const om_block *b, bool *wanted)
 {
 	om_status st = OM_OK;
 
@@ -70,19 +70,19 @@ check_block(const om_prog *p, const om_block *b, bool *wanted)
 			if (op->in[k])
 				wanted[op->in[k]->id] = true;
 		for (uint32_t k = op->nbody; k-- > 0;)
-			if (check_block(p, op->body[k], wanted) != OM_OK)
+			if (check_block(s, op->body[k], wanted) != OM_OK)
 				st = OM_UNSUPPORTED;
-		if (check_op(p, op) != OM_OK)
+		if (check_op(s, op) != OM_OK)
 			st = OM_UNSUPPORTED;
 	}
 	return st;
 }
 
 om_status
-om_prog_is_runnable(const om_prog *p)
+om_prog_is_runnable(om_session *s, const om_prog *p)
 {
 	om_arena *mem = om_arena_new();
-	const om_status st = check_block(p, p->first, OM_NEWN(mem, bool, p->nvalue + 1));
+	const om_status st = check_block(s, p->first, OM_NEWN(mem, bool, p->nvalue + 1));
 
 	om_arena_free(mem);
 	return st;

@@ -144,12 +144,12 @@ om_body_own_op(om_grad *g)
 	if ((once = unrepeatable(op)))
 		om_grad_fail(g, OM_UNSUPPORTED, "%s %s in its body is random: what is drawn there cannot be had without "
 			"changing the forward path", once->type, once->out[0]->name);
-	om_clone c = om_clone_new(s->tape->p, s->tape->p, s->tape->mem, "copy_");
+	om_clone c = om_clone_new(s->tape->session, s->tape->p, s->tape->p, s->tape->mem, "copy_");
 	const om_status st = om_op_clone(&c, op, s->to, NULL, &copy);
 	copy->phase = OM_BACKWARD;
 	om_tape_fail(s->tape, st);
 	if (s->tape->status == OM_OK)
-		om_tape_fail(s->tape, om_op_infer(s->tape->p, copy));
+		om_tape_fail(s->tape, om_op_infer(s->tape->session, s->tape->p, copy));
 	return copy;
 }
 
@@ -181,7 +181,7 @@ om_body_infer(struct om_body *b)
 	struct om_tape *t = b->s->tape;
 
 	if (t->status == OM_OK)
-		om_tape_fail(t, om_op_infer(t->p, b->op));
+		om_tape_fail(t, om_op_infer(t->session, t->p, b->op));
 }
 
 /* ---- A body. ---- */

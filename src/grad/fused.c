@@ -120,7 +120,7 @@ start_home(struct drawing *w)
 
 	*set = (om_opset){"", om_opset_version(p, "")};
 	w->home = OM_NEW(p->mem, om_prog);
-	*w->home = (om_prog){.session = p->session, .mem = p->mem, .name = w->form->type, .opset = set, .nopset = 1,
+	*w->home = (om_prog){.mem = p->mem, .name = w->form->type, .opset = set, .nopset = 1,
 		.ir_version = p->ir_version, .align = p->align, .model = p->model};
 	w->body = om_block_new(w->home, NULL, NULL, w->form->type);
 }
@@ -495,7 +495,7 @@ clone_function(om_grad *g, om_value **out)
 	const om_op *call = om_grad_op(g);
 	const om_block *body = call->call->body;
 	struct om_tape *t = om_grad_scope(g)->tape;
-	om_clone c = om_clone_new(t->p, body->prog, t->mem,
+	om_clone c = om_clone_new(t->session, t->p, body->prog, t->mem,
 		om_printf(t->mem, "%s/", om_tape_name(t, om_printf(t->mem, "%s_body", call->out[0]->name))));
 
 	for (uint32_t k = 0; k < call->nin; k++)
@@ -504,9 +504,9 @@ clone_function(om_grad *g, om_value **out)
 		om_op *copy;
 		om_tape_fail(t, om_op_clone(&c, op, om_grad_scope(g)->to, NULL, &copy));
 		if (t->status == OM_OK)
-			om_tape_fail(t, om_op_infer(t->p, copy));
+			om_tape_fail(t, om_op_infer(t->session, t->p, copy));
 		if (t->status == OM_OK && copy->nin == 0)
-			om_tape_fail(t, om_op_fold(t->p, copy, UINT64_MAX));
+			om_tape_fail(t, om_op_fold(t->session, t->p, copy, UINT64_MAX));
 	}
 	for (uint32_t k = 0; k < call->nout && t->status == OM_OK; k++)
 		out[k] = c.value[body->result[k]->id];

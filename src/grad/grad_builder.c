@@ -70,6 +70,12 @@ om_grad_op(const om_grad *g)
 	return g->op;
 }
 
+om_session *
+om_grad_session(const om_grad *g)
+{
+	return g->scope->tape->session;
+}
+
 om_prog *
 om_grad_prog(const om_grad *g)
 {
@@ -105,7 +111,7 @@ om_grad_fail(om_grad *g, om_status st, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
-	om_session *s = g->scope->tape->p->session;
+	om_session *s = g->scope->tape->session;
 	om_tape_fail(g->scope->tape, g->op ? om_op_fail(s, st, g->op, "%s", what) : om_fail(s, st, "%s", what));
 }
 
@@ -154,7 +160,7 @@ take_output(struct om_tape *t, om_op *op, uint32_t k)
 	}
 	const char *first = op->out[0] ? op->out[0]->name : op->type;
 	om_op_set_out(op, k, om_tape_value(t, op->block, om_printf(t->mem, "%s_out%u", first, k)));
-	om_tape_fail(t, om_op_infer(t->p, op));
+	om_tape_fail(t, om_op_infer(t->session, t->p, op));
 }
 
 /* A copy of the op, in the backward path, whose outputs may be taken. */
@@ -294,10 +300,10 @@ om_emit_done(om_grad *g, om_op *op)
 	if (t->status != OM_OK)
 		return;
 	if (!op->opdef)
-		om_tape_fail(t, om_op_fail(t->p->session, OM_UNSUPPORTED, op, "does not exist in opset %d, and is wanted "
+		om_tape_fail(t, om_op_fail(t->session, OM_UNSUPPORTED, op, "does not exist in opset %d, and is wanted "
 			"for a gradient", op->version));
 	else
-		om_tape_fail(t, om_op_infer(t->p, op));
+		om_tape_fail(t, om_op_infer(t->session, t->p, op));
 }
 
 om_value *
@@ -544,7 +550,7 @@ shape_at(om_grad *g, om_value *v, int from, int to)
 			om_op_insert(next, op);
 		else
 			om_op_append(v->block, op);
-		om_tape_fail(t, om_op_infer(t->p, op));
+		om_tape_fail(t, om_op_infer(t->session, t->p, op));
 		om_map_set(&t->known, key, op);
 	}
 	return om_scope_import(g->scope, g, op->out[0]);

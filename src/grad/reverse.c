@@ -192,7 +192,7 @@ check_said(const om_grad *g)
 {
 	for (uint32_t k = 0; k < g->op->nin; k++)
 		if (om_grad_is_needed(g, k) && !g->is_said[k])
-			return om_op_fail(g->scope->tape->p->session, OM_UNSUPPORTED, g->op,
+			return om_op_fail(g->scope->tape->session, OM_UNSUPPORTED, g->op,
 				"its gradient is not known for input %s", g->op->in[k]->name);
 	return OM_OK;
 }
@@ -207,7 +207,7 @@ differentiate(om_scope *s, const om_op *op)
 		if (op->out[k])
 			g.stem = om_printf(t->mem, "%s_grad", op->out[k]->name);
 	if (!op->opdef || !op->opdef->grad)
-		return om_op_fail(t->p->session, OM_UNSUPPORTED, op, op->opdef
+		return om_op_fail(t->session, OM_UNSUPPORTED, op, op->opdef
 			? "a gradient has to go through it, but there is none for this operator"
 			: "a gradient has to go through it, but the operator is not known");
 	if (!t->functions || !om_grad_fused(&g))
@@ -235,12 +235,12 @@ om_scope_run(om_scope *s)
 /* ---- All of it. ---- */
 
 static om_status
-check_program(const om_prog *p)
+check_program(om_session *s, const om_prog *p)
 {
 	const int version = om_opset_version(p, "");
 
 	if (version && version < OM_GRAD_OPSET)
-		return om_fail(p->session, OM_UNSUPPORTED, "gradients are built of operators of opset %d or above, "
+		return om_fail(s, OM_UNSUPPORTED, "gradients are built of operators of opset %d or above, "
 			"but the program has opset %d", OM_GRAD_OPSET, version);
 	return OM_OK;
 }
@@ -249,7 +249,7 @@ check_program(const om_prog *p)
 static om_status
 seed_of(om_grad *g, const om_value *loss, om_value **out)
 {
-	om_session *s = g->scope->tape->p->session;
+	om_session *s = g->scope->tape->session;
 	char text[256];
 
 	if (loss->type.kind != OM_TENSOR || !has_fractions(loss))
@@ -273,7 +273,7 @@ backward(struct om_tape *t, om_backward *b)
 
 	for (uint32_t k = 0; k < b->nwrt; k++) {
 		if (!has_fractions(b->wrt[k]))
-			return om_fail(t->p->session, OM_SHAPE, "%s has no gradient: it holds no numbers with a fraction",
+			return om_fail(t->session, OM_SHAPE, "%s has no gradient: it holds no numbers with a fraction",
 				b->wrt[k]->name);
 		om_scope_request(s, b->wrt[k]);
 	}
@@ -288,11 +288,11 @@ backward(struct om_tape *t, om_backward *b)
 }
 
 om_status
-om_prog_backward(om_prog *p, om_backward *b)
+om_prog_backward(om_session *s, om_prog *p, om_backward *b)
 {
-	struct om_tape t = {.p = p, .copies = b->copies, .functions = b->functions};
+	struct om_tape t = {.session = s, .p = p, .copies = b->copies, .functions = b->functions};
 
-	OM_TRY(check_program(p));
+	OM_TRY(check_program(s, p));
 	t.mem = om_arena_new();
 	om_tape_start(&t);
 	const om_status st = backward(&t, b);

@@ -10,6 +10,7 @@ enum { OM_GRAD_OPSET = 16 };
 
 /* One backward pass. */
 struct om_tape {
+	om_session *session;
 	om_prog *p;
 	om_arena *mem;
 	om_status status;        /* the first failure */

@@ -254,7 +254,7 @@ run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
 	om_arena_free(scratch);
 #ifdef OM_CHECKED
 	if (st == OM_OK)
-		st = om_verify(p);
+		st = om_verify(h->session, p);
 #endif
 	return st == OM_OK ? st : om_note(h->session, st, "running %s", pass->name);
 }

@@ -6,13 +6,12 @@
 #include "onnxmem/builder.h"
 
 om_prog *
-om_prog_new(om_session *s)
+om_prog_new(void)
 {
 	om_arena *mem = om_arena_new();
 	om_prog *p = OM_NEW(mem, om_prog);
 
 	p->mem = mem;
-	p->session = s;
 	p->name = "";
 	p->align = 64;
 	return p;

@@ -4,9 +4,9 @@
 #include "onnxmem/builder.h"
 
 om_clone
-om_clone_new(om_prog *to, const om_prog *from, om_arena *mem, const char *prefix)
+om_clone_new(om_session *s, om_prog *to, const om_prog *from, om_arena *mem, const char *prefix)
 {
-	return (om_clone){.p = to, .from = from, .mem = mem, .prefix = prefix,
+	return (om_clone){.session = s, .p = to, .from = from, .mem = mem, .prefix = prefix,
 		.value = OM_NEWN(mem, om_value *, from->nvalue),
 		.block = OM_NEWN(mem, om_block *, from->nblock),
 		.nvalue = from->nvalue, .nblock = from->nblock};
@@ -81,7 +81,7 @@ clone_graphs(om_clone *c, om_op *copy, om_attr *a)
 		if (from->prog == c->from) {
 			OM_TRY(clone_body(c, from, g[k]));
 		} else {
-			om_clone in = om_clone_new(c->p, from->prog, c->mem, c->prefix);
+			om_clone in = om_clone_new(c->session, c->p, from->prog, c->mem, c->prefix);
 			OM_TRY(clone_body(&in, from, g[k]));
 		}
 	}
@@ -99,7 +99,7 @@ clone_attr(om_clone *c, om_op *copy, const om_attr *from)
 		if (!stands)
 			return OM_OK;
 		if (stands->kind != from->kind)
-			return om_op_fail(c->p->session, OM_INVALID, copy,
+			return om_op_fail(c->session, OM_INVALID, copy,
 				"attribute %s of its function is not of the kind that %s wants",
 				stands->name, from->name);
 		a = *stands;

@@ -490,7 +490,7 @@ read_function(struct om_reader *r, om_function **tail)
 	om_prog *home = OM_NEW(r->whole->mem, om_prog);
 
 	OM_TRY(read_function_head(r, f));
-	*home = (om_prog){.session = r->s, .mem = r->whole->mem, .name = f->name,
+	*home = (om_prog){.mem = r->whole->mem, .name = f->name,
 		.opset = (om_opset *)f->opset, .nopset = f->nopset,
 		.ir_version = r->whole->ir_version, .align = r->whole->align};
 	r->p = home;
@@ -556,7 +556,7 @@ read_all(struct om_reader *r, FILE *in)
 om_status
 om_parse(om_session *s, FILE *in, const char *where, om_prog **out)
 {
-	struct om_reader r = {.p = om_prog_new(s), .s = s, .mem = om_arena_new(), .where = where, .line = 1};
+	struct om_reader r = {.p = om_prog_new(), .s = s, .mem = om_arena_new(), .where = where, .line = 1};
 
 	r.whole = r.p;
 	om_status st = read_all(&r, in);

@@ -26,6 +26,7 @@ enum { NONE = UINT32_MAX };
 static const uint64_t MOST = UINT64_C(1) << 27;
 
 struct builder {
+	om_session *session;
 	om_partial_order *r;
 	const om_prog *p;
 	om_arena *mem;
@@ -192,7 +193,7 @@ place(struct builder *w, uint32_t node, const om_op *op)
 	add_sources(w, op);
 	w->total += w->chains;
 	if (w->total > MOST)
-		return om_fail(w->p->session, OM_MEMORY, "the graph is too large and too wide for a plan that holds "
+		return om_fail(w->session, OM_MEMORY, "the graph is too large and too wide for a plan that holds "
 			"in every order: %u ops on %u chains", r->n, w->chains);
 	r->width[node] = w->chains;
 	r->row[node] = om_memdup(w->mem, w->row, w->chains * sizeof *w->row);
@@ -202,10 +203,10 @@ place(struct builder *w, uint32_t node, const om_op *op)
 }
 
 om_status
-om_partial_order_new(const om_prog *p, om_arena *mem, om_partial_order **out)
+om_partial_order_new(om_session *s, const om_prog *p, om_arena *mem, om_partial_order **out)
 {
 	om_partial_order *r = OM_NEW(mem, om_partial_order);
-	struct builder w = {.r = r, .p = p, .mem = mem};
+	struct builder w = {.session = s, .r = r, .p = p, .mem = mem};
 	const om_op *op = p->first->first;
 
 	*out = r;

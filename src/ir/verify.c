@@ -6,6 +6,7 @@
 #include "onnxmem/opdef.h"
 
 struct check {
+	om_session *session;
 	const om_prog *p;
 	unsigned found;
 	char first[512];
@@ -23,7 +24,7 @@ broken(struct check *c, const char *fmt, ...)
 	va_end(ap);
 	if (c->found++ == 0)
 		memcpy(c->first, text, sizeof text);
-	om_warn(c->p->session, "%s", text);
+	om_warn(c->session, "%s", text);
 }
 
 static const char *
@@ -130,10 +131,10 @@ check_store(struct check *c, const om_value *v)
 }
 
 om_status
-om_verify(const om_prog *p)
+om_verify(om_session *s, const om_prog *p)
 {
 	om_arena *mem = om_arena_new();
-	struct check c = {.p = p, .defined = OM_NEWN(mem, om_block *, p->nvalue)};
+	struct check c = {.session = s, .p = p, .defined = OM_NEWN(mem, om_block *, p->nvalue)};
 
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		if (p->values[k]->id != k)
@@ -146,6 +147,6 @@ om_verify(const om_prog *p)
 	if (c.found == 0)
 		return OM_OK;
 	if (c.found == 1)
-		return om_fail(p->session, OM_IR, "%s", c.first);
-	return om_fail(p->session, OM_IR, "%s (and %u more)", c.first, c.found - 1);
+		return om_fail(s, OM_IR, "%s", c.first);
+	return om_fail(s, OM_IR, "%s (and %u more)", c.first, c.found - 1);
 }

@@ -659,7 +659,7 @@ read_function(struct import *im, om_function *to)
 	const Onnx__FunctionProto *f = to->origin;
 	om_prog *home = OM_NEW(im->whole->mem, om_prog);
 
-	*home = (om_prog){.session = im->s, .mem = im->whole->mem, .name = to->name,
+	*home = (om_prog){.mem = im->whole->mem, .name = to->name,
 		.ir_version = im->whole->ir_version, .align = im->whole->align, .model = im->m};
 	struct import in = *im;
 	in.p = home;
@@ -713,13 +713,13 @@ read_model(struct import *im)
 om_status
 om_model_import(om_session *s, om_model *m, om_prog **out)
 {
-	om_prog *p = om_prog_new(s);
+	om_prog *p = om_prog_new();
 	struct import im = {.s = s, .m = m, .p = p, .whole = p, .tmp = om_arena_new()};
 
 	im.functions = om_map_new(im.tmp);
 	const om_status st = read_model(&im);
 	if (st == OM_OK)
-		om_metadata_read(p, m);
+		om_metadata_read(s, p, m);
 	om_arena_free(im.tmp);
 	*out = st == OM_OK ? p : NULL;
 	if (st != OM_OK)

@@ -98,19 +98,19 @@ place_of(size_t n, Onnx__ValueInfoProto *const *list, const char *name)
 
 /* Inputs and outputs of the file are those of the program, in their order. */
 void
-om_metadata_read(om_prog *p, om_model *m)
+om_metadata_read(om_session *s, om_prog *p, om_model *m)
 {
 	const Onnx__GraphProto *g = m->proto->graph;
 	const char *text = om_prop_find(PROPS(m->proto), OM_KEY_TIE), *result;
 	json_t *ties = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL, *param;
 
 	if (text && !json_is_object(ties))
-		om_warn(p->session, "%s: its entry %s is no JSON object of names", m->name, OM_KEY_TIE);
+		om_warn(s, "%s: its entry %s is no JSON object of names", m->name, OM_KEY_TIE);
 	json_object_foreach(ties, result, param) {
 		const char *name = json_string_value(param);
 		if (!name || !om_prog_alias_io(p, place_of(g->n_output, g->output, result),
 		    place_of(g->n_input, g->input, name)))
-			om_warn(p->session, "%s: %s ties output %s to input %s, which cannot be", m->name, OM_KEY_TIE,
+			om_warn(s, "%s: %s ties output %s to input %s, which cannot be", m->name, OM_KEY_TIE,
 				result, name ? name : "?");
 	}
 	json_decref(ties);

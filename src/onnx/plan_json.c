@@ -589,7 +589,7 @@ om_plan_json(om_session *s, const om_model *m, const om_prog *p, char **json)
 	*json = NULL;
 	if (!(p->has & OM_HAS_PLAN))
 		return om_fail(s, OM_USAGE, "the program has no plan yet");
-	OM_TRY(om_plan_verify(p, p->plan));
+	OM_TRY(om_plan_verify(s, p, p->plan));
 	OM_TRY(om_model_digest(s, m, false, digest));
 	w.mem = om_arena_new();
 	w.ops = om_ops_by_index(p, w.mem);

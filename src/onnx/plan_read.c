@@ -264,7 +264,7 @@ bind_dims(struct reader *r)
 	json_object_foreach(json_object_get(r->root, "dims"), symbol, j) {
 		uint64_t n;
 		OM_TRY(get_number(r, j, "a dim", INT64_MAX, &n));
-		const om_status st = om_bind_dim(r->p, symbol, (int64_t)n);
+		const om_status st = om_bind_dim(r->s, r->p, symbol, (int64_t)n);
 		if (st != OM_OK && st != OM_USAGE)  /* of a symbol that only inference knows */
 			return not_for(r, st);
 	}
@@ -291,7 +291,7 @@ bind_inputs(struct reader *r)
 			shape.dim[k] = (int64_t)n;
 		}
 		if (whole)
-			OM_TRY(not_for(r, om_bind_shape(r->p, input, &shape)));
+			OM_TRY(not_for(r, om_bind_shape(r->s, r->p, input, &shape)));
 	}
 	return OM_OK;
 }
@@ -377,8 +377,8 @@ bind(struct reader *r)
 
 	OM_TRY(bind_dims(r));
 	OM_TRY(bind_inputs(r));
-	OM_TRY(om_block_infer(r->p, r->p->first));
-	OM_TRY(om_prog_fold(r->p, FOLD_LIMIT, &computed, &left));
+	OM_TRY(om_block_infer(r->s, r->p, r->p->first));
+	OM_TRY(om_prog_fold(r->s, r->p, FOLD_LIMIT, &computed, &left));
 	om_timeline(r->p);
 	OM_TRY(find_key(r->s, r->m, OM_KEY_SHAPES, &shapes));
 	if (shapes && strcmp(shapes, om_shapes_text(r->p, r->mem)) != 0)

@@ -202,13 +202,13 @@ fold(struct fold *f)
 }
 
 om_status
-om_op_fold(om_prog *p, om_op *op, uint64_t limit)
+om_op_fold(om_session *s, om_prog *p, om_op *op, uint64_t limit)
 {
 	if (!can_fold(op))
 		return OM_OK;
 	struct fold f = {.p = p, .limit = limit};
 	om_arena *mem = om_arena_new();
-	om_op_context_init(&f.c, p->session, mem, op);
+	om_op_context_init(&f.c, s, mem, op);
 	f.c.keep = p->mem;
 	const om_status st = fold(&f);
 	om_arena_free(mem);

@@ -29,13 +29,13 @@ is_known(const om_op *op)
 }
 
 static om_status
-fold_op(om_prog *p, om_op *op, uint64_t limit, uint64_t *computed, uint64_t *left)
+fold_op(om_session *s, om_prog *p, om_op *op, uint64_t limit, uint64_t *computed, uint64_t *left)
 {
 	op->is_folded = is_foldable(op) || is_known(op);
 	if (!op->is_folded)
 		return OM_OK;
 	if (!is_known(op))
-		OM_TRY(om_op_fold(p, op, limit));
+		OM_TRY(om_op_fold(s, p, op, limit));
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k])
 			op->out[k]->is_const = true;
@@ -44,11 +44,11 @@ fold_op(om_prog *p, om_op *op, uint64_t limit, uint64_t *computed, uint64_t *lef
 }
 
 om_status
-om_prog_fold(om_prog *p, uint64_t limit, uint64_t *computed, uint64_t *left)
+om_prog_fold(om_session *s, om_prog *p, uint64_t limit, uint64_t *computed, uint64_t *left)
 {
 	*computed = *left = 0;
 	for (om_block *b = p->first; b; b = b->next)
 		for (om_op *op = b->first; op; op = op->next)
-			OM_TRY(fold_op(p, op, limit, computed, left));
+			OM_TRY(fold_op(s, p, op, limit, computed, left));
 	return OM_OK;
 }

@@ -192,7 +192,7 @@ check_attrs(om_session *s, const om_op *op)
 
 /* A row that knows of other kinds knows better than the file. */
 static void
-set_output(om_prog *p, const om_op *op, om_value *v, const om_type *type, om_tensor *found)
+set_output(om_session *s, const om_op *op, om_value *v, const om_type *type, om_tensor *found)
 {
 	if (type->kind != OM_TENSOR) {
 		v->type = *type;
@@ -202,7 +202,7 @@ set_output(om_prog *p, const om_op *op, om_value *v, const om_type *type, om_ten
 	if (v->type.kind != OM_TENSOR && (!may_be_objects(op->opdef) || found->type == OM_UNDEFINED))
 		return;
 	if (v->is_declared && v->type.kind == OM_TENSOR)
-		refine(p->session, op, v, found);
+		refine(s, op, v, found);
 	v->type = (om_type){.kind = OM_TENSOR, .elem = found->type};
 	v->shape = found->shape;
 }
@@ -229,14 +229,14 @@ infer_elems(om_prog *p, om_op_context *c)
 }
 
 static om_status
-infer(om_prog *p, om_arena *mem, om_op *op)
+infer(om_session *s, om_prog *p, om_arena *mem, om_op *op)
 {
 	om_op_context c;
 
-	OM_TRY(om_op_check(p->session, op));
-	OM_TRY(check_kinds(p->session, op));
-	OM_TRY(check_attrs(p->session, op));
-	om_op_context_init(&c, p->session, mem, op);
+	OM_TRY(om_op_check(s, op));
+	OM_TRY(check_kinds(s, op));
+	OM_TRY(check_attrs(s, op));
+	om_op_context_init(&c, s, mem, op);
 	c.keep = p->mem;
 	c.out_type = OM_NEWN(mem, om_type, op->nout);
 	for (uint32_t k = 0; k < op->nout; k++)
@@ -245,7 +245,7 @@ infer(om_prog *p, om_arena *mem, om_op *op)
 	OM_TRY(op->opdef->infer(&c));
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k])
-			set_output(p, op, op->out[k], &c.out_type[k], &c.out[k]);
+			set_output(s, op, op->out[k], &c.out_type[k], &c.out[k]);
 	infer_elems(p, &c);
 	return OM_OK;
 }
@@ -261,17 +261,17 @@ has_declared_outputs(const om_op *op)
 }
 
 om_status
-om_op_infer(om_prog *p, om_op *op)
+om_op_infer(om_session *s, om_prog *p, om_op *op)
 {
 	if (!op->opdef)
 		return OM_OK;
 	om_arena *mem = om_arena_new();
-	om_status st = infer(p, mem, op);
+	om_status st = infer(s, p, mem, op);
 	om_arena_free(mem);
 	if (st == OM_UNSUPPORTED && has_declared_outputs(op)) {
-		op->opaque = om_strdup(p->mem, om_message(p->session));
+		op->opaque = om_strdup(p->mem, om_message(s));
 		op->opdef = NULL;
-		om_warn(p->session, "%s; its outputs are taken as declared", op->opaque);
+		om_warn(s, "%s; its outputs are taken as declared", op->opaque);
 		st = OM_OK;
 	}
 	return st;
@@ -315,11 +315,11 @@ om_op_bind(om_op *op)
 enum { SHAPE_ARITHMETIC = 8192 };
 
 om_status
-om_block_infer(om_prog *p, om_block *b)
+om_block_infer(om_session *s, om_prog *p, om_block *b)
 {
 	for (om_op *op = b->first; op; op = op->next) {
-		OM_TRY(om_op_infer(p, op));
-		OM_TRY(om_op_fold(p, op, SHAPE_ARITHMETIC));
+		OM_TRY(om_op_infer(s, p, op));
+		OM_TRY(om_op_fold(s, p, op, SHAPE_ARITHMETIC));
 	}
 	return OM_OK;
 }

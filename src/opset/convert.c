@@ -29,7 +29,7 @@ om_conversion_refuse(const om_opset_conversion *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof why, fmt, ap);
 	va_end(ap);
-	return om_op_fail(r->p->session, OM_UNSUPPORTED, r->op, "of opset %d cannot be raised to %d: %s",
+	return om_op_fail(r->session, OM_UNSUPPORTED, r->op, "of opset %d cannot be raised to %d: %s",
 		r->op->version, r->target, why);
 }
 
@@ -139,9 +139,9 @@ om_conversion_insert_before(om_opset_conversion *r, const char *type, const om_a
 	om_op_set_out(op, 0, om_value_fresh(r->p, r->op->block, stem_of(r, type)));
 	om_op_insert(r->op, op);
 	if (r->status == OM_OK)
-		r->status = om_op_infer(r->p, op);
+		r->status = om_op_infer(r->session, r->p, op);
 	if (r->status == OM_OK)
-		r->status = om_op_fold(r->p, op, SMALL);
+		r->status = om_op_fold(r->session, r->p, op, SMALL);
 	return op->out[0];
 }
 
@@ -230,7 +230,7 @@ static om_status
 infer_again(om_opset_conversion *r, const om_op *end)
 {
 	for (om_op *op = r->op; op && op != end; op = op->next)
-		OM_TRY(om_op_infer(r->p, op));
+		OM_TRY(om_op_infer(r->session, r->p, op));
 	return OM_OK;
 }
 
@@ -328,7 +328,7 @@ raise(om_opset_conversion *r, om_opset_converted *done)
 }
 
 om_status
-om_prog_convert_opset(om_prog *p, int opset, om_opset_converted *done)
+om_prog_convert_opset(om_session *s, om_prog *p, int opset, om_opset_converted *done)
 {
 	om_opset_converted nothing;
 	const int own = om_opset_version(p, "");
@@ -336,13 +336,13 @@ om_prog_convert_opset(om_prog *p, int opset, om_opset_converted *done)
 	done = done ? done : &nothing;
 	*done = (om_opset_converted){.from = (uint32_t)own, .to = (uint32_t)own};
 	if (opset < OM_CONVERT_OLDEST || opset > OM_CONVERT_NEWEST)
-		return om_fail(p->session, OM_USAGE, "operators can be raised to opsets %d to %d, not to %d", OM_CONVERT_OLDEST,
+		return om_fail(s, OM_USAGE, "operators can be raised to opsets %d to %d, not to %d", OM_CONVERT_OLDEST,
 			OM_CONVERT_NEWEST, opset);
 	if (!own)
 		return OM_OK;
-	om_opset_conversion r = {.p = p, .target = target_of(p, opset)};
+	om_opset_conversion r = {.session = s, .p = p, .target = target_of(p, opset)};
 	if (r.target > OM_CONVERT_NEWEST && !is_of(p, r.target))
-		return om_fail(p->session, OM_UNSUPPORTED, "the program has operators of opset %d, and what is older cannot be "
+		return om_fail(s, OM_UNSUPPORTED, "the program has operators of opset %d, and what is older cannot be "
 			"raised above %d", r.target, OM_CONVERT_NEWEST);
 	r.mem = om_arena_new();
 	const om_status st = raise(&r, done);

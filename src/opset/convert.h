@@ -6,6 +6,7 @@
 #include "onnxmem/opset_convert.h"
 
 typedef struct om_opset_conversion {
+	om_session *session;
 	om_prog *p;
 	om_arena *mem;           /* for lists; dies with the raising */
 	om_op *op;               /* NULL: other ops do what it did */

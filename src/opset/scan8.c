@@ -51,7 +51,7 @@ static om_status
 move_inside(om_opset_conversion *r, const om_op *outer, om_block *b)
 {
 	om_op *op = r->op, *inner;
-	om_clone c = om_clone_new(r->p, r->p, r->mem, om_printf(r->mem, "%s/", om_op_label(outer)));
+	om_clone c = om_clone_new(r->session, r->p, r->p, r->mem, om_printf(r->mem, "%s/", om_op_label(outer)));
 
 	for (uint32_t k = 0; k < outer->nin; k++)
 		om_block_add_param(b, one_of(r, b, outer->in[k]));
@@ -105,5 +105,5 @@ om_conversion_scan(om_opset_conversion *r)
 	om_op_remove(op);
 	om_block_remove(op->body[0]);
 	r->op = NULL;
-	return om_op_infer(r->p, outer);
+	return om_op_infer(r->session, r->p, outer);
 }

@@ -45,6 +45,7 @@ struct edges {
 };
 
 struct om_parallel_check {
+	om_session *session;
 	const om_prog *p;
 	om_arena *mem;
 	uint32_t n;              /* ops of the graph */
@@ -56,12 +57,12 @@ struct om_parallel_check {
 };
 
 om_parallel_check *
-om_parallel_check_new(const om_prog *p, om_arena *mem)
+om_parallel_check_new(om_session *s, const om_prog *p, om_arena *mem)
 {
 	om_parallel_check *f = OM_NEW(mem, om_parallel_check);
 	uint32_t k = 0;
 
-	*f = (om_parallel_check){.p = p, .mem = mem, .n = p->first->nop, .op = OM_NEWN(mem, const om_op *, p->first->nop),
+	*f = (om_parallel_check){.session = s, .p = p, .mem = mem, .n = p->first->nop, .op = OM_NEWN(mem, const om_op *, p->first->nop),
 		.place = OM_NEWN(mem, uint32_t, p->nvalue),
 		.touches = OM_NEWN(mem, struct touches, (size_t)p->nvalue + p->nop)};
 	memset(f->place, 0xff, p->nvalue * sizeof *f->place);
@@ -171,7 +172,7 @@ who_text(const om_parallel_check *f, uint32_t who)
 static om_status
 refuse(const om_parallel_check *f, const struct question *q)
 {
-	return om_fail(f->p->session, OM_BADPLAN, "%s writes %s over %s, which %s may need later, in another order than "
+	return om_fail(f->session, OM_BADPLAN, "%s writes %s over %s, which %s may need later, in another order than "
 		"that of the file", op_text(f, q->then), who_text(f, q->by), who_text(f, q->who), op_text(f, q->first));
 }
 

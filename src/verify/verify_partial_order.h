@@ -10,7 +10,7 @@
  * behind the last for its end. */
 typedef struct om_parallel_check om_parallel_check;
 
-om_parallel_check *om_parallel_check_new(const om_prog *p, om_arena *mem);
+om_parallel_check *om_parallel_check_new(om_session *s, const om_prog *p, om_arena *mem);
 
 /* Op `node` reads or writes bytes [from, to) of a content. */
 void om_parallel_check_touch(om_parallel_check *f, uint32_t node, uint32_t who, uint64_t from, uint64_t to);

@@ -338,7 +338,7 @@ run_graph(struct sim *c)
 
 	OM_TRY(check_plan(c));
 	fill_inputs(c);
-	c->any_order = c->plan->parallel_safe ? om_parallel_check_new(c->p, c->mem) : NULL;
+	c->any_order = c->plan->parallel_safe ? om_parallel_check_new(c->session, c->p, c->mem) : NULL;
 	OM_TRY(om_sim_run_block(c, b));
 	for (uint32_t k = 0; k < b->nresult; k++)
 		OM_TRY(om_sim_read(c, NULL, b->result[k]));
@@ -387,9 +387,9 @@ prepare(struct sim *c)
 }
 
 om_status
-om_plan_verify(const om_prog *p, const om_plan *plan)
+om_plan_verify(om_session *s, const om_prog *p, const om_plan *plan)
 {
-	struct sim c = {.p = p, .plan = plan, .session = p->session, .mem = om_arena_new()};
+	struct sim c = {.p = p, .plan = plan, .session = s, .mem = om_arena_new()};
 
 	prepare(&c);
 	const om_status st = run_graph(&c);

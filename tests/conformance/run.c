@@ -73,7 +73,7 @@ load_data(struct test *t, const char *set, om_data *in)
 			continue;
 		OM_TRY(om_data_load(t->s, path, t->mem, &graph->param[k]->type, &in[k]));
 		if (graph->param[k]->type.kind == OM_TENSOR)
-			OM_TRY(om_bind_shape(t->prog, graph->param[k]->name, &in[k].t.shape));
+			OM_TRY(om_bind_shape(t->s, t->prog, graph->param[k]->name, &in[k].t.shape));
 	}
 	return OM_OK;
 }

@@ -246,17 +246,17 @@ make_gradients(struct test *t, const char *text)
 		.copies = t->state & 1};
 	if (!b.loss)
 		return OM_OK;
-	OM_TRY(om_block_infer(t->p, t->p->first));
-	OM_TRY(om_prog_backward(t->p, &b));
+	OM_TRY(om_block_infer(t->s, t->p, t->p->first));
+	OM_TRY(om_prog_backward(t->s, t->p, &b));
 	t->p->first->nresult = 0;
 	for (int k = 0; k < NFLOAT; k++)
 		if (t->grad[k])
 			om_block_add_result(t->p->first, t->grad[k]);
 	if (t->p->first->nresult == 0)
 		om_block_add_result(t->p->first, b.loss);
-	OM_TRY(om_verify(t->p));
+	OM_TRY(om_verify(t->s, t->p));
 	OM_TRY(om_host_run(t->h, t->p, om_default_pipeline()));
-	return om_plan_verify(t->p, t->p->plan);
+	return om_plan_verify(t->s, t->p, t->p->plan);
 }
 
 static om_status

@@ -9,6 +9,7 @@
 #include "flows.h"
 
 struct look {
+	om_session *session;
 	om_prog *p;
 	om_value **value;         /* by variable; NULL: not in the program any more */
 	om_op **op;               /* by variable: what computes it */
@@ -56,7 +57,7 @@ compare(const struct look *w, const om_op *op, bool behind)
 	for (size_t k = 0; k < w->nvar && st == OM_OK; k++) {
 		const om_value *v = w->value[k];
 		if (w->live[k] && v && !v->is_const && !is_in(v, set, n))
-			st = om_fail(w->p->session, OM_MISMATCH, "%%%s is not live %s %s of %%%s, but read later",
+			st = om_fail(w->session, OM_MISMATCH, "%%%s is not live %s %s of %%%s, but read later",
 				v->name, behind ? "behind" : "before", op->type, op->out[0]->name);
 	}
 	om_arena_free(mem);
@@ -86,9 +87,9 @@ look_back(struct look *w, const struct event *e)
 }
 
 om_status
-flow_check_live(om_prog *p, const struct flow *f, const struct number *in, om_arena *mem)
+flow_check_live(om_session *s, om_prog *p, const struct flow *f, const struct number *in, om_arena *mem)
 {
-	struct look w = {.p = p, .nvar = f->nvar};
+	struct look w = {.session = s, .p = p, .nvar = f->nvar};
 	struct trace t = {0};
 
 	flow_eval(f, in, &t, mem);

@@ -209,7 +209,7 @@ check_live(struct test *t, const char *text)
 	if (st == OM_OK)
 		st = om_host_run(t->h, p, "live");
 	for (int run = 0; run < RUNS && st == OM_OK; run++)
-		st = flow_check_live(p, t->f, t->in[run], t->mem);
+		st = flow_check_live(t->s, p, t->f, t->in[run], t->mem);
 	om_prog_free(p);
 	return st;
 }
@@ -260,9 +260,9 @@ check_plan(struct test *t, const char *text, const struct passes *passes)
 	if (st == OM_OK)
 		st = plan_as(t, p, passes);
 	if (st == OM_OK)
-		st = om_verify(p);
+		st = om_verify(t->s, p);
 	if (st == OM_OK)
-		st = om_plan_verify(p, p->plan);
+		st = om_plan_verify(t->s, p, p->plan);
 	for (int k = t->has_first; k < 3 && st == OM_OK; k++)
 		st = run_way(t, p, &ways[k]);
 	om_prog_free(p);
@@ -281,7 +281,7 @@ check_fault(struct test *t, om_prog *p, uint64_t seed)
 	const char *what;
 
 	p->plan = flow_fault(p, seed, mem, &what);
-	if (om_plan_verify(p, p->plan) == OM_OK) {
+	if (om_plan_verify(t->s, p, p->plan) == OM_OK) {
 		t->nharmless++;
 		if (p->plan->arena[0].bytes < p->plan->arena[0].lower_bound)
 			st = om_fail(t->s, OM_BADPLAN, "a plan of %llu bytes, below the bound of %llu, is right",

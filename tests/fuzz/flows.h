@@ -108,6 +108,6 @@ struct trace {
 struct number *flow_eval(const struct flow *f, const struct number *in, struct trace *trace, om_arena *mem);
 
 /* Are all values that a run with these inputs still reads live, as the pass says? */
-om_status flow_check_live(om_prog *p, const struct flow *f, const struct number *in, om_arena *mem);
+om_status flow_check_live(om_session *s, om_prog *p, const struct flow *f, const struct number *in, om_arena *mem);
 
 #endif

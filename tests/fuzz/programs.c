@@ -763,11 +763,11 @@ reorder(om_session *s, om_host *h, om_prog *p, om_arena *mem, struct results *fi
 		for (const om_op *op = p->first->first; op; op = op->next)
 			was[op->id] = op->step;
 		permute(p, mem, &g);
-		OM_TRY(om_verify(p));
+		OM_TRY(om_verify(s, p));
 		OM_TRY(om_host_run(h, p, "live"));
 		p->plan = plan;
 		set_steps(p, plan, was);
-		OM_TRY(om_plan_verify(p, plan));
+		OM_TRY(om_plan_verify(s, p, plan));
 		OM_TRY(compare(s, p, mem, first, false));
 	}
 	return OM_OK;
@@ -832,9 +832,9 @@ check_one(om_session *s, om_host *h, const char *text, uint64_t seed, const stru
 	if (st == OM_OK)
 		st = plan_as(h, p, way, *bytes);
 	if (st == OM_OK)
-		st = om_verify(p);
+		st = om_verify(s, p);
 	if (st == OM_OK)
-		st = om_plan_verify(p, p->plan);
+		st = om_plan_verify(s, p, p->plan);
 	if (st == OM_OK && way == always)
 		*bytes = p->plan->arena[0].bytes;
 	if (st == OM_OK)

@@ -28,13 +28,13 @@ plan(om_host *h, om_session *s, om_model *m, om_prog *p)
 {
 	char hex[80];
 
-	insist(om_verify(p) == OM_OK, om_message(s));
+	insist(om_verify(s, p) == OM_OK, om_message(s));
 	went(s, om_model_digest(s, m, false, hex));
-	om_prog_is_runnable(p);
-	if (!went(s, om_bind_rest(p, 1)) || !went(s, om_host_run(h, p, om_default_pipeline())))
+	om_prog_is_runnable(s, p);
+	if (!went(s, om_bind_rest(s, p, 1)) || !went(s, om_host_run(h, p, om_default_pipeline())))
 		return IMPORTED;
-	insist(om_verify(p) == OM_OK, om_message(s));
-	insist(om_plan_verify(p, p->plan) == OM_OK, om_message(s));
+	insist(om_verify(s, p) == OM_OK, om_message(s));
+	insist(om_plan_verify(s, p, p->plan) == OM_OK, om_message(s));
 	if (!went(s, om_model_update(s, m, p)) || !went(s, om_model_save(s, m, "/dev/null")))
 		return PLANNED;
 	return WRITTEN;
@@ -69,7 +69,7 @@ take_text(om_session *s, const void *data, size_t size)
 	insist(st == OM_OK || *om_message(s), "a refusal without a sentence");
 	if (st == OM_OK) {
 		/* A text may say what no program may do: the verifier tells. */
-		if (om_verify(p) == OM_OK)
+		if (om_verify(s, p) == OM_OK)
 			om_dump(p, out, OM_DUMP_ALL_DATA);
 		else
 			insist(*om_message(s), "a refusal without a sentence");

@@ -17,13 +17,13 @@ through_program(om_session *s, om_model *m, const char *how)
 	om_prog *p;
 
 	OM_TRY(om_model_import(s, m, &p));
-	om_status st = om_verify(p);
+	om_status st = om_verify(s, p);
 	if (st == OM_OK && strcmp(how, "update") != 0) {
 		om_host *h = om_host_new(s, NULL);
 		st = om_host_run(h, p, how);
 		om_host_free(h);
 		if (st == OM_OK)
-			st = om_verify(p);
+			st = om_verify(s, p);
 	}
 	if (st == OM_OK)
 		st = om_model_update(s, m, p);

@@ -309,10 +309,10 @@ run_all(struct attempt *a, bool is_open)
 	uint64_t computed, left;
 
 	for (uint32_t k = 0; k < a->n && is_open; k++)
-		OM_TRY(om_bind_shape(p, a->x[k]->name, &a->at[k].shape));
-	OM_TRY(om_block_infer(p, p->first));
+		OM_TRY(om_bind_shape(a->t->session, p, a->x[k]->name, &a->at[k].shape));
+	OM_TRY(om_block_infer(a->t->session, p, p->first));
 	p->has = OM_HAS_INLINE | OM_HAS_SHAPES;
-	OM_TRY(om_prog_fold(p, 65536, &computed, &left));
+	OM_TRY(om_prog_fold(a->t->session, p, 65536, &computed, &left));
 	p->has |= OM_HAS_CONST;
 	OM_TRY(om_exec_new(a->t->session, p, NULL, &o, &a->e));
 	for (uint32_t k = 0; k < a->n; k++)
@@ -389,7 +389,7 @@ penalize(struct attempt *a)
 		sum = sum ? result_of(t, "Add", sum, q, om_value_new(t->prog, graph, om_printf(t->prog->mem, "penalty%u", k))) : q;
 	}
 	a->loss = sum;
-	if (!sum || om_block_infer(t->prog, graph) != OM_OK || !om_shape_is_known(&sum->shape))
+	if (!sum || om_block_infer(a->t->session, t->prog, graph) != OM_OK || !om_shape_is_known(&sum->shape))
 		return false;
 	graph->nresult = 0;
 	om_block_add_result(graph, sum);
@@ -411,12 +411,12 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_opdef *ro
 		t->op->opdef = row;
 	if (is_large(t) || !use_type(t, type))
 		return false;
-	const om_status known = om_op_infer(p, t->op);
+	const om_status known = om_op_infer(a->t->session, p, t->op);
 	a->has_no_such_type = known == OM_UNSUPPORTED;
 	if (known != OM_OK || !add_loss(a))
 		return false;
 	add_params(a, is_open);
-	if (a->n == 0 || om_block_infer(p, p->first) != OM_OK)
+	if (a->n == 0 || om_block_infer(a->t->session, p, p->first) != OM_OK)
 		return false;
 	if (!om_shape_is_known(&a->loss->shape)) {
 		skipped++;
@@ -426,12 +426,12 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_opdef *ro
 	om_backward b = {.loss = a->loss, .wrt = a->x, .nwrt = a->n, .grad = a->grad,
 		.functions = a->functions};
 	p->has = OM_HAS_INLINE | OM_HAS_SHAPES;
-	om_status st = om_prog_backward(p, &b);
+	om_status st = om_prog_backward(a->t->session, p, &b);
 	if (st == OM_OK && is_twice) {
 		if (!penalize(a))
 			return false;
 		b.loss = a->loss;
-		st = om_prog_backward(p, &b);
+		st = om_prog_backward(a->t->session, p, &b);
 	}
 	if (st == OM_UNSUPPORTED && (is_open || is_refused(om_message(t->session)))) {
 		skipped++;
@@ -444,7 +444,7 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_opdef *ro
 	for (uint32_t k = 0; k < a->n; k++)
 		if (a->grad[k])
 			om_block_add_result(p->first, a->grad[k]);
-	if (om_verify(p) != OM_OK)
+	if (om_verify(a->t->session, p) != OM_OK)
 		fail(t, "%s", om_message(t->session));
 	return true;
 }

@@ -10,7 +10,7 @@ trial_start(struct trial *t)
 {
 	t->op = NULL;
 	t->session = om_session_new();
-	t->prog = om_prog_new(t->session);
+	t->prog = om_prog_new();
 	om_block_new(t->prog, NULL, NULL, "trial");
 	t->state = t->variant + 1;
 	memset(t->is_steering, 0, sizeof t->is_steering);

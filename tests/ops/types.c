@@ -206,7 +206,7 @@ try_type(struct change *w, recipe_fn *make)
 	trial_start(w->t);
 	make(w->t);
 	change_types(w);
-	const om_status st = om_op_infer(w->t->prog, w->t->op);
+	const om_status st = om_op_infer(w->t->session, w->t->prog, w->t->op);
 	if (st == OM_OK)
 		runs = check_kernel(w);
 	else if (!*om_message(w->t->session))

@@ -367,7 +367,7 @@ check_inference(const struct trial *original, recipe_fn *make, const struct comp
 			if (less == 3)
 				v->shape = om_shape_unknown();
 		}
-		if (om_op_infer(t.prog, t.op) != OM_OK)
+		if (om_op_infer(t.session, t.prog, t.op) != OM_OK)
 			fail(original, "cannot infer without %s: %s", what[less], om_message(t.session));
 		for (uint32_t k = 0; k < t.op->nout; k++) {
 			const om_value *v = t.op->out[k];
@@ -427,12 +427,12 @@ check_folding(const struct trial *original, recipe_fn *make)
 		if (t.op->in[k] && !t.is_steering[k] && om_dtype_bits(t.op->in[k]->type.elem) >= 8
 		    && om_shape_count(&t.op->in[k]->shape) > 0)
 			((om_tensor *)t.op->in[k]->data)->splat = true;
-	om_status st = om_op_infer(t.prog, t.op);
+	om_status st = om_op_infer(t.session, t.prog, t.op);
 	if (st == OM_OK)
 		st = compute(&t, &r, NULL, 0x77);
 	else
 		r = (struct computed){0};
-	if (st == OM_OK && om_op_fold(t.prog, t.op, UINT64_C(1) << 30) != OM_OK)
+	if (st == OM_OK && om_op_fold(t.session, t.prog, t.op, UINT64_C(1) << 30) != OM_OK)
 		fail(original, "cannot be folded over repeated elements: %s", om_message(t.session));
 	else if (st == OM_OK)
 		for (uint32_t k = 0; k < t.op->nout; k++)
@@ -478,7 +478,7 @@ try_variant(struct trial *t, recipe_fn *make, unsigned *ran)
 
 	trial_start(t);
 	const bool more = make(t);
-	const om_status known = more ? om_op_infer(t->prog, t->op) : OM_OK;
+	const om_status known = more ? om_op_infer(t->session, t->prog, t->op) : OM_OK;
 	if (known == OM_UNSUPPORTED)
 		;
 	else if (known != OM_OK) {

@@ -142,7 +142,7 @@ check(struct slope *t, const char *file, double *off, double *found)
 	t->in = OM_NEWN(t->f.mem, om_tensor, (size_t)t->f.prog->first->nparam + 1);
 	OM_TRY(feed_shapes(&t->f, t->in));
 	OM_TRY(om_host_run(t->h, t->f.prog, "inline,shapes"));
-	OM_TRY(om_prog_add_training_step(t->f.prog, &l));
+	OM_TRY(om_prog_add_training_step(t->f.s, t->f.prog, &l));
 	OM_TRY(open_weights(t));
 	OM_TRY(om_host_run(t->h, t->f.prog, "shapes,fold"));
 	t->in = OM_NEWN(t->f.mem, om_tensor, (size_t)t->f.prog->first->nparam + 1);

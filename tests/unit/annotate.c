@@ -37,7 +37,7 @@ plan_for(struct bed *t, const char *name, om_target target)
 	snprintf(path, sizeof path, MODELS "%s", name);
 	OM_TRY(om_model_load(t->s, path, &t->m));
 	OM_TRY(om_model_import(t->s, t->m, &t->p));
-	OM_TRY(om_bind_rest(t->p, 2));
+	OM_TRY(om_bind_rest(t->s, t->p, 2));
 	t->p->target = target;
 	return om_host_run(t->h, t->p, om_default_pipeline());
 }
@@ -91,7 +91,7 @@ read_again(struct bed *t)
 	if (st == OM_OK)
 		st = om_model_read_plan(t->s, m, p, NULL);
 	if (st == OM_OK)
-		st = om_plan_verify(p, p->plan);
+		st = om_plan_verify(t->s, p, p->plan);
 	om_prog_free(p);
 	om_model_free(m);
 	return st;
@@ -146,13 +146,13 @@ reads_back_one(const char *name, om_target target)
 	char *first = NULL, *second = NULL;
 
 	CU_ASSERT_FATAL(is_ok(&t, plan_for(&t, name, target)));
-	CU_ASSERT_FATAL(is_ok(&t, om_plan_verify(t.p, t.p->plan)));
+	CU_ASSERT_FATAL(is_ok(&t, om_plan_verify(t.s, t.p, t.p->plan)));
 	CU_ASSERT_FALSE(om_model_has_plan(t.m));
 	CU_ASSERT_FATAL(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_MODEL | OM_ANNOTATE_VALUE)));
 	CU_ASSERT(om_model_has_plan(t.m));
 	CU_ASSERT_FATAL(is_ok(&t, reload(&t, &m, &p)));
 	CU_ASSERT_FATAL(is_ok(&t, om_model_read_plan(t.s, m, p, NULL)));
-	CU_ASSERT(is_ok(&t, om_plan_verify(p, p->plan)));
+	CU_ASSERT(is_ok(&t, om_plan_verify(t.s, p, p->plan)));
 	CU_ASSERT_EQUAL(count_differences(t.p, p), 0);
 	CU_ASSERT(is_ok(&t, om_plan_json(t.s, t.m, t.p, &first)));
 	CU_ASSERT(is_ok(&t, om_plan_json(t.s, m, p, &second)));

@@ -208,7 +208,7 @@ open_bytes(const char *text, const char *passes)
 		st = om_host_run(h, p, passes);
 	}
 	if (st == OM_OK)
-		st = om_plan_verify(p, p->plan);
+		st = om_plan_verify(s, p, p->plan);
 	if (st == OM_OK)
 		bytes = p->plan->arena[0].bytes;
 	else

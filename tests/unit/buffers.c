@@ -78,7 +78,7 @@ every_value_has_its_kind(void)
 	CU_ASSERT_EQUAL(b.p->plan->nalias, 3);
 	CU_ASSERT_EQUAL(b.p->plan->arena->bytes, 128);
 	CU_ASSERT_EQUAL(b.p->plan->arena->naive, 256);
-	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
 	finish(&b);
 }
 
@@ -123,7 +123,7 @@ what_takes_no_part_has_no_place(void)
 	CU_ASSERT_EQUAL(place(&b, "u")->where, OM_UNUSED);
 	CU_ASSERT_EQUAL(place(&b, "z")->where, OM_UNUSED);
 	CU_ASSERT_EQUAL(b.p->plan->arena->bytes, 0);
-	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
 	finish(&b);
 }
 
@@ -139,7 +139,7 @@ a_branch_is_never_taken(void)
 		"%y = Neg(%z)\nret %y\n}\n", "shapes,live,pack");
 	CU_ASSERT_EQUAL(om_value_bytes(om_prog_find(b.p, "z")), 32);
 	CU_ASSERT_EQUAL(om_value_bytes(om_prog_find(b.p, "w")), 64);
-	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
 	finish(&b);
 }
 
@@ -155,7 +155,7 @@ a_default_takes_no_branch(void)
 		"%v = Concat(%x, %x) {axis = 0}\n%w = Exp(%v)\nret %w\n}}\n"
 		"%y = Neg(%z)\nret %y\n}\n", "shapes,live,pack");
 	CU_ASSERT(!om_shape_is_known(&om_prog_find(b.p, "z")->shape));
-	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
 	finish(&b);
 }
 
@@ -273,15 +273,15 @@ nothing_is_overwritten_too_early(void)
 		struct bed b;
 		start(&b, text, "prune,views,inplace,pack");
 		const uint64_t inplace = b.p->plan->arena->bytes;
-		const bool good = nobody_overlaps(b.p) && om_plan_verify(b.p, b.p->plan) == OM_OK;
+		const bool good = nobody_overlaps(b.p) && om_plan_verify(b.s, b.p, b.p->plan) == OM_OK;
 		CU_ASSERT(good);
 		if (!good)
 			printf("# seed %d:\n%s\n# %s\n", (int)seed, text, om_message(b.s));
 		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pool"), OM_OK);
-		CU_ASSERT(nobody_overlaps(b.p) && om_plan_verify(b.p, b.p->plan) == OM_OK);
+		CU_ASSERT(nobody_overlaps(b.p) && om_plan_verify(b.s, b.p, b.p->plan) == OM_OK);
 		CU_ASSERT(b.p->plan->arena->bytes >= inplace);
 		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "live,pack"), OM_OK);
-		CU_ASSERT(nobody_overlaps(b.p) && om_plan_verify(b.p, b.p->plan) == OM_OK);
+		CU_ASSERT(nobody_overlaps(b.p) && om_plan_verify(b.s, b.p, b.p->plan) == OM_OK);
 		CU_ASSERT(b.p->plan->arena->bytes >= inplace);
 		finish(&b);
 		free(text);
@@ -298,7 +298,7 @@ nnc_bug(void)
 	CU_ASSERT_PTR_EQUAL(om_prog_find(b.p, "c")->source, om_prog_find(b.p, "b"));
 	CU_ASSERT_EQUAL(place(&b, "c")->where, OM_IN_ARENA);
 	CU_ASSERT_EQUAL(place(&b, "a")->where, OM_EXTERNAL);  /* in d */
-	CU_ASSERT_EQUAL(om_plan_verify(b.p, b.p->plan), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
 	finish(&b);
 }
 

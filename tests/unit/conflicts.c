@@ -29,7 +29,7 @@ start(struct bed *b, const char *text, const char *passes)
 		st = om_host_run(b->h, b->p, passes);
 	if (st == OM_OK) {
 		b->b = om_buffers_new(b->p, b->mem);
-		st = om_buffers_interference(b->p, b->b, b->mem, &b->c);
+		st = om_buffers_interference(b->s, b->p, b->b, b->mem, &b->c);
 	}
 	if (st == OM_OK)
 		return;
@@ -230,7 +230,7 @@ the_bound_is_the_heaviest_set(void)
 		uint64_t sum = 0;
 		for (uint32_t k = 0; k < b.b->n; k++)  /* so that sizes differ */
 			b.b->buf[k].bytes = 64 * (1 + (seed * 31 + k * k * 7) % 9);
-		CU_ASSERT_EQUAL(om_buffers_interference(b.p, b.b, b.mem, &b.c), OM_OK);
+		CU_ASSERT_EQUAL(om_buffers_interference(b.s, b.p, b.b, b.mem, &b.c), OM_OK);
 		for (uint64_t k = 0; k < b.c.npair; k++)
 			pair[b.c.pair[k][0] * b.b->n + b.c.pair[k][1]] =
 				pair[b.c.pair[k][1] * b.b->n + b.c.pair[k][0]] = true;

@@ -21,7 +21,7 @@ infer(const char *body)
 
 	fprintf(to, "program \"p\" ir 10 opset 17\n%s", body);
 	fclose(to);
-	if (unit_parse(b.s, text, &b.p) != OM_OK || om_block_infer(b.p, b.p->first) != OM_OK) {
+	if (unit_parse(b.s, text, &b.p) != OM_OK || om_block_infer(b.s, b.p, b.p->first) != OM_OK) {
 		CU_FAIL("a program was refused");
 		puts(om_message(b.s));
 	}

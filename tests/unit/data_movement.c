@@ -15,7 +15,7 @@ bench_new(int opset)
 {
 	struct bench b = {.s = om_session_new()};
 
-	b.p = om_prog_new(b.s);
+	b.p = om_prog_new();
 	b.p->opset = OM_NEW(b.p->mem, om_opset);
 	b.p->opset[0] = (om_opset){"", opset};
 	b.p->nopset = 1;
@@ -75,8 +75,8 @@ node(struct bench *b, const char *type, unsigned nin, om_value **in)
 static om_value *
 done(struct bench *b, om_op *op)
 {
-	CU_ASSERT_EQUAL(om_op_infer(b->p, op), OM_OK);
-	CU_ASSERT_EQUAL(om_op_fold(b->p, op, 1 << 20), OM_OK);
+	CU_ASSERT_EQUAL(om_op_infer(b->s, b->p, op), OM_OK);
+	CU_ASSERT_EQUAL(om_op_fold(b->s, b->p, op, 1 << 20), OM_OK);
 	return op->out[0];
 }
 
@@ -134,10 +134,10 @@ reshapes(void)
 	y->shape.sym[0] = "N";
 	y->shape.sym[1] = "S";
 	om_op *op = NODE(&b, "Reshape", y, LIST(&b, 0, -1, 8, 8));
-	CU_ASSERT_EQUAL(om_op_infer(b.p, op), OM_OK);
+	CU_ASSERT_EQUAL(om_op_infer(b.s, b.p, op), OM_OK);
 	CU_ASSERT_STRING_EQUAL(om_shape_text(&op->out[0]->shape, text, sizeof text), "[N,S,8,8]");
 	op = NODE(&b, "Reshape", x, LIST(&b, 5, -1));
-	CU_ASSERT_EQUAL(om_op_infer(b.p, op), OM_SHAPE);
+	CU_ASSERT_EQUAL(om_op_infer(b.s, b.p, op), OM_SHAPE);
 	CU_ASSERT_STRING_EQUAL(om_message(b.s), "Reshape (node of v6): 12 elements cannot be arranged in rows of 5");
 	bench_free(&b);
 }

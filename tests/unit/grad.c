@@ -43,11 +43,11 @@ trial_backward(struct trial *t)
 	t->n = b->nparam;
 	om_backward w = {.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad,
 		.functions = t->functions};
-	OM_TRY(om_prog_backward(t->p, &w));
+	OM_TRY(om_prog_backward(t->s, t->p, &w));
 	for (uint32_t k = 0; k < t->n; k++)
 		if (t->grad[k])
 			om_block_add_result(b, t->grad[k]);
-	OM_TRY(om_verify(t->p));
+	OM_TRY(om_verify(t->s, t->p));
 	return om_host_run(t->h, t->p, "shapes");
 }
 
@@ -78,7 +78,7 @@ trial_penalize(struct trial *t)
 	t->n = b->nparam;
 	om_backward w = {.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad,
 		.functions = t->functions};
-	OM_TRY(om_prog_backward(t->p, &w));
+	OM_TRY(om_prog_backward(t->s, t->p, &w));
 	for (uint32_t k = 0; k < t->n; k++) {
 		if (!t->grad[k])
 			continue;
@@ -88,7 +88,7 @@ trial_penalize(struct trial *t)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(sum);
 	b->nresult = 0;
 	om_block_add_result(b, sum);
-	OM_TRY(om_verify(t->p));
+	OM_TRY(om_verify(t->s, t->p));
 	return om_host_run(t->h, t->p, "shapes");
 }
 
@@ -118,7 +118,7 @@ trial_run(struct trial *t, uint64_t n)
 			v[i] = sin(1.0 + (double)i * 1.7 + k) + 0.05;
 		t->in[k].data = v;
 	}
-	OM_TRY(om_bind_rest(t->p, (int64_t)n));
+	OM_TRY(om_bind_rest(t->s, t->p, (int64_t)n));
 	OM_TRY(om_host_run(t->h, t->p, "shapes,fold"));
 	OM_TRY(om_exec_new(t->s, t->p, NULL, &o, &t->e));
 	for (uint32_t k = 0; k < t->n; k++)
@@ -374,7 +374,7 @@ of_a_layer_used_twice(void)
 	how.trains = true;
 	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(p, &how), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(s, p, &how), OM_OK);
 	const om_op *first = om_value_find(p->first, "y")->def, *second = om_value_find(p->first, "z")->def;
 	CU_ASSERT_EQUAL(first->nattr, 1);
 	CU_ASSERT_EQUAL(om_attr_int(first, "training_mode"), 1);
@@ -383,7 +383,7 @@ of_a_layer_used_twice(void)
 	CU_ASSERT_PTR_EQUAL(second->in[4], first->out[2]);
 	CU_ASSERT_STRING_EQUAL(second->out[1]->name, "m_next");
 	CU_ASSERT_EQUAL(p->ntie, 4);
-	CU_ASSERT_EQUAL(om_verify(p), OM_OK);
+	CU_ASSERT_EQUAL(om_verify(s, p), OM_OK);
 	om_prog_free(p);
 	om_host_free(h);
 	om_session_free(s);
@@ -414,7 +414,7 @@ of_the_first_step_of_adam(void)
 	how.optimizer = "adam";
 	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(p, &how), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(s, p, &how), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "shapes,fold"), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_exec_new(s, p, NULL, &o, &e), OM_OK);
 	in.shape = p->first->param[0]->shape;
@@ -456,7 +456,7 @@ named_step(om_session *s, const char *inner, const char *outer, const char *weig
 	how.optimizer = "adam";
 	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, p), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, *p, "inline,shapes"), OM_OK);
-	const om_status st = om_prog_add_training_step(*p, &how);
+	const om_status st = om_prog_add_training_step(s, *p, &how);
 	om_host_free(h);
 	return st;
 }
@@ -485,7 +485,7 @@ inner_values_yield_their_names(void)
 			CU_ASSERT(has_param(p, inputs[i]));
 		CU_ASSERT_EQUAL(p->first->nparam, sizeof inputs / sizeof inputs[0]);
 		CU_ASSERT_STRING_EQUAL(p->first->result[0]->name, "loss");
-		CU_ASSERT_EQUAL(om_verify(p), OM_OK);
+		CU_ASSERT_EQUAL(om_verify(s, p), OM_OK);
 		om_prog_free(p);
 		om_session_free(s);
 	}
@@ -529,7 +529,7 @@ entropy_of(const char *last, const char *loss, const char *of)
 	how.loss_fn = "cross-entropy";
 	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(p, &how), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(s, p, &how), OM_OK);
 	const om_op *op = p->first->result[0]->def;
 	CU_ASSERT_STRING_EQUAL(op->type, loss);
 	CU_ASSERT_STRING_EQUAL(op->in[0]->name, of);

@@ -66,11 +66,11 @@ start(struct trial *t, const char *text, bool functions, om_exec_options how)
 	om_block *b = t->p->first;
 	t->n = b->nparam;
 	om_backward w = {.loss = b->result[0], .wrt = b->param, .nwrt = t->n, .grad = t->grad, .functions = functions};
-	OM_TRY(om_prog_backward(t->p, &w));
+	OM_TRY(om_prog_backward(t->s, t->p, &w));
 	for (uint32_t k = 0; k < t->n; k++)
 		if (t->grad[k])
 			om_block_add_result(b, t->grad[k]);
-	OM_TRY(om_verify(t->p));
+	OM_TRY(om_verify(t->s, t->p));
 	OM_TRY(om_host_run(t->h, t->p, "inline,shapes,fold,prune,order=mem,live,views,inplace,pack"));
 	OM_TRY(om_exec_new(t->s, t->p, how.no_reuse ? NULL : t->p->plan, &how, &t->e));
 	for (uint32_t k = 0; k < t->n; k++) {

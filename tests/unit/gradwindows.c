@@ -245,7 +245,7 @@ gradient(om_session *s, om_host *h, om_prog *p, double *got, size_t n)
 
 	OM_TRY(om_host_run(h, p, "inline,shapes"));
 	om_backward b = {.loss = p->first->result[0], .wrt = p->first->param, .nwrt = 1, .grad = &grad};
-	OM_TRY(om_prog_backward(p, &b));
+	OM_TRY(om_prog_backward(s, p, &b));
 	om_block_add_result(p->first, grad);
 	OM_TRY(om_host_run(h, p, "shapes,fold"));
 	OM_TRY(om_exec_new(s, p, NULL, &(om_exec_options){.no_reuse = true}, &e));

@@ -230,7 +230,7 @@ unknown_operators_stay(void)
 	made_output(&b, b.g, "y");
 	CU_ASSERT_EQUAL_FATAL(made_load(&b, NULL, &m, &p), OM_OK);
 	CU_ASSERT_PTR_NULL(p->first->first->opdef);
-	CU_ASSERT_EQUAL(om_prog_is_runnable(p), OM_UNSUPPORTED);
+	CU_ASSERT_EQUAL(om_prog_is_runnable(b.s, p), OM_UNSUPPORTED);
 	SAYS(&b, "strange");
 	SAYS(&b, "com.example::Frob version 0");
 	om_prog_free(p);

@@ -166,7 +166,7 @@ made_load(struct made *b, const char *folder, om_model **m, om_prog **p)
 	if (st == OM_OK)
 		st = om_model_import(b->s, model, &prog);
 	if (st == OM_OK)
-		st = om_verify(prog);
+		st = om_verify(b->s, prog);
 	if (p)
 		*p = prog;
 	else

@@ -120,8 +120,8 @@ compute(struct trial *t, const char *passes)
 	const om_exec_options o = {.no_reuse = true};
 
 	OM_TRY(om_host_run(t->h, t->p, passes));
-	OM_TRY(om_verify(t->p));
-	OM_TRY(om_bind_rest(t->p, DIM));
+	OM_TRY(om_verify(t->s, t->p));
+	OM_TRY(om_bind_rest(t->s, t->p, DIM));
 	OM_TRY(om_host_run(t->h, t->p, "shapes,fold"));
 	OM_TRY(om_exec_new(t->s, t->p, NULL, &o, &t->e));
 	for (uint32_t k = 0; k < t->p->first->nparam; k++) {
@@ -292,7 +292,7 @@ new_programs_stay(void)
 	struct trial t = trial_of("ir 8 opset 19", "^g(%x: float32[2,3]) {\n%y = Neg(%x)\nret %y\n}\n");
 	om_opset_converted done;
 
-	CU_ASSERT_EQUAL(om_prog_convert_opset(t.p, 17, &done), OM_OK);
+	CU_ASSERT_EQUAL(om_prog_convert_opset(t.s, t.p, 17, &done), OM_OK);
 	CU_ASSERT_EQUAL(done.from, 19);
 	CU_ASSERT_EQUAL(done.to, 19);
 	CU_ASSERT_EQUAL(done.ops + done.added, 0);
@@ -305,9 +305,9 @@ ir_follows(void)
 {
 	struct trial t = trial_of("ir 3 opset 8", "^g(%x: float32[2,3]) {\n%y = Neg(%x)\nret %y\n}\n");
 
-	CU_ASSERT_EQUAL(om_prog_convert_opset(t.p, 17, NULL), OM_OK);
+	CU_ASSERT_EQUAL(om_prog_convert_opset(t.s, t.p, 17, NULL), OM_OK);
 	CU_ASSERT_EQUAL(t.p->ir_version, 8);
-	CU_ASSERT_EQUAL(om_prog_convert_opset(t.p, 21, NULL), OM_OK);
+	CU_ASSERT_EQUAL(om_prog_convert_opset(t.s, t.p, 21, NULL), OM_OK);
 	CU_ASSERT_EQUAL(t.p->ir_version, 10);
 	trial_end(&t);
 }

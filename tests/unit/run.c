@@ -61,6 +61,7 @@ main(int argc, char **argv)
 		{.pName = "raise", .pTests = raise_tests},
 		{.pName = "recompute", .pTests = recompute_tests},
 		{.pName = "search", .pTests = search_tests},
+		{.pName = "sessions", .pTests = sessions_tests},
 		{.pName = "ways to share", .pTests = share_tests},
 		{.pName = "tensors in files", .pTests = onnxtensor_tests},
 		{.pName = "states", .pTests = state_tests},

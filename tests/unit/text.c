@@ -63,7 +63,7 @@ reads_back_equal(void)
 	om_prog *p = NULL, *q = NULL;
 
 	CU_ASSERT_EQUAL_FATAL(unit_parse(s, program, &p), OM_OK);
-	CU_ASSERT_EQUAL(om_verify(p), OM_OK);
+	CU_ASSERT_EQUAL(om_verify(s, p), OM_OK);
 	char *once = dump(p);
 	CU_ASSERT_EQUAL_FATAL(unit_parse(s, once, &q), OM_OK);
 	char *twice = dump(q);

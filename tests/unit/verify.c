@@ -87,7 +87,7 @@ static void
 start(struct bed *t)
 {
 	*t = (struct bed){.s = om_session_new()};
-	t->p = om_prog_new(t->s);
+	t->p = om_prog_new();
 	t->b = om_block_new(t->p, NULL, NULL, "g");
 	t->arena = (om_plan_arena){.name = "a", .device = "cpu", .bytes = 4096, .align = 64};
 	t->plan = (om_plan){.arena = &t->arena, .narena = 1, .place = t->place, .alias = t->alias,
@@ -193,7 +193,7 @@ static om_status
 verify(struct bed *t)
 {
 	t->plan.nplace = t->p->nvalue;
-	return om_plan_verify(t->p, &t->plan);
+	return om_plan_verify(t->s, t->p, &t->plan);
 }
 
 static void
@@ -336,7 +336,7 @@ places_out_of_bounds(void)
 	t.arena.align = 64;
 	expect_good(&t);
 	t.plan.nplace = 0;
-	CU_ASSERT_EQUAL(om_plan_verify(t.p, &t.plan), OM_BADPLAN);
+	CU_ASSERT_EQUAL(om_plan_verify(t.s, t.p, &t.plan), OM_BADPLAN);
 	finish(&t);
 }
 

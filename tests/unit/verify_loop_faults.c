@@ -49,7 +49,7 @@ start(struct bed *t, const char *text)
 		CU_FAIL_FATAL("no plan could be made");
 	}
 	t->plan = *t->p->plan;
-	CU_ASSERT_EQUAL(om_plan_verify(t->p, &t->plan), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_verify(t->s, t->p, &t->plan), OM_OK);
 }
 
 static void
@@ -107,7 +107,7 @@ follow(struct bed *t, const char *output)
 static void
 expect_bad(struct bed *t, const char *sentence)
 {
-	CU_ASSERT_EQUAL(om_plan_verify(t->p, &t->plan), OM_BADPLAN);
+	CU_ASSERT_EQUAL(om_plan_verify(t->s, t->p, &t->plan), OM_BADPLAN);
 	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t->s), sentence));
 	if (!strstr(om_message(t->s), sentence))
 		printf("# %s\n# wanted: %s\n", om_message(t->s), sentence);

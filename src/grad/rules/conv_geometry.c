@@ -34,7 +34,7 @@ om_grad_window(om_grad *g, const int64_t *kernel, bool grows, struct om_window *
 		om_grad_fail(g, OM_UNSUPPORTED, "the rank of its input is not known");
 		return false;
 	}
-	om_op_context_init(&c, om_grad_prog(g)->session, om_grad_mem(g), op);
+	om_op_context_init(&c, om_grad_session(g), om_grad_mem(g), op);
 	const char *wrong = om_window_read(&c, x->rank - 2, x, kernel, w);
 	if (!wrong)
 		wrong = grows ? om_window_grow(&c, w) : om_window_shrink(&c, w, om_attr_find(op, "ceil_mode")

@@ -167,7 +167,7 @@ om_grad_Einsum(om_grad *g)
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (op->in[k]->shape.rank == OM_RANK_UNKNOWN)
 			om_grad_fail(g, OM_UNSUPPORTED, "the rank of %s is not known", op->in[k]->name);
-	om_op_context_init(&c, om_grad_prog(g)->session, om_grad_mem(g), op);
+	om_op_context_init(&c, om_grad_session(g), om_grad_mem(g), op);
 	if (om_grad_failed(g) || om_einsum_read(&c, &q.e) != OM_OK) {
 		om_grad_fail(g, OM_INVALID, "its equation does not fit its inputs");
 		return;

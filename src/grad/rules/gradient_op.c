@@ -15,6 +15,7 @@
 #include "onnxmem/opset_convert.h"
 
 struct named {
+	om_session *session;
 	om_prog *p;
 	om_op *op;
 	om_arena *mem;
@@ -46,7 +47,7 @@ find(const struct named *n, om_string name, om_value **v)
 	*v = om_value_find(n->p->first, om_strndup(n->mem, name.data, name.size));
 	if (*v)
 		return OM_OK;
-	return om_op_fail(n->p->session, OM_INVALID, n->op, "names %.*s, which is no value of the graph", (int)name.size,
+	return om_op_fail(n->session, OM_INVALID, n->op, "names %.*s, which is no value of the graph", (int)name.size,
 		name.data);
 }
 
@@ -59,18 +60,18 @@ read_names(struct named *n)
 	n->xs = names_of(op, "xs");
 	n->zs = names_of(op, "zs");
 	if (!y || y->kind != OM_ATTR_STRING || n->xs->n == 0)
-		return om_op_fail(n->p->session, OM_INVALID, op, "does not say what changes with what");
+		return om_op_fail(n->session, OM_INVALID, op, "does not say what changes with what");
 	if (op->nin != n->xs->n + n->zs->n || op->nout > n->xs->n)
-		return om_op_fail(n->p->session, OM_INVALID, op, "has %u inputs and %u outputs, and names %zu values to change "
+		return om_op_fail(n->session, OM_INVALID, op, "has %u inputs and %u outputs, and names %zu values to change "
 			"and %zu to stay", op->nin, op->nout, n->xs->n, n->zs->n);
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (!op->in[k])
-			return om_op_fail(n->p->session, OM_INVALID, op, "input %u is left out", k);
+			return om_op_fail(n->session, OM_INVALID, op, "input %u is left out", k);
 	OM_TRY(find(n, y->s[0], &n->y));
 	for (const om_op *o = n->y->def; o; o = o->next)
 		if (o == op)
 			return OM_OK;
-	return n->y->def ? om_op_fail(n->p->session, OM_UNSUPPORTED, op, "names %s, which is computed behind it", n->y->name)
+	return n->y->def ? om_op_fail(n->session, OM_UNSUPPORTED, op, "names %s, which is computed behind it", n->y->name)
 	    : OM_OK;
 }
 
@@ -116,7 +117,7 @@ copy_between(struct named *n, om_clone *c)
 static om_status
 use_inputs(struct named *n)
 {
-	om_clone c = om_clone_new(n->p, n->p, n->mem, om_printf(n->mem, "%s_at/", n->op->out[0] ? n->op->out[0]->name
+	om_clone c = om_clone_new(n->session, n->p, n->p, n->mem, om_printf(n->mem, "%s_at/", n->op->out[0] ? n->op->out[0]->name
 		: n->y->name));
 	bool differ = false;
 
@@ -135,7 +136,7 @@ use_inputs(struct named *n)
 	OM_TRY(copy_between(n, &c));
 	if (c.value[n->y->id])
 		n->y = c.value[n->y->id];
-	return om_block_infer(n->p, n->p->first);
+	return om_block_infer(n->session, n->p, n->p->first);
 }
 
 /* ---- The backward path. ---- */
@@ -177,7 +178,7 @@ is_differentiable(const om_value *v)
 static om_status
 differentiate(struct named *n)
 {
-	struct om_tape t = {.p = n->p, .mem = n->mem};
+	struct om_tape t = {.session = n->session, .p = n->p, .mem = n->mem};
 	om_value **grad = OM_NEWN(n->mem, om_value *, n->xs->n), **wrt = OM_NEWN(n->mem, om_value *, n->xs->n);
 	uint32_t *place = OM_NEWN(n->mem, uint32_t, n->xs->n), count = 0;
 
@@ -187,13 +188,13 @@ differentiate(struct named *n)
 			wrt[count++] = n->x[k];
 		}
 	if (!is_differentiable(n->y))
-		return om_op_fail(n->p->session, OM_SHAPE, n->op, "names %s, which holds no numbers with a fraction", n->y->name);
+		return om_op_fail(n->session, OM_SHAPE, n->op, "names %s, which holds no numbers with a fraction", n->y->name);
 	om_tape_start(&t);
 	om_grad *g = om_tape_grad(&t);
 	om_backward b = {.loss = n->y, .wrt = wrt, .nwrt = count, .grad = OM_NEWN(n->mem, om_value *, count + 1),
 		.seed = om_emit_expand_as(g, om_emit_number(g, n->y, 1), n->y)};
 	OM_TRY(t.status);
-	OM_TRY(om_prog_backward(n->p, &b));
+	OM_TRY(om_prog_backward(n->session, n->p, &b));
 	for (uint32_t k = 0; k < count; k++)
 		grad[place[k]] = b.grad[k];
 	om_tape_start(&t);  /* there are more names now */
@@ -210,11 +211,11 @@ differentiate(struct named *n)
 }
 
 static om_status
-replace(om_prog *p, om_op *op, om_arena *mem)
+replace(om_session *s, om_prog *p, om_op *op, om_arena *mem)
 {
-	struct named n = {.p = p, .op = op, .mem = mem};
+	struct named n = {.session = s, .p = p, .op = op, .mem = mem};
 
-	OM_TRY(om_block_infer(p, p->first));
+	OM_TRY(om_block_infer(s, p, p->first));
 	OM_TRY(read_names(&n));
 	OM_TRY(use_inputs(&n));
 	om_op *last = p->first->last;
@@ -237,7 +238,7 @@ first_of(const om_block *b)
 }
 
 om_status
-om_prog_name_gradients(om_prog *p, uint64_t *n)
+om_prog_name_gradients(om_session *s, om_prog *p, uint64_t *n)
 {
 	const int version = om_opset_version(p, "");
 	om_op *op;
@@ -245,15 +246,15 @@ om_prog_name_gradients(om_prog *p, uint64_t *n)
 	*n = 0;
 	for (const om_block *b = p->first->next; b; b = b->next)
 		if ((op = first_of(b)))
-			return om_op_fail(p->session, OM_UNSUPPORTED, op, "stands in a body, from where it cannot name values of "
+			return om_op_fail(s, OM_UNSUPPORTED, op, "stands in a body, from where it cannot name values of "
 				"the graph");
 	if (first_of(p->first) && version && version < OM_GRAD_OPSET) {
-		OM_TRY(om_block_infer(p, p->first));
-		OM_TRY(om_prog_convert_opset(p, OM_CONVERT_DEFAULT, NULL));
+		OM_TRY(om_block_infer(s, p, p->first));
+		OM_TRY(om_prog_convert_opset(s, p, OM_CONVERT_DEFAULT, NULL));
 	}
 	for (; (op = first_of(p->first)); ++*n) {
 		om_arena *mem = om_arena_new();
-		const om_status st = replace(p, op, mem);
+		const om_status st = replace(s, p, op, mem);
 		om_arena_free(mem);
 		OM_TRY(st);
 	}

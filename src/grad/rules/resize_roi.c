@@ -122,7 +122,7 @@ om_grad_Resize(om_grad *g)
 		om_grad_fail(g, OM_UNSUPPORTED, "the rank of its input is not known");
 		return;
 	}
-	om_op_context_init(&c, om_grad_prog(g)->session, om_grad_mem(g), om_grad_op(g));
+	om_op_context_init(&c, om_grad_session(g), om_grad_mem(g), om_grad_op(g));
 	if (resize_back(g, &c, &dx) != OM_OK)
 		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs sizes that are known before the run");
 	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, dx, om_grad_op(g)->in[0]));

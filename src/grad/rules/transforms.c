@@ -16,7 +16,7 @@ list_of(om_grad *g, uint32_t k, size_t want, const int64_t **v)
 	int64_t *list;
 	size_t n;
 
-	om_op_context_init(&c, om_grad_prog(g)->session, om_grad_mem(g), om_grad_op(g));
+	om_op_context_init(&c, om_grad_session(g), om_grad_mem(g), om_grad_op(g));
 	if (!om_in_ints(&c, k, &list, &n) || (want && n != want)) {
 		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs sizes that are known before the run");
 		return false;
@@ -82,7 +82,7 @@ read_dft(om_grad *g, struct dft *f)
 	om_op_context c;
 	double v = op->version < 20 ? (double)om_attr_int(op, "axis") : -2;
 
-	om_op_context_init(&c, om_grad_prog(g)->session, om_grad_mem(g), op);
+	om_op_context_init(&c, om_grad_session(g), om_grad_mem(g), op);
 	const bool has_axis = !om_has_in(&c, 2) || om_in_scalar(&c, 2, &v);
 	*f = (struct dft){.rank = x->rank, .is_inverse = om_attr_int(op, "inverse") != 0};
 	if (!has_axis || x->rank < 2 || y->rank != x->rank || !om_axis((int64_t)v, x->rank, &f->axis)
@@ -186,7 +186,7 @@ short_time(om_grad *g, om_value **out)
 	om_op_context c;
 	double v;
 
-	om_op_context_init(&c, om_grad_prog(g)->session, om_grad_mem(g), op);
+	om_op_context_init(&c, om_grad_session(g), om_grad_mem(g), op);
 	if (om_has_in(&c, 3))
 		length = om_in_scalar(&c, 3, &v) ? (int64_t)v : -1;
 	else if (om_has_in(&c, 2))

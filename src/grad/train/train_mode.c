@@ -29,7 +29,7 @@ om_train_BatchNormalization(om_grad *g, om_op *op)
 	if (om_attr_int(op, "training_mode") || op->nout > 1)
 		return;
 	if (op->block != p->first) {
-		om_tape_fail(t, om_op_fail(p->session, OM_UNSUPPORTED, op, "is in a body, from which its means and "
+		om_tape_fail(t, om_op_fail(t->session, OM_UNSUPPORTED, op, "is in a body, from which its means and "
 			"variances cannot be handed on: it cannot be as in training"));
 		return;
 	}
@@ -47,7 +47,7 @@ om_train_BatchNormalization(om_grad *g, om_op *op)
 	op->out = om_memdup(p->mem, out, sizeof out);
 	op->nout = 3;
 	op->out[1]->def = op->out[2]->def = op;
-	om_tape_fail(t, om_op_infer(p, op));
+	om_tape_fail(t, om_op_infer(t->session, p, op));
 }
 
 void

@@ -26,9 +26,9 @@ find_value(om_prog *p, const char *name)
 }
 
 static om_status
-no_value(const om_prog *p, const char *name)
+no_value(om_session *s, const char *name)
 {
-	return om_fail(p->session, OM_USAGE, "the graph has no value %s", name);
+	return om_fail(s, OM_USAGE, "the graph has no value %s", name);
 }
 
 /* ---- As in training. ---- */
@@ -119,10 +119,10 @@ find_loss(struct learn *l)
 	const char *name = how->loss_fn ? how->output : how->loss;
 
 	if (!how->loss_fn && !how->loss)
-		return om_fail(p->session, OM_USAGE, "a loss is wanted: the name of a value, or a function to be built");
+		return om_fail(l->session, OM_USAGE, "a loss is wanted: the name of a value, or a function to be built");
 	om_value *v = name ? find_value(p, name) : p->first->nresult ? p->first->result[0] : NULL;
 	if (!v)
-		return no_value(p, name ? name : "that is a result");
+		return no_value(l->session, name ? name : "that is a result");
 	l->loss = v;
 	if (!how->loss_fn)
 		return OM_OK;
@@ -132,7 +132,7 @@ find_loss(struct learn *l)
 	else if (strcmp(how->loss_fn, "mse") == 0)
 		l->loss = squares(l, v);
 	else
-		return om_fail(p->session, OM_USAGE, "there is no loss %s: cross-entropy, mse", how->loss_fn);
+		return om_fail(l->session, OM_USAGE, "there is no loss %s: cross-entropy, mse", how->loss_fn);
 	name = how->loss ? how->loss : "loss";
 	l->loss->name = om_tape_name(&l->tape, name);
 	om_step_wish(l, l->loss, name);
@@ -191,9 +191,9 @@ lift(struct learn *l, om_value *v)
 	om_op *op = v->def;
 
 	if (!v->data)
-		OM_TRY(om_op_fold(l->p, op, UINT64_MAX));
+		OM_TRY(om_op_fold(l->session, l->p, op, UINT64_MAX));
 	if (!v->data)
-		return om_op_fail(l->p->session, OM_UNSUPPORTED, op, "its elements are not known");
+		return om_op_fail(l->session, OM_UNSUPPORTED, op, "its elements are not known");
 	om_op_remove(op);
 	if (v->block != l->p->first && is_name_of_another(l->p, v))
 		v->name = om_tape_name(&l->tape, v->name);
@@ -226,10 +226,10 @@ find_weights(struct learn *l)
 	for (size_t k = 0; k < l->how->nwrt; k++) {
 		l->wrt[l->nwrt] = find_value(p, l->how->wrt[k]);
 		if (!l->wrt[l->nwrt])
-			return no_value(p, l->how->wrt[k]);
+			return no_value(l->session, l->how->wrt[k]);
 		for (uint32_t i = 0; i < l->nwrt; i++)
 			if (l->wrt[i] == l->wrt[l->nwrt])
-				return om_fail(p->session, OM_USAGE, "%s is asked for twice", l->how->wrt[k]);
+				return om_fail(l->session, OM_USAGE, "%s is asked for twice", l->how->wrt[k]);
 		if (!l->how->copies && is_written_as_op(p, l->wrt[l->nwrt]))
 			OM_TRY(lift(l, l->wrt[l->nwrt]));
 		l->nwrt++;
@@ -274,7 +274,7 @@ find_constants(struct learn *l)
 		l->wrt[k]->data = NULL;
 		l->wrt[k]->is_const = false;
 	}
-	const om_status st = om_prog_fold(l->p, FOLD_LIMIT, &computed, &left);
+	const om_status st = om_prog_fold(l->session, l->p, FOLD_LIMIT, &computed, &left);
 	for (uint32_t k = 0; k < l->nwrt; k++) {
 		l->wrt[k]->data = data[k];
 		l->wrt[k]->is_const = was[k];
@@ -290,7 +290,7 @@ keep_reached(struct learn *l)
 
 	for (uint32_t k = 0; k < l->nwrt; k++) {
 		if (!l->grad[k] && l->how->wrt)
-			return om_fail(l->p->session, OM_USAGE, "the loss %s does not change with %s", l->loss->name,
+			return om_fail(l->session, OM_USAGE, "the loss %s does not change with %s", l->loss->name,
 				l->wrt[k]->name);
 		if (!l->grad[k])
 			continue;
@@ -298,7 +298,7 @@ keep_reached(struct learn *l)
 		l->grad[n++] = l->grad[k];
 	}
 	l->nwrt = n;
-	return n ? OM_OK : om_fail(l->p->session, OM_USAGE, "the loss %s changes with no weight of the graph", l->loss->name);
+	return n ? OM_OK : om_fail(l->session, OM_USAGE, "the loss %s changes with no weight of the graph", l->loss->name);
 }
 
 /* ---- Clipping. ---- */
@@ -438,7 +438,7 @@ hand_on(struct learn *l)
 	for (struct state *s = l->states; s; s = s->next_state) {
 		make_param(l->p, s->old);
 		if (!om_prog_add_state(l->p, s->old, s->next))
-			return om_fail(l->p->session, OM_SHAPE, "%s cannot be handed on as %s: their types or shapes differ",
+			return om_fail(l->session, OM_SHAPE, "%s cannot be handed on as %s: their types or shapes differ",
 				s->next->name, s->old->name);
 	}
 	return OM_OK;
@@ -467,16 +467,16 @@ om_prog_is_old(const om_prog *p)
 }
 
 static om_status
-raise_opset(om_prog *p, const om_train_options *how)
+raise_opset(om_session *s, om_prog *p, const om_train_options *how)
 {
 	const int version = om_opset_version(p, "");
 
 	if (!om_prog_is_old(p))
 		return OM_OK;
 	if (how->copies)
-		return om_fail(p->session, OM_UNSUPPORTED, "the graph is to stay as it is, and is older than gradients are: "
+		return om_fail(s, OM_UNSUPPORTED, "the graph is to stay as it is, and is older than gradients are: "
 			"raise it before");
-	return om_prog_convert_opset(p, version < OM_CONVERT_DEFAULT ? OM_CONVERT_DEFAULT : version, NULL);
+	return om_prog_convert_opset(s, p, version < OM_CONVERT_DEFAULT ? OM_CONVERT_DEFAULT : version, NULL);
 }
 
 /* ---- All of it. ---- */
@@ -499,7 +499,7 @@ learn(struct learn *l)
 	l->grad = OM_NEWN(l->tape.mem, om_value *, (size_t)l->nwrt + 1);
 	om_backward b = {.loss = l->loss, .wrt = l->wrt, .nwrt = l->nwrt, .grad = l->grad, .copies = l->how->copies,
 		.functions = l->how->functions};
-	OM_TRY(om_prog_backward(p, &b));
+	OM_TRY(om_prog_backward(l->session, p, &b));
 	forget_constants(p);
 	OM_TRY(keep_reached(l));
 	om_tape_start(&l->tape);  /* there are more names now */
@@ -520,11 +520,12 @@ learn(struct learn *l)
 }
 
 om_status
-om_prog_add_training_step(om_prog *p, const om_train_options *how)
+om_prog_add_training_step(om_session *s, om_prog *p, const om_train_options *how)
 {
-	struct learn l = {.p = p, .how = how, .known = p->nvalue, .tape = {.p = p, .copies = how->copies}};
+	struct learn l = {.session = s, .p = p, .how = how, .known = p->nvalue,
+		.tape = {.session = s, .p = p, .copies = how->copies}};
 
-	OM_TRY(raise_opset(p, how));
+	OM_TRY(raise_opset(s, p, how));
 	l.tape.mem = om_arena_new();
 	l.tape.step = &l;
 	const om_status st = learn(&l);

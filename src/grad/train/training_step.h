@@ -11,6 +11,7 @@ struct state {
 };
 
 struct learn {
+	om_session *session;
 	om_prog *p;
 	const om_train_options *how;
 	struct om_tape tape;

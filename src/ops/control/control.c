@@ -95,7 +95,7 @@ infer_branch(const om_op_context *c, const char *name, bool is_only, struct bran
 {
 	OM_TRY(body_of(c, name, &b->b));
 	OM_TRY(check_count(c, "results", b->b->nresult, c->op->nout));
-	const om_status st = om_block_infer(program_of(c), b->b);
+	const om_status st = om_block_infer(c->session, program_of(c), b->b);
 	b->may_run = st == OM_OK;
 	if (is_only || (st != OM_SHAPE && st != OM_INVALID))
 		return st;
@@ -223,7 +223,7 @@ infer_rounds(const om_op_context *c, om_block *body)
 			forget(body);
 		for (uint32_t k = 2; k < body->nparam && pass >= MANY_PASSES; k++)
 			body->param[k]->shape = om_shape_unknown();
-		OM_TRY(om_block_infer(program_of(c), body));
+		OM_TRY(om_block_infer(c->session, program_of(c), body));
 		OM_TRY(relax(c, body, &changed));
 	}
 	return OM_OK;
@@ -445,7 +445,7 @@ scan_infer(om_op_context *c)
 		OM_TRY(set_param(c, s.body->param[k], &c->op->in[k]->type, &c->in[k].shape));
 	for (uint32_t k = 0; k < s.nscan; k++)
 		OM_TRY(scan_slice(c, &s, k));
-	OM_TRY(om_block_infer(program_of(c), s.body));
+	OM_TRY(om_block_infer(c->session, program_of(c), s.body));
 	for (uint32_t k = 0; k < s.nstate; k++)
 		OM_TRY(scan_state(c, &s, k));
 	for (uint32_t k = s.nstate; k < c->op->nout; k++)
@@ -512,7 +512,7 @@ batch_infer(om_op_context *c)
 	OM_TRY(check_given(c, 1));
 	OM_TRY(check_tensor(c, c->op->in[0]));
 	OM_TRY(batch_params(c, body, nstate, &b));
-	OM_TRY(om_block_infer(program_of(c), body));
+	OM_TRY(om_block_infer(c->session, program_of(c), body));
 	for (uint32_t k = 0; k < c->op->nout; k++) {
 		om_value each = *body->result[k];
 		if (k >= nstate) {
@@ -543,7 +543,7 @@ each_infer(om_op_context *c)
 			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is a %s", k, om_kind_text(type->kind));
 		OM_TRY(set_param(c, body->param[k], is_list && type->of ? type->of : type, &c->in[k].shape));
 	}
-	OM_TRY(om_block_infer(program_of(c), body));
+	OM_TRY(om_block_infer(c->session, program_of(c), body));
 	for (uint32_t k = 0; k < c->op->nout; k++) {
 		OM_TRY(check_tensor(c, body->result[k]));
 		om_out_type(c, k, om_sequence_of(body->result[k]->type.elem));

@@ -1,0 +1,163 @@
+/* What a function tells is told in the session of its caller, whatever session the program was read with. */
+#include <config.h>
+
+#include <string.h>
+
+#include "onnxmem/executor.h"
+#include "onnxmem/autodiff.h"
+#include "onnxmem/onnx.h"
+#include "onnxmem/pass.h"
+#include "onnxmem/opset_convert.h"
+#include "unit.h"
+
+/* The program is read in one session, which is told "untouched", and asked in another. */
+struct two {
+	om_session *reader, *caller;
+	om_prog *p;
+};
+
+static const char chain[] =
+	"program \"t\" ir 8 opset 17\n"
+	"^g(%x: float32[n,4]) {\n"
+	"	%a = Relu(%x)\n"
+	"	%b = Transpose(%a)\n"
+	"	%y = MatMul(%a, %b)\n"
+	"	ret %y\n"
+	"}\n";
+
+static bool
+two_read(struct two *t, const char *text)
+{
+	*t = (struct two){.reader = om_session_new(), .caller = om_session_new()};
+	const bool ok = unit_parse(t->reader, text, &t->p) == OM_OK;
+	om_fail(t->reader, OM_USAGE, "untouched");
+	return ok;
+}
+
+/* Planned, too: the host has a session of its own, which is the reader's. */
+static bool
+two_plan(struct two *t)
+{
+	if (!two_read(t, chain) || om_bind_dim(t->caller, t->p, "n", 2) != OM_OK)
+		return false;
+	om_host *h = om_host_new(t->reader, NULL);
+	const om_status st = om_host_run(h, t->p, om_default_pipeline());
+	om_host_free(h);
+	om_fail(t->reader, OM_USAGE, "untouched");
+	return st == OM_OK;
+}
+
+static void
+two_free(struct two *t)
+{
+	om_prog_free(t->p);
+	om_session_free(t->caller);
+	om_session_free(t->reader);
+}
+
+/* The caller was told `what`, the reader nothing; both forget it. */
+static bool
+is_told(struct two *t, const char *what)
+{
+	const bool is_right = strstr(om_message(t->caller), what) && strcmp(om_message(t->reader), "untouched") == 0;
+
+	if (!is_right)
+		printf("wanted \"%s\" in the caller's session: it has \"%s\", the reader's \"%s\"\n", what,
+			om_message(t->caller), om_message(t->reader));
+	om_fail(t->caller, OM_USAGE, "nothing yet");
+	om_fail(t->reader, OM_USAGE, "untouched");
+	return is_right;
+}
+
+static void
+an_executor_tells_its_caller(void)
+{
+	struct two t;
+	om_exec *e = NULL;
+
+	CU_ASSERT_FATAL(two_read(&t, "program \"t\" ir 8 opset 17\n"
+		"^g(%x: float32[2]) {\n\t%y = Frob(%x)\n\tret %y\n}\n"));
+	t.p->has |= OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST;
+	const om_exec_options o = {.no_reuse = true};
+	CU_ASSERT_EQUAL(om_exec_new(t.caller, t.p, NULL, &o, &e), OM_UNSUPPORTED);
+	CU_ASSERT_PTR_NULL(e);
+	CU_ASSERT(is_told(&t, "Frob"));
+	CU_ASSERT_EQUAL(om_prog_is_runnable(t.caller, t.p), OM_UNSUPPORTED);
+	CU_ASSERT(is_told(&t, "Frob"));
+	two_free(&t);
+}
+
+static void
+a_wrong_plan_is_told_to_the_caller(void)
+{
+	struct two t;
+	om_exec *e = NULL;
+
+	CU_ASSERT_FATAL(two_plan(&t));
+	om_plan wrong = *t.p->plan;
+	wrong.arena[0].bytes = 8;
+	CU_ASSERT_EQUAL(om_plan_verify(t.caller, t.p, &wrong), OM_BADPLAN);
+	CU_ASSERT(is_told(&t, "arena"));
+	CU_ASSERT_EQUAL(om_exec_new(t.caller, t.p, &wrong, NULL, &e), OM_BADPLAN);
+	CU_ASSERT(is_told(&t, "arena"));
+	two_free(&t);
+}
+
+static void
+questions_about_a_program_are_answered_to_the_caller(void)
+{
+	struct two t;
+	om_backward b = {0};
+
+	CU_ASSERT_FATAL(two_read(&t, chain));
+	CU_ASSERT_EQUAL(om_bind_dim(t.caller, t.p, "batch", 2), OM_USAGE);
+	CU_ASSERT(is_told(&t, "no dim of the model is called batch"));
+	CU_ASSERT_EQUAL(om_bind_rest(t.caller, t.p, 0), OM_SHAPE);
+	CU_ASSERT(is_told(&t, "n is open"));
+	CU_ASSERT_EQUAL(om_prog_convert_opset(t.caller, t.p, 9999, NULL), OM_USAGE);
+	CU_ASSERT(is_told(&t, "9999"));
+	b.loss = t.p->first->result[0];
+	CU_ASSERT_EQUAL(om_prog_backward(t.caller, t.p, &b), OM_SHAPE);
+	CU_ASSERT(is_told(&t, "cannot be a loss"));
+	t.p->values[0]->id = 7;
+	CU_ASSERT_EQUAL(om_verify(t.caller, t.p), OM_IR);
+	CU_ASSERT(is_told(&t, "its id is 7"));
+	two_free(&t);
+}
+
+static void
+shapes_tell_the_caller(void)
+{
+	struct two t;
+
+	CU_ASSERT_FATAL(two_read(&t, "program \"t\" ir 8 opset 17\n"
+		"^g(%x: float32[2,3], %z: float32[2,3]) {\n\t%y = MatMul(%x, %z)\n\tret %y\n}\n"));
+	CU_ASSERT_EQUAL(om_block_infer(t.caller, t.p, t.p->first), OM_SHAPE);
+	CU_ASSERT(is_told(&t, "MatMul"));
+	two_free(&t);
+}
+
+/* Without a session there is a status, and nobody is told. */
+static void
+no_session_is_a_session(void)
+{
+	struct two t;
+
+	CU_ASSERT_FATAL(two_read(&t, chain));
+	CU_ASSERT_EQUAL(om_bind_dim(NULL, t.p, "batch", 2), OM_USAGE);
+	CU_ASSERT_EQUAL(om_note(NULL, OM_USAGE, "asking"), OM_USAGE);
+	om_warn(NULL, "nothing");
+	om_info(NULL, "nothing");
+	om_report_progress(NULL, "nothing", 1, 1);
+	CU_ASSERT(is_told(&t, ""));
+	two_free(&t);
+}
+
+CU_TestInfo sessions_tests[] = {
+	{"an executor tells its caller", an_executor_tells_its_caller},
+	{"a wrong plan is told to the caller", a_wrong_plan_is_told_to_the_caller},
+	{"questions about a program are answered to the caller", questions_about_a_program_are_answered_to_the_caller},
+	{"shapes tell the caller", shapes_tell_the_caller},
+	{"no session is a session", no_session_is_a_session},
+	CU_TEST_INFO_NULL
+};
