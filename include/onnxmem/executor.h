@@ -38,8 +38,18 @@ typedef struct om_exec_op {
 	double ms;                  /* sum over the calls */
 } om_exec_op;
 
+/* The instruction set that the fast kernels of this process are built for: `generic`,
+ * `avx2` or `avx512`.  It is the one that the environment variable ONNXMEM_ISA names, where
+ * this machine can run it, else the best that it can run.  Chosen at the first call of this
+ * function or of a kernel, and the same from then on.  Static. */
+OM_API const char *om_isa(void);
+
+/* OM_USAGE where ONNXMEM_ISA names an instruction set that is unknown or that this machine
+ * cannot run; the message names those that it can. */
+OM_API om_status om_isa_check(om_session *s);
+
 /* `plan` NULL is allowed with no_reuse only.  The plan is verified first.
- * OM_UNSUPPORTED names the first op that has no kernel. */
+ * OM_UNSUPPORTED names the first op that has no kernel; OM_USAGE is of om_isa_check(). */
 OM_API om_status om_exec_new(om_session *s, om_prog *p, const om_plan *plan,
 	const om_exec_options *o, om_exec **out);
 OM_API void om_exec_free(om_exec *e);   /* NULL is fine */

@@ -50,6 +50,8 @@ static const om_topic topics[] = {
 		"ONNXMEM_MIRRORS, ONNXMEM_MANIFEST, ONNXMEM_CONFIG: where models come from, the list of them, and a file that says both "
 		"[~/.config/onnxmem/config].\n\n"
 		"ONNXMEM_PASS_PATH: folders in which passes are looked for, with colons between.\n\n"
+		"ONNXMEM_ISA: the instruction set whose kernels are used, of `generic`, `avx2` and `avx512`; without, the best that "
+		"the machine has. Numbers of two instruction sets differ by rounding. `onnxmem --version` says which is in use.\n\n"
 		"http_proxy, https_proxy, no_proxy, CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR: as everywhere.\n\n"
 		"NO_COLOR: no progress is shown. COLUMNS: how wide a table on a terminal may be."},
 	{"status", "how a command ends",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/help.h"
+#include "onnxmem/executor.h"
 
 const om_opt om_global_options[] = {
 	{"help", NULL, "show this help"},
@@ -166,8 +167,9 @@ run_command(om_cli *c)
 		om_cmd_help(c->cmd, stdout);
 		return OM_OK;
 	}
+	OM_TRY(om_isa_check(c->session));
 	if (om_cli_has(c, "version")) {
-		puts(PACKAGE_STRING);
+		printf("%s\nkernels for %s\n", PACKAGE_STRING, om_isa());
 		return OM_OK;
 	}
 	if (!c->cmd)

@@ -93,6 +93,7 @@ om_exec_new(om_session *s, om_prog *p, const om_plan *plan, const om_exec_option
 		return om_fail(s, OM_USAGE, "a program is run after inline, shapes and fold only");
 	if (!plan && !(o && o->no_reuse))
 		return om_fail(s, OM_USAGE, "a program is run with a plan, or without reuse");
+	OM_TRY(om_isa_check(s));
 	OM_TRY(om_prog_is_runnable(s, p));
 	om_timeline(p);
 	om_exec *e = new_exec(s, p, plan, o);

@@ -1,9 +1,14 @@
 /* Which build of the inner loops this machine runs. */
 #include <config.h>
 
+#include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cpu/kernels.h"
+#include "onnxmem/executor.h"
 
 extern const om_kernels om_kernels_generic;
 
@@ -28,10 +33,59 @@ om_kernels_at(unsigned k)
 }
 #endif
 
+/* What the environment asks for; NULL. */
+static const char *
+asked(void)
+{
+	const char *isa = getenv("ONNXMEM_ISA");
+	return isa && *isa ? isa : NULL;
+}
+
+static const om_kernels *
+of_name(const char *isa)
+{
+	const om_kernels *kernels = NULL;
+
+	for (unsigned k = 0; (kernels = om_kernels_at(k)) && strcmp(kernels->isa, isa) != 0; k++)
+		;
+	return kernels;
+}
+
+/* The environment is read once in a process: a run is not computed half by one build and
+ * half by another.  Threads that come here at the same time find the same. */
 const om_kernels *
 om_kernels_get(void)
 {
-	return om_kernels_at(0);
+	static _Atomic(const om_kernels *) chosen;
+	const om_kernels *kernels = atomic_load_explicit(&chosen, memory_order_relaxed);
+
+	if (!kernels) {
+		kernels = asked() ? of_name(asked()) : NULL;
+		if (!kernels)
+			kernels = om_kernels_at(0);
+		atomic_store_explicit(&chosen, kernels, memory_order_relaxed);
+	}
+	return kernels;
+}
+
+const char *
+om_isa(void)
+{
+	return om_kernels_get()->isa;
+}
+
+om_status
+om_isa_check(om_session *s)
+{
+	char names[64] = "";
+
+	if (!asked() || of_name(asked()))
+		return OM_OK;
+	for (unsigned k = 0; om_kernels_at(k); k++) {
+		const size_t n = strlen(names);
+		snprintf(names + n, sizeof names - n, "%s%s", k ? ", " : "", om_kernels_at(k)->isa);
+	}
+	return om_fail(s, OM_USAGE, "ONNXMEM_ISA is %s; this machine can run: %s", asked(), names);
 }
 
 uint64_t

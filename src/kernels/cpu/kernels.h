@@ -58,7 +58,7 @@ typedef struct om_kernels {
 	om_unary *curve[OM_NCURVE];
 } om_kernels;
 
-/* The best that this machine can run. */
+/* The build in use: that which ONNXMEM_ISA names, else the best that this machine can run. */
 const om_kernels *om_kernels_get(void);
 
 /* Number `k` of those that this machine can run; NULL after the last. */
