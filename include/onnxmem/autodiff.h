@@ -1,13 +1,13 @@
 /* Gradients: an explicit backward path, in standard operators.
  *
- * The column `grad` of an operator's row is a gradient maker: it looks at one op
- * of the forward path and builds the ops that compute the gradients of its inputs
- * from those of its outputs.  What a maker asks for lives on until the backward
- * path, so it asks for as little as it can, and for nothing before it knows that it is
- * wanted.
+ * A gradient is registered for an operator by a row of om_gradient, whose maker
+ * looks at one op of the forward path and builds the ops that compute the gradients of
+ * its inputs from those of its outputs.  What a maker asks for lives on until the
+ * backward path, so it asks for as little as it can, and for nothing before it knows
+ * that it is required.
  *
- *     void
- *     om_grad_Mul(om_grad *g)
+ *     static void
+ *     Mul_grad(om_grad *g)
  *     {
  *             om_value *dy = om_grad_output_grad(g, 0);
  *
@@ -30,6 +30,57 @@
 /* What a maker asks and tells; it lives as long as the maker runs. */
 typedef struct om_grad om_grad;
 typedef struct om_scope om_scope;
+
+/* ---- Which operators have gradients. ---- */
+
+/* What an output says of classes along the op's attribute "axis". */
+typedef enum om_softmax_output { OM_NOT_PROBS, OM_PROBS, OM_LOG_PROBS } om_softmax_output;
+
+/* The gradient of an operator, in some of its versions. */
+typedef struct om_gradient {
+	const char *domain;          /* NULL or "" for ai.onnx */
+	const char *name;            /* of the operator; NULL ends a table */
+	int since, until;            /* versions, inclusive; until 0: still the newest */
+
+	/* Build the gradients of the inputs. */
+	void (*maker)(om_grad *g);
+
+	/* The op that computes these gradients at once, for a backward pass with `functions`: see
+	 * src/grad/fused.h.  NULL: there is none. */
+	const struct om_fused *fused;
+
+	/* Make an op that is in inference mode do what it does in training, before a training step is
+	 * built.  NULL: there is no difference. */
+	void (*to_training_mode)(om_grad *g, om_op *op);
+
+	/* Inputs that are statistics of earlier data, a bit each: they are not weights to be learned. */
+	uint32_t statistics;
+
+	/* Does output 0 hold probabilities, exp(input 0) normalized to the sum 1, or their logarithms?  A
+	 * cross entropy is then computed from input 0, or from the logarithms. */
+	om_softmax_output softmax_output;
+} om_gradient;
+
+/* An index of gradients by operator. */
+typedef struct om_gradients om_gradients;
+
+/* All gradients of the library, in `mem`. */
+OM_API om_gradients *om_gradients_new(om_arena *mem);
+/* Add those of a table, which ends with a row without a name and has to outlive the index.  They are
+ * found before those that were there. */
+OM_API void om_gradients_add(om_gradients *all, const om_gradient *table);
+/* The gradient of the operator of this row; NULL: none can go through, and one that has to is an
+ * error. */
+OM_API const om_gradient *om_gradients_find(const om_gradients *all, const om_opdef *row);
+
+/* Visit the gradients of the library, in a fixed order; NULL starts and ends. */
+OM_API const om_gradient *om_gradient_next(const om_gradient *prev);
+
+/* The gradients for the ops of a program: those of the library, and those that were added for operators
+ * from elsewhere.  They live as long as the program. */
+OM_API om_gradients *om_prog_gradients(om_prog *p);
+/* The gradient of an op of `p`; NULL: none, or its operator is not known. */
+OM_API const om_gradient *om_op_gradient(om_prog *p, const om_op *op);
 
 /* ---- What a maker is told. ---- */
 

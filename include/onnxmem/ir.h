@@ -273,6 +273,7 @@ struct om_prog {
 	uint32_t nbefore_loops;   /* values that there were */
 	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
 	om_model *model;          /* what it was imported from; not owned; may be NULL */
+	struct om_gradients *gradients; /* of the operators that it uses: see om_prog_gradients() */
 };
 
 OM_API const char *om_target_text(om_target t);              /* "generic", "cpu" */

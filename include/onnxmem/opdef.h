@@ -14,8 +14,6 @@
 #include "onnxmem/ir.h"
 
 typedef struct om_op_context om_op_context;
-struct om_grad;
-struct om_fused;
 
 /* One op as its row sees it: while planning, or in a run. */
 struct om_op_context {
@@ -82,9 +80,6 @@ typedef struct om_cost {
 	double bytes;             /* read and written, weights included */
 } om_cost;
 
-/* What an output says of classes along the op's attribute "axis". */
-typedef enum om_softmax_output { OM_NOT_PROBS, OM_PROBS, OM_LOG_PROBS } om_softmax_output;
-
 enum { OM_VARIADIC = 255 };
 
 /* A set of element types: a bit a type. */
@@ -139,13 +134,6 @@ struct om_opdef {
 	/* Bytes of scratch that `cpu` wants, shapes being known.  NULL: none. */
 	uint64_t (*scratch)(const om_op_context *c);
 
-	/* Build the gradients of the inputs; see onnxmem/autodiff.h.  NULL: no gradient goes
-	 * through, and one that has to is an error. */
-	void (*grad)(struct om_grad *g);
-	/* What computes these gradients in one op, for those who want that: see grad/fused.h.
-	 * NULL: there is none. */
-	const struct om_fused *fused;
-
 	/* NULL: one flop an output element; bytes of all inputs and outputs. */
 	void (*cost)(const om_op_context *c, om_cost *cost);
 
@@ -153,18 +141,6 @@ struct om_opdef {
 	 * before `infer` is asked.  What a kernel does not compute is not in the set. 0:
 	 * any, or `infer` knows better. */
 	uint32_t input_types[OM_MAX_TYPED_INPUTS];
-
-	/* Inputs that are statistics of earlier data, a bit each: they are no weights, which are
-	 * learned. */
-	uint32_t statistics;
-
-	/* Make an op as it is in inference do what it does in training, as the first thing of a
-	 * step of training.  NULL: there is no difference. */
-	void (*to_training_mode)(struct om_grad *g, om_op *op);
-
-	/* Does output 0 say how probable classes are, as shares of exp(input 0), or the logarithms
-	 * of that?  A cross entropy takes input 0, or the logarithms. */
-	om_softmax_output softmax_output;
 };
 
 /* The row for an operator in an opset; NULL when there is none. */

@@ -67,9 +67,11 @@ runs(const om_opdef *r)
 
 /* Is there a gradient of what it computes? */
 static const char *
-gradient(const om_opdef *r, const char *none)
+gradient(const om_gradients *all, const om_opdef *r, const char *none)
 {
-	return !r->grad ? none : r->grad == om_grad_set_zero ? "zero" : "yes";
+	const om_gradient *g = om_gradients_find(all, r);
+
+	return !g ? none : g->maker == om_grad_set_zero ? "zero" : "yes";
 }
 
 static void
@@ -78,6 +80,7 @@ list(om_cli *c)
 	const unsigned width = om_cli_width(stdout);
 	size_t n;
 	const om_opdef **all = rows(c, NULL, &n);
+	const om_gradients *gradients = om_gradients_new(c->mem);
 
 	printf("%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %-4s %s\n", "operator", "domain", "versions",
 		"inputs", "out", "view", "in-place", "run", "grad", "what it computes");
@@ -85,7 +88,7 @@ list(om_cli *c)
 		const om_opdef *r = all[k];
 		om_cli_line(c, width, "%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %-4s %s", r->name, domain_of(r),
 			versions(c, r), arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out),
-			r->view ? "yes" : "-", r->inplace ? "yes" : "-", runs(r), gradient(r, "-"), r->brief ? r->brief : "");
+			r->view ? "yes" : "-", r->inplace ? "yes" : "-", runs(r), gradient(gradients, r, "-"), r->brief ? r->brief : "");
 	}
 }
 
@@ -141,12 +144,13 @@ show_types(const om_opdef *r, uint32_t k)
 }
 
 static void
-show(om_cli *c, const om_opdef *r)
+show(om_cli *c, const om_gradients *gradients, const om_opdef *r)
 {
 	printf("%s %s, versions %s: %s\n", domain_of(r), r->name, versions(c, r), r->brief ? r->brief : "");
 	printf("  inputs %s, outputs %s\n", arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out));
 	printf("  view %s, in-place %s, kernel %s, scratch %s, gradient %s\n", r->view ? "where bytes stay as they are" : "never",
-		r->inplace ? "where its kernel allows" : "never", runs(r), r->scratch ? "yes" : "none", gradient(r, "none"));
+		r->inplace ? "where its kernel allows" : "never", runs(r), r->scratch ? "yes" : "none",
+		gradient(gradients, r, "none"));
 	if (r->subbuffer)
 		printf("  inputs may be computed right where they go in the output\n");
 	show_flags(r->flags);
@@ -159,6 +163,7 @@ show(om_cli *c, const om_opdef *r)
 static om_status
 run(om_cli *c)
 {
+	const om_gradients *gradients = om_gradients_new(c->mem);
 	size_t n;
 
 	if (c->narg == 0) {
@@ -171,7 +176,7 @@ run(om_cli *c)
 			return om_fail(c->session, OM_UNSUPPORTED, "there is no operator called %s; see `onnxmem ops`",
 				c->arg[a]);
 		for (size_t k = 0; k < n; k++)
-			show(c, all[k]);
+			show(c, gradients, all[k]);
 	}
 	return OM_OK;
 }

@@ -121,7 +121,8 @@ start_home(struct drawing *w)
 	*set = (om_opset){"", om_opset_version(p, "")};
 	w->home = OM_NEW(p->mem, om_prog);
 	*w->home = (om_prog){.mem = p->mem, .name = w->form->type, .opset = set, .nopset = 1,
-		.ir_version = p->ir_version, .align = p->align, .model = p->model};
+		.ir_version = p->ir_version, .align = p->align, .model = p->model,
+		.gradients = om_prog_gradients(p)};
 	w->body = om_block_new(w->home, NULL, NULL, w->form->type);
 }
 
@@ -426,7 +427,7 @@ find_drawn(struct om_tape *t, const struct om_drawn *like)
 }
 
 static const struct om_drawn *
-drawn_for(om_grad *g)
+drawn_for(om_grad *g, const struct om_fused *form)
 {
 	struct om_tape *t = om_grad_scope(g)->tape;
 	const om_op *op = om_grad_op(g);
@@ -442,7 +443,7 @@ drawn_for(om_grad *g)
 	d = om_memdup(t->mem, &like, sizeof like);
 	d->next = t->drawn;
 	t->drawn = d;
-	struct drawing w = {.g = g, .op = op, .form = op->opdef->fused, .d = d};
+	struct drawing w = {.g = g, .op = op, .form = form, .d = d};
 	if (draw(&w) && has_kernel(&w)) {
 		import_domain(om_grad_prog(g));
 		make_function(&w);
@@ -469,14 +470,13 @@ open_call(om_grad *g, const struct om_fused *form, const struct om_drawn *d)
 }
 
 bool
-om_grad_fused(om_grad *g)
+om_grad_fused(om_grad *g, const struct om_fused *form)
 {
 	const om_op *op = om_grad_op(g);
-	const struct om_fused *form = op->opdef->fused;
 
 	if (!form || op->nin > MOST_ENDS || op->nout > MOST_ENDS || op->in[0]->shape.rank < 0)
 		return false;
-	const struct om_drawn *d = drawn_for(g);
+	const struct om_drawn *d = drawn_for(g, form);
 	if (!d->fn)
 		return om_grad_failed(g);
 	om_op *call = open_call(g, form, d);
@@ -512,8 +512,8 @@ clone_function(om_grad *g, om_value **out)
 		out[k] = c.value[body->result[k]->id];
 }
 
-void
-om_grad_fused_call(om_grad *g)
+static void
+fused_call_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 
@@ -522,3 +522,12 @@ om_grad_fused_call(om_grad *g)
 	else
 		om_grad_fail(g, OM_UNSUPPORTED, "its gradient is that of its function, which the model has not");
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_fused[] = {
+	{.domain = OM_GRAD_DOMAIN, .name = "ConvGrad", .since = 1, .maker = fused_call_grad},
+	{.domain = OM_GRAD_DOMAIN, .name = "MaxPoolGrad", .since = 1, .maker = fused_call_grad},
+	{.domain = OM_GRAD_DOMAIN, .name = "BatchNormalizationGrad", .since = 1, .maker = fused_call_grad},
+	{0}
+};

@@ -9,29 +9,7 @@
 #define OM_FUSED_H
 
 #include "grad/gradients.h"
-
-#define OM_GRAD_DOMAIN "org.onnxmem.grad"
-
-/* The output of a call that is the gradient of input `of` of the forward op; -1: it is not wanted. */
-static inline int
-om_fused_out(const om_op_context *c, int64_t of)
-{
-	const int64_t *wrt = om_attr_ints(c->op, "wrt", NULL);
-
-	for (uint32_t k = 0; k < c->op->nout; k++)
-		if (wrt[k] == of && om_has_out(c, k))
-			return (int)k;
-	return -1;
-}
-
-/* Its elements; NULL: it is not wanted. */
-static inline void *
-om_fused_data(const om_op_context *c, int64_t of)
-{
-	const int k = om_fused_out(c, of);
-
-	return k < 0 ? NULL : c->out[k].data;
-}
+#include "ops/gradient_op.h"
 
 enum { OM_FUSED_INPUTS = 5 };
 
@@ -44,10 +22,5 @@ struct om_fused {
 		bool always;         /* given even where the function does not need it */
 	} in[OM_FUSED_INPUTS + 1];
 };
-
-/* fused.c: the maker of all of them differentiates the function. */
-om_maker om_grad_fused_call;
-
-#define OM_FUSED_ATTRS {"wrt", OM_ATTR_INTS, .required = true}, {"x_shape", OM_ATTR_INTS, .required = true}
 
 #endif

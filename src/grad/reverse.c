@@ -111,9 +111,11 @@ reads_active(const om_scope *s, const om_op *op)
 
 /* What reads shapes alone, and what moves in jumps, depends on nothing. */
 static bool
-lets_through(const om_op *op)
+lets_through(const om_scope *s, const om_op *op)
 {
-	return !op->opdef || (op->opdef->grad != om_grad_set_zero && !(op->opdef->flags & OM_SHAPE_ONLY));
+	const om_gradient *r = om_op_gradient(s->tape->p, op);
+
+	return !op->opdef || (!(r && r->maker == om_grad_set_zero) && !(op->opdef->flags & OM_SHAPE_ONLY));
 }
 
 void
@@ -122,7 +124,7 @@ om_scope_mark_active(om_scope *s)
 	const om_op *end = s->last ? s->last->next : NULL;
 
 	for (const om_op *op = s->first ? s->first : s->from->first; op != end; op = op->next) {
-		if (!lets_through(op) || !reads_active(s, op))
+		if (!lets_through(s, op) || !reads_active(s, op))
 			continue;
 		for (uint32_t k = 0; k < op->nout; k++)
 			if (op->out[k])
@@ -201,17 +203,18 @@ static om_status
 differentiate(om_scope *s, const om_op *op)
 {
 	struct om_tape *t = s->tape;
+	const om_gradient *r = om_op_gradient(t->p, op);
 	om_grad g = {.scope = s, .op = op, .is_said = OM_NEWN(t->mem, bool, (size_t)op->nin + 1)};
 
 	for (uint32_t k = 0; k < op->nout && !g.stem; k++)
 		if (op->out[k])
 			g.stem = om_printf(t->mem, "%s_grad", op->out[k]->name);
-	if (!op->opdef || !op->opdef->grad)
+	if (!r)
 		return om_op_fail(t->session, OM_UNSUPPORTED, op, op->opdef
 			? "a gradient has to go through it, but there is none for this operator"
 			: "a gradient has to go through it, but the operator is not known");
-	if (!t->functions || !om_grad_fused(&g))
-		op->opdef->grad(&g);
+	if (!t->functions || !om_grad_fused(&g, r->fused))
+		r->maker(&g);
 	OM_TRY(t->status);
 	return check_said(&g);
 }
@@ -223,7 +226,7 @@ om_scope_run(om_scope *s)
 
 	for (const om_op *op = s->last ? s->last : s->from->last; op; op = prev) {
 		prev = op == s->first ? NULL : op->prev;
-		if (!lets_through(op) || !has_gradient(s, op) || !reads_active(s, op))
+		if (!lets_through(s, op) || !has_gradient(s, op) || !reads_active(s, op))
 			continue;
 		const om_status st = differentiate(s, op);
 		om_tape_fail(s->tape, st);

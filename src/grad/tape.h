@@ -42,9 +42,8 @@ om_value *om_tape_value(struct om_tape *t, om_block *b, const char *stem);
 /* `v` has its last name. */
 void om_tape_named(struct om_tape *t, const om_value *v);
 
-/* What is differentiated in one op, if there is such an op for it: false, where the maker has
- * to be asked. */
-bool om_grad_fused(om_grad *g);
+/* Differentiate in one op of this form; NULL: there is none.  False: the maker has to be asked. */
+bool om_grad_fused(om_grad *g, const struct om_fused *form);
 
 /* One more gradient that came into `s` for `of`: it is added to those before. */
 void om_scope_add(om_scope *s, om_grad *g, const om_value *of, om_value *v);

@@ -124,9 +124,10 @@ struct wrong {
 	void (*grad)(om_grad *g);
 };
 
-/* A row with a wrong maker, which finds the right one there. */
+/* A row like another, and the wrong maker that is registered for it, which finds the right one there. */
 struct mutant {
 	om_opdef row;
+	om_gradient gradient[2];
 	void (*right)(om_grad *g);
 };
 
@@ -191,8 +192,10 @@ make_wrong(struct test *t, om_block *b)
 		if (!op->opdef || strcmp(op->opdef->name, t->wrong->name) != 0)
 			continue;
 		struct mutant *m = OM_NEW(t->mem, struct mutant);
-		*m = (struct mutant){*op->opdef, op->opdef->grad};
-		m->row.grad = t->wrong->grad;
+		*m = (struct mutant){.row = *op->opdef, .right = om_op_gradient(t->p, op)->maker};
+		m->row.domain = "mutant";
+		m->gradient[0] = (om_gradient){.domain = m->row.domain, .name = op->opdef->name, .maker = t->wrong->grad};
+		om_gradients_add(om_prog_gradients(t->p), m->gradient);
 		op->opdef = &m->row;
 	}
 }

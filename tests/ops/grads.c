@@ -35,6 +35,7 @@ static unsigned failures, skipped, jumps, checks;
 static unsigned of_input[MOST_INPUTS], of_output[MOST_INPUTS];   /* checks, by which one */
 static unsigned most_variants = MOST_VARIANTS;
 static bool is_quiet, is_twice;
+static const om_gradients *gradients;   /* of the library */
 
 static void OM_PRINTF(2, 3)
 fail(const struct trial *t, const char *fmt, ...)
@@ -397,18 +398,35 @@ penalize(struct attempt *a)
 	return true;
 }
 
+static const om_gradient *
+gradient_of(const om_opdef *row)
+{
+	return om_gradients_find(gradients, row);
+}
+
+/* A row like another, the wrong maker that is registered for it, and what that needs to know: it
+ * finds both at the op. */
+struct mutant {
+	om_opdef row;
+	om_gradient gradient[2];
+	void (*right)(om_grad *g);
+	const char *attr;
+};
+
 /* A program with its backward path, which has run once; false where this trial says
  * nothing. */
 static bool
-attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_opdef *row)
+attempt_start(struct attempt *a, om_dtype type, bool is_open, const struct mutant *instead)
 {
 	struct trial *t = a->t;
 	om_prog *p = t->prog;
 
 	t->prog->first->nresult = 0;
 	set_opset(t);
-	if (row)
-		t->op->opdef = row;
+	if (instead) {
+		t->op->opdef = &instead->row;
+		om_gradients_add(om_prog_gradients(p), instead->gradient);
+	}
 	if (is_large(t) || !use_type(t, type))
 		return false;
 	const om_status known = om_op_infer(a->t->session, p, t->op);
@@ -450,14 +468,14 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const om_opdef *ro
 }
 
 static om_status
-attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, bool functions, const om_opdef *row, bool *more)
+attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, bool functions, const struct mutant *instead, bool *more)
 {
 	struct attempt a = {.t = t, .is_double = type == OM_FLOAT64, .functions = functions, .state = t->variant + 99};
 	om_status st = OM_OK;
 
 	trial_start(t);
 	*more = make(t);
-	if (*more && attempt_start(&a, type, is_open, row)) {
+	if (*more && attempt_start(&a, type, is_open, instead)) {
 		st = run_all(&a, is_open);
 		if (st == OM_OK)
 			check_all(&a);
@@ -472,7 +490,7 @@ attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, bool 
 }
 
 static void
-try_version(const om_opdef *row, recipe_fn *make, int version, const om_opdef *instead)
+try_version(const om_opdef *row, recipe_fn *make, int version, const struct mutant *instead)
 {
 	struct trial t = {.row = row, .version = version};
 	bool more = true;
@@ -483,7 +501,7 @@ try_version(const om_opdef *row, recipe_fn *make, int version, const om_opdef *i
 			attempt_run(&t, make, type = OM_FLOAT32, false, false, instead, &more);
 		if (!is_twice)
 			attempt_run(&t, make, type, true, false, instead, &more);
-		if (row->fused && !is_twice)
+		if (gradient_of(row) && gradient_of(row)->fused && !is_twice)
 			attempt_run(&t, make, type, false, true, instead, &more);
 	}
 }
@@ -496,7 +514,7 @@ any_recipe_of(const om_opdef *row)
 
 /* Versions of the row that a program with gradients can have. */
 static void
-try_row(const om_opdef *row, const om_opdef *instead)
+try_row(const om_opdef *row, const struct mutant *instead)
 {
 	const bool standard = !row->domain || !*row->domain;
 	const int oldest = standard && row->since < OLDEST ? OLDEST : row->since;
@@ -559,13 +577,6 @@ slightly_off(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_emit_scalar(g, "Mul", om_grad_output_grad(g, 0), -0.999));
 }
 
-/* A row with a wrong maker, and what that needs to know: it finds both at the op. */
-struct mutant {
-	om_opdef row;
-	void (*right)(om_grad *g);
-	const char *attr;
-};
-
 static const struct mutant *
 mutant_of(const om_grad *g)
 {
@@ -609,25 +620,38 @@ static const struct { const char *name; void (*grad)(om_grad *g); const char *at
 	{"CausalConvWithState", forget_attr, "activation"}, {"DequantizeLinear", count_twice, NULL},
 };
 
+/* Is a gradient registered for a row of its own found to be wrong? */
+static bool
+is_caught(const om_opdef *row, void (*maker)(om_grad *g), const char *attr)
+{
+	struct mutant m = {.row = *row, .right = gradient_of(row)->maker, .attr = attr};
+	const unsigned before = failures;
+
+	m.row.domain = "mutant";
+	m.gradient[0] = (om_gradient){.domain = m.row.domain, .name = row->name, .maker = maker};
+	try_version(row, any_recipe_of(row), row->since > NEWEST ? row->since : NEWEST, &m);
+	return failures > before;
+}
+
 static unsigned
 try_mutants(unsigned said)
 {
 	const size_t n = sizeof mutants / sizeof mutants[0];
+	const om_opdef *mul = om_opdef_find("", "Mul", INT_MAX);
 	unsigned missed = 0;
 
 	is_quiet = true;
 	for (size_t k = 0; k < n; k++) {
-		const om_opdef *row = om_opdef_find("", mutants[k].name, INT_MAX);
-		struct mutant m = {*row, row->grad, mutants[k].attr};
-		const unsigned before = failures;
-		m.row.grad = mutants[k].grad;
-		try_version(row, any_recipe_of(row), row->since > NEWEST ? row->since : NEWEST, &m.row);
-		const bool caught = failures > before;
+		const char *attr = mutants[k].attr;
+		const bool caught = is_caught(om_opdef_find("", mutants[k].name, INT_MAX), mutants[k].grad, attr);
 		missed += !caught;
 		printf("%s %zu - a wrong %s is caught%s%s\n", caught ? "ok" : "not ok", said + k + 1, mutants[k].name,
-			m.attr ? ": without its attribute " : "", m.attr ? m.attr : "");
+			attr ? ": without its attribute " : "", attr ? attr : "");
 	}
-	printf("1..%zu\n", said + n);
+	const bool right = !is_caught(mul, gradient_of(mul)->maker, NULL);
+	missed += !right;
+	printf("%s %zu - the right maker, registered for a row from elsewhere, passes\n", right ? "ok" : "not ok", said + n + 1);
+	printf("1..%zu\n", said + n + 1);
 	return missed;
 }
 
@@ -648,7 +672,9 @@ print_parts(const om_opdef *r)
 static bool
 is_tried(const om_opdef *r)
 {
-	return r->grad && r->grad != om_grad_set_zero && !(r->flags & OM_IMPLEMENTS_FUNCTION) && (!r->until || r->until >= OLDEST) && any_recipe_of(r)
+	const om_gradient *g = gradient_of(r);
+
+	return g && g->maker != om_grad_set_zero && !(r->flags & OM_IMPLEMENTS_FUNCTION) && (!r->until || r->until >= OLDEST) && any_recipe_of(r)
 	    && r->control == OM_PLAIN;
 }
 
@@ -678,8 +704,8 @@ try_rows(int argc, char **argv, bool by_part, unsigned said)
 	return rows;
 }
 
-int
-main(int argc, char **argv)
+static int
+run(int argc, char **argv)
 {
 	const bool by_part = argc >= 2 && strcmp(argv[1], "--parts") == 0;
 	const bool only_twice = argc >= 2 && strcmp(argv[1], "--twice") == 0;
@@ -704,4 +730,15 @@ main(int argc, char **argv)
 		return try_mutants(rows) || !is_right ? EXIT_FAILURE : EXIT_SUCCESS;
 	printf("1..%u\n", rows);
 	return is_right ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(int argc, char **argv)
+{
+	om_arena *mem = om_arena_new();
+
+	gradients = om_gradients_new(mem);
+	const int status = run(argc, argv);
+	om_arena_free(mem);
+	return status;
 }

@@ -345,8 +345,8 @@ build_attention(om_grad *g, om_value **out)
 	memcpy(out, all, om_grad_op(g)->nout * sizeof *out);
 }
 
-void
-om_grad_Attention(om_grad *g)
+static void
+Attention_grad(om_grad *g)
 {
 	om_grad_by_decomposition(g, build_attention);
 }
@@ -444,8 +444,8 @@ build_rotary(om_grad *g, om_value **out)
 		out[0] = rotate(g, &r, om_attr_int(om_grad_op(g), "interleaved") != 0);
 }
 
-void
-om_grad_RotaryEmbedding(om_grad *g)
+static void
+RotaryEmbedding_grad(om_grad *g)
 {
 	om_grad_by_decomposition(g, build_rotary);
 }
@@ -472,8 +472,8 @@ build_contrib_rotary(om_grad *g, om_value **out)
 	out[0] = rotate(g, &r, om_attr_int(op, "interleaved") != 0);
 }
 
-void
-om_grad_contrib_RotaryEmbedding(om_grad *g)
+static void
+contrib_RotaryEmbedding_grad(om_grad *g)
 {
 	om_grad_by_decomposition(g, build_contrib_rotary);
 }
@@ -590,8 +590,8 @@ build_contrib_attention(om_grad *g, om_value **out)
 		out[1] = concat(g, om_emit_unsqueeze(g, keys, 1, &zero), om_emit_unsqueeze(g, values, 1, &zero), 0);
 }
 
-void
-om_grad_contrib_Attention(om_grad *g)
+static void
+contrib_Attention_grad(om_grad *g)
 {
 	om_grad_by_decomposition(g, build_contrib_attention);
 }
@@ -665,8 +665,8 @@ build_multi_head(om_grad *g, om_value **out)
 	memcpy(out, all, (op->nout < 4 ? op->nout : 4) * sizeof *out);
 }
 
-void
-om_grad_contrib_MultiHeadAttention(om_grad *g)
+static void
+contrib_MultiHeadAttention_grad(om_grad *g)
 {
 	om_grad_by_decomposition(g, build_multi_head);
 }
@@ -842,8 +842,20 @@ build_group_query(om_grad *g, om_value **out)
 	memcpy(out, all, (op->nout < 3 ? op->nout : 3) * sizeof *out);
 }
 
-void
-om_grad_GroupQueryAttention(om_grad *g)
+static void
+GroupQueryAttention_grad(om_grad *g)
 {
 	om_grad_by_decomposition(g, build_group_query);
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_attending[] = {
+	{.name = "Attention", .since = 23, .maker = Attention_grad},
+	{.name = "RotaryEmbedding", .since = 23, .maker = RotaryEmbedding_grad},
+	{.domain = "com.microsoft", .name = "Attention", .since = 1, .maker = contrib_Attention_grad},
+	{.domain = "com.microsoft", .name = "MultiHeadAttention", .since = 1, .maker = contrib_MultiHeadAttention_grad},
+	{.domain = "com.microsoft", .name = "RotaryEmbedding", .since = 1, .maker = contrib_RotaryEmbedding_grad},
+	{.domain = "com.microsoft", .name = "GroupQueryAttention", .since = 1, .maker = GroupQueryAttention_grad},
+	{0}
+};

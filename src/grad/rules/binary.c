@@ -7,23 +7,23 @@
 #define DY    om_grad_output_grad(g, 0)
 #define IN(k) om_grad_forward_input(g, k)
 
-void
-om_grad_Add(om_grad *g)
+static void
+Add_grad(om_grad *g)
 {
 	for (uint32_t k = 0; k < om_grad_op(g)->nin; k++)
 		om_grad_set_broadcast_grad(g, k, DY);
 }
 
-void
-om_grad_Sub(om_grad *g)
+static void
+Sub_grad(om_grad *g)
 {
 	om_grad_set_broadcast_grad(g, 0, DY);
 	if (om_grad_is_needed(g, 1))
 		om_grad_set_input_grad(g, 1, DO("Neg", om_emit_sum_to(g, DY, om_grad_op(g)->in[1])));
 }
 
-void
-om_grad_Mul(om_grad *g)
+static void
+Mul_grad(om_grad *g)
 {
 	for (uint32_t k = 0; k < 2; k++)
 		if (om_grad_is_needed(g, k))
@@ -41,8 +41,8 @@ is_smaller(const om_grad *g, uint32_t k)
 }
 
 /* The second one's is -dy a / (b b) = -dy y / b. */
-void
-om_grad_Div(om_grad *g)
+static void
+Div_grad(om_grad *g)
 {
 	om_value *da = DIV(DY, IN(1));
 
@@ -53,8 +53,8 @@ om_grad_Div(om_grad *g)
 }
 
 /* The remainder is a - b n with a whole n, which does not change but in jumps. */
-void
-om_grad_Mod(om_grad *g)
+static void
+Mod_grad(om_grad *g)
 {
 	om_grad_set_broadcast_grad(g, 0, DY);
 	if (om_grad_is_needed(g, 1)) {
@@ -112,8 +112,8 @@ give_base(om_grad *g)
 }
 
 /* dy y log(a), where a has a logarithm. */
-void
-om_grad_Pow(om_grad *g)
+static void
+Pow_grad(om_grad *g)
 {
 	if (om_grad_is_needed(g, 0))
 		give_base(g);
@@ -148,11 +148,11 @@ share(om_grad *g)
 			om_grad_set_broadcast_grad(g, k, MUL(dy, is_it[k]));
 }
 
-void om_grad_Max(om_grad *g)  { share(g); }
-void om_grad_Min(om_grad *g)  { share(g); }
+static void Max_grad(om_grad *g)  { share(g); }
+static void Min_grad(om_grad *g)  { share(g); }
 
-void
-om_grad_Mean(om_grad *g)
+static void
+Mean_grad(om_grad *g)
 {
 	om_value *dy = TIMES(DY, 1 / (double)om_grad_op(g)->nin);
 
@@ -164,8 +164,8 @@ om_grad_Mean(om_grad *g)
 
 /* An element that is kept is between the bounds; one that is not lies on one.  Where the
  * bounds cross, the upper one holds. */
-void
-om_grad_Clip(om_grad *g)
+static void
+Clip_grad(om_grad *g)
 {
 	om_value *dy = DY, *y = om_grad_forward_output(g, 0);
 	om_value *low = om_grad_forward_input(g, 1), *high = om_grad_forward_input(g, 2);
@@ -182,8 +182,8 @@ om_grad_Clip(om_grad *g)
 		om_grad_set_broadcast_grad(g, 2, KEEP(DO("Not", below), dy));
 }
 
-void
-om_grad_Where(om_grad *g)
+static void
+Where_grad(om_grad *g)
 {
 	om_value *c = IN(0), *dy = DY;
 
@@ -193,8 +193,8 @@ om_grad_Where(om_grad *g)
 		om_grad_set_broadcast_grad(g, 2, WHERE(c, ZERO(dy), dy));
 }
 
-void
-om_grad_PRelu(om_grad *g)
+static void
+PRelu_grad(om_grad *g)
 {
 	om_value *x = IN(0), *dy = DY;
 	om_value *below = BELOW(x, 0);
@@ -220,8 +220,8 @@ is_known_truth(const om_grad *g, uint32_t k, bool *truth)
 
 /* What is kept is divided by the share that is kept; where it is only the run that says
  * whether anything is dropped, by one otherwise. */
-void
-om_grad_Dropout(om_grad *g)
+static void
+Dropout_grad(om_grad *g)
 {
 	bool trains = true;
 	om_value *dy = DY;
@@ -240,3 +240,39 @@ om_grad_Dropout(om_grad *g)
 		scale = WHERE(IN(2), scale, om_emit_number(g, dy, 1));
 	om_grad_set_input_grad(g, 0, KEEP(om_grad_forward_output(g, 1), MUL(dy, scale)));
 }
+
+/* ---- As in training. ---- */
+
+static void
+train_dropout(om_grad *g, om_op *op)
+{
+	const uint8_t yes = 1;
+	om_prog *p = om_grad_prog(g);
+	om_tensor t = {.type = OM_BOOL, .shape = om_shape_of(0, NULL), .data = om_memdup(p->mem, &yes, 1)};
+	om_value **in = OM_NEWN(p->mem, om_value *, 3);
+
+	memcpy(in, op->in, (op->nin < 3 ? op->nin : 2) * sizeof *in);
+	in[2] = om_emit_tensor(g, &t);
+	op->in = in;
+	op->nin = 3;
+}
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_several[] = {
+	{.name = "Add", .since = 1, .maker = Add_grad},
+	{.name = "Div", .since = 1, .maker = Div_grad},
+	{.name = "Mod", .since = 10, .maker = Mod_grad},
+	{.name = "Mul", .since = 1, .maker = Mul_grad},
+	{.name = "Sub", .since = 1, .maker = Sub_grad},
+	{.name = "Max", .since = 1, .maker = Max_grad},
+	{.name = "Mean", .since = 1, .maker = Mean_grad},
+	{.name = "Min", .since = 1, .maker = Min_grad},
+	{.name = "Sum", .since = 1, .maker = Add_grad},
+	{.name = "Clip", .since = 11, .maker = Clip_grad},
+	{.name = "Pow", .since = 1, .maker = Pow_grad},
+	{.name = "PRelu", .since = 1, .maker = PRelu_grad},
+	{.name = "Where", .since = 9, .maker = Where_grad},
+	{.name = "Dropout", .since = 12, .maker = Dropout_grad, .to_training_mode = train_dropout},
+	{0}
+};

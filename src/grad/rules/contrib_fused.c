@@ -52,8 +52,8 @@ fused_conv(om_grad *g, om_value **out)
 	out[0] = activated(g, om_grad_has(g, 3) ? ADD(y, om_grad_forward_input(g, 3)) : y);
 }
 
-void om_grad_FusedGemm(om_grad *g)  { om_grad_by_decomposition(g, fused_gemm); }
-void om_grad_FusedConv(om_grad *g)  { om_grad_by_decomposition(g, fused_conv); }
+static void FusedGemm_grad(om_grad *g)  { om_grad_by_decomposition(g, fused_gemm); }
+static void FusedConv_grad(om_grad *g)  { om_grad_by_decomposition(g, fused_conv); }
 
 /* ---- EmbedLayerNormalization. ---- */
 
@@ -75,7 +75,7 @@ embed(om_grad *g, om_value **out)
 		out[2] = sum;
 }
 
-void om_grad_EmbedLayerNormalization(om_grad *g)  { om_grad_by_decomposition(g, embed); }
+static void EmbedLayerNormalization_grad(om_grad *g)  { om_grad_by_decomposition(g, embed); }
 
 /* ---- DequantizeLinear: (x - zero point) scale. ---- */
 
@@ -205,5 +205,16 @@ of_few_bits(om_grad *g, om_value **out)
 	out[0] = om_emit_reshape_as(g, om_emit_cast(g, x, om_type_elem(&op->in[ACTIVATION]->type)), op->out[0]);
 }
 
-void om_grad_DequantizeLinear(om_grad *g)  { om_grad_by_decomposition(g, dequantized); }
-void om_grad_MatMulNBits(om_grad *g)       { om_grad_by_decomposition(g, of_few_bits); }
+static void DequantizeLinear_grad(om_grad *g)  { om_grad_by_decomposition(g, dequantized); }
+static void MatMulNBits_grad(om_grad *g)       { om_grad_by_decomposition(g, of_few_bits); }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_composed[] = {
+	{.name = "DequantizeLinear", .since = 10, .maker = DequantizeLinear_grad},
+	{.domain = "com.microsoft", .name = "EmbedLayerNormalization", .since = 1, .maker = EmbedLayerNormalization_grad},
+	{.domain = "com.microsoft", .name = "FusedGemm", .since = 1, .maker = FusedGemm_grad},
+	{.domain = "com.microsoft", .name = "FusedConv", .since = 1, .maker = FusedConv_grad},
+	{.domain = "com.microsoft", .name = "MatMulNBits", .since = 1, .maker = MatMulNBits_grad},
+	{0}
+};

@@ -10,6 +10,7 @@
  * dW first: it is the last that wants X, and dX may be computed in its place. */
 #include <config.h>
 
+#include "grad/fused.h"
 #include "grad/rules/conv_geometry.h"
 
 enum { AXES = OM_WINDOW_AXES };
@@ -196,8 +197,8 @@ bias_grad(om_grad *g)
 		om_grad_set_input_grad(g, 2, om_emit_reduce(g, "ReduceSum", om_grad_output_grad(g, 0), n + 1, axis, false));
 }
 
-void
-om_grad_Conv(om_grad *g)
+static void
+Conv_grad(om_grad *g)
 {
 	const int64_t group = om_attr_int(om_grad_op(g), "group");
 	struct om_window w;
@@ -213,8 +214,8 @@ om_grad_Conv(om_grad *g)
 
 /* ---- ConvTranspose. ---- */
 
-void
-om_grad_ConvTranspose(om_grad *g)
+static void
+ConvTranspose_grad(om_grad *g)
 {
 	const int64_t group = om_attr_int(om_grad_op(g), "group");
 	struct om_window w;
@@ -228,3 +229,14 @@ om_grad_ConvTranspose(om_grad *g)
 	if (om_grad_is_needed(g, 0))
 		om_grad_set_input_grad(g, 0, convolved(g, &w, om_grad_output_grad(g, 0), om_grad_forward_input(g, 1), group));
 }
+
+/* ---- The rows. ---- */
+
+static const struct om_fused conv_fused = {"ConvGrad", {{"dY", OM_GRADIENT_OF, 0, true}, {"X", OM_INPUT, 0, false},
+	{"W", OM_INPUT, 1, true}, {"B", OM_INPUT, 2, false}}};
+
+const om_gradient om_gradients_convolution[] = {
+	{.name = "Conv", .since = 1, .maker = Conv_grad, .fused = &conv_fused},
+	{.name = "ConvTranspose", .since = 1, .maker = ConvTranspose_grad},
+	{0}
+};

@@ -45,14 +45,14 @@ axis_of(int64_t axis, int rank)
 
 /* ---- Other shapes. ---- */
 
-void
-om_grad_Reshape(om_grad *g)
+static void
+Reshape_grad(om_grad *g)
 {
 	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, DY, om_grad_op(g)->in[0]));
 }
 
-void
-om_grad_Transpose(om_grad *g)
+static void
+Transpose_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int rank = rank_of(g, op->in[0]);
@@ -69,15 +69,15 @@ om_grad_Transpose(om_grad *g)
 
 /* ---- Repeating. ---- */
 
-void
-om_grad_Expand(om_grad *g)
+static void
+Expand_grad(om_grad *g)
 {
 	om_grad_set_broadcast_grad(g, 0, DY);
 }
 
 /* Each axis as repeats times length, summed over the repeats. */
-void
-om_grad_Tile(om_grad *g)
+static void
+Tile_grad(om_grad *g)
 {
 	om_value *x = om_grad_op(g)->in[0];
 	const int rank = rank_of(g, x);
@@ -148,8 +148,8 @@ count_wanted(const om_grad *g)
 	return n;
 }
 
-void
-om_grad_Concat(om_grad *g)
+static void
+Concat_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int rank = rank_of(g, op->out[0]);
@@ -177,8 +177,8 @@ om_grad_Concat(om_grad *g)
 		om_grad_set_input_grad(g, k, part[k]);
 }
 
-void
-om_grad_Split(om_grad *g)
+static void
+Split_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	om_value **part = OM_NEWN(om_grad_mem(g), om_value *, op->nout);
@@ -308,8 +308,8 @@ slice_by_index(om_grad *g, const int64_t *axis, size_t n)
 	om_grad_set_input_grad(g, 0, dy);
 }
 
-void
-om_grad_Slice(om_grad *g)
+static void
+Slice_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int rank = rank_of(g, op->in[0]);
@@ -396,8 +396,8 @@ unpad(om_grad *g)
 	om_grad_set_input_grad(g, 0, back);
 }
 
-void
-om_grad_Pad(om_grad *g)
+static void
+Pad_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int rank = rank_of(g, op->in[0]);
@@ -417,8 +417,8 @@ om_grad_Pad(om_grad *g)
 
 /* Channels come back as blocks first, then depth, which is the order of the mode DCR; in
  * that of CRD depth is first. */
-void
-om_grad_DepthToSpace(om_grad *g)
+static void
+DepthToSpace_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int64_t size = om_attr_int(op, "blocksize"), swap[] = {0, 2, 1, 3};
@@ -433,8 +433,8 @@ om_grad_DepthToSpace(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, dx, op->in[0]));
 }
 
-void
-om_grad_SpaceToDepth(om_grad *g)
+static void
+SpaceToDepth_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const bool depth_first = om_attr_is(op, "mode", "CRD");  /* of newer versions */
@@ -445,8 +445,8 @@ om_grad_SpaceToDepth(om_grad *g)
 }
 
 /* Turning around twice. */
-void
-om_grad_ReverseSequence(om_grad *g)
+static void
+ReverseSequence_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 
@@ -456,16 +456,16 @@ om_grad_ReverseSequence(om_grad *g)
 		DY, om_grad_forward_input(g, 1)));
 }
 
-void
-om_grad_Trilu(om_grad *g)
+static void
+Trilu_grad(om_grad *g)
 {
 	om_grad_set_input_grad(g, 0, om_emit_attrs(g, "Trilu", OM_A(om_attr_make_int(g, "upper", om_attr_int(om_grad_op(g), "upper"))),
 		DY, om_grad_forward_input(g, 1)));
 }
 
 /* What was cut off gets zeros, and what was put around it is cut off: on the same sides. */
-void
-om_grad_CenterCropPad(om_grad *g)
+static void
+CenterCropPad_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	om_value *x = op->in[0];
@@ -488,8 +488,8 @@ om_grad_CenterCropPad(om_grad *g)
 /* ---- Counting. ---- */
 
 /* Where it ends is a matter of how many there are. */
-void
-om_grad_Range(om_grad *g)
+static void
+Range_grad(om_grad *g)
 {
 	om_value *dy = DY, *y = om_grad_op(g)->out[0];
 	const om_attr no = om_attr_make_int(g, "keepdims", 0);
@@ -503,3 +503,30 @@ om_grad_Range(om_grad *g)
 			om_grad_op(g)->in[2]));
 	}
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_moves[] = {
+	{.name = "Reshape", .since = 1, .maker = Reshape_grad},
+	{.name = "Flatten", .since = 1, .maker = Reshape_grad},
+	{.name = "Squeeze", .since = 1, .maker = Reshape_grad},
+	{.name = "Unsqueeze", .since = 1, .maker = Reshape_grad},
+	{.name = "Transpose", .since = 1, .maker = Transpose_grad},
+	{.name = "Concat", .since = 1, .maker = Concat_grad},
+	{.name = "Split", .since = 1, .maker = Split_grad},
+	{.name = "Expand", .since = 8, .maker = Expand_grad},
+	{.name = "Tile", .since = 6, .maker = Tile_grad},
+	{.name = "CenterCropPad", .since = 18, .maker = CenterCropPad_grad},
+	{.name = "DepthToSpace", .since = 1, .maker = DepthToSpace_grad},
+	{.name = "SpaceToDepth", .since = 1, .maker = SpaceToDepth_grad},
+	{.name = "ReverseSequence", .since = 10, .maker = ReverseSequence_grad},
+	{.name = "Trilu", .since = 14, .maker = Trilu_grad},
+	{.name = "Slice", .since = 10, .maker = Slice_grad},
+	{.name = "Pad", .since = 11, .maker = Pad_grad},
+	{.name = "Range", .since = 11, .maker = Range_grad},
+	{.name = "EyeLike", .since = 9, .maker = om_grad_set_zero},
+	{.name = "RandomNormalLike", .since = 1, .maker = om_grad_set_zero},
+	{.name = "RandomUniformLike", .since = 1, .maker = om_grad_set_zero},
+	{.name = "Bernoulli", .since = 15, .maker = om_grad_set_zero},
+	{0}
+};

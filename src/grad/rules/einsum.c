@@ -157,8 +157,8 @@ give_one(const struct equation *q, uint32_t k)
 	om_grad_set_broadcast_grad(g, k, v);
 }
 
-void
-om_grad_Einsum(om_grad *g)
+static void
+Einsum_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	struct equation q = {.g = g};
@@ -180,3 +180,10 @@ om_grad_Einsum(om_grad *g)
 		if (om_grad_is_needed(g, k))
 			give_one(&q, k);
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_contraction[] = {
+	{.name = "Einsum", .since = 12, .maker = Einsum_grad},
+	{0}
+};

@@ -21,8 +21,8 @@ scatter(om_grad *g, const char *type, om_value *to, om_value *index, om_value *v
 /* ---- Gathering. ---- */
 
 /* Indices of any rank stand in for the axis: as a list, their dims are one dim. */
-void
-om_grad_Gather(om_grad *g)
+static void
+Gather_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	om_value *data = op->in[0], *dy = DY, *index = om_grad_forward_input(g, 1);
@@ -55,8 +55,8 @@ om_grad_Gather(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, om_emit_put_along(g, dy, index, axis, om_emit_dim(g, data, axis)), data));
 }
 
-void
-om_grad_GatherElements(om_grad *g)
+static void
+GatherElements_grad(om_grad *g)
 {
 	om_grad_set_input_grad(g, 0, scatter(g, "ScatterElements", om_emit_zeros_as(g, om_grad_op(g)->in[0]), om_grad_forward_input(g, 1), DY));
 }
@@ -85,8 +85,8 @@ with_batch(om_grad *g, om_value *index, int batch)
 	return om_emit_op(g, "Concat", OM_A(om_attr_make_int(g, "axis", before)), (size_t)batch + 1, part, 1, NULL);
 }
 
-void
-om_grad_GatherND(om_grad *g)
+static void
+GatherND_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int batch = (int)om_attr_int(op, "batch_dims");
@@ -104,8 +104,8 @@ om_grad_GatherND(om_grad *g)
 }
 
 /* The places where the condition holds; it may be longer than what it picks from. */
-void
-om_grad_Compress(om_grad *g)
+static void
+Compress_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	om_value *x = op->in[0], *from = om_emit_list(g, 1, &(int64_t){0}), *take;
@@ -127,8 +127,8 @@ om_grad_Compress(om_grad *g)
 }
 
 /* Of the two values each gets the sum over where it is. */
-void
-om_grad_OneHot(om_grad *g)
+static void
+OneHot_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int64_t two = 2, one = 1;
@@ -232,8 +232,8 @@ scatter_back(om_grad *g, bool is_nd)
 	}
 }
 
-void om_grad_ScatterElements(om_grad *g)  { scatter_back(g, false); }
-void om_grad_ScatterND(om_grad *g)        { scatter_back(g, true); }
+static void ScatterElements_grad(om_grad *g)  { scatter_back(g, false); }
+static void ScatterND_grad(om_grad *g)        { scatter_back(g, true); }
 
 /* Where along the axis each element of the update goes. */
 static om_value *
@@ -256,8 +256,8 @@ places_in_cache(om_grad *g, int rank, int axis)
 }
 
 /* What is written over gets nothing: places of an update are never the same twice. */
-void
-om_grad_TensorScatter(om_grad *g)
+static void
+TensorScatter_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int rank = op->in[0]->shape.rank;
@@ -274,3 +274,17 @@ om_grad_TensorScatter(om_grad *g)
 	if (om_grad_is_needed(g, 1))
 		om_grad_set_input_grad(g, 1, om_emit_attrs(g, "GatherElements", OM_A(along), DY, at));
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_picks[] = {
+	{.name = "Compress", .since = 9, .maker = Compress_grad},
+	{.name = "Gather", .since = 1, .maker = Gather_grad},
+	{.name = "GatherElements", .since = 11, .maker = GatherElements_grad},
+	{.name = "GatherND", .since = 12, .maker = GatherND_grad},
+	{.name = "OneHot", .since = 9, .maker = OneHot_grad},
+	{.name = "ScatterElements", .since = 16, .maker = ScatterElements_grad},
+	{.name = "ScatterND", .since = 16, .maker = ScatterND_grad},
+	{.name = "TensorScatter", .since = 24, .maker = TensorScatter_grad},
+	{0}
+};

@@ -277,8 +277,8 @@ read_places(om_grad *g, struct places *p)
 	return is_known;
 }
 
-void
-om_grad_GridSample(om_grad *g)
+static void
+GridSample_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int64_t flat[] = {0, 0, -1}, turn[] = {0, 2, 1};
@@ -295,3 +295,10 @@ om_grad_GridSample(om_grad *g)
 		find_taps(&p, d, om_emit_slice(g, grid, 1, p.axes - 1 - d, p.axes - d));
 	give_all(&p, dy);
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_places[] = {
+	{.name = "GridSample", .since = 16, .maker = GridSample_grad},
+	{0}
+};

@@ -166,8 +166,8 @@ give_captured(struct choice *c, om_grad *g, om_op *back)
 		om_grad_set_value_grad(g, all.v[k], back->out[k]);
 }
 
-void
-om_grad_If(om_grad *g)
+static void
+If_grad(om_grad *g)
 {
 	static const char *const name[2] = {"else_branch", "then_branch"};
 	om_op *op = om_body_own_op(g), *back = om_emit_open(g, "", "If", NULL, 0, NULL, 1);
@@ -180,3 +180,9 @@ om_grad_If(om_grad *g)
 	give_captured(&c, g, back);
 }
 
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_branches[] = {
+	{.name = "If", .since = 1, .maker = If_grad},
+	{0}
+};

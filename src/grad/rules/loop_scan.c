@@ -504,17 +504,25 @@ run_back(om_grad *g, bool is_scan)
 	give(&r, g, &b);
 }
 
-void
-om_grad_Loop(om_grad *g)
+static void
+Loop_grad(om_grad *g)
 {
 	run_back(g, false);
 }
 
-void
-om_grad_Scan(om_grad *g)
+static void
+Scan_grad(om_grad *g)
 {
 	if (om_grad_op(g)->opdef->since < 9)
 		om_grad_fail(g, OM_UNSUPPORTED, "a Scan of opset 8 has no gradient");
 	else
 		run_back(g, true);
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_playback[] = {
+	{.name = "Loop", .since = 1, .maker = Loop_grad},
+	{.name = "Scan", .since = 8, .maker = Scan_grad},
+	{0}
+};

@@ -45,8 +45,8 @@ scattered(om_grad *g, om_value *to, const struct places *p)
 		to, p->index, DO("Neg", p->s));
 }
 
-void
-om_grad_NegativeLogLikelihoodLoss(om_grad *g)
+static void
+NegativeLogLikelihoodLoss_grad(om_grad *g)
 {
 	om_grad_set_input_grad(g, 2, NULL);  /* weights are no input that ONNX differentiates */
 	if (!om_grad_is_needed(g, 0))
@@ -57,8 +57,8 @@ om_grad_NegativeLogLikelihoodLoss(om_grad *g)
 
 /* The loss of the logarithms of shares, and what comes for those themselves, through
  * LogSoftmax. */
-void
-om_grad_SoftmaxCrossEntropyLoss(om_grad *g)
+static void
+SoftmaxCrossEntropyLoss_grad(om_grad *g)
 {
 	const int64_t classes = 1;
 	om_value *by_shares = om_grad_output_grad(g, 1), *share, *dx = NULL;
@@ -78,3 +78,11 @@ om_grad_SoftmaxCrossEntropyLoss(om_grad *g)
 	}
 	om_grad_set_input_grad(g, 0, dx);
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_losses[] = {
+	{.name = "NegativeLogLikelihoodLoss", .since = 12, .maker = NegativeLogLikelihoodLoss_grad},
+	{.name = "SoftmaxCrossEntropyLoss", .since = 12, .maker = SoftmaxCrossEntropyLoss_grad},
+	{0}
+};

@@ -76,8 +76,8 @@ give_right(om_grad *g, om_value *dy, int ra, int rb)
 
 /* A vector on either side is a matrix with one row or one column, which the result
  * does not have. */
-void
-om_grad_MatMul(om_grad *g)
+static void
+MatMul_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int ra = op->in[0]->shape.rank, rb = op->in[1]->shape.rank;
@@ -102,8 +102,8 @@ om_grad_MatMul(om_grad *g)
 
 /* With A' and B' as they are multiplied: alpha dy B'^T, alpha A'^T dy, turned back where
  * they were turned. */
-void
-om_grad_Gemm(om_grad *g)
+static void
+Gemm_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const bool ta = om_attr_int(op, "transA") != 0, tb = om_attr_int(op, "transB") != 0;
@@ -128,8 +128,8 @@ om_grad_Gemm(om_grad *g)
 }
 
 /* alpha A' B', where A' and B' may be A and B with rows and columns exchanged. */
-void
-om_grad_FusedMatMul(om_grad *g)
+static void
+FusedMatMul_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const bool ta = om_attr_int(op, "transA") != 0, tb = om_attr_int(op, "transB") != 0;
@@ -152,3 +152,13 @@ om_grad_FusedMatMul(om_grad *g)
 		om_grad_set_broadcast_grad(g, 1, tb ? swapped(g, db) : db);
 	}
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_products[] = {
+	{.name = "MatMul", .since = 1, .maker = MatMul_grad},
+	{.name = "Gemm", .since = 1, .maker = Gemm_grad},
+	{.domain = "com.microsoft", .name = "FusedMatMul", .since = 1, .maker = FusedMatMul_grad},
+	{.domain = "com.microsoft", .name = "TransposeMatMul", .since = 1, .maker = FusedMatMul_grad},
+	{0}
+};

@@ -11,6 +11,8 @@
  * hands them out; else they are computed again, which costs less than to keep h. */
 #include <config.h>
 
+#include "grad/fused.h"
+#include "grad/train/training_step.h"
 #include "grad/rules/conv_geometry.h"
 
 /* Elements of one mean. */
@@ -170,8 +172,8 @@ batch_training(om_grad *g, const struct sets *s)
 	om_grad_set_input_grad(g, 0, batch_running(g, s, d, dx));
 }
 
-void
-om_grad_BatchNormalization(om_grad *g)
+static void
+BatchNormalization_grad(om_grad *g)
 {
 	om_value *x = om_grad_op(g)->in[0];
 	struct sets s = {.n = 1, .axis = {0}};
@@ -269,8 +271,8 @@ channels_of(om_grad *g)
 	return n;
 }
 
-void
-om_grad_InstanceNormalization(om_grad *g)
+static void
+InstanceNormalization_grad(om_grad *g)
 {
 	const struct groups o = {.groups = channels_of(g), .each = 1};
 
@@ -278,8 +280,8 @@ om_grad_InstanceNormalization(om_grad *g)
 		by_groups(g, &o);
 }
 
-void
-om_grad_GroupNormalization(om_grad *g)
+static void
+GroupNormalization_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int64_t n = om_attr_int(op, "num_groups");
@@ -395,8 +397,8 @@ has_axis(om_grad *g, struct rows *o)
 	return has_rank(g, x, 1) && om_axis(om_attr_int(om_grad_op(g), "axis"), x->shape.rank, &o->axis);
 }
 
-void
-om_grad_LayerNormalization(om_grad *g)
+static void
+LayerNormalization_grad(om_grad *g)
 {
 	struct rows o = {.scale = 1, .bias = 2, .is_centred = true, .has_moments = true,
 		.of_mean = om_grad_output_grad(g, 1), .of_r = om_grad_output_grad(g, 2), .wants_x = om_grad_is_needed(g, 0)};
@@ -405,8 +407,8 @@ om_grad_LayerNormalization(om_grad *g)
 		om_grad_set_input_grad(g, 0, rows(g, &o));
 }
 
-void
-om_grad_RMSNormalization(om_grad *g)
+static void
+RMSNormalization_grad(om_grad *g)
 {
 	struct rows o = {.scale = 1, .bias = 2, .wants_x = om_grad_is_needed(g, 0)};
 
@@ -414,8 +416,8 @@ om_grad_RMSNormalization(om_grad *g)
 		om_grad_set_input_grad(g, 0, rows(g, &o));
 }
 
-void
-om_grad_SimplifiedLayerNormalization(om_grad *g)
+static void
+SimplifiedLayerNormalization_grad(om_grad *g)
 {
 	struct rows o = {.scale = 1, .bias = 2, .of_r = om_grad_output_grad(g, 1), .wants_x = om_grad_is_needed(g, 0)};
 
@@ -446,14 +448,14 @@ skipped(om_grad *g, bool is_centred)
 	om_grad_set_broadcast_grad(g, more, dx);
 }
 
-void
-om_grad_SkipLayerNormalization(om_grad *g)
+static void
+SkipLayerNormalization_grad(om_grad *g)
 {
 	skipped(g, true);
 }
 
-void
-om_grad_SkipSimplifiedLayerNormalization(om_grad *g)
+static void
+SkipSimplifiedLayerNormalization_grad(om_grad *g)
 {
 	skipped(g, false);
 }
@@ -461,8 +463,8 @@ om_grad_SkipSimplifiedLayerNormalization(om_grad *g)
 /* ---- Without a scale. ---- */
 
 /* The sum of the spread and a little: dx = (u - mean(u)) / n - d mean(u d) / (n^2 spread). */
-void
-om_grad_MeanVarianceNormalization(om_grad *g)
+static void
+MeanVarianceNormalization_grad(om_grad *g)
 {
 	static const int64_t usual[] = {0, 2, 3};
 	const om_op *op = om_grad_op(g);
@@ -502,8 +504,8 @@ om_grad_MeanVarianceNormalization(om_grad *g)
 
 /* Along an axis: dx = (dy - e sum(dy y)) / norm, where e is the gradient of the norm: y, or the
  * sign of x.  Zeros stay zeros: nothing flows. */
-void
-om_grad_LpNormalization(om_grad *g)
+static void
+LpNormalization_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const bool is_square = om_attr_int(op, "p") == 2;
@@ -538,8 +540,8 @@ around(om_grad *g, om_value *x, int64_t size, int64_t below)
 
 /* y = x s^-beta, s = bias + alpha / size times the squares around: dx = dy s^-beta - 2 alpha beta / size x
  * times what of dy x s^(-beta-1) belongs to channels that x is around of. */
-void
-om_grad_LRN(om_grad *g)
+static void
+LRN_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int64_t size = om_attr_int(op, "size"), flat[] = {0, 1, channels_of(g), -1};
@@ -555,3 +557,74 @@ om_grad_LRN(om_grad *g)
 	back = om_emit_scalar(g, "Mul", om_emit(g, "Mul", back, x), 2 * alpha * beta);
 	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, om_emit(g, "Sub", u, back), op->in[0]));
 }
+
+/* ---- As in training. ---- */
+
+/* A layer that is used again goes on from what it was before: the last value is what is handed
+ * on, and has the name for it. */
+static void
+goes_on(struct state *s, om_op *op, uint32_t in, om_value *next)
+{
+	const char *name = next->name;
+
+	om_op_set_in(op, in, s->next);
+	next->name = s->next->name;
+	s->next->name = name;
+	s->next = next;
+}
+
+/* The old numbers of a batch normalisation become states: they are no weights, and are moved
+ * towards those of each batch. */
+static void
+train_batch_normalization(om_grad *g, om_op *op)
+{
+	struct om_tape *t = om_grad_scope(g)->tape;
+	om_prog *p = t->p;
+	om_value *out[3] = {op->out[0]};
+
+	if (om_attr_int(op, "training_mode") || op->nout > 1)
+		return;
+	if (op->block != p->first) {
+		om_tape_fail(t, om_op_fail(t->session, OM_UNSUPPORTED, op, "is in a body, from which its means and "
+			"variances cannot be handed on: it cannot be as in training"));
+		return;
+	}
+	om_op_drop_attr(op, "training_mode");
+	om_op_add_int(p, op, "training_mode", 1);
+	for (uint32_t k = 1; k < 3; k++) {
+		om_value *old = op->in[k + 2];
+		struct state *s = om_step_state_of(t->step, old);
+		out[k] = om_tape_value(t, op->block, om_printf(t->mem, "%s_next", old->name));
+		if (s)
+			goes_on(s, op, k + 2, out[k]);
+		else
+			om_step_state(t->step, old, out[k]);
+	}
+	op->out = om_memdup(p->mem, out, sizeof out);
+	op->nout = 3;
+	op->out[1]->def = op->out[2]->def = op;
+	om_tape_fail(t, om_op_infer(t->session, p, op));
+}
+
+/* ---- The rows. ---- */
+
+static const struct om_fused batch_fused = {"BatchNormalizationGrad", {{"dY", OM_GRADIENT_OF, 0, true},
+	{"X", OM_INPUT, 0, true}, {"scale", OM_INPUT, 1, true}, {"B", OM_INPUT, 2, false}}};
+
+const om_gradient om_gradients_normal[] = {
+	{.name = "BatchNormalization", .since = 1, .until = 13, .maker = BatchNormalization_grad,
+	 .statistics = 1u << 3 | 1u << 4},
+	{.name = "BatchNormalization", .since = 14, .maker = BatchNormalization_grad,
+	 .fused = &batch_fused, .to_training_mode = train_batch_normalization, .statistics = 1u << 3 | 1u << 4},
+	{.name = "LayerNormalization", .since = 17, .maker = LayerNormalization_grad},
+	{.name = "RMSNormalization", .since = 23, .maker = RMSNormalization_grad},
+	{.name = "InstanceNormalization", .since = 1, .maker = InstanceNormalization_grad},
+	{.name = "GroupNormalization", .since = 18, .maker = GroupNormalization_grad},
+	{.name = "LRN", .since = 1, .maker = LRN_grad},
+	{.name = "LpNormalization", .since = 1, .maker = LpNormalization_grad},
+	{.name = "MeanVarianceNormalization", .since = 1, .maker = MeanVarianceNormalization_grad},
+	{.name = "SimplifiedLayerNormalization", .since = 1, .maker = SimplifiedLayerNormalization_grad},
+	{.domain = "com.microsoft", .name = "SkipLayerNormalization", .since = 1, .maker = SkipLayerNormalization_grad},
+	{.domain = "com.microsoft", .name = "SkipSimplifiedLayerNormalization", .since = 1, .maker = SkipSimplifiedLayerNormalization_grad},
+	{0}
+};

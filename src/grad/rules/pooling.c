@@ -5,6 +5,7 @@
  * convolution with ones. */
 #include <config.h>
 
+#include "grad/fused.h"
 #include "grad/rules/conv_geometry.h"
 
 enum { AXES = OM_WINDOW_AXES };
@@ -76,8 +77,8 @@ seeing(om_grad *g, const struct om_window *w)
 		.shape = om_shape_of(w->n, w->out + AXES - w->n), .data = is});
 }
 
-void
-om_grad_MaxPool(om_grad *g)
+static void
+MaxPool_grad(om_grad *g)
 {
 	om_value *x = om_grad_op(g)->in[0];
 	struct om_window w;
@@ -102,8 +103,8 @@ om_grad_MaxPool(om_grad *g)
 
 /* The indices count in the shape that the kernel gives; where another was asked for, that lies in a
  * corner of it. */
-void
-om_grad_MaxUnpool(om_grad *g)
+static void
+MaxUnpool_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int64_t flat = -1, zero = 0;
@@ -186,8 +187,8 @@ painted(om_grad *g, const struct om_window *w, om_value *dy)
 	return is_tiled(w) ? tiled(g, w, dy) : om_emit_scatter_ones(g, w, dy);
 }
 
-void
-om_grad_AveragePool(om_grad *g)
+static void
+AveragePool_grad(om_grad *g)
 {
 	struct om_window w;
 
@@ -224,8 +225,8 @@ norm_inner(om_grad *g, double p)
 	return p == 1 ? sign : om_emit(g, "Mul", sign, om_emit_scalar(g, "Pow", om_emit(g, "Abs", x), p - 1));
 }
 
-void
-om_grad_LpPool(om_grad *g)
+static void
+LpPool_grad(om_grad *g)
 {
 	const double p = (double)om_attr_int(om_grad_op(g), "p");
 	struct om_window w;
@@ -236,8 +237,8 @@ om_grad_LpPool(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_emit(g, "Mul", back, norm_inner(g, p)));
 }
 
-void
-om_grad_GlobalLpPool(om_grad *g)
+static void
+GlobalLpPool_grad(om_grad *g)
 {
 	const double p = (double)om_attr_int(om_grad_op(g), "p");
 
@@ -246,8 +247,8 @@ om_grad_GlobalLpPool(om_grad *g)
 
 /* ---- Pools of the whole image. ---- */
 
-void
-om_grad_GlobalAveragePool(om_grad *g)
+static void
+GlobalAveragePool_grad(om_grad *g)
 {
 	int64_t axis[OM_MAX_RANK];
 	om_value *x = om_grad_op(g)->in[0], *dy = om_grad_output_grad(g, 0);
@@ -260,8 +261,8 @@ om_grad_GlobalAveragePool(om_grad *g)
 
 /* The first of the largest.  Where it is can be found out as soon as there is x, which then
  * need not live on. */
-void
-om_grad_GlobalMaxPool(om_grad *g)
+static void
+GlobalMaxPool_grad(om_grad *g)
 {
 	const int64_t flat[] = {0, 0, -1};
 	om_value *x = om_grad_op(g)->in[0];
@@ -278,3 +279,19 @@ om_grad_GlobalMaxPool(om_grad *g)
 		om_emit_shaped(g, om_emit_zeros_as(g, x), 3, flat), at, om_emit_shaped(g, om_grad_output_grad(g, 0), 3, flat));
 	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, dx, x));
 }
+
+/* ---- The rows. ---- */
+
+static const struct om_fused max_pool_fused = {"MaxPoolGrad", {{"dY", OM_GRADIENT_OF, 0, true}, {"Indices", OM_OUTPUT, 1, true}}};
+
+const om_gradient om_gradients_pooling[] = {
+	{.name = "MaxPool", .since = 1, .until = 7, .maker = MaxPool_grad},
+	{.name = "MaxPool", .since = 8, .maker = MaxPool_grad, .fused = &max_pool_fused},
+	{.name = "AveragePool", .since = 1, .maker = AveragePool_grad},
+	{.name = "LpPool", .since = 1, .maker = LpPool_grad},
+	{.name = "GlobalMaxPool", .since = 1, .maker = GlobalMaxPool_grad},
+	{.name = "GlobalAveragePool", .since = 1, .maker = GlobalAveragePool_grad},
+	{.name = "GlobalLpPool", .since = 1, .maker = GlobalLpPool_grad},
+	{.name = "MaxUnpool", .since = 9, .maker = MaxUnpool_grad},
+	{0}
+};

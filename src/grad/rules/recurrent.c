@@ -386,20 +386,29 @@ rnn_layer(om_grad *g, om_value **out)
 	layer(g, out, rnn, 1, 1);
 }
 
-void
-om_grad_LSTM(om_grad *g)
+static void
+LSTM_grad(om_grad *g)
 {
 	om_grad_by_decomposition(g, lstm_layer);
 }
 
-void
-om_grad_GRU(om_grad *g)
+static void
+GRU_grad(om_grad *g)
 {
 	om_grad_by_decomposition(g, gru_layer);
 }
 
-void
-om_grad_RNN(om_grad *g)
+static void
+RNN_grad(om_grad *g)
 {
 	om_grad_by_decomposition(g, rnn_layer);
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_recurrent[] = {
+	{.name = "LSTM", .since = 1, .maker = LSTM_grad},
+	{.name = "GRU", .since = 1, .maker = GRU_grad},
+	{.name = "RNN", .since = 1, .maker = RNN_grad},
+	{0}
+};

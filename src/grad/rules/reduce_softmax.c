@@ -88,8 +88,8 @@ output(om_grad *g, const struct reduction *r)
 	return with_axes(g, r, om_grad_forward_output(g, 0));
 }
 
-void
-om_grad_ReduceSum(om_grad *g)
+static void
+ReduceSum_grad(om_grad *g)
 {
 	struct reduction r;
 
@@ -97,8 +97,8 @@ om_grad_ReduceSum(om_grad *g)
 		om_grad_set_input_grad(g, 0, om_emit_expand_as(g, r.dy, r.x));
 }
 
-void
-om_grad_ReduceMean(om_grad *g)
+static void
+ReduceMean_grad(om_grad *g)
 {
 	struct reduction r;
 
@@ -106,8 +106,8 @@ om_grad_ReduceMean(om_grad *g)
 		om_grad_set_input_grad(g, 0, om_emit_expand_as(g, DIV(r.dy, om_emit_count(g, r.dy, r.x, r.n, r.axis)), r.x));
 }
 
-void
-om_grad_ReduceL1(om_grad *g)
+static void
+ReduceL1_grad(om_grad *g)
 {
 	struct reduction r;
 
@@ -116,8 +116,8 @@ om_grad_ReduceL1(om_grad *g)
 }
 
 /* x / |x|; zero where all is zero. */
-void
-om_grad_ReduceL2(om_grad *g)
+static void
+ReduceL2_grad(om_grad *g)
 {
 	struct reduction r;
 
@@ -128,8 +128,8 @@ om_grad_ReduceL2(om_grad *g)
 	om_grad_set_input_grad(g, 0, MUL(om_grad_forward_input(g, 0), share));
 }
 
-void
-om_grad_ReduceSumSquare(om_grad *g)
+static void
+ReduceSumSquare_grad(om_grad *g)
 {
 	struct reduction r;
 
@@ -137,8 +137,8 @@ om_grad_ReduceSumSquare(om_grad *g)
 		om_grad_set_input_grad(g, 0, MUL(om_grad_forward_input(g, 0), TIMES(r.dy, 2)));
 }
 
-void
-om_grad_ReduceLogSum(om_grad *g)
+static void
+ReduceLogSum_grad(om_grad *g)
 {
 	struct reduction r;
 
@@ -146,8 +146,8 @@ om_grad_ReduceLogSum(om_grad *g)
 		om_grad_set_input_grad(g, 0, om_emit_expand_as(g, DIV(r.dy, DO("Exp", output(g, &r))), r.x));
 }
 
-void
-om_grad_ReduceLogSumExp(om_grad *g)
+static void
+ReduceLogSumExp_grad(om_grad *g)
 {
 	struct reduction r;
 
@@ -167,13 +167,13 @@ share(om_grad *g)
 	om_grad_set_input_grad(g, 0, MUL(DIV(r.dy, summed(g, &r, is_it)), is_it));
 }
 
-void om_grad_ReduceMax(om_grad *g)  { share(g); }
-void om_grad_ReduceMin(om_grad *g)  { share(g); }
+static void ReduceMax_grad(om_grad *g)  { share(g); }
+static void ReduceMin_grad(om_grad *g)  { share(g); }
 
 /* The product of the others.  With one zero among the factors it is zero for all but that
  * one, with two for all: so it is found from the product of those that are not zero. */
-void
-om_grad_ReduceProd(om_grad *g)
+static void
+ReduceProd_grad(om_grad *g)
 {
 	struct reduction r;
 
@@ -203,16 +203,16 @@ sum_along(om_grad *g, om_value *v)
 	return om_emit_reduce(g, "ReduceSum", v, 1, &(int64_t){axis}, true);
 }
 
-void
-om_grad_Softmax(om_grad *g)
+static void
+Softmax_grad(om_grad *g)
 {
 	om_value *y = om_grad_forward_output(g, 0), *dy = om_grad_output_grad(g, 0);
 
 	om_grad_set_input_grad(g, 0, MUL(y, SUB(dy, sum_along(g, MUL(dy, y)))));
 }
 
-void
-om_grad_LogSoftmax(om_grad *g)
+static void
+LogSoftmax_grad(om_grad *g)
 {
 	om_value *y = om_grad_forward_output(g, 0), *dy = om_grad_output_grad(g, 0);
 
@@ -229,8 +229,8 @@ running(om_grad *g, const char *type, om_value *x, bool exclusive, bool reverse)
 }
 
 /* The other way round. */
-void
-om_grad_CumSum(om_grad *g)
+static void
+CumSum_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 
@@ -241,8 +241,8 @@ om_grad_CumSum(om_grad *g)
 /* An element is a factor of all products from its own on, which divided by it are what it
  * changes them by.  From the first zero on all are zero, and of those behind it nothing
  * changes: that zero gets the sum of the products without it. */
-void
-om_grad_CumProd(om_grad *g)
+static void
+CumProd_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const bool exclusive = om_attr_int(op, "exclusive") != 0, reverse = om_attr_int(op, "reverse") != 0;
@@ -258,8 +258,8 @@ om_grad_CumProd(om_grad *g)
 }
 
 /* Indices along an axis are never the same twice. */
-void
-om_grad_TopK(om_grad *g)
+static void
+TopK_grad(om_grad *g)
 {
 	om_value *dy = om_grad_output_grad(g, 0);
 
@@ -269,3 +269,25 @@ om_grad_TopK(om_grad *g)
 		OM_A(om_attr_make_int(g, "axis", om_attr_int(om_grad_op(g), "axis"))),
 		om_emit_zeros_as(g, om_grad_op(g)->in[0]), om_grad_forward_output(g, 1), dy));
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_sums[] = {
+	{.name = "ReduceL1", .since = 1, .maker = ReduceL1_grad},
+	{.name = "ReduceL2", .since = 1, .maker = ReduceL2_grad},
+	{.name = "ReduceLogSum", .since = 1, .maker = ReduceLogSum_grad},
+	{.name = "ReduceLogSumExp", .since = 1, .maker = ReduceLogSumExp_grad},
+	{.name = "ReduceMax", .since = 1, .maker = ReduceMax_grad},
+	{.name = "ReduceMean", .since = 1, .maker = ReduceMean_grad},
+	{.name = "ReduceMin", .since = 1, .maker = ReduceMin_grad},
+	{.name = "ReduceProd", .since = 1, .maker = ReduceProd_grad},
+	{.name = "ReduceSum", .since = 1, .maker = ReduceSum_grad},
+	{.name = "ReduceSumSquare", .since = 1, .maker = ReduceSumSquare_grad},
+	{.name = "CumSum", .since = 11, .maker = CumSum_grad},
+	{.name = "TopK", .since = 10, .maker = TopK_grad},
+	{.name = "Softmax", .since = 13, .maker = Softmax_grad, .softmax_output = OM_PROBS},
+	{.name = "LogSoftmax", .since = 13, .maker = LogSoftmax_grad, .softmax_output = OM_LOG_PROBS},
+	{.name = "Hardmax", .since = 1, .maker = om_grad_set_zero},
+	{.name = "CumProd", .since = 26, .maker = CumProd_grad},
+	{0}
+};

@@ -110,8 +110,8 @@ resize_back(om_grad *g, om_op_context *c, om_value **dx)
 	return OM_OK;
 }
 
-void
-om_grad_Resize(om_grad *g)
+static void
+Resize_grad(om_grad *g)
 {
 	om_value *dx = om_grad_output_grad(g, 0);
 	om_op_context c;
@@ -179,8 +179,8 @@ roi_back(om_grad *g, const int64_t *n, const int64_t *bins, int64_t channels)
 	return om_emit(g, "MatMul", left, om_emit_shaped(g, right, 3, lines));
 }
 
-void
-om_grad_RoiAlign(om_grad *g)
+static void
+RoiAlign_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const om_shape *x = &op->in[0]->shape;
@@ -262,8 +262,8 @@ roi_largest(om_grad *g, om_value *image, om_value *rows, om_value *columns)
 	return ADD(MUL(place, om_emit_length(g, x, 3)), at[1]);
 }
 
-void
-om_grad_MaxRoiPool(om_grad *g)
+static void
+MaxRoiPool_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	om_value *low[2], *high[2], *x = op->in[0], *inside[2], *dy = om_grad_output_grad(g, 0);
@@ -370,16 +370,16 @@ deformed(om_grad *g, om_value **out)
 		out[0] = ADD(out[0], om_emit_per_channel(g, om_grad_forward_input(g, 3), 4));
 }
 
-void
-om_grad_DeformConv(om_grad *g)
+static void
+DeformConv_grad(om_grad *g)
 {
 	om_grad_by_decomposition(g, deformed);
 }
 
 /* ---- AffineGrid: the places of the identity, by the matrices. ---- */
 
-void
-om_grad_AffineGrid(om_grad *g)
+static void
+AffineGrid_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int rank = op->in[0]->shape.rank;
@@ -409,3 +409,15 @@ om_grad_AffineGrid(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_emit_attrs(g, "Concat", OM_A(om_attr_make_int(g, "axis", 2)),
 		om_emit(g, "MatMul", dy_turned, place), shift));
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_sampling[] = {
+	{.name = "Upsample", .since = 1, .until = 9, .maker = Resize_grad},
+	{.name = "Resize", .since = 10, .maker = Resize_grad},
+	{.name = "AffineGrid", .since = 20, .maker = AffineGrid_grad},
+	{.name = "RoiAlign", .since = 10, .maker = RoiAlign_grad},
+	{.name = "MaxRoiPool", .since = 1, .maker = MaxRoiPool_grad},
+	{.name = "DeformConv", .since = 19, .maker = DeformConv_grad},
+	{0}
+};

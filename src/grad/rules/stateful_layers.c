@@ -34,7 +34,7 @@ causal(om_grad *g, om_value **out)
 	out[1] = om_emit_slice(g, x, 2, length, INT32_MAX);
 }
 
-void om_grad_CausalConvWithState(om_grad *g)  { om_grad_by_decomposition(g, causal); }
+static void CausalConvWithState_grad(om_grad *g)  { om_grad_by_decomposition(g, causal); }
 
 /* ---- LinearAttention. ---- */
 
@@ -153,4 +153,12 @@ linear(om_grad *g, om_value **out)
 	recall(g, &r, out);
 }
 
-void om_grad_LinearAttention(om_grad *g)  { om_grad_by_decomposition(g, linear); }
+static void LinearAttention_grad(om_grad *g)  { om_grad_by_decomposition(g, linear); }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_states[] = {
+	{.name = "CausalConvWithState", .since = 27, .maker = CausalConvWithState_grad},
+	{.name = "LinearAttention", .since = 27, .maker = LinearAttention_grad},
+	{0}
+};

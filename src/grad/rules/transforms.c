@@ -25,8 +25,8 @@ list_of(om_grad *g, uint32_t k, size_t want, const int64_t **v)
 	return true;
 }
 
-void
-om_grad_Col2Im(om_grad *g)
+static void
+Col2Im_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	const int rank = op->out[0]->shape.rank;
@@ -139,8 +139,8 @@ shares_of_half(om_grad *g, const om_value *like, const struct dft *f)
 	return om_emit_numbers(g, like, f->rank - f->axis, dim, v);
 }
 
-void
-om_grad_DFT(om_grad *g)
+static void
+DFT_grad(om_grad *g)
 {
 	om_value *dy = om_grad_output_grad(g, 0), *dx;
 	struct dft f;
@@ -203,8 +203,8 @@ short_time(om_grad *g, om_value **out)
 	out[0] = onesided && !is_real ? om_emit_slice(g, x, 2, 0, length / 2 + 1) : x;
 }
 
-void
-om_grad_STFT(om_grad *g)
+static void
+STFT_grad(om_grad *g)
 {
 	om_grad_by_decomposition(g, short_time);
 }
@@ -213,8 +213,8 @@ om_grad_STFT(om_grad *g)
  *
  * Element (i, j) has the factor (-1)^(i + j) times the determinant of what is left without its
  * row and its column: all of those at once, by picking rows and then columns. */
-void
-om_grad_Det(om_grad *g)
+static void
+Det_grad(om_grad *g)
 {
 	om_value *x = om_grad_op(g)->in[0], *dy = om_grad_output_grad(g, 0);
 	const int rank = x->shape.rank;
@@ -249,3 +249,13 @@ om_grad_Det(om_grad *g)
 	m = om_emit(g, "Det", om_emit_transpose(g, m, (size_t)rank + 2, perm));
 	om_grad_set_input_grad(g, 0, om_emit(g, "Mul", om_emit(g, "Mul", m, om_emit_numbers(g, dy, 2, square, sign)), dy));
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_transforms[] = {
+	{.name = "Det", .since = 11, .maker = Det_grad},
+	{.name = "DFT", .since = 17, .maker = DFT_grad},
+	{.name = "STFT", .since = 17, .maker = STFT_grad},
+	{.name = "Col2Im", .since = 18, .maker = Col2Im_grad},
+	{0}
+};

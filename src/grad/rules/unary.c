@@ -32,38 +32,38 @@ give_times(om_grad *g, om_value *slope)
 
 /* ---- From the output. ---- */
 
-void om_grad_Exp(om_grad *g)        { give_times(g, Y); }
-void om_grad_Identity(om_grad *g)   { give(g, DY); }
-void om_grad_Neg(om_grad *g)        { give(g, DO("Neg", DY)); }
-void om_grad_Relu(om_grad *g)       { give(g, KEEP(ABOVE(Y, 0), DY)); }
-void om_grad_Sqrt(om_grad *g)       { give(g, DIV(TIMES(DY, 0.5), Y)); }
+static void Exp_grad(om_grad *g)        { give_times(g, Y); }
+static void Identity_grad(om_grad *g)   { give(g, DY); }
+static void Neg_grad(om_grad *g)        { give(g, DO("Neg", DY)); }
+static void Relu_grad(om_grad *g)       { give(g, KEEP(ABOVE(Y, 0), DY)); }
+static void Sqrt_grad(om_grad *g)       { give(g, DIV(TIMES(DY, 0.5), Y)); }
 
-void
-om_grad_Reciprocal(om_grad *g)
+static void
+Reciprocal_grad(om_grad *g)
 {
 	om_value *y = Y;
 
 	give_times(g, DO("Neg", MUL(y, y)));
 }
 
-void
-om_grad_Sigmoid(om_grad *g)
+static void
+Sigmoid_grad(om_grad *g)
 {
 	om_value *y = Y;
 
 	give_times(g, MUL(y, FROM(1, y)));
 }
 
-void
-om_grad_Tan(om_grad *g)
+static void
+Tan_grad(om_grad *g)
 {
 	om_value *y = Y;
 
 	give_times(g, PLUS(MUL(y, y), 1));
 }
 
-void
-om_grad_Tanh(om_grad *g)
+static void
+Tanh_grad(om_grad *g)
 {
 	om_value *y = Y;
 
@@ -87,20 +87,20 @@ give_exponential(om_grad *g, double a, double above, double scale)
 	}
 }
 
-void
-om_grad_Celu(om_grad *g)
+static void
+Celu_grad(om_grad *g)
 {
 	give_exponential(g, alpha(g), 1, alpha(g));
 }
 
-void
-om_grad_Elu(om_grad *g)
+static void
+Elu_grad(om_grad *g)
 {
 	give_exponential(g, alpha(g), 1, 1);
 }
 
-void
-om_grad_Selu(om_grad *g)
+static void
+Selu_grad(om_grad *g)
 {
 	const double gamma = (double)om_attr_float(om_grad_op(g), "gamma"), a = alpha(g);
 
@@ -112,37 +112,37 @@ om_grad_Selu(om_grad *g)
 	give(g, WHERE(ABOVE(x, 0), TIMES(dy, gamma), TIMES(MUL(dy, DO("Exp", x)), a * gamma)));
 }
 
-void
-om_grad_HardSigmoid(om_grad *g)
+static void
+HardSigmoid_grad(om_grad *g)
 {
 	om_value *y = Y;
 
 	give(g, KEEP(om_emit(g, "And", ABOVE(y, 0), BELOW(y, 1)), TIMES(DY, alpha(g))));
 }
 
-void
-om_grad_LeakyRelu(om_grad *g)
+static void
+LeakyRelu_grad(om_grad *g)
 {
 	om_value *dy = DY;
 
 	give(g, WHERE(BELOW(alpha(g) > 0 ? Y : X, 0), TIMES(dy, alpha(g)), dy));
 }
 
-void
-om_grad_ThresholdedRelu(om_grad *g)
+static void
+ThresholdedRelu_grad(om_grad *g)
 {
 	give(g, KEEP(alpha(g) >= 0 ? ABOVE(Y, 0) : ABOVE(X, alpha(g)), DY));
 }
 
 /* ---- From the input. ---- */
 
-void om_grad_Abs(om_grad *g)        { give_times(g, DO("Sign", X)); }
-void om_grad_Cos(om_grad *g)        { give_times(g, DO("Neg", DO("Sin", X))); }
-void om_grad_Cosh(om_grad *g)       { give_times(g, DO("Sinh", X)); }
-void om_grad_Log(om_grad *g)        { give(g, DIV(DY, X)); }
-void om_grad_Sin(om_grad *g)        { give_times(g, DO("Cos", X)); }
-void om_grad_Sinh(om_grad *g)       { give_times(g, DO("Cosh", X)); }
-void om_grad_Softplus(om_grad *g)   { give_times(g, DO("Sigmoid", X)); }
+static void Abs_grad(om_grad *g)        { give_times(g, DO("Sign", X)); }
+static void Cos_grad(om_grad *g)        { give_times(g, DO("Neg", DO("Sin", X))); }
+static void Cosh_grad(om_grad *g)       { give_times(g, DO("Sinh", X)); }
+static void Log_grad(om_grad *g)        { give(g, DIV(DY, X)); }
+static void Sin_grad(om_grad *g)        { give_times(g, DO("Cos", X)); }
+static void Sinh_grad(om_grad *g)       { give_times(g, DO("Cosh", X)); }
+static void Softplus_grad(om_grad *g)   { give_times(g, DO("Sigmoid", X)); }
 
 /* (1 - x)(1 + x) keeps the digits that 1 - x x loses near one. */
 static om_value *
@@ -153,51 +153,51 @@ one_less_square(om_grad *g)
 	return MUL(FROM(1, x), PLUS(x, 1));
 }
 
-void
-om_grad_Acos(om_grad *g)
+static void
+Acos_grad(om_grad *g)
 {
 	give(g, DO("Neg", DIV(DY, DO("Sqrt", one_less_square(g)))));
 }
 
-void
-om_grad_Acosh(om_grad *g)
+static void
+Acosh_grad(om_grad *g)
 {
 	om_value *x = X;
 
 	give(g, DIV(DY, DO("Sqrt", MUL(PLUS(x, -1), PLUS(x, 1)))));
 }
 
-void
-om_grad_Asin(om_grad *g)
+static void
+Asin_grad(om_grad *g)
 {
 	give(g, DIV(DY, DO("Sqrt", one_less_square(g))));
 }
 
-void
-om_grad_Asinh(om_grad *g)
+static void
+Asinh_grad(om_grad *g)
 {
 	om_value *x = X;
 
 	give(g, DIV(DY, DO("Sqrt", PLUS(MUL(x, x), 1))));
 }
 
-void
-om_grad_Atan(om_grad *g)
+static void
+Atan_grad(om_grad *g)
 {
 	om_value *x = X;
 
 	give(g, DIV(DY, PLUS(MUL(x, x), 1)));
 }
 
-void
-om_grad_Atanh(om_grad *g)
+static void
+Atanh_grad(om_grad *g)
 {
 	give(g, DIV(DY, one_less_square(g)));
 }
 
 /* 2 / sqrt(pi) exp(-x x) */
-void
-om_grad_Erf(om_grad *g)
+static void
+Erf_grad(om_grad *g)
 {
 	om_value *x = X;
 
@@ -232,8 +232,8 @@ gelu_by_tanh(om_grad *g, om_value *x)
 	return TIMES(ADD(PLUS(t, 1), MUL(MUL(x, FROM(1, MUL(t, t))), slope)), 0.5);
 }
 
-void
-om_grad_Gelu(om_grad *g)
+static void
+Gelu_grad(om_grad *g)
 {
 	const bool by_tanh = om_attr_is(om_grad_op(g), "approximate", "tanh");
 
@@ -256,21 +256,21 @@ biased(om_grad *g)
 	return om_grad_has(g, 1) ? ADD(X, om_grad_forward_input(g, 1)) : X;
 }
 
-void
-om_grad_BiasGelu(om_grad *g)
+static void
+BiasGelu_grad(om_grad *g)
 {
 	give_both(g, gelu(g, biased(g)));
 }
 
-void
-om_grad_FastGelu(om_grad *g)
+static void
+FastGelu_grad(om_grad *g)
 {
 	give_both(g, gelu_by_tanh(g, biased(g)));
 }
 
 /* With s = sigmoid(alpha x): s (1 + alpha x (1 - s)). */
-void
-om_grad_QuickGelu(om_grad *g)
+static void
+QuickGelu_grad(om_grad *g)
 {
 	om_value *u = TIMES(X, alpha(g)), *s = DO("Sigmoid", u);
 
@@ -278,8 +278,8 @@ om_grad_QuickGelu(om_grad *g)
 }
 
 /* Zero, x / 3 + 1 / 2, one: below -3, between, above 3. */
-void
-om_grad_HardSwish(om_grad *g)
+static void
+HardSwish_grad(om_grad *g)
 {
 	om_value *x = X, *dy = DY;
 	om_value *middle = MUL(dy, PLUS(TIMES(x, 1 / 3.0), 0.5));
@@ -288,8 +288,8 @@ om_grad_HardSwish(om_grad *g)
 }
 
 /* With t = tanh(softplus(x)): t + x (1 - t t) sigmoid(x). */
-void
-om_grad_Mish(om_grad *g)
+static void
+Mish_grad(om_grad *g)
 {
 	om_value *x = X;
 	om_value *t = DO("Tanh", DO("Softplus", x));
@@ -297,8 +297,8 @@ om_grad_Mish(om_grad *g)
 	give_times(g, ADD(t, MUL(MUL(x, FROM(1, MUL(t, t))), DO("Sigmoid", x))));
 }
 
-void
-om_grad_Shrink(om_grad *g)
+static void
+Shrink_grad(om_grad *g)
 {
 	const double lambda = (double)om_attr_float(om_grad_op(g), "lambd");
 	om_value *x = X;
@@ -306,8 +306,8 @@ om_grad_Shrink(om_grad *g)
 	give(g, KEEP(om_emit(g, "Or", BELOW(x, -lambda), ABOVE(x, lambda)), DY));
 }
 
-void
-om_grad_Softsign(om_grad *g)
+static void
+Softsign_grad(om_grad *g)
 {
 	om_value *base = PLUS(DO("Abs", X), 1);
 
@@ -324,16 +324,16 @@ swish_slope(om_grad *g, om_value *x, om_value **s)
 	return MUL(*s, PLUS(MUL(ax, FROM(1, *s)), 1));
 }
 
-void
-om_grad_Swish(om_grad *g)
+static void
+Swish_grad(om_grad *g)
 {
 	om_value *s;
 
 	give_times(g, swish_slope(g, X, &s));
 }
 
-void
-om_grad_SwiGLU(om_grad *g)
+static void
+SwiGLU_grad(om_grad *g)
 {
 	om_value *x = X, *s, *dy = DY;
 	om_value *slope = swish_slope(g, x, &s);
@@ -346,11 +346,63 @@ om_grad_SwiGLU(om_grad *g)
 
 /* ---- Other types of elements. ---- */
 
-void
-om_grad_Cast(om_grad *g)
+static void
+Cast_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 
 	give(g, om_emit_cast(g, DY, om_type_elem(&op->in[0]->type)));
 	om_grad_set_input_grad(g, 1, NULL);  /* that of CastLike */
 }
+
+/* ---- The rows. ---- */
+
+const om_gradient om_gradients_elementwise[] = {
+	{.name = "Abs", .since = 1, .maker = Abs_grad},
+	{.name = "Acos", .since = 7, .maker = Acos_grad},
+	{.name = "Acosh", .since = 9, .maker = Acosh_grad},
+	{.name = "Asin", .since = 7, .maker = Asin_grad},
+	{.name = "Asinh", .since = 9, .maker = Asinh_grad},
+	{.name = "Atan", .since = 7, .maker = Atan_grad},
+	{.name = "Atanh", .since = 9, .maker = Atanh_grad},
+	{.name = "Ceil", .since = 1, .maker = om_grad_set_zero},
+	{.name = "Celu", .since = 12, .maker = Celu_grad},
+	{.name = "Cos", .since = 7, .maker = Cos_grad},
+	{.name = "Cosh", .since = 9, .maker = Cosh_grad},
+	{.name = "Elu", .since = 1, .maker = Elu_grad},
+	{.name = "Erf", .since = 9, .maker = Erf_grad},
+	{.name = "Exp", .since = 1, .maker = Exp_grad},
+	{.name = "Floor", .since = 1, .maker = om_grad_set_zero},
+	{.name = "Gelu", .since = 20, .maker = Gelu_grad},
+	{.name = "HardSigmoid", .since = 1, .maker = HardSigmoid_grad},
+	{.name = "HardSwish", .since = 14, .maker = HardSwish_grad},
+	{.name = "LeakyRelu", .since = 1, .maker = LeakyRelu_grad},
+	{.name = "Log", .since = 1, .maker = Log_grad},
+	{.name = "Mish", .since = 18, .maker = Mish_grad},
+	{.name = "Neg", .since = 1, .maker = Neg_grad},
+	{.name = "Reciprocal", .since = 1, .maker = Reciprocal_grad},
+	{.name = "Relu", .since = 1, .maker = Relu_grad},
+	{.name = "Round", .since = 11, .maker = om_grad_set_zero},
+	{.name = "Selu", .since = 6, .maker = Selu_grad},
+	{.name = "Shrink", .since = 9, .maker = Shrink_grad},
+	{.name = "Sigmoid", .since = 1, .maker = Sigmoid_grad},
+	{.name = "Sign", .since = 9, .maker = om_grad_set_zero},
+	{.name = "Sin", .since = 7, .maker = Sin_grad},
+	{.name = "Sinh", .since = 9, .maker = Sinh_grad},
+	{.name = "Softplus", .since = 1, .maker = Softplus_grad},
+	{.name = "Softsign", .since = 1, .maker = Softsign_grad},
+	{.name = "Sqrt", .since = 1, .maker = Sqrt_grad},
+	{.name = "Swish", .since = 24, .maker = Swish_grad},
+	{.name = "Tan", .since = 7, .maker = Tan_grad},
+	{.name = "Tanh", .since = 1, .maker = Tanh_grad},
+	{.name = "ThresholdedRelu", .since = 10, .maker = ThresholdedRelu_grad},
+	{.name = "SwiGLU", .since = 28, .maker = SwiGLU_grad},
+	{.name = "Cast", .since = 6, .maker = Cast_grad},
+	{.name = "CastLike", .since = 15, .maker = Cast_grad},
+	{.name = "Identity", .since = 1, .maker = Identity_grad},
+	{.domain = "com.microsoft", .name = "Gelu", .since = 1, .maker = Gelu_grad},
+	{.domain = "com.microsoft", .name = "FastGelu", .since = 1, .maker = FastGelu_grad},
+	{.domain = "com.microsoft", .name = "BiasGelu", .since = 1, .maker = BiasGelu_grad},
+	{.domain = "com.microsoft", .name = "QuickGelu", .since = 1, .maker = QuickGelu_grad},
+	{0}
+};

@@ -34,12 +34,20 @@ no_value(om_session *s, const char *name)
 /* ---- As in training. ---- */
 
 static void
+make_trained(struct learn *l, om_op *op)
+{
+	const om_gradient *r = om_op_gradient(l->p, op);
+
+	if (r && r->to_training_mode)
+		r->to_training_mode(l->g, op);
+}
+
+static void
 as_in_training(struct learn *l)
 {
 	for (om_block *b = l->p->first; b; b = b->next)
 		for (om_op *op = b->first; op; op = op->next)
-			if (op->opdef && op->opdef->to_training_mode)
-				op->opdef->to_training_mode(l->g, op);
+			make_trained(l, op);
 }
 
 /* ---- The loss. ---- */
@@ -61,14 +69,16 @@ new_label(struct learn *l, om_dtype type, const om_shape *shape)
 
 /* What `y` says of classes along axis 1. */
 static om_softmax_output
-odds_of(const om_value *y)
+softmax_output_of(om_prog *p, const om_value *y)
 {
 	const om_op *op = y->def;
 
-	if (!op || !op->opdef || op->opdef->softmax_output == OM_NOT_PROBS)
+	const om_gradient *r = op ? om_op_gradient(p, op) : NULL;
+
+	if (!r || r->softmax_output == OM_NOT_PROBS)
 		return OM_NOT_PROBS;
 	const int64_t axis = om_attr_int(op, "axis");
-	return axis == 1 || axis == 1 - y->shape.rank ? op->opdef->softmax_output : OM_NOT_PROBS;
+	return axis == 1 || axis == 1 - y->shape.rank ? r->softmax_output : OM_NOT_PROBS;
 }
 
 /* Of logits: a softmax that the model ends in is part of the loss. */
@@ -83,7 +93,7 @@ cross_entropy(struct learn *l, om_value *y)
 		om_grad_fail(g, OM_SHAPE, "a cross entropy is of classes along axis 1, but %s has no such axis", y->name);
 		return y;
 	}
-	switch (odds_of(y)) {
+	switch (softmax_output_of(l->p, y)) {
 	case OM_NOT_PROBS:
 		break;
 	case OM_PROBS:
@@ -141,14 +151,22 @@ find_loss(struct learn *l)
 
 /* ---- What is to be learned. ---- */
 
+static bool
+is_statistic_input(om_prog *p, const om_op *op, uint32_t k)
+{
+	const om_gradient *r = om_op_gradient(p, op);
+
+	return r && r->statistics >> k & 1;
+}
+
 /* Is it read as a statistic of earlier data? */
 static bool
-is_statistic(const om_prog *p, const om_value *v)
+is_statistic(om_prog *p, const om_value *v)
 {
 	for (const om_block *b = p->first; b; b = b->next)
 		for (const om_op *op = b->first; op; op = op->next)
 			for (uint32_t k = 0; k < op->nin && k < 32; k++)
-				if (op->in[k] == v && op->opdef && op->opdef->statistics >> k & 1)
+				if (op->in[k] == v && is_statistic_input(p, op, k))
 					return true;
 	return false;
 }
@@ -156,7 +174,7 @@ is_statistic(const om_prog *p, const om_value *v)
 /* An initializer of the graph with at least an axis: numbers without are settings, as are
  * the mean and the variance of old batches. */
 static bool
-is_weight(const om_prog *p, const om_value *v)
+is_weight(om_prog *p, const om_value *v)
 {
 	return v->block == p->first && !v->def && v->data && v->shape.rank > 0 && om_shape_count(&v->shape) > 0
 	    && om_dtype_is_float(om_type_elem(&v->type)) && om_dtype_bits(om_type_elem(&v->type)) >= 16
@@ -165,7 +183,7 @@ is_weight(const om_prog *p, const om_value *v)
 
 /* Some exporters write weights as ops, in the bodies of If, Loop and Scan as well. */
 static bool
-is_written_as_op(const om_prog *p, const om_value *v)
+is_written_as_op(om_prog *p, const om_value *v)
 {
 	const om_op *op = v->def;
 

@@ -30,7 +30,7 @@ struct om_window {
 const char *om_window_read(const om_op_context *c, int n, const om_shape *x, const int64_t *kernel,
 	struct om_window *w);
 
-/* For gradients in one op (grad/fused.h): the image that was forward input 0, as attribute x_shape
+/* For gradients in one op (gradient_op.h): the image that was forward input 0, as attribute x_shape
  * has it.  Of its first `shared` dims `dy` may know more. */
 const char *om_window_image(const om_op_context *c, const om_shape *dy, int shared, om_shape *x);
 

@@ -8,7 +8,6 @@
 #include <float.h>
 #include <math.h>
 
-#include "grad/gradients.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"
@@ -429,18 +428,16 @@ OM_COMPOSITE_COLUMNS(rotary)
 
 const om_opdef om_ops_contrib_attention[] = {
 	CONTRIB("Attention", "projections of the input, attended by each other", 2, 7, 2, attention_attrs, attention,
-		.grad = om_grad_contrib_Attention,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(3)}),
 	CONTRIB("QAttention", "projections of a quantised input, attended by each other", 5, 9, 2, attention_attrs,
-		quantized_attention, .grad = NULL,
+		quantized_attention,
 		.input_types = {OF_BYTES, OF_BYTES, OF(FLOAT16) | OF(FLOAT32), LIKE(2), LIKE(2), OF(INT32),
 			LIKE(0), LIKE(1), LIKE(2)}),
 	CONTRIB("MultiHeadAttention", "values, weighted by how well their keys match the queries", 1, 10, 4, multi_attrs,
-		multi_head, .grad = om_grad_contrib_MultiHeadAttention,
+		multi_head,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0),
 			LIKE(4), LIKE(4)}),
 	CONTRIB("RotaryEmbedding", "pairs of elements, turned by their position", 4, 4, 1, rotary_attrs, rotary,
-		.grad = om_grad_contrib_RotaryEmbedding,
 		.input_types = {OF_FLOATS, OF(INT64), LIKE(0), LIKE(0)}),
 	{0}
 };

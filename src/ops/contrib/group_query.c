@@ -9,7 +9,6 @@
 
 #include <math.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
@@ -399,7 +398,7 @@ const om_opdef om_ops_group_query[] = {
 	{.domain = "com.microsoft", .name = "GroupQueryAttention",
 	 .brief = "attention over a cache, heads of queries sharing heads of keys", .since = 1, .min_in = 1, .max_in = 16,
 	 .min_out = 1, .max_out = 4, .attrs = group_attrs, .infer = group_infer, .inplace = group_reuse, .cpu = group_cpu,
-	 .scratch = group_scratch, .cost = group_cost, .grad = om_grad_GroupQueryAttention,
+	 .scratch = group_scratch, .cost = group_cost,
 	 .input_types = {OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32), LIKE(0), LIKE(0), LIKE(0), LIKE(0),
 	    OF(INT32), LIKE(5), LIKE(0), LIKE(0), OF(INT64), LIKE(0), LIKE(0), OF(FLOAT32), OF(FLOAT32), LIKE(0), LIKE(0)}},
 	{0}

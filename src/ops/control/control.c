@@ -8,7 +8,6 @@
  */
 #include <config.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "ops/control/container.h"
@@ -585,16 +584,16 @@ static const om_attr_spec scan_attrs[] = {
 const om_opdef om_ops_control[] = {
 	{.domain = "", .name = "If", .brief = "one of two bodies, as a condition says", .since = 1,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = OM_VARIADIC, .control = OM_IF,
-	 .attrs = if_attrs, .infer = if_infer, .grad = om_grad_If},
+	 .attrs = if_attrs, .infer = if_infer},
 	{.domain = "", .name = "Loop", .brief = "a body run again and again, with values that it hands on",
 	 .since = 1, .min_in = 2, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
-	 .control = OM_LOOP, .attrs = loop_attrs, .infer = loop_infer, .grad = om_grad_Loop},
+	 .control = OM_LOOP, .attrs = loop_attrs, .infer = loop_infer},
 	{.domain = "", .name = "Scan", .brief = "a body run over the slices of batches of sequences", .since = 8,
 	 .until = 8, .min_in = 2, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
-	 .control = OM_SCAN, .attrs = batch_attrs, .infer = batch_infer, .grad = om_grad_Scan},
+	 .control = OM_SCAN, .attrs = batch_attrs, .infer = batch_infer},
 	{.domain = "", .name = "Scan", .brief = "a body run over the slices of sequences", .since = 9,
 	 .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
-	 .control = OM_SCAN, .attrs = scan_attrs, .infer = scan_infer, .grad = om_grad_Scan},
+	 .control = OM_SCAN, .attrs = scan_attrs, .infer = scan_infer},
 	{.domain = "", .name = "SequenceMap", .brief = "a body run on each element of sequences", .since = 17,
 	 .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
 	 .control = OM_SEQUENCE_MAP, .attrs = loop_attrs, .infer = each_infer},

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/cast.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
@@ -696,27 +695,27 @@ static const om_attr_spec deform_attrs[] = {
 const om_opdef om_ops_grid[] = {
 	{.name = "GridSample", .brief = "an image at the places of a grid", .since = 16, .until = 19,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = old_grid_attrs,
-	 .infer = grid_infer, .cpu = grid_cpu, .grad = om_grad_GridSample, .cost = grid_cost,
+	 .infer = grid_infer, .cpu = grid_cpu, .cost = grid_cost,
 	 .input_types = {OF_COMMON, OF_FLOATS}},
 	{.name = "GridSample", .brief = "an image at the places of a grid", .since = 20,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = grid_attrs,
-	 .infer = grid_infer, .cpu = grid_cpu, .grad = om_grad_GridSample, .cost = grid_cost,
+	 .infer = grid_infer, .cpu = grid_cpu, .cost = grid_cost,
 	 .input_types = {OF_COMMON, OF_FLOATS}},
 	{.name = "AffineGrid", .brief = "the places of an image, moved by matrices", .since = 20,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = affine_attrs,
-	 .infer = affine_infer, .cpu = affine_cpu, .grad = om_grad_AffineGrid,
+	 .infer = affine_infer, .cpu = affine_cpu,
 	 .input_types = {OF_FLOATS, OF(INT64)}},
 	{.name = "RoiAlign", .brief = "regions of an image in one size, by means of what lies between elements",
 	 .since = 10, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = roi_attrs,
-	 .infer = roi_infer, .cpu = roi_cpu, .grad = om_grad_RoiAlign,
+	 .infer = roi_infer, .cpu = roi_cpu,
 	 .input_types = {OF_FLOATS, LIKE(0), OF(INT64)}},
 	{.name = "MaxRoiPool", .brief = "regions of an image in one size, by the largest elements", .since = 1,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = max_roi_attrs,
-	 .infer = max_roi_infer, .cpu = max_roi_cpu, .grad = om_grad_MaxRoiPool,
+	 .infer = max_roi_infer, .cpu = max_roi_cpu,
 	 .input_types = {OF_FLOATS, LIKE(0)}},
 	{.name = "DeformConv", .brief = "convolution whose taps are moved by offsets", .since = 19,
 	 .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 1, .attrs = deform_attrs,
-	 .infer = deform_infer, .cpu = deform_cpu, .grad = om_grad_DeformConv, .cost = deform_cost,
+	 .infer = deform_infer, .cpu = deform_cpu, .cost = deform_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), LIKE(0)}},
 	{0}
 };

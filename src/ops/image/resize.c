@@ -10,7 +10,6 @@
 
 #include <math.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
@@ -565,7 +564,7 @@ static const om_attr_spec resize18_attrs[] = {
 
 #define RESIZE .domain = "", .brief = "the input sampled on a finer or coarser grid", \
 	.min_out = 1, .max_out = 1, .infer = resize_infer, .cpu = resize_cpu, \
-	.scratch = om_resize_scratch, .grad = om_grad_Resize, .cost = om_resize_cost
+	.scratch = om_resize_scratch, .cost = om_resize_cost
 
 const om_opdef om_ops_resize[] = {
 	{RESIZE, .name = "Upsample", .since = 1, .until = 6, .min_in = 1, .max_in = 1, .attrs = upsample1_attrs,

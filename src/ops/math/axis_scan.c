@@ -6,7 +6,6 @@
 #include <config.h>
 
 #include "ops/tensor/cast.h"
-#include "grad/gradients.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "ops/math/axis_view.h"
@@ -234,7 +233,7 @@ const om_opdef om_ops_along[] = {
 	{
 		.name = "CumSum", .brief = "the sums of an element and those before it along an axis",
 		.since = 11, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = cum_attrs,
-		.infer = om_infer_same, .inplace = om_inplace_first, .cpu = cum_cpu, .grad = om_grad_CumSum,
+		.infer = om_infer_same, .inplace = om_inplace_first, .cpu = cum_cpu,
 		.input_types = {OF_WIDE, OF_INDICES},
 	},
 	{0}

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
@@ -160,10 +159,10 @@ static const om_attr_spec product_attrs[] = {
 const om_opdef om_ops_matrix[] = {
 	{.name = "CumProd", .brief = "the products of an element and those before it along an axis", .since = 26,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = product_attrs,
-	 .infer = om_infer_same, .inplace = om_inplace_first, .cpu = product_cpu, .grad = om_grad_CumProd,
+	 .infer = om_infer_same, .inplace = om_inplace_first, .cpu = product_cpu,
 	 .input_types = {OF_WIDE, OF_INDICES}},
 	{.name = "Det", .brief = "the determinant of each matrix", .since = 11, .min_in = 1, .max_in = 1,
-	 .min_out = 1, .max_out = 1, .infer = det_infer, .cpu = det_cpu, .scratch = det_scratch, .grad = om_grad_Det,
+	 .min_out = 1, .max_out = 1, .infer = det_infer, .cpu = det_cpu, .scratch = det_scratch,
 	 .cost = det_cost,
 	 .input_types = {OF_FLOATS}},
 	{0}

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 
-#include "grad/gradients.h"
 #include "ops/math/einsum.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
@@ -310,7 +309,6 @@ const om_opdef om_ops_einsum[] = {
 	{.name = "Einsum", .brief = "sums of products by an equation of indices",
 	 .since = 12, .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = 1,
 	 .attrs = einsum_attrs, .infer = einsum_infer, .cpu = einsum_cpu, .cost = einsum_cost,
-	 .grad = om_grad_Einsum,
 	 .input_types = {OF_NUMBERS}},
 	{0}
 };

@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include "kernels/cpu/kernels.h"
-#include "grad/gradients.h"
 #include "ops/math/gemm_int8.h"
 #include "ops/tensor/cast.h"
 #include "opdef/family.h"
@@ -733,13 +732,13 @@ gemm_cost(const om_op_context *c, om_cost *cost)
 	{.name = "MatMul", .brief = "product of matrices, as numpy.matmul",    \
 	 .since = from, .until = to, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, \
 	 .infer = matmul_infer, .cpu = matmul_cpu, .scratch = matmul_scratch, .cost = matmul_cost, \
-	 .grad = om_grad_MatMul, .input_types = {OF_WIDE, LIKE(0)}}
+	 .input_types = {OF_WIDE, LIKE(0)}}
 
 #define GEMM(from, to, least)                                                  \
 	{.name = "Gemm", .brief = "alpha A B + beta C, of matrices",           \
 	 .since = from, .until = to, .min_in = least, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = gemm_attrs, .infer = gemm_infer, .cpu = gemm_cpu, .scratch = gemm_scratch, \
-	 .cost = gemm_cost, .grad = om_grad_Gemm, .input_types = {OF_WIDE, LIKE(0), LIKE(0)}}
+	 .cost = gemm_cost, .input_types = {OF_WIDE, LIKE(0), LIKE(0)}}
 
 const om_opdef om_ops_matmul[] = {
 	MATMUL(1, 8),

@@ -6,7 +6,6 @@
 
 #include <tgmath.h>
 
-#include "grad/gradients.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/vmath.h"
 #include "ops/tensor/strided_copy.h"
@@ -139,17 +138,17 @@ signed_remainder(int64_t x, int64_t y, bool like_c)
 		return om_map(c, name##_loops);                                \
 	}
 
-#define UNARY(name, since, types, value, attrs, grad, brief)                   \
+#define UNARY(name, since, types, value, attrs, brief)                         \
 	ON_##types(UNARY_FN, name, value) KERNEL(name, types)
-#define CURVE(name, since, types, which, value, attrs, grad, brief)            \
+#define CURVE(name, since, types, which, value, attrs, brief)                  \
 	CURVE_FN(name, which) ON_OTHER_##types(UNARY_FN, name, value) KERNEL(name, types)
 #define TEST(name, since, types, value, attrs, brief)                          \
 	ON_##types(TEST_FN, name, value) KERNEL(name, types)
-#define BINARY(name, since, types, value, attrs, grad, brief)                  \
+#define BINARY(name, since, types, value, attrs, brief)                        \
 	ON_##types(BINARY_FN, name, value) KERNEL(name, types)
 #define COMPARE(name, since, types, value, attrs, brief)                       \
 	ON_##types(COMPARE_FN, name, value) KERNEL(name, types)
-#define VARIADIC(name, since, types, next, finish, grad, brief)                \
+#define VARIADIC(name, since, types, next, finish, brief)                      \
 	ON_##types(VARIADIC_FN, name, next, finish) KERNEL(name, types)
 #include "pointwise.def"
 #undef UNARY
@@ -214,20 +213,19 @@ ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 	.min_out = 1, .max_out = 1, .flags = OM_POINTWISE, .attrs = list,      \
 	.infer = infers, .inplace = reuses, .cpu = label##_cpu
 
-#define UNARY(name, since, types, value, attrs, maker, brief) \
-	{ROW(name, since, 1, 1, attrs, brief, om_infer_same, om_inplace_whole), .input_types = {OF_##types}, .grad = maker},
-#define CURVE(name, since, types, which, value, attrs, maker, brief) \
-	UNARY(name, since, types, value, attrs, maker, brief)
+#define UNARY(name, since, types, value, attrs, brief) \
+	{ROW(name, since, 1, 1, attrs, brief, om_infer_same, om_inplace_whole), .input_types = {OF_##types}},
+#define CURVE(name, since, types, which, value, attrs, brief) \
+	UNARY(name, since, types, value, attrs, brief)
 #define TEST(name, since, types, value, attrs, brief) \
 	{ROW(name, since, 1, 1, attrs, brief, infer_test, om_inplace_whole), .input_types = {OF_##types | OF_FLOAT8S}},
-#define BINARY(name, since, types, value, attrs, maker, brief) \
+#define BINARY(name, since, types, value, attrs, brief) \
 	{ROW(name, since, 2, 2, attrs, brief, infer_broadcast, om_inplace_whole), .propagate_data = om_elems_calculated, \
-	 .input_types = {OF_##types}, .grad = maker},
+	 .input_types = {OF_##types}},
 #define COMPARE(name, since, types, value, attrs, brief) \
 	{ROW(name, since, 2, 2, attrs, brief, infer_compare, om_inplace_whole), .input_types = {OF_##types}},
-#define VARIADIC(name, since, types, next, finish, maker, brief) \
-	{ROW(name, since, 1, OM_VARIADIC, NULL, brief, infer_broadcast, om_inplace_whole), .input_types = {OF_##types}, \
-	 .grad = maker},
+#define VARIADIC(name, since, types, next, finish, brief) \
+	{ROW(name, since, 1, OM_VARIADIC, NULL, brief, infer_broadcast, om_inplace_whole), .input_types = {OF_##types}},
 
 const om_opdef om_ops_pointwise[] = {
 #include "pointwise.def"

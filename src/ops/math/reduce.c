@@ -10,7 +10,6 @@
 #include <tgmath.h>
 
 #include "ops/tensor/cast.h"
-#include "grad/gradients.h"
 #include "opdef/family.h"
 #include "ops/math/axis_view.h"
 #include "opdef/numbers.h"
@@ -508,15 +507,15 @@ reduce_cost(const om_op_context *c, om_cost *cost)
 	}
 
 const om_opdef om_ops_reduce[] = {
-	REDUCE_ROWS("ReduceL1", 18, l1_cpu, OF_WIDE, "the sum of |x| over axes", .grad = om_grad_ReduceL1),
-	REDUCE_ROWS("ReduceL2", 18, l2_cpu, OF_WIDE, "the root of the sum of squares over axes", .grad = om_grad_ReduceL2),
-	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, OF_WIDE, "the logarithm of the sum over axes", .grad = om_grad_ReduceLogSum),
-	REDUCE_ROWS("ReduceLogSumExp", 18, log_sum_exp_cpu, OF_WIDE, "the logarithm of the sum of exp(x) over axes", .grad = om_grad_ReduceLogSumExp),
-	REDUCE_ROWS("ReduceMax", 18, highest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), "the largest over axes", .view = reduce_view, .grad = om_grad_ReduceMax),
-	REDUCE_ROWS("ReduceMean", 18, mean_cpu, OF_WIDE, "the mean over axes", .view = reduce_view, .grad = om_grad_ReduceMean),
-	REDUCE_ROWS("ReduceMin", 18, lowest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), "the smallest over axes", .view = reduce_view, .grad = om_grad_ReduceMin),
-	REDUCE_ROWS("ReduceProd", 18, product_cpu, OF_WIDE, "the product over axes", .view = reduce_view, .grad = om_grad_ReduceProd),
-	REDUCE_ROWS("ReduceSum", 13, sum_cpu, OF_WIDE, "the sum over axes", .view = reduce_view, .grad = om_grad_ReduceSum),
-	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, OF_WIDE, "the sum of squares over axes", .grad = om_grad_ReduceSumSquare),
+	REDUCE_ROWS("ReduceL1", 18, l1_cpu, OF_WIDE, "the sum of |x| over axes", .view = NULL),
+	REDUCE_ROWS("ReduceL2", 18, l2_cpu, OF_WIDE, "the root of the sum of squares over axes", .view = NULL),
+	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, OF_WIDE, "the logarithm of the sum over axes", .view = NULL),
+	REDUCE_ROWS("ReduceLogSumExp", 18, log_sum_exp_cpu, OF_WIDE, "the logarithm of the sum of exp(x) over axes", .view = NULL),
+	REDUCE_ROWS("ReduceMax", 18, highest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), "the largest over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceMean", 18, mean_cpu, OF_WIDE, "the mean over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceMin", 18, lowest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), "the smallest over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceProd", 18, product_cpu, OF_WIDE, "the product over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceSum", 13, sum_cpu, OF_WIDE, "the sum over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, OF_WIDE, "the sum of squares over axes", .view = NULL),
 	{0}
 };

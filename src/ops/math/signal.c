@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/cast.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
@@ -500,15 +499,15 @@ static const om_attr_spec mel_attrs[] = {{"output_datatype", OM_ATTR_INT, .i = O
 const om_opdef om_ops_signal[] = {
 	{.name = "DFT", .brief = "the discrete Fourier transform along an axis", .since = 17, .until = 19,
 	 .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = dft17_attrs,
-	 .infer = dft_infer, .cpu = dft_cpu, .grad = om_grad_DFT, .cost = dft_cost,
+	 .infer = dft_infer, .cpu = dft_cpu, .cost = dft_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES}},
 	{.name = "DFT", .brief = "the discrete Fourier transform along an axis", .since = 20,
 	 .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = dft_attrs,
-	 .infer = dft_infer, .cpu = dft_cpu, .grad = om_grad_DFT, .cost = dft_cost,
+	 .infer = dft_infer, .cpu = dft_cpu, .cost = dft_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES, OF(INT64)}},
 	{.name = "STFT", .brief = "the Fourier transforms of frames of a signal", .since = 17,
 	 .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1, .attrs = stft_attrs,
-	 .infer = stft_infer, .cpu = stft_cpu, .grad = om_grad_STFT, .cost = dft_cost,
+	 .infer = stft_infer, .cpu = stft_cpu, .cost = dft_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0), LIKE(1)}},
 	WINDOW_ROW("HannWindow", "the Hann window", hann_cpu),
 	WINDOW_ROW("HammingWindow", "the Hamming window", hamming_cpu),

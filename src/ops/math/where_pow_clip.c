@@ -6,7 +6,6 @@
 #include <float.h>
 #include <tgmath.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/cast.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
@@ -311,26 +310,26 @@ const om_opdef om_ops_mixed[] = {
 	{
 		.name = "Clip", .brief = "x, kept within two bounds",
 		.since = 11, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 1,
-		.flags = OM_POINTWISE, .grad = om_grad_Clip, .input_types = {OF_NUMBERS},
+		.flags = OM_POINTWISE, .input_types = {OF_NUMBERS},
 		.infer = Clip_infer, .inplace = om_inplace_first, .cpu = Clip_cpu,
 	},
 	{
 		.name = "Pow", .brief = "x to the power y",
 		.since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-		.flags = OM_POINTWISE, .attrs = old_pow_attrs, .grad = om_grad_Pow,
+		.flags = OM_POINTWISE, .attrs = old_pow_attrs,
 		.input_types = {OF_FLOATS | OF_INDICES, OF_NUMBERS},
 		.infer = Pow_infer, .inplace = om_inplace_whole, .cpu = Pow_cpu,
 	},
 	{
 		.name = "PRelu", .brief = "x, or slope x below zero",
 		.since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-		.flags = OM_POINTWISE, .grad = om_grad_PRelu, .input_types = {OF_WIDE},
+		.flags = OM_POINTWISE, .input_types = {OF_WIDE},
 		.infer = PRelu_infer, .inplace = PRelu_reuse, .cpu = PRelu_cpu,
 	},
 	{
 		.name = "Where", .brief = "x where the condition holds, y elsewhere",
 		.since = 9, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
-		.flags = OM_POINTWISE, .grad = om_grad_Where, .input_types = {OF(BOOL), OF_COMMON},
+		.flags = OM_POINTWISE, .input_types = {OF(BOOL), OF_COMMON},
 		.infer = Where_infer, .inplace = om_inplace_whole, .cpu = Where_cpu,
 	},
 	{0}

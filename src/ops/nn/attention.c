@@ -8,7 +8,6 @@
 
 #include <math.h>
 
-#include "grad/gradients.h"
 #include "kernels/cpu/vmath.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
@@ -714,7 +713,6 @@ static const om_attr_spec cache_attrs[] = {
 	.name = "Attention", .brief = "values, weighted by how well their keys match the queries", .min_in = 3, \
 	.min_out = 1, .max_out = 4, .attrs = attention_attrs, .infer = attention_infer, .inplace = attention_reuse, \
 	.cpu = attention_cpu, .scratch = attention_scratch, .cost = attention_cost, \
-	.grad = om_grad_Attention, \
 	.input_types = {OF_FLOATS, LIKE(0), OF_FLOATS, OF_NUMBERS | OF(BOOL), LIKE(0), LIKE(2), OF(INT64)}
 
 const om_opdef om_ops_attention[] = {
@@ -723,11 +721,10 @@ const om_opdef om_ops_attention[] = {
 	{.name = "RotaryEmbedding", .brief = "pairs of elements, turned by their position", .since = 23,
 	 .min_in = 3, .max_in = 4, .min_out = 1, .max_out = 1, .attrs = rotary_attrs,
 	 .infer = rotary_infer, .inplace = first_reuse, .cpu = rotary_cpu,
-	 .grad = om_grad_RotaryEmbedding,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF(INT64)}},
 	{.name = "TensorScatter", .brief = "a cache with new entries", .since = 24,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = cache_attrs,
-	 .infer = cache_infer, .inplace = first_reuse, .cpu = cache_cpu, .grad = om_grad_TensorScatter,
+	 .infer = cache_infer, .inplace = first_reuse, .cpu = cache_cpu,
 	 .input_types = {OF_COMMON | OF_FLOAT8S | OF(FLOAT4E2M1) | OF(FLOAT8E8M0) | OF(INT4) | OF(UINT4), LIKE(0), OF(INT64)}},
 	{0}
 };

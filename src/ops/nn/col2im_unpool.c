@@ -1,7 +1,6 @@
 /* What undoes pooling and cutting into blocks. */
 #include <config.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "ops/tensor/index.h"
@@ -273,11 +272,11 @@ static const om_attr_spec fold_attrs[] = {
 const om_opdef om_ops_unfold[] = {
 	{.name = "MaxUnpool", .brief = "elements, put back to where pooling took them from", .since = 9,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = unpool_attrs,
-	 .infer = unpool_infer, .cpu = unpool_cpu, .grad = om_grad_MaxUnpool,
+	 .infer = unpool_infer, .cpu = unpool_cpu,
 	 .input_types = {OF_FLOATS, OF(INT64), LIKE(1)}},
 	{.name = "Col2Im", .brief = "blocks, laid over an image and added up", .since = 18,
 	 .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = fold_attrs,
-	 .infer = fold_infer, .cpu = fold_cpu, .grad = om_grad_Col2Im,
+	 .infer = fold_infer, .cpu = fold_cpu,
 	 .input_types = {OF_COMMON & ~OF(STRING), OF(INT64), OF(INT64)}},
 	{0}
 };

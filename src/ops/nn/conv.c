@@ -6,7 +6,6 @@
  */
 #include <config.h>
 
-#include "grad/fused.h"
 #include "ops/nn/conv.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
@@ -340,21 +339,18 @@ transpose_cost(const om_op_context *c, om_cost *cost)
 
 /* ---- The rows. ---- */
 
-static const struct om_fused conv_fused = {"ConvGrad", {{"dY", OM_GRADIENT_OF, 0, true}, {"X", OM_INPUT, 0, false},
-	{"W", OM_INPUT, 1, true}, {"B", OM_INPUT, 2, false}}};
-
 #define CONV(from, to)                                                         \
 	{.name = "Conv", .brief = "convolution with bias",                     \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = conv_attrs, .infer = conv_infer, .cpu = conv_cpu, .scratch = conv_scratch, \
-	 .grad = om_grad_Conv, .fused = &conv_fused, .cost = conv_cost, \
+	 .cost = conv_cost, \
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0)}}
 
 #define TRANSPOSE(from, to)                                                    \
 	{.name = "ConvTranspose", .brief = "transposed convolution with bias", \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = transpose_attrs, .infer = transpose_infer, .cpu = transpose_cpu, \
-	 .scratch = transpose_scratch, .grad = om_grad_ConvTranspose, .cost = transpose_cost, \
+	 .scratch = transpose_scratch, .cost = transpose_cost, \
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0)}}
 
 const om_opdef om_ops_conv[] = {

@@ -11,7 +11,7 @@
  * gradient of the weights before it is turned back. */
 #include <config.h>
 
-#include "grad/fused.h"
+#include "ops/gradient_op.h"
 #include "kernels/cpu/kernels.h"
 #include "ops/nn/conv.h"
 #include "opdef/family.h"
@@ -422,6 +422,6 @@ const om_opdef om_ops_conv_grad[] = {
 	{.domain = OM_GRAD_DOMAIN, .name = "ConvGrad", .brief = "gradients of Conv",
 	 .since = 1, .min_in = 1, .max_in = 4, .min_out = 1, .max_out = 3, .flags = OM_IMPLEMENTS_FUNCTION, .attrs = grad_attrs,
 	 .infer = grad_infer, .inplace = grad_reuse, .cpu = grad_cpu, .scratch = grad_scratch,
-	 .grad = om_grad_fused_call, .cost = grad_cost, .input_types = {OF_WIDE_FLOATS, LIKE(0), LIKE(0)}},
+	 .cost = grad_cost, .input_types = {OF_WIDE_FLOATS, LIKE(0), LIKE(0)}},
 	{0}
 };

@@ -1,7 +1,6 @@
 /* Dropout: in inference the input itself, in training what is left of it. */
 #include <config.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/cast.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
@@ -130,7 +129,7 @@ const om_opdef om_ops_dropout[] = {
 	{
 		.name = "Dropout", .brief = "x itself; in training, a part of it is zeroed at random",
 		.since = 12, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 2,
-		.flags = OM_RANDOM, .attrs = dropout_attrs, .grad = om_grad_Dropout, .to_training_mode = om_train_Dropout,
+		.flags = OM_RANDOM, .attrs = dropout_attrs,
 		.infer = Dropout_infer, .view = Dropout_view, .inplace = om_inplace_first, .cpu = Dropout_cpu,
 		.input_types = {OF_FLOATS | OF_FLOAT8S, OF_FLOATS | OF_FLOAT8S, OF(BOOL)},
 	},

@@ -8,7 +8,6 @@
 
 #include <math.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
@@ -407,12 +406,12 @@ const om_opdef om_ops_state[] = {
 	{.name = "CausalConvWithState", .brief = "each channel convolved with what came before, which goes on",
 	 .since = 27, .min_in = 2, .max_in = 4, .min_out = 2, .max_out = 2, .attrs = causal_attrs,
 	 .infer = causal_infer, .inplace = causal_reuse, .cpu = causal_cpu, .scratch = causal_scratch,
-	 .grad = om_grad_CausalConvWithState, .cost = causal_cost,
+	 .cost = causal_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}},
 	{.name = "LinearAttention", .brief = "values, recalled by queries from a state that learns step by step",
 	 .since = 27, .min_in = 3, .max_in = 6, .min_out = 2, .max_out = 2, .attrs = linear_attrs,
 	 .infer = linear_infer, .inplace = linear_reuse, .cpu = linear_cpu, .scratch = linear_scratch,
-	 .grad = om_grad_LinearAttention, .cost = linear_cost,
+	 .cost = linear_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF_FLOATS, LIKE(0), LIKE(0)}},
 	{0}
 };

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "ops/tensor/strided_copy.h"
-#include "grad/gradients.h"
 #include "opdef/family.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
@@ -187,12 +186,11 @@ static const om_attr_spec loss_attrs[] = {
 const om_opdef om_ops_loss[] = {
 	{.name = "NegativeLogLikelihoodLoss", .brief = "what the right class was given, negated", .since = 12,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = loss_attrs,
-	 .infer = loss_infer, .cpu = likelihood_cpu, .grad = om_grad_NegativeLogLikelihoodLoss,
+	 .infer = loss_infer, .cpu = likelihood_cpu,
 	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0)}},
 	{.name = "SoftmaxCrossEntropyLoss", .brief = "the right class's share as softmax gives it, as -log",
 	 .since = 12, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 2, .attrs = loss_attrs,
 	 .infer = loss_infer, .cpu = entropy_cpu, .cost = entropy_cost,
-	 .grad = om_grad_SoftmaxCrossEntropyLoss,
 	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0)}},
 	{0}
 };

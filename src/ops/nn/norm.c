@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "grad/fused.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
@@ -728,27 +727,24 @@ mvn_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-static const struct om_fused batch_fused = {"BatchNormalizationGrad", {{"dY", OM_GRADIENT_OF, 0, true},
-	{"X", OM_INPUT, 0, true}, {"scale", OM_INPUT, 1, true}, {"B", OM_INPUT, 2, false}}};
-
-#define BATCH(from, to, outputs, list, ...)                                    \
+#define BATCH(from, to, outputs, list)                                         \
 	{.name = "BatchNormalization", .brief = "scaled by mean and variance of a channel", \
 	 .since = from, .until = to, .min_in = 5, .max_in = 5, .min_out = 1, .max_out = outputs, \
 	 .attrs = list, .infer = batch_infer, .inplace = over_first_input, .cpu = batch_cpu, \
-	 .grad = om_grad_BatchNormalization, .cost = norm_cost, .statistics = 1u << 3 | 1u << 4, \
-	 .input_types = {OF_FLOATS, OF_FLOATS, LIKE(1), OF_FLOATS, LIKE(3)}, __VA_ARGS__}
+	 .cost = norm_cost, \
+	 .input_types = {OF_FLOATS, OF_FLOATS, LIKE(1), OF_FLOATS, LIKE(3)}}
 
 #define NORM(called, text, from, to, least, most, outputs, list, inferred, kernel, scale) \
 	{.name = #called, .brief = text, .since = from, .until = to, .min_in = least, .max_in = most, \
 	 .min_out = 1, .max_out = outputs, .attrs = list, .infer = inferred, \
-	 .inplace = over_first_input, .cpu = kernel, .grad = om_grad_##called, .cost = norm_cost, \
+	 .inplace = over_first_input, .cpu = kernel, .cost = norm_cost, \
 	 .input_types = {OF_FLOATS, scale, LIKE(0)}}
 
 const om_opdef om_ops_norm[] = {
-	BATCH(1, 6, 5, batch_attrs_1, .to_training_mode = NULL),
-	BATCH(7, 8, 5, batch_attrs_7, .to_training_mode = NULL),
-	BATCH(9, 13, 5, batch_attrs_7, .to_training_mode = NULL),
-	BATCH(14, 0, 3, batch_attrs_14, .to_training_mode = om_train_BatchNormalization, .fused = &batch_fused),
+	BATCH(1, 6, 5, batch_attrs_1),
+	BATCH(7, 8, 5, batch_attrs_7),
+	BATCH(9, 13, 5, batch_attrs_7),
+	BATCH(14, 0, 3, batch_attrs_14),
 	NORM(LayerNormalization, "rows to mean 0 and variance 1, scaled", 17, 0, 2, 3, 3, layer_attrs,
 		layer_infer, layer_cpu, LIKE(0)),
 	NORM(RMSNormalization, "rows to a mean square of 1, scaled", 23, 0, 2, 2, 1, layer_attrs,
@@ -761,7 +757,7 @@ const om_opdef om_ops_norm[] = {
 		group_attrs, group_infer, group_cpu, LIKE(0)),
 	{.name = "LRN", .brief = "divided by what neighbouring channels hold", .since = 1,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = lrn_attrs, .infer = lrn_infer,
-	 .cpu = lrn_cpu, .grad = om_grad_LRN, .scratch = lrn_scratch, .cost = lrn_cost,
+	 .cpu = lrn_cpu, .scratch = lrn_scratch, .cost = lrn_cost,
 	 .input_types = {OF_FLOATS}},
 	NORM(LpNormalization, "to a norm of 1 along an axis", 1, 0, 1, 1, 1, lp_attrs, lp_infer, lp_cpu, LIKE(0)),
 	NORM(MeanVarianceNormalization, "to mean 0 and variance 1 over axes", 1, 8, 1, 1, 1, mvn_attrs_1,

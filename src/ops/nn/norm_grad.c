@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-#include "grad/fused.h"
+#include "ops/gradient_op.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 
@@ -203,7 +203,7 @@ static const om_attr_spec batch_attrs[] = {
 const om_opdef om_ops_norm_grad[] = {
 	{.domain = OM_GRAD_DOMAIN, .name = "BatchNormalizationGrad", .brief = "gradients of BatchNormalization in training",
 	 .since = 1, .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 3, .flags = OM_IMPLEMENTS_FUNCTION, .attrs = batch_attrs,
-	 .infer = batch_infer, .inplace = batch_reuse, .cpu = batch_cpu, .grad = om_grad_fused_call, .cost = batch_cost,
+	 .infer = batch_infer, .inplace = batch_reuse, .cpu = batch_cpu, .cost = batch_cost,
 	 .input_types = {OF_WIDE_FLOATS, LIKE(0), LIKE(0)}},
 	{0}
 };

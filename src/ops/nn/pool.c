@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "grad/fused.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "opdef/geometry/window.h"
@@ -417,26 +416,22 @@ global_cost(const om_op_context *c, om_cost *cost)
 	cost->flops = (double)om_shape_count(&c->in[0].shape);
 }
 
-static const struct om_fused max_fused = {"MaxPoolGrad", {{"dY", OM_GRADIENT_OF, 0, true}, {"Indices", OM_OUTPUT, 1, true}}};
-
-#define POOL(called, text, from, to, outputs, list, inferred, kernel, types, ...) \
+#define POOL(called, text, from, to, outputs, list, inferred, kernel, types) \
 	{.name = #called, .brief = text, .since = from, .until = to, .min_in = 1, .max_in = 1, \
 	 .min_out = 1, .max_out = outputs, .attrs = list, .infer = inferred, .cpu = kernel, \
-	 .scratch = line_scratch, .grad = om_grad_##called, .cost = pool_cost, .input_types = {types}, __VA_ARGS__}
+	 .scratch = line_scratch, .cost = pool_cost, .input_types = {types}}
 
 #define GLOBAL(called, text, from, to, list, inferred, kernel)                 \
 	{.name = #called, .brief = text, .since = from, .until = to, .min_in = 1, .max_in = 1, \
 	 .min_out = 1, .max_out = 1, .attrs = list, .infer = inferred, .cpu = kernel, \
-	 .grad = om_grad_##called, .cost = global_cost, .input_types = {OF_FLOATS}}
+	 .cost = global_cost, .input_types = {OF_FLOATS}}
 
 const om_opdef om_ops_pool[] = {
-	POOL(MaxPool, "the largest under a window", 1, 7, 1, max_attrs, pool_infer, max_cpu, OF_FLOATS | OF_BYTES,
-		.fused = NULL),
-	POOL(MaxPool, "the largest under a window", 8, 0, 2, max_attrs, pool_infer, max_cpu, OF_FLOATS | OF_BYTES,
-		.fused = &max_fused),
-	POOL(AveragePool, "the mean under a window", 1, 0, 1, average_attrs, pool_infer, average_cpu, OF_FLOATS, .fused = NULL),
-	POOL(LpPool, "the norm under a window", 1, 1, 1, lp_attrs_1, lp_infer, lp_cpu, OF_FLOATS, .fused = NULL),
-	POOL(LpPool, "the norm under a window", 2, 0, 1, lp_attrs, lp_infer, lp_cpu, OF_FLOATS, .fused = NULL),
+	POOL(MaxPool, "the largest under a window", 1, 7, 1, max_attrs, pool_infer, max_cpu, OF_FLOATS | OF_BYTES),
+	POOL(MaxPool, "the largest under a window", 8, 0, 2, max_attrs, pool_infer, max_cpu, OF_FLOATS | OF_BYTES),
+	POOL(AveragePool, "the mean under a window", 1, 0, 1, average_attrs, pool_infer, average_cpu, OF_FLOATS),
+	POOL(LpPool, "the norm under a window", 1, 1, 1, lp_attrs_1, lp_infer, lp_cpu, OF_FLOATS),
+	POOL(LpPool, "the norm under a window", 2, 0, 1, lp_attrs, lp_infer, lp_cpu, OF_FLOATS),
 	GLOBAL(GlobalMaxPool, "the largest of a channel", 1, 0, NULL, global_infer, global_max_cpu),
 	GLOBAL(GlobalAveragePool, "the mean of a channel", 1, 0, NULL, global_infer, global_average_cpu),
 	GLOBAL(GlobalLpPool, "the norm of a channel", 1, 1, global_lp_attrs_1, global_lp_infer,

@@ -3,7 +3,7 @@
  * There is no tensor of zeros to be scattered into: the output is cleared, and added to. */
 #include <config.h>
 
-#include "grad/fused.h"
+#include "ops/gradient_op.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "opdef/geometry/window.h"
@@ -100,6 +100,6 @@ static const om_attr_spec max_attrs[] = {
 const om_opdef om_ops_pool_grad[] = {
 	{.domain = OM_GRAD_DOMAIN, .name = "MaxPoolGrad", .brief = "gradient of MaxPool", .since = 1, .min_in = 2, .max_in = 3,
 	 .min_out = 1, .max_out = 1, .flags = OM_IMPLEMENTS_FUNCTION, .attrs = max_attrs, .infer = max_infer, .cpu = max_cpu,
-	 .grad = om_grad_fused_call, .cost = max_cost, .input_types = {OF_WIDE_FLOATS, OF(INT64)}},
+	 .cost = max_cost, .input_types = {OF_WIDE_FLOATS, OF(INT64)}},
 	{0}
 };

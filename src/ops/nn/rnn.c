@@ -9,7 +9,6 @@
 #include <strings.h>
 #include <tgmath.h>
 
-#include "grad/gradients.h"
 #include "kernels/cpu/kernels.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
@@ -318,15 +317,15 @@ static const om_attr_spec rnn_attrs[] = {RNN_ATTRS, {0}};
 static const om_attr_spec gru_attrs[] = {RNN_ATTRS, {"linear_before_reset", OM_ATTR_INT}, {0}};
 static const om_attr_spec lstm_attrs[] = {RNN_ATTRS, {"input_forget", OM_ATTR_INT}, {0}};
 
-#define LAYER(called, text, from, to, inputs, outputs, list, maker)            \
+#define LAYER(called, text, from, to, inputs, outputs, list)                   \
 	{.name = called, .brief = text, .since = from, .until = to, .min_in = 3, .max_in = inputs, \
 	 .min_out = 0, .max_out = outputs, .attrs = list, .infer = rnn_infer, .cpu = rnn_cpu, \
-	 .scratch = rnn_scratch, .cost = rnn_cost, .grad = maker, \
+	 .scratch = rnn_scratch, .cost = rnn_cost, \
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0)}}
 
 const om_opdef om_ops_rnn[] = {
-	LAYER("LSTM", "a layer of long short-term memory", 1, 0, 8, 3, lstm_attrs, om_grad_LSTM),
-	LAYER("GRU", "a layer of gated recurrent units", 1, 0, 6, 2, gru_attrs, om_grad_GRU),
-	LAYER("RNN", "a layer of simple recurrent units", 1, 0, 6, 2, rnn_attrs, om_grad_RNN),
+	LAYER("LSTM", "a layer of long short-term memory", 1, 0, 8, 3, lstm_attrs),
+	LAYER("GRU", "a layer of gated recurrent units", 1, 0, 6, 2, gru_attrs),
+	LAYER("RNN", "a layer of simple recurrent units", 1, 0, 6, 2, rnn_attrs),
 	{0}
 };

@@ -9,7 +9,6 @@
 
 #include "kernels/cpu/vmath.h"
 #include "ops/tensor/cast.h"
-#include "grad/gradients.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "ops/math/axis_view.h"
@@ -283,23 +282,21 @@ softmax_cost(const om_op_context *c, om_cost *cost)
 static const om_attr_spec old_attrs[] = {{"axis", OM_ATTR_INT, .i = 1}, {0}};
 static const om_attr_spec new_attrs[] = {{"axis", OM_ATTR_INT, .i = -1}, {0}};
 
-#define ROW(label, from, to, list, text, kernel, ...)                          \
+#define ROW(label, from, to, list, text, kernel)                               \
 	{                                                                      \
 		.name = label, .brief = text, .since = from, .until = to,      \
 		.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,          \
 		.attrs = list, .infer = softmax_infer, .inplace = om_inplace_first, \
 		.cpu = kernel, .scratch = softmax_scratch, .cost = softmax_cost, \
-		.input_types = {OF_FLOATS}, __VA_ARGS__                              \
+		.input_types = {OF_FLOATS}                                           \
 	}
 
 const om_opdef om_ops_softmax[] = {
-	ROW("Softmax", 1, 12, old_attrs, "exp(x) as shares of their sum over the last dims", softmax_cpu, .grad = NULL),
-	ROW("Softmax", 13, 0, new_attrs, "exp(x) as shares of their sum along an axis", softmax_cpu,
-	    .grad = om_grad_Softmax, .softmax_output = OM_PROBS),
-	ROW("LogSoftmax", 1, 12, old_attrs, "the logarithm of Softmax over the last dims", log_softmax_cpu, .grad = NULL),
-	ROW("LogSoftmax", 13, 0, new_attrs, "the logarithm of Softmax along an axis", log_softmax_cpu,
-	    .grad = om_grad_LogSoftmax, .softmax_output = OM_LOG_PROBS),
-	ROW("Hardmax", 1, 12, old_attrs, "one at the first of the largest over the last dims", hardmax_cpu, .grad = om_grad_set_zero),
-	ROW("Hardmax", 13, 0, new_attrs, "one at the first of the largest along an axis", hardmax_cpu, .grad = om_grad_set_zero),
+	ROW("Softmax", 1, 12, old_attrs, "exp(x) as shares of their sum over the last dims", softmax_cpu),
+	ROW("Softmax", 13, 0, new_attrs, "exp(x) as shares of their sum along an axis", softmax_cpu),
+	ROW("LogSoftmax", 1, 12, old_attrs, "the logarithm of Softmax over the last dims", log_softmax_cpu),
+	ROW("LogSoftmax", 13, 0, new_attrs, "the logarithm of Softmax along an axis", log_softmax_cpu),
+	ROW("Hardmax", 1, 12, old_attrs, "one at the first of the largest over the last dims", hardmax_cpu),
+	ROW("Hardmax", 13, 0, new_attrs, "one at the first of the largest along an axis", hardmax_cpu),
 	{0}
 };

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/cast.h"
 #include "ops/nn/conv.h"
 #include "opdef/family.h"
@@ -495,7 +494,7 @@ const om_opdef om_ops_quant[] = {
 	    OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT8E8M0) | OF(INT32), OF_PACKED | OF_FLOAT8S | OF_FLOAT6S | OF_BYTES | OF(INT16) | OF(UINT16)}},
 	{.name = "DequantizeLinear", .brief = "small integers to numbers, by scale and zero point", .since = 10,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
-	 .infer = dequantize_infer, .cpu = dequantize_cpu, .grad = om_grad_DequantizeLinear,
+	 .infer = dequantize_infer, .cpu = dequantize_cpu,
 	 .input_types = {OF_PACKED | OF_FLOAT8S | OF_FLOAT6S | OF_BYTES | OF(INT16) | OF(INT32) | OF(UINT16), OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT8E8M0), LIKE(0)}},
 	{.name = "DynamicQuantizeLinear", .brief = "numbers to bytes, and the scale and zero point for them",
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 3, .max_out = 3,

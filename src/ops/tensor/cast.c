@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "ops/tensor/cast.h"
-#include "grad/gradients.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 
@@ -639,14 +638,14 @@ const om_opdef om_ops_cast[] = {
 		.name = "Cast", .brief = "the same numbers in another element type",
 		.since = 6, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = cast_attrs, .infer = cast_infer, .propagate_data = cast_elems,
-		.view = cast_view, .inplace = cast_reuse, .cpu = cast_cpu, .grad = om_grad_Cast,
+		.view = cast_view, .inplace = cast_reuse, .cpu = cast_cpu,
 		.input_types = {CASTABLE | OF_FLOAT6S},
 	},
 	{
 		.name = "CastLike", .brief = "the same numbers in the element type of a second input",
 		.since = 15, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = cast_like_attrs, .infer = cast_like_infer,
-		.view = cast_view, .inplace = cast_reuse, .cpu = cast_cpu, .grad = om_grad_Cast,
+		.view = cast_view, .inplace = cast_reuse, .cpu = cast_cpu,
 		.input_types = {CASTABLE, CASTABLE},
 	},
 	{0}

@@ -1,7 +1,6 @@
 /* Operators that pick elements by index. */
 #include <config.h>
 
-#include "grad/gradients.h"
 #include "opdef/family.h"
 #include "ops/tensor/index.h"
 
@@ -358,23 +357,19 @@ const om_opdef om_ops_index[] = {
 	{ONE, .name = "Gather", .brief = "the slices along an axis that indices name", .since = 1,
 	 .min_in = 2, .max_in = 2, .flags = OM_SPLATS, .attrs = axis_attrs,
 	 .infer = gather_infer, .propagate_data = om_elems_moved, .view = gather_view, .cpu = gather_cpu,
-	 .grad = om_grad_Gather,
 	 .input_types = {OF_COMMON, OF_INDICES}},
 	{ONE, .name = "GatherElements", .brief = "each element from the place along an axis that an index names",
 	 .since = 11, .min_in = 2, .max_in = 2, .attrs = axis_attrs,
 	 .infer = gather_elements_infer, .cpu = gather_elements_cpu,
-	 .grad = om_grad_GatherElements,
 	 .input_types = {OF_COMMON, OF_INDICES}},
 	{ONE, .name = "GatherND", .brief = "the slices that tuples of indices name", .since = 11, .until = 11,
 	 .min_in = 2, .max_in = 2, .infer = gather_nd_infer, .cpu = gather_nd_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{ONE, .name = "GatherND", .brief = "the slices that tuples of indices name", .since = 12,
 	 .min_in = 2, .max_in = 2, .attrs = batch_attrs, .infer = gather_nd_infer, .cpu = gather_nd_cpu,
-	 .grad = om_grad_GatherND,
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{ONE, .name = "OneHot", .brief = "one value where the index is, another elsewhere", .since = 9,
 	 .min_in = 3, .max_in = 3, .attrs = last_attrs, .infer = one_hot_infer, .cpu = one_hot_cpu,
-	 .grad = om_grad_OneHot,
 	 .input_types = {OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS,
 	    OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS, OF_COMMON}},
 	{0}

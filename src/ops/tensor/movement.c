@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
-#include "grad/gradients.h"
 #include "opdef/family.h"
 
 /* ---- Transpose. ---- */
@@ -544,11 +543,10 @@ static const om_attr_spec split18_attrs[] = {
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define CONCAT .name = "Concat", .brief = "tensors one behind another along an axis", \
 	.min_in = 1, .max_in = OM_VARIADIC, .flags = OM_SPLATS, \
-	.infer = concat_infer, .propagate_data = om_elems_moved, .view = concat_view, .subbuffer = concat_into, .cpu = concat_cpu, \
-	.grad = om_grad_Concat
+	.infer = concat_infer, .propagate_data = om_elems_moved, .view = concat_view, .subbuffer = concat_into, .cpu = concat_cpu
 #define SPLIT .domain = "", .name = "Split", .brief = "parts along an axis", \
 	.min_out = 1, .max_out = OM_VARIADIC, \
-	.infer = split_infer, .view = split_view, .cpu = split_cpu, .grad = om_grad_Split
+	.infer = split_infer, .view = split_view, .cpu = split_cpu
 #define TILE .name = "Tile", .brief = "the input repeated like tiles", .flags = OM_SPLATS, \
 	.infer = tile_infer, .view = same_count_view, .cpu = tile_cpu
 
@@ -556,7 +554,6 @@ const om_opdef om_ops_movement[] = {
 	{ONE, .name = "Transpose", .brief = "the axes in another order", .since = 1,
 	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = transpose_attrs,
 	 .infer = transpose_infer, .view = transpose_view, .cpu = transpose_cpu,
-	 .grad = om_grad_Transpose,
 	 .input_types = {OF_ANY}},
 	{ONE, CONCAT, .since = 1, .until = 3, .attrs = concat1_attrs,
 	 .input_types = {OF_COMMON | OF_FLOAT8S | OF(FLOAT8E8M0)}},
@@ -572,11 +569,11 @@ const om_opdef om_ops_movement[] = {
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{ONE, .name = "Expand", .brief = "the input repeated along axes of size 1, to a shape",
 	 .since = 8, .min_in = 2, .max_in = 2, .flags = OM_SPLATS,
-	 .infer = expand_infer, .view = same_count_view, .cpu = expand_cpu, .grad = om_grad_Expand,
+	 .infer = expand_infer, .view = same_count_view, .cpu = expand_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{ONE, TILE, .since = 1, .until = 5, .min_in = 3, .max_in = 3,
 	 .input_types = {OF_COMMON, OF(INT64), OF(INT64)}},
-	{ONE, TILE, .since = 6, .min_in = 2, .max_in = 2, .grad = om_grad_Tile,
+	{ONE, TILE, .since = 6, .min_in = 2, .max_in = 2,
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{0}
 };

@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
-#include "grad/gradients.h"
 #include "opdef/family.h"
 
 /* ---- DepthToSpace, SpaceToDepth. ---- */
@@ -290,11 +289,9 @@ static const om_attr_spec trilu_attrs[] = {
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define DEPTH_TO_SPACE .name = "DepthToSpace", .brief = "channels spread out over blocks of the plane", \
-	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .cpu = depth_to_space_cpu, \
-	.grad = om_grad_DepthToSpace
+	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .cpu = depth_to_space_cpu
 #define SPACE_TO_DEPTH .name = "SpaceToDepth", .brief = "blocks of the plane moved into channels", \
-	.min_in = 1, .max_in = 1, .infer = space_to_depth_infer, .cpu = space_to_depth_cpu, \
-	.grad = om_grad_SpaceToDepth
+	.min_in = 1, .max_in = 1, .infer = space_to_depth_infer, .cpu = space_to_depth_cpu
 
 static const om_attr_spec center_attrs[] = {
 	{.name = "axes", .kind = OM_ATTR_INTS},
@@ -304,7 +301,7 @@ static const om_attr_spec center_attrs[] = {
 const om_opdef om_ops_arrange[] = {
 	{.domain = "", .name = "CenterCropPad", .brief = "the middle, cut out or with zeros around it", .since = 18,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = center_attrs,
-	 .infer = center_infer, .cpu = center_cpu, .grad = om_grad_CenterCropPad,
+	 .infer = center_infer, .cpu = center_cpu,
 	 .input_types = {OF_COMMON, OF_INDICES}},
 	{ONE, DEPTH_TO_SPACE, .since = 1, .until = 10, .attrs = block_attrs,
 	 .input_types = {OF_COMMON}},
@@ -316,11 +313,10 @@ const om_opdef om_ops_arrange[] = {
 	 .input_types = {OF_COMMON}},
 	{ONE, .name = "ReverseSequence", .brief = "each sequence of a batch turned around", .since = 10,
 	 .min_in = 2, .max_in = 2, .attrs = reverse_attrs, .infer = reverse_infer, .cpu = reverse_cpu,
-	 .grad = om_grad_ReverseSequence,
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{ONE, .name = "Trilu", .brief = "the upper or lower triangle of matrices, zero elsewhere", .since = 14,
 	 .min_in = 1, .max_in = 2, .attrs = trilu_attrs,
-	 .infer = trilu_infer, .inplace = om_inplace_first, .cpu = trilu_cpu, .grad = om_grad_Trilu,
+	 .infer = trilu_infer, .inplace = om_inplace_first, .cpu = trilu_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{0}
 };

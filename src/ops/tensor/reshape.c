@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
-#include "grad/gradients.h"
 #include "opdef/family.h"
 
 /* ---- Reshape. ---- */
@@ -344,39 +343,38 @@ static const om_attr_spec needed_axes_attrs[] = {
 const om_opdef om_ops_reshape[] = {
 	{WHOLE, .name = "Reshape", .brief = "the same elements in another shape",
 	 .since = 1, .until = 4, .min_in = 1, .max_in = 1, .attrs = reshape1_attrs,
-	 .infer = reshape_infer, .cpu = reshape_cpu, .grad = om_grad_Reshape,
+	 .infer = reshape_infer, .cpu = reshape_cpu,
 	 .input_types = {OF_ANY}},
 	{WHOLE, .name = "Reshape", .brief = "the same elements in another shape",
 	 .since = 5, .until = 13, .min_in = 2, .max_in = 2,
-	 .infer = reshape_infer, .cpu = reshape_cpu, .grad = om_grad_Reshape,
+	 .infer = reshape_infer, .cpu = reshape_cpu,
 	 .input_types = {OF_ANY, OF(INT64)}},
 	{WHOLE, .name = "Reshape", .brief = "the same elements in another shape",
 	 .since = 14, .min_in = 2, .max_in = 2, .attrs = reshape14_attrs,
-	 .infer = reshape_infer, .cpu = reshape_cpu, .grad = om_grad_Reshape,
+	 .infer = reshape_infer, .cpu = reshape_cpu,
 	 .input_types = {OF_ANY, OF(INT64)}},
 	{WHOLE, .name = "Flatten", .brief = "a matrix: the dims before an axis, and the rest",
 	 .since = 1, .min_in = 1, .max_in = 1, .attrs = flatten_attrs,
-	 .infer = flatten_infer, .cpu = om_cpu_whole, .grad = om_grad_Reshape,
+	 .infer = flatten_infer, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY}},
 	{WHOLE, .name = "Squeeze", .brief = "drop dims of size 1",
 	 .since = 1, .until = 12, .min_in = 1, .max_in = 1, .attrs = axes_attrs,
-	 .infer = squeeze_infer, .cpu = om_cpu_whole, .grad = om_grad_Reshape,
+	 .infer = squeeze_infer, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY}},
 	{WHOLE, .name = "Squeeze", .brief = "drop dims of size 1",
 	 .since = 13, .min_in = 1, .max_in = 2,
-	 .infer = squeeze_infer, .cpu = om_cpu_whole, .grad = om_grad_Reshape,
+	 .infer = squeeze_infer, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY, OF(INT64)}},
 	{WHOLE, .name = "Unsqueeze", .brief = "insert dims of size 1",
 	 .since = 1, .until = 12, .min_in = 1, .max_in = 1, .attrs = needed_axes_attrs,
-	 .infer = unsqueeze_infer, .cpu = om_cpu_whole, .grad = om_grad_Reshape,
+	 .infer = unsqueeze_infer, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY}},
 	{WHOLE, .name = "Unsqueeze", .brief = "insert dims of size 1",
 	 .since = 13, .min_in = 2, .max_in = 2,
-	 .infer = unsqueeze_infer, .cpu = om_cpu_whole, .grad = om_grad_Reshape,
+	 .infer = unsqueeze_infer, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY, OF(INT64)}},
 	{WHOLE, .name = "Identity", .brief = "the input itself",
 	 .since = 1, .min_in = 1, .max_in = 1,
-	 .flags = OM_NON_TENSOR, .infer = identity_infer, .cpu = identity_cpu,
-	 .grad = om_grad_Identity},
+	 .flags = OM_NON_TENSOR, .infer = identity_infer, .cpu = identity_cpu},
 	{0}
 };

@@ -3,7 +3,6 @@
  * The output starts as a copy of the first input, so it may lie over it. */
 #include <config.h>
 
-#include "grad/gradients.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
@@ -259,11 +258,10 @@ const om_opdef om_ops_scatter[] = {
 	{SCATTER, ELEMENTS, .name = "ScatterElements", .since = 11, .until = 15, .attrs = axis_attrs,
 	 .input_types = {OF_COMMON, OF_INDICES, LIKE(0)}},
 	{SCATTER, ELEMENTS, .name = "ScatterElements", .since = 16, .attrs = elements_attrs,
-	 .grad = om_grad_ScatterElements,
 	 .input_types = {OF_COMMON, OF_INDICES, LIKE(0)}},
 	{SCATTER, ND, .since = 11, .until = 15,
 	 .input_types = {OF_COMMON, OF(INT64), LIKE(0)}},
-	{SCATTER, ND, .since = 16, .attrs = nd_attrs, .grad = om_grad_ScatterND,
+	{SCATTER, ND, .since = 16, .attrs = nd_attrs,
 	 .input_types = {OF_COMMON, OF(INT64), LIKE(0)}},
 	{0}
 };

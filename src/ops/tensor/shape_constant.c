@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "grad/gradients.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
@@ -673,10 +672,10 @@ const om_opdef om_ops_meta[] = {
 	 .min_in = 1, .max_in = 1, .flags = OM_SHAPE_ONLY, .infer = size_infer, .propagate_data = size_elems, .cpu = size_cpu,
 	 .input_types = {OF_ANY}},
 	{ONE, .name = "Range", .brief = "numbers from a start to a limit", .since = 11,
-	 .min_in = 3, .max_in = 3, .attrs = range_attrs, .infer = range_infer, .cpu = range_cpu, .grad = om_grad_Range,
+	 .min_in = 3, .max_in = 3, .attrs = range_attrs, .infer = range_infer, .cpu = range_cpu,
 	 .input_types = {OF_FLOATS | OF_INDICES | OF(INT16), LIKE(0), LIKE(0)}},
 	{ONE, .name = "EyeLike", .brief = "a matrix with ones on a diagonal", .since = 9,
-	 .min_in = 1, .max_in = 1, .attrs = eye_attrs, .flags = OM_SHAPE_ONLY, .infer = eye_infer, .cpu = eye_cpu, .grad = om_grad_set_zero,
+	 .min_in = 1, .max_in = 1, .attrs = eye_attrs, .flags = OM_SHAPE_ONLY, .infer = eye_infer, .cpu = eye_cpu,
 	 .input_types = {OF_NUMBERS | OF(BOOL)}},
 	{ONE, .name = "RandomNormal", .brief = "normally distributed numbers", .since = 1,
 	 .flags = OM_RANDOM, .attrs = normal_attrs, .infer = random_infer, .cpu = random_normal_cpu},
@@ -684,15 +683,15 @@ const om_opdef om_ops_meta[] = {
 	 .flags = OM_RANDOM, .attrs = uniform_attrs, .infer = random_infer, .cpu = random_uniform_cpu},
 	{ONE, .name = "RandomNormalLike", .brief = "normally distributed numbers in the input's shape",
 	 .since = 1, .min_in = 1, .max_in = 1, .flags = OM_RANDOM | OM_SHAPE_ONLY, .attrs = normal_like_attrs,
-	 .infer = random_like_infer, .cpu = random_normal_cpu, .grad = om_grad_set_zero,
+	 .infer = random_like_infer, .cpu = random_normal_cpu,
 	 .input_types = {OF_COMMON}},
 	{ONE, .name = "RandomUniformLike", .brief = "evenly distributed numbers in the input's shape",
 	 .since = 1, .min_in = 1, .max_in = 1, .flags = OM_RANDOM | OM_SHAPE_ONLY, .attrs = uniform_like_attrs,
-	 .infer = random_like_infer, .cpu = random_uniform_cpu, .grad = om_grad_set_zero,
+	 .infer = random_like_infer, .cpu = random_uniform_cpu,
 	 .input_types = {OF_COMMON}},
 	{ONE, .name = "Bernoulli", .brief = "ones with the probabilities that the input gives", .since = 15,
 	 .min_in = 1, .max_in = 1, .flags = OM_RANDOM, .attrs = bernoulli_attrs,
-	 .infer = random_like_infer, .cpu = bernoulli_cpu, .grad = om_grad_set_zero,
+	 .infer = random_like_infer, .cpu = bernoulli_cpu,
 	 .input_types = {OF_FLOATS}},
 	{ONE, .name = "Multinomial", .brief = "classes drawn by their logarithmic weights", .since = 7,
 	 .min_in = 1, .max_in = 1, .flags = OM_RANDOM, .attrs = multinomial_attrs,

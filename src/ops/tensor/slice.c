@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
-#include "grad/gradients.h"
 #include "opdef/family.h"
 
 /* ---- Slice. ---- */
@@ -587,19 +586,19 @@ static const om_attr_spec compress_attrs[] = {
 const om_opdef om_ops_slice[] = {
 	{SLICE, .since = 1, .until = 9, .min_in = 1, .max_in = 1, .attrs = slice1_attrs,
 	 .input_types = {OF_COMMON}},
-	{SLICE, .since = 10, .min_in = 3, .max_in = 5, .grad = om_grad_Slice,
+	{SLICE, .since = 10, .min_in = 3, .max_in = 5,
 	 .input_types = {OF_COMMON, OF_INDICES, LIKE(1), LIKE(1), LIKE(1)}},
 	{PAD, .since = 1, .until = 1, .min_in = 1, .max_in = 1, .attrs = pad1_attrs,
 	 .input_types = {OF_ANY}},
 	{PAD, .since = 2, .until = 10, .min_in = 1, .max_in = 1, .attrs = pad2_attrs,
 	 .input_types = {OF_ANY}},
-	{PAD, .since = 11, .until = 17, .min_in = 2, .max_in = 3, .attrs = pad11_attrs, .grad = om_grad_Pad,
+	{PAD, .since = 11, .until = 17, .min_in = 2, .max_in = 3, .attrs = pad11_attrs,
 	 .input_types = {OF_ANY, OF(INT64), LIKE(0)}},
-	{PAD, .since = 18, .min_in = 2, .max_in = 4, .attrs = pad11_attrs, .grad = om_grad_Pad,
+	{PAD, .since = 18, .min_in = 2, .max_in = 4, .attrs = pad11_attrs,
 	 .input_types = {OF_ANY, OF(INT64), LIKE(0), OF_INDICES}},
 	{ONE, .name = "Compress", .brief = "the elements or rows that a condition picks", .since = 9,
 	 .min_in = 2, .max_in = 2, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = compress_attrs,
-	 .infer = compress_infer, .max_shape = compress_most, .cpu = compress_cpu, .grad = om_grad_Compress,
+	 .infer = compress_infer, .max_shape = compress_most, .cpu = compress_cpu,
 	 .input_types = {OF_COMMON, OF(BOOL)}},
 	{0}
 };

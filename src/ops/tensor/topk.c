@@ -6,7 +6,6 @@
  * equals the one with the lower index is better: it came earlier. */
 #include <config.h>
 
-#include "grad/gradients.h"
 #include "opdef/family.h"
 #include "ops/math/axis_view.h"
 #include "opdef/numbers.h"
@@ -239,7 +238,6 @@ const om_opdef om_ops_topk[] = {
 		.name = "TopK", .brief = "the largest or smallest elements along an axis, and where they are",
 		.since = 10, .min_in = 2, .max_in = 2, .min_out = 2, .max_out = 2,
 		.attrs = top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
-		.grad = om_grad_TopK,
 		.input_types = {OF_NUMBERS, OF(INT64)},
 	},
 	{0}

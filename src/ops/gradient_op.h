@@ -1,0 +1,37 @@
+/* Operators of org.onnxmem.grad: gradients of one operator, computed in one op.
+ *
+ * Such an op reads what the gradient is computed from: gradients of outputs of the forward op, its
+ * inputs, its outputs; what is not needed is left out.  Its attributes are those of the forward op,
+ * and two more: `wrt`, the inputs of the forward op whose gradients are its outputs, in their
+ * order, and `x_shape`, the dims of input 0 of the forward op, -1 where they are open. */
+#ifndef OM_GRADIENT_OP_H
+#define OM_GRADIENT_OP_H
+
+#include "onnxmem/opdef.h"
+
+#define OM_GRAD_DOMAIN "org.onnxmem.grad"
+
+#define OM_FUSED_ATTRS {"wrt", OM_ATTR_INTS, .required = true}, {"x_shape", OM_ATTR_INTS, .required = true}
+
+/* The output of a call that is the gradient of input `of` of the forward op; -1: it is not requested. */
+static inline int
+om_fused_out(const om_op_context *c, int64_t of)
+{
+	const int64_t *wrt = om_attr_ints(c->op, "wrt", NULL);
+
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		if (wrt[k] == of && om_has_out(c, k))
+			return (int)k;
+	return -1;
+}
+
+/* Its elements; NULL: it is not requested. */
+static inline void *
+om_fused_data(const om_op_context *c, int64_t of)
+{
+	const int k = om_fused_out(c, of);
+
+	return k < 0 ? NULL : c->out[k].data;
+}
+
+#endif
