@@ -9,7 +9,7 @@ EXTRA_DIST += %D%/fused.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D
 
 .PHONY: bench-loop bench-pack bench-plan bench-scale
 bench-loop: all bench/loop$(EXEEXT)
-	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' ONNXMEM_PASS_PATH='$(abs_top_builddir)/passes/.libs' \
+	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' \
 		abs_builddir='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/loops.py --table $(srcdir)/docs/loops.md
 bench-plan: bench/plan$(EXEEXT)
 	$(srcdir)/bench/graphs $(srcdir)/../shared/data/dag $(srcdir)/../shared/data/light

@@ -1,62 +1,22 @@
-# One file a pass, a plugin each.
-PLUGIN_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
-pkglib_LTLIBRARIES =
+# The passes that are built in: the one list of them.  Adding a pass takes its file, its name here,
+# its page NAME.md and its tests in tests/ir/NAME.
+PASSES = \
+	passes/annotate.c passes/backward.c passes/color.c passes/fold.c passes/inline.c passes/inplace.c passes/live.c \
+	passes/loops.c passes/nnc.c passes/order.c passes/pack.c passes/pool.c passes/prune.c passes/raise.c \
+	passes/recompute.c passes/shapes.c passes/tie.c passes/views.c
+
+# Each file says OM_PASS(...) as a module of a third party does; in the library its entry
+# is called after its file.
+noinst_LTLIBRARIES += libpasses.la
+libpasses_la_SOURCES = $(PASSES)
+libpasses_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_PASS_ENTRY=om_pass_get_`basename $< .c`
+
+# The list, for the host's table.
+BUILT_SOURCES += src/host/passes.h
+CLEANFILES += src/host/passes.h
+src/host/passes.h: $(srcdir)/passes/local.mk
+	$(AM_V_GEN)$(MKDIR_P) src/host && { echo '#define OM_PASSES(_) \' && \
+	for p in $(PASSES); do echo "	_(`basename $$p .c`) \\"; done && echo; } >$@
+
 passpagesdir = $(pkgdatadir)/passes
-dist_passpages_DATA = \
-	%D%/annotate.md %D%/backward.md %D%/color.md %D%/fold.md %D%/inline.md %D%/inplace.md %D%/live.md %D%/loops.md \
-	%D%/nnc.md %D%/order.md %D%/pack.md %D%/pool.md %D%/prune.md %D%/raise.md %D%/recompute.md %D%/shapes.md \
-	%D%/tie.md %D%/views.md
-pkglib_LTLIBRARIES += %D%/annotate.la
-passes_annotate_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_annotate_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/backward.la
-passes_backward_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_backward_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/color.la
-passes_color_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_color_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/fold.la
-passes_fold_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_fold_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/inline.la
-passes_inline_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_inline_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/inplace.la
-passes_inplace_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_inplace_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/live.la
-passes_live_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_live_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/loops.la
-passes_loops_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_loops_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/nnc.la
-passes_nnc_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_nnc_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/order.la
-passes_order_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_order_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/pack.la
-passes_pack_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_pack_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/pool.la
-passes_pool_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_pool_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/prune.la
-passes_prune_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_prune_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/raise.la
-passes_raise_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_raise_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/recompute.la
-passes_recompute_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_recompute_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/shapes.la
-passes_shapes_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_shapes_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/tie.la
-passes_tie_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_tie_la_LIBADD = libonnxmem.la
-pkglib_LTLIBRARIES += %D%/views.la
-passes_views_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-passes_views_la_LIBADD = libonnxmem.la
+dist_passpages_DATA = $(PASSES:.c=.md)

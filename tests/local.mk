@@ -2,7 +2,6 @@
 AM_TESTS_ENVIRONMENT = \
 	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)'; export ONNXMEM; \
 	PYTHON='$(PYTHON)'; export PYTHON; \
-	ONNXMEM_PASS_PATH='$(abs_top_builddir)/passes/.libs'; export ONNXMEM_PASS_PATH; \
 	abs_builddir='$(abs_builddir)'; export abs_builddir; \
 	PROTOC_C='$(PROTOC_C)'; export PROTOC_C; \
 	CC='$(CC)'; export CC; \

@@ -11,7 +11,7 @@
 #include "onnxmem/opdef.h"
 
 /* Changes when what is here changes: passes made for another one are refused. */
-#define OM_PASS_ABI 1
+#define OM_PASS_ABI 2
 
 /* What a pass may be told. */
 typedef struct om_pass_option {
@@ -38,7 +38,8 @@ typedef struct om_run {
 
 /* A pass: what it says of itself, and what it does. */
 typedef struct om_pass {
-	int abi;                         /* first, and set by OM_PASS */
+	size_t struct_size;              /* these two are first, and set by OM_PASS */
+	int abi;
 	const char *name;                /* in pipelines, and of its file */
 	const char *brief;               /* what it does, a line */
 	unsigned needs, gives, keeps;    /* OM_HAS_... */
@@ -50,14 +51,22 @@ typedef struct om_pass {
 /* What a plugin has, called om_pass_get. */
 typedef const om_pass *om_pass_entry(void);
 
-/* The end of a pass: the fields of its om_pass. */
+/* The end of a pass: the fields of its om_pass.  A module exports om_pass_get(); a pass
+ * that is built in has an entry of its own name, which the build gives. */
 #define OM_PASS(...)                                                           \
-	OM_API const om_pass *om_pass_get(void);                               \
-	const om_pass *om_pass_get(void)                                       \
+	OM_PASS_LINKAGE const om_pass *OM_PASS_ENTRY(void);                    \
+	const om_pass *OM_PASS_ENTRY(void)                                     \
 	{                                                                      \
-		static const om_pass pass = {.abi = OM_PASS_ABI, __VA_ARGS__}; \
+		static const om_pass pass = {.struct_size = sizeof(om_pass),   \
+			.abi = OM_PASS_ABI, __VA_ARGS__};                      \
 		return &pass;                                                  \
 	}
+#ifdef OM_PASS_ENTRY
+#define OM_PASS_LINKAGE
+#else
+#define OM_PASS_LINKAGE OM_API
+#define OM_PASS_ENTRY om_pass_get
+#endif
 
 /* The value of an option that the pass declares. */
 OM_API const char *om_option(const om_run *r, const char *name);
@@ -80,8 +89,9 @@ typedef struct om_host om_host;
 typedef void om_pass_hook(void *arg, const om_pass *pass, const om_run *r, const om_prog *p,
 	double ms);
 
-/* A host finds passes in `path` (folders separated by colons; NULL: the
- * environment's ONNXMEM_PASS_PATH, else where they were installed). */
+/* A host has the passes that are built in, and finds modules with others in `path`:
+ * folders separated by colons; NULL: the environment's ONNXMEM_PASS_PATH, else the
+ * folder onnxmem beside the installed library. */
 OM_API om_host *om_host_new(om_session *s, const char *path);
 OM_API void om_host_free(om_host *h);                      /* NULL is fine */
 OM_API void om_host_hook(om_host *h, om_pass_hook *hook, void *arg);

@@ -49,7 +49,7 @@ static const om_topic topics[] = {
 		"ONNX_HOME: models that are fetched lie in $ONNX_HOME/hub, else in $XDG_CACHE_HOME/onnx/hub, else in ~/.cache/onnx/hub.\n\n"
 		"ONNXMEM_MIRRORS, ONNXMEM_MANIFEST, ONNXMEM_CONFIG: where models come from, the list of them, and a file that says both "
 		"[~/.config/onnxmem/config].\n\n"
-		"ONNXMEM_PASS_PATH: folders in which passes are looked for, with colons between.\n\n"
+		"ONNXMEM_PASS_PATH: folders with modules that hold passes beside those that are built in, with colons between.\n\n"
 		"ONNXMEM_ISA: the instruction set whose kernels are used, of `generic`, `avx2` and `avx512`; without, the best that "
 		"the machine has. Numbers of two instruction sets differ by rounding. `onnxmem --version` says which is in use.\n\n"
 		"http_proxy, https_proxy, no_proxy, CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR: as everywhere.\n\n"

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "host/passes.h"
 #include "onnxmem/pass.h"
 
 enum { ENDING = 3 };  /* ".so" */
@@ -38,6 +39,17 @@ static const struct {
 	{OM_HAS_PLAN, "pack"},
 };
 
+/* The passes of the library, by name. */
+#define DECLARE(name) const om_pass *om_pass_get_##name(void);
+OM_PASSES(DECLARE)
+#undef DECLARE
+
+static const om_pass_entry *const built_in[] = {
+#define ENTRY(name) om_pass_get_##name,
+	OM_PASSES(ENTRY)
+#undef ENTRY
+};
+
 const char *
 om_default_pipeline(void)
 {
@@ -57,6 +69,8 @@ om_host_new(om_session *s, const char *path)
 	h->path = om_strdup(mem, path ? path : OM_PASSDIR);
 	h->folder = om_split(mem, h->path, ":", &h->nfolder);
 	h->found = om_map_new(mem);
+	for (size_t k = 0; k < sizeof built_in / sizeof built_in[0]; k++)
+		om_map_set(&h->found, built_in[k]()->name, (void *)built_in[k]());
 	return h;
 }
 
@@ -129,7 +143,8 @@ om_host_pass(om_host *h, const char *name)
 		om_map_set(&h->found, pass->name, (void *)pass);
 		return pass;
 	}
-	om_fail(h->session, OM_NOPASS, "there is no pass called %s in %s; see `onnxmem passes`", name, h->path);
+	om_fail(h->session, OM_NOPASS, "there is no pass called %s: none is built in, and %s holds no %s.so; see `onnxmem passes`",
+		name, h->path, name);
 	return NULL;
 }
 

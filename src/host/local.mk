@@ -1,3 +1,4 @@
 libcore_la_SOURCES += \
 	%D%/host.c
-libcore_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_PASSDIR='"$(pkglibdir)"'
+nodist_libcore_la_SOURCES += src/host/passes.h
+libcore_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(builddir)/src -DOM_PASSDIR='"$(pkglibdir)"'

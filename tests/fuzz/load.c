@@ -1,7 +1,7 @@
 /* libFuzzer on the reader of models:
  *
  *	./configure CC=clang CFLAGS='-g -O1 -fsanitize=fuzzer-no-link,address,undefined'
- *	make fuzz && ONNXMEM_PASS_PATH=passes/.libs tests/fuzz/load CORPUS models
+ *	make fuzz && tests/fuzz/load CORPUS models
  */
 #include <config.h>
 
