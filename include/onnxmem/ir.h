@@ -223,6 +223,25 @@ enum {
 	OM_HAS_ALL    = (1u << 7) - 1,
 };
 
+/* The constant of a fact by its name, as "shapes"; 0: there is none.  And the name of the
+ * lowest bit of `bit`; "" for none. */
+OM_API unsigned om_fact_bit(const char *name);
+OM_API const char *om_fact_text(unsigned bit);
+
+/* Facts of third parties have names, and maybe data; see pass.h.  They hold as long as those
+ * facts that they were found out from. */
+typedef struct om_fact om_fact;
+
+/* Is fact `name` known, whether it has a constant or not? */
+OM_API bool om_fact_known(const om_prog *p, const char *name);
+/* The data of a fact without a constant; NULL: it is not known, or has none.  Valid until
+ * the program changes. */
+OM_API const void *om_fact_data(const om_prog *p, const char *name);
+
+/* Of what is known, `keeps` stays known, and `gives` is known from now on.  For what changes
+ * a program outside a pass: the host does it for those. */
+OM_API void om_facts_set(om_prog *p, unsigned keeps, unsigned gives);
+
 /* Whom a plan is made for. */
 typedef enum om_target {
 	OM_TARGET_GENERIC,  /* the ONNX program as it stands, for any consumer */
@@ -257,6 +276,7 @@ struct om_prog {
 	int ir_version;           /* of the file format */
 	uint32_t nstep;           /* valid after om_timeline() */
 	unsigned has;             /* what is known: OM_HAS_... */
+	om_fact *facts;           /* what is known of third parties' facts, a list; owned */
 	om_target target;         /* whom a plan is made for */
 	uint64_t align;           /* bytes: every buffer is rounded up to it; 64 */
 	om_io_alias *tie;              /* each result and each parameter once */

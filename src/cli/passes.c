@@ -28,7 +28,7 @@ facts_text(om_arena *mem, unsigned has)
 static void
 list(om_cli *c)
 {
-	const om_pass *const *all = om_host_passes(c->host);
+	const om_pass *const *all = om_host_passes(c->host, true);
 	const unsigned width = om_cli_width(stdout);
 
 	printf("%-10s %-22s %-12s %-28s %s\n", "pass", "needs", "gives", "keeps", "what it does");

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "ir/facts.h"
 #include "onnxmem/builder.h"
 
 om_prog *
@@ -20,8 +21,10 @@ om_prog_new(void)
 void
 om_prog_free(om_prog *p)
 {
-	if (p)
-		om_arena_free(p->mem);
+	if (!p)
+		return;
+	om_facts_free(p);
+	om_arena_free(p->mem);
 }
 
 void

@@ -560,7 +560,6 @@ main(int argc, char **argv)
 	}
 	om_session *s = om_session_new();
 	om_host *h = om_host_new(s, NULL);
-	om_host_passes(h);  /* loaded here, they are there in every process */
 	while (done < ncase && !run_from(s, h, r, &done, to))
 		;
 	om_host_free(h);

@@ -287,7 +287,6 @@ main(int argc, char **argv)
 	om_session *s = om_session_new();
 	om_host *h = om_host_new(s, NULL);
 	om_arena *mem = om_arena_new();
-	om_host_passes(h);  /* loaded here, they are there in every process */
 	for (size_t k = 0; k < sizeof suites / sizeof suites[0]; k++)
 		run_suite(s, h, mem, argv[1], suites[k], argv + 3, argc - 3, out);
 	om_arena_free(mem);

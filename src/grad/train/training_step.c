@@ -272,7 +272,7 @@ forget_constants(om_prog *p)
 	for (om_block *b = p->first; b; b = b->next)
 		for (om_op *op = b->first; op; op = op->next)
 			op->is_folded = false;
-	p->has &= OM_HAS_INLINE | OM_HAS_SHAPES;
+	om_facts_set(p, OM_HAS_INLINE | OM_HAS_SHAPES, 0);
 }
 
 enum { FOLD_LIMIT = 4096 };

@@ -1,0 +1,299 @@
+/* Pipelines: options of passes, what they need, what they leave known. */
+#include <config.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "host/host.h"
+
+/* Passes that are waiting for what they need, the innermost first. */
+struct waiting {
+	const om_pass *pass;
+	const struct waiting *outer;
+};
+
+/* ---- What a pass asks the host. ---- */
+
+static void OM_PRINTF(2, 3)
+misuse(const om_run *r, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	if (r->host->misuse)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	r->host->misuse = om_strdup(r->host->mem, text);
+}
+
+const char *
+om_option(const om_run *r, const char *name)
+{
+	const om_pass_option *o = r->pass->options;
+
+	for (size_t k = 0; o && o[k].name; k++)
+		if (strcmp(o[k].name, name) == 0)
+			return r->option[k];
+	misuse(r, "pass %s asks for its option %s, which it does not declare", r->pass->name, name);
+	return "";
+}
+
+om_status
+om_option_number(const om_run *r, const char *name, uint64_t *out)
+{
+	const char *text = om_option(r, name);
+	char *end;
+
+	*out = strtoull(text, &end, 10);
+	if (end == text || *end || *text == '-')
+		return om_fail(r->session, OM_USAGE, "%s: option %s wants a number, not %s",
+			r->pass->name, name, text);
+	return OM_OK;
+}
+
+om_status
+om_option_float(const om_run *r, const char *name, double *out)
+{
+	const char *text = om_option(r, name);
+	char *end;
+
+	*out = strtod(text, &end);
+	if (end == text || *end || !(*out >= 0 && *out <= 1e18))
+		return om_fail(r->session, OM_USAGE, "%s: option %s wants a number of at least 0, not %s",
+			r->pass->name, name, text);
+	return OM_OK;
+}
+
+void
+om_count(om_run *r, const char *name, uint64_t n)
+{
+	const om_pass_counter *c = r->pass->counters;
+
+	for (size_t k = 0; c && c[k].name; k++)
+		if (strcmp(c[k].name, name) == 0) {
+			r->counter[k] += n;
+			return;
+		}
+	misuse(r, "pass %s counts %s, which it does not declare", r->pass->name, name);
+}
+
+om_status
+om_fact_attach(om_run *r, om_prog *p, const char *name, om_arena *mem, const void *data)
+{
+	if (!om_facts_name(r->pass->gives_facts, name)) {
+		om_arena_free(mem);
+		return om_fail(r->session, OM_NOPASS, "pass %s attaches the fact %s, which it does not give", r->pass->name, name);
+	}
+	om_fact *f = om_fact_entry(p, name);
+	om_arena_free(f->mem);
+	f->mem = mem;
+	f->data = data;
+	return OM_OK;
+}
+
+/* ---- Options. ---- */
+
+/* `text` is what follows the name: "", "=VALUE", ":option=VALUE..."  `value` has room for
+ * OM_PASS_MOST, and no pass has more. */
+static om_status
+read_options(om_host *h, const om_pass *pass, char *text, const char **value)
+{
+	size_t n = 0;
+
+	for (; pass->options && pass->options[n].name; n++)
+		value[n] = pass->options[n].value;
+	if (*text == '=' && n == 0)
+		return om_fail(h->session, OM_USAGE, "pass %s takes no option", pass->name);
+	for (bool first = *text == '='; *text; first = false) {
+		size_t k = 0;
+		char *name = first ? text : text + 1;
+		char *is = strchr(name, '=');
+		if (!is)
+			return om_fail(h->session, OM_USAGE, "pass %s: option %s has no value", pass->name, name);
+		char *end = is + 1 + strcspn(is + 1, ":");
+		*is = '\0';
+		while (!first && k < n && strcmp(pass->options[k].name, name) != 0)
+			k++;
+		if (k == n)
+			return om_fail(h->session, OM_USAGE, "pass %s has no option called %s", pass->name, name);
+		value[k] = om_strndup(h->mem, is + 1, (size_t)(end - is - 1));
+		text = end;
+	}
+	return OM_OK;
+}
+
+/* ---- A run. ---- */
+
+/* What came back, where a pass need not be trusted: it may not know its options, or how to
+ * fail. */
+static om_status
+returned(om_host *h, const om_pass *pass, om_status st)
+{
+	enum { NSTATUS = 0
+#define ONE(name, code, text) + 1
+		OM_STATUS_LIST(ONE)
+#undef ONE
+	};
+
+	if (h->misuse)
+		return om_fail(h->session, OM_NOPASS, "%s", h->misuse);
+	if ((unsigned)st >= NSTATUS)
+		return om_fail(h->session, OM_NOPASS, "pass %s ended with status %d, which there is not", pass->name, (int)st);
+	if (st != OM_OK && !*om_message(h->session))
+		return om_fail(h->session, st, "pass %s failed without saying why: %s", pass->name, om_status_text(st));
+	return st;
+}
+
+/* The host's messages and misuse are the run's alone, for as long as it takes. */
+static om_status
+call(om_host *h, om_prog *p, const om_pass *pass, om_run *r)
+{
+	const char *message = om_strdup(r->scratch, om_message(h->session)), *outer = h->misuse;
+
+	om_fail(h->session, OM_NOPASS, "%s", "");
+	h->misuse = NULL;
+	const om_status st = returned(h, pass, pass->run(r, p));
+	h->misuse = outer;
+	if (st == OM_OK)
+		om_fail(h->session, OM_NOPASS, "%s", message);
+	return st;
+}
+
+/* A pass of a module may have broken the program, or stored a value in itself. */
+static om_status
+check(om_host *h, om_prog *p, const om_pass *pass)
+{
+#ifdef OM_CHECKED
+	(void)pass;
+	OM_TRY(om_verify(p));
+	return om_facts_check(h, p);
+#else
+	return om_host_is_foreign(h, pass) ? om_verify(p) : OM_OK;
+#endif
+}
+
+static void
+tell(om_host *h, om_prog *p, const om_run *r, double ms)
+{
+	if (h->hook)
+		h->hook(h->hook_arg, r->pass, r, p, ms);
+}
+
+static om_status
+run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
+{
+	const om_fact_change facts = {pass->needs, pass->gives, pass->keeps, pass->needs_facts, pass->gives_facts,
+		pass->keeps_facts};
+	om_arena *scratch = om_arena_new();
+	om_run r = {.session = h->session, .scratch = scratch, .pass = pass, .option = value, .host = h,
+		.counter = OM_NEWN(scratch, uint64_t, OM_PASS_MOST)};
+	const double start = om_now_ms();
+
+	om_facts_before(p, &facts);
+	om_status st = call(h, p, pass, &r);
+	om_facts_after(p, &facts, st == OM_OK);
+	const double ms = om_now_ms() - start;
+	if (st == OM_OK)
+		st = check(h, p, pass);
+	if (st == OM_OK)
+		tell(h, p, &r, ms);
+	else
+		om_facts_set(p, p->has & ~pass->gives, 0);
+	om_arena_free(scratch);
+	return st == OM_OK ? st : om_note(h->session, st, "running %s", pass->name);
+}
+
+/* ---- What it needs. ---- */
+
+static om_status run_named(om_host *h, om_prog *p, const char *text, const struct waiting *outer);
+
+/* The first fact that is needed and not known: its bit, or 0 and its name; false: all are. */
+static bool
+missing(om_host *h, const om_prog *p, const om_pass *pass, unsigned *bit, const char **name)
+{
+	size_t n;
+	const char **names = om_split(h->mem, pass->needs_facts ? pass->needs_facts : "", " ", &n);
+	const unsigned bits = pass->needs & ~p->has;
+
+	*bit = bits & -bits;
+	*name = om_fact_text(bits);
+	for (size_t k = 0; k < n && !*bit; k++)
+		if (!om_fact_known(p, names[k])) {
+			*name = names[k];
+			return true;
+		}
+	return *bit != 0;
+}
+
+static om_status
+check_giver(om_host *h, const om_pass *pass, const char *fact, const om_pass *giver, const struct waiting *w)
+{
+	if (!giver)
+		return om_fail(h->session, OM_NOPASS, "pass %s needs the fact %s, which no pass gives", pass->name, fact);
+	for (; w; w = w->outer)
+		if (w->pass == giver)
+			return om_fail(h->session, OM_NOPASS, "pass %s needs the fact %s of pass %s, which needs what %s gives",
+				pass->name, fact, giver->name, pass->name);
+	return OM_OK;
+}
+
+/* Each pass that gives one may forget others; there is no end to it where two do that to
+ * each other. */
+static om_status
+provide(om_host *h, om_prog *p, const struct waiting *w)
+{
+	enum { TRIES = 64 };
+	unsigned bit;
+	const char *fact;
+
+	for (unsigned k = 0; missing(h, p, w->pass, &bit, &fact); k++) {
+		const om_pass *giver = om_host_giver(h, bit, fact);
+		OM_TRY(check_giver(h, w->pass, fact, giver, w));
+		if (k == TRIES)
+			return om_fail(h->session, OM_NOPASS, "what pass %s needs is never known at once: the fact %s is forgotten "
+				"again and again", w->pass->name, fact);
+		OM_TRY(run_named(h, p, giver->name, w));
+	}
+	return OM_OK;
+}
+
+static om_status
+run_named(om_host *h, om_prog *p, const char *text, const struct waiting *outer)
+{
+	const char *value[OM_PASS_MOST];
+	const size_t n = strcspn(text, "=:");
+	char *options = om_strdup(h->mem, text + n);
+	const om_pass *pass = om_host_pass(h, om_strndup(h->mem, text, n));
+
+	if (!pass)
+		return OM_NOPASS;
+	OM_TRY(read_options(h, pass, options, value));
+	OM_TRY(provide(h, p, &(struct waiting){pass, outer}));
+	return run_pass(h, p, pass, value);
+}
+
+om_status
+om_host_run(om_host *h, om_prog *p, const char *pipeline)
+{
+	size_t n;
+	const char **pass = om_split(h->mem, pipeline, ",", &n);
+
+	for (size_t k = 0; k < n; k++)
+		OM_TRY(run_named(h, p, pass[k], NULL));
+	return OM_OK;
+}
+
+om_status
+om_run_passes(om_run *r, om_prog *p, const char *pipeline)
+{
+	om_pass_hook *hook = r->host->hook;
+
+	r->host->hook = NULL;
+	const om_status st = om_host_run(r->host, p, pipeline);
+	r->host->hook = hook;
+	return st;
+}
