@@ -838,6 +838,14 @@ static const om_pass_counter counters[] = {
 	{0}
 };
 
+/* For a plan of every order, one is as good as another. */
+static const om_pass_flag flags[] = {
+	{.name = "order-free", .option = "how", .value = "file", .brief = "leave the order as it is"},
+	{.name = "order", .option = "how", .arg = "NAME", .adds = true,
+		.brief = "in which the ops run: `file`, as they stand; `bfs`; `mem`, for least memory"},
+	{0}
+};
+
 OM_PASS(
 	.name = "order",
 	.brief = "run ops in another order, with less alive at once",
@@ -845,4 +853,5 @@ OM_PASS(
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
 	.options = options,
 	.counters = counters,
+	.flags = flags,
 	.run = run)

@@ -94,6 +94,12 @@ static const om_pass_counter counters[] = {
 	{0}
 };
 
+static const om_pass_flag flags[] = {
+	{.name = "time-limit", .option = "seconds", .arg = "S", .kind = OM_FLAG_FLOAT,
+		.brief = "look for better plans that many seconds; without, effort is counted"},
+	{0}
+};
+
 OM_PASS(
 	.name = "pack",
 	.brief = "place all buffers in the arenas",
@@ -102,4 +108,5 @@ OM_PASS(
 	.keeps = OM_HAS_ALL,
 	.options = options,
 	.counters = counters,
+	.flags = flags,
 	.run = run)

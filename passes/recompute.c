@@ -470,6 +470,14 @@ static const om_pass_counter counters[] = {
 	{0}
 };
 
+static const om_pass_flag flags[] = {
+	{.name = "recompute", .option = "percent", .arg = "PERCENT", .kind = OM_FLAG_NUMBER, .min = 1, .max = 100000, .adds = true,
+		.brief = "drop what is cheap to make again, for so much more work at most: to keep\n"
+			"                            to the --budget for the least of it, or to the lowest peak"},
+	{.name = "budget", .option = "budget", .arg = "SIZE", .brief = "bytes that the arena need not go below"},
+	{0}
+};
+
 OM_PASS(
 	.name = "recompute",
 	.brief = "drop what is cheap to make again, so that less is kept",
@@ -477,4 +485,5 @@ OM_PASS(
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
 	.options = options,
 	.counters = counters,
+	.flags = flags,
 	.run = run)

@@ -36,7 +36,8 @@ typedef struct om_pass_flag {
 	const char *name;   /* without dashes; NULL ends the list.  One that a command has itself,
 	                       as `budget`, is the command's, which hands its value on */
 	const char *option; /* of the pass, that it sets */
-	const char *arg;    /* the value in the help: "PERCENT" */
+	const char *arg;    /* the value in the help: "PERCENT"; NULL: it takes none, */
+	const char *value;  /* and sets this one */
 	const char *brief;  /* what it sets, for the help */
 	om_flag_kind kind;  /* of the value */
 	uint64_t min, max;  /* of a number */
@@ -154,9 +155,16 @@ OM_API const om_pass *const *om_host_passes(om_host *h, bool modules);
  * known that does not hold.  A program that a module's pass has left broken is refused. */
 OM_API om_status om_host_run(om_host *h, om_prog *p, const char *pipeline);
 
-/* `*pipeline` as the option --`flag` with `value` makes it; the text is the host's.  OM_USAGE
- * where the value cannot stand in a pipeline, or no pass has such an option. */
-OM_API om_status om_host_flag(om_host *h, const char **pipeline, const char *flag, const char *value);
+/* A flag that was given. */
+typedef struct om_flag_set {
+	const om_pass *pass;
+	const om_pass_flag *flag;   /* of that pass */
+	const char *value;
+} om_flag_set;
+
+/* Make `*pipeline` what flags ask for; where several set an option, the last one counts.  The
+ * new text is the host's.  OM_USAGE where a value cannot stand in a pipeline. */
+OM_API om_status om_host_flags(om_host *h, const om_flag_set *set, size_t n, const char **pipeline);
 
 /* The pipeline of `onnxmem plan`. */
 OM_API const char *om_default_pipeline(void);

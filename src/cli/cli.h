@@ -19,11 +19,13 @@ typedef struct om_opt {
 	const char *arg;         /* what follows, for the help; NULL: a flag */
 	const char *brief;       /* NULL: not shown in the help */
 	const char *alias;       /* the option that this is another name of; or NULL */
+	const om_pass_flag *flag; /* of a pass; NULL: the command's own */
 } om_opt;
 
 typedef struct om_opt_group {
 	const char *title;
 	const om_opt *opts;
+	bool has_flags;          /* those that passes declare follow */
 } om_opt_group;
 
 enum { OM_CMD_GROUPS = 4, OM_CMD_ANY = 255 };
@@ -56,9 +58,12 @@ struct om_cli {
 	bool told;               /* what went wrong was said on standard output */
 
 	om_host *host;           /* made by om_cli_host(); the frame frees these */
+	size_t plugin_at;        /* options before that one: their plugins are loaded */
 	om_model *model;
 	om_prog *prog;
 	double pass_ms;          /* spent in passes so far */
+	struct om_report_pass *ran;   /* those that ran, in order */
+	size_t nran, capran;
 	uint64_t needed;         /* bytes at once, as far as passes have come; */
 	bool needed_is_known;
 	double progress_ms;      /* when the next line of progress is due; 0: not known yet */
@@ -90,7 +95,7 @@ OM_COMMANDS(OM_CMD_DECLARE)
 
 const om_cmd *om_cmd_find(const char *name);    /* NULL when there is none */
 const om_cmd *om_cmd_at(size_t k);              /* NULL behind the last one */
-void om_cmd_help(const om_cmd *cmd, FILE *to);  /* NULL: all of them */
+void om_cmd_help(om_cli *c, const om_cmd *cmd, FILE *to);  /* NULL: all of them */
 
 /* ---- Options. ---- */
 
@@ -119,8 +124,14 @@ om_status om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *o
 /* Options that set inputs' shapes, and those that set passes. */
 extern const om_opt_group om_shape_options, om_pass_options;
 
-/* The host, with the plugins that were asked for; made when first asked for. */
+/* The host, with the plugins that were asked for so far; made when first asked for. */
 om_status om_cli_host(om_cli *c);
+
+/* Option `k` of a group, with the flags of the passes that are built in or loaded; NULL
+ * behind the last one. */
+const om_opt *om_cli_group_option(om_cli *c, const om_opt_group *group, size_t k);
+/* The flag of a pass, which may be in a plugin or a folder of modules; NULL: there is none. */
+const om_opt *om_cli_flag(om_cli *c, const char *name, size_t n);
 
 /* Load `path` into c->model (but for a text, which ends in ".ir") and c->prog. */
 om_status om_cli_load(om_cli *c, const char *path);
@@ -136,7 +147,7 @@ om_status om_cli_shapes(om_cli *c, bool all);
 om_status om_cli_plan_request(om_cli *c);
 /* Do the options ask anything of a plan that a stored one may not be? */
 bool om_cli_plan_options(const om_cli *c);
-/* `*pipeline` with the order and the time that the options ask for. */
+/* `*pipeline` with what the flags of passes ask for. */
 om_status om_cli_pipeline(om_cli *c, const char **pipeline);
 
 /* Alignment, target, and what else the options ask of the plan of c->prog. */

@@ -8,12 +8,14 @@
 
 /* Options of a command, all groups in a row: `k` counts. */
 static const om_opt *
-option_at(const om_cmd *cmd, size_t k)
+option_at(om_cli *c, const om_cmd *cmd, size_t k)
 {
+	const om_opt *own;
+
 	for (size_t g = 0; g < OM_CMD_GROUPS && cmd->group[g]; g++)
-		for (const om_opt *o = cmd->group[g]->opts; o->name; o++)
-			if (o->brief && k-- == 0)
-				return o;
+		for (size_t i = 0; (own = om_cli_group_option(c, cmd->group[g], i)); i++)
+			if (own->brief && k-- == 0)
+				return own;
 	for (const om_opt *o = om_global_options; o->name; o++)
 		if (k-- == 0)
 			return o;
@@ -41,7 +43,7 @@ put_commands(FILE *to)
 /* ---- bash. ---- */
 
 static void
-bash(FILE *to)
+bash(om_cli *c, FILE *to)
 {
 	const om_cmd *cmd;
 	const om_opt *o;
@@ -59,7 +61,7 @@ bash(FILE *to)
 		if (strcmp(cmd->name, "help") == 0)
 			continue;
 		fprintf(to, "\t%s) options='", cmd->name);
-		for (size_t i = 0; (o = option_at(cmd, i)); i++)
+		for (size_t i = 0; (o = option_at(c, cmd, i)); i++)
 			fprintf(to, "%s--%s", i ? " " : "", o->name);
 		fputs("' ;;\n", to);
 	}
@@ -88,7 +90,7 @@ put_spec(FILE *to, const char *text)
 }
 
 static void
-zsh(FILE *to)
+zsh(om_cli *c, FILE *to)
 {
 	const om_cmd *cmd;
 	const om_opt *o;
@@ -112,7 +114,7 @@ zsh(FILE *to)
 		if (strcmp(cmd->name, "help") == 0)
 			continue;
 		fprintf(to, "\t%s) _arguments", cmd->name);
-		for (size_t i = 0; (o = option_at(cmd, i)); i++) {
+		for (size_t i = 0; (o = option_at(c, cmd, i)); i++) {
 			fprintf(to, " \\\n\t\t'*--%s%s[", o->name, o->arg ? "=" : "");
 			put_spec(to, o->brief);
 			fputs(o->arg ? "]:" : "]", to);
@@ -146,7 +148,7 @@ put_quoted(FILE *to, const char *text)
 }
 
 static void
-fish(FILE *to)
+fish(om_cli *c, FILE *to)
 {
 	const om_cmd *cmd;
 	const om_opt *o;
@@ -157,7 +159,7 @@ fish(FILE *to)
 		fprintf(to, "complete -c onnxmem -n __fish_use_subcommand -f -a %s -d ", cmd->name);
 		put_quoted(to, cmd->brief);
 		putc('\n', to);
-		for (size_t i = 0; (o = option_at(cmd, i)); i++) {
+		for (size_t i = 0; (o = option_at(c, cmd, i)); i++) {
 			const char letter = om_letter_of(o->name);
 			fprintf(to, "complete -c onnxmem -n '__fish_seen_subcommand_from %s' -l %s", cmd->name, o->name);
 			if (letter)
@@ -177,13 +179,13 @@ fish(FILE *to)
 om_status
 om_help_completion(om_cli *c, const char *shell, FILE *to)
 {
-	static const struct { const char *name; void (*write)(FILE *to); } shells[] = {
+	static const struct { const char *name; void (*write)(om_cli *c, FILE *to); } shells[] = {
 		{"bash", bash}, {"zsh", zsh}, {"fish", fish},
 	};
 
 	for (size_t k = 0; k < sizeof shells / sizeof shells[0]; k++)
 		if (strcmp(shells[k].name, shell) == 0) {
-			shells[k].write(to);
+			shells[k].write(c, to);
 			return OM_OK;
 		}
 	return om_fail(c->session, OM_USAGE, "option --completion knows bash, zsh and fish, not %s", shell);

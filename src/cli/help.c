@@ -52,8 +52,10 @@ print_option(const om_opt *o, FILE *to)
 }
 
 static void
-print_command(const om_cmd *cmd, FILE *to)
+print_command(om_cli *c, const om_cmd *cmd, FILE *to)
 {
+	const om_opt *o;
+
 	fprintf(to, "onnxmem %s: %s\n\nusage: onnxmem %s %s\n", cmd->name, cmd->brief, cmd->name, cmd->usage);
 	if (cmd->text) {
 		putc('\n', to);
@@ -61,7 +63,7 @@ print_command(const om_cmd *cmd, FILE *to)
 	}
 	for (size_t k = 0; k < OM_CMD_GROUPS && cmd->group[k]; k++) {
 		fprintf(to, "\n%s:\n", cmd->group[k]->title);
-		for (const om_opt *o = cmd->group[k]->opts; o->name; o++)
+		for (size_t i = 0; (o = om_cli_group_option(c, cmd->group[k], i)); i++)
 			if (o->brief)
 				print_option(o, to);
 	}
@@ -91,10 +93,10 @@ print_topics(FILE *to)
 }
 
 void
-om_cmd_help(const om_cmd *cmd, FILE *to)
+om_cmd_help(om_cli *c, const om_cmd *cmd, FILE *to)
 {
 	if (cmd) {
-		print_command(cmd, to);
+		print_command(c, cmd, to);
 		return;
 	}
 	fputs("usage: onnxmem COMMAND ... [options]\n\n"
@@ -128,11 +130,11 @@ run(om_cli *c)
 		return om_fail(c->session, OM_USAGE, "there is no command %scalled %s; see `onnxmem help`", man ? "" : "or topic ",
 			name);
 	if (man)
-		om_help_man(cmd, stdout);
+		om_help_man(c, cmd, stdout);
 	else if (topic && (!cmd || om_cli_has(c, "topic")))
 		print_topic(c->mem, topic, stdout);
 	else
-		om_cmd_help(cmd, stdout);
+		om_cmd_help(c, cmd, stdout);
 	if (cmd && topic && !man && !om_cli_has(c, "topic")) {
 		putchar('\n');
 		print_topic(c->mem, topic, stdout);

@@ -18,7 +18,7 @@ extern const om_opt om_global_options[];
 /* The letter that stands for an option; '\0' when there is none. */
 char om_letter_of(const char *name);
 
-void om_help_man(const om_cmd *cmd, FILE *to);      /* NULL: of onnxmem(1) itself */
+void om_help_man(om_cli *c, const om_cmd *cmd, FILE *to);      /* NULL: of onnxmem(1) itself */
 om_status om_help_completion(om_cli *c, const char *shell, FILE *to);
 
 #endif

@@ -38,13 +38,18 @@ in_list(const om_opt *o, const char *name, size_t n)
 }
 
 static const om_opt *
-find_option(const om_cmd *cmd, const char *name, size_t n)
+find_option(om_cli *c, const char *name, size_t n)
 {
 	const om_opt *o = in_list(om_global_options, name, n);
+	bool has_flags = false;
 
-	for (size_t k = 0; cmd && !o && k < OM_CMD_GROUPS && cmd->group[k]; k++)
-		o = in_list(cmd->group[k]->opts, name, n);
-	return o && o->alias ? find_option(cmd, o->alias, strlen(o->alias)) : o;
+	for (size_t k = 0; c->cmd && !o && k < OM_CMD_GROUPS && c->cmd->group[k]; k++) {
+		o = in_list(c->cmd->group[k]->opts, name, n);
+		has_flags = has_flags || c->cmd->group[k]->has_flags;
+	}
+	if (!o && has_flags)
+		return om_cli_flag(c, name, n);
+	return o && o->alias ? find_option(c, o->alias, strlen(o->alias)) : o;
 }
 
 static om_status
@@ -64,11 +69,11 @@ set_option(om_cli *c, const om_opt *o, const char *value)
 
 /* What a letter stands for, if the command knows it; NULL. */
 static const om_opt *
-find_letter(const om_cmd *cmd, char letter)
+find_letter(om_cli *c, char letter)
 {
 	for (size_t k = 0; k < sizeof letters / sizeof letters[0]; k++)
 		if (letters[k].letter == letter)
-			return find_option(cmd, letters[k].name, strlen(letters[k].name));
+			return find_option(c, letters[k].name, strlen(letters[k].name));
 	return NULL;
 }
 
@@ -77,7 +82,7 @@ static om_status
 short_options(om_cli *c, int argc, const char *const *argv, int *k)
 {
 	for (const char *at = argv[*k] + 1; *at; at++) {
-		const om_opt *o = find_letter(c->cmd, *at);
+		const om_opt *o = find_letter(c, *at);
 		if (!o)
 			return unknown_option(c, (char[]){'-', *at, '\0'});
 		if (!o->arg) {
@@ -98,7 +103,7 @@ long_option(om_cli *c, int argc, const char *const *argv, int *k)
 {
 	const char *text = argv[*k], *name = text + 2;
 	const size_t n = strcspn(name, "=");
-	const om_opt *o = find_option(c->cmd, name, n);
+	const om_opt *o = find_option(c, name, n);
 
 	if (!o)
 		return unknown_option(c, text);
@@ -164,7 +169,7 @@ run_command(om_cli *c)
 	om_session_log(c->session, print_log, NULL,
 		c->quiet ? OM_LOG_QUIET : c->verbose ? OM_LOG_INFO : OM_LOG_WARN);
 	if (om_cli_has(c, "help")) {
-		om_cmd_help(c->cmd, stdout);
+		om_cmd_help(c, c->cmd, stdout);
 		return OM_OK;
 	}
 	OM_TRY(om_isa_check(c->session));

@@ -92,8 +92,10 @@ put_capitals(FILE *to, const char *text)
 }
 
 static void
-command_page(const om_cmd *cmd, FILE *to)
+command_page(om_cli *c, const om_cmd *cmd, FILE *to)
 {
+	const om_opt *o;
+
 	fprintf(to, ".TH ONNXMEM\\-%s 1 \"\" \"%s\"\n.SH NAME\nonnxmem\\-%s \\- ", cmd->name, PACKAGE_STRING, cmd->name);
 	put_line(to, cmd->brief);
 	fprintf(to, ".SH SYNOPSIS\n\\fBonnxmem %s\\fR ", cmd->name);
@@ -105,7 +107,9 @@ command_page(const om_cmd *cmd, FILE *to)
 	for (size_t k = 0; k < OM_CMD_GROUPS && cmd->group[k]; k++) {
 		fputs(".SH ", to);
 		put_capitals(to, cmd->group[k]->title);
-		put_options(to, cmd->group[k]->opts);
+		for (size_t i = 0; (o = om_cli_group_option(c, cmd->group[k], i)); i++)
+			if (o->brief)
+				put_option(to, o);
 	}
 	fputs(".SH ALWAYS\n", to);
 	put_options(to, om_global_options);
@@ -140,10 +144,10 @@ main_page(FILE *to)
 }
 
 void
-om_help_man(const om_cmd *cmd, FILE *to)
+om_help_man(om_cli *c, const om_cmd *cmd, FILE *to)
 {
 	if (cmd)
-		command_page(cmd, to);
+		command_page(c, cmd, to);
 	else
 		main_page(to);
 }

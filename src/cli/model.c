@@ -213,7 +213,6 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	pipeline = asked ? asked : pipeline;
 	OM_TRY(om_cli_settings(c));
 	OM_TRY(om_cli_pipeline(c, &pipeline));
-	OM_TRY(om_cli_host(c));
 	om_status st = om_host_run(c->host, c->prog, pipeline);
 	om_cli_progress_end(c);
 	OM_TRY(st);

@@ -1,6 +1,8 @@
 /* The passes that a command runs: where they come from, what is told about them. */
 #include <config.h>
 
+#include <string.h>
+
 #include "cli/cli.h"
 #include "onnxmem/plan.h"
 #include "report/report.h"
@@ -10,18 +12,14 @@ static const om_opt pass_opts[] = {
 	{"plugin", "FILE", "load a pass from a shared object; repeatable"},
 	{"target", "NAME", "plan for `generic`, any consumer, or `cpu`, our executor with its scratch"},
 	{"align", "N", "bytes that offsets and sizes are multiples of [64]"},
-	{"order", "NAME", "in which the ops run: `file`, as they stand; `bfs`; `mem`, for least memory"},
 	{"order-free", NULL, "make a plan that holds in every order that respects the data"},
-	{"time-limit", "S", "look for better plans that many seconds; without, effort is counted"},
-	{"recompute", "PERCENT", "drop what is cheap to make again, for so much more work at most: to keep\n"
-		"                            to the --budget for the least of it, or to the lowest peak"},
 	{"budget", "SIZE", "fail with status 3 where all arenas together are larger"},
 	{"arena", "NAME=SIZE[,...]", "an arena, the fastest first; also align=N, device=cpu; the last may\n"
 		"                            go without a size; repeatable"},
 	{0}
 };
 
-const om_opt_group om_pass_options = {"planning", pass_opts};
+const om_opt_group om_pass_options = {"planning", pass_opts, true};
 
 /* Bytes that the program needs at once as it stands: the plan's, or without one those
  * of its buffers; false while too little is known. */
@@ -66,6 +64,18 @@ saved(om_cli *c, const om_prog *p)
 		om_bytes_text(before, (char[32]){0}));
 }
 
+/* For the report, which outlives the run. */
+static void
+note_pass(om_cli *c, const om_pass *pass, const om_run *r)
+{
+	size_t n = 0;
+
+	while (pass->counters && pass->counters[n].name)
+		n++;
+	OM_PUSH(c->mem, c->ran, c->nran, c->capran,
+		((om_report_pass){pass, om_memdup(c->mem, r->counter, n * sizeof *r->counter)}));
+}
+
 static void
 tell_pass(void *arg, const om_pass *pass, const om_run *r, const om_prog *p, double ms)
 {
@@ -74,6 +84,7 @@ tell_pass(void *arg, const om_pass *pass, const om_run *r, const om_prog *p, dou
 	size_t n = 0;
 
 	c->pass_ms += ms;
+	note_pass(c, pass, r);
 	*text = '\0';
 	for (size_t k = 0; pass->counters && pass->counters[k].name && n < sizeof text; k++)
 		n += (size_t)snprintf(text + n, sizeof text - n, ", %s %llu", pass->counters[k].name,
@@ -82,16 +93,102 @@ tell_pass(void *arg, const om_pass *pass, const om_run *r, const om_prog *p, dou
 	om_info(c->session, "pass %s: %.2f ms%s%s", pass->name, ms, text, saved(c, p));
 }
 
+static void
+make_host(om_cli *c)
+{
+	if (c->host)
+		return;
+	c->host = om_host_new(c->session, NULL);
+	c->plugin_at = 0;
+	om_host_hook(c->host, tell_pass, c);
+}
+
 om_status
 om_cli_host(om_cli *c)
 {
 	const char *file;
 
-	if (c->host)
-		return OM_OK;
-	c->host = om_host_new(c->session, NULL);
-	om_host_hook(c->host, tell_pass, c);
-	for (size_t at = 0; (file = om_cli_next(c, "plugin", &at));)
+	make_host(c);
+	while ((file = om_cli_next(c, "plugin", &c->plugin_at)))
 		OM_TRY(om_host_plugin(c->host, file));
 	return OM_OK;
+}
+
+/* ---- Flags of passes. ---- */
+
+static bool
+is_named(const om_opt *o, const char *name, size_t n)
+{
+	return strlen(o->name) == n && memcmp(o->name, name, n) == 0;
+}
+
+/* Flag `k` of the passes that are there, but for those that are options of the commands;
+ * several passes may have one of the same name, which counts once. */
+static bool
+flag_at(om_cli *c, size_t k, om_opt *out)
+{
+	const om_pass *const *pass = om_host_passes(c->host, false);
+	om_opt *seen = NULL;
+	size_t n = 0, cap = 0;
+
+	for (; *pass; pass++)
+		for (const om_pass_flag *f = (*pass)->flags; f && f->name; f++) {
+			size_t i = 0;
+			while (pass_opts[i].name && strcmp(pass_opts[i].name, f->name) != 0)
+				i++;
+			if (pass_opts[i].name)
+				continue;
+			for (i = 0; i < n && strcmp(seen[i].name, f->name) != 0; i++)
+				;
+			if (i < n)
+				continue;
+			OM_PUSH(c->mem, seen, n, cap, ((om_opt){f->name, f->arg, f->brief, NULL, f}));
+			if (n == k + 1) {
+				*out = seen[k];
+				return true;
+			}
+		}
+	return false;
+}
+
+const om_opt *
+om_cli_group_option(om_cli *c, const om_opt_group *group, size_t k)
+{
+	size_t own = 0;
+
+	while (own <= k && group->opts[own].name)
+		own++;
+	if (k < own)
+		return &group->opts[k];
+	if (!group->has_flags || om_cli_host(c) != OM_OK)
+		return NULL;
+	om_opt *o = OM_NEW(c->mem, om_opt);
+	return flag_at(c, k - own, o) ? o : NULL;
+}
+
+static const om_opt *
+find_flag(om_cli *c, const char *name, size_t n)
+{
+	om_opt *o = OM_NEW(c->mem, om_opt);
+
+	for (size_t k = 0; flag_at(c, k, o); k++)
+		if (is_named(o, name, n))
+			return o;
+	return NULL;
+}
+
+/* Plugins are loaded only where no pass that is built in has it. */
+const om_opt *
+om_cli_flag(om_cli *c, const char *name, size_t n)
+{
+	make_host(c);
+	const om_opt *o = find_flag(c, name, n);
+
+	if (!o && om_cli_host(c) == OM_OK)
+		o = find_flag(c, name, n);
+	if (!o) {
+		om_host_passes(c->host, true);
+		o = find_flag(c, name, n);
+	}
+	return o;
 }

@@ -120,8 +120,11 @@ om_cli_plan_request(om_cli *c)
 bool
 om_cli_plan_options(const om_cli *c)
 {
-	static const char *const names[] = {"passes", "align", "order", "recompute", "time-limit", "budget", "arena", "order-free"};
+	static const char *const names[] = {"passes", "align", "budget", "arena", "order-free"};
 
+	for (size_t k = 0; k < c->nset; k++)
+		if (c->set[k].opt->flag)
+			return true;
 	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
 		if (om_cli_has(c, names[k]))
 			return true;
@@ -130,112 +133,38 @@ om_cli_plan_options(const om_cli *c)
 
 /* ---- The pipeline. ---- */
 
-static bool
-is_pass(const char *text, const char *name)
-{
-	const size_t len = strlen(name);
-	return strncmp(text, name, len) == 0 && (!text[len] || text[len] == '=' || text[len] == ':');
-}
-
-/* Everything that looks at steps comes behind the order. */
-static bool
-needs_order(const char *text)
-{
-	static const char *const names[] = {"live", "views", "inplace", "loops", "pool", "color", "nnc", "pack"};
-
-	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-		if (is_pass(text, names[k]))
-			return true;
-	return false;
-}
-
-/* Another pass behind a pipeline. */
-static const char *
-with_pass(om_cli *c, const char *pipeline, const char *pass)
-{
-	return om_printf(c->mem, "%s%s%s", pipeline, *pipeline ? "," : "", pass);
-}
-
-/* `pipeline` with another order: in place of the one that it has, else before
- * the first pass that looks at steps. */
-static const char *
-with_order(om_cli *c, const char *pipeline, const char *how)
-{
-	const char *text = "", *order = om_printf(c->mem, "order=%s", how);
-	bool done = false;
-	size_t n;
-	const char **pass = om_split(c->mem, pipeline, ",", &n);
-
-	for (size_t k = 0; k < n; k++) {
-		const bool is_order = is_pass(pass[k], "order");
-		if (!done && (is_order || (needs_order(pass[k]) && !strstr(pipeline, "order")))) {
-			text = with_pass(c, text, order);
-			done = true;
-		}
-		if (!is_order)
-			text = with_pass(c, text, pass[k]);
-	}
-	return done ? text : with_pass(c, text, order);
-}
-
-/* `pipeline` with the pass recompute behind the order, for --recompute and --budget. */
+/* The value of a flag as a pass reads it; NULL: it was not given.  A budget is a size. */
 static om_status
-with_recompute(om_cli *c, const char **pipeline)
+flag_value(om_cli *c, const om_pass_flag *f, const char **value)
 {
-	const char *text = "";
-	uint64_t percent = 0;
-	size_t n;
-	const char **pass = om_split(c->mem, *pipeline, ",", &n);
-	bool done = false;
+	uint64_t number;
+	double x;
 
-	OM_TRY(om_cli_number(c, "recompute", 1, 100000, &percent));
-	for (size_t k = 0; k < n; k++) {
-		text = with_pass(c, text, pass[k]);
-		if (!is_pass(pass[k], "order"))
-			continue;
-		text = om_printf(c->mem, "%s,recompute=%llu:budget=%llu", text, (unsigned long long)percent,
-			(unsigned long long)c->budget);
-		done = true;
-	}
-	if (!done)
-		return om_fail(c->session, OM_USAGE, "--recompute goes with passes that have an order among them, not with %s",
-			*pipeline);
-	*pipeline = text;
+	*value = om_cli_option(c, f->name);
+	if (*value && !f->arg)
+		*value = f->value;
+	else if (*value && strcmp(f->name, "budget") == 0)
+		*value = om_printf(c->mem, "%llu", (unsigned long long)c->budget);
+	else if (f->kind == OM_FLAG_NUMBER)
+		return om_cli_number(c, f->name, f->min, f->max, &number);
+	else if (f->kind == OM_FLAG_FLOAT)
+		return om_cli_float(c, f->name, &x);
 	return OM_OK;
-}
-
-/* The packer may look at a clock. */
-static const char *
-with_time(om_cli *c, const char *pipeline, double seconds)
-{
-	const char *text = "";
-	size_t n;
-	const char **pass = om_split(c->mem, pipeline, ",", &n);
-
-	for (size_t k = 0; k < n; k++) {
-		text = with_pass(c, text, pass[k]);
-		if (is_pass(pass[k], "pack"))
-			text = om_printf(c->mem, "%s:seconds=%g", text, seconds);
-	}
-	return text;
 }
 
 om_status
 om_cli_pipeline(om_cli *c, const char **pipeline)
 {
-	const char *order = om_cli_option(c, "order");
-	double seconds = -1;
+	om_flag_set *set = NULL;
+	size_t n = 0, cap = 0;
+	const char *value;
 
-	OM_TRY(om_cli_float(c, "time-limit", &seconds));
-	if (order && (!*order || strpbrk(order, ",:=")))
-		return om_fail(c->session, OM_USAGE, "option --order wants file, bfs or mem, not %s", order);
-	if (!order && c->prog->parallel_safe && strstr(*pipeline, "order"))
-		order = "file";  /* one is as good as another */
-	if (order)
-		*pipeline = with_order(c, *pipeline, order);
-	if (om_cli_has(c, "recompute"))
-		OM_TRY(with_recompute(c, pipeline));
-	if (seconds >= 0)
-		*pipeline = with_time(c, *pipeline, seconds);
-	return OM_OK;
+	OM_TRY(om_cli_host(c));
+	for (const om_pass *const *pass = om_host_passes(c->host, false); *pass; pass++)
+		for (const om_pass_flag *f = (*pass)->flags; f && f->name; f++) {
+			OM_TRY(flag_value(c, f, &value));
+			if (value)
+				OM_PUSH(c->mem, set, n, cap, ((om_flag_set){*pass, f, value}));
+		}
+	return om_host_flags(c->host, set, n, pipeline);
 }

@@ -61,6 +61,8 @@ run(om_cli *c)
 	OM_TRY(om_cli_plan(c, c->arg[0]));
 	om_report *r = om_report_new(c->prog, c->arg[0], c->mem);
 	r->plan_ms = c->pass_ms;
+	r->ran = c->ran;
+	r->nran = c->nran;
 	r->width = om_cli_width(stdout);
 	if (om_cli_has(c, "all-strategies"))
 		OM_TRY(om_cli_strategies(c, r));

@@ -30,46 +30,62 @@ comes_after(om_host *h, const char *text, const om_pass *pass)
 	return f && (f->pass->needs | f->pass->gives) & ~pass->keeps;
 }
 
-/* `pipeline` with the option set wherever the pass stands; where it stands nowhere, with the
- * pass, if its flag adds it. */
+static bool
+stands_in(om_host *h, const char *pipeline, const om_pass *pass)
+{
+	size_t n, k = 0;
+	const char **item = om_split(h->mem, pipeline, ",", &n);
+
+	while (k < n && !is_pass(item[k], pass->name))
+		k++;
+	return k < n;
+}
+
 static const char *
-with_option(om_host *h, const char *pipeline, const om_pass *pass, const om_pass_flag *f, const char *value)
+with_pass(om_host *h, const char *pipeline, const om_pass *pass)
 {
 	struct text t = {h->mem, ""};
-	const char *set = om_printf(h->mem, ":%s=%s", f->option, value), *added = om_printf(h->mem, "%s%s", pass->name, set);
-	bool done = !f->adds;
+	bool done = stands_in(h, pipeline, pass);
+	size_t n;
+	const char **item = om_split(h->mem, pipeline, ",", &n);
+
+	for (size_t k = 0; k < n; k++) {
+		if (!done && comes_after(h, item[k], pass)) {
+			append(&t, pass->name);
+			done = true;
+		}
+		append(&t, item[k]);
+	}
+	if (!done)
+		append(&t, pass->name);
+	return t.text;
+}
+
+/* The option set wherever the pass stands. */
+static const char *
+with_option(om_host *h, const char *pipeline, const om_flag_set *set)
+{
+	struct text t = {h->mem, ""};
 	size_t n;
 	const char **item = om_split(h->mem, pipeline, ",", &n);
 
 	for (size_t k = 0; k < n; k++)
-		done = done || is_pass(item[k], pass->name);
-	for (size_t k = 0; k < n; k++) {
-		if (!done && comes_after(h, item[k], pass)) {
-			append(&t, added);
-			done = true;
-		}
-		append(&t, is_pass(item[k], pass->name) ? om_printf(h->mem, "%s%s", item[k], set) : item[k]);
-	}
-	if (!done)
-		append(&t, added);
+		append(&t, is_pass(item[k], set->pass->name)
+			? om_printf(h->mem, "%s:%s=%s", item[k], set->flag->option, set->value) : item[k]);
 	return t.text;
 }
 
 om_status
-om_host_flag(om_host *h, const char **pipeline, const char *flag, const char *value)
+om_host_flags(om_host *h, const om_flag_set *set, size_t n, const char **pipeline)
 {
-	bool found = false;
-
-	for (size_t k = 0; k < h->n; k++) {
-		const om_pass *pass = h->all[k]->pass;
-		for (const om_pass_flag *f = pass->flags; f && f->name; f++) {
-			if (strcmp(f->name, flag) != 0)
-				continue;
-			if (!*value || strpbrk(value, ",:"))
-				return om_fail(h->session, OM_USAGE, "option --%s wants %s, not %s", flag, f->arg, value);
-			*pipeline = with_option(h, *pipeline, pass, f, value);
-			found = true;
-		}
+	for (size_t k = 0; k < n; k++) {
+		if (!*set[k].value || strpbrk(set[k].value, ",:"))
+			return om_fail(h->session, OM_USAGE, "option --%s wants %s, not %s", set[k].flag->name, set[k].flag->arg,
+				set[k].value);
+		if (set[k].flag->adds)
+			*pipeline = with_pass(h, *pipeline, set[k].pass);
 	}
-	return found ? OM_OK : om_fail(h->session, OM_USAGE, "no pass has an option --%s", flag);
+	for (size_t k = 0; k < n; k++)
+		*pipeline = with_option(h, *pipeline, &set[k]);
+	return OM_OK;
 }

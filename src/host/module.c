@@ -68,7 +68,7 @@ check_flag(om_host *h, const char *file, const om_pass *pass, const om_pass_flag
 {
 	const om_pass_option *o = pass->options;
 
-	if (!is_name(f->name) || !f->option || !f->arg || !f->brief || (unsigned)f->kind > OM_FLAG_FLOAT)
+	if (!is_name(f->name) || !f->option || (!f->arg && !f->value) || !f->brief || (unsigned)f->kind > OM_FLAG_FLOAT)
 		return om_fail(h->session, OM_NOPASS, "%s: flag %s of pass %s lacks its option, arg, brief, or a kind that there is",
 			file, f->name, pass->name);
 	while (o && o->name && strcmp(o->name, f->option) != 0)

@@ -140,6 +140,22 @@ strategies(const om_report *r)
 	return all;
 }
 
+/* What passes counted, as they declare it. */
+static json_t *
+passes(const om_report *r)
+{
+	json_t *all = json_array();
+
+	for (size_t k = 0; k < r->nran; k++) {
+		const om_pass *pass = r->ran[k].pass;
+		json_t *counters = json_object();
+		for (size_t i = 0; pass->counters && pass->counters[i].name; i++)
+			json_object_set_new(counters, pass->counters[i].name, number(r->ran[k].counter[i]));
+		json_array_append_new(all, json_pack("{s:s,s:o}", "pass", pass->name, "counters", counters));
+	}
+	return all;
+}
+
 static void
 set_sizes(json_t *o, const om_report *r)
 {
@@ -189,6 +205,8 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 		json_object_set_new(o, "phases", phases(r, mem));
 	if (r->nstrategy)
 		json_object_set_new(o, "strategies", strategies(r));
+	if (r->nran)
+		json_object_set_new(o, "passes", passes(r));
 	json_object_set_new(o, "unplanned", unplanned(r->prog, mem));
 	json_object_set_new(o, "plan_ms", json_real(round(r->plan_ms * 1000) / 1000));
 	const bool ok = json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF;

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 
 typedef enum om_box_kind { OM_BOX_OWN, OM_BOX_INPLACE, OM_BOX_VIEW, OM_BOX_SCRATCH } om_box_kind;
@@ -73,6 +74,12 @@ typedef struct om_report_other {
 	uint64_t bytes;
 } om_report_other;
 
+/* A pass that ran, and what it counted. */
+typedef struct om_report_pass {
+	const om_pass *pass;
+	const uint64_t *counter; /* by place in pass->counters */
+} om_report_pass;
+
 typedef struct om_report om_report;
 struct om_report {
 	const om_prog *prog;
@@ -112,6 +119,8 @@ struct om_report {
 	uint32_t nstrategy;
 	om_report_other *other;
 	uint32_t nother;
+	const om_report_pass *ran;      /* passes that made the plan, in order; may be NULL */
+	size_t nran;
 	double plan_ms;
 	unsigned width;          /* columns of the terminal that it is shown on; 0: any number */
 };
