@@ -26,19 +26,39 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/baselines.h"
 
-enum planner { NAIVE, POOL0, POOL1, COLOR, COLOR_BYTES, NNC_TEXT, NNC_FLOW, PACK, NPLANNER };
+/* Every value on its own, the rows of the table, the packer. */
+enum { NAIVE, MOST_PLANNERS = 32 };
 
-static const char *const planners[NPLANNER] = {
-	"naive", "pool=0", "pool=1", "color", "color=bytes", "nnc=text", "nnc=flow", "pack",
-};
+static unsigned
+nplanner(void)
+{
+	unsigned n = 0;
+
+	while (n + 2 < MOST_PLANNERS && om_strategy_at(n))
+		n++;
+	return n + 2;
+}
+
+/* NULL: it is no row. */
+static const om_strategy *
+row_of(unsigned planner)
+{
+	return planner == NAIVE ? NULL : om_strategy_at(planner - 1);
+}
+
+static const char *
+name_of(unsigned planner)
+{
+	return planner == NAIVE ? "naive" : row_of(planner) ? row_of(planner)->name : "packer";
+}
 
 enum rules { FILE_ORDER, INPLACE, VIEWS, ANY_ORDER, NRULES };
 
 static const char *const rule_names[NRULES] = {"file", "inplace", "views", "any"};
 
 struct sums {
-	double logs[NPLANNER], ms[NPLANNER];
-	unsigned n, met[NPLANNER];
+	double logs[MOST_PLANNERS], ms[MOST_PLANNERS];
+	unsigned n, met[MOST_PLANNERS];
 };
 
 struct bench {
@@ -55,11 +75,10 @@ struct answer {
 	double ms;
 };
 
-/* Whole blocks are for one order. */
 static bool
-takes_part(enum planner planner, enum rules rules)
+takes_part(unsigned planner, enum rules rules)
 {
-	return rules != ANY_ORDER || (planner != POOL0 && planner != POOL1);
+	return rules != ANY_ORDER || !row_of(planner) || row_of(planner)->any_order;
 }
 
 static void
@@ -70,9 +89,9 @@ print_row(struct bench *w, const char *name, enum rules rules, uint32_t n, uint6
 
 	printf("%-26.26s %-7s %6" PRIu32 " %12" PRIu64, name, rule_names[rules], n, bound);
 	sum->n += bound > 0;
-	for (int k = 0; k < NPLANNER; k++) {
+	for (unsigned k = 0; k < nplanner(); k++) {
 		const double ratio = bound ? (double)a[k].bytes / (double)bound : 1;
-		if (!takes_part((enum planner)k, rules)) {
+		if (!takes_part(k, rules)) {
 			printf(" %11s", "-");
 			continue;
 		}
@@ -84,8 +103,6 @@ print_row(struct bench *w, const char *name, enum rules rules, uint32_t n, uint6
 		sum->logs[k] += log(ratio);
 		sum->met[k] += bound && a[k].bytes == bound;
 	}
-	if (!w->in_bytes)
-		printf(" %9.3f", a[NNC_FLOW].ms);
 	putchar('\n');
 }
 
@@ -97,16 +114,16 @@ print_sums(const struct bench *w)
 		if (sum->n == 0)
 			continue;
 		printf("\n%-34s %6u %12s", "geometric mean", sum->n, rule_names[r]);
-		for (int k = 0; k < NPLANNER; k++)
-			if (takes_part((enum planner)k, (enum rules)r))
+		for (unsigned k = 0; k < nplanner(); k++)
+			if (takes_part(k, (enum rules)r))
 				printf(" %11.4f", exp(sum->logs[k] / sum->n));
 			else
 				printf(" %11s", "-");
 		printf("\n%-54s", "at the bound");
-		for (int k = 0; k < NPLANNER; k++)
+		for (unsigned k = 0; k < nplanner(); k++)
 			printf(" %11u", sum->met[k]);
 		printf("\n%-54s", "milliseconds");
-		for (int k = 0; k < NPLANNER; k++)
+		for (unsigned k = 0; k < nplanner(); k++)
 			printf(" %11.2f", sum->ms[k]);
 		putchar('\n');
 	}
@@ -357,30 +374,18 @@ plan_pack(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list 
 }
 
 static om_status
-plan_buffers(om_session *s, enum planner planner, om_buffer *buf, uint32_t n, const om_interference_list *open,
+plan_buffers(om_session *s, unsigned planner, om_buffer *buf, uint32_t n, const om_interference_list *open,
 	om_arena *mem, om_pack_result *r)
 {
+	const om_strategy *row = row_of(planner);
 	om_baseline_result share = {.blocks = 0};
-	om_status st = OM_OK;
 
-	switch (planner) {
-	case NAIVE:
+	if (planner == NAIVE)
 		return plan_naive(buf, n, r);
-	case POOL0:
-		st = om_baseline_pool(s, buf, n, kinds(buf, n, mem), &share);
-		break;
-	case POOL1:
-		st = om_baseline_pool(s, buf, n, NULL, &share);
-		break;
-	case COLOR: case COLOR_BYTES:
-		st = om_baseline_color(s, buf, n, open, planner == COLOR ? OM_COLOR_DSATUR : OM_COLOR_BYTES, 0, NULL, &share);
-		break;
-	case NNC_TEXT: case NNC_FLOW:
-		st = om_baseline_nnc(s, buf, n, open, planner == NNC_TEXT ? OM_NNC_PAPER : OM_NNC_BY_SIZE, NULL, &share);
-		break;
-	case PACK: case NPLANNER:
+	if (!row)
 		return plan_pack(s, buf, n, open, r);
-	}
+	const om_share_problem p = {.buf = buf, .n = n, .kind = kinds(buf, n, mem), .open = open};
+	const om_status st = row->share(s, &p, &share);
 	*r = share.pack;
 	return st;
 }
@@ -400,7 +405,7 @@ static void
 measure_buffers(struct bench *w, const char *name, enum rules rules, struct graph *g)
 {
 	uint32_t *number = OM_NEWN(g->mem, uint32_t, g->ntensor), n;
-	struct answer a[NPLANNER] = {{0, 0}};
+	struct answer a[MOST_PLANNERS] = {{0, 0}};
 	om_interference_list list, *open = rules == ANY_ORDER ? &list : NULL;
 
 	memset(number, 0xff, g->ntensor * sizeof *number);
@@ -408,18 +413,18 @@ measure_buffers(struct bench *w, const char *name, enum rules rules, struct grap
 	uint64_t bound = om_pack_bound(buf, n, NULL);
 	if (open)
 		list_pairs(g, number, n, open);
-	for (int k = NPLANNER; k--;) {
+	for (unsigned k = nplanner(); k--;) {
 		om_pack_result r = {0};
 		const double start = om_now_ms();
-		if (!takes_part((enum planner)k, rules))
+		if (!takes_part(k, rules))
 			continue;
-		om_status st = plan_buffers(w->s, (enum planner)k, buf, n, open, g->mem, &r);
+		om_status st = plan_buffers(w->s, k, buf, n, open, g->mem, &r);
 		a[k] = (struct answer){r.height, om_now_ms() - start};
 		bound = r.lower_bound > bound ? r.lower_bound : bound;
 		if (st == OM_OK)
 			st = check_buffers(w->s, buf, n, open, r.height);
 		if (st != OM_OK)
-			complain(w, name, planners[k]);
+			complain(w, name, name_of(k));
 	}
 	print_row(w, name, rules, n, bound, a);
 }
@@ -445,7 +450,7 @@ measure_text(struct bench *w, const char *path, const char *name)
 /* ---- Models. ---- */
 
 static om_status
-plan_model(struct bench *w, const char *path, enum rules rules, const char *planner, om_prog **out,
+plan_model(struct bench *w, const char *path, enum rules rules, unsigned planner, om_prog **out,
 	om_model **model, double *ms)
 {
 	static const char *const before[] = {
@@ -460,7 +465,7 @@ plan_model(struct bench *w, const char *path, enum rules rules, const char *plan
 	OM_TRY(om_bind_rest(w->s, *out, 1));
 	OM_TRY(om_host_run(w->h, *out, before[rules]));
 	const double start = om_now_ms();
-	OM_TRY(om_host_run(w->h, *out, planner));
+	OM_TRY(om_host_run(w->h, *out, om_printf((*out)->mem, "pack=%s", name_of(planner))));
 	*ms = om_now_ms() - start;
 	return om_plan_verify(w->s, *out, (*out)->plan);
 }
@@ -468,14 +473,14 @@ plan_model(struct bench *w, const char *path, enum rules rules, const char *plan
 static int
 measure_way(struct bench *w, const char *path, const char *name, enum rules rules)
 {
-	struct answer a[NPLANNER] = {{0, 0}};
+	struct answer a[MOST_PLANNERS] = {{0, 0}};
 	uint32_t n = 0;
 	uint64_t bound = 0;
 
-	for (int k = POOL0; k < NPLANNER; k++) {
+	for (unsigned k = NAIVE + 1; k < nplanner(); k++) {
 		om_model *m = NULL;
 		om_prog *p = NULL;
-		const om_status st = plan_model(w, path, rules, planners[k], &p, &m, &a[k].ms);
+		const om_status st = plan_model(w, path, rules, k, &p, &m, &a[k].ms);
 		if (st == OM_OK) {
 			const om_plan_arena *arena = p->plan->arena;
 			a[NAIVE].bytes = arena->naive;
@@ -490,7 +495,7 @@ measure_way(struct bench *w, const char *path, const char *name, enum rules rule
 			return 1;
 		}
 		if (st != OM_OK)
-			return complain(w, name, planners[k]);
+			return complain(w, name, name_of(k));
 	}
 	print_row(w, name, rules, n, bound, a);
 	return 0;
@@ -512,9 +517,9 @@ main(int argc, char **argv)
 
 	w.h = om_host_new(w.s, NULL);
 	printf("%-26s %-7s %6s %12s", "graph", "rules", "n", "bound");
-	for (int k = 0; k < NPLANNER; k++)
-		printf(" %11s", planners[k]);
-	printf("   ms nnc=flow\n");
+	for (unsigned k = 0; k < nplanner(); k++)
+		printf(" %11s", name_of(k));
+	putchar('\n');
 	for (int k = 1; k < argc; k++) {
 		const char *slash = strrchr(argv[k], '/'), *name = slash ? slash + 1 : argv[k];
 		const char *dot = strrchr(name, '.');

@@ -1,8 +1,8 @@
 # The passes that are built in: the one list of them.  Adding a pass takes its file, its name here,
 # its page NAME.md and its tests in tests/ir/NAME.
 PASSES = \
-	passes/annotate.c passes/backward.c passes/color.c passes/fold.c passes/inline.c passes/inplace.c passes/live.c \
-	passes/loops.c passes/nnc.c passes/order.c passes/pack.c passes/pool.c passes/prune.c passes/raise.c \
+	passes/annotate.c passes/backward.c passes/fold.c passes/inline.c passes/inplace.c passes/live.c \
+	passes/loops.c passes/order.c passes/pack.c passes/prune.c passes/raise.c \
 	passes/recompute.c passes/shapes.c passes/tie.c passes/views.c
 
 # Each file says OM_PASS(...) as a module of a third party does; in the library its entry

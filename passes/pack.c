@@ -1,29 +1,21 @@
-/* pack: give every buffer its place in the arenas, as low as can be.
+/* pack: give every buffer its place in the arenas, as low as can be, or as other systems do.
  *
  * Where several arenas are wanted, what is hot and small goes to the first ones.
  * Where the plan has to hold in every order, lifetimes are those of the partial
  * order of the data: two buffers may share bytes where one is over before the
  * other begins, whatever the order; what they need at least is the heaviest set
  * of buffers that all conflict.
+ *
+ * The rows of om_strategy_at() are baselines that the packer is measured against: each of them
+ * places the same buffers, in one arena.
  */
 #include <config.h>
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "onnxmem/pass.h"
-#include "onnxmem/plan.h"
-
-static om_status
-read_seconds(const om_run *r, double *out)
-{
-	const char *text = om_option(r, "seconds");
-	char *end;
-
-	*out = strtod(text, &end);
-	if (end == text || *end || !(*out >= 0 && *out <= 1e6))
-		return om_fail(r->session, OM_USAGE, "pack: option seconds wants a number of at least 0, not %s", text);
-	return OM_OK;
-}
+#include "onnxmem/baselines.h"
 
 static void
 sum_up(om_run *r, const om_problem *problem)
@@ -46,49 +38,170 @@ name_peak(om_prog *p, const om_buffers *b, const om_interference_list *c)
 	}
 }
 
+/* What was placed is no plan where it is too large: the message says what it lacks. */
 static om_status
-run(om_run *r, om_prog *p)
+too_large(om_session *s, om_prog *p)
 {
-	om_buffers *b = om_buffers_new(p, r->scratch);
-	om_problem problem = {.buf = b->buf, .n = b->n};
-	om_interference_list c = {0};
+	const om_status st = om_plan_limits(s, p, p->plan, 0);
+
+	p->plan = NULL;
+	return st == OM_OK ? OM_BUDGET : st;
+}
+
+static om_status
+pack(om_run *r, om_prog *p, om_buffers *b, const om_interference_list *c)
+{
+	om_problem problem = {.buf = b->buf, .n = b->n, .by_pairs = p->parallel_safe, .pair = c->pair, .npair = c->npair};
 
 	problem.pool = om_plan_wanted(p, r->scratch, &problem.npool);
-	OM_TRY(read_seconds(r, &problem.seconds));
+	OM_TRY(om_option_float(r, "seconds", &problem.seconds));
 	OM_TRY(om_option_number(r, "nodes", &problem.nodes));
 	for (uint32_t k = 0; k < b->n; k++)
 		b->buf[k].fixed_pool = problem.npool > 1 ? OM_POOL_ANY : 0;
 	if (problem.npool > 1)
 		om_buffers_count_accesses(p, b);
-	if (p->parallel_safe) {
-		OM_TRY(om_buffers_interference(r->session, p, b, r->scratch, &c));
-		problem.by_pairs = true;
-		problem.pair = c.pair;
-		problem.npair = c.npair;
-		problem.proven = problem.npool == 1 ? c.bound : 0;
-	}
+	problem.proven = p->parallel_safe && problem.npool == 1 ? c->bound : 0;
 	const om_status st = om_pack_solve(r->session, &problem);
 	if (st != OM_OK && st != OM_BUDGET)
 		return st;
 	om_plan_pools(p, b, problem.pool, problem.pool->result.strategy);
 	if (p->parallel_safe)
-		name_peak(p, b, &c);
-	if (st == OM_BUDGET) {
-		OM_TRY(om_plan_limits(r->session, p, p->plan, 0));
-		return st;
-	}
+		name_peak(p, b, c);
+	if (st == OM_BUDGET)
+		return too_large(r->session, p);
 	sum_up(r, &problem);
 	return OM_OK;
 }
 
+/* ---- Other strategies. ---- */
+
+struct variable {
+	const om_value *v;      /* NULL: scratch */
+	uint64_t bytes;
+	uint32_t buf;
+};
+
+static int
+by_shape(const om_shape *a, const om_shape *b)
+{
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	for (int k = 0; k < a->rank; k++)
+		if (a->dim[k] != b->dim[k])
+			return a->dim[k] < b->dim[k] ? -1 : 1;
+	return 0;
+}
+
+static int
+by_kind(const void *a, const void *b)
+{
+	const struct variable *x = a, *y = b;
+
+	if (!x->v != !y->v)
+		return x->v ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? -1 : 1;
+	if (x->v && x->v->type.elem != y->v->type.elem)
+		return x->v->type.elem < y->v->type.elem ? -1 : 1;
+	return x->v ? by_shape(&x->v->shape, &y->v->shape) : 0;
+}
+
+/* By buffer, a number that is the same for the same shape and type. */
+static uint32_t *
+kinds(const om_prog *p, const om_buffers *b, om_arena *mem)
+{
+	struct variable *var = OM_NEWN(mem, struct variable, b->n);
+	uint32_t *kind = OM_NEWN(mem, uint32_t, b->n);
+
+	for (uint32_t k = 0; k < b->n; k++)
+		var[k] = (struct variable){.buf = k, .bytes = b->buf[k].bytes};
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		const uint32_t n = b->of_value[k];
+		if (n != UINT32_MAX && om_storage(p->values[k], NULL) == p->values[k])
+			var[n].v = p->values[k];
+	}
+	if (b->n)
+		qsort(var, b->n, sizeof *var, by_kind);
+	for (uint32_t k = 1; k < b->n; k++)
+		kind[var[k].buf] = kind[var[k - 1].buf] + (by_kind(&var[k - 1], &var[k]) != 0);
+	return kind;
+}
+
+static om_status
+share(om_run *r, om_prog *p, om_buffers *b, const om_strategy *way, const om_share_problem *problem)
+{
+	om_baseline_result result;
+
+	OM_TRY(way->share(r->session, problem, &result));
+	om_plan_new(p, b, &result.pack, way->name);
+	om_count(r, "buffers", b->n);
+	om_count(r, "blocks", result.blocks);
+	om_count(r, "bytes", result.pack.height);
+	om_count(r, "bound", result.pack.lower_bound);
+	return OM_OK;
+}
+
+static om_status
+share_by(om_run *r, om_prog *p, om_buffers *b, const om_strategy *way, const om_interference_list *c)
+{
+	om_share_problem problem = {.buf = b->buf, .n = b->n, .open = p->parallel_safe ? c : NULL};
+	const char *path = om_option(r, "dump");
+	uint64_t limit;
+
+	OM_TRY(om_option_number(r, "limit", &limit));
+	problem.limit = limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
+	problem.kind = kinds(p, b, r->scratch);
+	problem.graph = *path ? fopen(path, "w") : NULL;
+	if (*path && !problem.graph)
+		return om_fail(r->session, OM_IO, "%s: %s", path, strerror(errno));
+	const om_status st = share(r, p, b, way, &problem);
+	if (problem.graph && fclose(problem.graph) != 0 && st == OM_OK)
+		return om_fail(r->session, OM_IO, "%s: %s", path, strerror(errno));
+	return st;
+}
+
+/* ---- Both. ---- */
+
+static om_status
+unknown(om_run *r, const char *how)
+{
+	const char *names = "packer";
+	const om_strategy *row;
+
+	for (size_t k = 0; (row = om_strategy_at(k)); k++)
+		names = om_printf(r->scratch, "%s%s%s", names, om_strategy_at(k + 1) ? ", " : " or ", row->name);
+	return om_fail(r->session, OM_USAGE, "pack: how is %s, not %s", names, how);
+}
+
+static om_status
+run(om_run *r, om_prog *p)
+{
+	const char *how = om_option(r, "how");
+	const om_strategy *way = om_strategy_find(how);
+	om_buffers *b = om_buffers_new(p, r->scratch);
+	om_interference_list c = {0};
+
+	if (!way && strcmp(how, "packer") != 0)
+		return unknown(r, how);
+	if (way && p->parallel_safe && !way->any_order)
+		return om_fail(r->session, OM_USAGE, "pack: plans by %s hold for one order only", way->name);
+	if (p->parallel_safe)
+		OM_TRY(om_buffers_interference(r->session, p, b, r->scratch, &c));
+	return way ? share_by(r, p, b, way, &c) : pack(r, p, b, &c);
+}
+
 static const om_pass_option options[] = {
-	{"seconds", "0", "time for looking for better packings; 0: no clock, the same plan every time"},
-	{"nodes", "0", "steps of each complete search; 0: as many as the packer thinks fit"},
+	{"how", "packer", "packer: as low as can be; a baseline to compare with: pool0, pool, color, color-least, nnc-text, nnc"},
+	{"seconds", "0", "packer: time for looking for better packings; 0: no clock, the same plan every time"},
+	{"nodes", "0", "packer: steps of each complete search; 0: as many as the packer thinks fit"},
+	{"limit", "0", "color: how many blocks there are; 0: as many as needed"},
+	{"dump", "", "nnc: a file for the allocation graph, for Graphviz"},
 	{0}
 };
 
 static const om_pass_counter counters[] = {
 	{"buffers", "buffers that were placed"},
+	{"blocks", "blocks or regions that they share, of the baselines"},
 	{"bytes", "size of the arenas"},
 	{"bound", "bytes below which no placement can get"},
 	{0}

@@ -56,4 +56,28 @@ typedef enum om_nnc_rule {
 OM_API om_status om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
 	om_nnc_rule rule, FILE *graph, om_baseline_result *r);
 
+/* ---- All of them, by name. ---- */
+
+/* What is to share memory. */
+typedef struct om_share_problem {
+	om_buffer *buf;          /* their offsets are written */
+	uint32_t n;
+	const uint32_t *kind;    /* by buffer, a number that is the same for the same shape and type */
+	const om_interference_list *open; /* NULL: the plan holds for one order */
+	uint32_t limit;          /* blocks that there are, where a strategy has a choice; 0: any number */
+	FILE *graph;             /* for Graphviz, of a strategy that has a graph; NULL: not written */
+} om_share_problem;
+
+/* A row: a strategy with what sets it apart from others. */
+typedef struct om_strategy {
+	const char *name;        /* NULL ends rows; letters, digits and dashes */
+	const char *brief;       /* how it shares, a line */
+	bool any_order;          /* it knows plans that hold in every order; else `open` is NULL */
+	om_status (*share)(om_session *s, const om_share_problem *p, om_baseline_result *r);
+} om_strategy;
+
+/* Row `k`; NULL behind the last one.  And the one of that name; NULL: there is none. */
+OM_API const om_strategy *om_strategy_at(size_t k);
+OM_API const om_strategy *om_strategy_find(const char *name);
+
 #endif

@@ -9,21 +9,46 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "onnxmem/baselines.h"
 #include "report/report.h"
 
-/* `any`: knows plans that hold in every order.  `key`: in the JSON, for the plan of
- * the report. */
-static const struct strategy {
-	const char *pass, *name, *key;
-	bool any;
-} strategies[] = {
-	{"pool=0", "pool, level 0", "pool0_bytes", false},
-	{"pool=1", "pool, level 1", "pool_bytes", false},
-	{"color", "color", "color_bytes", true},
-	{"nnc=text", "nnc, as the text says", "nnc_text_bytes", true},
-	{"nnc=flow", "nnc, largest first", "nnc_bytes", true},
-	{"pack", "pack", NULL, true},
+/* The packer, and after it the rows of the table. */
+struct strategy {
+	const char *name;
+	bool any;                /* knows plans that hold in every order */
+	bool is_packer;
 };
+
+static bool
+strategy_at(size_t k, struct strategy *s)
+{
+	const om_strategy *row = om_strategy_at(k);
+
+	*s = row ? (struct strategy){row->name, row->any_order, false} : (struct strategy){"packer", true, true};
+	return row || k == 0 || om_strategy_at(k - 1);
+}
+
+static size_t
+count(void)
+{
+	size_t n = 0;
+
+	while (om_strategy_at(n))
+		n++;
+	return n + 1;
+}
+
+/* "nnc-text" in JSON: "nnc_text_bytes". */
+static const char *
+key_of(om_cli *c, const char *name)
+{
+	char *key = om_printf(c->mem, "%s_bytes", name);
+
+	for (char *at = key; *at; at++)
+		if (*at == '-')
+			*at = '_';
+	return key;
+}
 
 #define BEFORE  "inline,shapes,fold,prune,"
 #define BEHIND  "live,views,tie=asked,inplace,loops"
@@ -38,14 +63,14 @@ static const struct order {
 	{"any", BEFORE BEHIND, true},
 };
 
-enum { NSTRATEGY = sizeof strategies / sizeof strategies[0], NORDER = sizeof orders / sizeof orders[0] };
+enum { NORDER = sizeof orders / sizeof orders[0] };
 
 static om_status
 plan_by(om_cli *c, const struct strategy *s, double *ms)
 {
 	const double before = c->pass_ms;
 
-	OM_TRY(om_host_run(c->host, c->prog, s->pass));
+	OM_TRY(om_host_run(c->host, c->prog, om_printf(c->mem, "pack=%s", s->name)));
 	*ms = c->pass_ms - before;
 	return om_plan_verify(c->session, c->prog, c->prog->plan);
 }
@@ -69,6 +94,7 @@ try_order(om_cli *c, const struct order *o, om_report *r)
 {
 	om_report_strategy *row = &r->strategy[r->nstrategy];
 	const double before = c->pass_ms;
+	struct strategy s;
 	uint32_t n = 0;
 
 	c->prog->parallel_safe = o->any;
@@ -76,14 +102,14 @@ try_order(om_cli *c, const struct order *o, om_report *r)
 	OM_TRY(om_host_run(c->host, c->prog, o->passes));
 	const double order_ms = c->pass_ms - before;
 	row[n++] = (om_report_strategy){.order = o->name, .name = "naive", .order_ms = order_ms};
-	for (size_t k = 0; k < NSTRATEGY; k++) {
+	for (size_t k = 0; strategy_at(k, &s); k++) {
 		const om_plan_arena *a;
-		if (o->any && !strategies[k].any)
+		if (o->any && !s.any)
 			continue;
-		OM_TRY(plan_by(c, &strategies[k], &row[n].ms));
+		OM_TRY(plan_by(c, &s, &row[n].ms));
 		a = c->prog->plan->arena;
 		row[n].order = o->name;
-		row[n].name = strategies[k].name;
+		row[n].name = s.name;
 		row[n].order_ms = order_ms;
 		row[n].bytes = a->bytes;
 		row[n++].bound = a->lower_bound;
@@ -101,15 +127,17 @@ try_here(om_cli *c, om_report *r)
 	om_plan *const plan = c->prog->plan;
 	const uint32_t nwant = c->prog->nwant;
 	om_status st = OM_OK;
+	struct strategy s;
 	double ms;
 
 	c->prog->nwant = 0;
-	r->other = OM_NEWN(c->mem, om_report_other, NSTRATEGY);
-	for (size_t k = 0; k < NSTRATEGY && st == OM_OK; k++) {
-		if (!strategies[k].key || (c->prog->parallel_safe && !strategies[k].any))
+	r->other = OM_NEWN(c->mem, om_report_other, count());
+	for (size_t k = 0; st == OM_OK && strategy_at(k, &s); k++) {
+		if (s.is_packer || (c->prog->parallel_safe && !s.any))
 			continue;
-		st = plan_by(c, &strategies[k], &ms);
-		r->other[r->nother++] = (om_report_other){strategies[k].key, c->prog->plan->arena->bytes};
+		st = plan_by(c, &s, &ms);
+		if (st == OM_OK)
+			r->other[r->nother++] = (om_report_other){key_of(c, s.name), c->prog->plan->arena->bytes};
 	}
 	c->prog->nwant = nwant;
 	c->prog->plan = plan;
@@ -122,7 +150,7 @@ om_cli_strategies(om_cli *c, om_report *r)
 	om_prog *const prog = c->prog;
 	om_status st = try_here(c, r);
 
-	r->strategy = OM_NEWN(c->mem, om_report_strategy, NORDER * (NSTRATEGY + 1));
+	r->strategy = OM_NEWN(c->mem, om_report_strategy, NORDER * (count() + 1));
 	for (size_t k = 0; k < NORDER && st == OM_OK; k++) {
 		c->prog = NULL;
 		st = om_cli_load_again(c, c->arg[0]);

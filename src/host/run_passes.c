@@ -169,10 +169,10 @@ check(om_host *h, om_prog *p, const om_pass *pass)
 {
 #ifdef OM_CHECKED
 	(void)pass;
-	OM_TRY(om_verify(p));
+	OM_TRY(om_verify(h->session, p));
 	return om_facts_check(h, p);
 #else
-	return om_host_is_foreign(h, pass) ? om_verify(p) : OM_OK;
+	return om_host_is_foreign(h, pass) ? om_verify(h->session, p) : OM_OK;
 #endif
 }
 

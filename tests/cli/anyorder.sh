@@ -18,7 +18,7 @@ om report two.ir --passes live,pack --order-free
 om report two.ir --order-free
 om report two.ir --order-free --json - | sed -n '/"order":/,/"inputs"/p; /"peak"/,/]/p'
 om report two.ir --order-free --budget 1K
-om report two.ir --passes live,pool --order-free
+om report two.ir --passes live,pack=pool --order-free
 om plan "$models/digits.onnx" any.onnx --order-free
 om verify any.onnx
 om run any.onnx --formula --save expected

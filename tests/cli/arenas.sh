@@ -2,7 +2,7 @@
 om report "$models/digits.onnx" --budget 6K | sed -n '4,8p'
 om report "$models/digits.onnx" --budget 6143
 om plan "$models/digits.onnx" no.onnx --budget 2K
-om plan "$models/digits.onnx" no.onnx --passes pool=0 --budget 6400
+om plan "$models/digits.onnx" no.onnx --passes pack=pool0 --budget 6400
 ls no.onnx
 om report "$models/digits.onnx" --arena sram=4K --arena dram
 om report "$models/digits.onnx" --arena sram=4K,align=256 --arena dram --csv -

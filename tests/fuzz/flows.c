@@ -223,8 +223,8 @@ struct passes {
 
 static const struct passes always[] = {{NULL, false, false}, {NULL, true, false}};
 static const struct passes sometimes[] = {
-	{"inline,shapes,fold,live,views,inplace,pack", false, false}, {"views,inplace,pool=1", false, false},
-	{"color", false, false}, {"views,inplace,nnc=flow", true, false}, {NULL, false, true},
+	{"inline,shapes,fold,live,views,inplace,pack", false, false}, {"views,inplace,pack=pool", false, false},
+	{"pack=color", false, false}, {"views,inplace,pack=nnc", true, false}, {NULL, false, true},
 	{"inline,shapes,fold,prune,order=bfs,live,pack", false, false}, {NULL, true, true},
 	{"inline,shapes,fold,prune,order=mem,recompute=100:effort=100000,live,views,inplace,loops,pack", false, false},
 };

@@ -789,18 +789,18 @@ static const struct way always[] = {
 	{BEFORE "order=file" BEHIND, false, false}, {BEFORE "order=bfs" BEHIND, false, false},
 	{BEFORE "order=bfs:choice=bytes" BEHIND, false, false}, {BEFORE "order=mem" BEHIND, false, false},
 	{BEFORE "order=mem:nodes=20" BEHIND, true, false}, {BEFORE "recompute=60:effort=100000" BEHIND, false, false},
-	{"views,inplace,color", false, false}, {"views,inplace,nnc=text", false, false},
-	{"views,inplace,loops,nnc=flow", false, false},
+	{"views,inplace,pack=color", false, false}, {"views,inplace,pack=nnc-text", false, false},
+	{"views,inplace,loops,pack=nnc", false, false},
 };
 
 /* One of these more: the seed says which, so that a failure can be repeated. */
 static const struct way sometimes[] = {
-	{"color", false, false}, {"nnc=text", false, false}, {"nnc=flow", true, false},
-	{"views,inplace,color=bytes", false, false}, {"views,inplace,pool=0", true, false},
-	{"views,inplace,pool=1", false, false}, {"color=bytes", false, true}, {"nnc=text", false, true},
-	{"nnc=flow", false, true}, {"views,inplace,nnc=flow", false, true}, {"views,inplace,color", false, true},
-	{"views,inplace,loops:period=1,pack", false, false}, {"views,inplace,loops,color", true, false},
-	{"views,inplace,loops:period=2,pool=1", false, false},
+	{"pack=color", false, false}, {"pack=nnc-text", false, false}, {"pack=nnc", true, false},
+	{"views,inplace,pack=color-least", false, false}, {"views,inplace,pack=pool0", true, false},
+	{"views,inplace,pack=pool", false, false}, {"pack=color-least", false, true}, {"pack=nnc-text", false, true},
+	{"pack=nnc", false, true}, {"views,inplace,pack=nnc", false, true}, {"views,inplace,pack=color", false, true},
+	{"views,inplace,loops:period=1,pack", false, false}, {"views,inplace,loops,pack=color", true, false},
+	{"views,inplace,loops:period=2,pack=pool", false, false},
 };
 
 enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes / sizeof sometimes[0] };

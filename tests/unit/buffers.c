@@ -277,7 +277,7 @@ nothing_is_overwritten_too_early(void)
 		CU_ASSERT(good);
 		if (!good)
 			printf("# seed %d:\n%s\n# %s\n", (int)seed, text, om_message(b.s));
-		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pool"), OM_OK);
+		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pack=pool"), OM_OK);
 		CU_ASSERT(nobody_overlaps(b.p) && om_plan_verify(b.s, b.p, b.p->plan) == OM_OK);
 		CU_ASSERT(b.p->plan->arena->bytes >= inplace);
 		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "live,pack"), OM_OK);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "pack/baselines/interference.h"
+#include "pack/baselines/strategies.h"
 
 struct block {
 	uint64_t bytes, offset;
@@ -149,3 +150,23 @@ om_baseline_pool(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *kind
 	om_arena_free(mem);
 	return st;
 }
+
+/* ---- Rows. ---- */
+
+static om_status
+by_kind(om_session *s, const om_share_problem *p, om_baseline_result *r)
+{
+	return om_baseline_pool(s, p->buf, p->n, p->kind, r);
+}
+
+static om_status
+by_size(om_session *s, const om_share_problem *p, om_baseline_result *r)
+{
+	return om_baseline_pool(s, p->buf, p->n, NULL, r);
+}
+
+const om_strategy om_strategies_block_pool[] = {
+	{"pool0", "blocks of dead variables of the same shape and type", false, by_kind},
+	{"pool", "blocks of dead variables of at least the size, the tightest first", false, by_size},
+	{0}
+};

@@ -22,6 +22,7 @@
 
 #include "pack/baselines/interference.h"
 #include "pack/sort_keys.h"
+#include "pack/baselines/strategies.h"
 
 enum { NONE = UINT32_MAX };
 
@@ -306,3 +307,23 @@ om_baseline_color(om_session *s, om_buffer *buf, uint32_t n, const om_interferen
 	om_arena_free(mem);
 	return st;
 }
+
+/* ---- Rows. ---- */
+
+static om_status
+few_blocks(om_session *s, const om_share_problem *p, om_baseline_result *r)
+{
+	return om_baseline_color(s, p->buf, p->n, p->open, OM_COLOR_DSATUR, p->limit, NULL, r);
+}
+
+static om_status
+few_bytes(om_session *s, const om_share_problem *p, om_baseline_result *r)
+{
+	return om_baseline_color(s, p->buf, p->n, p->open, OM_COLOR_BYTES, p->limit, NULL, r);
+}
+
+const om_strategy om_strategies_dsatur[] = {
+	{"color", "colours of the interference graph by DSATUR, as few blocks as it finds", true, few_blocks},
+	{"color-least", "colours of the interference graph, as few bytes as it finds", true, few_bytes},
+	{0}
+};

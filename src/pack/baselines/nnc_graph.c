@@ -23,6 +23,7 @@
 
 #include "pack/baselines/nnc_graph.h"
 #include "pack/sort_keys.h"
+#include "pack/baselines/strategies.h"
 
 static uint32_t
 source(const om_nnc_graph *f)
@@ -434,3 +435,23 @@ om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n, const om_interference
 	om_arena_free(mem);
 	return st;
 }
+
+/* ---- Rows. ---- */
+
+static om_status
+by_text(om_session *s, const om_share_problem *p, om_baseline_result *r)
+{
+	return om_baseline_nnc(s, p->buf, p->n, p->open, OM_NNC_PAPER, p->graph, r);
+}
+
+static om_status
+by_size(om_session *s, const om_share_problem *p, om_baseline_result *r)
+{
+	return om_baseline_nnc(s, p->buf, p->n, p->open, OM_NNC_BY_SIZE, p->graph, r);
+}
+
+const om_strategy om_strategies_nnc_graph[] = {
+	{"nnc-text", "parts along NNC's allocation graph, in tuples with most interference first", true, by_text},
+	{"nnc", "parts along NNC's allocation graph, the largest first", true, by_size},
+	{0}
+};
