@@ -486,7 +486,7 @@ measure_way(struct bench *w, const char *path, const char *name, enum rules rule
 			a[NAIVE].bytes = arena->naive;
 			a[k].bytes = arena->bytes;
 			bound = arena->lower_bound > bound ? arena->lower_bound : bound;
-			n = om_buffers_new(p, p->mem)->n;
+			n = om_buffers_new(p, p->assignment, p->mem)->n;
 		}
 		om_prog_free(p);
 		om_model_free(m);

@@ -22,6 +22,7 @@
 
 #include <stdlib.h>
 
+#include "onnxmem/assignment.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/schedule.h"
 #include "onnxmem/pass.h"
@@ -29,10 +30,19 @@
 
 enum { NONE = UINT32_MAX };
 
+/* A schedule, and what becomes of it. */
+struct candidate {
+	const om_schedule *schedule;
+	const om_assignment *views, *full; /* with views alone; and with what is computed in place */
+};
+
 struct model {
 	om_run *r;
 	om_prog *p;
 	om_arena *mem;
+	const om_op_facts *facts;
+	const om_schedule *s;
+	const om_assignment *a;  /* with views alone */
 	om_buffers *views;       /* storages, before anything is computed in place */
 	om_segments *pieces;       /* of these */
 	uint64_t **load;         /* by depth, by step: bytes alive of what bodies at least so deep define */
@@ -49,7 +59,7 @@ struct model {
 struct problem {
 	struct model *m;
 	const om_block *b;
-	om_op **ops;
+	om_op **ops;             /* that run, in the order of the schedule */
 	om_order_op *op;
 	om_order_storage *storage;
 	uint32_t nop;
@@ -116,7 +126,7 @@ list_storages(struct problem *q)
 {
 	for (uint32_t i = 0; i < q->nop; i++)
 		for (uint32_t k = 0; k < q->ops[i]->nout; k++)
-			if (q->ops[i]->out[k] && om_storage(q->ops[i]->out[k], NULL) == q->ops[i]->out[k])
+			if (q->ops[i]->out[k] && !q->m->a->backing[q->ops[i]->out[k]->id].source)
 				list_made(q, q->ops[i]->out[k], i);
 	for (uint32_t k = 0; k < q->b->nresult; k++) {
 		uint32_t n;
@@ -244,7 +254,7 @@ made_by(const struct model *m, const om_op *op, uint32_t step)
 	for (uint32_t k = 0; k < op->nout; k++) {
 		const om_value *v = op->out[k];
 		uint32_t n;
-		if (!v || om_storage(v, NULL) != v || v->first > step)
+		if (!v || m->a->backing[v->id].source || m->a->live[v->id].first > step)
 			continue;
 		for (const uint32_t *piece = om_segments_of(m->pieces, v, &n); n; n--)
 			if (m->pieces->piece[piece[n - 1]].maker == op)
@@ -298,10 +308,10 @@ add_over(struct problem *q, const om_op *op, om_order_op *to)
 	for (uint32_t k = 0; k < op->nout; k++) {
 		uint32_t n;
 		const uint32_t *made = pieces_of(q, op->out[k], &n);
-		if (!n || om_storage(op->out[k], NULL) != op->out[k])
+		if (!n || q->m->a->backing[op->out[k]->id].source)
 			continue;
 		for (uint32_t i = 0; i < op->nin; i++)
-			may[i] = op->in[i] && om_op_inplace(op, k, i);
+			may[i] = op->in[i] && om_op_facts_inplace(q->m->facts, op, k, i);
 		for (uint32_t at = 0; at < n; at++)
 			add_over_piece(q, op, to, made[at], at, may);
 	}
@@ -324,10 +334,11 @@ add_bodies(struct problem *q, const om_op *op, om_order_op *to, uint32_t depth)
 {
 	const uint64_t *load = depth + 1 < q->m->ndepth ? q->m->load[depth + 1] : NULL;
 	const bool may_end = op->opdef && (op->opdef->control == OM_IF || op->opdef->control == OM_LOOP);
+	const om_steps at = q->m->s->of_op[op->id];
 	uint32_t *early = OM_NEWN(q->m->mem, uint32_t, (size_t)to->ndies_early + 1), n = 0;
 
-	to->begin += load ? load[op->step] : 0;
-	for (uint32_t step = op->step + 1; step <= op->end; step++) {
+	to->begin += load ? load[at.first] : 0;
+	for (uint32_t step = at.first + 1; step <= at.last; step++) {
 		const uint64_t now = made_by(q->m, op, step) + (load ? load[step] : 0);
 		to->middle = now > to->middle ? now : to->middle;
 	}
@@ -347,7 +358,7 @@ add_bytes(struct problem *q, const om_op *op, om_order_op *to, uint32_t depth)
 {
 	const uint32_t scratch = q->m->views->of_op[op->id];
 
-	to->begin = made_by(q->m, op, op->step);
+	to->begin = made_by(q->m, op, q->m->s->of_op[op->id].first);
 	if (scratch != NONE)
 		to->begin += q->m->views->buf[scratch].bytes;
 	if (op->nbody) {
@@ -378,10 +389,10 @@ problem_new(struct model *m, const om_block *b)
 
 	*q = (struct problem){.m = m, .b = b, .ops = OM_NEWN(m->mem, om_op *, b->nop),
 		.op = OM_NEWN(m->mem, om_order_op, b->nop), .effect = NONE};
-	for (om_op *op = b->first; op; op = op->next)
-		if (!op->is_folded) {
-			m->op_of[op->id] = q->nop;
-			q->ops[q->nop++] = op;
+	for (om_op *const *at = m->s->ops[b->id]; *at; at++)
+		if (!(*at)->is_folded) {
+			m->op_of[(*at)->id] = q->nop;
+			q->ops[q->nop++] = *at;
 		}
 	list_storages(q);
 	for (uint32_t i = 0; i < q->nop; i++) {
@@ -405,10 +416,10 @@ add_load(struct model *m, const om_buffer *buf, const om_block *b)
 /* Buffers by how deep the block is that they are defined in: in a step of a
  * body, only that body and those around it are at work. */
 static void
-find_loads(struct model *m)
+find_loads(struct model *m, const om_assignment *full)
 {
-	const om_buffers *b = om_buffers_new(m->p, m->mem);
-	const size_t n = (size_t)m->p->nstep + 1;
+	const om_buffers *b = om_buffers_new(m->p, full, m->mem);
+	const size_t n = (size_t)m->s->nstep + 1;
 
 	for (const om_block *k = m->p->first; k; k = k->next)
 		if (depth_of(k) != NONE && depth_of(k) >= m->ndepth)
@@ -416,11 +427,9 @@ find_loads(struct model *m)
 	m->load = OM_NEWN(m->mem, uint64_t *, m->ndepth);
 	for (uint32_t d = 1; d < m->ndepth; d++)
 		m->load[d] = OM_NEWN(m->mem, uint64_t, n);
-	for (uint32_t k = 0; k < m->p->nvalue; k++) {
-		const om_value *v = m->p->values[k];
-		if (b->of_value[k] != NONE && om_storage(v, NULL) == v)
-			add_load(m, &b->buf[b->of_value[k]], v->block);
-	}
+	for (uint32_t k = 0; k < m->p->nvalue; k++)
+		if (b->of_value[k] != NONE && !full->backing[k].source)
+			add_load(m, &b->buf[b->of_value[k]], m->p->values[k]->block);
 	for (const om_block *k = m->p->first; k; k = k->next)
 		for (const om_op *op = k->first; op; op = op->next)
 			if (b->of_op[op->id] != NONE)
@@ -430,23 +439,29 @@ find_loads(struct model *m)
 			m->load[d][k] += m->load[d][k - 1];
 }
 
-static om_status
-model_new(om_run *r, om_prog *p, struct model **out)
+static struct model *
+model_new(om_run *r, om_prog *p, const struct candidate *c)
 {
-	struct model *m = *out = OM_NEW(r->scratch, struct model);
+	struct model *m = OM_NEW(r->scratch, struct model);
 
-	*m = (struct model){.r = r, .p = p, .mem = r->scratch, .ndepth = 1,
+	*m = (struct model){.r = r, .p = p, .mem = r->scratch, .ndepth = 1, .facts = c->views->facts,
+		.s = c->schedule, .a = c->views,
 		.op_of = OM_NEWN(r->scratch, uint32_t, p->nop),
 		.seen = OM_NEWN(r->scratch, uint32_t, p->nop)};
-	OM_TRY(om_run_passes(r, p, "live,views,tie=asked,inplace"));
 	if (p->nblock > 1)
-		find_loads(m);
-	OM_TRY(om_run_passes(r, p, "views"));
-	m->views = om_buffers_new(p, r->scratch);
-	m->way = om_update_paths_find(p, r->scratch, &m->nway);
+		find_loads(m, c->full);
+	m->views = om_buffers_new(p, c->views, r->scratch);
+	m->way = om_update_paths_find(p, c->views, r->scratch, &m->nway);
 	m->pieces = om_segments_new(p, m->views, r->scratch);
 	m->storage_of = OM_NEWN(r->scratch, uint32_t, m->pieces->n);
-	return OM_OK;
+	return m;
+}
+
+static om_status
+candidate_new(om_run *r, om_prog *p, const om_schedule *s, struct candidate *c)
+{
+	c->schedule = s;
+	return om_assign_schedule(r->session, p, s, om_prog_op_facts(p), r->scratch, &c->views, &c->full);
 }
 
 /* ---- Moving ops. ---- */
@@ -454,7 +469,7 @@ model_new(om_run *r, om_prog *p, struct model **out)
 /* A block whose ops get another order. */
 struct change {
 	om_block *b;
-	om_op **was, **is;
+	om_op **ops;             /* NULL ends the list */
 };
 
 struct changes {
@@ -486,40 +501,52 @@ place_of(const om_block *home, const uint32_t *place, const om_op *op, uint32_t 
 }
 
 /* Folded ops follow what they name at once, in the order that they had. */
-static void
-arrange(const struct problem *q, const om_block *b, const uint32_t *order, om_op **is)
+static om_op **
+arrange(const struct problem *q, const uint32_t *order)
 {
 	om_arena *mem = q->m->mem;
+	om_op **was = q->m->s->ops[q->b->id], **ops = OM_NEWN(mem, om_op *, (size_t)q->b->nop + 1);
 	uint32_t *place = OM_NEWN(mem, uint32_t, q->m->p->nop), *head = OM_NEWN(mem, uint32_t, q->nop + 2);
 
 	for (uint32_t k = 0; k < q->nop; k++)
 		place[q->ops[order[k]]->id] = k + 1;
-	for (const om_op *op = b->first; op; op = op->next)
-		if (op->is_folded)
-			place[op->id] = place_of(b, place, op, 0);
-	for (const om_op *op = b->first; op; op = op->next)
-		head[place[op->id] + 1]++;
+	for (uint32_t k = 0; was[k]; k++)
+		if (was[k]->is_folded)
+			place[was[k]->id] = place_of(q->b, place, was[k], 0);
+	for (uint32_t k = 0; was[k]; k++)
+		head[place[was[k]->id] + 1]++;
 	for (uint32_t k = 0; k <= q->nop; k++)
 		head[k + 1] += head[k];
 	for (uint32_t k = 0; k < q->nop; k++)
-		is[head[k + 1]++] = q->ops[order[k]];
-	for (om_op *op = b->first; op; op = op->next)
-		if (op->is_folded)
-			is[head[place[op->id]]++] = op;
+		ops[head[k + 1]++] = q->ops[order[k]];
+	for (uint32_t k = 0; was[k]; k++)
+		if (was[k]->is_folded)
+			ops[head[place[was[k]->id]]++] = was[k];
+	return ops;
 }
 
 static void
 permute(const struct problem *q, om_block *b, const uint32_t *order, struct changes *to)
 {
-	om_arena *mem = q->m->mem;
-	struct change c = {b, OM_NEWN(mem, om_op *, b->nop), OM_NEWN(mem, om_op *, b->nop)};
-	uint32_t n = 0;
+	OM_PUSH(q->m->mem, to->list, to->n, to->cap, ((struct change){b, arrange(q, order)}));
+}
 
-	for (om_op *op = b->first; op; op = op->next)
-		c.was[n++] = op;
-	arrange(q, b, order, c.is);
-	om_block_set_order(b, c.is);
-	OM_PUSH(mem, to->list, to->n, to->cap, c);
+/* The schedule with these changes, or with that of the graph alone. */
+static const om_schedule *
+changed(om_run *r, om_prog *p, const om_schedule *s, const struct changes *c, bool graph_only)
+{
+	for (size_t k = 0; k < c->n; k++)
+		if (!graph_only || !c->list[k].b->owner)
+			s = om_schedule_reorder(p, s, c->list[k].b, c->list[k].ops, r->scratch);
+	return s;
+}
+
+/* From now on the ops of the program stand in the order of the schedule. */
+static void
+commit(const struct changes *c, const om_schedule *s)
+{
+	for (size_t k = 0; k < c->n; k++)
+		om_block_set_order(c->list[k].b, s->ops[c->list[k].b->id]);
 }
 
 /* ---- Orders of low peak. ---- */
@@ -530,6 +557,7 @@ struct search {
 	uint64_t nodes;
 	uint64_t level;              /* no order of the block that was searched last takes less */
 	bool is_proven;
+	struct candidate file;       /* the order that the ops came in */
 	struct changes changes;
 };
 
@@ -559,14 +587,18 @@ search_blocks(struct search *s)
 {
 	uint32_t deepest = 0;
 	size_t known = 0;
-	struct model *m = NULL;
+	struct candidate c = s->file;
+	struct model *m = model_new(s->r, s->p, &c);
 
 	for (const om_block *b = s->p->first; b; b = b->next)
 		if (depth_of(b) != NONE && depth_of(b) > deepest)
 			deepest = depth_of(b);
 	for (uint32_t n = 0; n <= deepest; n++) {
-		if (!m || s->changes.n > known)
-			OM_TRY(model_new(s->r, s->p, &m));
+		if (s->changes.n > known) {
+			const om_schedule *now = changed(s->r, s->p, s->file.schedule, &s->changes, false);
+			OM_TRY(candidate_new(s->r, s->p, now, &c));
+			m = model_new(s->r, s->p, &c);
+		}
 		known = s->changes.n;
 		for (om_block *b = s->p->first; b; b = b->next)
 			if (depth_of(b) == deepest - n && b->nop)
@@ -575,49 +607,38 @@ search_blocks(struct search *s)
 	return OM_OK;
 }
 
-/* What the passes make of the program as it stands. */
+/* The arena that comes of a candidate. */
 static om_status
-height_of(struct search *s, uint64_t *height)
+height_of(const struct search *s, const struct candidate *c, uint64_t *height)
 {
+	const om_buffers *b = om_buffers_new(s->p, c->full, s->r->scratch);
 	om_pack_result result;
 
-	OM_TRY(om_run_passes(s->r, s->p, "live,views,tie=asked,inplace"));
-	const om_buffers *b = om_buffers_new(s->p, s->r->scratch);
 	OM_TRY(om_pack(s->r->session, b->buf, b->n, &result));
 	*height = result.height;
 	return OM_OK;
 }
 
-/* All blocks, or the graph alone, as they were or as they are to be. */
-static void
-put(struct search *s, bool changed, bool graph_only)
-{
-	for (size_t k = 0; k < s->changes.n; k++) {
-		const struct change *c = &s->changes.list[k];
-		if (!graph_only || !c->b->owner)
-			om_block_set_order(c->b, changed ? c->is : c->was);
-	}
-}
-
-/* Is the change, or that of the graph alone, worth it?  If not, it is undone. */
+/* The changes, or that of the graph alone, where one takes less than the order of the file. */
 static om_status
-decide(struct search *s, bool *is_better)
+choose(struct search *s, struct candidate *best)
 {
 	const bool has_bodies = s->changes.list[0].b->owner != NULL;
 	uint64_t file, now;
 
-	OM_TRY(height_of(s, &now));
-	put(s, false, false);
-	OM_TRY(height_of(s, &file));
-	put(s, true, now >= file);
-	if (now >= file && has_bodies)
-		OM_TRY(height_of(s, &now));
-	*is_better = now < file;
+	OM_TRY(height_of(s, &s->file, &file));
+	for (int graph_only = 0; graph_only <= has_bodies; graph_only++) {
+		const om_schedule *order = changed(s->r, s->p, s->file.schedule, &s->changes, graph_only);
+		OM_TRY(candidate_new(s->r, s->p, order, best));
+		OM_TRY(height_of(s, best, &now));
+		if (now < file)
+			break;
+	}
 	om_count(s->r, "was", file);
-	om_count(s->r, "is", *is_better ? now : file);
-	om_count(s->r, "saved", *is_better ? file - now : 0);
-	if (!*is_better)
-		put(s, false, false);
+	om_count(s->r, "is", now < file ? now : file);
+	om_count(s->r, "saved", now < file ? file - now : 0);
+	if (now >= file)
+		*best = s->file;
 	return OM_OK;
 }
 
@@ -649,7 +670,7 @@ doubt_value(struct doubt *d, const om_value *v)
 static void
 add_outside(struct doubt *d, om_value *v)
 {
-	om_value *root = v && !v->is_const ? om_storage(v, NULL) : NULL;
+	om_value *root = v && !v->is_const ? om_storage(d->m->a, v, NULL) : NULL;
 
 	if (!root || !root->def || d->outside[root->id])
 		return;
@@ -662,6 +683,7 @@ add_outside(struct doubt *d, om_value *v)
 static void
 doubt_results(struct doubt *d, const om_block *b)
 {
+	const om_op_facts *f = d->m->facts;
 	uint64_t offset;
 	om_view_of view;
 
@@ -670,35 +692,25 @@ doubt_results(struct doubt *d, const om_block *b)
 	for (size_t at = 0; at < d->n; at++) {
 		const om_op *op = d->list[at]->def;
 		for (uint32_t i = 0; i < op->nin; i++) {
-			bool yes = om_op_subbuffer(op, i, &offset);
+			bool yes = om_op_facts_subbuffer(f, op, i, &offset);
 			for (uint32_t k = 0; k < op->nout && !yes; k++)
-				yes = op->out[k] && (om_op_inplace(op, k, i) || (om_op_view(op, k, &view) && view.in == i));
+				yes = op->out[k] && (om_op_facts_inplace(f, op, k, i)
+					|| (om_op_facts_view(f, op, k, &view) && view.in == i));
 			if (yes)
 				add_outside(d, op->in[i]);
 		}
 	}
 }
 
-/* The bytes at the peak of the program as it stands. */
 static om_status
-bound_of(struct search *s, uint64_t *bound)
-{
-	OM_TRY(om_run_passes(s->r, s->p, "live,views,tie=asked,inplace"));
-	const om_buffers *b = om_buffers_new(s->p, s->r->scratch);
-	*bound = om_pack_bound(b->buf, b->n, NULL);
-	return OM_OK;
-}
-
-static om_status
-prove(struct search *s, bool *is_proven)
+prove(struct search *s, const struct candidate *c, bool *is_proven)
 {
 	om_prog *p = s->p;
-	struct model *m;
+	struct model *m = model_new(s->r, p, c);
+	const om_buffers *b = om_buffers_new(p, c->full, s->r->scratch);
+	const uint64_t bound = om_pack_bound(b->buf, b->n, NULL);
 	om_order_result result;
-	uint64_t bound;
 
-	OM_TRY(bound_of(s, &bound));
-	OM_TRY(model_new(s->r, p, &m));
 	struct doubt d = {.m = m, .outside = OM_NEWN(m->mem, bool, p->nvalue)};
 	m->elsewhere = OM_NEWN(m->mem, bool, m->pieces->n);
 	for (uint32_t k = 0; k < p->nvalue; k++)
@@ -725,15 +737,19 @@ static om_status
 order_mem(om_run *r, om_prog *p)
 {
 	struct search s = {.r = r, .p = p, .is_proven = true};
-	bool is_better = false, is_proven;
+	struct candidate best;
+	bool is_proven;
 
 	OM_TRY(om_option_number(r, "nodes", &s.nodes));
+	OM_TRY(candidate_new(r, p, om_schedule_new(p, r->scratch), &s.file));
 	OM_TRY(search_blocks(&s));
+	best = s.file;
 	if (s.changes.n)
-		OM_TRY(decide(&s, &is_better));
-	p->order_is_file = !is_better;
-	is_proven = s.is_proven && is_better == (s.changes.n > 0);
-	OM_TRY(prove(&s, &is_proven));
+		OM_TRY(choose(&s, &best));
+	is_proven = s.is_proven && (best.schedule != s.file.schedule) == (s.changes.n > 0);
+	OM_TRY(prove(&s, &best, &is_proven));
+	commit(&s.changes, best.schedule);
+	p->order_is_file = best.schedule == s.file.schedule;
 	p->order_is_proven = is_proven;
 	return OM_OK;
 }
@@ -755,11 +771,12 @@ order_bfs(om_run *r, om_prog *p)
 	const char *choice = om_option(r, "choice");
 	const bool by_bytes = strcmp(choice, "bytes") == 0;
 	struct changes changes = {0};
-	struct model *m;
+	struct candidate file;
 
 	if (!by_bytes && strcmp(choice, "first") != 0)
 		return om_fail(r->session, OM_USAGE, "order: choice is first or bytes, not %s", choice);
-	OM_TRY(model_new(r, p, &m));
+	OM_TRY(candidate_new(r, p, om_schedule_new(p, r->scratch), &file));
+	struct model *m = model_new(r, p, &file);
 	p->order_is_file = true;
 	for (om_block *b = p->first; b; b = b->next) {
 		if (depth_of(b) == NONE || b->nop == 0)
@@ -773,6 +790,7 @@ order_bfs(om_run *r, om_prog *p)
 		p->order_is_file = false;
 		permute(q, b, order, &changes);
 	}
+	commit(&changes, changed(r, p, file.schedule, &changes, false));
 	return OM_OK;
 }
 

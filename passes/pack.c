@@ -117,7 +117,7 @@ kinds(const om_prog *p, const om_buffers *b, om_arena *mem)
 		var[k] = (struct variable){.buf = k, .bytes = b->buf[k].bytes};
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const uint32_t n = b->of_value[k];
-		if (n != UINT32_MAX && om_storage(p->values[k], NULL) == p->values[k])
+		if (n != UINT32_MAX && !p->assignment->backing[k].source)
 			var[n].v = p->values[k];
 	}
 	if (b->n)
@@ -178,7 +178,7 @@ run(om_run *r, om_prog *p)
 {
 	const char *how = om_option(r, "how");
 	const om_strategy *way = om_strategy_find(how);
-	om_buffers *b = om_buffers_new(p, r->scratch);
+	om_buffers *b = om_buffers_new(p, p->assignment, r->scratch);
 	om_interference_list c = {0};
 
 	if (!way && strcmp(how, "packer") != 0)

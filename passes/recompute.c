@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "onnxmem/assignment.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
@@ -39,6 +40,7 @@ struct model {
 	uint32_t *number;        /* by op id */
 	uint32_t *until;
 	double *cost, all;       /* all: of all ops together */
+	const om_assignment *a;  /* with views alone */
 	const om_buffers *b;
 };
 
@@ -58,7 +60,7 @@ list_storages(struct model *m)
 		const om_value *root = m->p->values[v];
 		const uint32_t buffer = m->b->of_value[v];
 		m->of_value[v] = NONE;
-		if (buffer == NONE || root->block != m->p->first || om_storage(root, NULL) != root)
+		if (buffer == NONE || root->block != m->p->first || m->a->backing[v].source)
 			continue;
 		of_buffer[buffer] = m->nstorage;
 		m->storage[m->nstorage++] = (om_order_storage){m->b->buf[buffer].bytes,
@@ -119,7 +121,7 @@ may_lie_over(const struct model *m, const om_op *op, uint32_t k, uint32_t in)
 	const uint32_t s = m->of_value[op->in[in]->id];
 
 	for (uint32_t j = 0; j < op->nin; j++)
-		if (op->in[j] && m->of_value[op->in[j]->id] == s && !om_op_inplace(op, k, j))
+		if (op->in[j] && m->of_value[op->in[j]->id] == s && !om_op_facts_inplace(m->a->facts, op, k, j))
 			return false;
 	return true;
 }
@@ -131,7 +133,7 @@ add_over(struct model *m, const om_op *op, om_order_op *to)
 
 	for (uint32_t k = 0; k < op->nout; k++) {
 		const uint32_t made = op->out[k] ? m->of_value[op->out[k]->id] : NONE;
-		if (made == NONE || om_storage(op->out[k], NULL) != op->out[k])
+		if (made == NONE || m->a->backing[op->out[k]->id].source)
 			continue;
 		for (uint32_t i = 0; i < op->nin; i++) {
 			const uint32_t s = op->in[i] ? m->of_value[op->in[i]->id] : NONE;
@@ -149,14 +151,15 @@ add_over(struct model *m, const om_op *op, om_order_op *to)
 static uint64_t
 most_inside(const struct model *m, const om_op *op)
 {
+	const om_steps at = m->a->schedule->of_op[op->id];
 	uint64_t most = 0;
 
-	for (uint32_t step = op->step; step <= op->end && op->nbody; step++) {
+	for (uint32_t step = at.first; step <= at.last && op->nbody; step++) {
 		uint64_t sum = 0;
 		for (uint32_t v = 0; v < m->nvalue; v++) {
-			const om_value *x = m->p->values[v];
-			if (x->block != m->p->first && m->b->of_value[v] != NONE && om_storage(x, NULL) == x
-			    && x->first <= step && step <= x->last)
+			const om_steps live = m->a->live[v];
+			if (m->p->values[v]->block != m->p->first && m->b->of_value[v] != NONE
+			    && !m->a->backing[v].source && live.first <= step && step <= live.last)
 				sum += m->b->buf[m->b->of_value[v]].bytes;
 		}
 		most = sum > most ? sum : most;
@@ -191,7 +194,7 @@ add_op(struct model *m, uint32_t i)
 	to->use = u.s;
 	to->nuse = (uint32_t)u.n;
 	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k] && m->of_value[op->out[k]->id] != NONE && om_storage(op->out[k], NULL) == op->out[k])
+		if (op->out[k] && m->of_value[op->out[k]->id] != NONE && !m->a->backing[op->out[k]->id].source)
 			to->begin += m->storage[m->of_value[op->out[k]->id]].bytes;
 	to->begin += (scratch == NONE ? 0 : m->b->buf[scratch].bytes) + most_inside(m, op);
 	if (op->opdef && op->opdef->inplace && !op->nbody)
@@ -206,7 +209,7 @@ static void
 mind_ties(struct model *m)
 {
 	uint32_t n;
-	const om_update_path *w = om_update_paths_find(m->p, m->mem, &n);
+	const om_update_path *w = om_update_paths_find(m->p, m->a, m->mem, &n);
 
 	for (uint32_t k = 0; k < n; k++) {
 		const uint32_t over = m->number[w[k].value[0]->def->id];
@@ -218,15 +221,15 @@ mind_ties(struct model *m)
 	}
 }
 
-static om_status
+static void
 model_new(om_run *r, om_prog *p, struct model *m)
 {
 	*m = (struct model){.r = r, .p = p, .mem = r->scratch, .nvalue = p->nvalue,
 		.ops = OM_NEWN(r->scratch, om_op *, p->first->nop), .op = OM_NEWN(r->scratch, om_order_op, p->first->nop),
 		.until = OM_NEWN(r->scratch, uint32_t, p->first->nop), .cost = OM_NEWN(r->scratch, double, p->first->nop),
 		.of_value = OM_NEWN(r->scratch, uint32_t, p->nvalue), .number = OM_NEWN(r->scratch, uint32_t, p->nop)};
-	OM_TRY(om_run_passes(r, p, "live,views"));
-	m->b = om_buffers_new(p, r->scratch);
+	m->a = om_assign_views(p, om_assign_lifetimes(p, om_schedule_new(p, m->mem), om_prog_op_facts(p), m->mem), m->mem, NULL);
+	m->b = om_buffers_new(p, m->a, r->scratch);
 	for (om_op *op = p->first->first; op; op = op->next) {
 		m->number[op->id] = m->nop;
 		if (!op->is_folded)
@@ -238,7 +241,6 @@ model_new(om_run *r, om_prog *p, struct model *m)
 	mind_ties(m);
 	for (uint32_t i = 0; i < m->nop; i++)
 		add_op(m, i);
-	return OM_OK;
 }
 
 /* ---- Copies. ---- */
@@ -331,7 +333,7 @@ static void
 grow_older(struct edit *e, const om_op *op)
 {
 	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k] && e->m->of_value[op->out[k]->id] != NONE && om_storage(op->out[k], NULL) == op->out[k])
+		if (op->out[k] && e->m->of_value[op->out[k]->id] != NONE && !e->m->a->backing[op->out[k]->id].source)
 			e->storage_age[e->m->of_value[op->out[k]->id]]++;
 }
 
@@ -372,10 +374,12 @@ undo(struct edit *e)
 static om_status
 height_of(om_run *r, om_prog *p, uint64_t *height)
 {
+	const om_schedule *s = om_schedule_new(p, r->scratch);
+	const om_assignment *views, *full;
 	om_pack_result result;
 
-	OM_TRY(om_run_passes(r, p, "live,views,tie=asked,inplace"));
-	const om_buffers *b = om_buffers_new(p, r->scratch);
+	OM_TRY(om_assign_schedule(r->session, p, s, om_prog_op_facts(p), r->scratch, &views, &full));
+	const om_buffers *b = om_buffers_new(p, full, r->scratch);
 	OM_TRY(om_pack(r->session, b->buf, b->n, &result));
 	*height = result.height;
 	return OM_OK;
@@ -395,7 +399,7 @@ try(om_run *r, om_prog *p, struct aim *a, uint64_t budget, struct edit *e)
 	om_remat_result result;
 	struct model *m = OM_NEW(r->scratch, struct model);
 
-	OM_TRY(model_new(r, p, m));
+	model_new(r, p, m);
 	const om_order_problem *q = om_memdup(r->scratch, &(om_order_problem){m->op, m->storage, m->nop, m->nstorage},
 		sizeof *q);
 	const om_remat_request want = {.q = q, .cost = m->cost, .until = m->until, .budget = budget,

@@ -21,6 +21,10 @@ typedef struct om_attr om_attr;
 typedef struct om_function om_function;
 typedef struct om_opdef om_opdef;
 typedef struct om_plan om_plan;
+/* What is decided about values; see assignment.h. */
+typedef struct om_assignment om_assignment;
+/* What the definitions of operators allow; see op_facts.h. */
+typedef struct om_op_facts om_op_facts;
 /* What a file holds; see onnx.h. */
 typedef struct om_model om_model;
 
@@ -42,7 +46,7 @@ OM_API const char *om_kind_text(om_kind kind);   /* "sequence" */
 /* Does `t` stand for an object of this type, at every depth? */
 OM_API bool om_container_fits(const om_tensor *t, const om_type *type);
 
-/* How a value comes to its storage.  Valid under OM_HAS_STORE. */
+/* How a value comes to its storage; see om_backing. */
 typedef enum om_store {
 	OM_OWN,      /* storage of its own */
 	OM_VIEW,     /* is bytes of another value, which holds the same elements */
@@ -60,13 +64,13 @@ typedef struct om_address {
 
 /* A value that lies elsewhere in every round of a loop: in round i < nprologue at first[i],
  * then at at[i % period], i * stride bytes further up.  A spot in a value of the body of
- * that loop stands for the bytes that `store`, `source` and `offset` give it; one in a
+ * that loop stands for the bytes that its backing gives it; one in a
  * value from around it for where that lies when the loop starts.  For a carried output
  * of a loop `i` is the number of rounds that ran. */
 typedef struct om_multi_view {
 	bool is_output;          /* of the loop; false: a value of its body */
 	uint32_t period, nprologue; /* rounds; a period is at least 1 */
-	om_address *at, *first;     /* [period], [nprologue]; in the arena of the program */
+	om_address *at, *first;     /* [period], [nprologue]; in the arena of the assignment */
 	int64_t stride;          /* bytes; 0 but for slices of a scan */
 } om_multi_view;
 
@@ -93,13 +97,6 @@ struct om_value {
 	bool is_const;           /* an initializer, or computed from constants alone */
 	bool is_overridable;     /* an initializer that is an input too: not a constant */
 	bool is_declared;        /* type and shape were declared by the file */
-
-	uint32_t first, last;    /* steps, both inclusive.  Valid under OM_HAS_LIVE */
-
-	om_store store;          /* the rest valid under OM_HAS_STORE */
-	om_value *source;        /* NULL exactly for OM_OWN */
-	uint64_t offset;         /* bytes into the storage of source */
-	const om_multi_view *rounds; /* NULL: stays where it is */
 
 	const void *origin;      /* its message in the model; NULL if made by a pass */
 };
@@ -163,10 +160,6 @@ struct om_op {
 	uint32_t file_index;     /* the same before any pass put the ops in order.  Valid
 	                            where the program's `order` is set */
 	uint32_t step, end;      /* see om_timeline() */
-	/* Bit sets by value id, from the `live` pass; valid under OM_HAS_LIVE.  Basic
-	 * blocks are runs of ops without bodies; an op with bodies is one by itself. */
-	const uint64_t *live_out; /* on the last op of a basic block; else NULL */
-	const uint64_t *live_in;  /* on ops with bodies; else NULL */
 	bool is_folded;          /* all outputs are constants: nothing to do at run time */
 	const void *origin;      /* its NodeProto; NULL if made by a pass */
 };
@@ -216,9 +209,9 @@ enum {
 	OM_HAS_INLINE = 1u << 0,  /* no call is left but those that a row stands for */
 	OM_HAS_SHAPES = 1u << 1,  /* types and shapes are inferred as far as they can be */
 	OM_HAS_CONST  = 1u << 2,  /* is_const, is_folded */
-	OM_HAS_LIVE   = 1u << 3,  /* steps, first, last */
-	OM_HAS_VIEWS  = 1u << 4,  /* store: views */
-	OM_HAS_STORE  = 1u << 5,  /* store: views and in-place */
+	OM_HAS_LIVE   = 1u << 3,  /* steps; assignment: lifetimes */
+	OM_HAS_VIEWS  = 1u << 4,  /* assignment: views */
+	OM_HAS_STORE  = 1u << 5,  /* assignment: views and in-place */
 	OM_HAS_PLAN   = 1u << 6,  /* plan */
 	OM_HAS_ALL    = (1u << 7) - 1,
 };
@@ -288,9 +281,8 @@ struct om_prog {
 	const char *order;        /* how the ops were put in order: "file", "bfs", "mem"; NULL: not */
 	bool order_is_file;       /* that left them as they were */
 	bool order_is_proven;     /* "mem": no order takes less, as the pass counts it */
-	om_value *before_loops;   /* values as they were when the `loops` pass changed their steps
-	                            and storage; NULL: it did not, since lifetimes were found */
-	uint32_t nbefore_loops;   /* values that there were */
+	const om_assignment *assignment; /* lifetimes and storage; valid under OM_HAS_LIVE */
+	const om_op_facts *op_facts; /* see om_prog_op_facts(); NULL: not found yet */
 	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
 	om_model *model;          /* what it was imported from; not owned; may be NULL */
 	struct om_gradients *gradients; /* of the operators that it uses: see om_prog_gradients() */
@@ -323,12 +315,6 @@ OM_API void om_dump(const om_prog *p, FILE *to, unsigned flags);
  * log as warnings; the message names the first and counts the rest. */
 OM_API om_status om_verify(om_session *s, const om_prog *p);
 
-/* Which values are live before and behind `op`: sorted by id, from `mem`; their
- * number is returned.  For an op with bodies, behind means behind the whole op.
- * Needs OM_HAS_LIVE. */
-OM_API size_t om_live_in(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out);
-OM_API size_t om_live_out(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out);
-
 /* Number the steps of a run in the order of the blocks.
  *
  * An op without bodies takes one step: step == end.  An op with bodies takes
@@ -359,12 +345,6 @@ OM_API uint64_t om_value_bytes(const om_value *v);
 
 /* What to call `op`: its name, or that of its first output, or its type. */
 OM_API const char *om_op_label(const om_op *op);
-
-/* Where the bytes of `v` are: the value that owns its storage and, unless
- * NULL, the offset in it.  Needs OM_HAS_VIEWS or OM_HAS_STORE. */
-OM_API om_value *om_storage(const om_value *v, uint64_t *offset);
-/* The bytes of `v` are those of `source` from `offset` on; OM_OWN: its own, source is NULL. */
-OM_API void om_value_set_storage(om_value *v, om_store store, om_value *source, uint64_t offset);
 
 /* True when `inner` is `outer` or lies in it, at any depth.  The bodies of an op
  * that was taken out of the program lie in no block. */

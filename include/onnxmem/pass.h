@@ -8,7 +8,7 @@
 #ifndef OM_PASS_H
 #define OM_PASS_H
 
-#include "onnxmem/opdef.h"
+#include "onnxmem/assignment.h"
 
 /* Changes when what is here changes: passes made for another one are refused. */
 #define OM_PASS_ABI 2

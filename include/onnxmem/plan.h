@@ -7,7 +7,7 @@
 #ifndef OM_PLAN_H
 #define OM_PLAN_H
 
-#include "onnxmem/ir.h"
+#include "onnxmem/assignment.h"
 #include "onnxmem/pack.h"
 
 /* Whose memory a value is in. */
@@ -123,6 +123,7 @@ struct om_plan {
 
 /* Buffers of a program and what lies in them. */
 typedef struct om_buffers {
+	const om_assignment *assignment; /* that they are made of */
 	om_buffer *buf;          /* by number */
 	uint32_t n;              /* buffers */
 	uint32_t *of_value;      /* [nvalue] buffer, or UINT32_MAX */
@@ -131,11 +132,10 @@ typedef struct om_buffers {
 	uint64_t naive;          /* bytes: every planned value and scratch on its own */
 } om_buffers;
 
-/* Group values by storage.  Needs OM_HAS_SHAPES, OM_HAS_CONST, OM_HAS_LIVE;
- * honours views and in-place as far as the program has them.  Planned are
+/* Group values by storage, as far as the assignment decides on it.  Planned are
  * tensors of known size that are neither constants nor owned by the caller.
  * The result and its parts come from `mem`. */
-OM_API om_buffers *om_buffers_new(om_prog *p, om_arena *mem);
+OM_API om_buffers *om_buffers_new(const om_prog *p, const om_assignment *a, om_arena *mem);
 
 /* Why a value is not planned; NULL for one that is, or that needs no place. */
 OM_API const char *om_value_unplanned(const om_prog *p, const om_value *v);
@@ -178,11 +178,11 @@ typedef struct om_alias_set {
 	bool is_outside;         /* constants, and what belongs to the caller */
 } om_alias_set;
 
-/* The groups of a program as its values say.  Needs OM_HAS_SHAPES,
- * OM_HAS_CONST, OM_HAS_LIVE. */
+/* The groups of an assignment that is being made. */
 typedef struct om_alias_sets om_alias_sets;
-/* Read them from the values; they come from `mem`, and do not follow changes made by others. */
-OM_API om_alias_sets *om_alias_sets_new(om_prog *p, om_arena *mem);
+/* Read them from `a`; they come from `mem`.  The functions below that decide write it into
+ * `a`; the groups do not follow changes made by others. */
+OM_API om_alias_sets *om_alias_sets_new(const om_prog *p, om_assignment *a, om_arena *mem);
 
 /* The group of `v` and, unless NULL, where in it `v` lies.  NULL where the
  * storage of `v` cannot be shared: its size is not known. */
@@ -227,8 +227,7 @@ typedef struct om_segments {
 	struct om_segments_index *index; /* for om_segments_of() */
 } om_segments;
 
-/* Storages are those of `b`: of a program that has OM_HAS_VIEWS, but no other store
- * yet.  What may be computed where it goes to is a part of that from the start. */
+/* Storages are those of `b`: of an assignment that has views, but nothing else yet.  What may be computed where it goes to is a part of that from the start. */
 OM_API om_segments *om_segments_new(const om_prog *p, const om_buffers *b, om_arena *mem);
 
 /* The pieces of `v`, by number, in a row; none where it is not planned. */
@@ -245,13 +244,9 @@ typedef struct om_update_path {
 	uint32_t nvalue, nreader; /* how many of each */
 } om_update_path;
 
-/* Ways for the program's ties, as many as there are; the list comes from `mem`.  Needs
- * OM_HAS_SHAPES, OM_HAS_CONST and OM_HAS_VIEWS, and nothing in place yet. */
-OM_API om_update_path *om_update_paths_find(const om_prog *p, om_arena *mem, uint32_t *n);
-
-/* Take back what the `loops` pass did to steps and storage; nothing where it did not
- * run.  For passes that decide on storage before it. */
-OM_API void om_multi_views_forget(om_prog *p);
+/* Ways for the program's ties, as many as there are; the list comes from `mem`.  `a` has
+ * views, and nothing in place yet. */
+OM_API om_update_path *om_update_paths_find(const om_prog *p, const om_assignment *a, om_arena *mem, uint32_t *n);
 
 /* How many rounds a Loop or Scan runs, known before the run; -1 where it is not. */
 OM_API int64_t om_trip_count(const om_op *op);

@@ -56,7 +56,7 @@ rounds_of(const om_op *op)
 static bool
 is_view(const struct access_bytes *w, const om_value *v)
 {
-	return v && w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE) && v->store == OM_VIEW && v->source;
+	return v && w->b->assignment->backing[v->id].store == OM_VIEW;
 }
 
 /* An op whose outputs are views of its inputs moves nothing. */
@@ -68,7 +68,7 @@ moves_nothing(const struct access_bytes *w, const om_op *op)
 	if (op->is_folded || (op->opdef && op->opdef->flags & OM_SHAPE_ONLY))
 		return true;
 	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k] && !(is_view(w, op->out[k]) && om_op_view(op, k, &view)))
+		if (op->out[k] && !(is_view(w, op->out[k]) && om_op_facts_view(w->b->assignment->facts, op, k, &view)))
 			return false;
 	return op->nout > 0 && op->nbody == 0;
 }

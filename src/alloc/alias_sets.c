@@ -21,11 +21,12 @@
 #include "alloc/byte_liveness.h"
 
 struct om_alias_sets {
-	om_prog *p;
+	const om_prog *p;
+	om_assignment *a;        /* that is being made */
 	om_arena *mem;
 	om_alias_set **of;           /* by value id, like all */
 	uint64_t *offset;        /* into the group's storage */
-	uint64_t *bytes;
+	const uint64_t *bytes;
 	om_value **origin;
 	uint64_t *at;            /* bytes into the origin */
 	om_partial_order *reach;         /* NULL: the order is that of the file */
@@ -42,27 +43,28 @@ rounded(const om_alias_sets *g, uint64_t bytes)
 static void
 insert(om_alias_sets *g, om_alias_set *to, om_value *v, uint64_t offset)
 {
-	const uint32_t until = to->n && to->until[to->n - 1] > v->last ? to->until[to->n - 1] : v->last;
+	const om_steps live = g->a->live[v->id];
+	const uint32_t until = to->n && to->until[to->n - 1] > live.last ? to->until[to->n - 1] : live.last;
 	size_t n = to->n;
 
 	OM_PUSH(g->mem, to->until, n, to->capuntil, until);
 	OM_PUSH(g->mem, to->member, to->n, to->cap, v);
 	g->of[v->id] = to;
 	g->offset[v->id] = offset;
-	if (v->first < to->first)
-		to->first = v->first;
-	if (v->last > to->last)
-		to->last = v->last;
+	if (live.first < to->first)
+		to->first = live.first;
+	if (live.last > to->last)
+		to->last = live.last;
 }
 
 static om_alias_set *
 new_group(om_alias_sets *g, om_value *root)
 {
+	const om_steps live = g->a->live[root->id];
 	om_alias_set *own = OM_NEW(g->mem, om_alias_set);
 
-	om_tensor_bytes(root->type.elem, &root->shape, &g->bytes[root->id]);
-	*own = (om_alias_set){.root = root, .first = root->first, .last = root->last,
-		.is_outside = om_value_is_placeless(g->p, root)};
+	*own = (om_alias_set){.root = root, .first = live.first, .last = live.last,
+		.is_outside = g->a->facts->is_outside[root->id]};
 	own->bytes = own->is_outside ? 0 : rounded(g, g->bytes[root->id]);
 	insert(g, own, root, 0);
 	return own;
@@ -71,30 +73,26 @@ new_group(om_alias_sets *g, om_value *root)
 static void
 add_value(om_alias_sets *g, om_value *v)
 {
-	const bool decided = g->p->has & (OM_HAS_VIEWS | OM_HAS_STORE);
-	om_value *root = v;
-	uint64_t offset = 0;
+	const om_backing *at = &g->a->backing[v->id];
+	uint64_t offset;
 
-	if (g->of[v->id] || om_value_unplanned(g->p, v))
+	if (g->of[v->id] || g->a->facts->is_unplanned[v->id])
 		return;
-	if (decided)
-		root = om_storage(v, &offset);
-	if (om_value_unplanned(g->p, root))
+	om_value *root = om_storage(g->a, v, &offset);
+	if (g->a->facts->is_unplanned[root->id])
 		return;
 	g->origin[v->id] = v;
-	if (decided && v->store == OM_VIEW && g->origin[v->source->id]) {
-		g->origin[v->id] = g->origin[v->source->id];
-		g->at[v->id] = g->at[v->source->id] + v->offset;
+	if (at->store == OM_VIEW && g->origin[at->source->id]) {
+		g->origin[v->id] = g->origin[at->source->id];
+		g->at[v->id] = g->at[at->source->id] + at->offset;
 	}
 	om_alias_set *own = g->of[root->id];
 	if (!own) {
 		own = new_group(g, root);
 		g->origin[root->id] = root;
 	}
-	if (root == v)
-		return;
-	om_tensor_bytes(v->type.elem, &v->shape, &g->bytes[v->id]);
-	insert(g, own, v, offset);
+	if (root != v)
+		insert(g, own, v, offset);
 }
 
 static void
@@ -102,7 +100,8 @@ add_block(om_alias_sets *g, const om_block *b)
 {
 	for (uint32_t k = 0; k < b->nparam; k++)
 		add_value(g, b->param[k]);
-	for (const om_op *op = b->first; op; op = op->next) {
+	for (om_op *const *at = g->a->schedule->ops[b->id]; *at; at++) {
+		const om_op *op = *at;
 		for (uint32_t k = 0; k < op->nin; k++)
 			if (op->in[k] && op->in[k]->is_const)
 				add_value(g, op->in[k]);
@@ -127,12 +126,12 @@ find_order(om_alias_sets *g)
 }
 
 om_alias_sets *
-om_alias_sets_new(om_prog *p, om_arena *mem)
+om_alias_sets_new(const om_prog *p, om_assignment *a, om_arena *mem)
 {
 	om_alias_sets *g = OM_NEW(mem, om_alias_sets);
 
-	*g = (om_alias_sets){.p = p, .mem = mem, .of = OM_NEWN(mem, om_alias_set *, p->nvalue),
-		.offset = OM_NEWN(mem, uint64_t, p->nvalue), .bytes = OM_NEWN(mem, uint64_t, p->nvalue),
+	*g = (om_alias_sets){.p = p, .a = a, .mem = mem, .of = OM_NEWN(mem, om_alias_set *, p->nvalue),
+		.offset = OM_NEWN(mem, uint64_t, p->nvalue), .bytes = a->facts->bytes,
 		.origin = OM_NEWN(mem, om_value *, p->nvalue), .at = OM_NEWN(mem, uint64_t, p->nvalue)};
 	if (p->parallel_safe)
 		find_order(g);
@@ -165,7 +164,8 @@ may_widen(const om_alias_sets *g, const om_alias_set *own, const om_value *v, ui
 	for (size_t k = 0; k < own->n; k++) {
 		const om_value *m = own->member[k];
 		const uint64_t at = g->offset[m->id];
-		if (m != v && at < to && from < at + g->bytes[m->id] && m->first <= last && first <= m->last
+		const om_steps live = g->a->live[m->id];
+		if (m != v && at < to && from < at + g->bytes[m->id] && live.first <= last && first <= live.last
 		    && !hold_one(g, m, v))
 			return false;
 	}
@@ -176,14 +176,14 @@ bool
 om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t last, bool always)
 {
 	om_alias_set *own = g->of[v->id];
+	om_steps *live = &g->a->live[v->id];
 	size_t k = 0;
 
 	if (own && !always && !may_widen(g, own, v, first, last))
 		return false;
-	first = first < v->first ? first : v->first;
-	last = last > v->last ? last : v->last;
-	v->first = first;
-	v->last = last;
+	first = first < live->first ? first : live->first;
+	last = last > live->last ? last : live->last;
+	*live = (om_steps){first, last};
 	if (!own)
 		return true;
 	own->first = first < own->first ? first : own->first;
@@ -258,8 +258,8 @@ is_over_before(const om_alias_sets *g, const om_value *a, const om_value *b)
 	const uint32_t begin = r->touch[r->start[b->id]];
 	for (uint32_t k = 0; k < r->ntouch[a->id]; k++)
 		if (touch[k] == begin && begin < r->n) {
-			const uint32_t end = a->last < g->node[begin]->end ? a->last : g->node[begin]->end;
-			if (end >= b->first)
+			const uint32_t last = g->a->live[a->id].last, end = g->a->schedule->of_op[g->node[begin]->id].last;
+			if ((last < end ? last : end) >= g->a->live[b->id].first)
 				return false;
 		} else if (!om_partial_order_node_before(r, touch[k], begin)) {
 			return false;
@@ -271,8 +271,10 @@ is_over_before(const om_alias_sets *g, const om_value *a, const om_value *b)
 static bool
 do_meet(const struct move *x, const om_value *m, const om_value *t)
 {
+	const om_steps a = x->g->a->live[m->id], b = x->g->a->live[t->id];
+
 	if (!x->g->reach)
-		return m->first <= t->last && t->first <= m->last && !is_pair(x, m, t);
+		return a.first <= b.last && b.first <= a.last && !is_pair(x, m, t);
 	if (is_pair(x, m, t))
 		return !om_partial_order_is_over(x->g->reach, x->in, x->out->def ? x->out->def : x->out->block->owner);
 	return !is_over_before(x->g, m, t) && !is_over_before(x->g, t, m);
@@ -306,9 +308,10 @@ is_allowed(const struct move *x)
 		const om_value *m = x->from->member[k];
 		if (!is_aligned(x, m))
 			return false;
-		if (m->last < x->to->first && !x->g->reach)
+		const om_steps live = x->g->a->live[m->id];
+		if (live.last < x->to->first && !x->g->reach)
 			continue;
-		for (size_t i = x->to->n; i-- > 0 && (x->g->reach || x->to->until[i] >= m->first);)
+		for (size_t i = x->to->n; i-- > 0 && (x->g->reach || x->to->until[i] >= live.first);)
 			if (do_clash(x, m, x->to->member[i]))
 				return false;
 	}
@@ -350,9 +353,9 @@ link_part(const struct move *x, om_value *near)
 	const uint64_t at = x->g->offset[near->id];
 
 	if (x->base >= at && x->base - at + x->g->bytes[x->from->root->id] <= x->g->bytes[near->id])
-		om_value_set_storage(x->from->root, OM_SUBBUFFER, near, x->base - at);
+		om_assignment_back(x->g->a, x->from->root, OM_SUBBUFFER, near, x->base - at);
 	else
-		om_value_set_storage(x->from->root, OM_SUBBUFFER, x->to->root, x->base);
+		om_assignment_back(x->g->a, x->from->root, OM_SUBBUFFER, x->to->root, x->base);
 }
 
 bool
@@ -369,7 +372,7 @@ om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_edge *
 	if (!is_allowed(&x))
 		return false;
 	if (store == OM_VIEW)
-		om_value_set_storage(same->v, OM_VIEW, source, same->offset);
+		om_assignment_back(g->a, same->v, OM_VIEW, source, same->offset);
 	else
 		link_part(&x, source);
 	move_members(&x);
@@ -387,7 +390,7 @@ om_alias_sets_merge_inplace(om_alias_sets *g, om_value *out, om_value *in)
 		x.base = g->offset[in->id];
 		if (!is_allowed(&x))
 			return false;
-		om_value_set_storage(out, OM_INPLACE, in, 0);
+		om_assignment_back(g->a, out, OM_INPLACE, in, 0);
 		move_members(&x);
 		return true;
 	}

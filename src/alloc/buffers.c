@@ -10,10 +10,8 @@ enum { NONE = UINT32_MAX };
 
 /* ---- What is planned. ---- */
 
-/* Does the block take part in runs: is it the graph, or the body of an op that
- * does? */
-static bool
-is_reached(const om_prog *p, const om_block *b)
+bool
+om_block_is_reached(const om_prog *p, const om_block *b)
 {
 	while (b && b != p->first)
 		b = b->owner ? b->owner->block : NULL;
@@ -34,7 +32,7 @@ om_value_is_placeless(const om_prog *p, const om_value *v)
 {
 	const om_block *b = v->block;
 
-	if (v->is_const || !is_reached(p, b))
+	if (v->is_const || !om_block_is_reached(p, b))
 		return true;
 	if (v->def ? !v->def->block || v->def->is_folded : b == p->first)
 		return true;
@@ -88,6 +86,16 @@ why_no_shape(const om_prog *p, const om_value *v)
 	return om_printf(p->mem, "%sdata-dependent shape of %s", link, o->def->type);
 }
 
+bool
+om_value_is_unplannable(const om_value *v)
+{
+	uint64_t bytes;
+
+	return v->type.kind != OM_TENSOR || v->type.elem == OM_UNDEFINED || v->type.elem == OM_STRING
+	    || !om_shape_is_known(&v->shape) || !om_tensor_bytes(v->type.elem, &v->shape, &bytes)
+	    || bytes > INT64_MAX / 4;
+}
+
 const char *
 om_value_unplanned(const om_prog *p, const om_value *v)
 {
@@ -95,9 +103,8 @@ om_value_unplanned(const om_prog *p, const om_value *v)
 		[OM_SPARSE] = "a sparse tensor", [OM_SEQUENCE] = "a sequence",
 		[OM_OPTIONAL] = "an optional", [OM_MAP] = "a map", [OM_OPAQUE] = "an opaque type",
 	};
-	uint64_t bytes;
 
-	if (om_value_is_placeless(p, v))
+	if (om_value_is_placeless(p, v) || !om_value_is_unplannable(v))
 		return NULL;
 	if (v->type.kind != OM_TENSOR)
 		return kinds[v->type.kind];
@@ -107,21 +114,19 @@ om_value_unplanned(const om_prog *p, const om_value *v)
 		return "string elements";
 	if (!om_shape_is_known(&v->shape))
 		return why_no_shape(p, v);
-	if (!om_tensor_bytes(v->type.elem, &v->shape, &bytes) || bytes > INT64_MAX / 4)
-		return "more bytes than can be addressed";
-	return NULL;
+	return "more bytes than can be addressed";
 }
 
 /* ---- Groups. ---- */
 
 struct builder {
-	om_prog *p;
+	const om_prog *p;
+	const om_assignment *a;
 	om_arena *mem;
 	om_buffers *b;
 	om_arena *tmp;
 	om_usage *usage;        /* by buffer */
 	om_interval *span;      /* by buffer: from its first step to its last */
-	bool *placeless;
 	om_value **root;        /* by id, of what was visited: whose storage it is */
 };
 
@@ -167,15 +172,15 @@ extend(struct builder *w, uint32_t n, uint32_t first, uint32_t last, uint64_t fr
 static om_value *
 storage(struct builder *w, om_value *v)
 {
-	const om_value *s = w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE) ? v->source : NULL;
+	const om_value *s = w->a->backing[v->id].source;
 
 	w->root[v->id] = v;
 	w->b->offset[v->id] = 0;
 	if (s && w->root[s->id]) {
 		w->root[v->id] = w->root[s->id];
-		w->b->offset[v->id] = w->b->offset[s->id] + v->offset;
+		w->b->offset[v->id] = w->b->offset[s->id] + w->a->backing[v->id].offset;
 	} else if (s) {
-		w->root[v->id] = om_storage(v, &w->b->offset[v->id]);
+		w->root[v->id] = om_storage(w->a, v, &w->b->offset[v->id]);
 	}
 	return w->root[v->id];
 }
@@ -183,13 +188,13 @@ storage(struct builder *w, om_value *v)
 static void
 add_value(struct builder *w, om_value *v)
 {
+	const om_op_facts *f = w->a->facts;
 	om_value *root = storage(w, v);
-	uint64_t bytes;
+	const uint64_t bytes = f->bytes[v->id];
 
-	if (w->placeless[v->id] || om_value_unplanned(w->p, v) || om_value_unplanned(w->p, root))
+	if (f->is_outside[v->id] || f->is_unplanned[v->id] || f->is_unplanned[root->id])
 		return;
-	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
-	if (w->placeless[root->id]) {
+	if (f->is_outside[root->id]) {
 		if (root->def && !root->is_const)  /* computed in the memory of a result */
 			add_naive(w->b, rounded(w->p, bytes));
 		return;
@@ -198,7 +203,7 @@ add_value(struct builder *w, om_value *v)
 		w->b->of_value[root->id] = new_buffer(w, root->name);
 	const uint32_t n = w->b->of_value[root->id];
 	w->b->of_value[v->id] = n;
-	extend(w, n, v->first, v->last, w->b->offset[v->id], bytes);
+	extend(w, n, w->a->live[v->id].first, w->a->live[v->id].last, w->b->offset[v->id], bytes);
 	add_naive(w->b, rounded(w->p, bytes));
 }
 
@@ -207,13 +212,14 @@ static void
 add_scratch(struct builder *w, const om_op *op)
 {
 	const bool ours = w->p->target == OM_TARGET_CPU && !op->is_folded;
-	const uint64_t bytes = ours ? om_op_scratch(op) : 0;
+	const uint64_t bytes = ours ? w->a->facts->op[op->id].workspace : 0;
 
 	if (bytes == 0 || bytes > INT64_MAX / 4)
 		return;
 	const uint32_t n = new_buffer(w, *op->name ? op->name : op->type);
 	w->b->of_op[op->id] = n;
-	extend(w, n, op->step, op->step, 0, bytes);
+	const uint32_t step = w->a->schedule->of_op[op->id].first;
+	extend(w, n, step, step, 0, bytes);
 	add_naive(w->b, rounded(w->p, bytes));
 }
 
@@ -222,7 +228,8 @@ add_block(struct builder *w, const om_block *b)
 {
 	for (uint32_t k = 0; k < b->nparam; k++)
 		add_value(w, b->param[k]);
-	for (const om_op *op = b->first; op; op = op->next) {
+	for (om_op *const *at = w->a->schedule->ops[b->id]; *at; at++) {
+		const om_op *op = *at;
 		for (uint32_t k = 0; k < op->nout; k++)
 			if (op->out[k])
 				add_value(w, op->out[k]);
@@ -248,22 +255,21 @@ set_live(struct builder *w, uint32_t n)
 }
 
 om_buffers *
-om_buffers_new(om_prog *p, om_arena *mem)
+om_buffers_new(const om_prog *p, const om_assignment *a, om_arena *mem)
 {
 	om_buffers *b = OM_NEW(mem, om_buffers);
 	const size_t most = (size_t)p->nvalue + p->nop;
-	struct builder w = {.p = p, .mem = mem, .tmp = om_arena_new(), .b = b,
+	struct builder w = {.p = p, .a = a, .mem = mem, .tmp = om_arena_new(), .b = b,
 		.usage = OM_NEWN(mem, om_usage, most), .span = OM_NEWN(mem, om_interval, most),
-		.placeless = OM_NEWN(mem, bool, p->nvalue), .root = OM_NEWN(mem, om_value *, p->nvalue)};
+		.root = OM_NEWN(mem, om_value *, p->nvalue)};
 
+	b->assignment = a;
 	b->buf = OM_NEWN(mem, om_buffer, most);
 	b->of_value = OM_NEWN(mem, uint32_t, p->nvalue);
 	b->offset = OM_NEWN(mem, uint64_t, p->nvalue);
 	b->of_op = OM_NEWN(mem, uint32_t, p->nop);
-	for (uint32_t k = 0; k < p->nvalue; k++) {
+	for (uint32_t k = 0; k < p->nvalue; k++)
 		b->of_value[k] = NONE;
-		w.placeless[k] = om_value_is_placeless(p, p->values[k]);
-	}
 	for (uint32_t k = 0; k < p->nop; k++)
 		b->of_op[k] = NONE;
 	add_block(&w, p->first);

@@ -9,4 +9,11 @@
  * what takes part in no run. */
 bool om_value_is_placeless(const om_prog *p, const om_value *v);
 
+/* Has a value that requires storage a size that is not known before the run? */
+bool om_value_is_unplannable(const om_value *v);
+
+/* Does the block take part in runs: is it the graph, or the body of an op that
+ * does? */
+bool om_block_is_reached(const om_prog *p, const om_block *b);
+
 #endif

@@ -16,7 +16,6 @@
 
 #include <string.h>
 
-#include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 
 enum { NONE = UINT32_MAX, MOST_ROUNDS = 64 };
@@ -62,7 +61,7 @@ struct om_segments_index {
 static uint32_t
 store_of(const struct om_segments_index *x, const om_value *v, uint64_t *at)
 {
-	return x->b->of_value[v->id] == NONE ? NONE : x->of_value[om_storage(v, at)->id];
+	return x->b->of_value[v->id] == NONE ? NONE : x->of_value[om_storage(x->b->assignment, v, at)->id];
 }
 
 static void
@@ -76,7 +75,7 @@ add_stores(struct cutter *c)
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_value *v = p->values[k];
 		x->of_value[k] = NONE;
-		if (c->b->of_value[k] == NONE || om_storage(v, NULL) != v)
+		if (c->b->of_value[k] == NONE || c->b->assignment->backing[k].source)
 			continue;
 		x->of_value[k] = x->nstore;
 		x->store[x->nstore++] = (struct store){.root = v};
@@ -103,9 +102,9 @@ add_pair(struct cutter *c, struct pairs *to, const om_value *a, const om_value *
 
 /* Is `v` in the storage of a value that an op of the block makes? */
 static bool
-is_made_in(const om_block *b, const om_value *v)
+is_made_in(const struct cutter *c, const om_block *b, const om_value *v)
 {
-	const om_value *root = om_storage(v, NULL);
+	const om_value *root = om_storage(c->b->assignment, v, NULL);
 
 	return !v->is_const && root->def && root->block == b;
 }
@@ -113,15 +112,16 @@ is_made_in(const om_block *b, const om_value *v)
 static void
 add_pairs_of(struct cutter *c, const om_op *op)
 {
+	const om_op_facts *f = c->b->assignment->facts;
 	uint64_t offset;
 
 	for (uint32_t i = 0; i < op->nin; i++) {
 		if (!op->in[i])
 			continue;
-		if (is_made_in(op->block, op->in[i]) && om_op_subbuffer(op, i, &offset) && op->out[0])
+		if (om_op_facts_subbuffer(f, op, i, &offset) && is_made_in(c, op->block, op->in[i]))
 			add_pair(c, &c->into, op->in[i], op->out[0], offset);
 		for (uint32_t k = 0; k < op->nout; k++)
-			if (op->out[k] && om_op_inplace(op, k, i))
+			if (op->out[k] && om_op_facts_inplace(f, op, k, i))
 				add_pair(c, &c->over, op->out[k], op->in[i], 0);
 	}
 }
@@ -343,16 +343,20 @@ level_all(struct cutter *c)
 static void
 add_makers(struct cutter *c)
 {
-	for (const om_block *b = c->p->first; b; b = b->next)
-		for (om_op *op = b->last; op; op = op->prev)
-			for (uint32_t k = 0; k < op->nout; k++) {
-				const om_value *v = op->out[k];
+	const om_assignment *a = c->b->assignment;
+
+	for (const om_block *b = c->p->first; b; b = b->next) {
+		om_op **ops = a->schedule->ops[b->id];
+		for (uint32_t at = b->nop; at-- > 0;)
+			for (uint32_t k = 0; k < ops[at]->nout; k++) {
+				const om_value *v = ops[at]->out[k];
 				uint32_t n;
-				if (!v || om_storage(v, NULL) != v)
+				if (!v || a->backing[v->id].source)
 					continue;
 				for (const uint32_t *piece = om_segments_of(c->q, v, &n); n; n--)
-					c->q->piece[piece[n - 1]].maker = op;
+					c->q->piece[piece[n - 1]].maker = ops[at];
 			}
+	}
 }
 
 const uint32_t *

@@ -72,12 +72,13 @@ struct work {
 static void
 add_touch(struct work *w, struct touches *of, uint32_t node, uint32_t lower, uint32_t upper)
 {
-	const uint32_t from = node < w->reach->n ? w->op[node]->step : w->p->first->end;
-	const uint32_t to = node < w->reach->n ? w->op[node]->end : w->p->first->end;
-	struct touch t = {node, lower > from ? lower : from, upper < to ? upper : to};
+	const om_schedule *s = w->b->assignment->schedule;
+	const uint32_t end = s->of_block[w->p->first->id].last;
+	const om_steps at = node < w->reach->n ? s->of_op[w->op[node]->id] : (om_steps){end, end};
+	struct touch t = {node, lower > at.first ? lower : at.first, upper < at.last ? upper : at.last};
 
 	if (t.lower > t.upper)
-		t = (struct touch){node, from, to};
+		t = (struct touch){node, at.first, at.last};
 	OM_PUSH(w->mem, of->t, of->n, of->cap, t);
 }
 
@@ -85,17 +86,20 @@ static struct touches *
 list_touches(struct work *w)
 {
 	const om_partial_order *r = w->reach;
+	const om_steps *steps = w->b->assignment->schedule->of_op;
 	struct touches *of = OM_NEWN(w->mem, struct touches, w->b->n);
 
 	for (uint32_t k = 0; k < w->p->nvalue; k++) {
-		const om_value *v = w->p->values[k];
+		const om_steps live = w->b->assignment->live[k];
 		for (uint32_t i = 0; i < r->ntouch[k] && w->b->of_value[k] != NONE; i++)
-			add_touch(w, &of[w->b->of_value[k]], r->touch[r->start[k] + i], v->first, v->last);
+			add_touch(w, &of[w->b->of_value[k]], r->touch[r->start[k] + i],
+				live.first, live.last);
 	}
 	for (const om_block *b = w->p->first; b; b = b->next)
 		for (const om_op *op = b->first; op; op = op->next)
 			if (w->b->of_op[op->id] != NONE)
-				add_touch(w, &of[w->b->of_op[op->id]], r->node[op->id], op->step, op->end);
+				add_touch(w, &of[w->b->of_op[op->id]], r->node[op->id], steps[op->id].first,
+					steps[op->id].last);
 	return of;
 }
 
@@ -355,14 +359,14 @@ heaviest_set(struct work *w, om_arena *mem)
 static uint32_t
 busiest_step(const struct work *w)
 {
-	int64_t *change = OM_NEWN(w->mem, int64_t, (size_t)w->p->nstep + 2), now = 0, most = 0;
+	int64_t *change = OM_NEWN(w->mem, int64_t, (size_t)w->b->assignment->schedule->nstep + 2), now = 0, most = 0;
 	uint32_t step = 0;
 
 	for (uint32_t k = 0; k < w->n; k++) {
 		change[w->life[k].first] += (int64_t)bytes_of(w, k);
 		change[w->life[k].last + 1] -= (int64_t)bytes_of(w, k);
 	}
-	for (uint32_t k = 0; k <= w->p->nstep; k++) {
+	for (uint32_t k = 0; k <= w->b->assignment->schedule->nstep; k++) {
 		now += change[k];
 		if (now > most) {
 			most = now;

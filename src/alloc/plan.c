@@ -1,7 +1,6 @@
 /* Plans: what packed buffers say about every value. */
 #include <config.h>
 
-#include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 
 om_plan *
@@ -26,8 +25,8 @@ struct writer {
 	om_prog *p;
 	om_plan *plan;
 	const om_buffers *b;
+	const om_assignment *a;  /* of the buffers */
 	uint32_t arena;          /* that of pool 0 */
-	bool has_store;
 };
 
 static void
@@ -46,12 +45,11 @@ static void
 place_outside(struct writer *w, om_value *v, om_placement *at)
 {
 	uint64_t offset = 0, bytes;
-	const om_value *root = w->has_store ? om_storage(v, &offset) : v;
-	const char *why = om_value_unplanned(w->p, v);
+	const om_value *root = om_storage(w->a, v, &offset);
+	const bool *unplanned = w->a->facts->is_unplanned;
 
-	if (!why)
-		why = om_value_unplanned(w->p, root);
-	if (why) {
+	if (unplanned[v->id] || unplanned[root->id]) {
+		const char *why = om_value_unplanned(w->p, unplanned[v->id] ? v : root);
 		at->where = OM_UNPLANNED;
 		w->plan->unplanned[w->plan->nunplanned++] = (om_unplanned){v->id, why};
 		return;
@@ -72,25 +70,24 @@ place_value(struct writer *w, om_value *v)
 	};
 	const uint64_t align = w->p->align;
 	om_placement *at = &w->plan->place[v->id];
+	const om_backing *backing = &w->a->backing[v->id];
 	const uint32_t n = w->b->of_value[v->id];
-	uint64_t bytes;
 
-	at->first = v->first;
-	at->last = v->last;
+	at->first = w->a->live[v->id].first;
+	at->last = w->a->live[v->id].last;
 	if (n == UINT32_MAX) {
 		place_outside(w, v, at);
 	} else {
-		om_tensor_bytes(v->type.elem, &v->shape, &bytes);
-		const bool inside = w->has_store && v->source;
+		const uint64_t bytes = w->a->facts->bytes[v->id];
 		at->where = OM_IN_ARENA;
 		at->arena = w->arena + w->b->buf[n].pool;
 		add_naive(w, at->arena, bytes);
 		at->offset = w->b->buf[n].offset + w->b->offset[v->id];
-		at->bytes = inside ? bytes : (bytes + align - 1) & ~(align - 1);
+		at->bytes = backing->source ? bytes : (bytes + align - 1) & ~(align - 1);
 	}
-	if (w->has_store && v->source && at->where != OM_UNPLANNED)
+	if (backing->source && at->where != OM_UNPLANNED)
 		w->plan->alias[w->plan->nalias++] =
-			(om_alias){kinds[v->store], v->id, v->source->id, v->offset};
+			(om_alias){kinds[backing->store], v->id, backing->source->id, backing->offset};
 }
 
 /* ---- Views. ---- */
@@ -101,16 +98,17 @@ static om_region
 home_of(const struct writer *w, const om_block *body, const om_value *v, uint64_t offset)
 {
 	const uint32_t n = w->b->of_value[v->id];
+	const om_backing *backing = w->a->backing;
 	const om_value *at = v;
 
-	while (at->source && om_block_inside(at->block, body)) {
-		offset += at->offset;
-		at = at->source;
+	while (backing[at->id].source && om_block_inside(at->block, body)) {
+		offset += backing[at->id].offset;
+		at = backing[at->id].source;
 	}
 	if (!om_block_inside(at->block, body)) {
-		for (const om_value *s = at; s; s = s->source)
-			if (s->rounds || !s->source) {
-				if (s->rounds || n == UINT32_MAX)
+		for (const om_value *s = at; s; s = backing[s->id].source)
+			if (w->a->multi_view[s->id] || !backing[s->id].source) {
+				if (w->a->multi_view[s->id] || n == UINT32_MAX)
 					return (om_region){at->id, 0, offset};
 				break;
 			}
@@ -130,9 +128,9 @@ region(const struct writer *w, const om_block *body, const om_address *s)
 static void
 place_view(struct writer *w, const om_value *v)
 {
-	const om_op *loop = v->rounds->is_output ? v->def : v->block->owner;
+	const om_multi_view *r = w->a->multi_view[v->id];
+	const om_op *loop = r->is_output ? v->def : v->block->owner;
 	const om_block *body = loop->body[0];
-	const om_multi_view *r = v->rounds;
 	om_region *off = OM_NEWN(w->p->mem, om_region, r->period);
 	om_region *first = OM_NEWN(w->p->mem, om_region, r->nprologue);
 
@@ -147,8 +145,8 @@ place_view(struct writer *w, const om_value *v)
 static void
 place_views(struct writer *w)
 {
-	for (uint32_t k = 0; k < w->p->nvalue && w->has_store; k++)
-		if (w->p->values[k]->rounds)
+	for (uint32_t k = 0; k < w->p->nvalue; k++)
+		if (w->a->multi_view[k])
 			place_view(w, w->p->values[k]);
 }
 
@@ -250,7 +248,6 @@ add_rest(struct writer *w)
 static void
 fill_plan(struct writer *w)
 {
-	w->has_store = w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE);
 	place_block(w, w->p->first);
 	place_weights(w);
 	place_views(w);
@@ -260,7 +257,7 @@ fill_plan(struct writer *w)
 void
 om_plan_new(om_prog *p, const om_buffers *b, const om_pack_result *r, const char *strategy)
 {
-	struct writer w = {.p = p, .plan = start_plan(p, strategy), .b = b};
+	struct writer w = {.p = p, .plan = start_plan(p, strategy), .b = b, .a = b->assignment};
 	const om_plan *plan = w.plan;
 
 	while (w.arena + 1 < plan->narena && plan->arena[w.arena].limit
@@ -286,7 +283,7 @@ om_plan_wanted(const om_prog *p, om_arena *mem, uint32_t *n)
 void
 om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, const char *strategy)
 {
-	struct writer w = {.p = p, .plan = start_plan(p, strategy), .b = b};
+	struct writer w = {.p = p, .plan = start_plan(p, strategy), .b = b, .a = b->assignment};
 
 	for (uint32_t k = 0; k < w.plan->narena; k++)
 		fill_arena(&w.plan->arena[k], &pool[k].result);

@@ -10,13 +10,13 @@
  * a depth only: optimizers take two or three. */
 #include <config.h>
 
-#include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 
 enum { DEEPEST = 8 };
 
 struct search {
 	const om_prog *p;
+	const om_assignment *a;  /* views, and nothing in place yet */
 	om_arena *mem;
 	uint32_t *uses;          /* by value id: inputs and results that it, or a view of it, is */
 	const om_value *param;
@@ -25,9 +25,9 @@ struct search {
 };
 
 static const om_value *
-root_of(const om_value *v)
+root_of(const struct search *s, const om_value *v)
 {
-	return om_storage(v, NULL);
+	return om_storage(s->a, v, NULL);
 }
 
 static void
@@ -36,20 +36,20 @@ count_uses(const struct search *s, const om_block *b)
 	for (const om_op *op = b->first; op; op = op->next) {
 		for (uint32_t k = 0; k < op->nin; k++)
 			if (op->in[k])
-				s->uses[root_of(op->in[k])->id]++;
+				s->uses[root_of(s, op->in[k])->id]++;
 		for (uint32_t k = 0; k < op->nbody; k++)
 			count_uses(s, op->body[k]);
 	}
 	for (uint32_t k = 0; k < b->nresult; k++)
-		s->uses[root_of(b->result[k])->id]++;
+		s->uses[root_of(s, b->result[k])->id]++;
 }
 
 /* Is a view of `v` read by `op`, too? */
 static bool
-has_other(const om_op *op, const om_value *v)
+has_other(const struct search *s, const om_op *op, const om_value *v)
 {
 	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] && op->in[k] != v && root_of(op->in[k]) == v)
+		if (op->in[k] && op->in[k] != v && root_of(s, op->in[k]) == v)
 			return true;
 	return false;
 }
@@ -61,7 +61,7 @@ is_between(const struct search *s, const om_op *op, const om_value *v)
 
 	for (uint32_t k = 0; k < op->nin; k++)
 		n += op->in[k] == v;
-	return v->def && v->block == s->p->first && !v->is_const && v->store == OM_OWN && s->uses[v->id] == n;
+	return v->def && v->block == s->p->first && !v->is_const && s->a->backing[v->id].store == OM_OWN && s->uses[v->id] == n;
 }
 
 static bool
@@ -70,18 +70,20 @@ find(struct search *s, om_value *v)
 	const om_op *op = v->def;
 	uint32_t out = 0;
 
-	if (!op || op->nbody || op->is_folded || !op->opdef || !op->opdef->inplace || v->store != OM_OWN || s->n == DEEPEST)
+	if (!op || op->nbody || op->is_folded || !op->opdef || !op->opdef->inplace || s->a->backing[v->id].store != OM_OWN
+	    || s->n == DEEPEST)
 		return false;
 	while (op->out[out] != v)
 		out++;
 	s->path[s->n++] = v;
 	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] == s->param && om_op_inplace_allowed(op, out, s->param) && !has_other(op, s->param))
+		if (op->in[k] == s->param && om_op_facts_inplace_value(s->a->facts, op, out, s->param)
+		    && !has_other(s, op, s->param))
 			return true;
 	for (uint32_t k = 0; k < op->nin; k++) {
 		om_value *u = op->in[k];
-		if (u && is_between(s, op, u) && om_value_bytes(u) == om_value_bytes(v) && om_op_inplace_allowed(op, out, u)
-		    && find(s, u))
+		if (u && is_between(s, op, u) && om_value_bytes(u) == om_value_bytes(v)
+		    && om_op_facts_inplace_value(s->a->facts, op, out, u) && find(s, u))
 			return true;
 	}
 	s->n--;
@@ -89,39 +91,10 @@ find(struct search *s, om_value *v)
 }
 
 static bool
-reads(const om_op *op, const om_value *root)
-{
-	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] && root_of(op->in[k]) == root)
-			return true;
-	for (uint32_t b = 0; b < op->nbody; b++) {
-		for (uint32_t k = 0; k < op->body[b]->nresult; k++)
-			if (root_of(op->body[b]->result[k]) == root)
-				return true;
-		for (const om_op *inner = op->body[b]->first; inner; inner = inner->next)
-			if (reads(inner, root))
-				return true;
-	}
-	return false;
-}
-
-/* By parameter: the ops of the graph that read it. */
-static void
-list_readers(const struct search *s, om_update_path *w)
-{
-	size_t n = 0, cap = 0;
-
-	for (om_op *op = s->p->first->first; op; op = op->next)
-		if (op != w->value[0]->def && !op->is_folded && reads(op, w->param))
-			OM_PUSH(s->mem, w->reader, n, cap, op);
-	w->nreader = (uint32_t)n;
-}
-
-static bool
-is_result(const om_block *b, const om_value *root)
+is_result(const struct search *s, const om_block *b, const om_value *root)
 {
 	for (uint32_t k = 0; k < b->nresult; k++)
-		if (root_of(b->result[k]) == root)
+		if (root_of(s, b->result[k]) == root)
 			return true;
 	return false;
 }
@@ -145,21 +118,70 @@ find_way(struct search *s, const om_io_alias *t, om_update_path *w)
 	s->param = w->param;
 	s->n = 0;
 	if (w->param->is_const || w->result->is_const || !om_value_bytes(w->param)
-	    || om_value_bytes(w->param) != om_value_bytes(w->result) || is_result(graph, w->param)
+	    || om_value_bytes(w->param) != om_value_bytes(w->result) || is_result(s, graph, w->param)
 	    || count_results(graph, w->result) != 1 || !find(s, w->result))
 		return false;
 	w->nvalue = s->n;
 	w->value = OM_NEWN(s->mem, om_value *, s->n);
 	for (uint32_t k = 0; k < s->n; k++)
 		w->value[k] = s->path[s->n - 1 - k];
-	list_readers(s, w);
 	return true;
 }
 
-om_update_path *
-om_update_paths_find(const om_prog *p, om_arena *mem, uint32_t *n)
+/* ---- Readers. ---- */
+
+struct readers {
+	const struct search *s;
+	om_update_path *all;
+	uint32_t *way_of;        /* by value id of a parameter: 1 + its way; 0: none */
+	size_t *cap;             /* by way: room in `reader` */
+};
+
+static void
+note_read(struct readers *w, om_op *op, const om_value *v)
 {
-	struct search s = {.p = p, .mem = mem, .uses = OM_NEWN(mem, uint32_t, p->nvalue)};
+	const uint32_t k = v ? w->way_of[root_of(w->s, v)->id] : 0;
+	if (!k)
+		return;
+	om_update_path *way = &w->all[k - 1];
+	if (op == way->value[0]->def || (way->nreader && way->reader[way->nreader - 1] == op))
+		return;
+	size_t n = way->nreader;
+	OM_PUSH(w->s->mem, way->reader, n, w->cap[k - 1], op);
+	way->nreader = (uint32_t)n;
+}
+
+/* What `inner`, the op of the graph `op` itself or one in its bodies, reads. */
+static void
+note_reads(struct readers *w, om_op *op, const om_op *inner)
+{
+	for (uint32_t k = 0; k < inner->nin; k++)
+		note_read(w, op, inner->in[k]);
+	for (uint32_t b = 0; b < inner->nbody; b++) {
+		for (uint32_t k = 0; k < inner->body[b]->nresult; k++)
+			note_read(w, op, inner->body[b]->result[k]);
+		for (const om_op *next = inner->body[b]->first; next; next = next->next)
+			note_reads(w, op, next);
+	}
+}
+
+/* By parameter: the ops of the graph that read it, in the order of the schedule. */
+static void
+list_readers(const struct search *s, om_update_path *all, uint32_t n)
+{
+	struct readers w = {s, all, OM_NEWN(s->mem, uint32_t, s->p->nvalue), OM_NEWN(s->mem, size_t, n)};
+
+	for (uint32_t k = 0; k < n; k++)
+		w.way_of[all[k].param->id] = k + 1;
+	for (om_op *const *at = s->a->schedule->ops[s->p->first->id]; n && *at; at++)
+		if (!(*at)->is_folded)
+			note_reads(&w, *at, *at);
+}
+
+om_update_path *
+om_update_paths_find(const om_prog *p, const om_assignment *a, om_arena *mem, uint32_t *n)
+{
+	struct search s = {.p = p, .a = a, .mem = mem, .uses = OM_NEWN(mem, uint32_t, p->nvalue)};
 	om_update_path *all = OM_NEWN(mem, om_update_path, p->ntie);
 
 	*n = 0;
@@ -167,5 +189,6 @@ om_update_paths_find(const om_prog *p, om_arena *mem, uint32_t *n)
 		count_uses(&s, p->first);
 	for (uint32_t k = 0; k < p->ntie; k++)
 		*n += find_way(&s, &p->tie[k], &all[*n]);
+	list_readers(&s, all, *n);
 	return all;
 }

@@ -1,23 +1,8 @@
-/* Values that move with the rounds of a loop: what the `loops` pass decided. */
+/* How many iterations a loop runs, as far as that is known before the run. */
 #include <config.h>
 
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
-
-void
-om_multi_views_forget(om_prog *p)
-{
-	for (uint32_t k = 0; p->before_loops && k < p->nbefore_loops; k++) {
-		const om_value *was = &p->before_loops[k];
-		om_value *v = p->values[k];
-		v->first = was->first;
-		v->last = was->last;
-		om_value_set_storage(v, was->store, was->source, was->offset);
-	}
-	p->before_loops = NULL;
-	for (uint32_t k = 0; k < p->nvalue; k++)
-		p->values[k]->rounds = NULL;
-}
 
 /* Does the body hand its condition on as it came, or say go on? */
 static bool

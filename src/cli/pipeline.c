@@ -37,7 +37,7 @@ bytes_needed(const om_cli *c, const om_prog *p, uint64_t *bytes)
 	if (p != c->prog || (p->has & wanted) != wanted || p->parallel_safe)
 		return false;
 	om_arena *mem = om_arena_new();
-	const om_buffers *b = om_buffers_new(c->prog, mem);
+	const om_buffers *b = om_buffers_new(c->prog, c->prog->assignment, mem);
 	*bytes = om_pack_bound(b->buf, b->n, NULL);
 	om_arena_free(mem);
 	return true;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "host/host.h"
+#include "onnxmem/assignment.h"
 
 /* Passes that are waiting for what they need, the innermost first. */
 struct waiting {
@@ -196,13 +197,16 @@ run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
 	om_facts_before(p, &facts);
 	om_status st = call(h, p, pass, &r);
 	om_facts_after(p, &facts, st == OM_OK);
+	if ((~pass->keeps | pass->gives) & (OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST))
+		p->op_facts = NULL;
+	om_assignment_settle(p);
 	const double ms = om_now_ms() - start;
 	if (st == OM_OK)
 		st = check(h, p, pass);
 	if (st == OM_OK)
 		tell(h, p, &r, ms);
 	else
-		om_facts_set(p, p->has & ~pass->gives, 0);
+		om_facts_set(p, p->has & ~pass->gives, 0), om_assignment_settle(p);
 	om_arena_free(scratch);
 	return st == OM_OK ? st : om_note(h->session, st, "running %s", pass->name);
 }

@@ -180,12 +180,14 @@ push_value(om_arena *mem, om_value **list, uint32_t n, om_value *v)
 void
 om_block_add_param(om_block *b, om_value *v)
 {
+	b->prog->op_facts = NULL;
 	b->param = push_value(b->prog->mem, b->param, b->nparam++, v);
 }
 
 void
 om_block_add_result(om_block *b, om_value *v)
 {
+	b->prog->op_facts = NULL;
 	b->result = push_value(b->prog->mem, b->result, b->nresult++, v);
 }
 
@@ -213,6 +215,8 @@ om_op_set_in(om_op *op, uint32_t k, om_value *v)
 {
 	assert(k < op->nin);
 	op->in[k] = v;
+	if (op->block)
+		op->block->prog->op_facts = NULL;
 }
 
 void
@@ -318,6 +322,7 @@ void
 om_op_append(om_block *b, om_op *op)
 {
 	assert(!op->block);
+	b->prog->op_facts = NULL;
 	op->block = b;
 	op->prev = b->last;
 	if (b->last)
@@ -334,6 +339,7 @@ om_op_insert(om_op *before, om_op *op)
 	om_block *b = before->block;
 
 	assert(!op->block);
+	b->prog->op_facts = NULL;
 	op->block = b;
 	op->next = before;
 	op->prev = before->prev;
@@ -347,6 +353,7 @@ om_op_remove(om_op *op)
 {
 	om_block *b = op->block;
 
+	b->prog->op_facts = NULL;
 	*(op->prev ? &op->prev->next : &b->first) = op->next;
 	*(op->next ? &op->next->prev : &b->last) = op->prev;
 	b->nop--;

@@ -2,7 +2,7 @@
  * basic blocks: one walk back over the block for each question. */
 #include <config.h>
 
-#include "onnxmem/ir.h"
+#include "onnxmem/assignment.h"
 
 static void
 add(uint64_t *set, const om_value *v)
@@ -34,12 +34,13 @@ static uint64_t *
 set_behind(const om_prog *p, const om_op *op, om_arena *mem)
 {
 	const om_op *end = op;
+	const uint64_t *const *live_out = p->assignment->live_out;
 
-	while (!end->live_out && end->next)
+	while (!live_out[end->id] && end->next)
 		end = end->next;
-	if (!end->live_out)
+	if (!live_out[end->id])
 		return OM_NEWN(mem, uint64_t, p->nvalue / 64 + 1);
-	uint64_t *set = om_memdup(mem, end->live_out, (p->nvalue + 63) / 64 * sizeof *set);
+	uint64_t *set = om_memdup(mem, live_out[end->id], (p->nvalue + 63) / 64 * sizeof *set);
 	for (; end != op; end = end->prev)
 		step_back(set, end);
 	return set;
@@ -66,8 +67,8 @@ om_live_out(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***
 size_t
 om_live_in(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out)
 {
-	if (op->live_in)
-		return members(p, op->live_in, mem, out);
+	if (p->assignment->live_in[op->id])
+		return members(p, p->assignment->live_in[op->id], mem, out);
 	uint64_t *set = set_behind(p, op, mem);
 	step_back(set, op);
 	return members(p, set, mem, out);

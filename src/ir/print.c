@@ -331,25 +331,36 @@ spots(const struct printer *w, const char *what, const om_address *s, uint32_t n
 	}
 }
 
+/* What is decided about `v`; NULL where nothing is. */
+static const om_assignment *
+assignment(const struct printer *w, const om_value *v)
+{
+	const om_assignment *a = w->p->has & OM_HAS_LIVE ? w->p->assignment : NULL;
+	return a && v->id < a->nvalue ? a : NULL;
+}
+
 static void
 storage(const struct printer *w, const om_value *v)
 {
 	static const char *const how[] = {[OM_VIEW] = "view of", [OM_INPLACE] = "in", [OM_IO_ALIAS] = "tied to",
 		[OM_SUBBUFFER] = "part of"};
+	const om_assignment *a = assignment(w, v);
 
-	if (!(w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE)))
+	if (!a)
 		return;
-	if (v->source) {
-		fprintf(w->to, "; %s ", how[v->store]);
-		value(w->to, v->source);
-		if (v->offset)
-			fprintf(w->to, " + %" PRIu64, v->offset);
+	const om_backing *b = &a->backing[v->id];
+	const om_multi_view *r = a->multi_view[v->id];
+	if (b->source) {
+		fprintf(w->to, "; %s ", how[b->store]);
+		value(w->to, b->source);
+		if (b->offset)
+			fprintf(w->to, " + %" PRIu64, b->offset);
 	}
-	if (v->rounds) {
-		spots(w, "; first ", v->rounds->first, v->rounds->nprologue);
-		spots(w, v->rounds->is_output ? "; ends in " : "; turns in ", v->rounds->at, v->rounds->period);
-		if (v->rounds->stride)
-			fprintf(w->to, ", a round %+" PRId64, v->rounds->stride);
+	if (r) {
+		spots(w, "; first ", r->first, r->nprologue);
+		spots(w, r->is_output ? "; ends in " : "; turns in ", r->at, r->period);
+		if (r->stride)
+			fprintf(w->to, ", a round %+" PRId64, r->stride);
 	}
 }
 
@@ -363,8 +374,9 @@ facts(const struct printer *w, const om_op *op, const om_value *v)
 		fputc(' ', w->to);
 	}
 	typed(w->to, v);
-	if (w->p->has & OM_HAS_LIVE && !v->is_const)
-		fprintf(w->to, "; %u..%u", v->first, v->last);
+	const om_assignment *a = assignment(w, v);
+	if (a && !v->is_const)
+		fprintf(w->to, "; %u..%u", a->live[v->id].first, a->live[v->id].last);
 	storage(w, v);
 	if (w->p->has & OM_HAS_PLAN && w->p->plan)
 		place(w, v);
@@ -465,7 +477,7 @@ live_set(const struct printer *w, const char *label, const om_value *const *v, s
 static void
 op_with_live(struct printer *w, const om_op *op)
 {
-	const bool wanted = w->flags & OM_DUMP_LIVE && w->p->has & OM_HAS_LIVE;
+	const bool wanted = w->flags & OM_DUMP_LIVE && w->p->has & OM_HAS_LIVE && w->p->assignment;
 	om_arena *mem = wanted ? om_arena_new() : NULL;
 	const om_value **v;
 
@@ -485,15 +497,15 @@ op_with_live(struct printer *w, const om_op *op)
 static void
 param_facts(const struct printer *w, const om_block *b)
 {
-	for (uint32_t k = 0; k < b->nparam && w->p->has & (OM_HAS_VIEWS | OM_HAS_STORE); k++) {
+	for (uint32_t k = 0; k < b->nparam; k++) {
 		const om_value *v = b->param[k];
-		if (!v->source && !v->rounds)
+		const om_assignment *a = assignment(w, v);
+		if (!a || (!a->backing[v->id].source && !a->multi_view[v->id]))
 			continue;
 		indent(w);
 		fputs("; ", w->to);
 		value(w->to, v);
-		if (w->p->has & OM_HAS_LIVE)
-			fprintf(w->to, " %u..%u", v->first, v->last);
+		fprintf(w->to, " %u..%u", a->live[v->id].first, a->live[v->id].last);
 		storage(w, v);
 		fputc('\n', w->to);
 	}

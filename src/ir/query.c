@@ -212,26 +212,6 @@ om_op_label(const om_op *op)
 	return op->type;
 }
 
-om_value *
-om_storage(const om_value *v, uint64_t *offset)
-{
-	uint64_t at = 0;
-
-	for (; v->source; v = v->source)
-		at += v->offset;
-	if (offset)
-		*offset = at;
-	return (om_value *)v;
-}
-
-void
-om_value_set_storage(om_value *v, om_store store, om_value *source, uint64_t offset)
-{
-	v->store = store;
-	v->source = source;
-	v->offset = offset;
-}
-
 bool
 om_block_inside(const om_block *inner, const om_block *outer)
 {
@@ -295,6 +275,7 @@ om_bind_shape(om_session *s, om_prog *p, const char *input, const om_shape *shap
 {
 	om_value *v = NULL;
 
+	p->op_facts = NULL;
 	for (uint32_t k = 0; k < p->first->nparam && !v; k++)
 		if (strcmp(p->first->param[k]->name, input) == 0)
 			v = p->first->param[k];
@@ -320,6 +301,7 @@ om_bind_dim(om_session *s, om_prog *p, const char *symbol, int64_t n)
 {
 	bool known = false;
 
+	p->op_facts = NULL;
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		om_shape *of = &p->values[k]->shape;
 		for (int d = 0; d < of->rank; d++)
@@ -336,6 +318,7 @@ om_bind_dim(om_session *s, om_prog *p, const char *symbol, int64_t n)
 om_status
 om_bind_rest(om_session *s, om_prog *p, int64_t n)
 {
+	p->op_facts = NULL;
 	for (uint32_t k = 0; k < p->first->nparam; k++) {
 		om_value *v = p->first->param[k];
 		if (v->type.kind != OM_TENSOR)

@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include "onnxmem/opdef.h"
+#include "onnxmem/assignment.h"
 
 struct check {
 	om_session *session;
@@ -119,11 +119,12 @@ check_block(struct check *c, om_block *b)
 static void
 check_store(struct check *c, const om_value *v)
 {
+	const om_backing *b = c->p->assignment->backing;
 	uint32_t hops = 0;
 
-	if ((v->store == OM_OWN) != (v->source == NULL))
+	if ((b[v->id].store == OM_OWN) != (b[v->id].source == NULL))
 		broken(c, "%s: its storage and its source disagree", v->name);
-	for (const om_value *s = v->source; s; s = s->source)
+	for (const om_value *s = b[v->id].source; s; s = b[s->id].source)
 		if (hops++ > c->p->nvalue) {
 			broken(c, "%s: its storage goes in a circle", v->name);
 			return;
@@ -141,7 +142,8 @@ om_verify(om_session *s, const om_prog *p)
 			broken(&c, "%s: its id is %u, its place %u", p->values[k]->name, p->values[k]->id, k);
 	if (c.found == 0 && p->first)
 		check_block(&c, p->first);
-	for (uint32_t k = 0; k < p->nvalue && p->has & (OM_HAS_VIEWS | OM_HAS_STORE); k++)
+	const om_assignment *a = p->has & OM_HAS_LIVE ? p->assignment : NULL;
+	for (uint32_t k = 0; a && k < a->nvalue; k++)
 		check_store(&c, p->values[k]);
 	om_arena_free(mem);
 	if (c.found == 0)

@@ -8,6 +8,7 @@
 #include "onnxmem/builder.h"
 #include "ops/tensor/cast.h"
 #include "ops/tensor/strided_copy.h"
+#include "ops/look.h"
 
 om_status
 om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)
@@ -340,18 +341,24 @@ can_count(const om_shape *s)
 	return om_tensor_bytes(OM_UINT8, s, &bytes);
 }
 
-static bool
-look_at(struct look *l, const om_op *op)
+bool
+om_op_query(om_op_context *c, om_arena *mem, const om_op *op)
 {
 	bool known = true;
 
-	l->mem = om_arena_new();
-	om_op_context_init(&l->c, NULL, l->mem, op);
+	om_op_context_init(c, NULL, mem, op);
 	for (uint32_t k = 0; k < op->nin; k++)
-		known &= !op->in[k] || (can_count(&l->c.in[k].shape) && !is_object(op->in[k]));
+		known &= !op->in[k] || (can_count(&c->in[k].shape) && !is_object(op->in[k]));
 	for (uint32_t k = 0; k < op->nout; k++)
-		known &= !op->out[k] || (can_count(&l->c.out[k].shape) && !is_object(op->out[k]));
+		known &= !op->out[k] || (can_count(&c->out[k].shape) && !is_object(op->out[k]));
 	return known;
+}
+
+static bool
+look_at(struct look *l, const om_op *op)
+{
+	l->mem = om_arena_new();
+	return om_op_query(&l->c, l->mem, op);
 }
 
 bool

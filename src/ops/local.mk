@@ -8,7 +8,7 @@ libops_la_SOURCES += \
 	%D%/control/container.c %D%/control/container.h %D%/control/control.c %D%/control/sequence.c \
 	%D%/image/grid.c %D%/image/image.c %D%/image/image.h %D%/image/resize.c %D%/image/resize.h \
 	%D%/image/resize_separable.c \
-	%D%/gradient_op.h \
+	%D%/gradient_op.h %D%/look.h \
 	%D%/math/axis_scan.c %D%/math/axis_view.h %D%/math/broadcast_loops.c %D%/math/broadcast_loops.h \
 	%D%/math/determinant.c %D%/math/einsum.c %D%/math/einsum.h %D%/math/gemm_int8.c %D%/math/gemm_int8.h \
 	%D%/math/matmul.c %D%/math/pointwise.c %D%/math/pointwise.def %D%/math/reduce.c %D%/math/signal.c \

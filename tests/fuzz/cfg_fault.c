@@ -172,13 +172,13 @@ any_placed(struct faults *f)
 static void
 move_storage(struct faults *f, uint32_t v, uint64_t to)
 {
-	const om_value *root = om_storage(f->p->values[v], NULL);
+	const om_value *root = om_storage(f->p->assignment, f->p->values[v], NULL);
 	const om_placement was = f->plan->place[root->id];
 
 	if (was.where != OM_IN_ARENA)
 		return;
 	for (uint32_t k = 0; k < f->p->nvalue; k++)
-		if (has_place(f, k) && om_storage(f->p->values[k], NULL) == root)
+		if (has_place(f, k) && om_storage(f->p->assignment, f->p->values[k], NULL) == root)
 			f->plan->place[k].offset += to - was.offset;
 	for (uint32_t k = 0; k < f->plan->nview; k++) {
 		om_plan_multi_view *w = &f->plan->view[k];

@@ -738,8 +738,8 @@ set_steps(om_prog *p, om_plan *plan, const uint32_t *was)
 			continue;
 		const om_op *holder = om_block_enclosing_op(p->first, v->block);
 		if (!holder) {
-			at->first = v->first;
-			at->last = v->last;
+			at->first = p->assignment->live[i].first;
+			at->last = p->assignment->live[i].last;
 			continue;
 		}
 		at->first = at->first - was[holder->id] + holder->step;

@@ -28,7 +28,7 @@ start(struct bed *b, const char *text, const char *passes)
 	if (st == OM_OK)
 		st = om_host_run(b->h, b->p, passes);
 	if (st == OM_OK) {
-		b->b = om_buffers_new(b->p, b->mem);
+		b->b = om_buffers_new(b->p, b->p->assignment, b->mem);
 		st = om_buffers_interference(b->s, b->p, b->b, b->mem, &b->c);
 	}
 	if (st == OM_OK)

@@ -59,11 +59,11 @@ set_is(const struct bed *b, bool behind, const char *op_of, const char *names)
 static bool
 lives(const struct bed *b, const char *name, uint32_t first, uint32_t last)
 {
-	const om_value *v = om_prog_find(b->p, name);
+	const om_steps at = b->p->assignment->live[om_prog_find(b->p, name)->id];
 
-	if (v->first != first || v->last != last)
-		printf("# %s: wanted %u..%u, got %u..%u\n", name, first, last, v->first, v->last);
-	return v->first == first && v->last == last;
+	if (at.first != first || at.last != last)
+		printf("# %s: wanted %u..%u, got %u..%u\n", name, first, last, at.first, at.last);
+	return at.first == first && at.last == last;
 }
 
 #define HEAD "program \"\" ir 8 opset 13\n"
@@ -253,15 +253,17 @@ agrees(const struct bed *b, const om_op *op)
 {
 	const om_value **in, **out;
 	const size_t nin = om_live_in(b->p, op, b->mem, &in), nout = om_live_out(b->p, op, b->mem, &out);
+	const om_steps *live = b->p->assignment->live;
 	bool ok = true;
 
 	for (size_t k = 0; k < nin; k++)
-		ok &= in[k]->first <= op->step && in[k]->last >= op->step;
+		ok &= live[in[k]->id].first <= op->step && live[in[k]->id].last >= op->step;
 	for (size_t k = 0; k < nout; k++)
-		ok &= out[k]->first <= op->end && out[k]->last > op->end;
+		ok &= live[out[k]->id].first <= op->end && live[out[k]->id].last > op->end;
 	for (uint32_t k = 0; k < b->p->nvalue; k++) {
 		const om_value *v = b->p->values[k];
-		if (!v->def || v->is_const || v->block != op->block || v->first >= op->step || v->last <= op->end)
+		if (!v->def || v->is_const || v->block != op->block || live[k].first >= op->step
+		    || live[k].last <= op->end)
 			continue;
 		bool found = false;
 		for (size_t i = 0; i < nout; i++)

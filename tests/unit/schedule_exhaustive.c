@@ -137,7 +137,7 @@ in_use(om_host *h, om_prog *p)
 	om_arena *mem = om_arena_new();
 
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "live,views,inplace:parts=yes"), OM_OK);
-	const om_buffers *b = om_buffers_new(p, mem);
+	const om_buffers *b = om_buffers_new(p, p->assignment, mem);
 	const uint64_t bound = om_pack_bound(b->buf, b->n, NULL);
 	om_arena_free(mem);
 	return bound;

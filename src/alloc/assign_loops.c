@@ -1,0 +1,928 @@
+/* What goes round a loop is not copied, nor what leaves a branch.
+ *
+ * A carried value has four names: the initial value, the parameter, the result of
+ * the body and the output of the loop.  In round i + 1 the parameter is what the
+ * result was in round i.  So nothing has to move as long as the parameter of a round
+ * lies where the result of the round before was written:
+ *
+ *	x lies at X(i), y at Y(i) = X(i + 1)
+ *
+ * Parameters that a body hands on make chains: y is computed, the parameter x1 takes
+ * it over, x2 what x1 was, ... xm.  Where y is computed after the last use of xm in a
+ * round, or over it, it may lie there: then m regions take turns; else m + 1:
+ *
+ *	xj lies at region[(j - i) mod p] in round i, y at region[-i mod p]
+ *
+ * With one region nothing turns: all four names are one place.  Chains without
+ * an end, permutations, compute nothing: parameters take turns in the initial values'
+ * own bytes, and what only goes through stays where it came from.  (After NNC, which
+ * unrolls a loop for that and cannot do permutations.)
+ *
+ * The initial value of xj is where region[j] is, if nobody needs it afterwards.
+ * Otherwise it is read where it lies: xj has places of their own in the first rounds.
+ *
+ * Chains are longer than the cap on periods are cut: the executor copies at the cut.
+ * So it does wherever places do not agree; what it copies is counted.
+ *
+ * Bodies go before what is around them, so that a chain of an outer loop finds what
+ * a chain of an inner one was put into.  It ends: each loop is looked at once.
+ */
+#include <config.h>
+
+#include "onnxmem/plan.h"
+
+enum { NONE = UINT32_MAX };
+
+/* How the result of a carried value comes about. */
+typedef enum kind {
+	COPIED,      /* by the executor, at the end of each round */
+	COMPUTED,    /* in the body, with storage of its own */
+	PASSED,      /* is another parameter */
+	AROUND,      /* is a value from around the body */
+} kind;
+
+struct carried {
+	om_value *init, *x, *y, *out;    /* out NULL: nobody wants it */
+	kind kind;
+	om_value *root;      /* COMPUTED: whose storage it is; AROUND: the value */
+	uint64_t offset;     /* AROUND: bytes into it */
+	uint32_t next;       /* the one that takes this parameter over, or NONE */
+	bool is_planned;     /* has bytes that are known before the run, like its initial value's */
+	bool is_done;
+};
+
+struct loop {
+	om_op *op;
+	om_block *body;
+	int64_t rounds;      /* -1: not known */
+	uint32_t n;
+	struct carried *c;
+	uint32_t nslice;     /* the last parameters */
+	uint32_t result;     /* the first carried one */
+};
+
+struct loops {
+	const om_prog *p;
+	om_assignment *a;
+	om_arena *mem, *tmp;     /* of the assignment; of the pass */
+	om_alias_sets *g;
+	om_loop_counts count;
+	uint64_t cap;
+	uint32_t *last;      /* by value id: of parameters, the last step in a round that reads them */
+	bool *is_result;     /* of its block */
+	bool *is_taken;      /* lies somewhere, with its storage */
+	struct loop **loop;  /* by op id */
+	const om_op **join;  /* ops whose inputs may be sub-buffers of the output */
+	size_t njoin, capjoin;
+};
+
+static bool
+is_here(const om_block *body, const om_value *v)
+{
+	return om_block_inside(v->block, body);
+}
+
+/* ---- Who is who. ---- */
+
+static om_steps
+steps_of(const struct loops *w, const om_op *op)
+{
+	return w->a->schedule->of_op[op->id];
+}
+
+static om_steps
+steps_of_block(const struct loops *w, const om_block *b)
+{
+	return w->a->schedule->of_block[b->id];
+}
+
+static om_store
+store_of(const struct loops *w, const om_value *v)
+{
+	return w->a->backing[v->id].store;
+}
+
+static om_value *
+source_of(const struct loops *w, const om_value *v)
+{
+	return w->a->backing[v->id].source;
+}
+
+static void
+use(struct loops *w, const om_value *v, const om_block *b, uint32_t step)
+{
+	const om_op *holder;
+
+	if (!v || v->is_const || v->def)
+		return;
+	holder = v->block == b ? NULL : om_block_enclosing_op(v->block, b);
+	step = holder ? steps_of(w, holder).last : step;
+	if (step > w->last[v->id])
+		w->last[v->id] = step;
+}
+
+/* What bodies read of an op's inputs, they may read as long as it runs. */
+static void
+find_uses(struct loops *w, const om_block *b)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		if (op->is_folded)
+			continue;
+		if (op->opdef && op->opdef->subbuffer && op->nout && op->out[0])
+			OM_PUSH(w->tmp, w->join, w->njoin, w->capjoin, op);
+		for (uint32_t k = 0; k < op->nin; k++)
+			use(w, op->in[k], b, steps_of(w, op).last);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			find_uses(w, op->body[k]);
+	}
+	for (uint32_t k = 0; k < b->nresult; k++) {
+		use(w, b->result[k], b, steps_of_block(w, b).last);
+		if (b->result[k]->block == b)
+			w->is_result[b->result[k]->id] = true;
+	}
+}
+
+/* Is `v` a view, through which an op finds an input where it puts it?  Were it a copy,
+ * the op would write over whatever it is a view of. */
+static bool
+is_joined(const struct loops *w, const om_value *v)
+{
+	const om_backing *b = w->a->backing;
+	const om_value *whole = om_storage(w->a, v, NULL);
+
+	if (b[v->id].store != OM_VIEW)
+		return false;
+	for (size_t k = 0; k < w->njoin; k++) {
+		const om_op *op = w->join[k];
+		if (om_storage(w->a, op->out[0], NULL) != whole)
+			continue;
+		for (uint32_t i = 0; i < op->nin; i++)
+			for (const om_value *in = op->in[i]; in; in = b[in->id].store == OM_VIEW ? b[in->id].source : NULL)
+				if (in == v)
+					return true;
+	}
+	return false;
+}
+
+/* `v` gets storage of its own again. */
+static bool
+detach(struct loops *w, om_value *v)
+{
+	if (!v->def || v->is_const || store_of(w, v) == OM_OWN || w->is_taken[v->id] || is_joined(w, v))
+		return false;
+	om_assignment_back(w->a, v, OM_OWN, NULL, 0);
+	w->count.apart++;
+	return true;
+}
+
+/* Where the bytes of `v` are, as far as that is in the body. */
+static om_value *
+root_in(const struct loops *w, const om_block *body, om_value *v, uint64_t *offset)
+{
+	*offset = 0;
+	while (source_of(w, v) && is_here(body, v)) {
+		*offset += w->a->backing[v->id].offset;
+		v = source_of(w, v);
+	}
+	return v;
+}
+
+static uint32_t
+carried_param(const struct loop *l, const om_value *v)
+{
+	for (uint32_t k = 0; k < l->n; k++)
+		if (l->c[k].x == v)
+			return k;
+	return NONE;
+}
+
+/* From now on `v` lies where its storage says, nowhere else. */
+static void
+take(struct loops *w, const om_block *body, const om_value *v)
+{
+	for (; v && v->def && is_here(body, v); v = source_of(w, v))
+		w->is_taken[v->id] = true;
+}
+
+static kind
+classify(struct loops *w, struct loop *l, struct carried *c)
+{
+	om_value *root = root_in(w, l->body, c->y, &c->offset);
+	const uint32_t from = carried_param(l, root);
+	const bool whole = c->offset == 0 && om_value_bytes(root) == om_value_bytes(c->x);
+
+	c->root = root;
+	if (w->is_taken[c->y->id])
+		return COPIED;
+	if (from != NONE && whole && l->c[from].next == NONE && l->c[from].is_planned) {
+		l->c[from].next = (uint32_t)(c - l->c);
+		take(w, l->body, c->y);
+		return PASSED;
+	}
+	if (!is_here(l->body, root) || root->is_const) {
+		if (w->a->facts->is_unplanned[root->id])
+			return COPIED;
+		take(w, l->body, c->y);
+		return AROUND;
+	}
+	if (!root->def || !whole || w->is_taken[root->id]) {
+		if (!detach(w, c->y))
+			return COPIED;
+		c->root = c->y;
+	}
+	take(w, l->body, c->y);
+	return COMPUTED;
+}
+
+static bool
+is_planned(const struct loops *w, const om_value *v)
+{
+	return v->type.kind == OM_TENSOR && !w->a->facts->is_unplanned[v->id] && om_value_bytes(v);
+}
+
+static bool
+loop_parts(struct loops *w, struct loop *l)
+{
+	const om_op *op = l->op;
+	const bool scan = op->opdef->control == OM_SCAN;
+	const int64_t slices = scan ? om_attr_int(op, "num_scan_inputs") : 2;
+
+	if (op->nbody != 1 || slices < 1 || slices > op->nin || (scan && op->version < 9))
+		return false;
+	l->body = op->body[0];
+	l->nslice = scan ? (uint32_t)slices : 0;
+	l->n = op->nin - (uint32_t)slices;
+	l->result = !scan;
+	if (l->body->nparam != l->n + (uint32_t)slices || l->body->nresult < l->result + l->n || op->nout < l->n
+	    || op->nout > l->body->nresult - l->result)
+		return false;
+	l->c = OM_NEWN(w->tmp, struct carried, l->n);
+	for (uint32_t k = 0; k < l->n; k++) {
+		struct carried *c = &l->c[k];
+		*c = (struct carried){.init = op->in[k + (scan ? 0 : 2)], .x = l->body->param[k + (scan ? 0 : 2)],
+			.y = l->body->result[l->result + k], .out = op->out[k], .next = NONE};
+		if (!c->init)
+			return false;
+		c->is_planned = is_planned(w, c->x) && is_planned(w, c->y) && is_planned(w, c->init)
+			&& om_value_bytes(c->x) == om_value_bytes(c->y) && om_value_bytes(c->x) == om_value_bytes(c->init);
+	}
+	l->rounds = om_trip_count(op);
+	return true;
+}
+
+static void
+look_at_loop(struct loops *w, om_op *op)
+{
+	struct loop *l = OM_NEW(w->tmp, struct loop);
+
+	l->op = op;
+	if (!loop_parts(w, l))
+		return;
+	for (uint32_t k = 0; k < l->n; k++)
+		if (l->c[k].is_planned)
+			l->c[k].kind = classify(w, l, &l->c[k]);
+	w->loop[op->id] = l;
+}
+
+/* ---- Rounds. ---- */
+
+static om_multi_view *
+rounds_new(struct loops *w, uint32_t period, uint32_t nprologue)
+{
+	om_multi_view *r = OM_NEW(w->mem, om_multi_view);
+
+	*r = (om_multi_view){.period = period, .nprologue = nprologue, .at = OM_NEWN(w->mem, om_address, period),
+		.first = OM_NEWN(w->mem, om_address, nprologue)};
+	return r;
+}
+
+static om_address
+spot_of(const struct loops *w, om_value *v, uint64_t round)
+{
+	const om_multi_view *r = w->a->multi_view[v->id];
+
+	if (!r)
+		return (om_address){v, 0};
+	return round < r->nprologue ? r->first[round] : r->at[round % r->period];
+}
+
+/* The parameter is never anywhere but in other values' bytes; it counts as a view of
+ * its initial value. */
+static void
+own_nothing(struct loops *w, struct carried *c, om_multi_view *r)
+{
+	om_assignment_back(w->a, c->x, OM_VIEW, c->init, 0);
+	w->a->multi_view[c->x->id] = r;
+	c->is_done = true;
+}
+
+/* ---- Wheels. ---- */
+
+/* A chain of parameters: each takes over what the one before it was. */
+struct wheel {
+	struct loop *l;
+	struct carried **c;
+	uint32_t n;
+	kind head;           /* what comes into the first one */
+	om_value *root;      /* COMPUTED */
+	bool is_over;        /* that lies in the last one's bytes */
+	uint32_t period;
+	bool *is_first;      /* by place: the initial value stays where it is */
+};
+
+/* Which input of the op that computes `root` is, or views, the parameter. */
+static om_value *
+read_last(const struct loops *w, const om_value *root, om_value *x)
+{
+	const om_alias_set *own = om_alias_sets_find(w->g, x, NULL);
+	const om_op *op = root->def;
+
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] && om_alias_sets_find(w->g, op->in[k], NULL) == own)
+			return op->in[k];
+	return x;
+}
+
+/* Which output of its op it is. */
+static uint32_t
+output_of(const om_value *root)
+{
+	uint32_t out = 0;
+
+	while (root->def->out[out] != root)
+		out++;
+	return out;
+}
+
+/* Does its place depend on the number of rounds of another loop? */
+static bool
+is_found(const struct loops *w, const om_value *v)
+{
+	for (; v; v = source_of(w, v))
+		if (w->a->multi_view[v->id] && w->a->multi_view[v->id]->is_output)
+			return true;
+	return false;
+}
+
+/* What an op reads there may be where one parameter or another is. */
+static bool
+reads_found(const struct loops *w, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (is_found(w, op->in[k]))
+			return true;
+	return false;
+}
+
+/* Let what is computed lie in the bytes of the last parameter, if that is over. */
+static bool
+put_over_last(struct loops *w, const struct wheel *h)
+{
+	om_value *x = h->c[h->n - 1]->x;
+	uint32_t *last = &w->a->live[x->id].last;
+	const uint32_t was = *last, begin = steps_of_block(w, h->l->body).first, first = w->a->live[h->root->id].first;
+	const om_op *op = h->root->def;
+
+	om_value *in = read_last(w, h->root, x);
+	*last = w->last[x->id];
+	if (*last < begin)  /* without any iteration it is the output */
+		*last = begin;
+	if (*last + (op->nbody > 0 || reads_found(w, op)) <= first && w->a->live[in->id].last <= first
+	    && om_op_facts_inplace_value(w->a->facts, op, output_of(h->root), in) && om_alias_sets_merge_inplace(w->g, h->root, in))
+		return true;
+	*last = was;
+	return false;
+}
+
+/* Who takes part has its bytes as long as the loop runs; alone, only while it needs them. */
+static void
+keep_regions(struct loops *w, const struct wheel *h)
+{
+	const om_steps op = steps_of(w, h->l->op);
+	const struct carried *c = h->c[0];
+
+	if (h->head == COMPUTED)
+		om_alias_sets_extend(w->g, c->y, w->a->live[c->y->id].first, op.last, true);
+	if (h->period == 1 && h->is_over)
+		return;
+	for (uint32_t j = 0; j < h->n; j++)
+		om_alias_sets_extend(w->g, h->c[j]->x, op.first, op.last, true);
+	if (h->head == COMPUTED && !h->is_over)
+		om_alias_sets_extend(w->g, h->root, op.first, op.last, true);
+}
+
+/* May the initial value be overwritten? */
+static bool
+put_over_init(struct loops *w, const struct loop *l, const struct carried *c)
+{
+	const om_alias_set *own = om_alias_sets_find(w->g, c->init, NULL);
+
+	if (!own || own->is_outside || !c->init->def || c->init->def->block != l->op->block || is_found(w, c->init)
+	    || w->a->live[c->init->id].last > steps_of(w, l->op).first || store_of(w, c->x) != OM_OWN)
+		return false;
+	return om_alias_sets_merge_inplace(w->g, c->x, c->init);
+}
+
+static bool keep(struct loops *w, om_value *v, uint32_t first, uint32_t last);
+
+/* What depends on a number of rounds lies in one of these. */
+static bool
+keep_spots(struct loops *w, const om_multi_view *r, uint32_t first, uint32_t last)
+{
+	for (uint32_t k = 0; k < r->period; k++)
+		if (!keep(w, r->at[k].in, first, last))
+			return false;
+	for (uint32_t k = 0; k < r->nprologue; k++)
+		if (!keep(w, r->first[k].in, first, last))
+			return false;
+	return true;
+}
+
+/* The bytes of `v` stay whole in these steps.  What would be joined with something, or
+ * written over, takes storage of its own. */
+static bool
+keep(struct loops *w, om_value *v, uint32_t first, uint32_t last)
+{
+	const om_multi_view *const *moves = w->a->multi_view;
+	const om_value *at = v;
+
+	if (v->is_const || first > last)
+		return true;
+	w->last[v->id] = w->last[v->id] > last ? w->last[v->id] : last;
+	while (source_of(w, at) && !(moves[at->id] && moves[at->id]->is_output))
+		at = source_of(w, at);
+	if (moves[at->id] && moves[at->id]->is_output && !keep_spots(w, moves[at->id], first, last))
+		return false;
+	if (om_alias_sets_extend(w->g, v, first, last, false))
+		return true;
+	if (store_of(w, v) != OM_SUBBUFFER || !detach(w, v))
+		return false;
+	w->g = om_alias_sets_new(w->p, w->a, w->tmp);
+	return om_alias_sets_extend(w->g, v, first, last, false);
+}
+
+/* The initial value stays whole as long as the loop runs. */
+static bool
+keep_init(struct loops *w, const struct loop *l, const struct carried *c)
+{
+	return keep(w, c->init, steps_of(w, l->op).first, steps_of(w, l->op).last);
+}
+
+static om_value *
+region(const struct wheel *h, uint32_t k)
+{
+	if (k == 0)
+		return h->is_over || h->head != COMPUTED ? h->c[h->n - 1]->x : h->root;
+	return h->c[k - 1]->x;
+}
+
+static uint32_t
+place_in(uint32_t period, uint64_t j, uint64_t round)
+{
+	return (uint32_t)((j + period - round % period) % period);
+}
+
+/* For so many rounds the j-th parameter, from 1, or one that it takes over, is where an
+ * initial value was. */
+static uint32_t
+rounds_before(const struct wheel *h, uint32_t j)
+{
+	for (uint32_t k = 0; k < j; k++)
+		if (h->is_first[k])
+			return j - k;
+	return 0;
+}
+
+/* The j-th parameter takes turns, or, as 0, what is computed. */
+static void
+turn(struct loops *w, const struct wheel *h, uint32_t j, uint32_t nprologue)
+{
+	om_multi_view *r = rounds_new(w, h->period, nprologue);
+
+	for (uint32_t i = 0; i < nprologue; i++)
+		r->first[i].in = h->is_first[j - i - 1] ? h->c[j - i - 1]->init : h->c[j - i - 1]->x;
+	for (uint32_t i = 0; i < h->period; i++)
+		r->at[i].in = region(h, place_in(h->period, j, i));
+	w->a->multi_view[(j ? h->c[j - 1]->x : h->root)->id] = r;
+}
+
+static void
+wheel(struct loops *w, struct wheel *h)
+{
+	h->is_over = h->head == COMPUTED && put_over_last(w, h);
+	h->period = h->n + (h->head == COMPUTED && !h->is_over);
+	keep_regions(w, h);
+	h->is_first = OM_NEWN(w->tmp, bool, h->n);
+	for (uint32_t j = 0; j < h->n; j++) {
+		struct carried *c = h->c[j];
+		c->is_done = true;
+		h->is_first[j] = c->is_planned && !put_over_init(w, h->l, c) && keep_init(w, h->l, c);
+	}
+	for (uint32_t j = 1; j <= h->n; j++)
+		if (h->period > 1 || rounds_before(h, j))
+			turn(w, h, j, rounds_before(h, j));
+	if (h->head == COMPUTED && (h->period > 1 || rounds_before(h, h->n)))
+		turn(w, h, 0, 0);
+	if (h->head == COPIED)
+		w->count.copied++;
+	else
+		*(h->period > 1 ? &w->count.turning : &w->count.together) += h->n;
+}
+
+/* A permutation, or a chain that a value from around the body comes into: nothing is
+ * written, and initial values stay.  Parameters take turns in them, or leave them behind
+ * for that value. */
+static bool
+go_through(struct loops *w, const struct wheel *h)
+{
+	const bool around = h->head == AROUND;
+
+	for (uint32_t j = 0; j < h->n; j++)
+		if (!keep_init(w, h->l, h->c[j]))
+			return false;
+	for (uint32_t j = 1; j <= h->n; j++) {
+		om_multi_view *r = around ? rounds_new(w, 1, j) : rounds_new(w, h->n, 0);
+		for (uint32_t i = 0; i < r->nprologue; i++)
+			r->first[i].in = h->c[j - i - 1]->init;
+		for (uint32_t i = 0; i < r->period; i++)
+			r->at[i] = around ? (om_address){h->c[0]->root, h->c[0]->offset}
+				: (om_address){h->c[place_in(h->n, j - 1, i)]->init, 0};
+		own_nothing(w, h->c[j - 1], r);
+	}
+	w->count.through += h->n;
+	return true;
+}
+
+/* What is too long, or cannot be done, is cut: a copy comes into each piece but the
+ * first. */
+static void
+cut(struct loops *w, const struct wheel *h)
+{
+	const uint32_t most = w->cap > 1 ? (uint32_t)w->cap - 1 : 1;
+
+	for (uint32_t from = 0; from < h->n; from += most) {
+		const bool computed = from == 0 && h->head == COMPUTED && (h->n > 1 || w->cap > 1);
+		struct wheel piece = {.l = h->l, .c = h->c + from, .n = h->n - from < most ? h->n - from : most,
+			.head = computed ? COMPUTED : COPIED, .root = h->root};
+		wheel(w, &piece);
+	}
+}
+
+static void
+chain(struct loops *w, struct loop *l, uint32_t k)
+{
+	struct wheel h = {.l = l, .c = OM_NEWN(w->tmp, struct carried *, l->n), .head = l->c[k].kind,
+		.root = l->c[k].root};
+	uint32_t at = k;
+
+	do {
+		h.c[h.n++] = &l->c[at];
+		at = l->c[at].next;
+	} while (at != NONE && at != k);
+	if ((h.head == AROUND || (h.head == PASSED && h.n <= w->cap)) && go_through(w, &h))
+		return;
+	if (h.head == PASSED || h.head == AROUND || h.n + (h.head == COMPUTED) > w->cap)
+		cut(w, &h);
+	else
+		wheel(w, &h);
+}
+
+/* ---- What leaves a loop. ---- */
+
+static bool
+is_bound(const struct loops *w, const om_alias_set *own)
+{
+	for (size_t k = 0; k < own->n; k++)
+		if (w->is_result[own->member[k]->id])
+			return true;
+	return false;
+}
+
+/* May the place of `out` be found only when the loop is over?  Others may see the same
+ * bytes then, but nobody writes there. */
+static bool
+may_move(const struct loops *w, const om_value *out)
+{
+	const om_alias_set *own = om_alias_sets_find(w->g, out, NULL);
+
+	if (!own || own->is_outside || own->root != out || store_of(w, out) != OM_OWN || is_bound(w, own))
+		return false;
+	for (size_t k = 0; k < own->n; k++)
+		if (own->member[k] != out && store_of(w, own->member[k]) != OM_VIEW)
+			return false;
+	return true;
+}
+
+/* Nothing is computed over `out`, or joined with it: who was, takes storage of its own. */
+static void
+free_output(struct loops *w, om_value *out)
+{
+	bool any = detach(w, out);
+
+	if (any)
+		w->g = om_alias_sets_new(w->p, w->a, w->tmp);
+	const om_alias_set *own = om_alias_sets_find(w->g, out, NULL);
+	if (!own || own->is_outside || own->root != out || is_bound(w, own))
+		return;
+	any = false;
+	for (size_t k = 0; k < own->n; k++)
+		if (store_of(w, own->member[k]) == OM_INPLACE || store_of(w, own->member[k]) == OM_SUBBUFFER)
+			any |= detach(w, own->member[k]);
+	if (any)
+		w->g = om_alias_sets_new(w->p, w->a, w->tmp);
+}
+
+/* Names of a body are not known outside. */
+static bool
+is_constant_inside(const om_block *body, const om_multi_view *r)
+{
+	for (uint32_t k = 0; k < r->period; k++)
+		if (r->at[k].in->is_const && is_here(body, r->at[k].in))
+			return true;
+	return false;
+}
+
+/* The output lies where the parameter of one more round would. */
+static void
+move_output(struct loops *w, const struct carried *c, const om_multi_view *r)
+{
+	if (w->p->parallel_safe || w->is_result[c->out->id] || is_constant_inside(c->out->def->body[0], r))
+		return;
+	free_output(w, c->out);
+	if (!may_move(w, c->out))
+		return;
+	const uint32_t until = om_alias_sets_find(w->g, c->out, NULL)->last;
+	const uint32_t from = steps_of(w, c->out->def).last;
+	if (!keep_spots(w, r, from + 1, until))
+		return;
+	om_multi_view *own = om_memdup(w->mem, r, sizeof *r);
+	own->is_output = true;
+	om_assignment_back(w->a, c->out, OM_VIEW, c->init, 0);
+	w->a->multi_view[c->out->id] = own;
+	w->count.found++;
+}
+
+/* In the last round the result is computed right in the output. */
+static bool
+put_into_output(struct loops *w, const struct carried *c, om_value *in)
+{
+	const om_alias_edge same[] = {{in, 0}, {c->y, 0}};
+	uint64_t a, b;
+	const bool both = c->y != in && om_alias_sets_find(w->g, c->y, &b) == om_alias_sets_find(w->g, in, &a) && a == b;
+
+	return om_alias_sets_merge_at(w->g, c->out, same, both ? 2 : 1, OM_SUBBUFFER);
+}
+
+static void
+place_output(struct loops *w, struct loop *l, struct carried *c)
+{
+	const bool known = l->rounds >= 0 || !w->a->multi_view[c->x->id];
+
+	if (!c->out || !c->is_planned || !c->is_done || w->a->facts->is_unplanned[c->out->id]
+	    || om_value_bytes(c->out) != om_value_bytes(c->x))
+		return;
+	if (!known) {
+		move_output(w, c, w->a->multi_view[c->x->id]);
+		return;
+	}
+	const om_address s = spot_of(w, c->x, l->rounds < 0 ? 0 : (uint64_t)l->rounds);
+	if (s.in->is_const && is_here(l->body, s.in))
+		return;
+	if (is_here(l->body, s.in) && !s.in->is_const) {
+		if (put_into_output(w, c, s.in))
+			return;
+		om_multi_view *r = rounds_new(w, 1, 0);
+		r->at[0] = s;
+		move_output(w, c, r);
+		return;
+	}
+	if (w->p->parallel_safe || w->is_result[c->out->id])
+		return;
+	free_output(w, c->out);
+	if (!may_move(w, c->out))
+		return;
+	const om_alias_edge view = {c->out, s.offset};
+	if (!is_found(w, s.in) || keep(w, s.in, steps_of(w, l->op).last, om_alias_sets_find(w->g, c->out, NULL)->last))
+		om_alias_sets_merge_at(w->g, s.in, &view, 1, OM_VIEW);
+}
+
+/* ---- Slices. ---- */
+
+static bool
+is_outermost(const om_shape *s, int axis)
+{
+	for (int d = 0; d < axis; d++)
+		if (s->dim[d] != 1)
+			return false;
+	return true;
+}
+
+static om_multi_view *
+slices(struct loops *w, const struct loop *l, om_value *all, uint64_t bytes, bool backward)
+{
+	om_multi_view *r = rounds_new(w, 1, 0);
+
+	r->at[0] = (om_address){all, backward ? (uint64_t)(l->rounds - 1) * bytes : 0};
+	r->stride = backward ? -(int64_t)bytes : (int64_t)bytes;
+	return r;
+}
+
+/* `all` is made of a slice for each round, one behind the other. */
+static bool
+is_sliced(const struct loops *w, const struct loop *l, const om_value *all, const om_value *slice, int64_t axis)
+{
+	uint64_t bytes;
+	int at;
+
+	if (l->rounds < 1 || !is_planned(w, all) || !is_planned(w, slice) || om_dtype_bits(slice->type.elem) < 8
+	    || !om_axis(axis, all->shape.rank, &at) || !is_outermost(&all->shape, at))
+		return false;
+	return all->shape.dim[at] == l->rounds
+	    && !__builtin_mul_overflow((uint64_t)l->rounds, om_value_bytes(slice), &bytes) && bytes == om_value_bytes(all);
+}
+
+static void
+read_slices(struct loops *w, const struct loop *l)
+{
+	for (uint32_t k = 0; k < l->nslice; k++) {
+		om_value *all = l->op->in[l->n + k], *x = l->body->param[l->n + k];
+		if (!is_sliced(w, l, all, x, om_attr_int_at(l->op, "scan_input_axes", k, 0)) || store_of(w, x) != OM_OWN)
+			continue;
+		w->a->multi_view[x->id] = slices(w, l, all, om_value_bytes(x), om_attr_int_at(l->op, "scan_input_directions", k, 0));
+		om_assignment_back(w->a, x, OM_VIEW, all, 0);
+		w->count.slices++;
+	}
+}
+
+/* A result that is computed with storage of its own, nowhere else. */
+static om_value *
+computed(struct loops *w, const struct loop *l, om_value *v)
+{
+	uint64_t offset;
+	om_value *root = root_in(w, l->body, v, &offset);
+
+	if (v->is_const || !is_here(l->body, v))
+		return NULL;
+	if (is_here(l->body, root) && root->def && !root->is_const && offset == 0
+	    && om_value_bytes(root) == om_value_bytes(v)
+	    && !w->is_taken[root->id])
+		return root;
+	return detach(w, v) ? v : NULL;
+}
+
+static void
+look_at_series(struct loops *w, const struct loop *l)
+{
+	for (uint32_t k = l->n; k < l->op->nout; k++) {
+		om_value *all = l->op->out[k], *v = l->body->result[l->result + k];
+		const int64_t axis = om_attr_int_at(l->op, "scan_output_axes", k - l->n, 0);
+		if (!all || !is_sliced(w, l, all, v, axis))
+			continue;
+		om_value *root = computed(w, l, v);
+		if (!root)
+			continue;
+		take(w, l->body, v);
+		w->a->multi_view[root->id] = slices(w, l, all, om_value_bytes(v),
+			om_attr_int_at(l->op, "scan_output_directions", k - l->n, 0));
+		om_assignment_back(w->a, root, OM_SUBBUFFER, all, 0);
+		w->count.slices++;
+	}
+}
+
+/* ---- If. ---- */
+
+/* Results of branches are never somewhere else already, and none is a view of what is
+ * around the branch. */
+static void
+look_at_branch(struct loops *w, const om_op *op, const om_block *b)
+{
+	for (uint32_t k = 0; k < op->nout && k < b->nresult; k++) {
+		om_value *v = b->result[k];
+		uint64_t offset;
+		if (!op->out[k] || v->is_const || v->block != b || !is_planned(w, v) || !is_planned(w, op->out[k]))
+			continue;
+		const om_value *root = root_in(w, b, v, &offset);
+		if (!is_here(b, root) || w->is_taken[root->id])
+			detach(w, v);
+		take(w, b, v);
+	}
+}
+
+/* A result that is copied stays until all are. */
+static void
+keep_result(struct loops *w, const om_op *op, const om_block *b, om_value *v)
+{
+	if (v && !v->is_const && v->block == b)
+		om_alias_sets_extend(w->g, v, w->a->live[v->id].first, steps_of(w, op).last, true);
+}
+
+static bool
+put_into_if(struct loops *w, const om_block *b, om_value *out, om_value *v)
+{
+	const om_alias_edge same = {v, 0};
+	uint64_t offset;
+
+	return v && !v->is_const && is_here(b, root_in(w, b, v, &offset)) && is_planned(w, v)
+	    && is_planned(w, out) && om_value_bytes(v) == om_value_bytes(out)
+	    && om_alias_sets_merge_at(w->g, out, &same, 1, OM_SUBBUFFER);
+}
+
+static void
+place_if(struct loops *w, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nout; k++) {
+		om_value *out = op->out[k];
+		if (out && is_planned(w, out))
+			w->a->live[out->id].first = steps_of(w, op).last;
+		for (uint32_t b = 0; b < op->nbody && out; b++) {
+			om_value *v = k < op->body[b]->nresult ? op->body[b]->result[k] : NULL;
+			if (put_into_if(w, op->body[b], out, v))
+				w->count.branches++;
+			else
+				keep_result(w, op, op->body[b], v);
+		}
+	}
+}
+
+/* ---- All. ---- */
+
+static void
+look(struct loops *w, const om_block *b)
+{
+	for (om_op *const *at = w->a->schedule->ops[b->id]; *at; at++) {
+		om_op *op = *at;
+		const om_control control = op->opdef && !op->is_folded && op->nbody ? op->opdef->control : OM_PLAIN;
+		for (uint32_t k = 0; k < op->nbody && !op->is_folded; k++)
+			look(w, op->body[k]);
+		if (control == OM_LOOP || control == OM_SCAN)
+			look_at_loop(w, op);
+		for (uint32_t k = 0; k < op->nbody && control == OM_IF; k++)
+			look_at_branch(w, op, op->body[k]);
+	}
+}
+
+static bool
+is_circle(const struct loop *l, uint32_t k)
+{
+	uint32_t at = l->c[k].next, hops = 0;
+
+	while (at != NONE && at != k && hops++ < l->n)
+		at = l->c[at].next;
+	return at == k;
+}
+
+/* What is never computed first: it needs its initial values as they are. */
+static void
+place_loop(struct loops *w, struct loop *l)
+{
+	for (uint32_t k = 0; k < l->n; k++)
+		if (l->c[k].is_planned && !l->c[k].is_done && (l->c[k].kind == AROUND || is_circle(l, k)))
+			chain(w, l, k);
+	for (uint32_t k = 0; k < l->n; k++)
+		if (l->c[k].is_planned && !l->c[k].is_done && l->c[k].kind != PASSED)
+			chain(w, l, k);
+	for (uint32_t k = 0; k < l->n; k++)
+		place_output(w, l, &l->c[k]);
+	read_slices(w, l);
+}
+
+static void
+place(struct loops *w, const om_block *b)
+{
+	for (om_op *const *at = w->a->schedule->ops[b->id]; *at; at++) {
+		const om_op *op = *at;
+		if (op->is_folded)
+			continue;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			place(w, op->body[k]);
+		if (w->loop[op->id])
+			place_loop(w, w->loop[op->id]);
+		else if (op->nbody && op->opdef && op->opdef->control == OM_IF)
+			place_if(w, op);
+	}
+}
+
+const om_assignment *
+om_assign_loops(const om_prog *p, const om_assignment *in, uint32_t period, om_arena *mem, om_loop_counts *count)
+{
+	const om_assignment *before = in->before_loops ? in->before_loops : in;
+
+	*count = (om_loop_counts){0};
+	if (!p->first->next)
+		return before;
+	om_arena *tmp = om_arena_new();
+	struct loops w = {.p = p, .a = om_assignment_copy(before, mem), .mem = mem, .tmp = tmp, .cap = period,
+		.last = OM_NEWN(tmp, uint32_t, p->nvalue), .is_result = OM_NEWN(tmp, bool, p->nvalue),
+		.is_taken = OM_NEWN(tmp, bool, p->nvalue), .loop = OM_NEWN(tmp, struct loop *, p->nop)};
+	w.a->before_loops = before;
+	find_uses(&w, p->first);
+	look(&w, p->first);
+	for (uint32_t k = 0; k < p->nop; k++)
+		if (w.loop[k])
+			look_at_series(&w, w.loop[k]);
+	w.g = om_alias_sets_new(p, w.a, tmp);
+	place(&w, p->first);
+	*count = w.count;
+	om_arena_free(tmp);
+	return w.a;
+}

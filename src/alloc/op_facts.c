@@ -1,0 +1,201 @@
+/* Each definition of an operator is queried once for each op. */
+#include <config.h>
+
+#include "onnxmem/op_facts.h"
+#include "ops/look.h"
+#include "alloc/is_planned.h"
+
+enum { NONE = UINT32_MAX };
+
+struct facts {
+	const om_prog *p;
+	om_arena *mem, *tmp;
+	om_op_facts *f;
+	om_op_context call;            /* of the op at hand */
+};
+
+/* ---- Ops. ---- */
+
+static void
+find_views(struct facts *w, const om_op *op, om_op_fact *to)
+{
+	om_view_of *view = OM_NEWN(w->tmp, om_view_of, op->nout);
+	bool any = false;
+
+	for (uint32_t k = 0; k < op->nout; k++) {
+		const bool yes = op->out[k] && op->opdef->view(&w->call, k, &view[k]);
+		if (!yes)
+			view[k] = (om_view_of){.in = NONE};
+		any |= yes;
+	}
+	if (any)
+		to->view = om_memdup(w->mem, view, op->nout * sizeof *view);
+}
+
+static void
+find_inplace(struct facts *w, const om_op *op, om_op_fact *to)
+{
+	const size_t n = (size_t)op->nin * op->nout;
+
+	for (size_t k = 0; k < n; k++) {
+		const uint32_t out = (uint32_t)(k / op->nin), in = (uint32_t)(k % op->nin);
+		const om_tensor *a = &w->call.out[out], *b = &w->call.in[in];
+		uint64_t made, needed;
+		if (!op->out[out] || !op->in[in] || !om_tensor_bytes(a->type, &a->shape, &made)
+		    || !om_tensor_bytes(b->type, &b->shape, &needed) || made != needed
+		    || !op->opdef->inplace(&w->call, out, in))
+			continue;
+		if (!to->inplace)
+			to->inplace = OM_NEWN(w->mem, uint64_t, n / 64 + 1);
+		to->inplace[k / 64] |= UINT64_C(1) << k % 64;
+	}
+}
+
+static void
+find_subbuffers(struct facts *w, const om_op *op, om_op_fact *to)
+{
+	uint64_t *at = OM_NEWN(w->tmp, uint64_t, op->nin);
+	bool any = false;
+
+	for (uint32_t k = 0; k < op->nin; k++) {
+		const bool yes = op->in[k] && op->opdef->subbuffer(&w->call, k, &at[k]);
+		if (!yes)
+			at[k] = UINT64_MAX;
+		any |= yes;
+	}
+	if (any)
+		to->subbuffer = om_memdup(w->mem, at, op->nin * sizeof *at);
+}
+
+static void
+find_op(struct facts *w, const om_op *op, om_op_fact *to)
+{
+	const om_opdef *row = op->opdef;
+
+	if (!row || !(row->view || row->inplace || row->subbuffer || row->scratch))
+		return;
+	om_arena_clear(w->tmp);
+	if (!om_op_query(&w->call, w->tmp, op))
+		return;
+	if (row->view)
+		find_views(w, op, to);
+	if (row->inplace)
+		find_inplace(w, op, to);
+	if (row->subbuffer && op->nout && op->out[0])
+		find_subbuffers(w, op, to);
+	if (row->scratch)
+		to->workspace = row->scratch(&w->call);
+}
+
+/* ---- Values. ---- */
+
+/* Parameters of the blocks that they are of, and results of the graph. */
+static bool *
+list_ends(const struct facts *w)
+{
+	const om_block *graph = w->p->first;
+	bool *is_listed = OM_NEWN(w->mem, bool, w->p->nvalue);
+
+	for (const om_block *b = graph->next; b; b = b->next)
+		for (uint32_t k = 0; k < b->nparam; k++)
+			is_listed[b->param[k]->id] |= b->param[k]->block == b;
+	for (uint32_t k = 0; k < graph->nresult; k++)
+		is_listed[graph->result[k]->id] = true;
+	return is_listed;
+}
+
+/* As om_value_is_placeless(). */
+static bool
+is_outside(const struct facts *w, const om_value *v, bool is_listed)
+{
+	const bool is_of_graph = v->block == w->p->first;
+
+	if (v->is_const || !om_block_is_reached(w->p, v->block))
+		return true;
+	if (v->def)
+		return !v->def->block || v->def->is_folded || (is_of_graph && is_listed);
+	return is_of_graph || !is_listed;
+}
+
+static void
+find_values(struct facts *w)
+{
+	const bool *is_listed = list_ends(w);
+	om_op_facts *f = w->f;
+
+	f->bytes = OM_NEWN(w->mem, uint64_t, f->nvalue);
+	f->is_outside = OM_NEWN(w->mem, bool, f->nvalue);
+	f->is_unplanned = OM_NEWN(w->mem, bool, f->nvalue);
+	for (uint32_t k = 0; k < f->nvalue; k++) {
+		const om_value *v = w->p->values[k];
+		f->bytes[k] = om_value_bytes(v);
+		f->is_outside[k] = is_outside(w, v, is_listed[k]);
+		f->is_unplanned[k] = !f->is_outside[k] && om_value_is_unplannable(v);
+	}
+}
+
+/* ---- All. ---- */
+
+const om_op_facts *
+om_op_facts_new(const om_prog *p, om_arena *mem)
+{
+	om_op_facts *f = OM_NEW(mem, om_op_facts);
+	struct facts w = {.p = p, .mem = mem, .tmp = om_arena_new(), .f = f};
+	om_op_fact *op = OM_NEWN(mem, om_op_fact, p->nop);
+
+	*f = (om_op_facts){.op = op, .nop = p->nop, .nvalue = p->nvalue};
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_op *at = b->first; at; at = at->next)
+			find_op(&w, at, &op[at->id]);
+	find_values(&w);
+	om_arena_free(w.tmp);
+	return f;
+}
+
+const om_op_facts *
+om_prog_op_facts(om_prog *p)
+{
+	if (!p->op_facts || p->op_facts->nop != p->nop || p->op_facts->nvalue != p->nvalue)
+		p->op_facts = om_op_facts_new(p, p->mem);
+	return p->op_facts;
+}
+
+bool
+om_op_facts_view(const om_op_facts *f, const om_op *op, uint32_t out, om_view_of *v)
+{
+	const om_view_of *view = f->op[op->id].view;
+
+	if (!view || view[out].in == NONE)
+		return false;
+	*v = view[out];
+	return true;
+}
+
+bool
+om_op_facts_inplace(const om_op_facts *f, const om_op *op, uint32_t out, uint32_t in)
+{
+	const uint64_t *may = f->op[op->id].inplace;
+	const size_t k = (size_t)out * op->nin + in;
+
+	return may && may[k / 64] >> k % 64 & 1;
+}
+
+bool
+om_op_facts_inplace_value(const om_op_facts *f, const om_op *op, uint32_t out, const om_value *in)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] == in && !om_op_facts_inplace(f, op, out, k))
+			return false;
+	return true;
+}
+
+bool
+om_op_facts_subbuffer(const om_op_facts *f, const om_op *op, uint32_t in, uint64_t *offset)
+{
+	const uint64_t *at = f->op[op->id].subbuffer;
+
+	if (!at || at[in] == UINT64_MAX)
+		return false;
+	*offset = at[in];
+	return true;
+}
