@@ -607,37 +607,26 @@ search_blocks(struct search *s)
 	return OM_OK;
 }
 
-/* The arena that comes of a candidate. */
-static om_status
-height_of(const struct search *s, const struct candidate *c, uint64_t *height)
-{
-	const om_buffers *b = om_buffers_new(s->p, c->full, s->r->scratch);
-	om_pack_result result;
-
-	OM_TRY(om_pack(s->r->session, b->buf, b->n, &result));
-	*height = result.height;
-	return OM_OK;
-}
-
 /* The changes, or that of the graph alone, where one takes less than the order of the file. */
 static om_status
 choose(struct search *s, struct candidate *best)
 {
 	const bool has_bodies = s->changes.list[0].b->owner != NULL;
-	uint64_t file, now;
+	om_session *session = s->r->session;
+	om_arena_size file, now;
+	bool is_smaller = false;
 
-	OM_TRY(height_of(s, &s->file, &file));
-	for (int graph_only = 0; graph_only <= has_bodies; graph_only++) {
+	OM_TRY(om_assignment_size(session, s->p, s->file.full, &file));
+	for (int graph_only = 0; graph_only <= has_bodies && !is_smaller; graph_only++) {
 		const om_schedule *order = changed(s->r, s->p, s->file.schedule, &s->changes, graph_only);
 		OM_TRY(candidate_new(s->r, s->p, order, best));
-		OM_TRY(height_of(s, best, &now));
-		if (now < file)
-			break;
+		OM_TRY(om_assignment_size(session, s->p, best->full, &now));
+		OM_TRY(om_assignment_is_smaller(session, s->p, best->full, &now, s->file.full, &file, &is_smaller));
 	}
-	om_count(s->r, "was", file);
-	om_count(s->r, "is", now < file ? now : file);
-	om_count(s->r, "saved", now < file ? file - now : 0);
-	if (now >= file)
+	om_count(s->r, "was", file.bytes);
+	om_count(s->r, "is", is_smaller ? now.bytes : file.bytes);
+	om_count(s->r, "saved", is_smaller ? file.bytes - now.bytes : 0);
+	if (!is_smaller)
 		*best = s->file;
 	return OM_OK;
 }
@@ -849,7 +838,7 @@ static const om_pass_option options[] = {
 
 static const om_pass_counter counters[] = {
 	{"moved", "ops that stand elsewhere now"},
-	{"was", "bytes of the arena in the order of the file"},
+	{"was", "bytes of the arena in the order of the file, as far as that was looked for"},
 	{"is", "bytes of it now"},
 	{"saved", "by how many it is smaller"},
 	{"nodes", "sets of ops that were looked at"},

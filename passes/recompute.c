@@ -152,16 +152,22 @@ static uint64_t
 most_inside(const struct model *m, const om_op *op)
 {
 	const om_steps at = m->a->schedule->of_op[op->id];
-	uint64_t most = 0;
+	uint64_t *change, sum = 0, most = 0;
 
-	for (uint32_t step = at.first; step <= at.last && op->nbody; step++) {
-		uint64_t sum = 0;
-		for (uint32_t v = 0; v < m->nvalue; v++) {
-			const om_steps live = m->a->live[v];
-			if (m->p->values[v]->block != m->p->first && m->b->of_value[v] != NONE
-			    && !m->a->backing[v].source && live.first <= step && step <= live.last)
-				sum += m->b->buf[m->b->of_value[v]].bytes;
-		}
+	if (op->nbody == 0)
+		return 0;
+	change = OM_NEWN(m->mem, uint64_t, (size_t)(at.last - at.first) + 2);
+	for (uint32_t v = 0; v < m->nvalue; v++) {
+		const om_steps live = m->a->live[v];
+		if (m->p->values[v]->block == m->p->first || m->b->of_value[v] == NONE || m->a->backing[v].source
+		    || live.first > at.last || live.last < at.first)
+			continue;
+		const uint64_t bytes = m->b->buf[m->b->of_value[v]].bytes;
+		change[live.first > at.first ? live.first - at.first : 0] += bytes;
+		change[(live.last < at.last ? live.last : at.last) - at.first + 1] -= bytes;
+	}
+	for (uint32_t k = 0; k <= at.last - at.first; k++) {
+		sum += change[k];
 		most = sum > most ? sum : most;
 	}
 	return most;

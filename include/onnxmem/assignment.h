@@ -153,6 +153,20 @@ OM_API const om_assignment *om_assign_loops(const om_prog *p, const om_assignmen
 
 /* ---- Candidates. ---- */
 
+/* How large the arena of an assignment is, as far as that was looked at. */
+typedef struct om_arena_size {
+	uint64_t bound, bytes;   /* no packing is smaller; the smallest that was found */
+} om_arena_size;
+
+/* A first look, which is cheap. */
+OM_API om_status om_assignment_size(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *size);
+
+/* Is the arena of `a` smaller than that of `b`?  `x` and `y` are what om_assignment_size() said of
+ * them; where that does not decide, more work is done, up to that of om_pack(), and the sizes
+ * are updated. */
+OM_API om_status om_assignment_is_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,
+	const om_assignment *b, om_arena_size *y, bool *yes);
+
 /* What the usual pipeline makes of a schedule: lifetimes and views, then declared ties and what is
  * computed in place.  Both come from `mem`. */
 OM_API om_status om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order,

@@ -58,7 +58,6 @@ typedef struct om_run {
 	const struct om_pass *pass;      /* that runs */
 	const char *const *option;       /* values, by place in pass->options */
 	uint64_t *counter;               /* by place in pass->counters; from 0 */
-	struct om_host *host;            /* that runs it; for om_run_passes() */
 } om_run;
 
 /* A pass: what it says of itself, and what it does. */
@@ -113,11 +112,6 @@ OM_API void om_count(om_run *r, const char *name, uint64_t n);
  * as the run has succeeded; om_fact_data() reads it.  A fact without data need not be
  * attached: to list it is enough. */
 OM_API om_status om_fact_attach(om_run *r, om_prog *p, const char *name, om_arena *mem, const void *data);
-
-/* Run a pipeline from inside a pass: on a copy of its program, or on the program
- * itself to see what would come of it.  Needs are met as in om_host_run(); the
- * hook hears nothing of it. */
-OM_API om_status om_run_passes(om_run *r, om_prog *p, const char *pipeline);
 
 /* ---- The host. ---- */
 

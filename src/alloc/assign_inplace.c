@@ -214,42 +214,27 @@ decide(const om_prog *p, om_assignment *a, bool parts)
 	return w.parts;
 }
 
-/* ---- Which of two? ---- */
-
-/* Bytes of the arena, and how far they are above what is in use at once. */
-static om_status
-measure(om_session *s, const om_prog *p, const om_assignment *a, uint64_t *height, uint64_t *gap)
-{
-	om_arena *tmp = om_arena_new();
-	const om_buffers *b = om_buffers_new(p, a, tmp);
-	om_pack_result result;
-	const om_status st = om_pack(s, b->buf, b->n, &result);
-
-	if (st == OM_OK) {
-		*height = result.height;
-		*gap = result.height - result.lower_bound;
-	}
-	om_arena_free(tmp);
-	return st;
-}
-
 om_status
 om_assign_inplace(om_session *s, const om_prog *p, const om_assignment *in, om_subbuffers how, om_arena *mem,
 	const om_assignment **out)
 {
 	om_assignment *with = undecided(in, mem);
-	uint64_t larger, smaller, gap;
+	om_arena_size joined, apart;
+	bool is_smaller;
 
 	*out = with;
 	if (!decide(p, with, how != OM_SUBBUFFERS_NO) || how != OM_SUBBUFFERS_TRY || p->parallel_safe)
 		return OM_OK;
-	OM_TRY(measure(s, p, with, &larger, &gap));
-	if (gap == 0)
+	OM_TRY(om_assignment_size(s, p, with, &joined));
+	if (joined.bytes == joined.bound)
 		return OM_OK;
 	om_assignment *without = undecided(in, mem);
 	decide(p, without, false);
-	OM_TRY(measure(s, p, without, &smaller, &gap));
-	if (smaller < larger)
+	OM_TRY(om_assignment_size(s, p, without, &apart));
+	is_smaller = apart.bytes <= joined.bound;
+	if (!is_smaller)
+		OM_TRY(om_assignment_is_smaller(s, p, without, &apart, with, &joined, &is_smaller));
+	if (is_smaller)
 		*out = without;
 	return OM_OK;
 }

@@ -19,6 +19,8 @@ struct search {
 	const om_assignment *a;  /* views, and nothing in place yet */
 	om_arena *mem;
 	uint32_t *uses;          /* by value id: inputs and results that it, or a view of it, is */
+	uint32_t *times;         /* by value id: how often it is a result of the graph */
+	bool *is_result;         /* by value id: it, or a view of it, is one */
 	const om_value *param;
 	om_value *path[DEEPEST];
 	uint32_t n;
@@ -42,6 +44,15 @@ count_uses(const struct search *s, const om_block *b)
 	}
 	for (uint32_t k = 0; k < b->nresult; k++)
 		s->uses[root_of(s, b->result[k])->id]++;
+}
+
+static void
+count_results(const struct search *s, const om_block *graph)
+{
+	for (uint32_t k = 0; k < graph->nresult; k++) {
+		s->times[graph->result[k]->id]++;
+		s->is_result[root_of(s, graph->result[k])->id] = true;
+	}
 }
 
 /* Is a view of `v` read by `op`, too? */
@@ -91,25 +102,6 @@ find(struct search *s, om_value *v)
 }
 
 static bool
-is_result(const struct search *s, const om_block *b, const om_value *root)
-{
-	for (uint32_t k = 0; k < b->nresult; k++)
-		if (root_of(s, b->result[k]) == root)
-			return true;
-	return false;
-}
-
-static uint32_t
-count_results(const om_block *b, const om_value *v)
-{
-	uint32_t n = 0;
-
-	for (uint32_t k = 0; k < b->nresult; k++)
-		n += b->result[k] == v;
-	return n;
-}
-
-static bool
 find_way(struct search *s, const om_io_alias *t, om_update_path *w)
 {
 	const om_block *graph = s->p->first;
@@ -118,8 +110,8 @@ find_way(struct search *s, const om_io_alias *t, om_update_path *w)
 	s->param = w->param;
 	s->n = 0;
 	if (w->param->is_const || w->result->is_const || !om_value_bytes(w->param)
-	    || om_value_bytes(w->param) != om_value_bytes(w->result) || is_result(s, graph, w->param)
-	    || count_results(graph, w->result) != 1 || !find(s, w->result))
+	    || om_value_bytes(w->param) != om_value_bytes(w->result) || s->is_result[w->param->id]
+	    || s->times[w->result->id] != 1 || !find(s, w->result))
 		return false;
 	w->nvalue = s->n;
 	w->value = OM_NEWN(s->mem, om_value *, s->n);
@@ -173,7 +165,7 @@ list_readers(const struct search *s, om_update_path *all, uint32_t n)
 
 	for (uint32_t k = 0; k < n; k++)
 		w.way_of[all[k].param->id] = k + 1;
-	for (om_op *const *at = s->a->schedule->ops[s->p->first->id]; n && *at; at++)
+	for (om_op *const *at = s->a->schedule->ops[s->p->first->id]; *at; at++)
 		if (!(*at)->is_folded)
 			note_reads(&w, *at, *at);
 }
@@ -181,12 +173,15 @@ list_readers(const struct search *s, om_update_path *all, uint32_t n)
 om_update_path *
 om_update_paths_find(const om_prog *p, const om_assignment *a, om_arena *mem, uint32_t *n)
 {
-	struct search s = {.p = p, .a = a, .mem = mem, .uses = OM_NEWN(mem, uint32_t, p->nvalue)};
+	struct search s = {.p = p, .a = a, .mem = mem, .uses = OM_NEWN(mem, uint32_t, p->nvalue),
+		.times = OM_NEWN(mem, uint32_t, p->nvalue), .is_result = OM_NEWN(mem, bool, p->nvalue)};
 	om_update_path *all = OM_NEWN(mem, om_update_path, p->ntie);
 
 	*n = 0;
-	if (p->ntie)
-		count_uses(&s, p->first);
+	if (p->ntie == 0)
+		return all;
+	count_uses(&s, p->first);
+	count_results(&s, p->first);
 	for (uint32_t k = 0; k < p->ntie; k++)
 		*n += find_way(&s, &p->tie[k], &all[*n]);
 	list_readers(&s, all, *n);

@@ -290,14 +290,3 @@ om_host_run(om_host *h, om_prog *p, const char *pipeline)
 		OM_TRY(run_named(h, p, pass[k], NULL));
 	return OM_OK;
 }
-
-om_status
-om_run_passes(om_run *r, om_prog *p, const char *pipeline)
-{
-	om_pass_hook *hook = r->host->hook;
-
-	r->host->hook = NULL;
-	const om_status st = om_host_run(r->host, p, pipeline);
-	r->host->hook = hook;
-	return st;
-}

@@ -37,6 +37,7 @@ main(int argc, char **argv)
 	CU_SuiteInfo suites[] = {
 		{.pName = "plans in models", .pTests = annotate_tests},
 		{.pName = "arena", .pTests = arena_tests},
+		{.pName = "assignments", .pTests = assignment_tests},
 		{.pName = "bodies", .pTests = control_tests},
 		{.pName = "buffers", .pTests = buffers_tests},
 		{.pName = "any order", .pTests = conflicts_tests},

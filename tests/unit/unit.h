@@ -12,6 +12,7 @@
 /* Each file of unit tests ends in one of these. */
 extern CU_TestInfo annotate_tests[];
 extern CU_TestInfo arena_tests[];
+extern CU_TestInfo assignment_tests[];
 extern CU_TestInfo conflicts_tests[];
 extern CU_TestInfo control_tests[];
 extern CU_TestInfo bytes_tests[];

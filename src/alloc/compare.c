@@ -1,0 +1,55 @@
+/* Which of two assignments takes the smaller arena?
+ *
+ * A full search for the lowest packing costs far more than all that leads to it, and most
+ * comparisons are decided by less: by a lower bound, and by a packing that is found at once.
+ * Only where these leave it open is more work done, and that ends as soon as it decides.
+ */
+#include <config.h>
+
+#include "onnxmem/plan.h"
+#include "pack/search_limits.h"
+
+/* Enough to meet the bound on most networks. */
+enum { QUICK_NODES = 2000, QUICK_WORK = 100 * 1000 };
+
+/* The packing of `a`, as low as that goes, or not below `enough`. */
+static om_status
+pack(om_session *s, const om_prog *p, const om_assignment *a, const om_effort *effort, om_arena_size *size)
+{
+	om_arena *tmp = om_arena_new();
+	om_buffers *b = om_buffers_new(p, a, tmp);
+	om_pack_result result;
+	const om_status st = om_pack_pool(s, b->buf, b->n, effort, &result);
+
+	if (st == OM_OK) {
+		size->bound = result.lower_bound > size->bound ? result.lower_bound : size->bound;
+		size->bytes = result.height < size->bytes ? result.height : size->bytes;
+	}
+	om_arena_free(tmp);
+	return st;
+}
+
+om_status
+om_assignment_size(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *size)
+{
+	*size = (om_arena_size){0, UINT64_MAX};
+	return pack(s, p, a, &(om_effort){.nodes = QUICK_NODES, .work = QUICK_WORK}, size);
+}
+
+static bool
+is_decided(const om_arena_size *x, const om_arena_size *y)
+{
+	return x->bytes < y->bound || y->bytes <= x->bound;
+}
+
+om_status
+om_assignment_is_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,
+	const om_assignment *b, om_arena_size *y, bool *yes)
+{
+	if (!is_decided(x, y))
+		OM_TRY(pack(s, p, b, &(om_effort){.nodes = OM_PACK_NODES, .enough = x->bound}, y));
+	if (!is_decided(x, y))
+		OM_TRY(pack(s, p, a, &(om_effort){.nodes = OM_PACK_NODES, .enough = y->bytes - 1}, x));
+	*yes = x->bytes < y->bytes;
+	return OM_OK;
+}

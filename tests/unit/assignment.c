@@ -1,0 +1,287 @@
+/* Facts about ops, schedules and assignments: what analyses find out beside the program. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "onnxmem/builder.h"
+#include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
+#include "unit.h"
+
+#define HEAD "program \"\" ir 8 opset 13\n"
+
+struct bed {
+	om_session *s;
+	om_host *h;
+	om_prog *p;
+	om_arena *mem;
+};
+
+static void
+start(struct bed *b, const char *text, const char *passes)
+{
+	*b = (struct bed){.s = om_session_new(), .mem = om_arena_new()};
+	b->h = om_host_new(b->s, NULL);
+	if (unit_parse(b->s, text, &b->p) == OM_OK && om_host_run(b->h, b->p, passes) == OM_OK)
+		return;
+	printf("# %s\n# in: %s\n", om_message(b->s), text);
+	CU_FAIL_FATAL("the program could not be analysed");
+}
+
+static void
+finish(struct bed *b)
+{
+	om_prog_free(b->p);
+	om_host_free(b->h);
+	om_arena_free(b->mem);
+	om_session_free(b->s);
+}
+
+static om_value *
+value(const struct bed *b, const char *name)
+{
+	return om_prog_find(b->p, name);
+}
+
+/* ---- Facts. ---- */
+
+static bool
+same_output(const om_op_facts *f, const om_op *op, uint32_t out)
+{
+	om_view_of a = {0}, b = {0};
+	const bool is_view = om_op_view(op, out, &a);
+	bool ok = is_view == om_facts_view(f, op, out, &b)
+		&& (!is_view || (a.in == b.in && a.offset == b.offset));
+
+	for (uint32_t in = 0; in < op->nin && op->out[out]; in++)
+		if (op->in[in])
+			ok &= om_op_inplace(op, out, in) == om_facts_inplace(f, op, out, in)
+			    && om_op_inplace_allowed(op, out, op->in[in]) == om_facts_inplace_value(f, op, out, op->in[in]);
+	return ok;
+}
+
+static bool
+same_facts(const om_op_facts *f, const om_op *op)
+{
+	bool ok = om_op_scratch(op) == f->op[op->id].workspace;
+	uint64_t a = 0, b = 0;
+
+	for (uint32_t out = 0; out < op->nout; out++)
+		ok &= same_output(f, op, out);
+	for (uint32_t in = 0; in < op->nin; in++) {
+		const bool may = om_op_subbuffer(op, in, &a);
+		ok &= may == om_facts_subbuffer(f, op, in, &b) && (!may || a == b);
+	}
+	if (!ok)
+		printf("# facts of %s %s are wrong\n", op->type, om_op_label(op));
+	return ok;
+}
+
+static const char *const programs[] = {
+	HEAD "^g(%x: float32[2,8], %k: float32[1,8]) {\n%a = Add(%x, %k)\n%b = Add(%k, %x)\n%v = Flatten(%a)\n"
+	"%u, %w = Split(%v) {axis = 0}\n%q = Concat(%u, %b) {axis = 0}\n%s = Softmax(%q)\nret %s, %w\n}\n",
+	HEAD "^g(%n: int64[], %c: bool[], %x: float32[3,8]) {\n%r = Loop(%n, %c, %x) {body = ^l(%i: int64[], %go: bool[],"
+	" %h: float32[3,8]) {\n%t = Neg(%h)\n%o = Identity(%t)\nret %go, %o\n}}\n%y = Exp(%r)\nret %y\n}\n",
+	HEAD "^g(%x: float32[1,2,8,8], %w: float32[3,2,3,3]) {\n%y = Conv(%x, %w)\n%z = Relu(%y)\n%p = MaxPool(%z) "
+	"{kernel_shape = [2, 2]}\n%s = GlobalAveragePool(%p)\n%f = NonZero(%s)\n%g = Neg(%f)\nret %s, %g\n}\n",
+	HEAD "^g(%x: float32[N], %y: float32[4]) {\n%a = Neg(%x)\n%b = Add(%y, %y)\n%c = Dropout(%b)\nret %a, %c\n}\n",
+};
+
+static void
+facts_are_what_definitions_say(void)
+{
+	for (size_t k = 0; k < sizeof programs / sizeof programs[0]; k++) {
+		struct bed b;
+		start(&b, programs[k], "shapes,fold");
+		const om_op_facts *f = om_prog_facts(b.p);
+		CU_ASSERT_PTR_EQUAL(f, om_prog_facts(b.p));
+		for (const om_block *block = b.p->first; block; block = block->next)
+			for (const om_op *op = block->first; op; op = op->next)
+				CU_ASSERT(same_facts(f, op));
+		for (uint32_t v = 0; v < b.p->nvalue; v++) {
+			CU_ASSERT_EQUAL(f->bytes[v], om_value_bytes(b.p->values[v]));
+			CU_ASSERT_EQUAL(f->is_unplanned[v], om_value_unplanned(b.p, b.p->values[v]) != NULL);
+		}
+		finish(&b);
+	}
+}
+
+static void
+facts_follow_changes(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[2,8], %k: float32[1,8]) {\n%a = Neg(%x)\n%y = Add(%a, %k)\nret %y\n}\n", "shapes,fold");
+	om_op *add = value(&b, "y")->def;
+	CU_ASSERT(om_facts_inplace(om_prog_facts(b.p), add, 0, 0));
+	om_op_set_in(add, 0, value(&b, "k"));
+	om_op_set_in(add, 1, value(&b, "a"));
+	CU_ASSERT_FALSE(om_facts_inplace(om_prog_facts(b.p), add, 0, 0));
+	CU_ASSERT(om_facts_inplace(om_prog_facts(b.p), add, 0, 1));
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "shapes"), OM_OK);
+	CU_ASSERT_PTR_NULL(b.p->facts);
+	finish(&b);
+}
+
+/* ---- Schedules. ---- */
+
+static void
+schedules_leave_the_program_alone(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%b = Exp(%x)\n%c = Neg(%a)\n%y = Add(%c, %b)\nret %y\n}\n", "live");
+	const om_assignment *was = b.p->assignment;
+	om_block *g = b.p->first;
+	om_op *ops[] = {value(&b, "a")->def, value(&b, "c")->def, value(&b, "b")->def, value(&b, "y")->def, NULL};
+	const om_schedule *s = om_schedule_reorder(b.p, was->schedule, g, ops, b.mem);
+	const om_assignment *other = om_assign_lifetimes(b.p, s, om_prog_facts(b.p), b.mem);
+	CU_ASSERT_EQUAL(other->live[value(&b, "b")->id].first, 2);
+	CU_ASSERT_EQUAL(was->live[value(&b, "b")->id].first, 1);
+	CU_ASSERT_EQUAL(was->live[value(&b, "a")->id].last, 2);
+	CU_ASSERT_PTR_EQUAL(b.p->assignment, was);
+	CU_ASSERT_PTR_EQUAL(g->first->next, value(&b, "b")->def);
+	om_block_set_order(g, ops);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "live"), OM_OK);
+	for (uint32_t k = 0; k < b.p->nvalue; k++) {
+		CU_ASSERT_EQUAL(b.p->assignment->live[k].first, other->live[k].first);
+		CU_ASSERT_EQUAL(b.p->assignment->live[k].last, other->live[k].last);
+	}
+	finish(&b);
+}
+
+/* ---- Assignments. ---- */
+
+static bool
+is_same(const om_assignment *a, const om_assignment *b)
+{
+	for (uint32_t k = 0; k < a->nvalue; k++)
+		if (a->live[k].first != b->live[k].first || a->live[k].last != b->live[k].last
+		    || a->backing[k].store != b->backing[k].store || a->backing[k].source != b->backing[k].source
+		    || a->backing[k].offset != b->backing[k].offset || a->multi_view[k] != b->multi_view[k])
+			return false;
+	return true;
+}
+
+static void
+storage_is_decided_anew(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%n: int64[], %c: bool[], %x: float32[64], %z: float32[64]) {\n%a = Neg(%x)\n%b = Neg(%z)\n"
+		"%r, %q = Loop(%n, %c, %a, %b) {body = ^l(%i: int64[], %go: bool[], %h: float32[64], %k: float32[64]) {\n"
+		"%t = Add(%h, %k)\nret %go, %t, %h\n}}\n%y = Add(%r, %q)\nret %y\n}\n", "live,views,inplace,loops");
+	const om_assignment *loops = b.p->assignment, *copy = om_assignment_copy(loops, b.mem);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(loops->before_loops);
+	CU_ASSERT_PTR_NOT_NULL(loops->multi_view[value(&b, "t")->id]);
+	CU_ASSERT_FALSE(is_same(loops, loops->before_loops));
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "inplace"), OM_OK);
+	CU_ASSERT(is_same(b.p->assignment, loops->before_loops));
+	CU_ASSERT(is_same(loops, copy));
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "loops"), OM_OK);
+	for (uint32_t k = 0; k < loops->nvalue; k++)
+		CU_ASSERT_EQUAL(b.p->assignment->live[k].last, loops->live[k].last);
+	finish(&b);
+}
+
+static void
+what_is_not_kept_is_dropped(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%y = Neg(%a)\n%z = Exp(%y)\nret %z\n}\n", "live,views,inplace");
+	const om_assignment *was = b.p->assignment;
+	CU_ASSERT_EQUAL(was->backing[value(&b, "y")->id].store, OM_INPLACE);
+	b.p->has &= ~(unsigned)(OM_HAS_VIEWS | OM_HAS_STORE);
+	om_assignment_settle(b.p);
+	CU_ASSERT_EQUAL(b.p->assignment->backing[value(&b, "y")->id].store, OM_OWN);
+	CU_ASSERT_EQUAL(b.p->assignment->live[value(&b, "y")->id].first, was->live[value(&b, "y")->id].first);
+	CU_ASSERT_EQUAL(was->backing[value(&b, "y")->id].store, OM_INPLACE);
+	b.p->has &= ~(unsigned)OM_HAS_LIVE;
+	om_assignment_settle(b.p);
+	CU_ASSERT_PTR_NULL(b.p->assignment);
+	finish(&b);
+}
+
+/* ---- Which one is smaller? ---- */
+
+static char *
+random_text(uint64_t seed)
+{
+	enum { N = 9 };
+	unsigned rows[N + 1] = {1 + (unsigned)om_rng_below(&seed, 9)};
+	char *text;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	fprintf(to, HEAD "^g(%%v0: float32[%u]) {\n", 16 * rows[0]);
+	for (unsigned k = 1; k <= N; k++) {
+		const unsigned a = (unsigned)om_rng_below(&seed, k), b = (unsigned)om_rng_below(&seed, k);
+		if (om_rng_below(&seed, 2) && rows[a] + rows[b] < 40) {
+			rows[k] = rows[a] + rows[b];
+			fprintf(to, "%%v%u = Concat(%%v%u, %%v%u) {axis = 0}\n", k, a, b);
+		} else {
+			rows[k] = rows[a];
+			fprintf(to, "%%v%u = Neg(%%v%u)\n", k, a);
+		}
+	}
+	fprintf(to, "ret %%v%u, %%v%u\n}\n", (unsigned)N, (unsigned)N / 2);
+	fclose(to);
+	return text;
+}
+
+static uint64_t
+height(const struct bed *b, const om_assignment *a)
+{
+	const om_buffers *buffers = om_buffers_new(b->p, a, b->mem);
+	om_pack_result r;
+
+	CU_ASSERT_EQUAL_FATAL(om_pack(b->s, buffers->buf, buffers->n, &r), OM_OK);
+	return r.height;
+}
+
+static bool
+agrees(const struct bed *b, const om_assignment *one, const om_assignment *other)
+{
+	om_arena_size x, y;
+	bool yes;
+
+	CU_ASSERT_EQUAL_FATAL(om_assignment_size(b->s, b->p, one, &x), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_assignment_size(b->s, b->p, other, &y), OM_OK);
+	CU_ASSERT(x.bound <= x.bytes && y.bound <= y.bytes);
+	CU_ASSERT_EQUAL_FATAL(om_assignment_is_smaller(b->s, b->p, one, &x, other, &y, &yes), OM_OK);
+	return yes == (height(b, one) < height(b, other));
+}
+
+static void
+comparing_is_what_packing_says(void)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		char *text = random_text(seed);
+		const om_assignment *with, *without, *none;
+		struct bed b;
+		start(&b, text, "shapes,fold");
+		const om_schedule *s = om_schedule_new(b.p, b.mem);
+		none = om_assign_lifetimes(b.p, s, om_prog_facts(b.p), b.mem);
+		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_YES, b.mem, &with), OM_OK);
+		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_NO, b.mem, &without), OM_OK);
+		const bool good = agrees(&b, with, without) && agrees(&b, without, with) && agrees(&b, with, none);
+		CU_ASSERT(good);
+		if (!good)
+			printf("# seed %d:\n%s\n", (int)seed, text);
+		finish(&b);
+		free(text);
+	}
+}
+
+CU_TestInfo assignment_tests[] = {
+	{"facts are what the definitions say", facts_are_what_definitions_say},
+	{"facts follow changes of the program", facts_follow_changes},
+	{"schedules leave the program alone", schedules_leave_the_program_alone},
+	{"storage is decided anew after loops", storage_is_decided_anew},
+	{"what a pass does not keep is dropped", what_is_not_kept_is_dropped},
+	{"20 random graphs: comparing says what packing says", comparing_is_what_packing_says},
+	CU_TEST_INFO_NULL,
+};
