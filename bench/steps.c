@@ -63,7 +63,7 @@ make(struct bench *b, om_prog **out, om_op **last)
 		if (strncmp(p->first->param[k]->name, "param.", 6) == 0)
 			w[n++] = p->first->param[k];
 	om_value *y = p->first->result[0];
-	p->first->nresult = 0;
+	om_block_clear_results(p->first);
 	om_value *loss = add(p, "ReduceMean", add(p, "Mul", y, y, OM_FORWARD), NULL, OM_FORWARD);
 	om_block_add_result(p->first, loss);
 	OM_TRY(om_host_run(b->h, p, "inline,shapes"));
@@ -132,8 +132,10 @@ half(struct bench *b, bool forward, uint64_t *arena, uint64_t *kept)
 			next = op->next;
 			om_op_remove(op);
 		}
-		p->ntie = 0;
-		p->first->nresult = 1;
+		om_value *loss = p->first->result[0];
+		om_prog_clear_ties(p);
+		om_block_clear_results(p->first);
+		om_block_add_result(p->first, loss);
 		for (uint32_t k = 0; k < n; k++)
 			if (crosses[k] && p->values[k]->def)
 				om_block_add_result(p->first, p->values[k]);
@@ -143,8 +145,8 @@ half(struct bench *b, bool forward, uint64_t *arena, uint64_t *kept)
 			if (!op->is_folded)
 				om_op_remove(op);
 		}
-		p->first->result[0] = p->first->result[1];   /* the loss is there already */
-		p->ntie = 0;
+		om_block_set_result(p->first, 0, p->first->result[1]);   /* the loss is there already */
+		om_prog_clear_ties(p);
 		for (uint32_t k = 0; k < n; k++)
 			if (crosses[k] && !p->values[k]->def)
 				om_block_add_param(p->first, p->values[k]);

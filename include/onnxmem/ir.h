@@ -82,11 +82,25 @@ typedef struct om_symbolic_elem {
 	const char *sym;         /* the symbol; NULL: none, or a number */
 } om_symbolic_elem;
 
+/* A place that reads a value: an input of an op, or a result of a block.  The builder keeps them
+ * (build.h), om_verify() checks them.  Those of a value are a list in the order in which they
+ * came to be.  An op in a body that reads a value from around it is a use like any other.  What
+ * an op in no block takes is no use; nor is what the bodies of an op do that was removed. */
+typedef struct om_use {
+	om_value *value;         /* whose list it is in; NULL: in none */
+	om_op *op;               /* that reads the value; NULL: a result */
+	om_block *block;         /* whose result it is; NULL: an op reads it */
+	uint32_t index;          /* of the input, or of the result */
+	struct om_use *prev, *next; /* in the list of the value; NULL at the ends */
+} om_use;
+
 /* What an op computes, a block is given, or a constant: defined once. */
 struct om_value {
 	const char *name;        /* unique along its scope path; never empty */
 	om_block *block;         /* where it is defined */
 	om_op *def;              /* NULL: a parameter of its block, or a constant */
+	om_use *first_use, *last_use; /* where it is read; NULL: nowhere */
+	uint32_t nuse;           /* how often */
 	uint32_t id;             /* dense: index into om_prog.values */
 	om_type type;            /* OM_UNDEFINED in it: not known */
 	om_shape shape;          /* of a sequence or an optional: what its tensors have in common */
@@ -99,6 +113,7 @@ struct om_value {
 	bool is_declared;        /* type and shape were declared by the file */
 
 	const void *origin;      /* its message in the model; NULL if made by a pass */
+	om_value *next_name;     /* in the program's table of names; for the builder alone */
 };
 
 /* The numbers are ONNX's. */
@@ -148,7 +163,9 @@ struct om_op {
 	om_phase phase;          /* of a training step */
 	const char *rematerialized_from; /* it computes again what this op did: its name, or that of
 	                            its first output; NULL: it does not */
-	om_value **in;           /* NULL: an optional input left out */
+	om_value **in;           /* NULL: an optional input left out.  Set by the builder alone,
+	                            which keeps the uses */
+	om_use *use;             /* by place in `in` */
 	om_value **out;          /* NULL: an optional output left out */
 	om_attr *attr;           /* those that are written, bodies included */
 	om_block **body;         /* the graphs among the attributes, in order */
@@ -172,7 +189,9 @@ struct om_block {
 	om_prog *prog;           /* that it belongs to */
 	om_op *owner;            /* NULL for block 0 and for the bodies of functions */
 	om_value **param;        /* what it is given, in order */
-	om_value **result;       /* may hold a value twice, a parameter, a constant */
+	om_value **result;       /* may hold a value twice, a parameter, a constant.  Set by the
+	                            builder alone */
+	om_use **use;            /* by place in `result` */
 	uint32_t nparam, nresult; /* how many of each */
 	om_op *first, *last;     /* in order of execution; NULL: there is no op */
 	uint32_t nop;            /* ops in it, those of bodies not counted */
@@ -274,6 +293,8 @@ struct om_prog {
 	uint64_t align;           /* bytes: every buffer is rounded up to it; 64 */
 	om_io_alias *tie;              /* each result and each parameter once */
 	uint32_t ntie;            /* how many */
+	size_t captie;            /* room in `tie` */
+	struct om_names *names;   /* of the values; for the builder alone */
 	om_arena_spec *want;            /* arenas, the fastest first; NULL: one without limit */
 	uint32_t nwant;           /* how many */
 	bool parallel_safe;          /* the plan has to hold for every order of the ops that

@@ -1,12 +1,9 @@
 #include <config.h>
 
-#include <stdint.h>
-
 #include "base/map.h"
 
-/* FNV-1a, 64 bits. */
-static uint64_t
-hash(const char *key)
+uint64_t
+om_map_hash(const char *key)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
 
@@ -24,7 +21,7 @@ om_map_new(om_arena *mem)
 static struct om_map_slot *
 find(const om_map *m, const char *key)
 {
-	size_t k = hash(key) & (m->cap - 1);
+	size_t k = om_map_hash(key) & (m->cap - 1);
 
 	while (m->slot[k].key && strcmp(m->slot[k].key, key) != 0)
 		k = (k + 1) & (m->cap - 1);

@@ -2,6 +2,8 @@
 #ifndef OM_MAP_H
 #define OM_MAP_H
 
+#include <stdint.h>
+
 #include "onnxmem/arena.h"
 
 typedef struct om_map {
@@ -9,6 +11,9 @@ typedef struct om_map {
 	struct om_map_slot { const char *key; void *value; } *slot;
 	size_t n, cap;
 } om_map;
+
+/* Of a key: FNV-1a, 64 bits. */
+uint64_t om_map_hash(const char *key);
 
 om_map om_map_new(om_arena *mem);
 /* NULL when there is none. */

@@ -95,10 +95,7 @@ om_back_args(om_grad *g, om_op *op, const struct om_values *in, size_t nout)
 	om_prog *p = om_grad_prog(g);
 	om_value **out = OM_NEWN(p->mem, om_value *, nout + 1);
 
-	op->in = OM_NEWN(p->mem, om_value *, in->n + 1);
-	op->nin = (uint32_t)in->n;
-	for (size_t k = 0; k < in->n; k++)
-		op->in[k] = in->v[k];
+	om_op_set_inputs(p, op, (uint32_t)in->n, in->v);
 	out[0] = op->out[0];
 	op->out = out;
 	op->nout = (uint32_t)nout;
@@ -113,6 +110,7 @@ om_back_abandon(om_op *op)
 		om_block_remove(op->body[k]);
 	for (uint32_t k = 0; k < op->nout; k++)
 		op->out[k]->def = NULL;
+	om_op_set_inputs(op->block->prog, op, 0, NULL);
 	op->block = NULL;
 }
 

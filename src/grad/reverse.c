@@ -143,7 +143,7 @@ name_after(om_scope *s, const om_value *of, om_value *v)
 
 	if (!v->def || v->def->phase != OM_BACKWARD || (v->id < t->cap && t->has_name[v->id]))
 		return;
-	v->name = om_tape_name(t, om_printf(t->p->mem, "%s_grad", of->name));
+	om_value_rename(v, om_tape_name(t, om_printf(t->p->mem, "%s_grad", of->name)));
 	om_tape_named(t, v);
 }
 

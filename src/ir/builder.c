@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "ir/facts.h"
+#include "ir/names.h"
+#include "ir/uses.h"
 #include "onnxmem/builder.h"
 
 om_prog *
@@ -54,12 +56,18 @@ om_prog_alias_io(om_prog *p, uint32_t result, uint32_t param)
 		return false;
 	if (om_shape_is_known(&r->shape) && om_shape_is_known(&in->shape) && !om_shape_equal(&r->shape, &in->shape))
 		return false;
-	om_io_alias *tie = OM_NEWN(p->mem, om_io_alias, (size_t)p->ntie + 1);
-	for (uint32_t k = 0; k < p->ntie; k++)
-		tie[k] = p->tie[k];
-	tie[p->ntie++] = (om_io_alias){result, param};
-	p->tie = tie;
+	size_t n = p->ntie;
+	OM_PUSH(p->mem, p->tie, n, p->captie, ((om_io_alias){result, param}));
+	p->ntie = (uint32_t)n;
 	return true;
+}
+
+void
+om_prog_clear_ties(om_prog *p)
+{
+	p->tie = NULL;
+	p->ntie = 0;
+	p->captie = 0;
 }
 
 bool
@@ -73,7 +81,7 @@ om_prog_add_state(om_prog *p, om_value *was, om_value *is)
 	om_block_add_result(b, is);
 	if (om_prog_alias_io(p, b->nresult - 1, param))
 		return true;
-	b->nresult--;
+	om_use_drop(b->use[--b->nresult]);
 	return false;
 }
 
@@ -138,17 +146,25 @@ om_value_new(om_prog *p, om_block *b, const char *name)
 	size_t n = p->nvalue;
 	OM_PUSH(p->mem, p->values, n, p->capvalue, v);
 	p->nvalue = (uint32_t)n;
+	om_names_add(p, v);
 	return v;
 }
 
 om_value *
 om_value_fresh(om_prog *p, om_block *b, const char *stem)
 {
-	const char *name = stem;
+	return om_value_new(p, b, om_names_fresh(p, stem));
+}
 
-	for (unsigned n = 1; om_prog_find(p, name); n++)
-		name = om_printf(p->mem, "%s.%u", stem, n);
-	return om_value_new(p, b, name);
+void
+om_value_rename(om_value *v, const char *name)
+{
+	om_prog *p = v->block->prog;
+
+	assert(*name);
+	om_names_remove(p, v);
+	v->name = om_strdup(p->mem, name);
+	om_names_add(p, v);
 }
 
 om_value *
@@ -164,31 +180,59 @@ om_const_new(om_prog *p, om_block *b, const char *name, const om_tensor *data)
 	return v;
 }
 
-static om_value **
-push_value(om_arena *mem, om_value **list, uint32_t n, om_value *v)
+static void *
+push_pointer(om_arena *mem, void *list, uint32_t n, void *item)
 {
+	void **all = list;
+
 	if ((n & (n - 1)) == 0) {  /* full at 0, 1, 2, 4, 8 ... */
-		om_value **bigger = OM_NEWN(mem, om_value *, n ? 2 * (size_t)n : 1);
+		void **bigger = OM_NEWN(mem, void *, n ? 2 * (size_t)n : 1);
 		if (n)
-			memcpy(bigger, list, n * sizeof *list);
-		list = bigger;
+			memcpy(bigger, all, n * sizeof *all);
+		all = bigger;
 	}
-	list[n] = v;
-	return list;
+	all[n] = item;
+	return all;
 }
 
 void
 om_block_add_param(om_block *b, om_value *v)
 {
 	b->prog->op_facts = NULL;
-	b->param = push_value(b->prog->mem, b->param, b->nparam++, v);
+	b->param = push_pointer(b->prog->mem, b->param, b->nparam++, v);
 }
 
 void
 om_block_add_result(om_block *b, om_value *v)
 {
+	om_arena *mem = b->prog->mem;
+	om_use *use = OM_NEW(mem, om_use);
+
 	b->prog->op_facts = NULL;
-	b->result = push_value(b->prog->mem, b->result, b->nresult++, v);
+	b->use = push_pointer(mem, b->use, b->nresult, use);
+	b->result = push_pointer(mem, b->result, b->nresult, v);
+	om_use_result(b, b->nresult++);
+}
+
+void
+om_block_set_result(om_block *b, uint32_t k, om_value *v)
+{
+	assert(k < b->nresult);
+	om_use_drop(b->use[k]);
+	b->prog->op_facts = NULL;
+	b->result[k] = v;
+	om_use_result(b, k);
+}
+
+void
+om_block_clear_results(om_block *b)
+{
+	for (uint32_t k = 0; k < b->nresult; k++)
+		om_use_drop(b->use[k]);
+	b->prog->op_facts = NULL;
+	b->nresult = 0;
+	b->result = NULL;
+	b->use = NULL;
 }
 
 om_op *
@@ -205,6 +249,7 @@ om_op_new(om_prog *p, const char *domain, const char *type, int version, uint32_
 	op->nin = nin;
 	op->nout = nout;
 	op->in = OM_NEWN(p->mem, om_value *, nin);
+	op->use = OM_NEWN(p->mem, om_use, nin);
 	op->out = OM_NEWN(p->mem, om_value *, nout);
 	op->id = p->nop++;
 	return op;
@@ -214,9 +259,28 @@ void
 om_op_set_in(om_op *op, uint32_t k, om_value *v)
 {
 	assert(k < op->nin);
+	om_use_drop(&op->use[k]);
 	op->in[k] = v;
 	if (op->block)
 		op->block->prog->op_facts = NULL;
+	om_use_input(op, k);
+}
+
+void
+om_op_set_inputs(om_prog *p, om_op *op, uint32_t n, om_value *const *in)
+{
+	om_value **list = OM_NEWN(p->mem, om_value *, (size_t)n + 1);
+
+	for (uint32_t k = 0; k < op->nin; k++)
+		om_use_drop(&op->use[k]);
+	for (uint32_t k = 0; k < n; k++)
+		list[k] = in[k];
+	op->in = list;
+	op->use = OM_NEWN(p->mem, om_use, (size_t)n + 1);
+	op->nin = n;
+	p->op_facts = NULL;
+	for (uint32_t k = 0; k < n; k++)
+		om_use_input(op, k);
 }
 
 void
@@ -331,6 +395,7 @@ om_op_append(om_block *b, om_op *op)
 		b->first = op;
 	b->last = op;
 	b->nop++;
+	om_uses_of_op(op);
 }
 
 void
@@ -346,6 +411,7 @@ om_op_insert(om_op *before, om_op *op)
 	*(before->prev ? &before->prev->next : &b->first) = op;
 	before->prev = op;
 	b->nop++;
+	om_uses_of_op(op);
 }
 
 void
@@ -357,6 +423,7 @@ om_op_remove(om_op *op)
 	*(op->prev ? &op->prev->next : &b->first) = op->next;
 	*(op->next ? &op->next->prev : &b->last) = op->prev;
 	b->nop--;
+	om_uses_drop_op(op);
 	op->block = NULL;
 	op->prev = op->next = NULL;
 	for (uint32_t k = 0; k < op->nout; k++)
@@ -384,6 +451,7 @@ om_block_remove(om_block *b)
 	om_prog *p = b->prog;
 	om_block *prev = p->first;
 
+	om_uses_drop_block(b);
 	for (om_op *op = b->first; op; op = op->next)
 		for (uint32_t k = 0; k < op->nbody; k++)
 			om_block_remove(op->body[k]);
@@ -394,40 +462,6 @@ om_block_remove(om_block *b)
 	prev->next = b->next;
 	if (p->last == b)
 		p->last = prev;
-}
-
-void
-om_value_replace(om_prog *p, om_value *old, om_value *by)
-{
-	for (om_block *b = p->first; b; b = b->next) {
-		for (uint32_t k = 0; k < b->nresult; k++)
-			if (b->result[k] == old)
-				b->result[k] = by;
-		for (om_op *op = b->first; op; op = op->next)
-			for (uint32_t k = 0; k < op->nin; k++)
-				if (op->in[k] == old)
-					op->in[k] = by;
-	}
-}
-
-om_value *
-om_value_find(const om_block *b, const char *name)
-{
-	for (uint32_t k = 0; k < b->prog->nvalue; k++) {
-		om_value *v = b->prog->values[k];
-		if (v->block == b && strcmp(v->name, name) == 0)
-			return v;
-	}
-	return NULL;
-}
-
-om_value *
-om_prog_find(const om_prog *p, const char *name)
-{
-	for (uint32_t k = 0; k < p->nvalue; k++)
-		if (strcmp(p->values[k]->name, name) == 0)
-			return p->values[k];
-	return NULL;
 }
 
 om_block *

@@ -11,6 +11,9 @@ struct check {
 	unsigned found;
 	char first[512];
 	om_block **defined;   /* by value id: block in which it is defined so far */
+	uint32_t *nuse;       /* by value id: uses met so far */
+	const om_op **op;     /* by id: ops met */
+	const om_block **block; /* by id: blocks met */
 };
 
 static void OM_PRINTF(2, 3)
@@ -45,6 +48,51 @@ check_use(struct check *c, const om_block *b, const om_value *v, const char *by)
 		broken(c, "%s: %s is used by %s before it is defined", at(b), v->name, by);
 	else if (!om_block_inside(b, home))
 		broken(c, "%s: %s is used by %s, but is defined in %s", at(b), v->name, by, at(home));
+}
+
+/* The record of a use that was met: that of the operand, and in the list of the value. */
+static void
+check_record(struct check *c, const om_block *b, const om_value *v, const om_use *u, const om_use *want,
+	const char *by)
+{
+	c->nuse[v->id]++;
+	if (u->value != v || u->op != want->op || u->block != want->block || u->index != want->index)
+		broken(c, "%s: the use of %s by %s is not recorded", at(b), v->name, by);
+}
+
+/* Is this the record of something in the program that reads `v`? */
+static bool
+is_use_of(const struct check *c, const om_use *u, const om_value *v)
+{
+	if (u->value != v)
+		return false;
+	if (u->op)
+		return u->op->id < c->p->nop && c->op[u->op->id] == u->op && u->index < u->op->nin
+		    && u->op->in[u->index] == v && &u->op->use[u->index] == u;
+	return u->block && u->block->id < c->p->nblock && c->block[u->block->id] == u->block
+	    && u->index < u->block->nresult && u->block->result[u->index] == v && u->block->use[u->index] == u;
+}
+
+/* The list holds records of different operands, for each has one record and no record comes twice
+ * in a list whose links agree.  So where there are as many as were met, all are there. */
+static void
+check_uses(struct check *c, const om_value *v)
+{
+	const om_use *prev = NULL;
+	uint32_t n = 0;
+
+	for (const om_use *u = v->first_use; u; prev = u, u = u->next) {
+		if (u->prev != prev || n++ == c->nuse[v->id]) {
+			broken(c, "%s: the list of its uses is torn", v->name);
+			return;
+		}
+		if (!is_use_of(c, u, v)) {
+			broken(c, "%s: a use is listed that is none", v->name);
+			return;
+		}
+	}
+	if (n != c->nuse[v->id] || n != v->nuse || v->last_use != prev)
+		broken(c, "%s: has %u uses, counts %u and lists %u", v->name, c->nuse[v->id], v->nuse, n);
 }
 
 static void
@@ -83,9 +131,16 @@ check_op(struct check *c, om_block *b, om_op *op)
 		broken(c, "%s: the list is torn behind %s", at(b), name);
 	if (op->opdef)
 		check_arity(c, op, name);
-	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k])
+	c->op[op->id] = op;
+	for (uint32_t k = 0; k < op->nin; k++) {
+		if (op->in[k]) {
 			check_use(c, b, op->in[k], name);
+			check_record(c, b, op->in[k], &op->use[k], &(om_use){.op = op, .index = k}, name);
+		} else if (op->use[k].value) {
+			broken(c, "%s: %s leaves input %u out, but is recorded as a use of %s", at(b), name, k,
+				op->use[k].value->name);
+		}
+	}
 	for (uint32_t k = 0; k < op->nbody; k++) {
 		if (op->body[k]->owner != op)
 			broken(c, "%s: body %u of %s belongs to another op", at(b), k, name);
@@ -112,8 +167,11 @@ check_block(struct check *c, om_block *b)
 		check_op(c, b, op);
 	if (n != b->nop)
 		broken(c, "%s: counts %u ops, holds %u", at(b), b->nop, n);
-	for (uint32_t k = 0; k < b->nresult; k++)
+	c->block[b->id] = b;
+	for (uint32_t k = 0; k < b->nresult; k++) {
 		check_use(c, b, b->result[k], "its results");
+		check_record(c, b, b->result[k], b->use[k], &(om_use){.block = b, .index = k}, "its results");
+	}
 }
 
 static void
@@ -135,13 +193,18 @@ om_status
 om_verify(om_session *s, const om_prog *p)
 {
 	om_arena *mem = om_arena_new();
-	struct check c = {.session = s, .p = p, .defined = OM_NEWN(mem, om_block *, p->nvalue)};
+	struct check c = {.session = s, .p = p, .defined = OM_NEWN(mem, om_block *, p->nvalue),
+		.nuse = OM_NEWN(mem, uint32_t, p->nvalue), .op = OM_NEWN(mem, const om_op *, p->nop),
+		.block = OM_NEWN(mem, const om_block *, p->nblock)};
 
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		if (p->values[k]->id != k)
 			broken(&c, "%s: its id is %u, its place %u", p->values[k]->name, p->values[k]->id, k);
-	if (c.found == 0 && p->first)
+	if (c.found == 0 && p->first) {
 		check_block(&c, p->first);
+		for (uint32_t k = 0; k < p->nvalue; k++)
+			check_uses(&c, p->values[k]);
+	}
 	const om_assignment *a = p->has & OM_HAS_LIVE ? p->assignment : NULL;
 	for (uint32_t k = 0; a && k < a->nvalue; k++)
 		check_store(&c, p->values[k]);

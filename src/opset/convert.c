@@ -111,10 +111,7 @@ om_conversion_inputs(om_opset_conversion *r, uint32_t n, om_value *const *in)
 {
 	while (n > 0 && !in[n - 1])
 		n--;
-	r->op->in = OM_NEWN(r->p->mem, om_value *, (size_t)n + 1);
-	r->op->nin = n;
-	for (uint32_t k = 0; k < n; k++)
-		r->op->in[k] = in[k];
+	om_op_set_inputs(r->p, r->op, n, in);
 }
 
 static om_op *

@@ -60,8 +60,7 @@ move_inside(om_opset_conversion *r, const om_op *outer, om_block *b)
 			c.value[op->out[k]->id] = one_of(r, b, op->out[k]);
 	OM_TRY(om_op_clone(&c, op, b, NULL, &inner));
 	inner->name = "";
-	inner->nin = outer->nin;
-	inner->in = om_memdup(r->p->mem, b->param, b->nparam * sizeof *b->param);
+	om_op_set_inputs(r->p, inner, b->nparam, b->param);
 	for (uint32_t k = 0; k < inner->nout; k++) {
 		if (!inner->out[k])
 			return om_conversion_refuse(r, "output %u of it is left out", k);

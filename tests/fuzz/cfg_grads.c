@@ -251,7 +251,7 @@ make_gradients(struct test *t, const char *text)
 		return OM_OK;
 	OM_TRY(om_block_infer(t->s, t->p, t->p->first));
 	OM_TRY(om_prog_backward(t->s, t->p, &b));
-	t->p->first->nresult = 0;
+	om_block_clear_results(t->p->first);
 	for (int k = 0; k < NFLOAT; k++)
 		if (t->grad[k])
 			om_block_add_result(t->p->first, t->grad[k]);

@@ -392,7 +392,7 @@ penalize(struct attempt *a)
 	a->loss = sum;
 	if (!sum || om_block_infer(a->t->session, t->prog, graph) != OM_OK || !om_shape_is_known(&sum->shape))
 		return false;
-	graph->nresult = 0;
+	om_block_clear_results(graph);
 	om_block_add_result(graph, sum);
 	t->prog->has = OM_HAS_INLINE | OM_HAS_SHAPES;
 	return true;
@@ -421,7 +421,7 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const struct mutan
 	struct trial *t = a->t;
 	om_prog *p = t->prog;
 
-	t->prog->first->nresult = 0;
+	om_block_clear_results(t->prog->first);
 	set_opset(t);
 	if (instead) {
 		t->op->opdef = &instead->row;

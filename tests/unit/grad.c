@@ -86,7 +86,7 @@ trial_penalize(struct trial *t)
 		sum = sum ? one_op(t, "Add", sum, one) : one;
 	}
 	CU_ASSERT_PTR_NOT_NULL_FATAL(sum);
-	b->nresult = 0;
+	om_block_clear_results(b);
 	om_block_add_result(b, sum);
 	OM_TRY(om_verify(t->s, t->p));
 	return om_host_run(t->h, t->p, "shapes");

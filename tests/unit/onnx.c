@@ -587,7 +587,7 @@ new_ops_are_written(void)
 		CU_ASSERT_EQUAL(g->node[0]->attribute[0]->i, 3);
 		CU_ASSERT_EQUAL(g->n_initializer, 1);
 	}
-	om_value_replace(p, p->first->result[0], a);
+	om_value_replace(p->first->result[0], a);
 	om_op_remove(p->first->last);
 	CU_ASSERT_EQUAL(om_model_update(b.s, m, p), OM_OK);
 	CU_ASSERT_STRING_EQUAL(m->proto->graph->node[1]->op_type, "Identity");

@@ -914,12 +914,12 @@ carried_values(void)
 	struct bed t;
 	struct loop l = loop(&t);
 
-	l.body->result[1] = l.v;   /* v goes through; r is not needed behind s */
+	om_block_set_result(l.body, 1, l.v);   /* v goes through; r is not needed behind s */
 	expect_good(&t);
 	put(&t, l.r, 512);
 	expect_bad(&t, "Loop (node of o): reads v (bytes 512..575 of arena 0) in step 6, "
 		"but bytes 512..575 of arena 0 hold r");
-	l.body->result[1] = l.r;
+	om_block_set_result(l.body, 1, l.r);
 	expect_good(&t);           /* r is born after the last use of v, in its place */
 	t.place[l.v->id].last = 2;
 	expect_bad(&t, "v is used in the steps 2 to 3, but planned to live from 0 to 2: "

@@ -249,12 +249,9 @@ train_dropout(om_grad *g, om_op *op)
 	const uint8_t yes = 1;
 	om_prog *p = om_grad_prog(g);
 	om_tensor t = {.type = OM_BOOL, .shape = om_shape_of(0, NULL), .data = om_memdup(p->mem, &yes, 1)};
-	om_value **in = OM_NEWN(p->mem, om_value *, 3);
+	om_value *in[3] = {op->in[0], op->nin > 1 ? op->in[1] : NULL, om_emit_tensor(g, &t)};
 
-	memcpy(in, op->in, (op->nin < 3 ? op->nin : 2) * sizeof *in);
-	in[2] = om_emit_tensor(g, &t);
-	op->in = in;
-	op->nin = 3;
+	om_op_set_inputs(p, op, 3, in);
 }
 
 /* ---- The rows. ---- */

@@ -78,7 +78,7 @@ share_output(struct choice *c, int side, om_value *v)
 			continue;
 		s->v[side] = v;
 		om_op *nothing = b->from->result[s->out]->def;
-		b->from->result[s->out] = v;
+		om_block_set_result(b->from, s->out, v);
 		om_op_remove(nothing);
 		return s->out;
 	}

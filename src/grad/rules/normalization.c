@@ -568,8 +568,8 @@ goes_on(struct state *s, om_op *op, uint32_t in, om_value *next)
 	const char *name = next->name;
 
 	om_op_set_in(op, in, s->next);
-	next->name = s->next->name;
-	s->next->name = name;
+	om_value_rename(next, s->next->name);
+	om_value_rename(s->next, name);
 	s->next = next;
 }
 

@@ -58,7 +58,7 @@ new_state(struct learn *l, const om_value *w, const char *what)
 static void
 hand_on(struct learn *l, om_value *old, om_value *next)
 {
-	next->name = om_tape_name(&l->tape, om_printf(l->tape.mem, "%s_next", old->name));
+	om_value_rename(next, om_tape_name(&l->tape, om_printf(l->tape.mem, "%s_next", old->name)));
 	om_step_state(l, old, next);
 }
 

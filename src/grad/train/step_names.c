@@ -69,10 +69,10 @@ settle(struct learn *l, om_value *v, const char *name)
 	const char *free = v->name;
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		if (p->values[k] != v && strcmp(p->values[k]->name, name) == 0) {
-			p->values[k]->name = free ? free : om_tape_name(&l->tape, name);
+			om_value_rename(p->values[k], free ? free : om_tape_name(&l->tape, name));
 			free = NULL;
 		}
-	v->name = om_strdup(p->mem, name);
+	om_value_rename(v, name);
 	return OM_OK;
 }
 

@@ -144,7 +144,7 @@ find_loss(struct learn *l)
 	else
 		return om_fail(l->session, OM_USAGE, "there is no loss %s: cross-entropy, mse", how->loss_fn);
 	name = how->loss ? how->loss : "loss";
-	l->loss->name = om_tape_name(&l->tape, name);
+	om_value_rename(l->loss, om_tape_name(&l->tape, name));
 	om_step_wish(l, l->loss, name);
 	return l->tape.status;
 }
@@ -214,7 +214,7 @@ lift(struct learn *l, om_value *v)
 		return om_op_fail(l->session, OM_UNSUPPORTED, op, "its elements are not known");
 	om_op_remove(op);
 	if (v->block != l->p->first && is_name_of_another(l->p, v))
-		v->name = om_tape_name(&l->tape, v->name);
+		om_value_rename(v, om_tape_name(&l->tape, v->name));
 	v->block = l->p->first;
 	v->is_const = true;
 	return OM_OK;
@@ -401,7 +401,7 @@ as_result(struct learn *l, om_value *v, const char *name)
 	if (strcmp(v->name, name) == 0)
 		return v;
 	v = om_emit(l->g, "Identity", v);
-	v->name = om_tape_name(&l->tape, name);
+	om_value_rename(v, om_tape_name(&l->tape, name));
 	om_tape_named(&l->tape, v);
 	om_step_wish(l, v, name);
 	return v;
@@ -427,11 +427,9 @@ start_results(struct learn *l)
 	l->result = b->result;
 	l->before = l->p->tie;
 	l->nbefore = l->p->ntie;
-	l->p->tie = NULL;
-	l->p->ntie = 0;
+	om_prog_clear_ties(l->p);
 	b->is_other = true;
-	b->nresult = 0;
-	b->result = NULL;
+	om_block_clear_results(b);
 	om_block_add_result(b, l->loss);
 	for (uint32_t k = 0; k < n; k++)
 		if ((keeps || is_handed_on(l, k)) && l->result[k] != l->loss)
