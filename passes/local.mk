@@ -1,7 +1,7 @@
 # The passes that are built in: the one list of them.  Adding a pass takes its file, its name here,
 # its page NAME.md and its tests in tests/ir/NAME.
 PASSES = \
-	passes/annotate.c passes/backward.c passes/fold.c passes/inline.c passes/inplace.c passes/live.c \
+	passes/annotate.c passes/backward.c passes/cse.c passes/fold.c passes/fuse.c passes/inline.c passes/inplace.c passes/live.c \
 	passes/loops.c passes/order.c passes/pack.c passes/prune.c passes/raise.c \
 	passes/recompute.c passes/shapes.c passes/tie.c passes/views.c
 

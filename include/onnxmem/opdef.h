@@ -53,6 +53,8 @@ enum {
 	                             data of such outputs to objects in om_op_context.keep */
 	OM_IMPLEMENTS_FUNCTION     = 1u << 7,  /* models that use it bring a function of its name: the row stands
 	                             for that where it takes what the function is called with */
+	OM_COMMUTES   = 1u << 8,  /* its two inputs may change places, unless attributes are written:
+	                             what it computes has the same bits, but for those of a NaN */
 };
 
 /* How an operator uses its bodies. */

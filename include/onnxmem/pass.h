@@ -58,6 +58,7 @@ typedef struct om_run {
 	const struct om_pass *pass;      /* that runs */
 	const char *const *option;       /* values, by place in pass->options */
 	uint64_t *counter;               /* by place in pass->counters; from 0 */
+	struct om_host *host;            /* that runs it */
 } om_run;
 
 /* A pass: what it says of itself, and what it does. */

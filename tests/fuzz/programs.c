@@ -389,6 +389,48 @@ gather(struct gen *g)
 	fprintf(g->to, "%%v%d = Gather(%%v%d, %%v%d)\n", add(g, t), x, c);
 }
 
+/* Twice the same, which may be computed once. */
+static void
+twins(struct gen *g)
+{
+	static const char *const kinds[] = {"Tanh(%%v%d)", "Transpose(%%v%d)", "Neg(%%v%d)", "Softmax(%%v%d) {axis = 0}"};
+	const int k = pick(g), x = g->id[k];
+	struct shape s = g->shape[k];
+	const unsigned kind = below(g, 4);
+
+	for (int i = 0; kind == 1 && i < s.n; i++)
+		s.dim[i] = g->shape[k].dim[s.n - 1 - i];
+	for (int twin = 0; twin < 2; twin++) {
+		tabs(g);
+		fprintf(g->to, "%%v%d = ", add(g, s));
+		fprintf(g->to, kinds[kind], x);
+		fputc('\n', g->to);
+		if (twin == 0 && below(g, 2))
+			unary(g);
+	}
+}
+
+/* What comes to nothing: x again, in two steps or in one. */
+static void
+nothing(struct gen *g)
+{
+	static const char *const first[] = {"Transpose(%%v%d)", "Cast(%%v%d) {to = 11}", "Neg(%%v%d)", "Identity(%%v%d)"};
+	static const char *const second[] = {"Transpose(%%v%d)", "Cast(%%v%d) {to = 1}", "Add(%%minus, %%v%d)", "Mul(%%v%d, %%one)"};
+	const int k = pick(g), x = g->id[k];
+	const struct shape s = g->shape[k];
+	const unsigned kind = below(g, 4);
+	const int a = g->next++;
+
+	tabs(g);
+	fprintf(g->to, "%%v%d = ", a);
+	fprintf(g->to, first[kind], x);
+	fputc('\n', g->to);
+	tabs(g);
+	fprintf(g->to, "%%v%d = ", add(g, s));
+	fprintf(g->to, second[kind], a);
+	fputc('\n', g->to);
+}
+
 static void ops(struct gen *g, unsigned n);
 
 /* What a body defines is not seen outside. */
@@ -549,7 +591,7 @@ ops(struct gen *g, unsigned n)
 {
 	static void (*const plain[])(struct gen *) = {
 		unary, unary, unary, binary, binary, binary, broadcast, reshape, transpose, split,
-		concat, product, normalise, types, sum, slice, empty, unsqueeze, gather,
+		concat, product, normalise, types, sum, slice, empty, unsqueeze, gather, twins, nothing,
 	};
 
 	for (unsigned k = 0; k < n; k++) {
@@ -575,7 +617,8 @@ program(uint64_t seed)
 	struct gen g = {.state = seed, .to = open_memstream(&text, &size)};
 
 	fprintf(g.to, "program \"random\" ir 8 opset 17\n"
-		"^main(%%v0: float32[4,6], %%v1: float32[2,3,4], %%go: bool[], %%trips: int64[]) {\n");
+		"^main(%%v0: float32[4,6], %%v1: float32[2,3,4], %%go: bool[], %%trips: int64[]) {\n"
+		"\t%%minus = const float32[] {-0.0}\n\t%%one = const float32[] {1.0}\n");
 	g.next = 2;
 	g.nvalue = 2;
 	g.id[1] = 1;
@@ -791,6 +834,7 @@ static const struct way always[] = {
 	{BEFORE "order=mem:nodes=20" BEHIND, true, false}, {BEFORE "recompute=60:effort=100000" BEHIND, false, false},
 	{"views,inplace,pack=color", false, false}, {"views,inplace,pack=nnc-text", false, false},
 	{"views,inplace,loops,pack=nnc", false, false},
+	{"inline,shapes,fold,cse,fuse,prune,order=file" BEHIND, false, false},
 };
 
 /* One of these more: the seed says which, so that a failure can be repeated. */
@@ -801,6 +845,8 @@ static const struct way sometimes[] = {
 	{"pack=nnc", false, true}, {"views,inplace,pack=nnc", false, true}, {"views,inplace,pack=color", false, true},
 	{"views,inplace,loops:period=1,pack", false, false}, {"views,inplace,loops,pack=color", true, false},
 	{"views,inplace,loops:period=2,pack=pool", false, false},
+	{"inline,shapes,fold,cse=any,fuse,fold,prune,order=mem" BEHIND, false, true},
+	{"fuse,cse=any,fuse,views,inplace,loops,color", true, false},
 };
 
 enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes / sizeof sometimes[0] };

@@ -61,6 +61,7 @@ main(int argc, char **argv)
 		{.pName = "packer", .pTests = pack_tests},
 		{.pName = "raise", .pTests = raise_tests},
 		{.pName = "recompute", .pTests = recompute_tests},
+		{.pName = "rewriting", .pTests = rewrite_tests},
 		{.pName = "search", .pTests = search_tests},
 		{.pName = "sessions", .pTests = sessions_tests},
 		{.pName = "ways to share", .pTests = share_tests},

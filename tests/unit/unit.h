@@ -37,6 +37,7 @@ extern CU_TestInfo order_tests[];
 extern CU_TestInfo pack_tests[];
 extern CU_TestInfo raise_tests[];
 extern CU_TestInfo recompute_tests[];
+extern CU_TestInfo rewrite_tests[];
 extern CU_TestInfo search_tests[];
 extern CU_TestInfo sessions_tests[];
 extern CU_TestInfo share_tests[];

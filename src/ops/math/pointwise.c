@@ -146,6 +146,7 @@ signed_remainder(int64_t x, int64_t y, bool like_c)
 	ON_##types(TEST_FN, name, value) KERNEL(name, types)
 #define BINARY(name, since, types, value, attrs, brief)                        \
 	ON_##types(BINARY_FN, name, value) KERNEL(name, types)
+#define COMMUTES BINARY
 #define COMPARE(name, since, types, value, attrs, brief)                       \
 	ON_##types(COMPARE_FN, name, value) KERNEL(name, types)
 #define VARIADIC(name, since, types, next, finish, brief)                      \
@@ -155,6 +156,7 @@ signed_remainder(int64_t x, int64_t y, bool like_c)
 #undef CURVE
 #undef TEST
 #undef BINARY
+#undef COMMUTES
 #undef COMPARE
 #undef VARIADIC
 
@@ -208,10 +210,11 @@ ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 
 /* ---- The rows. ---- */
 
-#define ROW(label, from, least, most, list, text, infers, reuses)              \
+#define ROW_OF(bits, label, from, least, most, list, text, infers, reuses)      \
 	.name = #label, .brief = text, .since = from, .min_in = least, .max_in = most, \
-	.min_out = 1, .max_out = 1, .flags = OM_POINTWISE, .attrs = list,      \
+	.min_out = 1, .max_out = 1, .flags = bits, .attrs = list,              \
 	.infer = infers, .inplace = reuses, .cpu = label##_cpu
+#define ROW(...)  ROW_OF(OM_POINTWISE, __VA_ARGS__)
 
 #define UNARY(name, since, types, value, attrs, brief) \
 	{ROW(name, since, 1, 1, attrs, brief, om_infer_same, om_inplace_whole), .input_types = {OF_##types}},
@@ -222,6 +225,9 @@ ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 #define BINARY(name, since, types, value, attrs, brief) \
 	{ROW(name, since, 2, 2, attrs, brief, infer_broadcast, om_inplace_whole), .propagate_data = om_elems_calculated, \
 	 .input_types = {OF_##types}},
+#define COMMUTES(name, since, types, value, attrs, brief) \
+	{ROW_OF(OM_POINTWISE | OM_COMMUTES, name, since, 2, 2, attrs, brief, infer_broadcast, om_inplace_whole), \
+	 .propagate_data = om_elems_calculated, .input_types = {OF_##types}},
 #define COMPARE(name, since, types, value, attrs, brief) \
 	{ROW(name, since, 2, 2, attrs, brief, infer_compare, om_inplace_whole), .input_types = {OF_##types}},
 #define VARIADIC(name, since, types, next, finish, brief) \
@@ -229,7 +235,7 @@ ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 
 const om_opdef om_ops_pointwise[] = {
 #include "pointwise.def"
-	{ROW(Equal, 1, 2, 2, broadcast_attrs, "is x the same as y", infer_compare, om_inplace_whole),
+	{ROW_OF(OM_POINTWISE | OM_COMMUTES, Equal, 1, 2, 2, broadcast_attrs, "is x the same as y", infer_compare, om_inplace_whole),
 	 .input_types = {OF_NUMBERS | OF(BOOL) | OF(STRING)}},
 	{
 		.name = "Selu", .brief = "gamma times the Elu of x",
