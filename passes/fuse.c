@@ -1,7 +1,7 @@
 /* fuse: fewer ops for the same numbers, in plain ONNX.
  *
- * Each rule takes out ops that move or change nothing, or do in two steps what one does.  All are
- * exact, but that a NaN may come out with other bits: no rule changes how a number is rounded.  None
+ * Each rule takes out ops that move or change nothing, or do in two steps what one does.  All but two
+ * are exact, though a NaN may come out with other bits: they change no rounding.  None
  * needs more memory at any step of the order that the program is in:
  *
  *   - What a value is replaced by is a view of the same memory, or is alive in place of a value that
@@ -10,8 +10,9 @@
  *   - No rule decides by a dim that may be another one for other inputs: shapes may have been bound
  *     for this plan alone, while the model is for all.
  *
- * With `norm=fold` a batch normalisation goes into the weights before it.  That saves an op, and
- * changes the rounding: so it is asked for, or not done.
+ * Two rules change the rounding, so they are asked for, or not applied: with `norm=fold` a batch
+ * normalisation goes into the weights before it; with `pad=fold` zeros around the input of a
+ * convolution become its pads, with which its kernel may add up in another order.
  */
 #include <config.h>
 
@@ -701,34 +702,49 @@ static const om_rule rules[] = {
 	{"views", &unsqueeze_unsqueeze, one_of_both},
 	{"casts", &cast, through},
 	{"casts", &cast_cast, one_cast},
-	{"pads", &conv_pad, padded_conv},
 	/* From here on those that change the rounding. */
+	{"pads", &conv_pad, padded_conv},
 	{"norms", &norm_conv, conv_norm},
 	{"norms", &norm_conv_transpose, conv_norm},
 	{"norms", &norm_gemm, gemm_norm},
 	{"norms", &norm_matmul, matmul_norm},
 };
 
-enum { ALL = sizeof rules / sizeof rules[0], EXACT = ALL - 4 };
+enum { ALL = sizeof rules / sizeof rules[0], NORMS = 4, EXACT = ALL - NORMS - 1 };
+
+static om_status
+is_asked(const om_run *r, const char *name, bool *yes)
+{
+	const char *text = om_option(r, name);
+
+	*yes = strcmp(text, "fold") == 0;
+	if (!*yes && strcmp(text, "keep") != 0)
+		return om_fail(r->session, OM_USAGE, "fuse: %s is keep or fold, not %s", name, text);
+	return OM_OK;
+}
 
 static om_status
 run(om_run *r, om_prog *p)
 {
-	const char *norm = om_option(r, "norm");
-	const bool fold = strcmp(norm, "fold") == 0;
-	uint64_t applied[ALL] = {0};
+	bool norm, pad;
+	om_rule list[ALL];
+	uint64_t applied[ALL];
+	size_t n = 0;
 
-	if (!fold && strcmp(norm, "keep") != 0)
-		return om_fail(r->session, OM_USAGE, "fuse: norm is keep or fold, not %s", norm);
-	OM_TRY(om_rewrite(p, rules, fold ? ALL : EXACT, applied));
+	OM_TRY(is_asked(r, "norm", &norm));
+	OM_TRY(is_asked(r, "pad", &pad));
 	for (size_t k = 0; k < ALL; k++)
-		om_count(r, rules[k].name, applied[k]);
+		if (k < EXACT || (k == EXACT ? pad : norm))
+			list[n++] = rules[k];
+	OM_TRY(om_rewrite(p, list, n, applied));
+	for (size_t k = 0; k < n; k++)
+		om_count(r, list[k].name, applied[k]);
 	return OM_OK;
 }
 
 static const om_pass_option options[] = {
-	{"norm", "keep", "keep: leave batch normalisations; fold: put them into the weights before them, which changes\n"
-	 "the rounding"},
+	{"norm", "keep", "fold: batch normalisations go into the weights before them, which changes the rounding"},
+	{"pad", "keep", "fold: zeros around the input of a convolution become its pads, which may change the rounding"},
 	{0}
 };
 

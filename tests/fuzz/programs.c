@@ -846,7 +846,7 @@ static const struct way sometimes[] = {
 	{"views,inplace,loops:period=1,pack", false, false}, {"views,inplace,loops,pack=color", true, false},
 	{"views,inplace,loops:period=2,pack=pool", false, false},
 	{"inline,shapes,fold,cse=any,fuse,fold,prune,order=mem" BEHIND, false, true},
-	{"fuse,cse=any,fuse,views,inplace,loops,color", true, false},
+	{"fuse,cse=any,fuse,views,inplace,loops,pack=color", true, false},
 };
 
 enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes / sizeof sometimes[0] };
