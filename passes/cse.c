@@ -15,6 +15,8 @@
  *   - or the second one is the last reader of inputs that are at least as large, which nobody
  *     else needs once the first one is not needed: they go earlier in exchange.
  *
+ * What a loop or a branch takes as an input is left alone then, too.
+ *
  * Constants with the same bytes are one, too, if they are not results, nor a caller's to replace.
  */
 #include <config.h>
@@ -291,6 +293,17 @@ is_free(const om_op *op, uint32_t k)
 	return op->is_folded || op->out[k]->is_const || om_op_view(op, k, &of);
 }
 
+/* What a loop takes over may be written over there, or be what it gives where it does not run: two loops
+ * that each had their own would share it, and copy. */
+static bool
+is_carried(const om_value *v)
+{
+	for (const om_use *u = v->first_use; u; u = u->next)
+		if (u->op && u->op->nbody)
+			return true;
+	return false;
+}
+
 /* Is no more alive at any step when `first` does what `op` did? */
 static bool
 keeps_lifetimes(const om_op *first, const om_op *op)
@@ -303,6 +316,8 @@ keeps_lifetimes(const om_op *first, const om_op *op)
 		const om_value *v = first->out[k];
 		if (!v || !op->out[k]->nuse || is_free(first, k))
 			continue;
+		if (is_carried(v) || is_carried(op->out[k]))
+			return false;
 		const uint32_t until = last_place(v, NULL);
 		if (until >= holder->index)
 			continue;

@@ -44,6 +44,24 @@ is_whole(const om_value *v)
 	return owner == v || om_value_bytes(owner) == om_value_bytes(v);
 }
 
+/* What a loop takes over may be written over there, or be what it gives where it does not run. */
+static bool
+is_carried(const om_value *v)
+{
+	for (const om_use *u = v->first_use; u; u = u->next)
+		if (u->op && u->op->nbody)
+			return true;
+	return false;
+}
+
+/* May `v` be kept in place of `old`, which was as large?  Two loops that each had their own of the
+ * two would share it, and copy. */
+static bool
+may_keep(const om_value *v, const om_value *old)
+{
+	return is_whole(v) && (v->nuse <= 1 || (!is_carried(v) && !is_carried(old)));
+}
+
 /* Element `k` of a constant of floats or integers as a double; false for other types. */
 static bool
 number_at(const om_value *v, int64_t k, double *is)
@@ -115,7 +133,7 @@ is_neutral(const om_match *m, const om_value *v, double number)
 
 	return v->def->nattr == 0 && a->shape.rank >= b->shape.rank && om_shape_is_known(&b->shape)
 	    && om_shape_count(&b->shape) == 1 && number_at(b, 0, &is) && is == number
-	    && (!om_dtype_is_float(b->type.elem) || !signbit(is) == !signbit(number)) && is_whole(a);
+	    && (!om_dtype_is_float(b->type.elem) || !signbit(is) == !signbit(number)) && may_keep(a, v);
 }
 
 /* x + 0 is not x where x is -0; x + -0 is. */
@@ -196,7 +214,7 @@ one_transpose(om_rewriter *w, const om_match *m)
 	for (size_t k = 0; k < n; k++)
 		perm[k] = first[second[k]];
 	if (is_in_order(perm, n))
-		return is_whole(m->value[X]) ? m->value[X] : NULL;
+		return may_keep(m->value[X], m->value[ROOT]) ? m->value[X] : NULL;
 	om_rewrite_at(w, inner);
 	om_value *y = om_rewrite_op(w, outer, NULL, 1, &m->value[X]);
 	om_op_drop_attr(y->def, "perm");
@@ -394,7 +412,7 @@ is_same_type(const om_match *m, const om_value *v)
 {
 	const om_dtype t = m->value[X]->type.elem;
 
-	return number_type(t) >= 0 && om_attr_int(v->def, "to") == (int64_t)t && is_whole(m->value[X]);
+	return number_type(t) >= 0 && om_attr_int(v->def, "to") == (int64_t)t && may_keep(m->value[X], v);
 }
 
 /* From a to b and on to c: straight to c, where b holds all of a, and c cannot tell.  Floats are
@@ -405,7 +423,7 @@ one_cast(om_rewriter *w, const om_match *m)
 	const om_op *op = m->value[ROOT]->def;
 	const om_dtype a = m->value[X]->type.elem, b = m->value[INNER]->type.elem, to = m->value[ROOT]->type.elem;
 
-	if (!is_lossless(a, b) || om_dtype_bits(a) > om_dtype_bits(b) || !is_whole(m->value[X]))
+	if (!is_lossless(a, b) || om_dtype_bits(a) > om_dtype_bits(b) || !may_keep(m->value[X], m->value[ROOT]))
 		return NULL;
 	if (a == to)
 		return m->value[X];
