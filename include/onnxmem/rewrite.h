@@ -28,6 +28,7 @@ typedef struct om_match {
 	                            op that computes a value is its `def` */
 } om_match;
 
+/* What a value has to be. */
 typedef enum om_match_kind {
 	OM_MATCH_ANY,             /* any value */
 	OM_MATCH_CONST,           /* a constant whose elements are known, which no caller may replace */
