@@ -83,6 +83,8 @@ OM_API bool om_shape_agree(const om_shape *a, const om_shape *b);
 /* A shape of these dims, or one of which nothing is known. */
 OM_API om_shape om_shape_of(int rank, const int64_t *dims);
 OM_API om_shape om_shape_unknown(void);
+/* A shape of `rank` open dims; unknown where the rank is none that a shape can have. */
+OM_API om_shape om_shape_open(int64_t rank);
 
 /* Product of the dims [from, to) of a known shape.  om_shape_count() of a
  * shape that passed om_tensor_bytes() does not overflow. */

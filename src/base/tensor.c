@@ -78,6 +78,19 @@ om_shape_of(int rank, const int64_t *dims)
 	return s;
 }
 
+om_shape
+om_shape_open(int64_t rank)
+{
+	om_shape s = {.rank = OM_RANK_UNKNOWN};
+
+	if (rank < 0 || rank > OM_MAX_RANK)
+		return s;
+	s.rank = (int)rank;
+	for (int k = 0; k < s.rank; k++)
+		s.dim[k] = OM_DIM_UNKNOWN;
+	return s;
+}
+
 bool
 om_shape_is_known(const om_shape *s)
 {

@@ -9,7 +9,7 @@
 #include <config.h>
 
 #include "grad/bodies.h"
-#include "ops/math/einsum.h"
+#include "opdef/geometry/einsum.h"
 
 struct term {
 	const int *axis;

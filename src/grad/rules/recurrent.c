@@ -7,8 +7,7 @@
 #include <config.h>
 
 #include "grad/bodies.h"
-#include "ops/tensor/strided_copy.h"
-#include "ops/nn/rnn.h"
+#include "opdef/geometry/rnn.h"
 
 /* Inputs. */
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, P };

@@ -12,7 +12,7 @@
 #include "grad/bodies.h"
 #include "grad/grad_dsl.h"
 #include "grad/rules/conv_geometry.h"
-#include "ops/image/resize.h"
+#include "opdef/geometry/resize.h"
 
 /* ---- Resize. ---- */
 

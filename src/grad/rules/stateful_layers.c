@@ -7,7 +7,6 @@
 #include "grad/bodies.h"
 #include "grad/grad_dsl.h"
 #include "grad/rules/conv_geometry.h"
-#include "ops/tensor/strided_copy.h"
 
 /* ---- CausalConvWithState. ---- */
 

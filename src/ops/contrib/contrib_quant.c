@@ -5,7 +5,7 @@
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"
-#include "ops/nn/rnn.h"
+#include "opdef/geometry/rnn.h"
 
 typedef const om_tensor *tensor;
 

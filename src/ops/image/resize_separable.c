@@ -1,121 +1,16 @@
-/* Resizing by weighted sums: linear and cubic, a pass along each axis.
- *
- * The sources and weights of each place of an axis are worked out once.  Axes
- * before the first one that changes are a batch: what is kept between passes
- * is that of one element of the batch.
- */
+/* Resizing by weighted sums: linear and cubic, a pass along each axis.  Axes before the first one that
+ * changes are a batch: what is kept between passes is that of one element of the batch. */
 #include <config.h>
 
 #include <math.h>
 
 #include "ops/image/resize.h"
 
-/* ---- Weights. ---- */
-
-/* Place k of an axis is the sum over t of weight[k * n + t] times the element
- * at[k * n + t]. */
-struct taps {
-	int axis;
-	int64_t n, in, out;
-	int64_t *at;
-	float *weight;
-	bool *outside;       /* NULL: none is */
-};
-
-static void
-linear_taps(float x, int64_t in, int64_t *at, float *weight)
-{
-	const float last = (float)(in - 1), in_x = x < 0 ? 0 : x > last ? last : x;
-	const int64_t low = (int64_t)in_x < in - 1 ? (int64_t)in_x : in - 1;
-
-	at[0] = low;
-	at[1] = low + 1 < in ? low + 1 : in - 1;
-	weight[0] = at[0] == at[1] ? 0.5f : fabsf(in_x - (float)at[1]);
-	weight[1] = at[0] == at[1] ? 0.5f : fabsf(in_x - (float)at[0]);
-}
-
-/* Keys' cubic. */
-static float
-cubic(float x, float a)
-{
-	x = fabsf(x);
-	if (x <= 1)
-		return ((a + 2) * x - (a + 3)) * x * x + 1;
-	return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
-}
-
-static float
-triangle(float x, float a)
-{
-	(void)a;
-	x = fabsf(x);
-	return x < 1 ? 1 - x : 0;
-}
-
-/* The taps from `first` on, weighted by a curve around `center`.  What lies
- * outside counts for the edge, or not at all. */
-static void
-curve_taps(const om_op_context *c, float (*curve)(float, float), float center, float step, int64_t first,
-	const struct taps *t, int64_t k)
-{
-	const float a = om_attr_float(c->op, "cubic_coeff_a");
-	const bool exclude = om_attr_int(c->op, "exclude_outside");
-	int64_t *at = t->at + k * t->n;
-	float *weight = t->weight + k * t->n, sum = 0;
-
-	for (int64_t i = 0; i < t->n; i++) {
-		const int64_t p = first + i;
-		weight[i] = curve(((float)p - center) * step, a);
-		if (exclude && (p < 0 || p >= t->in))
-			weight[i] = 0;
-		at[i] = p < 0 ? 0 : p >= t->in ? t->in - 1 : p;
-		sum += weight[i];
-	}
-	for (int64_t i = 0; i < t->n && sum != 0; i++)
-		weight[i] /= sum;
-}
-
-static om_status
-taps_of(const om_op_context *c, const struct om_resize_axis *a, int axis, struct taps *t)
-{
-	const bool is_cubic = om_attr_is(c->op, "mode", "cubic"), smooth = om_attr_int(c->op, "antialias");
-	const float step = smooth && a->scale < 1 ? a->scale : 1;
-	const float reach = (is_cubic ? 2 : 1) / step;
-	float (*curve)(float, float) = is_cubic ? cubic : triangle;
-	om_place_fn *place;
-
-	OM_TRY(om_resize_place(c, &place));
-	*t = (struct taps){.axis = axis, .in = a->in, .out = a->out};
-	if (reach > 0x1p30f)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "axis %d shrinks too much", axis);
-	t->n = smooth ? 2 * (int64_t)ceilf(reach) + 1 : is_cubic ? 4 : 2;
-	uint64_t bytes;
-	const om_shape room = om_shape_of(2, (int64_t[]){t->out, t->n});
-	if (!om_tensor_bytes(OM_INT64, &room, &bytes) || bytes > UINT64_C(1) << 32)
-		return om_op_fail(c->session, OM_MEMORY, c->op, "axis %d needs too many weights", axis);
-	t->at = OM_NEWN(c->mem, int64_t, (size_t)(t->out * t->n));
-	t->weight = OM_NEWN(c->mem, float, (size_t)(t->out * t->n));
-	if (om_attr_is(c->op, "coordinate_transformation_mode", "tf_crop_and_resize"))
-		t->outside = OM_NEWN(c->mem, bool, (size_t)t->out);
-	for (int64_t k = 0; k < t->out; k++) {
-		const float x = place(a, (float)k);
-		if (t->outside)
-			t->outside[k] = x < 0 || x > (float)(a->in - 1);
-		if (smooth)
-			curve_taps(c, curve, x, step, (int64_t)floorf(x + 0.5f - reach + 0.5f), t, k);
-		else if (is_cubic)
-			curve_taps(c, curve, x, 1, (int64_t)floorf(x) - 1, t, k);
-		else
-			linear_taps(x, a->in, t->at + 2 * k, t->weight + 2 * k);
-	}
-	return OM_OK;
-}
-
 /* ---- Passes. ---- */
 
 #define PASS(type)                                                             \
 	static void                                                            \
-	pass_##type(const struct taps *t, const type *in, type *out, int64_t outer, int64_t inner) \
+	pass_##type(const struct om_resize_taps *t, const type *in, type *out, int64_t outer, int64_t inner) \
 	{                                                                      \
 		for (int64_t o = 0; o < outer; o++)                            \
 			for (int64_t k = 0; k < t->out; k++) {                 \
@@ -132,7 +27,7 @@ taps_of(const om_op_context *c, const struct om_resize_axis *a, int axis, struct
 	}                                                                      \
 	/* Along the last axis: sums in a register. */                         \
 	static void                                                            \
-	last_pass_##type(const struct taps *t, const type *in, type *out, int64_t outer) \
+	last_pass_##type(const struct om_resize_taps *t, const type *in, type *out, int64_t outer) \
 	{                                                                      \
 		for (int64_t o = 0; o < outer; o++)                            \
 			for (int64_t k = 0; k < t->out; k++) {                 \
@@ -149,7 +44,7 @@ PASS(float)
 PASS(double)
 
 static void
-run_pass(const struct taps *t, bool wide, const void *in, void *out, int64_t outer, int64_t inner)
+run_pass(const struct om_resize_taps *t, bool wide, const void *in, void *out, int64_t outer, int64_t inner)
 {
 	if (wide && inner > 1)
 		pass_double(t, in, out, outer, inner);
@@ -277,7 +172,7 @@ om_resize_scratch(const om_op_context *c)
 }
 
 struct passes {
-	struct taps taps[OM_MAX_RANK];
+	struct om_resize_taps taps[OM_MAX_RANK];
 	int n, batch;
 	bool wide, native;
 	uint64_t kept;       /* bytes */
@@ -313,7 +208,7 @@ run_passes(om_op_context *c, const struct passes *p, const char *from, char *to)
 
 /* Places outside of the region get their own value. */
 static om_status
-extrapolate(om_op_context *c, const struct taps *t)
+extrapolate(om_op_context *c, const struct om_resize_taps *t)
 {
 	const om_shape *out = &c->out[0].shape;
 	const int64_t outer = om_shape_span(out, 0, t->axis), inner = om_shape_span(out, t->axis + 1, out->rank);
@@ -347,7 +242,7 @@ om_resize_weighted(om_op_context *c, const struct om_resize *r)
 		return om_cpu_whole(c);
 	p.kept = kept_elements(c, r, order, p.n, p.batch) * (p.wide ? sizeof(double) : sizeof(float));
 	for (int k = 0; k < p.n; k++)
-		OM_TRY(taps_of(c, &r->axis[order[k]], order[k], &p.taps[k]));
+		OM_TRY(om_resize_taps_of(c, &r->axis[order[k]], order[k], &p.taps[k]));
 	const int64_t n = om_shape_span(in, 0, p.batch);
 	const size_t from = (size_t)om_shape_span(in, p.batch, in->rank) * size;
 	const size_t to = (size_t)om_shape_span(out, p.batch, out->rank) * size;

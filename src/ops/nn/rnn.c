@@ -6,54 +6,22 @@
  */
 #include <config.h>
 
-#include <strings.h>
 #include <tgmath.h>
 
 #include "kernels/cpu/kernels.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
-#include "ops/nn/rnn.h"
-
-/* ---- Activations. ---- */
-
-static const struct {
-	const char *name;
-	bool has_alpha, has_beta;
-	float alpha, beta;
-} functions[OM_NFUNCTION] = {
-	[OM_SIGMOID] = {"Sigmoid"},
-	[OM_TANH] = {"Tanh"},
-	[OM_RELU] = {"Relu"},
-	[OM_AFFINE] = {"Affine", true, true, 1, 0},
-	[OM_LEAKY] = {"LeakyRelu", true, false, 0.01f},
-	[OM_THRESHOLDED] = {"ThresholdedRelu", true, false, 1},
-	[OM_SCALED_TANH] = {"ScaledTanh", true, true, 1, 1},
-	[OM_HARD_SIGMOID] = {"HardSigmoid", true, true, 0.2f, 0.5f},
-	[OM_ELU] = {"Elu", true, false, 1},
-	[OM_SOFTSIGN] = {"Softsign"},
-	[OM_SOFTPLUS] = {"Softplus"},
-};
+#include "opdef/geometry/rnn.h"
 
 /* ---- What a layer is. ---- */
-
-struct cell {
-	int gates;
-	int activations;              /* for a direction */
-	enum om_rnn_function usual[3];
-	uint32_t nstate;              /* 2 when there is a cell state beside the hidden one */
-};
-
-static const struct cell lstm_cell = {4, 3, {OM_SIGMOID, OM_TANH, OM_TANH}, 2};
-static const struct cell gru_cell = {3, 2, {OM_SIGMOID, OM_TANH}, 1};
-static const struct cell rnn_cell = {1, 1, {OM_TANH}, 1};
 
 /* Inputs. */
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, P, NIN };
 
 /* While planning, -1 stands for what is not known. */
 struct layer {
-	const struct cell *cell;
+	const struct om_rnn_cell *cell;
 	int64_t steps, batch, width, hidden;
 	int ndir;
 	bool is_reverse, batch_first;
@@ -62,60 +30,13 @@ struct layer {
 	float clip;
 };
 
-static const struct cell *
-cell_of(const om_op *op)
-{
-	const char *name = op->opdef->name;  /* a part's type is that of the whole */
-
-	return *name == 'L' ? &lstm_cell : *name == 'G' ? &gru_cell : &rnn_cell;
-}
-
-static bool
-find_function(om_string name, enum om_rnn_function *f)
-{
-	for (int k = 0; k < OM_NFUNCTION; k++)
-		if (strlen(functions[k].name) == name.size
-		    && strncasecmp(functions[k].name, name.data, name.size) == 0) {
-			*f = (enum om_rnn_function)k;
-			return true;
-		}
-	return false;
-}
-
-/* Alphas and betas are used up by those functions that have them. */
-const char *
-om_rnn_activations(const om_op *op, om_arena *mem, struct om_activation *act, int *each)
-{
-	size_t nalpha, nbeta, a = 0, b = 0;
-	const struct cell *cell = cell_of(op);
-	const int n = (om_attr_is(op, "direction", "bidirectional") ? 2 : 1) * cell->activations;
-	const float *alpha = om_attr_floats(op, "activation_alpha", &nalpha);
-	const float *beta = om_attr_floats(op, "activation_beta", &nbeta);
-	const om_attr *names = om_attr_find(op, "activations");
-
-	*each = cell->activations;
-	if (names && names->kind == OM_ATTR_STRINGS && names->n != 0 && names->n != (size_t)n)
-		return om_printf(mem, "has %zu activations where there have to be %d", names->n, n);
-	for (int k = 0; k < n; k++) {
-		enum om_rnn_function f = cell->usual[k % cell->activations];
-		if (names && names->kind == OM_ATTR_STRINGS && names->n && !find_function(names->s[k], &f))
-			return om_printf(mem, "the activation %.*s is not known", (int)names->s[k].size, names->s[k].data);
-		act[k] = (struct om_activation){f, functions[f].alpha, functions[f].beta};
-		if (functions[f].has_alpha && a < nalpha)
-			act[k].alpha = alpha[a++];
-		if (functions[f].has_beta && b < nbeta)
-			act[k].beta = beta[b++];
-	}
-	return NULL;
-}
-
 static const char *
 read_layer(const om_op_context *c, struct layer *l)
 {
 	const bool is_two = om_attr_is(c->op, "direction", "bidirectional");
 	int each;
 
-	*l = (struct layer){.cell = cell_of(c->op), .ndir = is_two ? 2 : 1,
+	*l = (struct layer){.cell = om_rnn_cell_of(c->op), .ndir = is_two ? 2 : 1,
 		.is_reverse = om_attr_is(c->op, "direction", "reverse"), .has_bytes = om_attr_int(c->op, OM_RNN_BYTES) != 0,
 		.batch_first = om_attr_int(c->op, "layout") != 0, .clip = om_attr_float(c->op, "clip")};
 	if (!is_two && !l->is_reverse && !om_attr_is(c->op, "direction", "forward"))

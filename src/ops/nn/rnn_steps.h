@@ -330,7 +330,7 @@ static void
 start_bias(const struct state_of *r)
 {
 	const int64_t h = r->l.hidden, n = r->l.cell->gates * h;
-	const bool apart = r->l.cell == &gru_cell && om_attr_int(r->c->op, "linear_before_reset") != 0;
+	const bool apart = r->l.cell->kind == OM_RNN_GRU && om_attr_int(r->c->op, "linear_before_reset") != 0;
 
 	for (int64_t i = 0; i < n; i++) {
 		r->bias[i] = r->b ? r->b[i] : 0;
@@ -397,7 +397,7 @@ run(om_op_context *c)
 	/* Elements behind the end of a sequence are 0. */
 	if (om_has_out(c, 0) && !r.is_uniform && om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes))
 		memset(c->out[0].data, 0, bytes);
-	step = r.l.cell == &lstm_cell ? lstm_step : r.l.cell == &gru_cell ? gru_step : rnn_step;
+	step = r.l.cell->kind == OM_RNN_LSTM ? lstm_step : r.l.cell->kind == OM_RNN_GRU ? gru_step : rnn_step;
 	bool *active = OM_NEWN(c->mem, bool, (size_t)r.l.batch);
 	for (int dir = 0; dir < r.l.ndir; dir++) {
 		choose_direction(&r, dir);

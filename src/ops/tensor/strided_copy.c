@@ -452,19 +452,6 @@ om_dim_join(int64_t *n, const char **sym, int64_t other, const char *other_sym)
 	return true;
 }
 
-om_shape
-om_shape_open(int64_t rank)
-{
-	om_shape s = {.rank = OM_RANK_UNKNOWN};
-
-	if (rank < 0 || rank > OM_MAX_RANK)
-		return s;
-	s.rank = (int)rank;
-	for (int k = 0; k < s.rank; k++)
-		s.dim[k] = OM_DIM_UNKNOWN;
-	return s;
-}
-
 int64_t
 om_list_length(const om_tensor *t)
 {

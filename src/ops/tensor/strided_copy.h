@@ -85,9 +85,6 @@ bool om_dim_join(int64_t *n, const char **sym, int64_t other, const char *other_
 /* What is true of both shapes.  True when that is less than was said by `s`. */
 bool om_shape_meet(om_shape *s, const om_shape *other);
 
-/* A shape of `rank` open dims; unknown when the rank is. */
-om_shape om_shape_open(int64_t rank);
-
 /* Number of elements of a list, if known; -1. */
 int64_t om_list_length(const om_tensor *t);
 
