@@ -1,35 +1,35 @@
-/* The gradients of operators.  A rules file has the makers of one family and, at its end, the rows that
- * register them: a table om_gradients_FILE, which ends with a row without a name.  A new file is one
- * line in OM_GRADIENT_TABLES; a new gradient is a row beside its maker. */
+/* The gradients of operators.  A rules file has the makers of one family and, at its end, the table of rows
+ * that registers them, which ends with a row without a name.  A new gradient is a maker and a row in
+ * its file; a new file is one line in OM_GRADIENT_TABLES. */
 #ifndef OM_GRADIENTS_H
 #define OM_GRADIENTS_H
 
 #include "onnxmem/autodiff.h"
 
 #define OM_GRADIENT_TABLES(_)                                                  \
-	_(elementwise)  /* elementwise operators of one input */               \
-	_(several)      /* elementwise operators of several inputs */          \
-	_(sums)         /* reductions, softmax, cumulative sums along axes */  \
-	_(losses)       /* losses of classification */                         \
-	_(moves)        /* other shapes, joining, cutting, padding */          \
-	_(picks)        /* gathering and scattering */                         \
-	_(products)     /* matrix products */                                  \
-	_(contraction)  /* Einsum */                                           \
-	_(transforms)   /* Fourier transforms, Col2Im, determinants */         \
-	_(convolution)  /* convolutions */                                     \
-	_(pooling)      /* pooling */                                          \
-	_(normal)       /* normalizations */                                   \
-	_(sampling)     /* Resize, regions of interest, deformed windows */    \
-	_(places)       /* GridSample */                                       \
-	_(recurrent)    /* LSTM, GRU, RNN */                                   \
-	_(attending)    /* attention, rotary embeddings */                     \
-	_(states)       /* layers with a state */                              \
-	_(composed)     /* com.microsoft: fused operators, quantized weights */ \
-	_(branches)     /* If */                                               \
-	_(playback)     /* Loop, Scan */                                       \
-	_(fused)        /* org.onnxmem.grad: gradients that are one op */
+	_(unary)            /* elementwise operators of one input */           \
+	_(binary)           /* elementwise operators of several inputs */      \
+	_(reduce_softmax)   /* reductions, softmax, cumulative sums along axes */ \
+	_(losses)           /* losses of classification */                     \
+	_(data_movement)    /* other shapes, joining, cutting, padding */      \
+	_(gather_scatter)   /* gathering and scattering */                     \
+	_(matmul)           /* matrix products */                              \
+	_(einsum)           /* Einsum */                                       \
+	_(transforms)       /* Fourier transforms, Col2Im, determinants */     \
+	_(convolution)      /* convolutions */                                 \
+	_(pooling)          /* pooling */                                      \
+	_(normalization)    /* normalizations */                               \
+	_(resize_roi)       /* Resize, regions of interest, deformed windows */ \
+	_(grid_sample)      /* GridSample */                                   \
+	_(recurrent)        /* LSTM, GRU, RNN */                               \
+	_(attention)        /* attention, rotary embeddings */                 \
+	_(stateful_layers)  /* layers with a state */                          \
+	_(contrib_fused)    /* com.microsoft: fused operators, quantized weights */ \
+	_(if)               /* If */                                           \
+	_(loop_scan)        /* Loop, Scan */                                   \
+	_(fused)            /* org.onnxmem.grad: gradients that are one op */
 
-#define OM_GRADIENT_DECLARE(file) extern const om_gradient om_gradients_##file[];
+#define OM_GRADIENT_DECLARE(family) extern const om_gradient om_gradients_##family[];
 OM_GRADIENT_TABLES(OM_GRADIENT_DECLARE)
 #undef OM_GRADIENT_DECLARE
 

@@ -7,7 +7,7 @@
 #include "grad/gradients.h"
 
 static const om_gradient *const tables[] = {
-#define TABLE(file) om_gradients_##file,
+#define TABLE(family) om_gradients_##family,
 	OM_GRADIENT_TABLES(TABLE)
 #undef TABLE
 };

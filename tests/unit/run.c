@@ -43,6 +43,7 @@ main(int argc, char **argv)
 		{.pName = "any order", .pTests = conflicts_tests},
 		{.pName = "executor", .pTests = exec_tests},
 		{.pName = "gradients", .pTests = grad_tests},
+		{.pName = "registry of gradients", .pTests = gradients_tests},
 		{.pName = "gradients of windows", .pTests = gradwindows_tests},
 		{.pName = "images", .pTests = images_tests},
 		{.pName = "gradients of bodies", .pTests = gradbodies_tests},

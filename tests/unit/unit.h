@@ -19,6 +19,7 @@ extern CU_TestInfo bytes_tests[];
 extern CU_TestInfo buffers_tests[];
 extern CU_TestInfo exec_tests[];
 extern CU_TestInfo grad_tests[];
+extern CU_TestInfo gradients_tests[];
 extern CU_TestInfo gradwindows_tests[];
 extern CU_TestInfo images_tests[];
 extern CU_TestInfo gradbodies_tests[];

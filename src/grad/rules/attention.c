@@ -850,7 +850,7 @@ GroupQueryAttention_grad(om_grad *g)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_attending[] = {
+const om_gradient om_gradients_attention[] = {
 	{.name = "Attention", .since = 23, .maker = Attention_grad},
 	{.name = "RotaryEmbedding", .since = 23, .maker = RotaryEmbedding_grad},
 	{.domain = "com.microsoft", .name = "Attention", .since = 1, .maker = contrib_Attention_grad},

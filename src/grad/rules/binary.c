@@ -256,7 +256,7 @@ train_dropout(om_grad *g, om_op *op)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_several[] = {
+const om_gradient om_gradients_binary[] = {
 	{.name = "Add", .since = 1, .maker = Add_grad},
 	{.name = "Div", .since = 1, .maker = Div_grad},
 	{.name = "Mod", .since = 10, .maker = Mod_grad},

@@ -210,7 +210,7 @@ static void MatMulNBits_grad(om_grad *g)       { om_grad_by_decomposition(g, of_
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_composed[] = {
+const om_gradient om_gradients_contrib_fused[] = {
 	{.name = "DequantizeLinear", .since = 10, .maker = DequantizeLinear_grad},
 	{.domain = "com.microsoft", .name = "EmbedLayerNormalization", .since = 1, .maker = EmbedLayerNormalization_grad},
 	{.domain = "com.microsoft", .name = "FusedGemm", .since = 1, .maker = FusedGemm_grad},

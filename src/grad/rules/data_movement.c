@@ -506,7 +506,7 @@ Range_grad(om_grad *g)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_moves[] = {
+const om_gradient om_gradients_data_movement[] = {
 	{.name = "Reshape", .since = 1, .maker = Reshape_grad},
 	{.name = "Flatten", .since = 1, .maker = Reshape_grad},
 	{.name = "Squeeze", .since = 1, .maker = Reshape_grad},

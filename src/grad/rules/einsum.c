@@ -183,7 +183,7 @@ Einsum_grad(om_grad *g)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_contraction[] = {
+const om_gradient om_gradients_einsum[] = {
 	{.name = "Einsum", .since = 12, .maker = Einsum_grad},
 	{0}
 };

@@ -277,7 +277,7 @@ TensorScatter_grad(om_grad *g)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_picks[] = {
+const om_gradient om_gradients_gather_scatter[] = {
 	{.name = "Compress", .since = 9, .maker = Compress_grad},
 	{.name = "Gather", .since = 1, .maker = Gather_grad},
 	{.name = "GatherElements", .since = 11, .maker = GatherElements_grad},

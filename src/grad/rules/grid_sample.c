@@ -298,7 +298,7 @@ GridSample_grad(om_grad *g)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_places[] = {
+const om_gradient om_gradients_grid_sample[] = {
 	{.name = "GridSample", .since = 16, .maker = GridSample_grad},
 	{0}
 };

@@ -182,7 +182,7 @@ If_grad(om_grad *g)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_branches[] = {
+const om_gradient om_gradients_if[] = {
 	{.name = "If", .since = 1, .maker = If_grad},
 	{0}
 };

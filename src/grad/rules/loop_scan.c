@@ -521,7 +521,7 @@ Scan_grad(om_grad *g)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_playback[] = {
+const om_gradient om_gradients_loop_scan[] = {
 	{.name = "Loop", .since = 1, .maker = Loop_grad},
 	{.name = "Scan", .since = 8, .maker = Scan_grad},
 	{0}

@@ -155,7 +155,7 @@ FusedMatMul_grad(om_grad *g)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_products[] = {
+const om_gradient om_gradients_matmul[] = {
 	{.name = "MatMul", .since = 1, .maker = MatMul_grad},
 	{.name = "Gemm", .since = 1, .maker = Gemm_grad},
 	{.domain = "com.microsoft", .name = "FusedMatMul", .since = 1, .maker = FusedMatMul_grad},

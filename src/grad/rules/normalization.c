@@ -611,7 +611,7 @@ train_batch_normalization(om_grad *g, om_op *op)
 static const struct om_fused batch_fused = {"BatchNormalizationGrad", {{"dY", OM_GRADIENT_OF, 0, true},
 	{"X", OM_INPUT, 0, true}, {"scale", OM_INPUT, 1, true}, {"B", OM_INPUT, 2, false}}};
 
-const om_gradient om_gradients_normal[] = {
+const om_gradient om_gradients_normalization[] = {
 	{.name = "BatchNormalization", .since = 1, .until = 13, .maker = BatchNormalization_grad,
 	 .statistics = 1u << 3 | 1u << 4},
 	{.name = "BatchNormalization", .since = 14, .maker = BatchNormalization_grad,

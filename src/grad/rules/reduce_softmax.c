@@ -272,7 +272,7 @@ TopK_grad(om_grad *g)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_sums[] = {
+const om_gradient om_gradients_reduce_softmax[] = {
 	{.name = "ReduceL1", .since = 1, .maker = ReduceL1_grad},
 	{.name = "ReduceL2", .since = 1, .maker = ReduceL2_grad},
 	{.name = "ReduceLogSum", .since = 1, .maker = ReduceLogSum_grad},

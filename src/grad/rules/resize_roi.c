@@ -412,7 +412,7 @@ AffineGrid_grad(om_grad *g)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_sampling[] = {
+const om_gradient om_gradients_resize_roi[] = {
 	{.name = "Upsample", .since = 1, .until = 9, .maker = Resize_grad},
 	{.name = "Resize", .since = 10, .maker = Resize_grad},
 	{.name = "AffineGrid", .since = 20, .maker = AffineGrid_grad},

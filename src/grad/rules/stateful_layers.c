@@ -156,7 +156,7 @@ static void LinearAttention_grad(om_grad *g)  { om_grad_by_decomposition(g, line
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_states[] = {
+const om_gradient om_gradients_stateful_layers[] = {
 	{.name = "CausalConvWithState", .since = 27, .maker = CausalConvWithState_grad},
 	{.name = "LinearAttention", .since = 27, .maker = LinearAttention_grad},
 	{0}

@@ -357,7 +357,7 @@ Cast_grad(om_grad *g)
 
 /* ---- The rows. ---- */
 
-const om_gradient om_gradients_elementwise[] = {
+const om_gradient om_gradients_unary[] = {
 	{.name = "Abs", .since = 1, .maker = Abs_grad},
 	{.name = "Acos", .since = 7, .maker = Acos_grad},
 	{.name = "Acosh", .since = 9, .maker = Acosh_grad},
