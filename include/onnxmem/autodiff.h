@@ -16,11 +16,10 @@
  *                             om_grad_set_input_grad(g, k, om_emit(g, "Mul", dy, om_grad_forward_input(g, 1 - k)));
  *     }
  *
- * A maker has to say something about every input that is wanted: a gradient, or NULL,
- * which says that the output does not change with that input.  An input that it
- * forgets is an error, not a zero.  Makers do not fail: the first failure of what
- * they build is kept, and what they build behind it is thrown away; values are
- * never NULL, but their shapes may be unknown then, as they may be anywhere.
+ * A maker has to set the gradient of every input for which one is requested: a value, or
+ * NULL for zero.  A missing one is an error, not a zero.  Makers do not return errors: the
+ * first error of what they build is kept, and what they build after it is discarded.  Values
+ * are never NULL; their shapes may be unknown, after an error as at any time.
  */
 #ifndef OM_AUTODIFF_H
 #define OM_AUTODIFF_H
@@ -103,22 +102,20 @@ OM_API om_value *om_grad_forward_output(om_grad *g, uint32_t k);
  * keeping anything alive. */
 OM_API bool om_grad_has(const om_grad *g, uint32_t k);
 
-/* Does a gradient of input `k` lead to one that was asked for?  Never true of what holds
- * no numbers with a fraction, or of what is left out. */
+/* Is the gradient of input `k` required for one that was requested?  Never for a type that is not
+ * floating-point, or for an input left out. */
 OM_API bool om_grad_is_needed(const om_grad *g, uint32_t k);
 
-/* The gradient of input `k`, of the shape of that input; or NULL: none flows there.
- * Several are added. */
+/* The gradient of input `k`, of the shape of that input; or NULL: zero.  Several are added. */
 OM_API void om_grad_set_input_grad(om_grad *g, uint32_t k, om_value *v);
-/* The same of one that has the shape of the outcome of a broadcast of input `k`. */
+/* The same, of the shape that input `k` is broadcast to. */
 OM_API void om_grad_set_broadcast_grad(om_grad *g, uint32_t k, om_value *v);
 
 /* The maker cannot do this: a sentence, which om_op_fail() starts. */
 OM_API void om_grad_fail(om_grad *g, om_status st, const char *fmt, ...) OM_PRINTF(3, 4);
 OM_API bool om_grad_failed(const om_grad *g);
 
-/* A maker that lets no gradient through: what the op computes does not change with its
- * inputs but in jumps. */
+/* The maker of operators that are piecewise constant: all gradients are zero. */
 OM_API void om_grad_set_zero(om_grad *g);
 
 /* ---- The language: ops of the program's opset, at the end of the backward path. ---- */

@@ -1,12 +1,12 @@
-/* The backward walk.
+/* Reverse-mode differentiation.
  *
- * From the values whose gradients are wanted, forwards: what depends on them.  From
- * the loss, backwards through the ops in reverse order: whatever a gradient has
- * reached, and depends on what is wanted, is differentiated by its row's maker.
- * Since every user of a value stands behind it, all that flows into the value has
- * come together when its own op is met: it is summed as it comes, so that two
- * gradients of a value never wait for a third one.  The walk ends because it
- * meets every op of the block once, and what it builds stands behind all of them.
+ * A forward pass marks all values that depend on those whose gradients are requested.
+ * A pass over the ops in reverse order then differentiates every op which a gradient has
+ * reached and whose inputs are marked, by the maker that is registered for its operator.
+ * All users of a value come after its definition, so the sum of its gradients is complete
+ * when the op that defines it is reached; gradients are added as they arrive, so that at
+ * most two are alive at a time.  The pass terminates because it visits every op of the
+ * block once, and the ops that it builds come after all of them.
  */
 #include <config.h>
 
@@ -65,7 +65,7 @@ om_scope_grad(om_scope *s, om_grad *g)
 /* ---- What depends on what is wanted. ---- */
 
 static bool
-has_fractions(const om_value *v)
+is_float(const om_value *v)
 {
 	return om_dtype_is_float(om_type_elem(&v->type));
 }
@@ -73,7 +73,7 @@ has_fractions(const om_value *v)
 void
 om_scope_request(om_scope *s, om_value *v)
 {
-	if (v->id < s->nvalue && has_fractions(v))
+	if (v->id < s->nvalue && is_float(v))
 		s->is_active[v->id] = true;
 }
 
@@ -109,7 +109,7 @@ reads_active(const om_scope *s, const om_op *op)
 	return false;
 }
 
-/* What reads shapes alone, and what moves in jumps, depends on nothing. */
+/* The gradient is zero of an op that reads shapes only, and of one that is piecewise constant. */
 static bool
 lets_through(const om_scope *s, const om_op *op)
 {
@@ -211,8 +211,8 @@ differentiate(om_scope *s, const om_op *op)
 			g.stem = om_printf(t->mem, "%s_grad", op->out[k]->name);
 	if (!r)
 		return om_op_fail(t->session, OM_UNSUPPORTED, op, op->opdef
-			? "a gradient has to go through it, but there is none for this operator"
-			: "a gradient has to go through it, but the operator is not known");
+			? "a gradient has to pass through it, but none is registered for this operator"
+			: "a gradient has to pass through it, but the operator is not known");
 	if (!t->functions || !om_grad_fused(&g, r->fused))
 		r->maker(&g);
 	OM_TRY(t->status);
@@ -255,8 +255,8 @@ seed_of(om_grad *g, const om_value *loss, om_value **out)
 	om_session *s = g->scope->tape->session;
 	char text[256];
 
-	if (loss->type.kind != OM_TENSOR || !has_fractions(loss))
-		return om_fail(s, OM_SHAPE, "%s cannot be a loss: it is no number with a fraction", loss->name);
+	if (loss->type.kind != OM_TENSOR || !is_float(loss))
+		return om_fail(s, OM_SHAPE, "%s cannot be a loss: its type is not floating-point", loss->name);
 	if (!om_shape_is_known(&loss->shape) || om_shape_count(&loss->shape) != 1)
 		return om_fail(s, OM_SHAPE, "%s cannot be a loss: its shape is %s, not that of one number",
 			loss->name, om_shape_text(&loss->shape, text, sizeof text));
@@ -275,8 +275,8 @@ backward(struct om_tape *t, om_backward *b)
 	om_value *seed = b->seed;
 
 	for (uint32_t k = 0; k < b->nwrt; k++) {
-		if (!has_fractions(b->wrt[k]))
-			return om_fail(t->session, OM_SHAPE, "%s has no gradient: it holds no numbers with a fraction",
+		if (!is_float(b->wrt[k]))
+			return om_fail(t->session, OM_SHAPE, "%s has no gradient: its type is not floating-point",
 				b->wrt[k]->name);
 		om_scope_request(s, b->wrt[k]);
 	}

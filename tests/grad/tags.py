@@ -27,8 +27,8 @@ FRACTIONS = ("float)", "double)", "float16)")
 
 # Of inputs and outputs that are tagged: where their gradient is checked, or why there is none.
 REASONS = {
-    "Hardmax input": "it moves in jumps: zero",
-    "Hardmax output": "it moves in jumps: zero",
+    "Hardmax input": "zero: it is piecewise constant",
+    "Hardmax output": "zero: it is piecewise constant",
 }
 BODIES = "checked by tests/unit/gradbodies.c and tests/fuzz/flowgrads"
 SHAPE, DRAWN = "zero: it changes with the shape of its input alone", "zero: what is drawn is taken as it is"
@@ -38,9 +38,9 @@ REMARKS = {"Bernoulli": DRAWN, "EyeLike": SHAPE, "RandomNormalLike": SHAPE, "Ran
 WITHOUT = {
     "sequence": "gradients are of tensors: they go through no sequence and no optional",
     "constant": "ONNX tags it as not differentiable",
-    "DynamicQuantizeLinear": "it moves in jumps",
+    "DynamicQuantizeLinear": "it is piecewise constant",
 }
-WHOLE, SCALES = "they take and give whole numbers: rounding moves in jumps", "rounding moves in jumps; of scales alone no maker is written"
+WHOLE, SCALES = "inputs and outputs are integers: rounding is piecewise constant", "rounding is piecewise constant; for scales alone no maker is written"
 # Operators of com.microsoft without a maker: why, by what their names begin with.
 CONTRIB = {
     "QLinear": WHOLE, "QAttention": SCALES, "QGemm": SCALES, "QuantizeLinear": WHOLE, "NhwcMaxPool": WHOLE,
@@ -161,7 +161,7 @@ def write(lines, without, others, tags):
                 "tagged as not differentiable, and are not differentiated.\n\n"
                 "| operator | version | tagged inputs | others | remarks |\n|---|---|---|---|---|\n")
         f.writelines(lines)
-        f.write("\nThese take and give numbers with a fraction, and have none:\n\n| operator | because |\n|---|---|\n")
+        f.write("\nThese have floating-point inputs and outputs, and no gradient:\n\n| operator | because |\n|---|---|\n")
         f.writelines(without)
         f.write("\nOf com.microsoft these have none, so a loss behind them is refused by name; all others have one:\n\n"
                 "| operator | because |\n|---|---|\n")

@@ -1,7 +1,7 @@
 /* Walks the table of operators: every gradient maker against central differences.
  *
  * An op on random inputs is made a program whose loss is a sum of all its outputs' elements,
- * each times a random number; inputs that hold numbers with a fraction become parameters, in
+ * each times a random number; floating-point inputs become parameters, in
  * float64 where there is a kernel for that.  The gradient that the maker builds has to
  * agree with differences of the loss along random directions, and along single elements.
  * Each trial is run with all dims known, and with none of them known before the run; and where
@@ -180,7 +180,7 @@ add_loss(struct attempt *a)
 	return a->loss != NULL;
 }
 
-/* Inputs of numbers with a fraction that are not differentiated, as ONNX has it. */
+/* Floating-point inputs that are not differentiated, as ONNX has it. */
 static bool
 is_exempt(const struct trial *t, uint32_t k)
 {

@@ -52,7 +52,7 @@ Div_grad(om_grad *g)
 			: MUL(da, om_grad_forward_output(g, 0))));
 }
 
-/* The remainder is a - b n with a whole n, which does not change but in jumps. */
+/* The remainder is a - b n with a whole n, which is piecewise constant. */
 static void
 Mod_grad(om_grad *g)
 {
@@ -128,7 +128,7 @@ Pow_grad(om_grad *g)
 
 /* Inputs that are equal share what their maximum gets. */
 static void
-share(om_grad *g)
+extreme_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 	om_value **is_it = OM_NEWN(om_grad_mem(g), om_value *, op->nin), *all = NULL, *dy = DY;
@@ -147,9 +147,6 @@ share(om_grad *g)
 		if (om_grad_is_needed(g, k))
 			om_grad_set_broadcast_grad(g, k, MUL(dy, is_it[k]));
 }
-
-static void Max_grad(om_grad *g)  { share(g); }
-static void Min_grad(om_grad *g)  { share(g); }
 
 static void
 Mean_grad(om_grad *g)
@@ -262,9 +259,9 @@ const om_gradient om_gradients_binary[] = {
 	{.name = "Mod", .since = 10, .maker = Mod_grad},
 	{.name = "Mul", .since = 1, .maker = Mul_grad},
 	{.name = "Sub", .since = 1, .maker = Sub_grad},
-	{.name = "Max", .since = 1, .maker = Max_grad},
+	{.name = "Max", .since = 1, .maker = extreme_grad},
 	{.name = "Mean", .since = 1, .maker = Mean_grad},
-	{.name = "Min", .since = 1, .maker = Min_grad},
+	{.name = "Min", .since = 1, .maker = extreme_grad},
 	{.name = "Sum", .since = 1, .maker = Add_grad},
 	{.name = "Clip", .since = 11, .maker = Clip_grad},
 	{.name = "Pow", .since = 1, .maker = Pow_grad},

@@ -188,7 +188,7 @@ differentiate(struct named *n)
 			wrt[count++] = n->x[k];
 		}
 	if (!is_differentiable(n->y))
-		return om_op_fail(n->session, OM_SHAPE, n->op, "names %s, which holds no numbers with a fraction", n->y->name);
+		return om_op_fail(n->session, OM_SHAPE, n->op, "names %s, whose type is not floating-point", n->y->name);
 	om_tape_start(&t);
 	om_grad *g = om_tape_grad(&t);
 	om_backward b = {.loss = n->y, .wrt = wrt, .nwrt = count, .grad = OM_NEWN(n->mem, om_value *, count + 1),

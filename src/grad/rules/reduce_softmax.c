@@ -157,7 +157,7 @@ ReduceLogSumExp_grad(om_grad *g)
 
 /* Elements that are equal share what their maximum gets. */
 static void
-share(om_grad *g)
+extreme_grad(om_grad *g)
 {
 	struct reduction r;
 
@@ -166,9 +166,6 @@ share(om_grad *g)
 	om_value *is_it = AS_NUMBER(om_emit(g, "Equal", om_grad_forward_input(g, 0), output(g, &r)), r.dy);
 	om_grad_set_input_grad(g, 0, MUL(DIV(r.dy, summed(g, &r, is_it)), is_it));
 }
-
-static void ReduceMax_grad(om_grad *g)  { share(g); }
-static void ReduceMin_grad(om_grad *g)  { share(g); }
 
 /* The product of the others.  With one zero among the factors it is zero for all but that
  * one, with two for all: so it is found from the product of those that are not zero. */
@@ -277,9 +274,9 @@ const om_gradient om_gradients_reduce_softmax[] = {
 	{.name = "ReduceL2", .since = 1, .maker = ReduceL2_grad},
 	{.name = "ReduceLogSum", .since = 1, .maker = ReduceLogSum_grad},
 	{.name = "ReduceLogSumExp", .since = 1, .maker = ReduceLogSumExp_grad},
-	{.name = "ReduceMax", .since = 1, .maker = ReduceMax_grad},
+	{.name = "ReduceMax", .since = 1, .maker = extreme_grad},
 	{.name = "ReduceMean", .since = 1, .maker = ReduceMean_grad},
-	{.name = "ReduceMin", .since = 1, .maker = ReduceMin_grad},
+	{.name = "ReduceMin", .since = 1, .maker = extreme_grad},
 	{.name = "ReduceProd", .since = 1, .maker = ReduceProd_grad},
 	{.name = "ReduceSum", .since = 1, .maker = ReduceSum_grad},
 	{.name = "ReduceSumSquare", .since = 1, .maker = ReduceSumSquare_grad},
