@@ -73,7 +73,7 @@ run(om_session *s, om_prog *p, om_arena *mem)
 		const om_tensor *t = om_exec_result(e, k);
 		printf("%s:", p->first->result[k]->name);
 		for (int64_t i = 0; i < om_shape_count(&t->shape) && i < 10; i++)
-			printf(" %.4f", (double)((const float *)t->data)[i]);
+			printf(" %g", (double)((const float *)t->data)[i]);
 		putchar('\n');
 	}
 	om_exec_free(e);

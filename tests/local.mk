@@ -15,10 +15,10 @@ LOG_DRIVER = $(TEST_LOG_DRIVER)
 
 # Scripts of this folder, and what they read.
 TESTS += tests/alone.test tests/cli.test tests/docs.test tests/examples.test tests/export.test tests/golden.test \
-	tests/grad.test tests/graphs.test tests/guide.test tests/ir.test tests/layers.test tests/plugin.test tests/regress.test tests/suites.test \
+	tests/grad.test tests/graphs.test tests/guide.test tests/ir.test tests/isa.test tests/layers.test tests/plugin.test tests/regress.test tests/suites.test \
 	tests/terminal.test
 EXTRA_DIST += %D%/alone.test %D%/cli.test %D%/docs.test %D%/examples.test %D%/export.test %D%/grad.test \
-	%D%/graphs.test %D%/guide.test %D%/ir.test %D%/layers.test %D%/plugin.test %D%/regress.test %D%/suites.test %D%/terminal.test \
+	%D%/graphs.test %D%/guide.test %D%/ir.test %D%/isa.test %D%/layers.test %D%/plugin.test %D%/regress.test %D%/suites.test %D%/terminal.test \
 	%D%/golden.sh %D%/golden.test %D%/tolerance.awk %D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/same.h %D%/terminal.py
 
 include tests/unit/local.mk
