@@ -506,7 +506,7 @@ values_without_type_get_no_info(void)
 	finish(&t);
 }
 
-CU_TestInfo annotate_tests[] = {
+static CU_TestInfo annotate_tests[] = {
 	{"values without type get no info", values_without_type_get_no_info},
 	{"a plan reads back as it was written", reads_back},
 	{"keys are replaced, and taken away", keys_are_replaced_and_taken_away},
@@ -516,3 +516,4 @@ CU_TestInfo annotate_tests[] = {
 	{"digests", digests},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("plans in models", annotate_tests);

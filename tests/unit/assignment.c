@@ -276,7 +276,7 @@ comparing_is_what_packing_says(void)
 	}
 }
 
-CU_TestInfo assignment_tests[] = {
+static CU_TestInfo tests[] = {
 	{"facts are what the definitions say", facts_are_what_definitions_say},
 	{"facts follow changes of the program", facts_follow_changes},
 	{"schedules leave the program alone", schedules_leave_the_program_alone},
@@ -285,3 +285,5 @@ CU_TestInfo assignment_tests[] = {
 	{"20 random graphs: comparing says what packing says", comparing_is_what_packing_says},
 	CU_TEST_INFO_NULL,
 };
+
+UNIT_SUITE("assignments", tests);

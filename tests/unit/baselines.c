@@ -251,7 +251,7 @@ branches_share_in_any_order(void)
 	CU_ASSERT_EQUAL(bytes, open_bytes(text, "pack=color-least"));
 }
 
-CU_TestInfo share_tests[] = {
+static CU_TestInfo share_tests[] = {
 	{"all ways are valid on random problems", all_ways_are_valid_on_random_problems},
 	{"limits are met or refused", limits_are_met_or_refused},
 	{"open orders are respected", open_orders_are_respected},
@@ -260,3 +260,4 @@ CU_TestInfo share_tests[] = {
 	{"branches share in any order", branches_share_in_any_order},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("ways to share", share_tests);

@@ -304,7 +304,7 @@ nnc_bug(void)
 	finish(&b);
 }
 
-CU_TestInfo buffers_tests[] = {
+static CU_TestInfo buffers_tests[] = {
 	{"every value has its kind of place", every_value_has_its_kind},
 	{"what is not planned has a reason", reasons},
 	{"what takes no part has no place", what_takes_no_part_has_no_place},
@@ -315,3 +315,4 @@ CU_TestInfo buffers_tests[] = {
 	{"400 random graphs: nothing is overwritten too early", nothing_is_overwritten_too_early},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("buffers", buffers_tests);

@@ -318,10 +318,11 @@ integers_are_exact(void)
 			try_integers(&seed, &all[k]);
 }
 
-CU_TestInfo bytes_tests[] = {
+static CU_TestInfo bytes_tests[] = {
 	{"products are exact", products_are_exact},
 	{"the largest sums are exact", largest_sums_are_exact},
 	{"convolutions are exact", convolutions_are_exact},
 	{"MatMulInteger is exact", integers_are_exact},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("bytes", bytes_tests);

@@ -247,7 +247,7 @@ the_bound_is_the_heaviest_set(void)
 	}
 }
 
-CU_TestInfo conflicts_tests[] = {
+static CU_TestInfo conflicts_tests[] = {
 	{"two branches never share", two_branches},
 	{"a chain has one order", a_chain_has_one_order},
 	{"a body is a part of its op", a_body_is_part_of_its_op},
@@ -255,3 +255,4 @@ CU_TestInfo conflicts_tests[] = {
 	{"no other set that conflicts is heavier", the_bound_is_the_heaviest_set},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("any order", conflicts_tests);

@@ -217,7 +217,7 @@ removed(void)
 	bench_free(&b);
 }
 
-CU_TestInfo control_tests[] = {
+static CU_TestInfo control_tests[] = {
 	{"a carried value that grows", growing},
 	{"a known number of rounds", counted},
 	{"carried values that change places", swapped},
@@ -227,3 +227,4 @@ CU_TestInfo control_tests[] = {
 	{"bodies of an op that was taken out", removed},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("bodies", control_tests);

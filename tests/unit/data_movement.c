@@ -201,7 +201,7 @@ pads(void)
 	bench_free(&b);
 }
 
-CU_TestInfo move_tests[] = {
+static CU_TestInfo move_tests[] = {
 	{"slices", slices},
 	{"reshapes", reshapes},
 	{"transposes", transposes},
@@ -209,3 +209,4 @@ CU_TestInfo move_tests[] = {
 	{"pads", pads},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("move", move_tests);

@@ -312,7 +312,7 @@ any_byte_is_a_truth(void)
 	}
 }
 
-CU_TestInfo exec_tests[] = {
+static CU_TestInfo exec_tests[] = {
 	{"any byte is a truth", any_byte_is_a_truth},
 	{"gradients that are named are found", named_gradients},
 	{"carried values swap", carried_values_swap},
@@ -324,3 +324,4 @@ CU_TestInfo exec_tests[] = {
 	{"memory of the caller is used as it is", memory_of_the_caller_is_used},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("executor", exec_tests);

@@ -548,7 +548,7 @@ entropies_go_by_rows(void)
 	entropy_of("Relu(%z)", "SoftmaxCrossEntropyLoss", "y");
 }
 
-CU_TestInfo grad_tests[] = {
+static CU_TestInfo grad_tests[] = {
 	{"cross entropies go by what rows say of classes", entropies_go_by_rows},
 	{"inner values yield their names to a step", inner_values_yield_their_names},
 	{"inputs and weights keep their names", inputs_and_weights_keep_their_names},
@@ -562,3 +562,4 @@ CU_TestInfo grad_tests[] = {
 	{"what cannot be differentiated is said", what_cannot_be_is_said},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("gradients", grad_tests);

@@ -331,7 +331,7 @@ what_is_drawn_is_not_drawn_again(void)
 	om_session_free(s);
 }
 
-CU_TestInfo gradbodies_tests[] = {
+static CU_TestInfo gradbodies_tests[] = {
 	{"of a branch", of_a_branch},
 	{"branches of another rank", of_branches_of_other_rank},
 	{"of branches that share an output", of_branches_that_share},
@@ -345,3 +345,4 @@ CU_TestInfo gradbodies_tests[] = {
 	{"what is drawn is not drawn again", what_is_drawn_is_not_drawn_again},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("gradients of bodies", gradbodies_tests);

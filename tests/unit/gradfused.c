@@ -341,7 +341,7 @@ in_bodies(void)
 		"	%q = Mul(%y, %y)\n	%z = ReduceSum(%q) {keepdims = 0}\n	ret %z\n}\n", 0);
 }
 
-CU_TestInfo gradfused_tests[] = {
+static CU_TestInfo gradfused_tests[] = {
 	{"of convolutions", of_convolutions},
 	{"of large convolutions", of_large_convolutions},
 	{"of pools", of_pools},
@@ -350,3 +350,4 @@ CU_TestInfo gradfused_tests[] = {
 	{"in bodies", in_bodies},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("gradients in one op", gradfused_tests);

@@ -111,9 +111,11 @@ others_are_added(void)
 	om_session_free(s);
 }
 
-CU_TestInfo gradients_tests[] = {
+static CU_TestInfo tests[] = {
 	{"every gradient is of rows of an operator", every_gradient_has_its_rows},
 	{"no row has two gradients", no_row_has_two},
 	{"gradients from elsewhere are added to a program", others_are_added},
 	CU_TEST_INFO_NULL,
 };
+
+UNIT_SUITE("registry of gradients", tests);

@@ -185,7 +185,7 @@ of_einsum(void)
 	check_einsum("ij,ij->ij", "%a: float64[1,3], %b: float64[4,3]", "%a, %b");
 }
 
-CU_TestInfo gradparts_tests[] = {
+static CU_TestInfo gradparts_tests[] = {
 	{"of LSTM", of_lstm},
 	{"of GRU", of_gru},
 	{"of RNN", of_rnn},
@@ -195,3 +195,4 @@ CU_TestInfo gradparts_tests[] = {
 	{"of Einsum", of_einsum},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("gradients by parts", gradparts_tests);

@@ -217,7 +217,7 @@ of_bodies(void)
 		"	%z = Mul(%y, %y)\n", 1);
 }
 
-CU_TestInfo gradtwice_tests[] = {
+static CU_TestInfo gradtwice_tests[] = {
 	{"of a perceptron", of_a_perceptron},
 	{"of elements", of_elements},
 	{"of sums", of_sums},
@@ -231,3 +231,4 @@ CU_TestInfo gradtwice_tests[] = {
 	{"of bodies", of_bodies},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("gradients of gradients", gradtwice_tests);

@@ -282,7 +282,7 @@ of_windows_that_see_nothing(void)
 	om_session_free(s);
 }
 
-CU_TestInfo gradwindows_tests[] = {
+static CU_TestInfo gradwindows_tests[] = {
 	{"of Conv", of_conv},
 	{"of ConvTranspose", of_conv_transpose},
 	{"of pools", of_pools},
@@ -293,3 +293,4 @@ CU_TestInfo gradwindows_tests[] = {
 	{"of transforms", of_transforms},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("gradients of windows", gradwindows_tests);

@@ -129,9 +129,10 @@ test_damaged(void)
 	stop(&d);
 }
 
-CU_TestInfo images_tests[] = {
+static CU_TestInfo images_tests[] = {
 	{"whole files", test_whole},
 	{"files that are cut", test_cut},
 	{"files with a wrong byte", test_damaged},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("images", images_tests);

@@ -166,7 +166,7 @@ what_is_read_later_stays(void)
 	stop(&b);
 }
 
-CU_TestInfo state_tests[] = {
+static CU_TestInfo state_tests[] = {
 	{"caches are written where they are", caches_are_written_where_they_are},
 	{"caches with room grow in place", caches_with_room_grow_in_place},
 	{"linear attention learns in place", linear_attention_learns_in_place},
@@ -174,3 +174,4 @@ CU_TestInfo state_tests[] = {
 	{"what is read later stays", what_is_read_later_stays},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("states", state_tests);

@@ -244,7 +244,7 @@ curves_know_what_is_no_number(void)
 		}
 }
 
-CU_TestInfo kernels_tests[] = {
+static CU_TestInfo kernels_tests[] = {
 	{"products are right", products_are_right},
 	{"products repeat bit for bit", products_repeat},
 	{"taps are summed", taps_are_summed},
@@ -252,3 +252,4 @@ CU_TestInfo kernels_tests[] = {
 	{"curves know what is no number", curves_know_what_is_no_number},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("inner loops", kernels_tests);

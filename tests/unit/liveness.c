@@ -301,7 +301,7 @@ sets_and_steps_agree(void)
 	}
 }
 
-CU_TestInfo live_tests[] = {
+static CU_TestInfo live_tests[] = {
 	{"the sets of the textbook", the_textbook},
 	{"branches", branches},
 	{"loops", loops},
@@ -309,3 +309,4 @@ CU_TestInfo live_tests[] = {
 	{"sets and steps agree on 300 random programs", sets_and_steps_agree},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("lifetimes", live_tests);

@@ -568,7 +568,7 @@ archives_of_others_are_refused(void)
 	desk_free(&d);
 }
 
-CU_TestInfo npy_tests[] = {
+static CU_TestInfo npy_tests[] = {
 	{"every type is read, and written the same", every_type_is_read_and_written},
 	{"the other order of bytes is turned", the_other_order_of_bytes_is_turned},
 	{"columns first becomes rows first", columns_first_becomes_rows_first},
@@ -586,3 +586,4 @@ CU_TestInfo npy_tests[] = {
 	{"what archives may not have", archives_of_others_are_refused},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("files of NumPy", npy_tests);

@@ -224,10 +224,11 @@ what_is_no_tensor_stays_out(void)
 	refuses("^main(%x: float32[2]) {\n\t%s = SequenceEmpty() {dtype = 99}\n\tret %s\n}\n", "no type 99");
 }
 
-CU_TestInfo objects_tests[] = {
+static CU_TestInfo objects_tests[] = {
 	{"loops collect", loops_collect},
 	{"sequences are never changed", sequences_are_never_changed},
 	{"bodies run on each element", bodies_run_on_each_element},
 	{"what is no tensor stays out", what_is_no_tensor_stays_out},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("objects", objects_tests);

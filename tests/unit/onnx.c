@@ -620,7 +620,7 @@ only_names_make_dims_equal(void)
 	made_free(&b);
 }
 
-CU_TestInfo onnx_tests[] = {
+static CU_TestInfo onnx_tests[] = {
 	{"undefined names are named", undefined_names_are_named},
 	{"names are defined once", names_are_defined_once},
 	{"cycles are refused, also through bodies", cycles_are_refused},
@@ -642,3 +642,4 @@ CU_TestInfo onnx_tests[] = {
 	{"new ops and constants are written, outputs keep their names", new_ops_are_written},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("models", onnx_tests);

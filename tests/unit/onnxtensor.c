@@ -322,7 +322,7 @@ sparse_tensors_become_dense(void)
 	CU_ASSERT_EQUAL(read_sparse(1, (int64_t[]){1, 5}, 2, (int64_t[]){1 << 30, 1 << 30}, got), OM_MEMORY);
 }
 
-CU_TestInfo onnxtensor_tests[] = {
+static CU_TestInfo onnxtensor_tests[] = {
 	{"raw data of every type is referred to, and its length checked", raw_data_is_referred_to},
 	{"floats of six bits are packed", floats_of_six_bits_are_packed},
 	{"typed fields of every type are read", typed_fields_are_read},
@@ -334,3 +334,4 @@ CU_TestInfo onnxtensor_tests[] = {
 	{"sparse tensors become dense", sparse_tensors_become_dense},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("tensors in files", onnxtensor_tests);

@@ -312,7 +312,7 @@ ir_follows(void)
 	trial_end(&t);
 }
 
-CU_TestInfo raise_tests[] = {
+static CU_TestInfo raise_tests[] = {
 	{"every change of an operator has a rule", rules_are_whole},
 	{"every rule has an operator", rules_are_real},
 	{"raised programs compute the same bits", bits_stay},
@@ -321,3 +321,4 @@ CU_TestInfo raise_tests[] = {
 	{"the IR version goes with the opset", ir_follows},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("raise", raise_tests);

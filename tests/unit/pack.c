@@ -556,7 +556,7 @@ many_pieces_are_one_buffer(void)
 	om_session_free(s);
 }
 
-CU_TestInfo pack_tests[] = {
+static CU_TestInfo pack_tests[] = {
 	{"small cases have the best answer", small_cases_have_the_best_answer},
 	{"more than the bound is proven", more_than_the_bound_is_proven},
 	{"only the topmost buffer is not rounded", only_the_topmost_is_not_rounded},
@@ -576,3 +576,4 @@ CU_TestInfo pack_tests[] = {
 	{"a buffer of 3000 pieces", many_pieces_are_one_buffer},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("packer", pack_tests);

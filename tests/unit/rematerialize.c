@@ -243,9 +243,10 @@ each_gap_by_itself(void)
 	om_session_free(s);
 }
 
-CU_TestInfo recompute_tests[] = {
+static CU_TestInfo recompute_tests[] = {
 	{"each gap by itself", each_gap_by_itself},
 	{"chains are solved exactly", chains_are_solved_exactly},
 	{"runs are what they say", runs_are_what_they_say},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("recompute", recompute_tests);

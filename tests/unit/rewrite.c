@@ -445,7 +445,7 @@ facts_are_forgotten(void)
 	end(&b);
 }
 
-CU_TestInfo rewrite_tests[] = {
+static CU_TestInfo tests[] = {
 	{"uses are kept", uses_are_kept},
 	{"removed ops read nothing", removed_ops_read_nothing},
 	{"replacing is by uses", replacing_is_by_uses},
@@ -462,3 +462,5 @@ CU_TestInfo rewrite_tests[] = {
 	{"facts are forgotten", facts_are_forgotten},
 	CU_TEST_INFO_NULL,
 };
+
+UNIT_SUITE("rewriting", tests);

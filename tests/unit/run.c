@@ -19,66 +19,36 @@ print_test(const CU_pTest test, const CU_pSuite suite, const CU_pFailureRecord f
 	fflush(stdout);
 }
 
-/* Only those whose names hold `word`. */
-static void
-choose(CU_SuiteInfo *suites, const char *word)
-{
-	CU_SuiteInfo *to = suites;
+/* By name: in which order the files were linked does not matter. */
+static unit_suite *suites;
 
-	for (const CU_SuiteInfo *s = suites; s->pName; s++)
-		if (strstr(s->pName, word))
-			*to++ = *s;
-	*to = (CU_SuiteInfo)CU_SUITE_INFO_NULL;
+void
+unit_register(unit_suite *suite)
+{
+	unit_suite **at = &suites;
+
+	while (*at && strcmp((*at)->name, suite->name) < 0)
+		at = &(*at)->next;
+	suite->next = *at;
+	*at = suite;
+}
+
+/* Those whose names hold `word`; all without. */
+static CU_ErrorCode
+take_suites(const char *word)
+{
+	CU_ErrorCode st = CUE_SUCCESS;
+
+	for (const unit_suite *s = suites; s && st == CUE_SUCCESS; s = s->next)
+		if (!word || strstr(s->name, word))
+			st = CU_register_suites((CU_SuiteInfo[]){{.pName = s->name, .pTests = s->tests}, CU_SUITE_INFO_NULL});
+	return st;
 }
 
 int
 main(int argc, char **argv)
 {
-	CU_SuiteInfo suites[] = {
-		{.pName = "plans in models", .pTests = annotate_tests},
-		{.pName = "arena", .pTests = arena_tests},
-		{.pName = "assignments", .pTests = assignment_tests},
-		{.pName = "bodies", .pTests = control_tests},
-		{.pName = "buffers", .pTests = buffers_tests},
-		{.pName = "any order", .pTests = conflicts_tests},
-		{.pName = "executor", .pTests = exec_tests},
-		{.pName = "gradients", .pTests = grad_tests},
-		{.pName = "registry of gradients", .pTests = gradients_tests},
-		{.pName = "gradients of windows", .pTests = gradwindows_tests},
-		{.pName = "images", .pTests = images_tests},
-		{.pName = "gradients of bodies", .pTests = gradbodies_tests},
-		{.pName = "gradients by parts", .pTests = gradparts_tests},
-		{.pName = "gradients of gradients", .pTests = gradtwice_tests},
-		{.pName = "gradients in one op", .pTests = gradfused_tests},
-		{.pName = "inner loops", .pTests = kernels_tests},
-		{.pName = "bytes", .pTests = bytes_tests},
-		{.pName = "lifetimes", .pTests = live_tests},
-		{.pName = "lowest arenas", .pTests = lowest_tests},
-		{.pName = "move", .pTests = move_tests},
-		{.pName = "objects", .pTests = objects_tests},
-		{.pName = "files of NumPy", .pTests = npy_tests},
-		{.pName = "models", .pTests = onnx_tests},
-		{.pName = "orders", .pTests = order_tests},
-		{.pName = "packer", .pTests = pack_tests},
-		{.pName = "raise", .pTests = raise_tests},
-		{.pName = "recompute", .pTests = recompute_tests},
-		{.pName = "rewriting", .pTests = rewrite_tests},
-		{.pName = "search", .pTests = search_tests},
-		{.pName = "sessions", .pTests = sessions_tests},
-		{.pName = "ways to share", .pTests = share_tests},
-		{.pName = "tensors in files", .pTests = onnxtensor_tests},
-		{.pName = "states", .pTests = state_tests},
-		{.pName = "tensor", .pTests = tensor_tests},
-		{.pName = "text", .pTests = text_tests},
-		{.pName = "verifier of turns", .pTests = turns_tests},
-		{.pName = "verifier of plans", .pTests = verify_tests},
-		CU_SUITE_INFO_NULL,
-	};
-
-	if (argc > 1)
-		choose(suites, argv[1]);
-	if (CU_initialize_registry() != CUE_SUCCESS ||
-	    CU_register_suites(suites) != CUE_SUCCESS)
+	if (CU_initialize_registry() != CUE_SUCCESS || take_suites(argc > 1 ? argv[1] : NULL) != CUE_SUCCESS)
 		return EXIT_FAILURE;
 	CU_set_test_complete_handler(print_test);
 	CU_run_all_tests();

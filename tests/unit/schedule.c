@@ -263,10 +263,11 @@ refused(void)
 	om_session_free(s);
 }
 
-CU_TestInfo order_tests[] = {
+static CU_TestInfo order_tests[] = {
 	{"the lowest of all peaks", exact},
 	{"with few nodes: legal, not worse, no false proof", short_of_nodes},
 	{"orders in breadth are legal", in_breadth},
 	{"wrong problems are refused", refused},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("orders", order_tests);

@@ -225,7 +225,8 @@ proofs_hold(void)
 	om_session_free(s);
 }
 
-CU_TestInfo lowest_tests[] = {
+static CU_TestInfo lowest_tests[] = {
 	{"proven orders are the lowest of all", proofs_hold},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("lowest arenas", lowest_tests);

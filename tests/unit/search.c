@@ -241,7 +241,7 @@ what_is_shaped_is_left_alone(void)
 		CU_ASSERT_EQUAL(p.buf[k].offset, 77 + k);
 }
 
-CU_TestInfo search_tests[] = {
+static CU_TestInfo search_tests[] = {
 	{"6000 small problems are solved as all offsets do", small_ones_are_the_best},
 	{"little is not claimed to be all", little_is_not_claimed_to_be_all},
 	{"cut rectangles are put together", cut_rectangles_are_put_together},
@@ -249,3 +249,4 @@ CU_TestInfo search_tests[] = {
 	{"what is shaped is left alone", what_is_shaped_is_left_alone},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("search", search_tests);

@@ -153,7 +153,7 @@ no_session_is_a_session(void)
 	two_free(&t);
 }
 
-CU_TestInfo sessions_tests[] = {
+static CU_TestInfo tests[] = {
 	{"an executor tells its caller", an_executor_tells_its_caller},
 	{"a wrong plan is told to the caller", a_wrong_plan_is_told_to_the_caller},
 	{"questions about a program are answered to the caller", questions_about_a_program_are_answered_to_the_caller},
@@ -161,3 +161,5 @@ CU_TestInfo sessions_tests[] = {
 	{"no session is a session", no_session_is_a_session},
 	CU_TEST_INFO_NULL
 };
+
+UNIT_SUITE("sessions", tests);

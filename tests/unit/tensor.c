@@ -62,10 +62,11 @@ only_what_is_known_can_disagree(void)
 	CU_ASSERT_FALSE(om_shape_agree(&open, &long_one));
 }
 
-CU_TestInfo tensor_tests[] = {
+static CU_TestInfo tensor_tests[] = {
 	{"only what is known can disagree", only_what_is_known_can_disagree},
 	{"packed types round up to whole bytes", packed_types_round_up},
 	{"absurd shapes are refused", absurd_shapes_are_refused},
 	{"every half survives a round trip", halves_survive_a_round_trip},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("tensor", tensor_tests);

@@ -141,10 +141,11 @@ values_are_handed_on(void)
 	om_session_free(s);
 }
 
-CU_TestInfo text_tests[] = {
+static CU_TestInfo text_tests[] = {
 	{"values are handed on, and what cannot be is refused", values_are_handed_on},
 	{"a program reads back equal", reads_back_equal},
 	{"every truncation is refused", every_truncation_is_refused},
 	{"mistakes are named", mistakes_are_named},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("text", text_tests);

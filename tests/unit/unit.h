@@ -9,44 +9,24 @@
 #include "onnxmem/ir.h"
 #include "onnxmem/pack.h"
 
-/* Each file of unit tests ends in one of these. */
-extern CU_TestInfo annotate_tests[];
-extern CU_TestInfo arena_tests[];
-extern CU_TestInfo assignment_tests[];
-extern CU_TestInfo conflicts_tests[];
-extern CU_TestInfo control_tests[];
-extern CU_TestInfo bytes_tests[];
-extern CU_TestInfo buffers_tests[];
-extern CU_TestInfo exec_tests[];
-extern CU_TestInfo grad_tests[];
-extern CU_TestInfo gradients_tests[];
-extern CU_TestInfo gradwindows_tests[];
-extern CU_TestInfo images_tests[];
-extern CU_TestInfo gradbodies_tests[];
-extern CU_TestInfo gradfused_tests[];
-extern CU_TestInfo gradparts_tests[];
-extern CU_TestInfo gradtwice_tests[];
-extern CU_TestInfo kernels_tests[];
-extern CU_TestInfo live_tests[];
-extern CU_TestInfo lowest_tests[];
-extern CU_TestInfo move_tests[];
-extern CU_TestInfo npy_tests[];
-extern CU_TestInfo objects_tests[];
-extern CU_TestInfo onnx_tests[];
-extern CU_TestInfo onnxtensor_tests[];
-extern CU_TestInfo order_tests[];
-extern CU_TestInfo pack_tests[];
-extern CU_TestInfo raise_tests[];
-extern CU_TestInfo recompute_tests[];
-extern CU_TestInfo rewrite_tests[];
-extern CU_TestInfo search_tests[];
-extern CU_TestInfo sessions_tests[];
-extern CU_TestInfo share_tests[];
-extern CU_TestInfo state_tests[];
-extern CU_TestInfo tensor_tests[];
-extern CU_TestInfo text_tests[];
-extern CU_TestInfo turns_tests[];
-extern CU_TestInfo verify_tests[];
+/* A file of unit tests ends in its suite, which registers itself before main(): adding a
+ * file is adding it to Makefile.am. */
+typedef struct unit_suite {
+	const char *name;
+	CU_TestInfo *tests;       /* end with CU_TEST_INFO_NULL */
+	struct unit_suite *next;
+} unit_suite;
+
+void unit_register(unit_suite *suite);
+
+#define UNIT_SUITE(title, list)                                                \
+	__attribute__((constructor)) static void                               \
+	register_##list(void)                                                  \
+	{                                                                      \
+		static unit_suite suite = {.name = title, .tests = list};      \
+		unit_register(&suite);                                         \
+	}                                                                      \
+	_Static_assert(sizeof list / sizeof list[0] > 1, "a suite has tests")
 
 /* The gradients of the last result by all parameters, which are float64, against
  * differences; dims that are not known are `n`. */

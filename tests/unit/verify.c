@@ -1058,7 +1058,7 @@ is_fast(void)
 	finish(&t);
 }
 
-CU_TestInfo verify_tests[] = {
+static CU_TestInfo verify_tests[] = {
 	{"ranges are those of a plain array", ranges_are_those_of_a_plain_array},
 	{"a straight line", a_straight_line},
 	{"overlap of live values", overlap_of_live_values},
@@ -1084,3 +1084,4 @@ CU_TestInfo verify_tests[] = {
 	{"20,000 ops are verified at once", is_fast},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("verifier of plans", verify_tests);

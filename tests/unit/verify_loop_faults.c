@@ -239,10 +239,11 @@ slices(void)
 	finish(&t);
 }
 
-CU_TestInfo turns_tests[] = {
+static CU_TestInfo turns_tests[] = {
 	{"what takes turns", what_takes_turns},
 	{"what no place keeps", what_no_place_keeps},
 	{"where a loop ends", where_a_loop_ends},
 	{"slices", slices},
 	CU_TEST_INFO_NULL,
 };
+UNIT_SUITE("verifier of turns", turns_tests);
