@@ -17,7 +17,7 @@
 
 /* Steps of a run, both inclusive. */
 typedef struct om_steps {
-	uint32_t first, last;
+	uint32_t first, last;    /* the first one, and the last */
 } om_steps;
 
 /* An order of execution. */
@@ -73,7 +73,8 @@ OM_API void om_assignment_back(om_assignment *a, const om_value *v, om_store sto
 OM_API om_value *om_storage(const om_assignment *a, const om_value *v, uint64_t *offset);
 
 /* After a pass: what p->has does not vouch for any more is dropped from the current
- * assignment. */
+ * assignment.  Where values or ops were added, nothing is decided about them, so lifetimes
+ * and storage are not known any more, whatever the pass keeps. */
 OM_API void om_assignment_settle(om_prog *p);
 
 /* ---- Lifetimes. ---- */
@@ -82,9 +83,9 @@ OM_API void om_assignment_settle(om_prog *p);
 OM_API om_assignment *om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_op_facts *f,
 	om_arena *mem);
 
-/* Basic blocks, and how often one was looked at. */
+/* What it takes to find live sets. */
 typedef struct om_live_counts {
-	uint64_t blocks, visits;
+	uint64_t blocks, visits; /* basic blocks; how often one was looked at */
 } om_live_counts;
 
 /* Fill in the live sets of an assignment that is being made; they come from `mem`.  OM_MEMORY
@@ -99,10 +100,10 @@ OM_API size_t om_live_out(const om_prog *p, const om_op *op, om_arena *mem, cons
 
 /* ---- Storage.  All of these require OM_HAS_SHAPES and OM_HAS_CONST. ---- */
 
-/* Outputs: views of a whole input, views of a part, and copies because bytes would be
- * overwritten. */
+/* Outputs that hold the bytes of an input. */
 typedef struct om_view_counts {
-	uint64_t whole, parts, copied;
+	uint64_t whole, parts;   /* views of a whole input; of a part of one */
+	uint64_t copied;         /* copies, because bytes would be overwritten */
 } om_view_counts;
 
 /* Outputs that hold the bytes of an input become views.  Anything that `in` says of storage
@@ -110,9 +111,9 @@ typedef struct om_view_counts {
 OM_API om_assignment *om_assign_views(const om_prog *p, const om_assignment *in, om_arena *mem,
 	om_view_counts *count);
 
-/* Results in the memory of a parameter, and their bytes. */
+/* Results in the memory of a parameter. */
 typedef struct om_io_counts {
-	uint64_t results, bytes;
+	uint64_t results, bytes; /* how many; what they take */
 } om_io_counts;
 
 /* Results of the graph that the program hands on to its next run (om_prog.tie) are computed over

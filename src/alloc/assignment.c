@@ -48,7 +48,10 @@ void
 om_assignment_settle(om_prog *p)
 {
 	const unsigned decided = OM_HAS_SHAPES | OM_HAS_CONST;
+	const om_assignment *a = p->assignment;
 
+	if (a && (a->nvalue < p->nvalue || a->schedule->nop < p->nop))
+		p->has &= ~(unsigned)(OM_HAS_LIVE | OM_HAS_VIEWS | OM_HAS_STORE);
 	if ((p->has & decided) != decided)
 		p->op_facts = NULL;
 	if (!(p->has & OM_HAS_LIVE))

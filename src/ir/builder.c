@@ -333,6 +333,7 @@ om_op_add_attr(om_prog *p, om_op *op, const om_attr *a)
 {
 	om_attr *all = OM_NEWN(p->mem, om_attr, (size_t)op->nattr + 1);
 
+	p->op_facts = NULL;
 	if (op->nattr)
 		memcpy(all, op->attr, op->nattr * sizeof *all);
 	om_attr *copy = &all[op->nattr++];
@@ -351,6 +352,8 @@ om_op_drop_attr(om_op *op, const char *name)
 {
 	size_t n = 0;
 
+	if (op->block)
+		op->block->prog->op_facts = NULL;
 	for (size_t k = 0; k < op->nattr; k++)
 		if (strcmp(op->attr[k].name, name) != 0)
 			op->attr[n++] = op->attr[k];

@@ -91,6 +91,7 @@ om_uses_drop_block(om_block *b)
 void
 om_value_replace(om_value *old, om_value *by)
 {
+	old->block->prog->op_facts = NULL;
 	for (om_use *u; old != by && (u = old->first_use);) {
 		om_use_drop(u);
 		*(u->op ? &u->op->in[u->index] : &u->block->result[u->index]) = by;

@@ -52,13 +52,13 @@ same_output(const om_op_facts *f, const om_op *op, uint32_t out)
 {
 	om_view_of a = {0}, b = {0};
 	const bool is_view = om_op_view(op, out, &a);
-	bool ok = is_view == om_facts_view(f, op, out, &b)
+	bool ok = is_view == om_op_facts_view(f, op, out, &b)
 		&& (!is_view || (a.in == b.in && a.offset == b.offset));
 
 	for (uint32_t in = 0; in < op->nin && op->out[out]; in++)
 		if (op->in[in])
-			ok &= om_op_inplace(op, out, in) == om_facts_inplace(f, op, out, in)
-			    && om_op_inplace_allowed(op, out, op->in[in]) == om_facts_inplace_value(f, op, out, op->in[in]);
+			ok &= om_op_inplace(op, out, in) == om_op_facts_inplace(f, op, out, in)
+			    && om_op_inplace_allowed(op, out, op->in[in]) == om_op_facts_inplace_value(f, op, out, op->in[in]);
 	return ok;
 }
 
@@ -72,7 +72,7 @@ same_facts(const om_op_facts *f, const om_op *op)
 		ok &= same_output(f, op, out);
 	for (uint32_t in = 0; in < op->nin; in++) {
 		const bool may = om_op_subbuffer(op, in, &a);
-		ok &= may == om_facts_subbuffer(f, op, in, &b) && (!may || a == b);
+		ok &= may == om_op_facts_subbuffer(f, op, in, &b) && (!may || a == b);
 	}
 	if (!ok)
 		printf("# facts of %s %s are wrong\n", op->type, om_op_label(op));
@@ -95,8 +95,8 @@ facts_are_what_definitions_say(void)
 	for (size_t k = 0; k < sizeof programs / sizeof programs[0]; k++) {
 		struct bed b;
 		start(&b, programs[k], "shapes,fold");
-		const om_op_facts *f = om_prog_facts(b.p);
-		CU_ASSERT_PTR_EQUAL(f, om_prog_facts(b.p));
+		const om_op_facts *f = om_prog_op_facts(b.p);
+		CU_ASSERT_PTR_EQUAL(f, om_prog_op_facts(b.p));
 		for (const om_block *block = b.p->first; block; block = block->next)
 			for (const om_op *op = block->first; op; op = op->next)
 				CU_ASSERT(same_facts(f, op));
@@ -115,13 +115,13 @@ facts_follow_changes(void)
 
 	start(&b, HEAD "^g(%x: float32[2,8], %k: float32[1,8]) {\n%a = Neg(%x)\n%y = Add(%a, %k)\nret %y\n}\n", "shapes,fold");
 	om_op *add = value(&b, "y")->def;
-	CU_ASSERT(om_facts_inplace(om_prog_facts(b.p), add, 0, 0));
+	CU_ASSERT(om_op_facts_inplace(om_prog_op_facts(b.p), add, 0, 0));
 	om_op_set_in(add, 0, value(&b, "k"));
 	om_op_set_in(add, 1, value(&b, "a"));
-	CU_ASSERT_FALSE(om_facts_inplace(om_prog_facts(b.p), add, 0, 0));
-	CU_ASSERT(om_facts_inplace(om_prog_facts(b.p), add, 0, 1));
+	CU_ASSERT_FALSE(om_op_facts_inplace(om_prog_op_facts(b.p), add, 0, 0));
+	CU_ASSERT(om_op_facts_inplace(om_prog_op_facts(b.p), add, 0, 1));
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "shapes"), OM_OK);
-	CU_ASSERT_PTR_NULL(b.p->facts);
+	CU_ASSERT_PTR_NULL(b.p->op_facts);
 	finish(&b);
 }
 
@@ -137,7 +137,7 @@ schedules_leave_the_program_alone(void)
 	om_block *g = b.p->first;
 	om_op *ops[] = {value(&b, "a")->def, value(&b, "c")->def, value(&b, "b")->def, value(&b, "y")->def, NULL};
 	const om_schedule *s = om_schedule_reorder(b.p, was->schedule, g, ops, b.mem);
-	const om_assignment *other = om_assign_lifetimes(b.p, s, om_prog_facts(b.p), b.mem);
+	const om_assignment *other = om_assign_lifetimes(b.p, s, om_prog_op_facts(b.p), b.mem);
 	CU_ASSERT_EQUAL(other->live[value(&b, "b")->id].first, 2);
 	CU_ASSERT_EQUAL(was->live[value(&b, "b")->id].first, 1);
 	CU_ASSERT_EQUAL(was->live[value(&b, "a")->id].last, 2);
@@ -199,6 +199,11 @@ what_is_not_kept_is_dropped(void)
 	CU_ASSERT_EQUAL(b.p->assignment->backing[value(&b, "y")->id].store, OM_OWN);
 	CU_ASSERT_EQUAL(b.p->assignment->live[value(&b, "y")->id].first, was->live[value(&b, "y")->id].first);
 	CU_ASSERT_EQUAL(was->backing[value(&b, "y")->id].store, OM_INPLACE);
+	om_value_new(b.p, b.p->first, "new");
+	om_assignment_settle(b.p);
+	CU_ASSERT_PTR_NULL(b.p->assignment);
+	CU_ASSERT_FALSE(b.p->has & OM_HAS_LIVE);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "live"), OM_OK);
 	b.p->has &= ~(unsigned)OM_HAS_LIVE;
 	om_assignment_settle(b.p);
 	CU_ASSERT_PTR_NULL(b.p->assignment);
@@ -264,7 +269,7 @@ comparing_is_what_packing_says(void)
 		struct bed b;
 		start(&b, text, "shapes,fold");
 		const om_schedule *s = om_schedule_new(b.p, b.mem);
-		none = om_assign_lifetimes(b.p, s, om_prog_facts(b.p), b.mem);
+		none = om_assign_lifetimes(b.p, s, om_prog_op_facts(b.p), b.mem);
 		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_YES, b.mem, &with), OM_OK);
 		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_NO, b.mem, &without), OM_OK);
 		const bool good = agrees(&b, with, without) && agrees(&b, without, with) && agrees(&b, with, none);
