@@ -15,9 +15,10 @@
  * only grow, so this ends.  Visiting them last to first makes a program without
  * loops settle in one round.
  *
- * The steps of the schedule between which each value needs its storage
- * are found by one walk.  They are wider than the sets where the executor needs them to be: what a body captures stays for the whole op that holds the body, the
- * parameters of a loop stay from round to round.
+ * The steps of the schedule between which each value needs its storage are found
+ * by one walk.  They are wider than the sets where the executor needs them to be:
+ * what a body captures stays for the whole op that holds the body, the parameters
+ * of a loop stay from iteration to iteration.
  */
 #include <config.h>
 
