@@ -191,7 +191,7 @@ run(om_run *r, om_prog *p)
 }
 
 static const om_pass_option options[] = {
-	{"how", "packer", "packer: as low as can be; a baseline to compare with: pool0, pool, color, color-least, nnc-text, nnc"},
+	{"how", "packer", "packer: as low as can be; or a baseline of `report --all-strategies`"},
 	{"seconds", "0", "packer: time for looking for better packings; 0: no clock, the same plan every time"},
 	{"nodes", "0", "packer: steps of each complete search; 0: as many as the packer thinks fit"},
 	{"limit", "0", "color: how many blocks there are; 0: as many as needed"},

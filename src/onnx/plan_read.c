@@ -782,10 +782,7 @@ om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar)
 
 	json_decref(r.root);
 	om_arena_free(r.mem);
-	if (st != OM_OK) {
-		p->plan = NULL;
-		return st;
-	}
-	p->has |= OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_PLAN;
-	return OM_OK;
+	/* Ops may stand in another order now, so nothing else is known that was. */
+	om_facts_set(p, 0, st == OM_OK ? OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_PLAN : 0);
+	return st;
 }

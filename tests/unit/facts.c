@@ -1,0 +1,113 @@
+/* What is known about a program after passes that fail. */
+#include <config.h>
+
+#include "onnxmem/onnx.h"
+#include "onnxmem/pass.h"
+#include "unit.h"
+
+static const char text[] =
+	"program \"p\" ir 8 opset 13\n"
+	"^main(%x: float32[16,16]) {\n"
+	"\t%a = Exp(%x)\n"
+	"\t%b = Transpose(%a)\n"
+	"\t%c = MatMul(%a, %b)\n"
+	"\t%y = ReduceSum(%c)\n"
+	"\tret %y\n"
+	"}\n";
+
+static const char pipeline[] = "inline,shapes,fold,live,views,inplace,pack";
+
+struct bench {
+	om_session *s;
+	om_host *h;
+	om_prog *p;
+};
+
+static struct bench
+open_bench(void)
+{
+	struct bench b = {.s = om_session_new()};
+
+	b.h = om_host_new(b.s, NULL);
+	CU_ASSERT_EQUAL_FATAL(unit_parse(b.s, text, &b.p), OM_OK);
+	return b;
+}
+
+static void
+close_bench(struct bench *b)
+{
+	om_prog_free(b->p);
+	om_host_free(b->h);
+	om_session_free(b->s);
+}
+
+static uint64_t
+planned(const om_prog *p)
+{
+	CU_ASSERT_FATAL(p->has & OM_HAS_PLAN && p->plan);
+	CU_ASSERT_EQUAL(om_plan_verify(p, p->plan), OM_OK);
+	return p->plan->arena->bytes;
+}
+
+/* Each fails in another place: before it looks at the program, or with a plan made. */
+static void
+another_pipeline_after_a_failure(void)
+{
+	static const char *const failing[] = {"inplace,pack=nothing", "views,tie=some", "order=best", "live,pack", "fold:limit=x",
+		"pack:limit=x"};
+	struct bench b = open_bench();
+
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, pipeline), OM_OK);
+	const uint64_t bytes = planned(b.p);
+	for (size_t k = 0; k < sizeof failing / sizeof failing[0]; k++) {
+		om_arena_spec want = {.name = "small", .device = "cpu", .limit = 64};
+		b.p->want = &want;
+		b.p->nwant = 1;
+		CU_ASSERT_NOT_EQUAL(om_host_run(b.h, b.p, failing[k]), OM_OK);
+		CU_ASSERT_FALSE(b.p->has & OM_HAS_PLAN);
+		CU_ASSERT_PTR_NULL(b.p->plan);
+		b.p->want = NULL;
+		b.p->nwant = 0;
+		CU_ASSERT_EQUAL(om_host_run(b.h, b.p, "views,inplace,pack"), OM_OK);
+		CU_ASSERT_EQUAL(planned(b.p), bytes);
+	}
+	close_bench(&b);
+}
+
+/* An order keeps shapes and constants; after a failure it keeps no more than that. */
+static void
+nothing_stale_after_a_failure(void)
+{
+	struct bench b = open_bench();
+
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, pipeline), OM_OK);
+	CU_ASSERT_EQUAL(om_host_run(b.h, b.p, "order=best"), OM_USAGE);
+	CU_ASSERT_EQUAL(b.p->has, OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST);
+	CU_ASSERT_EQUAL(om_host_run(b.h, b.p, "pack"), OM_OK);
+	CU_ASSERT_TRUE(b.p->has & OM_HAS_LIVE);
+	close_bench(&b);
+}
+
+static void
+facts_are_set_by_name(void)
+{
+	struct bench b = open_bench();
+
+	CU_ASSERT_EQUAL(om_fact_bit("shapes"), OM_HAS_SHAPES);
+	CU_ASSERT_EQUAL(om_fact_bit("nonsense"), 0);
+	CU_ASSERT_STRING_EQUAL(om_fact_text(OM_HAS_PLAN), "plan");
+	CU_ASSERT_FALSE(om_fact_known(b.p, "shapes"));
+	om_facts_set(b.p, 0, OM_HAS_SHAPES);
+	CU_ASSERT_TRUE(om_fact_known(b.p, "shapes"));
+	CU_ASSERT_FALSE(om_fact_known(b.p, "nonsense"));
+	CU_ASSERT_PTR_NULL(om_fact_data(b.p, "nonsense"));
+	close_bench(&b);
+}
+
+static CU_TestInfo facts_tests[] = {
+	{"another pipeline after a failure", another_pipeline_after_a_failure},
+	{"nothing stale after a failure", nothing_stale_after_a_failure},
+	{"facts have names", facts_are_set_by_name},
+	CU_TEST_INFO_NULL,
+};
+UNIT_SUITE("facts of passes", facts_tests);
