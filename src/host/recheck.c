@@ -1,12 +1,64 @@
-/* Are the facts right that passes say they kept?  For builds with --enable-checked. */
+/* Are the facts right that passes say they kept?  For builds with --enable-checked.
+ *
+ * Looked at again is what costs no more than a walk: calls, types and shapes, constants.
+ * Inference runs over the program itself, and what it finds is put back as it was: a pass
+ * that keeps shapes has to leave those that inference would give. */
 #include <config.h>
 
 #include "host/host.h"
+#include "onnxmem/builder.h"
+
+static om_status
+check_op(om_host *h, const om_prog *p, const om_op *op)
+{
+	if (p->has & OM_HAS_INLINE && op->call && !op->opdef)
+		return om_fail(h->session, OM_IR, "fact inline does not hold: %s is a call of a function", om_op_label(op));
+	for (uint32_t k = 0; k < op->nout && p->has & OM_HAS_CONST && op->is_folded; k++)
+		if (op->out[k] && !op->out[k]->is_const)
+			return om_fail(h->session, OM_IR, "fact const does not hold: %s is folded, and its output %s is no constant",
+				om_op_label(op), op->out[k]->name);
+	return OM_OK;
+}
+
+/* A type and shape that were known. */
+struct known {
+	om_type type;
+	om_shape shape;
+};
+
+static om_status
+check_shapes(om_host *h, om_prog *p, om_arena *mem)
+{
+	struct known *was = OM_NEWN(mem, struct known, p->nvalue);
+	const uint32_t n = p->nvalue;
+	const om_value *wrong = NULL;
+
+	for (uint32_t k = 0; k < n; k++)
+		was[k] = (struct known){p->values[k]->type, p->values[k]->shape};
+	const om_status st = om_block_infer(p, p->first);
+	for (uint32_t k = 0; k < n; k++) {
+		om_value *v = p->values[k];
+		const bool same = om_type_equal(&v->type, &was[k].type) && om_shape_equal(&v->shape, &was[k].shape);
+		wrong = same || wrong ? wrong : v;
+		v->type = was[k].type;
+		v->shape = was[k].shape;
+	}
+	return st != OM_OK || !wrong ? st : om_fail(h->session, OM_IR, "fact shapes does not hold: inference gives %s another "
+		"type or shape", wrong->name);
+}
 
 om_status
 om_facts_check(om_host *h, om_prog *p)
 {
-	(void)h;
-	(void)p;
-	return OM_OK;
+	om_status st = OM_OK;
+
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_op *op = b->first; op && st == OM_OK; op = op->next)
+			st = check_op(h, p, op);
+	if (st == OM_OK && p->has & OM_HAS_SHAPES) {
+		om_arena *mem = om_arena_new();
+		st = check_shapes(h, p, mem);
+		om_arena_free(mem);
+	}
+	return st;
 }

@@ -1,6 +1,7 @@
 /* What is known about a program after passes that fail. */
 #include <config.h>
 
+#include "host/host.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
@@ -104,10 +105,30 @@ facts_are_set_by_name(void)
 	close_bench(&b);
 }
 
+/* What --enable-checked asks after each pass. */
+static void
+a_shape_that_is_wrong_is_found(void)
+{
+	struct bench b = open_bench();
+
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, pipeline), OM_OK);
+	CU_ASSERT_EQUAL(om_facts_check(b.h, b.p), OM_OK);
+	om_value *v = b.p->first->first->out[0];
+	v->shape.dim[0] = 17;
+	CU_ASSERT_EQUAL(om_facts_check(b.h, b.p), OM_IR);
+	CU_ASSERT_EQUAL(v->shape.dim[0], 17);
+	v->shape.dim[0] = 16;
+	b.p->first->first->is_folded = true;
+	CU_ASSERT_EQUAL(om_facts_check(b.h, b.p), OM_IR);
+	b.p->first->first->is_folded = false;
+	close_bench(&b);
+}
+
 static CU_TestInfo facts_tests[] = {
 	{"another pipeline after a failure", another_pipeline_after_a_failure},
 	{"nothing stale after a failure", nothing_stale_after_a_failure},
 	{"facts have names", facts_are_set_by_name},
+	{"a shape that is wrong is found", a_shape_that_is_wrong_is_found},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("facts of passes", facts_tests);
