@@ -37,8 +37,8 @@ bool om_host_is_foreign(const om_host *h, const om_pass *pass);
 /* Load the module `file`.  What is not a pass is refused with a sentence. */
 om_status om_module_load(om_host *h, const char *file, const om_pass **out);
 
-/* Compare what is known about `p` with what is found out anew, where that is cheap.
+/* Compare the facts `kept` of `p` with what is found out anew, where that is cheap.
  * OM_IR names the first fact that does not hold. */
-om_status om_facts_check(om_host *h, om_prog *p);
+om_status om_facts_check(om_host *h, om_prog *p, unsigned kept);
 
 #endif

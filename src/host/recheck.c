@@ -48,14 +48,14 @@ check_shapes(om_host *h, om_prog *p, om_arena *mem)
 }
 
 om_status
-om_facts_check(om_host *h, om_prog *p)
+om_facts_check(om_host *h, om_prog *p, unsigned kept)
 {
 	om_status st = OM_OK;
 
 	for (const om_block *b = p->first; b; b = b->next)
 		for (const om_op *op = b->first; op && st == OM_OK; op = op->next)
 			st = check_op(h, p, op);
-	if (st == OM_OK && p->has & OM_HAS_SHAPES) {
+	if (st == OM_OK && p->has & kept & OM_HAS_SHAPES) {
 		om_arena *mem = om_arena_new();
 		st = check_shapes(h, p, mem);
 		om_arena_free(mem);

@@ -169,9 +169,8 @@ static om_status
 check(om_host *h, om_prog *p, const om_pass *pass)
 {
 #ifdef OM_CHECKED
-	(void)pass;
 	OM_TRY(om_verify(h->session, p));
-	return om_facts_check(h, p);
+	return om_facts_check(h, p, pass->keeps & ~pass->gives);
 #else
 	return om_host_is_foreign(h, pass) ? om_verify(h->session, p) : OM_OK;
 #endif
