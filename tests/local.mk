@@ -34,3 +34,9 @@ include tests/grad/local.mk
 TESTS += tests/hub/fetch.test tests/html/html.test
 EXTRA_DIST += %D%/hub/fetch.py %D%/hub/fetch.test %D%/hub/server.py \
 	%D%/html/chromium.py %D%/html/html.py %D%/html/html.test
+
+# What threads share, for -fsanitize=thread, too: `make tests/threads/threads`.
+check_PROGRAMS += tests/threads/threads
+TESTS += tests/threads/threads
+tests_threads_threads_CFLAGS = $(AM_CFLAGS) -pthread
+tests_threads_threads_LDFLAGS = $(AM_LDFLAGS) -pthread

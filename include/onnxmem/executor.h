@@ -49,8 +49,11 @@ OM_API const char *om_isa(void);
 OM_API om_status om_isa_check(om_session *s);
 
 /* `plan` NULL is allowed with no_reuse only.  The plan is verified first.
+ * The program and the plan are only read, by this and by all runs, and outlive the
+ * executor: several executors of one program may be built and run at the same time, each
+ * in a thread and with a session of its own.
  * OM_UNSUPPORTED names the first op that has no kernel; OM_USAGE is of om_isa_check(). */
-OM_API om_status om_exec_new(om_session *s, om_prog *p, const om_plan *plan,
+OM_API om_status om_exec_new(om_session *s, const om_prog *p, const om_plan *plan,
 	const om_exec_options *o, om_exec **out);
 OM_API void om_exec_free(om_exec *e);   /* NULL is fine */
 

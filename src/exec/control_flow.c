@@ -213,7 +213,7 @@ run_if(struct step *s)
 
 	OM_TRY(decide(s, op->in[0], &which));
 	const om_block *b = s->flow->branch[which];
-	om_control_flow_poison(e, op->step);
+	om_control_flow_poison(e, e->first_step[op->id]);
 	OM_TRY(om_walk_run(e, b));
 	note_places(e, b->result, &s->flow->stage, op->nout);
 	if (op->nout && are_there(e, op->out, b->result, &s->flow->stage, op->nout))
@@ -222,7 +222,7 @@ run_if(struct step *s)
 	const bool in_place = any_there(e, op->out, &s->flow->stage, op->nout);
 	OM_TRY(put_all(e, op->out, b->result, &s->flow->stage, op->nout));
 	if (!in_place)
-		om_control_flow_poison(e, b->end);
+		om_control_flow_poison(e, e->body_end[b->id]);
 	return OM_OK;
 }
 
@@ -355,7 +355,7 @@ run_round(struct step *s, const om_block *b, struct rounds *r)
 	OM_TRY(decide(s, b->result[0], &r->go));
 	r->i++;
 	OM_TRY(turn_round(s, b->result + 1, b->param + 2, r->i));
-	om_control_flow_poison(e, b->end);
+	om_control_flow_poison(e, e->body_end[b->id]);
 	return OM_OK;
 }
 
@@ -377,7 +377,7 @@ run_loop(struct step *s)
 	om_series_start(s->flow, op->out + n, op->nout - n);
 	OM_TRY(settle_scalar(e, b->param[0], OM_INT64));
 	OM_TRY(settle_scalar(e, b->param[1], OM_BOOL));
-	om_control_flow_poison(e, op->step);
+	om_control_flow_poison(e, e->first_step[op->id]);
 	while (r.go && (r.max < 0 || r.i < r.max))
 		OM_TRY(run_round(s, b, &r));
 	OM_TRY(turn_end(s, b->param + 2, r.i));
@@ -442,7 +442,7 @@ keep_scanned(struct step *s, uint32_t nstate)
 	for (uint32_t k = 0; k < s->flow->nslices; k++) {
 		const om_value *v = s->op->in[nstate + k];
 		const om_placement *p = e->plan ? &e->plan->place[v->id] : NULL;
-		if (p && p->where == OM_IN_ARENA && p->last < s->op->body[0]->end)
+		if (p && p->where == OM_IN_ARENA && p->last < e->body_end[s->op->body[0]->id])
 			OM_TRY(om_stage_put(e, st, k, v, &s->in[nstate + k]));
 		else
 			st->t[k] = s->in[nstate + k];
@@ -481,7 +481,7 @@ run_scan(struct step *s)
 
 	om_step_look(s);
 	OM_TRY(scan_start(s, nstate, &n));
-	om_control_flow_poison(e, s->op->step);
+	om_control_flow_poison(e, e->first_step[s->op->id]);
 	for (int64_t i = 0; i < n; i++) {
 		for (uint32_t k = 0; k < s->flow->nslices; k++)
 			if (!e->view[b->param[nstate + k]->id])
@@ -489,7 +489,7 @@ run_scan(struct step *s)
 		OM_TRY(om_walk_run(e, b));
 		OM_TRY(om_series_add_all(s, b, nstate));
 		OM_TRY(turn_round(s, b->result, b->param, i + 1));
-		om_control_flow_poison(e, b->end);
+		om_control_flow_poison(e, e->body_end[b->id]);
 	}
 	OM_TRY(turn_end(s, b->param, n > 0 ? n : 0));
 	return om_series_end_all(s, b, nstate);

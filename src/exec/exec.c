@@ -15,6 +15,20 @@ list_ops(om_op **order, uint32_t n, const om_block *b)
 	return n;
 }
 
+/* As om_timeline() numbers them. */
+static uint32_t
+number_steps(om_exec *e, const om_block *b, uint32_t step)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		e->first_step[op->id] = step++;
+		for (uint32_t k = 0; k < op->nbody; k++)
+			step = number_steps(e, op->body[k], step);
+		e->last_step[op->id] = op->nbody ? step++ : e->first_step[op->id];
+	}
+	e->body_end[b->id] = step++;
+	return step;
+}
+
 /* Results of bodies count as wanted: whether they are decides their owner. */
 static void
 find_needed(om_exec *e, uint32_t nop)
@@ -37,7 +51,7 @@ find_needed(om_exec *e, uint32_t nop)
 }
 
 static om_exec *
-new_exec(om_session *s, om_prog *p, const om_plan *plan, const om_exec_options *o)
+new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_options *o)
 {
 	om_arena *mem = om_arena_new();
 	om_exec *e = OM_NEW(mem, om_exec);
@@ -53,6 +67,10 @@ new_exec(om_session *s, om_prog *p, const om_plan *plan, const om_exec_options *
 	e->order = OM_NEWN(mem, om_op *, (size_t)p->nop + 1);
 	e->is_needed = OM_NEWN(mem, bool, p->nop);
 	find_needed(e, list_ops(e->order, 0, p->first));
+	e->first_step = OM_NEWN(mem, uint32_t, p->nop);
+	e->last_step = OM_NEWN(mem, uint32_t, p->nop);
+	e->body_end = OM_NEWN(mem, uint32_t, p->nblock);
+	e->nstep = number_steps(e, p->first, 0);
 	e->slot = OM_NEWN(mem, om_tensor, p->nvalue);
 	e->is_fixed = OM_NEWN(mem, bool, p->nvalue);
 	e->is_skipped = OM_NEWN(mem, bool, p->nvalue);
@@ -84,7 +102,7 @@ build(om_exec *e)
 }
 
 om_status
-om_exec_new(om_session *s, om_prog *p, const om_plan *plan, const om_exec_options *o, om_exec **out)
+om_exec_new(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_options *o, om_exec **out)
 {
 	const unsigned wants = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST;
 
@@ -95,7 +113,6 @@ om_exec_new(om_session *s, om_prog *p, const om_plan *plan, const om_exec_option
 		return om_fail(s, OM_USAGE, "a program is run with a plan, or without reuse");
 	OM_TRY(om_isa_check(s));
 	OM_TRY(om_prog_is_runnable(s, p));
-	om_timeline(p);
 	om_exec *e = new_exec(s, p, plan, o);
 	om_status st = e->plan ? om_plan_verify(s, p, e->plan) : OM_OK;
 	if (st == OM_OK)

@@ -53,7 +53,7 @@ struct walk {
 
 struct om_exec {
 	om_session *session;
-	om_prog *prog;
+	const om_prog *prog;      /* shared with other executors, perhaps of other threads */
 	const om_plan *plan;      /* NULL: every value in a room of its own */
 	om_exec_options options;
 	om_arena *mem;            /* of all that is made when the executor is built */
@@ -61,6 +61,10 @@ struct om_exec {
 	om_arena *keep;           /* of the strings of a run */
 	om_op **order;            /* every op, in the order of the steps; NULL ends */
 	bool *is_needed;          /* by op id: the results depend on it */
+	/* The steps of om_timeline(), which is not called here: it writes into the program. */
+	uint32_t *first_step, *last_step; /* by op id */
+	uint32_t *body_end;       /* by block id: the step in which its results are read */
+	uint32_t nstep;
 	struct room *arena;       /* by the plan's arenas, guards included */
 	uint32_t narena;
 

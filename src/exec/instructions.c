@@ -127,7 +127,7 @@ run_step(om_exec *e, struct step *s)
 	if (!e->poison)
 		return OM_OK;
 	OM_TRY(om_poison_check(e, s->op));
-	om_poison_at(e, s->op->end);
+	om_poison_at(e, e->last_step[s->op->id]);
 	return OM_OK;
 }
 

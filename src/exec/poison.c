@@ -70,7 +70,7 @@ list_items(const om_exec *e, struct item *item)
 		const om_scratch *s = e->scratch[e->order[k]->id];
 		if (s && s->bytes)
 			item[n++] = (struct item){{s->arena, s->offset, s->offset + s->bytes},
-				e->order[k]->step, e->order[k]->end};
+				e->first_step[e->order[k]->id], e->last_step[e->order[k]->id]};
 	}
 	qsort(item, n, sizeof *item, by_first);
 	return n;
@@ -130,8 +130,8 @@ om_poison_new(om_exec *e)
 	size_t next = 0, nlive = 0;
 
 	e->poison = OM_NEW(e->mem, struct poison);
-	e->poison->start = OM_NEWN(e->mem, size_t, (size_t)e->prog->nstep + 1);
-	for (uint32_t step = 0; step < e->prog->nstep; step++) {
+	e->poison->start = OM_NEWN(e->mem, size_t, (size_t)e->nstep + 1);
+	for (uint32_t step = 0; step < e->nstep; step++) {
 		while (next < n && item[next].first <= step)
 			live[nlive++] = item[next++];
 		nlive = bury_step(e, live, nlive, step, alive);

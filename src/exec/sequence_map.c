@@ -64,7 +64,7 @@ run_item(struct step *s, size_t at, om_tensor *const *item)
 	for (uint32_t k = 0; k < s->op->nout; k++)
 		if (s->op->out[k])
 			OM_TRY(own_copy(e, &e->slot[b->result[k]->id], &item[k][at]));
-	om_control_flow_poison(e, b->end);
+	om_control_flow_poison(e, e->body_end[b->id]);
 	return OM_OK;
 }
 
@@ -82,7 +82,7 @@ run_each(struct step *s)
 		item[k] = OM_NEWN(e->keep, om_tensor, n + 1);
 		made[k] = (om_container){.n = n, .item = item[k]};
 	}
-	om_control_flow_poison(e, s->op->step);
+	om_control_flow_poison(e, e->first_step[s->op->id]);
 	for (size_t k = 0; k < n; k++)
 		OM_TRY(run_item(s, k, item));
 	for (uint32_t k = 0; k < s->op->nout; k++) {
@@ -229,7 +229,7 @@ run_sequence(struct step *s, const struct batches *b, int64_t i)
 		OM_TRY(om_nnc_graph_stage(e, &s->flow->stage, body, 0, b->nstate));
 		for (uint32_t k = b->nstate; k < s->op->nout; k++)
 			OM_TRY(add_part(s, k, &e->slot[body->result[k]->id], i * b->length + t, front, 2));
-		om_control_flow_poison(e, body->end);
+		om_control_flow_poison(e, e->body_end[body->id]);
 	}
 	for (uint32_t k = 0; k < b->nstate; k++)
 		OM_TRY(add_part(s, k, &s->flow->stage.t[k], i, front, 1));
@@ -268,7 +268,7 @@ run_batches(struct step *s)
 	OM_TRY(batches_of(s, &b));
 	for (uint32_t k = 0; k < s->op->nout; k++)
 		OM_TRY(clear_output(s, &b, k));
-	om_control_flow_poison(s->exec, s->op->step);
+	om_control_flow_poison(s->exec, s->exec->first_step[s->op->id]);
 	for (int64_t i = 0; i < b.n; i++)
 		OM_TRY(run_sequence(s, &b, i));
 	return OM_OK;
