@@ -1,8 +1,9 @@
 /* Memory with one owner and one end.
  *
- * om_alloc() never returns NULL: running out while building the IR ends the
- * program with a message.  Tensor storage, whose size comes from the model, is
- * not allocated here: it is checked, and refused with a sentence.
+ * In a function of this library, in a pass, and in what om_guarded() calls, om_alloc() and all that
+ * builds on it never return NULL: where there is no memory, the function ends with OM_MEMORY, and
+ * arenas that it made are freed.  Elsewhere they return NULL then, and what builds a program
+ * (build.h) must not be called.
  */
 #ifndef OM_ARENA_H
 #define OM_ARENA_H
@@ -16,10 +17,19 @@
 /* Everything that was taken from it ends with it.  Not shared between threads. */
 typedef struct om_arena om_arena;
 
-/* Never NULL; om_arena_free() ends it. */
+/* Call `run` and return its status; or OM_MEMORY, with a sentence in the session, where memory ran out
+ * in it.  It did not come to its end then: arenas that were made in it are freed, memory that it
+ * holds elsewhere is lost unless om_arena_defer() was told of it, and values that it was changing
+ * are fit for being freed only. */
+OM_API om_status om_guarded(om_session *s, om_status (*run)(void *arg), void *arg);
+
+/* om_arena_free() ends it. */
 OM_API om_arena *om_arena_new(void);
 OM_API void om_arena_free(om_arena *a);   /* NULL is fine */
 OM_API void om_arena_clear(om_arena *a);  /* forget everything in it, keep the arena */
+/* Call `release` with `arg` when the arena ends or is cleared, before its memory goes; what was
+ * deferred last comes first.  For what is no memory of an arena: files, mappings. */
+OM_API void om_arena_defer(om_arena *a, void (*release)(void *arg), void *arg);
 
 OM_API void *om_alloc(om_arena *a, size_t n);  /* zeroed, aligned for any type */
 OM_API void *om_alloc_try(om_arena *a, size_t n);  /* the same for sizes that are not ours: NULL when out of memory */

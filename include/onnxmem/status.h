@@ -9,6 +9,7 @@
 #ifndef OM_STATUS_H
 #define OM_STATUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,12 +58,20 @@ enum om_log_level { OM_LOG_QUIET, OM_LOG_WARN, OM_LOG_INFO };
 /* Receives one line of the log, without its newline. */
 typedef void om_logger(void *arg, enum om_log_level level, const char *line);
 
-/* Never returns NULL; free with om_session_free(), where NULL is fine. */
+/* NULL where there is no memory; free with om_session_free(), where NULL is fine. */
 OM_API om_session *om_session_new(void);
 OM_API void om_session_free(om_session *s);
 
 /* Lines above `level` are dropped; a NULL `log` (the start) drops all. */
 OM_API void om_session_log(om_session *s, om_logger *log, void *arg, enum om_log_level level);
+
+/* May `n` more bytes be taken for what a function does that was given this session?  False: it fails
+ * with OM_MEMORY, as it does where the machine has none.  Asked for what is taken from the system,
+ * which is more than what is needed at a time; told nothing of what is given back. */
+typedef bool om_allowance(void *arg, size_t n);
+
+/* A NULL `allows` (the start) lets all be taken. */
+OM_API void om_session_memory(om_session *s, om_allowance *allows, void *arg);
 
 /* The text of a status, and the code with which a command ends for it. */
 OM_API const char *om_status_text(om_status st);

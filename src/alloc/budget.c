@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 
@@ -132,8 +133,8 @@ over(om_session *s, const om_prog *p, const om_plan *plan, uint32_t k, const cha
 	return st;
 }
 
-om_status
-om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget)
+static om_status
+plan_limits_guarded(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget)
 {
 	uint64_t sum = 0;
 	uint32_t largest = 0;
@@ -152,4 +153,10 @@ om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t bu
 		largest = a->bytes > plan->arena[largest].bytes ? k : largest;
 	}
 	return budget && sum > budget ? over(s, p, plan, largest, "all arenas together take", sum, budget) : OM_OK;
+}
+
+om_status
+om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget)
+{
+	OM_GUARDED(s, plan_limits_guarded(s, p, plan, budget));
 }

@@ -25,6 +25,7 @@
 
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "ir/partial_order.h"
 #include "base/maxflow.h"
 
@@ -419,8 +420,8 @@ find_conflicts(struct work *w, om_arena *mem)
 	return OM_OK;
 }
 
-om_status
-om_buffers_interference(om_session *s, const om_prog *p, const om_buffers *b, om_arena *mem, om_interference_list *out)
+static om_status
+buffers_conflicts_guarded(om_session *s, const om_prog *p, const om_buffers *b, om_arena *mem, om_interference_list *out)
 {
 	struct work w = {.session = s, .p = p, .b = b, .mem = om_arena_new(), .out = out};
 
@@ -428,4 +429,10 @@ om_buffers_interference(om_session *s, const om_prog *p, const om_buffers *b, om
 	const om_status st = find_conflicts(&w, mem);
 	om_arena_free(w.mem);
 	return st;
+}
+
+om_status
+om_buffers_interference(om_session *s, const om_prog *p, const om_buffers *b, om_arena *mem, om_interference_list *out)
+{
+	OM_GUARDED(s, buffers_conflicts_guarded(s, p, b, mem, out));
 }

@@ -1,6 +1,6 @@
 #include <config.h>
 
-#include "onnxmem/arena.h"
+#include "base/guard.h"
 
 #include <stdalign.h>
 #include <stdbool.h>
@@ -17,26 +17,49 @@ struct chunk {
 	alignas(max_align_t) unsigned char mem[];
 };
 
-struct om_arena {
-	struct chunk *head;
-	size_t next_cap;
+struct deferred {
+	void (*release)(void *arg);
+	void *arg;
+	struct deferred *next;
 };
 
-static _Noreturn void
-out_of_memory(void)
-{
-	fputs("onnxmem: out of memory\n", stderr);
-	abort();
-}
+struct om_arena {
+	struct om_link link;         /* of the guard in which it was made; first: see om_guard_failed() */
+	struct chunk *head;
+	size_t next_cap;
+	struct deferred *deferred;   /* the last one first */
+};
 
 om_arena *
 om_arena_new(void)
 {
-	om_arena *a = calloc(1, sizeof *a);
-	if (!a)
-		out_of_memory();
+	om_arena *a = om_memory_zeroed(sizeof *a);
+
+	if (!a) {
+		om_guard_fail(sizeof *a);
+		return NULL;
+	}
 	a->next_cap = FIRST_CHUNK;
+	om_guard_keep(&a->link);
 	return a;
+}
+
+void
+om_arena_defer(om_arena *a, void (*release)(void *arg), void *arg)
+{
+	struct deferred *d = om_alloc(a, sizeof *d);
+
+	*d = (struct deferred){release, arg, a->deferred};
+	a->deferred = d;
+}
+
+static void
+run_deferred(om_arena *a)
+{
+	for (struct deferred *d; (d = a->deferred);) {
+		a->deferred = d->next;
+		d->release(d->arg);
+	}
 }
 
 static void
@@ -52,6 +75,7 @@ free_chunks(struct chunk *c)
 void
 om_arena_clear(om_arena *a)
 {
+	run_deferred(a);
 	if (!a->head || (a->head->used == 0 && !a->head->next))
 		return;
 	free_chunks(a->head->next);
@@ -65,6 +89,8 @@ om_arena_free(om_arena *a)
 {
 	if (!a)
 		return;
+	run_deferred(a);
+	om_link_remove(&a->link);
 	free_chunks(a->head);
 	free(a);
 }
@@ -76,7 +102,7 @@ chunk_for(om_arena *a, size_t n)
 {
 	const bool large = n > a->next_cap;
 	const size_t cap = large ? n : a->next_cap;
-	struct chunk *c = calloc(1, sizeof *c + cap);
+	struct chunk *c = om_memory_zeroed(sizeof *c + cap);
 
 	if (!c)
 		return NULL;
@@ -117,16 +143,14 @@ om_alloc(om_arena *a, size_t n)
 	void *p = om_alloc_try(a, n);
 
 	if (!p)
-		out_of_memory();
+		om_guard_fail(n);
 	return p;
 }
 
 void *
 om_allocn(om_arena *a, size_t size, size_t n)
 {
-	if (size && n > SIZE_MAX / 2 / size)
-		out_of_memory();
-	return om_alloc(a, size * n);
+	return om_alloc(a, size && n > SIZE_MAX / 2 / size ? SIZE_MAX : size * n);
 }
 
 void *
@@ -136,6 +160,8 @@ om_grow(om_arena *a, void *array, size_t size, size_t n, size_t *cap)
 		return array;
 	const size_t bigger = *cap ? 2 * *cap : 8;
 	void *p = om_allocn(a, size, bigger);
+	if (!p)
+		return NULL;
 	if (n)
 		memcpy(p, array, n * size);
 	*cap = bigger;
@@ -146,7 +172,7 @@ void *
 om_memdup(om_arena *a, const void *p, size_t n)
 {
 	void *copy = om_alloc(a, n);
-	if (n)
+	if (copy && n)
 		memcpy(copy, p, n);
 	return copy;
 }
@@ -155,7 +181,7 @@ char *
 om_strndup(om_arena *a, const char *s, size_t n)
 {
 	char *copy = om_alloc(a, n + 1);
-	if (n)
+	if (copy && n)
 		memcpy(copy, s, n);
 	return copy;
 }
@@ -190,7 +216,8 @@ om_printf(om_arena *a, const char *fmt, ...)
 	va_copy(again, ap);
 	const int n = vsnprintf(NULL, 0, fmt, ap);
 	char *text = om_alloc(a, (size_t)n + 1);
-	vsnprintf(text, (size_t)n + 1, fmt, again);
+	if (text)
+		vsnprintf(text, (size_t)n + 1, fmt, again);
 	va_end(again);
 	va_end(ap);
 	return text;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnxmem/status.h"
+#include "base/guard.h"
 
 struct om_session {
 	char message[2048];
@@ -15,17 +15,14 @@ struct om_session {
 	enum om_log_level level;
 	om_progress *tell;
 	void *tell_arg;
+	om_allowance *allows;
+	void *allows_arg;
 };
 
 om_session *
 om_session_new(void)
 {
-	om_session *s = calloc(1, sizeof *s);
-	if (!s) {
-		fputs("onnxmem: out of memory\n", stderr);
-		abort();
-	}
-	return s;
+	return calloc(1, sizeof(om_session));
 }
 
 void
@@ -40,6 +37,19 @@ om_session_log(om_session *s, om_logger *log, void *arg, enum om_log_level level
 	s->log = log;
 	s->log_arg = arg;
 	s->level = level;
+}
+
+void
+om_session_memory(om_session *s, om_allowance *allows, void *arg)
+{
+	s->allows = allows;
+	s->allows_arg = arg;
+}
+
+bool
+om_session_allows(om_session *s, size_t n)
+{
+	return !s->allows || s->allows(s->allows_arg, n);
 }
 
 void

@@ -1,6 +1,7 @@
 /* The executor from outside: building it, binding the caller's memory, runs. */
 #include <config.h>
 
+#include "base/guard.h"
 #include "exec/exec_internal.h"
 #include "onnxmem/onnx.h"
 
@@ -50,6 +51,32 @@ find_needed(om_exec *e, uint32_t nop)
 	}
 }
 
+static void
+free_steps(om_exec *e)
+{
+	for (uint32_t b = 0; e->walk && b < e->prog->nblock; b++)
+		for (uint32_t k = 0; k < e->walk[b].n; k++)
+			om_nnc_graph_free(&e->walk[b].step[k]);
+}
+
+/* All but the memory that holds the executor itself: that ends last. */
+static void
+release(void *arg)
+{
+	om_exec *e = arg;
+
+	free_steps(e);
+	om_room_free(&e->workspace);
+	for (uint32_t k = 0; k < e->narena; k++)
+		om_room_free(&e->arena[k]);
+	for (uint32_t k = 0; k < e->prog->nvalue; k++)
+		om_room_free(&e->room[k]);
+	for (uint32_t k = 0; k < e->prog->first->nresult; k++)
+		om_room_free(&e->spill[k]);
+	om_arena_free(e->call);
+	om_arena_free(e->keep);
+}
+
 static om_exec *
 new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_options *o)
 {
@@ -57,10 +84,13 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	om_exec *e = OM_NEW(mem, om_exec);
 
 	e->mem = mem;
-	e->call = om_arena_new();
-	e->keep = om_arena_new();
 	e->session = s;
 	e->prog = p;
+	e->room = OM_NEWN(mem, struct room, p->nvalue);
+	e->spill = OM_NEWN(mem, struct room, p->first->nresult);
+	om_arena_defer(mem, release, e);
+	e->call = om_arena_new();
+	e->keep = om_arena_new();
 	if (o)
 		e->options = *o;
 	e->plan = e->options.no_reuse ? NULL : plan;
@@ -80,9 +110,7 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	e->view = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue);
 	e->root = OM_NEWN(mem, om_value *, p->nvalue);
 	e->offset = OM_NEWN(mem, uint64_t, p->nvalue);
-	e->room = OM_NEWN(mem, struct room, p->nvalue);
 	e->uses = OM_NEWN(mem, struct uses, p->nvalue);
-	e->spill = OM_NEWN(mem, struct room, p->first->nresult);
 	e->bound = OM_NEWN(mem, struct room, p->first->nresult);
 	e->result = OM_NEWN(mem, om_tensor, p->first->nresult);
 	if (e->options.profile)
@@ -101,8 +129,8 @@ build(om_exec *e)
 	return OM_OK;
 }
 
-om_status
-om_exec_new(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_options *o, om_exec **out)
+static om_status
+exec_new_guarded(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_options *o, om_exec **out)
 {
 	const unsigned wants = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST;
 
@@ -124,30 +152,18 @@ om_exec_new(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_
 	return st;
 }
 
-static void
-free_steps(om_exec *e)
+om_status
+om_exec_new(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_options *o, om_exec **out)
 {
-	for (uint32_t b = 0; e->walk && b < e->prog->nblock; b++)
-		for (uint32_t k = 0; k < e->walk[b].n; k++)
-			om_nnc_graph_free(&e->walk[b].step[k]);
+	*out = NULL;
+	OM_GUARDED(s, exec_new_guarded(s, p, plan, o, out));
 }
 
 void
 om_exec_free(om_exec *e)
 {
-	if (!e)
-		return;
-	free_steps(e);
-	om_room_free(&e->workspace);
-	for (uint32_t k = 0; k < e->narena; k++)
-		om_room_free(&e->arena[k]);
-	for (uint32_t k = 0; k < e->prog->nvalue; k++)
-		om_room_free(&e->room[k]);
-	for (uint32_t k = 0; k < e->prog->first->nresult; k++)
-		om_room_free(&e->spill[k]);
-	om_arena_free(e->call);
-	om_arena_free(e->keep);
-	om_arena_free(e->mem);
+	if (e)
+		om_arena_free(e->mem);
 }
 
 /* ---- Binding. ---- */
@@ -311,12 +327,13 @@ check_inputs(om_exec *e)
 	return OM_OK;
 }
 
-om_status
-om_exec_run(om_exec *e)
+static om_status
+exec_run_guarded(om_exec *e)
 {
 	const om_block *graph = e->prog->first;
 
 	OM_TRY(check_inputs(e));
+	om_arena_clear(e->call);  /* a run that failed may have left something */
 	om_arena_clear(e->keep);
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		OM_TRY(place_result(e, k));
@@ -329,6 +346,12 @@ om_exec_run(om_exec *e)
 		OM_TRY(take_result(e, k));
 	e->stats.runs++;
 	return OM_OK;
+}
+
+om_status
+om_exec_run(om_exec *e)
+{
+	OM_GUARDED(e->session, exec_run_guarded(e));
 }
 
 const om_tensor *

@@ -3,13 +3,14 @@
 
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "exec/exec_internal.h"
 #include "ops/tensor/strided_copy.h"
 
 static om_status
 room_get(om_exec *e, uint64_t bytes, const char *what, void **out)
 {
-	if (bytes > PTRDIFF_MAX || posix_memalign(out, OM_ROOM_ALIGN, bytes ? (size_t)bytes : 1) != 0)
+	if (bytes > PTRDIFF_MAX || !(*out = om_memory_aligned(OM_ROOM_ALIGN, (size_t)bytes)))
 		return om_fail(e->session, OM_MEMORY, "there is no memory for the %llu bytes of %s",
 			(unsigned long long)bytes, what);
 	if (e->options.poison)

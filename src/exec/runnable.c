@@ -1,6 +1,7 @@
 /* Can the program be run?  Only what its results need counts. */
 #include <config.h>
 
+#include "base/guard.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/opdef.h"
 
@@ -78,12 +79,18 @@ check_block(om_session *s, const om_block *b, bool *wanted)
 	return st;
 }
 
-om_status
-om_prog_is_runnable(om_session *s, const om_prog *p)
+static om_status
+prog_supported_guarded(om_session *s, const om_prog *p)
 {
 	om_arena *mem = om_arena_new();
 	const om_status st = check_block(s, p->first, OM_NEWN(mem, bool, p->nvalue + 1));
 
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_prog_is_runnable(om_session *s, const om_prog *p)
+{
+	OM_GUARDED(s, prog_supported_guarded(s, p));
 }

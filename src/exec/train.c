@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "onnxmem/trainer.h"
 #include "ops/tensor/strided_copy.h"
 
@@ -60,8 +61,8 @@ find_loss(const om_prog *p)
 	return found;
 }
 
-om_status
-om_step_find(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
+static om_status
+step_find_guarded(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
 {
 	const om_block *graph = p->first;
 
@@ -82,6 +83,12 @@ om_step_find(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
 	}
 	return out->nsample ? OM_OK : om_fail(s, OM_USAGE, "the model takes no samples: all its inputs have defaults "
 		"or are handed on");
+}
+
+om_status
+om_step_find(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
+{
+	OM_GUARDED(s, step_find_guarded(s, p, mem, out));
 }
 
 /* ---- States. ---- */
@@ -111,7 +118,7 @@ new_state(om_trainer *t, const om_prog *p, const om_io_alias *tie)
 		return om_fail(t->session, OM_UNSUPPORTED, "%s %s %s is handed on from step to step, which takes a tensor of "
 			"numbers of known shape", v->name, om_dtype_text(v->type.elem),
 			om_shape_text(&v->shape, shape, sizeof shape));
-	if (posix_memalign(&st->t.data, 64, st->bytes ? (size_t)st->bytes : 1) != 0)
+	if (!(st->t.data = om_memory_aligned(64, (size_t)st->bytes)))
 		return om_fail(t->session, OM_MEMORY, "there is no memory for the %llu bytes of %s",
 			(unsigned long long)st->bytes, v->name);
 	memset(st->t.data, 0, st->bytes ? (size_t)st->bytes : 1);
@@ -121,8 +128,17 @@ new_state(om_trainer *t, const om_prog *p, const om_io_alias *tie)
 	return OM_OK;
 }
 
-om_status
-om_trainer_new(om_session *s, const om_prog *p, om_trainer **out)
+static void
+release(void *arg)
+{
+	om_trainer *t = arg;
+
+	for (uint32_t k = 0; k < t->n; k++)
+		free(t->state[k].t.data);
+}
+
+static om_status
+trainer_new_guarded(om_session *s, const om_prog *p, om_trainer **out)
 {
 	om_arena *mem = om_arena_new();
 	om_trainer *t = OM_NEW(mem, om_trainer);
@@ -130,6 +146,7 @@ om_trainer_new(om_session *s, const om_prog *p, om_trainer **out)
 
 	t->mem = mem;
 	t->session = s;
+	om_arena_defer(mem, release, t);
 	t->state = OM_NEWN(mem, struct state, (size_t)p->ntie + 1);
 	for (uint32_t k = 0; k < p->ntie && st == OM_OK; k++)
 		st = new_state(t, p, &p->tie[k]);
@@ -139,14 +156,18 @@ om_trainer_new(om_session *s, const om_prog *p, om_trainer **out)
 	return st;
 }
 
+om_status
+om_trainer_new(om_session *s, const om_prog *p, om_trainer **out)
+{
+	*out = NULL;
+	OM_GUARDED(s, trainer_new_guarded(s, p, out));
+}
+
 void
 om_trainer_free(om_trainer *t)
 {
-	if (!t)
-		return;
-	for (uint32_t k = 0; k < t->n; k++)
-		free(t->state[k].t.data);
-	om_arena_free(t->mem);
+	if (t)
+		om_arena_free(t->mem);
 }
 
 const om_tensor *
@@ -197,8 +218,8 @@ om_trainer_bind(om_trainer *t, om_exec *e)
 	return OM_OK;
 }
 
-om_status
-om_trainer_step(om_trainer *t, om_exec *e, uint64_t *copied)
+static om_status
+trainer_step_guarded(om_trainer *t, om_exec *e, uint64_t *copied)
 {
 	OM_TRY(om_exec_run(e));
 	for (uint32_t k = 0; k < t->n; k++) {
@@ -210,4 +231,10 @@ om_trainer_step(om_trainer *t, om_exec *e, uint64_t *copied)
 		*copied += st->bytes;
 	}
 	return OM_OK;
+}
+
+om_status
+om_trainer_step(om_trainer *t, om_exec *e, uint64_t *copied)
+{
+	OM_GUARDED(t->session, trainer_step_guarded(t, e, copied));
 }

@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 
+#include "base/guard.h"
 #include "grad/gradients.h"
 #include "grad/tape.h"
 
@@ -290,8 +291,8 @@ backward(struct om_tape *t, om_backward *b)
 	return t->status;
 }
 
-om_status
-om_prog_backward(om_session *s, om_prog *p, om_backward *b)
+static om_status
+prog_backward_guarded(om_session *s, om_prog *p, om_backward *b)
 {
 	struct om_tape t = {.session = s, .p = p, .copies = b->copies, .functions = b->functions};
 
@@ -301,4 +302,10 @@ om_prog_backward(om_session *s, om_prog *p, om_backward *b)
 	const om_status st = backward(&t, b);
 	om_arena_free(t.mem);
 	return st;
+}
+
+om_status
+om_prog_backward(om_session *s, om_prog *p, om_backward *b)
+{
+	OM_GUARDED(s, prog_backward_guarded(s, p, b));
 }

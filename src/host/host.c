@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "host/host.h"
 #include "host/passes.h"
 
@@ -91,13 +92,19 @@ load(om_host *h, const char *file, const om_pass **out)
 	return OM_OK;
 }
 
-om_status
-om_host_plugin(om_host *h, const char *file)
+static om_status
+host_plugin_guarded(om_host *h, const char *file)
 {
 	const om_pass *pass;
 
 	/* A name without a slash would be looked for among the system's libraries. */
 	return load(h, strchr(file, '/') ? file : om_printf(h->mem, "./%s", file), &pass);
+}
+
+om_status
+om_host_plugin(om_host *h, const char *file)
+{
+	OM_GUARDED(h->session, host_plugin_guarded(h, file));
 }
 
 /* The module NAME.so in the first folder that has one; OM_OK and NULL where none has. */

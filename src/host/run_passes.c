@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "host/host.h"
 #include "onnxmem/assignment.h"
 
@@ -279,8 +280,8 @@ run_named(om_host *h, om_prog *p, const char *text, const struct waiting *outer)
 	return run_pass(h, p, pass, value);
 }
 
-om_status
-om_host_run(om_host *h, om_prog *p, const char *pipeline)
+static om_status
+host_run_guarded(om_host *h, om_prog *p, const char *pipeline)
 {
 	size_t n;
 	const char **pass = om_split(h->mem, pipeline, ",", &n);
@@ -288,4 +289,10 @@ om_host_run(om_host *h, om_prog *p, const char *pipeline)
 	for (size_t k = 0; k < n; k++)
 		OM_TRY(run_named(h, p, pass[k], NULL));
 	return OM_OK;
+}
+
+om_status
+om_host_run(om_host *h, om_prog *p, const char *pipeline)
+{
+	OM_GUARDED(h->session, host_run_guarded(h, p, pipeline));
 }

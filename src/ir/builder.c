@@ -12,8 +12,12 @@ om_prog *
 om_prog_new(void)
 {
 	om_arena *mem = om_arena_new();
-	om_prog *p = OM_NEW(mem, om_prog);
+	om_prog *p = mem ? OM_NEW(mem, om_prog) : NULL;
 
+	if (!p) {
+		om_arena_free(mem);
+		return NULL;
+	}
 	p->mem = mem;
 	p->name = "";
 	p->align = 64;

@@ -20,6 +20,7 @@
 
 #include <ctype.h>
 
+#include "base/guard.h"
 #include "base/map.h"
 #include "ir/tokens.h"
 #include "onnxmem/builder.h"
@@ -553,8 +554,8 @@ read_all(struct om_reader *r, FILE *in)
 	return OM_OK;
 }
 
-om_status
-om_parse(om_session *s, FILE *in, const char *where, om_prog **out)
+static om_status
+parse_guarded(om_session *s, FILE *in, const char *where, om_prog **out)
 {
 	struct om_reader r = {.p = om_prog_new(), .s = s, .mem = om_arena_new(), .where = where, .line = 1};
 
@@ -569,4 +570,11 @@ om_parse(om_session *s, FILE *in, const char *where, om_prog **out)
 	else
 		om_prog_free(r.whole);
 	return st;
+}
+
+om_status
+om_parse(om_session *s, FILE *in, const char *where, om_prog **out)
+{
+	*out = NULL;
+	OM_GUARDED(s, parse_guarded(s, in, where, out));
 }

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 
+#include "base/guard.h"
 #include "onnxmem/assignment.h"
 
 struct check {
@@ -189,8 +190,8 @@ check_store(struct check *c, const om_value *v)
 		}
 }
 
-om_status
-om_verify(om_session *s, const om_prog *p)
+static om_status
+verify_guarded(om_session *s, const om_prog *p)
 {
 	om_arena *mem = om_arena_new();
 	struct check c = {.session = s, .p = p, .defined = OM_NEWN(mem, om_block *, p->nvalue),
@@ -214,4 +215,10 @@ om_verify(om_session *s, const om_prog *p)
 	if (c.found == 1)
 		return om_fail(s, OM_IR, "%s", c.first);
 	return om_fail(s, OM_IR, "%s (and %u more)", c.first, c.found - 1);
+}
+
+om_status
+om_verify(om_session *s, const om_prog *p)
+{
+	OM_GUARDED(s, verify_guarded(s, p));
 }

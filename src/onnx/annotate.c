@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "base/map.h"
 #include "base/sha256.h"
 #include "onnx/annotate.h"
@@ -421,8 +422,8 @@ write_model(const struct mirror *w, const char *json, const char *digest)
 	om_prop_set(mem, p, OM_KEY_SUMMARY, summary_text(w->plan, w->tmp));
 }
 
-om_status
-om_model_annotate(om_session *s, om_model *m, const om_prog *p, unsigned how)
+static om_status
+model_annotate_guarded(om_session *s, om_model *m, const om_prog *p, unsigned how)
 {
 	char digest[80], *json;
 	struct mirror w = {.m = m, .p = p, .plan = p->plan, .compat = how & OM_ANNOTATE_ONNXSIM};
@@ -447,4 +448,10 @@ om_model_annotate(om_session *s, om_model *m, const om_prog *p, unsigned how)
 	om_arena_free(w.tmp);
 	free(json);
 	return OM_OK;
+}
+
+om_status
+om_model_annotate(om_session *s, om_model *m, const om_prog *p, unsigned how)
+{
+	OM_GUARDED(s, model_annotate_guarded(s, m, p, how));
 }

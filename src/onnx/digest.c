@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "base/map.h"
 #include "base/sha256.h"
 #include "onnx/model.h"
@@ -516,8 +517,8 @@ model(struct digest *d)
 	return functions(d);
 }
 
-om_status
-om_model_digest(om_session *s, const om_model *m, bool full, char hex[80])
+static om_status
+model_digest_guarded(om_session *s, const om_model *m, bool full, char hex[80])
 {
 	static const char head[] = "canon1:sha256:";
 	struct digest d = {.s = s, .m = (om_model *)m, .mem = om_arena_new(), .full = full};
@@ -530,4 +531,10 @@ om_model_digest(om_session *s, const om_model *m, bool full, char hex[80])
 	om_sha256_end(d.hash, hex + sizeof head - 1);
 	om_arena_free(d.mem);
 	return st;
+}
+
+om_status
+om_model_digest(om_session *s, const om_model *m, bool full, char hex[80])
+{
+	OM_GUARDED(s, model_digest_guarded(s, m, full, hex));
 }

@@ -30,6 +30,16 @@ is_inside(const char *folder, const char *path)
 	return strncmp(folder, path, n) == 0 && (path[n] == '/' || strcmp(folder, "/") == 0);
 }
 
+/* Without going back to a guard, as the caller holds more. */
+static const char *
+copy_try(om_arena *mem, const char *text)
+{
+	const size_t n = strlen(text) + 1;
+	char *copy = om_alloc_try(mem, n);
+
+	return copy ? memcpy(copy, text, n) : NULL;
+}
+
 om_status
 om_location_resolve(om_session *s, const char *name, const char *folder, const char *location,
 	om_arena *mem, const char **path)
@@ -49,8 +59,8 @@ om_location_resolve(om_session *s, const char *name, const char *folder, const c
 	else if (!is_inside(home, real))
 		st = om_fail(s, OM_INVALID, "%s: external data %s is a link that leads out of the model's folder",
 			name, plain);
-	else
-		*path = om_strdup(mem, real);
+	else if (!(*path = copy_try(mem, real)))
+		st = om_fail(s, OM_MEMORY, "%s: there is no memory for the name of its external data", name);
 	free(home);
 	free(real);
 	return st;

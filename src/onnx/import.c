@@ -11,6 +11,7 @@
  */
 #include <config.h>
 
+#include "base/guard.h"
 #include "base/map.h"
 #include "onnx/model.h"
 #include "onnx/metadata.h"
@@ -710,8 +711,8 @@ read_model(struct import *im)
 	return read_graph(im, NULL, NULL, NULL, m->graph, &graph);
 }
 
-om_status
-om_model_import(om_session *s, om_model *m, om_prog **out)
+static om_status
+model_import_guarded(om_session *s, om_model *m, om_prog **out)
 {
 	om_prog *p = om_prog_new();
 	struct import im = {.s = s, .m = m, .p = p, .whole = p, .tmp = om_arena_new()};
@@ -725,4 +726,11 @@ om_model_import(om_session *s, om_model *m, om_prog **out)
 	if (st != OM_OK)
 		om_prog_free(p);
 	return st;
+}
+
+om_status
+om_model_import(om_session *s, om_model *m, om_prog **out)
+{
+	*out = NULL;
+	OM_GUARDED(s, model_import_guarded(s, m, out));
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "onnx/model.h"
 
 /* ---- Whole files. ---- */
@@ -50,13 +51,26 @@ map_all(om_session *s, const char *path, int fd, struct whole *w)
 	return om_fail(s, OM_IO, "%s cannot be mapped: %s", path, strerror(errno));
 }
 
-om_status
-om_whole_open(om_session *s, const char *path, struct whole *w)
+static void
+close_whole(void *arg)
 {
+	struct whole *w = arg;
+
+	if (!w->is_mapped)
+		free(w->data);
+	else if (w->data)
+		munmap(w->data, w->size);
+}
+
+om_status
+om_whole_open(om_session *s, om_arena *mem, const char *path, const struct whole **out)
+{
+	struct whole *w = OM_NEW(mem, struct whole);
 	const bool standard = strcmp(path, "-") == 0;
 	struct stat st;
 
-	*w = (struct whole){0};
+	*out = w;
+	om_arena_defer(mem, close_whole, w);
 	const int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return om_fail(s, OM_IO, "%s cannot be opened: %s", path, strerror(errno));
@@ -74,19 +88,7 @@ om_whole_open(om_session *s, const char *path, struct whole *w)
 	}
 	if (!standard)
 		close(fd);
-	if (r != OM_OK)
-		om_whole_close(w);
 	return r;
-}
-
-void
-om_whole_close(struct whole *w)
-{
-	if (!w->is_mapped)
-		free(w->data);
-	else if (w->data)
-		munmap(w->data, w->size);
-	*w = (struct whole){0};
 }
 
 /* ---- Memory of messages: small things from the arena, large ones as lumps
@@ -105,13 +107,14 @@ take(void *arg, size_t n)
 {
 	om_model *m = arg;
 
-	if (n < LUMP) {
-		struct lump *l = om_alloc(m->mem, sizeof *l + n);
-		return l->mem;
-	}
-	struct lump *l = malloc(sizeof *l + n);
-	if (!l)
+	struct lump *l = n < LUMP ? om_alloc_try(m->mem, sizeof *l + n) : om_memory_aligned(_Alignof(struct lump), sizeof *l + n);
+
+	if (!l) {
+		m->is_short = true;
 		return NULL;
+	}
+	if (n < LUMP)
+		return l->mem;
 	*l = (struct lump){.next = m->lumps, .size = n};
 	if (m->lumps)
 		m->lumps->prev = l;
@@ -142,7 +145,10 @@ om_model_unpack(om_session *s, om_model *m, const ProtobufCMessageDescriptor *d,
 	ProtobufCAllocator memory = {take, give, m};
 
 	OM_TRY(om_wire_check(s, m->name, d, data, size));
+	m->is_short = false;
 	*out = protobuf_c_message_unpack(d, &memory, size, data ? data : (const void *)"");
+	if (!*out && m->is_short)
+		return om_fail(s, OM_MEMORY, "%s: there is no memory for its messages", m->name);
 	if (!*out)
 		return om_fail(s, OM_MALFORMED, "%s is not an ONNX file, or is damaged: "
 			"a field has another type than it should have", m->name);
@@ -163,6 +169,18 @@ om_domain(const char *s)
 	return !s || strcmp(s, "ai.onnx") == 0 ? "" : s;
 }
 
+static void
+release(void *arg)
+{
+	om_model *m = arg;
+
+	for (struct lump *l = m->lumps, *next; l; l = next) {
+		next = l->next;
+		free(l);
+	}
+	om_model_unmap(m);
+}
+
 om_model *
 om_model_new(const char *name, const char *folder)
 {
@@ -170,6 +188,7 @@ om_model_new(const char *name, const char *folder)
 	om_model *m = OM_NEW(mem, om_model);
 
 	m->mem = mem;
+	om_arena_defer(mem, release, m);
 	m->name = om_strdup(mem, name);
 	m->folder = folder ? om_strdup(mem, folder) : NULL;
 	return m;
@@ -178,14 +197,8 @@ om_model_new(const char *name, const char *folder)
 void
 om_model_free(om_model *m)
 {
-	if (!m)
-		return;
-	for (struct lump *l = m->lumps, *next; l; l = next) {
-		next = l->next;
-		free(l);
-	}
-	om_model_unmap(m);
-	om_arena_free(m->mem);
+	if (m)
+		om_arena_free(m->mem);
 }
 
 static om_status
@@ -218,8 +231,8 @@ unpack(om_session *s, om_model *m, const void *data, size_t size)
 	return check_head(s, m);
 }
 
-om_status
-om_model_load_memory(om_session *s, const void *data, size_t size, const char *name,
+static om_status
+model_load_memory_guarded(om_session *s, const void *data, size_t size, const char *name,
 	const char *folder, om_model **out)
 {
 	om_model *m = om_model_new(name, folder);
@@ -229,6 +242,14 @@ om_model_load_memory(om_session *s, const void *data, size_t size, const char *n
 	if (st != OM_OK)
 		om_model_free(m);
 	return st;
+}
+
+om_status
+om_model_load_memory(om_session *s, const void *data, size_t size, const char *name,
+	const char *folder, om_model **out)
+{
+	*out = NULL;
+	OM_GUARDED(s, model_load_memory_guarded(s, data, size, name, folder, out));
 }
 
 const char *
@@ -241,23 +262,34 @@ om_folder_of(om_arena *mem, const char *path)
 	return slash == path ? "/" : om_strndup(mem, path, (size_t)(slash - path));
 }
 
+static om_status
+model_load_guarded(om_session *s, const char *path, om_model **out)
+{
+	const bool standard = strcmp(path, "-") == 0;
+	const struct whole *w;
+
+	*out = NULL;
+	om_arena *mem = om_arena_new();
+	const char *folder = standard ? NULL : om_folder_of(mem, path);
+	const om_status opened = om_whole_open(s, mem, path, &w);
+	if (opened != OM_OK) {
+		om_arena_free(mem);
+		return opened;
+	}
+	const om_status st = om_model_load_memory(s, w->data, w->size,
+		standard ? "standard input" : path, folder, out);
+	if (st == OM_OK) {
+		(*out)->is_file = w->is_file;
+		(*out)->dev = w->dev;
+		(*out)->ino = w->ino;
+	}
+	om_arena_free(mem);
+	return st;
+}
+
 om_status
 om_model_load(om_session *s, const char *path, om_model **out)
 {
-	const bool standard = strcmp(path, "-") == 0;
-	struct whole w;
-
 	*out = NULL;
-	OM_TRY(om_whole_open(s, path, &w));
-	om_arena *mem = om_arena_new();
-	const om_status st = om_model_load_memory(s, w.data, w.size,
-		standard ? "standard input" : path, standard ? NULL : om_folder_of(mem, path), out);
-	if (st == OM_OK) {
-		(*out)->is_file = w.is_file;
-		(*out)->dev = w.dev;
-		(*out)->ino = w.ino;
-	}
-	om_arena_free(mem);
-	om_whole_close(&w);
-	return st;
+	OM_GUARDED(s, model_load_guarded(s, path, out));
 }

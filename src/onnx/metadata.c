@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "onnx/json_hold.h"
 #include "onnx/annotate.h"
 #include "onnx/metadata.h"
 #include "onnxmem/builder.h"
@@ -102,7 +103,8 @@ om_metadata_read(om_session *s, om_prog *p, om_model *m)
 {
 	const Onnx__GraphProto *g = m->proto->graph;
 	const char *text = om_prop_find(PROPS(m->proto), OM_KEY_TIE), *result;
-	json_t *ties = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL, *param;
+	om_arena *mem = om_arena_new();
+	json_t **at = om_json_hold(mem), *ties = *at = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL, *param;
 
 	if (text && !json_is_object(ties))
 		om_warn(s, "%s: its entry %s is no JSON object of names", m->name, OM_KEY_TIE);
@@ -113,28 +115,28 @@ om_metadata_read(om_session *s, om_prog *p, om_model *m)
 			om_warn(s, "%s: %s ties output %s to input %s, which cannot be", m->name, OM_KEY_TIE,
 				result, name ? name : "?");
 	}
-	json_decref(ties);
+	om_arena_free(mem);
 }
 
 om_status
 om_metadata_write(om_session *s, om_model *m, const om_prog *p)
 {
 	const Onnx__GraphProto *g = m->proto->graph;
-	json_t *ties = json_object();
 
 	if (p->ntie == 0) {
 		om_prop_remove(PROPS(m->proto), OM_KEY_TIE);
-		json_decref(ties);
 		return OM_OK;
 	}
+	om_arena *mem = om_arena_new();
+	json_t **at = om_json_hold(mem), *ties = *at = json_object();
 	for (uint32_t k = 0; k < p->ntie; k++)
 		json_object_set_new(ties, om_text(g->output[p->tie[k].result]->name),
 			json_string(om_text(g->input[p->tie[k].param]->name)));
-	char *text = json_dumps(ties, JSON_COMPACT);
-	json_decref(ties);
-	if (!text)
-		return om_fail(s, OM_MEMORY, "not enough memory for the list of ties");
-	om_prop_set(m->mem, PROPS(m->proto), OM_KEY_TIE, text);
-	free(text);
-	return OM_OK;
+	const size_t n = json_dumpb(ties, NULL, 0, JSON_COMPACT);
+	char *text = om_alloc(mem, n + 1);
+	const bool good = n && json_dumpb(ties, text, n, JSON_COMPACT) == n;
+	if (good)
+		om_prop_set(m->mem, PROPS(m->proto), OM_KEY_TIE, text);
+	om_arena_free(mem);
+	return good ? OM_OK : om_fail(s, OM_MEMORY, "not enough memory for the list of ties");
 }

@@ -35,6 +35,7 @@ struct om_model {
 	Onnx__ModelProto *proto;
 	struct mapped *mapped;
 	struct lump *lumps;
+	bool is_short;           /* memory ran out while messages were unpacked */
 };
 
 enum { OM_MAX_NESTING = 100 };   /* of messages: what other readers of ONNX take */
@@ -64,8 +65,8 @@ struct whole {
 	dev_t dev;
 	ino_t ino;
 };
-om_status om_whole_open(om_session *s, const char *path, struct whole *w);
-void om_whole_close(struct whole *w);
+/* It is closed when the arena ends. */
+om_status om_whole_open(om_session *s, om_arena *mem, const char *path, const struct whole **out);
 
 /* The file of external data at `location`, which has to lie in the model's
  * folder.  Mapped once, and as long as the model lives. */

@@ -6,7 +6,9 @@
 
 #include <jansson.h>
 
+#include "base/guard.h"
 #include "base/map.h"
+#include "onnx/json_hold.h"
 #include "onnx/annotate.h"
 #include "onnx/model.h"
 
@@ -118,22 +120,45 @@ number(struct writer *w, uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
+/* The writer's arena has all lists and objects; numbers and texts belong to what they are in. */
+static json_t *
+list(struct writer *w)
+{
+	json_t **at = om_json_hold(w->mem);
+
+	return *at = json_array();
+}
+
+static json_t *
+object(struct writer *w)
+{
+	json_t **at = om_json_hold(w->mem);
+
+	return *at = json_object();
+}
+
 static void
 push(json_t *array, json_t *item)
 {
-	json_array_append_new(array, item);
+	if (json_is_array(item) || json_is_object(item))
+		json_array_append(array, item);
+	else
+		json_array_append_new(array, item);
 }
 
 static void
 set(json_t *object, const char *key, json_t *item)
 {
-	json_object_set_new(object, key, item);
+	if (json_is_array(item) || json_is_object(item))
+		json_object_set(object, key, item);
+	else
+		json_object_set_new(object, key, item);
 }
 
 static json_t *
 dims_of(struct writer *w, const om_shape *s)
 {
-	json_t *all = json_array();
+	json_t *all = list(w);
 
 	for (int k = 0; k < s->rank; k++)
 		push(all, s->dim[k] >= 0 ? number(w, (uint64_t)s->dim[k]) : json_null());
@@ -144,7 +169,7 @@ static json_t *
 inputs(struct writer *w)
 {
 	const om_block *g = w->p->first;
-	json_t *all = json_object();
+	json_t *all = object(w);
 
 	for (uint32_t k = 0; k < g->nparam; k++) {
 		const om_value *v = g->param[k];
@@ -161,7 +186,7 @@ inputs(struct writer *w)
 static json_t *
 symbols(struct writer *w)
 {
-	json_t *all = json_object();
+	json_t *all = object(w);
 
 	for (uint32_t k = 0; k < w->p->nvalue; k++) {
 		const om_shape *s = &w->p->values[k]->shape;
@@ -180,7 +205,7 @@ arena(struct writer *w, uint32_t k)
 {
 	const om_plan_arena *a = &w->plan->arena[k];
 	const om_block *g = w->p->first;
-	json_t *j = json_object();
+	json_t *j = object(w);
 
 	set(j, "id", number(w, k));
 	set(j, "name", name(w, a->name));
@@ -200,7 +225,7 @@ arena(struct writer *w, uint32_t k)
 static json_t *
 arenas(struct writer *w)
 {
-	json_t *all = json_array();
+	json_t *all = list(w);
 
 	for (uint32_t k = 0; k < w->plan->narena; k++)
 		push(all, arena(w, k));
@@ -215,7 +240,7 @@ row(struct writer *w, json_t *rows, const om_value *v)
 	if (!at || at->where != OM_IN_ARENA)
 		return;
 	const om_span s = om_span_of(w->ops[v->block->id], v, at);
-	json_t *j = json_array();
+	json_t *j = list(w);
 	push(j, name(w, v->name));
 	push(j, number(w, at->arena));
 	push(j, number(w, at->offset));
@@ -286,7 +311,7 @@ node_list(struct writer *w, const om_block *b)
 	const Onnx__GraphProto *g = b->origin;
 	om_op **op = om_ops_by_node(b, w->mem);
 	size_t *place = OM_NEWN(w->mem, size_t, b->nop), n = 0;
-	json_t *all = json_array();
+	json_t *all = list(w);
 
 	for (size_t k = 0; g && k < g->n_node; k++)
 		if (op[k]) {
@@ -331,7 +356,7 @@ seen_name(struct writer *w, const om_block *b, const om_value *v)
 		b = b->owner->block;
 	if (b == v->block)
 		return name(w, v->name);
-	json_t *j = json_array();
+	json_t *j = list(w);
 	push(j, name(w, v->block->path));
 	push(j, name(w, v->name));
 	return j;
@@ -345,7 +370,7 @@ region(struct writer *w, const om_block *b, const om_region *r)
 
 	if (r->base == OM_NO_VALUE && r->arena == 0)
 		return number(w, r->offset);
-	j = json_object();
+	j = object(w);
 	if (r->base == OM_NO_VALUE)
 		set(j, "arena", number(w, r->arena));
 	else
@@ -357,7 +382,7 @@ region(struct writer *w, const om_block *b, const om_region *r)
 static json_t *
 regions(struct writer *w, const om_block *b, const om_region *r, uint32_t n)
 {
-	json_t *all = json_array();
+	json_t *all = list(w);
 
 	for (uint32_t k = 0; k < n; k++)
 		push(all, region(w, b, &r[k]));
@@ -368,7 +393,7 @@ static json_t *
 view(struct writer *w, const om_plan_multi_view *v)
 {
 	const om_block *b = w->p->values[v->value]->block;
-	json_t *j = json_object();
+	json_t *j = object(w);
 
 	set(j, "v", name(w, w->p->values[v->value]->name));
 	if (v->is_output)
@@ -391,7 +416,7 @@ views(struct writer *w, json_t *scope, const om_block *b)
 		if (w->p->values[w->plan->view[k].value]->block != b)
 			continue;
 		if (!all)
-			set(scope, "views", all = json_array());
+			set(scope, "views", all = list(w));
 		push(all, view(w, &w->plan->view[k]));
 	}
 }
@@ -400,7 +425,7 @@ views(struct writer *w, json_t *scope, const om_block *b)
 static void
 scope(struct writer *w, json_t *scopes, const om_block *b)
 {
-	json_t *j = json_object(), *rows = json_array();
+	json_t *j = object(w), *rows = list(w);
 
 	set(j, "path", name(w, b->path));
 	if (b->owner)
@@ -441,12 +466,12 @@ om_alias_find(const char *text, om_alias_kind *kind)
 static json_t *
 aliases(struct writer *w)
 {
-	json_t *all = json_array();
+	json_t *all = list(w);
 
 	for (uint32_t k = 0; k < w->plan->nalias; k++) {
 		const om_alias *a = &w->plan->alias[k];
 		const om_value *v = w->p->values[a->value];
-		json_t *j = json_array();
+		json_t *j = list(w);
 		push(j, name(w, v->block->path));
 		push(j, name(w, v->name));
 		push(j, seen_name(w, v->block, w->p->values[a->source]));
@@ -470,7 +495,7 @@ static void
 scratch_row(struct writer *w, json_t *all, const om_op *op, const om_scratch *s)
 {
 	const om_value *first = om_op_first_output(op);
-	json_t *j = json_array();
+	json_t *j = list(w);
 
 	push(j, name(w, op->block->path));
 	push(j, name(w, first ? first->name : ""));
@@ -484,7 +509,7 @@ static json_t *
 scratch(struct writer *w)
 {
 	const om_op **op = OM_NEWN(w->mem, const om_op *, w->p->nop);
-	json_t *all = json_array();
+	json_t *all = list(w);
 
 	for (const om_block *b = w->p->first; b; b = b->next)
 		for (const om_op *o = b->first; o; o = o->next)
@@ -497,7 +522,7 @@ scratch(struct writer *w)
 static json_t *
 external(struct writer *w, om_value *const *v, uint32_t n)
 {
-	json_t *all = json_array();
+	json_t *all = list(w);
 
 	for (uint32_t k = 0; k < n; k++)
 		if (w->plan->place[v[k]->id].where == OM_EXTERNAL)
@@ -509,7 +534,7 @@ static json_t *
 externals(struct writer *w)
 {
 	const om_block *g = w->p->first;
-	json_t *j = json_object();
+	json_t *j = object(w);
 
 	set(j, "inputs", external(w, g->param, g->nparam));
 	set(j, "outputs", external(w, g->result, g->nresult));
@@ -519,12 +544,12 @@ externals(struct writer *w)
 static json_t *
 unplanned(struct writer *w)
 {
-	json_t *all = json_array();
+	json_t *all = list(w);
 
 	for (uint32_t k = 0; k < w->plan->nunplanned; k++) {
 		const om_unplanned *u = &w->plan->unplanned[k];
 		const om_value *v = w->p->values[u->value];
-		json_t *j = json_array();
+		json_t *j = list(w);
 		push(j, name(w, v->block->path));
 		push(j, name(w, v->name));
 		push(j, name(w, u->why));
@@ -536,7 +561,7 @@ unplanned(struct writer *w)
 static json_t *
 document(struct writer *w, const char *digest)
 {
-	json_t *j = json_object(), *scopes = json_array(), *verified = json_object();
+	json_t *j = object(w), *scopes = list(w), *verified = object(w);
 
 	set(j, "schema", json_string("memplan/1"));
 	set(j, "tool", json_string(PACKAGE_NAME " " PACKAGE_VERSION));
@@ -567,7 +592,6 @@ write(struct writer *w, const char *digest, char **out)
 	json_t *j = document(w, digest);
 
 	*out = w->bad || w->too_large || w->has_other_nodes ? NULL : json_dumps(j, JSON_COMPACT);
-	json_decref(j);
 	if (w->bad)
 		return om_fail(w->s, OM_INVALID, "the name %s is not UTF-8: a plan cannot be written", w->bad);
 	if (w->too_large)
@@ -580,8 +604,8 @@ write(struct writer *w, const char *digest, char **out)
 	return OM_OK;
 }
 
-om_status
-om_plan_json(om_session *s, const om_model *m, const om_prog *p, char **json)
+static om_status
+plan_json_guarded(om_session *s, const om_model *m, const om_prog *p, char **json)
 {
 	struct writer w = {.s = s, .p = p, .plan = p->plan};
 	char digest[80];
@@ -597,4 +621,10 @@ om_plan_json(om_session *s, const om_model *m, const om_prog *p, char **json)
 	const om_status st = write(&w, digest, json);
 	om_arena_free(w.mem);
 	return st;
+}
+
+om_status
+om_plan_json(om_session *s, const om_model *m, const om_prog *p, char **json)
+{
+	OM_GUARDED(s, plan_json_guarded(s, m, p, json));
 }

@@ -8,7 +8,9 @@
 
 #include <jansson.h>
 
+#include "base/guard.h"
 #include "base/map.h"
+#include "onnx/json_hold.h"
 #include "onnx/annotate.h"
 #include "onnxmem/builder.h"
 #include "onnx/model.h"
@@ -83,7 +85,9 @@ parse(struct reader *r, const char *text, size_t size)
 {
 	json_error_t e;
 
-	r->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
+	json_t **at = om_json_hold(r->mem);
+
+	r->root = *at = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
 	if (!r->root)
 		return BAD(r, "it is not JSON: %s (line %d)", e.text, e.line);
 	return json_is_object(r->root) ? OM_OK : BAD(r, "it is not a JSON object");
@@ -93,13 +97,11 @@ static om_status
 load(struct reader *r, const char *sidecar, const char *graph)
 {
 	const char *text;
-	struct whole w;
+	const struct whole *w;
 
 	if (sidecar) {
-		OM_TRY(om_whole_open(r->s, sidecar, &w));
-		const om_status st = parse(r, w.size ? w.data : "", w.size);
-		om_whole_close(&w);
-		return st;
+		OM_TRY(om_whole_open(r->s, r->mem, sidecar, &w));
+		return parse(r, w->size ? w->data : "", w->size);
 	}
 	OM_TRY(find_key(r->s, r->m, OM_KEY_PLAN, &text));
 	if (!text)
@@ -774,15 +776,20 @@ read_plan(struct reader *r, const char *sidecar)
 	return OM_OK;
 }
 
-om_status
-om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar)
+static om_status
+model_read_plan_guarded(om_session *s, om_model *m, om_prog *p, const char *sidecar)
 {
 	struct reader r = {.s = s, .m = m, .p = p, .mem = om_arena_new()};
 	const om_status st = read_plan(&r, sidecar);
 
-	json_decref(r.root);
 	om_arena_free(r.mem);
 	/* Ops may stand in another order now, so nothing else is known that was. */
 	om_facts_set(p, 0, st == OM_OK ? OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_PLAN : 0);
 	return st;
+}
+
+om_status
+om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar)
+{
+	OM_GUARDED(s, model_read_plan_guarded(s, m, p, sidecar));
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/map.h"
 #include "onnx/model.h"
 
@@ -191,18 +192,15 @@ copy_to(om_session *s, const char *to, const struct whole *w)
 static om_status
 bring(om_session *s, const char *from, const char *to)
 {
-	struct whole a, b;
-	om_status st = OM_OK;
+	const struct whole *a, *b;
+	om_arena *mem = om_arena_new();
+	om_status st = om_whole_open(s, mem, from, &a);
 
-	OM_TRY(om_whole_open(s, from, &a));
-	if (access(to, F_OK) != 0) {
-		st = copy_to(s, to, &a);
-	} else if ((st = om_whole_open(s, to, &b)) == OM_OK) {
-		if (!is_same(&a, &b))
-			st = om_fail(s, OM_IO, "%s is in the way of the model's external data", to);
-		om_whole_close(&b);
-	}
-	om_whole_close(&a);
+	if (st == OM_OK && access(to, F_OK) != 0)
+		st = copy_to(s, to, a);
+	else if (st == OM_OK && (st = om_whole_open(s, mem, to, &b)) == OM_OK && !is_same(a, b))
+		st = om_fail(s, OM_IO, "%s is in the way of the model's external data", to);
+	om_arena_free(mem);
 	return st;
 }
 
@@ -257,8 +255,8 @@ check_target(om_session *s, const om_model *m, const char *path)
 	return OM_OK;
 }
 
-om_status
-om_model_save(om_session *s, const om_model *m, const char *path)
+static om_status
+model_save_guarded(om_session *s, const om_model *m, const char *path)
 {
 	if (strcmp(path, "-") == 0)
 		return om_message_save(s, path, &m->proto->base);
@@ -269,19 +267,25 @@ om_model_save(om_session *s, const om_model *m, const char *path)
 	return st == OM_OK ? om_message_save(s, path, &m->proto->base) : st;
 }
 
+om_status
+om_model_save(om_session *s, const om_model *m, const char *path)
+{
+	OM_GUARDED(s, model_save_guarded(s, m, path));
+}
+
 /* ---- Tensors. ---- */
 
-om_status
-om_tensor_load_pb(om_session *s, const char *path, om_arena *mem, om_tensor *out)
+static om_status
+tensor_load_pb_guarded(om_session *s, const char *path, om_arena *mem, om_tensor *out)
 {
-	struct whole w;
+	const struct whole *w;
 	ProtobufCMessage *proto;
 
 	*out = (om_tensor){0};
-	OM_TRY(om_whole_open(s, path, &w));
 	om_model *m = om_model_new(path, NULL);
-	om_status st = om_model_unpack(s, m, &onnx__tensor_proto__descriptor, w.data, w.size, &proto);
-	om_whole_close(&w);
+	om_status st = om_whole_open(s, m->mem, path, &w);
+	if (st == OM_OK)
+		st = om_model_unpack(s, m, &onnx__tensor_proto__descriptor, w->data, w->size, &proto);
 	if (st == OM_OK)
 		st = om_tensor_read(s, NULL, mem, (const Onnx__TensorProto *)proto, out);
 	if (st == OM_OK)
@@ -293,7 +297,13 @@ om_tensor_load_pb(om_session *s, const char *path, om_arena *mem, om_tensor *out
 }
 
 om_status
-om_tensor_save_pb(om_session *s, const char *path, const char *name, const om_tensor *t)
+om_tensor_load_pb(om_session *s, const char *path, om_arena *mem, om_tensor *out)
+{
+	OM_GUARDED(s, tensor_load_pb_guarded(s, path, mem, out));
+}
+
+static om_status
+tensor_save_pb_guarded(om_session *s, const char *path, const char *name, const om_tensor *t)
 {
 	om_arena *mem = om_arena_new();
 	Onnx__TensorProto *proto;
@@ -303,4 +313,10 @@ om_tensor_save_pb(om_session *s, const char *path, const char *name, const om_te
 		st = om_message_save(s, path, &proto->base);
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_tensor_save_pb(om_session *s, const char *path, const char *name, const om_tensor *t)
+{
+	OM_GUARDED(s, tensor_save_pb_guarded(s, path, name, t));
 }

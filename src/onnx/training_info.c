@@ -6,6 +6,7 @@
  * graph.  Those may be inner ops of functions that the graph calls: they are computed again. */
 #include <config.h>
 
+#include "base/guard.h"
 #include "onnx/annotate.h"
 #include "onnx/metadata.h"
 #include "onnx/update.h"
@@ -252,12 +253,18 @@ write_info(struct update *u, om_prog *p)
 	return om_update_functions(u, true);
 }
 
-om_status
-om_model_train(om_session *s, om_model *m, om_prog *p)
+static om_status
+model_train_guarded(om_session *s, om_model *m, om_prog *p)
 {
 	struct update u = {.s = s, .m = m, .p = p, .tmp = om_arena_new()};
 	const om_status st = write_info(&u, p);
 
 	om_arena_free(u.tmp);
 	return st;
+}
+
+om_status
+om_model_train(om_session *s, om_model *m, om_prog *p)
+{
+	OM_GUARDED(s, model_train_guarded(s, m, p));
 }

@@ -7,6 +7,7 @@
  */
 #include <config.h>
 
+#include "base/guard.h"
 #include "onnx/annotate.h"
 #include "onnx/metadata.h"
 #include "onnx/update.h"
@@ -692,12 +693,18 @@ update(struct update *u)
 	return om_metadata_write(u->s, u->m, u->p);
 }
 
-om_status
-om_model_update(om_session *s, om_model *m, const om_prog *p)
+static om_status
+model_update_guarded(om_session *s, om_model *m, const om_prog *p)
 {
 	struct update u = {.s = s, .m = m, .p = p, .tmp = om_arena_new()};
 	const om_status st = update(&u);
 
 	om_arena_free(u.tmp);
 	return st;
+}
+
+om_status
+om_model_update(om_session *s, om_model *m, const om_prog *p)
+{
+	OM_GUARDED(s, model_update_guarded(s, m, p));
 }

@@ -1,6 +1,7 @@
 /* Files of values that are no tensors: sequences, optionals, maps. */
 #include <config.h>
 
+#include "base/guard.h"
 #include "onnx/model.h"
 #include "onnxmem/onnx.h"
 
@@ -157,28 +158,34 @@ read_object(struct work *w, const ProtobufCMessage *proto, const om_type *type, 
 	return om_container_fits(out, type) ? OM_OK : differs(w, type);
 }
 
-om_status
-om_value_load_pb(om_session *s, const char *path, om_arena *mem, const om_type *type, om_tensor *out)
+static om_status
+value_load_pb_guarded(om_session *s, const char *path, om_arena *mem, const om_type *type, om_tensor *out)
 {
 	struct work w = {s, mem, path};
 	ProtobufCMessage *proto;
-	struct whole file;
+	const struct whole *file;
 
 	if (type->kind == OM_TENSOR)
 		return om_tensor_load_pb(s, path, mem, out);
 	*out = (om_tensor){0};
 	if (!message_of(type))
 		return om_fail(s, OM_UNSUPPORTED, "%s: no %s is read from files", path, om_kind_text(type->kind));
-	OM_TRY(om_whole_open(s, path, &file));
 	om_model *m = om_model_new(path, NULL);
-	om_status st = om_model_unpack(s, m, message_of(type), file.data, file.size, &proto);
-	om_whole_close(&file);
+	om_status st = om_whole_open(s, m->mem, path, &file);
+	if (st == OM_OK)
+		st = om_model_unpack(s, m, message_of(type), file->data, file->size, &proto);
 	if (st == OM_OK)
 		st = read_object(&w, proto, type, out);
 	else
 		om_note(s, st, "reading %s", path);
 	om_model_free(m);
 	return st;
+}
+
+om_status
+om_value_load_pb(om_session *s, const char *path, om_arena *mem, const om_type *type, om_tensor *out)
+{
+	OM_GUARDED(s, value_load_pb_guarded(s, path, mem, type, out));
 }
 
 /* ---- Writing. ---- */
@@ -301,8 +308,8 @@ write_object(struct work *w, const om_tensor *t, const om_type *type, char *name
 	return OM_OK;
 }
 
-om_status
-om_value_save_pb(om_session *s, const char *path, const char *name, const om_type *type, const om_tensor *t)
+static om_status
+value_save_pb_guarded(om_session *s, const char *path, const char *name, const om_type *type, const om_tensor *t)
 {
 	ProtobufCMessage *message = NULL;
 
@@ -317,4 +324,10 @@ om_value_save_pb(om_session *s, const char *path, const char *name, const om_typ
 		st = om_message_save(s, path, message);
 	om_arena_free(w.mem);
 	return st;
+}
+
+om_status
+om_value_save_pb(om_session *s, const char *path, const char *name, const om_type *type, const om_tensor *t)
+{
+	OM_GUARDED(s, value_save_pb_guarded(s, path, name, type, t));
 }

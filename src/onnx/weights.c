@@ -1,6 +1,7 @@
 /* Weights of a model, replaced. */
 #include <config.h>
 
+#include "base/guard.h"
 #include "onnx/model.h"
 
 static Onnx__TensorProto **
@@ -21,8 +22,8 @@ om_model_has_weight(const om_model *m, const char *name)
 }
 
 /* The elements are copied: whoever gave them changes them. */
-om_status
-om_model_set_weight(om_session *s, om_model *m, const char *name, const om_tensor *t)
+static om_status
+model_set_weight_guarded(om_session *s, om_model *m, const char *name, const om_tensor *t)
 {
 	Onnx__TensorProto **at = find(m, name), *to;
 	om_tensor own = *t, old;
@@ -43,4 +44,10 @@ om_model_set_weight(om_session *s, om_model *m, const char *name, const om_tenso
 	to->metadata_props = (*at)->metadata_props;
 	*at = to;
 	return OM_OK;
+}
+
+om_status
+om_model_set_weight(om_session *s, om_model *m, const char *name, const om_tensor *t)
+{
+	OM_GUARDED(s, model_set_weight_guarded(s, m, name, t));
 }

@@ -5,6 +5,7 @@
  * computed whole, up to a limit of bytes, and left as it is above that. */
 #include <config.h>
 
+#include "base/guard.h"
 #include "onnxmem/builder.h"
 #include "ops/tensor/strided_copy.h"
 
@@ -201,8 +202,8 @@ fold(struct fold *f)
 	return is_splat_call(&f->c) ? fold_splats(f) : fold_dense(f);
 }
 
-om_status
-om_op_fold(om_session *s, om_prog *p, om_op *op, uint64_t limit)
+static om_status
+op_fold_guarded(om_session *s, om_prog *p, om_op *op, uint64_t limit)
 {
 	if (!can_fold(op))
 		return OM_OK;
@@ -213,4 +214,10 @@ om_op_fold(om_session *s, om_prog *p, om_op *op, uint64_t limit)
 	const om_status st = fold(&f);
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_op_fold(om_session *s, om_prog *p, om_op *op, uint64_t limit)
+{
+	OM_GUARDED(s, op_fold_guarded(s, p, op, limit));
 }

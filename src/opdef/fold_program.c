@@ -1,6 +1,7 @@
 /* What is known before a run, in a whole program. */
 #include <config.h>
 
+#include "base/guard.h"
 #include "onnxmem/opdef.h"
 
 static bool
@@ -43,12 +44,18 @@ fold_op(om_session *s, om_prog *p, om_op *op, uint64_t limit, uint64_t *computed
 	return OM_OK;
 }
 
-om_status
-om_prog_fold(om_session *s, om_prog *p, uint64_t limit, uint64_t *computed, uint64_t *left)
+static om_status
+prog_fold_guarded(om_session *s, om_prog *p, uint64_t limit, uint64_t *computed, uint64_t *left)
 {
 	*computed = *left = 0;
 	for (om_block *b = p->first; b; b = b->next)
 		for (om_op *op = b->first; op; op = op->next)
 			OM_TRY(fold_op(s, p, op, limit, computed, left));
 	return OM_OK;
+}
+
+om_status
+om_prog_fold(om_session *s, om_prog *p, uint64_t limit, uint64_t *computed, uint64_t *left)
+{
+	OM_GUARDED(s, prog_fold_guarded(s, p, limit, computed, left));
 }

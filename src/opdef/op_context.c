@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/guard.h"
 #include "onnxmem/builder.h"
 #include "ops/tensor/cast.h"
 #include "ops/tensor/strided_copy.h"
@@ -261,8 +262,8 @@ has_declared_outputs(const om_op *op)
 	return true;
 }
 
-om_status
-om_op_infer(om_session *s, om_prog *p, om_op *op)
+static om_status
+op_infer_guarded(om_session *s, om_prog *p, om_op *op)
 {
 	if (!op->opdef)
 		return OM_OK;
@@ -276,6 +277,12 @@ om_op_infer(om_session *s, om_prog *p, om_op *op)
 		st = OM_OK;
 	}
 	return st;
+}
+
+om_status
+om_op_infer(om_session *s, om_prog *p, om_op *op)
+{
+	OM_GUARDED(s, op_infer_guarded(s, p, op));
 }
 
 /* Types that are not known are taken from the parameters of the function. */
@@ -315,14 +322,20 @@ om_op_bind(om_op *op)
 /* Shape arithmetic is computed on the way: the shapes behind it need it. */
 enum { SHAPE_ARITHMETIC = 8192 };
 
-om_status
-om_block_infer(om_session *s, om_prog *p, om_block *b)
+static om_status
+block_infer_guarded(om_session *s, om_prog *p, om_block *b)
 {
 	for (om_op *op = b->first; op; op = op->next) {
 		OM_TRY(om_op_infer(s, p, op));
 		OM_TRY(om_op_fold(s, p, op, SHAPE_ARITHMETIC));
 	}
 	return OM_OK;
+}
+
+om_status
+om_block_infer(om_session *s, om_prog *p, om_block *b)
+{
+	OM_GUARDED(s, block_infer_guarded(s, p, b));
 }
 
 /* ---- The columns, guarded. ---- */

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/guard.h"
 #include "ops/tensor/cast.h"
 #include "opset/convert.h"
 
@@ -324,8 +325,8 @@ raise(om_opset_conversion *r, om_opset_converted *done)
 	return OM_OK;
 }
 
-om_status
-om_prog_convert_opset(om_session *s, om_prog *p, int opset, om_opset_converted *done)
+static om_status
+prog_raise_guarded(om_session *s, om_prog *p, int opset, om_opset_converted *done)
 {
 	om_opset_converted nothing;
 	const int own = om_opset_version(p, "");
@@ -350,4 +351,10 @@ om_prog_convert_opset(om_session *s, om_prog *p, int opset, om_opset_converted *
 	set_opset(p, r.target);
 	raise_ir(p, r.target);
 	return OM_OK;
+}
+
+om_status
+om_prog_convert_opset(om_session *s, om_prog *p, int opset, om_opset_converted *done)
+{
+	OM_GUARDED(s, prog_raise_guarded(s, p, opset, done));
 }

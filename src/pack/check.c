@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "onnxmem/pack.h"
 
 enum { NONE = UINT32_MAX };
@@ -194,8 +195,8 @@ check_pairs(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
 	return OM_OK;
 }
 
-om_status
-om_pack_check(om_session *s, const om_buffer *buf, uint32_t n, uint64_t height)
+static om_status
+pack_check_guarded(om_session *s, const om_buffer *buf, uint32_t n, uint64_t height)
 {
 	om_arena *mem = om_arena_new();
 	om_status st = OM_OK;
@@ -206,4 +207,10 @@ om_pack_check(om_session *s, const om_buffer *buf, uint32_t n, uint64_t height)
 		st = check_pairs(s, mem, buf, n);
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_pack_check(om_session *s, const om_buffer *buf, uint32_t n, uint64_t height)
+{
+	OM_GUARDED(s, pack_check_guarded(s, buf, n, height));
 }

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "base/guard.h"
 #include "onnxmem/pack.h"
 
 struct checker {
@@ -156,8 +157,8 @@ check(struct checker *c)
 	return OM_OK;
 }
 
-om_status
-om_pack_check_problem(om_session *s, const om_problem *problem)
+static om_status
+pack_check_problem_guarded(om_session *s, const om_problem *problem)
 {
 	struct checker c = {.s = s, .p = problem, .mem = om_arena_new()};
 
@@ -165,4 +166,10 @@ om_pack_check_problem(om_session *s, const om_problem *problem)
 	om_status st = check(&c);
 	om_arena_free(c.mem);
 	return st;
+}
+
+om_status
+om_pack_check_problem(om_session *s, const om_problem *problem)
+{
+	OM_GUARDED(s, pack_check_problem_guarded(s, problem));
 }

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "pack/packer.h"
 
 /* ---- Refusing what makes no sense. ---- */
@@ -221,8 +222,14 @@ om_pack_pool(om_session *s, om_buffer *buf, uint32_t n, const om_effort *effort,
 	return st;
 }
 
+static om_status
+pack_guarded(om_session *s, om_buffer *buf, uint32_t n, om_pack_result *result)
+{
+	return om_pack_pool(s, buf, n, &(om_effort){.nodes = OM_PACK_NODES}, result);
+}
+
 om_status
 om_pack(om_session *s, om_buffer *buf, uint32_t n, om_pack_result *result)
 {
-	return om_pack_pool(s, buf, n, &(om_effort){.nodes = OM_PACK_NODES}, result);
+	OM_GUARDED(s, pack_guarded(s, buf, n, result));
 }

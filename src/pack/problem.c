@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "pack/problem.h"
 
 /* ---- Refusing. ---- */
@@ -277,12 +278,18 @@ solve(om_session *s, om_problem *p, om_arena *mem)
 	return OM_OK;
 }
 
-om_status
-om_pack_solve(om_session *s, om_problem *problem)
+static om_status
+pack_solve_guarded(om_session *s, om_problem *problem)
 {
 	om_arena *mem = om_arena_new();
 	om_status st = solve(s, problem, mem);
 
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_pack_solve(om_session *s, om_problem *problem)
+{
+	OM_GUARDED(s, pack_solve_guarded(s, problem));
 }

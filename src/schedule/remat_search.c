@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "schedule/remat_schedule.h"
 
 enum { NONE = OM_ORDER_NONE, ROUNDS = 12 };
@@ -356,8 +357,8 @@ search_new(const om_remat_request *w, om_arena *mem)
 		.kept = OM_NEWN(mem, bool, n), .best = OM_NEWN(mem, bool, n)};
 }
 
-om_status
-om_remat_solve(om_session *s, const om_remat_request *w, om_arena *mem, om_remat_result *r)
+static om_status
+recompute_solve_guarded(om_session *s, const om_remat_request *w, om_arena *mem, om_remat_result *r)
 {
 	OM_TRY(om_order_check(s, w->q));
 	struct search x = search_new(w, mem);
@@ -377,6 +378,12 @@ om_remat_solve(om_session *s, const om_remat_request *w, om_arena *mem, om_remat
 	r->cost = x.g->cost;
 	r->is_exact = x.is_exact;
 	return OM_OK;
+}
+
+om_status
+om_remat_solve(om_session *s, const om_remat_request *w, om_arena *mem, om_remat_result *r)
+{
+	OM_GUARDED(s, recompute_solve_guarded(s, w, mem, r));
 }
 
 /* The longest gap of a storage; the last one, where there is no other. */

@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "schedule/subproblem.h"
 
 struct piece {
@@ -316,8 +317,8 @@ number(uint32_t *order, uint32_t n)
 		order[k] = k;
 }
 
-om_status
-om_order_solve(om_session *session, const om_order_problem *q, uint64_t nodes, uint32_t *order,
+static om_status
+order_solve_guarded(om_session *session, const om_order_problem *q, uint64_t nodes, uint32_t *order,
 	om_order_result *result)
 {
 	om_arena *mem = om_arena_new();
@@ -344,6 +345,13 @@ om_order_solve(om_session *session, const om_order_problem *q, uint64_t nodes, u
 	}
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_order_solve(om_session *session, const om_order_problem *q, uint64_t nodes, uint32_t *order,
+	om_order_result *result)
+{
+	OM_GUARDED(session, order_solve_guarded(session, q, nodes, order, result));
 }
 
 uint64_t

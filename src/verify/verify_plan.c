@@ -21,6 +21,7 @@
 
 #include <inttypes.h>
 
+#include "base/guard.h"
 #include "verify/simulator.h"
 
 /* ---- The plan on its own. ---- */
@@ -386,8 +387,8 @@ prepare(struct sim *c)
 		c->is_output[c->p->first->result[k]->id] = true;
 }
 
-om_status
-om_plan_verify(om_session *s, const om_prog *p, const om_plan *plan)
+static om_status
+plan_verify_guarded(om_session *s, const om_prog *p, const om_plan *plan)
 {
 	struct sim c = {.p = p, .plan = plan, .session = s, .mem = om_arena_new()};
 
@@ -395,4 +396,10 @@ om_plan_verify(om_session *s, const om_prog *p, const om_plan *plan)
 	const om_status st = run_graph(&c);
 	om_arena_free(c.mem);
 	return st;
+}
+
+om_status
+om_plan_verify(om_session *s, const om_prog *p, const om_plan *plan)
+{
+	OM_GUARDED(s, plan_verify_guarded(s, p, plan));
 }

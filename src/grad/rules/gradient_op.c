@@ -10,6 +10,7 @@
  * first one found.  It ends, because backward paths hold no such op. */
 #include <config.h>
 
+#include "base/guard.h"
 #include "grad/train/training_step.h"
 #include "grad/tape.h"
 #include "onnxmem/opset_convert.h"
@@ -237,8 +238,8 @@ first_of(const om_block *b)
 	return op;
 }
 
-om_status
-om_prog_name_gradients(om_session *s, om_prog *p, uint64_t *n)
+static om_status
+prog_name_gradients_guarded(om_session *s, om_prog *p, uint64_t *n)
 {
 	const int version = om_opset_version(p, "");
 	om_op *op;
@@ -259,4 +260,10 @@ om_prog_name_gradients(om_session *s, om_prog *p, uint64_t *n)
 		OM_TRY(st);
 	}
 	return OM_OK;
+}
+
+om_status
+om_prog_name_gradients(om_session *s, om_prog *p, uint64_t *n)
+{
+	OM_GUARDED(s, prog_name_gradients_guarded(s, p, n));
 }

@@ -7,6 +7,7 @@
  * any runtime can do it. */
 #include <config.h>
 
+#include "base/guard.h"
 #include "grad/grad_dsl.h"
 #include "grad/train/training_step.h"
 #include "onnxmem/opset_convert.h"
@@ -535,8 +536,8 @@ learn(struct learn *l)
 	return l->tape.status;
 }
 
-om_status
-om_prog_add_training_step(om_session *s, om_prog *p, const om_train_options *how)
+static om_status
+prog_learn_guarded(om_session *s, om_prog *p, const om_train_options *how)
 {
 	struct learn l = {.session = s, .p = p, .how = how, .known = p->nvalue,
 		.tape = {.session = s, .p = p, .copies = how->copies}};
@@ -547,4 +548,10 @@ om_prog_add_training_step(om_session *s, om_prog *p, const om_train_options *how
 	const om_status st = learn(&l);
 	om_arena_free(l.tape.mem);
 	return st;
+}
+
+om_status
+om_prog_add_training_step(om_session *s, om_prog *p, const om_train_options *how)
+{
+	OM_GUARDED(s, prog_learn_guarded(s, p, how));
 }

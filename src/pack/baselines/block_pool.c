@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "pack/baselines/interference.h"
 #include "pack/baselines/strategies.h"
 
@@ -130,8 +131,8 @@ place(struct pool *w, om_buffer *buf)
 		buf[k].offset = buf[k].bytes ? w->block[w->of[k]].offset : 0;
 }
 
-om_status
-om_baseline_pool(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *kind, om_baseline_result *r)
+static om_status
+share_pool_guarded(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *kind, om_baseline_result *r)
 {
 	om_arena *mem = om_arena_new();
 	uint64_t align;
@@ -149,6 +150,12 @@ om_baseline_pool(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *kind
 	}
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_baseline_pool(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *kind, om_baseline_result *r)
+{
+	OM_GUARDED(s, share_pool_guarded(s, buf, n, kind, r));
 }
 
 /* ---- Rows. ---- */

@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "pack/baselines/interference.h"
 #include "pack/sort_keys.h"
 #include "pack/baselines/strategies.h"
@@ -284,8 +285,8 @@ best_painting(om_interfere *g, om_color_choice choice, uint32_t limit, uint64_t 
 	return best;
 }
 
-om_status
-om_baseline_color(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
+static om_status
+share_color_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
 	om_color_choice choice, uint32_t limit, uint32_t *block, om_baseline_result *r)
 {
 	om_arena *mem = om_arena_new();
@@ -306,6 +307,13 @@ om_baseline_color(om_session *s, om_buffer *buf, uint32_t n, const om_interferen
 	}
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_baseline_color(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
+	om_color_choice choice, uint32_t limit, uint32_t *block, om_baseline_result *r)
+{
+	OM_GUARDED(s, share_color_guarded(s, buf, n, open, choice, limit, block, r));
 }
 
 /* ---- Rows. ---- */

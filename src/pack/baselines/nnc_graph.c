@@ -21,6 +21,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/guard.h"
 #include "pack/baselines/nnc_graph.h"
 #include "pack/sort_keys.h"
 #include "pack/baselines/strategies.h"
@@ -411,8 +412,8 @@ run(om_nnc_graph *f, om_interfere *g, om_nnc_rule rule, uint64_t align, bool spa
 		om_nnc_by_size(f);
 }
 
-om_status
-om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
+static om_status
+share_flow_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
 	om_nnc_rule rule, FILE *graph, om_baseline_result *r)
 {
 	om_arena *mem = om_arena_new();
@@ -434,6 +435,13 @@ om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n, const om_interference
 	}
 	om_arena_free(mem);
 	return st;
+}
+
+om_status
+om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
+	om_nnc_rule rule, FILE *graph, om_baseline_result *r)
+{
+	OM_GUARDED(s, share_flow_guarded(s, buf, n, open, rule, graph, r));
 }
 
 /* ---- Rows. ---- */

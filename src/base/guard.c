@@ -1,0 +1,102 @@
+/* Guards; see guard.h. */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "base/guard.h"
+
+/* Of each thread alone, and NULL outside of calls of the library. */
+static _Thread_local struct om_guard *innermost;
+
+jmp_buf *
+om_guard_start(struct om_guard *g, om_session *s)
+{
+	g->outer = innermost;
+	g->session = s;
+	g->arenas = (struct om_link){&g->arenas, &g->arenas};
+	innermost = g;
+	return &g->back;
+}
+
+static void
+insert(struct om_link *list, struct om_link *l)
+{
+	l->prev = list->prev;
+	l->next = list;
+	list->prev->next = l;
+	list->prev = l;
+}
+
+void
+om_guard_keep(struct om_link *l)
+{
+	if (innermost)
+		insert(&innermost->arenas, l);
+}
+
+void
+om_link_remove(struct om_link *l)
+{
+	if (l->next) {
+		l->prev->next = l->next;
+		l->next->prev = l->prev;
+	}
+	*l = (struct om_link){NULL, NULL};
+}
+
+/* What still lives is now under the next guard, or under none. */
+om_status
+om_guard_end(struct om_guard *g, om_status st)
+{
+	innermost = g->outer;
+	while (g->arenas.next != &g->arenas) {
+		struct om_link *l = g->arenas.next;
+		om_link_remove(l);
+		om_guard_keep(l);
+	}
+	return st;
+}
+
+om_status
+om_guard_failed(struct om_guard *g)
+{
+	innermost = g->outer;
+	while (g->arenas.next != &g->arenas)
+		om_arena_free((om_arena *)g->arenas.next);
+	return om_fail(g->session, OM_MEMORY, "there is no memory for %zu more bytes", g->wanted);
+}
+
+void
+om_guard_fail(size_t wanted)
+{
+	if (!innermost)
+		return;
+	innermost->wanted = wanted;
+	longjmp(innermost->back, 1);
+}
+
+om_status
+om_guarded(om_session *s, om_status (*run)(void *arg), void *arg)
+{
+	OM_GUARDED(s, run(arg));
+}
+
+static bool
+is_allowed(size_t n)
+{
+	return n <= PTRDIFF_MAX && (!innermost || !innermost->session || om_session_allows(innermost->session, n));
+}
+
+void *
+om_memory_zeroed(size_t n)
+{
+	return is_allowed(n) ? calloc(1, n) : NULL;
+}
+
+void *
+om_memory_aligned(size_t align, size_t n)
+{
+	void *p;
+
+	return is_allowed(n) && posix_memalign(&p, align, n ? n : 1) == 0 ? p : NULL;
+}
