@@ -5,7 +5,10 @@
 #include "onnxmem/plan.h"
 
 /* Load a model; "-" is standard input.  External data is mapped, not read;
- * its location has to stay inside the model's folder.  Refused with a sentence:
+ * its location has to stay inside the model's folder.  As long as the model lives, files of external
+ * data must keep their length: a mapped file that another program cuts short ends the process with
+ * SIGBUS where a kernel reads behind its new end.  Put new data beside the old and rename it, as
+ * om_model_save() does; or load from a copy that nobody else writes.  Refused with a sentence:
  * OM_IO, OM_MALFORMED, OM_INVALID, OM_UNSUPPORTED.  `*out` is NULL on failure. */
 OM_API om_status om_model_load(om_session *s, const char *path, om_model **out);
 

@@ -194,14 +194,31 @@ release(om_cli *c)
 	om_arena_free(c->mem);
 }
 
+struct words {
+	om_cli *c;
+	int n;
+	char **word;
+};
+
+static om_status
+run_words(void *arg)
+{
+	const struct words *w = arg;
+
+	OM_TRY(om_cli_words(w->c, w->n, (const char *const *)w->word));
+	return run_command(w->c);
+}
+
 int
 main(int argc, char **argv)
 {
 	om_cli c = {.session = om_session_new(), .mem = om_arena_new()};
 
-	om_status st = om_cli_words(&c, argc, (const char *const *)argv);
-	if (st == OM_OK)
-		st = run_command(&c);
+	if (!c.session || !c.mem) {
+		fprintf(stderr, "onnxmem: %s\n", om_status_text(OM_MEMORY));
+		return om_status_exit(OM_MEMORY);
+	}
+	om_status st = om_guarded(c.session, run_words, &(struct words){&c, argc, argv});
 	om_cli_progress_end(&c);
 	if (st == OM_OK && (fflush(stdout) != 0 || ferror(stdout)))
 		st = om_fail(c.session, OM_IO, "standard output: could not be written");

@@ -48,7 +48,7 @@ fill_slot(om_exec *e, const om_value *v)
 		return;
 	const om_placement *at = &e->plan->place[v->id];
 	if (at->where == OM_IN_ARENA)
-		t->data = e->arena[at->arena].data + OM_GUARD + at->offset;
+		t->data = e->arena[at->arena].data + e->guard + at->offset;
 }
 
 static om_status
@@ -60,10 +60,10 @@ get_arenas(om_exec *e)
 	e->arena = OM_NEWN(e->mem, struct room, e->narena);
 	for (uint32_t k = 0; k < e->narena; k++) {
 		const om_plan_arena *a = &plan->arena[k];
-		if (a->bytes > PTRDIFF_MAX - 2 * OM_GUARD)
+		if (a->bytes > PTRDIFF_MAX - 2 * e->guard)
 			return om_fail(e->session, OM_MEMORY, "the plan's arena of %llu bytes is too large",
 				(unsigned long long)a->bytes);
-		OM_TRY(om_room_fit(e, &e->arena[k], a->bytes + 2 * OM_GUARD, "the plan's arena"));
+		OM_TRY(om_room_fit(e, &e->arena[k], a->bytes + 2 * e->guard, "the plan's arena"));
 		e->stats.arena_bytes += a->bytes;
 	}
 	return OM_OK;

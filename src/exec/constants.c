@@ -80,6 +80,13 @@ own_memory(struct weights *w, const om_value *v)
 	return OM_OK;
 }
 
+/* Elements of a file lie where they lie, and are copied only for more than kernels need. */
+static bool
+is_aligned(const om_exec *e, const om_tensor *data)
+{
+	return e->align <= OM_ROOM_ALIGN || (uintptr_t)data->data % e->align == 0;
+}
+
 /* Bind a constant whose elements are known. */
 static om_status
 bind(struct weights *w, const om_value *v)
@@ -91,7 +98,7 @@ bind(struct weights *w, const om_value *v)
 	if (!data->data)
 		return om_fail(e->session, OM_RUN, "the elements of the constant %s are not known", v->name);
 	t->splat = data->splat && !w->wanted[v->id];
-	if (!data->splat || t->splat) {
+	if (t->splat || (!data->splat && is_aligned(e, data))) {
 		om_exec_move(e, v, data->data);
 		return OM_OK;
 	}

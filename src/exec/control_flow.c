@@ -232,7 +232,7 @@ static unsigned char *
 address(const om_exec *e, const om_region *r)
 {
 	if (r->base == OM_NO_VALUE)
-		return e->arena[r->arena].data + OM_GUARD + r->offset;
+		return e->arena[r->arena].data + e->guard + r->offset;
 	return (unsigned char *)e->slot[r->base].data + r->offset;
 }
 

@@ -118,9 +118,21 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	return e;
 }
 
+/* Guards keep the offsets of the plan at multiples of its alignment. */
+static void
+find_align(om_exec *e)
+{
+	e->align = e->prog->align > OM_ROOM_ALIGN ? e->prog->align : OM_ROOM_ALIGN;
+	for (uint32_t k = 0; e->plan && k < e->plan->narena; k++)
+		if (e->plan->arena[k].align > e->align)
+			e->align = e->plan->arena[k].align;
+	e->guard = e->align > OM_GUARD ? e->align : OM_GUARD;
+}
+
 static om_status
 build(om_exec *e)
 {
+	find_align(e);
 	OM_TRY(om_exec_place(e));
 	OM_TRY(om_exec_steps(e));
 	OM_TRY(om_exec_weights(e));

@@ -67,6 +67,9 @@ struct om_exec {
 	uint32_t nstep;
 	struct room *arena;       /* by the plan's arenas, guards included */
 	uint32_t narena;
+	uint64_t align;           /* of every address that is given out: the most that the plan or the program
+	                             says, and no less than OM_ROOM_ALIGN */
+	uint64_t guard;           /* bytes before and after every arena, a multiple of `align` */
 
 	/* By value id. */
 	om_tensor *slot;

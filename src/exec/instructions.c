@@ -196,7 +196,7 @@ bind_scratch(struct step *s)
 	const om_scratch *at = s->exec->scratch[s->op->id];
 
 	if (at && at->bytes >= om_op_scratch(s->op)) {
-		s->call.scratch = s->exec->arena[at->arena].data + OM_GUARD + at->offset;
+		s->call.scratch = s->exec->arena[at->arena].data + s->exec->guard + at->offset;
 		return OM_OK;
 	}
 	s->in_workspace = s->op->opdef->scratch != NULL;

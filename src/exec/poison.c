@@ -155,14 +155,14 @@ om_poison_at(om_exec *e, uint32_t step)
 
 	for (size_t k = p->start[step]; k < p->start[step + 1]; k++) {
 		const struct range *r = &p->range[k];
-		om_poison_fill(e->arena[r->arena].data + OM_GUARD + r->from, r->to - r->from);
+		om_poison_fill(e->arena[r->arena].data + e->guard + r->from, r->to - r->from);
 	}
 }
 
 static bool
-is_whole(const struct room *r, uint64_t from)
+is_whole(const om_exec *e, const struct room *r, uint64_t from)
 {
-	for (uint64_t k = from; k < from + OM_GUARD; k++)
+	for (uint64_t k = from; k < from + e->guard; k++)
 		if (r->data[k] != (k & 1 ? HIGH : LOW))
 			return false;
 	return true;
@@ -172,9 +172,9 @@ om_status
 om_poison_check(om_exec *e, const om_op *op)
 {
 	for (uint32_t k = 0; k < e->narena; k++) {
-		const uint64_t bytes = e->arena[k].cap - 2 * OM_GUARD;
-		const bool front = is_whole(&e->arena[k], 0);
-		if (front && is_whole(&e->arena[k], OM_GUARD + bytes))
+		const uint64_t bytes = e->arena[k].cap - 2 * e->guard;
+		const bool front = is_whole(e, &e->arena[k], 0);
+		if (front && is_whole(e, &e->arena[k], e->guard + bytes))
 			continue;
 		return om_op_fail(e->session, OM_RUN, op, "it wrote %s the arena of %llu bytes",
 			front ? "behind" : "before", (unsigned long long)bytes);

@@ -291,8 +291,20 @@ host_run_guarded(om_host *h, om_prog *p, const char *pipeline)
 	return OM_OK;
 }
 
+static om_status
+host_run(om_host *h, om_prog *p, const char *pipeline)
+{
+	OM_GUARDED(h->session, host_run_guarded(h, p, pipeline));
+}
+
 om_status
 om_host_run(om_host *h, om_prog *p, const char *pipeline)
 {
-	OM_GUARDED(h->session, host_run_guarded(h, p, pipeline));
+	const om_status st = host_run(h, p, pipeline);
+
+	if (st == OM_MEMORY) {  /* a pass may have ended anywhere */
+		om_facts_set(p, 0, 0);
+		om_assignment_settle(p);
+	}
+	return st;
 }

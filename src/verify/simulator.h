@@ -63,6 +63,8 @@ struct sim {
 	struct content *content;
 	const om_alias **alias;
 	const om_plan_multi_view **view;
+	const om_plan_multi_view **loop_view; /* all of them, by the loop whose rounds they follow */
+	uint32_t *loop_views;           /* by op id: where its own start in loop_view */
 	uint32_t *mover;                /* the first on its chain of aliases that has a view */
 	uint64_t *delta;                /* bytes into that */
 	uint32_t *follower;             /* values by mover, those of value k from follow[k] on */
@@ -127,7 +129,7 @@ uint32_t om_sim_steps(const om_block *b);
 /* Elements that go from one place to another: all in one step, as if at once.  `from`
  * NULL where they come from elsewhere, `to` NULL where they are only read. */
 struct moves {
-	om_arena *mem;
+	om_arena *mem;                  /* NULL: that of the whole walk */
 	struct move {
 		const om_value *from, *to;
 		struct home home;       /* of `from`, and what it held, when it was read */

@@ -16,7 +16,7 @@ om_sim_add_move(struct sim *c, struct moves *m, const om_value *from, const om_v
 	const struct move one = {.from = from, .to = to};
 
 	if (from || to)
-		OM_PUSH(c->mem, m->move, m->n, m->cap, one);
+		OM_PUSH(m->mem ? m->mem : c->mem, m->move, m->n, m->cap, one);
 }
 
 om_status

@@ -143,11 +143,31 @@ check_view(struct sim *c, const om_plan_multi_view *view)
 	return view->stride ? check_stride(c, v, view, loop) : OM_OK;
 }
 
+/* By loop, once for all visits: those of op `id` from loop_views[id] on. */
+static void
+list_views(struct sim *c)
+{
+	const om_plan *plan = c->plan;
+	uint32_t *end = OM_NEWN(c->mem, uint32_t, (size_t)c->p->nop + 1);
+
+	c->loop_view = OM_NEWN(c->mem, const om_plan_multi_view *, plan->nview);
+	c->loop_views = OM_NEWN(c->mem, uint32_t, (size_t)c->p->nop + 1);
+	for (uint32_t k = 0; k < plan->nview; k++)
+		c->loop_views[loop_of(&plan->view[k], c->p->values[plan->view[k].value])->id + 1]++;
+	for (uint32_t k = 0; k < c->p->nop; k++)
+		end[k + 1] = c->loop_views[k + 1] += c->loop_views[k];
+	for (uint32_t k = 0; k < plan->nview; k++) {
+		const om_plan_multi_view *v = &plan->view[k];
+		c->loop_view[end[loop_of(v, c->p->values[v->value])->id]++] = v;
+	}
+}
+
 om_status
 om_sim_check_views(struct sim *c)
 {
 	for (uint32_t k = 0; k < c->plan->nview; k++)
 		OM_TRY(check_view(c, &c->plan->view[k]));
+	list_views(c);
 	return OM_OK;
 }
 
@@ -163,7 +183,9 @@ struct loop {
 	uint32_t nscan_in;             /* the last inputs and parameters */
 	int64_t known;                 /* rounds, or -1 */
 	uint32_t nview;
-	const om_plan_multi_view **view;     /* of values of the body */
+	const om_plan_multi_view *const *view; /* of values of the body, and of outputs */
+	om_arena *mem;                 /* of this visit */
+	om_arena *round_mem;           /* of a round of it */
 	uint64_t rounds;               /* as many are walked */
 	struct ends *ends;             /* by carried value */
 };
@@ -219,14 +241,11 @@ count_rounds(struct sim *c, struct loop *l)
 	uint64_t first = 0, period = 1;
 
 	l->known = rounds_of(l->op);
-	l->view = OM_NEWN(c->mem, const om_plan_multi_view *, c->plan->nview);
-	l->ends = OM_NEWN(c->mem, struct ends, l->ncarried);
-	for (uint32_t k = 0; k < c->plan->nview; k++) {
-		const om_plan_multi_view *v = &c->plan->view[k];
-		if (loop_of(v, c->p->values[v->value]) != l->op)
-			continue;
-		if (!v->is_output)
-			l->view[l->nview++] = v;
+	l->view = c->loop_view + c->loop_views[l->op->id];
+	l->nview = c->loop_views[l->op->id + 1] - c->loop_views[l->op->id];
+	l->ends = OM_NEWN(l->mem, struct ends, l->ncarried);
+	for (uint32_t k = 0; k < l->nview; k++) {
+		const om_plan_multi_view *v = l->view[k];
 		first = v->nprologue > first ? v->nprologue : first;
 		period = period > MOST_ROUNDS ? period : common(period, v->period);
 	}
@@ -310,7 +329,8 @@ static void
 move_all(struct sim *c, const struct loop *l, uint64_t round)
 {
 	for (uint32_t k = 0; k < l->nview; k++)
-		move_view(c, l->view[k], round);
+		if (!l->view[k]->is_output)
+			move_view(c, l->view[k], round);
 }
 
 /* ---- Rounds. ---- */
@@ -342,10 +362,8 @@ check_base(struct sim *c, const struct loop *l, const om_plan_multi_view *v, con
 static om_status
 check_bases(struct sim *c, const struct loop *l)
 {
-	for (uint32_t k = 0; k < c->plan->nview; k++) {
-		const om_plan_multi_view *v = &c->plan->view[k];
-		if (loop_of(v, c->p->values[v->value]) != l->op)
-			continue;
+	for (uint32_t k = 0; k < l->nview; k++) {
+		const om_plan_multi_view *v = l->view[k];
 		for (uint32_t i = 0; i < v->nprologue; i++)
 			OM_TRY(check_base(c, l, v, &v->first[i]));
 		for (uint32_t i = 0; i < v->period; i++)
@@ -360,7 +378,7 @@ static om_status
 enter_loop(struct sim *c, const struct loop *l)
 {
 	const om_block *b = l->body;
-	struct moves m = {0};
+	struct moves m = {.mem = l->mem};
 
 	OM_TRY(check_bases(c, l));
 	for (uint32_t k = 0; k < l->in; k++)
@@ -468,7 +486,7 @@ end_pieces(struct sim *c, const struct loop *l, uint64_t round)
 static om_status
 leave_round(struct sim *c, const struct loop *l, uint64_t round)
 {
-	struct moves m = {.is_quiet = true};
+	struct moves m = {.mem = l->round_mem, .is_quiet = true};
 
 	for (uint32_t k = 0; k < l->body->nresult; k++)
 		OM_TRY(om_sim_read(c, l->op, l->body->result[k]));
@@ -498,14 +516,14 @@ is_found(const struct sim *c, const om_value *out)
 }
 
 static void
-note_end(struct sim *c, struct ends *e, const struct other *at, bool written)
+note_end(const struct loop *l, struct ends *e, const struct other *at, bool written)
 {
 	for (size_t k = 0; k < e->n; k++)
 		if (e->end[k].at.space == at->space && e->end[k].at.lower == at->lower) {
 			e->end[k].is_written |= written;
 			return;
 		}
-	OM_PUSH(c->mem, e->end, e->n, e->cap, ((struct end){*at, written}));
+	OM_PUSH(l->mem, e->end, e->n, e->cap, ((struct end){*at, written}));
 }
 
 /* After `round` rounds the loop may end: where is output `k`, and is it there? */
@@ -524,9 +542,9 @@ end_here(struct sim *c, const struct loop *l, uint32_t k, uint64_t round)
 		return BAD_AT(c, l->op, "%s is said to lie (%s) where %s does not (%s) after %llu rounds", out->name,
 			om_sim_location_text(c, out).s, x->name, om_sim_location_text(c, x).s, (unsigned long long)round);
 	const bool written = !same || is_local(l, c, c->content[x->id].who);
-	note_end(c, &l->ends[k], &(struct other){o->space, o->lower, c->content[x->id]}, written);
+	note_end(l, &l->ends[k], &(struct other){o->space, o->lower, c->content[x->id]}, written);
 	for (uint32_t i = 0; i < h->nother && same; i++)
-		note_end(c, &l->ends[k], &h->other[i], false);
+		note_end(l, &l->ends[k], &h->other[i], false);
 	return OM_OK;
 }
 
@@ -588,27 +606,41 @@ leave_loop(struct sim *c, const struct loop *l)
 	return OM_OK;
 }
 
+static om_status
+run_loop(struct sim *c, struct loop *l)
+{
+	const uint32_t start = c->step;
+
+	OM_TRY(count_rounds(c, l));
+	for (uint32_t k = 0; k < l->ncarried; k++)
+		c->round_end[l->body->param[l->param + k]->id] = start + om_sim_steps(l->body) - 1;
+	OM_TRY(enter_loop(c, l));
+	OM_TRY(end_outputs(c, l, 0));
+	for (uint64_t round = 0; round < l->rounds; round++) {
+		c->step = start;
+		OM_TRY(enter_round(c, l, round));
+		OM_TRY(om_sim_run_block(c, l->body));
+		OM_TRY(leave_round(c, l, round));
+		OM_TRY(end_outputs(c, l, round + 1));
+		om_arena_clear(l->round_mem);
+	}
+	c->step = start + om_sim_steps(l->body);
+	c->now = c->step++;
+	return leave_loop(c, l);
+}
+
+/* An inner loop is visited in every round of the outer one: what a visit takes is given back. */
 om_status
 om_sim_run_loop(struct sim *c, const om_op *op)
 {
 	struct loop l;
 
 	c->now = c->step++;
-	const uint32_t start = c->step;
 	OM_TRY(loop_shape(c, op, &l));
-	OM_TRY(count_rounds(c, &l));
-	for (uint32_t k = 0; k < l.ncarried; k++)
-		c->round_end[l.body->param[l.param + k]->id] = start + om_sim_steps(l.body) - 1;
-	OM_TRY(enter_loop(c, &l));
-	OM_TRY(end_outputs(c, &l, 0));
-	for (uint64_t round = 0; round < l.rounds; round++) {
-		c->step = start;
-		OM_TRY(enter_round(c, &l, round));
-		OM_TRY(om_sim_run_block(c, l.body));
-		OM_TRY(leave_round(c, &l, round));
-		OM_TRY(end_outputs(c, &l, round + 1));
-	}
-	c->step = start + om_sim_steps(l.body);
-	c->now = c->step++;
-	return leave_loop(c, &l);
+	l.mem = om_arena_new();
+	l.round_mem = om_arena_new();
+	const om_status st = run_loop(c, &l);
+	om_arena_free(l.round_mem);
+	om_arena_free(l.mem);
+	return st;
 }
