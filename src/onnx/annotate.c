@@ -422,10 +422,16 @@ write_model(const struct mirror *w, const char *json, const char *digest)
 	om_prop_set(mem, p, OM_KEY_SUMMARY, summary_text(w->plan, w->tmp));
 }
 
+static void
+free_text(void *text)
+{
+	free(*(char **)text);
+}
+
 static om_status
 model_annotate_guarded(om_session *s, om_model *m, const om_prog *p, unsigned how)
 {
-	char digest[80], *json;
+	char digest[80];
 	struct mirror w = {.m = m, .p = p, .plan = p->plan, .compat = how & OM_ANNOTATE_ONNXSIM};
 
 	if (w.compat && p->plan->narena > 1)
@@ -433,8 +439,14 @@ model_annotate_guarded(om_session *s, om_model *m, const om_prog *p, unsigned ho
 	OM_TRY(om_model_update(s, m, p));
 	om_model_strip(m);
 	OM_TRY(om_model_digest(s, m, false, digest));
-	OM_TRY(om_plan_json(s, m, p, &json));
 	w.tmp = om_arena_new();
+	char **text = OM_NEW(w.tmp, char *);
+	om_arena_defer(w.tmp, free_text, text);
+	const om_status st = om_plan_json(s, m, p, text);
+	if (st != OM_OK) {
+		om_arena_free(w.tmp);
+		return st;
+	}
 	w.ops = om_ops_by_index(p, w.tmp);
 	w.is_open = has_open_inputs(m->proto->graph);
 	w.alias = OM_NEWN(w.tmp, const om_alias *, p->nvalue);
@@ -443,10 +455,9 @@ model_annotate_guarded(om_session *s, om_model *m, const om_prog *p, unsigned ho
 	w.view = OM_NEWN(w.tmp, const om_plan_multi_view *, p->nvalue);
 	for (uint32_t k = 0; k < w.plan->nview; k++)
 		w.view[w.plan->view[k].value] = &w.plan->view[k];
-	write_model(&w, json, digest);
+	write_model(&w, *text, digest);
 	write_mirrors(&w, how);
 	om_arena_free(w.tmp);
-	free(json);
 	return OM_OK;
 }
 

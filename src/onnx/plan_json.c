@@ -176,7 +176,7 @@ inputs(struct writer *w)
 		if (v->type.kind != OM_TENSOR || v->shape.rank == OM_RANK_UNKNOWN)
 			continue;
 		json_t *dims = dims_of(w, &v->shape);
-		if (json_object_set_new(all, v->name, dims) != 0)
+		if (json_object_set(all, v->name, dims) != 0)
 			w->bad = v->name;
 	}
 	return all;
