@@ -1,13 +1,13 @@
 # Measuring: `make bench-loop`, `make bench-pack`, `make bench-scale`, `make bench-plan`;
 # `make bench/order && bench/order FILE...`.
-EXTRA_PROGRAMS += bench/order bench/loop bench/steps bench/pack bench/scale
+EXTRA_PROGRAMS += bench/order bench/loop bench/steps bench/pack bench/scale bench/small_ops
 check_PROGRAMS += bench/plan bench/nets
 bench_pack_SOURCES = %D%/pack.c src/cli/pack_csv.c src/cli/pack_csv.h src/cli/table.c src/cli/table.h
 bench_pack_LDADD = libonnxmem-pack.la
 bench_scale_LDADD = libonnxmem-pack.la
 EXTRA_DIST += %D%/fused.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/steps.py %D%/torchstep.py
 
-.PHONY: bench-loop bench-pack bench-plan bench-scale
+.PHONY: bench-loop bench-pack bench-plan bench-scale bench-small-ops
 bench-loop: all bench/loop$(EXEEXT)
 	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' \
 		abs_builddir='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/loops.py --table $(srcdir)/docs/loops.md
@@ -17,3 +17,5 @@ bench-scale: bench/scale$(EXEEXT)
 	bench/scale$(EXEEXT) $(srcdir)/docs/scaling.csv $(srcdir)/docs/scaling.svg
 bench-pack: bench/pack$(EXEEXT)
 	bench/pack$(EXEEXT) --known $(srcdir)/bench/known.csv $(srcdir)/../shared/data/dsa
+bench-small-ops: all bench/small_ops$(EXEEXT)
+	bench/small_ops$(EXEEXT)

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "onnxmem/executor.h"
+#include "onnxmem/kernel.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
 
@@ -96,13 +97,13 @@ elements(struct bench *b, const om_tensor *t)
 	return OM_NEWN(b->mem, double, bytes / sizeof(double) + 1);
 }
 
-static void
+static om_status
 add_kernel(struct bench *b, const om_op *op, uint64_t calls)
 {
 	struct kernel *k = &b->kernel[b->nkernel];
 
 	if (b->nkernel == MAX_KERNELS)
-		return;
+		return OM_OK;
 	om_op_context_init(&k->call, b->s, b->mem, op);
 	k->call.mem = b->call;
 	om_tensor *in = (om_tensor *)k->call.in;
@@ -112,9 +113,13 @@ add_kernel(struct bench *b, const om_op *op, uint64_t calls)
 	for (uint32_t i = 0; i < op->nout; i++)
 		if (op->out[i])
 			k->call.out[i].data = elements(b, &k->call.out[i]);
-	k->call.scratch = OM_NEWN(b->mem, double, om_op_scratch(op) / sizeof(double) + 1);
 	k->calls = calls;
+	k->call.mem = b->mem;
+	OM_TRY(om_kernel_bind(&k->call, NULL));
+	k->call.mem = b->call;
+	k->call.scratch = OM_NEWN(b->mem, double, om_kernel_workspace(&k->call) / sizeof(double) + 1);
 	b->nkernel++;
+	return OM_OK;
 }
 
 static bool
@@ -124,7 +129,7 @@ is_in_body(const om_op *op)
 }
 
 /* As the profile of a run counts them. */
-static void
+static om_status
 find_kernels(struct bench *b, const om_exec *e)
 {
 	uint32_t n;
@@ -133,7 +138,8 @@ find_kernels(struct bench *b, const om_exec *e)
 	b->nkernel = 0;
 	for (uint32_t k = 0; k < n; k++)
 		if (is_in_body(ops[k].op))
-			add_kernel(b, ops[k].op, ops[k].calls);
+			OM_TRY(add_kernel(b, ops[k].op, ops[k].calls));
+	return OM_OK;
 }
 
 static om_status
@@ -146,7 +152,7 @@ call_kernels(struct bench *b)
 	for (uint64_t i = 0; i < most; i++)
 		for (uint32_t k = 0; k < b->nkernel; k++)
 			if (i < b->kernel[k].calls) {
-				OM_TRY(b->kernel[k].call.op->opdef->cpu(&b->kernel[k].call));
+				OM_TRY(om_kernel_run(&b->kernel[k].call));
 				om_arena_clear(b->call);
 			}
 	return OM_OK;
@@ -175,7 +181,8 @@ measure(struct bench *b, const om_exec_options *o, double *ms, om_exec_stats *st
 	om_status st = give_inputs(b, e);
 	if (st == OM_OK && o->profile) {
 		st = om_exec_run(e);
-		find_kernels(b, e);
+		if (st == OM_OK)
+			st = find_kernels(b, e);
 	} else if (st == OM_OK) {
 		st = best_run(e, ms);
 		*stats = *om_exec_get_stats(e);

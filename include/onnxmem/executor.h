@@ -18,6 +18,8 @@ typedef struct om_exec_options {
 	bool no_reuse;     /* every value in memory of its own; the plan is not used */
 	bool poison;       /* fill memory with a pattern when it dies, guard its edges */
 	bool profile;      /* time every op */
+	const struct om_kernel_registry *kernels;  /* preferred to those of the library; has to live as
+	                      long as the executor.  NULL: none */
 } om_exec_options;
 
 /* What an executor holds, and what its runs did. */

@@ -14,6 +14,7 @@
 #include "onnxmem/ir.h"
 
 typedef struct om_op_context om_op_context;
+struct om_kernel;
 
 /* One op as its row sees it: while planning, or in a run. */
 struct om_op_context {
@@ -28,6 +29,8 @@ struct om_op_context {
 	om_arena *keep;           /* for what elements point to, the text of strings, objects, and
 	                             for symbols; lives as long as the outputs */
 	void *scratch;            /* for kernels: bytes as `scratch` asked for, aligned to 64 */
+	const struct om_kernel *kernel;  /* the one that was chosen; see onnxmem/kernel.h */
+	void *state;              /* for kernels: what its `prepare` made */
 	/* For kernels of data-sized operators: storage for output `k` of this
 	 * shape; sets out[k].  In the fold also for kernels that may return splats
 	 * and want all elements of an output.  NULL in all other calls. */
@@ -87,7 +90,8 @@ enum { OM_VARIADIC = 255 };
 /* A set of element types: a bit a type. */
 #define OM_TYPES(type)    (UINT32_C(1) << (type))
 /* In place of a set: the type of input `k`, one of the first seven. */
-#define OM_SAME_AS(k)     (((uint32_t)(k) + 1) << 29)
+enum { OM_SET_LIKE_BIT = 29 };
+#define OM_SAME_AS(k)     (((uint32_t)(k) + 1) << OM_SET_LIKE_BIT)
 enum { OM_MAX_TYPED_INPUTS = 16 };
 
 /* An operator, in some of its versions.  A function that is NULL says: none, or never. */
@@ -130,7 +134,9 @@ struct om_opdef {
 	 * already.  Shapes are known.  NULL: never. */
 	bool (*subbuffer)(const om_op_context *c, uint32_t in, uint64_t *offset);
 
-	/* Compute the outputs.  The reference: plain and right.  NULL: cannot be run. */
+	/* Compute the outputs.  The reference: plain and right.  NULL: cannot be run.  Where a kernel
+	 * is registered that prepares it (onnxmem/kernel.h), it finds its state in the call: run it with
+	 * om_kernel_call(). */
 	om_status (*cpu)(om_op_context *c);
 
 	/* Bytes of scratch that `cpu` wants, shapes being known.  NULL: none. */
@@ -157,6 +163,10 @@ OM_API const om_opdef *om_opdef_next(const om_opdef *prev);
 /* Refuse elements of a type that an input may not have; a type that is not known
  * passes. */
 OM_API om_status om_opdef_check_types(const om_opdef *row, const om_op_context *c);
+
+/* May inputs have these types?  `takes` are OM_MAX_TYPED_INPUTS sets as in a row; types that are not known
+ * pass. */
+OM_API bool om_types_fit(const uint32_t *takes, const om_op_context *c);
 
 /* The call of `op` as it is known while planning: types, shapes, data of
  * constants.  Arrays come from `mem`. */

@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "exec/exec_internal.h"
+#include "onnxmem/kernel.h"
 
 struct weights {
 	om_exec *e;
@@ -162,9 +163,7 @@ run_kernel(struct weights *w, om_op_context *c)
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k] && !(op->opdef->flags & OM_DATA_DEPENDENT_SHAPE))
 			OM_TRY(give(c, k, &c->out[k].shape));
-	if (op->opdef->scratch)
-		c->scratch = om_alloc(c->mem, op->opdef->scratch(c));
-	return op->opdef->cpu(c);
+	return om_kernel_call(c);
 }
 
 /* Shapes that were not inferred: of a branch that does not go with the rest. */

@@ -43,7 +43,7 @@ om_stage_put(om_exec *e, struct stage *st, uint32_t k, const om_value *v, const 
 }
 
 om_status
-om_nnc_graph_stage(om_exec *e, struct stage *st, const om_block *b, uint32_t from, uint32_t n)
+om_control_flow_stage(om_exec *e, struct stage *st, const om_block *b, uint32_t from, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++)
 		OM_TRY(om_stage_put(e, st, k, b->result[from + k], &e->slot[b->result[from + k]->id]));
@@ -87,7 +87,7 @@ put_one(om_exec *e, om_value *to, om_kind from, const om_tensor *t)
 }
 
 om_status
-om_nnc_graph_put(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
+om_control_flow_put(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++)
 		OM_TRY(put_one(e, to[k], st->kind[k], &st->t[k]));
@@ -591,7 +591,7 @@ find_turns(struct step *s)
 }
 
 om_status
-om_nnc_graph_new(struct step *s)
+om_control_flow_new(struct step *s)
 {
 	om_exec *e = s->exec;
 	struct flow *f = s->flow = OM_NEW(e->mem, struct flow);
@@ -611,7 +611,7 @@ om_nnc_graph_new(struct step *s)
 }
 
 void
-om_nnc_graph_free(struct step *s)
+om_control_flow_free(struct step *s)
 {
 	struct flow *f = s->flow;
 

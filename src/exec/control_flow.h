@@ -51,9 +51,9 @@ struct flow {
 /* Keep a copy of the tensor that `v` is, or its object. */
 om_status om_stage_put(om_exec *e, struct stage *st, uint32_t k, const om_value *v, const om_tensor *t);
 /* Results [from, from + n) of a body. */
-om_status om_nnc_graph_stage(om_exec *e, struct stage *st, const om_block *b, uint32_t from, uint32_t n);
+om_status om_control_flow_stage(om_exec *e, struct stage *st, const om_block *b, uint32_t from, uint32_t n);
 /* What is kept becomes these values; NULL: nobody wants it. */
-om_status om_nnc_graph_put(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n);
+om_status om_control_flow_put(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n);
 void om_control_flow_poison(om_exec *e, uint32_t step);
 
 /* scan_outputs.c: before the first round; behind each one, with what its results are from

@@ -56,7 +56,7 @@ free_steps(om_exec *e)
 {
 	for (uint32_t b = 0; e->walk && b < e->prog->nblock; b++)
 		for (uint32_t k = 0; k < e->walk[b].n; k++)
-			om_nnc_graph_free(&e->walk[b].step[k]);
+			om_step_free(&e->walk[b].step[k]);
 }
 
 /* All but the memory that holds the executor itself: that ends last. */
@@ -136,6 +136,7 @@ build(om_exec *e)
 	OM_TRY(om_exec_place(e));
 	OM_TRY(om_exec_steps(e));
 	OM_TRY(om_exec_weights(e));
+	OM_TRY(om_exec_prepare(e));
 	if (e->options.poison && e->plan)
 		om_poison_new(e);
 	return OM_OK;

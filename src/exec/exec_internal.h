@@ -14,6 +14,7 @@
 #define OM_EXEC_INTERNAL_H
 
 #include "onnxmem/executor.h"
+#include "onnxmem/kernel.h"
 #include "onnxmem/opdef.h"
 
 enum { OM_ROOM_ALIGN = 64 };
@@ -34,13 +35,23 @@ struct uses {
 	size_t n, cap;
 };
 
+/* What a kernel was prepared for: a tensor without elements and symbols. */
+struct form {
+	om_dtype type;
+	int rank;
+	int64_t dim[OM_MAX_RANK];
+};
+
 struct step {
 	om_exec *exec;
 	om_op *op;
 	om_status (*run)(struct step *s);
 	om_tensor *in, *out;      /* those of call */
-	om_op_context call;
-	bool in_workspace;        /* its scratch: the plan has none */
+	om_op_context call;             /* bound to its kernel */
+	uint64_t scratch;         /* bytes that the kernel requires */
+	om_arena *state;          /* of the kernel's state where shapes may change; else NULL */
+	struct form *forms;       /* inputs, then outputs, that the state was prepared for */
+	bool is_prepared;
 	struct flow *flow;        /* of an op with bodies */
 	uint32_t profile;         /* place in the profile, from 1; 0: not called yet */
 };
@@ -132,14 +143,17 @@ om_status om_exec_weights(om_exec *e);
 /* ---- step.c ---- */
 
 om_status om_exec_steps(om_exec *e);
+/* Bind the kernels of ops whose shapes are fixed, when constants are there. */
+om_status om_exec_prepare(om_exec *e);
+void om_step_free(struct step *s);
 om_status om_walk_run(om_exec *e, const om_block *b);
 /* The inputs of a step as they are now. */
 void om_step_look(struct step *s);
 
 /* ---- flow.c: ops with bodies. ---- */
 
-om_status om_nnc_graph_new(struct step *s);
-void om_nnc_graph_free(struct step *s);
+om_status om_control_flow_new(struct step *s);
+void om_control_flow_free(struct step *s);
 
 /* ---- poison.c ---- */
 

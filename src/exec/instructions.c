@@ -5,43 +5,130 @@
 #include "base/clock.h"
 #include "exec/exec_internal.h"
 
+/* Symbols stay behind: a run has none. */
+static void
+copy_tensor(om_tensor *to, const om_tensor *from)
+{
+	to->type = from->type;
+	to->data = from->data;
+	to->splat = from->splat;
+	to->shape.rank = from->shape.rank;
+	for (int d = 0; d < from->shape.rank; d++)
+		to->shape.dim[d] = from->shape.dim[d];
+}
+
 void
 om_step_look(struct step *s)
 {
 	for (uint32_t k = 0; k < s->op->nin; k++)
 		if (s->op->in[k])
-			s->in[k] = s->exec->slot[s->op->in[k]->id];
+			copy_tensor(&s->in[k], &s->exec->slot[s->op->in[k]->id]);
 }
 
 /* What a kernel finds in its scratch must not matter: with poison, it is. */
 static void
-use_workspace(struct step *s, uint64_t bytes)
+use_workspace(struct step *s)
 {
 	s->call.scratch = s->exec->workspace.data;
 	if (s->exec->options.poison)
-		om_poison_fill(s->call.scratch, bytes);
+		om_poison_fill(s->call.scratch, s->scratch);
 }
 
-static om_status
-fit_scratch(struct step *s)
-{
-	const om_opdef *row = s->op->opdef;
+/* ---- Preparing. ---- */
 
-	if (!row->scratch)
-		return OM_OK;
-	const uint64_t bytes = row->scratch(&s->call);
-	OM_TRY(om_room_fit(s->exec, &s->exec->workspace, bytes, "scratch"));
-	use_workspace(s, bytes);
+static bool
+is_constant(const om_value *v)
+{
+	return v->is_const && !v->is_overridable;
+}
+
+/* Choose the kernel and make its state, which sees the elements of constants only. */
+static om_status
+bind_kernel(struct step *s, om_arena *mem)
+{
+	const om_op *op = s->op;
+	om_exec *e = s->exec;
+	om_op_context *c = &s->call;
+	void **data = OM_NEWN(e->call, void *, op->nin);
+
+	for (uint32_t k = 0; k < op->nin; k++) {
+		data[k] = s->in[k].data;
+		if (op->in[k] && !is_constant(op->in[k]))
+			s->in[k].data = NULL;
+	}
+	c->mem = mem;
+	const om_status st = om_kernel_bind(c, e->options.kernels);
+	c->mem = e->call;
+	for (uint32_t k = 0; k < op->nin; k++)
+		s->in[k].data = data[k];
+	OM_TRY(st);
+	s->scratch = om_kernel_workspace(c);
 	return OM_OK;
 }
+
+static bool
+has_form(const struct form *f, const om_tensor *t)
+{
+	bool same = f->type == t->type && f->rank == t->shape.rank;
+
+	for (int d = 0; same && d < f->rank; d++)
+		same = f->dim[d] == t->shape.dim[d];
+	return same;
+}
+
+static void
+set_form(struct form *f, const om_tensor *t)
+{
+	f->type = t->type;
+	f->rank = t->shape.rank;
+	for (int d = 0; d < f->rank; d++)
+		f->dim[d] = t->shape.dim[d];
+}
+
+static bool
+is_prepared_for(const struct step *s)
+{
+	const uint32_t nin = s->op->nin;
+	bool same = s->is_prepared;
+
+	for (uint32_t k = 0; same && k < nin; k++)
+		same = !s->op->in[k] || has_form(&s->forms[k], &s->in[k]);
+	for (uint32_t k = 0; same && k < s->op->nout; k++)
+		same = !s->op->out[k] || has_form(&s->forms[nin + k], &s->out[k]);
+	return same;
+}
+
+/* For the shapes of this run, unless they are those of the last one. */
+static om_status
+prepare_again(struct step *s)
+{
+	if (is_prepared_for(s))
+		return OM_OK;
+	s->is_prepared = false;
+	om_arena_clear(s->state);
+	OM_TRY(bind_kernel(s, s->state));
+	for (uint32_t k = 0; k < s->op->nin; k++)
+		set_form(&s->forms[k], &s->in[k]);
+	for (uint32_t k = 0; k < s->op->nout; k++)
+		set_form(&s->forms[s->op->nin + k], &s->out[k]);
+	s->is_prepared = true;
+	return OM_OK;
+}
+
+/* ---- Running. ---- */
 
 /* All is in place. */
 static om_status
 run_fixed(struct step *s)
 {
-	if (s->in_workspace)
-		use_workspace(s, s->op->opdef->scratch(&s->call));
-	return s->op->opdef->cpu(&s->call);
+	return s->call.kernel->run(&s->call);
+}
+
+static om_status
+run_in_workspace(struct step *s)
+{
+	use_workspace(s);
+	return s->call.kernel->run(&s->call);
 }
 
 /* A view by the plan; it has a step only so that what dies there is poisoned. */
@@ -91,8 +178,12 @@ run_open(struct step *s)
 
 	om_step_look(s);
 	OM_TRY(settle(s));
-	OM_TRY(fit_scratch(s));
-	OM_TRY(op->opdef->cpu(&s->call));
+	OM_TRY(prepare_again(s));
+	if (s->scratch) {
+		OM_TRY(om_room_fit(s->exec, &s->exec->workspace, s->scratch, "scratch"));
+		use_workspace(s);
+	}
+	OM_TRY(s->call.kernel->run(&s->call));
 	for (uint32_t k = 0; k < op->nout; k++) {
 		if (op->out[k] && !s->out[k].data)
 			return om_op_fail(s->exec->session, OM_RUN, op, "output %u got no memory", k);
@@ -193,17 +284,20 @@ check_kinds(const om_exec *e, const om_op *op)
 static om_status
 bind_scratch(struct step *s)
 {
-	const om_scratch *at = s->exec->scratch[s->op->id];
+	om_exec *e = s->exec;
+	const om_scratch *at = e->scratch[s->op->id];
 
-	if (at && at->bytes >= om_op_scratch(s->op)) {
-		s->call.scratch = s->exec->arena[at->arena].data + s->exec->guard + at->offset;
+	if (s->scratch == 0)
+		return OM_OK;
+	if (at && at->bytes >= s->scratch) {
+		s->call.scratch = e->arena[at->arena].data + e->guard + at->offset;
 		return OM_OK;
 	}
-	s->in_workspace = s->op->opdef->scratch != NULL;
-	return fit_scratch(s);
+	s->run = run_in_workspace;
+	return om_room_fit(e, &e->workspace, s->scratch, "scratch");
 }
 
-static om_status
+static void
 new_kernel(struct step *s)
 {
 	om_exec *e = s->exec;
@@ -211,7 +305,9 @@ new_kernel(struct step *s)
 
 	if (!all_fixed(e, op)) {
 		s->run = run_open;
-		return OM_OK;
+		s->state = om_arena_new();
+		s->forms = OM_NEWN(e->mem, struct form, (size_t)op->nin + op->nout);
+		return;
 	}
 	s->run = run_fixed;
 	for (uint32_t k = 0; k < op->nin; k++)
@@ -224,7 +320,6 @@ new_kernel(struct step *s)
 			s->out[k] = e->slot[op->out[k]->id];
 			om_exec_follow(e, op->out[k], &s->out[k]);
 		}
-	return bind_scratch(s);
 }
 
 static om_status
@@ -240,12 +335,13 @@ new_step(om_exec *e, om_op *op, struct step *s)
 	s->call.alloc = op->opdef->flags & OM_DATA_DEPENDENT_SHAPE ? give : NULL;
 	s->call.host = s;
 	if (op->opdef->control != OM_PLAIN)
-		return om_nnc_graph_new(s);
+		return om_control_flow_new(s);
 	if (is_skipped(e, op)) {
 		s->run = run_nothing;
 		return OM_OK;
 	}
-	return new_kernel(s);
+	new_kernel(s);
+	return OM_OK;
 }
 
 static om_status
@@ -273,4 +369,26 @@ om_exec_steps(om_exec *e)
 {
 	e->walk = OM_NEWN(e->mem, struct walk, e->prog->nblock);
 	return new_walk(e, e->prog->first);
+}
+
+om_status
+om_exec_prepare(om_exec *e)
+{
+	for (uint32_t b = 0; b < e->prog->nblock; b++)
+		for (uint32_t k = 0; k < e->walk[b].n; k++) {
+			struct step *s = &e->walk[b].step[k];
+			if (s->run != run_fixed)
+				continue;
+			OM_TRY(bind_kernel(s, e->mem));
+			OM_TRY(bind_scratch(s));
+			om_arena_clear(e->call);
+		}
+	return OM_OK;
+}
+
+void
+om_step_free(struct step *s)
+{
+	om_control_flow_free(s);
+	om_arena_free(s->state);
 }

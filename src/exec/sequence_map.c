@@ -221,12 +221,12 @@ run_sequence(struct step *s, const struct batches *b, int64_t i)
 		OM_TRY(om_stage_put(e, &s->flow->stage, k, body->param[k], &e->slot[body->param[k]->id]));
 	}
 	for (int64_t t = 0; t < n; t++) {
-		OM_TRY(om_nnc_graph_put(e, body->param, &s->flow->stage, b->nstate));
+		OM_TRY(om_control_flow_put(e, body->param, &s->flow->stage, b->nstate));
 		for (uint32_t k = 0; k < b->nscan; k++)
 			OM_TRY(put_part(s, body->param[b->nstate + k], &s->in[1 + b->nstate + k],
 				i * b->length + (is_backward(s->op, k) ? n - 1 - t : t), 2));
 		OM_TRY(om_walk_run(e, body));
-		OM_TRY(om_nnc_graph_stage(e, &s->flow->stage, body, 0, b->nstate));
+		OM_TRY(om_control_flow_stage(e, &s->flow->stage, body, 0, b->nstate));
 		for (uint32_t k = b->nstate; k < s->op->nout; k++)
 			OM_TRY(add_part(s, k, &e->slot[body->result[k]->id], i * b->length + t, front, 2));
 		om_control_flow_poison(e, e->body_end[body->id]);

@@ -1,6 +1,8 @@
 /* The table of operators. */
 #include <config.h>
 
+#include <assert.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "opdef/family.h"
@@ -8,6 +10,12 @@
 static const om_opdef *const families[] = {
 #define FAMILY(name) om_ops_##name,
 	OM_FAMILIES(FAMILY)
+#undef FAMILY
+};
+
+static const om_kernel *const kernel_families[] = {
+#define FAMILY(name) om_kernels_##name,
+	OM_KERNEL_FAMILIES(FAMILY)
 #undef FAMILY
 };
 
@@ -36,29 +44,88 @@ om_opdef_next(const om_opdef *prev)
 	return NULL;
 }
 
+/* ---- Finding rows by name. ---- */
+
+/* Open addressing, a slot a row: rows of one operator follow each other.  The index is made on first
+ * use and never changes after that. */
+enum { NSLOT = 2048 };
+
+static const om_opdef *slots[NSLOT];
+static om_kernel_registry *kernels;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static const char *
+domain_of(const om_opdef *r)
+{
+	return r->domain ? r->domain : "";
+}
+
+static uint32_t
+hash_of(const char *domain, const char *name)
+{
+	uint32_t h = 2166136261u;
+
+	for (const char *s = domain; *s; s++)
+		h = (h ^ (unsigned char)*s) * 16777619u;
+	h = (h ^ '/') * 16777619u;
+	for (const char *s = name; *s; s++)
+		h = (h ^ (unsigned char)*s) * 16777619u;
+	return h;
+}
+
+static void
+index_all(void)
+{
+	size_t n = 0;
+
+	for (const om_opdef *r = om_opdef_next(NULL); r; r = om_opdef_next(r)) {
+		uint32_t k = hash_of(domain_of(r), r->name) % NSLOT;
+		while (slots[k])
+			k = (k + 1) % NSLOT;
+		slots[k] = r;
+		n++;
+	}
+	assert(n < NSLOT / 2);
+	kernels = om_kernel_registry_new();
+	for (size_t f = 0; f < sizeof kernel_families / sizeof kernel_families[0]; f++)
+		om_kernel_register(NULL, kernels, kernel_families[f]);
+}
+
 static bool
 is_called(const om_opdef *r, const char *domain, const char *name)
 {
-	return *r->name == *name && strcmp(r->name, name) == 0 && strcmp(r->domain ? r->domain : "", domain) == 0;
+	return *r->name == *name && strcmp(r->name, name) == 0 && strcmp(domain_of(r), domain) == 0;
+}
+
+static bool
+has_version(const om_opdef *r, int version)
+{
+	return r->since <= version && (r->until == 0 || version <= r->until);
 }
 
 const om_opdef *
 om_opdef_find(const char *domain, const char *name, int version)
 {
-	for (size_t f = 0; f < NFAMILY; f++)
-		for (const om_opdef *r = families[f]; r->name; r++)
-			if (is_called(r, domain, name) && r->since <= version
-			    && (r->until == 0 || version <= r->until))
-				return r;
+	pthread_once(&once, index_all);
+	for (uint32_t k = hash_of(domain, name) % NSLOT; slots[k]; k = (k + 1) % NSLOT)
+		if (is_called(slots[k], domain, name) && has_version(slots[k], version))
+			return slots[k];
 	return NULL;
 }
 
 bool
 om_opdef_exists(const char *domain, const char *name)
 {
-	for (size_t f = 0; f < NFAMILY; f++)
-		for (const om_opdef *r = families[f]; r->name; r++)
-			if (is_called(r, domain, name))
-				return true;
+	pthread_once(&once, index_all);
+	for (uint32_t k = hash_of(domain, name) % NSLOT; slots[k]; k = (k + 1) % NSLOT)
+		if (is_called(slots[k], domain, name))
+			return true;
 	return false;
+}
+
+const om_kernel_registry *
+om_kernels_builtin(void)
+{
+	pthread_once(&once, index_all);
+	return kernels;
 }

@@ -5,6 +5,7 @@
  * is a view; behind them lies the scratch of the part at work. */
 #include <config.h>
 
+#include "onnxmem/kernel.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"
 
@@ -222,7 +223,8 @@ static om_status
 compute(om_composite *p, om_op_context *part, const bool *viewed)
 {
 	const om_opdef *row = part->op->opdef;
-	const uint64_t scratch = row->scratch ? row->scratch(part) : 0;
+	OM_TRY(om_kernel_bind(part, NULL));
+	const uint64_t scratch = om_kernel_workspace(part);
 	const uint64_t most = om_segments(p->used, om_piece_size(scratch));
 	om_cost cost = {(double)om_shape_count(&part->out[0].shape), 0};
 	bool all = true;
@@ -236,7 +238,7 @@ compute(om_composite *p, om_op_context *part, const bool *viewed)
 	if (p->doing == OM_COUNTING || all)
 		return OM_OK;
 	part->scratch = p->base + p->used;
-	return row->cpu(part);
+	return om_kernel_run(part);
 }
 
 void

@@ -4,6 +4,7 @@
 #ifndef OM_FAMILY_H
 #define OM_FAMILY_H
 
+#include "onnxmem/kernel.h"
 #include "onnxmem/opdef.h"
 #include "opdef/types.h"
 
@@ -62,5 +63,13 @@
 #define OM_FAMILY_DECLARE(name) extern const om_opdef om_ops_##name[];
 OM_FAMILIES(OM_FAMILY_DECLARE)
 #undef OM_FAMILY_DECLARE
+
+/* Families that prepare their kernels: each has a list of these, too, ended in the same way. */
+#define OM_KERNEL_FAMILIES(_)                                                  \
+	_(pointwise) _(mixed)
+
+#define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
+OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)
+#undef OM_KERNELS_DECLARE
 
 #endif

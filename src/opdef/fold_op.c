@@ -7,6 +7,7 @@
 
 #include "base/guard.h"
 #include "onnxmem/builder.h"
+#include "onnxmem/kernel.h"
 #include "ops/tensor/strided_copy.h"
 
 struct fold {
@@ -111,7 +112,7 @@ fold_splats(struct fold *f)
 	}
 	one.in = in;
 	one.out = out;
-	OM_TRY(f->c.op->opdef->cpu(&one));
+	OM_TRY(om_kernel_call(&one));
 	for (uint32_t k = 0; k < f->c.op->nout; k++) {
 		if (!f->c.op->out[k])
 			continue;
@@ -182,9 +183,7 @@ fold_dense(struct fold *f)
 		f->c.out[k].data = om_alloc(f->p->mem, bytes ? bytes : 1);
 		f->c.out[k].splat = row->flags & OM_SPLATS;
 	}
-	if (row->scratch)
-		f->c.scratch = om_alloc(f->c.mem, row->scratch(&f->c));
-	const om_status st = row->cpu(&f->c);
+	const om_status st = om_kernel_call(&f->c);
 	if (st == OM_UNSUPPORTED && row->flags & (OM_DATA_DEPENDENT_SHAPE | OM_SPLATS))
 		return OM_OK;
 	OM_TRY(st);

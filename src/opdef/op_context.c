@@ -7,6 +7,7 @@
 
 #include "base/guard.h"
 #include "onnxmem/builder.h"
+#include "onnxmem/kernel.h"
 #include "ops/tensor/cast.h"
 #include "ops/tensor/strided_copy.h"
 #include "ops/look.h"
@@ -154,11 +155,13 @@ check_kinds(om_session *s, const om_op *op)
 	return OM_OK;
 }
 
+_Static_assert((int)OM_NDTYPE <= (int)OM_SET_LIKE_BIT, "a set has a bit for each type, below those of OM_SAME_AS");
+
 om_status
 om_opdef_check_types(const om_opdef *row, const om_op_context *c)
 {
 	for (uint32_t k = 0; k < c->op->nin && k < OM_MAX_TYPED_INPUTS; k++) {
-		const uint32_t set = row->input_types[k], like = set >> 29;
+		const uint32_t set = row->input_types[k], like = set >> OM_SET_LIKE_BIT;
 		const om_dtype t = c->in[k].type;
 		if (!set || t == OM_UNDEFINED)
 			continue;
@@ -170,6 +173,20 @@ om_opdef_check_types(const om_opdef *row, const om_op_context *c)
 				"there is no kernel for elements of type %s as input %u", om_dtype_text(t), k);
 	}
 	return OM_OK;
+}
+
+bool
+om_types_fit(const uint32_t *takes, const om_op_context *c)
+{
+	for (uint32_t k = 0; k < c->op->nin && k < OM_MAX_TYPED_INPUTS; k++) {
+		const uint32_t set = takes[k], like = set >> OM_SET_LIKE_BIT;
+		const om_dtype t = c->in[k].type;
+		if (!set || t == OM_UNDEFINED)
+			continue;
+		if (like ? c->in[like - 1].type != OM_UNDEFINED && t != c->in[like - 1].type : !(set >> t & 1))
+			return false;
+	}
+	return true;
 }
 
 /* A version that is newer than all that the rows were written for may say
@@ -444,9 +461,9 @@ om_op_scratch(const om_op *op)
 {
 	struct look l;
 
-	if (!op->opdef || !op->opdef->scratch)
+	if (!op->opdef || op->opdef->control != OM_PLAIN)
 		return 0;
-	const uint64_t bytes = look_at(&l, op) ? op->opdef->scratch(&l.c) : 0;
+	const uint64_t bytes = look_at(&l, op) && om_kernel_bind(&l.c, NULL) == OM_OK ? om_kernel_workspace(&l.c) : 0;
 	om_arena_free(l.mem);
 	return bytes;
 }

@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "onnxmem/kernel.h"
 #include "opdef/numbers.h"
 
 enum { LONGEST_SYMBOL = 120 };
@@ -152,9 +153,7 @@ om_elems_moved(const om_op_context *c, om_symbolic_elem *e)
 	part.in = in;
 	part.out = &out;
 	part.session = om_session_new();
-	if (c->op->opdef->scratch)
-		part.scratch = om_alloc(c->mem, c->op->opdef->scratch(&part));
-	const bool good = c->op->opdef->cpu(&part) == OM_OK;
+	const bool good = om_kernel_call(&part) == OM_OK;
 	om_session_free(part.session);
 	if (good && out.data != v)
 		memcpy(v, out.data, (size_t)n * sizeof *v);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "../same.h"
+#include "onnxmem/kernel.h"
 #include "walk.h"
 
 enum { MOST_VARIANTS = 3, NEWEST = 28, WIDEST = 16 };
@@ -157,12 +158,13 @@ compute(const struct change *w, struct computed *r, int fill)
 		fail(w, "the type or shape of an output is not known");
 		return OM_SHAPE;
 	}
-	if (row->scratch)
-		r->c.scratch = exactly(r, row->scratch(&r->c), fill);
+	OM_TRY(om_kernel_bind(&r->c, NULL));
+	if (om_kernel_workspace(&r->c))
+		r->c.scratch = exactly(r, om_kernel_workspace(&r->c), fill);
 	if (row->flags & OM_DATA_DEPENDENT_SHAPE)
 		r->c.alloc = give_room;
 	r->c.host = r;
-	return row->cpu(&r->c);
+	return om_kernel_run(&r->c);
 }
 
 static void

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "../same.h"
+#include "onnxmem/kernel.h"
 #include "walk.h"
 
 enum { GUARD = 64, GUARD_BYTE = 0xee, NEWEST = 28, MOST_OUTPUTS = 8 };
@@ -179,10 +180,33 @@ put_into(const struct trial *t, struct computed *r, om_tensor *in, uint32_t k)
 	in[k].data = to;
 }
 
+/* Choose and prepare a kernel where no element is known yet, and no address. */
+static om_status
+bind_blindly(om_op_context *c)
+{
+	void *in[MOST_INPUTS], *out[MOST_OUTPUTS];
+	om_tensor *x = (om_tensor *)c->in;
+
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		in[k] = x[k].data;
+		x[k].data = NULL;
+	}
+	for (uint32_t k = 0; k < c->op->nout; k++) {
+		out[k] = c->out[k].data;
+		c->out[k].data = NULL;
+	}
+	const om_status st = om_kernel_bind(c, NULL);
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		x[k].data = in[k];
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		c->out[k].data = out[k];
+	return st;
+}
+
 /* Output k lies over input over[k], or where that is negative, on its own; the
  * inputs of which `into` has the bits lie in output 0. */
 static om_status
-compute_placed(const struct trial *t, struct computed *r, const int *over, unsigned into, int fill)
+compute_placed(const struct trial *t, struct computed *r, const int *over, unsigned into, bool blind, int fill)
 {
 	const om_opdef *row = t->row;
 
@@ -208,12 +232,13 @@ compute_placed(const struct trial *t, struct computed *r, const int *over, unsig
 	for (uint32_t k = 0; k < t->op->nin; k++)
 		if (into >> k & 1)
 			put_into(t, r, in, k);
-	if (row->scratch)
-		r->c.scratch = room_new(&r->scratch, row->scratch(&r->c), fill);
+	OM_TRY(blind ? bind_blindly(&r->c) : om_kernel_bind(&r->c, NULL));
+	if (om_kernel_workspace(&r->c))
+		r->c.scratch = room_new(&r->scratch, om_kernel_workspace(&r->c), fill);
 	if (row->flags & OM_DATA_DEPENDENT_SHAPE)
 		r->c.alloc = give_room;
 	r->c.host = r;
-	const om_status st = row->cpu(&r->c);
+	const om_status st = om_kernel_run(&r->c);
 	for (int k = 0; k < MOST_INPUTS; k++)
 		if (!is_intact(&r->in[k]))
 			fail(t, "writes beyond input %d", k);
@@ -228,7 +253,7 @@ compute_placed(const struct trial *t, struct computed *r, const int *over, unsig
 static om_status
 compute(const struct trial *t, struct computed *r, const int *over, int fill)
 {
-	return compute_placed(t, r, over, 0, fill);
+	return compute_placed(t, r, over, 0, false, fill);
 }
 
 static void
@@ -254,17 +279,30 @@ check_inputs(const struct trial *t, const struct computed *r)
 }
 
 static void
-check_place(const struct trial *t, const struct computed *ref, const int *over, unsigned into,
+check_placed(const struct trial *t, const struct computed *ref, const int *over, unsigned into, bool blind,
 	const char *what)
 {
 	struct computed r;
 
-	const om_status st = compute_placed(t, &r, over, into, 0x33);
+	const om_status st = compute_placed(t, &r, over, into, blind, 0x33);
 	if (st != OM_OK)
 		fail(t, "fails %s: %s", what, om_message(t->session));
 	else
 		compare(t, ref, &r, what);
 	computed_free(&r);
+}
+
+static void
+check_place(const struct trial *t, const struct computed *ref, const int *over, unsigned into, const char *what)
+{
+	check_placed(t, ref, over, into, false, what);
+}
+
+/* What a kernel prepares must not depend on addresses, nor on elements that are no constants. */
+static void
+check_blind(const struct trial *t, const struct computed *ref)
+{
+	check_placed(t, ref, NULL, 0, true, "when it is prepared before elements are known");
 }
 
 /* Each pair on its own, then as many as go together. */
@@ -464,6 +502,7 @@ check_kernel(const struct trial *t, recipe_fn *make, const struct computed *ref)
 	if (random && !om_op_view(t->op, 0, &(om_view_of){0}))
 		return;
 	check_place(t, ref, NULL, 0, "where memory held something else");
+	check_blind(t, ref);
 	check_reuse(t, ref);
 	check_into(t, ref);
 	if (!random)

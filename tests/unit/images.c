@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "images.h"
-#include "onnxmem/opdef.h"
+#include "onnxmem/kernel.h"
 #include "unit.h"
 
 struct decoder {
@@ -45,12 +45,11 @@ decode(const struct decoder *d, om_arena *mem, const uint8_t *data, size_t n, om
 {
 	const int64_t dim = (int64_t)n;
 	const om_tensor in = {.type = OM_UINT8, .shape = om_shape_of(1, &dim), .data = (void *)data};
-	const om_opdef *row = om_opdef_find("", "ImageDecoder", 20);
 	om_op_context c = {.session = d->s, .mem = mem, .op = d->p->first->first, .in = &in, .out = to, .keep = mem,
 		.alloc = alloc};
 
 	*to = (om_tensor){.type = OM_UINT8};
-	return row->cpu(&c);
+	return om_kernel_call(&c);
 }
 
 static const struct {

@@ -16,10 +16,24 @@
 
 struct om_operand {
 	char *at;
+	const void *constant;  /* where the operand is no input */
 	om_dtype type, as;   /* in memory; for the loop */
 	size_t size;         /* of an element in memory */
 	char *buffer;        /* for a strip of `as`, where that is another type */
 	int64_t step[OM_MAX_RANK];
+};
+
+struct om_loop_nest {
+	om_inner_loop_fn *loop;
+	double knob[OM_NKNOB];
+	int64_t strip;       /* elements of one; 0 where the output is empty */
+	bool is_single;      /* one strip without conversion is all */
+	bool is_converted;
+	int rank;
+	int64_t dim[OM_MAX_RANK];
+	uint32_t nin;
+	struct om_operand *lane;   /* [nin], then the output */
+	struct om_operand_ref *in;
 };
 
 static void
@@ -36,25 +50,32 @@ set_steps(struct om_loop_nest *e, struct om_operand *l, const om_shape *s, const
 	e->rank = out->rank;
 }
 
-void
-om_loop_nest_operand(om_op_context *c, struct om_loop_nest *e, uint32_t k, const om_tensor *t, const om_shape *s, om_dtype as)
+static void
+set_lane(om_op_context *c, struct om_loop_nest *e, uint32_t k, om_dtype type, const om_shape *s, om_dtype as)
 {
 	struct om_operand *l = &e->lane[k];
 
-	l->at = t->data;
-	l->type = t->type;
+	l->type = type;
 	l->as = as;
-	l->size = om_dtype_bits(t->type) / 8;
-	if (l->as != l->type)
+	l->size = om_dtype_bits(type) / 8;
+	if (as != type)
 		l->buffer = om_alloc(c->mem, (size_t)OM_STRIP * (om_dtype_bits(as) / 8));
 	set_steps(e, l, s, &c->out[0].shape);
 }
 
 void
-om_loop_nest_operands(om_op_context *c, struct om_loop_nest *e)
+om_nest_input(om_op_context *c, struct om_loop_nest *e, uint32_t k, const om_shape *s, om_dtype as)
 {
-	e->lane = OM_NEWN(c->mem, struct om_operand, (size_t)e->nin + 1);
-	e->in = OM_NEWN(c->mem, struct om_operand_ref, e->nin);
+	set_lane(c, e, k, c->in[k].type, s, as);
+}
+
+void
+om_nest_constant(om_op_context *c, struct om_loop_nest *e, uint32_t k, om_dtype t, const void *data, om_dtype as)
+{
+	const om_shape scalar = om_shape_of(0, NULL);
+
+	set_lane(c, e, k, t, &scalar, as);
+	e->lane[k].constant = data;
 }
 
 static bool
@@ -145,23 +166,55 @@ advance(const struct om_loop_nest *e, int64_t *index)
 }
 
 om_status
-om_loop_nest_run(om_op_context *c, struct om_loop_nest *e)
+om_nest_finish(om_op_context *c, struct om_loop_nest *e, om_dtype as)
+{
+	const om_shape *out = &c->out[0].shape;
+
+	set_lane(c, e, e->nin, c->out[0].type, out, as);
+	if (om_shape_count(out) == 0)
+		return OM_OK;
+	fold_dims(e, out);
+	e->strip = e->rank ? e->dim[e->rank - 1] : 1;
+	for (uint32_t k = 0; k < e->nin; k++) {
+		e->in[k].step = e->rank ? e->lane[k].step[e->rank - 1] : 0;
+		e->in[k].at = e->lane[k].constant;
+	}
+	e->is_converted = is_converted(e);
+	e->is_single = !e->is_converted && e->rank <= 1;
+	return OM_OK;
+}
+
+static void
+run_strips(const om_op_context *c, struct om_loop_nest *e)
 {
 	int64_t index[OM_MAX_RANK] = {0};
 
-	if (om_shape_count(&c->out[0].shape) == 0)
-		return OM_OK;
-	fold_dims(e, &c->out[0].shape);
-	const int64_t n = e->rank ? e->dim[e->rank - 1] : 1;
 	for (uint32_t k = 0; k < e->nin; k++)
-		e->in[k].step = e->rank ? e->lane[k].step[e->rank - 1] : 0;
-	const bool converted = is_converted(e);
+		e->lane[k].at = (char *)(e->lane[k].constant ? e->lane[k].constant : c->in[k].data);
+	e->lane[e->nin].at = c->out[0].data;
 	do {
-		if (converted)
-			run_converted(e, n);
+		if (e->is_converted)
+			run_converted(e, e->strip);
 		else
-			run_plain(e, n);
+			run_plain(e, e->strip);
 	} while (advance(e, index));
+}
+
+om_status
+om_loop_nest_run(om_op_context *c)
+{
+	struct om_loop_nest *e = c->state;
+
+	if (e->strip == 0)
+		return OM_OK;
+	if (!e->is_single) {
+		run_strips(c, e);
+		return OM_OK;
+	}
+	for (uint32_t k = 0; k < e->nin; k++)
+		if (!e->lane[k].constant)
+			e->in[k].at = c->in[k].data;
+	e->loop(&(struct om_inner_loop){e->strip, c->out[0].data, e->nin, e->in, e->knob});
 	return OM_OK;
 }
 
@@ -198,40 +251,6 @@ om_computed_as(om_inner_loop_fn *const loops[], om_dtype t)
 	return !loops[t] && narrow ? OM_FLOAT32 : t;
 }
 
-static bool
-has_dims(const om_shape *a, const om_shape *b)
-{
-	bool same = a->rank == b->rank;
-
-	for (int d = 0; same && d < a->rank; d++)
-		same = a->dim[d] == b->dim[d];
-	return same;
-}
-
-/* Small tensors are many: where all operands are one element, or go along with the
- * output, there is nothing to fold.  False where there is. */
-static bool
-one_strip(const om_op_context *c, om_inner_loop_fn *const loops[], const struct om_loop_nest *e)
-{
-	enum { MOST = 4 };
-	struct om_operand_ref in[MOST];
-	const om_tensor *out = &c->out[0];
-
-	if (e->nin > MOST || om_computed_as(loops, out->type) != out->type)
-		return false;
-	for (uint32_t k = 0; k < e->nin; k++) {
-		const om_tensor *t = &c->in[k];
-		const bool along = has_dims(&t->shape, &out->shape);
-		if (om_computed_as(loops, t->type) != t->type || (!along && om_shape_count(&t->shape) != 1))
-			return false;
-		in[k] = (struct om_operand_ref){t->data, along};
-	}
-	const int64_t n = om_shape_count(&out->shape);
-	if (n)
-		e->loop(&(struct om_inner_loop){n, out->data, e->nin, in, e->knob});
-	return true;
-}
-
 /* Attributes that are a number or a letter, in the order of the row. */
 static void
 set_knobs(const om_op_context *c, struct om_loop_nest *e)
@@ -250,30 +269,39 @@ set_knobs(const om_op_context *c, struct om_loop_nest *e)
 	}
 }
 
-om_status
-om_map_by(om_op_context *c, om_inner_loop_fn *const loops[], uint32_t key)
+struct om_loop_nest *
+om_nest_new(om_op_context *c, uint32_t nin, om_inner_loop_fn *loop)
 {
-	const om_dtype t = c->in[key].type;
-	struct om_loop_nest e = {.loop = loops[om_computed_as(loops, t)], .nin = c->op->nin};
+	struct om_loop_nest *e = OM_NEW(c->mem, struct om_loop_nest);
 
-	if (!e.loop)
-		return om_no_kernel(c, t);
-	set_knobs(c, &e);
-	if (one_strip(c, loops, &e))
-		return OM_OK;
-	om_loop_nest_operands(c, &e);
-	for (uint32_t k = 0; k < e.nin; k++) {
-		const om_shape s = om_aligned(c, k);
-		om_loop_nest_operand(c, &e, k, &c->in[k], &s, om_computed_as(loops, c->in[k].type));
-	}
-	om_loop_nest_operand(c, &e, e.nin, &c->out[0], &c->out[0].shape, om_computed_as(loops, c->out[0].type));
-	return om_loop_nest_run(c, &e);
+	e->loop = loop;
+	e->nin = nin;
+	e->lane = OM_NEWN(c->mem, struct om_operand, (size_t)nin + 1);
+	e->in = OM_NEWN(c->mem, struct om_operand_ref, nin);
+	set_knobs(c, e);
+	return e;
 }
 
 om_status
-om_map(om_op_context *c, om_inner_loop_fn *const loops[])
+om_map_prepare_by(om_op_context *c, void **state, om_inner_loop_fn *const loops[], uint32_t key)
 {
-	return om_map_by(c, loops, 0);
+	const om_dtype t = c->in[key].type;
+	om_inner_loop_fn *loop = loops[om_computed_as(loops, t)];
+
+	if (!loop)
+		return om_no_kernel(c, t);
+	struct om_loop_nest *e = *state = om_nest_new(c, c->op->nin, loop);
+	for (uint32_t k = 0; k < e->nin; k++) {
+		const om_shape s = om_aligned(c, k);
+		om_nest_input(c, e, k, &s, om_computed_as(loops, c->in[k].type));
+	}
+	return om_nest_finish(c, e, om_computed_as(loops, c->out[0].type));
+}
+
+om_status
+om_map_prepare(om_op_context *c, void **state, om_inner_loop_fn *const loops[])
+{
+	return om_map_prepare_by(c, state, loops, 0);
 }
 
 /* ---- Columns. ---- */

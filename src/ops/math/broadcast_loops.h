@@ -1,11 +1,12 @@
 /* Strips: elementwise computations as loops that do not know about broadcast.
  *
- * A family writes a loop for each type of elements, om_map() finds the one for a
- * call and runs it over all strips of the output. */
+ * A family writes a loop for each type of elements.  When a kernel is prepared, om_map_prepare()
+ * finds the one for the op and folds its dims into a nest of loops, which is the kernel's state;
+ * om_loop_nest_run() runs the loop over all strips of the output. */
 #ifndef OM_BROADCAST_LOOPS_H
 #define OM_BROADCAST_LOOPS_H
 
-#include "onnxmem/opdef.h"
+#include "onnxmem/kernel.h"
 #include "opdef/types.h"
 
 enum { OM_STRIP = 256, OM_NKNOB = 3 };
@@ -26,40 +27,30 @@ struct om_inner_loop {
 
 typedef void om_inner_loop_fn(const struct om_inner_loop *s);
 
-/* ---- A call whose operands are alike. ---- */
+/* ---- Ops whose operands are alike. ---- */
 
-/* Run the loop for the type of input `key`, or of the first one, over the call's inputs. */
-om_status om_map_by(om_op_context *c, om_inner_loop_fn *const loops[], uint32_t key);
-om_status om_map(om_op_context *c, om_inner_loop_fn *const loops[]);
+/* Prepare the loop for the type of input `key`, or of the first one, over the op's inputs. */
+om_status om_map_prepare_by(om_op_context *c, void **state, om_inner_loop_fn *const loops[], uint32_t key);
+om_status om_map_prepare(om_op_context *c, void **state, om_inner_loop_fn *const loops[]);
 
-/* ---- Any other: a nest is put together lane by lane, then run. ---- */
+/* ---- Any other: a nest is put together lane by lane, and finished with the output's. ---- */
 
-struct om_loop_nest {
-	om_inner_loop_fn *loop;
-	double knob[OM_NKNOB];
-	int rank;
-	int64_t dim[OM_MAX_RANK];
-	uint32_t nin;
-	struct om_operand *lane;   /* [nin], then the output */
-	struct om_operand_ref *in;
-};
+struct om_loop_nest;
 
-/* Room for the lanes of `nin` operands and the output. */
-void om_loop_nest_operands(om_op_context *c, struct om_loop_nest *e);
+/* A nest of `nin` operands, with the knobs from the op's attributes, in c->mem. */
+struct om_loop_nest *om_nest_new(om_op_context *c, uint32_t nin, om_inner_loop_fn *loop);
 
-static inline struct om_loop_nest
-om_loop_nest_of(om_op_context *c, uint32_t nin, om_inner_loop_fn *loop)
-{
-	struct om_loop_nest e = {.loop = loop, .nin = nin};
+/* Operand `k` is input `k`, as if it had shape `s`; the loop is to see its elements as type `as`. */
+void om_nest_input(om_op_context *c, struct om_loop_nest *e, uint32_t k, const om_shape *s, om_dtype as);
 
-	om_loop_nest_operands(c, &e);
-	return e;
-}
+/* Operand `k` is one element of type `t`, at `data`, which lives as long as the nest. */
+void om_nest_constant(om_op_context *c, struct om_loop_nest *e, uint32_t k, om_dtype t, const void *data, om_dtype as);
 
-/* Lane `k` of `nin`, the output's behind them, are the elements of `t`, as if it had shape `s`; the
- * loop is to see them as type `as`. */
-void om_loop_nest_operand(om_op_context *c, struct om_loop_nest *e, uint32_t k, const om_tensor *t, const om_shape *s, om_dtype as);
-om_status om_loop_nest_run(om_op_context *c, struct om_loop_nest *e);
+/* The loop makes elements of type `as` for output 0.  Then the nest is ready. */
+om_status om_nest_finish(om_op_context *c, struct om_loop_nest *e, om_dtype as);
+
+/* Column `run` of kernels whose state is a nest. */
+om_status om_loop_nest_run(om_op_context *c);
 
 /* The type to compute in: narrow floats without a loop of their own go through float32. */
 om_dtype om_computed_as(om_inner_loop_fn *const loops[], om_dtype t);

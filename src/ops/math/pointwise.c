@@ -133,9 +133,9 @@ signed_remainder(int64_t x, int64_t y, bool like_c)
 #define KERNEL(name, types)                                                    \
 	static om_inner_loop_fn *const name##_loops[OM_NDTYPE] = {ON_##types(ENTRY, name)}; \
 	static om_status                                                       \
-	name##_cpu(om_op_context *c)                                                 \
+	name##_prepare(om_op_context *c, void **state)                               \
 	{                                                                      \
-		return om_map(c, name##_loops);                                \
+		return om_map_prepare(c, state, name##_loops);                 \
 	}
 
 #define UNARY(name, since, types, value, attrs, brief)                         \
@@ -213,7 +213,7 @@ ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 #define ROW_OF(bits, label, from, least, most, list, text, infers, reuses)      \
 	.name = #label, .brief = text, .since = from, .min_in = least, .max_in = most, \
 	.min_out = 1, .max_out = 1, .flags = bits, .attrs = list,              \
-	.infer = infers, .inplace = reuses, .cpu = label##_cpu
+	.infer = infers, .inplace = reuses, .cpu = om_loop_nest_run
 #define ROW(...)  ROW_OF(OM_POINTWISE, __VA_ARGS__)
 
 #define UNARY(name, since, types, value, attrs, brief) \
@@ -241,8 +241,30 @@ const om_opdef om_ops_pointwise[] = {
 		.name = "Selu", .brief = "gamma times the Elu of x",
 		.since = 1, .until = 5, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = old_selu_attrs,
-		.infer = om_infer_same, .inplace = om_inplace_whole, .cpu = Selu_cpu,
+		.infer = om_infer_same, .inplace = om_inplace_whole, .cpu = om_loop_nest_run,
 		.input_types = {OF_FLOATS},
 	},
+	{0}
+};
+
+/* ---- The kernels. ---- */
+
+#undef UNARY
+#undef CURVE
+#undef TEST
+#undef BINARY
+#undef COMPARE
+#undef VARIADIC
+#define KERNEL_ROW(label)  {.name = #label, .prepare = label##_prepare, .run = om_loop_nest_run},
+#define UNARY(name, ...)     KERNEL_ROW(name)
+#define CURVE(name, ...)     KERNEL_ROW(name)
+#define TEST(name, ...)      KERNEL_ROW(name)
+#define BINARY(name, ...)    KERNEL_ROW(name)
+#define COMPARE(name, ...)   KERNEL_ROW(name)
+#define VARIADIC(name, ...)  KERNEL_ROW(name)
+
+const om_kernel om_kernels_pointwise[] = {
+#include "pointwise.def"
+	KERNEL_ROW(Equal)
 	{0}
 };

@@ -54,9 +54,9 @@ ON_CHOICES(WHERE_FN, Where)
 static om_inner_loop_fn *const Where_loops[OM_NDTYPE] = {ON_CHOICES(ENTRY, Where)};
 
 static om_status
-Where_cpu(om_op_context *c)
+Where_prepare(om_op_context *c, void **state)
 {
-	return om_map_by(c, Where_loops, 1);
+	return om_map_prepare_by(c, state, Where_loops, 1);
 }
 
 static om_status
@@ -102,21 +102,20 @@ ON_UNSIGNED(BINARY_FN, Pow, power(x, y))
 static om_inner_loop_fn *const Pow_loops[OM_NDTYPE] = {ON_NUMBERS(ENTRY, Pow)};
 
 static om_status
-Pow_cpu(om_op_context *c)
+Pow_prepare(om_op_context *c, void **state)
 {
 	const om_dtype t = c->in[0].type;
 	const bool real = om_dtype_is_float(t), root = !real && om_dtype_is_float(c->in[1].type);
 	const om_dtype own = om_computed_as(Pow_loops, t), as = root ? OM_FLOAT64 : own;
-	struct om_loop_nest e = om_loop_nest_of(c, 2, Pow_loops[as]);
 
 	if (!Pow_loops[own] || c->in[1].type == OM_STRING || !om_can_convert(as, c->in[1].type))
 		return om_no_kernel(c, Pow_loops[own] ? c->in[1].type : t);
+	struct om_loop_nest *e = *state = om_nest_new(c, 2, Pow_loops[as]);
 	for (uint32_t k = 0; k < 2; k++) {
 		const om_shape s = om_aligned(c, k);
-		om_loop_nest_operand(c, &e, k, &c->in[k], &s, as);
+		om_nest_input(c, e, k, &s, as);
 	}
-	om_loop_nest_operand(c, &e, 2, &c->out[0], &c->out[0].shape, as);
-	return om_loop_nest_run(c, &e);
+	return om_nest_finish(c, e, as);
 }
 
 static om_status
@@ -149,18 +148,17 @@ slope_shape(const om_op_context *c)
 }
 
 static om_status
-PRelu_cpu(om_op_context *c)
+PRelu_prepare(om_op_context *c, void **state)
 {
 	const om_dtype t = c->in[0].type, as = om_computed_as(PRelu_loops, t);
 	const om_shape slope = slope_shape(c);
-	struct om_loop_nest e = om_loop_nest_of(c, 2, PRelu_loops[as]);
 
-	if (!e.loop)
+	if (!PRelu_loops[as])
 		return om_no_kernel(c, t);
-	om_loop_nest_operand(c, &e, 0, &c->in[0], &c->in[0].shape, as);
-	om_loop_nest_operand(c, &e, 1, &c->in[1], &slope, as);
-	om_loop_nest_operand(c, &e, 2, &c->out[0], &c->out[0].shape, as);
-	return om_loop_nest_run(c, &e);
+	struct om_loop_nest *e = *state = om_nest_new(c, 2, PRelu_loops[as]);
+	om_nest_input(c, e, 0, &c->in[0].shape, as);
+	om_nest_input(c, e, 1, &slope, as);
+	return om_nest_finish(c, e, as);
 }
 
 static om_status
@@ -234,24 +232,20 @@ limit_of(om_dtype t, bool high)
 }
 
 static om_status
-Clip_cpu(om_op_context *c)
+Clip_prepare(om_op_context *c, void **state)
 {
 	const om_dtype t = c->in[0].type, as = om_computed_as(Clip_loops, t);
-	const om_shape scalar = om_shape_of(0, NULL);
-	struct om_loop_nest e = om_loop_nest_of(c, 3, Clip_loops[as]);
 
-	if (!e.loop)
+	if (!Clip_loops[as])
 		return om_no_kernel(c, t);
-	om_loop_nest_operand(c, &e, 0, &c->in[0], &c->in[0].shape, as);
-	for (uint32_t k = 1; k < 3; k++) {
-		const om_tensor limit = {.type = as, .data = (void *)limit_of(t, k == 2)};
+	struct om_loop_nest *e = *state = om_nest_new(c, 3, Clip_loops[as]);
+	om_nest_input(c, e, 0, &c->in[0].shape, as);
+	for (uint32_t k = 1; k < 3; k++)
 		if (om_has_in(c, k))
-			om_loop_nest_operand(c, &e, k, &c->in[k], &c->in[k].shape, as);
+			om_nest_input(c, e, k, &c->in[k].shape, as);
 		else
-			om_loop_nest_operand(c, &e, k, &limit, &scalar, as);
-	}
-	om_loop_nest_operand(c, &e, 3, &c->out[0], &c->out[0].shape, as);
-	return om_loop_nest_run(c, &e);
+			om_nest_constant(c, e, k, as, limit_of(t, k == 2), as);
+	return om_nest_finish(c, e, as);
 }
 
 static om_status
@@ -272,22 +266,20 @@ Clip_infer(om_op_context *c)
 
 /* Before version 11 the bounds are attributes. */
 static om_status
-old_Clip_cpu(om_op_context *c)
+old_Clip_prepare(om_op_context *c, void **state)
 {
 	const om_dtype t = c->in[0].type, as = om_computed_as(Clip_loops, t);
-	struct om_loop_nest e = om_loop_nest_of(c, 3, Clip_loops[as]);
-	float bound[2] = {om_attr_float(c->op, "min"), om_attr_float(c->op, "max")};
-	const om_shape scalar = om_shape_of(0, NULL);
+	float *bound = OM_NEWN(c->mem, float, 2);
 
-	if (!e.loop)
+	if (!Clip_loops[as])
 		return om_no_kernel(c, t);
-	om_loop_nest_operand(c, &e, 0, &c->in[0], &c->in[0].shape, as);
-	for (uint32_t k = 0; k < 2; k++) {
-		const om_tensor b = {.type = OM_FLOAT32, .data = &bound[k]};
-		om_loop_nest_operand(c, &e, k + 1, &b, &scalar, as);
-	}
-	om_loop_nest_operand(c, &e, 3, &c->out[0], &c->out[0].shape, as);
-	return om_loop_nest_run(c, &e);
+	bound[0] = om_attr_float(c->op, "min");
+	bound[1] = om_attr_float(c->op, "max");
+	struct om_loop_nest *e = *state = om_nest_new(c, 3, Clip_loops[as]);
+	om_nest_input(c, e, 0, &c->in[0].shape, as);
+	for (uint32_t k = 0; k < 2; k++)
+		om_nest_constant(c, e, k + 1, OM_FLOAT32, &bound[k], as);
+	return om_nest_finish(c, e, as);
 }
 
 /* ---- The rows. ---- */
@@ -305,32 +297,41 @@ const om_opdef om_ops_mixed[] = {
 		.name = "Clip", .brief = "x, kept within two bounds",
 		.since = 1, .until = 10, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = old_clip_attrs, .input_types = {OF_NUMBERS},
-		.infer = om_infer_same, .inplace = om_inplace_first, .cpu = old_Clip_cpu,
+		.infer = om_infer_same, .inplace = om_inplace_first, .cpu = om_loop_nest_run,
 	},
 	{
 		.name = "Clip", .brief = "x, kept within two bounds",
 		.since = 11, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .input_types = {OF_NUMBERS},
-		.infer = Clip_infer, .inplace = om_inplace_first, .cpu = Clip_cpu,
+		.infer = Clip_infer, .inplace = om_inplace_first, .cpu = om_loop_nest_run,
 	},
 	{
 		.name = "Pow", .brief = "x to the power y",
 		.since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = old_pow_attrs,
 		.input_types = {OF_FLOATS | OF_INDICES, OF_NUMBERS},
-		.infer = Pow_infer, .inplace = om_inplace_whole, .cpu = Pow_cpu,
+		.infer = Pow_infer, .inplace = om_inplace_whole, .cpu = om_loop_nest_run,
 	},
 	{
 		.name = "PRelu", .brief = "x, or slope x below zero",
 		.since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .input_types = {OF_WIDE},
-		.infer = PRelu_infer, .inplace = PRelu_reuse, .cpu = PRelu_cpu,
+		.infer = PRelu_infer, .inplace = PRelu_reuse, .cpu = om_loop_nest_run,
 	},
 	{
 		.name = "Where", .brief = "x where the condition holds, y elsewhere",
 		.since = 9, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .input_types = {OF(BOOL), OF_COMMON},
-		.infer = Where_infer, .inplace = om_inplace_whole, .cpu = Where_cpu,
+		.infer = Where_infer, .inplace = om_inplace_whole, .cpu = om_loop_nest_run,
 	},
+	{0}
+};
+
+const om_kernel om_kernels_mixed[] = {
+	{.name = "Clip", .until = 10, .prepare = old_Clip_prepare, .run = om_loop_nest_run},
+	{.name = "Clip", .since = 11, .prepare = Clip_prepare, .run = om_loop_nest_run},
+	{.name = "Pow", .prepare = Pow_prepare, .run = om_loop_nest_run},
+	{.name = "PRelu", .prepare = PRelu_prepare, .run = om_loop_nest_run},
+	{.name = "Where", .prepare = Where_prepare, .run = om_loop_nest_run},
 	{0}
 };

@@ -1,0 +1,218 @@
+/* What an op costs beside its arithmetic.
+ *
+ *	bench/small_ops [OPERATOR...]
+ *
+ * Chains of ops on tensors of about four elements, without a plan: what is measured is the
+ * walk of the executor and what each kernel does before it computes.  `make bench-small-ops`
+ * runs it.  One line a chain: its name, and nanoseconds an op, the median of some runs.
+ */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "onnxmem/executor.h"
+#include "onnxmem/pass.h"
+
+enum { LINKS = 1000, REPEATS = 31, RUNS_EACH = 4, TEXT = 1 << 18 };
+
+/* A link turns %x<n> into %x<n+1>.  In its text '<' stands for the first, '>' for the second, and '#'
+ * for n; `before` are constants. */
+struct chain {
+	const char *name, *params, *before, *link;
+	int ops;                  /* in a link */
+};
+
+static const struct chain chains[] = {
+	{"Relu", "%x0: float32[4]", "", "> = Relu(<)", 1},
+	{"Sigmoid", "%x0: float32[4]", "", "> = Sigmoid(<)", 1},
+	{"LeakyRelu", "%x0: float32[4]", "", "> = LeakyRelu(<) {alpha = 0.5}", 1},
+	{"Add", "%x0: float32[4], %y: float32[4]", "", "> = Add(<, %y)", 1},
+	{"Mul-scalar", "%x0: float32[4], %y: float32[]", "", "> = Mul(<, %y)", 1},
+	{"Add-broadcast", "%x0: float32[2,2], %y: float32[2]", "", "> = Add(<, %y)", 1},
+	{"Where", "%x0: float32[4], %c: bool[4], %y: float32[4]", "", "> = Where(%c, <, %y)", 1},
+	{"Clip", "%x0: float32[4], %l: float32[], %h: float32[]", "", "> = Clip(<, %l, %h)", 1},
+	{"Pow", "%x0: float32[4], %y: float32[]", "", "> = Pow(<, %y)", 1},
+	{"Cast", "%x0: float32[4]", "", "%c# = Cast(<) {to = 7}\n> = Cast(%c#) {to = 1}", 2},
+	{"Conv", "%x0: float32[1,4,1,1], %w: float32[4,4,1,1]", "", "> = Conv(<, %w)", 1},
+	{"Conv-3x3", "%x0: float32[1,1,2,2], %w: float32[1,1,3,3]", "", "> = Conv(<, %w) {pads = [1, 1, 1, 1]}", 1},
+	{"MaxPool", "%x0: float32[1,1,2,2]", "", "> = MaxPool(<) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}", 1},
+	{"MatMul", "%x0: float32[1,4], %w: float32[4,4]", "", "> = MatMul(<, %w)", 1},
+	{"Gemm", "%x0: float32[1,4], %w: float32[4,4], %b: float32[4]", "", "> = Gemm(<, %w, %b) {transB = 1}", 1},
+	{"Softmax", "%x0: float32[1,4]", "", "> = Softmax(<)", 1},
+	{"LayerNorm", "%x0: float32[1,4], %s: float32[4], %b: float32[4]", "",
+	 "> = LayerNormalization(<, %s, %b)", 1},
+	{"BatchNorm", "%x0: float32[1,4], %s: float32[4], %b: float32[4], %m: float32[4], %v: float32[4]", "",
+	 "> = BatchNormalization(<, %s, %b, %m, %v)", 1},
+	{"Reduce+Sub", "%x0: float32[1,4]", "", "%m# = ReduceMean(<) {axes = [1]}\n> = Sub(<, %m#)", 2},
+	{"Reshape", "%x0: float32[2,2]", "%s = const int64[2] {2, 2}\n", "> = Reshape(<, %s)", 1},
+	{"Transpose", "%x0: float32[2,2]", "", "> = Transpose(<)", 1},
+	{"Slice+Concat", "%x0: float32[4]", "%f = const int64[1] {0}\n%t = const int64[1] {2}\n",
+	 "%h# = Slice(<, %f, %t)\n> = Concat(%h#, %h#) {axis = 0}", 2},
+	{"Split+Concat", "%x0: float32[4]", "%n = const int64[2] {2, 2}\n",
+	 "%a#, %b# = Split(<, %n)\n> = Concat(%b#, %a#) {axis = 0}", 2},
+	{"Pad+Slice", "%x0: float32[4]",
+	 "%p = const int64[2] {1, 1}\n%f = const int64[1] {1}\n%t = const int64[1] {5}\n",
+	 "%q# = Pad(<, %p)\n> = Slice(%q#, %f, %t)", 2},
+	{"Gather", "%x0: float32[4]", "%i = const int64[4] {3, 1, 2, 0}\n", "> = Gather(<, %i)", 1},
+	{"Resize", "%x0: float32[1,1,2,2]", "%s = const float32[4] {1, 1, 1, 1}\n",
+	 "> = Resize(<, _, %s) {mode = \"linear\"}", 1},
+	{"Einsum", "%x0: float32[1,4], %w: float32[4,4]", "", "> = Einsum(<, %w) {equation = \"ij,jk\"}", 1},
+	{"Quantize", "%x0: float32[4], %s: float32[], %z: uint8[]", "",
+	 "%q# = QuantizeLinear(<, %s, %z)\n> = DequantizeLinear(%q#, %s, %z)", 2},
+	{"Attention", "%x0: float32[1,1,4]", "",
+	 "> = Attention(<, %x0, %x0) {q_num_heads = 2, kv_num_heads = 2}", 1},
+	{"GroupNorm", "%x0: float32[1,2,2], %s: float32[2], %b: float32[2]", "",
+	 "> = GroupNormalization(<, %s, %b) {num_groups = 2}", 1},
+	{"SkipLayerNorm", "%x0: float32[1,1,4], %k: float32[1,1,4], %s: float32[4]", "",
+	 "> = com.microsoft::SkipLayerNormalization(<, %k, %s)", 1},
+	{"FastGelu", "%x0: float32[4], %b: float32[4]", "", "> = com.microsoft::FastGelu(<, %b)", 1},
+};
+
+/* ---- The program of a chain. ---- */
+
+static char *
+put_link(char *to, const struct chain *c, int n)
+{
+	for (const char *s = c->link; *s; s++) {
+		if (*s == '<')
+			to += sprintf(to, "%%x%d", n);
+		else if (*s == '>')
+			to += sprintf(to, "%%x%d", n + 1);
+		else if (*s == '#')
+			to += sprintf(to, "%d", n);
+		else
+			*to++ = *s;
+	}
+	*to++ = '\n';
+	return to;
+}
+
+static om_status
+read_chain(om_session *s, const struct chain *c, char *text, om_prog **p)
+{
+	const char *opset = strstr(c->link, "com.microsoft") ? " opset com.microsoft 1" : "";
+	const int version = strstr(c->link, "axes =") ? 17 : 23;
+	char *to = text + sprintf(text, "program \"\" ir 8 opset %d%s\n^main(%s) {\n%s", version, opset, c->params,
+		c->before);
+
+	for (int n = 0; n < LINKS; n++)
+		to = put_link(to, c, n);
+	to += sprintf(to, "ret %%x%d\n}\n", LINKS);
+	FILE *in = fmemopen(text, (size_t)(to - text), "r");
+	const om_status st = om_parse(s, in, c->name, p);
+	fclose(in);
+	return st;
+}
+
+/* ---- Running. ---- */
+
+static double
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static om_status
+give_inputs(om_arena *mem, om_exec *e, const om_block *graph)
+{
+	for (uint32_t k = 0; k < graph->nparam; k++) {
+		const om_value *v = graph->param[k];
+		om_tensor t = {.type = v->type.elem, .shape = v->shape};
+		const int64_t n = om_shape_count(&v->shape);
+		t.data = OM_NEWN(mem, double, (size_t)n);
+		for (int64_t i = 0; i < n && t.type == OM_FLOAT32; i++)
+			((float *)t.data)[i] = 0.25f;
+		OM_TRY(om_exec_input(e, k, &t));
+	}
+	return OM_OK;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static om_status
+time_runs(om_exec *e, double *median)
+{
+	double took[REPEATS];
+
+	for (int k = 0; k < REPEATS; k++) {
+		const double start = now_ns();
+		for (int i = 0; i < RUNS_EACH; i++)
+			OM_TRY(om_exec_run(e));
+		took[k] = (now_ns() - start) / RUNS_EACH;
+	}
+	qsort(took, REPEATS, sizeof *took, compare);
+	*median = took[REPEATS / 2];
+	return OM_OK;
+}
+
+static om_status
+run_chain(om_session *s, om_host *h, om_arena *mem, om_prog *p, double *ns)
+{
+	static const om_exec_options apart = {.no_reuse = true};
+	om_exec *e;
+
+	OM_TRY(om_host_run(h, p, "inline,shapes,fold"));
+	OM_TRY(om_exec_new(s, p, NULL, &apart, &e));
+	om_status st = give_inputs(mem, e, p->first);
+	if (st == OM_OK)
+		st = time_runs(e, ns);
+	om_exec_free(e);
+	return st;
+}
+
+static bool
+bench_chain(om_session *s, om_host *h, char *text, const struct chain *c)
+{
+	om_arena *mem = om_arena_new();
+	om_prog *p = NULL;
+	double ns = 0;
+	om_status st = read_chain(s, c, text, &p);
+
+	if (st == OM_OK)
+		st = run_chain(s, h, mem, p, &ns);
+	if (st == OM_OK)
+		printf("%-16s %8.1f\n", c->name, ns / LINKS / c->ops);
+	else
+		fprintf(stderr, "bench/small_ops: %s: %s\n", c->name, om_message(s));
+	fflush(stdout);
+	om_prog_free(p);
+	om_arena_free(mem);
+	return st == OM_OK;
+}
+
+static bool
+is_wanted(const struct chain *c, int argc, char **argv)
+{
+	bool any = argc < 2;
+
+	for (int k = 1; k < argc; k++)
+		any |= strcmp(argv[k], c->name) == 0;
+	return any;
+}
+
+int
+main(int argc, char **argv)
+{
+	om_session *s = om_session_new();
+	om_host *h = om_host_new(s, NULL);
+	char *text = malloc(TEXT);
+	bool good = text != NULL;
+
+	for (size_t k = 0; good && k < sizeof chains / sizeof chains[0]; k++)
+		if (is_wanted(&chains[k], argc, argv))
+			good &= bench_chain(s, h, text, &chains[k]);
+	free(text);
+	om_host_free(h);
+	om_session_free(s);
+	return !good;
+}
