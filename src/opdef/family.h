@@ -66,7 +66,14 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 
 /* Families that prepare their kernels: each has a list of these, too, ended in the same way. */
 #define OM_KERNEL_FAMILIES(_)                                                  \
-	_(pointwise) _(mixed)
+	_(pointwise) \
+	_(mixed) \
+	_(cast) \
+	_(softmax) \
+	_(conv) \
+	_(conv_bytes) \
+	_(pool) \
+	_(matmul)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

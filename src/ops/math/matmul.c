@@ -225,35 +225,53 @@ offset_of(const struct batch *b, int64_t number, const int64_t *step)
 	return at;
 }
 
+struct matmul {
+	struct batch b;
+	int64_t count;                /* matrices */
+	int64_t size;                 /* of an element that is computed */
+	uint64_t room;                /* of a product */
+	product_of *product;
+};
+
+static om_status
+matmul_prepare(om_op_context *c, void **state)
+{
+	const om_dtype t = c->in[0].type;
+	struct matmul *s = *state;
+
+	s->product = product_for(t);
+	if (!s->product)
+		return om_no_kernel(c, t);
+	batch_of(c, 0, 1, &s->b);
+	s->count = om_shape_count(&s->b.dims);
+	s->size = om_dtype_bits(om_is_half(t) ? OM_FLOAT32 : t) / 8;
+	s->room = om_gemm_workspace(s->b.m, s->b.n, s->b.k);
+	return OM_OK;
+}
+
 static uint64_t
 matmul_scratch(const om_op_context *c)
 {
-	struct batch b;
+	const struct matmul *s = c->state;
 
-	batch_of(c, 0, 1, &b);
-	return wide_scratch(c, om_gemm_workspace(b.m, b.n, b.k));
+	return wide_scratch(c, s->room);
 }
 
 static om_status
 matmul_cpu(om_op_context *c)
 {
-	product_of *product = product_for(c->in[0].type);
-	const om_dtype wide = om_is_half(c->in[0].type) ? OM_FLOAT32 : c->in[0].type;
-	const int64_t size = om_dtype_bits(wide) / 8;
-	struct batch b;
+	const struct matmul *s = c->state;
+	const struct batch *b = &s->b;
 	struct product all;
 
-	if (!product)
-		return om_no_kernel(c, c->in[0].type);
-	batch_of(c, 0, 1, &b);
-	widen(c, om_gemm_workspace(b.m, b.n, b.k), &all);
-	for (int64_t i = 0, n = om_shape_count(&b.dims); i < n; i++)
-		product(&(struct product){
-			.m = b.m, .n = b.n, .k = b.k,
-			.a = (const char *)all.a + offset_of(&b, i, b.a_step) * size,
-			.b = (const char *)all.b + offset_of(&b, i, b.b_step) * size,
-			.a_row = b.k, .a_col = 1, .b_row = b.n, .b_col = 1,
-			.c = (char *)all.c + i * b.m * b.n * size, .alpha = 1, .room = all.room,
+	widen(c, s->room, &all);
+	for (int64_t i = 0; i < s->count; i++)
+		s->product(&(struct product){
+			.m = b->m, .n = b->n, .k = b->k,
+			.a = (const char *)all.a + offset_of(b, i, b->a_step) * s->size,
+			.b = (const char *)all.b + offset_of(b, i, b->b_step) * s->size,
+			.a_row = b->k, .a_col = 1, .b_row = b->n, .b_col = 1,
+			.c = (char *)all.c + i * b->m * b->n * s->size, .alpha = 1, .room = all.room,
 		});
 	narrow(c, &all);
 	return OM_OK;
@@ -644,13 +662,37 @@ gemm_dims(const om_op_context *c, struct product *p)
 	p->alpha = om_attr_float(c->op, "alpha");
 }
 
+struct gemm {
+	struct product p;             /* but for addresses */
+	float beta;
+	uint64_t room;                /* of the product */
+	product_of *product;
+};
+
+static om_status
+gemm_prepare(om_op_context *c, void **state)
+{
+	struct gemm *s = *state;
+
+	s->product = product_for(c->in[0].type);
+	if (!s->product)
+		return om_no_kernel(c, c->in[0].type);
+	if (om_has_in(c, 2) && c->in[2].type != c->in[0].type)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "adds %s to %s", om_dtype_text(c->in[2].type),
+			om_dtype_text(c->in[0].type));
+	gemm_dims(c, &s->p);
+	s->beta = om_attr_float(c->op, "beta");
+	s->p.add = om_has_in(c, 2) && s->beta != 0;
+	s->room = om_gemm_workspace(s->p.m, s->p.n, s->p.k);
+	return OM_OK;
+}
+
 static uint64_t
 gemm_scratch(const om_op_context *c)
 {
-	struct product p;
+	const struct gemm *s = c->state;
 
-	gemm_dims(c, &p);
-	return wide_scratch(c, om_gemm_workspace(p.m, p.n, p.k));
+	return wide_scratch(c, s->room);
 }
 
 /* C times beta, in the type that the sum is computed in. */
@@ -700,21 +742,13 @@ start_sum(const om_op_context *c, const struct product *p, double beta)
 static om_status
 gemm_cpu(om_op_context *c)
 {
-	product_of *product = product_for(c->in[0].type);
-	const float beta = om_attr_float(c->op, "beta");
-	struct product p = {0};
+	const struct gemm *s = c->state;
+	struct product p = s->p;
 
-	if (!product)
-		return om_no_kernel(c, c->in[0].type);
-	if (om_has_in(c, 2) && c->in[2].type != c->in[0].type)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "adds %s to %s", om_dtype_text(c->in[2].type),
-			om_dtype_text(c->in[0].type));
-	gemm_dims(c, &p);
-	widen(c, om_gemm_workspace(p.m, p.n, p.k), &p);
-	p.add = om_has_in(c, 2) && beta != 0;
+	widen(c, s->room, &p);
 	if (p.add)
-		start_sum(c, &p, beta);
-	product(&p);
+		start_sum(c, &p, s->beta);
+	s->product(&p);
 	narrow(c, &p);
 	return OM_OK;
 }
@@ -731,13 +765,13 @@ gemm_cost(const om_op_context *c, om_cost *cost)
 #define MATMUL(from, to)                                                       \
 	{.name = "MatMul", .brief = "product of matrices, as numpy.matmul",    \
 	 .since = from, .until = to, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, \
-	 .infer = matmul_infer, .cpu = matmul_cpu, .scratch = matmul_scratch, .cost = matmul_cost, \
+	 .infer = matmul_infer, .cpu = matmul_cpu, .cost = matmul_cost, \
 	 .input_types = {OF_WIDE, LIKE(0)}}
 
 #define GEMM(from, to, least)                                                  \
 	{.name = "Gemm", .brief = "alpha A B + beta C, of matrices",           \
 	 .since = from, .until = to, .min_in = least, .max_in = 3, .min_out = 1, .max_out = 1, \
-	 .attrs = gemm_attrs, .infer = gemm_infer, .cpu = gemm_cpu, .scratch = gemm_scratch, \
+	 .attrs = gemm_attrs, .infer = gemm_infer, .cpu = gemm_cpu, \
 	 .cost = gemm_cost, .input_types = {OF_WIDE, LIKE(0), LIKE(0)}}
 
 const om_opdef om_ops_matmul[] = {
@@ -756,5 +790,13 @@ const om_opdef om_ops_matmul[] = {
 	 .cpu = qlinear_cpu, .scratch = qlinear_scratch, .cost = qlinear_cost,
 	 .input_types = {OF_FLOAT8S | OF_BYTES, OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32), LIKE(0),
 	    OF_FLOAT8S | OF_BYTES, LIKE(1), LIKE(3), LIKE(1), OF_FLOAT8S | OF_BYTES}},
+	{0}
+};
+
+const om_kernel om_kernels_matmul[] = {
+	{.name = "MatMul", .state_bytes = sizeof(struct matmul), .prepare = matmul_prepare,
+	 .workspace = matmul_scratch, .run = matmul_cpu},
+	{.name = "Gemm", .state_bytes = sizeof(struct gemm), .prepare = gemm_prepare,
+	 .workspace = gemm_scratch, .run = gemm_cpu},
 	{0}
 };

@@ -214,28 +214,50 @@ narrow(const om_op_context *c, const struct om_images *p)
 		om_narrow(c->out[0].type, p->out, om_shape_count(&c->out[0].shape), c->out[0].data);
 }
 
+/* What both operators prepare. */
+struct prepared {
+	struct om_conv v;
+	uint64_t room;            /* bytes of scratch, without wide copies */
+};
+
+static om_status
+check_type(const om_op_context *c)
+{
+	const om_dtype t = c->in[0].type;
+
+	return t == OM_FLOAT32 || t == OM_FLOAT64 || om_is_half(t) ? OM_OK : om_no_kernel(c, t);
+}
+
+static om_status
+conv_prepare(om_op_context *c, void **state)
+{
+	struct prepared *s = *state;
+
+	s->v = om_conv_of(c, 0, 1);
+	s->room = om_conv_workspace(&s->v);
+	return check_type(c);
+}
+
 static uint64_t
 conv_scratch(const om_op_context *c)
 {
-	const struct om_conv v = om_conv_of(c, 0, 1);
+	const struct prepared *s = c->state;
 
-	return wide_scratch(c, om_conv_workspace(&v));
+	return wide_scratch(c, s->room);
 }
 
 static om_status
 conv_cpu(om_op_context *c)
 {
-	const struct om_conv v = om_conv_of(c, 0, 1);
+	const struct prepared *s = c->state;
 	struct om_images p;
 
 	if (c->in[0].type == OM_FLOAT64) {
-		conv_doubles(c, &v);
+		conv_doubles(c, &s->v);
 		return OM_OK;
 	}
-	if (c->in[0].type != OM_FLOAT32 && !om_is_half(c->in[0].type))
-		return om_no_kernel(c, c->in[0].type);
-	widen(c, om_conv_workspace(&v), &p);
-	om_conv_f32(&v, &p);
+	widen(c, s->room, &p);
+	om_conv_f32(&s->v, &p);
 	narrow(c, &p);
 	return OM_OK;
 }
@@ -301,29 +323,37 @@ transpose_of(const om_op_context *c)
 	return v;
 }
 
+static om_status
+transpose_prepare(om_op_context *c, void **state)
+{
+	struct prepared *s = *state;
+
+	s->v = transpose_of(c);
+	s->room = om_conv_transpose_workspace(&s->v);
+	return check_type(c);
+}
+
 static uint64_t
 transpose_scratch(const om_op_context *c)
 {
-	const struct om_conv v = transpose_of(c);
+	const struct prepared *s = c->state;
 
-	return c->in[0].type == OM_FLOAT64 ? 0 : wide_scratch(c, om_conv_transpose_workspace(&v));
+	return c->in[0].type == OM_FLOAT64 ? 0 : wide_scratch(c, s->room);
 }
 
 static om_status
 transpose_cpu(om_op_context *c)
 {
-	const struct om_conv v = transpose_of(c);
+	const struct prepared *s = c->state;
 	struct om_images p;
 
 	if (c->in[0].type == OM_FLOAT64) {
-		om_conv_transpose_scatter_f64(&v, c->in[0].data, c->in[1].data, om_has_in(c, 2) ? c->in[2].data : NULL,
+		om_conv_transpose_scatter_f64(&s->v, c->in[0].data, c->in[1].data, om_has_in(c, 2) ? c->in[2].data : NULL,
 			c->out[0].data);
 		return OM_OK;
 	}
-	if (c->in[0].type != OM_FLOAT32 && !om_is_half(c->in[0].type))
-		return om_no_kernel(c, c->in[0].type);
-	widen(c, om_conv_transpose_workspace(&v), &p);
-	om_conv_transpose_scatter(&v, &p);
+	widen(c, s->room, &p);
+	om_conv_transpose_scatter(&s->v, &p);
 	narrow(c, &p);
 	return OM_OK;
 }
@@ -342,7 +372,7 @@ transpose_cost(const om_op_context *c, om_cost *cost)
 #define CONV(from, to)                                                         \
 	{.name = "Conv", .brief = "convolution with bias",                     \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
-	 .attrs = conv_attrs, .infer = conv_infer, .cpu = conv_cpu, .scratch = conv_scratch, \
+	 .attrs = conv_attrs, .infer = conv_infer, .cpu = conv_cpu, \
 	 .cost = conv_cost, \
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0)}}
 
@@ -360,3 +390,9 @@ const om_opdef om_ops_conv[] = {
 	TRANSPOSE(11, 0),
 	{0}
 };
+
+#define KERNEL(label, called)                                                  \
+	{.name = label, .state_bytes = sizeof(struct prepared), .prepare = called##_prepare, \
+	 .workspace = called##_scratch, .run = called##_cpu}
+
+const om_kernel om_kernels_conv[] = {KERNEL("Conv", conv), KERNEL("ConvTranspose", transpose), {0}};

@@ -152,12 +152,25 @@ integer_infer(om_op_context *c)
 	return om_conv_infer(c, 0, 1);
 }
 
+static om_status
+integer_prepare(om_op_context *c, void **state)
+{
+	const int64_t nzero = om_has_in(c, 3) ? om_shape_count(&c->in[3].shape) : 0;
+	struct om_conv *v = *state;
+
+	*v = om_conv_of(c, 0, 1);
+	if ((nzero > 1 && nzero != v->cout) || (om_has_in(c, 2) && om_shape_count(&c->in[2].shape) != 1))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the zero points do not fit %lld channels",
+			(long long)v->cout);
+	return OM_OK;
+}
+
 static uint64_t
 integer_scratch(const om_op_context *c)
 {
-	const struct om_conv v = om_conv_of(c, 0, 1);
+	const struct om_conv *v = c->state;
 
-	return om_conv_int8_suits(&v) ? om_conv_int8_workspace(&v) : 0;
+	return om_conv_int8_suits(v) ? om_conv_int8_workspace(v) : 0;
 }
 
 static void
@@ -175,19 +188,16 @@ integer_put(const void *of, int64_t i, int64_t at, int64_t n, const int32_t *sum
 static om_status
 integer_cpu(om_op_context *c)
 {
-	const struct om_conv v = om_conv_of(c, 0, 1);
+	const struct om_conv *v = c->state;
 	const int64_t nzero = om_has_in(c, 3) ? om_shape_count(&c->in[3].shape) : 0;
 	const struct om_byte_images p = {.x = &c->in[0], .w = &c->in[1],
 		.x_zero = om_has_in(c, 2) ? &c->in[2] : NULL, .w_zero = nzero ? &c->in[3] : NULL,
 		.put = integer_put, .of = c, .room = c->scratch};
 
-	if ((nzero > 1 && nzero != v.cout) || (om_has_in(c, 2) && om_shape_count(&c->in[2].shape) != 1))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the zero points do not fit %lld channels",
-			(long long)v.cout);
-	if (om_conv_int8_suits(&v))
-		om_conv_int8(&v, &p);
-	for (int64_t i = 0; i < v.batch * v.cout && !om_conv_int8_suits(&v); i++)
-		om_conv_int8_channel(&v, &p, i, (int32_t *)c->out[0].data + i * om_window_volume(v.w.out));
+	if (om_conv_int8_suits(v))
+		om_conv_int8(v, &p);
+	for (int64_t i = 0; i < v->batch * v->cout && !om_conv_int8_suits(v); i++)
+		om_conv_int8_channel(v, &p, i, (int32_t *)c->out[0].data + i * om_window_volume(v->w.out));
 	return OM_OK;
 }
 
@@ -202,8 +212,14 @@ static const om_attr_spec integer_attrs[] = {OM_CONV_ATTRS, {0}};
 const om_opdef om_ops_conv_bytes[] = {
 	{.name = "ConvInteger", .brief = "convolution of bytes, in int32",
 	 .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
-	 .attrs = integer_attrs, .infer = integer_infer, .cpu = integer_cpu, .scratch = integer_scratch,
+	 .attrs = integer_attrs, .infer = integer_infer, .cpu = integer_cpu,
 	 .cost = integer_cost,
 	 .input_types = {OF_BYTES, OF_BYTES, LIKE(0), LIKE(1)}},
+	{0}
+};
+
+const om_kernel om_kernels_conv_bytes[] = {
+	{.name = "ConvInteger", .state_bytes = sizeof(struct om_conv), .prepare = integer_prepare,
+	 .workspace = integer_scratch, .run = integer_cpu},
 	{0}
 };

@@ -73,6 +73,34 @@ pool_cost(const om_op_context *c, om_cost *cost)
 		cost->flops = (double)om_shape_count(&c->out[0].shape) * (double)om_window_volume(w.kernel);
 }
 
+/* What is prepared, of the attributes that the operator has. */
+struct pool {
+	struct om_window w;
+	double order;                 /* of the norm */
+	bool with_padding;            /* the mean counts it */
+	bool by_column;               /* indices do */
+};
+
+static double
+order_of(const om_op *op)
+{
+	return op->version < 2 ? (double)om_attr_float(op, "p") : (double)om_attr_int(op, "p");
+}
+
+static om_status
+pool_prepare(om_op_context *c, void **state)
+{
+	struct pool *s = *state;
+	const char *wrong = read_pool(c, &s->w);
+
+	if (wrong)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "%s", wrong);
+	s->order = order_of(c->op);
+	s->with_padding = om_attr_int(c->op, "count_include_pad") != 0;
+	s->by_column = om_attr_int(c->op, "storage_order") != 0;
+	return OM_OK;
+}
+
 /* ---- Lines: what all taps add to a line of the output. ---- */
 
 enum kind { MAX, SUM, POWER };
@@ -129,9 +157,11 @@ divide_line(const struct line *l, bool with_padding, double *sum)
 }
 
 OM_INLINE void
-pool_lines(om_dtype t, enum kind kind, const om_op_context *c, const struct om_window *w, double order)
+pool_lines(om_dtype t, enum kind kind, const om_op_context *c, const struct pool *s)
 {
-	const bool with_padding = om_attr_int(c->op, "count_include_pad") != 0;
+	const struct om_window *w = &s->w;
+	const bool with_padding = s->with_padding;
+	const double order = s->order;
 	const int64_t planes = c->out[0].shape.dim[0] * c->out[0].shape.dim[1], n = w->out[2];
 	struct line l = {.w = w, .order = order};
 	double *sum = c->scratch;
@@ -232,10 +262,10 @@ find_max(om_dtype t, const void *x, int64_t plane, const struct om_window *w, co
 /* Indices count over the whole tensor; column by column when storage_order
  * says so. */
 OM_INLINE void
-max_with_indices(om_dtype t, const om_op_context *c, const struct om_window *w)
+max_with_indices(om_dtype t, const om_op_context *c, const struct pool *s)
 {
+	const struct om_window *w = &s->w;
 	const int64_t volume = om_window_volume(w->out), in = om_window_volume(w->in);
-	const bool by_column = om_attr_int(c->op, "storage_order") != 0;
 	int64_t *indices = c->out[1].data;
 
 	for (int64_t n = 0, all = om_shape_count(&c->out[0].shape); n < all; n++) {
@@ -244,7 +274,7 @@ max_with_indices(om_dtype t, const om_op_context *c, const struct om_window *w)
 		int64_t i[AXES];
 		const int64_t found = find_max(t, c->in[0].data, plane, w, o, i);
 		om_put(t, c->out[0].data, n, found < 0 ? (double)-INFINITY : om_get(t, c->in[0].data, found));
-		if (!by_column || found < 0 || w->n == 1)
+		if (!s->by_column || found < 0 || w->n == 1)
 			indices[n] = found;
 		else if (w->n == 2)
 			indices[n] = plane + i[1] + i[2] * w->in[1];
@@ -254,28 +284,27 @@ max_with_indices(om_dtype t, const om_op_context *c, const struct om_window *w)
 }
 
 OM_INLINE void
-max_of(om_dtype t, const om_op_context *c, const struct om_window *w)
+max_of(om_dtype t, const om_op_context *c, const struct pool *s)
 {
 	if (om_has_out(c, 1))
-		max_with_indices(t, c, w);
+		max_with_indices(t, c, s);
 	else if (t == OM_FLOAT32)
-		max_floats(c, w);
+		max_floats(c, &s->w);
 	else
-		pool_lines(t, MAX, c, w, 0);
+		pool_lines(t, MAX, c, s);
 }
 
 static om_status
 max_cpu(om_op_context *c)
 {
-	struct om_window w;
+	const struct pool *s = c->state;
 
-	read_pool(c, &w);
 	switch (c->in[0].type) {
-	case OM_INT8: max_of(OM_INT8, c, &w); return OM_OK;
-	case OM_UINT8: max_of(OM_UINT8, c, &w); return OM_OK;
+	case OM_INT8: max_of(OM_INT8, c, s); return OM_OK;
+	case OM_UINT8: max_of(OM_UINT8, c, s); return OM_OK;
 	default: break;
 	}
-	EACH_FLOAT(c->in[0].type, max_of(T, c, &w), return om_no_kernel(c, c->in[0].type));
+	EACH_FLOAT(c->in[0].type, max_of(T, c, s), return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
 }
 
@@ -291,10 +320,9 @@ static const om_attr_spec average_attrs[] = {
 static om_status
 average_cpu(om_op_context *c)
 {
-	struct om_window w;
+	const struct pool *s = c->state;
 
-	read_pool(c, &w);
-	EACH_FLOAT(c->in[0].type, pool_lines(T, SUM, c, &w, 0), return om_no_kernel(c, c->in[0].type));
+	EACH_FLOAT(c->in[0].type, pool_lines(T, SUM, c, s), return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
 }
 
@@ -310,12 +338,6 @@ static const om_attr_spec lp_attrs[] = {
 	{"p", OM_ATTR_INT, .i = 2},
 	{0}
 };
-
-static double
-order_of(const om_op *op)
-{
-	return op->version < 2 ? (double)om_attr_float(op, "p") : (double)om_attr_int(op, "p");
-}
 
 static om_status
 check_order(const om_op_context *c)
@@ -335,11 +357,9 @@ lp_infer(om_op_context *c)
 static om_status
 lp_cpu(om_op_context *c)
 {
-	const double order = order_of(c->op);
-	struct om_window w;
+	const struct pool *s = c->state;
 
-	read_pool(c, &w);
-	EACH_FLOAT(c->in[0].type, pool_lines(T, POWER, c, &w, order), return om_no_kernel(c, c->in[0].type));
+	EACH_FLOAT(c->in[0].type, pool_lines(T, POWER, c, s), return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
 }
 
@@ -402,11 +422,20 @@ global_lp_infer(om_op_context *c)
 }
 
 static om_status
+global_lp_prepare(om_op_context *c, void **state)
+{
+	struct pool *s = *state;
+
+	s->order = order_of(c->op);
+	return OM_OK;
+}
+
+static om_status
 global_lp_cpu(om_op_context *c)
 {
-	const double order = order_of(c->op);
+	const struct pool *s = c->state;
 
-	EACH_FLOAT(c->in[0].type, global(T, POWER, c, order), return om_no_kernel(c, c->in[0].type));
+	EACH_FLOAT(c->in[0].type, global(T, POWER, c, s->order), return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
 }
 
@@ -438,5 +467,17 @@ const om_opdef om_ops_pool[] = {
 		global_lp_cpu),
 	GLOBAL(GlobalLpPool, "the norm of a channel", 2, 0, global_lp_attrs, global_lp_infer,
 		global_lp_cpu),
+	{0}
+};
+
+#define KERNEL(label, runs)                                                    \
+	{.name = label, .state_bytes = sizeof(struct pool), .prepare = pool_prepare, \
+	 .workspace = line_scratch, .run = runs}
+
+const om_kernel om_kernels_pool[] = {
+	KERNEL("MaxPool", max_cpu),
+	KERNEL("AveragePool", average_cpu),
+	KERNEL("LpPool", lp_cpu),
+	{.name = "GlobalLpPool", .state_bytes = sizeof(struct pool), .prepare = global_lp_prepare, .run = global_lp_cpu},
 	{0}
 };

@@ -186,6 +186,27 @@ static const struct loops softmax_loops[OM_NDTYPE] = {ON_FLOATS(LOOPS, softmax)}
 static const struct loops log_softmax_loops[OM_NDTYPE] = {ON_FLOATS(LOOPS, log_softmax)};
 static const struct loops hardmax_loops[OM_NDTYPE] = {ON_FLOATS(LOOPS, hardmax)};
 
+struct softmax {
+	struct om_lines l;
+	size_t size;              /* of an element */
+	om_dtype as;              /* what is computed */
+};
+
+static om_status
+softmax_prepare(om_op_context *c, void **state)
+{
+	const om_dtype t = c->in[0].type;
+	struct softmax *s = *state;
+
+	s->as = om_is_half(t) ? OM_FLOAT32 : t;
+	s->size = om_dtype_bits(t) / 8;
+	if (!softmax_loops[s->as].line)
+		return om_no_kernel(c, t);
+	if (!lines_of(c, &s->l))
+		return om_op_fail(c->session, OM_INVALID, c->op, "the axis is outside the rank %d", c->in[0].shape.rank);
+	return OM_OK;
+}
+
 static uint64_t
 softmax_scratch(const om_op_context *c)
 {
@@ -219,20 +240,15 @@ by_scratch(om_op_context *c, const struct loops *f, char *y, const char *x, cons
 static om_status
 along_lines(om_op_context *c, const struct loops *loops)
 {
-	const om_dtype t = c->in[0].type;
-	const bool small = om_is_half(t);
-	const struct loops *f = &loops[small ? OM_FLOAT32 : t];
-	const size_t size = om_dtype_bits(t) / 8;
-	struct om_lines l;
+	const struct softmax *s = c->state;
+	const struct om_lines l = s->l;
+	const struct loops *f = &loops[s->as];
+	const bool small = s->as != c->in[0].type;
 
-	if (!f->line)
-		return om_no_kernel(c, t);
-	if (!lines_of(c, &l))
-		return om_op_fail(c->session, OM_INVALID, c->op, "the axis is outside the rank %d", c->in[0].shape.rank);
 	for (int64_t o = 0; o < l.outer && l.n; o++)
 		for (int64_t j = 0; j < l.inner; j += COLUMNS) {
 			const int64_t width = l.inner - j < COLUMNS ? l.inner - j : COLUMNS;
-			const size_t at = (size_t)(o * l.n * l.inner + j) * size;
+			const size_t at = (size_t)(o * l.n * l.inner + j) * s->size;
 			const char *x = (const char *)c->in[0].data + at;
 			char *y = (char *)c->out[0].data + at;
 			if (small)
@@ -298,5 +314,16 @@ const om_opdef om_ops_softmax[] = {
 	ROW("LogSoftmax", 13, 0, new_attrs, "the logarithm of Softmax along an axis", log_softmax_cpu),
 	ROW("Hardmax", 1, 12, old_attrs, "one at the first of the largest over the last dims", hardmax_cpu),
 	ROW("Hardmax", 13, 0, new_attrs, "one at the first of the largest along an axis", hardmax_cpu),
+	{0}
+};
+
+#define KERNEL(label, runs)                                                    \
+	{.name = label, .state_bytes = sizeof(struct softmax), .prepare = softmax_prepare, \
+	 .workspace = softmax_scratch, .run = runs}
+
+const om_kernel om_kernels_softmax[] = {
+	KERNEL("Softmax", softmax_cpu),
+	KERNEL("LogSoftmax", log_softmax_cpu),
+	KERNEL("Hardmax", hardmax_cpu),
 	{0}
 };

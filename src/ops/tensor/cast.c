@@ -539,17 +539,41 @@ read_whole(const om_tensor *x, om_tensor *y)
 	}
 }
 
+struct cast {
+	int64_t saturate;
+	int64_t n;                /* elements */
+	uint64_t bytes;           /* of the output */
+};
+
+static const om_attr_field cast_fields[] = {OM_FIELD(struct cast, INT, saturate), {0}};
+
+static om_status
+cast_prepare(om_op_context *c, void **state)
+{
+	const om_tensor *x = &c->in[0], *y = &c->out[0];
+	struct cast *s = *state;
+
+	s->n = om_shape_count(&y->shape);
+	om_dtype_bytes(y->type, s->n, &s->bytes);
+	if (x->type == y->type || y->type == OM_STRING)
+		return OM_OK;
+	if (!om_can_convert(y->type, x->type))
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel from %s to %s",
+			om_dtype_text(x->type), om_dtype_text(y->type));
+	if (y->type == OM_FLOAT8E8M0 && !om_attr_is(c->op, "round_mode", "up"))
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for this round_mode");
+	return OM_OK;
+}
+
 static om_status
 cast_cpu(om_op_context *c)
 {
+	const struct cast *s = c->state;
 	const om_tensor *x = &c->in[0];
 	om_tensor *y = &c->out[0];
-	const int64_t n = om_shape_count(&y->shape);
 
 	if (x->type == y->type) {
-		uint64_t bytes = 0;
-		om_dtype_bytes(y->type, n, &bytes);
-		memmove(y->data, x->data, bytes);
+		memmove(y->data, x->data, s->bytes);
 		return OM_OK;
 	}
 	if (y->type == OM_STRING)
@@ -558,12 +582,7 @@ cast_cpu(om_op_context *c)
 		read_whole(x, y);
 		return OM_OK;
 	}
-	if (!om_can_convert(y->type, x->type))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel from %s to %s",
-			om_dtype_text(x->type), om_dtype_text(y->type));
-	if (y->type == OM_FLOAT8E8M0 && !om_attr_is(c->op, "round_mode", "up"))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for this round_mode");
-	om_convert(y->type, y->data, x->type, x->data, n, om_attr_int(c->op, "saturate") != 0);
+	om_convert(y->type, y->data, x->type, x->data, s->n, s->saturate != 0);
 	return OM_OK;
 }
 
@@ -650,3 +669,9 @@ const om_opdef om_ops_cast[] = {
 	},
 	{0}
 };
+
+#define CAST(label)                                                            \
+	{.name = label, .fields = cast_fields, .state_bytes = sizeof(struct cast), \
+	 .prepare = cast_prepare, .run = cast_cpu}
+
+const om_kernel om_kernels_cast[] = {CAST("Cast"), CAST("CastLike"), {0}};
