@@ -73,7 +73,12 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(conv) \
 	_(conv_bytes) \
 	_(pool) \
-	_(matmul)
+	_(matmul) \
+	_(movement) \
+	_(slice) \
+	_(reshape) \
+	_(index) \
+	_(scatter)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

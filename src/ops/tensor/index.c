@@ -99,28 +99,44 @@ copy_line(char *to, const char *from, size_t bytes)
 	}
 }
 
+struct gather {
+	int axis;                 /* its place */
+	size_t size;              /* bytes of an element, */
+	size_t line;              /* of the slice that an index names */
+	int64_t outer, dim;       /* elements before the axis, and along it */
+	int64_t n;                /* indices */
+};
+
+static om_status
+gather_prepare(om_op_context *c, void **state)
+{
+	const om_shape *in = &c->in[0].shape;
+	struct gather *s = *state;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &s->size));
+	OM_TRY(om_attr_axis(c, "axis", in->rank, &s->axis));
+	s->outer = om_shape_span(in, 0, s->axis);
+	s->line = s->size * (size_t)om_shape_span(in, s->axis + 1, in->rank);
+	s->dim = in->dim[s->axis];
+	s->n = om_shape_count(&c->in[1].shape);
+	return OM_OK;
+}
+
 static om_status
 gather_cpu(om_op_context *c)
 {
-	const om_shape *in = &c->in[0].shape;
-	const int64_t n = om_shape_count(&c->in[1].shape);
-	size_t size;
-	int axis;
+	const struct gather *s = c->state;
 	bool done;
 
 	OM_TRY(om_splat_through(c, &done));
 	if (done)
 		return OM_OK;
-	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
-	const int64_t outer = om_shape_span(in, 0, axis);
-	const size_t line = size * (size_t)om_shape_span(in, axis + 1, in->rank);
 	char *to = c->out[0].data;
-	for (int64_t o = 0; o < outer; o++)
-		for (int64_t k = 0; k < n; k++, to += line) {
+	for (int64_t o = 0; o < s->outer; o++)
+		for (int64_t k = 0; k < s->n; k++, to += s->line) {
 			int64_t i;
-			OM_TRY(om_index_read(c, 1, k, in->dim[axis], &i));
-			copy_line(to, (const char *)c->in[0].data + (size_t)(o * in->dim[axis] + i) * line, line);
+			OM_TRY(om_index_read(c, 1, k, s->dim, &i));
+			copy_line(to, (const char *)c->in[0].data + (size_t)(o * s->dim + i) * s->line, s->line);
 		}
 	return OM_OK;
 }
@@ -153,27 +169,35 @@ gather_elements_infer(om_op_context *c)
 }
 
 static om_status
+gather_elements_prepare(om_op_context *c, void **state)
+{
+	const om_shape *in = &c->in[0].shape;
+	struct gather *s = *state;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &s->size));
+	OM_TRY(om_recheck(c));
+	s->n = om_shape_count(&c->in[1].shape);
+	return s->n == 0 ? OM_OK : om_attr_axis(c, "axis", in->rank, &s->axis);
+}
+
+static om_status
 gather_elements_cpu(om_op_context *c)
 {
+	const struct gather *s = c->state;
 	const om_shape *in = &c->in[0].shape, *at = &c->in[1].shape;
 	int64_t stride[OM_MAX_RANK], place[OM_MAX_RANK] = {0}, n = 0;
 	char *to = c->out[0].data;
-	size_t size;
-	int axis;
 
-	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(om_recheck(c));
-	if (om_shape_count(at) == 0)
+	if (s->n == 0)
 		return OM_OK;
-	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
 	om_strides(in, stride);
 	do {
 		int64_t i, from = 0;
-		OM_TRY(om_index_read(c, 1, n++, in->dim[axis], &i));
+		OM_TRY(om_index_read(c, 1, n++, in->dim[s->axis], &i));
 		for (int k = 0; k < in->rank; k++)
-			from += (k == axis ? i : place[k]) * stride[k];
-		memcpy(to, (const char *)c->in[0].data + (size_t)from * size, size);
-		to += size;
+			from += (k == s->axis ? i : place[k]) * stride[k];
+		memcpy(to, (const char *)c->in[0].data + (size_t)from * s->size, s->size);
+		to += s->size;
 	} while (om_next_place(at, place));
 	return OM_OK;
 }
@@ -226,17 +250,30 @@ gather_nd_infer(om_op_context *c)
 	return OM_OK;
 }
 
+struct gather_nd {
+	int batch, named;         /* axes: shared, and those that an index names */
+	size_t size;              /* of an element */
+};
+
+static om_status
+gather_nd_prepare(om_op_context *c, void **state)
+{
+	struct gather_nd *s = *state;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &s->size));
+	OM_TRY(om_recheck(c));
+	return nd_parts(c, &s->batch, &s->named);
+}
+
 static om_status
 gather_nd_cpu(om_op_context *c)
 {
+	const struct gather_nd *s = c->state;
 	const om_shape *in = &c->in[0].shape, *at = &c->in[1].shape;
+	const int batch = s->batch, named = s->named;
+	const size_t size = s->size;
 	int64_t stride[OM_MAX_RANK];
-	int batch, named;
-	size_t size;
 
-	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(om_recheck(c));
-	OM_TRY(nd_parts(c, &batch, &named));
 	om_strides(in, stride);
 	const int64_t outer = om_shape_span(at, 0, batch), inner = om_shape_span(at, batch, at->rank - 1);
 	const int64_t per_batch = om_shape_span(in, batch, in->rank);
@@ -307,19 +344,37 @@ any_index(const om_op_context *c, int64_t k, int64_t *v)
 	return true;
 }
 
+struct one_hot {
+	bool is_steered;          /* only a run knows the depth */
+	int axis;                 /* of the output */
+	size_t size;              /* of an element */
+};
+
+static om_status
+one_hot_prepare(om_op_context *c, void **state)
+{
+	struct one_hot *s = *state;
+
+	s->is_steered = !c->in[1].data;
+	if (!s->is_steered)
+		OM_TRY(om_recheck(c));
+	OM_TRY(om_elem_bytes(c, c->out[0].type, &s->size));
+	if (om_shape_count(&c->in[2].shape) != 2)
+		return om_op_fail(c->session, OM_RUN, c->op, "wants two values, for off and on");
+	return one_hot_axis(c, &s->axis);
+}
+
 static om_status
 one_hot_cpu(om_op_context *c)
 {
+	const struct one_hot *s = c->state;
 	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
 	const char *off = c->in[2].data;
-	size_t size;
-	int axis;
+	const size_t size = s->size;
+	const int axis = s->axis;
 
-	OM_TRY(om_recheck(c));
-	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
-	OM_TRY(one_hot_axis(c, &axis));
-	if (om_shape_count(&c->in[2].shape) != 2)
-		return om_op_fail(c->session, OM_RUN, c->op, "wants two values, for off and on");
+	if (s->is_steered)
+		OM_TRY(om_recheck(c));
 	om_fill(c->out[0].data, om_shape_count(out), size, off);
 	const int64_t depth = out->dim[axis];
 	const int64_t outer = om_shape_span(in, 0, axis), inner = om_shape_span(in, axis, in->rank);
@@ -372,5 +427,16 @@ const om_opdef om_ops_index[] = {
 	 .min_in = 3, .max_in = 3, .attrs = last_attrs, .infer = one_hot_infer, .cpu = one_hot_cpu,
 	 .input_types = {OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS,
 	    OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS, OF_COMMON}},
+	{0}
+};
+
+#define KERNEL(label, type, called)                                            \
+	{.name = label, .state_bytes = sizeof(struct type), .prepare = called##_prepare, .run = called##_cpu}
+
+const om_kernel om_kernels_index[] = {
+	KERNEL("Gather", gather, gather),
+	KERNEL("GatherElements", gather, gather_elements),
+	KERNEL("GatherND", gather_nd, gather_nd),
+	KERNEL("OneHot", one_hot, one_hot),
 	{0}
 };

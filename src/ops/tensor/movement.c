@@ -67,25 +67,31 @@ transpose_view(const om_op_context *c, uint32_t out, om_view_of *v)
 }
 
 static om_status
-transpose_bytes(om_op_context *c)
+transpose_prepare(om_op_context *c, void **state)
 {
 	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
 	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK];
+	om_copy_plan *plan = *state;
 	int perm[OM_MAX_RANK];
 	om_copy p = {.rank = 0};
-	size_t size;
-	bool done;
 
-	OM_TRY(om_splat_through(c, &done));
-	if (done)
-		return OM_OK;
-	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
 	OM_TRY(perm_of(c, in->rank, perm));
 	om_strides(in, from);
 	om_strides(out, to);
 	for (int k = 0; k < out->rank; k++)
 		om_copy_axis(&p, out->dim[k], to[k], from[perm[k]]);
-	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
+	*plan = om_copy_prepare(&p, om_moved_bytes(c->in[0].type));
+	return OM_OK;
+}
+
+static om_status
+transpose_bytes(om_op_context *c)
+{
+	bool done;
+
+	OM_TRY(om_splat_through(c, &done));
+	if (!done)
+		om_copy_go(c->state, c->out[0].data, c->in[0].data);
 	return OM_OK;
 }
 
@@ -196,22 +202,25 @@ concat_splats(om_op_context *c, size_t size)
 	return true;
 }
 
+/* An input, and where it goes. */
+struct joined {
+	om_copy_plan plan;
+	size_t at;                /* bytes into the output */
+};
+
 static om_status
-concat_cpu(om_op_context *c)
+concat_prepare(om_op_context *c, void **state)
 {
 	const om_shape *out = &c->out[0].shape;
+	struct joined *j = *state = OM_NEWN(c->mem, struct joined, c->op->nin);
 	int64_t to[OM_MAX_RANK];
-	size_t size;
+	size_t size, at = 0;
 	int axis;
 
 	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
-	if (c->out[0].splat && concat_splats(c, size))
-		return OM_OK;
-	OM_TRY(om_dense_out(c, 0));
 	OM_TRY(om_recheck(c));
 	OM_TRY(om_attr_axis(c, "axis", out->rank, &axis));
 	om_strides(out, to);
-	char *at = c->out[0].data;
 	for (uint32_t k = 0; k < c->op->nin; k++) {
 		const om_tensor *in = &c->in[k];
 		const int64_t outer = om_shape_span(&in->shape, 0, axis);
@@ -219,9 +228,24 @@ concat_cpu(om_op_context *c)
 		om_copy p = {.rank = 0};
 		om_copy_axis(&p, outer, to[axis] * out->dim[axis], in->splat ? 0 : line);
 		om_copy_axis(&p, line, 1, !in->splat);
-		if (at != in->data)
-			om_copy_run(&p, size, at, in->data);
+		j[k] = (struct joined){om_copy_prepare(&p, size), at};
 		at += (size_t)(to[axis] * in->shape.dim[axis]) * size;
+	}
+	return OM_OK;
+}
+
+static om_status
+concat_cpu(om_op_context *c)
+{
+	const struct joined *j = c->state;
+
+	if (c->out[0].splat && concat_splats(c, j[0].plan.size))
+		return OM_OK;
+	OM_TRY(om_dense_out(c, 0));
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		char *to = (char *)c->out[0].data + j[k].at;
+		if (to != c->in[k].data)
+			om_copy_go(&j[k].plan, to, c->in[k].data);
 	}
 	return OM_OK;
 }
@@ -342,12 +366,18 @@ split_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	return true;
 }
 
+struct split {
+	bool is_ready;            /* sizes were known when it was prepared */
+	struct joined *part;      /* [nout], where they are taken from */
+};
+
+/* Sizes are known. */
 static om_status
-split_cpu(om_op_context *c)
+split_parts(const om_op_context *c, struct joined *part)
 {
 	const om_tensor *in = &c->in[0];
 	int64_t from[OM_MAX_RANK], *sizes;
-	size_t size;
+	size_t size, at = 0;
 	int axis;
 
 	OM_TRY(om_elem_bytes(c, in->type, &size));
@@ -355,16 +385,37 @@ split_cpu(om_op_context *c)
 	OM_TRY(om_attr_axis(c, "axis", in->shape.rank, &axis));
 	OM_TRY(split_sizes(c, axis, &sizes));
 	om_strides(&in->shape, from);
-	const char *at = in->data;
 	for (uint32_t k = 0; k < c->op->nout; k++) {
 		const int64_t line = from[axis] * sizes[k];
 		om_copy p = {.rank = 0};
 		om_copy_axis(&p, om_shape_span(&in->shape, 0, axis), line, from[axis] * in->shape.dim[axis]);
 		om_copy_axis(&p, line, 1, 1);
-		if (om_has_out(c, k))
-			om_copy_run(&p, size, c->out[k].data, at);
+		part[k] = (struct joined){om_copy_prepare(&p, size), at};
 		at += (size_t)line * size;
 	}
+	return OM_OK;
+}
+
+static om_status
+split_prepare(om_op_context *c, void **state)
+{
+	struct split *s = *state;
+
+	s->part = OM_NEWN(c->mem, struct joined, c->op->nout);
+	s->is_ready = !om_is_steered(c);
+	return s->is_ready ? split_parts(c, s->part) : OM_OK;
+}
+
+static om_status
+split_cpu(om_op_context *c)
+{
+	const struct split *s = c->state;
+
+	if (!s->is_ready)
+		OM_TRY(split_parts(c, s->part));
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		if (om_has_out(c, k))
+			om_copy_go(&s->part[k].plan, c->out[k].data, (const char *)c->in[0].data + s->part[k].at);
 	return OM_OK;
 }
 
@@ -401,27 +452,46 @@ same_count_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	return n > 0 && n == om_shape_count(&c->out[0].shape) && om_view_whole(c, out, v);
 }
 
+/* What Expand and Tile prepare. */
+struct repeated {
+	om_copy_plan plan;
+	bool is_steered;          /* only elements in a run say what the output's shape is */
+};
+
 static om_status
-expand_cpu(om_op_context *c)
+expand_prepare(om_op_context *c, void **state)
 {
 	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
 	const int shift = out->rank - in->rank;
 	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK];
+	struct repeated *s = *state;
 	om_copy p = {.rank = 0};
 	size_t size;
-	bool done;
 
-	OM_TRY(om_recheck(c));
-	OM_TRY(om_splat_through(c, &done));
-	if (done)
-		return OM_OK;
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
+	s->is_steered = om_is_steered(c);
+	if (!s->is_steered)
+		OM_TRY(om_recheck(c));
 	om_strides(in, from);
 	om_strides(out, to);
 	for (int k = 0; k < out->rank; k++)
 		om_copy_axis(&p, out->dim[k], to[k],
 			k >= shift && in->dim[k - shift] != 1 ? from[k - shift] : 0);
-	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
+	s->plan = om_copy_prepare(&p, size);
+	return OM_OK;
+}
+
+static om_status
+expand_cpu(om_op_context *c)
+{
+	const struct repeated *s = c->state;
+	bool done;
+
+	if (s->is_steered)
+		OM_TRY(om_recheck(c));
+	OM_TRY(om_splat_through(c, &done));
+	if (!done)
+		om_copy_go(&s->plan, c->out[0].data, c->in[0].data);
 	return OM_OK;
 }
 
@@ -481,28 +551,27 @@ tile_infer(om_op_context *c)
 	return OM_OK;
 }
 
+/* An axis is repeated as often as its output is longer. */
 static om_status
-tile_cpu(om_op_context *c)
+tile_prepare(om_op_context *c, void **state)
 {
 	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
-	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK], rep[OM_MAX_RANK];
+	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK];
+	struct repeated *s = *state;
 	om_copy p = {.rank = 0};
 	size_t size;
-	bool done;
 
-	OM_TRY(om_recheck(c));
-	OM_TRY(om_splat_through(c, &done));
-	if (done)
-		return OM_OK;
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(tile_repeats(c, rep, &done));
+	s->is_steered = om_is_steered(c);
+	if (!s->is_steered)
+		OM_TRY(om_recheck(c));
 	om_strides(in, from);
 	om_strides(out, to);
 	for (int k = 0; k < out->rank; k++) {
-		om_copy_axis(&p, rep[k], to[k] * in->dim[k], 0);
+		om_copy_axis(&p, in->dim[k] ? out->dim[k] / in->dim[k] : 0, to[k] * in->dim[k], 0);
 		om_copy_axis(&p, in->dim[k], to[k], from[k]);
 	}
-	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
+	s->plan = om_copy_prepare(&p, size);
 	return OM_OK;
 }
 
@@ -548,7 +617,7 @@ static const om_attr_spec split18_attrs[] = {
 	.min_out = 1, .max_out = OM_VARIADIC, \
 	.infer = split_infer, .view = split_view, .cpu = split_cpu
 #define TILE .name = "Tile", .brief = "the input repeated like tiles", .flags = OM_SPLATS, \
-	.infer = tile_infer, .view = same_count_view, .cpu = tile_cpu
+	.infer = tile_infer, .view = same_count_view, .cpu = expand_cpu
 
 const om_opdef om_ops_movement[] = {
 	{ONE, .name = "Transpose", .brief = "the axes in another order", .since = 1,
@@ -575,5 +644,14 @@ const om_opdef om_ops_movement[] = {
 	 .input_types = {OF_COMMON, OF(INT64), OF(INT64)}},
 	{ONE, TILE, .since = 6, .min_in = 2, .max_in = 2,
 	 .input_types = {OF_COMMON, OF(INT64)}},
+	{0}
+};
+
+const om_kernel om_kernels_movement[] = {
+	{.name = "Transpose", .state_bytes = sizeof(om_copy_plan), .prepare = transpose_prepare, .run = transpose_cpu},
+	{.name = "Concat", .prepare = concat_prepare, .run = concat_cpu},
+	{.name = "Split", .state_bytes = sizeof(struct split), .prepare = split_prepare, .run = split_cpu},
+	{.name = "Expand", .state_bytes = sizeof(struct repeated), .prepare = expand_prepare, .run = expand_cpu},
+	{.name = "Tile", .state_bytes = sizeof(struct repeated), .prepare = tile_prepare, .run = expand_cpu},
 	{0}
 };

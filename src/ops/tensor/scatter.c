@@ -146,35 +146,48 @@ scatter_infer(om_op_context *c)
 	return om_infer_same(c);
 }
 
+struct scatter {
+	combine_fn *write;
+	size_t size;              /* of an element */
+	int axis;
+};
+
 static om_status
-scatter_elements_cpu(om_op_context *c)
+scatter_elements_prepare(om_op_context *c, void **state)
 {
 	const om_shape *in = &c->in[0].shape, *at = &c->in[1].shape;
-	int64_t stride[OM_MAX_RANK], place[OM_MAX_RANK] = {0}, n = 0;
-	combine_fn *write;
-	size_t size;
-	int axis;
+	struct scatter *s = *state;
 
-	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(combiner(c, &write));
-	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &s->size));
+	OM_TRY(combiner(c, &s->write));
+	OM_TRY(om_attr_axis(c, "axis", in->rank, &s->axis));
 	if (at->rank != in->rank || !om_shape_equal(at, &c->in[2].shape))
 		return om_op_fail(c->session, OM_RUN, c->op, "indices and updates do not fit the data");
 	for (int k = 0; k < in->rank; k++)
-		if (k != axis && at->dim[k] > in->dim[k])
+		if (k != s->axis && at->dim[k] > in->dim[k])
 			return om_op_fail(c->session, OM_RUN, c->op, "dim %d of the indices is %lld, of the data %lld",
 				k, (long long)at->dim[k], (long long)in->dim[k]);
+	return OM_OK;
+}
+
+static om_status
+scatter_elements_cpu(om_op_context *c)
+{
+	const struct scatter *s = c->state;
+	const om_shape *in = &c->in[0].shape, *at = &c->in[1].shape;
+	int64_t stride[OM_MAX_RANK], place[OM_MAX_RANK] = {0}, n = 0;
+
 	OM_TRY(om_cpu_whole(c));
 	if (om_shape_count(at) == 0)
 		return OM_OK;
 	om_strides(in, stride);
 	do {
 		int64_t i, to = 0;
-		OM_TRY(om_index_read(c, 1, n, in->dim[axis], &i));
+		OM_TRY(om_index_read(c, 1, n, in->dim[s->axis], &i));
 		for (int k = 0; k < in->rank; k++)
-			to += (k == axis ? i : place[k]) * stride[k];
-		write((char *)c->out[0].data + (size_t)to * size,
-			(const char *)c->in[2].data + (size_t)n++ * size, 1, size);
+			to += (k == s->axis ? i : place[k]) * stride[k];
+		s->write((char *)c->out[0].data + (size_t)to * s->size,
+			(const char *)c->in[2].data + (size_t)n++ * s->size, 1, s->size);
 	} while (om_next_place(at, place));
 	return OM_OK;
 }
@@ -199,16 +212,23 @@ nd_fits(const om_op_context *c)
 }
 
 static om_status
+scatter_nd_prepare(om_op_context *c, void **state)
+{
+	struct scatter *s = *state;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &s->size));
+	OM_TRY(combiner(c, &s->write));
+	return nd_fits(c);
+}
+
+static om_status
 scatter_nd_cpu(om_op_context *c)
 {
+	const struct scatter *s = c->state;
 	const om_shape *in = &c->in[0].shape, *at = &c->in[1].shape;
+	const size_t size = s->size;
 	int64_t stride[OM_MAX_RANK];
-	combine_fn *write;
-	size_t size;
 
-	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(combiner(c, &write));
-	OM_TRY(nd_fits(c));
 	OM_TRY(om_cpu_whole(c));
 	om_strides(in, stride);
 	const int named = (int)at->dim[at->rank - 1];
@@ -221,7 +241,7 @@ scatter_nd_cpu(om_op_context *c)
 			OM_TRY(om_index_read(c, 1, k * named + d, in->dim[d], &i));
 			to += i * stride[d];
 		}
-		write((char *)c->out[0].data + (size_t)to * size, from, line, size);
+		s->write((char *)c->out[0].data + (size_t)to * size, from, line, size);
 		from += (size_t)line * size;
 	}
 	return OM_OK;
@@ -263,5 +283,15 @@ const om_opdef om_ops_scatter[] = {
 	 .input_types = {OF_COMMON, OF(INT64), LIKE(0)}},
 	{SCATTER, ND, .since = 16, .attrs = nd_attrs,
 	 .input_types = {OF_COMMON, OF(INT64), LIKE(0)}},
+	{0}
+};
+
+#define KERNEL(label, called)                                                  \
+	{.name = label, .state_bytes = sizeof(struct scatter), .prepare = called##_prepare, .run = called##_cpu}
+
+const om_kernel om_kernels_scatter[] = {
+	KERNEL("Scatter", scatter_elements),
+	KERNEL("ScatterElements", scatter_elements),
+	KERNEL("ScatterND", scatter_nd),
 	{0}
 };

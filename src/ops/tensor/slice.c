@@ -197,30 +197,56 @@ slice_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	return out == 0;
 }
 
+struct slice {
+	bool is_ready;            /* what is cut was known when it was prepared */
+	om_copy_plan plan;
+	int64_t at;               /* bytes into the input */
+};
+
 static om_status
-slice_cpu(om_op_context *c)
+slice_plan(const om_op_context *c, struct slice *s)
 {
 	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
-	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK], at = 0;
+	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK];
 	om_copy p = {.rank = 0};
 	struct cut cut;
 	size_t size;
-	bool done;
 
 	OM_TRY(om_recheck(c));
-	OM_TRY(om_splat_through(c, &done));
-	if (done || om_shape_count(out) == 0)
-		return OM_OK;
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
 	OM_TRY(slice_cut(c, &cut));
 	om_strides(in, from);
 	om_strides(out, to);
+	s->at = 0;
 	for (int a = 0; a < in->rank; a++) {
 		/* One element: its step, which may be huge, is never taken. */
 		om_copy_axis(&p, out->dim[a], to[a], out->dim[a] > 1 ? from[a] * cut.step[a] : 0);
-		at += cut.start[a] * from[a];
+		s->at += cut.n[a] > 0 ? cut.start[a] * from[a] * (int64_t)size : 0;
 	}
-	om_copy_run(&p, size, c->out[0].data, (const char *)c->in[0].data + at * (int64_t)size);
+	s->plan = om_copy_prepare(&p, size);
+	return OM_OK;
+}
+
+static om_status
+slice_prepare(om_op_context *c, void **state)
+{
+	struct slice *s = *state;
+
+	s->is_ready = !om_is_steered(c);
+	return s->is_ready ? slice_plan(c, s) : OM_OK;
+}
+
+static om_status
+slice_cpu(om_op_context *c)
+{
+	struct slice *s = c->state;
+	bool done;
+
+	if (!s->is_ready)
+		OM_TRY(slice_plan(c, s));
+	OM_TRY(om_splat_through(c, &done));
+	if (!done)
+		om_copy_go(&s->plan, c->out[0].data, (const char *)c->in[0].data + s->at);
 	return OM_OK;
 }
 
@@ -321,12 +347,25 @@ pad_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	return om_view_whole(c, out, v);
 }
 
+enum pad_mode { CONSTANT, REFLECT, EDGE, WRAP };
+
+struct pad {
+	bool is_ready;            /* the pads were known when it was prepared */
+	enum pad_mode mode;
+	float value;              /* where no input has it */
+	size_t size;              /* of an element */
+	struct pads p;
+	int64_t *table[OM_MAX_RANK];  /* of mirrored elements */
+	om_copy_plan plan;        /* of what is kept between constants, */
+	size_t from, to;          /* bytes into the input and the output */
+	bool has_rest;            /* is anything kept? */
+};
+
 /* The element to pad with: an input, an attribute, zero. */
 static om_status
-pad_element(const om_op_context *c, size_t size, void *one)
+pad_element(const om_op_context *c, size_t size, float f, void *one)
 {
 	const om_dtype t = c->in[0].type;
-	const float f = om_attr_float(c->op, "value");
 
 	memset(one, 0, size);
 	if (om_has_in(c, 2)) {
@@ -353,11 +392,11 @@ positive_modulo(int64_t v, int64_t n)
 
 /* Which element of [low, high) stands at place `i`, counted from low. */
 static int64_t
-mirror(const om_op_context *c, int64_t i, int64_t n)
+mirror(enum pad_mode mode, int64_t i, int64_t n)
 {
-	if (om_attr_is(c->op, "mode", "edge"))
+	if (mode == EDGE)
 		return clamp(i, 0, n - 1);
-	if (om_attr_is(c->op, "mode", "wrap"))
+	if (mode == WRAP)
 		return positive_modulo(i, n);
 	if (n == 1)
 		return 0;
@@ -368,7 +407,7 @@ mirror(const om_op_context *c, int64_t i, int64_t n)
 /* For each place of each axis the offset of the element that belongs there.
  * Negative pads cut off first; the rest is mirrored. */
 static om_status
-pad_table(const om_op_context *c, const struct pads *p, int64_t *table[OM_MAX_RANK])
+pad_table(const om_op_context *c, const struct pads *p, enum pad_mode mode, int64_t *table[OM_MAX_RANK])
 {
 	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
 	int64_t stride[OM_MAX_RANK];
@@ -382,26 +421,25 @@ pad_table(const om_op_context *c, const struct pads *p, int64_t *table[OM_MAX_RA
 			return om_op_fail(c->session, OM_RUN, c->op, "there is nothing along axis %d to pad with", k);
 		table[k] = OM_NEWN(c->mem, int64_t, (size_t)out->dim[k]);
 		for (int64_t i = 0; i < out->dim[k]; i++)
-			table[k][i] = (low + mirror(c, i - before, n)) * stride[k];
+			table[k][i] = (low + mirror(mode, i - before, n)) * stride[k];
 	}
 	return OM_OK;
 }
 
 static om_status
-pad_mirrored(om_op_context *c, const struct pads *p, size_t size)
+pad_mirrored(om_op_context *c, const struct pad *s)
 {
 	const om_shape *out = &c->out[0].shape;
 	const int last = out->rank - 1;
-	int64_t *table[OM_MAX_RANK], at[OM_MAX_RANK] = {0};
+	int64_t *const *table = s->table, at[OM_MAX_RANK] = {0};
 	char *to = c->out[0].data;
 
-	OM_TRY(pad_table(c, p, table));
 	for (int k = 0; k >= 0;) {
 		const char *from = c->in[0].data;
 		for (int d = 0; d < last; d++)
-			from += table[d][at[d]] * (int64_t)size;
-		for (int64_t i = 0; i < out->dim[last]; i++, to += size)
-			memcpy(to, from + table[last][i] * (int64_t)size, size);
+			from += table[d][at[d]] * (int64_t)s->size;
+		for (int64_t i = 0; i < out->dim[last]; i++, to += s->size)
+			memcpy(to, from + table[last][i] * (int64_t)s->size, s->size);
 		for (k = last - 1; k >= 0 && ++at[k] == out->dim[k]; k--)
 			at[k] = 0;
 	}
@@ -409,51 +447,101 @@ pad_mirrored(om_op_context *c, const struct pads *p, size_t size)
 }
 
 static om_status
-pad_constant(om_op_context *c, const struct pads *p, size_t size)
+pad_constant(om_op_context *c, const struct pad *s)
+{
+	char one[sizeof(om_string)];
+
+	OM_TRY(pad_element(c, s->size, s->value, one));
+	om_fill(c->out[0].data, om_shape_count(&c->out[0].shape), s->size, one);
+	if (s->has_rest)
+		om_copy_go(&s->plan, (char *)c->out[0].data + s->to, (const char *)c->in[0].data + s->from);
+	return OM_OK;
+}
+
+static void
+plan_rest(const om_op_context *c, struct pad *s)
 {
 	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
 	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK], at = 0, start = 0;
-	char one[sizeof(om_string)];
+	const struct pads *p = &s->p;
 	om_copy all = {.rank = 0};
 
-	OM_TRY(pad_element(c, size, one));
-	om_fill(c->out[0].data, om_shape_count(out), size, one);
 	om_strides(in, from);
 	om_strides(out, to);
-	for (int k = 0; k < out->rank; k++) {
+	s->has_rest = true;
+	for (int k = 0; k < out->rank && s->has_rest; k++) {
 		const int64_t cut = p->before[k] < 0 ? -p->before[k] : 0;
 		const int64_t n = in->dim[k] - cut + (p->after[k] < 0 ? p->after[k] : 0);
-		if (n <= 0)
-			return OM_OK;
+		s->has_rest = n > 0;
 		om_copy_axis(&all, n, to[k], from[k]);
 		start += cut * from[k];
 		at += (p->before[k] > 0 ? p->before[k] : 0) * to[k];
 	}
-	om_copy_run(&all, size, (char *)c->out[0].data + at * (int64_t)size,
-		(const char *)c->in[0].data + start * (int64_t)size);
+	s->plan = om_copy_prepare(&all, s->size);
+	s->from = (size_t)start * s->size;
+	s->to = (size_t)at * s->size;
+}
+
+/* The pads are known. */
+static om_status
+pad_plan(const om_op_context *c, struct pad *s)
+{
+	OM_TRY(om_recheck(c));
+	OM_TRY(pads_of(c, c->in[0].shape.rank, &s->p));
+	if (om_shape_count(&c->out[0].shape) == 0)
+		return OM_OK;
+	if (s->mode == CONSTANT)
+		plan_rest(c, s);
+	else if (c->in[0].shape.rank > 0)
+		OM_TRY(pad_table(c, &s->p, s->mode, s->table));
 	return OM_OK;
+}
+
+static om_status
+pad_mode_of(const om_op_context *c, enum pad_mode *mode)
+{
+	static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
+	const om_string s = om_attr_string(c->op, "mode");
+
+	for (int k = CONSTANT; k <= WRAP; k++)
+		if (om_attr_is(c->op, "mode", names[k])) {
+			*mode = (enum pad_mode)k;
+			return OM_OK;
+		}
+	return om_op_fail(c->session, OM_INVALID, c->op, "mode %.*s is not known", (int)s.size, s.data);
+}
+
+static bool
+are_pads_known(const om_op_context *c)
+{
+	return (!om_has_in(c, 1) || c->in[1].data) && (!om_has_in(c, 3) || c->in[3].data);
+}
+
+static om_status
+pad_prepare(om_op_context *c, void **state)
+{
+	struct pad *s = *state;
+
+	s->size = om_moved_bytes(c->in[0].type);
+	s->value = om_attr_float(c->op, "value");
+	if (om_shape_count(&c->out[0].shape) != 0)
+		OM_TRY(pad_mode_of(c, &s->mode));
+	s->is_ready = are_pads_known(c);
+	return s->is_ready ? pad_plan(c, s) : OM_OK;
 }
 
 static om_status
 pad_bytes(om_op_context *c)
 {
-	struct pads p;
-	size_t size;
+	struct pad *s = c->state;
 
-	OM_TRY(om_recheck(c));
-	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(pads_of(c, c->in[0].shape.rank, &p));
+	if (!s->is_ready)
+		OM_TRY(pad_plan(c, s));
 	if (om_shape_count(&c->out[0].shape) == 0)
 		return OM_OK;
-	if (om_attr_is(c->op, "mode", "constant"))
-		return pad_constant(c, &p, size);
-	if (!om_attr_is(c->op, "mode", "reflect") && !om_attr_is(c->op, "mode", "edge")
-	    && !om_attr_is(c->op, "mode", "wrap"))
-		return om_op_fail(c->session, OM_INVALID, c->op, "mode %.*s is not known",
-			(int)om_attr_string(c->op, "mode").size, om_attr_string(c->op, "mode").data);
-	if (c->in[0].shape.rank == 0)
-		return om_cpu_whole(c);
-	return pad_mirrored(c, &p, size);
+	if (s->mode == CONSTANT)
+		return pad_constant(c, s);
+	return c->in[0].shape.rank == 0 ? om_cpu_whole(c) : pad_mirrored(c, s);
 }
 
 static om_status
@@ -514,25 +602,39 @@ compress_most(const om_op_context *c, uint32_t out, om_shape *most)
 	most->dim[axis] = n < 0 || (conditions >= 0 && conditions < n) ? conditions : n;
 }
 
+struct compress {
+	int axis;                 /* -1: of all elements */
+	size_t size;              /* of an element */
+};
+
+static om_status
+compress_prepare(om_op_context *c, void **state)
+{
+	struct compress *s = *state;
+	om_shape out;
+
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &s->size));
+	return compress_shape(c, 0, &out, &s->axis);
+}
+
 static om_status
 compress_cpu(om_op_context *c)
 {
+	const struct compress *s = c->state;
 	const om_shape *in = &c->in[0].shape;
 	const uint8_t *take = c->in[1].data;
 	int64_t n = 0, len = om_shape_count(&c->in[1].shape);
-	om_shape out;
-	size_t size;
-	int axis;
+	om_shape out = {.rank = 1};
 
-	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(compress_shape(c, 0, &out, &axis));
-	const int64_t dim = axis < 0 ? om_shape_count(in) : in->dim[axis];
-	const int64_t outer = axis < 0 ? 1 : om_shape_span(in, 0, axis);
-	const size_t line = size * (size_t)(axis < 0 ? 1 : om_shape_span(in, axis + 1, in->rank));
+	const int64_t dim = s->axis < 0 ? om_shape_count(in) : in->dim[s->axis];
+	const int64_t outer = s->axis < 0 ? 1 : om_shape_span(in, 0, s->axis);
+	const size_t line = s->size * (size_t)(s->axis < 0 ? 1 : om_shape_span(in, s->axis + 1, in->rank));
 	len = len > dim ? dim : len;
 	for (int64_t k = 0; k < len; k++)
 		n += take[k] != 0;
-	OM_TRY(compress_shape(c, n, &out, &axis));
+	if (s->axis >= 0)
+		out = *in;
+	out.dim[s->axis < 0 ? 0 : s->axis] = n;
 	OM_TRY(c->alloc(c, 0, &out));
 	char *to = c->out[0].data;
 	for (int64_t i = 0; i < outer; i++)
@@ -600,5 +702,12 @@ const om_opdef om_ops_slice[] = {
 	 .min_in = 2, .max_in = 2, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = compress_attrs,
 	 .infer = compress_infer, .max_shape = compress_most, .cpu = compress_cpu,
 	 .input_types = {OF_COMMON, OF(BOOL)}},
+	{0}
+};
+
+const om_kernel om_kernels_slice[] = {
+	{.name = "Slice", .state_bytes = sizeof(struct slice), .prepare = slice_prepare, .run = slice_cpu},
+	{.name = "Pad", .state_bytes = sizeof(struct pad), .prepare = pad_prepare, .run = pad_cpu},
+	{.name = "Compress", .state_bytes = sizeof(struct compress), .prepare = compress_prepare, .run = compress_cpu},
 	{0}
 };

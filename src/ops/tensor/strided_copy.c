@@ -104,8 +104,9 @@ om_copy_axis(om_copy *p, int64_t dim, int64_t to, int64_t from)
 static om_copy
 merged(const om_copy *p)
 {
-	om_copy m = {.rank = 0};
+	om_copy m;
 
+	m.rank = 0;
 	for (int k = 0; k < p->rank; k++) {
 		const int last = m.rank - 1;
 		if (p->dim[k] == 1)
@@ -171,32 +172,63 @@ copy_innermost(const om_copy *m, int inner, size_t size, char *to, const char *f
 	plane_of(size)(to, from, &p);
 }
 
-void
-om_copy_run(const om_copy *p, size_t size, void *to, const void *from)
+om_copy_plan
+om_copy_prepare(const om_copy *p, size_t size)
 {
-	for (int k = 0; k < p->rank; k++)
-		if (p->dim[k] == 0)
-			return;
-	om_copy m = merged(p);
-	const int axis = crossing(&m);
-	if (axis >= 0)
-		move_axis_in(&m, axis);
-	const int inner = axis >= 0 ? 2 : 1, outer = m.rank - inner;
-	int64_t at[OM_COPY_RANK] = {0}, t = 0, f = 0;
+	om_copy_plan plan = {.m = merged(p), .size = size};
+	const int axis = crossing(&plan.m);
 
+	for (int k = 0; k < p->rank; k++)
+		plan.is_empty |= p->dim[k] == 0;
+	if (axis >= 0)
+		move_axis_in(&plan.m, axis);
+	plan.inner = axis >= 0 ? 2 : 1;
+	return plan;
+}
+
+static void
+copy_nest(const om_copy_plan *plan, void *to, const void *from)
+{
+	const om_copy *m = &plan->m;
+	const int outer = m->rank - plan->inner;
+	int64_t at[OM_COPY_RANK], t = 0, f = 0;
+
+	for (int k = 0; k < outer; k++)
+		at[k] = 0;
 	for (int k = outer; k >= 0;) {
-		copy_innermost(&m, inner, size, (char *)to + t * (int64_t)size,
-			(const char *)from + f * (int64_t)size);
+		copy_innermost(m, plan->inner, plan->size, (char *)to + t * (int64_t)plan->size,
+			(const char *)from + f * (int64_t)plan->size);
 		for (k = outer - 1; k >= 0; k--) {
-			t += m.to[k];
-			f += m.from[k];
-			if (++at[k] < m.dim[k])
+			t += m->to[k];
+			f += m->from[k];
+			if (++at[k] < m->dim[k])
 				break;
-			t -= m.to[k] * m.dim[k];
-			f -= m.from[k] * m.dim[k];
+			t -= m->to[k] * m->dim[k];
+			f -= m->from[k] * m->dim[k];
 			at[k] = 0;
 		}
 	}
+}
+
+void
+om_copy_go(const om_copy_plan *plan, void *to, const void *from)
+{
+	const om_copy *m = &plan->m;
+
+	if (plan->is_empty)
+		return;
+	if (m->rank == 1 && m->to[0] == 1 && m->from[0] == 1)
+		memmove(to, from, (size_t)m->dim[0] * plan->size);
+	else
+		copy_nest(plan, to, from);
+}
+
+void
+om_copy_run(const om_copy *p, size_t size, void *to, const void *from)
+{
+	const om_copy_plan plan = om_copy_prepare(p, size);
+
+	om_copy_go(&plan, to, from);
 }
 
 void
@@ -337,6 +369,12 @@ om_run_unpacked(om_op_context *c, om_status (*kernel)(om_op_context *c))
 	return OM_OK;
 }
 
+size_t
+om_moved_bytes(om_dtype t)
+{
+	return is_packed(t) ? 1 : om_dtype_bits(t) / 8;
+}
+
 /* ---- Repeated elements. ---- */
 
 om_status
@@ -368,6 +406,15 @@ om_splat_through(om_op_context *c, bool *done)
 }
 
 /* ---- Inference. ---- */
+
+bool
+om_is_steered(const om_op_context *c)
+{
+	for (uint32_t k = 1; k < c->op->nin; k++)
+		if (om_has_in(c, k) && !c->in[k].data)
+			return true;
+	return false;
+}
 
 om_status
 om_recheck(const om_op_context *c)

@@ -14,7 +14,18 @@ typedef struct om_copy {
 
 void om_copy_axis(om_copy *p, int64_t dim, int64_t to, int64_t from);
 
-/* Copy elements of `size` bytes: 1, 2, 4, 8 or 16.  Where source and target
+/* A copy whose loops are chosen: the state of kernels that move elements. */
+typedef struct om_copy_plan {
+	om_copy m;                /* axes merged; those of the innermost loops last */
+	int inner;                /* how many axes those are: 1, or 2 for a plane */
+	size_t size;              /* bytes of an element */
+	bool is_empty;
+} om_copy_plan;
+
+om_copy_plan om_copy_prepare(const om_copy *p, size_t size);
+void om_copy_go(const om_copy_plan *plan, void *to, const void *from);
+
+/* Both at once.  Copy elements of `size` bytes: 1, 2, 4, 8 or 16.  Where source and target
  * overlap, they are the same and the copy moves nothing. */
 void om_copy_run(const om_copy *p, size_t size, void *to, const void *from);
 
@@ -33,6 +44,13 @@ om_status om_elem_bytes(const om_op_context *c, om_dtype t, size_t *size);
 /* Run a kernel that moves elements where some are packed: with a byte for each of
  * them, in scratch of the call.  Bits behind the last element are zero. */
 om_status om_run_unpacked(om_op_context *c, om_status (*kernel)(om_op_context *c));
+
+/* While preparing: are elements of an input after the first unknown, so that only a run finds out
+ * what they ask for? */
+bool om_is_steered(const om_op_context *c);
+
+/* Bytes of an element that is moved by om_run_unpacked(): one, where it is packed. */
+size_t om_moved_bytes(om_dtype t);
 
 /* For kernels whose output dims follow from elements of inputs: what was
  * planned has to be what the elements ask for now. */
