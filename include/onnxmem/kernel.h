@@ -67,8 +67,9 @@ typedef struct om_kernel {
 	/* Make what `run` needs, in memory from c->mem, which lives as long as the state.  `*state` comes
 	 * in as `state_bytes` bytes with the fields decoded and the rest zero, or NULL where there are
 	 * none, and may be replaced.  Types and shapes of c->in and c->out are known and stay the same
-	 * until the next `prepare`, but for outputs of data-sized operators.  Elements are known where
-	 * data is set: those of constants.  Nothing else may be read, nor written.  Refuses with
+	 * until the next `prepare`, but for outputs of data-sized operators; c->in and c->out themselves
+	 * stay where they are.  Elements are known where data is set: those of constants.  Nothing else
+	 * may be read, nor written.  Refuses with
 	 * om_op_fail() what cannot be computed. */
 	om_status (*prepare)(om_op_context *c, void **state);
 

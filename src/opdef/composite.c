@@ -2,7 +2,11 @@
  *
  * A part is a call of the row of its operator, with an op that is made up for
  * it.  Every tensor between parts has a piece of scratch of its own, unless it
- * is a view; behind them lies the scratch of the part at work. */
+ * is a view; after them lies the scratch of the part at work.
+ *
+ * Preparing writes down a list of steps: parts, tensors that are filled, outputs
+ * that are given.  A tensor of the recipe stays where it is made, so that a step
+ * finds the address of what it reads in the tensor that an earlier step set. */
 #include <config.h>
 
 #include "onnxmem/kernel.h"
@@ -20,13 +24,107 @@ om_composite_infer(om_op_context *c, om_recipe *recipe)
 	return p.st;
 }
 
-om_status
-om_composite_cpu(om_op_context *c, om_recipe *recipe)
-{
-	om_composite p = {.c = c, .doing = OM_RUNNING, .base = c->scratch};
+/* What a run does, one after the other. */
+struct step {
+	om_op_context part;             /* bound to its kernel; op NULL: no part */
+	const om_tensor **from;   /* [nin] what the inputs of the part are; NULL: left out */
+	om_view_of *view;         /* [nout] where outputs are views, */
+	bool *is_view;            /* [nout] those */
+	uint64_t *at;             /* [nout] else: bytes into scratch */
+	bool is_idle;             /* all outputs are views */
+	uint64_t scratch;         /* of the part: bytes into scratch */
 
+	om_parts_filler *fill;    /* fills `t`, which is at[0] bytes into scratch; NULL: does not */
+	const void *of;
+
+	const om_tensor *t;       /* filled, or given */
+	uint32_t out;             /* as this output, */
+	uint64_t bytes;           /* so many */
+};
+
+struct om_composite {
+	struct step *step;
+	size_t n, cap;
+	uint64_t most;            /* bytes of scratch */
+};
+
+static struct step *
+add_step(om_composite *p)
+{
+	struct om_composite *m = p->made;
+
+	OM_PUSH(p->c->mem, m->step, m->n, m->cap, (struct step){.out = 0});
+	return &m->step[m->n - 1];
+}
+
+om_status
+om_parts_prepare(om_op_context *c, void **state, om_recipe *recipe)
+{
+	om_session *asked = c->session;
+	om_composite p = {.c = c, .doing = OM_PREPARING, .made = OM_NEW(c->mem, struct om_composite)};
+
+	if (!asked) {  /* a question: nobody hears what is wrong, but somebody may tell */
+		c->session = om_session_new();
+		om_session_log(c->session, NULL, NULL, OM_LOG_QUIET);
+	}
 	recipe(&p);
+	if (!asked)
+		om_session_free(c->session);
+	c->session = asked;
+	p.made->most = p.most;
+	*state = p.made;
 	return p.st;
+}
+
+uint64_t
+om_parts_workspace(const om_op_context *c)
+{
+	return ((const struct om_composite *)c->state)->most;
+}
+
+static om_status
+run_part(om_op_context *c, struct step *s)
+{
+	om_op_context *part = &s->part;
+	om_tensor *in = (om_tensor *)part->in;
+
+	for (uint32_t k = 0; k < part->op->nin; k++)
+		if (s->from[k])
+			in[k].data = s->from[k]->data;
+	for (uint32_t k = 0; k < part->op->nout; k++)
+		part->out[k].data = s->is_view[k] ? (char *)in[s->view[k].in].data + s->view[k].offset
+			: (char *)c->scratch + s->at[k];
+	if (s->is_idle)
+		return OM_OK;
+	part->session = c->session;
+	part->mem = c->mem;
+	part->keep = c->keep;
+	part->scratch = (char *)c->scratch + s->scratch;
+	return om_kernel_run(part);
+}
+
+static om_status
+run_step(om_op_context *c, struct step *s)
+{
+	if (s->part.op)
+		return run_part(c, s);
+	if (s->fill) {
+		((om_tensor *)s->t)->data = (char *)c->scratch + *s->at;
+		return s->fill(c, s->of, s->t);
+	}
+	if (s->bytes)
+		memcpy(c->out[s->out].data, s->t->data, s->bytes);
+	return OM_OK;
+}
+
+om_status
+om_parts_run(om_op_context *c)
+{
+	struct om_composite *m = c->state;
+
+	for (size_t k = 0; k < m->n; k++)
+		OM_TRY(run_step(c, &m->step[k]));
+	return OM_OK;
 }
 
 /* What is counted has been inferred already, so nothing is left to complain
@@ -42,15 +140,6 @@ count(const om_op_context *c, om_recipe *recipe, om_composite *p)
 	recipe(p);
 	p->c = NULL;
 	om_session_free(quiet.session);
-}
-
-uint64_t
-om_composite_scratch(const om_op_context *c, om_recipe *recipe)
-{
-	om_composite p;
-
-	count(c, recipe, &p);
-	return p.st == OM_OK ? p.most : 0;
 }
 
 void
@@ -77,60 +166,68 @@ om_composite_add(const om_composite *p, uint32_t k)
 	return om_has_in(p->c, k) ? &p->c->in[k] : NULL;
 }
 
-bool
-om_composite_fills(const om_composite *p)
-{
-	return p->doing == OM_RUNNING && p->st == OM_OK;
-}
-
-/* A place for the tensor, whose shape is known where it is not inferring. */
-static void
+/* A place for the tensor, whose shape is known where it is not inferring: bytes into scratch. */
+static uint64_t
 place(om_composite *p, om_tensor *t)
 {
+	const uint64_t at = p->used;
 	uint64_t bytes;
 
 	t->data = NULL;
 	if (p->doing == OM_INFERRING || p->st != OM_OK)
-		return;
+		return 0;
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes)) {
 		om_composite_refuse(p, OM_SHAPE, "the size of a part of it is not known");
-		return;
+		return 0;
 	}
-	if (p->doing == OM_RUNNING)
-		t->data = p->base + p->used;
 	p->used = om_segments(p->used, om_piece_size(bytes ? bytes : 1));
 	p->most = p->used > p->most ? p->used : p->most;
+	return at;
 }
 
-om_tensor *
-om_composite_workspace(om_composite *p, om_dtype type, const om_shape *shape)
+const om_tensor *
+om_parts_filled(om_composite *p, om_dtype type, const om_shape *shape, om_parts_filler *fill, const void *of,
+	size_t size)
 {
 	om_tensor *t = OM_NEW(p->c->mem, om_tensor);
 
 	*t = (om_tensor){.type = type, .shape = *shape};
-	place(p, t);
+	const uint64_t at = place(p, t);
+	if (p->doing == OM_PREPARING && p->st == OM_OK) {
+		struct step *s = add_step(p);
+		s->fill = fill;
+		s->of = om_memdup(p->c->mem, of, size);
+		s->t = t;
+		s->at = om_memdup(p->c->mem, &at, sizeof at);
+	}
 	return t;
+}
+
+static void
+prepare_gift(om_composite *p, uint32_t k, const om_tensor *t)
+{
+	const om_tensor *out = &p->c->out[k];
+
+	if (out->type != t->type || !om_shape_equal(&out->shape, &t->shape)) {
+		om_composite_refuse(p, OM_RUN, "what comes out is not what was planned");
+		return;
+	}
+	struct step *s = add_step(p);
+	s->t = t;
+	s->out = k;
+	om_tensor_bytes(t->type, &t->shape, &s->bytes);
 }
 
 void
 om_composite_set_output(om_composite *p, uint32_t k, const om_tensor *t)
 {
-	uint64_t bytes = 0;
-
 	if (p->st != OM_OK || !om_has_out(p->c, k))
 		return;
-	om_tensor *out = &p->c->out[k];
 	if (p->doing == OM_INFERRING) {
-		out->type = t->type;
-		out->shape = t->shape;
-	} else if (p->doing == OM_RUNNING) {
-		if (out->type != t->type || !om_shape_equal(&out->shape, &t->shape)) {
-			om_composite_refuse(p, OM_RUN, "what comes out is not what was planned");
-			return;
-		}
-		om_tensor_bytes(t->type, &t->shape, &bytes);
-		if (bytes)
-			memcpy(out->data, t->data, bytes);
+		p->c->out[k].type = t->type;
+		p->c->out[k].shape = t->shape;
+	} else if (p->doing == OM_PREPARING) {
+		prepare_gift(p, k, t);
 	}
 }
 
@@ -182,6 +279,21 @@ value_of(om_composite *p, const om_tensor *t)
 	return v;
 }
 
+/* Recipes have attributes on the stack. */
+static om_attr
+kept_attr(om_arena *mem, const om_attr *a)
+{
+	om_attr kept = *a;
+
+	switch (a->kind) {
+	case OM_ATTR_INT: case OM_ATTR_INTS: kept.i = om_memdup(mem, a->i, a->n * sizeof *a->i); break;
+	case OM_ATTR_FLOAT: case OM_ATTR_FLOATS: kept.f = om_memdup(mem, a->f, a->n * sizeof *a->f); break;
+	case OM_ATTR_STRING: case OM_ATTR_STRINGS: kept.s = om_memdup(mem, a->s, a->n * sizeof *a->s); break;
+	default: break;
+	}
+	return kept;
+}
+
 /* The op: called like the one that it is a part of, for messages. */
 static om_op *
 op_of(om_composite *p, const om_opdef *row, int version, const om_attr *attrs, uint32_t nin, const om_tensor *const *in,
@@ -193,9 +305,11 @@ op_of(om_composite *p, const om_opdef *row, int version, const om_attr *attrs, u
 	op->opdef = row;
 	op->domain = "";
 	op->version = version;
-	op->attr = (om_attr *)attrs;
 	for (op->nattr = 0; attrs[op->nattr].name; op->nattr++)
 		;
+	op->attr = OM_NEWN(p->c->mem, om_attr, (size_t)op->nattr + 1);
+	for (uint32_t k = 0; k < op->nattr; k++)
+		op->attr[k] = kept_attr(p->c->mem, &attrs[k]);
 	op->nin = nin;
 	op->nout = nout;
 	op->in = OM_NEWN(p->c->mem, om_value *, nin + 1);
@@ -209,36 +323,59 @@ op_of(om_composite *p, const om_opdef *row, int version, const om_attr *attrs, u
 
 /* Views need no place. */
 static bool
-is_view(om_composite *p, const om_op_context *part, uint32_t k, om_tensor *out)
+is_view(om_composite *p, const om_op_context *part, uint32_t k, om_view_of *v)
 {
-	om_view_of v;
+	return p->doing != OM_INFERRING && part->op->opdef->view && part->op->opdef->view(part, k, v);
+}
 
-	if (p->doing == OM_INFERRING || !part->op->opdef->view || !part->op->opdef->view(part, k, &v))
-		return false;
-	out->data = p->doing == OM_RUNNING ? (char *)part->in[v.in].data + v.offset : NULL;
-	return true;
+static void
+count_flops(om_composite *p, const om_op_context *part)
+{
+	om_cost cost = {(double)om_shape_count(&part->out[0].shape), 0};
+
+	if (part->op->opdef->cost)
+		part->op->opdef->cost(part, &cost);
+	p->flops += cost.flops;
 }
 
 static om_status
-compute(om_composite *p, om_op_context *part, const bool *viewed)
+prepare_part(om_composite *p, struct step *s)
 {
-	const om_opdef *row = part->op->opdef;
-	OM_TRY(om_kernel_bind(part, NULL));
-	const uint64_t scratch = om_kernel_workspace(part);
-	const uint64_t most = om_segments(p->used, om_piece_size(scratch));
-	om_cost cost = {(double)om_shape_count(&part->out[0].shape), 0};
-	bool all = true;
-
-	for (uint32_t k = 0; k < part->op->nout; k++)
-		all &= viewed[k];
-	if (row->cost)
-		row->cost(part, &cost);
-	p->flops += all ? 0 : cost.flops;
+	OM_TRY(om_kernel_bind(&s->part, NULL));
+	const uint64_t most = om_segments(p->used, om_piece_size(om_kernel_workspace(&s->part)));
 	p->most = most > p->most ? most : p->most;
-	if (p->doing == OM_COUNTING || all)
+	s->scratch = p->used;
+	return OM_OK;
+}
+
+/* Places and views of the outputs, then what they are for. */
+static om_status
+take_part(om_composite *p, const om_op_context *part, const om_tensor *const *in)
+{
+	const uint32_t nin = part->op->nin, nout = part->op->nout;
+	struct step s = {.part = *part, .is_idle = true};
+
+	s.view = OM_NEWN(p->c->mem, om_view_of, nout);
+	s.is_view = OM_NEWN(p->c->mem, bool, nout);
+	s.at = OM_NEWN(p->c->mem, uint64_t, nout);
+	for (uint32_t k = 0; k < nout && p->st == OM_OK; k++) {
+		s.is_view[k] = is_view(p, part, k, &s.view[k]);
+		if (!s.is_view[k])
+			s.at[k] = place(p, &part->out[k]);
+		s.is_idle &= s.is_view[k];
+	}
+	if (p->st != OM_OK || p->doing == OM_INFERRING)
+		return p->st;
+	if (p->doing == OM_COUNTING) {
+		if (!s.is_idle)
+			count_flops(p, part);
 		return OM_OK;
-	part->scratch = p->base + p->used;
-	return om_kernel_run(part);
+	}
+	s.from = om_memdup(p->c->mem, in, nin * sizeof *in);
+	if (!s.is_idle)
+		OM_TRY(prepare_part(p, &s));
+	*add_step(p) = s;
+	return OM_OK;
 }
 
 void
@@ -247,7 +384,6 @@ om_part_run(om_composite *p, const char *type, int version, const om_attr *attrs
 {
 	const om_opdef *row = om_opdef_find("", type, version);
 	om_tensor *made = OM_NEWN(p->c->mem, om_tensor, nout), *from = OM_NEWN(p->c->mem, om_tensor, nin + 1);
-	bool *viewed = OM_NEWN(p->c->mem, bool, nout);
 
 	for (uint32_t k = 0; k < nout; k++) {
 		made[k].shape = om_shape_unknown();
@@ -269,16 +405,13 @@ om_part_run(om_composite *p, const char *type, int version, const om_attr *attrs
 	part.out = made;
 	part.out_type = p->doing == OM_INFERRING ? OM_NEWN(p->c->mem, om_type, nout) : NULL;
 	part.scratch = NULL;
+	part.kernel = NULL;
+	part.state = NULL;
 	p->st = om_opdef_check_types(row, &part);
 	if (p->st == OM_OK)
 		p->st = row->infer(&part);
-	for (uint32_t k = 0; k < nout && p->st == OM_OK; k++) {
-		viewed[k] = is_view(p, &part, k, &made[k]);
-		if (!viewed[k])
-			place(p, &made[k]);
-	}
-	if (p->st == OM_OK && p->doing != OM_INFERRING)
-		p->st = compute(p, &part, viewed);
+	if (p->st == OM_OK)
+		p->st = take_part(p, &part, in);
 }
 
 const om_tensor *

@@ -2,14 +2,16 @@
  *
  * A recipe says how: it takes inputs, has standard operators make tensors of
  * them, and gives outputs.  The same recipe serves all columns of a row: while
- * inferring, its parts infer; to find the scratch that it wants, they are only
- * counted; at run time they compute, in scratch.  So every part is inferred,
- * checked and computed by the row of its operator.
+ * inferring, its parts infer; for the cost they are only counted; to prepare the
+ * kernel they are inferred, bound to their kernels and written down as steps, which
+ * a run goes through, in scratch.  So every part is inferred, checked and computed
+ * by the row of its operator, and a run meets no recipe.
  *
  * What goes wrong sticks: after that, parts do nothing, and the column fails. */
 #ifndef OM_COMPOSITE_H
 #define OM_COMPOSITE_H
 
+#include "onnxmem/kernel.h"
 #include "onnxmem/opdef.h"
 
 typedef struct om_composite om_composite;
@@ -18,24 +20,29 @@ typedef void om_recipe(om_composite *p);
 struct om_composite {
 	om_op_context *c;
 	om_status st;
-	enum { OM_INFERRING, OM_COUNTING, OM_RUNNING } doing;
-	char *base;
+	enum { OM_INFERRING, OM_COUNTING, OM_PREPARING } doing;
+	struct om_composite *made;  /* while preparing: what a run does */
 	uint64_t used, most;      /* bytes of scratch */
 	double flops;
 };
 
 om_status om_composite_infer(om_op_context *c, om_recipe *recipe);
-om_status om_composite_cpu(om_op_context *c, om_recipe *recipe);
-uint64_t om_composite_scratch(const om_op_context *c, om_recipe *recipe);
+om_status om_parts_prepare(om_op_context *c, void **state, om_recipe *recipe);
+uint64_t om_parts_workspace(const om_op_context *c);
+om_status om_parts_run(om_op_context *c);
 void om_composite_cost(const om_op_context *c, om_recipe *recipe, om_cost *cost);
 
 /* The columns of a row. */
 #define OM_COMPOSITE_COLUMNS(name)                                                 \
 	static om_status name##_infer(om_op_context *c) { return om_composite_infer(c, name); } \
-	static om_status name##_cpu(om_op_context *c) { return om_composite_cpu(c, name); } \
-	static uint64_t name##_scratch(const om_op_context *c) { return om_composite_scratch(c, name); } \
+	static om_status name##_prepare(om_op_context *c, void **state) { return om_parts_prepare(c, state, name); } \
 	static void name##_cost(const om_op_context *c, om_cost *cost) { om_composite_cost(c, name, cost); }
-#define OM_COMPOSITE(name) .infer = name##_infer, .cpu = name##_cpu, .scratch = name##_scratch, .cost = name##_cost
+#define OM_COMPOSITE(name) .infer = name##_infer, .cpu = om_parts_run, .cost = name##_cost
+
+/* The kernel of such a row. */
+#define OM_PARTS_KERNEL(label, called)                                         \
+	{.domain = "com.microsoft", .name = label, .prepare = called##_prepare,  \
+	 .workspace = om_parts_workspace, .run = om_parts_run}
 
 /* Attributes of a part: a list that OM_NO_MORE ends. */
 #define OM_INT(key, v)      {.name = key, .kind = OM_ATTR_INT, .n = 1, .i = (const int64_t[]){v}}
@@ -66,9 +73,11 @@ const om_tensor *om_part_one(om_composite *p, const char *type, int version, con
 	om_part_one(p, type, 24, attrs, sizeof((const om_tensor *[]){__VA_ARGS__}) / sizeof(om_tensor *), \
 		(const om_tensor *[]){__VA_ARGS__})
 
-/* A tensor that the recipe fills itself, where om_composite_fills() says so. */
-om_tensor *om_composite_workspace(om_composite *p, om_dtype type, const om_shape *shape);
-bool om_composite_fills(const om_composite *p);
+/* A tensor that `fill` fills in a run, from `of`, which is copied: `size` bytes.  Tensors of the recipe
+ * that it refers to have data by then. */
+typedef om_status om_parts_filler(om_op_context *c, const void *of, const om_tensor *t);
+const om_tensor *om_parts_filled(om_composite *p, om_dtype type, const om_shape *shape, om_parts_filler *fill,
+	const void *of, size_t size);
 
 /* Constants. */
 const om_tensor *om_composite_ints(om_composite *p, size_t n, const int64_t *v);

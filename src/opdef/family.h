@@ -78,7 +78,10 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(slice) \
 	_(reshape) \
 	_(index) \
-	_(scatter)
+	_(scatter) \
+	_(contrib) \
+	_(contrib_quant) \
+	_(contrib_attention)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

@@ -163,6 +163,15 @@ static const om_attr_spec embed_attrs[] = {
 
 enum { IDS, SEGMENTS, WORDS, POSITIONS, SEGMENT_WORDS, GAMMA, BETA, MASK, POSITION_IDS };
 
+static om_status
+fill_positions(om_op_context *c, const void *of, const om_tensor *t)
+{
+	(void)c, (void)of;
+	for (int64_t k = 0; k < t->shape.dim[0]; k++)
+		((int32_t *)t->data)[k] = (int32_t)k;
+	return OM_OK;
+}
+
 /* The first `n` positions. */
 static tensor
 first_positions(om_composite *p, int64_t n, const char *sym)
@@ -170,28 +179,38 @@ first_positions(om_composite *p, int64_t n, const char *sym)
 	om_shape s = om_shape_of(1, &n);
 
 	s.sym[0] = sym;
-	om_tensor *t = om_composite_workspace(p, OM_INT32, &s);
-	for (int64_t k = 0; om_composite_fills(p) && k < n; k++)
-		((int32_t *)t->data)[k] = (int32_t)k;
-	return t;
+	return om_parts_filled(p, OM_INT32, &s, fill_positions, NULL, 0);
+}
+
+struct masked {
+	tensor mask;              /* NULL: none */
+	int64_t length;           /* of a row */
+};
+
+static om_status
+fill_counts(om_op_context *c, const void *of, const om_tensor *t)
+{
+	const struct masked *m = of;
+
+	(void)c;
+	for (int64_t b = 0; b < t->shape.dim[0]; b++) {
+		int32_t n = 0;
+		for (int64_t k = 0; m->mask && k < m->length; k++)
+			n += ((const int32_t *)m->mask->data)[b * m->length + k] == 1;
+		((int32_t *)t->data)[b] = n;
+	}
+	return OM_OK;
 }
 
 /* How many elements of each row of the mask are not masked. */
 static tensor
 count_mask(om_composite *p, tensor mask, tensor ids)
 {
-	const om_shape *s = &ids->shape;
+	const struct masked m = {mask, ids->shape.dim[1]};
 	om_shape batch = {.rank = 1};
 
-	om_copy_dim(&batch, 0, s, 0);
-	om_tensor *t = om_composite_workspace(p, OM_INT32, &batch);
-	for (int64_t b = 0; om_composite_fills(p) && b < s->dim[0]; b++) {
-		int32_t n = 0;
-		for (int64_t k = 0; mask && k < s->dim[1]; k++)
-			n += ((const int32_t *)mask->data)[b * s->dim[1] + k] == 1;
-		((int32_t *)t->data)[b] = n;
-	}
-	return t;
+	om_copy_dim(&batch, 0, &ids->shape, 0);
+	return om_parts_filled(p, OM_INT32, &batch, fill_counts, &m, sizeof m);
 }
 
 static void
@@ -409,23 +428,24 @@ zero_at(const struct packed *w, tensor zero, int64_t n, int64_t b)
 }
 
 /* The weights as numbers, a column of the product after another. */
-static void
-unpack(om_composite *p, const struct packed *w, const om_tensor *to)
+static om_status
+unpack(om_op_context *c, const void *of, const om_tensor *to)
 {
-	const tensor scales = om_composite_add(p, SCALES), zeros = om_composite_add(p, ZEROS), groups = om_composite_add(p, GROUPS);
-	const uint8_t *from = om_composite_add(p, PACKED)->data;
+	const struct packed *w = of;
+	const tensor scales = &c->in[SCALES], zeros = om_has_in(c, ZEROS) ? &c->in[ZEROS] : NULL;
+	const tensor groups = om_has_in(c, GROUPS) ? &c->in[GROUPS] : NULL;
+	const uint8_t *from = c->in[PACKED].data;
 
 	for (int64_t n = 0; n < w->n; n++)
 		for (int64_t k = 0; k < w->k; k++) {
 			const int64_t own = k / w->block, b = groups ? ((const int32_t *)groups->data)[k] : own;
 			const uint8_t *bytes = from + (n * w->blocks + own) * (w->block * w->bits / 8);
-			if (b < 0 || b >= w->blocks) {
-				om_composite_refuse(p, OM_RUN, "a group is none of the blocks");
-				return;
-			}
+			if (b < 0 || b >= w->blocks)
+				return om_op_fail(c->session, OM_RUN, c->op, "a group is none of the blocks");
 			om_put(to->type, to->data, k * w->n + n, (bits_at(bytes, k % w->block, w->bits)
 				- zero_at(w, zeros, n, b)) * om_get(scales->type, scales->data, n * w->blocks + b));
 		}
+	return OM_OK;
 }
 
 static bool
@@ -451,7 +471,7 @@ read_packed(om_composite *p, struct packed *w)
 	    || !has_count(om_composite_add(p, PACKED), w->n * w->blocks * (w->block * w->bits / 8))
 	    || !has_count(om_composite_add(p, SCALES), w->n * w->blocks)
 	    || (om_composite_add(p, GROUPS) && om_composite_add(p, GROUPS)->type != OM_INT32)
-	    || (om_composite_add(p, GROUPS) && p->doing == OM_RUNNING
+	    || (om_composite_add(p, GROUPS) && p->doing != OM_INFERRING
 	        && om_shape_count(&om_composite_add(p, GROUPS)->shape) < w->k)
 	    || !has_count(zeros, !zeros || zeros->type != OM_UINT8 ? w->n * w->blocks
 	        : w->n * ((w->blocks * w->bits + 7) / 8))))
@@ -469,9 +489,7 @@ matmul_nbits(om_composite *p)
 		return;
 	const om_shape shape = om_shape_of(2, (int64_t[]){w.k, w.n});
 	const om_dtype type = x->type == OM_FLOAT64 ? OM_FLOAT64 : OM_FLOAT32;
-	const om_tensor *weights = om_composite_workspace(p, type, &shape);
-	if (om_composite_fills(p))
-		unpack(p, &w, weights);
+	const om_tensor *weights = om_parts_filled(p, type, &shape, unpack, &w, sizeof w);
 	y = OM_SUBBUFFER(p, "MatMul", OM_PLAINLY, OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", type)), x), weights);
 	if (om_composite_add(p, BIAS))
 		y = OM_SUBBUFFER(p, "Add", OM_PLAINLY, y, OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", type)), om_composite_add(p, BIAS)));
@@ -532,5 +550,26 @@ const om_opdef om_ops_contrib[] = {
 		matmul_nbits,
 		.input_types = {OF_FLOATS, OF(UINT8), LIKE(0),
 			OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(UINT8), OF(INT32), LIKE(0)}),
+	{0}
+};
+
+const om_kernel om_kernels_contrib[] = {
+	OM_PARTS_KERNEL("Gelu", gelu),
+	OM_PARTS_KERNEL("FastGelu", fast_gelu),
+	OM_PARTS_KERNEL("BiasGelu", bias_gelu),
+	OM_PARTS_KERNEL("QuickGelu", quick_gelu),
+	OM_PARTS_KERNEL("SkipLayerNormalization", skip_norm),
+	OM_PARTS_KERNEL("SkipSimplifiedLayerNormalization", skip_simplified_norm),
+	OM_PARTS_KERNEL("EmbedLayerNormalization", embed_norm),
+	OM_PARTS_KERNEL("FusedMatMul", fused_matmul),
+	OM_PARTS_KERNEL("TransposeMatMul", fused_matmul),
+	OM_PARTS_KERNEL("FusedGemm", fused_gemm),
+	OM_PARTS_KERNEL("FusedConv", fused_conv),
+	OM_PARTS_KERNEL("NhwcConv", nhwc_conv),
+	OM_PARTS_KERNEL("NhwcFusedConv", nhwc_conv),
+	OM_PARTS_KERNEL("NhwcMaxPool", nhwc_max_pool),
+	OM_PARTS_KERNEL("MatMulNBits", matmul_nbits),
+	{.name = "SimplifiedLayerNormalization", .prepare = simplified_norm_prepare,
+	 .workspace = om_parts_workspace, .run = om_parts_run},
 	{0}
 };

@@ -106,9 +106,11 @@ added(const struct view *v, int64_t b, int64_t h, int64_t q, int64_t k)
 	return sum;
 }
 
-static void
-fill_mask(const struct view *v, int64_t heads, tensor mask)
+static om_status
+fill_mask(om_op_context *c, const void *of, const om_tensor *mask)
 {
+	const struct view *v = of;
+	const int64_t heads = mask->shape.dim[1];
 	const double low = mask->type == OM_FLOAT16 ? -65504 : mask->type == OM_BFLOAT16 ? -3.38e38 : -FLT_MAX;
 	int64_t at = 0;
 
@@ -119,6 +121,8 @@ fill_mask(const struct view *v, int64_t heads, tensor mask)
 					const double x = added(v, b, h, q, k);
 					om_put(mask->type, mask->data, at, x < low ? low : x);
 				}
+	(void)c;
+	return OM_OK;
 }
 
 /* The mask as the standard operator takes it; NULL for none. */
@@ -139,10 +143,7 @@ mask_of(om_composite *p, const struct view *v, om_dtype type)
 	}
 	const int64_t heads = s ? s->dim[1] : 1;
 	const om_shape shape = om_shape_of(4, (const int64_t[]){v->batch, heads, v->queries, v->total});
-	const om_tensor *mask = om_composite_workspace(p, type, &shape);
-	if (om_composite_fills(p))
-		fill_mask(v, heads, mask);
-	return mask;
+	return om_parts_filled(p, type, &shape, fill_mask, v, sizeof *v);
 }
 
 /* ---- The middle: heads in, heads out. ---- */
@@ -378,6 +379,17 @@ static const om_attr_spec rotary_attrs[] = {
 	{0}
 };
 
+static om_status
+fill_positions(om_op_context *c, const void *of, const om_tensor *t)
+{
+	const tensor ids = *(const tensor *)of;
+
+	(void)c;
+	for (int64_t k = 0; k < om_shape_count(&t->shape); k++)
+		((int64_t *)t->data)[k] = *(const int64_t *)ids->data + k % t->shape.dim[1];
+	return OM_OK;
+}
+
 /* Positions of all: given so, or by the first, from which on they count. */
 static tensor
 positions_of(om_composite *p, tensor x, tensor ids)
@@ -389,11 +401,7 @@ positions_of(om_composite *p, tensor x, tensor ids)
 		return ids;
 	if (om_shape_is_known(&ids->shape) && om_shape_count(&ids->shape) != 1)
 		om_composite_refuse(p, OM_SHAPE, "its positions are neither one nor one for each");
-	const om_tensor *all = om_composite_workspace(p, OM_INT64, &shape);
-	if (om_composite_fills(p) && ids->type == OM_INT64)
-		for (int64_t k = 0; k < batch * length; k++)
-			((int64_t *)all->data)[k] = *(const int64_t *)ids->data + k % length;
-	return all;
+	return om_parts_filled(p, OM_INT64, &shape, fill_positions, &ids, sizeof ids);
 }
 
 static void
@@ -439,5 +447,13 @@ const om_opdef om_ops_contrib_attention[] = {
 			LIKE(4), LIKE(4)}),
 	CONTRIB("RotaryEmbedding", "pairs of elements, turned by their position", 4, 4, 1, rotary_attrs, rotary,
 		.input_types = {OF_FLOATS, OF(INT64), LIKE(0), LIKE(0)}),
+	{0}
+};
+
+const om_kernel om_kernels_contrib_attention[] = {
+	OM_PARTS_KERNEL("Attention", attention),
+	OM_PARTS_KERNEL("QAttention", quantized_attention),
+	OM_PARTS_KERNEL("MultiHeadAttention", multi_head),
+	OM_PARTS_KERNEL("RotaryEmbedding", rotary),
 	{0}
 };

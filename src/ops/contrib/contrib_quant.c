@@ -405,3 +405,24 @@ const om_opdef om_ops_contrib_quant[] = {
 			OF_BYTES}),
 	{0}
 };
+
+const om_kernel om_kernels_contrib_quant[] = {
+	OM_PARTS_KERNEL("QLinearAdd", qlinear_add),
+	OM_PARTS_KERNEL("QLinearMul", qlinear_mul),
+	OM_PARTS_KERNEL("QLinearLeakyRelu", qlinear_leaky_relu),
+	OM_PARTS_KERNEL("QLinearSigmoid", qlinear_sigmoid),
+	OM_PARTS_KERNEL("QLinearSoftmax", qlinear_softmax),
+	OM_PARTS_KERNEL("QLinearWhere", qlinear_where),
+	OM_PARTS_KERNEL("QLinearConcat", qlinear_concat),
+	OM_PARTS_KERNEL("QLinearGlobalAveragePool", qlinear_global_pool),
+	OM_PARTS_KERNEL("QLinearAveragePool", qlinear_average_pool),
+	OM_PARTS_KERNEL("QLinearReduceMean", qlinear_reduce_mean),
+	OM_PARTS_KERNEL("QLinearConv", qlinear_conv),
+	OM_PARTS_KERNEL("QuantizeLinear", quantize),
+	OM_PARTS_KERNEL("DequantizeLinear", dequantize),
+	OM_PARTS_KERNEL("DynamicQuantizeMatMul", dynamic_matmul),
+	OM_PARTS_KERNEL("MatMulIntegerToFloat", integer_to_float),
+	OM_PARTS_KERNEL("QGemm", quantized_gemm),
+	OM_PARTS_KERNEL("DynamicQuantizeLSTM", dynamic_lstm),
+	{0}
+};
