@@ -81,7 +81,19 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(scatter) \
 	_(contrib) \
 	_(contrib_quant) \
-	_(contrib_attention)
+	_(contrib_attention) \
+	_(norm) \
+	_(reduce) \
+	_(quant) \
+	_(einsum) \
+	_(resize) \
+	_(rnn) \
+	_(attention) \
+	_(along) \
+	_(topk) \
+	_(dropout) \
+	_(loss) \
+	_(arrange)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

@@ -53,7 +53,7 @@ nearest_line(char *to, const char *from, const int64_t *table, int64_t n, size_t
 
 /* The element for places outside of the region. */
 om_status
-om_resize_outside(const om_op_context *c, char *one)
+om_resize_outside(const om_op_context *c, char one[sizeof(om_string)])
 {
 	const float f = om_attr_float(c->op, "extrapolation_value");
 	size_t size;
@@ -72,20 +72,35 @@ om_resize_outside(const om_op_context *c, char *one)
 	return OM_OK;
 }
 
+struct nearest {
+	int64_t *table[OM_MAX_RANK], stride[OM_MAX_RANK];
+	char none[sizeof(om_string)];  /* the element for places outside */
+	size_t size;
+	int last;                 /* axis */
+};
+
 static om_status
-nearest_cpu(om_op_context *c, const struct om_resize *r)
+nearest_prepare(const om_op_context *c, const struct om_resize *r, struct nearest *s)
+{
+	s->last = r->rank - 1;
+	OM_TRY(om_elem_bytes(c, c->in[0].type, &s->size));
+	OM_TRY(om_resize_outside(c, s->none));
+	om_strides(&c->in[0].shape, s->stride);
+	for (int k = 0; k <= s->last; k++)
+		OM_TRY(nearest_table(c, &r->axis[k], om_resize_keeps(c, r, &r->axis[k]), &s->table[k]));
+	return OM_OK;
+}
+
+static om_status
+nearest_run(om_op_context *c, const struct nearest *s)
 {
 	const om_shape *out = &c->out[0].shape;
-	int64_t *table[OM_MAX_RANK], stride[OM_MAX_RANK], at[OM_MAX_RANK] = {0};
-	char none[sizeof(om_string)];
-	size_t size = 0;
-	int last = r->rank - 1;
+	int64_t *const *table = s->table, at[OM_MAX_RANK] = {0};
+	const int64_t *stride = s->stride;
+	const char *none = s->none;
+	const size_t size = s->size;
+	const int last = s->last;
 
-	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(om_resize_outside(c, none));
-	om_strides(&c->in[0].shape, stride);
-	for (int k = 0; k <= last; k++)
-		OM_TRY(om_resize_nearest(c, &r->axis[k], om_resize_keeps(c, r, &r->axis[k]), &table[k]));
 	const size_t line = (size_t)out->dim[last] * size;
 	char *to = c->out[0].data;
 	for (int k = 0, changed = 0; k >= 0; to += line) {
@@ -111,24 +126,102 @@ nearest_cpu(om_op_context *c, const struct om_resize *r)
 }
 
 static om_status
-resize_cpu(om_op_context *c)
+share_line(om_op_context *line, const struct om_resize *both)
+{
+	struct om_passes *p;
+	struct nearest s;
+
+	if (om_attr_is(line->op, "mode", "nearest")) {
+		OM_TRY(nearest_prepare(line, both, &s));
+		return nearest_run(line, &s);
+	}
+	OM_TRY(om_passes_prepare(line, both, &p));
+	return om_passes_run(line, p);
+}
+
+/* By resizing, along the second of two axes, the unit vectors; and zeros, of which comes what the
+ * outside of the region is given. */
+om_status
+om_resize_shares(const om_op_context *c, const struct om_resize *r, int axis, double **share)
+{
+	const struct om_resize_axis *a = &r->axis[axis];
+	const int64_t from[] = {a->in + 1, a->in}, to[] = {a->in + 1, a->out};
+	const struct om_resize both = {.rank = 2, .known = true, .axis = {
+		{.in = a->in + 1, .out = a->in + 1, .scale = 1, .roi = {0, 1}, .sized = true}, *a}};
+	om_tensor x = {.type = OM_FLOAT64, .shape = om_shape_of(2, from)};
+	om_tensor y = {.type = OM_FLOAT64, .shape = om_shape_of(2, to)};
+	om_op_context line = *c;
+	uint64_t bytes;
+
+	if (!om_tensor_bytes(OM_FLOAT64, &x.shape, &bytes) || bytes > UINT64_C(1) << 32
+	    || !om_tensor_bytes(OM_FLOAT64, &y.shape, &bytes) || bytes > UINT64_C(1) << 32)
+		return om_op_fail(c->session, OM_MEMORY, c->op, "axis %d is too long", axis);
+	double *unit = OM_NEWN(c->mem, double, (size_t)((a->in + 1) * a->in + 1));
+	*share = OM_NEWN(c->mem, double, (size_t)((a->in + 1) * a->out + 1));
+	for (int64_t i = 0; i < a->in; i++)
+		unit[i * a->in + i] = 1;
+	x.data = unit;
+	y.data = *share;
+	line.in = &x;
+	line.out = &y;
+	OM_TRY(share_line(&line, &both));
+	for (int64_t i = 0; i < a->in * a->out; i++)
+		(*share)[i] -= (*share)[a->in * a->out + i % a->out];
+	return OM_OK;
+}
+
+struct resize {
+	bool is_ready;            /* scales or sizes were known when it was prepared */
+	bool is_empty, is_whole;
+	bool is_nearest;
+	struct nearest nearest;
+	struct om_passes *passes; /* of all other modes */
+};
+
+/* Scales or sizes are known. */
+static om_status
+resize_plan(const om_op_context *c, struct resize *s)
 {
 	struct om_resize r;
 
 	OM_TRY(om_recheck(c));
 	OM_TRY(om_resize_of(c, &r));
-	if (om_shape_count(&c->out[0].shape) == 0)
+	s->is_empty = om_shape_count(&c->out[0].shape) == 0;
+	s->is_whole = r.rank == 0;
+	if (s->is_empty)
 		return OM_OK;
 	if (!r.known || om_shape_count(&c->in[0].shape) == 0)
 		return om_op_fail(c->session, OM_RUN, c->op, "there is nothing to resize");
-	if (r.rank == 0)
+	if (s->is_whole)
+		return OM_OK;
+	return s->is_nearest ? nearest_prepare(c, &r, &s->nearest) : om_passes_prepare(c, &r, &s->passes);
+}
+
+static om_status
+resize_prepare(om_op_context *c, void **state)
+{
+	struct resize *s = *state;
+
+	s->is_nearest = om_attr_is(c->op, "mode", "nearest");
+	if (!s->is_nearest && !om_attr_is(c->op, "mode", "linear") && !om_attr_is(c->op, "mode", "bilinear")
+	    && !om_attr_is(c->op, "mode", "cubic"))
+		return unknown_word(c, "mode");
+	s->is_ready = !om_is_steered(c);
+	return s->is_ready ? resize_plan(c, s) : OM_OK;
+}
+
+static om_status
+resize_cpu(om_op_context *c)
+{
+	struct resize *s = c->state;
+
+	if (!s->is_ready)
+		OM_TRY(resize_plan(c, s));
+	if (s->is_empty)
+		return OM_OK;
+	if (s->is_whole)
 		return om_cpu_whole(c);
-	if (om_attr_is(c->op, "mode", "nearest"))
-		return nearest_cpu(c, &r);
-	if (om_attr_is(c->op, "mode", "linear") || om_attr_is(c->op, "mode", "bilinear")
-	    || om_attr_is(c->op, "mode", "cubic"))
-		return om_resize_weighted(c, &r);
-	return om_resize_unknown(c, "mode");
+	return s->is_nearest ? nearest_run(c, &s->nearest) : om_passes_run(c, s->passes);
 }
 
 /* ---- The table. ---- */
@@ -185,3 +278,9 @@ const om_opdef om_ops_resize[] = {
 	 .input_types = {OF_COMMON, OF(FLOAT16) | OF_WIDE_FLOATS, OF(FLOAT32), OF(INT64)}},
 	{0}
 };
+
+#define KERNEL(label)                                                          \
+	{.name = label, .state_bytes = sizeof(struct resize), .prepare = resize_prepare, \
+	 .workspace = om_resize_scratch, .run = resize_cpu}
+
+const om_kernel om_kernels_resize[] = {KERNEL("Upsample"), KERNEL("Resize"), {0}};

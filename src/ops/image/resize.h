@@ -6,10 +6,16 @@
 #include "opdef/geometry/resize.h"
 
 /* The element for places outside of the region; `one` has room for any. */
-om_status om_resize_outside(const om_op_context *c, char *one);
+om_status om_resize_outside(const om_op_context *c, char one[sizeof(om_string)]);
 
-/* Every mode but nearest. */
-om_status om_resize_weighted(om_op_context *c, const struct om_resize *r);
+/* What each element of an axis adds to each place of it, at [element * places + place]: from
+ * c->mem.  The region's outside counts for nothing. */
+om_status om_resize_shares(const om_op_context *c, const struct om_resize *r, int axis, double **share);
+
+/* Every mode but nearest: what is done, in c->mem, and doing it. */
+struct om_passes;
+om_status om_passes_prepare(const om_op_context *c, const struct om_resize *r, struct om_passes **out);
+om_status om_passes_run(om_op_context *c, const struct om_passes *p);
 uint64_t om_resize_scratch(const om_op_context *c);
 void om_resize_cost(const om_op_context *c, om_cost *cost);
 

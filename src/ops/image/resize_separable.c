@@ -171,16 +171,18 @@ om_resize_scratch(const om_op_context *c)
 	return kept * size * ((t == OM_FLOAT32 || t == OM_FLOAT64) && n < 3 ? 1 : 2);
 }
 
-struct passes {
-	struct om_resize_taps taps[OM_MAX_RANK];
+struct om_passes {
+	struct taps taps[OM_MAX_RANK];
 	int n, batch;
-	bool wide, native;
+	bool wide, native, smooth;
+	size_t size;         /* of an element */
 	uint64_t kept;       /* bytes */
+	char outside[sizeof(om_string)];  /* the element for places there */
 };
 
 /* All passes over one element of the batch. */
 static void
-run_passes(om_op_context *c, const struct passes *p, const char *from, char *to)
+run_passes(om_op_context *c, const struct om_passes *p, const char *from, char *to)
 {
 	om_shape s = c->in[0].shape;
 	char *spare[2] = {c->scratch, (char *)c->scratch + p->kept};
@@ -203,54 +205,60 @@ run_passes(om_op_context *c, const struct passes *p, const char *from, char *to)
 	}
 	if (!p->native)
 		store(c->in[0].type, in, om_shape_span(&s, p->batch, s.rank),
-			om_attr_int(c->op, "antialias"), to);
+			p->smooth, to);
 }
 
 /* Places outside of the region get their own value. */
-static om_status
-extrapolate(om_op_context *c, const struct om_resize_taps *t)
+static void
+extrapolate(om_op_context *c, const struct om_passes *p, const struct taps *t)
 {
 	const om_shape *out = &c->out[0].shape;
 	const int64_t outer = om_shape_span(out, 0, t->axis), inner = om_shape_span(out, t->axis + 1, out->rank);
-	char one[sizeof(om_string)];
-	size_t size = 0;
 
-	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
-	OM_TRY(om_resize_outside(c, one));
 	for (int64_t o = 0; o < outer && t->outside; o++)
 		for (int64_t k = 0; k < t->out; k++)
 			if (t->outside[k])
-				om_fill((char *)c->out[0].data + (size_t)((o * t->out + k) * inner) * size,
-					inner, size, one);
+				om_fill((char *)c->out[0].data + (size_t)((o * t->out + k) * inner) * p->size,
+					inner, p->size, p->outside);
+}
+
+om_status
+om_passes_prepare(const om_op_context *c, const struct om_resize *r, struct om_passes **out)
+{
+	const om_dtype type = c->in[0].type;
+	struct om_passes *p = *out = OM_NEW(c->mem, struct om_passes);
+	int order[OM_MAX_RANK];
+
+	p->wide = type == OM_FLOAT64;
+	p->native = type == OM_FLOAT64 || type == OM_FLOAT32;
+	p->smooth = om_attr_int(c->op, "antialias");
+	OM_TRY(om_elem_bytes(c, type, &p->size));
+	if (!p->native && !load(type, NULL, 0, NULL))
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s", om_dtype_text(type));
+	OM_TRY(om_resize_outside(c, p->outside));
+	p->n = pass_order(c, r, &c->out[0].shape, order, &p->batch);
+	if (p->n > 0)
+		p->kept = kept_elements(c, r, order, p->n, p->batch) * (p->wide ? sizeof(double) : sizeof(float));
+	for (int k = 0; k < p->n; k++)
+		OM_TRY(taps_of(c, &r->axis[order[k]], order[k], &p->taps[k]));
 	return OM_OK;
 }
 
 om_status
-om_resize_weighted(om_op_context *c, const struct om_resize *r)
+om_passes_run(om_op_context *c, const struct om_passes *p)
 {
-	const om_dtype type = c->in[0].type;
 	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
-	struct passes p = {.wide = type == OM_FLOAT64, .native = type == OM_FLOAT64 || type == OM_FLOAT32};
-	int order[OM_MAX_RANK];
-	size_t size = 0;
 
-	OM_TRY(om_elem_bytes(c, type, &size));
-	if (!p.native && !load(type, NULL, 0, NULL))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s", om_dtype_text(type));
-	p.n = pass_order(c, r, out, order, &p.batch);
-	if (p.n == 0)
+	if (p->n == 0)
 		return om_cpu_whole(c);
-	p.kept = kept_elements(c, r, order, p.n, p.batch) * (p.wide ? sizeof(double) : sizeof(float));
-	for (int k = 0; k < p.n; k++)
-		OM_TRY(om_resize_taps_of(c, &r->axis[order[k]], order[k], &p.taps[k]));
-	const int64_t n = om_shape_span(in, 0, p.batch);
-	const size_t from = (size_t)om_shape_span(in, p.batch, in->rank) * size;
-	const size_t to = (size_t)om_shape_span(out, p.batch, out->rank) * size;
+	const int64_t n = om_shape_span(in, 0, p->batch);
+	const size_t from = (size_t)om_shape_span(in, p->batch, in->rank) * p->size;
+	const size_t to = (size_t)om_shape_span(out, p->batch, out->rank) * p->size;
 	for (int64_t b = 0; b < n; b++)
-		run_passes(c, &p, (const char *)c->in[0].data + (size_t)b * from,
+		run_passes(c, p, (const char *)c->in[0].data + (size_t)b * from,
 			(char *)c->out[0].data + (size_t)b * to);
-	for (int k = 0; k < p.n; k++)
-		OM_TRY(extrapolate(c, &p.taps[k]));
+	for (int k = 0; k < p->n; k++)
+		extrapolate(c, p, &p->taps[k]);
 	return OM_OK;
 }
 

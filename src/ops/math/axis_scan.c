@@ -84,21 +84,37 @@ arg_piece(const om_op_context *c, arg_fn *f, int64_t *y, const char *x, const st
 	}
 }
 
+struct arg {
+	struct om_lines l;
+	bool last;                    /* of those that are equal */
+};
+
+static om_status
+arg_prepare(om_op_context *c, void **state)
+{
+	const om_shape *x = &c->in[0].shape;
+	struct arg *s = *state;
+	int at;
+
+	s->last = om_attr_int(c->op, "select_last_index") != 0;
+	if (!om_axis(om_attr_int(c->op, "axis"), x->rank, &at))
+		return om_bad_axis(c, om_attr_int(c->op, "axis"));
+	s->l = om_lines_along(x, at);
+	return OM_OK;
+}
+
 static om_status
 arg(om_op_context *c, arg_fn *const loops[][2])
 {
+	const struct arg *s = c->state;
 	const om_tensor *x = &c->in[0];
-	const bool last = om_attr_int(c->op, "select_last_index") != 0;
-	arg_fn *f = loops[om_is_half(x->type) ? OM_FLOAT32 : x->type][last];
+	arg_fn *f = loops[om_is_half(x->type) ? OM_FLOAT32 : x->type][s->last];
 	const size_t size = om_dtype_bits(x->type) / 8;
+	const struct om_lines l = s->l;
 	int64_t *y = c->out[0].data;
-	int at;
 
 	if (!f)
 		return om_no_kernel(c, c->in[0].type);
-	if (!om_axis(om_attr_int(c->op, "axis"), x->shape.rank, &at))
-		return om_bad_axis(c, om_attr_int(c->op, "axis"));
-	const struct om_lines l = om_lines_along(&x->shape, at);
 	for (int64_t o = 0; o < l.outer; o++)
 		for (int64_t j = 0; j < l.inner; j += PIECE) {
 			const int64_t m = l.inner - j < PIECE ? l.inner - j : PIECE;
@@ -147,13 +163,23 @@ typedef void cum_fn(void *out, const void *x, void *sum, int64_t m, bool exclusi
 ON_FLOATS(CUM_FLOAT, )
 ON_INTEGERS(CUM_INTEGER, )
 
+struct cum {
+	int64_t reverse, exclusive;
+};
+
+static const om_attr_field cum_fields[] = {
+	OM_FIELD(struct cum, INT, reverse),
+	OM_FIELD(struct cum, INT, exclusive),
+	{0}
+};
+
 static void
 cum_piece(const om_op_context *c, cum_fn *f, char *y, const char *x, const struct om_lines *l, int64_t m)
 {
 	const om_dtype t = c->in[0].type;
 	const size_t size = om_dtype_bits(t) / 8;
-	const bool reverse = om_attr_int(c->op, "reverse") != 0;
-	const bool exclusive = om_attr_int(c->op, "exclusive") != 0;
+	const struct cum *k = c->state;
+	const bool reverse = k->reverse != 0, exclusive = k->exclusive != 0;
 	union { double real[PIECE]; uint64_t whole[PIECE]; } sum = {.whole = {0}};
 	float buffer[PIECE];
 
@@ -236,5 +262,14 @@ const om_opdef om_ops_along[] = {
 		.infer = om_infer_same, .inplace = om_inplace_first, .cpu = cum_cpu,
 		.input_types = {OF_WIDE, OF_INDICES},
 	},
+	{0}
+};
+
+#define KERNEL(label, runs)  {.name = label, .state_bytes = sizeof(struct arg), .prepare = arg_prepare, .run = runs}
+
+const om_kernel om_kernels_along[] = {
+	KERNEL("ArgMax", argmax_cpu),
+	KERNEL("ArgMin", argmin_cpu),
+	{.name = "CumSum", .fields = cum_fields, .state_bytes = sizeof(struct cum), .run = cum_cpu},
 	{0}
 };

@@ -30,6 +30,7 @@ struct loops {
 	int n, nout;                  /* loops; those over the output come first */
 	int64_t size[OM_EINSUM_AXES];
 	int64_t step[OM_EINSUM_TERMS][OM_EINSUM_AXES];
+	bool is_empty;                /* of what is summed over */
 };
 
 static void
@@ -134,27 +135,34 @@ SUMS(sum_integers, uint64_t, integer_at, put_integer)
 SUMS(sum_floats, double, float_at, put_float)
 
 static om_status
-einsum_cpu(om_op_context *c)
+einsum_prepare(om_op_context *c, void **state)
 {
 	const om_dtype t = c->out[0].type;
+	struct loops *l = *state;
 	struct om_einsum e;
-	struct loops l;
-	bool is_empty = false;
 
 	for (uint32_t k = 0; k < c->op->nin; k++)
 		if (c->in[k].type != t)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "multiplies %s by %s", om_dtype_text(t),
 				om_dtype_text(c->in[k].type));
-	OM_TRY(om_einsum_read(c, &e));
-	make_loops(c, &e, &l);
-	for (int d = l.nout; d < l.n; d++)
-		is_empty |= l.size[d] == 0;
-	if (om_dtype_is_integer(t) && om_dtype_bits(t) >= 8)
-		sum_integers(c, &l, is_empty);
-	else if (t == OM_FLOAT32 || t == OM_FLOAT64 || om_is_half(t))
-		sum_floats(c, &l, is_empty);
-	else
+	if (!(om_dtype_is_integer(t) && om_dtype_bits(t) >= 8) && t != OM_FLOAT32 && t != OM_FLOAT64 && !om_is_half(t))
 		return om_no_kernel(c, t);
+	OM_TRY(om_einsum_read(c, &e));
+	make_loops(c, &e, l);
+	for (int d = l->nout; d < l->n; d++)
+		l->is_empty |= l->size[d] == 0;
+	return OM_OK;
+}
+
+static om_status
+einsum_cpu(om_op_context *c)
+{
+	const struct loops *l = c->state;
+
+	if (om_dtype_is_integer(c->out[0].type))
+		sum_integers(c, l, l->is_empty);
+	else
+		sum_floats(c, l, l->is_empty);
 	return OM_OK;
 }
 
@@ -180,5 +188,10 @@ const om_opdef om_ops_einsum[] = {
 	 .since = 12, .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = 1,
 	 .attrs = einsum_attrs, .infer = einsum_infer, .cpu = einsum_cpu, .cost = einsum_cost,
 	 .input_types = {OF_NUMBERS}},
+	{0}
+};
+
+const om_kernel om_kernels_einsum[] = {
+	{.name = "Einsum", .state_bytes = sizeof(struct loops), .prepare = einsum_prepare, .run = einsum_cpu},
 	{0}
 };

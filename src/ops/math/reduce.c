@@ -262,27 +262,58 @@ reduce_all(const struct walk *w, char *y, const char *x)
 	} while (advance(w->kept, w->nkept, index, &at));
 }
 
+struct reduction {
+	struct walk w;
+	int64_t n;                    /* elements of the output */
+	bool is_ready;                /* the axes were known when it was prepared */
+	bool is_whole;                /* as many elements come out as go in */
+	size_t bytes;
+};
+
+static om_status
+find_walk(const om_op_context *c, struct walk *w)
+{
+	struct axes a;
+
+	OM_TRY(find_axes(c, &a));
+	if (!a.known)
+		return om_op_fail(c->session, OM_RUN, c->op, "the axes are not there");
+	w->nkept = w->nreduced = 0;
+	set_groups(w, &c->in[0].shape, &a);
+	return OM_OK;
+}
+
+static om_status
+reduce_prepare(om_op_context *c, void **state)
+{
+	const om_tensor *x = &c->in[0];
+	struct reduction *s = *state;
+
+	s->w = (struct walk){.type = x->type, .as = om_is_half(x->type) ? OM_FLOAT32 : x->type,
+		.size = om_dtype_bits(x->type) / 8};
+	s->n = om_shape_count(&c->out[0].shape);
+	s->is_whole = om_shape_count(&x->shape) == s->n;
+	s->bytes = (size_t)s->n * s->w.size;
+	s->is_ready = !om_has_in(c, 1) || c->in[1].data;
+	return s->is_ready ? find_walk(c, &s->w) : OM_OK;
+}
+
 static om_status
 reduce(om_op_context *c, const struct loops loops[])
 {
 	const om_tensor *x = &c->in[0], *y = &c->out[0];
-	struct walk w = {.type = x->type, .as = x->type, .size = om_dtype_bits(x->type) / 8};
-	struct axes a;
+	struct reduction *s = c->state;
+	struct walk *w = &s->w;
 
-	if (!loops[x->type].run && om_is_half(x->type))
-		w.as = OM_FLOAT32;
-	w.f = &loops[w.as];
-	if (!w.f->run)
+	w->f = &loops[w->as];
+	if (!w->f->run)
 		return om_no_kernel(c, c->in[0].type);
-	OM_TRY(find_axes(c, &a));
-	if (!a.known)
-		return om_op_fail(c->session, OM_RUN, c->op, "the axes are not there");
-	set_groups(&w, &x->shape, &a);
-	const int64_t n = om_shape_count(&y->shape);
-	if (n && w.count == 0)
-		reduce_nothing(&w, y->data, n);
-	else if (n)
-		reduce_all(&w, y->data, x->data);
+	if (!s->is_ready)
+		OM_TRY(find_walk(c, w));
+	if (s->n && w->count == 0)
+		reduce_nothing(w, y->data, s->n);
+	else if (s->n)
+		reduce_all(w, y->data, x->data);
 	return OM_OK;
 }
 
@@ -290,12 +321,12 @@ reduce(om_op_context *c, const struct loops loops[])
 static om_status
 reduce_or_copy(om_op_context *c, const struct loops loops[])
 {
-	const int64_t n = om_shape_count(&c->in[0].shape);
+	const struct reduction *s = c->state;
 
-	if (n != om_shape_count(&c->out[0].shape))
+	if (!s->is_whole)
 		return reduce(c, loops);
-	if (n && c->out[0].data != c->in[0].data)
-		memcpy(c->out[0].data, c->in[0].data, (size_t)n * om_dtype_bits(c->in[0].type) / 8);
+	if (s->bytes && c->out[0].data != c->in[0].data)
+		memcpy(c->out[0].data, c->in[0].data, s->bytes);
 	return OM_OK;
 }
 
@@ -517,5 +548,22 @@ const om_opdef om_ops_reduce[] = {
 	REDUCE_ROWS("ReduceProd", 18, product_cpu, OF_WIDE, "the product over axes", .view = reduce_view),
 	REDUCE_ROWS("ReduceSum", 13, sum_cpu, OF_WIDE, "the sum over axes", .view = reduce_view),
 	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, OF_WIDE, "the sum of squares over axes", .view = NULL),
+	{0}
+};
+
+#define PREPARED(label, runs)                                                  \
+	{.name = label, .state_bytes = sizeof(struct reduction), .prepare = reduce_prepare, .run = runs}
+
+const om_kernel om_kernels_reduce[] = {
+	PREPARED("ReduceL1", l1_cpu),
+	PREPARED("ReduceL2", l2_cpu),
+	PREPARED("ReduceLogSum", log_sum_cpu),
+	PREPARED("ReduceLogSumExp", log_sum_exp_cpu),
+	PREPARED("ReduceMax", highest_cpu),
+	PREPARED("ReduceMean", mean_cpu),
+	PREPARED("ReduceMin", lowest_cpu),
+	PREPARED("ReduceProd", product_cpu),
+	PREPARED("ReduceSum", sum_cpu),
+	PREPARED("ReduceSumSquare", square_cpu),
 	{0}
 };

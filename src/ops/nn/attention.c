@@ -227,18 +227,26 @@ mask_of(const om_op_context *c)
 	return m;
 }
 
+struct knobs {
+	double scale, cap;
+	int64_t mode;
+	om_dtype as;             /* what softmax is computed in */
+	int64_t left, right;     /* how far a query sees; negative: to the end */
+	bool causal;
+};
+
 /* Keys that query `i` of batch `b` may see: [*low, *high). */
 static void
-window_of(const om_op_context *c, const struct attention *a, int64_t b, int64_t i, int64_t *low, int64_t *high)
+window_of(const om_op_context *c, const struct attention *a, const struct knobs *o, int64_t b, int64_t i, int64_t *low, int64_t *high)
 {
 	const bool lengths = om_has_in(c, LENGTHS);
 	const int64_t valid = lengths ? ((const int64_t *)c->in[LENGTHS].data)[b] : a->total;
 	const int64_t at = i + (lengths ? valid - a->qlen : a->past);
-	const int64_t left = om_attr_int(c->op, "left_window_size"), right = om_attr_int(c->op, "right_window_size");
+	const int64_t left = o->left, right = o->right;
 
 	*low = left >= 0 && at - left > 0 ? at - left : 0;
 	*high = valid < a->total ? valid : a->total;
-	if (om_attr_int(c->op, "is_causal") && at + 1 < *high)
+	if (o->causal && at + 1 < *high)
 		*high = at + 1;
 	if (right >= 0 && at < INT64_MAX - right && at + right + 1 < *high)
 		*high = at + right + 1;
@@ -406,12 +414,6 @@ weigh(double *score, const double *bias, int64_t n, om_dtype as)
 		score[k] = rounded_to(as, score[k] / sum);
 }
 
-struct knobs {
-	double scale, cap;
-	int64_t mode;
-	om_dtype as;             /* what softmax is computed in */
-};
-
 static void
 put_scores(const om_op_context *c, const double *score, int64_t row, int64_t n)
 {
@@ -466,18 +468,36 @@ attention_check(const om_op_context *c)
 	return OM_OK;
 }
 
+struct prepared {
+	struct attention a;
+	struct knobs o;
+};
+
+static om_status
+attention_prepare(om_op_context *c, void **state)
+{
+	const int64_t as = om_attr_int(c->op, "softmax_precision");
+	struct prepared *s = *state;
+
+	s->a = sizes_of(c);
+	s->o = (struct knobs){.cap = om_attr_float(c->op, "softcap"), .as = as ? (om_dtype)as : OM_FLOAT64,
+		.mode = om_attr_int(c->op, "qk_matmul_output_mode"),
+		.scale = om_attr_has(c->op, "scale") ? om_attr_float(c->op, "scale") : 1 / sqrt((double)s->a.size),
+		.left = om_attr_int(c->op, "left_window_size"), .right = om_attr_int(c->op, "right_window_size"),
+		.causal = om_attr_int(c->op, "is_causal") != 0};
+	return attention_check(c);
+}
+
 static om_status
 attention_cpu(om_op_context *c)
 {
-	const struct attention a = sizes_of(c);
+	const struct prepared *s = c->state;
+	const struct attention a = s->a;
+	const struct knobs o = s->o;
 	const struct mask m = mask_of(c);
-	const int64_t as = om_attr_int(c->op, "softmax_precision"), group = a.heads ? a.qheads / a.heads : 0;
-	struct knobs o = {.cap = om_attr_float(c->op, "softcap"), .as = as ? (om_dtype)as : OM_FLOAT64,
-		.mode = om_attr_int(c->op, "qk_matmul_output_mode"),
-		.scale = om_attr_has(c->op, "scale") ? om_attr_float(c->op, "scale") : 1 / sqrt((double)a.size)};
+	const int64_t group = a.heads ? a.qheads / a.heads : 0;
 	struct pieces p = {0};
 
-	OM_TRY(attention_check(c));
 	pieces_of(&a, c->scratch, &p);
 	make_caches(c, &a);
 	for (int64_t bh = 0; bh < a.batch * a.qheads; bh++) {
@@ -490,7 +510,7 @@ attention_cpu(om_op_context *c)
 			const int64_t at = row_at(&a, b, a.qheads, h, a.qlen, i, a.size);
 			int64_t low, high;
 			read_row(&c->in[Q], at, a.size, p.query);
-			window_of(c, &a, b, i, &low, &high);
+			window_of(c, &a, &o, b, i, &low, &high);
 			biases_of(&m, b * m.step[0] + h * m.step[1] + i * m.step[2], low, high, a.total, p.bias);
 			attend(c, &a, &p, &o, bh * a.qlen + i, row_at(&a, b, a.qheads, h, a.qlen, i, a.vsize));
 		}
@@ -520,14 +540,15 @@ enum { X, COS, SIN, PLACES };
 
 struct rotary {
 	int64_t batch, len, heads, size, turned, step;  /* step: of the caches */
-	bool flat;
+	bool flat, interleaved;
 };
 
 static struct rotary
 rotary_of(const om_op_context *c)
 {
 	const om_shape *x = &c->in[X].shape;
-	struct rotary r = {.batch = x->dim[0], .flat = x->rank == 3};
+	struct rotary r = {.batch = x->dim[0], .flat = x->rank == 3,
+		.interleaved = om_attr_int(c->op, "interleaved") != 0};
 
 	r.heads = r.flat ? om_attr_int(c->op, "num_heads") : x->dim[1];
 	r.len = x->dim[r.flat ? 1 : 2];
@@ -572,7 +593,7 @@ OM_INLINE void
 turn_as(om_dtype t, const om_op_context *c, const struct rotary *r, int64_t at, int64_t cache)
 {
 	const int64_t half = r->turned / 2;
-	const bool interleaved = om_attr_int(c->op, "interleaved");
+	const bool interleaved = r->interleaved;
 
 	for (int64_t k = 0; k < half; k++) {
 		const int64_t i = at + (interleaved ? 2 * k : k), j = interleaved ? i + 1 : i + half;
@@ -592,16 +613,23 @@ turn_row(const om_op_context *c, const struct rotary *r, int64_t at, int64_t cac
 }
 
 static om_status
-rotary_cpu(om_op_context *c)
+rotary_prepare(om_op_context *c, void **state)
 {
-	const struct rotary r = rotary_of(c);
-
+	*(struct rotary *)*state = rotary_of(c);
 	if (!is_real(c->in[X].type))
 		return om_no_kernel(c, c->in[X].type);
 	if (c->in[COS].type != c->in[X].type || c->in[SIN].type != c->in[X].type)
 		return om_wrong(c, "the caches have another type than the input");
 	if (!om_shape_equal(&c->in[COS].shape, &c->in[SIN].shape))
 		return om_wrong(c, "the caches differ in shape");
+	return OM_OK;
+}
+
+static om_status
+rotary_cpu(om_op_context *c)
+{
+	const struct rotary r = *(const struct rotary *)c->state;
+
 	for (int64_t b = 0; b < r.batch; b++)
 		for (int64_t i = 0; i < r.len; i++) {
 			int64_t place = b * r.len + i;
@@ -647,18 +675,35 @@ cache_infer(om_op_context *c)
 	return OM_OK;
 }
 
+struct cache {
+	bool circular;
+	int axis;
+	size_t size;             /* of an element */
+};
+
+static om_status
+cache_prepare(om_op_context *c, void **state)
+{
+	const om_shape *s = &c->in[0].shape;
+	struct cache *k = *state;
+
+	k->circular = om_attr_is(c->op, "mode", "circular");
+	k->size = om_moved_bytes(c->in[0].type);
+	OM_TRY(om_attr_axis(c, "axis", s->rank, &k->axis));
+	if (om_has_in(c, 2) && (c->in[2].type != OM_INT64 || om_shape_count(&c->in[2].shape) != s->dim[0]))
+		return om_wrong(c, "there is not one place, an int64, for each of the batch");
+	return OM_OK;
+}
+
 static om_status
 cache_bytes(om_op_context *c)
 {
+	const struct cache *k = c->state;
 	const om_shape *s = &c->in[0].shape;
-	const bool circular = om_attr_is(c->op, "mode", "circular");
-	size_t size = 0;
-	int axis;
+	const bool circular = k->circular;
+	const size_t size = k->size;
+	const int axis = k->axis;
 
-	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(om_attr_axis(c, "axis", s->rank, &axis));
-	if (om_has_in(c, 2) && (c->in[2].type != OM_INT64 || om_shape_count(&c->in[2].shape) != s->dim[0]))
-		return om_wrong(c, "there is not one place, an int64, for each of the batch");
 	const int64_t max = s->dim[axis], len = c->in[1].shape.dim[axis];
 	const int64_t outer = om_shape_span(s, 0, axis), group = om_shape_span(s, 1, axis);
 	const size_t line = (size_t)om_shape_span(s, axis + 1, s->rank) * size;
@@ -726,5 +771,13 @@ const om_opdef om_ops_attention[] = {
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = cache_attrs,
 	 .infer = cache_infer, .inplace = first_reuse, .cpu = cache_cpu,
 	 .input_types = {OF_COMMON | OF_FLOAT8S | OF(FLOAT4E2M1) | OF(FLOAT8E8M0) | OF(INT4) | OF(UINT4), LIKE(0), OF(INT64)}},
+	{0}
+};
+
+const om_kernel om_kernels_attention[] = {
+	{.name = "Attention", .state_bytes = sizeof(struct prepared), .prepare = attention_prepare,
+	 .workspace = attention_scratch, .run = attention_cpu},
+	{.name = "RotaryEmbedding", .state_bytes = sizeof(struct rotary), .prepare = rotary_prepare, .run = rotary_cpu},
+	{.name = "TensorScatter", .state_bytes = sizeof(struct cache), .prepare = cache_prepare, .run = cache_cpu},
 	{0}
 };

@@ -61,6 +61,12 @@ random_share(uint64_t *state)
 	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
+struct dropout {
+	int64_t seed;
+};
+
+static const om_attr_field dropout_fields[] = {OM_FIELD(struct dropout, INT, seed), {0}};
+
 static om_status
 drop(om_op_context *c, double ratio)
 {
@@ -68,7 +74,7 @@ drop(om_op_context *c, double ratio)
 	const size_t size = om_dtype_bits(x->type) / 8;
 	const double scale = ratio < 1 ? 1 / (1 - ratio) : 0;
 	uint8_t *mask = om_has_out(c, 1) ? c->out[1].data : NULL;
-	uint64_t state = (uint64_t)om_attr_int(c->op, "seed");
+	uint64_t state = (uint64_t)((const struct dropout *)c->state)->seed;
 	const int64_t n = om_shape_count(&x->shape);
 
 	if (!om_dtype_is_float(x->type))
@@ -133,5 +139,10 @@ const om_opdef om_ops_dropout[] = {
 		.infer = Dropout_infer, .view = Dropout_view, .inplace = om_inplace_first, .cpu = Dropout_cpu,
 		.input_types = {OF_FLOATS | OF_FLOAT8S, OF_FLOATS | OF_FLOAT8S, OF(BOOL)},
 	},
+	{0}
+};
+
+const om_kernel om_kernels_dropout[] = {
+	{.name = "Dropout", .fields = dropout_fields, .state_bytes = sizeof(struct dropout), .run = Dropout_cpu},
 	{0}
 };

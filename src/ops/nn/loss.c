@@ -15,6 +15,7 @@ struct loss {
 	int64_t batch, classes, inner;
 	bool has_ignored;
 	int64_t ignored;
+	bool is_none, is_mean;        /* reductions; else sums */
 };
 
 static om_status
@@ -109,7 +110,7 @@ read_class(const om_op_context *c, const struct loss *l, int64_t k, int64_t *cla
 static om_status
 reduce(om_op_context *c, const struct loss *l, value_fn *value)
 {
-	const bool none = om_attr_is(c->op, "reduction", "none"), mean = om_attr_is(c->op, "reduction", "mean");
+	const bool none = l->is_none, mean = l->is_mean;
 	double sum = 0, weights = 0;
 
 	for (int64_t n = 0; n < l->batch; n++)
@@ -141,25 +142,28 @@ loss_of(const om_op_context *c, struct loss *l)
 		return om_wrong(c, "the weights have another type than the input");
 	OM_TRY(om_index_type(c, TARGET));
 	*l = (struct loss){x->dim[0], x->dim[1], om_shape_span(x, 2, x->rank),
-		om_attr_has(c->op, "ignore_index"), om_attr_int(c->op, "ignore_index")};
+		om_attr_has(c->op, "ignore_index"), om_attr_int(c->op, "ignore_index"),
+		om_attr_is(c->op, "reduction", "none"), om_attr_is(c->op, "reduction", "mean")};
 	return OM_OK;
+}
+
+static om_status
+loss_prepare(om_op_context *c, void **state)
+{
+	return loss_of(c, *state);
 }
 
 static om_status
 likelihood_cpu(om_op_context *c)
 {
-	struct loss l;
-
-	OM_TRY(loss_of(c, &l));
-	return reduce(c, &l, given);
+	return reduce(c, c->state, given);
 }
 
 static om_status
 entropy_cpu(om_op_context *c)
 {
-	struct loss l;
+	const struct loss l = *(const struct loss *)c->state;
 
-	OM_TRY(loss_of(c, &l));
 	if (om_has_out(c, 1))
 		for (int64_t n = 0; n < l.batch; n++)
 			for (int64_t i = 0; i < l.inner; i++) {
@@ -192,5 +196,14 @@ const om_opdef om_ops_loss[] = {
 	 .since = 12, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 2, .attrs = loss_attrs,
 	 .infer = loss_infer, .cpu = entropy_cpu, .cost = entropy_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0)}},
+	{0}
+};
+
+#define KERNEL(label, runs)                                                    \
+	{.name = label, .state_bytes = sizeof(struct loss), .prepare = loss_prepare, .run = runs}
+
+const om_kernel om_kernels_loss[] = {
+	KERNEL("NegativeLogLikelihoodLoss", likelihood_cpu),
+	KERNEL("SoftmaxCrossEntropyLoss", entropy_cpu),
 	{0}
 };

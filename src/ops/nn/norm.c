@@ -70,6 +70,21 @@ struct moments {
 	double mean, variance;
 };
 
+/* What is prepared: of it, each operator uses what its attributes say. */
+struct norm {
+	double epsilon, momentum;
+	bool by_element, training;    /* BatchNormalization */
+	int64_t channels;
+	int axis;
+	int64_t groups;
+	bool per_group;               /* a scale for a group, not for a channel */
+	bool square;                  /* the norm of LpNormalization is that of squares */
+	double alpha, beta, bias;     /* LRN */
+	int64_t size;
+	bool over[OM_MAX_RANK];       /* axes that moments are taken over */
+	bool divide;                  /* by the deviation */
+};
+
 /* Of `n` elements; twice over them, as the difference of large sums is noise. */
 OM_INLINE struct moments
 moments_of(om_dtype t, const void *x, int64_t first, int64_t n)
@@ -184,7 +199,7 @@ channel_moments(om_dtype t, const om_op_context *c, int64_t i, int64_t channels,
 static void
 keep_running(const om_op_context *c, int64_t i, const struct moments *m)
 {
-	const double momentum = om_attr_float(c->op, "momentum");
+	const double momentum = ((const struct norm *)c->state)->momentum;
 	const double now[] = {m->mean, m->variance};
 
 	for (uint32_t k = 1; k <= 2; k++)
@@ -197,13 +212,13 @@ keep_running(const om_op_context *c, int64_t i, const struct moments *m)
 }
 
 OM_INLINE void
-batch_normalize(om_dtype t, const om_op_context *c, bool training)
+batch_normalize(om_dtype t, const om_op_context *c, const struct norm *s)
 {
 	const om_shape *x = &c->in[0].shape;
-	const bool by_element = is_by_element(c);
-	const int64_t batch = x->dim[0], channels = x->rank < 2 ? 1 : statistics(c);
-	const int64_t volume = by_element ? 1 : om_shape_span(x, 2, x->rank);
-	const double epsilon = om_attr_float(c->op, "epsilon");
+	const bool training = s->training;
+	const int64_t batch = x->dim[0], channels = s->channels;
+	const int64_t volume = s->by_element ? 1 : om_shape_span(x, 2, x->rank);
+	const double epsilon = s->epsilon;
 
 	for (int64_t i = 0; i < channels; i++) {
 		struct moments m = {number(&c->in[3], i), number(&c->in[4], i)};
@@ -237,14 +252,24 @@ is_training(const om_op_context *c)
 }
 
 static om_status
+batch_prepare(om_op_context *c, void **state)
+{
+	struct norm *s = *state;
+
+	s->training = is_training(c);
+	if (!s->training && gives_moments(c))
+		return om_op_fail(c->session, OM_INVALID, c->op, "gives means and variances, but does not train");
+	s->by_element = is_by_element(c);
+	s->channels = c->in[0].shape.rank < 2 ? 1 : statistics(c);
+	s->epsilon = om_attr_float(c->op, "epsilon");
+	s->momentum = om_attr_float(c->op, "momentum");
+	return check_floats(c);
+}
+
+static om_status
 batch_cpu(om_op_context *c)
 {
-	const bool training = is_training(c);
-
-	if (!training && gives_moments(c))
-		return om_op_fail(c->session, OM_INVALID, c->op, "gives means and variances, but does not train");
-	OM_TRY(check_floats(c));
-	EACH_FLOAT(c->in[0].type, batch_normalize(T, c, training), return om_no_kernel(c, c->in[0].type));
+	EACH_FLOAT(c->in[0].type, batch_normalize(T, c, c->state), return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
 }
 
@@ -369,12 +394,13 @@ layer_row(om_dtype t, const om_op_context *c, const struct spread *scale, const 
 }
 
 OM_INLINE void
-layer_normalize(om_dtype t, const om_op_context *c, int axis, bool centred)
+layer_normalize(om_dtype t, const om_op_context *c, const struct norm *s, bool centred)
 {
+	const int axis = s->axis;
 	const om_shape *x = &c->in[0].shape;
 	const int64_t n = om_shape_span(x, axis, x->rank), rows = om_shape_span(x, 0, axis);
 	const struct spread scale = spread_of(c, 1, axis), bias = spread_of(c, 2, axis);
-	const double epsilon = om_attr_float(c->op, "epsilon");
+	const double epsilon = s->epsilon;
 
 	for (int64_t row = 0; row < rows; row++) {
 		struct moments m = {0, 0};
@@ -394,24 +420,26 @@ layer_normalize(om_dtype t, const om_op_context *c, int axis, bool centred)
 }
 
 static om_status
+layer_prepare(om_op_context *c, void **state)
+{
+	struct norm *s = *state;
+
+	s->epsilon = om_attr_float(c->op, "epsilon");
+	OM_TRY(layer_axis(c, &s->axis));
+	return check_floats(c);
+}
+
+static om_status
 layer_cpu(om_op_context *c)
 {
-	int axis;
-
-	OM_TRY(layer_axis(c, &axis));
-	OM_TRY(check_floats(c));
-	EACH_FLOAT(c->in[0].type, layer_normalize(T, c, axis, true), return om_no_kernel(c, c->in[0].type));
+	EACH_FLOAT(c->in[0].type, layer_normalize(T, c, c->state, true), return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
 }
 
 static om_status
 rms_cpu(om_op_context *c)
 {
-	int axis;
-
-	OM_TRY(layer_axis(c, &axis));
-	OM_TRY(check_floats(c));
-	EACH_FLOAT(c->in[0].type, layer_normalize(T, c, axis, false), return om_no_kernel(c, c->in[0].type));
+	EACH_FLOAT(c->in[0].type, layer_normalize(T, c, c->state, false), return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
 }
 
@@ -458,12 +486,14 @@ group_infer(om_op_context *c)
 
 /* Every group of channels of an image has its own moments. */
 OM_INLINE void
-group_normalize(om_dtype t, const om_op_context *c, int64_t groups, bool per_group)
+group_normalize(om_dtype t, const om_op_context *c, const struct norm *s)
 {
+	const int64_t groups = s->groups;
+	const bool per_group = s->per_group;
 	const om_shape *x = &c->in[0].shape;
 	const int64_t channels = x->dim[1], volume = om_shape_span(x, 2, x->rank);
 	const int64_t n = groups ? channels / groups : 0;
-	const double epsilon = om_attr_float(c->op, "epsilon");
+	const double epsilon = s->epsilon;
 
 	for (int64_t i = 0; i < x->dim[0] * groups; i++) {
 		const struct moments m = moments_of(t, c->in[0].data, i * n * volume, n * volume);
@@ -477,21 +507,38 @@ group_normalize(om_dtype t, const om_op_context *c, int64_t groups, bool per_gro
 }
 
 static om_status
+instance_prepare(om_op_context *c, void **state)
+{
+	struct norm *s = *state;
+
+	s->epsilon = om_attr_float(c->op, "epsilon");
+	s->groups = c->in[0].shape.dim[1];
+	return check_floats(c);
+}
+
+static om_status
 instance_cpu(om_op_context *c)
 {
-	OM_TRY(check_floats(c));
-	EACH_FLOAT(c->in[0].type, group_normalize(T, c, c->in[0].shape.dim[1], false),
+	EACH_FLOAT(c->in[0].type, group_normalize(T, c, c->state),
 		return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
 }
 
 static om_status
+group_prepare(om_op_context *c, void **state)
+{
+	struct norm *s = *state;
+
+	s->epsilon = om_attr_float(c->op, "epsilon");
+	s->groups = om_attr_int(c->op, "num_groups");
+	s->per_group = c->op->version < 21;
+	return check_floats(c);
+}
+
+static om_status
 group_cpu(om_op_context *c)
 {
-	const int64_t groups = om_attr_int(c->op, "num_groups");
-
-	OM_TRY(check_floats(c));
-	EACH_FLOAT(c->in[0].type, group_normalize(T, c, groups, c->op->version < 21),
+	EACH_FLOAT(c->in[0].type, group_normalize(T, c, c->state),
 		return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
 }
@@ -518,15 +565,14 @@ lrn_infer(om_op_context *c)
 /* The squares of a window of channels, summed anew for each: a running sum
  * would carry rounding along. */
 OM_INLINE void
-lrn_channel(om_dtype t, const om_op_context *c, int64_t image, int64_t channel, int64_t volume, double *sum)
+lrn_channel(om_dtype t, const om_op_context *c, const struct norm *s, int64_t image, int64_t channel, int64_t volume, double *sum)
 {
-	const int64_t channels = c->in[0].shape.dim[1], size = om_attr_int(c->op, "size");
+	const int64_t channels = c->in[0].shape.dim[1], size = s->size;
 	const int64_t below = (size - 1) / 2, above = size - 1 - below;
 	const int64_t from = channel > below ? channel - below : 0;
 	const int64_t to = above < channels - 1 - channel ? channel + above : channels - 1;
 	const int64_t first = (image * channels + channel) * volume;
-	const double alpha = om_attr_float(c->op, "alpha") / (double)size;
-	const double beta = om_attr_float(c->op, "beta"), bias = om_attr_float(c->op, "bias");
+	const double alpha = s->alpha / (double)size, beta = s->beta, bias = s->bias;
 
 	for (int64_t i = 0; i < volume; i++)
 		sum[i] = 0;
@@ -536,8 +582,8 @@ lrn_channel(om_dtype t, const om_op_context *c, int64_t image, int64_t channel, 
 			sum[i] += x * x;
 		}
 	for (int64_t i = 0; i < volume; i++) {
-		const double s = bias + alpha * sum[i];
-		const double power = beta == 0.75 ? sqrt(s) * sqrt(sqrt(s)) : pow(s, beta);
+		const double all = bias + alpha * sum[i];
+		const double power = beta == 0.75 ? sqrt(all) * sqrt(sqrt(all)) : pow(all, beta);
 		om_put(t, c->out[0].data, first + i, om_get(t, c->in[0].data, first + i) / power);
 	}
 }
@@ -549,7 +595,19 @@ lrn(om_dtype t, const om_op_context *c)
 
 	for (int64_t n = 0; n < x->dim[0]; n++)
 		for (int64_t k = 0; k < x->dim[1]; k++)
-			lrn_channel(t, c, n, k, om_shape_span(x, 2, x->rank), c->scratch);
+			lrn_channel(t, c, c->state, n, k, om_shape_span(x, 2, x->rank), c->scratch);
+}
+
+static om_status
+lrn_prepare(om_op_context *c, void **state)
+{
+	struct norm *s = *state;
+
+	s->alpha = om_attr_float(c->op, "alpha");
+	s->beta = om_attr_float(c->op, "beta");
+	s->bias = om_attr_float(c->op, "bias");
+	s->size = om_attr_int(c->op, "size");
+	return OM_OK;
 }
 
 static om_status
@@ -592,11 +650,12 @@ lp_infer(om_op_context *c)
 }
 
 OM_INLINE void
-lp_normalize(om_dtype t, const om_op_context *c, int axis)
+lp_normalize(om_dtype t, const om_op_context *c, const struct norm *s)
 {
+	const int axis = s->axis;
 	const om_shape *x = &c->in[0].shape;
 	const int64_t n = x->dim[axis], inner = om_shape_span(x, axis + 1, x->rank);
-	const bool square = om_attr_int(c->op, "p") == 2;
+	const bool square = s->square;
 
 	for (int64_t i = 0; i < om_shape_span(x, 0, axis) * inner; i++) {
 		const int64_t first = i / inner * n * inner + i % inner;
@@ -614,12 +673,18 @@ lp_normalize(om_dtype t, const om_op_context *c, int axis)
 }
 
 static om_status
+lp_prepare(om_op_context *c, void **state)
+{
+	struct norm *s = *state;
+
+	s->square = om_attr_int(c->op, "p") == 2;
+	return layer_axis(c, &s->axis);
+}
+
+static om_status
 lp_cpu(om_op_context *c)
 {
-	int axis;
-
-	OM_TRY(layer_axis(c, &axis));
-	EACH_FLOAT(c->in[0].type, lp_normalize(T, c, axis), return om_no_kernel(c, c->in[0].type));
+	EACH_FLOAT(c->in[0].type, lp_normalize(T, c, c->state), return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
 }
 
@@ -692,10 +757,10 @@ chosen_at(const om_shape *s, const bool *over, bool chosen, int64_t i)
 }
 
 OM_INLINE void
-mvn(om_dtype t, const om_op_context *c, const bool *over)
+mvn(om_dtype t, const om_op_context *c, const struct norm *s)
 {
 	const om_shape *x = &c->in[0].shape;
-	const bool divide = c->op->version >= 9 || om_attr_int(c->op, "normalize_variance");
+	const bool *over = s->over, divide = s->divide;
 	int64_t n = 1;
 
 	for (int d = 0; d < x->rank; d++)
@@ -718,12 +783,18 @@ mvn(om_dtype t, const om_op_context *c, const bool *over)
 }
 
 static om_status
+mvn_prepare(om_op_context *c, void **state)
+{
+	struct norm *s = *state;
+
+	s->divide = c->op->version >= 9 || om_attr_int(c->op, "normalize_variance");
+	return mvn_axes(c, s->over);
+}
+
+static om_status
 mvn_cpu(om_op_context *c)
 {
-	bool over[OM_MAX_RANK];
-
-	OM_TRY(mvn_axes(c, over));
-	EACH_FLOAT(c->in[0].type, mvn(T, c, over), return om_no_kernel(c, c->in[0].type));
+	EACH_FLOAT(c->in[0].type, mvn(T, c, c->state), return om_no_kernel(c, c->in[0].type));
 	return OM_OK;
 }
 
@@ -764,5 +835,20 @@ const om_opdef om_ops_norm[] = {
 		mvn_infer, mvn_cpu, LIKE(0)),
 	NORM(MeanVarianceNormalization, "to mean 0 and variance 1 over axes", 9, 0, 1, 1, 1, mvn_attrs,
 		mvn_infer, mvn_cpu, LIKE(0)),
+	{0}
+};
+
+#define KERNEL(label, prepares, runs, ...)                                     \
+	{.name = label, .state_bytes = sizeof(struct norm), .prepare = prepares, .run = runs, __VA_ARGS__}
+
+const om_kernel om_kernels_norm[] = {
+	KERNEL("BatchNormalization", batch_prepare, batch_cpu, .workspace = NULL),
+	KERNEL("LayerNormalization", layer_prepare, layer_cpu, .workspace = NULL),
+	KERNEL("RMSNormalization", layer_prepare, rms_cpu, .workspace = NULL),
+	KERNEL("InstanceNormalization", instance_prepare, instance_cpu, .workspace = NULL),
+	KERNEL("GroupNormalization", group_prepare, group_cpu, .workspace = NULL),
+	KERNEL("LRN", lrn_prepare, lrn_cpu, .workspace = lrn_scratch),
+	KERNEL("LpNormalization", lp_prepare, lp_cpu, .workspace = NULL),
+	KERNEL("MeanVarianceNormalization", mvn_prepare, mvn_cpu, .workspace = NULL),
 	{0}
 };

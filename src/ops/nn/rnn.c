@@ -28,6 +28,8 @@ struct layer {
 	bool has_bytes;               /* OM_RNN_BYTES */
 	struct om_activation act[OM_MAX_ACTIVATIONS];
 	float clip;
+	bool input_forget;            /* LSTM: what is not forgotten comes in */
+	bool reset_after;             /* GRU: linear_before_reset */
 };
 
 static const char *
@@ -38,7 +40,9 @@ read_layer(const om_op_context *c, struct layer *l)
 
 	*l = (struct layer){.cell = om_rnn_cell_of(c->op), .ndir = is_two ? 2 : 1,
 		.is_reverse = om_attr_is(c->op, "direction", "reverse"), .has_bytes = om_attr_int(c->op, OM_RNN_BYTES) != 0,
-		.batch_first = om_attr_int(c->op, "layout") != 0, .clip = om_attr_float(c->op, "clip")};
+		.batch_first = om_attr_int(c->op, "layout") != 0, .clip = om_attr_float(c->op, "clip"),
+		.input_forget = om_attr_int(c->op, "input_forget") != 0,
+		.reset_after = om_attr_int(c->op, "linear_before_reset") != 0};
 	if (!is_two && !l->is_reverse && !om_attr_is(c->op, "direction", "forward"))
 		return "the direction is none of forward, reverse and bidirectional";
 	l->steps = om_in_dim(c, X, l->batch_first);
@@ -199,17 +203,26 @@ rnn_scratch(const om_op_context *c)
 }
 
 static om_status
-rnn_cpu(om_op_context *c)
+rnn_prepare(om_op_context *c, void **state)
 {
 	const om_dtype t = c->in[X].type;
+	const char *wrong = read_layer(c, *state);
 
+	if (wrong)
+		return om_op_fail(c->session, OM_INVALID, c->op, "%s", wrong);
 	if (t != OM_FLOAT32 && t != OM_FLOAT64 && !om_is_half(t))
 		return om_no_kernel(c, t);
 	for (uint32_t k = 0; k < c->op->nin; k++)
 		if (k != LENGTHS && om_has_in(c, k) && c->in[k].type != t)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s beside %s", k,
 				om_dtype_text(c->in[k].type), om_dtype_text(t));
-	return t == OM_FLOAT64 ? double_run(c) : float_run(c);
+	return OM_OK;
+}
+
+static om_status
+rnn_cpu(om_op_context *c)
+{
+	return c->in[X].type == OM_FLOAT64 ? double_run(c) : float_run(c);
 }
 
 static void
@@ -250,3 +263,9 @@ const om_opdef om_ops_rnn[] = {
 	LAYER("RNN", "a layer of simple recurrent units", 1, 0, 6, 2, rnn_attrs),
 	{0}
 };
+
+#define KERNEL(label)                                                          \
+	{.name = label, .state_bytes = sizeof(struct layer), .prepare = rnn_prepare, \
+	 .workspace = rnn_scratch, .run = rnn_cpu}
+
+const om_kernel om_kernels_rnn[] = {KERNEL("LSTM"), KERNEL("GRU"), KERNEL("RNN"), {0}};

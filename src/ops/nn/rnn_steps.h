@@ -121,7 +121,8 @@ scratch_of(const om_op_context *c)
 {
 	struct state_of r = {.c = c};
 
-	return read_layer(c, &r.l) ? 0 : cut(&r, NULL);
+	r.l = *(const struct layer *)c->state;
+	return cut(&r, NULL);
 }
 
 /* The product of W with X: `m` elements from `time` on, `stride` apart. */
@@ -203,7 +204,7 @@ lstm_next(const struct state_of *r, REAL *gates, REAL *hidden, REAL *cell)
 	add_peephole(r, 0, cell, in);
 	add_peephole(r, 2, cell, forget);
 	activate(&r->act[0], r->l.clip, in, h);
-	if (om_attr_int(r->c->op, "input_forget"))
+	if (r->l.input_forget)
 		for (int64_t i = 0; i < h; i++)
 			forget[i] = 1 - in[i];
 	else
@@ -239,7 +240,7 @@ static void
 gru_step(const struct state_of *r, const bool *active)
 {
 	const int64_t h = r->l.hidden, n = 3 * h, batch = r->l.batch;
-	const bool after = om_attr_int(r->c->op, "linear_before_reset") != 0;
+	const bool after = r->l.reset_after;
 
 	times_r(r, r->state[0], 0, 2 * h, r->gates, n);
 	for (int64_t b = 0; b < batch; b++) {
@@ -330,7 +331,7 @@ static void
 start_bias(const struct state_of *r)
 {
 	const int64_t h = r->l.hidden, n = r->l.cell->gates * h;
-	const bool apart = r->l.cell->kind == OM_RNN_GRU && om_attr_int(r->c->op, "linear_before_reset") != 0;
+	const bool apart = r->l.cell == &gru_cell && r->l.reset_after;
 
 	for (int64_t i = 0; i < n; i++) {
 		r->bias[i] = r->b ? r->b[i] : 0;
@@ -384,11 +385,10 @@ run_direction(struct state_of *r, void (*step)(const struct state_of *, const bo
 static om_status
 run(om_op_context *c)
 {
-	struct state_of r = {.c = c};
+	struct state_of r = {.c = c, .l = *(const struct layer *)c->state};
 	uint64_t bytes;
 	void (*step)(const struct state_of *, const bool *);
 
-	read_layer(c, &r.l);
 	OM_TRY(check_lengths(c, &r.l, &r.is_uniform));
 	cut(&r, c->scratch);
 	for (uint32_t k = 0; k < c->op->nin && k < NIN; k++)

@@ -156,6 +156,12 @@ check_zero(const om_op_context *c)
 	return OM_OK;
 }
 
+struct quantized {
+	struct grid g;
+	bool saturate;
+	int32_t least, most;          /* what the small type holds */
+};
+
 /* Place `k` of all elements: its scale. */
 static int64_t
 scale_of(const struct grid *g, int64_t k)
@@ -206,7 +212,7 @@ quantize_small(const om_op_context *c, const struct grid *g)
 			piece[k] = float_at(&c->in[0], at + k) / float_at(&c->in[1], s) + (zero ? zero[s] : 0);
 		}
 		om_convert(c->out[0].type, piece_at(&c->out[0], at), OM_FLOAT32, piece, m,
-			om_attr_int(c->op, "saturate"));
+			((const struct quantized *)c->state)->saturate);
 	}
 	return OM_OK;
 }
@@ -252,26 +258,37 @@ quantize_run(const float *x, int64_t n, float scale, int32_t zero, int32_t least
 }
 
 static om_status
-quantize_cpu(om_op_context *c)
+quantize_prepare(om_op_context *c, void **state)
 {
 	const om_tensor *x = &c->in[0], *out = &c->out[0];
-	int32_t least = 0, most = 0;
+	struct quantized *s = *state;
 
-	if (!om_quantized_range(out->type, &least, &most) && !is_small_float(out->type))
+	if (!om_quantized_range(out->type, &s->least, &s->most) && !is_small_float(out->type))
 		return om_no_kernel(c, out->type);
 	if ((!is_float(x->type) && x->type != OM_INT32) || !is_scale(c->in[1].type))
 		return om_no_kernel(c, is_scale(c->in[1].type) ? x->type : c->in[1].type);
-	OM_TRY(check_zero(c));
-	const struct grid g = grid_of(c);
+	s->g = grid_of(c);
+	s->saturate = om_attr_int(c->op, "saturate") != 0;
+	return check_zero(c);
+}
+
+static om_status
+quantize_cpu(om_op_context *c)
+{
+	const struct quantized *s = c->state;
+	const om_tensor *x = &c->in[0], *out = &c->out[0];
+	const int32_t least = s->least, most = s->most;
+	const struct grid g = s->g;
+
 	if (is_small_float(out->type))
 		return quantize_small(c, &g);
 	const bool is_plain = x->type == OM_FLOAT32 && om_dtype_bits(out->type) == 8 && !g.by_element;
 	for (int64_t o = 0, at = 0; o < g.outer; o++)
 		for (int64_t i = 0; i < g.n; i++) {
 			for (int64_t k = 0; k < (is_plain ? g.inner > 0 : g.inner); k++) {
-				const int64_t s = scale_at(&g, o, i, k);
-				const float scale = float_at(&c->in[1], s);
-				const int32_t zero = om_has_in(c, 2) ? integer_at(&c->in[2], s) : 0;
+				const int64_t place = scale_at(&g, o, i, k);
+				const float scale = float_at(&c->in[1], place);
+				const int32_t zero = om_has_in(c, 2) ? integer_at(&c->in[2], place) : 0;
 				if (is_plain)
 					quantize_run((const float *)x->data + at, g.inner, scale, zero, least,
 						most, (uint8_t *)out->data + at);
@@ -312,26 +329,34 @@ dequantize_run(const om_tensor *x, int64_t at, int64_t n, float scale, int32_t z
 }
 
 static om_status
-dequantize_cpu(om_op_context *c)
+dequantize_prepare(om_op_context *c, void **state)
 {
 	const om_tensor *x = &c->in[0], *out = &c->out[0];
-	int32_t least, most;
+	struct quantized *s = *state;
 
-	if (x->type != OM_INT32 && !om_quantized_range(x->type, &least, &most) && !is_small_float(x->type))
+	if (x->type != OM_INT32 && !om_quantized_range(x->type, &s->least, &s->most) && !is_small_float(x->type))
 		return om_no_kernel(c, x->type);
 	if (!is_float(out->type) || !is_scale(c->in[1].type))
 		return om_no_kernel(c, is_scale(c->in[1].type) ? out->type : c->in[1].type);
-	OM_TRY(check_zero(c));
-	const struct grid g = grid_of(c);
+	s->g = grid_of(c);
+	return check_zero(c);
+}
+
+static om_status
+dequantize_cpu(om_op_context *c)
+{
+	const om_tensor *x = &c->in[0], *out = &c->out[0];
+	const struct grid g = ((const struct quantized *)c->state)->g;
+
 	if (is_small_float(x->type))
 		return dequantize_small(c, &g);
 	const bool is_plain = out->type == OM_FLOAT32 && !g.by_element;
 	for (int64_t o = 0, at = 0; o < g.outer; o++)
 		for (int64_t i = 0; i < g.n; i++) {
 			for (int64_t k = 0; k < (is_plain ? g.inner > 0 : g.inner); k++) {
-				const int64_t s = scale_at(&g, o, i, k);
-				const float scale = float_at(&c->in[1], s);
-				const int32_t zero = om_has_in(c, 2) ? integer_at(&c->in[2], s) : 0;
+				const int64_t place = scale_at(&g, o, i, k);
+				const float scale = float_at(&c->in[1], place);
+				const int32_t zero = om_has_in(c, 2) ? integer_at(&c->in[2], place) : 0;
 				if (is_plain)
 					dequantize_run(x, at, g.inner, scale, zero, out->data);
 				else
@@ -422,13 +447,21 @@ check_channels(const om_op_context *c, const struct om_conv *v)
 	return OM_OK;
 }
 
+static om_status
+conv_prepare(om_op_context *c, void **state)
+{
+	struct om_conv *v = *state;
+
+	*v = om_conv_of(c, X, W);
+	return check_channels(c, v);
+}
+
 static uint64_t
 conv_scratch(const om_op_context *c)
 {
-	const struct om_conv v = om_conv_of(c, X, W);
+	const struct om_conv *v = c->state;
 
-	return om_conv_int8_suits(&v) ? om_conv_int8_workspace(&v)
-		: (uint64_t)om_window_volume(v.w.out) * sizeof(int32_t);
+	return om_conv_int8_suits(v) ? om_conv_int8_workspace(v) : (uint64_t)om_window_volume(v->w.out) * sizeof(int32_t);
 }
 
 static int64_t
@@ -465,17 +498,16 @@ conv_put(const void *of, int64_t i, int64_t at, int64_t n, const int32_t *sums)
 static om_status
 conv_cpu(om_op_context *c)
 {
-	const struct om_conv v = om_conv_of(c, X, W);
-	const struct images images = {c, &v};
+	const struct om_conv *v = c->state;
+	const struct images images = {c, v};
 	const struct om_byte_images p = {.x = &c->in[X], .w = &c->in[W], .x_zero = &c->in[X_ZERO],
 		.w_zero = &c->in[W_ZERO], .put = conv_put, .of = &images, .room = c->scratch};
 
-	OM_TRY(check_channels(c, &v));
-	if (om_conv_int8_suits(&v))
-		om_conv_int8(&v, &p);
-	for (int64_t i = 0; i < v.batch * v.cout && !om_conv_int8_suits(&v); i++) {
-		om_conv_int8_channel(&v, &p, i, c->scratch);
-		conv_put(&images, i, 0, om_window_volume(v.w.out), c->scratch);
+	if (om_conv_int8_suits(v))
+		om_conv_int8(v, &p);
+	for (int64_t i = 0; i < v->batch * v->cout && !om_conv_int8_suits(v); i++) {
+		om_conv_int8_channel(v, &p, i, c->scratch);
+		conv_put(&images, i, 0, om_window_volume(v->w.out), c->scratch);
 	}
 	return OM_OK;
 }
@@ -505,5 +537,14 @@ const om_opdef om_ops_quant[] = {
 	 .cpu = conv_cpu, .scratch = conv_scratch, .cost = conv_cost,
 	 .input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF_BYTES, OF(FLOAT32), LIKE(3), OF(FLOAT32),
 	    OF_BYTES, OF(INT32)}},
+	{0}
+};
+
+const om_kernel om_kernels_quant[] = {
+	{.name = "QuantizeLinear", .state_bytes = sizeof(struct quantized), .prepare = quantize_prepare, .run = quantize_cpu},
+	{.name = "DequantizeLinear", .state_bytes = sizeof(struct quantized), .prepare = dequantize_prepare,
+	 .run = dequantize_cpu},
+	{.name = "QLinearConv", .state_bytes = sizeof(struct om_conv), .prepare = conv_prepare,
+	 .workspace = conv_scratch, .run = conv_cpu},
 	{0}
 };

@@ -283,7 +283,7 @@ gather_nd_cpu(om_op_context *c)
 		for (int64_t k = 0; k < inner; k++, to += line) {
 			int64_t from = b * per_batch;
 			for (int d = 0; d < named; d++) {
-				int64_t i;
+				int64_t i = 0;
 				OM_TRY(om_index_read(c, 1, (b * inner + k) * named + d, in->dim[batch + d], &i));
 				from += i * stride[batch + d];
 			}

@@ -60,7 +60,7 @@ space_to_depth_infer(om_op_context *c)
 /* Six axes: batch, block row, block column, channel, row, column, with the
  * strides they have in the deep and in the wide tensor. */
 static om_status
-blocks_cpu(om_op_context *c, const om_shape *deep, bool to_deep, bool crd)
+blocks_prepare(om_op_context *c, const om_shape *deep, bool to_deep, bool crd, om_copy_plan *plan)
 {
 	const int64_t b = om_attr_int(c->op, "blocksize");
 	const int64_t h = deep->dim[2], w = deep->dim[3], ch = deep->dim[1] / (b * b);
@@ -80,20 +80,39 @@ blocks_cpu(om_op_context *c, const om_shape *deep, bool to_deep, bool crd)
 		const int a = to_deep ? deep_order[k] : order[k];
 		om_copy_axis(&p, dim[a], to_deep ? in_deep[a] : in_wide[a], to_deep ? in_wide[a] : in_deep[a]);
 	}
-	om_copy_run(&p, size, c->out[0].data, c->in[0].data);
+	*plan = om_copy_prepare(&p, size);
+	return OM_OK;
+}
+
+static om_status
+depth_to_space_prepare(om_op_context *c, void **state)
+{
+	return blocks_prepare(c, &c->in[0].shape, false, om_attr_is(c->op, "mode", "CRD"), *state);
+}
+
+static om_status
+space_to_depth_prepare(om_op_context *c, void **state)
+{
+	return blocks_prepare(c, &c->out[0].shape, true, c->op->version >= 28 && om_attr_is(c->op, "mode", "CRD"), *state);
+}
+
+static om_status
+blocks_cpu(om_op_context *c)
+{
+	om_copy_go(c->state, c->out[0].data, c->in[0].data);
 	return OM_OK;
 }
 
 static om_status
 depth_to_space_cpu(om_op_context *c)
 {
-	return blocks_cpu(c, &c->in[0].shape, false, om_attr_is(c->op, "mode", "CRD"));
+	return blocks_cpu(c);
 }
 
 static om_status
 space_to_depth_cpu(om_op_context *c)
 {
-	return blocks_cpu(c, &c->out[0].shape, true, c->op->version >= 28 && om_attr_is(c->op, "mode", "CRD"));
+	return blocks_cpu(c);
 }
 
 /* ---- ReverseSequence. ---- */
@@ -118,16 +137,28 @@ reverse_infer(om_op_context *c)
 	return om_infer_same(c);
 }
 
+struct reverse {
+	int batch, time;          /* axes */
+};
+
+static om_status
+reverse_prepare(om_op_context *c, void **state)
+{
+	struct reverse *s = *state;
+
+	return reverse_axes(c, c->in[0].shape.rank, &s->batch, &s->time);
+}
+
 static om_status
 reverse_cpu(om_op_context *c)
 {
+	const struct reverse *s = c->state;
 	const om_shape *in = &c->in[0].shape;
 	int64_t stride[OM_MAX_RANK], *len;
+	const int batch = s->batch, time = s->time;
 	size_t size, n;
-	int batch, time;
 
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(reverse_axes(c, in->rank, &batch, &time));
 	om_strides(in, stride);
 	if (!om_in_ints(c, 1, &len, &n) || n != (size_t)in->dim[batch])
 		return om_op_fail(c->session, OM_RUN, c->op, "wants a length for each of %lld sequences",
@@ -162,13 +193,19 @@ clamp(int64_t v, int64_t low, int64_t high)
 	return v < low ? low : v > high ? high : v;
 }
 
+struct triangle {
+	int64_t upper;
+};
+
+static const om_attr_field triangle_fields[] = {OM_FIELD(struct triangle, INT, upper), {0}};
+
 static om_status
 trilu_cpu(om_op_context *c)
 {
 	const om_shape *s = &c->in[0].shape;
 	const int64_t rows = s->dim[s->rank - 2], cols = s->dim[s->rank - 1];
 	const int64_t lines = om_shape_span(s, 0, s->rank - 1);
-	const bool upper = om_attr_int(c->op, "upper");
+	const bool upper = ((const struct triangle *)c->state)->upper != 0;
 	int64_t *k, diagonal = 0;
 	size_t size, n;
 
@@ -318,5 +355,15 @@ const om_opdef om_ops_arrange[] = {
 	 .min_in = 1, .max_in = 2, .attrs = trilu_attrs,
 	 .infer = trilu_infer, .inplace = om_inplace_first, .cpu = trilu_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
+	{0}
+};
+
+const om_kernel om_kernels_arrange[] = {
+	{.name = "DepthToSpace", .state_bytes = sizeof(om_copy_plan), .prepare = depth_to_space_prepare,
+	 .run = depth_to_space_cpu},
+	{.name = "SpaceToDepth", .state_bytes = sizeof(om_copy_plan), .prepare = space_to_depth_prepare,
+	 .run = space_to_depth_cpu},
+	{.name = "ReverseSequence", .state_bytes = sizeof(struct reverse), .prepare = reverse_prepare, .run = reverse_cpu},
+	{.name = "Trilu", .fields = triangle_fields, .state_bytes = sizeof(struct triangle), .run = trilu_cpu},
 	{0}
 };

@@ -186,18 +186,36 @@ write_best(om_op_context *c, const struct entry *best, int64_t k, const char *x,
 	}
 }
 
+struct top {
+	struct om_lines l;
+	uint64_t flip;
+	int64_t k;
+};
+
 static om_status
-top_cpu(om_op_context *c)
+top_prepare(om_op_context *c, void **state)
 {
-	const om_tensor *x = &c->in[0];
-	const size_t size = om_dtype_bits(x->type) / 8;
-	const uint64_t flip = om_attr_int(c->op, "largest") ? 0 : UINT64_MAX;
-	const int64_t k = top_count(c);
-	uint64_t unused;
+	struct top *s = *state;
 	int at;
 
 	OM_TRY(top_axis(c, &at));
-	const struct om_lines l = om_lines_along(&x->shape, at);
+	s->l = om_lines_along(&c->in[0].shape, at);
+	s->flip = om_attr_int(c->op, "largest") ? 0 : UINT64_MAX;
+	s->k = top_count(c);
+	return OM_OK;
+}
+
+static om_status
+top_cpu(om_op_context *c)
+{
+	const struct top *s = c->state;
+	const om_tensor *x = &c->in[0];
+	const size_t size = om_dtype_bits(x->type) / 8;
+	const struct om_lines l = s->l;
+	const uint64_t flip = s->flip;
+	const int64_t k = s->k;
+	uint64_t unused;
+
 	if (k == 0 || om_shape_count(&x->shape) == 0)
 		return OM_OK;
 	if (!key_at(x->type, x->data, 0, &unused))
@@ -240,5 +258,10 @@ const om_opdef om_ops_topk[] = {
 		.attrs = top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
 		.input_types = {OF_NUMBERS, OF(INT64)},
 	},
+	{0}
+};
+
+const om_kernel om_kernels_topk[] = {
+	{.name = "TopK", .state_bytes = sizeof(struct top), .prepare = top_prepare, .workspace = top_scratch, .run = top_cpu},
 	{0}
 };
