@@ -386,48 +386,46 @@ run_loop(struct step *s)
 
 /* ---- Scan. ---- */
 
-/* Axis of input `k` of those that are scanned, and how long it is. */
+/* How input `k` of those that are scanned is cut, in this run; `*n` is how long they all are. */
 static om_status
-scan_axis(const struct step *s, uint32_t k, int *axis, int64_t *n)
+scan_axis(const struct step *s, uint32_t k, int64_t *n)
 {
 	const om_tensor *t = &s->flow->slices.t[k];
+	struct direction *d = &s->flow->scanned[k];
 
-	if (!om_axis(om_attr_int_at(s->op, "scan_input_axes", k, 0), t->shape.rank, axis))
+	if (!om_axis(d->axis, t->shape.rank, &d->at))
 		return om_op_fail(s->exec->session, OM_RUN, s->op, "scanned input %u has no axis %lld", k,
-			(long long)om_attr_int_at(s->op, "scan_input_axes", k, 0));
-	if (*n >= 0 && *n != t->shape.dim[*axis])
+			(long long)d->axis);
+	if (*n >= 0 && *n != t->shape.dim[d->at])
 		return om_op_fail(s->exec->session, OM_RUN, s->op, "scanned input %u is %lld long, others %lld",
-			k, (long long)t->shape.dim[*axis], (long long)*n);
-	*n = t->shape.dim[*axis];
+			k, (long long)t->shape.dim[d->at], (long long)*n);
+	*n = d->n = t->shape.dim[d->at];
 	if (om_dtype_bits(t->type) < 8)
 		return om_op_fail(s->exec->session, OM_UNSUPPORTED, s->op,
 			"scanned input %u has packed elements", k);
+	d->shape = (om_shape){.rank = t->shape.rank - 1};
+	for (int i = 0; i < d->shape.rank; i++)
+		d->shape.dim[i] = t->shape.dim[i + (i >= d->at)];
+	om_tensor_bytes(t->type, &d->shape, &d->bytes);
+	d->outer = om_shape_span(&d->shape, 0, d->at);
+	d->inner = d->outer ? d->bytes / (uint64_t)d->outer : 0;
 	return OM_OK;
 }
 
-/* The round's slice of input `k` becomes the parameter `v`. */
+/* The iteration's slice of input `k` becomes the parameter `v`. */
 static om_status
-put_slice(struct step *s, uint32_t k, int64_t round, om_value *v)
+put_slice(struct step *s, uint32_t k, int64_t iteration, om_value *v)
 {
 	om_exec *e = s->exec;
 	const om_tensor *t = &s->flow->slices.t[k];
-	om_shape shape = {.rank = t->shape.rank - 1};
-	int axis;
-	int64_t n = -1;
-	uint64_t bytes;
+	const struct direction *d = &s->flow->scanned[k];
+	const int64_t at = d->is_backward ? d->n - 1 - iteration : iteration;
 
-	OM_TRY(scan_axis(s, k, &axis, &n));
-	for (int d = 0; d < shape.rank; d++)
-		shape.dim[d] = t->shape.dim[d + (d >= axis)];
-	OM_TRY(om_value_settle(e, v, t->type, &shape));
-	om_tensor_bytes(t->type, &shape, &bytes);
-	const int64_t outer = om_shape_span(&shape, 0, axis);
-	const uint64_t inner = outer ? bytes / (uint64_t)outer : 0;
-	const int64_t at = om_attr_int_at(s->op, "scan_input_directions", k, 0) ? n - 1 - round : round;
-	for (int64_t o = 0; o < outer && inner; o++)
-		memcpy((char *)e->slot[v->id].data + (uint64_t)o * inner,
-			(const char *)t->data + (uint64_t)(o * n + at) * inner, inner);
-	e->stats.copied_bytes += bytes;
+	OM_TRY(om_value_settle(e, v, t->type, &d->shape));
+	for (int64_t o = 0; o < d->outer && d->inner; o++)
+		memcpy((char *)e->slot[v->id].data + (uint64_t)o * d->inner,
+			(const char *)t->data + (uint64_t)(o * d->n + at) * d->inner, d->inner);
+	e->stats.copied_bytes += d->bytes;
 	return OM_OK;
 }
 
@@ -454,18 +452,17 @@ static om_status
 scan_start(struct step *s, uint32_t nstate, int64_t *n)
 {
 	struct flow *f = s->flow;
-	int axis;
 
 	turn_start(s);
 	look_at_all(s->exec, s->op->in, &f->stage, nstate);
 	OM_TRY(put_all(s->exec, s->op->body[0]->param, s->op->in, &f->stage, nstate));
 	OM_TRY(keep_scanned(s, nstate));
 	for (uint32_t k = 0; k < f->nslices; k++)
-		OM_TRY(scan_axis(s, k, &axis, n));
+		OM_TRY(scan_axis(s, k, n));
 	om_series_start(f, s->op->out + nstate, s->op->nout - nstate);
 	for (uint32_t k = 0; k < f->nseries; k++) {
-		f->series[k].axis = (int)om_attr_int_at(s->op, "scan_output_axes", k, 0);
-		f->series[k].is_backward = om_attr_int_at(s->op, "scan_output_directions", k, 0);
+		f->series[k].axis = (int)f->joined[k].axis;
+		f->series[k].is_backward = f->joined[k].is_backward;
 		f->series[k].total = *n;
 	}
 	return OM_OK;
@@ -537,6 +534,18 @@ new_loop(struct step *s)
 	return OM_OK;
 }
 
+static struct direction *
+directions(const struct step *s, uint32_t n, const char *axes, const char *backward)
+{
+	struct direction *d = OM_NEWN(s->exec->mem, struct direction, n);
+
+	for (uint32_t k = 0; k < n; k++) {
+		d[k].axis = om_attr_int_at(s->op, axes, k, 0);
+		d[k].is_backward = om_attr_int_at(s->op, backward, k, 0) != 0;
+	}
+	return d;
+}
+
 static om_status
 new_scan(struct step *s)
 {
@@ -554,6 +563,8 @@ new_scan(struct step *s)
 	s->flow->nstage = n;
 	s->flow->nslices = (uint32_t)nscan;
 	s->flow->nseries = b->nresult - n;
+	s->flow->scanned = directions(s, s->flow->nslices, "scan_input_axes", "scan_input_directions");
+	s->flow->joined = directions(s, s->flow->nseries, "scan_output_axes", "scan_output_directions");
 	s->run = run_scan;
 	return OM_OK;
 }

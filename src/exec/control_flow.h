@@ -35,6 +35,18 @@ struct turn {
 	uint32_t phase;           /* of the round that is next */
 };
 
+/* How a Scan goes through an input, or joins an output: its attributes, then what shapes make of them. */
+struct direction {
+	int64_t axis;
+	bool is_backward;
+	int at;                   /* the axis, counted from the front */
+	int64_t n;                /* how long it is */
+	om_shape shape;           /* of a slice: */
+	uint64_t bytes;
+	int64_t outer;            /* stretches that lie apart, each of */
+	uint64_t inner;           /* so many bytes */
+};
+
 struct flow {
 	const om_block *branch[2];  /* of an If: where its condition is false, and true */
 	struct stage stage;
@@ -46,6 +58,8 @@ struct flow {
 	uint32_t nseries;
 	struct stage slices;      /* copies of Scan's inputs that the plan lets die */
 	uint32_t nslices;
+	struct direction *scanned;   /* [nslices] */
+	struct direction *joined;    /* [nseries] */
 };
 
 /* Keep a copy of the tensor that `v` is, or its object. */

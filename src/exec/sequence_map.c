@@ -165,8 +165,8 @@ batches_of(const struct step *s, struct batches *b)
 {
 	const om_op *op = s->op;
 
-	b->nscan = (uint32_t)om_attr_int(op, "num_scan_inputs");
-	b->nstate = op->nin - 1 - b->nscan;
+	b->nstate = s->flow->nstage;
+	b->nscan = op->nin - 1 - b->nstate;
 	b->n = b->length = -1;
 	for (uint32_t k = 1; k < op->nin; k++) {
 		const om_tensor *t = &s->in[k];
@@ -199,14 +199,6 @@ length_of(const struct step *s, const struct batches *b, int64_t i, int64_t *n)
 	return OM_OK;
 }
 
-static bool
-is_backward(const om_op *op, uint32_t k)
-{
-	size_t n;
-	const int64_t *v = om_attr_ints(op, "directions", &n);
-	return k < n && v[k];
-}
-
 static om_status
 run_sequence(struct step *s, const struct batches *b, int64_t i)
 {
@@ -224,7 +216,7 @@ run_sequence(struct step *s, const struct batches *b, int64_t i)
 		OM_TRY(om_control_flow_put(e, body->param, &s->flow->stage, b->nstate));
 		for (uint32_t k = 0; k < b->nscan; k++)
 			OM_TRY(put_part(s, body->param[b->nstate + k], &s->in[1 + b->nstate + k],
-				i * b->length + (is_backward(s->op, k) ? n - 1 - t : t), 2));
+				i * b->length + (s->flow->scanned[k].is_backward ? n - 1 - t : t), 2));
 		OM_TRY(om_walk_run(e, body));
 		OM_TRY(om_control_flow_stage(e, &s->flow->stage, body, 0, b->nstate));
 		for (uint32_t k = b->nstate; k < s->op->nout; k++)
@@ -287,6 +279,9 @@ om_batches_new(struct step *s)
 	if (b->nparam != op->nin - 1 || b->nresult != op->nout || op->nout < nstate)
 		return wrong(s, "inputs and outputs of its body do not fit its own");
 	s->flow->nstage = nstate;
+	s->flow->scanned = OM_NEWN(s->exec->mem, struct direction, (size_t)nscan);
+	for (uint32_t k = 0; k < (uint32_t)nscan; k++)
+		s->flow->scanned[k].is_backward = om_attr_int_at(op, "directions", k, 0) != 0;
 	s->run = run_batches;
 	return OM_OK;
 }
