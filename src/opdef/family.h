@@ -93,7 +93,12 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(topk) \
 	_(dropout) \
 	_(loss) \
-	_(arrange)
+	_(arrange) \
+	_(group_query) \
+	_(conv_grad) \
+	_(pool_grad) \
+	_(norm_grad) \
+	_(state)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

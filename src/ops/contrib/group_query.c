@@ -19,6 +19,10 @@ enum { Y, NEW_KEY, NEW_VALUE, SCORES };
 struct group {
 	bool packed;              /* keys and values lie behind the queries */
 	int64_t batch, queries, heads, kv, size, past, total;
+	bool rotates, interleaved, smooth;
+	double scale, cap;
+	int64_t window;           /* keys that a query sees; 0 or less: all */
+	bool is_open;             /* only a run knows the total: neither input nor output tells */
 };
 
 /* Dims that are not known are OM_DIM_UNKNOWN. */
@@ -32,7 +36,10 @@ read_group(const om_op_context *c, struct group *g)
 	*g = (struct group){.packed = !om_has_in(c, KEY), .batch = om_in_dim(c, QUERY, 0), .queries = om_in_dim(c, QUERY, 1),
 		.heads = om_attr_int(c->op, "num_heads"), .kv = om_attr_int(c->op, "kv_num_heads"),
 		.size = OM_DIM_UNKNOWN, .past = om_has_in(c, PAST_KEY) ? om_in_dim(c, PAST_KEY, 2) : 0,
-		.total = OM_DIM_UNKNOWN};
+		.total = OM_DIM_UNKNOWN, .rotates = om_attr_int(c->op, "do_rotary") != 0,
+		.interleaved = om_attr_int(c->op, "rotary_interleaved") != 0,
+		.smooth = om_attr_int(c->op, "smooth_softmax") == 1, .scale = om_attr_float(c->op, "scale"),
+		.cap = om_attr_float(c->op, "softcap"), .window = om_attr_int(c->op, "local_window_size")};
 	if (!om_has_in(c, LENGTHS) || !om_has_in(c, TOTAL))
 		return om_wrong(c, "the lengths of the sequences, and the longest of them, are needed");
 	if (g->heads < 1 || g->kv < 1 || g->heads % g->kv)
@@ -141,7 +148,7 @@ check_shapes(const om_op_context *c, const struct group *g)
 		return om_wrong(c, "what is added to the scores does not fit them");
 	if (om_has_in(c, PLACES) && !has_dims(c, PLACES, 2, (const int64_t[]){g->batch, g->queries}))
 		return om_wrong(c, "there is not one position for each query");
-	if (om_attr_int(c->op, "do_rotary") && (!om_has_in(c, COSINES) || !om_has_in(c, SINES)
+	if (g->rotates && (!om_has_in(c, COSINES) || !om_has_in(c, SINES)
 	    || c->in[COSINES].shape.rank != 2 || !om_shape_equal(&c->in[COSINES].shape, &c->in[SINES].shape)
 	    || 2 * c->in[COSINES].shape.dim[1] > g->size))
 		return om_wrong(c, "its rotation has no cosines and sines that fit");
@@ -169,18 +176,29 @@ pieces_of(const struct group *g, char *base, struct pieces *p)
 	return at;
 }
 
+static om_status
+group_prepare(om_op_context *c, void **state)
+{
+	struct group *g = *state;
+
+	OM_TRY(check_types(c));
+	OM_TRY(read_group(c, g));
+	if (om_shape_count(&c->in[TOTAL].shape) != 1)
+		return om_wrong(c, "the total length is not one number");
+	/* The total may be known at the run alone; then the output tells. */
+	if (g->total < 0 && om_has_out(c, NEW_KEY))
+		g->total = c->out[NEW_KEY].shape.dim[2];
+	g->is_open = g->total < 0;
+	return OM_OK;
+}
+
 static uint64_t
 group_scratch(const om_op_context *c)
 {
+	const struct group *g = c->state;
 	struct pieces none;
-	struct group g;
 
-	if (read_group(c, &g) != OM_OK)
-		return 0;
-	/* The total may be known at the run alone; then the output tells. */
-	if (g.total < 0 && om_has_out(c, NEW_KEY))
-		g.total = c->out[NEW_KEY].shape.dim[2];
-	return pieces_of(&g, NULL, &none);
+	return g->is_open ? 0 : pieces_of(g, NULL, &none);
 }
 
 /* ---- Rows of heads. ---- */
@@ -205,12 +223,12 @@ read_new(const om_op_context *c, const struct group *g, int k, int64_t b, int64_
 
 /* Pairs of elements, turned by the angle of a position. */
 static om_status
-turn(const om_op_context *c, int64_t place, double *x)
+turn(const om_op_context *c, const struct group *g, int64_t place, double *x)
 {
-	const bool interleaved = om_attr_int(c->op, "rotary_interleaved");
+	const bool interleaved = g->interleaved;
 	const int64_t half = om_in_dim(c, COSINES, 1);
 
-	if (!om_attr_int(c->op, "do_rotary"))
+	if (!g->rotates)
 		return OM_OK;
 	if (place < 0 || place >= om_in_dim(c, COSINES, 0))
 		return om_op_fail(c->session, OM_RUN, c->op, "position %lld has no cosine", (long long)place);
@@ -255,7 +273,7 @@ update_cache(const om_op_context *c, const struct group *g, int64_t b, int64_t h
 			double *x = row + (before + s) * g->size;
 			read_new(c, g, k, b, s, h, x);
 			if (k == 1)
-				OM_TRY(turn(c, place_of(c, g, b, s, before), x));
+				OM_TRY(turn(c, g, place_of(c, g, b, s, before), x));
 			for (int64_t e = 0; e < g->size; e++)
 				x[e] = rounded_to(t, x[e]);
 		}
@@ -289,11 +307,11 @@ static void
 attend(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int64_t s, int64_t low, int64_t high,
 	const struct pieces *p)
 {
-	const double scale = om_attr_float(c->op, "scale"), cap = om_attr_float(c->op, "softcap");
+	const double scale = g->scale, cap = g->cap;
 	const om_tensor *bias = om_has_in(c, BIAS) ? &c->in[BIAS] : NULL;
 	const int64_t row = !bias ? 0 : ((bias->shape.dim[0] == 1 ? 0 : b) * bias->shape.dim[1]
 		+ (bias->shape.dim[1] == 1 ? 0 : h)) * g->queries + s;
-	const bool has_sink = om_has_in(c, SINK) || om_attr_int(c->op, "smooth_softmax") == 1;
+	const bool has_sink = om_has_in(c, SINK) || g->smooth;
 
 	for (int64_t k = low; k < high; k++) {
 		double dot = 0;
@@ -316,13 +334,13 @@ attend(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int6
 static om_status
 run_head(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int64_t before, const struct pieces *p)
 {
-	const int64_t window = om_attr_int(c->op, "local_window_size");
+	const int64_t window = g->window;
 
 	for (int64_t s = 0; s < g->queries; s++) {
 		const int64_t end = before + s + 1 < g->total ? before + s + 1 : g->total;
 		const int64_t low = window > 0 && end > window ? end - window : 0;
 		read_new(c, g, 0, b, s, h, p->query);
-		OM_TRY(turn(c, place_of(c, g, b, s, before), p->query));
+		OM_TRY(turn(c, g, place_of(c, g, b, s, before), p->query));
 		for (int64_t e = 0; e < g->size; e++)
 			p->query[e] = rounded_to(c->in[QUERY].type, p->query[e]);
 		attend(c, g, b, h, s, low, end, p);
@@ -333,16 +351,17 @@ run_head(const om_op_context *c, const struct group *g, int64_t b, int64_t h, in
 static om_status
 group_cpu(om_op_context *c)
 {
-	struct pieces p = {0};
-	struct group g;
-
-	OM_TRY(check_types(c));
-	OM_TRY(read_group(c, &g));
-	if (g.total < 0)
-		return om_wrong(c, "the total length is not one number");
-	OM_TRY(check_shapes(c, &g));
 	const int64_t total = *(const int32_t *)c->in[TOTAL].data;
-	pieces_of(&g, c->scratch, &p);
+	struct group g = *(const struct group *)c->state;
+	struct pieces p = {0};
+	void *scratch = c->scratch;
+
+	g.total = total > g.past ? total : g.past;
+	OM_TRY(check_shapes(c, &g));
+	if (g.is_open && !(scratch = om_alloc_try(c->mem, pieces_of(&g, NULL, &p))))
+		return om_op_fail(c->session, OM_MEMORY, c->op, "there is no memory for the scores of %lld keys",
+			(long long)g.total);
+	pieces_of(&g, scratch, &p);
 	for (int64_t b = 0; b < g.batch; b++) {
 		const int64_t length = ((const int32_t *)c->in[LENGTHS].data)[b] + INT64_C(1);
 		const int64_t before = g.queries == total ? 0 : length - g.queries;
@@ -401,5 +420,11 @@ const om_opdef om_ops_group_query[] = {
 	 .scratch = group_scratch, .cost = group_cost,
 	 .input_types = {OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32), LIKE(0), LIKE(0), LIKE(0), LIKE(0),
 	    OF(INT32), LIKE(5), LIKE(0), LIKE(0), OF(INT64), LIKE(0), LIKE(0), OF(FLOAT32), OF(FLOAT32), LIKE(0), LIKE(0)}},
+	{0}
+};
+
+const om_kernel om_kernels_group_query[] = {
+	{.domain = "com.microsoft", .name = "GroupQueryAttention", .state_bytes = sizeof(struct group),
+	 .prepare = group_prepare, .workspace = group_scratch, .run = group_cpu},
 	{0}
 };

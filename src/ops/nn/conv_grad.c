@@ -369,19 +369,25 @@ grad_scratch(const om_op_context *c)
 }
 
 static om_status
+grad_prepare(om_op_context *c, void **state)
+{
+	const om_dtype type = c->in[DY].type;
+	struct om_conv *v = *state;
+	const char *bad = read_conv(c, v);
+
+	if (bad || (bad = check_dy(c, v)))
+		return om_wrong(c, bad);
+	return type == OM_FLOAT32 || type == OM_FLOAT64 ? OM_OK : om_no_kernel(c, type);
+}
+
+static om_status
 grad_cpu(om_op_context *c)
 {
 	void *dx = om_fused_data(c, 0), *dw = om_fused_data(c, 1), *db = om_fused_data(c, 2);
 	const void *dy = c->in[DY].data, *w = c->in[W].data;
 	const om_dtype type = c->in[DY].type;
-	struct om_conv v;
+	const struct om_conv v = *(const struct om_conv *)c->state, t = turned(&v);
 
-	const char *bad = read_conv(c, &v);
-	if (bad || (bad = check_dy(c, &v)))
-		return om_wrong(c, bad);
-	const struct om_conv t = turned(&v);
-	if (type != OM_FLOAT32 && type != OM_FLOAT64)
-		return om_no_kernel(c, type);
 	if (dw && type == OM_FLOAT64)
 		weights_doubles(&v, c->in[X].data, dy, dw);
 	else if (dw)
@@ -423,5 +429,11 @@ const om_opdef om_ops_conv_grad[] = {
 	 .since = 1, .min_in = 1, .max_in = 4, .min_out = 1, .max_out = 3, .flags = OM_IMPLEMENTS_FUNCTION, .attrs = grad_attrs,
 	 .infer = grad_infer, .inplace = grad_reuse, .cpu = grad_cpu, .scratch = grad_scratch,
 	 .cost = grad_cost, .input_types = {OF_WIDE_FLOATS, LIKE(0), LIKE(0)}},
+	{0}
+};
+
+const om_kernel om_kernels_conv_grad[] = {
+	{.domain = OM_GRAD_DOMAIN, .name = "ConvGrad", .state_bytes = sizeof(struct om_conv), .prepare = grad_prepare,
+	 .workspace = grad_scratch, .run = grad_cpu},
 	{0}
 };

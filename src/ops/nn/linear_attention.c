@@ -115,12 +115,17 @@ causal_scratch(const om_op_context *c)
 		om_piece_size((uint64_t)v.length * sizeof(double)));
 }
 
+struct prepared_causal {
+	struct causal v;
+	bool smooth;
+};
+
 /* One channel: what came before, then what is new, in `line`. */
 static void
 causal_channel(const om_op_context *c, const struct causal *v, int64_t row, double *line, double *kernel, double *out)
 {
 	const int64_t channel = row % v->channels, kept = v->taps - 1;
-	const bool smooth = !om_attr_is(c->op, "activation", "none");
+	const bool smooth = ((const struct prepared_causal *)c->state)->smooth;
 	const double bias = om_has_in(c, BIAS) ? read_one(&c->in[BIAS], channel) : 0;
 
 	memset(line, 0, (size_t)kept * sizeof *line);
@@ -140,17 +145,25 @@ causal_channel(const om_op_context *c, const struct causal *v, int64_t row, doub
 }
 
 static om_status
+causal_prepare(om_op_context *c, void **state)
+{
+	struct prepared_causal *s = *state;
+
+	s->v = causal_of(c);
+	s->smooth = !om_attr_is(c->op, "activation", "none");
+	if (s->smooth && !om_attr_is(c->op, "activation", "silu") && !om_attr_is(c->op, "activation", "swish"))
+		return om_op_fail(c->session, OM_INVALID, c->op, "its activation is not known");
+	return check_types(c);
+}
+
+static om_status
 causal_cpu(om_op_context *c)
 {
-	const struct causal v = causal_of(c);
+	const struct causal v = ((const struct prepared_causal *)c->state)->v;
 	double *line = c->scratch;
 	double *kernel = (double *)((char *)line + om_piece_size((uint64_t)(v.length + v.taps) * sizeof(double)));
 	double *out = (double *)((char *)kernel + om_piece_size((uint64_t)v.taps * sizeof(double)));
 
-	OM_TRY(check_types(c));
-	if (!om_attr_is(c->op, "activation", "none") && !om_attr_is(c->op, "activation", "silu")
-	    && !om_attr_is(c->op, "activation", "swish"))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its activation is not known");
 	for (int64_t row = 0; row < v.batch * v.channels; row++)
 		causal_channel(c, &v, row, line, kernel, out);
 	return OM_OK;
@@ -324,6 +337,12 @@ correct(const om_op_context *c, const struct linear *l, int64_t row, int64_t h, 
 	memcpy(p->value, p->sum, (size_t)l->vsize * sizeof *p->sum);
 }
 
+struct prepared_linear {
+	struct linear l;
+	double scale;
+	bool has_gate, has_delta;
+};
+
 /* One step of one head, and what the queries that share it get. */
 static void
 linear_step(const om_op_context *c, const struct linear *l, int64_t row, int64_t h, double scale, struct parts *p)
@@ -332,9 +351,9 @@ linear_step(const om_op_context *c, const struct linear *l, int64_t row, int64_t
 
 	read_row(&c->in[K], (row * l->heads + h) * l->size, l->size, p->key);
 	read_row(&c->in[V], (row * l->heads + h) * l->vsize, l->vsize, p->value);
-	if (has_gate(c))
+	if (((const struct prepared_linear *)c->state)->has_gate)
 		decay_state(c, l, row, h, p->state);
-	if (has_delta(c))
+	if (((const struct prepared_linear *)c->state)->has_delta)
 		correct(c, l, row, h, p);
 	for (int64_t i = 0; i < l->size; i++)
 		for (int64_t j = 0; j < l->vsize; j++)
@@ -351,15 +370,26 @@ linear_step(const om_op_context *c, const struct linear *l, int64_t row, int64_t
 }
 
 static om_status
+linear_prepare(om_op_context *c, void **state)
+{
+	const float given = om_attr_float(c->op, "scale");
+	struct prepared_linear *s = *state;
+
+	s->l = linear_of(c);
+	s->scale = given != 0 ? given : 1 / sqrt((double)s->l.size);
+	s->has_gate = has_gate(c);
+	s->has_delta = has_delta(c);
+	return check_types(c);
+}
+
+static om_status
 linear_cpu(om_op_context *c)
 {
-	const struct linear l = linear_of(c);
-	const float given = om_attr_float(c->op, "scale");
-	const double scale = given != 0 ? given : 1 / sqrt((double)l.size);
+	const struct linear l = ((const struct prepared_linear *)c->state)->l;
+	const double scale = ((const struct prepared_linear *)c->state)->scale;
 	const int64_t cells = l.size * l.vsize;
 	struct parts p = {0};
 
-	OM_TRY(check_types(c));
 	parts_of(&l, c->scratch, &p);
 	for (int64_t bh = 0; bh < l.batch * l.heads; bh++) {
 		memset(p.state, 0, (size_t)cells * sizeof *p.state);
@@ -413,5 +443,13 @@ const om_opdef om_ops_state[] = {
 	 .infer = linear_infer, .inplace = linear_reuse, .cpu = linear_cpu, .scratch = linear_scratch,
 	 .cost = linear_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF_FLOATS, LIKE(0), LIKE(0)}},
+	{0}
+};
+
+const om_kernel om_kernels_state[] = {
+	{.name = "CausalConvWithState", .state_bytes = sizeof(struct prepared_causal), .prepare = causal_prepare,
+	 .workspace = causal_scratch, .run = causal_cpu},
+	{.name = "LinearAttention", .state_bytes = sizeof(struct prepared_linear), .prepare = linear_prepare,
+	 .workspace = linear_scratch, .run = linear_cpu},
 	{0}
 };

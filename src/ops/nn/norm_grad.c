@@ -106,6 +106,12 @@ add_sums(om_dtype t, const om_op_context *c, const struct channel *v, double mea
 		}
 }
 
+struct batch {
+	float epsilon;
+};
+
+static const om_attr_field batch_fields[] = {OM_FIELD(struct batch, FLOAT, epsilon), {0}};
+
 /* The first time for the mean alone; the second time around it, so that no large sums are subtracted.
  * What the mean was off by shows in the sum of the differences. */
 OM_INLINE void
@@ -124,7 +130,7 @@ look_at(om_dtype t, const om_op_context *c, struct channel *v)
 	v->sum_dy = sum[2];
 	v->sum_dyd = sum[3] - off * sum[2];
 	const double variance = sum[1] / count - off * off;
-	v->spread = 1 / sqrt((variance > 0 ? variance : 0) + (double)om_attr_float(c->op, "epsilon"));
+	v->spread = 1 / sqrt((variance > 0 ? variance : 0) + (double)((const struct batch *)c->state)->epsilon);
 }
 
 OM_INLINE void
@@ -205,5 +211,11 @@ const om_opdef om_ops_norm_grad[] = {
 	 .since = 1, .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 3, .flags = OM_IMPLEMENTS_FUNCTION, .attrs = batch_attrs,
 	 .infer = batch_infer, .inplace = batch_reuse, .cpu = batch_cpu, .cost = batch_cost,
 	 .input_types = {OF_WIDE_FLOATS, LIKE(0), LIKE(0)}},
+	{0}
+};
+
+const om_kernel om_kernels_norm_grad[] = {
+	{.domain = OM_GRAD_DOMAIN, .name = "BatchNormalizationGrad", .fields = batch_fields,
+	 .state_bytes = sizeof(struct batch), .run = batch_cpu},
 	{0}
 };

@@ -50,10 +50,16 @@ turned(const struct om_window *w, int64_t index)
 	return index - k + (z * w->in[1] + y) * w->in[2] + x;
 }
 
+struct put {
+	struct om_window w;
+	bool by_column;               /* indices count so */
+};
+
 OM_INLINE om_status
-put_back(om_dtype t, const om_op_context *c, const struct om_window *w)
+put_back(om_dtype t, const om_op_context *c, const struct put *s)
 {
-	const bool by_column = om_attr_int(c->op, "storage_order") != 0 && w->n > 1;
+	const struct om_window *w = &s->w;
+	const bool by_column = s->by_column;
 	const int64_t n = om_shape_count(&c->in[DY].shape), most = om_shape_count(&c->out[0].shape);
 	const int64_t *index = c->in[INDICES].data;
 
@@ -70,21 +76,30 @@ put_back(om_dtype t, const om_op_context *c, const struct om_window *w)
 }
 
 static om_status
-max_cpu(om_op_context *c)
+max_prepare(om_op_context *c, void **state)
 {
-	struct om_window w;
-	uint64_t bytes = 0;
+	struct put *s = *state;
 	om_shape x;
 
-	const char *bad = read_pool(c, &x, &w);
+	const char *bad = read_pool(c, &x, &s->w);
+	s->by_column = om_attr_int(c->op, "storage_order") != 0 && s->w.n > 1;
 	if (bad)
 		return om_wrong(c, bad);
 	if (!om_shape_equal(&c->in[DY].shape, &c->in[INDICES].shape))
 		return om_wrong(c, "dY and Indices are not of one shape");
+	return OM_OK;
+}
+
+static om_status
+max_cpu(om_op_context *c)
+{
+	const struct put *s = c->state;
+	uint64_t bytes = 0;
+
 	om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes);
 	if (bytes)
 		memset(c->out[0].data, 0, bytes);
-	return c->in[DY].type == OM_FLOAT32 ? put_back(OM_FLOAT32, c, &w) : put_back(OM_FLOAT64, c, &w);
+	return c->in[DY].type == OM_FLOAT32 ? put_back(OM_FLOAT32, c, s) : put_back(OM_FLOAT64, c, s);
 }
 
 static void
@@ -101,5 +116,11 @@ const om_opdef om_ops_pool_grad[] = {
 	{.domain = OM_GRAD_DOMAIN, .name = "MaxPoolGrad", .brief = "gradient of MaxPool", .since = 1, .min_in = 2, .max_in = 3,
 	 .min_out = 1, .max_out = 1, .flags = OM_IMPLEMENTS_FUNCTION, .attrs = max_attrs, .infer = max_infer, .cpu = max_cpu,
 	 .cost = max_cost, .input_types = {OF_WIDE_FLOATS, OF(INT64)}},
+	{0}
+};
+
+const om_kernel om_kernels_pool_grad[] = {
+	{.domain = OM_GRAD_DOMAIN, .name = "MaxPoolGrad", .state_bytes = sizeof(struct put), .prepare = max_prepare,
+	 .run = max_cpu},
 	{0}
 };
