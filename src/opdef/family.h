@@ -98,7 +98,10 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(conv_grad) \
 	_(pool_grad) \
 	_(norm_grad) \
-	_(state)
+	_(state) \
+	_(meta) \
+	_(grid) \
+	_(matrix)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

@@ -228,15 +228,20 @@ put_sample(const om_op_context *c, const struct sampling *s, const struct taps *
 }
 
 static om_status
+grid_prepare(om_op_context *c, void **state)
+{
+	return sampling_of(c, *state);
+}
+
+static om_status
 grid_cpu(om_op_context *c)
 {
 	const om_shape *x = &c->in[0].shape, *y = &c->out[0].shape;
 	const int64_t points = om_shape_span(y, 2, y->rank), channels = x->dim[1];
 	struct taps t[OM_MAX_RANK];
-	struct sampling s;
+	const struct sampling s = *(const struct sampling *)c->state;
 	size_t size;
 
-	OM_TRY(sampling_of(c, &s));
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
 	if (!is_real(c->in[1].type) || (s.mode != NEAREST && c->in[0].type == OM_STRING))
 		return om_no_kernel(c, is_real(c->in[1].type) ? c->in[0].type : c->in[1].type);
@@ -304,12 +309,18 @@ grid_place(int64_t i, int64_t n, bool corners)
 	return (2.0 * (double)i + 1) / (double)n - 1;
 }
 
+struct affine {
+	int64_t align_corners;
+};
+
+static const om_attr_field affine_fields[] = {OM_FIELD(struct affine, INT, align_corners), {0}};
+
 static om_status
 affine_cpu(om_op_context *c)
 {
 	const om_shape *y = &c->out[0].shape;
 	const int axes = y->rank - 2;
-	const bool corners = om_attr_int(c->op, "align_corners");
+	const bool corners = ((const struct affine *)c->state)->align_corners != 0;
 	int64_t place[OM_MAX_RANK] = {0};
 
 	OM_TRY(om_recheck(c));
@@ -383,13 +394,32 @@ roi_infer(om_op_context *c)
 	return OM_OK;
 }
 
+struct regions {
+	double scale;                 /* of places in regions */
+	int64_t samples;
+	bool half, largest;
+};
+
+static om_status
+regions_prepare(om_op_context *c, void **state)
+{
+	struct regions *s = *state;
+
+	s->half = c->op->version >= 16 && om_attr_is(c->op, "coordinate_transformation_mode", "half_pixel");
+	s->scale = om_attr_float(c->op, "spatial_scale");
+	s->samples = om_attr_int(c->op, "sampling_ratio");
+	s->largest = om_attr_is(c->op, "mode", "max");
+	return OM_OK;
+}
+
 static om_status
 read_roi(const om_op_context *c, int64_t k, struct roi *r)
 {
 	const om_shape *y = &c->out[0].shape;
-	const bool half = c->op->version >= 16 && om_attr_is(c->op, "coordinate_transformation_mode", "half_pixel");
-	const double scale = om_attr_float(c->op, "spatial_scale"), off = half ? 0.5 : 0;
-	const int64_t samples = om_attr_int(c->op, "sampling_ratio");
+	const struct regions *s = c->state;
+	const bool half = s->half;
+	const double scale = s->scale, off = half ? 0.5 : 0;
+	const int64_t samples = s->samples;
 	double p[4];
 
 	for (int i = 0; i < 4; i++)
@@ -434,7 +464,7 @@ static om_status
 roi_cpu(om_op_context *c)
 {
 	const om_shape *y = &c->out[0].shape, *x = &c->in[0].shape;
-	const bool largest = om_attr_is(c->op, "mode", "max");
+	const bool largest = ((const struct regions *)c->state)->largest;
 	int64_t to = 0;
 
 	if (!is_real(c->in[0].type) || c->in[1].type != c->in[0].type)
@@ -504,7 +534,7 @@ static om_status
 max_roi_cpu(om_op_context *c)
 {
 	const om_shape *y = &c->out[0].shape, *x = &c->in[0].shape;
-	const double scale = om_attr_float(c->op, "spatial_scale");
+	const double scale = ((const struct regions *)c->state)->scale;
 	const int64_t area = y->dim[2] * y->dim[3];
 
 	if (!is_real(c->in[0].type) || c->in[1].type != c->in[0].type)
@@ -628,15 +658,23 @@ deform_sum(const om_op_context *c, const struct deform *d, int64_t n, int64_t o,
 }
 
 static om_status
+deform_prepare(om_op_context *c, void **state)
+{
+	struct deform *d = *state;
+
+	*d = (struct deform){.group = om_attr_int(c->op, "group"), .offsets = om_attr_int(c->op, "offset_group")};
+	om_window_read(c, 2, &c->in[X].shape, c->in[W].shape.dim + 2, &d->w);
+	om_window_shrink(c, &d->w, false);
+	return check_deform(c, d);
+}
+
+static om_status
 deform_cpu(om_op_context *c)
 {
 	const om_shape *y = &c->out[0].shape;
-	struct deform d = {.group = om_attr_int(c->op, "group"), .offsets = om_attr_int(c->op, "offset_group")};
-
-	om_window_read(c, 2, &c->in[X].shape, c->in[W].shape.dim + 2, &d.w);
-	om_window_shrink(c, &d.w, false);
-	OM_TRY(check_deform(c, &d));
+	const struct deform d = *(const struct deform *)c->state;
 	int64_t to = 0;
+
 	for (int64_t n = 0; n < y->dim[0]; n++)
 		for (int64_t o = 0; o < y->dim[1]; o++)
 			for (int64_t k = 0; k < y->dim[2] * y->dim[3]; k++)
@@ -717,5 +755,14 @@ const om_opdef om_ops_grid[] = {
 	 .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 1, .attrs = deform_attrs,
 	 .infer = deform_infer, .cpu = deform_cpu, .cost = deform_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), LIKE(0)}},
+	{0}
+};
+
+const om_kernel om_kernels_grid[] = {
+	{.name = "GridSample", .state_bytes = sizeof(struct sampling), .prepare = grid_prepare, .run = grid_cpu},
+	{.name = "AffineGrid", .fields = affine_fields, .state_bytes = sizeof(struct affine), .run = affine_cpu},
+	{.name = "RoiAlign", .state_bytes = sizeof(struct regions), .prepare = regions_prepare, .run = roi_cpu},
+	{.name = "MaxRoiPool", .state_bytes = sizeof(struct regions), .prepare = regions_prepare, .run = max_roi_cpu},
+	{.name = "DeformConv", .state_bytes = sizeof(struct deform), .prepare = deform_prepare, .run = deform_cpu},
 	{0}
 };

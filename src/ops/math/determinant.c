@@ -124,6 +124,16 @@ ON_INTEGERS(LINE, uint64_t)
 HALF_LINE(FLOAT16)
 HALF_LINE(BFLOAT16)
 
+struct product {
+	int64_t reverse, exclusive;
+};
+
+static const om_attr_field product_fields[] = {
+	OM_FIELD(struct product, INT, reverse),
+	OM_FIELD(struct product, INT, exclusive),
+	{0}
+};
+
 static om_status
 product_cpu(om_op_context *c)
 {
@@ -131,7 +141,8 @@ product_cpu(om_op_context *c)
 		[OM_FLOAT16] = product_FLOAT16, [OM_BFLOAT16] = product_BFLOAT16};
 	const om_tensor *x = &c->in[0];
 	line_fn *f = lines[x->type];
-	const bool reverse = om_attr_int(c->op, "reverse"), exclusive = om_attr_int(c->op, "exclusive");
+	const struct product *s = c->state;
+	const bool reverse = s->reverse != 0, exclusive = s->exclusive != 0;
 	const size_t size = om_dtype_bits(x->type) / 8;
 	int64_t *axis;
 	size_t naxis;
@@ -165,5 +176,10 @@ const om_opdef om_ops_matrix[] = {
 	 .min_out = 1, .max_out = 1, .infer = det_infer, .cpu = det_cpu, .scratch = det_scratch,
 	 .cost = det_cost,
 	 .input_types = {OF_FLOATS}},
+	{0}
+};
+
+const om_kernel om_kernels_matrix[] = {
+	{.name = "CumProd", .fields = product_fields, .state_bytes = sizeof(struct product), .run = product_cpu},
 	{0}
 };

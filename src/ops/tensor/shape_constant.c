@@ -121,14 +121,31 @@ filled_infer(om_op_context *c)
 	return filled_shape(c, &c->out[0].shape);
 }
 
+struct filled {
+	const om_tensor *value;   /* NULL: zeros */
+	bool is_steered;          /* only a run knows the dims */
+};
+
+static const om_attr_field filled_fields[] = {OM_FIELD(struct filled, TENSOR, value), {0}};
+
+static om_status
+filled_prepare(om_op_context *c, void **state)
+{
+	struct filled *s = *state;
+
+	s->is_steered = !c->in[0].data;
+	return s->is_steered ? OM_OK : om_recheck(c);
+}
+
 static om_status
 filled_cpu(om_op_context *c)
 {
 	static const float zero = 0;
-	const om_tensor *value = om_attr_tensor(c->op, "value");
-	const void *one = value ? value->data : &zero;
+	const struct filled *s = c->state;
+	const void *one = s->value ? s->value->data : &zero;
 
-	OM_TRY(om_recheck(c));
+	if (s->is_steered)
+		OM_TRY(om_recheck(c));
 	if (!one)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its value is not known");
 	om_fill_type(c->out[0].data, c->out[0].splat ? 1 : om_shape_count(&c->out[0].shape), c->out[0].type, one);
@@ -167,14 +184,26 @@ shape_infer(om_op_context *c)
 	return OM_OK;
 }
 
+struct range {
+	int start, end;           /* dims */
+};
+
+static om_status
+shape_prepare(om_op_context *c, void **state)
+{
+	struct range *s = *state;
+
+	shape_range(c, &s->start, &s->end);
+	return OM_OK;
+}
+
 static om_status
 shape_cpu(om_op_context *c)
 {
+	const struct range *s = c->state;
 	int64_t *to = c->out[0].data;
-	int start, end;
 
-	shape_range(c, &start, &end);
-	for (int k = start; k < end; k++)
+	for (int k = s->start; k < s->end; k++)
 		*to++ = c->in[0].shape.dim[k];
 	return OM_OK;
 }
@@ -404,12 +433,18 @@ no_kernel(const om_op_context *c, om_dtype t)
 	return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s", om_dtype_text(t));
 }
 
+struct eye {
+	int64_t k;                /* which diagonal */
+};
+
+static const om_attr_field eye_fields[] = {OM_FIELD(struct eye, INT, k), {0}};
+
 static om_status
 eye_cpu(om_op_context *c)
 {
 	const om_tensor *out = &c->out[0];
 	const int64_t rows = out->shape.dim[0], cols = out->shape.dim[1];
-	const int64_t k = om_attr_int(c->op, "k");
+	const int64_t k = ((const struct eye *)c->state)->k;
 	char one[sizeof(om_string)] = {0};
 	size_t size;
 
@@ -431,14 +466,30 @@ struct random {
 	uint64_t state;
 };
 
+/* The attributes that there are. */
+struct drawn {
+	float seed, scale, mean, low, high;
+	bool has_seed;
+};
+
+static const om_attr_field drawn_fields[] = {
+	OM_FIELD(struct drawn, FLOAT, seed),
+	OM_FIELD(struct drawn, FLOAT, scale),
+	OM_FIELD(struct drawn, FLOAT, mean),
+	OM_FIELD(struct drawn, FLOAT, low),
+	OM_FIELD(struct drawn, FLOAT, high),
+	OM_FIELD_HAS(struct drawn, has_seed, "seed"),
+	{0}
+};
+
 static struct random
 random_start(const om_op_context *c)
 {
-	const float seed = om_attr_float(c->op, "seed");
+	const struct drawn *s = c->state;
 	uint32_t bits;
 
-	memcpy(&bits, &seed, sizeof bits);
-	return (struct random){om_attr_has(c->op, "seed") ? bits : (uint64_t)c->op->id << 32 | 1};
+	memcpy(&bits, &s->seed, sizeof bits);
+	return (struct random){s->has_seed ? bits : (uint64_t)c->op->id << 32 | 1};
 }
 
 /* In [0, 1). */
@@ -498,13 +549,16 @@ random_fill(om_op_context *c, double (*next)(struct random *), double scale, dou
 static om_status
 random_normal_cpu(om_op_context *c)
 {
-	return random_fill(c, random_normal, om_attr_float(c->op, "scale"), om_attr_float(c->op, "mean"));
+	return random_fill(c, random_normal, ((const struct drawn *)c->state)->scale,
+		((const struct drawn *)c->state)->mean);
 }
 
 static om_status
 random_uniform_cpu(om_op_context *c)
 {
-	const double low = om_attr_float(c->op, "low"), high = om_attr_float(c->op, "high");
+	const struct drawn *s = c->state;
+	const double low = s->low, high = s->high;
+
 	return random_fill(c, random_unit, high - low, low);
 }
 
@@ -697,5 +751,22 @@ const om_opdef om_ops_meta[] = {
 	 .min_in = 1, .max_in = 1, .flags = OM_RANDOM, .attrs = multinomial_attrs,
 	 .infer = multinomial_infer, .cpu = multinomial_cpu,
 	 .input_types = {OF_FLOATS}},
+	{0}
+};
+
+#define DRAWN(label, runs)                                                     \
+	{.name = label, .fields = drawn_fields, .state_bytes = sizeof(struct drawn), .run = runs}
+
+const om_kernel om_kernels_meta[] = {
+	{.name = "ConstantOfShape", .fields = filled_fields, .state_bytes = sizeof(struct filled),
+	 .prepare = filled_prepare, .run = filled_cpu},
+	{.name = "Shape", .state_bytes = sizeof(struct range), .prepare = shape_prepare, .run = shape_cpu},
+	{.name = "EyeLike", .fields = eye_fields, .state_bytes = sizeof(struct eye), .run = eye_cpu},
+	DRAWN("RandomNormal", random_normal_cpu),
+	DRAWN("RandomNormalLike", random_normal_cpu),
+	DRAWN("RandomUniform", random_uniform_cpu),
+	DRAWN("RandomUniformLike", random_uniform_cpu),
+	DRAWN("Bernoulli", bernoulli_cpu),
+	DRAWN("Multinomial", multinomial_cpu),
 	{0}
 };
