@@ -206,7 +206,7 @@ equal_ops(const om_op *a, const om_op *b)
 {
 	const bool sa = is_swapped(a), sb = is_swapped(b);
 
-	if (a->row != b->row || a->version != b->version || strcmp(a->overload, b->overload) != 0 || a->nin != b->nin
+	if (a->opdef != b->opdef || a->version != b->version || strcmp(a->overload, b->overload) != 0 || a->nin != b->nin
 	    || a->nattr != b->nattr || a->nout != b->nout)
 		return false;
 	for (uint32_t k = 0; k < a->nin; k++)

@@ -754,7 +754,7 @@ run(om_run *r, om_prog *p)
 	for (size_t k = 0; k < ALL; k++)
 		if (k < EXACT || (k == EXACT ? pad : norm))
 			list[n++] = rules[k];
-	OM_TRY(om_rewrite(p, list, n, applied));
+	OM_TRY(om_rewrite(r->session, p, list, n, applied));
 	for (size_t k = 0; k < n; k++)
 		om_count(r, list[k].name, applied[k]);
 	return OM_OK;

@@ -77,7 +77,7 @@ typedef struct om_rule {
  * `p->has`.  A new op that cannot be inferred is an error, with its message; the program stays
  * consistent.  Ends whatever the rules are: an application that leaves no fewer ops than there were
  * uses up one of as many as there were ops at first, and 64. */
-OM_API om_status om_rewrite(om_prog *p, const om_rule *rule, size_t n, uint64_t *applied);
+OM_API om_status om_rewrite(om_session *s, om_prog *p, const om_rule *rule, size_t n, uint64_t *applied);
 
 /* ---- For the rules. ---- */
 

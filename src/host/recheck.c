@@ -35,7 +35,7 @@ check_shapes(om_host *h, om_prog *p, om_arena *mem)
 
 	for (uint32_t k = 0; k < n; k++)
 		was[k] = (struct known){p->values[k]->type, p->values[k]->shape};
-	const om_status st = om_block_infer(p, p->first);
+	const om_status st = om_block_infer(h->session, p, p->first);
 	for (uint32_t k = 0; k < n; k++) {
 		om_value *v = p->values[k];
 		const bool same = om_type_equal(&v->type, &was[k].type) && om_shape_equal(&v->shape, &was[k].shape);

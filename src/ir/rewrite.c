@@ -15,6 +15,7 @@
 #include "onnxmem/rewrite.h"
 
 struct om_rewriter {
+	om_session *session;
 	om_prog *p;
 	om_arena *mem;
 	const om_rule *rule;
@@ -303,9 +304,9 @@ static void
 infer_made(om_rewriter *w)
 {
 	for (size_t k = 0; k < w->nmade && w->status == OM_OK; k++) {
-		w->status = om_op_infer(w->p, w->made[k]);
+		w->status = om_op_infer(w->session, w->p, w->made[k]);
 		if (w->status == OM_OK)
-			w->status = om_op_fold(w->p, w->made[k], SHAPE_ARITHMETIC);
+			w->status = om_op_fold(w->session, w->p, w->made[k], SHAPE_ARITHMETIC);
 	}
 }
 
@@ -399,9 +400,9 @@ run(om_rewriter *w)
 }
 
 om_status
-om_rewrite(om_prog *p, const om_rule *rule, size_t n, uint64_t *applied)
+om_rewrite(om_session *s, om_prog *p, const om_rule *rule, size_t n, uint64_t *applied)
 {
-	om_rewriter w = {.p = p, .mem = om_arena_new(), .rule = rule, .nrule = n, .applied = applied};
+	om_rewriter w = {.session = s, .p = p, .mem = om_arena_new(), .rule = rule, .nrule = n, .applied = applied};
 
 	for (size_t k = 0; applied && k < n; k++)
 		applied[k] = 0;

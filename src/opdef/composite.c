@@ -34,7 +34,7 @@ struct step {
 	bool is_idle;             /* all outputs are views */
 	uint64_t scratch;         /* of the part: bytes into scratch */
 
-	om_parts_filler *fill;    /* fills `t`, which is at[0] bytes into scratch; NULL: does not */
+	om_composite_filler *fill;    /* fills `t`, which is at[0] bytes into scratch; NULL: does not */
 	const void *of;
 
 	const om_tensor *t;       /* filled, or given */
@@ -42,7 +42,7 @@ struct step {
 	uint64_t bytes;           /* so many */
 };
 
-struct om_composite {
+struct om_composite_steps {
 	struct step *step;
 	size_t n, cap;
 	uint64_t most;            /* bytes of scratch */
@@ -51,7 +51,7 @@ struct om_composite {
 static struct step *
 add_step(om_composite *p)
 {
-	struct om_composite *m = p->made;
+	struct om_composite_steps *m = p->made;
 
 	OM_PUSH(p->c->mem, m->step, m->n, m->cap, (struct step){.out = 0});
 	return &m->step[m->n - 1];
@@ -61,7 +61,7 @@ om_status
 om_parts_prepare(om_op_context *c, void **state, om_recipe *recipe)
 {
 	om_session *asked = c->session;
-	om_composite p = {.c = c, .doing = OM_PREPARING, .made = OM_NEW(c->mem, struct om_composite)};
+	om_composite p = {.c = c, .doing = OM_PREPARING, .made = OM_NEW(c->mem, struct om_composite_steps)};
 
 	if (!asked) {  /* a question: nobody hears what is wrong, but somebody may tell */
 		c->session = om_session_new();
@@ -79,7 +79,7 @@ om_parts_prepare(om_op_context *c, void **state, om_recipe *recipe)
 uint64_t
 om_parts_workspace(const om_op_context *c)
 {
-	return ((const struct om_composite *)c->state)->most;
+	return ((const struct om_composite_steps *)c->state)->most;
 }
 
 static om_status
@@ -120,7 +120,7 @@ run_step(om_op_context *c, struct step *s)
 om_status
 om_parts_run(om_op_context *c)
 {
-	struct om_composite *m = c->state;
+	struct om_composite_steps *m = c->state;
 
 	for (size_t k = 0; k < m->n; k++)
 		OM_TRY(run_step(c, &m->step[k]));
@@ -186,7 +186,7 @@ place(om_composite *p, om_tensor *t)
 }
 
 const om_tensor *
-om_parts_filled(om_composite *p, om_dtype type, const om_shape *shape, om_parts_filler *fill, const void *of,
+om_composite_filled(om_composite *p, om_dtype type, const om_shape *shape, om_composite_filler *fill, const void *of,
 	size_t size)
 {
 	om_tensor *t = OM_NEW(p->c->mem, om_tensor);

@@ -21,7 +21,7 @@ struct om_composite {
 	om_op_context *c;
 	om_status st;
 	enum { OM_INFERRING, OM_COUNTING, OM_PREPARING } doing;
-	struct om_composite *made;  /* while preparing: what a run does */
+	struct om_composite_steps *made;  /* while preparing: what a run does */
 	uint64_t used, most;      /* bytes of scratch */
 	double flops;
 };
@@ -75,8 +75,8 @@ const om_tensor *om_part_one(om_composite *p, const char *type, int version, con
 
 /* A tensor that `fill` fills in a run, from `of`, which is copied: `size` bytes.  Tensors of the recipe
  * that it refers to have data by then. */
-typedef om_status om_parts_filler(om_op_context *c, const void *of, const om_tensor *t);
-const om_tensor *om_parts_filled(om_composite *p, om_dtype type, const om_shape *shape, om_parts_filler *fill,
+typedef om_status om_composite_filler(om_op_context *c, const void *of, const om_tensor *t);
+const om_tensor *om_composite_filled(om_composite *p, om_dtype type, const om_shape *shape, om_composite_filler *fill,
 	const void *of, size_t size);
 
 /* Constants. */

@@ -46,7 +46,7 @@ static uint64_t
 planned(const om_prog *p)
 {
 	CU_ASSERT_FATAL(p->has & OM_HAS_PLAN && p->plan);
-	CU_ASSERT_EQUAL(om_plan_verify(p, p->plan), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_verify(NULL, p, p->plan), OM_OK);
 	return p->plan->arena->bytes;
 }
 

@@ -50,7 +50,7 @@ static const om_op_context *
 ask(struct asked *a, const char *name, int version, om_dtype type, int64_t n)
 {
 	*a = (struct asked){.op = {.type = name, .domain = "", .name = "", .version = version, .nin = 1}};
-	a->op.row = om_opdef_find("", name, version);
+	a->op.opdef = om_opdef_find("", name, version);
 	a->values[0] = &a->value;
 	a->op.in = a->values;
 	a->in = (om_tensor){.type = type, .shape = om_shape_of(1, &n)};

@@ -64,7 +64,7 @@ expect_uses(const struct bench *b, const char *name, const char *want)
 	if (strcmp(text, want) != 0)
 		printf("# uses of %s: %s, not %s\n", name, text, want);
 	CU_ASSERT_STRING_EQUAL(text, want);
-	CU_ASSERT_EQUAL(om_verify(b->p), OM_OK);
+	CU_ASSERT_EQUAL(om_verify(b->s, b->p), OM_OK);
 	free(text);
 }
 
@@ -149,7 +149,7 @@ copies_are_uses(void)
 {
 	struct bench b = start(BODIES);
 	om_arena *mem = om_arena_new();
-	om_clone c = om_clone_new(b.p, b.p, mem, "copy_");
+	om_clone c = om_clone_new(b.s, b.p, b.p, mem, "copy_");
 	om_op *copy;
 
 	CU_ASSERT_EQUAL(om_op_clone(&c, named(&b, "y")->def, b.p->first, named(&b, "z")->def, &copy), OM_OK);
@@ -161,7 +161,7 @@ copies_are_uses(void)
 static void
 expect_broken(struct bench *b, const char *want)
 {
-	CU_ASSERT_EQUAL(om_verify(b->p), OM_IR);
+	CU_ASSERT_EQUAL(om_verify(b->s, b->p), OM_IR);
 	if (!strstr(om_message(b->s), want))
 		printf("# %s\n", om_message(b->s));
 	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(b->s), want));
@@ -290,8 +290,8 @@ expect_rewritten(const char *body, const om_rule *rule, size_t n, uint64_t times
 	struct bench b = start(body);
 	uint64_t applied[8], sum = 0;
 
-	CU_ASSERT_EQUAL(om_rewrite(b.p, rule, n, applied), OM_OK);
-	CU_ASSERT_EQUAL(om_verify(b.p), OM_OK);
+	CU_ASSERT_EQUAL(om_rewrite(b.s, b.p, rule, n, applied), OM_OK);
+	CU_ASSERT_EQUAL(om_verify(b.s, b.p), OM_OK);
 	b.p->has = 0;
 	char *text = dump(b.p);
 	const char *ops = strchr(strchr(text, '\n') + 1, '\n') + 1;
@@ -422,9 +422,9 @@ wrong_rules_fail(void)
 	struct bench b = start("	%a = Relu(%x)\n	%y = Neg(%a)\n	ret %y\n");
 	static const om_rule rule = {"misshapen", &relu, misshapen};
 
-	CU_ASSERT_NOT_EQUAL(om_rewrite(b.p, &rule, 1, NULL), OM_OK);
+	CU_ASSERT_NOT_EQUAL(om_rewrite(b.s, b.p, &rule, 1, NULL), OM_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(b.s), "Reshape"));
-	CU_ASSERT_EQUAL(om_verify(b.p), OM_OK);
+	CU_ASSERT_EQUAL(om_verify(b.s, b.p), OM_OK);
 	CU_ASSERT_EQUAL(b.p->first->nop, 2);
 	expect_uses(&b, "x", "a:0");
 	end(&b);
@@ -438,9 +438,9 @@ facts_are_forgotten(void)
 	static const om_rule through = {"through", &identity, first}, negate = {"negated", &relu, negated};
 
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, om_default_pipeline()), OM_OK);
-	CU_ASSERT_EQUAL(om_rewrite(b.p, &negate, 1, NULL), OM_OK);
+	CU_ASSERT_EQUAL(om_rewrite(b.s, b.p, &negate, 1, NULL), OM_OK);
 	CU_ASSERT(b.p->has & OM_HAS_PLAN);
-	CU_ASSERT_EQUAL(om_rewrite(b.p, &through, 1, NULL), OM_OK);
+	CU_ASSERT_EQUAL(om_rewrite(b.s, b.p, &through, 1, NULL), OM_OK);
 	CU_ASSERT_EQUAL(b.p->has, OM_HAS_INLINE | OM_HAS_SHAPES);
 	end(&b);
 }

@@ -179,7 +179,7 @@ first_positions(om_composite *p, int64_t n, const char *sym)
 	om_shape s = om_shape_of(1, &n);
 
 	s.sym[0] = sym;
-	return om_parts_filled(p, OM_INT32, &s, fill_positions, NULL, 0);
+	return om_composite_filled(p, OM_INT32, &s, fill_positions, NULL, 0);
 }
 
 struct masked {
@@ -210,7 +210,7 @@ count_mask(om_composite *p, tensor mask, tensor ids)
 	om_shape batch = {.rank = 1};
 
 	om_copy_dim(&batch, 0, &ids->shape, 0);
-	return om_parts_filled(p, OM_INT32, &batch, fill_counts, &m, sizeof m);
+	return om_composite_filled(p, OM_INT32, &batch, fill_counts, &m, sizeof m);
 }
 
 static void
@@ -489,7 +489,7 @@ matmul_nbits(om_composite *p)
 		return;
 	const om_shape shape = om_shape_of(2, (int64_t[]){w.k, w.n});
 	const om_dtype type = x->type == OM_FLOAT64 ? OM_FLOAT64 : OM_FLOAT32;
-	const om_tensor *weights = om_parts_filled(p, type, &shape, unpack, &w, sizeof w);
+	const om_tensor *weights = om_composite_filled(p, type, &shape, unpack, &w, sizeof w);
 	y = OM_SUBBUFFER(p, "MatMul", OM_PLAINLY, OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", type)), x), weights);
 	if (om_composite_add(p, BIAS))
 		y = OM_SUBBUFFER(p, "Add", OM_PLAINLY, y, OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", type)), om_composite_add(p, BIAS)));

@@ -143,7 +143,7 @@ mask_of(om_composite *p, const struct view *v, om_dtype type)
 	}
 	const int64_t heads = s ? s->dim[1] : 1;
 	const om_shape shape = om_shape_of(4, (const int64_t[]){v->batch, heads, v->queries, v->total});
-	return om_parts_filled(p, type, &shape, fill_mask, v, sizeof *v);
+	return om_composite_filled(p, type, &shape, fill_mask, v, sizeof *v);
 }
 
 /* ---- The middle: heads in, heads out. ---- */
@@ -401,7 +401,7 @@ positions_of(om_composite *p, tensor x, tensor ids)
 		return ids;
 	if (om_shape_is_known(&ids->shape) && om_shape_count(&ids->shape) != 1)
 		om_composite_refuse(p, OM_SHAPE, "its positions are neither one nor one for each");
-	return om_parts_filled(p, OM_INT64, &shape, fill_positions, &ids, sizeof ids);
+	return om_composite_filled(p, OM_INT64, &shape, fill_positions, &ids, sizeof ids);
 }
 
 static void

@@ -87,7 +87,7 @@ nearest_prepare(const om_op_context *c, const struct om_resize *r, struct neares
 	OM_TRY(om_resize_outside(c, s->none));
 	om_strides(&c->in[0].shape, s->stride);
 	for (int k = 0; k <= s->last; k++)
-		OM_TRY(nearest_table(c, &r->axis[k], om_resize_keeps(c, r, &r->axis[k]), &s->table[k]));
+		OM_TRY(om_resize_nearest(c, &r->axis[k], om_resize_keeps(c, r, &r->axis[k]), &s->table[k]));
 	return OM_OK;
 }
 
@@ -122,51 +122,6 @@ nearest_run(om_op_context *c, const struct nearest *s)
 			at[k] = 0;
 		changed = k;
 	}
-	return OM_OK;
-}
-
-static om_status
-share_line(om_op_context *line, const struct om_resize *both)
-{
-	struct om_passes *p;
-	struct nearest s;
-
-	if (om_attr_is(line->op, "mode", "nearest")) {
-		OM_TRY(nearest_prepare(line, both, &s));
-		return nearest_run(line, &s);
-	}
-	OM_TRY(om_passes_prepare(line, both, &p));
-	return om_passes_run(line, p);
-}
-
-/* By resizing, along the second of two axes, the unit vectors; and zeros, of which comes what the
- * outside of the region is given. */
-om_status
-om_resize_shares(const om_op_context *c, const struct om_resize *r, int axis, double **share)
-{
-	const struct om_resize_axis *a = &r->axis[axis];
-	const int64_t from[] = {a->in + 1, a->in}, to[] = {a->in + 1, a->out};
-	const struct om_resize both = {.rank = 2, .known = true, .axis = {
-		{.in = a->in + 1, .out = a->in + 1, .scale = 1, .roi = {0, 1}, .sized = true}, *a}};
-	om_tensor x = {.type = OM_FLOAT64, .shape = om_shape_of(2, from)};
-	om_tensor y = {.type = OM_FLOAT64, .shape = om_shape_of(2, to)};
-	om_op_context line = *c;
-	uint64_t bytes;
-
-	if (!om_tensor_bytes(OM_FLOAT64, &x.shape, &bytes) || bytes > UINT64_C(1) << 32
-	    || !om_tensor_bytes(OM_FLOAT64, &y.shape, &bytes) || bytes > UINT64_C(1) << 32)
-		return om_op_fail(c->session, OM_MEMORY, c->op, "axis %d is too long", axis);
-	double *unit = OM_NEWN(c->mem, double, (size_t)((a->in + 1) * a->in + 1));
-	*share = OM_NEWN(c->mem, double, (size_t)((a->in + 1) * a->out + 1));
-	for (int64_t i = 0; i < a->in; i++)
-		unit[i * a->in + i] = 1;
-	x.data = unit;
-	y.data = *share;
-	line.in = &x;
-	line.out = &y;
-	OM_TRY(share_line(&line, &both));
-	for (int64_t i = 0; i < a->in * a->out; i++)
-		(*share)[i] -= (*share)[a->in * a->out + i % a->out];
 	return OM_OK;
 }
 
@@ -205,7 +160,7 @@ resize_prepare(om_op_context *c, void **state)
 	s->is_nearest = om_attr_is(c->op, "mode", "nearest");
 	if (!s->is_nearest && !om_attr_is(c->op, "mode", "linear") && !om_attr_is(c->op, "mode", "bilinear")
 	    && !om_attr_is(c->op, "mode", "cubic"))
-		return unknown_word(c, "mode");
+		return om_resize_unknown(c, "mode");
 	s->is_ready = !om_is_steered(c);
 	return s->is_ready ? resize_plan(c, s) : OM_OK;
 }

@@ -8,10 +8,6 @@
 /* The element for places outside of the region; `one` has room for any. */
 om_status om_resize_outside(const om_op_context *c, char one[sizeof(om_string)]);
 
-/* What each element of an axis adds to each place of it, at [element * places + place]: from
- * c->mem.  The region's outside counts for nothing. */
-om_status om_resize_shares(const om_op_context *c, const struct om_resize *r, int axis, double **share);
-
 /* Every mode but nearest: what is done, in c->mem, and doing it. */
 struct om_passes;
 om_status om_passes_prepare(const om_op_context *c, const struct om_resize *r, struct om_passes **out);

@@ -172,7 +172,7 @@ om_resize_scratch(const om_op_context *c)
 }
 
 struct om_passes {
-	struct taps taps[OM_MAX_RANK];
+	struct om_resize_taps taps[OM_MAX_RANK];
 	int n, batch;
 	bool wide, native, smooth;
 	size_t size;         /* of an element */
@@ -210,7 +210,7 @@ run_passes(om_op_context *c, const struct om_passes *p, const char *from, char *
 
 /* Places outside of the region get their own value. */
 static void
-extrapolate(om_op_context *c, const struct om_passes *p, const struct taps *t)
+extrapolate(om_op_context *c, const struct om_passes *p, const struct om_resize_taps *t)
 {
 	const om_shape *out = &c->out[0].shape;
 	const int64_t outer = om_shape_span(out, 0, t->axis), inner = om_shape_span(out, t->axis + 1, out->rank);
@@ -240,7 +240,7 @@ om_passes_prepare(const om_op_context *c, const struct om_resize *r, struct om_p
 	if (p->n > 0)
 		p->kept = kept_elements(c, r, order, p->n, p->batch) * (p->wide ? sizeof(double) : sizeof(float));
 	for (int k = 0; k < p->n; k++)
-		OM_TRY(taps_of(c, &r->axis[order[k]], order[k], &p->taps[k]));
+		OM_TRY(om_resize_taps_of(c, &r->axis[order[k]], order[k], &p->taps[k]));
 	return OM_OK;
 }
 

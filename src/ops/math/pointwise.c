@@ -253,6 +253,7 @@ const om_opdef om_ops_pointwise[] = {
 #undef CURVE
 #undef TEST
 #undef BINARY
+#undef COMMUTES
 #undef COMPARE
 #undef VARIADIC
 #define KERNEL_ROW(label)  {.name = #label, .prepare = label##_prepare, .run = om_loop_nest_run},
@@ -260,6 +261,7 @@ const om_opdef om_ops_pointwise[] = {
 #define CURVE(name, ...)     KERNEL_ROW(name)
 #define TEST(name, ...)      KERNEL_ROW(name)
 #define BINARY(name, ...)    KERNEL_ROW(name)
+#define COMMUTES(name, ...)  KERNEL_ROW(name)
 #define COMPARE(name, ...)   KERNEL_ROW(name)
 #define VARIADIC(name, ...)  KERNEL_ROW(name)
 

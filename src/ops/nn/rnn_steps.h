@@ -331,7 +331,7 @@ static void
 start_bias(const struct state_of *r)
 {
 	const int64_t h = r->l.hidden, n = r->l.cell->gates * h;
-	const bool apart = r->l.cell == &gru_cell && r->l.reset_after;
+	const bool apart = r->l.cell->kind == OM_RNN_GRU && r->l.reset_after;
 
 	for (int64_t i = 0; i < n; i++) {
 		r->bias[i] = r->b ? r->b[i] : 0;
