@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "onnxmem/op_facts.h"
+#include "onnxmem/kernel.h"
 #include "ops/look.h"
 #include "alloc/is_planned.h"
 
@@ -72,7 +73,7 @@ find_op(struct facts *w, const om_op *op, om_op_fact *to)
 {
 	const om_opdef *row = op->opdef;
 
-	if (!row || !(row->view || row->inplace || row->subbuffer || row->scratch))
+	if (!row || row->control != OM_PLAIN)
 		return;
 	om_arena_clear(w->tmp);
 	if (!om_op_query(&w->call, w->tmp, op))
@@ -83,8 +84,8 @@ find_op(struct facts *w, const om_op *op, om_op_fact *to)
 		find_inplace(w, op, to);
 	if (row->subbuffer && op->nout && op->out[0])
 		find_subbuffers(w, op, to);
-	if (row->scratch)
-		to->workspace = row->scratch(&w->call);
+	if (om_kernel_bind(&w->call, NULL) == OM_OK)
+		to->workspace = om_kernel_workspace(&w->call);
 }
 
 /* ---- Values. ---- */
