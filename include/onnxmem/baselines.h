@@ -1,59 +1,62 @@
-/* Named ways to share memory, beside the packer: the pool of dead blocks,
- * colouring, and the flow through an allocation graph.
+/* Well-known strategies for memory sharing, as baselines for the packer: a pool of
+ * free blocks, graph coloring, and NNC's allocation graph.
  *
- * Like the packer they know buffers with lifetimes and nothing else.  All of
- * them write om_buffer.offset, are deterministic, depend on the problem alone,
- * and refuse fixed offsets: what they cannot keep.  A buffer counts as whole:
- * bytes that are free for a while are not given away.
+ * Like the packer they work on buffers with lifetimes.  All of them write
+ * om_buffer.offset, are deterministic, depend on the problem alone, and refuse
+ * fixed offsets, which they do not support.  A buffer counts as whole: the bytes
+ * that it does not use for some steps are not shared.
  *
- * `open` is NULL where lifetimes say who interferes.  For plans that hold in every
- * order it is what om_buffers_interference() says: then those pairs interfere as
- * well, and of two buffers that do not, the lifetimes say who comes first.
+ * The parameter `interference` is NULL if interference is derived from lifetimes.
+ * For plans that are valid in any order it is the result of
+ * om_buffers_interference(): then those pairs interfere as well, and of two buffers
+ * that do not interfere, the lifetimes give the order.
  */
 #ifndef OM_BASELINES_H
 #define OM_BASELINES_H
 
 #include "onnxmem/plan.h"
 
-/* What a way of sharing needed. */
+/* The size that a strategy reached. */
 typedef struct om_baseline_result {
-	om_pack_result pack;     /* how high it is */
-	uint32_t blocks;         /* colours, blocks of the pool, regions of the flow */
+	om_pack_result pack;     /* its height and status */
+	uint32_t blocks;         /* colors, blocks of the pool, regions of the allocation graph */
 } om_baseline_result;
 
 /* ---- pool ---- */
 
-/* Blocks are whole and taken by what fits tightest.  `kind`: NULL, or by buffer
- * a number; then a block is taken by its own kind only.  Buffers with several
- * lifetimes count as alive from the first to the last. */
+/* Blocks are never split; a buffer takes the smallest free block that fits.
+ * `kind`: NULL, or a number by buffer; then blocks are shared within a kind only.
+ * Buffers with several lifetimes count as live from the first to the last. */
 OM_API om_status om_baseline_pool(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *kind,
 	om_baseline_result *r);
 
 /* ---- color ---- */
 
-/* What colours are to be few of. */
+/* What the coloring minimizes. */
 typedef enum om_color_choice {
-	OM_COLOR_DSATUR,         /* as few blocks as it finds */
-	OM_COLOR_BYTES,          /* as few bytes as it finds; never more than DSATUR needs */
+	OM_COLOR_DSATUR,         /* the number of blocks */
+	OM_COLOR_BYTES,          /* bytes; never more than DSATUR needs */
 } om_color_choice;
 
-/* Give every buffer one of at most `limit` blocks (0: no limit); those that
- * interfere get different ones.  OM_BUDGET where that fails.  `block` may be
- * NULL; else it gets the block of every buffer. */
-OM_API om_status om_baseline_color(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
+/* Assign every buffer to one of at most `limit` blocks (0: no limit); buffers that
+ * interfere get different ones.  OM_BUDGET if no such assignment is found.  `block`
+ * may be NULL; otherwise it receives the block of every buffer. */
+OM_API om_status om_baseline_color(om_session *s, om_buffer *buf, uint32_t n,
+	const om_interference_list *interference,
 	om_color_choice choice, uint32_t limit, uint32_t *block, om_baseline_result *r);
 
 /* ---- nnc ---- */
 
-/* Which buffer comes next. */
+/* The order of insertion. */
 typedef enum om_nnc_rule {
 	OM_NNC_PAPER,            /* most interference first, in tuples with larger ones */
 	OM_NNC_BY_SIZE,            /* largest first */
 } om_nnc_rule;
 
-/* Partial reuse by an allocation graph.  `graph` may be NULL; else the graph is
- * written to it for Graphviz. */
-OM_API om_status om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
+/* Partial reuse of blocks by an allocation graph.  `graph` may be NULL; otherwise
+ * the graph is written to it in the language of Graphviz. */
+OM_API om_status om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n,
+	const om_interference_list *interference,
 	om_nnc_rule rule, FILE *graph, om_baseline_result *r);
 
 /* ---- All of them, by name. ---- */

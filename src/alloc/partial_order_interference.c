@@ -414,7 +414,7 @@ find_conflicts(struct work *w, om_arena *mem)
 	OM_TRY(count_pairs(w));
 	write_pairs(w, mem);
 	if (w->b->naive > INT64_MAX / 4)
-		return om_fail(w->session, OM_INVALID, "the bytes of all %u buffers do not add up to a number", w->b->n);
+		return om_fail(w->session, OM_INVALID, "the sum of the bytes of all %u buffers overflows 63 bits", w->b->n);
 	if (w->n > LARGE || !heaviest_set(w, mem))
 		heavy_set(w, mem);
 	return OM_OK;

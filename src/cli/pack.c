@@ -48,7 +48,7 @@ read_pool(om_cli *c, const char *text, om_pool *pool)
 	if (text[m])
 		OM_TRY(om_cli_size(c, "option --pool", text + m + 7, &pool->align));
 	if (pool->align & (pool->align - 1))
-		return om_fail(c->session, OM_USAGE, "the alignment of pool %s is no power of two", pool->name);
+		return om_fail(c->session, OM_USAGE, "the alignment of pool %s is not a power of two", pool->name);
 	return OM_OK;
 }
 

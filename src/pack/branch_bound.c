@@ -1,33 +1,34 @@
-/* One walk through the tree of packings, for one goal.
+/* One branch-and-bound search of the tree of packings, for one goal.
  *
- * Among the packings that reach the goal take one with the least sum of
- * offsets.  In it each buffer lies at the lowest place that is free of those
- * below it: it cannot slide, nor jump into a hole.  So it is enough to look
- * for packings of this kind, which grow from the floor upwards.
+ * Among the packings that reach the goal take one with the least sum of offsets.
+ * In it each buffer is at the lowest offset that the buffers below it leave free:
+ * it can neither slide down nor move into a hole.  So it is enough to search
+ * packings of this kind, which grow from offset 0 upwards.
  *
- * A state is a set of things that are placed and, for each other, a bound: the
- * lowest offset that it may still get.  A thing may be taken when no other that
- * is alive with it fits below it.  Then there are two branches:
+ * A state is a set of placed items and, for each other item, a bound: the lowest
+ * offset that it can still get.  An item may be branched on if no other item that
+ * is live with it fits below it.  Then there are two branches:
  *
- *   - it lies right there;
- *   - it does not.  Then it rests on one that is not placed yet, which raises
- *     its bound to the lowest top among those ("floats" below), and one of
- *     those begins lower than it would have ended, else it could jump down
- *     ("awaits").  Both are watched from then on.
+ *   - it is placed right at its bound;
+ *   - it is not. Then it rests on an item that is not placed yet, which raises
+ *     its bound to the lowest top among those (`is_floating` below), and one of
+ *     those begins lower than this item would have ended, else it could move down
+ *     (`awaits`). Both conditions are propagated from then on.
  *
- * Any thing may be taken, so the walk goes where it is narrow: a section with
- * few things that may be the lowest there, little room, or many failures.  What
- * cannot be the lowest of a section, since then not all would fit above it, lies
- * above one that can: that raises bounds too ("lift").  A branch ends when the
- * things of a section, stacked by their bounds, come above the goal; or when the
- * same things with the same bounds have failed before.  Where the things that are
- * left fall into groups that do not meet in time, each is walked by itself.
+ * Any item may be branched on, so the search chooses a constrained section: one
+ * with few items that may be the lowest there, little free space, or many failures.
+ * An item that cannot be the lowest of a section, since then not all others would
+ * fit above it, is above one that can: that raises bounds too (propagate_lowest()).
+ * A branch ends when the items of a section, stacked by their bounds, exceed the
+ * goal; or when the same items with the same bounds have failed before.  If the
+ * remaining items fall into groups that do not overlap in time, each group is
+ * searched on its own.
  *
- * It ends because each branch places a thing or raises a bound.
+ * It terminates because each branch places an item or raises a bound.
  *
- * The idea of growing packings in order of offsets with bounds by section is
- * known from minimalloc (Moffitt, ASPLOS 2023); taking things in any place
- * where nothing fits below, and what follows from leaving one out, is ours.
+ * Growing packings in order of offsets with bounds by section is known from
+ * minimalloc (Moffitt, ASPLOS 2023); branching on any item with nothing that fits
+ * below it, and the propagation after excluding one, are new here.
  */
 #include <config.h>
 
@@ -37,95 +38,95 @@
 #include "pack/search.h"
 
 enum {
-	MEMORY = 1 << 17,        /* failed states that are remembered, at most */
-	CELLS = 2048,            /* work in a node that counts as one node more */
-	CLOCK = 1024,            /* nodes between two looks at the clock */
+	MAX_FAILED_STATES = 1 << 17,        /* the most failed states that are stored */
+	CELLS_PER_NODE = 2048,            /* work in a node that counts as one more node */
+	CLOCK_PERIOD = 1024,            /* nodes between two reads of the clock */
 };
 
-/* What is not known of a thing that is left. */
-struct mark {
-	uint64_t low;            /* it cannot lie lower */
-	uint64_t awaits;         /* one of its neighbours must begin below this; or 0 */
-	bool floats;             /* nothing placed holds it at `low` */
+/* The state of an item. */
+struct item_state {
+	uint64_t low;            /* lower bound of its offset */
+	uint64_t awaits;         /* one of its neighbors must begin below this; 0: none must */
+	bool is_floating;             /* no placed item is right below `low` */
 	bool is_placed;
 };
 
 struct change {
-	struct mark was;
-	uint32_t thing;
+	struct item_state old;
+	uint32_t item;
 };
 
-/* A section in the node that is looked at. */
+/* A section in the current node. */
 struct section {
 	uint64_t floor;          /* the lowest bound in it; UINT64_MAX: empty */
-	uint64_t top;            /* of all, stacked */
-	uint64_t bytes;          /* of all */
-	uint64_t limit;          /* above it none can be the lowest */
-	uint64_t first;          /* the lowest top of one that may lie lowest */
-	uint32_t choices;        /* things that may be the lowest */
+	uint64_t top;            /* of all items, stacked */
+	uint64_t bytes;          /* of all items */
+	uint64_t limit;          /* an item above it cannot be the lowest */
+	uint64_t first;          /* the lowest top of an item that may be the lowest */
+	uint32_t choices;        /* items that may be the lowest */
 };
 
-struct om_walk {
-	const om_tables *t;
-	struct mark *mark;
+struct om_branch_bound {
+	const om_search_tables *t;
+	struct item_state *state;
 	struct change *trail;
 	size_t ntrail, captrail;
 	om_arena *mem;
-	uint32_t *list, *spare;  /* the things; a node has a stretch of `list` */
+	uint32_t *list, *spare;  /* the items; a node owns a range of `list` */
 	struct section *section;
-	uint32_t *crossing;      /* by section: things that go on behind it, as changes */
+	uint32_t *crossing;      /* by section: change of the number of items that continue after it */
 	double *failures;        /* by section */
 	uint64_t *failed, mask;  /* hashes of states */
-	uint64_t goal, nodes, seen;
-	uint64_t looked;         /* at the clock, so often */
-	double until;
-	om_rule rule;
+	uint64_t goal, nodes, visited;
+	uint64_t clock_reads;         /* reads of the clock */
+	double deadline;
+	om_branch_rule rule;
 };
 
 /* ---- Bounds. ---- */
 
 static void
-change(om_walk *w, uint32_t thing)
+record_change(om_branch_bound *w, uint32_t item)
 {
-	const struct change c = {w->mark[thing], thing};
+	const struct change c = {w->state[item], item};
 
 	OM_PUSH(w->mem, w->trail, w->ntrail, w->captrail, c);
 }
 
 static void
-undo(om_walk *w, size_t to)
+undo_changes(om_branch_bound *w, size_t to)
 {
 	while (w->ntrail > to) {
 		const struct change *c = &w->trail[--w->ntrail];
-		w->mark[c->thing] = c->was;
+		w->state[c->item] = c->old;
 	}
 }
 
 static uint64_t
-top_of(const om_walk *w, uint32_t thing)
+top_of(const om_branch_bound *w, uint32_t item)
 {
-	return w->mark[thing].low + w->t->thing[thing].bytes;
+	return w->state[item].low + w->t->item[item].bytes;
 }
 
 static bool
-is_above_goal(const om_walk *w, uint32_t thing, uint64_t low)
+is_above_goal(const om_branch_bound *w, uint32_t item, uint64_t low)
 {
-	const uint64_t raw = w->t->thing[thing].raw;
+	const uint64_t raw = w->t->item[item].raw;
 
 	return raw > w->goal || low > w->goal - raw;
 }
 
-/* The lowest place from `low` on that is aligned and clear of fixed things. */
+/* The lowest offset from `low` on that is aligned and clear of fixed items. */
 static uint64_t
-clear_place(const om_walk *w, const om_thing *x, uint64_t low)
+next_free_offset(const om_branch_bound *w, const om_search_item *x, uint64_t low)
 {
 	bool is_clear;
 
 	do {
 		low = (low + x->align - 1) & ~(x->align - 1);
 		is_clear = true;
-		for (uint32_t k = 0; w->t->has_fixed && k < x->nnear; k++) {
-			const om_thing *f = &w->t->thing[x->near[k]];
+		for (uint32_t k = 0; w->t->has_fixed && k < x->nadj; k++) {
+			const om_search_item *f = &w->t->item[x->adj[k]];
 			if (f->is_fixed && low < f->fixed + f->bytes && f->fixed < low + x->bytes) {
 				low = f->fixed + f->bytes;
 				is_clear = false;
@@ -135,65 +136,66 @@ clear_place(const om_walk *w, const om_thing *x, uint64_t low)
 	return low;
 }
 
-/* False when it cannot lie at or above `low`. */
+/* False when the item cannot be placed at or above `low`. */
 static bool
-raise(om_walk *w, uint32_t thing, uint64_t low)
+raise_bound(om_branch_bound *w, uint32_t item, uint64_t low)
 {
-	if (low <= w->mark[thing].low)
+	if (low <= w->state[item].low)
 		return true;
-	low = clear_place(w, &w->t->thing[thing], low);
-	change(w, thing);
-	w->mark[thing].low = low;
-	return !is_above_goal(w, thing, low);
+	low = next_free_offset(w, &w->t->item[item], low);
+	record_change(w, item);
+	w->state[item].low = low;
+	return !is_above_goal(w, item, low);
 }
 
-/* What a thing that floats may come to rest on, and whether what another one
- * awaits may still come. */
+/* Raise the bound of a floating item to the lowest top it can rest on, and check
+ * that the neighbor that it awaits can still come. */
 static bool
-settle_one(om_walk *w, uint32_t thing, bool *has_changed)
+propagate_item(om_branch_bound *w, uint32_t item, bool *has_changed)
 {
-	const om_thing *x = &w->t->thing[thing];
-	const struct mark *m = &w->mark[thing];
+	const om_search_item *x = &w->t->item[item];
+	const struct item_state *m = &w->state[item];
 	uint64_t rest = UINT64_MAX;
 	bool may_come = m->awaits == 0;
 
-	for (uint32_t k = 0; k < x->nnear; k++) {
-		const uint32_t i = x->near[k];
-		if (w->mark[i].is_placed)
+	for (uint32_t k = 0; k < x->nadj; k++) {
+		const uint32_t i = x->adj[k];
+		if (w->state[i].is_placed)
 			continue;
 		const uint64_t top = top_of(w, i);
-		if (w->t->thing[i].is_fixed) {
+		if (w->t->item[i].is_fixed) {
 			if (top < rest && top + x->align > m->low)
 				rest = top;
 			continue;
 		}
 		if (top < rest)
 			rest = top;
-		may_come = may_come || w->mark[i].low < m->awaits;
+		may_come = may_come || w->state[i].low < m->awaits;
 	}
-	if (!may_come || (m->floats && rest == UINT64_MAX))
+	if (!may_come || (m->is_floating && rest == UINT64_MAX))
 		return false;
-	if (!m->floats || rest <= m->low)
+	if (!m->is_floating || rest <= m->low)
 		return true;
 	*has_changed = true;
-	return raise(w, thing, rest);
+	return raise_bound(w, item, rest);
 }
 
 static bool
-settle(om_walk *w, const uint32_t *list, uint32_t n)
+propagate_items(om_branch_bound *w, const uint32_t *list, uint32_t n)
 {
 	bool has_changed;
 
 	do {
 		has_changed = false;
 		for (uint32_t k = 0; k < n; k++) {
-			const uint32_t i = list[k], twin = w->t->thing[i].twin;
-			if (twin != OM_NO_THING && !w->mark[twin].is_placed && top_of(w, twin) > w->mark[i].low) {
+			const uint32_t i = list[k], symmetric = w->t->item[i].symmetric;
+			if (symmetric != OM_NO_ITEM && !w->state[symmetric].is_placed && top_of(w,
+				symmetric) > w->state[i].low) {
 				has_changed = true;
-				if (!raise(w, i, top_of(w, twin)))
+				if (!raise_bound(w, i, top_of(w, symmetric)))
 					return false;
 			}
-			if ((w->mark[i].floats || w->mark[i].awaits) && !settle_one(w, i, &has_changed))
+			if ((w->state[i].is_floating || w->state[i].awaits) && !propagate_item(w, i, &has_changed))
 				return false;
 		}
 	} while (has_changed);
@@ -203,27 +205,27 @@ settle(om_walk *w, const uint32_t *list, uint32_t n)
 /* ---- The two branches. ---- */
 
 static bool
-place(om_walk *w, uint32_t thing)
+place_item(om_branch_bound *w, uint32_t item)
 {
-	const om_thing *x = &w->t->thing[thing];
-	const uint64_t low = w->mark[thing].low, top = top_of(w, thing);
+	const om_search_item *x = &w->t->item[item];
+	const uint64_t low = w->state[item].low, top = top_of(w, item);
 
-	change(w, thing);
-	w->mark[thing].is_placed = true;
-	for (uint32_t k = 0; k < x->nnear; k++) {
-		const uint32_t i = x->near[k];
-		struct mark *m = &w->mark[i];
-		if (m->is_placed || w->t->thing[i].is_fixed)
+	record_change(w, item);
+	w->state[item].is_placed = true;
+	for (uint32_t k = 0; k < x->nadj; k++) {
+		const uint32_t i = x->adj[k];
+		struct item_state *m = &w->state[i];
+		if (m->is_placed || w->t->item[i].is_fixed)
 			continue;
 		const bool has_come = low < m->awaits;
-		const uint64_t above = clear_place(w, &w->t->thing[i], top);
+		const uint64_t above = next_free_offset(w, &w->t->item[i], top);
 		if (!has_come && above < m->low)
 			continue;
-		change(w, i);
+		record_change(w, i);
 		if (has_come)
 			m->awaits = 0;
 		if (above >= m->low) {
-			m->floats = false;
+			m->is_floating = false;
 			m->low = above;
 			if (is_above_goal(w, i, m->low))
 				return false;
@@ -232,33 +234,34 @@ place(om_walk *w, uint32_t thing)
 	return true;
 }
 
-/* False when the other branch is closed. */
+/* False when the branch in which the item is not at its bound is infeasible. */
 static bool
-leave_out(om_walk *w, uint32_t thing)
+exclude_item(om_branch_bound *w, uint32_t item)
 {
 	bool has_changed;
 
-	change(w, thing);
-	w->mark[thing].awaits = top_of(w, thing);
-	w->mark[thing].floats = true;
-	return raise(w, thing, w->mark[thing].low + 1) && settle_one(w, thing, &has_changed);
+	record_change(w, item);
+	w->state[item].awaits = top_of(w, item);
+	w->state[item].is_floating = true;
+	return raise_bound(w, item, w->state[item].low + 1) && propagate_item(w, item, &has_changed);
 }
 
 /* ---- A node. ---- */
 
 static bool
-is_before(const om_walk *w, uint32_t a, uint32_t b)
+precedes(const om_branch_bound *w, uint32_t a, uint32_t b)
 {
-	if (w->mark[a].low != w->mark[b].low)
-		return w->mark[a].low < w->mark[b].low;
-	return w->t->thing[a].wish < w->t->thing[b].wish;
+	if (w->state[a].low != w->state[b].low)
+		return w->state[a].low < w->state[b].low;
+	return w->t->item[a].priority < w->t->item[b].priority;
 }
 
 static void
-merge(const om_walk *w, uint32_t *list, const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb)
+merge_lists(const om_branch_bound *w, uint32_t *list, const uint32_t *a, uint32_t na, const uint32_t *b,
+	uint32_t nb)
 {
 	while (na && nb) {
-		if (is_before(w, *b, *a)) {
+		if (precedes(w, *b, *a)) {
 			*list++ = *b++;
 			nb--;
 		} else {
@@ -269,82 +272,82 @@ merge(const om_walk *w, uint32_t *list, const uint32_t *a, uint32_t na, const ui
 	memmove(list, na ? a : b, (na + nb) * sizeof *list);
 }
 
-/* By bounds, those of equal bounds by wish.  Mostly sorted already. */
+/* By bounds, then by priority.  The list is almost sorted in most calls. */
 static void
-sort(om_walk *w, uint32_t *list, uint32_t n)
+sort_items(om_branch_bound *w, uint32_t *list, uint32_t n)
 {
 	if (n > 24) {
 		const uint32_t half = n / 2;
-		sort(w, list, half);
-		sort(w, list + half, n - half);
-		if (is_before(w, list[half], list[half - 1])) {
+		sort_items(w, list, half);
+		sort_items(w, list + half, n - half);
+		if (precedes(w, list[half], list[half - 1])) {
 			memcpy(w->spare, list, half * sizeof *list);
-			merge(w, list, w->spare, half, list + half, n - half);
+			merge_lists(w, list, w->spare, half, list + half, n - half);
 		}
 		return;
 	}
 	for (uint32_t k = 1; k < n; k++) {
 		const uint32_t x = list[k];
 		uint32_t i = k;
-		for (; i > 0 && is_before(w, x, list[i - 1]); i--)
+		for (; i > 0 && precedes(w, x, list[i - 1]); i--)
 			list[i] = list[i - 1];
 		list[i] = x;
 	}
 }
 
 static uint64_t
-mixed(uint64_t x)
+mix(uint64_t x)
 {
 	x = (x ^ x >> 31) * UINT64_C(0x9e3779b97f4a7c15);
 	x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
 	return x ^ x >> 32;
 }
 
-/* All that the branches below a state depend on; never 0. */
+/* A hash of all that the branches below a state depend on; never 0. */
 static uint64_t
-hash_of(const om_walk *w, const uint32_t *list, uint32_t n)
+hash_of(const om_branch_bound *w, const uint32_t *list, uint32_t n)
 {
-	uint64_t sum = mixed(w->goal);
+	uint64_t sum = mix(w->goal);
 
 	for (uint32_t k = 0; k < n; k++) {
-		const struct mark *m = &w->mark[list[k]];
-		sum += mixed(w->t->thing[list[k]].seed ^ mixed(2 * m->low + m->floats) ^ mixed(m->awaits) << 1);
+		const struct item_state *m = &w->state[list[k]];
+		sum += mix(w->t->item[list[k]].seed ^ mix(2 * m->low + m->is_floating) ^ mix(m->awaits) << 1);
 	}
 	return sum ? sum : 1;
 }
 
 static bool
-has_failed(const om_walk *w, uint64_t hash)
+has_failed(const om_branch_bound *w, uint64_t hash)
 {
 	return w->failed[hash & w->mask] == hash || w->failed[(hash & w->mask) ^ 1] == hash;
 }
 
 static void
-remember(om_walk *w, uint64_t hash)
+remember_failed(om_branch_bound *w, uint64_t hash)
 {
 	w->failed[(hash & w->mask) ^ hash >> 63] = hash;
 }
 
-static om_offset_reach
-hull(const om_walk *w, const uint32_t *list, uint32_t n)
+static om_section_range
+hull(const om_branch_bound *w, const uint32_t *list, uint32_t n)
 {
-	om_offset_reach all = {UINT32_MAX, 0};
+	om_section_range all = {UINT32_MAX, 0};
 
 	for (uint32_t k = 0; k < n; k++) {
-		const om_thing *x = &w->t->thing[list[k]];
-		if (x->reach[0].first < all.first)
-			all.first = x->reach[0].first;
-		if (x->reach[x->nreach - 1].last > all.last)
-			all.last = x->reach[x->nreach - 1].last;
+		const om_search_item *x = &w->t->item[list[k]];
+		if (x->range[0].first < all.first)
+			all.first = x->range[0].first;
+		if (x->range[x->nrange - 1].last > all.last)
+			all.last = x->range[x->nrange - 1].last;
 	}
 	return all;
 }
 
-/* Stack a thing onto what is in its sections; those come sorted. */
+/* Stack an item onto its sections; items come sorted. */
 static void
-stack(struct section *section, om_offset_reach reach, uint64_t low, uint64_t bytes)
+stack_item(struct section *section, om_section_range range, uint64_t low, uint64_t bytes)
 {
-	for (uint32_t s = reach.first; s <= reach.last; s++) {
+	for (uint32_t s = range.first; s <= range.last; s++) {
 		struct section *x = &section[s];
 		if (low < x->floor)
 			x->floor = low;
@@ -353,24 +356,24 @@ stack(struct section *section, om_offset_reach reach, uint64_t low, uint64_t byt
 	}
 }
 
-/* Fill the sections from a sorted list; false when one is too high. */
+/* Fill the sections from a sorted list; false when one exceeds the goal. */
 static bool
-stack_all(om_walk *w, const uint32_t *list, uint32_t n, om_offset_reach all)
+stack_items(om_branch_bound *w, const uint32_t *list, uint32_t n, om_section_range all)
 {
 	uint64_t cells = 0;
 
 	for (uint32_t s = all.first; s <= all.last; s++)
 		w->section[s] = (struct section){.floor = UINT64_MAX};
 	for (uint32_t k = 0; k < n; k++) {
-		const om_thing *x = &w->t->thing[list[k]];
-		for (uint32_t i = 0; i < x->nreach; i++) {
-			stack(w->section, x->reach[i], w->mark[list[k]].low, x->bytes);
-			cells += x->reach[i].last - x->reach[i].first + 1;
+		const om_search_item *x = &w->t->item[list[k]];
+		for (uint32_t i = 0; i < x->nrange; i++) {
+			stack_item(w->section, x->range[i], w->state[list[k]].low, x->bytes);
+			cells += x->range[i].last - x->range[i].first + 1;
 		}
 	}
-	w->seen += 1 + cells / CELLS;
+	w->visited += 1 + cells / CELLS_PER_NODE;
 	for (uint32_t s = all.first; s <= all.last; s++) {
-		if (w->section[s].top > w->goal + w->t->spare[s]) {
+		if (w->section[s].top > w->goal + w->t->slack[s]) {
 			w->failures[s]++;
 			return false;
 		}
@@ -379,79 +382,81 @@ stack_all(om_walk *w, const uint32_t *list, uint32_t n, om_offset_reach all)
 }
 
 static void
-find_firsts(om_walk *w, const uint32_t *list, uint32_t n, om_offset_reach all)
+find_first_tops(om_branch_bound *w, const uint32_t *list, uint32_t n, om_section_range all)
 {
 	for (uint32_t s = all.first; s <= all.last; s++) {
 		struct section *x = &w->section[s];
 		x->first = UINT64_MAX;
-		x->limit = w->goal + w->t->spare[s] - x->bytes;
+		x->limit = w->goal + w->t->slack[s] - x->bytes;
 	}
 	for (uint32_t k = 0; k < n; k++) {
-		const om_thing *x = &w->t->thing[list[k]];
-		const uint64_t low = w->mark[list[k]].low, top = low + x->bytes;
-		for (uint32_t i = 0; i < x->nreach; i++)
-			for (uint32_t s = x->reach[i].first; s <= x->reach[i].last; s++)
+		const om_search_item *x = &w->t->item[list[k]];
+		const uint64_t low = w->state[list[k]].low, top = low + x->bytes;
+		for (uint32_t i = 0; i < x->nrange; i++)
+			for (uint32_t s = x->range[i].first; s <= x->range[i].last; s++)
 				if (low <= w->section[s].limit && top < w->section[s].first)
 					w->section[s].first = top;
 	}
 }
 
-/* What cannot be the lowest of a section lies above one that can. */
+/* An item that cannot be the lowest of a section is above one that can. */
 static bool
-lift(om_walk *w, const uint32_t *list, uint32_t n, om_offset_reach all, bool *has_changed)
+propagate_lowest(om_branch_bound *w, const uint32_t *list, uint32_t n, om_section_range all,
+	bool *has_changed)
 {
-	find_firsts(w, list, n, all);
+	find_first_tops(w, list, n, all);
 	for (uint32_t k = 0; k < n; k++) {
-		const om_thing *x = &w->t->thing[list[k]];
-		struct mark *m = &w->mark[list[k]];
+		const om_search_item *x = &w->t->item[list[k]];
+		struct item_state *m = &w->state[list[k]];
 		uint64_t low = m->low;
-		for (uint32_t i = 0; i < x->nreach && !x->is_fixed; i++)
-			for (uint32_t s = x->reach[i].first; s <= x->reach[i].last; s++)
+		for (uint32_t i = 0; i < x->nrange && !x->is_fixed; i++)
+			for (uint32_t s = x->range[i].first; s <= x->range[i].last; s++)
 				if (m->low > w->section[s].limit && w->section[s].first > low)
 					low = w->section[s].first;
 		if (low == m->low)
 			continue;
 		*has_changed = true;
-		change(w, list[k]);
+		record_change(w, list[k]);
 		if (m->awaits == 0)
 			m->awaits = m->low + x->bytes;
-		m->floats = true;
-		if (!raise(w, list[k], low))
+		m->is_floating = true;
+		if (!raise_bound(w, list[k], low))
 			return false;
 	}
 	return true;
 }
 
 static void
-count_choices(om_walk *w, const uint32_t *list, uint32_t n)
+count_choices(om_branch_bound *w, const uint32_t *list, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
-		const om_thing *x = &w->t->thing[list[k]];
-		for (uint32_t i = 0; i < x->nreach && !x->is_fixed; i++)
-			for (uint32_t s = x->reach[i].first; s <= x->reach[i].last; s++)
-				w->section[s].choices += w->mark[list[k]].low <= w->section[s].limit;
+		const om_search_item *x = &w->t->item[list[k]];
+		for (uint32_t i = 0; i < x->nrange && !x->is_fixed; i++)
+			for (uint32_t s = x->range[i].first; s <= x->range[i].last; s++)
+				w->section[s].choices += w->state[list[k]].low <= w->section[s].limit;
 	}
 }
 
-/* What is left under the goal, in parts of it of the weight of one choice. */
+/* The free space below the goal, scaled so that it can be added to a number of
+ * choices. */
 static double
-room_of(const om_walk *w, uint32_t section)
+free_space(const om_branch_bound *w, uint32_t section)
 {
-	return (double)(w->goal + w->t->spare[section] - w->section[section].top) * 1024 / (double)w->goal;
+	return (double)(w->goal + w->t->slack[section] - w->section[section].top) * 1024 / (double)w->goal;
 }
 
-/* How narrow a section is: the less, the sooner the walk goes there. */
+/* The least value of a section is branched on first. */
 static double
-width_of(const om_walk *w, uint32_t section)
+branch_value(const om_branch_bound *w, uint32_t section)
 {
 	const struct section *s = &w->section[section];
 
 	switch (w->rule) {
-	case OM_TIGHTEST:
-		return room_of(w, section) + s->choices;
-	case OM_TIGHT_FAILING:
-		return (room_of(w, section) + s->choices) / (1 + w->failures[section]);
-	case OM_FAILING:
+	case OM_BRANCH_TIGHTEST:
+		return free_space(w, section) + s->choices;
+	case OM_BRANCH_TIGHT_FAILING:
+		return (free_space(w, section) + s->choices) / (1 + w->failures[section]);
+	case OM_BRANCH_FAILING:
 		return s->choices / (1 + w->failures[section]);
 	default:
 		return s->choices;
@@ -459,110 +464,110 @@ width_of(const om_walk *w, uint32_t section)
 }
 
 static bool
-is_alive_in(const om_thing *x, uint32_t section)
+is_live_in(const om_search_item *x, uint32_t section)
 {
-	for (uint32_t i = 0; i < x->nreach; i++)
-		if (x->reach[i].first <= section && section <= x->reach[i].last)
+	for (uint32_t i = 0; i < x->nrange; i++)
+		if (x->range[i].first <= section && section <= x->range[i].last)
 			return true;
 	return false;
 }
 
 static uint32_t
-first_in_narrowest(om_walk *w, const uint32_t *list, uint32_t n, om_offset_reach all)
+first_in_best_section(om_branch_bound *w, const uint32_t *list, uint32_t n, om_section_range all)
 {
-	uint32_t narrowest = UINT32_MAX;
+	uint32_t best_section = UINT32_MAX;
 	double least = 0;
 
 	count_choices(w, list, n);
 	for (uint32_t s = all.first; s <= all.last; s++) {
 		if (w->section[s].choices == 0)
 			continue;
-		const double width = width_of(w, s);
-		if (narrowest == UINT32_MAX || width < least) {
-			narrowest = s;
+		const double width = branch_value(w, s);
+		if (best_section == UINT32_MAX || width < least) {
+			best_section = s;
 			least = width;
 		}
 	}
-	for (uint32_t k = 0; k < n && narrowest != UINT32_MAX; k++)
-		if (!w->t->thing[list[k]].is_fixed && is_alive_in(&w->t->thing[list[k]], narrowest))
+	for (uint32_t k = 0; k < n && best_section != UINT32_MAX; k++)
+		if (!w->t->item[list[k]].is_fixed && is_live_in(&w->t->item[list[k]], best_section))
 			return list[k];
-	return OM_NO_THING;
+	return OM_NO_ITEM;
 }
 
 static uint32_t
-lowest(const om_walk *w, const uint32_t *list, uint32_t n)
+first_movable(const om_branch_bound *w, const uint32_t *list, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++)
-		if (!w->t->thing[list[k]].is_fixed)
+		if (!w->t->item[list[k]].is_fixed)
 			return list[k];
-	return OM_NO_THING;
+	return OM_NO_ITEM;
 }
 
-/* The first one that fits below a thing. */
+/* The first item that fits below `item`. */
 static uint32_t
-fits_below(const om_walk *w, uint32_t thing)
+find_fitting_below(const om_branch_bound *w, uint32_t item)
 {
-	const om_thing *x = &w->t->thing[thing];
-	uint32_t found = OM_NO_THING;
+	const om_search_item *x = &w->t->item[item];
+	uint32_t found = OM_NO_ITEM;
 
-	for (uint32_t k = 0; k < x->nnear; k++) {
-		const uint32_t i = x->near[k];
-		if (!w->mark[i].is_placed && !w->t->thing[i].is_fixed
-		    && top_of(w, i) <= w->mark[thing].low
-		    && (found == OM_NO_THING || is_before(w, i, found)))
+	for (uint32_t k = 0; k < x->nadj; k++) {
+		const uint32_t i = x->adj[k];
+		if (!w->state[i].is_placed && !w->t->item[i].is_fixed
+		    && top_of(w, i) <= w->state[item].low
+		    && (found == OM_NO_ITEM || precedes(w, i, found)))
 			found = i;
 	}
 	return found;
 }
 
-/* The thing to branch on, or OM_NO_THING when only fixed ones are left. */
+/* The item to branch on, or OM_NO_ITEM when only fixed ones are left. */
 static uint32_t
-choose(om_walk *w, const uint32_t *list, uint32_t n, om_offset_reach all)
+choose_item(om_branch_bound *w, const uint32_t *list, uint32_t n, om_section_range all)
 {
-	uint32_t thing = OM_NO_THING;
+	uint32_t item = OM_NO_ITEM;
 
-	if (w->rule != OM_LOWEST)
-		thing = first_in_narrowest(w, list, n, all);
-	if (thing == OM_NO_THING)
-		thing = lowest(w, list, n);
-	for (uint32_t below = thing; below != OM_NO_THING;) {
-		thing = below;
-		below = fits_below(w, thing);
+	if (w->rule != OM_BRANCH_LOWEST)
+		item = first_in_best_section(w, list, n, all);
+	if (item == OM_NO_ITEM)
+		item = first_movable(w, list, n);
+	for (uint32_t below = item; below != OM_NO_ITEM;) {
+		item = below;
+		below = find_fitting_below(w, item);
 	}
-	return thing;
+	return item;
 }
 
-/* ---- The walk. ---- */
+/* ---- The search. ---- */
 
-static om_outcome walk(om_walk *w, uint32_t *list, uint32_t n);
+static om_search_outcome search_node(om_branch_bound *w, uint32_t *list, uint32_t n);
 
-/* The last section of the group that holds the first one: nothing in the list
- * is alive both in it and behind it. */
+/* The last section of the group that contains the first one: no item in the list is
+ * live both in it and after it. */
 static uint32_t
-find_cut(om_walk *w, const uint32_t *list, uint32_t n, om_offset_reach all)
+find_group_end(om_branch_bound *w, const uint32_t *list, uint32_t n, om_section_range all)
 {
-	uint32_t open = 0, s = all.first;
+	uint32_t live = 0, s = all.first;
 
 	memset(w->crossing + all.first, 0, (all.last - all.first + 1) * sizeof *w->crossing);
 	for (uint32_t k = 0; k < n; k++) {
-		const om_thing *x = &w->t->thing[list[k]];
-		w->crossing[x->reach[0].first]++;
-		w->crossing[x->reach[x->nreach - 1].last]--;
+		const om_search_item *x = &w->t->item[list[k]];
+		w->crossing[x->range[0].first]++;
+		w->crossing[x->range[x->nrange - 1].last]--;
 	}
-	while (s < all.last && (open += w->crossing[s]) > 0)
+	while (s < all.last && (live += w->crossing[s]) > 0)
 		s++;
 	return s;
 }
 
-/* Bring the first group to the front; gives its length. */
+/* Move the first group to the front; returns its length. */
 static uint32_t
-split_group(om_walk *w, uint32_t *list, uint32_t n)
+split_group(om_branch_bound *w, uint32_t *list, uint32_t n)
 {
-	const uint32_t cut = find_cut(w, list, n, hull(w, list, n));
+	const uint32_t cut = find_group_end(w, list, n, hull(w, list, n));
 	uint32_t group = 0, rest = 0;
 
 	for (uint32_t k = 0; k < n; k++) {
-		if (w->t->thing[list[k]].reach[0].first <= cut)
+		if (w->t->item[list[k]].range[0].first <= cut)
 			list[group++] = list[k];
 		else
 			w->spare[rest++] = list[k];
@@ -571,52 +576,52 @@ split_group(om_walk *w, uint32_t *list, uint32_t n)
 	return group;
 }
 
-static om_outcome
-walk_groups(om_walk *w, uint32_t *list, uint32_t n)
+static om_search_outcome
+search_groups(om_branch_bound *w, uint32_t *list, uint32_t n)
 {
-	om_outcome outcome = OM_PACKED;
+	om_search_outcome outcome = OM_SEARCH_FOUND;
 
-	while (n > 0 && outcome == OM_PACKED) {
+	while (n > 0 && outcome == OM_SEARCH_FOUND) {
 		const uint32_t group = split_group(w, list, n);
-		outcome = walk(w, list, group);
+		outcome = search_node(w, list, group);
 		list += group;
 		n -= group;
 	}
 	return outcome;
 }
 
-/* The branch in which a thing lies as low as it may. */
-static om_outcome
-take(om_walk *w, uint32_t *list, uint32_t n, uint32_t thing)
+/* The branch in which an item is placed at its bound. */
+static om_search_outcome
+branch_place(om_branch_bound *w, uint32_t *list, uint32_t n, uint32_t item)
 {
 	uint32_t k = 0;
 
-	while (list[k] != thing)
+	while (list[k] != item)
 		k++;
 	memmove(list + k, list + k + 1, (n - k - 1) * sizeof *list);
-	list[n - 1] = thing;
-	return place(w, thing) ? walk_groups(w, list, n - 1) : OM_HOPELESS;
+	list[n - 1] = item;
+	return place_item(w, item) ? search_groups(w, list, n - 1) : OM_SEARCH_INFEASIBLE;
 }
 
 static bool
-is_spent(om_walk *w)
+is_out_of_nodes(om_branch_bound *w)
 {
-	if (w->until > 0 && w->seen / CLOCK != w->looked) {
-		w->looked = w->seen / CLOCK;
-		if (om_now_ms() >= w->until)
-			w->nodes = w->seen;
+	if (w->deadline > 0 && w->visited / CLOCK_PERIOD != w->clock_reads) {
+		w->clock_reads = w->visited / CLOCK_PERIOD;
+		if (om_now_ms() >= w->deadline)
+			w->nodes = w->visited;
 	}
-	return w->seen >= w->nodes;
+	return w->visited >= w->nodes;
 }
 
-/* Draw the conclusions; false when they end the branch.  `*state` becomes the
- * hash of what was there before, unless that is known to fail. */
+/* Propagate; false when that ends the branch.  `*state` becomes the hash of the
+ * first state of the node, unless that is known to fail. */
 static bool
-conclude(om_walk *w, uint32_t *list, uint32_t n, om_offset_reach all, uint64_t *state)
+propagate(om_branch_bound *w, uint32_t *list, uint32_t n, om_section_range all, uint64_t *state)
 {
 	bool has_changed = false;
 
-	if (!settle(w, list, n))
+	if (!propagate_items(w, list, n))
 		return false;
 	const uint64_t hash = hash_of(w, list, n);
 	if (has_failed(w, hash))
@@ -624,67 +629,67 @@ conclude(om_walk *w, uint32_t *list, uint32_t n, om_offset_reach all, uint64_t *
 	*state = *state ? *state : hash;
 	do {
 		has_changed = false;
-		sort(w, list, n);
-		if (!stack_all(w, list, n, all) || !lift(w, list, n, all, &has_changed)
-		    || (has_changed && !settle(w, list, n)))
+		sort_items(w, list, n);
+		if (!stack_items(w, list, n, all) || !propagate_lowest(w, list, n, all, &has_changed)
+		    || (has_changed && !propagate_items(w, list, n)))
 			return false;
 	} while (has_changed);
 	return true;
 }
 
-/* Nodes that differ by one thing left out follow each other in the loop. */
-static om_outcome
-walk(om_walk *w, uint32_t *list, uint32_t n)
+/* The branches that exclude one item after the other are iterations of the loop. */
+static om_search_outcome
+search_node(om_branch_bound *w, uint32_t *list, uint32_t n)
 {
 	const size_t start = w->ntrail;
-	const om_offset_reach all = hull(w, list, n);
-	om_outcome outcome = OM_HOPELESS;
+	const om_section_range all = hull(w, list, n);
+	om_search_outcome outcome = OM_SEARCH_INFEASIBLE;
 	uint64_t state = 0;
 
-	while (conclude(w, list, n, all, &state)) {
-		if (is_spent(w)) {
-			outcome = OM_SPENT;
+	while (propagate(w, list, n, all, &state)) {
+		if (is_out_of_nodes(w)) {
+			outcome = OM_SEARCH_LIMIT;
 			break;
 		}
-		const uint32_t thing = choose(w, list, n, all);
+		const uint32_t item = choose_item(w, list, n, all);
 		const size_t here = w->ntrail;
-		outcome = thing == OM_NO_THING ? OM_PACKED : take(w, list, n, thing);
-		if (outcome == OM_PACKED)
+		outcome = item == OM_NO_ITEM ? OM_SEARCH_FOUND : branch_place(w, list, n, item);
+		if (outcome == OM_SEARCH_FOUND)
 			return outcome;
-		undo(w, here);
-		if (outcome == OM_SPENT || !leave_out(w, thing))
+		undo_changes(w, here);
+		if (outcome == OM_SEARCH_LIMIT || !exclude_item(w, item))
 			break;
 	}
-	undo(w, start);
-	if (outcome == OM_HOPELESS && state)
-		remember(w, state);
+	undo_changes(w, start);
+	if (outcome == OM_SEARCH_INFEASIBLE && state)
+		remember_failed(w, state);
 	return outcome;
 }
 
 void
-om_walk_forget(om_walk *w)
+om_branch_bound_reset_failures(om_branch_bound *w)
 {
 	memset(w->failures, 0, w->t->nsection * sizeof *w->failures);
 }
 
 static uint64_t
-memory_for(uint64_t nodes)
+hash_table_size(uint64_t nodes)
 {
 	uint64_t size = 64;
 
-	while (size < MEMORY && size < 2 * nodes)
+	while (size < MAX_FAILED_STATES && size < 2 * nodes)
 		size *= 2;
 	return size;
 }
 
-om_walk *
-om_walk_new(const om_tables *t, uint64_t nodes, om_arena *mem)
+om_branch_bound *
+om_branch_bound_new(const om_search_tables *t, uint64_t nodes, om_arena *mem)
 {
-	om_walk *w = OM_NEW(mem, om_walk);
-	const uint64_t size = memory_for(nodes);
+	om_branch_bound *w = OM_NEW(mem, om_branch_bound);
+	const uint64_t size = hash_table_size(nodes);
 
-	*w = (om_walk){.t = t, .mem = mem, .mask = size - 1};
-	w->mark = OM_NEWN(mem, struct mark, t->n);
+	*w = (om_branch_bound){.t = t, .mem = mem, .mask = size - 1};
+	w->state = OM_NEWN(mem, struct item_state, t->n);
 	w->list = OM_NEWN(mem, uint32_t, t->n);
 	w->spare = OM_NEWN(mem, uint32_t, t->n);
 	w->section = OM_NEWN(mem, struct section, t->nsection);
@@ -694,38 +699,38 @@ om_walk_new(const om_tables *t, uint64_t nodes, om_arena *mem)
 	return w;
 }
 
-/* False when a thing is too high wherever it lies. */
+/* False when an item exceeds the goal at its lowest offset. */
 static bool
-lie_on_the_floor(om_walk *w)
+init_states(om_branch_bound *w)
 {
 	for (uint32_t k = 0; k < w->t->n; k++) {
-		const om_thing *x = &w->t->thing[k];
+		const om_search_item *x = &w->t->item[k];
 		w->list[k] = k;
-		w->mark[k] = (struct mark){.low = x->is_fixed ? x->fixed : clear_place(w, x, 0)};
-		if (is_above_goal(w, k, w->mark[k].low))
+		w->state[k] = (struct item_state){.low = x->is_fixed ? x->fixed : next_free_offset(w, x, 0)};
+		if (is_above_goal(w, k, w->state[k].low))
 			return false;
 	}
 	return true;
 }
 
-om_outcome
-om_walk_seek(om_walk *w, om_rule rule, uint64_t goal, uint64_t *nodes, double until)
+om_search_outcome
+om_branch_bound_run(om_branch_bound *w, om_branch_rule rule, uint64_t goal, uint64_t *nodes, double deadline)
 {
 	w->rule = rule;
 	w->goal = goal;
 	w->nodes = *nodes;
-	w->until = until;
-	w->seen = w->looked = 0;
+	w->deadline = deadline;
+	w->visited = w->clock_reads = 0;
 	w->ntrail = 0;
-	if (!lie_on_the_floor(w))
-		return OM_HOPELESS;
-	const om_outcome outcome = walk_groups(w, w->list, w->t->n);
-	*nodes = w->seen < *nodes ? *nodes - w->seen : 0;
+	if (!init_states(w))
+		return OM_SEARCH_INFEASIBLE;
+	const om_search_outcome outcome = search_groups(w, w->list, w->t->n);
+	*nodes = w->visited < *nodes ? *nodes - w->visited : 0;
 	return outcome;
 }
 
 uint64_t
-om_walk_offset(const om_walk *w, uint32_t thing)
+om_branch_bound_offset(const om_branch_bound *w, uint32_t item)
 {
-	return w->mark[thing].low;
+	return w->state[item].low;
 }

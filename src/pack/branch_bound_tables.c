@@ -1,6 +1,5 @@
-/* The part that is searched, in tables: sections, neighbours, twins, and the
- * orders in which buffers of equal right are tried.
- */
+/* The searched component as tables: sections, neighbors, symmetric items, and
+ * branching orders. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -9,182 +8,182 @@
 #include "pack/search.h"
 
 enum {
-	MOST_THINGS = 4 * 1024,        /* a level of recursion each */
-	MOST_NEAR = 4 * 1024 * 1024,
+	MAX_ITEMS = 4 * 1024,        /* each may be a level of recursion */
+	MAX_PAIRS = 4 * 1024 * 1024,
 };
 
-/* ---- Sections: where a birth is followed by a death. ---- */
+/* ---- Sections: a new one begins where a start follows an end. ---- */
 
-struct death {
-	uint32_t upper, piece;
+struct lifetime_end {
+	uint32_t upper, lifetime;
 };
 
 static int
-by_upper(const void *a, const void *b)
+compare_end(const void *a, const void *b)
 {
-	const struct death *x = a, *y = b;
+	const struct lifetime_end *x = a, *y = b;
 
 	if (x->upper != y->upper)
 		return x->upper < y->upper ? -1 : 1;
-	return x->piece < y->piece ? -1 : x->piece > y->piece;
+	return x->lifetime < y->lifetime ? -1 : x->lifetime > y->lifetime;
 }
 
-/* Sections [first, last] of each piece; gives how many sections there are. */
+/* Sections [first, last] of each lifetime; returns the number of sections. */
 static uint32_t
-find_sections(const om_component *p, om_arena *mem, om_offset_reach *reach)
+find_sections(const om_component *p, om_arena *mem, om_section_range *range)
 {
-	struct death *death = OM_NEWN(mem, struct death, p->npiece);
+	struct lifetime_end *lifetime_end = OM_NEWN(mem, struct lifetime_end, p->nlifetime);
 	uint32_t n = 0, born = 0;
 	bool has_grown = false;
 
-	for (uint32_t k = 0; k < p->npiece; k++)
-		death[k] = (struct death){p->piece[k].upper, k};
-	qsort(death, p->npiece, sizeof *death, by_upper);
-	for (uint32_t k = 0; k < p->npiece; k++) {
-		for (; born < p->npiece && p->piece[born].lower < death[k].upper; born++) {
-			reach[born].first = n;
+	for (uint32_t k = 0; k < p->nlifetime; k++)
+		lifetime_end[k] = (struct lifetime_end){p->lifetime[k].upper, k};
+	qsort(lifetime_end, p->nlifetime, sizeof *lifetime_end, compare_end);
+	for (uint32_t k = 0; k < p->nlifetime; k++) {
+		for (; born < p->nlifetime && p->lifetime[born].lower < lifetime_end[k].upper; born++) {
+			range[born].first = n;
 			has_grown = true;
 		}
 		n += has_grown;
 		has_grown = false;
-		reach[death[k].piece].last = n - 1;
+		range[lifetime_end[k].lifetime].last = n - 1;
 	}
 	return n;
 }
 
-/* Neighbouring ranges of one thing become one. */
+/* Add a range to an item; adjacent ranges are merged. */
 static void
-add_reach(om_thing *t, om_offset_reach *reach, om_offset_reach new)
+add_range(om_search_item *t, om_section_range *range, om_section_range new)
 {
-	if (t->nreach && reach[t->nreach - 1].last + 1 == new.first)
-		reach[t->nreach - 1].last = new.last;
+	if (t->nrange && range[t->nrange - 1].last + 1 == new.first)
+		range[t->nrange - 1].last = new.last;
 	else
-		reach[t->nreach++] = new;
+		range[t->nrange++] = new;
 }
 
 static void
-fill_reaches(om_tables *t, const om_component *p, const uint32_t *number, om_arena *mem)
+fill_ranges(om_search_tables *t, const om_component *p, const uint32_t *number, om_arena *mem)
 {
-	om_offset_reach *of_piece = OM_NEWN(mem, om_offset_reach, p->npiece);
-	om_offset_reach **room = OM_NEWN(mem, om_offset_reach *, t->n);
+	om_section_range *range_of_lifetime = OM_NEWN(mem, om_section_range, p->nlifetime);
+	om_section_range **ranges = OM_NEWN(mem, om_section_range *, t->n);
 
-	t->nsection = find_sections(p, mem, of_piece);
+	t->nsection = find_sections(p, mem, range_of_lifetime);
 	for (uint32_t k = 0; k < t->n; k++) {
-		room[k] = OM_NEWN(mem, om_offset_reach, p->buf[p->item[k]].nlive);
-		t->thing[k].reach = room[k];
+		ranges[k] = OM_NEWN(mem, om_section_range, p->buf[p->item[k]].nlive);
+		t->item[k].range = ranges[k];
 	}
-	for (uint32_t k = 0; k < p->npiece; k++) {
+	for (uint32_t k = 0; k < p->nlifetime; k++) {
 		const uint32_t i = number[k];
-		add_reach(&t->thing[i], room[i], of_piece[k]);
+		add_range(&t->item[i], ranges[i], range_of_lifetime[k]);
 	}
 }
 
 /* ---- Neighbours. ---- */
 
-struct sweep {
-	const om_component *part;
+struct live_sweep {
+	const om_component *component;
 	const uint32_t *number;
-	uint32_t *alive, nalive;   /* pieces */
-	uint32_t *near;            /* pairs of things */
-	size_t nnear, cap;
+	uint32_t *live, nlive;   /* lifetimes */
+	uint32_t *adj;            /* pairs of items */
+	size_t nadj, cap;
 };
 
 static void
-bury(struct sweep *s, uint32_t step)
+remove_ended(struct live_sweep *s, uint32_t step)
 {
 	uint32_t n = 0;
 
-	for (uint32_t k = 0; k < s->nalive; k++)
-		if (s->part->piece[s->alive[k]].upper > step)
-			s->alive[n++] = s->alive[k];
-	s->nalive = n;
+	for (uint32_t k = 0; k < s->nlive; k++)
+		if (s->component->lifetime[s->live[k]].upper > step)
+			s->live[n++] = s->live[k];
+	s->nlive = n;
 }
 
-/* How many pairs of pieces meet; stops counting above MOST_NEAR. */
+/* The number of pairs of lifetimes that overlap; stops counting above MAX_PAIRS. */
 static size_t
-count_meetings(struct sweep *s)
+count_overlaps(struct live_sweep *s)
 {
 	size_t n = 0;
 
-	s->nalive = 0;
-	for (uint32_t k = 0; k < s->part->npiece && n <= MOST_NEAR; k++) {
-		bury(s, s->part->piece[k].lower);
-		n += s->nalive;
-		s->alive[s->nalive++] = k;
+	s->nlive = 0;
+	for (uint32_t k = 0; k < s->component->nlifetime && n <= MAX_PAIRS; k++) {
+		remove_ended(s, s->component->lifetime[k].lower);
+		n += s->nlive;
+		s->live[s->nlive++] = k;
 	}
 	return n;
 }
 
 static void
-list_meetings(struct sweep *s, uint32_t (*pair)[2])
+list_overlaps(struct live_sweep *s, uint32_t (*pair)[2])
 {
 	size_t n = 0;
 
-	s->nalive = 0;
-	for (uint32_t k = 0; k < s->part->npiece; k++) {
-		bury(s, s->part->piece[k].lower);
-		for (uint32_t i = 0; i < s->nalive; i++, n++) {
+	s->nlive = 0;
+	for (uint32_t k = 0; k < s->component->nlifetime; k++) {
+		remove_ended(s, s->component->lifetime[k].lower);
+		for (uint32_t i = 0; i < s->nlive; i++, n++) {
 			pair[n][0] = s->number[k];
-			pair[n][1] = s->number[s->alive[i]];
+			pair[n][1] = s->number[s->live[i]];
 		}
-		s->alive[s->nalive++] = k;
+		s->live[s->nlive++] = k;
 	}
 }
 
-/* Things of several lifetimes may have met more than once. */
+/* Items of several lifetimes may overlap more than once. */
 static void
-drop_repeats(om_thing *t, uint32_t *near)
+remove_duplicates(om_search_item *t, uint32_t *adj)
 {
 	uint32_t n = 0;
 
-	qsort(near, t->nnear, sizeof *near, om_by_number);
-	for (uint32_t k = 0; k < t->nnear; k++)
-		if (k == 0 || near[k] != near[k - 1])
-			near[n++] = near[k];
-	t->nnear = n;
-	t->near = near;
+	qsort(adj, t->nadj, sizeof *adj, om_compare_u32);
+	for (uint32_t k = 0; k < t->nadj; k++)
+		if (k == 0 || adj[k] != adj[k - 1])
+			adj[n++] = adj[k];
+	t->nadj = n;
+	t->adj = adj;
 }
 
 static bool
-fill_neighbours(om_tables *t, const om_component *p, const uint32_t *number, om_arena *mem)
+fill_adjacency(om_search_tables *t, const om_component *p, const uint32_t *number, om_arena *mem)
 {
-	struct sweep s = {.part = p, .number = number};
+	struct live_sweep s = {.component = p, .number = number};
 	om_arena *pairs = om_arena_new();
 
-	s.alive = OM_NEWN(pairs, uint32_t, p->npiece);
-	const size_t n = count_meetings(&s);
-	if (n <= MOST_NEAR) {
+	s.live = OM_NEWN(pairs, uint32_t, p->nlifetime);
+	const size_t n = count_overlaps(&s);
+	if (n <= MAX_PAIRS) {
 		uint32_t (*pair)[2] = om_allocn(pairs, sizeof *pair, n);
-		uint32_t **near = OM_NEWN(pairs, uint32_t *, t->n);
-		list_meetings(&s, pair);
+		uint32_t **adj = OM_NEWN(pairs, uint32_t *, t->n);
+		list_overlaps(&s, pair);
 		for (size_t k = 0; k < 2 * n; k++)
-			t->thing[pair[k / 2][k % 2]].nnear++;
+			t->item[pair[k / 2][k % 2]].nadj++;
 		for (uint32_t k = 0; k < t->n; k++) {
-			near[k] = OM_NEWN(mem, uint32_t, t->thing[k].nnear);
-			t->thing[k].nnear = 0;
+			adj[k] = OM_NEWN(mem, uint32_t, t->item[k].nadj);
+			t->item[k].nadj = 0;
 		}
 		for (size_t k = 0; k < 2 * n; k++) {
 			const uint32_t i = pair[k / 2][k % 2];
-			near[i][t->thing[i].nnear++] = pair[k / 2][1 - k % 2];
+			adj[i][t->item[i].nadj++] = pair[k / 2][1 - k % 2];
 		}
 		for (uint32_t k = 0; k < t->n; k++)
-			drop_repeats(&t->thing[k], near[k]);
+			remove_duplicates(&t->item[k], adj[k]);
 	}
 	om_arena_free(pairs);
-	return n <= MOST_NEAR;
+	return n <= MAX_PAIRS;
 }
 
-/* ---- Twins: alike in all, so the order among them is free to choose. ---- */
+/* ---- Symmetric items are interchangeable, so their order is fixed. ---- */
 
-struct look {
-	const om_thing *thing;
+struct ref {
+	const om_search_item *item;
 	uint32_t number;
 };
 
 static int
-by_likeness(const struct look *x, const struct look *y)
+compare_shape(const struct ref *x, const struct ref *y)
 {
-	const om_thing *a = x->thing, *b = y->thing;
+	const om_search_item *a = x->item, *b = y->item;
 
 	if (a->bytes != b->bytes)
 		return a->bytes < b->bytes ? -1 : 1;
@@ -192,35 +191,35 @@ by_likeness(const struct look *x, const struct look *y)
 		return a->raw < b->raw ? -1 : 1;
 	if (a->align != b->align)
 		return a->align < b->align ? -1 : 1;
-	if (a->nreach != b->nreach)
-		return a->nreach < b->nreach ? -1 : 1;
-	return memcmp(a->reach, b->reach, a->nreach * sizeof *a->reach);
+	if (a->nrange != b->nrange)
+		return a->nrange < b->nrange ? -1 : 1;
+	return memcmp(a->range, b->range, a->nrange * sizeof *a->range);
 }
 
 static int
-by_look(const void *a, const void *b)
+compare_ref(const void *a, const void *b)
 {
-	const struct look *x = a, *y = b;
-	const int diff = by_likeness(x, y);
+	const struct ref *x = a, *y = b;
+	const int diff = compare_shape(x, y);
 
 	return diff ? diff : x->number < y->number ? -1 : x->number > y->number;
 }
 
 static void
-find_twins(om_tables *t, om_arena *mem)
+find_symmetric(om_search_tables *t, om_arena *mem)
 {
-	struct look *look = OM_NEWN(mem, struct look, t->n);
+	struct ref *ref = OM_NEWN(mem, struct ref, t->n);
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < t->n; k++) {
-		t->thing[k].twin = OM_NO_THING;
-		if (!t->thing[k].is_fixed)
-			look[n++] = (struct look){&t->thing[k], k};
+		t->item[k].symmetric = OM_NO_ITEM;
+		if (!t->item[k].is_fixed)
+			ref[n++] = (struct ref){&t->item[k], k};
 	}
-	qsort(look, n, sizeof *look, by_look);
+	qsort(ref, n, sizeof *ref, compare_ref);
 	for (uint32_t k = 1; k < n; k++)
-		if (by_likeness(&look[k - 1], &look[k]) == 0)
-			t->thing[look[k].number].twin = look[k - 1].number;
+		if (compare_shape(&ref[k - 1], &ref[k]) == 0)
+			t->item[ref[k].number].symmetric = ref[k - 1].number;
 }
 
 /* ---- Sizes. ---- */
@@ -237,13 +236,13 @@ common_divisor(uint64_t a, uint64_t b)
 }
 
 static void
-fill_sizes(om_tables *t, const om_component *p)
+fill_sizes(om_search_tables *t, const om_component *p)
 {
 	uint64_t align = UINT64_MAX;
 
 	for (uint32_t k = 0; k < t->n; k++) {
 		const om_buffer *b = &p->buf[p->item[k]];
-		om_thing *x = &t->thing[k];
+		om_search_item *x = &t->item[k];
 		x->raw = b->bytes;
 		x->align = b->align > 1 ? b->align : 1;
 		x->is_fixed = b->fixed >= 0;
@@ -252,92 +251,93 @@ fill_sizes(om_tables *t, const om_component *p)
 			x->steps += b->live[i].upper - b->live[i].lower;
 		x->seed = (k + 1) * UINT64_C(0x9e3779b97f4a7c15);
 		t->has_fixed |= x->is_fixed;
-		t->unit = common_divisor(t->unit, b->bytes);
+		t->granule = common_divisor(t->granule, b->bytes);
 		if (x->align > 1)
-			t->unit = common_divisor(t->unit, x->align);
+			t->granule = common_divisor(t->granule, x->align);
 		if (x->is_fixed && b->fixed)
-			t->unit = common_divisor(t->unit, (uint64_t)b->fixed);
+			t->granule = common_divisor(t->granule, (uint64_t)b->fixed);
 		if (x->align < align)
 			align = x->align;
 	}
-	if (t->has_fixed)   /* these may lie anywhere */
+	if (t->has_fixed)   /* fixed items may have any offset */
 		align = 1;
 	for (uint32_t k = 0; k < t->n; k++)
-		t->thing[k].bytes = (t->thing[k].raw + align - 1) & ~(align - 1);
+		t->item[k].bytes = (t->item[k].raw + align - 1) & ~(align - 1);
 }
 
 static void
-fill_spare(om_tables *t, om_arena *mem)
+fill_slack(om_search_tables *t, om_arena *mem)
 {
-	t->spare = OM_NEWN(mem, uint64_t, t->nsection);
+	t->slack = OM_NEWN(mem, uint64_t, t->nsection);
 	for (uint32_t k = 0; k < t->n; k++) {
-		const om_thing *x = &t->thing[k];
-		for (uint32_t i = 0; i < x->nreach; i++)
-			for (uint32_t s = x->reach[i].first; s <= x->reach[i].last; s++)
-				if (x->bytes - x->raw > t->spare[s])
-					t->spare[s] = x->bytes - x->raw;
+		const om_search_item *x = &t->item[k];
+		for (uint32_t i = 0; i < x->nrange; i++)
+			for (uint32_t s = x->range[i].first; s <= x->range[i].last; s++)
+				if (x->bytes - x->raw > t->slack[s])
+					t->slack[s] = x->bytes - x->raw;
 	}
 }
 
-struct name {
+struct index_entry {
 	uint32_t buf, number;
 };
 
 static int
-by_buffer(const void *a, const void *b)
+compare_buffer(const void *a, const void *b)
 {
-	const struct name *x = a, *y = b;
+	const struct index_entry *x = a, *y = b;
 
 	return x->buf < y->buf ? -1 : x->buf > y->buf;
 }
 
-/* By piece, the number of its thing. */
+/* By lifetime, the index of its item. */
 static uint32_t *
-number_pieces(const om_component *p, om_arena *mem)
+number_lifetimes(const om_component *p, om_arena *mem)
 {
-	struct name *name = OM_NEWN(mem, struct name, p->nitem);
-	uint32_t *number = OM_NEWN(mem, uint32_t, p->npiece);
+	struct index_entry *index_entry = OM_NEWN(mem, struct index_entry, p->nitem);
+	uint32_t *number = OM_NEWN(mem, uint32_t, p->nlifetime);
 
 	for (uint32_t k = 0; k < p->nitem; k++)
-		name[k] = (struct name){p->item[k], k};
-	qsort(name, p->nitem, sizeof *name, by_buffer);
-	for (uint32_t k = 0; k < p->npiece; k++) {
-		const struct name key = {.buf = p->piece[k].buf};
-		number[k] = ((struct name *)bsearch(&key, name, p->nitem, sizeof *name, by_buffer))->number;
+		index_entry[k] = (struct index_entry){p->item[k], k};
+	qsort(index_entry, p->nitem, sizeof *index_entry, compare_buffer);
+	for (uint32_t k = 0; k < p->nlifetime; k++) {
+		const struct index_entry key = {.buf = p->lifetime[k].buf};
+		number[k] = ((struct index_entry *)bsearch(&key, index_entry, p->nitem, sizeof *index_entry,
+			compare_buffer))->number;
 	}
 	return number;
 }
 
 bool
-om_tables_fill(om_tables *t, const om_component *part, om_arena *mem)
+om_search_tables_init(om_search_tables *t, const om_component *component, om_arena *mem)
 {
-	if (part->nitem > MOST_THINGS)
+	if (component->nitem > MAX_ITEMS)
 		return false;
-	for (uint32_t k = 0; k < part->nitem; k++)
-		if (om_is_shaped(&part->buf[part->item[k]]))
+	for (uint32_t k = 0; k < component->nitem; k++)
+		if (om_is_partially_live(&component->buf[component->item[k]]))
 			return false;
-	*t = (om_tables){.n = part->nitem, .thing = OM_NEWN(mem, om_thing, part->nitem)};
-	const uint32_t *number = number_pieces(part, mem);
-	if (!fill_neighbours(t, part, number, mem))
+	*t = (om_search_tables){.n = component->nitem, .item = OM_NEWN(mem, om_search_item, component->nitem)};
+	const uint32_t *number = number_lifetimes(component, mem);
+	if (!fill_adjacency(t, component, number, mem))
 		return false;
-	fill_reaches(t, part, number, mem);
-	fill_sizes(t, part);
-	fill_spare(t, mem);
-	find_twins(t, mem);
+	fill_ranges(t, component, number, mem);
+	fill_sizes(t, component);
+	fill_slack(t, mem);
+	find_symmetric(t, mem);
 	return true;
 }
 
-/* ---- Wishes. ---- */
+/* ---- Branching orders. ---- */
 
-struct wish {
-	double key[3];             /* the larger, the sooner */
+struct branch_key {
+	double key[3];             /* larger keys come first */
 	uint32_t number;
 };
 
 static int
-by_wish(const void *a, const void *b)
+compare_branch_key(const void *a, const void *b)
 {
-	const struct wish *x = a, *y = b;
+	const struct branch_key *x = a, *y = b;
 
 	for (int k = 0; k < 3; k++)
 		if (x->key[k] != y->key[k])
@@ -346,46 +346,46 @@ by_wish(const void *a, const void *b)
 }
 
 static double
-measure(const om_tables *t, const om_thing *x, char what)
+measure(const om_search_tables *t, const om_search_item *x, char what)
 {
 	double sum = 0;
 
 	switch (what) {
-	case 'W':        /* how long it is alive */
+	case 'W':        /* width: how long it is live */
 		return (double)x->steps;
-	case 'A':        /* the same, times bytes */
+	case 'A':        /* area: the same, times bytes */
 		return (double)x->steps * (double)x->bytes;
-	case 'T':        /* bytes that it is in conflict with */
-		for (uint32_t k = 0; k < x->nnear; k++)
-			sum += (double)t->thing[x->near[k]].bytes;
+	case 'T':        /* total: bytes of its neighbors */
+		for (uint32_t k = 0; k < x->nadj; k++)
+			sum += (double)t->item[x->adj[k]].bytes;
 		return sum;
 	case 'C':
-		return x->nnear;
+		return x->nadj;
 	case 'U':
-		return x->reach[x->nreach - 1].last;
+		return x->range[x->nrange - 1].last;
 	case 'L':
-		return -(double)x->reach[0].first;
+		return -(double)x->range[0].first;
 	default:
 		return (double)x->bytes;
 	}
 }
 
 void
-om_tables_wish(om_tables *t, uint32_t k, uint64_t noise, om_arena *mem)
+om_search_tables_prioritize(om_search_tables *t, uint32_t k, uint64_t noise, om_arena *mem)
 {
-	static const char *const orders[OM_NWISH] = {"WAT", "TAW", "ZAT", "UAT", "ATW", "LAT"};
-	struct wish *wish = OM_NEWN(mem, struct wish, t->n);
+	static const char *const orders[OM_NPRIORITY] = {"WAT", "TAW", "ZAT", "UAT", "ATW", "LAT"};
+	struct branch_key *branch_key = OM_NEWN(mem, struct branch_key, t->n);
 
 	for (uint32_t i = 0; i < t->n; i++) {
 		for (int j = 0; j < 3; j++)
-			wish[i].key[j] = measure(t, &t->thing[i], orders[k % OM_NWISH][j]);
+			branch_key[i].key[j] = measure(t, &t->item[i], orders[k % OM_NPRIORITY][j]);
 		if (noise) {
 			noise = noise * UINT64_C(6364136223846793005) + 1442695040888963407u;
-			wish[i].key[0] *= 0.7 + (double)(noise >> 40) / (1 << 24) * 0.6;
+			branch_key[i].key[0] *= 0.7 + (double)(noise >> 40) / (1 << 24) * 0.6;
 		}
-		wish[i].number = i;
+		branch_key[i].number = i;
 	}
-	qsort(wish, t->n, sizeof *wish, by_wish);
+	qsort(branch_key, t->n, sizeof *branch_key, compare_branch_key);
 	for (uint32_t i = 0; i < t->n; i++)
-		t->thing[wish[i].number].wish = i;
+		t->item[branch_key[i].number].priority = i;
 }

@@ -1,8 +1,8 @@
-/* Is a packing valid?  Written apart from the packer, on purpose: a sweep over
- * time with the ranges that are taken kept sorted by offset in a balanced tree
- * (a treap whose priorities come from the index, so runs repeat).  Every interval
- * of every buffer is such a range: at its first step it enters, behind its last
- * one it leaves. */
+/* Is a packing valid?  The code is independent of the packer on purpose: a sweep
+ * over time that keeps the occupied ranges sorted by offset in a balanced tree (a
+ * treap whose priorities are derived from the index, so runs repeat). Every
+ * interval of every buffer is such a range: it is inserted at its first step and
+ * removed after its last. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -13,28 +13,28 @@
 
 enum { NONE = UINT32_MAX };
 
-struct event {
+struct check_event {
 	uint32_t step, node;
 	bool is_birth;
 };
 
-/* An interval of a buffer, and the bytes of the arena that it takes. */
-struct node {
+/* An interval of a buffer, and the bytes of the arena that it occupies. */
+struct range_node {
 	uint32_t left, right;
 	uint32_t priority;
 	uint32_t buf;
 	uint64_t offset, end;
 };
 
-struct sweep {
-	struct node *node;
+struct range_tree {
+	struct range_node *node;
 	uint32_t root;
 };
 
 static int
-by_step(const void *a, const void *b)
+compare_step(const void *a, const void *b)
 {
-	const struct event *x = a, *y = b;
+	const struct check_event *x = a, *y = b;
 
 	if (x->step != y->step)
 		return x->step < y->step ? -1 : 1;
@@ -44,16 +44,16 @@ by_step(const void *a, const void *b)
 }
 
 static uint32_t
-scrambled(uint32_t x)
+scramble(uint32_t x)
 {
 	x = (x ^ x >> 16) * 0x45d9f3bu;
 	x = (x ^ x >> 16) * 0x45d9f3bu;
 	return x ^ x >> 16;
 }
 
-/* Everything in `t` that starts below `offset` goes left. */
+/* Nodes that start below `offset` go to `left`, the others to `right`. */
 static void
-split(struct sweep *s, uint32_t t, uint64_t offset, uint32_t *left, uint32_t *right)
+split(struct range_tree *s, uint32_t t, uint64_t offset, uint32_t *left, uint32_t *right)
 {
 	while (t != NONE)
 		if (s->node[t].offset < offset) {
@@ -69,7 +69,7 @@ split(struct sweep *s, uint32_t t, uint64_t offset, uint32_t *left, uint32_t *ri
 }
 
 static uint32_t
-joined(struct sweep *s, uint32_t a, uint32_t b)
+join(struct range_tree *s, uint32_t a, uint32_t b)
 {
 	uint32_t root = NONE, *at = &root;
 
@@ -87,11 +87,11 @@ joined(struct sweep *s, uint32_t a, uint32_t b)
 	return root;
 }
 
-/* Takes the range of node `k`; gives the node that is in the way, or NONE. */
+/* Insert the range of node `k`; returns a node that overlaps it, or NONE. */
 static uint32_t
-insert(struct sweep *s, uint32_t k)
+insert(struct range_tree *s, uint32_t k)
 {
-	struct node *it = &s->node[k];
+	struct range_node *it = &s->node[k];
 	uint32_t below, above, low, high;
 
 	split(s, s->root, it->offset, &below, &above);
@@ -100,7 +100,7 @@ insert(struct sweep *s, uint32_t k)
 	for (high = above; high != NONE && s->node[high].left != NONE;)
 		high = s->node[high].left;
 	it->left = it->right = NONE;
-	s->root = joined(s, joined(s, below, k), above);
+	s->root = join(s, join(s, below, k), above);
 	if (low != NONE && s->node[low].end > it->offset)
 		return low;
 	if (high != NONE && it->end > s->node[high].offset)
@@ -109,13 +109,13 @@ insert(struct sweep *s, uint32_t k)
 }
 
 static void
-take_out(struct sweep *s, uint32_t k)
+remove_node(struct range_tree *s, uint32_t k)
 {
 	uint32_t below, it, above;
 
 	split(s, s->root, s->node[k].offset, &below, &above);
 	split(s, above, s->node[k].offset + 1, &it, &above);
-	s->root = joined(s, below, above);
+	s->root = join(s, below, above);
 }
 
 static const char *
@@ -125,25 +125,25 @@ name_of(om_arena *mem, const om_buffer *buf, uint32_t k)
 }
 
 static om_status
-check_alone(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t k, uint64_t height)
+check_buffer(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t k, uint64_t height)
 {
 	const om_buffer *b = &buf[k];
 
 	if (b->align > 1 && b->offset % b->align)
-		return om_fail(s, OM_BADPLAN, "%s lies at %" PRIu64 ", which is no multiple of %" PRIu64,
+		return om_fail(s, OM_BADPLAN, "%s is at offset %" PRIu64 ", which is not a multiple of %" PRIu64,
 			name_of(mem, buf, k), b->offset, b->align);
 	if (b->fixed >= 0 && b->offset != (uint64_t)b->fixed)
-		return om_fail(s, OM_BADPLAN, "%s lies at %" PRIu64 ", but has to lie at %" PRId64,
+		return om_fail(s, OM_BADPLAN, "%s is at offset %" PRIu64 ", but is fixed at %" PRId64,
 			name_of(mem, buf, k), b->offset, b->fixed);
 	if (b->bytes && (b->bytes > height || b->offset > height - b->bytes))
-		return om_fail(s, OM_BADPLAN, "%s takes %" PRIu64 " bytes at %" PRIu64
-			" and sticks out of %" PRIu64, name_of(mem, buf, k), b->bytes, b->offset, height);
+		return om_fail(s, OM_BADPLAN, "%s has %" PRIu64 " bytes at offset %" PRIu64
+			" and ends above the height %" PRIu64, name_of(mem, buf, k), b->bytes, b->offset, height);
 	return OM_OK;
 }
 
-/* Nodes for all intervals, and when they come and go. */
+/* Nodes for all intervals, and the events that insert and remove them. */
 static size_t
-list_events(struct sweep *w, struct event *e, const om_buffer *buf, uint32_t n)
+list_events(struct range_tree *w, struct check_event *e, const om_buffer *buf, uint32_t n)
 {
 	uint32_t node = 0;
 	size_t ne = 0;
@@ -151,18 +151,18 @@ list_events(struct sweep *w, struct event *e, const om_buffer *buf, uint32_t n)
 	for (uint32_t k = 0; k < n; k++)
 		for (uint32_t j = 0; j < buf[k].nlive && buf[k].bytes; j++, node++) {
 			const om_interval *i = &buf[k].live[j];
-			w->node[node] = (struct node){.buf = k, .priority = scrambled(node),
+			w->node[node] = (struct range_node){.buf = k, .priority = scramble(node),
 				.offset = buf[k].offset + i->from,
 				.end = buf[k].offset + (i->to ? i->to : buf[k].bytes)};
-			e[ne++] = (struct event){i->lower, node, true};
-			e[ne++] = (struct event){i->upper, node, false};
+			e[ne++] = (struct check_event){i->lower, node, true};
+			e[ne++] = (struct check_event){i->upper, node, false};
 		}
-	qsort(e, ne, sizeof *e, by_step);
+	qsort(e, ne, sizeof *e, compare_step);
 	return ne;
 }
 
 static om_status
-overlap(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t a, uint32_t b, uint32_t step)
+fail_overlap(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t a, uint32_t b, uint32_t step)
 {
 	if (a == b)
 		return om_fail(s, OM_BADPLAN, "%s uses some of its bytes twice at step %" PRIu32,
@@ -175,22 +175,22 @@ overlap(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t a, uint32_t
 static om_status
 check_pairs(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
 {
-	struct sweep w = {.root = NONE};
+	struct range_tree w = {.root = NONE};
 	size_t m = 0;
 
 	for (uint32_t k = 0; k < n; k++)
 		m += buf[k].nlive;
-	w.node = OM_NEWN(mem, struct node, m);
-	struct event *e = OM_NEWN(mem, struct event, 2 * m);
+	w.node = OM_NEWN(mem, struct range_node, m);
+	struct check_event *e = OM_NEWN(mem, struct check_event, 2 * m);
 	const size_t ne = list_events(&w, e, buf, n);
 	for (size_t i = 0; i < ne; i++) {
 		if (!e[i].is_birth) {
-			take_out(&w, e[i].node);
+			remove_node(&w, e[i].node);
 			continue;
 		}
 		const uint32_t other = insert(&w, e[i].node);
 		if (other != NONE)
-			return overlap(s, mem, buf, w.node[other].buf, w.node[e[i].node].buf, e[i].step);
+			return fail_overlap(s, mem, buf, w.node[other].buf, w.node[e[i].node].buf, e[i].step);
 	}
 	return OM_OK;
 }
@@ -202,7 +202,7 @@ pack_check_guarded(om_session *s, const om_buffer *buf, uint32_t n, uint64_t hei
 	om_status st = OM_OK;
 
 	for (uint32_t k = 0; k < n && st == OM_OK; k++)
-		st = check_alone(s, mem, buf, k, height);
+		st = check_buffer(s, mem, buf, k, height);
 	if (st == OM_OK)
 		st = check_pairs(s, mem, buf, n);
 	om_arena_free(mem);

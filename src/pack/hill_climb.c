@@ -1,130 +1,133 @@
-/* Climbing: small changes of an order, kept as long as they do no harm.
+/* Hill climbing: small changes of an order, kept if the packing does not get worse.
  *
- * For parts that neither the skylines nor the complete search can handle, and
- * that are small.  A step moves one buffer, mostly one that sticks out of the
- * goal, to another place in the order, and packs again.  What counts is by how
- * much all buffers together stick out: that changes with every step, the height
- * seldom does.  Steps that change nothing are kept, too, so it wanders along
- * ridges; when it was stuck for long, it starts again from the next order.
+ * For small components that neither the skyline nor the complete search supports.
+ * A step moves one buffer, usually one above the goal, to another position in the
+ * order, and packs again.  The objective is the sum of the bytes by which buffers
+ * exceed the goal: almost every step changes it, whereas the height seldom changes.
+ * Steps of equal cost are accepted, so the search moves along plateaus; after many
+ * steps without gain it restarts from the next order.
  *
- * The numbers that it draws depend on the part alone.  It ends when nothing
- * sticks out, or when work or starts are spent.
+ * The random numbers depend on the component alone.  It terminates when no buffer
+ * exceeds the goal, or at the limit of work or restarts.
  */
 #include <config.h>
 
 #include "base/rng.h"
 #include "pack/packer.h"
 
-enum { STUCK = 1500, ROUNDS = 1000 };   /* steps without gain; starts */
+enum { MAX_STUCK = 1500, MAX_RESTARTS = 1000 };   /* steps without gain; restarts */
 
 struct climb {
 	om_greedy *g;
-	const om_component *part;
+	const om_component *component;
 	uint32_t *order, n;
-	uint64_t *best;              /* offsets, by place in part->item */
+	uint64_t *best;              /* offsets, by index in component->item */
 	uint64_t height;
 	uint64_t state;
 };
 
 static uint32_t
-below(struct climb *c, uint32_t n)
+random_below(struct climb *c, uint32_t n)
 {
 	return (uint32_t)om_rng_below(&c->state, n);
 }
 
 static uint64_t
-sticks_out(const struct climb *c, uint32_t b)
+excess(const struct climb *c, uint32_t b)
 {
-	const uint64_t end = c->part->buf[b].offset + c->part->buf[b].bytes;
-	return end > c->part->goal ? end - c->part->goal : 0;
+	const uint64_t end = c->component->buf[b].offset + c->component->buf[b].bytes;
+	return end > c->component->goal ? end - c->component->goal : 0;
 }
 
-/* Packs by the order; gives by how much it fails. */
+/* Pack by the order; returns the bytes by which buffers exceed the goal. */
 static double
-pack(struct climb *c, om_fit fit)
+pack_order(struct climb *c, om_fit fit)
 {
 	const uint64_t height = om_greedy_run(c->g, c->order, c->n, fit);
 	double sum = 0;
 
 	for (uint32_t k = 0; k < c->n; k++)
-		sum += (double)sticks_out(c, c->order[k]);
+		sum += (double)excess(c, c->order[k]);
 	if (height < c->height) {
 		c->height = height;
-		for (uint32_t k = 0; k < c->part->nitem; k++)
-			c->best[k] = c->part->buf[c->part->item[k]].offset;
+		for (uint32_t k = 0; k < c->component->nitem; k++)
+			c->best[k] = c->component->buf[c->component->item[k]].offset;
 	}
 	return sum;
 }
 
 static void
-move(uint32_t *order, uint32_t from, uint32_t to)
+move_entry(uint32_t *order, uint32_t from, uint32_t to)
 {
-	const uint32_t it = order[from];
+	const uint32_t moved = order[from];
 
 	if (from < to)
 		memmove(order + from, order + from + 1, (to - from) * sizeof *order);
 	else
 		memmove(order + to + 1, order + to, (from - to) * sizeof *order);
-	order[to] = it;
+	order[to] = moved;
 }
 
-/* A place in the order: three times in four of a buffer that sticks out. */
+/* Draw a position in the order: three times in four that of a buffer above the
+ * goal. */
 static uint32_t
-draw(struct climb *c)
+draw_position(struct climb *c)
 {
-	const uint32_t start = below(c, c->n);
+	const uint32_t start = random_below(c, c->n);
 
-	if (below(c, 4) == 0)
+	if (random_below(c, 4) == 0)
 		return start;
 	for (uint32_t k = 0; k < c->n; k++)
-		if (sticks_out(c, c->order[(start + k) % c->n]))
+		if (excess(c, c->order[(start + k) % c->n]))
 			return (start + k) % c->n;
 	return start;
 }
 
 static bool
-is_spent(const struct climb *c, const om_effort *e, uint64_t limit)
+is_finished(const struct climb *c, const om_search_limits *e, uint64_t limit)
 {
-	return c->g->work > limit || c->height <= c->part->goal || om_is_late(e);
+	return c->g->work > limit || c->height <= c->component->goal || om_is_past_deadline(e);
 }
 
 static void
-climb(struct climb *c, const om_effort *e, om_fit fit, uint64_t limit)
+climb_order(struct climb *c, const om_search_limits *e, om_fit fit, uint64_t limit)
 {
-	double now = pack(c, fit);
+	double current = pack_order(c, fit);
 
-	for (uint32_t stuck = 0; stuck < STUCK && !is_spent(c, e, limit); stuck++) {
-		const uint32_t from = draw(c), to = below(c, 2) ? below(c, from + 1) : below(c, c->n);
-		move(c->order, from, to);
-		const double then = pack(c, fit);
-		if (then < now)
-			stuck = 0;
-		if (then <= now)
-			now = then;
+	for (uint32_t failures = 0; failures < MAX_STUCK && !is_finished(c, e, limit); failures++) {
+		const uint32_t from = draw_position(c), to = random_below(c, 2) ? random_below(c, from + 1)
+			: random_below(c, c->n);
+		move_entry(c->order, from, to);
+		const double after = pack_order(c, fit);
+		if (after < current)
+			failures = 0;
+		if (after <= current)
+			current = after;
 		else
-			move(c->order, to, from);
+			move_entry(c->order, to, from);
 	}
 }
 
 uint64_t
-om_hill_climb(om_greedy *g, const om_effort *effort, uint64_t work, uint64_t height)
+om_hill_climb(om_greedy *g, const om_search_limits *limits, uint64_t work, uint64_t height)
 {
 	om_arena *mem = om_arena_new();
-	const om_component *part = g->part;
-	struct climb c = {.g = g, .part = part, .order = OM_NEWN(mem, uint32_t, part->nitem),
-		.best = OM_NEWN(mem, uint64_t, part->nitem), .height = height};
+	const om_component *component = g->component;
+	struct climb c = {.g = g, .component = component, .order = OM_NEWN(mem, uint32_t, component->nitem),
+		.best = OM_NEWN(mem, uint64_t, component->nitem), .height = height};
 	const uint64_t limit = g->work + work;
 
-	for (uint32_t k = 0; k < part->nitem; k++) {
-		c.n += part->buf[part->item[k]].fixed < 0;
-		c.best[k] = part->buf[part->item[k]].offset;
+	for (uint32_t k = 0; k < component->nitem; k++) {
+		c.n += component->buf[component->item[k]].fixed < 0;
+		c.best[k] = component->buf[component->item[k]].offset;
 	}
-	for (uint32_t round = 0; c.n > 1 && round < ROUNDS && !is_spent(&c, effort, limit); round++) {
-		om_order_fill(part, round / 2 % OM_NORDER, c.order);
-		climb(&c, effort, round % 2 ? OM_FIRST_FIT : OM_BEST_FIT, limit);
+	for (uint32_t restart = 0; c.n > 1 && restart < MAX_RESTARTS && !is_finished(&c, limits,
+		limit); restart++) {
+		om_order_fill(component, restart / 2 % OM_NORDER, c.order);
+		climb_order(&c, limits, restart % 2 ? OM_FIRST_FIT : OM_BEST_FIT, limit);
 	}
-	for (uint32_t k = 0; k < part->nitem; k++)
-		part->buf[part->item[k]].offset = c.best[k];
+	for (uint32_t k = 0; k < component->nitem; k++)
+		component->buf[component->item[k]].offset = c.best[k];
 	om_arena_free(mem);
 	return c.height;
 }

@@ -1,7 +1,6 @@
-/* The packer: checks the problem, cuts it where nothing is alive, and packs each
- * part on its own.  No part needs to get below the bound of the whole, or below
- * what another part needed.
- */
+/* The packer: validates the problem, splits it at steps where no buffer is live,
+ * and packs each component on its own.  No component has to get below the bound of
+ * the whole problem, or below the height of another component. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -10,7 +9,7 @@
 #include "base/guard.h"
 #include "pack/packer.h"
 
-/* ---- Refusing what makes no sense. ---- */
+/* ---- Validation. ---- */
 
 static const char *
 name_of(om_arena *mem, const om_buffer *b, uint32_t k)
@@ -18,10 +17,11 @@ name_of(om_arena *mem, const om_buffer *b, uint32_t k)
 	return b->name ? b->name : om_printf(mem, "buffer %" PRIu32, k);
 }
 
-/* Does it use a byte twice at some step?  Sorted plain lifetimes are looked at
- * in passing; rectangles are what the check of packings is for. */
+/* Does it use a byte twice at some step?  Lifetimes of whole buffers that are
+ * sorted and disjoint are accepted here; other rectangles are left to the packing
+ * checker. */
 static bool
-meets_itself(om_session *s, const om_buffer *b)
+overlaps_itself(om_session *s, const om_buffer *b)
 {
 	om_buffer alone = {.bytes = b->bytes, .live = b->live, .nlive = b->nlive, .fixed = OM_OFFSET_FREE};
 	uint32_t k = 1;
@@ -32,18 +32,18 @@ meets_itself(om_session *s, const om_buffer *b)
 }
 
 static const char *
-what_is_wrong(const om_buffer *b)
+find_error(const om_buffer *b)
 {
 	if (b->align & (b->align - 1))
-		return "its alignment is no power of two";
+		return "its alignment is not a power of two";
 	if (b->nlive == 0)
-		return "it is never alive";
+		return "it has no lifetime";
 	for (uint32_t k = 0; k < b->nlive; k++) {
 		const om_interval *live = &b->live[k];
 		if (live->lower >= live->upper)
-			return "a lifetime of it is empty";
+			return "one of its lifetimes is empty";
 		if ((live->from || live->to) && (live->from >= live->to || live->to > b->bytes))
-			return "a lifetime of it has no bytes, or some that are not its own";
+			return "one of its lifetimes has no bytes, or bytes outside of the buffer";
 		if (k && live->lower < live[-1].lower)
 			return "its lifetimes are not sorted";
 	}
@@ -54,9 +54,9 @@ what_is_wrong(const om_buffer *b)
 	return NULL;
 }
 
-/* Everything stacked has to be a number of int64. */
+/* The sum of all sizes, alignments and fixed offsets has to fit in int64_t. */
 static bool
-adds_up(const om_buffer *buf, uint32_t n)
+sum_fits(const om_buffer *buf, uint32_t n)
 {
 	uint64_t sum = 0, fixed = 0;
 
@@ -73,7 +73,7 @@ adds_up(const om_buffer *buf, uint32_t n)
 	return !__builtin_add_overflow(sum, fixed, &sum) && sum <= INT64_MAX;
 }
 
-/* The buffers with fixed offsets among themselves. */
+/* Check the buffers with fixed offsets against each other. */
 static om_status
 check_fixed(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
 {
@@ -94,26 +94,26 @@ check_fixed(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
 }
 
 om_status
-om_pack_refuse(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
+om_pack_validate(om_session *s, om_arena *mem, const om_buffer *buf, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
-		const char *wrong = what_is_wrong(&buf[k]);
-		if (!wrong && meets_itself(s, &buf[k]))
-			wrong = "its lifetimes overlap";
-		if (wrong)
-			return om_fail(s, OM_INVALID, "%s cannot be packed: %s", name_of(mem, &buf[k], k), wrong);
+		const char *error = find_error(&buf[k]);
+		if (!error && overlaps_itself(s, &buf[k]))
+			error = "its lifetimes overlap";
+		if (error)
+			return om_fail(s, OM_INVALID, "%s cannot be packed: %s", name_of(mem, &buf[k], k), error);
 	}
-	if (!adds_up(buf, n))
-		return om_fail(s, OM_INVALID, "the bytes of all %" PRIu32 " buffers do not add up to a number", n);
+	if (!sum_fits(buf, n))
+		return om_fail(s, OM_INVALID, "the sum of the bytes of all %" PRIu32 " buffers overflows 63 bits", n);
 	return OM_OK;
 }
 
-/* ---- The parts. ---- */
+/* ---- Components. ---- */
 
 static int
-by_lower(const void *a, const void *b)
+compare_lifetime(const void *a, const void *b)
 {
-	const om_component_part *x = a, *y = b;
+	const om_lifetime *x = a, *y = b;
 
 	if (x->lower != y->lower)
 		return x->lower < y->lower ? -1 : 1;
@@ -122,69 +122,69 @@ by_lower(const void *a, const void *b)
 	return x->live < y->live ? -1 : x->live > y->live;
 }
 
-static om_component_part *
-pieces_of(const om_buffer *buf, uint32_t n, om_arena *mem, uint32_t *count)
+static om_lifetime *
+collect_lifetimes(const om_buffer *buf, uint32_t n, om_arena *mem, uint32_t *count)
 {
 	size_t m = 0;
 
 	for (uint32_t k = 0; k < n; k++)
 		m += buf[k].bytes ? buf[k].nlive : 0;
-	om_component_part *piece = OM_NEWN(mem, om_component_part, m);
+	om_lifetime *lifetime = OM_NEWN(mem, om_lifetime, m);
 	m = 0;
 	for (uint32_t k = 0; k < n; k++)
 		for (uint32_t j = 0; j < buf[k].nlive && buf[k].bytes; j++)
-			piece[m++] = (om_component_part){buf[k].live[j].lower, buf[k].live[j].upper, k, j};
-	qsort(piece, m, sizeof *piece, by_lower);
+			lifetime[m++] = (om_lifetime){buf[k].live[j].lower, buf[k].live[j].upper, k, j};
+	qsort(lifetime, m, sizeof *lifetime, compare_lifetime);
 	*count = (uint32_t)m;
-	return piece;
+	return lifetime;
 }
 
-/* Pieces from `from` on that belong together.  Between two lifetimes of a
- * buffer there is no cut. */
+/* The end of the component that starts with lifetime `from`. A component is not
+ * split between two lifetimes of a buffer. */
 static uint32_t
-part_end(const om_buffer *buf, const om_component_part *piece, uint32_t n, uint32_t from)
+component_end(const om_buffer *buf, const om_lifetime *lifetime, uint32_t n, uint32_t from)
 {
-	uint32_t end = from, reach = 0;
+	uint32_t end = from, latest = 0;
 
-	for (; end < n && (end == from || piece[end].lower < reach); end++) {
-		if (piece[end].live > 0)
+	for (; end < n && (end == from || lifetime[end].lower < latest); end++) {
+		if (lifetime[end].live > 0)
 			continue;
-		const uint32_t upper = om_last_upper(&buf[piece[end].buf]);
-		if (upper > reach)
-			reach = upper;
+		const uint32_t upper = om_last_upper(&buf[lifetime[end].buf]);
+		if (upper > latest)
+			latest = upper;
 	}
 	return end;
 }
 
 static void
-collect_items(om_component *part, uint32_t *item)
+collect_items(om_component *component, uint32_t *item)
 {
-	part->item = item;
-	part->nitem = 0;
-	for (uint32_t k = 0; k < part->npiece; k++)
-		if (part->piece[k].live == 0)
-			item[part->nitem++] = part->piece[k].buf;
+	component->item = item;
+	component->nitem = 0;
+	for (uint32_t k = 0; k < component->nlifetime; k++)
+		if (component->lifetime[k].live == 0)
+			item[component->nitem++] = component->lifetime[k].buf;
 }
 
 static void
-pack_parts(om_buffer *buf, uint32_t n, const om_effort *effort, om_arena *mem, om_pack_result *r)
+pack_components(om_buffer *buf, uint32_t n, const om_search_limits *limits, om_arena *mem, om_pack_result *r)
 {
-	uint32_t npiece;
-	const om_component_part *piece = pieces_of(buf, n, mem, &npiece);
+	uint32_t nlifetime;
+	const om_lifetime *lifetime = collect_lifetimes(buf, n, mem, &nlifetime);
 	uint32_t *head = OM_NEWN(mem, uint32_t, n), *rank = OM_NEWN(mem, uint32_t, n);
 	uint32_t *item = OM_NEWN(mem, uint32_t, n);
 	om_arena *scratch = om_arena_new();
 	uint64_t proven = r->lower_bound;
 
-	for (uint32_t from = 0, end; from < npiece; from = end) {
-		end = part_end(buf, piece, npiece, from);
-		om_component part = {.buf = buf, .piece = piece + from, .npiece = end - from,
+	for (uint32_t from = 0, end; from < nlifetime; from = end) {
+		end = component_end(buf, lifetime, nlifetime, from);
+		om_component component = {.buf = buf, .lifetime = lifetime + from, .nlifetime = end - from,
 			.head = head, .rank = rank, .goal = proven > r->height ? proven : r->height};
-		om_best best;
-		if (part.goal < effort->enough)
-			part.goal = effort->enough;
-		collect_items(&part, item);
-		om_solve(&part, effort, scratch, &best);
+		om_component_result best;
+		if (component.goal < limits->target)
+			component.goal = limits->target;
+		collect_items(&component, item);
+		om_component_pack(&component, limits, scratch, &best);
 		if (best.height > r->height) {
 			r->height = best.height;
 			r->strategy = best.strategy;
@@ -198,11 +198,12 @@ pack_parts(om_buffer *buf, uint32_t n, const om_effort *effort, om_arena *mem, o
 }
 
 om_status
-om_pack_pool(om_session *s, om_buffer *buf, uint32_t n, const om_effort *effort, om_pack_result *result)
+om_pack_limited(om_session *s, om_buffer *buf, uint32_t n, const om_search_limits *limits,
+	om_pack_result *result)
 {
 	om_arena *mem = om_arena_new();
-	om_status st = om_pack_refuse(s, mem, buf, n);
-	om_effort e = *effort;
+	om_status st = om_pack_validate(s, mem, buf, n);
+	om_search_limits e = *limits;
 
 	e.session = s;
 	if (st == OM_OK)
@@ -212,7 +213,7 @@ om_pack_pool(om_session *s, om_buffer *buf, uint32_t n, const om_effort *effort,
 		result->lower_bound = om_pack_bound(buf, n, &result->bound_step);
 		for (uint32_t k = 0; k < n; k++)
 			buf[k].offset = buf[k].fixed > 0 ? (uint64_t)buf[k].fixed : 0;
-		pack_parts(buf, n, &e, mem, result);
+		pack_components(buf, n, &e, mem, result);
 		if (result->height == result->lower_bound)
 			result->status = OM_PACK_OPTIMAL;
 		else
@@ -225,7 +226,7 @@ om_pack_pool(om_session *s, om_buffer *buf, uint32_t n, const om_effort *effort,
 static om_status
 pack_guarded(om_session *s, om_buffer *buf, uint32_t n, om_pack_result *result)
 {
-	return om_pack_pool(s, buf, n, &(om_effort){.nodes = OM_PACK_NODES}, result);
+	return om_pack_limited(s, buf, n, &(om_search_limits){.nodes = OM_PACK_NODES}, result);
 }
 
 om_status

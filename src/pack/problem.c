@@ -1,5 +1,5 @@
-/* Whole problems: what is wrong with them is refused, groups become rigid
- * buffers, every one gets a pool, every pool is packed for itself. */
+/* Whole problems: validate them, merge groups into rigid buffers, assign buffers to
+ * pools, pack every pool on its own. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -8,48 +8,48 @@
 #include "base/guard.h"
 #include "pack/problem.h"
 
-/* ---- Refusing. ---- */
+/* ---- Validation. ---- */
 
 static om_status
 check_pools(om_session *s, const om_problem *p, om_arena *mem)
 {
 	if (p->npool == 0)
-		return om_fail(s, OM_INVALID, "a packing problem has one pool at least");
+		return om_fail(s, OM_INVALID, "a packing problem requires at least one pool");
 	for (uint32_t k = 0; k < p->npool; k++)
 		if (p->pool[k].align & (p->pool[k].align - 1) || p->pool[k].align > INT64_MAX / 2)
-			return om_fail(s, OM_INVALID, "the alignment of pool %" PRIu32 " is no power of two", k);
+			return om_fail(s, OM_INVALID, "the alignment of pool %" PRIu32 " is not a power of two", k);
 	for (uint32_t k = 0; k < p->n; k++)
 		if (p->buf[k].fixed_pool != OM_POOL_ANY && p->buf[k].fixed_pool >= p->npool)
-			return om_fail(s, OM_INVALID, "%s has to lie in pool %" PRIu32 ", but there are %" PRIu32,
+			return om_fail(s, OM_INVALID, "%s is fixed to pool %" PRIu32 ", but there are only %" PRIu32,
 				p->buf[k].name ? p->buf[k].name : om_printf(mem, "buffer %" PRIu32, k),
 				p->buf[k].fixed_pool, p->npool);
 	return OM_OK;
 }
 
-/* Buffers one by one.  By pairs, lifetimes stay out of it. */
+/* Each buffer on its own.  Packing by pairs ignores lifetimes. */
 static om_status
 check_buffers(om_session *s, const om_problem *p, om_arena *mem)
 {
 	static const om_interval always[] = {{.lower = 0, .upper = 1}};
 
 	if (!p->by_pairs)
-		return om_pack_refuse(s, mem, p->buf, p->n);
+		return om_pack_validate(s, mem, p->buf, p->n);
 	om_buffer *copy = om_memdup(mem, p->buf, p->n * sizeof *p->buf);
 	for (uint32_t k = 0; k < p->n; k++) {
 		copy[k].live = always;
 		copy[k].nlive = 1;
 	}
-	return om_pack_refuse(s, mem, copy, p->n);
+	return om_pack_validate(s, mem, copy, p->n);
 }
 
 /* ---- One pool. ---- */
 
 om_status
 om_units_pack(om_session *s, om_units *u, const uint32_t *set, uint32_t n, uint64_t align,
-	const om_effort *effort, om_pack_result *r)
+	const om_search_limits *limits, om_pack_result *r)
 {
-	if (u->near)
-		return om_graph_pack(s, u, set, n, align, effort, r);
+	if (u->adj)
+		return om_graph_pack(s, u, set, n, align, limits, r);
 	om_arena *mem = om_arena_new();
 	om_buffer *buf = OM_NEWN(mem, om_buffer, n);
 	for (uint32_t k = 0; k < n; k++) {
@@ -59,7 +59,7 @@ om_units_pack(om_session *s, om_units *u, const uint32_t *set, uint32_t n, uint6
 		if (buf[k].fixed >= 0)
 			buf[k].name = om_unit_name(u, set[k], mem);
 	}
-	om_status st = om_pack_pool(s, buf, n, effort, r);
+	om_status st = om_pack_limited(s, buf, n, limits, r);
 	for (uint32_t k = 0; k < n && st == OM_OK; k++)
 		u->buf[set[k]].offset = buf[k].offset;
 	om_arena_free(mem);
@@ -67,7 +67,7 @@ om_units_pack(om_session *s, om_units *u, const uint32_t *set, uint32_t n, uint6
 }
 
 static uint32_t
-units_in(const om_units *u, uint32_t pool, uint32_t *set)
+collect_units(const om_units *u, uint32_t pool, uint32_t *set)
 {
 	uint32_t n = 0;
 
@@ -90,17 +90,18 @@ height_of(const om_units *u, const uint32_t *set, uint32_t n)
 	return height;
 }
 
-/* Where a pool is in the course of trying. */
-struct course {
+/* The state of a pool during the iterations. */
+struct pool_state {
 	bool has_packing;        /* its units have offsets */
-	bool is_stuck;           /* more nodes change nothing */
-	double ms;               /* that the last try took */
+	bool is_stuck;           /* more nodes bring no improvement */
+	double ms;               /* the time of the last attempt */
 };
 
-/* Pack the units of a pool; what they had stays where it is lower. */
+/* Pack the units of a pool; keep their previous offsets if these are lower. */
 static om_status
-pack_again(om_session *s, om_units *u, const uint32_t *set, uint32_t n, om_pool *pool, const om_effort *e,
-	struct course *c)
+pack_if_lower(om_session *s, om_units *u, const uint32_t *set, uint32_t n, om_pool *pool,
+	const om_search_limits *e,
+	struct pool_state *c)
 {
 	const om_pack_result old = pool->result;
 	const uint64_t before = c->has_packing ? height_of(u, set, n) : UINT64_MAX;
@@ -113,7 +114,7 @@ pack_again(om_session *s, om_units *u, const uint32_t *set, uint32_t n, om_pool 
 	om_pack_result *r = &pool->result;
 	if (st == OM_OK && r->height > before) {
 		r->height = before;
-		r->strategy = old.strategy ? old.strategy : "room";
+		r->strategy = old.strategy ? old.strategy : "assignment";
 		for (uint32_t k = 0; k < n; k++)
 			u->buf[set[k]].offset = offset[k];
 	}
@@ -125,16 +126,16 @@ pack_again(om_session *s, om_units *u, const uint32_t *set, uint32_t n, om_pool 
 }
 
 static om_status
-pack_one(om_session *s, om_units *u, const uint32_t *set, uint32_t n, const om_problem *p, om_pool *pool,
-	const om_effort *effort, struct course *c)
+pack_pool(om_session *s, om_units *u, const uint32_t *set, uint32_t n, const om_problem *p, om_pool *pool,
+	const om_search_limits *limits, struct pool_state *c)
 {
-	om_effort e = *effort;
+	om_search_limits e = *limits;
 	om_pack_result *r = &pool->result;
-	const bool is_timed = e.until_ms > 0;
+	const bool is_timed = e.deadline_ms > 0;
 	const double start = is_timed ? om_now_ms() : 0;
 
-	e.enough = p->npool == 1 ? p->proven : 0;
-	OM_TRY(pack_again(s, u, set, n, pool, &e, c));
+	e.target = p->npool == 1 ? p->proven : 0;
+	OM_TRY(pack_if_lower(s, u, set, n, pool, &e, c));
 	if (p->npool == 1 && p->proven > r->lower_bound)
 		r->lower_bound = p->proven < r->height ? p->proven : r->height;
 	r->status = r->lower_bound == r->height ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
@@ -146,44 +147,46 @@ pack_one(om_session *s, om_units *u, const uint32_t *set, uint32_t n, const om_p
 	return OM_OK;
 }
 
-/* Once each.  Then, where there is time but no number of nodes, with more and more
- * nodes those whose last try took longer for them. */
+/* Pack each pool once.  Then, if there is a time limit but no node limit, repeat
+ * with more and more nodes the pools whose last attempt took longer than the one
+ * before. */
 static om_status
-pack_pools(om_session *s, om_units *u, om_problem *p, const bool *packed, om_effort effort, om_arena *mem)
+pack_pools(om_session *s, om_units *u, om_problem *p, const bool *packed, om_search_limits limits,
+	om_arena *mem)
 {
-	enum { MORE = 4 };
-	struct course *c = OM_NEWN(mem, struct course, p->npool);
+	enum { GROWTH = 4 };
+	struct pool_state *c = OM_NEWN(mem, struct pool_state, p->npool);
 	uint32_t *set = OM_NEWN(mem, uint32_t, u->n);
-	bool go_on = true;
+	bool continues = true;
 
 	for (uint32_t k = 0; k < p->npool; k++) {
 		p->pool[k].result = (om_pack_result){.strategy = NULL};
 		c[k].has_packing = packed[k];
 	}
-	for (uint32_t round = 0; go_on; round++) {
-		go_on = false;
+	for (uint32_t iteration = 0; continues; iteration++) {
+		continues = false;
 		for (uint32_t k = 0; k < p->npool; k++) {
-			if (round && (c[k].is_stuck || om_is_late(&effort)))
+			if (iteration && (c[k].is_stuck || om_is_past_deadline(&limits)))
 				continue;
-			OM_TRY(pack_one(s, u, set, units_in(u, k, set), p, &p->pool[k], &effort, &c[k]));
-			go_on |= p->seconds > 0 && !p->nodes && !c[k].is_stuck;
+			OM_TRY(pack_pool(s, u, set, collect_units(u, k, set), p, &p->pool[k], &limits, &c[k]));
+			continues |= p->seconds > 0 && !p->nodes && !c[k].is_stuck;
 		}
-		effort.nodes *= MORE;
+		limits.nodes *= GROWTH;
 	}
 	return OM_OK;
 }
 
-/* ---- Saying where it does not fit. ---- */
+/* ---- Messages about exceeded limits. ---- */
 
-struct live_there {
+struct live_buffer {
 	uint64_t bytes;
 	uint32_t buf;
 };
 
 static int
-by_bytes(const void *a, const void *b)
+compare_bytes(const void *a, const void *b)
 {
-	const struct live_there *x = a, *y = b;
+	const struct live_buffer *x = a, *y = b;
 
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
@@ -191,7 +194,7 @@ by_bytes(const void *a, const void *b)
 }
 
 static uint64_t
-bytes_at(const om_buffer *b, uint32_t step)
+live_bytes(const om_buffer *b, uint32_t step)
 {
 	uint64_t bytes = 0;
 
@@ -203,20 +206,20 @@ bytes_at(const om_buffer *b, uint32_t step)
 
 /* "a (64), b (32) and 3 more" */
 static const char *
-largest(const om_problem *p, uint32_t pool, uint32_t step, om_arena *mem)
+list_largest(const om_problem *p, uint32_t pool, uint32_t step, om_arena *mem)
 {
 	enum { SHOWN = 4 };
-	struct live_there *v = OM_NEWN(mem, struct live_there, p->n);
+	struct live_buffer *v = OM_NEWN(mem, struct live_buffer, p->n);
 	const char *text = "";
 	size_t n = 0;
 
 	for (uint32_t k = 0; k < p->n; k++) {
 		const om_buffer *b = &p->buf[k];
-		const uint64_t bytes = p->by_pairs ? b->bytes : bytes_at(b, step);
+		const uint64_t bytes = p->by_pairs ? b->bytes : live_bytes(b, step);
 		if (b->pool == pool && bytes)
-			v[n++] = (struct live_there){bytes, k};
+			v[n++] = (struct live_buffer){bytes, k};
 	}
-	qsort(v, n, sizeof *v, by_bytes);
+	qsort(v, n, sizeof *v, compare_bytes);
 	for (size_t k = 0; k < n && k < SHOWN; k++) {
 		const char *name = p->buf[v[k].buf].name;
 		text = om_printf(mem, "%s%s%s (%" PRIu64 ")", text, k == 0 ? "" : k + 1 == n ? " and " : ", ",
@@ -236,33 +239,34 @@ check_limit(om_session *s, const om_problem *p, uint32_t k, om_arena *mem)
 		return OM_OK;
 	const char *name = pool->name ? om_printf(mem, "pool %s", pool->name) : om_printf(mem, "pool %" PRIu32, k);
 	const char *need = proven
-		? om_printf(mem, "%" PRIu64 " are needed", r->lower_bound)
+		? om_printf(mem, "%" PRIu64 " are required", r->lower_bound)
 		: om_printf(mem, "the best packing found takes %" PRIu64, r->height);
 	if (p->by_pairs)
 		return om_fail(s, OM_BUDGET, "%s has %" PRIu64 " bytes, but %s; the largest in it are %s", name,
-			pool->limit, need, largest(p, k, 0, mem));
-	return om_fail(s, OM_BUDGET, "%s has %" PRIu64 " bytes, but %s; step %" PRIu32 " needs most, with %s", name,
-		pool->limit, need, r->bound_step, largest(p, k, r->bound_step, mem));
+			pool->limit, need, list_largest(p, k, 0, mem));
+	return om_fail(s, OM_BUDGET, "%s has %" PRIu64 " bytes, but %s; step %" PRIu32 " has the peak, with %s",
+		name,
+		pool->limit, need, r->bound_step, list_largest(p, k, r->bound_step, mem));
 }
 
-/* ---- All of it. ---- */
+/* ---- The whole problem. ---- */
 
 static void
 write_back(const om_units *u, om_problem *p)
 {
 	for (uint32_t k = 0; k < p->n; k++) {
-		const om_buffer *unit = &u->buf[u->of[k]];
-		p->buf[k].offset = unit->offset + u->place[k];
+		const om_buffer *unit = &u->buf[u->unit_of[k]];
+		p->buf[k].offset = unit->offset + u->offset_in_unit[k];
 		p->buf[k].pool = unit->pool;
 	}
 }
 
 static om_status
-solve(om_session *s, om_problem *p, om_arena *mem)
+solve_problem(om_session *s, om_problem *p, om_arena *mem)
 {
-	const om_effort effort = {
+	const om_search_limits limits = {
 		.nodes = p->nodes ? p->nodes : OM_PACK_NODES,
-		.until_ms = p->seconds > 0 ? om_now_ms() + p->seconds * 1e3 : 0,
+		.deadline_ms = p->seconds > 0 ? om_now_ms() + p->seconds * 1e3 : 0,
 	};
 	om_units u;
 
@@ -270,8 +274,8 @@ solve(om_session *s, om_problem *p, om_arena *mem)
 	OM_TRY(check_buffers(s, p, mem));
 	OM_TRY(om_units_init(s, &u, p, mem));
 	bool *packed = OM_NEWN(mem, bool, p->npool);
-	om_pools_assign(s, &u, p->pool, p->npool, &effort, packed);
-	OM_TRY(pack_pools(s, &u, p, packed, effort, mem));
+	om_pools_assign(s, &u, p->pool, p->npool, &limits, packed);
+	OM_TRY(pack_pools(s, &u, p, packed, limits, mem));
 	write_back(&u, p);
 	for (uint32_t k = 0; k < p->npool; k++)
 		OM_TRY(check_limit(s, p, k, mem));
@@ -282,7 +286,7 @@ static om_status
 pack_solve_guarded(om_session *s, om_problem *problem)
 {
 	om_arena *mem = om_arena_new();
-	om_status st = solve(s, problem, mem);
+	om_status st = solve_problem(s, problem, mem);
 
 	om_arena_free(mem);
 	return st;

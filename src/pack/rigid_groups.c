@@ -1,5 +1,5 @@
-/* Groups: buffers that lie back to back become one rigid buffer, whose
- * rectangles are those of its members, each moved to its place. */
+/* Groups: buffers that are placed back to back become one rigid buffer, whose
+ * rectangles are those of its members, each moved by its offset in the group. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -10,22 +10,22 @@
 static const om_interval always[] = {{.lower = 0, .upper = 1}};
 
 static const char *
-name_of(const om_units *u, uint32_t k)
+buffer_name(const om_units *u, uint32_t k)
 {
-	return u->whole[k].name ? u->whole[k].name : om_printf(u->mem, "buffer %" PRIu32, k);
+	return u->source[k].name ? u->source[k].name : om_printf(u->mem, "buffer %" PRIu32, k);
 }
 
 const char *
 om_unit_name(const om_units *u, uint32_t k, om_arena *mem)
 {
 	const uint32_t b = u->member[u->first[k]];
-	const char *name = u->whole[b].name ? u->whole[b].name : om_printf(mem, "buffer %" PRIu32, b);
+	const char *name = u->source[b].name ? u->source[b].name : om_printf(mem, "buffer %" PRIu32, b);
 
 	return u->first[k + 1] - u->first[k] > 1 ? om_printf(mem, "the group of %s", name) : name;
 }
 
 static int
-by_time(const void *a, const void *b)
+compare_interval(const void *a, const void *b)
 {
 	const om_interval *x = a, *y = b;
 
@@ -36,27 +36,27 @@ by_time(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* The rectangles of all members; those of the same time that touch are one. */
+/* The rectangles of all members; those of the same time that touch are merged. */
 static void
-unite_lives(om_units *u, om_buffer *unit, const uint32_t *member, uint32_t n, const uint64_t *place)
+merge_lifetimes(om_units *u, om_buffer *unit, const uint32_t *member, uint32_t n, const uint64_t *offset)
 {
 	uint32_t m = 0, kept = 0;
 
 	for (uint32_t k = 0; k < n; k++)
-		m += u->whole[member[k]].bytes ? u->whole[member[k]].nlive : 0;
+		m += u->source[member[k]].bytes ? u->source[member[k]].nlive : 0;
 	if (m == 0)
 		return;
 	om_interval *live = OM_NEWN(u->mem, om_interval, m);
 	m = 0;
 	for (uint32_t k = 0; k < n; k++) {
-		const om_buffer *b = &u->whole[member[k]];
+		const om_buffer *b = &u->source[member[k]];
 		for (uint32_t j = 0; b->bytes && j < b->nlive; j++) {
 			const om_interval *l = &b->live[j];
-			live[m++] = (om_interval){l->lower, l->upper, place[member[k]] + l->from,
-				place[member[k]] + (l->to ? l->to : b->bytes)};
+			live[m++] = (om_interval){l->lower, l->upper, offset[member[k]] + l->from,
+				offset[member[k]] + (l->to ? l->to : b->bytes)};
 		}
 	}
-	qsort(live, m, sizeof *live, by_time);
+	qsort(live, m, sizeof *live, compare_interval);
 	for (uint32_t k = 0; k < m; k++) {
 		om_interval *last = kept ? &live[kept - 1] : NULL;
 		if (last && last->lower == live[k].lower && last->upper == live[k].upper && last->to == live[k].from)
@@ -68,61 +68,64 @@ unite_lives(om_units *u, om_buffer *unit, const uint32_t *member, uint32_t n, co
 	unit->nlive = kept;
 }
 
-/* Where the unit has to start for member `k`. */
+/* Require the offset of the unit that member `k` implies. */
 static om_status
-agree_on_offset(om_session *s, om_units *u, om_buffer *unit, uint32_t k, uint64_t place)
+add_fixed_offset(om_session *s, om_units *u, om_buffer *unit, uint32_t k, uint64_t offset)
 {
-	const int64_t fixed = u->whole[k].fixed;
+	const int64_t fixed = u->source[k].fixed;
 
 	if (fixed < 0)
 		return OM_OK;
-	if ((uint64_t)fixed < place)
+	if ((uint64_t)fixed < offset)
 		return om_fail(s, OM_INVALID, "%s is fixed at %" PRId64 ", but starts at byte %" PRIu64
-			" of its group", name_of(u, k), fixed, place);
-	if (unit->fixed >= 0 && (uint64_t)unit->fixed != (uint64_t)fixed - place)
-		return om_fail(s, OM_INVALID, "%s is fixed at %" PRId64 ", but its group has to start at %" PRId64,
-			name_of(u, k), fixed, unit->fixed);
-	unit->fixed = fixed - (int64_t)place;
+			" of its group", buffer_name(u, k), fixed, offset);
+	if (unit->fixed >= 0 && (uint64_t)unit->fixed != (uint64_t)fixed - offset)
+		return om_fail(s, OM_INVALID,
+			"%s is fixed at %" PRId64 ", but its group is fixed to start at %" PRId64,
+			buffer_name(u, k), fixed, unit->fixed);
+	unit->fixed = fixed - (int64_t)offset;
 	return OM_OK;
 }
 
 static om_status
-add_member(om_session *s, om_units *u, om_buffer *unit, uint32_t k, uint64_t *place)
+add_member(om_session *s, om_units *u, om_buffer *unit, uint32_t k, uint64_t *offset)
 {
-	const om_buffer *b = &u->whole[k];
+	const om_buffer *b = &u->source[k];
 
-	*place = unit->bytes;
-	if (b->align > 1 && *place % b->align)
-		return om_fail(s, OM_INVALID, "%s starts at byte %" PRIu64 " of its group, which is no multiple of its "
-			"alignment %" PRIu64, name_of(u, k), *place, b->align);
+	*offset = unit->bytes;
+	if (b->align > 1 && *offset % b->align)
+		return om_fail(s, OM_INVALID,
+			"%s starts at byte %" PRIu64 " of its group, which is not a multiple of its "
+			"alignment %" PRIu64, buffer_name(u, k), *offset, b->align);
 	if (b->fixed_pool != OM_POOL_ANY && unit->fixed_pool != OM_POOL_ANY && b->fixed_pool != unit->fixed_pool)
-		return om_fail(s, OM_INVALID, "%s has to lie in pool %" PRIu32 ", but its group in pool %" PRIu32,
-			name_of(u, k), b->fixed_pool, unit->fixed_pool);
+		return om_fail(s, OM_INVALID, "%s is fixed to pool %" PRIu32 ", but its group to pool %" PRIu32,
+			buffer_name(u, k), b->fixed_pool, unit->fixed_pool);
 	if (b->fixed_pool != OM_POOL_ANY)
 		unit->fixed_pool = b->fixed_pool;
 	unit->bytes += b->bytes;
 	unit->align = b->align > unit->align ? b->align : unit->align;
 	unit->access_bytes += b->access_bytes > UINT64_MAX - unit->access_bytes ? UINT64_MAX - unit->access_bytes : b->access_bytes;
-	return agree_on_offset(s, u, unit, k, *place);
+	return add_fixed_offset(s, u, unit, k, *offset);
 }
 
 static om_status
-make_group(om_session *s, om_units *u, const om_pack_group *g, uint64_t *place)
+make_group(om_session *s, om_units *u, const om_pack_group *g, uint64_t *offset)
 {
 	om_buffer unit = {.live = always, .nlive = 1, .fixed = OM_OFFSET_FREE, .fixed_pool = OM_POOL_ANY};
 
 	for (uint32_t k = 0; k < g->n; k++)
-		OM_TRY(add_member(s, u, &unit, g->member[k], &place[g->member[k]]));
+		OM_TRY(add_member(s, u, &unit, g->member[k], &offset[g->member[k]]));
 	if (unit.fixed >= 0 && unit.align > 1 && (uint64_t)unit.fixed % unit.align)
-		return om_fail(s, OM_INVALID, "the group of %s has to start at %" PRId64 ", which is no multiple of "
-			"its alignment %" PRIu64, name_of(u, g->member[0]), unit.fixed, unit.align);
-	if (!u->near)
-		unite_lives(u, &unit, g->member, g->n, place);
+		return om_fail(s, OM_INVALID,
+			"the group of %s is fixed to start at %" PRId64 ", which is not a multiple of "
+			"its alignment %" PRIu64, buffer_name(u, g->member[0]), unit.fixed, unit.align);
+	if (!u->adj)
+		merge_lifetimes(u, &unit, g->member, g->n, offset);
 	u->buf[u->n++] = unit;
 	return OM_OK;
 }
 
-/* Which group is each buffer in?  Their number + 1; 0: none. */
+/* The group of each buffer, + 1; 0: none. */
 static om_status
 find_groups(om_session *s, const om_units *u, const om_problem *p, uint32_t *group)
 {
@@ -130,10 +133,11 @@ find_groups(om_session *s, const om_units *u, const om_problem *p, uint32_t *gro
 		for (uint32_t j = 0; j < p->group[k].n; j++) {
 			const uint32_t b = p->group[k].member[j];
 			if (b >= p->n)
-				return om_fail(s, OM_INVALID, "group %" PRIu32 " has buffer %" PRIu32 ", but there are %"
+				return om_fail(s, OM_INVALID,
+					"group %" PRIu32 " contains buffer %" PRIu32 ", but there are only %"
 					PRIu32, k, b, p->n);
 			if (group[b])
-				return om_fail(s, OM_INVALID, "%s is in two groups, or twice in one", name_of(u, b));
+				return om_fail(s, OM_INVALID, "%s is in two groups, or twice in one", buffer_name(u, b));
 			group[b] = k + 1;
 		}
 	return OM_OK;
@@ -142,17 +146,17 @@ find_groups(om_session *s, const om_units *u, const om_problem *p, uint32_t *gro
 om_status
 om_units_init(om_session *s, om_units *u, const om_problem *p, om_arena *mem)
 {
-	uint32_t *group = OM_NEWN(mem, uint32_t, p->n), *of = OM_NEWN(mem, uint32_t, p->n);
+	uint32_t *group = OM_NEWN(mem, uint32_t, p->n), *unit_of = OM_NEWN(mem, uint32_t, p->n);
 	uint32_t *member = OM_NEWN(mem, uint32_t, p->n), *first = OM_NEWN(mem, uint32_t, (size_t)p->n + 1);
-	uint64_t *place = OM_NEWN(mem, uint64_t, p->n);
+	uint64_t *offset = OM_NEWN(mem, uint64_t, p->n);
 	uint32_t n = 0;
 
-	*u = (om_units){.buf = OM_NEWN(mem, om_buffer, p->n), .member = member, .first = first, .of = of,
-		.place = place, .whole = p->buf, .nwhole = p->n, .mem = mem};
+	*u = (om_units){.buf = OM_NEWN(mem, om_buffer, p->n), .member = member, .first = first, .unit_of = unit_of,
+		.offset_in_unit = offset, .source = p->buf, .nsource = p->n, .mem = mem};
 	OM_TRY(find_groups(s, u, p, group));
 	if (p->by_pairs)
 		OM_TRY(om_graph_pack_init(s, u, p));
-	/* A unit stands where its first member does. */
+	/* A unit comes at the position of its first member. */
 	for (uint32_t k = 0; k < p->n; k++) {
 		const om_pack_group *g = group[k] ? &p->group[group[k] - 1] : NULL;
 		if (g && g->member[0] != k)
@@ -160,10 +164,10 @@ om_units_init(om_session *s, om_units *u, const om_problem *p, om_arena *mem)
 		first[u->n] = n;
 		for (uint32_t j = 0; j < (g ? g->n : 1); j++) {
 			member[n] = g ? g->member[j] : k;
-			of[member[n++]] = u->n;
+			unit_of[member[n++]] = u->n;
 		}
 		if (g) {
-			OM_TRY(make_group(s, u, g, place));
+			OM_TRY(make_group(s, u, g, offset));
 			continue;
 		}
 		u->buf[u->n] = p->buf[k];

@@ -1,16 +1,17 @@
-/* Complete search: how its walks are put to use.
+/* Complete search: iterations of branch and bound.
  *
- * One walk (branch_bound.c) looks for a packing that is not above a goal.  Most
+ * One run (branch_bound.c) searches for a packing that is not above a goal.  Most
  * problems that can be packed at all are packed in few nodes by one of several
- * ways to go (a rule for where to go next, an order of wishes), while another
- * way takes ages.  So there are rounds, in which every way gets a small budget:
- * one for the lowest goal, the next for goals halfway between the highest that
- * was missed and the best packing so far, and so on.  After these two, wishes are
- * blurred, so that a walk never repeats another.  Which states have failed is
- * kept between walks; where failures happened, now and then.
+ * configurations (a branching rule and a branching order), while other
+ * configurations take very long.  So there are iterations, in which every
+ * configuration gets a small budget: in one for the lowest goal, in the next for
+ * goals halfway between the highest that was missed and the best packing so far,
+ * and so on.  After these two, priorities are randomized, so that no run repeats
+ * another.  The failed states are kept between runs; the failure counts are reset
+ * in most of them.
  *
- * It ends when the budget is spent, the lowest goal is met, or everything below
- * the best packing is proven hopeless.
+ * It terminates when the budget is used up, the lowest goal is met, or everything
+ * below the best packing is proven infeasible.
  */
 #include <config.h>
 
@@ -19,39 +20,39 @@
 #include "pack/search.h"
 
 enum {
-	NWAY = 8,
-	FIRST_BUDGET = 400,      /* nodes for a walk, besides some for each thing */
-	FINENESS = 16,           /* goals between the bound and the best, at first */
-	MORE = 5,                /* budgets for goals between, at first */
-	MISSES = 3,              /* goals that are given up, in a round */
+	NCONFIG = 8,
+	FIRST_BUDGET = 400,      /* nodes for a run, besides some for each item */
+	GOAL_FRACTION = 16,           /* goals between the bound and the best, at first */
+	FIRST_FACTOR = 5,                /* budgets for goals between, at first */
+	MAX_MISSES = 3,              /* missed goals before an iteration ends */
 };
 
-struct way {
-	om_rule rule;
-	uint32_t wish;
+struct config {
+	om_branch_rule rule;
+	uint32_t priority;
 };
 
-struct search {
-	const om_component *part;
-	om_tables t;
-	om_walk *walk;
+struct complete_search {
+	const om_component *component;
+	om_search_tables t;
+	om_branch_bound *tree;
 	om_arena *scratch;
-	struct way way[NWAY];    /* those that did well come first */
-	uint64_t low;            /* nothing below is asked for, or possible */
-	uint64_t best, enough;
+	struct config config[NCONFIG];    /* those that found a packing come first */
+	uint64_t low;            /* no height below is useful, or possible */
+	uint64_t best, target;
 	uint64_t nodes;
-	const om_effort *effort;
-	uint32_t round;
+	const om_search_limits *limits;
+	uint32_t iteration;
 };
 
 static void
-keep(struct search *s)
+keep_best(struct complete_search *s)
 {
 	uint64_t height = 0;
 
 	for (uint32_t k = 0; k < s->t.n; k++) {
-		const uint64_t offset = om_walk_offset(s->walk, k), end = offset + s->t.thing[k].raw;
-		s->part->buf[s->part->item[k]].offset = offset;
+		const uint64_t offset = om_branch_bound_offset(s->tree, k), end = offset + s->t.item[k].raw;
+		s->component->buf[s->component->item[k]].offset = offset;
 		if (end > height)
 			height = end;
 	}
@@ -59,136 +60,140 @@ keep(struct search *s)
 }
 
 static void
-bring_forward(struct search *s, uint32_t k)
+move_to_front(struct complete_search *s, uint32_t k)
 {
-	const struct way way = s->way[k];
+	const struct config config = s->config[k];
 
-	memmove(s->way + 1, s->way, k * sizeof way);
-	s->way[0] = way;
+	memmove(s->config + 1, s->config, k * sizeof config);
+	s->config[0] = config;
 }
 
 static uint64_t
-noise_of(const struct search *s, uint32_t way)
+noise_seed(const struct complete_search *s, uint32_t config)
 {
-	return s->round < 2 ? 0 : s->round * 1000 + way;
+	return s->iteration < 2 ? 0 : s->iteration * 1000 + config;
 }
 
-/* Is there a packing up to `goal`?  OM_SPENT: no way found out. */
-static om_outcome
-try_goal(struct search *s, uint64_t goal, uint64_t budget)
+/* Is there a packing up to `goal`? OM_SEARCH_LIMIT: no configuration decided it. */
+static om_search_outcome
+try_goal(struct complete_search *s, uint64_t goal, uint64_t budget)
 {
-	for (uint32_t k = 0; k < NWAY && s->nodes > 0; k++) {
-		uint64_t grant = budget < s->nodes ? budget : s->nodes, left = grant;
-		om_tables_wish(&s->t, s->way[k].wish, noise_of(s, k), s->scratch);
+	for (uint32_t k = 0; k < NCONFIG && s->nodes > 0; k++) {
+		uint64_t granted = budget < s->nodes ? budget : s->nodes, left = granted;
+		om_search_tables_prioritize(&s->t, s->config[k].priority, noise_seed(s, k), s->scratch);
 		om_arena_clear(s->scratch);
-		if (s->round % 4 < 3)
-			om_walk_forget(s->walk);
-		const om_outcome outcome = om_walk_seek(s->walk, s->way[k].rule, goal, &left, s->effort->until_ms);
-		s->nodes = om_is_late(s->effort) ? 0 : s->nodes - (grant - left);
-		if (outcome == OM_PACKED) {
-			keep(s);
-			bring_forward(s, k);
+		if (s->iteration % 4 < 3)
+			om_branch_bound_reset_failures(s->tree);
+		const om_search_outcome outcome = om_branch_bound_run(s->tree, s->config[k].rule, goal, &left,
+			s->limits->deadline_ms);
+		s->nodes = om_is_past_deadline(s->limits) ? 0 : s->nodes - (granted - left);
+		if (outcome == OM_SEARCH_FOUND) {
+			keep_best(s);
+			move_to_front(s, k);
 		}
-		if (outcome != OM_SPENT)
+		if (outcome != OM_SEARCH_LIMIT)
 			return outcome;
 	}
-	return OM_SPENT;
+	return OM_SEARCH_LIMIT;
 }
 
-/* The largest height that makes sense and is not above `goal`. */
+/* The largest multiple of the granule that is not above `goal`. */
 static uint64_t
-sensible(const struct search *s, uint64_t goal)
+round_to_granule(const struct complete_search *s, uint64_t goal)
 {
-	return goal / s->t.unit * s->t.unit;
+	return goal / s->t.granule * s->t.granule;
 }
 
 static bool
-is_over(const struct search *s)
+is_finished(const struct complete_search *s)
 {
-	return s->nodes == 0 || s->best <= s->low || s->best <= s->enough;
+	return s->nodes == 0 || s->best <= s->low || s->best <= s->target;
 }
 
-/* The lowest goal, which is met more often than not. */
+/* Try the lowest goal, which is met in most problems. */
 static void
-ask_for_all(struct search *s, uint64_t budget)
+try_lowest_goal(struct complete_search *s, uint64_t budget)
 {
-	const uint64_t goal = s->low > s->enough ? s->low : s->enough;
+	const uint64_t goal = s->low > s->target ? s->low : s->target;
 
-	if (try_goal(s, goal, budget) == OM_HOPELESS)
-		s->low = sensible(s, goal) + s->t.unit;
+	if (try_goal(s, goal, budget) == OM_SEARCH_INFEASIBLE)
+		s->low = round_to_granule(s, goal) + s->t.granule;
 }
 
-/* Goals between: each that is met sets the best, and those that are not met
- * are left to a later round.  `step` is the least that is worth a try. */
+/* Try goals between: one that is met becomes the best height, one that is missed is
+ * left to a later iteration.  `step` is the least improvement worth an attempt. */
 static void
-ask_for_less(struct search *s, uint64_t budget, uint64_t step)
+try_goals_between(struct complete_search *s, uint64_t budget, uint64_t step)
 {
-	uint64_t missed = s->low > s->enough ? s->low : s->enough;
+	uint64_t missed = s->low > s->target ? s->low : s->target;
 
-	for (unsigned misses = 0; misses < MISSES && !is_over(s) && s->best > missed + step;) {
-		const uint64_t goal = sensible(s, missed + (s->best - missed) / 2);
-		const om_outcome outcome = try_goal(s, goal, budget);
-		if (outcome == OM_PACKED)
+	for (unsigned misses = 0; misses < MAX_MISSES && !is_finished(s) && s->best > missed + step;) {
+		const uint64_t goal = round_to_granule(s, missed + (s->best - missed) / 2);
+		const om_search_outcome outcome = try_goal(s, goal, budget);
+		if (outcome == OM_SEARCH_FOUND)
 			continue;
-		if (outcome == OM_HOPELESS)
-			s->low = sensible(s, goal) + s->t.unit;
+		if (outcome == OM_SEARCH_INFEASIBLE)
+			s->low = round_to_granule(s, goal) + s->t.granule;
 		missed = goal > s->low ? goal : s->low;
 		misses++;
 	}
 }
 
-/* 1 1 2 1 1 2 4 1 1 2 ...: what is best where nothing is known about how long
- * a try takes (Luby, Sinclair, Zuckerman, "Optimal speedup of Las Vegas
+/* 1 1 2 1 1 2 4 1 1 2 ...: the optimal sequence of budgets if the distribution of
+ * run times is unknown (Luby, Sinclair, Zuckerman, "Optimal speedup of Las Vegas
  * algorithms", 1993). */
 static uint64_t
-patience(uint32_t round)
+luby(uint32_t iteration)
 {
 	uint32_t size = 1;
 
-	while (size <= round)
+	while (size <= iteration)
 		size = 2 * size + 1;
-	while (size - 1 != round) {
+	while (size - 1 != iteration) {
 		size /= 2;
-		if (round >= size)
-			round -= size;
+		if (iteration >= size)
+			iteration -= size;
 	}
 	return (size + 1) / 2;
 }
 
 static void
-search(struct search *s)
+run_iterations(struct complete_search *s)
 {
 	const uint64_t budget = FIRST_BUDGET + 3 * (uint64_t)s->t.n;
 
-	for (; !is_over(s); s->round++) {
-		const uint64_t step = (s->best - s->low) / (FINENESS * (1 + s->round));
-		if (s->round % 2 == 0)
-			ask_for_all(s, 2 * budget * patience(s->round / 2));
+	for (; !is_finished(s); s->iteration++) {
+		const uint64_t step = (s->best - s->low) / (GOAL_FRACTION * (1 + s->iteration));
+		if (s->iteration % 2 == 0)
+			try_lowest_goal(s, 2 * budget * luby(s->iteration / 2));
 		else
-			ask_for_less(s, (s->round == 1 ? MORE : 1) * budget * patience(s->round / 2), step > s->t.unit ? step : s->t.unit);
+			try_goals_between(s, (s->iteration == 1 ? FIRST_FACTOR : 1) * budget * luby(s->iteration / 2),
+				step > s->t.granule ? step : s->t.granule);
 	}
 }
 
 bool
-om_search(const om_component *part, const om_effort *effort, uint32_t round, uint64_t *best)
+om_complete_search(const om_component *component, const om_search_limits *limits, uint32_t iteration,
+	uint64_t *best)
 {
-	static const struct way ways[NWAY] = {
-		{OM_TIGHT_FAILING, 1}, {OM_FAILING, 0}, {OM_TIGHTEST, 1}, {OM_FAILING, 1},
-		{OM_TIGHTEST, 0}, {OM_LOWEST, 0}, {OM_LOWEST, 3}, {OM_FAILING, 2},
+	static const struct config configs[NCONFIG] = {
+		{OM_BRANCH_TIGHT_FAILING, 1}, {OM_BRANCH_FAILING, 0}, {OM_BRANCH_TIGHTEST, 1}, {OM_BRANCH_FAILING, 1},
+		{OM_BRANCH_TIGHTEST, 0}, {OM_BRANCH_LOWEST, 0}, {OM_BRANCH_LOWEST, 3}, {OM_BRANCH_FAILING, 2},
 	};
-	struct search s = {.part = part, .best = *best, .low = part->goal, .enough = effort->enough,
-		.nodes = effort->nodes, .effort = effort, .round = round};
+	struct complete_search s = {.component = component, .best = *best, .low = component->goal,
+		.target = limits->target,
+		.nodes = limits->nodes, .limits = limits, .iteration = iteration};
 	om_arena *mem = om_arena_new();
 
-	const bool is_known = om_tables_fill(&s.t, part, mem);
-	if (is_known) {
+	const bool is_supported = om_search_tables_init(&s.t, component, mem);
+	if (is_supported) {
 		s.scratch = om_arena_new();
-		s.walk = om_walk_new(&s.t, s.nodes, mem);
-		memcpy(s.way, ways, sizeof ways);
-		search(&s);
+		s.tree = om_branch_bound_new(&s.t, s.nodes, mem);
+		memcpy(s.config, configs, sizeof configs);
+		run_iterations(&s);
 		*best = s.best;
 		om_arena_free(s.scratch);
 	}
 	om_arena_free(mem);
-	return is_known && s.low >= s.best;
+	return is_supported && s.low >= s.best;
 }

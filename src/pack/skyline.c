@@ -1,16 +1,16 @@
 /* Strip packing along a skyline.
  *
- * Time is cut into lines, each as high as what lies on it.  The lowest line is
- * taken; of the buffers that live within it, the first in the order is put on
- * it, which splits the line in up to three.  When none fits, the line is lifted
- * to the lower of its neighbours and becomes part of it: what was below stays
- * empty.  Each round places a buffer or removes a line, so there are O(n)
- * rounds, however many buffers overlap; nothing of the size of the overlaps is
- * ever looked at.
+ * The skyline is a sequence of lines over time, each as high as the buffers below
+ * it.  The lowest line is taken; of the buffers that live within its time, the
+ * first in the order is placed on it, which splits the line in up to three.  If
+ * none fits, the line is raised to the lower of its neighbors and merged with it:
+ * the bytes below stay empty.  Each iteration places a buffer or removes a line, so
+ * there are O(n) iterations, however many buffers overlap; the overlaps are never
+ * enumerated.
  *
- * The first in the order that lives within [from, to) is found in a tree over
- * the points (lower, upper): each node knows the bounds of what is left below
- * it and the first of these in the order.
+ * The first buffer in the order that lives within [from, to) is found in a k-d tree
+ * over the points (lower, upper): each node has the bounds of the unplaced buffers
+ * below it and the first of these in the order.
  *
  * Idea: Burke, Kendall, Whitwell, "A new placement heuristic for the orthogonal
  * stock-cutting problem", 2004; with fixed times: Sekiyama et al., "Profile-guided
@@ -20,41 +20,41 @@
 
 #include "pack/packer.h"
 
-enum { BUCKET = 8, NONE = UINT32_MAX };
+enum { SKYLINE_BUCKET = 8, NONE = UINT32_MAX };
 
-/* ---- Who lives within [from, to)? ---- */
+/* ---- Query: the first unplaced buffer that lives within [from, to). ---- */
 
 struct point {
 	uint32_t lower, upper;
 	uint32_t buf;
-	uint32_t rank;          /* place in the order; NONE: it is placed */
+	uint32_t rank;          /* position in the order; NONE: it is placed */
 };
 
-/* Bounds of what is not placed below a node. */
-struct node {
+/* Bounds of the unplaced points below a node. */
+struct skyline_node {
 	uint32_t max_lower, min_upper;
 	uint32_t rank;          /* the first of them */
 };
 
-/* A stretch of time, up to the start of the line `right`. */
+/* An interval of time, up to the start of the line `right`. */
 struct line {
 	uint32_t start, left, right;
 	bool is_dead;
 };
 
-/* A line that waits.  The lowest comes first, of equals the earliest. */
+/* A line in the heap.  The lowest comes first, of equals the earliest. */
 struct entry {
 	uint64_t height;
 	uint32_t start, line;
 };
 
 struct om_skyline {
-	const om_component *part;
+	const om_component *component;
 	om_arena *mem;
 	uint64_t grid;          /* every alignment is a multiple of it */
 	struct point *point;
 	uint32_t n;
-	struct node *node;      /* [1] is the root */
+	struct skyline_node *node;      /* [1] is the root */
 	uint32_t leaves;
 	struct line *line;
 	uint64_t *height;       /* by line */
@@ -71,7 +71,8 @@ coordinate(const struct point *p, bool by_upper)
 	return by_upper ? p->upper : p->lower;
 }
 
-/* The point that is number `k` by coordinate goes there, smaller ones before it. */
+/* Partition so that point number `k` by coordinate is at index k, smaller ones
+ * before it. */
 static void
 select_point(struct point *p, uint32_t n, uint32_t k, bool by_upper)
 {
@@ -102,58 +103,58 @@ select_point(struct point *p, uint32_t n, uint32_t k, bool by_upper)
 	}
 }
 
-/* Cut by lower and upper in turn, down to buckets.  There may be less than
- * `to` points: then the last buckets are empty. */
+/* Split by lower and upper in turn, down to buckets.  There may be fewer than `to`
+ * points: then the last buckets are empty. */
 static void
-arrange(struct om_skyline *s, uint32_t from, uint32_t to, bool by_upper)
+build_tree(struct om_skyline *s, uint32_t from, uint32_t to, bool by_upper)
 {
 	const uint32_t half = (to - from) / 2;
 
-	if (to - from <= BUCKET || from >= s->n)
+	if (to - from <= SKYLINE_BUCKET || from >= s->n)
 		return;
 	if (from + half < s->n)
 		select_point(s->point + from, (to < s->n ? to : s->n) - from, half, by_upper);
-	arrange(s, from, from + half, !by_upper);
-	arrange(s, from + half, to, !by_upper);
+	build_tree(s, from, from + half, !by_upper);
+	build_tree(s, from + half, to, !by_upper);
 }
 
 static uint32_t
-smaller(uint32_t a, uint32_t b)
+min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
 
 static uint32_t
-larger(uint32_t a, uint32_t b)
+max_u32(uint32_t a, uint32_t b)
 {
 	return a > b ? a : b;
 }
 
 static void
-sum_up_leaf(struct om_skyline *s, uint32_t leaf)
+update_leaf(struct om_skyline *s, uint32_t leaf)
 {
-	struct node *t = &s->node[s->leaves + leaf];
-	const uint32_t from = leaf * BUCKET, to = smaller(from + BUCKET, s->n);
+	struct skyline_node *t = &s->node[s->leaves + leaf];
+	const uint32_t from = leaf * SKYLINE_BUCKET, to = min_u32(from + SKYLINE_BUCKET, s->n);
 
-	*t = (struct node){0, NONE, NONE};
+	*t = (struct skyline_node){0, NONE, NONE};
 	for (uint32_t k = from; k < to; k++) {
 		const struct point *p = &s->point[k];
 		if (p->rank == NONE)
 			continue;
-		t->max_lower = larger(t->max_lower, p->lower);
-		t->min_upper = smaller(t->min_upper, p->upper);
-		t->rank = smaller(t->rank, p->rank);
+		t->max_lower = max_u32(t->max_lower, p->lower);
+		t->min_upper = min_u32(t->min_upper, p->upper);
+		t->rank = min_u32(t->rank, p->rank);
 	}
 }
 
-/* False when that changes nothing. */
+/* False if the node is unchanged. */
 static bool
-sum_up(struct om_skyline *s, uint32_t at)
+update_node(struct om_skyline *s, uint32_t at)
 {
-	const struct node *a = &s->node[2 * at], *b = a + 1;
-	const struct node sum = {larger(a->max_lower, b->max_lower),
-		smaller(a->min_upper, b->min_upper), smaller(a->rank, b->rank)};
-	struct node *old = &s->node[at];
+	const struct skyline_node *a = &s->node[2 * at], *b = a + 1;
+	const struct skyline_node sum = {max_u32(a->max_lower, b->max_lower),
+		min_u32(a->min_upper, b->min_upper), min_u32(a->rank, b->rank)};
+	struct skyline_node *old = &s->node[at];
 
 	if (sum.max_lower == old->max_lower && sum.min_upper == old->min_upper && sum.rank == old->rank)
 		return false;
@@ -161,74 +162,74 @@ sum_up(struct om_skyline *s, uint32_t at)
 	return true;
 }
 
-/* The better of `best` and what is found at and below node `at`.  As deep as
- * the tree is high. */
+/* The better of `best` and the first point at and below node `at`. Recursion is as
+ * deep as the tree is high. */
 static uint32_t
-find_below(const struct om_skyline *s, uint32_t at, uint32_t from, uint32_t to, uint32_t best,
-	uint32_t *where)
+find_first(const struct om_skyline *s, uint32_t at, uint32_t from, uint32_t to, uint32_t best,
+	uint32_t *index)
 {
-	const struct node *t = &s->node[at];
+	const struct skyline_node *t = &s->node[at];
 
 	if (t->rank >= best || t->max_lower < from || t->min_upper > to)
 		return best;
 	if (at >= s->leaves) {
-		const uint32_t first = (at - s->leaves) * BUCKET;
-		for (uint32_t k = first; k < first + BUCKET && k < s->n; k++) {
+		const uint32_t first = (at - s->leaves) * SKYLINE_BUCKET;
+		for (uint32_t k = first; k < first + SKYLINE_BUCKET && k < s->n; k++) {
 			const struct point *p = &s->point[k];
 			if (p->rank < best && p->lower >= from && p->upper <= to) {
 				best = p->rank;
-				*where = k;
+				*index = k;
 			}
 		}
 		return best;
 	}
 	const uint32_t second = s->node[2 * at + 1].rank < s->node[2 * at].rank;
-	best = find_below(s, 2 * at + second, from, to, best, where);
-	return find_below(s, 2 * at + !second, from, to, best, where);
+	best = find_first(s, 2 * at + second, from, to, best, index);
+	return find_first(s, 2 * at + !second, from, to, best, index);
 }
 
 static void
-take_out(struct om_skyline *s, uint32_t where)
+remove_point(struct om_skyline *s, uint32_t index)
 {
-	const uint32_t leaf = where / BUCKET;
+	const uint32_t leaf = index / SKYLINE_BUCKET;
 
-	s->point[where].rank = NONE;
-	sum_up_leaf(s, leaf);
-	for (uint32_t at = (s->leaves + leaf) / 2; at > 0 && sum_up(s, at);)
+	s->point[index].rank = NONE;
+	update_leaf(s, leaf);
+	for (uint32_t at = (s->leaves + leaf) / 2; at > 0 && update_node(s, at);)
 		at /= 2;
 }
 
 /* ---- Lines. ---- */
 
 static bool
-comes_before(const struct entry *a, const struct entry *b)
+is_lower(const struct entry *a, const struct entry *b)
 {
 	return a->height != b->height ? a->height < b->height : a->start < b->start;
 }
 
 static void
-push(struct om_skyline *s, uint32_t line)
+push_line(struct om_skyline *s, uint32_t line)
 {
 	const struct entry e = {s->height[line], s->line[line].start, line};
 
 	OM_PUSH(s->mem, s->heap, s->nheap, s->cap_heap, e);
 	size_t k = s->nheap - 1;
-	for (; k > 0 && comes_before(&e, &s->heap[(k - 1) / 2]); k = (k - 1) / 2)
+	for (; k > 0 && is_lower(&e, &s->heap[(k - 1) / 2]); k = (k - 1) / 2)
 		s->heap[k] = s->heap[(k - 1) / 2];
 	s->heap[k] = e;
 }
 
 static uint32_t
-pop(struct om_skyline *s)
+pop_line(struct om_skyline *s)
 {
 	const uint32_t line = s->heap[0].line;
 	const struct entry e = s->heap[--s->nheap];
 	size_t k = 0;
 
 	for (size_t child; (child = 2 * k + 1) < s->nheap; k = child) {
-		if (child + 1 < s->nheap && comes_before(&s->heap[child + 1], &s->heap[child]))
+		if (child + 1 < s->nheap && is_lower(&s->heap[child + 1], &s->heap[child]))
 			child++;
-		if (!comes_before(&s->heap[child], &e))
+		if (!is_lower(&s->heap[child], &e))
 			break;
 		s->heap[k] = s->heap[child];
 	}
@@ -282,10 +283,10 @@ end_of(const struct om_skyline *s, uint32_t line)
 	return s->line[line].right == NONE ? s->end : s->line[s->line[line].right].start;
 }
 
-/* A line that has left the heap gets this height; it becomes one with
- * neighbours that have it too.  These stay in the heap, dead, until their turn. */
+/* Set the height of a line that is not in the heap, and merge it with neighbors of
+ * that height.  These stay in the heap, marked dead, until they are popped. */
 static void
-raise(struct om_skyline *s, uint32_t line, uint64_t height)
+set_line_height(struct om_skyline *s, uint32_t line, uint64_t height)
 {
 	const uint32_t left = s->line[line].left, right = s->line[line].right;
 
@@ -298,64 +299,64 @@ raise(struct om_skyline *s, uint32_t line, uint64_t height)
 		link_lines(s, left, s->line[line].right);
 		line_free(s, line);
 	} else {
-		push(s, line);
+		push_line(s, line);
 	}
 }
 
 static uint64_t
-rounded(uint64_t bytes, uint64_t align)
+round_up(uint64_t bytes, uint64_t align)
 {
 	return align > 1 ? (bytes + align - 1) & ~(align - 1) : bytes;
 }
 
-/* Puts a buffer on a line that has left the heap. */
+/* Place a buffer on a line that is not in the heap. */
 static uint64_t
-put(struct om_skyline *s, uint32_t line, const struct point *p)
+place_buffer(struct om_skyline *s, uint32_t line, const struct point *p)
 {
-	om_buffer *b = &s->part->buf[p->buf];
+	om_buffer *b = &s->component->buf[p->buf];
 	const uint64_t height = s->height[line];
 	const uint32_t end = end_of(s, line);
 
-	b->offset = rounded(height, b->align);
+	b->offset = round_up(height, b->align);
 	if (p->upper < end) {
 		const uint32_t rest = line_new(s, p->upper, height), right = s->line[line].right;
 		link_lines(s, line, rest);
 		link_lines(s, rest, right);
-		push(s, rest);
+		push_line(s, rest);
 	}
 	if (s->line[line].start < p->lower) {
 		const uint32_t middle = line_new(s, p->lower, height), right = s->line[line].right;
 		link_lines(s, line, middle);
 		link_lines(s, middle, right);
-		push(s, line);
+		push_line(s, line);
 		line = middle;
 	}
-	raise(s, line, rounded(b->offset + b->bytes, s->grid));
+	set_line_height(s, line, round_up(b->offset + b->bytes, s->grid));
 	return b->offset + b->bytes;
 }
 
 static void
-lift(struct om_skyline *s, uint32_t line)
+raise_line(struct om_skyline *s, uint32_t line)
 {
 	const uint64_t left = height_of(s, s->line[line].left), right = height_of(s, s->line[line].right);
 
-	raise(s, line, left < right ? left : right);
+	set_line_height(s, line, left < right ? left : right);
 }
 
 static void
-begin(struct om_skyline *s, const uint32_t *order, uint32_t n)
+begin_run(struct om_skyline *s, const uint32_t *order, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++)
-		s->part->rank[order[k]] = k;
+		s->component->rank[order[k]] = k;
 	for (uint32_t k = 0; k < s->n; k++)
-		s->point[k].rank = s->part->rank[s->point[k].buf];
+		s->point[k].rank = s->component->rank[s->point[k].buf];
 	for (uint32_t k = 0; k < s->leaves; k++)
-		sum_up_leaf(s, k);
+		update_leaf(s, k);
 	for (uint32_t k = s->leaves; k-- > 1;)
-		sum_up(s, k);
+		update_node(s, k);
 	s->nline = s->nheap = 0;
 	s->spare = NONE;
-	push(s, line_new(s, s->part->piece[0].lower, 0));
+	push_line(s, line_new(s, s->component->lifetime[0].lower, 0));
 }
 
 uint64_t
@@ -363,22 +364,22 @@ om_skyline_run(om_skyline *s, const uint32_t *order, uint32_t n)
 {
 	uint64_t height = 0;
 
-	begin(s, order, n);
+	begin_run(s, order, n);
 	while (n > 0) {
-		const uint32_t line = pop(s);
-		uint32_t where = NONE;
+		const uint32_t line = pop_line(s);
+		uint32_t index = NONE;
 		if (s->line[line].is_dead) {
 			line_free(s, line);
 			continue;
 		}
-		find_below(s, 1, s->line[line].start, end_of(s, line), NONE, &where);
-		if (where == NONE) {
-			lift(s, line);
+		find_first(s, 1, s->line[line].start, end_of(s, line), NONE, &index);
+		if (index == NONE) {
+			raise_line(s, line);
 			continue;
 		}
-		const struct point p = s->point[where];
-		take_out(s, where);
-		const uint64_t end = put(s, line, &p);
+		const struct point p = s->point[index];
+		remove_point(s, index);
+		const uint64_t end = place_buffer(s, line, &p);
 		height = end > height ? end : height;
 		n--;
 	}
@@ -386,36 +387,36 @@ om_skyline_run(om_skyline *s, const uint32_t *order, uint32_t n)
 }
 
 bool
-om_skyline_serves(const om_component *part)
+om_skyline_supports(const om_component *component)
 {
-	if (part->npiece != part->nitem)
+	if (component->nlifetime != component->nitem)
 		return false;
-	for (uint32_t k = 0; k < part->nitem; k++) {
-		const om_buffer *b = &part->buf[part->item[k]];
-		if (b->fixed >= 0 || om_is_shaped(b))
+	for (uint32_t k = 0; k < component->nitem; k++) {
+		const om_buffer *b = &component->buf[component->item[k]];
+		if (b->fixed >= 0 || om_is_partially_live(b))
 			return false;
 	}
 	return true;
 }
 
 om_skyline *
-om_skyline_new(const om_component *part, om_arena *mem)
+om_skyline_new(const om_component *component, om_arena *mem)
 {
 	om_skyline *s = OM_NEW(mem, om_skyline);
 	uint64_t all = UINT64_C(1) << 62;
 
-	*s = (om_skyline){.part = part, .mem = mem, .n = part->npiece, .leaves = 1};
-	while ((uint64_t)s->leaves * BUCKET < s->n)
+	*s = (om_skyline){.component = component, .mem = mem, .n = component->nlifetime, .leaves = 1};
+	while ((uint64_t)s->leaves * SKYLINE_BUCKET < s->n)
 		s->leaves *= 2;
 	s->point = OM_NEWN(mem, struct point, s->n);
-	s->node = OM_NEWN(mem, struct node, 2 * (size_t)s->leaves);
+	s->node = OM_NEWN(mem, struct skyline_node, 2 * (size_t)s->leaves);
 	for (uint32_t k = 0; k < s->n; k++) {
-		const om_component_part *p = &part->piece[k];
+		const om_lifetime *p = &component->lifetime[k];
 		s->point[k] = (struct point){p->lower, p->upper, p->buf, NONE};
-		s->end = larger(s->end, p->upper);
-		all |= part->buf[p->buf].align ? part->buf[p->buf].align : 1;
+		s->end = max_u32(s->end, p->upper);
+		all |= component->buf[p->buf].align ? component->buf[p->buf].align : 1;
 	}
 	s->grid = all & -all;
-	arrange(s, 0, s->leaves * BUCKET, false);
+	build_tree(s, 0, s->leaves * SKYLINE_BUCKET, false);
 	return s;
 }

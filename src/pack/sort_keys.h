@@ -1,19 +1,19 @@
-/* What is sorted again and again, for qsort(). */
+/* Sort keys and their comparison functions for qsort(). */
 #ifndef OM_SORT_KEYS_H
 #define OM_SORT_KEYS_H
 
 #include <stdint.h>
 
-/* A number with two keys: large ones first, and where they are equal, small numbers. */
-typedef struct om_rank {
+/* An index with two keys: large keys first, ties by ascending index. */
+typedef struct om_sort_key {
 	uint64_t major, minor;
 	uint32_t id;
-} om_rank;
+} om_sort_key;
 
 static inline int
-om_by_rank(const void *a, const void *b)
+om_compare_sort_keys(const void *a, const void *b)
 {
-	const om_rank *x = a, *y = b;
+	const om_sort_key *x = a, *y = b;
 
 	if (x->major != y->major)
 		return x->major > y->major ? -1 : 1;
@@ -22,9 +22,9 @@ om_by_rank(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Plain numbers of 32 bits, small ones first. */
+/* Ascending numbers of 32 bits. */
 static inline int
-om_by_number(const void *a, const void *b)
+om_compare_u32(const void *a, const void *b)
 {
 	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 

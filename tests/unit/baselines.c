@@ -110,7 +110,7 @@ limits_are_met_or_refused(void)
 			check(&p, &r);
 			CU_ASSERT_EQUAL(om_baseline_color(p.s, p.buf, p.n, NULL, (om_color_choice)choice, most - 1, NULL, &r),
 				OM_BUDGET);
-			CU_ASSERT_PTR_NOT_NULL(strstr(om_message(p.s), "alive together"));
+			CU_ASSERT_PTR_NOT_NULL(strstr(om_message(p.s), "are live at step"));
 		}
 		drop(&p);
 	}

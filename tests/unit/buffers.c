@@ -187,7 +187,7 @@ huge_values_are_refused_or_listed(void)
 	finish(&b);
 	CU_ASSERT_EQUAL(plan_many(&b, 17, "570000000000000000"), OM_INVALID);
 	CU_ASSERT_STRING_EQUAL(om_message(b.s),
-		"the bytes of all 17 buffers do not add up to a number; while running pack");
+		"the sum of the bytes of all 17 buffers overflows 63 bits; while running pack");
 	finish(&b);
 	CU_ASSERT_EQUAL(plan_many(&b, 3, "4611686018427387904"), OM_OK);
 	CU_ASSERT_EQUAL(place(&b, "v0")->where, OM_UNPLANNED);

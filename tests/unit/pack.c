@@ -255,7 +255,7 @@ wrong_shapes_are_refused(void)
 	p.live[0][1].to = 129;
 	CU_ASSERT_EQUAL(om_pack(p.s, p.buf, p.n, &r), OM_INVALID);
 	CU_ASSERT_STRING_EQUAL(om_message(p.s), "buffer 0 cannot be packed: "
-		"a lifetime of it has no bytes, or some that are not its own");
+		"one of its lifetimes has no bytes, or bytes outside of the buffer");
 	p.live[0][1].to = 64;
 	CU_ASSERT_EQUAL(om_pack(p.s, p.buf, p.n, &r), OM_INVALID);
 	p.live[0][1].to = 0;
@@ -287,7 +287,7 @@ nonsense_is_refused(void)
 	add(&p, 0, 2, 640)->align = 48;
 	CU_ASSERT_EQUAL(om_pack(p.s, p.buf, p.n, &r), OM_INVALID);
 	CU_ASSERT_STRING_EQUAL(om_message(p.s),
-		"buffer 0 cannot be packed: its alignment is no power of two");
+		"buffer 0 cannot be packed: its alignment is not a power of two");
 	p.buf[0].align = 64;
 	p.live[0][0].upper = 0;
 	CU_ASSERT_EQUAL(om_pack(p.s, p.buf, p.n, &r), OM_INVALID);

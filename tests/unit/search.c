@@ -9,14 +9,14 @@
 
 enum { MAX = 60, PIECES = 3 };
 
-static const om_effort some = {.nodes = 20000}, many = {.nodes = 100 * 1000 * 1000};
+static const om_search_limits some = {.nodes = 20000}, many = {.nodes = 100 * 1000 * 1000};
 
 struct problem {
 	om_buffer buf[MAX];
 	om_interval live[MAX][PIECES];
-	om_component_part piece[MAX * PIECES];
+	om_lifetime lifetime[MAX * PIECES];
 	uint32_t item[MAX];
-	om_component part;
+	om_component component;
 };
 
 static unsigned
@@ -28,7 +28,7 @@ below(uint64_t *state, unsigned n)
 static int
 by_lower(const void *a, const void *b)
 {
-	const om_component_part *x = a, *y = b;
+	const om_lifetime *x = a, *y = b;
 
 	if (x->lower != y->lower)
 		return x->lower < y->lower ? -1 : 1;
@@ -38,15 +38,15 @@ by_lower(const void *a, const void *b)
 static void
 finish(struct problem *p, uint32_t n)
 {
-	om_component *part = &p->part;
+	om_component *component = &p->component;
 
-	*part = (om_component){.buf = p->buf, .piece = p->piece, .item = p->item, .nitem = n};
+	*component = (om_component){.buf = p->buf, .lifetime = p->lifetime, .item = p->item, .nitem = n};
 	for (uint32_t k = 0; k < n; k++) {
 		p->item[k] = k;
 		for (uint32_t i = 0; i < p->buf[k].nlive; i++)
-			p->piece[part->npiece++] = (om_component_part){p->live[k][i].lower, p->live[k][i].upper, k, i};
+			p->lifetime[component->nlifetime++] = (om_lifetime){p->live[k][i].lower, p->live[k][i].upper, k, i};
 	}
-	qsort(p->piece, part->npiece, sizeof *p->piece, by_lower);
+	qsort(p->lifetime, component->nlifetime, sizeof *p->lifetime, by_lower);
 }
 
 /* What may be asked of a random problem. */
@@ -102,7 +102,7 @@ is_free(const struct problem *p, const uint64_t *offset, uint32_t k)
 static bool
 can_be(const struct problem *p, uint64_t height, uint64_t *offset, uint32_t k)
 {
-	if (k == p->part.nitem)
+	if (k == p->component.nitem)
 		return true;
 	for (offset[k] = 0; offset[k] + p->buf[k].bytes <= height; offset[k]++)
 		if (is_free(p, offset, k) && can_be(p, height, offset, k + 1))
@@ -113,7 +113,7 @@ can_be(const struct problem *p, uint64_t height, uint64_t *offset, uint32_t k)
 static uint64_t
 least_height(const struct problem *p)
 {
-	uint64_t offset[MAX], height = om_pack_bound(p->buf, p->part.nitem, NULL);
+	uint64_t offset[MAX], height = om_pack_bound(p->buf, p->component.nitem, NULL);
 
 	while (!can_be(p, height, offset, 0))
 		height++;
@@ -123,7 +123,7 @@ least_height(const struct problem *p)
 static bool
 is_valid(om_session *s, const struct problem *p, uint64_t height)
 {
-	return om_pack_check(s, p->buf, p->part.nitem, height) == OM_OK;
+	return om_pack_check(s, p->buf, p->component.nitem, height) == OM_OK;
 }
 
 static void
@@ -135,7 +135,7 @@ small_ones_are_the_best(void)
 		struct problem p;
 		randomize(&p, seed, 3 + seed % 4, 4 + seed % 3, 5, (int)(seed / 3 % 8));
 		uint64_t best = 100;
-		CU_ASSERT(om_search(&p.part, &many, 0, &best));
+		CU_ASSERT(om_complete_search(&p.component, &many, 0, &best));
 		CU_ASSERT(is_valid(s, &p, best));
 		CU_ASSERT_EQUAL(best, least_height(&p));
 	}
@@ -153,7 +153,7 @@ little_is_not_claimed_to_be_all(void)
 		randomize(&p, seed, 6, 5, 4, (int)(seed % 8));
 		const uint64_t least = least_height(&p);
 		uint64_t best = least + 1;
-		const bool is_end = om_search(&p.part, &(om_effort){.nodes = 1 + seed % 8}, 0, &best);
+		const bool is_end = om_complete_search(&p.component, &(om_search_limits){.nodes = 1 + seed % 8}, 0, &best);
 		CU_ASSERT(best >= least);
 		CU_ASSERT(!is_end || best == least);
 		claims += best == least;
@@ -197,7 +197,7 @@ cut_rectangles_are_put_together(void)
 		struct problem p;
 		uint64_t state = seed, best = 20000;
 		finish(&p, cut(&p, &state, 0, (om_interval){.lower = 0, .upper = 40}, 1000, 5));
-		CU_ASSERT(om_search(&p.part, &many, 0, &best));
+		CU_ASSERT(om_complete_search(&p.component, &many, 0, &best));
 		CU_ASSERT_EQUAL(best, 1000);
 		CU_ASSERT(is_valid(s, &p, best));
 	}
@@ -214,7 +214,7 @@ the_same_is_found_again(void)
 		uint64_t best = 5000, again = 5000;
 		randomize(&a, seed, MAX, 40, 99, (int)(seed % 8));
 		randomize(&b, seed, MAX, 40, 99, (int)(seed % 8));
-		CU_ASSERT_EQUAL(om_search(&a.part, &some, 0, &best), om_search(&b.part, &some, 0, &again));
+		CU_ASSERT_EQUAL(om_complete_search(&a.component, &some, 0, &best), om_complete_search(&b.component, &some, 0, &again));
 		CU_ASSERT_EQUAL(best, again);
 		CU_ASSERT(is_valid(s, &a, best));
 		for (uint32_t k = 0; k < MAX; k++)
@@ -235,7 +235,7 @@ what_is_shaped_is_left_alone(void)
 	p.buf[2].bytes++;
 	for (uint32_t k = 0; k < 6; k++)
 		p.buf[k].offset = 77 + k;
-	CU_ASSERT(!om_search(&p.part, &many, 0, &best));
+	CU_ASSERT(!om_complete_search(&p.component, &many, 0, &best));
 	CU_ASSERT_EQUAL(best, 1000);
 	for (uint32_t k = 0; k < 6; k++)
 		CU_ASSERT_EQUAL(p.buf[k].offset, 77 + k);

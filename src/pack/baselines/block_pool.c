@@ -1,8 +1,8 @@
-/* Memory sharing by a pool of blocks whose buffers are dead.
+/* Memory sharing by a pool of free blocks.
  *
- * Walk the steps in order.  What begins at a step takes a block from the pool,
- * the tightest that will do, or else a new one; what is over before goes back.
- * Blocks are whole: they are never split, joined or moved.
+ * The steps are processed in order.  A buffer that begins takes a block from the
+ * pool, the smallest that fits, or else a new one; the block of a buffer that has
+ * ended returns to the pool.  Blocks are never split, merged or moved.
  */
 #include <config.h>
 
@@ -14,27 +14,27 @@
 
 struct block {
 	uint64_t bytes, offset;
-	uint32_t kind;          /* of what it holds */
-	uint32_t free_at;       /* step after the last one of what it holds */
+	uint32_t kind;          /* of its current buffer */
+	uint32_t free_at;       /* the step after the last one of its buffer */
 };
 
-struct pool {
-	const om_interfere *g;
+struct block_pool {
+	const om_interference_graph *g;
 	const uint32_t *kind;
 	uint64_t align;
 	struct block *block;
 	uint32_t nblock;
-	uint32_t *of;           /* by buffer: its block */
-	uint32_t *slot;         /* blocks in the pool */
+	uint32_t *block_of;     /* by buffer: its block */
+	uint32_t *slot;         /* the free blocks */
 	uint32_t nslot;
 	uint32_t *busy;         /* the others, as a heap by free_at */
 	uint32_t nbusy;
 };
 
-/* ---- Blocks in use, those that get free first on top. ---- */
+/* ---- Blocks in use; the one that gets free first is on top. ---- */
 
 static bool
-is_sooner(const struct pool *w, uint32_t a, uint32_t b)
+is_sooner(const struct block_pool *w, uint32_t a, uint32_t b)
 {
 	if (w->block[a].free_at != w->block[b].free_at)
 		return w->block[a].free_at < w->block[b].free_at;
@@ -42,7 +42,7 @@ is_sooner(const struct pool *w, uint32_t a, uint32_t b)
 }
 
 static void
-push_busy(struct pool *w, uint32_t block)
+push_busy(struct block_pool *w, uint32_t block)
 {
 	uint32_t k = w->nbusy++;
 
@@ -52,7 +52,7 @@ push_busy(struct pool *w, uint32_t block)
 }
 
 static uint32_t
-pop_busy(struct pool *w)
+pop_busy(struct block_pool *w)
 {
 	const uint32_t top = w->busy[0], last = w->busy[--w->nbusy];
 	uint32_t k = 0;
@@ -71,31 +71,31 @@ pop_busy(struct pool *w)
 /* ---- The pool. ---- */
 
 static uint64_t
-rounded(const struct pool *w, uint32_t buf)
+round_up(const struct block_pool *w, uint32_t buf)
 {
 	return (w->g->buf[buf].bytes + w->align - 1) & ~(w->align - 1);
 }
 
 static bool
-will_do(const struct pool *w, const struct block *block, uint32_t buf)
+fits(const struct block_pool *w, const struct block *block, uint32_t buf)
 {
 	if (w->kind && block->kind != w->kind[buf])
 		return false;
-	return block->bytes >= rounded(w, buf);
+	return block->bytes >= round_up(w, buf);
 }
 
 static uint32_t
-take(struct pool *w, uint32_t buf)
+take_block(struct block_pool *w, uint32_t buf)
 {
 	uint32_t best = w->nslot;
 
 	for (uint32_t k = 0; k < w->nslot; k++) {
 		const struct block *block = &w->block[w->slot[k]];
-		if (will_do(w, block, buf) && (best == w->nslot || block->bytes < w->block[w->slot[best]].bytes))
+		if (fits(w, block, buf) && (best == w->nslot || block->bytes < w->block[w->slot[best]].bytes))
 			best = k;
 	}
 	if (best == w->nslot) {
-		w->block[w->nblock].bytes = rounded(w, buf);
+		w->block[w->nblock].bytes = round_up(w, buf);
 		return w->nblock++;
 	}
 	const uint32_t block = w->slot[best];
@@ -104,22 +104,22 @@ take(struct pool *w, uint32_t buf)
 }
 
 static void
-walk(struct pool *w)
+assign_blocks(struct block_pool *w)
 {
-	for (uint32_t k = 0; k < w->g->npiece; k++) {
-		const om_segment_of *p = &w->g->piece[k];
+	for (uint32_t k = 0; k < w->g->nlifetime; k++) {
+		const om_buffer_lifetime *p = &w->g->lifetime[k];
 		while (w->nbusy && w->block[w->busy[0]].free_at <= p->lower)
 			w->slot[w->nslot++] = pop_busy(w);
-		w->of[p->buf] = take(w, p->buf);
-		struct block *block = &w->block[w->of[p->buf]];
+		w->block_of[p->buf] = take_block(w, p->buf);
+		struct block *block = &w->block[w->block_of[p->buf]];
 		block->kind = w->kind ? w->kind[p->buf] : 0;
 		block->free_at = p->upper;
-		push_busy(w, w->of[p->buf]);
+		push_busy(w, w->block_of[p->buf]);
 	}
 }
 
 static void
-place(struct pool *w, om_buffer *buf)
+set_offsets(struct block_pool *w, om_buffer *buf)
 {
 	uint64_t height = 0;
 
@@ -128,24 +128,24 @@ place(struct pool *w, om_buffer *buf)
 		height += w->block[k].bytes;
 	}
 	for (uint32_t k = 0; k < w->g->n; k++)
-		buf[k].offset = buf[k].bytes ? w->block[w->of[k]].offset : 0;
+		buf[k].offset = buf[k].bytes ? w->block[w->block_of[k]].offset : 0;
 }
 
 static om_status
-share_pool_guarded(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *kind, om_baseline_result *r)
+pool_guarded(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *kind, om_baseline_result *r)
 {
 	om_arena *mem = om_arena_new();
 	uint64_t align;
 	const om_status st = om_baseline_check(s, buf, n, &align);
 
 	if (st == OM_OK) {
-		struct pool w = {.kind = kind, .align = align,
-			.g = om_interfere_new(buf, n, NULL, true, mem),
-			.block = OM_NEWN(mem, struct block, n), .of = OM_NEWN(mem, uint32_t, n),
+		struct block_pool w = {.kind = kind, .align = align,
+			.g = om_interference_graph_new(buf, n, NULL, true, mem),
+			.block = OM_NEWN(mem, struct block, n), .block_of = OM_NEWN(mem, uint32_t, n),
 			.slot = OM_NEWN(mem, uint32_t, n), .busy = OM_NEWN(mem, uint32_t, n)};
-		walk(&w);
-		place(&w, buf);
-		om_baseline_rate(buf, n, NULL, "pool", r);
+		assign_blocks(&w);
+		set_offsets(&w, buf);
+		om_baseline_evaluate(buf, n, NULL, "pool", r);
 		r->blocks = w.nblock;
 	}
 	om_arena_free(mem);
@@ -155,7 +155,7 @@ share_pool_guarded(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *ki
 om_status
 om_baseline_pool(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *kind, om_baseline_result *r)
 {
-	OM_GUARDED(s, share_pool_guarded(s, buf, n, kind, r));
+	OM_GUARDED(s, pool_guarded(s, buf, n, kind, r));
 }
 
 /* ---- Rows. ---- */

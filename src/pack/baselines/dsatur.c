@@ -1,19 +1,19 @@
-/* Colours for buffers: those that interfere get different ones, and buffers of
- * one colour share a block as large as the largest of them.
+/* Graph coloring: buffers that interfere get different colors, and buffers of one
+ * color share a block as large as the largest of them.
  *
- * DSATUR colours next what has the most distinct colours around it, and gives
- * it the smallest that is free (D. Brelaz, New methods to color the vertices of
- * a graph, CACM 22, 1979).  Ties go to more neighbours, then more bytes, then
- * program order.  What is left lies in a heap; a buffer rises when a neighbour
- * brings it a new colour.  Every step takes one buffer out, so it ends.
+ * DSATUR colors next the buffer with the most distinct colors among its neighbors,
+ * with the smallest free color (D. Brelaz, New methods to color the vertices of a
+ * graph, CACM 22, 1979). Ties go to more neighbors, then more bytes, then program
+ * order.  Uncolored buffers are in a heap; a buffer rises when a neighbor gets a
+ * color that is new to it.  Every step removes one buffer, so it terminates.
  *
- * Which colours are around a buffer is kept in bits, in planes of 64 colours
- * that are made when their first colour is: n words for every 64 blocks.
+ * The colors of the neighbors are stored as bits, in planes of 64 colors that are
+ * allocated with their first color: n words for every 64 blocks.
  *
- * With one lifetime each, colouring in the order of birth needs no more blocks
- * than are alive at once; that is tried when a limit was missed.  Where bytes
- * are what counts, the largest come first and take the smallest block, which
- * costs nothing; DSATUR's and that by birth stay in the contest.
+ * With one lifetime each, coloring in the order of first use needs no more blocks
+ * than the most buffers live at once; it is tried when a limit is exceeded.  To
+ * minimize bytes, the largest buffers come first and take the smallest block, which
+ * costs nothing; the colorings by DSATUR and by first use are also candidates.
  */
 #include <config.h>
 
@@ -27,95 +27,96 @@
 
 enum { NONE = UINT32_MAX };
 
-enum order { BY_COLOURS, BY_BYTES, BY_BIRTH };
+enum order { BY_SATURATION, BY_BYTES, BY_FIRST_USE };
 
-struct painter {
-	om_interfere *g;
+struct coloring {
+	om_interference_graph *g;
 	om_arena *mem;
 	enum order order;
-	uint32_t *rank;         /* by buffer: in that order, the first is 0 */
-	bool tightest;          /* takes the last free block, not the first */
-	uint32_t *colour;       /* by buffer */
-	uint32_t *around;       /* by buffer: how many distinct colours */
+	uint32_t *rank;         /* by buffer: its position in that order */
+	bool tightest;          /* take the last free block, not the first */
+	uint32_t *color;       /* by buffer */
+	uint32_t *saturation;       /* by buffer: the number of distinct colors of its neighbors */
 	uint64_t **plane;
 	size_t nplane, capplane;
-	uint32_t *heap, *at;    /* at: by buffer, NONE when not in it */
+	uint32_t *heap, *at;    /* at: by buffer, its index in the heap, or NONE */
 	uint32_t nheap;
-	uint32_t *near;         /* neighbours of one buffer */
+	uint32_t *adj;         /* neighbors of one buffer */
 	uint32_t nblock;
 };
 
-/* A colouring with what it costs. */
-struct painting {
-	uint32_t *colour;
+/* A coloring and its cost. */
+struct color_result {
+	uint32_t *color;
 	uint32_t nblock;
 	uint64_t bytes;
 };
 
-/* ---- The heap of what has no colour. ---- */
+/* ---- The heap of uncolored buffers. ---- */
 
 static bool
-is_next(const struct painter *w, uint32_t a, uint32_t b)
+precedes(const struct coloring *w, uint32_t a, uint32_t b)
 {
-	if (w->order == BY_COLOURS && w->around[a] != w->around[b])
-		return w->around[a] > w->around[b];
+	if (w->order == BY_SATURATION && w->saturation[a] != w->saturation[b])
+		return w->saturation[a] > w->saturation[b];
 	return w->rank[a] < w->rank[b];
 }
 
 static void
-put(struct painter *w, uint32_t k, uint32_t v)
+set_heap(struct coloring *w, uint32_t k, uint32_t v)
 {
 	w->heap[k] = v;
 	w->at[v] = k;
 }
 
 static void
-rise(struct painter *w, uint32_t k)
+sift_up(struct coloring *w, uint32_t k)
 {
 	const uint32_t v = w->heap[k];
 
-	for (; k && is_next(w, v, w->heap[(k - 1) / 2]); k = (k - 1) / 2)
-		put(w, k, w->heap[(k - 1) / 2]);
-	put(w, k, v);
+	for (; k && precedes(w, v, w->heap[(k - 1) / 2]); k = (k - 1) / 2)
+		set_heap(w, k, w->heap[(k - 1) / 2]);
+	set_heap(w, k, v);
 }
 
 static uint32_t
-take_first(struct painter *w)
+pop_first(struct coloring *w)
 {
 	const uint32_t first = w->heap[0], last = w->heap[--w->nheap];
 	uint32_t k = 0;
 
 	for (uint32_t child; (child = 2 * k + 1) < w->nheap; k = child) {
-		if (child + 1 < w->nheap && is_next(w, w->heap[child + 1], w->heap[child]))
+		if (child + 1 < w->nheap && precedes(w, w->heap[child + 1], w->heap[child]))
 			child++;
-		if (!is_next(w, w->heap[child], last))
+		if (!precedes(w, w->heap[child], last))
 			break;
-		put(w, k, w->heap[child]);
+		set_heap(w, k, w->heap[child]);
 	}
-	put(w, k, last);
+	set_heap(w, k, last);
 	w->at[first] = NONE;
 	return first;
 }
 
-/* ---- Colours. ---- */
+/* ---- Colors. ---- */
 
 static uint32_t
-free_colour(const struct painter *w, uint32_t v)
+find_free_color(const struct coloring *w, uint32_t v)
 {
 	uint32_t c = NONE;
 
 	for (uint32_t i = 0; i < w->nplane && (w->tightest || c == NONE); i++) {
-		uint64_t open = ~w->plane[i][v];
+		uint64_t free_bits = ~w->plane[i][v];
 		if (w->nblock - 64 * i < 64)
-			open &= (UINT64_C(1) << (w->nblock - 64 * i)) - 1;
-		if (open)
-			c = 64 * i + (uint32_t)(w->tightest ? 63 - __builtin_clzll(open) : __builtin_ctzll(open));
+			free_bits &= (UINT64_C(1) << (w->nblock - 64 * i)) - 1;
+		if (free_bits)
+			c = 64 * i + (uint32_t)(w->tightest ? 63 - __builtin_clzll(free_bits)
+				: __builtin_ctzll(free_bits));
 	}
 	return c;
 }
 
 static uint32_t
-new_colour(struct painter *w)
+add_color(struct coloring *w)
 {
 	if (w->nblock % 64 == 0) {
 		uint64_t *plane = OM_NEWN(w->mem, uint64_t, w->g->n);
@@ -125,122 +126,122 @@ new_colour(struct painter *w)
 }
 
 static void
-paint(struct painter *w, uint32_t v)
+assign_color(struct coloring *w, uint32_t v)
 {
-	uint32_t c = free_colour(w, v);
+	uint32_t c = find_free_color(w, v);
 
 	if (c == NONE)
-		c = new_colour(w);
-	w->colour[v] = c;
-	for (uint32_t k = om_neighbours(w->g, v, w->near); k--;) {
-		uint64_t *around = &w->plane[c / 64][w->near[k]];
-		if (w->at[w->near[k]] == NONE || *around >> c % 64 & 1)
+		c = add_color(w);
+	w->color[v] = c;
+	for (uint32_t k = om_interference_neighbors(w->g, v, w->adj); k--;) {
+		uint64_t *saturation = &w->plane[c / 64][w->adj[k]];
+		if (w->at[w->adj[k]] == NONE || *saturation >> c % 64 & 1)
 			continue;
-		*around |= UINT64_C(1) << c % 64;
-		w->around[w->near[k]]++;
-		if (w->order == BY_COLOURS)
-			rise(w, w->at[w->near[k]]);
+		*saturation |= UINT64_C(1) << c % 64;
+		w->saturation[w->adj[k]]++;
+		if (w->order == BY_SATURATION)
+			sift_up(w, w->at[w->adj[k]]);
 	}
 }
 
 /* ---- Orders. ---- */
 
 static void
-rank_all(struct painter *w, const struct om_interfere *g)
+rank_all(struct coloring *w, const struct om_interference_graph *g)
 {
-	om_rank *key = OM_NEWN(w->mem, om_rank, g->n);
+	om_sort_key *key = OM_NEWN(w->mem, om_sort_key, g->n);
 
 	for (uint32_t k = 0; k < g->n; k++) {
 		const uint64_t bytes = g->buf[k].bytes, degree = g->degree[k];
 		key[k].id = k;
-		key[k].major = w->order == BY_COLOURS ? degree : w->order == BY_BYTES ? bytes
+		key[k].major = w->order == BY_SATURATION ? degree : w->order == BY_BYTES ? bytes
 			: UINT32_MAX - g->span[k].lower;
 		key[k].minor = w->order == BY_BYTES ? degree : bytes;
 	}
-	qsort(key, g->n, sizeof *key, om_by_rank);
+	qsort(key, g->n, sizeof *key, om_compare_sort_keys);
 	for (uint32_t k = 0; k < g->n; k++)
 		w->rank[key[k].id] = k;
 }
 
 static uint64_t
-block_bytes(const om_interfere *g, struct painting *p, uint64_t align, uint64_t *size)
+block_bytes(const om_interference_graph *g, struct color_result *p, uint64_t align, uint64_t *size)
 {
 	uint64_t sum = 0;
 
 	memset(size, 0, (size_t)p->nblock * sizeof *size);
 	for (uint32_t k = 0; k < g->n; k++) {
 		const uint64_t bytes = (g->buf[k].bytes + align - 1) & ~(align - 1);
-		if (bytes && bytes > size[p->colour[k]])
-			size[p->colour[k]] = bytes;
+		if (bytes && bytes > size[p->color[k]])
+			size[p->color[k]] = bytes;
 	}
 	for (uint32_t k = 0; k < p->nblock; k++)
 		sum += size[k];
 	return sum;
 }
 
-static struct painting
-painted(om_interfere *g, enum order order, bool tightest, uint64_t align, om_arena *mem)
+static struct color_result
+color_buffers(om_interference_graph *g, enum order order, bool tightest, uint64_t align, om_arena *mem)
 {
 	const uint32_t n = g->n;
-	struct painter w = {.g = g, .mem = mem, .order = order, .tightest = tightest,
-		.rank = OM_NEWN(mem, uint32_t, n), .colour = OM_NEWN(mem, uint32_t, n),
-		.around = OM_NEWN(mem, uint32_t, n), .heap = OM_NEWN(mem, uint32_t, n),
-		.at = OM_NEWN(mem, uint32_t, n), .near = OM_NEWN(mem, uint32_t, n)};
+	struct coloring w = {.g = g, .mem = mem, .order = order, .tightest = tightest,
+		.rank = OM_NEWN(mem, uint32_t, n), .color = OM_NEWN(mem, uint32_t, n),
+		.saturation = OM_NEWN(mem, uint32_t, n), .heap = OM_NEWN(mem, uint32_t, n),
+		.at = OM_NEWN(mem, uint32_t, n), .adj = OM_NEWN(mem, uint32_t, n)};
 
 	rank_all(&w, g);
 	for (uint32_t k = 0; k < n; k++) {
 		w.at[k] = NONE;
 		if (g->buf[k].bytes == 0)
 			continue;
-		put(&w, w.nheap++, k);
-		rise(&w, w.nheap - 1);
+		set_heap(&w, w.nheap++, k);
+		sift_up(&w, w.nheap - 1);
 	}
 	while (w.nheap)
-		paint(&w, take_first(&w));
-	struct painting p = {.colour = w.colour, .nblock = w.nblock};
+		assign_color(&w, pop_first(&w));
+	struct color_result p = {.color = w.color, .nblock = w.nblock};
 	p.bytes = block_bytes(g, &p, align, OM_NEWN(mem, uint64_t, n));
 	return p;
 }
 
 /* ---- Limits. ---- */
 
-/* The most buffers alive at one step: no fewer blocks will do. */
+/* The most buffers live at one step: a lower bound for the number of blocks. */
 static uint32_t
-most_alive(const om_interfere *g, om_arena *mem, uint32_t *step)
+max_live(const om_interference_graph *g, om_arena *mem, uint32_t *step)
 {
-	uint32_t *end = OM_NEWN(mem, uint32_t, g->npiece), most = 0;
+	uint32_t *end = OM_NEWN(mem, uint32_t, g->nlifetime), max = 0;
 
-	for (uint32_t k = 0; k < g->npiece; k++)
-		end[k] = g->piece[k].upper;
-	qsort(end, g->npiece, sizeof *end, om_by_number);
-	for (uint32_t k = 0, over = 0; k < g->npiece; k++) {
-		while (end[over] <= g->piece[k].lower)
-			over++;
-		if (k + 1 - over > most) {
-			most = k + 1 - over;
-			*step = g->piece[k].lower;
+	for (uint32_t k = 0; k < g->nlifetime; k++)
+		end[k] = g->lifetime[k].upper;
+	qsort(end, g->nlifetime, sizeof *end, om_compare_u32);
+	for (uint32_t k = 0, ended = 0; k < g->nlifetime; k++) {
+		while (end[ended] <= g->lifetime[k].lower)
+			ended++;
+		if (k + 1 - ended > max) {
+			max = k + 1 - ended;
+			*step = g->lifetime[k].lower;
 		}
 	}
-	return most;
+	return max;
 }
 
 static om_status
-over_limit(om_session *s, const om_interfere *g, uint32_t limit, uint32_t found, om_arena *mem)
+fail_limit(om_session *s, const om_interference_graph *g, uint32_t limit, uint32_t found, om_arena *mem)
 {
 	uint32_t step = 0;
-	const uint32_t most = g->simple ? most_alive(g, mem, &step) : 0;
+	const uint32_t max = g->simple ? max_live(g, mem, &step) : 0;
 
-	if (most > limit)
+	if (max > limit)
 		return om_fail(s, OM_BUDGET, "%" PRIu32 " blocks cannot hold %" PRIu32
-			" buffers that are alive together at step %" PRIu32, limit, most, step);
-	return om_fail(s, OM_BUDGET, "found no colouring with %" PRIu32 " blocks, only one with %" PRIu32,
+			" buffers that are live at step %" PRIu32, limit, max, step);
+	return om_fail(s, OM_BUDGET, "found no coloring with %" PRIu32 " blocks, only one with %" PRIu32,
 		limit, found);
 }
 
-/* ---- Around it. ---- */
+/* ---- Entry point. ---- */
 
 static bool
-is_better(const struct painting *a, const struct painting *b, om_color_choice choice, uint32_t limit)
+is_better(const struct color_result *a, const struct color_result *b, om_color_choice choice, uint32_t limit)
 {
 	const bool a_fits = !limit || a->nblock <= limit, b_fits = !limit || b->nblock <= limit;
 
@@ -252,33 +253,34 @@ is_better(const struct painting *a, const struct painting *b, om_color_choice ch
 }
 
 static void
-place(om_buffer *buf, uint32_t n, const struct painting *p, uint64_t align, om_arena *mem)
+set_offsets(om_buffer *buf, uint32_t n, const struct color_result *p, uint64_t align, om_arena *mem)
 {
 	uint64_t *offset = OM_NEWN(mem, uint64_t, (size_t)p->nblock + 1);
 
 	for (uint32_t k = 0; k < n; k++) {
 		const uint64_t bytes = (buf[k].bytes + align - 1) & ~(align - 1);
-		if (bytes && bytes > offset[p->colour[k] + 1])
-			offset[p->colour[k] + 1] = bytes;
+		if (bytes && bytes > offset[p->color[k] + 1])
+			offset[p->color[k] + 1] = bytes;
 	}
 	for (uint32_t k = 1; k <= p->nblock; k++)
 		offset[k] += offset[k - 1];
 	for (uint32_t k = 0; k < n; k++)
-		buf[k].offset = buf[k].bytes ? offset[p->colour[k]] : 0;
+		buf[k].offset = buf[k].bytes ? offset[p->color[k]] : 0;
 }
 
-static struct painting
-best_painting(om_interfere *g, om_color_choice choice, uint32_t limit, uint64_t align, om_arena *mem)
+static struct color_result
+find_best_coloring(om_interference_graph *g, om_color_choice choice, uint32_t limit, uint64_t align,
+	om_arena *mem)
 {
 	static const struct { enum order order; bool tightest; } more[] = {
-		{BY_BYTES, true}, {BY_BYTES, false}, {BY_BIRTH, false}, {BY_BIRTH, true},
+		{BY_BYTES, true}, {BY_BYTES, false}, {BY_FIRST_USE, false}, {BY_FIRST_USE, true},
 	};
-	struct painting best = painted(g, BY_COLOURS, false, align, mem);
+	struct color_result best = color_buffers(g, BY_SATURATION, false, align, mem);
 
 	for (size_t k = 0; k < sizeof more / sizeof more[0]; k++) {
 		if (choice == OM_COLOR_DSATUR && (!limit || best.nblock <= limit))
 			break;
-		const struct painting p = painted(g, more[k].order, more[k].tightest, align, mem);
+		const struct color_result p = color_buffers(g, more[k].order, more[k].tightest, align, mem);
 		if (is_better(&p, &best, choice, limit))
 			best = p;
 	}
@@ -286,7 +288,7 @@ best_painting(om_interfere *g, om_color_choice choice, uint32_t limit, uint64_t 
 }
 
 static om_status
-share_color_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
+color_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *interference,
 	om_color_choice choice, uint32_t limit, uint32_t *block, om_baseline_result *r)
 {
 	om_arena *mem = om_arena_new();
@@ -295,25 +297,25 @@ share_color_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interfer
 
 	st = om_baseline_check(s, buf, n, &align);
 	if (st == OM_OK) {
-		om_interfere *g = om_interfere_new(buf, n, open, false, mem);
-		const struct painting p = best_painting(g, choice, limit, align, mem);
+		om_interference_graph *g = om_interference_graph_new(buf, n, interference, false, mem);
+		const struct color_result p = find_best_coloring(g, choice, limit, align, mem);
 		if (limit && p.nblock > limit)
-			st = over_limit(s, g, limit, p.nblock, mem);
-		place(buf, n, &p, align, mem);
-		om_baseline_rate(buf, n, open, "color", r);
+			st = fail_limit(s, g, limit, p.nblock, mem);
+		set_offsets(buf, n, &p, align, mem);
+		om_baseline_evaluate(buf, n, interference, "color", r);
 		r->blocks = p.nblock;
 		if (block)
-			memcpy(block, p.colour, n * sizeof *block);
+			memcpy(block, p.color, n * sizeof *block);
 	}
 	om_arena_free(mem);
 	return st;
 }
 
 om_status
-om_baseline_color(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
+om_baseline_color(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *interference,
 	om_color_choice choice, uint32_t limit, uint32_t *block, om_baseline_result *r)
 {
-	OM_GUARDED(s, share_color_guarded(s, buf, n, open, choice, limit, block, r));
+	OM_GUARDED(s, color_guarded(s, buf, n, interference, choice, limit, block, r));
 }
 
 /* ---- Rows. ---- */

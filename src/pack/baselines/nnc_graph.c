@@ -1,19 +1,19 @@
 /* The allocation graph of NNC tensor allocation (L. Liu, 2018), in one arena.
  *
- * Every edge of the graph is one range of addresses.  A tuple of buffers that
- * is inserted lies with its low ends at one address, so each of them gets its
- * bytes in one piece: what the first one does not cover, the next ones take
- * from where the first one took it, at higher addresses.  Offsets are therefore
- * there from the start, and no flow has to be taken apart in the end.
+ * Every edge of the graph is one range of addresses.  All buffers of an inserted
+ * tuple start at one address, so each of them gets contiguous bytes: the bytes that
+ * the first one does not cover pass to the next ones from the same predecessor, at
+ * higher addresses.  Offsets are therefore known from the start, and no flow has to
+ * be decomposed at the end.
  *
- * What holds after every insertion, and is asserted: what flows into a buffer
- * flows out again and is its size; edges have weight; an edge goes forward in
- * time, so two buffers on one path never interfere.
+ * Invariants after every insertion, which are asserted: the bytes that flow into a
+ * buffer flow out again and are its size; edges have positive weight; an edge goes
+ * forward in time, so two buffers on one path never interfere.
  *
- * NNC gives what finds no edge a region of its own, never joined to another.
- * In one arena a buffer may also lie over several edges, side by side, or over
- * what is free at the top and some more; whether that helps in the end depends
- * on the graph, so both are tried and the smaller arena is kept.
+ * NNC gives a buffer that fits on no edge a region of its own, never merged with
+ * another.  In one arena a buffer may also be placed over several adjacent edges,
+ * or over the free bytes at the top and new ones; whether that helps depends on the
+ * graph, so both are tried and the smaller arena is kept.
  */
 #include <config.h>
 
@@ -39,7 +39,7 @@ sink(const om_nnc_graph *f)
 }
 
 void
-om_nnc_graph_init(om_nnc_graph *f, om_interfere *g, uint64_t align, bool spans, om_arena *mem)
+om_nnc_graph_init(om_nnc_graph *f, om_interference_graph *g, uint64_t align, bool spans, om_arena *mem)
 {
 	*f = (om_nnc_graph){.g = g, .mem = mem, .n = g->n, .spans = spans,
 		.bytes = OM_NEWN(mem, uint64_t, g->n), .at = OM_NEWN(mem, uint64_t, g->n),
@@ -56,11 +56,12 @@ om_nnc_graph_init(om_nnc_graph *f, om_interfere *g, uint64_t align, bool spans, 
 bool
 om_nnc_graph_passes(const om_nnc_graph *f, const om_nnc_edge *e, uint32_t t)
 {
-	return (e->from == source(f) || om_interfere_before(f->g, e->from, t))
-	    && (e->to == sink(f) || om_interfere_before(f->g, t, e->to));
+	return (e->from == source(f) || om_always_before(f->g, e->from, t))
+	    && (e->to == sink(f) || om_always_before(f->g, t, e->to));
 }
 
-/* Steps that the bytes lie idle; the ends of the run are far away. */
+/* The steps for which the bytes are idle; the ends of the program count as far
+ * away. */
 static uint64_t
 idle(const om_nnc_graph *f, const om_nnc_edge *e, uint32_t t)
 {
@@ -94,7 +95,7 @@ add_edge(om_nnc_graph *f, uint32_t from, uint32_t to, uint64_t low, uint64_t hig
 	const om_nnc_edge e = {from, to, low, high};
 
 	assert(low < high);
-	assert(from == source(f) || to == sink(f) || om_interfere_before(f->g, from, to));
+	assert(from == source(f) || to == sink(f) || om_always_before(f->g, from, to));
 	f->out[from] += high - low;
 	f->in[to] += high - low;
 	for (size_t k = f->nedge; k-- && f->nedge - k <= 2 * OM_NNC_TUPLE + 2;) {
@@ -107,9 +108,9 @@ add_edge(om_nnc_graph *f, uint32_t from, uint32_t to, uint64_t low, uint64_t hig
 	OM_PUSH(f->mem, f->edge, f->nedge, f->capedge, e);
 }
 
-/* Take [low, high) out of edge `k`; what is left on both sides stays. */
+/* Remove [low, high) from edge `k`; the ranges on both sides remain. */
 static void
-cut(om_nnc_graph *f, size_t k, uint64_t low, uint64_t high)
+remove_range(om_nnc_graph *f, size_t k, uint64_t low, uint64_t high)
 {
 	const om_nnc_edge e = f->edge[k];
 
@@ -133,7 +134,7 @@ static void
 sort_by_access(const om_nnc_graph *f, uint32_t *tuple, uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++)
-		for (uint32_t k = i; k && om_interfere_before(f->g, tuple[k], tuple[k - 1]); k--) {
+		for (uint32_t k = i; k && om_always_before(f->g, tuple[k], tuple[k - 1]); k--) {
 			const uint32_t other = tuple[k];
 			tuple[k] = tuple[k - 1];
 			tuple[k - 1] = other;
@@ -141,16 +142,16 @@ sort_by_access(const om_nnc_graph *f, uint32_t *tuple, uint32_t n)
 }
 
 static uint64_t
-largest(const om_nnc_graph *f, const uint32_t *tuple, uint32_t n)
+max_bytes(const om_nnc_graph *f, const uint32_t *tuple, uint32_t n)
 {
-	uint64_t most = 0;
+	uint64_t max = 0;
 
 	for (uint32_t k = 0; k < n; k++)
-		most = f->bytes[tuple[k]] > most ? f->bytes[tuple[k]] : most;
-	return most;
+		max = f->bytes[tuple[k]] > max ? f->bytes[tuple[k]] : max;
+	return max;
 }
 
-/* Where the next member of the tuple ends above `at`, but not above `high`. */
+/* The lowest end of a member above `at`, at most `high`. */
 static uint64_t
 next_end(const om_nnc_graph *f, const uint32_t *tuple, uint32_t n, uint64_t base, uint64_t at, uint64_t high)
 {
@@ -162,15 +163,15 @@ next_end(const om_nnc_graph *f, const uint32_t *tuple, uint32_t n, uint64_t base
 	return high;
 }
 
-/* Bytes [low, high) of edge `k` now pass through the tuple, which starts at
- * `base`: through those of its members that reach so far. */
+/* Route bytes [low, high) of edge `k` through the tuple, which starts at `base`:
+ * through those of its members that are large enough. */
 static void
 reroute(om_nnc_graph *f, size_t k, const uint32_t *tuple, uint32_t n, uint64_t base, uint64_t low,
 	uint64_t high)
 {
 	const om_nnc_edge e = f->edge[k];
 
-	cut(f, k, low, high);
+	remove_range(f, k, low, high);
 	for (uint64_t at = low, end; at < high; at = end) {
 		uint32_t prev = e.from;
 		end = next_end(f, tuple, n, base, at, high);
@@ -185,7 +186,7 @@ reroute(om_nnc_graph *f, size_t k, const uint32_t *tuple, uint32_t n, uint64_t b
 }
 
 static size_t
-grow(om_nnc_graph *f, uint64_t bytes)
+add_region(om_nnc_graph *f, uint64_t bytes)
 {
 	const om_nnc_edge e = {source(f), sink(f), f->height, f->height + bytes};
 
@@ -208,17 +209,17 @@ check_insertion(const om_nnc_graph *f, const uint32_t *tuple, uint32_t n)
 	(void)f, (void)tuple, (void)n;
 }
 
-/* ---- Several edges side by side. ---- */
+/* ---- Several adjacent edges. ---- */
 
-struct range {
+struct free_range {
 	uint64_t low, high;
 	size_t edge;
 };
 
 static int
-by_address(const void *a, const void *b)
+compare_address(const void *a, const void *b)
 {
-	const struct range *x = a, *y = b;
+	const struct free_range *x = a, *y = b;
 	return x->low < y->low ? -1 : x->low > y->low;
 }
 
@@ -231,40 +232,40 @@ passes_all(const om_nnc_graph *f, const om_nnc_edge *e, const uint32_t *tuple, u
 	return true;
 }
 
-/* All edges that pass by the tuple, sorted by address; they are disjoint, as no
- * byte passes twice by one step. */
-static struct range *
-free_ranges(const om_nnc_graph *f, const uint32_t *tuple, uint32_t n, om_arena *mem, size_t *count)
+/* All edges that are free during the tuple, sorted by address; they are disjoint,
+ * since no two edges have the same byte at one step. */
+static struct free_range *
+collect_free_ranges(const om_nnc_graph *f, const uint32_t *tuple, uint32_t n, om_arena *mem, size_t *count)
 {
-	struct range *range = NULL;
+	struct free_range *range = NULL;
 	size_t m = 0, cap = 0;
 
 	for (size_t k = 0; k < f->nedge; k++) {
 		const om_nnc_edge *e = &f->edge[k];
 		if (e->low == e->high || !passes_all(f, e, tuple, n))
 			continue;
-		const struct range r = {e->low, e->high, k};
+		const struct free_range r = {e->low, e->high, k};
 		OM_PUSH(mem, range, m, cap, r);
 	}
 	if (m)
-		qsort(range, m, sizeof *range, by_address);
+		qsort(range, m, sizeof *range, compare_address);
 	*count = m;
 	return range;
 }
 
-/* The tightest run of ranges that holds `bytes`; else the one at the top. */
+/* The tightest run of ranges that holds `bytes`; otherwise the one at the top. */
 static uint64_t
-find_run(const om_nnc_graph *f, const struct range *r, size_t n, uint64_t bytes)
+find_run(const om_nnc_graph *f, const struct free_range *r, size_t n, uint64_t bytes)
 {
 	uint64_t base = f->height, tightest = UINT64_MAX;
 
 	for (size_t k = 0, next; k < n; k = next) {
 		for (next = k + 1; next < n && r[next].low == r[next - 1].high;)
 			next++;
-		const uint64_t low = r[k].low, room = r[next - 1].high - low;
-		if ((room >= bytes && room < tightest) || (tightest == UINT64_MAX && low + room == f->height)) {
+		const uint64_t low = r[k].low, size = r[next - 1].high - low;
+		if ((size >= bytes && size < tightest) || (tightest == UINT64_MAX && low + size == f->height)) {
 			base = low;
-			tightest = room >= bytes ? room : tightest;
+			tightest = size >= bytes ? size : tightest;
 		}
 	}
 	return base;
@@ -275,7 +276,7 @@ insert_over_edges(om_nnc_graph *f, const uint32_t *tuple, uint32_t n, uint64_t b
 {
 	om_arena *mem = om_arena_new();
 	size_t m;
-	struct range *r = free_ranges(f, tuple, n, mem, &m);
+	struct free_range *r = collect_free_ranges(f, tuple, n, mem, &m);
 	const uint64_t base = find_run(f, r, m, bytes), end = base + bytes;
 
 	for (uint32_t k = 0; k < n; k++)
@@ -285,7 +286,7 @@ insert_over_edges(om_nnc_graph *f, const uint32_t *tuple, uint32_t n, uint64_t b
 			reroute(f, r[k].edge, tuple, n, base, r[k].low, r[k].high < end ? r[k].high : end);
 	if (end > f->height) {
 		const uint64_t low = f->height;
-		reroute(f, grow(f, end - low), tuple, n, base, low, end);
+		reroute(f, add_region(f, end - low), tuple, n, base, low, end);
 	}
 	om_arena_free(mem);
 }
@@ -294,14 +295,14 @@ void
 om_nnc_graph_insert(om_nnc_graph *f, const uint32_t *members, uint32_t n, size_t edge)
 {
 	uint32_t tuple[OM_NNC_TUPLE];
-	const uint64_t bytes = largest(f, members, n);
+	const uint64_t bytes = max_bytes(f, members, n);
 
 	memcpy(tuple, members, n * sizeof *tuple);
 	sort_by_access(f, tuple, n);
 	if (edge == (size_t)OM_NNC_NO_EDGE && f->spans) {
 		insert_over_edges(f, tuple, n, bytes);
 	} else {
-		edge = edge == (size_t)OM_NNC_NO_EDGE ? grow(f, bytes) : edge;
+		edge = edge == (size_t)OM_NNC_NO_EDGE ? add_region(f, bytes) : edge;
 		const uint64_t base = f->edge[edge].low;
 		for (uint32_t k = 0; k < n; k++)
 			f->at[tuple[k]] = base;
@@ -312,13 +313,13 @@ om_nnc_graph_insert(om_nnc_graph *f, const uint32_t *members, uint32_t n, size_t
 	check_insertion(f, tuple, n);
 }
 
-/* ---- The largest first. ---- */
+/* ---- Insertion by size. ---- */
 
-/* Insert all of one size, [from, to) of `list`.  The first that finds an edge
- * goes in; where none does, the first gets new bytes.  Edges only get smaller,
- * so what found none looks again at new ones alone: `seen`. */
+/* Insert all buffers of one size, [from, to) of `list`. The first that fits on an
+ * edge is inserted; if none does, the first gets new bytes.  Edges only get
+ * smaller, so a buffer that fitted on none tries only new ones: `seen`. */
 static void
-insert_class(om_nnc_graph *f, const om_rank *list, uint32_t from, uint32_t to, size_t *seen)
+insert_class(om_nnc_graph *f, const om_sort_key *list, uint32_t from, uint32_t to, size_t *seen)
 {
 	for (uint32_t left = to - from; left; left--) {
 		uint32_t first = to, k;
@@ -342,14 +343,14 @@ insert_class(om_nnc_graph *f, const om_rank *list, uint32_t from, uint32_t to, s
 void
 om_nnc_by_size(om_nnc_graph *f)
 {
-	om_rank *list = OM_NEWN(f->mem, om_rank, f->n);
+	om_sort_key *list = OM_NEWN(f->mem, om_sort_key, f->n);
 	size_t *seen = OM_NEWN(f->mem, size_t, f->n);
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < f->n; k++)
 		if (!f->is_in[k])
-			list[n++] = (om_rank){f->bytes[k], f->g->degree[k], k};
-	qsort(list, n, sizeof *list, om_by_rank);
+			list[n++] = (om_sort_key){f->bytes[k], f->g->degree[k], k};
+	qsort(list, n, sizeof *list, om_compare_sort_keys);
 	for (uint32_t from = 0, to; from < n; from = to) {
 		for (to = from + 1; to < n && list[to].major == list[from].major;)
 			to++;
@@ -357,10 +358,10 @@ om_nnc_by_size(om_nnc_graph *f)
 	}
 }
 
-/* ---- Around it. ---- */
+/* ---- Output and entry point. ---- */
 
 static const char *
-name_of(const om_nnc_graph *f, uint32_t node, om_arena *mem)
+node_name(const om_nnc_graph *f, uint32_t node, om_arena *mem)
 {
 	if (node == source(f))
 		return "source";
@@ -390,7 +391,7 @@ write_graph(const om_nnc_graph *f, FILE *to, om_arena *mem)
 		if (f->bytes[k] == 0)
 			continue;
 		fprintf(to, "\tn%" PRIu32 " [label=", k);
-		write_quoted(to, om_printf(mem, "%s, %" PRIu64 " at %" PRIu64, name_of(f, k, mem),
+		write_quoted(to, om_printf(mem, "%s, %" PRIu64 " at %" PRIu64, node_name(f, k, mem),
 			f->bytes[k], f->at[k]));
 		fprintf(to, "];\n");
 	}
@@ -403,7 +404,8 @@ write_graph(const om_nnc_graph *f, FILE *to, om_arena *mem)
 }
 
 static void
-run(om_nnc_graph *f, om_interfere *g, om_nnc_rule rule, uint64_t align, bool spans, om_arena *mem)
+build_graph(om_nnc_graph *f, om_interference_graph *g, om_nnc_rule rule, uint64_t align, bool spans,
+	om_arena *mem)
 {
 	om_nnc_graph_init(f, g, align, spans, mem);
 	if (rule == OM_NNC_PAPER)
@@ -413,7 +415,7 @@ run(om_nnc_graph *f, om_interfere *g, om_nnc_rule rule, uint64_t align, bool spa
 }
 
 static om_status
-share_flow_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
+nnc_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *interference,
 	om_nnc_rule rule, FILE *graph, om_baseline_result *r)
 {
 	om_arena *mem = om_arena_new();
@@ -421,14 +423,14 @@ share_flow_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interfere
 	const om_status st = om_baseline_check(s, buf, n, &align);
 
 	if (st == OM_OK) {
-		om_interfere *g = om_interfere_new(buf, n, open, true, mem);
+		om_interference_graph *g = om_interference_graph_new(buf, n, interference, true, mem);
 		om_nnc_graph regions, spans;
-		run(&regions, g, rule, align, false, mem);
-		run(&spans, g, rule, align, true, mem);
+		build_graph(&regions, g, rule, align, false, mem);
+		build_graph(&spans, g, rule, align, true, mem);
 		const om_nnc_graph *best = spans.height < regions.height ? &spans : &regions;
 		for (uint32_t k = 0; k < n; k++)
 			buf[k].offset = best->at[k];
-		om_baseline_rate(buf, n, open, rule == OM_NNC_PAPER ? "nnc=text" : "nnc=flow", r);
+		om_baseline_evaluate(buf, n, interference, rule == OM_NNC_PAPER ? "nnc=text" : "nnc=flow", r);
 		r->blocks = best->regions;
 		if (graph)
 			write_graph(best, graph, mem);
@@ -438,10 +440,10 @@ share_flow_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interfere
 }
 
 om_status
-om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open,
+om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *interference,
 	om_nnc_rule rule, FILE *graph, om_baseline_result *r)
 {
-	OM_GUARDED(s, share_flow_guarded(s, buf, n, open, rule, graph, r));
+	OM_GUARDED(s, nnc_guarded(s, buf, n, interference, rule, graph, r));
 }
 
 /* ---- Rows. ---- */

@@ -1,7 +1,8 @@
-/* The allocation graph: who hands his bytes on to whom.
+/* The allocation graph: which buffer passes its bytes to which.
  *
  * Nodes are buffers, a source and a sink; an edge is a range of addresses that
- * passes from one to the next.  The arena is what leaves the source.
+ * passes from one to the next.  The arena is the sum of the edges that leave the
+ * source.
  */
 #ifndef OM_NNC_GRAPH_H
 #define OM_NNC_GRAPH_H
@@ -16,7 +17,7 @@ typedef struct om_nnc_edge {
 } om_nnc_edge;
 
 typedef struct om_nnc_graph {
-	om_interfere *g;
+	om_interference_graph *g;
 	om_arena *mem;
 	uint32_t n;              /* the source is node n, the sink n + 1 */
 	uint64_t *bytes;         /* by buffer, rounded up to the largest alignment */
@@ -27,24 +28,24 @@ typedef struct om_nnc_graph {
 	size_t nedge, capedge;
 	uint64_t height;
 	uint32_t regions;        /* how often the arena grew */
-	bool spans;              /* a buffer may lie over several edges, side by side */
+	bool spans;              /* a buffer may be placed over several adjacent edges */
 } om_nnc_graph;
 
-void om_nnc_graph_init(om_nnc_graph *f, om_interfere *g, uint64_t align, bool spans, om_arena *mem);
+void om_nnc_graph_init(om_nnc_graph *f, om_interference_graph *g, uint64_t align, bool spans, om_arena *mem);
 
-/* Do these bytes pass by while `t` is not yet, or no longer, alive? */
+/* True if the bytes of the edge are free while `t` is live. */
 bool om_nnc_graph_passes(const om_nnc_graph *f, const om_nnc_edge *e, uint32_t t);
 
-/* The best edge for `t`, of at least `bytes`, among those from number `first`
- * on: fewest steps between `t` and what is before and behind it. */
+/* The best edge for `t`, of at least `bytes`, among the edges from `first` on: the
+ * one with the fewest idle steps before and after `t`. */
 size_t om_nnc_graph_find(const om_nnc_graph *f, uint32_t t, uint64_t bytes, size_t first);
 enum { OM_NNC_NO_EDGE = -1 };
 
-/* Put a tuple, none of which interferes with another, at the low end of an
- * edge; where that is OM_NNC_NO_EDGE, where it makes the arena grow least. */
+/* Insert a tuple of buffers that do not interfere with each other at the low end of
+ * an edge; if that is OM_NNC_NO_EDGE, where the arena grows least. */
 void om_nnc_graph_insert(om_nnc_graph *f, const uint32_t *tuple, uint32_t n, size_t edge);
 
-/* Insert everything. */
+/* Insert all buffers. */
 void om_nnc_by_size(om_nnc_graph *f);
 void om_nnc_by_tuples(om_nnc_graph *f);
 

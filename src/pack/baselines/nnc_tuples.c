@@ -1,21 +1,20 @@
-/* The order of insertion that the text on NNC's allocation describes.
+/* The order of insertion of the paper on NNC's allocation.
  *
- * Candidates are the buffers with the most neighbours in the interference
- * graph that are not inserted yet, alone, with a larger one that interferes with
- * neither, or with two.  Those with the largest member come first, then those
- * with the most neighbours in total, then program order.  The first candidate
- * that fits on an edge is inserted there; where none does, the first of all
- * gets bytes of its own.
+ * Candidates are the buffers with the most neighbors in the interference graph that
+ * are not inserted yet: alone, with a larger one that does not interfere, or with
+ * two such.  Those with the largest member come first, then those with the most
+ * neighbors in total, then program order.  The first candidate that fits on an edge
+ * is inserted there; if none does, the first of all gets bytes of its own.
  *
- * What the text leaves open: "none of the ends are the dummy source or sink"
- * means that the edge does not go from the source to the sink; taken by the
- * letter it would forbid almost all sharing.
+ * The paper is ambiguous: "none of the ends are the dummy source or sink" is taken
+ * to mean that the edge does not go from the source to the sink; taken literally it
+ * would forbid almost all sharing.
  *
- * There are n^3 candidates; they are not listed.  The largest member leads:
- * where it fits on no edge, no candidate with it does, and it is not asked again
- * until there are new edges.  What one insertion may look at is bounded, so n
- * insertions take n times that; beyond the bound the best candidate so far is
- * taken.  Each insertion takes a buffer with the most neighbours, so it ends.
+ * There are n^3 candidates; they are not enumerated.  The search goes by the
+ * largest member: if it fits on no edge, no candidate with it does, and it is
+ * skipped until there are new edges.  The work of one insertion is bounded, so n
+ * insertions take n times that; at the bound the best candidate so far is taken.
+ * Each insertion takes a buffer with the most neighbors, so it terminates.
  */
 #include <config.h>
 
@@ -24,7 +23,7 @@
 #include "pack/baselines/nnc_graph.h"
 #include "pack/sort_keys.h"
 
-enum { LOOKS = 20 * 1000 * 1000, LEAST_LOOKS = 2 * 1000 };
+enum { MAX_WORK = 20 * 1000 * 1000, MIN_WORK = 2 * 1000 };
 
 struct candidate {
 	uint32_t member[OM_NNC_TUPLE];
@@ -33,16 +32,16 @@ struct candidate {
 	size_t edge;
 };
 
-struct teller {
+struct tuple_search {
 	om_nnc_graph *f;
-	uint32_t *by_size;       /* what is not inserted; largest first */
-	uint32_t *by_degree;     /* what is not inserted; most neighbours first */
+	uint32_t *by_size;       /* not inserted; largest first */
+	uint32_t *by_degree;     /* not inserted; most neighbors first */
 	uint32_t n;
 	size_t *seen;            /* by buffer: it fits on no edge below this number */
-	size_t *fit;             /* edges on which the leader fits */
+	size_t *fit;             /* the edges on which the leader fits */
 	size_t nfit;
-	bool anywhere;           /* no edge is asked for */
-	uint64_t looks, most;
+	bool anywhere;           /* no edge is required */
+	uint64_t work, max_work;
 	struct candidate best;
 };
 
@@ -51,14 +50,14 @@ struct teller {
 static uint32_t *
 sorted_list(const om_nnc_graph *f, bool degree_first, uint32_t *count)
 {
-	om_rank *key = OM_NEWN(f->mem, om_rank, f->n);
+	om_sort_key *key = OM_NEWN(f->mem, om_sort_key, f->n);
 	uint32_t *list = OM_NEWN(f->mem, uint32_t, f->n), n = 0;
 
 	for (uint32_t k = 0; k < f->n; k++)
 		if (!f->is_in[k])
-			key[n++] = (om_rank){degree_first ? f->g->degree[k] : f->bytes[k],
+			key[n++] = (om_sort_key){degree_first ? f->g->degree[k] : f->bytes[k],
 				degree_first ? f->bytes[k] : f->g->degree[k], k};
-	qsort(key, n, sizeof *key, om_by_rank);
+	qsort(key, n, sizeof *key, om_compare_sort_keys);
 	for (uint32_t k = 0; k < n; k++)
 		list[k] = key[k].id;
 	*count = n;
@@ -66,7 +65,7 @@ sorted_list(const om_nnc_graph *f, bool degree_first, uint32_t *count)
 }
 
 static void
-drop_inserted(const om_nnc_graph *f, uint32_t *list, uint32_t n)
+remove_inserted(const om_nnc_graph *f, uint32_t *list, uint32_t n)
 {
 	uint32_t m = 0;
 
@@ -78,19 +77,19 @@ drop_inserted(const om_nnc_graph *f, uint32_t *list, uint32_t n)
 /* ---- Candidates. ---- */
 
 static bool
-may_follow(const struct teller *w, uint32_t a, uint32_t b)
+are_compatible(const struct tuple_search *w, uint32_t a, uint32_t b)
 {
-	return om_interfere_before(w->f->g, a, b) || om_interfere_before(w->f->g, b, a);
+	return om_always_before(w->f->g, a, b) || om_always_before(w->f->g, b, a);
 }
 
-/* The first edge of the leader's that passes by all members. */
+/* The first of the leader's edges that is free during all members. */
 static bool
-find_edge(struct teller *w, const uint32_t *member, uint32_t n, size_t *edge)
+find_edge(struct tuple_search *w, const uint32_t *member, uint32_t n, size_t *edge)
 {
 	*edge = OM_NNC_NO_EDGE;
 	for (size_t k = 0; k < w->nfit; k++) {
 		uint32_t i = 0;
-		for (w->looks++; i < n && om_nnc_graph_passes(w->f, &w->f->edge[w->fit[k]], member[i]);)
+		for (w->work++; i < n && om_nnc_graph_passes(w->f, &w->f->edge[w->fit[k]], member[i]);)
 			i++;
 		if (i == n) {
 			*edge = w->fit[k];
@@ -101,7 +100,7 @@ find_edge(struct teller *w, const uint32_t *member, uint32_t n, size_t *edge)
 }
 
 static void
-consider(struct teller *w, const uint32_t *member, uint32_t n)
+try_candidate(struct tuple_search *w, const uint32_t *member, uint32_t n)
 {
 	struct candidate c = {.n = n};
 
@@ -115,25 +114,25 @@ consider(struct teller *w, const uint32_t *member, uint32_t n)
 		w->best = c;
 }
 
-/* A third member: larger than the first, no larger than the leader, and of those
- * the one with the most neighbours. */
+/* A third member: larger than the first, not larger than the leader, and of those
+ * the one with the most neighbors. */
 static void
-consider_thirds(struct teller *w, uint32_t small, uint32_t leader)
+try_triples(struct tuple_search *w, uint32_t small, uint32_t leader)
 {
 	const om_nnc_graph *f = w->f;
 
-	for (uint32_t k = 0; k < w->n && w->looks < w->most; k++, w->looks++) {
+	for (uint32_t k = 0; k < w->n && w->work < w->max_work; k++, w->work++) {
 		const uint32_t t = w->by_degree[k], tuple[] = {small, leader, t};
 		if (w->best.n && f->g->degree[small] + f->g->degree[leader] + (uint64_t)f->g->degree[t] <= w->best.degree)
 			return;
 		if (t != leader && f->bytes[t] > f->bytes[small] && f->bytes[t] <= f->bytes[leader]
-		    && may_follow(w, t, small) && may_follow(w, t, leader))
-			consider(w, tuple, 3);
+		    && are_compatible(w, t, small) && are_compatible(w, t, leader))
+			try_candidate(w, tuple, 3);
 	}
 }
 
 static void
-list_fits(struct teller *w, uint32_t leader)
+list_fitting_edges(struct tuple_search *w, uint32_t leader)
 {
 	const om_nnc_graph *f = w->f;
 
@@ -145,64 +144,65 @@ list_fits(struct teller *w, uint32_t leader)
 		if (e->high - e->low >= f->bytes[leader] && om_nnc_graph_passes(f, e, leader))
 			w->fit[w->nfit++] = k;
 	}
-	w->looks += f->nedge - w->seen[leader];
+	w->work += f->nedge - w->seen[leader];
 	if (w->nfit == 0)
 		w->seen[leader] = f->nedge;
 }
 
-/* Nobody has more neighbours than the first on the list. */
+/* No buffer has more neighbors than the first on the list. */
 static bool
-is_beaten(const struct teller *w, uint32_t leader)
+is_dominated(const struct tuple_search *w, uint32_t leader)
 {
 	const uint32_t *degree = w->f->g->degree;
 
 	return w->best.n && UINT64_C(2) * degree[w->by_degree[0]] + degree[leader] <= w->best.degree;
 }
 
-/* All candidates whose largest member this is. */
+/* All candidates whose largest member is the leader. */
 static void
-consider_leader(struct teller *w, uint32_t leader)
+try_leader(struct tuple_search *w, uint32_t leader)
 {
 	const om_nnc_graph *f = w->f;
-	const uint32_t most = f->g->degree[w->by_degree[0]];
+	const uint32_t max_degree = f->g->degree[w->by_degree[0]];
 
-	w->looks++;
-	if (is_beaten(w, leader))
+	w->work++;
+	if (is_dominated(w, leader))
 		return;
-	list_fits(w, leader);
+	list_fitting_edges(w, leader);
 	if (w->nfit == 0 && !w->anywhere)
 		return;
-	for (uint32_t k = 0; k < w->n && f->g->degree[w->by_degree[k]] == most && w->looks < w->most; k++) {
+	for (uint32_t k = 0; k < w->n && f->g->degree[w->by_degree[k]] == max_degree
+		&& w->work < w->max_work; k++) {
 		const uint32_t t = w->by_degree[k], pair[] = {t, leader};
-		w->looks++;
+		w->work++;
 		if (t == leader)
-			consider(w, &t, 1);
-		if (f->bytes[t] >= f->bytes[leader] || !may_follow(w, t, leader))
+			try_candidate(w, &t, 1);
+		if (f->bytes[t] >= f->bytes[leader] || !are_compatible(w, t, leader))
 			continue;
-		consider(w, pair, 2);
-		consider_thirds(w, t, leader);
-		if (is_beaten(w, leader))
+		try_candidate(w, pair, 2);
+		try_triples(w, t, leader);
+		if (is_dominated(w, leader))
 			return;
 	}
 }
 
 static bool
-choose(struct teller *w, bool anywhere)
+choose_candidate(struct tuple_search *w, bool anywhere)
 {
 	w->anywhere = anywhere;
 	w->best = (struct candidate){.n = 0};
-	w->looks = 0;
-	for (uint32_t k = 0; k < w->n && w->looks < w->most; k++) {
+	w->work = 0;
+	for (uint32_t k = 0; k < w->n && w->work < w->max_work; k++) {
 		if (w->best.n && w->f->bytes[w->by_size[k]] < w->f->bytes[w->by_size[k - 1]])
 			break;
-		consider_leader(w, w->by_size[k]);
+		try_leader(w, w->by_size[k]);
 	}
 	return w->best.n;
 }
 
-/* Past the bound: what has the most neighbours, alone. */
+/* At the bound: the buffer with the most neighbors, alone. */
 static void
-choose_first(struct teller *w)
+choose_single(struct tuple_search *w)
 {
 	const uint32_t t = w->by_degree[0];
 
@@ -213,22 +213,22 @@ choose_first(struct teller *w)
 void
 om_nnc_by_tuples(om_nnc_graph *f)
 {
-	struct teller w = {.f = f, .seen = OM_NEWN(f->mem, size_t, f->n)};
-	size_t room = 0;
+	struct tuple_search w = {.f = f, .seen = OM_NEWN(f->mem, size_t, f->n)};
+	size_t capacity = 0;
 
 	w.by_size = sorted_list(f, false, &w.n);
 	w.by_degree = sorted_list(f, true, &w.n);
-	w.most = LOOKS / ((uint64_t)w.n + 1) + LEAST_LOOKS;
+	w.max_work = MAX_WORK / ((uint64_t)w.n + 1) + MIN_WORK;
 	while (w.n) {
-		if (f->nedge > room) {
-			room = 2 * f->nedge;
-			w.fit = OM_NEWN(f->mem, size_t, room);
+		if (f->nedge > capacity) {
+			capacity = 2 * f->nedge;
+			w.fit = OM_NEWN(f->mem, size_t, capacity);
 		}
-		if (!choose(&w, false) && !choose(&w, true))
-			choose_first(&w);
+		if (!choose_candidate(&w, false) && !choose_candidate(&w, true))
+			choose_single(&w);
 		om_nnc_graph_insert(f, w.best.member, w.best.n, w.best.edge);
-		drop_inserted(f, w.by_size, w.n);
-		drop_inserted(f, w.by_degree, w.n);
+		remove_inserted(f, w.by_size, w.n);
+		remove_inserted(f, w.by_degree, w.n);
 		w.n -= w.best.n;
 	}
 }
