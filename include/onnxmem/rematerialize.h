@@ -1,10 +1,11 @@
-/* Doing things twice to keep less alive.
+/* Rematerialization: recompute storages to lower the peak.
  *
- * A storage that nobody needs for long may be dropped after a use and made again before
- * the next one, by running its op once more, in each gap between uses; what that op needs and is gone by
- * then is kept, or made again in turn.  Ops, storages and what may be computed over what are those of
- * <onnxmem/schedule.h>, in the order that they have.  As the packer, this knows no
- * operator and no tensor, and is usable alone.
+ * A storage without use for many ops may be dropped after a use and recomputed
+ * before the next one, by running its op once more, in each gap between uses.  The
+ * storages which that op uses, if they are dead by then, are kept or recomputed in
+ * turn.  Ops, storages and in-place pairs are those of <onnxmem/schedule.h>, in
+ * their original order.  Like the packer, this is independent of operators and
+ * tensors, and can be used alone.
  */
 #ifndef OM_REMATERIALIZE_H
 #define OM_REMATERIALIZE_H
@@ -12,36 +13,36 @@
 #include "onnxmem/schedule.h"
 #include "onnxmem/status.h"
 
-/* What may be done, and how far to go. */
+/* What may be recomputed, and the limits of the search. */
 typedef struct om_remat_request {
 	const om_order_problem *q; /* ops and storages */
-	const double *cost;      /* by op: of running it once more */
-	const uint32_t *until;   /* by op: it may run again before that op; 0: never;
-	                            OM_ORDER_NONE: at any time */
-	uint64_t budget;         /* bytes: no need to go below */
-	double most;             /* cost of all that is done again */
-	uint64_t effort;         /* ops looked at, before good is good enough */
+	const double *cost;      /* by op: the cost of running it once more */
+	const uint32_t *until;   /* by op: it may run again before that op; 0: never; OM_ORDER_NONE: always */
+	uint64_t budget;         /* bytes: a peak that need not be lowered */
+	double most;             /* limit of the total cost of recomputation */
+	uint64_t effort;         /* ops visited before the search returns its best result */
 } om_remat_request;
 
-/* Ops in the order in which they run.  One that occurs again makes its storages anew,
- * and whoever comes after it takes the new ones. */
+/* Ops in the order in which they run.  An op that occurs again makes new instances
+ * of its storages, which the ops after it use. */
 typedef struct om_remat_result {
-	uint32_t *run;           /* from the arena that was given */
-	uint32_t n;              /* how many: each op once, and those that run again */
-	uint64_t given, peak;    /* bytes: when nothing is done again, and in this order */
-	double cost;             /* of all that is done again */
-	bool is_exact;           /* for a chain: no set of storages, each made again at most once,
-	                            costs less at this peak */
+	uint32_t *run;           /* allocated from the arena of the call */
+	uint32_t n;              /* length: each op once, and those that run again */
+	uint64_t given, peak;    /* bytes: without recomputation, and of this order */
+	double cost;             /* of all recomputation */
+	/* for a chain: no set of storages, each recomputed at most once, costs less at this peak */
+	bool is_exact;
 } om_remat_result;
 
-/* The cheapest way that is found to a peak of `budget`; where that cannot be had for `most`,
- * or at all, the lowest peak.  Deterministic: depends on the problem alone.  Refuses with
- * OM_INVALID what om_order_solve() refuses. */
+/* Find the cheapest recomputation with a peak of at most `budget`; if there is none
+ * within the cost limit, the lowest peak found.  Deterministic: depends on the
+ * problem alone.  OM_INVALID as for om_order_solve(). */
 OM_API om_status om_remat_solve(om_session *s, const om_remat_request *w, om_arena *mem,
 	om_remat_result *r);
 
-/* The peak when exactly these storages are dropped where they are not needed for longest,
- * and what it costs; UINT64_MAX where an op may not run again when it has to.  For tests. */
+/* The peak, in bytes, if exactly these storages are dropped in their longest gap,
+ * and the cost; UINT64_MAX if an op would have to run again after its limit
+ * `until`. For tests. */
 OM_API uint64_t om_remat_peak(const om_remat_request *w, const bool *dropped, double *cost);
 
 #endif

@@ -1,13 +1,13 @@
-/* Orders of execution that keep little alive at once.
+/* Execution orders of low peak memory.
  *
- * Ops that make and need storages in, an order out.  As the packer, this knows
- * no operator, no tensor and no ONNX, and is usable alone.
+ * Input: ops that produce and use storages; output: an order.  Like the packer,
+ * this is independent of operators, tensors and ONNX, and can be used alone.
  *
- * A storage is alive from the op that makes it to the last that needs it.  While
- * an op runs, all that it needs and all that it makes are alive; where it may
- * compute a storage over one that nobody else needs any more, the two count
- * once.  So the bytes alive between two ops depend on the set of ops that ran
- * alone, not on their order.
+ * A storage is live from the op that makes it to the last op that uses it.  While
+ * an op runs, all storages that it uses and all that it makes are live; if it may
+ * compute a storage in place of one that has no later user, the two count once.  So
+ * the bytes live between two ops depend on the set of executed ops alone, not on
+ * their order.
  */
 #ifndef OM_SCHEDULE_H
 #define OM_SCHEDULE_H
@@ -17,63 +17,64 @@
 
 #include "onnxmem/arena.h"
 
-/* Instead of the number of an op. */
+/* In place of an op number: no op. */
 #define OM_ORDER_NONE UINT32_MAX
 
-/* Bytes that one op makes, and others need. */
+/* Bytes that one op makes and others use. */
 typedef struct om_order_storage {
-	uint64_t bytes;          /* of it */
-	uint32_t maker;          /* the op that makes it; OM_ORDER_NONE: there from the start */
-	bool live_out;              /* wanted at the end */
+	uint64_t bytes;          /* its size */
+	uint32_t maker;          /* the op that makes it; OM_ORDER_NONE: live from the start */
+	bool live_out;           /* live at the end */
 } om_order_storage;
 
-/* `made` may be computed over `needed`, which has as many bytes.  An op computes
- * each over one of those that are named for it and dead otherwise. */
+/* `made` may be computed in place of `needed`, which has the same size.  An op
+ * computes each storage in place of one of those listed for it that are otherwise
+ * dead. */
 typedef struct om_inplace_pair {
-	uint32_t made, needed;   /* numbers of storages */
+	uint32_t made, needed;   /* indices of storages */
 } om_inplace_pair;
 
-/* What an op waits for, needs and takes. */
+/* The dependences and the memory of an op. */
 typedef struct om_order_op {
-	const uint32_t *after;   /* ops that come before this one, each of a smaller number */
-	const uint32_t *use;     /* storages that it needs; its makers come before it, too */
-	const om_inplace_pair *over;  /* by `made`; none is `needed` twice */
-	const uint32_t *early;   /* of `use`: those it needs at its start, but not in its middle */
-	uint32_t nafter, nuse, nover, ndies_early; /* how many of each */
-	uint64_t begin;          /* bytes that it takes beside what is alive before it: all that
-	                            it makes, and scratch */
-	uint64_t middle;         /* the same, later on, when `early` may be dead; 0: never more */
+	const uint32_t *after;   /* predecessors besides the makers of `use`, each with a smaller number */
+	const uint32_t *use;     /* storages that it uses; their makers run before it */
+	const om_inplace_pair *over;  /* sorted by `made`; no storage is `needed` twice */
+	const uint32_t *early;   /* of `use`: those that are dead after the start of the op */
+	uint32_t nafter, nuse, nover, ndies_early; /* lengths */
+	/* bytes required at its start besides those live before: all that it makes, and workspace */
+	uint64_t begin;
+	uint64_t middle;         /* the same, later on, when `early` may be dead; 0: never more than `begin` */
 } om_order_op;
 
-/* Ops are numbered in an order that is legal: the one they came in. */
+/* Ops are numbered in a valid order: the original one. */
 typedef struct om_order_problem {
-	const om_order_op *op;             /* by number; the caller's, as all in it */
+	const om_order_op *op;             /* by number; this array and all in it belong to the caller */
 	const om_order_storage *storage;   /* by number */
-	uint32_t nop, nstorage;            /* how many of each */
+	uint32_t nop, nstorage;            /* lengths */
 } om_order_problem;
 
-/* How good an order is. */
+/* The peak of an order. */
 typedef struct om_order_result {
-	uint64_t given;          /* bytes: the peak of the order that the ops came in */
-	uint64_t peak;           /* bytes: that of the order that was found */
+	uint64_t given;          /* bytes: the peak of the original order */
+	uint64_t peak;           /* bytes: the peak of the resulting order */
 	uint64_t lower_bound;    /* bytes: no order has a lower peak */
-	uint64_t nodes;          /* sets of ops that were looked at */
+	uint64_t nodes;          /* search nodes: sets of ops that were expanded */
 	bool is_proven;          /* peak == lower_bound */
 } om_order_result;
 
-/* The peak of an order: [nop] numbers of ops. */
+/* The peak of an order, in bytes.  `order`: [nop] numbers of ops. */
 OM_API uint64_t om_order_peak(const om_order_problem *q, const uint32_t *order);
 
-/* An order of lowest peak, as far as `nodes` sets of ops go; the order that the
- * ops came in where none is strictly better.  Deterministic: depends on the
- * problem and `nodes` alone.  Refuses with OM_INVALID numbers out of range and
- * ops that stand before what they come after. */
+/* Find an order of low peak with at most `nodes` search nodes; the original order
+ * if no strictly better one is found.  Deterministic: depends on the problem and
+ * `nodes` alone.  OM_INVALID for numbers out of range and ops that precede one of
+ * their predecessors. */
 OM_API om_status om_order_solve(om_session *s, const om_order_problem *q, uint64_t nodes,
 	uint32_t *order, om_order_result *result);
 
-/* The order in which a search in breadth reaches the ops: one is activated when
- * all before it are done; the earliest activated comes next.  With `by_bytes`,
- * the one that frees most beyond what it makes. */
+/* Breadth-first order: an op is ready when all its predecessors have run; the op
+ * that became ready first runs next.  With `by_bytes`, the ready op that frees most
+ * bytes beyond those that it makes. */
 OM_API void om_order_bfs(const om_order_problem *q, bool by_bytes, uint32_t *order);
 
 #endif

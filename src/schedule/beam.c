@@ -1,18 +1,17 @@
-/* Good orders without proof: sets of ops by their size, the best of each size
- * followed.  What is best: the lower peak so far, then the fewer bytes alive.
- * An op that frees at least what it makes and live_out within the peak runs at
- * once (see exact.c).
- */
+/* Beam search: sets of ops by size, the best of each size are expanded.  The best
+ * is the one with the lower peak so far, then with fewer bytes live.  An op that
+ * frees at least as much as it makes and stays within the peak runs at once (see
+ * exact.c). */
 #include <config.h>
 
 #include "base/rng.h"
 #include "schedule/subproblem.h"
 
-struct state {
+struct beam_state {
 	uint64_t peak, alive, hash;
 	uint32_t from, unit, size;
-	uint32_t next;               /* of the same size; 0 ends the list */
-	uint32_t at;                 /* its set */
+	uint32_t next;               /* the next state of the same size; 0 ends the list */
+	uint32_t at;                 /* index of its set */
 };
 
 struct beam {
@@ -20,12 +19,12 @@ struct beam {
 	om_arena *mem;
 	uint64_t level, upper;
 	uint64_t *nodes;
-	struct state *state;         /* state 0 is none */
+	struct beam_state *state;         /* index 0 is unused */
 	size_t n, cap;
-	uint32_t *first;             /* by size: states */
+	uint32_t *first;             /* by size: the first state of its list */
 	uint64_t *set;
 	size_t nset, capset;
-	uint32_t *spare;             /* sets that nobody needs any more */
+	uint32_t *spare;             /* free sets */
 	size_t nspare, capspare;
 };
 
@@ -36,7 +35,7 @@ set_of(const struct beam *b, uint32_t k)
 }
 
 static uint32_t
-new_set(struct beam *b)
+alloc_set(struct beam *b)
 {
 	if (b->nspare)
 		return b->spare[--b->nspare];
@@ -45,52 +44,53 @@ new_set(struct beam *b)
 }
 
 static void
-add(struct beam *b, uint32_t from, uint32_t unit, const om_move *m)
+add_state(struct beam *b, uint32_t from, uint32_t unit, const om_move *m)
 {
-	const struct state *s = &b->state[from];
+	const struct beam_state *s = &b->state[from];
 	const uint32_t size = s->size + b->g->unit[unit + 1] - b->g->unit[unit];
-	const struct state new = {m->step > s->peak ? m->step : s->peak, m->alive,
-		s->hash + om_mix(unit + UINT64_C(0x9e3779b97f4a7c15)), from, unit, size, b->first[size], new_set(b)};
+	const struct beam_state new = {m->step > s->peak ? m->step : s->peak, m->alive,
+		s->hash + om_mix(unit + UINT64_C(0x9e3779b97f4a7c15)), from, unit, size, b->first[size],
+			alloc_set(b)};
 
 	OM_PUSH(b->mem, b->state, b->n, b->cap, new);
 	const uint32_t k = (uint32_t)b->n - 1;
 	b->first[size] = k;
 	memcpy(set_of(b, k), set_of(b, from), b->g->width * sizeof *b->set);
-	om_unit_run(b->g, set_of(b, k), unit);
+	om_set_run_unit(b->g, set_of(b, k), unit);
 }
 
-/* All moves, or the one that can be made at once. */
+/* Add a state for each ready unit, or only one for a unit that can run at once. */
 static void
-expand(struct beam *b, uint32_t k)
+expand_state(struct beam *b, uint32_t k)
 {
 	const uint64_t alive = b->state[k].alive;
 	const uint64_t within = b->state[k].peak > b->level ? b->state[k].peak : b->level;
 	const size_t before = b->n;
 
 	--*b->nodes;
-	for (uint32_t u = 0; (u = om_next_ready(b->g, set_of(b, k), u)) < b->g->nunit; u++) {
+	for (uint32_t u = 0; (u = om_set_next_ready(b->g, set_of(b, k), u)) < b->g->nunit; u++) {
 		const om_move m = om_unit_move(b->g, set_of(b, k), alive, u);
 		if (m.step >= b->upper)
 			continue;
 		if (m.alive <= alive && m.step <= within)
-			while (b->n > before) {  /* it makes the others needless */
-				const struct state *s = &b->state[--b->n];
+			while (b->n > before) {  /* the others are dominated */
+				const struct beam_state *s = &b->state[--b->n];
 				b->first[s->size] = s->next;
 				OM_PUSH(b->mem, b->spare, b->nspare, b->capspare, s->at);
 			}
-		add(b, k, u, &m);
+		add_state(b, k, u, &m);
 		if (m.alive <= alive && m.step <= within)
 			return;
 	}
 }
 
-struct rank {
+struct beam_rank {
 	uint64_t peak, alive, hash;
 	uint32_t state;
 };
 
 static bool
-is_better(const struct rank *x, const struct rank *y)
+is_better(const struct beam_rank *x, const struct beam_rank *y)
 {
 	if (x->peak != y->peak)
 		return x->peak < y->peak;
@@ -101,11 +101,12 @@ is_better(const struct rank *x, const struct rank *y)
 	return x->state < y->state;
 }
 
-/* The heap below `at`, the best one first, but for what lies at `at`. */
+/* Restore the heap below `at`, the best on top; only the entry at `at` is out of
+ * order. */
 static void
-sift(struct rank *heap, size_t n, size_t at)
+sift_down(struct beam_rank *heap, size_t n, size_t at)
 {
-	const struct rank r = heap[at];
+	const struct beam_rank r = heap[at];
 
 	for (size_t kid; (kid = 2 * at + 1) < n; at = kid) {
 		if (kid + 1 < n && is_better(&heap[kid + 1], &heap[kid]))
@@ -117,40 +118,40 @@ sift(struct rank *heap, size_t n, size_t at)
 	heap[at] = r;
 }
 
-/* The best of `n`, which goes behind the others. */
-static const struct rank *
-take_best(struct rank *heap, size_t n)
+/* Remove the best of the `n` entries and store it after the others. */
+static const struct beam_rank *
+pop_best(struct beam_rank *heap, size_t n)
 {
-	const struct rank best = heap[0];
+	const struct beam_rank best = heap[0];
 
 	heap[0] = heap[n - 1];
 	heap[n - 1] = best;
 	if (n > 1)
-		sift(heap, n - 1, 0);
+		sift_down(heap, n - 1, 0);
 	return &heap[n - 1];
 }
 
-/* The states of one size: the best go on, of equal sets one.  There are many more than go on, so they
- * are not sorted. */
+/* Expand the best states of one size, one of each group of equal sets.  Far more
+ * states exist than are expanded, so they are in a heap instead of being sorted. */
 static void
-follow(struct beam *b, uint32_t size, uint32_t width, struct rank **rank, size_t *cap)
+expand_best(struct beam *b, uint32_t size, uint32_t width, struct beam_rank **beam_rank, size_t *cap)
 {
 	const size_t bytes = b->g->words * sizeof *b->set;
 	size_t n = 0, kept = 0;
 
 	for (uint32_t k = b->first[size]; k; k = b->state[k].next) {
-		const struct rank r = {b->state[k].peak > b->level ? b->state[k].peak : b->level,
+		const struct beam_rank r = {b->state[k].peak > b->level ? b->state[k].peak : b->level,
 			b->state[k].alive, b->state[k].hash, k};
-		OM_PUSH(b->mem, *rank, n, *cap, r);
+		OM_PUSH(b->mem, *beam_rank, n, *cap, r);
 	}
 	for (size_t k = n / 2; k-- > 0;)
-		sift(*rank, n, k);
+		sift_down(*beam_rank, n, k);
 	for (size_t k = n; k > 0 && kept < width && *b->nodes; k--) {
-		const struct rank *r = take_best(*rank, k), *last = r + 1;
+		const struct beam_rank *r = pop_best(*beam_rank, k), *last = r + 1;
 		if (k < n && last->hash == r->hash && memcmp(set_of(b, last->state), set_of(b, r->state), bytes) == 0)
 			continue;
 		kept++;
-		expand(b, r->state);
+		expand_state(b, r->state);
 	}
 	for (uint32_t k = b->first[size]; k; k = b->state[k].next)
 		OM_PUSH(b->mem, b->spare, b->nspare, b->capspare, b->state[k].at);
@@ -169,30 +170,30 @@ write_order(const struct beam *b, uint32_t k, uint32_t *order)
 }
 
 static void
-start(struct beam *b)
+init_beam(struct beam *b)
 {
-	const struct state none = {0}, root = {.alive = b->g->base, .at = new_set(b)};
+	const struct beam_state none = {0}, root = {.alive = b->g->base, .at = alloc_set(b)};
 
 	OM_PUSH(b->mem, b->state, b->n, b->cap, none);
 	OM_PUSH(b->mem, b->state, b->n, b->cap, root);
-	om_set_start(b->g, set_of(b, 1));
+	om_set_init(b->g, set_of(b, 1));
 	b->first[0] = 1;
 }
 
-om_found
+om_search_result
 om_subproblem_beam(const om_subproblem *g, uint64_t level, uint64_t upper, uint32_t width, uint64_t *nodes,
 	uint32_t *order)
 {
 	om_arena *mem = om_arena_new();
 	struct beam b = {.g = g, .mem = mem, .level = level, .upper = upper, .nodes = nodes,
 		.first = OM_NEWN(mem, uint32_t, (size_t)g->nop + 1)};
-	struct rank *rank = NULL;
+	struct beam_rank *beam_rank = NULL;
 	size_t cap = 0;
 	uint32_t best;
 
-	start(&b);
+	init_beam(&b);
 	for (uint32_t size = 0; size < g->nop && *nodes; size++)
-		follow(&b, size, width, &rank, &cap);
+		expand_best(&b, size, width, &beam_rank, &cap);
 	best = b.first[g->nop];
 	for (uint32_t k = best; k; k = b.state[k].next)
 		if (b.state[k].peak < b.state[best].peak)
@@ -200,5 +201,5 @@ om_subproblem_beam(const om_subproblem *g, uint64_t level, uint64_t upper, uint3
 	if (best)
 		write_order(&b, best, order);
 	om_arena_free(mem);
-	return best ? OM_FOUND : OM_GAVE_UP;
+	return best ? OM_ORDER_FOUND : OM_ORDER_NODE_LIMIT;
 }

@@ -1,38 +1,38 @@
-/* The lowest peak, by search over sets of ops.
+/* The minimal peak, by search over sets of ops.
  *
- * What is alive between two ops depends on the set of those that ran, so an
- * order is a path through sets, and a set is worth visiting once.  The search
- * goes by levels: all sets that can be reached without ever having more than
- * `level` bytes alive, depth first; moves that need more are put off.  When
- * nothing is left, no order live_out within the level, and the least that was put
- * off is the next one.  The first path that arrives is of lowest peak.
+ * The bytes live between two ops depend on the set of executed ops, so an order is
+ * a path through sets, and a set is visited at most once.  The search goes by
+ * levels: all sets that can be reached with never more than `level` bytes live,
+ * depth first; moves that require more are deferred.  When no set is left, no order
+ * stays within the level, and the least deferred move is the next level.  The first
+ * complete path has the minimal peak.
  *
- * Bytes alive, f, are submodular over sets of (halves of) ops: what an op frees
- * only grows with the set before it.  So this holds:
+ * The live bytes, f, are submodular over sets of (halves of) ops: the bytes that an
+ * op frees only grow with the set before it.  So the following holds:
  *
- *	Let U be reachable from S within the level, f(U) <= f(S), and let no set
- *	between S and U (S included in it, it included in U) have less than f(U).
- *	Then from S it is enough to go on to U.
+ * 	Let U be reachable from S within the level, f(U) <= f(S), and let no set
+ * 	between S and U (S included in it, it included in U) have less than f(U).
+ * 	Then from S it is enough to continue with U.
  *
- * For let S = T0, T1, ... be any path from S within the level.  f(Tk + U) <=
- * f(Tk) + f(U) - f(Tk * U) <= f(Tk), since Tk * U lies between S and U; the same
+ * Proof: let S = T0, T1, ... be any path from S within the level.  f(Tk + U) <=
+ * f(Tk) + f(U) - f(Tk * U) <= f(Tk), since Tk * U is between S and U; the same
  * holds in the middle of an op.  So the path through U and the sets Tk + U is
  * within the level, too.
  *
- * U with the fewest ops among all sets reachable within the level that have no
- * more alive than S is such a set: were f(V) < f(U) for a V between, take the V
- * with least f.  The path to U, cut down to V, leads there within the level:
- * f(Tk * V) <= f(Tk) + f(V) - f(Tk + V) <= f(Tk).  V has fewer ops than U, and
- * was not found: a contradiction.  Hence a search in breadth around S, which
- * stops before it has left out any set of smaller size.  One op that frees at
- * least what it makes is the smallest case of it.
+ * Of all sets reachable within the level that have no more bytes live than S, the U
+ * with the fewest ops is such a set: were f(V) < f(U) for a V between, take the V
+ * with least f.  The path to U, restricted to V, leads there within the level: f(Tk
+ * * V) <= f(Tk) + f(V) - f(Tk + V) <= f(Tk). V has fewer ops than U, and was not
+ * found: a contradiction.  Hence a breadth-first search around S, which stops
+ * before it has skipped any set of smaller size.  A single op that frees at least
+ * as much as it makes is the smallest case.
  *
- * The second argument wants f submodular in the middle of ops, too.  It is, as
- * long as no op has a choice over which storage it computes; else the sets
- * between S and U are looked at one by one.
+ * The second argument requires that f is submodular in the middle of ops, too.  It
+ * is, unless an op has a choice of the storage that it computes in place of; in
+ * that case the sets between S and U are checked one by one.
  *
- * A level only rises, so what was enough live_out enough.  Ends because there are
- * finitely many sets, and `nodes` of them at most.
+ * Levels only rise, so earlier decisions remain valid.  It terminates because there
+ * are finitely many sets, and at most `nodes` of them are expanded.
  */
 #include <config.h>
 
@@ -42,57 +42,57 @@
 #include "schedule/subproblem.h"
 
 enum {
-	AROUND = 64,                 /* sets looked at around one */
-	BETWEEN = 8,                 /* units between two sets that are tried one by one, */
-	TRIES = 2000,                /* and how often */
-	MOST_WORDS = 1 << 24,        /* of all sets together: 128 MiB, and no more again of what is ready */
+	NEIGHBORHOOD = 64,                 /* sets in the neighborhood of one */
+	MAX_BETWEEN = 8,                 /* units between two sets that are checked one by one, */
+	MAX_CHECKS = 2000,                /* and the limit of such checks */
+	MAX_WORDS = 1 << 24,        /* of all sets together: 128 MiB, and at most the same for ready units */
 };
 
-struct state {
+struct exact_state {
 	uint64_t alive, hash;
-	uint32_t from, unit;         /* how it was reached */
+	uint32_t from, unit;         /* the state and move that reached it */
 };
 
-struct later {
+struct deferred {
 	uint64_t step;
 	uint32_t state;
 };
 
-/* A state near the one that is looked around. */
-struct near {
+/* A state in the neighborhood of the expanded one. */
+struct neighbor {
 	uint64_t alive, hash;
 	uint32_t from, unit, size;
 };
 
-struct search {
+struct exact_search {
 	const om_subproblem *g;
 	om_arena *mem;
 	uint64_t level, upper;
 	uint64_t *nodes;
 	uint64_t *set;               /* `width` words of each state */
-	struct state *state;
+	struct exact_state *state;
 	size_t n, cap, capset;
-	uint32_t *slot;              /* a table of states, by hash; 0 is empty */
+	uint32_t *slot;              /* hash table of states; 0 is empty */
 	size_t nslot;
 	uint32_t *stack;
 	size_t depth, capstack;
-	struct later *later;         /* a heap, least step first */
-	size_t nlater, caplater;
-	uint64_t *probe, *nearby;
-	struct near near[AROUND];
-	struct option *option, *around;
+	struct deferred *deferred;         /* a heap, least step first */
+	size_t ndeferred, capdeferred;
+	uint64_t *probe, *neighbor_sets;
+	struct neighbor neighbor[NEIGHBORHOOD];
+	struct option *option, *neighbor_option;
 };
 
 /* ---- States. ---- */
 
 static uint64_t *
-set_of(const struct search *s, uint32_t k)
+set_of(const struct exact_search *s, uint32_t k)
 {
 	return s->set + (size_t)k * s->g->width;
 }
 
 static void
-enter(struct search *s, uint32_t k)
+insert_state(struct exact_search *s, uint32_t k)
 {
 	size_t at = s->state[k].hash & (s->nslot - 1);
 
@@ -102,16 +102,16 @@ enter(struct search *s, uint32_t k)
 }
 
 static void
-grow_table(struct search *s)
+grow_table(struct exact_search *s)
 {
 	s->nslot = s->nslot ? 2 * s->nslot : 1024;
 	s->slot = OM_NEWN(s->mem, uint32_t, s->nslot);
 	for (size_t k = 0; k < s->n; k++)
-		enter(s, (uint32_t)k);
+		insert_state(s, (uint32_t)k);
 }
 
 static bool
-is_known(const struct search *s, const uint64_t *set, uint64_t hash)
+is_known(const struct exact_search *s, const uint64_t *set, uint64_t hash)
 {
 	for (size_t at = hash & (s->nslot - 1); s->slot[at]; at = (at + 1) & (s->nslot - 1)) {
 		const uint32_t k = s->slot[at] - 1;
@@ -121,82 +121,82 @@ is_known(const struct search *s, const uint64_t *set, uint64_t hash)
 	return false;
 }
 
-/* A unit has a hash of its own; that of a set is the sum of its units'. */
+/* Units have hashes; the hash of a set is the sum of its units' hashes. */
 static uint64_t
 hash_of(uint32_t unit)
 {
 	return om_mix(unit + UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* The state behind `unit`, which is new. */
+/* Add the state after `unit`, which is new. */
 static uint32_t
-add(struct search *s, uint32_t from, uint32_t unit, uint64_t alive, uint64_t hash)
+add_state(struct exact_search *s, uint32_t from, uint32_t unit, uint64_t alive, uint64_t hash)
 {
 	const size_t w = s->g->width;
 
 	if (2 * (s->n + 1) > s->nslot)
 		grow_table(s);
 	s->set = om_grow(s->mem, s->set, w * sizeof *s->set, s->n, &s->capset);
-	const struct state new = {alive, hash, from, unit};
+	const struct exact_state new = {alive, hash, from, unit};
 	OM_PUSH(s->mem, s->state, s->n, s->cap, new);
 	const uint32_t k = (uint32_t)s->n - 1;
 	if (k) {
 		memcpy(set_of(s, k), set_of(s, from), w * sizeof *s->set);
-		om_unit_run(s->g, set_of(s, k), unit);
+		om_set_run_unit(s->g, set_of(s, k), unit);
 	} else {
-		om_set_start(s->g, set_of(s, k));
+		om_set_init(s->g, set_of(s, k));
 	}
-	enter(s, k);
+	insert_state(s, k);
 	return k;
 }
 
 static void
-push(struct search *s, uint32_t k)
+push_state(struct exact_search *s, uint32_t k)
 {
 	OM_PUSH(s->mem, s->stack, s->depth, s->capstack, k);
 }
 
-/* ---- What is put off. ---- */
+/* ---- Deferred states. ---- */
 
 static void
-put_off(struct search *s, uint32_t k, uint64_t step)
+defer_state(struct exact_search *s, uint32_t k, uint64_t step)
 {
-	const struct later new = {step, k};
-	size_t at = s->nlater;
+	const struct deferred new = {step, k};
+	size_t at = s->ndeferred;
 
-	OM_PUSH(s->mem, s->later, s->nlater, s->caplater, new);
-	for (; at && s->later[(at - 1) / 2].step > step; at = (at - 1) / 2)
-		s->later[at] = s->later[(at - 1) / 2];
-	s->later[at] = new;
+	OM_PUSH(s->mem, s->deferred, s->ndeferred, s->capdeferred, new);
+	for (; at && s->deferred[(at - 1) / 2].step > step; at = (at - 1) / 2)
+		s->deferred[at] = s->deferred[(at - 1) / 2];
+	s->deferred[at] = new;
 }
 
 static uint32_t
-take_first(struct search *s)
+pop_deferred(struct exact_search *s)
 {
-	const uint32_t first = s->later[0].state;
-	const struct later last = s->later[--s->nlater];
+	const uint32_t first = s->deferred[0].state;
+	const struct deferred last = s->deferred[--s->ndeferred];
 	size_t at = 0;
 
-	for (size_t kid; (kid = 2 * at + 1) < s->nlater; at = kid) {
-		if (kid + 1 < s->nlater && s->later[kid + 1].step < s->later[kid].step)
+	for (size_t kid; (kid = 2 * at + 1) < s->ndeferred; at = kid) {
+		if (kid + 1 < s->ndeferred && s->deferred[kid + 1].step < s->deferred[kid].step)
 			kid++;
-		if (s->later[kid].step >= last.step)
+		if (s->deferred[kid].step >= last.step)
 			break;
-		s->later[at] = s->later[kid];
+		s->deferred[at] = s->deferred[kid];
 	}
-	s->later[at] = last;
+	s->deferred[at] = last;
 	return first;
 }
 
 /* False when no level below `upper` is left. */
 static bool
-next_level(struct search *s)
+next_level(struct exact_search *s)
 {
-	if (!s->nlater || s->later[0].step >= s->upper)
+	if (!s->ndeferred || s->deferred[0].step >= s->upper)
 		return false;
-	s->level = s->later[0].step;
-	while (s->nlater && s->later[0].step <= s->level)
-		push(s, take_first(s));
+	s->level = s->deferred[0].step;
+	while (s->ndeferred && s->deferred[0].step <= s->level)
+		push_state(s, pop_deferred(s));
 	return true;
 }
 
@@ -207,95 +207,95 @@ struct option {
 	om_move move;
 };
 
-/* Units that can run next.  `set` is the same afterwards. */
+/* The units that can run next.  `set` is restored. */
 static uint32_t
-options_of(const struct search *s, uint64_t *set, uint64_t alive, struct option *o)
+options_of(const struct exact_search *s, uint64_t *set, uint64_t alive, struct option *o)
 {
 	uint32_t n = 0;
 
-	for (uint32_t u = 0; (u = om_next_ready(s->g, set, u)) < s->g->nunit; u++)
+	for (uint32_t u = 0; (u = om_set_next_ready(s->g, set, u)) < s->g->nunit; u++)
 		o[n++] = (struct option){u, om_unit_move(s->g, set, alive, u)};
 	return n;
 }
 
-/* The state behind a move, unless it is known already. */
+/* Push the state after a move, unless it is known. */
 static void
-go(struct search *s, uint32_t k, uint32_t unit, uint64_t alive)
+push_move(struct exact_search *s, uint32_t k, uint32_t unit, uint64_t alive)
 {
 	const uint64_t hash = s->state[k].hash + hash_of(unit);
 
 	memcpy(s->probe, set_of(s, k), s->g->words * sizeof *s->probe);
-	om_unit_put(s->g, s->probe, unit);
+	om_set_add_unit(s->g, s->probe, unit);
 	if (!is_known(s, s->probe, hash))
-		push(s, add(s, k, unit, alive, hash));
+		push_state(s, add_state(s, k, unit, alive, hash));
 }
 
-/* Along the way that was found around `k`, and on.  The states between need not
- * be looked at, should they be met again: what is said above holds for them. */
+/* Add the states of the path found around `k`, and push its end.  The states
+ * between need no expansion if they are reached again: the argument above holds for
+ * them. */
 static void
-follow(struct search *s, uint32_t k, uint32_t near, const struct option *last)
+follow_path(struct exact_search *s, uint32_t k, uint32_t neighbor, const struct option *last)
 {
-	uint32_t way[AROUND], n = 0;
+	uint32_t path[NEIGHBORHOOD], n = 0;
 
-	for (; near; near = s->near[near].from)
-		way[n++] = near;
+	for (; neighbor; neighbor = s->neighbor[neighbor].from)
+		path[n++] = neighbor;
 	while (n-- > 0) {
-		const struct near *step = &s->near[way[n]];
-		k = add(s, k, step->unit, step->alive, s->state[k].hash + hash_of(step->unit));
+		const struct neighbor *step = &s->neighbor[path[n]];
+		k = add_state(s, k, step->unit, step->alive, s->state[k].hash + hash_of(step->unit));
 	}
-	go(s, k, last->unit, last->move.alive);
+	push_move(s, k, last->unit, last->move.alive);
 }
 
 static uint64_t *
-near_set(const struct search *s, uint32_t k)
+neighbor_set(const struct exact_search *s, uint32_t k)
 {
-	return s->nearby + (size_t)k * s->g->width;
+	return s->neighbor_sets + (size_t)k * s->g->width;
 }
 
-/* Is the set behind near state `i` and `unit` among the first `n`? */
+/* Is the set after neighbor state `i` and `unit` among the first `n`? */
 static bool
-is_near(struct search *s, uint32_t n, uint32_t i, uint32_t unit, uint64_t hash)
+is_neighbor(struct exact_search *s, uint32_t n, uint32_t i, uint32_t unit, uint64_t hash)
 {
 	const size_t bytes = s->g->words * sizeof *s->probe;
 
-	memcpy(s->probe, near_set(s, i), bytes);
-	om_unit_put(s->g, s->probe, unit);
+	memcpy(s->probe, neighbor_set(s, i), bytes);
+	om_set_add_unit(s->g, s->probe, unit);
 	for (uint32_t k = n; k-- > 0;)
-		if (s->near[k].hash == hash && memcmp(s->probe, near_set(s, k), bytes) == 0)
+		if (s->neighbor[k].hash == hash && memcmp(s->probe, neighbor_set(s, k), bytes) == 0)
 			return true;
 	return false;
 }
 
 static void
-add_near(struct search *s, uint32_t n, uint32_t from, const struct option *o, uint64_t hash)
+add_neighbor(struct exact_search *s, uint32_t n, uint32_t from, const struct option *o, uint64_t hash)
 {
-	s->near[n] = (struct near){o->move.alive, hash, from, o->unit, s->near[from].size + 1};
-	memcpy(near_set(s, n), near_set(s, from), s->g->width * sizeof(uint64_t));
-	om_unit_run(s->g, near_set(s, n), o->unit);
+	s->neighbor[n] = (struct neighbor){o->move.alive, hash, from, o->unit, s->neighbor[from].size + 1};
+	memcpy(neighbor_set(s, n), neighbor_set(s, from), s->g->width * sizeof(uint64_t));
+	om_set_run_unit(s->g, neighbor_set(s, n), o->unit);
 }
 
-/* The units between state `k` and what is behind near state `i` and `unit`. */
+/* The units between state `k` and the set after neighbor state `i` and `unit`. */
 static uint32_t
-units_between(const struct search *s, uint32_t i, uint32_t unit, uint32_t *all)
+units_between(const struct exact_search *s, uint32_t i, uint32_t unit, uint32_t *all)
 {
 	uint32_t n = 0;
 
 	all[n++] = unit;
-	for (; i; i = s->near[i].from)
-		all[n++] = s->near[i].unit;
+	for (; i; i = s->neighbor[i].from)
+		all[n++] = s->neighbor[i].unit;
 	return n;
 }
 
-/* Does no set between `k` and the one with these units behind it have fewer than
- * `alive` bytes?  Tried one by one, whatever they take; false where they are too
- * many. */
+/* True if no set between `k` and `k` with these units has fewer than `alive` bytes
+ * live.  Enumerates the sets regardless of the level; false if there are too many. */
 static bool
-is_least(struct search *s, uint32_t k, const uint32_t *unit, uint32_t n, uint64_t alive)
+is_minimum(struct exact_search *s, uint32_t k, const uint32_t *unit, uint32_t n, uint64_t alive)
 {
-	uint64_t now[BETWEEN + 1], mask[BETWEEN + 1] = {0};
-	uint32_t next[BETWEEN + 1] = {0}, depth = 0, tries = 0;
+	uint64_t now[MAX_BETWEEN + 1], mask[MAX_BETWEEN + 1] = {0};
+	uint32_t next[MAX_BETWEEN + 1] = {0}, depth = 0, tries = 0;
 
-	if (n > BETWEEN)
+	if (n > MAX_BETWEEN)
 		return false;
 	memcpy(s->probe, set_of(s, k), s->g->words * sizeof *s->probe);
 	now[0] = s->state[k].alive;
@@ -306,67 +306,67 @@ is_least(struct search *s, uint32_t k, const uint32_t *unit, uint32_t n, uint64_
 				return true;
 			const uint32_t back = unit[next[--depth] - 1];
 			for (uint32_t i = s->g->unit[back]; i < s->g->unit[back + 1]; i++)
-				om_drop(s->probe, i);
+				om_set_remove(s->probe, i);
 			continue;
 		}
 		if (mask[depth] >> j & 1 || !om_unit_is_ready(s->g, s->probe, unit[j]))
 			continue;
 		now[depth + 1] = om_unit_move(s->g, s->probe, now[depth], unit[j]).alive;
-		if (now[depth + 1] < alive || ++tries > TRIES)
+		if (now[depth + 1] < alive || ++tries > MAX_CHECKS)
 			return false;
 		mask[depth + 1] = mask[depth] | UINT64_C(1) << j;
 		next[++depth] = 0;
-		om_unit_put(s->g, s->probe, unit[j]);
+		om_set_add_unit(s->g, s->probe, unit[j]);
 	}
 }
 
-/* Is it enough to go on to what is behind near state `i` and move `o`? */
+/* Is it enough to continue with the set after neighbor state `i` and move `o`? */
 static bool
-is_way_for_all(struct search *s, uint32_t k, uint32_t i, const struct option *o)
+is_dominating(struct exact_search *s, uint32_t k, uint32_t i, const struct option *o)
 {
-	uint32_t unit[AROUND];
+	uint32_t unit[NEIGHBORHOOD];
 
 	if (o->move.alive > s->state[k].alive)
 		return false;
 	if (!s->g->has_choice || i == 0)
 		return true;
-	return is_least(s, k, unit, units_between(s, i, o->unit, unit), o->move.alive);
+	return is_minimum(s, k, unit, units_between(s, i, o->unit, unit), o->move.alive);
 }
 
-/* Is there a set behind `k` with no more alive, to which all can go? */
+/* Is there a set after `k` with no more bytes live that every path can go through? */
 static bool
-look_around(struct search *s, uint32_t k)
+search_neighborhood(struct exact_search *s, uint32_t k)
 {
-	uint32_t n = 1, left_out = UINT32_MAX;
+	uint32_t n = 1, skipped = UINT32_MAX;
 
-	s->near[0] = (struct near){s->state[k].alive, s->state[k].hash, 0, 0, 0};
-	memcpy(near_set(s, 0), set_of(s, k), s->g->width * sizeof(uint64_t));
-	for (uint32_t i = 0; i < n && s->near[i].size < left_out && *s->nodes; i++) {
-		const uint32_t m = options_of(s, near_set(s, i), s->near[i].alive, s->around);
+	s->neighbor[0] = (struct neighbor){s->state[k].alive, s->state[k].hash, 0, 0, 0};
+	memcpy(neighbor_set(s, 0), set_of(s, k), s->g->width * sizeof(uint64_t));
+	for (uint32_t i = 0; i < n && s->neighbor[i].size < skipped && *s->nodes; i++) {
+		const uint32_t m = options_of(s, neighbor_set(s, i), s->neighbor[i].alive, s->neighbor_option);
 		--*s->nodes;
 		for (uint32_t j = 0; j < m; j++) {
-			const struct option *o = &s->around[j];
-			const uint64_t hash = s->near[i].hash + hash_of(o->unit);
+			const struct option *o = &s->neighbor_option[j];
+			const uint64_t hash = s->neighbor[i].hash + hash_of(o->unit);
 			if (o->move.step > s->level)
 				continue;
-			if (is_way_for_all(s, k, i, o)) {
-				follow(s, k, i, o);
+			if (is_dominating(s, k, i, o)) {
+				follow_path(s, k, i, o);
 				return true;
 			}
-			if (is_near(s, n, i, o->unit, hash))
+			if (is_neighbor(s, n, i, o->unit, hash))
 				continue;
-			if (n < AROUND)
-				add_near(s, n++, i, o, hash);
-			else if (left_out == UINT32_MAX)
-				left_out = s->near[i].size + 1;
+			if (n < NEIGHBORHOOD)
+				add_neighbor(s, n++, i, o, hash);
+			else if (skipped == UINT32_MAX)
+				skipped = s->neighbor[i].size + 1;
 		}
 	}
 	return false;
 }
 
-/* The best one last: it is taken first. */
+/* The best option last: it is popped first. */
 static int
-by_worth(const void *a, const void *b)
+compare_option(const void *a, const void *b)
 {
 	const struct option *x = a, *y = b;
 
@@ -377,23 +377,23 @@ by_worth(const void *a, const void *b)
 	return x->unit > y->unit ? -1 : 1;
 }
 
-/* The best of those within the level that leave no more alive; NULL: none. */
+/* The best option within the level that leaves no more bytes live; NULL: none. */
 static const struct option *
-best_free(const struct search *s, uint32_t n, uint64_t alive)
+best_free_move(const struct exact_search *s, uint32_t n, uint64_t alive)
 {
 	const struct option *best = NULL;
 
 	for (uint32_t k = 0; k < n; k++) {
 		const struct option *o = &s->option[k];
-		if (o->move.alive <= alive && o->move.step <= s->level && (!best || by_worth(best, o) < 0))
+		if (o->move.alive <= alive && o->move.step <= s->level && (!best || compare_option(best, o) < 0))
 			best = o;
 	}
 	return best;
 }
 
-/* True when nothing is left to run. */
+/* True when all ops have run. */
 static bool
-expand(struct search *s, uint32_t k)
+expand_state(struct exact_search *s, uint32_t k)
 {
 	const uint64_t alive = s->state[k].alive;
 	uint64_t least = UINT64_MAX;
@@ -402,28 +402,28 @@ expand(struct search *s, uint32_t k)
 	n = options_of(s, set_of(s, k), alive, s->option);
 	if (n == 0)
 		return true;
-	const struct option *free = best_free(s, n, alive);
+	const struct option *free = best_free_move(s, n, alive);
 	if (free) {
-		go(s, k, free->unit, free->move.alive);
+		push_move(s, k, free->unit, free->move.alive);
 		return false;
 	}
-	if (n > 1 && look_around(s, k))
+	if (n > 1 && search_neighborhood(s, k))
 		return false;
-	qsort(s->option, n, sizeof *s->option, by_worth);
+	qsort(s->option, n, sizeof *s->option, compare_option);
 	for (; j < n; j++) {
 		const struct option *o = &s->option[j];
 		if (o->move.step <= s->level)
-			go(s, k, o->unit, o->move.alive);
+			push_move(s, k, o->unit, o->move.alive);
 		else if (o->move.step < least)
 			least = o->move.step;
 	}
 	if (least < s->upper)
-		put_off(s, k, least);
+		defer_state(s, k, least);
 	return false;
 }
 
 static void
-write_order(const struct search *s, uint32_t k, uint32_t *order)
+write_order(const struct exact_search *s, uint32_t k, uint32_t *order)
 {
 	uint32_t n = s->g->nop;
 
@@ -434,38 +434,39 @@ write_order(const struct search *s, uint32_t k, uint32_t *order)
 	}
 }
 
-static om_found
-run(struct search *s, uint32_t *order)
+static om_search_result
+run_search(struct exact_search *s, uint32_t *order)
 {
 	if (s->level >= s->upper)
-		return OM_NONE_BELOW;
-	add(s, OM_ORDER_NONE, 0, s->g->base, 0);
-	push(s, 0);
+		return OM_ORDER_NOT_BELOW;
+	add_state(s, OM_ORDER_NONE, 0, s->g->base, 0);
+	push_state(s, 0);
 	for (;;) {
 		if (!s->depth && !next_level(s))
-			return OM_NONE_BELOW;
+			return OM_ORDER_NOT_BELOW;
 		const uint32_t k = s->stack[--s->depth];
-		if (!*s->nodes || s->n * s->g->words > MOST_WORDS)
-			return OM_GAVE_UP;
+		if (!*s->nodes || s->n * s->g->words > MAX_WORDS)
+			return OM_ORDER_NODE_LIMIT;
 		--*s->nodes;
-		if (!expand(s, k))
+		if (!expand_state(s, k))
 			continue;
 		write_order(s, k, order);
-		return OM_FOUND;
+		return OM_ORDER_FOUND;
 	}
 }
 
-om_found
+om_search_result
 om_subproblem_exact(const om_subproblem *g, uint64_t *level, uint64_t upper, uint64_t *nodes, uint32_t *order)
 {
 	om_arena *mem = om_arena_new();
-	struct search s = {.g = g, .mem = mem, .level = *level, .upper = upper, .nodes = nodes,
+	struct exact_search s = {.g = g, .mem = mem, .level = *level, .upper = upper, .nodes = nodes,
 		.probe = OM_NEWN(mem, uint64_t, g->words),
-		.nearby = OM_NEWN(mem, uint64_t, (size_t)AROUND * g->width),
-		.option = OM_NEWN(mem, struct option, g->nunit), .around = OM_NEWN(mem, struct option, g->nunit)};
-	const om_found found = run(&s, order);
+		.neighbor_sets = OM_NEWN(mem, uint64_t, (size_t)NEIGHBORHOOD * g->width),
+		.option = OM_NEWN(mem, struct option, g->nunit), .neighbor_option = OM_NEWN(mem, struct option,
+			g->nunit)};
+	const om_search_result found = run_search(&s, order);
 
-	*level = found == OM_NONE_BELOW ? upper : s.level;
+	*level = found == OM_ORDER_NOT_BELOW ? upper : s.level;
 	om_arena_free(mem);
 	return found;
 }

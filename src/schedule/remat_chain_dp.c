@@ -1,18 +1,22 @@
-/* Chains: what to keep of them, exactly.
+/* Chains: which storages to keep, exactly, by dynamic programming.
  *
- * Storages form a chain where they are needed again in the reverse of the order in which
- * they are made, and each is made from the one before it, with nothing but what is there
- * anyway.  Then those that are kept cut the chain into stretches.  A stretch is made again as
- * a whole, when its last storage is needed; what is alive from then until its first one was
- * needed depends on the bytes that are kept before it alone, not on which they are.
+ * Storages form a chain if they are used again in the reverse of the order in which
+ * they are made, and each is recomputed from the one before it, with no other input
+ * than storages that are live anyway.  Then the kept storages divide the chain into
+ * segments.  A segment is recomputed as a whole when its last storage is used; the
+ * bytes live from then until the use of its first one depend on the bytes kept
+ * before it alone, not on which storages these are.
  *
- * So from left to right, for each storage that may be kept next: all pairs of bytes kept so far
- * and cost so far, but for those that another one beats in both.  Every set of storages is looked
- * at in that way, so none that keeps to the budget costs less, as the bytes are counted here:
- * what is computed in place because something was dropped is not.
+ * So from left to right, for each storage that may be kept next: all Pareto-optimal
+ * pairs of bytes kept so far and cost so far.  Every set of storages is considered
+ * in that way, so none that stays within the budget costs less, with the bytes as
+ * they are counted here: in-place computation that becomes possible because a
+ * storage was dropped is not counted.
  *
- * After Beaumont, Herrmann, Pallez and Shilova, "Optimal memory-aware backpropagation of deep
- * join networks" (2020), with each storage made again at most once. */
+ * After Beaumont, Herrmann, Pallez and Shilova, "Optimal memory-aware
+ * backpropagation of deep join networks" (2020), with each storage recomputed at
+ * most once.
+ */
 #include <config.h>
 
 #include <stdlib.h>
@@ -20,17 +24,15 @@
 
 #include "schedule/remat_schedule.h"
 
-enum { NONE = OM_ORDER_NONE, LONGEST = 300 };
+enum { NONE = OM_ORDER_NONE, MAX_CHAIN = 300 };
 
-/* What leads from one storage of the chain to the next. */
+/* The step from one storage of the chain to the next. */
 struct link {
 	uint32_t s, gap;
-	uint64_t bytes, making;  /* making: the most that is there while it is made again, itself and
-	                            what is between */
+	uint64_t bytes, recompute_peak;  /* recompute_peak: with intermediates */
 	double cost;
-	uint64_t forward, backward;  /* load where nothing is kept: up to its last use before the gap,
-	                            from the one before; behind the gap, up to that of the one before */
-	uint64_t again;          /* alive before the op that needs it again */
+	uint64_t forward, backward;  /* load if none is kept: up to its last use before the gap; after the gap */
+	uint64_t live_at_reuse;          /* bytes live before the op that uses it again */
 };
 
 struct chain {
@@ -38,36 +40,36 @@ struct chain {
 	struct link *link;       /* from 1 to n; 0 is the start */
 	uint32_t n;
 	uint64_t budget;
-	uint32_t before;         /* the storage that the one at hand is to be made from */
-	bool is_chain, meets_before;
-	bool *has_gap;           /* by storage: one to be dropped in */
-	uint32_t *seen, visits;  /* by storage: in which visit */
+	uint32_t before;         /* the storage that the current one is recomputed from */
+	bool is_chain, reaches_before;
+	bool *has_gap;           /* by storage: it has a gap to be dropped in */
+	uint32_t *seen, visits;  /* by storage: the last visit */
 };
 
-struct way {
+struct chain_option {
 	uint64_t kept;
 	double cost;
-	uint32_t from, way;      /* the link that was kept before, and which of its ways */
+	uint32_t from, option;      /* the previous kept link, and the index of its option */
 };
 
-struct ways {
-	struct way *way;
+struct chain_options {
+	struct chain_option *option;
 	size_t n, cap;
 };
 
-/* ---- Is it one? ---- */
+/* ---- Is it a chain? ---- */
 
 static int
-by_gone(const void *a, const void *b)
+compare_gone(const void *a, const void *b)
 {
 	const struct link *x = a, *y = b;
 	return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* The path of ops that make `s` again before op `i`, from what is there or from the storage
- * before it. */
+/* Follow the ops that recompute `s` before op `i`, from live storages or from the
+ * storage before it in the chain. */
 static void
-follow(struct chain *c, struct link *to, uint32_t s, uint32_t i)
+follow_ops(struct chain *c, struct link *to, uint32_t s, uint32_t i)
 {
 	om_remat *g = c->g;
 	const uint32_t m = g->q->storage[s].maker;
@@ -78,18 +80,18 @@ follow(struct chain *c, struct link *to, uint32_t s, uint32_t i)
 	if (!c->is_chain)
 		return;
 	to->cost += g->w->cost[m];
-	to->making += op->begin;
+	to->recompute_peak += op->begin;
 	c->is_chain &= i <= g->w->until[m];
 	for (uint32_t k = 0; k < op->nuse && c->is_chain; k++) {
 		const uint32_t u = op->use[k];
 		if (u == c->before)
-			c->meets_before = true;
+			c->reaches_before = true;
 		else if (c->has_gap[u])
 			c->is_chain = false;
 		else if (g->end[u] < i && !g->may[u])
 			c->is_chain = false;
 		else if (g->end[u] < i)
-			follow(c, to, u, i);
+			follow_ops(c, to, u, i);
 	}
 }
 
@@ -99,29 +101,29 @@ make_links(struct chain *c)
 	om_remat *g = c->g;
 
 	for (uint32_t k = 0; k < g->ngap; k++)
-		if (om_remat_is_main(g, k)) {
-			if (c->n == LONGEST || c->has_gap[g->gap[k].s])
+		if (om_remat_is_candidate(g, k)) {
+			if (c->n == MAX_CHAIN || c->has_gap[g->gap[k].s])
 				return false;
 			c->has_gap[g->gap[k].s] = true;
 			c->link[++c->n] = (struct link){.s = g->gap[k].s, .gap = k, .bytes = g->gap[k].gone};
 		}
-	qsort(c->link + 1, c->n, sizeof *c->link, by_gone);
+	qsort(c->link + 1, c->n, sizeof *c->link, compare_gone);
 	c->is_chain = c->n > 0;
 	for (uint32_t j = 1; j <= c->n && c->is_chain; j++) {
 		struct link *to = &c->link[j];
 		to->bytes = g->q->storage[to->s].bytes;
 		c->before = j > 1 ? c->link[j - 1].s : NONE;
-		c->meets_before = j == 1;
+		c->reaches_before = j == 1;
 		c->visits++;
-		follow(c, to, to->s, g->gap[to->gap].back);
-		c->is_chain &= c->meets_before;
+		follow_ops(c, to, to->s, g->gap[to->gap].back);
+		c->is_chain &= c->reaches_before;
 		if (j > 1)
 			c->is_chain &= g->gap[to[-1].gap].gone < g->gap[to->gap].gone && g->gap[to->gap].back < g->gap[to[-1].gap].back;
 	}
 	return c->is_chain;
 }
 
-/* ---- What is alive when nothing is kept. ---- */
+/* ---- The load if no storage is kept. ---- */
 
 static void
 find_loads(struct chain *c)
@@ -134,8 +136,8 @@ find_loads(struct chain *c)
 	memset(g->drop, 0, g->ngap * sizeof *g->drop);
 	om_remat_run(g);
 	for (uint32_t i = 0; i < nop; i++) {
-		if (down && i == g->gap[c->link[down].gap].back)   /* the last of those that are in their gap comes back */
-			c->link[down].again = g->before[i] - in_gap;
+		if (down && i == g->gap[c->link[down].gap].back)   /* the last one in its gap is used again */
+			c->link[down].live_at_reuse = g->before[i] - in_gap;
 		while (down && i >= g->gap[c->link[down].gap].back)
 			in_gap -= c->link[down--].bytes;
 		const uint64_t load = g->during[i] - in_gap;
@@ -146,112 +148,114 @@ find_loads(struct chain *c)
 	}
 }
 
-/* ---- Ways. ---- */
+/* ---- Options: Pareto-optimal pairs of bytes and cost. ---- */
 
 static void
-add_way(om_arena *mem, struct ways *to, struct way w)
+add_option(om_arena *mem, struct chain_options *to, struct chain_option w)
 {
 	size_t at = 0, from;
 
-	while (at < to->n && to->way[at].kept <= w.kept)
-		if (to->way[at++].cost <= w.cost)
+	while (at < to->n && to->option[at].kept <= w.kept)
+		if (to->option[at++].cost <= w.cost)
 			return;
-	for (from = at; from < to->n && to->way[from].cost >= w.cost; from++)
+	for (from = at; from < to->n && to->option[from].cost >= w.cost; from++)
 		;
 	if (from == at)
-		OM_PUSH(mem, to->way, to->n, to->cap, w);
+		OM_PUSH(mem, to->option, to->n, to->cap, w);
 	const size_t left = from == at ? to->n - 1 - at : to->n - from;
-	memmove(to->way + at + 1, to->way + (from == at ? at : from), left * sizeof w);
-	to->way[at] = w;
+	memmove(to->option + at + 1, to->option + (from == at ? at : from), left * sizeof w);
+	to->option[at] = w;
 	to->n = at + 1 + left;
 }
 
-/* The most that the stretch between the links a and e takes beside what is kept up to a. */
+/* The peak of the segment between the links a and e, besides the bytes kept up to
+ * a. */
 static uint64_t
-most_of(const struct chain *c, uint32_t a, uint32_t e, double *cost)
+segment_peak(const struct chain *c, uint32_t a, uint32_t e, double *cost)
 {
-	uint64_t sum = 0, most = c->link[a].backward, making = 0;
+	uint64_t sum = 0, peak = c->link[a].backward, recompute_peak = 0;
 
 	*cost = 0;
 	for (uint32_t j = a + 1; j < e; j++) {
 		const struct link *l = &c->link[j];
-		making = sum + l->making > making ? sum + l->making : making;
+		recompute_peak = sum + l->recompute_peak > recompute_peak ? sum + l->recompute_peak : recompute_peak;
 		sum += l->bytes;
 		*cost += l->cost;
-		/* Its own uses come when those behind it are over; of the last, before it is made again. */
+		/* A storage is used after those that follow it; the last one, before it is recomputed. */
 		const uint64_t now = l->backward + (j + 1 < e ? sum : 0);
-		most = now > most ? now : most;
+		peak = now > peak ? now : peak;
 	}
-	if (e > a + 1 && c->link[e - 1].again + making > most)
-		most = c->link[e - 1].again + making;
+	if (e > a + 1 && c->link[e - 1].live_at_reuse + recompute_peak > peak)
+		peak = c->link[e - 1].live_at_reuse + recompute_peak;
 	for (uint32_t j = a + 1; j <= e && j <= c->n; j++)
-		most = c->link[j].forward > most ? c->link[j].forward : most;
-	return most;
+		peak = c->link[j].forward > peak ? c->link[j].forward : peak;
+	return peak;
 }
 
 static void
-extend(struct chain *c, struct ways *ways, uint32_t a, uint32_t e)
+extend_options(struct chain *c, struct chain_options *options, uint32_t a, uint32_t e)
 {
 	double cost;
-	const uint64_t most = most_of(c, a, e, &cost);
+	const uint64_t peak = segment_peak(c, a, e, &cost);
 
-	for (size_t k = 0; k < ways[a].n; k++) {
-		const struct way *w = &ways[a].way[k];
-		if (w->kept + most <= c->budget)
-			add_way(c->g->mem, &ways[e], (struct way){w->kept + (e <= c->n ? c->link[e].bytes : 0), w->cost + cost,
+	for (size_t k = 0; k < options[a].n; k++) {
+		const struct chain_option *w = &options[a].option[k];
+		if (w->kept + peak <= c->budget)
+			add_option(c->g->mem, &options[e], (struct chain_option){w->kept + (e <= c->n ? c->link[e].bytes : 0),
+				w->cost + cost,
 				a, (uint32_t)k});
 	}
 }
 
 static void
-drop_helper(void *arg, uint32_t gap)
+drop_dependence(void *arg, uint32_t gap)
 {
 	om_remat *g = arg;
 
-	g->drop[gap] |= !om_remat_is_main(g, gap);
+	g->drop[gap] |= !om_remat_is_candidate(g, gap);
 }
 
-/* What is not kept on the way is dropped. */
+/* Drop the storages that the best option does not keep. */
 static void
-take(struct chain *c, const struct ways *ways)
+drop_unkept(struct chain *c, const struct chain_options *options)
 {
 	om_remat *g = c->g;
-	const struct way *w = &ways[c->n + 1].way[0];
+	const struct chain_option *w = &options[c->n + 1].option[0];
 
-	for (size_t k = 1; k < ways[c->n + 1].n; k++)
-		if (ways[c->n + 1].way[k].cost < w->cost)
-			w = &ways[c->n + 1].way[k];
+	for (size_t k = 1; k < options[c->n + 1].n; k++)
+		if (options[c->n + 1].option[k].cost < w->cost)
+			w = &options[c->n + 1].option[k];
 	for (uint32_t j = 1; j <= c->n; j++)
 		g->drop[c->link[j].gap] = true;
 	for (uint32_t at = w->from; at; at = w->from) {
 		g->drop[c->link[at].gap] = false;
-		w = &ways[at].way[w->way];
+		w = &options[at].option[w->option];
 	}
 	for (uint32_t j = 1; j <= c->n; j++)
 		if (g->drop[c->link[j].gap])
-			om_remat_needs(g, c->link[j].gap, drop_helper, g);
+			om_remat_for_each_dependence(g, c->link[j].gap, drop_dependence, g);
 }
 
 bool
 om_remat_chain(om_remat *g, uint64_t budget, bool *found)
 {
-	struct chain c = {.g = g, .link = OM_NEWN(g->mem, struct link, LONGEST + 2), .budget = budget,
+	struct chain c = {.g = g, .link = OM_NEWN(g->mem, struct link, MAX_CHAIN + 2), .budget = budget,
 		.has_gap = OM_NEWN(g->mem, bool, g->q->nstorage), .seen = OM_NEWN(g->mem, uint32_t, g->q->nstorage)};
-	bool *was = om_memdup(g->mem, g->drop, g->ngap * sizeof *was);
+	bool *old_drop = om_memdup(g->mem, g->drop, g->ngap * sizeof *old_drop);
 
 	*found = false;
 	if (!make_links(&c))
 		return false;
 	find_loads(&c);
-	struct ways *ways = OM_NEWN(g->mem, struct ways, (size_t)c.n + 2);
-	add_way(g->mem, &ways[0], (struct way){0});
+	struct chain_options *options = OM_NEWN(g->mem, struct chain_options, (size_t)c.n + 2);
+	add_option(g->mem, &options[0], (struct chain_option){0});
 	for (uint32_t a = 0; a <= c.n; a++)
 		for (uint32_t e = a + 1; e <= c.n + 1; e++)
-			extend(&c, ways, a, e);
-	*found = ways[c.n + 1].n > 0;
+			extend_options(&c, options, a, e);
+	*found = options[c.n + 1].n > 0;
 	if (*found)
-		take(&c, ways);
+		drop_unkept(&c, options);
 	else
-		memcpy(g->drop, was, g->ngap * sizeof *was);
+		memcpy(g->drop, old_drop, g->ngap * sizeof *old_drop);
 	return true;
 }

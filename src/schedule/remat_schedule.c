@@ -1,9 +1,11 @@
-/* A run in which some storages are dropped and made again.
+/* A schedule in which some storages are dropped and recomputed.
  *
- * A storage that is dropped in a gap goes after a use, and comes back when it is needed: its op runs
- * once more.  What that needs is there, or is dropped as well and comes back before, or
- * is kept until then.  A storage may be dropped in several gaps, and comes back once in each.  So a
- * set of gaps says all: the run follows from it, and with it the peak and the cost. */
+ * A storage that is dropped in a gap dies after a use, and is recomputed when it is
+ * used again: its op runs once more.  The inputs of that op are live, or are
+ * dropped as well and recomputed before it, or are kept until then.  A storage may
+ * be dropped in several gaps, and is recomputed once in each.  So a set of gaps
+ * determines the schedule, its peak and its cost.
+ */
 #include <config.h>
 
 #include <string.h>
@@ -15,8 +17,8 @@ enum { NONE = OM_ORDER_NONE };
 /* ---- Gaps. ---- */
 
 struct uses {
-	om_gap *gap;
-	uint32_t *at;            /* by storage: the last op met that needs it */
+	om_remat_gap *gap;
+	uint32_t *at;            /* by storage: the last op so far that uses it */
 	size_t n, cap;
 };
 
@@ -24,16 +26,16 @@ static void
 note_use(om_remat *g, struct uses *u, uint32_t s, uint32_t i)
 {
 	if (u->at[s] != NONE && i > u->at[s] + 1 && !g->q->storage[s].live_out)
-		OM_PUSH(g->mem, u->gap, u->n, u->cap, ((om_gap){s, u->at[s], i}));
+		OM_PUSH(g->mem, u->gap, u->n, u->cap, ((om_remat_gap){s, u->at[s], i}));
 	u->at[s] = i;
 }
 
-/* By storage, and as they came: by time. */
+/* Sort by storage; those of one storage stay sorted by time. */
 static void
 sort_gaps(om_remat *g, const struct uses *u)
 {
 	g->ngap = (uint32_t)u->n;
-	g->gap = OM_NEWN(g->mem, om_gap, u->n + 1);
+	g->gap = OM_NEWN(g->mem, om_remat_gap, u->n + 1);
 	for (size_t k = 0; k < u->n; k++)
 		g->first[u->gap[k].s + 2]++;
 	for (uint32_t s = 2; s < g->q->nstorage + 2; s++)
@@ -42,7 +44,7 @@ sort_gaps(om_remat *g, const struct uses *u)
 		g->gap[g->first[u->gap[k].s + 1]++] = u->gap[k];
 }
 
-/* Two ops that need it in a row leave no gap. */
+/* Consecutive uses leave no gap. */
 static void
 find_gaps(om_remat *g)
 {
@@ -58,7 +60,7 @@ find_gaps(om_remat *g)
 	}
 	for (uint32_t s = 0; s < g->q->nstorage; s++) {
 		g->end[s] = g->q->storage[s].live_out ? g->q->nop : u.at[s] == NONE ? 0 : u.at[s];
-		OM_PUSH(g->mem, u.gap, u.n, u.cap, ((om_gap){s, g->end[s], NONE}));
+		OM_PUSH(g->mem, u.gap, u.n, u.cap, ((om_remat_gap){s, g->end[s], NONE}));
 	}
 	sort_gaps(g, &u);
 }
@@ -105,33 +107,35 @@ om_remat_new(const om_remat_request *w, om_arena *mem)
 	g->drop = OM_NEWN(mem, bool, g->ngap);
 	g->is_new = OM_NEWN(mem, bool, g->ngap);
 	g->seen = OM_NEWN(mem, uint64_t, g->ngap);
-	const size_t most = w->q->nop + g->ngap + 1;
-	g->run = OM_NEWN(mem, uint32_t, most);
-	g->before = OM_NEWN(mem, uint64_t, most);
-	g->during = OM_NEWN(mem, uint64_t, most);
+	const size_t capacity = w->q->nop + g->ngap + 1;
+	g->run = OM_NEWN(mem, uint32_t, capacity);
+	g->before = OM_NEWN(mem, uint64_t, capacity);
+	g->during = OM_NEWN(mem, uint64_t, capacity);
 	return g;
 }
 
 bool
-om_remat_is_main(const om_remat *g, uint32_t gap)
+om_remat_is_candidate(const om_remat *g, uint32_t gap)
 {
 	const uint32_t s = g->gap[gap].s;
 	return g->may[s] && g->gap[gap].back != NONE && g->q->storage[s].bytes;
 }
 
-/* ---- The run. ---- */
+/* ---- The schedule. ---- */
 
-/* Is it gone at op `i`, or when that is made again?  Then say in which gap. */
+/* Is it dead at op `i`, or when the op at `i` is recomputed?  `*gap` is set to its
+ * gap. */
 static bool
-is_gone(const om_remat *g, uint32_t s, uint32_t i, uint32_t *gap)
+is_dead(const om_remat *g, uint32_t s, uint32_t i, uint32_t *gap)
 {
 	*gap = om_remat_gap_at(g, s, i);
 	return *gap != NONE && g->drop[*gap] && !g->is_new[*gap];
 }
 
-/* Make the storage of a gap again before op `i`, with all that its op makes and that is gone. */
+/* Recompute the storage of a gap before op `i`, with all dead storages that its op
+ * makes. */
 static void
-again(om_remat *g, uint32_t gap, uint32_t i)
+recompute(om_remat *g, uint32_t gap, uint32_t i)
 {
 	const uint32_t m = g->q->storage[g->gap[gap].s].maker;
 	const om_order_op *op = &g->q->op[m];
@@ -140,10 +144,10 @@ again(om_remat *g, uint32_t gap, uint32_t i)
 	g->is_bad |= i > g->w->until[m];
 	g->is_new[gap] = true;
 	for (uint32_t k = 0; k < op->nuse; k++)
-		if (is_gone(g, op->use[k], i, &other))
-			again(g, other, i);
+		if (is_dead(g, op->use[k], i, &other))
+			recompute(g, other, i);
 	for (uint32_t k = g->made.at[m]; k < g->made.at[m + 1]; k++)
-		if (is_gone(g, g->made.item[k], i, &other))
+		if (is_dead(g, g->made.item[k], i, &other))
 			g->is_new[other] = true;
 	g->run[g->n++] = m;
 	g->cost += g->w->cost[m];
@@ -161,16 +165,16 @@ list_run(om_remat *g)
 	for (uint32_t i = 0; i < g->q->nop; i++) {
 		const om_order_op *op = &g->q->op[i];
 		for (uint32_t k = 0; k < op->nuse; k++)
-			if (is_gone(g, op->use[k], i, &gap) && g->gap[gap].back == i)
-				again(g, gap, i);
+			if (is_dead(g, op->use[k], i, &gap) && g->gap[gap].back == i)
+				recompute(g, gap, i);
 		g->run[g->n++] = i;
 	}
 }
 
-/* ---- What is alive. ---- */
+/* ---- Live bytes. ---- */
 
 static void
-make_room(om_remat *g)
+reserve_instances(om_remat *g)
 {
 	size_t n = g->q->nstorage;
 
@@ -183,8 +187,8 @@ make_room(om_remat *g)
 	g->last = OM_NEWN(g->mem, uint32_t, g->capinstance);
 }
 
-/* By instance: who needs it last.  Storages that are there from the start come first, then
- * what the ops of the run make, in a row. */
+/* By instance, the position of its last use.  Storages live from the start come
+ * first, then those that the ops of the schedule make, in order. */
 static void
 find_last(om_remat *g)
 {
@@ -206,9 +210,9 @@ find_last(om_remat *g)
 			g->last[g->instance[s]] = g->n;
 }
 
-/* Bytes that the op computes over what dies with it. */
+/* Bytes that the op computes in place of storages that die at it. */
 static uint64_t
-shared(const om_remat *g, const om_order_op *op, uint32_t at)
+in_place_bytes(const om_remat *g, const om_order_op *op, uint32_t at)
 {
 	uint64_t bytes = 0;
 	uint32_t made = NONE;
@@ -223,25 +227,25 @@ shared(const om_remat *g, const om_order_op *op, uint32_t at)
 }
 
 static void
-count_alive(om_remat *g, uint32_t at, uint64_t *alive)
+update_live(om_remat *g, uint32_t at, uint64_t *alive)
 {
 	const om_order_op *op = &g->q->op[g->run[at]];
 	const uint64_t begin = op->middle > op->begin ? op->middle : op->begin;
 
 	g->before[at] = *alive;
-	g->during[at] = *alive + begin - shared(g, op, at);
+	g->during[at] = *alive + begin - in_place_bytes(g, op, at);
 	g->peak = g->during[at] > g->peak ? g->during[at] : g->peak;
 	for (uint32_t k = 0; k < op->nuse; k++) {
 		uint32_t *last = &g->last[g->instance[op->use[k]]];
 		if (*last != at)
 			continue;
 		*alive -= g->q->storage[op->use[k]].bytes;
-		*last = NONE;            /* it may be in the list twice */
+		*last = NONE;            /* the list may contain it twice */
 	}
 }
 
 static void
-sweep(om_remat *g)
+sweep_schedule(om_remat *g)
 {
 	uint64_t alive = 0;
 	uint32_t n = g->q->nstorage;
@@ -253,7 +257,7 @@ sweep(om_remat *g)
 	}
 	for (uint32_t at = 0; at < g->n; at++) {
 		const uint32_t i = g->run[at];
-		count_alive(g, at, &alive);
+		update_live(g, at, &alive);
 		for (uint32_t k = g->made.at[i]; k < g->made.at[i + 1]; k++) {
 			g->instance[g->made.item[k]] = n;
 			if (g->last[n++] != NONE)
@@ -268,17 +272,17 @@ om_remat_run(om_remat *g)
 {
 	list_run(g);
 	g->peak = 0;
-	make_room(g);
+	reserve_instances(g);
 	find_last(g);
-	sweep(g);
+	sweep_schedule(g);
 	g->looked += g->n;
 }
 
-/* ---- What belongs together. ---- */
+/* ---- Dependences between gaps. ---- */
 
-/* Each once: there may be many ways to the same one. */
+/* Visit each gap once: several paths may lead to it. */
 static void
-needs(om_remat *g, uint32_t gap, uint32_t i, void (*visit)(void *arg, uint32_t gap), void *arg)
+visit_dependences(om_remat *g, uint32_t gap, uint32_t i, void (*visit)(void *arg, uint32_t gap), void *arg)
 {
 	const om_order_op *op = &g->q->op[g->q->storage[g->gap[gap].s].maker];
 
@@ -288,12 +292,12 @@ needs(om_remat *g, uint32_t gap, uint32_t i, void (*visit)(void *arg, uint32_t g
 	visit(arg, gap);
 	for (uint32_t k = 0; k < op->nuse; k++)
 		if (g->may[op->use[k]] && g->end[op->use[k]] < i)
-			needs(g, g->first[op->use[k] + 1] - 1, i, visit, arg);
+			visit_dependences(g, g->first[op->use[k] + 1] - 1, i, visit, arg);
 }
 
 void
-om_remat_needs(om_remat *g, uint32_t gap, void (*visit)(void *arg, uint32_t gap), void *arg)
+om_remat_for_each_dependence(om_remat *g, uint32_t gap, void (*visit)(void *arg, uint32_t gap), void *arg)
 {
 	g->visits++;
-	needs(g, gap, g->gap[gap].back == NONE ? g->gap[gap].gone : g->gap[gap].back, visit, arg);
+	visit_dependences(g, gap, g->gap[gap].back == NONE ? g->gap[gap].gone : g->gap[gap].back, visit, arg);
 }

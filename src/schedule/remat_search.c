@@ -1,15 +1,18 @@
-/* What to drop, to keep to a budget.
+/* Which storages to drop to stay within a budget.
  *
- * Greedy first: what brings the bytes above the budget down most for its cost, summed
- * over the whole run, so that a peak with many tops is worn down step by step.  How good a
- * storage is only gets worse as others are dropped, mostly: so those are looked at
- * again that were best, until the best live_out the best.  Then what turns out not to be needed is kept
- * after all, and one that is dropped is exchanged for a cheaper one, as long as that helps.
- * Chains are solved exactly (remat_chain_dp.c).
+ * First greedily: the candidate that lowers the bytes above the budget most for its
+ * cost, summed over the whole schedule, so that a peak with many maxima is lowered
+ * step by step.  The gain of a candidate usually only shrinks as others are
+ * dropped: so the best candidate is evaluated again until it remains the best.
+ * Then storages whose drop turns out to be unnecessary are kept, and a dropped one
+ * is exchanged for a cheaper one, while that helps.  Chains are solved exactly
+ * (remat_chain_dp.c).
  *
- * Where no set keeps to the budget for the cost that is allowed, budgets between are tried, each from nothing
- * dropped and, where that leads nowhere, from the best set up to then; at last that set is brought down in small
- * steps.  It ends because budgets between get closer, and each step has a lower peak; and with the effort. */
+ * If no set stays within the budget for the permitted cost, budgets between are
+ * tried, each from the empty set and, if that fails, from the best set so far;
+ * finally that set is improved in small steps.  It terminates because the budgets
+ * between converge, and each step has a lower peak; and at the limit of effort.
+ */
 #include <config.h>
 
 #include <stdlib.h>
@@ -18,20 +21,20 @@
 #include "base/guard.h"
 #include "schedule/remat_schedule.h"
 
-enum { NONE = OM_ORDER_NONE, ROUNDS = 12 };
+enum { NONE = OM_ORDER_NONE, MAX_BISECTIONS = 12 };
 
 struct candidate {
 	uint32_t gap;
-	double gain;             /* bytes less above the budget, by op of the run, for a unit of cost */
+	double gain;             /* decrease of the bytes above the budget, summed over ops, per unit of cost */
 };
 
-struct search {
+struct remat_search {
 	om_remat *g;
 	uint64_t budget;
 	struct candidate *all;
 	uint32_t n;
-	uint64_t *top;           /* by op */
-	bool *kept;              /* a set put by */
+	uint64_t *peak_of;           /* by op */
+	bool *saved;              /* a saved set */
 	bool *best;              /* the best set so far, of all budgets */
 	double best_cost;
 	uint64_t best_peak;
@@ -39,15 +42,16 @@ struct search {
 };
 
 static void
-copy(const struct search *x, bool *to, const bool *from)
+copy_set(const struct remat_search *x, bool *to, const bool *from)
 {
 	memcpy(to, from, x->g->ngap * sizeof *to);
 }
 
-/* By op: the most while it runs, and what runs again for it.  That counts with it, or dropping would look
- * bad where much is above the budget still. */
+/* By op: the peak while it runs and while the recomputation for it runs.  That
+ * recomputation counts for the op, else dropping would look bad while much is above
+ * the budget. */
 static void
-find_tops(struct search *x)
+find_peaks(struct remat_search *x)
 {
 	const om_remat *g = x->g;
 	uint32_t next = 0;
@@ -57,35 +61,35 @@ find_tops(struct search *x)
 		most = g->during[at] > most ? g->during[at] : most;
 		if (g->run[at] != next)
 			continue;
-		x->top[next++] = most;
+		x->peak_of[next++] = most;
 		most = 0;
 	}
 }
 
-/* Bytes above the budget, over the whole run; below 0 where it may not be. */
+/* Bytes above the budget, over the whole schedule; below 0 if it is not permitted. */
 static double
-excess(struct search *x)
+excess(struct remat_search *x)
 {
 	double sum = 0;
 
 	om_remat_run(x->g);
 	if (x->g->is_bad || x->g->cost > x->g->w->most)
 		return -1;
-	find_tops(x);
+	find_peaks(x);
 	for (uint32_t i = 0; i < x->g->q->nop; i++)
-		if (x->top[i] > x->budget)
-			sum += (double)(x->top[i] - x->budget);
+		if (x->peak_of[i] > x->budget)
+			sum += (double)(x->peak_of[i] - x->budget);
 	return sum;
 }
 
 static bool
-is_tired(const struct search *x)
+is_out_of_effort(const struct remat_search *x)
 {
 	return x->g->looked >= x->g->w->effort;
 }
 
 static void
-drop_one(void *arg, uint32_t gap)
+add_dropped(void *arg, uint32_t gap)
 {
 	om_remat *g = arg;
 
@@ -93,48 +97,48 @@ drop_one(void *arg, uint32_t gap)
 }
 
 static void
-drop(struct search *x, uint32_t gap)
+drop_gap(struct remat_search *x, uint32_t gap)
 {
-	om_remat_needs(x->g, gap, drop_one, x->g);
+	om_remat_for_each_dependence(x->g, gap, add_dropped, x->g);
 }
 
 /* ---- Greedy. ---- */
 
-/* The set is as it was afterwards. */
+/* The set is restored. */
 static double
-gain_of(struct search *x, uint32_t gap, double now, double cost)
+candidate_gain(struct remat_search *x, uint32_t gap, double current, double cost)
 {
-	copy(x, x->kept, x->g->drop);
-	drop(x, gap);
-	const double then = excess(x), more = x->g->cost - cost;
-	copy(x, x->g->drop, x->kept);
-	if (then < 0 || then >= now)
+	copy_set(x, x->saved, x->g->drop);
+	drop_gap(x, gap);
+	const double after = excess(x), more = x->g->cost - cost;
+	copy_set(x, x->g->drop, x->saved);
+	if (after < 0 || after >= current)
 		return 0;
-	return (now - then) / (more > 0 ? more : 1e-9);
+	return (current - after) / (more > 0 ? more : 1e-9);
 }
 
-/* Does it help where the bytes are above the budget? */
+/* Does the gap contain an op at which the bytes are above the budget? */
 static bool
-is_above(const struct search *x, const uint32_t *above, uint32_t gap)
+has_excess(const struct remat_search *x, const uint32_t *above, uint32_t gap)
 {
-	const om_gap *at = &x->g->gap[gap];
+	const om_remat_gap *at = &x->g->gap[gap];
 	return above[at->back] > above[at->gone + 1];
 }
 
-/* By op: how many before it run while the bytes are above the budget. */
+/* By op: how many ops before it run above the budget. */
 static uint32_t *
-count_above(const struct search *x, om_arena *mem)
+count_above(const struct remat_search *x, om_arena *mem)
 {
 	const uint32_t n = x->g->q->nop;
 	uint32_t *above = OM_NEWN(mem, uint32_t, (size_t)n + 1);
 
 	for (uint32_t i = 0; i < n; i++)
-		above[i + 1] = above[i] + (x->top[i] > x->budget);
+		above[i + 1] = above[i] + (x->peak_of[i] > x->budget);
 	return above;
 }
 
 static int
-by_gain(const void *a, const void *b)
+compare_gain(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
@@ -144,31 +148,32 @@ by_gain(const void *a, const void *b)
 }
 
 static void
-list_candidates(struct search *x, double now, double cost)
+list_candidates(struct remat_search *x, double current, double cost)
 {
 	om_arena *mem = om_arena_new();
 	const uint32_t *above = count_above(x, mem);
 
 	x->n = 0;
 	for (uint32_t k = 0; k < x->g->ngap; k++)
-		if (om_remat_is_main(x->g, k) && !x->g->drop[k] && is_above(x, above, k))
+		if (om_remat_is_candidate(x->g, k) && !x->g->drop[k] && has_excess(x, above, k))
 			x->all[x->n++] = (struct candidate){.gap = k};
 	for (uint32_t k = 0; k < x->n; k++)
-		x->all[k].gain = is_tired(x) ? 0 : gain_of(x, x->all[k].gap, now, cost);
+		x->all[k].gain = is_out_of_effort(x) ? 0 : candidate_gain(x, x->all[k].gap, current, cost);
 	if (x->n)
-		qsort(x->all, x->n, sizeof *x->all, by_gain);
+		qsort(x->all, x->n, sizeof *x->all, compare_gain);
 	om_arena_free(mem);
 }
 
-/* The best is looked at again, and sinks to where it belongs. */
+/* Evaluate the best candidate again and move it to its place; true if it remains
+ * the best. */
 static bool
-best_stays(struct search *x, double now, double cost)
+reevaluate_best(struct remat_search *x, double current, double cost)
 {
 	struct candidate first = x->all[0];
 	uint32_t k = 0;
 
-	first.gain = gain_of(x, first.gap, now, cost);
-	while (k + 1 < x->n && by_gain(&x->all[k + 1], &first) < 0) {
+	first.gain = candidate_gain(x, first.gap, current, cost);
+	while (k + 1 < x->n && compare_gain(&x->all[k + 1], &first) < 0) {
 		x->all[k] = x->all[k + 1];
 		k++;
 	}
@@ -176,35 +181,35 @@ best_stays(struct search *x, double now, double cost)
 	return k == 0;
 }
 
-/* False: the budget is not met. */
+/* False: the budget is exceeded. */
 static bool
-greedy(struct search *x)
+run_greedy(struct remat_search *x)
 {
-	double now = excess(x), cost = x->g->cost;
+	double current = excess(x), cost = x->g->cost;
 
-	if (now < 0)
+	if (current < 0)
 		return false;
-	list_candidates(x, now, cost);
-	while (now > 0 && !is_tired(x) && x->n && x->all[0].gain > 0) {
-		if (!best_stays(x, now, cost))
+	list_candidates(x, current, cost);
+	while (current > 0 && !is_out_of_effort(x) && x->n && x->all[0].gain > 0) {
+		if (!reevaluate_best(x, current, cost))
 			continue;
 		if (x->all[0].gain <= 0)
 			break;
-		drop(x, x->all[0].gap);
+		drop_gap(x, x->all[0].gap);
 		memmove(x->all, x->all + 1, --x->n * sizeof *x->all);
-		now = excess(x);
+		current = excess(x);
 		cost = x->g->cost;
-		if (now > 0 && (!x->n || x->all[0].gain <= 0))  /* what did not help may help now */
-			list_candidates(x, now, cost);
+		if (current > 0 && (!x->n || x->all[0].gain <= 0))  /* a candidate without gain may have one now */
+			list_candidates(x, current, cost);
 	}
-	return now == 0;
+	return current == 0;
 }
 
-/* ---- Better ones near by. ---- */
+/* ---- Local improvement. ---- */
 
-/* Is the set as it is now within the budget, and cheaper? */
+/* Is the current set within the budget, and cheaper? */
 static bool
-is_better(struct search *x, double *cost)
+is_better(struct remat_search *x, double *cost)
 {
 	if (excess(x) != 0 || x->g->cost >= *cost)
 		return false;
@@ -213,12 +218,12 @@ is_better(struct search *x, double *cost)
 }
 
 static bool
-keep_after_all(struct search *x, double *cost)
+keep_unneeded(struct remat_search *x, double *cost)
 {
 	om_remat *g = x->g;
 	bool any = false;
 
-	for (uint32_t k = 0; k < g->ngap && !is_tired(x); k++) {
+	for (uint32_t k = 0; k < g->ngap && !is_out_of_effort(x); k++) {
 		if (!g->drop[k])
 			continue;
 		g->drop[k] = false;
@@ -231,105 +236,107 @@ keep_after_all(struct search *x, double *cost)
 }
 
 static bool
-exchange(struct search *x, uint32_t old, double *cost)
+exchange_dropped(struct remat_search *x, uint32_t old, double *cost)
 {
 	om_remat *g = x->g;
-	bool *was = x->kept;
+	bool *saved = x->saved;
 
-	copy(x, was, g->drop);
-	for (uint32_t k = 0; k < g->ngap && !is_tired(x); k++) {
-		if (g->drop[k] || !om_remat_is_main(g, k))
+	copy_set(x, saved, g->drop);
+	for (uint32_t k = 0; k < g->ngap && !is_out_of_effort(x); k++) {
+		if (g->drop[k] || !om_remat_is_candidate(g, k))
 			continue;
 		g->drop[old] = false;
-		drop(x, k);
+		drop_gap(x, k);
 		if (is_better(x, cost))
 			return true;
-		copy(x, g->drop, was);
+		copy_set(x, g->drop, saved);
 	}
 	return false;
 }
 
 static void
-improve(struct search *x)
+improve_set(struct remat_search *x)
 {
 	om_remat *g = x->g;
-	bool again = true;
+	bool improved = true;
 
 	om_remat_run(g);
 	double cost = g->cost;
-	while (again && !is_tired(x)) {
-		again = keep_after_all(x, &cost);
-		for (uint32_t k = 0; k < g->ngap && !is_tired(x); k++)
-			if (g->drop[k] && om_remat_is_main(g, k))
-				again |= exchange(x, k, &cost);
+	while (improved && !is_out_of_effort(x)) {
+		improved = keep_unneeded(x, &cost);
+		for (uint32_t k = 0; k < g->ngap && !is_out_of_effort(x); k++)
+			if (g->drop[k] && om_remat_is_candidate(g, k))
+				improved |= exchange_dropped(x, k, &cost);
 	}
 	om_remat_run(g);
 }
 
 /* ---- Budgets. ---- */
 
-/* Is the set as it is now the best so far, for who wants to keep to the budget first, and
- * else the lowest peak? */
+/* Save the current set if it is the best so far: first by the excess over the
+ * budget, then by cost. */
 static void
-offer(struct search *x)
+update_best(struct remat_search *x)
 {
 	const om_remat *g = x->g;
-	const uint64_t want = g->w->budget;
-	const uint64_t now = g->peak > want ? g->peak : want, best = x->best_peak > want ? x->best_peak : want;
+	const uint64_t budget = g->w->budget;
+	const uint64_t current = g->peak > budget ? g->peak : budget, best = x->best_peak > budget ? x->best_peak
+		: budget;
 
-	if (g->is_bad || g->cost > g->w->most || now > best || (now == best && g->cost >= x->best_cost))
+	if (g->is_bad || g->cost > g->w->most || current > best || (current == best && g->cost >= x->best_cost))
 		return;
-	copy(x, x->best, g->drop);
+	copy_set(x, x->best, g->drop);
 	x->best_cost = g->cost;
 	x->best_peak = g->peak;
 }
 
-/* Look for a set that keeps to `budget`; it is offered. */
+/* Search for a set that stays within `budget`, and save it if it is the best. */
 static bool
-meet(struct search *x, uint64_t budget)
+try_budget(struct remat_search *x, uint64_t budget)
 {
 	om_remat *g = x->g;
 	bool found, met;
 
 	x->budget = budget;
 	memset(g->drop, 0, g->ngap * sizeof *g->drop);
-	met = greedy(x);
+	met = run_greedy(x);
 	if (!met && x->best_cost > 0) {
-		copy(x, g->drop, x->best);
-		met = greedy(x);
+		copy_set(x, g->drop, x->best);
+		met = run_greedy(x);
 	}
 	if (met)
-		improve(x);
+		improve_set(x);
 	om_remat_run(g);
 	if (met)
-		offer(x);
+		update_best(x);
 	const bool chain = om_remat_chain(g, budget, &found);
 	if (chain && found && excess(x) == 0) {
-		offer(x);
+		update_best(x);
 		met = true;
 	}
 	x->is_exact = chain;
 	return met;
 }
 
-/* The lowest peak that can be had for the cost, about. */
+/* Bisect for about the lowest peak within the cost limit. */
 static void
-search_budgets(struct search *x, uint64_t low, uint64_t high)
+search_budgets(struct remat_search *x, uint64_t low, uint64_t high)
 {
 	const uint64_t start = high;
 
-	for (unsigned k = 0; k < ROUNDS && low < high && high - low > start / 512 && !is_tired(x); k++) {
+	for (unsigned k = 0; k < MAX_BISECTIONS && low < high && high - low > start / 512
+		&& !is_out_of_effort(x); k++) {
 		const uint64_t middle = low + (high - low) / 2;
-		if (meet(x, middle))
+		if (try_budget(x, middle))
 			high = x->best_peak < middle ? x->best_peak : middle;
 		else
 			low = middle + 1;
 	}
 }
 
-/* No run goes below what one op takes. */
+/* A lower bound: the bytes that one op requires. */
 static uint64_t
-lowest(const om_order_problem *q)
+max_op_bytes(const om_order_problem *q)
 {
 	uint64_t most = 0;
 
@@ -338,39 +345,39 @@ lowest(const om_order_problem *q)
 	return most;
 }
 
-/* From the best that there is, in small steps. */
+/* Lower the peak of the best set in small steps. */
 static void
-creep(struct search *x, uint64_t low)
+lower_in_steps(struct remat_search *x, uint64_t low)
 {
-	while (!is_tired(x) && x->best_peak > low && meet(x, x->best_peak - x->best_peak / 256 - 1))
+	while (!is_out_of_effort(x) && x->best_peak > low && try_budget(x, x->best_peak - x->best_peak / 256 - 1))
 		;
 }
 
-static struct search
+static struct remat_search
 search_new(const om_remat_request *w, om_arena *mem)
 {
 	om_remat *g = om_remat_new(w, mem);
 	const size_t n = g->ngap;
 
-	return (struct search){.g = g, .all = OM_NEWN(mem, struct candidate, n),
-		.top = OM_NEWN(mem, uint64_t, (size_t)w->q->nop + 1),
-		.kept = OM_NEWN(mem, bool, n), .best = OM_NEWN(mem, bool, n)};
+	return (struct remat_search){.g = g, .all = OM_NEWN(mem, struct candidate, n),
+		.peak_of = OM_NEWN(mem, uint64_t, (size_t)w->q->nop + 1),
+		.saved = OM_NEWN(mem, bool, n), .best = OM_NEWN(mem, bool, n)};
 }
 
 static om_status
-recompute_solve_guarded(om_session *s, const om_remat_request *w, om_arena *mem, om_remat_result *r)
+remat_solve_guarded(om_session *s, const om_remat_request *w, om_arena *mem, om_remat_result *r)
 {
 	OM_TRY(om_order_check(s, w->q));
-	struct search x = search_new(w, mem);
+	struct remat_search x = search_new(w, mem);
 	om_remat_run(x.g);
 	x.best_peak = r->given = x.g->peak;
-	if (x.best_peak > w->budget && !meet(&x, w->budget)) {
+	if (x.best_peak > w->budget && !try_budget(&x, w->budget)) {
 		x.is_exact = false;
-		const uint64_t low = w->budget > lowest(w->q) ? w->budget : lowest(w->q);
+		const uint64_t low = w->budget > max_op_bytes(w->q) ? w->budget : max_op_bytes(w->q);
 		search_budgets(&x, low, r->given);
-		creep(&x, low);
+		lower_in_steps(&x, low);
 	}
-	copy(&x, x.g->drop, x.best);
+	copy_set(&x, x.g->drop, x.best);
 	om_remat_run(x.g);
 	r->run = x.g->run;
 	r->n = x.g->n;
@@ -383,12 +390,12 @@ recompute_solve_guarded(om_session *s, const om_remat_request *w, om_arena *mem,
 om_status
 om_remat_solve(om_session *s, const om_remat_request *w, om_arena *mem, om_remat_result *r)
 {
-	OM_GUARDED(s, recompute_solve_guarded(s, w, mem, r));
+	OM_GUARDED(s, remat_solve_guarded(s, w, mem, r));
 }
 
-/* The longest gap of a storage; the last one, where there is no other. */
+/* The longest gap of a storage; the one after the last use if there is no other. */
 static uint32_t
-longest(const om_remat *g, uint32_t s)
+longest_gap(const om_remat *g, uint32_t s)
 {
 	uint32_t best = g->first[s + 1] - 1;
 
@@ -405,7 +412,7 @@ om_remat_peak(const om_remat_request *w, const bool *dropped, double *cost)
 	om_remat *g = om_remat_new(w, mem);
 
 	for (uint32_t s = 0; s < w->q->nstorage; s++)
-		g->drop[longest(g, s)] = dropped[s] && g->may[s];
+		g->drop[longest_gap(g, s)] = dropped[s] && g->may[s];
 	om_remat_run(g);
 	const uint64_t peak = g->is_bad ? UINT64_MAX : g->peak;
 	*cost = g->cost;

@@ -1,15 +1,14 @@
-/* Orders of low peak: what is easy at once, what is small exactly, the rest as
- * far as the nodes go.
+/* Orders of low peak: simple parts at once, small parts exactly, the others as far
+ * as the search nodes suffice.
  *
- * An op that is before or behind every other one cuts the problem in two: all
- * orders have the same set of ops run when it has run.  The peak of the whole is
- * the largest of its pieces, so it is enough to know of one piece that it cannot
- * be below; the others only have to stay under that.  So the pieces are taken
- * by their peaks, largest first, and what one cannot be below is where the next
- * one starts.
+ * An op that precedes or succeeds every other one splits the problem in two: in all
+ * orders the same set of ops has run when it has run.  The peak of the whole is the
+ * largest peak of its parts, so it is enough to prove of one part that its peak is
+ * minimal; the others only have to stay below that.  So the parts are solved by
+ * peak, largest first, and the bound of one is the level where the next one starts.
  *
- * Where a piece is too much for the exact search, beams of growing width look
- * for better orders, then exact searches in windows around the peak.
+ * If a part is too large for the exact search, beams of growing width search for
+ * better orders, then exact searches in windows around the peak.
  */
 #include <config.h>
 
@@ -18,7 +17,7 @@
 #include "base/guard.h"
 #include "schedule/subproblem.h"
 
-struct piece {
+struct schedule_part {
 	uint32_t from, to;       /* units */
 	uint64_t peak;
 };
@@ -29,12 +28,12 @@ struct solver {
 	om_order_index *x;
 	uint32_t nop, nunit;
 	uint32_t *order, *unit_of;
-	uint32_t *at;            /* by place among the units: its first op's position */
+	uint32_t *at;            /* by position among the units: the position of its first op */
 	uint64_t *before, *during;
-	uint64_t level;          /* no order is below */
+	uint64_t level;          /* lower bound of the peak of any order */
 	uint64_t nodes;
-	struct piece *piece;
-	uint32_t npiece;
+	struct schedule_part *part;
+	uint32_t npart;
 };
 
 /* ---- Checks. ---- */
@@ -56,27 +55,31 @@ check_op(om_session *s, const om_order_problem *q, uint32_t i)
 
 	for (uint32_t k = 0; k < op->nafter; k++)
 		if (op->after[k] >= i)
-			return om_fail(s, OM_INVALID, "order: op %u comes after op %u, which has no smaller number",
+			return om_fail(s, OM_INVALID, "order: op %u comes after op %u, whose number is not smaller",
 				i, op->after[k]);
 	for (uint32_t k = 0; k < op->nuse; k++) {
 		if (op->use[k] >= q->nstorage)
-			return om_fail(s, OM_INVALID, "order: op %u needs storage %u of %u", i, op->use[k], q->nstorage);
+			return om_fail(s, OM_INVALID, "order: op %u uses storage %u, but there are only %u", i,
+				op->use[k], q->nstorage);
 		const uint32_t maker = q->storage[op->use[k]].maker;
 		if (maker != OM_ORDER_NONE && maker >= i)
-			return om_fail(s, OM_INVALID, "order: op %u needs storage %u, which op %u makes", i,
+			return om_fail(s, OM_INVALID, "order: op %u uses storage %u, which op %u makes later", i,
 				op->use[k], maker);
 	}
 	for (uint32_t k = 0; k < op->ndies_early; k++)
 		if (!is_used(op, op->early[k]))
-			return om_fail(s, OM_INVALID, "order: op %u needs storage %u early, but not at all", i, op->early[k]);
+			return om_fail(s, OM_INVALID, "order: op %u: storage %u is in `early` but not in `use`", i,
+				op->early[k]);
 	for (uint32_t k = 0; k < op->nover; k++) {
 		const om_inplace_pair *o = &op->over[k];
 		if (o->made >= q->nstorage || q->storage[o->made].maker != i || !is_used(op, o->needed)
 		    || q->storage[o->made].bytes != q->storage[o->needed].bytes)
-			return om_fail(s, OM_INVALID, "order: op %u computes one storage over another that it does not need, or that has another size", i);
+			return om_fail(s, OM_INVALID,
+				"order: op %u computes a storage in place of one that it does not use, "
+				"or that has another size", i);
 		if ((k == 0 || o->made != o[-1].made)
 		    && __builtin_sub_overflow(sum, q->storage[o->made].bytes, &sum))
-			return om_fail(s, OM_INVALID, "order: op %u makes more than it takes at its start", i);
+			return om_fail(s, OM_INVALID, "order: op %u makes more bytes than it requires at its start", i);
 	}
 	return OM_OK;
 }
@@ -90,27 +93,27 @@ om_order_check(om_session *s, const om_order_problem *q)
 	for (uint32_t k = 0; k < q->nstorage; k++) {
 		large |= __builtin_add_overflow(sum, q->storage[k].bytes, &sum);
 		if (q->storage[k].maker != OM_ORDER_NONE && q->storage[k].maker >= q->nop)
-			return om_fail(s, OM_INVALID, "order: storage %u is made by op %u of %u", k,
+			return om_fail(s, OM_INVALID, "order: storage %u is made by op %u, but there are only %u", k,
 				q->storage[k].maker, q->nop);
 	}
 	for (uint32_t i = 0; i < q->nop; i++) {
-		uint64_t most = q->op[i].begin > q->op[i].middle ? q->op[i].begin : q->op[i].middle;
-		large |= __builtin_add_overflow(sum, most, &most) || most > INT64_MAX;
+		uint64_t peak = q->op[i].begin > q->op[i].middle ? q->op[i].begin : q->op[i].middle;
+		large |= __builtin_add_overflow(sum, peak, &peak) || peak > INT64_MAX;
 		OM_TRY(check_op(s, q, i));
 	}
-	return large ? om_fail(s, OM_INVALID, "order: more bytes than can be counted") : OM_OK;
+	return large ? om_fail(s, OM_INVALID, "order: the sum of the bytes overflows 63 bits") : OM_OK;
 }
 
-/* ---- Pieces. ---- */
+/* ---- Parts. ---- */
 
 static void
-profile(struct solver *s)
+update_profile(struct solver *s)
 {
 	om_order_profile(s->x, s->order, s->before, s->during);
 }
 
 static void
-place_units(struct solver *s)
+locate_units(struct solver *s)
 {
 	uint32_t n = 0;
 
@@ -123,87 +126,89 @@ place_units(struct solver *s)
 static uint64_t
 peak_between(const struct solver *s, uint32_t from, uint32_t to)
 {
-	uint64_t most = 0;
+	uint64_t peak = 0;
 
 	for (uint32_t k = s->at[from]; k < s->at[to]; k++)
-		most = s->during[k] > most ? s->during[k] : most;
-	return most;
+		peak = s->during[k] > peak ? s->during[k] : peak;
+	return peak;
 }
 
-/* Units are numbered as they stand.  One cuts when all before it have somebody
- * behind them no later than it, and all behind it somebody before them no
+/* Units are numbered by position.  A unit splits the problem if every unit before
+ * it has a successor no later than it, and every unit after it has a predecessor no
  * earlier: by induction, all are related to it. */
 static void
-find_pieces(struct solver *s)
+find_parts(struct solver *s)
 {
-	uint32_t *soonest = OM_NEWN(s->mem, uint32_t, s->nunit), *latest = OM_NEWN(s->mem, uint32_t, s->nunit);
-	bool *cuts = OM_NEWN(s->mem, bool, s->nunit);
-	uint32_t most = 0, least = UINT32_MAX;
+	uint32_t *first_succ = OM_NEWN(s->mem, uint32_t, s->nunit), *last_pred = OM_NEWN(s->mem, uint32_t,
+		s->nunit);
+	bool *splits = OM_NEWN(s->mem, bool, s->nunit);
+	uint32_t latest_succ = 0, earliest_pred = UINT32_MAX;
 
-	memset(soonest, 0xff, s->nunit * sizeof *soonest);
+	memset(first_succ, 0xff, s->nunit * sizeof *first_succ);
 	for (uint32_t i = 0; i < s->nop; i++)
 		for (uint32_t k = s->x->before.at[i]; k < s->x->before.at[i + 1]; k++) {
 			const uint32_t a = s->unit_of[s->x->before.item[k]], b = s->unit_of[i];
 			if (a == b)
 				continue;
-			soonest[a] = b < soonest[a] ? b : soonest[a];
-			latest[b] = a + 1 > latest[b] ? a + 1 : latest[b];  /* 0: nobody */
+			first_succ[a] = b < first_succ[a] ? b : first_succ[a];
+			last_pred[b] = a + 1 > last_pred[b] ? a + 1 : last_pred[b];  /* 0: none */
 		}
 	for (uint32_t u = 0; u < s->nunit; u++) {
-		cuts[u] = most <= u;
-		most = soonest[u] > most ? soonest[u] : most;
+		splits[u] = latest_succ <= u;
+		latest_succ = first_succ[u] > latest_succ ? first_succ[u] : latest_succ;
 	}
 	for (uint32_t u = s->nunit; u-- > 0;) {
-		cuts[u] &= least > u;
-		least = latest[u] < least ? latest[u] : least;
+		splits[u] &= earliest_pred > u;
+		earliest_pred = last_pred[u] < earliest_pred ? last_pred[u] : earliest_pred;
 	}
-	s->piece = OM_NEWN(s->mem, struct piece, s->nunit);
+	s->part = OM_NEWN(s->mem, struct schedule_part, s->nunit);
 	for (uint32_t u = 0, from = 0; u < s->nunit; u++)
-		if (cuts[u] || u + 1 == s->nunit) {
-			s->piece[s->npiece++] = (struct piece){.from = from, .to = u + 1};
+		if (splits[u] || u + 1 == s->nunit) {
+			s->part[s->npart++] = (struct schedule_part){.from = from, .to = u + 1};
 			from = u + 1;
 		}
 }
 
 static int
-by_peak(const void *a, const void *b)
+compare_peak(const void *a, const void *b)
 {
-	const struct piece *x = a, *y = b;
+	const struct schedule_part *x = a, *y = b;
 
 	if (x->peak != y->peak)
 		return x->peak > y->peak ? -1 : 1;
 	return x->from < y->from ? -1 : 1;
 }
 
-/* ---- Looking for better orders. ---- */
+/* ---- Search for better orders. ---- */
 
 static om_subproblem *
-segment(struct solver *s, uint32_t from, uint32_t to, om_arena *mem)
+make_subproblem(struct solver *s, uint32_t from, uint32_t to, om_arena *mem)
 {
 	return om_subproblem_new(s->x, s->order, s->unit_of, s->at[from], s->at[to],
 		s->before[s->at[from]], mem);
 }
 
-/* The segment that starts at unit `from` gets another order. */
+/* Replace the order of the subproblem that starts at unit `from`. */
 static void
-take(struct solver *s, const om_subproblem *g, uint32_t from, const uint32_t *order)
+replace_order(struct solver *s, const om_subproblem *g, uint32_t from, const uint32_t *order)
 {
 	for (uint32_t k = 0; k < g->nop; k++)
 		s->order[s->at[from] + k] = g->op[order[k]];
-	place_units(s);
-	profile(s);
+	locate_units(s);
+	update_profile(s);
 }
 
-/* The pieces are done by their peaks, largest first: that of this one decides. */
+/* Parts are solved by peak, largest first: the current one has the peak of the
+ * whole. */
 static void
-tell(const struct solver *s, const struct piece *p)
+report_progress(const struct solver *s, const struct schedule_part *p)
 {
 	om_report_progress(s->session, "order of the ops", p->peak > s->level ? p->peak : s->level, s->level);
 }
 
-/* Exact searches around the peak, as long as they find something. */
+/* Exact search in a window around the peak; true if it found a better order. */
 static bool
-improve_window(struct solver *s, struct piece *p, uint32_t half)
+improve_window(struct solver *s, struct schedule_part *p, uint32_t half)
 {
 	uint32_t u = p->from;
 	uint64_t nodes = s->nodes / 16, left = nodes, level = s->level;
@@ -213,19 +218,19 @@ improve_window(struct solver *s, struct piece *p, uint32_t half)
 	const uint32_t from = u - p->from > half ? u - half : p->from;
 	const uint32_t to = p->to - u > half ? u + half : p->to;
 	om_arena *mem = om_arena_new();
-	const om_subproblem *g = segment(s, from, to, mem);
+	const om_subproblem *g = make_subproblem(s, from, to, mem);
 	uint32_t *order = OM_NEWN(mem, uint32_t, g->nop);
-	const om_found found = om_subproblem_exact(g, &level, p->peak, &left, order);
+	const om_search_result found = om_subproblem_exact(g, &level, p->peak, &left, order);
 	s->nodes -= nodes - left;
-	if (found == OM_FOUND)
-		take(s, g, from, order);
+	if (found == OM_ORDER_FOUND)
+		replace_order(s, g, from, order);
 	om_arena_free(mem);
 	p->peak = peak_between(s, p->from, p->to);
-	return found == OM_FOUND;
+	return found == OM_ORDER_FOUND;
 }
 
 static void
-improve(struct solver *s, struct piece *p)
+improve(struct solver *s, struct schedule_part *p)
 {
 	static const uint32_t halves[] = {8, 16, 32, 64};
 	bool found = true;
@@ -234,46 +239,46 @@ improve(struct solver *s, struct piece *p)
 		found = false;
 		for (size_t k = 0; k < sizeof halves / sizeof halves[0] && !found && s->nodes > 64; k++) {
 			found = improve_window(s, p, halves[k]);
-			tell(s, p);
+			report_progress(s, p);
 		}
 	}
 }
 
 static void
-try_beams(struct solver *s, struct piece *p, const om_subproblem *g)
+try_beams(struct solver *s, struct schedule_part *p, const om_subproblem *g)
 {
 	static const uint32_t widths[] = {1, 4, 16, 64, 256};
 	uint32_t *order = OM_NEWN(s->mem, uint32_t, g->nop);
 
 	for (size_t k = 0; k < sizeof widths / sizeof widths[0] && p->peak > s->level; k++) {
 		uint64_t nodes = s->nodes / 4, left = nodes;
-		const om_found found = om_subproblem_beam(g, s->level, p->peak, widths[k], &left, order);
+		const om_search_result found = om_subproblem_beam(g, s->level, p->peak, widths[k], &left, order);
 		s->nodes -= nodes - left;
-		tell(s, p);
-		if (found != OM_FOUND)
+		report_progress(s, p);
+		if (found != OM_ORDER_FOUND)
 			continue;
 		p->peak = om_subproblem_peak(g, order);
-		take(s, g, p->from, order);
+		replace_order(s, g, p->from, order);
 	}
 }
 
-/* Bring the piece below its peak, or raise the level to what it cannot be below. */
+/* Lower the peak of the part, or raise the level to its bound. */
 static void
-solve_piece(struct solver *s, struct piece *p)
+solve_part(struct solver *s, struct schedule_part *p)
 {
 	om_arena *mem = om_arena_new();
-	const om_subproblem *g = segment(s, p->from, p->to, mem);
+	const om_subproblem *g = make_subproblem(s, p->from, p->to, mem);
 	uint32_t *order = OM_NEWN(mem, uint32_t, g->nop);
 	uint64_t nodes = s->nodes / 2, left = nodes;
 
-	tell(s, p);
-	const om_found found = om_subproblem_exact(g, &s->level, p->peak, &left, order);
+	report_progress(s, p);
+	const om_search_result found = om_subproblem_exact(g, &s->level, p->peak, &left, order);
 	s->nodes -= nodes - left;
-	if (found == OM_FOUND) {
+	if (found == OM_ORDER_FOUND) {
 		p->peak = om_subproblem_peak(g, order);
-		take(s, g, p->from, order);
-	} else if (found == OM_GAVE_UP) {
-		tell(s, p);
+		replace_order(s, g, p->from, order);
+	} else if (found == OM_ORDER_NODE_LIMIT) {
+		report_progress(s, p);
 		try_beams(s, p, g);
 		improve(s, p);
 	}
@@ -281,37 +286,37 @@ solve_piece(struct solver *s, struct piece *p)
 }
 
 static void
-find_level(struct solver *s)
+raise_level(struct solver *s)
 {
-	for (uint32_t k = 0; k < s->npiece; k++) {
+	for (uint32_t k = 0; k < s->npart; k++) {
 		om_arena *mem = om_arena_new();
-		const uint64_t bound = om_subproblem_bound(segment(s, s->piece[k].from, s->piece[k].to, mem));
+		const uint64_t bound = om_subproblem_bound(make_subproblem(s, s->part[k].from, s->part[k].to, mem));
 		s->level = bound > s->level ? bound : s->level;
 		om_arena_free(mem);
 	}
 }
 
 static void
-solve(struct solver *s)
+solve_parts(struct solver *s)
 {
 	s->nunit = om_order_units(s->x, s->order, s->unit_of, s->mem);
 	s->at = OM_NEWN(s->mem, uint32_t, (size_t)s->nunit + 1);
-	place_units(s);
-	profile(s);
-	find_pieces(s);
-	find_level(s);
-	for (uint32_t k = 0; k < s->npiece; k++)
-		s->piece[k].peak = peak_between(s, s->piece[k].from, s->piece[k].to);
-	qsort(s->piece, s->npiece, sizeof *s->piece, by_peak);
-	for (uint32_t k = 0; k < s->npiece; k++)
-		if (s->piece[k].peak > s->level)
-			solve_piece(s, &s->piece[k]);
+	locate_units(s);
+	update_profile(s);
+	find_parts(s);
+	raise_level(s);
+	for (uint32_t k = 0; k < s->npart; k++)
+		s->part[k].peak = peak_between(s, s->part[k].from, s->part[k].to);
+	qsort(s->part, s->npart, sizeof *s->part, compare_peak);
+	for (uint32_t k = 0; k < s->npart; k++)
+		if (s->part[k].peak > s->level)
+			solve_part(s, &s->part[k]);
 }
 
-/* ---- What is offered. ---- */
+/* ---- Entry points. ---- */
 
 static void
-number(uint32_t *order, uint32_t n)
+fill_identity(uint32_t *order, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++)
 		order[k] = k;
@@ -325,7 +330,7 @@ order_solve_guarded(om_session *session, const om_order_problem *q, uint64_t nod
 	struct solver s = {.session = session, .mem = mem, .nop = q->nop, .nodes = nodes, .order = order};
 
 	*result = (om_order_result){0};
-	number(order, q->nop);
+	fill_identity(order, q->nop);
 	const om_status st = om_order_check(session, q);
 	if (st == OM_OK && q->nop) {
 		s.x = om_order_index_new(q, mem);
@@ -333,10 +338,10 @@ order_solve_guarded(om_session *session, const om_order_problem *q, uint64_t nod
 		s.before = OM_NEWN(mem, uint64_t, (size_t)q->nop + 1);
 		s.during = OM_NEWN(mem, uint64_t, q->nop);
 		result->given = om_order_profile(s.x, order, NULL, NULL);
-		solve(&s);
+		solve_parts(&s);
 		result->peak = om_order_profile(s.x, order, NULL, NULL);
 		if (result->peak >= result->given) {
-			number(order, q->nop);
+			fill_identity(order, q->nop);
 			result->peak = result->given;
 		}
 		result->lower_bound = s.level;

@@ -1,12 +1,12 @@
-/* Problems turned round, and cut into pieces.
+/* Indices of a problem, and parts of it.
  *
- * Units.  An op x runs right before y, without loss, when y is all that comes
- * behind it, when it makes at least as much as it could ever free, and when it
- * needs no more for itself than y does in any case.  For moving x from anywhere
- * back to y takes its bytes out of every step between, and what it would have
- * freed there is less than that; where x itself runs now, no more is alive than
- * when y runs.  Slices of an input are of that kind, one for each step of an
- * unrolled net: without units they would run in any of exponentially many orders.
+ * Units.  An op x can run right before y without loss if y is its only successor,
+ * if it makes at least as much as it could ever free, and if it requires no more
+ * for itself than y does in any case.  For moving x from anywhere back to y removes
+ * its bytes from every step between, and the bytes that it would have freed there
+ * are fewer; while x itself runs now, no more is live than while y runs.  Slices of
+ * an input are of that kind, one for each step of an unrolled net: without units
+ * they would run in any of exponentially many orders.
  */
 #include <config.h>
 
@@ -20,9 +20,9 @@ lists_new(om_arena *mem, uint32_t n, uint64_t items)
 	return (om_lists){OM_NEWN(mem, uint32_t, (size_t)n + 1), OM_NEWN(mem, uint32_t, items)};
 }
 
-/* From "item k of list i" to "i of list k"; what comes out is sorted. */
+/* From "item k of list i" to "i of list k"; the resulting lists are sorted. */
 static om_lists
-turned(const om_lists *l, uint32_t n, uint32_t to, om_arena *mem)
+transpose(const om_lists *l, uint32_t n, uint32_t to, om_arena *mem)
 {
 	om_lists t = lists_new(mem, to, l->at[n]);
 	uint32_t *fill = OM_NEWN(mem, uint32_t, (size_t)to + 1);
@@ -66,7 +66,7 @@ list_needs(om_order_index *x, om_arena *mem)
 		}
 		x->need.at[i + 1] = n;
 	}
-	x->user = turned(&x->need, q->nop, q->nstorage, mem);
+	x->user = transpose(&x->need, q->nop, q->nstorage, mem);
 }
 
 static void
@@ -85,7 +85,7 @@ list_makes(om_order_index *x, om_arena *mem)
 			maker.item[n++] = s->maker;
 		maker.at[k + 1] = n;
 	}
-	x->made = turned(&maker, q->nstorage, q->nop, mem);
+	x->made = transpose(&maker, q->nstorage, q->nop, mem);
 }
 
 static void
@@ -111,7 +111,7 @@ list_before(om_order_index *x, om_arena *mem)
 		}
 		x->before.at[i + 1] = n;
 	}
-	x->behind = turned(&x->before, q->nop, q->nop, mem);
+	x->succ = transpose(&x->before, q->nop, q->nop, mem);
 }
 
 om_order_index *
@@ -133,37 +133,37 @@ om_order_index_new(const om_order_problem *q, om_arena *mem)
 
 /* ---- A given order. ---- */
 
-struct walk {
+struct execution {
 	const om_order_index *x;
-	uint32_t *left;          /* by storage: users that are still to come */
+	uint32_t *left;          /* by storage: users that have not run */
 	uint64_t alive;
 };
 
 static bool
-dies(const struct walk *w, uint32_t s)
+dies_at(const struct execution *w, uint32_t s)
 {
 	return w->left[s] == 1 && !w->x->q->storage[s].live_out;
 }
 
 static uint64_t
-most_during(const struct walk *w, uint32_t i)
+peak_during(const struct execution *w, uint32_t i)
 {
 	const om_order_op *op = &w->x->q->op[i];
 	uint64_t begin = w->alive + op->begin, middle = w->alive + op->middle;
 
 	for (uint32_t k = 0, done = OM_ORDER_NONE; k < op->nover; k++)
-		if (op->over[k].made != done && dies(w, op->over[k].needed)) {
+		if (op->over[k].made != done && dies_at(w, op->over[k].needed)) {
 			done = op->over[k].made;
 			begin -= w->x->q->storage[done].bytes;
 		}
 	for (uint32_t k = 0; k < op->ndies_early && op->middle; k++)
-		if (dies(w, op->early[k]))
+		if (dies_at(w, op->early[k]))
 			middle -= w->x->q->storage[op->early[k]].bytes;
 	return begin > middle || !op->middle ? begin : middle;
 }
 
 static void
-run(struct walk *w, uint32_t i)
+execute(struct execution *w, uint32_t i)
 {
 	const om_order_index *x = w->x;
 
@@ -171,7 +171,7 @@ run(struct walk *w, uint32_t i)
 		w->alive += x->q->storage[x->made.item[k]].bytes;
 	for (uint32_t k = x->need.at[i]; k < x->need.at[i + 1]; k++) {
 		const uint32_t s = x->need.item[k];
-		if (dies(w, s))
+		if (dies_at(w, s))
 			w->alive -= x->q->storage[s].bytes;
 		w->left[s]--;
 	}
@@ -181,20 +181,20 @@ uint64_t
 om_order_profile(const om_order_index *x, const uint32_t *order, uint64_t *before, uint64_t *during)
 {
 	om_arena *mem = om_arena_new();
-	struct walk w = {.x = x, .alive = x->start, .left = OM_NEWN(mem, uint32_t, x->q->nstorage)};
+	struct execution w = {.x = x, .alive = x->start, .left = OM_NEWN(mem, uint32_t, x->q->nstorage)};
 	uint64_t most = 0;
 
 	for (uint32_t k = 0; k < x->q->nstorage; k++)
 		w.left[k] = length(&x->user, k);
 	for (uint32_t k = 0; k < x->q->nop; k++) {
-		const uint64_t now = most_during(&w, order[k]);
+		const uint64_t now = peak_during(&w, order[k]);
 		x->place[order[k]] = k;
 		most = now > most ? now : most;
 		if (before)
 			before[k] = w.alive;
 		if (during)
 			during[k] = now;
-		run(&w, order[k]);
+		execute(&w, order[k]);
 	}
 	if (before)
 		before[x->q->nop] = w.alive;
@@ -204,8 +204,8 @@ om_order_profile(const om_order_index *x, const uint32_t *order, uint64_t *befor
 
 /* ---- Units. ---- */
 
-/* Bytes that op `i` makes, that it could free at most, and by which running
- * over an input can lower its start: at most, and at least. */
+/* The bytes that op `i` makes, that it could free at most, and by which in-place
+ * computation can lower its start: at most, and at least. */
 struct traits {
 	uint64_t makes, frees, most_over, least_over;
 };
@@ -234,27 +234,27 @@ traits_of(const om_order_index *x, uint32_t i)
 	return t;
 }
 
-/* The op right before which `i` is best run; OM_ORDER_NONE when none is known. */
+/* The op right before which `i` runs best; OM_ORDER_NONE if none is known. */
 static uint32_t
 partner(const om_order_index *x, uint32_t i)
 {
 	const om_order_op *op = &x->q->op[i];
 
-	if (length(&x->behind, i) != 1 || length(&x->made, i) == 0)
+	if (length(&x->succ, i) != 1 || length(&x->made, i) == 0)
 		return OM_ORDER_NONE;
 	for (uint32_t k = x->made.at[i]; k < x->made.at[i + 1]; k++)
 		if (x->q->storage[x->made.item[k]].live_out)
 			return OM_ORDER_NONE;
-	const uint32_t y = x->behind.item[x->behind.at[i]];
+	const uint32_t y = x->succ.item[x->succ.at[i]];
 	const struct traits a = traits_of(x, i), b = traits_of(x, y);
 	const uint64_t most = op->begin - a.least_over > op->middle ? op->begin - a.least_over : op->middle;
 	return a.makes >= a.frees && most + b.most_over <= a.makes - a.frees + x->q->op[y].begin
 		? y : OM_ORDER_NONE;
 }
 
-/* Post-order over the trees of partners, roots in the order given. */
+/* Post-order over the trees of partners, roots in the original order. */
 static void
-put_unit(uint32_t root, uint32_t unit, const om_lists *child, uint32_t *stack, uint32_t *fill,
+append_unit(uint32_t root, uint32_t unit, const om_lists *child, uint32_t *stack, uint32_t *fill,
 	uint32_t *order, uint32_t *n, uint32_t *unit_of)
 {
 	uint32_t depth = 0;
@@ -285,16 +285,16 @@ om_order_units(const om_order_index *x, uint32_t *order, uint32_t *unit_of, om_a
 			next.item[n++] = y;
 		next.at[i + 1] = n;
 	}
-	const om_lists child = turned(&next, nop, nop, mem);
+	const om_lists child = transpose(&next, nop, nop, mem);
 	uint32_t *fill = om_memdup(mem, child.at, ((size_t)nop + 1) * sizeof *fill);
 	n = 0;
 	for (uint32_t i = 0; i < nop; i++)
 		if (length(&next, i) == 0)
-			put_unit(i, units++, &child, stack, fill, order, &n, unit_of);
+			append_unit(i, units++, &child, stack, fill, order, &n, unit_of);
 	return units;
 }
 
-/* ---- Segments. ---- */
+/* ---- Subproblems. ---- */
 
 static uint32_t
 local_storage(const om_order_index *x, om_subproblem *g, uint32_t s)
@@ -313,7 +313,7 @@ local_storage(const om_order_index *x, om_subproblem *g, uint32_t s)
 }
 
 static void
-forget(const om_order_index *x, const om_subproblem *g)
+clear_local(const om_order_index *x, const om_subproblem *g)
 {
 	for (uint32_t i = 0; i < g->nop; i++) {
 		const uint32_t op = g->op[i];
@@ -328,7 +328,7 @@ forget(const om_order_index *x, const om_subproblem *g)
 }
 
 static void
-make_room(const om_order_index *x, om_subproblem *g, om_arena *mem)
+allocate_lists(const om_order_index *x, om_subproblem *g, om_arena *mem)
 {
 	uint64_t made = 0, need = 0, over = 0, early = 0, before = 0;
 
@@ -348,7 +348,7 @@ make_room(const om_order_index *x, om_subproblem *g, om_arena *mem)
 	g->prev = lists_new(mem, g->nop, before);
 	g->begin = OM_NEWN(mem, uint64_t, g->nop);
 	g->middle = OM_NEWN(mem, uint64_t, g->nop);
-	g->bytes = OM_NEWN(mem, uint64_t, made + need + over);  /* some are made for nobody */
+	g->bytes = OM_NEWN(mem, uint64_t, made + need + over);  /* some have no user */
 	g->maker = OM_NEWN(mem, uint32_t, made + need + over);
 	g->live_out = OM_NEWN(mem, bool, made + need + over);
 }
@@ -387,7 +387,7 @@ add_op(const om_order_index *x, om_subproblem *g, uint32_t i)
 	g->early.at[i + 1] = n;
 }
 
-/* Units stand together in the order, so they are runs of positions. */
+/* Units are contiguous in the order, so they are ranges of positions. */
 static void
 add_units(om_subproblem *g, const uint32_t *unit_of, om_arena *mem)
 {
@@ -421,11 +421,11 @@ add_before(const om_order_index *x, om_subproblem *g, om_arena *mem)
 		g->prev.at[i + 1] = m;
 		g->before.at[u + 1] = n;
 	}
-	g->next = turned(&g->prev, g->nop, g->nop, mem);
+	g->next = transpose(&g->prev, g->nop, g->nop, mem);
 	om_lists units = {g->before.at, OM_NEWN(mem, uint32_t, (size_t)n + 1)};
 	for (uint32_t k = 0; k < n; k++)
 		units.item[k] = g->unit_of[g->before.item[k]];
-	g->behind = turned(&units, g->nunit, g->nunit, mem);
+	g->succ = transpose(&units, g->nunit, g->nunit, mem);
 }
 
 om_subproblem *
@@ -439,26 +439,26 @@ om_subproblem_new(const om_order_index *x, const uint32_t *order, const uint32_t
 	for (uint32_t i = 0; i < g->nop; i++)
 		x->local_op[g->op[i]] = i;
 	add_units(g, unit_of, mem);
-	make_room(x, g, mem);
+	allocate_lists(x, g, mem);
 	for (uint32_t i = 0; i < g->nop; i++)
 		add_op(x, g, i);
 	add_before(x, g, mem);
 	g->width = g->words + (g->nunit + 63) / 64;
-	g->user = turned(&g->need, g->nop, g->nstorage, mem);
-	forget(x, g);
+	g->user = transpose(&g->need, g->nop, g->nstorage, mem);
+	clear_local(x, g);
 	return g;
 }
 
 /* ---- Moves. ---- */
 
-/* Will storage `s` be of no use once `op`, one of its users, has run? */
+/* Has storage `s` no use once `op`, one of its users, has run? */
 static bool
 dies_after(const om_subproblem *g, const uint64_t *set, uint32_t s, uint32_t op)
 {
 	if (g->live_out[s])
 		return false;
 	for (uint32_t k = g->user.at[s]; k < g->user.at[s + 1]; k++)
-		if (g->user.item[k] != op && !om_has(set, g->user.item[k]))
+		if (g->user.item[k] != op && !om_set_has(set, g->user.item[k]))
 			return false;
 	return true;
 }
@@ -467,13 +467,13 @@ bool
 om_unit_is_ready(const om_subproblem *g, const uint64_t *set, uint32_t unit)
 {
 	for (uint32_t k = g->before.at[unit]; k < g->before.at[unit + 1]; k++)
-		if (!om_has(set, g->before.item[k]))
+		if (!om_set_has(set, g->before.item[k]))
 			return false;
 	return true;
 }
 
 static om_move
-move(const om_subproblem *g, const uint64_t *set, uint64_t alive, uint32_t i)
+op_move(const om_subproblem *g, const uint64_t *set, uint64_t alive, uint32_t i)
 {
 	uint64_t begin = alive + g->begin[i], middle = alive + g->middle[i];
 
@@ -493,51 +493,51 @@ move(const om_subproblem *g, const uint64_t *set, uint64_t alive, uint32_t i)
 	return (om_move){g->middle[i] && middle > begin ? middle : begin, alive};
 }
 
-/* `set` is the same afterwards. */
+/* `set` is restored. */
 om_move
 om_unit_move(const om_subproblem *g, uint64_t *set, uint64_t alive, uint32_t unit)
 {
 	om_move all = {0, alive};
 
 	for (uint32_t i = g->unit[unit]; i < g->unit[unit + 1]; i++) {
-		const om_move m = move(g, set, all.alive, i);
+		const om_move m = op_move(g, set, all.alive, i);
 		all.step = m.step > all.step ? m.step : all.step;
 		all.alive = m.alive;
-		om_put(set, i);
+		om_set_add(set, i);
 	}
 	for (uint32_t i = g->unit[unit]; i < g->unit[unit + 1]; i++)
-		om_drop(set, i);
+		om_set_remove(set, i);
 	return all;
 }
 
 void
-om_unit_put(const om_subproblem *g, uint64_t *set, uint32_t unit)
+om_set_add_unit(const om_subproblem *g, uint64_t *set, uint32_t unit)
 {
 	for (uint32_t i = g->unit[unit]; i < g->unit[unit + 1]; i++)
-		om_put(set, i);
+		om_set_add(set, i);
 }
 
 void
-om_set_start(const om_subproblem *g, uint64_t *set)
+om_set_init(const om_subproblem *g, uint64_t *set)
 {
 	memset(set, 0, g->width * sizeof *set);
 	for (uint32_t u = 0; u < g->nunit; u++)
 		if (om_unit_is_ready(g, set, u))
-			om_put(set + g->words, u);
+			om_set_add(set + g->words, u);
 }
 
 void
-om_unit_run(const om_subproblem *g, uint64_t *set, uint32_t unit)
+om_set_run_unit(const om_subproblem *g, uint64_t *set, uint32_t unit)
 {
-	om_unit_put(g, set, unit);
-	om_drop(set + g->words, unit);
-	for (uint32_t k = g->behind.at[unit]; k < g->behind.at[unit + 1]; k++)
-		if (om_unit_is_ready(g, set, g->behind.item[k]))
-			om_put(set + g->words, g->behind.item[k]);
+	om_set_add_unit(g, set, unit);
+	om_set_remove(set + g->words, unit);
+	for (uint32_t k = g->succ.at[unit]; k < g->succ.at[unit + 1]; k++)
+		if (om_unit_is_ready(g, set, g->succ.item[k]))
+			om_set_add(set + g->words, g->succ.item[k]);
 }
 
 uint32_t
-om_next_ready(const om_subproblem *g, const uint64_t *set, uint32_t unit)
+om_set_next_ready(const om_subproblem *g, const uint64_t *set, uint32_t unit)
 {
 	const uint64_t *ready = set + g->words;
 
@@ -556,10 +556,10 @@ om_subproblem_peak(const om_subproblem *g, const uint32_t *order)
 	uint64_t *set = OM_NEWN(mem, uint64_t, g->words), alive = g->base, most = 0;
 
 	for (uint32_t k = 0; k < g->nop; k++) {
-		const om_move m = move(g, set, alive, order[k]);
+		const om_move m = op_move(g, set, alive, order[k]);
 		most = m.step > most ? m.step : most;
 		alive = m.alive;
-		om_put(set, order[k]);
+		om_set_add(set, order[k]);
 	}
 	om_arena_free(mem);
 	return most;
@@ -567,50 +567,50 @@ om_subproblem_peak(const om_subproblem *g, const uint32_t *order)
 
 /* ---- A bound. ---- */
 
-enum { MOST_BITS = 1 << 26 };  /* of a relation between ops: 8 MiB */
+enum { MAX_BITS = 1 << 26 };  /* of a relation between ops: 8 MiB */
 
-/* Who comes before whom, or behind: a set for each op. */
+/* The transitive predecessors, or successors, of each op as a set. */
 static uint64_t *
-closure(const om_subproblem *g, bool behind, om_arena *mem)
+closure(const om_subproblem *g, bool succ, om_arena *mem)
 {
 	const uint32_t w = g->words;
 	uint64_t *all = OM_NEWN(mem, uint64_t, (size_t)g->nop * w);
 
 	for (uint32_t n = 0; n < g->nop; n++) {
-		const uint32_t i = behind ? g->nop - 1 - n : n;
-		uint64_t *mine = all + (size_t)i * w;
-		const om_lists *l = behind ? &g->next : &g->prev;
+		const uint32_t i = succ ? g->nop - 1 - n : n;
+		uint64_t *set = all + (size_t)i * w;
+		const om_lists *l = succ ? &g->next : &g->prev;
 		for (uint32_t k = l->at[i]; k < l->at[i + 1]; k++) {
-			const uint64_t *theirs = all + (size_t)l->item[k] * w;
+			const uint64_t *other_set = all + (size_t)l->item[k] * w;
 			for (uint32_t j = 0; j < w; j++)
-				mine[j] |= theirs[j];
-			om_put(mine, l->item[k]);
+				set[j] |= other_set[j];
+			om_set_add(set, l->item[k]);
 		}
 	}
 	return all;
 }
 
-/* Is one of the users of storage `s` op `i`, or behind it? */
+/* Is op `i`, or one of its successors, a user of storage `s`? */
 static bool
 is_needed_from(const om_subproblem *g, const uint64_t *next, uint32_t s, uint32_t i)
 {
 	if (g->live_out[s])
 		return true;
 	for (uint32_t k = g->user.at[s]; k < g->user.at[s + 1]; k++)
-		if (g->user.item[k] == i || om_has(next, g->user.item[k]))
+		if (g->user.item[k] == i || om_set_has(next, g->user.item[k]))
 			return true;
 	return false;
 }
 
-/* Bytes that are alive when op `i` starts, whatever the order. */
+/* Bytes that are live when op `i` starts, in every order. */
 static uint64_t
-surely_alive(const om_subproblem *g, const uint64_t *prev, const uint64_t *next, uint32_t i)
+always_live(const om_subproblem *g, const uint64_t *prev, const uint64_t *next, uint32_t i)
 {
 	uint64_t alive = 0;
 
 	for (uint32_t s = 0; s < g->nstorage; s++) {
 		const uint32_t maker = g->maker[s];
-		if ((maker == OM_ORDER_NONE || om_has(prev, maker)) && is_needed_from(g, next, s, i))
+		if ((maker == OM_ORDER_NONE || om_set_has(prev, maker)) && is_needed_from(g, next, s, i))
 			alive += g->bytes[s];
 	}
 	return alive;
@@ -619,7 +619,7 @@ surely_alive(const om_subproblem *g, const uint64_t *prev, const uint64_t *next,
 static uint64_t
 least_during(const om_subproblem *g, const uint64_t *prev, const uint64_t *next, uint32_t i)
 {
-	const uint64_t alive = surely_alive(g, prev, next, i);
+	const uint64_t alive = always_live(g, prev, next, i);
 	uint64_t begin = alive + g->begin[i], middle = alive + g->middle[i];
 	for (uint32_t k = g->over.at[i], done = OM_ORDER_NONE; k < g->over.at[i + 1]; k += 2)
 		if (g->over.item[k] != done && !is_needed_from(g, next, g->over.item[k + 1], OM_ORDER_NONE)) {
@@ -632,7 +632,7 @@ least_during(const om_subproblem *g, const uint64_t *prev, const uint64_t *next,
 	return g->middle[i] && middle > begin ? middle : begin;
 }
 
-/* What an op takes by itself, where there are too many to relate. */
+/* The bytes that an op requires by itself, if there are too many ops for a closure. */
 static uint64_t
 least_alone(const om_subproblem *g, uint32_t i)
 {
@@ -648,12 +648,12 @@ least_alone(const om_subproblem *g, uint32_t i)
 	return alive;
 }
 
-/* The most that any of its ops takes in every order. */
+/* The largest lower bound of the bytes live at any of its ops in every order. */
 uint64_t
 om_subproblem_bound(const om_subproblem *g)
 {
 	om_arena *mem = om_arena_new();
-	const bool small = (uint64_t)g->nop * g->nop <= MOST_BITS;
+	const bool small = (uint64_t)g->nop * g->nop <= MAX_BITS;
 	const uint64_t *prev = small ? closure(g, false, mem) : NULL;
 	const uint64_t *next = small ? closure(g, true, mem) : NULL;
 	uint64_t fixed = g->base, most = 0;
