@@ -1,10 +1,10 @@
-/* How things fail.
+/* Error handling.
  *
- * A function that can fail because of its input returns an om_status.  The
- * failing function writes one sentence into the session with om_fail() and
- * returns its code; callers pass the code up unchanged, adding words with
- * om_note() only where they know something the callee did not.
- * A broken invariant of ours is not a status: it is an assert().
+ * A function that can fail because of its input returns an om_status.  The failing
+ * function writes one sentence into the session with om_fail() and returns its
+ * code; callers return the code unchanged, and add context with om_note() only if
+ * the callee did not have it.  A violated internal invariant is not a status: it is
+ * an assert().
  */
 #ifndef OM_STATUS_H
 #define OM_STATUS_H
@@ -24,7 +24,7 @@
 	_(MISMATCH,    1, "numbers differ from those expected")                \
 	_(RUN,         1, "the model cannot be run on these inputs")           \
 	_(MEMORY,      1, "not enough memory")                                 \
-	_(USAGE,       2, "wrong use")                                         \
+	_(USAGE,       2, "usage error")                                         \
 	_(NOPASS,      2, "a pass could not be found or run")                  \
 	_(BUDGET,      3, "the budget is not met")                             \
 	_(STALE,       4, "the plan does not belong to this model")            \
@@ -32,7 +32,7 @@
 	_(UNSUPPORTED, 5, "unsupported model or operator")                     \
 	_(DOWNLOAD,    6, "download or checksum failed")
 
-/* How a function ended: OM_OK, or what went wrong. */
+/* The result of a function: OM_OK, or the kind of failure. */
 typedef enum om_status {
 /* A constant of om_status. */
 #define OM_STATUS_ENUM(name, code, text) OM_##name,
@@ -40,67 +40,66 @@ typedef enum om_status {
 #undef OM_STATUS_ENUM
 } om_status;
 
-/* A session collects what one caller is told: the message of the last failure
- * and the log.  It is not shared between threads.  Functions that can fail take the
- * session of their caller; a program has none, so two threads may work with one that
- * neither changes.  With NULL for a session nobody is told, and the status is all there is. */
+/* A session holds the messages of one caller: that of the last failure, and the log.  It is not shared
+ * between threads.  Functions that can fail take the session of their caller; a program has none, so
+ * two threads may use one program that neither changes.  A NULL session receives no messages. */
 typedef struct om_session om_session;
 
-/* What other programs and passes may call. */
+/* Marks a function of the public interface. */
 #define OM_API __attribute__((visibility("default")))
 
-/* The compiler compares the arguments with the format. */
+/* Lets the compiler check the arguments against the format. */
 #define OM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-/* How much of the log is wanted. */
+/* The verbosity of the log. */
 enum om_log_level { OM_LOG_QUIET, OM_LOG_WARN, OM_LOG_INFO };
 
 /* Receives one line of the log, without its newline. */
 typedef void om_logger(void *arg, enum om_log_level level, const char *line);
 
-/* NULL where there is no memory; free with om_session_free(), where NULL is fine. */
+/* NULL when memory runs out; free with om_session_free(), which accepts NULL. */
 OM_API om_session *om_session_new(void);
 OM_API void om_session_free(om_session *s);
 
-/* Lines above `level` are dropped; a NULL `log` (the start) drops all. */
+/* Lines above `level` are dropped; a NULL `log` (the default) drops all. */
 OM_API void om_session_log(om_session *s, om_logger *log, void *arg, enum om_log_level level);
 
-/* May `n` more bytes be taken for what a function does that was given this session?  False: it fails
- * with OM_MEMORY, as it does where the machine has none.  Asked for what is taken from the system,
- * which is more than what is needed at a time; told nothing of what is given back. */
+/* May a function that was given this session take `n` more bytes from the system?  When it returns
+ * false, the function fails with OM_MEMORY, as if the machine had no more.  Freed bytes are not
+ * reported to it. */
 typedef bool om_allowance(void *arg, size_t n);
 
-/* A NULL `allows` (the start) lets all be taken. */
+/* A NULL `allows` (the default) allows everything. */
 OM_API void om_session_memory(om_session *s, om_allowance *allows, void *arg);
 
-/* The text of a status, and the code with which a command ends for it. */
+/* The text of a status, and the exit code of a command that fails with it. */
 OM_API const char *om_status_text(om_status st);
 OM_API int om_status_exit(om_status st);
 
-/* Start the message of a failure; returns `st` so that a caller can write
- * `return om_fail(...)`.  `st` is not OM_OK. */
+/* Set the message of a failure; returns `st` so that a caller can write `return
+ * om_fail(...)`. `st` is not OM_OK. */
 OM_API om_status om_fail(om_session *s, om_status st, const char *fmt, ...) OM_PRINTF(3, 4);
 
-/* Append "; while <...>" to the message of a failure on its way up. */
+/* Append "; while <...>" to the message of a failure that is passed to the caller. */
 OM_API om_status om_note(om_session *s, om_status st, const char *fmt, ...) OM_PRINTF(3, 4);
 
-/* One line of the log. */
+/* Write one line to the log. */
 OM_API void om_warn(om_session *s, const char *fmt, ...) OM_PRINTF(2, 3);
 OM_API void om_info(om_session *s, const char *fmt, ...) OM_PRINTF(2, 3);
 
-/* Receives how far a search has come: the best result so far and what it cannot go
- * below, in bytes.  Called after every try, so often: whoever shows it looks at the
- * clock. */
+/* Receives the progress of a search: the best result so far and its lower bound, in
+ * bytes.  It is called after every attempt, so often: a display should limit its
+ * rate. */
 typedef void om_progress(void *arg, const char *what, uint64_t best, uint64_t bound);
 
-/* A NULL `tell` (the start) hears nothing. */
+/* A NULL `tell` (the default) drops reports. */
 OM_API void om_session_progress(om_session *s, om_progress *tell, void *arg);
 OM_API void om_report_progress(om_session *s, const char *what, uint64_t best, uint64_t bound);
 
 /* The last message; owned by the session, valid until the next failure. */
 OM_API const char *om_message(const om_session *s);
 
-/* Return from the function where this one failed. */
+/* Return the status of a failed expression from the current function. */
 #define OM_TRY(expr)                            \
 	do {                                    \
 		om_status st_ = (expr);         \

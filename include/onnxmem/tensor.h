@@ -8,8 +8,8 @@
 
 #include "onnxmem/arena.h"
 
-/* name, number in ONNX, bits of one element, text.  A string has no fixed
- * size: its elements are om_string. */
+/* name, number in ONNX, bits of one element, text.  Strings have no fixed size:
+ * their elements are om_string. */
 #define OM_DTYPE_LIST(_)                              \
 	_(UNDEFINED,       0,   0, "undefined")       \
 	_(FLOAT32,         1,  32, "float32")         \
@@ -41,7 +41,7 @@
 	_(FLOAT6E2M3,     27,   8, "float6e2m3")      \
 	_(FLOAT6E3M2,     28,   8, "float6e3m2")
 
-/* The type of elements, by the numbers of ONNX. */
+/* Element types, with the numbers of ONNX. */
 typedef enum om_dtype {
 /* A constant of om_dtype. */
 #define OM_DTYPE_ENUM(name, code, bits, text) OM_##name = code,
@@ -58,7 +58,7 @@ typedef struct om_string {
 
 OM_API unsigned om_dtype_bits(om_dtype t);         /* 0 for an unknown type */
 OM_API const char *om_dtype_text(om_dtype t);      /* "float32" */
-OM_API om_dtype om_dtype_find(const char *text);   /* OM_UNDEFINED when there is none */
+OM_API om_dtype om_dtype_find(const char *text);   /* OM_UNDEFINED if there is none */
 OM_API bool om_dtype_is_float(om_dtype t);         /* float64 to float4 */
 OM_API bool om_dtype_is_integer(om_dtype t);       /* signed and unsigned, not bool */
 
@@ -68,19 +68,20 @@ enum {
 	OM_RANK_UNKNOWN = -1,
 };
 
-/* A dim is a number, or OM_DIM_UNKNOWN with or without a symbol.  Equal
- * symbols stand for equal numbers everywhere in a program. */
+/* A dim is a number, or OM_DIM_UNKNOWN with or without a symbol.  Equal symbols
+ * have equal values everywhere in a program. */
 typedef struct om_shape {
 	int rank;  /* or OM_RANK_UNKNOWN */
 	int64_t dim[OM_MAX_RANK];   /* numbers of elements along the axes, or OM_DIM_UNKNOWN */
-	const char *sym[OM_MAX_RANK]; /* of dims that are not known; NULL: none */
+	const char *sym[OM_MAX_RANK]; /* of unknown dims; NULL: none */
 } om_shape;
 
 OM_API bool om_shape_is_known(const om_shape *s);  /* rank and every dim */
-OM_API bool om_shape_equal(const om_shape *a, const om_shape *b);  /* symbols count */
-/* May one tensor have both?  Only a rank or a dim that both know can say no. */
+OM_API bool om_shape_equal(const om_shape *a, const om_shape *b);  /* symbols included */
+/* Can one tensor have both shapes?  They conflict only in a rank or a dim known in
+ * both. */
 OM_API bool om_shape_agree(const om_shape *a, const om_shape *b);
-/* A shape of these dims, or one of which nothing is known. */
+/* A shape of these dims, and a completely unknown one. */
 OM_API om_shape om_shape_of(int rank, const int64_t *dims);
 OM_API om_shape om_shape_unknown(void);
 /* A shape of `rank` open dims; unknown where the rank is none that a shape can have. */
@@ -91,32 +92,31 @@ OM_API om_shape om_shape_open(int64_t rank);
 OM_API int64_t om_shape_count(const om_shape *s);
 OM_API int64_t om_shape_span(const om_shape *s, int from, int to);
 
-/* "[1,3,N,?]", "[?..]" for an unknown rank; written to `out`, cut at `size`. */
+/* "[1,3,N,?]", "[?..]" for an unknown rank; written to `out`, truncated to `size`. */
 OM_API const char *om_shape_text(const om_shape *s, char *out, size_t size);
 
-/* A tensor, or what is known about one: an unknown shape, no data.
- * Sub-byte elements are packed, first element in the low bits. */
+/* A tensor, or what is known about one: an unknown shape, no data.  Sub-byte
+ * elements are packed, the first element in the low bits. */
 typedef struct om_tensor {
 	om_dtype type; /* of the elements */
 	om_shape shape; /* outermost axis first */
-	void *data;   /* row major; NULL: not known, or an absent optional input */
-	bool splat;   /* data holds a single element, which stands for all */
+	void *data;   /* row major; NULL: unknown, or an absent optional input */
+	bool splat;   /* data holds a single element, the value of all */
 } om_tensor;
 
-/* What a value holds that is no tensor: a sequence, an optional, a map.  The
- * tensor that stands for such a value has its object as `data`, and the type of
- * the tensors in it; while planning, also the shape that they have in common.
- * An object is never changed once it is made: any number of values may hold it,
- * and objects may share items. */
+/* A value that is not a tensor: a sequence, an optional, a map.  The tensor that
+ * represents such a value has its container as `data`, and the element type of the
+ * tensors in it; while planning, also their common shape.  A container is
+ * immutable: any number of values may refer to it, and containers may share items. */
 typedef struct om_container {
 	size_t n;                /* items; an optional has one or none */
-	const om_tensor *item;   /* tensors with data, or what stands for objects */
-	om_tensor key, value;    /* a map has these in place of items: lists of `n` elements */
-	struct om_items *room;   /* whoever made it: memory that it shares with others */
+	const om_tensor *item;   /* tensors with data, or representing containers */
+	om_tensor key, value;    /* of a map, in place of items: lists of `n` elements */
+	struct om_items *room;   /* memory that it shares with others, managed by its creator */
 } om_container;
 
-/* Bytes that `count` elements take, packed types rounded up to whole bytes.
- * False when that, or one of the numbers, cannot be represented. */
+/* The bytes of `count` elements, packed types rounded up to a whole byte.  False
+ * when the count is negative or the result overflows. */
 OM_API bool om_dtype_bytes(om_dtype t, int64_t count, uint64_t *bytes);
 
 /* Bytes of a tensor of known shape; false on overflow or an unknown shape. */

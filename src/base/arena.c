@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Chunks grow with the arena: one that holds little costs little. */
+/* Chunks grow with the arena, so that a small arena costs little. */
 enum { FIRST_CHUNK = 2 * 1024, LAST_CHUNK = 256 * 1024 };
 
 struct chunk {
@@ -71,7 +71,7 @@ free_chunks(struct chunk *c)
 	}
 }
 
-/* The head stays, for whoever fills and clears in turns. */
+/* The head chunk is kept, for callers that fill and clear the arena repeatedly. */
 void
 om_arena_clear(om_arena *a)
 {
@@ -95,8 +95,8 @@ om_arena_free(om_arena *a)
 	free(a);
 }
 
-/* A chunk with room for `n`.  A large thing gets a chunk of its own behind the
- * head, so that the rest of the head stays in use. */
+/* A chunk with space for `n` bytes.  A large object gets a chunk of its own after
+ * the head, so that the rest of the head stays in use. */
 static struct chunk *
 chunk_for(om_arena *a, size_t n)
 {

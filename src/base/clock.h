@@ -1,10 +1,10 @@
-/* Time, for figures that are shown. */
+/* A clock for measurements and time limits. */
 #ifndef OM_CLOCK_H
 #define OM_CLOCK_H
 
 #include <time.h>
 
-/* Milliseconds since some moment; never goes back. */
+/* Milliseconds since an arbitrary moment; monotonic. */
 static inline double
 om_now_ms(void)
 {

@@ -1,5 +1,5 @@
-/* A treap of disjoint ranges, ordered by space and lower end.  Priorities are
- * a hash of a counter, so that the shape depends on the calls alone. */
+/* A treap of disjoint ranges, ordered by space and lower end.  Priorities are a
+ * hash of a counter, so that its shape depends on the sequence of calls alone. */
 #include <config.h>
 
 #include "base/rng.h"
@@ -61,12 +61,12 @@ node_new(om_interval_map *r, const om_owned_interval *range)
 }
 
 static void
-recycle(om_interval_map *r, struct node *n)
+free_nodes(om_interval_map *r, struct node *n)
 {
 	if (!n)
 		return;
-	recycle(r, n->left);
-	recycle(r, n->right);
+	free_nodes(r, n->left);
+	free_nodes(r, n->right);
 	n->left = r->spare;
 	r->spare = n;
 }
@@ -77,7 +77,7 @@ is_before(const om_owned_interval *a, uint32_t space, uint64_t at)
 	return a->space < space || (a->space == space && a->lower < at);
 }
 
-/* Ranges that start before (space, at) to `*a`, the others to `*b`. */
+/* Split by start: ranges before (space, at) to `*a`, the others to `*b`. */
 static void
 split(struct node *n, uint32_t space, uint64_t at, struct node **a, struct node **b)
 {
@@ -105,7 +105,7 @@ join(struct node *a, struct node *b)
 	return b;
 }
 
-/* The last range that starts before (space, at); NULL when there is none. */
+/* The last range that starts before (space, at), or NULL. */
 static struct node *
 find_before(struct node *n, uint32_t space, uint64_t at)
 {
@@ -121,9 +121,9 @@ find_before(struct node *n, uint32_t space, uint64_t at)
 	return found;
 }
 
-/* Afterwards no range has bytes on both sides of `at`. */
+/* Split the range that contains both `at - 1` and `at`, if any. */
 static void
-cut(om_interval_map *r, uint32_t space, uint64_t at)
+split_at(om_interval_map *r, uint32_t space, uint64_t at)
 {
 	struct node *n = find_before(r->root, space, at), *a, *b;
 
@@ -138,18 +138,18 @@ cut(om_interval_map *r, uint32_t space, uint64_t at)
 }
 
 void
-om_interval_map_set(om_interval_map *r, const om_owned_interval *want)
+om_interval_map_set(om_interval_map *r, const om_owned_interval *range)
 {
-	struct node *a, *gone, *b;
+	struct node *a, *replaced, *b;
 
-	if (want->lower >= want->upper)
+	if (range->lower >= range->upper)
 		return;
-	cut(r, want->space, want->lower);
-	cut(r, want->space, want->upper);
-	split(r->root, want->space, want->lower, &a, &b);
-	split(b, want->space, want->upper, &gone, &b);
-	recycle(r, gone);
-	r->root = join(join(a, node_new(r, want)), b);
+	split_at(r, range->space, range->lower);
+	split_at(r, range->space, range->upper);
+	split(r->root, range->space, range->lower, &a, &b);
+	split(b, range->space, range->upper, &replaced, &b);
+	free_nodes(r, replaced);
+	r->root = join(join(a, node_new(r, range)), b);
 }
 
 om_owned_interval
@@ -172,19 +172,19 @@ om_interval_map_at(const om_interval_map *r, uint32_t space, uint64_t at)
 }
 
 bool
-om_interval_map_holds(const om_interval_map *r, const om_owned_interval *want, om_owned_interval *bad)
+om_interval_map_holds(const om_interval_map *r, const om_owned_interval *range, om_owned_interval *bad)
 {
-	for (uint64_t at = want->lower; at < want->upper;) {
-		om_owned_interval is = om_interval_map_at(r, want->space, at);
-		const uint64_t offset = is.at + (at - is.lower);
-		if (is.upper > want->upper)
-			is.upper = want->upper;
-		if (is.who != want->who || is.stale || offset != want->at + (at - want->lower)) {
-			is.lower = at;
-			*bad = is;
+	for (uint64_t at = range->lower; at < range->upper;) {
+		om_owned_interval found = om_interval_map_at(r, range->space, at);
+		const uint64_t offset = found.at + (at - found.lower);
+		if (found.upper > range->upper)
+			found.upper = range->upper;
+		if (found.who != range->who || found.stale || offset != range->at + (at - range->lower)) {
+			found.lower = at;
+			*bad = found;
 			return false;
 		}
-		at = is.upper;
+		at = found.upper;
 	}
 	return true;
 }

@@ -1,7 +1,8 @@
-/* Whose bytes lie where: byte ranges of several spaces, each with an owner.
+/* Ownership of bytes: ranges of several spaces, each with an owner.
  *
- * Setting a range takes its bytes away from whoever had them before.  A
- * balanced tree: setting and asking take O(log n). */
+ * Setting a range replaces the previous owners of its bytes.  A balanced tree:
+ * setting and querying take O(log n).
+ */
 #ifndef OM_INTERVAL_MAP_H
 #define OM_INTERVAL_MAP_H
 
@@ -10,8 +11,8 @@
 
 #include "onnxmem/arena.h"
 
-/* Bytes [lower, upper) of a space.  The first of them is byte `at` of what
- * `who` wrote there; `stale` bytes are nobody's any more, `who` had them. */
+/* Bytes [lower, upper) of a space.  The first of them is byte `at` of the object
+ * `who` that was written there; `stale` bytes have lost their owner `who`. */
 typedef struct om_owned_interval {
 	uint32_t space;
 	uint64_t lower, upper;
@@ -26,17 +27,19 @@ typedef struct om_interval_map om_interval_map;
 
 om_interval_map *om_interval_map_new(om_arena *mem);
 
-/* What is equal to `r`, and changes on its own from now on. */
+/* A copy that is independent of `r`. */
 om_interval_map *om_interval_map_copy(const om_interval_map *r, om_arena *mem);
 
 /* An empty range changes nothing. */
-void om_interval_map_set(om_interval_map *r, const om_owned_interval *want);
+void om_interval_map_set(om_interval_map *r, const om_owned_interval *range);
 
-/* Are all bytes of `want` there as `want` says?  If not, `*bad` is the first
- * stretch that is not; its owner is OM_NOBODY where nothing was ever set. */
-bool om_interval_map_holds(const om_interval_map *r, const om_owned_interval *want, om_owned_interval *bad);
+/* Do all bytes of `range` have the owner, position and state of `range`? If not,
+ * `*bad` is the first range that differs; its owner is OM_NOBODY if it was never
+ * set. */
+bool om_interval_map_holds(const om_interval_map *r, const om_owned_interval *range, om_owned_interval *bad);
 
-/* The range at byte `at`, or a stretch of nobody up to the next one. */
+/* The range that contains byte `at`; if it was never set, a range without owner up
+ * to the next one. */
 om_owned_interval om_interval_map_at(const om_interval_map *r, uint32_t space, uint64_t at);
 
 #endif

@@ -16,9 +16,9 @@ typedef struct om_map {
 uint64_t om_map_hash(const char *key);
 
 om_map om_map_new(om_arena *mem);
-/* NULL when there is none. */
+/* NULL if the key is absent. */
 void *om_map_get(const om_map *m, const char *key);
-/* Replaces an older value of the same key. */
+/* Replaces the previous value of the key. */
 void om_map_set(om_map *m, const char *key, void *value);
 
 #endif

@@ -1,10 +1,10 @@
-/* The largest flow, in phases.
+/* Maximum flow by Dinitz's algorithm, in phases.
  *
- * A walk from the source gives every node its distance along edges with room
- * left; then paths are pushed along edges that lead one step further, each edge
- * of a node being given up when it leads nowhere.  When the phase ends, the
- * sink is further away, so there are at most as many phases as nodes (Dinitz,
- * Soviet Math. Dokl. 11, 1970).
+ * A breadth-first search from the source gives every node its distance along edges
+ * with residual capacity; then paths are augmented along edges that lead one step
+ * further, and an edge that leads nowhere is not tried again.  When a phase ends,
+ * the sink is further away, so there are at most as many phases as nodes (Dinitz,
+ * Soviet Math.  Dokl.  11, 1970).
  */
 #include <config.h>
 
@@ -12,10 +12,10 @@
 
 enum { NONE = UINT32_MAX };
 
-/* Edges come in twos: number e, and its way back, e ^ 1. */
+/* Edges come in pairs: number e, and its reverse edge, e ^ 1. */
 struct edge {
 	uint32_t to, next;       /* next: of the same node */
-	int64_t room;
+	int64_t capacity;
 };
 
 struct om_net {
@@ -24,9 +24,9 @@ struct om_net {
 	struct edge *edge;
 	size_t nedge, capedge;
 	uint32_t *head;          /* by node: its first edge */
-	uint32_t *at;            /* by node: the edge that is tried now */
+	uint32_t *at;            /* by node: the current edge */
 	uint32_t *distance;      /* by node; NONE: not reached */
-	uint32_t *queue;         /* of nodes; then the edges of a path */
+	uint32_t *queue;         /* of nodes; then the edges of the current path */
 	uint64_t work;
 };
 
@@ -44,23 +44,23 @@ om_net_new(uint32_t nnode, om_arena *mem)
 }
 
 static void
-add_half(om_net *f, uint32_t from, uint32_t to, int64_t room)
+add_half(om_net *f, uint32_t from, uint32_t to, int64_t capacity)
 {
-	const struct edge e = {to, f->head[from], room};
+	const struct edge e = {to, f->head[from], capacity};
 
 	f->head[from] = (uint32_t)f->nedge;
 	OM_PUSH(f->mem, f->edge, f->nedge, f->capedge, e);
 }
 
 void
-om_net_edge(om_net *f, uint32_t from, uint32_t to, int64_t room)
+om_net_edge(om_net *f, uint32_t from, uint32_t to, int64_t capacity)
 {
-	add_half(f, from, to, room);
+	add_half(f, from, to, capacity);
 	add_half(f, to, from, 0);
 }
 
 static bool
-measure(om_net *f, uint32_t source, uint32_t sink)
+compute_distances(om_net *f, uint32_t source, uint32_t sink)
 {
 	uint32_t n = 0;
 
@@ -72,7 +72,7 @@ measure(om_net *f, uint32_t source, uint32_t sink)
 		for (uint32_t e = f->head[f->queue[k]]; e != NONE; e = f->edge[e].next) {
 			const struct edge *x = &f->edge[e];
 			f->work++;
-			if (x->room == 0 || f->distance[x->to] != NONE)
+			if (x->capacity == 0 || f->distance[x->to] != NONE)
 				continue;
 			f->distance[x->to] = f->distance[f->queue[k]] + 1;
 			f->queue[n++] = x->to;
@@ -80,65 +80,65 @@ measure(om_net *f, uint32_t source, uint32_t sink)
 	return f->distance[sink] != NONE;
 }
 
-/* An edge from `node` that leads one step further; NONE when none is left. */
+/* The next edge from `node` that leads one step further, or NONE. */
 static uint32_t
-way_on(om_net *f, uint32_t node)
+next_edge(om_net *f, uint32_t node)
 {
 	uint32_t *at = &f->at[node];
 
 	for (; *at != NONE; *at = f->edge[*at].next) {
 		const struct edge *x = &f->edge[*at];
 		f->work++;
-		if (x->room > 0 && f->distance[x->to] == f->distance[node] + 1)
+		if (x->capacity > 0 && f->distance[x->to] == f->distance[node] + 1)
 			break;
 	}
 	return *at;
 }
 
-/* Push as much as goes along the path of `n` edges. */
+/* Augment the path of `n` edges by its residual capacity. */
 static void
-push(om_net *f, uint32_t n)
+augment(om_net *f, uint32_t n)
 {
-	int64_t room = INT64_MAX;
+	int64_t capacity = INT64_MAX;
 
 	for (uint32_t k = 0; k < n; k++)
-		if (f->edge[f->queue[k]].room < room)
-			room = f->edge[f->queue[k]].room;
+		if (f->edge[f->queue[k]].capacity < capacity)
+			capacity = f->edge[f->queue[k]].capacity;
 	for (uint32_t k = 0; k < n; k++) {
-		f->edge[f->queue[k]].room -= room;
-		f->edge[f->queue[k] ^ 1].room += room;
+		f->edge[f->queue[k]].capacity -= capacity;
+		f->edge[f->queue[k] ^ 1].capacity += capacity;
 	}
 	f->work += n;
 }
 
-/* The path up to its first edge without room. */
+/* The length of the path before its first saturated edge. */
 static uint32_t
-open_part(const om_net *f, uint32_t n)
+unsaturated_prefix(const om_net *f, uint32_t n)
 {
 	uint32_t k = 0;
 
-	while (k < n && f->edge[f->queue[k]].room > 0)
+	while (k < n && f->edge[f->queue[k]].capacity > 0)
 		k++;
 	return k;
 }
 
 static void
-fill(om_net *f, uint32_t source, uint32_t sink, uint64_t work)
+augment_phase(om_net *f, uint32_t source, uint32_t sink, uint64_t work)
 {
 	uint32_t node = source, n = 0;
 
 	for (uint32_t k = 0; k < f->n; k++)
 		f->at[k] = f->head[k];
 	while (f->work <= work) {
-		const uint32_t e = node == sink ? NONE : way_on(f, node);
+		const uint32_t e = node == sink ? NONE : next_edge(f, node);
 		if (e != NONE) {
 			f->queue[n++] = e;
 			node = f->edge[e].to;
 			continue;
 		}
 		if (node == sink) {
-			push(f, n);
-			n = open_part(f, n);
+			augment(f, n);
+			n = unsaturated_prefix(f, n);
 		} else if (node == source) {
 			return;
 		} else {
@@ -152,8 +152,8 @@ fill(om_net *f, uint32_t source, uint32_t sink, uint64_t work)
 bool
 om_net_run(om_net *f, uint32_t source, uint32_t sink, uint64_t work)
 {
-	while (measure(f, source, sink)) {
-		fill(f, source, sink, work);
+	while (compute_distances(f, source, sink)) {
+		augment_phase(f, source, sink, work);
 		if (f->work > work)
 			return false;
 	}

@@ -1,4 +1,4 @@
-/* The largest flow through a network. */
+/* Maximum flow through a network. */
 #ifndef OM_MAXFLOW_H
 #define OM_MAXFLOW_H
 
@@ -10,13 +10,13 @@
 typedef struct om_net om_net;
 
 om_net *om_net_new(uint32_t nnode, om_arena *mem);
-void om_net_edge(om_net *f, uint32_t from, uint32_t to, int64_t room);
+void om_net_edge(om_net *f, uint32_t from, uint32_t to, int64_t capacity);
 
-/* False when more than `work` edges had to be looked at. */
+/* False when more than `work` edges would have to be visited. */
 bool om_net_run(om_net *f, uint32_t source, uint32_t sink, uint64_t work);
 
-/* After a run: is there a way with room left from the source to `node`?  The
- * nodes for which there is are one side of a cut that the flow fills. */
+/* After a run: can `node` be reached from the source along edges with residual
+ * capacity?  These nodes are the source side of a minimum cut. */
 bool om_net_reached(const om_net *f, uint32_t node);
 
 #endif

@@ -1,12 +1,11 @@
-/* Numbers that look like chance, the same ones every time: splitmix64, of Steele, Lea and
- * Flood, "Fast splittable pseudorandom number generators", 2014.  Any state is a good one
- * to start from. */
+/* Reproducible pseudorandom numbers: splitmix64, of Steele, Lea and Flood, "Fast
+ * splittable pseudorandom number generators", 2014. Any state is a valid seed. */
 #ifndef OM_RNG_H
 #define OM_RNG_H
 
 #include <stdint.h>
 
-/* No two numbers become the same one. */
+/* A bijection. */
 static inline uint64_t
 om_mix(uint64_t x)
 {
@@ -28,7 +27,8 @@ om_rng_unit(uint64_t *state)
 	return (double)(om_rng(state) >> 11) * 0x1p-53;
 }
 
-/* Below `n`, which is not 0; small numbers are a little more likely, by n in 2^64. */
+/* Below `n`, which is not 0; with a bias towards small numbers of at most n in
+ * 2^64. */
 static inline uint64_t
 om_rng_below(uint64_t *state, uint64_t n)
 {

@@ -126,7 +126,7 @@ om_note(om_session *s, om_status st, const char *fmt, ...)
 }
 
 static void
-say(om_session *s, enum om_log_level level, const char *fmt, va_list ap)
+write_log(om_session *s, enum om_log_level level, const char *fmt, va_list ap)
 {
 	char line[2048];
 
@@ -142,7 +142,7 @@ om_warn(om_session *s, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	say(s, OM_LOG_WARN, fmt, ap);
+	write_log(s, OM_LOG_WARN, fmt, ap);
 	va_end(ap);
 }
 
@@ -152,6 +152,6 @@ om_info(om_session *s, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	say(s, OM_LOG_INFO, fmt, ap);
+	write_log(s, OM_LOG_INFO, fmt, ap);
 	va_end(ap);
 }

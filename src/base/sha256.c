@@ -1,4 +1,4 @@
-/* A thin cover over libmd, so that nothing else sees it. */
+/* A thin wrapper around libmd, the only code that includes it. */
 #include <config.h>
 
 #include <stdint.h>

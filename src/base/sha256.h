@@ -1,4 +1,4 @@
-/* SHA-256, piece by piece. */
+/* Incremental SHA-256. */
 #ifndef OM_SHA256_H
 #define OM_SHA256_H
 
@@ -10,7 +10,7 @@ typedef struct om_sha256 om_sha256;
 
 om_sha256 *om_sha256_new(om_arena *mem);
 void om_sha256_add(om_sha256 *h, const void *p, size_t n);
-/* The digest in hexadecimal; afterwards `h` is of no more use. */
+/* The digest in hexadecimal; `h` may not be used afterwards. */
 void om_sha256_end(om_sha256 *h, char text[OM_SHA256_TEXT]);
 
 #endif

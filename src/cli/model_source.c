@@ -101,8 +101,8 @@ read_numbers(om_cli *c, om_hub *h)
 
 	OM_TRY(om_cli_float(c, "timeout", &h->timeout));
 	OM_TRY(om_cli_float(c, "retry-delay", &h->delay));
-	OM_TRY(om_cli_number(c, "tries", 1, 1000, &h->tries));
-	return limit ? om_cli_size(c, "option --unpack-limit", limit, &h->unpacked) : OM_OK;
+	OM_TRY(om_cli_number(c, "tries", 1, 1000, &h->attempts));
+	return limit ? om_cli_size(c, "option --unpack-limit", limit, &h->unpack_limit) : OM_OK;
 }
 
 om_status
@@ -110,7 +110,7 @@ om_cli_hub(om_cli *c, om_hub *h, om_manifest *m)
 {
 	om_hub_config config;
 
-	*h = (om_hub){.session = c->session, .mem = c->mem, .timeout = 30, .delay = 1, .tries = 5};
+	*h = (om_hub){.session = c->session, .mem = c->mem, .timeout = 30, .delay = 1, .attempts = 5};
 	h->offline = om_cli_has(c, "offline");
 	if (om_cli_may_show(c)) {
 		h->progress = show_progress;

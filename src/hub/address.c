@@ -1,4 +1,4 @@
-/* Addresses, and where things are in this account. */
+/* URLs, and the locations of the cache and the configuration file. */
 #include <config.h>
 
 #include <ctype.h>
@@ -17,7 +17,7 @@ om_is_url(const char *text)
 }
 
 const char *
-om_shown_url(om_arena *mem, const char *url)
+om_url_for_messages(om_arena *mem, const char *url)
 {
 	const char *host = strstr(url, "://");
 
@@ -33,7 +33,7 @@ om_shown_url(om_arena *mem, const char *url)
 }
 
 const char *
-om_url_below(om_arena *mem, const char *base, const char *path)
+om_url_join(om_arena *mem, const char *base, const char *path)
 {
 	const size_t n = strcspn(base, "?#");
 	char *out = om_alloc(mem, strlen(base) + 3 * strlen(path) + 2), *at = out + n;
@@ -50,9 +50,9 @@ om_url_below(om_arena *mem, const char *base, const char *path)
 	return out;
 }
 
-/* A variable that is set, and not to nothing. */
+/* The value of an environment variable; NULL if it is unset or empty. */
 static const char *
-variable(const char *name)
+get_env(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -64,14 +64,14 @@ om_hub_cache_folder(om_session *s, om_arena *mem, const char **folder)
 {
 	const char *at;
 
-	if ((at = variable("ONNX_HOME")))
+	if ((at = get_env("ONNX_HOME")))
 		*folder = om_printf(mem, "%s/hub", at);
-	else if ((at = variable("XDG_CACHE_HOME")))
+	else if ((at = get_env("XDG_CACHE_HOME")))
 		*folder = om_printf(mem, "%s/onnx/hub", at);
-	else if ((at = variable("HOME")))
+	else if ((at = get_env("HOME")))
 		*folder = om_printf(mem, "%s/.cache/onnx/hub", at);
 	else
-		return om_fail(s, OM_IO, "there is no folder for models: set ONNX_HOME to one");
+		return om_fail(s, OM_IO, "no folder for models: set ONNX_HOME");
 	return OM_OK;
 }
 
@@ -82,18 +82,18 @@ config_path(om_arena *mem)
 {
 	const char *at;
 
-	if ((at = variable("ONNXMEM_CONFIG")))
+	if ((at = get_env("ONNXMEM_CONFIG")))
 		return at;
-	if ((at = variable("XDG_CONFIG_HOME")))
+	if ((at = get_env("XDG_CONFIG_HOME")))
 		return om_printf(mem, "%s/onnxmem/config", at);
-	if ((at = variable("HOME")))
+	if ((at = get_env("HOME")))
 		return om_printf(mem, "%s/.config/onnxmem/config", at);
 	return NULL;
 }
 
-/* Without white space around it. */
+/* Remove leading and trailing white space. */
 static char *
-trimmed(char *text)
+trim(char *text)
 {
 	char *end = text + strlen(text);
 
@@ -107,20 +107,21 @@ trimmed(char *text)
 static om_status
 read_line(om_session *s, om_arena *mem, om_hub_config *config, const char *path, int line, char *text)
 {
-	char *is = strchr(text, '=');
+	char *equals = strchr(text, '=');
 
-	text = trimmed(text);
+	text = trim(text);
 	if (!*text || *text == '#')
 		return OM_OK;
-	if (is)
-		*is = '\0';
-	const char *key = trimmed(text), *value = is ? om_strdup(mem, trimmed(is + 1)) : "";
+	if (equals)
+		*equals = '\0';
+	const char *key = trim(text), *value = equals ? om_strdup(mem, trim(equals + 1)) : "";
 	if (strcmp(key, "mirror") == 0 && om_is_url(value))
 		OM_PUSH(mem, config->mirror, config->nmirror, config->capmirror, value);
 	else if (strcmp(key, "manifest") == 0 && *value)
 		config->manifest = value;
 	else
-		return om_fail(s, OM_MALFORMED, "%s: line %d: wanted is `mirror = URL` or `manifest = URL`", path, line);
+		return om_fail(s, OM_MALFORMED, "%s: line %d: expected `mirror = URL` or `manifest = URL`", path,
+			line);
 	return OM_OK;
 }
 
@@ -133,10 +134,10 @@ om_hub_config_read(om_session *s, om_arena *mem, om_hub_config *config)
 	int line = 0;
 
 	*config = (om_hub_config){0};
-	FILE *there = path ? fopen(path, "r") : NULL;
-	if (!there)
+	FILE *exists = path ? fopen(path, "r") : NULL;
+	if (!exists)
 		return OM_OK;
-	fclose(there);
+	fclose(exists);
 	OM_TRY(om_read_all(s, mem, path, 1 << 20, &text, &n));
 	for (char *at = text; at; at = next) {
 		next = strchr(at, '\n');

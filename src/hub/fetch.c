@@ -1,15 +1,16 @@
-/* From the cache, or into it.
+/* Files from the cache, or downloads into it.
  *
- * A file grows under the name PATH.part.  Who writes to it holds a lock on it;
- * others wait, then look again, and find the file in its place.  The lock is one
- * of the system, so it ends with its process: what is left of a process that was
- * killed is a beginning, and the next one goes on behind it.  What was gone on
- * with and has the wrong sum may have had the wrong beginning: it is fetched
- * again from the start before a mirror is blamed.
+ * A file is downloaded as PATH.part.  The process that writes it holds a lock on
+ * it; others wait, then check again, and find the finished file.  The lock belongs
+ * to the process, so it is released when the process ends: the partial file of a
+ * killed process is continued by the next one.  A continued file with a checksum
+ * mismatch may have had a wrong beginning: it is downloaded from the start before
+ * the mirror is given up.
  *
- * Each mirror gets a number of tries, with growing waits between them; one that
- * brought a good piece does not count, and there are at most 64 good pieces in a
- * file, so this ends. */
+ * Each mirror gets a number of attempts, with growing delays between them; an
+ * attempt that makes enough progress does not count, and there are at most 64 of
+ * these for a file, so it terminates.
+ */
 #include <config.h>
 
 #include <errno.h>
@@ -27,10 +28,10 @@
 struct job {
 	om_hub *h;
 	const om_hub_file *f;
-	const char *name;        /* for messages: the last part of the path */
+	const char *name;        /* for messages: the last component of the path */
 	const char *path, *part; /* in the cache */
-	int fd;                  /* of the part, locked */
-	const char *blame;       /* what every mirror said */
+	int fd;                  /* of the partial file, locked */
+	const char *errors;       /* the errors of all mirrors */
 };
 
 /* ---- The cache. ---- */
@@ -52,16 +53,16 @@ size_of(int fd)
 	return fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Is the file there, and right?  One that is there and wrong is taken away. */
+/* Is the file in the cache, and valid?  A damaged file is removed. */
 static om_status
-look(struct job *j, bool *there)
+check_cached(struct job *j, bool *exists)
 {
 	om_hub *h = j->h;
 	char sum[65];
 	om_status st = OM_OK;
 	const int fd = open(j->path, O_RDONLY | O_CLOEXEC);
 
-	*there = false;
+	*exists = false;
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return OM_OK;
 	if (fd < 0)
@@ -69,18 +70,18 @@ look(struct job *j, bool *there)
 	st = om_file_sha256(h->session, h->mem, fd, j->path, sum);
 	close(fd);
 	OM_TRY(st);
-	*there = strcmp(sum, j->f->sha256) == 0;
-	if (*there)
+	*exists = strcmp(sum, j->f->sha256) == 0;
+	if (*exists)
 		return OM_OK;
 	if (h->offline)
-		return om_fail(h->session, OM_DOWNLOAD, "%s: what is in the cache has the SHA-256 %s, the manifest says %s; "
-			"without --offline it is fetched again", j->path, sum, j->f->sha256);
-	om_warn(h->session, "%s: damaged, its SHA-256 is not that of the manifest; it is fetched again", j->path);
+		return om_fail(h->session, OM_DOWNLOAD, "%s: the cached file has the SHA-256 %s, the manifest %s; "
+			"without --offline it is downloaded again", j->path, sum, j->f->sha256);
+	om_warn(h->session, "%s: damaged (SHA-256 mismatch); it is downloaded again", j->path);
 	return unlink(j->path) == 0 || errno == ENOENT ? OM_OK
-	     : om_fail(h->session, OM_IO, "%s: damaged, and could not be removed: %s", j->path, strerror(errno));
+	     : om_fail(h->session, OM_IO, "%s: damaged, and cannot be removed: %s", j->path, strerror(errno));
 }
 
-/* Is the file that was opened still the one of that name? */
+/* Is the open file still the one of that name? */
 static bool
 is_current(int fd, const char *path)
 {
@@ -89,7 +90,7 @@ is_current(int fd, const char *path)
 	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Who held the lock before may have renamed the file away. */
+/* The previous owner of the lock may have renamed the file. */
 static om_status
 lock_part(struct job *j)
 {
@@ -100,9 +101,9 @@ lock_part(struct job *j)
 		if (j->fd < 0)
 			return om_fail(s, OM_IO, "%s: %s", j->part, strerror(errno));
 		if (flock(j->fd, LOCK_EX | LOCK_NB) != 0) {
-			om_info(s, "%s: waiting for another process that fetches it", j->name);
+			om_info(s, "%s: waiting for another process that downloads it", j->name);
 			if (flock(j->fd, LOCK_EX) != 0 && errno != EINTR)
-				return om_fail(s, OM_IO, "%s: could not be locked: %s", j->part, strerror(errno));
+				return om_fail(s, OM_IO, "%s: cannot be locked: %s", j->part, strerror(errno));
 		}
 		if (is_current(j->fd, j->part))
 			return OM_OK;
@@ -111,11 +112,12 @@ lock_part(struct job *j)
 	}
 }
 
-/* ---- Is it what was wanted? ---- */
+/* ---- Verification. ---- */
 
-/* What came in the place of a model: the first bytes tell. */
+/* Recognize a wrong kind of content by its first bytes; NULL if it is not
+ * recognized. */
 static const char *
-what_came(struct job *j)
+recognize_content(struct job *j)
 {
 	static const char pointer[] = "version https://git-lfs.github.com/spec/";
 	char text[512];
@@ -125,8 +127,9 @@ what_came(struct job *j)
 	if (strncmp(text, pointer, sizeof pointer - 1) == 0 && size_of(j->fd) < 1024) {
 		const char *oid = strstr(text, "oid sha256:");
 		const bool same = oid && strncmp(oid + 11, j->f->sha256, 64) == 0;
-		return om_printf(j->h->mem, "a Git LFS pointer%s, not the file itself: the server has the file elsewhere, or "
-			"not any more; `--mirror URL` names another place", same ? " to this very file" : "");
+		return om_printf(j->h->mem,
+			"a Git LFS pointer%s, not the file itself: the server stores the file elsewhere, or "
+			"not any more; use another mirror with `--mirror URL`", same ? " to this very file" : "");
 	}
 	const char *at = text + strspn(text, " \t\r\n");
 	if (strncasecmp(at, "<!doctype html", 14) == 0 || strncasecmp(at, "<html", 5) == 0)
@@ -134,55 +137,56 @@ what_came(struct job *j)
 	return NULL;
 }
 
-/* All bytes are here.  A wrong sum empties the part. */
+/* Verify a complete file.  After a mismatch the partial file is truncated. */
 static om_status
 check_sum(struct job *j, bool resumed, om_transfer *t)
 {
-	const char *what = what_came(j);
+	const char *content = recognize_content(j);
 	char sum[65];
 
 	OM_TRY(om_file_sha256(j->h->session, j->h->mem, j->fd, j->part, sum));
 	if (strcmp(sum, j->f->sha256) == 0)
 		return OM_OK;
-	t->end = resumed && !what ? OM_AGAIN : OM_NEVER;
-	if (what)
-		snprintf(t->why, sizeof t->why, "what came is %s", what);
+	t->end = resumed && !content ? OM_TRANSFER_RETRY : OM_TRANSFER_FAILED;
+	if (content)
+		snprintf(t->reason, sizeof t->reason, "the server sent %s", content);
 	else
-		snprintf(t->why, sizeof t->why, "wrong SHA-256 %s, the manifest says %s", sum, j->f->sha256);
+		snprintf(t->reason, sizeof t->reason, "SHA-256 mismatch: %s, the manifest has %s", sum, j->f->sha256);
 	if (ftruncate(j->fd, 0) != 0)
-		t->end = OM_LOCAL;
+		t->end = OM_TRANSFER_LOCAL_ERROR;
 	return OM_OK;
 }
 
-/* The transfer is over: `end` becomes OM_CAME only when the file is right. */
+/* Classify a finished transfer: `end` becomes OM_TRANSFER_DONE only if the file is valid. */
 static om_status
-check(struct job *j, bool resumed, om_transfer *t)
+classify_result(struct job *j, bool resumed, om_transfer *t)
 {
 	const uint64_t size = size_of(j->fd), all = j->f->bytes;
 
-	if (t->end == OM_LOCAL)
+	if (t->end == OM_TRANSFER_LOCAL_ERROR)
 		return OM_OK;
 	if (all && size == all)
-		t->end = OM_CAME;
-	if (t->end != OM_CAME)
+		t->end = OM_TRANSFER_DONE;
+	if (t->end != OM_TRANSFER_DONE)
 		return OM_OK;
 	if (!all || size == all)
 		return check_sum(j, resumed, t);
-	const char *what = what_came(j);
-	t->end = what ? OM_NEVER : OM_AGAIN;
-	if (what)
-		snprintf(t->why, sizeof t->why, "what came is %s", what);
+	const char *content = recognize_content(j);
+	t->end = content ? OM_TRANSFER_FAILED : OM_TRANSFER_RETRY;
+	if (content)
+		snprintf(t->reason, sizeof t->reason, "the server sent %s", content);
 	else
-		snprintf(t->why, sizeof t->why, "the server ended after %llu of %llu bytes", (unsigned long long)size,
+		snprintf(t->reason, sizeof t->reason, "the transfer ended after %llu of %llu bytes",
+			(unsigned long long)size,
 			(unsigned long long)all);
-	return what && ftruncate(j->fd, 0) != 0
+	return content && ftruncate(j->fd, 0) != 0
 	     ? om_fail(j->h->session, OM_IO, "%s: %s", j->part, strerror(errno)) : OM_OK;
 }
 
-/* ---- Tries. ---- */
+/* ---- Attempts. ---- */
 
 static void
-show(void *arg, uint64_t now, uint64_t all)
+report_progress(void *arg, uint64_t now, uint64_t all)
 {
 	struct job *j = arg;
 
@@ -200,19 +204,19 @@ wait_seconds(double seconds)
 		;
 }
 
-/* Twice as long as before, at most half a minute, or what the server asks for
- * up to two. */
+/* Exponential backoff up to 30 seconds, or the delay that the server requests up to
+ * two minutes. */
 static void
 wait_before(struct job *j, uint64_t failed, const om_transfer *t)
 {
-	const double own = fmin(30, j->h->delay * pow(2, (double)(failed < 16 ? failed : 16) - 1));
-	const double asked = fmin(120, t->wait);
+	const double backoff = fmin(30, j->h->delay * pow(2, (double)(failed < 16 ? failed : 16) - 1));
+	const double requested = fmin(120, t->retry_after);
 
-	om_info(j->h->session, "%s: %s; another try in %.1f s", j->name, t->why, fmax(own, asked));
-	wait_seconds(fmax(own, asked));
+	om_info(j->h->session, "%s: %s; retrying in %.1f s", j->name, t->reason, fmax(backoff, requested));
+	wait_seconds(fmax(backoff, requested));
 }
 
-/* A transfer, or only the look at a part that lacks nothing but its name. */
+/* One transfer, or only the verification of a partial file that is complete. */
 static om_status
 try_once(struct job *j, om_transfer *t)
 {
@@ -221,29 +225,29 @@ try_once(struct job *j, om_transfer *t)
 	if (all && before > all && ftruncate(j->fd, 0) != 0)
 		return om_fail(j->h->session, OM_IO, "%s: %s", j->part, strerror(errno));
 	if (all && before == all) {
-		*t->why = '\0';
-		t->end = OM_CAME;
+		*t->reason = '\0';
+		t->end = OM_TRANSFER_DONE;
 	} else {
 		om_transfer_run(t);
-		j->h->bytes += t->came;
+		j->h->bytes += t->received;
 	}
-	return check(j, before > 0, t);
+	return classify_result(j, before > 0, t);
 }
 
 static om_status
 try_mirror(struct job *j, const char *mirror, om_transfer *t)
 {
-	const uint64_t piece = j->f->bytes / 64 + 4096;
+	const uint64_t min_progress = j->f->bytes / 64 + 4096;
 
-	t->url = om_url_below(j->h->mem, mirror, j->f->path);
-	om_info(j->h->session, "%s: from %s", j->name, om_shown_url(j->h->mem, t->url));
+	t->url = om_url_join(j->h->mem, mirror, j->f->path);
+	om_info(j->h->session, "%s: from %s", j->name, om_url_for_messages(j->h->mem, t->url));
 	for (uint64_t failed = 0;;) {
 		const uint64_t before = size_of(j->fd);
 		OM_TRY(try_once(j, t));
-		if (t->end != OM_AGAIN)
+		if (t->end != OM_TRANSFER_RETRY)
 			return OM_OK;
-		failed = size_of(j->fd) >= before + piece ? 1 : failed + 1;
-		if (failed >= j->h->tries)
+		failed = size_of(j->fd) >= before + min_progress ? 1 : failed + 1;
+		if (failed >= j->h->attempts)
 			return OM_OK;
 		wait_before(j, failed, t);
 	}
@@ -253,25 +257,26 @@ static om_status
 try_mirrors(struct job *j)
 {
 	om_hub *h = j->h;
-	om_transfer t = {.fd = j->fd, .expected = j->f->bytes, .timeout = h->timeout, .progress = show, .progress_arg = j};
+	om_transfer t = {.fd = j->fd, .expected = j->f->bytes, .timeout = h->timeout, .progress = report_progress,
+		.progress_arg = j};
 
-	j->blame = "";
+	j->errors = "";
 	for (size_t k = 0; k < h->nmirror; k++) {
 		OM_TRY(try_mirror(j, h->mirror[k], &t));
-		if (t.end == OM_CAME)
+		if (t.end == OM_TRANSFER_DONE)
 			return OM_OK;
-		if (t.end == OM_LOCAL)
-			return om_fail(h->session, OM_IO, "%s: %s", j->part, t.why);
-		j->blame = om_printf(h->mem, "%s; %s: %s", j->blame, om_shown_url(h->mem, t.url), t.why);
+		if (t.end == OM_TRANSFER_LOCAL_ERROR)
+			return om_fail(h->session, OM_IO, "%s: %s", j->part, t.reason);
+		j->errors = om_printf(h->mem, "%s; %s: %s", j->errors, om_url_for_messages(h->mem, t.url), t.reason);
 	}
-	return om_fail(h->session, OM_DOWNLOAD, "%s could not be fetched%s", j->name,
-		h->nmirror ? j->blame : ": no mirror is known; `--mirror URL` names one");
+	return om_fail(h->session, OM_DOWNLOAD, "%s cannot be downloaded%s", j->name,
+		h->nmirror ? j->errors : ": no mirror is known; add one with `--mirror URL`");
 }
 
-/* ---- Into its place. ---- */
+/* ---- Completion. ---- */
 
 static om_status
-settle(struct job *j)
+commit_file(struct job *j)
 {
 	om_session *s = j->h->session;
 
@@ -281,9 +286,9 @@ settle(struct job *j)
 	return OM_OK;
 }
 
-/* What stays of a part is what the next one goes on with; nothing is no start. */
+/* Keep the partial file for the next attempt unless it is empty. */
 static void
-leave(struct job *j)
+close_part(struct job *j)
 {
 	if (size_of(j->fd) == 0 && is_current(j->fd, j->part))
 		unlink(j->part);
@@ -293,15 +298,15 @@ leave(struct job *j)
 static om_status
 fetch_locked(struct job *j)
 {
-	bool there;
+	bool exists;
 
-	OM_TRY(look(j, &there));
-	if (there) {
+	OM_TRY(check_cached(j, &exists));
+	if (exists) {
 		j->h->ncached++;
 		return OM_OK;
 	}
 	OM_TRY(try_mirrors(j));
-	return settle(j);
+	return commit_file(j);
 }
 
 om_status
@@ -309,33 +314,34 @@ om_hub_fetch(om_hub *h, const om_hub_file *f, const char **path)
 {
 	const char *slash = strrchr(f->path, '/');
 	struct job j = {.h = h, .f = f, .name = slash ? slash + 1 : f->path, .path = cached_path(h, f), .fd = -1};
-	bool there;
+	bool exists;
 
 	*path = j.path;
 	j.part = om_printf(h->mem, "%s.part", j.path);
-	OM_TRY(look(&j, &there));
-	if (there) {
+	OM_TRY(check_cached(&j, &exists));
+	if (exists) {
 		h->ncached++;
 		return OM_OK;
 	}
 	if (h->offline)
-		return om_fail(h->session, OM_DOWNLOAD, "%s is not in the cache %s, and --offline fetches nothing", j.name,
+		return om_fail(h->session, OM_DOWNLOAD, "%s is not in the cache %s, and --offline forbids downloads",
+			j.name,
 			h->cache);
-	OM_TRY(om_make_folders(h->session, j.path));
+	OM_TRY(om_make_parent_folders(h->session, j.path));
 	om_status st = lock_part(&j);
 	if (st == OM_OK)
 		st = fetch_locked(&j);
 	if (j.fd >= 0)
-		leave(&j);
+		close_part(&j);
 	return st;
 }
 
-/* ---- Manifests from elsewhere. ---- */
+/* ---- Manifests by URL. ---- */
 
 enum { MANIFEST_LIMIT = 64 << 20 };
 
-/* There is no sum to compare with: it has to be one that can be read.  Its name
- * is the sum of its address. */
+/* There is no checksum: the manifest has to be parsed successfully.  Its file name
+ * is the hash of its URL. */
 static om_status
 fetch_manifest(om_hub *h, const char *url, const char *path, om_manifest *m)
 {
@@ -343,15 +349,15 @@ fetch_manifest(om_hub *h, const char *url, const char *path, om_manifest *m)
 	char *text;
 	size_t n;
 
-	OM_TRY(om_make_folders(h->session, part));
+	OM_TRY(om_make_parent_folders(h->session, part));
 	om_transfer t = {.url = url, .timeout = h->timeout};
 	t.fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (t.fd < 0)
 		return om_fail(h->session, OM_IO, "%s: %s", part, strerror(errno));
 	for (uint64_t failed = 1;; failed++) {
 		om_transfer_run(&t);
-		h->bytes += t.came;
-		if (t.end != OM_AGAIN || failed >= h->tries)
+		h->bytes += t.received;
+		if (t.end != OM_TRANSFER_RETRY || failed >= h->attempts)
 			break;
 		struct job j = {.h = h, .name = "the manifest"};
 		wait_before(&j, failed, &t);
@@ -359,10 +365,12 @@ fetch_manifest(om_hub *h, const char *url, const char *path, om_manifest *m)
 			break;
 	}
 	close(t.fd);
-	om_status st = t.end == OM_CAME ? om_read_all(h->session, h->mem, part, MANIFEST_LIMIT, &text, &n)
-		: om_fail(h->session, OM_DOWNLOAD, "the manifest %s could not be fetched: %s", om_shown_url(h->mem, url), t.why);
+	om_status st = t.end == OM_TRANSFER_DONE ? om_read_all(h->session, h->mem, part, MANIFEST_LIMIT, &text,
+		&n)
+		: om_fail(h->session, OM_DOWNLOAD, "the manifest %s cannot be downloaded: %s",
+			om_url_for_messages(h->mem, url), t.reason);
 	if (st == OM_OK)
-		st = om_manifest_read(h->session, h->mem, text, n, om_shown_url(h->mem, url), m);
+		st = om_manifest_read(h->session, h->mem, text, n, om_url_for_messages(h->mem, url), m);
 	if (st == OM_OK && rename(part, path) != 0)
 		st = om_fail(h->session, OM_IO, "%s: %s", path, strerror(errno));
 	if (st != OM_OK)
@@ -396,15 +404,16 @@ om_hub_manifest(om_hub *h, const char *where, om_manifest *m)
 {
 	if (!om_is_url(where))
 		return read_manifest(h, where, where, m);
-	const char *shown = om_shown_url(h->mem, where);
+	const char *shown = om_url_for_messages(h->mem, where);
 	const char *path = manifest_path(h, where);
 	om_status st = OM_OK;
 	if (!h->offline && (st = fetch_manifest(h, where, path, m)) == OM_OK)
 		return OM_OK;
 	if (access(path, R_OK) != 0)
-		return h->offline ? om_fail(h->session, OM_DOWNLOAD, "the manifest %s is not in the cache, and --offline fetches "
-			"nothing", shown) : st;
+		return h->offline ? om_fail(h->session, OM_DOWNLOAD,
+			"the manifest %s is not in the cache, and --offline forbids "
+			"downloads", shown) : st;
 	if (!h->offline)
-		om_warn(h->session, "%s; the one in the cache is used", om_message(h->session));
+		om_warn(h->session, "%s; the cached one is used", om_message(h->session));
 	return read_manifest(h, path, shown, m);
 }

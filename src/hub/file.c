@@ -1,4 +1,4 @@
-/* Files of the cache: folders, sums, all of a small one. */
+/* Files of the cache: folders, checksums, reading of small files. */
 #include <config.h>
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "hub/hub.h"
 
 om_status
-om_make_folders(om_session *s, const char *path)
+om_make_parent_folders(om_session *s, const char *path)
 {
 	char name[4096];
 	const size_t n = strlen(path);
@@ -32,16 +32,16 @@ om_make_folders(om_session *s, const char *path)
 om_status
 om_file_sha256(om_session *s, om_arena *mem, int fd, const char *path, char text[65])
 {
-	char piece[1 << 16];
+	char chunk[1 << 16];
 	om_sha256 *h = om_sha256_new(mem);
 	ssize_t n;
 
-	for (off_t at = 0; (n = pread(fd, piece, sizeof piece, at)) != 0; at += n) {
+	for (off_t at = 0; (n = pread(fd, chunk, sizeof chunk, at)) != 0; at += n) {
 		if (n < 0 && errno == EINTR)
 			n = 0;
 		else if (n < 0)
 			return om_fail(s, OM_IO, "%s: %s", path, strerror(errno));
-		om_sha256_add(h, piece, (size_t)n);
+		om_sha256_add(h, chunk, (size_t)n);
 	}
 	om_sha256_end(h, text);
 	return OM_OK;
@@ -56,12 +56,13 @@ read_open(om_session *s, om_arena *mem, int fd, const char *path, uint64_t limit
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
 		return om_fail(s, OM_IO, "%s: not a file", path);
 	if ((uint64_t)st.st_size > limit)
-		return om_fail(s, OM_MALFORMED, "%s: %llu bytes are more than the %llu that may be", path,
+		return om_fail(s, OM_MALFORMED, "%s: %llu bytes, which is more than the limit of %llu", path,
 			(unsigned long long)st.st_size, (unsigned long long)limit);
 	*text = om_alloc(mem, (size_t)st.st_size + 1);
 	for (*n = 0; *n < (size_t)st.st_size; *n += (size_t)got)
 		if ((got = read(fd, *text + *n, (size_t)st.st_size - *n)) <= 0)
-			return om_fail(s, OM_IO, "%s: %s", path, got < 0 ? strerror(errno) : "it became shorter");
+			return om_fail(s, OM_IO, "%s: %s", path, got < 0 ? strerror(errno)
+				: "truncated while it was read");
 	return OM_OK;
 }
 

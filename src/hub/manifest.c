@@ -1,11 +1,13 @@
-/* Manifests: what models there are, where, and what their bytes sum up to.
+/* Manifests: the available models, their locations, sizes and checksums.
  *
- * Two forms are read.  Ours is an object:
+ * Two formats are read.  The format of onnxmem is an object:
  *   {"schema": "onnxmem-manifest/1", "mirrors": [URL...], "models": [{"name", "opset",
  *    "path", "bytes", "sha256", "tags": [...], "data": {"path", "bytes", "sha256"}}]}
- * That of the ONNX Hub is an array of objects with model, model_path,
- * opset_version and metadata.  Manifests come from anywhere: a path that would
- * leave the cache, or a sum that is none, is refused here and nowhere else. */
+ *
+ * That of the ONNX Hub is an array of objects with model, model_path, opset_version
+ * and metadata.  Manifests are untrusted: a path outside of the cache, or an
+ * invalid checksum, is refused here and nowhere else.
+ */
 #include <config.h>
 
 #include <ctype.h>
@@ -15,7 +17,7 @@
 
 #include "hub/hub.h"
 
-/* ---- What may stand in one. ---- */
+/* ---- Validation. ---- */
 
 bool
 om_path_is_safe(const char *path)
@@ -37,13 +39,13 @@ om_path_is_safe(const char *path)
 }
 
 static bool
-is_sum(const char *text)
+is_sha256(const char *text)
 {
 	return strlen(text) == 64 && strspn(text, "0123456789abcdefABCDEF") == 64;
 }
 
 static const char *
-lower(om_arena *mem, const char *text)
+to_lower(om_arena *mem, const char *text)
 {
 	char *out = om_strdup(mem, text);
 
@@ -58,11 +60,11 @@ struct reader {
 	om_session *s;
 	om_arena *mem;
 	const char *where;
-	const char *name;        /* of the model that is being read */
+	const char *name;        /* of the current model */
 };
 
 static om_status
-wrong(const struct reader *r, const char *what)
+fail_model(const struct reader *r, const char *what)
 {
 	return om_fail(r->s, OM_MALFORMED, "%s: model %s: %s", r->where, r->name, what);
 }
@@ -71,14 +73,14 @@ static om_status
 read_file(const struct reader *r, const json_t *path, const json_t *bytes, const json_t *sum, om_hub_file *f)
 {
 	if (!json_is_string(path) || !om_path_is_safe(json_string_value(path)))
-		return wrong(r, "its path is missing, or not one below a folder");
-	if (!json_is_string(sum) || !is_sum(json_string_value(sum)))
-		return wrong(r, "its SHA-256 is missing, or not 64 hexadecimal digits");
+		return fail_model(r, "its path is missing, or not a safe relative path");
+	if (!json_is_string(sum) || !is_sha256(json_string_value(sum)))
+		return fail_model(r, "its SHA-256 is missing, or not 64 hexadecimal digits");
 	if (bytes && (!json_is_integer(bytes) || json_integer_value(bytes) < 0))
-		return wrong(r, "its size is not a number of bytes");
+		return fail_model(r, "its size is not a number of bytes");
 	f->path = om_strdup(r->mem, json_string_value(path));
 	f->bytes = (uint64_t)json_integer_value(bytes);
-	f->sha256 = lower(r->mem, json_string_value(sum));
+	f->sha256 = to_lower(r->mem, json_string_value(sum));
 	return OM_OK;
 }
 
@@ -92,7 +94,7 @@ read_tags(const struct reader *r, const json_t *tags, om_hub_model *m)
 }
 
 static om_status
-read_ours(const struct reader *r, const json_t *j, om_hub_model *m)
+read_own_format(const struct reader *r, const json_t *j, om_hub_model *m)
 {
 	const json_t *data = json_object_get(j, "data");
 
@@ -121,20 +123,20 @@ read_hub(const struct reader *r, const json_t *j, om_hub_model *m)
 }
 
 static om_status
-read_models(struct reader *r, const json_t *list, bool ours, om_manifest *m)
+read_models(struct reader *r, const json_t *list, bool is_ours, om_manifest *m)
 {
 	for (size_t k = 0; k < json_array_size(list); k++) {
 		const json_t *j = json_array_get(list, k);
-		const json_t *name = json_object_get(j, ours ? "name" : "model");
-		const json_t *opset = json_object_get(j, ours ? "opset" : "opset_version");
+		const json_t *name = json_object_get(j, is_ours ? "name" : "model");
+		const json_t *opset = json_object_get(j, is_ours ? "opset" : "opset_version");
 		om_hub_model one = {0};
 		if (!json_is_string(name) || !*json_string_value(name))
 			return om_fail(r->s, OM_MALFORMED, "%s: model %zu has no name", r->where, k);
 		one.name = r->name = om_strdup(r->mem, json_string_value(name));
 		if (!json_is_integer(opset) || json_integer_value(opset) < 1)
-			return wrong(r, "its opset is missing, or not a number");
+			return fail_model(r, "its opset is missing, or not a number");
 		one.opset = (uint64_t)json_integer_value(opset);
-		OM_TRY(ours ? read_ours(r, j, &one) : read_hub(r, j, &one));
+		OM_TRY(is_ours ? read_own_format(r, j, &one) : read_hub(r, j, &one));
 		OM_PUSH(r->mem, m->model, m->nmodel, m->capmodel, one);
 	}
 	return OM_OK;
@@ -184,7 +186,7 @@ om_manifest_read(om_session *s, om_arena *mem, const char *text, size_t n, const
 /* ---- Looking up. ---- */
 
 static bool
-holds(const char *text, const char *part)
+contains(const char *text, const char *part)
 {
 	const size_t n = strlen(part);
 
@@ -194,7 +196,7 @@ holds(const char *text, const char *part)
 	return false;
 }
 
-/* Up to a handful of names that hold the word, or its first letters. */
+/* Up to six names that contain the word, or its first letters. */
 static const char *
 names_like(om_arena *mem, const om_manifest *m, const char *name)
 {
@@ -206,7 +208,7 @@ names_like(om_arena *mem, const om_manifest *m, const char *name)
 		const char *part = om_strndup(mem, name, len);
 		for (size_t k = 0; k < m->nmodel && n < SHOWN; k++) {
 			const char *one = m->model[k].name;
-			if (!holds(one, part) || strcasecmp(one, last) == 0)
+			if (!contains(one, part) || strcasecmp(one, last) == 0)
 				continue;
 			list = om_printf(mem, "%s%s%s", list, n ? ", " : "", one);
 			last = one;

@@ -1,11 +1,10 @@
 /* One request, by libcurl.
  *
- * A request that begins inside a file asks for the rest.  What a server then
- * does is up to it: 206 goes on from there, and has to say so; 200 is the whole
- * thing again, so the file is emptied; 416 says that there is no rest.  Bytes
- * beyond the expected size are refused as they come: a server cannot fill the
- * disk.  Errors sort into those that another try may mend and those that it
- * will not. */
+ * A request that continues a file asks for the rest.  The answer may be 206: the
+ * rest, with a header that says so; 200: the whole file, so the file is truncated;
+ * 416: there is no rest.  Bytes beyond the expected size are refused on arrival: a
+ * server cannot fill the disk.  Errors are classified as transient or permanent.
+ */
 #include <config.h>
 
 #include <curl/curl.h>
@@ -22,25 +21,25 @@
 struct request {
 	om_transfer *t;
 	CURL *curl;
-	uint64_t at;             /* where the next byte goes */
-	uint64_t start;          /* where this request begins */
-	uint64_t range;          /* the first byte as the answer gives it */
+	uint64_t at;             /* offset of the next byte */
+	uint64_t start;          /* offset at which this request begins */
+	uint64_t range;          /* the first byte according to the answer */
 	bool has_range, begun;
-	bool decided;            /* `end` and `why` are set */
+	bool decided;            /* `end` and `reason` are set */
 	char error[CURL_ERROR_SIZE];
 };
 
-/* ---- While it comes. ---- */
+/* ---- During the transfer. ---- */
 
 static size_t
-stop(struct request *r, enum om_transfer_end end)
+stop_transfer(struct request *r, enum om_transfer_end end)
 {
 	r->t->end = end;
 	r->decided = true;
 	return 0;
 }
 
-/* Headers of each answer on the way, so of redirects too: the last one counts. */
+/* Called for the headers of every answer, including redirects: the last one counts. */
 static size_t
 on_header(char *text, size_t size, size_t n, void *arg)
 {
@@ -57,7 +56,7 @@ on_header(char *text, size_t size, size_t n, void *arg)
 	return n;
 }
 
-/* Before the first byte: is it the one that was asked for? */
+/* Before the first byte: is it the requested offset? */
 static bool
 begin(struct request *r)
 {
@@ -66,8 +65,8 @@ begin(struct request *r)
 	r->begun = true;
 	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &code);
 	if (code == 206 && (!r->has_range || r->range != r->start)) {
-		snprintf(r->t->why, sizeof r->t->why, "the server sent another part than the one asked for");
-		r->t->end = ftruncate(r->t->fd, 0) == 0 ? OM_AGAIN : OM_LOCAL;
+		snprintf(r->t->reason, sizeof r->t->reason, "the server sent a different range than requested");
+		r->t->end = ftruncate(r->t->fd, 0) == 0 ? OM_TRANSFER_RETRY : OM_TRANSFER_LOCAL_ERROR;
 		r->decided = true;
 		return false;
 	}
@@ -81,18 +80,18 @@ static bool
 write_all(struct request *r, const char *data, size_t n)
 {
 	while (n) {
-		const ssize_t put = pwrite(r->t->fd, data, n, (off_t)r->at);
-		if (put < 0 && errno == EINTR)
+		const ssize_t written = pwrite(r->t->fd, data, n, (off_t)r->at);
+		if (written < 0 && errno == EINTR)
 			continue;
-		if (put < 0) {
-			const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
-			snprintf(r->t->why, sizeof r->t->why, "it cannot be written: %s%s", strerror(errno),
-				full ? "; make room, or set ONNX_HOME to a folder that has some" : "");
+		if (written < 0) {
+			const bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+			snprintf(r->t->reason, sizeof r->t->reason, "cannot write: %s%s", strerror(errno),
+				is_full ? "; free disk space, or set ONNX_HOME to another folder" : "");
 			return false;
 		}
-		data += put;
-		n -= (size_t)put;
-		r->at += (uint64_t)put;
+		data += written;
+		n -= (size_t)written;
+		r->at += (uint64_t)written;
 	}
 	return true;
 }
@@ -105,14 +104,14 @@ on_body(char *data, size_t size, size_t n, void *arg)
 
 	n *= size;
 	if (!r->begun && !begin(r))
-		return r->decided ? 0 : stop(r, OM_LOCAL);
-	t->came += n;
+		return r->decided ? 0 : stop_transfer(r, OM_TRANSFER_LOCAL_ERROR);
+	t->received += n;
 	if (t->expected && (r->at > t->expected || n > t->expected - r->at)) {
-		snprintf(t->why, sizeof t->why, "the server sends more than the %llu bytes that the manifest gives",
+		snprintf(t->reason, sizeof t->reason, "the server sends more than the %llu bytes of the manifest",
 			(unsigned long long)t->expected);
-		return stop(r, OM_NEVER);
+		return stop_transfer(r, OM_TRANSFER_FAILED);
 	}
-	return write_all(r, data, n) ? n : stop(r, OM_LOCAL);
+	return write_all(r, data, n) ? n : stop_transfer(r, OM_TRANSFER_LOCAL_ERROR);
 }
 
 static int
@@ -127,7 +126,7 @@ on_progress(void *arg, curl_off_t all, curl_off_t now, curl_off_t upall, curl_of
 	return 0;
 }
 
-/* ---- What to ask for. ---- */
+/* ---- The request. ---- */
 
 static void
 set_trust(CURL *curl)
@@ -141,8 +140,7 @@ set_trust(CURL *curl)
 		curl_easy_setopt(curl, CURLOPT_CAPATH, dir);
 }
 
-/* libcurl itself takes proxies from the environment.  An address with https is
- * not led to one without. */
+/* libcurl reads proxies from the environment.  HTTPS is never redirected to HTTP. */
 static void
 set_options(struct request *r, const char *range)
 {
@@ -176,68 +174,71 @@ set_options(struct request *r, const char *range)
 	set_trust(curl);
 }
 
-/* ---- What became of it. ---- */
+/* ---- The result. ---- */
 
-/* The server said no, by a number. */
+/* Classify an HTTP error. */
 static void
-judge_code(struct request *r, long code)
+classify_http(struct request *r, long code)
 {
 	om_transfer *t = r->t;
 	const char *what =
-		code == 404 || code == 410 ? "it is not there (%ld); `--mirror URL` names another place" :
-		code == 401 || code == 403 ? "the server refuses it (%ld): it may want a login, as in "
-			"https://USER:TOKEN@HOST/, or be closed; `--mirror URL` names another place" :
+		code == 404 || code == 410 ? "not found (%ld); use another mirror with `--mirror URL`" :
+		code == 401 || code == 403 ? "access denied (%ld): it may require a login, as in "
+			"https://USER:TOKEN@HOST/, or be private; use another mirror with `--mirror URL`" :
 		code == 429 ? "too many requests (%ld); try later" :
-		code == 416 ? "the server has nothing behind what is here (%ld)" :
-		"the server answers %ld";
+		code == 416 ? "the server has no more bytes (%ld)" :
+		"the server answered %ld";
 
-	snprintf(t->why, sizeof t->why, what, code);
-	t->end = code >= 500 || code == 408 || code == 425 || code == 429 || code == 416 ? OM_AGAIN : OM_NEVER;
+	snprintf(t->reason, sizeof t->reason, what, code);
+	t->end = code >= 500 || code == 408 || code == 425 || code == 429 || code == 416 ? OM_TRANSFER_RETRY
+		: OM_TRANSFER_FAILED;
 	if (code == 416 && ftruncate(t->fd, 0) != 0)
-		t->end = OM_LOCAL;
+		t->end = OM_TRANSFER_LOCAL_ERROR;
 }
 
 static bool
-is_lasting(CURLcode rc)
+is_permanent(CURLcode rc)
 {
 	return rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT || rc == CURLE_TOO_MANY_REDIRECTS
 	    || rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE
 	    || rc == CURLE_FILE_COULDNT_READ_FILE;
 }
 
-/* Nobody vouches for the server, or who might is not known. */
+/* Is the server's certificate not trusted, or are there no trusted certificates? */
 static bool
-is_trust(const struct request *r, CURLcode rc)
+is_untrusted(const struct request *r, CURLcode rc)
 {
-	/* As OpenSSL numbers them; libcurl says 1 where it did not come to that, or the name is another. */
-	enum { FINE = 0, OTHER = 1, EXPIRED = 10 };
+	/* OpenSSL's codes; libcurl reports 1 if verification did not start, or the name differs. */
+	enum { VERIFIED_OK = 0, UNVERIFIED = 1, EXPIRED = 10 };
 	long verified = 0;
 
 	curl_easy_getinfo(r->curl, CURLINFO_SSL_VERIFYRESULT, &verified);
 	return rc == CURLE_SSL_CACERT_BADFILE
-	    || (rc == CURLE_PEER_FAILED_VERIFICATION && verified != FINE && verified != OTHER && verified != EXPIRED);
+	    || (rc == CURLE_PEER_FAILED_VERIFICATION && verified != VERIFIED_OK && verified != UNVERIFIED
+		&& verified != EXPIRED);
 }
 
 static void
-judge(struct request *r, CURLcode rc)
+classify_result(struct request *r, CURLcode rc)
 {
 	om_transfer *t = r->t;
-	curl_off_t wait = 0;
+	curl_off_t retry_after = 0;
 	long code = 0;
 
 	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &code);
-	curl_easy_getinfo(r->curl, CURLINFO_RETRY_AFTER, &wait);
-	t->wait = (double)wait;
+	curl_easy_getinfo(r->curl, CURLINFO_RETRY_AFTER, &retry_after);
+	t->retry_after = (double)retry_after;
 	if (r->decided)
 		return;
 	if (rc == CURLE_OK) {
-		t->end = OM_CAME;
+		t->end = OM_TRANSFER_DONE;
 	} else if (rc == CURLE_HTTP_RETURNED_ERROR) {
-		judge_code(r, code);
+		classify_http(r, code);
 	} else {
-		t->end = is_lasting(rc) ? OM_NEVER : OM_AGAIN;
-		snprintf(t->why, sizeof t->why, "%s%s", *r->error ? r->error : curl_easy_strerror(rc),
-			is_trust(r, rc) ? "; CURL_CA_BUNDLE or SSL_CERT_FILE names a file of certificates to trust" : "");
+		t->end = is_permanent(rc) ? OM_TRANSFER_FAILED : OM_TRANSFER_RETRY;
+		snprintf(t->reason, sizeof t->reason, "%s%s", *r->error ? r->error : curl_easy_strerror(rc),
+			is_untrusted(r, rc) ? "; CURL_CA_BUNDLE or SSL_CERT_FILE may name a file of trusted certificates"
+				: "");
 	}
 }
 
@@ -249,7 +250,7 @@ perform(struct request *r)
 	if (r->start)
 		snprintf(range, sizeof range, "%llu-", (unsigned long long)r->start);
 	set_options(r, range);
-	judge(r, curl_easy_perform(r->curl));
+	classify_result(r, curl_easy_perform(r->curl));
 }
 
 void
@@ -258,11 +259,11 @@ om_transfer_run(om_transfer *t)
 	struct request r = {.t = t, .curl = curl_easy_init()};
 	struct stat st;
 
-	t->end = OM_LOCAL;
-	t->came = 0;
-	t->wait = 0;
+	t->end = OM_TRANSFER_LOCAL_ERROR;
+	t->received = 0;
+	t->retry_after = 0;
 	if (!r.curl || fstat(t->fd, &st) != 0) {
-		snprintf(t->why, sizeof t->why, "no transfer could be started");
+		snprintf(t->reason, sizeof t->reason, "cannot start the transfer");
 	} else {
 		r.at = r.start = (uint64_t)st.st_size;
 		perform(&r);

@@ -1,11 +1,12 @@
-/* Archives of a model and its test data, unpacked beside themselves.
+/* Archives of a model and its test data, unpacked next to the archive.
  *
- * What an archive may do here is make files and folders in a fresh folder of its
- * own.  A path that would leave that folder, a link, a device, a name that is
- * there twice, more bytes or files than may be: all end it with a sentence, and
- * nothing of it stays.  Because no link is ever made, none can be walked
- * through.  The folder gets its name when it is whole, with a list of sums beside
- * it, by which it is compared when it is used again. */
+ * An archive may only create files and folders in a new folder of its own.  A path
+ * outside of that folder, a link, a device, a duplicate name, too many bytes or
+ * files: each of these is an error, and nothing is kept.  No link is ever created,
+ * so none can be followed.  The folder gets its final name when it is complete,
+ * with a list of checksums next to it, against which it is verified when it is used
+ * again.
+ */
 #include <config.h>
 
 #include <archive.h>
@@ -25,18 +26,18 @@ enum { MAX_ENTRIES = 5000, MAX_DEPTH = 16 };
 struct unpacking {
 	om_hub *h;
 	const char *archive;     /* its path */
-	const char *name;        /* the last part of that */
-	const char *into;        /* a folder that gets its name when it is whole */
-	uint64_t left;           /* bytes that may still come */
+	const char *name;        /* its last component */
+	const char *into;        /* the folder, renamed when it is complete */
+	uint64_t left;           /* bytes left until the limit */
 	uint64_t limit;
 	uint32_t nentry;
 	FILE *sums;
 };
 
 static om_status
-bad(const struct unpacking *u, const char *entry, const char *what)
+fail_entry(const struct unpacking *u, const char *entry, const char *what)
 {
-	return om_fail(u->h->session, OM_DOWNLOAD, "%s: %s%s%s; nothing of it was kept", u->name, entry,
+	return om_fail(u->h->session, OM_DOWNLOAD, "%s: %s%s%s; nothing was kept", u->name, entry,
 		*entry ? ": " : "", what);
 }
 
@@ -69,36 +70,39 @@ check_entry(struct unpacking *u, struct archive_entry *e, const char *path)
 	const mode_t type = archive_entry_filetype(e);
 
 	if (++u->nentry > MAX_ENTRIES)
-		return bad(u, "", "more entries than an archive of test data has");
+		return fail_entry(u, "", "more than 5000 entries");
 	if (!om_path_is_safe(path) || depth_of(path) > MAX_DEPTH)
-		return bad(u, om_printf(u->h->mem, "%.200s", archive_entry_pathname(e) ? archive_entry_pathname(e) : "?"),
-			"a path that is not one below a folder");
+		return fail_entry(u, om_printf(u->h->mem, "%.200s", archive_entry_pathname(e)
+			? archive_entry_pathname(e) : "?"),
+			"not a safe relative path");
 	if (archive_entry_hardlink(e) || archive_entry_symlink(e) || type == AE_IFLNK)
-		return bad(u, path, "a link");
+		return fail_entry(u, path, "a link");
 	if (type != AE_IFREG && type != AE_IFDIR)
-		return bad(u, path, "neither a file nor a folder");
+		return fail_entry(u, path, "neither a file nor a folder");
 	if (archive_entry_is_encrypted(e))
-		return bad(u, path, "encrypted");
+		return fail_entry(u, path, "encrypted");
 	return OM_OK;
 }
 
-/* The bytes of a file, as they come; holes are not bytes, but count. */
+/* Copy the content of a file; holes count as bytes. */
 static om_status
 write_bytes(struct unpacking *u, struct archive *a, const char *path, FILE *to, om_sha256 *sum)
 {
-	char piece[1 << 14];
+	char chunk[1 << 14];
 	la_ssize_t n;
 
-	while ((n = archive_read_data(a, piece, sizeof piece)) > 0) {
+	while ((n = archive_read_data(a, chunk, sizeof chunk)) > 0) {
 		if ((uint64_t)n > u->left)
-			return bad(u, path, om_printf(u->h->mem, "unpacked, it is larger than %llu bytes; `--unpack-limit SIZE` "
+			return fail_entry(u, path, om_printf(u->h->mem,
+				"the unpacked size exceeds %llu bytes; `--unpack-limit SIZE` "
 				"allows more", (unsigned long long)u->limit));
 		u->left -= (uint64_t)n;
-		om_sha256_add(sum, piece, (size_t)n);
-		if (fwrite(piece, 1, (size_t)n, to) != (size_t)n)
+		om_sha256_add(sum, chunk, (size_t)n);
+		if (fwrite(chunk, 1, (size_t)n, to) != (size_t)n)
 			return om_fail(u->h->session, OM_IO, "%s/%s: %s", u->into, path, strerror(errno));
 	}
-	return n == 0 ? OM_OK : bad(u, path, archive_error_string(a) ? archive_error_string(a) : "damaged");
+	return n == 0 ? OM_OK : fail_entry(u, path, archive_error_string(a) ? archive_error_string(a)
+		: "damaged");
 }
 
 static om_status
@@ -114,7 +118,7 @@ write_file(struct unpacking *u, struct archive *a, const char *path)
 		const int error = errno;
 		if (fd >= 0)
 			close(fd);
-		return error == EEXIST ? bad(u, path, "there twice")
+		return error == EEXIST ? fail_entry(u, path, "duplicate name")
 		     : om_fail(u->h->session, OM_IO, "%s: %s", full, strerror(error));
 	}
 	om_status st = write_bytes(u, a, path, to, sum);
@@ -136,14 +140,14 @@ write_entry(struct unpacking *u, struct archive *a, struct archive_entry *e)
 			return OM_OK;
 		path = om_strndup(u->h->mem, path, n - (path[n - 1] == '/'));
 		OM_TRY(check_entry(u, e, path));
-		return om_make_folders(u->h->session, om_printf(u->h->mem, "%s/%s/", u->into, path));
+		return om_make_parent_folders(u->h->session, om_printf(u->h->mem, "%s/%s/", u->into, path));
 	}
 	OM_TRY(check_entry(u, e, path));
-	OM_TRY(om_make_folders(u->h->session, om_printf(u->h->mem, "%s/%s", u->into, path)));
+	OM_TRY(om_make_parent_folders(u->h->session, om_printf(u->h->mem, "%s/%s", u->into, path)));
 	return write_file(u, a, path);
 }
 
-/* ---- All of them. ---- */
+/* ---- The archive. ---- */
 
 static om_status
 read_entries(struct unpacking *u, struct archive *a)
@@ -157,10 +161,11 @@ read_entries(struct unpacking *u, struct archive *a)
 	archive_read_support_filter_gzip(a);
 	archive_read_support_filter_xz(a);
 	if (archive_read_open_filename(a, u->archive, 1 << 16) != ARCHIVE_OK)
-		return bad(u, "", archive_error_string(a) ? archive_error_string(a) : "not an archive");
+		return fail_entry(u, "", archive_error_string(a) ? archive_error_string(a) : "not an archive");
 	while ((rc = archive_read_next_header(a, &e)) == ARCHIVE_OK || rc == ARCHIVE_WARN)
 		OM_TRY(write_entry(u, a, e));
-	return rc == ARCHIVE_EOF ? OM_OK : bad(u, "", archive_error_string(a) ? archive_error_string(a) : "damaged");
+	return rc == ARCHIVE_EOF ? OM_OK : fail_entry(u, "", archive_error_string(a) ? archive_error_string(a)
+		: "damaged");
 }
 
 static om_status
@@ -180,11 +185,11 @@ unpack_into(struct unpacking *u, const char *sums)
 		: om_fail(s, OM_IO, "%s: %s", u->into, strerror(errno));
 	archive_read_free(a);
 	if (fclose(u->sums) != 0 && st == OM_OK)
-		st = om_fail(s, OM_IO, "%s: could not be written", sums);
+		st = om_fail(s, OM_IO, "%s: cannot be written", sums);
 	return st;
 }
 
-/* ---- Is what was unpacked still what it was? ---- */
+/* ---- Verification of an unpacked folder. ---- */
 
 static om_status
 check_line(struct unpacking *u, const char *folder, char *line, bool *good)
@@ -229,9 +234,9 @@ check_folder(struct unpacking *u, const char *folder, const char *sums, bool *go
 	return OM_OK;
 }
 
-/* ---- The whole. ---- */
+/* ---- Entry point. ---- */
 
-/* With the archive locked, one process at a time. */
+/* The archive is locked: one process at a time. */
 static om_status
 unpack_locked(struct unpacking *u, const char *folder)
 {
@@ -255,7 +260,7 @@ unpack_locked(struct unpacking *u, const char *folder)
 	return st;
 }
 
-/* 64 times the archive is more than any test data shrinks by. */
+/* The default limit is 64 times the archive: test data does not compress better. */
 static uint64_t
 limit_for(const om_hub *h, int fd)
 {
@@ -263,7 +268,7 @@ limit_for(const om_hub *h, int fd)
 	struct stat st;
 	const uint64_t size = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 
-	return h->unpacked ? h->unpacked : size > LEAST / TIMES ? size * TIMES : LEAST;
+	return h->unpack_limit ? h->unpack_limit : size > LEAST / TIMES ? size * TIMES : LEAST;
 }
 
 /* NAME.tar.gz is unpacked into NAME, as the ONNX Hub does. */
@@ -282,7 +287,7 @@ om_hub_unpack(om_hub *h, const char *archive, const char **folder)
 		return om_fail(h->session, OM_IO, "%s: %s", archive, strerror(errno));
 	u.limit = u.left = limit_for(h, fd);
 	om_status st = flock(fd, LOCK_EX) == 0 ? unpack_locked(&u, *folder)
-		: om_fail(h->session, OM_IO, "%s: could not be locked: %s", archive, strerror(errno));
+		: om_fail(h->session, OM_IO, "%s: cannot be locked: %s", archive, strerror(errno));
 	close(fd);
 	return st;
 }
