@@ -1,6 +1,6 @@
-/* A plan drawn in letters, for a terminal: a column is a step or a few, a row
- * a slice of the arena, a letter a value.  Several arenas stand one on top of the
- * other, the first one below. */
+/* A plan as ASCII art for a terminal: a column is one or several steps, a row a
+ * range of the arena, a letter a value.  Several arenas are stacked, the first at
+ * the bottom. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -12,14 +12,14 @@ enum { COLUMNS = 72, ROWS = 16 };
 
 static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/* Steps of column `k`, of `n`: from, up to. */
+/* The lower limit of column `k` of `n`. */
 static uint64_t
 edge(uint64_t k, uint64_t n, uint64_t whole)
 {
 	return k * whole / n;
 }
 
-/* The steps in which something is alive. */
+/* The steps at which any box is live. */
 static om_interval
 alive(const om_report *r)
 {

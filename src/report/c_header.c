@@ -1,7 +1,7 @@
-/* A plan as a C header: for programs that place buffers by themselves.
+/* A plan as a C header, for programs that allocate the arena themselves.
  *
- * Names of a model are no names of C: what may not stand in one becomes _, and of
- * two that come out the same the second gets a number. */
+ * Names of a model are converted to C identifiers: other characters become _, and of
+ * two equal ones the second gets a number. */
 #include <config.h>
 
 #include <ctype.h>
@@ -14,10 +14,10 @@ struct header {
 	const om_report *r;
 	om_arena *mem;
 	FILE *to;
-	const char *lower, *upper;   /* what all names begin with */
+	const char *lower, *upper;   /* the prefix of all names */
 };
 
-/* What of `text` may be part of a name, in capitals or as it is. */
+/* `text` as part of an identifier, in capitals or unchanged. */
 static const char *
 part_of_name(om_arena *mem, const char *text, bool capitals)
 {
@@ -40,9 +40,9 @@ unique(om_map *taken, om_arena *mem, const char *name)
 	return one;
 }
 
-/* A name of the model in a text of C; a trigraph would need two question marks. */
+/* A name of the model as a C string; question marks are escaped because of trigraphs. */
 static void
-put_text(FILE *to, const char *text)
+write_string(FILE *to, const char *text)
 {
 	putc('"', to);
 	for (; *text; text++)
@@ -56,7 +56,7 @@ put_text(FILE *to, const char *text)
 }
 
 static void
-put_arenas(const struct header *h)
+write_arenas(const struct header *h)
 {
 	const om_plan *plan = h->r->prog->plan;
 	om_map taken = om_map_new(h->mem);
@@ -75,11 +75,11 @@ put_arenas(const struct header *h)
 }
 
 static void
-put_offsets(const struct header *h)
+write_offsets(const struct header *h)
 {
 	om_map taken = om_map_new(h->mem);
 
-	fprintf(h->to, "\n/* Where each value lies, by its name. */\n");
+	fprintf(h->to, "\n/* The offset of each value, by its name. */\n");
 	for (uint32_t k = 0; k < h->r->nbox; k++) {
 		const om_box *x = &h->r->box[k];
 		const char *name = unique(&taken, h->mem, part_of_name(h->mem, x->name, false));
@@ -88,18 +88,18 @@ put_offsets(const struct header *h)
 	}
 }
 
-/* C has no arrays of nothing: one row of zeros stands for none. */
+/* C has no empty arrays: an empty table has one row of zeros. */
 static void
-put_tensors(const struct header *h)
+write_tensors(const struct header *h)
 {
-	fprintf(h->to, "\n/* The same as a table: alive in the steps first to last. */\nstruct %s_tensor {\n\tconst char *name;\n"
+	fprintf(h->to, "\n/* The same as a table; a value is live in the steps first to last. */\nstruct %s_tensor {\n\tconst char *name;\n"
 		"\tuint32_t arena, buffer;\n\tuint64_t offset, bytes;\n\tuint32_t first, last;\n};\n\n"
 		"#define %s_TENSORS %" PRIu32 "\n\nstatic const struct %s_tensor %s_tensors[] = {\n", h->lower, h->upper, h->r->nbox,
 		h->lower, h->lower);
 	for (uint32_t k = 0; k < h->r->nbox; k++) {
 		const om_box *x = &h->r->box[k];
 		fputs("\t{", h->to);
-		put_text(h->to, x->name);
+		write_string(h->to, x->name);
 		fprintf(h->to, ", %" PRIu32 ", %" PRIu32 ", %" PRIu64 ", %" PRIu64 ", %" PRIu32 ", %" PRIu32 "},\n", x->arena,
 			x->buffer, x->offset, x->bytes, x->first, x->last);
 	}
@@ -107,14 +107,14 @@ put_tensors(const struct header *h)
 }
 
 static void
-put_lives(const struct header *h)
+write_lives(const struct header *h)
 {
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < h->r->nbuffer; k++)
 		n += h->r->buffer[k].nlive;
-	fprintf(h->to, "\n/* What is in use when: values in place and views share a buffer; in the steps\n"
-		" * [lower, upper) the bytes [offset, offset + bytes) of an arena are its own. */\nstruct %s_life {\n"
+	fprintf(h->to, "\n/* Live ranges of buffers, which in-place values and views share: in the steps\n"
+		" * [lower, upper) the bytes [offset, offset + bytes) of an arena are in use. */\nstruct %s_life {\n"
 		"\tuint32_t arena, buffer;\n\tuint64_t offset, bytes;\n\tuint32_t lower, upper;\n};\n\n#define %s_BUFFERS %" PRIu32
 		"\n#define %s_LIVES %" PRIu32 "\n\nstatic const struct %s_life %s_lives[] = {\n", h->lower, h->upper, h->r->nbuffer,
 		h->upper, n, h->lower, h->lower);
@@ -127,21 +127,21 @@ put_lives(const struct header *h)
 	fputs(n ? "};\n" : "\t{0, 0, 0, 0, 0, 0},\n};\n", h->to);
 }
 
-/* What this header cannot say, so that nobody looks for it. */
+/* Notes on the values that the header does not have. */
 static void
-put_notes(const struct header *h)
+write_notes(const struct header *h)
 {
 	const om_plan *plan = h->r->prog->plan;
 
 	if (plan->nview)
-		fprintf(h->to, "\n/* %" PRIu32 " values move with the rounds of a loop: where they lie is told by the plan's own document\n"
-			" * (`--export json:FILE`), not here; the memory that they move through is. */\n", plan->nview);
+		fprintf(h->to, "\n/* %" PRIu32 " values rotate buffers in a loop: their addresses are in the plan document\n"
+			" * (`--export json:FILE`), not here; the memory that they rotate through is. */\n", plan->nview);
 	if (plan->nunplanned)
-		fprintf(h->to, "\n/* %" PRIu32 " values get their memory when their size is known; they are not here. */\n",
+		fprintf(h->to, "\n/* %" PRIu32 " values are allocated at run time, when their size is known; they are not here. */\n",
 			plan->nunplanned);
 }
 
-/* The file's name without folder and ending. */
+/* The name of the file without folder and extension. */
 static const char *
 stem_of(om_arena *mem, const char *path)
 {
@@ -163,10 +163,10 @@ om_report_c_header(const om_report *r, om_arena *mem, const char *path, const ch
 		putc(*at == '*' || *at == '/' ? '_' : *at, to);
 	fprintf(to, "\n * digest: %s\n * %s */\n#ifndef %s_PLAN_H\n#define %s_PLAN_H\n\n#include <stdint.h>\n\n", digest,
 		r->status == OM_PACK_OPTIMAL ? "optimal: no smaller arena for this order" : "feasible", h.upper, h.upper);
-	put_arenas(&h);
-	put_notes(&h);
-	put_offsets(&h);
-	put_tensors(&h);
-	put_lives(&h);
+	write_arenas(&h);
+	write_notes(&h);
+	write_offsets(&h);
+	write_tensors(&h);
+	write_lives(&h);
 	fputs("\n#endif\n", to);
 }

@@ -1,5 +1,5 @@
-/* Why a value has the storage that it has, in a sentence: over what it is computed, or
- * for each input of its op why it is not computed over that. */
+/* Why a value has its storage, in a sentence: the value it is computed over, or for
+ * each input of its op why it is not computed over that input. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include "onnxmem/opdef.h"
 #include "report/report.h"
 
-/* A value in the same storage that is needed after `step`; NULL. */
+/* A value in the same storage that is live after `step`, or NULL. */
 static const om_box *
 needed_later(const om_report *r, uint32_t buffer, uint32_t step)
 {
@@ -19,7 +19,7 @@ needed_later(const om_report *r, uint32_t buffer, uint32_t step)
 	return found;
 }
 
-/* Why output `out` of the op is not computed over input `in`. */
+/* Why output `out` of the op is not computed over input `in`; NULL for constants. */
 static const char *
 why_not(const om_report *r, om_arena *mem, const om_op *op, const om_value *v, uint32_t out, uint32_t in)
 {
@@ -29,20 +29,21 @@ why_not(const om_report *r, om_arena *mem, const om_op *op, const om_value *v, u
 	const om_box *later = box == UINT32_MAX ? NULL : needed_later(r, r->box[box].buffer, op->end);
 
 	if (x->is_const)
-		return NULL;                      /* weights go without saying */
+	if (x->is_const)
 	if (at->where == OM_EXTERNAL)
 		return "it belongs to the caller";
 	if (at->where != OM_IN_ARENA)
-		return "it has no place of its own in the arena";
+		return "it is not in the arena";
 	if (om_value_bytes(x) != om_value_bytes(v))
 		return om_printf(mem, "it has %" PRIu64 " bytes", om_value_bytes(x));
 	if (!om_op_inplace(op, out, in))
-		return om_printf(mem, "%s reads it again while it writes", op->type);
+		return om_printf(mem, "%s reads it after its first write", op->type);
 	if (at->last > op->end)
-		return om_printf(mem, "it is needed until step %" PRIu32, at->last);
+		return om_printf(mem, "it is live until step %" PRIu32, at->last);
 	if (later)
-		return om_printf(mem, "%s lies there, too, until step %" PRIu32, om_clean_text(mem, later->name), later->last);
-	return "nothing is against it, but it was not chosen";
+		return om_printf(mem, "%s uses the same storage until step %" PRIu32, om_clean_text(mem, later->name),
+			later->last);
+	return "possible, but not chosen";
 }
 
 static const char *
@@ -54,7 +55,7 @@ why_own(const om_report *r, om_arena *mem, const om_value *v)
 	uint32_t out = 0, n = 0;
 
 	if (!op)
-		return "written at the start of each round";
+		return "written at the start of each iteration";
 	while (out < op->nout && op->out[out] != v)
 		out++;
 	for (uint32_t k = 0; k < op->nin && n < SHOWN; k++) {
@@ -64,10 +65,10 @@ why_own(const om_report *r, om_arena *mem, const om_value *v)
 		text = om_printf(mem, "%s%snot over %s: %s", text, n ? "; " : "", om_clean_text(mem, op->in[k]->name), why);
 		n++;
 	}
-	return n ? text : "its op reads nothing that it could be computed over";
+	return n ? text : "its op has no input that it could be computed over";
 }
 
-/* By what its value says; a plan that was read from a file says the same. */
+/* Derived from the plan alone, so a plan read from a file gives the same text. */
 const char *
 om_report_explain(const om_report *r, om_arena *mem, const om_box *x)
 {
@@ -76,5 +77,6 @@ om_report_explain(const om_report *r, om_arena *mem, const om_box *x)
 	if (x->kind == OM_BOX_OWN)
 		return why_own(r, mem, x->value);
 	const char *of = x->source ? om_clean_text(mem, x->source->name) : "another";
-	return x->kind == OM_BOX_VIEW ? om_printf(mem, "its bytes are those of %s", of) : om_printf(mem, "computed over %s", of);
+	return x->kind == OM_BOX_VIEW ? om_printf(mem, "a view of %s", of) : om_printf(mem, "computed over %s",
+		of);
 }

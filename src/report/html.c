@@ -1,5 +1,5 @@
-/* A report as a page that needs nothing but a browser: numbers, in a page that is
- * always the same (page.html). */
+/* A report as a self-contained HTML page: the numbers as JSON in a page that is
+ * constant (page.html). */
 #include <config.h>
 
 #include <string.h>
@@ -17,9 +17,9 @@ shape_of(om_arena *mem, const om_value *v)
 	return om_strdup(mem, om_shape_text(&v->shape, shape, sizeof shape));
 }
 
-/* By value id: the view that moves it; NULL: none. */
+/* By value id: its multi-view, or NULL. */
 static const om_plan_multi_view **
-views(const om_prog *p, om_arena *mem)
+views_by_value(const om_prog *p, om_arena *mem)
 {
 	const om_plan_multi_view **of = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue);
 
@@ -29,12 +29,12 @@ views(const om_prog *p, om_arena *mem)
 }
 
 static json_t *
-turns(const om_report *r, const om_box *x)
+loop_views(const om_report *r, const om_box *x)
 {
 	json_t *all = json_array();
 
-	for (uint32_t k = 0; k < x->nturn; k++) {
-		const om_loop_view *t = &x->turn[k];
+	for (uint32_t k = 0; k < x->nview; k++) {
+		const om_loop_view *t = &x->view[k];
 		json_array_append_new(all, json_pack("[I, I, f, f, s]", (json_int_t)(r->base[t->arena] + t->offset),
 			(json_int_t)t->bytes, t->from, t->to, t->when));
 	}
@@ -51,14 +51,14 @@ box(const om_report *r, om_arena *mem, const om_box *x, const om_plan_multi_view
 		(int)x->arena, (json_int_t)x->offset, (json_int_t)x->bytes, (int)x->first, (int)x->last,
 		x->buffer == UINT32_MAX ? -1 : (int)x->buffer, v ? om_dtype_text(v->type.elem) : "", v ? shape_of(mem, v) : "",
 		om_json_text(mem, op ? op->type : ""), om_json_text(mem, op ? op->name : ""), om_report_explain(r, mem, x),
-		moves ? om_report_moving(r->prog, moves, mem) : "", turns(r, x));
+		moves ? om_report_moving(r->prog, moves, mem) : "", loop_views(r, x));
 }
 
-/* Visitors behind the others. */
+/* The visitors come last. */
 static json_t *
 boxes(const om_report *r, om_arena *mem)
 {
-	const om_plan_multi_view **view = views(r->prog, mem);
+	const om_plan_multi_view **view = views_by_value(r->prog, mem);
 	json_t *all = json_array();
 
 	for (uint32_t k = 0; k < r->nbox + r->nvisitor; k++) {
@@ -186,7 +186,7 @@ about(const om_report *r, om_arena *mem)
 			out = om_printf(mem, "%s; %s %s%s", out, om_clean_text(mem, v->name), om_dtype_text(v->type.elem),
 				om_shape_text(&v->shape, shape, sizeof shape));
 	}
-	return r->parallel_safe ? om_printf(mem, "%s; a plan for every order", out) : out;
+	return r->parallel_safe ? om_printf(mem, "%s; valid in any order", out) : out;
 }
 
 static json_t *
@@ -219,11 +219,11 @@ om_report_html(const om_report *r, om_session *s, om_arena *mem, FILE *to)
 			fputs(om_page[k], to);
 			continue;
 		}
-		/* With the slash of "</script>" in a name escaped, nothing ends the data early. */
+		/* With the slash of "</script>" in a name escaped, no name ends the data. */
 		fprintf(to, "%.*s", (int)(at - om_page[k]), om_page[k]);
 		rc = j ? json_dumpf(j, to, JSON_COMPACT | JSON_ESCAPE_SLASH) : -1;
 		fputs(at + sizeof place - 1, to);
 	}
 	json_decref(j);
-	return rc == 0 ? OM_OK : om_fail(s, OM_IO, "the page could not be written");
+	return rc == 0 ? OM_OK : om_fail(s, OM_IO, "cannot write the HTML report");
 }

@@ -1,5 +1,5 @@
-/* A report as one JSON object, "onnxmem-report/1".  Keys, their order and their
- * meaning are a contract: more may be added, none changes. */
+/* A report as one JSON object, "onnxmem-report/1". Keys, their order and their
+ * meaning are stable: keys may be added, none changes. */
 #include <config.h>
 
 #include <math.h>
@@ -64,7 +64,7 @@ peak(const om_report *r, om_arena *mem)
 	return at;
 }
 
-/* The most in use in each part of a training step. */
+/* The peak of each phase of a training step. */
 static json_t *
 phases(const om_report *r, om_arena *mem)
 {
@@ -198,9 +198,10 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	set_sizes(o, r);
 	json_object_set_new(o, "arenas", arenas(r->prog->plan, mem));
 	json_object_set_new(o, "peak", peak(r, mem));
-	if (r->again)
-		json_object_set_new(o, "recomputed", json_pack("{s:o,s:f,s:f}", "ops", number(r->again), "flops", r->again_flops,
-			"all_flops", r->again_flops + r->flops));
+	if (r->rematerialized)
+		json_object_set_new(o, "recomputed", json_pack("{s:o,s:f,s:f}", "ops", number(r->rematerialized),
+			"flops", r->rematerialized_flops,
+			"all_flops", r->rematerialized_flops + r->flops));
 	if (r->nphase)
 		json_object_set_new(o, "phases", phases(r, mem));
 	if (r->nstrategy)
@@ -212,5 +213,5 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	const bool ok = json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF;
 	json_decref(o);
 	om_arena_free(mem);
-	return ok ? OM_OK : om_fail(s, OM_IO, "the JSON report could not be written");
+	return ok ? OM_OK : om_fail(s, OM_IO, "cannot write the JSON report");
 }

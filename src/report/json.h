@@ -1,4 +1,4 @@
-/* Values of JSON that several documents have. */
+/* JSON values shared by several documents. */
 #ifndef OM_REPORT_JSON_H
 #define OM_REPORT_JSON_H
 
@@ -6,10 +6,10 @@
 
 #include "report/report.h"
 
-/* A text, of whatever bytes it is. */
+/* A JSON string from any bytes. */
 json_t *om_json_text(om_arena *mem, const char *s);
 
-/* What the symbols of the inputs stand for. */
+/* The values of the symbols of the inputs. */
 json_t *om_json_dims(const om_prog *p, om_arena *mem);
 
 #endif

@@ -1,32 +1,34 @@
-/* Where values lie that move with the rounds of a loop.
+/* The locations of values that rotate buffers in a loop.
  *
- * The steps of such a loop are shown as its first rounds one beside the other, as many as
- * it takes for all that takes turns to have been everywhere: a value is then in one
- * place in each of them.  What a body computes over such a value, or sees of it, moves
- * with it.  Nobody else uses these bytes in these steps, so nothing else is hidden. */
+ * The steps of such a loop are shown as its first iterations side by side, as many
+ * as are needed for all rotating values to have been at all of their locations: a
+ * value then has one location in each of them.  Views of such a value, and values
+ * computed over it, move with it.  No other value uses these bytes in these steps,
+ * so nothing is hidden.
+ */
 #include <config.h>
 
 #include <inttypes.h>
 
 #include "report/report.h"
 
-enum { MOST = 16 };  /* rounds shown */
+enum { MAX_ITERATIONS_SHOWN = 16 };  /* iterations shown */
 
 /* What is known of a loop while its values are looked at. */
 struct loop {
 	const om_op *op;
-	uint32_t rounds;         /* shown */
+	uint32_t iterations;         /* iterations shown */
 };
 
-struct turns {
+struct view_context {
 	om_report *r;
 	om_arena *mem;
-	const om_plan_multi_view **view;   /* by value id; NULL: stays where it is */
+	const om_plan_multi_view **view;   /* by value id; NULL: does not move */
 	const om_alias **alias;      /* by value id */
 	struct loop *loop;           /* by op id */
 };
 
-/* ---- In words. ---- */
+/* ---- As text. ---- */
 
 static const char *
 region_text(om_arena *mem, const om_prog *p, const om_region *at)
@@ -43,28 +45,29 @@ om_report_moving(const om_prog *p, const om_plan_multi_view *v, om_arena *mem)
 	const char *out = "";
 
 	for (uint32_t k = 0; k < v->nprologue; k++)
-		out = om_printf(mem, "%sround %" PRIu32 " at %s, ", out, k, region_text(mem, p, &v->first[k]));
+		out = om_printf(mem, "%siteration %" PRIu32 " at %s, ", out, k, region_text(mem, p, &v->first[k]));
 	if (v->nprologue)
 		out = om_printf(mem, "%sthen ", out);
 	for (uint32_t k = 0; k < v->period; k++)
-		out = om_printf(mem, "%s%s%s", out, k ? ", " : v->period > 1 ? "in turn at " : "at ",
+		out = om_printf(mem, "%s%s%s", out, k ? ", " : v->period > 1 ? "rotates through " : "at ",
 			region_text(mem, p, &v->off[k]));
-	return v->stride ? om_printf(mem, "%s, %" PRId64 " bytes further in each round", out, v->stride) : out;
+	return v->stride ? om_printf(mem, "%s, %" PRId64 " bytes further in each iteration", out, v->stride)
+		: out;
 }
 
-/* In which rounds a value is where it is in round `i`. */
+/* The iterations in which a value is where it is in iteration `i`. */
 static const char *
-rounds_text(om_arena *mem, const om_plan_multi_view *v, uint64_t i, uint64_t each, int64_t known)
+iterations_text(om_arena *mem, const om_plan_multi_view *v, uint64_t i, uint64_t each, int64_t known)
 {
 	const uint64_t last = known < 0 ? UINT64_MAX : (uint64_t)known;   /* of an output; else one less */
-	const char *after = v->is_output ? "after round" : "round";
+	const char *after = v->is_output ? "after iteration" : "iteration";
 
 	if (each > 1)
 		return om_printf(mem, "%ss %" PRIu64 " to %" PRIu64, after, i, i + each - 1);
 	if (v->stride || i < v->nprologue)
 		return om_printf(mem, "%s %" PRIu64, after, i);
 	if (v->period == 1 && i + 1 < last)
-		return v->nprologue ? om_printf(mem, "%ss %" PRIu64 " and later", after, i) : "every round";
+		return v->nprologue ? om_printf(mem, "%ss %" PRIu64 " and later", after, i) : "every iteration";
 	while (i >= v->nprologue + v->period)
 		i -= v->period;
 	if (i + v->period >= last)
@@ -74,11 +77,11 @@ rounds_text(om_arena *mem, const om_plan_multi_view *v, uint64_t i, uint64_t eac
 	return om_printf(mem, "%ss %" PRIu64 ", %" PRIu64 ", %" PRIu64 "…", after, i, i + v->period, i + 2 * v->period);
 }
 
-/* ---- Places. ---- */
+/* ---- Locations. ---- */
 
-/* The view that moves a value, and where in that the value is; NULL: none. */
+/* The multi-view that moves a value, and the value's offset in it; NULL: none. */
 static const om_plan_multi_view *
-view_of(const struct turns *t, uint32_t id, uint64_t *offset)
+view_of(const struct view_context *t, uint32_t id, uint64_t *offset)
 {
 	*offset = 0;
 	for (uint32_t hops = 0; hops <= t->r->prog->nvalue; hops++) {
@@ -92,10 +95,10 @@ view_of(const struct turns *t, uint32_t id, uint64_t *offset)
 	return NULL;
 }
 
-/* Where in an arena a region is, when the loop starts for the first time; false for
- * memory of the caller and weights. */
+/* The address of a region at the first start of the loop; false for memory of the
+ * caller and weights. */
 static bool
-resolve(const struct turns *t, om_region at, om_loop_view *out)
+resolve(const struct view_context *t, om_region at, om_loop_view *out)
 {
 	const om_plan *plan = t->r->prog->plan;
 	uint64_t inside;
@@ -118,9 +121,10 @@ resolve(const struct turns *t, om_region at, om_loop_view *out)
 	return at.base == OM_NO_VALUE && at.arena < plan->narena;
 }
 
-/* The place in round `i`; of some rounds of slices all of their bytes. */
+/* The location in iteration `i`; for slices the bytes of `each` iterations. */
 static bool
-place_in(const struct turns *t, const om_plan_multi_view *v, uint64_t i, uint64_t each, uint64_t inside, om_loop_view *out)
+locate(const struct view_context *t, const om_plan_multi_view *v, uint64_t i, uint64_t each, uint64_t inside,
+	om_loop_view *out)
 {
 	const om_region *at = i < v->nprologue ? &v->first[i] : &v->off[i % v->period];
 	const int64_t low = v->stride < 0 ? v->stride * (int64_t)(i + each - 1) : v->stride * (int64_t)i;
@@ -132,21 +136,21 @@ place_in(const struct turns *t, const om_plan_multi_view *v, uint64_t i, uint64_
 	return true;
 }
 
-/* ---- Rounds. ---- */
+/* ---- Iterations. ---- */
 
-/* How many rounds of a loop are shown, from what moves in it. */
+/* The number of iterations of a loop to show, from a multi-view in it. */
 static void
-count_rounds(const om_plan_multi_view *v, struct loop *l)
+count_iterations(const om_plan_multi_view *v, struct loop *l)
 {
 	const int64_t known = om_trip_count(l->op);
 	uint64_t n = (uint64_t)v->nprologue + v->period;
 
 	if (v->stride && known > 0)
-		n = known < MOST ? (uint64_t)known : MOST;
-	n = n > MOST ? MOST : n;
+		n = known < MAX_ITERATIONS_SHOWN ? (uint64_t)known : MAX_ITERATIONS_SHOWN;
+	n = n > MAX_ITERATIONS_SHOWN ? MAX_ITERATIONS_SHOWN : n;
 	if (known > 0 && n > (uint64_t)known)
 		n = (uint64_t)known;
-	l->rounds = n > l->rounds ? (uint32_t)n : l->rounds;
+	l->iterations = n > l->iterations ? (uint32_t)n : l->iterations;
 }
 
 static const om_op *
@@ -155,7 +159,7 @@ loop_of(const om_prog *p, const om_plan_multi_view *v)
 	return v->is_output ? p->values[v->value]->def : p->values[v->value]->block->owner;
 }
 
-/* The part of the loop's steps that is a value's share of round `k`. */
+/* The part of the loop's steps for iteration `k` in which the value is live. */
 static void
 span(const struct loop *l, const om_box *x, uint32_t k, om_loop_view *out)
 {
@@ -163,12 +167,12 @@ span(const struct loop *l, const om_box *x, uint32_t k, om_loop_view *out)
 	const double from = x->first > l->op->step ? x->first - begin : 0;
 	const double to = x->last < l->op->end ? x->last + 1 - begin : width;
 
-	out->from = begin + (k + from / width) / l->rounds * width;
-	out->to = begin + (k + to / width) / l->rounds * width;
+	out->from = begin + (k + from / width) / l->iterations * width;
+	out->to = begin + (k + to / width) / l->iterations * width;
 }
 
 static void
-add_turns(const struct turns *t, om_box *x)
+add_views(const struct view_context *t, om_box *x)
 {
 	uint64_t inside;
 	const om_plan_multi_view *v = view_of(t, x->value->id, &inside);
@@ -179,24 +183,26 @@ add_turns(const struct turns *t, om_box *x)
 		return;
 	const struct loop *l = &t->loop[op->id];
 	const int64_t known = om_trip_count(op);
-	const uint64_t each = v->stride && known > (int64_t)l->rounds ? ((uint64_t)known + l->rounds - 1) / l->rounds : 1;
-	const uint32_t most = v->is_output ? v->nprologue + v->period : l->rounds;
+	const uint64_t each = v->stride && known > (int64_t)l->iterations
+		? ((uint64_t)known + l->iterations - 1) / l->iterations : 1;
+	const uint32_t most = v->is_output ? v->nprologue + v->period : l->iterations;
 	for (uint32_t k = 0; k < most; k++) {
 		om_loop_view one = {.bytes = om_value_bytes(x->value), .from = x->first, .to = x->last + 1.0};
-		const uint64_t i = k * each, rounds = each > 1 && i + each > (uint64_t)known ? (uint64_t)known - i : each;
-		if ((each > 1 && i >= (uint64_t)known) || !place_in(t, v, i, rounds, inside, &one))
+		const uint64_t i = k * each, iterations = each > 1 && i + each > (uint64_t)known ? (uint64_t)known - i
+			: each;
+		if ((each > 1 && i >= (uint64_t)known) || !locate(t, v, i, iterations, inside, &one))
 			continue;
 		if (!v->is_output)
 			span(l, x, k, &one);
-		one.when = rounds_text(t->mem, v, i, rounds, known);
-		OM_PUSH(t->mem, x->turn, n, cap, one);
+		one.when = iterations_text(t->mem, v, i, iterations, known);
+		OM_PUSH(t->mem, x->view, n, cap, one);
 	}
-	x->nturn = (uint32_t)n;
+	x->nview = (uint32_t)n;
 }
 
-/* Those whose own place is the caller's memory, or a weight. */
+/* Values whose own location is memory of the caller, or a weight. */
 static void
-add_visitors(struct turns *t)
+add_visitors(struct view_context *t)
 {
 	om_report *r = t->r;
 	const om_prog *p = r->prog;
@@ -208,8 +214,8 @@ add_visitors(struct turns *t)
 			.first = at->first, .last = at->last, .buffer = UINT32_MAX, .value = p->values[k]};
 		if (at->where != OM_EXTERNAL && at->where != OM_WEIGHT)
 			continue;
-		add_turns(t, &x);
-		if (x.nturn)
+		add_views(t, &x);
+		if (x.nview)
 			r->visitor[r->nvisitor++] = x;
 	}
 }
@@ -218,7 +224,8 @@ void
 om_report_loop_views(om_report *r, om_arena *mem)
 {
 	const om_prog *p = r->prog;
-	struct turns t = {r, mem, OM_NEWN(mem, const om_plan_multi_view *, p->nvalue), OM_NEWN(mem, const om_alias *, p->nvalue),
+	struct view_context t = {r, mem, OM_NEWN(mem, const om_plan_multi_view *, p->nvalue), OM_NEWN(mem,
+		const om_alias *, p->nvalue),
 		OM_NEWN(mem, struct loop, p->nop)};
 
 	if (p->plan->nview == 0)
@@ -232,10 +239,10 @@ om_report_loop_views(om_report *r, om_arena *mem)
 		if (!op)
 			continue;
 		t.loop[op->id].op = op;
-		count_rounds(v, &t.loop[op->id]);
+		count_iterations(v, &t.loop[op->id]);
 	}
 	for (uint32_t k = 0; k < r->nbox; k++)
 		if (r->box[k].value)
-			add_turns(&t, &r->box[k]);
+			add_views(&t, &r->box[k]);
 	add_visitors(&t);
 }

@@ -1,17 +1,18 @@
-/* Settings of an ONNX Runtime session that fit a plan.
+/* Settings of an ONNX Runtime session that match a plan.
  *
- * ONNX Runtime makes its own plan.  What it can be told is the order (sequential, so
- * that memory can be shared), the dims that the plan was made for (so that shapes are
- * known before the first run), and how its arena grows: one chunk that holds what our
- * plan needs and the outputs, more only as asked for, weights apart.
- * examples/ort_session.py makes a session of it. */
+ * ONNX Runtime makes its own plan.  Its settings include the execution mode
+ * (sequential, so that memory can be shared), the dims of the plan (so that shapes
+ * are known before the first run), and the growth of its arena: one chunk for the
+ * plan's arena and the outputs, more only on request, weights apart.
+ * examples/ort_session.py makes a session of it.
+ */
 #include <config.h>
 
 #include "report/json.h"
 
 enum { ORT_ALIGN = 256 };
 
-/* Outputs come from the arena, too. */
+/* Outputs come from the arena as well. */
 static uint64_t
 first_chunk(const om_report *r)
 {
@@ -38,5 +39,5 @@ om_report_ort(const om_report *r, om_session *s, om_arena *mem, const char *dige
 
 	json_decref(j);
 	putc('\n', to);
-	return rc == 0 ? OM_OK : om_fail(s, OM_IO, "the JSON could not be written");
+	return rc == 0 ? OM_OK : om_fail(s, OM_IO, "cannot write the JSON");
 }

@@ -8,10 +8,10 @@
 #include "alloc/byte_liveness.h"
 #include "report/report.h"
 
-/* ---- Most alive in file order, with nothing shared. ---- */
+/* ---- Peak live bytes in file order, without sharing. ---- */
 
 struct lives {
-	uint32_t *first, *last;   /* by value id; first > last: not seen */
+	uint32_t *first, *last;   /* by value id; first > last: unused */
 };
 
 static void
@@ -24,8 +24,8 @@ mark_def(struct lives *l, const om_value *v, uint32_t step)
 		l->last[v->id] = step;
 }
 
-/* A value from outside a body is wanted again in each round: it stays until
- * the op that repeats the body has ended. */
+/* A value from outside of a loop body is used in each iteration: it stays live
+ * until the op that repeats the body has ended. */
 static void
 mark_use(struct lives *l, const om_block *b, const om_value *v, uint32_t step)
 {
@@ -40,7 +40,7 @@ mark_use(struct lives *l, const om_block *b, const om_value *v, uint32_t step)
 		l->last[v->id] = step;
 }
 
-/* Parameters of a repeated body are written again when a round ends. */
+/* Parameters of a loop body are written again at the end of each iteration. */
 static void
 mark_block(struct lives *l, const om_block *b)
 {
@@ -61,14 +61,14 @@ mark_block(struct lives *l, const om_block *b)
 }
 
 static uint64_t
-rounded(uint64_t bytes, uint64_t align)
+round_up(uint64_t bytes, uint64_t align)
 {
 	return (bytes + align - 1) / align * align;
 }
 
 /* Bytes that the caller owns: inputs and outputs of the graph. */
 static bool *
-callers(const om_prog *p, om_arena *mem)
+find_caller_values(const om_prog *p, om_arena *mem)
 {
 	bool *is = OM_NEWN(mem, bool, p->nvalue);
 
@@ -88,7 +88,7 @@ plannable(const om_prog *p, const om_value *v, const bool *is_callers)
 	if (is_callers[v->id] || v->is_const || p->plan->place[v->id].where == OM_UNUSED
 	    || v->type.kind != OM_TENSOR || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
 		return 0;
-	return rounded(bytes, p->align);
+	return round_up(bytes, p->align);
 }
 
 static int
@@ -98,9 +98,9 @@ by_file_index(const void *a, const void *b)
 	return ((*x)->file_index > (*y)->file_index) - ((*x)->file_index < (*y)->file_index);
 }
 
-/* The ops of all blocks as they stood in the file; gives them as they stand. */
+/* Restore the file order in all blocks; returns the current orders. */
 static om_op ***
-take_file_order(om_prog *p, om_arena *mem)
+restore_file_order(om_prog *p, om_arena *mem)
 {
 	om_op ***now = OM_NEWN(mem, om_op **, p->nblock);
 
@@ -118,7 +118,7 @@ take_file_order(om_prog *p, om_arena *mem)
 }
 
 static void
-take_back(om_prog *p, om_op ***now)
+restore_order(om_prog *p, om_op ***now)
 {
 	for (om_block *b = p->first; b; b = b->next)
 		om_block_set_order(b, now[b->id]);
@@ -126,11 +126,11 @@ take_back(om_prog *p, om_op ***now)
 }
 
 static uint64_t
-most_alive(om_prog *p, om_arena *mem, const bool *is_callers)
+peak_live(om_prog *p, om_arena *mem, const bool *is_callers)
 {
 	struct lives l = {OM_NEWN(mem, uint32_t, p->nvalue), OM_NEWN(mem, uint32_t, p->nvalue)};
 	int64_t *change = OM_NEWN(mem, int64_t, (size_t)p->nstep + 1);
-	int64_t now = 0, most = 0;
+	int64_t now = 0, peak = 0;
 
 	memset(l.first, 0xff, p->nvalue * sizeof *l.first);
 	mark_block(&l, p->first);
@@ -143,26 +143,26 @@ most_alive(om_prog *p, om_arena *mem, const bool *is_callers)
 	}
 	for (uint32_t k = 0; k <= p->nstep; k++) {
 		now += change[k];
-		most = now > most ? now : most;
+		peak = now > peak ? now : peak;
 	}
-	return (uint64_t)most;
+	return (uint64_t)peak;
 }
 
 static uint64_t
 file_order(om_prog *p, om_arena *mem, const bool *is_callers)
 {
 	if (!p->order || p->order_is_file)
-		return most_alive(p, mem, is_callers);
-	om_op ***now = take_file_order(p, mem);
-	const uint64_t most = most_alive(p, mem, is_callers);
-	take_back(p, now);
-	return most;
+		return peak_live(p, mem, is_callers);
+	om_op ***now = restore_file_order(p, mem);
+	const uint64_t peak = peak_live(p, mem, is_callers);
+	restore_order(p, now);
+	return peak;
 }
 
 /* ---- Weights, inputs and outputs. ---- */
 
-/* Constants that the run reads, and inputs with a default: most callers leave
- * those alone. */
+/* Constants that the run reads, and inputs with a default value, which most callers
+ * do not override. */
 static void
 count_weights(om_report *r, const om_prog *p, om_arena *mem)
 {
@@ -182,9 +182,9 @@ count_weights(om_report *r, const om_prog *p, om_arena *mem)
 			r->weights_bytes += om_value_bytes(p->values[k]);
 }
 
-/* Results in the memory of an input are counted with it. */
+/* Outputs in the memory of an input are counted with the input. */
 static void
-count_rest(om_report *r, const om_prog *p, const bool *is_callers)
+count_io(om_report *r, const om_prog *p, const bool *is_callers)
 {
 	for (uint32_t k = 0; k < p->plan->nalias; k++)
 		if (p->plan->alias[k].kind == OM_ALIAS_IO)
@@ -203,7 +203,7 @@ count_rest(om_report *r, const om_prog *p, const bool *is_callers)
 
 /* ---- Boxes and buffers. ---- */
 
-/* By value id: the alias row that names it, or NULL. */
+/* By value id: its alias entry, or NULL. */
 static const om_alias **
 aliases(const om_plan *plan, om_arena *mem)
 {
@@ -214,8 +214,8 @@ aliases(const om_plan *plan, om_arena *mem)
 	return of;
 }
 
-/* The value whose storage `id` lies in.  A plan that goes in a circle ends here
- * too: it was verified, but readers may ask before that. */
+/* The value that owns the storage of `id`. Terminates for cyclic aliases too: plans
+ * are verified, but readers may call this before that. */
 static uint32_t
 root_of(const om_plan *plan, const om_alias **alias, uint32_t id)
 {
@@ -287,7 +287,7 @@ add_scratch(om_report *r, const om_prog *p, om_arena *mem)
 }
 
 static int
-by_first(const void *a, const void *b)
+compare_first(const void *a, const void *b)
 {
 	const om_box *x = a, *y = b;
 
@@ -298,7 +298,7 @@ by_first(const void *a, const void *b)
 	return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-/* From values and buffers to boxes. */
+/* Index boxes by value and by buffer. */
 static void
 index_boxes(om_report *r, om_arena *mem)
 {
@@ -318,7 +318,7 @@ index_boxes(om_report *r, om_arena *mem)
 	}
 }
 
-/* Bytes of a buffer in use by one of its boxes, in multiples of the alignment. */
+/* The bytes of each buffer that its boxes use, in multiples of the alignment. */
 static void
 add_lives(om_report *r, om_arena *mem)
 {
@@ -342,7 +342,7 @@ add_lives(om_report *r, om_arena *mem)
 /* ---- The peak. ---- */
 
 static int
-by_bytes(const void *a, const void *b)
+compare_bytes(const void *a, const void *b)
 {
 	const om_report_live *x = a, *y = b;
 
@@ -351,7 +351,7 @@ by_bytes(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* A buffer goes by the name of the value that is in it at the peak. */
+/* A buffer is named after its largest value at the peak. */
 static const char *
 name_at(const om_report *r, uint32_t buffer, uint32_t step)
 {
@@ -386,16 +386,16 @@ om_report_in_use(const om_report *r, om_arena *mem)
 		for (uint32_t i = 0; i < r->buffer[k].nlive; i++) {
 			const om_interval *live = &r->buffer[k].live[i];
 			by[live->lower] += live->to - live->from;
-			by[live->upper] -= live->to - live->from;   /* sums of it never go below zero */
+			by[live->upper] -= live->to - live->from;   /* prefix sums of it are never negative */
 		}
 	for (uint32_t k = 1; k <= r->steps; k++)
 		by[k] += by[k - 1];
 	return by;
 }
 
-/* The step at which most is alive in all arenas together. */
+/* The step with the most bytes in use in all arenas together. */
 static uint32_t
-busiest_step(const om_report *r, om_arena *mem)
+find_peak_step(const om_report *r, om_arena *mem)
 {
 	const uint64_t *by = om_report_in_use(r, mem);
 	uint32_t step = 0;
@@ -405,7 +405,7 @@ busiest_step(const om_report *r, om_arena *mem)
 	return step;
 }
 
-/* ---- Parts of a training step, and what runs again. ---- */
+/* ---- Phases of a training step, and rematerialized ops. ---- */
 
 static void
 add_phase(om_report *r, const uint64_t *by, const om_op *op)
@@ -429,7 +429,7 @@ add_phase(om_report *r, const uint64_t *by, const om_op *op)
 }
 
 static int
-by_phase(const void *a, const void *b)
+compare_phase(const void *a, const void *b)
 {
 	const om_report_phase *x = a, *y = b;
 	return (x->phase > y->phase) - (x->phase < y->phase);
@@ -443,35 +443,35 @@ find_phases(om_report *r, const om_prog *p, om_arena *mem)
 	for (const om_op *op = p->first->first; op; op = op->next) {
 		if (op->is_folded)
 			continue;
-		*(op->rematerialized_from ? &r->again_flops : &r->flops) += om_op_cost(op).flops;
-		r->again += op->rematerialized_from != NULL;
+		*(op->rematerialized_from ? &r->rematerialized_flops : &r->flops) += om_op_cost(op).flops;
+		r->rematerialized += op->rematerialized_from != NULL;
 	}
 	for (const om_op *op = p->first->first; op && !r->parallel_safe; op = op->next)
 		if (op->phase != OM_NO_PHASE && !op->is_folded)
 			add_phase(r, by, op);
 	if (r->nphase)
-		qsort(r->phase, r->nphase, sizeof r->phase[0], by_phase);
+		qsort(r->phase, r->nphase, sizeof r->phase[0], compare_phase);
 }
 
-/* What the plan says: there is no step to look at. */
+/* The peak of a plan for any order, which has no step, is in the plan. */
 static void
-take_peak(om_report *r, const om_plan *plan, om_arena *mem)
+copy_peak(om_report *r, const om_plan *plan, om_arena *mem)
 {
 	r->live = OM_NEWN(mem, om_report_live, plan->npeak);
 	for (uint32_t k = 0; k < plan->npeak; k++)
 		r->live[r->nlive++] = (om_report_live){plan->peak[k].name, plan->peak[k].bytes};
-	qsort(r->live, r->nlive, sizeof *r->live, by_bytes);
+	qsort(r->live, r->nlive, sizeof *r->live, compare_bytes);
 }
 
 static void
 find_peak(om_report *r, const om_prog *p, om_arena *mem)
 {
 	if (r->parallel_safe) {
-		take_peak(r, p->plan, mem);
+		copy_peak(r, p->plan, mem);
 		return;
 	}
 	if (p->plan->narena > 1)
-		r->peak_step = busiest_step(r, mem);
+		r->peak_step = find_peak_step(r, mem);
 	r->peak_op = om_op_at_step(p, r->peak_step);
 	r->live = OM_NEWN(mem, om_report_live, r->nbuffer);
 	for (uint32_t k = 0; k < r->nbuffer; k++) {
@@ -479,7 +479,7 @@ find_peak(om_report *r, const om_prog *p, om_arena *mem)
 		if (bytes)
 			r->live[r->nlive++] = (om_report_live){name_at(r, k, r->peak_step), bytes};
 	}
-	qsort(r->live, r->nlive, sizeof *r->live, by_bytes);
+	qsort(r->live, r->nlive, sizeof *r->live, compare_bytes);
 }
 
 double
@@ -488,7 +488,7 @@ om_report_gap(uint64_t bytes, uint64_t bound)
 	return bound ? (double)(bytes - bound) / (double)bound : 0;
 }
 
-/* Arenas stand beside each other: their bytes add up. */
+/* The sizes of the arenas add up. */
 static void
 sum_arenas(om_report *r, const om_plan *plan)
 {
@@ -511,7 +511,7 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 {
 	om_report *r = OM_NEW(mem, om_report);
 	const char *slash = strrchr(path, '/');
-	const bool *is_callers = callers(p, mem);
+	const bool *is_callers = find_caller_values(p, mem);
 
 	om_timeline(p);
 	r->prog = p;
@@ -523,12 +523,12 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	sum_arenas(r, p->plan);
 	r->file_order_bytes = file_order(p, mem, is_callers);
 	count_weights(r, p, mem);
-	count_rest(r, p, is_callers);
+	count_io(r, p, is_callers);
 	r->box = OM_NEWN(mem, om_box, (size_t)p->plan->nplace + p->plan->nscratch);
 	r->buffer = OM_NEWN(mem, om_report_buffer, (size_t)p->plan->nplace + p->plan->nscratch);
 	add_values(r, p, mem);
 	add_scratch(r, p, mem);
-	qsort(r->box, r->nbox, sizeof *r->box, by_first);
+	qsort(r->box, r->nbox, sizeof *r->box, compare_first);
 	index_boxes(r, mem);
 	om_report_loop_views(r, mem);
 	add_lives(r, mem);

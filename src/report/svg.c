@@ -1,9 +1,9 @@
 /* A plan as a picture: x is the step, y the address, a rectangle a value.
  *
  * The picture keeps its size; with more values the rectangles get smaller and
- * lose their labels first, then their borders.  Every rectangle tells its name,
- * bytes and steps when pointed at.  Several arenas stand one on top of the other,
- * the first one below.
+ * lose their labels first, then their borders.  Every rectangle shows its name,
+ * bytes and steps when pointed at.  Several arenas are stacked,
+ * the first at the bottom.
  */
 #include <config.h>
 
@@ -27,20 +27,20 @@ struct plot {
 	const om_report *r;
 	FILE *to;
 	om_arena *mem;
-	uint32_t from, steps;        /* steps shown: those in which something is alive */
+	uint32_t from, steps;        /* steps shown: those with a live value */
 	double width;                /* of the plot */
 	double dx, dy;               /* per step, per byte */
 	bool crowded;                /* too many values for borders */
 };
 
 static const struct { const char *fill[2], *text, *label; } looks[] = {
-	[OM_BOX_OWN]     = {{"#7aa6d8", "#94b8e0"}, "#10263f", "storage of its own"},
+	[OM_BOX_OWN]     = {{"#7aa6d8", "#94b8e0"}, "#10263f", "own storage"},
 	[OM_BOX_INPLACE] = {{"#86c38a", "#9dcfa0"}, "#12351a", "computed in place"},
 	[OM_BOX_VIEW]    = {{"#e8c468", "#edd187"}, "#443300", "view"},
 	[OM_BOX_SCRATCH] = {{"#c9a3d6", "#d5b7df"}, "#3b1d47", "scratch"},
 };
 
-/* Of what moves: a value keeps its colour in all its places. */
+/* Of rotating values: a value has one color in all its locations. */
 static const struct { const char *fill, *text; } hues[] = {
 	{"#66b2b2", "#0c3030"}, {"#e39a8d", "#4a1710"}, {"#a99bd8", "#221650"}, {"#d9a35f", "#452a05"},
 	{"#8fbf6b", "#1d3a08"}, {"#d58fb8", "#471735"}, {"#7fb3e6", "#0d2c4d"}, {"#bdb76b", "#38350a"},
@@ -122,8 +122,7 @@ address_axis(const struct plot *p)
 
 /* ---- Rectangles. ---- */
 
-/* Where a later box of the same buffer covers this one: the first step that is
- * not seen any more. */
+/* The first step at which a later box of the same buffer covers this one. */
 static uint32_t
 seen_until(const om_report *r, uint32_t box)
 {
@@ -138,8 +137,8 @@ seen_until(const om_report *r, uint32_t box)
 	return x->last + 1;
 }
 
-/* What of the name fits into so many pixels: all, what follows its last slash,
- * or a beginning; NULL when that says nothing. */
+/* The part of the name that fits in so many pixels: all, the part after its last slash,
+ * or a prefix; NULL if that is too short. */
 static const char *
 fitting(const struct plot *p, const char *name, double room)
 {
@@ -165,7 +164,7 @@ address(const struct plot *p, const om_box *x)
 	return p->r->base[x->arena] + x->offset;
 }
 
-/* Name and bytes on two lines, the name alone, or upright; as much as fits. */
+/* Name and bytes on two lines, the name alone, or the name rotated; as much as fits. */
 static void
 label(const struct plot *p, const om_box *x, const char *name, double left, double width)
 {
@@ -191,9 +190,9 @@ label(const struct plot *p, const om_box *x, const char *name, double left, doub
 			cy + LINE - 2, looks[x->kind].text, bytes);
 }
 
-/* A value in one of the places that it takes with the rounds of a loop. */
+/* Draw a value at one of its locations in a loop. */
 static void
-turn(const struct plot *p, const om_box *x, const om_loop_view *t, size_t hue)
+draw_view(const struct plot *p, const om_box *x, const om_loop_view *t, size_t hue)
 {
 	const char *name = om_clean_text(p->mem, x->name);
 	const uint64_t address = p->r->base[t->arena] + t->offset;
@@ -217,12 +216,12 @@ turn(const struct plot *p, const om_box *x, const om_loop_view *t, size_t hue)
 }
 
 static void
-turns_of(const struct plot *p, const om_box *x, uint32_t n, size_t *hue)
+draw_views(const struct plot *p, const om_box *x, uint32_t n, size_t *hue)
 {
 	for (uint32_t k = 0; k < n; k++) {
-		for (uint32_t i = 0; i < x[k].nturn; i++)
-			turn(p, &x[k], &x[k].turn[i], *hue % NHUE);
-		*hue += x[k].nturn > 0;
+		for (uint32_t i = 0; i < x[k].nview; i++)
+			draw_view(p, &x[k], &x[k].view[i], *hue % NHUE);
+		*hue += x[k].nview > 0;
 	}
 }
 
@@ -247,10 +246,10 @@ rectangle(const struct plot *p, uint32_t box)
 	}
 	fprintf(p->to, "%" PRIu64 "\nsteps %" PRIu32 " to %" PRIu32 ", %s</title>"
 		"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"%s/>",
-		x->offset, x->first, x->last, x->nturn ? "kept for what takes turns" : looks[x->kind].label,
+		x->offset, x->first, x->last, x->nview ? "reserved for rotating values" : looks[x->kind].label,
 		left, top, width, (double)x->bytes * p->dy, looks[x->kind].fill[x->buffer % 2],
-		x->nturn ? " fill-opacity=\".3\"" : "");
-	if (!x->nturn)
+		x->nview ? " fill-opacity=\".3\"" : "");
+	if (!x->nview)
 		label(p, x, name, left, seen);
 	fputs("</g>\n", p->to);
 }
@@ -281,15 +280,16 @@ title(const struct plot *p)
 	fprintf(p->to, "<text x=\"%d\" y=\"28\" font-size=\"17\" fill=\"#2c3640\">", LEFT);
 	text(p->to, om_clean_text(p->mem, r->model));
 	fprintf(p->to, ": %s in %s, %s without sharing</text>\n", om_bytes_text(r->arena_bytes, arena),
-		r->prog->plan->narena > 1 ? "all arenas" : r->parallel_safe ? "one arena, in any order" : "one arena",
+		r->prog->plan->narena > 1 ? "all arenas" : r->parallel_safe ? "one arena, valid in any order"
+			: "one arena",
 		om_bytes_text(r->naive_bytes, naive));
 }
 
 static bool
-has_turns(const om_report *r)
+has_views(const om_report *r)
 {
 	for (uint32_t k = 0; k < r->nbox; k++)
-		if (r->box[k].nturn)
+		if (r->box[k].nview)
 			return true;
 	return r->nvisitor > 0;
 }
@@ -310,15 +310,15 @@ legend(const struct plot *p)
 			"<text class=\"key\" x=\"%.0f\" y=\"56\">%s</text>\n", x, looks[k].fill[0], x + 20, looks[k].label);
 		x += 42 + 7 * (double)strlen(looks[k].label);
 	}
-	if (!has_turns(p->r))
+	if (!has_views(p->r))
 		return;
 	for (size_t k = 0; k < 4; k++)
 		fprintf(p->to, "<rect x=\"%.0f\" y=\"44\" width=\"4\" height=\"14\" fill=\"%s\"/>", x + 4 * (double)k, hues[k].fill);
-	fprintf(p->to, "<text class=\"key\" x=\"%.0f\" y=\"56\">in turn: the rounds of the loop, one beside the other"
+	fprintf(p->to, "<text class=\"key\" x=\"%.0f\" y=\"56\">rotating: iterations of the loop side by side"
 		"</text>\n", x + 22);
 }
 
-/* Where an arena ends and the next one starts. */
+/* The borders between arenas. */
 static void
 borders(const struct plot *p)
 {
@@ -334,7 +334,7 @@ borders(const struct plot *p)
 	}
 }
 
-/* The step that decides the size, the arena's end, and the bound where it is lower. */
+/* The peak step, the end of the arena, and the lower bound if it is lower. */
 static void
 lines(const struct plot *p)
 {
@@ -391,8 +391,8 @@ om_report_svg(const om_report *r, FILE *to)
 	address_axis(&p);
 	for (uint32_t k = 0; k < r->nbox; k++)
 		rectangle(&p, k);
-	turns_of(&p, r->box, r->nbox, &hue);
-	turns_of(&p, r->visitor, r->nvisitor, &hue);
+	draw_views(&p, r->box, r->nbox, &hue);
+	draw_views(&p, r->visitor, r->nvisitor, &hue);
 	borders(&p);
 	lines(&p);
 	fputs("</svg>\n", to);

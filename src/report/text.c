@@ -1,4 +1,4 @@
-/* A report for people, and as a table of numbers. */
+/* A report as text and as CSV. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ om_bytes_text(uint64_t bytes, char out[32])
 	return out;
 }
 
-/* Bytes of the character that starts at `s`; 0 when it is none. */
+/* The bytes of the character that starts at `s`; 0 if it is invalid. */
 static size_t
 character(const unsigned char *s)
 {
@@ -72,7 +72,7 @@ skip(const char *s, size_t n)
 	return s;
 }
 
-/* The end of a name tells more than its middle. */
+/* Shorten in the middle: the end of a name is more specific. */
 static const char *
 shorter(om_arena *mem, const char *s, size_t most)
 {
@@ -81,7 +81,7 @@ shorter(om_arena *mem, const char *s, size_t most)
 	return n <= most ? s : om_printf(mem, "%.*s…%s", (int)(skip(s, left) - s), s, skip(s, n - right));
 }
 
-/* Of the last column of a table. */
+/* A name in the last column of a table. */
 static const char *
 name_text(const om_report *r, om_arena *mem, const char *name)
 {
@@ -115,22 +115,22 @@ inputs(const om_prog *p, FILE *to, om_arena *mem)
 	fputs(n ? "\n" : "none\n", to);
 }
 
-/* How the ops were put in order, and what is known about that. */
+/* The order of the ops, and whether it is proven optimal. */
 static void
 order(const om_prog *p, FILE *to)
 {
 	if (!p->order || strcmp(p->order, "file") == 0)
 		return;
-	const char *what = p->order_is_file ? "that of the file" : "not that of the file";
+	const char *what = p->order_is_file ? "file order" : "differs from file order";
 	if (strcmp(p->order, "mem") == 0)
-		what = p->order_is_file && p->order_is_proven ? "that of the file: no other takes less"
-			: p->order_is_file ? "that of the file: no better one was found"
-			: p->order_is_proven ? "takes less than that of the file, and no other takes less"
-			: "takes less than that of the file";
+		what = p->order_is_file && p->order_is_proven ? "file order: proven minimal"
+			: p->order_is_file ? "file order: no better one found"
+			: p->order_is_proven ? "lower peak than file order, proven minimal"
+			: "lower peak than file order";
 	fprintf(to, "  %-20s %14s  %10s  %s\n", "order", p->order, "", what);
 }
 
-/* One line for each, where there are several or a limit was set. */
+/* One line for each arena if there are several or a limit. */
 static void
 arenas(const om_plan *plan, FILE *to, om_arena *mem)
 {
@@ -144,7 +144,7 @@ arenas(const om_plan *plan, FILE *to, om_arena *mem)
 			line(to, name, a->bytes, om_printf(mem, "%s, lower bound %" PRIu64 ", %s", of, a->lower_bound,
 				a->status == OM_PACK_OPTIMAL ? "optimal" : "feasible"));
 		else
-			line(to, name, a->limit, "what is allowed");
+			line(to, name, a->limit, "of the arena");
 	}
 }
 
@@ -154,8 +154,8 @@ bound_note(const om_report *r, om_arena *mem)
 	if (r->status != OM_PACK_OPTIMAL)
 		return om_printf(mem, "feasible: the gap is %.2f %%", 100 * r->gap);
 	if (r->prog->plan->narena > 1)
-		return "optimal: no smaller arenas for what lies in each";
-	return r->parallel_safe ? "optimal: no smaller arena that does for every order"
+		return "optimal for the values of each arena";
+	return r->parallel_safe ? "optimal: no smaller arena is valid in any order"
 		: "optimal: no smaller arena for this order";
 }
 
@@ -165,21 +165,23 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 	const double share = r->naive_bytes ? 100 * (double)r->arena_bytes / (double)r->naive_bytes : 100;
 
 	line(to, "naive", r->naive_bytes, "every value on its own");
-	line(to, "file order", r->file_order_bytes, "most alive at once, nothing in place, no views");
+	line(to, "file order", r->file_order_bytes, "peak live, nothing in place, no views");
 	line(to, r->prog->plan->narena > 1 ? "arenas" : "arena", r->arena_bytes,
-		om_printf(mem, "%.1f %% of naive%s", share, r->parallel_safe ? ", in whatever order the ops run" : ""));
+		om_printf(mem, "%.1f %% of naive%s", share, r->parallel_safe ? ", valid in any order" : ""));
 	arenas(r->prog->plan, to, mem);
 	if (r->scratch_bytes)
 		line(to, "  kernel scratch", r->scratch_bytes, "at most, inside the arena");
 	line(to, "lower bound", r->lower_bound_bytes, bound_note(r, mem));
 	order(r->prog, to);
-	if (r->again)
-		fprintf(to, "  %-20s %14" PRIu32 "  %10s  op%s again, so that less is kept: %.1f %% more work\n", "recomputed", r->again,
-			"", r->again == 1 ? " runs" : "s run", r->flops > 0 ? 100 * r->again_flops / r->flops : 0);
+	if (r->rematerialized)
+		fprintf(to, "  %-20s %14" PRIu32 "  %10s  op%s again to lower the peak: %.1f %% more work\n",
+			"recomputed", r->rematerialized,
+			"", r->rematerialized == 1 ? " runs" : "s run", r->flops > 0
+				? 100 * r->rematerialized_flops / r->flops : 0);
 	line(to, "weights", r->weights_bytes, "outside the arena");
 	line(to, "inputs and outputs", r->io_bytes, "outside the arena, owned by the caller");
 	if (r->tied_bytes)
-		line(to, "  in place", r->tied_bytes, "outputs that are computed over the inputs which they replace");
+		line(to, "  in place", r->tied_bytes, "outputs that update their inputs in place");
 }
 
 static void
@@ -191,18 +193,18 @@ peak(const om_report *r, FILE *to, om_arena *mem)
 	if (r->nlive == 0)
 		return;
 	if (r->parallel_safe)
-		fputs("\npeak: in some order or other, ", to);
+		fputs("\npeak: in some order, ", to);
 	else
 		fprintf(to, "\npeak at step %" PRIu32 " of %" PRIu32 ", ", r->peak_step, r->steps);
 	if (r->parallel_safe)
-		fputs("all of these are needed", to);
+		fputs("all of these are live", to);
 	else if (!r->peak_op)
-		fputs("where the graph ends", to);
+		fputs("at the end of the graph", to);
 	else if (*r->peak_op->name)
 		fprintf(to, "%s %s", r->peak_op->type, om_clean_text(mem, r->peak_op->name));
 	else
 		fputs(r->peak_op->type, to);
-	fputs(r->parallel_safe ? " at once:\n" : "; alive there:\n", to);
+	fputs(r->parallel_safe ? " at once:\n" : "; live at the peak:\n", to);
 	for (uint32_t k = 0; k < r->nlive && k < SHOWN; k++)
 		line(to, "", r->live[k].bytes, name_text(r, mem, r->live[k].name));
 	if (r->nlive > SHOWN) {
@@ -214,12 +216,12 @@ peak(const om_report *r, FILE *to, om_arena *mem)
 	}
 }
 
-/* Where the peak of a training step is. */
+/* The peak of each phase of a training step. */
 static void
 phases(const om_report *r, FILE *to, om_arena *mem)
 {
 	if (r->nphase)
-		fputs("\nmost in use, by the parts of the step:\n", to);
+		fputs("\npeak by phase of the training step:\n", to);
 	for (uint32_t k = 0; k < r->nphase; k++) {
 		const om_report_phase *x = &r->phase[k];
 		const char *name = om_clean_text(mem, x->op->name);
@@ -235,7 +237,7 @@ order_text(const char *order)
 {
 	static const struct { const char *order, *text; } texts[] = {
 		{"file", "order of the file"}, {"bfs", "order bfs"}, {"mem", "order mem"},
-		{"any", "whatever the order"},
+		{"any", "any order"},
 	};
 
 	for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
@@ -244,7 +246,7 @@ order_text(const char *order)
 	return order;
 }
 
-/* Those of an order in a row, with the bound, which they share, at the end. */
+/* The strategies, grouped by order; the last line of a group is their common bound. */
 static void
 strategies(const om_report *r, FILE *to)
 {
@@ -266,7 +268,7 @@ strategies(const om_report *r, FILE *to)
 	}
 }
 
-/* Values that take turns among several places, or lie in slices. */
+/* Values that rotate buffers, or are slices. */
 static void
 moving(const om_report *r, FILE *to, om_arena *mem)
 {
@@ -274,7 +276,7 @@ moving(const om_report *r, FILE *to, om_arena *mem)
 	const om_plan *plan = r->prog->plan;
 
 	if (plan->nview)
-		fputs("\nmove with the rounds of a loop:\n", to);
+		fputs("\nrotate buffers in a loop:\n", to);
 	for (uint32_t k = 0; k < plan->nview && k < SHOWN; k++)
 		fprintf(to, "  %s: %s\n", om_clean_text(mem, r->prog->values[plan->view[k].value]->name),
 			om_report_moving(r->prog, &plan->view[k], mem));
@@ -298,7 +300,7 @@ om_report_text(const om_report *r, FILE *to)
 	moving(r, to, mem);
 	phases(r, to, mem);
 	if (p->plan->nunplanned)
-		fputs("\nnot in the arena, placed when they are computed:\n", to);
+		fputs("\nnot in the arena, allocated at run time:\n", to);
 	for (uint32_t k = 0; k < p->plan->nunplanned; k++)
 		fprintf(to, "  %s: %s\n", om_clean_text(mem, p->values[p->plan->unplanned[k].value]->name),
 			p->plan->unplanned[k].why);
@@ -325,8 +327,8 @@ csv_text(FILE *to, const char *s)
 	putc('"', to);
 }
 
-/* Steps in between in which the buffer is free, or only some of its bytes are in
- * use: "4-7 9-12@0:64", upper and end exclusive. */
+/* Intervals in which the buffer is free, or only some of its bytes are in use: "4-7
+ * 9-12@0:64", both ends exclusive. */
 static void
 csv_gaps(FILE *to, const om_report_buffer *b)
 {

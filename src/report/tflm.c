@@ -1,12 +1,13 @@
-/* A plan as an offline plan of TFLite Micro: the words of the metadata entry
+/* A plan as an offline plan of TFLite Micro: the content of the metadata entry
  * "OfflineMemoryAllocation" of a .tflite file, as a C array.
  *
  *   0: version of the format, 1     1: subgraph, 0     2: number of tensors n
- *   3 to 3+n: byte offset of each tensor in the arena; -1: the runtime's planner finds
- *             a place for it, around those that have one
+ *   3 to 3+n: byte offset of each tensor in the arena; -1: the runtime's planner
+ *             places it around the others
  *
- * Tensors are those of the ONNX graph: inputs, then what each op computes, in the
- * order of the ops; a converter numbers its own, so their names stand beside. */
+ * Tensors are those of the ONNX graph: inputs, then the results of each op, in the
+ * order of the ops; a converter numbers tensors differently, so their names are
+ * added as comments. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -21,15 +22,18 @@ check(const om_report *r, om_session *s)
 	const om_plan *plan = r->prog->plan;
 
 	if (plan->narena > 1)
-		return om_fail(s, OM_UNSUPPORTED, "an offline plan of TFLite Micro knows one arena, this plan has %" PRIu32,
+		return om_fail(s, OM_UNSUPPORTED,
+			"an offline plan of TFLite Micro supports one arena, this plan has %" PRIu32,
 			plan->narena);
 	if (r->prog->nblock > 1)
-		return om_fail(s, OM_UNSUPPORTED, "an offline plan of TFLite Micro knows one graph, and this model has branches "
-			"or loops: their memory would not be kept free");
+		return om_fail(s, OM_UNSUPPORTED,
+			"an offline plan of TFLite Micro supports one graph, and this model has branches "
+			"or loops, whose memory would not be reserved");
 	if (plan->parallel_safe)
 		return om_fail(s, OM_UNSUPPORTED, "TFLite Micro runs in the order of the file: plan without --order-free");
 	if (plan->arena[0].align % TFLM_ALIGN)
-		return om_fail(s, OM_UNSUPPORTED, "TFLite Micro wants offsets that are multiples of %d, the plan has multiples of %"
+		return om_fail(s, OM_UNSUPPORTED,
+			"TFLite Micro requires offsets that are multiples of %d, the plan has multiples of %"
 			PRIu64, TFLM_ALIGN, plan->arena[0].align);
 	if (plan->arena[0].bytes > INT32_MAX)
 		return om_fail(s, OM_UNSUPPORTED, "TFLite Micro has offsets of 31 bits, the arena has %" PRIu64 " bytes",
@@ -38,7 +42,7 @@ check(const om_report *r, om_session *s)
 }
 
 static void
-put(const om_report *r, om_arena *mem, FILE *to, const om_value *v)
+write_tensor(const om_report *r, om_arena *mem, FILE *to, const om_value *v)
 {
 	const om_placement *at = &r->prog->plan->place[v->id];
 
@@ -52,7 +56,7 @@ put(const om_report *r, om_arena *mem, FILE *to, const om_value *v)
 	putc('\n', to);
 }
 
-/* Constants lie in the file. */
+/* Constants are in the file. */
 static bool
 is_tensor(const om_report *r, const om_value *v)
 {
@@ -60,18 +64,18 @@ is_tensor(const om_report *r, const om_value *v)
 }
 
 static uint32_t
-walk(const om_report *r, om_arena *mem, FILE *to)
+write_tensors(const om_report *r, om_arena *mem, FILE *to)
 {
 	const om_block *graph = r->prog->first;
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < graph->nparam; k++)
 		if (is_tensor(r, graph->param[k]) && ++n && to)
-			put(r, mem, to, graph->param[k]);
+			write_tensor(r, mem, to, graph->param[k]);
 	for (const om_op *op = graph->first; op; op = op->next)
 		for (uint32_t k = 0; k < op->nout; k++)
 			if (is_tensor(r, op->out[k]) && ++n && to)
-				put(r, mem, to, op->out[k]);
+				write_tensor(r, mem, to, op->out[k]);
 	return n;
 }
 
@@ -80,10 +84,10 @@ om_report_tflm(const om_report *r, om_session *s, om_arena *mem, FILE *to)
 {
 	OM_TRY(check(r, s));
 	fprintf(to, "// Metadata \"OfflineMemoryAllocation\", made by %s.\n// Tensor arena: at least %" PRIu64
-		" bytes, and what the runtime itself wants.\n#include <stdint.h>\n\nconst int32_t offline_memory_allocation[] = {\n"
+		" bytes, and those of the runtime itself.\n#include <stdint.h>\n\nconst int32_t offline_memory_allocation[] = {\n"
 		"\t1,  // version\n\t0,  // subgraph\n\t%" PRIu32 ",  // tensors\n", PACKAGE_STRING,
-		r->prog->plan->arena[0].bytes, walk(r, mem, NULL));
-	walk(r, mem, to);
+		r->prog->plan->arena[0].bytes, write_tensors(r, mem, NULL));
+	write_tensors(r, mem, to);
 	fputs("};\n", to);
 	return OM_OK;
 }

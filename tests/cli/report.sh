@@ -14,7 +14,7 @@ om report "$models/branches.onnx"
 om report "$models/digits.onnx" --target cpu
 om report "$models/digits.onnx" --target tpu
 "$ONNXMEM" report "$models/digits.onnx" --svg - | cmp - "$models/../docs/digits.svg" && echo the picture in docs is this one
-# What moves with the rounds of a loop: in words, and in the picture, in each of its places.
-om report "$models/nnc_lag.onnx" --svg lag.svg | sed -n '/^move/,/^$/p'
+# Values that rotate buffers in a loop: as text, and in the picture, at each of their locations.
+om report "$models/nnc_lag.onnx" --svg lag.svg | sed -n '/^rotate/,/^$/p'
 sed -n 's|.*<title>b0$|&|p; /<title>b0$/{n;p;n;s/<.title>.*//p}' lag.svg | sed 's/.*<title>//'
-om report "$models/loop_swap.onnx" --svg - | grep -c 'rounds 0, 2, 4'
+om report "$models/loop_swap.onnx" --svg - | grep -c 'iterations 0, 2, 4'

@@ -6,7 +6,7 @@ om train mlp.step.onnx --data train.npz --rate 0.05 --epochs 3 --net mlp.onnx --
 "$PYTHON" "$here/cli/mlp.py" trained.onnx | sed 's/: \(9[5-9]\|100\) of 100$/: at least 95 of 100/'
 om train mlp.step.onnx --data train.npz --rate 0.05 --epochs 3 --net mlp.onnx --save again.onnx --recompute 50 --target cpu | tail -2
 cmp trained.onnx again.onnx && echo same
-om report mlp.step.onnx --dim N=64 | sed -n '/in place/p; /most in use/,$p'
+om report mlp.step.onnx --dim N=64 | sed -n '/in place/p; /peak by phase/,$p'
 om plan mlp.step.onnx planned.onnx --dim N=64
 om verify planned.onnx
 

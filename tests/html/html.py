@@ -158,11 +158,11 @@ def _(b):
     b.open(page(MODELS + "/loop.onnx"))
     assert b.eval("onnxmem.D.bands.length") >= 1
     moving = b.eval("onnxmem.D.moving.length")
-    assert ("move with the rounds" in b.eval("document.body.innerText")) == (moving > 0)
+    assert ("rotate buffers in a loop" in b.eval("document.body.innerText")) == (moving > 0)
     shot(b, "loop")
 
 
-@test("values in each of the places that they take with the rounds of a loop")
+@test("rotating values at each of their locations in a loop")
 def _(b):
     b.open(page(MODELS + "/nnc_lag.onnx"))
     turns = b.eval("onnxmem.boxes.filter(b => b.turns.length).map(b => [b.name, b.home, b.turns])")
@@ -177,7 +177,7 @@ def _(b):
                 r.top + r.height - 22 - (t.y + t.bytes / 2 - v.y0) / (v.y1 - v.y0) * (r.height - 30)]; })(%s)""" % json.dumps(third))
     b.mouse("mouseMoved", *at)
     tip = b.eval("document.getElementById('tip').innerText")
-    assert tip.startswith("b2") and "here in round 2;" in tip and "in turn at 448, 896, 1344, x0, 0" in tip, tip
+    assert tip.startswith("b2") and "here in iteration 2;" in tip and "rotates through 448, 896, 1344, x0, 0" in tip, tip
     shot(b, "turns")
 
 
