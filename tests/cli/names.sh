@@ -6,10 +6,5 @@ printf '\t%%y = Add(%%"a<b>&\\"c\\"", %%"d,\\x01\\xc3\\xa9\\xff")\n\tret %%y\n}\
 om dump names.ir
 om report names.ir --csv - | sed 's/[^ -~]/?/g'
 "$ONNXMEM" report names.ir --svg - | grep -c '<title>a&lt;b&gt;&amp;&quot;c&quot;$'
-<<<<<<< HEAD
 om report names.ir --json - | sed -n '/"peak"/,/^  },/p'
-om report names.ir | sed -n '/alive there/,/^$/p'
-=======
-om report names.ir --json - | grep -A30 '"peak"'
 om report names.ir | sed -n '/live at the peak/,/^$/p'
->>>>>>> b4d691b (report: the words of reports are standard terms)

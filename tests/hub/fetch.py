@@ -631,7 +631,7 @@ def _():
 def _():
     archive("bomb", "exceeds 67108864 bytes; `--unpack-limit SIZE`")
     archive("many", "more than 5000 entries")
-    archive("good", "larger than 100 bytes", "--unpack-limit", "100")
+    archive("good", "exceeds 100 bytes", "--unpack-limit", "100")
 
 
 @test("archives that are damaged, or none")

@@ -62,9 +62,9 @@ splits_texts(void)
 }
 
 static CU_TestInfo arena_tests[] = {
-	{"a text is split at marks, and what is empty left out", splits_texts},
-	{"what it hands out after a clear is zeroed again", is_zeroed_again_after_clear},
-	{"what it hands out is zeroed and aligned", is_zeroed_and_aligned},
+	{"a string is split at marks, without empty parts", splits_texts},
+	{"memory is zeroed after a clear", is_zeroed_again_after_clear},
+	{"memory is zeroed and aligned", is_zeroed_and_aligned},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("arena", arena_tests);

@@ -1,4 +1,4 @@
-/* Colours, flows and pools on plain buffers and on programs. */
+/* Coloring, NNC and pools on plain buffers and on programs. */
 #include <config.h>
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ below(struct problem *p, unsigned n)
 	return (unsigned)om_rng_below(&p->state, n);
 }
 
-/* Lifetimes of one to three pieces, sizes that repeat, some of them zero. */
+/* Lifetimes of one to three intervals, sizes that repeat, some of them zero. */
 static void
 make(struct problem *p, uint64_t seed, unsigned pieces)
 {
@@ -86,8 +86,8 @@ all_ways_are_valid_on_random_problems(void)
 	}
 }
 
-/* As many blocks as are alive at once are enough for intervals, one less never
- * is. */
+/* As many blocks as the most buffers live at once are enough for intervals, one
+ * less never is. */
 static void
 limits_are_met_or_refused(void)
 {
@@ -116,7 +116,8 @@ limits_are_met_or_refused(void)
 	}
 }
 
-/* Some orders of what is apart in time, and what follows; all others conflict. */
+/* A random partial order of buffers that are disjoint in time; all other pairs
+ * interfere. */
 static om_interference_list
 random_order(struct problem *p)
 {
@@ -193,7 +194,7 @@ fixed_offsets_are_refused(void)
 
 /* ---- Programs. ---- */
 
-/* Bytes of the arena for every order that respects the data. */
+/* Bytes of an arena that is valid in any order. */
 static uint64_t
 open_bytes(const char *text, const char *passes)
 {
@@ -226,7 +227,7 @@ a_diamond_needs_all_in_any_order(void)
 {
 	static const char *const diamond = HEAD "%a = Softmax(%x)\n%b = CumSum(%a, %axis)\n"
 		"%c = CumSum(%a, %axis)\n%d = Softmax(%b)\n%e = Softmax(%c)\n%y = MatMul(%d, %e)\nret %y\n}\n";
-	/* Two chains that nothing orders; each alone needs two. */
+		/* Two independent chains; each alone needs two. */
 	static const char *const chains = HEAD "%a = Softmax(%x)\n%b = Exp(%a)\n%c = Softmax(%b)\n"
 		"%d = Neg(%x)\n%e = Exp(%d)\n%f = Softmax(%e)\n%y = ReduceSum(%c)\n%z = ReduceSum(%f)\nret %y, %z\n}\n";
 
@@ -238,7 +239,7 @@ a_diamond_needs_all_in_any_order(void)
 	CU_ASSERT_EQUAL(open_bytes(chains, "pack=color-least"), 2560);
 }
 
-/* Two bodies of one If share bytes; a body and what the If reads do not. */
+/* Two bodies of one If share bytes; a body and the inputs of the If do not. */
 static void
 branches_share_in_any_order(void)
 {
@@ -252,11 +253,11 @@ branches_share_in_any_order(void)
 }
 
 static CU_TestInfo share_tests[] = {
-	{"all ways are valid on random problems", all_ways_are_valid_on_random_problems},
-	{"limits are met or refused", limits_are_met_or_refused},
-	{"open orders are respected", open_orders_are_respected},
+	{"all strategies are valid on random problems", all_ways_are_valid_on_random_problems},
+	{"limits are kept or refused", limits_are_met_or_refused},
+	{"partial orders are respected", open_orders_are_respected},
 	{"fixed offsets are refused", fixed_offsets_are_refused},
-	{"a diamond needs all in any order", a_diamond_needs_all_in_any_order},
+	{"a diamond shares nothing in any order", a_diamond_needs_all_in_any_order},
 	{"branches share in any order", branches_share_in_any_order},
 	CU_TEST_INFO_NULL,
 };

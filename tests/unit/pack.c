@@ -40,7 +40,7 @@ add_again(struct problem *p, uint32_t lower, uint32_t upper)
 	p->live[p->n - 1][b->nlive++] = (om_interval){lower, upper};
 }
 
-/* Bytes [from, to) of the last buffer, in use in steps [lower, upper). */
+/* Bytes [from, to) of the last buffer are in use in steps [lower, upper). */
 static void
 use(struct problem *p, uint32_t lower, uint32_t upper, uint64_t from, uint64_t to)
 {
@@ -48,7 +48,7 @@ use(struct problem *p, uint32_t lower, uint32_t upper, uint64_t from, uint64_t t
 	p->live[p->n - 1][b->nlive++] = (om_interval){lower, upper, from, to};
 }
 
-/* A buffer whose intervals follow. */
+/* A buffer whose intervals are added by later calls. */
 static om_buffer *
 add_shaped(struct problem *p, uint64_t bytes)
 {
@@ -92,7 +92,7 @@ small_cases_have_the_best_answer(void)
 	add(&p, 2, 4, 640);
 	expect(&p, 1920);
 
-	start(&p);      /* a hole is filled while 64 bytes stay */
+	start(&p);      /* a gap is filled while 64 bytes stay live */
 	add(&p, 0, 3, 1280);
 	add(&p, 1, 9, 64);
 	add(&p, 3, 6, 640);
@@ -107,15 +107,15 @@ small_cases_have_the_best_answer(void)
 	add(&p, 4, 6, 640);
 	expect(&p, 1920);
 
-	start(&p);      /* nothing at all, and nothing to place */
+	start(&p);      /* an empty problem, and buffers of no bytes */
 	expect(&p, 0);
 	start(&p);
 	add(&p, 0, 5, 0);
 	expect(&p, 0);
 }
 
-/* Five buffers whose bound is 4 but that need 5: each meets two neighbours in a
- * way that no hole is left. */
+/* Five buffers whose bound is 4 but that need 5: each overlaps two neighbors in a
+ * way that leaves no gap. */
 static void
 more_than_the_bound_is_proven(void)
 {
@@ -146,7 +146,7 @@ only_the_topmost_is_not_rounded(void)
 	CU_ASSERT_EQUAL(step, 1);
 	expect(&p, 129);
 
-	start(&p);      /* one of them may lie anywhere: rounding proves nothing */
+	start(&p);      /* one of them may have any offset: rounding is not a valid bound */
 	add(&p, 0, 2, 1);
 	add(&p, 0, 2, 1)->align = 1;
 	CU_ASSERT_EQUAL(om_pack_bound(p.buf, p.n, NULL), 2);
@@ -172,7 +172,7 @@ lifetimes_may_have_gaps(void)
 	expect(&p, 1280);
 }
 
-/* ---- Shapes. ---- */
+/* ---- Partially live buffers. ---- */
 
 static void
 parts_are_reused(void)
@@ -186,7 +186,7 @@ parts_are_reused(void)
 	add(&p, 2, 6, 640);
 	expect(&p, 1280);
 
-	start(&p);      /* the operands of a concat, each born at its time */
+	start(&p);      /* the operands of a concat, each with its own first step */
 	add_shaped(&p, 192);
 	use(&p, 0, 5, 0, 64);
 	use(&p, 2, 5, 64, 128);
@@ -195,7 +195,7 @@ parts_are_reused(void)
 	add(&p, 1, 4, 64);
 	expect(&p, 192);
 
-	start(&p);      /* two that have to lie in each other's holes */
+	start(&p);      /* two buffers that fit only in each other's gaps */
 	add_shaped(&p, 256);
 	use(&p, 0, 4, 64, 128);
 	use(&p, 2, 4, 192, 256);
@@ -358,7 +358,7 @@ randomize(struct problem *p, uint64_t seed, unsigned n, unsigned steps)
 	}
 }
 
-/* All orders, each buffer on top of its neighbours: slow and plain. */
+/* Brute force: all orders, each buffer on top of its neighbors. */
 static uint64_t
 best_height(const struct problem *p, uint64_t *offset, unsigned placed, uint64_t height, uint64_t best)
 {
@@ -413,7 +413,7 @@ larger_ones_are_valid_and_repeat(void)
 	}
 }
 
-/* ---- Random shapes. ---- */
+/* ---- Random partially live buffers. ---- */
 
 static uint64_t
 end_of(const om_buffer *b, const om_interval *i)
@@ -421,7 +421,7 @@ end_of(const om_buffer *b, const om_interval *i)
 	return i->to ? i->to : b->bytes;
 }
 
-/* Do they use a byte both, at these offsets? */
+/* Do both use a byte at the same step, at these offsets? */
 static bool
 collide(const om_buffer *a, const om_buffer *b)
 {
@@ -455,7 +455,7 @@ randomize_shapes(struct problem *p, uint64_t seed, unsigned n, unsigned steps, u
 	}
 }
 
-/* All offsets below `best`: slower and plainer still. */
+/* Brute force: all offsets below `best`. */
 static uint64_t
 best_of_offsets(struct problem *p, unsigned k, uint64_t height, uint64_t best)
 {
@@ -474,7 +474,7 @@ best_of_offsets(struct problem *p, unsigned k, uint64_t height, uint64_t best)
 	return best;
 }
 
-/* Shapes that only fit when moved together are beyond greedy packing. */
+/* Buffers that only fit when moved together are beyond greedy packing. */
 static void
 small_shapes_are_nearly_optimal(void)
 {
@@ -494,7 +494,7 @@ small_shapes_are_nearly_optimal(void)
 	CU_ASSERT(reached >= ALL - ALL / 50);
 }
 
-/* What the check says, said by looking at all pairs. */
+/* The checker agrees with a comparison of all pairs. */
 static void
 checks_of_shapes_agree(void)
 {
@@ -530,7 +530,7 @@ larger_shapes_are_valid(void)
 	}
 }
 
-/* One buffer of many pieces among many others: what it meets is merged. */
+/* One buffer of many lifetimes among many others: forbidden ranges are merged. */
 static void
 many_pieces_are_one_buffer(void)
 {
@@ -557,23 +557,23 @@ many_pieces_are_one_buffer(void)
 }
 
 static CU_TestInfo pack_tests[] = {
-	{"small cases have the best answer", small_cases_have_the_best_answer},
-	{"more than the bound is proven", more_than_the_bound_is_proven},
+	{"small problems are packed optimally", small_cases_have_the_best_answer},
+	{"optimality above the bound is proven", more_than_the_bound_is_proven},
 	{"only the topmost buffer is not rounded", only_the_topmost_is_not_rounded},
 	{"lifetimes may have gaps", lifetimes_may_have_gaps},
-	{"parts of a buffer are reused", parts_are_reused},
+	{"unused bytes of a buffer are reused", parts_are_reused},
 	{"unused bytes count for the height", what_is_unused_still_counts_for_the_height},
 	{"cells are counted where they begin", cells_are_counted_where_they_begin},
-	{"wrong shapes are refused", wrong_shapes_are_refused},
+	{"invalid lifetimes are refused", wrong_shapes_are_refused},
 	{"fixed offsets are kept", fixed_offsets_are_kept},
-	{"nonsense is refused", nonsense_is_refused},
-	{"faults are found", faults_are_found},
-	{"300 small problems are solved as all orders do", small_ones_are_optimal},
-	{"larger problems are valid, and come out the same again", larger_ones_are_valid_and_repeat},
-	{"400 small problems with shapes come close to all offsets", small_shapes_are_nearly_optimal},
-	{"2000 random offsets: the check agrees with a look at all pairs", checks_of_shapes_agree},
-	{"larger problems with shapes are valid", larger_shapes_are_valid},
-	{"a buffer of 3000 pieces", many_pieces_are_one_buffer},
+	{"invalid buffers are refused", nonsense_is_refused},
+	{"the checker finds invalid packings", faults_are_found},
+	{"300 small problems are as low as by all orders", small_ones_are_optimal},
+	{"larger problems are valid and deterministic", larger_ones_are_valid_and_repeat},
+	{"400 small problems with partial lifetimes are close to optimal", small_shapes_are_nearly_optimal},
+	{"2000 random offsets: the checker agrees with a comparison of all pairs", checks_of_shapes_agree},
+	{"larger problems with partial lifetimes are valid", larger_shapes_are_valid},
+	{"a buffer of 3000 lifetimes", many_pieces_are_one_buffer},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("packer", pack_tests);

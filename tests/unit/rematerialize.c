@@ -1,5 +1,5 @@
-/* What to drop and make again: chains against all sets that there are, and runs walked
- * naively. */
+/* Rematerialization: chains compared with all sets, and schedules checked by a
+ * naive simulation. */
 #include <config.h>
 
 #include <stdio.h>
@@ -55,8 +55,8 @@ start(struct graph *g, uint64_t seed)
 	g->w = (om_remat_request){.q = &g->q, .cost = g->cost, .until = g->until, .most = 1e18, .effort = 1u << 24};
 }
 
-/* x1 = f(), x2 = f(x1), ...; then gradients from the last to the first, each of which needs
- * the x of its place. */
+/* x1 = f(), x2 = f(x1), ...; then gradients from the last to the first, each of
+ * which uses its x. */
 static void
 make_chain(struct graph *g, uint64_t seed)
 {
@@ -80,7 +80,7 @@ make_chain(struct graph *g, uint64_t seed)
 	g->storage[last].live_out = true;
 }
 
-/* The least that keeping to `budget` costs; below 0: nothing does. */
+/* The least cost of a peak of at most `budget`; below 0: impossible. */
 static double
 least(const struct graph *g, uint64_t budget)
 {
@@ -144,8 +144,8 @@ make_graph(struct graph *g, uint64_t seed)
 	g->w.budget = below(g, 3) ? 0 : below(g, 80);
 }
 
-/* Every op has what it needs, runs in its order, and again only as long as it may; the peak is
- * what is alive. */
+/* Every op has its inputs, runs in order, and again only within its limit; the peak
+ * is that of the live bytes. */
 static void
 walk(const struct graph *g, const om_remat_result *r)
 {
@@ -208,8 +208,8 @@ runs_are_what_they_say(void)
 	om_session_free(s);
 }
 
-/* x is needed at the start, in the middle and at the end, and large things are made in both gaps: it comes
- * back twice. */
+/* x is used at the start, in the middle and at the end, and large storages are made
+ * in both gaps: it is recomputed twice. */
 static void
 each_gap_by_itself(void)
 {
@@ -244,9 +244,9 @@ each_gap_by_itself(void)
 }
 
 static CU_TestInfo recompute_tests[] = {
-	{"each gap by itself", each_gap_by_itself},
+	{"gaps are independent", each_gap_by_itself},
 	{"chains are solved exactly", chains_are_solved_exactly},
-	{"runs are what they say", runs_are_what_they_say},
+	{"results match a simulation", runs_are_what_they_say},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("recompute", recompute_tests);

@@ -1,4 +1,4 @@
-/* Orders of low peak, against all orders that there are. */
+/* Orders of low peak, compared with all orders. */
 #include <config.h>
 
 #include "base/rng.h"
@@ -87,7 +87,7 @@ make_graph(struct graph *g, uint64_t seed)
 		make_op(g, i);
 }
 
-/* ---- As the header says it, by sets. ---- */
+/* ---- The definition of the header, by sets. ---- */
 
 static bool
 is_wanted(const struct graph *g, uint32_t s, uint32_t done)
@@ -145,7 +145,7 @@ can_run(const struct graph *g, uint32_t done, uint32_t i)
 	return true;
 }
 
-/* All orders, but for those that are no better than `best` already. */
+/* Brute force: all orders, except those that are no better than `best` already. */
 static uint64_t
 lowest(const struct graph *g, uint32_t done, uint64_t peak, uint64_t best)
 {
@@ -204,7 +204,7 @@ exact(void)
 	om_session_free(s);
 }
 
-/* With next to no nodes: still a legal order, never a worse one, no false claim. */
+/* With very few search nodes: a valid order, never a worse one, no false proof. */
 static void
 short_of_nodes(void)
 {
@@ -264,10 +264,10 @@ refused(void)
 }
 
 static CU_TestInfo order_tests[] = {
-	{"the lowest of all peaks", exact},
-	{"with few nodes: legal, not worse, no false proof", short_of_nodes},
-	{"orders in breadth are legal", in_breadth},
-	{"wrong problems are refused", refused},
+	{"the peak is minimal", exact},
+	{"with few nodes: valid, not worse, no false proof", short_of_nodes},
+	{"breadth-first orders are valid", in_breadth},
+	{"invalid problems are refused", refused},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("orders", order_tests);

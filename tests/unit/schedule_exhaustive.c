@@ -1,4 +1,4 @@
-/* The order pass on small random graphs, against the passes on all orders. */
+/* The schedule pass on small random graphs, compared with the passes on all orders. */
 #include <config.h>
 
 #include <stdarg.h>
@@ -96,7 +96,7 @@ add_op(struct graph *g)
 	}
 }
 
-/* What nobody uses is summed up in the end. */
+/* Values without a user are summed at the end. */
 static void
 make(struct graph *g, uint64_t seed)
 {
@@ -153,7 +153,7 @@ can_run(const struct walk *w, const om_op *op)
 	return true;
 }
 
-/* False: there are too many. */
+/* False: there are too many orders. */
 static bool
 try_all(struct walk *w, uint32_t at)
 {
@@ -226,7 +226,7 @@ proofs_hold(void)
 }
 
 static CU_TestInfo lowest_tests[] = {
-	{"proven orders are the lowest of all", proofs_hold},
+	{"orders proven minimal are minimal", proofs_hold},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("lowest arenas", lowest_tests);

@@ -1,4 +1,4 @@
-/* The complete search: against trying all offsets, and against itself. */
+/* The complete search, compared with all offsets, and with itself. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -49,7 +49,7 @@ finish(struct problem *p, uint32_t n)
 	qsort(p->lifetime, component->nlifetime, sizeof *p->lifetime, by_lower);
 }
 
-/* What may be asked of a random problem. */
+/* The features of a random problem. */
 enum { ALIGNS = 1, GAPS = 2, FIXED = 4 };
 
 static void
@@ -83,7 +83,7 @@ randomize(struct problem *p, uint64_t seed, uint32_t n, unsigned steps, unsigned
 	finish(p, n);
 }
 
-/* ---- All offsets, one after the other. ---- */
+/* ---- Brute force: all offsets. ---- */
 
 static bool
 is_free(const struct problem *p, const uint64_t *offset, uint32_t k)
@@ -142,7 +142,7 @@ small_ones_are_the_best(void)
 	om_session_free(s);
 }
 
-/* A claim of the end holds, and without it there may be something better. */
+/* A complete search proves optimality; with few nodes there may be a lower packing. */
 static void
 little_is_not_claimed_to_be_all(void)
 {
@@ -165,7 +165,7 @@ little_is_not_claimed_to_be_all(void)
 
 /* ---- Larger ones. ---- */
 
-/* Cut a full rectangle into pieces: it can be packed without any gap. */
+/* Cut a full rectangle into buffers: they can be packed without any gap. */
 static uint32_t
 cut(struct problem *p, uint64_t *seed, uint32_t n, om_interval steps, uint64_t bytes, int depth)
 {
@@ -242,11 +242,11 @@ what_is_shaped_is_left_alone(void)
 }
 
 static CU_TestInfo search_tests[] = {
-	{"6000 small problems are solved as all offsets do", small_ones_are_the_best},
-	{"little is not claimed to be all", little_is_not_claimed_to_be_all},
-	{"cut rectangles are put together", cut_rectangles_are_put_together},
-	{"the same is found again", the_same_is_found_again},
-	{"what is shaped is left alone", what_is_shaped_is_left_alone},
+	{"6000 small problems are as low as by all offsets", small_ones_are_the_best},
+	{"an incomplete search claims no proof", little_is_not_claimed_to_be_all},
+	{"cut rectangles are packed without gaps", cut_rectangles_are_put_together},
+	{"results are deterministic", the_same_is_found_again},
+	{"partially live buffers are not searched", what_is_shaped_is_left_alone},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("search", search_tests);
