@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Gradients in one op beside the plain form: time of the backward path's ops, and arenas.
+"""Fused gradients compared with decomposed ones: time of the backward path's ops, and arenas.
 
     bench/fused.py COMMAND [--repeat 30]
 
 Each case is a graph with one layer and the gradients of its inputs, made with `onnxmem grad` with and without
---functions; both are run in turns, as is the plain form by ONNX Runtime on one thread, where PYTHON has it.
-In ms: medians of the best of each turn (of all runs, for ONNX Runtime); arenas in KiB."""
+--functions; both are run alternately, as is the decomposed form by ONNX Runtime on one thread, if PYTHON has it.
+In ms: medians of the best of each repetition (of all runs, for ONNX Runtime); arenas in KiB."""
 import argparse
 import json
 import os
@@ -43,7 +43,7 @@ def layers():
 
 
 def build(nodes, shape, weights, path):
-    """The input is a weight too, so that its gradient is computed; the loss is a mean of squares."""
+    """The input is a weight too, so that its gradient is computed; the loss is the mean of squares."""
     nodes = [*nodes, h.make_node('Mul', ['y', 'y'], ['q']), h.make_node('ReduceMean', ['q'], ['l'], keepdims=0)]
     x = np.random.default_rng(1).standard_normal(shape)
     init = [nh.from_array(np.asarray(v, np.float32), k) for k, v in {'x': x, **weights}.items()]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Large models: how long `report` takes, and how much memory loading takes.
+"""Large models: the time of `report`, and the memory of loading.
 
 Makes a graph of 5,000 nodes and a model with 500 MB of external weights, then
-runs `onnxmem report` and, as the peer, the loading of the same file by ONNX
-Runtime (optimisation off), in turns.  Prints medians and ratios.
+runs `onnxmem report` and, for comparison, the loading of the same file by ONNX
+Runtime (optimization off), alternately.  Prints medians and ratios.
 
-    $PYTHON bench/large.py path/to/onnxmem [rounds]
+    $PYTHON bench/large.py path/to/onnxmem [repetitions]
 """
 import os
 import statistics
@@ -27,7 +27,7 @@ def save(path, nodes, shape, output, weights=(), **how):
 
 
 def chain_of_blocks(path, count):
-    """Residual blocks of five cheap nodes: planning is all there is to do."""
+    """Residual blocks of five cheap nodes: almost all time is planning."""
     from onnx import helper
     value, nodes = "x", []
     for k in range(count // 5):
@@ -43,7 +43,7 @@ def chain_of_blocks(path, count):
 
 
 def external_weights(path, megabytes):
-    """MatMuls whose weights lie in one file beside the model."""
+    """MatMuls with weights in one external file."""
     import numpy as np
     from onnx import helper, numpy_helper
     side = 2048
@@ -57,7 +57,7 @@ def external_weights(path, megabytes):
 
 
 def measure(command):
-    """Wall seconds and peak resident MB of a command that has to succeed."""
+    """Wall time in seconds and peak resident MB of a command that has to succeed."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     error = process.stderr.read()
@@ -72,9 +72,9 @@ ORT = (IDLE + "; s.graph_optimization_level = o.GraphOptimizationLevel.ORT_DISAB
        "; o.InferenceSession(sys.argv[1], s, providers=['CPUExecutionProvider'])")
 
 
-def compare(label, path, tool, rounds):
+def compare(label, path, tool, repetitions):
     ours, peer, idle = [], [], []
-    for _ in range(rounds):
+    for _ in range(repetitions):
         ours.append(measure([tool, "report", path]))
         peer.append(measure([sys.executable, "-c", ORT, path]))
         idle.append(measure([sys.executable, "-c", IDLE]))
@@ -99,15 +99,15 @@ def main():
         make(sys.argv[2])
         return
     tool = os.path.abspath(sys.argv[1])
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    repetitions = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     with tempfile.TemporaryDirectory() as folder:
-        # Elsewhere: a child's peak counts what its parent had when it forked.
+        # In another process: the peak of a child includes the memory of its parent at the fork.
         subprocess.run([sys.executable, __file__, "--make", folder], check=True)
         print("medians; ONNX Runtime's loading without Python and its own import")
         print(f"{'':28}" + "".join(f"{h:>10}" for h in ("report", "ORT load", "", "report", "ORT load", "")))
         print(f"{'':28}" + "".join(f"{h:>10}" for h in ("ms", "ms", "ratio", "MB", "MB", "ratio")))
-        compare("5,000 nodes", os.path.join(folder, "chain.onnx"), tool, rounds)
-        compare("500 MB of external weights", os.path.join(folder, "weights.onnx"), tool, rounds)
+        compare("5,000 nodes", os.path.join(folder, "chain.onnx"), tool, repetitions)
+        compare("500 MB of external weights", os.path.join(folder, "weights.onnx"), tool, repetitions)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
-/* What a round of a loop costs beside the kernels in it.
+/* The overhead of a loop iteration besides its kernels.
+ * 	bench/loop ITERATIONS MODEL...
  *
- *	bench/loop ROUNDS MODEL...
+ * `make bench-loop` runs it, and ONNX Runtime for comparison.  Each model has a
+ * scalar input `trips` and is planned as by `onnxmem plan`. CPU time is measured,
+ * the best of a few runs.  The kernels alone: those of the bodies are called on
+ * memory of their own, one after the other, as often as they ran in a run.
  *
- * `make bench-loop` runs it, and ONNX Runtime beside it.  Each model has a scalar
- * input `trips` and is planned as by `onnxmem plan`.  Taken is the processor's time,
- * of the best of a few runs.  The kernels alone: those of the bodies are called on memory of their own,
- * one after the other, as often as they ran in a run.
- *
- * One line a model: its name, ops that run in a round, nanoseconds of a round, of
- * its kernels alone, of the rest, bytes that loops and branches moved in a round,
- * and those of the arena.
+ * One line per model: its name, ops per iteration, nanoseconds of an iteration, of
+ * its kernels alone, and of the rest, bytes that loops and branches copied per
+ * iteration, and bytes of the arena.
  */
 #include <config.h>
 
@@ -36,7 +35,7 @@ struct bench {
 	om_arena *mem;            /* of one model */
 	om_arena *call;           /* of a kernel */
 	om_prog *p;
-	int64_t rounds;
+	int64_t iterations;
 	struct kernel kernel[MAX_KERNELS];
 	uint32_t nkernel;
 };
@@ -59,7 +58,7 @@ give_inputs(struct bench *b, om_exec *e)
 
 	for (uint32_t k = 0; k < graph->nparam; k++) {
 		const om_value *v = graph->param[k];
-		om_tensor t = {.type = v->type.elem, .shape = v->shape, .data = &b->rounds};
+		om_tensor t = {.type = v->type.elem, .shape = v->shape, .data = &b->iterations};
 		const int64_t n = om_shape_count(&v->shape);
 		if (v->type.elem == OM_FLOAT32) {
 			float *x = OM_NEWN(b->mem, float, (size_t)n);
@@ -128,7 +127,7 @@ is_in_body(const om_op *op)
 	return op->block->owner && op->opdef && op->opdef->control == OM_PLAIN;
 }
 
-/* As the profile of a run counts them. */
+/* As counted by the profile of a run. */
 static om_status
 find_kernels(struct bench *b, const om_exec *e)
 {
@@ -203,7 +202,7 @@ bench_model(struct bench *b, const char *path)
 	OM_TRY(measure(b, &plain, &ms, &stats));
 	OM_TRY(measure(b, &profiled, NULL, NULL));
 	OM_TRY(best_kernels(b, &kernel_ms));
-	const double n = (double)b->rounds;
+	const double n = (double)b->iterations;
 	printf("%.*s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%" PRIu64 "\n", (int)strcspn(name, "."), name,
 		(double)stats.steps / n, ms * 1e6 / n, kernel_ms * 1e6 / n, (ms - kernel_ms) * 1e6 / n,
 		(double)stats.copied_bytes / n, stats.arena_bytes);
@@ -237,11 +236,11 @@ bench_file(struct bench *b, const char *path)
 int
 main(int argc, char **argv)
 {
-	struct bench b = {.s = om_session_new(), .rounds = argc > 1 ? strtoll(argv[1], NULL, 10) : 0};
+	struct bench b = {.s = om_session_new(), .iterations = argc > 1 ? strtoll(argv[1], NULL, 10) : 0};
 	bool good = true;
 
-	if (b.rounds < 1 || argc < 3) {
-		fputs("usage: bench/loop ROUNDS MODEL...\n", stderr);
+	if (b.iterations < 1 || argc < 3) {
+		fputs("usage: bench/loop ITERATIONS MODEL...\n", stderr);
 		return 2;
 	}
 	b.h = om_host_new(b.s, NULL);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What loops and branches cost: memory, bytes moved, time of a round.
+"""The cost of loops and branches: memory, bytes copied, time of an iteration.
 
-    bench/loops.py [--rounds N] [--table docs/loops.md]
+    bench/loops.py [--iterations N] [--table docs/loops.md]
 
 `make bench-loop` runs it in the build folder, after building bench/loop, and writes
-the table.  It wants Python with onnxruntime; memory is measured without it."""
+the table.  It requires Python with onnxruntime; memory is measured without it."""
 import argparse
 import json
 import os
@@ -20,16 +20,16 @@ os.environ.setdefault("srcdir", os.path.join(HERE, ".."))
 from command import np, onnxmem, session
 from flow import cases
 
-# Bodies planned with all the rest, but nothing done about what goes round.
+# Bodies planned with the rest of the program, without the loop pass for carried values.
 COPYING = "inline,shapes,fold,prune,order=mem,live,views,inplace,pack"
-ROUNDS = ("count", "horner", "swap", "toggle", "collect", "inner")
+CASES = ("count", "horner", "swap", "toggle", "collect", "inner")
 RUNS = 3
 
 
 # ---- Memory. ----
 
 def blocks(text):
-    """Of each value in the text of a program: the number of the block that defines it."""
+    """By value of the text of a program: the number of the block that defines it."""
     home, stack, n = {}, [], 0
     for line in text.splitlines():
         line = re.sub(r'"[^"]*"', lambda m: m[0].translate({ord(c): "_" for c in "{}();="}), line).split("\t; ")[0]
@@ -51,7 +51,7 @@ def blocks(text):
 
 
 def apart(tmp, path, shapes):
-    """Bytes of all bodies, each planned for itself."""
+    """Bytes of all bodies, each planned alone."""
     home, nblock = blocks(onnxmem("dump", "-q", path, *shapes, "--passes", COPYING.replace(",pack", "")))
     rows = onnxmem("report", "-q", path, *shapes, "--csv", "-", "--passes", COPYING).splitlines()
     parts = {}
@@ -69,7 +69,7 @@ def apart(tmp, path, shapes):
 
 
 def copied(tmp, path, all_feeds, *options):
-    """Most bytes that any of the runs moved."""
+    """The most bytes that any of the runs copied."""
     most = 0
     for feeds in all_feeds:
         data, stats = os.path.join(tmp, "in.npz"), os.path.join(tmp, "stats.json")
@@ -91,10 +91,10 @@ def memory(tmp, name, path, feeds):
 
 # ---- Time. ----
 
-def runtime_ns(path, rounds):
-    """Processor time of a round in ONNX Runtime, in one thread."""
+def runtime_ns(path, iterations):
+    """CPU time of an iteration in ONNX Runtime, on one thread."""
     s = session(path)
-    feeds = {i.name: np.array(rounds, np.int64) if i.name == "trips" else
+    feeds = {i.name: np.array(iterations, np.int64) if i.name == "trips" else
              (np.arange(np.prod(i.shape)) % 7 / 16 - 0.25).astype(np.float32).reshape(i.shape)
              for i in s.get_inputs()}
     best = None
@@ -103,16 +103,16 @@ def runtime_ns(path, rounds):
         s.run(None, feeds)
         took = time.process_time() - start
         best = took if best is None else min(best, took)
-    return best * 1e9 / rounds
+    return best * 1e9 / iterations
 
 
-def rounds_table(rounds):
+def iteration_table(iterations):
     loop = os.path.join(os.environ.get("abs_builddir", "."), "bench", "loop")
-    paths = [os.path.join(HERE, "..", "models", name + ".onnx") for name in ROUNDS]
+    paths = [os.path.join(HERE, "..", "models", name + ".onnx") for name in CASES]
     for path in paths:
-        line = subprocess.run([loop, str(rounds), path], check=True, capture_output=True, text=True).stdout
+        line = subprocess.run([loop, str(iterations), path], check=True, capture_output=True, text=True).stdout
         name, ops, total, kernels, rest, moved, _ = line.split("\t")
-        theirs = runtime_ns(path, max(1, rounds // 20))
+        theirs = runtime_ns(path, max(1, iterations // 20))
         yield [name, ops, total, kernels, rest, moved, f"{theirs:.0f}"]
 
 
@@ -124,21 +124,21 @@ Made by `make bench-loop`.
 
 ## Memory
 
-*apart*: the arenas of the graph and of all bodies added up, each planned for itself. *arena*: what is planned, bodies within the arena of the graph; a star marks arenas above their
-lower bound. *moved*: bytes that If, Loop and Scan moved in a run, the most of several inputs, first with values copied from round to round, then as it is planned.
+*apart*: the sum of the arenas of the graph and of all bodies, each planned alone. *arena*: the plan, with bodies in the arena of the graph; a star marks arenas above their
+lower bound. *moved*: bytes that If, Loop and Scan copied in a run, the most of several inputs, first with carried values copied in each iteration, then as planned.
 
 """
 LEFT = """
-What is still moved: elements of an output that is stacked in as many rounds as the run says, once, into memory that grows and becomes the output's own (early, control, collect);
-slices along an axis with others around it, and what is stacked along one (scans); values whose shape changes from round to round, or differs by branch, and is not known before the
-run (grow, sizes); results of a branch that lie in the memory of others, as when a branch returns one value twice or what it captured.
+Still copied: elements of a scan output whose trip count is known at run time, once, into memory that grows and becomes that of the output (early, control, collect);
+slices along an inner axis, and scan outputs along one (scans); values whose shape changes between iterations, or differs by branch, and is not known before the
+run (grow, sizes); results of a branch that are in the memory of other values, as when a branch returns one value twice or a captured value.
 
 """
 TIME = """
 ## Time
 
-Loops of {:,} rounds over a small body, in nanoseconds of processor time a round: all, the kernels called alone one after the other, the rest; bytes moved in a round; and a round
-of the same model in ONNX Runtime {} (one thread, graph optimisation off; {:,} rounds).
+Loops of {:,} iterations over a small body, in nanoseconds of CPU time per iteration: all, the kernels called alone, the rest; bytes copied per iteration; and an iteration
+of the same model in ONNX Runtime {} (one thread, graph optimization off; {:,} iterations).
 
 """
 
@@ -152,23 +152,23 @@ def table(head, rows):
         yield line
 
 
-def page(rounds):
+def page(iterations):
     import onnxruntime
     yield PAGE.rstrip("\n") + "\n"
     with tempfile.TemporaryDirectory() as tmp:
         rows = (memory(tmp, name, path, feeds()) for name, path, feeds in cases())
         yield from table(["model", "bodies", "apart", "arena", "moved by copying", "moved"], rows)
     yield LEFT.rstrip("\n") + "\n"
-    yield TIME.format(rounds, onnxruntime.__version__, max(1, rounds // 20)).rstrip("\n") + "\n"
-    yield from table(["model", "ops a round", "all", "kernels", "rest", "moved", "ONNX Runtime"], rounds_table(rounds))
+    yield TIME.format(iterations, onnxruntime.__version__, max(1, iterations // 20)).rstrip("\n") + "\n"
+    yield from table(["model", "ops per iteration", "all", "kernels", "rest", "moved", "ONNX Runtime"], iteration_table(iterations))
 
 
 def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    a.add_argument("--rounds", type=int, default=1000000)
+    a.add_argument("--iterations", type=int, default=1000000)
     a.add_argument("--table")
     a = a.parse_args()
-    text = "\n".join(page(a.rounds)) + "\n"
+    text = "\n".join(page(a.iterations)) + "\n"
     if a.table:
         with open(a.table, "w") as f:
             f.write(text)

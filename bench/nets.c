@@ -3,8 +3,8 @@
  *	bench/nets chain152|resnet50|resnet152|densenet121|inception|unet|random N
  *
  * Batch 1, 4 bytes an element.  Convolutions, pools and concats make new tensors;
- * what follows elementwise (normalisation, Relu, Add) may be computed over its
- * first input.  `random N` has N ops that read one or two of the tensors before.
+ * elementwise ops after them (normalization, Relu, Add) may be computed over their
+ * first input.  `random N` has N ops that read one or two of the earlier tensors.
  */
 #include <config.h>
 
@@ -194,7 +194,7 @@ unet(int *next)
 	printf("op 0 %d %d\no %d\n", x.id, y, y);
 }
 
-/* Mostly near tensors are read, sometimes a far one. */
+/* Usually recent tensors are read, sometimes an early one. */
 static void
 scattered(int *next, int n)
 {

@@ -1,6 +1,6 @@
-/* Orders of execution for the problems of a folder: the peak in the order of the
- * file, in a search in breadth, and in the order found; with computing in place
- * and without.
+/* Execution orders for the problems of a folder: the peak in the original order,
+ * in breadth-first order, and in the order found; with in-place computation and
+ * without.
  *
  *	order [-n NODES] FILE...
  *
@@ -43,7 +43,7 @@ read_tensor(struct file *f, uint32_t id, uint64_t bytes)
 	f->storage[id].bytes = bytes;
 }
 
-/* Inputs and outputs are the caller's: they take nothing. */
+/* Inputs and outputs belong to the caller: they count as zero bytes. */
 static void
 read_op(struct file *f, bool in_place, const char *in, const char *out)
 {

@@ -1,17 +1,15 @@
-/* How low the packer gets, how long it takes, and how much memory, beside what
- * others do: on problems from tables.
+/* The height, time and memory of the packer, compared with other strategies, on
+ * problems from tables.
+ * 	bench/pack [--seconds S] [--nodes N] [--known FILE] [FILE-OR-FOLDER ...]
  *
- *	bench/pack [--seconds S] [--nodes N] [--known FILE] [FILE-OR-FOLDER ...]
- *
- * `make bench-pack` runs it on ../shared/data/dsa.  Every run has a process of its
- * own, whose largest memory is what counts, the reading of the table with it.
- * Every packing is checked.  The others, done plainly here:
- *
+ * `make bench-pack` runs it on ../shared/data/dsa.  Every run is a process of its
+ * own, whose peak memory is measured, including the reading of the table.  Every
+ * packing is checked.  The other strategies, reimplemented here:
  *   sizes   largest buffer first, each in the tightest gap between those that are
- *           alive with it: TensorFlow Lite's arena
- *   stream  in the order of their birth, each in the tightest gap there is then,
- *           without looking ahead: ONNX Runtime's memory patterns
- *   first   what our packer has after its first pass
+ *           live at the same time: TensorFlow Lite's arena
+ *   stream  in the order of their first step, each in the tightest gap at that time,
+ *           without lookahead: ONNX Runtime's memory patterns
+ *   first   the first pass of our packer
  */
 #include <config.h>
 
@@ -35,13 +33,13 @@ struct options {
 	bool has_known;
 };
 
-/* What a run tells through a pipe. */
+/* The result of a run, sent through a pipe. */
 struct outcome {
 	uint32_t buffers;
 	uint64_t height, bound;
 	bool is_optimal, is_valid;
 	double seconds;
-	char what[160];          /* the strategy, or what went wrong */
+	char what[160];          /* the strategy, or the error */
 };
 
 struct measured {
@@ -51,15 +49,15 @@ struct measured {
 
 typedef om_status packer(om_session *s, om_problem *p, om_pack_result *r);
 
-/* ---- Others. ---- */
+/* ---- Other strategies. ---- */
 
 struct placed {
 	uint64_t offset, end;
 	uint32_t lower, upper;
 };
 
-/* The tightest gap below the last of `v`, sorted by offset, that are alive in
- * [lower, upper); else behind the last. */
+/* The tightest gap below the end of `v`, sorted by offset, between those that are
+ * live in [lower, upper); otherwise after the last. */
 static uint64_t
 tightest(const struct placed *v, uint32_t n, const om_buffer *b, uint32_t lower, uint32_t upper)
 {
@@ -97,8 +95,7 @@ put(struct placed *v, uint32_t *n, const struct placed *x)
 	++*n;
 }
 
-/* `keeps`: those that are dead by then stay in the list, for whoever comes later
- * and lives earlier. */
+/* `keeps`: dead buffers stay in the list, for later buffers that live earlier. */
 static uint64_t
 one_by_one(om_problem *p, const uint32_t *order, bool keeps, om_arena *mem)
 {
@@ -184,7 +181,7 @@ pack_stream(om_session *s, om_problem *p, om_pack_result *r)
 	return pack_plainly(p, by_birth, false, r);
 }
 
-/* ---- Ours. ---- */
+/* ---- The packer. ---- */
 
 static om_status
 pack_ours(om_session *s, om_problem *p, om_pack_result *r)
@@ -274,7 +271,7 @@ run(const char *path, const struct options *o, packer *pack)
 	}
 	close(pipes[1]);
 	if (child < 0 || read(pipes[0], &m.o, sizeof m.o) != (ssize_t)sizeof m.o)
-		snprintf(m.o.what, sizeof m.o.what, "the run broke off");
+		snprintf(m.o.what, sizeof m.o.what, "the run was aborted");
 	close(pipes[0]);
 	if (child > 0)
 		wait4(child, &status, 0, &usage);

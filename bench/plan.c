@@ -1,17 +1,18 @@
-/* What each way of sharing memory takes, on graphs from files.
+/* The memory that each sharing strategy needs, on graphs from files.
  *
  *	bench/plan [--any-order] [--bytes] FILE...
  *
  * NAME.txt holds the memory problem of a graph: `t ID BYTES` a tensor, `i ID` an
  * input, `o ID` an output, `op INPLACE in,in out,out` in order of execution, `-`
- * for none; INPLACE is 1 where the first output may be computed over the first
+ * for none; INPLACE is 1 if the first output may be computed over the first
  * input.  NAME.onnx is a model, planned as by `onnxmem plan`.
  *
- * One line for each graph and each set of rules: as it is (file), outputs over
- * inputs (inplace; for models with views), for models views alone (views), and, with --any-order, for
- * whatever order the data allow (any).  Shown are buffers, the lower bound, and
- * for each planner its bytes / bound, or, with --bytes, bytes.  At the end, for each set of rules:
- * geometric means, how often the bound was met, and milliseconds in all.
+ * One line for each graph and each set of rules: without sharing rules (file),
+ * in-place (inplace; for models with views), for models views alone (views), and,
+ * with --any-order, valid in any order (any).  The columns are buffers, the lower
+ * bound, and for each planner its bytes / bound, or, with --bytes, its bytes.  At
+ * the end, for each set of rules: geometric means, how often the bound was met, and
+ * the total milliseconds.
  * Every plan is checked.
  */
 #include <config.h>
@@ -69,7 +70,7 @@ struct bench {
 	unsigned failed;
 };
 
-/* What one planner says about one problem. */
+/* The result of one planner for one problem. */
 struct answer {
 	uint64_t bytes;
 	double ms;
@@ -144,7 +145,7 @@ enum { NONE = UINT32_MAX };
 struct tensor {
 	uint64_t bytes;
 	uint32_t first, last;    /* ops that define it and use it last */
-	uint32_t root;           /* whose storage it is */
+	uint32_t root;           /* the tensor that owns its storage */
 	bool is_planned, is_result;
 };
 
@@ -243,7 +244,7 @@ read_graph(struct graph *g, const char *path)
 	return true;
 }
 
-/* The first output over the first input, where that is its last use. */
+/* The first output over the first input, if that is its last use. */
 static void
 reuse_inputs(struct graph *g)
 {
@@ -262,7 +263,7 @@ reuse_inputs(struct graph *g)
 	}
 }
 
-/* Buffers of the roots, in order of birth. */
+/* Buffers of the roots, in order of definition. */
 static om_buffer *
 make_buffers(const struct graph *g, uint32_t *count, uint32_t *number)
 {
@@ -285,7 +286,7 @@ make_buffers(const struct graph *g, uint32_t *count, uint32_t *number)
 	return buf;
 }
 
-/* ---- Any order that the data allow: ops behind ops, as bits. ---- */
+/* ---- Any order: successors of ops, as bits. ---- */
 
 static uint64_t *
 ops_behind(const struct graph *g, size_t words)
@@ -309,7 +310,7 @@ list_pairs(const struct graph *g, const uint32_t *number, uint32_t n, om_interfe
 {
 	const size_t words = (g->nstep + 63) / 64;
 	const uint64_t *behind = ops_behind(g, words);
-	uint64_t *after = OM_NEWN(g->mem, uint64_t, n * words);   /* ops behind all uses */
+	uint64_t *after = OM_NEWN(g->mem, uint64_t, n * words);   /* successors of all uses */
 	uint32_t (*pair)[2] = om_allocn(g->mem, sizeof *pair, (size_t)n * n / 2);
 	uint32_t *first = OM_NEWN(g->mem, uint32_t, n);
 
@@ -396,7 +397,7 @@ check_buffers(om_session *s, const om_buffer *buf, uint32_t n, const om_interfer
 	for (uint64_t k = 0; open && k < open->npair; k++) {
 		const om_buffer *a = &buf[open->pair[k][0]], *b = &buf[open->pair[k][1]];
 		if (a->bytes && b->bytes && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes)
-			return om_fail(s, OM_BADPLAN, "two buffers overlap that may be alive together");
+			return om_fail(s, OM_BADPLAN, "two buffers overlap that may be live at the same time");
 	}
 	return om_pack_check(s, buf, n, height);
 }

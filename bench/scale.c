@@ -1,21 +1,20 @@
-/* How time and memory of the packer grow with the number of buffers.
+/* The growth of the packer's time and memory with the number of buffers.
  *
  *	bench/scale OUT.csv OUT.svg [MOST]
  *
  * `make bench-scale` writes docs/scaling.csv and docs/scaling.svg.  Problems are
- * made here, from 100 to MOST (a million) buffers:
+ * generated, from 100 to MOST (a million) buffers:
  *
- *   network   a network as it is run: every tensor is read by the next op or two,
- *             some by an op further on (skips), in layers of changing width
- *   training  rounds of forward and backward: what a layer makes forward is kept
- *             until its turn comes backward
- *   random    lifetimes of random begin and length, about 40 alive at a step, one in
+ *   network   inference: every tensor is read by the next op or two, some by a
+ *             later op (skip connections), in layers of varying width
+ *   training  forward and backward iterations: the activations of a layer are live
+ *             until its backward op
+ *   random    lifetimes of random start and length, about 40 live at a step, one in
  *             a hundred very long
  *
- * Each is packed twice: one pass, and with all that the packer tries within SECONDS
- * (it ends sooner where the bound is met).  Every packing is checked.  Each runs in
- * a process of its own; memory is the largest it had, less what it had with the
- * problem made and nothing packed.
+ * Each is packed twice: by one pass, and by the whole portfolio within SECONDS (it
+ * ends earlier if the bound is met).  Every packing is checked.  Each run is a
+ * process of its own; memory is its peak, less its size before packing.
  */
 #include <config.h>
 
@@ -248,7 +247,7 @@ plot(FILE *to, struct point (*p)[SIZES], uint32_t n, bool time)
 		}
 	y.high += y.high == y.low;
 	fprintf(to, "<g transform=\"translate(%d,0)\">\n", time ? 0 : LEFT + WIDTH + GAP - 40);
-	frame(to, &x, &y, time ? "microseconds a buffer; dashed: the first pass" : "bytes a buffer");
+	frame(to, &x, &y, time ? "microseconds per buffer; dashed: the first pass" : "bytes per buffer");
 	for (unsigned kind = 0; kind < KINDS; kind++) {
 		if (time)
 			curve(to, &x, &y, p[kind], n, FIRST, colour[kind]);

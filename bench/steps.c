@@ -1,10 +1,12 @@
-/* What training steps take: a model with parameters as inputs becomes a step (mean of
- * squares as loss, momentum), which is planned whole, in halves, and with recomputation.
- *
+/* The memory of training steps: a model with parameters as inputs becomes a step
+ * (mean squared error, momentum), which is planned as a whole, in halves, and with
+ * rematerialization.
  *     bench/steps MODEL.onnx [PERCENT ...]   parameters are the inputs whose names start with "param."
  *
- * Prints a line: arena, lower bound, forward and backward planned apart, ops, bytes of states; and one
- * for each PERCENT of more work that is allowed: that, the arena, and the work that is done, in percent. */
+ * Prints a line: arena, lower bound, forward and backward planned separately, ops,
+ * bytes of states; and one for each PERCENT of additional work that is allowed:
+ * that, the arena, and the additional work done, in percent.
+ */
 #define _POSIX_C_SOURCE 200809L
 
 #include <inttypes.h>
@@ -91,7 +93,8 @@ make(struct bench *b, om_prog **out, om_op **last)
 	return OM_OK;
 }
 
-/* By value id: made by the forward path and used behind it.  A view is what it is a view of. */
+/* By value id: made by the forward path and used after it.  A view counts as its
+ * source. */
 static om_status
 find_crossing(struct bench *b, om_prog *p, om_op *last, bool *crosses, uint64_t *bytes)
 {
@@ -145,7 +148,7 @@ half(struct bench *b, bool forward, uint64_t *arena, uint64_t *kept)
 			if (!op->is_folded)
 				om_op_remove(op);
 		}
-		om_block_set_result(p->first, 0, p->first->result[1]);   /* the loss is there already */
+		om_block_set_result(p->first, 0, p->first->result[1]);   /* the loss exists already */
 		om_prog_clear_ties(p);
 		for (uint32_t k = 0; k < n; k++)
 			if (crosses[k] && !p->values[k]->def)
@@ -162,7 +165,7 @@ half(struct bench *b, bool forward, uint64_t *arena, uint64_t *kept)
 struct figures {
 	uint64_t arena, bound, states;
 	uint32_t nop;
-	double again;            /* work that is done again, in percent of all other */
+	double again;            /* rematerialized work, in percent of all other */
 };
 
 static void

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What training steps of known nets take: a table and curves, for docs/training.md.
+"""The memory of training steps of well-known networks: a table and curves, for docs/training.md.
 
     bench/steps.py DATA [--table docs/training.md] [--curves docs/recompute.csv] [MODEL[:BATCH]...]
     bench/steps.py DATA --torch PYTHON --peaks docs/torch.csv [MODEL[:BATCH]...]
     bench/steps.py --draw docs/recompute.svg --curves docs/recompute.csv
 
 DATA is a folder of graphs with shapes and without weights.  Weights become parameters,
-the batch any number; bench/steps does the rest.  With --torch a Python that has PyTorch runs the same steps
-(bench/torchstep.py), and their peaks go to the file that the table takes them from."""
+the batch size a parameter; bench/steps does the rest.  With --torch a Python that has PyTorch runs the same steps
+(bench/torchstep.py), and their peaks are written to the file that the table reads."""
 import argparse
 import json
 import os
@@ -26,7 +26,7 @@ START, END = "<!-- made by bench/steps.py -->\n", "<!-- end -->\n"
 
 
 def weights(graph):
-    """Values that stand for weights: splats, and copies of them."""
+    """Values that represent weights: splats, and copies of them."""
     found = set()
     for n in graph.node:
         if n.op_type == "ConstantOfShape" or (n.op_type == "Identity" and n.input[0] in found):
@@ -92,7 +92,7 @@ def as_json(path, out):
 
 
 def measure(path, batch, percents, limit):
-    """Figures of the step, and points of the curve: percent allowed, arena, percent done."""
+    """Results of the step, and points of the curve: percent allowed, arena, percent done."""
     with tempfile.TemporaryDirectory() as d:
         prepare(path, batch, d + "/m.onnx")
         r = subprocess.run(["bench/steps", d + "/m.onnx", *map(str, percents)], capture_output=True, text=True, timeout=limit)
@@ -114,7 +114,7 @@ def measure_torch(python, path, batch, limit):
 
 
 def read_rows(path):
-    """By model and batch, what a file with a head has."""
+    """The rows of a CSV file with a header, by model and batch."""
     found = {}
     if path and os.path.exists(path):
         with open(path) as f:
@@ -153,7 +153,7 @@ def text(x, y, what, more=""):
 
 
 def panel(model, curves):
-    """Share of the arena by work done again; each curve starts at all of it, for none."""
+    """Share of the arena by recomputed work; each curve starts at 100 % for none."""
     most = 50
     px = lambda w: LEFT + WIDE * w / most
     py = lambda s: TOP + HIGH * (1 - s)
@@ -210,7 +210,7 @@ def table(a, pairs):
 
 
 def merged(old, new):
-    """Rows that were not measured stay, all in the order of the models."""
+    """Keep rows that were not measured, all in the order of the models."""
     places = {f"{m.removeprefix('gen_')} {b}": k for k, (m, b) in enumerate((m, b) for m in MODELS for b in BATCHES)}
     key = lambda line: " ".join(x.strip() for x in line.split("|")[1:3])
     rows = {key(line): line for line in old[2:] + new[2:]}

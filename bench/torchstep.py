@@ -3,10 +3,10 @@
 
     bench/torchstep.py GRAPH.json        by a Python that has PyTorch; bench/steps.py writes the graph
 
-The nodes run one by one under autograd, each value held until its last use; activations of one use are computed in
-place, as the modules that the graphs were exported from do it.  Then come the backward path and SGD with
-momentum.  Counted are the bytes that the profiler says were allocated and freed from the start of the
-step, when inputs, parameters and momentum are there already.
+The nodes run one by one under autograd, each value is held until its last use; activations with one use are computed
+in place, as in the modules from which the graphs were exported.  Then come the backward path and SGD with momentum.
+The profiler's allocations and deallocations are counted from the start of the step, when inputs, parameters and
+momentum exist already.
 
 Prints: the peak above the start, bytes of parameters and momentum, seconds."""
 import collections
@@ -23,7 +23,7 @@ RATE, MOMENTUM = 0.1, 0.9
 
 
 def halves(pads):
-    """The pads of both sides are the same in these graphs."""
+    """The padding of both sides is equal in these graphs."""
     n = len(pads) // 2
     assert pads[:n] == pads[n:], pads
     return pads[:n]
@@ -74,7 +74,7 @@ def needed(nodes, wanted):
 
 
 def forward(nodes, held, y):
-    """`held`: values by name, which go with their last use."""
+    """`held`: values by name, deleted at their last use."""
     left = collections.Counter(k for n in nodes for k in n['in'])
     left[y] += 1
     made = set()
@@ -100,7 +100,7 @@ def start_counting():
 
 
 def peak():
-    """The highest sum of what was allocated and freed up to now, one after the other."""
+    """The highest running sum of allocations and deallocations."""
     now = most = 0
     for thread in _disable_profiler_legacy():
         for e in thread:
@@ -114,7 +114,7 @@ def main(path):
     with open(path) as f:
         g = json.load(f)
     torch.manual_seed(0)
-    torch.set_num_threads(1)                 # all allocations in one row
+    torch.set_num_threads(1)                 # one sequence of allocations
     held, params = {k: torch.tensor(v, dtype=getattr(torch, t)) for k, (t, v) in g['const'].items()}, []
     for name, kind, dims in g['input']:
         if name.startswith('param.'):
@@ -128,7 +128,7 @@ def main(path):
     opt = torch.optim.SGD(params, RATE, momentum=MOMENTUM)
     for p in params:
         opt.state[p]['momentum_buffer'] = torch.zeros_like(p)
-    fixed = dict(held)                       # inputs stay, whatever the step lets go
+    fixed = dict(held)                       # inputs are kept
     start = time.time()
     start_counting()
     y = forward(nodes, held, g['output'])
