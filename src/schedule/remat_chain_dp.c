@@ -201,7 +201,8 @@ extend_options(struct chain *c, struct chain_options *options, uint32_t a, uint3
 	for (size_t k = 0; k < options[a].n; k++) {
 		const struct chain_option *w = &options[a].option[k];
 		if (w->kept + peak <= c->budget)
-			add_option(c->g->mem, &options[e], (struct chain_option){w->kept + (e <= c->n ? c->link[e].bytes : 0),
+			add_option(c->g->mem, &options[e], (struct chain_option){w->kept + (e <= c->n ? c->link[e].bytes
+				: 0),
 				w->cost + cost,
 				a, (uint32_t)k});
 	}
