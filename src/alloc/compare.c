@@ -14,12 +14,12 @@ enum { QUICK_NODES = 2000, QUICK_WORK = 100 * 1000 };
 
 /* The packing of `a`, as low as that goes, or not below `enough`. */
 static om_status
-pack(om_session *s, const om_prog *p, const om_assignment *a, const om_effort *effort, om_arena_size *size)
+pack(om_session *s, const om_prog *p, const om_assignment *a, const om_search_limits *limits, om_arena_size *size)
 {
 	om_arena *tmp = om_arena_new();
 	om_buffers *b = om_buffers_new(p, a, tmp);
 	om_pack_result result;
-	const om_status st = om_pack_pool(s, b->buf, b->n, effort, &result);
+	const om_status st = om_pack_limited(s, b->buf, b->n, limits, &result);
 
 	if (st == OM_OK) {
 		size->bound = result.lower_bound > size->bound ? result.lower_bound : size->bound;
@@ -33,7 +33,7 @@ om_status
 om_assignment_size(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *size)
 {
 	*size = (om_arena_size){0, UINT64_MAX};
-	return pack(s, p, a, &(om_effort){.nodes = QUICK_NODES, .work = QUICK_WORK}, size);
+	return pack(s, p, a, &(om_search_limits){.nodes = QUICK_NODES, .work = QUICK_WORK}, size);
 }
 
 static bool
@@ -47,9 +47,9 @@ om_assignment_is_smaller(om_session *s, const om_prog *p, const om_assignment *a
 	const om_assignment *b, om_arena_size *y, bool *yes)
 {
 	if (!is_decided(x, y))
-		OM_TRY(pack(s, p, b, &(om_effort){.nodes = OM_PACK_NODES, .enough = x->bound}, y));
+		OM_TRY(pack(s, p, b, &(om_search_limits){.nodes = OM_PACK_NODES, .target = x->bound}, y));
 	if (!is_decided(x, y))
-		OM_TRY(pack(s, p, a, &(om_effort){.nodes = OM_PACK_NODES, .enough = y->bytes - 1}, x));
+		OM_TRY(pack(s, p, a, &(om_search_limits){.nodes = OM_PACK_NODES, .target = y->bytes - 1}, x));
 	*yes = x->bytes < y->bytes;
 	return OM_OK;
 }
