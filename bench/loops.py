@@ -22,7 +22,7 @@ from flow import cases
 
 # Bodies planned with the rest of the program, without the loop pass for carried values.
 COPYING = "inline,shapes,fold,prune,order=mem,live,views,inplace,pack"
-CASES = ("count", "horner", "swap", "toggle", "collect", "inner")
+CASES = ("count", "loop_horner", "loop_swap", "loop_toggle", "loop_collect", "inner")
 RUNS = 3
 
 

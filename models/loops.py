@@ -189,9 +189,9 @@ def control():
 
 # ---- Small bodies in as many rounds as one likes: for bench/loop. ----
 
-def small(name, nodes, dims, carried="v", results="vn", init=(), outputs=("y",), before=()):
-    """`trips` rounds, with no condition; x is what they start from."""
-    save(name + ".onnx", h.make_graph(
+def small(name, nodes, dims, carried="v", results="vn", init=(), outputs=("y",), before=(), file=None):
+    """`trips` iterations, without a condition; x is the initial value."""
+    save((file or name) + ".onnx", h.make_graph(
         [n("Tanh", "x", "v0"), *before, loop("trips _ v0", "last", nodes, carried, results, dims),
          n("Neg", "last", "y")], name,
         [value("x", dims), value("trips", [], T.INT64)], [value(o, dims) for o in outputs], list(init)))
@@ -204,15 +204,15 @@ def count():
 
 def horner():
     """A polynomial: two ops on 32 numbers."""
-    small("horner", [n("Mul", "v x", "t"), n("Add", "t one", "vn")], [4, 8], init=[const("one", [1], np.float32)])
+    small("horner", file="loop_horner", nodes=[n("Mul", "v x", "t"), n("Add", "t one", "vn")], dims=[4, 8], init=[const("one", [1], np.float32)])
 
 
 def toggle():
     """One of two branches in turn."""
     up = h.make_graph([n("Add", "v x", "up")], "up", [], values("up", [4]))
     down = h.make_graph([n("Sub", "v x", "down")], "down", [], values("down", [4]))
-    small("toggle", [n("Mod", "round two", "m"), n("Cast", "m", "odd", to=T.BOOL),
-                     n("If", "odd", "vn", then_branch=up, else_branch=down)], [4], init=[const("two", 2)])
+    small("toggle", file="loop_toggle", nodes=[n("Mod", "round two", "m"), n("Cast", "m", "odd", to=T.BOOL),
+                     n("If", "odd", "vn", then_branch=up, else_branch=down)], dims=[4], init=[const("two", 2)])
 
 
 def inner():

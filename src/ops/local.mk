@@ -2,7 +2,7 @@
 noinst_LTLIBRARIES += libops.la
 libops_la_LIBADD = libkernels.la $(IMAGE_LIBS)
 libops_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) $(IMAGE_CFLAGS)
-libops_la_SOURCES += src/kernels/registry.c \
+libops_la_SOURCES += \
 	%D%/contrib/contrib.c %D%/contrib/contrib_attention.c %D%/contrib/contrib_quant.c %D%/contrib/fused_activation.c \
 	%D%/contrib/fused_activation.h %D%/contrib/group_query.c \
 	%D%/control/container.c %D%/control/container.h %D%/control/control.c %D%/control/sequence.c \

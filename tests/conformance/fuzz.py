@@ -32,7 +32,7 @@ try:
     import onnxruntime as ort
     from onnx import TensorProto, helper, numpy_helper, version_converter
     from onnx.reference import ReferenceEvaluator
-    import chances  # noqa: F401: its recipes are among the others
+    import distributions  # noqa: F401: its recipes are among the others
     import contrib  # noqa: F401
     import counts
     import draw

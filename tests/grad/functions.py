@@ -15,7 +15,7 @@ import onnx.inliner
 import onnxruntime as ort
 
 import models
-from near import Points, far, theirs
+from tolerance import Points, far, theirs
 
 ort.set_default_logger_severity(3)
 DOMAIN, STEPS, SAME, NEAR = 'org.onnxmem.grad', 8, 1e-6, 2e-4

@@ -16,7 +16,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from near import Points, far
+from tolerance import Points, far
 
 STEPS = 20
 OPTIMIZERS = {'sgd': 0.05, 'adam': 0.01}                        # with their rates

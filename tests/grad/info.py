@@ -15,7 +15,7 @@ import onnxruntime as ort
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
 import models
-from near import Points, far, theirs
+from tolerance import Points, far, theirs
 
 ort.set_default_logger_severity(3)
 STEPS, FAR = 3, 2e-6

@@ -13,9 +13,9 @@ import sys
 
 import numpy as np
 
-import twins
-from near import Points, far
-from twins import Fixed
+import torch_reference
+from tolerance import Points, far
+from torch_reference import Fixed
 
 SEEDS = range(int(os.environ.get('GRAD_SEEDS', 1)))
 LIMIT, AT_ONCE, OPSET = 1e-4, 40, 24
@@ -35,7 +35,7 @@ def reference(folder):
     for seed in SEEDS:
         out = {}
         r = np.random.RandomState(1000 + seed)
-        for i, c in enumerate(twins.draw(seed)):
+        for i, c in enumerate(torch_reference.draw(seed)):
             args = [torch.tensor(elements(a)) for a in c.args if a is not None]
             args = [a.double() if a.is_floating_point() else a for a in args]
             learned = [is_learned(a) for a in c.args if a is not None]
@@ -119,7 +119,7 @@ def compare(command, folder, some, ref, verdict):
 def main(command, folder):
     verdict = {}
     for seed in SEEDS:
-        drawn = list(enumerate(twins.draw(seed)))
+        drawn = list(enumerate(torch_reference.draw(seed)))
         with np.load(os.path.join(folder, f'{seed}.npz')) as z:
             ref = dict(z)
         for k in range(0, len(drawn), AT_ONCE):

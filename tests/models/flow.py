@@ -65,10 +65,10 @@ def below_zero():
 
 OWN = {
     "branches": lambda: chosen(2, 16), "unsorted": lambda: chosen(4), "sizes": lambda: chosen(2, 8),
-    "loop": lambda: of_size(1, 8), "scans": lambda: of_size(6, 4), "early": early, "control": control,
-    "count": lambda: rounds(1), "horner": lambda: rounds(4, 8), "toggle": lambda: rounds(4),
-    "inner": lambda: rounds(4), "collect": lambda: rounds(4),
-    "swap": lambda: rounds(2, 32), "cycle": lambda: rounds(2, 32), "grow": lambda: rounds(1, 8),
+    "loop": lambda: of_size(1, 8), "scans": lambda: of_size(6, 4), "loop_early": early, "control": control,
+    "count": lambda: rounds(1), "loop_horner": lambda: rounds(4, 8), "loop_toggle": lambda: rounds(4),
+    "inner": lambda: rounds(4), "loop_collect": lambda: rounds(4),
+    "loop_swap": lambda: rounds(2, 32), "loop_cycle": lambda: rounds(2, 32), "loop_grow": lambda: rounds(1, 8),
     **{name: lambda: of_size(1, 4, 5, 5) for name in
        ("nnc_pool", "nnc_conv", "nnc_residual", "nnc_nested", "nnc_chain", "nnc_lag", "nnc_branch")},
 }
@@ -76,7 +76,7 @@ OWN = {
 # in the arena.  Nothing is moved in these, nor in those that only turn.
 NNC = {"nnc_pool": 1536, "nnc_conv": 1536, "nnc_residual": 1984, "nnc_nested": 2432, "nnc_chain": 2432,
        "nnc_lag": 3776}
-STILL = {*NNC, "nnc_branch", "swap", "cycle", "branches", "count", "horner", "toggle", "inner"}
+STILL = {*NNC, "nnc_branch", "loop_swap", "loop_cycle", "branches", "count", "loop_horner", "loop_toggle", "inner"}
 NNC_WEIGHTS = 640
 V4 = (("h", 64), ("c", 64))
 V5 = (("state", 128),)

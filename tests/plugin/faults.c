@@ -1,4 +1,5 @@
 /* faults: passes that break what pass.h asks of them, one for each FAULT.  See tests/plugin.test. */
+#include <onnxmem/assignment.h>
 #include <onnxmem/builder.h>
 #include <onnxmem/pass.h>
 
@@ -24,8 +25,10 @@ run(om_run *r, om_prog *p)
 	case CIRCLE: {
 		om_op *op = p->first->first;
 		om_value *a = op->out[0], *b = op->next->out[0];
-		om_value_set_storage(a, OM_VIEW, b, 0);
-		om_value_set_storage(b, OM_VIEW, a, 0);
+		om_assignment *circle = om_assignment_copy(p->assignment, p->mem);
+		om_assignment_back(circle, a, OM_VIEW, b, 0);
+		om_assignment_back(circle, b, OM_VIEW, a, 0);
+		p->assignment = circle;
 		break;
 	}
 	}
@@ -72,7 +75,7 @@ spoil(om_pass *pass)
 	case NO_VALUE: pass->options = without; break;
 	case OPEN_FLAG: pass->flags = open; break;
 	case BUILT_IN: pass->name = "pack"; break;
-	case CIRCLE: pass->needs = OM_HAS_VIEWS; break;
+	case CIRCLE: pass->needs = OM_HAS_LIVE | OM_HAS_VIEWS; break;
 	case NO_GIVER: pass->needs_facts = "age"; break;
 	case SELF: pass->needs_facts = pass->gives_facts = "age"; break;
 	case SHAPES_BY_NAME: pass->needs_facts = "shapes"; break;
