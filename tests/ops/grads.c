@@ -475,7 +475,9 @@ attempt_run(struct trial *t, recipe_fn *make, om_dtype type, bool is_open, bool 
 
 	trial_start(t);
 	*more = make(t);
+	const om_opdef *row = t->op ? t->op->opdef : NULL;
 	if (*more && attempt_start(&a, type, is_open, instead)) {
+		t->op->opdef = row;  /* a mutant has no kernels of its own */
 		st = run_all(&a, is_open);
 		if (st == OM_OK)
 			check_all(&a);
