@@ -5,3 +5,4 @@ ominclude_HEADERS = \
 	%D%/onnxmem/onnx.h %D%/onnxmem/opdef.h %D%/onnxmem/schedule.h %D%/onnxmem/pack.h %D%/onnxmem/pass.h \
 	%D%/onnxmem/plan.h %D%/onnxmem/opset_convert.h %D%/onnxmem/rematerialize.h %D%/onnxmem/baselines.h \
 	%D%/onnxmem/status.h %D%/onnxmem/tensor.h %D%/onnxmem/trainer.h
+nodist_ominclude_HEADERS = include/onnxmem/version.h

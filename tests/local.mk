@@ -40,3 +40,9 @@ check_PROGRAMS += tests/threads/threads
 TESTS += tests/threads/threads
 tests_threads_threads_CFLAGS = $(AM_CFLAGS) -pthread
 tests_threads_threads_LDFLAGS = $(AM_LDFLAGS) -pthread
+
+# The public headers from C++.
+check_PROGRAMS += tests/cxx/cxx
+TESTS += tests/cxx/cxx
+tests_cxx_cxx_SOURCES = %D%/cxx/cxx.cc
+tests_cxx_cxx_CXXFLAGS = $(AM_CXXFLAGS) $(SAN_CFLAGS)

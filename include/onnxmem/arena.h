@@ -14,6 +14,10 @@
 
 #include "onnxmem/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* All memory from it is freed with it.  Not shared between threads. */
 typedef struct om_arena om_arena;
 
@@ -58,5 +62,9 @@ OM_API void *om_grow(om_arena *a, void *array, size_t size, size_t n, size_t *ca
 #define OM_PUSH(a, array, n, cap, item)                                        \
 	((array) = om_grow((a), (array), sizeof *(array), (n), &(cap)),        \
 	 (array)[(n)++] = (item))
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

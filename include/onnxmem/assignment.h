@@ -15,6 +15,10 @@
 
 #include "onnxmem/op_facts.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Steps of a run, both inclusive. */
 typedef struct om_steps {
 	uint32_t first, last;    /* the first one, and the last */
@@ -172,5 +176,9 @@ OM_API om_status om_assignment_is_smaller(om_session *s, const om_prog *p, const
  * computed in place.  Both come from `mem`. */
 OM_API om_status om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order,
 	const om_op_facts *f, om_arena *mem, const om_assignment **views, const om_assignment **full);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

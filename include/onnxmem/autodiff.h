@@ -26,6 +26,10 @@
 
 #include "onnxmem/builder.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What a maker asks and tells; it lives as long as the maker runs. */
 typedef struct om_grad om_grad;
 typedef struct om_scope om_scope;
@@ -289,5 +293,9 @@ OM_API bool om_prog_is_old(const om_prog *p);
  * found out about constants is forgotten.  An old program is raised, but with `copies` refused: there
  * the graph stays as it is. */
 OM_API om_status om_prog_add_training_step(om_session *s, om_prog *p, const om_train_options *l);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -16,6 +16,10 @@
 
 #include "onnxmem/plan.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The size that a strategy reached. */
 typedef struct om_baseline_result {
 	om_pack_result pack;     /* its height and status */
@@ -82,5 +86,9 @@ typedef struct om_strategy {
 /* Row `k`; NULL behind the last one.  And the one of that name; NULL: there is none. */
 OM_API const om_strategy *om_strategy_at(size_t k);
 OM_API const om_strategy *om_strategy_find(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,6 +6,10 @@
 
 #include "onnxmem/opdef.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A new block at the end of the list.  The first one is the graph (owner and
  * attr NULL); the others are bodies: `attr` is the attribute of `owner` that
  * holds it, and the path follows from the owner's first output, so outputs
@@ -113,5 +117,9 @@ OM_API om_value *om_value_find(const om_block *b, const char *name);
 OM_API om_value *om_prog_find(const om_prog *p, const char *name);
 /* By scope path; NULL when there is none. */
 OM_API om_block *om_block_find(const om_prog *p, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

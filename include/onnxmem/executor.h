@@ -9,6 +9,10 @@
 
 #include "onnxmem/plan.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A program that is ready to run, in its arena.  It refers to the program and the plan,
  * which have to live as long.  Not shared between threads. */
 typedef struct om_exec om_exec;
@@ -81,5 +85,9 @@ OM_API const om_tensor *om_exec_result(const om_exec *e, uint32_t k);
 OM_API const om_exec_stats *om_exec_get_stats(const om_exec *e);
 /* By order of first call; `n` gets their number.  Needs `profile`. */
 OM_API const om_exec_op *om_exec_profile(const om_exec *e, uint32_t *n);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -13,6 +13,10 @@
 
 #include "onnxmem/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct om_prog om_prog;
 typedef struct om_block om_block;
 typedef struct om_op om_op;
@@ -397,5 +401,9 @@ OM_API int64_t om_attr_int_at(const om_op *op, const char *name, size_t k, int64
 OM_API const float *om_attr_floats(const om_op *op, const char *name, size_t *n);
 OM_API const om_tensor *om_attr_tensor(const om_op *op, const char *name);
 OM_API om_block *om_attr_graph(const om_op *op, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 
 #include "onnxmem/opdef.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* How the elements of a tensor lie in memory: a bit each. */
 enum {
 	OM_LAYOUT_ROW_MAJOR = 1u << 0,  /* as in ONNX: the last axis is dense */
@@ -116,5 +120,9 @@ OM_API om_status om_kernel_call(om_op_context *c);
 
 /* Decode attributes of `op` into `to`, with the defaults of its definition. */
 OM_API void om_attr_fields(const om_op *op, const om_attr_field *fields, void *to);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include "onnxmem/plan.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Load a model; "-" is standard input.  External data is mapped, not read;
  * its location has to stay inside the model's folder.  As long as the model lives, files of external
  * data must keep their length: a mapped file that another program cuts short ends the process with
@@ -91,5 +95,9 @@ OM_API om_status om_value_load_pb(om_session *s, const char *path, om_arena *mem
 	om_tensor *out);
 OM_API om_status om_value_save_pb(om_session *s, const char *path, const char *name, const om_type *type,
 	const om_tensor *t);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

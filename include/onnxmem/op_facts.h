@@ -11,6 +11,10 @@
 
 #include "onnxmem/opdef.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Facts about one op.  A table that would hold nothing is NULL. */
 typedef struct om_op_fact {
 	om_view_of *view;        /* [nout] `in` is UINT32_MAX where the output is no view */
@@ -44,5 +48,9 @@ OM_API bool om_op_facts_view(const om_op_facts *f, const om_op *op, uint32_t out
 OM_API bool om_op_facts_inplace(const om_op_facts *f, const om_op *op, uint32_t out, uint32_t in);
 OM_API bool om_op_facts_inplace_value(const om_op_facts *f, const om_op *op, uint32_t out, const om_value *in);
 OM_API bool om_op_facts_subbuffer(const om_op_facts *f, const om_op *op, uint32_t in, uint64_t *offset);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -13,6 +13,10 @@
 
 #include "onnxmem/ir.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct om_op_context om_op_context;
 struct om_kernel;
 
@@ -240,5 +244,9 @@ OM_API bool om_broadcast(const om_shape *a, const om_shape *b, om_shape *out);
 
 /* A negative axis counted from the end; false when outside [-rank, rank). */
 OM_API bool om_axis(int64_t axis, int rank, int *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include "onnxmem/ir.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What operators of ai.onnx can be raised to. */
 enum { OM_CONVERT_OLDEST = 13, OM_CONVERT_DEFAULT = 17, OM_CONVERT_NEWEST = 24 };
 
@@ -21,5 +25,9 @@ typedef struct om_opset_converted {
  * left as they are.  OM_UNSUPPORTED names the first op that cannot be raised, and why; the program
  * is of no use then.  `done` may be NULL. */
 OM_API om_status om_prog_convert_opset(om_session *s, om_prog *p, int opset, om_opset_converted *done);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

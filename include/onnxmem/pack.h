@@ -11,6 +11,10 @@
 
 #include "onnxmem/arena.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Bytes [from, to) of a buffer, in use in steps [lower, upper): `upper` and
  * `to` are exclusive.  `to` 0, with `from` 0, means all bytes of the buffer. */
 typedef struct om_interval {
@@ -153,5 +157,9 @@ OM_API om_status om_pack_solve(om_session *s, om_problem *problem);
  * and pools, contiguous groups, no byte used twice, stated heights and bounds.
  * Shares no code with it.  OM_BADPLAN when it is invalid. */
 OM_API om_status om_pack_check_problem(om_session *s, const om_problem *problem);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

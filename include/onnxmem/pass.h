@@ -10,6 +10,10 @@
 
 #include "onnxmem/assignment.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Changes when what is here changes: passes made for another one are refused. */
 #define OM_PASS_ABI 2
 
@@ -163,5 +167,9 @@ OM_API om_status om_host_flags(om_host *h, const om_flag_set *set, size_t n, con
 
 /* The pipeline of `onnxmem plan`. */
 OM_API const char *om_default_pipeline(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -10,6 +10,10 @@
 #include "onnxmem/assignment.h"
 #include "onnxmem/pack.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Whose memory a value is in. */
 typedef enum om_location {
 	OM_UNUSED,      /* takes part in no run: dead, or of a folded op */
@@ -155,6 +159,12 @@ OM_API om_pool *om_plan_wanted(const om_prog *p, om_arena *mem, uint32_t *n);
 /* The plan that follows from buffers in these pools; becomes p->plan. */
 OM_API void om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, const char *strategy);
 
+/* The arena and the offset in bytes, from the start of that arena, of the value called `name`.  False, and
+ * nothing is written, when no value has this name or the plan does not place it in an arena.  Either of
+ * `arena` and `offset` may be NULL. */
+OM_API bool om_plan_offset(const om_prog *p, const om_plan *plan, const char *name, uint32_t *arena,
+	uint64_t *offset);
+
 /* OM_BUDGET where an arena of the plan is larger than its limit or, where
  * `budget` is not 0, all of them together are larger than that.  The message says
  * at which step, in which op, and what is alive there. */
@@ -294,5 +304,9 @@ OM_API om_status om_buffers_interference(om_session *s, const om_prog *p, const 
  * held to that.  OM_BADPLAN with a sentence naming values, op and bytes.  O(n log
  * n); what depends on what takes n * n / 512 steps more. */
 OM_API om_status om_plan_verify(om_session *s, const om_prog *p, const om_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -13,6 +13,10 @@
 #include "onnxmem/schedule.h"
 #include "onnxmem/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What may be recomputed, and the limits of the search. */
 typedef struct om_remat_request {
 	const om_order_problem *q; /* ops and storages */
@@ -44,5 +48,9 @@ OM_API om_status om_remat_solve(om_session *s, const om_remat_request *w, om_are
  * and the cost; UINT64_MAX if an op would have to run again after its limit
  * `until`. For tests. */
 OM_API uint64_t om_remat_peak(const om_remat_request *w, const bool *dropped, double *cost);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -17,6 +17,10 @@
 
 #include "onnxmem/builder.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
 	OM_MATCH_SLOTS = 12,      /* values that a pattern may capture */
 	OM_MATCH_INPUTS = 6,      /* inputs of an op that a pattern may describe */
@@ -115,5 +119,9 @@ OM_API void om_value_stand_for(om_value *by, om_value *old);
 OM_API bool om_op_is_dead(const om_op *op);
 /* Remove an op and its bodies. */
 OM_API void om_op_delete(om_op *op);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

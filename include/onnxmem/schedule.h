@@ -17,6 +17,10 @@
 
 #include "onnxmem/arena.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* In place of an op number: no op. */
 #define OM_ORDER_NONE UINT32_MAX
 
@@ -76,5 +80,9 @@ OM_API om_status om_order_solve(om_session *s, const om_order_problem *q, uint64
  * that became ready first runs next.  With `by_bytes`, the ready op that frees most
  * bytes beyond those that it makes. */
 OM_API void om_order_bfs(const om_order_problem *q, bool by_bytes, uint32_t *order);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* name, exit code of the command, text */
 #define OM_STATUS_LIST(_)                                                      \
 	_(OK,          0, "no error")                                          \
@@ -105,5 +109,9 @@ OM_API const char *om_message(const om_session *s);
 		om_status st_ = (expr);         \
 		if (st_ != OM_OK) return st_;   \
 	} while (0)
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

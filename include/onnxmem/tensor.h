@@ -8,6 +8,10 @@
 
 #include "onnxmem/arena.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* name, number in ONNX, bits of one element, text.  Strings have no fixed size:
  * their elements are om_string. */
 #define OM_DTYPE_LIST(_)                              \
@@ -127,5 +131,9 @@ OM_API float om_half_to_float(uint16_t h);
 OM_API uint16_t om_float_to_half(float f);
 OM_API float om_bfloat_to_float(uint16_t h);
 OM_API uint16_t om_float_to_bfloat(float f);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

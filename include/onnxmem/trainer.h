@@ -10,6 +10,10 @@
 
 #include "onnxmem/executor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What the inputs and outputs of a step are, by place in those of the graph. */
 typedef struct om_step {
 	uint32_t loss;           /* the result called "loss", else the first of one element that is
@@ -50,5 +54,9 @@ OM_API om_status om_trainer_bind(om_trainer *t, om_exec *e);
 /* One run, after which the states are the new ones.  Of those that the plan does not tie
  * the bytes are copied: `*copied` counts them.  The other inputs are bound already. */
 OM_API om_status om_trainer_step(om_trainer *t, om_exec *e, uint64_t *copied);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,6 +1,7 @@
 /* Plans: what packed buffers say about every value. */
 #include <config.h>
 
+#include "onnxmem/builder.h"
 #include "onnxmem/plan.h"
 
 om_plan *
@@ -288,4 +289,19 @@ om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, const char *
 	for (uint32_t k = 0; k < w.plan->narena; k++)
 		fill_arena(&w.plan->arena[k], &pool[k].result);
 	fill_plan(&w);
+}
+
+bool
+om_plan_offset(const om_prog *p, const om_plan *plan, const char *name, uint32_t *arena, uint64_t *offset)
+{
+	const om_value *v = om_prog_find(p, name);
+	const om_placement *at = v && v->id < plan->nplace ? &plan->place[v->id] : NULL;
+
+	if (!at || at->where != OM_IN_ARENA)
+		return false;
+	if (arena)
+		*arena = at->arena;
+	if (offset)
+		*offset = at->offset;
+	return true;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "onnxmem/version.h"
 
 struct om_session {
 	char message[2048];
@@ -154,4 +155,10 @@ om_info(om_session *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	write_log(s, OM_LOG_INFO, fmt, ap);
 	va_end(ap);
+}
+
+const char *
+om_version(void)
+{
+	return OM_VERSION_TEXT;
 }
