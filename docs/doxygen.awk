@@ -65,6 +65,18 @@ in_comment {
 	next
 }
 
+/^#ifdef __cplusplus/ {
+	flush_comment("/* ")
+	leader = ""
+	in_cplusplus = 1
+}
+
+in_cplusplus {
+	in_cplusplus = !/^#endif/
+	print
+	next
+}
+
 /^[ \t]*$/ || /^#(include|if|endif)/ {
 	flush_comment("/* ")
 	leader = ""

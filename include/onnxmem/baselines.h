@@ -68,7 +68,7 @@ OM_API om_status om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n,
 /* What is to share memory. */
 typedef struct om_share_problem {
 	om_buffer *buf;          /* their offsets are written */
-	uint32_t n;
+	uint32_t n;              /* buffers */
 	const uint32_t *kind;    /* by buffer, a number that is the same for the same shape and type */
 	const om_interference_list *open; /* NULL: the plan holds for one order */
 	uint32_t limit;          /* blocks that there are, where a strategy has a choice; 0: any number */
@@ -80,6 +80,7 @@ typedef struct om_strategy {
 	const char *name;        /* NULL ends rows; letters, digits and dashes */
 	const char *brief;       /* how it shares, a line */
 	bool any_order;          /* it knows plans that hold in every order; else `open` is NULL */
+	/* Write the offset of every buffer. */
 	om_status (*share)(om_session *s, const om_share_problem *p, om_baseline_result *r);
 } om_strategy;
 

@@ -26,12 +26,13 @@ enum {
 /* An attribute as a list: a member of a state that om_attr_fields fills. */
 typedef struct om_ints {
 	const int64_t *v;         /* NULL: not written, there is no default */
-	size_t n;
+	size_t n;                 /* elements */
 } om_ints;
 
+/* The same, of floating-point numbers. */
 typedef struct om_floats {
 	const float *v;           /* NULL: not written, there is no default */
-	size_t n;
+	size_t n;                 /* elements */
 } om_floats;
 
 /* Where an attribute goes in the state of a kernel.  By kind the member is an int64_t, a float, an
@@ -63,7 +64,7 @@ typedef struct om_kernel {
 	/* Attributes that are decoded into the state, and the bytes that the state has.  With 0 bytes and
 	 * no `prepare` there is no state. */
 	const om_attr_field *fields;
-	size_t state_bytes;
+	size_t state_bytes;       /* of the state */
 
 	/* Can it compute this op?  Types and layouts fit already; shapes are known.  NULL: always. */
 	bool (*supports)(const om_op_context *c);

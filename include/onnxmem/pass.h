@@ -68,7 +68,7 @@ typedef struct om_run {
 /* A pass: what it says of itself, and what it does. */
 typedef struct om_pass {
 	size_t struct_size;              /* these two are first, and set by OM_PASS */
-	int abi;
+	int abi;                         /* OM_PASS_ABI of the headers that it was compiled with */
 	const char *name;                /* in pipelines, and of its file */
 	const char *brief;               /* what it does, a line */
 	unsigned needs, gives, keeps;    /* OM_HAS_...; what is not kept is forgotten */
@@ -95,9 +95,12 @@ typedef const om_pass *om_pass_entry(void);
 		return &pass;                                                  \
 	}
 #ifdef OM_PASS_ENTRY
+/* How the entry of a pass is declared: exported by a module, internal where the pass is built in. */
 #define OM_PASS_LINKAGE
 #else
+/* How the entry of a pass is declared: exported by a module, internal where the pass is built in. */
 #define OM_PASS_LINKAGE OM_API
+/* The name of the entry. */
 #define OM_PASS_ENTRY om_pass_get
 #endif
 
@@ -156,9 +159,9 @@ OM_API om_status om_host_run(om_host *h, om_prog *p, const char *pipeline);
 
 /* A flag that was given. */
 typedef struct om_flag_set {
-	const om_pass *pass;
+	const om_pass *pass;        /* that declares it */
 	const om_pass_flag *flag;   /* of that pass */
-	const char *value;
+	const char *value;          /* as given; not empty */
 } om_flag_set;
 
 /* Make `*pipeline` what flags ask for; where several set an option, the last one counts.  The
