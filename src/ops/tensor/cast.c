@@ -1,10 +1,9 @@
 /* Cast and CastLike.
  *
- * Elements go in strips through the widest type of their kind, which holds
- * each of them exactly: integers through int64 or uint64, floats through
- * double.  So there is one loader a type and one writer a type and kind,
- * instead of a loop for each pair.  The few pairs that models cast all the
- * time have loops of their own. */
+ * Elements are converted in blocks through the widest type of their kind, which represents each of
+ * them exactly: integers through int64 or uint64, floats through double.  This requires one loader
+ * per type and one writer per type and kind, instead of one loop per pair.  The few pairs that are
+ * frequent in models have loops of their own. */
 #include <config.h>
 
 #include <math.h>
@@ -89,7 +88,7 @@ mini_nan(const struct mini *m, unsigned sign)
 
 	if (m->special == FNUZ)
 		return 1u << top;
-	if (m->special == IEEE)  /* the quiet one */
+	if (m->special == IEEE)  /* quiet NaN */
 		return sign << top | (mini_largest(m) + 1) | 1u << (m->fraction - 1);
 	return sign << top | ((1u << top) - 1);
 }
@@ -106,8 +105,8 @@ mini_overflow(const struct mini *m, unsigned sign, bool saturate)
 	return mini_nan(m, sign);
 }
 
-/* Rounds to nearest, ties to even: magnitudes are counted in units of the
- * last place, where codes of neighbours differ by one. */
+/* Round to nearest, ties to even.  Magnitudes are counted in units in the last place, in which
+ * neighbouring codes differ by one. */
 static unsigned
 mini_of_double(const struct mini *m, double v, bool saturate)
 {
@@ -244,7 +243,7 @@ truncated(double r)
 	return r >= -0x1p63 ? (int64_t)r : isnan(r) ? 0 : INT64_MIN;
 }
 
-/* Anything but a real number is a whole one from here on. */
+/* Anything but a floating-point number is an integer from here on. */
 static void
 make_integers(struct strip *s, int n)
 {
@@ -271,7 +270,7 @@ write_packed(uint8_t *out, int64_t i, unsigned bits, unsigned v)
 	const unsigned at = (unsigned)((uint64_t)i * bits % 8), mask = ((1u << bits) - 1) << at;
 	uint8_t *byte = &out[(uint64_t)i * bits / 8];
 
-	/* The first one in a byte clears the others: they may be padding. */
+	/* The first element of a byte clears the rest of the byte, which may be padding. */
 	*byte = (uint8_t)((at ? *byte & ~mask : 0) | (v << at & mask));
 }
 
@@ -351,7 +350,7 @@ write(struct strip *s, om_dtype to, void *out, int64_t at, int n, bool saturate)
 	}
 }
 
-/* ---- Pairs that are worth a loop of their own. ---- */
+/* ---- Pairs with loops of their own. ---- */
 
 #define PAIR(from_type, F, to_type, T, expr)                                   \
 	if (from == OM_##from_type && to == OM_##to_type) {                    \
@@ -403,7 +402,7 @@ om_convert(om_dtype to, void *out, om_dtype from, const void *in, int64_t n, boo
 	}
 }
 
-/* ---- The rows. ---- */
+/* ---- Operator definitions. ---- */
 
 #define CASTABLE  (OF_NUMBERS | OF_PACKED | OF_FLOAT8S | OF(BOOL) | OF(FLOAT8E8M0) | OF(STRING))
 
@@ -427,7 +426,7 @@ cast_infer(om_op_context *c)
 	return om_must_be_of(c, c->out[0].type, CASTABLE | OF_FLOAT6S);
 }
 
-/* Before version 6 the type is given by its name in the schema. */
+/* Before version 6 the attribute holds the name of the type in the schema. */
 static om_status
 named_cast_infer(om_op_context *c)
 {
@@ -456,7 +455,7 @@ cast_like_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Between integers of 32 and of 64 bits dims stay what they are. */
+/* Conversions between integers of 32 and 64 bits preserve symbolic dims. */
 static void
 cast_elems(const om_op_context *c, om_symbolic_elem *e)
 {
@@ -475,7 +474,7 @@ cast_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	return c->in[0].type == c->out[0].type;
 }
 
-/* The like of CastLike is never read, so only its width matters. */
+/* The second input of CastLike is never read; only its width matters. */
 static bool
 cast_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 {
@@ -483,8 +482,8 @@ cast_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 	return in == 0 && om_dtype_bits(c->in[0].type) == om_dtype_bits(c->out[0].type);
 }
 
-/* Numbers as text: as many digits as give a float32 back nearly, any other
- * exactly; what is none is written as exporters write it. */
+/* A number as text: `%.8g` for float32 and smaller, exact for all other types; NaN and
+ * infinities are written as exporters write them. */
 static int
 print_number(om_dtype t, const void *data, int64_t k, char *out, size_t size)
 {
@@ -518,7 +517,7 @@ cast_to_text(om_op_context *c)
 	return OM_OK;
 }
 
-/* Whole numbers of 64 bits: a double does not hold them all. */
+/* 64-bit integers are parsed as integers: a double cannot represent all of them. */
 static void
 read_whole(const om_tensor *x, om_tensor *y)
 {

@@ -1,4 +1,4 @@
-/* Operators that pick elements by index. */
+/* Operators that select elements by index. */
 #include <config.h>
 
 #include "opdef/family.h"
@@ -69,7 +69,7 @@ gather_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* One index, and nothing before its axis: a slice of one. */
+/* A single index and no dims before its axis: a slice of one element. */
 static bool
 gather_view(const om_op_context *c, uint32_t out, om_view_of *v)
 {
@@ -87,8 +87,7 @@ gather_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	return out == 0;
 }
 
-/* Lines of one element are common enough (shape arithmetic, tables of words)
- * to be copied without a call. */
+/* Slices of one element are frequent (shape arithmetic, lookup tables): they are copied without a call. */
 static void
 copy_line(char *to, const char *from, size_t bytes)
 {
@@ -100,11 +99,11 @@ copy_line(char *to, const char *from, size_t bytes)
 }
 
 struct gather {
-	int axis;                 /* its place */
+	int axis;                 /* index of the axis */
 	size_t size;              /* bytes of an element, */
-	size_t line;              /* of the slice that an index names */
-	int64_t outer, dim;       /* elements before the axis, and along it */
-	int64_t n;                /* indices */
+	size_t line;              /* bytes of the slice that an index selects */
+	int64_t outer, dim;       /* elements before the axis; dim of the axis */
+	int64_t n;                /* number of indices */
 };
 
 static om_status
@@ -204,7 +203,7 @@ gather_elements_cpu(om_op_context *c)
 
 /* ---- GatherND. ---- */
 
-/* How many axes are shared as batch, and how many one index names. */
+/* The number of batch axes, and the number of axes that one index selects. */
 static om_status
 nd_parts(const om_op_context *c, int *batch, int *named)
 {
@@ -251,7 +250,7 @@ gather_nd_infer(om_op_context *c)
 }
 
 struct gather_nd {
-	int batch, named;         /* axes: shared, and those that an index names */
+	int batch, named;         /* number of batch axes, and of axes that an index selects */
 	size_t size;              /* of an element */
 };
 
@@ -330,7 +329,7 @@ one_hot_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Indices may be of any number type. */
+/* Indices may have any numeric type. */
 static bool
 any_index(const om_op_context *c, int64_t k, int64_t *v)
 {
@@ -345,7 +344,7 @@ any_index(const om_op_context *c, int64_t k, int64_t *v)
 }
 
 struct one_hot {
-	bool is_steered;          /* only a run knows the depth */
+	bool is_steered;          /* the depth is known only at run time */
 	int axis;                 /* of the output */
 	size_t size;              /* of an element */
 };

@@ -6,7 +6,7 @@
 
 /* ---- Transpose. ---- */
 
-/* Output axis k is input axis perm[k]; the default turns the order around. */
+/* Output axis k is input axis perm[k]; the default reverses the axes. */
 static om_status
 perm_of(const om_op_context *c, int rank, int perm[OM_MAX_RANK])
 {
@@ -47,7 +47,7 @@ transpose_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Only axes of size 1 change places. */
+/* Only axes of size 1 are moved. */
 static bool
 transpose_view(const om_op_context *c, uint32_t out, om_view_of *v)
 {
@@ -170,7 +170,7 @@ concat_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	return n == 1 && out == 0;
 }
 
-/* Along the outermost axis that counts, the inputs lie one behind another. */
+/* Along the outermost axis larger than 1, the inputs are stored one after another. */
 static bool
 concat_into(const om_op_context *c, uint32_t in, uint64_t *offset)
 {
@@ -191,7 +191,7 @@ concat_into(const om_op_context *c, uint32_t in, uint64_t *offset)
 	return c->in[in].type == c->out[0].type;
 }
 
-/* In the fold: the same element everywhere. */
+/* In the fold: every element is the same. */
 static bool
 concat_splats(om_op_context *c, size_t size)
 {
@@ -202,10 +202,10 @@ concat_splats(om_op_context *c, size_t size)
 	return true;
 }
 
-/* An input, and where it goes. */
+/* An input and its position in the output. */
 struct joined {
 	om_copy_plan plan;
-	size_t at;                /* bytes into the output */
+	size_t at;                /* byte offset in the output */
 };
 
 static om_status
@@ -268,7 +268,7 @@ split_even(const om_op_context *c, int64_t dim, int64_t *size)
 	return OM_OK;
 }
 
-/* The size of each part; OM_DIM_UNKNOWN where that is not known. */
+/* The size of each part; OM_DIM_UNKNOWN if it is not known. */
 static om_status
 split_sizes(const om_op_context *c, int axis, int64_t **size)
 {
@@ -330,8 +330,8 @@ split_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Where the part `out` starts, when that is known; sizes that are not known
- * may stand in the outputs. */
+/* The offset of part `out`, if it is known; the shapes of the outputs may have sizes that are
+ * not known here. */
 static bool
 split_start(const om_op_context *c, int axis, uint32_t out, int64_t *start)
 {
@@ -367,11 +367,11 @@ split_view(const om_op_context *c, uint32_t out, om_view_of *v)
 }
 
 struct split {
-	bool is_ready;            /* sizes were known when it was prepared */
-	struct joined *part;      /* [nout], where they are taken from */
+	bool is_ready;            /* the sizes were known during preparation */
+	struct joined *part;      /* [nout], one copy per part */
 };
 
-/* Sizes are known. */
+/* The sizes are known. */
 static om_status
 split_parts(const om_op_context *c, struct joined *part)
 {
@@ -452,10 +452,10 @@ same_count_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	return n > 0 && n == om_shape_count(&c->out[0].shape) && om_view_whole(c, out, v);
 }
 
-/* What Expand and Tile prepare. */
+/* The state of Expand and Tile. */
 struct repeated {
 	om_copy_plan plan;
-	bool is_steered;          /* only elements in a run say what the output's shape is */
+	bool is_steered;          /* the output shape depends on elements known only at run time */
 };
 
 static om_status
@@ -495,7 +495,7 @@ expand_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* How often each axis is repeated: a list; in version 1 one number and its axis. */
+/* The repeats of each axis: a list; in version 1 one number and its axis. */
 static om_status
 tile_repeats(const om_op_context *c, int64_t *rep, bool *known)
 {
@@ -551,7 +551,7 @@ tile_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* An axis is repeated as often as its output is longer. */
+/* The repeats of an axis are the ratio of its output and input dims. */
 static om_status
 tile_prepare(om_op_context *c, void **state)
 {

@@ -1,4 +1,4 @@
-/* Operators that arrange the elements of blocks, sequences and triangles anew. */
+/* Operators that rearrange the elements of blocks, sequences and triangles. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
@@ -57,8 +57,8 @@ space_to_depth_infer(om_op_context *c)
 	return blocks_infer(c, true);
 }
 
-/* Six axes: batch, block row, block column, channel, row, column, with the
- * strides they have in the deep and in the wide tensor. */
+/* Six axes: batch, block row, block column, channel, row, column, with their strides in the deep
+ * and in the wide tensor. */
 static om_status
 blocks_prepare(om_op_context *c, const om_shape *deep, bool to_deep, bool crd, om_copy_plan *plan)
 {
@@ -227,7 +227,7 @@ trilu_cpu(om_op_context *c)
 
 /* ---- CenterCropPad. ---- */
 
-/* Axis of number `k` of the shape that is asked for. */
+/* The axis of dim `k` of the requested shape. */
 static om_status
 center_axis(const om_op_context *c, size_t k, size_t n, int *axis)
 {
@@ -273,7 +273,7 @@ center_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* What is odd is cut off, or added, at the end. */
+/* An odd remainder is cropped, or padded, at the end. */
 static om_status
 center_cpu(om_op_context *c)
 {

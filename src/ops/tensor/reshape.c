@@ -1,4 +1,4 @@
-/* Operators that leave every byte where it is: the output is a view. */
+/* Operators that move no bytes: the output is a view. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
@@ -6,7 +6,7 @@
 
 /* ---- Reshape. ---- */
 
-/* The wanted dims: an attribute until version 4, then an input. */
+/* The requested dims: an attribute until version 4, then an input. */
 static bool
 wanted_dims(const om_op_context *c, const om_symbolic_elem **want, size_t *n)
 {
@@ -20,8 +20,8 @@ wanted_dims(const om_op_context *c, const om_symbolic_elem **want, size_t *n)
 	return true;
 }
 
-/* Write the dims that are given or copied from the input; `*hole` is the place
- * of -1, or -1; also when there may be one at a place that is not known. */
+/* Write the dims that are given or copied from the input.  `*hole` is the index of the dim given
+ * as -1; it is -1 if there is none, or if an unknown dim may be another. */
 static om_status
 fill_dims(const om_op_context *c, const om_symbolic_elem *elem, int n, om_shape *out, int *hole)
 {
@@ -56,12 +56,12 @@ fill_dims(const om_op_context *c, const om_symbolic_elem *elem, int n, om_shape 
 	return OM_OK;
 }
 
-/* Split a shape into the product of its known dims and its open ones, of which
- * those are left out that the other shape has at the same place. */
+/* The product of the known dims of a shape, and its open dims, except for those that the other
+ * shape has at the same index. */
 struct parts {
 	int64_t known;
 	int nopen;
-	const char *sym;   /* of the last open one */
+	const char *sym;   /* of the last open dim */
 };
 
 static bool
@@ -83,7 +83,7 @@ part(const om_shape *s, const om_shape *other, int hole, struct parts *p)
 	return true;
 }
 
-/* What is left for -1. */
+/* Compute the dim given as -1. */
 static om_status
 fill_hole(const om_op_context *c, om_shape *out, int hole)
 {
@@ -156,7 +156,7 @@ reshape_infer(om_op_context *c)
 }
 
 struct reshape {
-	bool is_steered;          /* only a run knows the wanted dims */
+	bool is_steered;          /* the requested dims are known only at run time */
 	uint64_t bytes;
 };
 
@@ -214,8 +214,8 @@ flatten_infer(om_op_context *c)
 
 /* ---- Squeeze, Unsqueeze. ---- */
 
-/* The axes, an attribute until version 12, as flags by place.  `*known` is
- * false when they are an input without data; `*n` is -1 when there is no list. */
+/* The axes, an attribute until version 12, as flags per index.  `*known` is false if they are an
+ * input without data; `*n` is -1 if there is no list. */
 static om_status
 axes_of(const om_op_context *c, int rank, bool flag[OM_MAX_RANK], int64_t *n, bool *known)
 {

@@ -1,6 +1,6 @@
-/* Operators that write elements to places that indices name.
+/* Operators that write elements to positions given by indices.
  *
- * The output starts as a copy of the first input, so it may lie over it. */
+ * The output starts as a copy of the first input, so it may be computed over it. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
@@ -10,7 +10,7 @@
 
 typedef void combine_fn(char *to, const char *from, int64_t n, size_t size);
 
-/* ---- What happens to elements that are there already. ---- */
+/* ---- Reductions with the existing element. ---- */
 
 static void
 replace(char *to, const char *from, int64_t n, size_t size)
@@ -18,7 +18,7 @@ replace(char *to, const char *from, int64_t n, size_t size)
 	memcpy(to, from, (size_t)n * size);
 }
 
-/* What is not a number stays so, whichever of the two it is, as in Max and Min. */
+/* NaN propagates from either operand, as in Max and Min. */
 #define MORE(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define LESS(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define SUM(a, b)  ((a) + (b))
@@ -35,7 +35,7 @@ replace(char *to, const char *from, int64_t n, size_t size)
 			a[k] = (type)op(a[k], b[k]);                           \
 	}
 
-/* Sums and products of signed integers wrap around: they go by unsigned ones. */
+/* Sums and products of signed integers wrap around, so they are computed as unsigned. */
 #define COMBINE_ALL(type, wrapping)                                            \
 	COMBINE(add_##type, wrapping, SUM)                                     \
 	COMBINE(mul_##type, wrapping, PRODUCT)                                 \
@@ -73,7 +73,7 @@ COMBINE_ALL(uint8_t, uint8_t)
 COMBINE_HALVES(half, om_half_to_float, om_float_to_half)
 COMBINE_HALVES(bfloat, om_bfloat_to_float, om_float_to_bfloat)
 
-/* Complex numbers: pairs of reals, which have a sum and a product but no order. */
+/* Complex numbers are pairs of reals: they have a sum and a product but no order. */
 #define COMBINE_PAIRS(type)                                                    \
 	static void                                                            \
 	add_pairs_##type(char *to, const char *from, int64_t n, size_t size)   \

@@ -1,4 +1,4 @@
-/* Operators that find elements: how many, only their numbers tell. */
+/* Operators whose output size depends on the values of the elements. */
 #include <config.h>
 
 #include <math.h>
@@ -17,7 +17,7 @@ non_zero_infer(om_op_context *c)
 	c->out[0].type = OM_INT64;
 	c->out[0].shape = om_shape_open(2);
 	if (rank >= 0)
-		c->out[0].shape.dim[0] = rank;  /* a scalar has no place: the standard wants 0 x n */
+		c->out[0].shape.dim[0] = rank;  /* a scalar has no indices: the standard requires 0 x n */
 	return OM_OK;
 }
 
@@ -104,7 +104,7 @@ suppression_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* As many boxes as asked for, of each class of each image. */
+/* At most the requested number of boxes, of each class of each image. */
 static void
 suppression_most(const om_op_context *c, uint32_t out, om_shape *most)
 {
@@ -130,7 +130,7 @@ box_of(const float *b, bool by_center)
 	return (struct box){fminf(b[1], b[3]), fmaxf(b[1], b[3]), fminf(b[0], b[2]), fmaxf(b[0], b[2])};
 }
 
-/* Do two boxes have more than a part `most` of what they cover in common? */
+/* Does the intersection over union of two boxes exceed `most`? */
 static bool
 overlap(struct box a, struct box b, float most)
 {
@@ -182,7 +182,7 @@ suppression_of(const om_op_context *c, struct suppression *s)
 	return OM_OK;
 }
 
-/* The boxes of one class, best first; those that overlap a better one go. */
+/* The boxes of one class, best first; a box that overlaps a better one is suppressed. */
 static void
 suppress(const struct suppression *s, const struct box *box, const float *score,
 	struct candidate *all, int64_t batch, int64_t class, struct picked *p)
@@ -210,7 +210,7 @@ out_of_memory(const om_op_context *c)
 	return om_op_fail(c->session, OM_MEMORY, c->op, "there is not enough memory for its work space");
 }
 
-/* The most that can be picked, as a list of triples. */
+/* The largest number of boxes that can be selected, as a list of triples. */
 static om_status
 suppression_room(const om_op_context *c, const struct suppression *s, struct picked *p)
 {
@@ -272,7 +272,7 @@ order_strings(const om_string *a, const om_string *b)
 #define ORDER(x, y) ((x) < (y) ? -1 : (x) > (y))
 #define ORDER_AS(type) ORDER(*(const type *)a, *(const type *)b)
 
-/* What is not a number comes last, and is all the same. */
+/* NaN sorts last, and all NaNs are equal. */
 static int
 order_reals(double a, double b)
 {
@@ -312,7 +312,7 @@ order(om_dtype t, const void *a, const void *b)
 	}
 }
 
-/* The input as `n` things to compare: elements, or slices along an axis. */
+/* The input as `n` items to compare: elements, or slices along an axis. */
 struct things {
 	const om_tensor *in;
 	size_t size;              /* bytes of an element */
@@ -322,7 +322,7 @@ struct things {
 
 struct thing {
 	const struct things *all;
-	int64_t index;            /* of the first that is equal, after grouping */
+	int64_t index;            /* of the first equal item, after grouping */
 };
 
 static int
@@ -360,7 +360,7 @@ unique_infer(om_op_context *c)
 		c->out[k].type = OM_INT64;
 		c->out[k].shape = om_shape_open(1);
 	}
-	om_shape *group = c->op->nout > 2 ? &c->out[2].shape : NULL;  /* of every thing */
+	om_shape *group = c->op->nout > 2 ? &c->out[2].shape : NULL;  /* of every item */
 	if (!om_attr_has(c->op, "axis")) {
 		if (group && in->rank >= 0 && !om_dim_product(in, 0, in->rank, &group->dim[0], &group->sym[0]))
 			group->dim[0] = OM_DIM_UNKNOWN;
@@ -380,7 +380,7 @@ unique_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* All things may be different. */
+/* All items may be different. */
 static void
 unique_most(const om_op_context *c, uint32_t out, om_shape *most)
 {
@@ -415,8 +415,8 @@ things_of(const om_op_context *c, struct things *t)
 	return OM_OK;
 }
 
-/* One group of equal things, after sorting: first[g], its number count[g];
- * group[k] is where thing k belongs. */
+/* Groups of equal items, after sorting: first[g] and the count[g] of its items; group[k] is the
+ * group of item k. */
 struct groups {
 	int64_t n, *first, *count, *group;
 };

@@ -1,4 +1,4 @@
-/* Operators that make tensors from shapes, attributes and few numbers. */
+/* Operators that create tensors from shapes, attributes and a few numbers. */
 #include <config.h>
 
 #include <math.h>
@@ -26,8 +26,7 @@ constant_attr(const om_op *op)
 	return NULL;
 }
 
-/* The attribute as a tensor: its elements are not copied.  Sparse ones are
- * dense by the time they are attributes. */
+/* The attribute as a tensor; its elements are not copied.  Sparse attributes were made dense on loading. */
 static om_status
 constant_tensor(const om_op_context *c, const om_attr **attr, om_tensor *t)
 {
@@ -123,7 +122,7 @@ filled_infer(om_op_context *c)
 
 struct filled {
 	const om_tensor *value;   /* NULL: zeros */
-	bool is_steered;          /* only a run knows the dims */
+	bool is_steered;          /* the dims are known only at run time */
 };
 
 static const om_attr_field filled_fields[] = {OM_FIELD(struct filled, TENSOR, value), {0}};
@@ -254,7 +253,7 @@ size_cpu(om_op_context *c)
 
 /* ---- Range. ---- */
 
-/* An integer input as it is: a double has not enough digits. */
+/* An integer input, read exactly: a double cannot represent all of them. */
 static bool
 int_in(const om_op_context *c, uint32_t k, int64_t *v)
 {
@@ -270,7 +269,7 @@ int_in(const om_op_context *c, uint32_t k, int64_t *v)
 	}
 }
 
-/* How many numbers from `start` on lie before `limit`; false when too many. */
+/* How many numbers from `start` on precede `limit`; false if there are too many. */
 static bool
 int_steps(int64_t start, int64_t limit, int64_t delta, int64_t *n)
 {
@@ -434,7 +433,7 @@ no_kernel(const om_op_context *c, om_dtype t)
 }
 
 struct eye {
-	int64_t k;                /* which diagonal */
+	int64_t k;                /* index of the diagonal */
 };
 
 static const om_attr_field eye_fields[] = {OM_FIELD(struct eye, INT, k), {0}};
@@ -460,13 +459,13 @@ eye_cpu(om_op_context *c)
 
 /* ---- Random numbers. ----
  *
- * A run is repeatable: without a seed the op's place in the program is one. */
+ * Runs are repeatable: without a seed, the op's position in the program is the seed. */
 
 struct random {
 	uint64_t state;
 };
 
-/* The attributes that there are. */
+/* The attributes that are present. */
 struct drawn {
 	float seed, scale, mean, low, high;
 	bool has_seed;
@@ -499,7 +498,7 @@ random_unit(struct random *r)
 	return om_rng_unit(&r->state);
 }
 
-/* By Box and Muller. */
+/* Box-Muller transform. */
 static double
 random_normal(struct random *r)
 {
@@ -606,7 +605,7 @@ multinomial_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Logarithms of weights to weights, the largest 1; their sum. */
+/* Turn logarithms of weights into weights, of which the largest is 1; return their sum. */
 static om_status
 weights_of(const om_op_context *c, int64_t row, int64_t n, double *w, double *sum)
 {

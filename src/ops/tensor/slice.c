@@ -1,4 +1,4 @@
-/* Operators that cut out of a tensor, or put something around it. */
+/* Operators that crop or pad a tensor. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
@@ -6,16 +6,16 @@
 
 /* ---- Slice. ---- */
 
-/* What is taken of each axis, when it is known. */
+/* The elements selected along each axis, if they are known. */
 struct cut {
 	bool known[OM_MAX_RANK], whole[OM_MAX_RANK];
 	int64_t start[OM_MAX_RANK], step[OM_MAX_RANK], n[OM_MAX_RANK];
 };
 
-/* The lists as they are given; NULL where the elements are not known. */
+/* The lists as given; NULL if their elements are not known. */
 struct lists {
 	int64_t *start, *end, *axis, *step;
-	int64_t n;           /* axes that are cut; -1: not known */
+	int64_t n;           /* number of sliced axes; -1: not known */
 	bool axes_known;
 };
 
@@ -77,7 +77,7 @@ clamp(int64_t v, int64_t low, int64_t high)
 	return v < low ? low : v > high ? high : v;
 }
 
-/* The largest numbers mean the end in the direction of the step. */
+/* The largest integers mean the end in the direction of the step. */
 static bool
 is_open_end(int64_t end)
 {
@@ -95,7 +95,7 @@ cut_axis(struct cut *cut, int a, int64_t dim, int64_t start, int64_t end, int64_
 	end = back && is_open_end(end) ? low : clamp(end < 0 ? end + dim : end, low, high);
 	if (dim == 0)
 		start = end = 0;
-	/* As unsigned numbers: -step may not be representable. */
+	/* Negated as unsigned: -step may not be representable. */
 	const uint64_t stride = back ? -(uint64_t)step : (uint64_t)step;
 	const int64_t span = back ? start - end : end - start;
 	cut->known[a] = true;
@@ -104,7 +104,7 @@ cut_axis(struct cut *cut, int a, int64_t dim, int64_t start, int64_t end, int64_
 	cut->n[a] = span > 0 ? (int64_t)((uint64_t)(span - 1) / stride) + 1 : 0;
 }
 
-/* All of an axis, whatever its size: 0 to the largest numbers. */
+/* The whole axis, whatever its dim: 0 to the largest integer. */
 static bool
 is_whole(int64_t start, int64_t end, int64_t step)
 {
@@ -173,8 +173,8 @@ slice_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* What is taken lies in one piece: behind the first axis that keeps more than
- * one element, all axes are whole. */
+/* The selected elements are contiguous: every axis after the first one that keeps more than one
+ * element is kept in full. */
 static bool
 slice_view(const om_op_context *c, uint32_t out, om_view_of *v)
 {
@@ -198,9 +198,9 @@ slice_view(const om_op_context *c, uint32_t out, om_view_of *v)
 }
 
 struct slice {
-	bool is_ready;            /* what is cut was known when it was prepared */
+	bool is_ready;            /* the slice was known during preparation */
 	om_copy_plan plan;
-	int64_t at;               /* bytes into the input */
+	int64_t at;               /* byte offset in the input */
 };
 
 static om_status
@@ -219,7 +219,7 @@ slice_plan(const om_op_context *c, struct slice *s)
 	om_strides(out, to);
 	s->at = 0;
 	for (int a = 0; a < in->rank; a++) {
-		/* One element: its step, which may be huge, is never taken. */
+		/* A single element: its step, which may be huge, is never applied. */
 		om_copy_axis(&p, out->dim[a], to[a], out->dim[a] > 1 ? from[a] * cut.step[a] : 0);
 		s->at += cut.n[a] > 0 ? cut.start[a] * from[a] * (int64_t)size : 0;
 	}
@@ -299,8 +299,8 @@ pads_of(const om_op_context *c, int rank, struct pads *p)
 	return OM_OK;
 }
 
-/* How long an axis of `n` elements gets; false where nothing can be.  Constants
- * may stand where more is cut off than there is, mirrored elements may not. */
+/* The padded dim of an axis of `n` elements; false if it is invalid.  Constants may replace
+ * elements where more is cropped than there is; mirrored elements may not. */
 static bool
 padded_length(const om_op_context *c, int64_t n, int64_t before, int64_t after, int64_t *length)
 {
@@ -350,15 +350,15 @@ pad_view(const om_op_context *c, uint32_t out, om_view_of *v)
 enum pad_mode { CONSTANT, REFLECT, EDGE, WRAP };
 
 struct pad {
-	bool is_ready;            /* the pads were known when it was prepared */
+	bool is_ready;            /* the pads were known during preparation */
 	enum pad_mode mode;
-	float value;              /* where no input has it */
+	float value;              /* if no input provides it */
 	size_t size;              /* of an element */
 	struct pads p;
-	int64_t *table[OM_MAX_RANK];  /* of mirrored elements */
-	om_copy_plan plan;        /* of what is kept between constants, */
-	size_t from, to;          /* bytes into the input and the output */
-	bool has_rest;            /* is anything kept? */
+	int64_t *table[OM_MAX_RANK];  /* source offsets of mirrored elements */
+	om_copy_plan plan;        /* copies the elements kept between constants */
+	size_t from, to;          /* byte offsets in the input and the output */
+	bool has_rest;            /* is any element kept? */
 };
 
 /* The element to pad with: an input, an attribute, zero. */
@@ -390,7 +390,7 @@ positive_modulo(int64_t v, int64_t n)
 	return (v % n + n) % n;
 }
 
-/* Which element of [low, high) stands at place `i`, counted from low. */
+/* Which element of [low, high) is at position `i`, counted from low. */
 static int64_t
 mirror(enum pad_mode mode, int64_t i, int64_t n)
 {
@@ -404,8 +404,8 @@ mirror(enum pad_mode mode, int64_t i, int64_t n)
 	return i < n ? i : 2 * (n - 1) - i;
 }
 
-/* For each place of each axis the offset of the element that belongs there.
- * Negative pads cut off first; the rest is mirrored. */
+/* For each position of each axis, the offset of its source element.  Negative pads crop first;
+ * the remaining elements are mirrored. */
 static om_status
 pad_table(const om_op_context *c, const struct pads *p, enum pad_mode mode, int64_t *table[OM_MAX_RANK])
 {
@@ -552,7 +552,7 @@ pad_cpu(om_op_context *c)
 
 /* ---- Compress. ---- */
 
-/* The shape without its condition: `n` elements along the axis, or of all. */
+/* The shape regardless of the condition: `n` elements along the axis, or of the flattened input. */
 static om_status
 compress_shape(const om_op_context *c, int64_t n, om_shape *out, int *axis)
 {
@@ -603,7 +603,7 @@ compress_most(const om_op_context *c, uint32_t out, om_shape *most)
 }
 
 struct compress {
-	int axis;                 /* -1: of all elements */
+	int axis;                 /* -1: the flattened input */
 	size_t size;              /* of an element */
 };
 

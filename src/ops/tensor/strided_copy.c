@@ -1,10 +1,8 @@
 /* Strided copies.
  *
- * Axes that lie behind one another in source and target alike are merged
- * first, so that most copies come down to a few long lines.  What is left with
- * the source's elements along another axis than the target's is a transpose:
- * that plane is walked in blocks which stay in the cache on both sides.
- */
+ * Axes that are contiguous in both source and target are merged first, so that most copies reduce
+ * to a few long lines.  A copy in which source and target are dense along different axes is a
+ * transpose: that plane is copied in blocks that stay in cache on both sides. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
@@ -18,7 +16,7 @@ struct plane {
 typedef void line_fn(char *to, int64_t t, const char *from, int64_t f, int64_t n);
 typedef void plane_fn(char *to, const char *from, const struct plane *p);
 
-/* Elements are moved as integers of their size, whatever their type. */
+/* Elements are moved as integers of their size, regardless of type. */
 typedef uint8_t __attribute__((may_alias)) lane1;
 typedef uint16_t __attribute__((may_alias)) lane2;
 typedef uint32_t __attribute__((may_alias)) lane4;
@@ -124,8 +122,8 @@ merged(const om_copy *p)
 	return m;
 }
 
-/* The axis along which the source is dense, where that is not the last one;
- * else -1.  It becomes the last but one. */
+/* The axis along which the source is dense if that is not the last axis, otherwise -1.  It is
+ * moved to the last but one position. */
 static int
 crossing(const om_copy *m)
 {
@@ -240,7 +238,7 @@ om_fill(void *to, int64_t n, size_t size, const void *one)
 	om_copy_run(&p, size, to, one);
 }
 
-/* Packed elements repeat as bytes that hold several of them. */
+/* Packed elements are repeated as bytes that hold several of them. */
 static void
 fill_packed(uint8_t *to, int64_t n, unsigned bits, uint8_t one)
 {
@@ -304,7 +302,7 @@ held(const om_tensor *t)
 	return t->splat ? 1 : om_shape_count(&t->shape);
 }
 
-/* As many bytes as there are elements, and what the tensor holds in them. */
+/* Allocate one byte per element, and unpack the elements of the tensor into them. */
 static om_status
 unpack(om_op_context *c, om_tensor *t)
 {
@@ -516,7 +514,7 @@ om_attr_axis(const om_op_context *c, const char *name, int rank, int *axis)
 	return OM_OK;
 }
 
-/* ---- The whole input. ---- */
+/* ---- Views of the whole input. ---- */
 
 bool
 om_shape_meet(om_shape *s, const om_shape *other)

@@ -1,4 +1,4 @@
-/* What operators share that move elements and never look at them. */
+/* Shared by operators that move elements without interpreting them. */
 #ifndef OM_STRIDED_COPY_H
 #define OM_STRIDED_COPY_H
 
@@ -14,10 +14,10 @@ typedef struct om_copy {
 
 void om_copy_axis(om_copy *p, int64_t dim, int64_t to, int64_t from);
 
-/* A copy whose loops are chosen: the state of kernels that move elements. */
+/* A copy with its loops chosen: the state of kernels that move elements. */
 typedef struct om_copy_plan {
-	om_copy m;                /* axes merged; those of the innermost loops last */
-	int inner;                /* how many axes those are: 1, or 2 for a plane */
+	om_copy m;                /* axes after merging; those of the innermost loops last */
+	int inner;                /* number of innermost axes: 1, or 2 for a plane */
 	size_t size;              /* bytes of an element */
 	bool is_empty;
 } om_copy_plan;
@@ -25,14 +25,14 @@ typedef struct om_copy_plan {
 om_copy_plan om_copy_prepare(const om_copy *p, size_t size);
 void om_copy_go(const om_copy_plan *plan, void *to, const void *from);
 
-/* Both at once.  Copy elements of `size` bytes: 1, 2, 4, 8 or 16.  Where source and target
- * overlap, they are the same and the copy moves nothing. */
+/* Prepare and run a copy of elements of `size` bytes: 1, 2, 4, 8 or 16.  Source and target
+ * either are disjoint or coincide; in the latter case the copy moves nothing. */
 void om_copy_run(const om_copy *p, size_t size, void *to, const void *from);
 
-/* The same element `n` times. */
+/* Fill `n` elements with the same element. */
 void om_fill(void *to, int64_t n, size_t size, const void *one);
 
-/* The same of a type that may be packed: bits behind the last element are zero. */
+/* As om_fill(), for a type that may be packed: bits after the last element are zero. */
 void om_fill_type(void *to, int64_t n, om_dtype t, const void *one);
 
 /* Strides of a dense tensor, in elements. */
@@ -41,81 +41,80 @@ void om_strides(const om_shape *s, int64_t stride[OM_MAX_RANK]);
 /* Bytes of an element.  Packed types are refused. */
 om_status om_elem_bytes(const om_op_context *c, om_dtype t, size_t *size);
 
-/* Run a kernel that moves elements where some are packed: with a byte for each of
- * them, in scratch of the call.  Bits behind the last element are zero. */
+/* Run a kernel that moves elements on operands of which some are packed: they are unpacked to
+ * one byte per element in the scratch of the call.  Bits after the last element are zero. */
 om_status om_run_unpacked(om_op_context *c, om_status (*kernel)(om_op_context *c));
 
-/* While preparing: are elements of an input after the first unknown, so that only a run finds out
- * what they ask for? */
+/* While preparing: are elements of any input but the first unknown, so that they are read only
+ * at run time? */
 bool om_is_steered(const om_op_context *c);
 
-/* Bytes of an element that is moved by om_run_unpacked(): one, where it is packed. */
+/* Bytes of an element as moved by om_run_unpacked(): one for packed types. */
 size_t om_moved_bytes(om_dtype t);
 
-/* For kernels whose output dims follow from elements of inputs: what was
- * planned has to be what the elements ask for now. */
+/* For kernels whose output dims depend on elements of inputs: the planned dims must equal the
+ * dims that these elements yield in this run. */
 om_status om_recheck(const om_op_context *c);
 
-/* For the first input and first output of a row with OM_SPLATS.  `*done` when
- * the output is the repeated element of the input; else the output is dense. */
+/* For the first input and first output of an operator definition with OM_SPLATS.  `*done` if the
+ * output is the repeated element of the input; otherwise the output is dense. */
 om_status om_splat_through(om_op_context *c, bool *done);
 
-/* Make output `k` dense where the fold offers one element. */
+/* Make output `k` dense if the fold offers it as a splat. */
 om_status om_dense_out(om_op_context *c, uint32_t k);
 
-/* Dim `d` of input `k`; OM_DIM_UNKNOWN where there is none. */
+/* Dim `d` of input `k`; OM_DIM_UNKNOWN if there is none. */
 int64_t om_in_dim(const om_op_context *c, uint32_t k, int d);
 
 /* The first output has the type and shape of the first input. */
 om_status om_infer_same(om_op_context *c);
 
-/* The first output may lie over the first input, in operators that are done with an element of it
- * before they write the same one of the output. */
+/* The first output may be computed over the first input.  For operators that read an element of
+ * it before they write the same element of the output. */
 bool om_inplace_first(const om_op_context *c, uint32_t out, uint32_t in);
 
-/* The product of dims [from, to): a number; or open, with a symbol where that
- * is the same; false when it cannot be represented. */
+/* The product of dims [from, to): a number, or unknown with a symbol if it equals one dim; false
+ * if it cannot be represented. */
 bool om_dim_product(const om_shape *s, int from, int to, int64_t *n, const char **sym);
 
-/* Two dims, `*`, `+`, `-` or `/` between them, as one symbol; NULL when one has
- * none.  Lives as long as the program. */
+/* Two symbolic dims combined by `*`, `+`, `-` or `/`, as one symbol; NULL if either has none.
+ * Lives as long as the program. */
 const char *om_dim_text(const om_op_context *c, const char *a, char sign, const char *b);
 
-/* The same of a dim and a number. */
+/* As om_dim_text(), for a dim and a number. */
 const char *om_dim_text_number(const om_op_context *c, const char *a, char sign, int64_t b);
 
-/* The symbol of the product of dims [from, to), where om_dim_product() has none. */
+/* The symbol of the product of dims [from, to) if om_dim_product() yields none. */
 const char *om_dim_product_text(const om_op_context *c, const om_shape *s, int from, int to);
 
-/* The columns `elems` of operators that move elements of input 0, or of all
- * inputs where there may be any number; and of those that calculate. */
+/* Functions for the column `elems`: for operators that move elements of input 0 (of all inputs
+ * of variadic operators), and for operators that compute elements. */
 void om_elems_moved(const om_op_context *c, om_symbolic_elem *e);
 void om_elems_calculated(const om_op_context *c, om_symbolic_elem *e);
 
-/* A dim as an element, and an element that is a dim; false for what may be
- * something else than a dim. */
+/* A dim as an element, and an element as a dim; false if the element may not be a dim. */
 om_symbolic_elem om_elem_of_dim(const om_shape *s, int d);
 bool om_dim_of_elem(const om_symbolic_elem *e, om_shape *s, int d);
 
-/* Two statements about one dim; false when they contradict. */
+/* Merge two facts about one dim; false if they contradict. */
 bool om_dim_join(int64_t *n, const char **sym, int64_t other, const char *other_sym);
 
-/* What is true of both shapes.  True when that is less than was said by `s`. */
+/* Keep in `s` what holds for both shapes.  True if `s` became less specific. */
 bool om_shape_meet(om_shape *s, const om_shape *other);
 
-/* Number of elements of a list, if known; -1. */
+/* Number of elements of a list; -1 if unknown. */
 int64_t om_list_length(const om_tensor *t);
 
 /* An axis attribute of input 0, whose rank is known. */
 om_status om_attr_axis(const om_op_context *c, const char *name, int rank, int *axis);
 
-/* Does one element say all? */
+/* Is the tensor a single element? */
 bool om_is_one(const om_tensor *t);
 
-/* An element of any number type, or a truth. */
+/* An element of any number type, or a Boolean, as a double. */
 bool om_number(om_dtype t, const void *one, double *v);
 
-/* The first output is the first input, byte by byte. */
+/* The first output is a view of the whole first input. */
 bool om_view_whole(const om_op_context *c, uint32_t out, om_view_of *v);
 om_status om_cpu_whole(om_op_context *c);
 

@@ -1,9 +1,8 @@
-/* TopK: the best elements of each line along an axis.
+/* TopK: the k best elements of each line along an axis.
  *
- * The best k so far are a heap with the worst on top; in the end it is taken
- * apart from the worst to the best.  Elements become keys whose order as
- * unsigned numbers is the order wanted, so one heap serves all types.  Of
- * equals the one with the lower index is better: it came earlier. */
+ * A heap holds the best k so far with the worst on top; at the end it is emptied from the worst to
+ * the best.  Elements are mapped to keys whose order as unsigned integers is the required order, so
+ * one heap serves all types.  Of equal elements, the one with the lower index is better. */
 #include <config.h>
 
 #include "opdef/family.h"
@@ -34,7 +33,7 @@ key_of_integer(int64_t v)
 	return (uint64_t)v ^ UINT64_C(1) << 63;
 }
 
-/* True for types whose elements have a key. */
+/* True for types whose elements can be mapped to a key. */
 static bool
 key_at(om_dtype t, const void *x, int64_t i, uint64_t *key)
 {
@@ -61,7 +60,7 @@ is_worse(const struct entry *a, const struct entry *b)
 	return a->key != b->key ? a->key < b->key : a->index > b->index;
 }
 
-/* Let heap[at] sink to where no child is worse. */
+/* Sift heap[at] down until no child is worse. */
 static void
 sink(struct entry *heap, int64_t n, int64_t at)
 {
@@ -77,7 +76,7 @@ sink(struct entry *heap, int64_t n, int64_t at)
 	heap[at] = e;
 }
 
-/* The best first. */
+/* Best first. */
 static void
 best_of_line(struct entry *heap, int64_t k, om_dtype t, const void *x, const struct om_lines *l, uint64_t flip)
 {
@@ -109,7 +108,7 @@ top_axis(const om_op_context *c, int *at)
 	return om_axis(axis, c->in[0].shape.rank, at) ? OM_OK : om_bad_axis(c, axis);
 }
 
-/* How many are wanted, or OM_DIM_UNKNOWN. */
+/* The requested k, or OM_DIM_UNKNOWN. */
 static int64_t
 wanted(const om_op_context *c)
 {
@@ -149,7 +148,7 @@ top_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* The output knows its k already: at run time and while planning. */
+/* The output dim already gives k, both at run time and while planning. */
 static int64_t
 top_count(const om_op_context *c)
 {
@@ -229,7 +228,7 @@ top_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- The rows. ---- */
+/* ---- Operator definitions. ---- */
 
 static const om_attr_spec old_top_attrs[] = {
 	{"axis", OM_ATTR_INT, .i = -1},
