@@ -1,6 +1,6 @@
-/* Operators of com.microsoft that exporters and optimizers write: activations,
- * normalisations of sums, products and convolutions with what follows them.
- * Each is a recipe of standard operators. */
+/* Operators of com.microsoft that exporters and optimizers write: activations, skip
+ * normalisations, matrix products and convolutions with fused operators. Each is a composite of
+ * standard operators. */
 #include <config.h>
 
 #include "ops/contrib/fused_activation.h"
@@ -48,7 +48,7 @@ quick_gelu(om_composite *p)
 }
 OM_COMPOSITE_COLUMNS(quick_gelu)
 
-/* What the attribute `activation` says, behind an operator. */
+/* Apply the activation given by the attribute `activation`. */
 static tensor
 activated(om_composite *p, tensor x)
 {
@@ -85,7 +85,7 @@ static const om_attr_spec simplified_attrs[] = {
 	{0}
 };
 
-/* One over the root of the mean of squares along the last axis. */
+/* The reciprocal root mean square along the last axis. */
 static tensor
 root_mean_square(om_composite *p, tensor x, int64_t axis, float epsilon)
 {
@@ -115,7 +115,7 @@ simplified_norm(om_composite *p)
 }
 OM_COMPOSITE_COLUMNS(simplified_norm)
 
-/* The sum of input, skip and bias, which outputs 0 to 3 are about. */
+/* The sum of input, skip and bias, from which outputs 0 to 3 are computed. */
 static tensor
 skipped(om_composite *p, uint32_t bias)
 {
@@ -202,7 +202,7 @@ fill_counts(om_op_context *c, const void *of, const om_tensor *t)
 	return OM_OK;
 }
 
-/* How many elements of each row of the mask are not masked. */
+/* The number of unmasked elements of each row of the mask. */
 static tensor
 count_mask(om_composite *p, tensor mask, tensor ids)
 {
@@ -244,7 +244,7 @@ embed_norm(om_composite *p)
 }
 OM_COMPOSITE_COLUMNS(embed_norm)
 
-/* ---- Products. ---- */
+/* ---- Matrix products. ---- */
 
 static const om_attr_spec fused_matmul_attrs[] = {
 	{"alpha", OM_ATTR_FLOAT, .f = 1},
@@ -255,8 +255,8 @@ static const om_attr_spec fused_matmul_attrs[] = {
 	{0}
 };
 
-/* A factor: rows and columns swapped, and before that the first axis moved
- * behind those of the batch. */
+/* Transpose an operand: optionally swap its last two axes, and before that move the first axis
+ * after the batch axes. */
 static tensor
 turned(om_composite *p, tensor x, bool swap, bool batch)
 {
@@ -345,9 +345,9 @@ fused_conv(om_composite *p)
 }
 OM_COMPOSITE_COLUMNS(fused_conv)
 
-/* ---- Channels behind all other axes. ---- */
+/* ---- Channels last. ---- */
 
-/* Nothing but the type is known of what comes out of an image of no known rank. */
+/* Of an image of unknown rank, only the type of the output is inferred. */
 static bool
 has_rank(om_composite *p)
 {
@@ -358,7 +358,7 @@ has_rank(om_composite *p)
 	return x->shape.rank >= 0;
 }
 
-/* The weights lie as they do for Conv. */
+/* The weights are laid out as for Conv. */
 static void
 nhwc_conv(om_composite *p)
 {
@@ -415,8 +415,7 @@ bits_at(const uint8_t *row, int64_t k, int64_t bits)
 	return row[k * bits / 8] >> k * bits % 8 & ((1u << bits) - 1);
 }
 
-/* The zero point of block `b` of column `n`: packed as the weights are, or a
- * number of its own type. */
+/* The zero point of block `b` of column `n`: packed like the weights, or unpacked in its own type. */
 static double
 zero_at(const struct packed *w, tensor zero, int64_t n, int64_t b)
 {
@@ -427,7 +426,7 @@ zero_at(const struct packed *w, tensor zero, int64_t n, int64_t b)
 	return bits_at((const uint8_t *)zero->data + n * ((w->blocks * w->bits + 7) / 8), b, w->bits);
 }
 
-/* The weights as numbers, a column of the product after another. */
+/* Dequantise the weights, one column of the product after another. */
 static om_status
 unpack(om_op_context *c, const void *of, const om_tensor *to)
 {

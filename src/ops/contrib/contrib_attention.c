@@ -1,8 +1,8 @@
-/* Attention as com.microsoft has it: projections, masks of many forms and
- * caches around the standard operator.
+/* Attention operators of com.microsoft: projections, several mask formats and caches around the
+ * standard operator.
  *
- * Whatever hides a key from a query becomes a number that is added to their
- * score; masks are made here, all else by parts. */
+ * Every mask is converted into a bias that is added to the scores; the rest is composed of standard
+ * operators. */
 #include <config.h>
 
 #include <float.h>
@@ -45,12 +45,12 @@ join_heads(om_composite *p, tensor x)
 
 /* ---- Masks. ---- */
 
-/* What is attended by whom: sizes are known where the mask is filled. */
+/* The mask and its parameters; the sizes are known when the mask is filled in. */
 struct view {
 	tensor keys;              /* the mask, int32; NULL: none */
-	tensor bias;              /* what is added to the scores; NULL: none */
+	tensor bias;              /* added to the scores; NULL: none */
 	bool causal;
-	double filter;            /* what hides a key */
+	double filter;            /* the bias of a masked key */
 	int64_t batch, heads, queries, past, total;
 };
 
@@ -88,7 +88,7 @@ does_fit(const struct view *v)
 	}
 }
 
-/* What is added to the score of query `q` of head `h` with key `k`. */
+/* The bias of the score of query `q` and key `k` in head `h`. */
 static double
 added(const struct view *v, int64_t b, int64_t h, int64_t q, int64_t k)
 {
@@ -125,7 +125,7 @@ fill_mask(om_op_context *c, const void *of, const om_tensor *mask)
 	return OM_OK;
 }
 
-/* The mask as the standard operator takes it; NULL for none. */
+/* The mask in the format of the standard operator; NULL for none. */
 static tensor
 mask_of(om_composite *p, const struct view *v, om_dtype type)
 {
@@ -146,10 +146,10 @@ mask_of(om_composite *p, const struct view *v, om_dtype type)
 	return om_composite_filled(p, type, &shape, fill_mask, v, sizeof *v);
 }
 
-/* ---- The middle: heads in, heads out. ---- */
+/* ---- Attention over separate heads. ---- */
 
 struct attended {
-	tensor y, keys, values;   /* keys and values with what was cached before */
+	tensor y, keys, values;   /* keys and values including the cached ones */
 };
 
 static struct attended
@@ -182,7 +182,7 @@ static const om_attr_spec attention_attrs[] = {
 	{0}
 };
 
-/* One of the two halves of a cache: (2, batch, heads, length, size). */
+/* One half of a cache: (2, batch, heads, length, size). */
 static tensor
 half_of(om_composite *p, tensor past, int64_t k)
 {
@@ -211,7 +211,7 @@ has_heads(om_composite *p)
 	return p->st == OM_OK;
 }
 
-/* What the projection gave, cut up, attended and joined again. */
+/* Split the output of the projection, apply attention, and join the heads. */
 static void
 self_attention(om_composite *p, tensor projected, tensor mask, tensor past, tensor bias)
 {
@@ -286,8 +286,8 @@ static const om_attr_spec multi_attrs[] = {
 
 enum { QUERY, KEY, VALUE, PROJECTION_BIAS, PADDING, SCORE_BIAS, PAST_KEY, PAST_VALUE, PAST_LENGTH, INDIRECTION };
 
-/* Of `parts` that lie side by side in (batch, length, heads, parts, size), one
- * as (batch, length, heads * size). */
+/* Part `k` of the parts that are adjacent in (batch, length, heads, parts, size), as (batch,
+ * length, heads * size). */
 static tensor
 unpacked(om_composite *p, tensor x, int64_t k)
 {
@@ -296,7 +296,7 @@ unpacked(om_composite *p, tensor x, int64_t k)
 	return om_composite_shaped(p, one, 3, (const int64_t[]){0, 0, -1});
 }
 
-/* The projection's bias lies behind that of the queries, then of the keys. */
+/* The bias of the projection holds the bias of the queries, then of the keys, then of the values. */
 static tensor
 with_bias(om_composite *p, tensor x, int64_t from, int64_t to)
 {
@@ -308,7 +308,7 @@ with_bias(om_composite *p, tensor x, int64_t from, int64_t to)
 		om_composite_ints(p, 1, &to)));
 }
 
-/* Queries, keys and values, each in a tensor of its own; false where nothing is known. */
+/* Queries, keys and values as separate tensors; false if their shapes are unknown. */
 static bool
 read_three(om_composite *p, tensor three[3])
 {
@@ -390,7 +390,7 @@ fill_positions(om_op_context *c, const void *of, const om_tensor *t)
 	return OM_OK;
 }
 
-/* Positions of all: given so, or by the first, from which on they count. */
+/* Positions of all tokens: given explicitly, or counted from the given first position. */
 static tensor
 positions_of(om_composite *p, tensor x, tensor ids)
 {

@@ -1,5 +1,5 @@
-/* Operators of com.microsoft on small integers with a scale and a zero point:
- * what they mean is what the standard operator makes of the numbers. */
+/* Operators of com.microsoft on quantised tensors: each dequantises its inputs, applies the
+ * standard operator, and quantises the result. */
 #include <config.h>
 
 #include "opdef/family.h"
@@ -9,16 +9,16 @@
 
 typedef const om_tensor *tensor;
 
-/* ---- There and back. ---- */
+/* ---- Quantisation and dequantisation. ---- */
 
-/* Input `k` as numbers; its scale and zero point follow it. */
+/* Input `k`, dequantised; its scale and zero point are the next inputs. */
 static tensor
 numbers(om_composite *p, uint32_t k)
 {
 	return OM_SUBBUFFER(p, "DequantizeLinear", OM_PLAINLY, om_composite_add(p, k), om_composite_add(p, k + 1), om_composite_add(p, k + 2));
 }
 
-/* Numbers as `type`, by scale and zero point from input `k` on. */
+/* Quantise to `type` with the scale and zero point from input `k` on. */
 static tensor
 bytes(om_composite *p, tensor x, uint32_t k, om_dtype type)
 {
@@ -27,7 +27,7 @@ bytes(om_composite *p, tensor x, uint32_t k, om_dtype type)
 	return OM_SUBBUFFER(p, "QuantizeLinear", OM_WITH(OM_INT("output_dtype", type)), x, om_composite_add(p, k));
 }
 
-/* Output 0: numbers, quantised by inputs from `k` on, as input 0 is. */
+/* Output 0: quantised with the parameters from input `k` on, to the type of input 0. */
 static void
 give_bytes(om_composite *p, tensor x, uint32_t k)
 {
@@ -67,7 +67,7 @@ qlinear_sigmoid(om_composite *p)
 }
 OM_COMPOSITE_COLUMNS(qlinear_sigmoid)
 
-/* What an axis means is told by the version of Softmax that this was. */
+/* The meaning of `axis` depends on the opset of Softmax from which the op was made. */
 static void
 qlinear_softmax(om_composite *p)
 {
@@ -111,7 +111,7 @@ qlinear_concat(om_composite *p)
 }
 OM_COMPOSITE_COLUMNS(qlinear_concat)
 
-/* Channels to the second axis, or back to the last. */
+/* Move the channels to the second axis, or back to the last. */
 static tensor
 with_channels(om_composite *p, tensor x, bool back)
 {
@@ -190,9 +190,9 @@ dequantize(om_composite *p)
 }
 OM_COMPOSITE_COLUMNS(dequantize)
 
-/* ---- Products. ---- */
+/* ---- Matrix products. ---- */
 
-/* Sums of bytes times a scale for each side, and a bias, as floats. */
+/* Integer product, multiplied by the scale of each side, plus a bias, in floating point. */
 static tensor
 scaled(om_composite *p, tensor sum, tensor left, tensor right, tensor bias)
 {
@@ -232,7 +232,8 @@ transposed(om_composite *p, tensor x, const char *attr)
 		: x;
 }
 
-/* C counts in units of both scales; without a scale for it the result stays a float. */
+/* C is in units of the product of both scales; without an output scale the result remains
+ * floating point. */
 static void
 quantized_gemm(om_composite *p)
 {
@@ -248,7 +249,7 @@ quantized_gemm(om_composite *p)
 }
 OM_COMPOSITE_COLUMNS(quantized_gemm)
 
-/* ---- The table. ---- */
+/* ---- Operator definitions. ---- */
 
 static const om_attr_spec leaky_attrs[] = {{"alpha", OM_ATTR_FLOAT, .f = 0.01f}, {0}};
 static const om_attr_spec softmax_attrs[] = {
@@ -287,7 +288,8 @@ static const om_attr_spec conv_attrs[] = {
 
 enum { WEIGHTS = 1, RECURRENCE = 2, FIRST_SCALE = 8 };
 
-/* Scales or zero points, (directions) or (directions, gates), beside (directions, width, gates). */
+/* Scales or zero points of shape (directions) or (directions, gates), reshaped to broadcast with
+ * (directions, width, gates). */
 static tensor
 beside(om_composite *p, uint32_t k)
 {
@@ -296,7 +298,7 @@ beside(om_composite *p, uint32_t k)
 	return om_composite_shaped(p, OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", OM_FLOAT32)), om_composite_add(p, k)), 3, dims);
 }
 
-/* Weights as LSTM wants them, whose scale is input `k`. */
+/* Weights dequantised and in the layout of LSTM; their scale is input `k`. */
 static tensor
 weights(om_composite *p, uint32_t in, uint32_t k)
 {
@@ -309,8 +311,8 @@ weights(om_composite *p, uint32_t in, uint32_t k)
 	return OM_SUBBUFFER(p, "Transpose", OM_WITH(OM_LIST("perm", turn, 3)), w);
 }
 
-/* The input is in bytes, the states are for every product with their weights (OM_RNN_BYTES): integers times
- * scales are what numbers on these grids give. */
+/* The input is quantised once, the states for every product with their weights (OM_RNN_BYTES).
+ * Products of dequantised values equal integer products times the scales. */
 static void
 dynamic_lstm(om_composite *p)
 {
@@ -359,7 +361,7 @@ static const om_attr_spec lstm_attrs[] = {
 	{.domain = "com.microsoft", .name = called, .brief = text, .since = 1, .min_in = least, .max_in = most, \
 	 .min_out = 1, .max_out = 1, .attrs = list, OM_COMPOSITE(made), __VA_ARGS__}
 
-/* Whether inputs in the middle may be left out, the parts know. */
+/* The constituent operators determine whether inputs in the middle may be omitted. */
 const om_opdef om_ops_contrib_quant[] = {
 	CONTRIB("QLinearAdd", "sum of quantised tensors, quantised", 2, 8, NULL, qlinear_add,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), LIKE(0), OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),

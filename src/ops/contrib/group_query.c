@@ -1,10 +1,10 @@
-/* GroupQueryAttention of com.microsoft: attention of a decoder over a cache of keys
- * and values, in which every sequence of the batch has a length of its own.
+/* GroupQueryAttention of com.microsoft: attention of a decoder over a cache of keys and values,
+ * with one length per sequence of the batch.
  *
- * For each head of keys the cache is brought up to date first: what was in it, the
- * new keys, turned by their positions, zeros behind them.  Then its queries, one by
- * one: scores, weights, the weighted sum of values.  A present cache may lie over
- * the past one: what was in it stays where it is. */
+ * For each key head the cache is updated first: the past rows, the new keys rotated by their
+ * positions, then zeros.  Then its queries are processed one by one: scores, weights, and the
+ * weighted sum of values.  A present cache may be computed over the past one: its rows stay in
+ * place. */
 #include <config.h>
 
 #include <math.h>
@@ -17,12 +17,12 @@ enum { QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COSINES, SINES, 
 enum { Y, NEW_KEY, NEW_VALUE, SCORES };
 
 struct group {
-	bool packed;              /* keys and values lie behind the queries */
+	bool packed;              /* queries, keys and values are packed in one input */
 	int64_t batch, queries, heads, kv, size, past, total;
 	bool rotates, interleaved, smooth;
 	double scale, cap;
-	int64_t window;           /* keys that a query sees; 0 or less: all */
-	bool is_open;             /* only a run knows the total: neither input nor output tells */
+	int64_t window;           /* attention window in keys; 0 or less: unlimited */
+	bool is_open;             /* the total length is known only at run time, from neither input nor output */
 };
 
 /* Dims that are not known are OM_DIM_UNKNOWN. */
@@ -91,7 +91,7 @@ group_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- What the inputs have to be. ---- */
+/* ---- Validation of the inputs. ---- */
 
 static bool
 is_real(om_dtype t)
@@ -155,7 +155,7 @@ check_shapes(const om_op_context *c, const struct group *g)
 	return OM_OK;
 }
 
-/* ---- Pieces of scratch. ---- */
+/* ---- Scratch layout. ---- */
 
 struct pieces {
 	double *key, *value, *query, *score, *sum;
@@ -185,7 +185,7 @@ group_prepare(om_op_context *c, void **state)
 	OM_TRY(read_group(c, g));
 	if (om_shape_count(&c->in[TOTAL].shape) != 1)
 		return om_wrong(c, "the total length is not one number");
-	/* The total may be known at the run alone; then the output tells. */
+	/* The total may be known only at run time; then it is taken from the output. */
 	if (g->total < 0 && om_has_out(c, NEW_KEY))
 		g->total = c->out[NEW_KEY].shape.dim[2];
 	g->is_open = g->total < 0;
@@ -210,7 +210,7 @@ read_row(const om_tensor *t, int64_t at, int64_t n, double *to)
 		to[k] = om_get(t->type, t->data, at + k);
 }
 
-/* Row `s` of head `h` of what is `k`: 0 queries, 1 keys, 2 values. */
+/* Row `s` of head `h` of operand `k`: 0 queries, 1 keys, 2 values. */
 static void
 read_new(const om_op_context *c, const struct group *g, int k, int64_t b, int64_t s, int64_t h, double *to)
 {
@@ -221,7 +221,7 @@ read_new(const om_op_context *c, const struct group *g, int k, int64_t b, int64_
 	read_row(t, ((b * g->queries + s) * all + first + h) * g->size, g->size, to);
 }
 
-/* Pairs of elements, turned by the angle of a position. */
+/* Rotate pairs of elements by the angle of a position. */
 static om_status
 turn(const om_op_context *c, const struct group *g, int64_t place, double *x)
 {
@@ -257,7 +257,7 @@ rounded_to(om_dtype t, double x)
 	return om_get(t, room, 0);
 }
 
-/* The cache of a head: `before` rows of what was in it, the new ones, then zeros. */
+/* Fill the cache of a head: `before` past rows, the new rows, then zeros. */
 static om_status
 update_cache(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int64_t before, const struct pieces *p)
 {
@@ -287,7 +287,7 @@ update_cache(const om_op_context *c, const struct group *g, int64_t b, int64_t h
 
 /* ---- Attention. ---- */
 
-/* Scores to weights.  A sink takes its share and gives nothing. */
+/* Softmax of the scores.  A sink takes part in the sum but has no value. */
 static void
 weigh(double *score, int64_t n, bool has_sink, double sink)
 {
@@ -302,7 +302,7 @@ weigh(double *score, int64_t n, bool has_sink, double sink)
 		score[k] /= sum;
 }
 
-/* The sum for query `s` of head `h`, over keys [low, high). */
+/* The output for query `s` of head `h`, over keys [low, high). */
 static void
 attend(const om_op_context *c, const struct group *g, int64_t b, int64_t h, int64_t s, int64_t low, int64_t high,
 	const struct pieces *p)
@@ -377,7 +377,7 @@ group_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* A head of the past is read before that of the present is written. */
+/* Each head of the past is read before the same head of the present is written. */
 static bool
 group_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 {
