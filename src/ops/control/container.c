@@ -1,8 +1,8 @@
-/* Values that are no tensors: their types, and making them.
+/* Values that are not tensors: their types and their construction.
  *
- * A sequence that grows by one shares the memory of the old one: `used` of it is
- * taken, and who finds nothing taken behind its own items may put one there.
- * The old sequence still sees its own items only. */
+ * A sequence that grows by one item shares the memory of the previous one: `used` items of it are
+ * taken, and a sequence that ends at `used` may append in place.  The previous sequence still has
+ * only its own items. */
 #include <config.h>
 
 #include "ops/control/container.h"
@@ -63,7 +63,7 @@ om_maps_of(om_dtype key, om_dtype t)
 	return key == OM_INT64 ? &int_map_sequences[t] : &text_map_sequences[t];
 }
 
-/* ---- Objects. ---- */
+/* ---- Containers. ---- */
 
 struct om_items {
 	om_tensor *item;

@@ -1,18 +1,16 @@
-/* If, Loop, Scan: the executor runs them; here is what they do to shapes.
+/* Shape inference of If, Loop and Scan; the executor runs them.
  *
- * A Loop's body is inferred with the shapes of the initial values.  Where the
- * body gives a carried value another shape, what differs is opened and the body
- * is inferred again, until nothing changes: what holds then holds in every
- * round.  Data and shapes that an earlier pass found in the body held for that
- * pass's shapes only, so they are forgotten between passes.
- */
+ * The body of a Loop is inferred with the shapes of the initial values.  If the body yields another
+ * shape for a carried value, the differing dims are opened and the body is inferred again, until
+ * nothing changes: the fixed point holds in every iteration.  Data and shapes found in the body by
+ * an earlier pass hold for the shapes of that pass only, so they are forgotten between passes. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "ops/control/container.h"
 
-/* Passes over a body multiply where loops are nested. */
+/* The number of passes over a body multiplies with the nesting of loops. */
 enum { MANY_PASSES = 4, DEEP = 4 };
 
 static om_prog *
@@ -49,7 +47,7 @@ join_types(const om_op_context *c, const char *name, om_dtype *t, om_dtype other
 	return OM_OK;
 }
 
-/* The same of two types; where one is not known, the other is it. */
+/* Unify two types; if one is unknown, the result is the other. */
 static om_status
 join_kinds(const om_op_context *c, const char *name, om_type *t, const om_type *other)
 {
@@ -63,7 +61,7 @@ join_kinds(const om_op_context *c, const char *name, om_type *t, const om_type *
 		om_kind_text(t->kind), om_kind_text(other->kind), t->kind == other->kind ? ", of other elements" : "");
 }
 
-/* Counts and conditions, what is scanned and what is stacked. */
+/* Iteration counts, conditions, scanned inputs and stacked outputs. */
 static om_status
 check_tensor(const om_op_context *c, const om_value *v)
 {
@@ -87,8 +85,8 @@ struct branch {
 	bool may_run;
 };
 
-/* A branch may be one that these shapes never take: where it cannot run on them,
- * the other one has to.  Its ops stay open, and refuse at run time. */
+/* A branch may never be taken for these shapes: if it cannot run on them, the other one must be
+ * taken.  Its ops stay open, and are refused at run time. */
 static om_status
 infer_branch(const om_op_context *c, const char *name, bool is_only, struct branch *b)
 {
@@ -137,7 +135,7 @@ if_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- Bodies that run many times. ---- */
+/* ---- Bodies of loops. ---- */
 
 static void
 forget_value(om_value *v)
@@ -147,8 +145,8 @@ forget_value(om_value *v)
 	v->is_const = false;
 }
 
-/* What inference found out in a body.  Operators that are not known keep what
- * was declared: nobody will find it out again. */
+/* Forget what was inferred in a body.  Results of unknown operators keep their declared types
+ * and shapes, because they cannot be inferred again. */
 static void
 forget(om_block *b)
 {
@@ -164,7 +162,7 @@ forget(om_block *b)
 	}
 }
 
-/* A parameter takes type and shape of its initial value, where they are known. */
+/* A parameter gets the type and shape of its initial value, as far as these are known. */
 static om_status
 set_param(const om_op_context *c, om_value *param, const om_type *type, const om_shape *shape)
 {
@@ -185,7 +183,7 @@ depth_of(const om_block *b)
 
 /* ---- Loop. ---- */
 
-/* A number or a truth that the loop hands to its body. */
+/* A number or Boolean that the loop passes to its body. */
 static void
 set_scalar_param(om_value *v, om_dtype t)
 {
@@ -196,8 +194,8 @@ set_scalar_param(om_value *v, om_dtype t)
 		v->shape = om_shape_of(0, NULL);
 }
 
-/* Open what differs between carried values and what the body makes of them.  A
- * value may go on as an optional one. */
+/* Open the dims that differ between carried values and the results of the body.  A carried value
+ * may become an optional one. */
 static om_status
 relax(const om_op_context *c, om_block *body, bool *changed)
 {
@@ -228,7 +226,7 @@ infer_rounds(const om_op_context *c, om_block *body)
 	return OM_OK;
 }
 
-/* Is `v` the condition that the body was given, or true anyhow? */
+/* Is `v` the condition parameter of the body, or constant true? */
 static bool
 stays_true(const om_block *body, const om_value *v)
 {
@@ -246,7 +244,7 @@ stays_true(const om_block *body, const om_value *v)
 	}
 }
 
-/* How often the body runs; OM_DIM_UNKNOWN. */
+/* The trip count; OM_DIM_UNKNOWN. */
 static int64_t
 rounds(const om_op_context *c, const om_block *body)
 {
@@ -266,7 +264,7 @@ rounds(const om_op_context *c, const om_block *body)
 	return stays_true(body, body->result[0]) ? *most : OM_DIM_UNKNOWN;
 }
 
-/* What each round gives, stacked along an axis; -1: the last one. */
+/* The per-iteration results, stacked along an axis; -1: the last one. */
 static om_status
 stacked(const om_op_context *c, const om_value *each, int64_t n, const char *sym, int64_t axis, om_tensor *out)
 {
@@ -339,7 +337,7 @@ loop_infer(om_op_context *c)
 struct scan {
 	om_block *body;
 	uint32_t nstate, nscan;
-	int64_t length;       /* rounds; or open, with a symbol where known */
+	int64_t length;       /* trip count; or open, with a symbol if known */
 	const char *sym;
 };
 
@@ -359,7 +357,7 @@ scan_lists(const om_op_context *c, const struct scan *s)
 	return OM_OK;
 }
 
-/* One round's part of a scan input. */
+/* The slice of a scan input for one iteration. */
 static om_status
 scan_slice(const om_op_context *c, struct scan *s, uint32_t k)
 {
@@ -386,8 +384,7 @@ scan_slice(const om_op_context *c, struct scan *s, uint32_t k)
 	return set_param(c, s->body->param[s->nstate + k], &c->op->in[s->nstate + k]->type, &part.shape);
 }
 
-/* A state has one shape in all rounds: what is said of it before and after a
- * round is true of both. */
+/* A state has the same shape in all iterations: facts from before and after an iteration are merged. */
 static om_status
 scan_state(om_op_context *c, const struct scan *s, uint32_t k)
 {
@@ -412,7 +409,7 @@ scan_state(om_op_context *c, const struct scan *s, uint32_t k)
 	return OM_OK;
 }
 
-/* Tensors, from input `from` on. */
+/* Check that all inputs from `from` on are tensors. */
 static om_status
 check_given(const om_op_context *c, uint32_t from)
 {
@@ -453,10 +450,10 @@ scan_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- Scan of version 8: in batches. ----
+/* ---- Scan of version 8: batched. ----
  *
- * Its first input, which may be left out, says how long each sequence of the
- * batch is; axis 0 of everything else is the batch, axis 1 the sequence. */
+ * Its first input, which is optional, holds the length of each sequence of the batch; axis 0 of all
+ * other inputs is the batch, axis 1 the sequence. */
 
 static om_shape
 without_front(const om_shape *s, int n)

@@ -1,8 +1,8 @@
 /* Sequences and optionals.
  *
- * They are objects outside of the arena: a tensor that goes in is copied, what
- * comes out is copied to where it was planned.  Nobody changes them: an insertion
- * makes a sequence of its own, of the same items and one more. */
+ * They are containers outside the arena: a tensor that is inserted is copied, and a tensor that is
+ * extracted is copied to its planned address.  They are immutable: an insertion creates a new
+ * sequence. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
@@ -41,7 +41,7 @@ give_scalar(om_op_context *c, om_dtype t)
 	return OM_OK;
 }
 
-/* Hand a tensor out. */
+/* Output a tensor of a container. */
 static om_status
 give_tensor(om_op_context *c, const om_tensor *from)
 {
@@ -54,8 +54,7 @@ give_tensor(om_op_context *c, const om_tensor *from)
 	return OM_OK;
 }
 
-/* A place in a list of `n`, counted from its end where negative; `most` is
- * the last one that is allowed. */
+/* An index into a list of `n`, counted from the end if negative; `most` is the largest valid index. */
 static om_status
 place_of(const om_op_context *c, uint32_t k, size_t n, int64_t most, size_t *at)
 {
@@ -71,7 +70,7 @@ place_of(const om_op_context *c, uint32_t k, size_t n, int64_t most, size_t *at)
 	return OM_OK;
 }
 
-/* ---- Making sequences. ---- */
+/* ---- Constructing sequences. ---- */
 
 static om_status
 empty_infer(om_op_context *c)
@@ -196,8 +195,7 @@ drops_axis(const om_op_context *c)
 	return !om_has_in(c, 1) && !om_attr_int(c->op, "keepdims");
 }
 
-/* Lengths along the axis, `n` in all, or, where only one is known, in the last
- * part what is left. */
+/* Lengths along the axis, `n` in all; if only one length is given, the last part takes the remainder. */
 struct cuts {
 	int axis;
 	int64_t total, each;
@@ -346,7 +344,7 @@ length_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* Where the items go, for items of this rank. */
+/* The axis along which items of this rank are joined. */
 static om_status
 join_axis(const om_op_context *c, int rank, int *axis)
 {
@@ -389,7 +387,7 @@ join_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* The shape of the whole. */
+/* The shape of the concatenation. */
 static om_status
 joined_shape(om_op_context *c, const om_container *o, int *axis, om_shape *all)
 {
@@ -471,7 +469,7 @@ optional_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* What is no optional is its own element. */
+/* A value that is not an optional is its own element. */
 static om_status
 element_infer(om_op_context *c)
 {
