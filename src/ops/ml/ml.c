@@ -1,4 +1,4 @@
-/* The domain of classical machine learning. */
+/* Operators of the domain ai.onnx.ml. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
@@ -9,7 +9,7 @@
 
 /* ---- LabelEncoder. ---- */
 
-/* Elements of an attribute, whatever its kind. */
+/* Elements of an attribute of any kind. */
 struct list {
 	om_dtype type;
 	int64_t n;
@@ -90,7 +90,7 @@ label_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* NaN is a key like others. */
+/* NaN is matched like any other key. */
 static bool
 is_key(om_dtype t, const char *a, const char *b, size_t size)
 {
@@ -105,7 +105,7 @@ is_key(om_dtype t, const char *a, const char *b, size_t size)
 	return memcmp(a, b, size) == 0;
 }
 
-/* Of a key that is there twice the last value counts. */
+/* Of duplicate keys, the last one counts. */
 static om_status
 look_up(om_op_context *c, const struct labels *pairs)
 {
@@ -138,7 +138,7 @@ label_cpu(om_op_context *c)
 
 /* ---- Strings to numbers or back: CategoryMapper, LabelEncoder of version 1. ---- */
 
-/* Where only strings are given, their numbers are their places. */
+/* If only strings are given, each maps to its index. */
 static om_status
 pairs_of(const om_op_context *c, const char *texts, const char *ints, struct labels *l)
 {

@@ -1,4 +1,4 @@
-/* Features of classical machine learning: scaling, filling in, encoding. */
+/* Feature preprocessing of ai.onnx.ml: scaling, imputation, encoding. */
 #include <config.h>
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "opdef/numbers.h"
 #include "ops/ml/ml_post_transform.h"
 
-/* The last dim, or 1. */
+/* The last dim; 1 for a scalar. */
 static int64_t
 columns(const om_shape *s)
 {
@@ -40,7 +40,7 @@ scaler_cpu(om_op_context *c)
 	const float *scale = om_attr_floats(c->op, "scale", &nscale), *offset = om_attr_floats(c->op, "offset", &noffset);
 	const int64_t n = om_shape_count(&c->in[0].shape), each = columns(&c->in[0].shape);
 
-	/* One for all features, or one for each, of each kind. */
+	/* Scale and offset: one for all features, or one per feature. */
 	if ((nscale != 1 && nscale != (size_t)each) || (noffset != 1 && noffset != (size_t)each))
 		return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu scales and %zu offsets for %lld features", nscale,
 			noffset, (long long)each);
@@ -62,7 +62,7 @@ norm_of(const om_op_context *c, int64_t at, int64_t n)
 
 	for (int64_t k = 0; k < n; k++) {
 		const double x = om_feature(&c->in[0], at + k);
-		most = x > most ? x : most;  /* with its sign: that is how the standard has it */
+		most = x > most ? x : most;  /* signed, as in the standard */
 		sum += squares ? x * x : fabs(x);
 	}
 	return largest ? most : squares ? sqrt(sum) : sum;
@@ -232,8 +232,7 @@ join_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Of an input that is wider than said the first columns count; what is missing of
- * one that is narrower is zero. */
+/* If an input is wider than declared, its first columns are taken; if it is narrower, the rest is zero. */
 static om_status
 join_cpu(om_op_context *c)
 {

@@ -48,7 +48,7 @@ regressor_shape(om_op_context *c, int64_t rows, int64_t n)
 
 /* ---- Linear models. ---- */
 
-/* `n` products, with `width` coefficients each. */
+/* `n` dot products, with `width` coefficients each. */
 struct linear {
 	const float *weight, *bias;
 	int64_t n, width;
@@ -118,7 +118,7 @@ regress_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* One score for two classes: the other class has what is missing to one. */
+/* One score for two classes: the other class gets its complement to one. */
 static om_status
 classify(const om_op_context *c, struct linear *l, om_labels *labels, int64_t *rows, int64_t *scores)
 {
@@ -190,7 +190,7 @@ struct svm {
 	svm_kernel kernel;
 	double gamma, coef0, degree;
 	const float *vector, *coef, *rho, *prob_a, *prob_b;
-	const int64_t *each;          /* vectors of a class */
+	const int64_t *each;          /* number of vectors of a class */
 	int64_t nvector, nclass, width, npair;
 	size_t ncoef, nrho, nprob;
 	om_post post;
@@ -218,7 +218,7 @@ svm_read(const om_op_context *c, struct svm *m)
 	return om_post_of(c, &m->post);
 }
 
-/* Vectors are as long as the features are many. */
+/* Vectors have as many elements as there are features. */
 static om_status
 svm_width(const om_op_context *c, struct svm *m, size_t nfloat, int64_t features)
 {
@@ -302,7 +302,7 @@ svr_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- The classifier: a machine for each pair of classes. ---- */
+/* ---- The classifier: one machine per pair of classes. ---- */
 
 static om_status
 svc_pairs(const om_op_context *c, struct svm *m, int64_t features)
@@ -359,7 +359,7 @@ svc_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Scores of all pairs from the kernels of all vectors, and who won how often. */
+/* Scores of all pairs from the kernels of all vectors, and the number of wins of each class. */
 static void
 svc_vote(const struct svm *m, const double *kernel, double *s, double *vote)
 {
@@ -380,8 +380,8 @@ svc_vote(const struct svm *m, const double *kernel, double *s, double *vote)
 	}
 }
 
-/* Probabilities of classes from those of pairs (Wu, Lin and Weng, 2004): `r` is
- * [n, n], p gets the n that fit best.  Ends after as many rounds as the authors
+/* Class probabilities from pairwise probabilities (Wu, Lin and Weng, 2004): `r` is [n, n], the n
+ * best-fitting ones are written to `p`.  Bounded by the number of iterations that the authors
  * allow. */
 static void
 couple(const double *r, int64_t n, double *q, double *qp, double *p)

@@ -1,4 +1,4 @@
-/* Maps: made of rows of scores, and made into rows of features. */
+/* Maps: created from rows of scores, and converted into rows of features. */
 #include <config.h>
 
 #include <errno.h>
@@ -164,7 +164,7 @@ parse(const om_op_context *c, om_string s, float *x)
 	return OM_OK;
 }
 
-/* Value `i` of the map as element `at` of the output. */
+/* Write value `i` of the map as element `at` of the output. */
 static om_status
 cast_value(om_op_context *c, const om_tensor *value, size_t i, int64_t at)
 {
@@ -188,7 +188,7 @@ cast_value(om_op_context *c, const om_tensor *value, size_t i, int64_t at)
 	return OM_OK;
 }
 
-/* How many keys are smaller, and of equal ones come before. */
+/* The rank of a key: the number of smaller keys, and of equal keys before it. */
 static int64_t
 rank_of(const om_container *map, size_t i)
 {
@@ -210,7 +210,7 @@ cast_cpu(om_op_context *c)
 
 	OM_TRY(c->alloc(c, 0, &shape));
 	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
-	if (c->out[0].type == OM_STRING)  /* as ONNX Runtime has it: the standard does not say */
+	if (c->out[0].type == OM_STRING)  /* as in ONNX Runtime; the standard does not specify it */
 		om_fill(c->out[0].data, n, size, &(om_string){"0.f", 3});
 	else if (n)
 		memset(c->out[0].data, 0, (size_t)n * size);

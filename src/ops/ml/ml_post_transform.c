@@ -1,4 +1,4 @@
-/* Rows of features, labels, and what becomes of scores. */
+/* Rows of features, class labels, and transformations of scores. */
 #include <config.h>
 
 #include <math.h>
@@ -28,8 +28,8 @@ om_logistic(double x)
 	return x < 0 ? 1 - v : v;
 }
 
-/* The quantile of the normal distribution, with the inverse of erf as Winitzki
- * approximates it: models were trained against this, not against a better one. */
+/* The quantile of the normal distribution, with Winitzki's approximation of the inverse of erf:
+ * models were trained with this approximation, so a more precise one would differ. */
 double
 om_probit(double x)
 {
@@ -41,7 +41,7 @@ om_probit(double x)
 	return 1.41421356 * copysign(sqrt(sqrt(b * b - l / a) - b), y);
 }
 
-/* Zero stays zero; all others as in softmax. */
+/* Softmax; with `keep_zero`, zeros stay zero. */
 static void
 softmax(double *s, int64_t n, bool keep_zero)
 {

@@ -1,5 +1,5 @@
-/* What classifiers and regressors of classical machine learning share: rows of
- * features, labels of classes, what becomes of scores. */
+/* Shared by the classifiers and regressors of ai.onnx.ml: rows of features, class labels,
+ * transformations of scores. */
 #ifndef OM_ML_POST_TRANSFORM_H
 #define OM_ML_POST_TRANSFORM_H
 
@@ -7,21 +7,21 @@
 
 typedef enum om_post { OM_POST_NONE, OM_POST_SOFTMAX, OM_POST_LOGISTIC, OM_POST_SOFTMAX_ZERO, OM_POST_PROBIT } om_post;
 
-/* Of the attribute post_transform. */
+/* Read the attribute post_transform. */
 om_status om_post_of(const om_op_context *c, om_post *post);
-/* A row of scores. */
+/* Transform a row of scores. */
 void om_post_row(om_post post, double *score, int64_t n);
 double om_logistic(double x);
 double om_probit(double x);
 
 /* A matrix of features; a list is one row.  -1: not known. */
 om_status om_rows(const om_op_context *c, uint32_t k, int64_t *rows, int64_t *features);
-/* Element `i` of a tensor of numbers. */
+/* Element `i` of a numeric tensor. */
 double om_feature(const om_tensor *t, int64_t i);
-/* Refuse elements that are no numbers. */
+/* Refuse elements that are not numeric. */
 om_status om_check_features(const om_op_context *c, uint32_t k);
 
-/* Names of classes: strings or int64; none is n == 0. */
+/* Class labels: strings or int64; n == 0 if there are none. */
 typedef struct om_labels {
 	om_dtype type;
 	int64_t n;
@@ -38,7 +38,7 @@ const om_string *om_attr_texts(const om_op *op, const char *name, size_t *n);
 /* Outputs of a classifier: labels [rows], scores [rows, n]. */
 void om_give_classes(om_op_context *c, const om_labels *l, int64_t rows, int64_t n);
 
-/* The cost of so many multiplications for each row. */
+/* The cost of `each` multiplications per row. */
 void om_opdef_cost(const om_op_context *c, double each, om_cost *cost);
 
 #endif

@@ -1,8 +1,8 @@
 /* Ensembles of decision trees.
  *
- * Two encodings become one: a list of nodes, each with a test and two ways to
- * go, and a list of votes at the ends of the ways.  A walk ends because it takes
- * no more steps than there are nodes; one that takes more is refused. */
+ * Both encodings are converted into one: a list of nodes, each with a test and two successors, and
+ * a list of votes at the leaves.  Evaluation terminates because a path with more steps than there
+ * are nodes is refused. */
 #include <config.h>
 
 #include <math.h>
@@ -18,12 +18,12 @@ typedef enum sum { AVERAGE, SUM, MIN, MAX } sum;
 
 struct node {
 	test test;
-	bool missing;            /* the way of what is not a number */
+	bool missing;            /* the branch taken for NaN */
 	int64_t feature;
 	double value;
-	int64_t next[2];         /* where the test fails, where it holds */
-	int64_t vote, nvote;     /* of a leaf; of MEMBER, the set's members */
-	int64_t tree, id;        /* as they are called */
+	int64_t next[2];         /* successors if the test fails, and if it holds */
+	int64_t vote, nvote;     /* votes of a leaf; members of the set for MEMBER */
+	int64_t tree, id;        /* identifiers in the attributes */
 };
 
 struct vote {
@@ -51,7 +51,7 @@ wrong(const om_op_context *c, const char *what)
 
 /* ---- Attributes. ---- */
 
-/* Numbers: a list, or a tensor of some type. */
+/* Numbers: a list, or a tensor of a numeric type. */
 static om_status
 numbers(const om_op_context *c, const char *name, double **v, int64_t *n)
 {
@@ -77,7 +77,7 @@ numbers(const om_op_context *c, const char *name, double **v, int64_t *n)
 	return OM_OK;
 }
 
-/* The same under two names: NAME and NAME_as_tensor. */
+/* The same attribute under two names: NAME and NAME_as_tensor. */
 static om_status
 numbers_or(const om_op_context *c, const char *name, double **v, int64_t *n)
 {
@@ -85,7 +85,7 @@ numbers_or(const om_op_context *c, const char *name, double **v, int64_t *n)
 	return *n ? OM_OK : numbers(c, name, v, n);
 }
 
-/* A list that has to have `want` elements; where it may be missing, zeros. */
+/* A list that must have `want` elements; zeros if it may be missing. */
 static om_status
 list(const om_op_context *c, const char *name, int64_t want, bool optional, const int64_t **v)
 {
@@ -113,7 +113,7 @@ check_features(const om_op_context *c, const struct trees *t, int64_t features)
 	return OM_OK;
 }
 
-/* ---- Versions 1 and 3: nodes by tree and number. ---- */
+/* ---- Versions 1 and 3: nodes by tree and identifier. ---- */
 
 static int
 by_name(const void *a, const void *b)
@@ -176,7 +176,7 @@ read_nodes(const om_op_context *c, struct trees *t)
 	return OM_OK;
 }
 
-/* Roots are nodes that no other leads to. */
+/* Roots are nodes without predecessors. */
 static om_status
 link_nodes(const om_op_context *c, struct trees *t)
 {
@@ -202,7 +202,7 @@ link_nodes(const om_op_context *c, struct trees *t)
 	return OM_OK;
 }
 
-/* Votes, put together by node. */
+/* Group the votes by node. */
 static om_status
 read_votes(const om_op_context *c, struct trees *t, const char *prefix)
 {
@@ -256,9 +256,9 @@ old_trees(const om_op_context *c, const char *prefix, int64_t ntarget, struct tr
 	return k < 4 ? OM_OK : wrong(c, "its aggregate_function is not known");
 }
 
-/* ---- Version 5: nodes and leaves by place. ---- */
+/* ---- Version 5: nodes and leaves by index. ---- */
 
-/* The sets of the nodes that test for members, ended by what is not a number. */
+/* The sets of the MEMBER nodes, each terminated by NaN. */
 static om_status
 read_sets(const om_op_context *c, struct trees *t)
 {
@@ -356,7 +356,7 @@ new_trees(const om_op_context *c, struct trees *t)
 	return OM_OK;
 }
 
-/* ---- Walking. ---- */
+/* ---- Evaluation. ---- */
 
 static bool
 holds(const struct trees *t, const struct node *n, double x)
@@ -392,7 +392,7 @@ walk(const om_op_context *c, const struct trees *t, int64_t root, int64_t at, co
 	return OM_OK;
 }
 
-/* What a row of features gets; `seen` says which targets were voted for. */
+/* The scores of one row of features; `seen` marks the targets that received votes. */
 static om_status
 score_row(const om_op_context *c, const struct trees *t, int64_t at, double *score, bool *seen)
 {
@@ -509,7 +509,7 @@ classify_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* All leaves vote for one of two classes: what they say is about that alone. */
+/* Do all leaves vote for the same one of two classes?  Then the score is that of this class alone. */
 struct binary {
 	bool is;
 	bool positive;           /* no weight is negative: scores are probabilities */
@@ -527,8 +527,8 @@ binary_of(const struct trees *t)
 	return b;
 }
 
-/* The largest score.  Of more than two classes, none that no leaf voted for
- * wins over one that has votes, not even over bad ones. */
+/* The class of the largest score.  With more than two classes, a class without votes never wins
+ * over one with votes, even negative ones. */
 static int64_t
 winner(const struct trees *t, const double *s, const bool *seen)
 {
@@ -541,7 +541,7 @@ winner(const struct trees *t, const double *s, const bool *seen)
 	return best < 0 ? 0 : best;
 }
 
-/* The class of a row; its scores become those of the output. */
+/* The class of a row; its scores are transformed in place. */
 static int64_t
 decide(const struct trees *t, const struct binary *b, double *s, const bool *seen)
 {
@@ -649,7 +649,7 @@ static const om_attr_spec trees_attrs[] = {
 	.input_types = {OF_INDICES | OF_WIDE_FLOATS}
 #define REGRESS ML, .min_out = 1, .max_out = 1, .infer = regress_infer, .cpu = regress_cpu
 
-/* Taken back by the standard in version 5, but still written. */
+/* Deprecated by the standard in version 5, but still written by exporters. */
 const om_opdef om_ops_tree[] = {
 	{CLASSIFY, .since = 1, .until = 2, .attrs = classify1_attrs},
 	{CLASSIFY, .since = 3, .attrs = classify3_attrs},
