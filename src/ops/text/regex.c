@@ -1,10 +1,10 @@
 /* Regular expressions in the syntax of RE2, for RegexFullMatch.
  *
- * A pattern becomes a tree, the tree a program of an automaton that is in many
- * places at once (Thompson, 1968; Pike's machine).  Each character is looked at
- * once, so a match takes time in proportion to text and program, whatever the
- * pattern: there is no way back.  What RE2 refuses, references to groups and
- * looking around, is refused.  As all has to match, greed makes no difference. */
+ * A pattern is parsed into a tree, the tree compiled into a program of a nondeterministic
+ * automaton, which is simulated over all of its states at once (Thompson, 1968; Pike).  Each
+ * character is read once, so matching takes O(text * program) for any pattern: there is no
+ * backtracking.  As in RE2, backreferences and lookaround are refused.  Because the whole text has
+ * to match, greediness makes no difference. */
 #include <config.h>
 
 #include <ctype.h>
@@ -54,7 +54,7 @@ bad(const struct parser *p, const char *what)
 
 /* ---- Characters. ---- */
 
-/* The next one of UTF-8; a byte that is none stands for itself. */
+/* Decode the next UTF-8 character; an invalid byte is taken as itself. */
 static int32_t
 next_char(const unsigned char **at, const unsigned char *end)
 {
@@ -92,7 +92,7 @@ in_set(const struct set *s, int32_t c)
 	return s->negated;
 }
 
-/* \d, \w, \s, and what they leave: their complement in ranges. */
+/* \d, \w, \s and their complements, as ranges. */
 static bool
 add_class(const struct parser *p, struct set *s, int name)
 {
@@ -132,7 +132,7 @@ hex(struct parser *p, int32_t *c)
 	return OM_OK;
 }
 
-/* A character that stands for itself, behind a backslash. */
+/* A literal character after a backslash. */
 static om_status
 escaped(struct parser *p, int32_t *c)
 {
@@ -196,7 +196,7 @@ bracket_item(struct parser *p, struct set *s, int32_t *c, bool *done)
 	return *done ? OM_OK : escaped(p, c);
 }
 
-/* [:alpha:] and the like; false when it is none. */
+/* [:alpha:] and other POSIX classes; false if it is none. */
 static bool
 named_class(struct parser *p, struct set *s)
 {
@@ -251,8 +251,7 @@ brackets(struct parser *p, struct tree **out)
 
 static om_status parse_choice(struct parser *p, struct tree **out);
 
-/* (?flags), (?flags:...), (?P<name>...): what stands before the group's contents.
- * `*group` is false for flags alone. */
+/* (?flags), (?flags:...), (?P<name>...): the prefix of a group. `*group` is false for flags alone. */
 static om_status
 group_head(struct parser *p, bool *group)
 {
@@ -359,7 +358,7 @@ count(const unsigned char **at, const unsigned char *end, int64_t *n)
 	return *at > start;
 }
 
-/* {n}, {n,} or {n,m}; anything else in braces is text. */
+/* {n}, {n,} or {n,m}; any other text in braces is literal. */
 static bool
 braces(struct parser *p, int64_t *min, int64_t *max)
 {
@@ -430,7 +429,7 @@ parse_choice(struct parser *p, struct tree **out)
 	return OM_OK;
 }
 
-/* ---- The program. ---- */
+/* ---- Compilation. ---- */
 
 typedef enum act { TAKE, FORK, JUMP, CHECK, DONE } act;
 
@@ -443,7 +442,7 @@ struct code {
 
 struct program {
 	struct code *code;
-	size_t n, cap, visits;   /* visits of the tree, which may repeat nothing many times */
+	size_t n, cap, visits;   /* tree nodes visited: an empty expression may be repeated many times */
 	om_arena *mem;
 };
 
@@ -480,7 +479,7 @@ write_repeat(struct program *g, const struct tree *t)
 	return ok;
 }
 
-/* False when it gets too long. */
+/* False if the program becomes too long. */
 static bool
 write_tree(struct program *g, const struct tree *t)
 {
@@ -507,11 +506,11 @@ write_tree(struct program *g, const struct tree *t)
 	return ok;
 }
 
-/* ---- Running it. ---- */
+/* ---- Matching. ---- */
 
-/* Where it is: each place of the program at most once. */
+/* The active states: each position of the program at most once. */
 struct places {
-	uint32_t *at, *mark;     /* mark: by place, the step in which it was put there */
+	uint32_t *at, *mark;     /* mark: per position, the step in which it was added */
 	size_t n;
 };
 
@@ -527,7 +526,7 @@ is_word(int32_t c)
 	return c == '_' || (c >= 0 && c < 128 && isalnum((int)c));
 }
 
-/* Between two characters, END where there is none. */
+/* Does the assertion hold between two characters?  END is either end of the text. */
 static bool
 is_at(place p, int32_t before, int32_t after)
 {
@@ -541,7 +540,7 @@ is_at(place p, int32_t before, int32_t after)
 	}
 }
 
-/* Go to a place, and from there wherever nothing has to be taken. */
+/* Add a position and every position reachable from it without consuming a character. */
 static void
 enter(struct machine *m, struct places *to, uint32_t at, int32_t before, int32_t after)
 {

@@ -1,4 +1,4 @@
-/* Strings: joining, splitting, cleaning, counting. */
+/* String operators: joining, splitting, normalisation, counting. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ joined(om_op_context *c, om_string a, om_string b)
 	return (om_string){text, a.size + b.size};
 }
 
-/* Where the element of an operand is that belongs to a place of the output. */
+/* The offset of the operand's element for a position of the output. */
 static int64_t
 operand_at(const om_shape *s, const om_shape *out, const int64_t *place)
 {
@@ -102,7 +102,7 @@ is_space(char ch)
 	return ch == ' ' || (ch >= '\t' && ch <= '\r');
 }
 
-/* Where the delimiter begins in `s`, from `at` on; its size when there is none. */
+/* The offset of the delimiter in `s`, from `at` on; the size of `s` if there is none. */
 static size_t
 next_delimiter(om_string s, size_t at, om_string delimiter)
 {
@@ -112,8 +112,8 @@ next_delimiter(om_string s, size_t at, om_string delimiter)
 	return s.size;
 }
 
-/* The parts of a string, at most `most` + 1, into `to` if that is not NULL.
- * Without a delimiter, runs of white space separate. */
+/* Split a string into at most `most` + 1 parts, written to `to` unless that is NULL. Without a
+ * delimiter, runs of white space separate. */
 static int64_t
 split_one(om_string s, om_string delimiter, int64_t most, om_string *to)
 {
@@ -165,11 +165,11 @@ split_cpu(om_op_context *c)
 
 /* ---- StringNormalizer. ----
  *
- * Letters of the Latin, Greek and Cyrillic alphabets know upper and lower case
- * here; others that have cases are refused. */
+ * Case conversion covers the Latin, Greek and Cyrillic alphabets; letters of other alphabets that
+ * have cases are refused. */
 
 static const struct { uint32_t first, last, step; int32_t to_lower; } cases[] = {
-	/* Capitals: every one, or every second where the small one follows. */
+	/* Uppercase letters: every letter, or every second one if its lowercase letter follows it. */
 	{'A', 'Z', 1, 32}, {0xc0, 0xd6, 1, 32}, {0xd8, 0xde, 1, 32},
 	{0x100, 0x12e, 2, 1}, {0x132, 0x136, 2, 1}, {0x139, 0x147, 2, 1}, {0x14a, 0x176, 2, 1},
 	{0x178, 0x178, 1, -121}, {0x179, 0x17d, 2, 1},
@@ -202,8 +202,7 @@ fold_case(uint32_t *ch, bool lower)
 	return is_known;
 }
 
-/* One character of UTF-8; a byte that is none stands for itself, above all
- * characters. */
+/* Decode one UTF-8 character; an invalid byte is mapped above all characters. */
 static size_t
 decode(om_string s, size_t at, uint32_t *ch)
 {
@@ -237,8 +236,8 @@ encode(uint32_t ch, char *to)
 	return n;
 }
 
-/* Cases of the ranges above keep the number of bytes.  Where the locale is plain C,
- * only those of ASCII are letters. */
+/* Case conversion within the ranges above preserves the number of bytes.  In the C locale, only
+ * ASCII characters are letters. */
 static om_status
 with_case(om_op_context *c, om_arena *mem, om_string s, bool lower, om_string *out)
 {
@@ -322,9 +321,9 @@ normal_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- TfIdfVectorizer: how often n-grams are found. ---- */
+/* ---- TfIdfVectorizer: counts of n-grams. ---- */
 
-/* N-gram `id` has `size` items of the pool from `first` on. */
+/* N-gram `id` has `size` items of the pool, starting at `first`. */
 struct gram {
 	int64_t first, size, column;
 };
@@ -398,7 +397,7 @@ is_item(const om_tensor *x, int64_t at, const struct grams *g, int64_t item)
 	}
 }
 
-/* With items of the list that are `step` apart. */
+/* N-grams whose items are `step` positions apart. */
 static int64_t
 count_gram(const om_tensor *x, int64_t from, int64_t n, const struct grams *g, const struct gram *m, int64_t step)
 {
