@@ -1,4 +1,4 @@
-/* Images looked up at places that are no whole numbers. */
+/* Images sampled at fractional coordinates. */
 #include <config.h>
 
 #include <math.h>
@@ -33,17 +33,17 @@ struct sampling {
 	enum padding padding;
 	enum mode mode;
 	bool corners;
-	int axes;                     /* of the image */
+	int axes;                     /* number of spatial axes of the image */
 };
 
-/* Along one axis: elements, -1 for one that is zero, and their weights. */
+/* The filter elements along one axis: indices (-1: the element is zero) and weights. */
 struct taps {
 	int n;
 	int64_t at[MOST_TAPS];
 	double weight[MOST_TAPS];
 };
 
-/* The names that version 16 and version 20 give to modes. */
+/* Version 16 and version 20 use different names for the modes. */
 static om_status
 sampling_of(const om_op_context *c, struct sampling *s)
 {
@@ -91,7 +91,7 @@ grid_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Back and forth between two walls. */
+/* Reflect a coordinate at both bounds. */
 static double
 reflect(double x, double low, double high)
 {
@@ -124,7 +124,7 @@ cubic_weight(double x)
 	return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
-/* The axis has n elements; `g` is from [-1, 1] where it lies inside. */
+/* The filter elements along an axis of n elements; `g` is in [-1, 1] inside the image. */
 static void
 taps_of(const struct sampling *s, double g, int64_t n, struct taps *t)
 {
@@ -137,7 +137,7 @@ taps_of(const struct sampling *s, double g, int64_t n, struct taps *t)
 		x = x > 0 ? x < length - 1 ? x : length - 1 : 0;
 	else if (!(x >= low && x <= high) && s->padding == REFLECTION)
 		x = isfinite(x) ? reflect(x, low, high) : low;
-	x = x > -4 ? x < length + 4 ? x : length + 4 : -4;  /* all zeros there, and a number */
+	x = x > -4 ? x < length + 4 ? x : length + 4 : -4;  /* never NaN; all elements are outside there */
 	const double first = s->mode == NEAREST ? x : floor(x) - (s->mode == CUBIC);
 	t->n = s->mode == NEAREST ? 1 : s->mode == LINEAR ? 2 : 4;
 	for (int k = 0; k < t->n; k++) {
@@ -147,7 +147,7 @@ taps_of(const struct sampling *s, double g, int64_t n, struct taps *t)
 	}
 }
 
-/* An element of any type of numbers, or a part of a complex one. */
+/* An element of any numeric type, or the real or imaginary part of a complex one. */
 static double
 part_at(const om_tensor *t, int64_t k, int part)
 {
@@ -163,7 +163,7 @@ part_at(const om_tensor *t, int64_t k, int part)
 	return v;
 }
 
-/* The sum over all combinations of taps, from axis `d` on. */
+/* The weighted sum over all combinations of filter elements, from axis `d` on. */
 static double
 blend(const om_tensor *x, const struct sampling *s, const struct taps *t, int d, int64_t base, int part)
 {
@@ -177,7 +177,7 @@ blend(const om_tensor *x, const struct sampling *s, const struct taps *t, int d,
 	return sum;
 }
 
-/* Whole numbers are cut towards zero, as in Cast. */
+/* Integers are truncated towards zero, as in Cast. */
 static void
 put_blend(const om_op_context *c, const struct sampling *s, const struct taps *t, int64_t base, int64_t to)
 {
@@ -198,7 +198,7 @@ put_blend(const om_op_context *c, const struct sampling *s, const struct taps *t
 	}
 }
 
-/* Where the nearest element is; -1 for one that is zero. */
+/* The index of the nearest element; -1 if it is zero. */
 static int64_t
 nearest_at(const om_tensor *x, const struct sampling *s, const struct taps *t, int64_t base)
 {
@@ -340,7 +340,7 @@ affine_cpu(om_op_context *c)
 
 /* ---- RoiAlign. ---- */
 
-/* Four corners of a place between elements, and their shares. */
+/* Bilinear interpolation: the indices of four neighbours and their weights. */
 struct corners {
 	int64_t at[4];
 	double weight[4];
@@ -395,7 +395,7 @@ roi_infer(om_op_context *c)
 }
 
 struct regions {
-	double scale;                 /* of places in regions */
+	double scale;                 /* scale from regions to the input */
 	int64_t samples;
 	bool half, largest;
 };
@@ -437,7 +437,7 @@ read_roi(const om_op_context *c, int64_t k, struct roi *r)
 	return om_index_read(c, 2, k, c->in[0].shape.dim[0], &r->batch);
 }
 
-/* The largest share of a corner, or the mean of their sums. */
+/* The largest weighted neighbour, or the mean of the interpolated samples. */
 static double
 pool_bin(const om_op_context *c, const struct roi *r, int64_t base, int64_t py, int64_t px, bool largest)
 {
@@ -564,7 +564,7 @@ enum { X, W, OFFSET, BIAS, MASK };
 /* Two axes: the last two of a window. */
 struct deform {
 	struct om_window w;
-	int64_t group, offsets;       /* groups of channels, of the kernel and of the offsets */
+	int64_t group, offsets;       /* channel groups of the kernel, and of the offsets */
 };
 
 static om_status
@@ -614,7 +614,7 @@ check_deform(const om_op_context *c, const struct deform *d)
 	return OM_OK;
 }
 
-/* Elements outside of the image are zero. */
+/* Bilinear interpolation; elements outside the image are zero. */
 static double
 between(const om_tensor *t, int64_t base, double y, double x)
 {
@@ -631,7 +631,7 @@ between(const om_tensor *t, int64_t base, double y, double x)
 	return sum;
 }
 
-/* Output place (n, o, i, j). */
+/* The output element (n, o, i, j). */
 static double
 deform_sum(const om_op_context *c, const struct deform *d, int64_t n, int64_t o, int64_t i, int64_t j)
 {

@@ -1,9 +1,8 @@
-/* ImageDecoder: files of images as pixels.
+/* ImageDecoder: decodes image files into pixels.
  *
- * BMP and PNM are read here, all else by the library that is made for it, where
- * `configure` found it: a file a library, image_NAME.c.  Without it, the format is
- * refused with a sentence.  Every read is bounded by what the file has, every
- * size by what its header may ask for. */
+ * BMP and PNM are decoded here, all other formats by their libraries if `configure` found them: one
+ * file per library, image_NAME.c.  A format without a library is refused with a message. Every read
+ * is checked against the size of the file, every size in a header against a limit. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
@@ -35,7 +34,7 @@ om_image_new(const om_image_file *f, om_image *i, uint64_t w, uint64_t h)
 	return i->rgb ? OM_OK : om_op_fail(f->c->session, OM_MEMORY, f->c->op, "there is no memory for the image");
 }
 
-/* Little-endian; what lies behind the end is zero. */
+/* Little-endian; bytes after the end of the file are zero. */
 static uint32_t
 little(const om_image_file *f, size_t at, int bytes)
 {
@@ -79,7 +78,7 @@ read_bmp(const om_image_file *f, om_image *i)
 
 /* ---- PNM. ---- */
 
-/* A number of the header, behind blanks and comments. */
+/* A number of the header, after white space and comments. */
 static bool
 number(const om_image_file *f, size_t *at, uint64_t *v)
 {
@@ -120,12 +119,12 @@ read_pnm(const om_image_file *f, om_image *i)
 
 struct format {
 	const char *name;
-	size_t at, n;            /* where its mark is */
+	size_t at, n;            /* offset of the signature */
 	const char *mark;
 	om_status (*read)(const om_image_file *f, om_image *i);
 };
 
-/* Without the library that reads a format there is no reader. */
+/* NULL if the library of the format is missing. */
 static const struct format formats[] = {
 	{"BMP", 0, 2, "BM", read_bmp},
 	{"PNM", 0, 2, "P5", read_pnm},

@@ -1,4 +1,4 @@
-/* Files of images, and those who read them. */
+/* Image files and their decoders. */
 #ifndef OM_IMAGE_H
 #define OM_IMAGE_H
 
@@ -10,15 +10,15 @@ typedef struct om_image_file {
 	size_t n;
 } om_image_file;
 
-/* Red, green, blue, row by row from the top; lives in the call's scratch. */
+/* RGB, row by row from the top; allocated in the scratch of the call. */
 typedef struct om_image {
 	size_t w, h;
 	uint8_t *rgb;
 } om_image;
 
-/* Room for the pixels of an image of that size; refuses what is too large. */
+/* Allocate the pixels of an image of that size; too large a size is refused. */
 om_status om_image_new(const om_image_file *f, om_image *i, uint64_t w, uint64_t h);
-/* Refuse the file: the sentence says what is wrong with it. */
+/* Refuse the file; `what` is the message. */
 om_status om_image_bad(const om_image_file *f, const char *what);
 
 typedef om_status om_image_reader(const om_image_file *f, om_image *i);

@@ -1,4 +1,4 @@
-/* JPEG 2000 files, by OpenJPEG: boxed or a bare code stream. */
+/* JPEG 2000 files, decoded by OpenJPEG: boxed or a raw code stream. */
 #include <config.h>
 
 #include <openjpeg.h>
@@ -47,7 +47,7 @@ seek(OPJ_OFF_T to, void *user)
 	return OPJ_TRUE;
 }
 
-/* A sample as 8 bits without a sign. */
+/* A sample as unsigned 8 bits. */
 static uint8_t
 sample(const opj_image_comp_t *comp, size_t at)
 {
@@ -79,7 +79,7 @@ take_pixels(const om_image_file *f, om_image *i, const opj_image_t *from)
 	return OM_OK;
 }
 
-/* The header says how large the image is before room for its samples is made. */
+/* The size in the header is checked before the samples are allocated. */
 static om_status
 decode(const om_image_file *f, om_image *i, opj_codec_t *codec, opj_stream_t *stream, opj_image_t **image)
 {

@@ -1,5 +1,5 @@
-/* JPEG files, by libjpeg.  What goes wrong inside of it jumps back to where the
- * read began: no variable that changes after that is used behind the jump. */
+/* JPEG files, decoded by libjpeg.  Errors inside it longjmp to the start of the read: no
+ * variable that changes after that is used after the jump. */
 #include <config.h>
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include "ops/image/image.h"
 
 struct trouble {
-	struct jpeg_error_mgr base;   /* first: libjpeg knows this part */
+	struct jpeg_error_mgr base;   /* must be first: libjpeg accesses this member */
 	jmp_buf back;
 };
 

@@ -1,5 +1,5 @@
-/* PNG files, by libpng.  What goes wrong inside of it jumps back to where the
- * read began: no variable that changes after that is used behind the jump. */
+/* PNG files, decoded by libpng.  Errors inside it longjmp to the start of the read: no variable
+ * that changes after that is used after the jump. */
 #include <config.h>
 
 #include <png.h>
@@ -38,7 +38,7 @@ ignore(png_structp png, png_const_charp why)
 	(void)why;
 }
 
-/* Whatever it is, as 8 bits of red, green and blue; transparency is dropped. */
+/* Convert any format to 8 bits of red, green and blue; transparency is dropped. */
 static void
 ask_for_rgb(png_structp png, png_infop info)
 {

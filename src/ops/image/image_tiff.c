@@ -1,4 +1,4 @@
-/* TIFF files, by libtiff: the first page of one. */
+/* TIFF files, decoded by libtiff: the first page only. */
 #include <config.h>
 
 #include <tiffio.h>

@@ -1,4 +1,4 @@
-/* WebP files, by libwebp. */
+/* WebP files, decoded by libwebp. */
 #include <config.h>
 
 #include <webp/decode.h>

@@ -1,5 +1,5 @@
-/* Resize and Upsample: nearest is one walk over the output, by the table of each axis; the other modes are
- * in resize_separable.c. */
+/* Resize and Upsample.  Nearest is one pass over the output with an index table per axis; the
+ * other modes are in resize_separable.c. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
@@ -25,7 +25,7 @@ resize_infer(om_op_context *c)
 	*out = *in;
 	for (int k = 0; k < in->rank; k++) {
 		if (r.axis[k].in < 0 && r.axis[k].out < 0 && r.axis[k].scale == 1 && r.known)
-			continue;  /* the input's dim, whatever it is */
+			continue;  /* the input's dim, known or not */
 		out->dim[k] = r.axis[k].out;
 		out->sym[k] = NULL;
 	}
@@ -51,7 +51,7 @@ nearest_line(char *to, const char *from, const int64_t *table, int64_t n, size_t
 		memcpy(to + (size_t)k * size, table[k] < 0 ? none : from + table[k] * (int64_t)size, size);
 }
 
-/* The element for places outside of the region. */
+/* The element for positions outside the region. */
 om_status
 om_resize_outside(const om_op_context *c, char one[sizeof(om_string)])
 {
@@ -74,7 +74,7 @@ om_resize_outside(const om_op_context *c, char one[sizeof(om_string)])
 
 struct nearest {
 	int64_t *table[OM_MAX_RANK], stride[OM_MAX_RANK];
-	char none[sizeof(om_string)];  /* the element for places outside */
+	char none[sizeof(om_string)];  /* the element for positions outside the region */
 	size_t size;
 	int last;                 /* axis */
 };
@@ -110,7 +110,7 @@ nearest_run(om_op_context *c, const struct nearest *s)
 			inside &= table[d][at[d]] >= 0;
 			from += table[d][at[d]] * stride[d] * (int64_t)size;
 		}
-		/* The row before has the same source, but for the first. */
+		/* Consecutive output rows with the same source row are copied from the first of them. */
 		const int64_t row = last > 0 ? at[last - 1] : 0;
 		if (last > 0 && changed == last - 1 && row > 0 && table[last - 1][row] == table[last - 1][row - 1])
 			memcpy(to, to - line, line);
@@ -126,14 +126,14 @@ nearest_run(om_op_context *c, const struct nearest *s)
 }
 
 struct resize {
-	bool is_ready;            /* scales or sizes were known when it was prepared */
+	bool is_ready;            /* scales or sizes were known during preparation */
 	bool is_empty, is_whole;
 	bool is_nearest;
 	struct nearest nearest;
-	struct om_passes *passes; /* of all other modes */
+	struct om_passes *passes; /* for all other modes */
 };
 
-/* Scales or sizes are known. */
+/* The scales or sizes are known. */
 static om_status
 resize_plan(const om_op_context *c, struct resize *s)
 {

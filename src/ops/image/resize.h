@@ -1,14 +1,14 @@
-/* What the two kernels of resizing share: nearest (resize.c), and weighted sums (resize_separable.c). */
+/* Shared by the two resize kernels: nearest (resize.c) and weighted sums (resize_separable.c). */
 #ifndef OM_RESIZE_H
 #define OM_RESIZE_H
 
 #include "ops/tensor/strided_copy.h"
 #include "opdef/geometry/resize.h"
 
-/* The element for places outside of the region; `one` has room for any. */
+/* The element for positions outside the region; `one` can hold any type. */
 om_status om_resize_outside(const om_op_context *c, char one[sizeof(om_string)]);
 
-/* Every mode but nearest: what is done, in c->mem, and doing it. */
+/* All modes but nearest: prepare the passes, in c->mem, and run them. */
 struct om_passes;
 om_status om_passes_prepare(const om_op_context *c, const struct om_resize *r, struct om_passes **out);
 om_status om_passes_run(om_op_context *c, const struct om_passes *p);

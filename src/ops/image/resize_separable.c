@@ -1,5 +1,5 @@
-/* Resizing by weighted sums: linear and cubic, a pass along each axis.  Axes before the first one that
- * changes are a batch: what is kept between passes is that of one element of the batch. */
+/* Resizing by weighted sums: linear and cubic, one pass along each axis.  Axes before the first
+ * resized axis form a batch: the intermediate results are those of one element of the batch. */
 #include <config.h>
 
 #include <math.h>
@@ -25,7 +25,7 @@
 						to[i] += (type)weight[n] * from[at[n] * inner + i]; \
 			}                                                      \
 	}                                                                      \
-	/* Along the last axis: sums in a register. */                         \
+	/* Along the last axis: sums are kept in a register. */                         \
 	static void                                                            \
 	last_pass_##type(const struct om_resize_taps *t, const type *in, type *out, int64_t outer) \
 	{                                                                      \
@@ -83,7 +83,7 @@ load(om_dtype t, const void *from, int64_t n, float *to)
 	return true;
 }
 
-/* Kept inside the type; 0x1p31 and the like are the first numbers outside. */
+/* Saturates to the range of the type; 0x1p31 and the like are the first numbers out of range. */
 #define STORE(type, low, end)                                                  \
 	for (int64_t k = 0; k < n; k++) {                                      \
 		const float v = rounded ? floorf(from[k] + 0.5f) : from[k];            \
@@ -115,8 +115,8 @@ store(om_dtype t, const float *from, int64_t n, bool rounded, void *to)
 	}
 }
 
-/* Axes in the order of their passes: those that shrink, then those that stay,
- * then those that grow.  `*batch`: axes before the first. */
+/* The axes in the order of their passes: those that shrink, then those that keep their dim, then
+ * those that grow.  `*batch`: number of axes before the first resized one. */
 static int
 pass_order(const om_op_context *c, const struct om_resize *r, const om_shape *out, int order[OM_MAX_RANK], int *batch)
 {
@@ -136,8 +136,8 @@ pass_order(const om_op_context *c, const struct om_resize *r, const om_shape *ou
 	return n;
 }
 
-/* Elements of the largest result kept between passes, for one of the batch;
- * types that are not computed in need one before and one after, too. */
+/* Elements of the largest intermediate result for one element of the batch.  Types that are not
+ * computed natively also require a converted input and output. */
 static uint64_t
 kept_elements(const om_op_context *c, const struct om_resize *r, const int *order, int n, int batch)
 {
@@ -155,7 +155,7 @@ kept_elements(const om_op_context *c, const struct om_resize *r, const int *orde
 	return most;
 }
 
-/* Two results at a time, one where there is but one. */
+/* Two buffers of intermediate results, or one if one suffices. */
 uint64_t
 om_resize_scratch(const om_op_context *c)
 {
@@ -177,10 +177,10 @@ struct om_passes {
 	bool wide, native, smooth;
 	size_t size;         /* of an element */
 	uint64_t kept;       /* bytes */
-	char outside[sizeof(om_string)];  /* the element for places there */
+	char outside[sizeof(om_string)];  /* the element for positions outside the region */
 };
 
-/* All passes over one element of the batch. */
+/* Run all passes on one element of the batch. */
 static void
 run_passes(om_op_context *c, const struct om_passes *p, const char *from, char *to)
 {
@@ -208,7 +208,7 @@ run_passes(om_op_context *c, const struct om_passes *p, const char *from, char *
 			p->smooth, to);
 }
 
-/* Places outside of the region get their own value. */
+/* Set the positions outside the region to the extrapolation value. */
 static void
 extrapolate(om_op_context *c, const struct om_passes *p, const struct om_resize_taps *t)
 {
