@@ -1,7 +1,6 @@
-/* What is known of the models of a suite: figures that may not grow.
+/* The baseline of a suite: recorded figures of its models that may not grow.
  *
- * Times are kept only where they are compared, so that a baseline changes only
- * when a plan does. */
+ * Times are stored only if they are compared, so that a baseline changes only when a plan does. */
 #include <config.h>
 
 #include <errno.h>
@@ -154,7 +153,7 @@ write_models(om_cli *c, const om_suite *suite, json_t *models)
 	return om_fail(c->session, OM_IO, "%s: %s", suite->baseline, strerror(error));
 }
 
-/* In the order of the suite; where others are kept, in the order of the file. */
+/* In the order of the suite; if other entries are kept, in the order of the file. */
 om_status
 om_baseline_write(om_cli *c, const om_suite *suite, const om_outcome *o, bool keep)
 {

@@ -1,4 +1,4 @@
-/* Numbers in files, least byte first, and pieces of files. */
+/* Little-endian integers in files, and byte ranges of files. */
 #ifndef OM_BYTES_H
 #define OM_BYTES_H
 
@@ -41,11 +41,11 @@ om_put_u32(unsigned char *p, uint32_t v)
 	om_put_u16(p + 2, (uint16_t)(v >> 16));
 }
 
-/* A tensor as a .npy file, in `mem`. */
+/* Serialize a tensor as a .npy file, allocated from `mem`. */
 om_status om_npy_bytes(om_session *s, const om_tensor *t, const char *where, om_arena *mem,
 	struct om_bytes *out);
 
-/* `n` pieces become a file. */
+/* Write `n` byte ranges as one file. */
 om_status om_file_write(om_session *s, const char *path, const struct om_bytes *b, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
-/* Checkpoints: all states by their names, and beside them, by names that no state has,
- * where the training was.  NumPy reads them. */
+/* Checkpoints: all states by name, and the progress of the training under names that no state
+ * has. NumPy can read them. */
 #include <config.h>
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 enum { NFIELD = 7 };
 
-/* Field `k` of `at` as a tensor; its name. */
+/* Field `k` of `at` as a tensor; returns its name. */
 static const char *
 field(om_progress_of *at, unsigned k, om_tensor *t)
 {
@@ -34,7 +34,7 @@ field(om_progress_of *at, unsigned k, om_tensor *t)
 	return all[k].name;
 }
 
-/* What was written is on the disk before the old file goes. */
+/* The new file is flushed to disk before it replaces the old one. */
 static om_status
 put_in_place(om_cli *c, const char *temp, const char *path)
 {

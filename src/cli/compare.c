@@ -1,4 +1,4 @@
-/* Are two tensors the same, as far as floating point goes? */
+/* Comparison of two tensors within a floating-point tolerance. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -47,7 +47,7 @@ same_text(const om_string *a, const om_string *b)
 	return a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
 }
 
-/* Of whole bytes; packed elements are compared by the byte. */
+/* Elements of whole bytes; packed elements are compared per byte. */
 static bool
 same(const om_tensor *got, const om_tensor *want, int64_t k, om_tolerance tol)
 {

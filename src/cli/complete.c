@@ -1,12 +1,12 @@
-/* Completions for bash, zsh and fish.  Commands, options, and names of topics are
- * completed from the rows; everything else is a file. */
+/* Completion scripts for bash, zsh and fish.  Commands, options and topic names are completed
+ * from the tables; all other words are files. */
 #include <config.h>
 
 #include <string.h>
 
 #include "cli/help.h"
 
-/* Options of a command, all groups in a row: `k` counts. */
+/* Option `k` of a command, counted across all of its groups. */
 static const om_opt *
 option_at(om_cli *c, const om_cmd *cmd, size_t k)
 {

@@ -1,4 +1,4 @@
-/* Elements of inputs and outputs: where they come from, where they go. */
+/* Elements of inputs and outputs: loading, generation, saving. */
 #include <config.h>
 
 #include <errno.h>
@@ -32,7 +32,7 @@ is_there(const char *path)
 	return stat(path, &st) == 0;
 }
 
-/* `v` is whose elements they are. */
+/* `v` is the value whose elements are loaded. */
 static om_status
 load(om_cli *c, const char *path, const om_value *v, const char *what, om_tensor *out)
 {
@@ -46,18 +46,17 @@ load(om_cli *c, const char *path, const om_value *v, const char *what, om_tensor
 	return om_fail(c->session, OM_USAGE, "%s: tensors are read from .pb, .npy and .npz files", path);
 }
 
-/* ---- Values by name or by place: the graph's inputs, or its outputs. ---- */
+/* ---- Values by name or by index: the inputs or outputs of the graph. ---- */
 
 struct list {
 	om_value *const *value;
 	uint32_t n;
 	const char *what;         /* "input" */
 	om_tensor *t;
-	bool may_lack;            /* a folder may have nothing for any of them */
+	bool may_lack;            /* a folder may lack all of them */
 };
 
-/* By name; where the archive has none of ours, as one that was saved without
- * names, in its order. */
+/* By name; if the archive has none of these names, as one saved without names, by its order. */
 static om_status
 by_name(om_cli *c, const char *path, const struct list *l, unsigned *found)
 {
@@ -117,7 +116,7 @@ from_path(om_cli *c, const char *path, const struct list *l)
 	return OM_OK;
 }
 
-/* A model that needs no elements may be run on a folder that has outputs only. */
+/* A folder that has outputs only is valid for a model that requires no elements. */
 static struct list
 inputs(const om_cli *c, om_tensor *t)
 {
@@ -199,7 +198,7 @@ struct fill {
 	double value, mod;
 };
 
-/* In [0, 1).  The formula is that of the reference outputs that we compare with. */
+/* In [0, 1).  The formula is that of the reference outputs used for comparison. */
 static double
 next(struct fill *f, uint64_t i)
 {
@@ -264,7 +263,7 @@ fill_input(om_cli *c, const om_value *v, struct fill *f, om_tensor *t)
 	return OM_OK;
 }
 
-/* What --fill says about input `k`. */
+/* Parse the value of --fill for input `k`. */
 static om_status
 read_fill(om_cli *c, uint32_t k, struct fill *f, bool *asked)
 {

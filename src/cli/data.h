@@ -1,43 +1,40 @@
-/* Elements for inputs, and what outputs are compared with: files, formulas. */
+/* Elements of inputs, and expected outputs: files and formulas. */
 #ifndef OM_DATA_H
 #define OM_DATA_H
 
 #include "cli/cli.h"
 
-/* Options that give inputs their elements. */
+/* Options that provide the elements of inputs. */
 extern const om_opt_group om_data_options;
 
-/* Read what --data and --input name into `in`, by parameter of the graph; a
- * type of OM_UNDEFINED stays where nothing was given. */
+/* Read the files given by --data and --input into `in`, by parameter of the graph; the type
+ * stays OM_UNDEFINED where none was given. */
 om_status om_data_read(om_cli *c, om_tensor *in);
 
-/* Shapes of what was read count as if they had been asked for; then come the options. */
+/* Bind the shapes of the tensors read as if they had been given by options; then apply the options. */
 om_status om_data_shapes(om_cli *c, const om_tensor *in);
 
-/* Fill, as --formula, --random and --fill ask, what was not read; shapes are
- * those of the program.  An input that stays without elements, and has no
- * default, is OM_USAGE naming all of them.  The caller frees what lies in
- * `owned`, also on failure. */
+/* Fill the inputs that were not read as --formula, --random and --fill specify; shapes are those
+ * of the program.  If inputs remain without elements and without a default, OM_USAGE lists all
+ * of them.  The caller frees the buffers in `owned`, also on failure. */
 om_status om_data_fill(om_cli *c, om_tensor *in, void **owned);
 
-/* What the outputs are expected to be, from a folder or a .npz file; OM_IO
- * when there is nothing for any of them. */
+/* The expected outputs, from a folder or a .npz file; OM_IO if it has none of them. */
 om_status om_data_expected(om_cli *c, const char *path, om_tensor *out);
 
-/* Write outputs to a folder (output_0.pb, ...), which is made where it is
- * missing, or to a .npz file. */
+/* Write outputs to a folder (output_0.pb, ...), created if missing, or to a .npz file. */
 om_status om_data_save(om_cli *c, const char *path, const om_tensor *const *out);
 
 typedef struct om_tolerance {
 	double relative, absolute;
 } om_tolerance;
 
-/* OM_MISMATCH naming the first element that differs, and how many do. */
+/* OM_MISMATCH with the first element that differs, and the number of such elements. */
 om_status om_data_compare(om_cli *c, const char *name, const om_type *type, const om_tensor *got,
 	const om_tensor *want, om_tolerance tol);
 
-/* Element `k` of a tensor of numbers of at least a byte: 64-bit integers are rounded.  Put
- * one there: false where a type has no such numbers. */
+/* Element `k` of a numeric tensor with elements of at least a byte: 64-bit integers are rounded.
+ * om_data_put() stores one: false if the type is not such a type. */
 double om_data_number(const om_tensor *t, int64_t k);
 bool om_data_put(om_tensor *t, uint64_t k, double x);
 

@@ -1,4 +1,4 @@
-/* Samples: found by name, put in an order, gathered into batches. */
+/* Samples: lookup by name, shuffling, gathering into batches. */
 #include <config.h>
 
 #include <string.h>
@@ -62,7 +62,7 @@ om_samples_want(om_cli *c, om_samples *s, const om_value *v, const char *who, co
 	return OM_OK;
 }
 
-/* A number below `n`, all equally likely: what would favour some is drawn again. */
+/* A uniformly distributed number below `n`: draws that would bias the result are rejected. */
 static uint64_t
 below(uint64_t *state, uint64_t n)
 {

@@ -1,4 +1,4 @@
-/* dump: a model, or what passes made of it, as text. */
+/* dump: a model as text, before or after passes. */
 #include <config.h>
 
 #include "cli/cli.h"

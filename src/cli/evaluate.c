@@ -1,7 +1,7 @@
-/* Nets with the weights of a training: rated on samples, and saved.
+/* Inference models with trained weights: evaluated on samples, and saved.
  *
- * A program is made anew for each rating, for what is folded depends on the weights.
- * The last batch is filled up with samples that are not counted. */
+ * A program is created for each evaluation, because folded values depend on the weights. The last
+ * batch is padded with samples that are not counted. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ takes(const om_prog *p, const char *name)
 	return false;
 }
 
-/* The one that the net does not take. */
+/* The only sample input that the model does not have. */
 static const char *
 find_label(const om_prog *net, const om_prog *step, const om_step *parts)
 {
@@ -101,7 +101,7 @@ label_of(const om_net *net)
 
 /* ---- Comparing. ---- */
 
-/* The output has a dim more, the second one: that of the classes. */
+/* The output has one more dim than the label, the second one: that of the classes. */
 static bool
 is_classes(const om_tensor *out, const om_tensor *label)
 {
@@ -131,7 +131,7 @@ best_class(const om_tensor *out, int64_t sample, int64_t at, int64_t inner)
 	return best;
 }
 
-/* `n` samples of the output against those of the label from `from` on. */
+/* Compare `n` samples of the output with those of the label from `from` on. */
 static om_status
 compare(om_cli *c, const om_net *net, const om_tensor *out, int64_t from, int64_t n, om_score *score)
 {
@@ -163,11 +163,11 @@ struct rating {
 	om_prog *prog;
 	om_exec *exec;
 	const om_tensor **all;    /* by parameter; NULL: it has a default */
-	om_tensor *in;            /* a batch of each */
+	om_tensor *in;            /* a batch for each parameter */
 	int64_t batch;
 };
 
-/* Weights are those of the trainer: they are constants while the net runs. */
+/* The weights of the trainer become constants of the program. */
 static void
 take_weights(om_prog *p, const om_trainer *t)
 {
@@ -256,7 +256,7 @@ om_net_score(om_cli *c, om_net *net, const om_trainer *t, int64_t batch, om_scor
 
 	*out = (om_score){0};
 	OM_TRY(om_model_import(c->session, net->model, &r.prog));
-	om_arena *mem = c->mem;          /* of this rating alone */
+	om_arena *mem = c->mem;          /* private to this evaluation */
 	c->mem = om_arena_new();
 	om_status st = rate(&r, t, out);
 	if (st != OM_OK)

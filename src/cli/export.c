@@ -1,4 +1,4 @@
-/* Plans for other programs: `--export FORM:FILE`. */
+/* Plans in formats of other programs: `--export FORM:FILE`. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -86,7 +86,7 @@ om_cli_exports(om_cli *c, const char **sidecar, size_t *others)
 	return OM_OK;
 }
 
-/* Readers of these forms know one place for each value. */
+/* These formats represent one address per value. */
 static om_status
 check_places(om_cli *c, const om_report *r, const struct form *form)
 {

@@ -1,4 +1,4 @@
-/* fetch: models by name, into the cache; or a list of what there is. */
+/* fetch: download models by name into the cache, or list the available models. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -34,7 +34,7 @@ holds(const char *text, const char *word)
 	return false;
 }
 
-/* All tags, the opset, the sizes, and one of the words, where there are any. */
+/* All tags, the opset, the sizes, and one of the words if any are given. */
 static bool
 is_listed(const struct filter *f, const om_hub_model *m)
 {
@@ -155,7 +155,7 @@ fetch_one(om_cli *c, om_hub *h, const om_manifest *m, const char *name)
 	return OM_OK;
 }
 
-/* One that fails does not keep the others from coming. */
+/* A failure does not prevent the other downloads. */
 static om_status
 fetch_all(om_cli *c, om_hub *h, const om_manifest *m)
 {

@@ -1,4 +1,4 @@
-/* grad: a model with its gradients, or a step of training. */
+/* grad: write a model with its gradients, or a training step. */
 #include <config.h>
 
 #include <string.h>
@@ -42,7 +42,7 @@ read_options(om_cli *c, om_train_options *l)
 	return read_numbers(c, l);
 }
 
-/* What is to be written: a plain step, or training information. */
+/* The form of the output: a training step, or training information. */
 static om_status
 read_form(om_cli *c, om_train_options *l)
 {
@@ -73,7 +73,7 @@ write_model(om_cli *c, const om_train_options *l, const char *out)
 	return om_model_save(c->session, c->model, out);
 }
 
-/* Beside a graph that is too old there is nothing to be written: it is written anew, before. */
+/* A graph of an old opset cannot hold gradients: it is converted first. */
 static om_status
 renew_model(om_cli *c)
 {

@@ -1,4 +1,4 @@
-/* hash: the digest that ties a plan to its model. */
+/* hash: the digest that binds a plan to its model. */
 #include <config.h>
 
 #include "cli/cli.h"

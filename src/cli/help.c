@@ -1,4 +1,4 @@
-/* help: the table of subcommands, and what it says about them. */
+/* help: the table of subcommands, and the help of each. */
 #include <config.h>
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Help in all its forms: for a terminal, as manual pages, as completions for shells.
- * All of it is made from the rows of the commands and the topics. */
+/* Help in all formats: terminal, manual pages, shell completions. All of it is generated from
+ * the tables of commands and topics. */
 #ifndef OM_HELP_H
 #define OM_HELP_H
 
@@ -7,18 +7,18 @@
 
 typedef struct om_topic {
 	const char *name, *brief;
-	const char *text;        /* paragraphs, with an empty line between */
+	const char *text;        /* paragraphs, separated by an empty line */
 } om_topic;
 
-const om_topic *om_topic_at(size_t k);              /* NULL behind the last one */
-const om_topic *om_topic_find(const char *name);    /* NULL when there is none */
+const om_topic *om_topic_at(size_t k);              /* NULL after the last one */
+const om_topic *om_topic_find(const char *name);    /* NULL if there is none */
 
-/* What every command knows. */
+/* Options of every command. */
 extern const om_opt om_global_options[];
-/* The letter that stands for an option; '\0' when there is none. */
+/* The short form of an option; '\0' if there is none. */
 char om_letter_of(const char *name);
 
-void om_help_man(om_cli *c, const om_cmd *cmd, FILE *to);      /* NULL: of onnxmem(1) itself */
+void om_help_man(om_cli *c, const om_cmd *cmd, FILE *to);      /* NULL: onnxmem(1) itself */
 om_status om_help_completion(om_cli *c, const char *shell, FILE *to);
 
 #endif

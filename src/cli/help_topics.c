@@ -1,4 +1,4 @@
-/* What `onnxmem help TOPIC` and the manual page tell beside the commands. */
+/* Texts of `onnxmem help TOPIC` and of the manual page, apart from the commands. */
 #include <config.h>
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* onnxmem: the command.  Finds the subcommand, reads the command line by its
- * row, runs it, says what went wrong. */
+/* onnxmem: the command.  Finds the subcommand, parses the command line according to its table
+ * entry, runs it, and reports errors. */
 #include <config.h>
 
 #include <string.h>
@@ -67,7 +67,7 @@ set_option(om_cli *c, const om_opt *o, const char *value)
 	OM_PUSH(c->mem, c->set, c->nset, c->capset, ((om_set){o, value}));
 }
 
-/* What a letter stands for, if the command knows it; NULL. */
+/* The option for a letter, if the command has it; NULL. */
 static const om_opt *
 find_letter(om_cli *c, char letter)
 {
@@ -77,7 +77,7 @@ find_letter(om_cli *c, char letter)
 	return NULL;
 }
 
-/* `*k` moves on when a value is the next word. */
+/* `*k` advances if the value is the next word. */
 static om_status
 short_options(om_cli *c, int argc, const char *const *argv, int *k)
 {
@@ -97,7 +97,7 @@ short_options(om_cli *c, int argc, const char *const *argv, int *k)
 	return OM_OK;
 }
 
-/* `*k` moves on when the value is the next word. */
+/* `*k` advances if the value is the next word. */
 static om_status
 long_option(om_cli *c, int argc, const char *const *argv, int *k)
 {
@@ -115,7 +115,7 @@ long_option(om_cli *c, int argc, const char *const *argv, int *k)
 	return OM_OK;
 }
 
-/* The first word that is no option names the command, where there is none yet. */
+/* Unless the command is known, the first word that is not an option names it. */
 om_status
 om_cli_words(om_cli *c, int argc, const char *const *argv)
 {

@@ -1,12 +1,12 @@
-/* Manual pages, in the man macros. */
+/* Manual pages, in the man macro package. */
 #include <config.h>
 
 #include <string.h>
 
 #include "cli/help.h"
 
-/* A text between macros: no line may begin with a dot or a quote, no - is a hyphen
- * that may be broken, and white space is what separates words. */
+/* Text between macros: a line must not begin with a dot or a quote, every - is escaped so that
+ * it is no hyphen at which lines break, and runs of white space are collapsed. */
 static void
 put(FILE *to, const char *text)
 {

@@ -1,4 +1,4 @@
-/* A model on its way to a plan: load, bind shapes, run passes, verify. */
+/* From a model to a plan: load, bind shapes, run passes, verify. */
 #include <config.h>
 
 #include <errno.h>
@@ -54,7 +54,7 @@ om_cli_load_again(om_cli *c, const char *path)
 
 /* ---- Shapes. ---- */
 
-/* Commas or x between the dims, brackets around them or not. */
+/* Dims are separated by commas or x, with or without brackets. */
 static bool
 read_shape(const char *text, om_shape *shape)
 {
@@ -77,7 +77,7 @@ read_shape(const char *text, om_shape *shape)
 	return *text == '[' ? at[0] == ']' && !at[1] : !*at;
 }
 
-/* The only input that a caller has to give; NULL when there are more. */
+/* The only input that the caller must provide; NULL if there are several. */
 static const om_value *
 only_input(const om_prog *p)
 {
@@ -93,7 +93,7 @@ only_input(const om_prog *p)
 	return only;
 }
 
-/* Names may hold colons: the last one counts. */
+/* Names may contain colons: the last colon is the separator. */
 static om_status
 bind_input(om_cli *c, const char *text)
 {
@@ -114,7 +114,7 @@ bind_input(om_cli *c, const char *text)
 	return om_bind_shape(c->session, c->prog, name, &shape);
 }
 
-/* "SYMBOL=REST" taken apart; NULL when there is no "=". */
+/* Split "SYMBOL=REST"; NULL if there is no "=". */
 static const char *
 symbol_of(om_cli *c, const char *text, const char **rest)
 {
@@ -219,8 +219,7 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	return c->prog->has & OM_HAS_PLAN ? om_plan_limits(c->session, c->prog, c->prog->plan, c->budget) : OM_OK;
 }
 
-/* An operator that is not known can be planned around where the file says what
- * comes out of it. */
+/* An unknown operator can be planned if the file declares the shapes of its outputs. */
 static om_status
 check_opaque(om_cli *c, const om_op *op)
 {

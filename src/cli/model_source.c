@@ -1,5 +1,4 @@
-/* Where models come from: options before environment before configuration file
- * before what the manifest says. */
+/* Sources of models, in order of precedence: options, environment, configuration file, manifest. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -29,7 +28,7 @@ add_mirror(om_cli *c, om_hub *h, const char *url)
 	OM_PUSH(c->mem, h->mirror, h->nmirror, h->capmirror, url);
 }
 
-/* Addresses with white space between them. */
+/* URLs separated by white space. */
 static void
 mirrors_of_environment(om_cli *c, om_hub *h)
 {
@@ -41,7 +40,7 @@ mirrors_of_environment(om_cli *c, om_hub *h)
 		add_mirror(c, h, url[k]);
 }
 
-/* The first that names any names all. */
+/* The first source that lists mirrors provides all of them. */
 static om_status
 find_mirrors(om_cli *c, om_hub *h, const om_hub_config *config, const om_manifest *m)
 {
@@ -75,7 +74,7 @@ find_manifest(om_cli *c, om_hub *h, const om_hub_config *config, om_manifest *m)
 	return st;
 }
 
-/* A line that is written over and over, on a terminal only. */
+/* A line that is rewritten repeatedly, on a terminal only. */
 static void
 show_progress(void *arg, const char *name, uint64_t now, uint64_t all)
 {

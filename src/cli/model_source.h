@@ -1,4 +1,4 @@
-/* A hub as the command line, the environment and the configuration ask for it. */
+/* The hub configured by the command line, the environment and the configuration file. */
 #ifndef OM_MODEL_SOURCE_H
 #define OM_MODEL_SOURCE_H
 
@@ -7,7 +7,7 @@
 
 extern const om_opt_group om_hub_options;
 
-/* The manifest, and a hub that fetches what it names. */
+/* Read the manifest, and set up a hub that fetches its files. */
 om_status om_cli_hub(om_cli *c, om_hub *h, om_manifest *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* .npy: a header in the form of a Python literal, then the elements.
+/* .npy: a header that is a Python literal, then the elements.
  * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
 #include <config.h>
 
@@ -14,7 +14,7 @@ static const char magic[] = "\x93NUMPY";
 
 enum { MAGIC = 6, MAX_HEADER = 1 << 20, MAX_CODE = 32 };
 
-/* What a header says. */
+/* The fields of a header. */
 struct header {
 	char order;               /* '<', '>' or '|' */
 	char code[MAX_CODE];      /* "f4" */
@@ -22,7 +22,7 @@ struct header {
 	om_shape shape;
 };
 
-/* The kind and size of elements, and what they are here. */
+/* NumPy's codes of element kinds and sizes, and the corresponding types. */
 static const struct {
 	const char *code;
 	om_dtype type;
@@ -188,7 +188,7 @@ swap_bytes(unsigned char *p, uint64_t bytes, unsigned unit)
 		}
 }
 
-/* From first index fastest to last index fastest. */
+/* From column-major to row-major order. */
 static void
 reorder(unsigned char *to, const unsigned char *from, const om_shape *s, size_t one)
 {
@@ -235,7 +235,7 @@ put_utf8(char *to, uint32_t c)
 	return 4;
 }
 
-/* Texts of a fixed width, filled up with NULs: "S" in bytes, "U" in code points. */
+/* Strings of a fixed width, padded with NULs: "S" in bytes, "U" in code points. */
 static void
 make_strings(om_arena *mem, om_string *to, const unsigned char *from, uint64_t count, size_t width, bool wide)
 {
@@ -255,12 +255,12 @@ make_strings(om_arena *mem, om_string *to, const unsigned char *from, uint64_t c
 
 struct elements {
 	om_dtype type;
-	uint64_t one;             /* bytes of one in the file */
+	uint64_t one;             /* bytes of an element in the file */
 	unsigned unit;            /* bytes that are swapped together */
 	bool wide;                /* strings of code points */
 };
 
-/* Texts of a fixed width: "U7" has 7 code points, "S7" 7 bytes. */
+/* Strings of a fixed width: "U7" has 7 code points, "S7" 7 bytes. */
 static bool
 find_text(const char *code, struct elements *e)
 {
@@ -305,7 +305,7 @@ read_elements(const struct reader *r, const struct header *h, const unsigned cha
 	if (!om_tensor_bytes(e.type, &h->shape, &bytes)
 	    || __builtin_mul_overflow((uint64_t)om_shape_count(&h->shape), e.one, &stored) || stored > size)
 		return bad(r, "it ends before its elements");
-	/* Texts of no width would be paid for by no byte of the file. */
+	/* Strings of width zero occupy no bytes in the file, so their number is limited here. */
 	if (e.type == OM_STRING && bytes / 16 > size)
 		return bad(r, "it has more texts than bytes");
 	unsigned char *all = om_alloc(mem, stored + 1);
@@ -394,7 +394,7 @@ om_npy_load(om_session *s, const char *path, om_arena *mem, om_tensor *out)
 
 /* ---- Writing. ---- */
 
-/* The next code point; what is no UTF-8 stands for itself, byte by byte. */
+/* The next code point; invalid UTF-8 is taken byte by byte. */
 static uint32_t
 get_utf8(const unsigned char *p, size_t n, size_t *used)
 {
@@ -427,7 +427,7 @@ decode(const om_string *s, uint32_t *to)
 	return n;
 }
 
-/* Texts as an array of code points, each text as wide as the longest. */
+/* Strings as an array of code points, each as wide as the longest. */
 static const void *
 lay_out_strings(om_arena *mem, const om_tensor *t, uint64_t *bytes, char code[MAX_CODE])
 {
@@ -448,7 +448,7 @@ lay_out_strings(om_arena *mem, const om_tensor *t, uint64_t *bytes, char code[MA
 	return all;
 }
 
-/* Elements as the file has them. */
+/* Elements as stored in the file. */
 static om_status
 lay_out(om_session *s, om_arena *mem, const om_tensor *t, const char *where, const void **data,
 	uint64_t *bytes, char code[MAX_CODE])

@@ -1,8 +1,7 @@
 /* .npz: a zip archive of .npy files, stored or deflated.
  *
- * The central directory at the end is believed, local headers are only skipped
- * over.  Sizes in it are foreign: a deflated entry may not claim to hold more
- * than deflate can express. */
+ * The central directory at the end is authoritative; local headers are only skipped.  Its sizes are
+ * untrusted: a deflated entry may not claim to expand beyond the maximum ratio of deflate. */
 #include <config.h>
 
 #include <zlib.h>
@@ -46,14 +45,14 @@ bad_entry(const struct zip *z, const struct entry *e, const char *what)
 	return om_fail(z->s, OM_MALFORMED, "%s: entry %s: %s", z->where, e->name, what);
 }
 
-/* True when `n` bytes lie at `at`. */
+/* Are there `n` bytes at offset `at`? */
 static bool
 holds(const struct zip *z, uint64_t at, uint64_t n)
 {
 	return at <= z->size && n <= z->size - at;
 }
 
-/* Where the directory is, and how many entries it has. */
+/* The offset of the central directory, and the number of its entries. */
 static om_status
 find_directory(const struct zip *z, uint64_t *at, uint64_t *n)
 {
@@ -79,7 +78,7 @@ find_directory(const struct zip *z, uint64_t *at, uint64_t *n)
 	return OM_OK;
 }
 
-/* Numbers that did not fit stand in the extra field of 64-bit zip files. */
+/* Sizes and offsets of 64 bits are in the extra field. */
 static om_status
 widen(const struct zip *z, struct entry *e, const unsigned char *extra, size_t size)
 {
@@ -175,7 +174,7 @@ check_crc(const struct zip *z, const struct entry *e, const unsigned char *data)
 	return crc == e->crc ? OM_OK : bad_entry(z, e, "its checksum differs");
 }
 
-/* A folder ends in a slash, and is no tensor. */
+/* A name that ends in a slash is a folder, not a tensor. */
 static om_status
 read_tensor(const struct zip *z, const struct entry *e, om_arena *mem, om_npz_entry *out)
 {
@@ -243,7 +242,7 @@ struct archive {
 	om_session *s;
 	const char *path;
 	om_arena *mem;
-	struct om_bytes *piece, *record;   /* the file so far; its directory */
+	struct om_bytes *piece, *record;   /* the file so far; its central directory */
 	size_t npiece, cappiece, nrecord, caprecord;
 	uint64_t at;
 };
@@ -255,7 +254,7 @@ add_piece(struct archive *a, struct om_bytes b)
 	a->at += b.size;
 }
 
-/* Deflated where that is shorter. */
+/* Deflate, if that is shorter. */
 static struct om_bytes
 pack(struct archive *a, struct om_bytes raw, bool wanted, unsigned *method)
 {
@@ -279,11 +278,11 @@ pack(struct archive *a, struct om_bytes raw, bool wanted, unsigned *method)
 	return out;
 }
 
-/* What local header and directory have in common, from the version on. */
+/* The fields shared by the local header and the central directory, from the version on. */
 static void
 put_common(unsigned char *p, unsigned method, uint32_t crc, size_t packed, size_t size, size_t name)
 {
-	enum { NEEDS = 20, UTF8 = 1 << 11, DATE = 1 << 5 | 1 };  /* the first day that zip knows */
+	enum { NEEDS = 20, UTF8 = 1 << 11, DATE = 1 << 5 | 1 };  /* the earliest date in zip */
 
 	om_put_u16(p, NEEDS);
 	om_put_u16(p + 2, UTF8);

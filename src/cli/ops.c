@@ -1,4 +1,4 @@
-/* ops: the table of operators. */
+/* ops: list the operators. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -43,7 +43,7 @@ by_name(const void *a, const void *b)
 	return e ? e : (x->since > y->since) - (x->since < y->since);
 }
 
-/* All rows called `name` (NULL: all there are), sorted; `*n` gets their number. */
+/* All operator definitions of that name (NULL: all), sorted; their number in `*n`. */
 static const om_opdef **
 rows(om_cli *c, const char *name, size_t *n)
 {
@@ -65,7 +65,7 @@ runs(const om_opdef *r)
 	return r->cpu || r->control != OM_PLAIN ? "yes" : "-";
 }
 
-/* Is there a gradient of what it computes? */
+/* Does the operator have a gradient? */
 static const char *
 gradient(const om_gradients *all, const om_opdef *r, const char *none)
 {
@@ -127,7 +127,7 @@ show_flags(unsigned flags)
 			printf("  %s\n", names[k].text);
 }
 
-/* The types that input `k` may have. */
+/* The types allowed for input `k`. */
 static void
 show_types(const om_opdef *r, uint32_t k)
 {

@@ -1,4 +1,4 @@
-/* What was asked for on the command line. */
+/* Access to the options of the command line. */
 #include <config.h>
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* pack: the packer alone, on a problem from a table. */
+/* pack: run only the packer, on a problem from a table. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ struct packing {
 	uint64_t sum;            /* bytes of all buffers */
 };
 
-/* ---- In. ---- */
+/* ---- Input. ---- */
 
 static om_status
 read_table(om_cli *c, const char *path, om_table *out)
@@ -99,7 +99,7 @@ read_problem(om_cli *c, struct packing *p)
 	return OM_OK;
 }
 
-/* ---- Out. ---- */
+/* ---- Output. ---- */
 
 static void
 put_field(FILE *to, const char *text)
@@ -117,7 +117,7 @@ put_field(FILE *to, const char *text)
 	putc('"', to);
 }
 
-/* The table as it came, with the places in it. */
+/* The input table with the offsets filled in. */
 static om_status
 write_table(om_cli *c, FILE *to, const void *arg)
 {

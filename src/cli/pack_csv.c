@@ -56,7 +56,7 @@ find_columns(struct reader *r)
 
 /* ---- Lifetimes. ---- */
 
-/* "4-7" or "4-7@64:128": from 4 on, until 7, nothing, or only these bytes. */
+/* "4-7" or "4-7@64:128": in steps [4, 7) no bytes are live, or only these bytes. */
 static bool
 read_gap(const char **at, om_interval *gap)
 {
@@ -90,7 +90,7 @@ by_lower(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Of the same steps as the gap before, and other bytes that are in use in them? */
+/* Does it cover the same steps as the previous gap, and other live bytes? */
 static bool
 goes_on(const om_interval *gap, size_t k)
 {
@@ -98,7 +98,7 @@ goes_on(const om_interval *gap, size_t k)
 		&& gap[k - 1].to && gap[k].from >= gap[k - 1].to;
 }
 
-/* What is left of the life between the gaps, and the bytes in use in them. */
+/* The lifetime without the gaps, and the bytes that are live in them. */
 static om_status
 cut_gaps(struct reader *r, size_t row, const om_interval *whole, om_interval *gap, size_t n)
 {
@@ -246,7 +246,7 @@ by_name(const void *a, const void *b)
 	return order ? order : x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Rows sorted by what stands in a column, and by their order. */
+/* Rows sorted by the text in a column, then by their order. */
 static struct named *
 sorted_by(const struct reader *r, int col, size_t *count)
 {
@@ -261,7 +261,7 @@ sorted_by(const struct reader *r, int col, size_t *count)
 	return v;
 }
 
-/* Rows that say the same in column group lie one behind the other. */
+/* Rows with the same text in column group are adjacent. */
 static void
 read_groups(struct reader *r, om_problem *p)
 {

@@ -1,4 +1,4 @@
-/* passes: what passes there are, and the contract of each. */
+/* passes: list the passes and the contract of each. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ show(om_cli *c, const om_pass *pass)
 		printf("%s %s  %s\n", o == pass->counters ? "counters " : "         ", o->name, o->brief);
 }
 
-/* The page that was installed with it.  Passes from elsewhere have none. */
+/* The documentation page installed with a built-in pass.  Other passes have none. */
 static void
 show_page(om_cli *c, const char *name)
 {

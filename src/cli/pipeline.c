@@ -1,4 +1,4 @@
-/* The passes that a command runs: where they come from, what is told about them. */
+/* The passes that a command runs: where they come from, and what is reported about them. */
 #include <config.h>
 
 #include <string.h>
@@ -21,8 +21,8 @@ static const om_opt pass_opts[] = {
 
 const om_opt_group om_pass_options = {"planning", pass_opts, true};
 
-/* Bytes that the program needs at once as it stands: the plan's, or without one those
- * of its buffers; false while too little is known. */
+/* Bytes required by the program as it is: those of the plan, or without one, the lower bound of
+ * its buffers; false if too little is known. */
 static bool
 bytes_needed(const om_cli *c, const om_prog *p, uint64_t *bytes)
 {
@@ -43,7 +43,7 @@ bytes_needed(const om_cli *c, const om_prog *p, uint64_t *bytes)
 	return true;
 }
 
-/* What a pass did to that number. */
+/* How a pass changed that number. */
 static const char *
 saved(om_cli *c, const om_prog *p)
 {
@@ -122,8 +122,8 @@ is_named(const om_opt *o, const char *name, size_t n)
 	return strlen(o->name) == n && memcmp(o->name, name, n) == 0;
 }
 
-/* Flag `k` of the passes that are there, but for those that are options of the commands;
- * several passes may have one of the same name, which counts once. */
+/* Flag `k` of the available passes, except for flags that are options of the commands; a flag
+ * that several passes share counts once. */
 static bool
 flag_at(om_cli *c, size_t k, om_opt *out)
 {
@@ -177,7 +177,7 @@ find_flag(om_cli *c, const char *name, size_t n)
 	return NULL;
 }
 
-/* Plugins are loaded only where no pass that is built in has it. */
+/* Plugins are loaded only if no built-in pass has the flag. */
 const om_opt *
 om_cli_flag(om_cli *c, const char *name, size_t n)
 {

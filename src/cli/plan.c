@@ -9,8 +9,8 @@
 #include "cli/cli.h"
 #include "report/report.h"
 
-/* "model", "value", or both with a comma; without the option: mirrors where the
- * file's version knows them. */
+/* Parse --annotate: "model", "value", or both separated by a comma; without the option, value_info is
+ * annotated too from IR version 10 on. */
 static om_status
 how_to_annotate(om_cli *c, unsigned *how)
 {
@@ -51,8 +51,8 @@ write_sidecar(om_cli *c, const char *path)
 	return st;
 }
 
-/* A document for a model that stays as it is: in the order of its nodes or with a
- * list of them.  What it says is read back against the model as it is loaded. */
+/* A document for an unmodified model: in the order of its nodes or with a list of them.  It is
+ * read back and verified against the model as loaded. */
 static om_status
 write_alone(om_cli *c, const char *path)
 {
@@ -74,7 +74,7 @@ write_alone(om_cli *c, const char *path)
 		"so only a copy of the model can hold it");
 }
 
-/* On standard error where a file goes to standard output. */
+/* On standard error if a file goes to standard output. */
 static void
 summary(const om_cli *c, const om_report *r, const char *out)
 {
@@ -97,7 +97,7 @@ summary(const om_cli *c, const om_report *r, const char *out)
 	fputs(plan->parallel_safe ? "; in any order\n" : "\n", to);
 }
 
-/* The plan's document, and the copy of the model. */
+/* Write the plan's document and the copy of the model. */
 static om_status
 write_plan(om_cli *c, const char *out, const char *sidecar, unsigned how)
 {

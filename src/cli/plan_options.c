@@ -1,4 +1,4 @@
-/* What a plan is asked to be: its arenas, its order, the time that it may take. */
+/* Plan requirements given by options: arenas, order, time limit. */
 #include <config.h>
 
 #include <string.h>
@@ -73,7 +73,7 @@ read_arena(om_cli *c, const char *text, om_arena_spec *want)
 	return OM_OK;
 }
 
-/* Behind an arena without limit nothing would ever lie. */
+/* An arena after one without a limit would never be used. */
 static om_status
 check_arenas(om_cli *c, const om_arena_spec *want, uint32_t n)
 {
@@ -88,7 +88,7 @@ check_arenas(om_cli *c, const om_arena_spec *want, uint32_t n)
 	return OM_OK;
 }
 
-/* A budget without arenas is the limit of the only one. */
+/* A budget without --arena is the limit of the only arena. */
 static om_status
 want_arenas(om_cli *c)
 {
@@ -133,7 +133,7 @@ om_cli_plan_options(const om_cli *c)
 
 /* ---- The pipeline. ---- */
 
-/* The value of a flag as a pass reads it; NULL: it was not given.  A budget is a size. */
+/* The value of a flag in the form that a pass parses; NULL if it was not given.  A budget is a size. */
 static om_status
 flag_value(om_cli *c, const om_pass_flag *f, const char **value)
 {

@@ -1,6 +1,6 @@
-/* A pool of processes.  Each writes into a pipe; the pool waits for all pipes at
- * once, and for the first limit to pass.  A pipe that ends is a process that is
- * over, because nothing else holds its other end. */
+/* A pool of processes.  Each writes to a pipe; the pool polls all pipes until one is readable or
+ * the first time limit expires.  End of file means that the process has ended, because only that
+ * process holds the write end. */
 #include <config.h>
 
 #include <errno.h>
@@ -38,7 +38,7 @@ struct pool {
 	double limit;
 };
 
-/* The child keeps standard error, for what a crash has to say. */
+/* The child keeps standard error, for the message of a crash. */
 static void
 be_child(const om_job *job, int to)
 {
@@ -79,7 +79,7 @@ start(struct pool *p, size_t k)
 	return OM_OK;
 }
 
-/* False at the end of what it has to say. */
+/* False at the end of its output. */
 static bool
 take(struct pool *p, struct worker *w)
 {
@@ -124,7 +124,7 @@ finish(struct pool *p, size_t at)
 	*w = p->worker[--p->nworker];
 }
 
-/* Milliseconds until the first limit passes; -1: there is none. */
+/* Milliseconds until the first time limit expires; -1: there is none. */
 static int
 next_limit(struct pool *p)
 {
@@ -155,7 +155,7 @@ wait_some(struct pool *p, void (*done)(void *arg, size_t k), void *arg)
 		p->wait[k] = (struct pollfd){.fd = p->worker[k].from, .events = POLLIN};
 	if (poll(p->wait, p->nworker, ms) <= 0)
 		return;
-	for (size_t k = p->nworker; k-- > 0;) {      /* the last one takes the place of one that ends */
+	for (size_t k = p->nworker; k-- > 0;) {      /* the last worker replaces one that has ended */
 		if (!p->wait[k].revents || take(p, &p->worker[k]))
 			continue;
 		const size_t job = p->worker[k].job;

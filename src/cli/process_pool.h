@@ -1,22 +1,22 @@
-/* Pieces of work in processes of their own, some at a time: one that crashes or
- * takes too long is an outcome, and harms no other. */
+/* Jobs in processes of their own, several at a time: a job that crashes or exceeds its time
+ * limit is reported as such and does not affect the others. */
 #ifndef OM_PROCESS_POOL_H
 #define OM_PROCESS_POOL_H
 
 #include "onnxmem/arena.h"
 
 typedef struct om_job {
-	void (*run)(void *arg, int to);   /* in the new process: writes what it found */
+	void (*run)(void *arg, int to);   /* in the child process: writes its result to `to` */
 	void *arg;
 
-	char *text;              /* what it wrote, from `mem`, with a NUL behind */
+	char *text;              /* its output, from `mem`, NUL-terminated */
 	size_t n;
-	const char *died;        /* how, where it did not end by itself; else NULL */
+	const char *died;        /* how it died, if it did not end normally; otherwise NULL */
 	double ms;
 } om_job;
 
-/* Run all, `many` at once, each for at most `limit` seconds (0: no limit).  `done`
- * is called for each when it is over, in the order in which that happens. */
+/* Run all jobs, `many` at a time, each for at most `limit` seconds (0: no limit).  `done` is
+ * called for each in order of completion. */
 om_status om_process_pool_run(om_session *s, om_arena *mem, om_job *job, size_t n, size_t many, double limit,
 	void (*done)(void *arg, size_t k), void *arg);
 

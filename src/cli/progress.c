@@ -1,5 +1,5 @@
-/* How far a long search is: a line on a terminal that is written over and over, and
- * goes away before anything else is said. */
+/* The progress of a long search: a line on a terminal that is rewritten repeatedly, and erased
+ * before any other output. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ om_cli_may_show(const om_cli *c)
 	return !c->quiet && !(plain && *plain) && isatty(STDERR_FILENO);
 }
 
-/* Searches that end at once show nothing. */
+/* Short searches display nothing. */
 static void
 show(void *arg, const char *what, uint64_t best, uint64_t bound)
 {

@@ -1,5 +1,4 @@
-/* regress: a suite of models, planned, verified, run, and compared with what was
- * known of them. */
+/* regress: plan, verify and run the models of a suite, and compare them with the baseline. */
 #include <config.h>
 
 #include <errno.h>
@@ -15,18 +14,18 @@
 struct regress {
 	om_cli *c;
 	om_suite suite;
-	om_outcome *o;           /* by trial */
+	om_outcome *o;           /* by model of the suite */
 	om_job *job;
 	bool *over;
-	size_t said;             /* trials whose lines were written */
-	bool tap;                /* on standard output, as they come */
+	size_t said;             /* models whose lines were written */
+	bool tap;                /* on standard output, as models complete */
 	bool has_baseline, all;
-	char folder[64];         /* for files that come and go */
+	char folder[64];         /* for temporary files */
 };
 
-/* ---- What is asked for. ---- */
+/* ---- Selection. ---- */
 
-/* Trials whose names hold one of the words. */
+/* Models whose names contain one of the words. */
 static om_status
 choose(struct regress *r)
 {
@@ -45,7 +44,7 @@ choose(struct regress *r)
 	return n ? OM_OK : om_fail(r->c->session, OM_USAGE, "%s: there is no model to try", r->c->arg[0]);
 }
 
-/* Plugins are looked for from here, though models are tried in the suite's folder. */
+/* Plugin paths are relative to the current folder, although models run in the suite's folder. */
 static void
 fix_paths(om_cli *c)
 {
@@ -77,9 +76,9 @@ read_options(struct regress *r)
 	return choose(r);
 }
 
-/* ---- As they end. ---- */
+/* ---- Completion. ---- */
 
-/* In the order of the suite, so a line may wait for others. */
+/* Output is in the order of the suite, so a line may be delayed by others. */
 static void
 say_what_can_be_said(struct regress *r)
 {

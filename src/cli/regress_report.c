@@ -1,4 +1,4 @@
-/* What came out of a suite, for people and for other programs: TAP, JUnit, JSON. */
+/* The outcome of a suite as TAP, JUnit and JSON. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 /* ---- TAP. ---- */
 
-/* In TAP, # begins a remark, and a line is a line. */
+/* In TAP, # begins a comment, and a test is one line. */
 static void
 put_text(FILE *to, const char *text)
 {

@@ -1,4 +1,4 @@
-/* report: how much memory a model takes, what makes the peak, how good the plan is. */
+/* report: the memory of a model, what is live at the peak, and the quality of the plan. */
 #include <config.h>
 
 #include "cli/cli.h"

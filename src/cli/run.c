@@ -1,4 +1,4 @@
-/* run: run a model in the memory that its plan gives it. */
+/* run: execute a model in the memory of its plan. */
 #include <config.h>
 
 #include <jansson.h>
@@ -20,7 +20,7 @@ struct run {
 	om_tolerance tol;
 };
 
-/* ---- The way to a plan. ---- */
+/* ---- Obtaining a plan. ---- */
 
 static bool
 has_usable_plan(const om_cli *c)
@@ -74,7 +74,7 @@ run_all(om_cli *c, struct run *r)
 	return OM_OK;
 }
 
-/* ---- What it says. ---- */
+/* ---- Report. ---- */
 
 static void
 print_elements(const om_tensor *t)
@@ -170,7 +170,7 @@ write_stats(om_cli *c, FILE *to, const void *arg)
 		"best_ms", r->best_ms, "mean_ms", s->runs ? r->sum_ms / (double)s->runs : 0.0));
 }
 
-/* A name as a JSON string; one that is no UTF-8 loses its other bytes. */
+/* A name as a JSON string; in invalid UTF-8, non-ASCII bytes are replaced. */
 static json_t *
 name_json(om_arena *mem, const char *name)
 {
@@ -185,7 +185,7 @@ name_json(om_arena *mem, const char *name)
 	return json_string(clean);
 }
 
-/* Bytes of the arenas in use, by step; NULL where the plan is not what was run. */
+/* Live bytes of the arenas by step; NULL if the plan was not used. */
 static const uint64_t *
 in_use(om_cli *c, const struct run *r)
 {
@@ -194,7 +194,7 @@ in_use(om_cli *c, const struct run *r)
 	return om_report_in_use(om_report_new(c->prog, c->arg[0], c->mem), c->mem);
 }
 
-/* A counter is drawn as a curve above the ops. */
+/* Trace viewers draw a counter as a curve above the ops. */
 static void
 add_counter(json_t *events, const uint64_t *by, uint32_t step, double at)
 {
@@ -203,8 +203,8 @@ add_counter(json_t *events, const uint64_t *by, uint32_t step, double at)
 			"pid", 1, "args", "bytes in use", (json_int_t)by[step]));
 }
 
-/* One run as a trace: ops in the order of their first call, each as long as its
- * calls took in the mean run, bodies after their owners. */
+/* One run as a trace: ops in the order of their first call, with the mean duration of their
+ * calls per run, bodies after their owners. */
 static om_status
 write_profile(om_cli *c, FILE *to, const void *arg)
 {

@@ -1,9 +1,8 @@
-/* --all-strategies: what other ways of sharing take, in other orders of the ops.
+/* --all-strategies: arena sizes of other planning strategies, with other orders of the ops.
  *
- * Every order starts from a program of its own, since passes change it; views
- * and in-place follow the order.  Then each strategy plans the same buffers, in
- * one arena without a limit, and its plan is verified like any other.
- */
+ * Each order starts from a program of its own, since passes change it; views and in-place decisions
+ * depend on the order.  Then each strategy plans the same buffers, in one arena without a limit,
+ * and its plan is verified like any other. */
 #include <config.h>
 
 #include <string.h>
@@ -12,10 +11,10 @@
 #include "onnxmem/baselines.h"
 #include "report/report.h"
 
-/* The packer, and after it the rows of the table. */
+/* The packer, followed by the table of strategies. */
 struct strategy {
 	const char *name;
-	bool any;                /* knows plans that hold in every order */
+	bool any;                /* supports plans that are valid in any order */
 	bool is_packer;
 };
 
@@ -75,7 +74,7 @@ plan_by(om_cli *c, const struct strategy *s, double *ms)
 	return om_plan_verify(c->session, c->prog, c->prog->plan);
 }
 
-/* They share the bound: the best that one of them proved. */
+/* The bound is shared: the best one that any strategy proved. */
 static void
 share_bound(om_report_strategy *row, uint32_t n)
 {
@@ -120,7 +119,7 @@ try_order(om_cli *c, const struct order *o, om_report *r)
 	return OM_OK;
 }
 
-/* On the program of the report, whose plan is put back. */
+/* Uses the program of the report, whose plan is restored. */
 static om_status
 try_here(om_cli *c, om_report *r)
 {

@@ -1,4 +1,4 @@
-/* strip: take the plan out of a model again. */
+/* strip: remove the plan from a model. */
 #include <config.h>
 
 #include "cli/cli.h"

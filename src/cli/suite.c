@@ -1,4 +1,4 @@
-/* Reading a suite: a JSON object that names models, or a folder that has them. */
+/* Suites: a JSON object that lists models, or a folder of models. */
 #include <config.h>
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ ends_in(const char *text, const char *ending)
 
 /* ---- Folders. ---- */
 
-/* Names by letters, and runs of digits by what they count. */
+/* Natural order: names by letters, runs of digits by their value. */
 static int
 by_name(const void *a, const void *b)
 {
@@ -108,7 +108,7 @@ add_trial(om_cli *c, om_suite *suite, const om_regress_case *like, const char *n
 	OM_PUSH(c->mem, suite->trial, suite->ntrial, suite->captrial, t);
 }
 
-/* "a/b/model.onnx" is called a/b, "a/net.onnx" a/net. */
+/* "a/b/model.onnx" is named a/b, "a/net.onnx" a/net. */
 static const char *
 name_of(om_cli *c, const char *path)
 {
@@ -119,8 +119,8 @@ name_of(om_cli *c, const char *path)
 	     : om_strndup(c->mem, path, n);
 }
 
-/* `below` is the path from the suite's folder, "" or ending in a slash; `at` the
- * part of that behind the folder that was asked for. */
+/* `below` is the path relative to the suite's folder, "" or ending in a slash; `at` is the
+ * length of the requested prefix. */
 static om_status
 add_folder(om_cli *c, om_suite *suite, const om_regress_case *like, const char *below, size_t at, int depth)
 {
@@ -147,7 +147,7 @@ struct reader {
 	om_cli *c;
 	const char *where;
 	om_suite *suite;
-	const char **option;     /* of all models */
+	const char **option;     /* for all models */
 	size_t noption, capoption;
 };
 
@@ -157,7 +157,7 @@ wrong(const struct reader *r, const char *what)
 	return om_fail(r->c->session, OM_MALFORMED, "%s: %s", r->where, what);
 }
 
-/* Keys that nobody knows are slips of the pen: a check that is not made. */
+/* Unknown keys are refused as typos: otherwise a check would be silently skipped. */
 static om_status
 known_keys(const struct reader *r, json_t *j, const char *known)
 {
@@ -267,7 +267,7 @@ read_model(const struct reader *r, json_t *j)
 	return OM_OK;
 }
 
-/* A name stands for one model: figures are kept by it. */
+/* Names must be unique: figures are stored by name. */
 static om_status
 check_names(const struct reader *r)
 {

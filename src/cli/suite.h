@@ -1,4 +1,4 @@
-/* Suites of models, what is known of them, and what came out. */
+/* Suites of models, their baselines, and the outcome. */
 #ifndef OM_SUITE_H
 #define OM_SUITE_H
 
@@ -6,17 +6,17 @@
 
 #include "cli/cli.h"
 
-/* One model of a suite.  Paths are from the suite's folder. */
+/* One model of a suite.  Paths are relative to the suite's folder. */
 typedef struct om_regress_case {
 	const char *name;
-	const char *path;        /* NULL: it is fetched */
-	const char *fetch;       /* a name of the manifest */
-	uint64_t opset;          /* of it; 0: the highest */
-	bool with_data;          /* fetched with its test data */
-	bool plan_only;          /* it is not run */
+	const char *path;        /* NULL: it is downloaded */
+	const char *fetch;       /* its name in the manifest */
+	uint64_t opset;          /* opset of the manifest entry; 0: the highest */
+	bool with_data;          /* downloaded with its test data */
+	bool plan_only;          /* planned and verified, not run */
 	const char **option;     /* words of a command line */
 	size_t noption, capoption;
-	const char **data;       /* folders of inputs and outputs; none: those beside the model */
+	const char **data;       /* folders of inputs and outputs; none: those next to the model */
 	size_t ndata, capdata;
 	double rtol, atol;
 } om_regress_case;
@@ -24,28 +24,28 @@ typedef struct om_regress_case {
 typedef struct om_suite {
 	const char *name, *folder;
 	const char *baseline;    /* a path */
-	bool baseline_wanted;    /* it is an error when it is not there */
+	bool baseline_wanted;    /* a missing baseline is an error */
 	double time_factor;      /* 0: time is not compared */
 	double limit;            /* seconds for one model */
-	uint64_t repeat;         /* runs that time is the best of */
+	uint64_t repeat;         /* runs; the best time counts */
 	om_regress_case *trial;
 	size_t ntrial, captrial;
 } om_suite;
 
-/* A suite file, or a folder: all models in it. */
+/* Read a suite file, or a folder: all models in it. */
 om_status om_suite_read(om_cli *c, const char *path, om_suite *suite);
 
-/* Folders test_data_set_* beside a model, in the order of their numbers. */
+/* Folders test_data_set_* next to a model, in numeric order. */
 om_status om_suite_data(om_cli *c, const char *model, const char ***folder, size_t *n);
-/* The first model below a folder; NULL when there is none. */
+/* The first model below a folder; NULL if there is none. */
 const char *om_suite_model_below(om_cli *c, const char *folder);
 
-/* What is measured. */
+/* The measured figures. */
 typedef struct om_figures {
 	bool known;
 	uint64_t arena, bound, naive, datasets;
 	double best_ms;          /* 0: it was not run */
-	char digest[80];         /* of the model; "" for a text */
+	char digest[80];         /* of the model; "" for text */
 } om_figures;
 
 typedef enum om_end { OM_END_PASS, OM_END_FAIL, OM_END_SKIP } om_end;
@@ -53,33 +53,33 @@ typedef enum om_end { OM_END_PASS, OM_END_FAIL, OM_END_SKIP } om_end;
 typedef struct om_outcome {
 	const char *name;
 	om_end end;
-	const char *why;         /* it failed, or was left out; "" */
-	const char *note;        /* worth a line; "" */
-	om_figures now, before;  /* before: in the baseline */
-	double ms;               /* all of it */
+	const char *why;         /* reason of failure or skip; or "" */
+	const char *note;        /* remark for the report; or "" */
+	om_figures now, before;  /* before: from the baseline */
+	double ms;               /* total time */
 } om_outcome;
 
-/* In a process of its own: plan, verify, run, compare; writes JSON to `to`. */
+/* In a child process: plan, verify, run, compare; writes JSON to `to`. */
 struct om_regress_case_job {
 	om_cli *c;
 	const om_suite *suite;
 	const om_regress_case *trial;
-	const char *folder;      /* for files that come and go */
+	const char *folder;      /* for temporary files */
 };
 void om_regress_case_run(void *job, int to);
-/* What a trial wrote, as an outcome. */
+/* Parse the output of om_regress_case_run(). */
 void om_regress_case_read(om_cli *c, const char *text, size_t n, om_outcome *o);
 
-/* Figures of models by name. */
+/* Read the figures of the models by name. */
 om_status om_baseline_read(om_cli *c, const om_suite *suite, om_outcome *o, bool *there);
-/* `o` where it passed; what the file says of others is kept when `keep`. */
+/* Record the models that passed; the file's entries of others are kept if `keep`. */
 om_status om_baseline_write(om_cli *c, const om_suite *suite, const om_outcome *o, bool keep);
-/* Growth makes a failure of what passed. */
+/* A model that passed fails if a figure grew. */
 void om_baseline_compare(om_cli *c, const om_suite *suite, om_outcome *o);
 
 typedef struct om_results {
 	const om_suite *suite;
-	const om_outcome *o;     /* one for each trial */
+	const om_outcome *o;     /* one per model */
 } om_results;
 
 void om_tap_line(om_cli *c, FILE *to, size_t k, const om_outcome *o);

@@ -13,7 +13,7 @@ struct parser {
 	om_session *s;
 	om_arena *mem;
 	om_table *t;
-	char *at, *end;          /* what is left */
+	char *at, *end;          /* unparsed input */
 	size_t line;
 	const char **row;        /* fields of the line */
 	size_t nrow, caprow;
@@ -32,7 +32,7 @@ is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Up to the closing quote; "" stands for a quote. */
+/* Up to the closing quote; "" represents a quote. */
 static om_status
 quoted(struct parser *p, char **field)
 {
@@ -72,7 +72,7 @@ plain(struct parser *p, char **field)
 		*to = '\0';
 }
 
-/* The fields of the next line.  What ends a field is overwritten behind it. */
+/* The fields of the next line.  Each is terminated in place, over its separator. */
 static om_status
 read_line(struct parser *p)
 {
@@ -129,7 +129,7 @@ take_row(struct parser *p)
 	return OM_OK;
 }
 
-/* Line ends of other systems become ours; what is no text is refused. */
+/* Normalize line ends; binary data is refused. */
 static om_status
 clean(struct parser *p, char *data, size_t size)
 {

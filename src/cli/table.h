@@ -1,4 +1,4 @@
-/* Tables in files: rows of fields between commas, with a head line. */
+/* Tables in files: rows of comma-separated fields, with a header line. */
 #ifndef OM_TABLE_H
 #define OM_TABLE_H
 
@@ -11,19 +11,19 @@ typedef struct om_table {
 	size_t ncol, nrow;
 	const char **head;       /* [ncol] */
 	const char **field;      /* [nrow * ncol] */
-	size_t *line;            /* [nrow]: in the file, from 1 */
-	const char *newline;     /* as the file writes it */
+	size_t *line;            /* [nrow]: line number in the file, from 1 */
+	const char *newline;     /* line end used in the file */
 } om_table;
 
 enum { OM_NO_COLUMN = -1 };
 
-/* Take `size` bytes apart; `data[size]` is 0, and all is overwritten and stays in
- * use.  Fields may stand in quotes; blanks around them, empty lines and lines
- * that begin with # are left out. */
+/* Parse `size` bytes; `data[size]` must be 0.  The buffer is modified and must outlive the
+ * table. Fields may be quoted; blanks around them, empty lines and lines that begin with # are
+ * skipped. */
 om_status om_table_parse(om_session *s, const char *path, char *data, size_t size, om_arena *mem,
 	om_table *out);
 
-/* The column called so, in capitals or not; OM_NO_COLUMN where there is none. */
+/* The column of that name, case-insensitive; OM_NO_COLUMN if there is none. */
 int om_table_column(const om_table *t, const char *name);
 
 static inline const char *

@@ -1,5 +1,5 @@
-/* How wide things may be: tables are cut to a terminal, texts broken into lines.
- * What goes to a file or another program is never cut. */
+/* Output width: tables are cut to the terminal, texts are wrapped. Output to a file or another
+ * program is never cut. */
 #include <config.h>
 
 #include <stdarg.h>
@@ -26,7 +26,7 @@ om_cli_width(FILE *to)
 	return ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col >= LEAST ? size.ws_col : 0;
 }
 
-/* Bytes of the first `n` characters of UTF-8. */
+/* Bytes of the first `n` UTF-8 characters. */
 static size_t
 bytes_of(const char *text, unsigned n)
 {
@@ -55,8 +55,7 @@ om_cli_line(om_cli *c, unsigned width, const char *fmt, ...)
 		printf("%.*s…\n", (int)bytes_of(line, width - 1), line);
 }
 
-/* White space in `text` is where lines may break; a newline before more of them, or
- * with nothing behind, is kept as it is by who breaks it into paragraphs. */
+/* Lines may be broken at white space in `text`; paragraphs are separated by the caller. */
 void
 om_cli_wrap(FILE *to, const char *text, unsigned at, unsigned indent, unsigned width)
 {

@@ -1,10 +1,10 @@
-/* train: run a training step over the samples of a file, some epochs long.
+/* train: run a training step over the samples of a file for several epochs.
  *
- * The order of the samples depends on the seed and the number of the epoch, and nothing
- * else is random: a training that goes on from a checkpoint is the same, bit for bit.
+ * The order of the samples depends on the seed and the number of the epoch only, and nothing else
+ * is random: a training resumed from a checkpoint is bitwise the same.
  *
- * A step is planned for a full batch and, where the model leaves the number of samples
- * open, for what is left at the end of an epoch; both work on the same states. */
+ * A step is planned for a full batch and, if the model leaves the number of samples open, for the
+ * remainder at the end of an epoch; both share the same states. */
 #include <config.h>
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "cli/data.h"
 #include "cli/evaluate.h"
 
-/* The step, planned for a number of samples. */
+/* The step, planned for a batch size. */
 struct machine {
 	om_prog *prog;
 	om_exec *exec;
@@ -31,11 +31,11 @@ struct training {
 	om_step step;
 	om_trainer *trainer;
 	om_samples samples;
-	const om_tensor **all;   /* by parameter of the graph; NULL: not of samples */
-	om_prog *prog;           /* the step as it was read */
+	const om_tensor **all;   /* by parameter of the graph; NULL: not a sample input */
+	om_prog *prog;           /* the step as loaded */
 	struct machine full, rest;
 	int64_t *order;
-	uint64_t batches;        /* in an epoch */
+	uint64_t batches;        /* per epoch */
 	float rate;
 	uint64_t epochs, every;
 	double decay;
@@ -45,7 +45,7 @@ struct training {
 	double next_ms;
 };
 
-/* ---- The step, planned. ---- */
+/* ---- Planning the step. ---- */
 
 static void
 free_machine(struct machine *m)
@@ -97,7 +97,7 @@ is_for_batch(const struct training *t, const struct machine *m)
 	return true;
 }
 
-/* The plan that the model carries, where it is for as many samples. */
+/* The plan stored in the model, if it is for the same batch size. */
 static om_status
 read_plan(struct training *t, struct machine *m)
 {
@@ -143,7 +143,7 @@ find_plan(struct training *t, struct machine *m)
 	return m->prog->has & OM_HAS_PLAN ? OM_OK : make_plan(t, m);
 }
 
-/* The step is read again, and becomes a machine's. */
+/* The step is loaded again, and owned by a machine. */
 static om_status
 plan_step(struct training *t, struct machine *m, int64_t size)
 {
@@ -163,7 +163,7 @@ plan_step(struct training *t, struct machine *m, int64_t size)
 	return bind_rate(t, m);
 }
 
-/* ---- What is asked for. ---- */
+/* ---- Options. ---- */
 
 static om_status
 read_numbers(struct training *t)
@@ -207,7 +207,7 @@ check_rate(struct training *t)
 	return OM_OK;
 }
 
-/* The size of a batch as the model or --batch says it; 0: either leaves it open. */
+/* The batch size fixed by the model, or given by --batch; 0: neither. */
 static om_status
 find_size(struct training *t, int64_t *size)
 {
@@ -228,7 +228,7 @@ find_size(struct training *t, int64_t *size)
 	return OM_OK;
 }
 
-/* How many samples a batch has, and how many are left at the end of an epoch. */
+/* The batch size, and the remainder at the end of an epoch. */
 static om_status
 divide(struct training *t, int64_t *left)
 {

@@ -1,4 +1,4 @@
-/* verify: is the plan in a model right, and is it this model's? */
+/* verify: check that the plan in a model is valid and belongs to that model. */
 #include <config.h>
 
 #include <inttypes.h>
