@@ -152,7 +152,7 @@ scale_of_double(double v, bool saturate)
 	if (isinf(v))
 		return saturate ? 254 : 255;
 	const double f = frexp(v, &e);  /* v = f * 2^e, f in [1/2, 1) */
-	e += f > 0.5 ? 127 : 126;       /* rounds up, as its users want */
+	e += f > 0.5 ? 127 : 126;       /* rounds up: the default round_mode of Cast */
 	if (e > 254)
 		return saturate ? 254 : 255;
 	return e < 0 ? 0 : (uint8_t)e;
