@@ -6,7 +6,7 @@
 
 static const struct om_fused_activation known[] = {
 	{.type = "Relu"}, {.type = "Sigmoid"}, {.type = "Tanh"}, {.type = "Softplus"}, {.type = "Softsign"},
-	{.type = "HardSwish"},  /* always of 1/6 and 1/2 */
+	{.type = "HardSwish"},  /* always 1/6 and 1/2 */
 	{"LeakyRelu", 1, {"alpha"}, {0.01f}},
 	{"Elu", 1, {"alpha"}, {1}},
 	{"HardSigmoid", 2, {"alpha", "beta"}, {0.2f, 0.5f}},
