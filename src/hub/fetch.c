@@ -81,7 +81,7 @@ check_cached(struct job *j, bool *exists)
 	     : om_fail(h->session, OM_IO, "%s: damaged, and cannot be removed: %s", j->path, strerror(errno));
 }
 
-/* Is the open file still the one of that name? */
+/* Does the path still refer to the open file? */
 static bool
 is_current(int fd, const char *path)
 {
@@ -114,8 +114,7 @@ lock_part(struct job *j)
 
 /* ---- Verification. ---- */
 
-/* Recognize a wrong kind of content by its first bytes; NULL if it is not
- * recognized. */
+/* Detect unexpected content by its first bytes; NULL if it is not recognized. */
 static const char *
 recognize_content(struct job *j)
 {
