@@ -27,7 +27,7 @@ struct trial {
 	const char **data;
 	size_t ndata;
 	om_figures now;
-	bool absent;             /* it could not be fetched */
+	bool absent;             /* the model could not be fetched */
 };
 
 /* Options allowed for a model of a suite. */
