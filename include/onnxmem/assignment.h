@@ -1,179 +1,177 @@
-/* Schedules and assignments: what analyses find out about a program.
+/* Schedules and assignments: results of analyses of a program.
  *
- * A schedule is an order of the ops of every block, with the steps that follow from it.  An
- * assignment says for one schedule, by value id, when each value requires its storage,
- * whose bytes these are, and where a value lies that moves with the iterations of a loop.
- * Neither changes the program, so any number of them can be compared.
+ * A schedule is an order of the ops of every block, with the steps that follow from it.  An assignment
+ * holds the decisions for one schedule, by value id: the lifetime of each value, its backing storage,
+ * and its addresses if they change with the iterations of a loop.  Neither changes the program, so any
+ * number of them can be compared.
  *
- * An assignment is immutable once it is made.  An analysis takes one and gives a new one,
- * from an arena of the caller, which has to live as long as the result.  What it takes
- * over unchanged it may share with the one that it was given, so that has to live as
- * long, too.  The current one of a program is om_prog.assignment.
+ * An assignment is immutable once it is complete.  An analysis takes one and returns a new one,
+ * allocated from an arena of the caller, which must outlive the result.  Unchanged parts may be shared
+ * with the input, which must outlive the result as well.  The current assignment of a program is
+ * om_prog.assignment.
  */
 #ifndef OM_ASSIGNMENT_H
 #define OM_ASSIGNMENT_H
 
 #include "onnxmem/op_facts.h"
 
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Steps of a run, both inclusive. */
+/* A range of steps of a run, both ends inclusive. */
 typedef struct om_steps {
-	uint32_t first, last;    /* the first one, and the last */
+	uint32_t first, last;    /* inclusive */
 } om_steps;
 
 /* An order of execution. */
 typedef struct om_schedule {
-	om_op ***ops;            /* by block id: its ops in order; NULL ends each list */
+	om_op ***ops;            /* by block id: its ops in order, NULL-terminated */
 	om_steps *of_op;         /* by op id: as om_op.step and om_op.end */
 	om_steps *of_block;      /* by block id: as om_block.begin and om_block.end */
 	uint32_t nstep;          /* steps in all */
-	uint32_t nop, nblock;    /* ids that there were */
+	uint32_t nop, nblock;    /* ids that existed when it was made */
 } om_schedule;
 
-/* The ops in the order of their blocks, with the steps of om_timeline(). */
+/* The schedule of the current block order, with the steps of om_timeline(). */
 OM_API const om_schedule *om_schedule_new(const om_prog *p, om_arena *mem);
 
-/* The same as `s` but for block `b`, which runs its ops in the order `ops`: all of them, NULL
- * ends the list, which is not copied. */
+/* A copy of `s` in which block `b` runs its ops in the order `ops`: all of its ops, NULL-terminated;
+ * the list is not copied. */
 OM_API const om_schedule *om_schedule_reorder(const om_prog *p, const om_schedule *s, const om_block *b,
 	om_op **ops, om_arena *mem);
 
-/* Whose bytes a value is. */
+/* The storage of a value. */
 typedef struct om_backing {
-	om_store store;          /* how it comes to them */
-	om_value *source;        /* NULL exactly for OM_OWN */
-	uint64_t offset;         /* bytes into the storage of source */
+	om_store store;          /* kind of backing */
+	om_value *source;        /* NULL if and only if `store` is OM_OWN */
+	uint64_t offset;         /* bytes from the start of `source` */
 } om_backing;
 
-/* What is decided about the values of a program; all arrays are by value id, if not by op id. */
+/* Decisions about the values of a program; arrays are indexed by value id unless noted. */
 struct om_assignment {
-	const om_schedule *schedule;      /* that steps are of */
+	const om_schedule *schedule;      /* the schedule that steps refer to */
 	const om_op_facts *facts;         /* of the program */
-	om_steps *live;                   /* when each value requires its storage */
-	om_backing *backing;              /* OM_OWN for all, as long as nothing is decided */
-	const om_multi_view **multi_view;     /* NULL: the value stays where it is */
-	uint32_t nvalue;                  /* ids that there were */
-	const om_assignment *before_loops; /* the one that multi-views were added to; NULL: none were */
-	/* Bit sets by value id; NULL where nobody computed them, see om_live_sets().  Basic
-	 * blocks are runs of ops without bodies; an op with bodies is one by itself. */
-	const uint64_t **live_out;        /* by op id: on the last op of a basic block; else NULL */
-	const uint64_t **live_in;         /* by op id: on ops with bodies; else NULL */
+	om_steps *live;                   /* lifetime of each value */
+	om_backing *backing;              /* OM_OWN for all values until decided */
+	const om_multi_view **multi_view;     /* NULL: the value has a fixed address */
+	uint32_t nvalue;                  /* ids that existed when it was made */
+	const om_assignment *before_loops; /* the assignment before multi-views were added; NULL: none were */
+	/* Bit sets by value id; NULL unless computed, see om_live_sets().  Basic blocks are runs of
+	 * ops without bodies; an op with bodies is a basic block of its own. */
+	const uint64_t **live_out;        /* by op id: set for the last op of a basic block; else NULL */
+	const uint64_t **live_in;         /* by op id: set for ops with bodies; else NULL */
 };
 
-/* A copy of `in` whose arrays `live`, `backing` and `multi_view` its maker may write, until it
- * hands it on. */
+/* A copy of `in` whose arrays `live`, `backing` and `multi_view` the caller may modify until it
+ * publishes the copy. */
 OM_API om_assignment *om_assignment_copy(const om_assignment *in, om_arena *mem);
 
-/* For a maker: the bytes of `v` are those of `source` from `offset` on; OM_OWN: its own,
- * source is NULL. */
+/* For the code that builds an assignment: the bytes of `v` are those of `source` from `offset` on. For
+ * OM_OWN, source is NULL. */
 OM_API void om_assignment_back(om_assignment *a, const om_value *v, om_store store, om_value *source,
 	uint64_t offset);
 
-/* Where the bytes of `v` are: the value that owns its storage and, unless NULL, the
- * offset in it. */
+/* The value that owns the storage of `v` and, unless `offset` is NULL, the offset of `v` in it. */
 OM_API om_value *om_storage(const om_assignment *a, const om_value *v, uint64_t *offset);
 
-/* After a pass: what p->has does not vouch for any more is dropped from the current
- * assignment.  Where values or ops were added, nothing is decided about them, so lifetimes
- * and storage are not known any more, whatever the pass keeps. */
+/* After a pass: drop the parts of the current assignment that p->has no longer covers.  If values or
+ * ops were added, there are no decisions about them, so lifetimes and storage become invalid
+ * regardless of which facts the pass keeps. */
 OM_API void om_assignment_settle(om_prog *p);
 
 /* ---- Lifetimes. ---- */
 
-/* Lifetimes in a schedule; every value has storage of its own.  Requires OM_HAS_CONST. */
+/* Compute lifetimes in a schedule; every value has its own storage.  Requires OM_HAS_CONST. */
 OM_API om_assignment *om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_op_facts *f,
 	om_arena *mem);
 
-/* What it takes to find live sets. */
+/* Cost of computing live sets. */
 typedef struct om_live_counts {
-	uint64_t blocks, visits; /* basic blocks; how often one was looked at */
+	uint64_t blocks, visits; /* basic blocks; visits of them in all */
 } om_live_counts;
 
-/* Fill in the live sets of an assignment that is being made; they come from `mem`.  OM_MEMORY
- * where they would take more than half a gigabyte. */
+/* Fill in the live sets of an assignment under construction; they are allocated from `mem`. OM_MEMORY
+ * if they would take more than half a gigabyte. */
 OM_API om_status om_live_sets(om_session *s, const om_prog *p, om_assignment *a, om_arena *mem,
 	om_live_counts *count);
 
-/* Which values are live before and after `op`: sorted by id, from `mem`; their number is
- * returned.  For an op with bodies, after means after the whole op.  Requires OM_HAS_LIVE. */
+/* The values that are live before and after `op`: sorted by id, allocated from `mem`; returns their
+ * number.  For an op with bodies, "after" means after the whole op.  Requires OM_HAS_LIVE. */
 OM_API size_t om_live_in(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out);
 OM_API size_t om_live_out(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out);
 
 /* ---- Storage.  All of these require OM_HAS_SHAPES and OM_HAS_CONST. ---- */
 
-/* Outputs that hold the bytes of an input. */
+/* Counts of outputs that alias an input as views. */
 typedef struct om_view_counts {
-	uint64_t whole, parts;   /* views of a whole input; of a part of one */
-	uint64_t copied;         /* copies, because bytes would be overwritten */
+	uint64_t whole, parts;   /* views of a whole input; of part of an input */
+	uint64_t copied;         /* copies made because the bytes would be overwritten */
 } om_view_counts;
 
-/* Outputs that hold the bytes of an input become views.  Anything that `in` says of storage
- * is forgotten.  `count` may be NULL. */
+/* Make outputs that consist of bytes of an input views.  Discards all storage decisions of `in`.
+ * `count` may be NULL. */
 OM_API om_assignment *om_assign_views(const om_prog *p, const om_assignment *in, om_arena *mem,
 	om_view_counts *count);
 
-/* Results in the memory of a parameter. */
+/* Counts of results stored over a parameter. */
 typedef struct om_io_counts {
-	uint64_t results, bytes; /* how many; what they take */
+	uint64_t results, bytes; /* number of results; their size */
 } om_io_counts;
 
-/* Results of the graph that the program hands on to its next run (om_prog.tie) are computed over
- * the parameters that they replace; none where the plan has to hold for every order. `count` may
- * be NULL. */
+/* Compute results of the graph that are declared as state (om_prog.tie) over the parameters that they
+ * replace; none if the plan must hold for every order.  `count` may be NULL. */
 OM_API om_assignment *om_assign_io_declared(const om_prog *p, const om_assignment *in, om_arena *mem,
 	om_io_counts *count);
 
-/* Results of the graph are computed over any input whose last use they are. */
+/* Compute results of the graph over any input whose last use is the op that defines the result. */
 OM_API om_assignment *om_assign_io_any(const om_prog *p, const om_assignment *in, om_arena *mem,
 	om_io_counts *count);
 
-/* Inputs of a concatenation as sub-buffers of its output: never, always, or unless the arena
+/* Whether inputs of a concatenation are sub-buffers of its output: never, always, or unless the arena
  * would be larger. */
 typedef enum om_subbuffers { OM_SUBBUFFERS_NO, OM_SUBBUFFERS_YES, OM_SUBBUFFERS_TRY } om_subbuffers;
 
-/* Outputs are computed over inputs that die, inputs of a concatenation in its output.  What `in`
- * says of either is decided anew, as what om_assign_loops() found.  The result is `*out`. */
+/* Compute outputs over inputs that die, and inputs of a concatenation in its output.  Earlier
+ * decisions of `in` about both, and those of om_assign_loops(), are made anew.  The result is `*out`. */
 OM_API om_status om_assign_inplace(om_session *s, const om_prog *p, const om_assignment *in, om_subbuffers how,
 	om_arena *mem, const om_assignment **out);
 
-/* What is carried by loops. */
+/* Counts of loop-carried values. */
 typedef struct om_loop_counts {
-	uint64_t together;       /* carried values that stay in one place */
-	uint64_t turning;        /* carried values that take turns */
-	uint64_t through;        /* carried values that are never computed */
-	uint64_t copied;         /* chains into which a value is copied in every iteration */
-	uint64_t found;          /* outputs of loops whose place depends on the number of iterations */
-	uint64_t slices;         /* slices that are read or written in place */
-	uint64_t branches;       /* results of branches that are computed in the output */
-	uint64_t apart;          /* values that were given storage of their own again */
+	uint64_t together;       /* carried values with one address */
+	uint64_t turning;        /* carried values that rotate */
+	uint64_t through;        /* carried values that only pass through */
+	uint64_t copied;         /* chains that require a copy in every iteration */
+	uint64_t found;          /* loop outputs whose address depends on the number of iterations */
+	uint64_t slices;         /* scan slices that are read or written in place */
+	uint64_t branches;       /* branch results that are computed in the output */
+	uint64_t apart;          /* values that were given their own storage again */
 } om_loop_counts;
 
-/* Carried values of loops rotate through a few buffers, results of branches are computed in
- * the output.  `period`: most buffers that take part in a rotation, from 1 to 64. */
+/* Make carried values of loops rotate through a few buffers, and compute results of branches in the
+ * output.  `period`: the largest number of buffers in a rotation, from 1 to 64. */
 OM_API const om_assignment *om_assign_loops(const om_prog *p, const om_assignment *in, uint32_t period,
 	om_arena *mem, om_loop_counts *count);
 
 /* ---- Candidates. ---- */
 
-/* How large the arena of an assignment is, as far as that was looked at. */
+/* The size of the arena of an assignment, to the extent computed so far. */
 typedef struct om_arena_size {
-	uint64_t bound, bytes;   /* no packing is smaller; the smallest that was found */
+	uint64_t bound, bytes;   /* lower bound of all packings; the smallest size found */
 } om_arena_size;
 
-/* A first look, which is cheap. */
+/* A cheap first estimate. */
 OM_API om_status om_assignment_size(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *size);
 
-/* Is the arena of `a` smaller than that of `b`?  `x` and `y` are what om_assignment_size() said of
- * them; where that does not decide, more work is done, up to that of om_pack(), and the sizes
- * are updated. */
+/* Is the arena of `a` smaller than that of `b`?  `x` and `y` are results of om_assignment_size(). If
+ * these do not decide, more work is done, up to that of om_pack(), and the sizes are updated. */
 OM_API om_status om_assignment_is_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,
 	const om_assignment *b, om_arena_size *y, bool *yes);
 
-/* What the usual pipeline makes of a schedule: lifetimes and views, then declared ties and what is
- * computed in place.  Both come from `mem`. */
+/* Run the standard pipeline on a schedule: lifetimes and views, then declared input/output aliases and
+ * in-place decisions.  Both results are allocated from `mem`. */
 OM_API om_status om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order,
 	const om_op_facts *f, om_arena *mem, const om_assignment **views, const om_assignment **full);
 

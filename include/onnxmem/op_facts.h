@@ -1,25 +1,26 @@
-/* What the definitions of the operators allow, op by op.
+/* What operator definitions permit, op by op.
  *
- * Which output may be a view, which may be computed over which input, which input may be
- * a sub-buffer of output 0, and the bytes of workspace depend on types, shapes and
- * constants alone.  They are found once, after the passes `shapes` and `fold`, and
- * everything that decides on storage reads them here.  The verifier of plans does not: it
- * queries the definitions itself.
+ * Which output may be a view, which output may be computed over which input, which input may be a
+ * sub-buffer of output 0, and the size of the workspace depend on types, shapes and constants alone.
+ * They are computed once, after the passes `shapes` and `fold`, and all storage decisions read them
+ * here.  The plan verifier does not: it queries the definitions itself.
  */
 #ifndef OM_OP_FACTS_H
 #define OM_OP_FACTS_H
 
 #include "onnxmem/opdef.h"
 
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Facts about one op.  A table that would hold nothing is NULL. */
+/* Facts about one op.  An empty table is NULL. */
 typedef struct om_op_fact {
-	om_view_of *view;        /* [nout] `in` is UINT32_MAX where the output is no view */
-	uint64_t *inplace;       /* bit out * nin + in: the output may lie exactly over the input */
-	uint64_t *subbuffer;     /* [nin] bytes into output 0; UINT64_MAX: the input is none */
+	om_view_of *view;        /* [nout] `in` is UINT32_MAX if the output is not a view */
+	uint64_t *inplace;       /* bit out * nin + in: the output may overwrite the input at the same
+				    address */
+	uint64_t *subbuffer;     /* [nin] bytes into output 0; UINT64_MAX: the input is not a sub-buffer */
 	uint64_t workspace;      /* bytes that the kernel requires */
 } om_op_fact;
 
@@ -27,20 +28,20 @@ typedef struct om_op_fact {
  * decision about storage. */
 typedef struct om_op_facts {
 	const om_op_fact *op;    /* by op id */
-	uint32_t nop, nvalue;    /* ids that there were */
-	uint64_t *bytes;         /* by value id: of its elements; 0: not known, or no tensor */
-	bool *is_outside;        /* by value id: requires no storage in an arena, because it is a
-	                            constant, belongs to the caller, or takes part in no run */
+	uint32_t nop, nvalue;    /* ids that existed when they were computed */
+	uint64_t *bytes;         /* by value id: bytes of its elements; 0: not known, or not a tensor */
+	bool *is_outside;        /* by value id: requires no arena storage, because it is a constant, is
+				    owned by the caller, or takes part in no run */
 	bool *is_unplanned;      /* by value id: see om_value_unplanned() */
 } om_op_facts;
 
-/* Find them; everything comes from `mem`.  Requires OM_HAS_SHAPES and OM_HAS_CONST.
- * Linear in the pairs of an output and an input. */
+/* Compute the facts; all memory is from `mem`.  Requires OM_HAS_SHAPES and OM_HAS_CONST. Linear in the
+ * pairs of an output and an input. */
 OM_API const om_op_facts *om_op_facts_new(const om_prog *p, om_arena *mem);
 
-/* Those of the program as it stands, found when they are first asked for; they belong to the
- * program.  Building and binding make them invalid, and so does the host when a pass does
- * not keep OM_HAS_SHAPES and OM_HAS_CONST: then they are found anew. */
+/* The facts of the current program, computed on first use and owned by the program.  Building and
+ * binding invalidate them, and so does the host after a pass that does not keep OM_HAS_SHAPES and
+ * OM_HAS_CONST; they are recomputed on the next call. */
 OM_API const om_op_facts *om_prog_op_facts(om_prog *p);
 
 /* As om_op_view(), om_op_inplace(), om_op_subbuffer() and om_op_inplace_allowed(). */
