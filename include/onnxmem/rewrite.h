@@ -3,11 +3,11 @@
  * A rule is a pattern and a function that builds the replacement.  om_rewrite() applies a list of
  * rules until none matches:
  *
- *	    static const om_pattern
- *	        x = {.kind = OM_MATCH_ANY, .slot = 1},
- *	        y = {.kind = OM_MATCH_OP, .type = "Identity", .in = {&x}};
- *	    static om_value *through(om_rewriter *w, const om_match *m) { return m->value[1]; }
- *	    static const om_rule rules[] = {{"identity", &y, through}};
+ *	static const om_pattern
+ *	    x = {.kind = OM_MATCH_ANY, .slot = 1},
+ *	    y = {.kind = OM_MATCH_OP, .type = "Identity", .in = {&x}};
+ *	static om_value *through(om_rewriter *w, const om_match *m) { return m->value[1]; }
+ *	static const om_rule rules[] = {{"identity", &y, through}};
  *
  * Patterns are trees of values; if a slot occurs twice, both occurrences must match the same value, so
  * patterns can describe DAGs as well.

@@ -1,4 +1,4 @@
-/* Copies of ops, with their bodies. */
+/* Cloning of ops, with their bodies. */
 #include <config.h>
 
 #include "onnxmem/builder.h"
@@ -12,7 +12,7 @@ om_clone_new(om_session *s, om_prog *to, const om_prog *from, om_arena *mem, con
 		.nvalue = from->nvalue, .nblock = from->nblock};
 }
 
-/* Symbols of another program are not ours: only their absence is kept. */
+/* Symbols of another program have no meaning here: keep only whether a dimension is known. */
 static om_shape
 shape_of(const om_clone *c, const om_shape *s)
 {
@@ -41,8 +41,8 @@ om_clone_value(om_clone *c, const om_value *v, om_block *b)
 	return copy;
 }
 
-/* What `v` is among the copies.  A constant of a body follows when it is met;
- * a value from around all that is copied stays itself. */
+/* The counterpart of `v`.  A constant of a body is cloned on first use; without a counterpart, a value
+ * defined outside the cloned ops maps to itself within one program. */
 static om_value *
 mapped(om_clone *c, om_value *v)
 {

@@ -1,8 +1,8 @@
-/* What is known about a program.
+/* The valid facts about a program.
  *
- * Facts that the library's own passes give are bits.  One of a third party is an entry with
- * a name and maybe data, in a list that is short.  It holds as long as those facts do that
- * it was found out from. */
+ * Facts of in-tree passes are bits.  A third-party fact is an entry in a short list, with a name and
+ * optional data.  It is valid while the facts that it was derived from are.
+ */
 #include <config.h>
 
 #include "ir/facts.h"
@@ -103,7 +103,7 @@ om_facts_free(om_prog *p)
 		om_arena_free(f->mem);
 }
 
-/* Does all hold that fact `f` was found out from? */
+/* Are all facts valid that fact `f` was derived from? */
 static bool
 has_ground(const om_prog *p, const om_fact *f)
 {
@@ -115,8 +115,8 @@ has_ground(const om_prog *p, const om_fact *f)
 	return true;
 }
 
-/* A pass that keeps everything keeps what it never heard of, unless that was found out from
- * what it makes anew. */
+/* A pass that preserves everything also preserves facts unknown to it, unless they were derived from
+ * facts that it provides anew. */
 static bool
 is_kept(const om_fact *f, const om_fact_change *c)
 {
@@ -125,7 +125,7 @@ is_kept(const om_fact *f, const om_fact_change *c)
 	return om_facts_name(c->keeps_facts, f->name) || (c->keeps == OM_HAS_ALL && !(f->needs & c->gives));
 }
 
-/* One that goes takes those with it that were found out from it. */
+/* An invalidated fact invalidates the facts derived from it. */
 static void
 forget_groundless(om_prog *p)
 {
@@ -141,7 +141,7 @@ forget_groundless(om_prog *p)
 
 /* ---- Both kinds. ---- */
 
-/* A plan is data of its fact. */
+/* A plan is the data of its fact. */
 static void
 set_bits(om_prog *p, unsigned has)
 {

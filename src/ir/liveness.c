@@ -1,5 +1,6 @@
-/* The live sets at an op, from those that the `live` pass left at the ends of
- * basic blocks: one walk back over the block for each question. */
+/* Live sets at an op, derived from those that the `live` pass recorded at the ends of basic blocks:
+ * one backward walk over the block for each query.
+ */
 #include <config.h>
 
 #include "onnxmem/assignment.h"
@@ -16,7 +17,7 @@ del(uint64_t *set, const om_value *v)
 	set[v->id / 64] &= ~(UINT64_C(1) << v->id % 64);
 }
 
-/* From behind `op` to before it; op has no bodies. */
+/* From the live set after `op` to the one before it; op has no bodies. */
 static void
 step_back(uint64_t *set, const om_op *op)
 {

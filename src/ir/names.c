@@ -1,8 +1,9 @@
 /* Names of values.
  *
- * A hash table with a chain of values a bucket, linked through the values: there are as many
- * buckets as values, to a factor of two, so a name is found in constant time.  How far numbers
- * after a stem are taken is remembered by stem: n new names with one stem take n steps. */
+ * A hash table with separate chaining through the values: the number of buckets equals the number of
+ * values up to a factor of two, so lookup takes constant time.  The next unused number is stored for
+ * each stem: generating n names with one stem takes O(n) steps.
+ */
 #include <config.h>
 
 #include "base/map.h"
@@ -77,7 +78,7 @@ om_names_remove(om_prog *p, om_value *v)
 	t->n--;
 }
 
-/* The one with the smallest id, of block `b` or, where that is NULL, of any. */
+/* The matching value with the smallest id, in block `b` or, if that is NULL, in any block. */
 static om_value *
 find(const om_prog *p, const om_block *b, const char *name)
 {

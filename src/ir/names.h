@@ -5,12 +5,12 @@
 
 #include "onnxmem/ir.h"
 
-/* Enter a value under the name that it has; take it out before that changes. */
+/* Add a value under its current name; remove it before the name changes. */
 void om_names_add(om_prog *p, om_value *v);
 void om_names_remove(om_prog *p, om_value *v);
 
-/* `stem`, or where a value of the program has that name, `stem` with the first number after it that
- * makes a new one.  In the memory of the program. */
+/* `stem` or, if a value of the program has that name, `stem` with the first number appended that makes
+ * it unique.  Allocated in the memory of the program. */
 const char *om_names_fresh(om_prog *p, const char *stem);
 
 #endif

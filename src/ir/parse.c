@@ -1,4 +1,4 @@
-/* Programs as text: reading.
+/* Programs as text: parser.
  *
  *	program "name" ir 8 opset 13 opset com.microsoft 1
  *	function domain::Name opset 13 takes axis {alpha = 1.0} ^body(...) {...}
@@ -11,10 +11,9 @@
  *		ret %z
  *	}
  *
- * `_` is an input or output left out.  A semicolon starts a comment.  Names
- * with other characters are quoted.  The text is foreign input: everything is
- * refused with a sentence, and nothing is allocated that the text does not pay
- * for with its own length.
+ * `_` is an input or output left out.  A semicolon starts a comment.  Names with other characters are
+ * quoted.  The text is untrusted input: every error is reported with a message, and the size of every
+ * allocation is bounded by the length of the text.
  */
 #include <config.h>
 
@@ -32,7 +31,7 @@ struct scope {
 	const struct scope *outer;
 };
 
-/* What an op gives, or takes. */
+/* The outputs or inputs of an op. */
 struct outputs {
 	om_value **v;
 	size_t n, cap;
@@ -81,7 +80,7 @@ show_value(struct om_reader *r, struct scope *s, om_value *v)
 	return OM_OK;
 }
 
-/* Not yet seen by others. */
+/* The value is not visible to other ops yet. */
 static om_status
 new_value(struct om_reader *r, om_block *b, const struct scope *s, om_value **v)
 {
@@ -118,7 +117,7 @@ eat_kind(struct om_reader *r, om_attr_kind *kind)
 	return false;
 }
 
-/* The kind that an element at `at` shows. */
+/* The attribute kind indicated by the element at `at`. */
 static om_attr_kind
 shown_kind(const char *at)
 {
@@ -347,7 +346,8 @@ read_line(struct om_reader *r, om_block *b, struct scope *s)
 		return om_text_bad(r, "an op or ret was expected before \"%.20s\"", r->at);
 	OM_TRY(read_outputs(r, b, s, &o));
 	OM_TRY(om_text_eat(r, "const") ? read_const(r, &o) : read_op(r, b, s, &o));
-	/* Only now: bodies do not see what their op gives, and may use its names. */
+	/* Outputs are defined last: bodies do not see the outputs of their op, and may reuse their
+	 * names. */
 	for (size_t k = 0; k < o.n; k++)
 		if (o.v[k])
 			OM_TRY(show_value(r, s, o.v[k]));
@@ -379,7 +379,7 @@ read_params(struct om_reader *r, om_block *b, struct scope *s)
 	return OM_OK;
 }
 
-/* "to %w": the next run gets the result that was read last as that parameter. */
+/* "to %w": the result that was read last becomes that parameter in the next run. */
 static om_status
 read_tie(struct om_reader *r, om_block *b, const struct scope *s)
 {
@@ -482,8 +482,8 @@ read_function_head(struct om_reader *r, om_function *f)
 	return OM_OK;
 }
 
-/* The body of a function is in a program of its own, in the same memory: its
- * values and blocks are none of the whole's. */
+/* The body of a function is in a separate program in the same memory: its values and blocks do not
+ * belong to the whole program. */
 static om_status
 read_function(struct om_reader *r, om_function **tail)
 {
@@ -502,7 +502,7 @@ read_function(struct om_reader *r, om_function **tail)
 	return OM_OK;
 }
 
-/* Functions call others that come later in the text, and themselves. */
+/* Functions may call themselves, and functions that come later in the text. */
 static void
 resolve_calls(const om_prog *p)
 {

@@ -1,20 +1,18 @@
-/* What comes before what in every order of the ops of a graph.
+/* Which ops precede which in every valid order of the ops of a graph.
  *
- * The ops of the graph are the nodes; an op with bodies is one node, with all
- * that its bodies read from around them.  They are put onto chains: an op goes
- * behind the last op of a chain that it depends on, else it starts a chain of
- * its own.  On a chain everything before an ancestor is an ancestor, too, so
- * one number says which ops of a chain come before an op: how many.  These
- * numbers are the largest of those of its operands, so that one walk in the
- * order of the file finds them all.
+ * The ops of the graph are the nodes; an op with bodies is one node, which includes all outer values
+ * that its bodies read.  Nodes are assigned to chains: an op is appended to a chain whose last op it
+ * depends on, else it starts a new chain.  On a chain, everything before an ancestor is an ancestor,
+ * too, so one number represents the ancestors of an op on a chain: how many there are. These numbers
+ * are the elementwise maximum over the operands, so one walk in the order of the file computes them
+ * all.
  *
- * An op has numbers for those chains only that exist when it is met.  n ops on k
- * chains take at most 4 * n * k bytes, and as many steps for each operand: a
- * network of 100,000 ops in chains of which ten run side by side needs 4 MB.
- * Beyond MOST numbers the graph is refused.
+ * An op has numbers only for chains that exist when it is visited.  n ops on k chains take at most 4 *
+ * n * k bytes, and as many steps for each operand: a network of 100,000 ops with ten parallel chains
+ * requires 4 MB. Graphs that require more than MOST numbers are rejected.
  *
- * Chains by greedy matching: after Jagadish, A compression technique to
- * materialize transitive closure, ACM TODS 15(4), 1990.
+ * Chains by greedy matching: after Jagadish, A compression technique to materialize transitive
+ * closure, ACM TODS 15(4), 1990.
  */
 #include <config.h>
 
@@ -30,21 +28,21 @@ struct builder {
 	om_partial_order *r;
 	const om_prog *p;
 	om_arena *mem;
-	om_op **op;              /* ops of the graph, by place */
-	uint32_t *nchain;        /* by chain: ops on it */
+	om_op **op;              /* ops of the graph, by position */
+	uint32_t *nchain;        /* by chain: number of ops */
 	size_t capchain;
 	uint32_t chains;
-	uint32_t *row;           /* of the op that is met */
+	uint32_t *row;           /* of the op being visited */
 	uint32_t rowcap;
 	uint64_t total;
 };
 
-/* ---- Who uses what. ---- */
+/* ---- Uses. ---- */
 
-/* Called twice: to count, and to write. */
+/* Called twice: first to count, then to fill in. */
 struct touching {
 	om_partial_order *r;
-	uint32_t *last;          /* by value: the node that was seen last; NONE before */
+	uint32_t *last;          /* by value: the last node recorded; NONE before */
 	bool write;
 };
 
@@ -119,8 +117,7 @@ list_touches(om_partial_order *r, const om_prog *p, om_arena *mem)
 
 /* ---- Chains. ---- */
 
-/* All that comes before node `from` comes before the op that is met, and so does
- * `from`. */
+/* Everything that precedes node `from`, and `from` itself, precedes the op being visited. */
 static void
 add_ancestor(struct builder *w, uint32_t from)
 {
@@ -163,8 +160,7 @@ add_sources(struct builder *w, const om_op *op)
 		add_sources_of_body(w, op->body[k]);
 }
 
-/* The chain that an op goes onto: of those whose last op comes before it, the
- * longest. */
+/* The chain to append an op to: the longest one whose last op precedes it. */
 static uint32_t
 chain_for(struct builder *w)
 {
@@ -222,7 +218,7 @@ om_partial_order_new(om_session *s, const om_prog *p, om_arena *mem, om_partial_
 	return OM_OK;
 }
 
-/* ---- Questions. ---- */
+/* ---- Queries. ---- */
 
 bool
 om_partial_order_node_before(const om_partial_order *r, uint32_t a, uint32_t b)

@@ -1,8 +1,7 @@
-/* Programs as text: writing.  See parse.c for the grammar.
+/* Programs as text: printer.  See parse.c for the grammar.
  *
- * The text depends on the program alone: no addresses, times or hash order.
- * What passes found out follows each line after a semicolon, and only while
- * it is valid; readers skip it.
+ * The text depends on the program alone: not on addresses, times or hash order. Facts found by passes
+ * follow each line after a semicolon, only while they are valid; readers skip them.
  */
 #include <config.h>
 
@@ -13,7 +12,7 @@
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 
-enum { SHORT = 256 };  /* bytes of constants that are written out */
+enum { SHORT = 256 };  /* largest constant that is printed in full, in bytes */
 
 struct printer {
 	const om_prog *p;
@@ -120,7 +119,7 @@ typed(FILE *to, const om_value *v)
 		shape(to, &v->shape);
 }
 
-/* So that it is read back as a float, and as the same one. */
+/* The text is read back as a float with the same value. */
 static void
 real(FILE *to, double x, int digits)
 {
@@ -140,7 +139,7 @@ real(FILE *to, double x, int digits)
 		fputs(".0", to);
 }
 
-/* False for types whose elements have no number form. */
+/* False for types whose elements cannot be printed as numbers. */
 static bool
 element(FILE *to, om_dtype t, const void *data, size_t k)
 {
@@ -241,7 +240,7 @@ static const char *const kinds[] = {
 	[OM_ATTR_TYPE] = "type", [OM_ATTR_TYPES] = "types",
 };
 
-/* Numbers and strings show their kind; the rest, and empty lists, name it. */
+/* The syntax of numbers and strings determines their kind; other kinds, and empty lists, are named. */
 static bool
 shows_kind(const om_attr *a)
 {
@@ -331,7 +330,7 @@ spots(const struct printer *w, const char *what, const om_address *s, uint32_t n
 	}
 }
 
-/* What is decided about `v`; NULL where nothing is. */
+/* The assignment, if it covers `v`; else NULL. */
 static const om_assignment *
 assignment(const struct printer *w, const om_value *v)
 {
@@ -364,7 +363,7 @@ storage(const struct printer *w, const om_value *v)
 	}
 }
 
-/* What the passes know about an output. */
+/* The facts of passes about an output. */
 static void
 facts(const struct printer *w, const om_op *op, const om_value *v)
 {
@@ -493,7 +492,7 @@ op_with_live(struct printer *w, const om_op *op)
 	om_arena_free(mem);
 }
 
-/* Of parameters that share somebody's bytes, each in a line of its own. */
+/* Parameters that share storage, one on each line. */
 static void
 param_facts(const struct printer *w, const om_block *b)
 {
@@ -511,7 +510,7 @@ param_facts(const struct printer *w, const om_block *b)
 	}
 }
 
-/* Which parameter the next run gets result `k` as. */
+/* The parameter that result `k` becomes in the next run. */
 static void
 tie(const struct printer *w, const om_block *b, uint32_t k)
 {

@@ -1,4 +1,4 @@
-/* Questions about a program: attributes, scopes, storage, steps, binding. */
+/* Queries of a program: attributes, scopes, storage, steps, binding. */
 #include <config.h>
 
 #include "onnxmem/opdef.h"
@@ -88,7 +88,7 @@ om_attrs_of(om_arena *mem, const om_op *op, const om_opdef *row)
 	return list;
 }
 
-/* The attribute when it is there in the kind asked for. */
+/* The attribute, if it is present with the requested kind. */
 static const om_attr *
 of_kind(const om_op *op, const char *name, om_attr_kind kind)
 {
@@ -295,7 +295,7 @@ om_bind_shape(om_session *s, om_prog *p, const char *input, const om_shape *shap
 	return OM_OK;
 }
 
-/* Symbols are global: parameters of bodies and declared values take part. */
+/* Symbols are global: parameters of bodies and declared values are bound, too. */
 om_status
 om_bind_dim(om_session *s, om_prog *p, const char *symbol, int64_t n)
 {

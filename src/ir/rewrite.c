@@ -1,13 +1,14 @@
 /* Rewriting: a matcher, and a driver with a worklist.
  *
- * The worklist starts with all ops in the order of the program and is a queue in which an op stands
- * at most once.  An application puts in again whatever may match now: the new ops, the readers of the
- * value that was replaced, and around each op that went those that compute its inputs and those that
- * still read them, for a value may be read once now.
+ * The worklist is a queue that initially contains all ops in program order, and contains an op at most
+ * once.  An application enqueues every op that may match now: the new ops, the readers of the replaced
+ * value and, for each removed op, the ops that compute its inputs and those that still read them,
+ * because these values may have a single use now.
  *
- * Why it ends: an op is looked at again only after an application.  One that leaves fewer ops than
- * there were can happen at most as often as there are ops, plus those that the others made; and the
- * others are limited by a budget. */
+ * Termination: an op is visited again only after an application.  Applications that reduce the number
+ * of ops are bounded by the initial number of ops plus the ops that other applications create; the
+ * others are limited by a budget.
+ */
 #include <config.h>
 
 #include <string.h>
@@ -21,14 +22,14 @@ struct om_rewriter {
 	const om_rule *rule;
 	size_t nrule;
 	uint64_t *applied;
-	om_op **queue;           /* from `first` on */
+	om_op **queue;           /* pending entries start at `first` */
 	size_t first, n, cap;
 	bool *is_queued;         /* by op id */
 	size_t capqueued;
-	size_t nlive;            /* ops in blocks */
-	size_t budget;           /* applications left that may leave as many ops as there were */
-	om_op *root, *at;        /* of the match; before which new ops go */
-	om_op **made;            /* by the application that is going on */
+	size_t nlive;            /* number of ops in blocks */
+	size_t budget;           /* remaining applications that do not reduce the number of ops */
+	om_op *root, *at;        /* root of the match; insertion point of new ops */
+	om_op **made;            /* ops created by the current application */
 	size_t nmade, capmade;
 	bool changed;
 	om_status status;
@@ -201,7 +202,7 @@ om_op_delete(om_op *op)
 		om_block_remove(op->body[k]);
 }
 
-/* Take out an op of which nothing is read, and what only it needed. */
+/* Remove an op without uses, and the ops that become unused by that. */
 static void
 delete_dead(om_rewriter *w, om_op *op)
 {
@@ -246,7 +247,7 @@ om_rewrite_at(om_rewriter *w, om_op *op)
 	w->at = op;
 }
 
-/* What is known of shapes where a program computes with them is computed at once, as in om_block_infer(). */
+/* Constants of shape arithmetic are folded at once, as in om_block_infer(). */
 enum { SHAPE_ARITHMETIC = 8192 };
 
 om_value *
@@ -329,7 +330,7 @@ is_made(const om_rewriter *w, const om_value *v)
 	return false;
 }
 
-/* What is made takes the name of what it stands for, and what was declared of that. */
+/* A new value takes the name of the value that it replaces, and its declared type and shape. */
 static void
 put_in_place(om_rewriter *w, om_value *by, om_value *old)
 {
@@ -339,7 +340,7 @@ put_in_place(om_rewriter *w, om_value *by, om_value *old)
 		take_place(by, old);
 	else
 		om_value_stand_for(by, old);
-	if (old->def != root)  /* it moved */
+	if (old->def != root)  /* `old` was moved to the op of `by` */
 		by = old;
 	for (size_t k = 0; k < w->nmade; k++)
 		push(w, w->made[k]);

@@ -1,4 +1,4 @@
-/* Orders of execution beside the program. */
+/* Orders of execution, stored outside of the program. */
 #include <config.h>
 
 #include "onnxmem/assignment.h"

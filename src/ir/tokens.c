@@ -1,5 +1,4 @@
-/* Programs as text: what is read without knowing the program, which are words and
- * numbers, types, elements. */
+/* Programs as text: the context-free parts, which are words, numbers, types and elements. */
 #include <config.h>
 
 #include <ctype.h>
@@ -311,8 +310,8 @@ read_hex(struct om_reader *r, unsigned char *to, uint64_t bytes)
 	return OM_OK;
 }
 
-/* Every element takes at least one character: what the text cannot hold is
- * refused before it is allocated. */
+/* Every element takes at least one character: a size that exceeds the text is rejected before it is
+ * allocated. */
 om_status
 om_text_elements(struct om_reader *r, om_tensor *t)
 {

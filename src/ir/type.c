@@ -1,4 +1,4 @@
-/* Types of values, and objects that are said to be of one. */
+/* Types of values, and matching of objects against them. */
 #include <config.h>
 
 #include "onnxmem/ir.h"
@@ -37,7 +37,7 @@ has_elements(const om_tensor *t, om_dtype type)
 	    && (t->data || bytes == 0) && !t->splat;
 }
 
-/* Keys and values are lists of the same length. */
+/* Keys and values are lists of equal length. */
 static bool
 is_map(const om_container *o, const om_type *type)
 {

@@ -1,4 +1,4 @@
-/* Uses of values: who reads what. */
+/* Use lists of values. */
 #include <config.h>
 
 #include "ir/uses.h"

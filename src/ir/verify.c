@@ -1,4 +1,4 @@
-/* The invariants that passes rely on.  Finds all that is broken, not the first. */
+/* Checks the invariants that passes rely on.  Reports all violations, not only the first. */
 #include <config.h>
 
 #include <stdarg.h>
@@ -11,10 +11,10 @@ struct check {
 	const om_prog *p;
 	unsigned found;
 	char first[512];
-	om_block **defined;   /* by value id: block in which it is defined so far */
-	uint32_t *nuse;       /* by value id: uses met so far */
-	const om_op **op;     /* by id: ops met */
-	const om_block **block; /* by id: blocks met */
+	om_block **defined;   /* by value id: block that defines it, if visited yet */
+	uint32_t *nuse;       /* by value id: uses visited so far */
+	const om_op **op;     /* by id: ops visited */
+	const om_block **block; /* by id: blocks visited */
 };
 
 static void OM_PRINTF(2, 3)
@@ -51,7 +51,7 @@ check_use(struct check *c, const om_block *b, const om_value *v, const char *by)
 		broken(c, "%s: %s is used by %s, but is defined in %s", at(b), v->name, by, at(home));
 }
 
-/* The record of a use that was met: that of the operand, and in the list of the value. */
+/* Check the record of a visited use: the one of the operand must be in the list of the value. */
 static void
 check_record(struct check *c, const om_block *b, const om_value *v, const om_use *u, const om_use *want,
 	const char *by)
@@ -61,7 +61,7 @@ check_record(struct check *c, const om_block *b, const om_value *v, const om_use
 		broken(c, "%s: the use of %s by %s is not recorded", at(b), v->name, by);
 }
 
-/* Is this the record of something in the program that reads `v`? */
+/* Does this record belong to an operand in the program that reads `v`? */
 static bool
 is_use_of(const struct check *c, const om_use *u, const om_value *v)
 {
@@ -74,8 +74,9 @@ is_use_of(const struct check *c, const om_use *u, const om_value *v)
 	    && u->index < u->block->nresult && u->block->result[u->index] == v && u->block->use[u->index] == u;
 }
 
-/* The list holds records of different operands, for each has one record and no record comes twice
- * in a list whose links agree.  So where there are as many as were met, all are there. */
+/* The records in a list belong to different operands, because each operand has one record, and no
+ * record occurs twice in a list with consistent links.  So if the list has as many records as uses
+ * were visited, it is complete. */
 static void
 check_uses(struct check *c, const om_value *v)
 {
