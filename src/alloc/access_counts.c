@@ -1,5 +1,6 @@
-/* How many bytes go to and from every buffer in a run: what decides who lies in
- * the fast arena. */
+/* Bytes transferred to and from every buffer in a run.  They determine which buffers are placed in the
+ * fast arena.
+ */
 #include <config.h>
 
 #include "onnxmem/opdef.h"
@@ -36,7 +37,7 @@ warm_value(struct access_bytes *w, const om_value *v, uint64_t rounds)
 		warm(w, w->b->of_value[v->id], bytes, rounds);
 }
 
-/* How often the bodies run, where that is known before the run; else 1. */
+/* How often the bodies run if that is known before the run; else 1. */
 static uint64_t
 rounds_of(const om_op *op)
 {
@@ -59,7 +60,7 @@ is_view(const struct access_bytes *w, const om_value *v)
 	return v && w->b->assignment->backing[v->id].store == OM_VIEW;
 }
 
-/* An op whose outputs are views of its inputs moves nothing. */
+/* An op whose outputs are views of its inputs transfers nothing. */
 static bool
 moves_nothing(const struct access_bytes *w, const om_op *op)
 {

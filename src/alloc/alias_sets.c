@@ -1,18 +1,16 @@
-/* Who shares storage.
+/* Alias sets: values that share storage.
  *
- * A group is values in one storage, each at its offset.  Two groups become one
- * when that puts no value over bytes that another still needs.  Bytes may be
- * shared by values that are needed at the same time where they hold the same:
- * every value has an *origin*, the value whose elements it holds, and the place
- * in it.  A view has its source's origin; what is joined by a concat gets the
- * result's.
+ * An alias set is a group of values in one storage, each at its offset.  Two sets are merged if no
+ * value then overwrites bytes of another that are still required.  Values that are live at the same
+ * time may share bytes with equal content: every value has an *origin*, the value whose elements it
+ * contains, and an offset in it.  A view has the origin of its source; an input of a concat that
+ * becomes a sub-buffer gets the origin of the result.
  *
- * Where the plan has to hold in every order, "at the same time" means in some order
- * or other.
+ * If the plan must hold in every order, "at the same time" means in some order.
  *
- * Which bytes are in use at a step is the union over the members that are needed
- * then.  So a group never takes more at any step than its values apart would,
- * and joining needs no look at the peak.
+ * The bytes in use at a step are the union over the members that are live then.  So a set never
+ * occupies more at any step than its values would separately, and merging does not have to consider
+ * the peak.
  */
 #include <config.h>
 
@@ -22,16 +20,16 @@
 
 struct om_alias_sets {
 	const om_prog *p;
-	om_assignment *a;        /* that is being made */
+	om_assignment *a;        /* the assignment under construction */
 	om_arena *mem;
-	om_alias_set **of;           /* by value id, like all */
-	uint64_t *offset;        /* into the group's storage */
+	om_alias_set **of;           /* by value id, like all arrays here */
+	uint64_t *offset;        /* bytes into the storage of the alias set */
 	const uint64_t *bytes;
 	om_value **origin;
 	uint64_t *at;            /* bytes into the origin */
-	om_partial_order *reach;         /* NULL: the order is that of the file */
-	const om_op **node;      /* by place: ops of the graph */
-	bool is_stuck;           /* no order is known: nothing moves */
+	om_partial_order *reach;         /* NULL: only the order of the file counts */
+	const om_op **node;      /* by position: ops of the graph */
+	bool is_stuck;           /* the partial order could not be computed: nothing is merged */
 };
 
 static uint64_t
@@ -113,7 +111,7 @@ add_block(om_alias_sets *g, const om_block *b)
 	}
 }
 
-/* Where that is too much, the packer will say so. */
+/* If the order exceeds the memory limit, the packer reports it. */
 static void
 find_order(om_alias_sets *g)
 {
@@ -147,7 +145,7 @@ om_alias_sets_find(const om_alias_sets *g, const om_value *v, uint64_t *offset)
 	return g->of[v->id];
 }
 
-/* ---- Longer lifetimes. ---- */
+/* ---- Extending lifetimes. ---- */
 
 static bool
 hold_one(const om_alias_sets *g, const om_value *a, const om_value *b)
@@ -195,19 +193,19 @@ om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t las
 	return true;
 }
 
-/* ---- Moving a group into another. ---- */
+/* ---- Merging one set into another. ---- */
 
 struct move {
 	om_alias_sets *g;
 	om_alias_set *from, *to;
-	uint64_t base;               /* where `from` starts in `to` */
-	const om_alias_edge *same;         /* values of `from` with bytes of `source` */
+	uint64_t base;               /* offset of `from` in `to` */
+	const om_alias_edge *same;         /* values of `from` that are bytes of `source` */
 	uint32_t n;
 	const om_value *source;
-	const om_value *in, *out;    /* of one op: out lies over in.  NULL: no such pair */
+	const om_value *in, *out;    /* of one op: `out` overwrites `in`.  NULL: no such pair */
 };
 
-/* Is what the member `m` of `from` holds, byte by byte, part of the source? */
+/* Is every byte of the member `m` of `from` part of the source? */
 static bool
 is_covered(const struct move *x, const om_value *m)
 {
@@ -229,7 +227,7 @@ is_covered(const struct move *x, const om_value *m)
 	return at >= end;
 }
 
-/* Do `m` of `from` and `t` of `to` hold the same where they share bytes? */
+/* Do `m` of `from` and `t` of `to` have equal content in the bytes that they share? */
 static bool
 hold_the_same(const struct move *x, const om_value *m, const om_value *t)
 {
@@ -246,7 +244,7 @@ is_pair(const struct move *x, const om_value *a, const om_value *b)
 	return (a == x->in && b == x->out) || (a == x->out && b == x->in);
 }
 
-/* Is `a` over before `b` begins, in every order? */
+/* Is the lifetime of `a` over before that of `b` begins, in every order? */
 static bool
 is_over_before(const om_alias_sets *g, const om_value *a, const om_value *b)
 {
@@ -267,7 +265,7 @@ is_over_before(const om_alias_sets *g, const om_value *a, const om_value *b)
 	return true;
 }
 
-/* Are both needed at one time? */
+/* Are both live at the same time? */
 static bool
 do_meet(const struct move *x, const om_value *m, const om_value *t)
 {
@@ -289,7 +287,7 @@ do_clash(const struct move *x, const om_value *m, const om_value *t)
 	    && do_meet(x, m, t) && !hold_the_same(x, m, t);
 }
 
-/* Elements stay at multiples of their size. */
+/* Elements must be aligned to their size. */
 static bool
 is_aligned(const struct move *x, const om_value *m)
 {
@@ -318,7 +316,7 @@ is_allowed(const struct move *x)
 	return true;
 }
 
-/* Members that hold parts of the source get its origin. */
+/* Members that are parts of the source get its origin. */
 static void
 move_origins(const struct move *x)
 {
@@ -345,8 +343,8 @@ move_members(const struct move *x)
 		insert(x->g, x->to, x->from->member[k], x->base + x->g->offset[x->from->member[k]->id]);
 }
 
-/* The root of what moves lies in `near`, or where it starts before, in the
- * storage as a whole. */
+/* Make the root of the moved set a sub-buffer of `near` if it fits there, else of the owner of the
+ * storage. */
 static void
 link_part(const struct move *x, om_value *near)
 {

@@ -1,28 +1,27 @@
-/* Values are computed where they go, or over what is not needed any more.
+/* In-place assignment: sub-buffers of concatenations, and outputs that overwrite inputs.
  *
- * First, inputs that an op would copy into its output, Concat's, are computed right
- * there: the operator's row says where that is.  Inputs that share storage go
- * together.  The output may go into another one's in turn, so parts nest to any
- * depth.
+ * First, inputs that an op would copy into its output, such as those of Concat, become sub-buffers of
+ * it, computed at their final offset as declared by the operator definition.  Inputs that share
+ * storage are moved together.  The output may be a sub-buffer of another value in turn, so sub-buffers
+ * nest to any depth.
  *
- * Then, an output is computed over an input.  The row says which may lie over
- * which.  It does, when this op is the last to need the input's bytes: nobody
- * whose bytes they are too, a view or what was computed there before, is read
- * later, nor by this op through another of its inputs.  Values that a body uses
- * live as long as the op that holds the body, and what goes round a loop as long
- * as the loop, so neither is ever overwritten inside.
+ * Then, outputs are computed over inputs.  The definition declares which output may overwrite which
+ * input.  The op must be the last use of the input's bytes: no other value with these bytes, such as a
+ * view or a value computed in place before, is read later, nor by this op through another of its
+ * inputs.  Values that a body captures are live as long as the op that owns the body, and loop-carried
+ * values as long as the loop, so neither is overwritten inside a body.
  *
- * The results of the graph lie in memory of the caller, which is there from the
- * start: what leads to them may be computed there.
+ * The results of the graph are stored in memory of the caller, which exists from the start of a run:
+ * values that lead to them may be computed there.
  *
- * Where several inputs would do, one of as many bytes is taken before a larger
- * one; then that with the larger, then with the longer-lived storage.
+ * Among several candidate inputs, one of equal size is preferred to a larger one; then the one with
+ * the larger storage, then the one with the longer-lived storage.
  *
- * Parts lie where their whole does, which may leave holes: where the arena is larger
- * than what is in use at its peak, it is tried without them.
+ * Sub-buffers have fixed offsets in the whole value, which may leave holes: if the arena is larger
+ * than the peak live bytes, an assignment without sub-buffers is tried, too.
  *
- * Who may move where is for om_alias_sets_merge_at() and om_alias_sets_merge_inplace() to decide, and
- * an alias is written there only, together with the move that it stands for.
+ * om_alias_sets_merge_at() and om_alias_sets_merge_inplace() decide which sets may be merged, and only
+ * they record the backing.
  */
 #include <config.h>
 
@@ -33,12 +32,11 @@ struct inplace {
 	om_assignment *a;
 	om_arena *tmp;
 	om_alias_sets *g;
-	uint64_t parts;          /* how many there are */
+	uint64_t parts;          /* number of sub-buffers */
 };
 
-/* May others be computed in the storage of `v`, before it is?  The memory of a
- * result of the graph is there from the start of a run: what is computed there
- * takes no room in the arena. */
+/* May other values be computed in the storage of `v`, before `v` is?  The memory of a result of the
+ * graph exists from the start of a run: a value that is computed there occupies no arena space. */
 static bool
 may_hold(const struct inplace *w, const om_alias_set *group, const om_value *v)
 {
@@ -46,9 +44,9 @@ may_hold(const struct inplace *w, const om_alias_set *group, const om_value *v)
 	    && (!group->is_outside || (group->root == v && !v->def->is_folded));
 }
 
-/* ---- Parts. ---- */
+/* ---- Sub-buffers. ---- */
 
-/* Could input `k` be computed right in the output? */
+/* Could input `k` be computed directly in the output? */
 static bool
 may_be_part(const struct inplace *w, const om_op *op, uint32_t k, uint64_t *offset)
 {
@@ -59,7 +57,7 @@ may_be_part(const struct inplace *w, const om_op *op, uint32_t k, uint64_t *offs
 	    && om_op_facts_subbuffer(w->a->facts, op, k, offset);
 }
 
-/* All inputs from `k` on that lie in the storage of input `k`, as they would in the
+/* All inputs from `k` on that share the storage of input `k` with the same relative offsets as in the
  * output. */
 static uint32_t
 list_same(const struct inplace *w, const om_op *op, uint32_t k, om_alias_edge *same)
@@ -181,14 +179,14 @@ walk(struct inplace *w, const om_block *b, bool parts)
 	}
 }
 
-/* What is on the way to a result that was put in the memory of an input. */
+/* Is `v` an intermediate value on an update path to a result that is stored over a parameter? */
 static bool
 is_tied(const om_assignment *a, uint32_t v)
 {
 	return a->backing[v].store == OM_SUBBUFFER && a->backing[a->backing[v].source->id].store == OM_IO_ALIAS;
 }
 
-/* `in` without what an earlier decision of this kind says. */
+/* A copy of `in` without earlier decisions of this kind. */
 static om_assignment *
 undecided(const om_assignment *in, om_arena *mem)
 {
@@ -200,7 +198,7 @@ undecided(const om_assignment *in, om_arena *mem)
 	return a;
 }
 
-/* Decide about all values; how many are parts. */
+/* Decide on all values; returns the number of sub-buffers. */
 static uint64_t
 decide(const om_prog *p, om_assignment *a, bool parts)
 {

@@ -1,33 +1,32 @@
-/* Results of the graph in the memory of its inputs.
+/* Results of the graph in the memory of its parameters.
  *
- * A state that a program takes and gives, a cache of keys and values, a weight, is handed
- * to the next run as it comes out of this one.  Where the op that computes the
- * result may do so over that input, and nothing reads the input later, the result
- * is tied to it: it is computed in the caller's memory, and nothing is copied from
- * run to run.  The caller loses what was in the input.
+ * A state that a program takes and returns, such as a KV cache or a weight, is passed from one run to
+ * the next.  If the op that computes the result can do so in place, and nothing reads the parameter
+ * later, the result aliases the parameter: it is computed in the caller's memory, and nothing is
+ * copied between runs.  The caller loses the previous content of the parameter.
  *
- * Declared are the results that the program hands on.  They are decided before anything is
- * computed in place, which would put gradients into the memory of new weights while the
- * old ones are still needed.  A result may be some ops away from its input then; what is
- * computed on the way lies in the input's memory, too.
+ * Declared aliases (om_prog.tie) are decided before any other in-place decision, which would place
+ * gradients in the memory of new weights while the old ones are still live.  Such a result may be
+ * several ops away from its parameter; the intermediate values are stored in the parameter's memory,
+ * too.
  *
- * Any result can be tied that is one op away, after all else is decided: a result in whose
- * memory something else was put before is left alone, because the input is still needed
- * then.
+ * Any result that is one op away can be aliased, after all other decisions: a result whose memory
+ * already holds another value is skipped, because the input is still live then.
  */
 #include <config.h>
 
 #include "onnxmem/plan.h"
 
-/* ---- Any. ---- */
+/* ---- Any result. ---- */
 
 struct any {
 	const om_prog *p;
 	om_assignment *a;
 	om_alias_sets *g;
-	bool *is_result, *is_taken;   /* by value id: of the graph; another one is tied to it */
-	uint32_t *last_read;          /* by value id: 1 + the place of the last op of the graph that
-	                                 reads it, itself or in a body; 0: none */
+	bool *is_result, *is_taken;   /* by value id: is a result of the graph; already has a result
+				         aliased to it */
+	uint32_t *last_read;          /* by value id: 1 + the position of the last op of the graph that
+				         reads it, itself or in a body; 0: none */
 	om_io_counts count;
 };
 
@@ -51,8 +50,9 @@ note_reads(struct any *w, const om_op *op, uint32_t place)
 	}
 }
 
-/* The caller's, given anew for each run, and neither it nor a view of it is read
- * after the op at `place`: its lifetime does not tell, for the caller has it all the time. */
+/* Is `v` a caller-owned parameter that is supplied anew for each run, and neither it nor a view of it
+ * is read after the op at `place`?  Its lifetime does not show that, because the caller owns it for
+ * the whole run. */
 static bool
 is_consumed(const struct any *w, const om_op *op, const om_value *v, uint32_t place)
 {
@@ -133,7 +133,7 @@ om_assign_io_any(const om_prog *p, const om_assignment *in, om_arena *mem, om_io
 	return w.a;
 }
 
-/* ---- What the program hands on. ---- */
+/* ---- Declared aliases. ---- */
 
 static bool
 is_open(const om_assignment *a, const om_update_path *w)

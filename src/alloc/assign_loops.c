@@ -1,31 +1,31 @@
-/* What goes round a loop is not copied, nor what leaves a branch.
+/* Storage of loop-carried values and of branch results, so that neither is copied.
  *
- * A carried value has four names: the initial value, the parameter, the result of
- * the body and the output of the loop.  In round i + 1 the parameter is what the
- * result was in round i.  So nothing has to move as long as the parameter of a round
- * lies where the result of the round before was written:
+ * A carried value has four names: the initial value, the parameter, the result of the body and the
+ * output of the loop.  In iteration i + 1 the parameter is the result of iteration i.  So nothing is
+ * copied if the parameter of each iteration is stored where the result of the previous iteration was
+ * written:
  *
- *	x lies at X(i), y at Y(i) = X(i + 1)
+ *	x is stored at X(i), y at Y(i) = X(i + 1)
  *
- * Parameters that a body hands on make chains: y is computed, the parameter x1 takes
- * it over, x2 what x1 was, ... xm.  Where y is computed after the last use of xm in a
- * round, or over it, it may lie there: then m regions take turns; else m + 1:
+ * Parameters that a body passes on form chains: y is computed, the parameter x1 takes its value, x2
+ * the value of x1, ... xm.  If y is computed after the last use of xm in an iteration, or over it, it
+ * may be stored there: then the chain rotates through m regions, else through m + 1:
  *
- *	xj lies at region[(j - i) mod p] in round i, y at region[-i mod p]
+ *	xj is stored at region[(j - i) mod p] in iteration i, y at region[-i mod p]
  *
- * With one region nothing turns: all four names are one place.  Chains without
- * an end, permutations, compute nothing: parameters take turns in the initial values'
- * own bytes, and what only goes through stays where it came from.  (After NNC, which
- * unrolls a loop for that and cannot do permutations.)
+ * With one region there is no rotation: all four names have one address.  Cyclic chains (permutations)
+ * compute nothing: the parameters rotate through the storage of the initial values, and a value that
+ * only passes through stays at its address.  (After NNC, which unrolls loops for this and does not
+ * handle permutations.)
  *
- * The initial value of xj is where region[j] is, if nobody needs it afterwards.
- * Otherwise it is read where it lies: xj has places of their own in the first rounds.
+ * The initial value of xj is stored in region[j] if it has no later use. Otherwise it is read in
+ * place: xj has prologue addresses in the first iterations.
  *
- * Chains are longer than the cap on periods are cut: the executor copies at the cut.
- * So it does wherever places do not agree; what it copies is counted.
+ * Chains that exceed the cap on periods are broken: the executor copies at the break.  It also copies
+ * wherever addresses do not agree; the copies are counted.
  *
- * Bodies go before what is around them, so that a chain of an outer loop finds what
- * a chain of an inner one was put into.  It ends: each loop is looked at once.
+ * Bodies are processed before their enclosing blocks, so that a chain of an outer loop sees the
+ * decisions for inner ones.  Each loop is visited once.
  */
 #include <config.h>
 
@@ -33,21 +33,22 @@
 
 enum { NONE = UINT32_MAX };
 
-/* How the result of a carried value comes about. */
+/* How the result of a carried value is produced. */
 typedef enum kind {
-	COPIED,      /* by the executor, at the end of each round */
+	COPIED,      /* by the executor, at the end of each iteration */
 	COMPUTED,    /* in the body, with storage of its own */
 	PASSED,      /* is another parameter */
-	AROUND,      /* is a value from around the body */
+	AROUND,      /* is a value defined outside the body */
 } kind;
 
 struct carried {
-	om_value *init, *x, *y, *out;    /* out NULL: nobody wants it */
+	om_value *init, *x, *y, *out;    /* out NULL: the output is left out */
 	kind kind;
-	om_value *root;      /* COMPUTED: whose storage it is; AROUND: the value */
+	om_value *root;      /* COMPUTED: the owner of its storage; AROUND: the value */
 	uint64_t offset;     /* AROUND: bytes into it */
-	uint32_t next;       /* the one that takes this parameter over, or NONE */
-	bool is_planned;     /* has bytes that are known before the run, like its initial value's */
+	uint32_t next;       /* the carried value that takes over this parameter, or NONE */
+	bool is_planned;     /* has a size that is known before the run and equals that of its initial
+			        value */
 	bool is_done;
 };
 
@@ -57,8 +58,8 @@ struct loop {
 	int64_t rounds;      /* -1: not known */
 	uint32_t n;
 	struct carried *c;
-	uint32_t nslice;     /* the last parameters */
-	uint32_t result;     /* the first carried one */
+	uint32_t nslice;     /* scan slices: the last parameters */
+	uint32_t result;     /* index of the first carried result */
 };
 
 struct loops {
@@ -68,9 +69,9 @@ struct loops {
 	om_alias_sets *g;
 	om_loop_counts count;
 	uint64_t cap;
-	uint32_t *last;      /* by value id: of parameters, the last step in a round that reads them */
-	bool *is_result;     /* of its block */
-	bool *is_taken;      /* lies somewhere, with its storage */
+	uint32_t *last;      /* by value id: for parameters, the last step in an iteration that reads them */
+	bool *is_result;     /* by value id: is a result of its block */
+	bool *is_taken;      /* by value id: the address of its storage is already decided */
 	struct loop **loop;  /* by op id */
 	const om_op **join;  /* ops whose inputs may be sub-buffers of the output */
 	size_t njoin, capjoin;
@@ -82,7 +83,7 @@ is_here(const om_block *body, const om_value *v)
 	return om_block_inside(v->block, body);
 }
 
-/* ---- Who is who. ---- */
+/* ---- Classification. ---- */
 
 static om_steps
 steps_of(const struct loops *w, const om_op *op)
@@ -121,7 +122,7 @@ use(struct loops *w, const om_value *v, const om_block *b, uint32_t step)
 		w->last[v->id] = step;
 }
 
-/* What bodies read of an op's inputs, they may read as long as it runs. */
+/* Bodies may read the inputs of their op until the op ends. */
 static void
 find_uses(struct loops *w, const om_block *b)
 {
@@ -142,8 +143,8 @@ find_uses(struct loops *w, const om_block *b)
 	}
 }
 
-/* Is `v` a view, through which an op finds an input where it puts it?  Were it a copy,
- * the op would write over whatever it is a view of. */
+/* Is `v` a view through which an op finds an input at its final offset in the output?  If it were a
+ * copy, the op would overwrite the source of the view. */
 static bool
 is_joined(const struct loops *w, const om_value *v)
 {
@@ -164,7 +165,7 @@ is_joined(const struct loops *w, const om_value *v)
 	return false;
 }
 
-/* `v` gets storage of its own again. */
+/* Give `v` its own storage again. */
 static bool
 detach(struct loops *w, om_value *v)
 {
@@ -175,7 +176,7 @@ detach(struct loops *w, om_value *v)
 	return true;
 }
 
-/* Where the bytes of `v` are, as far as that is in the body. */
+/* The value that holds the bytes of `v`, followed only within the body. */
 static om_value *
 root_in(const struct loops *w, const om_block *body, om_value *v, uint64_t *offset)
 {
@@ -196,7 +197,7 @@ carried_param(const struct loop *l, const om_value *v)
 	return NONE;
 }
 
-/* From now on `v` lies where its storage says, nowhere else. */
+/* From now on the address of `v` is determined by its storage alone. */
 static void
 take(struct loops *w, const om_block *body, const om_value *v)
 {
@@ -284,7 +285,7 @@ look_at_loop(struct loops *w, om_op *op)
 	w->loop[op->id] = l;
 }
 
-/* ---- Rounds. ---- */
+/* ---- Multi-views. ---- */
 
 static om_multi_view *
 rounds_new(struct loops *w, uint32_t period, uint32_t nprologue)
@@ -306,8 +307,7 @@ spot_of(const struct loops *w, om_value *v, uint64_t round)
 	return round < r->nprologue ? r->first[round] : r->at[round % r->period];
 }
 
-/* The parameter is never anywhere but in other values' bytes; it counts as a view of
- * its initial value. */
+/* The parameter is stored only in bytes of other values; its backing is a view of its initial value. */
 static void
 own_nothing(struct loops *w, struct carried *c, om_multi_view *r)
 {
@@ -316,21 +316,21 @@ own_nothing(struct loops *w, struct carried *c, om_multi_view *r)
 	c->is_done = true;
 }
 
-/* ---- Wheels. ---- */
+/* ---- Rotations. ---- */
 
-/* A chain of parameters: each takes over what the one before it was. */
+/* A chain of parameters: each takes the previous value of the one before it. */
 struct wheel {
 	struct loop *l;
 	struct carried **c;
 	uint32_t n;
-	kind head;           /* what comes into the first one */
+	kind head;           /* how the value of the first parameter is produced */
 	om_value *root;      /* COMPUTED */
-	bool is_over;        /* that lies in the last one's bytes */
+	bool is_over;        /* the computed result overwrites the last parameter */
 	uint32_t period;
-	bool *is_first;      /* by place: the initial value stays where it is */
+	bool *is_first;      /* by position in the chain: the initial value is read in place */
 };
 
-/* Which input of the op that computes `root` is, or views, the parameter. */
+/* The input of the op that computes `root` which is, or views, the parameter. */
 static om_value *
 read_last(const struct loops *w, const om_value *root, om_value *x)
 {
@@ -343,7 +343,7 @@ read_last(const struct loops *w, const om_value *root, om_value *x)
 	return x;
 }
 
-/* Which output of its op it is. */
+/* The index of `root` among the outputs of its op. */
 static uint32_t
 output_of(const om_value *root)
 {
@@ -354,7 +354,7 @@ output_of(const om_value *root)
 	return out;
 }
 
-/* Does its place depend on the number of rounds of another loop? */
+/* Does the address of `v` depend on the number of iterations of another loop? */
 static bool
 is_found(const struct loops *w, const om_value *v)
 {
@@ -364,7 +364,8 @@ is_found(const struct loops *w, const om_value *v)
 	return false;
 }
 
-/* What an op reads there may be where one parameter or another is. */
+/* Does an op read a value whose address depends on a number of iterations?  It may be that of any
+ * parameter in the rotation. */
 static bool
 reads_found(const struct loops *w, const om_op *op)
 {
@@ -374,7 +375,7 @@ reads_found(const struct loops *w, const om_op *op)
 	return false;
 }
 
-/* Let what is computed lie in the bytes of the last parameter, if that is over. */
+/* Compute the result over the last parameter, if that is dead by then. */
 static bool
 put_over_last(struct loops *w, const struct wheel *h)
 {
@@ -385,7 +386,7 @@ put_over_last(struct loops *w, const struct wheel *h)
 
 	om_value *in = read_last(w, h->root, x);
 	*last = w->last[x->id];
-	if (*last < begin)  /* without any iteration it is the output */
+	if (*last < begin)  /* without an iteration the parameter is the output */
 		*last = begin;
 	if (*last + (op->nbody > 0 || reads_found(w, op)) <= first && w->a->live[in->id].last <= first
 	    && om_op_facts_inplace_value(w->a->facts, op, output_of(h->root), in) && om_alias_sets_merge_inplace(w->g, h->root, in))
@@ -394,7 +395,8 @@ put_over_last(struct loops *w, const struct wheel *h)
 	return false;
 }
 
-/* Who takes part has its bytes as long as the loop runs; alone, only while it needs them. */
+/* Buffers of a rotation are reserved while the loop runs; a single buffer that the result overwrites,
+ * only while it is live. */
 static void
 keep_regions(struct loops *w, const struct wheel *h)
 {
@@ -425,7 +427,7 @@ put_over_init(struct loops *w, const struct loop *l, const struct carried *c)
 
 static bool keep(struct loops *w, om_value *v, uint32_t first, uint32_t last);
 
-/* What depends on a number of rounds lies in one of these. */
+/* A value whose address depends on a number of iterations is stored at one of these: keep all of them. */
 static bool
 keep_spots(struct loops *w, const om_multi_view *r, uint32_t first, uint32_t last)
 {
@@ -438,8 +440,8 @@ keep_spots(struct loops *w, const om_multi_view *r, uint32_t first, uint32_t las
 	return true;
 }
 
-/* The bytes of `v` stay whole in these steps.  What would be joined with something, or
- * written over, takes storage of its own. */
+/* Keep the bytes of `v` intact in these steps.  If that fails because `v` is a sub-buffer, it gets its
+ * own storage. */
 static bool
 keep(struct loops *w, om_value *v, uint32_t first, uint32_t last)
 {
@@ -461,7 +463,7 @@ keep(struct loops *w, om_value *v, uint32_t first, uint32_t last)
 	return om_alias_sets_extend(w->g, v, first, last, false);
 }
 
-/* The initial value stays whole as long as the loop runs. */
+/* Keep the initial value intact as long as the loop runs. */
 static bool
 keep_init(struct loops *w, const struct loop *l, const struct carried *c)
 {
@@ -482,8 +484,8 @@ place_in(uint32_t period, uint64_t j, uint64_t round)
 	return (uint32_t)((j + period - round % period) % period);
 }
 
-/* For so many rounds the j-th parameter, from 1, or one that it takes over, is where an
- * initial value was. */
+/* The number of prologue iterations of the j-th parameter, from 1: in these, it or a parameter that it
+ * takes over may be stored in an initial value. */
 static uint32_t
 rounds_before(const struct wheel *h, uint32_t j)
 {
@@ -493,7 +495,7 @@ rounds_before(const struct wheel *h, uint32_t j)
 	return 0;
 }
 
-/* The j-th parameter takes turns, or, as 0, what is computed. */
+/* Make the j-th parameter rotate or, for j = 0, the computed result. */
 static void
 turn(struct loops *w, const struct wheel *h, uint32_t j, uint32_t nprologue)
 {
@@ -529,9 +531,9 @@ wheel(struct loops *w, struct wheel *h)
 		*(h->period > 1 ? &w->count.turning : &w->count.together) += h->n;
 }
 
-/* A permutation, or a chain that a value from around the body comes into: nothing is
- * written, and initial values stay.  Parameters take turns in them, or leave them behind
- * for that value. */
+/* A permutation, or a chain whose first value is defined outside the body: nothing is written, and
+ * initial values stay intact.  The parameters rotate through the initial values or, after a prologue,
+ * are that outer value. */
 static bool
 go_through(struct loops *w, const struct wheel *h)
 {
@@ -553,8 +555,7 @@ go_through(struct loops *w, const struct wheel *h)
 	return true;
 }
 
-/* What is too long, or cannot be done, is cut: a copy comes into each piece but the
- * first. */
+/* Break a chain that is too long or cannot be rotated: each part except the first starts with a copy. */
 static void
 cut(struct loops *w, const struct wheel *h)
 {
@@ -587,7 +588,7 @@ chain(struct loops *w, struct loop *l, uint32_t k)
 		wheel(w, &h);
 }
 
-/* ---- What leaves a loop. ---- */
+/* ---- Loop outputs. ---- */
 
 static bool
 is_bound(const struct loops *w, const om_alias_set *own)
@@ -598,8 +599,8 @@ is_bound(const struct loops *w, const om_alias_set *own)
 	return false;
 }
 
-/* May the place of `out` be found only when the loop is over?  Others may see the same
- * bytes then, but nobody writes there. */
+/* May the address of `out` be determined when the loop ends?  Other values may view the same bytes
+ * then, but none may write them. */
 static bool
 may_move(const struct loops *w, const om_value *out)
 {
@@ -613,7 +614,7 @@ may_move(const struct loops *w, const om_value *out)
 	return true;
 }
 
-/* Nothing is computed over `out`, or joined with it: who was, takes storage of its own. */
+/* Give values that are computed over `out`, or are sub-buffers of it, their own storage. */
 static void
 free_output(struct loops *w, om_value *out)
 {
@@ -632,7 +633,7 @@ free_output(struct loops *w, om_value *out)
 		w->g = om_alias_sets_new(w->p, w->a, w->tmp);
 }
 
-/* Names of a body are not known outside. */
+/* Constants of a body are not visible outside of it. */
 static bool
 is_constant_inside(const om_block *body, const om_multi_view *r)
 {
@@ -642,7 +643,7 @@ is_constant_inside(const om_block *body, const om_multi_view *r)
 	return false;
 }
 
-/* The output lies where the parameter of one more round would. */
+/* The output is stored where the parameter of one more iteration would be. */
 static void
 move_output(struct loops *w, const struct carried *c, const om_multi_view *r)
 {
@@ -662,7 +663,7 @@ move_output(struct loops *w, const struct carried *c, const om_multi_view *r)
 	w->count.found++;
 }
 
-/* In the last round the result is computed right in the output. */
+/* In the last iteration the result is computed directly in the output. */
 static bool
 put_into_output(struct loops *w, const struct carried *c, om_value *in)
 {
@@ -727,7 +728,7 @@ slices(struct loops *w, const struct loop *l, om_value *all, uint64_t bytes, boo
 	return r;
 }
 
-/* `all` is made of a slice for each round, one behind the other. */
+/* Does `all` consist of one slice for each iteration, contiguous and in order? */
 static bool
 is_sliced(const struct loops *w, const struct loop *l, const om_value *all, const om_value *slice, int64_t axis)
 {
@@ -754,7 +755,7 @@ read_slices(struct loops *w, const struct loop *l)
 	}
 }
 
-/* A result that is computed with storage of its own, nowhere else. */
+/* The root of a result that is computed in its own storage; NULL if there is none. */
 static om_value *
 computed(struct loops *w, const struct loop *l, om_value *v)
 {
@@ -791,8 +792,8 @@ look_at_series(struct loops *w, const struct loop *l)
 
 /* ---- If. ---- */
 
-/* Results of branches are never somewhere else already, and none is a view of what is
- * around the branch. */
+/* Make sure that results of branches have undecided addresses, and that none is a view of a value
+ * defined outside the branch. */
 static void
 look_at_branch(struct loops *w, const om_op *op, const om_block *b)
 {
@@ -808,7 +809,7 @@ look_at_branch(struct loops *w, const om_op *op, const om_block *b)
 	}
 }
 
-/* A result that is copied stays until all are. */
+/* A result that is copied stays live until all are copied. */
 static void
 keep_result(struct loops *w, const om_op *op, const om_block *b, om_value *v)
 {
@@ -871,7 +872,7 @@ is_circle(const struct loop *l, uint32_t k)
 	return at == k;
 }
 
-/* What is never computed first: it needs its initial values as they are. */
+/* Chains without a computed value come first: they require intact initial values. */
 static void
 place_loop(struct loops *w, struct loop *l)
 {

@@ -1,13 +1,13 @@
-/* Outputs that hold the very bytes of an input get no storage.
+/* Outputs that consist of bytes of an input become views, without storage.
  *
- * The operator's row says where in which input.  The bytes that are viewed are
- * needed as long as their views; what else there was in the storage is free once
- * nobody reads it any more, so a view of a part costs no more than a copy.
+ * The operator definition declares the input and the offset.  The viewed bytes are live as long as
+ * their views; the remaining bytes of the storage are free after their last use, so a view of a part
+ * costs no more than a copy.
  *
- * What leaves a block is copied by whoever owns the block: the results of the
- * graph belong to the caller, so they are no views; and the result of a loop
- * body is no view of a part of what goes round in that loop, which is overwritten
- * with the results at the end of the round.  All of it may be handed on.
+ * Values that leave a block are copied by its owner: the results of the graph belong to the caller, so
+ * they are not views; and the result of a loop body is not a view of a part of a carried value of that
+ * loop, which is overwritten with the results at the end of the iteration.  A view of the whole
+ * carried value may be a result.
  */
 #include <config.h>
 
@@ -18,7 +18,7 @@ struct views {
 	om_assignment *a;
 	om_alias_sets *g;
 	om_view_counts count;
-	bool *is_result;       /* by value id: of its own block */
+	bool *is_result;       /* by value id: is a result of its own block */
 };
 
 static bool
@@ -33,7 +33,7 @@ is_whole(const struct views *w, const om_value *v, const om_value *source)
 	return w->a->facts->bytes[v->id] == w->a->facts->bytes[source->id];
 }
 
-/* Would one of the group be a result of a loop body, and part of what goes round? */
+/* Would a member of the set be a result of a loop body, and part of a value carried by that loop? */
 static bool
 would_be_overwritten(const struct views *w, const om_alias_set *group, const om_value *root)
 {
@@ -43,7 +43,7 @@ would_be_overwritten(const struct views *w, const om_alias_set *group, const om_
 	return false;
 }
 
-/* The source of output `k`; NULL when it is not to be a view. */
+/* The source of output `k`; NULL if it must not be a view. */
 static om_value *
 source_of(const struct views *w, const om_op *op, uint32_t k, uint64_t *offset)
 {

@@ -1,4 +1,4 @@
-/* What is decided about values, beside the program. */
+/* Assignments: decisions about values, stored outside of the program. */
 #include <config.h>
 
 #include "onnxmem/assignment.h"
@@ -32,7 +32,7 @@ om_storage(const om_assignment *a, const om_value *v, uint64_t *offset)
 	return (om_value *)v;
 }
 
-/* The same lifetimes; every value has storage of its own again. */
+/* The same lifetimes, but every value has its own storage again. */
 static const om_assignment *
 without_storage(const om_assignment *in, om_arena *mem)
 {

@@ -1,5 +1,4 @@
-/* Does a plan keep within the sizes that were allowed?  If not: what makes it so
- * large. */
+/* Checks a plan against size limits, and reports what makes it too large. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -41,7 +40,7 @@ by_bytes(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* By value with memory of its own: the largest value that is in it at `step`. */
+/* By value with its own storage: the largest value stored in it at `step`. */
 static const om_value **
 residents(const om_prog *p, const om_plan *plan, om_arena *mem, uint32_t step)
 {
@@ -105,7 +104,7 @@ where_text(const om_prog *p, uint32_t step, om_arena *mem)
 	return om_printf(mem, "at step %" PRIu32 ", in %s%s%s", step, op->type, *op->name ? " " : "", op->name);
 }
 
-/* What is alive where the bound of arena `k` is met. */
+/* What is live at the step that determines the bound of arena `k`. */
 static const char *
 peak_text(const om_prog *p, const om_plan *plan, uint32_t k, om_arena *mem)
 {

@@ -1,4 +1,4 @@
-/* From a program whose storage is decided to buffers with lifetimes. */
+/* Makes buffers with lifetimes from a program with decided storage. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 enum { NONE = UINT32_MAX };
 
-/* ---- What is planned. ---- */
+/* ---- Planned values. ---- */
 
 bool
 om_block_is_reached(const om_prog *p, const om_block *b)
@@ -47,8 +47,8 @@ is_tensor_without_shape(const om_value *v)
 	return v && v->type.kind == OM_TENSOR && !om_shape_is_known(&v->shape);
 }
 
-/* Where an unknown shape starts: the first value, going back, whose operator
- * has only inputs of known shape. */
+/* The origin of an unknown shape: the first value, going back, whose operator has only inputs of known
+ * shape. */
 static const om_value *
 origin_of_doubt(const om_value *v)
 {
@@ -117,7 +117,7 @@ om_value_unplanned(const om_prog *p, const om_value *v)
 	return "more bytes than can be addressed";
 }
 
-/* ---- Groups. ---- */
+/* ---- Grouping by storage. ---- */
 
 struct builder {
 	const om_prog *p;
@@ -126,8 +126,8 @@ struct builder {
 	om_buffers *b;
 	om_arena *tmp;
 	om_usage *usage;        /* by buffer */
-	om_interval *span;      /* by buffer: from its first step to its last */
-	om_value **root;        /* by id, of what was visited: whose storage it is */
+	om_interval *span;      /* by buffer: its whole lifetime */
+	om_value **root;        /* by id, for visited values: the owner of the storage */
 };
 
 static uint64_t
@@ -153,7 +153,7 @@ new_buffer(struct builder *w, const char *name)
 	return n;
 }
 
-/* Bytes [from, from + bytes) of buffer `n` are in use in these steps. */
+/* Record that bytes [from, from + bytes) of buffer `n` are in use in these steps. */
 static void
 extend(struct builder *w, uint32_t n, uint32_t first, uint32_t last, uint64_t from, uint64_t bytes)
 {
@@ -167,8 +167,8 @@ extend(struct builder *w, uint32_t n, uint32_t first, uint32_t last, uint64_t fr
 		w->b->buf[n].bytes = rounded(w->p, from + bytes);
 }
 
-/* As om_storage(), but one hop for what was visited: chains of in-place ops are
- * as long as the program. */
+/* As om_storage(), but one hop for visited values: chains of in-place ops may be as long as the
+ * program. */
 static om_value *
 storage(struct builder *w, om_value *v)
 {
@@ -195,7 +195,7 @@ add_value(struct builder *w, om_value *v)
 	if (f->is_outside[v->id] || f->is_unplanned[v->id] || f->is_unplanned[root->id])
 		return;
 	if (f->is_outside[root->id]) {
-		if (root->def && !root->is_const)  /* computed in the memory of a result */
+		if (root->def && !root->is_const)  /* stored in the memory of a graph result */
 			add_naive(w->b, rounded(w->p, bytes));
 		return;
 	}
@@ -207,7 +207,7 @@ add_value(struct builder *w, om_value *v)
 	add_naive(w->b, rounded(w->p, bytes));
 }
 
-/* Other executors have other kernels: their scratch is theirs. */
+/* Other executors have other kernels and provide their own scratch. */
 static void
 add_scratch(struct builder *w, const om_op *op)
 {
@@ -239,7 +239,7 @@ add_block(struct builder *w, const om_block *b)
 	}
 }
 
-/* A buffer that is in use as a whole, as long as it lives, is a plain one. */
+/* A buffer that is fully in use for its whole lifetime gets a single interval. */
 static void
 set_live(struct builder *w, uint32_t n)
 {

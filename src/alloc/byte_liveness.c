@@ -1,7 +1,8 @@
-/* Which bytes of a buffer are in use, when.
+/* Byte-precise liveness of a buffer.
  *
- * Two of them are joined by a sweep over the steps at which either changes;
- * what is in use between two such steps is the union of the ranges of both. */
+ * Two usages are merged by a sweep over the steps at which either changes; between two such steps, the
+ * bytes in use are the union of the ranges of both.
+ */
 #include <config.h>
 
 #include "alloc/byte_liveness.h"
@@ -18,9 +19,9 @@ om_usage_of(om_arena *mem, uint64_t bytes, uint32_t first, uint32_t last)
 	return u;
 }
 
-/* ---- Joining. ---- */
+/* ---- Merging. ---- */
 
-/* A slice of one side: intervals [at, end). */
+/* A time slice of one operand: intervals [at, end). */
 struct side {
 	const om_interval *r;
 	size_t at, end, n;
@@ -35,7 +36,7 @@ next_slice(struct side *s)
 		s->end++;
 }
 
-/* Where, behind `now`, the side starts or ends to be in use; UINT32_MAX: never. */
+/* The first step after `now` at which the usage of this operand changes; UINT32_MAX: never. */
 static uint32_t
 next_change(struct side *s, uint32_t now)
 {
@@ -63,7 +64,7 @@ push_range(om_usage *out, om_arena *mem, size_t slice, om_interval r)
 	OM_PUSH(mem, out->r, out->n, out->cap, r);
 }
 
-/* The ranges of both sides between two changes. */
+/* The ranges of both operands between two changes. */
 static void
 push_slice(om_usage *out, om_arena *mem, const struct side *side, uint32_t lower, uint32_t upper)
 {
@@ -81,8 +82,8 @@ push_slice(om_usage *out, om_arena *mem, const struct side *side, uint32_t lower
 	}
 }
 
-/* Join the slice that starts at `slice` with the one before, which starts at
- * `before`, where nothing changes between them. */
+/* Merge the slice that starts at `slice` with the previous one, which starts at `before`, if the
+ * ranges are equal. */
 static bool
 join_slices(om_usage *out, size_t before, size_t slice)
 {
@@ -113,7 +114,7 @@ flatten(om_usage *u)
 	u->n = 1;
 }
 
-/* The common cases: nothing yet; the same bytes a little longer. */
+/* The common cases: an empty usage; the same bytes for a longer time. */
 static bool
 add_simply(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift)
 {
@@ -169,7 +170,7 @@ om_usage_add(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift)
 
 /* ---- Rectangles. ---- */
 
-/* Where the range of `r` goes on from the slice before, [from, to). */
+/* The rectangle of the previous slice, [from, to), that `r` continues. */
 static om_interval *
 continued(om_usage *out, const size_t *open, size_t nopen, const om_interval *r)
 {
@@ -181,7 +182,7 @@ continued(om_usage *out, const size_t *open, size_t nopen, const om_interval *r)
 	return NULL;
 }
 
-/* The ranges of the slice at `at`, rounded. */
+/* The ranges of the slice at `at`, rounded to the alignment. */
 static size_t
 round_slice(const om_usage *u, size_t at, uint64_t align, om_arena *mem, om_usage *out)
 {

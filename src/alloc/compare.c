@@ -1,18 +1,18 @@
-/* Which of two assignments takes the smaller arena?
+/* Compares two assignments by the size of their arenas.
  *
- * A full search for the lowest packing costs far more than all that leads to it, and most
- * comparisons are decided by less: by a lower bound, and by a packing that is found at once.
- * Only where these leave it open is more work done, and that ends as soon as it decides.
+ * A full search for the best packing costs far more than the analyses before it, and most comparisons
+ * are decided by less: by a lower bound, and by a packing found by a fast heuristic. More work is done
+ * only if these do not decide, and it stops as soon as it does.
  */
 #include <config.h>
 
 #include "onnxmem/plan.h"
 #include "pack/search_limits.h"
 
-/* Enough to meet the bound on most networks. */
+/* Sufficient to reach the bound on most networks. */
 enum { QUICK_NODES = 2000, QUICK_WORK = 100 * 1000 };
 
-/* The packing of `a`, as low as that goes, or not below `enough`. */
+/* Pack `a` as small as possible, stopping at a size of `enough`. */
 static om_status
 pack(om_session *s, const om_prog *p, const om_assignment *a, const om_search_limits *limits, om_arena_size *size)
 {

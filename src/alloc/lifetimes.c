@@ -1,31 +1,29 @@
-/* Lifetimes, and which values are live at every point.
+/* Lifetimes, and live sets at every point of the program.
  *
- * The usual backward problem over a control-flow graph of basic blocks:
+ * The standard backward data-flow problem over a control-flow graph of basic blocks:
  *
  *	out[b] = union of in[s] over the successors s of b
  *	in[b]  = used[b] + (out[b] - defined[b])
  *
- * A basic block is a run of ops without bodies.  An op with bodies has two of
- * its own: a head, which reads its inputs, and a tail, where its outputs are
- * complete; the bodies lie between them.  If goes into one of its bodies; Loop
- * and Scan go round theirs, or past it.  The end of a block is one more, in
- * which its results are read.
+ * A basic block is a run of ops without bodies.  An op with bodies has two basic blocks of its own: a
+ * head, which reads its inputs, and a tail, where its outputs are complete; the bodies are between
+ * them.  If enters one of its bodies; Loop and Scan iterate theirs, or skip it.  The end of a block is
+ * one more basic block, in which its results are read.
  *
- * A basic block goes back on the list when the in-set of a successor grew; sets
- * only grow, so this ends.  Visiting them last to first makes a program without
- * loops settle in one round.
+ * A basic block is added to the worklist again when the in-set of a successor grows; sets only grow,
+ * so the iteration terminates.  Visiting blocks in reverse order makes a program without loops
+ * converge in one pass.
  *
- * The steps of the schedule between which each value needs its storage are found
- * by one walk.  They are wider than the sets where the executor needs them to be:
- * what a body captures stays for the whole op that holds the body, the parameters
- * of a loop stay from iteration to iteration.
+ * The steps of the schedule between which each value requires its storage are computed by one walk.
+ * They are wider than the sets where the executor requires it: captured values are live for the whole
+ * op that owns the body, and parameters of a loop are live from iteration to iteration.
  */
 #include <config.h>
 
 #include "onnxmem/assignment.h"
 
-/* How an op treats its bodies.  What is not known is taken for the worst: it
- * may read anything as long as it runs, and run bodies any number of times. */
+/* How an op runs its bodies.  An unknown op is treated conservatively: it may read any input until it
+ * ends, and run bodies any number of times. */
 typedef enum manner { PLAIN, BRANCHES, ROUNDS, UNKNOWN } manner;
 
 static manner
@@ -42,8 +40,8 @@ manner_of(const om_op *op)
 	return UNKNOWN;
 }
 
-/* Outputs below this number are the last values of what goes round; the others
- * are filled round by round. */
+/* Outputs below this number are final values of carried values; the others are filled iteration by
+ * iteration. */
 static uint32_t
 carried_outputs(const om_op *op)
 {
@@ -56,7 +54,7 @@ carried_outputs(const om_op *op)
 	return n < op->nout ? n : op->nout;
 }
 
-/* Is input `k` read in every round, not only at the start? */
+/* Is input `k` read in every iteration, not only at the start? */
 static bool
 is_read_to_the_end(const om_op *op, uint32_t k)
 {
@@ -83,8 +81,8 @@ define(struct walk *w, const om_value *v, uint32_t first, uint32_t last)
 		w->live[v->id] = (om_steps){first, last};
 }
 
-/* A use in block `b`: where it stands, or the end of the op of the value's own
- * block that holds `b`. */
+/* The step of a use in block `b`: that of the use itself, or the end of the op in the value's own
+ * block that contains `b`. */
 static void
 use(struct walk *w, const om_value *v, const om_block *b, uint32_t step)
 {
@@ -171,11 +169,11 @@ struct captures {
 
 struct graph {
 	const om_prog *p;
-	om_arena *mem, *kept;   /* kept: where the sets come from */
+	om_arena *mem, *kept;   /* kept: arena of the sets */
 	struct node *node;
 	size_t n, cap;
 	size_t words;          /* of a set */
-	struct captures *captured;   /* by op id: values from around it that its bodies use */
+	struct captures *captured;   /* by op id: outer values that its bodies use */
 };
 
 static uint32_t
@@ -206,7 +204,7 @@ end_of_run(om_op *op)
 
 static uint32_t add_block(struct graph *g, om_block *b, uint32_t *entry);
 
-/* From the head through the bodies to the tail, which is returned. */
+/* Add edges from the head through the bodies to the tail, which is returned. */
 static uint32_t
 add_bodies(struct graph *g, om_op *op, uint32_t head)
 {
@@ -228,7 +226,7 @@ add_bodies(struct graph *g, om_op *op, uint32_t head)
 	return tail;
 }
 
-/* Gives the node in which the results of the block are read. */
+/* Returns the node in which the results of the block are read. */
 static uint32_t
 add_block(struct graph *g, om_block *b, uint32_t *entry)
 {
@@ -252,7 +250,7 @@ add_block(struct graph *g, om_block *b, uint32_t *entry)
 	return node;
 }
 
-/* ---- What basic blocks use and define. ---- */
+/* ---- Uses and definitions of basic blocks. ---- */
 
 static void
 add_used(struct node *n, const om_value *v)
@@ -261,7 +259,7 @@ add_used(struct node *n, const om_value *v)
 		n->used[v->id / 64] |= UINT64_C(1) << v->id % 64;
 }
 
-/* Goes against the run: what was used behind the definition is not used before. */
+/* Walks backwards: a use after the definition is not upward-exposed. */
 static void
 add_defined(struct node *n, const om_value *v)
 {
@@ -416,7 +414,7 @@ settle(struct graph *g)
 	return visits;
 }
 
-/* Where om_live_in() and om_live_out() look for them. */
+/* Store the sets where om_live_in() and om_live_out() look them up. */
 static void
 publish(const struct graph *g, om_assignment *a)
 {

@@ -1,16 +1,16 @@
-/* Storages, cut into pieces that live and die as wholes.
+/* Splits storages into segments whose bytes have a common lifetime.
  *
- * Storages are cut wherever a value begins or ends in them, and where one that may
- * be computed over or into them is cut.  So a value is some pieces in a row, and one
- * that is computed over it as many of the same sizes.
+ * A storage is cut wherever a value begins or ends in it, and wherever another storage is cut that may
+ * be computed over it or be a sub-buffer of it.  So a value is a sequence of segments, and a value
+ * that is computed over it is a sequence of as many segments of the same sizes.
  *
- * What an op may compute straight into a part of a later value is one with that
- * part from the start: whoever makes the part makes the piece.  That is never more
- * than the part on its own, whatever the order: where the one is alive, so is the
- * piece, and both at once count once.
+ * A value that may be computed as a sub-buffer of a later value shares the segments of that part from
+ * the start: the op that computes the sub-buffer is the first writer of the segment.  This never
+ * requires more than separate storage, whatever the order: while the sub-buffer is live, so is the
+ * segment, and both at once count once.
  *
- * Cuts only spread between values of equal size, to places that are cut in one of
- * them already; a limit on their number ends what circles could make of that.
+ * Cuts only propagate between values of equal size, to offsets that are cut in one of them already; a
+ * limit on the number of cuts bounds cyclic propagation.
  */
 #include <config.h>
 
@@ -20,15 +20,15 @@
 
 enum { NONE = UINT32_MAX, MOST_ROUNDS = 64 };
 
-/* The storage of a value that is in no other's. */
+/* The storage of a value that is not stored in another. */
 struct store {
 	const om_value *root;
 	uint64_t *cut;           /* sorted */
 	size_t ncut, capcut;
-	uint32_t first;          /* piece */
+	uint32_t first;          /* index of its first segment */
 };
 
-/* The same number of bytes of two stores: what is computed, over or into the other. */
+/* Byte ranges of equal size in two stores: the first value may be computed over, or into, the second. */
 struct pair {
 	uint32_t s[2];
 	uint64_t at[2], bytes;
@@ -53,11 +53,11 @@ struct om_segments_index {
 	const om_buffers *b;
 	struct store *store;
 	uint32_t nstore;
-	uint32_t *of_value;      /* by id of a root: store */
-	uint32_t *same;          /* by piece: the one that stands for it */
+	uint32_t *of_value;      /* by id of a root: index of its store */
+	uint32_t *same;          /* by segment: union-find link to its representative */
 };
 
-/* The store that `v` is in, and where; NONE: not planned. */
+/* The store that contains `v`, and the offset in it; NONE: not planned. */
 static uint32_t
 store_of(const struct om_segments_index *x, const om_value *v, uint64_t *at)
 {
@@ -82,7 +82,7 @@ add_stores(struct cutter *c)
 	}
 }
 
-/* ---- Who may lie where. ---- */
+/* ---- Pairs that may share bytes. ---- */
 
 static void
 add_pair(struct cutter *c, struct pairs *to, const om_value *a, const om_value *b, uint64_t offset)
@@ -100,7 +100,7 @@ add_pair(struct cutter *c, struct pairs *to, const om_value *a, const om_value *
 		OM_PUSH(c->mem, to->list, to->n, to->cap, pair);
 }
 
-/* Is `v` in the storage of a value that an op of the block makes? */
+/* Is `v` stored in a value that is computed by an op of the block? */
 static bool
 is_made_in(const struct cutter *c, const om_block *b, const om_value *v)
 {
@@ -137,7 +137,7 @@ add_pairs(struct cutter *c)
 
 /* ---- Cuts. ---- */
 
-/* How many cuts are before `at`. */
+/* Number of cuts below `at`. */
 static size_t
 cuts_before(const struct store *t, uint64_t at)
 {
@@ -226,7 +226,7 @@ spread_cuts(struct cutter *c)
 	c->q->is_complete = !changed;
 }
 
-/* ---- Pieces. ---- */
+/* ---- Segments. ---- */
 
 static void
 add_pieces(struct cutter *c)
@@ -256,7 +256,7 @@ stands_for(struct om_segments_index *x, uint32_t k)
 	return k;
 }
 
-/* A value can be a part of one other only. */
+/* A value can be a sub-buffer of one other value only. */
 static bool
 is_part(const struct cutter *c, const bool *up, const struct pair *pair)
 {
@@ -303,8 +303,8 @@ join_parts(struct cutter *c)
 		c->q->index->same[k] = stands_for(c->q->index, k);
 }
 
-/* What is computed over something has as many bytes: none is rounded where one is
- * not. */
+/* A value has as many bytes as the one it overwrites: equalize the segment sizes, dropping the
+ * rounding if one of them is not rounded. */
 static bool
 level(struct cutter *c, const struct pair *pair)
 {
@@ -339,7 +339,7 @@ level_all(struct cutter *c)
 	}
 }
 
-/* What is computed first of all that holds a piece makes it. */
+/* The maker of a segment is the first op that computes a value containing it. */
 static void
 add_makers(struct cutter *c)
 {

@@ -1,4 +1,4 @@
-/* Each definition of an operator is queried once for each op. */
+/* Queries the operator definition once for each op. */
 #include <config.h>
 
 #include "onnxmem/op_facts.h"
@@ -12,7 +12,7 @@ struct facts {
 	const om_prog *p;
 	om_arena *mem, *tmp;
 	om_op_facts *f;
-	om_op_context call;            /* of the op at hand */
+	om_op_context call;            /* of the current op */
 };
 
 /* ---- Ops. ---- */
@@ -90,7 +90,7 @@ find_op(struct facts *w, const om_op *op, om_op_fact *to)
 
 /* ---- Values. ---- */
 
-/* Parameters of the blocks that they are of, and results of the graph. */
+/* Marks parameters of their own blocks, and results of the graph. */
 static bool *
 list_ends(const struct facts *w)
 {

@@ -1,25 +1,22 @@
-/* Which buffers may not share bytes when only the data decides about the order.
+/* Interference of buffers if only data dependences constrain the order.
  *
- * Buffer B is over before buffer A begins when, in every order, each op that
- * touches B comes before each op that touches A, or, within one op of the graph,
- * whose bodies run in the order of their steps, earlier.  That is a partial
- * order; two buffers conflict when neither is before the other.
+ * Buffer B is over before buffer A begins if, in every order, each op that touches B comes before each
+ * op that touches A or, within one op of the graph, whose bodies run in the order of their steps, at
+ * an earlier step.  That is a partial order; two buffers interfere if neither precedes the other.
  *
- * Of the ops that touch a buffer, the last ones on each chain of om_partial_order speak
- * for all others, and so do the first ones.  The buffers are put onto chains of
- * this order in their turn: on a chain, those that conflict with a buffer stand
- * side by side, and a binary search finds where they end.  n buffers on k chains
- * take O(n k log n) questions and 4 * n * k bytes, the pairs 8 bytes each.
+ * Of the ops that touch a buffer, it is sufficient to consider the last ones on each chain of
+ * om_partial_order, and likewise the first ones.  The buffers are assigned to chains of their own
+ * partial order: on a chain, those that interfere with a given buffer are contiguous, and a binary
+ * search finds where they end.  n buffers on k chains take O(n k log n) queries and 4 * n * k bytes,
+ * the pairs 8 bytes each.
  *
- * Buffers that conflict with one another all have bytes of their own, in the
- * end.  The heaviest such set is found by Dilworth's theorem with weights (Ford
- * and Fulkerson, Flows in networks, 1962, ch. II.8): what chains can take over
- * from one another, as a flow, is saved; the rest is what the set weighs, and the
- * cut shows who is in it.  A flow from v to u goes where v is before u; of those
- * relations only such are edges that do not follow from others, so a flow may
- * pass through.  Above LARGE buffers, or where the flow takes too long, what is
- * alive together at a step of the file stands in, and whoever conflicts with all
- * of it.
+ * Buffers that all interfere with one another require disjoint bytes.  The heaviest such set is found
+ * by Dilworth's theorem with weights (Ford and Fulkerson, Flows in networks, 1962, ch. II.8): the flow
+ * is the bytes that buffers can reuse from one another; the total size minus the maximum flow is the
+ * weight of the set, and the minimum cut identifies its members.  A flow from v to u requires that v
+ * precedes u; only relations that do not follow from others are edges, so flow may pass through nodes.
+ * For more than LARGE buffers, or if the flow takes too long, the set of buffers live at a step of the
+ * file's order is used instead, extended by buffers that interfere with all of it.
  */
 #include <config.h>
 
@@ -34,7 +31,7 @@ enum { LARGE = 6000, NONE = UINT32_MAX };
 static const uint64_t MOST_NEXT = UINT64_C(1) << 27, MOST_PAIRS = UINT64_C(1) << 28;
 static const uint64_t MOST_FLOW = 400 * 1000 * 1000;
 
-/* A node that touches a buffer, in these steps of it. */
+/* A node that touches a buffer, and the steps in which it does. */
 struct touch {
 	uint32_t node, lower, upper;  /* inclusive */
 };
@@ -46,8 +43,8 @@ struct touches {
 
 struct life {
 	uint32_t buf;
-	uint32_t first, last;    /* steps, in the order of the file */
-	struct touch *begin, *end;   /* those that no other of the buffer comes before; after */
+	uint32_t first, last;    /* steps in the order of the file */
+	struct touch *begin, *end;   /* touches of the buffer without a predecessor; without a successor */
 	uint32_t nbegin, nend;
 	uint32_t chain, pos;
 };
@@ -60,15 +57,15 @@ struct work {
 	om_interference_list *out;
 	om_partial_order *reach;
 	const om_op **op;        /* by node */
-	struct life *life;       /* of buffers that have bytes, by first step */
+	struct life *life;       /* of nonempty buffers, by first step */
 	uint32_t n;
-	uint32_t **on;           /* by chain: its lives, ascending */
+	uint32_t **on;           /* by chain: its lifetimes, ascending */
 	uint32_t *non;
 	uint32_t nchain;
-	uint32_t *next;          /* [n][nchain]: the first on the chain that comes after */
+	uint32_t *next;          /* [n][nchain]: the first lifetime on the chain that comes after */
 };
 
-/* ---- Lives. ---- */
+/* ---- Lifetimes. ---- */
 
 static void
 add_touch(struct work *w, struct touches *of, uint32_t node, uint32_t lower, uint32_t upper)
@@ -131,7 +128,7 @@ merge_nodes(struct touches *of)
 	of->n = n;
 }
 
-/* Those that come after no other one of the list, or, with `last`, before none. */
+/* The touches that come after no other one of the list or, with `last`, before none. */
 static struct touch *
 outermost(struct work *w, const struct touches *of, bool last, uint32_t *n)
 {
@@ -200,9 +197,9 @@ is_before(const struct work *w, const struct life *b, const struct life *a)
 	return true;
 }
 
-/* ---- Chains of lives. ---- */
+/* ---- Chains of lifetimes. ---- */
 
-/* Behind the one that ended last: the others wait for shorter gaps. */
+/* Append to the chain whose last lifetime ended last; the other chains are kept for shorter gaps. */
 static void
 make_chains(struct work *w)
 {
@@ -226,7 +223,7 @@ make_chains(struct work *w)
 		w->on[w->life[k].chain][w->non[w->life[k].chain]++] = k;
 }
 
-/* The first one on chain `c`, from place `from` on, that comes after `k`. */
+/* The first lifetime on chain `c`, from position `from` on, that comes after `k`. */
 static uint32_t
 first_after(const struct work *w, uint32_t k, uint32_t c, uint32_t from)
 {
@@ -242,7 +239,7 @@ first_after(const struct work *w, uint32_t k, uint32_t c, uint32_t from)
 	return from;
 }
 
-/* Each pair once: with those that begin later. */
+/* Each pair once: with lifetimes that begin later. */
 static om_status
 count_pairs(struct work *w)
 {
@@ -284,7 +281,7 @@ write_pairs(struct work *w, om_arena *mem)
 	w->out->pair = (const uint32_t (*)[2])pair;
 }
 
-/* ---- The heaviest set of which all conflict. ---- */
+/* ---- The heaviest set of mutually interfering buffers. ---- */
 
 static uint64_t
 bytes_of(const struct work *w, uint32_t k)
@@ -303,8 +300,7 @@ take_set(struct work *w, om_arena *mem, const bool *is_in)
 		}
 }
 
-/* From `k` to the next one on chain `c`, unless one that comes after `k` comes
- * before that. */
+/* An edge from `k` to its first successor on chain `c`, unless another successor of `k` precedes that. */
 static bool
 is_direct(const struct work *w, uint32_t k, uint32_t c)
 {
@@ -317,7 +313,7 @@ is_direct(const struct work *w, uint32_t k, uint32_t c)
 	return true;
 }
 
-/* Nodes of the flow: what a life leaves, what it takes over. */
+/* Nodes of the flow network: the bytes that a lifetime releases, and those that it reuses. */
 static uint32_t leaves(uint32_t k) { return 2 * k; }
 static uint32_t takes(uint32_t k) { return 2 * k + 1; }
 
@@ -340,7 +336,7 @@ make_flow(struct work *w)
 	return f;
 }
 
-/* False when it took too long. */
+/* False if it took too long. */
 static bool
 heaviest_set(struct work *w, om_arena *mem)
 {
@@ -356,7 +352,7 @@ heaviest_set(struct work *w, om_arena *mem)
 	return true;
 }
 
-/* The step of the file in which most is alive. */
+/* The step of the file's order with the most live bytes. */
 static uint32_t
 busiest_step(const struct work *w)
 {

@@ -1,4 +1,4 @@
-/* Plans: what packed buffers say about every value. */
+/* Makes plans from packed buffers. */
 #include <config.h>
 
 #include "onnxmem/builder.h"
@@ -26,8 +26,8 @@ struct writer {
 	om_prog *p;
 	om_plan *plan;
 	const om_buffers *b;
-	const om_assignment *a;  /* of the buffers */
-	uint32_t arena;          /* that of pool 0 */
+	const om_assignment *a;  /* the assignment of the buffers */
+	uint32_t arena;          /* index of the arena of pool 0 */
 };
 
 static void
@@ -40,8 +40,8 @@ add_naive(struct writer *w, uint32_t arena, uint64_t bytes)
 		*naive = UINT64_MAX;
 }
 
-/* A value without a buffer.  What lies in a weight or in the caller's memory
- * is where its root is. */
+/* Place a value without a buffer.  A value in a weight or in the caller's memory has the location of
+ * its root. */
 static void
 place_outside(struct writer *w, om_value *v, om_placement *at)
 {
@@ -93,8 +93,8 @@ place_value(struct writer *w, om_value *v)
 
 /* ---- Views. ---- */
 
-/* Bytes of a value of the body: where its storage is.  That stays, unless it lies in
- * one that moves with an outer loop, or outside the arena. */
+/* The region of a value of the body: its placement in the arena, unless its storage moves with an
+ * outer loop or is outside the arena. */
 static om_region
 home_of(const struct writer *w, const om_block *body, const om_value *v, uint64_t offset)
 {
@@ -179,7 +179,7 @@ place_block(struct writer *w, const om_block *b)
 	}
 }
 
-/* Constants have a place of their own kind wherever they are defined. */
+/* Constants have a separate location, wherever they are defined. */
 static void
 place_weights(struct writer *w)
 {
@@ -194,7 +194,7 @@ place_weights(struct writer *w)
 	}
 }
 
-/* An arena as it was asked for: nothing is in it yet. */
+/* An arena as requested, still empty. */
 static om_plan_arena
 empty_arena(const om_prog *p, uint32_t k)
 {
@@ -233,7 +233,7 @@ fill_arena(om_plan_arena *a, const om_pack_result *r)
 	a->status = r->status;
 }
 
-/* On its own, what lies in the memory of a result would need room, too. */
+/* Without sharing, values stored in the memory of a graph result would require arena space, too. */
 static void
 add_rest(struct writer *w)
 {

@@ -1,13 +1,14 @@
-/* Ways from a parameter of the graph to the result that replaces it.
+/* Update paths from a parameter of the graph to the result that replaces it.
  *
- * A result is computed in the memory of its parameter where an op computes it over that,
- * or over a value that another op computed over that, and so on: Mul(m, 0.9), then
- * Add(that, g).  The values in between are read by the next op alone.  So what is found
- * here does not depend on the order of the ops; that whoever else reads the parameter
- * has to come before the first of them is for the caller to see to.
+ * A result is computed in the memory of its parameter if an op computes it over the parameter, or over
+ * a value that another op computed over it, and so on: Mul(m, 0.9), then Add(that, g).  The
+ * intermediate values are read by the next op alone.  So the paths do not depend on the order of the
+ * ops; the caller must ensure that all other readers of the parameter precede the first op of the
+ * path.
  *
- * Backwards from the result; a way has as many ops as there are, so it is looked for to
- * a depth only: optimizers take two or three. */
+ * The search runs backwards from the result.  A path could be as long as the program, so the depth is
+ * limited: optimizers require two or three ops.
+ */
 #include <config.h>
 
 #include "onnxmem/plan.h"
@@ -16,11 +17,12 @@ enum { DEEPEST = 8 };
 
 struct search {
 	const om_prog *p;
-	const om_assignment *a;  /* views, and nothing in place yet */
+	const om_assignment *a;  /* has views, and no in-place decisions yet */
 	om_arena *mem;
-	uint32_t *uses;          /* by value id: inputs and results that it, or a view of it, is */
-	uint32_t *times;         /* by value id: how often it is a result of the graph */
-	bool *is_result;         /* by value id: it, or a view of it, is one */
+	uint32_t *uses;          /* by value id: number of inputs and results that are the value or a view
+				    of it */
+	uint32_t *times;         /* by value id: number of results of the graph that are the value */
+	bool *is_result;         /* by value id: the value, or a view of it, is a result of the graph */
 	const om_value *param;
 	om_value *path[DEEPEST];
 	uint32_t n;
@@ -55,7 +57,7 @@ count_results(const struct search *s, const om_block *graph)
 	}
 }
 
-/* Is a view of `v` read by `op`, too? */
+/* Does `op` also read a view of `v`? */
 static bool
 has_other(const struct search *s, const om_op *op, const om_value *v)
 {
@@ -125,8 +127,8 @@ find_way(struct search *s, const om_io_alias *t, om_update_path *w)
 struct readers {
 	const struct search *s;
 	om_update_path *all;
-	uint32_t *way_of;        /* by value id of a parameter: 1 + its way; 0: none */
-	size_t *cap;             /* by way: room in `reader` */
+	uint32_t *way_of;        /* by value id of a parameter: 1 + index of its path; 0: none */
+	size_t *cap;             /* by path: capacity of `reader` */
 };
 
 static void
@@ -143,7 +145,7 @@ note_read(struct readers *w, om_op *op, const om_value *v)
 	way->nreader = (uint32_t)n;
 }
 
-/* What `inner`, the op of the graph `op` itself or one in its bodies, reads. */
+/* Record the reads of `inner`, which is the op of the graph `op` itself or one in its bodies. */
 static void
 note_reads(struct readers *w, om_op *op, const om_op *inner)
 {
@@ -157,7 +159,7 @@ note_reads(struct readers *w, om_op *op, const om_op *inner)
 	}
 }
 
-/* By parameter: the ops of the graph that read it, in the order of the schedule. */
+/* Collect, by parameter, the ops of the graph that read it, in the order of the schedule. */
 static void
 list_readers(const struct search *s, om_update_path *all, uint32_t n)
 {

@@ -1,10 +1,10 @@
-/* How many iterations a loop runs, as far as that is known before the run. */
+/* The trip count of a loop, if it is known before the run. */
 #include <config.h>
 
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 
-/* Does the body hand its condition on as it came, or say go on? */
+/* Does the body pass its condition through, or return a constant true? */
 static bool
 goes_on(const om_block *b)
 {
