@@ -1,9 +1,9 @@
-/* The verifier's walk through blocks and branches.
+/* The verifier's simulation of blocks and branches.
  *
- * A branch starts from a copy of the state; behind an If, whatever a branch wrote
- * belongs to nobody.  An operator that is not known may run its bodies any number of
- * times: they are walked in a state in which all that they write was written
- * already. */
+ * Each branch starts from a copy of the state; after an If, bytes that a branch wrote have no owner.
+ * An unknown operator may run its bodies any number of times: they are simulated from a state in which
+ * everything that they may write has been written already.
+ */
 #include <config.h>
 
 #include "verify/simulator.h"
@@ -71,7 +71,7 @@ hand_on(struct sim *c, const om_op *op, const struct move *m, bool is_quiet)
 	return OM_OK;
 }
 
-/* One copy after the other: none may spoil what another one still has to read. */
+/* Copies are made one after the other: none may overwrite the source of another. */
 static om_status
 check_unspoilt(struct sim *c, const om_op *op, const struct move *m)
 {
@@ -97,9 +97,9 @@ om_sim_run_moves(struct sim *c, const om_op *op, struct moves *m)
 
 /* ---- If. ---- */
 
-/* Is the condition known, and the other way?  Outputs are then as large as the
- * results of the other branch, and those of this one go nowhere.  A default that
- * whoever runs the program may replace says nothing. */
+/* Is the condition a constant that selects the other branch?  The outputs then have the sizes of the
+ * other branch's results, and the results of this one are not used.  A default that the caller may
+ * override is not a known condition. */
 static bool
 is_dead(const om_op *op, const om_block *b)
 {
@@ -126,7 +126,7 @@ run_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end)
 	return om_sim_run_moves(c, op, &m);
 }
 
-/* In a state of its own, which goes: what it wrote is noted. */
+/* Simulate a branch in a copy of the state, which is discarded; `wrote` receives its writes. */
 static om_status
 try_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end, struct log *wrote)
 {
@@ -143,7 +143,7 @@ try_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end, stru
 	return st;
 }
 
-/* Any one of the branches runs, from the same state. */
+/* Simulate each branch from the same state: any of them may run. */
 static om_status
 run_if(struct sim *c, const om_op *op)
 {
@@ -168,9 +168,9 @@ run_if(struct sim *c, const om_op *op)
 	return OM_OK;
 }
 
-/* ---- What is not known. ---- */
+/* ---- Unknown operators. ---- */
 
-/* In all places of an arena where it may lie. */
+/* Age the value at every arena location that it may have. */
 static void
 age_value(struct sim *c, const om_value *v)
 {
@@ -186,7 +186,7 @@ age_value(struct sim *c, const om_value *v)
 	}
 }
 
-/* All that a run of `b` may write was written, by then or before. */
+/* Mark everything that a run of `b` may write as written by an earlier run. */
 static void
 age(struct sim *c, const om_block *b)
 {
@@ -206,8 +206,7 @@ age(struct sim *c, const om_block *b)
 	}
 }
 
-/* Its bodies may run any number of times, in any order, on parameters from
- * anywhere. */
+/* The bodies of an unknown op may run any number of times, in any order, with any parameters. */
 static om_status
 run_opaque(struct sim *c, const om_op *op)
 {
@@ -257,12 +256,12 @@ om_sim_steps(const om_block *b)
 	return n;
 }
 
-enum { MOST_OPS = 1 << 26 };   /* some minutes */
+enum { MOST_OPS = 1 << 26 };   /* takes some minutes */
 
 static om_status
 run_op(struct sim *c, const om_op *op)
 {
-	if (op->is_folded) {   /* does nothing, but has its steps */
+	if (op->is_folded) {   /* no work at run time, but it takes steps */
 		c->step += op_steps(op);
 		return OM_OK;
 	}
@@ -273,7 +272,8 @@ run_op(struct sim *c, const om_op *op)
 	switch (op->opdef ? op->opdef->control : OM_PLAIN) {
 	case OM_IF: return run_if(c, op);
 	case OM_SCAN:
-		if (op->opdef->until == 8)  /* once for each of a batch, from inputs of its own */
+		if (op->opdef->until == 8)  /* Scan-8 runs once for each batch element, with separate
+					       inputs */
 			break;
 		return om_sim_run_loop(c, op);
 	case OM_LOOP: return om_sim_run_loop(c, op);

@@ -1,17 +1,17 @@
-/* The verifier's walk round loops.
+/* The verifier's simulation of loops.
  *
- * Rounds are walked one after the other, with every value where its view puts it in
- * that round.  Where the number of rounds is not known before the run, the loop may
- * end after each of them, and before the first: then outputs have to be where the
- * plan says that they are after that many rounds.
+ * Iterations are simulated one after the other, with every value at the address given by its
+ * multi-view for that iteration.  If the trip count is not known before the run, the loop may end
+ * after each iteration, and before the first: outputs must then be at the addresses that the plan
+ * gives for that number of iterations.
  *
- * It is enough to walk as many rounds as there are first ones, F, and two periods,
- * P, of all views together.  From round F on what is written where repeats with P,
- * so who wrote a byte last, looking back from a point in round i >= F + 2P, is whom one
- * sees in round i - P.  A known number of rounds is brought down by periods.
+ * It is sufficient to simulate F + 2P iterations, where F is the longest prologue and P the common
+ * period of all multi-views.  From iteration F on, the pattern of writes repeats with period P, so the
+ * last writer of a byte, seen from a point in iteration i >= F + 2P, is the same as seen in iteration
+ * i - P.  A known trip count is reduced by multiples of P.
  *
- * Behind the loop, an output whose place depends on the number of rounds is taken to
- * be in all of these places: reads want it whole in each.
+ * After the loop, an output whose address depends on the number of iterations is assumed to be at all
+ * of these addresses: reads require it to be intact at each.
  */
 #include <config.h>
 
@@ -19,7 +19,7 @@
 
 enum { MOST_PERIOD = 64, MOST_ROUNDS = 1 << 14 };
 
-/* ---- Views on their own. ---- */
+/* ---- Static checks of multi-views. ---- */
 
 static const om_op *
 loop_of(const om_plan_multi_view *v, const om_value *value)
@@ -58,7 +58,7 @@ check_region(struct sim *c, const om_value *v, const om_op *loop, const om_regio
 	return OM_OK;
 }
 
-/* Rounds that the loop runs, where that stands in the program; else -1. */
+/* The trip count of the loop, if the program determines it; else -1. */
 static int64_t
 loop_rounds(const om_op *op)
 {
@@ -102,7 +102,7 @@ rounds_of(const om_op *op)
 	return n < 0 ? -1 : n;
 }
 
-/* Slices: of one value, from end to end in as many rounds as there are. */
+/* Checks slices: one for each iteration of a known number, all inside one value. */
 static om_status
 check_stride(struct sim *c, const om_value *v, const om_plan_multi_view *view, const om_op *loop)
 {
@@ -143,7 +143,7 @@ check_view(struct sim *c, const om_plan_multi_view *view)
 	return view->stride ? check_stride(c, v, view, loop) : OM_OK;
 }
 
-/* By loop, once for all visits: those of op `id` from loop_views[id] on. */
+/* Group multi-views by loop, once for all visits: those of op `id` start at loop_views[id]. */
 static void
 list_views(struct sim *c)
 {
@@ -173,28 +173,28 @@ om_sim_check_views(struct sim *c)
 
 /* ---- Loops. ---- */
 
-/* How the values of a loop hang together.  Inputs, parameters, results and
- * outputs of the `ncarried` carried values each start at a place of their own. */
+/* How the values of a loop correspond.  The `ncarried` carried values start at different indices in
+ * the inputs, parameters, results and outputs. */
 struct loop {
 	const om_op *op;
 	const om_block *body;
 	uint32_t ncarried;
-	uint32_t in, param, result;    /* first carried one; outputs start at 0 */
-	uint32_t nscan_in;             /* the last inputs and parameters */
-	int64_t known;                 /* rounds, or -1 */
+	uint32_t in, param, result;    /* index of the first carried value; 0 for outputs */
+	uint32_t nscan_in;             /* number of scan inputs, which are the last inputs and parameters */
+	int64_t known;                 /* trip count, or -1 */
 	uint32_t nview;
-	const om_plan_multi_view *const *view; /* of values of the body, and of outputs */
-	om_arena *mem;                 /* of this visit */
-	om_arena *round_mem;           /* of a round of it */
-	uint64_t rounds;               /* as many are walked */
+	const om_plan_multi_view *const *view; /* multi-views of values of the body and of outputs */
+	om_arena *mem;                 /* freed after this visit */
+	om_arena *round_mem;           /* cleared after each iteration */
+	uint64_t rounds;               /* number of iterations to simulate */
 	struct ends *ends;             /* by carried value */
 };
 
-/* Where an output was after one or the other number of rounds. */
+/* The locations of an output after the possible numbers of iterations. */
 struct ends {
 	struct end {
 		struct other at;
-		bool is_written;       /* it belongs to the output, not to somebody outside */
+		bool is_written;       /* it is owned by the output, not by a value outside the loop */
 	} *end;
 	size_t n, cap;
 };
@@ -260,7 +260,7 @@ count_rounds(struct sim *c, struct loop *l)
 	return OM_OK;
 }
 
-/* ---- Places. ---- */
+/* ---- Locations. ---- */
 
 static struct other
 region_at(const struct sim *c, const om_region *r, int64_t shift)
@@ -292,7 +292,7 @@ put(struct sim *c, uint32_t v, const struct other *at, const struct other *more,
 	h->nother = nmore;
 }
 
-/* A value, and all that moves with it. */
+/* Move a value and all its followers. */
 static void
 move(struct sim *c, uint32_t mover, const struct other *at, const struct other *more, uint32_t nmore)
 {
@@ -306,7 +306,7 @@ region_in(const om_plan_multi_view *v, uint64_t round)
 	return round < v->nprologue ? &v->first[round] : &v->off[round % v->period];
 }
 
-/* Where the base may lie in several places, so does what lies in it. */
+/* If the base has several possible locations, so do values relative to it. */
 static void
 move_view(struct sim *c, const om_plan_multi_view *v, uint64_t round)
 {
@@ -333,7 +333,7 @@ move_all(struct sim *c, const struct loop *l, uint64_t round)
 			move_view(c, l->view[k], round);
 }
 
-/* ---- Rounds. ---- */
+/* ---- Iterations. ---- */
 
 static const om_value *
 scan_input(const struct loop *l, uint32_t k)
@@ -347,7 +347,7 @@ scan_param(const struct loop *l, uint32_t k)
 	return l->body->param[l->body->nparam - l->nscan_in + k];
 }
 
-/* Where an output of a loop lies is known only when that loop is over. */
+/* The location of an output of a loop is known only after that loop. */
 static om_status
 check_base(struct sim *c, const struct loop *l, const om_plan_multi_view *v, const om_region *r)
 {
@@ -372,8 +372,8 @@ check_bases(struct sim *c, const struct loop *l)
 	return OM_OK;
 }
 
-/* Inputs are read, parameters of the first round are written, what the rounds write
- * piece by piece takes its place. */
+/* Read the inputs, write the parameters of the first iteration, and allocate the outputs that
+ * iterations write slice by slice. */
 static om_status
 enter_loop(struct sim *c, const struct loop *l)
 {
@@ -399,8 +399,8 @@ enter_loop(struct sim *c, const struct loop *l)
 	return om_sim_run_moves(c, l->op, &m);
 }
 
-/* Does `slice` lie where the round's slice of `all` is?  Slices lie one behind the
- * other only along an axis with nothing around it. */
+/* Check that `slice` is located at the iteration's slice of `all`.  Slices are contiguous only along
+ * an axis whose outer dimensions are all 1. */
 static om_status
 check_slice(struct sim *c, const struct loop *l, const om_value *all, const om_value *slice, int64_t axis, bool back,
 	uint64_t round, uint64_t *at)
@@ -422,7 +422,7 @@ check_slice(struct sim *c, const struct loop *l, const om_value *all, const om_v
 		(unsigned long long)round);
 }
 
-/* The counter, the condition and the slices are there anew. */
+/* The counter, the condition and the slices get new contents. */
 static om_status
 enter_round(struct sim *c, const struct loop *l, uint64_t round)
 {
@@ -459,7 +459,7 @@ is_within(const struct home *h, const struct home *s)
 	return h->space == s->space && h->lower >= s->lower && h->lower + h->bytes <= s->lower + s->bytes;
 }
 
-/* What a round wrote of an output in its place, is the output's. */
+/* A slice that an iteration wrote at its final location becomes part of the output. */
 static om_status
 end_pieces(struct sim *c, const struct loop *l, uint64_t round)
 {
@@ -482,7 +482,7 @@ end_pieces(struct sim *c, const struct loop *l, uint64_t round)
 	return OM_OK;
 }
 
-/* All results are read before any parameter is written. */
+/* Reads all results before any parameter is written. */
 static om_status
 leave_round(struct sim *c, const struct loop *l, uint64_t round)
 {
@@ -506,9 +506,9 @@ leave_round(struct sim *c, const struct loop *l, uint64_t round)
 	return OM_OK;
 }
 
-/* ---- Behind the loop. ---- */
+/* ---- After the loop. ---- */
 
-/* Does the place of the output depend on the number of rounds? */
+/* Does the location of the output depend on the number of iterations? */
 static bool
 is_found(const struct sim *c, const om_value *out)
 {
@@ -526,7 +526,7 @@ note_end(const struct loop *l, struct ends *e, const struct other *at, bool writ
 	OM_PUSH(l->mem, e->end, e->n, e->cap, ((struct end){*at, written}));
 }
 
-/* After `round` rounds the loop may end: where is output `k`, and is it there? */
+/* The loop may end after `round` iterations: check that output `k` is intact at its location. */
 static om_status
 end_here(struct sim *c, const struct loop *l, uint32_t k, uint64_t round)
 {
@@ -559,10 +559,10 @@ end_outputs(struct sim *c, const struct loop *l, uint64_t round)
 	return OM_OK;
 }
 
-/* The output is where one or the other end left it.  What is an outsider's stays that;
- * the rest becomes the output's.  Of outputs that take turns each may be where another
- * one would have been after another round, so what they hold goes by one name, that of
- * a parameter: that no two of them are in one place at once was seen at each end. */
+/* The output is at one of its possible final locations.  Bytes owned by a value outside the loop keep
+ * their owner; the rest becomes the output's.  Any of several rotating outputs may be where another
+ * one would be after a different number of iterations, so their contents share one identity, that of a
+ * parameter: the check at each end has shown that no two of them are at one location at the same time. */
 static om_status
 define_output(struct sim *c, const struct loop *l, uint32_t k)
 {
@@ -629,7 +629,8 @@ run_loop(struct sim *c, struct loop *l)
 	return leave_loop(c, l);
 }
 
-/* An inner loop is visited in every round of the outer one: what a visit takes is given back. */
+/* An inner loop is visited in every iteration of the outer one, so memory of a visit is freed at its
+ * end. */
 om_status
 om_sim_run_loop(struct sim *c, const om_op *op)
 {

@@ -1,4 +1,4 @@
-/* The verifier's walk: what reading and writing does to the state, and plain ops. */
+/* The verifier's simulation of reads, writes and plain ops. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -43,7 +43,7 @@ om_sim_owner_text(const struct sim *c, uint32_t who)
 
 /* ---- Reading and writing. ---- */
 
-/* The bytes of `want` become those of its owner. */
+/* Assign the bytes of `want` to its owner. */
 void
 om_sim_set(struct sim *c, const om_owned_interval *want)
 {
@@ -61,7 +61,7 @@ om_sim_set(struct sim *c, const om_owned_interval *want)
 		OM_PUSH(c->mem, c->log->r, c->log->n, c->log->cap, *want);
 }
 
-/* A value that takes part in the run has a place of the right kind. */
+/* A value that takes part in the run must have a placement of the right kind. */
 static om_status
 check_kind(struct sim *c, const om_op *op, const om_value *v)
 {
@@ -86,7 +86,7 @@ om_sim_touch(struct sim *c, const om_value *v)
 		c->last[v->id] = c->now;
 }
 
-/* The k-th range of what lies at `lower`; false behind the last one. */
+/* The k-th range of the content at `lower`; false past the last one. */
 static bool
 piece_at(uint64_t lower, uint64_t bytes, const struct content *is, size_t k, om_owned_interval *want)
 {
@@ -108,8 +108,8 @@ piece_at(uint64_t lower, uint64_t bytes, const struct content *is, size_t k, om_
 	return true;
 }
 
-/* The bytes of `v` as they have to be when it is read, in as many ranges as it
- * has pieces, in all places where it may be; false behind the last one. */
+/* The expected bytes of `v` when it is read: one range for each piece, at each possible location;
+ * false past the last one. */
 static bool
 wanted(const struct sim *c, const om_value *v, size_t k, om_owned_interval *want)
 {
@@ -129,7 +129,7 @@ wanted(const struct sim *c, const om_value *v, size_t k, om_owned_interval *want
 	return false;
 }
 
-/* Is `v` whole where it lies? */
+/* Is `v` intact at its location? */
 bool
 om_sim_is_there(const struct sim *c, const om_value *v, om_owned_interval *bad)
 {
@@ -184,7 +184,7 @@ om_sim_read(struct sim *c, const om_op *op, const om_value *v)
 	return om_sim_check_whole(c, op, v);
 }
 
-/* The bytes of `v` become its own. */
+/* Make `v` the owner of its bytes. */
 void
 om_sim_take(struct sim *c, const om_value *v, bool stale)
 {
@@ -227,8 +227,7 @@ om_sim_write(struct sim *c, const om_op *op, const om_value *v)
 	return OM_OK;
 }
 
-/* What was written in this step is still there: nothing else of the same step
- * lies over it. */
+/* Check that a value written in this step is intact: no other write of the same step overlaps it. */
 om_status
 om_sim_check_written(struct sim *c, const om_op *op, const om_value *v)
 {
@@ -276,7 +275,7 @@ write_scratch(struct sim *c, const om_op *op)
 	return OM_OK;
 }
 
-/* Wherever the source of a view may lie, the view does. */
+/* A view has all possible locations of its source. */
 static om_status
 view_others(struct sim *c, const om_op *op, const om_value *v, const om_value *in, uint64_t offset)
 {
@@ -298,8 +297,8 @@ view_others(struct sim *c, const om_op *op, const om_value *v, const om_value *i
 	return OM_OK;
 }
 
-/* Output `k` is said to be bytes of another value: nothing is written, and its
- * content is that of the input which the row names. */
+/* Output `k` is planned as a view: nothing is written, and its content is that of the input which the
+ * operator definition names. */
 static om_status
 define_view(struct sim *c, const om_op *op, uint32_t k)
 {
@@ -332,8 +331,8 @@ output_index(const om_op *op, uint32_t who)
 	return UINT32_MAX;
 }
 
-/* An output may lie over the start of an input, where the row allows it and no
- * other input has those bytes. */
+/* An output may overwrite the start of an input, if the definition permits it and no other input has
+ * those bytes. */
 static om_status
 check_over(struct sim *c, const om_op *op, uint32_t j, uint32_t who)
 {
@@ -358,7 +357,7 @@ check_over(struct sim *c, const om_op *op, uint32_t j, uint32_t who)
 	return OM_OK;
 }
 
-/* Whoever took bytes of an input, one stretch after the other. */
+/* Check every owner that overwrote bytes of an input, range by range. */
 static om_status
 check_input_after(struct sim *c, const om_op *op, uint32_t j)
 {
@@ -376,7 +375,7 @@ check_input_after(struct sim *c, const om_op *op, uint32_t j)
 	return OM_OK;
 }
 
-/* ---- Inputs that lie in the output already. ---- */
+/* ---- Inputs that are sub-buffers of the output. ---- */
 
 struct pieces {
 	struct piece *p;
@@ -396,7 +395,7 @@ add_piece(struct sim *c, struct pieces *all, struct piece p)
 		OM_PUSH(c->mem, all->p, all->n, all->cap, p);
 }
 
-/* What input `in` holds becomes the output's from its byte `offset` on. */
+/* The content of input `in` becomes that of the output from byte `offset` on. */
 static void
 add_input(struct sim *c, struct pieces *all, const om_value *in, uint64_t offset)
 {
@@ -407,7 +406,7 @@ add_input(struct sim *c, struct pieces *all, const om_value *in, uint64_t offset
 		add_piece(c, all, (struct piece){offset + (r.lower - lower), offset + (r.upper - lower), r.who, r.at});
 }
 
-/* Does input `j` lie where it goes? */
+/* Is input `j` located at its final offset in the output? */
 static bool
 is_in_place(const struct sim *c, const om_op *op, uint32_t j, uint64_t *offset)
 {
@@ -436,7 +435,7 @@ has_parts(const struct sim *c, const om_op *op)
 	return false;
 }
 
-/* The op writes its first output but for what is there already. */
+/* The op writes its first output except for the inputs that are stored there already. */
 static om_status
 write_between(struct sim *c, const om_op *op)
 {

@@ -1,18 +1,17 @@
-/* The verifier of plans that hold in every order.
+/* The verifier of parallel-safe plans.
  *
- * The order of the file is one of them: the walk of verify.c shows that the plan
- * holds there, and sees, byte for byte, which content follows which.  What it
- * cannot see is that another order has the same sequence.  It has, when every op
- * that touches a content comes, by the data alone, before the op that writes the
- * next one over it, or is that op: what happens inside one op of the graph
- * happens in every order alike.  From one content to the next is enough: an op
- * that writes is one that touches, so the relation carries on along the whole
+ * The order of the file is one of the possible orders: the simulation shows that the plan is valid in
+ * it, and records, byte for byte, which content replaces which.  It remains to show that every other
+ * order has the same sequence of contents.  That is so if every op that touches a content precedes, by
+ * data dependences alone, the op that overwrites it with the next content, or is that op: the
+ * behaviour inside one op of the graph is the same in every order.  It is sufficient to check adjacent
+ * contents: an op that writes a content also touches it, so the relation is transitive along the whole
  * sequence.
  *
- * Questions are collected and answered together: for as many ops as a row has
- * bits at a time, one walk over the graph finds all that depends on them.  For n
- * ops that takes n * n / BITS steps and n * BITS / 8 bytes, however wide the graph
- * is.  It shares nothing with what planned (ir/partial_order.c), on purpose.
+ * Queries are collected and answered in batches: for BITS ops at a time, one walk over the graph finds
+ * everything that depends on them.  For n ops that takes n * n / BITS steps and n * BITS / 8 bytes,
+ * regardless of the width of the graph.  By design it shares no code with the planner
+ * (ir/partial_order.c).
  */
 #include <config.h>
 
@@ -36,11 +35,11 @@ struct touches {
 /* Does `first` come before `then` in every order? */
 struct question {
 	uint32_t first, then;
-	uint32_t who, by;        /* contents: that `first` touches, that `then` writes */
+	uint32_t who, by;        /* contents: the one that `first` touches, the one that `then` writes */
 };
 
 struct edges {
-	uint32_t *from;          /* nodes, ascending or not */
+	uint32_t *from;          /* nodes, in any order */
 	size_t n, cap;
 };
 
@@ -50,7 +49,7 @@ struct om_parallel_check {
 	om_arena *mem;
 	uint32_t n;              /* ops of the graph */
 	const om_op **op;
-	uint32_t *place;         /* by value id: node that defines it; UINT32_MAX: none */
+	uint32_t *place;         /* by value id: the node that defines it; UINT32_MAX: none */
 	struct touches *touches; /* by content */
 	struct question *ask;
 	size_t nask, capask;
@@ -107,7 +106,7 @@ add_source(const om_parallel_check *f, struct edges *e, const om_value *v)
 		OM_PUSH(f->mem, e->from, e->n, e->cap, f->place[v->id]);
 }
 
-/* All that an op reads, in its bodies too. */
+/* Everything that an op reads, in its bodies too. */
 static void
 add_sources(const om_parallel_check *f, struct edges *e, const om_op *op)
 {
@@ -132,7 +131,7 @@ by_first(const void *a, const void *b)
 	return (x->then > y->then) - (x->then < y->then);
 }
 
-/* Which of the ops `first` to `first` + BITS come before each op: a row of bits. */
+/* Computes which of the ops `first` to `first` + BITS precede each op, as a row of bits. */
 static void
 spread(const om_parallel_check *f, const struct edges *edges, uint32_t first, uint64_t (*row)[WORDS])
 {

@@ -1,21 +1,21 @@
 /* The verifier of plans.
  *
- * It believes nothing that a pass or a packer found out: it walks the run that
- * the program describes and keeps, for every byte, whose content lies there.
- * A read must find the whole value; a write takes its bytes away from whoever
- * had them.  Who is overwritten too early shows when he is read again.
+ * It does not rely on results of passes or packers: it simulates the run that the program describes
+ * and tracks, for every byte, which value's content is stored there. A read must find the whole value;
+ * a write takes ownership of its bytes.  A value that is overwritten too early is detected when it is
+ * read again.
  *
- * Branches are walked each from the same state, loops round by round until nothing
- * new can happen; see verify_control_flow.c and verify_loop.c.
+ * Branches are each simulated from the same state, loops iteration by iteration until the state can
+ * only repeat; see verify_control_flow.c and verify_loop.c.
  *
- * An op that finds inputs where they go in its output writes around them: then
- * what the output holds is made of pieces, those of the inputs among them.
+ * An op that finds inputs at their final offsets in its output writes the bytes around them: the
+ * content of the output then consists of pieces, which include those of the inputs.
  *
- * A plan that has to hold in every order is walked in the order of the file, and
- * what the walk finds is checked in verify_partial_order.c.
+ * A plan that must hold in every order is simulated in the order of the file, and the recorded
+ * accesses are checked in verify_partial_order.c.
  *
- * Kernels write no further than a value's bytes; that an output may lie over
- * an input of its own op is for the operator's row to say.
+ * Kernels are assumed to write only the bytes of a value; the operator definition declares which
+ * output may overwrite an input of its own op.
  */
 #include <config.h>
 
@@ -24,7 +24,7 @@
 #include "base/guard.h"
 #include "verify/simulator.h"
 
-/* ---- The plan on its own. ---- */
+/* ---- Static checks of the plan. ---- */
 
 static bool
 is_weight(const om_value *v)
@@ -92,7 +92,7 @@ locate_in_arena(struct sim *c, const om_value *v, bool sized)
 	return OM_OK;
 }
 
-/* Outside the arenas every value that is no alias has a space of its own. */
+/* Outside the arenas every value that is not an alias has a separate space. */
 static om_status
 locate_outside(struct sim *c, const om_value *v, bool sized)
 {
@@ -134,7 +134,7 @@ locate(struct sim *c, const om_value *v)
 	return OM_OK;
 }
 
-/* An alias is true to the places; that the operators agree shows in the walk. */
+/* Checks that an alias agrees with the placements; the simulation checks that the operators agree. */
 static om_status
 check_alias(struct sim *c, const om_alias *a)
 {
@@ -191,7 +191,7 @@ collect_scratch(struct sim *c)
 	return OM_OK;
 }
 
-/* Who moves with whom.  Chains may be as long as the program: each hop is taken
+/* Find the mover of each value.  Alias chains may be as long as the program: each hop is followed
  * once, from the end. */
 static om_status
 find_mover(struct sim *c, uint32_t id, uint32_t *hop, bool *known)
@@ -220,7 +220,7 @@ find_mover(struct sim *c, uint32_t id, uint32_t *hop, bool *known)
 	return OM_OK;
 }
 
-/* Values by whom they move with. */
+/* Group values by their mover. */
 static void
 list_followers(struct sim *c)
 {
@@ -277,10 +277,10 @@ check_plan(struct sim *c)
 	return om_sim_check_views(c);
 }
 
-/* ---- The walk. ---- */
+/* ---- The simulation. ---- */
 
-/* What moves may lie in the memory of a constant for a while; the others cannot
- * change. */
+/* A moving value may temporarily be located in the memory of a constant, so the content of such a
+ * constant is tracked; other constants cannot change. */
 static void
 fill_constant(struct sim *c, const om_region *r)
 {
@@ -309,7 +309,7 @@ fill_constants(struct sim *c)
 	}
 }
 
-/* The caller's memory holds the inputs before the first step. */
+/* The caller's memory contains the inputs before the first step. */
 static void
 fill_inputs(struct sim *c)
 {
@@ -319,7 +319,7 @@ fill_inputs(struct sim *c)
 	fill_constants(c);
 }
 
-/* The plan was made for this order: its lifetimes cover all uses. */
+/* The plan must have been made for this order: its lifetimes cover all uses. */
 static om_status
 check_lifetime(struct sim *c, const om_value *v)
 {

@@ -1,20 +1,20 @@
-/* The verifier: where views by rounds put a value, its bytes are kept by places.
+/* The verifier: placements must reserve the bytes of every location that a multi-view gives a value.
  *
- * Whoever watches memory in a run, like the executor when it poisons, knows from the
- * places alone when bytes are needed.  So wherever a value moves to in an arena, there
- * have to be places that hold these bytes, one behind the other, in all steps in which
- * the value is used; and of a parameter also where a round ends and the next one
- * starts. */
+ * An observer of memory in a run, such as the executor when it poisons dead bytes, derives only from
+ * placements when bytes are live.  So for every arena location that a value moves to, there must be
+ * placements that reserve these bytes, one after the other, in all steps in which the value is used
+ * and, for a parameter, also where an iteration ends and the next one starts.
+ */
 #include <config.h>
 
 #include "verify/simulator.h"
 
-/* Where values are that have a view, in a round or another. */
+/* A location of a value with a multi-view in some iteration. */
 struct spot {
 	const om_plan_multi_view *view;
 	uint32_t arena;
 	uint64_t lower;
-	const om_placement **place;      /* that share bytes with it */
+	const om_placement **place;      /* placements that overlap it */
 	size_t n, cap;
 };
 
@@ -43,7 +43,7 @@ find_places(const struct sim *c, struct spot *s)
 	}
 }
 
-/* Does one place after the other hold these bytes? */
+/* Do consecutive placements reserve these bytes in all of these steps? */
 static bool
 is_kept(const struct spot *s, uint64_t lower, uint64_t bytes, uint64_t first, uint64_t last)
 {
