@@ -300,7 +300,7 @@ take_set(struct work *w, om_arena *mem, const bool *is_in)
 		}
 }
 
-/* An edge from `k` to its first successor on chain `c`, unless another successor of `k` precedes that. */
+/* Is the first successor of `k` on chain `c` a direct one: does no other successor of `k` precede it? */
 static bool
 is_direct(const struct work *w, uint32_t k, uint32_t c)
 {
