@@ -1,89 +1,90 @@
-/* The executor: runs a planned program in one arena.
+/* The executor: runs a planned program in preallocated arenas.
  *
- * It is built from a program and a verified plan: the arena is allocated once,
- * pointers and kernels are bound before the first run, and a run is a walk over
- * an array.  It never replans.
+ * An executor is built from a program and a verified plan.  Arenas are allocated once, and
+ * pointers and kernels are bound before the first run; a run iterates over an array of
+ * steps.  The executor never replans.
  */
 #ifndef OM_EXECUTOR_H
 #define OM_EXECUTOR_H
 
 #include "onnxmem/plan.h"
 
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* A program that is ready to run, in its arena.  It refers to the program and the plan,
- * which have to live as long.  Not shared between threads. */
+/* A program that is ready to run, with its arenas.  It references the program and the plan,
+ * which must outlive it.  Not thread-safe. */
 typedef struct om_exec om_exec;
 
-/* How to run; zero is the usual way. */
+/* Execution options; zero-initialize for the defaults. */
 typedef struct om_exec_options {
-	bool no_reuse;     /* every value in memory of its own; the plan is not used */
-	bool poison;       /* fill memory with a pattern when it dies, guard its edges */
+	bool no_reuse;     /* every value has its own allocation; the plan is not used */
+	bool poison;       /* fill dead memory with a pattern, put guards around arenas */
 	bool profile;      /* time every op */
-	const struct om_kernel_registry *kernels;  /* preferred to those of the library; has to live as
-	                      long as the executor.  NULL: none */
+	const struct om_kernel_registry *kernels;  /* take precedence over the library's; must outlive the
+	                      executor.  NULL: none */
 } om_exec_options;
 
-/* What an executor holds, and what its runs did. */
+/* Memory held by an executor, and counters of its runs. */
 typedef struct om_exec_stats {
 	uint64_t arena_bytes;       /* of all arenas; 0 with no_reuse */
-	uint64_t weight_bytes;      /* constants made at build time; mapped ones not counted */
-	uint64_t unplanned_bytes;   /* most ever held outside the arena for unplanned values */
-	uint64_t copied_bytes;      /* moved by loops and branches, in the last run */
-	uint64_t steps;             /* ops that ran in the last run, those of bodies as often as
-	                               they did; views that the plan makes are none */
-	uint64_t runs;              /* that came to their end */
+	uint64_t weight_bytes;      /* constants materialized at build time, without mapped ones */
+	uint64_t unplanned_bytes;   /* peak bytes held outside the arenas for unplanned values */
+	uint64_t copied_bytes;      /* copied by control flow in the last run */
+	uint64_t steps;             /* ops executed in the last run, ops of bodies once per iteration;
+	                               views made by the plan are not counted */
+	uint64_t runs;              /* completed runs */
 } om_exec_stats;
 
-/* What one op took, over all runs. */
+/* Profile of one op over all runs. */
 typedef struct om_exec_op {
 	const om_op *op;            /* of the program */
-	uint64_t calls;             /* of its kernel: in a body, one for each round */
+	uint64_t calls;             /* of its kernel: in a body, one per iteration */
 	double ms;                  /* sum over the calls */
 } om_exec_op;
 
-/* The instruction set that the fast kernels of this process are built for: `generic`,
- * `avx2` or `avx512`.  It is the one that the environment variable ONNXMEM_ISA names, where
- * this machine can run it, else the best that it can run.  Chosen at the first call of this
- * function or of a kernel, and the same from then on.  Static. */
+/* The instruction set of the fast kernels in this process: `generic`, `avx2` or `avx512`.
+ * The environment variable ONNXMEM_ISA selects it if this machine supports that one; the
+ * default is the best supported.  Selected at the first call of this function or of a
+ * kernel, and constant afterwards.  The string is static. */
 OM_API const char *om_isa(void);
 
-/* OM_USAGE where ONNXMEM_ISA names an instruction set that is unknown or that this machine
- * cannot run; the message names those that it can. */
+/* OM_USAGE if ONNXMEM_ISA names an instruction set that is unknown or not supported by this
+ * machine; the message lists the supported ones. */
 OM_API om_status om_isa_check(om_session *s);
 
-/* `plan` NULL is allowed with no_reuse only.  The plan is verified first.
- * The program and the plan are only read, by this and by all runs, and outlive the
- * executor: several executors of one program may be built and run at the same time, each
- * in a thread and with a session of its own.
- * OM_UNSUPPORTED names the first op that has no kernel; OM_USAGE is of om_isa_check(). */
+/* `plan` may be NULL only with no_reuse.  The plan is verified first.
+ * The program and the plan are not modified by this function or by runs, and must outlive
+ * the executor.  Several executors of one program may be built and run concurrently, each
+ * in its own thread with its own session.
+ * OM_UNSUPPORTED names the first op without a kernel; OM_USAGE is from om_isa_check(). */
 OM_API om_status om_exec_new(om_session *s, const om_prog *p, const om_plan *plan,
 	const om_exec_options *o, om_exec **out);
 OM_API void om_exec_free(om_exec *e);   /* NULL is fine */
 
-/* Bind graph input `k` to the caller's elements, or its object, which are read during
- * runs and never written, unless the plan ties an output to it: then that is
- * computed there.  Its type and dims must be those that were planned for;
- * OM_RUN otherwise.  For dims that the plan leaves open any number does. */
+/* Bind graph input `k` to the caller's elements, or to its object.  Runs only read them,
+ * unless the plan aliases an output to the input: then runs write that output there.
+ * Type and dims must be those of the plan, else OM_RUN.  Dims that the plan leaves open
+ * may have any size. */
 OM_API om_status om_exec_input(om_exec *e, uint32_t k, const om_tensor *t);
 
 /* Bind graph output `k` to memory of the caller, large enough for the planned
- * shape.  Outputs that are not bound get memory from the executor.  What leads to
- * an output may be computed in its memory, which therefore overlaps no input. */
+ * shape.  The executor allocates unbound outputs.  Intermediate values may be computed
+ * in the memory of an output, so it must not overlap an input. */
 OM_API om_status om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes);
 
-/* One run.  Inputs that are not bound and have no default are OM_RUN. */
+/* Execute one run.  OM_RUN if an input is neither bound nor has a default. */
 OM_API om_status om_exec_run(om_exec *e);
 
-/* Output `k` of the last run; valid until the next run.  Of an output that is no
- * tensor `data` is its object. */
+/* Output `k` of the last run; valid until the next run.  For an output that is not a
+ * tensor, `data` is its object. */
 OM_API const om_tensor *om_exec_result(const om_exec *e, uint32_t k);
 
-/* Owned by the executor; up to date after each run. */
+/* Owned by the executor; updated after each run. */
 OM_API const om_exec_stats *om_exec_get_stats(const om_exec *e);
-/* By order of first call; `n` gets their number.  Needs `profile`. */
+/* In order of first call; `*n` receives the number.  Requires `profile`. */
 OM_API const om_exec_op *om_exec_profile(const om_exec *e, uint32_t *n);
 
 #ifdef __cplusplus

@@ -1,125 +1,125 @@
-/* Kernels: the code that computes operators.
+/* Kernels: implementations of operators.
  *
- * A definition (onnxmem/opdef.h) says what an operator means; a kernel computes it on one device, for
- * some types and layouts.  Kernels are rows in a registry, which is indexed by device, domain, name
- * and version.  The reference kernel is the one of the definition itself.
+ * An operator definition (onnxmem/opdef.h) specifies an operator; a kernel computes it on one device,
+ * for a set of types and layouts.  Kernels are entries of a registry that is indexed by device, domain,
+ * name and version.  The reference kernel is part of the operator definition.
  *
- * Work is split in two.  `prepare` runs once for an op and the shapes of its tensors: it decodes
- * attributes, computes geometry, chooses an algorithm, and keeps that as the kernel's state.  `run`
- * runs as often as the op does, on the state and on addresses that may differ each time.  It decodes
- * nothing and looks nothing up by name.
+ * Work is split into two phases.  `prepare` runs once per op and tensor shapes: it decodes attributes,
+ * computes geometry, selects an algorithm, and stores the result as the kernel's state.  `run` executes
+ * in every run of the op, on that state and on addresses that may change between runs.  It decodes no
+ * attributes and does no lookups by name.
  */
 #ifndef OM_KERNEL_H
 #define OM_KERNEL_H
 
 #include "onnxmem/opdef.h"
 
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* How the elements of a tensor lie in memory: a bit each. */
+/* Memory layouts of tensors, as a bit set. */
 enum {
 	OM_LAYOUT_ROW_MAJOR = 1u << 0,  /* as in ONNX: the last axis is dense */
 };
 
-/* An attribute as a list: a member of a state that om_attr_fields fills. */
+/* A list attribute: a member of a state, filled by om_attr_fields(). */
 typedef struct om_ints {
-	const int64_t *v;         /* NULL: not written, there is no default */
-	size_t n;                 /* elements */
+	const int64_t *v;         /* NULL: absent, without default */
+	size_t n;
 } om_ints;
 
 /* The same, of floating-point numbers. */
 typedef struct om_floats {
-	const float *v;           /* NULL: not written, there is no default */
-	size_t n;                 /* elements */
+	const float *v;           /* NULL: absent, without default */
+	size_t n;
 } om_floats;
 
-/* Where an attribute goes in the state of a kernel.  By kind the member is an int64_t, a float, an
- * om_string, an om_ints, an om_floats, a const om_tensor *, or, with `is_presence`, a bool: is the
- * attribute written?  Make lists of these with OM_FIELD() and its neighbours. */
+/* The location of an attribute in the state of a kernel.  Depending on `kind`, the member is an
+ * int64_t, a float, an om_string, an om_ints, an om_floats or a const om_tensor *; with `is_presence`
+ * it is a bool that tells whether the attribute is present.  Build lists with the OM_FIELD macros. */
 typedef struct om_attr_field {
 	const char *name;         /* of the attribute; NULL ends a list */
 	om_attr_kind kind;        /* of the attribute: INT, FLOAT, STRING, INTS, FLOATS or TENSOR */
-	bool is_presence;         /* the member only tells whether the attribute is written */
+	bool is_presence;         /* the member only records whether the attribute is present */
 	size_t offset;            /* of the member, in bytes from the start of the state */
 } om_attr_field;
 
-/* The member `member` of `type` is the attribute of the same name; `sort` is what follows OM_ATTR_. */
+/* Member `member` of `type` is the attribute of that name; `sort` is the kind without OM_ATTR_. */
 #define OM_FIELD(type, sort, member)  {#member, OM_ATTR_##sort, false, offsetof(type, member)}
-/* The same where the attribute has another name. */
+/* The same for an attribute with a different name. */
 #define OM_FIELD_AS(type, sort, member, label)  {label, OM_ATTR_##sort, false, offsetof(type, member)}
-/* The bool `member` tells whether the attribute `label` is written. */
+/* The bool `member` records whether the attribute `label` is present. */
 #define OM_FIELD_HAS(type, member, label)  {label, OM_ATTR_INT, true, offsetof(type, member)}
 
-/* A kernel.  A function that is NULL: there is nothing to do. */
+/* A kernel.  A NULL function means that there is nothing to do. */
 typedef struct om_kernel {
 	const char *domain;       /* of the operator; NULL: ai.onnx */
 	const char *name;         /* of the operator; NULL ends a list */
-	int since, until;         /* versions of the operator, inclusive; 0: from the first, to the newest */
-	const char *device;       /* that it runs on; NULL: "cpu" */
-	uint32_t types[OM_MAX_TYPED_INPUTS];  /* of the inputs, as in om_opdef.takes; 0: all that the operator takes */
+	int since, until;         /* versions of the operator, inclusive; 0: unbounded */
+	const char *device;       /* NULL: "cpu" */
+	uint32_t types[OM_MAX_TYPED_INPUTS];  /* of the inputs, as in om_opdef.takes; 0: all of the operator */
 	uint32_t layouts;         /* of inputs and outputs; 0: OM_LAYOUT_ROW_MAJOR */
 
-	/* Attributes that are decoded into the state, and the bytes that the state has.  With 0 bytes and
-	 * no `prepare` there is no state. */
+	/* Attributes that are decoded into the state, and the size of the state.  A kernel with 0 bytes
+	 * and no `prepare` has no state. */
 	const om_attr_field *fields;
 	size_t state_bytes;       /* of the state */
 
-	/* Can it compute this op?  Types and layouts fit already; shapes are known.  NULL: always. */
+	/* Can it compute this op?  Types and layouts have been matched; shapes are known.  NULL: always. */
 	bool (*supports)(const om_op_context *c);
 
-	/* Make what `run` needs, in memory from c->mem, which lives as long as the state.  `*state` comes
-	 * in as `state_bytes` bytes with the fields decoded and the rest zero, or NULL where there are
-	 * none, and may be replaced.  Types and shapes of c->in and c->out are known and stay the same
-	 * until the next `prepare`, but for outputs of data-sized operators; c->in and c->out themselves
-	 * stay where they are.  Elements are known where data is set: those of constants.  Nothing else
-	 * may be read, nor written.  Refuses with
-	 * om_op_fail() what cannot be computed. */
+	/* Create the state of `run`, in c->mem, which lives as long as the state.  On entry `*state` is
+	 * `state_bytes` bytes with the fields decoded and the rest zero, or NULL if there are none; it may
+	 * be replaced.  Types and shapes of c->in and c->out are known and do not change until the next
+	 * `prepare`, except for outputs of data-sized operators; the arrays c->in and c->out do not move.
+	 * Elements are available where data is set, which is for constants.  Nothing else may be read or
+	 * written.  Fails with om_op_fail() for ops that it cannot compute. */
 	om_status (*prepare)(om_op_context *c, void **state);
 
-	/* Bytes of scratch that `run` requires, after `prepare`; the same wherever types and shapes are.
+	/* Scratch bytes that `run` requires, after `prepare`; a function of types and shapes.
 	 * NULL: none. */
 	uint64_t (*workspace)(const om_op_context *c);
 
-	/* Compute the outputs.  c->state is what `prepare` made.  It belongs to this op alone, so that a
-	 * run may keep things in it. */
+	/* Compute the outputs.  c->state is the state created by `prepare`.  It belongs to this op alone,
+	 * so a run may modify it. */
 	om_status (*run)(om_op_context *c);
 } om_kernel;
 
-/* Kernels that can be found by operator.  Any number of threads may read one that nobody adds to. */
+/* Kernels, indexed by operator.  Concurrent reads are safe while no kernel is being added. */
 typedef struct om_kernel_registry om_kernel_registry;
 
-/* An empty registry, which the caller frees. */
+/* A new, empty registry; the caller frees it. */
 OM_API om_kernel_registry *om_kernel_registry_new(void);
 OM_API void om_kernel_registry_free(om_kernel_registry *r);  /* NULL is fine */
 
-/* Add a list of kernels, which has to live as long as the registry and ends with a row without name.
- * Those that are added later are preferred.  OM_USAGE names a row that cannot run. */
+/* Add a list of kernels, which must outlive the registry and ends with an entry without name.
+ * Kernels added later take precedence.  OM_USAGE names an entry that cannot run. */
 OM_API om_status om_kernel_register(om_session *s, om_kernel_registry *r, const om_kernel *list);
 
-/* The kernel for an op whose types and shapes are known, on a device: the one that was registered last
- * of all that fit.  NULL: none fits. */
+/* The kernel for an op with known types and shapes on a device: of all that match, the one that was
+ * registered last.  NULL: none matches. */
 OM_API const om_kernel *om_kernel_find(const om_kernel_registry *r, const char *device, const om_op_context *c);
 
 /* The kernels of this library, all for "cpu".  Owned by the library. */
 OM_API const om_kernel_registry *om_kernels_builtin(void);
 
-/* Choose the kernel for a call, of `r`, then of the library, then the reference of the definition, and
- * prepare it: sets c->kernel and c->state.  `r` NULL: none beside the library's.  The state lives in
- * c->mem.  OM_UNSUPPORTED where there is no kernel, and whatever `prepare` refuses. */
+/* Select the kernel for a call, from `r`, then from the library, then the reference kernel of the
+ * definition, and prepare it: sets c->kernel and c->state.  `r` NULL: only the library's.  The state is
+ * allocated in c->mem.  OM_UNSUPPORTED if there is no kernel; failures of `prepare` are returned. */
 OM_API om_status om_kernel_bind(om_op_context *c, const om_kernel_registry *r);
 
-/* Bytes of scratch that a bound call requires. */
+/* Scratch bytes that a bound call requires. */
 OM_API uint64_t om_kernel_workspace(const om_op_context *c);
 
-/* Run a bound call: data of inputs and outputs and c->scratch are set. */
+/* Run a bound call.  The data of inputs and outputs and c->scratch must be set. */
 OM_API om_status om_kernel_run(om_op_context *c);
 
-/* All in one, for a call that is made once: bind, take scratch from c->mem, run. */
+/* Bind, allocate scratch in c->mem and run, for a call that is made once. */
 OM_API om_status om_kernel_call(om_op_context *c);
 
-/* Decode attributes of `op` into `to`, with the defaults of its definition. */
+/* Decode attributes of `op` into `to`, applying the defaults of its definition. */
 OM_API void om_attr_fields(const om_op *op, const om_attr_field *fields, void *to);
 
 #ifdef __cplusplus

@@ -1,29 +1,30 @@
-/* Programs of old opsets in the form of newer ones. */
+/* Conversion of programs to newer opsets. */
 #ifndef OM_OPSET_CONVERT_H
 #define OM_OPSET_CONVERT_H
 
 #include "onnxmem/ir.h"
 
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* What operators of ai.onnx can be raised to. */
+/* Target opsets of ai.onnx that are supported. */
 enum { OM_CONVERT_OLDEST = 13, OM_CONVERT_DEFAULT = 17, OM_CONVERT_NEWEST = 24 };
 
-/* What raising did. */
+/* Result of a conversion. */
 typedef struct om_opset_converted {
-	uint32_t from, to;           /* opsets; the same where the program was new enough */
-	uint64_t ops;                /* ops that say the same in another way now */
-	uint64_t added;              /* ops that had to be added for that */
+	uint32_t from, to;           /* opsets; equal if the program was new enough */
+	uint64_t ops;                /* ops that were rewritten */
+	uint64_t added;              /* ops that were added */
 } om_opset_converted;
 
-/* Write every operator of ai.onnx as opset `opset` has it, or as the newest has that any op of the
- * program is of already, where that is newer; with that goes the least IR version of a file that
- * may hold it.  The program computes the same numbers, bit for bit.  Shapes have to be known as far
- * as an operator's meaning hangs on them, so it wants OM_HAS_SHAPES, and keeps them; calls of functions are
- * left as they are.  OM_UNSUPPORTED names the first op that cannot be raised, and why; the program
- * is of no use then.  `done` may be NULL. */
+/* Convert every operator of ai.onnx to opset `opset`, or to the newest opset that an op of the
+ * program already has, if that is newer; the IR version is raised to the least that permits it.
+ * Results are bit-identical.  Requires OM_HAS_SHAPES, because the semantics of some operators depend
+ * on shapes, and preserves it.  Calls of functions are not converted.  OM_UNSUPPORTED names the first
+ * op that cannot be converted and the reason; the program is unusable afterwards.  `done` may be
+ * NULL. */
 OM_API om_status om_prog_convert_opset(om_session *s, om_prog *p, int opset, om_opset_converted *done);
 
 #ifdef __cplusplus

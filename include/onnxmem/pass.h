@@ -1,91 +1,92 @@
 /* Passes.
  *
- * A pass is one file that ends in OM_PASS(...).  It states what it needs, what
- * it gives and what it keeps; the host does the rest: computing what is needed,
- * forgetting what was not kept, verifying, dumping, timing.
- * A pass neither prints nor exits, nor remembers between runs.
+ * A pass is one file that ends in OM_PASS(...).  It declares the facts that it requires,
+ * provides and preserves.  The host does the rest: it computes required facts, invalidates
+ * facts that are not preserved, verifies, dumps and times.
+ * A pass does not print, does not exit, and keeps no state between runs.
  */
 #ifndef OM_PASS_H
 #define OM_PASS_H
 
 #include "onnxmem/assignment.h"
 
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Changes when what is here changes: passes made for another one are refused. */
+/* Incremented when this interface changes; passes built for another version are rejected. */
 #define OM_PASS_ABI 2
 
-/* Options that a pass may have, and counters. */
+/* Maximum number of options, and of counters, of a pass. */
 #define OM_PASS_MOST 32
 
-/* What a pass may be told: in pipelines, `pass:name=VALUE`. */
+/* An option of a pass; in pipelines, `pass:name=VALUE`. */
 typedef struct om_pass_option {
 	const char *name;   /* NULL ends the list.  The first one is also set by `pass=VALUE` */
-	const char *value;  /* default */
-	const char *brief;  /* what it sets, a line */
+	const char *value;  /* the default */
+	const char *brief;  /* one-line description */
 } om_pass_option;
 
-/* What the value of a flag has to be. */
+/* The type of the value of a flag. */
 typedef enum om_flag_kind {
-	OM_FLAG_TEXT,       /* any text that may stand in a pipeline */
+	OM_FLAG_TEXT,       /* any text that is valid in a pipeline */
 	OM_FLAG_NUMBER,     /* an integer from `min` to `max` */
-	OM_FLAG_FLOAT,      /* a number of at least 0 */
+	OM_FLAG_FLOAT,      /* a floating-point number >= 0 */
 } om_flag_kind;
 
-/* An option of the commands that plan: --name sets `option` wherever the pass stands in the
- * pipeline.  Help, manual pages and completions come from here. */
+/* A command-line option of the commands that plan: --name sets `option` at each occurrence of
+ * the pass in the pipeline.  Help, manual pages and completions are generated from it. */
 typedef struct om_pass_flag {
-	const char *name;   /* without dashes; NULL ends the list.  One that a command has itself,
-	                       as `budget`, is the command's, which hands its value on */
-	const char *option; /* of the pass, that it sets */
-	const char *arg;    /* the value in the help: "PERCENT"; NULL: it takes none, */
-	const char *value;  /* and sets this one */
-	const char *brief;  /* what it sets, for the help */
+	const char *name;   /* without dashes; NULL ends the list.  An option that a command defines
+	                       itself, such as `budget`, is parsed by the command and passed on */
+	const char *option; /* the option of the pass that it sets */
+	const char *arg;    /* placeholder of the value in the help: "PERCENT"; NULL: no value */
+	const char *value;  /* with no `arg`: the value to set */
+	const char *brief;  /* description for the help */
 	om_flag_kind kind;  /* of the value */
-	uint64_t min, max;  /* of a number */
-	bool adds;          /* a pipeline without the pass gets it: before the first pass that uses
-	                       what this one does not keep */
+	uint64_t min, max;  /* range of OM_FLAG_NUMBER */
+	bool adds;          /* add the pass to a pipeline that lacks it, before the first pass that
+	                       uses a fact which this one does not preserve */
 } om_pass_flag;
 
-/* What a pass counts.  Shown by -v, and in the JSON of a report. */
+/* A counter of a pass.  Shown by -v and in JSON reports. */
 typedef struct om_pass_counter {
 	const char *name;    /* NULL ends the list */
-	const char *brief;   /* what is counted, a line */
+	const char *brief;   /* one-line description of what is counted */
 } om_pass_counter;
 
-/* What the host hands to a run. */
+/* Context of one run of a pass, provided by the host. */
 typedef struct om_run {
 	om_session *session;             /* for messages */
-	om_arena *scratch;               /* emptied by the host after the run */
-	const struct om_pass *pass;      /* that runs */
-	const char *const *option;       /* values, by place in pass->options */
-	uint64_t *counter;               /* by place in pass->counters; from 0 */
-	struct om_host *host;            /* that runs it */
+	om_arena *scratch;               /* cleared by the host after the run */
+	const struct om_pass *pass;      /* the running pass */
+	const char *const *option;       /* values, by index in pass->options */
+	uint64_t *counter;               /* by index in pass->counters; start at 0 */
+	struct om_host *host;            /* the host that runs it */
 } om_run;
 
-/* A pass: what it says of itself, and what it does. */
+/* A pass: its declarations and its entry point. */
 typedef struct om_pass {
-	size_t struct_size;              /* these two are first, and set by OM_PASS */
-	int abi;                         /* OM_PASS_ABI of the headers that it was compiled with */
-	const char *name;                /* in pipelines, and of its file */
-	const char *brief;               /* what it does, a line */
-	unsigned needs, gives, keeps;    /* OM_HAS_...; what is not kept is forgotten */
+	size_t struct_size;              /* first two fields; set by OM_PASS */
+	int abi;
+	const char *name;                /* in pipelines; also the name of its file */
+	const char *brief;               /* one-line description */
+	unsigned needs, gives, keeps;    /* OM_HAS_...; facts not in `keeps` are invalidated */
 	const om_pass_option *options;   /* NULL: none */
 	const om_pass_counter *counters; /* NULL: none */
 	const om_pass_flag *flags;       /* NULL: none */
-	om_status (*run)(om_run *r, om_prog *p); /* changes the program, or finds out about it */
-	/* Facts that have no constant, by name, separated by a space; NULL: none.  Who keeps
-	 * OM_HAS_ALL keeps those as well that do not hang on what it gives. */
+	om_status (*run)(om_run *r, om_prog *p); /* transforms or analyses the program */
+	/* Facts without an OM_HAS_ constant: names separated by spaces; NULL: none.  A pass that
+	 * keeps OM_HAS_ALL also keeps those that do not depend on a fact that it gives. */
 	const char *needs_facts, *gives_facts, *keeps_facts;
 } om_pass;
 
-/* What a plugin has, called om_pass_get. */
+/* The type of om_pass_get(), the entry point that a plugin exports. */
 typedef const om_pass *om_pass_entry(void);
 
-/* The end of a pass: the fields of its om_pass.  A module exports om_pass_get(); a pass
- * that is built in has an entry of its own name, which the build gives. */
+/* Defines the om_pass of a file, from its fields.  A module exports om_pass_get(); a built-in
+ * pass has an entry point named by the build. */
 #define OM_PASS(...)                                                           \
 	OM_PASS_LINKAGE const om_pass *OM_PASS_ENTRY(void);                    \
 	const om_pass *OM_PASS_ENTRY(void)                                     \
@@ -104,71 +105,71 @@ typedef const om_pass *om_pass_entry(void);
 #define OM_PASS_ENTRY om_pass_get
 #endif
 
-/* The value of an option that the pass declares.  For another name it is "", and the run
- * fails with OM_NOPASS and a sentence when it comes back. */
+/* The value of an option that the pass declares.  For an undeclared name it is "", and the
+ * host fails the run with OM_NOPASS after the pass returns. */
 OM_API const char *om_option(const om_run *r, const char *name);
-/* The same as an integer of at least 0; OM_USAGE with a sentence otherwise. */
+/* The value as an integer >= 0; OM_USAGE with a message otherwise. */
 OM_API om_status om_option_number(const om_run *r, const char *name, uint64_t *out);
-/* The same as a number from 0 to 1e18. */
+/* The value as a floating-point number in [0, 1e18]. */
 OM_API om_status om_option_float(const om_run *r, const char *name, double *out);
-/* Add to a counter that the pass declares; another name is treated as with om_option(). */
+/* Add to a counter that the pass declares; undeclared names are handled as in om_option(). */
 OM_API void om_count(om_run *r, const char *name, uint64_t n);
 
-/* Attach `data`, which lies in `mem`, to the program as fact `name`, which the pass has to
- * list in `gives_facts`; OM_NOPASS where it does not.  The program owns `mem` from now on,
- * also where this fails, and frees it when the fact is forgotten.  The fact is known as soon
- * as the run has succeeded; om_fact_data() reads it.  A fact without data need not be
- * attached: to list it is enough. */
+/* Attach `data`, allocated in `mem`, to the program as fact `name`, which must be listed in
+ * `gives_facts` of the pass, else OM_NOPASS.  Ownership of `mem` passes to the program, also on
+ * failure; the program frees it when the fact is invalidated.  The fact holds once the run has
+ * succeeded; om_fact_data() reads it.  A fact without data is declared in `gives_facts` and
+ * need not be attached. */
 OM_API om_status om_fact_attach(om_run *r, om_prog *p, const char *name, om_arena *mem, const void *data);
 
 /* ---- The host. ---- */
 
-/* Finds passes, and runs them. */
+/* Finds and runs passes. */
 typedef struct om_host om_host;
 
-/* Called after each pass: its name, its counters, how long it took. */
+/* Called after each pass with its run, counters included, and the time in milliseconds. */
 typedef void om_pass_hook(void *arg, const om_pass *pass, const om_run *r, const om_prog *p,
 	double ms);
 
-/* A host has the passes that are built in, and finds modules with others in `path`:
- * folders separated by colons; NULL: the environment's ONNXMEM_PASS_PATH, else the
- * folder onnxmem beside the installed library. */
+/* A host has the built-in passes, and searches `path` for modules with others: folders
+ * separated by colons.  NULL: the environment variable ONNXMEM_PASS_PATH, else the folder
+ * onnxmem beside the installed library. */
 OM_API om_host *om_host_new(om_session *s, const char *path);
 OM_API void om_host_free(om_host *h);                      /* NULL is fine */
 OM_API void om_host_hook(om_host *h, om_pass_hook *hook, void *arg);
 
-/* Load a pass from a module, whatever the name and place of the file.  OM_NOPASS with a
- * sentence where it holds none, was made for another version, its om_pass is not whole, or
- * a pass of its name is there already. */
+/* Load a pass from a module; the file may have any name and location.  OM_NOPASS with a
+ * message if the module contains no pass, was built for another version, its om_pass is
+ * incomplete, or a pass of the same name exists. */
 OM_API om_status om_host_plugin(om_host *h, const char *file);
 
-/* The pass called `name`; NULL, with a message, when there is none. */
+/* The pass called `name`; NULL, with a message, if there is none. */
 OM_API const om_pass *om_host_pass(om_host *h, const char *name);
 
-/* Every pass, sorted by name; NULL ends the list, which the host owns.  `modules`: also those
- * in the folders that the host looks into; what holds no pass there is a warning.  Otherwise
- * those that are built in or loaded. */
+/* All passes, sorted by name; NULL ends the list, which the host owns.  With `modules`, passes
+ * in the search path are included, and modules there without a pass give a warning; otherwise
+ * only built-in and loaded passes are listed. */
 OM_API const om_pass *const *om_host_passes(om_host *h, bool modules);
 
-/* Run a pipeline: passes separated by commas, `name`, `name=VALUE` for the
- * first option, `name:option=VALUE:option=VALUE`.  What a pass needs and the
- * program lacks is run before it.  Facts that a pass does not keep are forgotten before it
- * runs, and those that it gives are known after it has succeeded: a failure leaves nothing
- * known that does not hold.  A program that a module's pass has left broken is refused. */
+/* Run a pipeline: passes separated by commas, `name`, `name=VALUE` for the first option,
+ * `name:option=VALUE:option=VALUE`.  Passes that provide missing required facts are run first.
+ * Facts that a pass does not preserve are invalidated before it runs, and facts that it
+ * provides are set after it has succeeded, so a failure leaves no invalid fact set.  Fails if
+ * a pass from a module leaves the program invalid. */
 OM_API om_status om_host_run(om_host *h, om_prog *p, const char *pipeline);
 
-/* A flag that was given. */
+/* A flag given on the command line. */
 typedef struct om_flag_set {
 	const om_pass *pass;        /* that declares it */
 	const om_pass_flag *flag;   /* of that pass */
 	const char *value;          /* as given; not empty */
 } om_flag_set;
 
-/* Make `*pipeline` what flags ask for; where several set an option, the last one counts.  The
- * new text is the host's.  OM_USAGE where a value cannot stand in a pipeline. */
+/* Apply flags to `*pipeline`; if several set the same option, the last one wins.  The host
+ * owns the new text.  OM_USAGE if a value is not valid in a pipeline. */
 OM_API om_status om_host_flags(om_host *h, const om_flag_set *set, size_t n, const char **pipeline);
 
-/* The pipeline of `onnxmem plan`. */
+/* The default pipeline of `onnxmem plan`. */
 OM_API const char *om_default_pipeline(void);
 
 #ifdef __cplusplus

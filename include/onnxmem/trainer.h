@@ -1,58 +1,58 @@
-/* Training: a step that is run over and over, in the memory of what it changes.
+/* Training: repeated execution of a step that updates its states.
  *
- * A step is a program that hands on (om_prog.tie) parameters, and whatever else it keeps
- * from run to run: its states.  They lie in memory of the trainer, which programs of
- * the same step for other numbers of samples share.  Where a plan ties a state, nothing is
- * copied.
+ * A step is a program that carries states (om_prog.tie) from run to run: parameters and
+ * optimizer state.  The trainer owns the memory of the states; programs of the same step for
+ * other batch sizes share it.  A state that the plan aliases is not copied.
  */
 #ifndef OM_TRAINER_H
 #define OM_TRAINER_H
 
 #include "onnxmem/executor.h"
 
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* What the inputs and outputs of a step are, by place in those of the graph. */
+/* Roles of the inputs and outputs of a step, as indices of graph inputs and outputs. */
 typedef struct om_step {
-	uint32_t loss;           /* the result called "loss", else the first of one element that is
-	                            not handed on */
-	uint32_t rate;           /* the parameter "lr"; UINT32_MAX: there is none */
-	uint32_t *sample;        /* parameters of the graph with data of samples: all that are not
-	                            handed on, nor the rate, and have no default */
-	uint32_t nsample;        /* how many */
+	uint32_t loss;           /* the result called "loss", else the first with one element that is
+	                            not carried */
+	uint32_t rate;           /* the parameter "lr"; UINT32_MAX: none */
+	uint32_t *sample;        /* parameters that receive samples: all that are not carried, are not
+	                            the rate, and have no default */
+	uint32_t nsample;        /* number of elements of `sample` */
 } om_step;
 
-/* OM_USAGE where the program hands on nothing, or has no loss or no samples.  The list
- * comes from `mem`. */
+/* OM_USAGE if the program carries no state, or has no loss or no samples.  The list is
+ * allocated in `mem`. */
 OM_API om_status om_step_find(om_session *s, const om_prog *p, om_arena *mem, om_step *out);
 
-/* Whoever trains: the states, and what they are called. */
+/* A trainer: owns the states and their names. */
 typedef struct om_trainer om_trainer;
 
-/* States as the defaults of the program say; those without default start as zeros and
- * count as missing.  Needs OM_HAS_SHAPES; OM_UNSUPPORTED where the shape of a state is open. */
+/* Initialize the states from the defaults of the program; those without default are zero and
+ * count as uninitialized.  Requires OM_HAS_SHAPES; OM_UNSUPPORTED if a state has an unknown shape. */
 OM_API om_status om_trainer_new(om_session *s, const om_prog *p, om_trainer **out);
 OM_API void om_trainer_free(om_trainer *t);    /* NULL is fine */
 
-/* State `k`, and what it is called; NULL behind the last one.  Its elements change with
- * each step, and may be read between steps. */
+/* State `k` and its name; NULL after the last one.  Its elements change in each step, and may
+ * be read between steps. */
 OM_API const om_tensor *om_trainer_state(const om_trainer *t, uint32_t k, const char **name);
 
-/* Copy elements into the state called `name`.  OM_USAGE when there is none, OM_SHAPE when
- * type or shape differ. */
+/* Copy elements into the state called `name`.  OM_USAGE if there is none, OM_SHAPE if type
+ * or shape differ. */
 OM_API om_status om_trainer_set(om_trainer *t, const char *name, const om_tensor *from);
 
-/* The first state that has no elements yet; NULL when there is none. */
+/* The first uninitialized state; NULL if there is none. */
 OM_API const char *om_trainer_first_uninitialized(const om_trainer *t);
 
-/* Give an executor of the step, or of another program with the same states, those of
- * the trainer as inputs. */
+/* Bind the states as inputs of an executor of the step, or of another program with the same
+ * states. */
 OM_API om_status om_trainer_bind(om_trainer *t, om_exec *e);
 
-/* One run, after which the states are the new ones.  Of those that the plan does not tie
- * the bytes are copied: `*copied` counts them.  The other inputs are bound already. */
+/* Run one step and update the states.  States that the plan does not alias are copied;
+ * `*copied` counts these bytes.  The other inputs must be bound. */
 OM_API om_status om_trainer_step(om_trainer *t, om_exec *e, uint64_t *copied);
 
 #ifdef __cplusplus
