@@ -1,4 +1,4 @@
-/* Where values are: the arena and all that is outside of it. */
+/* Addresses of values, inside and outside the arenas. */
 #include <config.h>
 
 #include "exec/exec_internal.h"
@@ -69,7 +69,7 @@ get_arenas(om_exec *e)
 	return OM_OK;
 }
 
-/* By value id: whose bytes it shares. */
+/* Aliases by value id. */
 static const om_alias **
 list_aliases(const om_exec *e)
 {
@@ -84,12 +84,12 @@ list_aliases(const om_exec *e)
 struct chains {
 	om_exec *e;
 	const om_alias **alias;
-	uint32_t *hop;           /* a chain */
+	uint32_t *hop;           /* values of one alias chain */
 	bool *is_settled;
 };
 
-/* What shares bytes outside the arena follows their owner, and what shares those of a
- * value that moves follows that; elsewhere the plan gives both their place. */
+/* An alias of a value outside the arenas, or of a rotated value, is addressed relative to
+ * that value; otherwise the plan gives both values their placement. */
 static void
 settle_root(struct chains *c, uint32_t id)
 {
@@ -106,7 +106,7 @@ settle_root(struct chains *c, uint32_t id)
 	e->offset[id] = e->offset[a->source] + a->offset;
 }
 
-/* Chains can be as long as the program: each hop is taken once. */
+/* Alias chains can be as long as the program; each link is visited once. */
 static void
 follow_chain(struct chains *c, uint32_t id)
 {
@@ -141,8 +141,8 @@ follow_aliases(om_exec *e)
 	}
 }
 
-/* A value that is fixed, but not in the arena, gets a room of its own.  Of the
- * graph's results that is left to the first run: the caller may bind them. */
+/* Allocate a buffer for a fixed value that is not in an arena.  Buffers of graph results are
+ * allocated in the first run, because the caller may bind them. */
 static om_status
 own_room(om_exec *e, om_value *v)
 {

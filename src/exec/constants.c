@@ -1,9 +1,9 @@
-/* Constants: what kernels read of them is written out, and what was left to
- * the executor when the program was folded is computed, once.
+/* Constants: materialized if kernels read them; folded ops without elements are computed
+ * once.
  *
- * Wanted are the constants that ops of the run read, and what those are
- * computed from.  A repeated value that only feeds other folded ops which keep
- * it one, or only has its shape read, is never written out. */
+ * Required are the constants that ops of the run read, and the constants from which those are
+ * computed.  A splat is not expanded if its only users are folded ops that keep it a splat, or
+ * read only its shape. */
 #include <config.h>
 
 #include "exec/exec_internal.h"
@@ -11,8 +11,8 @@
 
 struct weights {
 	om_exec *e;
-	bool *wanted;      /* by value: its elements, as long as weights are computed */
-	bool *kept;        /* in runs too */
+	bool *wanted;      /* by value: its elements are required while constants are computed */
+	bool *kept;        /* by value: also required in runs */
 };
 
 static bool
@@ -44,7 +44,7 @@ want_inputs(struct weights *w, const om_op *op, bool in_runs)
 			want(w, op->in[k], in_runs);
 }
 
-/* Backwards, so that a folded op is asked after all who ask for it. */
+/* In reverse order, so that a folded op is visited after all of its users. */
 static void
 find_wanted(struct weights *w)
 {
@@ -81,7 +81,7 @@ own_memory(struct weights *w, const om_value *v)
 	return OM_OK;
 }
 
-/* Elements of a file lie where they lie, and are copied only for more than kernels need. */
+/* Mapped elements are used in place; they are copied only for an alignment above OM_ROOM_ALIGN. */
 static bool
 is_aligned(const om_exec *e, const om_tensor *data)
 {
@@ -114,7 +114,7 @@ is_constant(const om_value *v)
 	return v->data && (v->is_const || v->is_overridable);
 }
 
-/* Nobody reads elements that lie behind a shape. */
+/* The elements of a constant of which only the shape is read may be absent. */
 static bool
 is_readable(const struct weights *w, const om_value *v)
 {
@@ -134,7 +134,7 @@ give(om_op_context *c, uint32_t k, const om_shape *shape)
 	return OM_OK;
 }
 
-/* An output of a folded op may be bytes of its input. */
+/* Make an output of a folded op a view of its input, if the operator permits it. */
 static bool
 look_through(struct weights *w, om_op_context *c, uint32_t k)
 {
@@ -145,7 +145,7 @@ look_through(struct weights *w, om_op_context *c, uint32_t k)
 		return false;
 	w->e->slot[c->op->out[k]->id] = c->out[k];
 	om_exec_move(w->e, c->op->out[k], (char *)c->in[of.in].data + of.offset);
-	/* Nobody may take its memory away. */
+	/* The view requires the memory of its source. */
 	w->kept[c->op->in[of.in]->id] = true;
 	return true;
 }
@@ -166,7 +166,7 @@ run_kernel(struct weights *w, om_op_context *c)
 	return om_kernel_call(c);
 }
 
-/* Shapes that were not inferred: of a branch that does not go with the rest. */
+/* Infer missing shapes, as of a branch that is inconsistent with the rest. */
 static om_status
 complete(om_op_context *c)
 {
@@ -206,7 +206,7 @@ compute(struct weights *w, om_op *op)
 	return st == OM_OK ? st : om_note(e->session, st, "preparing constants");
 }
 
-/* What was needed on the way to a weight only. */
+/* Free intermediate constants. */
 static void
 release(struct weights *w)
 {

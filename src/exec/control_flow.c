@@ -1,12 +1,12 @@
 /* Ops with bodies: If, Loop, Scan.
  *
- * Where a plan puts the two sides of a border in the same place, nothing moves: a
- * parameter whose address is that of the result of the round before is there
- * already, and so is an output that was computed by a branch.  For that, values
- * that the plan has views of get new addresses in every round.  What lies
- * elsewhere is copied, and counted; all that goes over a border together is staged
- * in memory beside the arena where one copy would spoil the source of another.
- * A value of an outer block is used where it is; nothing is copied for it. */
+ * Nothing is copied when the plan assigns source and destination the same address:
+ * a parameter of a body and the result of the previous iteration, or an output of an
+ * If and the result of a branch.  To that end, values with a multi-view get a new
+ * address in every iteration.  Otherwise elements are copied, and the bytes counted;
+ * the values of one transition are staged outside the arenas if one copy would
+ * overwrite the source of another.
+ * Values of outer blocks are used in place, without a copy. */
 #include <config.h>
 
 #include <assert.h>
@@ -28,7 +28,7 @@ om_stage_put(om_exec *e, struct stage *st, uint32_t k, const om_value *v, const 
 	uint64_t bytes;
 
 	st->kind[k] = v->type.kind;
-	if (v->type.kind != OM_TENSOR) {  /* an object lies nowhere that is written */
+	if (v->type.kind != OM_TENSOR) {  /* objects are shared, not copied */
 		st->t[k] = *t;
 		return OM_OK;
 	}
@@ -57,8 +57,7 @@ om_control_flow_poison(om_exec *e, uint32_t step)
 		om_poison_at(e, step);
 }
 
-/* A loop may hand on a value where it was handed an optional, and the other way
- * round. */
+/* A loop-carried value may change between an optional and its element type. */
 static om_status
 put_other_kind(om_exec *e, om_value *to, om_kind from, const om_tensor *t)
 {
@@ -110,7 +109,7 @@ is_there(const om_exec *e, const om_value *to, const om_tensor *from)
 	return !to || (e->slot[to->id].data == from->data && e->is_fixed[to->id] && !from->splat);
 }
 
-/* May each of stage->t be copied to its place before the next is read? */
+/* Can the tensors of `st` be copied one after the other, without overwriting a later source? */
 static bool
 is_apart(const om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
 {
@@ -125,7 +124,7 @@ is_apart(const om_exec *e, om_value *const *to, const struct stage *st, uint32_t
 	return true;
 }
 
-/* Hand on what these values hold, all of it at once; st->t was looked at before. */
+/* Assign `from` to `to` as a parallel copy; st->t must be up to date. */
 static om_status
 put_all(om_exec *e, om_value *const *to, om_value *const *from, struct stage *st, uint32_t n)
 {
@@ -149,7 +148,7 @@ look_at_all(const om_exec *e, om_value *const *from, struct stage *st, uint32_t 
 	}
 }
 
-/* Where they lie before anything turns. */
+/* Save the addresses before rotation. */
 static void
 note_places(const om_exec *e, om_value *const *from, struct stage *st, uint32_t n)
 {
@@ -157,7 +156,7 @@ note_places(const om_exec *e, om_value *const *from, struct stage *st, uint32_t 
 		st->was[k] = e->slot[from[k]->id].data;
 }
 
-/* Did all that is handed on lie where it goes?  Then nothing has to be looked at. */
+/* Are all values already at their destinations?  Then no copy is required. */
 static bool
 are_there(const om_exec *e, om_value *const *to, om_value *const *from, const struct stage *st, uint32_t n)
 {
@@ -168,7 +167,7 @@ are_there(const om_exec *e, om_value *const *to, om_value *const *from, const st
 	return true;
 }
 
-/* The one element of `v`, which decides what runs. */
+/* The single element of `v`, which controls execution. */
 static om_status
 decider(const struct step *s, const om_value *v, om_dtype type, const void **data)
 {
@@ -181,7 +180,7 @@ decider(const struct step *s, const om_value *v, om_dtype type, const void **dat
 		om_dtype_text(type));
 }
 
-/* A caller's boolean, or one of a file, may be any byte. */
+/* A boolean from the caller or a file may be any byte; nonzero is true. */
 static om_status
 decide(const struct step *s, const om_value *v, bool *yes)
 {
@@ -194,7 +193,7 @@ decide(const struct step *s, const om_value *v, bool *yes)
 
 /* ---- If. ---- */
 
-/* A result that became an output where it was dies as a result, and lives on. */
+/* Does a result share its storage with an output?  Its bytes are still live after the branch. */
 static bool
 any_there(const om_exec *e, om_value *const *to, const struct stage *st, uint32_t n)
 {
@@ -226,7 +225,7 @@ run_if(struct step *s)
 	return OM_OK;
 }
 
-/* ---- What moves. ---- */
+/* ---- Rotation. ---- */
 
 static unsigned char *
 address(const om_exec *e, const om_region *r)
@@ -253,7 +252,7 @@ turn_at(const struct turn *t, int64_t round, uint32_t phase)
 	return t->at[k] + round * t->view->stride;
 }
 
-/* Everything goes where it lies in this round, which is the one behind the last. */
+/* Set the addresses of all rotated values for iteration `round`, the one after the last call's. */
 static void
 turn_all(om_exec *e, struct flow *f, int64_t round)
 {
@@ -278,7 +277,7 @@ turn_start(struct step *s)
 	turn_all(s->exec, f, 0);
 }
 
-/* Outputs are where the parameters of one more round would be, or get a copy. */
+/* Outputs are at the addresses of the parameters of one more iteration, or are copied. */
 static om_status
 turn_end(struct step *s, om_value *const *param, int64_t rounds)
 {
@@ -294,7 +293,7 @@ turn_end(struct step *s, om_value *const *param, int64_t rounds)
 	return put_all(e, s->op->out, param, &f->stage, f->nstage);
 }
 
-/* Results become parameters. */
+/* Carry the results over to the parameters of the next iteration. */
 static om_status
 turn_round(struct step *s, om_value *const *result, om_value *const *param, int64_t next)
 {
@@ -312,7 +311,7 @@ turn_round(struct step *s, om_value *const *result, om_value *const *param, int6
 
 /* ---- Loop. ---- */
 
-/* A scalar parameter, declared with no dim or with one. */
+/* A scalar parameter, declared with rank 0 or 1. */
 static om_status
 settle_scalar(om_exec *e, om_value *v, om_dtype type)
 {
@@ -322,7 +321,7 @@ settle_scalar(om_exec *e, om_value *v, om_dtype type)
 }
 
 struct rounds {
-	int64_t max;              /* -1: as long as the condition holds */
+	int64_t max;              /* trip count; -1: until the condition is false */
 	int64_t i;
 	bool go;
 };
@@ -386,7 +385,7 @@ run_loop(struct step *s)
 
 /* ---- Scan. ---- */
 
-/* How input `k` of those that are scanned is cut, in this run; `*n` is how long they all are. */
+/* Slice geometry of scanned input `k` in this run; `*n` is the extent common to all of them. */
 static om_status
 scan_axis(const struct step *s, uint32_t k, int64_t *n)
 {
@@ -429,8 +428,8 @@ put_slice(struct step *s, uint32_t k, int64_t iteration, om_value *v)
 	return OM_OK;
 }
 
-/* A scanned input is read in every round; where the plan keeps it for the
- * first step only, from a copy. */
+/* A scanned input is read in every iteration, so it is copied if the plan does not keep it
+ * live to the end of the body. */
 static om_status
 keep_scanned(struct step *s, uint32_t nstate)
 {

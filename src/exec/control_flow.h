@@ -1,77 +1,78 @@
-/* Ops with bodies: what flow.c (If, Loop, Scan) and sequence_map.c (the others) share. */
+/* Ops with bodies: shared by control_flow.c (If, Loop, Scan) and sequence_map.c (SequenceMap,
+ * Scan of version 8). */
 #ifndef OM_CONTROL_FLOW_H
 #define OM_CONTROL_FLOW_H
 
 #include "exec/exec_internal.h"
 
-/* Tensors on their way from one side to the other. */
+/* Copy buffers for values passed into, out of, or between iterations of a body. */
 struct stage {
 	struct room *room;
 	om_tensor *t;
 	om_kind *kind;
-	void **was;               /* where a value lay before it moved */
+	void **was;               /* the address of a value before rotation */
 };
 
-/* The rounds' elements of one output, joined along an axis. */
+/* A scan output: one element per iteration, concatenated along an axis. */
 struct series {
-	om_value *out;            /* NULL: nobody wants it */
+	om_value *out;            /* NULL: unused */
 	struct room room;
 	unsigned char *data;
-	om_tensor item;           /* the first one's shape */
-	uint64_t each;            /* bytes of one */
-	int64_t outer;            /* stretches that lie apart, each of */
-	uint64_t inner;           /* so many bytes */
-	int64_t fits;             /* rounds that there is room for */
-	int64_t n, total;         /* rounds so far, and in all; total -1: not known yet */
+	om_tensor item;           /* has type and shape of the first element */
+	uint64_t each;            /* bytes of one element */
+	int64_t outer;            /* number of contiguous runs of an element */
+	uint64_t inner;           /* bytes of each run */
+	int64_t fits;             /* capacity, in iterations */
+	int64_t n, total;         /* iterations so far, and in total; total -1: not known yet */
 	int axis;
 	bool is_backward;
 };
 
-/* A value that moves with the rounds. */
+/* A rotation: the addresses of a value with a multi-view. */
 struct turn {
 	const om_value *v;
-	const om_plan_multi_view *view; /* NULL: it does not */
-	unsigned char **at;       /* where it may lie: nprologue places, then a period of them */
-	uint32_t phase;           /* of the round that is next */
+	const om_plan_multi_view *view; /* NULL: not rotated */
+	unsigned char **at;       /* addresses: nprologue of them, then one period */
+	uint32_t phase;           /* of the next iteration */
 };
 
-/* How a Scan goes through an input, or joins an output: its attributes, then what shapes make of them. */
+/* How a Scan slices an input or concatenates an output: attributes, then geometry derived from shapes. */
 struct direction {
 	int64_t axis;
 	bool is_backward;
-	int at;                   /* the axis, counted from the front */
-	int64_t n;                /* how long it is */
-	om_shape shape;           /* of a slice: */
+	int at;                   /* the axis, normalized to be non-negative */
+	int64_t n;                /* extent of the axis */
+	om_shape shape;           /* of a slice, as are the following: */
 	uint64_t bytes;
-	int64_t outer;            /* stretches that lie apart, each of */
-	uint64_t inner;           /* so many bytes */
+	int64_t outer;            /* number of contiguous runs */
+	uint64_t inner;           /* bytes of each run */
 };
 
 struct flow {
-	const om_block *branch[2];  /* of an If: where its condition is false, and true */
+	const om_block *branch[2];  /* of an If: else branch, then branch */
 	struct stage stage;
 	uint32_t nstage;
 	struct turn *turn;
 	uint32_t nturn;
-	struct turn *output;      /* of carried values */
+	struct turn *output;      /* rotation of the outputs for carried values */
 	struct series *series;
 	uint32_t nseries;
-	struct stage slices;      /* copies of Scan's inputs that the plan lets die */
+	struct stage slices;      /* Scan inputs; copied if the plan ends their lifetime early */
 	uint32_t nslices;
 	struct direction *scanned;   /* [nslices] */
 	struct direction *joined;    /* [nseries] */
 };
 
-/* Keep a copy of the tensor that `v` is, or its object. */
+/* Copy the tensor of `v` into stage `k`; an object is shared. */
 om_status om_stage_put(om_exec *e, struct stage *st, uint32_t k, const om_value *v, const om_tensor *t);
-/* Results [from, from + n) of a body. */
+/* Stage results [from, from + n) of a body. */
 om_status om_control_flow_stage(om_exec *e, struct stage *st, const om_block *b, uint32_t from, uint32_t n);
-/* What is kept becomes these values; NULL: nobody wants it. */
+/* Assign staged tensors to the values `to`; NULL entries are skipped. */
 om_status om_control_flow_put(om_exec *e, om_value *const *to, const struct stage *st, uint32_t n);
 void om_control_flow_poison(om_exec *e, uint32_t step);
 
-/* scan_outputs.c: before the first round; behind each one, with what its results are from
- * `from` on; behind the last. */
+/* scan_outputs.c: called before the first iteration; after each iteration, with the results of
+ * the body starting at `from`; after the last. */
 void om_series_start(struct flow *f, om_value *const *out, uint32_t n);
 om_status om_series_add_all(struct step *s, const om_block *b, uint32_t from);
 om_status om_series_end_all(struct step *s, const om_block *b, uint32_t from);

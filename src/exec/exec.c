@@ -1,4 +1,4 @@
-/* The executor from outside: building it, binding the caller's memory, runs. */
+/* Public interface of the executor: construction, binding of the caller's memory, runs. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -16,7 +16,7 @@ list_ops(om_op **order, uint32_t n, const om_block *b)
 	return n;
 }
 
-/* As om_timeline() numbers them. */
+/* Must match the numbering of om_timeline(). */
 static uint32_t
 number_steps(om_exec *e, const om_block *b, uint32_t step)
 {
@@ -30,7 +30,7 @@ number_steps(om_exec *e, const om_block *b, uint32_t step)
 	return step;
 }
 
-/* Results of bodies count as wanted: whether they are decides their owner. */
+/* Results of bodies count as needed; whether a body runs depends on the op that owns it. */
 static void
 find_needed(om_exec *e, uint32_t nop)
 {
@@ -59,7 +59,7 @@ free_steps(om_exec *e)
 			om_step_free(&e->walk[b].step[k]);
 }
 
-/* All but the memory that holds the executor itself: that ends last. */
+/* Free everything except the arena that contains the executor itself. */
 static void
 release(void *arg)
 {
@@ -118,7 +118,7 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	return e;
 }
 
-/* Guards keep the offsets of the plan at multiples of its alignment. */
+/* The guard size is a multiple of the alignment, so that planned offsets stay aligned. */
 static void
 find_align(om_exec *e)
 {
@@ -241,8 +241,8 @@ om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes)
 
 /* ---- Running. ---- */
 
-/* Is result `k` computed right where the caller gets it?  Not what is an input
- * or a constant, lies in the arena, or was a result before. */
+/* Is result `k` computed directly in its final memory?  False for inputs, constants, aliases,
+ * values in an arena, and repeated results. */
 static bool
 is_direct(const om_exec *e, uint32_t k)
 {
@@ -310,7 +310,7 @@ take_result(om_exec *e, uint32_t k)
 	return OM_OK;
 }
 
-/* A default in whose memory a result goes: every run starts from a copy of it. */
+/* A result overwrites this default, so every run starts from a copy of it. */
 static om_status
 copy_default(om_exec *e, const om_value *v)
 {
@@ -346,7 +346,7 @@ exec_run_guarded(om_exec *e)
 	const om_block *graph = e->prog->first;
 
 	OM_TRY(check_inputs(e));
-	om_arena_clear(e->call);  /* a run that failed may have left something */
+	om_arena_clear(e->call);  /* a failed run may have left allocations */
 	om_arena_clear(e->keep);
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		OM_TRY(place_result(e, k));

@@ -1,14 +1,13 @@
-/* Inside the executor.
+/* Internals of the executor.
  *
- * Every value has a slot: its tensor as it stands in the run.  A *fixed* value
- * has a shape that is known before the run, so its slot says type, shape and
- * address once and for all; other values find shape and memory as they are
- * computed.  Every op that does something has a step; a step whose values are
- * all fixed calls its kernel on tensors that were filled when the executor was
- * built.
+ * Every value has a slot: its tensor in the current run.  A *fixed* value has a
+ * shape that is known before the run, so type and shape of its slot are set once;
+ * other values get shape and memory when they are computed.  Every op that
+ * does work has a step; a step with only fixed values calls its kernel on tensors
+ * that were filled when the executor was built.
  *
- * Storage that belongs to the caller, inputs and outputs, may move between
- * runs: `uses` of such a value are the tensors whose address follows it.
+ * Storage owned by the caller, for inputs and outputs, may move between runs:
+ * `uses` of such a value lists the tensors whose addresses must be updated.
  */
 #ifndef OM_EXEC_INTERNAL_H
 #define OM_EXEC_INTERNAL_H
@@ -19,7 +18,7 @@
 
 enum { OM_ROOM_ALIGN = 64 };
 
-/* Memory that is kept from run to run, and grows. */
+/* A growable buffer that persists across runs. */
 struct room {
 	unsigned char *data;
 	uint64_t cap;
@@ -35,7 +34,7 @@ struct uses {
 	size_t n, cap;
 };
 
-/* What a kernel was prepared for: a tensor without elements and symbols. */
+/* The type and shape that a kernel was prepared for, without symbols. */
 struct form {
 	om_dtype type;
 	int rank;
@@ -46,63 +45,63 @@ struct step {
 	om_exec *exec;
 	om_op *op;
 	om_status (*run)(struct step *s);
-	om_tensor *in, *out;      /* those of call */
+	om_tensor *in, *out;      /* the tensors of `call` */
 	om_op_context call;             /* bound to its kernel */
-	uint64_t scratch;         /* bytes that the kernel requires */
-	om_arena *state;          /* of the kernel's state where shapes may change; else NULL */
-	struct form *forms;       /* inputs, then outputs, that the state was prepared for */
+	uint64_t scratch;         /* bytes required by the kernel */
+	om_arena *state;          /* holds the kernel's state if shapes may change; else NULL */
+	struct form *forms;       /* inputs, then outputs, for which the state was prepared */
 	bool is_prepared;
 	struct flow *flow;        /* of an op with bodies */
-	uint32_t profile;         /* place in the profile, from 1; 0: not called yet */
+	uint32_t profile;         /* 1-based index into the profile; 0: not called yet */
 };
 
 /* The steps of a block. */
 struct walk {
 	struct step *step;
-	uint32_t n, nrun;         /* all; those that do something */
+	uint32_t n, nrun;         /* number of steps; number of those that do work */
 };
 
 struct om_exec {
 	om_session *session;
-	const om_prog *prog;      /* shared with other executors, perhaps of other threads */
-	const om_plan *plan;      /* NULL: every value in a room of its own */
+	const om_prog *prog;      /* shared with other executors, possibly in other threads */
+	const om_plan *plan;      /* NULL: every value has its own buffer */
 	om_exec_options options;
-	om_arena *mem;            /* of all that is made when the executor is built */
-	om_arena *call;           /* of the kernel that runs */
-	om_arena *keep;           /* of the strings of a run */
-	om_op **order;            /* every op, in the order of the steps; NULL ends */
-	bool *is_needed;          /* by op id: the results depend on it */
-	/* The steps of om_timeline(), which is not called here: it writes into the program. */
+	om_arena *mem;            /* allocations that live as long as the executor */
+	om_arena *call;           /* temporary memory of the running kernel */
+	om_arena *keep;           /* strings and objects of the current run */
+	om_op **order;            /* every op, in order of steps; NULL-terminated */
+	bool *is_needed;          /* by op id: a result depends on it */
+	/* Same steps as om_timeline(), which modifies the program and so cannot be used here. */
 	uint32_t *first_step, *last_step; /* by op id */
-	uint32_t *body_end;       /* by block id: the step in which its results are read */
+	uint32_t *body_end;       /* by block id: the step that reads its results */
 	uint32_t nstep;
-	struct room *arena;       /* by the plan's arenas, guards included */
+	struct room *arena;       /* one per arena of the plan, guards included */
 	uint32_t narena;
-	uint64_t align;           /* of every address that is given out: the most that the plan or the program
-	                             says, and no less than OM_ROOM_ALIGN */
+	uint64_t align;           /* alignment of all buffers: the maximum required by the plan and the
+	                             program, at least OM_ROOM_ALIGN */
 	uint64_t guard;           /* bytes before and after every arena, a multiple of `align` */
 
 	/* By value id. */
 	om_tensor *slot;
 	bool *is_fixed;
-	bool *is_skipped;         /* a view by the plan: nothing to compute */
-	bool *is_tied;            /* a result in the memory of an input */
-	bool *is_spent;           /* an input: a result is computed there */
-	const om_plan_multi_view **view; /* NULL: does not move with the rounds of a loop */
-	om_value **root;          /* whose address it follows; itself */
-	uint64_t *offset;         /* bytes into root */
+	bool *is_skipped;         /* a view by the plan; not computed */
+	bool *is_tied;            /* a result stored in the memory of an input */
+	bool *is_spent;           /* an input that a result overwrites */
+	const om_plan_multi_view **view; /* NULL: not rotated by the iterations of a loop */
+	om_value **root;          /* the value whose address it is relative to; may be itself */
+	uint64_t *offset;         /* byte offset in root */
 	struct room *room;
 	struct uses *uses;
 	bool *is_bound;           /* parameters of the graph */
 
-	const om_scratch **scratch; /* by op id; NULL: not in the arena */
-	struct room workspace;    /* scratch that is not planned, of one op at a time */
+	const om_scratch **scratch; /* by op id; NULL: not in an arena */
+	struct room workspace;    /* unplanned scratch, used by one op at a time */
 	struct walk *walk;        /* by block id */
-	struct poison *poison;    /* NULL without */
-	struct room *spill;       /* by result: copies, where one is needed */
+	struct poison *poison;    /* NULL: disabled */
+	struct room *spill;       /* by result: buffer for a copy, if one is required */
 	om_tensor *result;
-	struct room *bound;       /* by result: memory of the caller; data NULL: none */
-	uint64_t held;            /* bytes in rooms of values without a place */
+	struct room *bound;       /* by result: memory bound by the caller; data NULL: none */
+	uint64_t held;            /* bytes in buffers of unplanned values */
 	om_exec_stats stats;
 	om_exec_op *profile;
 	uint32_t nprofile;
@@ -110,47 +109,47 @@ struct om_exec {
 
 /* ---- memory.c ---- */
 
-/* Room for `bytes`; what was in it is lost when it has to grow. */
+/* Ensure capacity for `bytes`; the contents are lost if the buffer grows. */
 om_status om_room_fit(om_exec *e, struct room *r, uint64_t bytes, const char *what);
-/* The same, keeping the first `kept` bytes, growing by doubling. */
+/* The same, preserving the first `kept` bytes; capacity grows by doubling. */
 om_status om_room_extend(om_exec *e, struct room *r, uint64_t kept, uint64_t bytes, const char *what);
 void om_room_free(struct room *r);
-/* Room for a value outside the arena, which is counted. */
+/* Ensure capacity of the buffer of an unplanned value, and update the statistics. */
 om_status om_value_room(om_exec *e, const om_value *v, uint64_t bytes);
-/* Copy elements; a splat is written out.  Sizes agree. */
+/* Copy elements; a splat is expanded.  Sizes must match. */
 void om_elements_copy(void *to, const om_tensor *from, uint64_t bytes);
-/* Give `v` the type, shape and elements of `t`. */
+/* Set type, shape and elements of `v` from `t`. */
 om_status om_value_put(om_exec *e, om_value *v, const om_tensor *t);
-/* `v`, which is not fixed, gets this tensor together with the room that it lies in, for
- * the one that it had. */
+/* Set `v`, which is not fixed, to `t`, and swap its buffer with `from`, which contains the
+ * elements of `t`. */
 void om_value_take(om_exec *e, om_value *v, const om_tensor *t, struct room *from);
-/* Give `v`, which is not fixed, this type and shape, and memory for it; of one
- * that is, check them. */
+/* Set type and shape of `v` and allocate its memory; for a fixed value, check that type
+ * and shape match. */
 om_status om_value_settle(om_exec *e, om_value *v, om_dtype type, const om_shape *shape);
 
-/* ---- place.c: where values are. ---- */
+/* ---- bind.c: addresses of values. ---- */
 
 om_status om_exec_place(om_exec *e);
-/* The tensor follows the address of `v`. */
+/* Register `t` to be updated when the address of `v` changes. */
 void om_exec_follow(om_exec *e, const om_value *v, om_tensor *t);
-/* Everything that follows `v` gets its new address. */
+/* Set the address of `v`, and update all tensors registered for it. */
 void om_exec_move(om_exec *e, const om_value *v, void *data);
 
 /* ---- constants.c: constants. ---- */
 
 om_status om_exec_weights(om_exec *e);
 
-/* ---- step.c ---- */
+/* ---- instructions.c ---- */
 
 om_status om_exec_steps(om_exec *e);
-/* Bind the kernels of ops whose shapes are fixed, when constants are there. */
+/* Bind the kernels of ops with fixed shapes; constants must have been computed. */
 om_status om_exec_prepare(om_exec *e);
 void om_step_free(struct step *s);
 om_status om_walk_run(om_exec *e, const om_block *b);
-/* The inputs of a step as they are now. */
+/* Update the input tensors of a step from the slots. */
 void om_step_look(struct step *s);
 
-/* ---- flow.c: ops with bodies. ---- */
+/* ---- control_flow.c: ops with bodies. ---- */
 
 om_status om_control_flow_new(struct step *s);
 void om_control_flow_free(struct step *s);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "exec/exec_internal.h"
 
-/* Symbols stay behind: a run has none. */
+/* Symbols are not copied; they are not used in runs. */
 static void
 copy_tensor(om_tensor *to, const om_tensor *from)
 {
@@ -25,7 +25,7 @@ om_step_look(struct step *s)
 			copy_tensor(&s->in[k], &s->exec->slot[s->op->in[k]->id]);
 }
 
-/* What a kernel finds in its scratch must not matter: with poison, it is. */
+/* Results must not depend on the initial contents of scratch, so poison mode fills it. */
 static void
 use_workspace(struct step *s)
 {
@@ -42,7 +42,7 @@ is_constant(const om_value *v)
 	return v->is_const && !v->is_overridable;
 }
 
-/* Choose the kernel and make its state, which sees the elements of constants only. */
+/* Select and prepare the kernel; only the elements of constants are visible to `prepare`. */
 static om_status
 bind_kernel(struct step *s, om_arena *mem)
 {
@@ -98,7 +98,7 @@ is_prepared_for(const struct step *s)
 	return same;
 }
 
-/* For the shapes of this run, unless they are those of the last one. */
+/* Prepare for the shapes of this run, unless they are unchanged. */
 static om_status
 prepare_again(struct step *s)
 {
@@ -117,7 +117,7 @@ prepare_again(struct step *s)
 
 /* ---- Running. ---- */
 
-/* All is in place. */
+/* All tensors and scratch are already bound. */
 static om_status
 run_fixed(struct step *s)
 {
@@ -131,7 +131,7 @@ run_in_workspace(struct step *s)
 	return s->call.kernel->run(&s->call);
 }
 
-/* A view by the plan; it has a step only so that what dies there is poisoned. */
+/* A view made by the plan; it has a step only to poison the memory that dies there. */
 static om_status
 run_nothing(struct step *s)
 {
@@ -150,7 +150,7 @@ give(om_op_context *c, uint32_t k, const om_shape *shape)
 	return OM_OK;
 }
 
-/* Shapes and memory of the outputs, for these inputs. */
+/* Infer shapes and allocate memory of the outputs. */
 static om_status
 settle(struct step *s)
 {

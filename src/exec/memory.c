@@ -1,4 +1,4 @@
-/* Tensor storage outside the arena: checked, and refused with a sentence. */
+/* Tensor storage outside the arenas: sizes are checked, and failures reported with a message. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -78,7 +78,7 @@ om_elements_copy(void *to, const om_tensor *from, uint64_t bytes)
 		memmove(to, from->data, bytes);
 		return;
 	}
-	/* Of packed elements, the last byte may hold fewer than it has room for. */
+	/* With packed elements, the last byte may be partially filled. */
 	const int64_t most = (int64_t)(bytes * 8 / om_dtype_bits(from->type)), n = om_shape_count(&from->shape);
 	om_fill_type(to, n < most ? n : most, from->type, from->data);
 }

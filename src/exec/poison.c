@@ -1,9 +1,9 @@
-/* Poison: memory is filled with a pattern when what is in it dies, so that a
- * read of dead bytes shows in the numbers; and guards around every arena tell
- * who writes outside.
+/* Poison: memory is filled with a pattern when its contents die, so that reads of
+ * dead bytes corrupt the results visibly; guards around every arena detect
+ * out-of-bounds writes.
  *
- * The pattern is no number in float16, bfloat16, float32 and float64, and an
- * absurd one among integers. */
+ * The pattern is NaN in float16, bfloat16, float32 and float64, and an implausible
+ * value as an integer. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -18,9 +18,9 @@ struct range {
 };
 
 struct poison {
-	struct range *range;       /* what dies, by step */
+	struct range *range;       /* ranges that die, grouped by step */
 	size_t n, cap;
-	size_t *start;             /* by step: place in range */
+	size_t *start;             /* by step: index into `range` */
 };
 
 void
@@ -32,7 +32,7 @@ om_poison_fill(void *p, uint64_t bytes)
 		at[k] = k & 1 ? HIGH : LOW;
 }
 
-/* Something in the arena and when. */
+/* A range in an arena with its lifetime. */
 struct item {
 	struct range at;
 	uint32_t first, last;
@@ -76,7 +76,7 @@ list_items(const om_exec *e, struct item *item)
 	return n;
 }
 
-/* `dead` without what `alive`, sorted by place, covers. */
+/* Add the part of `dead` that no range of `alive`, sorted by address, covers. */
 static void
 bury(om_exec *e, struct range dead, const struct range *alive, size_t n)
 {
@@ -96,8 +96,8 @@ bury(om_exec *e, struct range dead, const struct range *alive, size_t n)
 		OM_PUSH(e->mem, p->range, p->n, p->cap, dead);
 }
 
-/* What dies at `step`.  `item` are those alive at it; those that stay move to
- * the front, and their number is returned. */
+/* Add the ranges that die at `step`.  `item` are the items live at it; those that stay live
+ * are moved to the front, and their number is returned. */
 static size_t
 bury_step(om_exec *e, struct item *item, size_t n, uint32_t step, struct range *alive)
 {

@@ -1,4 +1,4 @@
-/* Can the program be run?  Only what its results need counts. */
+/* Checks that the program can be run.  Only ops that its results depend on are considered. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -16,7 +16,7 @@ is_needed(const om_op *op, const bool *wanted)
 	return false;
 }
 
-/* Computed already: nothing is left to run. */
+/* Already computed: not executed in a run. */
 static bool
 is_known(const om_op *op)
 {
@@ -55,8 +55,8 @@ check_op(om_session *s, const om_op *op)
 	return OM_OK;
 }
 
-/* Backwards: what is wanted is known before its op is met.  The last bad op
- * met is the first in the program. */
+/* In reverse order, so that the users of an op are visited before it.  The last unsupported op
+ * visited is the first in the program. */
 static om_status
 check_block(om_session *s, const om_block *b, bool *wanted)
 {

@@ -1,13 +1,14 @@
-/* Outputs of loops that grow by a round: the rounds' elements, joined along an axis.
+/* Scan outputs of loops: one element per iteration, concatenated along an axis.
  *
- * Where the output has its place before the loop, elements are written there; an
- * element that lies there already is let be.  Else they are gathered in memory that
- * grows by doubling, which becomes the output's own when the loop is over. */
+ * If the storage of the output is available during the loop, elements are written
+ * there; an element that is already in place is not copied.  Otherwise elements are
+ * collected in a buffer that grows by doubling and becomes the output's buffer after
+ * the loop. */
 #include <config.h>
 
 #include "exec/control_flow.h"
 
-/* The output's own memory may be written while the body runs. */
+/* May the storage of the output be written while the body runs? */
 static bool
 is_open(const om_exec *e, const om_op *op, const om_value *v)
 {
@@ -73,7 +74,7 @@ series_first(struct step *s, struct series *r, const om_tensor *item)
 	return OM_OK;
 }
 
-/* Memory for one more. */
+/* Ensure capacity for one more element. */
 static om_status
 series_fit(om_exec *e, struct series *r)
 {
@@ -95,8 +96,8 @@ series_fit(om_exec *e, struct series *r)
 	return OM_OK;
 }
 
-/* The element goes between others: a stretch of it to each place along the axes
- * around. */
+/* Copy an element in `outer` contiguous runs: the elements are interleaved unless the axis
+ * is the first one. */
 static void
 series_copy(struct series *r, const om_tensor *item, int64_t at)
 {
@@ -133,7 +134,7 @@ series_add(struct step *s, struct series *r, const om_tensor *item)
 	return OM_OK;
 }
 
-/* What an item would have been, had there been a round. */
+/* Type and shape of an element, when there was no iteration. */
 static void
 series_nothing(const om_exec *e, struct series *r, const om_value *item)
 {

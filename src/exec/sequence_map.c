@@ -1,9 +1,9 @@
-/* Bodies that are run on each element of a sequence, and on each element of
+/* Bodies that are run for each element of a sequence (SequenceMap), and for each element of
  * each sequence of a batch (Scan of version 8).
  *
- * What enters a body is copied, as in flow.c.  What the bodies give is copied
- * into an output right away: nothing that a round gives is read by another, but
- * for the states of a scan, which are staged. */
+ * Inputs of a body are copied, as in control_flow.c.  Results are copied into an output
+ * immediately: no iteration reads the results of another, except for the states of a Scan,
+ * which are staged. */
 #include <config.h>
 
 #include "exec/control_flow.h"
@@ -117,7 +117,7 @@ struct batches {
 	int64_t n, length;
 };
 
-/* Part `at` of [outer of a tensor's dims] as the value `v`, which has the others. */
+/* Copy slice `at` of `t` to `v`: `at` is a linear index over the first `dims` dims, `v` has the others. */
 static om_status
 put_part(struct step *s, om_value *v, const om_tensor *t, int64_t at, int dims)
 {
@@ -133,7 +133,7 @@ put_part(struct step *s, om_value *v, const om_tensor *t, int64_t at, int dims)
 	return OM_OK;
 }
 
-/* A tensor as part `at` of output `k`, whose shape is `front` and that of the part. */
+/* Copy `t` to slice `at` of output `k`, whose shape is `front` followed by the shape of `t`. */
 static om_status
 add_part(struct step *s, uint32_t k, const om_tensor *t, int64_t at, const int64_t *front, int dims)
 {
@@ -181,7 +181,7 @@ batches_of(const struct step *s, struct batches *b)
 	return OM_OK;
 }
 
-/* How long sequence `i` of the batch is. */
+/* The length of sequence `i` of the batch. */
 static om_status
 length_of(const struct step *s, const struct batches *b, int64_t i, int64_t *n)
 {
@@ -228,7 +228,7 @@ run_sequence(struct step *s, const struct batches *b, int64_t i)
 	return OM_OK;
 }
 
-/* Nothing was computed of it: zeros, in the shape that was inferred. */
+/* No iteration wrote the output: fill it with zeros, in the inferred shape. */
 static om_status
 clear_output(struct step *s, const struct batches *b, uint32_t k)
 {

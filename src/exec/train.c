@@ -1,8 +1,7 @@
-/* Training: states, and how a step changes them.
+/* Training: states and their update by a step.
  *
- * A state that the plan ties is written over by the run itself.  The others come out as
- * results, in memory of the executor, and are copied when the run is over: all of
- * them are read before any is written. */
+ * A state that the plan aliases is overwritten by the run itself.  Other states are results
+ * in memory of the executor, and are copied after the run, when all states have been read. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -27,7 +26,7 @@ struct om_trainer {
 	uint32_t n;
 };
 
-/* ---- What a step is made of. ---- */
+/* ---- Roles of inputs and outputs. ---- */
 
 static bool
 hands_on(const om_prog *p, uint32_t result)
@@ -93,7 +92,7 @@ om_step_find(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
 
 /* ---- States. ---- */
 
-/* The one element of a splat stands for all. */
+/* A splat is expanded. */
 static void
 put(struct state *st, const om_tensor *from)
 {
