@@ -1,5 +1,5 @@
-/* Plans inside models.  The authority is one entry of the model's metadata;
- * what is written to single values is a mirror for readers, and may be lost. */
+/* Plans inside models.  One entry of the model's metadata is authoritative; annotations of
+ * individual values are informative mirrors and may be lost. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -11,14 +11,14 @@
 #include "onnx/annotate.h"
 #include "onnx/model.h"
 
-/* ---- Taking away. ---- */
+/* ---- Removing a plan. ---- */
 
 struct strip {
-	bool compat;             /* keys of others that were written along */
+	bool compat;             /* also remove keys of other tools that were written with the plan */
 	size_t gone;
 };
 
-/* Facts about the model stay. */
+/* Properties of the model are kept. */
 static bool
 is_fact(const char *key)
 {
@@ -47,7 +47,7 @@ strip_props(struct strip *st, struct props p)
 	*p.n = left;
 }
 
-/* Infos that were added for the sake of a mirror go as a whole. */
+/* A value_info that was added only for a mirror is removed entirely. */
 static void
 strip_infos(struct strip *st, size_t *n, Onnx__ValueInfoProto **info)
 {
@@ -146,7 +146,7 @@ om_shapes_text(const om_prog *p, om_arena *mem)
 	return text;
 }
 
-/* All arenas as if they were one. */
+/* Totals over all arenas. */
 static om_plan_arena
 sum_of(const om_plan *plan)
 {
@@ -163,7 +163,7 @@ sum_of(const om_plan *plan)
 	return all;
 }
 
-/* The sums; then each arena, where there are several. */
+/* The totals, followed by each arena if there are several. */
 static const char *
 summary_text(const om_plan *plan, om_arena *mem)
 {
@@ -186,10 +186,10 @@ struct mirror {
 	const om_alias **alias;    /* by value id */
 	const om_plan_multi_view **view;
 	bool compat;
-	bool is_open;              /* shapes depend on what was bound */
+	bool is_open;              /* shapes depend on bound dims */
 };
 
-/* Where it lies in some round. */
+/* The placement in one phase of a multi-view. */
 static const char *
 phase_text(const struct mirror *w, const om_value *v, const om_region *r)
 {
@@ -207,7 +207,7 @@ phase_text(const struct mirror *w, const om_value *v, const om_region *r)
 	return om_printf(w->tmp, "%s:%" PRIu64 "+%" PRIu64, base->where == OM_WEIGHT ? "w" : "x", offset, bytes);
 }
 
-/* PHASE=PLACE for each round that has a place of its own. */
+/* PHASE=PLACEMENT for each iteration of the prologue and each phase of the period. */
 static const char *
 view_text(const struct mirror *w, const om_value *v, const om_plan_multi_view *view)
 {
@@ -256,7 +256,7 @@ is_mirrored(const struct mirror *w, const om_value *v)
 	return where == OM_IN_ARENA || where == OM_UNPLANNED || where == OM_EXTERNAL || (v && w->view[v->id]);
 }
 
-/* Room for an info of every value that has none. */
+/* Reserve capacity for a value_info of every value. */
 static void
 make_room(const struct mirror *w, Onnx__GraphProto *g, const om_block *b)
 {
@@ -271,8 +271,8 @@ make_room(const struct mirror *w, Onnx__GraphProto *g, const om_block *b)
 	g->value_info = more;
 }
 
-/* Its type goes along.  Its shape only where that is the model's, not that of
- * this plan alone. */
+/* Add a value_info with the type of the value.  The shape is included only if it does not depend
+ * on bound dims, which are specific to this plan. */
 static Onnx__ValueInfoProto *
 add_info(const struct mirror *w, Onnx__GraphProto *g, const om_value *v)
 {
@@ -297,7 +297,7 @@ mirror_value(const struct mirror *w, const om_map *infos, Onnx__GraphProto *g, c
 		return;
 	const om_placement *at = &w->plan->place[v->id];
 	Onnx__ValueInfoProto *info = om_map_get(infos, v->name);
-	if (!info && v->type.elem == OM_UNDEFINED)  /* of a branch that cannot run */
+	if (!info && v->type.elem == OM_UNDEFINED)  /* in a branch that cannot run */
 		return;
 	if (!info)
 		info = add_info(w, g, v);
@@ -319,7 +319,7 @@ list_infos(om_map *map, size_t n, Onnx__ValueInfoProto *const *info)
 
 static void mirror_graph(const struct mirror *w, Onnx__GraphProto *g, const om_block *b);
 
-/* Nodes stand in the order of the ops, bodies in that of the attributes. */
+/* Nodes are in the order of the ops, and bodies in the order of the attributes. */
 static void
 mirror_bodies(const struct mirror *w, const Onnx__NodeProto *n, const om_op *op)
 {
@@ -379,7 +379,7 @@ has_open_inputs(const Onnx__GraphProto *g)
 	return false;
 }
 
-/* The sizes that onnxsim gives count the graph's inputs; ours never do. */
+/* Sizes in onnxsim's keys include the graph's inputs, ours do not: omit them if there are inputs. */
 static void
 write_compat(const struct mirror *w)
 {

@@ -1,4 +1,4 @@
-/* What the writers and the reader of plans share. */
+/* Shared by the writers and the reader of plans. */
 #ifndef OM_ANNOTATE_H
 #define OM_ANNOTATE_H
 
@@ -11,16 +11,16 @@
 #define OM_KEY_GRAPH     OM_KEY "plan.graph"
 #define OM_KEY_SHAPES    OM_KEY "plan.shapes"
 #define OM_KEY_SUMMARY   OM_KEY "plan.summary"
-#define OM_KEY_TIE       OM_KEY "tie"     /* facts about the model, not about a plan: these three stay */
+#define OM_KEY_TIE       OM_KEY "tie"     /* properties of the model, not of a plan: strip keeps these three */
 #define OM_KEY_PHASE     OM_KEY "phase"
 #define OM_KEY_AGAIN     OM_KEY "rematerialized_from"
 #define OM_KEY_MEM       OM_KEY "mem"
 #define OM_KEY_ALIAS     OM_KEY "alias"
 #define OM_KEY_SCOPE     OM_KEY "scope"
-#define OM_KEY_ADDED     OM_KEY "added"   /* a value_info that was not there before */
-#define OM_KEY_COMPAT    OM_KEY "compat"  /* whose keys were written too */
+#define OM_KEY_ADDED     OM_KEY "added"   /* marks a value_info that annotation added */
+#define OM_KEY_COMPAT    OM_KEY "compat"  /* the other tool whose keys were also written */
 
-/* A list of metadata, wherever it is. */
+/* A metadata_props list of any message. */
 struct props {
 	size_t *n;
 	Onnx__StringStringEntryProto ***list;
@@ -28,41 +28,41 @@ struct props {
 
 #define PROPS(message)  ((struct props){&(message)->n_metadata_props, &(message)->metadata_props})
 
-const char *om_prop_find(struct props p, const char *key);   /* NULL: it is not there */
+const char *om_prop_find(struct props p, const char *key);   /* NULL: absent */
 void om_prop_set(om_arena *mem, struct props p, const char *key, const char *value);
 void om_prop_remove(struct props p, const char *key);
 
-/* Lifetimes in a file are places in a scope: `first` and `last` op of the
- * scope that the value is defined in; the number of ops stands for the scope's
- * end.  Exact when om_span_first() and om_span_last() give the very steps. */
+/* A lifetime as stored in a file: indices of the first and last op in the scope that
+ * defines the value; the number of ops denotes the end of the scope.  Exact if
+ * om_span_first() and om_span_last() reproduce the steps. */
 typedef struct om_span {
 	uint32_t first, last;
 	bool is_exact;
 } om_span;
 
-/* By block id: values by name. */
+/* Maps from name to value, by block id. */
 om_map *om_values_by_name(const om_prog *p, om_arena *mem);
 
-/* By block id: the ops of a block by index. */
+/* The ops of each block by index, by block id. */
 om_op ***om_ops_by_index(const om_prog *p, om_arena *mem);
 
-/* By the place of a node in the block's graph: the op that it became, or NULL. */
+/* By index of a node in the graph of the block: the op imported from it, or NULL. */
 om_op **om_ops_by_node(const om_block *b, om_arena *mem);
 om_span om_span_of(om_op *const *ops, const om_value *v, const om_placement *at);
 
-/* From places to steps: a lifetime starts when its op starts and ends when it
- * is complete; a body's parameter that is there from its first op on starts
- * when the owner starts. */
+/* Convert op indices to steps: a lifetime starts at the first step of its first op and ends
+ * at the last step of its last op.  The lifetime of a body parameter that starts at the first
+ * op starts with the owner of the body. */
 uint32_t om_span_first(om_op *const *ops, const om_value *v, uint32_t index);
 uint32_t om_span_last(om_op *const *ops, const om_value *v, uint32_t index);
 
 const char *om_alias_text(om_alias_kind kind);
 bool om_alias_find(const char *text, om_alias_kind *kind);
 
-/* What an op is called in a plan; NULL when it has no outputs. */
+/* The value that identifies an op in a plan: its first output; NULL if it has none. */
 const om_value *om_op_first_output(const om_op *op);
 
-/* "x:1,3,224,224;mask:1,?" from a program whose inputs are bound. */
+/* The input shapes of a program with bound inputs, as "x:1,3,224,224;mask:1,?". */
 const char *om_shapes_text(const om_prog *p, om_arena *mem);
 
 /* "sha256:<hex>" */

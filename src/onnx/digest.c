@@ -1,9 +1,8 @@
-/* The digest of a graph, "canon1": what decides where a plan fits, and nothing
- * else.  docs/plan-format.md is its definition; the order of tokens here is
- * that of the text there.
+/* The graph digest "canon1": covers exactly the properties that determine whether a plan
+ * applies.  docs/plan-format.md defines it; tokens are hashed in the order given there.
  *
- * Everything is hashed as tokens, each with its length in front, so that no two
- * different graphs give the same bytes.
+ * Input is hashed as length-prefixed tokens, so that different graphs give different
+ * byte sequences.
  */
 #include <config.h>
 
@@ -15,7 +14,7 @@
 #include "base/sha256.h"
 #include "onnx/model.h"
 
-/* Elements of constants steer shapes when they are few, or whole numbers. */
+/* Maximum number of elements of constants to hash, as they may determine shapes: any type; integers. */
 enum { SMALL = 1024, SMALL_INTEGERS = 64 * 1024 };
 
 struct digest {
@@ -23,9 +22,9 @@ struct digest {
 	om_model *m;
 	om_arena *mem;
 	om_sha256 *hash;
-	bool full;                       /* weights too */
-	om_map functions;                /* by key: those of the model */
-	om_map used;                     /* by key: those that are called */
+	bool full;                       /* include all weights */
+	om_map functions;                /* by key: functions of the model */
+	om_map used;                     /* by key: functions that are called */
 	const Onnx__FunctionProto **use;
 	size_t nuse, capuse;
 };
@@ -64,7 +63,7 @@ data(struct digest *d, const ProtobufCBinaryData *b)
 	bytes(d, b->data, b->len);
 }
 
-/* The four bytes of a float, lowest first. */
+/* The four bytes of a float, little-endian. */
 static void
 real(struct digest *d, float f)
 {
@@ -85,7 +84,7 @@ texts(struct digest *d, size_t n, char *const *s)
 		text(d, s[k]);
 }
 
-/* Things in order of their names; those of one name keep theirs. */
+/* Items to be sorted by name; the sort is stable. */
 struct named {
 	const char *name;
 	size_t place;
@@ -188,7 +187,7 @@ infos(struct digest *d, size_t n, Onnx__ValueInfoProto *const *info)
 
 /* ---- Tensors. ---- */
 
-/* Strings have no size of their own: what they hold is counted. */
+/* String elements have no fixed size; their contents are counted. */
 static uint64_t
 size_of(const Onnx__TensorProto *t)
 {
@@ -217,7 +216,7 @@ is_wanted(const struct digest *d, const Onnx__TensorProto *t)
 	    || ((om_dtype_is_integer(e) || e == OM_BOOL) && n <= SMALL_INTEGERS);
 }
 
-/* Elements row major, lowest byte first, whatever field they came in; unused
+/* Elements in row-major order, little-endian, independent of the field that stores them; unused
  * bits of packed types are zero. */
 static om_status
 elements(struct digest *d, const Onnx__TensorProto *t)
@@ -476,7 +475,7 @@ function(struct digest *d, const Onnx__FunctionProto *f)
 	return nodes(d, f->n_node, f->node);
 }
 
-/* Functions that are called, also by one another. */
+/* Functions that are called, directly or by other functions. */
 static om_status
 functions(struct digest *d)
 {
@@ -484,7 +483,7 @@ functions(struct digest *d)
 	om_arena *mem = om_arena_new();
 	om_status st = OM_OK;
 
-	look.hash = om_sha256_new(mem);  /* only to see what bodies call */
+	look.hash = om_sha256_new(mem);  /* discarded: this walk only collects calls */
 	for (size_t k = 0; k < look.nuse && st == OM_OK; k++)
 		st = nodes(&look, look.use[k]->n_node, look.use[k]->node);
 	om_arena_free(mem);

@@ -1,4 +1,4 @@
-/* External data: files beside the model, mapped and never copied. */
+/* External data: files in the model's folder, mapped and not copied. */
 #include <config.h>
 
 #include <errno.h>
@@ -22,7 +22,7 @@ climbs(const char *location)
 	return false;
 }
 
-/* Links are followed, but may not lead out of the folder. */
+/* Symbolic links are followed, but must not lead out of the folder. */
 static bool
 is_inside(const char *folder, const char *path)
 {
@@ -30,7 +30,7 @@ is_inside(const char *folder, const char *path)
 	return strncmp(folder, path, n) == 0 && (path[n] == '/' || strcmp(folder, "/") == 0);
 }
 
-/* Without going back to a guard, as the caller holds more. */
+/* Returns NULL instead of unwinding to a guard, because the caller owns other resources. */
 static const char *
 copy_try(om_arena *mem, const char *text)
 {

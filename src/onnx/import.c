@@ -1,13 +1,13 @@
-/* A model as a program.
+/* Import of a model as a program.
  *
- * A graph is read in four steps: its parameters, constants and the outputs of
- * all nodes get values, so that nodes may stand in any order; then inputs,
- * attributes and bodies are resolved, innermost scope first; then the results;
- * then the ops are put in an order that works.  All in linear time: names are
- * looked up in a map a scope.
+ * A graph is read in four steps.  Values are created for parameters, constants and
+ * the outputs of all nodes, so that nodes may be in any order; then inputs,
+ * attributes and bodies are resolved, innermost scope first; then results; then the
+ * ops are sorted topologically.  This takes linear time: each scope has a map of
+ * names.
  *
- * A function is read the same way, into a program of its own that shares the
- * memory of the first one: its values are none of the program's.
+ * A function is read the same way into its own program, which shares the memory of
+ * the main program; its values do not belong to the main program.
  */
 #include <config.h>
 
@@ -19,13 +19,13 @@
 struct import {
 	om_session *s;
 	om_model *m;
-	om_prog *p;              /* the program, or that of the function that is read */
-	const om_prog *whole;    /* the program */
+	om_prog *p;              /* the main program, or that of the function being read */
+	const om_prog *whole;    /* the main program */
 	om_arena *tmp;
 	om_map functions;
 };
 
-/* An op that depends on another through its bodies. */
+/* A dependence of an op on another through values captured by its bodies. */
 struct capture {
 	om_op *def;
 	struct capture *next;
@@ -35,8 +35,8 @@ struct node {
 	om_op *op;
 	const Onnx__NodeProto *proto;
 	struct capture *captures;
-	struct capture *rest;        /* while sorting: captures not looked at yet */
-	uint32_t k;                  /* inputs looked at */
+	struct capture *rest;        /* while sorting: captures not visited yet */
+	uint32_t k;                  /* number of inputs visited */
 	enum { NEW, OPEN, DONE } state;
 };
 
@@ -48,7 +48,7 @@ struct scope {
 	om_map data;             /* initializers by name, dense or sparse */
 	struct node *node;
 	size_t nnode;
-	struct node *reading;    /* whose attributes are being read */
+	struct node *reading;    /* the node whose attributes are being read */
 };
 
 static const char *
@@ -59,15 +59,15 @@ where(const om_block *b)
 
 /* ---- Values. ---- */
 
-/* Is `v`, of the scope `o`, seen by the bodies of the op that is read there?
- * What that op gives, and what comes behind it, is not: a name may be used again. */
+/* Is `v`, of scope `o`, visible in the bodies of the op that is being read there?  Outputs of
+ * that op and of later ops are not visible, so their names may be reused. */
 static bool
 is_seen(const struct scope *o, const om_value *v)
 {
 	return !v->def || !o->reading || v->def->index < o->reading->op->index;
 }
 
-/* The scope around `sc` in which something of that name is seen. */
+/* The innermost scope enclosing `sc` in which a value of that name is visible. */
 static const struct scope *
 seen_in(const struct scope *sc, const char *name)
 {
@@ -96,9 +96,8 @@ define(struct import *im, struct scope *sc, const char *name, om_value **out)
 	return OM_OK;
 }
 
-/* What a body takes may be called like something around it, and hides that:
- * checkers and runtimes let it, if with nothing else.  In a program names are
- * unique, so it gets another one. */
+/* A parameter of a body may shadow a name of an enclosing scope: checkers and runtimes permit
+ * it for parameters only.  Names in a program are unique, so the parameter is renamed. */
 static om_status
 define_param(struct import *im, struct scope *sc, const char *name, om_value **out)
 {
@@ -110,7 +109,7 @@ define_param(struct import *im, struct scope *sc, const char *name, om_value **o
 	return OM_OK;
 }
 
-/* What the file says about a value, when it does. */
+/* Apply the declared type and shape of a value, if the file has them. */
 static om_status
 declare(struct import *im, om_value *v, const Onnx__ValueInfoProto *info)
 {
@@ -154,8 +153,8 @@ sparse_name(const Onnx__SparseTensorProto *t)
 	return t->values ? om_text(t->values->name) : "";
 }
 
-/* Up to IR 3 every initializer had to be an input as well: it is a weight all
- * the same.  Since IR 4 one that is an input may be overridden. */
+/* Up to IR 3 every initializer had to be an input too, but it is still a constant.  Since IR 4
+ * an initializer that is an input may be overridden. */
 static om_status
 read_param(struct import *im, struct scope *sc, const Onnx__ValueInfoProto *info)
 {
@@ -213,7 +212,7 @@ read_declared(struct scope *sc, size_t n, Onnx__ValueInfoProto *const *info)
 			om_map_set(&sc->declared, info[k]->name, info[k]);
 }
 
-/* ---- Nodes: what they give. ---- */
+/* ---- Nodes: outputs. ---- */
 
 static const char *
 function_key(om_arena *mem, const char *domain, const char *name, const char *overload)
@@ -264,10 +263,10 @@ read_node(struct import *im, struct scope *sc, struct node *n)
 	return read_outputs(im, sc, n);
 }
 
-/* ---- Nodes: what they take. ---- */
+/* ---- Nodes: inputs and attributes. ---- */
 
-/* The value called `name` as seen from `sc`.  One of an outer scope makes the
- * op there, whose body this is, depend on it. */
+/* The value called `name` that is visible in `sc`.  If it belongs to an outer scope, the op of
+ * that scope which contains this body depends on it. */
 static om_value *
 resolve(struct import *im, const struct scope *sc, const char *name)
 {
@@ -383,8 +382,8 @@ read_graphs(struct import *im, struct scope *sc, struct node *n, const char *nam
 	return OM_OK;
 }
 
-/* What an attribute holds.  A message that is not there is a zero that was not
- * written for the simple kinds, and an error for the others. */
+/* Read the contents of an attribute.  An absent field is a zero that was not written for scalar
+ * kinds and lists, and an error for message kinds. */
 static om_status
 read_elements(struct import *im, struct scope *sc, struct node *n, const Onnx__AttributeProto *a, om_attr *to)
 {
@@ -479,9 +478,9 @@ resolve_node(struct import *im, struct scope *sc, struct node *n)
 	return check_attrs(im, n->op);
 }
 
-/* ---- Order: every op right after what it needs, else as in the file. ---- */
+/* ---- Order: topological, otherwise as in the file. ---- */
 
-/* The next op of the same block that `n` needs and that is not done. */
+/* The next op of the same block that `n` depends on and that is not done. */
 static struct node *
 next_need(const struct scope *sc, struct node *n)
 {
@@ -617,7 +616,7 @@ read_opsets(struct import *im, size_t n, Onnx__OperatorSetIdProto *const *from, 
 static om_status
 read_defaults(struct import *im, struct scope *sc, const Onnx__FunctionProto *f, om_function *to)
 {
-	/* Attributes are read as those of an op; this one stays outside. */
+	/* Attributes are read as those of an op; this op is not added to the program. */
 	struct node holder = {.op = om_op_new(im->p, "", to->name, 1, 0, 0)};
 
 	holder.op->opdef = NULL;
@@ -671,7 +670,7 @@ read_function(struct import *im, om_function *to)
 	return st == OM_OK ? st : om_note(im->s, st, "reading function %s", to->name);
 }
 
-/* All functions are known before the first body is read: they call each other. */
+/* All functions are declared before the first body is read, because they may call each other. */
 static om_status
 read_functions(struct import *im, const Onnx__ModelProto *m)
 {

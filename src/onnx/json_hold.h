@@ -1,4 +1,4 @@
-/* JSON that ends with an arena, also where memory runs out before it is complete. */
+/* JSON owned by an arena, so that it is released also if memory runs out during construction. */
 #ifndef OM_JSON_HOLD_H
 #define OM_JSON_HOLD_H
 
@@ -12,8 +12,8 @@ om_json_release(void *at)
 	json_decref(*(json_t **)at);
 }
 
-/* A place for JSON that the arena releases.  Made first: nothing may fail between the JSON and
- * its place. */
+/* A slot for JSON that the arena releases.  Create it before the JSON, so that no failure can
+ * occur between creating the JSON and storing it. */
 static inline json_t **
 om_json_hold(om_arena *mem)
 {

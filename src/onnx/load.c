@@ -1,4 +1,4 @@
-/* Models from files and memory. */
+/* Loading models from files and memory. */
 #include <config.h>
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 /* ---- Whole files. ---- */
 
-/* Pipes and other things without a size. */
+/* For pipes and other inputs without a known size. */
 static om_status
 read_all(om_session *s, const char *path, int fd, struct whole *w)
 {
@@ -91,12 +91,12 @@ om_whole_open(om_session *s, om_arena *mem, const char *path, const struct whole
 	return r;
 }
 
-/* ---- Memory of messages: small things from the arena, large ones as lumps
- * that can be given back, and whose failing is a sentence. ---- */
+/* ---- Memory of messages: small blocks from the arena, large ones as lumps that can be freed
+ * individually and whose allocation failure is reported. ---- */
 
 struct lump {
 	struct lump *prev, *next;
-	size_t size;                 /* 0: it is in the arena */
+	size_t size;                 /* 0: allocated in the arena */
 	_Alignas(max_align_t) unsigned char mem[];
 };
 

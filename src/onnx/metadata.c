@@ -1,7 +1,7 @@
-/* What a model says about itself in its metadata, beside the plan: which results are
- * parameters of the next run, and what part of a training step a node belongs to.
+/* Metadata of a model other than the plan: which results are parameters of the next run, and
+ * to which phase of a training step a node belongs.
  *
- * A note is a help: one that says nothing true is passed over with a warning. */
+ * Metadata is advisory: invalid entries are ignored with a warning. */
 #include <config.h>
 
 #include <jansson.h>
@@ -86,7 +86,7 @@ om_metadata_write_op(om_arena *mem, const om_op *op, Onnx__NodeProto *node)
 	write_entry(mem, PROPS(node), OM_KEY_AGAIN, op->rematerialized_from);
 }
 
-/* ---- The model: what is handed on. ---- */
+/* ---- The model: carried values. ---- */
 
 static uint32_t
 place_of(size_t n, Onnx__ValueInfoProto *const *list, const char *name)
@@ -97,7 +97,7 @@ place_of(size_t n, Onnx__ValueInfoProto *const *list, const char *name)
 	return UINT32_MAX;
 }
 
-/* Inputs and outputs of the file are those of the program, in their order. */
+/* Inputs and outputs of the file correspond to those of the program, in order. */
 void
 om_metadata_read(om_session *s, om_prog *p, om_model *m)
 {

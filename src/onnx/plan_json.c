@@ -1,5 +1,5 @@
-/* A plan as a JSON document, "memplan/1"; docs/plan-format.md says what is
- * in it. */
+/* Writes a plan as a JSON document, "memplan/1"; the format is defined in
+ * docs/plan-format.md. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -21,10 +21,10 @@ struct writer {
 	om_map *values;          /* by block id: values by name */
 	const char *bad;         /* a name that is not UTF-8 */
 	bool too_large;
-	bool has_other_nodes;    /* than the model, where that stands in another order */
+	bool has_other_nodes;    /* the nodes of a graph in another order differ from the ops */
 };
 
-/* ---- Steps and places in a scope. ---- */
+/* ---- Steps and op indices. ---- */
 
 om_map *
 om_values_by_name(const om_prog *p, om_arena *mem)
@@ -74,7 +74,7 @@ om_span_last(om_op *const *ops, const om_value *v, uint32_t index)
 	return is_body_param(v) ? v->block->owner->end : v->block->end;
 }
 
-/* The op whose steps hold `step`; the number of ops from the block's end on. */
+/* Index of the op whose steps include `step`; the number of ops at the end of the block. */
 static uint32_t
 index_of(om_op *const *ops, const om_block *b, uint32_t step)
 {
@@ -120,7 +120,7 @@ number(struct writer *w, uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
-/* The writer's arena has all lists and objects; numbers and texts belong to what they are in. */
+/* The writer's arena owns all lists and objects; numbers and strings are owned by their container. */
 static json_t *
 list(struct writer *w)
 {
@@ -182,7 +182,7 @@ inputs(struct writer *w)
 	return all;
 }
 
-/* Symbols that stand for a number by now, in order of appearance. */
+/* Symbols that are bound to a number, in order of appearance. */
 static json_t *
 symbols(struct writer *w)
 {
@@ -287,8 +287,8 @@ om_ops_by_node(const om_block *b, om_arena *mem)
 	return of;
 }
 
-/* Do the nodes stand as the ops do?  Nodes that are no ops, and ops that are no
- * nodes, come with a model that was updated, which puts all in order. */
+/* Are the nodes in the order of the ops?  Nodes without an op and ops without a node are
+ * ignored: they require an update of the model, which writes nodes in program order. */
 static bool
 is_in_file_order(const struct writer *w, const om_block *b)
 {
@@ -304,7 +304,7 @@ is_in_file_order(const struct writer *w, const om_block *b)
 	return true;
 }
 
-/* The indices of the nodes, as they run. */
+/* The node indices in execution order. */
 static json_t *
 node_list(struct writer *w, const om_block *b)
 {
@@ -324,8 +324,8 @@ node_list(struct writer *w, const om_block *b)
 	return all;
 }
 
-/* "file", or that of the graph; a body whose nodes stand in another order than
- * they run has a list in its scope. */
+/* "file", or the node list of the main graph; a body whose file order differs from its
+ * execution order has a list in its scope. */
 static json_t *
 order(struct writer *w)
 {
@@ -347,8 +347,8 @@ scope_rows(struct writer *w, json_t *rows, const om_block *b)
 			row(w, rows, op->out[k]);
 }
 
-/* The name of a value of `b` or of a scope around it; with the path of its scope
- * where another value of that name is nearer. */
+/* The name of a value of `b` or of an enclosing scope; qualified with the path of its scope if
+ * another value shadows the name. */
 static json_t *
 seen_name(struct writer *w, const om_block *b, const om_value *v)
 {
@@ -362,7 +362,7 @@ seen_name(struct writer *w, const om_block *b, const om_value *v)
 	return j;
 }
 
-/* An offset into arena 0, or an object. */
+/* A region: an offset into arena 0, or an object. */
 static json_t *
 region(struct writer *w, const om_block *b, const om_region *r)
 {
@@ -421,7 +421,7 @@ views(struct writer *w, json_t *scope, const om_block *b)
 	}
 }
 
-/* Scopes in order of the run, each before those in it. */
+/* Scopes in execution order, each before the scopes nested in it. */
 static void
 scope(struct writer *w, json_t *scopes, const om_block *b)
 {

@@ -1,6 +1,6 @@
-/* Plans out of models: the document is checked against its digest, the model
- * against the document's, and every name against the program.  Whether the plan
- * is right is for om_plan_verify() to say. */
+/* Reads plans from models.  The document is checked against its digest, the model against
+ * the graph digest in the document, and every name against the program.  om_plan_verify()
+ * checks the plan itself. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "onnxmem/builder.h"
 #include "onnx/model.h"
 
-/* What `fold` computes by default. */
+/* The default size limit of pass `fold`. */
 enum { FOLD_LIMIT = 65536 };
 
 struct reader {
@@ -28,7 +28,7 @@ struct reader {
 	om_op ***ops;             /* by block id: ops by index */
 	om_map scopes;            /* blocks by path */
 	om_map *values;           /* by block id: values by name */
-	bool *seen;               /* by block id: its rows were read */
+	bool *seen;               /* by block id: its rows have been read */
 	const om_alias **alias;   /* by value id */
 	uint8_t *state;           /* by value id */
 };
@@ -39,7 +39,7 @@ enum { OPEN, PLACED, UNPLANNED };
 
 /* ---- The text. ---- */
 
-/* An entry of the model's metadata; twice the same key is refused. */
+/* Find an entry of the model's metadata; a duplicate key is an error. */
 static om_status
 find_key(om_session *s, const om_model *m, const char *key, const char **value)
 {
@@ -57,7 +57,7 @@ find_key(om_session *s, const om_model *m, const char *key, const char **value)
 	return OM_OK;
 }
 
-/* The plan inside the model: whole, and said to be for this graph. */
+/* Check that the plan in the model is unmodified, and that it was made for this graph. */
 static om_status
 check_keys(struct reader *r, const char *text, const char *graph)
 {
@@ -110,7 +110,7 @@ load(struct reader *r, const char *sidecar, const char *graph)
 	return parse(r, text, strlen(text));
 }
 
-/* ---- Pieces of JSON. ---- */
+/* ---- JSON. ---- */
 
 static om_status
 get_text(struct reader *r, const json_t *j, const char *what, const char **out)
@@ -141,7 +141,7 @@ get_index(struct reader *r, const json_t *j, const char *what, uint32_t most, ui
 	return st;
 }
 
-/* A member that is an array, or not there at all. */
+/* An optional member that is an array. */
 static om_status
 get_list(struct reader *r, const json_t *object, const char *key, json_t **out)
 {
@@ -189,7 +189,7 @@ lies_in(const om_block *b, const om_block *around)
 	return b == around;
 }
 
-/* Seen from block `b`: of its own, or of one around it.  With a path: of that one. */
+/* Find a value visible in block `b`: of `b` or of an enclosing block; with a path, of that block. */
 static om_status
 find_visible(struct reader *r, const om_block *b, const json_t *name, om_value **out)
 {
@@ -229,7 +229,7 @@ list_names(struct reader *r)
 	r->alias = OM_NEWN(r->mem, const om_alias *, r->p->nvalue);
 }
 
-/* ---- What the plan was made for. ---- */
+/* ---- Inputs for which the plan was made. ---- */
 
 static om_status
 check_head(struct reader *r, const char *graph)
@@ -249,7 +249,7 @@ check_head(struct reader *r, const char *graph)
 	return OM_OK;
 }
 
-/* The failure of a callee, in the name of the plan. */
+/* Report the failure of a callee as a mismatch of the plan. */
 static om_status
 not_for(struct reader *r, om_status st)
 {
@@ -267,7 +267,7 @@ bind_dims(struct reader *r)
 		uint64_t n;
 		OM_TRY(get_number(r, j, "a dim", INT64_MAX, &n));
 		const om_status st = om_bind_dim(r->s, r->p, symbol, (int64_t)n);
-		if (st != OM_OK && st != OM_USAGE)  /* of a symbol that only inference knows */
+		if (st != OM_OK && st != OM_USAGE)  /* OM_USAGE: the symbol appears only after inference */
 			return not_for(r, st);
 	}
 	return OM_OK;
@@ -300,7 +300,7 @@ bind_inputs(struct reader *r)
 
 /* ---- The order. ---- */
 
-/* The ops of a block in the order of a list of nodes. */
+/* Reorder the ops of a block by a list of nodes. */
 static om_status
 put_in_order(struct reader *r, om_block *b, const json_t *list)
 {
@@ -324,7 +324,7 @@ put_in_order(struct reader *r, om_block *b, const json_t *list)
 	return OM_OK;
 }
 
-/* Is everything computed before it is read? */
+/* Is every value defined before its uses? */
 static om_status
 check_order(struct reader *r, const om_block *b)
 {
@@ -370,7 +370,7 @@ read_order(struct reader *r)
 	return OM_OK;
 }
 
-/* As the passes did before the plan was made. */
+/* Bind, infer and fold, like the passes that ran before planning. */
 static om_status
 bind(struct reader *r)
 {
@@ -471,7 +471,7 @@ read_place(struct reader *r, const om_block *b, const json_t *row)
 
 /* ---- Views. ---- */
 
-/* An offset into arena 0, or where in which arena or value of a block around `b`. */
+/* A region: an offset into arena 0, or an object with an arena or a value visible in `b`. */
 static om_status
 read_region(struct reader *r, const om_block *b, const json_t *j, om_region *out)
 {
@@ -592,8 +592,8 @@ read_scopes(struct reader *r)
 	return OM_OK;
 }
 
-/* Is `v` written before `source`: by an op before, or by a body of the op that computes
- * that? */
+/* Is `v` written before `source`: by an earlier op, or in a body of the op that computes
+ * `source`? */
 static bool
 is_earlier(const om_value *v, const om_value *source)
 {
@@ -688,7 +688,7 @@ read_unplanned(struct reader *r)
 	return OM_OK;
 }
 
-/* ---- What a document does not say: who needs no place in an arena. ---- */
+/* ---- Values without a placement in an arena, which the document does not list. ---- */
 
 static void
 place_outside(struct reader *r, const om_value *v, om_location where, uint64_t offset)
@@ -719,8 +719,8 @@ place_callers(struct reader *r)
 			place_outside(r, g->result[k], OM_EXTERNAL, 0);
 }
 
-/* Aliases of what is outside are outside.  Circles end: what stays open has no
- * place. */
+/* Aliases of values outside the arenas are outside too.  The hop limit terminates alias cycles,
+ * which leave their values without a placement. */
 static void
 place_aliases(struct reader *r)
 {
@@ -737,7 +737,7 @@ place_aliases(struct reader *r)
 	}
 }
 
-/* A plan is for a program without calls but those that rows stand for. */
+/* Plans are made after inlining: bind the remaining calls to operator definitions. */
 static void
 bind_calls(om_prog *p)
 {
@@ -783,7 +783,7 @@ model_read_plan_guarded(om_session *s, om_model *m, om_prog *p, const char *side
 	const om_status st = read_plan(&r, sidecar);
 
 	om_arena_free(r.mem);
-	/* Ops may stand in another order now, so nothing else is known that was. */
+	/* Ops may have been reordered, so all other facts are invalidated. */
 	om_facts_set(p, 0, st == OM_OK ? OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_PLAN : 0);
 	return st;
 }

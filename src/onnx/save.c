@@ -1,8 +1,8 @@
-/* Models to files.
+/* Saving models to files.
  *
- * A file is written beside its place and renamed, so that whoever reads it
- * sees the old one or the new one, whole.  Messages are packed piece by piece:
- * no copy of the model is made.
+ * A file is written under a temporary name and renamed, so that readers see either
+ * the complete old or the complete new file.  Messages are packed incrementally,
+ * without a second copy of the model in memory.
  */
 #include <config.h>
 
@@ -19,7 +19,7 @@
 /* ---- Writing. ---- */
 
 struct sink {
-	ProtobufCBuffer base;    /* first: protobuf-c hands back a pointer to it */
+	ProtobufCBuffer base;    /* first member: protobuf-c passes a pointer to it back */
 	FILE *to;
 	bool failed;
 };
@@ -63,7 +63,7 @@ write_beside(om_session *s, const char *path, const char *temp, const ProtobufCM
 	return st;
 }
 
-/* Pipes and devices are written where they are. */
+/* Pipes and devices are written directly. */
 static om_status
 write_through(om_session *s, const char *path, const ProtobufCMessage *message)
 {
@@ -97,7 +97,7 @@ om_message_save(om_session *s, const char *path, const ProtobufCMessage *message
 	return r;
 }
 
-/* ---- External data goes along. ---- */
+/* ---- Copying external data. ---- */
 
 struct locations {
 	om_map seen;
@@ -119,7 +119,7 @@ note_location(struct locations *l, const Onnx__TensorProto *t)
 	}
 }
 
-/* Tensors are anywhere: in attributes, in functions, in training graphs. */
+/* Search all messages: tensors occur in attributes, functions and training graphs. */
 static void
 find_locations(struct locations *l, const ProtobufCMessage *m)
 {
@@ -131,7 +131,7 @@ find_locations(struct locations *l, const ProtobufCMessage *m)
 		if (f->type != PROTOBUF_C_TYPE_MESSAGE)
 			continue;
 		if (f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
-			continue;  /* types and dims: no tensors */
+			continue;  /* types and dims contain no tensors */
 		if (f->label == PROTOBUF_C_LABEL_REPEATED) {
 			const size_t n = *(const size_t *)(base + f->quantifier_offset);
 			ProtobufCMessage *const *list = *(ProtobufCMessage *const *const *)(base + f->offset);
@@ -187,8 +187,8 @@ copy_to(om_session *s, const char *to, const struct whole *w)
 	return good ? OM_OK : om_fail(s, OM_IO, "%s cannot be written: %s", to, strerror(error));
 }
 
-/* A copy, whole or not there.  No link, which would cost nothing: the onnx package refuses
- * data that has several names, and would then refuse the model that it was taken from. */
+/* Copy a file atomically.  A hard link would be cheaper, but the onnx package rejects external data
+ * with several links, and would then reject the original model. */
 static om_status
 bring(om_session *s, const char *from, const char *to)
 {
@@ -235,8 +235,8 @@ bring_all(om_session *s, const om_model *m, const char *path, om_arena *mem)
 
 /* ---- Models. ---- */
 
-/* What can be refused is refused before any data is brought.  Data that is
- * mapped must not be written over either. */
+/* Check the destination before any data is copied.  Mapped external data must not be
+ * overwritten either. */
 static om_status
 check_target(om_session *s, const om_model *m, const char *path)
 {

@@ -1,4 +1,4 @@
-/* Tensors and types, from messages and to messages. */
+/* Conversion of tensors and types from and to messages. */
 #include <config.h>
 
 #include <errno.h>
@@ -25,7 +25,7 @@ field_of(om_dtype t)
 	}
 }
 
-/* A look at one tensor message. */
+/* State of reading one tensor message. */
 struct look {
 	om_session *s;
 	om_model *m;
@@ -33,7 +33,7 @@ struct look {
 	const Onnx__TensorProto *t;
 	const char *name;
 	om_tensor *out;
-	uint64_t bytes;          /* that the elements take */
+	uint64_t bytes;          /* size of the elements */
 };
 
 static om_status
@@ -46,7 +46,7 @@ short_of(const struct look *l, uint64_t wants, uint64_t got)
 		wants, got);
 }
 
-/* ---- Floats of six bits. ---- */
+/* ---- 6-bit floating point. ---- */
 
 static bool
 is_six(om_dtype t)
@@ -54,8 +54,8 @@ is_six(om_dtype t)
 	return t == OM_FLOAT6E2M3 || t == OM_FLOAT6E3M2;
 }
 
-/* Raw data has them without gaps, four in three bytes, the first one lowest; in memory
- * each has a byte. */
+/* In raw data, four elements are packed in three bytes, starting at the lowest bits; in memory
+ * each takes one byte. */
 static uint64_t
 raw_bytes(om_dtype t, uint64_t bytes)
 {
@@ -68,7 +68,7 @@ unpack_six(const uint8_t *from, uint64_t n, uint8_t *to)
 	for (uint64_t k = 0; k < n; k++) {
 		const uint64_t at = k / 4 * 3 + k % 4 * 6 / 8;
 		const unsigned shift = (unsigned)(k % 4 * 6 % 8);
-		const unsigned above = shift > 2 ? from[at + 1] : 0;   /* only then is there a next byte for sure */
+		const unsigned above = shift > 2 ? from[at + 1] : 0;   /* otherwise there may be no next byte */
 		to[k] = (uint8_t)((from[at] >> shift | above << (8 - shift)) & 63);
 	}
 }
@@ -89,8 +89,7 @@ pack_six(om_arena *mem, ProtobufCBinaryData *raw)
 	*raw = (ProtobufCBinaryData){bytes, to};
 }
 
-/* Bytes of a foreign buffer: where they lie if the machine can read them
- * there, else a copy. */
+/* Reference the bytes of a buffer in place if their alignment permits, else copy them. */
 static void
 refer(struct look *l, const void *p)
 {
@@ -163,20 +162,20 @@ read_external(struct look *l)
 	return OM_OK;
 }
 
-/* Elements as one number each, in a list of larger numbers. */
+/* Elements stored one per entry in a list of a wider type. */
 static om_status
 narrow(struct look *l, const void *from, size_t n, size_t wide, size_t size)
 {
 	if (n != l->bytes / size)
 		return short_of(l, l->bytes, (uint64_t)n * size);
 	char *to = om_alloc(l->mem, l->bytes ? l->bytes : 1);
-	for (size_t k = 0; k < n; k++)  /* the low bytes */
+	for (size_t k = 0; k < n; k++)  /* little-endian: the low bytes */
 		memcpy(to + k * size, (const char *)from + k * wide, size);
 	l->out->data = to;
 	return OM_OK;
 }
 
-/* Elements of the very width of the list. */
+/* Elements with the same width as the entries of the list. */
 static om_status
 same(struct look *l, const void *from, size_t n, size_t size)
 {
@@ -203,8 +202,8 @@ read_strings(struct look *l)
 	return OM_OK;
 }
 
-/* Packed types come as whole bytes, one a number, as all others of up to 16
- * bits do. */
+/* Packed types are stored as whole bytes, one byte per entry; other types of up to 16 bits are
+ * also stored one per entry. */
 static om_status
 read_typed(struct look *l)
 {
@@ -284,9 +283,9 @@ om_tensor_read(om_session *s, om_model *m, om_arena *mem, const Onnx__TensorProt
 
 /* ---- Sparse tensors. ---- */
 
-enum { DENSE_MOST = 1 << 28 };  /* bytes; the file's size says nothing about them */
+enum { DENSE_MOST = 1 << 28 };  /* bytes; not bounded by the size of the file */
 
-/* The place of element `k` among all; false when it is outside. */
+/* The linear index of element `k`; false if it is out of bounds. */
 static bool
 place_of(const om_tensor *indices, const om_shape *shape, size_t k, int64_t *at)
 {
@@ -356,8 +355,8 @@ read_elem(om_session *s, const char *what, int32_t n, om_dtype *out)
 	return OM_OK;
 }
 
-/* Some exporters write these for every dim that they do not know: they are no names, for what has one
- * name is equal. */
+/* Some exporters write these texts for every unknown dim.  They are not symbols, because dims with
+ * the same symbol are equal. */
 static bool
 is_symbol(const char *name)
 {
@@ -385,7 +384,7 @@ read_shape(om_session *s, om_arena *mem, const char *what, const Onnx__TensorSha
 	return OM_OK;
 }
 
-/* What a sequence, an optional or a map holds; its shape is nobody's. */
+/* The element type of a sequence, an optional or a map; its shape is ignored. */
 static om_status
 read_inner(om_session *s, om_arena *mem, const char *what, const Onnx__TypeProto *t, const om_type **out)
 {
@@ -445,7 +444,7 @@ write_strings(om_arena *mem, const om_tensor *t, Onnx__TensorProto *to)
 	return OM_OK;
 }
 
-/* One element, written out as often as the dims say. */
+/* Expand a splat. */
 static om_status
 write_splat(om_session *s, om_arena *mem, const om_tensor *t, uint64_t bytes, Onnx__TensorProto *to)
 {
@@ -497,7 +496,7 @@ om_tensor_own(om_arena *mem, om_tensor *t)
 		s[k].data = om_strndup(mem, s[k].data, s[k].size);
 }
 
-/* Symbols are names, numbers are numbers, and an open dim says nothing. */
+/* Write symbols as dim_param and numbers as dim_value; an unknown dim is left empty. */
 static Onnx__TensorShapeProto *
 write_shape(om_arena *mem, const om_shape *shape)
 {

@@ -1,9 +1,9 @@
 /* Training information of a model.
  *
- * The graph of the file stays, and what the program has besides becomes the algorithm, which goes
- * on behind it: a run of the step is a run of both.  Whatever the graph defines is read from there,
- * by its name; so the algorithm holds the ops that its results need and that define nothing of the
- * graph.  Those may be inner ops of functions that the graph calls: they are computed again. */
+ * The graph of the file is unchanged, and the rest of the program becomes the algorithm, which runs
+ * after the graph: a step runs both.  The algorithm refers to values of the graph by name, so it
+ * contains the ops that its results depend on and that define no value of the graph.  Such ops may
+ * originate in functions that the graph calls: they are recomputed. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -14,8 +14,8 @@
 struct info {
 	struct update *u;
 	om_prog *p;                  /* the same program */
-	om_map defined;              /* names of the graph */
-	om_map initial;              /* those of its initializers */
+	om_map defined;              /* names defined in the graph */
+	om_map initial;              /* names of its initializers */
 	Onnx__TrainingInfoProto *to;
 	struct nodes nodes;
 };
@@ -40,7 +40,7 @@ note_defined(struct info *i)
 			om_map_set(&i->defined, om_text(g->node[k]->output[o]), g);
 }
 
-/* Of the algorithm: it is needed, and the graph has it not. */
+/* Does the op belong to the algorithm: an output is used, and the graph defines none of them? */
 static bool
 is_added(const struct info *i, const om_op *op)
 {
@@ -68,7 +68,7 @@ is_random(const om_op *op)
 	return false;
 }
 
-/* Users stand behind what they use. */
+/* In reverse order, because users come after definitions. */
 static void
 note_added(struct info *i)
 {
@@ -106,8 +106,8 @@ is_plain_const(const om_value *v)
 	return !v->def && v->data && !v->is_overridable && !om_update_is_param(v);
 }
 
-/* What is computed again gets names that inlining the calls of the graph, which may happen later,
- * does not make. */
+/* Rename recomputed values, to avoid conflicts with the names that inlining the calls of the graph
+ * generates later. */
 static void
 rename_again(struct info *i)
 {
@@ -162,7 +162,7 @@ push_initializer(struct info *i, const om_value *v)
 	return OM_OK;
 }
 
-/* Inputs that the graph has not; states are none, but initializers. */
+/* Write inputs that the graph does not have; states become initializers instead of inputs. */
 static om_status
 write_inputs(struct info *i)
 {
@@ -189,7 +189,7 @@ write_inputs(struct info *i)
 	return OM_OK;
 }
 
-/* Results that the graph computes are outputs of it already; the loss gets another name then. */
+/* Results computed by the graph are its outputs already, except that the loss is added under a new name. */
 static void
 write_losses(struct info *i)
 {
@@ -231,7 +231,7 @@ write_info(struct update *u, om_prog *p)
 
 	OM_TRY(om_update_start(u));
 	if (om_update_versions(u))
-		om_model_strip(u->m);  /* the plan is for the old ones */
+		om_model_strip(u->m);  /* the plan is for the old opsets */
 	onnx__training_info_proto__init(i.to);
 	i.to->algorithm = OM_NEW(mem, Onnx__GraphProto);
 	onnx__graph_proto__init(i.to->algorithm);

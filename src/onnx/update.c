@@ -1,9 +1,8 @@
-/* The model made what the program is now.
+/* Updates a model from its program.
  *
- * The lists of nodes are built anew, in program order; messages of ops and
- * attributes that came from the file are taken over as they are, with whatever
- * else they hold.  Weights stay where they are: constants that are new become
- * initializers that refer to their elements.
+ * Node lists are rebuilt in program order.  Messages of ops and attributes that came
+ * from the file are reused, including unknown contents.  Weights are not moved; new
+ * constants become initializers that reference their elements.
  */
 #include <config.h>
 
@@ -20,7 +19,7 @@ name_of(const om_value *v)
 	return v ? v->name : "";
 }
 
-/* A list of names; the one that is there when it says the same. */
+/* Write a list of names; an equal list is kept. */
 static void
 write_names(struct update *u, size_t *n, char ***list, uint32_t count, om_value *const *v)
 {
@@ -53,7 +52,7 @@ is_graph(const om_attr *a)
 	return a->kind == OM_ATTR_GRAPH || a->kind == OM_ATTR_GRAPHS;
 }
 
-/* The message that an attribute came from still says what the attribute is. */
+/* Is the original message of the attribute still valid? */
 static bool
 is_kept(const om_attr *a)
 {
@@ -130,7 +129,7 @@ write_elements(struct update *u, const om_op *op, const om_attr *a, Onnx__Attrib
 	}
 }
 
-/* An attribute that stands for another one, with another name, holds the same. */
+/* A copy of the original message under a new name, if only the name differs; else NULL. */
 static Onnx__AttributeProto *
 renamed(struct update *u, const om_attr *a)
 {
@@ -191,8 +190,8 @@ opset_of(struct update *u, const om_opset *from)
 	return set;
 }
 
-/* A file has one version of each operator set.  Another one will do where it
- * has the same operator. */
+/* A file has one version of each operator set.  A different version is acceptable if it has the
+ * same operator definition. */
 static om_status
 write_opset(struct update *u, const om_op *op)
 {
@@ -277,8 +276,8 @@ om_update_value_info(struct update *u, const om_value *v)
 	return to;
 }
 
-/* The result of a body may have any name; one from around it has to go through
- * an Identity, as ONNX wants it. */
+/* The result of a body may have any name.  ONNX requires that a value of an outer scope be
+ * returned through an Identity. */
 static void
 write_result(struct update *u, const om_block *b, uint32_t k, Onnx__GraphProto *g, struct nodes *nodes)
 {
@@ -293,8 +292,8 @@ write_result(struct update *u, const om_block *b, uint32_t k, Onnx__GraphProto *
 	om_update_push(u, nodes, om_update_plain_node(u, "Identity", v->name, info->name));
 }
 
-/* The names of the graph's outputs stay.  One that is another value now gets
- * its elements through an Identity. */
+/* The names of the graph's outputs are kept.  An output that is now a different value is
+ * connected through an Identity. */
 static om_status
 write_output(struct update *u, const om_block *b, uint32_t k, const char *name, struct nodes *nodes)
 {
@@ -337,8 +336,8 @@ om_update_initializers(struct update *u, const Onnx__GraphProto *g)
 	return map;
 }
 
-/* The elements of a constant that the graph does not hold: those of the
- * message it is a copy of, external ones as well, or its own. */
+/* A message for a constant that is not in the graph: a renamed copy of its original message,
+ * which may refer to external data, or a new one with its own elements. */
 om_status
 om_update_data(struct update *u, const om_value *v, Onnx__TensorProto **out)
 {
@@ -360,7 +359,7 @@ om_update_initializer(struct update *u, Onnx__GraphProto *g, Onnx__TensorProto *
 	g->n_initializer = n;
 }
 
-/* Up to IR 3 an initializer has to be an input too; a Constant need not. */
+/* Up to IR 3 an initializer must also be an input, so a Constant node is used instead. */
 static void
 push_const(struct update *u, const om_value *v, Onnx__TensorProto *t, Onnx__GraphProto *g, struct nodes *nodes)
 {
@@ -414,7 +413,7 @@ new_graph(struct update *u, const om_block *b)
 	return g;
 }
 
-/* The infos of the file stay for those that are still there. */
+/* Keep the value_info messages of the file for values that still exist. */
 static void
 write_infos(struct update *u, size_t *n, Onnx__ValueInfoProto ***list, uint32_t count, om_value *const *v)
 {
@@ -431,7 +430,7 @@ write_infos(struct update *u, size_t *n, Onnx__ValueInfoProto ***list, uint32_t 
 	*list = all;
 }
 
-/* Inputs with a default that the file does not have. */
+/* Write defaults of inputs that the file does not have. */
 static om_status
 write_defaults(struct update *u, const om_block *b, Onnx__GraphProto *g)
 {
@@ -456,7 +455,7 @@ write_interface(struct update *u, const om_block *b, Onnx__GraphProto *g)
 	return write_defaults(u, b, g);
 }
 
-/* What a body takes has another name in the program where its own hid one around it. */
+/* Import renames body parameters that shadow an outer name: use the names of the program. */
 static void
 rename_inputs(struct update *u, const om_block *b, Onnx__GraphProto *g)
 {
@@ -532,8 +531,8 @@ note_consts(struct update *u)
 	}
 }
 
-/* Programs may be of newer operator sets, and of a newer IR, than their files were.  Were they of
- * newer sets? */
+/* Raise opset and IR versions to those of the program; returns whether an opset version was
+ * raised. */
 bool
 om_update_versions(struct update *u)
 {
@@ -554,8 +553,8 @@ om_update_versions(struct update *u)
 	return is_newer;
 }
 
-/* Training information goes on behind the graph as it was: its names are free for others in a graph
- * with other inputs and results, and its nodes are of the opset that the file had. */
+/* Drop the training information if opsets or the interface of the graph changed: it refers to names
+ * of the old graph, and its nodes use the old opsets. */
 static void
 forget_training(struct update *u, bool is_newer)
 {
@@ -623,7 +622,7 @@ write_signature(struct update *u, const om_function *fn, Onnx__FunctionProto *to
 		to->opset_import[to->n_opset_import] = opset_of(u, &fn->opset[to->n_opset_import]);
 }
 
-/* One that a pass made: its constants are nodes, and it has no defaults. */
+/* Write a function created by a pass: its constants are nodes, and it has no default attributes. */
 static om_status
 write_function(struct update *u, const om_function *fn, Onnx__FunctionProto **out)
 {
@@ -657,7 +656,7 @@ is_in_file(const Onnx__ModelProto *m, const Onnx__FunctionProto *f)
 	return false;
 }
 
-/* Those that are called; beside a graph that stays as it is, those of the file as well. */
+/* Keep functions that are called and, with `keeps`, also those of the file. */
 om_status
 om_update_functions(struct update *u, bool keeps)
 {

@@ -1,4 +1,4 @@
-/* A model that is made what the program is: what the graph and the training information share. */
+/* Updating a model from a program: shared by the graph and the training information. */
 #ifndef OM_UPDATE_H
 #define OM_UPDATE_H
 
@@ -11,8 +11,8 @@ struct update {
 	const om_prog *p;
 	om_arena *tmp;
 	bool *used;                  /* by value id */
-	const om_value **consts;     /* by block id: the first of a list */
-	const om_value **next;       /* by value id: the next of that list */
+	const om_value **consts;     /* by block id: head of a list */
+	const om_value **next;       /* by value id: next in that list */
 };
 
 struct nodes {
@@ -20,13 +20,14 @@ struct nodes {
 	size_t n, cap;
 };
 
-/* The program has to be made from the model.  Its constants are listed; nothing is used yet. */
+/* Start an update; the program must have been made from the model.  Lists its constants; no value
+ * is marked as used yet. */
 om_status om_update_start(struct update *u);
-/* The opsets that the program has: true when the file had others. */
+/* Update opset versions from the program; true if the program has a newer one than the file. */
 bool om_update_versions(struct update *u);
-/* Those that are called; beside a graph that stays as it is, those of the file as well. */
+/* Update functions: keep those that are called and, with `keeps`, also those of the file. */
 om_status om_update_functions(struct update *u, bool keeps);
-/* What a body, and those in it, reads. */
+/* Mark values read by a block and by the bodies in it as used. */
 void om_update_note_uses(struct update *u, const om_block *b);
 bool om_update_is_param(const om_value *v);
 
@@ -36,7 +37,7 @@ Onnx__NodeProto *om_update_plain_node(struct update *u, const char *type, const 
 void om_update_push(struct update *u, struct nodes *to, Onnx__NodeProto *n);
 Onnx__ValueInfoProto *om_update_value_info(struct update *u, const om_value *v);
 om_status om_update_data(struct update *u, const om_value *v, Onnx__TensorProto **out);
-/* One more initializer of a graph. */
+/* Append an initializer to a graph. */
 void om_update_initializer(struct update *u, Onnx__GraphProto *g, Onnx__TensorProto *t);
 /* The initializers of a graph, by name. */
 om_map om_update_initializers(struct update *u, const Onnx__GraphProto *g);

@@ -1,11 +1,11 @@
-/* Files of values that are no tensors: sequences, optionals, maps. */
+/* Files of non-tensor values: sequences, optionals, maps. */
 #include <config.h>
 
 #include "base/guard.h"
 #include "onnx/model.h"
 #include "onnxmem/onnx.h"
 
-/* A read or a write of one value; `what` names it in messages. */
+/* State of reading or writing one value; `what` names it in messages. */
 struct work {
 	om_session *s;
 	om_arena *mem;
@@ -33,7 +33,7 @@ read_tensor(struct work *w, const Onnx__TensorProto *p, const om_type *type, om_
 	return OM_OK;
 }
 
-/* Keys of either type as a list. */
+/* Read string or integer keys as a list. */
 static void
 read_keys(struct work *w, const Onnx__MapProto *p, om_tensor *key)
 {
@@ -51,7 +51,7 @@ read_keys(struct work *w, const Onnx__MapProto *p, om_tensor *key)
 	key->data = to;
 }
 
-/* Values, each a tensor of one element, as a list. */
+/* Read values, each a tensor with one element, as a list. */
 static om_status
 read_values(struct work *w, const Onnx__SequenceProto *p, const om_type *type, om_tensor *value)
 {
@@ -193,7 +193,7 @@ om_value_load_pb(om_session *s, const char *path, om_arena *mem, const om_type *
 static om_status write_sequence(struct work *w, const om_tensor *t, const om_type *type, Onnx__SequenceProto **out);
 static om_status write_optional(struct work *w, const om_tensor *t, const om_type *type, Onnx__OptionalProto **out);
 
-/* The numbers are those of SequenceProto and OptionalProto alike. */
+/* The codes are the same in SequenceProto and OptionalProto. */
 static int
 kind_code(const om_type *of)
 {

@@ -1,4 +1,4 @@
-/* Weights of a model, replaced. */
+/* Replacing weights of a model. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -21,7 +21,7 @@ om_model_has_weight(const om_model *m, const char *name)
 	return find(m, name) != NULL;
 }
 
-/* The elements are copied: whoever gave them changes them. */
+/* The elements are copied, because the caller may modify them later. */
 static om_status
 model_set_weight_guarded(om_session *s, om_model *m, const char *name, const om_tensor *t)
 {

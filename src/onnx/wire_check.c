@@ -1,9 +1,9 @@
-/* Packed messages, looked through before anybody trusts them.
+/* Validation of packed messages before they are unpacked.
  *
- * The reader of protobuf-c recurses as deep as messages are nested, cuts strings
- * at a NUL, and makes a structure of some hundred bytes of a message of two.
- * One walk over the bytes finds out about all three; it steps over the contents
- * of everything that is not a message.
+ * The reader of protobuf-c recurses to the nesting depth of the messages, truncates
+ * strings at a NUL, and allocates some hundred bytes for a message of two bytes.  One
+ * scan of the input detects all three; it skips the contents of fields that are not
+ * messages.
  */
 #include <config.h>
 
@@ -11,8 +11,8 @@
 
 #include "onnx/model.h"
 
-/* Memory for structures that any file may take, and that each byte may add.
- * Models made of very many small nodes come to about 20. */
+/* Limit of the memory for structures: a constant, plus an amount per byte of input.  Models with
+ * very many small nodes require about 20 per byte. */
 enum { COST_FREE = 16 << 20, COST_PER_BYTE = 48 };
 
 struct walk {
@@ -54,7 +54,7 @@ is_small_number(ProtobufCType t)
 	return t == PROTOBUF_C_TYPE_FLOAT || t == PROTOBUF_C_TYPE_DOUBLE;
 }
 
-/* Contents of a field that says its own length. */
+/* Scan the contents of a length-delimited field. */
 static om_status
 walk_contents(struct walk *w, const ProtobufCFieldDescriptor *f, struct span in, unsigned depth)
 {
