@@ -1,9 +1,9 @@
-/* Options of passes that are options of the command line, too. */
+/* Options of passes that are also command-line options. */
 #include <config.h>
 
 #include "host/host.h"
 
-/* A pipeline that is being written. */
+/* A pipeline under construction. */
 struct text {
 	om_arena *mem;
 	const char *text;
@@ -22,7 +22,7 @@ is_pass(const char *text, const char *name)
 	return strlen(name) == n && memcmp(text, name, n) == 0;
 }
 
-/* Does the pass that `text` names use what `pass` does not keep? */
+/* Does the pass named by `text` require or provide a fact that `pass` does not preserve? */
 static bool
 comes_after(om_host *h, const char *text, const om_pass *pass)
 {
@@ -61,7 +61,7 @@ with_pass(om_host *h, const char *pipeline, const om_pass *pass)
 	return t.text;
 }
 
-/* The option set wherever the pass stands. */
+/* Set the option at each occurrence of the pass. */
 static const char *
 with_option(om_host *h, const char *pipeline, const om_flag_set *set)
 {

@@ -1,4 +1,4 @@
-/* The host: which passes there are. */
+/* The host: the set of available passes. */
 #include <config.h>
 
 #include <assert.h>
@@ -58,8 +58,8 @@ om_host_new(om_session *s, const char *path)
 	return h;
 }
 
-/* What was loaded stays loaded: passes are static data, and unloading them
- * would take the names away that leak reports need. */
+/* Modules are never unloaded: passes are static data in them, and leak reports require their
+ * symbols. */
 void
 om_host_free(om_host *h)
 {
@@ -97,7 +97,7 @@ host_plugin_guarded(om_host *h, const char *file)
 {
 	const om_pass *pass;
 
-	/* A name without a slash would be looked for among the system's libraries. */
+	/* dlopen() searches the system's library path for a name without a slash. */
 	return load(h, strchr(file, '/') ? file : om_printf(h->mem, "./%s", file), &pass);
 }
 
@@ -107,7 +107,7 @@ om_host_plugin(om_host *h, const char *file)
 	OM_GUARDED(h->session, host_plugin_guarded(h, file));
 }
 
-/* The module NAME.so in the first folder that has one; OM_OK and NULL where none has. */
+/* Load the module NAME.so from the first folder that has one; OM_OK and NULL if none has. */
 static om_status
 load_from_folders(om_host *h, const char *name, const om_pass **out)
 {
@@ -145,7 +145,7 @@ om_host_pass(om_host *h, const char *name)
 	return pass;
 }
 
-/* One that is refused is told of once. */
+/* A rejected module is reported once. */
 static void
 load_folder(om_host *h, const char *dir)
 {
@@ -187,7 +187,7 @@ om_host_passes(om_host *h, bool modules)
 	return all;
 }
 
-/* ---- What passes are found for. ---- */
+/* ---- Finding the provider of a fact. ---- */
 
 bool
 om_host_is_foreign(const om_host *h, const om_pass *pass)

@@ -1,4 +1,4 @@
-/* What the files of the host share. */
+/* Internals of the host. */
 #ifndef OM_HOST_H
 #define OM_HOST_H
 
@@ -6,38 +6,38 @@
 #include "ir/facts.h"
 #include "onnxmem/pass.h"
 
-/* A pass that can be run, and where it is from. */
+/* A pass that can be run, and its origin. */
 struct found {
 	const om_pass *pass;
-	const char *file;           /* of its module; NULL: it is built in */
+	const char *file;           /* of its module; NULL: built in */
 };
 
 struct om_host {
 	om_session *session;
 	om_arena *mem;
-	const char *path;           /* as it was given, for messages */
-	const char **folder;        /* the folders in it */
+	const char *path;           /* the search path as given, for messages */
+	const char **folder;        /* folders of the search path */
 	size_t nfolder;
-	struct found **all;         /* those built in first, in the order of their list */
+	struct found **all;         /* built-in passes first, in list order */
 	size_t n, cap;
 	om_map by_name;             /* struct found * */
-	om_map refused;             /* by file: modules that hold no pass; no value */
+	om_map refused;             /* keys: modules without a valid pass; values unused */
 	om_pass_hook *hook;
 	void *hook_arg;
-	const char *misuse;         /* what the running pass asked for wrongly; NULL: nothing */
+	const char *misuse;         /* message of the running pass's API misuse; NULL: none */
 };
 
-/* The pass that runs where fact `bit`, or where that is 0 fact `name`, is needed and not
- * known; NULL: none gives it. */
+/* The pass that provides fact `bit`, or fact `name` if `bit` is 0, when it is required and not
+ * known; NULL: no pass provides it. */
 const om_pass *om_host_giver(om_host *h, unsigned bit, const char *name);
 
-/* Is it from a module? */
+/* Is the pass from a module? */
 bool om_host_is_foreign(const om_host *h, const om_pass *pass);
 
-/* Load the module `file`.  What is not a pass is refused with a sentence. */
+/* Load the module `file`; fails with a message if it contains no valid pass. */
 om_status om_module_load(om_host *h, const char *file, const om_pass **out);
 
-/* Compare the facts `kept` of `p` with what is found out anew, where that is cheap.
+/* Recompute those facts in `kept` that are cheap to compute, and compare them with `p`.
  * OM_IR names the first fact that does not hold. */
 om_status om_facts_check(om_host *h, om_prog *p, unsigned kept);
 

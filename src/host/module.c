@@ -1,7 +1,7 @@
 /* Modules: passes of third parties.
  *
- * A module is made by somebody else, maybe for another version: all that its om_pass
- * says is looked at before anything else touches it. */
+ * A module may have been built for another version, so every field of its om_pass is
+ * validated before other code uses it. */
 #include <config.h>
 
 #include <dlfcn.h>
@@ -10,10 +10,10 @@
 
 #include "host/host.h"
 
-/* Fields that every version has. */
+/* Size of the fields that every version has. */
 enum { SMALLEST = offsetof(om_pass, run) + sizeof(((om_pass *)0)->run) };
 
-/* Pipelines give a meaning to all other characters. */
+/* Other characters have a meaning in pipelines. */
 static bool
 is_name(const char *text)
 {
@@ -113,7 +113,7 @@ check_counters(om_host *h, const char *file, const om_pass *pass)
 	return OM_OK;
 }
 
-/* Facts by name: not those that have a bit. */
+/* Named facts; facts that have a bit are not permitted. */
 static om_status
 check_facts(om_host *h, const char *file, const om_pass *pass, const char *names)
 {
@@ -162,7 +162,7 @@ om_module_load(om_host *h, const char *file, const om_pass **out)
 	if (!pass)
 		return om_fail(h->session, OM_NOPASS, "%s is not a pass: its om_pass_get returns NULL", file);
 	OM_TRY(check_size(h, file, pass));
-	/* Fields that the module's headers did not have yet are zero. */
+	/* Fields that the module's version of the header lacks are zero. */
 	om_pass *whole = OM_NEW(h->mem, om_pass);
 	memcpy(whole, pass, pass->struct_size);
 	OM_TRY(check_pass(h, file, whole));

@@ -1,8 +1,9 @@
-/* Are the facts right that passes say they kept?  For builds with --enable-checked.
+/* Verifies the facts that passes declare to preserve, in builds with --enable-checked.
  *
- * Looked at again is what costs no more than a walk: calls, types and shapes, constants.
- * Inference runs over the program itself, and what it finds is put back as it was: a pass
- * that keeps shapes has to leave those that inference would give. */
+ * Only facts that can be checked in one traversal are checked: calls, types and shapes,
+ * constants.  Inference runs on the program itself, and the previous types and shapes are
+ * restored afterwards: a pass that preserves shapes must leave them equal to those that
+ * inference computes. */
 #include <config.h>
 
 #include "host/host.h"
@@ -20,7 +21,7 @@ check_op(om_host *h, const om_prog *p, const om_op *op)
 	return OM_OK;
 }
 
-/* A type and shape that were known. */
+/* The type and shape of a value before inference. */
 struct known {
 	om_type type;
 	om_shape shape;

@@ -1,4 +1,4 @@
-/* Pipelines: options of passes, what they need, what they leave known. */
+/* Execution of pipelines: options of passes, required facts, provided facts. */
 #include <config.h>
 
 #include <stdarg.h>
@@ -10,13 +10,13 @@
 #include "host/host.h"
 #include "onnxmem/assignment.h"
 
-/* Passes that are waiting for what they need, the innermost first. */
+/* Passes that are waiting for required facts, innermost first. */
 struct waiting {
 	const om_pass *pass;
 	const struct waiting *outer;
 };
 
-/* ---- What a pass asks the host. ---- */
+/* ---- Interface for a running pass. ---- */
 
 static void OM_PRINTF(2, 3)
 misuse(const om_run *r, const char *fmt, ...)
@@ -99,8 +99,8 @@ om_fact_attach(om_run *r, om_prog *p, const char *name, om_arena *mem, const voi
 
 /* ---- Options. ---- */
 
-/* `text` is what follows the name: "", "=VALUE", ":option=VALUE..."  `value` has room for
- * OM_PASS_MOST, and no pass has more. */
+/* `text` is the part after the name: "", "=VALUE", ":option=VALUE..."  `value` has capacity for
+ * OM_PASS_MOST options, the maximum of a pass. */
 static om_status
 read_options(om_host *h, const om_pass *pass, char *text, const char **value)
 {
@@ -130,8 +130,8 @@ read_options(om_host *h, const om_pass *pass, char *text, const char **value)
 
 /* ---- A run. ---- */
 
-/* What came back, where a pass need not be trusted: it may not know its options, or how to
- * fail. */
+/* Validate the status returned by a pass: it may have misused the interface, returned an unknown
+ * status, or failed without a message. */
 static om_status
 returned(om_host *h, const om_pass *pass, om_status st)
 {
@@ -150,7 +150,7 @@ returned(om_host *h, const om_pass *pass, om_status st)
 	return st;
 }
 
-/* The host's messages and misuse are the run's alone, for as long as it takes. */
+/* Run a pass with an empty message and no recorded misuse; both are restored afterwards. */
 static om_status
 call(om_host *h, om_prog *p, const om_pass *pass, om_run *r)
 {
@@ -165,7 +165,7 @@ call(om_host *h, om_prog *p, const om_pass *pass, om_run *r)
 	return st;
 }
 
-/* A pass of a module may have broken the program, or stored a value in itself. */
+/* Verify the program after a pass from a module; checked builds verify after every pass. */
 static om_status
 check(om_host *h, om_prog *p, const om_pass *pass)
 {
@@ -211,11 +211,11 @@ run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
 	return st == OM_OK ? st : om_note(h->session, st, "running %s", pass->name);
 }
 
-/* ---- What it needs. ---- */
+/* ---- Required facts. ---- */
 
 static om_status run_named(om_host *h, om_prog *p, const char *text, const struct waiting *outer);
 
-/* The first fact that is needed and not known: its bit, or 0 and its name; false: all are. */
+/* Find the first required fact that is not known: its bit, or 0 and its name; false: all are known. */
 static bool
 missing(om_host *h, const om_prog *p, const om_pass *pass, unsigned *bit, const char **name)
 {
@@ -245,8 +245,8 @@ check_giver(om_host *h, const om_pass *pass, const char *fact, const om_pass *gi
 	return OM_OK;
 }
 
-/* Each pass that gives one may forget others; there is no end to it where two do that to
- * each other. */
+/* Run providers until all required facts are known.  A provider may invalidate other facts, so
+ * the number of attempts is limited: two providers may invalidate each other's. */
 static om_status
 provide(om_host *h, om_prog *p, const struct waiting *w)
 {
@@ -302,7 +302,7 @@ om_host_run(om_host *h, om_prog *p, const char *pipeline)
 {
 	const om_status st = host_run(h, p, pipeline);
 
-	if (st == OM_MEMORY) {  /* a pass may have ended anywhere */
+	if (st == OM_MEMORY) {  /* a pass may have been unwound at any point */
 		om_facts_set(p, 0, 0);
 		om_assignment_settle(p);
 	}
