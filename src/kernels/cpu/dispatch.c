@@ -1,4 +1,4 @@
-/* Which build of the inner loops this machine runs. */
+/* Selection of the build of the inner loops for this machine. */
 #include <config.h>
 
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ om_kernels_at(unsigned k)
 }
 #endif
 
-/* What the environment asks for; NULL. */
+/* The instruction set requested in the environment, or NULL. */
 static const char *
 asked(void)
 {
@@ -51,8 +51,8 @@ of_name(const char *isa)
 	return kernels;
 }
 
-/* The environment is read once in a process: a run is not computed half by one build and
- * half by another.  Threads that come here at the same time find the same. */
+/* The selection is made once per process, so that one run never mixes builds.  Concurrent first
+ * calls make the same selection. */
 const om_kernels *
 om_kernels_get(void)
 {

@@ -1,12 +1,11 @@
-/* The inner loops, once for every instruction set: OM_ISA names the build,
- * OM_VL is the number of floats in a vector, OM_MR and OM_NV make the tile.
+/* The inner loops, compiled once per instruction set: OM_ISA names the build,
+ * OM_VL is the number of floats in a vector, OM_MR and OM_NV are the tile size.
  *
- * A product is computed in tiles of MR rows and NV vectors which stay in
- * registers while k runs.  B is copied into groups of NR columns, so that a
- * step of k reads one short run of memory; A is read where it lies, MR streams
- * at once.  A panel of B (OM_GEMM_K by OM_GEMM_N) stays in the second cache,
- * a group of it in the first; rows of A come in blocks that share the second
- * cache with the panel.
+ * A product is computed in tiles of MR rows by NV vectors, which stay in registers
+ * over the loop in k.  B is packed in groups of NR columns, so that a step in k reads
+ * contiguous memory; A is not packed, and is read as MR streams.  A panel of B
+ * (OM_GEMM_K by OM_GEMM_N) stays in the L2 cache, a group of its columns in L1; A is
+ * processed in blocks of rows that share L2 with the panel.
  */
 #include <config.h>
 
@@ -24,13 +23,13 @@ enum {
 	MR = OM_MR,
 	NV = OM_NV,
 	NR = OM_VL * OM_NV,
-	MC = 96,                  /* rows of A that are used together */
+	MC = 96,                  /* rows of A per block */
 };
 
 _Static_assert(OM_GEMM_ROUND % NR == 0, "groups of columns do not fit the room");
 _Static_assert(MR % 2 == 0, "tiles take two rows at a time");
 
-/* The next loop, whose bounds are constants, wholly: its arrays are registers. */
+/* Fully unroll the next loop, whose bounds are constants, so that its arrays become registers. */
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -48,10 +47,10 @@ struct tile {
 	int64_t c_row;
 	float alpha;
 	bool add;
-	int64_t n;                /* columns that exist */
+	int64_t n;                /* number of valid columns */
 };
 
-/* The part of a row of C that is beyond the last whole tile. */
+/* Store a row of a partial tile. */
 INLINE void
 store_some(float *c, const vec *sum, const struct tile *t)
 {
@@ -71,7 +70,7 @@ store(float *c, const vec *sum, const struct tile *t)
 	}
 }
 
-/* `rows` is a constant wherever this is called: the sums are registers. */
+/* `rows` is a compile-time constant in every call, so that the sums are registers. */
 INLINE void
 tile_rows(const struct tile *t, const int rows)
 {
@@ -165,8 +164,8 @@ pack_row(float *to, const float *from, int64_t n, int64_t group)
 	}
 }
 
-/* Columns that lie in one piece: a square of 4 by 4 at a time would be moved
- * in registers; reading runs of 16 keeps lines in the cache. */
+/* Pack B when its columns are contiguous.  Blocks of 4 by 4 could be transposed in registers;
+ * reading runs of 16 elements reuses cache lines. */
 static void
 pack_columns(float *to, const float *from, int64_t k, int64_t n, int64_t row, int64_t col)
 {
@@ -241,7 +240,7 @@ row_times_rows(const om_gemm *g)
 			g->c[j] += g->alpha * g->a[k * g->a_col] * g->b[k * g->b_row + j];
 }
 
-/* Few rows, and columns that lie in one piece, or the other way round: packing
+/* Few rows or a single column, with contiguous operands: use dot products, because packing
  * would take longer than the product. */
 static bool
 by_dots(const om_gemm *g)
@@ -305,7 +304,7 @@ gemm(const om_gemm *g, void *scratch)
 		}
 }
 
-/* ---- Few taps, long rows. ---- */
+/* ---- Filters with few elements, long rows. ---- */
 
 static void
 taps(float *out, int64_t n, const float *const *in, const float *w, int ntap, int64_t stride)
@@ -337,7 +336,7 @@ taps(float *out, int64_t n, const float *const *in, const float *w, int ntap, in
 	}
 }
 
-/* ---- Bytes. ---- */
+/* ---- int8 and uint8. ---- */
 
 static void
 bytes(float *out, const void *in, int64_t n, bool is_signed, int32_t zero)
@@ -360,11 +359,12 @@ add_whole(int32_t *sums, const float *in, int64_t n)
 		sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)(int32_t)in[j]);
 }
 
-/* ---- Curves. ---- */
+/* ---- Unary functions. ---- */
 
 enum { PIECE = 32 };
 
-/* Pieces are copied: the output may be the input, and the last elements are computed as all others are. */
+/* Elements are processed in copied blocks: the output may be the input, and a partial last block is
+ * computed like all others. */
 #define CURVE(name, value)                                                     \
 static void                                                                    \
 name(float *out, const float *in, int64_t n, float a)                          \

@@ -1,9 +1,9 @@
-/* The fast inner loops of float32.
+/* Optimized inner loops for float32.
  *
- * One source, kernels.c, is built once for every instruction set; which build
- * runs is asked of the processor.  Results are the same on every run of a
- * machine: they depend neither on how pointers are aligned nor on what the
- * scratch holds.  Between instruction sets they differ by rounding.
+ * The source kernels.c is compiled once per instruction set, and the build is
+ * selected at run time by CPU features.  Results are reproducible on a machine:
+ * they depend neither on the alignment of pointers nor on the contents of scratch.
+ * Between instruction sets they differ by rounding.
  */
 #ifndef OM_KERNELS_H
 #define OM_KERNELS_H
@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Elements [n0, n0 + n) of row `k` of a matrix: where they lie, or a copy of
- * them made in `room`. */
+/* Elements [n0, n0 + n) of row `k` of a matrix: a pointer to them, or to a copy made in the
+ * buffer `room`. */
 typedef const float *om_gemm_row(const void *rows, int64_t k, int64_t n0, int64_t n, float *room);
 
 /* C = alpha A B, or C += alpha A B.  A is m by k, B is k by n; element (i, j)
@@ -34,37 +34,37 @@ typedef struct om_gemm {
 enum {
 	OM_GEMM_K = 256,          /* rows and columns of B that are packed at a time */
 	OM_GEMM_N = 256,
-	OM_GEMM_ROUND = 32,       /* columns are packed in groups that divide this */
+	OM_GEMM_ROUND = 32,       /* columns are packed in groups whose size divides this */
 };
 
-/* out[i] = f(x[i]), i < n; `out` may be `x`.  `a` is what SWISH multiplies x by. */
+/* out[i] = f(x[i]), i < n; `out` may be `x`.  `a` is the scale of x in SWISH. */
 typedef void om_unary(float *out, const float *x, int64_t n, float a);
 enum { OM_CURVE_ERF, OM_CURVE_EXP, OM_CURVE_GELU, OM_CURVE_GELU_TANH, OM_CURVE_SIGMOID, OM_CURVE_SWISH, OM_CURVE_TANH,
 	OM_NCURVE };
 
 typedef struct om_kernels {
 	const char *isa;
-	/* `room`: om_gemm_workspace() bytes. */
+	/* `room`: workspace of om_gemm_workspace() bytes. */
 	void (*gemm)(const om_gemm *g, void *room);
 	/* out[j] += the sum over t of w[t] * in[t][j * stride], j < n. */
 	void (*taps)(float *out, int64_t n, const float *const *in, const float *w, int ntap,
 		int64_t stride);
 	/* The sum of a[i] * b[i]. */
 	float (*dot)(const float *a, const float *b, int64_t n);
-	/* out[j] = in[j] - zero, of int8 or uint8. */
+	/* out[j] = in[j] - zero, for int8 or uint8 input. */
 	void (*bytes)(float *out, const void *in, int64_t n, bool is_signed, int32_t zero);
-	/* sums[j] += in[j]: whole numbers that int32 holds, sums that wrap. */
+	/* sums[j] += in[j]: elements are integers in the range of int32; sums wrap around. */
 	void (*add_whole)(int32_t *sums, const float *in, int64_t n);
 	om_unary *curve[OM_NCURVE];
 } om_kernels;
 
-/* The build in use: that which ONNXMEM_ISA names, else the best that this machine can run. */
+/* The build in use: selected by ONNXMEM_ISA, else the best supported by this machine. */
 const om_kernels *om_kernels_get(void);
 
-/* Number `k` of those that this machine can run; NULL after the last. */
+/* Build `k` of those supported by this machine, best first; NULL after the last. */
 const om_kernels *om_kernels_at(unsigned k);
 
-/* Bytes of room for a product of these dims, the same on every machine. */
+/* Workspace bytes of a product with these dims; the same on every machine. */
 uint64_t om_gemm_workspace(int64_t m, int64_t n, int64_t k);
 
 #endif

@@ -1,6 +1,6 @@
-/* exp, tanh and erf of float32 without calls and branches, so that a loop over them
- * can be vectorised; to within 1, 2 and 2 units in the last place.  Reduction and
- * polynomials of exp and tanh after Cody and Waite and Cephes; those of erf are fits. */
+/* exp, tanh and erf for float32 without calls and branches, so that loops over them can be
+ * vectorized; accurate to 1, 2 and 2 ULP.  Argument reduction and polynomials of exp and tanh
+ * follow Cody and Waite, and Cephes; the polynomials of erf are fits. */
 #ifndef OM_VMATH_H
 #define OM_VMATH_H
 
@@ -24,19 +24,19 @@ om_bits_of(float f)
 	return bits;
 }
 
-/* x, which is not negative, with the sign of y: that of zero counts, too. */
+/* The non-negative x with the sign of y, including the sign of zero. */
 static inline float
 om_signed(float x, float y)
 {
 	return om_float_of(om_bits_of(x) | (om_bits_of(y) & 0x80000000));
 }
 
-/* exp(x) = 2^n exp(r), |r| <= log(2) / 2.  2^n is made of two factors: on its
- * own it need not be a normal number. */
+/* exp(x) = 2^n exp(r), |r| <= log(2) / 2.  2^n is applied as two factors, because it may be
+ * outside the range of normal numbers. */
 static inline float
 om_exp(float x)
 {
-	const float round = 0x1.8p23f;   /* adding it leaves no room for a fraction */
+	const float round = 0x1.8p23f;   /* adding it rounds to an integer */
 	const float kept = x < -110 ? -110 : x > 100 ? 100 : x;
 	const float t = kept * 1.44269504f + round, n = t - round;
 	const uint32_t i = om_bits_of(t) - om_bits_of(round);
@@ -90,7 +90,7 @@ om_erf(float x)
 	return om_signed(a < 0.9f ? p : e, x);
 }
 
-/* For the types at hand; the parentheses keep <tgmath.h> away. */
+/* Generic over the type; the parentheses suppress macros of <tgmath.h>. */
 #define EXP(x)   _Generic((x), float: om_exp, default: (exp))(x)
 #define ERF(x)   _Generic((x), float: om_erf, default: (erf))(x)
 #define TANH(x)  _Generic((x), float: om_tanh, default: (tanh))(x)
