@@ -1,12 +1,12 @@
-/* Raising: every op of ai.onnx is brought from version to version.
+/* Opset conversion: every op of ai.onnx is converted version by version.
  *
- * Most operators of an old opset are in a new one what they were.  Where one was changed, a rule
- * (rules.c) writes the op in the way of the version that changed it; the op goes from rule
- * to rule until none is left below the target, so it ends.  That no change is overlooked is seen
- * from the rows of operators: two versions whose rows differ, with no rule between, are refused,
- * and a test walks over all of them.
+ * Most operators are unchanged between opsets.  For each version that changed an operator, a rule
+ * (rules.c) rewrites ops to that version.  Rules are applied in order of version until none is left
+ * up to the target, so conversion terminates.  Missing rules are detected by comparing operator
+ * definitions: two versions with different definitions and no rule between them are an error, and
+ * a test checks all of them.
  *
- * What a rule adds is of the target's opset already. */
+ * Ops added by a rule already have the target's opset. */
 #include <config.h>
 
 #include <stdarg.h>
@@ -16,10 +16,10 @@
 #include "ops/tensor/cast.h"
 #include "opset/convert.h"
 
-/* Bytes of what is computed at once, as rules go by what is known. */
+/* Maximum bytes of a value to fold immediately: rules depend on known values. */
 enum { SMALL = 4096 };
 
-/* ---- What rules build with. ---- */
+/* ---- Helpers of rules. ---- */
 
 om_status
 om_conversion_refuse(const om_opset_conversion *r, const char *fmt, ...)
@@ -48,7 +48,7 @@ om_conversion_text(const om_opset_conversion *r, const char *name, const char *v
 	return (om_attr){.name = name, .kind = OM_ATTR_STRING, .n = 1, .s = om_memdup(r->mem, &s, sizeof s)};
 }
 
-/* Called after what the op gives. */
+/* A name derived from the outputs of the op. */
 static const char *
 stem_of(const om_opset_conversion *r, const char *what)
 {
@@ -160,7 +160,7 @@ om_conversion_insert_after(om_opset_conversion *r, uint32_t k, const char *type,
 		om_op_append(r->op->block, op);
 }
 
-/* Numbers where they are known; a zero among them would stand for another dim. */
+/* A constant if possible, with at most one -1; a zero would mean a copied dim in Reshape. */
 om_value *
 om_conversion_shape(om_opset_conversion *r, om_value *v)
 {
@@ -185,7 +185,7 @@ om_conversion_is_equivalent(const om_opdef *a, const om_opdef *b)
 		&& a->min_in == b->min_in && a->view == b->view));
 }
 
-/* The op says the same in opset `version` as in its own. */
+/* Set the version of the op, whose definition must be equivalent in opset `version`. */
 static om_status
 move_on(om_opset_conversion *r, int version)
 {
@@ -198,7 +198,7 @@ move_on(om_opset_conversion *r, int version)
 		return om_conversion_refuse(r, "no such operator is known");
 	if (!new && version == r->target)
 		return om_conversion_refuse(r, "there is no such operator in that");
-	/* Some were written before the standard had them. */
+	/* Some operators were in use before the standard defined them. */
 	if ((old || new) && !om_conversion_is_equivalent(old, new))
 		return om_conversion_refuse(r, "it is another operator in opset %d", version);
 	op->version = version;
@@ -223,7 +223,7 @@ follow_rules(om_opset_conversion *r, bool *is_other)
 	return r->op ? move_on(r, r->target) : OM_OK;
 }
 
-/* The op, and what a rule put behind it. */
+/* Infer the op and the ops that a rule inserted after it. */
 static om_status
 infer_again(om_opset_conversion *r, const om_op *end)
 {
@@ -241,7 +241,7 @@ raise_op(om_opset_conversion *r, om_op *op, om_opset_converted *done)
 	if (*op->domain || op->call || op->version >= r->target)
 		return OM_OK;
 	r->op = op;
-	om_op_drop_attr(op, "consumed_inputs");  /* of opset 1: a hint, which nobody misses */
+	om_op_drop_attr(op, "consumed_inputs");  /* of opset 1: a hint without effect */
 	OM_TRY(follow_rules(r, &is_other));
 	if (is_other)
 		done->ops++;
@@ -251,9 +251,9 @@ raise_op(om_opset_conversion *r, om_op *op, om_opset_converted *done)
 	return is_other ? infer_again(r, end) : OM_OK;
 }
 
-/* ---- All of them. ---- */
+/* ---- The program. ---- */
 
-/* The opset that all ops can be raised to. */
+/* The target opset: at least that of the program and of every op. */
 static int
 target_of(const om_prog *p, int opset)
 {
@@ -277,7 +277,7 @@ is_of(const om_prog *p, int opset)
 	return true;
 }
 
-/* The IR version of the release that an opset came with. */
+/* The IR version of the release that introduced an opset. */
 static int
 ir_of(int opset)
 {
@@ -289,7 +289,7 @@ ir_of(int opset)
 	return first[k].ir;
 }
 
-/* Up to IR 3 weights are inputs in the file; from then on that would say that they may be given. */
+/* Up to IR 3 weights are also inputs in the file; since IR 4 that would make them overridable. */
 static void
 raise_ir(om_prog *p, int opset)
 {
@@ -316,7 +316,7 @@ set_opset(om_prog *p, int opset)
 static om_status
 raise(om_opset_conversion *r, om_opset_converted *done)
 {
-	/* Blocks that a rule adds lie behind, and are met as well. */
+	/* Blocks that a rule adds come later in the list, and are visited too. */
 	for (om_block *b = r->p->first; b; b = b->next)
 		for (om_op *op = b->first, *next; op; op = next) {
 			next = op->next;

@@ -1,15 +1,15 @@
-/* What became of operators: a rule for every version that changed one.
+/* Conversion rules: one for every version that changed an operator.
  *
- * Most changes are of form: an attribute became an input.  Where the meaning changed, the new
- * operator is told to do as the old one did, or ops beside it make the difference: then the
- * same numbers are computed from the same elements in the same order. */
+ * Most changes are syntactic: an attribute became an input.  If the semantics changed, attributes
+ * select the old behaviour, or additional ops emulate it, so that the same results are computed
+ * from the same elements in the same order. */
 #include <config.h>
 
 #include <float.h>
 
 #include "opset/convert.h"
 
-/* ---- Small words. ---- */
+/* ---- Helpers. ---- */
 
 static om_value *
 input(const om_opset_conversion *r, uint32_t k)
@@ -30,7 +30,7 @@ set_text(om_opset_conversion *r, const char *name, const char *text)
 	om_op_add_string(r->p, r->op, name, text);
 }
 
-/* The op goes on as another operator. */
+/* Change the operator of the op. */
 static void
 become(om_opset_conversion *r, const char *type, int version)
 {
@@ -38,7 +38,7 @@ become(om_opset_conversion *r, const char *type, int version)
 	r->op->version = version;
 }
 
-/* [from, from + 1, ...), n of them. */
+/* The list [from, from + 1, ...] of n integers. */
 static om_value *
 range(om_opset_conversion *r, const char *what, int64_t from, int n)
 {
@@ -64,7 +64,7 @@ is_read(const om_prog *p, const om_value *v)
 	return false;
 }
 
-/* Nobody takes the outputs from `k` on. */
+/* Remove the outputs from `k` on, which have no users. */
 static void
 drop_outputs(om_opset_conversion *r, uint32_t k)
 {
@@ -99,7 +99,7 @@ slice(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* In opset 1 the sizes could be an input already, of any type. */
+/* In opset 1 the sizes could already be an input, of any type. */
 static om_status
 split(om_opset_conversion *r)
 {
@@ -156,7 +156,7 @@ pads(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* What was not given was the largest finite float, whatever the type. */
+/* An absent bound was the largest finite float32 for every type. */
 static om_status
 bounds(om_opset_conversion *r)
 {
@@ -237,7 +237,7 @@ grid_mode(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* The type was given by its name in the schema. */
+/* The type was given as its name, a string. */
 static om_status
 cast_type(om_opset_conversion *r)
 {
@@ -250,7 +250,7 @@ cast_type(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* Integers were allowed once: they were computed as float64, and came out by way of float32. */
+/* Integers were permitted: they were computed as float64, and converted back through float32. */
 static om_status
 erf_of_integers(om_opset_conversion *r)
 {
@@ -281,9 +281,9 @@ no_broadcast(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* ---- How shapes go together. ---- */
+/* ---- Broadcasting. ---- */
 
-/* The second operand lay along the dims of the first from `axis` on. */
+/* The dims of the second operand were matched to those of the first, starting at `axis`. */
 static om_status
 broadcast(om_opset_conversion *r)
 {
@@ -304,7 +304,7 @@ broadcast(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* One slope, or one a channel. */
+/* One slope, or one per channel. */
 static om_status
 slope(om_opset_conversion *r)
 {
@@ -319,7 +319,7 @@ slope(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* One number, and the axis that is repeated so often: the list has ones beside. */
+/* A repeat count and an axis became a list of counts, which is 1 for all other axes. */
 static om_status
 repeats(om_opset_conversion *r)
 {
@@ -335,7 +335,7 @@ repeats(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* Numbers of groups become those of the channels in them. */
+/* Scale and bias per group are expanded to one per channel. */
 static om_status
 group_numbers(om_opset_conversion *r)
 {
@@ -355,9 +355,9 @@ group_numbers(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* ---- Lines of Softmax, LogSoftmax and Hardmax. ---- */
+/* ---- Axes of Softmax, LogSoftmax and Hardmax. ---- */
 
-/* The only axis from `axis` on that is longer than 1; -1: there are several. */
+/* The only axis from `axis` on with an extent other than 1; -1: there are several. */
 static int
 only_axis(const om_shape *s, int axis)
 {
@@ -372,7 +372,7 @@ only_axis(const om_shape *s, int axis)
 	return only;
 }
 
-/* Everything from the axis on was one line. */
+/* All dims from the axis on were normalized together. */
 static om_status
 lines(om_opset_conversion *r)
 {
@@ -398,7 +398,7 @@ lines(om_opset_conversion *r)
 
 /* ---- Normalisations. ---- */
 
-/* It said that all of it is inference.  Where it did not, more outputs than one did. */
+/* `is_test` selected inference mode; without it, training mode is implied by several outputs. */
 static om_status
 no_test(om_opset_conversion *r)
 {
@@ -412,7 +412,7 @@ no_test(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* Numbers for every element of a sample: then elements are channels. */
+/* With parameters per element of a sample (spatial = 0), elements are treated as channels. */
 static om_status
 by_element(om_opset_conversion *r)
 {
@@ -433,7 +433,7 @@ by_element(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* More outputs than one said that it trains; two of them are gone. */
+/* Several outputs implied training mode; two of these outputs were removed. */
 static om_status
 batch_training(om_opset_conversion *r)
 {
@@ -485,7 +485,7 @@ moment_axes(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* ---- Dropout, which did nothing in inference but for its mask. ---- */
+/* ---- Dropout, in inference the identity apart from its mask. ---- */
 
 static om_status
 dropout(om_opset_conversion *r)
@@ -533,7 +533,7 @@ scales(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* Does no axis get shorter, or longer?  Of scales that only the run knows, nothing is said. */
+/* Are all scales known, and all >= 1 if `up`, else all <= 1?  False if they are not constant. */
 static bool
 only_goes(const om_value *scale, bool up)
 {
@@ -560,8 +560,8 @@ places(const om_opset_conversion *r, const char *rounding)
 	return a;
 }
 
-/* Places were whole numbers from the first element on; the nearest was the one below where an axis
- * got longer, and the one above where it got shorter: the axes that do, go first. */
+/* Coordinates were asymmetric; `nearest` rounded down on axes that grow and up on axes that shrink.
+ * If both may occur, an op for the axes that shrink is inserted before. */
 static om_status
 resize(om_opset_conversion *r)
 {
@@ -595,7 +595,7 @@ scatter(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* ---- The table: by operator, then by version. ---- */
+/* ---- The rules, sorted by operator, then by version. ---- */
 
 static const om_conversion_rule rules[] = {
 	{"Add", 7, broadcast},
@@ -626,7 +626,7 @@ static const om_conversion_rule rules[] = {
 	{"GroupNormalization", 21, group_numbers},
 	{"Hardmax", 13, lines},
 	{"LSTM", 7, no_sequence},
-	{"LayerNormalization", 17, NULL},  /* written as an extension before */
+	{"LayerNormalization", 17, NULL},  /* in use as an extension before */
 	{"Less", 7, broadcast},
 	{"LogSoftmax", 13, lines},
 	{"LpPool", 2, whole_p},

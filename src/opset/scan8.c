@@ -1,9 +1,9 @@
-/* Scan of opset 8 went over batches of sequences: now a Scan over the batch, with the Scan over
- * each sequence as its body.
+/* Scan of opset 8 iterated over batches of sequences.  It is converted to a Scan over the batch
+ * whose body is a Scan over each sequence.
  *
- * All inputs and outputs have the batch along axis 0, so for the outer Scan all of them are
- * scanned, and none is a state.  A sequence has its steps along the axis behind, which is the first
- * for the inner Scan.  How long each sequence is, when they differ, has no counterpart. */
+ * All inputs and outputs have the batch on axis 0, so the outer Scan scans all of them and has no
+ * states.  The steps of a sequence are on axis 1, which is axis 0 of the inner Scan.  Different
+ * lengths of the sequences in a batch have no equivalent. */
 #include <config.h>
 
 #include "opset/convert.h"
@@ -29,7 +29,7 @@ new_outer(om_opset_conversion *r, uint32_t nin)
 	return outer;
 }
 
-/* What one of a batch is, called after the batch. */
+/* A value for one element of a batch, named after the batch. */
 static om_value *
 one_of(om_opset_conversion *r, om_block *b, const om_value *batch)
 {
@@ -46,7 +46,7 @@ one_of(om_opset_conversion *r, om_block *b, const om_value *batch)
 	return v;
 }
 
-/* The same op in the new body; its own body moves with it, and gets new names. */
+/* Clone the op into the new body; the values of its own body are renamed. */
 static om_status
 move_inside(om_opset_conversion *r, const om_op *outer, om_block *b)
 {
@@ -66,7 +66,7 @@ move_inside(om_opset_conversion *r, const om_op *outer, om_block *b)
 			return om_conversion_refuse(r, "output %u of it is left out", k);
 		om_block_add_result(b, inner->out[k]);
 	}
-	/* They get it from the rules. */
+	/* Rules of later versions are applied to the inner op afterwards. */
 	inner->version = 9;
 	inner->opdef = om_opdef_find("", "Scan", inner->version);
 	return OM_OK;
