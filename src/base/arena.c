@@ -24,10 +24,10 @@ struct deferred {
 };
 
 struct om_arena {
-	struct om_link link;         /* of the guard in which it was made; first: see om_guard_failed() */
+	struct om_link link;         /* in the list of its guard; first member: see om_guard_failed() */
 	struct chunk *head;
 	size_t next_cap;
-	struct deferred *deferred;   /* the last one first */
+	struct deferred *deferred;   /* in reverse order of registration */
 };
 
 om_arena *

@@ -5,7 +5,7 @@
 
 #include "base/guard.h"
 
-/* Of each thread alone, and NULL outside of calls of the library. */
+/* Per thread; NULL outside of calls of the library. */
 static _Thread_local struct om_guard *innermost;
 
 jmp_buf *
@@ -44,7 +44,7 @@ om_link_remove(struct om_link *l)
 	*l = (struct om_link){NULL, NULL};
 }
 
-/* What still lives is now under the next guard, or under none. */
+/* Move the remaining arenas to the enclosing guard, if any. */
 om_status
 om_guard_end(struct om_guard *g, om_status st)
 {

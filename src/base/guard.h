@@ -1,6 +1,6 @@
-/* Running out of memory: a way back.
+/* Recovery from running out of memory.
  *
- * Code that takes memory from an arena never sees NULL.  Where there is none, om_alloc() goes back to
+ * Code that allocates from an arena never receives NULL.  If allocation fails, om_alloc() unwinds to
  * the innermost guard of its thread, which a function of the public interface has set:
  *
  *     om_status
@@ -10,14 +10,14 @@
  *             OM_GUARDED(s, thing_new(s, n, out));
  *     }
  *
- * The guard frees all arenas that were made under it and still live, the oldest first, so that an
- * owner frees what it owns, and gives OM_MEMORY with a sentence.  What is no memory of an arena (a
- * file, a mapping, memory of malloc()) is handed to an arena by om_arena_defer(), unless nothing is
- * taken from an arena as long as it is held.  What lived before is left as it was found at that
- * moment: it can be freed, and what does not say that it is whole is not used again.
+ * The guard frees all arenas that were created under it and are still live, oldest first, so that an
+ * owner frees what it owns, and returns OM_MEMORY with a message.  Resources other than arena memory
+ * (files, mappings, memory from malloc()) must be registered with om_arena_defer(), unless nothing is
+ * allocated from an arena while they are held.  Objects that existed before are left in the state of
+ * that moment: they can be freed, but must not be used again unless they are marked as complete.
  *
- * Between the guard and what fails there may be none of another library's functions that keep
- * anything: protobuf-c is given NULL instead.
+ * No function of another library that owns resources may be active between the guard and the failing
+ * allocation: protobuf-c receives NULL instead.
  */
 #ifndef OM_GUARD_H
 #define OM_GUARD_H
@@ -26,7 +26,7 @@
 
 #include "onnxmem/arena.h"
 
-/* In a circle; alone: both are NULL. */
+/* Circular doubly linked list; both are NULL outside a list. */
 struct om_link {
 	struct om_link *prev, *next;
 };
@@ -34,17 +34,17 @@ struct om_link {
 struct om_guard {
 	struct om_guard *outer;
 	om_session *session;
-	struct om_link arenas;   /* that were made under it, from the oldest on */
+	struct om_link arenas;   /* created under this guard, oldest first */
 	jmp_buf back;
-	size_t wanted;           /* bytes that there were not */
+	size_t wanted;           /* size of the failed allocation */
 };
 
 jmp_buf *om_guard_start(struct om_guard *g, om_session *s);
 om_status om_guard_end(struct om_guard *g, om_status st);
 om_status om_guard_failed(struct om_guard *g);
 
-/* The last statement of a function that returns a status: `call`, under a guard.  `call` is a function,
- * as variables of the one that sets the guard are lost where they changed since. */
+/* The last statement of a function that returns a status: evaluates `call` under a guard.  `call` must
+ * be a function call, because longjmp() leaves modified local variables indeterminate. */
 #define OM_GUARDED(s, call)                                                    \
 	do {                                                                   \
 		struct om_guard guard_;                                        \
@@ -53,18 +53,18 @@ om_status om_guard_failed(struct om_guard *g);
 		return om_guard_end(&guard_, (call));                          \
 	} while (0)
 
-/* Go back to the innermost guard; where there is none, return. */
+/* Unwind to the innermost guard; returns if there is none. */
 void om_guard_fail(size_t wanted);
-/* Hand it to the innermost guard, or take it away. */
+/* Register an arena with the innermost guard; remove it from its guard. */
 void om_guard_keep(struct om_link *l);
 void om_link_remove(struct om_link *l);
 
-/* Memory for free(), of the session whose guard is the innermost: NULL where there is none, or the
- * session refuses. */
+/* Allocate memory to be released with free(), subject to the allowance of the session of the
+ * innermost guard.  NULL if memory runs out or the session denies it. */
 void *om_memory_zeroed(size_t n);
 void *om_memory_aligned(size_t align, size_t n);
 
-/* session.c: does it let `n` more bytes be taken? */
+/* session.c: does the session permit allocating `n` more bytes? */
 bool om_session_allows(om_session *s, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* Ownership of bytes: ranges of several spaces, each with an owner.
+/* Ownership of bytes: an interval map over several address spaces.
  *
  * Setting a range replaces the previous owners of its bytes.  A balanced tree:
  * setting and querying take O(log n).

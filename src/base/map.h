@@ -12,7 +12,7 @@ typedef struct om_map {
 	size_t n, cap;
 } om_map;
 
-/* Of a key: FNV-1a, 64 bits. */
+/* The hash of a key: 64-bit FNV-1a. */
 uint64_t om_map_hash(const char *key);
 
 om_map om_map_new(om_arena *mem);
