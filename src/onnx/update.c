@@ -1,7 +1,7 @@
 /* Updates a model from its program.
  *
  * Node lists are rebuilt in program order.  Messages of ops and attributes that came
- * from the file are reused, including unknown contents.  Weights are not moved; new
+ * from the file are reused, with all their other fields.  Weights are not moved; new
  * constants become initializers that reference their elements.
  */
 #include <config.h>
