@@ -116,8 +116,8 @@ om_back_abandon(om_op *op)
 
 /* ---- Ops of the forward path. ---- */
 
-/* An op in a body that a copy of it would not repeat: it would draw other numbers, or do
- * twice what is to be done once. */
+/* Returns an op in the bodies of `op` that a copy would not reproduce: a random op would draw other
+ * numbers, and a side effect would happen twice. */
 static const om_op *
 unrepeatable(const om_op *op)
 {

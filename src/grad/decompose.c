@@ -1,15 +1,14 @@
-/* Operators that are differentiated as what they consist of.
+/* Differentiation by decomposition.
  *
- * The maker builds the operator once more, of smaller ones, in the backward path; those
- * are differentiated in their turn, the last one first, and what only the outputs
- * needed is taken out again.  So nothing is kept from the forward path but the inputs:
- * the rest is computed again where it is needed.
+ * The maker builds the operator again from smaller ones, in the backward path; those are differentiated
+ * in reverse order, and the ops that only the recomputed outputs required are removed.  So only the
+ * inputs are kept from the forward path: everything else is recomputed where it is required.
  */
 #include <config.h>
 
 #include "grad/bodies.h"
 
-/* ---- What nobody reads. ---- */
+/* ---- Removal of unread ops. ---- */
 
 static void
 mark_reads(const om_block *b, bool *is_read);
@@ -42,7 +41,7 @@ om_is_read(const om_op *op, const bool *is_read)
 	return false;
 }
 
-/* Gradients that wait to be read. */
+/* Mark the gradients accumulated so far: they are read later. */
 static void
 mark_gradients(const om_scope *s, bool *is_read)
 {
@@ -52,7 +51,7 @@ mark_gradients(const om_scope *s, bool *is_read)
 				is_read[s->grad[k]->id] = true;
 }
 
-/* Those of the ops [first, last] whose outputs nobody reads. */
+/* Remove the ops of [first, last] whose outputs have no users. */
 static void
 take_out(om_grad *g, om_op *first, om_op *last)
 {
@@ -77,7 +76,7 @@ take_out(om_grad *g, om_op *first, om_op *last)
 	}
 }
 
-/* ---- The walk over the parts. ---- */
+/* ---- Reverse pass over the decomposition. ---- */
 
 static void
 give_first(om_grad *g, om_scope *s)

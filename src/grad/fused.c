@@ -1,13 +1,13 @@
-/* Gradients that are one op: a call of a function, whose body is what the maker builds.
+/* Gradients that are a single op: a call of a function, whose body is what the maker builds.
  *
- * The forward op is copied into a program of its own, where everything that it reads, gives and
- * gets a gradient of is a parameter; there the maker builds as it does anywhere.  Then the copy is
- * taken out: what was its output is a parameter, too.  So there is one definition of a
- * gradient, and a kernel that stands for the call is compared with it.
+ * The forward op is copied into a program of its own, in which everything that it reads, computes and
+ * receives gradients of is a parameter; the maker builds there as usual.  Then the copy is removed: its
+ * outputs become parameters, too.  So there is one definition of a gradient, and a kernel that
+ * implements the call is compared with it.
  *
- * Ops that are the same in all that their makers look at share a function: types and shapes,
- * attributes, what is wanted.  A maker that reads what is no input of the one op is asked again, for
- * the plain form. */
+ * Ops that agree in everything that their makers inspect share a function: types and shapes,
+ * attributes, requested gradients.  If a maker reads a value that is not an input of the single op, it
+ * is called again for the plain form. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -15,21 +15,21 @@
 #include "grad/bodies.h"
 #include "grad/fused.h"
 
-enum { MOST_ENDS = 8 };         /* inputs, and outputs, of the forward op */
+enum { MOST_ENDS = 8 };         /* maximum number of inputs and outputs of the forward op */
 
-/* A shape that the maker asked for in the forward path: dims [from, to) of a value. */
+/* A shape that the maker requested from the forward path: dims [from, to) of a value. */
 struct lifted {
 	struct om_fused_input of;
 	int64_t from, to;            /* to < 0: all of them */
 };
 
-/* A function, and what it was made of. */
+/* A function, and its key. */
 struct om_drawn {
 	const om_op *op;
 	uint32_t wanted, flows;      /* by input, by output */
-	om_function *fn;             /* NULL: the plain form is wanted */
+	om_function *fn;             /* NULL: use the plain form */
 	bool is_given[OM_FUSED_INPUTS];
-	uint32_t out[MOST_ENDS], nout;   /* inputs of which there are gradients */
+	uint32_t out[MOST_ENDS], nout;   /* the inputs that have gradients */
 	struct lifted *lifted;
 	size_t nlifted, caplifted;
 	struct om_drawn *next;
@@ -44,10 +44,10 @@ struct drawing {
 	om_block *body;
 	om_op *copy;
 	om_value **dy;               /* by output */
-	om_value **param;            /* of those lifted */
+	om_value **param;            /* parameters for the lifted shapes */
 };
 
-/* ---- Alike. ---- */
+/* ---- Comparison of keys. ---- */
 
 static size_t
 bytes_of(const om_attr *a)
@@ -90,7 +90,7 @@ is_same_op(const om_op *a, const om_op *b)
 	return same;
 }
 
-/* ---- The forward op, in a program of its own. ---- */
+/* ---- The forward op in a program of its own. ---- */
 
 static const char *
 name_of(const struct drawing *w, int what, uint32_t k, const char *other)
@@ -126,7 +126,7 @@ start_home(struct drawing *w)
 	w->body = om_block_new(w->home, NULL, NULL, w->form->type);
 }
 
-/* Elements are looked at by makers of ops that say where to, of which there are none here. */
+/* Elements of constant inputs are not copied: the makers of these operators do not inspect them. */
 static void
 copy_op(struct drawing *w)
 {
@@ -151,7 +151,7 @@ copy_op(struct drawing *w)
 	om_op_append(w->body, w->copy);
 }
 
-/* ---- What the maker built becomes a body. ---- */
+/* ---- Conversion of the built ops into a body. ---- */
 
 static bool
 place_of(const struct drawing *w, const om_value *v, struct om_fused_input *at)
@@ -167,7 +167,7 @@ place_of(const struct drawing *w, const om_value *v, struct om_fused_input *at)
 	return false;
 }
 
-/* Shapes are found out by the caller, where the value is made. */
+/* Replaces a Shape by a parameter: the caller computes the shape where the value is defined. */
 static bool
 lift(struct drawing *w, om_op *op)
 {
@@ -200,7 +200,7 @@ take_out_forward(struct drawing *w)
 	return all;
 }
 
-/* What is read; ops that nobody reads go. */
+/* Marks the values that are read; removes ops that have no users. */
 static bool *
 reads(struct drawing *w)
 {
@@ -228,7 +228,7 @@ role(const struct drawing *w, const struct om_fused_input *in)
 	return in->k < n ? list[in->k] : NULL;
 }
 
-/* Parameters in the order of the form; one that is not given stands there all the same. */
+/* Parameters in the order of the form; omitted inputs have parameters as well. */
 static void
 add_params(struct drawing *w, bool *is_read)
 {
@@ -287,7 +287,7 @@ give_results(struct drawing *w, om_grad *in, om_scope *s)
 	}
 }
 
-/* False: the plain form is wanted. */
+/* False: use the plain form. */
 static bool
 draw(struct drawing *w)
 {
@@ -321,7 +321,7 @@ draw(struct drawing *w)
 	return all_defined(w, is_read, n);
 }
 
-/* ---- The function, and its call. ---- */
+/* ---- The function and its call. ---- */
 
 static bool
 is_taken(const om_prog *p, const char *type, const char *overload)
@@ -400,7 +400,7 @@ attrs_of(om_grad *g, const struct om_drawn *d)
 	return list;
 }
 
-/* Is there an op that computes it? */
+/* Whether a single op computes the gradients. */
 static bool
 has_kernel(const struct drawing *w)
 {
@@ -487,7 +487,7 @@ om_grad_fused(om_grad *g, const struct om_fused *form)
 	return true;
 }
 
-/* ---- Their gradients: those of the function. ---- */
+/* ---- Gradients of these ops: those of the function. ---- */
 
 static void
 clone_function(om_grad *g, om_value **out)
@@ -523,7 +523,7 @@ fused_call_grad(om_grad *g)
 		om_grad_fail(g, OM_UNSUPPORTED, "its gradient is that of its function, which the model has not");
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_fused[] = {
 	{.domain = OM_GRAD_DOMAIN, .name = "ConvGrad", .since = 1, .maker = fused_call_grad},

@@ -1,8 +1,8 @@
-/* The language of gradient makers: standard operators, built in the program's opset
- * at the end of the backward path.
+/* The builder for gradient makers: standard operators, in the program's opset, appended to the backward
+ * path.
  *
- * Every op is inferred as it is built, so that makers can go by shapes.  Constants are
- * made once and stand in the graph, where every body reaches them.
+ * Types and shapes of every op are inferred as it is built, so that makers can rely on them.  Constants
+ * are created once, in the graph, where every body can access them.
  */
 #include <config.h>
 
@@ -62,7 +62,7 @@ om_tape_value(struct om_tape *t, om_block *b, const char *stem)
 	return om_value_new(t->p, b, om_tape_name(t, stem));
 }
 
-/* ---- What a maker is told. ---- */
+/* ---- Queries of a maker. ---- */
 
 const om_op *
 om_grad_op(const om_grad *g)
@@ -146,7 +146,7 @@ om_grad_forward_input(om_grad *g, uint32_t k)
 	return om_grad_has(g, k) ? om_scope_import(g->scope, g, g->op->in[k]) : NULL;
 }
 
-/* ---- Outputs that nobody took. ---- */
+/* ---- Omitted outputs. ---- */
 
 static void
 take_output(struct om_tape *t, om_op *op, uint32_t k)
@@ -163,7 +163,7 @@ take_output(struct om_tape *t, om_op *op, uint32_t k)
 	om_tape_fail(t, om_op_infer(t->session, t->p, op));
 }
 
-/* A copy of the op, in the backward path, whose outputs may be taken. */
+/* A copy of the op in the backward path, whose outputs may be extended. */
 static om_op *
 copy_of(om_grad *g)
 {
@@ -193,7 +193,7 @@ om_value *
 om_grad_forward_output(om_grad *g, uint32_t k)
 {
 	struct om_tape *t = g->scope->tape;
-	om_op *op = (om_op *)g->op;  /* the program is ours to change; makers may not */
+	om_op *op = (om_op *)g->op;  /* the builder may change the program; makers may not */
 
 	if (k < op->nout && op->out[k])
 		return om_scope_import(g->scope, g, op->out[k]);
@@ -204,7 +204,7 @@ om_grad_forward_output(om_grad *g, uint32_t k)
 	return om_scope_import(g->scope, g, op->out[k]);
 }
 
-/* ---- What a maker gives. ---- */
+/* ---- Results of a maker. ---- */
 
 static void
 give_value(om_grad *g, om_value *of, om_value *v)
@@ -250,7 +250,7 @@ om_grad_value_is_needed(const om_grad *g, const om_value *v)
 	return om_scope_is_requested(g->scope, v);
 }
 
-/* ---- Reach. ---- */
+/* ---- Access from the backward path. ---- */
 
 om_value *
 om_scope_import(om_scope *s, om_grad *g, om_value *v)
@@ -284,7 +284,8 @@ om_emit_open(om_grad *g, const char *domain, const char *type, const om_attr *at
 		om_op_set_in(op, k, in[k]);
 	for (uint32_t k = 0; k < nout; k++)
 		om_op_set_out(op, k, om_tape_value(t, g->scope->to, om_printf(t->mem, "%s_%s", g->stem, type)));
-	op->block = g->scope->to;  /* for the paths of bodies; it is put there by om_emit_done() */
+	op->block = g->scope->to;  /* required for the paths of bodies; om_emit_done() appends the op to
+	                              the block */
 	for (; attrs && attrs->name; attrs++)
 		om_op_add_attr(t->p, op, attrs);
 	return op;
@@ -458,7 +459,7 @@ om_emit_scalar(om_grad *g, const char *type, om_value *x, double v)
 
 /* ---- Axes. ---- */
 
-/* From which version on an operator takes its axes as an input. */
+/* The version since which an operator takes its axes as an input. */
 static int
 axes_are_input_since(const char *type)
 {
@@ -528,7 +529,7 @@ is_same_shape(const om_shape *a, const om_shape *b)
 	return true;
 }
 
-/* A Shape right where `v` is made, of its dims [from, to). */
+/* A Shape op directly after the definition of `v`, of its dims [from, to). */
 static om_value *
 shape_at(om_grad *g, om_value *v, int from, int to)
 {
@@ -572,7 +573,7 @@ om_emit_dim(om_grad *g, om_value *v, int axis)
 	return shape_at(g, v, axis, axis + 1);
 }
 
-/* The shape for a Reshape, which may leave one dim to be found out. */
+/* The shape for a Reshape, which may leave one dim to be inferred. */
 static om_value *
 target_shape(om_grad *g, om_value *v)
 {
@@ -584,7 +585,7 @@ target_shape(om_grad *g, om_value *v)
 	}
 	if (v->shape.rank == OM_RANK_UNKNOWN || open > 1 || zero)
 		return om_emit_shape(g, v);
-	return om_emit_list(g, (size_t)v->shape.rank, v->shape.dim);  /* an open dim is -1 */
+	return om_emit_list(g, (size_t)v->shape.rank, v->shape.dim);  /* an unknown dim is -1 */
 }
 
 om_value *
@@ -641,9 +642,9 @@ om_emit_count(om_grad *g, const om_value *like, om_value *v, int n, const int64_
 	return om_emit_cast(g, om_emit_reduce(g, "ReduceProd", dims, 1, &first, false), om_type_elem(&like->type));
 }
 
-/* ---- Undoing broadcasts. ---- */
+/* ---- Adjoints of broadcasts. ---- */
 
-/* Which axes of `x` to sum over; false where it takes the run to tell. */
+/* Get the axes of `x` to sum over; false if they are not known before the run. */
 static bool
 repeated_axes(const om_shape *x, const om_shape *to, int64_t *axis, size_t *n)
 {
@@ -664,7 +665,7 @@ repeated_axes(const om_shape *x, const om_shape *to, int64_t *axis, size_t *n)
 	return true;
 }
 
-/* The dims where the two shapes differ, the smaller one filled with ones in front. */
+/* The axes along which the two shapes differ, the shorter one padded with leading ones. */
 static om_value *
 axes_at_run(om_grad *g, om_value *x, om_value *forward)
 {

@@ -1,4 +1,4 @@
-/* Short words for the ops that makers use most; `g` is the maker's. */
+/* Abbreviations of the ops that makers use most; `g` is the maker's context. */
 #ifndef OM_GRAD_DSL_H
 #define OM_GRAD_DSL_H
 
@@ -8,7 +8,7 @@
 #define SUB(a, b)        om_emit(g, "Sub", a, b)
 #define MUL(a, b)        om_emit(g, "Mul", a, b)
 #define DIV(a, b)        om_emit(g, "Div", a, b)
-#define PLUS(x, v)       om_emit_scalar(g, "Add", x, v)     /* numbers */
+#define PLUS(x, v)       om_emit_scalar(g, "Add", x, v)     /* v: a number */
 #define TIMES(x, v)      om_emit_scalar(g, "Mul", x, v)
 #define FROM(v, x)       om_from(g, v, x)            /* v - x */
 #define ABOVE(x, v)      om_emit_scalar(g, "Greater", x, v)
@@ -16,7 +16,7 @@
 #define DO(type, x)      om_emit(g, type, x)
 #define WHERE(c, a, b)   om_emit(g, "Where", c, a, b)
 #define ZERO(x)          om_emit_number(g, x, 0)
-/* a where the condition holds, else zero */
+/* a where the condition is true, else zero */
 #define KEEP(c, a)       om_keep(g, c, a)
 #define AS_NUMBER(c, x)  om_emit_cast(g, c, om_type_elem(&(x)->type))
 

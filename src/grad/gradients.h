@@ -1,6 +1,6 @@
-/* The gradients of operators.  A rules file has the makers of one family and, at its end, the table of rows
- * that registers them, which ends with a row without a name.  A new gradient is a maker and a row in
- * its file; a new file is one line in OM_GRADIENT_TABLES. */
+/* The gradients of operators.  A rules file holds the makers of one operator family and, at its end,
+ * the table that registers them, which ends with an entry without a name.  A new gradient is a maker
+ * and a table entry in its file; a new file is one line in OM_GRADIENT_TABLES. */
 #ifndef OM_GRADIENTS_H
 #define OM_GRADIENTS_H
 
@@ -33,8 +33,8 @@
 OM_GRADIENT_TABLES(OM_GRADIENT_DECLARE)
 #undef OM_GRADIENT_DECLARE
 
-/* Of `v`, the sums of the slices along an axis that belong to the same index of a list: as
- * many as `dim`, a list of one, says.  Undoes a Gather. */
+/* Sum the slices of `v` along an axis that have the same entry in the list `index`; the result has the
+ * length `dim`, a list of one element, along that axis.  The adjoint of Gather. */
 om_value *om_emit_put_along(om_grad *g, om_value *v, om_value *index, int64_t axis, om_value *dim);
 
 #endif

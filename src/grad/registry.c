@@ -14,7 +14,7 @@ static const om_gradient *const tables[] = {
 
 enum { NTABLE = sizeof tables / sizeof tables[0] };
 
-/* Gradients of operators of one name; those that were added last come first. */
+/* Gradients of operators of one name; the most recently added come first. */
 struct entry {
 	const om_gradient *gradient;
 	const struct entry *next;

@@ -1,12 +1,11 @@
 /* Reverse-mode differentiation.
  *
- * A forward pass marks all values that depend on those whose gradients are requested.
- * A pass over the ops in reverse order then differentiates every op which a gradient has
- * reached and whose inputs are marked, by the maker that is registered for its operator.
- * All users of a value come after its definition, so the sum of its gradients is complete
- * when the op that defines it is reached; gradients are added as they arrive, so that at
- * most two are alive at a time.  The pass terminates because it visits every op of the
- * block once, and the ops that it builds come after all of them.
+ * A forward pass marks all values that depend on those whose gradients are requested.  A pass over the
+ * ops in reverse order then differentiates every op whose outputs have a gradient and whose inputs are
+ * marked, by the maker registered for its operator.  All users of a value come after its definition, so
+ * the sum of its gradients is complete when the op that defines it is reached; gradients are added as
+ * they arrive, so that at most two of a value are live at a time.  The pass terminates because it
+ * visits every op of the block once, and the ops that it builds come after all of them.
  */
 #include <config.h>
 
@@ -63,7 +62,7 @@ om_scope_grad(om_scope *s, om_grad *g)
 	return in;
 }
 
-/* ---- What depends on what is wanted. ---- */
+/* ---- Dependence on requested values. ---- */
 
 static bool
 is_float(const om_value *v)
@@ -110,7 +109,7 @@ reads_active(const om_scope *s, const om_op *op)
 	return false;
 }
 
-/* The gradient is zero of an op that reads shapes only, and of one that is piecewise constant. */
+/* Whether gradients pass through the op: not if it reads shapes only or is piecewise constant. */
 static bool
 lets_through(const om_scope *s, const om_op *op)
 {
@@ -135,8 +134,8 @@ om_scope_mark_active(om_scope *s)
 
 /* ---- Sums. ---- */
 
-/* What was built for `of` is called after it, unless it is called after something
- * else already, as what is handed on as it came. */
+/* Name the gradient of `of` after it, unless it already has the name of another gradient, as one that
+ * is passed on unchanged. */
 static void
 name_after(om_scope *s, const om_value *of, om_value *v)
 {
@@ -179,7 +178,7 @@ om_scope_seed(om_scope *s, om_value *of, om_value *v)
 		om_scope_add(s, &g, of, v);
 }
 
-/* ---- The walk. ---- */
+/* ---- The reverse pass. ---- */
 
 static bool
 has_gradient(const om_scope *s, const om_op *op)
@@ -236,7 +235,7 @@ om_scope_run(om_scope *s)
 	return s->tape->status;
 }
 
-/* ---- All of it. ---- */
+/* ---- The backward path. ---- */
 
 static om_status
 check_program(om_session *s, const om_prog *p)
@@ -249,7 +248,7 @@ check_program(om_session *s, const om_prog *p)
 	return OM_OK;
 }
 
-/* One, in the shape of the loss. */
+/* A constant one, in the shape of the loss. */
 static om_status
 seed_of(om_grad *g, const om_value *loss, om_value **out)
 {

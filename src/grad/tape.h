@@ -1,11 +1,11 @@
-/* What the walk and the language share. */
+/* State shared by the reverse pass and the builder of gradients. */
 #ifndef OM_TAPE_H
 #define OM_TAPE_H
 
 #include "base/map.h"
 #include "onnxmem/autodiff.h"
 
-/* Gradients are built of operators as this opset has them, or a newer one. */
+/* Gradients use operators of this opset version or later. */
 enum { OM_GRAD_OPSET = 16 };
 
 /* One backward pass. */
@@ -14,38 +14,38 @@ struct om_tape {
 	om_prog *p;
 	om_arena *mem;
 	om_status status;        /* the first failure */
-	om_phase phase;          /* of what is built */
+	om_phase phase;          /* phase of the ops that are built */
 	bool copies, functions;
-	om_map names;            /* all names of the program: the number that the next one gets */
-	om_map constants;        /* by what they hold */
-	om_map known;            /* ops of which one is enough, by what they do: shapes, copies */
-	struct om_drawn *drawn;  /* functions that are there already: see fused.c */
-	bool *has_name;          /* by value id: named after what it is the gradient of */
+	om_map names;            /* all names of the program, each with its next suffix number */
+	om_map constants;        /* by content */
+	om_map known;            /* ops that are built once and reused, by a key: shapes, copies */
+	struct om_drawn *drawn;  /* existing gradient functions: see fused.c */
+	bool *has_name;          /* by value id: named after the value whose gradient it is */
 	uint32_t cap;
-	struct learn *step;      /* that is made; NULL: none */
+	struct learn *step;      /* training step under construction; NULL: none */
 };
 
 struct om_grad {
 	om_scope *scope;
 	const om_op *op;
-	bool *is_said;           /* by input: the maker gave a gradient, or said there is none */
-	const char *stem;        /* of the names of what is built */
+	bool *is_said;           /* by input: the maker set a gradient, or zero */
+	const char *stem;        /* prefix of the names of new values */
 };
 
 void om_tape_start(struct om_tape *t);
-/* The language for the graph, outside of any maker. */
+/* A builder context for the graph, outside of any maker. */
 om_grad *om_tape_grad(struct om_tape *t);
 void om_tape_fail(struct om_tape *t, om_status st);
-/* A name that nothing has, made from `stem`. */
+/* A unique name derived from `stem`. */
 const char *om_tape_name(struct om_tape *t, const char *stem);
 om_value *om_tape_value(struct om_tape *t, om_block *b, const char *stem);
-/* `v` has its last name. */
+/* Mark the name of `v` as final. */
 void om_tape_named(struct om_tape *t, const om_value *v);
 
-/* Differentiate in one op of this form; NULL: there is none.  False: the maker has to be asked. */
+/* Build the gradient as a single op of this form; NULL: none.  False: the maker has to be called. */
 bool om_grad_fused(om_grad *g, const struct om_fused *form);
 
-/* One more gradient that came into `s` for `of`: it is added to those before. */
+/* Add `v` to the gradient of `of` in `s`. */
 void om_scope_add(om_scope *s, om_grad *g, const om_value *of, om_value *v);
 
 #endif

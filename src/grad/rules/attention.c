@@ -1,16 +1,15 @@
-/* Gradients of Attention and RotaryEmbedding, the standard's and com.microsoft's.
+/* Gradients of Attention and RotaryEmbedding, of ai.onnx and com.microsoft.
  *
- * Each is built once more of products, a Softmax and moves, which are differentiated by
- * parts: nothing is kept from the forward path but the inputs, and the weights, the
- * largest tensor by far, are there in the backward path alone.
+ * Each is decomposed into products, a Softmax and data movement, which are differentiated: only the
+ * inputs are kept from the forward path, and the weights, by far the largest tensor, exist in the
+ * backward path alone.
  *
- * Heads of queries that share keys are a dim of their own, so that keys and values are
- * broadcast to them, not repeated.  What hides a key from a query is a truth
- * wherever it can be: hidden scores become very small, and their weights zero, also in
- * rows where all are hidden, as the operator says.
+ * Query heads that share a key head have a dim of their own, so that keys and values are broadcast to
+ * them and not repeated.  Masks are boolean wherever possible: masked scores become very small and
+ * their weights zero, also in rows that are masked entirely, as the operator specifies.
  *
- * GroupQueryAttention keeps a cache in which each sequence has a length of its own: it is put
- * together by gathering rows of the old one, of what is new, and a row of zeros.
+ * GroupQueryAttention keeps a cache in which each sequence has its own length: the new cache is built
+ * by gathering rows of the old cache, of the new keys or values, and a row of zeros.
  */
 #include <config.h>
 
@@ -20,8 +19,7 @@
 
 /* ---- Shapes. ---- */
 
-/* A reshape to dims that are numbers or, where `of` says so, those of a value of the forward
- * path. */
+/* A reshape to dims that are numbers or, if `of` is set, dims of a value of the forward path. */
 struct dim {
 	om_value *of;
 	int axis;
@@ -68,21 +66,22 @@ join_heads(om_grad *g, om_value *x)
 	return om_emit(g, "Reshape", x, om_emit_list(g, 3, (const int64_t[]){0, 0, -1}));
 }
 
-/* ---- The middle: heads in, heads out. ---- */
+/* ---- The core: heads in, heads out. ---- */
 
 struct attention {
-	om_value *q, *k, *v;         /* (batch, heads, length, size), past ones included */
+	om_value *q, *k, *v;         /* (batch, heads, length, size), including the past */
 	int64_t qheads, heads, size;
 	om_value *batch, *queries;   /* values of the forward path with these dims */
 	int batch_axis, queries_axis;
-	om_value *allowed;           /* truths, broadcast to the scores; NULL: all */
-	om_value *added;             /* to the scores; NULL: nothing */
-	om_value *sink;              /* the score of what takes a share of a query and gives nothing; NULL: none */
-	bool may_hide_all;           /* of a query */
+	om_value *allowed;           /* boolean, broadcast to the scores; NULL: all */
+	om_value *added;             /* added to the scores; NULL: nothing */
+	om_value *sink;              /* score of the attention sink, which takes part in the Softmax but
+	                                has no value; NULL: none */
+	bool may_hide_all;           /* whether all keys of a query may be masked */
 	double scale, cap;
-	om_dtype as;                 /* of the Softmax; OM_UNDEFINED: that of the scores */
+	om_dtype as;                 /* type of the Softmax; OM_UNDEFINED: that of the scores */
 	int64_t mode;
-	om_value *scores;            /* what the mode says, to be given */
+	om_value *scores;            /* the scores to output, selected by the mode */
 };
 
 static struct dim
@@ -127,7 +126,7 @@ swapped(om_grad *g, om_value *x)
 	return om_emit_transpose(g, x, (size_t)x->shape.rank, x->shape.rank == 4 ? four : perm);
 }
 
-/* What no score is, and what becomes zero as a weight. */
+/* A score below all others, whose weight becomes zero. */
 static double
 lowest(const om_value *like)
 {
@@ -140,7 +139,7 @@ both(om_grad *g, om_value *a, om_value *b)
 	return !a ? b : !b ? a : om_emit(g, "And", a, b);
 }
 
-/* The sink, as one more key. */
+/* Append the sink as one more key. */
 static om_value *
 sunk(om_grad *g, const struct attention *a)
 {
@@ -194,14 +193,14 @@ attend(om_grad *g, struct attention *a)
 	return by_head(g, a, om_emit(g, "MatMul", by_group(g, a, w), shared(g, a, a->v)));
 }
 
-/* ---- What is hidden. ---- */
+/* ---- Masks. ---- */
 
-/* Places of queries and keys, as they broadcast: (length, 1) and (all lengths). */
+/* Positions of queries and keys, in broadcastable shapes: (length, 1) and (total length). */
 struct places {
 	om_value *query, *key, *total;
 };
 
-/* 0, 1, ... up to the keys' number, past ones included. */
+/* 0, 1, ... up to the number of keys, including the past. */
 static struct places
 find_places(om_grad *g, const struct attention *a, om_value *keys, int axis, om_value *past, om_value *lengths)
 {
@@ -227,7 +226,7 @@ hide(om_grad *g, struct attention *a, om_value *truth, bool may_hide_all)
 	a->may_hide_all |= may_hide_all;
 }
 
-/* A mask that is shorter than the keys hides the rest. */
+/* A mask that is shorter than the keys masks the remaining ones. */
 static om_value *
 full_mask(om_grad *g, om_value *mask, const om_value *score)
 {
@@ -243,7 +242,7 @@ full_mask(om_grad *g, om_value *mask, const om_value *score)
 	return om_emit(g, "Pad", mask, om_emit_list(g, 2 * (size_t)last + 2, pads));
 }
 
-/* ---- The standard's Attention. ---- */
+/* ---- Attention of ai.onnx. ---- */
 
 enum { Q, K, V, MASK, PAST_K, PAST_V, LENGTHS };
 enum { Y, NEW_K, NEW_V, SCORES };
@@ -353,7 +352,7 @@ Attention_grad(om_grad *g)
 
 /* ---- RotaryEmbedding. ---- */
 
-/* Pairs of elements lie apart by half of what is turned, or side by side. */
+/* The elements of a pair are half of the rotated size apart, or adjacent. */
 static om_value *
 turn(om_grad *g, om_value *x, om_value *cosine, om_value *sine, int64_t half, bool interleaved)
 {
@@ -377,7 +376,7 @@ turn(om_grad *g, om_value *x, om_value *cosine, om_value *sine, int64_t half, bo
 }
 
 struct rotary {
-	om_value *x, *cosine, *sine; /* caches of a row for each place */
+	om_value *x, *cosine, *sine; /* caches have a row for each position */
 	om_value *places;            /* NULL: caches have a row for each element of each sequence */
 	int64_t heads, size, turned;
 };
@@ -450,7 +449,7 @@ RotaryEmbedding_grad(om_grad *g)
 	om_grad_by_decomposition(g, build_rotary);
 }
 
-/* Positions of all, or of the first, from which on they count. */
+/* Positions of all elements, or of the first one, from which they are counted. */
 static void
 build_contrib_rotary(om_grad *g, om_value **out)
 {
@@ -480,8 +479,8 @@ contrib_RotaryEmbedding_grad(om_grad *g)
 
 /* ---- com.microsoft's Attention and MultiHeadAttention. ---- */
 
-/* A mask says of keys, of pairs of them and queries, or by lengths, what is seen; what
- * is not gets a number added to its score. */
+/* A mask is given per key, per query and key, or as lengths; a number is added to the scores that it
+ * masks. */
 static void
 add_mask(om_grad *g, struct attention *a, om_value *mask, const struct places *p)
 {
@@ -512,9 +511,9 @@ add_mask(om_grad *g, struct attention *a, om_value *mask, const struct places *p
 }
 
 struct contrib {
-	om_value *q, *k, *v;         /* (batch, length, heads * size), or with heads apart */
+	om_value *q, *k, *v;         /* (batch, length, heads * size), or with a dim for heads */
 	om_value *mask, *bias, *past_k, *past_v;
-	om_value *queries, *keys;    /* of the forward path, of these lengths */
+	om_value *queries, *keys;    /* values of the forward path with these lengths */
 	int queries_axis, keys_axis;
 };
 
@@ -524,7 +523,7 @@ with_heads(om_grad *g, om_value *x, int64_t heads)
 	return x->shape.rank == 3 ? split_heads(g, x, heads) : x;
 }
 
-/* The middle of both: what comes out, and keys and values with past ones. */
+/* The core of both operators: the output, and keys and values including the past. */
 static void
 attend_contrib(om_grad *g, const struct contrib *c, om_value **y, om_value **keys, om_value **values)
 {
@@ -605,7 +604,7 @@ with_bias(om_grad *g, om_value *x, int64_t from, int64_t to)
 	return bias && x->shape.rank == 3 ? om_emit(g, "Add", x, om_emit_slice(g, bias, 0, from, to)) : x;
 }
 
-/* Of several that lie side by side in (batch, length, heads, several, size), one. */
+/* One of several tensors that are packed in (batch, length, heads, several, size). */
 static om_value *
 unpacked(om_grad *g, om_value *x, int64_t k)
 {
@@ -615,7 +614,7 @@ unpacked(om_grad *g, om_value *x, int64_t k)
 
 enum { QUERY, KEY, VALUE, BIAS, PADDING, ADDED, PAST_KEY, PAST_VALUE };
 
-/* Queries, keys and values, each in a tensor of its own. */
+/* Queries, keys and values as separate tensors. */
 static bool
 read_three(om_grad *g, struct contrib *c)
 {
@@ -677,12 +676,12 @@ enum { G_QUERY, G_KEY, G_VALUE, G_PAST_KEY, G_PAST_VALUE, G_LENGTHS, G_TOTAL, G_
 
 struct group {
 	struct attention a;
-	om_value *before;            /* by sequence: rows of the cache that were there; NULL: none */
-	om_value *had;               /* rows of the old cache; NULL: there is none */
-	om_value *fresh, *total;     /* new rows; all of the new cache */
+	om_value *before;            /* by sequence: number of rows of the cache in use before; NULL: none */
+	om_value *had;               /* number of rows of the old cache; NULL: there is none */
+	om_value *fresh, *total;     /* number of new rows; of rows of the new cache */
 };
 
-/* A tensor of one number, as an int64 without axes. */
+/* A tensor of one element, as an int64 scalar. */
 static om_value *
 one_number(om_grad *g, om_value *x)
 {
@@ -695,7 +694,7 @@ as_list(om_grad *g, om_value *number)
 	return om_emit(g, "Reshape", number, om_emit_list(g, 1, (const int64_t[]){1}));
 }
 
-/* The first of a prompt comes first; a step comes behind what its sequence has. */
+/* A prompt starts at row 0; a later step is appended to the rows of its sequence. */
 static void
 read_cache(om_grad *g, struct group *r)
 {
@@ -714,7 +713,8 @@ read_cache(om_grad *g, struct group *r)
 	r->before = om_emit(g, "Where", om_emit(g, "Equal", longest, r->fresh), om_emit_int64(g, 0), lengths);
 }
 
-/* By sequence and row of the new cache: which row of the old one, what is new and zeros. */
+/* By sequence and row of the new cache: the row to gather from the concatenation of the old cache, the
+ * new rows and a row of zeros. */
 static om_value *
 rows_of_cache(om_grad *g, const struct group *r)
 {
@@ -727,7 +727,7 @@ rows_of_cache(om_grad *g, const struct group *r)
 	return om_emit(g, "Where", om_emit(g, "Less", at, before), at, row);
 }
 
-/* Zeros behind what is new, where there is no old cache and the new one is wanted. */
+/* Zeros after the new rows, if there is no old cache and the new one is an output. */
 static om_value *
 padded(om_grad *g, const struct group *r, om_value *x)
 {
@@ -848,7 +848,7 @@ GroupQueryAttention_grad(om_grad *g)
 	om_grad_by_decomposition(g, build_group_query);
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_attention[] = {
 	{.name = "Attention", .since = 23, .maker = Attention_grad},

@@ -1,5 +1,5 @@
-/* Gradients of elementwise operators of several inputs, which are broadcast: what an
- * input gets is summed over the axes along which it was repeated. */
+/* Gradients of elementwise operators of several inputs, with broadcasting: the gradient of an input is
+ * summed over the axes along which the input was repeated. */
 #include <config.h>
 
 #include "grad/grad_dsl.h"
@@ -30,7 +30,7 @@ Mul_grad(om_grad *g)
 			om_grad_set_broadcast_grad(g, k, MUL(DY, IN(1 - k)));
 }
 
-/* Does input `k` take less than the output? */
+/* Does input `k` have fewer elements than the output? */
 static bool
 is_smaller(const om_grad *g, uint32_t k)
 {
@@ -40,7 +40,7 @@ is_smaller(const om_grad *g, uint32_t k)
 	return in && out && in < out;
 }
 
-/* The second one's is -dy a / (b b) = -dy y / b. */
+/* The gradient of the divisor is -dy a / (b b) = -dy y / b. */
 static void
 Div_grad(om_grad *g)
 {
@@ -52,7 +52,7 @@ Div_grad(om_grad *g)
 			: MUL(da, om_grad_forward_output(g, 0))));
 }
 
-/* The remainder is a - b n with a whole n, which is piecewise constant. */
+/* The remainder is a - b n with an integer n, which is piecewise constant. */
 static void
 Mod_grad(om_grad *g)
 {
@@ -65,7 +65,7 @@ Mod_grad(om_grad *g)
 
 /* ---- Powers. ---- */
 
-/* The exponent where it is one known number. */
+/* The exponent, if it is a single constant. */
 static bool
 has_exponent(const om_grad *g, double *e)
 {
@@ -79,7 +79,7 @@ has_exponent(const om_grad *g, double *e)
 	return known;
 }
 
-/* Of a to the power of a number. */
+/* The derivative of a to the power of a constant. */
 static om_value *
 power_slope(om_grad *g, double e)
 {
@@ -104,14 +104,14 @@ give_base(om_grad *g)
 		om_grad_set_broadcast_grad(g, 0, e == 0 ? NULL : e == 1 ? DY : MUL(DY, power_slope(g, e)));
 		return;
 	}
-	/* b a^(b - 1) is zero where b is, even where a is zero too. */
+	/* b a^(b - 1) is zero if b is, even if a is zero too. */
 	om_value *b = om_emit_cast(g, IN(1), type);
 	om_value *slope = MUL(b, om_emit(g, "Pow", IN(0), PLUS(b, -1)));
 	slope = WHERE(om_emit(g, "Equal", b, ZERO(b)), ZERO(b), slope);
 	om_grad_set_broadcast_grad(g, 0, MUL(DY, slope));
 }
 
-/* dy y log(a), where a has a logarithm. */
+/* dy y log(a), if a has a logarithm. */
 static void
 Pow_grad(om_grad *g)
 {
@@ -124,9 +124,9 @@ Pow_grad(om_grad *g)
 	}
 }
 
-/* ---- The largest, the smallest, sums. ---- */
+/* ---- Maximum, minimum, sums. ---- */
 
-/* Inputs that are equal share what their maximum gets. */
+/* Equal inputs share the gradient of their maximum. */
 static void
 extreme_grad(om_grad *g)
 {
@@ -157,10 +157,10 @@ Mean_grad(om_grad *g)
 		om_grad_set_broadcast_grad(g, k, dy);
 }
 
-/* ---- Choices. ---- */
+/* ---- Selection. ---- */
 
-/* An element that is kept is between the bounds; one that is not lies on one.  Where the
- * bounds cross, the upper one holds. */
+/* An element that is not clipped is between the bounds; a clipped one equals one of them.  If the lower
+ * bound exceeds the upper one, the upper one applies. */
 static void
 Clip_grad(om_grad *g)
 {
@@ -215,8 +215,8 @@ is_known_truth(const om_grad *g, uint32_t k, bool *truth)
 	return true;
 }
 
-/* What is kept is divided by the share that is kept; where it is only the run that says
- * whether anything is dropped, by one otherwise. */
+/* Kept elements are divided by the keep probability; if it is known only in the run whether the op
+ * drops elements, by one otherwise. */
 static void
 Dropout_grad(om_grad *g)
 {
@@ -238,7 +238,7 @@ Dropout_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, KEEP(om_grad_forward_output(g, 1), MUL(dy, scale)));
 }
 
-/* ---- As in training. ---- */
+/* ---- Training mode. ---- */
 
 static void
 train_dropout(om_grad *g, om_op *op)
@@ -251,7 +251,7 @@ train_dropout(om_grad *g, om_op *op)
 	om_op_set_inputs(p, op, 3, in);
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_binary[] = {
 	{.name = "Add", .since = 1, .maker = Add_grad},

@@ -1,14 +1,13 @@
-/* Gradients of operators that stand for several: they are built once more of those, and
- * differentiated by parts. */
+/* Gradients of fused operators: they are decomposed, and differentiated by parts. */
 #include <config.h>
 
 #include "grad/bodies.h"
 #include "grad/grad_dsl.h"
 #include "ops/contrib/fused_activation.h"
 
-/* ---- Layers that optimizers put together. ---- */
+/* ---- Fused layers of optimizers. ---- */
 
-/* What the attribute `activation` says. */
+/* Apply the activation that the attribute `activation` names. */
 static om_value *
 activated(om_grad *g, om_value *x)
 {
@@ -28,7 +27,7 @@ activated(om_grad *g, om_value *x)
 	return om_emit_attrs(g, a.type, attrs, x);
 }
 
-/* The attributes of the op that an operator of ai.onnx knows too. */
+/* The attributes of the op that the operator of ai.onnx has as well. */
 static const om_attr *
 passed_on(om_grad *g, const char *type)
 {
@@ -79,8 +78,8 @@ static void EmbedLayerNormalization_grad(om_grad *g)  { om_grad_by_decomposition
 
 /* ---- DequantizeLinear: (x - zero point) scale. ---- */
 
-/* Scales, or zero points, as they are broadcast to x: one of them, one for each index of the
- * axis, or one for a block of those. */
+/* Scales or zero points in a shape that broadcasts to x: a scalar, one per index of the axis, or one
+ * per block of indices. */
 static om_value *
 scale_like(om_grad *g, uint32_t k)
 {
@@ -124,7 +123,7 @@ struct nbits {
 	int64_t k, n, bits, block, blocks;
 };
 
-/* 2 to so many bits, `n` of them: the first one to the power `from`. */
+/* `n` powers of 2^bits, the first of them with exponent `from`. */
 static om_value *
 powers(om_grad *g, int64_t bits, int64_t n, int64_t from)
 {
@@ -137,7 +136,7 @@ powers(om_grad *g, int64_t bits, int64_t n, int64_t from)
 	return om_emit_tensor(g, &t);
 }
 
-/* Numbers of a few bits, the first one in the lowest: (rows, columns) of int32. */
+/* Unpack integers of a few bits, the lowest bits first: (rows, columns) of int32. */
 static om_value *
 unpacked(om_grad *g, om_value *x, const struct nbits *w, int64_t columns)
 {
@@ -160,7 +159,7 @@ of_blocks(om_grad *g, const struct nbits *w, om_value *x)
 	return om_emit_cast(g, om_emit(g, "Reshape", x, om_emit_list(g, 2, (const int64_t[]){w->n, w->blocks})), w->type);
 }
 
-/* From (n, blocks) to what broadcasts to the weights: by group, or by block. */
+/* From (n, blocks) to a shape that broadcasts to the weights: per group, or per block. */
 static om_value *
 spread(om_grad *g, const struct nbits *w, om_value *x, om_value *groups)
 {
@@ -170,7 +169,7 @@ spread(om_grad *g, const struct nbits *w, om_value *x, om_value *groups)
 		: om_emit_unsqueeze(g, x, 1, &last);
 }
 
-/* (n, k), as numbers. */
+/* (n, k), dequantized. */
 static om_value *
 weights_of(om_grad *g, const struct nbits *w)
 {
@@ -208,7 +207,7 @@ of_few_bits(om_grad *g, om_value **out)
 static void DequantizeLinear_grad(om_grad *g)  { om_grad_by_decomposition(g, dequantized); }
 static void MatMulNBits_grad(om_grad *g)       { om_grad_by_decomposition(g, of_few_bits); }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_contrib_fused[] = {
 	{.name = "DequantizeLinear", .since = 10, .maker = DequantizeLinear_grad},

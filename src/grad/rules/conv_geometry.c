@@ -106,11 +106,11 @@ om_emit_per_channel(om_grad *g, om_value *x, int rank)
 	return rank <= 2 ? x : om_emit_shaped(g, x, (size_t)rank - 1, dim);
 }
 
-/* ---- Painting. ---- */
+/* ---- Scatter-add. ---- */
 
-/* Where the window is painted to, it may leave a rest of the image out, for which the output is
- * made longer, or hang over its end, as in ceil mode, which is cut off like padding.  A negative
- * padding has cut a piece off the image, to which no window gave anything. */
+/* Windows may not cover a remainder of the image, for which the output is extended, or extend past its
+ * end, as in ceil mode, which is cropped like padding.  Negative padding has cropped the image: no
+ * window contributes to the cropped part. */
 struct paint {
 	int64_t pads[2 * AXES], more[AXES], cut[2 * (AXES + 2)];
 	bool is_cut;

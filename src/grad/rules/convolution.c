@@ -1,13 +1,11 @@
 /* Gradients of convolutions, which are convolutions.
  *
- * Y is sums of X under windows, by W.  What W gave to the sums goes back the way that it came:
- * dX paints every dY with W onto where its window was, which is the transposed convolution.  An
- * element of W met, for every element of Y, one of X: so dW is X under a window of the size of Y
- * that holds dY, moved by a dilation a step and spread by the strides; here the batch is what
- * is summed over, and takes the place of the channels.  The transposed convolution is the same
- * with the parts of X and Y exchanged.
+ * Y is the sum of products of W with X under windows.  dX scatter-adds every element of dY, times W, to
+ * the positions of its window, which is the transposed convolution.  dW is a convolution of X with dY
+ * as its kernel: dilations and strides are exchanged, the sum is over the batch, and the batch takes
+ * the role of the channels.  For the transposed convolution, X and Y exchange their roles.
  *
- * dW first: it is the last that wants X, and dX may be computed in its place. */
+ * dW is built first: it is the last user of X, so dX may be computed in place of X. */
 #include <config.h>
 
 #include "grad/fused.h"
@@ -15,16 +13,16 @@
 
 enum { AXES = OM_WINDOW_AXES };
 
-/* The weights' gradient: (channels of `small`, channels of `image` in a group, kernel). */
+/* The gradient of the weights: (channels of `small`, channels of `image` per group, kernel). */
 struct weights {
 	const struct om_window *w;
-	om_value *image, *small;     /* what windows look at, and what comes of it */
-	int64_t group, wide, narrow; /* channels of `image`, of `small` */
-	int64_t batch;               /* -1: not known */
+	om_value *image, *small;     /* input and output of the convolution */
+	int64_t group, wide, narrow; /* `wide`: channels of `image`; `narrow`: channels of `small` */
+	int64_t batch;               /* -1: unknown */
 	int64_t volume_in, volume_out;
 };
 
-/* [a, b, image]: dims of a tensor in the geometry of windows. */
+/* [a, b, image]: dims of a tensor with the spatial dims `image`. */
 static size_t
 dims(const struct om_window *w, const int64_t *size, int64_t a, int64_t b, int64_t *dim)
 {
@@ -34,7 +32,7 @@ dims(const struct om_window *w, const int64_t *size, int64_t a, int64_t b, int64
 	return (size_t)w->n + 2;
 }
 
-/* The batch and the channels (of a group) exchanged. */
+/* Exchange the batch and the channels (of a group). */
 static om_value *
 exchanged(om_grad *g, om_value *x, int rank)
 {
@@ -45,7 +43,7 @@ exchanged(om_grad *g, om_value *x, int rank)
 	return om_emit_transpose(g, x, (size_t)rank, perm);
 }
 
-/* (batch, channels, image) as (channels of a group, groups and batch, image). */
+/* (batch, channels, image) as (channels per group, groups and batch, image). */
 static om_value *
 by_group(om_grad *g, const struct weights *v)
 {
@@ -62,8 +60,8 @@ by_group(om_grad *g, const struct weights *v)
 	return om_emit_shaped(g, x, dims(w, w->in, v->wide / v->group, -1, dim), dim);
 }
 
-/* The convolution whose windows are `w`, which has to give exactly that many: where what is left
- * of the image would be enough for more, they are cut off. */
+/* The convolution with the windows `w`, whose output must have the size of `w`: if the image has space
+ * for more windows, they are cropped. */
 static om_value *
 convolved(om_grad *g, const struct om_window *w, om_value *image, om_value *weights, int64_t group)
 {
@@ -87,8 +85,8 @@ convolved(om_grad *g, const struct om_window *w, om_value *image, om_value *weig
 	return y;
 }
 
-/* `image` under windows that hold `by`: moved by dilations, spread by strides; as often as the
- * kernel has elements. */
+/* Convolve `image` with the kernel `by`: strides are the dilations of the forward op and dilations its
+ * strides; one output position per kernel element. */
 static om_value *
 swept(om_grad *g, const struct om_window *w, om_value *image, om_value *by, int64_t group)
 {
@@ -101,8 +99,8 @@ swept(om_grad *g, const struct om_window *w, om_value *image, om_value *by, int6
 	return convolved(g, &v, image, by, group);
 }
 
-/* One channel a group: every channel of every image is a group by itself, and nothing has to be
- * moved. */
+/* One channel per group: every channel of every image is a group of its own, and no transpose is
+ * required. */
 static om_value *
 of_single_channels(om_grad *g, const struct weights *v)
 {
@@ -122,8 +120,8 @@ of_single_channels(om_grad *g, const struct weights *v)
 	return om_emit_shaped(g, sum, dims(w, w->kernel, v->narrow, 1, dim), dim);
 }
 
-/* Windows of one element: a product of matrices for each image, unless their sum is less than
- * what it takes to put the images beside each other. */
+/* Windows of one element: a matrix product per image, unless summing the products costs less than
+ * concatenating the images. */
 static bool
 is_product(const struct weights *v)
 {
@@ -156,7 +154,7 @@ of_weights(om_grad *g, const struct weights *v)
 	return exchanged(g, swept(g, v->w, by_group(g, v), dy, v->group), v->w->n + 2);
 }
 
-/* ---- What both have. ---- */
+/* ---- Both operators. ---- */
 
 static bool
 read(om_grad *g, bool grows, struct om_window *w)
@@ -230,7 +228,7 @@ ConvTranspose_grad(om_grad *g)
 		om_grad_set_input_grad(g, 0, convolved(g, &w, om_grad_output_grad(g, 0), om_grad_forward_input(g, 1), group));
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 static const struct om_fused conv_fused = {"ConvGrad", {{"dY", OM_GRADIENT_OF, 0, true}, {"X", OM_INPUT, 0, false},
 	{"W", OM_INPUT, 1, true}, {"B", OM_INPUT, 2, false}}};

@@ -1,5 +1,5 @@
-/* Gradients of what moves elements: each goes back to where its element came from, and
- * where one element went to several places, they are summed. */
+/* Gradients of data movement: the gradient of each element returns to the position that the element was
+ * read from, and is summed if the element was read several times. */
 #include <config.h>
 
 #include "grad/bodies.h"
@@ -7,7 +7,7 @@
 
 #define DY  om_grad_output_grad(g, 0)
 
-/* Numbers of an input that are known before the run. */
+/* The elements of an input, if they are constant. */
 static const int64_t *
 known_list(const om_grad *g, uint32_t k, size_t *n)
 {
@@ -43,7 +43,7 @@ axis_of(int64_t axis, int rank)
 	return at;
 }
 
-/* ---- Other shapes. ---- */
+/* ---- Reshaping. ---- */
 
 static void
 Reshape_grad(om_grad *g)
@@ -75,7 +75,7 @@ Expand_grad(om_grad *g)
 	om_grad_set_broadcast_grad(g, 0, DY);
 }
 
-/* Each axis as repeats times length, summed over the repeats. */
+/* Split each axis into repeats and length, and sum over the repeats. */
 static void
 Tile_grad(om_grad *g)
 {
@@ -116,9 +116,9 @@ Tile_grad(om_grad *g)
 		om_emit_reduce(g, "ReduceSum", dy, (size_t)rank, summed, false), x));
 }
 
-/* ---- Joining and splitting. ---- */
+/* ---- Concatenation and splitting. ---- */
 
-/* Lengths along an axis, one behind another. */
+/* The lengths of the inputs along an axis, as a list. */
 static om_value *
 lengths(om_grad *g, int axis)
 {
@@ -196,10 +196,10 @@ Split_grad(om_grad *g)
 		NULL));
 }
 
-/* ---- Along one axis, by a list of indices. ---- */
+/* ---- Indexing along one axis. ---- */
 
-/* The sums of the slices of `v` along an axis that belong to the same index of a list:
- * as many as `dim`, a list of one, says. */
+/* Sum the slices of `v` along an axis that have the same entry in the list of indices; the result has
+ * the length `dim`, a list of one element. */
 om_value *
 om_emit_put_along(om_grad *g, om_value *v, om_value *index, int64_t axis, om_value *dim)
 {
@@ -218,7 +218,7 @@ om_emit_put_along(om_grad *g, om_value *v, om_value *index, int64_t axis, om_val
 	om_value *shape = rank == 1 ? dim : om_emit_attrs(g, "Concat", OM_A(om_attr_make_int(g, "axis", 0)), dim,
 		om_emit(g, "Slice", om_emit(g, "Shape", v), om_emit_list(g, 1, &one), om_emit_list(g, 1, &end), om_emit_list(g, 1, &first)));
 	om_value *zero = om_emit(g, "Expand", om_emit_number(g, v, 0), shape);
-	if (index->type.elem != OM_INT64)  /* the only type that ScatterND takes */
+	if (index->type.elem != OM_INT64)  /* the only index type of ScatterND */
 		index = om_emit_cast(g, index, OM_INT64);
 	v = om_emit_attrs(g, "ScatterND", OM_A(om_attr_make_string(g, "reduction", "add")), zero,
 		om_emit_unsqueeze(g, index, 1, &one), v);
@@ -237,7 +237,7 @@ counting(om_grad *g, om_value *x, int axis)
 
 /* ---- Slices. ---- */
 
-/* Which axes are cut; false where they are not known. */
+/* Get the sliced axes; false if they are not constant. */
 static bool
 cut_axes(om_grad *g, int rank, int64_t *axis, size_t *n)
 {
@@ -258,8 +258,8 @@ cut_axes(om_grad *g, int rank, int64_t *axis, size_t *n)
 	return true;
 }
 
-/* Does the slice take every element from a place on, all of it known?  Then what is left
- * out on both sides is filled with zeros. */
+/* Does the slice read every element of a contiguous range with constant bounds?  Then the gradient is
+ * zero-padded on both sides. */
 static bool
 is_plain(om_grad *g, const int64_t *axis, size_t n, int64_t *pads, int rank)
 {
@@ -283,15 +283,15 @@ is_plain(om_grad *g, const int64_t *axis, size_t n, int64_t *pads, int rank)
 	return true;
 }
 
-/* Element `k` of a list, as a list of one. */
+/* Element `k` of a list, as a list of one element. */
 static om_value *
 element(om_grad *g, om_value *list, size_t k)
 {
 	return om_emit_slice(g, list, 0, (int64_t)k, (int64_t)k + 1);
 }
 
-/* The axes one by one, the last one first: the indices that the op took along it are what
- * it takes of 0, 1, 2 ... */
+/* One axis after the other, the last one first: the op applied to 0, 1, 2 ... gives the indices that it
+ * reads along the axis. */
 static void
 slice_by_index(om_grad *g, const int64_t *axis, size_t n)
 {
@@ -330,7 +330,7 @@ Slice_grad(om_grad *g)
 
 /* ---- Padding. ---- */
 
-/* Pads of 2n numbers along axis `k` of the n that are padded. */
+/* The begin and end pad of axis `k`, of the 2n pads of n axes. */
 static om_value *
 pads_of(om_grad *g, size_t k, size_t n)
 {
@@ -354,8 +354,8 @@ padded_axes(om_grad *g, int rank, int64_t *axis, size_t *n)
 	return true;
 }
 
-/* An element goes to all places that the op takes it to: those are what it makes of 0, 1,
- * 2 ... */
+/* An element is copied to several positions: the op applied to 0, 1, 2 ... gives the source of each
+ * output position. */
 static void
 pad_by_index(om_grad *g, int rank)
 {
@@ -381,7 +381,8 @@ pad_by_index(om_grad *g, int rank)
 	om_grad_set_input_grad(g, 0, dy);
 }
 
-/* Constant pads are cut off, and cuts are filled with zeros; the constant gets the rest. */
+/* Constant padding is cropped, negative padding is filled with zeros; the gradient of the constant is
+ * the remainder. */
 static void
 unpad(om_grad *g)
 {
@@ -437,14 +438,14 @@ static void
 SpaceToDepth_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
-	const bool depth_first = om_attr_is(op, "mode", "CRD");  /* of newer versions */
+	const bool depth_first = om_attr_is(op, "mode", "CRD");  /* attribute of later versions */
 
 	om_grad_set_input_grad(g, 0, om_emit_attrs(g, "DepthToSpace",
 		OM_A(om_attr_make_int(g, "blocksize", om_attr_int(op, "blocksize")),
 			om_attr_make_string(g, "mode", depth_first ? "CRD" : "DCR")), DY));
 }
 
-/* Turning around twice. */
+/* Reversal is its own inverse. */
 static void
 ReverseSequence_grad(om_grad *g)
 {
@@ -463,7 +464,8 @@ Trilu_grad(om_grad *g)
 		DY, om_grad_forward_input(g, 1)));
 }
 
-/* What was cut off gets zeros, and what was put around it is cut off: on the same sides. */
+/* The gradient is padded with zeros where the input was cropped, and cropped where it was padded: on
+ * the same sides. */
 static void
 CenterCropPad_grad(om_grad *g)
 {
@@ -485,7 +487,7 @@ CenterCropPad_grad(om_grad *g)
 		om_emit(g, "Gather", om_emit_shape(g, x), om_emit_list(g, n, at))));
 }
 
-/* ---- Counting. ---- */
+/* ---- Ranges. ---- */
 
 /* Where it ends is a matter of how many there are. */
 static void
@@ -504,7 +506,7 @@ Range_grad(om_grad *g)
 	}
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_data_movement[] = {
 	{.name = "Reshape", .since = 1, .maker = Reshape_grad},

@@ -1,10 +1,9 @@
 /* The gradient of Einsum, which is an Einsum.
  *
- * Of one input: the sum of products of the output's gradient and of all other inputs,
- * by the same equation with the term of that input in the place of the output's.  An
- * index that only that input has is gone from there: the input was summed over
- * it, so its gradient is the same along it.  An input with an index twice was read along
- * a diagonal: its gradient is zero elsewhere.
+ * The gradient of one input is the sum of products of the output's gradient and of all other inputs, by
+ * the same equation with the terms of that input and of the output exchanged.  An index that only that
+ * input has is missing in the result: the input was summed over it, so its gradient is constant along
+ * it.  An input with a repeated index was read along a diagonal: its gradient is zero elsewhere.
  */
 #include <config.h>
 
@@ -19,7 +18,7 @@ struct term {
 struct equation {
 	om_grad *g;
 	struct om_einsum e;
-	char letter[OM_EINSUM_AXES]; /* of each index, an ellipsis' included; 0: not met */
+	char letter[OM_EINSUM_AXES]; /* of each index, including those of an ellipsis; 0: not used yet */
 };
 
 static struct term
@@ -43,7 +42,7 @@ letter_of(int axis)
 	return (char)(axis < 26 ? 'a' + axis : 'A' + axis - 26);
 }
 
-/* The dims of an ellipsis get letters that the equation does not have. */
+/* Assign unused letters to the dims of an ellipsis. */
 static bool
 find_letters(struct equation *q)
 {
@@ -75,7 +74,7 @@ with_term(const struct equation *q, const char *text, struct term t)
 	return text;
 }
 
-/* The sum of products, with the indices of input `of`, each once, that are left. */
+/* The sum of products, with the remaining indices of input `of`, each once. */
 static om_value *
 product(const struct equation *q, uint32_t of, bool *is_left)
 {
@@ -106,7 +105,7 @@ product(const struct equation *q, uint32_t of, bool *is_left)
 	return om_emit_op(g, "Einsum", OM_A(om_attr_make_string(g, "equation", text)), n, in, 1, NULL);
 }
 
-/* Ones where the dims `a` and `b` of `x` are at the same place, of the rank of `x`. */
+/* Ones where the dims `a` and `b` of `x` have the same index, of the rank of `x`. */
 static om_value *
 diagonal(om_grad *g, om_value *x, int a, int b)
 {
@@ -181,7 +180,7 @@ Einsum_grad(om_grad *g)
 			give_one(&q, k);
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_einsum[] = {
 	{.name = "Einsum", .since = 12, .maker = Einsum_grad},

@@ -1,5 +1,5 @@
-/* Gradients of what goes by index: gathering and scattering undo each other.  Elements that
- * were read twice get the sum. */
+/* Gradients of indexed access: gathering and scattering are adjoint.  The gradients of elements that
+ * were read several times are summed. */
 #include <config.h>
 
 #include "grad/bodies.h"
@@ -20,7 +20,7 @@ scatter(om_grad *g, const char *type, om_value *to, om_value *index, om_value *v
 
 /* ---- Gathering. ---- */
 
-/* Indices of any rank stand in for the axis: as a list, their dims are one dim. */
+/* Indices of any rank replace the axis: as a list, their dims are one dim. */
 static void
 Gather_grad(om_grad *g)
 {
@@ -61,7 +61,7 @@ GatherElements_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, scatter(g, "ScatterElements", om_emit_zeros_as(g, om_grad_op(g)->in[0]), om_grad_forward_input(g, 1), DY));
 }
 
-/* Indices behind `batch` dims that go by themselves, with the places in those put in front. */
+/* Prepend to the indices the positions in the `batch` leading dims, which are iterated independently. */
 static om_value *
 with_batch(om_grad *g, om_value *index, int batch)
 {
@@ -103,7 +103,7 @@ GatherND_grad(om_grad *g)
 		batch ? with_batch(g, index, batch) : index, DY));
 }
 
-/* The places where the condition holds; it may be longer than what it picks from. */
+/* The positions where the condition is true; it may be longer than the data that it selects from. */
 static void
 Compress_grad(om_grad *g)
 {
@@ -126,7 +126,7 @@ Compress_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_attr_has(op, "axis") ? dx : om_emit(g, "Reshape", dx, om_emit_shape(g, x)));
 }
 
-/* Of the two values each gets the sum over where it is. */
+/* Each of the two values gets the sum over the positions that hold it. */
 static void
 OneHot_grad(om_grad *g)
 {
@@ -166,7 +166,7 @@ put(om_grad *g, bool is_nd, const char *how, om_value *to, om_value *index, om_v
 		OM_A(reduction, om_attr_make_int(g, "axis", om_attr_int(om_grad_op(g), "axis"))), to, index, v);
 }
 
-/* What is written over gets nothing. */
+/* Overwritten elements have a zero gradient. */
 static void
 scatter_over(om_grad *g, bool is_nd)
 {
@@ -178,7 +178,7 @@ scatter_over(om_grad *g, bool is_nd)
 		om_grad_set_input_grad(g, 2, gather(g, is_nd, dy, index));
 }
 
-/* Those that are equal share what their maximum gets. */
+/* Equal elements share the gradient of their maximum. */
 static void
 scatter_share(om_grad *g, bool is_nd)
 {
@@ -193,7 +193,7 @@ scatter_share(om_grad *g, bool is_nd)
 		om_grad_set_input_grad(g, 2, MUL(gather(g, is_nd, dy, index), new));
 }
 
-/* What an update gets is the product of all others that met in its place: found as in
+/* The gradient of an update is the product of all others at the same position: computed as in
  * ReduceProd, because some of them may be zero. */
 static void
 scatter_factors(om_grad *g, bool is_nd)
@@ -235,7 +235,7 @@ scatter_back(om_grad *g, bool is_nd)
 static void ScatterElements_grad(om_grad *g)  { scatter_back(g, false); }
 static void ScatterND_grad(om_grad *g)        { scatter_back(g, true); }
 
-/* Where along the axis each element of the update goes. */
+/* The position along the axis of each element of the update. */
 static om_value *
 places_in_cache(om_grad *g, int rank, int axis)
 {
@@ -255,7 +255,7 @@ places_in_cache(om_grad *g, int rank, int axis)
 	return om_emit(g, "Expand", at, om_emit_shape(g, op->in[1]));
 }
 
-/* What is written over gets nothing: places of an update are never the same twice. */
+/* Overwritten elements have a zero gradient: the positions of an update are unique. */
 static void
 TensorScatter_grad(om_grad *g)
 {
@@ -275,7 +275,7 @@ TensorScatter_grad(om_grad *g)
 		om_grad_set_input_grad(g, 1, om_emit_attrs(g, "GatherElements", OM_A(along), DY, at));
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_gather_scatter[] = {
 	{.name = "Compress", .since = 9, .maker = Compress_grad},

@@ -1,13 +1,13 @@
-/* Gradient of ai.onnx.preview.training, which names values of the graph around it.
+/* Gradient of ai.onnx.preview.training, which refers to values of the graph around it by name.
  *
- * It computes how a value `y` changes with others, `xs`; its inputs are what those, and the
- * values `zs` that do not count as changing, are to be for that.  Where an input is the value
- * that is named, the graph as it stands computes `y`; where it is another one, what lies between
- * is copied, reading that.  Then the backward path is built, as for a loss, and put in the place
- * of the op; its outputs keep their names.  Of more than one number the sum counts.
+ * It computes the gradient of a value `y` with respect to `xs`; its inputs are the values of `xs`, and
+ * of the `zs` that are held constant, at which that is evaluated.  If an input is the named value
+ * itself, the existing ops compute `y`; if it is another value, the ops between are copied, reading
+ * that value.  Then the backward path is built as for a loss and inserted in place of the op; its
+ * outputs keep their names.  If `y` has several elements, their sum is differentiated.
  *
- * One after the other in the order of the graph, so that a second one may be about what the
- * first one found.  It ends, because backward paths hold no such op. */
+ * The ops are replaced one after the other in the order of the graph, so that a later one may refer to
+ * the results of an earlier one.  This terminates because backward paths contain no such op. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -21,7 +21,7 @@ struct named {
 	om_op *op;
 	om_arena *mem;
 	const om_attr *xs, *zs;
-	om_value *y, **x;            /* what is differentiated, by what */
+	om_value *y, **x;            /* what is differentiated, and with respect to what */
 };
 
 static bool
@@ -31,7 +31,7 @@ is_gradient(const om_op *op)
 	    && strcmp(op->domain, "ai.onnx.preview.training") == 0;
 }
 
-/* ---- What it says. ---- */
+/* ---- Attributes and inputs. ---- */
 
 static const om_attr *
 names_of(const om_op *op, const char *name)
@@ -76,7 +76,7 @@ read_names(struct named *n)
 	    : OM_OK;
 }
 
-/* ---- The graph, at other values. ---- */
+/* ---- The graph at other values. ---- */
 
 static bool
 is_other(const om_clone *c, const om_value *v)
@@ -101,7 +101,7 @@ reads_other(const om_clone *c, const om_op *op)
 	return false;
 }
 
-/* The outputs of a copied op stand for those of the op: c->value tells. */
+/* Map the outputs of an op to those of its copy, in c->value. */
 static om_status
 copy_between(struct named *n, om_clone *c)
 {
@@ -142,7 +142,7 @@ use_inputs(struct named *n)
 
 /* ---- The backward path. ---- */
 
-/* What was appended behind `last` goes before the op. */
+/* Move the ops that were appended after `last` before the op. */
 static void
 move_up(struct named *n, const om_op *last)
 {
@@ -159,7 +159,7 @@ move_up(struct named *n, const om_op *last)
 	om_block_set_order(b, order);
 }
 
-/* A gradient, or zeros where `y` does not change, under the name of the output. */
+/* A gradient, or zeros if `y` does not depend on the value, with the name of the output. */
 static void
 name_result(om_prog *p, om_value *from, om_value *out)
 {
@@ -198,7 +198,7 @@ differentiate(struct named *n)
 	OM_TRY(om_prog_backward(n->session, n->p, &b));
 	for (uint32_t k = 0; k < count; k++)
 		grad[place[k]] = b.grad[k];
-	om_tape_start(&t);  /* there are more names now */
+	om_tape_start(&t);  /* new names were added */
 	g = om_tape_grad(&t);
 	for (uint32_t k = 0; k < n->op->nout; k++) {
 		om_value *out = n->op->out[k];
@@ -226,7 +226,7 @@ replace(om_session *s, om_prog *p, om_op *op, om_arena *mem)
 	return OM_OK;
 }
 
-/* ---- All of them. ---- */
+/* ---- All ops. ---- */
 
 static om_op *
 first_of(const om_block *b)

@@ -1,9 +1,10 @@
 /* The gradient of GridSample.
  *
- * Every place has taps along each axis of the image: elements, and their weights.  What the
- * place got goes back to all combinations of them, weighted as they were; and the place is moved
- * by how the weights change along an axis, times what lies under the taps.  Places are
- * (batch, 1, places), images (batch, channels, elements), so that all are broadcast. */
+ * Every position reads some elements along each axis of the image, with interpolation weights.  The
+ * gradient at the position is scattered to all combinations of these elements, with the same weights;
+ * the gradient of the position along an axis is the derivative of the weights along that axis, times
+ * the elements read.  Positions are (batch, 1, positions), images (batch, channels, elements), so that
+ * all are broadcast. */
 #include <config.h>
 
 #include "grad/rules/conv_geometry.h"
@@ -14,8 +15,8 @@ enum padding { ZEROS, BORDER, REFLECTION };
 enum mode { NEAREST, LINEAR, CUBIC };
 
 struct tap {
-	om_value *at;                 /* int64: the element, within the image */
-	om_value *weight, *change;    /* change: by the place, NULL where it is not wanted */
+	om_value *at;                 /* int64: index of the element in the image */
+	om_value *weight, *change;    /* change: derivative by the position; NULL if it is not required */
 };
 
 struct places {
@@ -26,10 +27,10 @@ struct places {
 	int axes, ntap;
 	int64_t size[AXES];
 	struct tap tap[AXES][MOST_TAPS];
-	om_value *slope[AXES];        /* of the place in elements by the number in the grid */
+	om_value *slope[AXES];        /* derivative of the position in elements by the grid coordinate */
 };
 
-/* Back and forth between two walls; `*sign` gets whether it goes forth, as 1 and -1. */
+/* Reflect between two bounds; `*sign` gets the sign of the derivative, 1 or -1. */
 static om_value *
 reflected(om_grad *g, om_value *x, double low, double high, om_value **sign)
 {
@@ -64,7 +65,7 @@ is_within(om_grad *g, om_value *x, double low, double high)
 		om_emit(g, "LessOrEqual", x, om_emit_number(g, x, high)));
 }
 
-/* Where along an axis of `n` elements, which the padding may have brought back inside. */
+/* The position along an axis of `n` elements, after padding. */
 static om_value *
 place_of(struct places *p, int axis, om_value *x, int64_t n)
 {
@@ -90,7 +91,7 @@ place_of(struct places *p, int axis, om_value *x, int64_t n)
 	return om_emit(g, "Where", inside, x, moved);
 }
 
-/* Keys' cubic with -0.75, of a distance, and how it changes with it. */
+/* The cubic of Keys with a = -0.75, of a distance, and its derivative. */
 static om_value *
 polynomial(om_grad *g, om_value *x, int n, const double *factor)
 {
@@ -118,7 +119,7 @@ weigh_cubic(struct places *p, struct tap *t, om_value *off)
 			polynomial(g, x, 3, near_slope), polynomial(g, x, 3, far_slope)));
 }
 
-/* Tap `k` of the place `x`, the first being at `first`. */
+/* Element `k` that the position `x` reads; the first one is at `first`. */
 static void
 weigh(struct places *p, struct tap *t, int k, om_value *x, om_value *at)
 {
@@ -136,7 +137,7 @@ weigh(struct places *p, struct tap *t, int k, om_value *x, om_value *at)
 	}
 }
 
-/* The element that a tap is on: one beyond the edge is another one, or counts for nothing. */
+/* The index of an element: outside of the image it is replaced by another one, or has a zero weight. */
 static void
 settle(struct places *p, struct tap *t, int64_t n, om_value *like)
 {
@@ -171,9 +172,9 @@ find_taps(struct places *p, int axis, om_value *x)
 	}
 }
 
-/* ---- All combinations of taps. ---- */
+/* ---- All combinations of elements. ---- */
 
-/* Combination `c` has a tap of each axis: digits to the base of their number. */
+/* Combination `c` selects one element per axis: the digits of `c` in the base of their number. */
 static const struct tap *
 tap_of(const struct places *p, int c, int axis)
 {
@@ -192,7 +193,7 @@ element_of(const struct places *p, int c)
 	return at;
 }
 
-/* The product of the weights; of one axis, `moved`, how it changes. */
+/* The product of the weights; for axis `moved`, of their derivative. */
 static om_value *
 weight_of(const struct places *p, int c, int moved)
 {
@@ -242,7 +243,8 @@ give_all(struct places *p, om_value *dy)
 		om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, dx, op->in[0]));
 	if (!x)
 		return;
-	/* The grid names the last axis first, behind the places: (batch, axes, places) turned. */
+	/* The grid stores the coordinate of the last axis first, after the positions: transposed to
+	 * (batch, axes, positions). */
 	om_value *in[AXES];
 	const int64_t turn[] = {0, 2, 1};
 	for (int d = 0; d < p->axes; d++)
@@ -296,7 +298,7 @@ GridSample_grad(om_grad *g)
 	give_all(&p, dy);
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_grid_sample[] = {
 	{.name = "GridSample", .since = 16, .maker = GridSample_grad},

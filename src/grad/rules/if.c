@@ -1,14 +1,14 @@
 /* Gradients of If.
  *
- * Each branch is differentiated into a branch of an If in the backward path, on the
- * same condition.  What a branch has to keep becomes an output; where the other one
- * keeps nothing of the same type and shape, it gives zeros there.
+ * Each branch is differentiated into a branch of an If in the backward path, with the same condition. A
+ * value that a branch has to keep becomes an output of the forward If; if the other branch keeps no
+ * value of the same type and shape, that branch returns zeros there.
  */
 #include <config.h>
 
 #include "grad/bodies.h"
 
-/* An output of the If that holds a value of either branch. */
+/* An output of the If that holds a kept value of either branch. */
 struct shared {
 	om_value *v[2];              /* by branch; NULL: zeros */
 	uint32_t out;
@@ -20,7 +20,7 @@ struct choice {
 	size_t n, cap;
 };
 
-/* A dim called `sym`, of an input of the graph; NULL: there is none. */
+/* The size of the dim with the symbolic name `sym`, from an input of the graph; NULL: there is none. */
 static om_value *
 dim_called(om_grad *g, const char *sym)
 {
@@ -33,7 +33,7 @@ dim_called(om_grad *g, const char *sym)
 	return NULL;
 }
 
-/* The shape of `v` without `v`: a dim that nobody can tell is 0. */
+/* The shape of `v`, computed without `v`: an unknown dim is 0. */
 static om_value *
 shape_of_nothing(om_grad *g, const om_value *v)
 {
@@ -52,7 +52,7 @@ shape_of_nothing(om_grad *g, const om_value *v)
 	return om_emit_op(g, "Concat", OM_A(om_attr_make_int(g, "axis", 0)), (size_t)v->shape.rank, dim, 1, NULL);
 }
 
-/* What a branch gives in place of a value that only the other one has. */
+/* The result of a branch for a value that only the other branch keeps. */
 static om_value *
 nothing_like(om_grad *g, const om_value *v)
 {
@@ -112,8 +112,8 @@ keep_of_branch(om_scope *s, om_grad *g, om_value *v)
 	return om_body_stands(b, v, om_body_reach(b, by));
 }
 
-/* Branches may give shapes of different rank.  The gradient has the one that the output was found to
- * have; where that is not this branch's, the branch does not run, but has to fit. */
+/* The results of the branches may differ in rank.  The gradient has the rank inferred for the output;
+ * if it is not the rank in this branch, the branch is not taken, but its types have to be valid. */
 static om_value *
 in_rank_of(struct om_body *b, om_grad *g, om_value *dy, om_value *result)
 {
@@ -180,7 +180,7 @@ If_grad(om_grad *g)
 	give_captured(&c, g, back);
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_if[] = {
 	{.name = "If", .since = 1, .maker = If_grad},

@@ -1,19 +1,19 @@
 /* Gradients of Loop and Scan.
  *
- * The body is differentiated like the graph, into the body of a Scan in the backward
- * path.  Values of a round that are needed there are stacked: the tape, which that Scan
- * reads from its end, so that as many rounds run back as ran, whoever decided
- * that.  Not stacked are slices of what a Scan scans, which are had from there again,
- * and what is the same in all rounds, which is computed once more, outside.
+ * The body is differentiated like the graph, into the body of a Scan in the backward path.  Values of
+ * an iteration that are required there are stacked: the tape, which that Scan reads in reverse, so that
+ * it runs as many iterations as the forward loop did, however that number was determined.  Not stacked
+ * are slices of scanned inputs, which are read again from those inputs, and loop-invariant values,
+ * which are recomputed once, outside the body.
  *
- * Gradients of what rounds hand on are handed back from round to round; those of values
- * from around the body are summed up as they go; those of slices are stacked.
+ * Gradients of loop-carried values are carried from iteration to iteration in reverse; those of
+ * captured values are accumulated; those of slices are stacked.
  */
 #include <config.h>
 
 #include "grad/bodies.h"
 
-/* A value that a round of the backward Scan gets a slice of. */
+/* A value of which each iteration of the backward Scan gets a slice. */
 struct series {
 	om_value *all, *param;
 	int64_t axis, is_backward;
@@ -22,14 +22,14 @@ struct series {
 struct rounds {
 	struct om_body b;
 	bool is_scan;
-	uint32_t in;                 /* the first input that is carried */
-	uint32_t first;              /* the first parameter and the first result of those */
-	uint32_t nstate, nseries;    /* of the forward op: series are outputs */
-	bool *is_constant;           /* by value id: the same in all rounds */
+	uint32_t in;                 /* the first loop-carried input */
+	uint32_t first;              /* the first loop-carried parameter and result */
+	uint32_t nstate, nseries;    /* of the forward op; series are scan outputs */
+	bool *is_constant;           /* by value id: it is loop-invariant */
 	uint32_t nvalue;
-	struct series *series;       /* inputs of the backward Scan */
+	struct series *series;       /* scanned inputs of the backward Scan */
 	size_t n, cap;
-	bool *flows;                 /* by value id: a gradient may come */
+	bool *flows;                 /* by value id: a gradient may reach it */
 };
 
 static uint32_t
@@ -54,7 +54,7 @@ add_series(struct rounds *r, om_value *all, const om_value *each, int64_t axis, 
 	return param;
 }
 
-/* ---- What is the same in all rounds. ---- */
+/* ---- Loop-invariant values. ---- */
 
 static bool
 is_plain(const om_op *op)
@@ -90,7 +90,7 @@ find_constants(struct rounds *r)
 	}
 }
 
-/* The same op once more, outside, where it runs once. */
+/* Copy the op of a loop-invariant value out of the body, where it runs once. */
 static om_value *
 hoist(struct rounds *r, om_value *v)
 {
@@ -118,9 +118,9 @@ hoist(struct rounds *r, om_value *v)
 	return om_body_known(b, v);
 }
 
-/* ---- Stacks. ---- */
+/* ---- Stacked values. ---- */
 
-/* One more number for a list attribute of the forward Scan, where that is written. */
+/* Append an element to a list attribute of the forward Scan, if the attribute is present. */
 static void
 extend_list(om_grad *g, om_op *op, const char *name)
 {
@@ -132,7 +132,7 @@ extend_list(om_grad *g, om_op *op, const char *name)
 		memcpy(all, a->i, a->n * sizeof *all);
 		a->i = all;
 		a->n++;
-		a->origin = NULL;  /* the file says something else */
+		a->origin = NULL;  /* the value differs from the one in the file */
 	}
 }
 
@@ -150,7 +150,7 @@ add_stack(struct rounds *r, om_value *v)
 	r->nseries++;
 }
 
-/* The output that stacks up `v`; a new one where there is none. */
+/* The output that stacks `v`; a new one if there is none. */
 static om_value *
 stack_of(struct rounds *r, om_value *v, uint32_t *out)
 {
@@ -201,7 +201,7 @@ keep_of_round(om_scope *s, om_grad *g, om_value *v)
 	return om_body_stands(&r->b, v, tape(r, v));
 }
 
-/* ---- Loop and Scan: which gradients go round. ---- */
+/* ---- Loop and Scan: loop-carried gradients. ---- */
 
 static om_value *
 state_in(const struct rounds *r, uint32_t k)
@@ -221,7 +221,7 @@ state_result(const struct rounds *r, uint32_t k)
 	return r->b.from->result[result_of_state(r, k)];
 }
 
-/* What depends on what is wanted, also by way of earlier rounds. */
+/* Mark the values that depend on requested ones, also through earlier iterations. */
 static void
 look(struct rounds *r, om_grad *g)
 {
@@ -276,7 +276,7 @@ mark_round(struct rounds *r)
 	}
 }
 
-/* Where a gradient may come: from behind the op, then from the next round. */
+/* Mark the values that a gradient may reach: from outputs of the op, then from the next iteration. */
 static void
 find_flows(struct rounds *r, om_grad *g)
 {
@@ -298,7 +298,7 @@ find_flows(struct rounds *r, om_grad *g)
 	}
 }
 
-/* A state whose gradient goes round has to keep its size. */
+/* A state with a loop-carried gradient must have the same size in every iteration. */
 static void
 check_size(struct rounds *r, om_grad *g, uint32_t k)
 {
@@ -312,20 +312,20 @@ check_size(struct rounds *r, om_grad *g, uint32_t k)
 			state_param(r, k)->name);
 }
 
-/* ---- Loop and Scan: the Scan that runs back. ---- */
+/* ---- Loop and Scan: the backward Scan. ---- */
 
-/* What the backward Scan hands on: `param` before a round, `result` after it. */
+/* A loop-carried value of the backward Scan: `param` before an iteration, `result` after it. */
 struct carried {
 	om_value *of;                /* a value of the forward path */
 	om_value *start, *param, *result;
-	uint32_t state;              /* whose gradient it is; UINT32_MAX: that of a captured value */
+	uint32_t state;              /* the state whose gradient it is; UINT32_MAX: a captured value */
 };
 
 struct back {
 	struct carried *carried;
 	size_t n, cap;
 	struct om_values result;          /* gradients of scanned inputs */
-	uint32_t *input;             /* [result.n]: of which input */
+	uint32_t *input;             /* [result.n]: the input that each belongs to */
 };
 
 static void
@@ -361,7 +361,7 @@ seed(struct rounds *r, om_grad *g, struct back *back)
 	}
 }
 
-/* The walk is over: what was found of states, of captured values, of slices. */
+/* After the reverse pass: set the gradients of states, of captured values and of slices. */
 static void
 collect(struct rounds *r, om_grad *g, struct back *back)
 {
@@ -392,7 +392,7 @@ collect(struct rounds *r, om_grad *g, struct back *back)
 	}
 }
 
-/* A Scan needs something to run over. */
+/* A Scan requires a scanned input. */
 static void
 need_series(struct rounds *r)
 {
@@ -519,7 +519,7 @@ Scan_grad(om_grad *g)
 		run_back(g, true);
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_loop_scan[] = {
 	{.name = "Loop", .since = 1, .maker = Loop_grad},

@@ -1,19 +1,19 @@
 /* Gradients of the losses of classification.
  *
- * Both pick, for each place, the logarithm of the share of its label: the gradient is a
- * scattering of -s along the axis of classes, where s is what the loss makes of one
- * place: its weight, zero where the label is to be ignored, and a share of the mean.
+ * Both select, at each position, the log-probability of its label: the gradient scatters -s along the
+ * class axis, where s is the factor of the position in the loss: its weight, zero if the label is
+ * ignored, divided by the denominator of the mean.
  */
 #include <config.h>
 
 #include "grad/grad_dsl.h"
 
 struct places {
-	om_value *index;         /* labels as indices, with the axis of classes */
-	om_value *s;             /* the gradient of the place's loss, with that axis */
+	om_value *index;         /* labels as indices, with the class axis */
+	om_value *s;             /* the gradient of the loss of each position, with that axis */
 };
 
-/* A loss of labels: input 0 over classes on axis 1, labels, maybe weights. */
+/* A loss of labels: input 0 has classes on axis 1; labels; optional weights. */
 static struct places
 places(om_grad *g)
 {
@@ -48,14 +48,14 @@ scattered(om_grad *g, om_value *to, const struct places *p)
 static void
 NegativeLogLikelihoodLoss_grad(om_grad *g)
 {
-	om_grad_set_input_grad(g, 2, NULL);  /* weights are no input that ONNX differentiates */
+	om_grad_set_input_grad(g, 2, NULL);  /* ONNX does not differentiate with respect to weights */
 	if (!om_grad_is_needed(g, 0))
 		return;
 	const struct places p = places(g);
 	om_grad_set_input_grad(g, 0, scattered(g, om_emit_zeros_as(g, om_grad_op(g)->in[0]), &p));
 }
 
-/* The loss of the logarithms of shares, and what comes for those themselves, through
+/* The loss of the log-probabilities, and the gradient of the log-probabilities themselves, through
  * LogSoftmax. */
 static void
 SoftmaxCrossEntropyLoss_grad(om_grad *g)
@@ -79,7 +79,7 @@ SoftmaxCrossEntropyLoss_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, dx);
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_losses[] = {
 	{.name = "NegativeLogLikelihoodLoss", .since = 12, .maker = NegativeLogLikelihoodLoss_grad},

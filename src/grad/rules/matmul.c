@@ -15,7 +15,7 @@ swapped(om_grad *g, om_value *x)
 	return om_emit_transpose(g, x, (size_t)(rank > 0 ? rank : 0), perm);
 }
 
-/* All rows of a stack of matrices as one matrix. */
+/* All rows of a stack of matrices, as one matrix. */
 static om_value *
 flat(om_grad *g, om_value *x)
 {
@@ -30,7 +30,7 @@ has_known_rows(const om_value *x)
 	return x->shape.rank == 2 || x->shape.dim[x->shape.rank - 1] > 0;
 }
 
-/* Rows times one matrix, as in most layers: no transposed copies, and no sum over a
+/* Rows times a single matrix, as in most layers: without transposed copies, and without a sum over a
  * stack of products. */
 static bool
 times_matrix(om_grad *g)
@@ -74,8 +74,7 @@ give_right(om_grad *g, om_value *dy, int ra, int rb)
 	om_grad_set_broadcast_grad(g, 1, rb == 1 ? om_emit_squeeze(g, db, 1, &column) : db);
 }
 
-/* A vector on either side is a matrix with one row or one column, which the result
- * does not have. */
+/* A vector operand is a matrix with one row or one column, which the result does not have. */
 static void
 MatMul_grad(om_grad *g)
 {
@@ -100,8 +99,8 @@ MatMul_grad(om_grad *g)
 		give_right(g, dy, ra, rb);
 }
 
-/* With A' and B' as they are multiplied: alpha dy B'^T, alpha A'^T dy, turned back where
- * they were turned. */
+/* With A' and B' as they are multiplied: alpha dy B'^T, alpha A'^T dy, transposed if the operand was
+ * transposed. */
 static void
 Gemm_grad(om_grad *g)
 {
@@ -127,7 +126,7 @@ Gemm_grad(om_grad *g)
 	}
 }
 
-/* alpha A' B', where A' and B' may be A and B with rows and columns exchanged. */
+/* alpha A' B', where A' and B' are A and B, optionally transposed. */
 static void
 FusedMatMul_grad(om_grad *g)
 {
@@ -153,7 +152,7 @@ FusedMatMul_grad(om_grad *g)
 	}
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_matmul[] = {
 	{.name = "MatMul", .since = 1, .maker = MatMul_grad},

@@ -1,25 +1,25 @@
-/* Gradients of normalisations.
+/* Gradients of normalizations.
  *
- * All of them are h = (x - mean) r of x, where r is one over the spread of n elements, and then
- * y = h scale + bias.  With u = dy scale, the gradient of h, and d = x - mean:
+ * All of them compute h = (x - mean) r, where r is the reciprocal of the standard deviation of n
+ * elements, and then y = h scale + bias.  With u = dy scale, the gradient of h, and d = x - mean:
  *
  *     dx = r (u - sum(u) / n - d r^2 sum(u d) / n)
- *     dscale = the sum of dy h, dbias = the sum of dy, over what they were repeated along
+ *     dscale = the sum of dy h, dbias = the sum of dy, over the axes along which they were repeated
  *
- * Where a scale belongs to all elements that a mean is of, as for channels, it comes out of the
- * sums, so that there are two of them for both.  x is kept, and the moments where the operator
- * hands them out; else they are computed again, which costs less than to keep h. */
+ * If all elements of a mean share a scale, as for channels, it is factored out of the sums, and two
+ * sums serve all gradients.  x is kept, and the moments if the operator has them as outputs; otherwise
+ * they are recomputed, which costs less than keeping h. */
 #include <config.h>
 
 #include "grad/fused.h"
 #include "grad/train/training_step.h"
 #include "grad/rules/conv_geometry.h"
 
-/* Elements of one mean. */
+/* Sets of elements, each with a mean of its own. */
 struct sets {
 	size_t n;
 	int64_t axis[OM_MAX_RANK];
-	om_value *count;              /* how many, as a number */
+	om_value *count;              /* number of elements of a set, as a floating-point value */
 };
 
 static om_value *
@@ -47,7 +47,7 @@ one_over(om_grad *g, om_value *variance, double epsilon)
 	return om_emit(g, "Reciprocal", om_emit(g, "Sqrt", om_emit_scalar(g, "Add", variance, epsilon)));
 }
 
-/* `x` in the type of `like`. */
+/* Cast `x` to the type of `like`. */
 static om_value *
 as_type(om_grad *g, om_value *x, const om_value *like)
 {
@@ -63,9 +63,9 @@ has_rank(om_grad *g, const om_value *x, int least)
 	return false;
 }
 
-/* ---- Sets of which each has a scale: of batches, channels, groups. ---- */
+/* ---- Sets with a scale each: batches, channels, groups. ---- */
 
-/* dx where all of a set has one scale: a u - b d - c. */
+/* dx if a set has a single scale: a u - b d - c. */
 static om_value *
 centred(om_grad *g, const struct sets *s, om_value *dy, om_value *d, om_value *r, om_value *scale,
 	om_value *sum_dy, om_value *sum_dyd)
@@ -79,7 +79,7 @@ centred(om_grad *g, const struct sets *s, om_value *dy, om_value *d, om_value *r
 
 /* ---- BatchNormalization. ---- */
 
-/* A list of channels as the op has it, out of one for each, in whatever shape. */
+/* Set a gradient per channel in the shape of the op's input, from a value per channel in any shape. */
 static void
 give_list(om_grad *g, uint32_t k, om_value *v)
 {
@@ -97,7 +97,7 @@ list_of(om_grad *g, uint32_t k)
 	return as_type(g, om_emit_per_channel(g, om_grad_forward_input(g, k), x->shape.rank), x);
 }
 
-/* Given moments: an affine map of each channel. */
+/* With given moments: an affine map per channel. */
 static void
 batch_given(om_grad *g, const struct sets *s)
 {
@@ -125,8 +125,9 @@ batch_given(om_grad *g, const struct sets *s)
 		om_grad_set_input_grad(g, 0, om_emit(g, "Mul", dy, scale));
 }
 
-/* What flows into the running mean and variance: momentum of it to the old ones, the rest to
- * the moments of the batch, of which dx is 1 / n and 2 d / n. */
+/* The gradient through the running mean and variance: it flows with the factor momentum to the old
+ * ones, and with the remaining factor to the moments of the batch, whose derivatives are 1 / n and 2 d
+ * / n. */
 static om_value *
 batch_running(om_grad *g, const struct sets *s, om_value *d, om_value *dx)
 {
@@ -196,10 +197,10 @@ BatchNormalization_grad(om_grad *g)
 
 /* ---- InstanceNormalization, GroupNormalization. ---- */
 
-/* As (batch, groups, channels of one, elements of one). */
+/* As (batch, groups, channels per group, elements per channel). */
 struct groups {
 	int64_t groups, each;
-	bool is_per_group;            /* one scale a group */
+	bool is_per_group;            /* one scale per group */
 };
 
 static om_value *
@@ -210,7 +211,7 @@ split(om_grad *g, om_value *x, const struct groups *k)
 	return om_emit_shaped(g, x, 4, dim);
 }
 
-/* The gradient of a scale or a bias, out of numbers for (batch, groups, channels, 1). */
+/* The gradient of a scale or a bias, from values of shape (batch, groups, channels, 1). */
 static void
 give_of_groups(om_grad *g, uint32_t k, const struct groups *o, om_value *v)
 {
@@ -232,7 +233,7 @@ group_count(om_grad *g, const struct groups *o)
 	return o->each == 1 ? count : om_emit_scalar(g, "Mul", count, (double)o->each);
 }
 
-/* The sums over a channel serve both the scale and, weighted by it, dx. */
+/* The sums over a channel are used for the scale and, weighted by it, for dx. */
 static void
 by_groups(om_grad *g, const struct groups *o)
 {
@@ -293,8 +294,7 @@ GroupNormalization_grad(om_grad *g)
 
 /* ---- LayerNormalization, RMSNormalization. ---- */
 
-/* What is computed in the type in which the op hands out its moments, or in its own where that
- * holds more. */
+/* The type of the computation: that of the op's moment outputs, or the op's own if that is wider. */
 static om_dtype
 wide_type(const om_value *x)
 {
@@ -308,17 +308,17 @@ give_wide_as(om_grad *g, uint32_t k, om_value *v)
 		om_grad_set_input_grad(g, k, as_type(g, om_emit_sum_to(g, v, om_grad_op(g)->in[k]), om_grad_op(g)->in[k]));
 }
 
-/* What is normalised along rows, and where the op has the rest. */
+/* A normalization along rows, and where the op stores its other operands. */
 struct rows {
-	uint32_t x, scale, bias;      /* inputs; x: or one that is of its shape */
+	uint32_t x, scale, bias;      /* inputs; x: or an input of the same shape */
 	bool is_centred, has_moments; /* outputs 1 and 2 are mean and r */
-	om_value *of_mean, *of_r;     /* what flows into them; NULL: nothing */
-	om_value *sum;                /* what is normalised; NULL: input x */
+	om_value *of_mean, *of_r;     /* gradients of mean and r; NULL: none */
+	om_value *sum;                /* the normalized value; NULL: input x */
 	bool wants_x;
 	int axis;
 };
 
-/* dx, out of what flows into h = d r, and maybe into r and the mean themselves. */
+/* dx, from the gradient of h = d r and optionally of r and the mean. */
 static om_value *
 of_rows(om_grad *g, const struct rows *o, const struct sets *s, om_value *u, om_value *h, om_value *r)
 {
@@ -362,7 +362,7 @@ normal_rows(om_grad *g, const struct rows *o, struct sets *s, om_value **r)
 	return om_emit(g, "Mul", h, *r);
 }
 
-/* Gives scale and bias their gradients; returns that of what is normalised. */
+/* Set the gradients of scale and bias; returns the gradient of the normalized value. */
 static om_value *
 rows(om_grad *g, const struct rows *o)
 {
@@ -425,7 +425,7 @@ SimplifiedLayerNormalization_grad(om_grad *g)
 		om_grad_set_input_grad(g, 0, rows(g, &o));
 }
 
-/* Of a sum, of which there is an output. */
+/* The normalization of a sum, which is an output too. */
 static void
 skipped(om_grad *g, bool is_centred)
 {
@@ -460,9 +460,10 @@ SkipSimplifiedLayerNormalization_grad(om_grad *g)
 	skipped(g, false);
 }
 
-/* ---- Without a scale. ---- */
+/* ---- Normalizations without a scale. ---- */
 
-/* The sum of the spread and a little: dx = (u - mean(u)) / n - d mean(u d) / (n^2 spread). */
+/* The divisor is n = spread + epsilon, where spread is the standard deviation:
+ * dx = (u - mean(u)) / n - d mean(u d) / (n^2 spread). */
 static void
 MeanVarianceNormalization_grad(om_grad *g)
 {
@@ -502,8 +503,8 @@ MeanVarianceNormalization_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_emit(g, "Sub", even, om_emit(g, "Mul", d, off)));
 }
 
-/* Along an axis: dx = (dy - e sum(dy y)) / norm, where e is the gradient of the norm: y, or the
- * sign of x.  Zeros stay zeros: nothing flows. */
+/* Along an axis: dx = (dy - e sum(dy y)) / norm, where e is the gradient of the norm: y, or the sign of
+ * x.  The gradient of a zero vector is zero. */
 static void
 LpNormalization_grad(om_grad *g)
 {
@@ -526,8 +527,8 @@ LpNormalization_grad(om_grad *g)
 
 /* ---- LRN. ---- */
 
-/* The sums over `size` channels around each, of which `below` are before it: a mean under windows of
- * the channels laid out as an axis of an image. */
+/* The sums over windows of `size` channels, `below` of which precede the channel: an average pool of
+ * the channels as an axis of an image. */
 static om_value *
 around(om_grad *g, om_value *x, int64_t size, int64_t below)
 {
@@ -538,8 +539,8 @@ around(om_grad *g, om_value *x, int64_t size, int64_t below)
 	return om_emit_scalar(g, "Mul", mean, (double)size);
 }
 
-/* y = x s^-beta, s = bias + alpha / size times the squares around: dx = dy s^-beta - 2 alpha beta / size x
- * times what of dy x s^(-beta-1) belongs to channels that x is around of. */
+/* y = x s^-beta, s = bias + alpha / size times the sum of squares in the window: dx = dy s^-beta - 2
+ * alpha beta / size x times the sum of dy x s^(-beta-1) over the channels whose windows contain x. */
 static void
 LRN_grad(om_grad *g)
 {
@@ -558,10 +559,10 @@ LRN_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, om_emit(g, "Sub", u, back), op->in[0]));
 }
 
-/* ---- As in training. ---- */
+/* ---- Training mode. ---- */
 
-/* A layer that is used again goes on from what it was before: the last value is what is handed
- * on, and has the name for it. */
+/* A layer that is used several times updates its statistics each time: the last value is the
+ * loop-carried one, and has the name of it. */
 static void
 goes_on(struct state *s, om_op *op, uint32_t in, om_value *next)
 {
@@ -573,8 +574,8 @@ goes_on(struct state *s, om_op *op, uint32_t in, om_value *next)
 	s->next = next;
 }
 
-/* The old numbers of a batch normalisation become states: they are no weights, and are moved
- * towards those of each batch. */
+/* The running statistics of a batch normalization become states: they are not weights, and are updated
+ * with the moments of each batch. */
 static void
 train_batch_normalization(om_grad *g, om_op *op)
 {
@@ -606,7 +607,7 @@ train_batch_normalization(om_grad *g, om_op *op)
 	om_tape_fail(t, om_op_infer(t->session, p, op));
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 static const struct om_fused batch_fused = {"BatchNormalizationGrad", {{"dY", OM_GRADIENT_OF, 0, true},
 	{"X", OM_INPUT, 0, true}, {"scale", OM_INPUT, 1, true}, {"B", OM_INPUT, 2, false}}};

@@ -1,7 +1,7 @@
-/* Gradients of pools.
+/* Gradients of pooling.
  *
- * What a maximum took goes back to where it took it: its indices are kept, not the image.  A
- * sum under windows gives every element under them what the window got, which is a transposed
+ * The gradient of a maximum is scattered to the position of the maximum: the indices are kept, not the
+ * image.  The gradient of a window sum is passed to every element of the window, which is a transposed
  * convolution with ones. */
 #include <config.h>
 
@@ -21,7 +21,7 @@ overlaps(const struct om_window *w)
 	return false;
 }
 
-/* `dy` put, or added, to the places of a tensor of zeros, all of them flat. */
+/* Scatter, or scatter-add, `dy` to positions of a tensor of zeros; all tensors are flattened. */
 static om_value *
 put_back(om_grad *g, om_value *zeros, om_value *index, om_value *dy, bool adds)
 {
@@ -33,7 +33,7 @@ put_back(om_grad *g, om_value *zeros, om_value *index, om_value *dy, bool adds)
 		: OM_A(om_attr_make_int(g, "axis", 0)), 3, in, 1, NULL);
 }
 
-/* Indices that count column by column: the image turned, and turned back. */
+/* Indices in column-major order: transpose the image, and transpose the result back. */
 static om_value *
 turned_back(om_grad *g, om_value *flat, const struct om_window *w)
 {
@@ -48,8 +48,8 @@ turned_back(om_grad *g, om_value *flat, const struct om_window *w)
 	return om_emit_transpose(g, om_emit_shaped(g, flat, (size_t)w->n + 2, dim), (size_t)w->n + 2, perm);
 }
 
-/* Does the window of the image's output `i` see something of the image?  One that lies in the
- * padding alone, between its taps, took no element: its index is -1. */
+/* Does the window of output `i` overlap the image?  A window that reads padding only selects no
+ * element: its index is -1. */
 static bool
 sees(const struct om_window *w, int64_t i)
 {
@@ -61,7 +61,7 @@ sees(const struct om_window *w, int64_t i)
 	return true;
 }
 
-/* Truths for the windows of an image that see something of it; NULL: all do. */
+/* A boolean mask of the windows of an image that overlap it; NULL: all do. */
 static om_value *
 seeing(om_grad *g, const struct om_window *w)
 {
@@ -101,8 +101,8 @@ MaxPool_grad(om_grad *g)
 		om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, dx, x));
 }
 
-/* The indices count in the shape that the kernel gives; where another was asked for, that lies in a
- * corner of it. */
+/* The indices refer to the shape that the kernel implies; if another output shape was requested, that
+ * one is a corner of it. */
 static void
 MaxUnpool_grad(om_grad *g)
 {
@@ -135,7 +135,7 @@ MaxUnpool_grad(om_grad *g)
 
 /* ---- AveragePool. ---- */
 
-/* How many elements every output is the mean of: a number where that is always the same. */
+/* The number of elements that each output averages: a scalar if it is the same for all. */
 static om_value *
 counts(om_grad *g, const struct om_window *w, bool with_padding)
 {
@@ -154,7 +154,7 @@ counts(om_grad *g, const struct om_window *w, bool with_padding)
 	return is_even ? om_emit_number(g, dy, count[0]) : om_emit_numbers(g, dy, w->n, w->out + AXES - w->n, count);
 }
 
-/* Windows that cover the image like tiles: every element is repeated. */
+/* Non-overlapping windows that cover the image exactly: the gradient of each is repeated. */
 static bool
 is_tiled(const struct om_window *w)
 {
@@ -198,9 +198,9 @@ AveragePool_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, painted(g, &w, om_emit(g, "Div", om_grad_output_grad(g, 0), count)));
 }
 
-/* ---- Norms: y is the sum of |x|^p, to the power 1/p. ---- */
+/* ---- Lp pooling: y is the sum of |x|^p, to the power 1/p. ---- */
 
-/* dy y^(1-p); where a norm is zero, so are all that it is of, and nothing flows. */
+/* dy y^(1-p); if a norm is zero, so are its elements, and their gradient is zero. */
 static om_value *
 norm_outer(om_grad *g, double p)
 {
@@ -245,7 +245,7 @@ GlobalLpPool_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_emit(g, "Mul", norm_inner(g, p), norm_outer(g, p)));
 }
 
-/* ---- Pools of the whole image. ---- */
+/* ---- Global pooling. ---- */
 
 static void
 GlobalAveragePool_grad(om_grad *g)
@@ -259,8 +259,8 @@ GlobalAveragePool_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_emit_expand_as(g, om_emit(g, "Div", dy, om_emit_count(g, dy, x, n, axis)), x));
 }
 
-/* The first of the largest.  Where it is can be found out as soon as there is x, which then
- * need not live on. */
+/* The first of the largest elements.  Its position can be computed as soon as x is, so that x need not
+ * be kept. */
 static void
 GlobalMaxPool_grad(om_grad *g)
 {
@@ -280,7 +280,7 @@ GlobalMaxPool_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, dx, x));
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 static const struct om_fused max_pool_fused = {"MaxPoolGrad", {{"dY", OM_GRADIENT_OF, 0, true}, {"Indices", OM_OUTPUT, 1, true}}};
 

@@ -1,8 +1,8 @@
 /* Gradients of LSTM, GRU and RNN.
  *
- * A layer is built once more, of standard operators: what the input gives to the gates
- * of all steps is one product, and a Scan adds what the state before gives.  That is
- * differentiated by parts, so the forward path keeps nothing but the inputs.
+ * A layer is decomposed into standard operators: the products of the inputs of all steps with the
+ * weights are one matrix product, and a Scan adds the contribution of the previous state.  The
+ * decomposition is differentiated, so only the inputs are kept from the forward path.
  */
 #include <config.h>
 
@@ -12,7 +12,7 @@
 /* Inputs. */
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, P };
 
-/* A cell: from what the input gives to the gates, and the state before, to the next state. */
+/* A cell: computes the next state from the input's contribution to the gates and the previous state. */
 struct layer;
 typedef void step(om_grad *g, const struct layer *l, om_value *x, om_value *const *state, om_value **next);
 
@@ -25,16 +25,16 @@ struct layer {
 	struct om_activation all[OM_MAX_ACTIVATIONS];
 	int each;
 	float clip;
-	/* Of the direction at work. */
+	/* Of the current direction. */
 	const struct om_activation *act;
-	om_value *r, *second_r;      /* transposed; that of the new state of a GRU apart */
-	om_value *bias;              /* what is added to the product with R: GRU alone */
+	om_value *r, *second_r;      /* transposed; the part for the new state of a GRU is separate */
+	om_value *bias;              /* added to the product with R; GRU only */
 	om_value *peephole[3];       /* NULL: none */
 };
 
-/* ---- Small things. ---- */
+/* ---- Helpers. ---- */
 
-/* `x` cut along an axis into `n` pieces of these sizes. */
+/* Split `x` along an axis into `n` parts of these sizes. */
 static void
 split(om_grad *g, om_value *x, int64_t axis, size_t n, const int64_t *size, om_value **out)
 {
@@ -54,7 +54,7 @@ split_even(om_grad *g, om_value *x, int64_t axis, size_t n, int64_t size, om_val
 	split(g, x, axis, n, all, out);
 }
 
-/* Slices of length one along an axis, which they do not have any more; NULL of NULL. */
+/* Slices of length one along an axis, with the axis removed; all NULL if the input is NULL. */
 static void
 unstack(om_grad *g, om_value *x, int64_t axis, size_t n, om_value **out)
 {
@@ -169,7 +169,7 @@ rnn(om_grad *g, const struct layer *l, om_value *x, om_value *const *state, om_v
 
 /* ---- A direction. ---- */
 
-/* Which sequences go on, by step: (steps, batch, 1); NULL: all. */
+/* A mask of the sequences that are not finished, by step: (steps, batch, 1); NULL: all. */
 static om_value *
 active_of(om_grad *g, const struct layer *l)
 {
@@ -199,7 +199,7 @@ param_of(om_grad *g, const om_value *like, bool is_slice)
 	return v;
 }
 
-/* The body of the Scan: what sequences that are over do not change. */
+/* The body of the Scan: finished sequences keep their state. */
 static void
 build_step(om_grad *g, const struct layer *l, om_value *const *in, bool has_lengths)
 {
@@ -221,7 +221,7 @@ build_step(om_grad *g, const struct layer *l, om_value *const *in, bool has_leng
 	om_emit_result(g, y);
 }
 
-/* States after the last step, then what all steps gave. */
+/* The states after the last step, then the outputs of all steps. */
 static void
 run_steps(om_grad *g, const struct layer *l, om_value *const *start, om_value *x, om_value *active, bool reverse,
 	om_value **out)
@@ -259,7 +259,7 @@ reversed(om_grad *g, om_value *x, om_value *lengths)
 	return om_emit(g, "ReverseSequence", x, om_emit_cast(g, lengths, OM_INT64));
 }
 
-/* The weights of a direction, and what the input gives to the gates of all steps. */
+/* The weights of a direction, and the input's contribution to the gates of all steps. */
 static om_value *
 gates_of_x(om_grad *g, struct layer *l, om_value *x, om_value *w, om_value *r, om_value *b)
 {
@@ -403,7 +403,7 @@ RNN_grad(om_grad *g)
 	om_grad_by_decomposition(g, rnn_layer);
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_recurrent[] = {
 	{.name = "LSTM", .since = 1, .maker = LSTM_grad},

@@ -1,4 +1,4 @@
-/* Gradients of what goes along axes: reductions, softmax, running sums, the largest. */
+/* Gradients of operators along axes: reductions, softmax, cumulative sums, TopK. */
 #include <config.h>
 
 #include "grad/grad_dsl.h"
@@ -6,7 +6,7 @@
 /* ---- Reductions. ---- */
 
 struct reduction {
-	om_value *x, *dy;        /* x of the forward op; dy with the axes that were dropped */
+	om_value *x, *dy;        /* x of the forward op; dy with the reduced axes restored */
 	int64_t axis[OM_MAX_RANK];
 	int n;
 };
@@ -28,7 +28,7 @@ given_axes(om_grad *g, const int64_t **given, size_t *n)
 	return !t->splat || *n <= 1;
 }
 
-/* The axes that the op reduces over, ascending. */
+/* Get the axes that the op reduces over, in ascending order. */
 static bool
 find_axes(om_grad *g, struct reduction *r)
 {
@@ -55,15 +55,15 @@ find_axes(om_grad *g, struct reduction *r)
 	return true;
 }
 
-/* A value of the shape of the output, with the axes of length one that were dropped. */
+/* A value of the shape of the output, with the reduced axes restored with length one. */
 static om_value *
 with_axes(om_grad *g, const struct reduction *r, om_value *v)
 {
 	return om_attr_int(om_grad_op(g), "keepdims") ? v : om_emit_unsqueeze(g, v, (size_t)r->n, r->axis);
 }
 
-/* False when there is nothing to do.  Where axes were kept, many gradients are had without
- * knowing which they are. */
+/* False if no gradient is required.  If the op keeps the reduced axes, many gradients do not depend on
+ * which axes they are. */
 static bool
 start(om_grad *g, struct reduction *r, bool wants_axes)
 {
@@ -115,7 +115,7 @@ ReduceL1_grad(om_grad *g)
 		om_grad_set_input_grad(g, 0, MUL(r.dy, DO("Sign", om_grad_forward_input(g, 0))));
 }
 
-/* x / |x|; zero where all is zero. */
+/* x / |x|; zero for a zero vector. */
 static void
 ReduceL2_grad(om_grad *g)
 {
@@ -155,7 +155,7 @@ ReduceLogSumExp_grad(om_grad *g)
 		om_grad_set_input_grad(g, 0, MUL(r.dy, DO("Exp", SUB(om_grad_forward_input(g, 0), output(g, &r)))));
 }
 
-/* Elements that are equal share what their maximum gets. */
+/* Equal elements share the gradient of their maximum. */
 static void
 extreme_grad(om_grad *g)
 {
@@ -167,8 +167,8 @@ extreme_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, MUL(DIV(r.dy, summed(g, &r, is_it)), is_it));
 }
 
-/* The product of the others.  With one zero among the factors it is zero for all but that
- * one, with two for all: so it is found from the product of those that are not zero. */
+/* The product of all other elements.  With one zero among the factors it is zero except at that
+ * element, with two everywhere: so it is derived from the product of the nonzero elements. */
 static void
 ReduceProd_grad(om_grad *g)
 {
@@ -225,7 +225,7 @@ running(om_grad *g, const char *type, om_value *x, bool exclusive, bool reverse)
 		om_grad_forward_input(g, 1));
 }
 
-/* The other way round. */
+/* In reverse direction. */
 static void
 CumSum_grad(om_grad *g)
 {
@@ -235,9 +235,9 @@ CumSum_grad(om_grad *g)
 		!om_attr_int(op, "reverse")));
 }
 
-/* An element is a factor of all products from its own on, which divided by it are what it
- * changes them by.  From the first zero on all are zero, and of those behind it nothing
- * changes: that zero gets the sum of the products without it. */
+/* An element is a factor of all products from its own position on; the derivative of each is the
+ * product divided by the element.  From the first zero on all products are zero and do not depend on
+ * later elements: that zero gets the sum of the products without it. */
 static void
 CumProd_grad(om_grad *g)
 {
@@ -254,7 +254,7 @@ CumProd_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, WHERE(is_first, of_first, KEEP(BELOW(zeros, 0.5), of_others)));
 }
 
-/* Indices along an axis are never the same twice. */
+/* Indices along an axis are unique. */
 static void
 TopK_grad(om_grad *g)
 {
@@ -267,7 +267,7 @@ TopK_grad(om_grad *g)
 		om_emit_zeros_as(g, om_grad_op(g)->in[0]), om_grad_forward_output(g, 1), dy));
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_reduce_softmax[] = {
 	{.name = "ReduceL1", .since = 1, .maker = ReduceL1_grad},

@@ -1,10 +1,11 @@
-/* Gradients of what looks up images between their elements.
+/* Gradients of image resampling.
  *
- * Resize treats every axis by itself: a matrix of shares, which is known before the run, and whose
- * transpose takes gradients back.  Where every element is just repeated, they are summed.
+ * Resize treats each axis separately: a matrix of interpolation weights, which is known before the run,
+ * and whose transpose maps the gradient back.  If every element is merely repeated, the gradients are
+ * summed.
  *
- * RoiAlign is a matrix for each axis as well, of each region.  Both are had from the operator
- * itself, which is given unit vectors. */
+ * RoiAlign is a matrix per axis as well, for each region.  Both matrices are computed by applying the
+ * operator itself to unit vectors. */
 #include <config.h>
 
 #include <math.h>
@@ -16,7 +17,7 @@
 
 /* ---- Resize. ---- */
 
-/* `x` with axis `axis` last, or back from there. */
+/* Move axis `axis` of `x` to the end, or back. */
 static om_value *
 with_last(om_grad *g, om_value *x, int rank, int axis, bool is_back)
 {
@@ -30,7 +31,7 @@ with_last(om_grad *g, om_value *x, int rank, int axis, bool is_back)
 	return om_emit_transpose(g, x, (size_t)rank, perm);
 }
 
-/* How often each element is repeated; 0: it is not that simple. */
+/* The number of repetitions of each element; 0: the resize is not a plain repetition. */
 static int64_t
 repeats(const struct om_resize_axis *a, const double *share)
 {
@@ -45,7 +46,7 @@ repeats(const struct om_resize_axis *a, const double *share)
 	return n;
 }
 
-/* The sum of `n` neighbours.  Only one dim behind the axis may be open. */
+/* The sum of `n` neighbors.  At most one dim after the axis may be unknown. */
 static om_value *
 sum_of(om_grad *g, om_value *x, int axis, int64_t in, int64_t n)
 {
@@ -93,7 +94,7 @@ resize_back(om_grad *g, om_op_context *c, om_value **dx)
 	struct om_resize r;
 
 	OM_TRY(om_resize_of(c, &r));
-	/* First those that grew: they get smaller. */
+	/* first the axes that were enlarged: the tensor shrinks */
 	for (int pass = 0; pass < 2; pass++)
 		for (int d = 0; d < r.rank; d++) {
 			const struct om_resize_axis *a = &r.axis[d];
@@ -130,8 +131,8 @@ Resize_grad(om_grad *g)
 
 /* ---- RoiAlign. ---- */
 
-/* The shares of an axis in each region, (regions, elements, bins): of an image as long as the
- * axis and one element wide, in regions that lie on it. */
+/* The interpolation weights of an axis in each region, (regions, elements, bins): of an image with the
+ * length of the axis and a width of one element, in regions along it. */
 static om_value *
 roi_shares(om_grad *g, bool is_x, int64_t n, int64_t bins, om_value *where)
 {
@@ -157,8 +158,8 @@ roi_shares(om_grad *g, bool is_x, int64_t n, int64_t bins, om_value *where)
 	return om_emit_shaped(g, shares, 3, flat);
 }
 
-/* dX of an image is the sum over its regions of the shares in y, dY, the shares in x: the sum over
- * regions is one with that over the bins of x, whose shares are zero in other images. */
+/* dX of an image is the sum over its regions of (weights in y) dY (weights in x): the sum over regions
+ * is merged with the sum over the bins of x, whose weights are zero in other images. */
 static om_value *
 roi_back(om_grad *g, const int64_t *n, const int64_t *bins, int64_t channels)
 {
@@ -200,11 +201,11 @@ RoiAlign_grad(om_grad *g)
 
 /* ---- MaxRoiPool. ----
  *
- * A bin gives what it got to the first of its largest elements: that of the first of the
- * largest rows, each of which has its first of the largest.  Where bins begin and end is
- * computed as the operator does, in float64, because a rounding decides on it. */
+ * The gradient of a bin goes to the first of its largest elements: the first of the largest rows, each
+ * with its first largest element.  The bounds of bins are computed as the operator does, in float64,
+ * because rounding affects them. */
 
-/* Bounds of the bins along an axis, (regions, bins), whole numbers from 0 to the length. */
+/* Bounds of the bins along an axis, (regions, bins), integers from 0 to the length. */
 static void
 roi_bins(om_grad *g, om_value *rois, int64_t column, int64_t bins, om_value *length, om_value **low, om_value **high)
 {
@@ -227,7 +228,7 @@ roi_bins(om_grad *g, om_value *rois, int64_t column, int64_t bins, om_value *len
 	*high = om_emit(g, "Clip", *high, ZERO(rois), length);
 }
 
-/* Elements of the image that lie in the bins: (regions, bins, length). */
+/* A mask of the elements of the image in each bin: (regions, bins, length). */
 static om_value *
 roi_inside(om_grad *g, om_value *low, om_value *high, int axis)
 {
@@ -238,7 +239,7 @@ roi_inside(om_grad *g, om_value *low, om_value *high, int axis)
 		om_emit(g, "Less", at, om_emit_unsqueeze(g, high, 1, &last)));
 }
 
-/* Places in the flat image of what was largest, of each region, channel and bin. */
+/* Indices in the flattened image of the maximum of each region, channel and bin. */
 static om_value *
 roi_largest(om_grad *g, om_value *image, om_value *rows, om_value *columns)
 {
@@ -292,8 +293,8 @@ MaxRoiPool_grad(om_grad *g)
 
 /* ---- DeformConv. ----
  *
- * Built once more of a GridSample, which finds for every tap of every place what lies
- * there, and a product with the weights of each group. */
+ * Decomposed into a GridSample, which reads the input of every kernel element at every output position,
+ * and a product with the weights of each group. */
 
 struct deformed {
 	struct om_window w;
@@ -301,8 +302,8 @@ struct deformed {
 	const int64_t *in, *out;     /* height, width */
 };
 
-/* Where each tap of each place looks if its offset is zero, as a GridSample counts: (taps,
- * height, width, 2), x first; and how long an element is there. */
+/* The coordinates that each kernel element reads at each position with a zero offset, as a GridSample
+ * counts: (kernel elements, height, width, 2), x first; and the length of an element in them. */
 static om_value *
 still_places(om_grad *g, const struct deformed *d, om_value **unit)
 {
@@ -376,7 +377,7 @@ DeformConv_grad(om_grad *g)
 	om_grad_by_decomposition(g, deformed);
 }
 
-/* ---- AffineGrid: the places of the identity, by the matrices. ---- */
+/* ---- AffineGrid: positions of the identity, times the matrices. ---- */
 
 static void
 AffineGrid_grad(om_grad *g)
@@ -410,7 +411,7 @@ AffineGrid_grad(om_grad *g)
 		om_emit(g, "MatMul", dy_turned, place), shift));
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_resize_roi[] = {
 	{.name = "Upsample", .since = 1, .until = 9, .maker = Resize_grad},

@@ -1,5 +1,5 @@
-/* Gradients of layers that hand a state from run to run: they are built once more, of a
- * convolution or of a Scan over the steps, and differentiated by parts. */
+/* Gradients of layers with a state carried from run to run: they are decomposed into a convolution, or
+ * a Scan over the steps, and differentiated by parts. */
 #include <config.h>
 
 #include <math.h>
@@ -43,12 +43,12 @@ struct recall {
 	const om_op *op;
 	int64_t heads, group, size, vsize;
 	double scale;
-	om_dtype type;               /* of the state, in which all is computed */
+	om_dtype type;               /* of the state and of the computation */
 	bool has_decay, has_beta;
 };
 
-/* Input `k` by head, in the type of the state: (batch, steps, heads, n, or as many as there are);
- * where `group`, with the queries that share a head. */
+/* Input `k` by head, in the type of the state: (batch, steps, heads, n), -1 is inferred; for queries
+ * (batch, steps, heads, n, size), n of which share a head. */
 static om_value *
 by_heads(om_grad *g, const struct recall *r, uint32_t k, int64_t n)
 {
@@ -78,7 +78,7 @@ slice_param(om_grad *g, const om_value *like)
 	return v;
 }
 
-/* One step: what is to be learnt is the value, or what the state gets wrong about it. */
+/* One step: the update is the value, or the error of the state's prediction of it. */
 static void
 build_step(om_grad *g, const struct recall *r, const om_value *start, om_value *const *in)
 {
@@ -154,7 +154,7 @@ linear(om_grad *g, om_value **out)
 
 static void LinearAttention_grad(om_grad *g)  { om_grad_by_decomposition(g, linear); }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_stateful_layers[] = {
 	{.name = "CausalConvWithState", .since = 27, .maker = CausalConvWithState_grad},

@@ -1,13 +1,13 @@
-/* Gradients of linear maps that have an operator of their own, and of the determinant. */
+/* Gradients of linear transforms, and of the determinant. */
 #include <config.h>
 
 #include "grad/bodies.h"
 #include "grad/rules/conv_geometry.h"
 
-/* ---- Col2Im: blocks laid over an image and added up. ----
+/* ---- Col2Im: scatter-add of blocks to an image. ----
  *
- * An element of a block gets what lies under it: a convolution that picks, for every place
- * of a block, one element. */
+ * The gradient of an element of a block is the gradient of the image at its position: a convolution
+ * that selects, for every position in a block, one element. */
 
 static bool
 list_of(om_grad *g, uint32_t k, size_t want, const int64_t **v)
@@ -62,11 +62,11 @@ Col2Im_grad(om_grad *g)
 
 /* ---- DFT. ----
  *
- * With n the length: forwards the gradient comes back through the inverse, times n; the inverse
- * divides by n, so it comes back through the transform, divided by it.  What was cut off gets
- * nothing, what was filled up is cut off; a one-sided spectrum is filled up with zeros; of a real
- * signal the real part counts.  The one-sided inverse takes every element for two, but for the
- * first and, where the length is even, the last. */
+ * With n the length: the gradient of the forward transform is the inverse transform times n; the
+ * inverse divides by n, so its gradient is the forward transform divided by n.  The gradient of cropped
+ * elements is zero, and that of padding is cropped; a one-sided spectrum is padded with zeros; for a
+ * real signal, the real part is used.  The one-sided inverse counts every element twice, except the
+ * first one and, if the length is even, the last one. */
 
 struct dft {
 	int axis, rank;
@@ -101,7 +101,7 @@ read_dft(om_grad *g, struct dft *f)
 	return !om_grad_failed(g);
 }
 
-/* `x`, of length `from` along the axis, with `to` of them. */
+/* Resize `x` from length `from` along the axis to length `to`. */
 static om_value *
 fitted(om_grad *g, om_value *x, const struct dft *f, int64_t from, int64_t to)
 {
@@ -124,7 +124,7 @@ transformed(om_grad *g, om_value *x, const struct dft *f, bool inverse, bool one
 	return om_emit_attrs(g, "DFT", OM_A(how, half), x, NULL, om_emit_int64(g, f->axis));
 }
 
-/* How often each element of half a spectrum was taken, divided by the length. */
+/* The multiplicity of each element of a one-sided spectrum, divided by the length. */
 static om_value *
 shares_of_half(om_grad *g, const om_value *like, const struct dft *f)
 {
@@ -161,9 +161,9 @@ DFT_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, fitted(g, dx, &f, f.is_mirrored ? f.n / 2 + 1 : f.n, f.have));
 }
 
-/* ---- STFT: frames that are picked, weighted, and transformed. ---- */
+/* ---- STFT: gathered, windowed and transformed frames. ---- */
 
-/* (frames, length): where in the signal each element of each frame is. */
+/* (frames, length): the position in the signal of each element of each frame. */
 static om_value *
 places_of_frames(om_grad *g, int64_t length)
 {
@@ -211,8 +211,9 @@ STFT_grad(om_grad *g)
 
 /* ---- Det. ----
  *
- * Element (i, j) has the factor (-1)^(i + j) times the determinant of what is left without its
- * row and its column: all of those at once, by picking rows and then columns. */
+ * The derivative with respect to element (i, j) is the cofactor: (-1)^(i + j) times the determinant of
+ * the matrix without its row i and column j.  All minors are computed at once, by gathering rows and
+ * then columns. */
 static void
 Det_grad(om_grad *g)
 {
@@ -250,7 +251,7 @@ Det_grad(om_grad *g)
 	om_grad_set_input_grad(g, 0, om_emit(g, "Mul", om_emit(g, "Mul", m, om_emit_numbers(g, dy, 2, square, sign)), dy));
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_transforms[] = {
 	{.name = "Det", .since = 11, .maker = Det_grad},

@@ -1,8 +1,7 @@
 /* Gradients of elementwise operators of one input.
  *
- * Where the derivative can be had from the output without losing digits, it is: the
- * output mostly lives on anyway, because whoever reads it wants it for a gradient of its
- * own. */
+ * The derivative is computed from the output if that does not lose precision: the output is usually
+ * kept anyway, because the op that reads it requires it for its own gradient. */
 #include <config.h>
 
 #include "grad/grad_dsl.h"
@@ -23,14 +22,14 @@ give(om_grad *g, om_value *v)
 	om_grad_set_input_grad(g, 0, v);
 }
 
-/* dy times the derivative. */
+/* Set dy times the derivative. */
 static void
 give_times(om_grad *g, om_value *slope)
 {
 	give(g, MUL(DY, slope));
 }
 
-/* ---- From the output. ---- */
+/* ---- Derivatives in terms of the output. ---- */
 
 static void Exp_grad(om_grad *g)        { give_times(g, Y); }
 static void Identity_grad(om_grad *g)   { give(g, DY); }
@@ -70,8 +69,8 @@ Tanh_grad(om_grad *g)
 	give_times(g, FROM(1, MUL(y, y)));
 }
 
-/* `above` where x is above zero, elsewhere alpha exp(x / scale), which is y + alpha
- * where the sign of y tells the sign of x. */
+/* `above` if x is positive, otherwise alpha exp(x / scale), which is y + alpha if the sign of y is that
+ * of x. */
 static void
 give_exponential(om_grad *g, double a, double above, double scale)
 {
@@ -134,7 +133,7 @@ ThresholdedRelu_grad(om_grad *g)
 	give(g, KEEP(alpha(g) >= 0 ? ABOVE(Y, 0) : ABOVE(X, alpha(g)), DY));
 }
 
-/* ---- From the input. ---- */
+/* ---- Derivatives in terms of the input. ---- */
 
 static void Abs_grad(om_grad *g)        { give_times(g, DO("Sign", X)); }
 static void Cos_grad(om_grad *g)        { give_times(g, DO("Neg", DO("Sin", X))); }
@@ -144,7 +143,7 @@ static void Sin_grad(om_grad *g)        { give_times(g, DO("Cos", X)); }
 static void Sinh_grad(om_grad *g)       { give_times(g, DO("Cosh", X)); }
 static void Softplus_grad(om_grad *g)   { give_times(g, DO("Sigmoid", X)); }
 
-/* (1 - x)(1 + x) keeps the digits that 1 - x x loses near one. */
+/* (1 - x)(1 + x) is accurate near one, where 1 - x x suffers from cancellation. */
 static om_value *
 one_less_square(om_grad *g)
 {
@@ -211,7 +210,7 @@ density(om_grad *g, om_value *x)
 	return TIMES(DO("Exp", TIMES(MUL(x, x), -0.5)), 0.39894228040143267794);
 }
 
-/* Of x P(x), where P is the distribution. */
+/* The derivative of x P(x), where P is the distribution function. */
 static om_value *
 gelu(om_grad *g, om_value *x)
 {
@@ -240,7 +239,7 @@ Gelu_grad(om_grad *g)
 	give_times(g, by_tanh ? gelu_by_tanh(g, X) : gelu(g, X));
 }
 
-/* Of x and a bias that is added to it. */
+/* The gradient for x and for a bias that is added to it. */
 static void
 give_both(om_grad *g, om_value *slope)
 {
@@ -277,7 +276,7 @@ QuickGelu_grad(om_grad *g)
 	give_times(g, MUL(s, PLUS(MUL(u, FROM(1, s)), 1)));
 }
 
-/* Zero, x / 3 + 1 / 2, one: below -3, between, above 3. */
+/* 0 below -3, x / 3 + 1 / 2 between, 1 above 3. */
 static void
 HardSwish_grad(om_grad *g)
 {
@@ -344,7 +343,7 @@ SwiGLU_grad(om_grad *g)
 		om_grad_set_broadcast_grad(g, 1, MUL(dy, MUL(x, s)));
 }
 
-/* ---- Other types of elements. ---- */
+/* ---- Casts. ---- */
 
 static void
 Cast_grad(om_grad *g)
@@ -352,10 +351,10 @@ Cast_grad(om_grad *g)
 	const om_op *op = om_grad_op(g);
 
 	give(g, om_emit_cast(g, DY, om_type_elem(&op->in[0]->type)));
-	om_grad_set_input_grad(g, 1, NULL);  /* that of CastLike */
+	om_grad_set_input_grad(g, 1, NULL);  /* the second input of CastLike */
 }
 
-/* ---- The rows. ---- */
+/* ---- The table. ---- */
 
 const om_gradient om_gradients_unary[] = {
 	{.name = "Abs", .since = 1, .maker = Abs_grad},

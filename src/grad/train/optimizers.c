@@ -1,21 +1,21 @@
-/* Optimizers, as plain ops.
+/* Optimizers, built of standard operators.
  *
- * Numbers that are the same for all parameters are computed once.  With g the gradient, w the
- * parameter, lr the rate:
+ * Values that all parameters share are computed once.  With g the gradient, w the parameter, lr the
+ * learning rate:
  *
  *     sgd       w - lr g
  *     momentum  m <- mu m + g, w - lr m
  *     adam      m <- b1 m + (1 - b1) g, v <- b2 v + (1 - b2) g g,
  *               w - lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + epsilon)
  *
- * A decay d adds d w to g; that of adamw shrinks w by lr d instead (Loshchilov and Hutter,
+ * A weight decay d adds d w to g; that of adamw shrinks w by lr d instead (Loshchilov and Hutter,
  * 2019).  Adam: Kingma and Ba, 2015. */
 #include <config.h>
 
 #include "grad/grad_dsl.h"
 #include "grad/train/training_step.h"
 
-/* What is the same for all parameters of one type. */
+/* Values shared by all parameters of one type. */
 struct common {
 	om_dtype type;
 	om_value *rate;          /* lr */
@@ -25,7 +25,7 @@ struct common {
 
 struct rules {
 	struct learn *l;
-	om_value *rate, *t;      /* inputs: lr; how many steps there were, with this one */
+	om_value *rate, *t;      /* inputs: lr; the number of steps, including this one */
 	struct common common[OM_NDTYPE];
 };
 
@@ -48,7 +48,7 @@ new_input(struct learn *l, const char *name, const om_value *like, const om_shap
 	return v;
 }
 
-/* A state that starts from zeros. */
+/* A state that is initialized with zeros. */
 static om_value *
 new_state(struct learn *l, const om_value *w, const char *what)
 {
@@ -62,8 +62,8 @@ hand_on(struct learn *l, om_value *old, om_value *next)
 	om_step_state(l, old, next);
 }
 
-/* 1 - b^t, of doubles: in floats the first steps would be off by some hundred times their
- * rounding, as b is close to 1. */
+/* 1 - b^t, in double precision: in float the first steps would have an error of several hundred times
+ * their rounding error, because b is close to 1. */
 static om_value *
 left_of(struct rules *r, om_value *t, double b)
 {

@@ -1,11 +1,11 @@
-/* Names of a step's inputs and results.
+/* Names of the inputs and results of a training step.
  *
- * Who runs a step finds the rate, the label and the states by their names, so these do not
- * depend on what else the model has: a value inside of it yields the name.  Inputs, results
- * and what is learned have names of their own, which others go by: they are not renamed, and
- * a step that wants one of these names is refused.  Names are settled last, when it is known
- * what is an input or a result.  Values of a graph that is to stay as it is yield nothing:
- * there the step's value keeps the name with a number that it was built with. */
+ * Users of a step find the learning rate, the label and the states by name, so these names do not
+ * depend on the other names in the model: an internal value with such a name is renamed.  Inputs,
+ * results and trained weights are referred to by name from outside: they are not renamed, and a step
+ * that requires one of their names is refused.  Names are assigned last, when the inputs and results
+ * are known.  Values of a graph that has to stay unchanged are not renamed: there the step's value
+ * keeps the numbered name that it was built with. */
 #include <config.h>
 
 #include "grad/train/training_step.h"
@@ -35,7 +35,7 @@ is_in(om_value *const *list, uint32_t n, const om_value *v)
 	return false;
 }
 
-/* What others call by its name. */
+/* The kind of a value that is referred to by name from outside; NULL: an internal value. */
 static const char *
 kind_of(const struct learn *l, const om_value *v)
 {
@@ -76,7 +76,7 @@ settle(struct learn *l, om_value *v, const char *name)
 	return OM_OK;
 }
 
-/* A new value is called after the state that it is handed on to, which comes first. */
+/* A new value is named after the state that it updates; the state is named first. */
 om_status
 om_step_settle(struct learn *l)
 {

@@ -1,10 +1,9 @@
-/* A model becomes a step of training.
+/* Conversion of a model into a training step.
  *
- * First the loss, where the model has none; then the backward path; then what is done with
- * gradients before they are used; then, for every parameter, the new value by an optimizer.
- * Parameters and states become inputs with the old initializers as defaults, and their new
- * values are results that are handed on: a run of the step changes nothing else, so that
- * any runtime can do it. */
+ * The parts are built in this order: the loss, if the model has none; the backward path; gradient
+ * clipping; the optimizer's update of every parameter.  Parameters and states become inputs with the
+ * initializers as defaults, and their updated values are results that are carried to the next run: a
+ * run of the step has no other effect, so any runtime can execute it. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -32,7 +31,7 @@ no_value(om_session *s, const char *name)
 	return om_fail(s, OM_USAGE, "the graph has no value %s", name);
 }
 
-/* ---- As in training. ---- */
+/* ---- Training mode. ---- */
 
 static void
 make_trained(struct learn *l, om_op *op)
@@ -68,7 +67,7 @@ new_label(struct learn *l, om_dtype type, const om_shape *shape)
 	return v;
 }
 
-/* What `y` says of classes along axis 1. */
+/* Whether `y` holds probabilities or log-probabilities over axis 1. */
 static om_softmax_output
 softmax_output_of(om_prog *p, const om_value *y)
 {
@@ -82,7 +81,7 @@ softmax_output_of(om_prog *p, const om_value *y)
 	return axis == 1 || axis == 1 - y->shape.rank ? r->softmax_output : OM_NOT_PROBS;
 }
 
-/* Of logits: a softmax that the model ends in is part of the loss. */
+/* The loss is computed from logits: a softmax at the end of the model becomes part of the loss. */
 static om_value *
 cross_entropy(struct learn *l, om_value *y)
 {
@@ -150,7 +149,7 @@ find_loss(struct learn *l)
 	return l->tape.status;
 }
 
-/* ---- What is to be learned. ---- */
+/* ---- Trained parameters. ---- */
 
 static bool
 is_statistic_input(om_prog *p, const om_op *op, uint32_t k)
@@ -160,7 +159,7 @@ is_statistic_input(om_prog *p, const om_op *op, uint32_t k)
 	return r && r->statistics >> k & 1;
 }
 
-/* Is it read as a statistic of earlier data? */
+/* Is it read as a running statistic? */
 static bool
 is_statistic(om_prog *p, const om_value *v)
 {
@@ -172,8 +171,8 @@ is_statistic(om_prog *p, const om_value *v)
 	return false;
 }
 
-/* An initializer of the graph with at least an axis: numbers without are settings, as are
- * the mean and the variance of old batches. */
+/* An initializer of the graph of rank 1 or more: scalars are settings; running statistics are excluded
+ * as well. */
 static bool
 is_weight(om_prog *p, const om_value *v)
 {
@@ -182,7 +181,7 @@ is_weight(om_prog *p, const om_value *v)
 	    && !is_statistic(p, v);
 }
 
-/* Some exporters write weights as ops, in the bodies of If, Loop and Scan as well. */
+/* Some exporters store weights as Constant ops, in the bodies of If, Loop and Scan as well. */
 static bool
 is_written_as_op(om_prog *p, const om_value *v)
 {
@@ -203,7 +202,7 @@ is_name_of_another(const om_prog *p, const om_value *v)
 	return false;
 }
 
-/* What an op without inputs gives becomes an initializer of the graph, which can be learned. */
+/* The output of an op without inputs becomes an initializer of the graph, which can be trained. */
 static om_status
 lift(struct learn *l, om_value *v)
 {
@@ -221,7 +220,7 @@ lift(struct learn *l, om_value *v)
 	return OM_OK;
 }
 
-/* Where no initializer is a weight. */
+/* Train the outputs of ops without inputs, if no initializer is a weight. */
 static om_status
 lift_weights(struct learn *l)
 {
@@ -259,7 +258,7 @@ find_weights(struct learn *l)
 	return l->nwrt || l->how->copies ? OM_OK : lift_weights(l);
 }
 
-/* What was found out about constants was found from weights, too. */
+/* Constants that were computed from weights are no longer constant. */
 static void
 forget_constants(om_prog *p)
 {
@@ -278,8 +277,7 @@ forget_constants(om_prog *p)
 
 enum { FOLD_LIMIT = 4096 };
 
-/* What is computed from other constants than weights says sizes that makers ask for, as scales of Resize
- * that were put together. */
+/* Fold what does not depend on weights: makers require sizes, such as computed scales of Resize. */
 static om_status
 find_constants(struct learn *l)
 {
@@ -301,7 +299,7 @@ find_constants(struct learn *l)
 	return st;
 }
 
-/* Weights that the loss does not change with are left alone, unless they were named. */
+/* Weights that the loss does not depend on are not trained, unless they were named. */
 static om_status
 keep_reached(struct learn *l)
 {
@@ -332,7 +330,7 @@ clip_values(struct learn *l)
 			om_emit_number(g, l->grad[k], l->how->clip_value));
 }
 
-/* All gradients together as one vector: it is made shorter, never longer. */
+/* Clip the global L2 norm of all gradients: they are scaled down, never up. */
 static void
 clip_norm(struct learn *l)
 {
@@ -372,7 +370,7 @@ om_step_state_of(const struct learn *l, const om_value *old)
 	return NULL;
 }
 
-/* A weight becomes an input whose elements are its default. */
+/* A weight becomes an input with its elements as default. */
 static void
 make_param(om_prog *p, om_value *v)
 {
@@ -395,7 +393,7 @@ place_of(om_value *const *list, uint32_t n, const om_value *v)
 	return k;
 }
 
-/* A result of its own, even where another name stands for the same value. */
+/* A separate result, even if another name refers to the same value. */
 static om_value *
 as_result(struct learn *l, om_value *v, const char *name)
 {
@@ -417,7 +415,7 @@ is_handed_on(const struct learn *l, uint32_t result)
 	return false;
 }
 
-/* The loss comes first.  Ties count by place, and the places are others now. */
+/* The loss comes first.  Aliases refer to results by position, and the positions change. */
 static void
 start_results(struct learn *l)
 {
@@ -437,8 +435,7 @@ start_results(struct learn *l)
 			om_block_add_result(b, l->result[k]);
 }
 
-/* What the program handed on before goes on: but for a parameter that gets another value
- * now. */
+/* Keep the input/output aliases of the original program, except for parameters that get another value. */
 static void
 hand_on_as_before(struct learn *l)
 {
@@ -448,7 +445,7 @@ hand_on_as_before(struct learn *l)
 		om_prog_alias_io(l->p, place_of(b->result, b->nresult, l->result[l->before[k].result]), l->before[k].param);
 }
 
-/* Each new value of a state is tied to the old one. */
+/* Alias each updated state with its old value. */
 static om_status
 hand_on(struct learn *l)
 {
@@ -473,8 +470,8 @@ give_gradients(struct learn *l)
 
 enum { LEAST_IR = 4 };
 
-/* Gradients are built of operators that are newer than the model, and up to IR 3 there are no
- * inputs with defaults. */
+/* Gradients use operators that are newer than the model's opset, and up to IR 3 inputs with defaults
+ * are not supported. */
 bool
 om_prog_is_old(const om_prog *p)
 {
@@ -496,7 +493,7 @@ raise_opset(om_session *s, om_prog *p, const om_train_options *how)
 	return om_prog_convert_opset(s, p, version < OM_CONVERT_DEFAULT ? OM_CONVERT_DEFAULT : version, NULL);
 }
 
-/* ---- All of it. ---- */
+/* ---- The training step. ---- */
 
 static om_status
 learn(struct learn *l)
@@ -519,7 +516,7 @@ learn(struct learn *l)
 	OM_TRY(om_prog_backward(l->session, p, &b));
 	forget_constants(p);
 	OM_TRY(keep_reached(l));
-	om_tape_start(&l->tape);  /* there are more names now */
+	om_tape_start(&l->tape);  /* new names were added */
 	if (l->how->clip_value > 0)
 		clip_values(l);
 	if (l->how->clip_norm > 0)
