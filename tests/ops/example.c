@@ -1,5 +1,5 @@
-/* The operator that CONTRIBUTING.md makes up does what is said there: its row is
- * set on an op, and the program is planned and run. */
+/* The example operator of CONTRIBUTING.md behaves as documented: its definition is set on an op, and
+ * the program is planned and run. */
 #include <config.h>
 
 #include <stdio.h>

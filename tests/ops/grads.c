@@ -1,20 +1,19 @@
-/* Walks the table of operators: every gradient maker against central differences.
+/* Checks every gradient maker in the operator table against central differences.
  *
- * An op on random inputs is made a program whose loss is a sum of all its outputs' elements,
- * each times a random number; floating-point inputs become parameters, in
- * float64 where there is a kernel for that.  The gradient that the maker builds has to
- * agree with differences of the loss along random directions, and along single elements.
- * Each trial is run with all dims known, and with none of them known before the run; and where
- * an operator has a gradient in one op, with that.
+ * An op on random inputs becomes a program whose loss is a sum of all elements of its outputs, each
+ * times a random number; floating-point inputs become parameters, in float64 if there is a kernel for
+ * that.  The gradient that the maker builds has to agree with differences of the loss along random
+ * directions, and along single elements.  Each trial is run with all dims known, and with none of them
+ * known before the run; and, if an operator has a fused gradient op, with that.
  *
- * Then every maker is taken twice: the squares of all gradients become the loss, so what
- * makers build is differentiated by the makers of that.
+ * Then every maker is differentiated: the sum of the squares of all gradients becomes the loss, so that
+ * the ops that makers build are differentiated by the makers of those.
  *
- * Makers that are wrong on purpose have to be caught.  What was checked of which input and output is said for
- * tests/grad/tags.test: --parts.
+ * Mutants, makers with a deliberate error, have to be detected.  With --parts, for
+ * tests/grad/tags.test, the number of checks per input and output is printed.
  *
- * Prints TAP, a test a row and one a wrong maker.  Arguments, if any, are the names of operators, whose
- * rows alone are tried, or --mutants: the wrong makers alone; --twice: second gradients alone. */
+ * Prints TAP, a test per operator definition and one per mutant.  Arguments, if any, are the names of
+ * the operators to try, or --mutants: only the mutants; --twice: only second derivatives. */
 #include <config.h>
 
 #include <limits.h>
@@ -27,15 +26,15 @@
 #include "onnxmem/autodiff.h"
 #include "walk.h"
 
-#define NOISE 1e-15   /* of a loss in float64: it is a sum */
+#define NOISE 1e-15   /* rounding error of a loss in float64, relative to the sum */
 
 enum { MOST_VARIANTS = 600, FEW_VARIANTS = 40, TWICE_VARIANTS = 16, SINGLES = 6, DIRECTIONS = 3, OLDEST = 16, NEWEST = 23, LARGE = 2500 };
 
 static unsigned failures, skipped, jumps, checks;
-static unsigned of_input[MOST_INPUTS], of_output[MOST_INPUTS];   /* checks, by which one */
+static unsigned of_input[MOST_INPUTS], of_output[MOST_INPUTS];   /* number of checks, by input or output */
 static unsigned most_variants = MOST_VARIANTS;
 static bool is_quiet, is_twice;
-static const om_gradients *gradients;   /* of the library */
+static const om_gradients *gradients;   /* those of the library */
 
 static void OM_PRINTF(2, 3)
 fail(const struct trial *t, const char *fmt, ...)
@@ -52,18 +51,18 @@ fail(const struct trial *t, const char *fmt, ...)
 	putchar('\n');
 }
 
-/* ---- Making a program of a trial. ---- */
+/* ---- Construction of a trial's program. ---- */
 
 struct attempt {
 	struct trial *t;
 	om_value *x[MOST_INPUTS], *grad[MOST_INPUTS], *loss;
-	om_tensor at[MOST_INPUTS];       /* what the parameters are */
-	uint32_t which[MOST_INPUTS];     /* inputs of the op */
+	om_tensor at[MOST_INPUTS];       /* values of the parameters */
+	uint32_t which[MOST_INPUTS];     /* the op's input that each parameter is */
 	uint32_t n;
 	bool is_double, functions;
 	om_exec *e;
 	uint64_t state;
-	bool has_no_such_type;           /* the operator takes no elements of that type */
+	bool has_no_such_type;           /* the operator does not support that type */
 };
 
 static double
@@ -98,8 +97,7 @@ tensor_new(om_prog *p, om_dtype type, const om_shape *shape)
 	return x;
 }
 
-/* All floats as those of `type`; false where some are of 16 bits, which other variants
- * stand for. */
+/* Convert all floating-point inputs to `type`; false if some have 16 bits, which other variants cover. */
 static bool
 use_type(struct trial *t, om_dtype type)
 {
@@ -134,7 +132,7 @@ result_of(struct trial *t, const char *type, om_value *a, om_value *b, om_value 
 	return as;
 }
 
-/* Moments may be of another type than what they are of. */
+/* Optimizer moments may have another type than their parameters. */
 static om_value *
 cast_to(struct trial *t, om_value *v, om_dtype type, uint32_t k)
 {
@@ -147,8 +145,8 @@ cast_to(struct trial *t, om_value *v, om_dtype type, uint32_t k)
 	return op->out[0];
 }
 
-/* Some of all that the op gives, each element with a weight of its own; where it is not known how
- * many there are, with itself. */
+/* A weighted sum of all output elements, each with its own weight; if their number is unknown before
+ * the run, the sum of their squares. */
 static bool
 add_loss(struct attempt *a)
 {
@@ -180,7 +178,7 @@ add_loss(struct attempt *a)
 	return a->loss != NULL;
 }
 
-/* Floating-point inputs that are not differentiated, as ONNX has it. */
+/* Floating-point inputs that ONNX does not differentiate with respect to. */
 static bool
 is_exempt(const struct trial *t, uint32_t k)
 {
@@ -194,7 +192,7 @@ is_exempt(const struct trial *t, uint32_t k)
 	return false;
 }
 
-/* What is to be differentiated comes in through parameters, all else is constant. */
+/* Inputs to be differentiated become parameters, all others are constant. */
 static void
 add_params(struct attempt *a, bool is_open)
 {
@@ -230,7 +228,7 @@ set_opset(struct trial *t)
 	t->prog->ir_version = 10;
 }
 
-/* ---- Running it. ---- */
+/* ---- Execution. ---- */
 
 static double
 loss(struct attempt *a)
@@ -257,13 +255,14 @@ shifted(struct attempt *a, uint32_t k, const double *by, double h)
 	return v;
 }
 
-/* Differences to both sides that do not agree say that there is a jump or a corner. */
+/* One-sided differences that disagree indicate a discontinuity or a corner. */
 static void
 check_along(struct attempt *a, uint32_t k, const double *by, const double *got, double here, const char *what)
 {
 	const int64_t n = om_shape_count(&a->at[k].shape);
 	const double h = a->is_double ? 1e-6 : 1e-2, part = a->is_double ? 2e-5 : 3e-2;
-	double sum = 0, size = 1 + (a->is_double ? fabs(here) * NOISE / (h * part) : 0);  /* what differences lose */
+	double sum = 0, size = 1 + (a->is_double ? fabs(here) * NOISE / (h * part) : 0);  /* rounding error
+	                                                                                     of differences */
 
 	for (int64_t i = 0; i < n; i++) {
 		sum += by[i] * got[i];
@@ -360,7 +359,7 @@ is_large(const struct trial *t)
 	return false;
 }
 
-/* What makers say that there is no gradient of: it is an error, not a zero. */
+/* Cases that makers refuse: an error, not a zero gradient. */
 static bool
 is_refused(const char *message)
 {
@@ -373,7 +372,7 @@ is_refused(const char *message)
 	return false;
 }
 
-/* The loss becomes the squares of all gradients: a penalty.  False: there is none. */
+/* Replace the loss by the sum of the squares of all gradients, a penalty.  False: there is no gradient. */
 static bool
 penalize(struct attempt *a)
 {
@@ -404,8 +403,8 @@ gradient_of(const om_opdef *row)
 	return om_gradients_find(gradients, row);
 }
 
-/* A row like another, the wrong maker that is registered for it, and what that needs to know: it
- * finds both at the op. */
+/* A copy of an operator definition, the mutant registered for it, and data that the mutant requires: it
+ * finds both through the op. */
 struct mutant {
 	om_opdef row;
 	om_gradient gradient[2];
@@ -413,8 +412,7 @@ struct mutant {
 	const char *attr;
 };
 
-/* A program with its backward path, which has run once; false where this trial says
- * nothing. */
+/* Build a program with its backward path and run it once; false if this trial is not applicable. */
 static bool
 attempt_start(struct attempt *a, om_dtype type, bool is_open, const struct mutant *instead)
 {
@@ -514,7 +512,7 @@ any_recipe_of(const om_opdef *row)
 	return recipe_of(row) ? recipe_of(row) : text_recipe_of(row);
 }
 
-/* Versions of the row that a program with gradients can have. */
+/* Versions of the definition that a program with gradients can have. */
 static void
 try_row(const om_opdef *row, const struct mutant *instead)
 {
@@ -530,7 +528,7 @@ try_row(const om_opdef *row, const struct mutant *instead)
 		try_version(row, make, newest, instead);
 }
 
-/* ---- Makers that are wrong. ---- */
+/* ---- Mutants. ---- */
 
 static void
 forget_broadcast(om_grad *g)
@@ -592,7 +590,7 @@ count_twice(om_grad *g)
 	mutant_of(g)->right(g);
 }
 
-/* The right maker on an op that lacks an attribute. */
+/* The correct maker, on an op without one of its attributes. */
 static void
 forget_attr(om_grad *g)
 {
@@ -606,7 +604,7 @@ forget_attr(om_grad *g)
 		a->name = name;
 }
 
-/* At least one of every file of makers; those of bodies are in tests/fuzz/cfg_grads.c. */
+/* At least one per file of makers; those of bodies are in tests/fuzz/cfg_grads.c. */
 static const struct { const char *name; void (*grad)(om_grad *g); const char *attr; } mutants[] = {
 	{"Mul", forget_broadcast, NULL}, {"Relu", pass_all, NULL}, {"Sigmoid", pass_all, NULL}, {"Add", give_none, NULL},
 	{"Softmax", forget_sum, NULL}, {"ReduceMean", forget_mean, NULL}, {"Gather", give_none, NULL}, {"Exp", say_nothing, NULL},
@@ -622,7 +620,7 @@ static const struct { const char *name; void (*grad)(om_grad *g); const char *at
 	{"CausalConvWithState", forget_attr, "activation"}, {"DequantizeLinear", count_twice, NULL},
 };
 
-/* Is a gradient registered for a row of its own found to be wrong? */
+/* Is a gradient that is registered for a copy of the definition detected as wrong? */
 static bool
 is_caught(const om_opdef *row, void (*maker)(om_grad *g), const char *attr)
 {
@@ -657,7 +655,7 @@ try_mutants(unsigned said)
 	return missed;
 }
 
-/* What was checked, of each input and output that was. */
+/* Print the number of checks of each input and output. */
 static void
 print_parts(const om_opdef *r)
 {
@@ -680,7 +678,7 @@ is_tried(const om_opdef *r)
 	    && r->control == OM_PLAIN;
 }
 
-/* All rows that are wanted, a test each; how many. */
+/* Try all selected definitions, a test each; returns their number. */
 static unsigned
 try_rows(int argc, char **argv, bool by_part, unsigned said)
 {

@@ -1,6 +1,5 @@
-/* How to make valid random inputs for each operator.  Elementwise operators
- * need no recipe, unless they have attributes that must be given or inputs of
- * several types. */
+/* Recipes for valid random inputs of each operator.  Elementwise operators require no recipe, unless
+ * they have mandatory attributes or inputs of several types. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 	om_shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 #define SCALAR om_shape_of(0, NULL)
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
-/* A list of whole numbers that steers: axes, sizes. */
+/* A constant list of integers that controls the op: axes, sizes. */
 #define STEER(t, k, ...)                                                       \
 	steer(t, k, OM_INT64, SHAPE((int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))), \
 		(double[]){__VA_ARGS__})
@@ -106,7 +105,7 @@ steer(struct trial *t, uint32_t k, om_dtype type, om_shape shape, const double *
 
 /* ---- Elementwise. ---- */
 
-/* Shapes of up to two operands; more of them are like the first. */
+/* Shapes of up to two operands; further operands have the shape of the first. */
 static const struct { om_shape x, y; } pairs[] = {
 	{{3, {2, 3, 5}}, {3, {2, 3, 5}}},
 	{{3, {2, 3, 5}}, {1, {5}}},
@@ -119,7 +118,7 @@ static const struct { om_shape x, y; } pairs[] = {
 	{{2, {0, 3}}, {1, {3}}},
 };
 
-/* The type of this variant, and, in *at, a number below `n`. */
+/* The type of this variant, and, in *at, an index below `n`. */
 static bool
 pick(const struct trial *t, size_t n, om_dtype *type, size_t *at)
 {
@@ -244,7 +243,7 @@ power(struct trial *t)
 	start(t, 2, 1);
 	const om_shape base = t->variant % 2 ? SHAPE(1, 171) : SHAPE(3, 171);
 	if (om_dtype_is_float(all_types[t->variant % n]) && om_dtype_is_float(all_types[t->variant / n]))
-		between(t, 0, all_types[t->variant / n], base, 0.5, 2);  /* with a fraction, none of what is below zero */
+		between(t, 0, all_types[t->variant / n], base, 0.5, 2);  /* fractional; no base is negative */
 	else
 		give(t, 0, all_types[t->variant / n], base);
 	between(t, 1, all_types[t->variant % n], t->variant % 3 ? SHAPE(3, 171) : SHAPE(1), 0, 4);
@@ -283,7 +282,7 @@ where(struct trial *t)
 	return true;
 }
 
-/* ---- Reductions and what goes along an axis. ---- */
+/* ---- Reductions and operators along an axis. ---- */
 
 static bool
 reduce(struct trial *t)
@@ -384,7 +383,7 @@ topk(struct trial *t)
 	return true;
 }
 
-/* ---- Movement. ---- */
+/* ---- Data movement. ---- */
 
 static bool
 concat(struct trial *t)
@@ -846,7 +845,7 @@ range(struct trial *t)
 		return false;
 	start(t, 3, 1);
 	steer(t, 1, types[t->variant], SCALAR, (double[]){-3});
-	if (om_dtype_is_float(types[t->variant])) {  /* seven of them, whatever is drawn */
+	if (om_dtype_is_float(types[t->variant])) {  /* seven elements for all types */
 		between(t, 0, types[t->variant], SCALAR, 9.8, 10.2);
 		between(t, 2, types[t->variant], SCALAR, -2.1, -1.9);
 		return true;
@@ -876,7 +875,7 @@ random_like(struct trial *t)
 	return true;
 }
 
-/* ---- Products. ---- */
+/* ---- Matrix products. ---- */
 
 static bool
 matmul(struct trial *t)
@@ -970,7 +969,7 @@ qlinear_matmul(struct trial *t)
 	return true;
 }
 
-/* ---- Convolutions and pools. ---- */
+/* ---- Convolutions and pooling. ---- */
 
 static const struct window {
 	om_shape x, w;       /* the weights of Conv */
@@ -1159,7 +1158,7 @@ max_roi_pool(struct trial *t)
 	return true;
 }
 
-/* ---- Normalisations. ---- */
+/* ---- Normalizations. ---- */
 
 static bool
 batch_norm(struct trial *t)
@@ -1334,7 +1333,7 @@ recurrent(struct trial *t)
 	return true;
 }
 
-/* ---- Quantisation. ---- */
+/* ---- Quantization. ---- */
 
 static bool
 quantize(struct trial *t)

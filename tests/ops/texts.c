@@ -1,8 +1,7 @@
-/* Recipes as text: an operator with its inputs, in the form of programs.
+/* Recipes as text: an operator with its inputs, in the textual form of programs.
  *
- * A parameter of the graph gets random elements: numbers as they come, or, as
- * its name begins: `p` from [0, 1), `i` indices 0 and 1, `n` from [1, 3).
- * A constant steers: it stays what it is. */
+ * A parameter of the graph gets random elements: of any value or, by the first letter of its name, `p`
+ * from [0, 1), `i` indices 0 and 1, `n` from [1, 3).  A constant controls the op: it is not changed. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -24,7 +23,7 @@ static const struct text {
 
 enum { NTEXT = sizeof texts / sizeof texts[0] };
 
-/* Operators of com.microsoft are called like some of the standard. */
+/* Operators of com.microsoft may have the name of one of ai.onnx. */
 static bool
 is_of_domain(const struct text *x, const om_opdef *row)
 {
@@ -60,7 +59,7 @@ element(struct trial *t, const om_value *v)
 	}
 }
 
-/* Several to a byte, the first in the lowest bits. */
+/* Several elements per byte, the first in the lowest bits. */
 static void
 put_packed(unsigned bits, uint8_t *data, int64_t i, unsigned v)
 {
@@ -92,7 +91,7 @@ trial_put(om_dtype type, void *data, int64_t i, double v)
 	case OM_STRING: ((om_string *)data)[i] = words[(unsigned)(int)v % 4]; break;
 	case OM_COMPLEX64: ((float *)data)[2 * i] = (float)v; ((float *)data)[2 * i + 1] = (float)(1 - v); break;
 	case OM_COMPLEX128: ((double *)data)[2 * i] = v; ((double *)data)[2 * i + 1] = 1 - v; break;
-	default:  /* numbers of few bits, whatever they are */
+	default:  /* sub-byte types: any bit pattern is valid */
 		if (bits < 8)
 			put_packed(bits, data, i, (unsigned)(int)(5 * v));
 		else

@@ -1,4 +1,4 @@
-/* How a trial begins and ends. */
+/* Setup and teardown of a trial. */
 #include <config.h>
 
 #include <string.h>

@@ -1,13 +1,12 @@
-/* Every row, every type of elements.
+/* Every operator definition with every element type.
  *
- * Whatever types its inputs have, an operator refuses them with a sentence when a
- * model is read, or its kernel computes: it writes every byte of the outputs,
- * whatever was in that memory, and reads nothing but its inputs.  Tried are the
- * first trials of each recipe, with the type of one input changed, or of all inputs
- * that have the same one.
+ * Whatever types its inputs have, an operator refuses them with a message when a model is read, or its
+ * kernel computes: it writes every byte of the outputs, whatever that memory contained, and reads
+ * nothing but its inputs.  The first trials of each recipe are run with the type of one input changed,
+ * or of all inputs that have the same type.
  *
- * Prints TAP, a test a row.  Arguments, if any, are the names of operators;
- * --show prints the types that each input may have. */
+ * Prints TAP, a test per definition.  Arguments, if any, are the names of operators; --show prints the
+ * types that each input may have. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -22,7 +21,7 @@ struct change {
 	struct trial *t;
 	uint32_t input;
 	om_dtype type;
-	bool together;       /* all inputs that have the type of that one */
+	bool together;       /* change all inputs that have the type of that one */
 };
 
 static unsigned failures;
@@ -41,7 +40,7 @@ fail(const struct change *w, const char *fmt, ...)
 	putchar('\n');
 }
 
-/* ---- Inputs of another type. ---- */
+/* ---- Inputs with another type. ---- */
 
 static double
 number_at(const om_tensor *x, int64_t i)
@@ -89,13 +88,13 @@ change_types(struct change *w)
 		}
 }
 
-/* ---- A run of the kernel. ---- */
+/* ---- Execution of the kernel. ---- */
 
 struct computed {
 	om_arena *mem;
 	om_op_context c;
 	int fill;
-	void *exact[2 * MOST_INPUTS];   /* memory of its own, so that sanitizers see its ends */
+	void *exact[2 * MOST_INPUTS];   /* separate allocations, so that sanitizers detect overruns */
 	int nexact;
 };
 
@@ -175,9 +174,9 @@ computed_free(struct computed *r)
 	om_arena_free(r->mem);
 }
 
-/* ---- What is checked. ---- */
+/* ---- Checks. ---- */
 
-/* Are the inputs computed?  False: the kernel refuses. */
+/* Does the kernel compute the inputs?  False: it refuses them. */
 static bool
 check_kernel(const struct change *w)
 {
@@ -199,7 +198,7 @@ check_kernel(const struct change *w)
 	return st == OM_OK;
 }
 
-/* Is the type computed? */
+/* Does the kernel support the type? */
 static bool
 try_type(struct change *w, recipe_fn *make)
 {
@@ -241,7 +240,7 @@ show(const struct change *w, uint32_t types)
 	putchar('\n');
 }
 
-/* The number of types that one input or other may have. */
+/* The number of types that at least one input may have. */
 static unsigned
 try_variant(struct trial *t, recipe_fn *make, bool shows)
 {

@@ -1,15 +1,13 @@
-/* Walks the table of operators.
+/* Checks every operator definition.
  *
- * Every row must be whole, and every operator is tried on random inputs: it
- * must fill its outputs and nothing else, give the same bits when computed in
- * place wherever its row says that it can, be a view where it says so, leave
- * inputs alone that lie in the output where it says they do, fold
- * repeated elements to what the kernel makes of them one by one, and infer
- * from less what it infers from more.  A new row is tested by being there; one
- * that has no recipe fails.
+ * Every definition must be complete, and every operator is tried on random inputs: it must fill its
+ * outputs and nothing else, give the same bits when computed in place wherever its definition permits
+ * that, be a view if it is declared as one, leave inputs unchanged that are stored in the output as
+ * declared sub-buffers, fold repeated elements to what the kernel computes element by element, and
+ * infer from less information a result that is consistent with that from more.  A new definition is
+ * tested without further registration; one that has no recipe fails.
  *
- * Prints TAP, a test a row.  Arguments, if any, are the names of the operators
- * to walk over. */
+ * Prints TAP, a test per definition.  Arguments, if any, are the names of the operators to check. */
 #include <config.h>
 
 #include <math.h>
@@ -38,7 +36,7 @@ fail(const struct trial *t, const char *fmt, ...)
 	putchar('\n');
 }
 
-/* ---- Rows are whole. ---- */
+/* ---- Completeness of definitions. ---- */
 
 static bool
 are_attrs_sane(const om_attr_spec *list)
@@ -114,7 +112,7 @@ is_intact(const struct room *r)
 	return true;
 }
 
-/* ---- A run of a kernel. ---- */
+/* ---- Execution of a kernel. ---- */
 
 struct computed {
 	om_arena *mem;
@@ -148,7 +146,7 @@ give_room(om_op_context *c, uint32_t k, const om_shape *shape)
 	return OM_OK;
 }
 
-/* The elements of input k, repeated ones written out. */
+/* The elements of input k, with a splat expanded. */
 static char *
 copied_input(struct computed *r, uint32_t k)
 {
@@ -163,7 +161,7 @@ copied_input(struct computed *r, uint32_t k)
 	return to;
 }
 
-/* Input k lies in output 0 already. */
+/* Place input k in output 0, as a sub-buffer. */
 static void
 put_into(const struct trial *t, struct computed *r, om_tensor *in, uint32_t k)
 {
@@ -180,7 +178,7 @@ put_into(const struct trial *t, struct computed *r, om_tensor *in, uint32_t k)
 	in[k].data = to;
 }
 
-/* Choose and prepare a kernel where no element is known yet, and no address. */
+/* Choose and prepare a kernel while the data pointers of inputs and outputs are NULL. */
 static om_status
 bind_blindly(om_op_context *c)
 {
@@ -203,8 +201,8 @@ bind_blindly(om_op_context *c)
 	return st;
 }
 
-/* Output k lies over input over[k], or where that is negative, on its own; the
- * inputs of which `into` has the bits lie in output 0. */
+/* Output k is stored over input over[k] or, if that is negative, separately; the inputs whose bits are
+ * set in `into` are sub-buffers of output 0. */
 static om_status
 compute_placed(const struct trial *t, struct computed *r, const int *over, unsigned into, bool blind, int fill)
 {
@@ -264,7 +262,7 @@ compare(const struct trial *t, const struct computed *a, const struct computed *
 			fail(t, "output %u differs %s", k, what);
 }
 
-/* ---- What is checked. ---- */
+/* ---- Checks. ---- */
 
 static void
 check_inputs(const struct trial *t, const struct computed *r)
@@ -298,14 +296,14 @@ check_place(const struct trial *t, const struct computed *ref, const int *over, 
 	check_placed(t, ref, over, into, false, what);
 }
 
-/* What a kernel prepares must not depend on addresses, nor on elements that are no constants. */
+/* What a kernel prepares must not depend on addresses, nor on elements that are not constant. */
 static void
 check_blind(const struct trial *t, const struct computed *ref)
 {
 	check_placed(t, ref, NULL, 0, true, "when it is prepared before elements are known");
 }
 
-/* Each pair on its own, then as many as go together. */
+/* Each in-place pair separately, then as many as are compatible. */
 static void
 check_reuse(const struct trial *t, const struct computed *ref)
 {
@@ -334,7 +332,7 @@ check_reuse(const struct trial *t, const struct computed *ref)
 		check_place(t, ref, all, 0, "when all outputs lie over inputs");
 }
 
-/* Each input on its own, then all that may. */
+/* Each sub-buffer separately, then all that are permitted. */
 static void
 check_into(const struct trial *t, const struct computed *ref)
 {
@@ -384,7 +382,7 @@ does_agree(const om_shape *less, const om_shape *more)
 	return true;
 }
 
-/* What is inferred from less may say less, never something else. */
+/* From less information, inference may determine less, but nothing different. */
 static void
 check_inference(const struct trial *original, recipe_fn *make, const struct computed *ref)
 {
@@ -417,7 +415,7 @@ check_inference(const struct trial *original, recipe_fn *make, const struct comp
 	}
 }
 
-/* Element i of packed ones. */
+/* Element i of packed elements. */
 static unsigned
 packed_at(const void *data, unsigned bits, int64_t i)
 {
@@ -452,7 +450,7 @@ is_folded_right(const struct trial *t, const struct computed *ref, uint32_t k)
 	return true;
 }
 
-/* All inputs that may be are one repeated element. */
+/* All inputs that support it are splats of one element. */
 static void
 check_folding(const struct trial *original, recipe_fn *make)
 {
@@ -509,7 +507,7 @@ check_kernel(const struct trial *t, recipe_fn *make, const struct computed *ref)
 		check_folding(t, make);
 }
 
-/* False when the recipe has no such variant; *ran counts the kernel's runs. */
+/* False if the recipe has no such variant; *ran counts the runs of the kernel. */
 static bool
 try_variant(struct trial *t, recipe_fn *make, unsigned *ran)
 {

@@ -1,4 +1,4 @@
-/* Trials: operators on random inputs. */
+/* Trials: operators with random inputs. */
 #ifndef OM_WALK_H
 #define OM_WALK_H
 
@@ -6,26 +6,26 @@
 
 enum { MOST_INPUTS = 16 };
 
-/* One op in a program of its own.  A recipe builds it. */
+/* One op in a program of its own, built by a recipe. */
 struct trial {
 	const om_opdef *row;
 	int version;
 	unsigned variant;
-	uint64_t state;                  /* of the random numbers */
+	uint64_t state;                  /* state of the random number generator */
 	om_session *session;
 	om_prog *prog;
 	om_op *op;
-	bool is_steering[MOST_INPUTS];   /* its elements say what to do: they stay what they are */
+	bool is_steering[MOST_INPUTS];   /* its elements control the op: they are not changed */
 };
 
-/* An empty program for its variant; an end frees it. */
+/* Start with an empty program for the variant; trial_end() frees it. */
 void trial_start(struct trial *t);
 void trial_end(struct trial *t);
 
-/* Element i becomes v, or what is near to that in its type. */
+/* Set element i to v, or to the nearest value of its type. */
 void trial_put(om_dtype type, void *data, int64_t i, double v);
 
-/* Build t->op; false when there is no such variant any more. */
+/* Builds t->op; false if there is no such variant. */
 typedef bool recipe_fn(struct trial *t);
 
 struct recipe {
@@ -33,16 +33,16 @@ struct recipe {
 	recipe_fn *make;
 };
 
-/* The recipe of an operator; NULL when there is none. */
+/* The recipe of an operator; NULL: there is none. */
 recipe_fn *recipe_of(const om_opdef *row);
 
-/* The same of those that are written as text. */
+/* The same for recipes that are written as text. */
 recipe_fn *text_recipe_of(const om_opdef *row);
 
-/* Is it named on the command line, or nothing at all? */
+/* Is it named on the command line, or is the command line empty? */
 bool is_row_wanted(const om_opdef *row, int argc, char **argv);
 
-/* Why an operator cannot be tried on its own; NULL when it can. */
+/* The reason why an operator cannot be tried on its own; NULL: it can. */
 const char *excuse_of(const om_opdef *row);
 
 #endif
