@@ -1,5 +1,5 @@
-/* The interpreter: every value is a new array of doubles, every round computes
- * its body again, nothing is shared. */
+/* The interpreter: every value is a new array of doubles, every iteration computes its body again, and
+ * nothing shares storage. */
 #include <config.h>
 
 #include <math.h>
@@ -11,7 +11,7 @@ struct run {
 	struct number *v;         /* by variable */
 	struct trace *trace;
 	om_arena *mem;
-	bool is_endless;          /* a loop ran more rounds than any is meant to */
+	bool is_endless;          /* a loop exceeded MAX_ROUNDS */
 };
 
 static void
@@ -40,7 +40,7 @@ number(struct run *r, enum type type, struct dims dims)
 	return (struct number){type, dims, OM_NEWN(r->mem, double, (size_t)flow_count(&dims) + 1)};
 }
 
-/* ---- Places in arrays. ---- */
+/* ---- Indices in arrays. ---- */
 
 static void
 unpack(const struct dims *d, int64_t at, int64_t *index)
@@ -61,7 +61,7 @@ pack(const struct dims *d, const int64_t *index)
 	return at;
 }
 
-/* The element of `a` that goes with `index` into what it is broadcast to. */
+/* The element of `a` that is broadcast to position `index`. */
 static double
 element(const struct number *a, const int64_t *index, int rank)
 {
@@ -204,7 +204,7 @@ concat(struct run *r, const struct node *n, const struct number *a, const struct
 	return y;
 }
 
-/* Some rows of an axis, in order or from the end. */
+/* Some slices along an axis, in order or in reverse. */
 static struct number
 rows(struct run *r, const struct number *a, int axis, int from, int to, bool is_backward)
 {
@@ -279,7 +279,7 @@ plain(struct run *r, const struct node *n)
 
 static void block(struct run *r, const struct block *b);
 
-/* What the rounds gave, behind one another along an axis that was not there. */
+/* The outputs of the iterations, stacked along a new axis. */
 static struct number
 stack(struct run *r, const struct number *item, int n, int axis, bool is_backward, const struct var *like)
 {
@@ -302,7 +302,7 @@ stack(struct run *r, const struct number *item, int n, int axis, bool is_backwar
 	return y;
 }
 
-/* Results are read before a parameter is set: they may be each other. */
+/* Results are read before parameters are set: they may be the same variables. */
 static void
 next_round(struct run *r, const struct block *b, int first, struct number *state, int n)
 {
@@ -321,7 +321,7 @@ run_if(struct run *r, const struct node *n)
 		r->v[n->out[k]] = r->v[b->result[k]];
 }
 
-enum { MAX_ROUNDS = 32 };    /* more than any program takes that was not made smaller */
+enum { MAX_ROUNDS = 32 };    /* more than any generated program runs; a shrunk one may loop forever */
 
 static void
 run_loop(struct run *r, const struct node *n)
@@ -363,7 +363,7 @@ run_loop(struct run *r, const struct node *n)
 			&r->f->var[n->out[nstate + k]]);
 }
 
-/* A slice of what is scanned, without the axis. */
+/* A slice of a scanned input, without the axis. */
 static struct number
 slice(struct run *r, const struct number *a, int axis, int at)
 {

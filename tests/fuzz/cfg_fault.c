@@ -1,9 +1,8 @@
 /* Faults in plans.
  *
- * A copy of a plan gets one: something is moved, taken from elsewhere, made shorter,
- * or gone, mostly of what has to do with rounds.  Some do no harm: it is for the
- * caller to find out whether a plan that is taken all the same computes what it
- * should. */
+ * A copy of a plan gets one fault: an entry is moved, replaced by another one, truncated or removed,
+ * mostly among those related to iterations.  Some faults are harmless: the caller has to check whether
+ * a plan that the verifier accepts computes the right results. */
 #include <config.h>
 
 #include <string.h>
@@ -68,7 +67,7 @@ bytes_of(const struct faults *f, uint32_t v)
 	return om_value_bytes(f->p->values[v]);
 }
 
-/* Up or down, by an element, by all of the value, or by what arenas are aligned to. */
+/* Up or down, by an element, by the size of the value, or by an alignment of arenas. */
 static uint64_t
 shifted(struct faults *f, uint64_t offset, uint64_t bytes)
 {
@@ -130,7 +129,7 @@ other_rounds(struct faults *f, om_plan_multi_view *v)
 	}
 }
 
-/* All it says becomes another one's. */
+/* Replace all but the value by another view's data. */
 static void
 other_view(struct faults *f, om_plan_multi_view *v)
 {
@@ -149,7 +148,7 @@ drop_view(struct faults *f, om_plan_multi_view *v)
 	memmove(v, v + 1, (size_t)(--f->plan->nview - (v - f->plan->view)) * sizeof *v);
 }
 
-/* ---- Places. ---- */
+/* ---- Placements. ---- */
 
 static bool
 has_place(const struct faults *f, uint32_t v)
@@ -157,7 +156,7 @@ has_place(const struct faults *f, uint32_t v)
 	return f->plan->place[v].where == OM_IN_ARENA && bytes_of(f, v);
 }
 
-/* In an arena, if chance finds one. */
+/* A random value in an arena, or any value if none is found within 50 tries. */
 static uint32_t
 any_placed(struct faults *f)
 {
@@ -168,7 +167,7 @@ any_placed(struct faults *f)
 	return v;
 }
 
-/* With all that lies in its storage, views by rounds included. */
+/* Move all values in its storage, including their multi-views. */
 static void
 move_storage(struct faults *f, uint32_t v, uint64_t to)
 {

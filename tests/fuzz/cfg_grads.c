@@ -1,12 +1,11 @@
 /* Gradients of random programs of nested If, Loop and Scan.
  *
- * The loss is the sum of the squares of all results that are floats.  The slope of it along
- * a random direction of the inputs, as the interpreter finds it by differences, has to
- * be that of the gradients; where the slopes on both sides differ there is a corner,
- * which says nothing.  What is computed with memory shared, and poisoned, has to have
- * the bits of a run without reuse.
+ * The loss is the sum of the squares of all floating-point results.  Its slope along a random direction
+ * of the inputs, as the interpreter finds it by differences, has to agree with that of the gradients;
+ * if the one-sided slopes differ there is a corner, and the program is skipped.  Runs with shared
+ * memory, and with poisoned memory, have to give the same bits as a run without reuse.
  *
- * Makers that are wrong on purpose have to be caught.
+ * Mutants, makers with a deliberate error, have to be detected.
  *
  *	flowgrads [FIRST-SEED [COUNT]] */
 #include <config.h>
@@ -33,9 +32,9 @@ struct test {
 	double *along[NFLOAT];    /* the direction */
 	om_prog *p;
 	om_value *grad[NFLOAT];
-	double slope;             /* by the gradients */
+	double slope;             /* computed from the gradients */
 	double *bits;
-	const struct wrong *wrong; /* NULL: makers as they are */
+	const struct wrong *wrong; /* NULL: unmodified makers */
 	unsigned checked, corners, refused, constant;
 };
 
@@ -45,7 +44,7 @@ share(struct test *t)
 	return om_rng_unit(&t->state);
 }
 
-/* Everything that is a float is one of 64 bits. */
+/* Convert all floating-point types to float64. */
 static void
 widen_block(struct block *b)
 {
@@ -82,7 +81,7 @@ make_program(struct test *t, uint64_t seed)
 	}
 }
 
-/* ---- By differences. ---- */
+/* ---- Slopes by differences. ---- */
 
 static double
 loss_at(struct test *t, double h)
@@ -117,14 +116,15 @@ slope_by_differences(struct test *t, double *slope)
 	return isfinite(*slope) && fabs(right - left) <= 1e-3 * (1 + fabs(*slope));
 }
 
-/* ---- Makers that are wrong. ---- */
+/* ---- Mutants. ---- */
 
 struct wrong {
 	const char *name, *how;
 	void (*grad)(om_grad *g);
 };
 
-/* A row like another, and the wrong maker that is registered for it, which finds the right one there. */
+/* A copy of an operator definition, and the mutant registered for it, which finds the correct maker
+ * through it. */
 struct mutant {
 	om_opdef row;
 	om_gradient gradient[2];
@@ -137,7 +137,7 @@ make_right(om_grad *g)
 	((const struct mutant *)om_grad_op(g)->opdef)->right(g);
 }
 
-/* The op that the right maker put at the end of the backward path. */
+/* The last op of this type in the backward path, built by the correct maker. */
 static om_op *
 find_built(om_grad *g, const char *type)
 {
@@ -200,7 +200,7 @@ make_wrong(struct test *t, om_block *b)
 	}
 }
 
-/* ---- By gradients. ---- */
+/* ---- Slopes by gradients. ---- */
 
 static om_value *
 op_of(om_prog *p, const char *type, om_value *a, om_value *b)
@@ -218,7 +218,7 @@ op_of(om_prog *p, const char *type, om_value *a, om_value *b)
 	return y;
 }
 
-/* NULL: no result is a float. */
+/* NULL: no result is floating-point. */
 static om_value *
 add_loss(om_prog *p)
 {
@@ -283,7 +283,7 @@ put_input(struct test *t, om_exec *e, uint32_t k)
 	return om_exec_input(e, k, &in);
 }
 
-/* The slope along the direction; the bits are those of the first way. */
+/* The slope along the direction; all ways to run give the same bits as the first. */
 static om_status
 take_slope(struct test *t, om_exec *e, bool is_first)
 {
@@ -331,10 +331,10 @@ run_ways(struct test *t)
 	return OM_OK;
 }
 
-/* ---- All. ---- */
+/* ---- Checks. ---- */
 
-/* What is kept of a round has to have one size in all of them; it may take the run to
- * tell, as where a loop in a loop runs longer each time. */
+/* Stacked values must have the same size in every iteration; this may be known only in the run, for
+ * example if a nested loop runs longer each time. */
 static bool
 is_refusal(const struct test *t, om_status st)
 {
@@ -380,7 +380,7 @@ check_seed(struct test *t, uint64_t seed)
 	t->slope = 0;
 	t->grad[0] = t->grad[1] = NULL;
 	make_program(t, seed);
-	if (isnan(loss_at(t, 0))) {  /* it does not end */
+	if (isnan(loss_at(t, 0))) {  /* it does not terminate */
 		om_arena_free(t->mem);
 		return true;
 	}

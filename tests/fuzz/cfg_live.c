@@ -1,6 +1,6 @@
-/* Live sets against runs: what a run reads later, before anybody writes it again, is
- * live in it here.  One walk back over what happened gives that set at every op;
- * the sets of the `live` pass, which hold for all runs, have to have it in them. */
+/* Checks live sets against runs: a variable that a run reads later, before it is written again, is live
+ * here.  A backward pass over the trace gives that set at every op; the sets of the `live` pass, which
+ * hold for all runs, have to contain it. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 struct look {
 	om_session *session;
 	om_prog *p;
-	om_value **value;         /* by variable; NULL: not in the program any more */
-	om_op **op;               /* by variable: what computes it */
+	om_value **value;         /* by variable; NULL: removed from the program */
+	om_op **op;               /* by variable: the op that computes it */
 	bool *live;               /* by variable */
 	size_t nvar;
 };
@@ -72,7 +72,7 @@ set_live(struct look *w, const int *id, int n, bool live)
 			w->live[id[k]] = live;
 }
 
-/* An op with bodies starts here; it ends elsewhere. */
+/* For an op with bodies, the event is its start; its end is another event. */
 static om_status
 look_back(struct look *w, const struct event *e)
 {

@@ -1,12 +1,12 @@
 /* The generator.
  *
- * A block may use what it and the blocks around it have computed so far; late
- * values are taken more often.  Every variable has a bound for its elements: what
- * could become large is clipped, so that nothing overflows in whatever round.
+ * A block may use everything that it and its enclosing blocks have computed so far; recent values are
+ * preferred.  Every variable has a bound for the magnitude of its elements: values that could become
+ * large are clipped, so that no iteration overflows.
  *
- * What goes round a loop is a chain, a swap, another permutation, a value of some
- * rounds ago, the same in every round, a value from outside, one that grows; what
- * ends a loop is a number of rounds, known or not, a condition, or both. */
+ * Loop-carried values form a chain, a swap or another permutation, or are a value of some iterations
+ * ago, a loop-invariant value, a captured value or one that grows; a loop ends after a number of
+ * iterations, known or unknown, by a condition, or by both. */
 #include <config.h>
 
 #include <string.h>
@@ -20,11 +20,11 @@ struct gen {
 	struct flow *f;
 	om_arena *mem;
 	uint64_t state;
-	struct block *b;          /* that is being filled */
+	struct block *b;          /* the block under construction */
 	int depth;
-	int seen[MAX_SEEN];       /* what may be used */
+	int seen[MAX_SEEN];       /* the variables that may be used */
 	int nseen;
-	int left;                 /* ops with bodies that may still come */
+	int left;                 /* number of ops with bodies that may still be added */
 };
 
 static int
@@ -81,7 +81,7 @@ is_known(const struct dims *d)
 	return true;
 }
 
-/* ---- Choosing. ---- */
+/* ---- Random choice. ---- */
 
 static bool
 is_number(const struct var *v)
@@ -108,7 +108,7 @@ is_any(const struct var *v)
 	return true;
 }
 
-/* -1: there is none, or chance does not find it. */
+/* -1: there is none, or none was found at random. */
 static int
 pick(struct gen *g, bool (*fits)(const struct var *))
 {
@@ -150,7 +150,7 @@ new_node(struct gen *g, enum what what, int nin, int nout)
 	return n;
 }
 
-/* When its inputs and bodies are there. */
+/* Called after its inputs and bodies are complete. */
 static void
 append(struct gen *g, struct node *n)
 {
@@ -184,7 +184,7 @@ clip(struct gen *g, int a)
 	return op1(g, CLIP, a, v.type, v.dims, LIMIT);
 }
 
-/* Nothing leaves a block, or is multiplied, that may be large. */
+/* Clip a value that may be large before it leaves a block or is multiplied. */
 static int
 small(struct gen *g, int a)
 {
@@ -258,7 +258,7 @@ binary(struct gen *g)
 	op2(g, what[below(g, 6)], a, b < 0 ? a : b);
 }
 
-/* The smaller operand is repeated: a row, or one number, on either side. */
+/* The smaller operand is broadcast: a row or a scalar, on either side. */
 static void
 broadcast(struct gen *g)
 {
@@ -308,7 +308,7 @@ convert(struct gen *g)
 	args_of_last(g, 1)[0] = (int)to;
 }
 
-/* ---- Moving elements. ---- */
+/* ---- Data movement. ---- */
 
 static void
 transpose(struct gen *g)
@@ -409,8 +409,8 @@ slice(struct gen *g)
 	cut(g, a, axis, from, from + 1 + below(g, n - from));
 }
 
-/* What has grown, before something that is known to be there: its head, whose
- * dims only a Reshape can tell before the run. */
+/* Join a value that has grown to one of known size, and take the head: only a Reshape gives it known
+ * dims before the run. */
 static void
 head(struct gen *g)
 {
@@ -524,7 +524,7 @@ param(struct gen *g, enum type type, struct dims dims)
 	return id;
 }
 
-/* A result is never more than LIMIT. */
+/* The magnitude of a result never exceeds LIMIT. */
 static void
 result(struct gen *g, int id)
 {
@@ -534,7 +534,7 @@ result(struct gen *g, int id)
 
 /* ---- If. ---- */
 
-/* What both branches give: like `model`, or twice it where `is_long`. */
+/* The results of a branch: like `model`, or twice as long if `is_long`. */
 static struct block *
 branch(struct gen *g, const int *model, int n, const bool *is_long)
 {
@@ -583,17 +583,18 @@ make_if(struct gen *g)
 	append(g, op);
 }
 
-/* ---- What goes round. ---- */
+/* ---- Loop-carried values. ---- */
 
 struct states {
 	int n;
 	int initial[MAX_STATES], param[MAX_STATES];
 	bool grows[MAX_STATES];
-	int turn_by;              /* each takes the place of the one so far behind; 0: not */
+	int turn_by;              /* each state gets the value of the state at this distance; 0: no
+	                             rotation */
 	bool all_turn;
 };
 
-/* Often all alike, so that they may change places. */
+/* Often all of the same type and shape, so that they can be permuted. */
 static void
 initials(struct gen *g, struct states *s, bool may_grow)
 {
@@ -626,7 +627,7 @@ params(struct gen *g, struct states *s)
 	}
 }
 
-/* What state `k` is in the next round. */
+/* The value of state `k` in the next iteration. */
 static int
 next_state(struct gen *g, const struct states *s, int k)
 {
@@ -654,7 +655,7 @@ next_states(struct gen *g, struct states *s)
 		result(g, next_state(g, s, k));
 }
 
-/* What is stacked up, round by round. */
+/* Values that are stacked, one slice per iteration. */
 static int
 series(struct gen *g)
 {
@@ -701,8 +702,8 @@ is_count(const struct var *v)
 	return v->type == I64 && v->dims.rank == 0 && v->bound <= LIMIT;
 }
 
-/* How often at most: a constant, an input, something computed, or not said.  The
- * number of rounds if it is known, else -1. */
+/* The maximum trip count: a constant, an input, a computed value, or omitted.  Returns the number of
+ * iterations if it is known, else -1. */
 static int
 trips(struct gen *g, struct node *op)
 {
@@ -720,7 +721,7 @@ trips(struct gen *g, struct node *op)
 	return -1;
 }
 
-/* Rounds end by themselves where nothing else ends them. */
+/* The iterations end by a condition if nothing else ends them. */
 static int
 go_on(struct gen *g, const struct node *op, int round, int go)
 {
@@ -768,7 +769,7 @@ make_loop(struct gen *g)
 
 /* ---- Scan. ---- */
 
-/* An axis of `v` with `n` places, or any where n is 0; -1: none. */
+/* An axis of `v` of length `n`, or of any length if n is 0; -1: none. */
 static int
 axis_of(struct gen *g, const struct var *v, int n)
 {
@@ -782,7 +783,7 @@ axis_of(struct gen *g, const struct var *v, int n)
 	return -1;
 }
 
-/* Inputs to be scanned; how many rounds that makes. */
+/* Add inputs to be scanned; returns the number of iterations. */
 static int
 scanned(struct gen *g, struct node *op, int *nin)
 {
@@ -849,7 +850,7 @@ make_scan(struct gen *g)
 	append(g, op);
 }
 
-/* ---- All together. ---- */
+/* ---- Programs. ---- */
 
 static void
 control(struct gen *g)

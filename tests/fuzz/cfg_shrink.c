@@ -1,10 +1,9 @@
-/* Making a program smaller that shows a fault.
+/* Shrinking of a program that shows a fault.
  *
- * One variable after the other is replaced: by an operand of its op or an input of
- * the program, where they have its type and dims, or by a constant.  What nobody
- * reads then goes away, and with it what goes round loops.  A change is kept where
- * the fault is still there.  It ends because every change that is kept takes a
- * variable out of use. */
+ * One variable after the other is replaced: by an operand of its op or an input of the program, if they
+ * have its type and dims, or by a constant.  Then everything without users is removed, including unused
+ * loop-carried values.  A change is kept if the program still shows the fault.  This terminates because
+ * every change that is kept removes a variable from use. */
 #include <config.h>
 
 #include <string.h>
@@ -23,7 +22,7 @@ copy_ints(om_arena *mem, const int *x, size_t n)
 	return y;
 }
 
-/* `home` of the variables goes with their blocks. */
+/* Updates `home` of the variables to the copied blocks. */
 static struct block *
 copy_block(struct flow *f, const struct block *b, struct block *outer)
 {
@@ -65,7 +64,7 @@ copy(om_arena *mem, const struct flow *f)
 	return c;
 }
 
-/* ---- What is in use. ---- */
+/* ---- Uses. ---- */
 
 static int
 uses_in(const struct block *b, int id)
@@ -95,8 +94,8 @@ drop(int *list, int *n, int k)
 	memmove(list + k, list + k + 1, (size_t)(--*n - k) * sizeof *list);
 }
 
-/* Output `k` of `n`, and what it takes for it, where that is not needed and it is
- * the turn of `which`. */
+/* Remove output `k` of `n`, with its inputs and results, if it is unused and `which` has counted down
+ * to it. */
 static bool
 drop_output(const struct flow *f, struct node *n, int k, int *which)
 {
@@ -134,8 +133,7 @@ is_needed(const struct flow *f, const struct node *n)
 	return false;
 }
 
-/* Take away one thing that nobody needs, by number.  False:
- * there are not so many. */
+/* Remove the `which`th unused op or output.  False: there are fewer. */
 static bool
 clean(const struct flow *f, struct block *b, int *which)
 {
@@ -179,7 +177,7 @@ replace_in(struct block *b, int id, int by)
 		b->result[k] = b->result[k] == id ? by : b->result[k];
 }
 
-/* In front of everything, so that it is seen everywhere. */
+/* Inserted before all other ops, so that it is visible everywhere. */
 static int
 new_constant(struct flow *f, int like)
 {
@@ -228,7 +226,7 @@ maker(const struct block *b, int id)
 	return found;
 }
 
-/* The `how`th way to do without `id`; -1: there is none any more. */
+/* The `how`th replacement of `id`; -1: there are no more. */
 static int
 instead(struct flow *f, int id, int how)
 {
@@ -255,8 +253,8 @@ is_input(const struct flow *f, int id)
 	return false;
 }
 
-/* What the change `c` leaves; NULL: not the fault.  Sometimes it takes an output
- * that nobody needs: then one thing after the other goes. */
+/* The program after the change `c`, cleaned up; NULL: it does not show the fault.  If the fault depends
+ * on an unused output, unused things are removed one by one. */
 static struct flow *
 left_of(om_arena *mem, struct flow *c, flow_has_fault *has_fault, void *arg)
 {
@@ -280,7 +278,7 @@ left_of(om_arena *mem, struct flow *c, flow_has_fault *has_fault, void *arg)
 	}
 }
 
-/* A smaller program with the fault; NULL: none was found. */
+/* A smaller program without `id` that shows the fault; NULL: none was found. */
 static struct flow *
 without(om_arena *mem, const struct flow *f, int id, flow_has_fault *has_fault, void *arg)
 {

@@ -1,9 +1,8 @@
-/* The same program in two languages: ours, and that of onnx.parser.  They differ
- * in words and brackets alone; what the checker of ONNX refuses, results of a body
- * that are not its own or stand there twice, gets an Identity there.  So does what
- * ONNX Runtime 1.31 computes wrongly: parameters that the body of a Scan gives back
- * are left unset, the number of the round that a Loop stacks up is the last one,
- * every time. */
+/* Prints a program in two languages: that of this project, and that of onnx.parser.  They differ in
+ * keywords and brackets only; results of a body that are not computed there, or are listed twice, which
+ * the checker of ONNX refuses, get an Identity.  So do cases that ONNX Runtime 1.31 computes wrongly:
+ * parameters that the body of a Scan returns are left unset, and the iteration number that a Loop
+ * stacks is the last one in every slice. */
 #include <config.h>
 
 #include <string.h>
@@ -52,7 +51,7 @@ print_list(const struct text *t, const int *id, int n)
 	}
 }
 
-/* Dims are said only where all of them are. */
+/* Dims are printed only if all of them are known. */
 static void
 print_type(const struct text *t, int id, bool with_dims)
 {
@@ -102,7 +101,7 @@ print_constant(const struct text *t, const char *letter, int id, enum type type,
 	fputs(t->onnx ? "}> ()\n" : "}\n", t->to);
 }
 
-/* An operand of integers, called by the output that it is made for. */
+/* An operand of integers, named after the output that requires it. */
 static void
 print_ints(const struct text *t, const char *letter, int id, int n, const int *x)
 {
@@ -158,7 +157,7 @@ print_more_operands(const struct text *t, const struct node *n)
 		fprintf(t->to, ", %s%s%d", sigil(t), *more, n->out[0]);
 }
 
-/* Lists of the axes of `n` tensors, some counted from the end, and of directions. */
+/* Lists of the axes of `n` tensors, some of them negative, and of directions. */
 static void
 print_axes(const struct text *t, const char *which, const int *arg, const int *id, int n)
 {

@@ -1,22 +1,20 @@
-/* Random programs of nested If, Loop and Scan: whatever is planned computes what
- * the program says.
+/* Random programs of nested If, Loop and Scan: every plan computes the results that the program
+ * defines.
  *
- * Each program is planned in several ways, verified, and run with three sets of
- * inputs one after the other: planned, poisoned, and with memory of its own for
- * every value.  All runs have to agree bit for bit, and with an interpreter that
- * knows nothing of plans.  What a run of that still reads has to be in the live sets.
+ * Each program is planned in several ways, verified, and run with three sets of inputs one after the
+ * other: planned, poisoned, and with separate memory for every value.  All runs have to agree bit for
+ * bit, and with an interpreter that is independent of plans.  Every variable that the interpreter still
+ * reads has to be in the live sets.
  *
  *	flows [FIRST-SEED [COUNT]]
  *	flows --faults FIRST-SEED COUNT [FAULTS]
  *	flows --write FOLDER FIRST-SEED COUNT
  *
- * Of some programs the plan is damaged, in many ways one after the other.  Each time
- * the verifier has to refuse it, or it takes no less than the lower bound, and computes
- * what it should.
+ * The plans of some programs are damaged, in many ways one after the other.  Each time the verifier has
+ * to refuse the plan, or the plan is no smaller than the lower bound and computes the right results.
  *
- * One program alone that fails is made smaller and printed.  What is written is for
- * tests/fuzz/flows.py: each program in the language of the onnx package's parser,
- * and its inputs and results. */
+ * A single program that fails is shrunk and printed.  --write is for tests/fuzz/flows.py: each program
+ * in the language of the onnx package's parser, with its inputs and results. */
 #include <config.h>
 
 #include <math.h>
@@ -33,17 +31,17 @@ enum { COUNT = 250, FAULTS = 8, RUNS = 3, NIN = 6 };
 struct test {
 	om_session *s;
 	om_host *h;
-	om_arena *mem;            /* of one program */
+	om_arena *mem;            /* reset for each program */
 	struct flow *f;
 	struct number in[RUNS][NIN];
 	struct number *want[RUNS];
-	om_tensor first[RUNS][MAX_RESULTS]; /* as the run without reuse gave them */
+	om_tensor first[RUNS][MAX_RESULTS]; /* results of the run without reuse */
 	bool has_first;
-	uint64_t bytes;           /* of the arena of the usual plan */
-	uint64_t nfault;          /* that each plan gets, one at a time */
-	uint64_t nharmless;       /* that were */
-	size_t start;             /* the way to plan that is tried first; alone while a fault
-	                             is hunted */
+	uint64_t bytes;           /* size of the arena of the default plan */
+	uint64_t nfault;          /* number of faults tried per plan, one at a time */
+	uint64_t nharmless;       /* number of those that were harmless */
+	size_t start;             /* the first planner configuration to try; the only one while a fault is
+	                             shrunk */
 };
 
 /* ---- Inputs and results. ---- */
@@ -103,9 +101,9 @@ tensor_of(om_arena *mem, const struct number *x)
 	return t;
 }
 
-/* ---- Comparing. ---- */
+/* ---- Comparison. ---- */
 
-/* Where nothing is stacked, only that it is nothing can be said. */
+/* If nothing is stacked, only the number of elements, zero, can be compared. */
 static bool
 has_dims(const om_tensor *got, const struct dims *want)
 {
@@ -138,7 +136,7 @@ check_result(struct test *t, const char *how, int run, uint32_t k, const om_tens
 	return OM_OK;
 }
 
-/* The first run of all is kept. */
+/* The results of the very first run are kept. */
 static om_status
 check_bits(struct test *t, const char *how, int run, uint32_t k, const om_tensor *got)
 {
@@ -156,7 +154,7 @@ check_bits(struct test *t, const char *how, int run, uint32_t k, const om_tensor
 	return om_fail(t->s, OM_MISMATCH, "result %u of run %d, %s, has other bits than without reuse", k, run, how);
 }
 
-/* ---- Running. ---- */
+/* ---- Execution. ---- */
 
 struct way {
 	const char *how;
@@ -217,7 +215,7 @@ check_live(struct test *t, const char *text)
 /* ---- Planning. ---- */
 
 struct passes {
-	const char *list;            /* NULL: the usual ones */
+	const char *list;            /* NULL: the default pipeline */
 	bool any_order, two_arenas;
 };
 
@@ -231,7 +229,7 @@ static const struct passes sometimes[] = {
 
 enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes / sizeof sometimes[0] };
 
-/* Of two arenas the first has room for some of what is alive at once. */
+/* With two arenas, the first has space for a part of the peak live bytes. */
 static om_status
 plan_as(struct test *t, om_prog *p, const struct passes *passes)
 {
@@ -271,7 +269,7 @@ check_plan(struct test *t, const char *text, const struct passes *passes)
 
 /* ---- Faults. ---- */
 
-/* Refused, or harmless. */
+/* A fault is detected, or harmless. */
 static om_status
 check_fault(struct test *t, om_prog *p, uint64_t seed)
 {
@@ -326,7 +324,7 @@ text_of(const struct flow *f, void (*print)(const struct flow *f, FILE *to))
 	return text;
 }
 
-/* False: the program does not end. */
+/* False: the program does not terminate. */
 static bool
 prepare(struct test *t, struct flow *f, uint64_t seed)
 {
@@ -341,7 +339,7 @@ prepare(struct test *t, struct flow *f, uint64_t seed)
 	return true;
 }
 
-/* In one way after the other, until one fails. */
+/* Plan in one way after the other, until one fails. */
 static om_status
 check_flow(struct test *t, struct flow *f, uint64_t seed, bool is_hunt)
 {
@@ -390,7 +388,7 @@ has_fault(void *arg, struct flow *f)
 	return st == h->st;
 }
 
-/* One that fails alone is made small first. */
+/* Shrink and print a failing program. */
 static void
 show(struct test *t, struct flow *f, uint64_t seed, om_status st)
 {

@@ -1,9 +1,8 @@
-/* Random programs with nested If, Loop and Scan: made once, then printed in two
- * languages and computed by an interpreter that has nothing in common with the
- * executor.
+/* Random programs with nested If, Loop and Scan: generated once, then printed in two languages and
+ * computed by an interpreter that shares no code with the executor.
  *
- * All that ops compute is exact in double, so that everybody who follows IEEE
- * 754 gets the same numbers: sums, products, choices, and moves of elements. */
+ * All results are exact in double precision, so that every implementation of IEEE 754 gets the same
+ * numbers: sums, products, selection, and data movement. */
 #ifndef OM_FLOWS_H
 #define OM_FLOWS_H
 
@@ -15,14 +14,14 @@ enum { MAX_DIMS = 5, MAX_ARGS = 16, MAX_RESULTS = 8 };
 
 enum type { F32, F64, I64, BOOL, NTYPE };
 
-/* What is not known before the run is -1. */
+/* -1: unknown before the run. */
 struct dims {
 	int rank, dim[MAX_DIMS];
 };
 
 enum what {
 	NEG, ABS, RELU, IDENTITY, NOT,                    /* one operand */
-	ADD, SUB, MUL, MAX, MIN, LESS, AND,               /* two, broadcast */
+	ADD, SUB, MUL, MAX, MIN, LESS, AND,               /* two, with broadcasting */
 	CLIP,                                             /* into [-LIMIT, LIMIT] */
 	WHERE, CAST, TRANSPOSE, RESHAPE, CONCAT, SLICE, TURN, REDUCE_MAX,
 	CONST, IF, LOOP, SCAN, NWHAT,
@@ -32,14 +31,14 @@ enum { LIMIT = 8 };
 
 struct block;
 
-/* One op.  `arg` are, by op: CAST the type; TRANSPOSE the permutation; RESHAPE
- * the dims; CONCAT the axis; SLICE axis, from, to; TURN (the rows of an axis in
- * reverse) the axis; REDUCE_MAX the axis, which stays as 1; -1 all, to a scalar;
- * SCAN: `nscan` inputs' axes and directions, then the outputs'. */
+/* One op.  `arg` holds, by op: CAST the type; TRANSPOSE the permutation; RESHAPE the dims; CONCAT the
+ * axis; SLICE axis, from, to; TURN (reversal of an axis) the axis; REDUCE_MAX the axis, which is kept
+ * with length 1, or -1: all axes, to a scalar; SCAN: axes and directions of the `nscan` inputs, then of
+ * the outputs. */
 struct node {
 	enum what what;
 	int nin, nout, narg, nscan;
-	int *in, *out;            /* variables; an input may be -1: left out */
+	int *in, *out;            /* variables; an input may be -1: omitted */
 	int *arg;
 	double *data;             /* of CONST */
 	struct block *body[2];
@@ -51,13 +50,13 @@ struct block {
 	int *param, *result;
 	struct node *first, *last;
 	struct block *outer;
-	bool is_step;             /* of a Scan: its results' dims are known */
+	bool is_step;             /* of a Scan: the dims of its results are known */
 };
 
 struct var {
 	enum type type;
 	struct dims dims;
-	double bound;             /* no element is further from zero */
+	double bound;             /* maximum magnitude of the elements */
 	bool is_declared;         /* a parameter that is printed with its dims */
 	const struct block *home;
 };
@@ -72,14 +71,14 @@ struct flow {
 struct flow *flow_make(om_arena *mem, uint64_t seed);
 int64_t flow_count(const struct dims *d);
 
-/* A smaller program that has the fault, too. */
+/* Whether a smaller program shows the fault, too. */
 typedef bool flow_has_fault(void *arg, struct flow *f);
 struct flow *flow_shrink(om_arena *mem, struct flow *f, flow_has_fault *has_fault, void *arg);
 
-/* The plan of the program with one fault, or what may be one; `what` it is. */
+/* A copy of the program's plan with one, possibly harmless, fault; `what` receives its description. */
 om_plan *flow_fault(const om_prog *p, uint64_t seed, om_arena *mem, const char **what);
 
-/* As text of ours, and in the language of the onnx package's parser. */
+/* Print in this project's language, and in the language of the onnx package's parser. */
 void flow_print(const struct flow *f, FILE *to);
 void flow_print_onnx(const struct flow *f, FILE *to);
 
@@ -89,9 +88,8 @@ struct number {
 	double *x;
 };
 
-/* What happened in a run, in order: variables that were read, then others that were
- * written.  `op` is the op that did it, as it starts; NULL where values enter or
- * leave a body, and where an op with bodies ends. */
+/* The events of a run, in order: variables that were read, then variables that were written.  `op` is
+ * the op, at its start; NULL if values enter or leave a body, and at the end of an op with bodies. */
 struct event {
 	const struct node *op;
 	const int *read, *written;
@@ -103,11 +101,11 @@ struct trace {
 	size_t n, cap;
 };
 
-/* The results of the main block, from `mem`; NULL where a loop does not end.
- * `trace` may be NULL. */
+/* Compute the results of the main block, allocated in `mem`; NULL: a loop does not terminate. `trace`
+ * may be NULL. */
 struct number *flow_eval(const struct flow *f, const struct number *in, struct trace *trace, om_arena *mem);
 
-/* Are all values that a run with these inputs still reads live, as the pass says? */
+/* Whether the `live` pass reports all values as live that a run with these inputs still reads. */
 om_status flow_check_live(om_session *s, om_prog *p, const struct flow *f, const struct number *in, om_arena *mem);
 
 #endif

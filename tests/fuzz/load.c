@@ -1,4 +1,4 @@
-/* libFuzzer on the reader of models:
+/* libFuzzer target for the model reader:
  *
  *	./configure CC=clang CFLAGS='-g -O1 -fsanitize=fuzzer-no-link,address,undefined'
  *	make fuzz && tests/fuzz/load CORPUS models

@@ -1,10 +1,10 @@
-/* Damaged models: each is refused with a sentence, or planned.
+/* Damaged models: each is refused with a message, or planned.
  *
  *	mutate COUNT FILE...
  *
- * COUNT mutations of every file, the same ones every time: cut short, bits
- * flipped, bytes replaced, runs moved, taken out or doubled.  Every mutation has
- * ten seconds; all together may take half a gigabyte. */
+ * COUNT mutations of every file, deterministic: truncation, flipped bits, replaced bytes, and runs of
+ * bytes that are moved, removed or duplicated.  Every mutation has a limit of ten seconds; the
+ * peak memory of the process has to stay below half a gigabyte. */
 #include <config.h>
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "base/rng.h"
 #include "take.h"
 
-/* Sanitizers keep what was freed for a while. */
+/* Sanitizers delay the reuse of freed memory. */
 #ifdef __SANITIZE_ADDRESS__
 enum { KILOBYTES = 4 << 20 };
 #else
@@ -45,7 +45,7 @@ below(struct dice *d, size_t n)
 	return n ? (size_t)(roll(d) % n) : 0;
 }
 
-/* Numbers at which lengths, dims and indices turn over. */
+/* Boundary values at which lengths, dims and indices overflow. */
 static void
 replace(struct dice *d, struct bytes *b)
 {
@@ -56,7 +56,7 @@ replace(struct dice *d, struct bytes *b)
 		b->data[at] = v;
 }
 
-/* A run of bytes again at another place, over what was there or before it. */
+/* Copy a run of bytes to another position, overwriting or inserting. */
 static void
 copy_run(struct dice *d, struct bytes *b, bool insert)
 {
@@ -81,8 +81,8 @@ take_out(struct dice *d, struct bytes *b)
 	b->n -= run;
 }
 
-/* Mostly changes that leave lengths right, so that the damage is met late.
- * `b` has room for 64 more bytes. */
+/* Mostly changes that keep lengths valid, so that the damage is detected late.  `b` has capacity for 64
+ * more bytes. */
 static void
 mutate(struct dice *d, struct bytes *b)
 {
@@ -125,7 +125,7 @@ struct tally {
 	unsigned n[WRITTEN + 1];
 };
 
-/* The copy lies in memory of its own size: a read behind its end shows. */
+/* The copy is allocated with its exact size, so that a read past its end is detected. */
 static enum taken
 try_one(om_host *h, om_session *s, const struct bytes *b, const char *folder)
 {

@@ -1,14 +1,13 @@
-/* Random packing problems: lifetimes, several lifetimes, rectangles, alignment,
- * fixed offsets, pairs (of random partial orders, too), pools with limits,
- * groups.
+/* Random packing problems: lifetimes, several lifetimes, rectangles, alignment, fixed offsets, pairs
+ * (also from random partial orders), pools with limits, groups.
  *
  *	tests/fuzz/packs [PROBLEMS [FIRST-SEED]]
  *
- * 500 problems where nothing else is said; after a change of the packer, 12,000.
+ * The default is 500 problems; run 12,000 after a change of the packer.
  *
- * Every plan is checked by the checker and, byte by byte, here; solved twice, it
- * comes out the same; small ones are compared with the best of all packings,
- * found by trying; and damaged plans have to be refused.
+ * Every plan is verified by the checker and, byte by byte, here; solving twice gives the same result;
+ * small problems are compared with the optimum, found by exhaustive search; and damaged plans have to
+ * be refused.
  */
 #include <config.h>
 
@@ -22,7 +21,7 @@
 enum { MOST = 40, LIVES = 4, STEPS = 24, POOLS = 3, PAIRS = MOST * MOST };
 
 struct problem {
-	uint64_t state;                          /* of the random numbers */
+	uint64_t state;                          /* state of the random number generator */
 	om_buffer buf[MOST];
 	om_interval live[MOST][LIVES];
 	om_pool pool[POOLS];
@@ -44,9 +43,9 @@ chance(struct problem *w, uint32_t one_in)
 	return below(w, one_in) == 0;
 }
 
-/* ---- Making one. ---- */
+/* ---- Generation. ---- */
 
-/* Several lifetimes, or rectangles that fit together. */
+/* One or more lifetimes, of the whole buffer or of disjoint rectangles (byte ranges). */
 static void
 make_lives(struct problem *w, om_buffer *b, om_interval *live, bool shapes)
 {
@@ -61,7 +60,7 @@ make_lives(struct problem *w, om_buffer *b, om_interval *live, bool shapes)
 			l.to = l.from + 1 + below(w, (uint32_t)(b->bytes - l.from));
 		}
 		live[b->nlive++] = l;
-		if (l.from > 0 && b->nlive < LIVES && chance(w, 3))    /* the rest, meanwhile */
+		if (l.from > 0 && b->nlive < LIVES && chance(w, 3))    /* the other bytes, at that time */
 			live[b->nlive++] = (om_interval){l.lower + below(w, 2) % (l.upper - l.lower), l.upper, 0, l.from};
 		step = l.upper + below(w, 3);
 	} while (b->nlive < LIVES && chance(w, 4));
@@ -81,14 +80,14 @@ make_buffers(struct problem *w, uint32_t n)
 		*b = (om_buffer){.bytes = chance(w, 20) ? 0 : 1 + below(w, largest), .fixed = OM_OFFSET_FREE};
 		b->align = aligned ? aligns[below(w, 5)] : 1;
 		make_lives(w, b, w->live[k], shapes);
-		if (fixed && chance(w, 3)) {                   /* apart from each other: that has to work */
+		if (fixed && chance(w, 3)) {                   /* disjoint: a solution exists */
 			b->fixed = (int64_t)(b->align > 1 ? (above + b->align - 1) / b->align * b->align : above);
 			above = (uint64_t)b->fixed + b->bytes + below(w, 3);
 		}
 	}
 }
 
-/* Of a random order of the buffers, given by a few edges, or of no order. */
+/* Pairs from a random order of the buffers, given by a few edges, or without an order. */
 static void
 make_pairs(struct problem *w)
 {
@@ -157,7 +156,7 @@ make(struct problem *w, uint64_t seed)
 	*w = (struct problem){.state = seed * UINT64_C(0x9e3779b97f4a7c15)};
 	w->p = (om_problem){.buf = w->buf, .pool = w->pool, .npool = 1};
 	make_buffers(w, chance(w, 8) ? 8 + below(w, MOST - 8) : 1 + below(w, 7));
-	w->p.nodes = w->p.n > 8 ? 2000 : 0;      /* small ones to the end */
+	w->p.nodes = w->p.n > 8 ? 2000 : 0;      /* small problems are solved to completion */
 	if (chance(w, 4))
 		make_pairs(w);
 	if (chance(w, 4))
@@ -167,7 +166,7 @@ make(struct problem *w, uint64_t seed)
 			make_group(w, k);
 }
 
-/* ---- What is true of a plan, byte by byte. ---- */
+/* ---- Byte-by-byte verification. ---- */
 
 static uint64_t
 bytes_to(const om_buffer *b, const om_interval *l)
@@ -175,7 +174,7 @@ bytes_to(const om_buffer *b, const om_interval *l)
 	return l->to ? l->to : b->bytes;
 }
 
-/* May the two not lie as they do? */
+/* Do the two buffers conflict at these offsets? */
 static bool
 clash(const struct problem *w, uint32_t i, uint32_t k, uint64_t at_i, uint64_t at_k)
 {
@@ -199,7 +198,7 @@ clash(const struct problem *w, uint32_t i, uint32_t k, uint64_t at_i, uint64_t a
 	return false;
 }
 
-/* What a failure is about. */
+/* Print the problem that failed. */
 static void
 show(const struct problem *w)
 {
@@ -260,18 +259,18 @@ what_is_wrong(const struct problem *w, bool over_limit)
 	return NULL;
 }
 
-/* ---- All packings. ---- */
+/* ---- Exhaustive search. ---- */
 
 struct all {
 	const struct problem *w;
-	uint32_t unit[MOST], n;          /* first members */
+	uint32_t unit[MOST], n;          /* first member of each unit */
 	uint64_t offset[MOST];
-	uint64_t limit[POOLS];           /* heights allowed */
+	uint64_t limit[POOLS];           /* permitted heights */
 	uint32_t pool[MOST];
 	uint64_t steps;
 };
 
-/* The other members of the group of `k`; they follow it. */
+/* The group of `k`, whose other members follow it. */
 static const om_pack_group *
 group_of(const struct problem *w, uint32_t k, uint32_t *place)
 {
@@ -306,8 +305,7 @@ lies_well(struct all *a, uint32_t k, uint32_t before)
 	return true;
 }
 
-/* Is there a packing within the limits?  Unit after unit, every pool, every
- * offset. */
+/* Does a packing within the limits exist?  Tries every pool and every offset, unit by unit. */
 static bool
 there_is(struct all *a, uint32_t u)
 {
@@ -356,13 +354,13 @@ all_init(struct all *a, const struct problem *w)
 		a->limit[k] = w->pool[k].limit ? w->pool[k].limit : 1000;
 }
 
-/* ---- A run. ---- */
+/* ---- Main loop. ---- */
 
 struct tally {
 	uint64_t solved, refused, proven, compared, beaten, damaged;
 };
 
-/* The complete search is for plain buffers. */
+/* The exhaustive search is for plain buffers only. */
 static bool
 is_searched(const struct problem *w)
 {
@@ -377,7 +375,7 @@ is_searched(const struct problem *w)
 	return w->p.ngroup == 0;
 }
 
-/* With one pool: is there no packing one byte lower? */
+/* With one pool: check that no packing is one byte smaller. */
 static const char *
 compare_with_all(const struct problem *w, om_status st, struct tally *t)
 {
@@ -422,7 +420,7 @@ damage(struct problem *w, om_session *s, struct tally *t)
 		default: b->bytes += 1 + below(w, 3); break;
 		}
 		const bool wrong = what_is_wrong(w, false) != NULL;
-		for (uint32_t k = 0; k < w->p.n; k++)       /* a pool's alignment counts for whole units */
+		for (uint32_t k = 0; k < w->p.n; k++)       /* a pool's alignment applies to whole units */
 			for (uint32_t p = 0; p < w->p.npool; p++)
 				if (w->pool[p].align > 1)
 					goto next;

@@ -1,11 +1,10 @@
-/* Random programs: whatever is planned must compute the same.
+/* Random programs: every plan computes the same results.
  *
- * Each seed makes a program of elementwise ops, views, joins, products, normal-
- * isations, branches and loops, nested; it is planned, verified, and run three
- * ways: planned, planned with poison, and with memory of its own for every
- * value.  All outputs have to agree bit for bit, in two runs each, and with those
- * of the same program with two arenas, in other orders, and by other planners.
- * What is planned for any order is run in some.  A failing program is printed, and
+ * Each seed generates a program of elementwise ops, views, concatenations, products, normalizations,
+ * branches and loops, nested; it is planned, verified, and run three ways: planned, planned with
+ * poisoned memory, and with separate memory for every value.  All outputs have to agree bit for bit, in
+ * two runs each, and with those of the same program with two arenas, in other orders, and by other
+ * planners.  A parallel-safe plan is run in several orders.  A failing program is printed, and
  * `programs SEED 1` repeats it.
  *
  *	programs [FIRST-SEED [COUNT]]
@@ -31,7 +30,7 @@ struct gen {
 	FILE *to;
 	int next;                   /* number of the next value */
 	int depth;
-	int id[MAX_VALUES];         /* what may be used, and its shape */
+	int id[MAX_VALUES];         /* the values that may be used, and their shapes */
 	struct shape shape[MAX_VALUES];
 	int nvalue;
 };
@@ -54,7 +53,7 @@ add(struct gen *g, struct shape s)
 {
 	const int id = g->next++;
 
-	if (g->nvalue == MAX_VALUES) {  /* forget one: it dies early */
+	if (g->nvalue == MAX_VALUES) {  /* drop one: its lifetime ends early */
 		const unsigned k = below(g, MAX_VALUES);
 		g->id[k] = g->id[g->nvalue - 1];
 		g->shape[k] = g->shape[g->nvalue - 1];
@@ -65,7 +64,7 @@ add(struct gen *g, struct shape s)
 	return id;
 }
 
-/* Late values are taken more often: long chains with few old ones. */
+/* Recent values are preferred: long chains, few long lifetimes. */
 static int
 pick(struct gen *g)
 {
@@ -131,7 +130,7 @@ binary(struct gen *g)
 	fprintf(g->to, "%%v%d = %s(%%v%d, %%v%d)\n", add(g, s), ops[below(g, 5)], a, b);
 }
 
-/* One operand is repeated along the others' outer axes. */
+/* One operand is broadcast along the outer axes of the others. */
 static void
 broadcast(struct gen *g)
 {
@@ -221,7 +220,7 @@ concat(struct gen *g)
 	fprintf(g->to, "%%v%d = Concat(%%v%d, %%v%d) {axis = %d}\n", add(g, s), a, b, axis);
 }
 
-/* A square product: values stay small because the rows are a softmax. */
+/* A square product: values stay small because the rows are the output of a softmax. */
 static void
 product(struct gen *g)
 {
@@ -243,7 +242,7 @@ product(struct gen *g)
 	fprintf(g->to, "%%v%d = MatMul(%%v%d, %%v%d)\n", y, soft, x);
 }
 
-/* A constant of its own: floats that differ, or these integers. */
+/* A new constant: distinct floating-point values, or these integers. */
 static int
 floats(struct gen *g, int n)
 {
@@ -285,7 +284,7 @@ normalise(struct gen *g)
 		fprintf(g->to, "%%v%d = LayerNormalization(%%v%d, %%v%d, %%v%d)\n", add(g, s), x, c, c);
 }
 
-/* Through other types: a comparison and a choice, or integers and back. */
+/* Through other types: a comparison and a selection, or integers and back. */
 static void
 types(struct gen *g)
 {
@@ -332,7 +331,7 @@ slice(struct gen *g)
 	fprintf(g->to, "%%v%d = Slice(%%v%d, %%v%d, %%v%d, %%v%d)\n", add(g, s), x, a, b, c);
 }
 
-/* Nothing at all, joined to something. */
+/* An empty tensor, concatenated with another one. */
 static void
 empty(struct gen *g)
 {
@@ -348,7 +347,7 @@ empty(struct gen *g)
 	fprintf(g->to, "%%v%d = Concat(%%v%d, %%v%d) {axis = 0}\n", add(g, s), f, x);
 }
 
-/* Ones that come and go, and repetition of them. */
+/* Axes of length one that are added and removed, and repetition along them. */
 static void
 unsqueeze(struct gen *g)
 {
@@ -374,7 +373,7 @@ unsqueeze(struct gen *g)
 	fprintf(g->to, "%%v%d = Expand(%%v%d, %%v%d)\n", add(g, t), u, d);
 }
 
-/* The first or the last of the outermost axis. */
+/* The last and the first slice of the outermost axis. */
 static void
 gather(struct gen *g)
 {
@@ -389,7 +388,7 @@ gather(struct gen *g)
 	fprintf(g->to, "%%v%d = Gather(%%v%d, %%v%d)\n", add(g, t), x, c);
 }
 
-/* Twice the same, which may be computed once. */
+/* Two identical ops, which may be merged. */
 static void
 twins(struct gen *g)
 {
@@ -410,7 +409,7 @@ twins(struct gen *g)
 	}
 }
 
-/* What comes to nothing: x again, in two steps or in one. */
+/* Operations without effect: x again, in two steps or in one. */
 static void
 nothing(struct gen *g)
 {
@@ -433,7 +432,7 @@ nothing(struct gen *g)
 
 static void ops(struct gen *g, unsigned n);
 
-/* What a body defines is not seen outside. */
+/* Values defined in a body are not visible outside. */
 static void
 body(struct gen *g, unsigned n, struct shape s, const char *first_results)
 {
@@ -444,7 +443,7 @@ body(struct gen *g, unsigned n, struct shape s, const char *first_results)
 	int k = pick_same(g, s);
 	if (k < 0)
 		k = outer - 1;
-	/* A result has to be defined inside. */
+	/* A result has to be defined in the body. */
 	const int y = g->next++;
 	tabs(g);
 	fprintf(g->to, "%%v%d = Tanh(%%v%d)\n", y, g->id[k]);
@@ -462,7 +461,7 @@ branch(struct gen *g)
 	struct gen inner = *g;
 	const int y = inner.next++;
 
-	/* Both branches end in a value of this shape; the last one always has it. */
+	/* Both branches end with a value of this shape; the last one always has it. */
 	inner.id[inner.nvalue - 1] = g->id[k];
 	inner.shape[inner.nvalue - 1] = s;
 	struct gen start = inner;
@@ -514,7 +513,7 @@ loop(struct gen *g)
 	}
 }
 
-/* Rounds that give something each, and a value that grows; both are added up. */
+/* A loop with a stacked output and a loop-carried value that grows; both are summed. */
 static void
 collect(struct gen *g)
 {
@@ -548,7 +547,7 @@ collect(struct gen *g)
 	fprintf(g->to, "%%v%d = Add(%%v%d, %%v%d)\n", add(g, s), a, b);
 }
 
-/* Over the outermost axis: the state is one slice. */
+/* A scan over the outermost axis: the state is one slice. */
 static void
 scan(struct gen *g)
 {
@@ -633,7 +632,7 @@ program(uint64_t seed)
 	return text;
 }
 
-/* ---- Running. ---- */
+/* ---- Execution. ---- */
 
 struct results {
 	om_arena *mem;
@@ -698,7 +697,7 @@ same(const struct results *a, const struct results *b)
 	return true;
 }
 
-/* `first` is filled when `fill` is set: the run that all others have to repeat. */
+/* `first` is filled if `fill` is set: the run that all others have to reproduce. */
 static om_status
 compare(om_session *s, om_prog *p, om_arena *mem, struct results *first, bool fill)
 {
@@ -721,8 +720,7 @@ compare(om_session *s, om_prog *p, om_arena *mem, struct results *first, bool fi
 
 /* ---- Other orders. ---- */
 
-/* Does `op`, or one in its bodies, read what an op of the graph computes that is
- * not `done`? */
+/* Does `op`, or an op in its bodies, read the output of an op of the graph that is not `done`? */
 static bool
 waits(const om_prog *p, const om_op *op, const bool *done)
 {
@@ -743,7 +741,7 @@ waits(const om_prog *p, const om_op *op, const bool *done)
 	return false;
 }
 
-/* The ops of the graph in an order that only the data and chance decide. */
+/* Put the ops of the graph into a random topological order. */
 static void
 permute(om_prog *p, om_arena *mem, struct gen *g)
 {
@@ -769,8 +767,8 @@ permute(om_prog *p, om_arena *mem, struct gen *g)
 	}
 }
 
-/* The steps of a new order.  Within an op of the graph all is as it was; what it reads
- * may stay for as long as it runs. */
+/* Assign the steps of a new order.  Within an op of the graph, relative steps are unchanged; values
+ * that it reads may be live until it ends. */
 static void
 set_steps(om_prog *p, om_plan *plan, const uint32_t *was)
 {
@@ -794,7 +792,7 @@ set_steps(om_prog *p, om_plan *plan, const uint32_t *was)
 				plan->place[op->in[k]->id].last = op->end;
 }
 
-/* The same plan, in other orders.  Poison goes by steps: those of the new order. */
+/* Run the same plan in other orders.  Memory is poisoned by step: the steps of the new order apply. */
 static om_status
 reorder(om_session *s, om_host *h, om_prog *p, om_arena *mem, struct results *first, uint64_t seed)
 {
@@ -816,16 +814,16 @@ reorder(om_session *s, om_host *h, om_prog *p, om_arena *mem, struct results *fi
 	return OM_OK;
 }
 
-/* ---- One program. ---- */
+/* ---- Checks of one program. ---- */
 
 #define BEFORE  "inline,shapes,fold,prune,"
 #define BEHIND  ",live,views,inplace,loops,pack"
 
-/* Who plans, and for what. */
+/* A planner configuration. */
 struct way {
-	const char *passes;          /* NULL: the usual ones */
+	const char *passes;          /* NULL: the default pipeline */
 	bool two_arenas, any_order;
-	bool is_file, is_rewritten;  /* in the order as it stands; the same of the rewritten program */
+	bool is_file, is_rewritten;  /* order=file; the same of the rewritten program */
 };
 
 static const struct way always[] = {
@@ -838,7 +836,7 @@ static const struct way always[] = {
 	{BEFORE "cse,fuse,cse,fold,prune,order=file" BEHIND, false, false, true, true},
 };
 
-/* One of these more: the seed says which, so that a failure can be repeated. */
+/* One of these is used in addition, selected by the seed, so that a failure is reproducible. */
 static const struct way sometimes[] = {
 	{"pack=color", false, false}, {"pack=nnc-text", false, false}, {"pack=nnc", true, false},
 	{"views,inplace,pack=color-least", false, false}, {"views,inplace,pack=pool0", true, false},
@@ -852,7 +850,7 @@ static const struct way sometimes[] = {
 
 enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes / sizeof sometimes[0] };
 
-/* The smaller arena has room for some of what is alive at once. */
+/* The smaller arena has space for a part of the peak live bytes. */
 static om_status
 plan_as(om_host *h, om_prog *p, const struct way *way, uint64_t bytes)
 {
@@ -867,8 +865,8 @@ plan_as(om_host *h, om_prog *p, const struct way *way, uint64_t bytes)
 	return st;
 }
 
-/* What cse and fuse take out takes no more memory in the order as it stands, but for what the packer
- * leaves between. */
+/* Rewriting by cse and fuse does not increase memory in file order, up to the fragmentation of the
+ * packing. */
 static om_status
 compare_bytes(om_session *s, const om_prog *p, const struct way *way, uint64_t *file)
 {
@@ -907,7 +905,7 @@ check_one(om_session *s, om_host *h, const char *text, uint64_t seed, const stru
 	return st;
 }
 
-/* As usual, in two arenas, in other orders, by other planners. */
+/* Default plan, two arenas, other orders, other planners. */
 static om_status
 check(om_session *s, om_host *h, const char *text, uint64_t seed)
 {

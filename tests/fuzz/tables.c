@@ -1,9 +1,9 @@
-/* Damaged packing problems: tables with bytes changed, lost and doubled must be
- * refused with a sentence, or packed, and never more than that.
+/* Damaged packing problems: tables with changed, lost and duplicated bytes must be refused with a
+ * message or packed.
  *
  *	tests/fuzz/tables [TABLES [FIRST-SEED]]
  *
- * 200 tables where nothing else is said; after a change of the reader, 20,000.
+ * The default is 200 tables; run 20,000 after a change of the reader.
  */
 #include <config.h>
 

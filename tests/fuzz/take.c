@@ -68,7 +68,7 @@ take_text(om_session *s, const void *data, size_t size)
 	const om_status st = om_parse(s, in, "sent", &p);
 	insist(st == OM_OK || *om_message(s), "a refusal without a sentence");
 	if (st == OM_OK) {
-		/* A text may say what no program may do: the verifier tells. */
+		/* a text may parse and not be a valid program: the verifier decides */
 		if (om_verify(s, p) == OM_OK)
 			om_dump(p, out, OM_DUMP_ALL_DATA);
 		else

@@ -1,4 +1,4 @@
-/* All that is done with a model that somebody sent. */
+/* Processing of untrusted models. */
 #ifndef OM_TAKE_H
 #define OM_TAKE_H
 
@@ -6,14 +6,13 @@
 
 #include "onnxmem/pass.h"
 
-/* Load, import, plan, write back.  How far it came. */
+/* Load, import, plan, write: the last stage that succeeded. */
 enum taken { REFUSED, LOADED, IMPORTED, PLANNED, WRITTEN };
 
-/* A status without a message, or a program that
- * is not sound, ends the process. */
+/* Aborts the process on an error without a message, and on an invalid program. */
 enum taken take_model(om_host *h, om_session *s, const void *data, size_t size, const char *folder);
 
-/* A program as text: parsed, verified, printed. */
+/* Parse, verify and print a program in textual form. */
 void take_text(om_session *s, const void *data, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* libFuzzer on the reader of programs as text; built as load.c says. */
+/* libFuzzer target for the reader of programs in textual form; built as described in load.c. */
 #include <config.h>
 
 #include "take.h"
