@@ -8,12 +8,12 @@
 
 #include "onnxmem/arena.h"
 
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* name, number in ONNX, bits of one element, text.  Strings have no fixed size:
- * their elements are om_string. */
+/* Name, ONNX code, bits per element, text.  Strings have no fixed size: their elements are om_string. */
 #define OM_DTYPE_LIST(_)                              \
 	_(UNDEFINED,       0,   0, "undefined")       \
 	_(FLOAT32,         1,  32, "float32")         \
@@ -45,7 +45,7 @@ extern "C" {
 	_(FLOAT6E2M3,     27,   8, "float6e2m3")      \
 	_(FLOAT6E3M2,     28,   8, "float6e3m2")
 
-/* Element types, with the numbers of ONNX. */
+/* Element types, with the codes of ONNX. */
 typedef enum om_dtype {
 /* A constant of om_dtype. */
 #define OM_DTYPE_ENUM(name, code, bits, text) OM_##name = code,
@@ -72,23 +72,22 @@ enum {
 	OM_RANK_UNKNOWN = -1,
 };
 
-/* A dim is a number, or OM_DIM_UNKNOWN with or without a symbol.  Equal symbols
- * have equal values everywhere in a program. */
+/* A dim is a number, or OM_DIM_UNKNOWN with or without a symbol.  Equal symbols have equal values
+ * everywhere in a program. */
 typedef struct om_shape {
 	int rank;  /* or OM_RANK_UNKNOWN */
-	int64_t dim[OM_MAX_RANK];   /* numbers of elements along the axes, or OM_DIM_UNKNOWN */
-	const char *sym[OM_MAX_RANK]; /* of unknown dims; NULL: none */
+	int64_t dim[OM_MAX_RANK];   /* sizes along the axes, or OM_DIM_UNKNOWN */
+	const char *sym[OM_MAX_RANK]; /* symbols of unknown dims; NULL: none */
 } om_shape;
 
 OM_API bool om_shape_is_known(const om_shape *s);  /* rank and every dim */
 OM_API bool om_shape_equal(const om_shape *a, const om_shape *b);  /* symbols included */
-/* Can one tensor have both shapes?  They conflict only in a rank or a dim known in
- * both. */
+/* True if one tensor may have both shapes: no rank or dim that is known in both differs. */
 OM_API bool om_shape_agree(const om_shape *a, const om_shape *b);
-/* A shape of these dims, and a completely unknown one. */
+/* A shape with the given dims, and a completely unknown one. */
 OM_API om_shape om_shape_of(int rank, const int64_t *dims);
 OM_API om_shape om_shape_unknown(void);
-/* A shape of `rank` open dims; unknown where the rank is none that a shape can have. */
+/* A shape of `rank` unknown dims; completely unknown if `rank` is not a valid rank. */
 OM_API om_shape om_shape_open(int64_t rank);
 
 /* Product of the dims [from, to) of a known shape.  om_shape_count() of a
@@ -119,8 +118,8 @@ typedef struct om_container {
 	struct om_items *room;   /* memory that it shares with others, managed by its creator */
 } om_container;
 
-/* The bytes of `count` elements, packed types rounded up to a whole byte.  False
- * when the count is negative or the result overflows. */
+/* Bytes of `count` elements; packed types are rounded up to a whole byte.  False when the count is
+ * negative or the result overflows. */
 OM_API bool om_dtype_bytes(om_dtype t, int64_t count, uint64_t *bytes);
 
 /* Bytes of a tensor of known shape; false on overflow or an unknown shape. */
