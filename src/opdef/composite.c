@@ -1,19 +1,17 @@
-/* Operators that are made of others: see composite.h.
+/* Composite operators: see composite.h.
  *
- * A part is a call of the row of its operator, with an op that is made up for
- * it.  Every tensor between parts has a piece of scratch of its own, unless it
- * is a view; after them lies the scratch of the part at work.
+ * A part is a call of the definition of its operator, with a synthetic op.  Every intermediate tensor
+ * has its own buffer in scratch, unless it is a view; the workspace of the current part follows them.
  *
- * Preparing writes down a list of steps: parts, tensors that are filled, outputs
- * that are given.  A tensor of the recipe stays where it is made, so that a step
- * finds the address of what it reads in the tensor that an earlier step set. */
+ * Preparation records a list of steps: parts, tensors to fill, outputs to set.  A tensor of the recipe
+ * keeps its address, so that a step finds the data of its inputs in the tensors set by earlier steps. */
 #include <config.h>
 
 #include "onnxmem/kernel.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"
 
-/* ---- Columns. ---- */
+/* ---- Callbacks. ---- */
 
 om_status
 om_composite_infer(om_op_context *c, om_recipe *recipe)
@@ -24,28 +22,28 @@ om_composite_infer(om_op_context *c, om_recipe *recipe)
 	return p.st;
 }
 
-/* What a run does, one after the other. */
+/* The steps of a run, in order. */
 struct step {
-	om_op_context part;             /* bound to its kernel; op NULL: no part */
-	const om_tensor **from;   /* [nin] what the inputs of the part are; NULL: left out */
-	om_view_of *view;         /* [nout] where outputs are views, */
-	bool *is_view;            /* [nout] those */
-	uint64_t *at;             /* [nout] else: bytes into scratch */
+	om_op_context part;             /* bound to its kernel; op NULL: not a part */
+	const om_tensor **from;   /* [nin] sources of the inputs of the part; NULL: absent */
+	om_view_of *view;         /* [nout] the views, for outputs with is_view */
+	bool *is_view;            /* [nout] the output is a view */
+	uint64_t *at;             /* [nout] offset in scratch, for outputs that are not views */
 	bool is_idle;             /* all outputs are views */
-	uint64_t scratch;         /* of the part: bytes into scratch */
+	uint64_t scratch;         /* workspace of the part: offset in scratch */
 
-	om_composite_filler *fill;    /* fills `t`, which is at[0] bytes into scratch; NULL: does not */
+	om_composite_filler *fill;    /* fills `t`, at offset at[0] of scratch; NULL: not a fill step */
 	const void *of;
 
-	const om_tensor *t;       /* filled, or given */
-	uint32_t out;             /* as this output, */
-	uint64_t bytes;           /* so many */
+	const om_tensor *t;       /* to be filled, or to be copied to an output */
+	uint32_t out;             /* index of that output */
+	uint64_t bytes;           /* number of bytes to copy */
 };
 
 struct om_composite_steps {
 	struct step *step;
 	size_t n, cap;
-	uint64_t most;            /* bytes of scratch */
+	uint64_t most;            /* peak bytes of scratch */
 };
 
 static struct step *
@@ -63,7 +61,7 @@ om_parts_prepare(om_op_context *c, void **state, om_recipe *recipe)
 	om_session *asked = c->session;
 	om_composite p = {.c = c, .doing = OM_PREPARING, .made = OM_NEW(c->mem, struct om_composite_steps)};
 
-	if (!asked) {  /* a question: nobody hears what is wrong, but somebody may tell */
+	if (!asked) {  /* a query: errors are not reported, but functions may log */
 		c->session = om_session_new();
 		om_session_log(c->session, NULL, NULL, OM_LOG_QUIET);
 	}
@@ -127,8 +125,8 @@ om_parts_run(om_op_context *c)
 	return OM_OK;
 }
 
-/* What is counted has been inferred already, so nothing is left to complain
- * about; a session is there all the same, for whoever would. */
+/* The parts have already been inferred, so no errors are expected; a quiet session is provided all the
+ * same for functions that log. */
 static void
 count(const om_op_context *c, om_recipe *recipe, om_composite *p)
 {
@@ -166,7 +164,7 @@ om_composite_add(const om_composite *p, uint32_t k)
 	return om_has_in(p->c, k) ? &p->c->in[k] : NULL;
 }
 
-/* A place for the tensor, whose shape is known where it is not inferring: bytes into scratch. */
+/* Allocate scratch for the tensor, whose shape is known except while inferring; returns the offset. */
 static uint64_t
 place(om_composite *p, om_tensor *t)
 {
@@ -279,7 +277,7 @@ value_of(om_composite *p, const om_tensor *t)
 	return v;
 }
 
-/* Recipes have attributes on the stack. */
+/* Copies of attributes: recipes keep theirs on the stack. */
 static om_attr
 kept_attr(om_arena *mem, const om_attr *a)
 {
@@ -294,7 +292,7 @@ kept_attr(om_arena *mem, const om_attr *a)
 	return kept;
 }
 
-/* The op: called like the one that it is a part of, for messages. */
+/* The op of a part: it has the name of the composite op, for messages. */
 static om_op *
 op_of(om_composite *p, const om_opdef *row, int version, const om_attr *attrs, uint32_t nin, const om_tensor *const *in,
 	uint32_t nout)
@@ -321,7 +319,7 @@ op_of(om_composite *p, const om_opdef *row, int version, const om_attr *attrs, u
 	return op;
 }
 
-/* Views need no place. */
+/* Views require no storage. */
 static bool
 is_view(om_composite *p, const om_op_context *part, uint32_t k, om_view_of *v)
 {
@@ -348,7 +346,8 @@ prepare_part(om_composite *p, struct step *s)
 	return OM_OK;
 }
 
-/* Places and views of the outputs, then what they are for. */
+/* Allocate the outputs or record their views; then count the part or add it as a step, depending on the
+ * phase. */
 static om_status
 take_part(om_composite *p, const om_op_context *part, const om_tensor *const *in)
 {

@@ -1,8 +1,8 @@
-/* Folding: ops whose inputs are known are computed while planning.
+/* Constant folding: ops whose inputs are known are computed while planning.
  *
- * Outputs that are views of constants cost nothing, however large.  Of what is
- * repeated, elementwise operators compute one element.  Everything else is
- * computed whole, up to a limit of bytes, and left as it is above that. */
+ * Outputs that are views of constants cost nothing, however large.  For splats, elementwise operators
+ * compute one element.  All other ops are computed completely if their outputs are within a limit of
+ * bytes, and left unchanged otherwise. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -16,7 +16,7 @@ struct fold {
 	uint64_t limit;
 };
 
-/* Every input has data, or only its shape is wanted. */
+/* Every input has data, or only its shape is required. */
 static bool
 is_ready(const om_op_context *c)
 {
@@ -94,7 +94,7 @@ is_splat_call(const om_op_context *c)
 	return any && c->op->opdef->flags & OM_POINTWISE;
 }
 
-/* Elementwise over repeated values: compute one element. */
+/* Elementwise over splats: compute one element. */
 static om_status
 fold_splats(struct fold *f)
 {
@@ -133,14 +133,14 @@ fold_alloc(om_op_context *c, uint32_t k, const om_shape *shape)
 	if (!om_tensor_bytes(c->out[k].type, shape, &bytes))
 		return om_op_fail(c->session, OM_INVALID, c->op, "the size of output %u cannot be represented", k);
 	if (bytes > f->limit)
-		return OM_UNSUPPORTED;  /* taken back by fold_dense() */
+		return OM_UNSUPPORTED;  /* reverted by fold_dense() */
 	c->out[k].shape = *shape;
 	c->out[k].data = om_alloc(f->p->mem, bytes ? bytes : 1);
 	c->out[k].splat = false;
 	return OM_OK;
 }
 
-/* Write out repeated elements where the kernel wants them all. */
+/* Expand splats for kernels that require all elements. */
 static bool
 densify(struct fold *f)
 {

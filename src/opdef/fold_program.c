@@ -1,4 +1,4 @@
-/* What is known before a run, in a whole program. */
+/* Constant folding of a whole program. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -18,8 +18,7 @@ is_foldable(const om_op *op)
 	return true;
 }
 
-/* Computed while shapes were inferred: of inputs that are no constants, but
- * whose shapes are known. */
+/* Computed during shape inference, from inputs that are not constants but have known shapes. */
 static bool
 is_known(const om_op *op)
 {

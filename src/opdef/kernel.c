@@ -1,9 +1,9 @@
-/* Kernels of calls: choosing, preparing and running them, and the attributes in their states. */
+/* Kernels of ops: selection, preparation, execution, and the attributes in their states. */
 #include <config.h>
 
 #include "onnxmem/kernel.h"
 
-/* ---- The reference: what a definition says itself. ---- */
+/* ---- The reference kernel of an operator definition. ---- */
 
 static uint64_t
 reference_workspace(const om_op_context *c)

@@ -1,7 +1,7 @@
-/* The registry of kernels: a hash table of lists, the newest row first in each.
+/* The kernel registry: a hash table of lists, with the newest entry first.
  *
- * The key is device, domain and name.  Rows of one key are few, so that versions, types and what a
- * kernel supports are compared one row after the other. */
+ * The key is device, domain and name.  Few entries share a key, so versions, types and `supports` are
+ * checked linearly. */
 #include <config.h>
 
 #include <string.h>
@@ -20,7 +20,7 @@ struct om_kernel_registry {
 	om_arena *mem;
 	struct entry *entry;
 	size_t n, cap;
-	int *bucket;              /* the newest entry of each */
+	int *bucket;              /* the newest entry of each bucket */
 	size_t nbucket;           /* a power of two */
 };
 
@@ -116,7 +116,7 @@ fits(const om_kernel *k, const om_op_context *c)
 const om_kernel *
 om_kernel_find(const om_kernel_registry *r, const char *device, const om_op_context *c)
 {
-	/* A part of a composite has the name of the whole; its definition says what it is. */
+	/* A part of a composite has the name of the composite op; its definition has its own name. */
 	const om_opdef *row = c->op->opdef;
 	const char *name = row ? row->name : c->op->type;
 	const char *domain = row ? row->domain ? row->domain : "" : c->op->domain;

@@ -1,5 +1,5 @@
-/* Elements of any number type.  Where the type is a constant at the call, the
- * switches fold away: EACH_FLOAT() makes loops of that kind.
+/* Access to elements of any numeric type.  If the type is a constant at the call, the switches are
+ * folded away: EACH_FLOAT() generates such loops.
  */
 #ifndef OM_NUMBERS_H
 #define OM_NUMBERS_H
@@ -36,7 +36,7 @@ om_put(om_dtype t, void *p, int64_t i, double x)
 	}
 }
 
-/* `call`, in which T is the type as a constant; `other` for all other types. */
+/* Evaluates `call` with T as the constant type; `other` for all other types. */
 #define EACH_FLOAT(type, call, other)                                          \
 	switch (type) {                                                        \
 	case OM_FLOAT32: { const om_dtype T = OM_FLOAT32; call; } break; \
@@ -66,7 +66,7 @@ om_narrow(om_dtype t, const float *from, int64_t n, void *to)
 		om_put(t, to, i, from[i]);
 }
 
-/* The numbers that a quantised type holds; false for a type that is none. */
+/* The range of a quantised type; false if `t` is not quantised. */
 static inline bool
 om_quantized_range(om_dtype t, int32_t *least, int32_t *most)
 {
@@ -83,9 +83,8 @@ om_quantized_range(om_dtype t, int32_t *least, int32_t *most)
 	}
 }
 
-/* Round half to even, add the zero point, saturate.  Saturating first leaves
- * numbers below 2^22, which rounds them by adding 1.5 * 2^23; not a number
- * becomes the least. */
+/* Round half to even, add the zero point, saturate.  After saturation numbers are below 2^22 and are
+ * rounded by adding 1.5 * 2^23; NaN becomes the minimum. */
 static inline int32_t
 om_quantize_into(float x, int32_t zero, int32_t least, int32_t most)
 {
@@ -105,7 +104,7 @@ om_quantize(float x, int32_t zero, om_dtype t)
 	return om_quantize_into(x, zero, least, most);
 }
 
-/* Scratch is cut into pieces that start at multiples of 64 bytes. */
+/* Buffers in scratch start at multiples of 64 bytes. */
 static inline uint64_t
 om_piece_size(uint64_t bytes)
 {
@@ -119,7 +118,7 @@ om_segments(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* Bytes of a piece that holds the tensor's elements as floats. */
+/* Bytes of a scratch buffer for the tensor's elements as floats. */
 static inline uint64_t
 om_floats_of(const om_tensor *t)
 {
@@ -134,14 +133,14 @@ om_copy_dim(om_shape *to, int k, const om_shape *from, int j)
 	to->sym[k] = from->sym[j];
 }
 
-/* No two dims that cannot be equal. */
+/* True unless both dims are known and differ. */
 static inline bool
 om_dims_agree(int64_t a, int64_t b)
 {
 	return a < 0 || b < 0 || a == b;
 }
 
-/* For `reuse`: over input `in`, which no other input is. */
+/* For `inplace`: no other input is the same value as input `in`. */
 static inline bool
 om_is_sole_use(const om_op_context *c, uint32_t in)
 {
@@ -151,14 +150,14 @@ om_is_sole_use(const om_op_context *c, uint32_t in)
 	return true;
 }
 
-/* What shapes or settings do not fit. */
+/* Report an error of shapes or attributes. */
 static inline om_status
 om_wrong(const om_op_context *c, const char *what)
 {
 	return om_op_fail(c->session, OM_SHAPE, c->op, "%s", what);
 }
 
-/* The refusal of a kernel. */
+/* Report an element type without a kernel. */
 static inline om_status
 om_no_kernel(const om_op_context *c, om_dtype t)
 {
@@ -166,7 +165,7 @@ om_no_kernel(const om_op_context *c, om_dtype t)
 		om_dtype_text(t));
 }
 
-/* The same while planning, for a type outside of a set; one that is not known passes. */
+/* The same while planning, for a type that is not in `set`; an unknown type is accepted. */
 static inline om_status
 om_must_be_of(const om_op_context *c, om_dtype t, uint32_t set)
 {

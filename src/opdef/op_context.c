@@ -1,4 +1,4 @@
-/* Looking at an operator: calls, inference, and the guarded columns. */
+/* Contexts of ops: initialization, inference, and guarded callbacks. */
 #include <config.h>
 
 #include <assert.h>
@@ -18,7 +18,7 @@ om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)
 	char what[1024];
 	va_list ap;
 
-	if (!s)  /* a question, not a run: see look_at() */
+	if (!s)  /* a query, not a run: see look_at() */
 		return st;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
@@ -62,7 +62,7 @@ om_op_context_init(om_op_context *c, om_session *s, om_arena *mem, const om_op *
 	}
 }
 
-/* Fill what inference left open from what the file declared. */
+/* Complete the results of inference with what the file declares. */
 static void
 refine(om_session *s, const om_op *op, const om_value *v, om_tensor *found)
 {
@@ -114,7 +114,7 @@ check_arity(om_session *s, const om_op *op)
 	if (op->nout < r->min_out || (r->max_out != OM_VARIADIC && op->nout > r->max_out))
 		return om_op_fail(s, OM_INVALID, op, "has %u outputs; it gives %s", op->nout,
 			range_text(range, sizeof range, r->min_out, r->max_out));
-	/* The first two of Loop may both be left out. */
+	/* Both of the first two inputs of Loop may be absent. */
 	for (uint32_t k = 0; k < r->min_in && r->control == OM_PLAIN; k++)
 		if (!op->in[k])
 			return om_op_fail(s, OM_INVALID, op, "input %u is left out, but needed", k);
@@ -189,8 +189,8 @@ om_types_fit(const uint32_t *takes, const om_op_context *c)
 	return true;
 }
 
-/* A version that is newer than all that the rows were written for may say
- * something with an attribute that is not in them. */
+/* A version newer than all definitions may change the semantics by an attribute that they do not
+ * declare. */
 enum { NEWEST_OPSET = 28 };
 
 static om_status
@@ -209,7 +209,7 @@ check_attrs(om_session *s, const om_op *op)
 	return OM_OK;
 }
 
-/* A row that knows of other kinds knows better than the file. */
+/* The inferred kind takes precedence over the declared one for definitions that support non-tensors. */
 static void
 set_output(om_session *s, const om_op *op, om_value *v, const om_type *type, om_tensor *found)
 {
@@ -226,7 +226,7 @@ set_output(om_session *s, const om_op *op, om_value *v, const om_type *type, om_
 	v->shape = found->shape;
 }
 
-/* Shapes that are computed step by step are often known but for a dim. */
+/* Shapes that are computed step by step are often known except for one dim. */
 static void
 infer_elems(om_prog *p, om_op_context *c)
 {
@@ -269,7 +269,7 @@ infer(om_session *s, om_prog *p, om_arena *mem, om_op *op)
 	return OM_OK;
 }
 
-/* Whatever the operator does, the file says what comes out of it. */
+/* True if the file declares every output, with a known shape. */
 static bool
 has_declared_outputs(const om_op *op)
 {
@@ -302,7 +302,7 @@ om_op_infer(om_session *s, om_prog *p, om_op *op)
 	OM_GUARDED(s, op_infer_guarded(s, p, op));
 }
 
-/* Types that are not known are taken from the parameters of the function. */
+/* Unknown types are taken from the parameters of the function. */
 static bool
 takes_call(om_arena *mem, const om_op *op)
 {
@@ -336,7 +336,7 @@ om_op_bind(om_op *op)
 	return op->opdef != NULL;
 }
 
-/* Shape arithmetic is computed on the way: the shapes behind it need it. */
+/* Fold shape arithmetic during inference: the shapes of later ops depend on it. */
 enum { SHAPE_ARITHMETIC = 8192 };
 
 static om_status
@@ -355,7 +355,7 @@ om_block_infer(om_session *s, om_prog *p, om_block *b)
 	OM_GUARDED(s, block_infer_guarded(s, p, b));
 }
 
-/* ---- The columns, guarded. ---- */
+/* ---- Guarded callbacks. ---- */
 
 struct look {
 	om_arena *mem;
@@ -500,7 +500,7 @@ om_op_cost(const om_op *op)
 	return cost;
 }
 
-/* ---- For the columns. ---- */
+/* ---- Helpers for callbacks. ---- */
 
 bool
 om_has_in(const om_op_context *c, uint32_t k)
@@ -588,8 +588,7 @@ om_in_scalar(const om_op_context *c, uint32_t k, double *v)
 	return om_has_in(c, k) && t->data && om_is_one(t) && om_number(t->type, t->data, v);
 }
 
-/* One dim of a broadcast.  An open dim beside a number other than 1 has to be
- * that number. */
+/* One dim of a broadcast.  An unknown dim combined with a number other than 1 must equal that number. */
 static bool
 broadcast_dim(int64_t a, const char *sa, int64_t b, const char *sb, int64_t *n, const char **sym)
 {

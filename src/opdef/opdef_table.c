@@ -1,4 +1,4 @@
-/* The table of operators. */
+/* The table of operator definitions. */
 #include <config.h>
 
 #include <assert.h>
@@ -44,10 +44,10 @@ om_opdef_next(const om_opdef *prev)
 	return NULL;
 }
 
-/* ---- Finding rows by name. ---- */
+/* ---- Lookup by name. ---- */
 
-/* Open addressing, a slot a row: rows of one operator follow each other.  The index is made on first
- * use and never changes after that. */
+/* Open addressing, one slot per definition: definitions of one operator follow each other.  The index is
+ * built on first use and is immutable afterwards. */
 enum { NSLOT = 2048 };
 
 static const om_opdef *slots[NSLOT];

@@ -1,10 +1,8 @@
-/* Lists of integers of which not every element is known, and symbols of dims
- * that are computed.
+/* Partially known lists of integers, and symbols of computed dims.
  *
- * Operators that move elements are asked for by their own kernels: unknown
- * elements go through them as numbers that nobody writes, and are found again in
- * what comes out.  Only what is moved may be such a number, never what says
- * where it goes. */
+ * For operators that move elements, the kernel itself is used: unknown elements are replaced by tags,
+ * that is, numbers that do not occur otherwise, and are recognized in the output.  Only inputs whose
+ * elements are moved may contain tags, never indices. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
@@ -21,7 +19,7 @@ is_sum(const char *text)
 	return strpbrk(text, "+-") != NULL;
 }
 
-/* `N*2` for N and 2; sums get parentheses where they are no summands. */
+/* `N*2` for N and 2; sums are parenthesized where precedence requires it. */
 const char *
 om_dim_text(const om_op_context *c, const char *a, char sign, const char *b)
 {
@@ -90,7 +88,7 @@ om_dim_of_elem(const om_symbolic_elem *e, om_shape *s, int d)
 
 /* ---- Moved elements. ---- */
 
-/* Numbers from here on stand for elements that are not known. */
+/* Numbers from here on are tags of unknown elements. */
 static const int64_t FIRST_TAG = INT64_MIN / 2;
 
 struct tags {
@@ -98,7 +96,7 @@ struct tags {
 	int n;
 };
 
-/* Input `k` with tags for what is not known; false when nothing is. */
+/* Input `k` with tags for unknown elements; false if no element is known. */
 static bool
 tagged(const om_op_context *c, uint32_t k, struct tags *t, om_tensor *in)
 {
@@ -120,7 +118,7 @@ tagged(const om_op_context *c, uint32_t k, struct tags *t, om_tensor *in)
 	return true;
 }
 
-/* Inputs as the kernel gets them. */
+/* The inputs for the kernel. */
 static bool
 tagged_inputs(const om_op_context *c, struct tags *t, om_tensor *in)
 {

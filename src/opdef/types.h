@@ -1,6 +1,5 @@
-/* Lists of element types for loops that are written once for all of them:
- * name of the type, C type of an element, and the same, or for integers the
- * unsigned type to compute in, which wraps around. */
+/* Lists of element types, for loops that are instantiated for each of them: name of the type, C type of
+ * an element, and C type to compute in: the same, or for integers an unsigned type, which wraps around. */
 #ifndef OM_TYPES_H
 #define OM_TYPES_H
 
@@ -28,12 +27,12 @@
 #define ON_NUMBERS(_, ...)        ON_FLOATS(_, __VA_ARGS__) ON_INTEGERS(_, __VA_ARGS__)
 #define ON_OTHER_NUMBERS(_, ...)  ON_OTHER_FLOATS(_, __VA_ARGS__) ON_INTEGERS(_, __VA_ARGS__)
 
-/* What such a loop may ask of its type and its elements. */
+/* Properties of types and elements for use in such loops. */
 #define IS_FLOAT(T)    ((T)0.5 != 0)
 #define IS_SIGNED(T)   ((T)-1 < (T)1)
 #define IS_NAN(x)      ((x) != (x))
 
-/* Sets of element types, for om_opdef.takes. */
+/* Sets of element types, for om_opdef.input_types. */
 #define OF(type)            OM_TYPES(OM_##type)
 #define LIKE(k)             OM_SAME_AS(k)
 #define OF_WIDE_FLOATS      (OF(FLOAT32) | OF(FLOAT64))

@@ -1,4 +1,4 @@
-/* The equation of an Einsum: which axis of the loops each dim of its operands is. */
+/* The equation of an Einsum: the loop axis of each dim of its operands. */
 #include <config.h>
 
 #include <ctype.h>
@@ -12,8 +12,8 @@ letter_axis(char c)
 	return islower((unsigned char)c) ? c - 'a' : c - 'A' + 26;
 }
 
-/* One term, up to a comma, an arrow or the end. `dots` is the number of dims
- * that an ellipsis stands for. */
+/* Read one term, up to a comma, an arrow or the end.  `dots` is the number of dims covered by an
+ * ellipsis. */
 static bool
 read_term(const char **at, const char *end, int dots, int *axis, int *rank)
 {
@@ -39,7 +39,7 @@ read_term(const char **at, const char *end, int dots, int *axis, int *rank)
 	return true;
 }
 
-/* How many letters a term has; -1 more when there is an ellipsis. */
+/* The number of letters of a term; -1 more when there is an ellipsis. */
 static int
 count_letters(const char *p, const char *end, bool *dots)
 {
@@ -65,8 +65,8 @@ widen_axis(om_shape *size, const om_shape *s, int d)
 	return om_broadcast(size, &one, size);
 }
 
-/* Without an arrow the output has the ellipsis, then every letter that occurs
- * once, in alphabetical order (capitals first). */
+/* Without an arrow the output consists of the ellipsis, then every letter that occurs once, in
+ * alphabetical order (capitals first). */
 static void
 implicit_output(struct om_einsum *e, int dots)
 {

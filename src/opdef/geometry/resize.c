@@ -1,9 +1,9 @@
-/* Where the elements of a Resize or Upsample come from.
+/* Source elements of Resize and Upsample.
  *
- * That is a matter of each axis alone, so it is worked out once for each place of each axis: one source
- * for nearest, sources and their weights for the other modes.
+ * They depend on each axis alone and are therefore computed once per position of each axis: one source
+ * for nearest, several sources with weights for the other modes.
  *
- * Places are computed in float32, as the authors of models saw them computed.
+ * Coordinates are computed in float32, as in the frameworks in which models are developed.
  */
 #include <config.h>
 
@@ -20,7 +20,7 @@ is_modern(const om_op_context *c)
 	return c->op->opdef->since >= 11;
 }
 
-/* Elements of a float input; false when not known.  An empty one is like none. */
+/* Elements of a float input; false when not known.  An empty input counts as absent. */
 static bool
 float_list(const om_op_context *c, uint32_t k, const float **v, size_t *n)
 {
@@ -43,7 +43,7 @@ float_list(const om_op_context *c, uint32_t k, const float **v, size_t *n)
 	return true;
 }
 
-/* Of the last two axes of four. */
+/* Scales of the last two axes of four. */
 static bool
 image_scales(const om_op_context *c, const float **v, size_t *n)
 {
@@ -69,7 +69,7 @@ scale_list(const om_op_context *c, const float **v, size_t *n)
 	return float_list(c, is_modern(c) ? 2 : 1, v, n);
 }
 
-/* The axes that the lists speak of: all of them, or those that are named. */
+/* The axes that the lists refer to: all of them, or those of the attribute. */
 static om_status
 listed_axes(const om_op_context *c, int rank, int *axis, size_t *n)
 {
@@ -116,7 +116,7 @@ use_scales(const om_op_context *c, struct om_resize *r, const float *scale, cons
 	return OM_OK;
 }
 
-/* One scale for all axes, so that none gets larger (smaller) than wanted. */
+/* One scale for all axes, such that no axis becomes larger (or smaller) than requested. */
 static void
 keep_aspect(struct om_resize *r, const int *axis, size_t n, bool larger)
 {
@@ -213,9 +213,9 @@ om_resize_of(const om_op_context *c, struct om_resize *r)
 	return OM_OK;
 }
 
-/* ---- Places. ---- */
+/* ---- Coordinates. ---- */
 
-/* Where in the input the place `x` of an output axis lies. */
+/* Input coordinate of position `x` of an output axis. */
 typedef float place_fn(const struct om_resize_axis *a, float x);
 
 static float
@@ -224,7 +224,7 @@ half_pixel(const struct om_resize_axis *a, float x)
 	return (x + 0.5f) / a->scale - 0.5f;
 }
 
-/* How long the output would be, were its length no whole number. */
+/* The exact output length, before rounding to an integer. */
 static float
 exact_length(const struct om_resize_axis *a)
 {
@@ -307,7 +307,7 @@ place_of(const om_op_context *c, place_fn **place)
 	return om_resize_unknown(c, "coordinate_transformation_mode");
 }
 
-/* Every place is its own source: scale 1 is one to one, whatever the region. */
+/* Every position is its own source: scale 1 is the identity, whatever the region. */
 bool
 om_resize_keeps(const om_op_context *c, const struct om_resize *r, const struct om_resize_axis *a)
 {
@@ -357,7 +357,7 @@ om_resize_nearest(const om_op_context *c, const struct om_resize_axis *a, bool s
 
 	OM_TRY(place_of(c, &place));
 	OM_TRY(rounding_of(c, &f));
-	/* Before version 11 there was no choice: down when growing, else up. */
+	/* Before version 11 the mode is fixed: round down when upsampling, else up. */
 	if (!is_modern(c) && a->scale < 1)
 		f = ceilf;
 	*table = OM_NEWN(c->mem, int64_t, (size_t)a->out);
@@ -388,7 +388,7 @@ linear_taps(float x, int64_t in, int64_t *at, float *weight)
 	weight[1] = at[0] == at[1] ? 0.5f : fabsf(in_x - (float)at[0]);
 }
 
-/* Keys' cubic. */
+/* Cubic interpolation kernel (Keys). */
 static float
 cubic(float x, float a)
 {
@@ -406,8 +406,8 @@ triangle(float x, float a)
 	return x < 1 ? 1 - x : 0;
 }
 
-/* The taps from `first` on, weighted by a curve around `center`.  What lies
- * outside counts for the edge, or not at all. */
+/* The elements from `first` on, weighted by a function of the distance to `center`.  Elements outside
+ * count as the edge element, or not at all. */
 static void
 curve_taps(const om_op_context *c, float (*curve)(float, float), float center, float step, int64_t first,
 	const struct om_resize_taps *t, int64_t k)

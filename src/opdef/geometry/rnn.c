@@ -1,4 +1,4 @@
-/* What recurrent layers consist of. */
+/* Building blocks of recurrent layers. */
 #include <config.h>
 
 #include <strings.h>
@@ -49,7 +49,7 @@ find_function(om_string name, enum om_rnn_function *f)
 	return false;
 }
 
-/* Alphas and betas are used up by those functions that have them. */
+/* Alphas and betas are consumed only by functions that have them. */
 const char *
 om_rnn_activations(const om_op *op, om_arena *mem, struct om_activation *act, int *each)
 {

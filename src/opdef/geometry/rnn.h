@@ -1,4 +1,4 @@
-/* What recurrent layers consist of: cells and activations. */
+/* Building blocks of recurrent layers: cells and activations. */
 #ifndef OM_RNN_H
 #define OM_RNN_H
 
@@ -14,24 +14,25 @@ struct om_activation {
 	float alpha, beta;
 };
 
-/* An attribute that only parts of other operators have: products with R take the state of all sequences as
- * DynamicQuantizeLinear and DequantizeLinear leave it.  float32, LSTM. */
+/* An attribute that occurs only in parts of composite operators: products with R use the state of all
+ * sequences after DynamicQuantizeLinear and DequantizeLinear. float32 LSTM only. */
 #define OM_RNN_BYTES "org.onnxmem.bytes"
 
-/* What is the same of all layers of an operator. */
+/* Properties shared by all layers of an operator. */
 struct om_rnn_cell {
 	enum om_rnn_kind { OM_RNN_LSTM, OM_RNN_GRU, OM_RNN_SIMPLE } kind;
 	int gates;
-	int activations;              /* for a direction */
+	int activations;              /* per direction */
 	enum om_rnn_function usual[3];
-	uint32_t nstate;              /* 2 when there is a cell state beside the hidden one */
+	uint32_t nstate;              /* 2 if there is a cell state besides the hidden state */
 };
 
-/* The cell of an LSTM, GRU or RNN, by the name of its row: the type of a part is that of the whole. */
+/* The cell of an LSTM, GRU or RNN, by the name of its definition: a part has the type of its composite
+ * operator. */
 const struct om_rnn_cell *om_rnn_cell_of(const om_op *op);
 
-/* The functions of an LSTM, GRU or RNN: `*each` of them for a direction.  NULL, or what is
- * wrong with the attributes, from `mem`. */
+/* The activation functions of an LSTM, GRU or RNN: `*each` per direction.  NULL, or a message about
+ * invalid attributes, allocated from `mem`. */
 const char *om_rnn_activations(const om_op *op, om_arena *mem, struct om_activation *act, int *each);
 
 #endif

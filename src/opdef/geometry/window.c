@@ -5,7 +5,7 @@
 
 enum { AXES = OM_WINDOW_AXES, LARGEST = 1 << 30 };
 
-/* An attribute with one number an axis; `missing` where it is left out. */
+/* Read an attribute with one number per axis; `missing` if it is absent. */
 static const char *
 read_axes(const om_op_context *c, const char *name, int n, int64_t least, int64_t missing, int64_t *to)
 {
@@ -101,8 +101,7 @@ span(const struct om_window *w, int k)
 	return (w->kernel[k] - 1) * w->dilation[k] + 1;
 }
 
-/* Share padding between both ends: the odd one goes to the end, for
- * SAME_LOWER to the beginning. */
+/* Split padding between both ends: an odd element goes to the end, or for SAME_LOWER to the beginning. */
 static void
 split_pads(struct om_window *w, int k, int64_t total, bool lower)
 {
@@ -122,8 +121,8 @@ shrink_same(struct om_window *w, int k, bool lower)
 	split_pads(w, k, total > 0 ? total : 0, lower);
 }
 
-/* In ceil mode the last window may hang over the padding, but has to begin
- * before it: also one that is larger than all. */
+/* In ceil mode the last window may extend beyond the padding, but must start before it, even a window
+ * larger than the padded input. */
 static int64_t
 shrink_axis(const struct om_window *w, int k, bool ceil_mode)
 {
@@ -162,8 +161,8 @@ om_window_shrink(const om_op_context *c, struct om_window *w, bool ceil_mode)
 	return NULL;
 }
 
-/* Where output_shape is given, an odd sum of padding gives one more to the
- * beginning, for SAME_UPPER to the end. */
+/* If output_shape is given, an odd total of padding puts the extra element at the beginning, or for
+ * SAME_UPPER at the end. */
 static const char *
 grow_to(const om_op_context *c, struct om_window *w, const int64_t *want, const int64_t *more)
 {
