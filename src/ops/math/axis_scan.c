@@ -1,8 +1,8 @@
-/* Walks along one axis: ArgMax and ArgMin, CumSum.
+/* Scans along one axis: ArgMax and ArgMin, CumSum.
  *
- * What is known so far, the best or the sum, is kept for a piece of neighbouring
- * lines, and rows of elements are taken into it one after the other: so the inner
- * loop is contiguous, whichever the axis. */
+ * The running result, the best element or the sum, is kept for a group of neighbouring lines, and rows
+ * of elements are accumulated into it one after the other.  The inner loop is therefore contiguous for
+ * every axis. */
 #include <config.h>
 
 #include "ops/tensor/cast.h"
@@ -42,7 +42,7 @@ arg_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* One row of candidates against the best so far of each column. */
+/* Compare one row of candidates with the best element so far of each column. */
 typedef void arg_fn(int64_t *index, void *best, const void *x, int64_t i, int64_t m);
 
 #define ARG_LOOP(name, T, better)                                              \
@@ -86,7 +86,7 @@ arg_piece(const om_op_context *c, arg_fn *f, int64_t *y, const char *x, const st
 
 struct arg {
 	struct om_lines l;
-	bool last;                    /* of those that are equal */
+	bool last;                    /* of equal elements */
 };
 
 static om_status
@@ -140,7 +140,7 @@ argmin_cpu(om_op_context *c)
 
 /* ---- CumSum. ---- */
 
-/* A row of elements; its sums are those of the row before and itself. */
+/* One row of elements: adds it to the sums of the rows before. */
 typedef void cum_fn(void *out, const void *x, void *sum, int64_t m, bool exclusive);
 
 #define CUM_LOOP(type, T, A)                                                   \

@@ -1,4 +1,4 @@
-/* A tensor as lines along one of its axes. */
+/* A tensor viewed as lines along one of its axes. */
 #ifndef OM_AXIS_VIEW_H
 #define OM_AXIS_VIEW_H
 
@@ -15,7 +15,7 @@ om_lines_along(const om_shape *s, int axis)
 	return (struct om_lines){om_shape_span(s, 0, axis), s->dim[axis], om_shape_span(s, axis + 1, s->rank)};
 }
 
-/* The refusal of an axis that the first input has not. */
+/* Report an axis that the first input does not have. */
 static inline om_status
 om_bad_axis(const om_op_context *c, int64_t axis)
 {

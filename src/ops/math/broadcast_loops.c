@@ -1,11 +1,9 @@
-/* Elementwise computations with broadcast: the nest of loops around strips.
+/* Elementwise computations with broadcast: the loop nest around strips.
  *
- * The dims of the output, together with the steps that each operand takes
- * along them, are folded into as few dims as possible.  What remains inside is
- * a strip along which every operand either stands still or goes on by one
- * element: the loops that the compiler is to vectorise.  Each element is read
- * before it is written, so an output may lie over any operand that is not
- * broadcast. */
+ * The dims of the output and the strides of the operands along them are collapsed into as few dims as
+ * possible.  The innermost loop is a strip along which every operand has stride 0 or 1: the loops to be
+ * vectorised by the compiler.  Each element is read before it is written, so an output may be computed
+ * in place over any operand that is not broadcast. */
 #include <config.h>
 
 #include "ops/tensor/cast.h"
@@ -16,18 +14,18 @@
 
 struct om_operand {
 	char *at;
-	const void *constant;  /* where the operand is no input */
-	om_dtype type, as;   /* in memory; for the loop */
+	const void *constant;  /* if the operand is not an input */
+	om_dtype type, as;   /* in memory; in the loop */
 	size_t size;         /* of an element in memory */
-	char *buffer;        /* for a strip of `as`, where that is another type */
+	char *buffer;        /* for a strip of `as`, if that differs from `type` */
 	int64_t step[OM_MAX_RANK];
 };
 
 struct om_loop_nest {
 	om_inner_loop_fn *loop;
 	double knob[OM_NKNOB];
-	int64_t strip;       /* elements of one; 0 where the output is empty */
-	bool is_single;      /* one strip without conversion is all */
+	int64_t strip;       /* elements of one strip; 0 if the output is empty */
+	bool is_single;      /* the nest is one strip without conversion */
 	bool is_converted;
 	int rank;
 	int64_t dim[OM_MAX_RANK];
@@ -87,7 +85,7 @@ can_merge(const struct om_loop_nest *e, int outer, int inner)
 	return true;
 }
 
-/* Drop dims of one element, join dims that every lane crosses evenly. */
+/* Drop dims of one element; merge adjacent dims that every operand crosses with one stride. */
 static void
 fold_dims(struct om_loop_nest *e, const om_shape *out)
 {
@@ -118,7 +116,7 @@ run_plain(const struct om_loop_nest *e, int64_t n)
 	e->loop(&(struct om_inner_loop){n, e->lane[e->nin].at, e->nin, e->in, e->knob});
 }
 
-/* Through buffers: all operands of a piece are read before it is written. */
+/* Run through buffers: all operands of a strip are read before it is written. */
 static void
 run_converted(const struct om_loop_nest *e, int64_t n)
 {
@@ -149,7 +147,7 @@ is_converted(const struct om_loop_nest *e)
 	return false;
 }
 
-/* To the next strip: an odometer over all dims but the last. */
+/* Advance to the next strip: an odometer over all dims except the last. */
 static bool
 advance(const struct om_loop_nest *e, int64_t *index)
 {
@@ -218,10 +216,10 @@ om_loop_nest_run(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- From a call to a nest. ---- */
+/* ---- From an op to a nest. ---- */
 
-/* Before version 7 the second operand lies along the dims of the first from
- * `axis` on; later, and without the attribute, their last dims go together. */
+/* Before version 7 the dims of the second operand are aligned with those of the first from `axis` on;
+ * later, and without the attribute, the last dims are aligned. */
 om_shape
 om_aligned(const om_op_context *c, uint32_t k)
 {
@@ -242,7 +240,7 @@ om_aligned(const om_op_context *c, uint32_t k)
 	return s;
 }
 
-/* The type to compute in: narrow floats go through float32. */
+/* The type to compute in: 16-bit floats are computed as float32. */
 om_dtype
 om_computed_as(om_inner_loop_fn *const loops[], om_dtype t)
 {
@@ -251,7 +249,7 @@ om_computed_as(om_inner_loop_fn *const loops[], om_dtype t)
 	return !loops[t] && narrow ? OM_FLOAT32 : t;
 }
 
-/* Attributes that are a number or a letter, in the order of the row. */
+/* Attributes that are a number or a letter, in the order of the definition. */
 static void
 set_knobs(const om_op_context *c, struct om_loop_nest *e)
 {
@@ -304,7 +302,7 @@ om_map_prepare(om_op_context *c, void **state, om_inner_loop_fn *const loops[])
 	return om_map_prepare_by(c, state, loops, 0);
 }
 
-/* ---- Columns. ---- */
+/* ---- Callbacks. ---- */
 
 om_status
 om_same_type(const om_op_context *c, om_dtype *type, uint32_t k)

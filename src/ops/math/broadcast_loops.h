@@ -1,7 +1,7 @@
-/* Strips: elementwise computations as loops that do not know about broadcast.
+/* Elementwise computations as inner loops without broadcast logic.
  *
- * A family writes a loop for each type of elements.  When a kernel is prepared, om_map_prepare()
- * finds the one for the op and folds its dims into a nest of loops, which is the kernel's state;
+ * A family provides a loop for each element type.  When a kernel is prepared, om_map_prepare() selects
+ * the loop for the op and collapses its dims into a loop nest, which is the state of the kernel;
  * om_loop_nest_run() runs the loop over all strips of the output. */
 #ifndef OM_BROADCAST_LOOPS_H
 #define OM_BROADCAST_LOOPS_H
@@ -16,71 +16,72 @@ struct om_operand_ref {
 	int64_t step;        /* 0 or 1 */
 };
 
-/* `n` elements of the output, and where the operands have theirs. */
+/* `n` elements of the output, and the addresses of the operands' elements. */
 struct om_inner_loop {
 	int64_t n;
 	void *out;
 	uint32_t nin;
 	const struct om_operand_ref *in;
-	const double *knob;  /* [OM_NKNOB]: attributes that are a number or a letter, in the order of the row */
+	const double *knob;  /* [OM_NKNOB]: numeric and one-letter attributes, in order of definition */
 };
 
 typedef void om_inner_loop_fn(const struct om_inner_loop *s);
 
-/* ---- Ops whose operands are alike. ---- */
+/* ---- Ops whose operands have the same type. ---- */
 
-/* Prepare the loop for the type of input `key`, or of the first one, over the op's inputs. */
+/* Prepare the loop for the type of input `key`, by default the first one, over the op's inputs. */
 om_status om_map_prepare_by(om_op_context *c, void **state, om_inner_loop_fn *const loops[], uint32_t key);
 om_status om_map_prepare(om_op_context *c, void **state, om_inner_loop_fn *const loops[]);
 
-/* ---- Any other: a nest is put together lane by lane, and finished with the output's. ---- */
+/* ---- Other ops: a nest is built operand by operand and finished with the output's type. ---- */
 
 struct om_loop_nest;
 
-/* A nest of `nin` operands, with the knobs from the op's attributes, in c->mem. */
+/* A nest of `nin` operands, with the attribute values of the op, allocated from c->mem. */
 struct om_loop_nest *om_nest_new(om_op_context *c, uint32_t nin, om_inner_loop_fn *loop);
 
-/* Operand `k` is input `k`, as if it had shape `s`; the loop is to see its elements as type `as`. */
+/* Operand `k` is input `k`, treated as if it had shape `s`; the loop receives its elements converted to
+ * type `as`. */
 void om_nest_input(om_op_context *c, struct om_loop_nest *e, uint32_t k, const om_shape *s, om_dtype as);
 
-/* Operand `k` is one element of type `t`, at `data`, which lives as long as the nest. */
+/* Operand `k` is one element of type `t`, at `data`, which must outlive the nest. */
 void om_nest_constant(om_op_context *c, struct om_loop_nest *e, uint32_t k, om_dtype t, const void *data, om_dtype as);
 
-/* The loop makes elements of type `as` for output 0.  Then the nest is ready. */
+/* The loop produces elements of type `as` for output 0.  The nest is then complete. */
 om_status om_nest_finish(om_op_context *c, struct om_loop_nest *e, om_dtype as);
 
-/* Column `run` of kernels whose state is a nest. */
+/* Callback `run` of kernels whose state is a nest. */
 om_status om_loop_nest_run(om_op_context *c);
 
-/* The type to compute in: narrow floats without a loop of their own go through float32. */
+/* The type to compute in: 16-bit floats without a loop of their own are computed as float32. */
 om_dtype om_computed_as(om_inner_loop_fn *const loops[], om_dtype t);
 
-/* ---- Columns of rows. ---- */
+/* ---- Callbacks of operator definitions. ---- */
 
-/* Before version 7 an operator says by these how its second input lies along the first. */
+/* Before version 7 these attributes specify how the second input is aligned with the first. */
 #define OM_ALIGN_ATTRS {"axis", OM_ATTR_INT, .i = 0}, {"broadcast", OM_ATTR_INT, .i = 0}
 
-/* The shape as which input `k` is broadcast. */
+/* The shape from which input `k` is broadcast. */
 om_shape om_aligned(const om_op_context *c, uint32_t k);
 
-/* Input `k` has the type of those before it, which becomes `*type` where that was open. */
+/* Check that input `k` has the type of the inputs before it; `*type` is set to it if it was unknown. */
 om_status om_same_type(const om_op_context *c, om_dtype *type, uint32_t k);
 
-/* The output's shape is that of all inputs, broadcast. */
+/* Set the output's shape to the broadcast of all inputs. */
 om_status om_broadcast_all(om_op_context *c);
 
-/* Do the dims agree, but for ones in front? */
+/* True if the dims are equal, except for leading ones. */
 bool om_is_whole(const om_shape *s, const om_shape *out);
 
-/* The output may lie over an input that is not broadcast. */
+/* The output may be computed in place over an input that is not broadcast. */
 bool om_inplace_whole(const om_op_context *c, uint32_t out, uint32_t in);
 
-/* ---- Loops for one type, of a value in terms of x, or of x and y. ---- */
+/* ---- Loops for one type, of an expression in x, or in x and y. ---- */
 
 #define ENTRY(type, T, W, name) [OM_##type] = name##_##type,
 
-/* What these expressions may speak of: T, the type of the elements, W, which
- * wraps around, and a, b, c, the knobs. */
+/* Names available to these expressions: T, the element type, W, which wraps around, and a, b, c, the
+ * attribute values. */
 #define NAMES(element, wrapping)                                               \
 	typedef element T __attribute__((unused));                             \
 	typedef wrapping W __attribute__((unused));                            \

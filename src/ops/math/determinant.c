@@ -1,4 +1,4 @@
-/* Numbers about whole matrices and lines of elements. */
+/* Det and CumProd. */
 #include <config.h>
 
 #include <math.h>
@@ -34,7 +34,7 @@ det_scratch(const om_op_context *c)
 	return om_piece_size(n * n * sizeof(double));
 }
 
-/* Elimination with the largest pivot of a column; `m` is used up. */
+/* Gaussian elimination with partial pivoting; `m` is overwritten. */
 static double
 determinant(double *m, int64_t n)
 {
@@ -89,7 +89,7 @@ det_cost(const om_op_context *c, om_cost *cost)
 
 /* ---- CumProd. ---- */
 
-/* `n` elements that are `step` apart, from the last on where step is negative. */
+/* `n` elements, `step` apart; a negative step runs from the last to the first. */
 typedef void line_fn(char *y, const char *x, int64_t n, int64_t step, bool exclusive);
 
 #define LINE(type, T, W, P)                                                    \

@@ -1,4 +1,4 @@
-/* Einsum: sums of products, by an equation of indices. */
+/* Einsum: sums of products given by an equation of indices. */
 #include <config.h>
 
 #include "opdef/geometry/einsum.h"
@@ -27,10 +27,10 @@ einsum_infer(om_op_context *c)
 }
 
 struct loops {
-	int n, nout;                  /* loops; those over the output come first */
+	int n, nout;                  /* loops; those over the output are first */
 	int64_t size[OM_EINSUM_AXES];
 	int64_t step[OM_EINSUM_TERMS][OM_EINSUM_AXES];
-	bool is_empty;                /* of what is summed over */
+	bool is_empty;                /* a summed dim is 0 */
 };
 
 static void
@@ -60,7 +60,7 @@ make_loops(const om_op_context *c, const struct om_einsum *e, struct loops *l)
 	}
 }
 
-/* Count the loops [from, to) up by one, with the offsets; false at the end. */
+/* Increment the loops [from, to) and the offsets; false at the end. */
 static bool
 advance(const struct loops *l, uint32_t nin, int from, int to, int64_t *index, int64_t *at)
 {
@@ -76,7 +76,7 @@ advance(const struct loops *l, uint32_t nin, int from, int to, int64_t *index, i
 	return false;
 }
 
-/* Sums of products wrap around: their low bits do not depend on signs. */
+/* Integer sums of products wrap around: their low bits do not depend on signedness. */
 static uint64_t
 integer_at(const om_tensor *t, int64_t i)
 {
@@ -111,7 +111,7 @@ put_float(const om_tensor *t, int64_t i, double v)
 	om_put(t->type, t->data, i, v);
 }
 
-/* The same sums in integers and in numbers with a fraction. */
+/* The same sums for integers and for floating point. */
 #define SUMS(name, type, get, put)                                                             \
 	static void                                                                            \
 	name(om_op_context *c, const struct loops *l, bool is_empty)                                 \

@@ -1,17 +1,14 @@
-/* Products of matrices of bytes.
+/* Matrix products of 8-bit integers.
  *
- * A byte less its zero point is a whole number of at most 255 either way, a
- * product of two at most 65,025, and a sum of 256 of them at most 16,646,400:
- * below 2^24, so that float32 holds it and every sum on the way to it, in
- * whatever order they are added, and whether or not products are fused with
- * sums.  So the product of float32 computes pieces of that length along k, and
- * the sums of the pieces are added as integers, which wrap.  Nothing is rounded:
- * the result is that of integers, bit by bit.
+ * An 8-bit integer minus its zero point is an integer in [-255, 255], a product of two is at most 65,025
+ * in magnitude, and a sum of 256 of them at most 16,646,400, which is below 2^24. float32 therefore
+ * represents it and every partial sum exactly, whatever the order of summation and whether or not
+ * multiply-adds are fused.  The float32 GEMM computes blocks of this length along k, whose results are
+ * added as integers, which wrap around.  Nothing is rounded: the result is bit-identical to integer
+ * arithmetic.
  *
- * It goes by blocks of rows and columns, whose floats and sums share the second
- * cache with the panel of the product; they are all the memory that it takes,
- * however large the matrices are.  Every block ends with its last piece, and
- * there are finitely many blocks.
+ * The product is computed in blocks of rows and columns, whose floats and sums share the L2 cache with
+ * the panel of the GEMM; they are the only workspace, however large the matrices are.
  */
 #include <config.h>
 
@@ -24,15 +21,15 @@ enum {
 	ROWS = 128,
 	COLUMNS = OM_GEMM_N,
 	SUMMED = OM_GEMM_K,
-	LEAST_ROWS = 3,           /* below, making floats of the right side takes longer than its use */
+	LEAST_ROWS = 3,           /* with fewer rows, converting the right side costs more than it saves */
 };
 
 _Static_assert(SUMMED * 255 * 255 < 1 << 24, "sums of a piece do not fit a float");
 
 struct block {
 	const struct om_bytes *p;
-	int64_t i, j, k;              /* where it starts, */
-	int64_t m, n;                 /* how large it is */
+	int64_t i, j, k;              /* first row, column and term of the block */
+	int64_t m, n;                 /* size of the block */
 	float *left, *product;
 	int32_t *sums;
 	void *room;
@@ -73,7 +70,7 @@ right_row(const void *rows, int64_t k, int64_t n0, int64_t n, float *room)
 	return b->p->right(b->p->of, b->k + k, b->j + n0, n, room);
 }
 
-/* `k` terms of every sum of a block, from b->k on. */
+/* Add `k` terms to every sum of a block, from b->k on. */
 static void
 add_piece(const struct block *b, int64_t k)
 {

@@ -1,4 +1,4 @@
-/* Matrix products: MatMul, Gemm, and of bytes. */
+/* Matrix products: MatMul, Gemm, and products of 8-bit integers. */
 #include <config.h>
 
 #include "kernels/cpu/kernels.h"
@@ -7,16 +7,16 @@
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 
-/* ---- One product, of any type. ---- */
+/* ---- One product of any type. ---- */
 
 struct product {
 	int64_t m, n, k;
 	const void *a, *b;
 	int64_t a_row, a_col, b_row, b_col;
-	void *c;                  /* m by n, without gaps */
+	void *c;                  /* m by n, contiguous */
 	float alpha;
 	bool add;
-	void *room;               /* om_gemm_workspace() bytes, for float32 */
+	void *room;               /* workspace of om_gemm_workspace() bytes, for float32 */
 };
 
 static void
@@ -30,7 +30,7 @@ float_product(const struct product *p)
 	om_kernels_get()->gemm(&g, p->room);
 }
 
-/* Integers wrap: they are computed as unsigned. */
+/* Integers wrap around: they are computed as unsigned. */
 #define PLAIN_PRODUCT(name, type, factor)                                      \
 static void                                                                    \
 name(const struct product *p)                                                  \
@@ -86,7 +86,7 @@ inner_dims_differ(const om_op_context *c, uint32_t ak, uint32_t bk)
 		om_shape_text(&c->in[ak].shape, a, sizeof a), om_shape_text(&c->in[bk].shape, b, sizeof b));
 }
 
-/* ---- Half floats are computed as floats. ---- */
+/* ---- 16-bit floats are computed as float32. ---- */
 
 static uint64_t
 wide_scratch(const om_op_context *c, uint64_t room)
@@ -97,7 +97,7 @@ wide_scratch(const om_op_context *c, uint64_t room)
 		om_segments(om_floats_of(&c->in[0]), om_floats_of(&c->in[1])));
 }
 
-/* Inputs 0 and 1 and the output, in pieces of scratch behind the room. */
+/* Convert inputs 0 and 1 and allocate the output in scratch, after `room` bytes of workspace. */
 static void
 widen(const om_op_context *c, uint64_t room, struct product *p)
 {
@@ -126,8 +126,8 @@ narrow(const om_op_context *c, const struct product *p)
 
 /* ---- MatMul, MatMulInteger. ---- */
 
-/* The dims of a matrix that a tensor holds in its last two axes; a vector on
- * the left is a row, on the right a column. */
+/* The dims of a matrix in the last two axes of a tensor; a vector is a row on the left, a column on the
+ * right. */
 static void
 matrix_dims(const om_shape *s, bool is_left, int64_t *rows, int64_t *cols)
 {
@@ -180,7 +180,7 @@ matmul_infer(om_op_context *c)
 struct batch {
 	om_shape dims;
 	int64_t m, n, k;
-	int64_t a_step[OM_MAX_RANK], b_step[OM_MAX_RANK];  /* elements; 0 where broadcast */
+	int64_t a_step[OM_MAX_RANK], b_step[OM_MAX_RANK];  /* in elements; 0 where broadcast */
 };
 
 static void
@@ -227,9 +227,9 @@ offset_of(const struct batch *b, int64_t number, const int64_t *step)
 
 struct matmul {
 	struct batch b;
-	int64_t count;                /* matrices */
-	int64_t size;                 /* of an element that is computed */
-	uint64_t room;                /* of a product */
+	int64_t count;                /* number of matrices */
+	int64_t size;                 /* of an element in the type of computation */
+	uint64_t room;                /* workspace of one product */
 	product_of *product;
 };
 
@@ -286,7 +286,7 @@ matmul_cost(const om_op_context *c, om_cost *cost)
 	cost->flops = 2.0 * (double)b.k * (double)om_shape_count(&c->out[0].shape);
 }
 
-/* ---- Bytes. ---- */
+/* ---- 8-bit integers. ---- */
 
 static bool
 is_byte(om_dtype t)
@@ -311,14 +311,14 @@ check_bytes(const om_op_context *c, uint32_t k, bool or_float)
 		om_dtype_text(t), or_float ? ", or a float of eight bits" : "");
 }
 
-/* A product of bytes, less their zero points.  What goes along with rows or
- * columns comes as one for all, one for each, or one for each of each matrix. */
+/* A product of 8-bit integers minus their zero points.  Parameters of rows or columns are given as one
+ * for all, one for each, or one for each of every matrix. */
 struct bytes {
 	const om_op_context *c;
 	struct batch b;
-	const om_tensor *left, *right, *left_zero, *right_zero;   /* zeros: NULL for none */
-	int64_t rows;                 /* of a matrix on the left, also where all are one */
-	int64_t q, at_left, at_right; /* the matrix of the output that is computed, and of what */
+	const om_tensor *left, *right, *left_zero, *right_zero;   /* zero points: NULL for none */
+	int64_t rows;                 /* of one left matrix, also where all are multiplied as one */
+	int64_t q, at_left, at_right; /* index of the current matrix of the output, and of its operands */
 };
 
 static int64_t
@@ -371,7 +371,7 @@ choose_matrix(struct bytes *p, int64_t q)
 	p->at_right = offset_of(&p->b, q, p->b.b_step);
 }
 
-/* The zero point of row `i` on the left. */
+/* The zero point of row `i` of the left matrix. */
 static int32_t
 left_zero(const struct bytes *p, int64_t i)
 {
@@ -400,7 +400,7 @@ right_floats(const void *of, int64_t k, int64_t n0, int64_t n, float *to)
 	return to;
 }
 
-/* Row `i` of the output, the plain way. */
+/* Row `i` of the output, computed directly. */
 static void
 bytes_row(const struct bytes *p, int64_t i, int32_t *out)
 {
@@ -482,7 +482,7 @@ integer_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* QLinearMatMul: the same, scaled back to bytes. */
+/* QLinearMatMul: the same, requantised to 8-bit integers. */
 enum { QA, QA_SCALE, QA_ZERO, QB, QB_SCALE, QB_ZERO, QY_SCALE, QY_ZERO };
 
 static om_status
@@ -535,7 +535,7 @@ real_at(const om_tensor *t, int64_t i)
 	return x;
 }
 
-/* One element where bytes are floats: those have no sums of integers. */
+/* One element if the operands are float8: these have no integer sums. */
 static void
 qlinear_real(const struct bytes *p, int64_t i, int64_t j)
 {
@@ -663,9 +663,9 @@ gemm_dims(const om_op_context *c, struct product *p)
 }
 
 struct gemm {
-	struct product p;             /* but for addresses */
+	struct product p;             /* without addresses */
 	float beta;
-	uint64_t room;                /* of the product */
+	uint64_t room;                /* workspace of the product */
 	product_of *product;
 };
 
@@ -695,7 +695,7 @@ gemm_scratch(const om_op_context *c)
 	return wide_scratch(c, s->room);
 }
 
-/* C times beta, in the type that the sum is computed in. */
+/* C times beta, in the type of the sum. */
 OM_INLINE void
 start_floats(const om_op_context *c, const struct product *p, om_dtype from, om_dtype to, double beta)
 {

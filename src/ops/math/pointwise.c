@@ -1,7 +1,7 @@
 /* Regular elementwise operators: those of pointwise.def, and Equal.
  *
- * A line of that file is an operator: its loops are made of it here, and its
- * row.  How loops come to run over tensors of any shapes is in broadcast_loops.c. */
+ * A line of that file is an operator: its loops and its definition are generated from it here.
+ * broadcast_loops.c applies the loops to tensors of arbitrary shapes. */
 #include <config.h>
 
 #include <tgmath.h>
@@ -12,7 +12,7 @@
 #include "opdef/family.h"
 #include "ops/math/broadcast_loops.h"
 
-/* The expressions of pointwise.def serve unsigned types, too. */
+/* The expressions of pointwise.def are also instantiated for unsigned types. */
 #pragma GCC diagnostic ignored "-Wtype-limits"
 
 /* ---- Shapes and types. ---- */
@@ -60,7 +60,7 @@ infer_compare(om_op_context *c)
 	((uint64_t)(y) >= 8 * sizeof(T) ? (!(left) && (x) < 0 ? (T)-1 : 0)     \
 	    : (left) ? (T)((W)(x) << (y)) : (T)((x) >> (y)))
 
-/* Neither a zero nor the one overflow of division may trap. */
+/* Neither division by zero nor the single overflow case of division may trap. */
 #define QUOTIENT(T, W, x, y)                                                   \
 	(IS_FLOAT(T) ? (x) / (y) : (y) == 0 ? 0                                \
 	    : IS_SIGNED(T) && (y) == (T)-1 ? (T)(0 - (W)(x)) : (T)((x) / (y)))
@@ -87,8 +87,7 @@ signed_remainder(int64_t x, int64_t y, bool like_c)
 	return !like_c && r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
-/* A piece is complete before it is written: the output may lie over any one
- * of the inputs. */
+/* A strip is complete before it is written: the output may be computed in place over any input. */
 #define VARIADIC_LOOP(name, E, next, finish)                                   \
 	static void                                                            \
 	name(const struct om_inner_loop *s)                                         \
@@ -120,7 +119,7 @@ signed_remainder(int64_t x, int64_t y, bool like_c)
 
 #define VARIADIC_FN(type, T, W, name, next, finish)  VARIADIC_LOOP(name##_##type, T, next, finish)
 
-/* float32 goes by a kernel, all else by a loop as above. */
+/* float32 is computed by a vector kernel, all other types by a loop as above. */
 #define CURVE_FN(name, which)                                                  \
 	static void                                                            \
 	name##_FLOAT32(const struct om_inner_loop *s)                               \
@@ -160,7 +159,7 @@ signed_remainder(int64_t x, int64_t y, bool like_c)
 #undef COMPARE
 #undef VARIADIC
 
-/* ---- Equal, which knows strings. ---- */
+/* ---- Equal, which also supports strings. ---- */
 
 ON_NUMBERS(COMPARE_FN, Equal, x == y)
 ON_TRUTHS(COMPARE_FN, Equal, !x == !y)
@@ -208,7 +207,7 @@ ATTRS(shrink_attrs, A_FLOAT("lambd", 0.5), A_FLOAT("bias", 0))
 ATTRS(swish_attrs, A_FLOAT("alpha", 1))
 ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 
-/* ---- The rows. ---- */
+/* ---- The operator definitions. ---- */
 
 #define ROW_OF(bits, label, from, least, most, list, text, infers, reuses)      \
 	.name = #label, .brief = text, .since = from, .min_in = least, .max_in = most, \

@@ -1,9 +1,9 @@
 /* Reductions.
  *
- * The dims of the input are folded into groups of neighbours that are all kept
- * or all reduced.  If the last group is reduced, each output element is a walk
- * over contiguous runs; if it is kept, a piece of it is accumulated row by row.
- * Either way the inner loop is contiguous.
+ * The dims of the input are collapsed into groups of adjacent dims that are all kept or all reduced.  If
+ * the last group is reduced, each output element is computed from contiguous runs; if it is kept, a
+ * block of it is accumulated row by row.  In both cases the inner loop is contiguous.
+ *
  * Floats are accumulated in double, integers modulo 2^64. */
 #include <config.h>
 
@@ -15,7 +15,7 @@
 #include "opdef/numbers.h"
 #include "opdef/types.h"
 
-/* Max and Min of unsigned types compare with zero somewhere. */
+/* Instances of Max and Min for unsigned types compare with zero. */
 #pragma GCC diagnostic ignored "-Wtype-limits"
 
 enum { PIECE = 256, LANES = 8 };
@@ -23,12 +23,12 @@ enum { PIECE = 256, LANES = 8 };
 /* ---- The axes. ---- */
 
 struct axes {
-	bool known;                   /* which they are */
+	bool known;                   /* the axes are known */
 	bool is_reduced[OM_MAX_RANK];
-	bool is_noop;                 /* none given, and none meant */
+	bool is_noop;                 /* no axes are given and noop_with_empty_axes is set */
 };
 
-/* They came as an attribute, and became an input with version 13 or 18. */
+/* The axes are an attribute, or an input since version 13 or 18. */
 static bool
 given_axes(const om_op_context *c, const int64_t **axes, size_t *n)
 {
@@ -43,7 +43,7 @@ given_axes(const om_op_context *c, const int64_t **axes, size_t *n)
 	return true;
 }
 
-/* The rank is known. */
+/* The rank must be known. */
 static om_status
 find_axes(const om_op_context *c, struct axes *a)
 {
@@ -66,8 +66,7 @@ find_axes(const om_op_context *c, struct axes *a)
 	return OM_OK;
 }
 
-/* How many axes there are says the rank of the output, even where the axes
- * themselves are not known. */
+/* The number of axes determines the rank of the output, even if the axes themselves are unknown. */
 static void
 open_shape(const om_op_context *c, om_shape *s)
 {
@@ -111,7 +110,7 @@ reduce_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- The walk. ---- */
+/* ---- The loops. ---- */
 
 struct loops {
 	void (*start)(void *sum, int64_t m);
@@ -120,7 +119,7 @@ struct loops {
 	void (*finish)(void *out, const void *sum, int64_t m, int64_t n);
 };
 
-/* Room for a piece of the sums of any operator. */
+/* Capacity for a block of accumulators of any operator. */
 typedef struct online { double high, sum; } online;
 typedef union sums {
 	online any[PIECE];
@@ -136,10 +135,10 @@ struct walk {
 	om_dtype type, as;
 	size_t size;                     /* of an element in memory */
 	struct group kept[OM_MAX_RANK], reduced[OM_MAX_RANK];
-	int nkept, nreduced;             /* without the last group of all */
+	int nkept, nreduced;             /* without the last group of the input */
 	struct group last;
 	bool last_is_reduced;
-	int64_t count;                   /* elements that go into one */
+	int64_t count;                   /* input elements per output element */
 };
 
 static void
@@ -179,7 +178,7 @@ set_groups(struct walk *w, const om_shape *x, const struct axes *a)
 		w->last = w->kept[--w->nkept];
 }
 
-/* An odometer; moves `at` by what the groups step. */
+/* An odometer; updates the offset `at` by the steps of the groups. */
 static bool
 advance(const struct group *g, int n, int64_t *index, int64_t *at)
 {
@@ -193,7 +192,7 @@ advance(const struct group *g, int n, int64_t *index, int64_t *at)
 	return false;
 }
 
-/* m elements of the input, contiguous, into one sum or into m. */
+/* Accumulate m contiguous elements of the input into one sum or into m sums. */
 static void
 take(const struct walk *w, void (*into)(void *, const void *, int64_t), void *sum, const char *x, int64_t m)
 {
@@ -210,7 +209,7 @@ take(const struct walk *w, void (*into)(void *, const void *, int64_t), void *su
 	}
 }
 
-/* m neighbours of the output; what goes into them starts at x. */
+/* Compute m adjacent elements of the output; their input starts at x. */
 static void
 reduce_piece(const struct walk *w, char *y, const char *x, int64_t m)
 {
@@ -265,8 +264,8 @@ reduce_all(const struct walk *w, char *y, const char *x)
 struct reduction {
 	struct walk w;
 	int64_t n;                    /* elements of the output */
-	bool is_ready;                /* the axes were known when it was prepared */
-	bool is_whole;                /* as many elements come out as go in */
+	bool is_ready;                /* the axes were known when the kernel was prepared */
+	bool is_whole;                /* the output has as many elements as the input */
 	size_t bytes;
 };
 
@@ -317,7 +316,7 @@ reduce(om_op_context *c, const struct loops loops[])
 	return OM_OK;
 }
 
-/* Where nothing is added up the elements stay what they are. */
+/* If nothing is accumulated, the elements are copied. */
 static om_status
 reduce_or_copy(om_op_context *c, const struct loops loops[])
 {
@@ -345,9 +344,9 @@ reduce_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 	    && om_shape_count(&c->in[0].shape) == om_shape_count(&c->out[0].shape);
 }
 
-/* ---- What is done with the elements. ---- */
+/* ---- The reduction operators. ---- */
 
-/* A is the type of the sum, S the one that its value has. */
+/* A is the type of the accumulator, S the type of its result. */
 #define REDUCE_LOOPS(name, E, ATYPE, STYPE, zero, next, merged, result)        \
 	static void                                                            \
 	name##_start(void *sum, int64_t m)                                     \
@@ -418,7 +417,7 @@ reduce_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 #define SMALLEST(T)    (IS_FLOAT(T) ? (T)-INFINITY : (T)(-LARGEST(T) - IS_SIGNED(T)) * IS_SIGNED(T))
 #define MEAN(S, a, n)  (IS_FLOAT(S) ? (S)(a) / (S)(n) : (n) ? (S)(a) / (S)(n) : 0)
 
-/* The sum of exp(x), as a sum and the largest x, which keeps it in range. */
+/* The sum of exp(x), kept as a sum relative to the largest x, which prevents overflow. */
 static online
 exp_next(online a, double x)
 {
@@ -449,7 +448,7 @@ exp_result(online a)
 	return isinf(a.high) || IS_NAN(a.high) ? a.high : a.high + log(a.sum);
 }
 
-/* name, what is done; for floats and integers alike */
+/* name and reduction, for floats and integers */
 #define MAGNITUDE(A, x)  ((x) < 0 ? (A)(0 - (A)(x)) : (A)(x))
 
 #define REDUCTIONS(_, type, E, A, S)                                                                   \
@@ -502,7 +501,7 @@ KERNEL(l2, reduce, ON_NUMBERS)
 KERNEL(log_sum, reduce, ON_NUMBERS)
 KERNEL(log_sum_exp, reduce, ON_NUMBERS)
 
-/* ---- The rows. ---- */
+/* ---- The operator definitions. ---- */
 
 static const om_attr_spec old_reduce_attrs[] = {
 	{"axes", OM_ATTR_INTS},

@@ -1,4 +1,4 @@
-/* Fourier transforms and what goes before them. */
+/* Fourier transforms, windows and mel weights. */
 #include <config.h>
 
 #include <math.h>
@@ -17,7 +17,7 @@ is_real(om_dtype t)
 	return t == OM_FLOAT32 || t == OM_FLOAT64 || om_is_half(t);
 }
 
-/* A whole number that steers; false when it is not known. */
+/* An integer input that determines shapes; false when it is not known. */
 static bool
 whole(const om_op_context *c, uint32_t k, int64_t *n)
 {
@@ -31,8 +31,8 @@ whole(const om_op_context *c, uint32_t k, int64_t *n)
 
 /* ---- The transform. ----
  *
- * A length with a factor p is p transforms of every p-th element, put together
- * by turning them (Cooley and Tukey); a prime is summed up as it is defined. */
+ * A length with a factor p is computed as p transforms of every p-th element, combined with twiddle
+ * factors (Cooley and Tukey); a prime length is summed directly. */
 
 struct complex {
 	double re, im;
@@ -40,7 +40,7 @@ struct complex {
 
 struct fourier {
 	int64_t n;
-	struct complex *in, *out, *work, *turn;   /* turn[k]: by k n-ths of a full turn */
+	struct complex *in, *out, *work, *turn;   /* turn[k]: rotation by k/n of a full turn */
 	void *room;
 };
 
@@ -94,7 +94,7 @@ transform(const struct fourier *f, const struct complex *in, int64_t step, struc
 	}
 }
 
-/* Of f->in, into f->out. */
+/* Transform f->in into f->out. */
 static void
 fourier_run(const struct fourier *f)
 {
@@ -104,10 +104,10 @@ fourier_run(const struct fourier *f)
 
 /* ---- DFT. ---- */
 
-/* While planning, -1 stands for what is not known. */
+/* While planning, -1 means unknown. */
 struct dft {
 	int axis;
-	int64_t n, have, want;   /* the length, and elements of input and output along the axis */
+	int64_t n, have, want;   /* transform length; elements of input and output along the axis */
 	bool inverse, onesided;
 };
 
@@ -173,8 +173,8 @@ dft_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* A line of the input, cut or filled up with zeros; the half that is left out
- * of a real signal's spectrum mirrors the other one. */
+/* A line of the input, truncated or zero-padded; the missing half of a real signal's spectrum is the
+ * conjugate mirror image of the other one. */
 static void
 dft_line(const om_op_context *c, const struct dft *d, const struct fourier *f, int64_t at, int64_t step)
 {
@@ -240,10 +240,10 @@ dft_cost(const om_op_context *c, om_cost *cost)
 enum { SIGNAL, STEP, WINDOW, LENGTH };
 
 struct frames {
-	int64_t length, step, count, bins;   /* -1: not known */
+	int64_t length, step, count, bins;   /* -1: unknown */
 };
 
-/* Exporters leave the last axis out where the signal is real. */
+/* Exporters omit the last axis if the signal is real. */
 static bool
 is_signal(const om_shape *x)
 {
@@ -360,8 +360,7 @@ window_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Sums of cosines: a - b cos(x) + c cos(2 x), in the order in which the middle
- * of each window is one. */
+/* Sums of cosines: a - b cos(x) + c cos(2 x), in the order in which the middle of each window is one. */
 static om_status
 window_fill(om_op_context *c, double a, double b, double third)
 {
@@ -423,7 +422,7 @@ mel(double hertz)
 	return 2595 * log10(1 + hertz / 700);
 }
 
-/* Where the edge `k` of the triangles lies in the spectrum. */
+/* The position of edge `k` of the triangles in the spectrum. */
 static om_status
 mel_edge(const om_op_context *c, int64_t k, int64_t *at)
 {

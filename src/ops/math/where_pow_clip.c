@@ -1,6 +1,6 @@
-/* Elementwise operators of operands that are not alike: Where, whose condition is
- * bool, Pow, whose exponent may have any type, PRelu, whose slope is broadcast to
- * the other input only, and Clip, whose bounds may be left out. */
+/* Elementwise operators whose operands differ in type or role: Where with a bool condition, Pow with an
+ * exponent of any type, PRelu with a slope that is broadcast only in one direction, and Clip with
+ * optional bounds. */
 #include <config.h>
 
 #include <float.h>
@@ -12,10 +12,10 @@
 #include "opdef/numbers.h"
 #include "ops/math/broadcast_loops.h"
 
-/* The slope of unsigned types compares with zero, too. */
+/* The instances of PRelu for unsigned types compare with zero. */
 #pragma GCC diagnostic ignored "-Wtype-limits"
 
-/* ---- Where: moves elements, so every type will do. ---- */
+/* ---- Where: moves elements of any type. ---- */
 
 #define WHERE_FN(type, T, W, name)                                             \
 	static void                                                            \
@@ -44,7 +44,7 @@
 	_(COMPLEX128, wide_pair, , __VA_ARGS__)                               \
 	_(STRING, om_string, , __VA_ARGS__)
 
-/* Elements of 16 bytes, as they lie. */
+/* Elements of 16 bytes, in their memory layout. */
 typedef struct wide_pair {
 	double re, im;
 } wide_pair;
@@ -86,7 +86,7 @@ power(uint64_t x, uint64_t y)
 	return r;
 }
 
-/* Of a negative exponent only the whole part is left. */
+/* With a negative exponent the result is truncated to an integer. */
 static uint64_t
 signed_power(int64_t x, int64_t y)
 {
@@ -125,13 +125,13 @@ Pow_infer(om_op_context *c)
 	return om_broadcast_all(c);
 }
 
-/* ---- PRelu: the slope adapts to the other input only. ---- */
+/* ---- PRelu: only the slope is broadcast, to the other input. ---- */
 
 ON_NUMBERS(BINARY_FN, PRelu, x < 0 ? (T)((W)x * (W)y) : x)
 
 static om_inner_loop_fn *const PRelu_loops[OM_NDTYPE] = {ON_NUMBERS(ENTRY, PRelu)};
 
-/* Before version 7 it has one element, or one a channel. */
+/* Before version 7 the slope has one element, or one per channel. */
 static om_shape
 slope_shape(const om_op_context *c)
 {
@@ -205,8 +205,7 @@ ON_NUMBERS(CLIP_FN, Clip)
 
 static om_inner_loop_fn *const Clip_loops[OM_NDTYPE] = {ON_NUMBERS(ENTRY, Clip)};
 
-/* What bounds where nothing else does: the last finite numbers of a type.  Infinities
- * end there. */
+/* Default bounds: the largest finite numbers of a type.  Infinities are clipped to them. */
 #define SIGNED_LIMITS(type, T, W, _)    static const T limits_##type[2] = {type##_MIN, type##_MAX};
 #define UNSIGNED_LIMITS(type, T, W, _)  static const T limits_##type[2] = {0, type##_MAX};
 ON_SIGNED(SIGNED_LIMITS, )
@@ -214,7 +213,7 @@ ON_UNSIGNED(UNSIGNED_LIMITS, )
 static const float limits_FLOAT32[2] = {-FLT_MAX, FLT_MAX};
 static const double limits_FLOAT64[2] = {-DBL_MAX, DBL_MAX};
 
-/* Those that are computed as float32. */
+/* Limits of types that are computed as float32. */
 static const float limits_FLOAT16[2] = {-65504, 65504};
 static const float limits_BFLOAT16[2] = {-0x1.fep127f, 0x1.fep127f};
 
@@ -282,7 +281,7 @@ old_Clip_prepare(om_op_context *c, void **state)
 	return om_nest_finish(c, e, as);
 }
 
-/* ---- The rows. ---- */
+/* ---- The operator definitions. ---- */
 
 static const om_attr_spec old_clip_attrs[] = {
 	{"min", OM_ATTR_FLOAT, .f = -0x1.fffffep127f},
