@@ -1,9 +1,8 @@
-/* Attention and what goes with it: rotated positions, caches.
+/* Attention and related operators: rotary embeddings, caches.
  *
- * Attention goes query by query: its products with all keys are one row of
- * scores, which becomes weights, by which the values are summed up.  Keys and
- * values of a head are in scratch while its queries are worked on, so no more
- * than one row of scores is ever held. */
+ * Attention is computed query by query: the dot products with all keys are one row of scores, which are
+ * normalized to weights of the values.  Keys and values of a head are held in scratch while its queries
+ * are processed, and no more than one row of scores is stored. */
 #include <config.h>
 
 #include <math.h>
@@ -19,9 +18,9 @@
 enum { Q, K, V, MASK, PAST_K, PAST_V, LENGTHS };
 enum { Y, NEW_K, NEW_V, SCORES };
 
-/* While planning, -1 stands for what is not known. */
+/* While planning, -1 means unknown. */
 struct attention {
-	bool flat;           /* heads lie side by side in the last of three dims */
+	bool flat;           /* rank 3: heads are adjacent in the last dim */
 	int64_t batch, qheads, heads, qlen, len, past, total, size, vsize;
 };
 
@@ -201,7 +200,7 @@ attention_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- Attention: what may be attended. ---- */
+/* ---- Attention: masks and windows. ---- */
 
 /* Strides of the mask over batch, head, query and key. */
 struct mask {
@@ -230,12 +229,12 @@ mask_of(const om_op_context *c)
 struct knobs {
 	double scale, cap;
 	int64_t mode;
-	om_dtype as;             /* what softmax is computed in */
-	int64_t left, right;     /* how far a query sees; negative: to the end */
+	om_dtype as;             /* the type in which softmax is computed */
+	int64_t left, right;     /* window of a query; negative: unbounded */
 	bool causal;
 };
 
-/* Keys that query `i` of batch `b` may see: [*low, *high). */
+/* Keys that query `i` of batch `b` may attend to: [*low, *high). */
 static void
 window_of(const om_op_context *c, const struct attention *a, const struct knobs *o, int64_t b, int64_t i, int64_t *low, int64_t *high)
 {
@@ -254,7 +253,7 @@ window_of(const om_op_context *c, const struct attention *a, const struct knobs 
 	*low = *low < *high ? *low : *high;
 }
 
-/* What is added to the scores of a query. */
+/* The terms added to the scores of a query. */
 static void
 biases_of(const struct mask *m, int64_t at, int64_t low, int64_t high, int64_t total, double *bias)
 {
@@ -307,7 +306,7 @@ write_row(const double *from, int64_t n, const om_tensor *t, int64_t at)
 	EACH_FLOAT(t->type, narrow_as(T, from, n, t->data, at), break)
 }
 
-/* Where row `i` of head `h` starts, in elements. */
+/* The offset of row `i` of head `h`, in elements. */
 static int64_t
 row_at(const struct attention *a, int64_t b, int64_t heads, int64_t h, int64_t len, int64_t i, int64_t size)
 {
@@ -342,7 +341,7 @@ make_caches(const om_op_context *c, const struct attention *a)
 	}
 }
 
-/* Keys or values of a head, past ones first. */
+/* Keys or values of a head, cached ones first. */
 static void
 gather_head(const om_op_context *c, const struct attention *a, uint32_t k, int64_t b, int64_t h, double *to)
 {
@@ -397,7 +396,7 @@ rounded_to(om_dtype t, double x)
 	}
 }
 
-/* Scores to weights; all zero where nothing may be attended. */
+/* Softmax of the scores; all weights are zero if no key may be attended to. */
 static void
 weigh(double *score, const double *bias, int64_t n, om_dtype as)
 {
@@ -421,7 +420,7 @@ put_scores(const om_op_context *c, const double *score, int64_t row, int64_t n)
 		write_row(score, n, &c->out[SCORES], row * n);
 }
 
-/* `row` counts queries of all heads; what is attended goes to place `to`. */
+/* `row` counts queries over all heads; the result is stored at offset `to`. */
 static void
 attend(const om_op_context *c, const struct attention *a, const struct pieces *p, const struct knobs *o, int64_t row,
 	int64_t to)
@@ -518,7 +517,7 @@ attention_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* Each query is read before what is attended is written, nowhere else. */
+/* Each query is read before its result is written, to the same position. */
 static bool
 attention_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 {
@@ -539,7 +538,7 @@ attention_cost(const om_op_context *c, om_cost *cost)
 enum { X, COS, SIN, PLACES };
 
 struct rotary {
-	int64_t batch, len, heads, size, turned, step;  /* step: of the caches */
+	int64_t batch, len, heads, size, turned, step;  /* step: row stride of the caches */
 	bool flat, interleaved;
 };
 

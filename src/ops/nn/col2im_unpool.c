@@ -1,4 +1,4 @@
-/* What undoes pooling and cutting into blocks. */
+/* Inverses of pooling and of im2col: MaxUnpool, Col2Im. */
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
@@ -6,7 +6,7 @@
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 
-/* Number `k` of a list that may be left out. */
+/* Element `k` of an optional list attribute. */
 static int64_t
 listed(const om_op_context *c, const char *name, int k, int64_t missing)
 {
@@ -32,7 +32,7 @@ check_lists(const om_op_context *c, int axes)
 
 /* ---- MaxUnpool. ---- */
 
-/* The size of what was pooled, were it not for `output_shape`. */
+/* The size of the pooled tensor if `output_shape` is absent. */
 static om_status
 unpooled_shape(const om_op_context *c, om_shape *s)
 {
@@ -81,8 +81,8 @@ unpool_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Indices count in the shape that the kernel gives; it lies in a corner of the
- * shape that is asked for. */
+/* Indices refer to the shape derived from the kernel, which is stored in a corner of the requested
+ * shape. */
 static om_status
 unpool_cpu(om_op_context *c)
 {
@@ -113,7 +113,7 @@ unpool_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- Col2Im: blocks laid over an image and added up. ---- */
+/* ---- Col2Im: scatter-add of blocks to an image. ---- */
 
 struct blocks {
 	int axes;
@@ -181,7 +181,7 @@ fold_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Where tap `t` of block `k` lies in the image; -1 outside of it. */
+/* The offset of element `t` of block `k` in the image; -1 if it is outside. */
 static int64_t
 block_place(const om_op_context *c, const struct blocks *b, int64_t t, int64_t k)
 {
@@ -200,7 +200,7 @@ block_place(const om_op_context *c, const struct blocks *b, int64_t t, int64_t k
 	return at;
 }
 
-/* To element `to` add element `from`: integers wrap around, of truths one is enough. */
+/* Add element `from` to element `to`: integers wrap around, bool is a logical or. */
 OM_INLINE void
 add_element(om_dtype t, void *y, int64_t to, const void *x, int64_t from)
 {

@@ -1,8 +1,7 @@
 /* Convolutions: shapes, and the operators Conv and ConvTranspose.
  *
- * The ways of float32 are in conv_f32.c and conv_transpose.c.  Half floats are
- * computed as floats; double takes the plain way, which the tests compare the
- * others with.
+ * The algorithms for float32 are in conv_f32.c and conv_transpose.c.  16-bit floats are computed as
+ * float32; double uses the direct algorithm, which is the reference for the tests.
  */
 #include <config.h>
 
@@ -173,7 +172,7 @@ conv_infer(om_op_context *c)
 	return c->in[1].shape.rank < 0 ? OM_OK : check_bias(c, c->in[1].shape.dim[0]);
 }
 
-/* Wide copies of all inputs and of the output, behind the room. */
+/* Workspace for float32 copies of all inputs and of the output, after `room` bytes. */
 static uint64_t
 wide_scratch(const om_op_context *c, uint64_t room)
 {
@@ -214,10 +213,10 @@ narrow(const om_op_context *c, const struct om_images *p)
 		om_narrow(c->out[0].type, p->out, om_shape_count(&c->out[0].shape), c->out[0].data);
 }
 
-/* What both operators prepare. */
+/* The state that both operators prepare. */
 struct prepared {
 	struct om_conv v;
-	uint64_t room;            /* bytes of scratch, without wide copies */
+	uint64_t room;            /* bytes of workspace, without float32 copies */
 };
 
 static om_status
@@ -277,7 +276,7 @@ static const om_attr_spec transpose_attrs[] = {
 	{0}
 };
 
-/* Weights are (channels in, channels out of a group, kernel). */
+/* The weights are (input channels, output channels per group, kernel). */
 static om_status
 transpose_infer(om_op_context *c)
 {
@@ -367,7 +366,7 @@ transpose_cost(const om_op_context *c, om_cost *cost)
 		* (double)om_window_volume(v.w.kernel);
 }
 
-/* ---- The rows. ---- */
+/* ---- The operator definitions. ---- */
 
 #define CONV(from, to)                                                         \
 	{.name = "Conv", .brief = "convolution with bias",                     \

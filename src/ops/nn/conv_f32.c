@@ -1,9 +1,8 @@
 /* Convolutions of float32.
  *
- * A convolution is a product of matrices: weights (channels out by channels in
- * and taps) times an image whose columns are windows.  That image is never made:
- * the product asks for rows of it, a part at a time.  Where every group has a
- * single input channel, each row of the output is summed directly.
+ * A convolution is a matrix product: weights (output channels by input channels and filter elements)
+ * times the im2col matrix of the image.  That matrix is never materialized: the GEMM requests parts of
+ * its rows.  If every group has a single input channel, each row of the output is summed directly.
  */
 #include <config.h>
 
@@ -11,9 +10,9 @@
 #include "ops/nn/conv.h"
 #include "opdef/numbers.h"
 
-/* ---- A product. ---- */
+/* ---- Matrix product. ---- */
 
-/* Elements first, first + stride, ... that lie `at` elements behind the start of the channels. */
+/* Copy elements first, first + stride, ... at offset `at` from the start of the channels. */
 static void
 copy_elements(const struct om_columns *c, float *to, int64_t n, int64_t at, int64_t stride)
 {
@@ -35,8 +34,8 @@ copy_elements(const struct om_columns *c, float *to, int64_t n, int64_t at, int6
 			to[j] = x[at + j * stride];
 }
 
-/* n elements of a line of `width` that starts at `line`, from `first` on, `stride` apart; what
- * lies outside is 0. */
+/* Copy n elements of a line of `width` that starts at `line`, from `first` on, `stride` apart; elements
+ * outside of the line are 0. */
 static void
 copy_line(const struct om_columns *c, float *to, int64_t n, int64_t line, int64_t width, int64_t first,
 	int64_t stride)
@@ -108,20 +107,20 @@ conv_by_product(const struct om_conv *v, const struct om_images *p)
 	}
 }
 
-/* ---- One input channel a group. ---- */
+/* ---- One input channel per group. ---- */
 
 enum { MAX_TAPS = 32 };
 
 struct line {
 	const struct om_window *w;
-	const float *x, *taps;        /* the channel, its kernel */
+	const float *x, *taps;        /* the channel, its filter */
 	float *out;                   /* the line of the output */
 	int64_t oy, oz;
-	int64_t lo, hi;               /* outputs of which every tap along the line is inside */
+	int64_t lo, hi;               /* outputs for which all filter elements along the line are inside */
 	const om_kernels *kernels;
 };
 
-/* The line of the input under taps (kz, ky), or NULL. */
+/* The line of the input under filter elements (kz, ky), or NULL. */
 static const float *
 line_under(const struct line *l, int64_t kz, int64_t ky)
 {
@@ -134,7 +133,7 @@ line_under(const struct line *l, int64_t kz, int64_t ky)
 	return l->x + (iz * w->in[1] + iy) * w->in[2];
 }
 
-/* Outputs [from, to), one at a time. */
+/* Compute outputs [from, to) one by one. */
 static void
 line_edge(const struct line *l, int64_t from, int64_t to, const float *in, const float *taps)
 {
@@ -216,9 +215,9 @@ is_by_lines(const struct om_conv *v)
 
 /* ---- Outputs smaller than the kernel. ----
  *
- * So are the gradients of weights, which are convolutions with images for kernels.  The outputs of
- * all images of the batch are columns of one product; one input channel a group is a sum for each
- * place of the output, line by line. */
+ * These include gradients of weights, which are convolutions with images as kernels.  The outputs of
+ * all images of the batch are columns of one product; with one input channel per group, each position
+ * of the output is a sum computed line by line. */
 
 enum { SMALL = 32 };
 
@@ -230,11 +229,12 @@ is_small(const struct om_conv *v)
 
 struct batch {
 	const struct om_window *w;
-	const float *x;               /* the group's channels in the first image */
-	int64_t step, volume;         /* elements from image to image, places of an output */
+	const float *x;               /* channels of the group in the first image */
+	int64_t step, volume;         /* elements between images, positions of an output */
 };
 
-/* Where the places of an output have their elements under tap `k`; -1: outside. */
+/* The offsets of the input elements under filter element `k` for all positions of the output; -1:
+ * outside. */
 static void
 places_under(const struct batch *b, int64_t k, int64_t at[SMALL])
 {
@@ -270,7 +270,7 @@ batch_row(const void *rows, int64_t k, int64_t n0, int64_t n, float *room)
 	return room;
 }
 
-/* The columns of a group, in front of the product's room. */
+/* Bytes of the output columns of a group, which precede the workspace of the product. */
 static uint64_t
 batch_columns(const struct om_conv *v)
 {
@@ -300,7 +300,7 @@ conv_by_batch(const struct om_conv *v, const struct om_images *p)
 	}
 }
 
-/* A line of the kernel along the input, of which elements are `step` apart. */
+/* Dot product of a line of the filter and the input, whose elements are `step` apart. */
 static float
 dot_line(const float *x, int64_t step, const float *taps, int64_t n)
 {
@@ -350,7 +350,7 @@ conv_by_dots(const struct om_conv *v, const struct om_images *p)
 	}
 }
 
-/* ---- Which of them. ---- */
+/* ---- Selection of the algorithm. ---- */
 
 static bool
 is_by_batch(const struct om_conv *v)

@@ -1,14 +1,14 @@
-/* ConvGrad: the gradients of a convolution in one op.
+/* ConvGrad: all gradients of a convolution in one op.
  *
- * The gradient of the weights is a product: dY, channels by places of all images, times the image
- * whose columns are windows, turned.  Neither is made: a part of the columns is, for as many channels
- * and taps, and as many places, as stay in the cache, and multiplied with these places of dY.
- * With one channel a group every element is a sum along lines.  The gradient of the image is the
- * transposed convolution of dY.  It comes last: by then nobody reads the image, and it may be
- * computed over it.
+ * The gradient of the weights is the product of dY (channels by positions of all images) and the
+ * transposed im2col matrix of the image.  Neither operand is materialized: a block of im2col is computed
+ * for as many channels, filter elements and positions as fit the cache, and multiplied by these
+ * positions of dY.  With one channel per group, every element is a sum along lines.  The gradient of the
+ * image is the transposed convolution of dY.  It is computed last: the image is no longer read then, and
+ * the gradient may be computed in place over it.
  *
- * What the plain form has beside this is X and dY with batch and channels exchanged, and the
- * gradient of the weights before it is turned back. */
+ * Compared to this, the decomposed form requires X and dY with batch and channels transposed, and the
+ * gradient of the weights before it is transposed back. */
 #include <config.h>
 
 #include "ops/gradient_op.h"
@@ -20,14 +20,14 @@
 enum { DY, X, W };
 
 enum {
-	ROWS = 384,               /* channels and taps at a time */
-	PLACES = 256,             /* places at a time */
-	STEP = PLACES + 16,       /* from row to row; no power of two */
+	ROWS = 384,               /* channels and filter elements per block */
+	PLACES = 256,             /* positions per block */
+	STEP = PLACES + 16,       /* row stride; not a power of two */
 };
 
 /* ---- Shapes. ---- */
 
-/* The image's shape, whether the image is there or not. */
+/* The shape of the image, even if the image is absent. */
 static const char *
 shape_of_x(const om_op_context *c, om_shape *x)
 {
@@ -105,7 +105,7 @@ grad_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* dY painted onto the image: the same windows, seen from the output. */
+/* The scatter-add of dY to the image: the same windows with input and output exchanged. */
 static struct om_conv
 turned(const struct om_conv *v)
 {
@@ -122,7 +122,7 @@ turned(const struct om_conv *v)
 
 /* ---- float32: the weights. ---- */
 
-/* One group of all images. */
+/* One group in all images. */
 struct group {
 	const struct om_conv *v;
 	const float *x, *dy;          /* in the first image */
@@ -131,7 +131,7 @@ struct group {
 	void *room;
 };
 
-/* Places [first, first + n) of the batch, those of one image after those of another. */
+/* Positions [first, first + n) of the batch, numbered image after image. */
 struct span {
 	int64_t first, n;
 };
@@ -151,8 +151,8 @@ fill_columns(const struct group *g, int64_t k0, int64_t rows, struct span s)
 	}
 }
 
-/* The places of dY: where they lie in one image, else a copy.  Returns the step from channel to
- * channel. */
+/* The positions of dY: in place if they belong to one image, otherwise a copy.  Returns the stride
+ * between channels. */
 static int64_t
 places_of(const struct group *g, struct span s, const float **out)
 {
@@ -173,7 +173,7 @@ places_of(const struct group *g, struct span s, const float **out)
 	return STEP;
 }
 
-/* A product of the rows [k0, k0 + rows) of the columns and the places, turned into dW. */
+/* Multiply rows [k0, k0 + rows) of the im2col matrix by the positions and transpose the result into dW. */
 static void
 weights_of_rows(const struct group *g, int64_t k0, int64_t rows)
 {
@@ -196,14 +196,14 @@ weights_of_rows(const struct group *g, int64_t k0, int64_t rows)
 			g->dw[o * k + k0 + i] = all ? g->block[i * v->kout + o] : 0;
 }
 
-/* A channel a group: X under a window of the size of the output that holds dY. */
+/* One input channel per group: X is summed under a window of the size of the output, with dY as filter. */
 static bool
 is_single(const struct om_conv *v)
 {
 	return v->kin == 1 && v->kout <= 2;
 }
 
-/* Long lines are summed where they lie; of short ones, and of what is apart, copies in one piece. */
+/* Long contiguous lines are summed in place; short or strided ones are first copied to one buffer. */
 static bool
 is_long(const struct om_conv *v)
 {
@@ -403,7 +403,7 @@ grad_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* The image's gradient comes when the image has been read. */
+/* The gradient of the image is computed after the last read of the image. */
 static bool
 grad_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 {

@@ -1,10 +1,9 @@
-/* Convolutions of bytes: ConvInteger, and the sums that QLinearConv scales.
+/* Convolutions of 8-bit integers: ConvInteger, and the sums that QLinearConv scales.
  *
- * As with floats (conv_f32.c), a convolution is a product of the weights and
- * an image whose columns are windows, of which parts of rows are made as they
- * are asked for; bytes.c has the product.  Where a group has few channels out,
- * each tap of each input channel adds its share to a whole image of int32 sums,
- * line by line; taps of no weight are left out.
+ * As with float32 (conv_f32.c), a convolution is a product of the weights and the im2col matrix, parts
+ * of whose rows are computed on request; gemm_int8.c has the product.  If a group has few output
+ * channels, each filter element of each input channel is accumulated into a whole image of int32 sums,
+ * line by line; filter elements of weight zero are skipped.
  */
 #include <config.h>
 
@@ -32,7 +31,7 @@ add_line(int32_t *out, int64_t lo, int64_t hi, const om_tensor *x, int64_t at, i
 	}
 }
 
-/* One tap of one input channel. */
+/* Accumulate one filter element of one input channel. */
 static void
 add_tap(const struct om_window *w, int64_t tap, const om_tensor *x, int64_t base, int32_t zero,
 	int32_t factor, int32_t *out)
@@ -75,7 +74,7 @@ om_conv_int8_channel(const struct om_conv *v, const struct om_byte_images *p, in
 	}
 }
 
-/* ---- A product. ---- */
+/* ---- Matrix product. ---- */
 
 bool
 om_conv_int8_suits(const struct om_conv *v)
@@ -89,7 +88,7 @@ om_conv_int8_workspace(const struct om_conv *v)
 	return om_gemm_int8_workspace(v->kout, om_window_volume(v->w.out), v->kin * om_window_volume(v->w.kernel));
 }
 
-/* A group of an image. */
+/* A group of one image. */
 struct group {
 	const struct om_conv *v;
 	const struct om_byte_images *p;

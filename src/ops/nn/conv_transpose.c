@@ -1,9 +1,8 @@
-/* Transposed convolutions: windows are painted onto the output.
+/* Transposed convolutions: windows are scatter-added to the output (col2im).
  *
- * The values that all taps paint are a product of matrices: weights, turned,
- * times the image.  It is made for some channels of the output at a time, then
- * added line by line to where the taps paint it.  The gradient of a
- * convolution's image is the same.
+ * The values to be scattered are a matrix product: transposed weights times the image.  It is computed
+ * for some output channels at a time, then added line by line to the positions of each filter element.
+ * The gradient of a convolution's image is computed in the same way.
  */
 #include <config.h>
 
@@ -11,7 +10,7 @@
 #include "ops/nn/conv.h"
 #include "opdef/numbers.h"
 
-/* Add `factor` times the `in` image of values to where one tap paints them. */
+/* Scatter-add `factor` times the `in` image of values at one filter element. */
 #define PAINT(name, type)                                                      \
 static void                                                                    \
 name(const struct om_window *w, int64_t tap, const type *values, type factor, type *out) \
@@ -40,8 +39,7 @@ name(const struct om_window *w, int64_t tap, const type *values, type factor, ty
 PAINT(paint_floats, float)
 PAINT(paint_doubles, double)
 
-/* Output channels that are computed in one product: as many as make about a
- * megabyte of values to be painted. */
+/* Output channels per product: as many as yield about one megabyte of values to scatter. */
 enum { PAINT_FLOATS = 1 << 18 };
 
 static int64_t
@@ -71,7 +69,7 @@ is_direct(const struct om_conv *v)
 	return om_window_is_point(&v->w) && om_window_volume(v->w.in) == om_window_volume(v->w.out);
 }
 
-/* One input channel a group: there is nothing to sum before it is painted. */
+/* One input channel per group: there are no sums to compute before the scatter-add. */
 static bool
 is_painted(const struct om_conv *v)
 {

@@ -1,4 +1,4 @@
-/* Dropout: in inference the input itself, in training what is left of it. */
+/* Dropout: the identity in inference; random elements are zeroed in training. */
 #include <config.h>
 
 #include "ops/tensor/cast.h"
@@ -17,7 +17,7 @@ Dropout_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Is nothing dropped?  False when that is not known before the run. */
+/* True if nothing is dropped; false if that is not known before the run. */
 static bool
 keeps_all(const om_op_context *c)
 {
@@ -50,7 +50,7 @@ fill_ones(const om_tensor *t)
 			n - at < PIECE ? n - at : PIECE, true);
 }
 
-/* A generator of its own for every call, so that a seed gives one mask. */
+/* Every call has its own generator, so that a seed determines the mask. */
 static double
 random_share(uint64_t *state)
 {
@@ -111,7 +111,7 @@ Dropout_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- The rows. ---- */
+/* ---- The operator definitions. ---- */
 
 static const om_attr_spec old_dropout_attrs[] = {
 	{"ratio", OM_ATTR_FLOAT, .f = 0.5f},

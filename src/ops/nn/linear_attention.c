@@ -1,9 +1,9 @@
-/* Layers with a state that is handed from run to run, as an input and an output:
- * linear attention, causal convolution.
+/* Layers with a state that is passed between runs as an input and an output: linear attention, causal
+ * convolution.
  *
- * Whatever a kernel needs of the state, and of the row at work, is in scratch
- * before it writes: so the new state may lie over the old one, and the output
- * over the input that has its shape. */
+ * All parts of the state and of the current row that a kernel reads are copied to scratch before it
+ * writes.  The new state may therefore be computed in place over the old one, and the output over the
+ * input of the same shape. */
 #include <config.h>
 
 #include <math.h>
@@ -120,7 +120,7 @@ struct prepared_causal {
 	bool smooth;
 };
 
-/* One channel: what came before, then what is new, in `line`. */
+/* One channel: `line` holds the past elements, then the new ones. */
 static void
 causal_channel(const om_op_context *c, const struct causal *v, int64_t row, double *line, double *kernel, double *out)
 {
@@ -320,7 +320,7 @@ decay_state(const om_op_context *c, const struct linear *l, int64_t row, int64_t
 	}
 }
 
-/* What is to be learnt: the value, or what the state gets wrong about it. */
+/* The delta rule: replace the value by beta times its difference from the value that the state predicts. */
 static void
 correct(const om_op_context *c, const struct linear *l, int64_t row, int64_t h, struct parts *p)
 {
@@ -343,7 +343,7 @@ struct prepared_linear {
 	bool has_gate, has_delta;
 };
 
-/* One step of one head, and what the queries that share it get. */
+/* One step of one head, and the outputs of the queries that share it. */
 static void
 linear_step(const om_op_context *c, const struct linear *l, int64_t row, int64_t h, double scale, struct parts *p)
 {

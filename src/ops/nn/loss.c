@@ -1,4 +1,4 @@
-/* Losses of classification: what the right class was given, negated. */
+/* Classification losses: negated log-probabilities of the target classes. */
 #include <config.h>
 
 #include <math.h>
@@ -15,7 +15,7 @@ struct loss {
 	int64_t batch, classes, inner;
 	bool has_ignored;
 	int64_t ignored;
-	bool is_none, is_mean;        /* reductions; else sums */
+	bool is_none, is_mean;        /* reduction attribute; sum if both are false */
 };
 
 static om_status
@@ -61,7 +61,7 @@ loss_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Place `i` of the inner axes: its loss and its weight. */
+/* The log-probability of `class` at position `i` of the inner axes. */
 typedef double value_fn(const om_op_context *c, const struct loss *l, int64_t n, int64_t i, int64_t class);
 
 static double

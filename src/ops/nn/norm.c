@@ -7,8 +7,8 @@
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 
-/* Sums are taken in double; what is written depends on elements that are read
- * before, so every kernel here that says so runs over its input too. */
+/* Sums are accumulated in double.  Every written element depends only on elements that have been read
+ * before, so the kernels with an `inplace` callback may run in place. */
 
 static bool
 over_first_input(const om_op_context *c, uint32_t out, uint32_t in)
@@ -22,7 +22,7 @@ norm_cost(const om_op_context *c, om_cost *cost)
 	cost->flops = 8.0 * (double)om_shape_count(&c->in[0].shape);
 }
 
-/* An input with one number for each of `n`. */
+/* Check that an input has `n` elements. */
 static om_status
 check_list(const om_op_context *c, uint32_t k, int64_t n)
 {
@@ -44,7 +44,7 @@ check_rank(const om_op_context *c, int least)
 		c->in[0].shape.rank, least);
 }
 
-/* An input as double, whatever its float type. */
+/* An element of an input of any float type, as double. */
 static double
 number(const om_tensor *t, int64_t i)
 {
@@ -70,22 +70,22 @@ struct moments {
 	double mean, variance;
 };
 
-/* What is prepared: of it, each operator uses what its attributes say. */
+/* The prepared state; each operator uses the members of its own attributes. */
 struct norm {
 	double epsilon, momentum;
 	bool by_element, training;    /* BatchNormalization */
 	int64_t channels;
 	int axis;
 	int64_t groups;
-	bool per_group;               /* a scale for a group, not for a channel */
-	bool square;                  /* the norm of LpNormalization is that of squares */
+	bool per_group;               /* one scale per group instead of per channel */
+	bool square;                  /* LpNormalization uses the L2 norm */
 	double alpha, beta, bias;     /* LRN */
 	int64_t size;
-	bool over[OM_MAX_RANK];       /* axes that moments are taken over */
-	bool divide;                  /* by the deviation */
+	bool over[OM_MAX_RANK];       /* axes over which moments are computed */
+	bool divide;                  /* by the standard deviation */
 };
 
-/* Of `n` elements; twice over them, as the difference of large sums is noise. */
+/* Moments of `n` elements in two passes, since the difference of large sums is inaccurate. */
 OM_INLINE struct moments
 moments_of(om_dtype t, const void *x, int64_t first, int64_t n)
 {
@@ -142,7 +142,7 @@ static const om_attr_spec batch_attrs_14[] = {
 	{0}
 };
 
-/* Statistics for every element of a sample, not for every channel: an old way. */
+/* Statistics per element of a sample instead of per channel, as in old versions. */
 static bool
 is_by_element(const om_op_context *c)
 {
@@ -195,7 +195,7 @@ channel_moments(om_dtype t, const om_op_context *c, int64_t i, int64_t channels,
 	return all;
 }
 
-/* The running ones; before version 14 also those of this batch. */
+/* Update the running statistics; before version 14 also output those of this batch. */
 static void
 keep_running(const om_op_context *c, int64_t i, const struct moments *m)
 {
@@ -242,7 +242,7 @@ gives_moments(const om_op_context *c)
 	return false;
 }
 
-/* Old versions do where they are asked for more than one output. */
+/* Old versions train if more than one output is requested. */
 static bool
 is_training(const om_op_context *c)
 {
@@ -291,7 +291,7 @@ layer_axis(const om_op_context *c, int *axis)
 		(long long)om_attr_int(c->op, "axis"), c->in[0].shape.rank);
 }
 
-/* Does `both`, which `x` and something else broadcast to, have no more elements than `x`? */
+/* True if `both`, the broadcast of `x` and another shape, has no more elements than `x`. */
 static bool
 is_within(const om_shape *both, const om_shape *x)
 {
@@ -331,10 +331,10 @@ layer_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Scale and bias, broadcast to the input: the offset of its element `i`. */
+/* Scale or bias, broadcast to the input: the strides for its elements. */
 struct spread {
-	const om_tensor *t;           /* NULL: not given */
-	bool is_row;                  /* exactly the normalised axes */
+	const om_tensor *t;           /* NULL: absent */
+	bool is_row;                  /* its shape is exactly that of the normalised axes */
 	int64_t step[OM_MAX_RANK];
 };
 
@@ -370,7 +370,7 @@ spread_at(const struct spread *s, const om_shape *x, int64_t i)
 	return at;
 }
 
-/* Elements [first, first + n) of a row, x to (x - mean) * factor * scale + bias. */
+/* For elements [first, first + n) of a row: x becomes (x - mean) * factor * scale + bias. */
 OM_INLINE void
 layer_row(om_dtype t, const om_op_context *c, const struct spread *scale, const struct spread *bias,
 	int64_t first, int64_t n, double mean, double factor)
@@ -404,7 +404,7 @@ layer_normalize(om_dtype t, const om_op_context *c, const struct norm *s, bool c
 
 	for (int64_t row = 0; row < rows; row++) {
 		struct moments m = {0, 0};
-		if (centred)  /* of no elements they are not numbers */
+		if (centred)  /* the moments of zero elements are NaN */
 			m = moments_of(t, c->in[0].data, row * n, n);
 		for (int64_t i = 0; i < n && !centred; i++) {
 			const double v = om_get(t, c->in[0].data, row * n + i);
@@ -562,8 +562,8 @@ lrn_infer(om_op_context *c)
 	return om_infer_same(c);
 }
 
-/* The squares of a window of channels, summed anew for each: a running sum
- * would carry rounding along. */
+/* The squares of a window of channels, summed from scratch for each window: a running sum would
+ * accumulate rounding errors. */
 OM_INLINE void
 lrn_channel(om_dtype t, const om_op_context *c, const struct norm *s, int64_t image, int64_t channel, int64_t volume, double *sum)
 {
@@ -701,7 +701,7 @@ static const om_attr_spec mvn_attrs[] = {
 	{0}
 };
 
-/* Which axes the moments are taken over. */
+/* The axes over which the moments are computed. */
 static om_status
 mvn_axes(const om_op_context *c, bool over[OM_MAX_RANK])
 {
@@ -739,8 +739,7 @@ mvn_infer(om_op_context *c)
 	return c->in[0].shape.rank < 0 ? OM_OK : mvn_axes(c, over);
 }
 
-/* The offset of number `i` among the elements over the axes that are, or are
- * not, chosen. */
+/* The offset of element `i` among the axes with over[] equal to `chosen`. */
 static int64_t
 chosen_at(const om_shape *s, const bool *over, bool chosen, int64_t i)
 {

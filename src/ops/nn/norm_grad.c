@@ -1,13 +1,13 @@
-/* BatchNormalizationGrad: the gradients of a normalisation of batches in training.
+/* BatchNormalizationGrad: the gradients of BatchNormalization in training mode.
  *
- * With h = (x - mean) r, where r is one over the spread of the n elements of a channel:
+ * With h = (x - mean) r, where r is the reciprocal standard deviation of the n elements of a channel:
  *
  *     dx = scale r (dy - sum(dy) / n - (x - mean) r^2 sum(dy (x - mean)) / n)
  *     dscale = r sum(dy (x - mean)), dbias = sum(dy)
  *
- * A channel is gone over three times: for the mean, for the other sums, for dx.  Then all of it has been
- * read, so dx may lie over x or over dy.  The plain form makes x - mean, two products with it, and the
- * terms of dx. */
+ * There are three passes over a channel: for the mean, for the other sums, for dx.  All elements have
+ * then been read, so dx may be computed in place over x or dy.  The decomposed form materializes
+ * x - mean, two products with it, and the terms of dx. */
 #include <config.h>
 
 #include <math.h>
@@ -55,14 +55,15 @@ batch_infer(om_op_context *c)
 /* ---- One channel: a run in each sample. ---- */
 
 struct channel {
-	int64_t first, step, samples, n;  /* elements; from run to run; runs; of a run */
-	double mean, spread;              /* one over it */
+	int64_t first, step, samples, n;  /* offset; stride between runs; number of runs; elements per run */
+	double mean, spread;              /* reciprocal standard deviation */
 	double sum_dy, sum_dyd;
 };
 
 enum { LANES = 8 };
 
-/* Sums go in lanes, and a piece at a time into a double: the same order everywhere. */
+/* Sums use LANES accumulators, which are added to a double per block: the order is the same on all
+ * machines. */
 #define SUMS(name, type)                                                       \
 static void                                                                    \
 name(const type *dy, const type *x, int64_t n, type mean, double sum[4])       \
@@ -112,8 +113,8 @@ struct batch {
 
 static const om_attr_field batch_fields[] = {OM_FIELD(struct batch, FLOAT, epsilon), {0}};
 
-/* The first time for the mean alone; the second time around it, so that no large sums are subtracted.
- * What the mean was off by shows in the sum of the differences. */
+/* The first pass computes the mean only; the second one sums around it, which avoids subtracting large
+ * sums.  The error of the mean is the sum of the differences, and is corrected. */
 OM_INLINE void
 look_at(om_dtype t, const om_op_context *c, struct channel *v)
 {

@@ -1,8 +1,8 @@
-/* Steps of training: parameters, moved against their gradients.
+/* Optimizers: parameters updated by their gradients.
  *
- * Inputs are a rate, a count of steps, then a list of parameters, one of
- * gradients and one or two of states; outputs are the new parameters and the
- * new states.  All that belongs to an element is read before it is written. */
+ * The inputs are a learning rate, an update count, then a list of parameters, a list of gradients and
+ * one or two lists of states; the outputs are the new parameters and the new states.  All inputs of an
+ * element are read before its outputs are written. */
 #include <config.h>
 
 #include <math.h>
@@ -19,7 +19,7 @@ struct rule {
 	bool nesterov;
 };
 
-/* One element: parameter *x, gradient g, states s. */
+/* Update one element: parameter *x, gradient g, states s. */
 typedef void step_fn(const struct rule *r, double *x, double g, double *s);
 
 static void
@@ -50,7 +50,7 @@ momentum_step(const struct rule *r, double *x, double g, double *s)
 	*x -= r->rate * (r->nesterov ? g + r->alpha * s[0] : s[0]);
 }
 
-/* How many parameters, with so many states each. */
+/* The number of parameters, each with `states` states. */
 static uint32_t
 parameters(const om_op_context *c, uint32_t states)
 {
@@ -121,7 +121,7 @@ train(om_op_context *c, uint32_t states, step_fn *step)
 	return OM_OK;
 }
 
-/* Over any input of the same parameter. */
+/* In place over any input of the same parameter. */
 static bool
 train_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 {

@@ -1,4 +1,4 @@
-/* Pools: the largest, the mean or the norm of what is under a window. */
+/* Pooling: the maximum, the mean or the norm of a window. */
 #include <config.h>
 
 #include <math.h>
@@ -11,7 +11,7 @@ enum { AXES = OM_WINDOW_AXES };
 
 /* ---- Shapes. ---- */
 
-/* Every window has to see something of the input. */
+/* Every window must overlap the input. */
 static const char *
 check_pads(const om_op_context *c, const struct om_window *w)
 {
@@ -55,7 +55,7 @@ pool_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* A line of sums. */
+/* Workspace for one line of sums. */
 static uint64_t
 line_scratch(const om_op_context *c)
 {
@@ -73,12 +73,12 @@ pool_cost(const om_op_context *c, om_cost *cost)
 		cost->flops = (double)om_shape_count(&c->out[0].shape) * (double)om_window_volume(w.kernel);
 }
 
-/* What is prepared, of the attributes that the operator has. */
+/* The prepared state; each operator uses the members of its own attributes. */
 struct pool {
 	struct om_window w;
-	double order;                 /* of the norm */
-	bool with_padding;            /* the mean counts it */
-	bool by_column;               /* indices do */
+	double order;                 /* of the Lp norm */
+	bool with_padding;            /* the mean includes the padding */
+	bool by_column;               /* indices are column-major */
 };
 
 static double
@@ -101,15 +101,15 @@ pool_prepare(om_op_context *c, void **state)
 	return OM_OK;
 }
 
-/* ---- Lines: what all taps add to a line of the output. ---- */
+/* ---- Lines: all filter elements are accumulated into a line of the output. ---- */
 
 enum kind { MAX, SUM, POWER };
 
 struct line {
 	const struct om_window *w;
-	int64_t plane;                /* first element of the channel's image */
+	int64_t plane;                /* offset of the channel's image */
 	int64_t oz, oy;
-	double order;                 /* of the norm */
+	double order;                 /* of the Lp norm */
 };
 
 OM_INLINE void
@@ -190,14 +190,14 @@ static const om_attr_spec max_attrs[] = {
 	{0}
 };
 
-/* What is no number goes before all that are. */
+/* NaN orders above all numbers. */
 OM_INLINE bool
 is_more(float x, float most)
 {
 	return (x > most) | (x != x);
 }
 
-/* The most frequent pool: float, no indices. */
+/* The most frequent case: float32 without indices. */
 static void
 max_floats(const om_op_context *c, const struct om_window *w)
 {
@@ -230,7 +230,7 @@ max_floats(const om_op_context *c, const struct om_window *w)
 	}
 }
 
-/* Where the largest element under a window is; -1 when nothing is. */
+/* The offset of the largest element of a window; -1 if the window is empty. */
 OM_INLINE int64_t
 find_max(om_dtype t, const void *x, int64_t plane, const struct om_window *w, const int64_t *o, int64_t *place)
 {
@@ -259,8 +259,7 @@ find_max(om_dtype t, const void *x, int64_t plane, const struct om_window *w, co
 	return found;
 }
 
-/* Indices count over the whole tensor; column by column when storage_order
- * says so. */
+/* Indices count over the whole tensor, column-major if storage_order is set. */
 OM_INLINE void
 max_with_indices(om_dtype t, const om_op_context *c, const struct pool *s)
 {
@@ -363,7 +362,7 @@ lp_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- Pools of the whole image. ---- */
+/* ---- Global pooling. ---- */
 
 static om_status
 global_infer(om_op_context *c)

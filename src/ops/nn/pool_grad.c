@@ -1,6 +1,6 @@
-/* MaxPoolGrad: what a maximum took goes back to where it took it, by its indices.
+/* MaxPoolGrad: gradients of maxima are scattered to the positions of the maxima, given by their indices.
  *
- * There is no tensor of zeros to be scattered into: the output is cleared, and added to. */
+ * No separate tensor of zeros is required: the output is cleared, then added to. */
 #include <config.h>
 
 #include "ops/gradient_op.h"
@@ -40,7 +40,7 @@ max_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* The place of an index that counts column by column. */
+/* The row-major index of a column-major one. */
 static int64_t
 turned(const struct om_window *w, int64_t index)
 {
@@ -52,7 +52,7 @@ turned(const struct om_window *w, int64_t index)
 
 struct put {
 	struct om_window w;
-	bool by_column;               /* indices count so */
+	bool by_column;               /* indices are column-major */
 };
 
 OM_INLINE om_status

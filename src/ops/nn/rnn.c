@@ -1,8 +1,8 @@
 /* Recurrent layers: LSTM, GRU, RNN.
  *
- * What the input gives to the gates is computed for many steps in one product;
- * the steps then add what the state before gives.  Step `s` of a sequence of n
- * elements is element s, or n - 1 - s in reverse.
+ * The products of the input with W are computed for many steps at once; the steps then add the
+ * contribution of the previous state.  Step `s` of a sequence of n elements processes element s, or n -
+ * 1 - s in reverse.
  */
 #include <config.h>
 
@@ -14,12 +14,12 @@
 #include "opdef/numbers.h"
 #include "opdef/geometry/rnn.h"
 
-/* ---- What a layer is. ---- */
+/* ---- Layer geometry. ---- */
 
 /* Inputs. */
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, P, NIN };
 
-/* While planning, -1 stands for what is not known. */
+/* While planning, -1 means unknown. */
 struct layer {
 	const struct om_rnn_cell *cell;
 	int64_t steps, batch, width, hidden;
@@ -28,7 +28,7 @@ struct layer {
 	bool has_bytes;               /* OM_RNN_BYTES */
 	struct om_activation act[OM_MAX_ACTIVATIONS];
 	float clip;
-	bool input_forget;            /* LSTM: what is not forgotten comes in */
+	bool input_forget;            /* LSTM: coupled input and forget gates */
 	bool reset_after;             /* GRU: linear_before_reset */
 };
 
@@ -135,7 +135,7 @@ rnn_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* ---- Running: for one type of numbers, then for the other. ---- */
+/* ---- Execution: instantiated for float, then for double. ---- */
 
 enum { FLOATS_AT_ONCE = 1 << 16 };
 
@@ -164,7 +164,7 @@ check_lengths(const om_op_context *c, const struct layer *l, bool *is_uniform)
 	return OM_OK;
 }
 
-/* c (rows of `c_row`) += a (m by k, rows of `a_row`) times b, of which rows are columns here. */
+/* c (row stride `c_row`) += a (m by k, row stride `a_row`) times the transpose of b. */
 static void
 float_product(const float *a, int64_t a_row, const float *b, float *c, int64_t c_row, int64_t m, int64_t n, int64_t k,
 	void *room)

@@ -1,5 +1,5 @@
-/* The steps of recurrent layers: included by rnn.c for each type of numbers, which
- * is REAL; FOR_REAL() names what belongs to it. */
+/* The steps of recurrent layers: included by rnn.c once per floating-point type, which is REAL;
+ * FOR_REAL() makes names specific to it. */
 #define activate_one FOR_REAL(activate_one)
 #define activate FOR_REAL(activate)
 #define state_of FOR_REAL(state_of)
@@ -56,16 +56,16 @@ activate(const struct om_activation *a, REAL clip, REAL *x, int64_t n)
 struct state_of {
 	const om_op_context *c;
 	struct layer l;
-	const REAL *in[NIN];         /* as floats; NULL: not given */
-	int64_t chunk;                /* steps whose products with W are made at once */
+	const REAL *in[NIN];         /* as REAL; NULL: absent */
+	int64_t chunk;                /* steps whose products with W are computed at once */
 	REAL *gates_of_x;            /* chunk, batch, gates */
 	REAL *gates;                 /* batch, gates */
 	REAL *state[2];              /* batch, hidden: hidden state, cell state */
 	REAL *next;                  /* batch, hidden */
 	REAL *bias;                  /* gates */
 	void *room;
-	bool is_uniform;              /* every sequence takes all steps */
-	/* Of the direction at work. */
+	bool is_uniform;              /* every sequence has the full number of steps */
+	/* State of the current direction. */
 	int dir;
 	bool reverse;
 	const struct om_activation *act;
@@ -84,7 +84,7 @@ piece(char *base, uint64_t *at, uint64_t a, uint64_t b)
 	return base ? base + from : NULL;
 }
 
-/* Cut up the scratch; the number of bytes. */
+/* Assign the scratch buffers; returns the number of bytes. */
 static uint64_t
 cut(struct state_of *r, char *base)
 {
@@ -125,7 +125,7 @@ scratch_of(const om_op_context *c)
 	return cut(&r, NULL);
 }
 
-/* The product of W with X: `m` elements from `time` on, `stride` apart. */
+/* The product of W and X, plus the bias: `m` elements, starting at `x`, `stride` apart. */
 static void
 times_w(const struct state_of *r, const REAL *x, int64_t m, int64_t stride, REAL *to, int64_t to_row)
 {
@@ -136,8 +136,8 @@ times_w(const struct state_of *r, const REAL *x, int64_t m, int64_t stride, REAL
 	product(x, stride, r->w, to, to_row, m, n, r->l.width, r->room);
 }
 
-/* Fill gates_of_x for steps [s0, s1): one product where the elements lie in one
- * piece, else one for every sequence. */
+/* Fill gates_of_x for steps [s0, s1): one product if the elements are contiguous, otherwise one per
+ * sequence. */
 static void
 gates_of_steps(const struct state_of *r, int64_t s0, int64_t s1)
 {
@@ -159,7 +159,7 @@ gates_of_steps(const struct state_of *r, int64_t s0, int64_t s1)
 	}
 }
 
-/* What bytes leave of n numbers, on a grid that has 0. */
+/* Quantise n numbers to 8 bits and back, with a scale and zero point that represent 0 exactly. */
 static void
 in_bytes(const REAL *x, int64_t n, REAL *to)
 {
@@ -174,7 +174,8 @@ in_bytes(const REAL *x, int64_t n, REAL *to)
 		to[i] = (fmin(fmax(rint(x[i] / scale) + zero, (REAL)0), (REAL)255) - zero) * scale;
 }
 
-/* to (batch by n, rows of `to_row`) += state times rows [first, first + n) of R. */
+/* to (row stride `to_row`) += state (batch by hidden) times the transpose of rows [first, first + n) of
+ * R. */
 static void
 times_r(const struct state_of *r, const REAL *state, int64_t first, int64_t n, REAL *to, int64_t to_row)
 {
@@ -183,7 +184,7 @@ times_r(const struct state_of *r, const REAL *state, int64_t first, int64_t n, R
 	product(state, h, r->r + first * h, to, to_row, r->l.batch, n, h, r->room);
 }
 
-/* ---- The cells: gates of a sequence (products added) to its next state. ---- */
+/* ---- The cells: from the gates of a sequence (products added) to its next state. ---- */
 
 static void
 add_peephole(const struct state_of *r, int gate, const REAL *cell, REAL *x)
@@ -234,8 +235,8 @@ lstm_step(const struct state_of *r, const bool *active)
 				r->state[1] + b * r->l.hidden);
 }
 
-/* Gates: update, reset, hidden.  The reset gate works on the state before its
- * product with R, or, with linear_before_reset, on the product. */
+/* Gates: update, reset, hidden.  The reset gate is applied to the state before its product with R, or,
+ * with linear_before_reset, to the product. */
 static void
 gru_step(const struct state_of *r, const bool *active)
 {
@@ -276,7 +277,7 @@ rnn_step(const struct state_of *r, const bool *active)
 	}
 }
 
-/* ---- A direction. ---- */
+/* ---- One direction. ---- */
 
 static void
 put_row(const om_tensor *t, int64_t row, const REAL *x, int64_t n)
@@ -289,7 +290,7 @@ put_row(const om_tensor *t, int64_t row, const REAL *x, int64_t n)
 		memcpy((REAL *)t->data + row * n, x, (size_t)n * sizeof *x);
 }
 
-/* The row of a state for sequence `b`. */
+/* The row of sequence `b` in a state tensor. */
 static int64_t
 state_row(const struct state_of *r, int64_t b)
 {
@@ -326,7 +327,7 @@ start_states(const struct state_of *r)
 		}
 }
 
-/* Both biases in one, but for the part of a GRU that the reset gate scales. */
+/* The sum of both biases, except for the part of a GRU that the reset gate scales. */
 static void
 start_bias(const struct state_of *r)
 {
@@ -365,7 +366,7 @@ run_direction(struct state_of *r, void (*step)(const struct state_of *, const bo
 
 	for (int64_t s0 = 0; s0 < l->steps; s0 += r->chunk) {
 		const int64_t s1 = l->steps - s0 < r->chunk ? l->steps : s0 + r->chunk;
-		/* Rows of sequences that are over stay defined. */
+		/* Rows of finished sequences remain initialized. */
 		if (!r->is_uniform)
 			memset(r->gates_of_x, 0, (size_t)(r->chunk * row) * sizeof(REAL));
 		gates_of_steps(r, s0, s1);
@@ -394,7 +395,7 @@ run(om_op_context *c)
 	for (uint32_t k = 0; k < c->op->nin && k < NIN; k++)
 		if (r.in[k] && om_is_half(c->in[k].type))
 			om_widen(c->in[k].type, c->in[k].data, om_shape_count(&c->in[k].shape), (void *)r.in[k]);
-	/* Elements behind the end of a sequence are 0. */
+	/* Elements after the end of a sequence are 0. */
 	if (om_has_out(c, 0) && !r.is_uniform && om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes))
 		memset(c->out[0].data, 0, bytes);
 	step = r.l.cell->kind == OM_RNN_LSTM ? lstm_step : r.l.cell->kind == OM_RNN_GRU ? gru_step : rnn_step;

@@ -1,8 +1,8 @@
-/* Softmax and its kin: along an axis, each line of elements on its own.
+/* Softmax and related operators: each line of elements along an axis is independent.
  *
- * A line is read to its end before its first element is written, and after
- * that each element before it is written itself: so the output may lie over
- * the input.  16-bit floats are computed in scratch. */
+ * A line is read completely before its first element is written, and afterwards each element is read
+ * before it is written.  The output may therefore be computed in place over the input.  16-bit floats
+ * are computed in scratch. */
 #include <config.h>
 
 #include <tgmath.h>
@@ -15,10 +15,10 @@
 #include "opdef/numbers.h"
 #include "opdef/types.h"
 
-/* Lines that are not contiguous go in groups of neighbours. */
+/* Lines that are not contiguous are processed in groups of adjacent lines. */
 enum { COLUMNS = 64, LANES = 8 };
 
-/* Before version 13 everything from the axis on is one line. */
+/* Before version 13 all axes from `axis` on form one line. */
 static bool
 lines_of(const om_op_context *c, struct om_lines *l)
 {
@@ -49,8 +49,8 @@ lines_of(const om_op_context *c, struct om_lines *l)
 typedef void line_fn(void *out, const void *in, int64_t n);
 typedef void column_fn(void *out, const void *in, int64_t n, int64_t stride, int64_t width);
 
-/* The largest element, and the sum of exp(x - largest): in a few lanes, which
- * the compiler can vectorise and which round less than one. */
+/* The largest element, and the sum of exp(x - largest): in several accumulators, which the compiler can
+ * vectorise and whose rounding error is smaller than that of one. */
 #define SUMS(type, T)                                                          \
 	static T                                                               \
 	largest_##type(const T *x, int64_t n)                                  \
@@ -138,7 +138,7 @@ typedef void column_fn(void *out, const void *in, int64_t n, int64_t stride, int
 				y[i * stride + j] = x[i * stride + j] - high[j] - sum[j]; \
 	}
 
-/* One at the first of the largest. */
+/* One at the first of the largest elements. */
 #define HARDMAX(type, T)                                                       \
 	static void                                                            \
 	hardmax_columns_##type(void *out, const void *in, int64_t n, int64_t stride, int64_t width) \
@@ -189,7 +189,7 @@ static const struct loops hardmax_loops[OM_NDTYPE] = {ON_FLOATS(LOOPS, hardmax)}
 struct softmax {
 	struct om_lines l;
 	size_t size;              /* of an element */
-	om_dtype as;              /* what is computed */
+	om_dtype as;              /* type of the computation */
 };
 
 static om_status
@@ -219,7 +219,7 @@ softmax_scratch(const om_op_context *c)
 	return bytes;
 }
 
-/* A group of lines through float32 in scratch, side by side. */
+/* Process a group of adjacent lines as float32 in scratch. */
 static void
 by_scratch(om_op_context *c, const struct loops *f, char *y, const char *x, const struct om_lines *l, int64_t width)
 {
