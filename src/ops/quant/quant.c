@@ -1,4 +1,4 @@
-/* Quantisation: numbers as small integers with a scale and a zero point. */
+/* Quantisation: floating-point numbers as low-precision values with a scale and a zero point. */
 #include <config.h>
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 /* ---- Elements. ---- */
 
-/* Types of four and two bits are packed, the first element in the lowest. */
+/* 4-bit and 2-bit types are packed, the first element in the lowest bits. */
 static int32_t
 integer_at(const om_tensor *t, int64_t i)
 {
@@ -28,7 +28,7 @@ integer_at(const om_tensor *t, int64_t i)
 	}
 }
 
-/* In order: what lies behind an element in its byte is cleared. */
+/* Elements must be written in order: the bits above an element in its byte are cleared. */
 static void
 put_packed(const om_tensor *t, int64_t i, int32_t v)
 {
@@ -68,14 +68,14 @@ is_float(om_dtype t)
 	return t == OM_FLOAT32 || t == OM_FLOAT64 || om_is_half(t);
 }
 
-/* Of what scales are: also whole numbers, and powers of two.  None is a double. */
+/* Allowed types of scales: integers and powers of two (float8e8m0), too, but not double. */
 static bool
 is_scale(om_dtype t)
 {
 	return (is_float(t) && t != OM_FLOAT64) || t == OM_INT32 || t == OM_FLOAT8E8M0;
 }
 
-/* ---- Where the scale of an element is. ---- */
+/* ---- Locating the scale of an element. ---- */
 
 static const om_attr_spec linear_attrs[] = {
 	{"axis", OM_ATTR_INT, .i = 1},
@@ -86,11 +86,11 @@ static const om_attr_spec linear_attrs[] = {
 	{0}
 };
 
-/* Elements are (outer, n, inner); so are scales, with n or a number of blocks. */
+/* Elements are viewed as (outer, n, inner); scales likewise, with n or the number of blocks. */
 struct grid {
 	int64_t outer, n, inner;
 	int64_t block;                /* elements along the axis that share a scale */
-	bool by_element;              /* scales have the outer and inner axes too */
+	bool by_element;              /* scales also have the outer and inner axes */
 };
 
 static om_status
@@ -104,7 +104,7 @@ check_scale(const om_op_context *c)
 	if (block < 0)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "block_size is %lld", (long long)block);
 	if (x->rank < 0 || s->rank < 0 || s->rank == 0 || (s->rank == 1 && om_dims_agree(s->dim[0], 1)))
-		return OM_OK;  /* one, as far as is known: no axis is asked for */
+		return OM_OK;  /* a single scale, as far as is known: the axis is irrelevant */
 	if (!om_axis(axis, x->rank, &at))
 		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld in rank %d",
 			(long long)axis, x->rank);
@@ -138,7 +138,7 @@ grid_of(const om_op_context *c)
 		block ? block : 1, block != 0};
 }
 
-/* The scale of element (o, i, k). */
+/* The index of the scale of element (o, i, k). */
 static int64_t
 scale_at(const struct grid *g, int64_t o, int64_t i, int64_t k)
 {
@@ -159,18 +159,18 @@ check_zero(const om_op_context *c)
 struct quantized {
 	struct grid g;
 	bool saturate;
-	int32_t least, most;          /* what the small type holds */
+	int32_t least, most;          /* range of the quantised type */
 };
 
-/* Place `k` of all elements: its scale. */
+/* The index of the scale of element `k`. */
 static int64_t
 scale_of(const struct grid *g, int64_t k)
 {
 	return scale_at(g, k / (g->n * g->inner), k / g->inner % g->n, k % g->inner);
 }
 
-/* Floats of eight, six and four bits: they go through pieces of `CHUNK` elements,
- * which begin at whole bytes. */
+/* Floats of eight, six and four bits are converted in chunks of `CHUNK` elements, which start at byte
+ * boundaries. */
 enum { CHUNK = 256 };
 
 static bool
@@ -186,7 +186,7 @@ piece_at(const om_tensor *t, int64_t k)
 	return (char *)t->data + (size_t)k * om_dtype_bits(t->type) / 8;
 }
 
-/* The zero points, which are zero where they make sense; NULL: none. */
+/* The zero points as floats; NULL: none. */
 static float *
 small_zeros(const om_op_context *c)
 {
@@ -249,7 +249,7 @@ quantize_infer(om_op_context *c)
 	return check_scale(c);
 }
 
-/* Elements that share a scale, from floats to bytes: what is met most. */
+/* Elements that share a scale, from float32 to 8 bits: the most frequent case. */
 static void
 quantize_run(const float *x, int64_t n, float scale, int32_t zero, int32_t least, int32_t most, uint8_t *y)
 {
@@ -382,7 +382,7 @@ dynamic_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* The range always has 0 in it, so that 0 stays exact. */
+/* The range always includes 0, so that 0 is represented exactly. */
 static om_status
 dynamic_cpu(om_op_context *c)
 {
@@ -428,7 +428,7 @@ conv_infer(om_op_context *c)
 	return om_conv_infer(c, X, W);
 }
 
-/* One for all, or one for each output channel. */
+/* One element, or one per output channel. */
 static om_status
 check_channels(const om_op_context *c, const struct om_conv *v)
 {
@@ -475,7 +475,7 @@ struct images {
 	const struct om_conv *v;
 };
 
-/* The bytes that sums become: see om_byte_images. */
+/* Convert sums to 8-bit results: see om_byte_images. */
 static void
 conv_put(const void *of, int64_t i, int64_t at, int64_t n, const int32_t *sums)
 {
