@@ -27,13 +27,13 @@ enum {
 /* A list attribute: a member of a state, filled by om_attr_fields(). */
 typedef struct om_ints {
 	const int64_t *v;         /* NULL: absent, without default */
-	size_t n;
+	size_t n;                 /* elements */
 } om_ints;
 
 /* The same, of floating-point numbers. */
 typedef struct om_floats {
 	const float *v;           /* NULL: absent, without default */
-	size_t n;
+	size_t n;                 /* elements */
 } om_floats;
 
 /* The location of an attribute in the state of a kernel.  Depending on `kind`, the member is an

@@ -92,9 +92,8 @@ enum { OM_VARIADIC = 255 };
 
 /* A set of element types, one bit per type. */
 #define OM_TYPES(type)    (UINT32_C(1) << (type))
-/* In place of a set: the same type as input `k`, which is one of the first seven. */
 enum { OM_SET_LIKE_BIT = 29 };
-/* In place of a set: the type of input `k`, one of the first seven. */
+/* In place of a set: the same type as input `k`, which is one of the first seven. */
 #define OM_SAME_AS(k)     (((uint32_t)(k) + 1) << OM_SET_LIKE_BIT)
 enum { OM_MAX_TYPED_INPUTS = 16 };
 

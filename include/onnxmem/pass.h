@@ -69,7 +69,7 @@ typedef struct om_run {
 /* A pass: its declarations and its entry point. */
 typedef struct om_pass {
 	size_t struct_size;              /* first two fields; set by OM_PASS */
-	int abi;
+	int abi;                         /* OM_PASS_ABI of the headers that it was compiled with */
 	const char *name;                /* in pipelines; also the name of its file */
 	const char *brief;               /* one-line description */
 	unsigned needs, gives, keeps;    /* OM_HAS_...; facts not in `keeps` are invalidated */

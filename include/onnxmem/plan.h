@@ -155,6 +155,12 @@ OM_API om_pool *om_plan_wanted(const om_prog *p, om_arena *mem, uint32_t *n);
 /* Make the plan for buffers packed into these pools; it becomes p->plan. */
 OM_API void om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, const char *strategy);
 
+/* The arena and the offset in bytes, from the start of that arena, of the value called `name`.  False, and
+ * nothing is written, when no value has this name or the plan does not place it in an arena.  Either of
+ * `arena` and `offset` may be NULL. */
+OM_API bool om_plan_offset(const om_prog *p, const om_plan *plan, const char *name, uint32_t *arena,
+	uint64_t *offset);
+
 /* OM_BUDGET if an arena of the plan is larger than its limit or, unless `budget` is 0, if all arenas
  * together are larger than `budget`.  The message names the step and the op, and what is live there. */
 OM_API om_status om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget);
