@@ -64,7 +64,7 @@ def _(b):
     assert b.eval("document.title") == "digits.onnx - onnxmem"
     assert b.eval("onnxmem.boxes.length") == 9
     text = b.eval("document.body.innerText")
-    assert "6.00 KiB" in text and "optimal" in text and "60.2 %" in text and "Alive at the peak: step 4" in text, text
+    assert "6.00 KiB" in text and "optimal" in text and "60.2 %" in text and "Live at the peak: step 4" in text, text
     x, y = box(b, "c3")
     pixel = b.eval("(() => { const m = document.getElementById('map'), r = m.getBoundingClientRect(); "
                    "return [...m.getContext('2d').getImageData(%f - r.left + 20, %f - r.top + 20, 1, 1).data]; })()" % (x, y))
@@ -74,7 +74,7 @@ def _(b):
     table = b.eval("[...document.querySelectorAll('#tables table')[1].rows].map(r => [...r.cells].map(c => c.innerText))")
     assert table[0] == ["strategy", "order of the file", "order bfs", "order mem", "whatever the order"], table
     assert table[1][0] == "naive" and table[-1][0] == "lower bound" and table[-1][3] == "6.00 KiB", table
-    assert any(row[0] == "pack" and row[3].split() == ["6.00", "KiB", "optimal"] for row in table), table
+    assert any(row[0] == "packer" and row[3].split() == ["6.00", "KiB", "optimal"] for row in table), table
     shot(b, "small")
 
 
@@ -85,7 +85,7 @@ def _(b):
     b.mouse("mouseMoved", x - 20, y)        # in its first step: in the second r2 lies over it
     tip = b.eval("document.getElementById('tip').innerText")
     assert not b.eval("document.getElementById('tip').hidden")
-    for words in ("c2", "Conv", "float32[1,8,8,8]", "2.00 KiB", "steps 2 to 3", "storage of its own", "not over r1: Conv reads it again"):
+    for words in ("c2", "Conv", "float32[1,8,8,8]", "2.00 KiB", "steps 2 to 3", "storage of its own", "not over r1: Conv reads it after its first write"):
         assert words in tip, tip
     b.mouse("mouseMoved", *box(b, "r2"))
     assert "computed over c2" in b.eval("document.getElementById('tip').innerText")
@@ -99,7 +99,7 @@ def _(b):
     b.click(*box(b, "r1"))
     assert b.eval("onnxmem.state().selected") == "r1"
     side = b.eval("document.getElementById('side').innerText")
-    assert "In the same storage" in side and "sum" in side and "Alive at the peak." in side, side
+    assert "In the same storage" in side and "sum" in side and "Live at the peak." in side, side
     b.eval("document.querySelector('tr[data-box]').click()")
     assert b.eval("onnxmem.state().selected") == "c3"
 
@@ -186,7 +186,7 @@ def _(b):
     b.open(page(MODELS + "/digits.onnx", "--arena", "fast=4K", "--arena", "slow"))
     assert b.eval("onnxmem.D.arenas.length") == 2 and "slow" in b.eval("document.querySelector('#tables').innerText")
     b.open(page(MODELS + "/digits.onnx", "--order-free"))
-    assert b.eval("onnxmem.D.peak.step") is None and "Needed at once in some order" in b.eval("document.body.innerText")
+    assert b.eval("onnxmem.D.peak.step") is None and "Live at once in some order" in b.eval("document.body.innerText")
 
 
 @test("names that are no friends of pages")
