@@ -256,13 +256,18 @@ om_net_score(om_cli *c, om_net *net, const om_trainer *t, int64_t batch, om_scor
 
 	*out = (om_score){0};
 	OM_TRY(om_model_import(c->session, net->model, &r.prog));
-	om_arena *mem = c->mem;          /* private to this evaluation */
+	const om_cli outer = *c;         /* memory and the list of passes are private to this evaluation */
 	c->mem = om_arena_new();
+	c->ran = NULL;
+	c->nran = c->capran = 0;
 	om_status st = rate(&r, t, out);
 	if (st != OM_OK)
 		om_note(c->session, st, "rating %s", net->path);
 	om_arena_free(c->mem);
-	c->mem = mem;
+	c->mem = outer.mem;
+	c->ran = outer.ran;
+	c->nran = outer.nran;
+	c->capran = outer.capran;
 	om_exec_free(r.exec);
 	om_prog_free(r.prog);
 	if (!out->is_share && out->all)

@@ -21,10 +21,13 @@ check_op(om_host *h, const om_prog *p, const om_op *op)
 	return OM_OK;
 }
 
-/* The type and shape of a value before inference. */
+/* What inference writes into a value, as it was before. */
 struct known {
 	om_type type;
 	om_shape shape;
+	const om_tensor *data;
+	const om_symbolic_elem *elem;
+	bool is_const;
 };
 
 static om_status
@@ -35,7 +38,8 @@ check_shapes(om_host *h, om_prog *p, om_arena *mem)
 	const om_value *wrong = NULL;
 
 	for (uint32_t k = 0; k < n; k++)
-		was[k] = (struct known){p->values[k]->type, p->values[k]->shape};
+		was[k] = (struct known){p->values[k]->type, p->values[k]->shape, p->values[k]->data, p->values[k]->elem,
+			p->values[k]->is_const};
 	const om_status st = om_block_infer(h->session, p, p->first);
 	for (uint32_t k = 0; k < n; k++) {
 		om_value *v = p->values[k];
@@ -43,6 +47,9 @@ check_shapes(om_host *h, om_prog *p, om_arena *mem)
 		wrong = same || wrong ? wrong : v;
 		v->type = was[k].type;
 		v->shape = was[k].shape;
+		v->data = was[k].data;
+		v->elem = was[k].elem;
+		v->is_const = was[k].is_const;
 	}
 	return st != OM_OK || !wrong ? st : om_fail(h->session, OM_IR, "fact shapes does not hold: inference gives %s another "
 		"type or shape", wrong->name);
