@@ -293,17 +293,6 @@ is_free(const om_op *op, uint32_t k)
 	return op->is_folded || op->out[k]->is_const || om_op_view(op, k, &of);
 }
 
-/* What a loop takes over may be written over there, or be what it gives where it does not run: two loops
- * that each had their own would share it, and copy. */
-static bool
-is_carried(const om_value *v)
-{
-	for (const om_use *u = v->first_use; u; u = u->next)
-		if (u->op && u->op->nbody)
-			return true;
-	return false;
-}
-
 /* Is no more alive at any step when `first` does what `op` did? */
 static bool
 keeps_lifetimes(const om_op *first, const om_op *op)
@@ -316,7 +305,7 @@ keeps_lifetimes(const om_op *first, const om_op *op)
 		const om_value *v = first->out[k];
 		if (!v || !op->out[k]->nuse || is_free(first, k))
 			continue;
-		if (is_carried(v) || is_carried(op->out[k]))
+		if (om_value_enters_body(v) || om_value_enters_body(op->out[k]))
 			return false;
 		const uint32_t until = last_place(v, NULL);
 		if (until >= holder->index)

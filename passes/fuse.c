@@ -44,22 +44,12 @@ is_whole(const om_value *v)
 	return owner == v || om_value_bytes(owner) == om_value_bytes(v);
 }
 
-/* What a loop takes over may be written over there, or be what it gives where it does not run. */
-static bool
-is_carried(const om_value *v)
-{
-	for (const om_use *u = v->first_use; u; u = u->next)
-		if (u->op && u->op->nbody)
-			return true;
-	return false;
-}
-
 /* May `v` be kept in place of `old`, which was as large?  Two loops that each had their own of the
  * two would share it, and copy. */
 static bool
 may_keep(const om_value *v, const om_value *old)
 {
-	return is_whole(v) && (v->nuse <= 1 || (!is_carried(v) && !is_carried(old)));
+	return is_whole(v) && (v->nuse <= 1 || (!om_value_enters_body(v) && !om_value_enters_body(old)));
 }
 
 /* Element `k` of a constant of floats or integers as a double; false for other types. */

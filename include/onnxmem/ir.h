@@ -320,9 +320,6 @@ OM_API bool om_target_find(const char *text, om_target *out);  /* false: no such
 OM_API om_prog *om_prog_new(void);
 OM_API void om_prog_free(om_prog *p);         /* NULL is permitted */
 
-/* Copy the plan options of `from` to `to`: target, alignment, arenas, one order or all. */
-OM_API void om_prog_copy_plan_options(om_prog *to, const om_prog *from);
-
 /* Text is the second representation of a program: parsing a dump gives the same program, up to elided
  * data.  Constants of more than 256 bytes are elided unless all data is requested, and are read back
  * without elements.  Facts found by passes follow each line as a comment, while they are valid.

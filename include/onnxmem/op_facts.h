@@ -35,10 +35,6 @@ typedef struct om_op_facts {
 	bool *is_unplanned;      /* by value id: see om_value_unplanned() */
 } om_op_facts;
 
-/* Compute the facts; all memory is from `mem`.  Requires OM_HAS_SHAPES and OM_HAS_CONST. Linear in the
- * pairs of an output and an input. */
-OM_API const om_op_facts *om_op_facts_new(const om_prog *p, om_arena *mem);
-
 /* The facts of the current program, computed on first use and owned by the program.  Building and
  * binding invalidate them, and so does the host after a pass that does not keep OM_HAS_SHAPES and
  * OM_HAS_CONST; they are recomputed on the next call. */

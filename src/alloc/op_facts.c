@@ -137,8 +137,9 @@ find_values(struct facts *w)
 
 /* ---- All. ---- */
 
-const om_op_facts *
-om_op_facts_new(const om_prog *p, om_arena *mem)
+/* Linear in the pairs of an output and an input of every op. */
+static const om_op_facts *
+find_facts(const om_prog *p, om_arena *mem)
 {
 	om_op_facts *f = OM_NEW(mem, om_op_facts);
 	struct facts w = {.p = p, .mem = mem, .tmp = om_arena_new(), .f = f};
@@ -157,7 +158,7 @@ const om_op_facts *
 om_prog_op_facts(om_prog *p)
 {
 	if (!p->op_facts || p->op_facts->nop != p->nop || p->op_facts->nvalue != p->nvalue)
-		p->op_facts = om_op_facts_new(p, p->mem);
+		p->op_facts = find_facts(p, p->mem);
 	return p->op_facts;
 }
 

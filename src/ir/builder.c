@@ -33,20 +33,6 @@ om_prog_free(om_prog *p)
 	om_arena_free(p->mem);
 }
 
-void
-om_prog_copy_plan_options(om_prog *to, const om_prog *from)
-{
-	to->target = from->target;
-	to->align = from->align;
-	to->parallel_safe = from->parallel_safe;
-	to->nwant = from->nwant;
-	to->want = from->nwant ? om_memdup(to->mem, from->want, from->nwant * sizeof *from->want) : NULL;
-	for (uint32_t k = 0; k < to->nwant; k++) {
-		to->want[k].name = om_strdup(to->mem, from->want[k].name);
-		to->want[k].device = om_strdup(to->mem, from->want[k].device);
-	}
-}
-
 bool
 om_prog_alias_io(om_prog *p, uint32_t result, uint32_t param)
 {

@@ -142,6 +142,15 @@ is_result(const om_value *v)
 }
 
 bool
+om_value_enters_body(const om_value *v)
+{
+	for (const om_use *u = v->first_use; u; u = u->next)
+		if (u->op && u->op->nbody)
+			return true;
+	return false;
+}
+
+bool
 om_value_can_stand_for(const om_value *by, const om_value *old)
 {
 	if (by == old)
