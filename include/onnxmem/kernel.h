@@ -75,7 +75,9 @@ typedef struct om_kernel {
 	 * be replaced.  Types and shapes of c->in and c->out are known and do not change until the next
 	 * `prepare`, except for outputs of data-sized operators; the arrays c->in and c->out do not move.
 	 * Elements are available where data is set, which is for constants.  Nothing else may be read or
-	 * written.  Fails with om_op_fail() for ops that it cannot compute. */
+	 * written.  While planning (c->sizes_only) dims may be larger than any memory: a table whose size
+	 * grows with the tensors must be left out then.  Fails with om_op_fail() for ops that it cannot
+	 * compute. */
 	om_status (*prepare)(om_op_context *c, void **state);
 
 	/* Scratch bytes that `run` requires, after `prepare`; a function of types and shapes.

@@ -34,6 +34,8 @@ struct om_op_context {
 	void *scratch;            /* for kernels: as many bytes as `scratch` returned, aligned to 64 */
 	const struct om_kernel *kernel;  /* the selected kernel; see onnxmem/kernel.h */
 	void *state;              /* for kernels: the state created by its `prepare` */
+	bool sizes_only;          /* for `prepare`: only `workspace` is called next, so that tables whose
+	                             size grows with the tensors need not be computed */
 	/* For kernels of operators with OM_DATA_DEPENDENT_SHAPE: allocates storage for output `k` of the
 	 * given shape and sets out[k].  During folding also for kernels that may return splats, when
 	 * they need storage for all elements of an output.  NULL in all other calls. */

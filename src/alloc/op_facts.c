@@ -84,6 +84,7 @@ find_op(struct facts *w, const om_op *op, om_op_fact *to)
 		find_inplace(w, op, to);
 	if (row->subbuffer && op->nout && op->out[0])
 		find_subbuffers(w, op, to);
+	w->call.sizes_only = true;
 	if (om_kernel_bind(&w->call, NULL) == OM_OK)
 		to->workspace = om_kernel_workspace(&w->call);
 }

@@ -328,6 +328,40 @@ addresses_keep_the_alignment(void)
 		}
 }
 
+/* ---- Planning takes memory for the program, not for its tensors. ---- */
+
+static bool
+is_small(void *arg, size_t n)
+{
+	(void)arg;
+	return n < (size_t)1 << 24;
+}
+
+static void
+tables_of_kernels_are_not_built_by_planning(void)
+{
+	static const char *const ops[] = {
+		"\t%p = const int64[2] {4, 0}\n\t%y = Pad(%x, %p) {mode = \"reflect\"}\n",
+		"\t%s = const float32[1] {2.0}\n\t%y = Resize(%x, _, %s) {mode = \"nearest\"}\n",
+		"\t%s = const float32[1] {2.0}\n\t%y = Resize(%x, _, %s) {mode = \"linear\"}\n",
+	};
+
+	for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++) {
+		om_session *s = om_session_new();
+		om_prog *p = NULL;
+		char text[512];
+		om_session_memory(s, is_small, NULL);
+		snprintf(text, sizeof text, "program \"t\" ir 8 opset 18\n^g(%%z: float32[1099511627776]) {\n"
+			"\t%%x = Neg(%%z)\n%s\tret %%y\n}\n", ops[k]);
+		CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
+		CU_ASSERT_EQUAL(plan_program(s, p), OM_OK);
+		if (*om_message(s))
+			printf("%s\n", om_message(s));
+		om_prog_free(p);
+		om_session_free(s);
+	}
+}
+
 static CU_TestInfo memory_tests[] = {
 	{"every refusal is a status", every_refusal_is_a_status},
 	{"every refusal in files is a status", every_refusal_in_files_is_a_status},
@@ -335,6 +369,7 @@ static CU_TestInfo memory_tests[] = {
 	{"every refusal in packing is a status", every_refusal_in_packing_is_a_status},
 	{"a guard releases what was made under it", a_guard_releases_what_was_made_under_it},
 	{"addresses keep the alignment", addresses_keep_the_alignment},
+	{"tables of kernels are not built by planning", tables_of_kernels_are_not_built_by_planning},
 	CU_TEST_INFO_NULL
 };
 UNIT_SUITE("running out of memory", memory_tests);

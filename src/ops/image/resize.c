@@ -161,7 +161,7 @@ resize_prepare(om_op_context *c, void **state)
 	if (!s->is_nearest && !om_attr_is(c->op, "mode", "linear") && !om_attr_is(c->op, "mode", "bilinear")
 	    && !om_attr_is(c->op, "mode", "cubic"))
 		return om_resize_unknown(c, "mode");
-	s->is_ready = !om_is_steered(c);
+	s->is_ready = !om_is_steered(c) && !c->sizes_only;
 	return s->is_ready ? resize_plan(c, s) : OM_OK;
 }
 

@@ -492,7 +492,7 @@ pad_plan(const om_op_context *c, struct pad *s)
 		return OM_OK;
 	if (s->mode == CONSTANT)
 		plan_rest(c, s);
-	else if (c->in[0].shape.rank > 0)
+	else if (c->in[0].shape.rank > 0 && !c->sizes_only)
 		OM_TRY(pad_table(c, &s->p, s->mode, s->table));
 	return OM_OK;
 }
