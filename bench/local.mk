@@ -5,7 +5,7 @@ check_PROGRAMS += bench/plan bench/nets
 bench_pack_SOURCES = %D%/pack.c src/cli/pack_csv.c src/cli/pack_csv.h src/cli/table.c src/cli/table.h
 bench_pack_LDADD = libonnxmem-pack.la
 bench_scale_LDADD = libonnxmem-pack.la
-EXTRA_DIST += %D%/compare.py %D%/fused.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/steps.py %D%/torchstep.py
+EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/fused.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/steps.py %D%/torchstep.py
 
 .PHONY: bench-loop bench-pack bench-plan bench-scale bench-small-ops
 bench-loop: all bench/loop$(EXEEXT)

@@ -17,6 +17,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/arena_internal.h"
+#include "opdef/kernel_call.h"
+#include "opdef/op_context.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/kernel.h"
 #include "onnxmem/onnx.h"

@@ -18,6 +18,8 @@
 #include <onnxmem/onnx.h>
 #include <onnxmem/pass.h>
 
+#include "ir/edit.h"
+
 enum { MOST = 1000 };
 
 #define FRONT  "inline,shapes,fold,prune,order=mem"
@@ -71,7 +73,7 @@ make(struct bench *b, om_prog **out, om_op **last)
 	OM_TRY(om_host_run(b->h, p, "inline,shapes"));
 	*last = p->first->last;
 	om_backward back = {.loss = loss, .wrt = w, .nwrt = n, .grad = grad};
-	OM_TRY(om_prog_backward(s, p, &back));
+	OM_TRY(om_prog_backward(b->s, p, &back));
 	bool is_back = false;
 	for (om_op *op = p->first->first; op; op = op->next) {
 		op->phase = is_back ? OM_BACKWARD : OM_FORWARD;
@@ -192,7 +194,7 @@ whole(struct bench *b, const char *passes, struct figures *f)
 	if (st == OM_OK)
 		st = om_host_run(b->h, p, passes);
 	if (st == OM_OK)
-		st = om_plan_verify(s, p, p->plan);
+		st = om_plan_verify(b->s, p, p->plan);
 	if (st == OM_OK)
 		measure(p, f);
 	om_prog_free(p);

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/split.h"
 #include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 

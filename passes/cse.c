@@ -23,6 +23,8 @@
 
 #include <string.h>
 
+#include "ir/query.h"
+#include "ir/rewrite_internal.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/rewrite.h"
 

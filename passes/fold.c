@@ -7,6 +7,7 @@
  */
 #include <config.h>
 
+#include "opdef/fold.h"
 #include "onnxmem/pass.h"
 
 static om_status

@@ -19,6 +19,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/half.h"
+#include "base/shape.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "ir/rewrite_internal.h"
+#include "opdef/op_context.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/rewrite.h"
 

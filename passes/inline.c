@@ -11,6 +11,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "ir/edit.h"
+#include "opdef/op_context.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "ir/schedule.h"
 #include "onnxmem/assignment.h"
 #include "onnxmem/pass.h"
 

@@ -22,6 +22,7 @@
 
 #include <stdlib.h>
 
+#include "ir/schedule.h"
 #include "onnxmem/assignment.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/schedule.h"

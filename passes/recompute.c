@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/schedule.h"
 #include "onnxmem/assignment.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/pass.h"

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "opdef/op_context.h"
 #include "onnxmem/pass.h"
 
 static om_status

@@ -44,5 +44,6 @@ tests_threads_threads_LDFLAGS = $(AM_LDFLAGS) -pthread
 # The public headers from C++.
 check_PROGRAMS += tests/cxx/cxx
 TESTS += tests/cxx/cxx
+tests_cxx_cxx_LDADD = $(PUBLIC_LIBS)
 tests_cxx_cxx_SOURCES = %D%/cxx/cxx.cc
 tests_cxx_cxx_CXXFLAGS = $(AM_CXXFLAGS) $(SAN_CFLAGS)

@@ -29,20 +29,12 @@ OM_API om_status om_guarded(om_session *s, om_status (*run)(void *arg), void *ar
 /* A new arena; freed by om_arena_free(). */
 OM_API om_arena *om_arena_new(void);
 OM_API void om_arena_free(om_arena *a);   /* NULL is allowed */
-OM_API void om_arena_clear(om_arena *a);  /* free the contents, keep the arena */
-/* Call `release` with `arg` when the arena is freed or cleared, before its memory is; the last one
- * registered is called first.  For resources other than arena memory: files, mappings. */
-OM_API void om_arena_defer(om_arena *a, void (*release)(void *arg), void *arg);
 
 OM_API void *om_alloc(om_arena *a, size_t n);  /* zeroed, aligned for any type */
-OM_API void *om_alloc_try(om_arena *a, size_t n);  /* the same for untrusted sizes: NULL when out of memory */
 /* Copies in the arena, of `n` bytes or of a string; a NUL is appended. */
 OM_API void *om_memdup(om_arena *a, const void *p, size_t n);
 OM_API char *om_strdup(om_arena *a, const char *s);
 OM_API char *om_strndup(om_arena *a, const char *s, size_t n);
-/* The non-empty parts of a string between any of the `marks`, in order; `*n` is
- * their number.  The list and its strings are in the arena. */
-OM_API const char **om_split(om_arena *a, const char *text, const char *marks, size_t *n);
 /* printf() to a string in the arena. */
 OM_API char *om_printf(om_arena *a, const char *fmt, ...) OM_PRINTF(2, 3);
 

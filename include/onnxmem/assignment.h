@@ -15,7 +15,6 @@
 
 #include "onnxmem/op_facts.h"
 
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -33,14 +32,6 @@ typedef struct om_schedule {
 	uint32_t nstep;          /* steps in all */
 	uint32_t nop, nblock;    /* ids that existed when it was made */
 } om_schedule;
-
-/* The schedule of the current block order, with the steps of om_timeline(). */
-OM_API const om_schedule *om_schedule_new(const om_prog *p, om_arena *mem);
-
-/* A copy of `s` in which block `b` runs its ops in the order `ops`: all of its ops, NULL-terminated;
- * the list is not copied. */
-OM_API const om_schedule *om_schedule_reorder(const om_prog *p, const om_schedule *s, const om_block *b,
-	om_op **ops, om_arena *mem);
 
 /* The storage of a value. */
 typedef struct om_backing {

@@ -41,13 +41,6 @@ typedef struct om_type {
 	const struct om_type *of;    /* element type of a sequence or an optional, value type of a map */
 } om_type;
 
-/* Element type of the contained tensors, at any depth; for a map, of its values. */
-OM_API om_dtype om_type_elem(const om_type *t);
-OM_API bool om_type_equal(const om_type *a, const om_type *b);
-OM_API const char *om_kind_text(om_kind kind);   /* "sequence" */
-/* Is `t` an object of this type, at every depth? */
-OM_API bool om_container_fits(const om_tensor *t, const om_type *type);
-
 /* How a value is backed by storage; see om_backing. */
 typedef enum om_store {
 	OM_OWN,      /* storage of its own */
@@ -146,10 +139,6 @@ struct om_attr {
 /* The phase of a training step that an op belongs to.  For reports only: no decision depends on it. */
 typedef enum om_phase { OM_NO_PHASE, OM_FORWARD, OM_BACKWARD, OM_UPDATE } om_phase;
 
-/* "forward", "backward", "update"; "" for none. */
-OM_API const char *om_phase_text(om_phase phase);
-OM_API om_phase om_phase_find(const char *text);   /* OM_NO_PHASE for any other text */
-
 /* A node of the graph, or of a body. */
 struct om_op {
 	const om_opdef *opdef;       /* NULL: an unknown operator, or a call that no operator definition
@@ -238,24 +227,13 @@ enum {
 	OM_HAS_ALL    = (1u << 7) - 1,
 };
 
-/* The bit of the fact named `name`, as "shapes"; 0 if there is none.  om_fact_text() returns the name
- * of the lowest bit in `bit`; "" for none. */
-OM_API unsigned om_fact_bit(const char *name);
-OM_API const char *om_fact_text(unsigned bit);
-
 /* Third-party facts have names and optional data; see pass.h.  A third-party fact is valid while the
  * facts that it was derived from are. */
 typedef struct om_fact om_fact;
 
-/* Is fact `name` valid, whether or not it has a bit? */
-OM_API bool om_fact_known(const om_prog *p, const char *name);
 /* The data of a fact without a bit; NULL if the fact is not valid or has no data.  The pointer is
  * valid until the program changes. */
 OM_API const void *om_fact_data(const om_prog *p, const char *name);
-
-/* Keep the valid facts in `keeps`, drop the others and add those in `gives`.  For code that changes a
- * program outside a pass; for passes, the host does this. */
-OM_API void om_facts_set(om_prog *p, unsigned keeps, unsigned gives);
 
 /* The consumer that a plan is made for. */
 typedef enum om_target {
@@ -313,9 +291,6 @@ struct om_prog {
 	struct om_gradients *gradients; /* gradients of the operators that it uses: see om_prog_gradients() */
 };
 
-OM_API const char *om_target_text(om_target t);              /* "generic", "cpu" */
-OM_API bool om_target_find(const char *text, om_target *out);  /* false: no such target */
-
 /* An empty program, without a graph yet.  om_prog_free() frees it and everything in it. */
 OM_API om_prog *om_prog_new(void);
 OM_API void om_prog_free(om_prog *p);         /* NULL is permitted */
@@ -352,49 +327,17 @@ OM_API om_status om_bind_dim(om_session *s, om_prog *p, const char *symbol, int6
 /* Bind every dimension that is still unknown to `n`; if n is 0, fail and name the first one. */
 OM_API om_status om_bind_rest(om_session *s, om_prog *p, int64_t n);
 
-/* Version of a domain's opset ("" for ai.onnx); 0 when it is not imported. */
-OM_API int om_opset_version(const om_prog *p, const char *domain);
-
-/* Is `v` a single boolean with the known value `truth` that no caller may override?  As in a run, any
- * nonzero byte is true. */
-OM_API bool om_value_is(const om_value *v, bool truth);
-
 /* Size of the elements of `v` in bytes; 0 if it is not known, or `v` is not a tensor. */
 OM_API uint64_t om_value_bytes(const om_value *v);
 
 /* A label for `op`: its name, or that of its first output, or its type. */
 OM_API const char *om_op_label(const om_op *op);
 
-/* True if `inner` is `outer` or is nested in it, at any depth.  The bodies of an op that was removed
- * from the program are in no block. */
-OM_API bool om_block_inside(const om_block *inner, const om_block *outer);
-
-/* The op of block `b` that contains the block `inner`, at any depth; NULL if `inner` is `b` itself or
- * outside of it. */
-OM_API om_op *om_block_enclosing_op(const om_block *b, const om_block *inner);
-
-/* The innermost op that executes in `step`; NULL for the end of the graph.  Valid after om_timeline(). */
-OM_API const om_op *om_op_at_step(const om_prog *p, uint32_t step);
-
-/* Is parameter `param` of the graph replaced by a result of the previous run? */
-OM_API bool om_prog_is_state(const om_prog *p, uint32_t param);
-
 /* Attribute values, or the defaults of the operator definition.  `n` may be NULL.  A missing attribute
  * without a default gives 0, NULL or an empty list. */
 OM_API const om_attr *om_attr_find(const om_op *op, const char *name);
-OM_API bool om_attr_has(const om_op *op, const char *name);  /* written in the node, not defaulted */
-/* The written attributes that the operator definition `row` (NULL: none) declares, too; an entry
- * without a name ends the list. */
-OM_API const om_attr *om_attrs_of(om_arena *mem, const om_op *op, const om_opdef *row);
 OM_API int64_t om_attr_int(const om_op *op, const char *name);
-OM_API float om_attr_float(const om_op *op, const char *name);
-OM_API om_string om_attr_string(const om_op *op, const char *name);
-OM_API bool om_attr_is(const om_op *op, const char *name, const char *text);
 OM_API const int64_t *om_attr_ints(const om_op *op, const char *name, size_t *n);
-OM_API int64_t om_attr_int_at(const om_op *op, const char *name, size_t k, int64_t missing);  /* element k of a list */
-OM_API const float *om_attr_floats(const om_op *op, const char *name, size_t *n);
-OM_API const om_tensor *om_attr_tensor(const om_op *op, const char *name);
-OM_API om_block *om_attr_graph(const om_op *op, const char *name);
 
 #ifdef __cplusplus
 }

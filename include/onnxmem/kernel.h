@@ -14,7 +14,6 @@
 
 #include "onnxmem/opdef.h"
 
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -99,30 +98,6 @@ OM_API void om_kernel_registry_free(om_kernel_registry *r);  /* NULL is fine */
 /* Add a list of kernels, which must outlive the registry and ends with an entry without name.
  * Kernels added later take precedence.  OM_USAGE names an entry that cannot run. */
 OM_API om_status om_kernel_register(om_session *s, om_kernel_registry *r, const om_kernel *list);
-
-/* The kernel for an op with known types and shapes on a device: of all that match, the one that was
- * registered last.  NULL: none matches. */
-OM_API const om_kernel *om_kernel_find(const om_kernel_registry *r, const char *device, const om_op_context *c);
-
-/* The kernels of this library, all for "cpu".  Owned by the library. */
-OM_API const om_kernel_registry *om_kernels_builtin(void);
-
-/* Select the kernel for a call, from `r`, then from the library, then the reference kernel of the
- * definition, and prepare it: sets c->kernel and c->state.  `r` NULL: only the library's.  The state is
- * allocated in c->mem.  OM_UNSUPPORTED if there is no kernel; failures of `prepare` are returned. */
-OM_API om_status om_kernel_bind(om_op_context *c, const om_kernel_registry *r);
-
-/* Scratch bytes that a bound call requires. */
-OM_API uint64_t om_kernel_workspace(const om_op_context *c);
-
-/* Run a bound call.  The data of inputs and outputs and c->scratch must be set. */
-OM_API om_status om_kernel_run(om_op_context *c);
-
-/* Bind, allocate scratch in c->mem and run, for a call that is made once. */
-OM_API om_status om_kernel_call(om_op_context *c);
-
-/* Decode attributes of `op` into `to`, applying the defaults of its definition. */
-OM_API void om_attr_fields(const om_op *op, const om_attr_field *fields, void *to);
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,6 @@
 
 #include "onnxmem/plan.h"
 
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -45,10 +44,6 @@ OM_API om_status om_model_update(om_session *s, om_model *m, const om_prog *p);
  * program too. */
 OM_API om_status om_model_train(om_session *s, om_model *m, om_prog *p);
 
-/* OM_UNSUPPORTED if a required op has no operator definition or no kernel; the message names
- * node, operator, domain and version of the first one.  Otherwise OM_OK. */
-OM_API om_status om_prog_is_runnable(om_session *s, const om_prog *p);
-
 /* Graph digest "canon1:sha256:<hex>"; `full` includes all weights.  `hex` is a buffer of
  * 80 bytes. */
 OM_API om_status om_model_digest(om_session *s, const om_model *m, bool full, char hex[80]);
@@ -84,11 +79,6 @@ OM_API om_status om_model_set_weight(om_session *s, om_model *m, const char *nam
 
 /* Remove the plan and its metadata; returns the number of keys removed. */
 OM_API size_t om_model_strip(om_model *m);
-
-/* Load and save a .pb file (TensorProto).  Loaded elements are allocated in `mem`. */
-OM_API om_status om_tensor_load_pb(om_session *s, const char *path, om_arena *mem, om_tensor *out);
-OM_API om_status om_tensor_save_pb(om_session *s, const char *path, const char *name,
-	const om_tensor *t);
 
 /* The same for a value of any type: a file may also contain a SequenceProto, an
  * OptionalProto or a MapProto, which are loaded as objects. */

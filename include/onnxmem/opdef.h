@@ -158,61 +158,14 @@ struct om_opdef {
 /* The definition of an operator in an opset; NULL if there is none. */
 OM_API const om_opdef *om_opdef_find(const char *domain, const char *name, int version);
 
-/* True if there is a definition of this name, of any version. */
-OM_API bool om_opdef_exists(const char *domain, const char *name);
-
 /* Iterate over all definitions, in a fixed order; NULL starts and ends. */
 OM_API const om_opdef *om_opdef_next(const om_opdef *prev);
-
-/* Refuse inputs whose element types are not allowed; unknown types are accepted. */
-OM_API om_status om_opdef_check_types(const om_opdef *row, const om_op_context *c);
-
-/* True if the inputs may have their types.  `takes` holds OM_MAX_TYPED_INPUTS sets as in
- * om_opdef.input_types; unknown types are accepted. */
-OM_API bool om_types_fit(const uint32_t *takes, const om_op_context *c);
-
-/* Initialize the context of `op` with what is known while planning: types, shapes, data of constants.
- * Arrays are allocated from `mem`. */
-OM_API void om_op_context_init(om_op_context *c, om_session *s, om_arena *mem, const om_op *op);
-
-/* Check that an op with a definition has an allowed number of inputs and outputs and that no required
- * one is left out.  OM_INVALID with a message otherwise. */
-OM_API om_status om_op_check(om_session *s, const om_op *op);
-
-/* Run `infer` on `op` and store the results in the outputs' values; for an op without a definition, keep
- * the types declared by the file.  A result that contradicts a declared shape is reported as a warning,
- * and the inferred one is used.  An op for which `infer` returns OM_UNSUPPORTED becomes opaque if the
- * file declares its outputs. */
-OM_API om_status om_op_infer(om_session *s, om_prog *p, om_op *op);
-
-/* For an op that calls a function: bind it to a definition with OM_IMPLEMENTS_FUNCTION if that accepts
- * the types and shapes of its inputs, as they are known or as the function declares them.  Otherwise it
- * has no definition, and the function must be inlined. */
-OM_API bool om_op_bind(om_op *op);
-
-/* Infer every op of a block and of its bodies, in order. */
-OM_API om_status om_block_infer(om_session *s, om_prog *p, om_block *b);
-
-/* If all inputs of `op` have data and it has no side effects, compute its outputs with its kernel and
- * store them as data, provided that no output takes more than `limit` bytes (repeated elements count
- * once).  Also returns OM_OK when nothing was folded. */
-OM_API om_status om_op_fold(om_session *s, om_prog *p, om_op *op, uint64_t limit);
-
-/* Constant folding of the whole program: values computed from constants alone become constants, and
- * their ops are folded, even if they have too many elements to be computed now.  Requires OM_HAS_SHAPES,
- * provides OM_HAS_CONST.  Counts the ops that were computed, and those left to be computed at run time. */
-OM_API om_status om_prog_fold(om_session *s, om_prog *p, uint64_t limit, uint64_t *computed, uint64_t *left);
 
 /* Guarded calls of the callbacks: they also handle unknown shapes and ops without a definition. */
 OM_API bool om_op_view(const om_op *op, uint32_t out, om_view_of *v);
 OM_API bool om_op_inplace(const om_op *op, uint32_t out, uint32_t in);
 /* May output `out` be computed in place over the value `in`, considering every input that is this value? */
-OM_API bool om_op_inplace_allowed(const om_op *op, uint32_t out, const om_value *in);
-OM_API bool om_op_subbuffer(const om_op *op, uint32_t in, uint64_t *offset);
-OM_API uint64_t om_op_scratch(const om_op *op);
 OM_API om_cost om_op_cost(const om_op *op);
-/* Upper bound for the shape of an output: its own shape if that is known; false if there is no bound. */
-OM_API bool om_op_max_shape(const om_op *op, uint32_t out, om_shape *most);
 
 /* Report an error in an op: its name, or its type and first output, followed by the message.  Returns
  * `st`. */
@@ -221,23 +174,9 @@ OM_API om_status om_op_fail(om_session *s, om_status st, const om_op *op, const 
 
 /* ---- Helpers for callbacks of operator definitions. ---- */
 
-OM_API bool om_has_in(const om_op_context *c, uint32_t k);    /* present */
-OM_API bool om_has_out(const om_op_context *c, uint32_t k);   /* present */
-
 /* Elements of an int64 or int32 input that determines shapes; false if they are not known.  `*v` is
  * allocated from c->mem. */
 OM_API bool om_in_ints(const om_op_context *c, uint32_t k, int64_t **v, size_t *n);
-/* The same for partially known elements; false if none is known.  There are at most OM_MAX_RANK elements
- * unless they are data. */
-OM_API bool om_in_symbolic_elems(const om_op_context *c, uint32_t k, const om_symbolic_elem **e, size_t *n);
-/* The only element of an input of any numeric type; false if not known. */
-OM_API bool om_in_scalar(const om_op_context *c, uint32_t k, double *v);
-
-/* NumPy broadcast of two shapes, including symbols and unknown dims; false if they are incompatible. */
-OM_API bool om_broadcast(const om_shape *a, const om_shape *b, om_shape *out);
-
-/* Normalize an axis, negative ones counting from the end; false if outside [-rank, rank). */
-OM_API bool om_axis(int64_t axis, int rank, int *out);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,6 @@
 #include "onnxmem/assignment.h"
 #include "onnxmem/pack.h"
 
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -261,15 +260,6 @@ OM_API int64_t om_trip_count(const om_op *op);
  * ops of the graph are ordered; an op in a body counts as the op of the graph that contains it.  See
  * src/ir/partial_order.c for the cost; OM_MEMORY if that is too high. */
 typedef struct om_partial_order om_partial_order;
-/* Compute the relation for all ops; the result is allocated from `mem`. */
-OM_API om_status om_partial_order_new(om_session *s, const om_prog *p, om_arena *mem, om_partial_order **out);
-
-/* False if the two are the same op, or in the same op of the graph. */
-OM_API bool om_partial_order_before(const om_partial_order *r, const om_op *a, const om_op *b);
-
-/* Do all ops that define or use `v`, except `op`, complete before `op` starts? Within one op of the
- * graph the order is fixed: the caller has to compare steps there. */
-OM_API bool om_partial_order_is_over(const om_partial_order *r, const om_value *v, const om_op *op);
 
 /* Which buffers interfere in some order.  Two buffers do not interfere if all ops that touch the one
  * complete before any op that touches the other starts; lifetimes in steps are compared only inside of

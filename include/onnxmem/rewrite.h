@@ -107,24 +107,6 @@ OM_API om_value *om_rewrite_const(om_rewriter *w, const char *stem, const om_ten
 /* The same for a one-dimensional tensor of integers. */
 OM_API om_value *om_rewrite_ints(om_rewriter *w, const char *stem, size_t n, const int64_t *v);
 
-/* ---- Building blocks, for passes that find their own matches. ---- */
-
-/* May every use of `old` be replaced by `by`?  Always, if `old` is not a result of a block.  A result
- * keeps its name: then `by` must be computed in the same block and not be a result itself, and its op
- * must have no bodies, because their paths are derived from its name. */
-OM_API bool om_value_can_stand_for(const om_value *by, const om_value *old);
-/* Does an op with bodies take `v` as an input?  A loop may write over such a value, or return it if no
- * iteration runs: two loops that take the same value in place of one each would share it, and copy. */
-OM_API bool om_value_enters_body(const om_value *v);
-/* Replace the uses of `old`, an output of an op, by `by`, so that `old` is unused.  If it is a result,
- * the op that computed `by` computes `old` from now on, and the op of `old` lacks that output. */
-OM_API void om_value_stand_for(om_value *by, om_value *old);
-
-/* Are all outputs of `op` unused, and may it be removed? */
-OM_API bool om_op_is_dead(const om_op *op);
-/* Remove an op and its bodies. */
-OM_API void om_op_delete(om_op *op);
-
 #ifdef __cplusplus
 }
 #endif

@@ -98,7 +98,6 @@ typedef void om_progress(void *arg, const char *what, uint64_t best, uint64_t bo
 
 /* A NULL `tell` (the default) drops reports. */
 OM_API void om_session_progress(om_session *s, om_progress *tell, void *arg);
-OM_API void om_report_progress(om_session *s, const char *what, uint64_t best, uint64_t bound);
 
 /* The last message; owned by the session, valid until the next failure. */
 OM_API const char *om_message(const om_session *s);

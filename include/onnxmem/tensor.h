@@ -8,7 +8,6 @@
 
 #include "onnxmem/arena.h"
 
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -62,9 +61,7 @@ typedef struct om_string {
 
 OM_API unsigned om_dtype_bits(om_dtype t);         /* 0 for an unknown type */
 OM_API const char *om_dtype_text(om_dtype t);      /* "float32" */
-OM_API om_dtype om_dtype_find(const char *text);   /* OM_UNDEFINED if there is none */
 OM_API bool om_dtype_is_float(om_dtype t);         /* float64 to float4 */
-OM_API bool om_dtype_is_integer(om_dtype t);       /* signed and unsigned, not bool */
 
 enum {
 	OM_MAX_RANK = 12,
@@ -82,18 +79,13 @@ typedef struct om_shape {
 
 OM_API bool om_shape_is_known(const om_shape *s);  /* rank and every dim */
 OM_API bool om_shape_equal(const om_shape *a, const om_shape *b);  /* symbols included */
-/* True if one tensor may have both shapes: no rank or dim that is known in both differs. */
-OM_API bool om_shape_agree(const om_shape *a, const om_shape *b);
-/* A shape with the given dims, and a completely unknown one. */
+/* A shape with the given dims. */
 OM_API om_shape om_shape_of(int rank, const int64_t *dims);
-OM_API om_shape om_shape_unknown(void);
 /* A shape of `rank` unknown dims; completely unknown if `rank` is not a valid rank. */
 OM_API om_shape om_shape_open(int64_t rank);
 
-/* Product of the dims [from, to) of a known shape.  om_shape_count() of a
- * shape that passed om_tensor_bytes() does not overflow. */
+/* Product of the dims of a known shape; does not overflow for one that passed om_tensor_bytes(). */
 OM_API int64_t om_shape_count(const om_shape *s);
-OM_API int64_t om_shape_span(const om_shape *s, int from, int to);
 
 /* "[1,3,N,?]", "[?..]" for an unknown rank; written to `out`, truncated to `size`. */
 OM_API const char *om_shape_text(const om_shape *s, char *out, size_t size);
@@ -118,18 +110,8 @@ typedef struct om_container {
 	struct om_items *room;   /* memory that it shares with others, managed by its creator */
 } om_container;
 
-/* Bytes of `count` elements; packed types are rounded up to a whole byte.  False when the count is
- * negative or the result overflows. */
-OM_API bool om_dtype_bytes(om_dtype t, int64_t count, uint64_t *bytes);
-
 /* Bytes of a tensor of known shape; false on overflow or an unknown shape. */
 OM_API bool om_tensor_bytes(om_dtype t, const om_shape *s, uint64_t *bytes);
-
-/* Conversions of the 16-bit float types; rounding to nearest, ties to even. */
-OM_API float om_half_to_float(uint16_t h);
-OM_API uint16_t om_float_to_half(float f);
-OM_API float om_bfloat_to_float(uint16_t h);
-OM_API uint16_t om_float_to_bfloat(float f);
 
 #ifdef __cplusplus
 }

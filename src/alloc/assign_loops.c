@@ -29,6 +29,8 @@
  */
 #include <config.h>
 
+#include "ir/query.h"
+#include "opdef/op_context.h"
 #include "onnxmem/plan.h"
 
 enum { NONE = UINT32_MAX };

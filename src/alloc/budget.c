@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "ir/steps.h"
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 

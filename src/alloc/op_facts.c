@@ -3,6 +3,8 @@
 
 #include "onnxmem/op_facts.h"
 #include "onnxmem/kernel.h"
+#include "base/arena_internal.h"
+#include "opdef/kernel_call.h"
 #include "ops/look.h"
 #include "alloc/is_planned.h"
 

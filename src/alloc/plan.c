@@ -1,6 +1,8 @@
 /* Makes plans from packed buffers. */
 #include <config.h>
 
+#include "ir/edit.h"
+#include "ir/query.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/plan.h"
 

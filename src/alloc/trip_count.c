@@ -1,6 +1,8 @@
 /* The trip count of a loop, if it is known before the run. */
 #include <config.h>
 
+#include "ir/query.h"
+#include "opdef/op_context.h"
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 

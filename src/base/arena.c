@@ -1,5 +1,6 @@
 #include <config.h>
 
+#include "base/arena_internal.h"
 #include "base/guard.h"
 
 #include <stdalign.h>
@@ -190,21 +191,6 @@ char *
 om_strdup(om_arena *a, const char *s)
 {
 	return om_strndup(a, s, strlen(s));
-}
-
-const char **
-om_split(om_arena *a, const char *text, const char *marks, size_t *n)
-{
-	const char **list = NULL;
-	size_t cap = 0;
-
-	*n = 0;
-	while (*(text += strspn(text, marks))) {
-		const size_t len = strcspn(text, marks);
-		OM_PUSH(a, list, *n, cap, om_strndup(a, text, len));
-		text += len;
-	}
-	return list;
 }
 
 char *

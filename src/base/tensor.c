@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/shape.h"
 #include "onnxmem/tensor.h"
 
 static const struct {
@@ -43,18 +44,6 @@ om_dtype_is_float(om_dtype t)
 	case OM_FLOAT8E4M3FN: case OM_FLOAT8E4M3FNUZ: case OM_FLOAT8E5M2:
 	case OM_FLOAT8E5M2FNUZ: case OM_FLOAT4E2M1: case OM_FLOAT8E8M0:
 	case OM_FLOAT6E2M3: case OM_FLOAT6E3M2:
-		return true;
-	default:
-		return false;
-	}
-}
-
-bool
-om_dtype_is_integer(om_dtype t)
-{
-	switch (t) {
-	case OM_INT8: case OM_INT16: case OM_INT32: case OM_INT64: case OM_INT4: case OM_INT2:
-	case OM_UINT8: case OM_UINT16: case OM_UINT32: case OM_UINT64: case OM_UINT4: case OM_UINT2:
 		return true;
 	default:
 		return false;
@@ -118,29 +107,6 @@ om_shape_equal(const om_shape *a, const om_shape *b)
 	return true;
 }
 
-bool
-om_shape_agree(const om_shape *a, const om_shape *b)
-{
-	if (a->rank == OM_RANK_UNKNOWN || b->rank == OM_RANK_UNKNOWN)
-		return true;
-	if (a->rank != b->rank)
-		return false;
-	for (int k = 0; k < a->rank; k++)
-		if (a->dim[k] >= 0 && b->dim[k] >= 0 && a->dim[k] != b->dim[k])
-			return false;
-	return true;
-}
-
-int64_t
-om_shape_span(const om_shape *s, int from, int to)
-{
-	int64_t n = 1;
-
-	for (int k = from; k < to; k++)
-		n *= s->dim[k];
-	return n;
-}
-
 int64_t
 om_shape_count(const om_shape *s)
 {
@@ -192,69 +158,4 @@ om_tensor_bytes(om_dtype t, const om_shape *s, uint64_t *bytes)
 		if (__builtin_mul_overflow(n, s->dim[k], &n))
 			return false;
 	return om_dtype_bytes(t, n, bytes);
-}
-
-static float
-float_of_bits(uint32_t u)
-{
-	float f;
-	memcpy(&f, &u, sizeof f);
-	return f;
-}
-
-static uint32_t
-bits_of_float(float f)
-{
-	uint32_t u;
-	memcpy(&u, &f, sizeof u);
-	return u;
-}
-
-float
-om_half_to_float(uint16_t h)
-{
-	const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
-	const uint32_t exponent = h >> 10 & 0x1f, fraction = h & 0x3ff;
-
-	if (exponent == 0x1f)
-		return float_of_bits(sign | 0x7f800000 | fraction << 13);
-	if (exponent)
-		return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
-	const float small = (float)fraction * 0x1p-24f;
-	return sign ? -small : small;
-}
-
-uint16_t
-om_float_to_half(float f)
-{
-	const uint32_t u = bits_of_float(f);
-	const uint16_t sign = (uint16_t)(u >> 16 & 0x8000);
-	const uint32_t magnitude = u & 0x7fffffff;
-
-	if (magnitude > 0x7f800000)
-		return sign | 0x7e00 | (uint16_t)(magnitude >> 13 & 0x3ff);
-	if (magnitude >= 0x477ff000)    /* rounds to 65536 or more */
-		return sign | 0x7c00;
-	if (magnitude < 0x38800000) {   /* below 2^-14: the sum rounds to units of 2^-24 */
-		const float shifted = float_of_bits(magnitude) + 0.5f;
-		return sign | (uint16_t)(bits_of_float(shifted) - 0x3f000000);
-	}
-	const uint32_t odd = magnitude >> 13 & 1;
-	return sign | (uint16_t)((magnitude + 0xfff + odd - (UINT32_C(112) << 23)) >> 13);
-}
-
-float
-om_bfloat_to_float(uint16_t h)
-{
-	return float_of_bits((uint32_t)h << 16);
-}
-
-uint16_t
-om_float_to_bfloat(float f)
-{
-	const uint32_t u = bits_of_float(f);
-
-	if ((u & 0x7fffffff) > 0x7f800000)
-		return (uint16_t)(u >> 16 | 0x40);
-	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }

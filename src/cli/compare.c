@@ -5,6 +5,9 @@
 #include <math.h>
 
 #include "cli/data.h"
+#include "base/half.h"
+#include "base/shape.h"
+#include "ir/type.h"
 
 double
 om_data_number(const om_tensor *t, int64_t k)

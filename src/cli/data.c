@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 
 #include "base/rng.h"
+#include "base/half.h"
 #include "cli/data.h"
 #include "cli/npy.h"
+#include "ir/type.h"
 
 static const om_opt data_opts[] = {
 	{"data", "PATH", "a folder with input_0.pb, input_1.pb, ... (or .npy, or inputs.npz), or a\n"

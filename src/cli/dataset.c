@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/shape.h"
 #include "cli/dataset.h"
+#include "ir/type.h"
 
 om_status
 om_samples_load(om_cli *c, const char *path, om_samples *out)

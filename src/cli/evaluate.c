@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/data.h"
+#include "base/shape.h"
 #include "cli/evaluate.h"
 #include "onnxmem/builder.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "base/split.h"
 #include "onnxmem/autodiff.h"
 
 static om_status

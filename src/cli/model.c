@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "ir/enum_text.h"
 #include "onnxmem/plan.h"
 
 enum { MAX_ALIGN = 1 << 20 };

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/split.h"
 #include "cli/model_source.h"
 
 static const om_opt hub_opts[] = {

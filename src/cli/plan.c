@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "base/split.h"
 #include "report/report.h"
 
 /* Parse --annotate: "model", "value", or both separated by a comma; without the option, value_info is

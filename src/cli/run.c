@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cli/data.h"
 #include "onnxmem/executor.h"
+#include "ir/type.h"
 #include "report/report.h"
 
 struct run {

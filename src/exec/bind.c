@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "exec/exec_internal.h"
+#include "base/shape.h"
+#include "ir/type.h"
 
 void
 om_exec_follow(om_exec *e, const om_value *v, om_tensor *t)

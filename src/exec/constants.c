@@ -7,6 +7,10 @@
 #include <config.h>
 
 #include "exec/exec_internal.h"
+#include "base/arena_internal.h"
+#include "base/shape.h"
+#include "opdef/kernel_call.h"
+#include "opdef/op_context.h"
 #include "onnxmem/kernel.h"
 
 struct weights {

@@ -12,6 +12,9 @@
 #include <assert.h>
 
 #include "exec/control_flow.h"
+#include "base/shape.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 
 static void
 stage_new(om_exec *e, struct stage *st, uint32_t n)

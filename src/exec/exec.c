@@ -2,7 +2,11 @@
 #include <config.h>
 
 #include "base/guard.h"
+#include "base/arena_internal.h"
+#include "base/shape.h"
 #include "exec/exec_internal.h"
+#include "exec/runnable.h"
+#include "ir/type.h"
 #include "onnxmem/onnx.h"
 
 static uint32_t

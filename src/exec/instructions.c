@@ -3,7 +3,12 @@
 
 
 #include "base/clock.h"
+#include "base/arena_internal.h"
+#include "base/shape.h"
 #include "exec/exec_internal.h"
+#include "ir/type.h"
+#include "opdef/kernel_call.h"
+#include "opdef/op_context.h"
 
 /* Symbols are not copied; they are not used in runs. */
 static void

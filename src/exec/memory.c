@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "base/shape.h"
 #include "exec/exec_internal.h"
 #include "ops/tensor/strided_copy.h"
 

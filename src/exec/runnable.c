@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "base/guard.h"
+#include "exec/runnable.h"
+#include "opdef/op_context.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/opdef.h"
 

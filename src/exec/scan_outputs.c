@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "exec/control_flow.h"
+#include "base/shape.h"
 
 /* May the storage of the output be written while the body runs? */
 static bool

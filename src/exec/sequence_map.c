@@ -7,6 +7,9 @@
 #include <config.h>
 
 #include "exec/control_flow.h"
+#include "base/arena_internal.h"
+#include "ir/query.h"
+#include "ir/type.h"
 
 static om_status
 wrong(const struct step *s, const char *what)

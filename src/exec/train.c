@@ -9,6 +9,8 @@
 
 #include "base/guard.h"
 #include "onnxmem/trainer.h"
+#include "base/arena_internal.h"
+#include "ir/query.h"
 #include "ops/tensor/strided_copy.h"
 
 struct state {

@@ -2,6 +2,9 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 
 void
 om_values_push(om_grad *g, struct om_values *l, om_value *v)

@@ -14,6 +14,11 @@
 
 #include "grad/bodies.h"
 #include "grad/fused.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "ir/type.h"
+#include "opdef/fold.h"
+#include "opdef/op_context.h"
 
 enum { MOST_ENDS = 8 };         /* maximum number of inputs and outputs of the forward op */
 

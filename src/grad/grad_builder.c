@@ -10,7 +10,13 @@
 #include <stdio.h>
 
 #include "grad/gradients.h"
+#include "base/half.h"
+#include "base/shape.h"
 #include "grad/tape.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "ir/type.h"
+#include "opdef/op_context.h"
 
 /* ---- Names. ---- */
 

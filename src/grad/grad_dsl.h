@@ -3,6 +3,7 @@
 #define OM_GRAD_DSL_H
 
 #include "grad/gradients.h"
+#include "ir/type.h"
 
 #define ADD(a, b)        om_emit(g, "Add", a, b)
 #define SUB(a, b)        om_emit(g, "Sub", a, b)

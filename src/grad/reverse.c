@@ -14,6 +14,9 @@
 #include "base/guard.h"
 #include "grad/gradients.h"
 #include "grad/tape.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "ir/type.h"
 
 void
 om_tape_fail(struct om_tape *t, om_status st)

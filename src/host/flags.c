@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "host/host.h"
+#include "base/split.h"
 
 /* A pipeline under construction. */
 struct text {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "base/split.h"
 #include "host/host.h"
 #include "host/passes.h"
 

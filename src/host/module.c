@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "host/host.h"
+#include "base/split.h"
+#include "ir/facts.h"
 
 /* Size of the fields that every version has. */
 enum { SMALLEST = offsetof(om_pass, run) + sizeof(((om_pass *)0)->run) };

@@ -7,6 +7,8 @@
 #include <config.h>
 
 #include "host/host.h"
+#include "ir/type.h"
+#include "opdef/op_context.h"
 #include "onnxmem/builder.h"
 
 static om_status

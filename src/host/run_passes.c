@@ -7,7 +7,9 @@
 
 #include "base/clock.h"
 #include "base/guard.h"
+#include "base/split.h"
 #include "host/host.h"
+#include "ir/facts.h"
 #include "onnxmem/assignment.h"
 
 /* Passes that are waiting for required facts, innermost first. */

@@ -4,7 +4,11 @@
 #include <stdio.h>
 
 #include "ir/facts.h"
+#include "base/shape.h"
+#include "ir/edit.h"
 #include "ir/names.h"
+#include "ir/query.h"
+#include "ir/type.h"
 #include "ir/uses.h"
 #include "onnxmem/builder.h"
 

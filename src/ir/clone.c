@@ -1,6 +1,7 @@
 /* Cloning of ops, with their bodies. */
 #include <config.h>
 
+#include "ir/edit.h"
 #include "onnxmem/builder.h"
 
 om_clone

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "ir/facts.h"
+#include "base/split.h"
 
 static const char *const texts[] = {"inline", "shapes", "const", "live", "views", "store", "plan"};
 

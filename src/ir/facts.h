@@ -34,4 +34,16 @@ om_fact *om_fact_entry(om_prog *p, const char *name);
 
 void om_facts_free(om_prog *p);
 
+/* The bit of the fact named `name`, as "shapes"; 0 if there is none.  om_fact_text() returns the name
+ * of the lowest bit in `bit`; "" for none. */
+unsigned om_fact_bit(const char *name);
+const char *om_fact_text(unsigned bit);
+
+/* Is fact `name` valid, whether or not it has a bit? */
+bool om_fact_known(const om_prog *p, const char *name);
+
+/* Keep the valid facts in `keeps`, drop the others and add those in `gives`.  For code that changes a
+ * program outside a pass; for passes, the host does this. */
+void om_facts_set(om_prog *p, unsigned keeps, unsigned gives);
+
 #endif

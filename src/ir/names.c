@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "base/map.h"
+#include "ir/edit.h"
 #include "ir/names.h"
 #include "onnxmem/builder.h"
 

@@ -21,6 +21,7 @@
 
 #include "base/guard.h"
 #include "base/map.h"
+#include "ir/edit.h"
 #include "ir/tokens.h"
 #include "onnxmem/builder.h"
 

@@ -18,4 +18,14 @@ struct om_partial_order {
 /* As om_partial_order_before(), by node. */
 bool om_partial_order_node_before(const om_partial_order *r, uint32_t a, uint32_t b);
 
+/* Compute the relation for all ops; the result is allocated from `mem`. */
+om_status om_partial_order_new(om_session *s, const om_prog *p, om_arena *mem, om_partial_order **out);
+
+/* False if the two are the same op, or in the same op of the graph. */
+bool om_partial_order_before(const om_partial_order *r, const om_op *a, const om_op *b);
+
+/* Do all ops that define or use `v`, except `op`, complete before `op` starts? Within one op of the
+ * graph the order is fixed: the caller has to compare steps there. */
+bool om_partial_order_is_over(const om_partial_order *r, const om_value *v, const om_op *op);
+
 #endif

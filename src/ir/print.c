@@ -9,6 +9,10 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/half.h"
+#include "base/shape.h"
+#include "ir/enum_text.h"
+#include "ir/query.h"
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 

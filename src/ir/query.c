@@ -1,46 +1,8 @@
 /* Queries of a program: attributes, scopes, storage, steps, binding. */
 #include <config.h>
 
+#include "ir/query.h"
 #include "onnxmem/opdef.h"
-
-static const char *const targets[] = {
-	[OM_TARGET_GENERIC] = "generic",
-	[OM_TARGET_CPU] = "cpu",
-};
-
-const char *
-om_target_text(om_target t)
-{
-	return targets[t];
-}
-
-static const char *const phases[] = {"", "forward", "backward", "update"};
-
-const char *
-om_phase_text(om_phase phase)
-{
-	return phases[phase];
-}
-
-om_phase
-om_phase_find(const char *text)
-{
-	for (size_t k = 1; k < sizeof phases / sizeof phases[0]; k++)
-		if (strcmp(phases[k], text) == 0)
-			return (om_phase)k;
-	return OM_NO_PHASE;
-}
-
-bool
-om_target_find(const char *text, om_target *out)
-{
-	for (size_t k = 0; k < sizeof targets / sizeof targets[0]; k++)
-		if (strcmp(targets[k], text) == 0) {
-			*out = (om_target)k;
-			return true;
-		}
-	return false;
-}
 
 int
 om_opset_version(const om_prog *p, const char *domain)
@@ -339,26 +301,4 @@ om_bind_rest(om_session *s, om_prog *p, int64_t n)
 		}
 	}
 	return OM_OK;
-}
-
-static const om_op *
-op_at(const om_block *b, uint32_t step)
-{
-	for (const om_op *op = b->first; op; op = op->next) {
-		if (step < op->step || step > op->end)
-			continue;
-		for (uint32_t k = 0; k < op->nbody; k++)
-			if (step >= op->body[k]->begin && step <= op->body[k]->end) {
-				const om_op *inner = op_at(op->body[k], step);
-				return inner ? inner : op;
-			}
-		return op;
-	}
-	return NULL;
-}
-
-const om_op *
-om_op_at_step(const om_prog *p, uint32_t step)
-{
-	return op_at(p->first, step);
 }

@@ -13,6 +13,10 @@
 
 #include <string.h>
 
+#include "ir/edit.h"
+#include "ir/rewrite_internal.h"
+#include "opdef/fold.h"
+#include "opdef/op_context.h"
 #include "onnxmem/rewrite.h"
 
 struct om_rewriter {

@@ -1,6 +1,7 @@
 /* Orders of execution, stored outside of the program. */
 #include <config.h>
 
+#include "ir/schedule.h"
 #include "onnxmem/assignment.h"
 
 /* As om_timeline().  Recursion is as deep as bodies are nested; loaders limit that. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "ir/tokens.h"
+#include "base/half.h"
+#include "base/shape.h"
 
 /* ---- Words and numbers. ---- */
 

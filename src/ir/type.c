@@ -1,6 +1,7 @@
 /* Types of values, and matching of objects against them. */
 #include <config.h>
 
+#include "ir/type.h"
 #include "onnxmem/ir.h"
 
 om_dtype

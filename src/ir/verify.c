@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "base/guard.h"
+#include "ir/query.h"
 #include "onnxmem/assignment.h"
 
 struct check {

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "base/arena_internal.h"
 #include "base/map.h"
 #include "base/sha256.h"
+#include "base/shape.h"
 #include "onnx/annotate.h"
 #include "onnx/model.h"
 

@@ -12,6 +12,7 @@
 #include "base/guard.h"
 #include "base/map.h"
 #include "base/sha256.h"
+#include "base/shape.h"
 #include "onnx/model.h"
 
 /* Maximum number of elements of constants to hash, as they may determine shapes: any type; integers. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "onnx/model.h"
+#include "base/arena_internal.h"
 
 static bool
 climbs(const char *location)

@@ -13,8 +13,11 @@
 
 #include "base/guard.h"
 #include "base/map.h"
+#include "ir/edit.h"
+#include "ir/query.h"
 #include "onnx/model.h"
 #include "onnx/metadata.h"
+#include "opdef/op_context.h"
 
 struct import {
 	om_session *s;

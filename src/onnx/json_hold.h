@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "base/arena_internal.h"
 #include "onnxmem/arena.h"
 
 static inline void

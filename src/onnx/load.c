@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/guard.h"
+#include "base/arena_internal.h"
 #include "onnx/model.h"
 
 /* ---- Whole files. ---- */

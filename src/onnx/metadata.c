@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include "onnx/json_hold.h"
+#include "ir/edit.h"
+#include "ir/enum_text.h"
 #include "onnx/annotate.h"
 #include "onnx/metadata.h"
 #include "onnxmem/builder.h"

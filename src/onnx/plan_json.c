@@ -8,6 +8,8 @@
 
 #include "base/guard.h"
 #include "base/map.h"
+#include "ir/enum_text.h"
+#include "ir/query.h"
 #include "onnx/json_hold.h"
 #include "onnx/annotate.h"
 #include "onnx/model.h"

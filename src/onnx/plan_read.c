@@ -10,10 +10,15 @@
 
 #include "base/guard.h"
 #include "base/map.h"
+#include "ir/enum_text.h"
+#include "ir/facts.h"
+#include "ir/query.h"
 #include "onnx/json_hold.h"
 #include "onnx/annotate.h"
 #include "onnxmem/builder.h"
 #include "onnx/model.h"
+#include "opdef/fold.h"
+#include "opdef/op_context.h"
 
 /* The default size limit of pass `fold`. */
 enum { FOLD_LIMIT = 65536 };

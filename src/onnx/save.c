@@ -15,6 +15,7 @@
 #include "base/guard.h"
 #include "base/map.h"
 #include "onnx/model.h"
+#include "onnx/value_files.h"
 
 /* ---- Writing. ---- */
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "onnx/model.h"
+#include "base/shape.h"
 #include "ops/tensor/strided_copy.h"
 
 /* The typed field that holds the elements of a type when raw_data does not. */

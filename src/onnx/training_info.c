@@ -7,6 +7,8 @@
 #include <config.h>
 
 #include "base/guard.h"
+#include "ir/edit.h"
+#include "ir/query.h"
 #include "onnx/annotate.h"
 #include "onnx/metadata.h"
 #include "onnx/update.h"

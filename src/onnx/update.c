@@ -7,6 +7,10 @@
 #include <config.h>
 
 #include "base/guard.h"
+#include "base/shape.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "ir/type.h"
 #include "onnx/annotate.h"
 #include "onnx/metadata.h"
 #include "onnx/update.h"

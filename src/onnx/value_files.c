@@ -2,7 +2,10 @@
 #include <config.h>
 
 #include "base/guard.h"
+#include "base/shape.h"
+#include "ir/type.h"
 #include "onnx/model.h"
+#include "onnx/value_files.h"
 #include "onnxmem/onnx.h"
 
 /* State of reading or writing one value; `what` names it in messages. */

@@ -8,8 +8,12 @@
 #include <config.h>
 
 #include "onnxmem/kernel.h"
+#include "base/shape.h"
+#include "ir/query.h"
+#include "opdef/kernel_call.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"
+#include "opdef/op_context.h"
 
 /* ---- Callbacks. ---- */
 

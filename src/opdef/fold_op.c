@@ -8,6 +8,9 @@
 #include "base/guard.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/kernel.h"
+#include "opdef/fold.h"
+#include "opdef/kernel_call.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/strided_copy.h"
 
 struct fold {

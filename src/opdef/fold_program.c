@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "base/guard.h"
+#include "opdef/fold.h"
 #include "onnxmem/opdef.h"
 
 static bool

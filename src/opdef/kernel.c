@@ -1,6 +1,8 @@
 /* Kernels of ops: selection, preparation, execution, and the attributes in their states. */
 #include <config.h>
 
+#include "ir/query.h"
+#include "opdef/kernel_call.h"
 #include "onnxmem/kernel.h"
 
 /* ---- The reference kernel of an operator definition. ---- */

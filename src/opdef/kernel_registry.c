@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "opdef/kernel_call.h"
+#include "opdef/op_context.h"
 #include "onnxmem/kernel.h"
 
 enum { FIRST_BUCKETS = 64, NONE = -1 };

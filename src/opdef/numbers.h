@@ -4,6 +4,7 @@
 #ifndef OM_NUMBERS_H
 #define OM_NUMBERS_H
 
+#include "base/half.h"
 #include "onnxmem/opdef.h"
 
 #define OM_INLINE static inline __attribute__((always_inline))

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "opdef/family.h"
+#include "opdef/kernel_call.h"
+#include "opdef/op_context.h"
 
 static const om_opdef *const families[] = {
 #define FAMILY(name) om_ops_##name,

@@ -7,7 +7,9 @@
 
 #include "ops/tensor/strided_copy.h"
 #include "onnxmem/kernel.h"
+#include "opdef/kernel_call.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 
 enum { LONGEST_SYMBOL = 120 };
 

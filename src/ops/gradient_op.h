@@ -7,6 +7,7 @@
 #ifndef OM_GRADIENT_OP_H
 #define OM_GRADIENT_OP_H
 
+#include "opdef/op_context.h"
 #include "onnxmem/opdef.h"
 
 #define OM_GRAD_DOMAIN "org.onnxmem.grad"

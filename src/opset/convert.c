@@ -13,6 +13,10 @@
 #include <stdio.h>
 
 #include "base/guard.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "opdef/fold.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/cast.h"
 #include "opset/convert.h"
 

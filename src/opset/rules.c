@@ -8,6 +8,10 @@
 #include <float.h>
 
 #include "opset/convert.h"
+#include "base/shape.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "ir/type.h"
 
 /* ---- Helpers. ---- */
 

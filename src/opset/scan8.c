@@ -7,6 +7,9 @@
 #include <config.h>
 
 #include "opset/convert.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 
 static om_op *
 new_outer(om_opset_conversion *r, uint32_t nin)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "pack/packer.h"
+#include "base/arena_internal.h"
 
 enum { MIN_WINDOW = 4, MAX_WINDOW = 4096, WINDOW_GROWTH = 4, LNS_MAX_ITERATIONS = 12 };
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "base/arena_internal.h"
 #include "pack/packer.h"
 
 /* ---- Validation. ---- */

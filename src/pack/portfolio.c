@@ -23,6 +23,7 @@
 #include <stdlib.h>
 
 #include "pack/packer.h"
+#include "base/progress.h"
 #include "pack/sort_keys.h"
 
 enum {

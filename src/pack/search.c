@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "pack/search.h"
+#include "base/arena_internal.h"
 
 enum {
 	NCONFIG = 8,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/json.h"
+#include "ir/enum_text.h"
 #include "report/page.h"
 
 /* ---- Tensors. ---- */

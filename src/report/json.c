@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "report/json.h"
+#include "ir/enum_text.h"
 
 json_t *
 om_json_text(om_arena *mem, const char *s)

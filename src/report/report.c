@@ -6,6 +6,7 @@
 
 #include "onnxmem/builder.h"
 #include "alloc/byte_liveness.h"
+#include "ir/steps.h"
 #include "report/report.h"
 
 /* ---- Peak live bytes in file order, without sharing. ---- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/report.h"
+#include "ir/enum_text.h"
 
 const char *
 om_bytes_text(uint64_t bytes, char out[32])

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "base/progress.h"
 #include "schedule/subproblem.h"
 
 struct schedule_part {

@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "verify/simulator.h"
+#include "ir/query.h"
 
 /* ---- Moves. ---- */
 

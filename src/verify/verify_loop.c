@@ -16,6 +16,9 @@
 #include <config.h>
 
 #include "verify/simulator.h"
+#include "base/arena_internal.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 
 enum { MOST_PERIOD = 64, MOST_ROUNDS = 1 << 14 };
 

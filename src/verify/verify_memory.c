@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "verify/simulator.h"
+#include "opdef/op_context.h"
 
 struct text
 om_sim_bytes_text(const struct sim *c, uint32_t space, uint64_t lower, uint64_t upper)

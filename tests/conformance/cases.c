@@ -23,6 +23,8 @@
 
 #include "../same.h"
 #include "conformance.h"
+#include "base/shape.h"
+#include "opdef/op_context.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "conformance.h"
+#include "ir/query.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
 

@@ -16,6 +16,8 @@
 
 #include "base/rng.h"
 #include "flows.h"
+#include "ir/edit.h"
+#include "opdef/op_context.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"

@@ -562,7 +562,7 @@ make_if(struct gen *g)
 	const int n = 1 + below(g, 3), c = condition(g);
 	struct node *op = new_node(g, IF, 1, n);
 	bool is_long[2][3] = {{false}};
-	int model[3];
+	int model[3] = {0};
 
 	op->in[0] = c;
 	for (int k = 0; k < n; k++) {

@@ -777,7 +777,9 @@ set_steps(om_prog *p, om_plan *plan, const uint32_t *was)
 		om_placement *at = &plan->place[i];
 		if (at->where != OM_IN_ARENA)
 			continue;
-		const om_op *holder = om_block_enclosing_op(p->first, v->block);
+		const om_op *holder = v->block->owner;
+		while (holder && holder->block != p->first)
+			holder = holder->block->owner;
 		if (!holder) {
 			at->first = p->assignment->live[i].first;
 			at->last = p->assignment->live[i].last;

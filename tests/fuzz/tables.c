@@ -111,7 +111,8 @@ main(int argc, char **argv)
 			;
 		else if (failed++ < 20)
 			printf("# table %" PRIu64 ": %s: %s\n", seed, om_status_text(st), om_message(s));
-		om_arena_clear(mem);
+		om_arena_free(mem);
+		mem = om_arena_new();
 	}
 	printf("# %" PRIu64 " of %" PRIu64 " were packed all the same\n", packed, n);
 	printf("%sok 1 - damaged packing problems\n1..1\n", failed ? "not " : "");

@@ -5,6 +5,7 @@
 
 #include "onnxmem/onnx.h"
 #include "take.h"
+#include "exec/runnable.h"
 
 static void
 insist(bool good, const char *what)

@@ -25,6 +25,10 @@
 #include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
 #include "walk.h"
+#include "ir/edit.h"
+#include "ir/type.h"
+#include "opdef/fold.h"
+#include "opdef/op_context.h"
 
 #define NOISE 1e-15   /* rounding error of a loss in float64, relative to the sum */
 

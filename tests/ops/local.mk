@@ -4,9 +4,7 @@ TESTS += tests/ops/grads tests/ops/types tests/ops/walk
 OPERATOR_CASES = %D%/recipes.c %D%/texts.c %D%/texts.def %D%/trial.c %D%/walk.h
 tests_ops_grads_SOURCES = %D%/grads.c $(OPERATOR_CASES)
 tests_ops_types_SOURCES = %D%/types.c $(OPERATOR_CASES)
-tests_ops_types_LDADD = libcore.la
 tests_ops_walk_SOURCES = %D%/walk.c $(OPERATOR_CASES)
-tests_ops_walk_LDADD = libcore.la
 
 # The operator that CONTRIBUTING.md makes up, as it stands there.
 check_PROGRAMS += tests/ops/example

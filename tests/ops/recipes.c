@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "walk.h"
+#include "ir/edit.h"
 
 #define SHAPE(...)                                                             \
 	om_shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})

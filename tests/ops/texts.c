@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "walk.h"
+#include "base/half.h"
 
 enum { WIDEST = 16 };
 

@@ -14,6 +14,8 @@
 #include "../same.h"
 #include "onnxmem/kernel.h"
 #include "walk.h"
+#include "opdef/kernel_call.h"
+#include "opdef/op_context.h"
 
 enum { MOST_VARIANTS = 3, NEWEST = 28, WIDEST = 16 };
 

@@ -17,6 +17,10 @@
 #include "../same.h"
 #include "onnxmem/kernel.h"
 #include "walk.h"
+#include "base/shape.h"
+#include "opdef/fold.h"
+#include "opdef/kernel_call.h"
+#include "opdef/op_context.h"
 
 enum { GUARD = 64, GUARD_BYTE = 0xee, NEWEST = 28, MOST_OUTPUTS = 8 };
 

@@ -5,6 +5,8 @@
 
 #include "base/rng.h"
 #include "inputs.h"
+#include "base/half.h"
+#include "ir/type.h"
 
 om_status
 feed_load(struct feed *r, const char *file)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "onnx/annotate.h"
+#include "base/shape.h"
+#include "ir/edit.h"
 #include "onnx/model.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/pass.h"

@@ -4,6 +4,8 @@
 
 #include "onnxmem/arena.h"
 #include "unit.h"
+#include "base/arena_internal.h"
+#include "base/split.h"
 
 static void
 is_zeroed_and_aligned(void)

@@ -9,6 +9,9 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "unit.h"
+#include "ir/edit.h"
+#include "ir/schedule.h"
+#include "opdef/op_context.h"
 
 #define HEAD "program \"\" ir 8 opset 13\n"
 

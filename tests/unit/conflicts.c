@@ -9,6 +9,7 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "unit.h"
+#include "ir/edit.h"
 
 struct bed {
 	om_session *s;

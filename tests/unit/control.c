@@ -5,6 +5,9 @@
 
 #include "onnxmem/builder.h"
 #include "unit.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 
 struct bench {
 	om_session *s;

@@ -3,6 +3,9 @@
 
 #include "onnxmem/builder.h"
 #include "unit.h"
+#include "ir/edit.h"
+#include "opdef/fold.h"
+#include "opdef/op_context.h"
 
 struct bench {
 	om_session *s;

@@ -6,6 +6,7 @@
 #include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
+#include "ir/query.h"
 
 struct bench {
 	om_session *s;

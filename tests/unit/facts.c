@@ -5,6 +5,7 @@
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
+#include "ir/facts.h"
 
 static const char text[] =
 	"program \"p\" ir 8 opset 13\n"

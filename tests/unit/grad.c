@@ -9,6 +9,7 @@
 #include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
+#include "ir/edit.h"
 
 enum { MOST = 8 };
 

@@ -6,6 +6,7 @@
 #include "images.h"
 #include "onnxmem/kernel.h"
 #include "unit.h"
+#include "opdef/kernel_call.h"
 
 struct decoder {
 	om_session *s;

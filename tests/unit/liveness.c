@@ -9,6 +9,7 @@
 #include "onnxmem/opdef.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
+#include "ir/edit.h"
 
 struct bed {
 	om_session *s;

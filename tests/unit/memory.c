@@ -14,6 +14,8 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "unit.h"
+#include "base/arena_internal.h"
+#include "opdef/op_context.h"
 
 /* The `left`-th request and, unless `once`, all after it are refused. */
 struct meter {

@@ -8,6 +8,7 @@
 
 #include "onnxmodel.h"
 #include "unit.h"
+#include "exec/runnable.h"
 
 #define SAYS(b, word) CU_ASSERT(made_says((b), (word)) || (printf("# said: %s\n", om_message((b)->s)), false))
 

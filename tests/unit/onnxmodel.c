@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "onnxmodel.h"
+#include "base/shape.h"
+#include "base/split.h"
 
 struct made
 made_new(int ir, int opset)

@@ -7,6 +7,8 @@
 
 #include "onnxmodel.h"
 #include "unit.h"
+#include "base/shape.h"
+#include "onnx/value_files.h"
 
 static const om_dtype all_types[] = {
 #define TYPE(name, code, bits, text) OM_##name,

@@ -7,6 +7,9 @@
 #include "../same.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
+#include "base/half.h"
+#include "ir/query.h"
+#include "ir/type.h"
 #include "opset/convert.h"
 #include "unit.h"
 

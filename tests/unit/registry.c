@@ -8,6 +8,8 @@
 #include "onnxmem/kernel.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
+#include "opdef/kernel_call.h"
+#include "opdef/op_context.h"
 
 /* ---- Choosing. ---- */
 

@@ -7,6 +7,8 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/rewrite.h"
 #include "unit.h"
+#include "ir/edit.h"
+#include "ir/query.h"
 
 struct bench {
 	om_session *s;

@@ -9,6 +9,9 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/opset_convert.h"
 #include "unit.h"
+#include "base/progress.h"
+#include "exec/runnable.h"
+#include "opdef/op_context.h"
 
 /* The program is read in one session, which is told "untouched", and asked in another. */
 struct two {

@@ -4,6 +4,8 @@
 
 #include "onnxmem/tensor.h"
 #include "unit.h"
+#include "base/half.h"
+#include "base/shape.h"
 
 static void
 packed_types_round_up(void)

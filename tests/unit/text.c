@@ -4,6 +4,7 @@
 
 #include "onnxmem/builder.h"
 #include "unit.h"
+#include "ir/edit.h"
 
 static const char program[] =
 	"program \"p\" ir 8 opset 13 opset com.microsoft 1\n"

@@ -9,6 +9,8 @@
 #include "onnxmem/plan.h"
 #include "base/interval_map.h"
 #include "unit.h"
+#include "base/shape.h"
+#include "ir/edit.h"
 
 /* ---- Operators and programs to plan. ---- */
 

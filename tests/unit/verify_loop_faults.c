@@ -8,6 +8,7 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "unit.h"
+#include "ir/edit.h"
 
 /* `p` takes turns with what is computed; `w` is computed before the loop, and read in
  * every round of it. */

@@ -16,6 +16,8 @@
 #include <math.h>
 
 #include "grad/bodies.h"
+#include "ir/query.h"
+#include "ir/type.h"
 
 /* ---- Shapes. ---- */
 

@@ -3,6 +3,9 @@
 #include <config.h>
 
 #include "grad/grad_dsl.h"
+#include "ir/edit.h"
+#include "ir/type.h"
+#include "opdef/op_context.h"
 
 #define DY    om_grad_output_grad(g, 0)
 #define IN(k) om_grad_forward_input(g, k)

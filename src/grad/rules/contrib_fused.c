@@ -3,6 +3,9 @@
 
 #include "grad/bodies.h"
 #include "grad/grad_dsl.h"
+#include "ir/query.h"
+#include "ir/type.h"
+#include "opdef/op_context.h"
 #include "ops/contrib/fused_activation.h"
 
 /* ---- Fused layers of optimizers. ---- */

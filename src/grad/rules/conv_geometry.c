@@ -1,7 +1,9 @@
 #include <config.h>
 
 #include "grad/rules/conv_geometry.h"
+#include "ir/type.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 
 enum { AXES = OM_WINDOW_AXES };
 

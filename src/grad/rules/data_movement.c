@@ -4,6 +4,9 @@
 
 #include "grad/bodies.h"
 #include "grad/grad_dsl.h"
+#include "ir/query.h"
+#include "ir/type.h"
+#include "opdef/op_context.h"
 
 #define DY  om_grad_output_grad(g, 0)
 

@@ -8,7 +8,9 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "ir/type.h"
 #include "opdef/geometry/einsum.h"
+#include "opdef/op_context.h"
 
 struct term {
 	const int *axis;

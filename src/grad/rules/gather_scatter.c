@@ -5,6 +5,8 @@
 #include "grad/bodies.h"
 #include "grad/grad_dsl.h"
 #include "grad/rules/conv_geometry.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 
 #define DY  om_grad_output_grad(g, 0)
 

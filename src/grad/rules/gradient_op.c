@@ -13,6 +13,8 @@
 #include "base/guard.h"
 #include "grad/train/training_step.h"
 #include "grad/tape.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 #include "onnxmem/opset_convert.h"
 
 struct named {

@@ -8,6 +8,8 @@
 #include <config.h>
 
 #include "grad/rules/conv_geometry.h"
+#include "ir/query.h"
+#include "ir/type.h"
 
 enum { AXES = 3, MOST_TAPS = 4 };
 

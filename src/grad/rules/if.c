@@ -7,6 +7,8 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "ir/edit.h"
+#include "ir/type.h"
 
 /* An output of the If that holds a kept value of either branch. */
 struct shared {

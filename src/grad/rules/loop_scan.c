@@ -12,6 +12,7 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "ir/query.h"
 
 /* A value of which each iteration of the backward Scan gets a slice. */
 struct series {

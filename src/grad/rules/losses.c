@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "grad/grad_dsl.h"
+#include "ir/query.h"
 
 struct places {
 	om_value *index;         /* labels as indices, with the class axis */

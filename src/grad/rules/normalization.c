@@ -14,6 +14,10 @@
 #include "grad/fused.h"
 #include "grad/train/training_step.h"
 #include "grad/rules/conv_geometry.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "ir/type.h"
+#include "opdef/op_context.h"
 
 /* Sets of elements, each with a mean of its own. */
 struct sets {

@@ -7,6 +7,8 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "ir/query.h"
+#include "ir/type.h"
 #include "opdef/geometry/rnn.h"
 
 /* Inputs. */

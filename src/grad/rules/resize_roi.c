@@ -13,7 +13,9 @@
 #include "grad/bodies.h"
 #include "grad/grad_dsl.h"
 #include "grad/rules/conv_geometry.h"
+#include "ir/query.h"
 #include "opdef/geometry/resize.h"
+#include "opdef/op_context.h"
 
 /* ---- Resize. ---- */
 

@@ -7,6 +7,8 @@
 #include "grad/bodies.h"
 #include "grad/grad_dsl.h"
 #include "grad/rules/conv_geometry.h"
+#include "ir/query.h"
+#include "ir/type.h"
 
 /* ---- CausalConvWithState. ---- */
 

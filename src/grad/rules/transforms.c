@@ -3,6 +3,8 @@
 
 #include "grad/bodies.h"
 #include "grad/rules/conv_geometry.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 
 /* ---- Col2Im: scatter-add of blocks to an image. ----
  *

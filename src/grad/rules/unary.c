@@ -5,6 +5,8 @@
 #include <config.h>
 
 #include "grad/grad_dsl.h"
+#include "ir/query.h"
+#include "ir/type.h"
 
 #define DY  om_grad_output_grad(g, 0)
 #define X   om_grad_forward_input(g, 0)

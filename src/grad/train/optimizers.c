@@ -14,6 +14,8 @@
 
 #include "grad/grad_dsl.h"
 #include "grad/train/training_step.h"
+#include "ir/edit.h"
+#include "ir/type.h"
 
 /* Values shared by all parameters of one type. */
 struct common {

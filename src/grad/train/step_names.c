@@ -9,6 +9,7 @@
 #include <config.h>
 
 #include "grad/train/training_step.h"
+#include "ir/edit.h"
 
 struct wish {
 	om_value *v;

@@ -9,6 +9,11 @@
 #include "base/guard.h"
 #include "grad/grad_dsl.h"
 #include "grad/train/training_step.h"
+#include "ir/edit.h"
+#include "ir/facts.h"
+#include "ir/query.h"
+#include "ir/type.h"
+#include "opdef/fold.h"
 #include "onnxmem/opset_convert.h"
 
 om_train_options

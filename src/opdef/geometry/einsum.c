@@ -4,7 +4,9 @@
 #include <ctype.h>
 
 #include "opdef/geometry/einsum.h"
+#include "ir/query.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 
 static int
 letter_axis(char c)

@@ -10,7 +10,9 @@
 #include <math.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "ir/query.h"
 #include "opdef/geometry/resize.h"
+#include "opdef/op_context.h"
 
 /* ---- Sizes and scales. ---- */
 

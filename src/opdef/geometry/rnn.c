@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "opdef/geometry/rnn.h"
+#include "ir/query.h"
 
 /* ---- Activations. ---- */
 

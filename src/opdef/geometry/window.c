@@ -1,6 +1,7 @@
 #include <config.h>
 
 #include "opdef/numbers.h"
+#include "ir/query.h"
 #include "opdef/geometry/window.h"
 
 enum { AXES = OM_WINDOW_AXES, LARGEST = 1 << 30 };

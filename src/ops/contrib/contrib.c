@@ -4,7 +4,9 @@
 #include <config.h>
 
 #include "ops/contrib/fused_activation.h"
+#include "ir/query.h"
 #include "opdef/family.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"

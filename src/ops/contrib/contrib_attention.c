@@ -9,8 +9,10 @@
 #include <math.h>
 
 #include "opdef/family.h"
+#include "ir/query.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"
+#include "opdef/op_context.h"
 
 typedef const om_tensor *tensor;
 

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "opdef/family.h"
+#include "ir/query.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"
 #include "opdef/geometry/rnn.h"

@@ -3,6 +3,7 @@
 #include <float.h>
 
 #include "ops/contrib/fused_activation.h"
+#include "ir/query.h"
 
 static const struct om_fused_activation known[] = {
 	{.type = "Relu"}, {.type = "Sigmoid"}, {.type = "Tanh"}, {.type = "Softplus"}, {.type = "Softsign"},

@@ -10,8 +10,12 @@
 #include <math.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/arena_internal.h"
+#include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 
 enum { QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COSINES, SINES, PLACES, BIAS, SINK, FIRST_OTHER };
 enum { Y, NEW_KEY, NEW_VALUE, SCORES };

@@ -6,6 +6,8 @@
 #include <config.h>
 
 #include "ops/control/container.h"
+#include "base/arena_internal.h"
+#include "ir/type.h"
 
 /* ---- Types. ---- */
 

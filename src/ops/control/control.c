@@ -7,7 +7,11 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/shape.h"
+#include "ir/query.h"
+#include "ir/type.h"
 #include "opdef/family.h"
+#include "opdef/op_context.h"
 #include "ops/control/container.h"
 
 /* The number of passes over a body multiplies with the nesting of loops. */

@@ -6,8 +6,13 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/arena_internal.h"
+#include "base/shape.h"
+#include "ir/query.h"
+#include "ir/type.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 #include "ops/control/container.h"
 
 static om_kind

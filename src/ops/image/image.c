@@ -6,6 +6,8 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/arena_internal.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "ops/image/image.h"
 

@@ -4,6 +4,7 @@
 #include <tiffio.h>
 
 #include "opdef/family.h"
+#include "base/arena_internal.h"
 #include "ops/image/image.h"
 
 struct source {

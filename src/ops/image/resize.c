@@ -3,6 +3,8 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/half.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "ops/image/resize.h"

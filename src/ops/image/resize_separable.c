@@ -5,6 +5,9 @@
 #include <math.h>
 
 #include "ops/image/resize.h"
+#include "base/half.h"
+#include "base/shape.h"
+#include "ir/query.h"
 
 /* ---- Passes. ---- */
 

@@ -2,6 +2,7 @@
 #ifndef OM_AXIS_VIEW_H
 #define OM_AXIS_VIEW_H
 
+#include "base/shape.h"
 #include "onnxmem/opdef.h"
 
 /* Element i of line (o, j) is at (o * n + i) * inner + j. */

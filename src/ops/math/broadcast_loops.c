@@ -7,7 +7,9 @@
 #include <config.h>
 
 #include "ops/tensor/cast.h"
+#include "ir/query.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 #include "ops/math/broadcast_loops.h"
 
 /* ---- The nest of loops around the strips. ---- */

@@ -4,8 +4,10 @@
 #include <math.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/shape.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 #include "opdef/types.h"
 
 /* ---- Det. ---- */

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "opdef/geometry/einsum.h"
+#include "base/shape.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 

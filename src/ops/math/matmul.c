@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "kernels/cpu/kernels.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 #include "ops/math/gemm_int8.h"
 #include "ops/tensor/cast.h"
 #include "opdef/family.h"

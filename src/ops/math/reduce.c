@@ -10,7 +10,9 @@
 #include <tgmath.h>
 
 #include "ops/tensor/cast.h"
+#include "base/shape.h"
 #include "opdef/family.h"
+#include "opdef/op_context.h"
 #include "ops/math/axis_view.h"
 #include "opdef/numbers.h"
 #include "opdef/types.h"

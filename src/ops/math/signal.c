@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "ops/tensor/cast.h"
+#include "base/shape.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"

@@ -7,6 +7,8 @@
 #include <tgmath.h>
 
 #include "ops/tensor/cast.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"

@@ -4,8 +4,10 @@
 #include <math.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 #include "ops/ml/ml_post_transform.h"
 
 /* The last dim; 1 for a scalar. */

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/shape.h"
+#include "ir/query.h"
+#include "ir/type.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "ops/control/container.h"

@@ -8,6 +8,10 @@
 #include <math.h>
 
 #include "kernels/cpu/vmath.h"
+#include "base/half.h"
+#include "base/shape.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "ops/tensor/index.h"

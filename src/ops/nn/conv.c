@@ -8,6 +8,7 @@
 #include "ops/nn/conv.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 
 /* ---- Shapes. ---- */
 

@@ -13,6 +13,7 @@
 
 #include "ops/gradient_op.h"
 #include "kernels/cpu/kernels.h"
+#include "opdef/op_context.h"
 #include "ops/nn/conv.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"

@@ -9,6 +9,7 @@
 
 #include "ops/nn/conv.h"
 #include "opdef/family.h"
+#include "opdef/op_context.h"
 
 static void
 add_line(int32_t *out, int64_t lo, int64_t hi, const om_tensor *x, int64_t at, int64_t first, int64_t stride,

@@ -9,8 +9,10 @@
 #include <math.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 
 static double
 read_one(const om_tensor *t, int64_t i)

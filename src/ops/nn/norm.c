@@ -4,8 +4,11 @@
 #include <math.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 
 /* Sums are accumulated in double.  Every written element depends only on elements that have been read
  * before, so the kernels with an `inplace` callback may run in place. */

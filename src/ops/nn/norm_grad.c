@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "ops/gradient_op.h"
+#include "base/shape.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 

@@ -8,8 +8,10 @@
 #include <math.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 
 enum { FIRST = 2, MOST_STATES = 2 };
 

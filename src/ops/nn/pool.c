@@ -4,8 +4,11 @@
 #include <math.h>
 
 #include "opdef/family.h"
+#include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/numbers.h"
 #include "opdef/geometry/window.h"
+#include "opdef/op_context.h"
 
 enum { AXES = OM_WINDOW_AXES };
 

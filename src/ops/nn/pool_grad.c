@@ -7,6 +7,7 @@
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "opdef/geometry/window.h"
+#include "opdef/op_context.h"
 
 enum { DY, INDICES };
 

@@ -9,6 +9,8 @@
 #include <tgmath.h>
 
 #include "kernels/cpu/kernels.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"

@@ -8,6 +8,8 @@
 #include <tgmath.h>
 
 #include "kernels/cpu/vmath.h"
+#include "base/shape.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/cast.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"

@@ -4,6 +4,8 @@
 #include <math.h>
 
 #include "ops/tensor/cast.h"
+#include "base/shape.h"
+#include "opdef/op_context.h"
 #include "ops/nn/conv.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"

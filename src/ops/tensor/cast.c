@@ -11,8 +11,12 @@
 #include <stdlib.h>
 
 #include "ops/tensor/cast.h"
+#include "base/half.h"
+#include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
+#include "opdef/op_context.h"
 
 enum { STRIP = 256 };
 

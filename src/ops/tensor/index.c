@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "opdef/family.h"
+#include "base/shape.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 
 om_status

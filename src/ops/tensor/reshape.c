@@ -3,6 +3,7 @@
 
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
+#include "opdef/op_context.h"
 
 /* ---- Reshape. ---- */
 

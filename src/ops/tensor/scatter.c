@@ -4,6 +4,9 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/half.h"
+#include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "ops/tensor/index.h"

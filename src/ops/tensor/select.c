@@ -5,6 +5,10 @@
 #include <stdlib.h>
 
 #include "opdef/family.h"
+#include "base/half.h"
+#include "base/shape.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 
 /* ---- NonZero. ---- */

@@ -4,6 +4,10 @@
 #include <math.h>
 
 #include "base/rng.h"
+#include "base/half.h"
+#include "base/shape.h"
+#include "ir/query.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"

@@ -2,7 +2,11 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/half.h"
+#include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/family.h"
+#include "opdef/op_context.h"
 
 /* ---- Slice. ---- */
 

@@ -6,6 +6,9 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/arena_internal.h"
+#include "base/shape.h"
+#include "opdef/op_context.h"
 
 enum { BLOCK = 16 };
 

@@ -6,6 +6,8 @@
 #include <config.h>
 
 #include "opdef/family.h"
+#include "base/half.h"
+#include "opdef/op_context.h"
 #include "ops/math/axis_view.h"
 #include "opdef/numbers.h"
 #include "opdef/types.h"

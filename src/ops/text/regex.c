@@ -10,6 +10,7 @@
 #include <ctype.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 
 enum { MOST_REPEATS = 1000, MOST_CODE = 100000, MOST_DEPTH = 200, MOST_TEXT = 10000, END = -1 };

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/family.h"
+#include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 

@@ -1,0 +1,24 @@
+/* Element types and shapes: functions that only sources of the library call; see onnxmem/tensor.h. */
+#ifndef OM_SHAPE_H
+#define OM_SHAPE_H
+
+#include "onnxmem/tensor.h"
+
+om_dtype om_dtype_find(const char *text);   /* OM_UNDEFINED if there is none */
+
+bool om_dtype_is_integer(om_dtype t);       /* signed and unsigned, not bool */
+
+/* True if one tensor may have both shapes: no rank or dim that is known in both differs. */
+bool om_shape_agree(const om_shape *a, const om_shape *b);
+
+/* A completely unknown shape. */
+om_shape om_shape_unknown(void);
+
+/* Product of the dims [from, to) of a known shape. */
+int64_t om_shape_span(const om_shape *s, int from, int to);
+
+/* Bytes of `count` elements; packed types are rounded up to a whole byte.  False when the count is
+ * negative or the result overflows. */
+bool om_dtype_bytes(om_dtype t, int64_t count, uint64_t *bytes);
+
+#endif

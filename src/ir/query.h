@@ -1,0 +1,41 @@
+/* Queries of programs, ops and attributes; see onnxmem/ir.h. */
+#ifndef OM_QUERY_H
+#define OM_QUERY_H
+
+#include "onnxmem/ir.h"
+
+/* Version of a domain's opset ("" for ai.onnx); 0 when it is not imported. */
+int om_opset_version(const om_prog *p, const char *domain);
+
+/* Is `v` a single boolean with the known value `truth` that no caller may override?  As in a run, any
+ * nonzero byte is true. */
+bool om_value_is(const om_value *v, bool truth);
+
+/* True if `inner` is `outer` or is nested in it, at any depth.  The bodies of an op that was removed
+ * from the program are in no block. */
+bool om_block_inside(const om_block *inner, const om_block *outer);
+
+/* The op of block `b` that contains the block `inner`, at any depth; NULL if `inner` is `b` itself or
+ * outside of it. */
+om_op *om_block_enclosing_op(const om_block *b, const om_block *inner);
+
+/* Is parameter `param` of the graph replaced by a result of the previous run? */
+bool om_prog_is_state(const om_prog *p, uint32_t param);
+
+/* Is the attribute written in the node, not defaulted? */
+bool om_attr_has(const om_op *op, const char *name);
+
+/* The written attributes that the operator definition `row` (NULL: none) declares, too; an entry
+ * without a name ends the list. */
+const om_attr *om_attrs_of(om_arena *mem, const om_op *op, const om_opdef *row);
+
+/* As om_attr_int() and om_attr_ints(). */
+float om_attr_float(const om_op *op, const char *name);
+om_string om_attr_string(const om_op *op, const char *name);
+bool om_attr_is(const om_op *op, const char *name, const char *text);
+int64_t om_attr_int_at(const om_op *op, const char *name, size_t k, int64_t missing);  /* element k of a list */
+const float *om_attr_floats(const om_op *op, const char *name, size_t *n);
+const om_tensor *om_attr_tensor(const om_op *op, const char *name);
+om_block *om_attr_graph(const om_op *op, const char *name);
+
+#endif

@@ -1,0 +1,26 @@
+/* Rewriting: building blocks for passes that find their own matches; see onnxmem/rewrite.h. */
+#ifndef OM_REWRITE_INTERNAL_H
+#define OM_REWRITE_INTERNAL_H
+
+#include "onnxmem/rewrite.h"
+
+/* May every use of `old` be replaced by `by`?  Always, if `old` is not a result of a block.  A result
+ * keeps its name: then `by` must be computed in the same block and not be a result itself, and its op
+ * must have no bodies, because their paths are derived from its name. */
+bool om_value_can_stand_for(const om_value *by, const om_value *old);
+
+/* Does an op with bodies take `v` as an input?  A loop may write over such a value, or return it if no
+ * iteration runs: two loops that take the same value in place of one each would share it, and copy. */
+bool om_value_enters_body(const om_value *v);
+
+/* Replace the uses of `old`, an output of an op, by `by`, so that `old` is unused.  If it is a result,
+ * the op that computed `by` computes `old` from now on, and the op of `old` lacks that output. */
+void om_value_stand_for(om_value *by, om_value *old);
+
+/* Are all outputs of `op` unused, and may it be removed? */
+bool om_op_is_dead(const om_op *op);
+
+/* Remove an op and its bodies. */
+void om_op_delete(om_op *op);
+
+#endif

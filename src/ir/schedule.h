@@ -1,0 +1,15 @@
+/* Schedules of a program; see onnxmem/assignment.h. */
+#ifndef OM_IR_SCHEDULE_H
+#define OM_IR_SCHEDULE_H
+
+#include "onnxmem/assignment.h"
+
+/* The schedule of the current block order, with the steps of om_timeline(). */
+const om_schedule *om_schedule_new(const om_prog *p, om_arena *mem);
+
+/* A copy of `s` in which block `b` runs its ops in the order `ops`: all of its ops, NULL-terminated;
+ * the list is not copied. */
+const om_schedule *om_schedule_reorder(const om_prog *p, const om_schedule *s, const om_block *b,
+	om_op **ops, om_arena *mem);
+
+#endif

@@ -1,0 +1,66 @@
+/* Operators: contexts, inference, and helpers for callbacks of operator definitions; see onnxmem/opdef.h. */
+#ifndef OM_OP_CONTEXT_H
+#define OM_OP_CONTEXT_H
+
+#include "onnxmem/opdef.h"
+
+/* True if there is a definition of this name, of any version. */
+bool om_opdef_exists(const char *domain, const char *name);
+
+/* Refuse inputs whose element types are not allowed; unknown types are accepted. */
+om_status om_opdef_check_types(const om_opdef *row, const om_op_context *c);
+
+/* True if the inputs may have their types.  `takes` holds OM_MAX_TYPED_INPUTS sets as in
+ * om_opdef.input_types; unknown types are accepted. */
+bool om_types_fit(const uint32_t *takes, const om_op_context *c);
+
+/* Initialize the context of `op` with what is known while planning: types, shapes, data of constants.
+ * Arrays are allocated from `mem`. */
+void om_op_context_init(om_op_context *c, om_session *s, om_arena *mem, const om_op *op);
+
+/* Check that an op with a definition has an allowed number of inputs and outputs and that no required
+ * one is left out.  OM_INVALID with a message otherwise. */
+om_status om_op_check(om_session *s, const om_op *op);
+
+/* Run `infer` on `op` and store the results in the outputs' values; for an op without a definition, keep
+ * the types declared by the file.  A result that contradicts a declared shape is reported as a warning,
+ * and the inferred one is used.  An op for which `infer` returns OM_UNSUPPORTED becomes opaque if the
+ * file declares its outputs. */
+om_status om_op_infer(om_session *s, om_prog *p, om_op *op);
+
+/* For an op that calls a function: bind it to a definition with OM_IMPLEMENTS_FUNCTION if that accepts
+ * the types and shapes of its inputs, as they are known or as the function declares them.  Otherwise it
+ * has no definition, and the function must be inlined. */
+bool om_op_bind(om_op *op);
+
+/* Infer every op of a block and of its bodies, in order. */
+om_status om_block_infer(om_session *s, om_prog *p, om_block *b);
+
+/* May output `out` be computed in place over the value `in`, considering every input that is this value? */
+bool om_op_inplace_allowed(const om_op *op, uint32_t out, const om_value *in);
+
+/* Guarded calls of the callbacks: they also handle ops without a definition. */
+bool om_op_subbuffer(const om_op *op, uint32_t in, uint64_t *offset);
+uint64_t om_op_scratch(const om_op *op);
+
+/* Upper bound for the shape of an output: its own shape if that is known; false if there is no bound. */
+bool om_op_max_shape(const om_op *op, uint32_t out, om_shape *most);
+
+/* Is the input present?  Is the output? */
+bool om_has_in(const om_op_context *c, uint32_t k);
+bool om_has_out(const om_op_context *c, uint32_t k);
+
+/* As om_in_ints(), for partially known elements; false if none is known.  There are at most OM_MAX_RANK elements
+ * unless they are data. */
+bool om_in_symbolic_elems(const om_op_context *c, uint32_t k, const om_symbolic_elem **e, size_t *n);
+
+/* The only element of an input of any numeric type; false if not known. */
+bool om_in_scalar(const om_op_context *c, uint32_t k, double *v);
+
+/* NumPy broadcast of two shapes, including symbols and unknown dims; false if they are incompatible. */
+bool om_broadcast(const om_shape *a, const om_shape *b, om_shape *out);
+
+/* Normalize an axis, negative ones counting from the end; false if outside [-rank, rank). */
+bool om_axis(int64_t axis, int rank, int *out);
+
+#endif
