@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "onnxmem/schedule.h"
+#include "schedule/scheduler.h"
 
 struct file {
 	om_arena *mem;

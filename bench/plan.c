@@ -23,9 +23,10 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "pack/baselines/interference_list.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
-#include "onnxmem/baselines.h"
+#include "pack/baselines/baselines.h"
 
 /* Every value on its own, the rows of the table, the packer. */
 enum { NAIVE, MOST_PLANNERS = 32 };

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "alloc/assign.h"
 #include "onnxmem/assignment.h"
 #include "onnxmem/pass.h"
 

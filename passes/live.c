@@ -6,6 +6,8 @@
 #include <config.h>
 
 #include "ir/schedule.h"
+#include "alloc/assign.h"
+#include "alloc/op_facts.h"
 #include "onnxmem/assignment.h"
 #include "onnxmem/pass.h"
 

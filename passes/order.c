@@ -25,7 +25,11 @@
 #include "ir/schedule.h"
 #include "onnxmem/assignment.h"
 #include "onnxmem/builder.h"
-#include "onnxmem/schedule.h"
+#include "alloc/assign.h"
+#include "alloc/live_ranges_split.h"
+#include "alloc/op_facts.h"
+#include "alloc/state_update_paths.h"
+#include "schedule/scheduler.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 

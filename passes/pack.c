@@ -14,8 +14,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "alloc/buffers.h"
+#include "alloc/plan_arenas.h"
+#include "pack/baselines/interference_list.h"
 #include "onnxmem/pass.h"
-#include "onnxmem/baselines.h"
+#include "pack/baselines/baselines.h"
 
 static void
 sum_up(om_run *r, const om_problem *problem)

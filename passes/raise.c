@@ -5,7 +5,7 @@
 #include <config.h>
 
 #include "onnxmem/pass.h"
-#include "onnxmem/opset_convert.h"
+#include "opset/opset_convert.h"
 
 static om_status
 run(om_run *r, om_prog *p)

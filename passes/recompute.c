@@ -23,7 +23,10 @@
 #include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
-#include "onnxmem/rematerialize.h"
+#include "alloc/assign.h"
+#include "alloc/op_facts.h"
+#include "alloc/state_update_paths.h"
+#include "schedule/rematerialize.h"
 
 enum { NONE = OM_ORDER_NONE, TRIES = 5 };
 

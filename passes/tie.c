@@ -19,6 +19,7 @@
 
 #include <string.h>
 
+#include "alloc/assign.h"
 #include "onnxmem/assignment.h"
 #include "onnxmem/pass.h"
 

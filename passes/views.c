@@ -4,6 +4,7 @@
  */
 #include <config.h>
 
+#include "alloc/assign.h"
 #include "onnxmem/assignment.h"
 #include "onnxmem/pass.h"
 

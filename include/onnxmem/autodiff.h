@@ -287,7 +287,7 @@ typedef struct om_train_options {
 OM_API om_train_options om_train_options_default(void);
 
 /* Whether the program has an opset below 16, or an IR version that does not support inputs with
- * defaults.  Such a program has to be converted before gradients are built (opset_convert.h). */
+ * defaults.  Such a program has to be converted before gradients are built. */
 OM_API bool om_prog_is_old(const om_prog *p);
 
 /* Turn the program into a training step: add the loss, the gradients and, with an optimizer, inputs for

@@ -3,6 +3,8 @@
  */
 #include <config.h>
 
+#include "alloc/buffers.h"
+#include "alloc/op_facts.h"
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 

@@ -15,8 +15,10 @@
 #include <config.h>
 
 #include "ir/partial_order.h"
+#include "alloc/alias_sets.h"
 #include "alloc/is_planned.h"
 #include "alloc/byte_liveness.h"
+#include "alloc/op_facts.h"
 
 struct om_alias_sets {
 	const om_prog *p;

@@ -15,6 +15,10 @@
  */
 #include <config.h>
 
+#include "alloc/alias_sets.h"
+#include "alloc/assign.h"
+#include "alloc/op_facts.h"
+#include "alloc/state_update_paths.h"
 #include "onnxmem/plan.h"
 
 /* ---- Any result. ---- */

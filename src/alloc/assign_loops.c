@@ -30,6 +30,9 @@
 #include <config.h>
 
 #include "ir/query.h"
+#include "alloc/alias_sets.h"
+#include "alloc/assign.h"
+#include "alloc/op_facts.h"
 #include "opdef/op_context.h"
 #include "onnxmem/plan.h"
 

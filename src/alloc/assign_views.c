@@ -11,6 +11,9 @@
  */
 #include <config.h>
 
+#include "alloc/alias_sets.h"
+#include "alloc/assign.h"
+#include "alloc/op_facts.h"
 #include "onnxmem/plan.h"
 
 struct views {

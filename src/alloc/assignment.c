@@ -1,6 +1,7 @@
 /* Assignments: decisions about values, stored outside of the program. */
 #include <config.h>
 
+#include "alloc/assign.h"
 #include "onnxmem/assignment.h"
 
 om_assignment *

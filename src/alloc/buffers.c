@@ -4,7 +4,9 @@
 #include <inttypes.h>
 
 #include "alloc/is_planned.h"
+#include "alloc/buffers.h"
 #include "alloc/byte_liveness.h"
+#include "alloc/op_facts.h"
 
 enum { NONE = UINT32_MAX };
 

@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "onnxmem/plan.h"
+#include "alloc/assign.h"
 #include "pack/search_limits.h"
 
 /* Sufficient to reach the bound on most networks. */

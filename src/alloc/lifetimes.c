@@ -21,6 +21,7 @@
 #include <config.h>
 
 #include "ir/query.h"
+#include "alloc/assign.h"
 #include "onnxmem/assignment.h"
 
 /* How an op runs its bodies.  An unknown op is treated conservatively: it may read any input until it

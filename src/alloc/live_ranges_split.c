@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#include "alloc/live_ranges_split.h"
+#include "alloc/op_facts.h"
 #include "onnxmem/plan.h"
 
 enum { NONE = UINT32_MAX, MOST_ROUNDS = 64 };

@@ -1,7 +1,7 @@
 /* Queries the operator definition once for each op. */
 #include <config.h>
 
-#include "onnxmem/op_facts.h"
+#include "alloc/op_facts.h"
 #include "onnxmem/kernel.h"
 #include "base/arena_internal.h"
 #include "opdef/kernel_call.h"

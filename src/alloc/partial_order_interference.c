@@ -23,8 +23,10 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "alloc/buffers.h"
 #include "ir/partial_order.h"
 #include "base/maxflow.h"
+#include "pack/baselines/interference_list.h"
 
 enum { LARGE = 6000, NONE = UINT32_MAX };
 

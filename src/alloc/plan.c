@@ -2,6 +2,9 @@
 #include <config.h>
 
 #include "ir/edit.h"
+#include "alloc/buffers.h"
+#include "alloc/op_facts.h"
+#include "alloc/plan_arenas.h"
 #include "ir/query.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/plan.h"

@@ -11,6 +11,8 @@
  */
 #include <config.h>
 
+#include "alloc/state_update_paths.h"
+#include "alloc/op_facts.h"
 #include "onnxmem/plan.h"
 
 enum { DEEPEST = 8 };

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "onnxmem/baselines.h"
 #include "report/report.h"
 
 /* The packer, followed by the table of strategies. */

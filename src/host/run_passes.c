@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "alloc/assign.h"
 #include "base/guard.h"
 #include "base/split.h"
 #include "host/host.h"

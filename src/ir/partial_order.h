@@ -1,8 +1,13 @@
-/* Internals of the partial order of ops; see <onnxmem/plan.h>. */
+/* The partial order of ops, for plans that hold for every order. */
 #ifndef OM_PARTIAL_ORDER_H
 #define OM_PARTIAL_ORDER_H
 
-#include "onnxmem/plan.h"
+#include "onnxmem/ir.h"
+
+/* Which op completes before which other op starts in every order that respects data dependences.  Only
+ * ops of the graph are ordered; an op in a body counts as the op of the graph that contains it.  See
+ * src/ir/partial_order.c for the cost; OM_MEMORY if that is too high. */
+typedef struct om_partial_order om_partial_order;
 
 struct om_partial_order {
 	uint32_t n;              /* number of nodes: ops of the graph, in the order of the file. Node n is

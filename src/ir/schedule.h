@@ -1,6 +1,6 @@
 /* Schedules of a program; see onnxmem/assignment.h. */
-#ifndef OM_IR_SCHEDULE_H
-#define OM_IR_SCHEDULE_H
+#ifndef OM_SCHEDULE_H
+#define OM_SCHEDULE_H
 
 #include "onnxmem/assignment.h"
 

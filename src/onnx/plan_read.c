@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "base/guard.h"
+#include "alloc/plan_arenas.h"
 #include "base/map.h"
 #include "ir/enum_text.h"
 #include "ir/facts.h"

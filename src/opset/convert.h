@@ -3,7 +3,7 @@
 #define OM_CONVERT_H
 
 #include "onnxmem/builder.h"
-#include "onnxmem/opset_convert.h"
+#include "opset/opset_convert.h"
 
 typedef struct om_opset_conversion {
 	om_session *session;

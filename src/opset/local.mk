@@ -1,2 +1,2 @@
 libcore_la_SOURCES += \
-	%D%/convert.c %D%/convert.h %D%/rules.c %D%/scan8.c
+	%D%/convert.c %D%/convert.h %D%/opset_convert.h %D%/rules.c %D%/scan8.c

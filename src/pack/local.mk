@@ -10,13 +10,13 @@ libpacker_la_SOURCES += \
 # Ways to share memory that the packer is compared with: the one list of them.  Adding one takes its file,
 # with rows om_strategies_NAME, and its name here.
 STRATEGIES = src/pack/baselines/block_pool.c src/pack/baselines/dsatur.c src/pack/baselines/nnc_graph.c
-libcore_la_SOURCES += $(STRATEGIES) %D%/baselines/interference.c %D%/baselines/interference.h %D%/baselines/nnc_graph.h \
+libcore_la_SOURCES += $(STRATEGIES) %D%/baselines/baselines.h %D%/baselines/interference.c %D%/baselines/interference.h %D%/baselines/interference_list.h %D%/baselines/nnc_graph.h \
 	%D%/baselines/nnc_tuples.c %D%/baselines/strategies.c
 nodist_libcore_la_SOURCES += src/pack/baselines/strategies.h
 BUILT_SOURCES += src/pack/baselines/strategies.h
 CLEANFILES += src/pack/baselines/strategies.h
 src/pack/baselines/strategies.h: $(srcdir)/src/pack/local.mk
-	$(AM_V_GEN)$(MKDIR_P) src/pack/baselines && { echo '#include "onnxmem/baselines.h"' && \
+	$(AM_V_GEN)$(MKDIR_P) src/pack/baselines && { echo '#include "pack/baselines/baselines.h"' && \
 	echo '#define OM_STRATEGIES(_) \' && \
 	for p in $(STRATEGIES); do echo "	_(`basename $$p .c`) \\"; done && echo && \
 	for p in $(STRATEGIES); do echo "extern const om_strategy om_strategies_`basename $$p .c`[];"; done; } >$@

@@ -2,7 +2,7 @@
 #ifndef OM_REMAT_SCHEDULE_H
 #define OM_REMAT_SCHEDULE_H
 
-#include "onnxmem/rematerialize.h"
+#include "schedule/rematerialize.h"
 #include "schedule/subproblem.h"
 
 /* An interval in which a storage has no use: between two ops that use it, with

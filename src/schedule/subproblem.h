@@ -6,7 +6,7 @@
 #ifndef OM_SUBPROBLEM_H
 #define OM_SUBPROBLEM_H
 
-#include "onnxmem/schedule.h"
+#include "schedule/scheduler.h"
 #include "onnxmem/status.h"
 
 /* Lists of numbers: list k is item[at[k]] .. item[at[k + 1] - 1]. */

@@ -6,8 +6,9 @@
 
 #include "base/rng.h"
 #include "onnxmem/pass.h"
-#include "onnxmem/baselines.h"
+#include "pack/baselines/baselines.h"
 #include "unit.h"
+#include "pack/baselines/interference_list.h"
 
 enum { MAX = 60 };
 

@@ -10,6 +10,7 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "unit.h"
+#include "alloc/buffers.h"
 #include "ir/edit.h"
 
 struct bed {

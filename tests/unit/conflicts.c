@@ -9,7 +9,9 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "unit.h"
+#include "alloc/buffers.h"
 #include "ir/edit.h"
+#include "pack/baselines/interference_list.h"
 
 struct bed {
 	om_session *s;

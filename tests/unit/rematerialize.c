@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "onnxmem/rematerialize.h"
+#include "schedule/rematerialize.h"
 #include "unit.h"
 
 enum { LINKS = 9, OPS = 2 * LINKS + 2, STORAGES = 2 * OPS, CHAINS = 300, GRAPHS = 400 };

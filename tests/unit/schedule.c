@@ -2,7 +2,7 @@
 #include <config.h>
 
 #include "base/rng.h"
-#include "onnxmem/schedule.h"
+#include "schedule/scheduler.h"
 #include "unit.h"
 
 enum { OPS = 9, STORAGES = 24, GRAPHS = 4000 };

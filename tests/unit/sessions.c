@@ -7,7 +7,7 @@
 #include "onnxmem/autodiff.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
-#include "onnxmem/opset_convert.h"
+#include "opset/opset_convert.h"
 #include "unit.h"
 #include "base/progress.h"
 #include "exec/runnable.h"

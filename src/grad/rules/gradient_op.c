@@ -15,7 +15,7 @@
 #include "grad/tape.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
-#include "onnxmem/opset_convert.h"
+#include "opset/opset_convert.h"
 
 struct named {
 	om_session *session;

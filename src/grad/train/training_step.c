@@ -14,7 +14,7 @@
 #include "ir/query.h"
 #include "ir/type.h"
 #include "opdef/fold.h"
-#include "onnxmem/opset_convert.h"
+#include "opset/opset_convert.h"
 
 om_train_options
 om_train_options_default(void)

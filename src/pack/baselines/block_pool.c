@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "pack/baselines/baselines.h"
 #include "pack/baselines/interference.h"
 #include "pack/baselines/strategies.h"
 

@@ -21,7 +21,9 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "pack/baselines/baselines.h"
 #include "pack/baselines/interference.h"
+#include "pack/baselines/interference_list.h"
 #include "pack/sort_keys.h"
 #include "pack/baselines/strategies.h"
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "pack/baselines/interference.h"
+#include "pack/baselines/interference_list.h"
 #include "pack/sort_keys.h"
 
 /* ---- Lifetimes. ---- */

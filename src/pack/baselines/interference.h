@@ -6,7 +6,8 @@
 #ifndef OM_INTERFERENCE_H
 #define OM_INTERFERENCE_H
 
-#include "onnxmem/baselines.h"
+#include "pack/baselines/interference_list.h"
+#include "pack/baselines/baselines.h"
 
 /* The lifetime of a buffer. */
 typedef struct om_buffer_lifetime {

@@ -22,6 +22,8 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "pack/baselines/baselines.h"
+#include "pack/baselines/interference_list.h"
 #include "pack/baselines/nnc_graph.h"
 #include "pack/sort_keys.h"
 #include "pack/baselines/strategies.h"

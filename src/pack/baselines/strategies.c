@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pack/baselines/strategies.h"
+#include "pack/baselines/baselines.h"
 
 /* Those of src/pack/baselines/NAME.c are om_strategies_NAME. */
 static const om_strategy *const rows[] = {

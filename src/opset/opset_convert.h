@@ -4,11 +4,6 @@
 
 #include "onnxmem/ir.h"
 
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Target opsets of ai.onnx that are supported. */
 enum { OM_CONVERT_OLDEST = 13, OM_CONVERT_DEFAULT = 17, OM_CONVERT_NEWEST = 24 };
 
@@ -25,10 +20,6 @@ typedef struct om_opset_converted {
  * on shapes, and preserves it.  Calls of functions are not converted.  OM_UNSUPPORTED names the first
  * op that cannot be converted and the reason; the program is unusable afterwards.  `done` may be
  * NULL. */
-OM_API om_status om_prog_convert_opset(om_session *s, om_prog *p, int opset, om_opset_converted *done);
-
-#ifdef __cplusplus
-}
-#endif
+om_status om_prog_convert_opset(om_session *s, om_prog *p, int opset, om_opset_converted *done);
 
 #endif

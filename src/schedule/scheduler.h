@@ -9,17 +9,13 @@
  * the bytes live between two ops depend on the set of executed ops alone, not on
  * their order.
  */
-#ifndef OM_SCHEDULE_H
-#define OM_SCHEDULE_H
+#ifndef OM_SCHEDULER_H
+#define OM_SCHEDULER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "onnxmem/arena.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* In place of an op number: no op. */
 #define OM_ORDER_NONE UINT32_MAX
@@ -67,22 +63,18 @@ typedef struct om_order_result {
 } om_order_result;
 
 /* The peak of an order, in bytes.  `order`: [nop] numbers of ops. */
-OM_API uint64_t om_order_peak(const om_order_problem *q, const uint32_t *order);
+uint64_t om_order_peak(const om_order_problem *q, const uint32_t *order);
 
 /* Find an order of low peak with at most `nodes` search nodes; the original order
  * if no strictly better one is found.  Deterministic: depends on the problem and
  * `nodes` alone.  OM_INVALID for numbers out of range and ops that precede one of
  * their predecessors. */
-OM_API om_status om_order_solve(om_session *s, const om_order_problem *q, uint64_t nodes,
+om_status om_order_solve(om_session *s, const om_order_problem *q, uint64_t nodes,
 	uint32_t *order, om_order_result *result);
 
 /* Breadth-first order: an op is ready when all its predecessors have run; the op
  * that became ready first runs next.  With `by_bytes`, the ready op that frees most
  * bytes beyond those that it makes. */
-OM_API void om_order_bfs(const om_order_problem *q, bool by_bytes, uint32_t *order);
-
-#ifdef __cplusplus
-}
-#endif
+void om_order_bfs(const om_order_problem *q, bool by_bytes, uint32_t *order);
 
 #endif

@@ -10,11 +10,6 @@
 
 #include "onnxmem/opdef.h"
 
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Facts about one op.  An empty table is NULL. */
 typedef struct om_op_fact {
 	om_view_of *view;        /* [nout] `in` is UINT32_MAX if the output is not a view */
@@ -38,16 +33,12 @@ typedef struct om_op_facts {
 /* The facts of the current program, computed on first use and owned by the program.  Building and
  * binding invalidate them, and so does the host after a pass that does not keep OM_HAS_SHAPES and
  * OM_HAS_CONST; they are recomputed on the next call. */
-OM_API const om_op_facts *om_prog_op_facts(om_prog *p);
+const om_op_facts *om_prog_op_facts(om_prog *p);
 
 /* As om_op_view(), om_op_inplace(), om_op_subbuffer() and om_op_inplace_allowed(). */
-OM_API bool om_op_facts_view(const om_op_facts *f, const om_op *op, uint32_t out, om_view_of *v);
-OM_API bool om_op_facts_inplace(const om_op_facts *f, const om_op *op, uint32_t out, uint32_t in);
-OM_API bool om_op_facts_inplace_value(const om_op_facts *f, const om_op *op, uint32_t out, const om_value *in);
-OM_API bool om_op_facts_subbuffer(const om_op_facts *f, const om_op *op, uint32_t in, uint64_t *offset);
-
-#ifdef __cplusplus
-}
-#endif
+bool om_op_facts_view(const om_op_facts *f, const om_op *op, uint32_t out, om_view_of *v);
+bool om_op_facts_inplace(const om_op_facts *f, const om_op *op, uint32_t out, uint32_t in);
+bool om_op_facts_inplace_value(const om_op_facts *f, const om_op *op, uint32_t out, const om_value *in);
+bool om_op_facts_subbuffer(const om_op_facts *f, const om_op *op, uint32_t in, uint64_t *offset);
 
 #endif

@@ -14,11 +14,10 @@
 #ifndef OM_BASELINES_H
 #define OM_BASELINES_H
 
-#include "onnxmem/plan.h"
+#include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "onnxmem/plan.h"
+#include "pack/baselines/interference_list.h"
 
 /* The size that a strategy reached. */
 typedef struct om_baseline_result {
@@ -31,7 +30,7 @@ typedef struct om_baseline_result {
 /* Blocks are never split; a buffer takes the smallest free block that fits.
  * `kind`: NULL, or a number by buffer; then blocks are shared within a kind only.
  * Buffers with several lifetimes count as live from the first to the last. */
-OM_API om_status om_baseline_pool(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *kind,
+om_status om_baseline_pool(om_session *s, om_buffer *buf, uint32_t n, const uint32_t *kind,
 	om_baseline_result *r);
 
 /* ---- color ---- */
@@ -45,7 +44,7 @@ typedef enum om_color_choice {
 /* Assign every buffer to one of at most `limit` blocks (0: no limit); buffers that
  * interfere get different ones.  OM_BUDGET if no such assignment is found.  `block`
  * may be NULL; otherwise it receives the block of every buffer. */
-OM_API om_status om_baseline_color(om_session *s, om_buffer *buf, uint32_t n,
+om_status om_baseline_color(om_session *s, om_buffer *buf, uint32_t n,
 	const om_interference_list *interference,
 	om_color_choice choice, uint32_t limit, uint32_t *block, om_baseline_result *r);
 
@@ -59,11 +58,11 @@ typedef enum om_nnc_rule {
 
 /* Partial reuse of blocks by an allocation graph.  `graph` may be NULL; otherwise
  * the graph is written to it in the language of Graphviz. */
-OM_API om_status om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n,
+om_status om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n,
 	const om_interference_list *interference,
 	om_nnc_rule rule, FILE *graph, om_baseline_result *r);
 
-/* ---- All of them, by name. ---- */
+/* ---- All of them, by name: rows of om_strategy. ---- */
 
 /* What is to share memory. */
 typedef struct om_share_problem {
@@ -75,21 +74,7 @@ typedef struct om_share_problem {
 	FILE *graph;             /* for Graphviz, of a strategy that has a graph; NULL: not written */
 } om_share_problem;
 
-/* A row: a strategy with what sets it apart from others. */
-typedef struct om_strategy {
-	const char *name;        /* NULL ends rows; letters, digits and dashes */
-	const char *brief;       /* how it shares, a line */
-	bool any_order;          /* it knows plans that hold in every order; else `open` is NULL */
-	/* Write the offset of every buffer. */
-	om_status (*share)(om_session *s, const om_share_problem *p, om_baseline_result *r);
-} om_strategy;
-
-/* Row `k`; NULL behind the last one.  And the one of that name; NULL: there is none. */
-OM_API const om_strategy *om_strategy_at(size_t k);
-OM_API const om_strategy *om_strategy_find(const char *name);
-
-#ifdef __cplusplus
-}
-#endif
+/* The strategy of that name; NULL: there is none. */
+const om_strategy *om_strategy_find(const char *name);
 
 #endif

@@ -3,19 +3,15 @@
  * A storage without use for many ops may be dropped after a use and recomputed
  * before the next one, by running its op once more, in each gap between uses.  The
  * storages which that op uses, if they are dead by then, are kept or recomputed in
- * turn.  Ops, storages and in-place pairs are those of <onnxmem/schedule.h>, in
+ * turn.  Ops, storages and in-place pairs are those of schedule/scheduler.h, in
  * their original order.  Like the packer, this is independent of operators and
  * tensors, and can be used alone.
  */
 #ifndef OM_REMATERIALIZE_H
 #define OM_REMATERIALIZE_H
 
-#include "onnxmem/schedule.h"
+#include "schedule/scheduler.h"
 #include "onnxmem/status.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* What may be recomputed, and the limits of the search. */
 typedef struct om_remat_request {
@@ -41,16 +37,12 @@ typedef struct om_remat_result {
 /* Find the cheapest recomputation with a peak of at most `budget`; if there is none
  * within the cost limit, the lowest peak found.  Deterministic: depends on the
  * problem alone.  OM_INVALID as for om_order_solve(). */
-OM_API om_status om_remat_solve(om_session *s, const om_remat_request *w, om_arena *mem,
+om_status om_remat_solve(om_session *s, const om_remat_request *w, om_arena *mem,
 	om_remat_result *r);
 
 /* The peak, in bytes, if exactly these storages are dropped in their longest gap,
  * and the cost; UINT64_MAX if an op would have to run again after its limit
  * `until`. For tests. */
-OM_API uint64_t om_remat_peak(const om_remat_request *w, const bool *dropped, double *cost);
-
-#ifdef __cplusplus
-}
-#endif
+uint64_t om_remat_peak(const om_remat_request *w, const bool *dropped, double *cost);
 
 #endif

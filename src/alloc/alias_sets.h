@@ -1,0 +1,50 @@
+/* Sets of values that share a storage, for analyses that decide on shared storage. */
+#ifndef OM_ALIAS_SETS_H
+#define OM_ALIAS_SETS_H
+
+#include "onnxmem/plan.h"
+
+/* Values that share one storage. */
+typedef struct om_alias_set {
+	om_value *root;          /* owner of the storage, which is large enough for all members */
+	om_value **member;       /* the root first */
+	uint32_t *until;         /* by member: the last step of it and all members before it */
+	size_t n, cap, capuntil; /* number of members; capacities of `member` and `until` */
+	uint64_t bytes;          /* rounded; 0: not in an arena, or empty */
+	uint32_t first, last;    /* steps in which any member is live */
+	bool is_outside;         /* a constant, or memory owned by the caller */
+} om_alias_set;
+
+/* The alias sets of an assignment under construction. */
+typedef struct om_alias_sets om_alias_sets;
+
+/* Build the alias sets of `a`, allocated from `mem`.  The functions below that change them also update
+ * `a`; the alias sets do not follow changes of `a` made elsewhere. */
+om_alias_sets *om_alias_sets_new(const om_prog *p, om_assignment *a, om_arena *mem);
+
+/* The alias set of `v` and, unless `offset` is NULL, the offset of `v` in its storage.  NULL if the
+ * storage of `v` cannot be shared because its size is not known. */
+const om_alias_set *om_alias_sets_find(const om_alias_sets *g, const om_value *v, uint64_t *offset);
+
+/* The content of `v` is the bytes of another value from `offset` on. */
+typedef struct om_alias_edge {
+	om_value *v;             /* the value */
+	uint64_t offset;         /* bytes */
+} om_alias_edge;
+
+/* Extend the lifetime of `v` to these steps.  Returns false, without a change, if other members of the
+ * set overwrite its bytes by then; with `always`, that is not checked. */
+bool om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t last, bool always);
+
+/* Place the values `same`, all of one set, at those bytes of `source`, and move their set with them.
+ * `store` is OM_VIEW: `same` is one value, the root of its set; or OM_SUBBUFFER: `source` is computed
+ * later.  Returns false, without a change, if the set does not fit, or a value would lose bytes that
+ * are still read. O(members of one set times members of the other). */
+bool om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_edge *same, uint32_t n,
+	om_store store);
+
+/* Compute `out` over the first bytes of `in`, by one op: either one may move, with its set.  Returns
+ * false if that is impossible, as above. */
+bool om_alias_sets_merge_inplace(om_alias_sets *g, om_value *out, om_value *in);
+
+#endif

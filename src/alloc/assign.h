@@ -1,0 +1,102 @@
+/* Analyses that make assignments; see onnxmem/assignment.h.  Those of storage require OM_HAS_SHAPES and
+ * OM_HAS_CONST. */
+#ifndef OM_ASSIGN_H
+#define OM_ASSIGN_H
+
+#include "onnxmem/assignment.h"
+
+/* After a pass: drop the parts of the current assignment that p->has no longer covers.  If values or
+ * ops were added, there are no decisions about them, so lifetimes and storage become invalid
+ * regardless of which facts the pass keeps. */
+void om_assignment_settle(om_prog *p);
+
+/* ---- Lifetimes. ---- */
+
+/* Compute lifetimes in a schedule; every value has its own storage.  Requires OM_HAS_CONST. */
+om_assignment *om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_op_facts *f,
+	om_arena *mem);
+
+/* Cost of computing live sets. */
+typedef struct om_live_counts {
+	uint64_t blocks, visits; /* basic blocks; visits of them in all */
+} om_live_counts;
+
+/* Fill in the live sets of an assignment under construction; they are allocated from `mem`. OM_MEMORY
+ * if they would take more than half a gigabyte. */
+om_status om_live_sets(om_session *s, const om_prog *p, om_assignment *a, om_arena *mem,
+	om_live_counts *count);
+
+/* ---- Storage. ---- */
+
+/* Counts of outputs that alias an input as views. */
+typedef struct om_view_counts {
+	uint64_t whole, parts;   /* views of a whole input; of part of an input */
+	uint64_t copied;         /* copies made because the bytes would be overwritten */
+} om_view_counts;
+
+/* Make outputs that consist of bytes of an input views.  Discards all storage decisions of `in`.
+ * `count` may be NULL. */
+om_assignment *om_assign_views(const om_prog *p, const om_assignment *in, om_arena *mem,
+	om_view_counts *count);
+
+/* Counts of results stored over a parameter. */
+typedef struct om_io_counts {
+	uint64_t results, bytes; /* number of results; their size */
+} om_io_counts;
+
+/* Compute results of the graph that are declared as state (om_prog.tie) over the parameters that they
+ * replace; none if the plan must hold for every order.  `count` may be NULL. */
+om_assignment *om_assign_io_declared(const om_prog *p, const om_assignment *in, om_arena *mem,
+	om_io_counts *count);
+
+/* Compute results of the graph over any input whose last use is the op that defines the result. */
+om_assignment *om_assign_io_any(const om_prog *p, const om_assignment *in, om_arena *mem,
+	om_io_counts *count);
+
+/* Whether inputs of a concatenation are sub-buffers of its output: never, always, or unless the arena
+ * would be larger. */
+typedef enum om_subbuffers { OM_SUBBUFFERS_NO, OM_SUBBUFFERS_YES, OM_SUBBUFFERS_TRY } om_subbuffers;
+
+/* Compute outputs over inputs that die, and inputs of a concatenation in its output.  Earlier
+ * decisions of `in` about both, and those of om_assign_loops(), are made anew.  The result is `*out`. */
+om_status om_assign_inplace(om_session *s, const om_prog *p, const om_assignment *in, om_subbuffers how,
+	om_arena *mem, const om_assignment **out);
+
+/* Counts of loop-carried values. */
+typedef struct om_loop_counts {
+	uint64_t together;       /* carried values with one address */
+	uint64_t turning;        /* carried values that rotate */
+	uint64_t through;        /* carried values that only pass through */
+	uint64_t copied;         /* chains that require a copy in every iteration */
+	uint64_t found;          /* loop outputs whose address depends on the number of iterations */
+	uint64_t slices;         /* scan slices that are read or written in place */
+	uint64_t branches;       /* branch results that are computed in the output */
+	uint64_t apart;          /* values that were given their own storage again */
+} om_loop_counts;
+
+/* Make carried values of loops rotate through a few buffers, and compute results of branches in the
+ * output.  `period`: the largest number of buffers in a rotation, from 1 to 64. */
+const om_assignment *om_assign_loops(const om_prog *p, const om_assignment *in, uint32_t period,
+	om_arena *mem, om_loop_counts *count);
+
+/* ---- Candidates. ---- */
+
+/* The size of the arena of an assignment, to the extent computed so far. */
+typedef struct om_arena_size {
+	uint64_t bound, bytes;   /* lower bound of all packings; the smallest size found */
+} om_arena_size;
+
+/* A cheap first estimate. */
+om_status om_assignment_size(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *size);
+
+/* Is the arena of `a` smaller than that of `b`?  `x` and `y` are results of om_assignment_size(). If
+ * these do not decide, more work is done, up to that of om_pack(), and the sizes are updated. */
+om_status om_assignment_is_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,
+	const om_assignment *b, om_arena_size *y, bool *yes);
+
+/* Run the standard pipeline on a schedule: lifetimes and views, then declared input/output aliases and
+ * in-place decisions.  Both results are allocated from `mem`. */
+om_status om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order,
+	const om_op_facts *f, om_arena *mem, const om_assignment **views, const om_assignment **full);
+
+#endif

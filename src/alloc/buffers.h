@@ -1,0 +1,20 @@
+/* Buffers of a program; see onnxmem/plan.h. */
+#ifndef OM_BUFFERS_H
+#define OM_BUFFERS_H
+
+#include "pack/baselines/interference_list.h"
+#include "onnxmem/plan.h"
+
+/* The reason why a value is not planned; NULL for a value that is planned or requires no placement. */
+const char *om_value_unplanned(const om_prog *p, const om_value *v);
+
+/* Fill in om_buffer.access_bytes: the bytes that ops read from and write to a buffer in a run.
+ * Accesses in a body count once per iteration if the trip count is known. */
+void om_buffers_count_accesses(const om_prog *p, const om_buffers *b);
+
+/* The pairs of buffers that interfere in some order.  See partial_order_interference.c for the cost; OM_MEMORY if that is too high. All parts
+ * are allocated from `mem`. */
+om_status om_buffers_interference(om_session *s, const om_prog *p, const om_buffers *b, om_arena *mem,
+	om_interference_list *out);
+
+#endif
