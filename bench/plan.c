@@ -27,6 +27,7 @@
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
 #include "pack/baselines/baselines.h"
+#include "tests/bind.h"
 
 /* Every value on its own, the rows of the table, the packer. */
 enum { NAIVE, MOST_PLANNERS = 32 };
@@ -464,7 +465,7 @@ plan_model(struct bench *w, const char *path, enum rules rules, unsigned planner
 	OM_TRY(om_model_load(w->s, path, model));
 	OM_TRY(om_model_import(w->s, *model, out));
 	(*out)->parallel_safe = rules == ANY_ORDER;
-	OM_TRY(om_bind_rest(w->s, *out, 1));
+	OM_TRY(bind_rest(w->s, *out, 1));
 	OM_TRY(om_host_run(w->h, *out, before[rules]));
 	const double start = om_now_ms();
 	OM_TRY(om_host_run(w->h, *out, om_printf((*out)->mem, "pack=%s", name_of(planner))));

@@ -32,10 +32,13 @@ static om_status
 plan(om_session *s, om_prog *p)
 {
 	om_host *h = om_host_new(s, NULL);
-	om_status st = om_bind_rest(s, p, 1);   /* symbolic dims of the inputs: 1 */
+	om_binding *b = om_binding_new();
 
+	om_binding_rest(b, 1);   /* symbolic dims of the inputs: 1 */
+	om_status st = om_bind(s, p, b);
 	if (st == OM_OK)
 		st = om_host_run(h, p, om_default_pipeline());
+	om_binding_free(b);
 	om_host_free(h);
 	return st;
 }

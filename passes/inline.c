@@ -74,7 +74,7 @@ static om_status
 enter(struct inliner *in, const om_op *op)
 {
 	for (unsigned k = 0; k < in->depth; k++)
-		if (in->open[k] == op->call)
+		if (in->open[k]->body == op->call->body)  /* copies of a program share bodies */
 			return om_op_fail(in->r->session, OM_INVALID, op, "function %s calls itself", op->call->name);
 	if (in->depth == DEEPEST)
 		return om_op_fail(in->r->session, OM_UNSUPPORTED, op, "functions call each other more than %d deep",

@@ -319,13 +319,6 @@ OM_API om_status om_verify(om_session *s, const om_prog *p);
  * the next iteration.  Linear in the number of ops. */
 OM_API void om_timeline(om_prog *p);
 
-/* Bind the shape of an input, or the value of a symbol.  Only the parameters of the graph change: run
- * the pass `shapes` afterwards.  A shape that contradicts the file is OM_SHAPE, an unknown name
- * OM_USAGE. */
-OM_API om_status om_bind_shape(om_session *s, om_prog *p, const char *input, const om_shape *shape);
-OM_API om_status om_bind_dim(om_session *s, om_prog *p, const char *symbol, int64_t n);
-/* Bind every dimension that is still unknown to `n`; if n is 0, fail and name the first one. */
-OM_API om_status om_bind_rest(om_session *s, om_prog *p, int64_t n);
 
 /* Size of the elements of `v` in bytes; 0 if it is not known, or `v` is not a tensor. */
 OM_API uint64_t om_value_bytes(const om_value *v);

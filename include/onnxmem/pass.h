@@ -8,6 +8,7 @@
 #ifndef OM_PASS_H
 #define OM_PASS_H
 
+#include "onnxmem/binding.h"
 #include "onnxmem/assignment.h"
 
 
@@ -171,6 +172,28 @@ OM_API om_status om_host_flags(om_host *h, const om_flag_set *set, size_t n, con
 
 /* The default pipeline of `onnxmem plan`. */
 OM_API const char *om_default_pipeline(void);
+
+/* ---- Plans by binding. ---- */
+
+/* Planned copies of one program, one for each binding (binding.h). */
+typedef struct om_plan_cache om_plan_cache;
+
+/* An empty cache of plans of `p` that `pipeline` makes, NULL: the default one.  Settings of `p`, as its
+ * target and alignment, hold for all of them.  The host and the program must outlive the cache; the
+ * program is only read, so that caches of several threads may be made for it, each with a host of its
+ * own.  A cache itself is not thread-safe.  The caller frees it; NULL: out of memory. */
+OM_API om_plan_cache *om_plan_cache_new(om_host *h, const om_prog *p, const char *pipeline);
+/* Free a cache and all programs in it; NULL is fine. */
+OM_API void om_plan_cache_free(om_plan_cache *c);
+
+/* The program bound by `b`, planned and its plan verified: made at the first call, and the same one at
+ * later calls with this binding or another that gives the same shapes.  It belongs to the cache and
+ * stays valid until the cache is freed.  `*out` is NULL on failure: errors of om_bind(), of the passes
+ * and of om_plan_verify(); OM_USAGE if the pipeline makes no plan. */
+OM_API om_status om_plan_cache_get(om_plan_cache *c, const om_binding *b, const om_prog **out);
+
+/* Number of programs in the cache. */
+OM_API uint32_t om_plan_cache_size(const om_plan_cache *c);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "onnxmem/binding.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
 
@@ -59,7 +60,8 @@ struct om_cli {
 	om_host *host;           /* created by om_cli_host(); the driver frees these */
 	size_t plugin_at;        /* plugins of the options before this index are loaded */
 	om_model *model;
-	om_prog *prog;
+	om_prog *loaded;         /* the program as loaded; never changed */
+	om_prog *prog;           /* the copy of it that is bound and planned */
 	double pass_ms;          /* spent in passes so far */
 	struct om_report_pass *ran;   /* passes that ran, in order */
 	size_t nran, capran;
@@ -131,14 +133,15 @@ const om_opt *om_cli_group_option(om_cli *c, const om_opt_group *group, size_t k
 /* A flag of a pass, which may be in a plugin or a module folder; NULL if there is none. */
 const om_opt *om_cli_flag(om_cli *c, const char *name, size_t n);
 
-/* Load `path` into c->model (unless it is text, ending in ".ir") and c->prog. */
+/* Load `path` into c->model (unless it is text, ending in ".ir") and c->loaded, and make c->prog. */
 om_status om_cli_load(om_cli *c, const char *path);
 
-/* Import another program from the loaded model. */
-om_status om_cli_load_again(om_cli *c, const char *path);
+/* Make c->prog a new copy of the loaded program; the caller has freed or taken the previous one. */
+om_status om_cli_copy(om_cli *c);
 
-/* Bind the shapes of inputs given by options.  `all`: a dim that remains open is an error. */
-om_status om_cli_shapes(om_cli *c, bool all);
+/* Bind c->prog to the shapes given by options and, unless `in` is NULL, to those of the tensors that
+ * have a type, by input.  `all`: a dim that remains open is an error. */
+om_status om_cli_shapes(om_cli *c, const om_tensor *in, bool all);
 
 /* Set the plan requirements given by options in c->prog and c->budget. */
 om_status om_cli_plan_request(om_cli *c);

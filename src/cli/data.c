@@ -172,17 +172,6 @@ om_data_read(om_cli *c, om_tensor *in)
 }
 
 om_status
-om_data_shapes(om_cli *c, const om_tensor *in)
-{
-	const om_block *graph = c->prog->first;
-
-	for (uint32_t k = 0; k < graph->nparam; k++)
-		if (in[k].type != OM_UNDEFINED)
-			OM_TRY(om_bind_shape(c->session, c->prog, graph->param[k]->name, &in[k].shape));
-	return om_cli_shapes(c, true);
-}
-
-om_status
 om_data_expected(om_cli *c, const char *path, om_tensor *out)
 {
 	const om_block *graph = c->prog->first;

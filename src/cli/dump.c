@@ -9,7 +9,7 @@ run(om_cli *c)
 	unsigned flags = 0;
 
 	OM_TRY(om_cli_load(c, c->arg[0]));
-	OM_TRY(om_cli_shapes(c, false));
+	OM_TRY(om_cli_shapes(c, NULL, false));
 	OM_TRY(om_cli_passes(c, ""));
 	if (om_cli_has(c, "live")) {
 		flags |= OM_DUMP_LIVE;

@@ -1,7 +1,7 @@
 /* Inference models with trained weights: evaluated on samples, and saved.
  *
- * A program is created for each evaluation, because folded values depend on the weights. The last
- * batch is padded with samples that are not counted. */
+ * Each evaluation plans its own copy of the program, because folded values depend on the weights.  The
+ * last batch is padded with samples that are not counted. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -22,6 +22,7 @@ om_net_load(om_cli *c, const char *path, const om_trainer *t, om_net *net)
 
 	net->path = path;
 	OM_TRY(om_model_load(c->session, path, &net->model));
+	OM_TRY(om_model_import(c->session, net->model, &net->prog));
 	for (uint32_t k = 0; om_trainer_state(t, k, &name); k++) {
 		any |= om_model_has_weight(net->model, name);
 		if (k < 8)
@@ -33,6 +34,7 @@ om_net_load(om_cli *c, const char *path, const om_trainer *t, om_net *net)
 void
 om_net_free(om_net *net)
 {
+	om_prog_free(net->prog);
 	om_model_free(net->model);
 }
 
@@ -81,12 +83,8 @@ find_label(const om_prog *net, const om_prog *step, const om_step *parts)
 om_status
 om_net_samples(om_cli *c, om_net *net, const char *path, const om_prog *step, const om_step *parts, const char *label)
 {
-	om_prog *p;
-
 	OM_TRY(om_samples_load(c, path, &net->samples));
-	OM_TRY(om_model_import(c->session, net->model, &p));
-	net->label = label ? label : find_label(p, step, parts);
-	om_prog_free(p);
+	net->label = label ? label : find_label(net->prog, step, parts);
 	return net->label ? OM_OK : om_fail(c->session, OM_USAGE, "which input of the step %s is to be rated by is not clear: "
 		"say it with --label", net->path);
 }
@@ -204,13 +202,30 @@ bind_samples(struct rating *r)
 			continue;
 		r->in[k] = *r->all[k];
 		r->in[k].shape.dim[0] = r->batch;
-		OM_TRY(om_bind_shape(r->c->session, r->prog, graph->param[k]->name, &r->in[k].shape));
 		uint64_t bytes = 0;
 		if (!om_tensor_bytes(r->in[k].type, &r->in[k].shape, &bytes))
 			return om_fail(r->c->session, OM_SHAPE, "a batch of %lld samples is too large", (long long)r->batch);
 		r->in[k].data = om_alloc(r->c->mem, bytes ? bytes : 1);
 	}
 	return OM_OK;
+}
+
+static om_status
+bind_batch(struct rating *r)
+{
+	om_session *s = r->c->session;
+	om_binding *b = om_binding_new();
+	om_status st = b ? OM_OK : OM_MEMORY;
+
+	for (uint32_t k = 0; k < r->prog->first->nparam && st == OM_OK; k++)
+		if (r->all[k])
+			st = om_binding_shape(s, b, r->prog->first->param[k]->name, &r->in[k].shape);
+	if (st == OM_OK) {
+		om_binding_rest(b, 0);
+		st = om_bind(s, r->prog, b);
+	}
+	om_binding_free(b);
+	return st;
 }
 
 static om_status
@@ -241,7 +256,7 @@ rate(struct rating *r, const om_trainer *t, om_score *score)
 	if (!is || is->shape.rank < 1 || is->shape.dim[0] != r->net->samples.count)
 		return om_fail(c->session, OM_USAGE, "%s has no tensor %s of as many samples as %s takes", r->net->samples.path,
 			r->net->label, r->net->path);
-	OM_TRY(om_bind_rest(r->c->session, r->prog, 0));
+	OM_TRY(bind_batch(r));
 	OM_TRY(om_cli_host(c));
 	OM_TRY(om_host_run(c->host, r->prog, om_default_pipeline()));
 	OM_TRY(om_exec_new(c->session, r->prog, r->prog->plan, NULL, &r->exec));
@@ -256,7 +271,7 @@ om_net_score(om_cli *c, om_net *net, const om_trainer *t, int64_t batch, om_scor
 	struct rating r = {.c = c, .net = net, .batch = batch};
 
 	*out = (om_score){0};
-	OM_TRY(om_model_import(c->session, net->model, &r.prog));
+	OM_TRY(om_prog_copy(c->session, net->prog, &r.prog));
 	const om_cli outer = *c;         /* memory and the list of passes are private to this evaluation */
 	c->mem = om_arena_new();
 	c->ran = NULL;

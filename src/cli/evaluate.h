@@ -9,6 +9,7 @@
 typedef struct om_net {
 	const char *path;
 	om_model *model;
+	om_prog *prog;           /* as loaded; copies of it get the current weights */
 	om_samples samples;
 	const char *label;       /* the sample tensor with which the output is compared */
 } om_net;

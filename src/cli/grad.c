@@ -95,7 +95,7 @@ run(om_cli *c)
 	OM_TRY(read_form(c, &l));
 	OM_TRY(om_cli_own_path(c, in, out));
 	OM_TRY(om_cli_load(c, in));
-	OM_TRY(om_cli_shapes(c, false));
+	OM_TRY(om_cli_shapes(c, NULL, false));
 	OM_TRY(om_cli_host(c));
 	OM_TRY(om_host_run(c->host, c->prog, "inline,shapes"));
 	if (l.copies)

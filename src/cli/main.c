@@ -188,6 +188,7 @@ static void
 release(om_cli *c)
 {
 	om_prog_free(c->prog);
+	om_prog_free(c->loaded);
 	om_model_free(c->model);
 	om_host_free(c->host);
 	om_session_free(c->session);

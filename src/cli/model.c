@@ -33,24 +33,31 @@ load_text(om_cli *c, const char *path)
 
 	if (!in)
 		return om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));
-	om_status st = om_parse(c->session, in, path, &c->prog);
+	om_status st = om_parse(c->session, in, path, &c->loaded);
 	fclose(in);
 	return st;
+}
+
+static om_status
+load(om_cli *c, const char *path)
+{
+	if (om_cli_ends_in(path, ".ir"))
+		return load_text(c, path);
+	OM_TRY(om_model_load(c->session, path, &c->model));
+	return om_model_import(c->session, c->model, &c->loaded);
 }
 
 om_status
 om_cli_load(om_cli *c, const char *path)
 {
-	if (om_cli_ends_in(path, ".ir"))
-		return load_text(c, path);
-	OM_TRY(om_model_load(c->session, path, &c->model));
-	return om_model_import(c->session, c->model, &c->prog);
+	OM_TRY(load(c, path));
+	return om_cli_copy(c);
 }
 
 om_status
-om_cli_load_again(om_cli *c, const char *path)
+om_cli_copy(om_cli *c)
 {
-	return c->model ? om_model_import(c->session, c->model, &c->prog) : load_text(c, path);
+	return om_prog_copy(c->session, c->loaded, &c->prog);
 }
 
 /* ---- Shapes. ---- */
@@ -96,7 +103,7 @@ only_input(const om_prog *p)
 
 /* Names may contain colons: the last colon is the separator. */
 static om_status
-bind_input(om_cli *c, const char *text)
+bind_input(om_cli *c, om_binding *b, const char *text)
 {
 	om_shape shape = {0};
 	const char *colon = strrchr(text, ':');
@@ -112,7 +119,7 @@ bind_input(om_cli *c, const char *text)
 				"--input-shape %s: the model has several inputs; say which as NAME:%s", text, text);
 		name = only->name;
 	}
-	return om_bind_shape(c->session, c->prog, name, &shape);
+	return om_binding_shape(c->session, b, name, &shape);
 }
 
 /* Split "SYMBOL=REST"; NULL if there is no "=". */
@@ -128,7 +135,7 @@ symbol_of(om_cli *c, const char *text, const char **rest)
 }
 
 static om_status
-bind_dim(om_cli *c, const char *text)
+bind_dim(om_cli *c, om_binding *b, const char *text)
 {
 	const char *rest = "", *symbol = symbol_of(c, text, &rest);
 	char *end = NULL;
@@ -137,11 +144,11 @@ bind_dim(om_cli *c, const char *text)
 	const long long n = strtoll(rest, &end, 10);
 	if (!symbol || end == rest || *end || errno || n < 0)
 		return om_fail(c->session, OM_USAGE, "--dim wants SYMBOL=N such as batch=1, not %s", text);
-	return om_bind_dim(c->session, c->prog, symbol, n);
+	return om_binding_dim(c->session, b, symbol, n);
 }
 
 static om_status
-bind_bound(om_cli *c, const char *text)
+bind_bound(om_cli *c, om_binding *b, const char *text)
 {
 	const char *rest = "", *symbol = symbol_of(c, text, &rest);
 	char *end = NULL;
@@ -152,25 +159,52 @@ bind_bound(om_cli *c, const char *text)
 		const char *from = end + 2;
 		const long long high = strtoll(from, &end, 10);
 		if (end > from && !*end && !errno && low <= high)
-			return om_bind_dim(c->session, c->prog, symbol, high);
+			return om_binding_dim(c->session, b, symbol, high);
 	}
 	return om_fail(c->session, OM_USAGE, "--bound wants SYMBOL=LO..HI such as seq=1..512, not %s", text);
 }
 
-om_status
-om_cli_shapes(om_cli *c, bool all)
+static om_status
+bind_options(om_cli *c, om_binding *b, bool all)
 {
 	const char *text;
 	uint64_t rest = 0;
 
 	for (size_t at = 0; (text = om_cli_next(c, "dim", &at));)
-		OM_TRY(bind_dim(c, text));
+		OM_TRY(bind_dim(c, b, text));
 	for (size_t at = 0; (text = om_cli_next(c, "bound", &at));)
-		OM_TRY(bind_bound(c, text));
+		OM_TRY(bind_bound(c, b, text));
 	for (size_t at = 0; (text = om_cli_next(c, "input-shape", &at));)
-		OM_TRY(bind_input(c, text));
+		OM_TRY(bind_input(c, b, text));
 	OM_TRY(om_cli_number(c, "default-dim", 1, INT32_MAX, &rest));
-	return all || rest ? om_bind_rest(c->session, c->prog, (int64_t)rest) : OM_OK;
+	if (all || rest)
+		om_binding_rest(b, (int64_t)rest);
+	return OM_OK;
+}
+
+static om_status
+bind_tensors(om_cli *c, om_binding *b, const om_tensor *in)
+{
+	const om_block *graph = c->prog->first;
+
+	for (uint32_t k = 0; in && k < graph->nparam; k++)
+		if (in[k].type != OM_UNDEFINED)
+			OM_TRY(om_binding_shape(c->session, b, graph->param[k]->name, &in[k].shape));
+	return OM_OK;
+}
+
+om_status
+om_cli_shapes(om_cli *c, const om_tensor *in, bool all)
+{
+	om_binding *b = om_binding_new();
+	om_status st = b ? bind_tensors(c, b, in) : OM_MEMORY;
+
+	if (st == OM_OK)
+		st = bind_options(c, b, all);
+	if (st == OM_OK)
+		st = om_bind(c->session, c->prog, b);
+	om_binding_free(b);
+	return st;
 }
 
 /* ---- Passes. ---- */
@@ -240,7 +274,7 @@ om_status
 om_cli_plan(om_cli *c, const char *path)
 {
 	OM_TRY(om_cli_load(c, path));
-	OM_TRY(om_cli_shapes(c, true));
+	OM_TRY(om_cli_shapes(c, NULL, true));
 	OM_TRY(om_cli_passes(c, om_default_pipeline()));
 	for (const om_block *b = c->prog->first; b; b = b->next)
 		for (const om_op *op = b->first; op; op = op->next)

@@ -65,9 +65,10 @@ static void
 end(om_cli *c)
 {
 	om_prog_free(c->prog);
+	om_prog_free(c->loaded);
 	om_model_free(c->model);
 	om_host_free(c->host);
-	c->prog = NULL;
+	c->prog = c->loaded = NULL;
 	c->model = NULL;
 	c->host = NULL;
 }
@@ -152,7 +153,7 @@ carry(struct trial *t, om_cli *c)
 static om_status
 plan(struct trial *t, om_cli *c, const om_tensor *in, bool first)
 {
-	OM_TRY(om_data_shapes(c, in));
+	OM_TRY(om_cli_shapes(c, in, true));
 	OM_TRY(om_cli_passes(c, om_default_pipeline()));
 	if (!(c->prog->has & OM_HAS_PLAN))
 		return om_fail(c->session, OM_USAGE, "the passes make no plan");

@@ -36,7 +36,7 @@ make_plan(om_cli *c, const om_tensor *in)
 		om_info(c->session, "running the plan that the model carries");
 		return om_model_read_plan(c->session, c->model, c->prog, om_cli_option(c, "sidecar"));
 	}
-	OM_TRY(om_data_shapes(c, in));
+	OM_TRY(om_cli_shapes(c, in, true));
 	om_info(c->session, "the model is planned first: it carries no plan that could be run");
 	OM_TRY(om_cli_passes(c, om_default_pipeline()));
 	if (!(c->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))

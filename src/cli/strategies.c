@@ -151,9 +151,9 @@ om_cli_strategies(om_cli *c, om_report *r)
 	r->strategy = OM_NEWN(c->mem, om_report_strategy, NORDER * (count() + 1));
 	for (size_t k = 0; k < NORDER && st == OM_OK; k++) {
 		c->prog = NULL;
-		st = om_cli_load_again(c, c->arg[0]);
+		st = om_cli_copy(c);
 		if (st == OM_OK)
-			st = om_cli_shapes(c, true);
+			st = om_cli_shapes(c, NULL, true);
 		if (st == OM_OK)
 			st = om_cli_settings(c);
 		if (st == OM_OK)

@@ -32,7 +32,7 @@ struct training {
 	om_trainer *trainer;
 	om_samples samples;
 	const om_tensor **all;   /* by parameter of the graph; NULL: not a sample input */
-	om_prog *prog;           /* the step as loaded */
+	om_prog *prog;           /* the step with inferred shapes, not bound to a batch size */
 	struct machine full, rest;
 	int64_t *order;
 	uint64_t batches;        /* per epoch */
@@ -111,8 +111,7 @@ read_plan(struct training *t, struct machine *m)
 	om_info(c->session, "batches of %lld samples are planned: the plan that the model carries is for others",
 		(long long)m->size);
 	om_prog_free(c->prog);
-	c->prog = NULL;
-	OM_TRY(om_cli_load_again(c, c->arg[0]));
+	OM_TRY(om_cli_copy(c));
 	m->prog = c->prog;
 	return OM_OK;
 }
@@ -122,10 +121,7 @@ make_plan(struct training *t, struct machine *m)
 {
 	om_cli *c = t->c;
 
-	for (uint32_t k = 0; k < m->prog->first->nparam; k++)
-		if (t->all[k])
-			OM_TRY(om_bind_shape(c->session, m->prog, m->prog->first->param[k]->name, &m->in[k].shape));
-	OM_TRY(om_cli_shapes(c, true));
+	OM_TRY(om_cli_shapes(c, m->in, true));
 	OM_TRY(om_cli_passes(c, om_default_pipeline()));
 	if (!(m->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
@@ -143,14 +139,14 @@ find_plan(struct training *t, struct machine *m)
 	return m->prog->has & OM_HAS_PLAN ? OM_OK : make_plan(t, m);
 }
 
-/* The step is loaded again, and owned by a machine. */
+/* A copy of the loaded step is bound to the batch size, and owned by a machine. */
 static om_status
 plan_step(struct training *t, struct machine *m, int64_t size)
 {
 	om_cli *c = t->c;
 	const om_exec_options o = {.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison")};
 
-	OM_TRY(om_cli_load_again(c, c->arg[0]));
+	OM_TRY(om_cli_copy(c));
 	*m = (struct machine){.prog = c->prog, .size = size};
 	const om_status st = find_plan(t, m);
 	m->prog = c->prog;

@@ -1,4 +1,4 @@
-/* Queries of a program: attributes, scopes, storage, steps, binding. */
+/* Queries of a program: attributes, scopes, storage, steps. */
 #include <config.h>
 
 #include "ir/query.h"
@@ -216,89 +216,4 @@ void
 om_timeline(om_prog *p)
 {
 	p->nstep = number(p->first, 0);
-}
-
-static om_status
-bind_value_dim(om_session *s, om_prog *p, om_value *v, int k, int64_t n)
-{
-	om_shape *of = &v->shape;
-
-	if (of->dim[k] < 0 && of->sym[k])
-		return om_bind_dim(s, p, of->sym[k], n);
-	if (of->dim[k] >= 0 && of->dim[k] != n)
-		return om_fail(s, OM_SHAPE, "input %s: dim %d is %lld in the file, not %lld",
-			v->name, k, (long long)of->dim[k], (long long)n);
-	of->dim[k] = n;
-	return OM_OK;
-}
-
-om_status
-om_bind_shape(om_session *s, om_prog *p, const char *input, const om_shape *shape)
-{
-	om_value *v = NULL;
-
-	p->op_facts = NULL;
-	for (uint32_t k = 0; k < p->first->nparam && !v; k++)
-		if (strcmp(p->first->param[k]->name, input) == 0)
-			v = p->first->param[k];
-	if (!v)
-		return om_fail(s, OM_USAGE, "the model has no input called %s", input);
-	if (v->type.kind != OM_TENSOR)
-		return om_fail(s, OM_USAGE, "input %s is not a tensor: it has no shape", input);
-	if (v->shape.rank == OM_RANK_UNKNOWN) {
-		v->shape = *shape;
-		return OM_OK;
-	}
-	if (v->shape.rank != shape->rank)
-		return om_fail(s, OM_SHAPE, "input %s: has %d dims in the file, not %d",
-			input, v->shape.rank, shape->rank);
-	for (int k = 0; k < shape->rank; k++)
-		OM_TRY(bind_value_dim(s, p, v, k, shape->dim[k]));
-	return OM_OK;
-}
-
-/* Symbols are global: parameters of bodies and declared values are bound, too. */
-om_status
-om_bind_dim(om_session *s, om_prog *p, const char *symbol, int64_t n)
-{
-	bool known = false;
-
-	p->op_facts = NULL;
-	for (uint32_t k = 0; k < p->nvalue; k++) {
-		om_shape *of = &p->values[k]->shape;
-		for (int d = 0; d < of->rank; d++)
-			if (of->dim[d] < 0 && of->sym[d] && strcmp(of->sym[d], symbol) == 0) {
-				of->dim[d] = n;
-				known = true;
-			}
-	}
-	if (!known)
-		return om_fail(s, OM_USAGE, "no dim of the model is called %s", symbol);
-	return OM_OK;
-}
-
-om_status
-om_bind_rest(om_session *s, om_prog *p, int64_t n)
-{
-	p->op_facts = NULL;
-	for (uint32_t k = 0; k < p->first->nparam; k++) {
-		om_value *v = p->first->param[k];
-		if (v->type.kind != OM_TENSOR)
-			continue;
-		if (v->shape.rank == OM_RANK_UNKNOWN)
-			return om_fail(s, OM_SHAPE,
-				"input %s: its shape is not known; give it with --input-shape", v->name);
-		for (int d = 0; d < v->shape.rank; d++) {
-			if (v->shape.dim[d] >= 0)
-				continue;
-			if (n == 0 && v->shape.sym[d])
-				return om_fail(s, OM_SHAPE, "input %s: dim %s is open; give it with --dim %s=N",
-					v->name, v->shape.sym[d], v->shape.sym[d]);
-			if (n == 0)
-				return om_fail(s, OM_SHAPE,
-					"input %s: dim %d is open; give it with --input-shape", v->name, d);
-			OM_TRY(bind_value_dim(s, p, v, d, n));
-		}
-	}
-	return OM_OK;
 }

@@ -11,6 +11,7 @@
 #include "base/guard.h"
 #include "alloc/plan_arenas.h"
 #include "base/map.h"
+#include "ir/binding.h"
 #include "ir/enum_text.h"
 #include "ir/facts.h"
 #include "ir/query.h"
@@ -264,7 +265,7 @@ not_for(struct reader *r, om_status st)
 }
 
 static om_status
-bind_dims(struct reader *r)
+read_dims(struct reader *r, om_binding *b)
 {
 	const char *symbol;
 	json_t *j;
@@ -272,15 +273,14 @@ bind_dims(struct reader *r)
 	json_object_foreach(json_object_get(r->root, "dims"), symbol, j) {
 		uint64_t n;
 		OM_TRY(get_number(r, j, "a dim", INT64_MAX, &n));
-		const om_status st = om_bind_dim(r->s, r->p, symbol, (int64_t)n);
-		if (st != OM_OK && st != OM_USAGE)  /* OM_USAGE: the symbol appears only after inference */
-			return not_for(r, st);
+		if (om_prog_has_symbol(r->p, symbol))  /* others appear only after inference */
+			OM_TRY(not_for(r, om_binding_dim(r->s, b, symbol, (int64_t)n)));
 	}
 	return OM_OK;
 }
 
 static om_status
-bind_inputs(struct reader *r)
+read_inputs(struct reader *r, om_binding *b)
 {
 	const char *input;
 	json_t *dims, *j;
@@ -299,7 +299,7 @@ bind_inputs(struct reader *r)
 			shape.dim[k] = (int64_t)n;
 		}
 		if (whole)
-			OM_TRY(not_for(r, om_bind_shape(r->s, r->p, input, &shape)));
+			OM_TRY(not_for(r, om_binding_shape(r->s, b, input, &shape)));
 	}
 	return OM_OK;
 }
@@ -376,6 +376,20 @@ read_order(struct reader *r)
 	return OM_OK;
 }
 
+static om_status
+read_binding(struct reader *r)
+{
+	om_binding *b = om_binding_new();
+	om_status st = b ? read_dims(r, b) : OM_MEMORY;
+
+	if (st == OM_OK)
+		st = read_inputs(r, b);
+	if (st == OM_OK)
+		st = not_for(r, om_bind(r->s, r->p, b));
+	om_binding_free(b);
+	return st;
+}
+
 /* Bind, infer and fold, like the passes that ran before planning. */
 static om_status
 bind(struct reader *r)
@@ -383,8 +397,7 @@ bind(struct reader *r)
 	uint64_t computed, left;
 	const char *shapes;
 
-	OM_TRY(bind_dims(r));
-	OM_TRY(bind_inputs(r));
+	OM_TRY(read_binding(r));
 	OM_TRY(om_block_infer(r->s, r->p, r->p->first));
 	OM_TRY(om_prog_fold(r->s, r->p, FOLD_LIMIT, &computed, &left));
 	om_timeline(r->p);

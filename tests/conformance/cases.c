@@ -27,6 +27,7 @@
 #include "opdef/op_context.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
+#include "tests/bind.h"
 
 enum { DIFFERS = 1000, CONTRADICTS, CRASHED, SLOW, SECONDS = 20, MAP = 100 };
 
@@ -372,7 +373,7 @@ run_way(struct test *t, const om_exec_options *o, bool first, const char *how)
 	graph = t->prog->first;
 	for (uint32_t k = 0; k < t->nin; k++)
 		if (graph->param[k]->type.kind == OM_TENSOR)
-			OM_TRY(om_bind_shape(t->s, t->prog, graph->param[k]->name, &t->in[k].shape));
+			OM_TRY(bind_shape(t->s, t->prog, graph->param[k]->name, &t->in[k].shape));
 	OM_TRY(om_host_run(t->h, t->prog, om_default_pipeline()));
 	if (first)
 		note_most(t);

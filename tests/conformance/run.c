@@ -19,6 +19,7 @@
 #include "ir/query.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
+#include "tests/bind.h"
 
 enum { SECONDS = 20, MAX_TESTS = 20000, LINE = 2048 };
 
@@ -74,7 +75,7 @@ load_data(struct test *t, const char *set, om_data *in)
 			continue;
 		OM_TRY(om_data_load(t->s, path, t->mem, &graph->param[k]->type, &in[k]));
 		if (graph->param[k]->type.kind == OM_TENSOR)
-			OM_TRY(om_bind_shape(t->s, t->prog, graph->param[k]->name, &in[k].t.shape));
+			OM_TRY(bind_shape(t->s, t->prog, graph->param[k]->name, &in[k].t.shape));
 	}
 	return OM_OK;
 }

@@ -6,6 +6,7 @@
 #include "onnxmem/onnx.h"
 #include "take.h"
 #include "exec/runnable.h"
+#include "tests/bind.h"
 
 static void
 insist(bool good, const char *what)
@@ -32,7 +33,7 @@ plan(om_host *h, om_session *s, om_model *m, om_prog *p)
 	insist(om_verify(s, p) == OM_OK, om_message(s));
 	went(s, om_model_digest(s, m, false, hex));
 	om_prog_is_runnable(s, p);
-	if (!went(s, om_bind_rest(s, p, 1)) || !went(s, om_host_run(h, p, om_default_pipeline())))
+	if (!went(s, bind_rest(s, p, 1)) || !went(s, om_host_run(h, p, om_default_pipeline())))
 		return IMPORTED;
 	insist(om_verify(s, p) == OM_OK, om_message(s));
 	insist(om_plan_verify(s, p, p->plan) == OM_OK, om_message(s));

@@ -24,6 +24,7 @@
 #include "base/rng.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
+#include "tests/bind.h"
 #include "walk.h"
 #include "ir/edit.h"
 #include "ir/type.h"
@@ -313,7 +314,7 @@ run_all(struct attempt *a, bool is_open)
 	uint64_t computed, left;
 
 	for (uint32_t k = 0; k < a->n && is_open; k++)
-		OM_TRY(om_bind_shape(a->t->session, p, a->x[k]->name, &a->at[k].shape));
+		OM_TRY(bind_shape(a->t->session, p, a->x[k]->name, &a->at[k].shape));
 	OM_TRY(om_block_infer(a->t->session, p, p->first));
 	p->has = OM_HAS_INLINE | OM_HAS_SHAPES;
 	OM_TRY(om_prog_fold(a->t->session, p, 65536, &computed, &left));

@@ -7,6 +7,7 @@
 #include "inputs.h"
 #include "base/half.h"
 #include "ir/type.h"
+#include "tests/bind.h"
 
 om_status
 feed_load(struct feed *r, const char *file)
@@ -89,8 +90,8 @@ feed_shapes(struct feed *r, om_tensor *in)
 	OM_TRY(find_inputs(r, in));
 	for (uint32_t k = 0; k < b->nparam; k++)
 		if (in[k].type != OM_UNDEFINED && b->param[k]->type.kind == OM_TENSOR)
-			OM_TRY(om_bind_shape(r->s, r->prog, b->param[k]->name, &in[k].shape));
-	return om_bind_rest(r->s, r->prog, 2);
+			OM_TRY(bind_shape(r->s, r->prog, b->param[k]->name, &in[k].shape));
+	return bind_rest(r->s, r->prog, 2);
 }
 
 om_status

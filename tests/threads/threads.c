@@ -204,12 +204,73 @@ programs_side_by_side(void)
 	return good;
 }
 
+/* ---- Plans of one program. ---- */
+
+struct planner {
+	const om_prog *p;        /* not bound and not planned */
+	bool is_same;            /* as alone */
+	float want[2 * NIN];
+};
+
+static om_status
+plan_and_run(om_session *s, om_plan_cache *c, float got[2 * NIN])
+{
+	om_binding *b = om_binding_new();
+	const om_prog *p;
+
+	om_status st = om_plan_cache_get(c, b, &p);
+	if (st == OM_OK)
+		st = run_once(s, p, &ways[1], 5, got);
+	om_binding_free(b);
+	return st;
+}
+
+static void *
+plan_copy(void *arg)
+{
+	struct planner *r = arg;
+	om_session *s = om_session_new();
+	om_host *h = om_host_new(s, NULL);
+	om_plan_cache *c = om_plan_cache_new(h, r->p, NULL);
+	float got[2 * NIN];
+
+	r->is_same = plan_and_run(s, c, got) == OM_OK && memcmp(got, r->want, sizeof got) == 0;
+	om_plan_cache_free(c);
+	om_host_free(h);
+	om_session_free(s);
+	return NULL;
+}
+
+static bool
+plans_of_one_program(void)
+{
+	om_session *s = om_session_new();
+	struct planner r[NTHREAD] = {{0}};
+	pthread_t id[NTHREAD];
+	om_prog *p = NULL;
+
+	bool good = read_text(s, &p) == OM_OK;
+	for (int t = 0; t < NTHREAD; t++) {
+		om_prog *alone = NULL;
+		good &= read_and_plan(s, &alone) == OM_OK && run_once(s, alone, &ways[1], 5, r[t].want) == OM_OK;
+		om_prog_free(alone);
+		r[t].p = p;
+		good &= pthread_create(&id[t], NULL, plan_copy, &r[t]) == 0;
+	}
+	for (int t = 0; t < NTHREAD; t++)
+		good &= pthread_join(id[t], NULL) == 0 && r[t].is_same;
+	om_prog_free(p);
+	om_session_free(s);
+	return good;
+}
+
 int
 main(void)
 {
-	const bool one = executors_of_one_program(), two = programs_side_by_side();
+	const bool one = executors_of_one_program(), two = programs_side_by_side(), three = plans_of_one_program();
 
 	printf("%s 1 - executors of one program in %d threads\n", one ? "ok" : "not ok", NTHREAD);
-	printf("%s 2 - programs read and planned in %d threads\n1..2\n", two ? "ok" : "not ok", NTHREAD);
-	return one && two ? EXIT_SUCCESS : EXIT_FAILURE;
+	printf("%s 2 - programs read and planned in %d threads\n", two ? "ok" : "not ok", NTHREAD);
+	printf("%s 3 - copies of one program bound and planned in %d threads\n1..3\n", three ? "ok" : "not ok", NTHREAD);
+	return one && two && three ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -10,6 +10,7 @@
 #include "onnx/model.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
+#include "tests/bind.h"
 #include "unit.h"
 
 #define MODELS  OM_SRCDIR "/models/"
@@ -39,7 +40,7 @@ plan_for(struct bed *t, const char *name, om_target target)
 	snprintf(path, sizeof path, MODELS "%s", name);
 	OM_TRY(om_model_load(t->s, path, &t->m));
 	OM_TRY(om_model_import(t->s, t->m, &t->p));
-	OM_TRY(om_bind_rest(t->s, t->p, 2));
+	OM_TRY(bind_rest(t->s, t->p, 2));
 	t->p->target = target;
 	return om_host_run(t->h, t->p, om_default_pipeline());
 }

@@ -13,6 +13,7 @@
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
+#include "tests/bind.h"
 #include "unit.h"
 #include "base/arena_internal.h"
 #include "opdef/op_context.h"
@@ -122,7 +123,7 @@ load_plan_save(om_session *s, const char *file)
 	if (st == OM_OK)
 		st = om_model_import(s, m, &p);
 	if (st == OM_OK)
-		st = om_bind_rest(s, p, 2);
+		st = bind_rest(s, p, 2);
 	if (st == OM_OK)
 		st = plan_program(s, p);
 	if (st == OM_OK)

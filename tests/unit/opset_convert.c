@@ -11,6 +11,7 @@
 #include "ir/query.h"
 #include "ir/type.h"
 #include "opset/convert.h"
+#include "tests/bind.h"
 #include "unit.h"
 
 /* ---- The table. ---- */
@@ -124,7 +125,7 @@ compute(struct trial *t, const char *passes)
 
 	OM_TRY(om_host_run(t->h, t->p, passes));
 	OM_TRY(om_verify(t->s, t->p));
-	OM_TRY(om_bind_rest(t->s, t->p, DIM));
+	OM_TRY(bind_rest(t->s, t->p, DIM));
 	OM_TRY(om_host_run(t->h, t->p, "shapes,fold"));
 	OM_TRY(om_exec_new(t->s, t->p, NULL, &o, &t->e));
 	for (uint32_t k = 0; k < t->p->first->nparam; k++) {

@@ -8,6 +8,7 @@
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
 #include "opset/opset_convert.h"
+#include "tests/bind.h"
 #include "unit.h"
 #include "base/progress.h"
 #include "exec/runnable.h"
@@ -41,7 +42,7 @@ two_read(struct two *t, const char *text)
 static bool
 two_plan(struct two *t)
 {
-	if (!two_read(t, chain) || om_bind_dim(t->caller, t->p, "n", 2) != OM_OK)
+	if (!two_read(t, chain) || bind_dim(t->caller, t->p, "n", 2) != OM_OK)
 		return false;
 	om_host *h = om_host_new(t->reader, NULL);
 	const om_status st = om_host_run(h, t->p, om_default_pipeline());
@@ -113,9 +114,9 @@ questions_about_a_program_are_answered_to_the_caller(void)
 	om_backward b = {0};
 
 	CU_ASSERT_FATAL(two_read(&t, chain));
-	CU_ASSERT_EQUAL(om_bind_dim(t.caller, t.p, "batch", 2), OM_USAGE);
+	CU_ASSERT_EQUAL(bind_dim(t.caller, t.p, "batch", 2), OM_USAGE);
 	CU_ASSERT(is_told(&t, "no dim of the model is called batch"));
-	CU_ASSERT_EQUAL(om_bind_rest(t.caller, t.p, 0), OM_SHAPE);
+	CU_ASSERT_EQUAL(bind_rest(t.caller, t.p, 0), OM_SHAPE);
 	CU_ASSERT(is_told(&t, "n is open"));
 	CU_ASSERT_EQUAL(om_prog_convert_opset(t.caller, t.p, 9999, NULL), OM_USAGE);
 	CU_ASSERT(is_told(&t, "9999"));
@@ -147,7 +148,7 @@ no_session_is_a_session(void)
 	struct two t;
 
 	CU_ASSERT_FATAL(two_read(&t, chain));
-	CU_ASSERT_EQUAL(om_bind_dim(NULL, t.p, "batch", 2), OM_USAGE);
+	CU_ASSERT_EQUAL(bind_dim(NULL, t.p, "batch", 2), OM_USAGE);
 	CU_ASSERT_EQUAL(om_note(NULL, OM_USAGE, "asking"), OM_USAGE);
 	om_warn(NULL, "nothing");
 	om_info(NULL, "nothing");

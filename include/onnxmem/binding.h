@@ -1,0 +1,65 @@
+/* Bindings: numbers for the symbols and open dims of a program.
+ *
+ * A model states shapes with symbols, as batch or sequence.  Plans are made for numbers: a binding gives
+ * them.  One loaded program serves many bindings: om_prog_bind() makes a bound copy, which shares
+ * constants with the program that it is made from, and om_plan_cache_get() (pass.h) keeps one planned
+ * copy for each binding.  Nothing is loaded again.
+ *
+ * Why a copy: shape arithmetic is folded once shapes are known, so that the ops of the program depend on
+ * the binding, too.
+ */
+#ifndef OM_BINDING_H
+#define OM_BINDING_H
+
+#include "onnxmem/ir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Shapes of inputs and numbers of symbols. */
+typedef struct om_binding om_binding;
+
+/* An empty binding, which binds nothing; the caller frees it.  NULL: out of memory. */
+OM_API om_binding *om_binding_new(void);
+OM_API void om_binding_free(om_binding *b);   /* NULL is fine */
+
+/* `symbol` stands for `n` everywhere in the program.  OM_USAGE if n is negative, or if the symbol
+ * stands for another number already.  The name is copied. */
+OM_API om_status om_binding_dim(om_session *s, om_binding *b, const char *symbol, int64_t n);
+
+/* Input `input` has the shape `shape`, with all dims known; its symbols get their numbers from it.
+ * OM_USAGE if a dim is unknown, or if the input has another shape in the binding already.  The name is
+ * copied. */
+OM_API om_status om_binding_shape(om_session *s, om_binding *b, const char *input, const om_shape *shape);
+
+/* Every dim of an input that stays open is `n`, at least 1; 0: an open dim is an error, OM_SHAPE, that
+ * names it.  By default, open dims stay open. */
+OM_API void om_binding_rest(om_binding *b, int64_t n);
+
+/* Apply a binding to `p` itself: types of inputs, and declared types of all values, get their numbers.
+ * Shapes of other values and plans of `p` are invalid then: run the pass `shapes`.  OM_USAGE for an
+ * input or a symbol that the program does not have, OM_SHAPE for a shape that contradicts the program
+ * or another number; in these cases `p` is unchanged. */
+OM_API om_status om_bind(om_session *s, om_prog *p, const om_binding *b);
+
+/* A copy of `p` with its ids, names and order of ops; facts about shapes are kept, lifetimes and plans
+ * are not.  The copy shares names, constants, bodies of functions and registered gradients with `p`,
+ * which must outlive it and is only read; several threads may copy one program.  The caller frees the
+ * copy with om_prog_free(). */
+OM_API om_status om_prog_copy(om_session *s, const om_prog *p, om_prog **out);
+
+/* om_prog_copy(), then om_bind().  `*out` is NULL on failure. */
+OM_API om_status om_prog_bind(om_session *s, const om_prog *p, const om_binding *b, om_prog **out);
+
+/* The binding in full, for a program: "batch=4 x=4,3,224,224", with all symbols that have a number, in
+ * the order of their names, and the shapes of all inputs in the order of the graph; the text is
+ * allocated in `mem`.  Bindings with the same text give the same bound program.  Errors are those of
+ * om_bind(). */
+OM_API om_status om_binding_text(om_session *s, const om_prog *p, const om_binding *b, om_arena *mem, const char **out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,343 @@
+/* Bindings of symbols and shapes, copies of programs, and plans by binding. */
+#include <config.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnxmem/builder.h"
+#include "onnxmem/executor.h"
+#include "onnxmem/onnx.h"
+#include "onnxmem/pass.h"
+#include "unit.h"
+
+static const char chain[] =
+	"program \"t\" ir 8 opset 17\n"
+	"^g(%x: float32[n,3], %z: float32[n,m]) {\n"
+	"	%w = const float32[3,2] {1.0, 2.0, 0.5, -1.0, 0.25, 1.5}\n"
+	"	%s = Shape(%x)\n"
+	"	%zero = const int64[] {0}\n"
+	"	%rows = Gather(%s, %zero)\n"
+	"	%f = Cast(%rows) {to = 1}\n"
+	"	%a = MatMul(%x, %w)\n"
+	"	%y = Mul(%a, %f)\n"
+	"	%t = Transpose(%z)\n"
+	"	%u = MatMul(%z, %t)\n"
+	"	ret %y, %u\n"
+	"}\n";
+
+struct bed {
+	om_session *s;
+	om_host *h;
+	om_prog *p;
+	om_binding *b;
+};
+
+static struct bed
+start(void)
+{
+	struct bed t = {.s = om_session_new(), .b = om_binding_new()};
+
+	t.h = om_host_new(t.s, NULL);
+	CU_ASSERT_EQUAL_FATAL(unit_parse(t.s, chain, &t.p), OM_OK);
+	return t;
+}
+
+static void
+end(struct bed *t)
+{
+	om_binding_free(t->b);
+	om_host_free(t->h);
+	om_prog_free(t->p);
+	om_session_free(t->s);
+}
+
+static char *
+dump_of(const om_prog *p)
+{
+	char *text;
+	size_t n;
+	FILE *to = open_memstream(&text, &n);
+
+	om_dump(p, to, OM_DUMP_ALL_DATA);
+	fclose(to);
+	return text;
+}
+
+static bool
+same_text(const om_prog *a, const om_prog *b)
+{
+	char *one = dump_of(a), *other = dump_of(b);
+	const bool same = strcmp(one, other) == 0;
+
+	free(one);
+	free(other);
+	return same;
+}
+
+static bool
+is_told(const struct bed *t, om_status st, om_status want, const char *part)
+{
+	if (st != want || !strstr(om_message(t->s), part))
+		printf("%s: %s, not %s\n", om_status_text(st), om_message(t->s), part);
+	return st == want && strstr(om_message(t->s), part);
+}
+
+/* ---- Bindings. ---- */
+
+static void
+a_binding_is_resolved_by_the_program(void)
+{
+	struct bed t = start();
+	om_arena *mem = om_arena_new();
+	const char *text;
+
+	CU_ASSERT_EQUAL(om_binding_text(t.s, t.p, t.b, mem, &text), OM_OK);
+	CU_ASSERT_STRING_EQUAL(text, "x=n,3 z=n,m");
+	CU_ASSERT_EQUAL(om_binding_shape(t.s, t.b, "x", &(om_shape){.rank = 2, .dim = {4, 3}}), OM_OK);
+	CU_ASSERT_EQUAL(om_binding_text(t.s, t.p, t.b, mem, &text), OM_OK);
+	CU_ASSERT_STRING_EQUAL(text, "n=4 x=4,3 z=4,m");
+	om_binding_rest(t.b, 7);
+	CU_ASSERT_EQUAL(om_binding_text(t.s, t.p, t.b, mem, &text), OM_OK);
+	CU_ASSERT_STRING_EQUAL(text, "m=7 n=4 x=4,3 z=4,7");
+	CU_ASSERT_EQUAL(om_bind(t.s, t.p, t.b), OM_OK);
+	CU_ASSERT_EQUAL(t.p->first->param[1]->shape.dim[0], 4);
+	CU_ASSERT_EQUAL(t.p->first->param[1]->shape.dim[1], 7);
+	om_arena_free(mem);
+	end(&t);
+}
+
+static void
+what_contradicts_is_refused_and_nothing_is_bound(void)
+{
+	struct bed t = start();
+	char *before = dump_of(t.p), *after;
+	const om_shape flat = {.rank = 1, .dim = {4}}, open = {.rank = 1, .dim = {-1}};
+	om_binding *b = om_binding_new();
+
+	CU_ASSERT(is_told(&t, om_binding_dim(t.s, b, "n", -2), OM_USAGE, "cannot be -2"));
+	CU_ASSERT(is_told(&t, om_binding_shape(t.s, b, "x", &open), OM_USAGE, "unknown dims"));
+	CU_ASSERT_EQUAL(om_binding_dim(t.s, b, "n", 2), OM_OK);
+	CU_ASSERT(is_told(&t, om_binding_dim(t.s, b, "n", 3), OM_USAGE, "both 2 and 3"));
+	CU_ASSERT_EQUAL(om_binding_shape(t.s, b, "x", &(om_shape){.rank = 2, .dim = {4, 3}}), OM_OK);
+	CU_ASSERT(is_told(&t, om_binding_shape(t.s, b, "x", &flat), OM_USAGE, "two shapes"));
+	CU_ASSERT(is_told(&t, om_bind(t.s, t.p, b), OM_SHAPE, "dim 0 is n, which is 2, not 4"));
+	om_binding_free(b);
+
+	static const struct { const char *input; om_shape shape; const char *say; om_status st; } bad[] = {
+		{"q", {.rank = 1, .dim = {1}}, "no input called q", OM_USAGE},
+		{"x", {.rank = 2, .dim = {4, 5}}, "dim 1 is 3 in the file, not 5", OM_SHAPE},
+		{"x", {.rank = 1, .dim = {4}}, "2 dims in the file, not 1", OM_SHAPE},
+	};
+	for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
+		b = om_binding_new();
+		CU_ASSERT_EQUAL(om_binding_dim(t.s, b, "m", 9), OM_OK);
+		CU_ASSERT_EQUAL(om_binding_shape(t.s, b, bad[k].input, &bad[k].shape), OM_OK);
+		CU_ASSERT(is_told(&t, om_bind(t.s, t.p, b), bad[k].st, bad[k].say));
+		om_binding_free(b);
+	}
+	b = om_binding_new();
+	CU_ASSERT_EQUAL(om_binding_dim(t.s, b, "batch", 9), OM_OK);
+	CU_ASSERT(is_told(&t, om_bind(t.s, t.p, b), OM_USAGE, "no dim of the model is called batch"));
+	om_binding_free(b);
+	om_binding_rest(t.b, 0);
+	CU_ASSERT(is_told(&t, om_bind(t.s, t.p, t.b), OM_SHAPE, "dim n is open"));
+	after = dump_of(t.p);
+	CU_ASSERT_STRING_EQUAL(after, before);
+	free(before);
+	free(after);
+	end(&t);
+}
+
+/* ---- Copies. ---- */
+
+/* A copy is the same text before and after every pass, and the source is not changed by passes on it. */
+static void
+check_copy(om_session *s, om_host *h, om_prog *p, const char *what)
+{
+	om_prog *copy, *again;
+	char *before = dump_of(p), *after;
+
+	CU_ASSERT_EQUAL_FATAL(om_prog_copy(s, p, &copy), OM_OK);
+	CU_ASSERT(same_text(p, copy));
+	CU_ASSERT_EQUAL(om_verify(s, copy), OM_OK);
+	const om_status st = om_host_run(h, copy, om_default_pipeline());
+	after = dump_of(p);
+	CU_ASSERT_STRING_EQUAL(before, after);
+	CU_ASSERT_EQUAL_FATAL(om_prog_copy(s, copy, &again), OM_OK);
+	CU_ASSERT_EQUAL(om_verify(s, again), OM_OK);
+	CU_ASSERT_EQUAL(om_host_run(h, p, om_default_pipeline()), st);
+	if (!same_text(p, copy) || om_verify(s, copy) != OM_OK)
+		printf("%s: %s\n", what, om_message(s));
+	CU_ASSERT(same_text(p, copy));
+	if (st == OM_OK) {
+		CU_ASSERT_EQUAL(om_plan_verify(s, copy, copy->plan), OM_OK);
+		CU_ASSERT_EQUAL(p->plan->narena, copy->plan->narena);
+		for (uint32_t k = 0; k < p->plan->narena; k++)
+			CU_ASSERT_EQUAL(p->plan->arena[k].bytes, copy->plan->arena[k].bytes);
+	}
+	free(before);
+	free(after);
+	om_prog_free(again);
+	om_prog_free(copy);
+}
+
+static void
+copy_model(om_session *s, const char *path)
+{
+	om_host *h = om_host_new(s, NULL);
+	om_binding *b = om_binding_new();
+	om_model *m;
+	om_prog *p;
+
+	om_binding_rest(b, 2);
+	CU_ASSERT_EQUAL_FATAL(om_model_load(s, path, &m), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_model_import(s, m, &p), OM_OK);
+	CU_ASSERT_EQUAL(om_bind(s, p, b), OM_OK);
+	check_copy(s, h, p, path);
+	om_prog_free(p);
+	om_model_free(m);
+	om_binding_free(b);
+	om_host_free(h);
+}
+
+static void
+copies_of_all_models_are_the_same(void)
+{
+	om_session *s = om_session_new();
+	DIR *d = opendir(OM_SRCDIR "/models");
+	unsigned n = 0;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		const size_t len = strlen(e->d_name);
+		char path[1024];
+		if (len < 5 || strcmp(e->d_name + len - 5, ".onnx") != 0)
+			continue;
+		snprintf(path, sizeof path, "%s/models/%s", OM_SRCDIR, e->d_name);
+		copy_model(s, path);
+		n++;
+	}
+	closedir(d);
+	CU_ASSERT(n > 20);
+	om_session_free(s);
+}
+
+/* The builder goes on where the lists of the source ended, whatever their lengths. */
+static void
+a_copy_can_be_changed(void)
+{
+	for (uint32_t n = 0; n < 20; n++) {
+		struct bed t = start();
+		om_prog *copy;
+		for (uint32_t k = 0; k < n; k++)
+			om_block_add_result(t.p->first, t.p->first->param[0]);
+		CU_ASSERT_EQUAL_FATAL(om_prog_copy(t.s, t.p, &copy), OM_OK);
+		for (uint32_t k = 0; k < 5; k++) {
+			om_block_add_result(copy->first, copy->first->param[1]);
+			om_block_add_param(copy->first, om_value_fresh(copy, copy->first, "more"));
+		}
+		CU_ASSERT_EQUAL(om_verify(t.s, copy), OM_OK);
+		CU_ASSERT_EQUAL(om_verify(t.s, t.p), OM_OK);
+		CU_ASSERT_EQUAL(t.p->first->nresult, 2 + n);
+		CU_ASSERT_EQUAL(copy->first->nresult, 7 + n);
+		om_prog_free(copy);
+		end(&t);
+	}
+}
+
+/* ---- Plans by binding. ---- */
+
+static om_status
+get(struct bed *t, om_plan_cache *c, int64_t n, int64_t m, const om_prog **out)
+{
+	om_binding *b = om_binding_new();
+
+	CU_ASSERT_EQUAL(om_binding_dim(t->s, b, "n", n), OM_OK);
+	CU_ASSERT_EQUAL(om_binding_dim(t->s, b, "m", m), OM_OK);
+	const om_status st = om_plan_cache_get(c, b, out);
+	om_binding_free(b);
+	return st;
+}
+
+/* The first result is n times the sums of the rows of the product. */
+static void
+run_bound(struct bed *t, const om_prog *p, int64_t n)
+{
+	float x[3 * 8], z[8 * 20] = {0};
+	om_exec *e;
+
+	for (int k = 0; k < 24; k++)
+		x[k] = (float)k;
+	const om_tensor in[2] = {
+		{.type = OM_FLOAT32, .shape = om_shape_of(2, (int64_t[]){n, 3}), .data = x},
+		{.type = OM_FLOAT32, .shape = om_shape_of(2, (int64_t[]){n, 20}), .data = z},
+	};
+	CU_ASSERT_EQUAL_FATAL(om_exec_new(t->s, p, p->plan, &(om_exec_options){.poison = true}, &e), OM_OK);
+	CU_ASSERT_EQUAL(om_exec_input(e, 0, &in[0]), OM_OK);
+	CU_ASSERT_EQUAL(om_exec_input(e, 1, &in[1]), OM_OK);
+	CU_ASSERT_EQUAL(om_exec_run(e), OM_OK);
+	const float *y = om_exec_result(e, 0)->data;
+	for (int64_t k = 0; k < n; k++) {
+		const float *r = &x[3 * k];
+		CU_ASSERT_EQUAL(y[2 * k], (float)n * (r[0] * 1.0f + r[1] * 0.5f + r[2] * 0.25f));
+		CU_ASSERT_EQUAL(y[2 * k + 1], (float)n * (r[0] * 2.0f + r[1] * -1.0f + r[2] * 1.5f));
+	}
+	om_exec_free(e);
+}
+
+static void
+a_plan_is_made_once_for_each_binding(void)
+{
+	struct bed t = start();
+	om_plan_cache *c = om_plan_cache_new(t.h, t.p, NULL);
+	char *before = dump_of(t.p), *after;
+	const om_prog *one, *other, *again, *by_shape;
+
+	CU_ASSERT_EQUAL_FATAL(get(&t, c, 4, 20, &one), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(get(&t, c, 8, 20, &other), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(get(&t, c, 4, 20, &again), OM_OK);
+	CU_ASSERT_PTR_EQUAL(one, again);
+	CU_ASSERT_PTR_NOT_EQUAL(one, other);
+	CU_ASSERT(one->plan->arena[0].bytes < other->plan->arena[0].bytes);
+	CU_ASSERT_EQUAL(om_binding_shape(t.s, t.b, "z", &(om_shape){.rank = 2, .dim = {8, 20}}), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_cache_get(c, t.b, &by_shape), OM_OK);
+	CU_ASSERT_PTR_EQUAL(by_shape, other);
+	CU_ASSERT_EQUAL(om_plan_cache_size(c), 2);
+	run_bound(&t, one, 4);
+	run_bound(&t, other, 8);
+	run_bound(&t, one, 4);
+	after = dump_of(t.p);
+	CU_ASSERT_STRING_EQUAL(before, after);
+	free(before);
+	free(after);
+	om_plan_cache_free(c);
+	end(&t);
+}
+
+static void
+what_cannot_be_planned_is_not_kept(void)
+{
+	struct bed t = start();
+	om_plan_cache *c = om_plan_cache_new(t.h, t.p, "inline,shapes");
+	const om_prog *p = t.p;
+
+	CU_ASSERT(is_told(&t, get(&t, c, 4, 20, &p), OM_USAGE, "make no plan"));
+	CU_ASSERT_PTR_NULL(p);
+	CU_ASSERT_EQUAL(om_plan_cache_size(c), 0);
+	om_plan_cache_free(c);
+	om_plan_cache_free(NULL);
+	end(&t);
+}
+
+static CU_TestInfo binding_tests[] = {
+	{"a binding is resolved by the program", a_binding_is_resolved_by_the_program},
+	{"what contradicts is refused, and nothing is bound", what_contradicts_is_refused_and_nothing_is_bound},
+	{"copies of all models are the same", copies_of_all_models_are_the_same},
+	{"a copy can be changed", a_copy_can_be_changed},
+	{"a plan is made once for each binding", a_plan_is_made_once_for_each_binding},
+	{"what cannot be planned is not kept", what_cannot_be_planned_is_not_kept},
+	CU_TEST_INFO_NULL
+};
+UNIT_SUITE("bindings", binding_tests);
