@@ -100,7 +100,19 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(state) \
 	_(meta) \
 	_(grid) \
-	_(matrix)
+	_(matrix) \
+	_(select) \
+	_(strings) \
+	_(regex) \
+	_(signal) \
+	_(unfold) \
+	_(image) \
+	_(ml) \
+	_(feature) \
+	_(mapping) \
+	_(linear) \
+	_(tree) \
+	_(train)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

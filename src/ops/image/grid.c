@@ -278,7 +278,7 @@ affine_infer(om_op_context *c)
 	const int64_t axes = om_list_length(&c->in[1]) >= 0 ? om_list_length(&c->in[1]) - 2
 		: theta->rank == 3 ? theta->dim[1] : -1;
 	om_shape *out = &c->out[0].shape;
-	int64_t *size;
+	int64_t size[OM_MAX_RANK];
 	size_t n;
 
 	c->out[0].type = c->in[0].type;
@@ -293,7 +293,7 @@ affine_infer(om_op_context *c)
 	out->dim[axes + 1] = axes;
 	if (theta->rank >= 0)
 		om_copy_dim(out, 0, theta, 0);
-	if (!om_in_ints(c, 1, &size, &n))
+	if (!om_in_few(c, 1, size, &n))
 		return OM_OK;
 	for (int64_t d = 1; d <= axes; d++)
 		if ((out->dim[d] = size[d + 1]) < 0)

@@ -176,25 +176,36 @@ decode_infer(om_op_context *c)
 	return OM_OK;
 }
 
+struct decoder {
+	bool is_grey, is_swapped;
+};
+
+static om_status
+decode_prepare(om_op_context *c, void **state)
+{
+	*(struct decoder *)*state = (struct decoder){is_grey(c), om_attr_is(c->op, "pixel_format", "BGR")};
+	return OM_OK;
+}
+
 static om_status
 decode_cpu(om_op_context *c)
 {
+	const struct decoder *s = c->state;
 	const om_image_file f = {c, c->in[0].data, (size_t)om_shape_count(&c->in[0].shape)};
-	const bool swapped = om_attr_is(c->op, "pixel_format", "BGR");
 	om_image i;
 
 	OM_TRY(read_image(&f, &i));
-	const om_shape shape = om_shape_of(3, (const int64_t[]){(int64_t)i.h, (int64_t)i.w, is_grey(c) ? 1 : 3});
+	const om_shape shape = om_shape_of(3, (const int64_t[]){(int64_t)i.h, (int64_t)i.w, s->is_grey ? 1 : 3});
 	OM_TRY(c->alloc(c, 0, &shape));
 	uint8_t *to = c->out[0].data;
 	for (size_t k = 0; k < i.w * i.h; k++) {
 		const uint8_t *p = i.rgb + 3 * k;
-		if (is_grey(c)) {  /* ITU-R 601 */
+		if (s->is_grey) {  /* ITU-R 601 */
 			*to++ = (uint8_t)((p[0] * 19595u + p[1] * 38470u + p[2] * 7471u + 0x8000u) >> 16);
 			continue;
 		}
 		for (int b = 0; b < 3; b++)
-			*to++ = p[swapped ? 2 - b : b];
+			*to++ = p[s->is_swapped ? 2 - b : b];
 	}
 	return OM_OK;
 }
@@ -206,5 +217,10 @@ const om_opdef om_ops_image[] = {
 	 .min_out = 1, .max_out = 1, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = decode_attrs, .infer = decode_infer,
 	 .cpu = decode_cpu,
 	 .input_types = {OF(UINT8)}},
+	{0}
+};
+
+const om_kernel om_kernels_image[] = {
+	{.name = "ImageDecoder", .state_bytes = sizeof(struct decoder), .prepare = decode_prepare, .run = decode_cpu},
 	{0}
 };

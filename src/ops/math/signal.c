@@ -2,13 +2,13 @@
 #include <config.h>
 
 #include <math.h>
-#include <stdlib.h>
-
+#include "base/arena_internal.h"
 #include "ops/tensor/cast.h"
 #include "base/shape.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
+#include "opdef/kernel_call.h"
 #include "opdef/numbers.h"
 
 static const double PI = 3.14159265358979323846;
@@ -43,18 +43,16 @@ struct complex {
 struct fourier {
 	int64_t n;
 	struct complex *in, *out, *work, *turn;   /* turn[k]: rotation by k/n of a full turn */
-	void *room;
 };
 
 static om_status
 fourier_new(const om_op_context *c, struct fourier *f, int64_t n, bool inverse)
 {
 	*f = (struct fourier){.n = n};
-	f->room = n <= INT32_MAX ? calloc((size_t)n * 4 + 1, sizeof(struct complex)) : NULL;
-	if (!f->room)
+	f->in = n <= INT32_MAX ? om_alloc_try(c->mem, ((size_t)n * 4 + 1) * sizeof(struct complex)) : NULL;
+	if (!f->in)
 		return om_op_fail(c->session, OM_MEMORY, c->op, "there is no memory for a transform of length %lld",
 			(long long)n);
-	f->in = f->room;
 	f->out = f->in + n;
 	f->work = f->out + n;
 	f->turn = f->work + n;
@@ -106,6 +104,17 @@ fourier_run(const struct fourier *f)
 
 /* ---- DFT. ---- */
 
+struct dft_attrs {
+	int64_t axis, inverse, onesided;   /* axis: before version 20 */
+};
+
+static const om_attr_field dft_fields[] = {
+	OM_FIELD(struct dft_attrs, INT, axis),
+	OM_FIELD(struct dft_attrs, INT, inverse),
+	OM_FIELD(struct dft_attrs, INT, onesided),
+	{0}
+};
+
 /* While planning, -1 means unknown. */
 struct dft {
 	int axis;
@@ -114,9 +123,9 @@ struct dft {
 };
 
 static om_status
-dft_axis(const om_op_context *c, int rank, int *axis, bool *known)
+dft_axis(const om_op_context *c, const struct dft_attrs *attrs, int rank, int *axis, bool *known)
 {
-	int64_t a = c->op->version < 20 ? om_attr_int(c->op, "axis") : -2;
+	int64_t a = c->op->version < 20 ? attrs->axis : -2;
 
 	*known = !(c->op->version >= 20 && om_has_in(c, 2)) || whole(c, 2, &a);
 	if (!*known)
@@ -128,15 +137,14 @@ dft_axis(const om_op_context *c, int rank, int *axis, bool *known)
 }
 
 static om_status
-dft_of(const om_op_context *c, struct dft *d, bool *known)
+dft_of(const om_op_context *c, const struct dft_attrs *attrs, struct dft *d, bool *known)
 {
 	const om_shape *x = &c->in[0].shape;
 
-	*d = (struct dft){.n = -1, .want = -1,
-		.inverse = om_attr_int(c->op, "inverse"), .onesided = om_attr_int(c->op, "onesided")};
+	*d = (struct dft){.n = -1, .want = -1, .inverse = attrs->inverse, .onesided = attrs->onesided};
 	if (x->rank < 2)
 		return om_wrong(c, "the input has no axis of real and imaginary parts behind another one");
-	OM_TRY(dft_axis(c, x->rank, &d->axis, known));
+	OM_TRY(dft_axis(c, attrs, x->rank, &d->axis, known));
 	if (!*known)
 		return OM_OK;
 	d->have = x->dim[d->axis];
@@ -151,17 +159,13 @@ dft_of(const om_op_context *c, struct dft *d, bool *known)
 }
 
 static om_status
-dft_infer(om_op_context *c)
+dft_shape(const om_op_context *c, const struct dft_attrs *attrs, om_shape *y)
 {
 	const om_shape *x = &c->in[0].shape;
-	om_shape *y = &c->out[0].shape;
 	struct dft d;
 	bool known;
 
-	c->out[0].type = c->in[0].type;
-	if (x->rank < 0)
-		return OM_OK;
-	OM_TRY(dft_of(c, &d, &known));
+	OM_TRY(dft_of(c, attrs, &d, &known));
 	*y = known ? *x : om_shape_open(x->rank);
 	y->dim[y->rank - 1] = d.inverse && d.onesided ? 1 : 2;
 	y->sym[y->rank - 1] = NULL;
@@ -173,6 +177,18 @@ dft_infer(om_op_context *c)
 		y->sym[d.axis] = NULL;
 	}
 	return OM_OK;
+}
+
+static om_status
+dft_infer(om_op_context *c)
+{
+	struct dft_attrs attrs;
+
+	c->out[0].type = c->in[0].type;
+	if (c->in[0].shape.rank < 0)
+		return OM_OK;
+	om_attr_fields(c->op, dft_fields, &attrs);
+	return dft_shape(c, &attrs, &c->out[0].shape);
 }
 
 /* A line of the input, truncated or zero-padded; the missing half of a real signal's spectrum is the
@@ -197,20 +213,48 @@ dft_line(const om_op_context *c, const struct dft *d, const struct fourier *f, i
 		f->in[f->n / 2].im = 0;
 }
 
+struct dft_state {
+	struct dft_attrs attrs;       /* first: dft_fields */
+	bool is_steered;              /* axis or length are known only in a run */
+	struct dft d;
+	struct fourier f;
+};
+
+/* What depends on axis and length. */
+static om_status
+dft_start(const om_op_context *c, const struct dft_attrs *attrs, struct dft *d, struct fourier *f)
+{
+	om_shape y;
+	bool known;
+
+	OM_TRY(dft_shape(c, attrs, &y));
+	OM_TRY(om_check_planned(c, 0, &y));
+	OM_TRY(dft_of(c, attrs, d, &known));
+	return c->sizes_only ? OM_OK : fourier_new(c, f, d->n, d->inverse);
+}
+
+static om_status
+dft_prepare(om_op_context *c, void **state)
+{
+	struct dft_state *s = *state;
+
+	if (!is_real(c->out[0].type))
+		return om_no_kernel(c, c->out[0].type);
+	s->is_steered = om_is_steered(c);
+	return s->is_steered ? OM_OK : dft_start(c, &s->attrs, &s->d, &s->f);
+}
+
 static om_status
 dft_cpu(om_op_context *c)
 {
+	const struct dft_state *s = c->state;
 	const om_shape *x = &c->in[0].shape, *y = &c->out[0].shape;
 	const om_tensor *out = &c->out[0];
-	struct fourier f;
-	struct dft d;
-	bool known;
+	struct fourier f = s->f;
+	struct dft d = s->d;
 
-	OM_TRY(om_recheck(c));
-	OM_TRY(dft_of(c, &d, &known));
-	if (!is_real(out->type))
-		return om_no_kernel(c, out->type);
-	OM_TRY(fourier_new(c, &f, d.n, d.inverse));
+	if (s->is_steered)
+		OM_TRY(dft_start(c, &s->attrs, &d, &f));
 	const double scale = d.inverse ? 1 / (double)d.n : 1;
 	const int64_t in_parts = x->dim[x->rank - 1], parts = y->dim[y->rank - 1];
 	const int64_t inner = om_shape_span(x, d.axis + 1, x->rank - 1);
@@ -225,7 +269,6 @@ dft_cpu(om_op_context *c)
 				om_put(out->type, out->data, at + 1, f.out[k].im * scale);
 		}
 	}
-	free(f.room);
 	return OM_OK;
 }
 
@@ -245,6 +288,12 @@ struct frames {
 	int64_t length, step, count, bins;   /* -1: unknown */
 };
 
+struct stft_attrs {
+	int64_t onesided;
+};
+
+static const om_attr_field stft_fields[] = {OM_FIELD(struct stft_attrs, INT, onesided), {0}};
+
 /* Exporters omit the last axis if the signal is real. */
 static bool
 is_signal(const om_shape *x)
@@ -253,7 +302,7 @@ is_signal(const om_shape *x)
 }
 
 static om_status
-frames_of(const om_op_context *c, struct frames *f)
+frames_of(const om_op_context *c, const struct stft_attrs *attrs, struct frames *f)
 {
 	const om_shape *x = &c->in[SIGNAL].shape;
 	const int64_t signal = x->rank >= 2 ? x->dim[1] : -1;
@@ -274,20 +323,18 @@ frames_of(const om_op_context *c, struct frames *f)
 	if (om_has_in(c, WINDOW) && !om_dims_agree(om_list_length(&c->in[WINDOW]), f->length))
 		return om_wrong(c, "window and frames differ in length");
 	if (f->length >= 0)
-		f->bins = om_attr_int(c->op, "onesided") ? f->length / 2 + 1 : f->length;
+		f->bins = attrs->onesided ? f->length / 2 + 1 : f->length;
 	if (f->length >= 0 && f->step > 0 && signal >= 0)
 		f->count = signal < f->length ? 0 : (signal - f->length) / f->step + 1;
 	return OM_OK;
 }
 
 static om_status
-stft_infer(om_op_context *c)
+stft_shape(const om_op_context *c, const struct stft_attrs *attrs, om_shape *y)
 {
-	om_shape *y = &c->out[0].shape;
 	struct frames f;
 
-	OM_TRY(frames_of(c, &f));
-	c->out[0].type = c->in[SIGNAL].type;
+	OM_TRY(frames_of(c, attrs, &f));
 	*y = om_shape_open(4);
 	if (c->in[SIGNAL].shape.rank > 0)
 		om_copy_dim(y, 0, &c->in[SIGNAL].shape, 0);
@@ -298,19 +345,58 @@ stft_infer(om_op_context *c)
 }
 
 static om_status
+stft_infer(om_op_context *c)
+{
+	struct stft_attrs attrs;
+
+	c->out[0].type = c->in[SIGNAL].type;
+	om_attr_fields(c->op, stft_fields, &attrs);
+	return stft_shape(c, &attrs, &c->out[0].shape);
+}
+
+struct stft {
+	struct stft_attrs attrs;      /* first: stft_fields */
+	bool is_steered;              /* step or length are known only in a run */
+	struct frames a;
+	struct fourier f;
+};
+
+/* What depends on step and length. */
+static om_status
+stft_start(const om_op_context *c, const struct stft_attrs *attrs, struct frames *a, struct fourier *f)
+{
+	om_shape y;
+
+	OM_TRY(stft_shape(c, attrs, &y));
+	OM_TRY(om_check_planned(c, 0, &y));
+	OM_TRY(frames_of(c, attrs, a));
+	return c->sizes_only ? OM_OK : fourier_new(c, f, a->length, false);
+}
+
+static om_status
+stft_prepare(om_op_context *c, void **state)
+{
+	const om_tensor *x = &c->in[SIGNAL], *w = &c->in[WINDOW];
+	struct stft *s = *state;
+
+	if (!is_real(x->type) || (om_has_in(c, WINDOW) && w->type != x->type))
+		return om_no_kernel(c, is_real(x->type) ? w->type : x->type);
+	s->is_steered = !c->in[STEP].data || (om_has_in(c, LENGTH) && !c->in[LENGTH].data);
+	return s->is_steered ? OM_OK : stft_start(c, &s->attrs, &s->a, &s->f);
+}
+
+static om_status
 stft_cpu(om_op_context *c)
 {
 	const om_tensor *x = &c->in[SIGNAL], *w = &c->in[WINDOW], *out = &c->out[0];
 	const int64_t parts = x->shape.rank == 3 ? x->shape.dim[2] : 1, signal = x->shape.dim[1];
-	struct fourier f;
-	struct frames a;
+	const struct stft *s = c->state;
+	struct fourier f = s->f;
+	struct frames a = s->a;
 	int64_t to = 0;
 
-	OM_TRY(om_recheck(c));
-	OM_TRY(frames_of(c, &a));
-	if (!is_real(x->type) || (om_has_in(c, WINDOW) && w->type != x->type))
-		return om_no_kernel(c, is_real(x->type) ? w->type : x->type);
-	OM_TRY(fourier_new(c, &f, a.length, false));
+	if (s->is_steered)
+		OM_TRY(stft_start(c, &s->attrs, &a, &f));
 	for (int64_t k = 0; k < x->shape.dim[0] * a.count; k++) {
 		const int64_t first = k / a.count * signal + k % a.count * a.step;
 		for (int64_t i = 0; i < a.length; i++) {
@@ -324,7 +410,6 @@ stft_cpu(om_op_context *c)
 			om_put(out->type, out->data, to++, f.out[i].im);
 		}
 	}
-	free(f.room);
 	return OM_OK;
 }
 
@@ -348,27 +433,42 @@ put_number(const om_tensor *t, int64_t k, double v)
 }
 
 static om_status
-window_infer(om_op_context *c)
+window_shape(const om_op_context *c, om_shape *y)
 {
 	int64_t n;
 
-	OM_TRY(output_type(c));
-	c->out[0].shape = om_shape_open(1);
+	*y = om_shape_open(1);
 	if (!whole(c, 0, &n))
 		return OM_OK;
 	if (n < 0)
 		return om_wrong(c, "its size is negative");
-	c->out[0].shape.dim[0] = n;
+	y->dim[0] = n;
 	return OM_OK;
 }
+
+static om_status
+window_infer(om_op_context *c)
+{
+	OM_TRY(output_type(c));
+	return window_shape(c, &c->out[0].shape);
+}
+
+struct window {
+	int64_t periodic;
+};
+
+static const om_attr_field window_fields[] = {OM_FIELD(struct window, INT, periodic), {0}};
 
 /* Sums of cosines: a - b cos(x) + c cos(2 x), in the order in which the middle of each window is one. */
 static om_status
 window_fill(om_op_context *c, double a, double b, double third)
 {
-	const int64_t n = c->out[0].shape.dim[0], whole_turn = om_attr_int(c->op, "periodic") ? n : n - 1;
+	const int64_t n = c->out[0].shape.dim[0];
+	const int64_t whole_turn = ((const struct window *)c->state)->periodic ? n : n - 1;
+	om_shape y;
 
-	OM_TRY(om_recheck(c));
+	OM_TRY(window_shape(c, &y));
+	OM_TRY(om_check_planned(c, 0, &y));
 	for (int64_t k = 0; k < n; k++) {
 		const double x = whole_turn ? 2 * PI * (double)k / (double)whole_turn : PI;
 		put_number(&c->out[0], k, third * cos(2 * x) - b * cos(x) + a);
@@ -399,23 +499,29 @@ blackman_cpu(om_op_context *c)
 enum { BINS, DFT_LENGTH, RATE, LOW, HIGH };
 
 static om_status
-mel_infer(om_op_context *c)
+mel_shape(const om_op_context *c, om_shape *y)
 {
 	int64_t bins, length;
 
-	OM_TRY(output_type(c));
-	c->out[0].shape = om_shape_open(2);
+	*y = om_shape_open(2);
 	if (whole(c, DFT_LENGTH, &length)) {
 		if (length < 0)
 			return om_wrong(c, "the length of the transform is negative");
-		c->out[0].shape.dim[0] = length / 2 + 1;
+		y->dim[0] = length / 2 + 1;
 	}
 	if (whole(c, BINS, &bins)) {
 		if (bins < 0)
 			return om_wrong(c, "the number of bins is negative");
-		c->out[0].shape.dim[1] = bins;
+		y->dim[1] = bins;
 	}
 	return OM_OK;
+}
+
+static om_status
+mel_infer(om_op_context *c)
+{
+	OM_TRY(output_type(c));
+	return mel_shape(c, &c->out[0].shape);
 }
 
 static double
@@ -448,8 +554,10 @@ mel_cpu(om_op_context *c)
 {
 	const int64_t bins = c->out[0].shape.dim[1];
 	uint64_t bytes = 0;
+	om_shape y;
 
-	OM_TRY(om_recheck(c));
+	OM_TRY(mel_shape(c, &y));
+	OM_TRY(om_check_planned(c, 0, &y));
 	om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes);
 	memset(c->out[0].data, 0, bytes);
 	for (int64_t b = 0; b < bins; b++) {
@@ -517,5 +625,19 @@ const om_opdef om_ops_signal[] = {
 	 .min_in = 5, .max_in = 5, .min_out = 1, .max_out = 1, .attrs = mel_attrs,
 	 .infer = mel_infer, .cpu = mel_cpu,
 	 .input_types = {OF_INDICES, LIKE(0), LIKE(0), OF_FLOATS, LIKE(3)}},
+	{0}
+};
+
+#define WINDOW_KERNEL(label, called)                                                  \
+	{.name = label, .fields = window_fields, .state_bytes = sizeof(struct window), .run = called##_cpu}
+
+const om_kernel om_kernels_signal[] = {
+	{.name = "DFT", .fields = dft_fields, .state_bytes = sizeof(struct dft_state), .prepare = dft_prepare,
+	 .run = dft_cpu},
+	{.name = "STFT", .fields = stft_fields, .state_bytes = sizeof(struct stft), .prepare = stft_prepare,
+	 .run = stft_cpu},
+	WINDOW_KERNEL("HannWindow", hann),
+	WINDOW_KERNEL("HammingWindow", hamming),
+	WINDOW_KERNEL("BlackmanWindow", blackman),
 	{0}
 };

@@ -109,10 +109,10 @@ is_key(om_dtype t, const char *a, const char *b, size_t size)
 
 /* Of duplicate keys, the last one counts. */
 static om_status
-look_up(om_op_context *c, const struct labels *pairs)
+label_cpu(om_op_context *c)
 {
 	const char *x = c->in[0].data;
-	const struct labels l = *pairs;
+	const struct labels l = *(const struct labels *)c->state;
 	size_t from = 0, to = 0;
 
 	OM_TRY(om_elem_bytes(c, l.key.type, &from));
@@ -130,12 +130,9 @@ look_up(om_op_context *c, const struct labels *pairs)
 }
 
 static om_status
-label_cpu(om_op_context *c)
+label_prepare(om_op_context *c, void **state)
 {
-	struct labels l;
-
-	OM_TRY(labels_of(c, &l));
-	return look_up(c, &l);
+	return labels_of(c, *state);
 }
 
 /* ---- Strings to numbers or back: CategoryMapper, LabelEncoder of version 1. ---- */
@@ -182,21 +179,15 @@ pairs_infer(om_op_context *c)
 }
 
 static om_status
-category_cpu(om_op_context *c)
+category_prepare(om_op_context *c, void **state)
 {
-	struct labels l;
-
-	OM_TRY(pairs_of(c, "cats_strings", "cats_int64s", &l));
-	return look_up(c, &l);
+	return pairs_of(c, "cats_strings", "cats_int64s", *state);
 }
 
 static om_status
-classes_cpu(om_op_context *c)
+classes_prepare(om_op_context *c, void **state)
 {
-	struct labels l;
-
-	OM_TRY(pairs_of(c, "classes_strings", NULL, &l));
-	return look_up(c, &l);
+	return pairs_of(c, "classes_strings", NULL, *state);
 }
 
 /* ---- ArrayFeatureExtractor. ---- */
@@ -244,11 +235,17 @@ extract_cpu(om_op_context *c)
 
 /* ---- Binarizer. ---- */
 
+struct binary {
+	float threshold;
+};
+
+static const om_attr_field binary_fields[] = {OM_FIELD(struct binary, FLOAT, threshold), {0}};
+
 static om_status
 binary_cpu(om_op_context *c)
 {
 	const om_tensor *x = &c->in[0];
-	const double limit = om_attr_float(c->op, "threshold");
+	const double limit = ((const struct binary *)c->state)->threshold;
 	size_t size = 0;
 
 	OM_TRY(om_elem_bytes(c, x->type, &size));
@@ -305,10 +302,10 @@ static const om_attr_spec binary_attrs[] = {{"threshold", OM_ATTR_FLOAT}, {0}};
 
 const om_opdef om_ops_ml[] = {
 	{ML, .name = "CategoryMapper", .brief = "numbers for strings, or strings for numbers", .since = 1, .min_in = 1,
-	 .max_in = 1, .attrs = category_attrs, .infer = pairs_infer, .cpu = category_cpu,
+	 .max_in = 1, .attrs = category_attrs, .infer = pairs_infer, .cpu = label_cpu,
 	 .input_types = {OF(INT64) | OF(STRING)}},
 	{ML, .name = "LabelEncoder", .brief = "places of strings, or strings at places", .since = 1, .until = 1,
-	 .min_in = 1, .max_in = 1, .attrs = classes_attrs, .infer = pairs_infer, .cpu = classes_cpu,
+	 .min_in = 1, .max_in = 1, .attrs = classes_attrs, .infer = pairs_infer, .cpu = label_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS | OF(INT16) | OF(STRING)}},
 	{ML, .name = "LabelEncoder", .brief = "the value that belongs to a key", .since = 2, .min_in = 1, .max_in = 1,
 	 .attrs = label_attrs, .infer = label_infer, .cpu = label_cpu,
@@ -320,5 +317,17 @@ const om_opdef om_ops_ml[] = {
 	 .max_in = 1, .flags = OM_POINTWISE, .attrs = binary_attrs, .infer = om_infer_same, .inplace = om_inplace_first,
 	 .cpu = binary_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
+	{0}
+};
+
+#undef ML
+#define ML .domain = "ai.onnx.ml"
+#define LABELS ML, .state_bytes = sizeof(struct labels), .run = label_cpu
+
+const om_kernel om_kernels_ml[] = {
+	{LABELS, .name = "CategoryMapper", .prepare = category_prepare},
+	{LABELS, .name = "LabelEncoder", .until = 1, .prepare = classes_prepare},
+	{LABELS, .name = "LabelEncoder", .since = 2, .prepare = label_prepare},
+	{ML, .name = "Binarizer", .fields = binary_fields, .state_bytes = sizeof(struct binary), .run = binary_cpu},
 	{0}
 };

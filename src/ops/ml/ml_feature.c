@@ -35,39 +35,73 @@ float_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 
 /* ---- Scaler. ---- */
 
+/* Scale and offset: one for all features, or one per feature. */
+struct scaler {
+	om_floats scale, offset;
+};
+
+static const om_attr_field scaler_fields[] = {
+	OM_FIELD(struct scaler, FLOATS, scale),
+	OM_FIELD(struct scaler, FLOATS, offset),
+	{0}
+};
+
+static om_status
+scaler_prepare(om_op_context *c, void **state)
+{
+	const struct scaler *s = *state;
+	const int64_t each = columns(&c->in[0].shape);
+
+	if ((s->scale.n == 1 || s->scale.n == (size_t)each) && (s->offset.n == 1 || s->offset.n == (size_t)each))
+		return OM_OK;
+	return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu scales and %zu offsets for %lld features", s->scale.n,
+		s->offset.n, (long long)each);
+}
+
 static om_status
 scaler_cpu(om_op_context *c)
 {
-	size_t nscale, noffset;
-	const float *scale = om_attr_floats(c->op, "scale", &nscale), *offset = om_attr_floats(c->op, "offset", &noffset);
+	const om_floats scale = ((const struct scaler *)c->state)->scale, offset = ((const struct scaler *)c->state)->offset;
 	const int64_t n = om_shape_count(&c->in[0].shape), each = columns(&c->in[0].shape);
 
-	/* Scale and offset: one for all features, or one per feature. */
-	if ((nscale != 1 && nscale != (size_t)each) || (noffset != 1 && noffset != (size_t)each))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu scales and %zu offsets for %lld features", nscale,
-			noffset, (long long)each);
 	for (int64_t k = 0; k < n; k++) {
 		const size_t at = (size_t)(k % each);
-		((float *)c->out[0].data)[k] = (float)((om_feature(&c->in[0], k) - offset[noffset == 1 ? 0 : at])
-			* scale[nscale == 1 ? 0 : at]);
+		((float *)c->out[0].data)[k] = (float)((om_feature(&c->in[0], k) - offset.v[offset.n == 1 ? 0 : at])
+			* scale.v[scale.n == 1 ? 0 : at]);
 	}
 	return OM_OK;
 }
 
 /* ---- Normalizer. ---- */
 
+struct norm {
+	bool is_largest, is_squares;  /* neither: the sum of absolute values */
+};
+
+static om_status
+norm_prepare(om_op_context *c, void **state)
+{
+	struct norm *s = *state;
+
+	s->is_largest = om_attr_is(c->op, "norm", "MAX");
+	s->is_squares = om_attr_is(c->op, "norm", "L2");
+	if (s->is_largest || s->is_squares || om_attr_is(c->op, "norm", "L1"))
+		return OM_OK;
+	return om_op_fail(c->session, OM_INVALID, c->op, "its norm is none of MAX, L1 and L2");
+}
+
 static double
 norm_of(const om_op_context *c, int64_t at, int64_t n)
 {
-	const bool largest = om_attr_is(c->op, "norm", "MAX"), squares = om_attr_is(c->op, "norm", "L2");
+	const struct norm *s = c->state;
 	double sum = 0, most = -INFINITY;
 
 	for (int64_t k = 0; k < n; k++) {
 		const double x = om_feature(&c->in[0], at + k);
 		most = x > most ? x : most;  /* signed, as in the standard */
-		sum += squares ? x * x : fabs(x);
+		sum += s->is_squares ? x * x : fabs(x);
 	}
-	return largest ? most : squares ? sqrt(sum) : sum;
+	return s->is_largest ? most : s->is_squares ? sqrt(sum) : sum;
 }
 
 static om_status
@@ -76,8 +110,6 @@ norm_cpu(om_op_context *c)
 	const om_shape *s = &c->in[0].shape;
 	const int64_t n = columns(s), rows = n ? om_shape_count(s) / n : 0;
 
-	if (!om_attr_is(c->op, "norm", "MAX") && !om_attr_is(c->op, "norm", "L1") && !om_attr_is(c->op, "norm", "L2"))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its norm is none of MAX, L1 and L2");
 	for (int64_t row = 0; row < rows; row++) {
 		const double norm = norm_of(c, row * n, n);
 		for (int64_t k = 0; k < n; k++) {
@@ -90,10 +122,29 @@ norm_cpu(om_op_context *c)
 
 /* ---- Imputer. ---- */
 
+struct imputer {
+	om_floats imputed_value_floats;
+	om_ints imputed_value_int64s;
+	float replaced_value_float;
+	int64_t replaced_value_int64;
+};
+
+static const om_attr_field impute_fields[] = {
+	OM_FIELD(struct imputer, FLOATS, imputed_value_floats),
+	OM_FIELD(struct imputer, INTS, imputed_value_int64s),
+	OM_FIELD(struct imputer, FLOAT, replaced_value_float),
+	OM_FIELD(struct imputer, INT, replaced_value_int64),
+	{0}
+};
+
 static om_status
-impute_check(const om_op_context *c, size_t n)
+impute_prepare(om_op_context *c, void **state)
 {
-	if (n == 1 || n == (size_t)columns(&c->in[0].shape))
+	const struct imputer *s = *state;
+	const bool is_float = c->in[0].type == OM_FLOAT32 || c->in[0].type == OM_FLOAT64;
+	const size_t n = is_float ? s->imputed_value_floats.n : s->imputed_value_int64s.n;
+
+	if (n == 1 || n == (size_t)columns(&c->in[0].shape) || om_shape_count(&c->in[0].shape) == 0)
 		return OM_OK;
 	return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu values for %lld features", n,
 		(long long)columns(&c->in[0].shape));
@@ -102,16 +153,14 @@ impute_check(const om_op_context *c, size_t n)
 OM_INLINE om_status
 impute_floats(om_op_context *c, om_dtype t)
 {
-	size_t n;
-	const float *with = om_attr_floats(c->op, "imputed_value_floats", &n);
-	const double what = om_attr_float(c->op, "replaced_value_float");
+	const om_floats with = ((const struct imputer *)c->state)->imputed_value_floats;
+	const double what = ((const struct imputer *)c->state)->replaced_value_float;
 	const int64_t each = columns(&c->in[0].shape);
 
-	OM_TRY(impute_check(c, n));
 	for (int64_t k = 0; k < om_shape_count(&c->in[0].shape); k++) {
 		const double x = om_get(t, c->in[0].data, k);
 		const bool is_it = isnan(what) ? isnan(x) : x == what;
-		om_put(t, c->out[0].data, k, is_it ? with[n == 1 ? 0 : k % each] : x);
+		om_put(t, c->out[0].data, k, is_it ? with.v[with.n == 1 ? 0 : k % each] : x);
 	}
 	return OM_OK;
 }
@@ -119,15 +168,14 @@ impute_floats(om_op_context *c, om_dtype t)
 static om_status
 impute_ints(om_op_context *c)
 {
-	size_t n;
-	const int64_t *with = om_attr_ints(c->op, "imputed_value_int64s", &n);
-	const int64_t what = om_attr_int(c->op, "replaced_value_int64"), each = columns(&c->in[0].shape);
+	const om_ints with = ((const struct imputer *)c->state)->imputed_value_int64s;
+	const int64_t what = ((const struct imputer *)c->state)->replaced_value_int64;
+	const int64_t each = columns(&c->in[0].shape);
 	const bool wide = c->in[0].type == OM_INT64;
 
-	OM_TRY(impute_check(c, n));
 	for (int64_t k = 0; k < om_shape_count(&c->in[0].shape); k++) {
 		int64_t x = wide ? ((const int64_t *)c->in[0].data)[k] : ((const int32_t *)c->in[0].data)[k];
-		x = x == what ? with[n == 1 ? 0 : k % each] : x;
+		x = x == what ? with.v[with.n == 1 ? 0 : k % each] : x;
 		if (wide)
 			((int64_t *)c->out[0].data)[k] = x;
 		else
@@ -180,15 +228,29 @@ is_category(const om_labels *l, int64_t k, const om_tensor *x, int64_t i)
 	return a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
 }
 
+struct hot {
+	om_labels labels;
+	int64_t zeros;
+};
+
+static const om_attr_field hot_fields[] = {OM_FIELD(struct hot, INT, zeros), {0}};
+
+static om_status
+hot_prepare(om_op_context *c, void **state)
+{
+	struct hot *s = *state;
+
+	OM_TRY(om_labels_of(c, "cats_int64s", "cats_strings", &s->labels));
+	return s->labels.type == OM_STRING ? OM_OK : om_check_features(c, 0);
+}
+
 static om_status
 hot_cpu(om_op_context *c)
 {
+	const struct hot *s = c->state;
+	const om_labels l = s->labels;
 	float *y = c->out[0].data;
-	om_labels l;
 
-	OM_TRY(om_labels_of(c, "cats_int64s", "cats_strings", &l));
-	if (l.type != OM_STRING)
-		OM_TRY(om_check_features(c, 0));
 	for (int64_t i = 0; i < om_shape_count(&c->in[0].shape); i++) {
 		bool found = false;
 		for (int64_t k = 0; k < l.n; k++) {
@@ -196,7 +258,7 @@ hot_cpu(om_op_context *c)
 			found |= is_it;
 			*y++ = is_it;
 		}
-		if (!found && !om_attr_int(c->op, "zeros"))
+		if (!found && !s->zeros)
 			return om_op_fail(c->session, OM_RUN, c->op, "element %lld is in no category", (long long)i);
 	}
 	return OM_OK;
@@ -234,18 +296,23 @@ join_infer(om_op_context *c)
 	return OM_OK;
 }
 
+struct join {
+	om_ints inputdimensions;
+};
+
+static const om_attr_field join_fields[] = {OM_FIELD(struct join, INTS, inputdimensions), {0}};
+
 /* If an input is wider than declared, its first columns are taken; if it is narrower, the rest is zero. */
 static om_status
 join_cpu(om_op_context *c)
 {
 	const int64_t rows = c->out[0].shape.dim[0], all = c->out[0].shape.dim[1];
-	size_t n;
-	const int64_t *dims = om_attr_ints(c->op, "inputdimensions", &n);
+	const om_ints dims = ((const struct join *)c->state)->inputdimensions;
 	float *y = c->out[0].data;
 	int64_t at = 0;
 
 	for (uint32_t k = 0; k < c->op->nin; k++) {
-		const int64_t have = columns(&c->in[k].shape), width = n ? dims[k] : have;
+		const int64_t have = columns(&c->in[k].shape), width = dims.n ? dims.v[k] : have;
 		for (int64_t row = 0; row < rows; row++)
 			for (int64_t i = 0; i < width; i++)
 				y[row * all + at + i] = i < have ? (float)om_feature(&c->in[k], row * have + i) : 0;
@@ -293,5 +360,17 @@ const om_opdef om_ops_feature[] = {
 	{ML, .name = "FeatureVectorizer", .brief = "features of all inputs in one row", .max_in = OM_VARIADIC,
 	 .attrs = join_attrs, .infer = join_infer, .cpu = join_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
+	{0}
+};
+
+#undef ML
+#define ML(type) .domain = "ai.onnx.ml", .state_bytes = sizeof(struct type)
+
+const om_kernel om_kernels_feature[] = {
+	{ML(scaler), .name = "Scaler", .fields = scaler_fields, .prepare = scaler_prepare, .run = scaler_cpu},
+	{ML(norm), .name = "Normalizer", .prepare = norm_prepare, .run = norm_cpu},
+	{ML(imputer), .name = "Imputer", .fields = impute_fields, .prepare = impute_prepare, .run = impute_cpu},
+	{ML(hot), .name = "OneHotEncoder", .fields = hot_fields, .prepare = hot_prepare, .run = hot_cpu},
+	{ML(join), .name = "FeatureVectorizer", .fields = join_fields, .run = join_cpu},
 	{0}
 };

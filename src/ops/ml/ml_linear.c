@@ -52,8 +52,11 @@ regressor_shape(om_op_context *c, int64_t rows, int64_t n)
 /* `n` dot products, with `width` coefficients each. */
 struct linear {
 	const float *weight, *bias;
-	int64_t n, width;
+	int64_t n, width, rows;
+	int64_t scores;               /* of a classifier, for each row */
 	om_post post;
+	om_labels labels;             /* of a classifier */
+	double *score;                /* of a row, while it is computed */
 };
 
 static om_status
@@ -61,8 +64,9 @@ linear_of(const om_op_context *c, int64_t n, int64_t features, struct linear *l)
 {
 	size_t nweight, nbias;
 
-	*l = (struct linear){.weight = om_attr_floats(c->op, "coefficients", &nweight),
-		.bias = om_attr_floats(c->op, "intercepts", &nbias), .n = n};
+	l->weight = om_attr_floats(c->op, "coefficients", &nweight);
+	l->bias = om_attr_floats(c->op, "intercepts", &nbias);
+	l->n = n;
 	OM_TRY(om_post_of(c, &l->post));
 	OM_TRY(om_check_features(c, 0));
 	if (n <= 0 || nweight == 0 || nweight % (size_t)n)
@@ -84,91 +88,103 @@ linear_scores(const om_op_context *c, const struct linear *l, int64_t row, doubl
 }
 
 static om_status
-regress(om_op_context *c, struct linear *l, int64_t *rows)
+regress(const om_op_context *c, struct linear *l)
 {
 	int64_t features;
 
-	OM_TRY(om_rows(c, 0, rows, &features));
+	OM_TRY(om_rows(c, 0, &l->rows, &features));
 	return linear_of(c, om_attr_int(c->op, "targets"), features, l);
 }
 
 static om_status
 regress_infer(om_op_context *c)
 {
-	struct linear l;
-	int64_t rows;
+	struct linear l = {0};
 
-	OM_TRY(regress(c, &l, &rows));
-	regressor_shape(c, rows, l.n);
+	OM_TRY(regress(c, &l));
+	regressor_shape(c, l.rows, l.n);
+	return OM_OK;
+}
+
+static om_status
+regress_prepare(om_op_context *c, void **state)
+{
+	struct linear *l = *state;
+
+	OM_TRY(regress(c, l));
+	l->score = OM_NEWN(c->mem, double, (size_t)l->n);
 	return OM_OK;
 }
 
 static om_status
 regress_cpu(om_op_context *c)
 {
-	struct linear l;
-	int64_t rows;
+	const struct linear *l = c->state;
 
-	OM_TRY(regress(c, &l, &rows));
-	double *s = OM_NEWN(c->mem, double, (size_t)l.n);
-	for (int64_t row = 0; row < rows; row++) {
-		linear_scores(c, &l, row, s);
-		om_post_row(l.post, s, l.n);
-		put_floats(&c->out[0], row * l.n, s, l.n);
+	for (int64_t row = 0; row < l->rows; row++) {
+		linear_scores(c, l, row, l->score);
+		om_post_row(l->post, l->score, l->n);
+		put_floats(&c->out[0], row * l->n, l->score, l->n);
 	}
 	return OM_OK;
 }
 
 /* One score for two classes: the other class gets its complement to one. */
 static om_status
-classify(const om_op_context *c, struct linear *l, om_labels *labels, int64_t *rows, int64_t *scores)
+classify(const om_op_context *c, struct linear *l)
 {
 	int64_t features;
 	size_t n;
 
-	OM_TRY(om_rows(c, 0, rows, &features));
-	OM_TRY(om_labels_of(c, "classlabels_ints", "classlabels_strings", labels));
+	OM_TRY(om_rows(c, 0, &l->rows, &features));
+	OM_TRY(om_labels_of(c, "classlabels_ints", "classlabels_strings", &l->labels));
 	om_attr_floats(c->op, "intercepts", &n);
-	OM_TRY(linear_of(c, n ? (int64_t)n : labels->n, features, l));
-	if (l->n > 1 && labels->n && labels->n != l->n)
+	OM_TRY(linear_of(c, n ? (int64_t)n : l->labels.n, features, l));
+	if (l->n > 1 && l->labels.n && l->labels.n != l->n)
 		return om_wrong(c, "it has not one label for each class");
-	*scores = l->n == 1 && labels->n == 2 ? 2 : l->n;
+	l->scores = l->n == 1 && l->labels.n == 2 ? 2 : l->n;
 	return OM_OK;
 }
 
 static om_status
 classify_infer(om_op_context *c)
 {
-	struct linear l;
-	om_labels labels;
-	int64_t rows, n;
+	struct linear l = {0};
 
-	OM_TRY(classify(c, &l, &labels, &rows, &n));
-	om_give_classes(c, &labels, rows, n);
+	OM_TRY(classify(c, &l));
+	om_give_classes(c, &l.labels, l.rows, l.scores);
+	return OM_OK;
+}
+
+static om_status
+classify_prepare(om_op_context *c, void **state)
+{
+	struct linear *l = *state;
+
+	OM_TRY(classify(c, l));
+	l->score = OM_NEWN(c->mem, double, (size_t)l->scores);
 	return OM_OK;
 }
 
 static om_status
 classify_cpu(om_op_context *c)
 {
-	struct linear l;
-	om_labels labels;
-	int64_t rows, n;
+	const struct linear *l = c->state;
+	const int64_t n = l->scores;
+	double *s = l->score;
 
-	OM_TRY(classify(c, &l, &labels, &rows, &n));
-	double *s = OM_NEWN(c->mem, double, (size_t)n + 1);
-	for (int64_t row = 0; row < rows; row++) {
-		linear_scores(c, &l, row, s);
-		const int64_t best = l.n > 1 ? largest(s, l.n) : labels.n == 1 ? 0 : s[0] > 0;
-		if (n > l.n) {
-			if (l.post == OM_POST_PROBIT)
+	for (int64_t row = 0; row < l->rows; row++) {
+		linear_scores(c, l, row, s);
+		const int64_t best = l->n > 1 ? largest(s, l->n) : l->labels.n == 1 ? 0 : s[0] > 0;
+		if (n > l->n) {
+			if (l->post == OM_POST_PROBIT)
 				s[0] = om_probit(s[0]);
 			s[1] = s[0];
 			s[0] = 1 - s[1];
 		} else {
-			om_post_row(l.post, s, n);
+			om_post_row(l->post, s, n);
 		}
-		om_label_put(&labels, best, &c->out[0], row);
+		om_label_put(&l->labels, best, &c->out[0], row);
 		put_floats(&c->out[1], row * n, s, n);
 	}
 	return OM_OK;
@@ -185,6 +201,11 @@ linear_cost(const om_op_context *c, om_cost *cost)
 
 /* ---- Support vector machines. ---- */
 
+/* Intermediate results of a row. */
+struct room {
+	double *kernel, *score, *vote, *pair, *q, *qp, *prob;
+};
+
 typedef enum svm_kernel { LINEAR, POLY, RBF, SIGMOID } svm_kernel;
 
 struct svm {
@@ -192,10 +213,13 @@ struct svm {
 	double gamma, coef0, degree;
 	const float *vector, *coef, *rho, *prob_a, *prob_b;
 	const int64_t *each;          /* number of vectors of a class */
-	int64_t nvector, nclass, width, npair;
+	int64_t nvector, nclass, width, npair, rows;
+	int64_t one_class;            /* of a regressor */
+	int64_t scores;               /* of a classifier, for each row */
 	size_t ncoef, nrho, nprob;
 	om_post post;
 	om_labels labels;
+	struct room room;             /* of a classifier */
 };
 
 static om_status
@@ -251,13 +275,14 @@ kernel_of(const om_op_context *c, const struct svm *m, svm_kernel kind, int64_t 
 
 /* Without support vectors: a linear model with one list of coefficients. */
 static om_status
-svr_of(const om_op_context *c, struct svm *m, int64_t *rows)
+svr_of(const om_op_context *c, struct svm *m)
 {
 	size_t nvector;
 	int64_t features;
 
 	OM_TRY(svm_read(c, m));
-	OM_TRY(om_rows(c, 0, rows, &features));
+	OM_TRY(om_rows(c, 0, &m->rows, &features));
+	m->one_class = om_attr_int(c->op, "one_class");
 	m->vector = om_attr_floats(c->op, "support_vectors", &nvector);
 	m->nvector = om_attr_int(c->op, "n_supports");
 	if (m->nvector > 0) {
@@ -276,27 +301,30 @@ static om_status
 svr_infer(om_op_context *c)
 {
 	struct svm m;
-	int64_t rows;
 
-	OM_TRY(svr_of(c, &m, &rows));
-	regressor_shape(c, rows, 1);
+	OM_TRY(svr_of(c, &m));
+	regressor_shape(c, m.rows, 1);
 	return OM_OK;
+}
+
+static om_status
+svr_prepare(om_op_context *c, void **state)
+{
+	return svr_of(c, *state);
 }
 
 static om_status
 svr_cpu(om_op_context *c)
 {
-	struct svm m;
-	int64_t rows;
+	const struct svm *m = c->state;
 
-	OM_TRY(svr_of(c, &m, &rows));
-	for (int64_t row = 0; row < rows; row++) {
-		double s = m.rho[0];
-		for (int64_t k = 0; k < m.nvector; k++)
-			s += kernel_of(c, &m, m.kernel, row, m.vector + k * m.width) * (m.coef ? m.coef[k] : 1);
-		if (om_attr_int(c->op, "one_class"))
+	for (int64_t row = 0; row < m->rows; row++) {
+		double s = m->rho[0];
+		for (int64_t k = 0; k < m->nvector; k++)
+			s += kernel_of(c, m, m->kernel, row, m->vector + k * m->width) * (m->coef ? m->coef[k] : 1);
+		if (m->one_class)
 			s = s > 0 ? 1 : -1;
-		else if (m.post == OM_POST_PROBIT)
+		else if (m->post == OM_POST_PROBIT)
 			s = om_probit(s);
 		put_floats(&c->out[0], row, &s, 1);
 	}
@@ -322,13 +350,13 @@ svc_pairs(const om_op_context *c, struct svm *m, int64_t features)
 }
 
 static om_status
-svc_of(const om_op_context *c, struct svm *m, int64_t *rows, int64_t *scores)
+svc_of(const om_op_context *c, struct svm *m)
 {
 	size_t n;
 	int64_t features;
 
 	OM_TRY(svm_read(c, m));
-	OM_TRY(om_rows(c, 0, rows, &features));
+	OM_TRY(om_rows(c, 0, &m->rows, &features));
 	OM_TRY(om_labels_of(c, "classlabels_ints", "classlabels_strings", &m->labels));
 	m->each = om_attr_ints(c->op, "vectors_per_class", &n);
 	m->nclass = m->labels.n > 0 ? m->labels.n : 1;
@@ -339,13 +367,13 @@ svc_of(const om_op_context *c, struct svm *m, int64_t *rows, int64_t *scores)
 		if (n != (size_t)m->nclass || m->nclass < 2 || m->nclass > 1 << 15)
 			return om_wrong(c, "it has not a number of support vectors for each class");
 		OM_TRY(svc_pairs(c, m, features));
-		*scores = m->nprob ? m->nclass : m->npair == 1 ? 2 : m->npair;
+		m->scores = m->nprob ? m->nclass : m->npair == 1 ? 2 : m->npair;
 		return OM_OK;
 	}
 	m->vector = m->coef;
 	m->nvector = m->nclass;
 	m->kernel = LINEAR;
-	*scores = m->nclass;
+	m->scores = m->nclass;
 	return svm_width(c, m, m->ncoef, features);
 }
 
@@ -353,10 +381,9 @@ static om_status
 svc_infer(om_op_context *c)
 {
 	struct svm m;
-	int64_t rows, n;
 
-	OM_TRY(svc_of(c, &m, &rows, &n));
-	om_give_classes(c, &m.labels, rows, n);
+	OM_TRY(svc_of(c, &m));
+	om_give_classes(c, &m.labels, m.rows, m.scores);
 	return OM_OK;
 }
 
@@ -422,10 +449,6 @@ couple(const double *r, int64_t n, double *q, double *qp, double *p)
 	}
 }
 
-struct room {
-	double *kernel, *score, *vote, *pair, *q, *qp, *prob;
-};
-
 static struct room
 svc_room(const om_op_context *c, const struct svm *m)
 {
@@ -454,33 +477,42 @@ svc_probabilities(const struct svm *m, const struct room *r)
 }
 
 static om_status
+svc_prepare(om_op_context *c, void **state)
+{
+	struct svm *m = *state;
+
+	OM_TRY(svc_of(c, m));
+	m->room = svc_room(c, m);
+	return OM_OK;
+}
+
+static om_status
 svc_cpu(om_op_context *c)
 {
-	struct svm m;
-	int64_t rows, n;
+	const struct svm *m = c->state;
+	const struct room r = m->room;
+	const int64_t n = m->scores;
 
-	OM_TRY(svc_of(c, &m, &rows, &n));
-	const struct room r = svc_room(c, &m);
-	for (int64_t row = 0; row < rows; row++) {
+	for (int64_t row = 0; row < m->rows; row++) {
 		int64_t best;
-		for (int64_t k = 0; k < m.nvector; k++)
-			r.kernel[k] = kernel_of(c, &m, m.kernel, row, m.vector + k * m.width);
-		if (m.each && m.npair) {
-			svc_vote(&m, r.kernel, r.score, r.vote);
-			best = largest(r.vote, m.nclass);
-			if (m.nprob)
-				svc_probabilities(&m, &r);
-			else if (m.npair == 1) {
+		for (int64_t k = 0; k < m->nvector; k++)
+			r.kernel[k] = kernel_of(c, m, m->kernel, row, m->vector + k * m->width);
+		if (m->each && m->npair) {
+			svc_vote(m, r.kernel, r.score, r.vote);
+			best = largest(r.vote, m->nclass);
+			if (m->nprob)
+				svc_probabilities(m, &r);
+			else if (m->npair == 1) {
 				r.score[1] = r.score[0];
 				r.score[0] = -r.score[1];
 			}
 		} else {
-			for (int64_t k = 0; k < m.nclass; k++)
-				r.score[k] = r.kernel[k] + m.rho[0];
-			best = m.nclass > 1 ? largest(r.score, m.nclass) : r.score[0] > 0;
+			for (int64_t k = 0; k < m->nclass; k++)
+				r.score[k] = r.kernel[k] + m->rho[0];
+			best = m->nclass > 1 ? largest(r.score, m->nclass) : r.score[0] > 0;
 		}
-		om_post_row(m.post, r.score, n);
-		om_label_put(&m.labels, best, &c->out[0], row);
+		om_post_row(m->post, r.score, n);
+		om_label_put(&m->labels, best, &c->out[0], row);
 		put_floats(&c->out[1], row * n, r.score, n);
 	}
 	return OM_OK;
@@ -558,5 +590,18 @@ const om_opdef om_ops_linear[] = {
 	{ML, .name = "SVMClassifier", .brief = "the class that wins most, pair by pair", .min_out = 2, .max_out = 2,
 	 .attrs = svc_attrs, .infer = svc_infer, .cpu = svc_cpu, .cost = svm_cost,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
+	{0}
+};
+
+#undef ML
+#define ML(type, called, label)                                                \
+	{.domain = "ai.onnx.ml", .name = label, .state_bytes = sizeof(struct type), \
+	 .prepare = called##_prepare, .run = called##_cpu}
+
+const om_kernel om_kernels_linear[] = {
+	ML(linear, regress, "LinearRegressor"),
+	ML(linear, classify, "LinearClassifier"),
+	ML(svm, svr, "SVMRegressor"),
+	ML(svm, svc, "SVMClassifier"),
 	{0}
 };

@@ -53,13 +53,18 @@ zip_infer(om_op_context *c)
 }
 
 static om_status
+zip_prepare(om_op_context *c, void **state)
+{
+	return om_labels_of(c, "classlabels_int64s", "classlabels_strings", *state);
+}
+
+static om_status
 zip_cpu(om_op_context *c)
 {
+	const om_labels l = *(const om_labels *)c->state;
 	int64_t rows, n;
 	om_tensor *item;
-	om_labels l;
 
-	OM_TRY(om_labels_of(c, "classlabels_int64s", "classlabels_strings", &l));
 	OM_TRY(om_rows(c, 0, &rows, &n));
 	c->out[0].data = om_container_new(c->keep, (size_t)rows, &item);
 	for (int64_t row = 0; row < rows; row++) {
@@ -100,13 +105,18 @@ is_key(const om_labels *l, int64_t k, const om_tensor *key, size_t i)
 }
 
 static om_status
+dict_prepare(om_op_context *c, void **state)
+{
+	return om_labels_of(c, "int64_vocabulary", "string_vocabulary", *state);
+}
+
+static om_status
 dict_cpu(om_op_context *c)
 {
+	const om_labels l = *(const om_labels *)c->state;
 	const om_container *map = om_in_container(c, 0);
 	size_t size;
-	om_labels l;
 
-	OM_TRY(om_labels_of(c, "int64_vocabulary", "string_vocabulary", &l));
 	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
 	for (int64_t k = 0; k < l.n; k++) {
 		char *to = (char *)c->out[0].data + (size_t)k * size;
@@ -203,11 +213,26 @@ rank_of(const om_container *map, size_t i)
 	return n;
 }
 
+struct cast {
+	bool is_sparse;
+	int64_t max_map;
+};
+
+static const om_attr_field cast_fields[] = {OM_FIELD(struct cast, INT, max_map), {0}};
+
+static om_status
+cast_prepare(om_op_context *c, void **state)
+{
+	((struct cast *)*state)->is_sparse = is_sparse(c);
+	return OM_OK;
+}
+
 static om_status
 cast_cpu(om_op_context *c)
 {
+	const struct cast *s = c->state;
 	const om_container *map = om_in_container(c, 0);
-	const int64_t n = is_sparse(c) ? om_attr_int(c->op, "max_map") : (int64_t)map->n;
+	const int64_t n = s->is_sparse ? s->max_map : (int64_t)map->n;
 	const om_shape shape = row_shape(n);
 	size_t size;
 
@@ -221,7 +246,7 @@ cast_cpu(om_op_context *c)
 		const int64_t key = ((const int64_t *)map->key.data)[i];
 		if (key < 0)
 			return om_op_fail(c->session, OM_RUN, c->op, "a key is negative");
-		const int64_t at = is_sparse(c) ? key : rank_of(map, i);
+		const int64_t at = s->is_sparse ? key : rank_of(map, i);
 		if (at < n)
 			OM_TRY(cast_value(c, &map->value, i, at));
 	}
@@ -258,5 +283,15 @@ const om_opdef om_ops_mapping[] = {
 	 .flags = OM_NON_TENSOR, .attrs = dict_attrs, .infer = dict_infer, .cpu = dict_cpu},
 	{ML, .name = "CastMap", .brief = "the values of a map, in the order of their keys",
 	 .flags = OM_NON_TENSOR | OM_DATA_DEPENDENT_SHAPE, .attrs = cast_attrs, .infer = cast_infer, .cpu = cast_cpu},
+	{0}
+};
+
+#undef ML
+#define ML(type) .domain = "ai.onnx.ml", .state_bytes = sizeof(type)
+
+const om_kernel om_kernels_mapping[] = {
+	{ML(om_labels), .name = "ZipMap", .prepare = zip_prepare, .run = zip_cpu},
+	{ML(om_labels), .name = "DictVectorizer", .prepare = dict_prepare, .run = dict_cpu},
+	{ML(struct cast), .name = "CastMap", .fields = cast_fields, .prepare = cast_prepare, .run = cast_cpu},
 	{0}
 };

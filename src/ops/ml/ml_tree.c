@@ -437,50 +437,77 @@ tree_cost(const om_op_context *c, om_cost *cost)
 
 /* ---- Regression. ---- */
 
+/* Do all leaves vote for the same one of two classes?  Then the score is that of this class alone. */
+struct binary {
+	bool is;
+	bool positive;           /* no weight is negative: scores are probabilities */
+};
+
+/* The state of a run. */
+struct ensemble {
+	struct trees trees;
+	int64_t rows, features;
+	om_labels labels;        /* of a classifier */
+	struct binary binary;    /* of a classifier */
+	double *score;           /* of a row, by target */
+	bool *seen;              /* the targets that received votes */
+};
+
 static om_status
-regress(const om_op_context *c, struct trees *t, int64_t *rows, int64_t *features)
+regress(const om_op_context *c, struct ensemble *e)
 {
-	OM_TRY(om_rows(c, 0, rows, features));
+	OM_TRY(om_rows(c, 0, &e->rows, &e->features));
 	if (c->op->opdef->since >= 5)
-		OM_TRY(new_trees(c, t));
+		OM_TRY(new_trees(c, &e->trees));
 	else
-		OM_TRY(old_trees(c, "target", om_attr_int(c->op, "n_targets"), t));
-	if (t->ntarget <= 0)
+		OM_TRY(old_trees(c, "target", om_attr_int(c->op, "n_targets"), &e->trees));
+	if (e->trees.ntarget <= 0)
 		return wrong(c, "its n_targets is no positive number");
-	return check_features(c, t, *features);
+	return check_features(c, &e->trees, e->features);
 }
 
 static om_status
 regress_infer(om_op_context *c)
 {
-	struct trees t;
-	int64_t rows, features;
+	struct ensemble e;
 
-	OM_TRY(regress(c, &t, &rows, &features));
+	OM_TRY(regress(c, &e));
 	c->out[0].type = c->op->opdef->since >= 5 ? c->in[0].type : OM_FLOAT32;
 	c->out[0].shape = om_shape_open(2);
-	c->out[0].shape.dim[0] = rows;
-	c->out[0].shape.dim[1] = t.ntarget;
+	c->out[0].shape.dim[0] = e.rows;
+	c->out[0].shape.dim[1] = e.trees.ntarget;
 	if (c->in[0].shape.rank == 2)
 		c->out[0].shape.sym[0] = c->in[0].shape.sym[0];
+	return OM_OK;
+}
+
+static void
+ensemble_room(const om_op_context *c, struct ensemble *e)
+{
+	e->score = OM_NEWN(c->mem, double, (size_t)e->trees.ntarget);
+	e->seen = OM_NEWN(c->mem, bool, (size_t)e->trees.ntarget);
+}
+
+static om_status
+regress_prepare(om_op_context *c, void **state)
+{
+	OM_TRY(regress(c, *state));
+	ensemble_room(c, *state);
 	return OM_OK;
 }
 
 static om_status
 regress_cpu(om_op_context *c)
 {
-	struct trees t;
-	int64_t rows, features;
+	const struct ensemble *e = c->state;
+	const int64_t n = e->trees.ntarget;
 
-	OM_TRY(regress(c, &t, &rows, &features));
-	double *score = OM_NEWN(c->mem, double, (size_t)t.ntarget);
-	bool *seen = OM_NEWN(c->mem, bool, (size_t)t.ntarget);
-	for (int64_t row = 0; row < rows; row++) {
-		OM_TRY(score_row(c, &t, row * features, score, seen));
-		add_base(&t, score);
-		om_post_row(t.post, score, t.ntarget);
-		for (int64_t k = 0; k < t.ntarget; k++)
-			om_put(c->out[0].type, c->out[0].data, row * t.ntarget + k, score[k]);
+	for (int64_t row = 0; row < e->rows; row++) {
+		OM_TRY(score_row(c, &e->trees, row * e->features, e->score, e->seen));
+		add_base(&e->trees, e->score);
+		om_post_row(e->trees.post, e->score, n);
+		for (int64_t k = 0; k < n; k++)
+			om_put(c->out[0].type, c->out[0].data, row * n + k, e->score[k]);
 	}
 	return OM_OK;
 }
@@ -488,33 +515,25 @@ regress_cpu(om_op_context *c)
 /* ---- Classification. ---- */
 
 static om_status
-classify(const om_op_context *c, struct trees *t, om_labels *l, int64_t *rows, int64_t *features)
+classify(const om_op_context *c, struct ensemble *e)
 {
-	OM_TRY(om_rows(c, 0, rows, features));
-	OM_TRY(om_labels_of(c, "classlabels_int64s", "classlabels_strings", l));
-	if (l->n == 0)
+	OM_TRY(om_rows(c, 0, &e->rows, &e->features));
+	OM_TRY(om_labels_of(c, "classlabels_int64s", "classlabels_strings", &e->labels));
+	if (e->labels.n == 0)
 		return wrong(c, "it has no labels");
-	OM_TRY(old_trees(c, "class", l->n, t));
-	return check_features(c, t, *features);
+	OM_TRY(old_trees(c, "class", e->labels.n, &e->trees));
+	return check_features(c, &e->trees, e->features);
 }
 
 static om_status
 classify_infer(om_op_context *c)
 {
-	struct trees t;
-	om_labels l;
-	int64_t rows, features;
+	struct ensemble e;
 
-	OM_TRY(classify(c, &t, &l, &rows, &features));
-	om_give_classes(c, &l, rows, l.n);
+	OM_TRY(classify(c, &e));
+	om_give_classes(c, &e.labels, e.rows, e.labels.n);
 	return OM_OK;
 }
-
-/* Do all leaves vote for the same one of two classes?  Then the score is that of this class alone. */
-struct binary {
-	bool is;
-	bool positive;           /* no weight is negative: scores are probabilities */
-};
 
 static struct binary
 binary_of(const struct trees *t)
@@ -567,21 +586,27 @@ decide(const struct trees *t, const struct binary *b, double *s, const bool *see
 }
 
 static om_status
+classify_prepare(om_op_context *c, void **state)
+{
+	struct ensemble *e = *state;
+
+	OM_TRY(classify(c, e));
+	e->binary = binary_of(&e->trees);
+	ensemble_room(c, e);
+	return OM_OK;
+}
+
+static om_status
 classify_cpu(om_op_context *c)
 {
-	struct trees t;
-	om_labels l;
-	int64_t rows, features;
+	const struct ensemble *e = c->state;
+	const struct trees *t = &e->trees;
 
-	OM_TRY(classify(c, &t, &l, &rows, &features));
-	const struct binary b = binary_of(&t);
-	double *score = OM_NEWN(c->mem, double, (size_t)t.ntarget);
-	bool *seen = OM_NEWN(c->mem, bool, (size_t)t.ntarget);
-	for (int64_t row = 0; row < rows; row++) {
-		OM_TRY(score_row(c, &t, row * features, score, seen));
-		om_label_put(&l, decide(&t, &b, score, seen), &c->out[0], row);
-		for (int64_t k = 0; k < t.ntarget && c->out[1].data; k++)
-			((float *)c->out[1].data)[row * t.ntarget + k] = (float)score[k];
+	for (int64_t row = 0; row < e->rows; row++) {
+		OM_TRY(score_row(c, t, row * e->features, e->score, e->seen));
+		om_label_put(&e->labels, decide(t, &e->binary, e->score, e->seen), &c->out[0], row);
+		for (int64_t k = 0; k < t->ntarget && c->out[1].data; k++)
+			((float *)c->out[1].data)[row * t->ntarget + k] = (float)e->score[k];
 	}
 	return OM_OK;
 }
@@ -662,5 +687,15 @@ const om_opdef om_ops_tree[] = {
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{REGRESS, .name = "TreeEnsemble", .brief = "the sums of what trees say", .since = 5, .attrs = trees_attrs,
 	 .input_types = {OF_WIDE_FLOATS | OF(FLOAT16)}},
+	{0}
+};
+
+#undef ML
+#define ML .domain = "ai.onnx.ml", .state_bytes = sizeof(struct ensemble)
+
+const om_kernel om_kernels_tree[] = {
+	{ML, .name = "TreeEnsembleClassifier", .prepare = classify_prepare, .run = classify_cpu},
+	{ML, .name = "TreeEnsembleRegressor", .prepare = regress_prepare, .run = regress_cpu},
+	{ML, .name = "TreeEnsemble", .prepare = regress_prepare, .run = regress_cpu},
 	{0}
 };

@@ -5,25 +5,39 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"
+#include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 
-/* Element `k` of an optional list attribute. */
+struct lists {
+	om_ints kernel_shape, strides, dilations, pads;
+};
+
+static const om_attr_field list_fields[] = {
+	OM_FIELD(struct lists, INTS, kernel_shape),
+	OM_FIELD(struct lists, INTS, strides),
+	OM_FIELD(struct lists, INTS, dilations),
+	OM_FIELD(struct lists, INTS, pads),
+	{0}
+};
+
+/* Element `k` of a list that may be absent. */
 static int64_t
-listed(const om_op_context *c, const char *name, int k, int64_t missing)
+listed(const om_ints *list, int k, int64_t missing)
 {
-	return om_attr_int_at(c->op, name, (size_t)k, missing);
+	return (size_t)k < list->n ? list->v[k] : missing;
 }
 
 static om_status
-check_lists(const om_op_context *c, int axes)
+check_lists(const om_op_context *c, const struct lists *l, int axes)
 {
 	static const char *const names[] = {"strides", "dilations", "pads"};
+	const om_ints lists[] = {l->strides, l->dilations, l->pads};
 
 	for (int k = 0; k < 3; k++) {
-		size_t n;
-		const int64_t *v = om_attr_ints(c->op, names[k], &n);
+		const size_t n = lists[k].n;
+		const int64_t *v = lists[k].v;
 		if (n && n != (size_t)axes * (k == 2 ? 2 : 1))
 			return om_op_fail(c->session, OM_SHAPE, c->op, "%s has %zu numbers for %d axes", names[k], n, axes);
 		for (size_t i = 0; i < n; i++)
@@ -37,50 +51,78 @@ check_lists(const om_op_context *c, int axes)
 
 /* The size of the pooled tensor if `output_shape` is absent. */
 static om_status
-unpooled_shape(const om_op_context *c, om_shape *s)
+unpooled_shape(const om_op_context *c, const struct lists *l, om_shape *s)
 {
 	const om_shape *x = &c->in[0].shape;
-	size_t n;
-	const int64_t *kernel = om_attr_ints(c->op, "kernel_shape", &n);
+	const int n = (int)l->kernel_shape.n;
 
 	*s = *x;
-	if (x->rank != (int)n + 2)
+	if (x->rank != n + 2)
 		return om_wrong(c, "kernel_shape does not fit the input");
-	OM_TRY(check_lists(c, (int)n));
-	for (int k = 0; k < (int)n; k++) {
-		const int64_t pads = listed(c, "pads", k, 0) + listed(c, "pads", k + (int)n, 0);
+	OM_TRY(check_lists(c, l, n));
+	for (int k = 0; k < n; k++) {
+		const int64_t pads = listed(&l->pads, k, 0) + listed(&l->pads, k + n, 0);
 		int64_t *d = &s->dim[k + 2];
 		s->sym[k + 2] = NULL;
 		if (*d < 0)
 			continue;
-		if (__builtin_mul_overflow(*d - 1, listed(c, "strides", k, 1), d)
-		    || __builtin_add_overflow(*d, kernel[k] - pads, d) || *d < 0)
+		if (__builtin_mul_overflow(*d - 1, listed(&l->strides, k, 1), d)
+		    || __builtin_add_overflow(*d, l->kernel_shape.v[k] - pads, d) || *d < 0)
 			return om_wrong(c, "its kernel, strides and pads give no size");
 	}
 	return OM_OK;
 }
 
 static om_status
-unpool_infer(om_op_context *c)
+unpool_shape(const om_op_context *c, const struct lists *l, om_shape *y)
 {
 	const om_shape *x = &c->in[0].shape;
-	int64_t *want;
+	int64_t want[OM_MAX_RANK];
 	size_t n;
 
-	c->out[0].type = c->in[0].type;
-	if (x->rank < 0)
-		return OM_OK;
-	OM_TRY(unpooled_shape(c, &c->out[0].shape));
+	OM_TRY(unpooled_shape(c, l, y));
 	if (!om_has_in(c, 2))
 		return OM_OK;
-	c->out[0].shape = om_shape_open(x->rank);
-	if (!om_in_ints(c, 2, &want, &n))
+	*y = om_shape_open(x->rank);
+	if (!om_in_few(c, 2, want, &n))
 		return OM_OK;
-	if ((int)n != x->rank)
+	if ((int64_t)n != x->rank)
 		return om_wrong(c, "the wanted shape has another rank than the input");
 	for (size_t k = 0; k < n; k++)
-		if ((c->out[0].shape.dim[k] = want[k]) < 0)
+		if ((y->dim[k] = want[k]) < 0)
 			return om_wrong(c, "the wanted shape has a negative dim");
+	return OM_OK;
+}
+
+static om_status
+unpool_infer(om_op_context *c)
+{
+	struct lists l;
+
+	c->out[0].type = c->in[0].type;
+	if (c->in[0].shape.rank < 0)
+		return OM_OK;
+	om_attr_fields(c->op, list_fields, &l);
+	return unpool_shape(c, &l, &c->out[0].shape);
+}
+
+struct unpool {
+	struct lists lists;           /* first: list_fields */
+	om_shape inner;               /* of the pooled tensor */
+};
+
+static om_status
+unpool_prepare(om_op_context *c, void **state)
+{
+	const om_shape *x = &c->in[0].shape, *y = &c->out[0].shape;
+	struct unpool *s = *state;
+
+	OM_TRY(unpooled_shape(c, &s->lists, &s->inner));
+	if (c->in[1].type != OM_INT64 || !om_shape_equal(&c->in[1].shape, x))
+		return om_wrong(c, "the indices are not one int64 for each element");
+	for (int d = 0; d < y->rank; d++)
+		if (y->dim[d] < s->inner.dim[d])
+			return om_wrong(c, "the wanted shape is smaller than what was pooled");
 	return OM_OK;
 }
 
@@ -89,20 +131,16 @@ unpool_infer(om_op_context *c)
 static om_status
 unpool_cpu(om_op_context *c)
 {
-	const om_shape *x = &c->in[0].shape, *y = &c->out[0].shape;
+	const struct unpool *s = c->state;
+	const om_shape *x = &c->in[0].shape, *y = &c->out[0].shape, inner = s->inner;
 	const int64_t *index = c->in[1].data;
 	int64_t stride[OM_MAX_RANK];
-	om_shape inner;
+	om_shape want;
 	size_t size = 0;
 
-	OM_TRY(om_recheck(c));
+	OM_TRY(unpool_shape(c, &s->lists, &want));
+	OM_TRY(om_check_planned(c, 0, &want));
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	OM_TRY(unpooled_shape(c, &inner));
-	if (c->in[1].type != OM_INT64 || !om_shape_equal(&c->in[1].shape, x))
-		return om_wrong(c, "the indices are not one int64 for each element");
-	for (int d = 0; d < y->rank; d++)
-		if (y->dim[d] < inner.dim[d])
-			return om_wrong(c, "the wanted shape is smaller than what was pooled");
 	om_strides(y, stride);
 	memset(c->out[0].data, 0, (size_t)om_shape_count(y) * size);
 	for (int64_t k = 0; k < om_shape_count(x); k++) {
@@ -121,34 +159,38 @@ unpool_cpu(om_op_context *c)
 struct blocks {
 	int axes;
 	int64_t image[OM_MAX_RANK], block[OM_MAX_RANK], count[OM_MAX_RANK];
+	int64_t stride[OM_MAX_RANK], dilation[OM_MAX_RANK], pad[OM_MAX_RANK];  /* pad: before */
 	int64_t taps, blocks;
 };
 
 static om_status
-read_blocks(const om_op_context *c, struct blocks *b, bool *known)
+read_blocks(const om_op_context *c, const struct lists *l, struct blocks *b, bool *known)
 {
-	int64_t *image, *block;
+	int64_t image[OM_MAX_RANK], block[OM_MAX_RANK];
 	size_t n, m;
 
-	*known = om_in_ints(c, 1, &image, &n) && om_in_ints(c, 2, &block, &m);
+	*known = om_in_few(c, 1, image, &n) && om_in_few(c, 2, block, &m);
 	if (!*known)
 		return OM_OK;
 	if (n != m || n < 1 || n > OM_MAX_RANK - 2)
 		return om_wrong(c, "image and block differ in their number of axes");
-	OM_TRY(check_lists(c, (int)n));
+	OM_TRY(check_lists(c, l, (int)n));
 	*b = (struct blocks){.axes = (int)n, .taps = 1, .blocks = 1};
 	for (int k = 0; k < b->axes; k++) {
 		int64_t span;
 		b->image[k] = image[k];
 		b->block[k] = block[k];
+		b->stride[k] = listed(&l->strides, k, 1);
+		b->dilation[k] = listed(&l->dilations, k, 1);
+		b->pad[k] = listed(&l->pads, k, 0);
 		if (image[k] < 1 || block[k] < 1 || image[k] > INT32_MAX || block[k] > INT32_MAX)
 			return om_wrong(c, "image and block have to be positive");
-		if (__builtin_mul_overflow(block[k] - 1, listed(c, "dilations", k, 1), &span))
+		if (__builtin_mul_overflow(block[k] - 1, b->dilation[k], &span))
 			return om_wrong(c, "the block is too large");
-		span = image[k] + listed(c, "pads", k, 0) + listed(c, "pads", k + b->axes, 0) - span - 1;
+		span = image[k] + b->pad[k] + listed(&l->pads, k + b->axes, 0) - span - 1;
 		if (span < 0)
 			return om_wrong(c, "the block is larger than the image");
-		b->count[k] = span / listed(c, "strides", k, 1) + 1;
+		b->count[k] = span / b->stride[k] + 1;
 		if (__builtin_mul_overflow(b->taps, block[k], &b->taps)
 		    || __builtin_mul_overflow(b->blocks, b->count[k], &b->blocks))
 			return om_wrong(c, "there are too many blocks");
@@ -157,15 +199,13 @@ read_blocks(const om_op_context *c, struct blocks *b, bool *known)
 }
 
 static om_status
-fold_infer(om_op_context *c)
+fold_shape(const om_op_context *c, const struct lists *l, om_shape *out)
 {
 	const om_shape *x = &c->in[0].shape;
-	om_shape *out = &c->out[0].shape;
 	const int64_t axes = om_list_length(&c->in[1]) >= 0 ? om_list_length(&c->in[1]) : om_list_length(&c->in[2]);
 	struct blocks b;
 	bool known;
 
-	c->out[0].type = c->in[0].type;
 	if (x->rank >= 0 && x->rank != 3)
 		return om_wrong(c, "its input has rank 3");
 	if (axes < 0)
@@ -173,7 +213,7 @@ fold_infer(om_op_context *c)
 	*out = om_shape_open(axes + 2);
 	if (x->rank == 3 && out->rank > 0)
 		om_copy_dim(out, 0, x, 0);
-	OM_TRY(read_blocks(c, &b, &known));
+	OM_TRY(read_blocks(c, l, &b, &known));
 	for (int k = 0; known && k < b.axes; k++)
 		out->dim[k + 2] = b.image[k];
 	if (!known || x->rank < 0)
@@ -184,15 +224,24 @@ fold_infer(om_op_context *c)
 	return OM_OK;
 }
 
+static om_status
+fold_infer(om_op_context *c)
+{
+	struct lists l;
+
+	c->out[0].type = c->in[0].type;
+	om_attr_fields(c->op, list_fields, &l);
+	return fold_shape(c, &l, &c->out[0].shape);
+}
+
 /* The offset of element `t` of block `k` in the image; -1 if it is outside. */
 static int64_t
-block_place(const om_op_context *c, const struct blocks *b, int64_t t, int64_t k)
+block_place(const struct blocks *b, int64_t t, int64_t k)
 {
 	int64_t at = 0, step = 1;
 
 	for (int d = b->axes - 1; d >= 0; d--) {
-		const int64_t i = k % b->count[d] * listed(c, "strides", d, 1) - listed(c, "pads", d, 0)
-			+ t % b->block[d] * listed(c, "dilations", d, 1);
+		const int64_t i = k % b->count[d] * b->stride[d] - b->pad[d] + t % b->block[d] * b->dilation[d];
 		if (i < 0 || i >= b->image[d])
 			return -1;
 		at += i * step;
@@ -233,23 +282,50 @@ add_blocks(om_dtype t, const om_op_context *c, const struct blocks *b)
 
 	for (int64_t tap = 0; tap < b->taps; tap++)
 		for (int64_t k = 0; k < b->blocks; k++) {
-			const int64_t at = block_place(c, b, tap, k);
+			const int64_t at = block_place(b, tap, k);
 			for (int64_t p = 0; at >= 0 && p < planes; p++)
 				add_element(t, c->out[0].data, p * area + at, c->in[0].data, (p * b->taps + tap) * b->blocks + k);
 		}
 }
 
+struct fold {
+	struct lists lists;           /* first: list_fields */
+	bool is_steered;              /* image and block are known only in a run */
+	struct blocks blocks;
+};
+
+/* What depends on image and block. */
+static om_status
+fold_start(const om_op_context *c, const struct lists *l, struct blocks *b)
+{
+	om_shape y = om_shape_unknown();
+	bool known;
+
+	OM_TRY(fold_shape(c, l, &y));
+	OM_TRY(om_check_planned(c, 0, &y));
+	return read_blocks(c, l, b, &known);
+}
+
+static om_status
+fold_prepare(om_op_context *c, void **state)
+{
+	struct fold *s = *state;
+
+	if (c->in[0].type == OM_STRING || om_dtype_bits(c->in[0].type) < 8)
+		return om_no_kernel(c, c->in[0].type);
+	s->is_steered = om_is_steered(c);
+	return s->is_steered ? OM_OK : fold_start(c, &s->lists, &s->blocks);
+}
+
 static om_status
 fold_cpu(om_op_context *c)
 {
-	struct blocks b = {0};
+	const struct fold *s = c->state;
+	struct blocks b = s->blocks;
 	uint64_t bytes = 0;
-	bool known;
 
-	OM_TRY(om_recheck(c));
-	OM_TRY(read_blocks(c, &b, &known));
-	if (c->in[0].type == OM_STRING || om_dtype_bits(c->in[0].type) < 8)
-		return om_no_kernel(c, c->in[0].type);
+	if (s->is_steered)
+		OM_TRY(fold_start(c, &s->lists, &b));
 	om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes);
 	memset(c->out[0].data, 0, bytes);
 	EACH_FLOAT(c->in[0].type, add_blocks(T, c, &b), add_blocks(c->in[0].type, c, &b))
@@ -281,5 +357,13 @@ const om_opdef om_ops_unfold[] = {
 	 .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = fold_attrs,
 	 .infer = fold_infer, .cpu = fold_cpu,
 	 .input_types = {OF_COMMON & ~OF(STRING), OF(INT64), OF(INT64)}},
+	{0}
+};
+
+const om_kernel om_kernels_unfold[] = {
+	{.name = "MaxUnpool", .fields = list_fields, .state_bytes = sizeof(struct unpool), .prepare = unpool_prepare,
+	 .run = unpool_cpu},
+	{.name = "Col2Im", .fields = list_fields, .state_bytes = sizeof(struct fold), .prepare = fold_prepare,
+	 .run = fold_cpu},
 	{0}
 };

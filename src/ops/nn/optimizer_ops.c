@@ -84,13 +84,21 @@ train_infer(om_op_context *c, uint32_t states)
 	return OM_OK;
 }
 
+/* All but rate and steps, which are inputs. */
 static om_status
-rule_of(const om_op_context *c, struct rule *r)
+rule_prepare(om_op_context *c, void **state)
 {
-	*r = (struct rule){.alpha = om_attr_float(c->op, "alpha"), .beta = om_attr_float(c->op, "beta"),
+	*(struct rule *)*state = (struct rule){.alpha = om_attr_float(c->op, "alpha"), .beta = om_attr_float(c->op, "beta"),
 		.epsilon = om_attr_float(c->op, "epsilon"), .norm = om_attr_float(c->op, "norm_coefficient"),
 		.norm_after = om_attr_float(c->op, "norm_coefficient_post"), .decay = om_attr_float(c->op, "decay_factor"),
 		.nesterov = om_attr_is(c->op, "mode", "nesterov")};
+	return OM_OK;
+}
+
+static om_status
+rule_of(const om_op_context *c, struct rule *r)
+{
+	*r = *(const struct rule *)c->state;
 	if (!om_in_scalar(c, 0, &r->rate) || !om_in_scalar(c, 1, &r->steps))
 		return om_op_fail(c->session, OM_SHAPE, c->op, "its rate and its count are no scalars");
 	return OM_OK;
@@ -190,5 +198,16 @@ const om_opdef om_ops_train[] = {
 	TRAIN("Adagrad", adagrad, "a step against gradients, by the size that they had so far"),
 	TRAIN("Adam", adam, "a step against gradients, by their means and sizes"),
 	TRAIN("Momentum", momentum, "a step against gradients, with momentum"),
+	{0}
+};
+
+#define STEPS(label, id)                                                       \
+	{.domain = "ai.onnx.preview.training", .name = label, .state_bytes = sizeof(struct rule), \
+	 .prepare = rule_prepare, .run = id##_cpu}
+
+const om_kernel om_kernels_train[] = {
+	STEPS("Adagrad", adagrad),
+	STEPS("Adam", adam),
+	STEPS("Momentum", momentum),
 	{0}
 };

@@ -155,6 +155,12 @@ by_score(const void *x, const void *y)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
+struct suppression_attrs {
+	int64_t center_point_box;
+};
+
+static const om_attr_field suppression_fields[] = {OM_FIELD(struct suppression_attrs, INT, center_point_box), {0}};
+
 struct suppression {
 	int64_t batches, classes, boxes, most;
 	float overlap, score;
@@ -178,7 +184,7 @@ suppression_of(const om_op_context *c, struct suppression *s)
 		.most = most > 0 ? most < 0x1p62 ? (int64_t)most : INT64_MAX : 0,
 		.overlap = (float)part,
 		.has_score = om_in_scalar(c, 4, &score),
-		.by_center = om_attr_int(c->op, "center_point_box"),
+		.by_center = ((const struct suppression_attrs *)c->state)->center_point_box,
 	};
 	s->score = (float)score;
 	if (!(part >= 0 && part <= 1))
@@ -322,6 +328,7 @@ struct things {
 	size_t size;              /* bytes of an element */
 	int64_t n, outer, inner;  /* element (o, k, i) is at (o * n + k) * inner + i */
 	int axis;                 /* -1: elements of the flattened input */
+	bool is_sorted;           /* else in the order in which they appear */
 };
 
 struct thing {
@@ -404,11 +411,13 @@ unique_most(const om_op_context *c, uint32_t out, om_shape *most)
 }
 
 static om_status
-things_of(const om_op_context *c, struct things *t)
+unique_prepare(om_op_context *c, void **state)
 {
 	const om_shape *in = &c->in[0].shape;
+	struct things *t = *state;
 
-	*t = (struct things){.in = &c->in[0], .n = om_shape_count(in), .outer = 1, .inner = 1, .axis = -1};
+	*t = (struct things){.in = &c->in[0], .n = om_shape_count(in), .outer = 1, .inner = 1, .axis = -1,
+		.is_sorted = om_attr_int(c->op, "sorted") != 0};
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &t->size));
 	if (!om_attr_has(c->op, "axis"))
 		return OM_OK;
@@ -495,9 +504,7 @@ put_groups(om_op_context *c, const struct things *t, const struct groups *g)
 static om_status
 unique_cpu(om_op_context *c)
 {
-	struct things t;
-
-	OM_TRY(things_of(c, &t));
+	const struct things t = *(const struct things *)c->state;
 	struct thing *sorted = malloc((size_t)t.n * sizeof *sorted + 1);
 	int64_t *room = calloc((size_t)t.n * 4 + 1, sizeof *room);
 	om_status st;
@@ -505,7 +512,7 @@ unique_cpu(om_op_context *c)
 		st = out_of_memory(c);
 	} else {
 		struct groups g = {.first = room, .group = room + t.n, .count = room + 2 * t.n};
-		group_things(&t, sorted, !om_attr_int(c->op, "sorted"), &g);
+		group_things(&t, sorted, !t.is_sorted, &g);
 		st = put_groups(c, &t, &g);
 	}
 	free(sorted);
@@ -540,5 +547,12 @@ const om_opdef om_ops_select[] = {
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 4, .flags = OM_DATA_DEPENDENT_SHAPE,
 	 .attrs = unique_attrs, .infer = unique_infer, .max_shape = unique_most, .cpu = unique_cpu,
 	 .input_types = {OF_COMMON}},
+	{0}
+};
+
+const om_kernel om_kernels_select[] = {
+	{.name = "NonMaxSuppression", .fields = suppression_fields, .state_bytes = sizeof(struct suppression_attrs),
+	 .run = suppression_cpu},
+	{.name = "Unique", .state_bytes = sizeof(struct things), .prepare = unique_prepare, .run = unique_cpu},
 	{0}
 };

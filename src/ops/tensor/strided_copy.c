@@ -418,28 +418,65 @@ om_is_steered(const om_op_context *c)
 }
 
 om_status
+om_check_planned(const om_op_context *c, uint32_t k, const om_shape *shape)
+{
+	const om_shape *planned = &c->out[k].shape;
+	char want[256], got[256];
+	bool same = shape->rank == planned->rank;
+
+	for (int d = 0; d < planned->rank && same; d++)
+		same = shape->dim[d] == planned->dim[d];
+	if (same)
+		return OM_OK;
+	return om_op_fail(c->session, OM_RUN, c->op, "output %u was planned as %s, but the inputs make it %s", k,
+		om_shape_text(planned, want, sizeof want), om_shape_text(shape, got, sizeof got));
+}
+
+om_status
 om_recheck(const om_op_context *c)
 {
 	om_op_context again = *c;
-	char want[256], got[256];
+	om_tensor few[2];
 
-	again.out = OM_NEWN(c->mem, om_tensor, c->op->nout);
+	again.out = c->op->nout <= 2 ? few : OM_NEWN(c->mem, om_tensor, c->op->nout);
 	for (uint32_t k = 0; k < c->op->nout; k++)
-		again.out[k].shape = om_shape_unknown();
+		again.out[k] = (om_tensor){.shape = om_shape_unknown()};
 	OM_TRY(c->op->opdef->infer(&again));
-	for (uint32_t k = 0; k < c->op->nout; k++) {
-		const om_shape *a = &again.out[k].shape, *b = &c->out[k].shape;
-		bool same = a->rank == b->rank;
-		if (!om_has_out(c, k))
-			continue;
-		for (int d = 0; d < b->rank && same; d++)
-			same = a->dim[d] == b->dim[d];
-		if (!same)
-			return om_op_fail(c->session, OM_RUN, c->op,
-				"output %u was planned as %s, but the inputs make it %s", k,
-				om_shape_text(b, want, sizeof want), om_shape_text(a, got, sizeof got));
-	}
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		if (om_has_out(c, k))
+			OM_TRY(om_check_planned(c, k, &again.out[k].shape));
 	return OM_OK;
+}
+
+bool
+om_in_few(const om_op_context *c, uint32_t k, int64_t v[OM_MAX_RANK], size_t *n)
+{
+	const om_tensor *t = &c->in[k];
+
+	if (!om_has_in(c, k) || !t->data || (t->type != OM_INT64 && t->type != OM_INT32))
+		return false;
+	*n = (size_t)om_shape_count(&t->shape);
+	for (size_t i = 0; i < *n && i < OM_MAX_RANK; i++)
+		v[i] = om_int_at(t, (int64_t)i);
+	return true;
+}
+
+bool
+om_in_few_elems(const om_op_context *c, uint32_t k, om_symbolic_elem e[OM_MAX_RANK], size_t *n)
+{
+	const om_symbolic_elem *some;
+	int64_t v[OM_MAX_RANK];
+
+	if (om_in_few(c, k, v, n)) {
+		for (size_t i = 0; i < *n && i < OM_MAX_RANK; i++)
+			e[i] = (om_symbolic_elem){.known = true, .value = v[i]};
+		return true;
+	}
+	if (!om_in_symbolic_elems(c, k, &some, n))
+		return false;
+	for (size_t i = 0; i < *n && i < OM_MAX_RANK; i++)
+		e[i] = some[i];
+	return true;
 }
 
 int64_t

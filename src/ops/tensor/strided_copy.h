@@ -56,6 +56,25 @@ size_t om_moved_bytes(om_dtype t);
  * dims that these elements yield in this run. */
 om_status om_recheck(const om_op_context *c);
 
+/* The same for the dims of output `k` alone, which the caller has computed. */
+om_status om_check_planned(const om_op_context *c, uint32_t k, const om_shape *shape);
+
+/* Elements of a list with an element for each axis, as om_in_ints() gives them.  At most OM_MAX_RANK are
+ * stored, in the caller's memory; `*n` is the number that there are. */
+bool om_in_few(const om_op_context *c, uint32_t k, int64_t v[OM_MAX_RANK], size_t *n);
+
+/* The same for elements that may be known in part, as om_in_symbolic_elems() gives them. */
+bool om_in_few_elems(const om_op_context *c, uint32_t k, om_symbolic_elem e[OM_MAX_RANK], size_t *n);
+
+/* Element `i` of an int64 or int32 tensor that has data. */
+static inline int64_t
+om_int_at(const om_tensor *t, int64_t i)
+{
+	const int64_t at = t->splat ? 0 : i;
+
+	return t->type == OM_INT64 ? ((const int64_t *)t->data)[at] : ((const int32_t *)t->data)[at];
+}
+
 /* For the first input and first output of an operator definition with OM_SPLATS.  `*done` if the
  * output is the repeated element of the input; otherwise the output is dense. */
 om_status om_splat_through(om_op_context *c, bool *done);

@@ -511,14 +511,16 @@ write_tree(struct program *g, const struct tree *t)
 
 /* The active states: each position of the program at most once. */
 struct places {
-	uint32_t *at, *mark;     /* mark: per position, the step in which it was added */
+	uint32_t *at;
+	uint64_t *mark;          /* per position, the step in which it was added */
 	size_t n;
 };
 
 struct machine {
 	const struct program *g;
 	struct places now, next;
-	uint32_t *stack, step;
+	uint32_t *stack;
+	uint64_t step;           /* characters so far, of all texts */
 };
 
 static bool
@@ -600,8 +602,8 @@ machine_new(om_arena *mem, const struct program *g)
 {
 	struct machine m = {.g = g};
 
-	m.now = (struct places){OM_NEWN(mem, uint32_t, g->n), OM_NEWN(mem, uint32_t, g->n), 0};
-	m.next = (struct places){OM_NEWN(mem, uint32_t, g->n), OM_NEWN(mem, uint32_t, g->n), 0};
+	m.now = (struct places){OM_NEWN(mem, uint32_t, g->n), OM_NEWN(mem, uint64_t, g->n), 0};
+	m.next = (struct places){OM_NEWN(mem, uint32_t, g->n), OM_NEWN(mem, uint64_t, g->n), 0};
 	m.stack = OM_NEWN(mem, uint32_t, 2 * g->n + 2);
 	return m;
 }
@@ -642,14 +644,20 @@ match_infer(om_op_context *c)
 }
 
 static om_status
+match_prepare(om_op_context *c, void **state)
+{
+	struct program *g = OM_NEW(c->mem, struct program);
+
+	OM_TRY(compile(c, g));
+	*(struct machine *)*state = machine_new(c->mem, g);
+	return OM_OK;
+}
+
+static om_status
 match_cpu(om_op_context *c)
 {
-	struct program g;
-
-	OM_TRY(compile(c, &g));
-	struct machine m = machine_new(c->mem, &g);
 	for (int64_t k = 0; k < om_shape_count(&c->in[0].shape); k++)
-		((bool *)c->out[0].data)[k] = matches(&m, (const om_string *)c->in[0].data + k);
+		((bool *)c->out[0].data)[k] = matches(c->state, (const om_string *)c->in[0].data + k);
 	return OM_OK;
 }
 
@@ -660,5 +668,10 @@ const om_opdef om_ops_regex[] = {
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = match_attrs, .infer = match_infer,
 	 .cpu = match_cpu,
 	 .input_types = {OF(STRING)}},
+	{0}
+};
+
+const om_kernel om_kernels_regex[] = {
+	{.name = "RegexFullMatch", .state_bytes = sizeof(struct machine), .prepare = match_prepare, .run = match_cpu},
 	{0}
 };

@@ -137,20 +137,34 @@ split_one(om_string s, om_string delimiter, int64_t most, om_string *to)
 	}
 }
 
+struct split {
+	om_string delimiter;
+	int64_t maxsplit;
+	bool is_limited;
+};
+
+static const om_attr_field split_fields[] = {
+	OM_FIELD(struct split, STRING, delimiter),
+	OM_FIELD(struct split, INT, maxsplit),
+	OM_FIELD_HAS(struct split, is_limited, "maxsplit"),
+	{0}
+};
+
 static om_status
 split_cpu(om_op_context *c)
 {
+	const struct split *s = c->state;
 	const om_shape *x = &c->in[0].shape;
 	const int64_t count = om_shape_count(x);
-	const int64_t most = om_attr_has(c->op, "maxsplit") ? om_attr_int(c->op, "maxsplit") : INT64_MAX;
-	const om_string *in = c->in[0].data, delimiter = om_attr_string(c->op, "delimiter");
+	const int64_t most = s->is_limited && s->maxsplit >= 0 ? s->maxsplit : INT64_MAX;
+	const om_string *in = c->in[0].data, delimiter = s->delimiter;
 	om_shape shape = *x;
 	int64_t widest = 0;
 
 	if (om_has_out(c, 1))
 		OM_TRY(c->alloc(c, 1, x));
 	for (int64_t k = 0; k < count; k++) {
-		const int64_t n = split_one(in[k], delimiter, most < 0 ? INT64_MAX : most, NULL);
+		const int64_t n = split_one(in[k], delimiter, most, NULL);
 		widest = n > widest ? n : widest;
 		if (om_has_out(c, 1))
 			((int64_t *)c->out[1].data)[k] = n;
@@ -159,7 +173,7 @@ split_cpu(om_op_context *c)
 	OM_TRY(c->alloc(c, 0, &shape));
 	om_string *out = c->out[0].data;
 	for (int64_t k = 0; k < count; k++) {
-		int64_t n = split_one(in[k], delimiter, most < 0 ? INT64_MAX : most, out + k * widest);
+		int64_t n = split_one(in[k], delimiter, most, out + k * widest);
 		for (; n < widest; n++)
 			out[k * widest + n] = (om_string){"", 0};
 	}
@@ -239,12 +253,11 @@ encode(uint32_t ch, char *to)
 	return n;
 }
 
-/* Case conversion within the ranges above preserves the number of bytes.  In the C locale, only
- * ASCII characters are letters. */
+/* Case conversion within the ranges above preserves the number of bytes.  If `plain`, only ASCII characters
+ * are letters. */
 static om_status
-with_case(om_op_context *c, om_arena *mem, om_string s, bool lower, om_string *out)
+with_case(om_op_context *c, om_arena *mem, om_string s, bool plain, bool lower, om_string *out)
 {
-	const bool plain = om_attr_is(c->op, "locale", "C") || om_attr_is(c->op, "locale", "POSIX");
 	char *text = om_alloc(mem, s.size + 1);
 
 	for (size_t at = 0, n; at < s.size; at += n) {
@@ -273,23 +286,47 @@ normal_infer(om_op_context *c)
 	return OM_OK;
 }
 
+struct normal {
+	bool lower, upper;            /* neither: cases stay */
+	bool plain;                   /* in the C locale */
+	bool exact;                   /* stop words are compared with their cases */
+	const om_string *stop;        /* in lower case, unless `exact` */
+	size_t nstop;
+};
+
 static om_status
-is_stopword(om_op_context *c, om_string s, bool *yes)
+normal_prepare(om_op_context *c, void **state)
 {
 	const om_attr *stop = om_attr_find(c->op, "stopwords");
-	const bool exact = om_attr_int(c->op, "is_case_sensitive");
+	struct normal *s = *state;
+
+	s->lower = om_attr_is(c->op, "case_change_action", "LOWER");
+	s->upper = om_attr_is(c->op, "case_change_action", "UPPER");
+	if (!s->lower && !s->upper && !om_attr_is(c->op, "case_change_action", "NONE"))
+		return om_op_fail(c->session, OM_INVALID, c->op, "its case_change_action is not known");
+	s->plain = om_attr_is(c->op, "locale", "C") || om_attr_is(c->op, "locale", "POSIX");
+	s->exact = om_attr_int(c->op, "is_case_sensitive") != 0;
+	s->nstop = stop && stop->kind == OM_ATTR_STRINGS ? stop->n : 0;
+	om_string *words = OM_NEWN(c->mem, om_string, s->nstop + 1);
+	for (size_t k = 0; k < s->nstop; k++) {
+		words[k] = stop->s[k];
+		if (!s->exact)
+			OM_TRY(with_case(c, c->mem, words[k], s->plain, true, &words[k]));
+	}
+	s->stop = words;
+	return OM_OK;
+}
+
+static om_status
+is_stopword(om_op_context *c, om_string text, bool *yes)
+{
+	const struct normal *s = c->state;
 
 	*yes = false;
-	if (!stop || stop->n == 0)
-		return OM_OK;
-	if (!exact)
-		OM_TRY(with_case(c, c->mem, s, true, &s));
-	for (size_t k = 0; k < stop->n && !*yes; k++) {
-		om_string word = stop->s[k];
-		if (!exact)
-			OM_TRY(with_case(c, c->mem, word, true, &word));
-		*yes = same_text(word, s);
-	}
+	if (s->nstop && !s->exact)
+		OM_TRY(with_case(c, c->mem, text, s->plain, true, &text));
+	for (size_t k = 0; k < s->nstop && !*yes; k++)
+		*yes = same_text(s->stop[k], text);
 	return OM_OK;
 }
 
@@ -298,22 +335,19 @@ normal_cpu(om_op_context *c)
 {
 	const int64_t n = om_shape_count(&c->in[0].shape);
 	const om_string *in = c->in[0].data;
-	const bool lower = om_attr_is(c->op, "case_change_action", "LOWER");
-	const bool upper = om_attr_is(c->op, "case_change_action", "UPPER");
+	const struct normal *s = c->state;
 	om_string *kept = OM_NEWN(c->mem, om_string, (size_t)n + 1);
 	om_shape shape = c->in[0].shape;
 	int64_t nkept = 0;
 
-	if (!lower && !upper && !om_attr_is(c->op, "case_change_action", "NONE"))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its case_change_action is not known");
 	for (int64_t k = 0; k < n; k++) {
 		bool stop;
 		OM_TRY(is_stopword(c, in[k], &stop));
 		if (stop)
 			continue;
 		kept[nkept] = in[k];
-		if (lower || upper)
-			OM_TRY(with_case(c, c->keep, in[k], lower, &kept[nkept]));
+		if (s->lower || s->upper)
+			OM_TRY(with_case(c, c->keep, in[k], s->plain, s->lower, &kept[nkept]));
 		nkept++;
 	}
 	if (nkept == 0)
@@ -415,35 +449,56 @@ count_gram(const om_tensor *x, int64_t from, int64_t n, const struct grams *g, c
 	return found;
 }
 
+struct tfidf {
+	struct grams grams;
+	int64_t min_gram_length, max_gram_length, max_skip_count;
+	om_floats weights;
+	bool is_tf, is_idf;           /* neither: TFIDF */
+};
+
+static const om_attr_field tfidf_fields[] = {
+	OM_FIELD(struct tfidf, INT, min_gram_length),
+	OM_FIELD(struct tfidf, INT, max_gram_length),
+	OM_FIELD(struct tfidf, INT, max_skip_count),
+	OM_FIELD(struct tfidf, FLOATS, weights),
+	{0}
+};
+
+static om_status
+tfidf_prepare(om_op_context *c, void **state)
+{
+	const om_dtype t = c->in[0].type;
+	struct tfidf *s = *state;
+
+	s->is_tf = om_attr_is(c->op, "mode", "TF");
+	s->is_idf = om_attr_is(c->op, "mode", "IDF");
+	OM_TRY(grams_of(c, &s->grams));
+	if (t == OM_STRING ? !s->grams.words : !s->grams.numbers && s->grams.n)
+		return om_wrong(c, "its pool is of another type than its input");
+	return t == OM_STRING || t == OM_INT32 || t == OM_INT64 ? OM_OK : om_no_kernel(c, t);
+}
+
 static om_status
 tfidf_cpu(om_op_context *c)
 {
+	const struct tfidf *s = c->state;
+	const struct grams g = s->grams;
+	const om_floats weight = s->weights;
 	const om_tensor *x = &c->in[0];
 	const int64_t n = x->shape.dim[x->shape.rank - 1], rows = x->shape.rank == 2 ? x->shape.dim[0] : 1;
-	const int64_t least = om_attr_int(c->op, "min_gram_length"), most = om_attr_int(c->op, "max_gram_length");
-	const int64_t skips = om_attr_int(c->op, "max_skip_count");
-	const bool idf = om_attr_is(c->op, "mode", "IDF"), tf = om_attr_is(c->op, "mode", "TF");
-	size_t nweight;
-	const float *weight = om_attr_floats(c->op, "weights", &nweight);
 	float *out = c->out[0].data;
-	struct grams g;
 
-	OM_TRY(grams_of(c, &g));
-	if (x->type == OM_STRING ? !g.words : !g.numbers && g.n)
-		return om_wrong(c, "its pool is of another type than its input");
-	if (x->type != OM_STRING && x->type != OM_INT32 && x->type != OM_INT64)
-		return om_no_kernel(c, x->type);
 	memset(out, 0, (size_t)(rows * g.columns) * sizeof *out);
 	for (int64_t r = 0; r < rows; r++) {
 		float *row = out + r * g.columns;
 		for (int64_t k = 0; k < g.n; k++) {
 			const struct gram *m = &g.gram[k];
-			const float w = !tf && nweight ? (size_t)k < nweight ? weight[k] : 0 : 1;
+			const float w = !s->is_tf && weight.n ? (size_t)k < weight.n ? weight.v[k] : 0 : 1;
 			int64_t found = 0;
-			for (int64_t s = 0; s <= skips && s < n && (m->size > 1 || s == 0); s++)
-				if (m->size >= least && m->size <= most)
-					found += count_gram(x, r * n, n, &g, m, s + 1);
-			if (found && idf)
+			for (int64_t i = 0; i <= s->max_skip_count && i < n && (m->size > 1 || i == 0); i++)
+				if (m->size >= s->min_gram_length && m->size <= s->max_gram_length)
+					found += count_gram(x, r * n, n, &g, m, i + 1);
+			if (found && s->is_idf)
 				row[m->column] = w;
 			else
 				row[m->column] += (float)found * w;
@@ -496,5 +551,13 @@ const om_opdef om_ops_strings[] = {
 	{.name = "TfIdfVectorizer", .brief = "how often n-grams are found, weighted", .since = 9, .min_in = 1,
 	 .max_in = 1, .min_out = 1, .max_out = 1, .attrs = tfidf_attrs, .infer = tfidf_infer, .cpu = tfidf_cpu,
 	 .input_types = {OF_INDICES | OF(STRING)}},
+	{0}
+};
+
+const om_kernel om_kernels_strings[] = {
+	{.name = "StringSplit", .fields = split_fields, .state_bytes = sizeof(struct split), .run = split_cpu},
+	{.name = "StringNormalizer", .state_bytes = sizeof(struct normal), .prepare = normal_prepare, .run = normal_cpu},
+	{.name = "TfIdfVectorizer", .fields = tfidf_fields, .state_bytes = sizeof(struct tfidf),
+	 .prepare = tfidf_prepare, .run = tfidf_cpu},
 	{0}
 };
