@@ -26,13 +26,22 @@ om_fused_out(const om_op_context *c, int64_t of)
 	return -1;
 }
 
-/* Its elements; NULL: it is not requested. */
-static inline void *
-om_fused_data(const om_op_context *c, int64_t of)
-{
-	const int k = om_fused_out(c, of);
+/* The same for inputs 0 to 2, found while preparing. */
+typedef struct om_fused_outs {
+	int out[3];
+} om_fused_outs;
 
-	return k < 0 ? NULL : c->out[k].data;
+static inline om_fused_outs
+om_fused_find(const om_op_context *c)
+{
+	return (om_fused_outs){{om_fused_out(c, 0), om_fused_out(c, 1), om_fused_out(c, 2)}};
+}
+
+/* Elements of the gradient of input `of`; NULL: it is not requested. */
+static inline void *
+om_fused_data(const om_op_context *c, const om_fused_outs *f, int of)
+{
+	return f->out[of] < 0 ? NULL : c->out[f->out[of]].data;
 }
 
 #endif

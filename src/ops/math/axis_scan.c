@@ -203,13 +203,13 @@ cum_cpu(om_op_context *c)
 	const om_tensor *x = &c->in[0];
 	const size_t size = om_dtype_bits(x->type) / 8;
 	cum_fn *f = loops[om_is_half(x->type) ? OM_FLOAT32 : x->type];
-	int64_t *axis;
+	int64_t axis[OM_MAX_RANK];
 	size_t n;
 	int at;
 
 	if (!f)
 		return om_no_kernel(c, c->in[0].type);
-	if (!om_in_ints(c, 1, &axis, &n) || n != 1)
+	if (!om_in_few(c, 1, axis, &n) || n != 1)
 		return om_op_fail(c->session, OM_RUN, c->op, "the axis is not one number");
 	if (!om_axis(*axis, x->shape.rank, &at))
 		return om_bad_axis(c, *axis);

@@ -146,13 +146,13 @@ product_cpu(om_op_context *c)
 	const struct product *s = c->state;
 	const bool reverse = s->reverse != 0, exclusive = s->exclusive != 0;
 	const size_t size = om_dtype_bits(x->type) / 8;
-	int64_t *axis;
+	int64_t axis[OM_MAX_RANK];
 	size_t naxis;
 	int at;
 
 	if (!f)
 		return om_no_kernel(c, x->type);
-	if (!om_in_ints(c, 1, &axis, &naxis) || naxis != 1 || !om_axis(*axis, x->shape.rank, &at))
+	if (!om_in_few(c, 1, axis, &naxis) || naxis != 1 || !om_axis(*axis, x->shape.rank, &at))
 		return om_op_fail(c->session, OM_RUN, c->op, "its axis is none of the input");
 	const int64_t n = x->shape.dim[at], inner = om_shape_span(&x->shape, at + 1, x->shape.rank);
 	for (int64_t k = 0; k < om_shape_span(&x->shape, 0, at) * inner && n; k++) {

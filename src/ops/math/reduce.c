@@ -12,8 +12,10 @@
 #include "ops/tensor/cast.h"
 #include "base/shape.h"
 #include "opdef/family.h"
+#include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "ops/math/axis_view.h"
+#include "ops/tensor/strided_copy.h"
 #include "opdef/numbers.h"
 #include "opdef/types.h"
 
@@ -31,38 +33,37 @@ struct axes {
 };
 
 /* The axes are an attribute, or an input since version 13 or 18. */
-static bool
-given_axes(const om_op_context *c, const int64_t **axes, size_t *n)
-{
-	int64_t *read;
+struct reduce_attrs {
+	om_ints axes;
+	int64_t keepdims, noop_with_empty_axes;
+};
 
-	*axes = om_attr_ints(c->op, "axes", n);
-	if (!om_has_in(c, 1))
-		return true;
-	if (!om_in_ints(c, 1, &read, n))
-		return false;
-	*axes = read;
-	return true;
-}
+static const om_attr_field reduce_fields[] = {
+	OM_FIELD(struct reduce_attrs, INTS, axes),
+	OM_FIELD(struct reduce_attrs, INT, keepdims),
+	OM_FIELD(struct reduce_attrs, INT, noop_with_empty_axes),
+	{0}
+};
 
 /* The rank must be known. */
 static om_status
-find_axes(const om_op_context *c, struct axes *a)
+find_axes(const om_op_context *c, const struct reduce_attrs *attrs, struct axes *a)
 {
+	const om_tensor *in = om_has_in(c, 1) ? &c->in[1] : NULL;
 	const int rank = c->in[0].shape.rank;
-	const int64_t *axes;
-	size_t n;
 	int at;
 
-	*a = (struct axes){.known = given_axes(c, &axes, &n)};
+	*a = (struct axes){.known = !in || (in->data && (in->type == OM_INT64 || in->type == OM_INT32))};
 	if (!a->known)
 		return OM_OK;
-	a->is_noop = n == 0 && om_attr_int(c->op, "noop_with_empty_axes") != 0;
+	const size_t n = in ? (size_t)om_shape_count(&in->shape) : attrs->axes.n;
+	a->is_noop = n == 0 && attrs->noop_with_empty_axes;
 	for (int d = 0; d < rank && n == 0; d++)
 		a->is_reduced[d] = !a->is_noop;
 	for (size_t k = 0; k < n; k++) {
-		if (!om_axis(axes[k], rank, &at))
-			return om_bad_axis(c, axes[k]);
+		const int64_t axis = in ? om_int_at(in, (int64_t)k) : attrs->axes.v[k];
+		if (!om_axis(axis, rank, &at))
+			return om_bad_axis(c, axis);
 		a->is_reduced[at] = true;
 	}
 	return OM_OK;
@@ -70,10 +71,9 @@ find_axes(const om_op_context *c, struct axes *a)
 
 /* The number of axes determines the rank of the output, even if the axes themselves are unknown. */
 static void
-open_shape(const om_op_context *c, om_shape *s)
+open_shape(const om_op_context *c, bool keep, om_shape *s)
 {
 	const om_shape *x = &c->in[0].shape, *axes = &c->in[1].shape;
-	const bool keep = om_attr_int(c->op, "keepdims") != 0;
 	int rank = x->rank;
 
 	if (!keep && (axes->rank != 1 || axes->dim[0] <= 0 || axes->dim[0] > rank)) {
@@ -86,29 +86,34 @@ open_shape(const om_op_context *c, om_shape *s)
 		s->dim[d] = OM_DIM_UNKNOWN;
 }
 
+static void
+reduced_shape(const om_shape *x, const struct axes *a, bool keep, om_shape *y)
+{
+	*y = om_shape_of(0, NULL);
+	for (int d = 0; d < x->rank; d++) {
+		if (a->is_reduced[d] && !keep)
+			continue;
+		y->dim[y->rank] = a->is_reduced[d] ? 1 : x->dim[d];
+		y->sym[y->rank++] = a->is_reduced[d] ? NULL : x->sym[d];
+	}
+}
+
 static om_status
 reduce_infer(om_op_context *c)
 {
 	const om_shape *x = &c->in[0].shape;
-	const bool keep = om_attr_int(c->op, "keepdims") != 0;
-	om_shape *y = &c->out[0].shape;
+	struct reduce_attrs attrs;
 	struct axes a;
 
 	c->out[0].type = c->in[0].type;
 	if (x->rank < 0)
 		return OM_OK;
-	OM_TRY(find_axes(c, &a));
-	if (!a.known) {
-		open_shape(c, y);
-		return OM_OK;
-	}
-	*y = om_shape_of(0, NULL);
-	for (int d = 0; d < x->rank; d++) {
-		if (a.is_reduced[d] && !keep)
-			continue;
-		y->dim[y->rank] = a.is_reduced[d] ? 1 : x->dim[d];
-		y->sym[y->rank++] = a.is_reduced[d] ? NULL : x->sym[d];
-	}
+	om_attr_fields(c->op, reduce_fields, &attrs);
+	OM_TRY(find_axes(c, &attrs, &a));
+	if (a.known)
+		reduced_shape(x, &a, attrs.keepdims != 0, &c->out[0].shape);
+	else
+		open_shape(c, attrs.keepdims != 0, &c->out[0].shape);
 	return OM_OK;
 }
 
@@ -264,6 +269,7 @@ reduce_all(const struct walk *w, char *y, const char *x)
 }
 
 struct reduction {
+	struct reduce_attrs attrs;    /* first: reduce_fields */
 	struct walk w;
 	int64_t n;                    /* elements of the output */
 	bool is_ready;                /* the axes were known when the kernel was prepared */
@@ -272,13 +278,16 @@ struct reduction {
 };
 
 static om_status
-find_walk(const om_op_context *c, struct walk *w)
+find_walk(const om_op_context *c, const struct reduce_attrs *attrs, struct walk *w)
 {
 	struct axes a;
+	om_shape y;
 
-	OM_TRY(find_axes(c, &a));
+	OM_TRY(find_axes(c, attrs, &a));
 	if (!a.known)
 		return om_op_fail(c->session, OM_RUN, c->op, "the axes are not there");
+	reduced_shape(&c->in[0].shape, &a, attrs->keepdims != 0, &y);
+	OM_TRY(om_check_planned(c, 0, &y));
 	w->nkept = w->nreduced = 0;
 	set_groups(w, &c->in[0].shape, &a);
 	return OM_OK;
@@ -296,7 +305,7 @@ reduce_prepare(om_op_context *c, void **state)
 	s->is_whole = om_shape_count(&x->shape) == s->n;
 	s->bytes = (size_t)s->n * s->w.size;
 	s->is_ready = !om_has_in(c, 1) || c->in[1].data;
-	return s->is_ready ? find_walk(c, &s->w) : OM_OK;
+	return s->is_ready ? find_walk(c, &s->attrs, &s->w) : OM_OK;
 }
 
 static om_status
@@ -310,7 +319,7 @@ reduce(om_op_context *c, const struct loops loops[])
 	if (!w->f->run)
 		return om_no_kernel(c, c->in[0].type);
 	if (!s->is_ready)
-		OM_TRY(find_walk(c, w));
+		OM_TRY(find_walk(c, &s->attrs, w));
 	if (s->n && w->count == 0)
 		reduce_nothing(w, y->data, s->n);
 	else if (s->n)
@@ -553,7 +562,8 @@ const om_opdef om_ops_reduce[] = {
 };
 
 #define PREPARED(label, runs)                                                  \
-	{.name = label, .state_bytes = sizeof(struct reduction), .prepare = reduce_prepare, .run = runs}
+	{.name = label, .fields = reduce_fields, .state_bytes = sizeof(struct reduction), \
+	 .prepare = reduce_prepare, .run = runs}
 
 const om_kernel om_kernels_reduce[] = {
 	PREPARED("ReduceL1", l1_cpu),

@@ -353,6 +353,11 @@ bias_of(om_dtype t, const struct om_conv *v, const void *dy, void *db)
 
 /* ---- The op. ---- */
 
+struct grad {
+	struct om_conv conv;
+	om_fused_outs outs;
+};
+
 static uint64_t
 grad_scratch(const om_op_context *c)
 {
@@ -373,9 +378,11 @@ static om_status
 grad_prepare(om_op_context *c, void **state)
 {
 	const om_dtype type = c->in[DY].type;
-	struct om_conv *v = *state;
+	struct grad *s = *state;
+	struct om_conv *v = &s->conv;
 	const char *bad = read_conv(c, v);
 
+	s->outs = om_fused_find(c);
 	if (bad || (bad = check_dy(c, v)))
 		return om_wrong(c, bad);
 	return type == OM_FLOAT32 || type == OM_FLOAT64 ? OM_OK : om_no_kernel(c, type);
@@ -384,10 +391,11 @@ grad_prepare(om_op_context *c, void **state)
 static om_status
 grad_cpu(om_op_context *c)
 {
-	void *dx = om_fused_data(c, 0), *dw = om_fused_data(c, 1), *db = om_fused_data(c, 2);
+	const struct grad *s = c->state;
+	void *dx = om_fused_data(c, &s->outs, 0), *dw = om_fused_data(c, &s->outs, 1), *db = om_fused_data(c, &s->outs, 2);
 	const void *dy = c->in[DY].data, *w = c->in[W].data;
 	const om_dtype type = c->in[DY].type;
-	const struct om_conv v = *(const struct om_conv *)c->state, t = turned(&v);
+	const struct om_conv v = s->conv, t = turned(&v);
 
 	if (dw && type == OM_FLOAT64)
 		weights_doubles(&v, c->in[X].data, dy, dw);
@@ -434,7 +442,7 @@ const om_opdef om_ops_conv_grad[] = {
 };
 
 const om_kernel om_kernels_conv_grad[] = {
-	{.domain = OM_GRAD_DOMAIN, .name = "ConvGrad", .state_bytes = sizeof(struct om_conv), .prepare = grad_prepare,
+	{.domain = OM_GRAD_DOMAIN, .name = "ConvGrad", .state_bytes = sizeof(struct grad), .prepare = grad_prepare,
 	 .workspace = grad_scratch, .run = grad_cpu},
 	{0}
 };

@@ -110,6 +110,7 @@ add_sums(om_dtype t, const om_op_context *c, const struct channel *v, double mea
 
 struct batch {
 	float epsilon;
+	om_fused_outs outs;
 };
 
 static const om_attr_field batch_fields[] = {OM_FIELD(struct batch, FLOAT, epsilon), {0}};
@@ -163,7 +164,8 @@ batch(om_dtype t, const om_op_context *c)
 {
 	const om_shape *x = &c->in[X].shape;
 	const int64_t n = om_shape_span(x, 2, x->rank), channels = x->dim[1];
-	void *dx = om_fused_data(c, 0), *dscale = om_fused_data(c, 1), *db = om_fused_data(c, 2);
+	const om_fused_outs *outs = &((const struct batch *)c->state)->outs;
+	void *dx = om_fused_data(c, outs, 0), *dscale = om_fused_data(c, outs, 1), *db = om_fused_data(c, outs, 2);
 
 	for (int64_t k = 0; k < channels; k++) {
 		struct channel v = {.first = k * n, .step = channels * n, .samples = x->dim[0], .n = n};
@@ -178,12 +180,17 @@ batch(om_dtype t, const om_op_context *c)
 }
 
 static om_status
-batch_cpu(om_op_context *c)
+batch_prepare(om_op_context *c, void **state)
 {
 	const char *bad = check_shapes(c);
 
-	if (bad)
-		return om_wrong(c, bad);
+	((struct batch *)*state)->outs = om_fused_find(c);
+	return bad ? om_wrong(c, bad) : OM_OK;
+}
+
+static om_status
+batch_cpu(om_op_context *c)
+{
 	if (c->in[X].type == OM_FLOAT32)
 		batch(OM_FLOAT32, c);
 	else
@@ -218,6 +225,6 @@ const om_opdef om_ops_norm_grad[] = {
 
 const om_kernel om_kernels_norm_grad[] = {
 	{.domain = OM_GRAD_DOMAIN, .name = "BatchNormalizationGrad", .fields = batch_fields,
-	 .state_bytes = sizeof(struct batch), .run = batch_cpu},
+	 .state_bytes = sizeof(struct batch), .prepare = batch_prepare, .run = batch_cpu},
 	{0}
 };

@@ -32,6 +32,7 @@ struct layer {
 	float clip;
 	bool input_forget;            /* LSTM: coupled input and forget gates */
 	bool reset_after;             /* GRU: linear_before_reset */
+	bool *active;                 /* in a run: which sequences of the batch have this step */
 };
 
 static const char *
@@ -208,7 +209,8 @@ static om_status
 rnn_prepare(om_op_context *c, void **state)
 {
 	const om_dtype t = c->in[X].type;
-	const char *wrong = read_layer(c, *state);
+	struct layer *l = *state;
+	const char *wrong = read_layer(c, l);
 
 	if (wrong)
 		return om_op_fail(c->session, OM_INVALID, c->op, "%s", wrong);
@@ -218,6 +220,8 @@ rnn_prepare(om_op_context *c, void **state)
 		if (k != LENGTHS && om_has_in(c, k) && c->in[k].type != t)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s beside %s", k,
 				om_dtype_text(c->in[k].type), om_dtype_text(t));
+	if (!c->sizes_only)
+		l->active = OM_NEWN(c->mem, bool, (size_t)l->batch);
 	return OM_OK;
 }
 

@@ -399,10 +399,9 @@ run(om_op_context *c)
 	if (om_has_out(c, 0) && !r.is_uniform && om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes))
 		memset(c->out[0].data, 0, bytes);
 	step = r.l.cell->kind == OM_RNN_LSTM ? lstm_step : r.l.cell->kind == OM_RNN_GRU ? gru_step : rnn_step;
-	bool *active = OM_NEWN(c->mem, bool, (size_t)r.l.batch);
 	for (int dir = 0; dir < r.l.ndir; dir++) {
 		choose_direction(&r, dir);
-		run_direction(&r, step, active);
+		run_direction(&r, step, r.l.active);
 	}
 	return OM_OK;
 }

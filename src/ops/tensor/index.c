@@ -307,18 +307,11 @@ one_hot_axis(const om_op_context *c, int *axis)
 }
 
 static om_status
-one_hot_infer(om_op_context *c)
+one_hot_shape(const om_op_context *c, int axis, om_shape *out)
 {
 	const om_shape *in = &c->in[0].shape;
-	om_shape *out = &c->out[0].shape;
 	double depth;
-	int axis;
 
-	c->out[0].type = c->in[2].type;
-	if (in->rank < 0)
-		return OM_OK;
-	OM_TRY(check_rank(c, in->rank + 1));
-	OM_TRY(one_hot_axis(c, &axis));
 	*out = (om_shape){.rank = 0};
 	append_dims(out, in, 0, axis);
 	out->dim[out->rank++] = OM_DIM_UNKNOWN;
@@ -329,6 +322,19 @@ one_hot_infer(om_op_context *c)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "its depth is %g", depth);
 	out->dim[axis] = (int64_t)depth;
 	return OM_OK;
+}
+
+static om_status
+one_hot_infer(om_op_context *c)
+{
+	int axis;
+
+	c->out[0].type = c->in[2].type;
+	if (c->in[0].shape.rank < 0)
+		return OM_OK;
+	OM_TRY(check_rank(c, c->in[0].shape.rank + 1));
+	OM_TRY(one_hot_axis(c, &axis));
+	return one_hot_shape(c, axis, &c->out[0].shape);
 }
 
 /* Indices may have any numeric type. */
@@ -374,8 +380,11 @@ one_hot_cpu(om_op_context *c)
 	const size_t size = s->size;
 	const int axis = s->axis;
 
-	if (s->is_steered)
-		OM_TRY(om_recheck(c));
+	if (s->is_steered) {
+		om_shape y;
+		OM_TRY(one_hot_shape(c, axis, &y));
+		OM_TRY(om_check_planned(c, 0, &y));
+	}
 	om_fill(c->out[0].data, om_shape_count(out), size, off);
 	const int64_t depth = out->dim[axis];
 	const int64_t outer = om_shape_span(in, 0, axis), inner = om_shape_span(in, axis, in->rank);

@@ -5,6 +5,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"
+#include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 
 /* ---- Transpose. ---- */
@@ -255,15 +256,28 @@ concat_cpu(om_op_context *c)
 
 /* ---- Split. ---- */
 
+struct split_attrs {
+	om_ints split;
+	int64_t num_outputs;
+	bool has_num_outputs;
+};
+
+static const om_attr_field split_fields[] = {
+	OM_FIELD(struct split_attrs, INTS, split),
+	OM_FIELD(struct split_attrs, INT, num_outputs),
+	OM_FIELD_HAS(struct split_attrs, has_num_outputs, "num_outputs"),
+	{0}
+};
+
 static om_status
-split_even(const om_op_context *c, int64_t dim, int64_t *size)
+split_even(const om_op_context *c, const struct split_attrs *attrs, int64_t dim, int64_t *size)
 {
 	const int64_t n = c->op->nout, each = dim / n + (dim % n != 0);
 
-	if (om_attr_has(c->op, "num_outputs") && om_attr_int(c->op, "num_outputs") != n)
+	if (attrs->has_num_outputs && attrs->num_outputs != n)
 		return om_op_fail(c->session, OM_INVALID, c->op, "num_outputs is %lld, but there are %lld outputs",
-			(long long)om_attr_int(c->op, "num_outputs"), (long long)n);
-	if (dim % n && (!om_attr_has(c->op, "num_outputs") || each * (n - 1) > dim))
+			(long long)attrs->num_outputs, (long long)n);
+	if (dim % n && (!attrs->has_num_outputs || each * (n - 1) > dim))
 		return om_op_fail(c->session, OM_SHAPE, c->op, "%lld cannot be split into %lld parts",
 			(long long)dim, (long long)n);
 	for (int64_t k = 0; k < n; k++)
@@ -271,39 +285,33 @@ split_even(const om_op_context *c, int64_t dim, int64_t *size)
 	return OM_OK;
 }
 
-/* The size of each part; OM_DIM_UNKNOWN if it is not known. */
+static void
+split_unknown(const om_op_context *c, int64_t *size)
+{
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		size[k] = OM_DIM_UNKNOWN;
+}
+
+/* The size of each of the nout parts; OM_DIM_UNKNOWN if it is not known. */
 static om_status
-split_sizes(const om_op_context *c, int axis, int64_t **size)
+split_sizes(const om_op_context *c, const struct split_attrs *attrs, int axis, int64_t *size)
 {
 	const uint32_t nout = c->op->nout;
 	const int64_t dim = c->in[0].shape.dim[axis];
-	const int64_t *given = om_attr_ints(c->op, "split", NULL);
-	size_t n = 0;
+	const om_tensor *in = om_has_in(c, 1) ? &c->in[1] : NULL;
 	int64_t sum = 0;
 
-	if (om_has_in(c, 1)) {
-		if (!om_in_ints(c, 1, size, &n)) {
-			*size = OM_NEWN(c->mem, int64_t, nout);
-			for (uint32_t k = 0; k < nout; k++)
-				(*size)[k] = OM_DIM_UNKNOWN;
-			return OM_OK;
-		}
-	} else if (given) {
-		om_attr_ints(c->op, "split", &n);
-		*size = om_memdup(c->mem, given, n * sizeof *given);
-	} else {
-		*size = OM_NEWN(c->mem, int64_t, nout);
-		if (dim >= 0)
-			return split_even(c, dim, *size);
-		for (uint32_t k = 0; k < nout; k++)
-			(*size)[k] = OM_DIM_UNKNOWN;
-		return OM_OK;
-	}
+	split_unknown(c, size);
+	if (in ? !in->data || (in->type != OM_INT64 && in->type != OM_INT32) : !attrs->split.v)
+		return in || dim < 0 ? OM_OK : split_even(c, attrs, dim, size);
+	const size_t n = in ? (size_t)om_shape_count(&in->shape) : attrs->split.n;
 	if (n != nout)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu sizes for %u outputs", n, nout);
-	for (size_t k = 0; k < n; k++)
-		if ((*size)[k] < 0 || __builtin_add_overflow(sum, (*size)[k], &sum))
+	for (size_t k = 0; k < n; k++) {
+		size[k] = in ? om_int_at(in, (int64_t)k) : attrs->split.v[k];
+		if (size[k] < 0 || __builtin_add_overflow(sum, size[k], &sum))
 			return om_op_fail(c->session, OM_SHAPE, c->op, "a size is not a number of elements");
+	}
 	if (dim >= 0 && sum != dim)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "the sizes add up to %lld, not to %lld",
 			(long long)sum, (long long)dim);
@@ -314,15 +322,17 @@ static om_status
 split_infer(om_op_context *c)
 {
 	const om_shape *in = &c->in[0].shape;
-	int64_t *size;
+	int64_t *size = OM_NEWN(c->mem, int64_t, c->op->nout);
+	struct split_attrs attrs;
 	int axis;
 
 	for (uint32_t k = 0; k < c->op->nout; k++)
 		c->out[k].type = c->in[0].type;
 	if (in->rank < 0)
 		return OM_OK;
+	om_attr_fields(c->op, split_fields, &attrs);
 	OM_TRY(om_attr_axis(c, "axis", in->rank, &axis));
-	OM_TRY(split_sizes(c, axis, &size));
+	OM_TRY(split_sizes(c, &attrs, axis, size));
 	for (uint32_t k = 0; k < c->op->nout; k++) {
 		c->out[k].shape = *in;
 		if (c->op->nout == 1)
@@ -338,9 +348,11 @@ split_infer(om_op_context *c)
 static bool
 split_start(const om_op_context *c, int axis, uint32_t out, int64_t *start)
 {
-	int64_t *size;
+	int64_t *size = OM_NEWN(c->mem, int64_t, c->op->nout);
+	struct split_attrs attrs;
 
-	if (split_sizes(c, axis, &size) != OM_OK)
+	om_attr_fields(c->op, split_fields, &attrs);
+	if (split_sizes(c, &attrs, axis, size) != OM_OK)
 		return false;
 	*start = 0;
 	for (uint32_t k = 0; k < out; k++) {
@@ -370,30 +382,35 @@ split_view(const om_op_context *c, uint32_t out, om_view_of *v)
 }
 
 struct split {
+	struct split_attrs attrs; /* first: split_fields */
+	int axis;
 	bool is_ready;            /* the sizes were known during preparation */
+	int64_t *sizes;           /* [nout] */
 	struct joined *part;      /* [nout], one copy per part */
 };
 
 /* The sizes are known. */
 static om_status
-split_parts(const om_op_context *c, struct joined *part)
+split_parts(const om_op_context *c, const struct split *s)
 {
 	const om_tensor *in = &c->in[0];
-	int64_t from[OM_MAX_RANK], *sizes;
+	const int axis = s->axis;
+	int64_t from[OM_MAX_RANK];
+	om_shape y = in->shape;
 	size_t size, at = 0;
-	int axis;
 
 	OM_TRY(om_elem_bytes(c, in->type, &size));
-	OM_TRY(om_recheck(c));
-	OM_TRY(om_attr_axis(c, "axis", in->shape.rank, &axis));
-	OM_TRY(split_sizes(c, axis, &sizes));
+	OM_TRY(split_sizes(c, &s->attrs, axis, s->sizes));
 	om_strides(&in->shape, from);
 	for (uint32_t k = 0; k < c->op->nout; k++) {
-		const int64_t line = from[axis] * sizes[k];
+		const int64_t line = from[axis] * s->sizes[k];
+		y.dim[axis] = s->sizes[k];
+		if (om_has_out(c, k))
+			OM_TRY(om_check_planned(c, k, &y));
 		om_copy p = {.rank = 0};
 		om_copy_axis(&p, om_shape_span(&in->shape, 0, axis), line, from[axis] * in->shape.dim[axis]);
 		om_copy_axis(&p, line, 1, 1);
-		part[k] = (struct joined){om_copy_prepare(&p, size), at};
+		s->part[k] = (struct joined){om_copy_prepare(&p, size), at};
 		at += (size_t)line * size;
 	}
 	return OM_OK;
@@ -404,9 +421,11 @@ split_prepare(om_op_context *c, void **state)
 {
 	struct split *s = *state;
 
+	OM_TRY(om_attr_axis(c, "axis", c->in[0].shape.rank, &s->axis));
+	s->sizes = OM_NEWN(c->mem, int64_t, c->op->nout);
 	s->part = OM_NEWN(c->mem, struct joined, c->op->nout);
 	s->is_ready = !om_is_steered(c);
-	return s->is_ready ? split_parts(c, s->part) : OM_OK;
+	return s->is_ready ? split_parts(c, s) : OM_OK;
 }
 
 static om_status
@@ -415,7 +434,7 @@ split_cpu(om_op_context *c)
 	const struct split *s = c->state;
 
 	if (!s->is_ready)
-		OM_TRY(split_parts(c, s->part));
+		OM_TRY(split_parts(c, s));
 	for (uint32_t k = 0; k < c->op->nout; k++)
 		if (om_has_out(c, k))
 			om_copy_go(&s->part[k].plan, c->out[k].data, (const char *)c->in[0].data + s->part[k].at);
@@ -429,12 +448,12 @@ expand_infer(om_op_context *c)
 {
 	const om_shape *in = &c->in[0].shape;
 	om_shape want = om_shape_open(om_list_length(&c->in[1]));
-	const om_symbolic_elem *dims;
+	om_symbolic_elem dims[OM_MAX_RANK];
 	size_t n;
 	char a[256], b[256];
 
 	c->out[0].type = c->in[0].type;
-	if (om_in_symbolic_elems(c, 1, &dims, &n)) {
+	if (om_in_few_elems(c, 1, dims, &n)) {
 		if (n > OM_MAX_RANK)
 			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
 		want = om_shape_open((int64_t)n);
@@ -503,15 +522,15 @@ static om_status
 tile_repeats(const om_op_context *c, int64_t *rep, bool *known)
 {
 	const int rank = c->in[0].shape.rank;
-	int64_t *v, *axis;
+	int64_t v[OM_MAX_RANK], axis[OM_MAX_RANK];
 	size_t n, one;
 
 	for (int k = 0; k < rank; k++)
 		rep[k] = 1;
-	*known = om_in_ints(c, 1, &v, &n);
+	*known = om_in_few(c, 1, v, &n);
 	if (c->op->nin == 3) {
 		int a;
-		*known = *known && om_in_ints(c, 2, &axis, &one);
+		*known = *known && om_in_few(c, 2, axis, &one);
 		if (!*known)
 			return OM_OK;
 		if (n != 1 || one != 1 || !om_axis(*axis, rank, &a))
@@ -653,7 +672,7 @@ const om_opdef om_ops_movement[] = {
 const om_kernel om_kernels_movement[] = {
 	{.name = "Transpose", .state_bytes = sizeof(om_copy_plan), .prepare = transpose_prepare, .run = transpose_cpu},
 	{.name = "Concat", .prepare = concat_prepare, .run = concat_cpu},
-	{.name = "Split", .state_bytes = sizeof(struct split), .prepare = split_prepare, .run = split_cpu},
+	{.name = "Split", .fields = split_fields, .state_bytes = sizeof(struct split), .prepare = split_prepare, .run = split_cpu},
 	{.name = "Expand", .state_bytes = sizeof(struct repeated), .prepare = expand_prepare, .run = expand_cpu},
 	{.name = "Tile", .state_bytes = sizeof(struct repeated), .prepare = tile_prepare, .run = expand_cpu},
 	{0}

@@ -5,6 +5,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"
+#include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 
 /* ---- DepthToSpace, SpaceToDepth. ---- */
@@ -148,8 +149,13 @@ static om_status
 reverse_prepare(om_op_context *c, void **state)
 {
 	struct reverse *s = *state;
+	const om_tensor *len = &c->in[1];
 
-	return reverse_axes(c, c->in[0].shape.rank, &s->batch, &s->time);
+	OM_TRY(reverse_axes(c, c->in[0].shape.rank, &s->batch, &s->time));
+	const int64_t n = c->in[0].shape.dim[s->batch];
+	if ((len->type != OM_INT64 && len->type != OM_INT32) || om_shape_count(&len->shape) != n)
+		return om_op_fail(c->session, OM_RUN, c->op, "wants a length for each of %lld sequences", (long long)n);
+	return OM_OK;
 }
 
 static om_status
@@ -157,21 +163,19 @@ reverse_cpu(om_op_context *c)
 {
 	const struct reverse *s = c->state;
 	const om_shape *in = &c->in[0].shape;
-	int64_t stride[OM_MAX_RANK], *len;
+	int64_t stride[OM_MAX_RANK];
 	const int batch = s->batch, time = s->time;
-	size_t size, n;
+	size_t size;
 
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
 	om_strides(in, stride);
-	if (!om_in_ints(c, 1, &len, &n) || n != (size_t)in->dim[batch])
-		return om_op_fail(c->session, OM_RUN, c->op, "wants a length for each of %lld sequences",
-			(long long)in->dim[batch]);
 	for (int64_t b = 0; b < in->dim[batch]; b++) {
-		if (len[b] < 0 || len[b] > in->dim[time])
+		const int64_t len = om_int_at(&c->in[1], b);
+		if (len < 0 || len > in->dim[time])
 			return om_op_fail(c->session, OM_RUN, c->op, "sequence %lld is %lld long, at most %lld is possible",
-				(long long)b, (long long)len[b], (long long)in->dim[time]);
+				(long long)b, (long long)len, (long long)in->dim[time]);
 		for (int64_t t = 0; t < in->dim[time]; t++) {
-			const int64_t from = t < len[b] ? len[b] - 1 - t : t;
+			const int64_t from = t < len ? len - 1 - t : t;
 			memcpy((char *)c->out[0].data + (size_t)(b * stride[batch] + t * stride[time]) * size,
 				(const char *)c->in[0].data + (size_t)(b * stride[batch] + from * stride[time]) * size,
 				(size_t)stride[1] * size);
@@ -209,11 +213,11 @@ trilu_cpu(om_op_context *c)
 	const int64_t rows = s->dim[s->rank - 2], cols = s->dim[s->rank - 1];
 	const int64_t lines = om_shape_span(s, 0, s->rank - 1);
 	const bool upper = ((const struct triangle *)c->state)->upper != 0;
-	int64_t *k, diagonal = 0;
+	int64_t k[OM_MAX_RANK], diagonal = 0;
 	size_t size, n;
 
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	if (om_in_ints(c, 1, &k, &n) && n == 1)
+	if (om_in_few(c, 1, k, &n) && n == 1)
 		diagonal = clamp(*k, -rows - 1, cols + 1);
 	for (int64_t i = 0; i < lines && cols; i++) {
 		const size_t line = (size_t)cols * size;
@@ -230,45 +234,51 @@ trilu_cpu(om_op_context *c)
 
 /* ---- CenterCropPad. ---- */
 
+struct center {
+	om_ints axes;
+	bool is_steered;          /* the wanted sizes are known only in a run */
+	om_copy_plan plan;
+	size_t from, to;          /* byte offsets in the input and the output */
+};
+
+static const om_attr_field center_fields[] = {OM_FIELD(struct center, INTS, axes), {0}};
+
 /* The axis of dim `k` of the requested shape. */
 static om_status
-center_axis(const om_op_context *c, size_t k, size_t n, int *axis)
+center_axis(const om_op_context *c, const om_ints *axes, size_t k, size_t n, int *axis)
 {
-	size_t naxes;
-	const int64_t *axes = om_attr_ints(c->op, "axes", &naxes);
 	const int rank = c->in[0].shape.rank;
 
-	if (n != (naxes ? naxes : (size_t)rank))
+	if (n != (axes->n ? axes->n : (size_t)rank))
 		return om_op_fail(c->session, OM_SHAPE, c->op, "there are %zu sizes for %zu axes", n,
-			naxes ? naxes : (size_t)rank);
-	if (!om_axis(naxes ? axes[k] : (int64_t)k, rank, axis))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld", (long long)axes[k]);
+			axes->n ? axes->n : (size_t)rank);
+	if (!om_axis(axes->n ? axes->v[k] : (int64_t)k, rank, axis))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld", (long long)axes->v[k]);
 	return OM_OK;
 }
 
 static om_status
-center_infer(om_op_context *c)
+center_shape(const om_op_context *c, const om_ints *axes, om_shape *out)
 {
-	om_shape *out = &c->out[0].shape;
 	const int64_t length = om_list_length(&c->in[1]);
-	int64_t *size;
+	int64_t size[OM_MAX_RANK];
 	size_t n;
 	int axis = 0;
 
-	OM_TRY(om_infer_same(c));
+	*out = c->in[0].shape;
 	if (out->rank < 0)
 		return OM_OK;
 	if (length < 0)
 		*out = om_shape_open(out->rank);
 	for (int64_t k = 0; k < length; k++) {
-		OM_TRY(center_axis(c, (size_t)k, (size_t)length, &axis));
+		OM_TRY(center_axis(c, axes, (size_t)k, (size_t)length, &axis));
 		out->dim[axis] = OM_DIM_UNKNOWN;
 		out->sym[axis] = NULL;
 	}
-	if (!om_in_ints(c, 1, &size, &n))
+	if (!om_in_few(c, 1, size, &n))
 		return OM_OK;
 	for (size_t k = 0; k < n; k++) {
-		OM_TRY(center_axis(c, k, n, &axis));
+		OM_TRY(center_axis(c, axes, k, n, &axis));
 		if (size[k] < 0)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "size %lld is negative", (long long)size[k]);
 		out->dim[axis] = size[k];
@@ -276,20 +286,39 @@ center_infer(om_op_context *c)
 	return OM_OK;
 }
 
+static om_status
+center_infer(om_op_context *c)
+{
+	struct center s;
+
+	om_attr_fields(c->op, center_fields, &s);
+	c->out[0].type = c->in[0].type;
+	return center_shape(c, &s.axes, &c->out[0].shape);
+}
+
+static om_status
+center_check(const om_op_context *c, const struct center *s)
+{
+	om_shape y;
+
+	OM_TRY(center_shape(c, &s->axes, &y));
+	return om_check_planned(c, 0, &y);
+}
+
 /* An odd remainder is cropped, or padded, at the end. */
 static om_status
-center_cpu(om_op_context *c)
+center_prepare(om_op_context *c, void **state)
 {
+	struct center *s = *state;
 	const om_shape *x = &c->in[0].shape, *y = &c->out[0].shape;
 	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK], first = 0, at = 0;
 	om_copy p = {.rank = 0};
-	uint64_t bytes = 0;
 	size_t size = 0;
 
-	OM_TRY(om_recheck(c));
+	s->is_steered = om_is_steered(c);
+	if (!s->is_steered)
+		OM_TRY(center_check(c, s));
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	om_tensor_bytes(c->out[0].type, y, &bytes);
-	memset(c->out[0].data, 0, bytes);
 	om_strides(x, from);
 	om_strides(y, to);
 	for (int d = 0; d < x->rank; d++) {
@@ -298,8 +327,23 @@ center_cpu(om_op_context *c)
 		first += cut ? (x->dim[d] - y->dim[d]) / 2 * from[d] : 0;
 		at += cut ? 0 : (y->dim[d] - x->dim[d]) / 2 * to[d];
 	}
-	om_copy_run(&p, size, (char *)c->out[0].data + at * (int64_t)size,
-		(const char *)c->in[0].data + first * (int64_t)size);
+	s->plan = om_copy_prepare(&p, size);
+	s->from = (size_t)first * size;
+	s->to = (size_t)at * size;
+	return OM_OK;
+}
+
+static om_status
+center_cpu(om_op_context *c)
+{
+	const struct center *s = c->state;
+	uint64_t bytes = 0;
+
+	if (s->is_steered)
+		OM_TRY(center_check(c, s));
+	om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes);
+	memset(c->out[0].data, 0, bytes);
+	om_copy_go(&s->plan, (char *)c->out[0].data + s->to, (const char *)c->in[0].data + s->from);
 	return OM_OK;
 }
 
@@ -368,5 +412,7 @@ const om_kernel om_kernels_arrange[] = {
 	 .run = space_to_depth_cpu},
 	{.name = "ReverseSequence", .state_bytes = sizeof(struct reverse), .prepare = reverse_prepare, .run = reverse_cpu},
 	{.name = "Trilu", .fields = triangle_fields, .state_bytes = sizeof(struct triangle), .run = trilu_cpu},
+	{.name = "CenterCropPad", .fields = center_fields, .state_bytes = sizeof(struct center),
+	 .prepare = center_prepare, .run = center_cpu},
 	{0}
 };

@@ -3,32 +3,40 @@
 
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
+#include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 
 /* ---- Reshape. ---- */
 
+struct reshape_attrs {
+	om_ints shape;            /* until version 4 */
+	int64_t allowzero;
+};
+
+static const om_attr_field reshape_fields[] = {
+	OM_FIELD(struct reshape_attrs, INTS, shape),
+	OM_FIELD(struct reshape_attrs, INT, allowzero),
+	{0}
+};
+
 /* The requested dims: an attribute until version 4, then an input. */
 static bool
-wanted_dims(const om_op_context *c, const om_symbolic_elem **want, size_t *n)
+wanted_dims(const om_op_context *c, const struct reshape_attrs *attrs, om_symbolic_elem want[OM_MAX_RANK], size_t *n)
 {
 	if (c->op->nin >= 2)
-		return om_in_symbolic_elems(c, 1, want, n);
-	const int64_t *dims = om_attr_ints(c->op, "shape", n);
-	om_symbolic_elem *all = OM_NEWN(c->mem, om_symbolic_elem, *n + 1);
-	for (size_t k = 0; k < *n; k++)
-		all[k] = (om_symbolic_elem){.known = true, .value = dims[k]};
-	*want = all;
+		return om_in_few_elems(c, 1, want, n);
+	*n = attrs->shape.n;
+	for (size_t k = 0; k < *n && k < OM_MAX_RANK; k++)
+		want[k] = (om_symbolic_elem){.known = true, .value = attrs->shape.v[k]};
 	return true;
 }
 
 /* Write the dims that are given or copied from the input.  `*hole` is the index of the dim given
  * as -1; it is -1 if there is none, or if an unknown dim may be another. */
 static om_status
-fill_dims(const om_op_context *c, const om_symbolic_elem *elem, int n, om_shape *out, int *hole)
+fill_dims(const om_op_context *c, bool zero_copies, const om_symbolic_elem *elem, int n, om_shape *out, int *hole)
 {
 	const om_shape *in = &c->in[0].shape;
-	const bool zero_copies = !om_attr_int(c->op, "allowzero");
-
 	bool may_have_more = false;
 	int64_t want[OM_MAX_RANK];
 
@@ -135,31 +143,49 @@ check_count(const om_op_context *c, const om_shape *out)
 }
 
 static om_status
-reshape_infer(om_op_context *c)
+reshape_shape(const om_op_context *c, const struct reshape_attrs *attrs, om_shape *out)
 {
-	om_shape *out = &c->out[0].shape;
-	const om_symbolic_elem *want;
+	om_symbolic_elem want[OM_MAX_RANK];
 	size_t n;
 	int hole;
 
-	c->out[0].type = c->in[0].type;
-	if (!wanted_dims(c, &want, &n)) {
+	if (!wanted_dims(c, attrs, want, &n)) {
 		*out = om_shape_open(om_list_length(&c->in[1]));
 		return OM_OK;
 	}
 	if (n > OM_MAX_RANK)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
 	*out = om_shape_open((int64_t)n);
-	OM_TRY(fill_dims(c, want, (int)n, out, &hole));
+	OM_TRY(fill_dims(c, !attrs->allowzero, want, (int)n, out, &hole));
 	if (hole >= 0)
 		OM_TRY(fill_hole(c, out, hole));
 	return check_count(c, out);
 }
 
+static om_status
+reshape_infer(om_op_context *c)
+{
+	struct reshape_attrs attrs;
+
+	c->out[0].type = c->in[0].type;
+	om_attr_fields(c->op, reshape_fields, &attrs);
+	return reshape_shape(c, &attrs, &c->out[0].shape);
+}
+
 struct reshape {
+	struct reshape_attrs attrs;   /* first: reshape_fields */
 	bool is_steered;          /* the requested dims are known only at run time */
 	uint64_t bytes;
 };
+
+static om_status
+reshape_check(const om_op_context *c, const struct reshape *s)
+{
+	om_shape y;
+
+	OM_TRY(reshape_shape(c, &s->attrs, &y));
+	return om_check_planned(c, 0, &y);
+}
 
 static om_status
 reshape_prepare(om_op_context *c, void **state)
@@ -171,7 +197,7 @@ reshape_prepare(om_op_context *c, void **state)
 	    || !om_tensor_bytes(c->out[0].type, &c->out[0].shape, &s->bytes) || from != s->bytes)
 		return om_op_fail(c->session, OM_RUN, c->op, "input and output differ in their number of elements");
 	s->is_steered = om_is_steered(c);
-	return s->is_steered ? OM_OK : om_recheck(c);
+	return s->is_steered ? OM_OK : reshape_check(c, s);
 }
 
 static om_status
@@ -180,7 +206,7 @@ reshape_cpu(om_op_context *c)
 	const struct reshape *s = c->state;
 
 	if (s->is_steered)
-		OM_TRY(om_recheck(c));
+		OM_TRY(reshape_check(c, s));
 	if (s->bytes && c->in[0].data != c->out[0].data)
 		memmove(c->out[0].data, c->in[0].data, s->bytes);
 	return OM_OK;
@@ -404,6 +430,7 @@ const om_opdef om_ops_reshape[] = {
 };
 
 const om_kernel om_kernels_reshape[] = {
-	{.name = "Reshape", .state_bytes = sizeof(struct reshape), .prepare = reshape_prepare, .run = reshape_cpu},
+	{.name = "Reshape", .fields = reshape_fields, .state_bytes = sizeof(struct reshape), .prepare = reshape_prepare,
+	 .run = reshape_cpu},
 	{0}
 };

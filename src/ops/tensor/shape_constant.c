@@ -32,7 +32,7 @@ constant_attr(const om_op *op)
 
 /* The attribute as a tensor; its elements are not copied.  Sparse attributes were made dense on loading. */
 static om_status
-constant_tensor(const om_op_context *c, const om_attr **attr, om_tensor *t)
+constant_tensor(const om_op_context *c, om_tensor *t)
 {
 	const om_attr *a = constant_attr(c->op);
 	const int64_t n = a ? (int64_t)a->n : 0;
@@ -42,7 +42,6 @@ constant_tensor(const om_op_context *c, const om_attr **attr, om_tensor *t)
 		[OM_ATTR_TYPES] = OM_UNDEFINED,
 	};
 
-	*attr = a;
 	if (!a)
 		return om_op_fail(c->session, OM_INVALID, c->op, "has no value");
 	if ((a->kind == OM_ATTR_TENSOR || a->kind == OM_ATTR_SPARSE) && a->t) {
@@ -59,12 +58,29 @@ constant_tensor(const om_op_context *c, const om_attr **attr, om_tensor *t)
 static om_status
 constant_infer(om_op_context *c)
 {
-	const om_attr *a;
 	om_tensor t;
 
-	OM_TRY(constant_tensor(c, &a, &t));
+	OM_TRY(constant_tensor(c, &t));
 	c->out[0].type = t.type;
 	c->out[0].shape = t.shape;
+	return OM_OK;
+}
+
+struct constant {
+	om_tensor value;
+	uint64_t bytes;
+};
+
+static om_status
+constant_prepare(om_op_context *c, void **state)
+{
+	struct constant *s = *state;
+
+	OM_TRY(constant_tensor(c, &s->value));
+	if (!om_tensor_bytes(s->value.type, &s->value.shape, &s->bytes))
+		return om_op_fail(c->session, OM_INVALID, c->op, "its size cannot be represented");
+	if (s->bytes && !s->value.data)
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its elements are not known");
 	return OM_OK;
 }
 
@@ -72,23 +88,17 @@ constant_infer(om_op_context *c)
 static om_status
 constant_cpu(om_op_context *c)
 {
-	const om_attr *a;
-	om_tensor t;
-	uint64_t bytes;
+	const struct constant *s = c->state;
+	const om_tensor t = s->value;
 
-	OM_TRY(constant_tensor(c, &a, &t));
-	if (!om_tensor_bytes(t.type, &t.shape, &bytes))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its size cannot be represented");
-	if (bytes && !t.data)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its elements are not known");
 	if (c->out[0].splat) {
 		if (t.data)
 			c->out[0].data = t.data;
 		c->out[0].splat = t.splat;
 	} else if (t.splat) {
 		om_fill_type(c->out[0].data, om_shape_count(&t.shape), t.type, t.data);
-	} else if (bytes) {
-		memcpy(c->out[0].data, t.data, bytes);
+	} else if (s->bytes) {
+		memcpy(c->out[0].data, t.data, s->bytes);
 	}
 	return OM_OK;
 }
@@ -141,6 +151,18 @@ filled_prepare(om_op_context *c, void **state)
 }
 
 static om_status
+filled_check(const om_op_context *c)
+{
+	int64_t dim[OM_MAX_RANK] = {0};
+	size_t n = 0;
+
+	if (!om_in_few(c, 0, dim, &n) || n > OM_MAX_RANK)
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
+	const om_shape want = om_shape_of((int)n, dim);
+	return om_check_planned(c, 0, &want);
+}
+
+static om_status
 filled_cpu(om_op_context *c)
 {
 	static const float zero = 0;
@@ -148,7 +170,7 @@ filled_cpu(om_op_context *c)
 	const void *one = s->value ? s->value->data : &zero;
 
 	if (s->is_steered)
-		OM_TRY(om_recheck(c));
+		OM_TRY(filled_check(c));
 	if (!one)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its value is not known");
 	om_fill_type(c->out[0].data, c->out[0].splat ? 1 : om_shape_count(&c->out[0].shape), c->out[0].type, one);
@@ -626,12 +648,27 @@ weights_of(const om_op_context *c, int64_t row, int64_t n, double *w, double *su
 	return OM_OK;
 }
 
+struct multinomial {
+	struct drawn drawn;       /* first: drawn_fields */
+	double *weight;           /* of the classes of a row */
+};
+
+static om_status
+multinomial_prepare(om_op_context *c, void **state)
+{
+	struct multinomial *s = *state;
+
+	if (!c->sizes_only)
+		s->weight = OM_NEWN(c->mem, double, (size_t)c->in[0].shape.dim[1]);
+	return OM_OK;
+}
+
 static om_status
 multinomial_cpu(om_op_context *c)
 {
 	const om_tensor *out = &c->out[0];
 	const int64_t classes = c->in[0].shape.dim[1], samples = out->shape.dim[1];
-	double *w = OM_NEWN(c->mem, double, (size_t)classes), sum = 0;
+	double *w = ((const struct multinomial *)c->state)->weight, sum = 0;
 	struct random r = random_start(c);
 	size_t size;
 
@@ -770,6 +807,8 @@ const om_kernel om_kernels_meta[] = {
 	DRAWN("RandomUniform", random_uniform_cpu),
 	DRAWN("RandomUniformLike", random_uniform_cpu),
 	DRAWN("Bernoulli", bernoulli_cpu),
-	DRAWN("Multinomial", multinomial_cpu),
+	{.name = "Multinomial", .fields = drawn_fields, .state_bytes = sizeof(struct multinomial),
+	 .prepare = multinomial_prepare, .run = multinomial_cpu},
+	{.name = "Constant", .state_bytes = sizeof(struct constant), .prepare = constant_prepare, .run = constant_cpu},
 	{0}
 };

@@ -6,6 +6,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"
+#include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 
 /* ---- Slice. ---- */
@@ -16,26 +17,41 @@ struct cut {
 	int64_t start[OM_MAX_RANK], step[OM_MAX_RANK], n[OM_MAX_RANK];
 };
 
-/* The lists as given; NULL if their elements are not known. */
+/* One list: its first elements. */
+struct list {
+	bool known;
+	size_t n;
+	int64_t v[OM_MAX_RANK];
+};
+
 struct lists {
-	int64_t *start, *end, *axis, *step;
+	struct list start, end, axis, step;
 	int64_t n;           /* number of sliced axes; -1: not known */
 	bool axes_known;
 };
 
-static bool
-attr_list(const om_op_context *c, const char *name, int64_t **v, size_t *n)
+static void
+attr_list(const om_op_context *c, const char *name, struct list *l)
 {
-	const int64_t *a = om_attr_ints(c->op, name, n);
+	const int64_t *a = om_attr_ints(c->op, name, &l->n);
 
-	*v = a ? om_memdup(c->mem, a, *n * sizeof *a) : NULL;
-	return a != NULL;
+	l->known = a != NULL;
+	for (size_t k = 0; k < l->n && k < OM_MAX_RANK; k++)
+		l->v[k] = a[k];
+}
+
+static void
+in_list(const om_op_context *c, uint32_t k, struct list *l)
+{
+	l->known = om_has_in(c, k) && om_in_few(c, k, l->v, &l->n);
 }
 
 static om_status
-same_length(const om_op_context *c, const int64_t *v, size_t n, struct lists *l)
+same_length(const om_op_context *c, const struct list *list, struct lists *l)
 {
-	if (!v)
+	const size_t n = list->n;
+
+	if (!list->known)
 		return OM_OK;
 	if (l->n >= 0 && (size_t)l->n != n)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "its lists differ in length: %lld and %zu",
@@ -48,28 +64,26 @@ static om_status
 slice_lists(const om_op_context *c, struct lists *l)
 {
 	const bool attrs = c->op->nin == 1;
-	size_t n[4] = {0};
 
 	*l = (struct lists){.n = -1};
 	if (attrs) {
-		if (!attr_list(c, "starts", &l->start, &n[0]) || !attr_list(c, "ends", &l->end, &n[1]))
+		attr_list(c, "starts", &l->start);
+		attr_list(c, "ends", &l->end);
+		attr_list(c, "axes", &l->axis);
+		if (!l->start.known || !l->end.known)
 			return om_op_fail(c->session, OM_INVALID, c->op, "has no starts or no ends");
-		l->axes_known = attr_list(c, "axes", &l->axis, &n[2]) || !om_attr_has(c->op, "axes");
+		l->axes_known = l->axis.known || !om_attr_has(c->op, "axes");
 	} else {
-		if (!om_in_ints(c, 1, &l->start, &n[0]))
-			l->start = NULL;
-		if (!om_in_ints(c, 2, &l->end, &n[1]))
-			l->end = NULL;
-		l->axes_known = !om_has_in(c, 3) || om_in_ints(c, 3, &l->axis, &n[2]);
-		if (!om_has_in(c, 4) || !om_in_ints(c, 4, &l->step, &n[3]))
-			l->step = NULL;
-		if (!om_has_in(c, 3) || !l->axes_known)
-			l->axis = NULL;
+		in_list(c, 1, &l->start);
+		in_list(c, 2, &l->end);
+		in_list(c, 3, &l->axis);
+		in_list(c, 4, &l->step);
+		l->axes_known = !om_has_in(c, 3) || l->axis.known;
 	}
-	OM_TRY(same_length(c, l->start, n[0], l));
-	OM_TRY(same_length(c, l->end, n[1], l));
-	OM_TRY(same_length(c, l->axis, n[2], l));
-	OM_TRY(same_length(c, l->step, n[3], l));
+	OM_TRY(same_length(c, &l->start, l));
+	OM_TRY(same_length(c, &l->end, l));
+	OM_TRY(same_length(c, &l->axis, l));
+	OM_TRY(same_length(c, &l->step, l));
 	if (l->n < 0 && !attrs)
 		l->n = om_list_length(&c->in[1]);
 	return OM_OK;
@@ -133,23 +147,26 @@ slice_cut(const om_op_context *c, struct cut *cut)
 		cut->known[a] = cut->whole[a] && in->dim[a] >= 0;
 	}
 	for (int64_t k = 0; k < l.n && l.axes_known; k++) {
-		const int64_t step = l.step ? l.step[k] : 1;
+		if (k >= in->rank)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "%lld axes are sliced, but there are %d",
+				(long long)l.n, in->rank);
+		const int64_t step = l.step.known ? l.step.v[k] : 1;
 		int a;
-		if (!om_axis(l.axis ? l.axis[k] : k, in->rank, &a))
+		if (!om_axis(l.axis.known ? l.axis.v[k] : k, in->rank, &a))
 			return om_op_fail(c->session, OM_SHAPE, c->op, "axis %lld is out of range for rank %d",
-				(long long)(l.axis ? l.axis[k] : k), in->rank);
+				(long long)(l.axis.known ? l.axis.v[k] : k), in->rank);
 		if (seen[a])
 			return om_op_fail(c->session, OM_SHAPE, c->op, "axis %d is given twice", a);
 		seen[a] = true;
 		if (step == 0)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "the step of axis %d is 0", a);
 		cut->known[a] = cut->whole[a] = false;
-		if (!l.start || !l.end || (om_has_in(c, 4) && !l.step))
+		if (!l.start.known || !l.end.known || (om_has_in(c, 4) && !l.step.known))
 			continue;
-		cut->whole[a] = is_whole(l.start[k], l.end[k], step);
+		cut->whole[a] = is_whole(l.start.v[k], l.end.v[k], step);
 		cut->step[a] = step;
 		if (in->dim[a] >= 0)
-			cut_axis(cut, a, in->dim[a], l.start[k], l.end[k], step);
+			cut_axis(cut, a, in->dim[a], l.start.v[k], l.end.v[k], step);
 	}
 	return OM_OK;
 }
@@ -261,10 +278,29 @@ struct pads {
 	bool known;
 };
 
+/* The attributes that tell how much is padded. */
+struct pad_attrs {
+	om_ints pads, paddings;   /* paddings: in version 1 */
+	bool is_constant;         /* the mode */
+};
+
+static const om_attr_field pad_fields[] = {
+	OM_FIELD(struct pad_attrs, INTS, pads),
+	OM_FIELD(struct pad_attrs, INTS, paddings),
+	{0}
+};
+
+static void
+pad_attrs_of(const om_op_context *c, struct pad_attrs *attrs)
+{
+	om_attr_fields(c->op, pad_fields, attrs);
+	attrs->is_constant = om_attr_is(c->op, "mode", "constant");
+}
+
 static om_status
 pad_axes(const om_op_context *c, int rank, size_t n, int axis[OM_MAX_RANK], bool *known)
 {
-	int64_t *v;
+	int64_t v[OM_MAX_RANK];
 	size_t count = (size_t)rank;
 
 	*known = true;
@@ -272,7 +308,7 @@ pad_axes(const om_op_context *c, int rank, size_t n, int axis[OM_MAX_RANK], bool
 		axis[k] = k;
 	if (om_has_in(c, 3)) {
 		bool seen[OM_MAX_RANK] = {false};
-		*known = om_in_ints(c, 3, &v, &count);
+		*known = om_in_few(c, 3, v, &count);
 		for (size_t k = 0; *known && k < count; k++) {
 			if (k >= (size_t)rank || !om_axis(v[k], rank, &axis[k]) || seen[axis[k]])
 				return om_op_fail(c->session, OM_SHAPE, c->op, "its axes are not axes of rank %d, each once", rank);
@@ -285,20 +321,20 @@ pad_axes(const om_op_context *c, int rank, size_t n, int axis[OM_MAX_RANK], bool
 }
 
 static om_status
-pads_of(const om_op_context *c, int rank, struct pads *p)
+pads_of(const om_op_context *c, const struct pad_attrs *attrs, struct pads *p)
 {
-	const char *name = om_attr_has(c->op, "paddings") ? "paddings" : "pads";
+	const om_tensor *in = om_has_in(c, 1) ? &c->in[1] : NULL;
+	const om_ints *list = attrs->paddings.v ? &attrs->paddings : &attrs->pads;
 	int axis[OM_MAX_RANK];
-	int64_t *v;
-	size_t n;
 
 	*p = (struct pads){.known = false};
-	if (om_has_in(c, 1) ? !om_in_ints(c, 1, &v, &n) : !attr_list(c, name, &v, &n))
+	if (in ? !in->data || (in->type != OM_INT64 && in->type != OM_INT32) : !list->v)
 		return OM_OK;
-	OM_TRY(pad_axes(c, rank, n, axis, &p->known));
+	const size_t n = in ? (size_t)om_shape_count(&in->shape) : list->n;
+	OM_TRY(pad_axes(c, c->in[0].shape.rank, n, axis, &p->known));
 	for (size_t k = 0; p->known && k < n / 2; k++) {
-		p->before[axis[k]] = v[k];
-		p->after[axis[k]] = v[k + n / 2];
+		p->before[axis[k]] = in ? om_int_at(in, (int64_t)k) : list->v[k];
+		p->after[axis[k]] = in ? om_int_at(in, (int64_t)(k + n / 2)) : list->v[k + n / 2];
 	}
 	return OM_OK;
 }
@@ -306,31 +342,27 @@ pads_of(const om_op_context *c, int rank, struct pads *p)
 /* The padded dim of an axis of `n` elements; false if it is invalid.  Constants may replace
  * elements where more is cropped than there is; mirrored elements may not. */
 static bool
-padded_length(const om_op_context *c, int64_t n, int64_t before, int64_t after, int64_t *length)
+padded_length(bool is_constant, int64_t n, int64_t before, int64_t after, int64_t *length)
 {
-	const int64_t most = om_attr_is(c->op, "mode", "constant") ? INT64_MAX / 4 : n;
+	const int64_t most = is_constant ? INT64_MAX / 4 : n;
 
 	return before >= -most && after >= -most && !__builtin_add_overflow(n, before, length)
 		&& !__builtin_add_overflow(*length, after, length) && *length >= 0;
 }
 
 static om_status
-pad_infer(om_op_context *c)
+pad_shape(const om_op_context *c, const struct pad_attrs *attrs, om_shape *out)
 {
 	const om_shape *in = &c->in[0].shape;
-	om_shape *out = &c->out[0].shape;
 	struct pads p;
 
-	c->out[0].type = c->in[0].type;
-	if (in->rank < 0)
-		return OM_OK;
-	OM_TRY(pads_of(c, in->rank, &p));
+	OM_TRY(pads_of(c, attrs, &p));
 	*out = om_shape_open(in->rank);
 	for (int k = 0; k < in->rank && p.known; k++) {
 		if (p.before[k] == 0 && p.after[k] == 0) {
 			out->dim[k] = in->dim[k];
 			out->sym[k] = in->sym[k];
-		} else if (in->dim[k] >= 0 && !padded_length(c, in->dim[k], p.before[k], p.after[k], &out->dim[k])) {
+		} else if (in->dim[k] >= 0 && !padded_length(attrs->is_constant, in->dim[k], p.before[k], p.after[k], &out->dim[k])) {
 			return om_op_fail(c->session, OM_SHAPE, c->op, "dim %d is %lld, too small for pads of %lld and %lld",
 				k, (long long)in->dim[k], (long long)p.before[k], (long long)p.after[k]);
 		}
@@ -338,12 +370,26 @@ pad_infer(om_op_context *c)
 	return OM_OK;
 }
 
+static om_status
+pad_infer(om_op_context *c)
+{
+	struct pad_attrs attrs;
+
+	c->out[0].type = c->in[0].type;
+	if (c->in[0].shape.rank < 0)
+		return OM_OK;
+	pad_attrs_of(c, &attrs);
+	return pad_shape(c, &attrs, &c->out[0].shape);
+}
+
 static bool
 pad_view(const om_op_context *c, uint32_t out, om_view_of *v)
 {
+	struct pad_attrs attrs;
 	struct pads p;
 
-	if (pads_of(c, c->in[0].shape.rank, &p) != OM_OK || !p.known)
+	pad_attrs_of(c, &attrs);
+	if (pads_of(c, &attrs, &p) != OM_OK || !p.known)
 		return false;
 	for (int k = 0; k < c->in[0].shape.rank; k++)
 		if (p.before[k] || p.after[k])
@@ -354,6 +400,7 @@ pad_view(const om_op_context *c, uint32_t out, om_view_of *v)
 enum pad_mode { CONSTANT, REFLECT, EDGE, WRAP };
 
 struct pad {
+	struct pad_attrs attrs;
 	bool is_ready;            /* the pads were known during preparation */
 	enum pad_mode mode;
 	float value;              /* if no input provides it */
@@ -411,7 +458,7 @@ mirror(enum pad_mode mode, int64_t i, int64_t n)
 /* For each position of each axis, the offset of its source element.  Negative pads crop first;
  * the remaining elements are mirrored. */
 static om_status
-pad_table(const om_op_context *c, const struct pads *p, enum pad_mode mode, int64_t *table[OM_MAX_RANK])
+pad_table(const om_op_context *c, const struct pads *p, enum pad_mode mode, int64_t *const table[OM_MAX_RANK])
 {
 	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
 	int64_t stride[OM_MAX_RANK];
@@ -423,7 +470,6 @@ pad_table(const om_op_context *c, const struct pads *p, enum pad_mode mode, int6
 		const int64_t before = p->before[k] > 0 ? p->before[k] : 0;
 		if (n <= 0)
 			return om_op_fail(c->session, OM_RUN, c->op, "there is nothing along axis %d to pad with", k);
-		table[k] = OM_NEWN(c->mem, int64_t, (size_t)out->dim[k]);
 		for (int64_t i = 0; i < out->dim[k]; i++)
 			table[k][i] = (low + mirror(mode, i - before, n)) * stride[k];
 	}
@@ -490,8 +536,11 @@ plan_rest(const om_op_context *c, struct pad *s)
 static om_status
 pad_plan(const om_op_context *c, struct pad *s)
 {
-	OM_TRY(om_recheck(c));
-	OM_TRY(pads_of(c, c->in[0].shape.rank, &s->p));
+	om_shape y;
+
+	OM_TRY(pad_shape(c, &s->attrs, &y));
+	OM_TRY(om_check_planned(c, 0, &y));
+	OM_TRY(pads_of(c, &s->attrs, &s->p));
 	if (om_shape_count(&c->out[0].shape) == 0)
 		return OM_OK;
 	if (s->mode == CONSTANT)
@@ -524,12 +573,16 @@ are_pads_known(const om_op_context *c)
 static om_status
 pad_prepare(om_op_context *c, void **state)
 {
+	const om_shape *out = &c->out[0].shape;
 	struct pad *s = *state;
 
+	pad_attrs_of(c, &s->attrs);
 	s->size = om_moved_bytes(c->in[0].type);
 	s->value = om_attr_float(c->op, "value");
 	if (om_shape_count(&c->out[0].shape) != 0)
 		OM_TRY(pad_mode_of(c, &s->mode));
+	for (int k = 0; k < out->rank && s->mode != CONSTANT && !c->sizes_only; k++)
+		s->table[k] = OM_NEWN(c->mem, int64_t, (size_t)out->dim[k]);
 	s->is_ready = are_pads_known(c);
 	return s->is_ready ? pad_plan(c, s) : OM_OK;
 }
