@@ -11,8 +11,10 @@
 #include <config.h>
 
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "../same.h"
 #include "onnxmem/kernel.h"
@@ -205,6 +207,135 @@ bind_blindly(om_op_context *c)
 	return st;
 }
 
+/* ---- What a run may not do. ---- */
+
+/* Attributes of the running op, on pages that cannot be read: the first read opens them. */
+static struct {
+	om_attr *attr;
+	size_t bytes;
+	volatile sig_atomic_t is_read;
+} sealed = {.bytes = 1 << 16};
+
+static void
+open_seal(int sig, siginfo_t *info, void *context)
+{
+	const char *at = info->si_addr, *start = (const char *)sealed.attr;
+
+	(void)context;
+	if (sealed.attr && at >= start && at < start + sealed.bytes && !sealed.is_read) {
+		sealed.is_read = 1;
+		mprotect(sealed.attr, sealed.bytes, PROT_READ | PROT_WRITE);
+	} else {
+		signal(sig, SIG_DFL);
+	}
+}
+
+static void
+watch_reads(void)
+{
+	struct sigaction a = {.sa_sigaction = open_seal, .sa_flags = SA_SIGINFO};
+
+	sealed.attr = mmap(NULL, sealed.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	sigaction(SIGSEGV, &a, NULL);
+	sigaction(SIGBUS, &a, NULL);
+}
+
+/* The op with its attributes sealed, and one more, so that there is one to read. */
+static om_op
+seal(const om_op *op)
+{
+	om_op copy = *op;
+
+	mprotect(sealed.attr, sealed.bytes, PROT_READ | PROT_WRITE);
+	if (op->nattr)
+		memcpy(sealed.attr, op->attr, op->nattr * sizeof *op->attr);
+	sealed.attr[op->nattr] = (om_attr){.name = "none"};
+	sealed.is_read = 0;
+	mprotect(sealed.attr, sealed.bytes, PROT_NONE);
+	copy.attr = sealed.attr;
+	copy.nattr = op->nattr + 1;
+	return copy;
+}
+
+static bool
+count_memory(void *arg, size_t n)
+{
+	(void)n;
+	++*(unsigned *)arg;
+	return true;
+}
+
+static om_status
+allocate_first(void *arg)
+{
+	om_alloc(arg, 1);
+	return OM_OK;
+}
+
+/* Has nothing been allocated from the arena?  Then it needs memory now. */
+static bool
+is_untouched(om_session *s, om_arena *mem)
+{
+	unsigned n = 0;
+
+	om_session_memory(s, count_memory, &n);
+	om_guarded(s, allocate_first, mem);
+	om_session_memory(s, NULL, NULL);
+	return n > 0;
+}
+
+/* What is excused: runs that are prepared before the elements of any input are known, and elements of types
+ * narrower than a byte. */
+static const struct excuse {
+	const char *name;
+	bool reads, allocates;
+	const char *reason;
+} excuses[] = {
+	{"DFT", false, true, "only the run tells the length of the transform"},
+	{"STFT", false, true, "only the run tells the length of a frame"},
+	{"Resize", true, true, "only the run tells scales or sizes, of which tables are computed"},
+	{"Upsample", true, true, "only the run tells the scales, of which tables are computed"},
+};
+
+static const struct excuse *
+find_excuse(const struct trial *t, bool blind)
+{
+	for (size_t k = 0; blind && k < sizeof excuses / sizeof excuses[0]; k++)
+		if (strcmp(excuses[k].name, t->row->name) == 0)
+			return &excuses[k];
+	return NULL;
+}
+
+/* Such elements are unpacked into memory of the call. */
+static bool
+is_packed(const struct trial *t)
+{
+	return t->op->nin && t->op->in[0] && om_dtype_bits(t->op->in[0]->type.elem) < 8;
+}
+
+/* A run finds in its state what the op declares: it reads no attributes, and allocates nothing unless only
+ * the elements tell how large its outputs are. */
+static om_status
+run_watched(const struct trial *t, om_op_context *c, bool blind)
+{
+	const om_op op = seal(t->op);
+	om_arena *outside = c->mem;
+	const struct excuse *e = find_excuse(t, blind);
+
+	c->op = &op;
+	c->mem = om_arena_new();
+	const om_status st = om_kernel_run(c);
+	if (sealed.is_read && !(e && e->reads))
+		fail(t, "reads attributes in a run%s", blind ? " that was prepared before elements were known" : "");
+	const bool may_allocate = t->row->flags & OM_DATA_DEPENDENT_SHAPE || is_packed(t) || (e && e->allocates);
+	if (!may_allocate && !is_untouched(t->session, c->mem))
+		fail(t, "allocates in a run%s", blind ? " that was prepared before elements were known" : "");
+	om_arena_free(c->mem);
+	c->mem = outside;
+	c->op = t->op;
+	return st;
+}
+
 /* Output k is stored over input over[k] or, if that is negative, separately; the inputs whose bits are
  * set in `into` are sub-buffers of output 0. */
 static om_status
@@ -240,7 +371,7 @@ compute_placed(const struct trial *t, struct computed *r, const int *over, unsig
 	if (row->flags & OM_DATA_DEPENDENT_SHAPE)
 		r->c.alloc = give_room;
 	r->c.host = r;
-	const om_status st = om_kernel_run(&r->c);
+	const om_status st = run_watched(t, &r->c, blind);
 	for (int k = 0; k < MOST_INPUTS; k++)
 		if (!is_intact(&r->in[k]))
 			fail(t, "writes beyond input %d", k);
@@ -572,6 +703,7 @@ main(int argc, char **argv)
 {
 	unsigned rows = 0;
 
+	watch_reads();
 	for (const om_opdef *r = om_opdef_next(NULL); r; r = om_opdef_next(r)) {
 		const unsigned before = failures;
 		if (!is_row_wanted(r, argc, argv))
