@@ -102,6 +102,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(grid) \
 	_(matrix) \
 	_(select) \
+	_(sequence) \
 	_(strings) \
 	_(regex) \
 	_(signal) \

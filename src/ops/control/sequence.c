@@ -11,6 +11,7 @@
 #include "ir/query.h"
 #include "ir/type.h"
 #include "opdef/family.h"
+#include "opdef/kernel_call.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 #include "ops/control/container.h"
@@ -63,10 +64,10 @@ give_tensor(om_op_context *c, const om_tensor *from)
 static om_status
 place_of(const om_op_context *c, uint32_t k, size_t n, int64_t most, size_t *at)
 {
-	int64_t *v;
+	int64_t v[OM_MAX_RANK];
 	size_t count;
 
-	if (!om_in_ints(c, k, &v, &count) || count != 1)
+	if (!om_in_few(c, k, v, &count) || count != 1)
 		return om_op_fail(c->session, OM_RUN, c->op, "its position is not one number");
 	const int64_t i = *v < 0 ? *v + (int64_t)n : *v;
 	if (i < 0 || i > most)
@@ -200,6 +201,20 @@ drops_axis(const om_op_context *c)
 	return !om_has_in(c, 1) && !om_attr_int(c->op, "keepdims");
 }
 
+struct split {
+	int axis;
+	bool drops_axis;
+};
+
+static om_status
+split_prepare(om_op_context *c, void **state)
+{
+	struct split *s = *state;
+
+	s->drops_axis = drops_axis(c);
+	return om_attr_axis(c, "axis", c->in[0].shape.rank, &s->axis);
+}
+
 /* Lengths along the axis, `n` in all; if only one length is given, the last part takes the remainder. */
 struct cuts {
 	int axis;
@@ -214,8 +229,7 @@ cuts_of(const om_op_context *c, struct cuts *cut)
 	int64_t *v, sum = 0;
 	size_t n;
 
-	*cut = (struct cuts){.each = 1};
-	OM_TRY(om_attr_axis(c, "axis", c->in[0].shape.rank, &cut->axis));
+	*cut = (struct cuts){.each = 1, .axis = ((const struct split *)c->state)->axis};
 	cut->total = c->in[0].shape.dim[cut->axis];
 	if (om_has_in(c, 1)) {
 		if (!om_in_ints(c, 1, &v, &n))
@@ -288,7 +302,7 @@ cut_part(om_op_context *c, const struct cuts *cut, int64_t from, int64_t n, om_t
 	for (int64_t o = 0; o < outer && run; o++)
 		memcpy((char *)to->data + (size_t)o * run,
 			(const char *)x->data + (size_t)((o * cut->total + from) * inner) * size, run);
-	if (drops_axis(c)) {
+	if (((const struct split *)c->state)->drops_axis) {
 		for (int k = cut->axis; k + 1 < to->shape.rank; k++)
 			to->shape.dim[k] = to->shape.dim[k + 1];
 		to->shape.rank--;
@@ -349,15 +363,22 @@ length_cpu(om_op_context *c)
 	return OM_OK;
 }
 
+struct join {
+	int64_t axis, new_axis;
+};
+
+static const om_attr_field join_fields[] = {
+	OM_FIELD(struct join, INT, axis),
+	OM_FIELD(struct join, INT, new_axis),
+	{0}
+};
+
 /* The axis along which items of this rank are joined. */
 static om_status
-join_axis(const om_op_context *c, int rank, int *axis)
+join_axis(const om_op_context *c, const struct join *s, int rank, int *axis)
 {
-	const bool is_new = om_attr_int(c->op, "new_axis");
-
-	if (!om_axis(om_attr_int(c->op, "axis"), rank + is_new, axis))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld",
-			(long long)om_attr_int(c->op, "axis"));
+	if (!om_axis(s->axis, rank + (s->new_axis != 0), axis))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld", (long long)s->axis);
 	return OM_OK;
 }
 
@@ -377,15 +398,17 @@ static om_status
 join_infer(om_op_context *c)
 {
 	om_shape *y = &c->out[0].shape;
+	struct join s;
 	int axis;
 
 	OM_TRY(want_kind(c, 0, OM_SEQUENCE));
+	om_attr_fields(c->op, join_fields, &s);
 	c->out[0].type = c->in[0].type;
 	if (c->in[0].shape.rank == OM_RANK_UNKNOWN)
 		return OM_OK;
-	OM_TRY(join_axis(c, c->in[0].shape.rank, &axis));
+	OM_TRY(join_axis(c, &s, c->in[0].shape.rank, &axis));
 	*y = c->in[0].shape;
-	if (om_attr_int(c->op, "new_axis"))
+	if (s.new_axis)
 		return insert_dim(c, y, axis, OM_DIM_UNKNOWN);
 	y->dim[axis] = OM_DIM_UNKNOWN;
 	y->sym[axis] = NULL;
@@ -396,10 +419,11 @@ join_infer(om_op_context *c)
 static om_status
 joined_shape(om_op_context *c, const om_container *o, int *axis, om_shape *all)
 {
-	const bool is_new = om_attr_int(c->op, "new_axis");
+	const struct join *j = c->state;
+	const bool is_new = j->new_axis != 0;
 
 	*all = o->item[0].shape;
-	OM_TRY(join_axis(c, all->rank, axis));
+	OM_TRY(join_axis(c, j, all->rank, axis));
 	for (size_t k = 1; k < o->n; k++) {
 		const om_shape *s = &o->item[k].shape;
 		bool fits = s->rank == all->rank;
@@ -562,5 +586,11 @@ const om_opdef om_ops_sequence[] = {
 	 .min_in = 1, .max_in = 1, .infer = has_infer, .cpu = has_cpu},
 	{ONE, .name = "OptionalHasElement", .brief = "whether there is something in an optional", .since = 18,
 	 .max_in = 1, .infer = has_infer, .cpu = has_cpu},
+	{0}
+};
+
+const om_kernel om_kernels_sequence[] = {
+	{.name = "SplitToSequence", .state_bytes = sizeof(struct split), .prepare = split_prepare, .run = split_cpu},
+	{.name = "ConcatFromSequence", .fields = join_fields, .state_bytes = sizeof(struct join), .run = join_cpu},
 	{0}
 };
