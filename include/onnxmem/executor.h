@@ -32,6 +32,8 @@ typedef struct om_exec_stats {
 	uint64_t arena_bytes;       /* of all arenas; 0 with no_reuse */
 	uint64_t weight_bytes;      /* constants materialized at build time, without mapped ones */
 	uint64_t unplanned_bytes;   /* peak bytes held outside the arenas for unplanned values */
+	uint64_t object_bytes;      /* peak bytes of strings, sequences, optionals and maps in the last run,
+	                               sampled at the ends of loop iterations and at the end of the run */
 	uint64_t copied_bytes;      /* copied by control flow in the last run */
 	uint64_t steps;             /* ops executed in the last run, ops of bodies once per iteration;
 	                               views made by the plan are not counted */

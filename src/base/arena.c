@@ -28,6 +28,7 @@ struct om_arena {
 	struct om_link link;         /* in the list of its guard; first member: see om_guard_failed() */
 	struct chunk *head;
 	size_t next_cap;
+	size_t used;                 /* bytes handed out since it was made or cleared */
 	struct deferred *deferred;   /* in reverse order of registration */
 };
 
@@ -77,6 +78,7 @@ void
 om_arena_clear(om_arena *a)
 {
 	run_deferred(a);
+	a->used = 0;
 	if (!a->head || (a->head->used == 0 && !a->head->next))
 		return;
 	free_chunks(a->head->next);
@@ -135,6 +137,7 @@ om_alloc_try(om_arena *a, size_t n)
 		return NULL;
 	void *p = c->mem + c->used;
 	c->used += n;
+	a->used += n;
 	return p;
 }
 
@@ -146,6 +149,60 @@ om_alloc(om_arena *a, size_t n)
 	if (!p)
 		om_guard_fail(n);
 	return p;
+}
+
+/* ---- Regions. ---- */
+
+size_t
+om_arena_used(const om_arena *a)
+{
+	return a->used;
+}
+
+void
+om_arena_swap(om_arena *a, om_arena *b)
+{
+	const om_arena old = *a;
+
+	a->head = b->head;
+	a->next_cap = b->next_cap;
+	a->used = b->used;
+	a->deferred = b->deferred;
+	b->head = old.head;
+	b->next_cap = old.next_cap;
+	b->used = old.used;
+	b->deferred = old.deferred;
+}
+
+void
+om_arena_join(om_arena *to, om_arena *from)
+{
+	struct chunk **tail = &from->head;
+	struct deferred **last = &from->deferred;
+
+	while (*tail)
+		tail = &(*tail)->next;
+	*tail = to->head;
+	while (*last)
+		last = &(*last)->next;
+	*last = to->deferred;
+	to->head = from->head;
+	to->deferred = from->deferred;
+	to->used += from->used;
+	from->head = NULL;
+	from->deferred = NULL;
+	from->used = 0;
+}
+
+size_t
+om_arena_ranges(const om_arena *a, struct om_address_range *range)
+{
+	size_t n = 0;
+
+	for (const struct chunk *c = a->head; c; c = c->next, n++)
+		if (range)
+			range[n] = (struct om_address_range){(uintptr_t)c->mem, (uintptr_t)c->mem + c->used};
+	return n;
 }
 
 void *

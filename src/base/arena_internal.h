@@ -2,6 +2,8 @@
 #ifndef OM_ARENA_INTERNAL_H
 #define OM_ARENA_INTERNAL_H
 
+#include <stdint.h>
+
 #include "onnxmem/arena.h"
 
 /* Free the contents, keep the arena. */
@@ -13,5 +15,21 @@ void om_arena_defer(om_arena *a, void (*release)(void *arg), void *arg);
 
 /* om_alloc() for untrusted sizes: NULL when out of memory. */
 void *om_alloc_try(om_arena *a, size_t n);
+
+/* ---- Contents that move, for a collector that copies what is reachable and frees the rest. ---- */
+
+/* Addresses [from, to). */
+struct om_address_range {
+	uintptr_t from, to;
+};
+
+/* Bytes allocated since the arena was made or cleared. */
+size_t om_arena_used(const om_arena *a);
+/* Exchange the contents of two arenas; addresses of allocations stay valid. */
+void om_arena_swap(om_arena *a, om_arena *b);
+/* Move the contents of `from` to `to`. */
+void om_arena_join(om_arena *to, om_arena *from);
+/* The number of ranges that contain all allocations; they are stored in `range` unless it is NULL. */
+size_t om_arena_ranges(const om_arena *a, struct om_address_range *range);
 
 #endif

@@ -73,7 +73,10 @@ put_other_kind(om_exec *e, om_value *to, om_kind from, const om_tensor *t)
 	}
 	om_tensor *item = OM_NEW(e->keep, om_tensor);
 	om_container *made = OM_NEW(e->keep, om_container);
-	*item = *t;
+	if (from == OM_TENSOR)
+		OM_TRY(om_objects_copy(e, t, item));
+	else
+		*item = *t;
 	*made = (om_container){.n = 1, .item = item};
 	return om_value_put(e, to, &(om_tensor){.type = t->type, .data = made});
 }
@@ -312,6 +315,21 @@ turn_round(struct step *s, om_value *const *result, om_value *const *param, int6
 	return put_all(s->exec, param, result, &f->stage, f->nstage);
 }
 
+/* Release the strings and objects of the iterations so far, except those carried or collected. */
+static void
+release_round(struct step *s, om_value *const *param)
+{
+	struct flow *f = s->flow;
+	struct om_mover *m = om_objects_move_start(s->exec, f);
+
+	if (!m)
+		return;
+	for (uint32_t k = 0; k < f->nstage; k++)
+		om_objects_move_value(m, &param[k]->type, &s->exec->slot[param[k]->id]);
+	om_series_move_all(f, m);
+	om_objects_move_end(m, f);
+}
+
 /* ---- Loop. ---- */
 
 /* A scalar parameter, declared with rank 0 or 1. */
@@ -357,6 +375,7 @@ run_round(struct step *s, const om_block *b, struct rounds *r)
 	OM_TRY(decide(s, b->result[0], &r->go));
 	r->i++;
 	OM_TRY(turn_round(s, b->result + 1, b->param + 2, r->i));
+	release_round(s, b->param + 2);
 	om_control_flow_poison(e, e->body_end[b->id]);
 	return OM_OK;
 }
@@ -373,6 +392,7 @@ run_loop(struct step *s)
 
 	OM_TRY(count_rounds(s, &r));
 	turn_start(s);
+	om_objects_enter(e, s->flow);
 	om_value *const *in = n ? op->in + 2 : NULL;
 	look_at_all(e, in, &s->flow->stage, n);
 	OM_TRY(put_all(e, b->param + 2, in, &s->flow->stage, n));
@@ -383,7 +403,9 @@ run_loop(struct step *s)
 	while (r.go && (r.max < 0 || r.i < r.max))
 		OM_TRY(run_round(s, b, &r));
 	OM_TRY(turn_end(s, b->param + 2, r.i));
-	return om_series_end_all(s, b, 1 + n);
+	OM_TRY(om_series_end_all(s, b, 1 + n));
+	om_objects_leave(e, s->flow);
+	return OM_OK;
 }
 
 /* ---- Scan. ---- */
@@ -479,6 +501,7 @@ run_scan(struct step *s)
 	int64_t n = -1;
 
 	om_step_look(s);
+	om_objects_enter(e, s->flow);
 	OM_TRY(scan_start(s, nstate, &n));
 	om_control_flow_poison(e, e->first_step[s->op->id]);
 	for (int64_t i = 0; i < n; i++) {
@@ -488,10 +511,13 @@ run_scan(struct step *s)
 		OM_TRY(om_walk_run(e, b));
 		OM_TRY(om_series_add_all(s, b, nstate));
 		OM_TRY(turn_round(s, b->result, b->param, i + 1));
+		release_round(s, b->param);
 		om_control_flow_poison(e, e->body_end[b->id]);
 	}
 	OM_TRY(turn_end(s, b->param, n > 0 ? n : 0));
-	return om_series_end_all(s, b, nstate);
+	OM_TRY(om_series_end_all(s, b, nstate));
+	om_objects_leave(e, s->flow);
+	return OM_OK;
 }
 
 /* ---- Building. ---- */
@@ -603,6 +629,18 @@ find_turns(struct step *s)
 	}
 }
 
+/* Are strings and objects released between iterations?  The string outputs of a Scan of version 8
+ * are not contiguous while it runs, so there they are kept to its end. */
+static bool
+is_compacted(const om_op *op)
+{
+	bool any = op->opdef->control != OM_IF && om_objects_any(op->body[0]);
+
+	for (uint32_t k = 0; any && op->opdef->until == 8 && k < op->body[0]->nresult; k++)
+		any = op->body[0]->result[k]->type.elem != OM_STRING && op->body[0]->result[k]->type.elem != OM_UNDEFINED;
+	return any;
+}
+
 om_status
 om_control_flow_new(struct step *s)
 {
@@ -620,6 +658,7 @@ om_control_flow_new(struct step *s)
 	stage_new(e, &f->slices, f->nslices);
 	f->series = OM_NEWN(e->mem, struct series, f->nseries);
 	find_turns(s);
+	f->makes_objects = is_compacted(s->op);
 	return OM_OK;
 }
 

@@ -48,6 +48,8 @@ struct direction {
 	uint64_t inner;           /* bytes of each run */
 };
 
+struct om_mover;
+
 struct flow {
 	const om_block *branch[2];  /* of an If: else branch, then branch */
 	struct stage stage;
@@ -61,6 +63,8 @@ struct flow {
 	uint32_t nslices;
 	struct direction *scanned;   /* [nslices] */
 	struct direction *joined;    /* [nseries] */
+	bool makes_objects;          /* its bodies compute strings or objects */
+	uint64_t limit;              /* bytes of these at which they are compacted, in the current run */
 };
 
 /* Copy the tensor of `v` into stage `k`; an object is shared. */
@@ -76,6 +80,26 @@ void om_control_flow_poison(om_exec *e, uint32_t step);
 void om_series_start(struct flow *f, om_value *const *out, uint32_t n);
 om_status om_series_add_all(struct step *s, const om_block *b, uint32_t from);
 om_status om_series_end_all(struct step *s, const om_block *b, uint32_t from);
+
+/* The strings of the elements so far are in use: update their addresses. */
+void om_series_move_all(struct flow *f, struct om_mover *m);
+
+/* objects.c: strings and objects of a loop.  Call om_objects_enter() before the first iteration and
+ * om_objects_leave() after the last.  Between two iterations, if om_objects_move_start() gives a mover,
+ * call the functions om_objects_move_*() for everything made by an iteration that is still needed,
+ * then om_objects_move_end(): it frees the rest. */
+void om_objects_enter(om_exec *e, struct flow *f);
+void om_objects_leave(om_exec *e, const struct flow *f);
+struct om_mover *om_objects_move_start(om_exec *e, const struct flow *f);
+void om_objects_move_value(struct om_mover *m, const om_type *type, om_tensor *t);
+void om_objects_move_strings(struct om_mover *m, om_string *s, uint64_t n);
+/* The same for a tensor whose elements are such an object, too. */
+void om_objects_move_item(struct om_mover *m, const om_type *type, om_tensor *t);
+void om_objects_move_end(struct om_mover *m, struct flow *f);
+/* May the iterations of `body` create strings or objects that can be moved? */
+bool om_objects_any(const om_block *body);
+/* A copy of a tensor whose elements are an object of the run. */
+om_status om_objects_copy(om_exec *e, const om_tensor *from, om_tensor *to);
 
 /* SequenceMap, and Scan of version 8. */
 om_status om_each_new(struct step *s);

@@ -78,7 +78,7 @@ release(void *arg)
 	for (uint32_t k = 0; k < e->prog->first->nresult; k++)
 		om_room_free(&e->spill[k]);
 	om_arena_free(e->call);
-	om_arena_free(e->keep);
+	om_objects_free(e);
 }
 
 static om_exec *
@@ -94,7 +94,7 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	e->spill = OM_NEWN(mem, struct room, p->first->nresult);
 	om_arena_defer(mem, release, e);
 	e->call = om_arena_new();
-	e->keep = om_arena_new();
+	om_objects_new(e);
 	if (o)
 		e->options = *o;
 	e->plan = e->options.no_reuse ? NULL : plan;
@@ -351,7 +351,7 @@ exec_run_guarded(om_exec *e)
 
 	OM_TRY(check_inputs(e));
 	om_arena_clear(e->call);  /* a failed run may have left allocations */
-	om_arena_clear(e->keep);
+	om_objects_start(e);
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		OM_TRY(place_result(e, k));
 	e->stats.copied_bytes = 0;
@@ -361,6 +361,7 @@ exec_run_guarded(om_exec *e)
 	OM_TRY(om_walk_run(e, graph));
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		OM_TRY(take_result(e, k));
+	om_objects_count(e);
 	e->stats.runs++;
 	return OM_OK;
 }

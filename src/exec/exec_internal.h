@@ -68,7 +68,11 @@ struct om_exec {
 	om_exec_options options;
 	om_arena *mem;            /* allocations that live as long as the executor */
 	om_arena *call;           /* temporary memory of the running kernel */
-	om_arena *keep;           /* strings and objects of the current run */
+	om_arena *keep;           /* strings and objects of the current run, or of the innermost loop */
+	om_arena *spare;          /* empty, except while `keep` is compacted */
+	om_arena **parked;        /* strings and objects older than each loop that is active; outermost first */
+	uint32_t nparked, depth;  /* arenas in `parked`; loops that are active */
+	uint64_t parked_bytes;
 	om_op **order;            /* every op, in order of steps; NULL-terminated */
 	bool *is_needed;          /* by op id: a result depends on it */
 	/* Same steps as om_timeline(), which modifies the program and so cannot be used here. */
@@ -153,6 +157,15 @@ void om_step_look(struct step *s);
 
 om_status om_control_flow_new(struct step *s);
 void om_control_flow_free(struct step *s);
+
+/* ---- objects.c; see control_flow.h for the functions called by loops. ---- */
+
+void om_objects_new(om_exec *e);
+void om_objects_free(om_exec *e);
+/* Release the strings and objects of the previous run. */
+void om_objects_start(om_exec *e);
+/* Update the statistics. */
+void om_objects_count(om_exec *e);
 
 /* ---- poison.c ---- */
 

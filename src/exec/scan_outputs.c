@@ -173,6 +173,27 @@ series_end(struct step *s, struct series *r, const om_value *item)
 	return om_value_put(e, r->out, &t);
 }
 
+static void
+series_move(struct series *r, struct om_mover *m)
+{
+	const uint64_t stride = r->outer > 1 ? (uint64_t)r->total * r->inner : 0;
+
+	for (int64_t k = 0; k < r->n; k++) {
+		const int64_t at = r->is_backward ? r->total - 1 - k : k;
+		for (int64_t o = 0; o < r->outer; o++)
+			om_objects_move_strings(m, (om_string *)(r->data + (uint64_t)o * stride + (uint64_t)at * r->inner),
+				r->inner / sizeof(om_string));
+	}
+}
+
+void
+om_series_move_all(struct flow *f, struct om_mover *m)
+{
+	for (uint32_t k = 0; k < f->nseries; k++)
+		if (f->series[k].out && f->series[k].n > 0 && f->series[k].item.type == OM_STRING)
+			series_move(&f->series[k], m);
+}
+
 void
 om_series_start(struct flow *f, om_value *const *out, uint32_t n)
 {

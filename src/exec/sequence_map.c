@@ -19,22 +19,6 @@ wrong(const struct step *s, const char *what)
 
 /* ---- SequenceMap. ---- */
 
-static om_status
-own_copy(om_exec *e, const om_tensor *from, om_tensor *to)
-{
-	uint64_t bytes;
-
-	if (!om_tensor_bytes(from->type, &from->shape, &bytes))
-		return om_fail(e->session, OM_RUN, "what a body gives has a size that cannot be represented");
-	*to = (om_tensor){.type = from->type, .shape = from->shape, .data = om_alloc_try(e->keep, bytes ? bytes : 1)};
-	if (!to->data)
-		return om_fail(e->session, OM_MEMORY, "there is no memory for the %llu bytes of an element",
-			(unsigned long long)bytes);
-	om_elements_copy(to->data, from, bytes);
-	e->stats.copied_bytes += bytes;
-	return OM_OK;
-}
-
 static bool
 is_list(const om_op *op, uint32_t k)
 {
@@ -66,9 +50,24 @@ run_item(struct step *s, size_t at, om_tensor *const *item)
 	OM_TRY(om_walk_run(e, b));
 	for (uint32_t k = 0; k < s->op->nout; k++)
 		if (s->op->out[k])
-			OM_TRY(own_copy(e, &e->slot[b->result[k]->id], &item[k][at]));
+			OM_TRY(om_objects_copy(e, &e->slot[b->result[k]->id], &item[k][at]));
 	om_control_flow_poison(e, e->body_end[b->id]);
 	return OM_OK;
+}
+
+/* Release the strings and objects of the iterations so far, except those of the `n` items. */
+static void
+release_items(struct step *s, om_tensor *const *item, size_t n)
+{
+	const om_block *b = s->op->body[0];
+	struct om_mover *m = om_objects_move_start(s->exec, s->flow);
+
+	if (!m)
+		return;
+	for (uint32_t k = 0; k < s->op->nout; k++)
+		for (size_t i = 0; i < n && s->op->out[k]; i++)
+			om_objects_move_item(m, &b->result[k]->type, &item[k][i]);
+	om_objects_move_end(m, s->flow);
 }
 
 static om_status
@@ -86,8 +85,12 @@ run_each(struct step *s)
 		made[k] = (om_container){.n = n, .item = item[k]};
 	}
 	om_control_flow_poison(e, e->first_step[s->op->id]);
-	for (size_t k = 0; k < n; k++)
+	om_objects_enter(e, s->flow);
+	for (size_t k = 0; k < n; k++) {
 		OM_TRY(run_item(s, k, item));
+		release_items(s, item, k + 1);
+	}
+	om_objects_leave(e, s->flow);
 	for (uint32_t k = 0; k < s->op->nout; k++) {
 		const om_tensor t = {.type = om_type_elem(&s->op->body[0]->result[k]->type), .data = &made[k]};
 		if (s->op->out[k])
@@ -224,6 +227,9 @@ run_sequence(struct step *s, const struct batches *b, int64_t i)
 		OM_TRY(om_control_flow_stage(e, &s->flow->stage, body, 0, b->nstate));
 		for (uint32_t k = b->nstate; k < s->op->nout; k++)
 			OM_TRY(add_part(s, k, &e->slot[body->result[k]->id], i * b->length + t, front, 2));
+		struct om_mover *m = om_objects_move_start(e, s->flow);
+		if (m)  /* its results are numbers */
+			om_objects_move_end(m, s->flow);
 		om_control_flow_poison(e, e->body_end[body->id]);
 	}
 	for (uint32_t k = 0; k < b->nstate; k++)
@@ -264,8 +270,10 @@ run_batches(struct step *s)
 	for (uint32_t k = 0; k < s->op->nout; k++)
 		OM_TRY(clear_output(s, &b, k));
 	om_control_flow_poison(s->exec, s->exec->first_step[s->op->id]);
+	om_objects_enter(s->exec, s->flow);
 	for (int64_t i = 0; i < b.n; i++)
 		OM_TRY(run_sequence(s, &b, i));
+	om_objects_leave(s->exec, s->flow);
 	return OM_OK;
 }
 
