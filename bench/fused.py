@@ -4,7 +4,7 @@
     bench/fused.py COMMAND [--repeat 30]
 
 Each case is a graph with one layer and the gradients of its inputs, made with `onnxmem grad` with and without
---functions; both are run alternately, as is the decomposed form by ONNX Runtime on one thread, if PYTHON has it.
+--fused-gradients; both are run alternately, as is the decomposed form by ONNX Runtime on one thread, if PYTHON has it.
 In ms: medians of the best of each repetition (of all runs, for ONNX Runtime); arenas in KiB."""
 import argparse
 import json
@@ -75,7 +75,7 @@ def main():
             build(nodes, shape, weights, net)
             for k, path in form.items():
                 subprocess.run([*a.command.split(), 'grad', net, path, '--loss', 'l', '--optimizer', 'sgd',
-                                *(['--functions'] if k == 'fused' else [])], check=True, capture_output=True)
+                                *(['--fused-gradients'] if k == 'fused' else [])], check=True, capture_output=True)
             ms, arena = {'plain': [], 'fused': [], 'ort': []}, {}
             session = None
             if ort:

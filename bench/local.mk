@@ -1,6 +1,6 @@
 # Measuring: `make bench-loop`, `make bench-pack`, `make bench-scale`, `make bench-plan`;
-# `make bench/order && bench/order FILE...`.
-EXTRA_PROGRAMS += bench/order bench/loop bench/steps bench/pack bench/scale bench/small_ops
+# `make bench/schedule && bench/schedule FILE...`.
+EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/scale bench/small_ops
 check_PROGRAMS += bench/plan bench/nets
 bench_pack_SOURCES = %D%/pack.c src/cli/pack_csv.c src/cli/pack_csv.h src/cli/table.c src/cli/table.h
 bench_pack_LDADD = libonnxmem-pack.la

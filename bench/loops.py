@@ -21,7 +21,7 @@ from command import np, onnxmem, session
 from flow import cases
 
 # Bodies planned with the rest of the program, without the loop pass for carried values.
-COPYING = "inline,shapes,fold,prune,order=mem,live,views,inplace,pack"
+COPYING = "inline,shapes,fold,prune,schedule=min-memory,liveness,views,inplace,pack"
 CASES = ("count", "loop_horner", "loop_swap", "loop_toggle", "loop_collect", "inner")
 RUNS = 3
 
@@ -61,7 +61,7 @@ def apart(tmp, path, shapes):
     for part in parts.values():
         with open(os.path.join(tmp, "part.csv"), "w") as f:
             f.write("\n".join([rows[0], *part]) + "\n")
-        onnxmem("pack", "-q", os.path.join(tmp, "part.csv"), "--again", "--align", "64", "--nodes", "1000",
+        onnxmem("pack", "-q", os.path.join(tmp, "part.csv"), "--ignore-offsets", "--align", "64", "--search-nodes", "1000",
                 "--json", os.path.join(tmp, "part.json"))
         with open(os.path.join(tmp, "part.json")) as f:
             total += sum(p["height"] for p in json.load(f)["pools"])

@@ -1,6 +1,6 @@
 /* The height, time and memory of the packer, compared with other strategies, on
  * problems from tables.
- * 	bench/pack [--seconds S] [--nodes N] [--known FILE] [FILE-OR-FOLDER ...]
+ * 	bench/pack [--seconds S] [--search-nodes N] [--known FILE] [FILE-OR-FOLDER ...]
  *
  * `make bench-pack` runs it on ../shared/data/dsa.  Every run is a process of its
  * own, whose peak memory is measured, including the reading of the table.  Every
@@ -403,7 +403,7 @@ main(int argc, char **argv)
 	for (; k + 1 < argc && argv[k][0] == '-'; k += 2)
 		if (strcmp(argv[k], "--seconds") == 0)
 			o.seconds = strtod(argv[k + 1], NULL);
-		else if (strcmp(argv[k], "--nodes") == 0)
+		else if (strcmp(argv[k], "--search-nodes") == 0)
 			o.nodes = strtoull(argv[k + 1], NULL, 10);
 		else if (strcmp(argv[k], "--known") == 0)
 			read_known(&o, argv[k + 1], s, mem);

@@ -1,6 +1,6 @@
 /* The memory that each sharing strategy needs, on graphs from files.
  *
- *	bench/plan [--any-order] [--bytes] FILE...
+ *	bench/plan [--parallel-safe] [--bytes] FILE...
  *
  * NAME.txt holds the memory problem of a graph: `t ID BYTES` a tensor, `i ID` an
  * input, `o ID` an output, `op INPLACE in,in out,out` in order of execution, `-`
@@ -9,7 +9,7 @@
  *
  * One line for each graph and each set of rules: without sharing rules (file),
  * in-place (inplace; for models with views), for models views alone (views), and,
- * with --any-order, valid in any order (any).  The columns are buffers, the lower
+ * with --parallel-safe, valid in every order (parallel-safe).  The columns are buffers, the lower
  * bound, and for each planner its bytes / bound, or, with --bytes, its bytes.  At
  * the end, for each set of rules: geometric means, how often the bound was met, and
  * the total milliseconds.
@@ -55,9 +55,9 @@ name_of(unsigned planner)
 	return planner == NAIVE ? "naive" : row_of(planner) ? row_of(planner)->name : "packer";
 }
 
-enum rules { FILE_ORDER, INPLACE, VIEWS, ANY_ORDER, NRULES };
+enum rules { ORIGINAL_ORDER, INPLACE, VIEWS, PARALLEL_SAFE, NRULES };
 
-static const char *const rule_names[NRULES] = {"file", "inplace", "views", "any"};
+static const char *const rule_names[NRULES] = {"original", "inplace", "views", "parallel-safe"};
 
 struct sums {
 	double logs[MOST_PLANNERS], ms[MOST_PLANNERS];
@@ -68,7 +68,7 @@ struct bench {
 	om_session *s;
 	om_host *h;
 	struct sums sums[NRULES];
-	bool any_order, in_bytes;
+	bool parallel_safe, in_bytes;
 	unsigned failed;
 };
 
@@ -81,7 +81,7 @@ struct answer {
 static bool
 takes_part(unsigned planner, enum rules rules)
 {
-	return rules != ANY_ORDER || !row_of(planner) || row_of(planner)->any_order;
+	return rules != PARALLEL_SAFE || !row_of(planner) || row_of(planner)->parallel_safe;
 }
 
 static void
@@ -409,7 +409,7 @@ measure_buffers(struct bench *w, const char *name, enum rules rules, struct grap
 {
 	uint32_t *number = OM_NEWN(g->mem, uint32_t, g->ntensor), n;
 	struct answer a[MOST_PLANNERS] = {{0, 0}};
-	om_interference_list list, *open = rules == ANY_ORDER ? &list : NULL;
+	om_interference_list list, *open = rules == PARALLEL_SAFE ? &list : NULL;
 
 	memset(number, 0xff, g->ntensor * sizeof *number);
 	om_buffer *buf = make_buffers(g, &n, number);
@@ -441,9 +441,9 @@ measure_text(struct bench *w, const char *path, const char *name)
 		perror(path);
 		w->failed++;
 	} else {
-		measure_buffers(w, name, FILE_ORDER, &g);
-		if (w->any_order)
-			measure_buffers(w, name, ANY_ORDER, &g);
+		measure_buffers(w, name, ORIGINAL_ORDER, &g);
+		if (w->parallel_safe)
+			measure_buffers(w, name, PARALLEL_SAFE, &g);
 		reuse_inputs(&g);
 		measure_buffers(w, name, INPLACE, &g);
 	}
@@ -457,14 +457,14 @@ plan_model(struct bench *w, const char *path, enum rules rules, unsigned planner
 	om_model **model, double *ms)
 {
 	static const char *const before[] = {
-		[FILE_ORDER] = "inline,shapes,fold,prune,live", [ANY_ORDER] = "inline,shapes,fold,prune,live",
-		[INPLACE] = "inline,shapes,fold,prune,live,views,inplace",
-		[VIEWS] = "inline,shapes,fold,prune,live,views",
+		[ORIGINAL_ORDER] = "inline,shapes,fold,prune,liveness", [PARALLEL_SAFE] = "inline,shapes,fold,prune,liveness",
+		[INPLACE] = "inline,shapes,fold,prune,liveness,views,inplace",
+		[VIEWS] = "inline,shapes,fold,prune,liveness,views",
 	};
 
 	OM_TRY(om_model_load(w->s, path, model));
 	OM_TRY(om_model_import(w->s, *model, out));
-	(*out)->parallel_safe = rules == ANY_ORDER;
+	(*out)->parallel_safe = rules == PARALLEL_SAFE;
 	OM_TRY(bind_rest(w->s, *out, 1));
 	OM_TRY(om_host_run(w->h, *out, before[rules]));
 	const double start = om_now_ms();
@@ -507,7 +507,7 @@ measure_way(struct bench *w, const char *path, const char *name, enum rules rule
 static void
 measure_model(struct bench *w, const char *path, const char *name)
 {
-	if (measure_way(w, path, name, FILE_ORDER) == 0) {
+	if (measure_way(w, path, name, ORIGINAL_ORDER) == 0) {
 		measure_way(w, path, name, INPLACE);
 		measure_way(w, path, name, VIEWS);
 	}
@@ -526,8 +526,8 @@ main(int argc, char **argv)
 	for (int k = 1; k < argc; k++) {
 		const char *slash = strrchr(argv[k], '/'), *name = slash ? slash + 1 : argv[k];
 		const char *dot = strrchr(name, '.');
-		if (strcmp(argv[k], "--any-order") == 0)
-			w.any_order = true;
+		if (strcmp(argv[k], "--parallel-safe") == 0)
+			w.parallel_safe = true;
 		else if (strcmp(argv[k], "--bytes") == 0)
 			w.in_bytes = true;
 		else if (dot && strcmp(dot, ".onnx") == 0)

@@ -184,7 +184,7 @@ struct axis {
 	double low, high;        /* powers of ten */
 };
 
-static const char *const colour[KINDS] = {"#1b6ca8", "#c0392b", "#2e8b57"};
+static const char *const color[KINDS] = {"#1b6ca8", "#c0392b", "#2e8b57"};
 
 static double
 at_x(const struct axis *a, double v)
@@ -250,10 +250,10 @@ plot(FILE *to, struct point (*p)[SIZES], uint32_t n, bool time)
 	frame(to, &x, &y, time ? "microseconds per buffer; dashed: the first pass" : "bytes per buffer");
 	for (unsigned kind = 0; kind < KINDS; kind++) {
 		if (time)
-			curve(to, &x, &y, p[kind], n, FIRST, colour[kind]);
-		curve(to, &x, &y, p[kind], n, time ? ALL : MEMORY, colour[kind]);
+			curve(to, &x, &y, p[kind], n, FIRST, color[kind]);
+		curve(to, &x, &y, p[kind], n, time ? ALL : MEMORY, color[kind]);
 		fprintf(to, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", LEFT + 10, TOP + 18 + 16 * (int)kind,
-			colour[kind], kind_name[kind]);
+			color[kind], kind_name[kind]);
 	}
 	fputs("</g>\n", to);
 }

@@ -22,8 +22,8 @@
 
 enum { MOST = 1000 };
 
-#define FRONT  "inline,shapes,fold,prune,order=mem"
-#define BACK   ",live,views,tie=asked,inplace,loops,pack"
+#define FRONT  "inline,shapes,fold,prune,schedule=min-memory"
+#define BACK   ",liveness,views,alias-io=declared,inplace,loops,pack"
 
 static const float momentum = 0.9f, rate = 0.1f;
 
@@ -102,7 +102,7 @@ find_crossing(struct bench *b, om_prog *p, om_op *last, bool *crosses, uint64_t 
 {
 	om_op *op = p->first->first;
 
-	OM_TRY(om_host_run(b->h, p, "shapes,fold,live,views"));
+	OM_TRY(om_host_run(b->h, p, "shapes,fold,liveness,views"));
 	for (; op != last; op = op->next)
 		;
 	for (op = op->next; op; op = op->next)
@@ -176,8 +176,8 @@ measure(const om_prog *p, struct figures *f)
 	double all = 0, again = 0;
 
 	*f = (struct figures){p->plan->arena[0].bytes, p->plan->arena[0].lower_bound, 0, p->first->nop, 0};
-	for (uint32_t k = 0; k < p->ntie; k++)
-		f->states += om_value_bytes(p->first->param[p->tie[k].param]);
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		f->states += om_value_bytes(p->first->param[p->io_alias[k].param]);
 	for (const om_op *op = p->first->first; op; op = op->next)
 		if (!op->is_folded)
 			*(op->rematerialized_from ? &again : &all) += om_op_cost(op).flops;
@@ -215,7 +215,7 @@ run(struct bench *b, char **percent)
 	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 "\n", f.arena, f.bound,
 		kept + (forward > backward ? forward : backward), f.nop, f.states);
 	for (; *percent; percent++) {
-		snprintf(passes, sizeof passes, FRONT ",recompute=%s" BACK, *percent);
+		snprintf(passes, sizeof passes, FRONT ",rematerialize=%s" BACK, *percent);
 		OM_TRY(whole(b, passes, &f));
 		printf("%s %" PRIu64 " %.1f\n", *percent, f.arena, f.again);
 		fflush(stdout);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The memory of training steps of well-known networks: a table and curves, for docs/training.md.
 
-    bench/steps.py DATA [--table docs/training.md] [--curves docs/recompute.csv] [MODEL[:BATCH]...]
+    bench/steps.py DATA [--table docs/training.md] [--curves docs/rematerialize.csv] [MODEL[:BATCH]...]
     bench/steps.py DATA --torch PYTHON --peaks docs/torch.csv [MODEL[:BATCH]...]
-    bench/steps.py --draw docs/recompute.svg --curves docs/recompute.csv
+    bench/steps.py --draw docs/rematerialize.svg --curves docs/rematerialize.csv
 
 DATA is a folder of graphs with shapes and without weights.  Weights become parameters,
 the batch size a parameter; bench/steps does the rest.  With --torch a Python that has PyTorch runs the same steps

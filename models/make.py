@@ -172,7 +172,7 @@ def dynamic():
 
 
 def quant():
-    """Quantised: integers in the middle."""
+    """Quantized: integers in the middle."""
     n = h.make_node
     f = np.float32
     nodes = [

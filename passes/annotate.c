@@ -20,7 +20,7 @@ static const struct {
 static om_status
 run(om_run *r, om_prog *p)
 {
-	const char *how = om_option(r, "how");
+	const char *how = om_option(r, "level");
 	size_t k = 0, n = sizeof ways / sizeof ways[0];
 
 	while (k < n && strcmp(ways[k].name, how) != 0)
@@ -33,7 +33,7 @@ run(om_run *r, om_prog *p)
 }
 
 static const om_pass_option options[] = {
-	{"how", "auto", "model: one entry for all; value: also one for each value; auto: those from IR 10 on"},
+	{"level", "auto", "model: one entry for the model; value: also one for each value; auto: value from IR version 10 on"},
 	{0}
 };
 

@@ -47,41 +47,41 @@ run(om_run *r, om_prog *p)
 	l.optimizer = text_of(r, "optimizer");
 	if (wrt && strcmp(wrt, "all") != 0)
 		l.wrt = om_split(r->scratch, wrt, "+", &l.nwrt);  /* a comma ends a pass */
-	if (strcmp(om_option(r, "functions"), "yes") != 0 && strcmp(om_option(r, "functions"), "no") != 0)
+	if (strcmp(om_option(r, "fused-gradients"), "yes") != 0 && strcmp(om_option(r, "fused-gradients"), "no") != 0)
 		return om_fail(r->session, OM_USAGE, "backward: option functions wants yes or no");
-	l.functions = strcmp(om_option(r, "functions"), "yes") == 0;
+	l.functions = strcmp(om_option(r, "fused-gradients"), "yes") == 0;
 	OM_TRY(number_of(r, "clip-norm", &l.clip_norm));
 	OM_TRY(number_of(r, "clip-value", &l.clip_value));
-	OM_TRY(number_of(r, "rate", &l.rate));
+	OM_TRY(number_of(r, "lr", &l.rate));
 	OM_TRY(om_prog_add_training_step(r->session, p, &l));
 	om_count(r, "ops", p->first->nop - before);
-	om_count(r, "handed-on", p->ntie);
+	om_count(r, "states", p->nio_alias);
 	return OM_OK;
 }
 
 static const om_pass_option options[] = {
-	{"loss", "", "the value that is the loss"},
-	{"loss-fn", "", "the loss to build: cross-entropy, mse"},
-	{"output", "", "what the loss is of; the first result"},
-	{"label", "", "the name of its new input; label"},
-	{"wrt", "all", "what is learned, with + between; all: the weights that the loss changes with"},
-	{"optimizer", "", "sgd, momentum, adam, adamw; none: gradients become results"},
-	{"rate", "", "the default of the input lr; 0.001"},
-	{"clip-norm", "", "the most that all gradients are together, as one vector"},
-	{"clip-value", "", "the most that an element of a gradient is"},
-	{"functions", "no", "yes: what has a gradient in one op gets that"},
+	{"loss", "", "name of the loss"},
+	{"loss-fn", "", "loss function to add: cross-entropy, mse"},
+	{"output", "", "value that the loss function reads; the first result"},
+	{"label", "", "name of the new input with the labels; label"},
+	{"wrt", "all", "values to differentiate by, separated by +; all: the weights that the loss depends on"},
+	{"optimizer", "", "sgd, momentum, adam, adamw; without one, gradients become results"},
+	{"lr", "", "default of the input lr; 0.001"},
+	{"clip-norm", "", "largest global L2 norm of all gradients"},
+	{"clip-value", "", "largest absolute value of a gradient element"},
+	{"fused-gradients", "no", "yes: use gradient ops where an operator has one"},
 	{0}
 };
 
 static const om_pass_counter counters[] = {
 	{"ops", "ops that were added"},
-	{"handed-on", "results that the next run gets as parameters"},
+	{"states", "results that become parameters of the next run"},
 	{0}
 };
 
 OM_PASS(
 	.name = "backward",
-	.brief = "add the gradients of a loss, or make a step of training",
+	.brief = "add the gradients of a loss, or make a training step",
 	.needs = OM_HAS_INLINE | OM_HAS_SHAPES,
 	.gives = 0,
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES,

@@ -18,24 +18,24 @@ run(om_run *r, om_prog *p)
 	OM_TRY(om_option_number(r, "limit", &limit));
 	OM_TRY(om_prog_fold(r->session, p, limit, &computed, &left));
 	om_count(r, "computed", computed);
-	om_count(r, "left", left);
+	om_count(r, "deferred", left);
 	return OM_OK;
 }
 
 static const om_pass_option options[] = {
-	{"limit", "65536", "bytes: larger results are left to the executor"},
+	{"limit", "65536", "largest result in bytes; larger ones are computed by the executor"},
 	{0}
 };
 
 static const om_pass_counter counters[] = {
 	{"computed", "ops that were computed"},
-	{"left", "ops left to the executor"},
+	{"deferred", "ops left to the executor"},
 	{0}
 };
 
 OM_PASS(
 	.name = "fold",
-	.brief = "find what is computed from constants alone, compute what is small",
+	.brief = "find constant values and compute the small ones",
 	.needs = OM_HAS_SHAPES,
 	.gives = OM_HAS_CONST,
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,

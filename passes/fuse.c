@@ -11,7 +11,7 @@
  *     for this plan alone, while the model is for all.
  *
  * Two rules change the rounding, so they are asked for, or not applied: with `norm=fold` a batch
- * normalisation goes into the weights before it; with `pad=fold` zeros around the input of a
+ * normalization goes into the weights before it; with `pad=fold` zeros around the input of a
  * convolution become its pads, with which its kernel may add up in another order.
  */
 #include <config.h>
@@ -512,7 +512,7 @@ static const om_pattern
 	padded = {.kind = OM_MATCH_OP, .flags = OM_MATCH_ONCE, .slot = INNER, .type = "Pad", .since = 2, .in = {&input}},
 	conv_pad = {.kind = OM_MATCH_OP, .type = "Conv", .in = {&padded, &weights}};
 
-/* ---- Batch normalisation into weights: with other rounding. ---- */
+/* ---- Batch normalization into weights: with other rounding. ---- */
 
 /* y = (x - mean) * scale / sqrt(variance + epsilon) + shift, with constants for a channel. */
 struct norm {
@@ -757,7 +757,7 @@ run(om_run *r, om_prog *p)
 }
 
 static const om_pass_option options[] = {
-	{"norm", "keep", "fold: batch normalisations go into the weights before them, which changes the rounding"},
+	{"norm", "keep", "fold: batch normalizations go into the weights before them, which changes the rounding"},
 	{"pad", "keep", "fold: zeros around the input of a convolution become its pads, which may change the rounding"},
 	{0}
 };
@@ -770,7 +770,7 @@ static const om_pass_counter counters[] = {
 	{"views", "pairs of ops that change the shape alone that became one or none"},
 	{"casts", "pairs of casts that became one or none, and casts to the type that was there"},
 	{"pads", "pads that went into a convolution"},
-	{"norms", "batch normalisations that went into weights"},
+	{"norms", "batch normalizations that went into weights"},
 	{0}
 };
 

@@ -1,22 +1,22 @@
 # The passes that are built in: the one list of them.  Adding a pass takes its file, its name here,
 # its page NAME.md and its tests in tests/ir/NAME.
 PASSES = \
-	passes/annotate.c passes/backward.c passes/cse.c passes/fold.c passes/fuse.c passes/inline.c passes/inplace.c passes/live.c \
-	passes/loops.c passes/order.c passes/pack.c passes/prune.c passes/raise.c \
-	passes/recompute.c passes/shapes.c passes/tie.c passes/views.c
+	passes/alias-io.c passes/annotate.c passes/backward.c passes/convert-opset.c passes/cse.c passes/fold.c passes/fuse.c \
+	passes/inline.c passes/inplace.c passes/liveness.c passes/loops.c passes/pack.c passes/prune.c passes/rematerialize.c \
+	passes/schedule.c passes/shapes.c passes/views.c
 
 # Each file says OM_PASS(...) as a module of a third party does; in the library its entry
-# is called after its file.
+# is called after its file, with an underscore for a hyphen.
 noinst_LTLIBRARIES += libpasses.la
 libpasses_la_SOURCES = $(PASSES)
-libpasses_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_PASS_ENTRY=om_pass_get_`basename $< .c`
+libpasses_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_PASS_ENTRY=om_pass_get_`basename $< .c | tr - _`
 
 # The list, for the host's table.
 BUILT_SOURCES += src/host/passes.h
 CLEANFILES += src/host/passes.h
 src/host/passes.h: $(srcdir)/passes/local.mk
 	$(AM_V_GEN)$(MKDIR_P) src/host && { echo '#define OM_PASSES(_) \' && \
-	for p in $(PASSES); do echo "	_(`basename $$p .c`) \\"; done && echo; } >$@
+	for p in $(PASSES); do echo "	_(`basename $$p .c | tr - _`) \\"; done && echo; } >$@
 
 passpagesdir = $(pkgdatadir)/passes
 dist_passpages_DATA = $(PASSES:.c=.md)

@@ -58,7 +58,7 @@ pack(om_run *r, om_prog *p, om_buffers *b, const om_interference_list *c)
 
 	problem.pool = om_plan_wanted(p, r->scratch, &problem.npool);
 	OM_TRY(om_option_float(r, "seconds", &problem.seconds));
-	OM_TRY(om_option_number(r, "nodes", &problem.nodes));
+	OM_TRY(om_option_number(r, "search-nodes", &problem.nodes));
 	for (uint32_t k = 0; k < b->n; k++)
 		b->buf[k].fixed_pool = problem.npool > 1 ? OM_POOL_ANY : 0;
 	if (problem.npool > 1)
@@ -166,59 +166,59 @@ share_by(om_run *r, om_prog *p, om_buffers *b, const om_strategy *way, const om_
 /* ---- Both. ---- */
 
 static om_status
-unknown(om_run *r, const char *how)
+unknown(om_run *r, const char *strategy)
 {
 	const char *names = "packer";
 	const om_strategy *row;
 
 	for (size_t k = 0; (row = om_strategy_at(k)); k++)
 		names = om_printf(r->scratch, "%s%s%s", names, om_strategy_at(k + 1) ? ", " : " or ", row->name);
-	return om_fail(r->session, OM_USAGE, "pack: how is %s, not %s", names, how);
+	return om_fail(r->session, OM_USAGE, "pack: option strategy must be %s, not %s", names, strategy);
 }
 
 static om_status
 run(om_run *r, om_prog *p)
 {
-	const char *how = om_option(r, "how");
-	const om_strategy *way = om_strategy_find(how);
+	const char *strategy = om_option(r, "strategy");
+	const om_strategy *way = om_strategy_find(strategy);
 	om_buffers *b = om_buffers_new(p, p->assignment, r->scratch);
 	om_interference_list c = {0};
 
-	if (!way && strcmp(how, "packer") != 0)
-		return unknown(r, how);
-	if (way && p->parallel_safe && !way->any_order)
-		return om_fail(r->session, OM_USAGE, "pack: plans by %s hold for one order only", way->name);
+	if (!way && strcmp(strategy, "packer") != 0)
+		return unknown(r, strategy);
+	if (way && p->parallel_safe && !way->parallel_safe)
+		return om_fail(r->session, OM_USAGE, "pack: %s cannot make parallel-safe plans", way->name);
 	if (p->parallel_safe)
 		OM_TRY(om_buffers_interference(r->session, p, b, r->scratch, &c));
 	return way ? share_by(r, p, b, way, &c) : pack(r, p, b, &c);
 }
 
 static const om_pass_option options[] = {
-	{"how", "packer", "packer: as low as can be; or a baseline of `report --all-strategies`"},
-	{"seconds", "0", "packer: time for looking for better packings; 0: no clock, the same plan every time"},
-	{"nodes", "0", "packer: steps of each complete search; 0: as many as the packer thinks fit"},
-	{"limit", "0", "color: how many blocks there are; 0: as many as needed"},
-	{"dump", "", "nnc: a file for the allocation graph, for Graphviz"},
+	{"strategy", "packer", "packer: minimize the arena; or a baseline of `report --all-strategies`"},
+	{"seconds", "0", "packer: time limit of the search; 0: none, the plan is deterministic"},
+	{"search-nodes", "0", "packer: limit of each exact search; 0: the default"},
+	{"limit", "0", "color: number of blocks; 0: no limit"},
+	{"dump", "", "nnc-paper, nnc-code: write the allocation graph to this file, for Graphviz"},
 	{0}
 };
 
 static const om_pass_counter counters[] = {
-	{"buffers", "buffers that were placed"},
-	{"blocks", "blocks or regions that they share, of the baselines"},
+	{"buffers", "buffers that were packed"},
+	{"blocks", "blocks or regions, for the baselines"},
 	{"bytes", "size of the arenas"},
-	{"bound", "bytes below which no placement can get"},
+	{"bound", "lower bound of the arenas"},
 	{0}
 };
 
 static const om_pass_flag flags[] = {
 	{.name = "time-limit", .option = "seconds", .arg = "S", .kind = OM_FLAG_FLOAT,
-		.brief = "look for better plans that many seconds; without, effort is counted"},
+		.brief = "search for better packings for S seconds; by default the search is limited by work, not time"},
 	{0}
 };
 
 OM_PASS(
 	.name = "pack",
-	.brief = "place all buffers in the arenas",
+	.brief = "pack all buffers into the arenas",
 	.needs = OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_LIVE,
 	.gives = OM_HAS_PLAN,
 	.keeps = OM_HAS_ALL,

@@ -1,7 +1,7 @@
 /* shapes: infer type and shape of every value, forwards.
  *
  * Shape arithmetic (Shape, Gather, Concat ... on a few integers) is computed on
- * the way, because the shapes behind it depend on it.
+ * the way, because later shapes depend on it.
  */
 #include <config.h>
 
@@ -14,12 +14,12 @@ run(om_run *r, om_prog *p)
 	OM_TRY(om_block_infer(r->session, p, p->first));
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		if (p->values[k]->type.kind == OM_TENSOR && !om_shape_is_known(&p->values[k]->shape))
-			om_count(r, "open", 1);
+			om_count(r, "unknown_shapes", 1);
 	return OM_OK;
 }
 
 static const om_pass_counter counters[] = {
-	{"open", "tensors whose shape is not known"},
+	{"unknown_shapes", "tensors whose shape is not known"},
 	{0}
 };
 

@@ -37,7 +37,7 @@ with open("wide.ir", "w") as f:
     f.write('program "wide" ir 8 opset 13\n^main(%%x: float32[1000]) {\n\t%%"%s" = Neg(%%x)\n\t%%y = Add(%%"%s", %%x)\n'
             '\t%%s = ReduceSum(%%y)\n\tret %%s\n}\n' % (NAME, NAME))
 for width in (72, 80, 100):
-    for words in (("ops",), ("passes",), ("help", "plan"), ("help", "sizes"), ("fetch", "--list", "--manifest",
+    for words in (("ops",), ("passes",), ("help", "plan"), ("help", "report-terms"), ("fetch", "--list", "--manifest",
                                                                               sys.argv[1] + "/manifest.json")):
         for line in on_terminal(width, *words)[:-2]:
             assert len(line) <= width or words[0] in ("help", "passes") and " " not in line[28:] or \

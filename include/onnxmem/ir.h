@@ -272,17 +272,17 @@ struct om_prog {
 	om_fact *facts;           /* list of third-party facts; owned */
 	om_target target;         /* the consumer that a plan is made for */
 	uint64_t align;           /* bytes; buffer sizes are rounded up to a multiple of it; default 64 */
-	om_io_alias *tie;              /* aliased pairs; each result and each parameter at most once */
-	uint32_t ntie;            /* how many */
-	size_t captie;            /* capacity of `tie` */
+	om_io_alias *io_alias;    /* aliased pairs; each result and each parameter at most once */
+	uint32_t nio_alias;       /* how many */
+	size_t cap_io_alias;      /* capacity of `io_alias` */
 	struct om_names *names;   /* names of the values; used by the builder only */
 	om_arena_spec *want;            /* requested arenas, fastest first; NULL: one without a limit */
 	uint32_t nwant;           /* how many */
-	bool parallel_safe;          /* the plan must be valid for every order of the ops that respects
+	bool parallel_safe;       /* the plan must be valid for every order of the ops that respects
 				        data dependences, not only for that of the blocks */
-	const char *order;        /* how the ops were ordered: "file", "bfs", "mem"; NULL: not ordered */
-	bool order_is_file;       /* ordering did not change the order of the file */
-	bool order_is_proven;     /* "mem": proven that no order requires less memory, by the measure of
+	const char *schedule;     /* how the ops were ordered: "original", "bfs", "min-memory"; NULL: not ordered */
+	bool schedule_is_original; /* the ops are in the order of the file */
+	bool schedule_is_proven;  /* "min-memory": proven that no order requires less memory, by the measure of
 				     the pass */
 	const om_assignment *assignment; /* lifetimes and storage; valid under OM_HAS_LIVE */
 	const om_op_facts *op_facts; /* see om_prog_op_facts(); NULL: not computed yet */

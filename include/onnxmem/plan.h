@@ -158,7 +158,7 @@ OM_API om_status om_plan_limits(om_session *s, const om_prog *p, const om_plan *
 typedef struct om_strategy {
 	const char *name;        /* letters, digits and dashes; NULL ends a list */
 	const char *brief;       /* how it shares memory: one line */
-	bool any_order;          /* it supports plans that are valid for every order */
+	bool parallel_safe;      /* it supports plans that are valid for every order */
 	/* Writes the offset of every buffer; called by the pass. */
 	om_status (*share)(om_session *s, const struct om_share_problem *p, struct om_baseline_result *r);
 } om_strategy;

@@ -1,6 +1,6 @@
 /* Training: repeated execution of a step that updates its states.
  *
- * A step is a program that carries states (om_prog.tie) from run to run: parameters and
+ * A step is a program that carries states (om_prog.io_alias) from run to run: parameters and
  * optimizer state.  The trainer owns the memory of the states; programs of the same step for
  * other batch sizes share it.  A state that the plan aliases is not copied.
  */

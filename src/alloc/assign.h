@@ -18,7 +18,7 @@ om_assignment *om_assign_lifetimes(const om_prog *p, const om_schedule *s, const
 
 /* Cost of computing live sets. */
 typedef struct om_live_counts {
-	uint64_t blocks, visits; /* basic blocks; visits of them in all */
+	uint64_t blocks, worklist_visits; /* basic blocks; times that one was taken from the worklist */
 } om_live_counts;
 
 /* Fill in the live sets of an assignment under construction; they are allocated from `mem`. OM_MEMORY
@@ -30,7 +30,7 @@ om_status om_live_sets(om_session *s, const om_prog *p, om_assignment *a, om_are
 
 /* Counts of outputs that alias an input as views. */
 typedef struct om_view_counts {
-	uint64_t whole, parts;   /* views of a whole input; of part of an input */
+	uint64_t views, slices;  /* views of a whole input; of part of an input */
 	uint64_t copied;         /* copies made because the bytes would be overwritten */
 } om_view_counts;
 
@@ -44,7 +44,7 @@ typedef struct om_io_counts {
 	uint64_t results, bytes; /* number of results; their size */
 } om_io_counts;
 
-/* Compute results of the graph that are declared as state (om_prog.tie) over the parameters that they
+/* Compute results of the graph that are declared as state (om_prog.io_alias) over the parameters that they
  * replace; none if the plan must hold for every order.  `count` may be NULL. */
 om_assignment *om_assign_io_declared(const om_prog *p, const om_assignment *in, om_arena *mem,
 	om_io_counts *count);
@@ -55,7 +55,7 @@ om_assignment *om_assign_io_any(const om_prog *p, const om_assignment *in, om_ar
 
 /* Whether inputs of a concatenation are sub-buffers of its output: never, always, or unless the arena
  * would be larger. */
-typedef enum om_subbuffers { OM_SUBBUFFERS_NO, OM_SUBBUFFERS_YES, OM_SUBBUFFERS_TRY } om_subbuffers;
+typedef enum om_subbuffers { OM_SUBBUFFERS_NO, OM_SUBBUFFERS_YES, OM_SUBBUFFERS_AUTO } om_subbuffers;
 
 /* Compute outputs over inputs that die, and inputs of a concatenation in its output.  Earlier
  * decisions of `in` about both, and those of om_assign_loops(), are made anew.  The result is `*out`. */
@@ -64,14 +64,14 @@ om_status om_assign_inplace(om_session *s, const om_prog *p, const om_assignment
 
 /* Counts of loop-carried values. */
 typedef struct om_loop_counts {
-	uint64_t together;       /* carried values with one address */
-	uint64_t turning;        /* carried values that rotate */
-	uint64_t through;        /* carried values that only pass through */
+	uint64_t in_place;       /* carried values with one address */
+	uint64_t rotating;       /* carried values that rotate */
+	uint64_t invariant;      /* carried values that no iteration computes */
 	uint64_t copied;         /* chains that require a copy in every iteration */
-	uint64_t found;          /* loop outputs whose address depends on the number of iterations */
+	uint64_t dynamic;        /* loop outputs whose address depends on the number of iterations */
 	uint64_t slices;         /* scan slices that are read or written in place */
 	uint64_t branches;       /* branch results that are computed in the output */
-	uint64_t apart;          /* values that were given their own storage again */
+	uint64_t unmerged;       /* values that were given their own storage again */
 } om_loop_counts;
 
 /* Make carried values of loops rotate through a few buffers, and compute results of branches in the

@@ -5,7 +5,7 @@
  * later, the result aliases the parameter: it is computed in the caller's memory, and nothing is
  * copied between runs.  The caller loses the previous content of the parameter.
  *
- * Declared aliases (om_prog.tie) are decided before any other in-place decision, which would place
+ * Declared aliases (om_prog.io_alias) are decided before any other in-place decision, which would place
  * gradients in the memory of new weights while the old ones are still live.  Such a result may be
  * several ops away from its parameter; the intermediate values are stored in the parameter's memory,
  * too.

@@ -177,7 +177,7 @@ detach(struct loops *w, om_value *v)
 	if (!v->def || v->is_const || store_of(w, v) == OM_OWN || w->is_taken[v->id] || is_joined(w, v))
 		return false;
 	om_assignment_back(w->a, v, OM_OWN, NULL, 0);
-	w->count.apart++;
+	w->count.unmerged++;
 	return true;
 }
 
@@ -533,7 +533,7 @@ wheel(struct loops *w, struct wheel *h)
 	if (h->head == COPIED)
 		w->count.copied++;
 	else
-		*(h->period > 1 ? &w->count.turning : &w->count.together) += h->n;
+		*(h->period > 1 ? &w->count.rotating : &w->count.in_place) += h->n;
 }
 
 /* A permutation, or a chain whose first value is defined outside the body: nothing is written, and
@@ -556,7 +556,7 @@ go_through(struct loops *w, const struct wheel *h)
 				: (om_address){h->c[place_in(h->n, j - 1, i)]->init, 0};
 		own_nothing(w, h->c[j - 1], r);
 	}
-	w->count.through += h->n;
+	w->count.invariant += h->n;
 	return true;
 }
 
@@ -665,7 +665,7 @@ move_output(struct loops *w, const struct carried *c, const om_multi_view *r)
 	own->is_output = true;
 	om_assignment_back(w->a, c->out, OM_VIEW, c->init, 0);
 	w->a->multi_view[c->out->id] = own;
-	w->count.found++;
+	w->count.dynamic++;
 }
 
 /* In the last iteration the result is computed directly in the output. */

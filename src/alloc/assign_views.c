@@ -78,7 +78,7 @@ view_outputs(struct views *w, const om_op *op, bool parts)
 			continue;
 		const om_alias_edge same = {op->out[k], offset};
 		const bool done = om_alias_sets_merge_at(w->g, source, &same, 1, OM_VIEW);
-		++*(!done ? &w->count.copied : parts ? &w->count.parts : &w->count.whole);
+		++*(!done ? &w->count.copied : parts ? &w->count.slices : &w->count.views);
 	}
 }
 

@@ -66,5 +66,5 @@ om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order, co
 	const om_assignment **views, const om_assignment **full)
 {
 	*views = om_assign_views(p, om_assign_lifetimes(p, order, f, mem), mem, NULL);
-	return om_assign_inplace(s, p, om_assign_io_declared(p, *views, mem, NULL), OM_SUBBUFFERS_TRY, mem, full);
+	return om_assign_inplace(s, p, om_assign_io_declared(p, *views, mem, NULL), OM_SUBBUFFERS_AUTO, mem, full);
 }

@@ -179,15 +179,15 @@ om_update_paths_find(const om_prog *p, const om_assignment *a, om_arena *mem, ui
 {
 	struct search s = {.p = p, .a = a, .mem = mem, .uses = OM_NEWN(mem, uint32_t, p->nvalue),
 		.times = OM_NEWN(mem, uint32_t, p->nvalue), .is_result = OM_NEWN(mem, bool, p->nvalue)};
-	om_update_path *all = OM_NEWN(mem, om_update_path, p->ntie);
+	om_update_path *all = OM_NEWN(mem, om_update_path, p->nio_alias);
 
 	*n = 0;
-	if (p->ntie == 0)
+	if (p->nio_alias == 0)
 		return all;
 	count_uses(&s, p->first);
 	count_results(&s, p->first);
-	for (uint32_t k = 0; k < p->ntie; k++)
-		*n += find_way(&s, &p->tie[k], &all[*n]);
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		*n += find_way(&s, &p->io_alias[k], &all[*n]);
 	list_readers(&s, all, *n);
 	return all;
 }

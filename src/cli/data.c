@@ -18,10 +18,10 @@ static const om_opt data_opts[] = {
 		"                            .npz file with tensors by name"},
 	{"input", "NAME:FILE", "elements of an input: .pb or .npy; or a .npz file without a name;\n"
 		"                            repeatable"},
-	{"formula", NULL, "fill inputs that were not given by a fixed formula"},
-	{"random", "SEED", "fill inputs that were not given with random numbers"},
-	{"fill", "NAME:value=V", "fill an input with one number; NAME:mod=M: integers below M;\n"
-		"                            repeatable"},
+	{"random", "SEED", "fill the remaining inputs with random numbers"},
+	{"fill", "WHAT", "deterministic: fill the remaining inputs by a fixed formula;\n"
+		"                            NAME:value=V: fill an input with one number; NAME:mod=M: with\n"
+		"                            integers below M; repeatable"},
 	{0}
 };
 
@@ -254,6 +254,24 @@ fill_input(om_cli *c, const om_value *v, struct fill *f, om_tensor *t)
 	return OM_OK;
 }
 
+static bool
+is_deterministic(const char *fill)
+{
+	return strcmp(fill, "deterministic") == 0;
+}
+
+/* Is --fill deterministic given? */
+static bool
+fills_rest(om_cli *c)
+{
+	const char *text;
+
+	for (size_t at = 0; (text = om_cli_next(c, "fill", &at));)
+		if (is_deterministic(text))
+			return true;
+	return false;
+}
+
 /* Parse the value of --fill for input `k`. */
 static om_status
 read_fill(om_cli *c, uint32_t k, struct fill *f, bool *asked)
@@ -263,12 +281,14 @@ read_fill(om_cli *c, uint32_t k, struct fill *f, bool *asked)
 	for (size_t at = 0; (text = om_cli_next(c, "fill", &at));) {
 		uint32_t input;
 		char *end;
+		if (is_deterministic(text))
+			continue;
 		OM_TRY(split(c, "fill", text, &input, &rest));
 		const bool value = strncmp(rest, "value=", 6) == 0, mod = strncmp(rest, "mod=", 4) == 0;
 		const char *number = rest + (value ? 6 : 4);
 		const double x = value || mod ? strtod(number, &end) : 0;
 		if ((!value && !mod) || end == number || *end || !isfinite(x) || (mod && x < 1) || fabs(x) > 0x1p53)
-			return om_fail(c->session, OM_USAGE, "--fill wants NAME:value=V or NAME:mod=M, not %s", text);
+			return om_fail(c->session, OM_USAGE, "--fill requires deterministic, NAME:value=V or NAME:mod=M, not %s", text);
 		if (input != k)
 			continue;
 		*asked = true;
@@ -290,14 +310,14 @@ missing(om_cli *c, const om_tensor *in)
 	if (!*names)
 		return OM_OK;
 	return om_fail(c->session, OM_USAGE, "these inputs got no elements: %s; give them with --data or --input, "
-		"or have them filled by --formula or --random", names);
+		"or have them filled by --fill deterministic or --random", names);
 }
 
 om_status
 om_data_fill(om_cli *c, om_tensor *in, void **owned)
 {
 	const om_block *graph = c->prog->first;
-	const bool all = om_cli_has(c, "formula") || om_cli_has(c, "random");
+	const bool all = fills_rest(c) || om_cli_has(c, "random");
 	uint64_t seed = 0;
 
 	OM_TRY(om_cli_number(c, "random", 0, UINT64_MAX, &seed));

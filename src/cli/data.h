@@ -11,7 +11,7 @@ extern const om_opt_group om_data_options;
  * stays OM_UNDEFINED where none was given. */
 om_status om_data_read(om_cli *c, om_tensor *in);
 
-/* Fill the inputs that were not read as --formula, --random and --fill specify; shapes are those
+/* Fill the inputs that were not read as --fill deterministic, --random and --fill specify; shapes are those
  * of the program.  If inputs remain without elements and without a default, OM_USAGE lists all
  * of them.  The caller frees the buffers in `owned`, also on failure. */
 om_status om_data_fill(om_cli *c, om_tensor *in, void **owned);

@@ -14,7 +14,7 @@ run(om_cli *c)
 	if (om_cli_has(c, "live")) {
 		flags |= OM_DUMP_LIVE;
 		if (!(c->prog->has & OM_HAS_LIVE))
-			OM_TRY(om_host_run(c->host, c->prog, "live"));
+			OM_TRY(om_host_run(c->host, c->prog, "liveness"));
 	}
 	if (om_cli_has(c, "all-data"))
 		flags |= OM_DUMP_ALL_DATA;
@@ -23,7 +23,7 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"live", NULL, "show what is alive before and behind each op"},
+	{"live", NULL, "show the values that are live before and after each op"},
 	{"all-data", NULL, "write the elements of large constants too"},
 	{0}
 };

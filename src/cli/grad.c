@@ -12,7 +12,7 @@ read_numbers(om_cli *c, om_train_options *l)
 {
 	OM_TRY(om_cli_float(c, "clip-norm", &l->clip_norm));
 	OM_TRY(om_cli_float(c, "clip-value", &l->clip_value));
-	OM_TRY(om_cli_float(c, "rate", &l->rate));
+	OM_TRY(om_cli_float(c, "lr", &l->rate));
 	OM_TRY(om_cli_float(c, "momentum", &l->momentum));
 	OM_TRY(om_cli_float(c, "beta1", &l->beta1));
 	OM_TRY(om_cli_float(c, "beta2", &l->beta2));
@@ -33,7 +33,7 @@ read_options(om_cli *c, om_train_options *l)
 	l->optimizer = om_cli_option(c, "optimizer");
 	l->trains = om_cli_has(c, "train-mode");
 	l->keeps_outputs = om_cli_has(c, "keep-outputs");
-	l->functions = om_cli_has(c, "functions");
+	l->functions = om_cli_has(c, "fused-gradients");
 	if (wrt && strcmp(wrt, "all") != 0)
 		l->wrt = om_split(c->mem, wrt, ",", &l->nwrt);
 	if (!l->loss && !l->loss_fn)
@@ -80,7 +80,7 @@ renew_model(om_cli *c)
 {
 	if (!om_prog_is_old(c->prog) || !c->model)
 		return OM_OK;
-	OM_TRY(om_host_run(c->host, c->prog, "raise"));
+	OM_TRY(om_host_run(c->host, c->prog, "convert-opset"));
 	om_model_strip(c->model);
 	return om_model_update(c->session, c->model, c->prog);
 }
@@ -106,7 +106,7 @@ run(om_cli *c)
 		return om_fail(c->session, OM_USAGE, "%s is a text, not a model", in);
 	OM_TRY(write_model(c, &l, out));
 	om_info(c->session, "%s: %u ops, %u inputs, %u outputs, %u of them handed on", out, c->prog->first->nop,
-		c->prog->first->nparam, c->prog->first->nresult, c->prog->ntie);
+		c->prog->first->nparam, c->prog->first->nresult, c->prog->nio_alias);
 	return OM_OK;
 }
 
@@ -125,13 +125,14 @@ static const om_opt update_opts[] = {
 	{"clip-norm", "X", "no longer a gradient than X, all taken together"},
 	{"clip-value", "X", "no element of a gradient beyond -X and X"},
 	{"optimizer", "NAME", "make a step: sgd, momentum, adam, adamw [gradients are outputs]"},
-	{"rate", "X", "what the input lr has as a default [0.001]"},
+	{"lr", "X", "default of the input lr, the learning rate [0.001]"},
 	{"momentum", "X", "of momentum [0.9]"},
 	{"beta1", "X", "of adam, adamw [0.9]"},
 	{"beta2", "X", "of adam, adamw [0.999]"},
 	{"epsilon", "X", "of adam, adamw [1e-8]"},
 	{"weight-decay", "X", "what weights shrink by [0]"},
-	{"functions", NULL, "one op for the gradients of a convolution and the like, which calls a function in OUT [standard operators alone]"},
+	{"fused-gradients", NULL, "compute the gradients of a convolution, pooling or batch normalization by one op, whose\n"
+		"                            definition OUT contains as a function [standard operators only]"},
 	{"emit", "FORM", "train-step, or training-info: the graph as it is, the rest beside it [train-step]"},
 	{0}
 };
@@ -143,7 +144,7 @@ const om_cmd om_grad_cmd = {
 	.brief = "add gradients to a model, or make a training step of it",
 	.text = "OUT is IN with the ops that compute the gradients of a loss, all of them standard operators. Without --optimizer "
 		"gradients are outputs, NAME_grad for the weight NAME. With it OUT is a step for `onnxmem train`, or for any runtime: "
-		"weights are inputs with their old elements as defaults, and their new elements are outputs. With --functions what has a "
+		"weights are inputs with their old elements as defaults, and their new elements are outputs. With --fused-gradients what has a "
 		"gradient in one op gets that, of the domain org.onnxmem.grad: the file says in functions what these ops are, and "
 		"`onnxmem` has kernels for them.  A model below opset 16 is raised to 17 before.",
 	.min_args = 2, .max_args = 2, .group = {&group, &update_group, &om_shape_options}, .run = run,

@@ -10,10 +10,10 @@ static const om_topic topics[] = {
 		"A plan needs numbers for all dims of the inputs.\n\n"
 		"--input-shape x:1,3,224,224 gives the shape of an input, also written 1x3x224x224 or [1,3,224,224]; "
 		"where there is one input its name may be left out.\n\n"
-		"--dim N=1 says what a symbolic dim stands for wherever it occurs, --bound seq=1..512 that it is planned for "
+		"--dim N=1 says what a symbolic dim stands for wherever it occurs, --dim-range seq=1..512 that it is planned for "
 		"the largest, --default-dim 1 what all others stand for. A dim that stays open is an error that names it.\n\n"
 		"`onnxmem run` takes open dims from its data."},
-	{"sizes", "naive, bound, arena, gap: the words of a report",
+	{"report-terms", "naive, bound, arena, gap: the words of a report",
 		"naive: every value has memory of its own.\n\n"
 		"file order: most that is alive at once when the ops run as they stand in the file and nothing shares.\n\n"
 		"arena: what the plan takes, after values were put in place of others, made views, ordered and packed.\n\n"
@@ -33,14 +33,14 @@ static const om_topic topics[] = {
 		"goes to the first as far as it fits. The last may go without a size."},
 	{"training", "steps, samples, checkpoints",
 		"A step is a model that takes samples, parameters and a rate (lr), and gives a loss and new parameters. An entry of its "
-		"metadata, org.onnxmem.tie, says which output is which input in the next step; those inputs have the values to start "
+		"metadata, org.onnxmem.io_alias, says which output is which input in the next step; those inputs have the values to start "
 		"from as defaults. `onnxmem grad` makes a step from a model; any other model with that entry will do.\n\n"
-		"`onnxmem train STEP --data F.npz --rate X` runs it. The parameters lie in one place from the first step to the last: "
+		"`onnxmem train STEP --data F.npz --lr X` runs it. The parameters lie in one place from the first step to the last: "
 		"the plan computes the new ones over the old ones. F.npz holds a tensor for each input, by name, with a sample in each "
 		"place of its first dim. Where the model leaves the number of samples open, --batch sets it, and what is left at the end "
 		"of an epoch is a smaller batch, planned for itself; where the model has a number, what does not fill a batch is left "
 		"out.\n\n"
-		"--net MODEL is the model itself: --held-out G.npz rates it after each epoch, by the share of classes that are right or, "
+		"--model MODEL is the model itself: --eval-data G.npz rates it after each epoch, by the share of classes that are right or, "
 		"where the label is of the output's shape, the mean of squared differences; --save writes it with its new weights.\n\n"
 		"--checkpoint C.npz keeps all states after each epoch, and after every N steps with --every N; the file is there whole, or as it "
 		"was. With --resume a training goes on from there. The order of the samples depends on --seed and the epoch alone, so "
@@ -54,7 +54,7 @@ static const om_topic topics[] = {
 		"the machine has. Numbers of two instruction sets differ by rounding. `onnxmem --version` says which is in use.\n\n"
 		"http_proxy, https_proxy, no_proxy, CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR: as everywhere.\n\n"
 		"NO_COLOR: no progress is shown. COLUMNS: how wide a table on a terminal may be."},
-	{"status", "how a command ends",
+	{"exit-codes", "exit status of the commands",
 		"0: all is well. 1: a check failed, numbers differ, a file is damaged or cannot be read or written, shapes do not agree. "
 		"2: wrong use. 3: the budget is not met. 4: the plan does not belong to this model, or is not valid. "
 		"5: unsupported model or operator. 6: download or checksum.\n\n"

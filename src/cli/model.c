@@ -17,7 +17,7 @@ static const om_opt shape_opts[] = {
 		"                            where there is one input; repeatable"},
 	{"overwrite-input-shape", "", NULL, "input-shape"},
 	{"dim", "SYMBOL=N", "the number that a symbolic dim stands for; repeatable"},
-	{"bound", "SYMBOL=LO..HI", "the range of a symbolic dim: planned at HI; repeatable"},
+	{"dim-range", "SYMBOL=LO..HI", "the range of a symbolic dim: planned at HI; repeatable"},
 	{"default-dim", "N", "the number for dims that stay open, which is an error otherwise"},
 	{0}
 };
@@ -161,7 +161,7 @@ bind_bound(om_cli *c, om_binding *b, const char *text)
 		if (end > from && !*end && !errno && low <= high)
 			return om_binding_dim(c->session, b, symbol, high);
 	}
-	return om_fail(c->session, OM_USAGE, "--bound wants SYMBOL=LO..HI such as seq=1..512, not %s", text);
+	return om_fail(c->session, OM_USAGE, "--dim-range wants SYMBOL=LO..HI such as seq=1..512, not %s", text);
 }
 
 static om_status
@@ -172,7 +172,7 @@ bind_options(om_cli *c, om_binding *b, bool all)
 
 	for (size_t at = 0; (text = om_cli_next(c, "dim", &at));)
 		OM_TRY(bind_dim(c, b, text));
-	for (size_t at = 0; (text = om_cli_next(c, "bound", &at));)
+	for (size_t at = 0; (text = om_cli_next(c, "dim-range", &at));)
 		OM_TRY(bind_bound(c, b, text));
 	for (size_t at = 0; (text = om_cli_next(c, "input-shape", &at));)
 		OM_TRY(bind_input(c, b, text));

@@ -14,10 +14,10 @@ static const om_opt hub_opts[] = {
 	{"manifest", "FILE|URL", "what models there are, instead of the list that comes with onnxmem"},
 	{"cache", "FOLDER", "where models are kept [$ONNX_HOME/hub, else ~/.cache/onnx/hub]"},
 	{"offline", NULL, "use what is in the cache; fetch nothing"},
-	{"timeout", "S", "seconds to connect in, and that a transfer may stand still [30]"},
-	{"tries", "N", "times that a mirror is asked while it brings nothing new [5]"},
-	{"retry-delay", "S", "seconds before the second try; each wait is twice the one before [1]"},
-	{"unpack-limit", "SIZE", "bytes that an archive may become [64 times its own]"},
+	{"timeout", "S", "seconds to wait for a connection, or for data [30]"},
+	{"retries", "N", "attempts without progress before giving up on a mirror [5]"},
+	{"retry-delay", "S", "seconds before the second attempt; the delay doubles with each one [1]"},
+	{"unpack-limit", "SIZE", "maximum unpacked size of an archive [64 times its size]"},
 	{0}
 };
 
@@ -101,7 +101,7 @@ read_numbers(om_cli *c, om_hub *h)
 
 	OM_TRY(om_cli_float(c, "timeout", &h->timeout));
 	OM_TRY(om_cli_float(c, "retry-delay", &h->delay));
-	OM_TRY(om_cli_number(c, "tries", 1, 1000, &h->attempts));
+	OM_TRY(om_cli_number(c, "retries", 1, 1000, &h->attempts));
 	return limit ? om_cli_size(c, "option --unpack-limit", limit, &h->unpack_limit) : OM_OK;
 }
 

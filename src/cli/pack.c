@@ -77,7 +77,7 @@ read_pools(om_cli *c, om_packfile_how *how)
 static om_status
 read_problem(om_cli *c, struct packing *p)
 {
-	om_packfile_how how = {.align = 1, .forgets_offsets = om_cli_has(c, "again")};
+	om_packfile_how how = {.align = 1, .forgets_offsets = om_cli_has(c, "ignore-offsets")};
 	const char *pairs = om_cli_option(c, "pairs");
 	om_problem *o = &p->file.problem;
 	om_table table, list;
@@ -87,7 +87,7 @@ read_problem(om_cli *c, struct packing *p)
 	OM_TRY(om_cli_number(c, "align", 1, 1 << 20, &how.align));
 	if (how.align & (how.align - 1))
 		return om_fail(c->session, OM_USAGE, "option --align wants a power of two, not %" PRIu64, how.align);
-	OM_TRY(om_cli_number(c, "nodes", 1, UINT64_MAX, &nodes));
+	OM_TRY(om_cli_number(c, "search-nodes", 1, UINT64_MAX, &nodes));
 	OM_TRY(om_cli_float(c, "time-limit", &seconds));
 	OM_TRY(read_pools(c, &how));
 	OM_TRY(read_table(c, c->arg[0], &table));
@@ -265,10 +265,10 @@ static const om_opt opts[] = {
 		"                            repeatable"},
 	{"align", "N", "every offset is a multiple of N bytes [1]"},
 	{"pairs", "FILE", "a table of ids, two a line: only these may not overlap"},
-	{"again", NULL, "column offset holds an old solution: forget it"},
+	{"ignore-offsets", NULL, "ignore the column offset, such as an old solution"},
 	{"time-limit", "S", "look for something better for so many seconds [2]"},
-	{"nodes", "N", "look at so many nodes in each search, and at no clock: the\n"
-		"                            result is the same everywhere"},
+	{"search-nodes", "N", "limit each search to N nodes instead of a time: the result is\n"
+		"                            the same on every machine"},
 	{0}
 };
 

@@ -8,7 +8,7 @@
 
 static const struct { unsigned bit; const char *name; } facts[] = {
 	{OM_HAS_INLINE, "inline"}, {OM_HAS_SHAPES, "shapes"}, {OM_HAS_CONST, "const"},
-	{OM_HAS_LIVE, "live"}, {OM_HAS_VIEWS, "views"}, {OM_HAS_STORE, "store"},
+	{OM_HAS_LIVE, "liveness"}, {OM_HAS_VIEWS, "views"}, {OM_HAS_STORE, "store"},
 	{OM_HAS_PLAN, "plan"},
 };
 
@@ -31,10 +31,10 @@ list(om_cli *c)
 	const om_pass *const *all = om_host_passes(c->host, true);
 	const unsigned width = om_cli_width(stdout);
 
-	printf("%-10s %-22s %-12s %-28s %s\n", "pass", "needs", "gives", "keeps", "what it does");
+	printf("%-13s %-33s %-8s %s\n", "pass", "needs", "gives", "description");
 	for (; *all; all++)
-		om_cli_line(c, width, "%-10s %-22s %-12s %-28s %s", (*all)->name, facts_text(c->mem, (*all)->needs),
-			facts_text(c->mem, (*all)->gives), facts_text(c->mem, (*all)->keeps), (*all)->brief);
+		om_cli_line(c, width, "%-13s %-33s %-8s %s", (*all)->name, facts_text(c->mem, (*all)->needs),
+			facts_text(c->mem, (*all)->gives), (*all)->brief);
 	printf("\ndefault: %s\n", om_default_pipeline());
 }
 

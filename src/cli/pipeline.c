@@ -12,7 +12,7 @@ static const om_opt pass_opts[] = {
 	{"plugin", "FILE", "load a pass from a shared object; repeatable"},
 	{"target", "NAME", "plan for `generic`, any consumer, or `cpu`, our executor with its scratch"},
 	{"align", "N", "bytes that offsets and sizes are multiples of [64]"},
-	{"order-free", NULL, "make a plan that holds in every order that respects the data"},
+	{"parallel-safe", NULL, "make a plan that is valid for every order that respects the data"},
 	{"budget", "SIZE", "fail with status 3 where all arenas together are larger"},
 	{"arena", "NAME=SIZE[,...]", "an arena, the fastest first; also align=N, device=cpu; the last may\n"
 		"                            go without a size; repeatable"},
@@ -56,11 +56,11 @@ saved(om_cli *c, const om_prog *p)
 	c->needed_is_known = true;
 	om_bytes_text(c->needed, now);
 	if (!known)
-		return om_printf(c->mem, "; needs %s at once", now);
+		return om_printf(c->mem, "; peak live %s", now);
 	if (before == c->needed)
 		return "";
 	om_bytes_text(before > c->needed ? before - c->needed : c->needed - before, less);
-	return om_printf(c->mem, "; needs %s at once, %s %s, was %s", now, less, before > c->needed ? "less" : "more",
+	return om_printf(c->mem, "; peak live %s, %s %s than %s", now, less, before > c->needed ? "less" : "more",
 		om_bytes_text(before, (char[32]){0}));
 }
 

@@ -113,14 +113,14 @@ want_arenas(om_cli *c)
 om_status
 om_cli_plan_request(om_cli *c)
 {
-	c->prog->parallel_safe = om_cli_has(c, "order-free");
+	c->prog->parallel_safe = om_cli_has(c, "parallel-safe");
 	return want_arenas(c);
 }
 
 bool
 om_cli_plan_options(const om_cli *c)
 {
-	static const char *const names[] = {"passes", "align", "budget", "arena", "order-free"};
+	static const char *const names[] = {"passes", "align", "budget", "arena", "parallel-safe"};
 
 	for (size_t k = 0; k < c->nset; k++)
 		if (c->set[k].opt->flag)

@@ -66,7 +66,7 @@ read_options(struct regress *r)
 
 	OM_TRY(om_suite_read(r->c, r->c->arg[0], s));
 	OM_TRY(om_cli_float(r->c, "time-factor", &s->time_factor));
-	OM_TRY(om_cli_float(r->c, "limit", &s->limit));
+	OM_TRY(om_cli_float(r->c, "timeout", &s->limit));
 	OM_TRY(om_cli_number(r->c, "repeat", 1, 1000000, &s->repeat));
 	if (baseline) {
 		s->baseline = baseline;
@@ -216,7 +216,7 @@ static const om_opt opts[] = {
 	{"baseline", "FILE", "figures to compare with [beside the suite, NAME.baseline.json]"},
 	{"update", NULL, "write the baseline anew, with what passes now"},
 	{"jobs", "N", "models at a time [as many as there are processors]"},
-	{"limit", "S", "seconds that one model may take; 0: no limit [600]"},
+	{"timeout", "S", "time limit for each model in seconds; 0: none [600]"},
 	{"repeat", "N", "runs that the time is the best of [3]"},
 	{"time-factor", "X", "fail where a run takes more than X times what it took; 0: never [0]"},
 	{"skip-missing", NULL, "models that cannot be fetched are left out"},

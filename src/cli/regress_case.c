@@ -241,7 +241,7 @@ try_loaded(struct trial *t, om_cli *c, struct run *r, const char *data, bool fir
 	if (data)
 		set(c, &om_data_options, "data", data);
 	if (by_formula)
-		set(c, &om_data_options, "formula", "");
+		set(c, &om_data_options, "fill", "deterministic");
 	OM_TRY(om_data_read(c, r->in));
 	OM_TRY(plan(t, c, r->in, first));
 	if (t->t->plan_only)

@@ -76,7 +76,7 @@ run(om_cli *c)
 	if (taken)
 		return OM_OK;
 	OM_TRY(om_cli_write(c, "-", write_text, r));
-	return om_cli_has(c, "draw") ? om_cli_write(c, "-", write_draw, r) : OM_OK;
+	return om_cli_has(c, "ascii") ? om_cli_write(c, "-", write_draw, r) : OM_OK;
 }
 
 static const om_opt opts[] = {
@@ -84,7 +84,7 @@ static const om_opt opts[] = {
 	{"csv", "FILE", "write the buffers as a packing problem with its solution"},
 	{"svg", "FILE", "write a picture: x is the step, y the address"},
 	{"html", "FILE", "write a page for a browser: the picture with search, zoom and all numbers"},
-	{"draw", NULL, "draw the arena in letters, too"},
+	{"ascii", NULL, "draw the arena in characters as well"},
 	{"all-strategies", NULL, "show what other ways of sharing would take, in other orders"},
 	{0}
 };

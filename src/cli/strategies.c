@@ -13,7 +13,7 @@
 /* The packer, followed by the table of strategies. */
 struct strategy {
 	const char *name;
-	bool any;                /* supports plans that are valid in any order */
+	bool parallel_safe;      /* supports plans that are valid in any order */
 	bool is_packer;
 };
 
@@ -22,7 +22,7 @@ strategy_at(size_t k, struct strategy *s)
 {
 	const om_strategy *row = om_strategy_at(k);
 
-	*s = row ? (struct strategy){row->name, row->any_order, false} : (struct strategy){"packer", true, true};
+	*s = row ? (struct strategy){row->name, row->parallel_safe, false} : (struct strategy){"packer", true, true};
 	return row || k == 0 || om_strategy_at(k - 1);
 }
 
@@ -36,7 +36,7 @@ count(void)
 	return n + 1;
 }
 
-/* "nnc-text" in JSON: "nnc_text_bytes". */
+/* "nnc-paper" in JSON: "nnc_paper_bytes". */
 static const char *
 key_of(om_cli *c, const char *name)
 {
@@ -49,19 +49,19 @@ key_of(om_cli *c, const char *name)
 }
 
 #define BEFORE  "inline,shapes,fold,prune,"
-#define BEHIND  "live,views,tie=asked,inplace,loops"
+#define AFTER   "liveness,views,alias-io=declared,inplace,loops"
 
-static const struct order {
+static const struct schedule {
 	const char *name, *passes;
-	bool any;
-} orders[] = {
-	{"file", BEFORE BEHIND, false},
-	{"bfs", BEFORE "order=bfs," BEHIND, false},
-	{"mem", BEFORE "order=mem," BEHIND, false},
-	{"any", BEFORE BEHIND, true},
+	bool parallel_safe;
+} schedules[] = {
+	{"original", BEFORE AFTER, false},
+	{"bfs", BEFORE "schedule=bfs," AFTER, false},
+	{"min-memory", BEFORE "schedule=min-memory," AFTER, false},
+	{"parallel-safe", BEFORE AFTER, true},
 };
 
-enum { NORDER = sizeof orders / sizeof orders[0] };
+enum { NSCHEDULE = sizeof schedules / sizeof schedules[0] };
 
 static om_status
 plan_by(om_cli *c, const struct strategy *s, double *ms)
@@ -88,27 +88,27 @@ share_bound(om_report_strategy *row, uint32_t n)
 }
 
 static om_status
-try_order(om_cli *c, const struct order *o, om_report *r)
+try_schedule(om_cli *c, const struct schedule *o, om_report *r)
 {
 	om_report_strategy *row = &r->strategy[r->nstrategy];
 	const double before = c->pass_ms;
 	struct strategy s;
 	uint32_t n = 0;
 
-	c->prog->parallel_safe = o->any;
+	c->prog->parallel_safe = o->parallel_safe;
 	c->prog->nwant = 0;
 	OM_TRY(om_host_run(c->host, c->prog, o->passes));
-	const double order_ms = c->pass_ms - before;
-	row[n++] = (om_report_strategy){.order = o->name, .name = "naive", .order_ms = order_ms};
+	const double schedule_ms = c->pass_ms - before;
+	row[n++] = (om_report_strategy){.schedule = o->name, .name = "naive", .schedule_ms = schedule_ms};
 	for (size_t k = 0; strategy_at(k, &s); k++) {
 		const om_plan_arena *a;
-		if (o->any && !s.any)
+		if (o->parallel_safe && !s.parallel_safe)
 			continue;
 		OM_TRY(plan_by(c, &s, &row[n].ms));
 		a = c->prog->plan->arena;
-		row[n].order = o->name;
+		row[n].schedule = o->name;
 		row[n].name = s.name;
-		row[n].order_ms = order_ms;
+		row[n].schedule_ms = schedule_ms;
 		row[n].bytes = a->bytes;
 		row[n++].bound = a->lower_bound;
 		row->bytes = a->naive;
@@ -131,7 +131,7 @@ try_here(om_cli *c, om_report *r)
 	c->prog->nwant = 0;
 	r->other = OM_NEWN(c->mem, om_report_other, count());
 	for (size_t k = 0; st == OM_OK && strategy_at(k, &s); k++) {
-		if (s.is_packer || (c->prog->parallel_safe && !s.any))
+		if (s.is_packer || (c->prog->parallel_safe && !s.parallel_safe))
 			continue;
 		st = plan_by(c, &s, &ms);
 		if (st == OM_OK)
@@ -148,8 +148,8 @@ om_cli_strategies(om_cli *c, om_report *r)
 	om_prog *const prog = c->prog;
 	om_status st = try_here(c, r);
 
-	r->strategy = OM_NEWN(c->mem, om_report_strategy, NORDER * (count() + 1));
-	for (size_t k = 0; k < NORDER && st == OM_OK; k++) {
+	r->strategy = OM_NEWN(c->mem, om_report_strategy, NSCHEDULE * (count() + 1));
+	for (size_t k = 0; k < NSCHEDULE && st == OM_OK; k++) {
 		c->prog = NULL;
 		st = om_cli_copy(c);
 		if (st == OM_OK)
@@ -157,7 +157,7 @@ om_cli_strategies(om_cli *c, om_report *r)
 		if (st == OM_OK)
 			st = om_cli_settings(c);
 		if (st == OM_OK)
-			st = try_order(c, &orders[k], r);
+			st = try_schedule(c, &schedules[k], r);
 		om_prog_free(c->prog);
 	}
 	c->prog = prog;

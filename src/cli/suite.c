@@ -297,7 +297,7 @@ read_suite(struct reader *r, json_t *j)
 	OM_TRY(read_text(r, j, "baseline", &baseline));
 	OM_TRY(read_words(r, json_object_get(j, "options"), "options", &r->option, &r->noption, &r->capoption));
 	OM_TRY(read_real(r, j, "time_factor", &s->time_factor));
-	OM_TRY(read_real(r, j, "limit", &s->limit));
+	OM_TRY(read_real(r, j, "timeout", &s->limit));
 	OM_TRY(read_real(r, j, "repeat", &repeat));
 	s->name = name ? name : s->name;
 	s->repeat = repeat < 1 ? 1 : (uint64_t)repeat;

@@ -172,15 +172,15 @@ read_numbers(struct training *t)
 	OM_TRY(om_cli_number(c, "epochs", 1, UINT32_MAX, &t->epochs));
 	OM_TRY(om_cli_number(c, "seed", 0, UINT64_MAX, &t->at.seed));
 	OM_TRY(om_cli_number(c, "every", 1, UINT32_MAX, &t->every));
-	OM_TRY(om_cli_float(c, "rate", &rate));
-	OM_TRY(om_cli_float(c, "decay", &t->decay));
+	OM_TRY(om_cli_float(c, "lr", &rate));
+	OM_TRY(om_cli_float(c, "lr-decay", &t->decay));
 	t->rate = (float)rate;
 	if (t->decay <= 0)
-		return om_fail(c->session, OM_USAGE, "option --decay wants a number above 0");
+		return om_fail(c->session, OM_USAGE, "option --lr-decay wants a number above 0");
 	if ((om_cli_has(c, "resume") || t->every) && !om_cli_has(c, "checkpoint"))
 		return om_fail(c->session, OM_USAGE, "--resume and --every want a --checkpoint");
-	if ((om_cli_has(c, "held-out") || om_cli_has(c, "save")) && !om_cli_has(c, "net"))
-		return om_fail(c->session, OM_USAGE, "--held-out and --save want --net, the model whose weights the step trains");
+	if ((om_cli_has(c, "eval-data") || om_cli_has(c, "save")) && !om_cli_has(c, "model"))
+		return om_fail(c->session, OM_USAGE, "--eval-data and --save want --model, the model whose weights the step trains");
 	if (!om_cli_has(c, "data"))
 		return om_fail(c->session, OM_USAGE, "samples are missing: give them with --data F.npz");
 	return OM_OK;
@@ -197,7 +197,7 @@ check_rate(struct training *t)
 	if (k == UINT32_MAX)
 		return OM_OK;
 	if (isnan(t->rate) && !graph->param[k]->data)
-		return om_fail(t->c->session, OM_USAGE, "the step wants a rate: give it with --rate");
+		return om_fail(t->c->session, OM_USAGE, "the step wants a rate: give it with --lr");
 	if (isnan(t->rate) && graph->param[k]->data->data)
 		t->rate = (float)om_data_number(graph->param[k]->data, 0);
 	return OM_OK;
@@ -271,7 +271,7 @@ static om_status
 open_net(struct training *t)
 {
 	om_cli *c = t->c;
-	const char *net = om_cli_option(c, "net"), *held = om_cli_option(c, "held-out");
+	const char *net = om_cli_option(c, "model"), *held = om_cli_option(c, "eval-data");
 
 	if (net)
 		OM_TRY(om_net_load(c, net, t->trainer, &t->net));
@@ -363,7 +363,7 @@ run_batch(struct training *t)
 	const om_tensor *loss = om_exec_result(m->exec, t->step.loss);
 	const double x = om_data_number(loss, 0);
 	if (!isfinite(x))
-		return om_fail(t->c->session, OM_RUN, "the loss is %s in batch %llu of epoch %llu: a lower --rate may help",
+		return om_fail(t->c->session, OM_RUN, "the loss is %s in batch %llu of epoch %llu: a lower --lr may help",
 			isnan(x) ? "not a number" : "infinite", (unsigned long long)t->at.batch + 1,
 			(unsigned long long)t->at.epoch + 1);
 	t->at.loss += x * (double)m->size;
@@ -379,7 +379,7 @@ tell_epoch(struct training *t, double samples)
 	om_score s;
 
 	om_cli_progress_end(c);
-	const bool rated = om_cli_has(c, "held-out");
+	const bool rated = om_cli_has(c, "eval-data");
 	if (rated)
 		OM_TRY(om_net_score(c, &t->net, t->trainer, t->at.size, &s));
 	printf("epoch %llu/%llu  loss %.6f", (unsigned long long)t->at.epoch + 1, (unsigned long long)t->epochs,
@@ -481,15 +481,15 @@ static const om_opt opts[] = {
 		"                            first dim"},
 	{"epochs", "N", "how often all samples are gone through [1]"},
 	{"batch", "N", "samples in a step, where the model leaves that open [32]"},
-	{"rate", "X", "the input lr of the step"},
-	{"decay", "X", "what the rate is multiplied by after each epoch [1]"},
+	{"lr", "X", "learning rate: the input lr of the step"},
+	{"lr-decay", "X", "factor applied to the learning rate after each epoch [1]"},
 	{"seed", "N", "puts the samples in an order, anew in each epoch [0]"},
 	{"no-shuffle", NULL, "take the samples as they stand"},
 	{"drop-last", NULL, "leave out what does not fill a batch"},
-	{"net", "MODEL", "the model whose weights the step trains, by name"},
-	{"held-out", "FILE.npz", "samples that the net is rated by after each epoch"},
-	{"label", "NAME", "the samples' tensor that the net's first output is compared with"},
-	{"save", "MODEL", "write the net with its new weights"},
+	{"model", "MODEL", "the model whose weights the step trains, by name"},
+	{"eval-data", "FILE.npz", "samples to evaluate the model on after each epoch"},
+	{"label", "NAME", "tensor of the samples to compare the first output of the model with"},
+	{"save", "MODEL", "write the model with its new weights"},
 	{0}
 };
 

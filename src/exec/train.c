@@ -33,8 +33,8 @@ struct om_trainer {
 static bool
 hands_on(const om_prog *p, uint32_t result)
 {
-	for (uint32_t k = 0; k < p->ntie; k++)
-		if (p->tie[k].result == result)
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		if (p->io_alias[k].result == result)
 			return true;
 	return false;
 }
@@ -68,9 +68,9 @@ step_find_guarded(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
 	const om_block *graph = p->first;
 
 	*out = (om_step){.loss = find_loss(p), .rate = UINT32_MAX, .sample = OM_NEWN(mem, uint32_t, graph->nparam)};
-	if (p->ntie == 0)
+	if (p->nio_alias == 0)
 		return om_fail(s, OM_USAGE, "the model is no training step: it does not say which of its outputs the next "
-			"step gets as inputs (entry org.onnxmem.tie of its metadata)");
+			"step gets as inputs (entry org.onnxmem.io_alias of its metadata)");
 	if (out->loss == UINT32_MAX)
 		return om_fail(s, OM_USAGE, "the model is no training step: none of its outputs is a loss, a number with "
 			"a fraction that no input is for");
@@ -148,9 +148,9 @@ trainer_new_guarded(om_session *s, const om_prog *p, om_trainer **out)
 	t->mem = mem;
 	t->session = s;
 	om_arena_defer(mem, release, t);
-	t->state = OM_NEWN(mem, struct state, (size_t)p->ntie + 1);
-	for (uint32_t k = 0; k < p->ntie && st == OM_OK; k++)
-		st = new_state(t, p, &p->tie[k]);
+	t->state = OM_NEWN(mem, struct state, (size_t)p->nio_alias + 1);
+	for (uint32_t k = 0; k < p->nio_alias && st == OM_OK; k++)
+		st = new_state(t, p, &p->io_alias[k]);
 	*out = st == OM_OK ? t : NULL;
 	if (st != OM_OK)
 		om_trainer_free(t);

@@ -27,7 +27,7 @@ static om_pass_entry *const built_in[] = {
 const char *
 om_default_pipeline(void)
 {
-	return "inline,shapes,fold,prune,order=mem,live,views,tie=asked,inplace,loops,pack";
+	return "inline,shapes,fold,prune,schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
 }
 
 static void

@@ -256,8 +256,8 @@ copy_settings(const om_prog *from)
 	p->assignment = NULL;
 	p->op_facts = NULL;
 	p->plan = NULL;
-	p->captie = from->ntie;
-	p->tie = from->ntie ? om_memdup(mem, from->tie, from->ntie * sizeof *p->tie) : NULL;
+	p->cap_io_alias = from->nio_alias;
+	p->io_alias = from->nio_alias ? om_memdup(mem, from->io_alias, from->nio_alias * sizeof *p->io_alias) : NULL;
 	return p;
 }
 

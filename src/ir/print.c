@@ -323,15 +323,20 @@ place(const struct printer *w, const om_value *v)
 		fprintf(w->to, "; at %u:%" PRIu64 "+%" PRIu64, at->arena, at->offset, at->bytes);
 }
 
+/* The addresses of a value in a loop: in the first iterations, in rotation, or after the loop. */
 static void
-spots(const struct printer *w, const char *what, const om_address *s, uint32_t n)
+addresses(const struct printer *w, const char *what, const om_address *s, uint32_t n, int64_t stride)
 {
+	fprintf(w->to, "; %s(", what);
 	for (uint32_t k = 0; k < n; k++) {
-		fprintf(w->to, "%s", k ? ", " : what);
+		fputs(k ? ", " : "", w->to);
 		value(w->to, s[k].in);
 		if (s[k].offset)
-			fprintf(w->to, " + %" PRIu64, s[k].offset);
+			fprintf(w->to, "+%" PRIu64, s[k].offset);
 	}
+	if (stride)
+		fprintf(w->to, "; stride %" PRId64, stride);
+	fputc(')', w->to);
 }
 
 /* The assignment, if it covers `v`; else NULL. */
@@ -345,8 +350,8 @@ assignment(const struct printer *w, const om_value *v)
 static void
 storage(const struct printer *w, const om_value *v)
 {
-	static const char *const how[] = {[OM_VIEW] = "view of", [OM_INPLACE] = "in", [OM_IO_ALIAS] = "tied to",
-		[OM_SUBBUFFER] = "part of"};
+	static const char *const how[] = {[OM_VIEW] = "view", [OM_INPLACE] = "inplace", [OM_IO_ALIAS] = "io_alias",
+		[OM_SUBBUFFER] = "subbuffer"};
 	const om_assignment *a = assignment(w, v);
 
 	if (!a)
@@ -354,16 +359,16 @@ storage(const struct printer *w, const om_value *v)
 	const om_backing *b = &a->backing[v->id];
 	const om_multi_view *r = a->multi_view[v->id];
 	if (b->source) {
-		fprintf(w->to, "; %s ", how[b->store]);
+		fprintf(w->to, "; %s(", how[b->store]);
 		value(w->to, b->source);
 		if (b->offset)
-			fprintf(w->to, " + %" PRIu64, b->offset);
+			fprintf(w->to, "+%" PRIu64, b->offset);
+		fputc(')', w->to);
 	}
 	if (r) {
-		spots(w, "; first ", r->first, r->nprologue);
-		spots(w, r->is_output ? "; ends in " : "; turns in ", r->at, r->period);
-		if (r->stride)
-			fprintf(w->to, ", a round %+" PRId64, r->stride);
+		if (r->nprologue)
+			addresses(w, "first", r->first, r->nprologue, 0);
+		addresses(w, r->is_output ? "last" : "rotate", r->at, r->period, r->stride);
 	}
 }
 
@@ -516,12 +521,12 @@ param_facts(const struct printer *w, const om_block *b)
 
 /* The parameter that result `k` becomes in the next run. */
 static void
-tie(const struct printer *w, const om_block *b, uint32_t k)
+io_alias(const struct printer *w, const om_block *b, uint32_t k)
 {
-	for (uint32_t t = 0; b == w->p->first && t < w->p->ntie; t++)
-		if (w->p->tie[t].result == k) {
+	for (uint32_t t = 0; b == w->p->first && t < w->p->nio_alias; t++)
+		if (w->p->io_alias[t].result == k) {
 			fputs(" to ", w->to);
-			value(w->to, b->param[w->p->tie[t].param]);
+			value(w->to, b->param[w->p->io_alias[t].param]);
 		}
 }
 
@@ -542,7 +547,7 @@ block(struct printer *w, const om_block *b)
 	for (uint32_t k = 0; k < b->nresult; k++) {
 		fputs(k ? ", " : " ", w->to);
 		value(w->to, b->result[k]);
-		tie(w, b, k);
+		io_alias(w, b, k);
 	}
 	fputc('\n', w->to);
 	w->depth--;

@@ -142,8 +142,8 @@ om_attr_graph(const om_op *op, const char *name)
 bool
 om_prog_is_state(const om_prog *p, uint32_t param)
 {
-	for (uint32_t k = 0; k < p->ntie; k++)
-		if (p->tie[k].param == param)
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		if (p->io_alias[k].param == param)
 			return true;
 	return false;
 }

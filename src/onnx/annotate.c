@@ -24,7 +24,7 @@ struct strip {
 static bool
 is_fact(const char *key)
 {
-	return strcmp(key, OM_KEY_TIE) == 0 || strcmp(key, OM_KEY_PHASE) == 0 || strcmp(key, OM_KEY_AGAIN) == 0;
+	return strcmp(key, OM_KEY_IO_ALIAS) == 0 || strcmp(key, OM_KEY_PHASE) == 0 || strcmp(key, OM_KEY_REMATERIALIZED) == 0;
 }
 
 static bool

@@ -11,9 +11,9 @@
 #define OM_KEY_GRAPH     OM_KEY "plan.graph"
 #define OM_KEY_SHAPES    OM_KEY "plan.shapes"
 #define OM_KEY_SUMMARY   OM_KEY "plan.summary"
-#define OM_KEY_TIE       OM_KEY "tie"     /* properties of the model, not of a plan: strip keeps these three */
+#define OM_KEY_IO_ALIAS  OM_KEY "io_alias" /* properties of the model, not of a plan: strip keeps these three */
 #define OM_KEY_PHASE     OM_KEY "phase"
-#define OM_KEY_AGAIN     OM_KEY "rematerialized_from"
+#define OM_KEY_REMATERIALIZED     OM_KEY "rematerialized_from"
 #define OM_KEY_MEM       OM_KEY "mem"
 #define OM_KEY_ALIAS     OM_KEY "alias"
 #define OM_KEY_SCOPE     OM_KEY "scope"

@@ -64,7 +64,7 @@ om_metadata_read_op(om_arena *mem, om_op *op, const Onnx__NodeProto *node)
 {
 	const struct props p = {(size_t *)&node->n_metadata_props,
 		(Onnx__StringStringEntryProto ***)&node->metadata_props};
-	const char *phase = om_prop_find(p, OM_KEY_PHASE), *again = om_prop_find(p, OM_KEY_AGAIN);
+	const char *phase = om_prop_find(p, OM_KEY_PHASE), *again = om_prop_find(p, OM_KEY_REMATERIALIZED);
 
 	op->phase = phase ? om_phase_find(phase) : OM_NO_PHASE;
 	op->rematerialized_from = again ? om_strdup(mem, again) : NULL;
@@ -85,7 +85,7 @@ void
 om_metadata_write_op(om_arena *mem, const om_op *op, Onnx__NodeProto *node)
 {
 	write_entry(mem, PROPS(node), OM_KEY_PHASE, om_phase_text(op->phase));
-	write_entry(mem, PROPS(node), OM_KEY_AGAIN, op->rematerialized_from);
+	write_entry(mem, PROPS(node), OM_KEY_REMATERIALIZED, op->rematerialized_from);
 }
 
 /* ---- The model: carried values. ---- */
@@ -104,17 +104,17 @@ void
 om_metadata_read(om_session *s, om_prog *p, om_model *m)
 {
 	const Onnx__GraphProto *g = m->proto->graph;
-	const char *text = om_prop_find(PROPS(m->proto), OM_KEY_TIE), *result;
+	const char *text = om_prop_find(PROPS(m->proto), OM_KEY_IO_ALIAS), *result;
 	om_arena *mem = om_arena_new();
 	json_t **at = om_json_hold(mem), *ties = *at = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL, *param;
 
 	if (text && !json_is_object(ties))
-		om_warn(s, "%s: its entry %s is no JSON object of names", m->name, OM_KEY_TIE);
+		om_warn(s, "%s: its entry %s is no JSON object of names", m->name, OM_KEY_IO_ALIAS);
 	json_object_foreach(ties, result, param) {
 		const char *name = json_string_value(param);
 		if (!name || !om_prog_alias_io(p, place_of(g->n_output, g->output, result),
 		    place_of(g->n_input, g->input, name)))
-			om_warn(s, "%s: %s ties output %s to input %s, which cannot be", m->name, OM_KEY_TIE,
+			om_warn(s, "%s: %s ties output %s to input %s, which cannot be", m->name, OM_KEY_IO_ALIAS,
 				result, name ? name : "?");
 	}
 	om_arena_free(mem);
@@ -125,20 +125,20 @@ om_metadata_write(om_session *s, om_model *m, const om_prog *p)
 {
 	const Onnx__GraphProto *g = m->proto->graph;
 
-	if (p->ntie == 0) {
-		om_prop_remove(PROPS(m->proto), OM_KEY_TIE);
+	if (p->nio_alias == 0) {
+		om_prop_remove(PROPS(m->proto), OM_KEY_IO_ALIAS);
 		return OM_OK;
 	}
 	om_arena *mem = om_arena_new();
 	json_t **at = om_json_hold(mem), *ties = *at = json_object();
-	for (uint32_t k = 0; k < p->ntie; k++)
-		json_object_set_new(ties, om_text(g->output[p->tie[k].result]->name),
-			json_string(om_text(g->input[p->tie[k].param]->name)));
+	for (uint32_t k = 0; k < p->nio_alias; k++)
+		json_object_set_new(ties, om_text(g->output[p->io_alias[k].result]->name),
+			json_string(om_text(g->input[p->io_alias[k].param]->name)));
 	const size_t n = json_dumpb(ties, NULL, 0, JSON_COMPACT);
 	char *text = om_alloc(mem, n + 1);
 	const bool good = n && json_dumpb(ties, text, n, JSON_COMPACT) == n;
 	if (good)
-		om_prop_set(m->mem, PROPS(m->proto), OM_KEY_TIE, text);
+		om_prop_set(m->mem, PROPS(m->proto), OM_KEY_IO_ALIAS, text);
 	om_arena_free(mem);
 	return good ? OM_OK : om_fail(s, OM_MEMORY, "not enough memory for the list of ties");
 }

@@ -445,7 +445,7 @@ scope(struct writer *w, json_t *scopes, const om_block *b)
 
 static const char *const alias_names[] = {
 	[OM_ALIAS_VIEW] = "view", [OM_ALIAS_INPLACE] = "inplace",
-	[OM_ALIAS_DONATE] = "donate", [OM_ALIAS_IO] = "tie", [OM_ALIAS_SUBBUFFER] = "view",
+	[OM_ALIAS_DONATE] = "donate", [OM_ALIAS_IO] = "io_alias", [OM_ALIAS_SUBBUFFER] = "view",
 };
 
 const char *

@@ -219,9 +219,9 @@ write_bindings(struct info *i)
 {
 	const om_prog *p = i->u->p;
 
-	for (uint32_t k = 0; k < p->ntie; k++)
+	for (uint32_t k = 0; k < p->nio_alias; k++)
 		om_prop_set(i->u->m->mem, (struct props){&i->to->n_update_binding, &i->to->update_binding},
-			p->first->param[p->tie[k].param]->name, p->first->result[p->tie[k].result]->name);
+			p->first->param[p->io_alias[k].param]->name, p->first->result[p->io_alias[k].result]->name);
 }
 
 static om_status

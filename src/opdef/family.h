@@ -38,8 +38,8 @@
 	_(pool)        /* pooling */                                           \
 	_(pool_grad)   /* org.onnxmem.grad: gradients of pooling */            \
 	_(unfold)      /* MaxUnpool, Col2Im */                                 \
-	_(norm)        /* normalisations */                                    \
-	_(norm_grad)   /* org.onnxmem.grad: gradients of normalisations */     \
+	_(norm)        /* normalizations */                                    \
+	_(norm_grad)   /* org.onnxmem.grad: gradients of normalizations */     \
 	_(resize)      /* Resize, Upsample */                                  \
 	_(image)       /* image files */                                       \
 	_(grid)        /* sampling of images between elements */               \
@@ -51,9 +51,9 @@
 	_(tree)        /* tree ensembles */                                    \
 	_(attention)   /* attention, rotary embeddings, caches */              \
 	_(state)       /* layers with a state */                               \
-	_(quant)       /* quantisation */                                      \
+	_(quant)       /* quantization */                                      \
 	_(contrib)     /* com.microsoft: activations, norms, products */       \
-	_(contrib_quant) /* com.microsoft: quantisation */                     \
+	_(contrib_quant) /* com.microsoft: quantization */                     \
 	_(contrib_attention) /* com.microsoft: attention */                    \
 	_(group_query) /* com.microsoft: attention over a cache */             \
 	_(train)       /* optimizer steps */                                   \

@@ -67,7 +67,7 @@ om_narrow(om_dtype t, const float *from, int64_t n, void *to)
 		om_put(t, to, i, from[i]);
 }
 
-/* The range of a quantised type; false if `t` is not quantised. */
+/* The range of a quantized type; false if `t` is not quantized. */
 static inline bool
 om_quantized_range(om_dtype t, int32_t *least, int32_t *most)
 {

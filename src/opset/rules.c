@@ -1,7 +1,7 @@
 /* Conversion rules: one for every version that changed an operator.
  *
  * Most changes are syntactic: an attribute became an input.  If the semantics changed, attributes
- * select the old behaviour, or additional ops emulate it, so that the same results are computed
+ * select the old behavior, or additional ops emulate it, so that the same results are computed
  * from the same elements in the same order. */
 #include <config.h>
 
@@ -400,7 +400,7 @@ lines(om_opset_conversion *r)
 	return OM_OK;
 }
 
-/* ---- Normalisations. ---- */
+/* ---- Normalizations. ---- */
 
 /* `is_test` selected inference mode; without it, training mode is implied by several outputs. */
 static om_status

@@ -78,7 +78,7 @@ fill_ranges(om_search_tables *t, const om_component *p, const uint32_t *number, 
 	}
 }
 
-/* ---- Neighbours. ---- */
+/* ---- Neighbors. ---- */
 
 struct live_sweep {
 	const om_component *component;

@@ -101,15 +101,15 @@ om_skyline *om_skyline_new(const om_component *component, om_arena *mem);
  * height.  Writes om_buffer.offset. */
 uint64_t om_skyline_run(om_skyline *s, const uint32_t *order, uint32_t n);
 
-/* ---- large_neighbourhood.c: repack the buffers around those above the goal. ---- */
+/* ---- large_neighborhood.c: repack the buffers around those above the goal. ---- */
 
 /* The offsets are a valid packing; returns its height after the improvement,
  * which may be none. */
-uint64_t om_large_neighbourhood(om_greedy *g, uint64_t work);
+uint64_t om_large_neighborhood(om_greedy *g, uint64_t work);
 
 /* ---- hill_climb.c: local search over orders. ---- */
 
-/* The offsets are a packing of that height; as om_large_neighbourhood(). */
+/* The offsets are a packing of that height; as om_large_neighborhood(). */
 uint64_t om_hill_climb(om_greedy *g, const om_search_limits *limits, uint64_t work, uint64_t height);
 
 /* ---- priority_orders.c: the orders in which buffers are placed. ---- */

@@ -162,7 +162,7 @@ improve_by_lns(struct portfolio *p, uint64_t work)
 	if (is_finished(p) || p->best->height == p->lns_height || p->best->height == UINT64_MAX)
 		return;
 	restore(p);
-	const uint64_t before = p->greedy.work, height = om_large_neighbourhood(&p->greedy, granted_work(p,
+	const uint64_t before = p->greedy.work, height = om_large_neighborhood(&p->greedy, granted_work(p,
 		work));
 	p->greedy.work = before;
 	if (height < p->best->height)

@@ -133,7 +133,7 @@ strategies(const om_report *r)
 
 	for (uint32_t k = 0; k < r->nstrategy; k++) {
 		const om_report_strategy *s = &r->strategy[k];
-		json_array_append_new(all, json_pack("[s, s, I, I, b, f]", s->order, s->name, (json_int_t)s->bytes,
+		json_array_append_new(all, json_pack("[s, s, I, I, b, f]", s->schedule, s->name, (json_int_t)s->bytes,
 			(json_int_t)s->bound, s->status == OM_PACK_OPTIMAL, s->ms));
 	}
 	return all;
@@ -200,7 +200,7 @@ all_of(const om_report *r, om_arena *mem)
 		"model", om_json_text(mem, r->model), "about", about(r, mem), "steps", (int)r->steps,
 		"align", (json_int_t)r->prog->align, "arena_bytes", (json_int_t)r->arena_bytes,
 		"lower_bound_bytes", (json_int_t)r->lower_bound_bytes, "naive_bytes", (json_int_t)r->naive_bytes,
-		"file_order_bytes", (json_int_t)r->file_order_bytes, "weights_bytes", (json_int_t)r->weights_bytes,
+		"original_order_bytes", (json_int_t)r->original_order_bytes, "weights_bytes", (json_int_t)r->weights_bytes,
 		"io_bytes", (json_int_t)r->io_bytes, "gap", r->gap, "optimal", r->status == OM_PACK_OPTIMAL,
 		"arenas", arenas(r, mem), "peak", peak(r, mem), "ops", ops, "bands", bands, "boxes", boxes(r, mem), "lives", lives(r),
 		"strategies", strategies(r), "moving", moving(r->prog, mem), "unplanned", unplanned(r->prog, mem),

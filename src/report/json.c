@@ -128,14 +128,14 @@ strategies(const om_report *r)
 	for (uint32_t k = 0; k < r->nstrategy; k++) {
 		const om_report_strategy *s = &r->strategy[k];
 		json_t *one = json_object();
-		json_object_set_new(one, "order", json_string(s->order));
+		json_object_set_new(one, "schedule", json_string(s->schedule));
 		json_object_set_new(one, "strategy", json_string(s->name));
 		json_object_set_new(one, "bytes", number(s->bytes));
 		json_object_set_new(one, "lower_bound_bytes", number(s->bound));
 		json_object_set_new(one, "gap", json_real(om_report_gap(s->bytes, s->bound)));
 		json_object_set_new(one, "status", json_string(status_text(s->status)));
 		json_object_set_new(one, "ms", json_real(round(s->ms * 1000) / 1000));
-		json_object_set_new(one, "order_ms", json_real(round(s->order_ms * 1000) / 1000));
+		json_object_set_new(one, "schedule_ms", json_real(round(s->schedule_ms * 1000) / 1000));
 		json_array_append_new(all, one);
 	}
 	return all;
@@ -165,20 +165,20 @@ set_sizes(json_t *o, const om_report *r)
 	json_object_set_new(o, "buffers", number(r->nbuffer));
 	json_object_set_new(o, "weights_bytes", number(r->weights_bytes));
 	json_object_set_new(o, "io_bytes", number(r->io_bytes));
-	if (r->tied_bytes)
-		json_object_set_new(o, "tied_bytes", number(r->tied_bytes));
+	if (r->io_alias_bytes)
+		json_object_set_new(o, "io_alias_bytes", number(r->io_alias_bytes));
 	json_object_set_new(o, "scratch_bytes", number(r->scratch_bytes));
 	json_object_set_new(o, "naive_bytes", number(r->naive_bytes));
 	for (uint32_t k = 0; k < r->nother; k++)
 		json_object_set_new(o, r->other[k].key, number(r->other[k].bytes));
-	json_object_set_new(o, "file_order_bytes", number(r->file_order_bytes));
+	json_object_set_new(o, "original_order_bytes", number(r->original_order_bytes));
 	json_object_set_new(o, "arena_bytes", number(r->arena_bytes));
 	json_object_set_new(o, "lower_bound_bytes", number(r->lower_bound_bytes));
 	json_object_set_new(o, "status", json_string(status_text(r->status)));
 	json_object_set_new(o, "gap", json_real(r->gap));
-	if (r->prog->order) {
-		json_object_set_new(o, "order_is_file", json_boolean(r->prog->order_is_file));
-		json_object_set_new(o, "order_proven", json_boolean(r->prog->order_is_proven));
+	if (r->prog->schedule) {
+		json_object_set_new(o, "schedule_is_original", json_boolean(r->prog->schedule_is_original));
+		json_object_set_new(o, "schedule_is_proven", json_boolean(r->prog->schedule_is_proven));
 	}
 }
 
@@ -191,7 +191,7 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	json_object_set_new(o, "schema", json_string("onnxmem-report/1"));
 	json_object_set_new(o, "model", om_json_text(mem, r->model));
 	json_object_set_new(o, "target", json_string(om_target_text(r->prog->target)));
-	json_object_set_new(o, "order", json_string(r->prog->order ? r->prog->order : "file"));
+	json_object_set_new(o, "schedule", json_string(r->prog->schedule ? r->prog->schedule : "original"));
 	if (r->parallel_safe)
 		json_object_set_new(o, "parallel_safe", json_true());
 	json_object_set_new(o, "inputs", inputs(r->prog, mem));
@@ -200,7 +200,7 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 	json_object_set_new(o, "arenas", arenas(r->prog->plan, mem));
 	json_object_set_new(o, "peak", peak(r, mem));
 	if (r->rematerialized)
-		json_object_set_new(o, "recomputed", json_pack("{s:o,s:f,s:f}", "ops", number(r->rematerialized),
+		json_object_set_new(o, "rematerialized", json_pack("{s:o,s:f,s:f}", "ops", number(r->rematerialized),
 			"flops", r->rematerialized_flops,
 			"all_flops", r->rematerialized_flops + r->flops));
 	if (r->nphase)

@@ -152,7 +152,7 @@ peak_live(om_prog *p, om_arena *mem, const bool *is_callers)
 static uint64_t
 file_order(om_prog *p, om_arena *mem, const bool *is_callers)
 {
-	if (!p->order || p->order_is_file)
+	if (!p->schedule || p->schedule_is_original)
 		return peak_live(p, mem, is_callers);
 	om_op ***now = restore_file_order(p, mem);
 	const uint64_t peak = peak_live(p, mem, is_callers);
@@ -189,7 +189,7 @@ count_io(om_report *r, const om_prog *p, const bool *is_callers)
 {
 	for (uint32_t k = 0; k < p->plan->nalias; k++)
 		if (p->plan->alias[k].kind == OM_ALIAS_IO)
-			r->tied_bytes += om_value_bytes(p->values[p->plan->alias[k].value]);
+			r->io_alias_bytes += om_value_bytes(p->values[p->plan->alias[k].value]);
 	for (const om_block *b = p->first; b; b = b->next)
 		for (const om_op *op = b->first; op; op = op->next)
 			r->ops += !op->is_folded;
@@ -199,7 +199,7 @@ count_io(om_report *r, const om_prog *p, const bool *is_callers)
 			r->io_bytes += om_value_bytes(p->values[k]);
 		r->values += w != OM_UNUSED && w != OM_WEIGHT && !p->values[k]->is_overridable;
 	}
-	r->io_bytes -= r->tied_bytes;
+	r->io_bytes -= r->io_alias_bytes;
 }
 
 /* ---- Boxes and buffers. ---- */
@@ -522,7 +522,7 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	r->parallel_safe = p->plan->parallel_safe;
 	r->base = OM_NEWN(mem, uint64_t, p->plan->narena);
 	sum_arenas(r, p->plan);
-	r->file_order_bytes = file_order(p, mem, is_callers);
+	r->original_order_bytes = file_order(p, mem, is_callers);
 	count_weights(r, p, mem);
 	count_io(r, p, is_callers);
 	r->box = OM_NEWN(mem, om_box, (size_t)p->plan->nplace + p->plan->nscratch);

@@ -61,15 +61,15 @@ typedef struct om_report_phase {
 
 /* The arena size of another strategy, for one order of the ops, in one arena. */
 typedef struct om_report_strategy {
-	const char *order;       /* "file"; "any" if the plan is valid in any order */
+	const char *schedule;    /* "original"; "parallel-safe" if the plan is valid for every order */
 	const char *name;
 	uint64_t bytes, bound;
 	om_pack_status status;
 	double ms;               /* of this strategy */
-	double order_ms;         /* shared by the strategies of an order: the order, views, in-place */
+	double schedule_ms;      /* shared by the strategies of an order: the order, views, in-place */
 } om_report_strategy;
 
-/* The same for the buffers of the plan: a key of the JSON, "pool_bytes". */
+/* The same for the buffers of the plan: a key of the JSON, "pool_best_fit_bytes". */
 typedef struct om_report_other {
 	const char *key;
 	uint64_t bytes;
@@ -87,9 +87,9 @@ struct om_report {
 	const char *model;       /* the file's name, without its folder */
 	uint32_t ops, values;
 	uint64_t weights_bytes, io_bytes;   /* an output in the memory of an input counts once */
-	uint64_t tied_bytes;     /* of such outputs */
+	uint64_t io_alias_bytes; /* of such outputs */
 	uint64_t scratch_bytes;  /* the largest scratch of an operator; in the arena */
-	uint64_t naive_bytes, file_order_bytes, arena_bytes, lower_bound_bytes;
+	uint64_t naive_bytes, original_order_bytes, arena_bytes, lower_bound_bytes;
 	uint64_t *base;          /* by arena: its start if the arenas are stacked */
 	om_pack_status status;
 	double gap;              /* arena over bound, minus one */

@@ -118,17 +118,17 @@ inputs(const om_prog *p, FILE *to, om_arena *mem)
 
 /* The order of the ops, and whether it is proven optimal. */
 static void
-order(const om_prog *p, FILE *to)
+schedule(const om_prog *p, FILE *to)
 {
-	if (!p->order || strcmp(p->order, "file") == 0)
+	if (!p->schedule || strcmp(p->schedule, "original") == 0)
 		return;
-	const char *what = p->order_is_file ? "file order" : "differs from file order";
-	if (strcmp(p->order, "mem") == 0)
-		what = p->order_is_file && p->order_is_proven ? "file order: proven minimal"
-			: p->order_is_file ? "file order: no better one found"
-			: p->order_is_proven ? "lower peak than file order, proven minimal"
-			: "lower peak than file order";
-	fprintf(to, "  %-20s %14s  %10s  %s\n", "order", p->order, "", what);
+	const char *what = p->schedule_is_original ? "original order" : "differs from the original order";
+	if (strcmp(p->schedule, "min-memory") == 0)
+		what = p->schedule_is_original && p->schedule_is_proven ? "original order: proven minimal"
+			: p->schedule_is_original ? "original order: no better one found"
+			: p->schedule_is_proven ? "lower peak than the original order, proven minimal"
+			: "lower peak than the original order";
+	fprintf(to, "  %-20s %14s  %10s  %s\n", "schedule", p->schedule, "", what);
 }
 
 /* One line for each arena if there are several or a limit. */
@@ -166,23 +166,23 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 	const double share = r->naive_bytes ? 100 * (double)r->arena_bytes / (double)r->naive_bytes : 100;
 
 	line(to, "naive", r->naive_bytes, "every value on its own");
-	line(to, "file order", r->file_order_bytes, "peak live, nothing in place, no views");
+	line(to, "original order", r->original_order_bytes, "peak live, nothing in place, no views");
 	line(to, r->prog->plan->narena > 1 ? "arenas" : "arena", r->arena_bytes,
 		om_printf(mem, "%.1f %% of naive%s", share, r->parallel_safe ? ", valid in any order" : ""));
 	arenas(r->prog->plan, to, mem);
 	if (r->scratch_bytes)
 		line(to, "  kernel scratch", r->scratch_bytes, "at most, inside the arena");
 	line(to, "lower bound", r->lower_bound_bytes, bound_note(r, mem));
-	order(r->prog, to);
+	schedule(r->prog, to);
 	if (r->rematerialized)
 		fprintf(to, "  %-20s %14" PRIu32 "  %10s  op%s again to lower the peak: %.1f %% more work\n",
-			"recomputed", r->rematerialized,
+			"rematerialized", r->rematerialized,
 			"", r->rematerialized == 1 ? " runs" : "s run", r->flops > 0
 				? 100 * r->rematerialized_flops / r->flops : 0);
 	line(to, "weights", r->weights_bytes, "outside the arena");
 	line(to, "inputs and outputs", r->io_bytes, "outside the arena, owned by the caller");
-	if (r->tied_bytes)
-		line(to, "  in place", r->tied_bytes, "outputs that update their inputs in place");
+	if (r->io_alias_bytes)
+		line(to, "  in place", r->io_alias_bytes, "outputs that update their inputs in place");
 }
 
 static void
@@ -234,17 +234,17 @@ phases(const om_report *r, FILE *to, om_arena *mem)
 /* ---- All strategies. ---- */
 
 static const char *
-order_text(const char *order)
+schedule_text(const char *schedule)
 {
-	static const struct { const char *order, *text; } texts[] = {
-		{"file", "order of the file"}, {"bfs", "order bfs"}, {"mem", "order mem"},
-		{"any", "any order"},
+	static const struct { const char *schedule, *text; } texts[] = {
+		{"original", "original order"}, {"bfs", "schedule bfs"}, {"min-memory", "schedule min-memory"},
+		{"parallel-safe", "parallel-safe"},
 	};
 
 	for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
-		if (strcmp(texts[k].order, order) == 0)
+		if (strcmp(texts[k].schedule, schedule) == 0)
 			return texts[k].text;
-	return order;
+	return schedule;
 }
 
 /* The strategies, grouped by order; the last line of a group is their common bound. */
@@ -255,17 +255,17 @@ strategies(const om_report *r, FILE *to)
 
 	for (uint32_t k = 0; k < r->nstrategy; k++) {
 		const om_report_strategy *s = &r->strategy[k];
-		const bool first = k == 0 || strcmp(s->order, s[-1].order) != 0;
-		const bool last = k + 1 == r->nstrategy || strcmp(s->order, s[1].order) != 0;
+		const bool first = k == 0 || strcmp(s->schedule, s[-1].schedule) != 0;
+		const bool last = k + 1 == r->nstrategy || strcmp(s->schedule, s[1].schedule) != 0;
 		if (first)
-			fprintf(to, "\n%-24s %14s  %10s  %8s  %-8s  %8s\n", order_text(s->order), "bytes", "", "gap",
+			fprintf(to, "\n%-24s %14s  %10s  %8s  %-8s  %8s\n", schedule_text(s->schedule), "bytes", "", "gap",
 				"status", "ms");
 		fprintf(to, "  %-22s %14" PRIu64 "  %10s  %7.2f%%  %-8s  %8.2f\n", s->name, s->bytes,
 			om_bytes_text(s->bytes, bytes), 100 * om_report_gap(s->bytes, s->bound),
 			s->status == OM_PACK_OPTIMAL ? "optimal" : "feasible", s->ms);
 		if (last)
 			fprintf(to, "  %-22s %14" PRIu64 "  %10s  %8s  %-8s  %8.2f\n", "lower bound", s->bound,
-				om_bytes_text(s->bound, bytes), "", "", s->order_ms);
+				om_bytes_text(s->bound, bytes), "", "", s->schedule_ms);
 	}
 }
 

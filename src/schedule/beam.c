@@ -201,5 +201,5 @@ om_subproblem_beam(const om_subproblem *g, uint64_t level, uint64_t upper, uint3
 	if (best)
 		write_order(&b, best, order);
 	om_arena_free(mem);
-	return best ? OM_ORDER_FOUND : OM_ORDER_NODE_LIMIT;
+	return best ? OM_SCHEDULE_FOUND : OM_SCHEDULE_NODE_LIMIT;
 }

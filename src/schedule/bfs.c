@@ -11,7 +11,7 @@
 enum { MAX_COMPARED = 256 };  /* compare at most so many ready ops */
 
 struct ready_queue {
-	const om_order_index *x;
+	const om_schedule_index *x;
 	uint32_t *npred;          /* by op: predecessors that have not run */
 	uint32_t *nuser;          /* by storage: users that have not run */
 	uint32_t *ready;           /* ready ops, earliest first */
@@ -22,7 +22,7 @@ struct ready_queue {
 static int64_t
 freed_bytes(const struct ready_queue *f, uint32_t i)
 {
-	const om_order_index *x = f->x;
+	const om_schedule_index *x = f->x;
 	int64_t bytes = 0;
 
 	for (uint32_t k = x->made.at[i]; k < x->made.at[i + 1]; k++)
@@ -49,7 +49,7 @@ choose_ready(const struct ready_queue *f, bool by_bytes)
 static void
 mark_done(struct ready_queue *f, uint32_t i)
 {
-	const om_order_index *x = f->x;
+	const om_schedule_index *x = f->x;
 
 	for (uint32_t k = x->need.at[i]; k < x->need.at[i + 1]; k++)
 		f->nuser[x->need.item[k]]--;
@@ -59,10 +59,10 @@ mark_done(struct ready_queue *f, uint32_t i)
 }
 
 void
-om_order_bfs(const om_order_problem *q, bool by_bytes, uint32_t *order)
+om_schedule_bfs(const om_schedule_problem *q, bool by_bytes, uint32_t *order)
 {
 	om_arena *mem = om_arena_new();
-	const om_order_index *x = om_order_index_new(q, mem);
+	const om_schedule_index *x = om_schedule_index_new(q, mem);
 	struct ready_queue f = {.x = x, .npred = OM_NEWN(mem, uint32_t, q->nop),
 		.nuser = OM_NEWN(mem, uint32_t, q->nstorage), .ready = OM_NEWN(mem, uint32_t, q->nop)};
 

@@ -438,20 +438,20 @@ static om_search_result
 run_search(struct exact_search *s, uint32_t *order)
 {
 	if (s->level >= s->upper)
-		return OM_ORDER_NOT_BELOW;
-	add_state(s, OM_ORDER_NONE, 0, s->g->base, 0);
+		return OM_SCHEDULE_NOT_BELOW;
+	add_state(s, OM_SCHEDULE_NONE, 0, s->g->base, 0);
 	push_state(s, 0);
 	for (;;) {
 		if (!s->depth && !next_level(s))
-			return OM_ORDER_NOT_BELOW;
+			return OM_SCHEDULE_NOT_BELOW;
 		const uint32_t k = s->stack[--s->depth];
 		if (!*s->nodes || s->n * s->g->words > MAX_WORDS)
-			return OM_ORDER_NODE_LIMIT;
+			return OM_SCHEDULE_NODE_LIMIT;
 		--*s->nodes;
 		if (!expand_state(s, k))
 			continue;
 		write_order(s, k, order);
-		return OM_ORDER_FOUND;
+		return OM_SCHEDULE_FOUND;
 	}
 }
 
@@ -466,7 +466,7 @@ om_subproblem_exact(const om_subproblem *g, uint64_t *level, uint64_t upper, uin
 			g->nunit)};
 	const om_search_result found = run_search(&s, order);
 
-	*level = found == OM_ORDER_NOT_BELOW ? upper : s.level;
+	*level = found == OM_SCHEDULE_NOT_BELOW ? upper : s.level;
 	om_arena_free(mem);
 	return found;
 }

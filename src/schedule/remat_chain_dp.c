@@ -24,7 +24,7 @@
 
 #include "schedule/remat_schedule.h"
 
-enum { NONE = OM_ORDER_NONE, MAX_CHAIN = 300 };
+enum { NONE = OM_SCHEDULE_NONE, MAX_CHAIN = 300 };
 
 /* The step from one storage of the chain to the next. */
 struct link {
@@ -73,7 +73,7 @@ follow_ops(struct chain *c, struct link *to, uint32_t s, uint32_t i)
 {
 	om_remat *g = c->g;
 	const uint32_t m = g->q->storage[s].maker;
-	const om_order_op *op = &g->q->op[m];
+	const om_schedule_op *op = &g->q->op[m];
 
 	c->is_chain &= c->seen[s] != c->visits;
 	c->seen[s] = c->visits;

@@ -12,7 +12,7 @@
 
 #include "schedule/remat_schedule.h"
 
-enum { NONE = OM_ORDER_NONE };
+enum { NONE = OM_SCHEDULE_NONE };
 
 /* ---- Gaps. ---- */
 
@@ -138,7 +138,7 @@ static void
 recompute(om_remat *g, uint32_t gap, uint32_t i)
 {
 	const uint32_t m = g->q->storage[g->gap[gap].s].maker;
-	const om_order_op *op = &g->q->op[m];
+	const om_schedule_op *op = &g->q->op[m];
 	uint32_t other;
 
 	g->is_bad |= i > g->w->until[m];
@@ -163,7 +163,7 @@ list_run(om_remat *g)
 	g->cost = 0;
 	g->is_bad = false;
 	for (uint32_t i = 0; i < g->q->nop; i++) {
-		const om_order_op *op = &g->q->op[i];
+		const om_schedule_op *op = &g->q->op[i];
 		for (uint32_t k = 0; k < op->nuse; k++)
 			if (is_dead(g, op->use[k], i, &gap) && g->gap[gap].back == i)
 				recompute(g, gap, i);
@@ -212,7 +212,7 @@ find_last(om_remat *g)
 
 /* Bytes that the op computes in place of storages that die at it. */
 static uint64_t
-in_place_bytes(const om_remat *g, const om_order_op *op, uint32_t at)
+in_place_bytes(const om_remat *g, const om_schedule_op *op, uint32_t at)
 {
 	uint64_t bytes = 0;
 	uint32_t made = NONE;
@@ -229,7 +229,7 @@ in_place_bytes(const om_remat *g, const om_order_op *op, uint32_t at)
 static void
 update_live(om_remat *g, uint32_t at, uint64_t *alive)
 {
-	const om_order_op *op = &g->q->op[g->run[at]];
+	const om_schedule_op *op = &g->q->op[g->run[at]];
 	const uint64_t begin = op->middle > op->begin ? op->middle : op->begin;
 
 	g->before[at] = *alive;
@@ -284,7 +284,7 @@ om_remat_run(om_remat *g)
 static void
 visit_dependences(om_remat *g, uint32_t gap, uint32_t i, void (*visit)(void *arg, uint32_t gap), void *arg)
 {
-	const om_order_op *op = &g->q->op[g->q->storage[g->gap[gap].s].maker];
+	const om_schedule_op *op = &g->q->op[g->q->storage[g->gap[gap].s].maker];
 
 	if (g->seen[gap] == g->visits)
 		return;

@@ -8,13 +8,13 @@
 /* An interval in which a storage has no use: between two ops that use it, with
  * others between them, or after the last. */
 typedef struct om_remat_gap {
-	uint32_t s, gone, back;  /* back: OM_ORDER_NONE after the last use */
+	uint32_t s, gone, back;  /* back: OM_SCHEDULE_NONE after the last use */
 } om_remat_gap;
 
 /* A schedule with some storages dropped. */
 typedef struct om_remat {
 	const om_remat_request *w;
-	const om_order_problem *q;
+	const om_schedule_problem *q;
 	om_arena *mem;
 	om_lists made;           /* by op: all storages that it makes */
 	om_remat_gap *gap;             /* by storage, then by time; the one after the last use comes last */
@@ -49,7 +49,7 @@ void om_remat_run(om_remat *g);
 bool om_remat_is_candidate(const om_remat *g, uint32_t gap);
 
 /* The gap of `s` that contains op `i` or ends at it; the one after the last use is
- * the last; OM_ORDER_NONE: `s` is live at `i`. */
+ * the last; OM_SCHEDULE_NONE: `s` is live at `i`. */
 uint32_t om_remat_gap_at(const om_remat *g, uint32_t s, uint32_t i);
 
 /* Call `visit` for this gap, and for the gaps of all storages that have to be

@@ -21,7 +21,7 @@
 #include "base/guard.h"
 #include "schedule/remat_schedule.h"
 
-enum { NONE = OM_ORDER_NONE, MAX_BISECTIONS = 12 };
+enum { NONE = OM_SCHEDULE_NONE, MAX_BISECTIONS = 12 };
 
 struct candidate {
 	uint32_t gap;
@@ -336,7 +336,7 @@ search_budgets(struct remat_search *x, uint64_t low, uint64_t high)
 
 /* A lower bound: the bytes that one op requires. */
 static uint64_t
-max_op_bytes(const om_order_problem *q)
+max_op_bytes(const om_schedule_problem *q)
 {
 	uint64_t most = 0;
 
@@ -367,7 +367,7 @@ search_new(const om_remat_request *w, om_arena *mem)
 static om_status
 remat_solve_guarded(om_session *s, const om_remat_request *w, om_arena *mem, om_remat_result *r)
 {
-	OM_TRY(om_order_check(s, w->q));
+	OM_TRY(om_schedule_check(s, w->q));
 	struct remat_search x = search_new(w, mem);
 	om_remat_run(x.g);
 	x.best_peak = r->given = x.g->peak;

@@ -15,9 +15,9 @@
 
 /* What may be recomputed, and the limits of the search. */
 typedef struct om_remat_request {
-	const om_order_problem *q; /* ops and storages */
+	const om_schedule_problem *q; /* ops and storages */
 	const double *cost;      /* by op: the cost of running it once more */
-	const uint32_t *until;   /* by op: it may run again before that op; 0: never; OM_ORDER_NONE: always */
+	const uint32_t *until;   /* by op: it may run again before that op; 0: never; OM_SCHEDULE_NONE: always */
 	uint64_t budget;         /* bytes: a peak that need not be lowered */
 	double most;             /* limit of the total cost of recomputation */
 	uint64_t effort;         /* ops visited before the search returns its best result */
@@ -36,7 +36,7 @@ typedef struct om_remat_result {
 
 /* Find the cheapest recomputation with a peak of at most `budget`; if there is none
  * within the cost limit, the lowest peak found.  Deterministic: depends on the
- * problem alone.  OM_INVALID as for om_order_solve(). */
+ * problem alone.  OM_INVALID as for om_schedule_solve(). */
 om_status om_remat_solve(om_session *s, const om_remat_request *w, om_arena *mem,
 	om_remat_result *r);
 

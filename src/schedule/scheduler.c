@@ -26,7 +26,7 @@ struct schedule_part {
 struct solver {
 	om_session *session;
 	om_arena *mem;
-	om_order_index *x;
+	om_schedule_index *x;
 	uint32_t nop, nunit;
 	uint32_t *order, *unit_of;
 	uint32_t *at;            /* by position among the units: the position of its first op */
@@ -40,7 +40,7 @@ struct solver {
 /* ---- Checks. ---- */
 
 static bool
-is_used(const om_order_op *op, uint32_t s)
+is_used(const om_schedule_op *op, uint32_t s)
 {
 	for (uint32_t k = 0; k < op->nuse; k++)
 		if (op->use[k] == s)
@@ -49,9 +49,9 @@ is_used(const om_order_op *op, uint32_t s)
 }
 
 static om_status
-check_op(om_session *s, const om_order_problem *q, uint32_t i)
+check_op(om_session *s, const om_schedule_problem *q, uint32_t i)
 {
-	const om_order_op *op = &q->op[i];
+	const om_schedule_op *op = &q->op[i];
 	uint64_t sum = op->begin;
 
 	for (uint32_t k = 0; k < op->nafter; k++)
@@ -63,7 +63,7 @@ check_op(om_session *s, const om_order_problem *q, uint32_t i)
 			return om_fail(s, OM_INVALID, "order: op %u uses storage %u, but there are only %u", i,
 				op->use[k], q->nstorage);
 		const uint32_t maker = q->storage[op->use[k]].maker;
-		if (maker != OM_ORDER_NONE && maker >= i)
+		if (maker != OM_SCHEDULE_NONE && maker >= i)
 			return om_fail(s, OM_INVALID, "order: op %u uses storage %u, which op %u makes later", i,
 				op->use[k], maker);
 	}
@@ -86,14 +86,14 @@ check_op(om_session *s, const om_order_problem *q, uint32_t i)
 }
 
 om_status
-om_order_check(om_session *s, const om_order_problem *q)
+om_schedule_check(om_session *s, const om_schedule_problem *q)
 {
 	uint64_t sum = 0;
 	bool large = false;
 
 	for (uint32_t k = 0; k < q->nstorage; k++) {
 		large |= __builtin_add_overflow(sum, q->storage[k].bytes, &sum);
-		if (q->storage[k].maker != OM_ORDER_NONE && q->storage[k].maker >= q->nop)
+		if (q->storage[k].maker != OM_SCHEDULE_NONE && q->storage[k].maker >= q->nop)
 			return om_fail(s, OM_INVALID, "order: storage %u is made by op %u, but there are only %u", k,
 				q->storage[k].maker, q->nop);
 	}
@@ -110,7 +110,7 @@ om_order_check(om_session *s, const om_order_problem *q)
 static void
 update_profile(struct solver *s)
 {
-	om_order_profile(s->x, s->order, s->before, s->during);
+	om_schedule_profile(s->x, s->order, s->before, s->during);
 }
 
 static void
@@ -223,11 +223,11 @@ improve_window(struct solver *s, struct schedule_part *p, uint32_t half)
 	uint32_t *order = OM_NEWN(mem, uint32_t, g->nop);
 	const om_search_result found = om_subproblem_exact(g, &level, p->peak, &left, order);
 	s->nodes -= nodes - left;
-	if (found == OM_ORDER_FOUND)
+	if (found == OM_SCHEDULE_FOUND)
 		replace_order(s, g, from, order);
 	om_arena_free(mem);
 	p->peak = peak_between(s, p->from, p->to);
-	return found == OM_ORDER_FOUND;
+	return found == OM_SCHEDULE_FOUND;
 }
 
 static void
@@ -256,7 +256,7 @@ try_beams(struct solver *s, struct schedule_part *p, const om_subproblem *g)
 		const om_search_result found = om_subproblem_beam(g, s->level, p->peak, widths[k], &left, order);
 		s->nodes -= nodes - left;
 		report_progress(s, p);
-		if (found != OM_ORDER_FOUND)
+		if (found != OM_SCHEDULE_FOUND)
 			continue;
 		p->peak = om_subproblem_peak(g, order);
 		replace_order(s, g, p->from, order);
@@ -275,10 +275,10 @@ solve_part(struct solver *s, struct schedule_part *p)
 	report_progress(s, p);
 	const om_search_result found = om_subproblem_exact(g, &s->level, p->peak, &left, order);
 	s->nodes -= nodes - left;
-	if (found == OM_ORDER_FOUND) {
+	if (found == OM_SCHEDULE_FOUND) {
 		p->peak = om_subproblem_peak(g, order);
 		replace_order(s, g, p->from, order);
-	} else if (found == OM_ORDER_NODE_LIMIT) {
+	} else if (found == OM_SCHEDULE_NODE_LIMIT) {
 		report_progress(s, p);
 		try_beams(s, p, g);
 		improve(s, p);
@@ -300,7 +300,7 @@ raise_level(struct solver *s)
 static void
 solve_parts(struct solver *s)
 {
-	s->nunit = om_order_units(s->x, s->order, s->unit_of, s->mem);
+	s->nunit = om_schedule_units(s->x, s->order, s->unit_of, s->mem);
 	s->at = OM_NEWN(s->mem, uint32_t, (size_t)s->nunit + 1);
 	locate_units(s);
 	update_profile(s);
@@ -324,23 +324,23 @@ fill_identity(uint32_t *order, uint32_t n)
 }
 
 static om_status
-order_solve_guarded(om_session *session, const om_order_problem *q, uint64_t nodes, uint32_t *order,
-	om_order_result *result)
+order_solve_guarded(om_session *session, const om_schedule_problem *q, uint64_t nodes, uint32_t *order,
+	om_schedule_result *result)
 {
 	om_arena *mem = om_arena_new();
 	struct solver s = {.session = session, .mem = mem, .nop = q->nop, .nodes = nodes, .order = order};
 
-	*result = (om_order_result){0};
+	*result = (om_schedule_result){0};
 	fill_identity(order, q->nop);
-	const om_status st = om_order_check(session, q);
+	const om_status st = om_schedule_check(session, q);
 	if (st == OM_OK && q->nop) {
-		s.x = om_order_index_new(q, mem);
+		s.x = om_schedule_index_new(q, mem);
 		s.unit_of = OM_NEWN(mem, uint32_t, q->nop);
 		s.before = OM_NEWN(mem, uint64_t, (size_t)q->nop + 1);
 		s.during = OM_NEWN(mem, uint64_t, q->nop);
-		result->given = om_order_profile(s.x, order, NULL, NULL);
+		result->given = om_schedule_profile(s.x, order, NULL, NULL);
 		solve_parts(&s);
-		result->peak = om_order_profile(s.x, order, NULL, NULL);
+		result->peak = om_schedule_profile(s.x, order, NULL, NULL);
 		if (result->peak >= result->given) {
 			fill_identity(order, q->nop);
 			result->peak = result->given;
@@ -354,17 +354,17 @@ order_solve_guarded(om_session *session, const om_order_problem *q, uint64_t nod
 }
 
 om_status
-om_order_solve(om_session *session, const om_order_problem *q, uint64_t nodes, uint32_t *order,
-	om_order_result *result)
+om_schedule_solve(om_session *session, const om_schedule_problem *q, uint64_t nodes, uint32_t *order,
+	om_schedule_result *result)
 {
 	OM_GUARDED(session, order_solve_guarded(session, q, nodes, order, result));
 }
 
 uint64_t
-om_order_peak(const om_order_problem *q, const uint32_t *order)
+om_schedule_peak(const om_schedule_problem *q, const uint32_t *order)
 {
 	om_arena *mem = om_arena_new();
-	const uint64_t peak = om_order_profile(om_order_index_new(q, mem), order, NULL, NULL);
+	const uint64_t peak = om_schedule_profile(om_schedule_index_new(q, mem), order, NULL, NULL);
 
 	om_arena_free(mem);
 	return peak;

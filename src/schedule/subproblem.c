@@ -46,9 +46,9 @@ length(const om_lists *l, uint32_t k)
 /* ---- The whole problem. ---- */
 
 static void
-list_needs(om_order_index *x, om_arena *mem)
+list_needs(om_schedule_index *x, om_arena *mem)
 {
-	const om_order_problem *q = x->q;
+	const om_schedule_problem *q = x->q;
 	uint32_t *seen = OM_NEWN(mem, uint32_t, q->nstorage);
 	uint64_t most = 0;
 
@@ -70,16 +70,16 @@ list_needs(om_order_index *x, om_arena *mem)
 }
 
 static void
-list_makes(om_order_index *x, om_arena *mem)
+list_makes(om_schedule_index *x, om_arena *mem)
 {
-	const om_order_problem *q = x->q;
+	const om_schedule_problem *q = x->q;
 	om_lists maker = lists_new(mem, q->nstorage, q->nstorage);
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < q->nstorage; k++) {
-		const om_order_storage *s = &q->storage[k];
+		const om_schedule_storage *s = &q->storage[k];
 		const bool wanted = s->live_out || length(&x->user, k);
-		if (s->maker == OM_ORDER_NONE && wanted)
+		if (s->maker == OM_SCHEDULE_NONE && wanted)
 			x->start += s->bytes;
 		else if (wanted)
 			maker.item[n++] = s->maker;
@@ -89,9 +89,9 @@ list_makes(om_order_index *x, om_arena *mem)
 }
 
 static void
-list_before(om_order_index *x, om_arena *mem)
+list_before(om_schedule_index *x, om_arena *mem)
 {
-	const om_order_problem *q = x->q;
+	const om_schedule_problem *q = x->q;
 	uint32_t *seen = OM_NEWN(mem, uint32_t, q->nop);
 	uint64_t most = x->need.at[q->nop];
 
@@ -104,7 +104,7 @@ list_before(om_order_index *x, om_arena *mem)
 			const uint32_t past = k - q->op[i].nafter;
 			const uint32_t j = k < q->op[i].nafter ? q->op[i].after[k]
 				: q->storage[x->need.item[x->need.at[i] + past]].maker;
-			if (j == OM_ORDER_NONE || seen[j] == i + 1)
+			if (j == OM_SCHEDULE_NONE || seen[j] == i + 1)
 				continue;
 			seen[j] = i + 1;
 			x->before.item[n++] = j;
@@ -114,10 +114,10 @@ list_before(om_order_index *x, om_arena *mem)
 	x->succ = transpose(&x->before, q->nop, q->nop, mem);
 }
 
-om_order_index *
-om_order_index_new(const om_order_problem *q, om_arena *mem)
+om_schedule_index *
+om_schedule_index_new(const om_schedule_problem *q, om_arena *mem)
 {
-	om_order_index *x = OM_NEW(mem, om_order_index);
+	om_schedule_index *x = OM_NEW(mem, om_schedule_index);
 
 	x->q = q;
 	list_needs(x, mem);
@@ -134,7 +134,7 @@ om_order_index_new(const om_order_problem *q, om_arena *mem)
 /* ---- A given order. ---- */
 
 struct execution {
-	const om_order_index *x;
+	const om_schedule_index *x;
 	uint32_t *left;          /* by storage: users that have not run */
 	uint64_t alive;
 };
@@ -148,10 +148,10 @@ dies_at(const struct execution *w, uint32_t s)
 static uint64_t
 peak_during(const struct execution *w, uint32_t i)
 {
-	const om_order_op *op = &w->x->q->op[i];
+	const om_schedule_op *op = &w->x->q->op[i];
 	uint64_t begin = w->alive + op->begin, middle = w->alive + op->middle;
 
-	for (uint32_t k = 0, done = OM_ORDER_NONE; k < op->nover; k++)
+	for (uint32_t k = 0, done = OM_SCHEDULE_NONE; k < op->nover; k++)
 		if (op->over[k].made != done && dies_at(w, op->over[k].needed)) {
 			done = op->over[k].made;
 			begin -= w->x->q->storage[done].bytes;
@@ -165,7 +165,7 @@ peak_during(const struct execution *w, uint32_t i)
 static void
 execute(struct execution *w, uint32_t i)
 {
-	const om_order_index *x = w->x;
+	const om_schedule_index *x = w->x;
 
 	for (uint32_t k = x->made.at[i]; k < x->made.at[i + 1]; k++)
 		w->alive += x->q->storage[x->made.item[k]].bytes;
@@ -178,7 +178,7 @@ execute(struct execution *w, uint32_t i)
 }
 
 uint64_t
-om_order_profile(const om_order_index *x, const uint32_t *order, uint64_t *before, uint64_t *during)
+om_schedule_profile(const om_schedule_index *x, const uint32_t *order, uint64_t *before, uint64_t *during)
 {
 	om_arena *mem = om_arena_new();
 	struct execution w = {.x = x, .alive = x->start, .left = OM_NEWN(mem, uint32_t, x->q->nstorage)};
@@ -211,18 +211,18 @@ struct traits {
 };
 
 static struct traits
-traits_of(const om_order_index *x, uint32_t i)
+traits_of(const om_schedule_index *x, uint32_t i)
 {
-	const om_order_op *op = &x->q->op[i];
+	const om_schedule_op *op = &x->q->op[i];
 	struct traits t = {0};
 
 	for (uint32_t k = x->made.at[i]; k < x->made.at[i + 1]; k++)
 		t.makes += x->q->storage[x->made.item[k]].bytes;
 	for (uint32_t k = x->need.at[i]; k < x->need.at[i + 1]; k++) {
-		const om_order_storage *s = &x->q->storage[x->need.item[k]];
+		const om_schedule_storage *s = &x->q->storage[x->need.item[k]];
 		t.frees += s->live_out ? 0 : s->bytes;
 	}
-	for (uint32_t k = 0, may = OM_ORDER_NONE, is = OM_ORDER_NONE; k < op->nover; k++) {
+	for (uint32_t k = 0, may = OM_SCHEDULE_NONE, is = OM_SCHEDULE_NONE; k < op->nover; k++) {
 		const uint32_t made = op->over[k].made, s = op->over[k].needed;
 		t.most_over += may != made ? x->q->storage[s].bytes : 0;
 		may = made;
@@ -234,22 +234,22 @@ traits_of(const om_order_index *x, uint32_t i)
 	return t;
 }
 
-/* The op right before which `i` runs best; OM_ORDER_NONE if none is known. */
+/* The op right before which `i` runs best; OM_SCHEDULE_NONE if none is known. */
 static uint32_t
-partner(const om_order_index *x, uint32_t i)
+partner(const om_schedule_index *x, uint32_t i)
 {
-	const om_order_op *op = &x->q->op[i];
+	const om_schedule_op *op = &x->q->op[i];
 
 	if (length(&x->succ, i) != 1 || length(&x->made, i) == 0)
-		return OM_ORDER_NONE;
+		return OM_SCHEDULE_NONE;
 	for (uint32_t k = x->made.at[i]; k < x->made.at[i + 1]; k++)
 		if (x->q->storage[x->made.item[k]].live_out)
-			return OM_ORDER_NONE;
+			return OM_SCHEDULE_NONE;
 	const uint32_t y = x->succ.item[x->succ.at[i]];
 	const struct traits a = traits_of(x, i), b = traits_of(x, y);
 	const uint64_t most = op->begin - a.least_over > op->middle ? op->begin - a.least_over : op->middle;
 	return a.makes >= a.frees && most + b.most_over <= a.makes - a.frees + x->q->op[y].begin
-		? y : OM_ORDER_NONE;
+		? y : OM_SCHEDULE_NONE;
 }
 
 /* Post-order over the trees of partners, roots in the original order. */
@@ -273,7 +273,7 @@ append_unit(uint32_t root, uint32_t unit, const om_lists *child, uint32_t *stack
 }
 
 uint32_t
-om_order_units(const om_order_index *x, uint32_t *order, uint32_t *unit_of, om_arena *mem)
+om_schedule_units(const om_schedule_index *x, uint32_t *order, uint32_t *unit_of, om_arena *mem)
 {
 	const uint32_t nop = x->q->nop;
 	om_lists next = lists_new(mem, nop, nop);
@@ -281,7 +281,7 @@ om_order_units(const om_order_index *x, uint32_t *order, uint32_t *unit_of, om_a
 
 	for (uint32_t i = 0; i < nop; i++) {
 		const uint32_t y = partner(x, i);
-		if (y != OM_ORDER_NONE)
+		if (y != OM_SCHEDULE_NONE)
 			next.item[n++] = y;
 		next.at[i + 1] = n;
 	}
@@ -297,14 +297,14 @@ om_order_units(const om_order_index *x, uint32_t *order, uint32_t *unit_of, om_a
 /* ---- Subproblems. ---- */
 
 static uint32_t
-local_storage(const om_order_index *x, om_subproblem *g, uint32_t s)
+local_storage(const om_schedule_index *x, om_subproblem *g, uint32_t s)
 {
 	uint32_t *at = &x->local_storage[s];
 
-	if (*at == OM_ORDER_NONE) {
+	if (*at == OM_SCHEDULE_NONE) {
 		*at = g->nstorage++;
 		g->bytes[*at] = x->q->storage[s].bytes;
-		g->maker[*at] = OM_ORDER_NONE;
+		g->maker[*at] = OM_SCHEDULE_NONE;
 		g->live_out[*at] = x->q->storage[s].live_out;
 		for (uint32_t k = x->user.at[s]; k < x->user.at[s + 1] && !g->live_out[*at]; k++)
 			g->live_out[*at] = x->place[x->user.item[k]] >= g->to;
@@ -313,22 +313,22 @@ local_storage(const om_order_index *x, om_subproblem *g, uint32_t s)
 }
 
 static void
-clear_local(const om_order_index *x, const om_subproblem *g)
+clear_local(const om_schedule_index *x, const om_subproblem *g)
 {
 	for (uint32_t i = 0; i < g->nop; i++) {
 		const uint32_t op = g->op[i];
-		x->local_op[op] = OM_ORDER_NONE;
+		x->local_op[op] = OM_SCHEDULE_NONE;
 		for (uint32_t k = 0; k < x->q->op[op].nover; k++)
-			x->local_storage[x->q->op[op].over[k].made] = OM_ORDER_NONE;
+			x->local_storage[x->q->op[op].over[k].made] = OM_SCHEDULE_NONE;
 		for (uint32_t k = x->made.at[op]; k < x->made.at[op + 1]; k++)
-			x->local_storage[x->made.item[k]] = OM_ORDER_NONE;
+			x->local_storage[x->made.item[k]] = OM_SCHEDULE_NONE;
 		for (uint32_t k = x->need.at[op]; k < x->need.at[op + 1]; k++)
-			x->local_storage[x->need.item[k]] = OM_ORDER_NONE;
+			x->local_storage[x->need.item[k]] = OM_SCHEDULE_NONE;
 	}
 }
 
 static void
-allocate_lists(const om_order_index *x, om_subproblem *g, om_arena *mem)
+allocate_lists(const om_schedule_index *x, om_subproblem *g, om_arena *mem)
 {
 	uint64_t made = 0, need = 0, over = 0, early = 0, before = 0;
 
@@ -354,10 +354,10 @@ allocate_lists(const om_order_index *x, om_subproblem *g, om_arena *mem)
 }
 
 static void
-add_op(const om_order_index *x, om_subproblem *g, uint32_t i)
+add_op(const om_schedule_index *x, om_subproblem *g, uint32_t i)
 {
 	const uint32_t op = g->op[i];
-	const om_order_op *from = &x->q->op[op];
+	const om_schedule_op *from = &x->q->op[op];
 	uint32_t n = g->made.at[i];
 
 	g->begin[i] = from->begin;
@@ -404,7 +404,7 @@ add_units(om_subproblem *g, const uint32_t *unit_of, om_arena *mem)
 }
 
 static void
-add_before(const om_order_index *x, om_subproblem *g, om_arena *mem)
+add_before(const om_schedule_index *x, om_subproblem *g, om_arena *mem)
 {
 	uint32_t n = 0, m = 0;
 
@@ -412,7 +412,7 @@ add_before(const om_order_index *x, om_subproblem *g, om_arena *mem)
 		const uint32_t op = g->op[i], u = g->unit_of[i];
 		for (uint32_t k = x->before.at[op]; k < x->before.at[op + 1]; k++) {
 			const uint32_t j = x->local_op[x->before.item[k]];
-			if (j == OM_ORDER_NONE)
+			if (j == OM_SCHEDULE_NONE)
 				continue;
 			g->prev.item[m++] = j;
 			if (g->unit_of[j] != u)
@@ -429,7 +429,7 @@ add_before(const om_order_index *x, om_subproblem *g, om_arena *mem)
 }
 
 om_subproblem *
-om_subproblem_new(const om_order_index *x, const uint32_t *order, const uint32_t *unit_of,
+om_subproblem_new(const om_schedule_index *x, const uint32_t *order, const uint32_t *unit_of,
 	uint32_t from, uint32_t to, uint64_t before, om_arena *mem)
 {
 	om_subproblem *g = OM_NEW(mem, om_subproblem);
@@ -477,7 +477,7 @@ op_move(const om_subproblem *g, const uint64_t *set, uint64_t alive, uint32_t i)
 {
 	uint64_t begin = alive + g->begin[i], middle = alive + g->middle[i];
 
-	for (uint32_t k = g->over.at[i], done = OM_ORDER_NONE; k < g->over.at[i + 1]; k += 2)
+	for (uint32_t k = g->over.at[i], done = OM_SCHEDULE_NONE; k < g->over.at[i + 1]; k += 2)
 		if (g->over.item[k] != done && dies_after(g, set, g->over.item[k + 1], i)) {
 			done = g->over.item[k];
 			begin -= g->bytes[done];
@@ -610,7 +610,7 @@ always_live(const om_subproblem *g, const uint64_t *prev, const uint64_t *next, 
 
 	for (uint32_t s = 0; s < g->nstorage; s++) {
 		const uint32_t maker = g->maker[s];
-		if ((maker == OM_ORDER_NONE || om_set_has(prev, maker)) && is_needed_from(g, next, s, i))
+		if ((maker == OM_SCHEDULE_NONE || om_set_has(prev, maker)) && is_needed_from(g, next, s, i))
 			alive += g->bytes[s];
 	}
 	return alive;
@@ -621,13 +621,13 @@ least_during(const om_subproblem *g, const uint64_t *prev, const uint64_t *next,
 {
 	const uint64_t alive = always_live(g, prev, next, i);
 	uint64_t begin = alive + g->begin[i], middle = alive + g->middle[i];
-	for (uint32_t k = g->over.at[i], done = OM_ORDER_NONE; k < g->over.at[i + 1]; k += 2)
-		if (g->over.item[k] != done && !is_needed_from(g, next, g->over.item[k + 1], OM_ORDER_NONE)) {
+	for (uint32_t k = g->over.at[i], done = OM_SCHEDULE_NONE; k < g->over.at[i + 1]; k += 2)
+		if (g->over.item[k] != done && !is_needed_from(g, next, g->over.item[k + 1], OM_SCHEDULE_NONE)) {
 			done = g->over.item[k];
 			begin -= g->bytes[done];
 		}
 	for (uint32_t k = g->early.at[i]; k < g->early.at[i + 1]; k++)
-		if (!is_needed_from(g, next, g->early.item[k], OM_ORDER_NONE))
+		if (!is_needed_from(g, next, g->early.item[k], OM_SCHEDULE_NONE))
 			middle -= g->bytes[g->early.item[k]];
 	return g->middle[i] && middle > begin ? middle : begin;
 }
@@ -640,7 +640,7 @@ least_alone(const om_subproblem *g, uint32_t i)
 
 	for (uint32_t k = g->need.at[i]; k < g->need.at[i + 1]; k++)
 		alive += g->bytes[g->need.item[k]];
-	for (uint32_t k = g->over.at[i], done = OM_ORDER_NONE; k < g->over.at[i + 1]; k += 2)
+	for (uint32_t k = g->over.at[i], done = OM_SCHEDULE_NONE; k < g->over.at[i + 1]; k += 2)
 		if (g->over.item[k] != done) {
 			done = g->over.item[k];
 			alive -= g->bytes[done];
@@ -659,7 +659,7 @@ om_subproblem_bound(const om_subproblem *g)
 	uint64_t fixed = g->base, most = 0;
 
 	for (uint32_t s = 0; s < g->nstorage; s++)
-		if (g->maker[s] == OM_ORDER_NONE)
+		if (g->maker[s] == OM_SCHEDULE_NONE)
 			fixed -= g->bytes[s];
 	for (uint32_t i = 0; i < g->nop; i++) {
 		const size_t at = (size_t)i * g->words;

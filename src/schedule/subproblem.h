@@ -15,8 +15,8 @@ typedef struct om_lists {
 } om_lists;
 
 /* A problem with indices in both directions. */
-typedef struct om_order_index {
-	const om_order_problem *q;
+typedef struct om_schedule_index {
+	const om_schedule_problem *q;
 	om_lists made;           /* by op: storages that have a user or are live out */
 	om_lists need;           /* by op: storages that it uses, without duplicates */
 	om_lists user;           /* by storage: the ops that use it, without duplicates */
@@ -25,22 +25,22 @@ typedef struct om_order_index {
 	uint64_t start;          /* bytes live before the first op */
 	uint32_t *place;         /* by op: its position in the order of the last profile */
 	uint32_t *local_op, *local_storage;  /* while a subproblem is built */
-} om_order_index;
+} om_schedule_index;
 
 /* OM_INVALID for a malformed problem. */
-om_status om_order_check(om_session *s, const om_order_problem *q);
+om_status om_schedule_check(om_session *s, const om_schedule_problem *q);
 
-om_order_index *om_order_index_new(const om_order_problem *q, om_arena *mem);
+om_schedule_index *om_schedule_index_new(const om_schedule_problem *q, om_arena *mem);
 
 /* Bytes live before each op of an order, [nop + 1], and the peak while each op
  * runs, [nop]. Either may be NULL. Returns the largest of the latter, and stores
  * the position of each op in `place`. */
-uint64_t om_order_profile(const om_order_index *x, const uint32_t *order, uint64_t *before,
+uint64_t om_schedule_profile(const om_schedule_index *x, const uint32_t *order, uint64_t *before,
 	uint64_t *during);
 
 /* Group ops that can run consecutively without loss: `unit_of` is set to the unit
  * of each op, `order` to the ops unit by unit.  Returns the number of units. */
-uint32_t om_order_units(const om_order_index *x, uint32_t *order, uint32_t *unit_of, om_arena *mem);
+uint32_t om_schedule_units(const om_schedule_index *x, uint32_t *order, uint32_t *unit_of, om_arena *mem);
 
 typedef struct om_subproblem {
 	uint32_t nop, nstorage, nunit;
@@ -64,7 +64,7 @@ typedef struct om_subproblem {
 
 /* Positions [from, to) of the order of the last profile, with `before` bytes live
  * at the start; they must not split a unit. */
-om_subproblem *om_subproblem_new(const om_order_index *x, const uint32_t *order, const uint32_t *unit_of,
+om_subproblem *om_subproblem_new(const om_schedule_index *x, const uint32_t *order, const uint32_t *unit_of,
 	uint32_t from, uint32_t to, uint64_t before, om_arena *mem);
 
 /* The peak of an order of the subproblem's ops. */
@@ -109,7 +109,7 @@ uint32_t om_set_next_ready(const om_subproblem *g, const uint64_t *set, uint32_t
 om_move om_unit_move(const om_subproblem *g, uint64_t *set, uint64_t alive, uint32_t unit);
 void om_set_add_unit(const om_subproblem *g, uint64_t *set, uint32_t unit);
 
-typedef enum om_search_result { OM_ORDER_FOUND, OM_ORDER_NOT_BELOW, OM_ORDER_NODE_LIMIT } om_search_result;
+typedef enum om_search_result { OM_SCHEDULE_FOUND, OM_SCHEDULE_NOT_BELOW, OM_SCHEDULE_NODE_LIMIT } om_search_result;
 
 /* Find an order with a peak below `upper`. `*level` is a lower bound, which the
  * call may raise; after OM_FOUND the order found is not above it, so it is optimal.

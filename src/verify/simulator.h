@@ -83,7 +83,7 @@ struct sim {
 	uint32_t node;                  /* the op of the graph that runs */
 	uint64_t nrun;                  /* number of ops simulated */
 	struct log *log;                /* records writes inside of a branch; NULL outside */
-	om_parallel_check *any_order;        /* NULL: the plan is for the order of the file only */
+	om_parallel_check *parallel_check;        /* NULL: the plan is for the order of the file only */
 };
 
 #define BAD(c, ...)  om_fail((c)->session, OM_BADPLAN, __VA_ARGS__)

@@ -48,15 +48,15 @@ om_sim_owner_text(const struct sim *c, uint32_t who)
 void
 om_sim_set(struct sim *c, const om_owned_interval *want)
 {
-	for (uint64_t at = want->lower; c->any_order && at < want->upper;) {
+	for (uint64_t at = want->lower; c->parallel_check && at < want->upper;) {
 		const om_owned_interval old = om_interval_map_at(c->state, want->space, at);
 		const uint64_t upper = old.upper < want->upper ? old.upper : want->upper, from = old.at + (at - old.lower);
 		if (old.who != OM_NOBODY && old.who != want->who)
-			om_parallel_check_overwrite(c->any_order, c->node, want->who, old.who, from, from + (upper - at));
+			om_parallel_check_overwrite(c->parallel_check, c->node, want->who, old.who, from, from + (upper - at));
 		at = upper;
 	}
-	if (c->any_order && want->lower < want->upper)
-		om_parallel_check_touch(c->any_order, c->node, want->who, want->at, want->at + (want->upper - want->lower));
+	if (c->parallel_check && want->lower < want->upper)
+		om_parallel_check_touch(c->parallel_check, c->node, want->who, want->at, want->at + (want->upper - want->lower));
 	om_interval_map_set(c->state, want);
 	if (c->log && want->lower < want->upper)
 		OM_PUSH(c->mem, c->log->r, c->log->n, c->log->cap, *want);
@@ -153,8 +153,8 @@ note_read(struct sim *c, const om_value *v)
 {
 	om_owned_interval r;
 
-	for (size_t k = 0; c->any_order && wanted(c, v, k, &r); k++)
-		om_parallel_check_touch(c->any_order, c->node, r.who, r.at, r.at + (r.upper - r.lower));
+	for (size_t k = 0; c->parallel_check && wanted(c, v, k, &r); k++)
+		om_parallel_check_touch(c->parallel_check, c->node, r.who, r.at, r.at + (r.upper - r.lower));
 }
 
 om_status

@@ -4,7 +4,7 @@
  * it, and records, byte for byte, which content replaces which.  It remains to show that every other
  * order has the same sequence of contents.  That is so if every op that touches a content precedes, by
  * data dependences alone, the op that overwrites it with the next content, or is that op: the
- * behaviour inside one op of the graph is the same in every order.  It is sufficient to check adjacent
+ * behavior inside one op of the graph is the same in every order.  It is sufficient to check adjacent
  * contents: an op that writes a content also touches it, so the relation is transitive along the whole
  * sequence.
  *

@@ -339,12 +339,12 @@ run_graph(struct sim *c)
 
 	OM_TRY(check_plan(c));
 	fill_inputs(c);
-	c->any_order = c->plan->parallel_safe ? om_parallel_check_new(c->session, c->p, c->mem) : NULL;
+	c->parallel_check = c->plan->parallel_safe ? om_parallel_check_new(c->session, c->p, c->mem) : NULL;
 	OM_TRY(om_sim_run_block(c, b));
 	for (uint32_t k = 0; k < b->nresult; k++)
 		OM_TRY(om_sim_read(c, NULL, b->result[k]));
-	if (c->any_order)
-		return om_parallel_check_run(c->any_order);
+	if (c->parallel_check)
+		return om_parallel_check_run(c->parallel_check);
 	for (uint32_t k = 0; k < c->p->nvalue; k++)
 		OM_TRY(check_lifetime(c, c->p->values[k]));
 	return om_sim_check_kept(c);

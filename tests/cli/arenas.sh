@@ -2,19 +2,19 @@
 om report "$models/digits.onnx" --budget 6K | sed -n '4,8p'
 om report "$models/digits.onnx" --budget 6143
 om plan "$models/digits.onnx" no.onnx --budget 2K
-om plan "$models/digits.onnx" no.onnx --passes pack=pool0 --budget 6400
+om plan "$models/digits.onnx" no.onnx --passes pack=pool-exact --budget 6400
 ls no.onnx
 om report "$models/digits.onnx" --arena sram=4K --arena dram
 om report "$models/digits.onnx" --arena sram=4K,align=256 --arena dram --csv -
 om report "$models/digits.onnx" --arena sram=4K --arena dram --json - | sed -n '/"arenas"/,/]/p'
-om report "$models/digits.onnx" --arena sram=4K --arena dram --draw | sed -n '/planned/,$p'
+om report "$models/digits.onnx" --arena sram=4K --arena dram --ascii | sed -n '/planned/,$p'
 om report "$models/digits.onnx" --arena sram=4K --arena dram=1K
 om report "$models/digits.onnx" --arena sram=4K --arena dram --budget 5K
 om plan "$models/digits.onnx" two.onnx --arena sram=4K,device=cpu --arena dram=2K
 om verify two.onnx
-om run two.onnx --formula --save expected
-om run two.onnx --formula --poison --expect expected
-om run two.onnx --formula --no-reuse --expect expected
+om run two.onnx --fill deterministic --save expected
+om run two.onnx --fill deterministic --poison --expect expected
+om run two.onnx --fill deterministic --no-reuse --expect expected
 om plan "$models/loop.onnx" loop.onnx --default-dim 2 --arena sram=200 --arena dram -q
 om verify loop.onnx
 om plan "$models/digits.onnx" no.onnx --arena sram=4K --arena dram --compat onnxsim

@@ -94,7 +94,7 @@ om run planned.onnx --input picture:ints.npy
 LC_ALL=C sed 's/Softmax/Sigmoid/' planned.onnx >stale.onnx
 om run stale.onnx --input picture:picture.npy
 om run stale.onnx --input picture:picture.npy --expect out
-om run stale.onnx --input picture:picture.npy --passes prune,shapes,live,inplace,pack
+om run stale.onnx --input picture:picture.npy --passes prune,shapes,liveness,inplace,pack
 
 # A type that NumPy does not have.
 cat >brain.ir <<'END'

@@ -10,13 +10,13 @@ said() {
 
 # Branches of different shapes; one that is never taken counts, too.
 outside "$models/sizes.onnx"
-said "$models/sizes.onnx" --fill which:value=1 --formula
-said "$models/sizes.onnx" --fill which:value=0 --formula
+said "$models/sizes.onnx" --fill which:value=1 --fill deterministic
+said "$models/sizes.onnx" --fill which:value=0 --fill deterministic
 
 # A row more in every round.
 outside "$models/loop_grow.onnx"
-said "$models/loop_grow.onnx" --fill trips:value=0 --formula
-said "$models/loop_grow.onnx" --fill trips:value=3 --formula
+said "$models/loop_grow.onnx" --fill trips:value=0 --fill deterministic
+said "$models/loop_grow.onnx" --fill trips:value=3 --fill deterministic
 
 # What is stacked up, in as many rounds as the caller or the data say.
 cat >rounds.ir <<'END'
@@ -49,8 +49,8 @@ program "p" ir 8 opset 17
 }
 END
 outside rounds.ir
-said rounds.ir --formula --fill trips:value=3 --fill more:value=1
-said rounds.ir --formula --fill trips:value=0 --fill more:value=0
+said rounds.ir --fill deterministic --fill trips:value=3 --fill more:value=1
+said rounds.ir --fill deterministic --fill trips:value=0 --fill more:value=0
 
 # What decides how often, and which, is one element.
 decides() {

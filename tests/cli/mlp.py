@@ -54,7 +54,7 @@ def step():
         node("Sub", [f"b{k}", node("Mul", [f"b{k}_grad", "lr"], f"t{k}", u)], f"b{k}_next", u)
     outs.insert(0, h.make_tensor_value_info("loss", T.FLOAT, []))
     m = h.make_model(h.make_graph(nodes, "step", ins, outs, init), opset_imports=[h.make_opsetid("", 17)], ir_version=10)
-    m.metadata_props.add(key="org.onnxmem.tie", value=json.dumps(ties))
+    m.metadata_props.add(key="org.onnxmem.io_alias", value=json.dumps(ties))
     onnx.save(m, "mlp.step.onnx")
     weights = [i for i in init if i.name in ("w0", "b0", "w1", "b1")]
     net = h.make_model(h.make_graph(nodes[:3], "net", ins[:1], [h.make_tensor_value_info("scores", T.FLOAT, ["N", DIMS[2]])],
@@ -63,9 +63,9 @@ def step():
 
 
 def clouds(path, n, seed):
-    r, centre = np.random.default_rng(seed), 4 * np.random.default_rng(5).standard_normal((10, DIMS[0]))
+    r, center = np.random.default_rng(seed), 4 * np.random.default_rng(5).standard_normal((10, DIMS[0]))
     label = r.integers(0, 10, n)
-    x = (centre[label] + r.standard_normal((n, DIMS[0]))).astype(np.float32)
+    x = (center[label] + r.standard_normal((n, DIMS[0]))).astype(np.float32)
     if path:
         np.savez(path, x=x, label=label)
     return x, label

@@ -12,7 +12,7 @@ om pack - -o - -q <small.csv
 om pack small.csv --output out.csv --json out.json --align 8
 cat out.csv out.json
 om pack out.csv -o - -q
-om pack out.csv --again -q -o -
+om pack out.csv --ignore-offsets -q -o -
 om pack small.csv -o small.csv
 # Columns in any order, comments, quotes, other names for them.
 cat >all.csv <<'END'
@@ -67,7 +67,7 @@ om pack nothing.csv
 om pack small.csv -o
 om pack small.csv -o no/such/folder.csv
 om report "$models/digits.onnx" --csv report.csv -q | tail -1
-om pack report.csv --again --align 64
-om report "$here/ir/inplace/parts.ir" --csv parts.csv -q | tail -1
-cat parts.csv
-om pack parts.csv --align 64
+om pack report.csv --ignore-offsets --align 64
+om report "$here/ir/inplace/concat.ir" --csv concat.csv -q | tail -1
+cat concat.csv
+om pack concat.csv --align 64

@@ -22,6 +22,6 @@ om plan "$models/function.onnx" inlined.onnx
 om verify inlined.onnx
 om plan "$models/names.onnx" names.onnx
 om verify names.onnx
-om run names.onnx --formula --fill rounds:value=3
-om plan "$models/dynamic.onnx" bound.onnx --bound N=1..4
+om run names.onnx --fill deterministic --fill rounds:value=3
+om plan "$models/dynamic.onnx" bound.onnx --dim-range N=1..4
 om verify bound.onnx

@@ -1,5 +1,5 @@
 # The report in each of its forms.
-om report "$models/digits.onnx" --draw
+om report "$models/digits.onnx" --ascii
 om report "$models/digits.onnx" --json -
 om report "$models/digits.onnx" --csv -
 om report "$models/digits.onnx" --align 256 --json - | grep arena_bytes

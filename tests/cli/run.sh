@@ -1,11 +1,11 @@
 # A model run in its arena.
 om plan "$models/digits.onnx" planned.onnx
-om run planned.onnx --formula
-om run planned.onnx --formula --poison
-om run planned.onnx --formula --no-reuse
-om run planned.onnx --formula --save expected
+om run planned.onnx --fill deterministic
+om run planned.onnx --fill deterministic --poison
+om run planned.onnx --fill deterministic --no-reuse
+om run planned.onnx --fill deterministic --save expected
 ls expected
-om run "$models/digits.onnx" --formula --expect expected
+om run "$models/digits.onnx" --fill deterministic --expect expected
 om run "$models/digits.onnx" --random 3 --expect expected | sed '$s/digit.*//'
 om run planned.onnx
 
@@ -33,6 +33,6 @@ om run list.ir --data out
 om run list.ir --input x:out/output_0.pb
 
 # Bytes in use, in the trace: at each op, and at the end.
-om run "$models/digits.onnx" --formula --profile trace.json >/dev/null
+om run "$models/digits.onnx" --fill deterministic --profile trace.json >/dev/null
 sed -n 's/.*"bytes in use": \([0-9]*\).*/\1/p' trace.json | tr '\n' ' '
 echo

@@ -1,6 +1,6 @@
 # The tables of passes and operators.
 om passes
-for pass in inline shapes fold prune live views inplace pack; do om passes $pass; done
+for pass in inline shapes fold prune liveness views inplace pack; do om passes $pass; done
 om passes nonsense
 "$ONNXMEM" ops | sed -n '1p; /^Relu /p; /^If /p'
 om ops Relu

@@ -45,20 +45,20 @@ program "step" ir 8 opset 17
 	ret %loss, %w0_next to %w0, %w1_next to %w1, %b0_next to %b0, %m1_next to %m1
 }
 IR
-om train step.ir --data data.npz --rate 0.3 --epochs 4 --batch 4 --checkpoint whole.npz
+om train step.ir --data data.npz --lr 0.3 --epochs 4 --batch 4 --checkpoint whole.npz
 
 # The same without reuse, and in two parts; another seed is another training.
-om train step.ir --data data.npz --rate 0.3 --epochs 4 --batch 4 --checkpoint plain.npz --no-reuse --poison
+om train step.ir --data data.npz --lr 0.3 --epochs 4 --batch 4 --checkpoint plain.npz --no-reuse --poison
 cmp whole.npz plain.npz && echo same
-om train step.ir --data data.npz --rate 0.3 --epochs 2 --batch 4 --checkpoint parts.npz
-om train step.ir --data data.npz --rate 0.3 --epochs 4 --batch 4 --checkpoint parts.npz --resume
+om train step.ir --data data.npz --lr 0.3 --epochs 2 --batch 4 --checkpoint parts.npz
+om train step.ir --data data.npz --lr 0.3 --epochs 4 --batch 4 --checkpoint parts.npz --resume
 cmp whole.npz parts.npz && echo same
-om train step.ir --data data.npz --rate 0.3 --epochs 4 --batch 4 --checkpoint parts.npz --resume
-om train step.ir --data data.npz --rate 0.3 --epochs 4 --batch 4 --seed 1 --checkpoint other.npz
+om train step.ir --data data.npz --lr 0.3 --epochs 4 --batch 4 --checkpoint parts.npz --resume
+om train step.ir --data data.npz --lr 0.3 --epochs 4 --batch 4 --seed 1 --checkpoint other.npz
 cmp -s whole.npz other.npz || echo other
 
 # Killed at any time it goes on as if nothing had been.
-long="step.ir --data data.npz --rate 0.1 --epochs 40 --batch 4 -q"
+long="step.ir --data data.npz --lr 0.1 --epochs 40 --batch 4 -q"
 "$ONNXMEM" train $long --checkpoint long.npz >/dev/null
 "$ONNXMEM" train $long --checkpoint killed.npz --every 1 >/dev/null &
 sleep 0.2
@@ -68,23 +68,23 @@ wait $! 2>/dev/null
 cmp long.npz killed.npz && echo same
 
 # Batches that are not full; steps that fail.
-om train step.ir --data data.npz --rate 0.3 --batch 4 --drop-last -v 2>&1 | grep -e "left out" -e epoch
-om train step.ir --data data.npz --rate 1e30 --epochs 3
+om train step.ir --data data.npz --lr 0.3 --batch 4 --drop-last -v 2>&1 | grep -e "left out" -e epoch
+om train step.ir --data data.npz --lr 1e30 --epochs 3
 om train step.ir --data data.npz
-om train step.ir --rate 1
-om train step.ir --data data.npz --rate 0.1 --resume
-om train step.ir --data data.npz --rate 0.1 --held-out data.npz
-om train step.ir --data data.npz --rate 0.1 --batch 5 --checkpoint whole.npz --resume
-om train step.ir --data whole.npz --rate 0.1
-om train step.ir --data data.npz --rate 0.1 --checkpoint data.npz --resume
+om train step.ir --lr 1
+om train step.ir --data data.npz --lr 0.1 --resume
+om train step.ir --data data.npz --lr 0.1 --eval-data data.npz
+om train step.ir --data data.npz --lr 0.1 --batch 5 --checkpoint whole.npz --resume
+om train step.ir --data whole.npz --lr 0.1
+om train step.ir --data data.npz --lr 0.1 --checkpoint data.npz --resume
 om train data.ir --data data.npz
 sed 's/%w1: float32\[4,1\] = {[^}]*}/%w1: float32[4,1]/' step.ir >bare.ir
-om train bare.ir --data data.npz --rate 0.1
+om train bare.ir --data data.npz --lr 0.1
 sed 's/10,1/5,2/' data.ir >wide.ir
 "$ONNXMEM" run wide.ir --save wide.npz >/dev/null
-om train step.ir --data wide.npz --rate 0.1
+om train step.ir --data wide.npz --lr 0.1
 sed 's/\[N,/[16,/g' step.ir >fixed.ir
-om train fixed.ir --data data.npz --rate 0.1
+om train fixed.ir --data data.npz --lr 0.1
 sed 's/\[N,/[3,/g' step.ir >fixed.ir
-om train fixed.ir --data data.npz --rate 0.1 --batch 4
-om train fixed.ir --data data.npz --rate 0.1
+om train fixed.ir --data data.npz --lr 0.1 --batch 4
+om train fixed.ir --data data.npz --lr 0.1

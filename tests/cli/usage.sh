@@ -6,7 +6,7 @@ om report
 om report a b
 om report "$models/digits.onnx" --nonsense=3
 om report "$models/digits.onnx" --json
-om report "$models/digits.onnx" --draw=yes
+om report "$models/digits.onnx" --ascii=yes
 om report "$models/digits.onnx" -x
 om report "$models/digits.onnx" --align 48
 om report "$models/digits.onnx" --align=many

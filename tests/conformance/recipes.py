@@ -1127,7 +1127,7 @@ def _(r, v, t):
                 judge="reference" if rank != 2 and w["dilations"] else None, **w)
 
 
-# ---- Normalisations. ----
+# ---- Normalizations. ----
 
 @recipe("BatchNormalization")
 def _(r, v, t):
@@ -1404,7 +1404,7 @@ for n_, g_ in (("RNN", 1), ("GRU", 3), ("LSTM", 4)):
     recipe(n_)(lambda r, v, t, n=n_, g=g_: recurrent(r, v, t, g, n))
 
 
-# ---- Quantisation. ----
+# ---- Quantization. ----
 
 BYTES = ("int8", "uint8")
 

@@ -205,7 +205,7 @@ check_live(struct test *t, const char *text)
 
 	fclose(in);
 	if (st == OM_OK)
-		st = om_host_run(t->h, p, "live");
+		st = om_host_run(t->h, p, "liveness");
 	for (int run = 0; run < RUNS && st == OM_OK; run++)
 		st = flow_check_live(t->s, p, t->f, t->in[run], t->mem);
 	om_prog_free(p);
@@ -216,15 +216,15 @@ check_live(struct test *t, const char *text)
 
 struct passes {
 	const char *list;            /* NULL: the default pipeline */
-	bool any_order, two_arenas;
+	bool parallel_safe, two_arenas;
 };
 
 static const struct passes always[] = {{NULL, false, false}, {NULL, true, false}};
 static const struct passes sometimes[] = {
-	{"inline,shapes,fold,live,views,inplace,pack", false, false}, {"views,inplace,pack=pool", false, false},
-	{"pack=color", false, false}, {"views,inplace,pack=nnc", true, false}, {NULL, false, true},
-	{"inline,shapes,fold,prune,order=bfs,live,pack", false, false}, {NULL, true, true},
-	{"inline,shapes,fold,prune,order=mem,recompute=100:effort=100000,live,views,inplace,loops,pack", false, false},
+	{"inline,shapes,fold,liveness,views,inplace,pack", false, false}, {"views,inplace,pack=pool-best-fit", false, false},
+	{"pack=color", false, false}, {"views,inplace,pack=nnc-code", true, false}, {NULL, false, true},
+	{"inline,shapes,fold,prune,schedule=bfs,liveness,pack", false, false}, {NULL, true, true},
+	{"inline,shapes,fold,prune,schedule=min-memory,rematerialize=100:search-nodes=100000,liveness,views,inplace,loops,pack", false, false},
 };
 
 enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes / sizeof sometimes[0] };
@@ -236,7 +236,7 @@ plan_as(struct test *t, om_prog *p, const struct passes *passes)
 	om_arena_spec want[] = {{.name = "fast", .device = "cpu", .limit = t->bytes / 2 + 64},
 		{.name = "slow", .device = "cpu"}};
 
-	p->parallel_safe = passes->any_order;
+	p->parallel_safe = passes->parallel_safe;
 	p->want = want;
 	p->nwant = passes->two_arenas ? 2 : 0;
 	const om_status st = om_host_run(t->h, p, passes->list ? passes->list : om_default_pipeline());
@@ -361,7 +361,7 @@ check_flow(struct test *t, struct flow *f, uint64_t seed, bool is_hunt)
 			continue;
 		t->start = k;
 		printf("# seed %llu, %s%s%s: %s\n", (unsigned long long)seed, p->list ? p->list : "usual passes",
-			p->any_order ? ", any order" : "", p->two_arenas ? ", two arenas" : "", om_message(t->s));
+			p->parallel_safe ? ", any order" : "", p->two_arenas ? ", two arenas" : "", om_message(t->s));
 	}
 	if (st == OM_OK && is_loud && t->nfault)
 		st = check_faults(t, text, seed);

@@ -269,7 +269,7 @@ ints(struct gen *g, const int *v, int n)
 }
 
 static void
-normalise(struct gen *g)
+normalize(struct gen *g)
 {
 	const int k = pick(g), x = g->id[k];
 	const struct shape s = g->shape[k];
@@ -590,7 +590,7 @@ ops(struct gen *g, unsigned n)
 {
 	static void (*const plain[])(struct gen *) = {
 		unary, unary, unary, binary, binary, binary, broadcast, reshape, transpose, split,
-		concat, product, normalise, types, sum, slice, empty, unsqueeze, gather, twins, nothing,
+		concat, product, normalize, types, sum, slice, empty, unsqueeze, gather, twins, nothing,
 	};
 
 	for (unsigned k = 0; k < n; k++) {
@@ -807,7 +807,7 @@ reorder(om_session *s, om_host *h, om_prog *p, om_arena *mem, struct results *fi
 			was[op->id] = op->step;
 		permute(p, mem, &g);
 		OM_TRY(om_verify(s, p));
-		OM_TRY(om_host_run(h, p, "live"));
+		OM_TRY(om_host_run(h, p, "liveness"));
 		p->plan = plan;
 		set_steps(p, plan, was);
 		OM_TRY(om_plan_verify(s, p, plan));
@@ -819,34 +819,34 @@ reorder(om_session *s, om_host *h, om_prog *p, om_arena *mem, struct results *fi
 /* ---- Checks of one program. ---- */
 
 #define BEFORE  "inline,shapes,fold,prune,"
-#define BEHIND  ",live,views,inplace,loops,pack"
+#define BEHIND  ",liveness,views,inplace,loops,pack"
 
 /* A planner configuration. */
 struct way {
 	const char *passes;          /* NULL: the default pipeline */
-	bool two_arenas, any_order;
-	bool is_file, is_rewritten;  /* order=file; the same of the rewritten program */
+	bool two_arenas, parallel_safe;
+	bool is_file, is_rewritten;  /* schedule=original; the same of the rewritten program */
 };
 
 static const struct way always[] = {
 	{NULL, false, false}, {NULL, true, false}, {NULL, false, true}, {NULL, true, true},
-	{BEFORE "order=file" BEHIND, false, false, true, false}, {BEFORE "order=bfs" BEHIND, false, false},
-	{BEFORE "order=bfs:choice=bytes" BEHIND, false, false}, {BEFORE "order=mem" BEHIND, false, false},
-	{BEFORE "order=mem:nodes=20" BEHIND, true, false}, {BEFORE "recompute=60:effort=100000" BEHIND, false, false},
-	{"views,inplace,pack=color", false, false}, {"views,inplace,pack=nnc-text", false, false},
-	{"views,inplace,loops,pack=nnc", false, false},
-	{BEFORE "cse,fuse,cse,fold,prune,order=file" BEHIND, false, false, true, true},
+	{BEFORE "schedule=original" BEHIND, false, false, true, false}, {BEFORE "schedule=bfs" BEHIND, false, false},
+	{BEFORE "schedule=bfs:priority=bytes" BEHIND, false, false}, {BEFORE "schedule=min-memory" BEHIND, false, false},
+	{BEFORE "schedule=min-memory:search-nodes=20" BEHIND, true, false}, {BEFORE "rematerialize=60:search-nodes=100000" BEHIND, false, false},
+	{"views,inplace,pack=color", false, false}, {"views,inplace,pack=nnc-paper", false, false},
+	{"views,inplace,loops,pack=nnc-code", false, false},
+	{BEFORE "cse,fuse,cse,fold,prune,schedule=original" BEHIND, false, false, true, true},
 };
 
 /* One of these is used in addition, selected by the seed, so that a failure is reproducible. */
 static const struct way sometimes[] = {
-	{"pack=color", false, false}, {"pack=nnc-text", false, false}, {"pack=nnc", true, false},
-	{"views,inplace,pack=color-least", false, false}, {"views,inplace,pack=pool0", true, false},
-	{"views,inplace,pack=pool", false, false}, {"pack=color-least", false, true}, {"pack=nnc-text", false, true},
-	{"pack=nnc", false, true}, {"views,inplace,pack=nnc", false, true}, {"views,inplace,pack=color", false, true},
+	{"pack=color", false, false}, {"pack=nnc-paper", false, false}, {"pack=nnc-code", true, false},
+	{"views,inplace,pack=color-least", false, false}, {"views,inplace,pack=pool-exact", true, false},
+	{"views,inplace,pack=pool-best-fit", false, false}, {"pack=color-least", false, true}, {"pack=nnc-paper", false, true},
+	{"pack=nnc-code", false, true}, {"views,inplace,pack=nnc-code", false, true}, {"views,inplace,pack=color", false, true},
 	{"views,inplace,loops:period=1,pack", false, false}, {"views,inplace,loops,pack=color", true, false},
-	{"views,inplace,loops:period=2,pack=pool", false, false},
-	{"inline,shapes,fold,cse=any,fuse,fold,prune,order=mem" BEHIND, false, true},
+	{"views,inplace,loops:period=2,pack=pool-best-fit", false, false},
+	{"inline,shapes,fold,cse=any,fuse,fold,prune,schedule=min-memory" BEHIND, false, true},
 	{"fuse,cse=any,fuse,views,inplace,loops,pack=color", true, false},
 };
 
@@ -858,7 +858,7 @@ plan_as(om_host *h, om_prog *p, const struct way *way, uint64_t bytes)
 {
 	om_arena_spec want[] = {{.name = "fast", .device = "cpu", .limit = bytes / 2 + 64}, {.name = "slow", .device = "cpu"}};
 
-	p->parallel_safe = way->any_order;
+	p->parallel_safe = way->parallel_safe;
 	p->want = want;
 	p->nwant = way->two_arenas ? 2 : 0;
 	const om_status st = om_host_run(h, p, way->passes ? way->passes : om_default_pipeline());
@@ -901,7 +901,7 @@ check_one(om_session *s, om_host *h, const char *text, uint64_t seed, const stru
 		st = compare_bytes(s, p, way, file);
 	if (st == OM_OK)
 		st = compare(s, p, mem, first, way == always);
-	if (st == OM_OK && way->any_order)
+	if (st == OM_OK && way->parallel_safe)
 		st = reorder(s, h, p, mem, first, seed);
 	om_prog_free(p);
 	return st;
@@ -921,7 +921,7 @@ check(om_session *s, om_host *h, const char *text, uint64_t seed)
 		st = check_one(s, h, text, seed, way, mem, &first, &bytes, &file);
 		if (st != OM_OK)
 			om_note(s, st, "running %s%s%s", way->passes ? way->passes : "the usual passes",
-				way->two_arenas ? ", in two arenas" : "", way->any_order ? ", in any order" : "");
+				way->two_arenas ? ", in two arenas" : "", way->parallel_safe ? ", in any order" : "");
 	}
 	om_arena_free(mem);
 	return st;

@@ -1,4 +1,4 @@
-"""Steps with gradients in one op, as `onnxmem grad --functions` writes them, beside the plain form.
+"""Steps with gradients in one op, as `onnxmem grad --fused-gradients` writes them, beside the plain form.
 
     functions.py COMMAND FOLDER
 
@@ -37,9 +37,9 @@ def main(command, folder):
     for make in models.cnn, models.mobile:
         name, model, _, samples, _, loss_fn = make()
         onnx.save(model, path('net.onnx'))
-        for form, option in (('plain.onnx', []), ('fused.onnx', ['--functions'])):
+        for form, option in (('plain.onnx', []), ('fused.onnx', ['--fused-gradients'])):
             r = ours('grad', path('net.onnx'), path(form), '--loss-fn', loss_fn, '--optimizer', 'momentum',
-                     '--rate', '0.05', '--train-mode', *option)
+                     '--lr', '0.05', '--train-mode', *option)
             say(r.returncode == 0, f'{name}: {form[:-5]} step is written', r.stderr)
         plain, fused = onnx.load(path('plain.onnx')), onnx.load(path('fused.onnx'))
         onnx.checker.check_model(fused, full_check=True)
@@ -52,13 +52,13 @@ def main(command, folder):
         say(farthest(theirs(fused, samples), want) <= SAME, f'{name}: ONNX Runtime, with functions')
         say(farthest(theirs(inlined, samples), want) <= SAME, f'{name}: ONNX Runtime, inlined')
         np.savez(path('in.npz'), **samples)
-        for way in [], ['--no-reuse'], ['--poison'], ['--poison', '--recompute', '30']:
+        for way in [], ['--no-reuse'], ['--poison'], ['--poison', '--rematerialize', '30']:
             r = ours('run', path('fused.onnx'), '--data', path('in.npz'), '--save', path('out.npz'), *way)
             ok = r.returncode == 0 and farthest(np.load(path('out.npz')), want) <= NEAR
             say(ok, f'{name}: onnxmem {" ".join(way)}', r.stderr)
         losses = []
         for form in 'plain.onnx', 'fused.onnx':
-            r = ours('train', path(form), '--data', path('in.npz'), '--rate', '0.05', '--epochs', str(STEPS))
+            r = ours('train', path(form), '--data', path('in.npz'), '--lr', '0.05', '--epochs', str(STEPS))
             losses.append([float(w[w.index('loss') + 1].rstrip(';,')) for w in map(str.split, r.stdout.splitlines())
                            if 'loss' in w])
         say(len(losses[0]) == STEPS and len(losses[1]) == STEPS and np.allclose(*losses, rtol=1e-3, atol=1e-5),

@@ -186,7 +186,7 @@ def moving(m):
 def check_steps(r, m, opt):
     step = f'{m.path[:-5]}-{opt}.onnx'
     more = {'sgd': ['--clip-norm', '0.5'], 'adamw': ['--weight-decay', '0.01']}.get(opt, [])
-    if not r.call('grad', m.path, step, *m.loss, '--optimizer', opt, '--rate', str(OPTIMIZERS[opt]), *more):
+    if not r.call('grad', m.path, step, *m.loss, '--optimizer', opt, '--lr', str(OPTIMIZERS[opt]), *more):
         r.points.point(False, f'{m.name}: a step of {opt}')
         return
     for who, run in ('we', r.ours), ('ONNX Runtime', r.theirs):

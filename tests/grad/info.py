@@ -106,7 +106,7 @@ def main(command, folder):
         name, model, weights, samples, _, loss_fn = make()
         onnx.save(model, path(name))
         opt = 'adam' if name != 'mlp' else 'momentum'
-        how = ['--loss-fn', loss_fn, '--optimizer', opt, '--rate', '0.01', '--clip-norm', '0.5']
+        how = ['--loss-fn', loss_fn, '--optimizer', opt, '--lr', '0.01', '--clip-norm', '0.5']
         r = ours('grad', path(name), path('info'), *how, '--emit', 'training-info')
         if not say(r.returncode == 0, f'{name}: training information is written', r.stderr):
             continue

@@ -88,7 +88,7 @@ def gradients(command, folder, some, ref):
     at, to, data, out = (os.path.join(folder, f) for f in ('m.onnx', 'g.onnx', 'in.npz', 'out.npz'))
     onnx.save(model, at)
     np.savez(data, **feeds)
-    for call in ['grad', at, to, '--loss', 'loss', '--wrt', ','.join(feeds)], ['run', to, '--input', data, '--save', out, '--order', 'file']:
+    for call in ['grad', at, to, '--loss', 'loss', '--wrt', ','.join(feeds)], ['run', to, '--input', data, '--save', out, '--schedule', 'original']:
         r = subprocess.run([*command.split(), *call], capture_output=True, text=True)
         if r.returncode:
             return None, r.stderr.strip()

@@ -31,7 +31,7 @@ def mlp():
 
 
 def cnn():
-    """Convolutions, batch normalisation as in training, a residual, pooling."""
+    """Convolutions, batch normalization as in training, a residual, pooling."""
     r = np.random.RandomState(1)
     w = {'k1': normal(r, 8, 3, 3, 3), 's1': 1 + normal(r, 8, scale=.1), 'o1': normal(r, 8), 'k2': normal(r, 8, 8, 3, 3),
          's2': 1 + normal(r, 8, scale=.1), 'o2': normal(r, 8), 'w': normal(r, 4, 8), 'b': normal(r, 4)}
@@ -78,7 +78,7 @@ def mobile():
 
 
 def transformer():
-    """Two layers: attention of four heads, normalisation of layers, Gelu; an embedding before."""
+    """Two layers: attention of four heads, normalization of layers, Gelu; an embedding before."""
     r = np.random.RandomState(3)
     d, heads, length, words = 16, 4, 6, 11
     w, nodes, at = {'emb': normal(r, words, d, scale=1)}, [h.make_node('Gather', ['emb', 'x'], ['h0'])], 'h0'

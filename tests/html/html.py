@@ -34,7 +34,7 @@ def large():
         back = name if k % 7 == 0 else back
     with open("large.ir", "w") as f:
         f.write("\n".join(lines + ["\t%%y = Softmax(%%%s)" % last, "\tret %y", "}", ""]))
-    return page("large.ir", "--order", "file")
+    return page("large.ir", "--schedule", "original")
 
 
 TESTS = []
@@ -72,7 +72,7 @@ def _(b):
     assert b.eval("document.querySelectorAll('tr[data-box]').length") == 3
     assert b.eval("[...document.querySelectorAll('h2')].some(h => h.textContent.startsWith('Strategies'))")
     table = b.eval("[...document.querySelectorAll('#tables table')[1].rows].map(r => [...r.cells].map(c => c.innerText))")
-    assert table[0] == ["strategy", "order of the file", "order bfs", "order mem", "whatever the order"], table
+    assert table[0] == ["strategy", "original order", "schedule bfs", "schedule min-memory", "parallel-safe"], table
     assert table[1][0] == "naive" and table[-1][0] == "lower bound" and table[-1][3] == "6.00 KiB", table
     assert any(row[0] == "packer" and row[3].split() == ["6.00", "KiB", "optimal"] for row in table), table
     shot(b, "small")
@@ -185,7 +185,7 @@ def _(b):
 def _(b):
     b.open(page(MODELS + "/digits.onnx", "--arena", "fast=4K", "--arena", "slow"))
     assert b.eval("onnxmem.D.arenas.length") == 2 and "slow" in b.eval("document.querySelector('#tables').innerText")
-    b.open(page(MODELS + "/digits.onnx", "--order-free"))
+    b.open(page(MODELS + "/digits.onnx", "--parallel-safe"))
     assert b.eval("onnxmem.D.peak.step") is None and "Live at once in some order" in b.eval("document.body.innerText")
 
 

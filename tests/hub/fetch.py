@@ -172,7 +172,7 @@ def test(what):
 
 
 def net(*words, **how):
-    mirrors = words[:words.index("--tries")] if "--tries" in words else words
+    mirrors = words[:words.index("--retries")] if "--retries" in words else words
     return Case().run("net", *words[len(mirrors):], mirrors=mirrors, **how)
 
 
@@ -355,7 +355,7 @@ def _():
 
 @test("a server that takes the request and says nothing")
 def _():
-    net("mute", "good", "--tries", "2").good()
+    net("mute", "good", "--retries", "2").good()
     assert len(main.asked("mute")) == 2
 
 
@@ -374,7 +374,7 @@ def _():
 
 @test("500 for ever: as many tries as asked for")
 def _():
-    Case().run("net", "--tries", "3", mirrors=["status-500"]).bad("the server answered 500")
+    Case().run("net", "--retries", "3", mirrors=["status-500"]).bad("the server answered 500")
     assert len(main.asked("status-500")) == 3
 
 
@@ -478,10 +478,10 @@ def authority():
     return made
 
 
-def trusting(mirror, behaviour="good", **env):
+def trusting(mirror, behavior="good", **env):
     case = Case()
     case.env.update(env)
-    return case.run("net", "--tries", "2", "--timeout", "20", mirrors=[mirror.base(behaviour, "localhost")])
+    return case.run("net", "--retries", "2", "--timeout", "20", mirrors=[mirror.base(behavior, "localhost")])
 
 
 if shutil.which("openssl"):

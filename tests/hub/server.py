@@ -1,7 +1,7 @@
 """A mirror on the loopback device that behaves as badly as it is asked to.
 
 The first part of a path says how the rest is served: /stall/dir/model.onnx.
-`log` keeps what was asked for: (behaviour, path, Range or None)."""
+`log` keeps what was asked for: (behavior, path, Range or None)."""
 import http.server
 import re
 import threading
@@ -23,16 +23,16 @@ class Mirror(http.server.ThreadingHTTPServer):
         self.sums = {}                # path: SHA-256
         self.other = None             # another Mirror, for redirects
         self.log = []
-        self.count = {}               # (behaviour, path): requests so far
+        self.count = {}               # (behavior, path): requests so far
         self.lock = threading.Lock()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    def base(self, behaviour, host="127.0.0.1"):
-        return "%s://%s:%d/%s" % ("https" if self.tls else "http", host, self.server_address[1], behaviour)
+    def base(self, behavior, host="127.0.0.1"):
+        return "%s://%s:%d/%s" % ("https" if self.tls else "http", host, self.server_address[1], behavior)
 
-    def asked(self, behaviour):
+    def asked(self, behavior):
         with self.lock:
-            return [entry for entry in self.log if entry[0] == behaviour]
+            return [entry for entry in self.log if entry[0] == behavior]
 
     def handle_error(self, request, address):
         pass                          # clients that go away are part of the game
@@ -46,12 +46,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = re.sub("^http://[^/]*|[?].*", "", self.path)
-        behaviour, _, name = path.lstrip("/").partition("/")
-        kind, _, arg = behaviour.partition("-")
+        behavior, _, name = path.lstrip("/").partition("/")
+        kind, _, arg = behavior.partition("-")
         with self.server.lock:
-            self.server.log.append((behaviour, name, self.headers.get("Range")))
-            self.turn = self.server.count[behaviour, name] = self.server.count.get((behaviour, name), 0) + 1
-        self.behaviour, self.name, self.arg = behaviour, name, arg
+            self.server.log.append((behavior, name, self.headers.get("Range")))
+            self.turn = self.server.count[behavior, name] = self.server.count.get((behavior, name), 0) + 1
+        self.behavior, self.name, self.arg = behavior, name, arg
         self.close_connection = True
         getattr(self, "serve_" + kind)(self.server.files.get(name))
 
@@ -90,7 +90,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.begin(206, len(data) - at + more, Content_Range="bytes %d-%d/%d" % (at, len(data) - 1, len(data)))
         return data[at:]
 
-    # ---- Behaviours. ----
+    # ---- Behaviors. ----
 
     def serve_good(self, data):
         if data is None:

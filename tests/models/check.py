@@ -85,7 +85,7 @@ class Model:
                 yield from self.op_types(a.g.node)
 
     def noisy(self):
-        """Equal channels behind a normalisation: only rounding is left."""
+        """Equal channels behind a normalization: only rounding is left."""
         return self.folder == "light" and ("LayerNormalization" in self.ops or {"ReduceMean", "Sqrt"} <= self.ops)
 
     def shapes(self):
@@ -128,7 +128,7 @@ class Model:
         return inputs
 
     def refused(self):
-        onnxmem("run", self.path, "--formula", *self.shapes(), code=5)
+        onnxmem("run", self.path, "--fill", "deterministic", *self.shapes(), code=5)
         onnxmem("report", *self.args())
         return "reported, but not run: " + self.row["nonstandard_ops"]
 
@@ -136,7 +136,7 @@ class Model:
         out = {}
         for how in ("", "--no-reuse", "--poison"):
             to = os.path.join(tmp, "out" + how + ".npz")
-            onnxmem("run", *self.args(), "--formula", *self.fills(), "--save", to, *filter(None, [how]))
+            onnxmem("run", *self.args(), "--fill", "deterministic", *self.fills(), "--save", to, *filter(None, [how]))
             with open(to, "rb") as f:
                 out[how] = f.read()
         for how in ("--no-reuse", "--poison"):

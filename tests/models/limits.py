@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tap import DATA, Points, skip_all
 
 ONNXMEM = os.environ.get("ONNXMEM", "onnxmem")
-FILE_ORDER = "inline,shapes,fold,prune,live,views,inplace,pack"
+FILE_ORDER = "inline,shapes,fold,prune,liveness,views,inplace,pack"
 BODIES = "the study counts the values of the graph alone, we those in bodies, too"
 UNKNOWN = "the study takes RequantShift, which is no standard operator, for one that works in place"
 # Graphs whose figures cannot be compared.
@@ -124,12 +124,12 @@ def cell(got, study, base, comparable):
 
 def table_row(row, in_file_order, planned):
     comparable = row["name"] not in NOT_COMPARED
-    base, size = planned["file_order_bytes"], int(row["file_order_bytes"])
+    base, size = planned["original_order_bytes"], int(row["file_order_bytes"])
     best = min(float(row["in_place_and_order"]), float(row["in_place_and_views"]))
     views = cell(in_file_order, size * (float(row["in_place_and_views"]) - 0.0006), base, comparable)
     order = cell(planned, size * (best - 0.0006), base, comparable)
     study = (row["in_place_and_views"], f"{best:.3f}") if comparable else ("–", "–")
-    proven = "yes" if planned.get("order_proven") else "no"
+    proven = "yes" if planned.get("schedule_is_proven") else "no"
     return f"| {row['name']} | {base:,} | {views} | {study[0]} | {order} | {study[1]} | {proven} |\n"
 
 
@@ -145,8 +145,8 @@ def table(path):
         f.write(HEAD)
         for row, m in good:
             f.write(table_row(row, *m))
-        views = mean([m[0]["arena_bytes"] / m[1]["file_order_bytes"] for m in large])
-        order = mean([m[1]["arena_bytes"] / m[1]["file_order_bytes"] for m in large])
+        views = mean([m[0]["arena_bytes"] / m[1]["original_order_bytes"] for m in large])
+        order = mean([m[1]["arena_bytes"] / m[1]["original_order_bytes"] for m in large])
         f.write(f"| geometric mean of the {len(large)} graphs with at least 50 values | | {views:.3f} | | {order:.3f} | | |\n")
         f.write(WHY)
         for name, why in sorted(NOT_COMPARED.items()):

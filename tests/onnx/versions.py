@@ -14,7 +14,7 @@ IRS = range(3, 15)
 
 def run(path, to, feeds=None):
     """Planned, and with every value in memory of its own."""
-    data = ["--data", feeds] if feeds else ["--formula"]
+    data = ["--data", feeds] if feeds else ["--fill", "deterministic"]
     onnxmem("run", path, *data, "--default-dim=2", "--save", to)
     onnxmem("run", path, *data, "--default-dim=2", "--save", to + ".own.npz", "--no-reuse")
     got = arrays(to)

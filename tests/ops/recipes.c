@@ -949,7 +949,7 @@ einsum(struct trial *t)
 
 /* A scale and a zero point. */
 static void
-quantised(struct trial *t, uint32_t k, om_dtype type)
+quantized(struct trial *t, uint32_t k, om_dtype type)
 {
 	steer(t, k, OM_FLOAT32, SCALAR, (double[]){0.25});
 	steer(t, k + 1, type, SCALAR, (double[]){type == OM_UINT8 ? 100 : 3});
@@ -963,10 +963,10 @@ qlinear_matmul(struct trial *t)
 	const om_dtype type = t->variant ? OM_INT8 : OM_UINT8;
 	start(t, 8, 1);
 	between(t, 0, type, SHAPE(5, 7), 0, 100);
-	quantised(t, 1, type);
+	quantized(t, 1, type);
 	between(t, 3, type, SHAPE(7, 3), 0, 100);
-	quantised(t, 4, type);
-	quantised(t, 6, type);
+	quantized(t, 4, type);
+	quantized(t, 6, type);
 	return true;
 }
 
@@ -1073,10 +1073,10 @@ qlinear_conv(struct trial *t)
 	const om_dtype type = t->variant % 2 ? OM_INT8 : OM_UINT8;
 	start(t, 9, 1);
 	between(t, 0, type, w->x, 0, 100);
-	quantised(t, 1, type);
+	quantized(t, 1, type);
 	between(t, 3, type, w->w, 0, 100);
-	quantised(t, 4, type);
-	quantised(t, 6, type);
+	quantized(t, 4, type);
+	quantized(t, 6, type);
 	give(t, 8, OM_INT32, SHAPE(w->w.dim[0]));
 	window_attrs(t, w);
 	all_axes(t, "dilations", w, 1, w->dilation);

@@ -56,7 +56,7 @@ static om_status
 raise(struct feed *r, om_host *h, const char *opset, const char *to)
 {
 	OM_TRY(feed_load(r, r->file));
-	OM_TRY(om_host_run(h, r->prog, om_printf(r->mem, "raise=%s", opset)));
+	OM_TRY(om_host_run(h, r->prog, om_printf(r->mem, "convert-opset=%s", opset)));
 	OM_TRY(om_verify(r->s, r->prog));
 	OM_TRY(om_model_update(r->s, r->model, r->prog));
 	OM_TRY(om_model_save(r->s, r->model, to));

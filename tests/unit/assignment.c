@@ -33,7 +33,7 @@ start(struct bed *b, const char *text, const char *passes)
 	if (unit_parse(b->s, text, &b->p) == OM_OK && om_host_run(b->h, b->p, passes) == OM_OK)
 		return;
 	printf("# %s\n# in: %s\n", om_message(b->s), text);
-	CU_FAIL_FATAL("the program could not be analysed");
+	CU_FAIL_FATAL("the program could not be analyzed");
 }
 
 static void
@@ -138,7 +138,7 @@ schedules_leave_the_program_alone(void)
 {
 	struct bed b;
 
-	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%b = Exp(%x)\n%c = Neg(%a)\n%y = Add(%c, %b)\nret %y\n}\n", "live");
+	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%b = Exp(%x)\n%c = Neg(%a)\n%y = Add(%c, %b)\nret %y\n}\n", "liveness");
 	const om_assignment *was = b.p->assignment;
 	om_block *g = b.p->first;
 	om_op *ops[] = {value(&b, "a")->def, value(&b, "c")->def, value(&b, "b")->def, value(&b, "y")->def, NULL};
@@ -150,7 +150,7 @@ schedules_leave_the_program_alone(void)
 	CU_ASSERT_PTR_EQUAL(b.p->assignment, was);
 	CU_ASSERT_PTR_EQUAL(g->first->next, value(&b, "b")->def);
 	om_block_set_order(g, ops);
-	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "live"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "liveness"), OM_OK);
 	for (uint32_t k = 0; k < b.p->nvalue; k++) {
 		CU_ASSERT_EQUAL(b.p->assignment->live[k].first, other->live[k].first);
 		CU_ASSERT_EQUAL(b.p->assignment->live[k].last, other->live[k].last);
@@ -178,7 +178,7 @@ storage_is_decided_anew(void)
 
 	start(&b, HEAD "^g(%n: int64[], %c: bool[], %x: float32[64], %z: float32[64]) {\n%a = Neg(%x)\n%b = Neg(%z)\n"
 		"%r, %q = Loop(%n, %c, %a, %b) {body = ^l(%i: int64[], %go: bool[], %h: float32[64], %k: float32[64]) {\n"
-		"%t = Add(%h, %k)\nret %go, %t, %h\n}}\n%y = Add(%r, %q)\nret %y\n}\n", "live,views,inplace,loops");
+		"%t = Add(%h, %k)\nret %go, %t, %h\n}}\n%y = Add(%r, %q)\nret %y\n}\n", "liveness,views,inplace,loops");
 	const om_assignment *loops = b.p->assignment, *copy = om_assignment_copy(loops, b.mem);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(loops->before_loops);
 	CU_ASSERT_PTR_NOT_NULL(loops->multi_view[value(&b, "t")->id]);
@@ -197,7 +197,7 @@ what_is_not_kept_is_dropped(void)
 {
 	struct bed b;
 
-	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%y = Neg(%a)\n%z = Exp(%y)\nret %z\n}\n", "live,views,inplace");
+	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%y = Neg(%a)\n%z = Exp(%y)\nret %z\n}\n", "liveness,views,inplace");
 	const om_assignment *was = b.p->assignment;
 	CU_ASSERT_EQUAL(was->backing[value(&b, "y")->id].store, OM_INPLACE);
 	b.p->has &= ~(unsigned)(OM_HAS_VIEWS | OM_HAS_STORE);
@@ -209,7 +209,7 @@ what_is_not_kept_is_dropped(void)
 	om_assignment_settle(b.p);
 	CU_ASSERT_PTR_NULL(b.p->assignment);
 	CU_ASSERT_FALSE(b.p->has & OM_HAS_LIVE);
-	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "live"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "liveness"), OM_OK);
 	b.p->has &= ~(unsigned)OM_HAS_LIVE;
 	om_assignment_settle(b.p);
 	CU_ASSERT_PTR_NULL(b.p->assignment);

@@ -232,11 +232,11 @@ a_diamond_needs_all_in_any_order(void)
 	static const char *const chains = HEAD "%a = Softmax(%x)\n%b = Exp(%a)\n%c = Softmax(%b)\n"
 		"%d = Neg(%x)\n%e = Exp(%d)\n%f = Softmax(%e)\n%y = ReduceSum(%c)\n%z = ReduceSum(%f)\nret %y, %z\n}\n";
 
-	CU_ASSERT_EQUAL(open_bytes(diamond, "pack=nnc"), 3200);
-	CU_ASSERT_EQUAL(open_bytes(diamond, "pack=nnc-text"), 3200);
+	CU_ASSERT_EQUAL(open_bytes(diamond, "pack=nnc-code"), 3200);
+	CU_ASSERT_EQUAL(open_bytes(diamond, "pack=nnc-paper"), 3200);
 	CU_ASSERT_EQUAL(open_bytes(diamond, "pack=color"), 3200);
-	CU_ASSERT_EQUAL(open_bytes(chains, "pack=nnc"), 2560);
-	CU_ASSERT_EQUAL(open_bytes(chains, "pack=nnc-text"), 2560);
+	CU_ASSERT_EQUAL(open_bytes(chains, "pack=nnc-code"), 2560);
+	CU_ASSERT_EQUAL(open_bytes(chains, "pack=nnc-paper"), 2560);
 	CU_ASSERT_EQUAL(open_bytes(chains, "pack=color-least"), 2560);
 }
 
@@ -248,7 +248,7 @@ branches_share_in_any_order(void)
 		"%a = Softmax(%x)\n%y = If(%go) {then_branch = ^t() {\n%b = Neg(%a)\n%c = Softmax(%b)\nret %c\n}, "
 		"else_branch = ^e() {\n%d = Exp(%a)\n%f = Softmax(%d)\nret %f\n}}\n%z = Neg(%y)\n%w = Softmax(%z)\nret %w\n}\n";
 
-	const uint64_t bytes = open_bytes(text, "pack=nnc");
+	const uint64_t bytes = open_bytes(text, "pack=nnc-code");
 	CU_ASSERT(bytes > 0);
 	CU_ASSERT_EQUAL(bytes, open_bytes(text, "pack=color-least"));
 }

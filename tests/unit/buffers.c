@@ -101,7 +101,7 @@ reasons(void)
 
 	start(&b, HEAD "^g(%x: float32[4], %s: string[2], %n: float32[N]) {\n"
 		"%a = NonZero(%x)\n%b = Transpose(%a)\n%c = Identity(%s)\n%d = Neg(%n)\n%e = test::Other(%x)\n"
-		"%q = SequenceConstruct(%x)\n%y = Neg(%x)\n%f = Neg(%x)\nret %y\n}\n", "live");
+		"%q = SequenceConstruct(%x)\n%y = Neg(%x)\n%f = Neg(%x)\nret %y\n}\n", "liveness");
 	why(&b, "a", "data-dependent shape of NonZero");
 	why(&b, "b", "follows from data-dependent shape of NonZero");
 	why(&b, "c", "string elements");
@@ -138,7 +138,7 @@ a_branch_is_never_taken(void)
 	start(&b, HEAD "^g(%x: float32[2,4]) {\n%yes = const bool[] {1}\n"
 		"%z = If(%yes) {then_branch = ^t() {\n%u = Exp(%x)\nret %u\n}, else_branch = ^e() {\n"
 		"%v = Concat(%x, %x) {axis = 0}\n%w = Exp(%v)\nret %w\n}}\n"
-		"%y = Neg(%z)\nret %y\n}\n", "shapes,live,pack");
+		"%y = Neg(%z)\nret %y\n}\n", "shapes,liveness,pack");
 	CU_ASSERT_EQUAL(om_value_bytes(om_prog_find(b.p, "z")), 32);
 	CU_ASSERT_EQUAL(om_value_bytes(om_prog_find(b.p, "w")), 64);
 	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
@@ -155,7 +155,7 @@ a_default_takes_no_branch(void)
 	start(&b, HEAD "^g(%x: float32[2,4], %yes: bool[] = {1}) {\n"
 		"%z = If(%yes) {then_branch = ^t() {\n%u = Exp(%x)\nret %u\n}, else_branch = ^e() {\n"
 		"%v = Concat(%x, %x) {axis = 0}\n%w = Exp(%v)\nret %w\n}}\n"
-		"%y = Neg(%z)\nret %y\n}\n", "shapes,live,pack");
+		"%y = Neg(%z)\nret %y\n}\n", "shapes,liveness,pack");
 	CU_ASSERT(!om_shape_is_known(&om_prog_find(b.p, "z")->shape));
 	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
 	finish(&b);
@@ -281,10 +281,10 @@ nothing_is_overwritten_too_early(void)
 		CU_ASSERT(good);
 		if (!good)
 			printf("# seed %d:\n%s\n# %s\n", (int)seed, text, om_message(b.s));
-		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pack=pool"), OM_OK);
+		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pack=pool-best-fit"), OM_OK);
 		CU_ASSERT(nobody_overlaps(b.p) && om_plan_verify(b.s, b.p, b.p->plan) == OM_OK);
 		CU_ASSERT(b.p->plan->arena->bytes >= inplace);
-		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "live,pack"), OM_OK);
+		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "liveness,pack"), OM_OK);
 		CU_ASSERT(nobody_overlaps(b.p) && om_plan_verify(b.s, b.p, b.p->plan) == OM_OK);
 		CU_ASSERT(b.p->plan->arena->bytes >= inplace);
 		finish(&b);

@@ -79,7 +79,7 @@ two_branches(void)
 
 	start(&b, HEAD "^g(%x: float32[160]) {\n%i = const int64[] {0}\n%a = CumSum(%x, %i)\n"
 		"%b = CumSum(%a, %i)\n%c = CumSum(%a, %i)\n%d = CumSum(%b, %i)\n%e = CumSum(%c, %i)\n"
-		"%y = Add(%d, %e)\nret %y\n}\n", "live");
+		"%y = Add(%d, %e)\nret %y\n}\n", "liveness");
 	CU_ASSERT_EQUAL(b.c.npair, 10);
 	CU_ASSERT_EQUAL(b.c.bound, 3200);
 	CU_ASSERT(b.c.is_heaviest);
@@ -93,7 +93,7 @@ a_chain_has_one_order(void)
 	struct bed b;
 
 	start(&b, HEAD "^g(%x: float32[16]) {\n%a = Neg(%x)\n%b = Neg(%a)\n%c = Neg(%b)\n%d = Neg(%c)\n"
-		"%y = Neg(%d)\nret %y\n}\n", "live");
+		"%y = Neg(%d)\nret %y\n}\n", "liveness");
 	CU_ASSERT(conflict(&b, "a", "b"));
 	CU_ASSERT(!conflict(&b, "a", "c"));
 	CU_ASSERT(conflict(&b, "c", "d"));
@@ -108,7 +108,7 @@ a_body_is_part_of_its_op(void)
 
 	start(&b, HEAD "^g(%x: float32[16], %go: bool[]) {\n%a = Neg(%x)\n%b = Neg(%a)\n"
 		"%y = If(%go) {\nthen_branch = ^t() {\n%t = Neg(%b)\n%u = Neg(%t)\n%v = Neg(%u)\nret %v\n},\n"
-		"else_branch = ^e() {\n%w = Neg(%x)\nret %w\n}\n}\n%z = Neg(%y)\nret %z\n}\n", "live");
+		"else_branch = ^e() {\n%w = Neg(%x)\nret %w\n}\n}\n%z = Neg(%y)\nret %z\n}\n", "liveness");
 	CU_ASSERT(conflict(&b, "b", "t"));    /* captured: stays for the whole If */
 	CU_ASSERT(conflict(&b, "b", "v"));
 	CU_ASSERT(!conflict(&b, "a", "t"));
@@ -185,7 +185,7 @@ random_graphs(void)
 		struct graph g;
 		struct bed b;
 		char *text = random_text(seed, &g), x[16], y[16];
-		start(&b, text, "live");
+		start(&b, text, "liveness");
 		close_order(&g);
 		for (int i = 0; i < OPS; i++)
 			for (int k = 0; k < i; k++) {
@@ -228,7 +228,7 @@ the_bound_is_the_heaviest_set(void)
 		struct graph g;
 		struct bed b;
 		char *text = random_text(seed, &g);
-		start(&b, text, "live");
+		start(&b, text, "liveness");
 		bool *pair = OM_NEWN(b.mem, bool, b.b->n * b.b->n);
 		uint64_t sum = 0;
 		for (uint32_t k = 0; k < b.b->n; k++)  /* so that sizes differ */

@@ -17,7 +17,7 @@ static const char text[] =
 	"\tret %y\n"
 	"}\n";
 
-static const char pipeline[] = "inline,shapes,fold,live,views,inplace,pack";
+static const char pipeline[] = "inline,shapes,fold,liveness,views,inplace,pack";
 
 struct bench {
 	om_session *s;
@@ -55,7 +55,7 @@ planned(const om_prog *p)
 static void
 another_pipeline_after_a_failure(void)
 {
-	static const char *const failing[] = {"inplace,pack=nothing", "views,tie=some", "order=best", "live,pack", "fold:limit=x",
+	static const char *const failing[] = {"inplace,pack=nothing", "views,alias-io=some", "schedule=best", "liveness,pack", "fold:limit=x",
 		"pack:limit=x"};
 	struct bench b = open_bench();
 
@@ -83,7 +83,7 @@ nothing_stale_after_a_failure(void)
 	struct bench b = open_bench();
 
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, pipeline), OM_OK);
-	CU_ASSERT_EQUAL(om_host_run(b.h, b.p, "order=best"), OM_USAGE);
+	CU_ASSERT_EQUAL(om_host_run(b.h, b.p, "schedule=best"), OM_USAGE);
 	CU_ASSERT_EQUAL(b.p->has, OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST);
 	CU_ASSERT_EQUAL(om_host_run(b.h, b.p, "pack"), OM_OK);
 	CU_ASSERT_TRUE(b.p->has & OM_HAS_LIVE);

@@ -384,7 +384,7 @@ of_a_layer_used_twice(void)
 	CU_ASSERT_PTR_EQUAL(second->in[3], first->out[1]);
 	CU_ASSERT_PTR_EQUAL(second->in[4], first->out[2]);
 	CU_ASSERT_STRING_EQUAL(second->out[1]->name, "m_next");
-	CU_ASSERT_EQUAL(p->ntie, 4);
+	CU_ASSERT_EQUAL(p->nio_alias, 4);
 	CU_ASSERT_EQUAL(om_verify(s, p), OM_OK);
 	om_prog_free(p);
 	om_host_free(h);

@@ -71,7 +71,7 @@ start(struct trial *t, const char *text, bool functions, om_exec_options how)
 		if (t->grad[k])
 			om_block_add_result(b, t->grad[k]);
 	OM_TRY(om_verify(t->s, t->p));
-	OM_TRY(om_host_run(t->h, t->p, "inline,shapes,fold,prune,order=mem,live,views,inplace,pack"));
+	OM_TRY(om_host_run(t->h, t->p, "inline,shapes,fold,prune,schedule=min-memory,liveness,views,inplace,pack"));
 	OM_TRY(om_exec_new(t->s, t->p, how.no_reuse ? NULL : t->p->plan, &how, &t->e));
 	for (uint32_t k = 0; k < t->n; k++) {
 		const om_tensor x = filled(t, k);

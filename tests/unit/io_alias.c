@@ -11,7 +11,7 @@
 
 enum { STEPS = 3, MOST = 4 };
 
-static const char tied[] = "inline,shapes,fold,prune,order=mem,live,views,inplace,tie,pack";
+static const char tied[] = "inline,shapes,fold,prune,schedule=min-memory,liveness,views,inplace,alias-io,pack";
 
 struct bench {
 	om_session *s;

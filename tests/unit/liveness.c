@@ -26,7 +26,7 @@ start(struct bed *b, const char *text)
 	b->mem = om_arena_new();
 	om_status st = unit_parse(b->s, text, &b->p);
 	if (st == OM_OK)
-		st = om_host_run(b->h, b->p, "live");
+		st = om_host_run(b->h, b->p, "liveness");
 	if (st != OM_OK)
 		printf("# %s\n# in: %s\n", om_message(b->s), text);
 	CU_ASSERT_EQUAL_FATAL(st, OM_OK);

@@ -246,7 +246,7 @@ static const struct {
 	{"{'descr': '', 'fortran_order': False, 'shape': (1,)}", OM_MALFORMED, "no text"},
 	{"{'descr': '<f4xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'}", OM_MALFORMED, "no text"},
 	{"{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}", OM_MALFORMED, "neither True nor False"},
-	{"{'colour': 'red'}", OM_MALFORMED, "not known"},
+	{"{'color': 'red'}", OM_MALFORMED, "not known"},
 	{HEAD "1}", OM_MALFORMED, "no tuple"},
 	{HEAD "(-1,)}", OM_MALFORMED, "no tuple of numbers"},
 	{HEAD "(1.5,)}", OM_MALFORMED, "does not end"},

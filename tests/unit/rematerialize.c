@@ -12,11 +12,11 @@
 enum { LINKS = 9, OPS = 2 * LINKS + 2, STORAGES = 2 * OPS, CHAINS = 300, GRAPHS = 400 };
 
 struct graph {
-	om_order_op op[OPS];
-	om_order_storage storage[STORAGES];
+	om_schedule_op op[OPS];
+	om_schedule_storage storage[STORAGES];
 	uint32_t use[OPS][8], until[OPS];
 	double cost[OPS];
-	om_order_problem q;
+	om_schedule_problem q;
 	om_remat_request w;
 	uint64_t state;
 };
@@ -32,17 +32,17 @@ add_op(struct graph *g, uint64_t bytes, double cost)
 {
 	const uint32_t i = g->q.nop++;
 
-	g->op[i] = (om_order_op){.use = g->use[i], .begin = bytes};
+	g->op[i] = (om_schedule_op){.use = g->use[i], .begin = bytes};
 	g->cost[i] = cost;
-	g->until[i] = OM_ORDER_NONE;
-	g->storage[g->q.nstorage] = (om_order_storage){bytes, i, false};
+	g->until[i] = OM_SCHEDULE_NONE;
+	g->storage[g->q.nstorage] = (om_schedule_storage){bytes, i, false};
 	return g->q.nstorage++;
 }
 
 static void
 use(struct graph *g, uint32_t s)
 {
-	om_order_op *op = &g->op[g->q.nop - 1];
+	om_schedule_op *op = &g->op[g->q.nop - 1];
 	g->use[g->q.nop - 1][op->nuse++] = s;
 }
 
@@ -155,7 +155,7 @@ walk(const struct graph *g, const om_remat_result *r)
 	double cost = 0;
 
 	for (uint32_t at = 0; at < r->n; at++) {
-		const om_order_op *op = &g->op[r->run[at]];
+		const om_schedule_op *op = &g->op[r->run[at]];
 		uint64_t now = op->begin;
 		if (seen[r->run[at]]) {
 			cost += g->cost[r->run[at]];
@@ -243,10 +243,10 @@ each_gap_by_itself(void)
 	om_session_free(s);
 }
 
-static CU_TestInfo recompute_tests[] = {
+static CU_TestInfo rematerialize_tests[] = {
 	{"gaps are independent", each_gap_by_itself},
 	{"chains are solved exactly", chains_are_solved_exactly},
 	{"results match a simulation", runs_are_what_they_say},
 	CU_TEST_INFO_NULL,
 };
-UNIT_SUITE("recompute", recompute_tests);
+UNIT_SUITE("rematerialize", rematerialize_tests);

@@ -250,14 +250,14 @@ ties_grow(void)
 
 	for (uint32_t k = 0; k < 3; k++)
 		CU_ASSERT(om_prog_alias_io(b.p, k, k));
-	const om_io_alias *old = b.p->tie;
+	const om_io_alias *old = b.p->io_alias;
 	CU_ASSERT_FALSE(om_prog_alias_io(b.p, 0, 0));
 	CU_ASSERT(om_prog_is_state(b.p, 2));
 	om_prog_clear_ties(b.p);
 	CU_ASSERT_FALSE(om_prog_is_state(b.p, 2));
 	CU_ASSERT_EQUAL(old[2].param, 2);
 	CU_ASSERT(om_prog_alias_io(b.p, 0, 0));
-	CU_ASSERT_EQUAL(b.p->ntie, 1);
+	CU_ASSERT_EQUAL(b.p->nio_alias, 1);
 	end(&b);
 }
 

@@ -8,11 +8,11 @@
 enum { OPS = 9, STORAGES = 24, GRAPHS = 4000 };
 
 struct graph {
-	om_order_op op[OPS];
-	om_order_storage storage[STORAGES];
+	om_schedule_op op[OPS];
+	om_schedule_storage storage[STORAGES];
 	uint32_t after[OPS][OPS], use[OPS][STORAGES], early[OPS][STORAGES];
 	om_inplace_pair over[OPS][4];
-	om_order_problem q;
+	om_schedule_problem q;
 	uint64_t state;
 };
 
@@ -34,11 +34,11 @@ is_listed(const uint32_t *list, uint32_t n, uint32_t k)
 static void
 make_storages(struct graph *g, uint32_t i)
 {
-	om_order_op *op = &g->op[i];
+	om_schedule_op *op = &g->op[i];
 
 	for (uint32_t k = below(g, 8) ? 1 + below(g, 8) / 6 : 0; k > 0 && g->q.nstorage < STORAGES; k--) {
-		om_order_storage *s = &g->storage[g->q.nstorage];
-		*s = (om_order_storage){1 + below(g, 5) * below(g, 4), i, below(g, 10) == 0};
+		om_schedule_storage *s = &g->storage[g->q.nstorage];
+		*s = (om_schedule_storage){1 + below(g, 5) * below(g, 4), i, below(g, 10) == 0};
 		op->begin += s->bytes;
 		for (uint32_t j = 0; j < op->nuse && op->nover < 4; j++) {
 			bool free = g->storage[op->use[j]].bytes == s->bytes && below(g, 4) > 0;
@@ -54,9 +54,9 @@ make_storages(struct graph *g, uint32_t i)
 static void
 make_op(struct graph *g, uint32_t i)
 {
-	om_order_op *op = &g->op[i];
+	om_schedule_op *op = &g->op[i];
 
-	*op = (om_order_op){.after = g->after[i], .use = g->use[i], .over = g->over[i], .early = g->early[i]};
+	*op = (om_schedule_op){.after = g->after[i], .use = g->use[i], .over = g->over[i], .early = g->early[i]};
 	for (uint32_t k = 1 + below(g, 3); k > 0 && g->q.nstorage; k--) {
 		const uint32_t s = g->q.nstorage < 5 || below(g, 3) == 0 ? below(g, g->q.nstorage)
 			: g->q.nstorage - 1 - below(g, 5);
@@ -79,9 +79,9 @@ static void
 make_graph(struct graph *g, uint64_t seed)
 {
 	g->state = seed;
-	g->q = (om_order_problem){.op = g->op, .storage = g->storage};
+	g->q = (om_schedule_problem){.op = g->op, .storage = g->storage};
 	for (uint32_t k = below(g, 3); k > 0; k--)
-		g->storage[g->q.nstorage++] = (om_order_storage){1 + below(g, 6), OM_ORDER_NONE, below(g, 4) == 0};
+		g->storage[g->q.nstorage++] = (om_schedule_storage){1 + below(g, 6), OM_SCHEDULE_NONE, below(g, 4) == 0};
 	g->q.nop = 2 + below(g, OPS - 1);
 	for (uint32_t i = 0; i < g->q.nop; i++)
 		make_op(g, i);
@@ -106,7 +106,7 @@ alive(const struct graph *g, uint32_t done)
 	uint64_t sum = 0;
 
 	for (uint32_t s = 0; s < g->q.nstorage; s++)
-		if ((g->storage[s].maker == OM_ORDER_NONE || done >> g->storage[s].maker & 1) && is_wanted(g, s, done))
+		if ((g->storage[s].maker == OM_SCHEDULE_NONE || done >> g->storage[s].maker & 1) && is_wanted(g, s, done))
 			sum += g->storage[s].bytes;
 	return sum;
 }
@@ -114,7 +114,7 @@ alive(const struct graph *g, uint32_t done)
 static uint64_t
 during(const struct graph *g, uint32_t done, uint32_t i)
 {
-	const om_order_op *op = &g->op[i];
+	const om_schedule_op *op = &g->op[i];
 	uint64_t begin = alive(g, done) + op->begin, middle = alive(g, done) + op->middle;
 	uint32_t lent = 0;
 
@@ -132,14 +132,14 @@ during(const struct graph *g, uint32_t done, uint32_t i)
 static bool
 can_run(const struct graph *g, uint32_t done, uint32_t i)
 {
-	const om_order_op *op = &g->op[i];
+	const om_schedule_op *op = &g->op[i];
 
 	for (uint32_t k = 0; k < op->nafter; k++)
 		if (!(done >> op->after[k] & 1))
 			return false;
 	for (uint32_t k = 0; k < op->nuse; k++) {
 		const uint32_t maker = g->storage[op->use[k]].maker;
-		if (maker != OM_ORDER_NONE && !(done >> maker & 1))
+		if (maker != OM_SCHEDULE_NONE && !(done >> maker & 1))
 			return false;
 	}
 	return true;
@@ -183,12 +183,12 @@ exact(void)
 {
 	om_session *s = om_session_new();
 	uint32_t order[OPS], better = 0, wrong = 0;
-	om_order_result r;
+	om_schedule_result r;
 	struct graph g;
 
 	for (uint64_t seed = 1; seed <= GRAPHS && wrong < 3; seed++) {
 		make_graph(&g, seed);
-		CU_ASSERT_EQUAL_FATAL(om_order_solve(s, &g.q, 100000, order, &r), OM_OK);
+		CU_ASSERT_EQUAL_FATAL(om_schedule_solve(s, &g.q, 100000, order, &r), OM_OK);
 		const uint64_t best = lowest(&g, 0, 0, UINT64_MAX);
 		if (r.peak != best || !r.is_proven || r.lower_bound != best) {
 			printf("# seed %llu: %llu, proven %d, bound %llu; best %llu\n", (unsigned long long)seed,
@@ -196,7 +196,7 @@ exact(void)
 				(unsigned long long)best);
 			wrong++;
 		}
-		wrong += peak_of(&g, order) != r.peak || om_order_peak(&g.q, order) != r.peak;
+		wrong += peak_of(&g, order) != r.peak || om_schedule_peak(&g.q, order) != r.peak;
 		better += r.peak < r.given;
 	}
 	CU_ASSERT_EQUAL(wrong, 0);
@@ -210,12 +210,12 @@ short_of_nodes(void)
 {
 	om_session *s = om_session_new();
 	uint32_t order[OPS];
-	om_order_result r;
+	om_schedule_result r;
 	struct graph g;
 
 	for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
 		make_graph(&g, seed);
-		CU_ASSERT_EQUAL_FATAL(om_order_solve(s, &g.q, seed % 24, order, &r), OM_OK);
+		CU_ASSERT_EQUAL_FATAL(om_schedule_solve(s, &g.q, seed % 24, order, &r), OM_OK);
 		CU_ASSERT_EQUAL(peak_of(&g, order), r.peak);
 		CU_ASSERT(r.peak <= r.given && r.lower_bound <= r.peak);
 		if (seed % 8 == 0) {
@@ -234,7 +234,7 @@ in_breadth(void)
 
 	for (uint64_t seed = 1; seed <= 500; seed++) {
 		make_graph(&g, seed);
-		om_order_bfs(&g.q, seed % 2, order);
+		om_schedule_bfs(&g.q, seed % 2, order);
 		peak_of(&g, order);
 	}
 }
@@ -244,22 +244,22 @@ refused(void)
 {
 	static const uint32_t later[] = {1}, none[] = {7};
 	static const om_inplace_pair over[] = {{0, 1}};
-	const om_order_storage storage[] = {{4, 0, false}, {8, 1, false}};
-	const om_order_op wrong[] = {
+	const om_schedule_storage storage[] = {{4, 0, false}, {8, 1, false}};
+	const om_schedule_op wrong[] = {
 		{.after = later, .nafter = 1}, {.use = none, .nuse = 1}, {.use = later, .nuse = 1},
 		{.over = over, .nover = 1, .begin = 4},
 	};
 	om_session *s = om_session_new();
-	om_order_result r;
+	om_schedule_result r;
 	uint32_t order[2];
 
 	for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {
-		const om_order_op op[] = {wrong[k], {.begin = 8}};
-		const om_order_problem q = {op, storage, 2, 2};
-		CU_ASSERT_EQUAL(om_order_solve(s, &q, 100, order, &r), OM_INVALID);
+		const om_schedule_op op[] = {wrong[k], {.begin = 8}};
+		const om_schedule_problem q = {op, storage, 2, 2};
+		CU_ASSERT_EQUAL(om_schedule_solve(s, &q, 100, order, &r), OM_INVALID);
 	}
-	const om_order_problem nothing = {0};
-	CU_ASSERT_EQUAL(om_order_solve(s, &nothing, 100, order, &r), OM_OK);
+	const om_schedule_problem nothing = {0};
+	CU_ASSERT_EQUAL(om_schedule_solve(s, &nothing, 100, order, &r), OM_OK);
 	om_session_free(s);
 }
 

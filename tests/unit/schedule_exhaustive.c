@@ -136,7 +136,7 @@ in_use(om_host *h, om_prog *p)
 {
 	om_arena *mem = om_arena_new();
 
-	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "live,views,inplace:parts=yes"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "liveness,views,inplace:concat=yes"), OM_OK);
 	const om_buffers *b = om_buffers_new(p, p->assignment, mem);
 	const uint64_t bound = om_pack_bound(b->buf, b->n, NULL);
 	om_arena_free(mem);
@@ -200,8 +200,8 @@ proofs_hold(void)
 		struct walk w = {.h = h, .lowest = UINT64_MAX};
 		make(&g, seed);
 		w.p = parsed(s, g.text);
-		CU_ASSERT_EQUAL_FATAL(om_host_run(h, w.p, "shapes,fold,order=mem"), OM_OK);
-		const bool is_proven = w.p->order_is_proven;
+		CU_ASSERT_EQUAL_FATAL(om_host_run(h, w.p, "shapes,fold,schedule=min-memory"), OM_OK);
+		const bool is_proven = w.p->schedule_is_proven;
 		const uint64_t found = in_use(h, w.p);
 		for (om_op *op = w.p->first->first; op && w.n < MOST_OPS; op = op->next)
 			w.op[w.n++] = op;

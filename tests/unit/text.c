@@ -135,9 +135,9 @@ values_are_handed_on(void)
 	CU_ASSERT_FALSE(om_prog_add_state(p, w, om_value_find(b, "x")));
 	CU_ASSERT_EQUAL(b->nresult, 2);
 	CU_ASSERT_PTR_EQUAL(b->result[1], y);
-	CU_ASSERT_EQUAL_FATAL(p->ntie, 1);
-	CU_ASSERT_EQUAL(p->tie[0].result, 1);
-	CU_ASSERT_EQUAL(p->tie[0].param, 1);
+	CU_ASSERT_EQUAL_FATAL(p->nio_alias, 1);
+	CU_ASSERT_EQUAL(p->io_alias[0].result, 1);
+	CU_ASSERT_EQUAL(p->io_alias[0].param, 1);
 	om_prog_free(p);
 	om_session_free(s);
 }

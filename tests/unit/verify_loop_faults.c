@@ -44,7 +44,7 @@ start(struct bed *t, const char *text)
 	t->h = om_host_new(t->s, NULL);
 	om_status st = unit_parse(t->s, text, &t->p);
 	if (st == OM_OK)
-		st = om_host_run(t->h, t->p, "shapes,fold,live,views,inplace,loops,pack");
+		st = om_host_run(t->h, t->p, "shapes,fold,liveness,views,inplace,loops,pack");
 	if (st != OM_OK) {
 		printf("# %s\n", om_message(t->s));
 		CU_FAIL_FATAL("no plan could be made");

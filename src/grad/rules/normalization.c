@@ -71,7 +71,7 @@ has_rank(om_grad *g, const om_value *x, int least)
 
 /* dx if a set has a single scale: a u - b d - c. */
 static om_value *
-centred(om_grad *g, const struct sets *s, om_value *dy, om_value *d, om_value *r, om_value *scale,
+centered(om_grad *g, const struct sets *s, om_value *dy, om_value *d, om_value *r, om_value *scale,
 	om_value *sum_dy, om_value *sum_dyd)
 {
 	om_value *a = om_emit(g, "Mul", scale, r), *per = om_emit(g, "Div", a, s->count);
@@ -170,7 +170,7 @@ batch_training(om_grad *g, const struct sets *s)
 		om_value *sum_dyd = sum(g, om_emit(g, "Mul", dy, d), s);
 		give_list(g, 1, om_emit(g, "Mul", sum_dyd, r));
 		if (om_grad_is_needed(g, 0))
-			dx = centred(g, s, dy, d, r, list_of(g, 1), sum_dy, sum_dyd);
+			dx = centered(g, s, dy, d, r, list_of(g, 1), sum_dy, sum_dyd);
 	}
 	if (!dy)
 		om_grad_set_input_grad(g, 1, NULL);

@@ -429,8 +429,8 @@ start_results(struct learn *l)
 	const uint32_t n = b->nresult;
 
 	l->result = b->result;
-	l->before = l->p->tie;
-	l->nbefore = l->p->ntie;
+	l->before = l->p->io_alias;
+	l->nbefore = l->p->nio_alias;
 	om_prog_clear_ties(l->p);
 	b->is_other = true;
 	om_block_clear_results(b);
@@ -494,7 +494,7 @@ raise_opset(om_session *s, om_prog *p, const om_train_options *how)
 		return OM_OK;
 	if (how->copies)
 		return om_fail(s, OM_UNSUPPORTED, "the graph is to stay as it is, and is older than gradients are: "
-			"raise it before");
+			"convert it first");
 	return om_prog_convert_opset(s, p, version < OM_CONVERT_DEFAULT ? OM_CONVERT_DEFAULT : version, NULL);
 }
 

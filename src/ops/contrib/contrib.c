@@ -1,5 +1,5 @@
 /* Operators of com.microsoft that exporters and optimizers write: activations, skip
- * normalisations, matrix products and convolutions with fused operators. Each is a composite of
+ * normalizations, matrix products and convolutions with fused operators. Each is a composite of
  * standard operators. */
 #include <config.h>
 
@@ -73,7 +73,7 @@ activated(om_composite *p, tensor x)
 	return OM_SUBBUFFER(p, a.type, OM_PLAINLY, x, om_composite_real(p, x->type, a.number[0]), om_composite_real(p, x->type, a.number[1]));
 }
 
-/* ---- Normalisations. ---- */
+/* ---- Normalizations. ---- */
 
 static const om_attr_spec norm_attrs[] = {
 	{"epsilon", OM_ATTR_FLOAT, .f = 1e-12f},
@@ -428,7 +428,7 @@ zero_at(const struct packed *w, tensor zero, int64_t n, int64_t b)
 	return bits_at((const uint8_t *)zero->data + n * ((w->blocks * w->bits + 7) / 8), b, w->bits);
 }
 
-/* Dequantise the weights, one column of the product after another. */
+/* Dequantize the weights, one column of the product after another. */
 static om_status
 unpack(om_op_context *c, const void *of, const om_tensor *to)
 {

@@ -439,7 +439,7 @@ OM_COMPOSITE_COLUMNS(rotary)
 const om_opdef om_ops_contrib_attention[] = {
 	CONTRIB("Attention", "projections of the input, attended by each other", 2, 7, 2, attention_attrs, attention,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(3)}),
-	CONTRIB("QAttention", "projections of a quantised input, attended by each other", 5, 9, 2, attention_attrs,
+	CONTRIB("QAttention", "projections of a quantized input, attended by each other", 5, 9, 2, attention_attrs,
 		quantized_attention,
 		.input_types = {OF_BYTES, OF_BYTES, OF(FLOAT16) | OF(FLOAT32), LIKE(2), LIKE(2), OF(INT32),
 			LIKE(0), LIKE(1), LIKE(2)}),

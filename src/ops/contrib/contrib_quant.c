@@ -1,5 +1,5 @@
-/* Operators of com.microsoft on quantised tensors: each dequantises its inputs, applies the
- * standard operator, and quantises the result. */
+/* Operators of com.microsoft on quantized tensors: each dequantizes its inputs, applies the
+ * standard operator, and quantizes the result. */
 #include <config.h>
 
 #include "opdef/family.h"
@@ -10,16 +10,16 @@
 
 typedef const om_tensor *tensor;
 
-/* ---- Quantisation and dequantisation. ---- */
+/* ---- Quantization and dequantization. ---- */
 
-/* Input `k`, dequantised; its scale and zero point are the next inputs. */
+/* Input `k`, dequantized; its scale and zero point are the next inputs. */
 static tensor
 numbers(om_composite *p, uint32_t k)
 {
 	return OM_SUBBUFFER(p, "DequantizeLinear", OM_PLAINLY, om_composite_add(p, k), om_composite_add(p, k + 1), om_composite_add(p, k + 2));
 }
 
-/* Quantise to `type` with the scale and zero point from input `k` on. */
+/* Quantize to `type` with the scale and zero point from input `k` on. */
 static tensor
 bytes(om_composite *p, tensor x, uint32_t k, om_dtype type)
 {
@@ -28,7 +28,7 @@ bytes(om_composite *p, tensor x, uint32_t k, om_dtype type)
 	return OM_SUBBUFFER(p, "QuantizeLinear", OM_WITH(OM_INT("output_dtype", type)), x, om_composite_add(p, k));
 }
 
-/* Output 0: quantised with the parameters from input `k` on, to the type of input 0. */
+/* Output 0: quantized with the parameters from input `k` on, to the type of input 0. */
 static void
 give_bytes(om_composite *p, tensor x, uint32_t k)
 {
@@ -299,7 +299,7 @@ beside(om_composite *p, uint32_t k)
 	return om_composite_shaped(p, OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", OM_FLOAT32)), om_composite_add(p, k)), 3, dims);
 }
 
-/* Weights dequantised and in the layout of LSTM; their scale is input `k`. */
+/* Weights dequantized and in the layout of LSTM; their scale is input `k`. */
 static tensor
 weights(om_composite *p, uint32_t in, uint32_t k)
 {
@@ -312,8 +312,8 @@ weights(om_composite *p, uint32_t in, uint32_t k)
 	return OM_SUBBUFFER(p, "Transpose", OM_WITH(OM_LIST("perm", turn, 3)), w);
 }
 
-/* The input is quantised once, the states for every product with their weights (OM_RNN_BYTES).
- * Products of dequantised values equal integer products times the scales. */
+/* The input is quantized once, the states for every product with their weights (OM_RNN_BYTES).
+ * Products of dequantized values equal integer products times the scales. */
 static void
 dynamic_lstm(om_composite *p)
 {
@@ -364,30 +364,30 @@ static const om_attr_spec lstm_attrs[] = {
 
 /* The constituent operators determine whether inputs in the middle may be omitted. */
 const om_opdef om_ops_contrib_quant[] = {
-	CONTRIB("QLinearAdd", "sum of quantised tensors, quantised", 2, 8, NULL, qlinear_add,
+	CONTRIB("QLinearAdd", "sum of quantized tensors, quantized", 2, 8, NULL, qlinear_add,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), LIKE(0), OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
-	CONTRIB("QLinearMul", "product of quantised tensors, quantised", 2, 8, NULL, qlinear_mul,
+	CONTRIB("QLinearMul", "product of quantized tensors, quantized", 2, 8, NULL, qlinear_mul,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), LIKE(0), OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
-	CONTRIB("QLinearLeakyRelu", "LeakyRelu of a quantised tensor, quantised", 2, 5, leaky_attrs, qlinear_leaky_relu,
+	CONTRIB("QLinearLeakyRelu", "LeakyRelu of a quantized tensor, quantized", 2, 5, leaky_attrs, qlinear_leaky_relu,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
-	CONTRIB("QLinearSigmoid", "sigmoid of a quantised tensor, quantised", 2, 5, NULL, qlinear_sigmoid,
+	CONTRIB("QLinearSigmoid", "sigmoid of a quantized tensor, quantized", 2, 5, NULL, qlinear_sigmoid,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
-	CONTRIB("QLinearSoftmax", "softmax of a quantised tensor, quantised", 2, 5, softmax_attrs, qlinear_softmax,
+	CONTRIB("QLinearSoftmax", "softmax of a quantized tensor, quantized", 2, 5, softmax_attrs, qlinear_softmax,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
-	CONTRIB("QLinearWhere", "x where the condition holds, y elsewhere; quantised", 9, 9, NULL, qlinear_where,
+	CONTRIB("QLinearWhere", "x where the condition holds, y elsewhere; quantized", 9, 9, NULL, qlinear_where,
 		.input_types = {OF(BOOL), OF_BYTES, OF(FLOAT32), LIKE(1), LIKE(1), LIKE(2), LIKE(1), LIKE(2),
 			LIKE(1)}),
-	CONTRIB("QLinearConcat", "quantised tensors one behind another, quantised", 2, OM_VARIADIC, concat_attrs,
+	CONTRIB("QLinearConcat", "quantized tensors one behind another, quantized", 2, OM_VARIADIC, concat_attrs,
 		qlinear_concat,
 		.input_types = {OF(FLOAT32), OF_BYTES}),
-	CONTRIB("QLinearGlobalAveragePool", "the mean of a quantised channel, quantised", 2, 5, global_attrs,
+	CONTRIB("QLinearGlobalAveragePool", "the mean of a quantized channel, quantized", 2, 5, global_attrs,
 		qlinear_global_pool,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
-	CONTRIB("QLinearAveragePool", "the quantised mean under a window", 2, 5, pool_attrs, qlinear_average_pool,
+	CONTRIB("QLinearAveragePool", "the quantized mean under a window", 2, 5, pool_attrs, qlinear_average_pool,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
-	CONTRIB("QLinearReduceMean", "the quantised mean over axes", 2, 5, reduce_attrs, qlinear_reduce_mean,
+	CONTRIB("QLinearReduceMean", "the quantized mean over axes", 2, 5, reduce_attrs, qlinear_reduce_mean,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
-	CONTRIB("QLinearConv", "convolution of quantised images, quantised", 8, 9, conv_attrs, qlinear_conv,
+	CONTRIB("QLinearConv", "convolution of quantized images, quantized", 8, 9, conv_attrs, qlinear_conv,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF_BYTES, OF(FLOAT32), LIKE(3), OF(FLOAT32),
 			OF_BYTES, OF(INT32)}),
 	CONTRIB("QuantizeLinear", "numbers to small integers, by scale and zero point", 2, 3, axis_attrs, quantize,
@@ -396,14 +396,14 @@ const om_opdef om_ops_contrib_quant[] = {
 	CONTRIB("DequantizeLinear", "small integers to numbers, by scale and zero point", 2, 3, axis_attrs, dequantize,
 		.input_types = {OF_BYTES | OF(INT16) | OF(INT32) | OF(INT4) | OF(UINT16) | OF(UINT4),
 			OF(FLOAT16) | OF(FLOAT32), LIKE(0)}),
-	CONTRIB("DynamicQuantizeMatMul", "product with a quantised matrix, by bytes", 3, 5, NULL, dynamic_matmul,
+	CONTRIB("DynamicQuantizeMatMul", "product with a quantized matrix, by bytes", 3, 5, NULL, dynamic_matmul,
 		.input_types = {OF(FLOAT32), OF_BYTES, LIKE(0), LIKE(1), LIKE(0)}),
 	{.domain = "com.microsoft", .name = "DynamicQuantizeLSTM", .since = 1, .min_in = 3, .max_in = 12, .min_out = 0,
-	 .max_out = 3, .brief = "LSTM with quantised weights, by bytes", .attrs = lstm_attrs, OM_COMPOSITE(dynamic_lstm),
+	 .max_out = 3, .brief = "LSTM with quantized weights, by bytes", .attrs = lstm_attrs, OM_COMPOSITE(dynamic_lstm),
 	 .input_types = {OF(FLOAT32), OF_BYTES, OF_BYTES, LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0)}},
-	CONTRIB("MatMulIntegerToFloat", "product of quantised matrices, as numbers", 4, 7, NULL, integer_to_float,
+	CONTRIB("MatMulIntegerToFloat", "product of quantized matrices, as numbers", 4, 7, NULL, integer_to_float,
 		.input_types = {OF_BYTES, OF_BYTES, OF(FLOAT16) | OF(FLOAT32), LIKE(2), LIKE(0), LIKE(1), LIKE(2)}),
-	CONTRIB("QGemm", "alpha A B + C of quantised matrices", 6, 9, gemm_attrs, quantized_gemm,
+	CONTRIB("QGemm", "alpha A B + C of quantized matrices", 6, 9, gemm_attrs, quantized_gemm,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF_BYTES, LIKE(1), LIKE(3), OF(INT32), LIKE(1),
 			OF_BYTES}),
 	{0}

@@ -91,7 +91,7 @@ group_infer(om_op_context *c)
 	for (uint32_t k = FIRST_OTHER; k < c->op->nin; k++)
 		if (om_has_in(c, k))
 			return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
-				"there is no kernel for caches of small integers, or for normalised heads");
+				"there is no kernel for caches of small integers, or for normalized heads");
 	return OM_OK;
 }
 

@@ -343,7 +343,7 @@ affine_cpu(om_op_context *c)
 
 /* ---- RoiAlign. ---- */
 
-/* Bilinear interpolation: the indices of four neighbours and their weights. */
+/* Bilinear interpolation: the indices of four neighbors and their weights. */
 struct corners {
 	int64_t at[4];
 	double weight[4];
@@ -440,7 +440,7 @@ read_roi(const om_op_context *c, int64_t k, struct roi *r)
 	return om_index_read(c, 2, k, c->in[0].shape.dim[0], &r->batch);
 }
 
-/* The largest weighted neighbour, or the mean of the interpolated samples. */
+/* The largest weighted neighbor, or the mean of the interpolated samples. */
 static double
 pool_bin(const om_op_context *c, const struct roi *r, int64_t base, int64_t py, int64_t px, bool largest)
 {

@@ -57,7 +57,7 @@ read_bmp(const om_image_file *f, om_image *i)
 	const bool from_top = h < 0;
 
 	if (little(f, 30, 4) != 0 || (bits != 8 && bits != 24 && bits != 32))
-		return unsupported(f, "a BMP file that is compressed, or of few colours,");
+		return unsupported(f, "a BMP file that is compressed, or of few colors,");
 	OM_TRY(om_image_new(f, i, w > 0 ? (uint64_t)w : 0, from_top ? (uint64_t)-(int64_t)h : (uint64_t)h));
 	const size_t row = (i->w * bits + 31) / 32 * 4;
 	if (start > f->n || (f->n - start) / row < i->h)

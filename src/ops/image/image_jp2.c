@@ -60,22 +60,22 @@ sample(const opj_image_comp_t *comp, size_t at)
 static om_status
 take_pixels(const om_image_file *f, om_image *i, const opj_image_t *from)
 {
-	const bool grey = from->numcomps < 3;
+	const bool gray = from->numcomps < 3;
 
 	if (from->numcomps == 0)
 		return om_image_bad(f, "the JPEG 2000 file is empty");
 	OM_TRY(om_image_new(f, i, from->comps[0].w, from->comps[0].h));
-	for (uint32_t k = 0; k < (grey ? 1 : 3); k++) {
+	for (uint32_t k = 0; k < (gray ? 1 : 3); k++) {
 		const opj_image_comp_t *comp = &from->comps[k];
 		if (comp->w != i->w || comp->h != i->h || !comp->data || comp->prec < 1 || comp->prec > 31)
-			return om_image_bad(f, "the colours of the JPEG 2000 file differ in size, or are damaged");
+			return om_image_bad(f, "the colors of the JPEG 2000 file differ in size, or are damaged");
 	}
 	if (from->color_space == OPJ_CLRSPC_SYCC || from->color_space == OPJ_CLRSPC_EYCC
 		|| from->color_space == OPJ_CLRSPC_CMYK)
-		return om_image_bad(f, "the JPEG 2000 file has colours that are not red, green and blue");
+		return om_image_bad(f, "the JPEG 2000 file has colors that are not red, green and blue");
 	for (size_t k = 0; k < i->w * i->h; k++)
 		for (size_t b = 0; b < 3; b++)
-			i->rgb[3 * k + b] = sample(&from->comps[grey ? 0 : b], k);
+			i->rgb[3 * k + b] = sample(&from->comps[gray ? 0 : b], k);
 	return OM_OK;
 }
 

@@ -1,6 +1,6 @@
 /* Scans along one axis: ArgMax and ArgMin, CumSum.
  *
- * The running result, the best element or the sum, is kept for a group of neighbouring lines, and rows
+ * The running result, the best element or the sum, is kept for a group of neighboring lines, and rows
  * of elements are accumulated into it one after the other.  The inner loop is therefore contiguous for
  * every axis. */
 #include <config.h>

@@ -2,7 +2,7 @@
  *
  * The dims of the output and the strides of the operands along them are collapsed into as few dims as
  * possible.  The innermost loop is a strip along which every operand has stride 0 or 1: the loops to be
- * vectorised by the compiler.  Each element is read before it is written, so an output may be computed
+ * vectorized by the compiler.  Each element is read before it is written, so an output may be computed
  * in place over any operand that is not broadcast. */
 #include <config.h>
 

@@ -484,7 +484,7 @@ integer_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* QLinearMatMul: the same, requantised to 8-bit integers. */
+/* QLinearMatMul: the same, requantized to 8-bit integers. */
 enum { QA, QA_SCALE, QA_ZERO, QB, QB_SCALE, QB_ZERO, QY_SCALE, QY_ZERO };
 
 static om_status
@@ -787,7 +787,7 @@ const om_opdef om_ops_matmul[] = {
 	 .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
 	 .infer = integer_infer, .cpu = integer_cpu, .scratch = integer_scratch, .cost = matmul_cost,
 	 .input_types = {OF_BYTES, OF_BYTES, LIKE(0), LIKE(1)}},
-	{.name = "QLinearMatMul", .brief = "product of quantised matrices, quantised",
+	{.name = "QLinearMatMul", .brief = "product of quantized matrices, quantized",
 	 .since = 10, .min_in = 8, .max_in = 8, .min_out = 1, .max_out = 1, .infer = qlinear_infer,
 	 .cpu = qlinear_cpu, .scratch = qlinear_scratch, .cost = qlinear_cost,
 	 .input_types = {OF_FLOAT8S | OF_BYTES, OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32), LIKE(0),

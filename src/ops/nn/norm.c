@@ -1,4 +1,4 @@
-/* Normalisations. */
+/* Normalizations. */
 #include <config.h>
 
 #include <math.h>
@@ -337,7 +337,7 @@ layer_infer(om_op_context *c)
 /* Scale or bias, broadcast to the input: the strides for its elements. */
 struct spread {
 	const om_tensor *t;           /* NULL: absent */
-	bool is_row;                  /* its shape is exactly that of the normalised axes */
+	bool is_row;                  /* its shape is exactly that of the normalized axes */
 	int64_t step[OM_MAX_RANK];
 };
 
@@ -397,7 +397,7 @@ layer_row(om_dtype t, const om_op_context *c, const struct spread *scale, const 
 }
 
 OM_INLINE void
-layer_normalize(om_dtype t, const om_op_context *c, const struct norm *s, bool centred)
+layer_normalize(om_dtype t, const om_op_context *c, const struct norm *s, bool centered)
 {
 	const int axis = s->axis;
 	const om_shape *x = &c->in[0].shape;
@@ -407,9 +407,9 @@ layer_normalize(om_dtype t, const om_op_context *c, const struct norm *s, bool c
 
 	for (int64_t row = 0; row < rows; row++) {
 		struct moments m = {0, 0};
-		if (centred)  /* the moments of zero elements are NaN */
+		if (centered)  /* the moments of zero elements are NaN */
 			m = moments_of(t, c->in[0].data, row * n, n);
-		for (int64_t i = 0; i < n && !centred; i++) {
+		for (int64_t i = 0; i < n && !centered; i++) {
 			const double v = om_get(t, c->in[0].data, row * n + i);
 			m.variance += v * v / (double)n;
 		}
@@ -828,7 +828,7 @@ const om_opdef om_ops_norm[] = {
 		group_attrs, group_infer, group_cpu, LIKE(0)),
 	NORM(GroupNormalization, "groups of channels to mean 0 and variance 1, scaled", 21, 0, 3, 3, 1,
 		group_attrs, group_infer, group_cpu, LIKE(0)),
-	{.name = "LRN", .brief = "divided by what neighbouring channels hold", .since = 1,
+	{.name = "LRN", .brief = "divided by what neighboring channels hold", .since = 1,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = lrn_attrs, .infer = lrn_infer,
 	 .cpu = lrn_cpu, .scratch = lrn_scratch, .cost = lrn_cost,
 	 .input_types = {OF_FLOATS}},

@@ -159,7 +159,7 @@ gates_of_steps(const struct state_of *r, int64_t s0, int64_t s1)
 	}
 }
 
-/* Quantise n numbers to 8 bits and back, with a scale and zero point that represent 0 exactly. */
+/* Quantize n numbers to 8 bits and back, with a scale and zero point that represent 0 exactly. */
 static void
 in_bytes(const REAL *x, int64_t n, REAL *to)
 {

@@ -52,7 +52,7 @@ typedef void line_fn(void *out, const void *in, int64_t n);
 typedef void column_fn(void *out, const void *in, int64_t n, int64_t stride, int64_t width);
 
 /* The largest element, and the sum of exp(x - largest): in several accumulators, which the compiler can
- * vectorise and whose rounding error is smaller than that of one. */
+ * vectorize and whose rounding error is smaller than that of one. */
 #define SUMS(type, T)                                                          \
 	static T                                                               \
 	largest_##type(const T *x, int64_t n)                                  \

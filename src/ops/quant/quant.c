@@ -1,4 +1,4 @@
-/* Quantisation: floating-point numbers as low-precision values with a scale and a zero point. */
+/* Quantization: floating-point numbers as low-precision values with a scale and a zero point. */
 #include <config.h>
 
 #include <math.h>
@@ -161,7 +161,7 @@ check_zero(const om_op_context *c)
 struct quantized {
 	struct grid g;
 	bool saturate;
-	int32_t least, most;          /* range of the quantised type */
+	int32_t least, most;          /* range of the quantized type */
 };
 
 /* The index of the scale of element `k`. */
@@ -534,7 +534,7 @@ const om_opdef om_ops_quant[] = {
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 3, .max_out = 3,
 	 .infer = dynamic_infer, .cpu = dynamic_cpu,
 	 .input_types = {OF(FLOAT32)}},
-	{.name = "QLinearConv", .brief = "convolution of quantised images, quantised", .since = 10,
+	{.name = "QLinearConv", .brief = "convolution of quantized images, quantized", .since = 10,
 	 .min_in = 8, .max_in = 9, .min_out = 1, .max_out = 1, .attrs = conv_attrs, .infer = conv_infer,
 	 .cpu = conv_cpu, .scratch = conv_scratch, .cost = conv_cost,
 	 .input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF_BYTES, OF(FLOAT32), LIKE(3), OF(FLOAT32),

@@ -110,7 +110,7 @@ mini_overflow(const struct mini *m, unsigned sign, bool saturate)
 }
 
 /* Round to nearest, ties to even.  Magnitudes are counted in units in the last place, in which
- * neighbouring codes differ by one. */
+ * neighboring codes differ by one. */
 static unsigned
 mini_of_double(const struct mini *m, double v, bool saturate)
 {

@@ -1,4 +1,4 @@
-/* String operators: joining, splitting, normalisation, counting. */
+/* String operators: joining, splitting, normalization, counting. */
 #include <config.h>
 
 #include <stdlib.h>

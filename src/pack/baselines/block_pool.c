@@ -174,7 +174,7 @@ by_size(om_session *s, const om_share_problem *p, om_baseline_result *r)
 }
 
 const om_strategy om_strategies_block_pool[] = {
-	{"pool0", "blocks of dead variables of the same shape and type", false, by_kind},
-	{"pool", "blocks of dead variables of at least the size, the tightest first", false, by_size},
+	{"pool-exact", "pool of free blocks, reused for the same shape and type", false, by_kind},
+	{"pool-best-fit", "pool of free blocks, the smallest that is large enough", false, by_size},
 	{0}
 };

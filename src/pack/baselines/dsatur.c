@@ -335,7 +335,7 @@ few_bytes(om_session *s, const om_share_problem *p, om_baseline_result *r)
 }
 
 const om_strategy om_strategies_dsatur[] = {
-	{"color", "colours of the interference graph by DSATUR, as few blocks as it finds", true, few_blocks},
-	{"color-least", "colours of the interference graph, as few bytes as it finds", true, few_bytes},
+	{"color", "DSATUR coloring of the interference graph, fewest blocks", true, few_blocks},
+	{"color-least", "coloring of the interference graph, fewest bytes", true, few_bytes},
 	{0}
 };

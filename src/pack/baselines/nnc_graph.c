@@ -463,7 +463,7 @@ by_size(om_session *s, const om_share_problem *p, om_baseline_result *r)
 }
 
 const om_strategy om_strategies_nnc_graph[] = {
-	{"nnc-text", "parts along NNC's allocation graph, in tuples with most interference first", true, by_text},
-	{"nnc", "parts along NNC's allocation graph, the largest first", true, by_size},
+	{"nnc-paper", "partial reuse along NNC's allocation graph, tuples with most interference first", true, by_text},
+	{"nnc-code", "partial reuse along NNC's allocation graph, largest first", true, by_size},
 	{0}
 };

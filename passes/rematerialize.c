@@ -1,0 +1,503 @@
+/* rematerialize: recompute cheap values to lower the peak.
+ *
+ * A value that is needed early and late, an activation of a training step most of all, is dropped
+ * in between: its op is copied to where the value is needed again, with what it needs, and
+ * those who come later take the copy.  Which values is for om_remat_solve() to say, to keep to a
+ * budget for the least work, or to the lowest peak for the work that is allowed.  The
+ * numbers are the same, bit for bit: the same ops run on the same inputs.
+ *
+ * What is random or has effects never runs twice, nor does what holds bodies, or what
+ * only the run knows the size of.  A parameter that the next run gets in a new form is read
+ * until that is computed over it, not later.
+ *
+ * What the search counts is not all that the passes which follow can do.  So what came of it is
+ * measured by them; a budget that is missed is tightened, and what does not help is undone.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/schedule.h"
+#include "onnxmem/assignment.h"
+#include "onnxmem/builder.h"
+#include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
+#include "alloc/assign.h"
+#include "alloc/op_facts.h"
+#include "alloc/state_update_paths.h"
+#include "schedule/rematerialize.h"
+
+enum { NONE = OM_SCHEDULE_NONE, TRIES = 5 };
+
+/* The graph as a problem, while it is as it was. */
+struct model {
+	om_run *r;
+	om_prog *p;
+	om_arena *mem;
+	om_op **ops;             /* that run, by number */
+	uint32_t nop, nvalue;
+	om_schedule_op *op;
+	om_schedule_storage *storage;
+	uint32_t nstorage;
+	uint32_t *of_value;      /* by value id: its storage; NONE: not in the arena */
+	uint32_t *number;        /* by op id */
+	uint32_t *until;
+	double *cost, all;       /* all: of all ops together */
+	const om_assignment *a;  /* with views alone */
+	const om_buffers *b;
+};
+
+/* ---- Storages. ---- */
+
+/* A buffer is what somebody of the graph makes or gets; those of bodies count with their
+ * owner. */
+static void
+list_storages(struct model *m)
+{
+	uint32_t *of_buffer = OM_NEWN(m->mem, uint32_t, m->b->n);
+
+	m->storage = OM_NEWN(m->mem, om_schedule_storage, m->b->n);
+	for (uint32_t k = 0; k < m->b->n; k++)
+		of_buffer[k] = NONE;
+	for (uint32_t v = 0; v < m->nvalue; v++) {
+		const om_value *root = m->p->values[v];
+		const uint32_t buffer = m->b->of_value[v];
+		m->of_value[v] = NONE;
+		if (buffer == NONE || root->block != m->p->first || m->a->backing[v].source)
+			continue;
+		of_buffer[buffer] = m->nstorage;
+		m->storage[m->nstorage++] = (om_schedule_storage){m->b->buf[buffer].bytes,
+			root->def ? m->number[root->def->id] : NONE, false};
+	}
+	for (uint32_t v = 0; v < m->nvalue; v++)
+		if (m->b->of_value[v] != NONE)
+			m->of_value[v] = of_buffer[m->b->of_value[v]];
+	for (uint32_t k = 0; k < m->p->first->nresult; k++) {
+		const uint32_t s = m->of_value[m->p->first->result[k]->id];
+		if (s != NONE)
+			m->storage[s].live_out = true;
+	}
+}
+
+/* ---- Ops. ---- */
+
+struct uses {
+	uint32_t *s;
+	size_t n, cap;
+};
+
+static void
+add_use(struct model *m, struct uses *u, const om_value *v)
+{
+	const uint32_t s = v ? m->of_value[v->id] : NONE;
+
+	for (size_t k = 0; k < u->n; k++)
+		if (u->s[k] == s)
+			return;
+	if (s != NONE)
+		OM_PUSH(m->mem, u->s, u->n, u->cap, s);
+}
+
+/* What a body takes from around it live_out as it is: nobody looks into bodies for it. */
+static void
+add_captured(struct model *m, struct uses *u, const om_block *b)
+{
+	const size_t had = u->n;
+
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nin; k++)
+			add_use(m, u, op->in[k]);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			add_captured(m, u, op->body[k]);
+	}
+	for (uint32_t k = 0; k < b->nresult; k++)
+		add_use(m, u, b->result[k]);
+	for (size_t k = had; k < u->n; k++)
+		if (m->storage[u->s[k]].maker != NONE)
+			m->until[m->storage[u->s[k]].maker] = 0;
+}
+
+/* May output `k` lie over input `in`, and all that is in its storage? */
+static bool
+may_lie_over(const struct model *m, const om_op *op, uint32_t k, uint32_t in)
+{
+	const uint32_t s = m->of_value[op->in[in]->id];
+
+	for (uint32_t j = 0; j < op->nin; j++)
+		if (op->in[j] && m->of_value[op->in[j]->id] == s && !om_op_facts_inplace(m->a->facts, op, k, j))
+			return false;
+	return true;
+}
+
+static void
+add_over(struct model *m, const om_op *op, om_schedule_op *to)
+{
+	om_inplace_pair *all = OM_NEWN(m->mem, om_inplace_pair, (size_t)op->nin * op->nout + 1);
+
+	for (uint32_t k = 0; k < op->nout; k++) {
+		const uint32_t made = op->out[k] ? m->of_value[op->out[k]->id] : NONE;
+		if (made == NONE || m->a->backing[op->out[k]->id].source)
+			continue;
+		for (uint32_t i = 0; i < op->nin; i++) {
+			const uint32_t s = op->in[i] ? m->of_value[op->in[i]->id] : NONE;
+			bool is_free = s != NONE && m->storage[s].bytes == m->storage[made].bytes;
+			for (uint32_t j = 0; j < to->nover; j++)
+				is_free &= all[j].needed != s;
+			if (is_free && may_lie_over(m, op, k, i))
+				all[to->nover++] = (om_inplace_pair){made, s};
+		}
+	}
+	to->over = all;
+}
+
+/* The most that values of bodies take while the op runs. */
+static uint64_t
+most_inside(const struct model *m, const om_op *op)
+{
+	const om_steps at = m->a->schedule->of_op[op->id];
+	uint64_t *change, sum = 0, most = 0;
+
+	if (op->nbody == 0)
+		return 0;
+	change = OM_NEWN(m->mem, uint64_t, (size_t)(at.last - at.first) + 2);
+	for (uint32_t v = 0; v < m->nvalue; v++) {
+		const om_steps live = m->a->live[v];
+		if (m->p->values[v]->block == m->p->first || m->b->of_value[v] == NONE || m->a->backing[v].source
+		    || live.first > at.last || live.last < at.first)
+			continue;
+		const uint64_t bytes = m->b->buf[m->b->of_value[v]].bytes;
+		change[live.first > at.first ? live.first - at.first : 0] += bytes;
+		change[(live.last < at.last ? live.last : at.last) - at.first + 1] -= bytes;
+	}
+	for (uint32_t k = 0; k <= at.last - at.first; k++) {
+		sum += change[k];
+		most = sum > most ? sum : most;
+	}
+	return most;
+}
+
+static bool
+may_repeat(const struct model *m, const om_op *op)
+{
+	bool makes = false;
+
+	if (!op->opdef || op->opdef->flags & (OM_RANDOM | OM_EFFECT | OM_DATA_DEPENDENT_SHAPE | OM_NON_TENSOR) || op->nbody)
+		return false;
+	for (uint32_t k = 0; k < op->nout; k++)
+		makes |= op->out[k] && m->of_value[op->out[k]->id] != NONE;
+	return makes;
+}
+
+static void
+add_op(struct model *m, uint32_t i)
+{
+	const om_op *op = m->ops[i];
+	const uint32_t scratch = m->b->of_op[op->id];
+	om_schedule_op *to = &m->op[i];
+	struct uses u = {0};
+
+	for (uint32_t k = 0; k < op->nin; k++)
+		add_use(m, &u, op->in[k]);
+	for (uint32_t k = 0; k < op->nbody; k++)
+		add_captured(m, &u, op->body[k]);
+	to->use = u.s;
+	to->nuse = (uint32_t)u.n;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && m->of_value[op->out[k]->id] != NONE && !m->a->backing[op->out[k]->id].source)
+			to->begin += m->storage[m->of_value[op->out[k]->id]].bytes;
+	to->begin += (scratch == NONE ? 0 : m->b->buf[scratch].bytes) + most_inside(m, op);
+	if (op->opdef && op->opdef->inplace && !op->nbody)
+		add_over(m, op, to);
+	const om_cost cost = om_op_cost(op);
+	m->all += cost.flops;
+	m->cost[i] = cost.flops + 1;     /* of two that cost nothing, one is less than both */
+}
+
+/* Who reads a parameter that is computed over runs before that. */
+static void
+mind_ties(struct model *m)
+{
+	uint32_t n;
+	const om_update_path *w = om_update_paths_find(m->p, m->a, m->mem, &n);
+
+	for (uint32_t k = 0; k < n; k++) {
+		const uint32_t over = m->number[w[k].value[0]->def->id];
+		for (uint32_t r = 0; r < w[k].nreader; r++) {
+			uint32_t *until = &m->until[m->number[w[k].reader[r]->id]];
+			*until = over < *until ? over : *until;
+		}
+		m->until[over] = 0;
+	}
+}
+
+static void
+model_new(om_run *r, om_prog *p, struct model *m)
+{
+	*m = (struct model){.r = r, .p = p, .mem = r->scratch, .nvalue = p->nvalue,
+		.ops = OM_NEWN(r->scratch, om_op *, p->first->nop), .op = OM_NEWN(r->scratch, om_schedule_op, p->first->nop),
+		.until = OM_NEWN(r->scratch, uint32_t, p->first->nop), .cost = OM_NEWN(r->scratch, double, p->first->nop),
+		.of_value = OM_NEWN(r->scratch, uint32_t, p->nvalue), .number = OM_NEWN(r->scratch, uint32_t, p->nop)};
+	m->a = om_assign_views(p, om_assign_lifetimes(p, om_schedule_new(p, m->mem), om_prog_op_facts(p), m->mem), m->mem, NULL);
+	m->b = om_buffers_new(p, m->a, r->scratch);
+	for (om_op *op = p->first->first; op; op = op->next) {
+		m->number[op->id] = m->nop;
+		if (!op->is_folded)
+			m->ops[m->nop++] = op;
+	}
+	list_storages(m);
+	for (uint32_t i = 0; i < m->nop; i++)
+		m->until[i] = may_repeat(m, m->ops[i]) ? NONE : 0;
+	mind_ties(m);
+	for (uint32_t i = 0; i < m->nop; i++)
+		add_op(m, i);
+}
+
+/* ---- Copies. ---- */
+
+struct change {
+	om_op *op;
+	uint32_t in;
+	om_value *was;
+};
+
+struct edit {
+	struct model *m;
+	om_clone clone;          /* its `value`: by id, what stands for a value now */
+	uint32_t *age, *storage_age;   /* by value id, by storage: how often it was made again */
+	struct change *change;
+	size_t nchange, capchange;
+	om_op **copy;
+	size_t ncopy, capcopy;
+};
+
+static om_status copy_op(struct edit *e, om_op *op, om_op *before);
+
+/* What stands for `v` before the op `before`.  A view of what was made again is made again
+ * when somebody asks for it. */
+static om_status
+current(struct edit *e, om_value *v, om_op *before, om_value **out)
+{
+	const uint32_t s = v && v->id < e->m->nvalue ? e->m->of_value[v->id] : NONE;
+
+	*out = v;
+	if (s == NONE)
+		return OM_OK;
+	if (e->age[v->id] != e->storage_age[s])
+		OM_TRY(copy_op(e, v->def, before));
+	if (e->clone.value[v->id])
+		*out = e->clone.value[v->id];
+	return OM_OK;
+}
+
+/* A copy of `op`, whose outputs stand for those of the op from now on. */
+static om_status
+copy_op(struct edit *e, om_op *op, om_op *before)
+{
+	om_prog *p = e->m->p;
+	om_op *copy;
+
+	for (uint32_t k = 0; k < op->nin; k++) {
+		om_value *in;
+		OM_TRY(current(e, op->in[k], before, &in));
+	}
+	for (uint32_t k = 0; k < op->nout; k++) {
+		const om_value *v = op->out[k];
+		if (!v)
+			continue;
+		om_value *new = om_value_fresh(p, p->first, om_printf(e->m->mem, "%s.again", v->name));
+		new->type = v->type;
+		new->shape = v->shape;
+		e->clone.value[v->id] = new;
+		if (e->m->of_value[v->id] != NONE)
+			e->age[v->id] = e->storage_age[e->m->of_value[v->id]];
+	}
+	OM_TRY(om_op_clone(&e->clone, op, p->first, before, &copy));
+	copy->name = "";
+	copy->phase = before->phase;
+	copy->rematerialized_from = om_strdup(p->mem, om_op_label(op));
+	OM_PUSH(e->m->mem, e->copy, e->ncopy, e->capcopy, copy);
+	return OM_OK;
+}
+
+/* The op takes what stands for its inputs now; what it makes is as old as it is. */
+static om_status
+take_current(struct edit *e, om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin; k++) {
+		om_value *in;
+		OM_TRY(current(e, op->in[k], op, &in));
+		if (in == op->in[k])
+			continue;
+		OM_PUSH(e->m->mem, e->change, e->nchange, e->capchange, ((struct change){op, k, op->in[k]}));
+		om_op_set_in(op, k, in);
+	}
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && e->m->of_value[op->out[k]->id] != NONE)
+			e->age[op->out[k]->id] = e->storage_age[e->m->of_value[op->out[k]->id]];
+	return OM_OK;
+}
+
+/* What it makes is new: what stood for parts of it is not true any more. */
+static void
+grow_older(struct edit *e, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && e->m->of_value[op->out[k]->id] != NONE && !e->m->a->backing[op->out[k]->id].source)
+			e->storage_age[e->m->of_value[op->out[k]->id]]++;
+}
+
+/* Storage decisions are gone when the first op is copied; so they are asked before. */
+static om_status
+apply(struct model *m, const om_remat_result *r, struct edit *e)
+{
+	uint32_t next = 0;
+
+	*e = (struct edit){.m = m, .clone = om_clone_new(m->r->session, m->p, m->p, m->mem, ""),
+		.age = OM_NEWN(m->mem, uint32_t, m->nvalue), .storage_age = OM_NEWN(m->mem, uint32_t, m->nstorage)};
+	for (uint32_t at = 0; at < r->n; at++) {
+		om_op *op = m->ops[r->run[at]];
+		if (r->run[at] == next) {
+			next++;
+			OM_TRY(take_current(e, op));
+			continue;
+		}
+		grow_older(e, op);
+		OM_TRY(copy_op(e, op, m->ops[next]));
+	}
+	return OM_OK;
+}
+
+static void
+undo(struct edit *e)
+{
+	while (e->nchange) {
+		const struct change *c = &e->change[--e->nchange];
+		om_op_set_in(c->op, c->in, c->was);
+	}
+	while (e->ncopy)
+		om_op_remove(e->copy[--e->ncopy]);
+}
+
+/* ---- How far. ---- */
+
+static om_status
+height_of(om_run *r, om_prog *p, uint64_t *height)
+{
+	const om_schedule *s = om_schedule_new(p, r->scratch);
+	const om_assignment *views, *full;
+	om_pack_result result;
+
+	OM_TRY(om_assign_schedule(r->session, p, s, om_prog_op_facts(p), r->scratch, &views, &full));
+	const om_buffers *b = om_buffers_new(p, full, r->scratch);
+	OM_TRY(om_pack(r->session, b->buf, b->n, &result));
+	*height = result.height;
+	return OM_OK;
+}
+
+struct aim {
+	double most;             /* work, in percent of all */
+	uint64_t budget;         /* 0: as low as that goes */
+	uint64_t effort;
+	uint64_t was, height;    /* of the arena, without and with */
+};
+
+/* One try with this budget for the search. */
+static om_status
+try(om_run *r, om_prog *p, struct aim *a, uint64_t budget, struct edit *e)
+{
+	om_remat_result result;
+	struct model *m = OM_NEW(r->scratch, struct model);
+
+	model_new(r, p, m);
+	const om_schedule_problem *q = om_memdup(r->scratch, &(om_schedule_problem){m->op, m->storage, m->nop, m->nstorage},
+		sizeof *q);
+	const om_remat_request want = {.q = q, .cost = m->cost, .until = m->until, .budget = budget,
+		.most = m->all * a->most / 100, .effort = a->effort};
+	OM_TRY(om_remat_solve(r->session, &want, r->scratch, &result));
+	OM_TRY(apply(m, &result, e));
+	return height_of(r, p, &a->height);
+}
+
+static void
+count(om_run *r, const struct edit *e, const struct aim *a)
+{
+	for (size_t k = 0; k < e->ncopy; k++)
+		om_count(r, "flops", (uint64_t)om_op_cost(e->copy[k]).flops);
+	om_count(r, "ops", e->ncopy);
+	om_count(r, "bytes_saved", a->was - a->height);
+}
+
+/* The file is in this order from now on. */
+static void
+renumber(om_prog *p)
+{
+	om_timeline(p);
+	for (const om_block *b = p->first; b; b = b->next)
+		for (om_op *op = b->first; op; op = op->next)
+			op->file_index = op->index;
+	p->schedule_is_proven = false;
+}
+
+static om_status
+run(om_run *r, om_prog *p)
+{
+	struct aim a = {.most = 30};
+	struct edit e = {0};
+	uint64_t percent;
+
+	if (p->parallel_safe)
+		return om_fail(r->session, OM_USAGE, "rematerialize: a parallel-safe plan cannot rematerialize values");
+	OM_TRY(om_option_number(r, "percent", &percent));
+	OM_TRY(om_option_number(r, "budget", &a.budget));
+	OM_TRY(om_option_number(r, "search-nodes", &a.effort));
+	a.most = (double)percent;
+	OM_TRY(height_of(r, p, &a.was));
+	uint64_t budget = a.budget;
+	for (unsigned k = 0; k < TRIES && a.was > a.budget; k++) {
+		undo(&e);
+		OM_TRY(try(r, p, &a, budget, &e));
+		if (a.height <= a.budget || a.budget == 0 || budget <= a.height - a.budget)
+			break;
+		budget -= a.height - a.budget;
+	}
+	if (e.ncopy && a.height >= a.was)
+		undo(&e);
+	if (e.ncopy) {
+		renumber(p);
+		count(r, &e, &a);
+	}
+	return OM_OK;
+}
+
+static const om_pass_option options[] = {
+	{"percent", "30", "limit of the added work, in percent of the FLOPs of all ops"},
+	{"budget", "0", "target size of the arena in bytes, reached with the least work; 0: the lowest peak"},
+	{"search-nodes", "100000000", "limit of the search, in ops visited"},
+	{0}
+};
+
+static const om_pass_counter counters[] = {
+	{"ops", "ops that were copied"},
+	{"flops", "work of the copies"},
+	{"bytes_saved", "reduction of the arena"},
+	{0}
+};
+
+static const om_pass_flag flags[] = {
+	{.name = "rematerialize", .option = "percent", .arg = "PERCENT", .kind = OM_FLAG_NUMBER, .min = 1, .max = 100000, .adds = true,
+		.brief = "recompute cheap values, with at most PERCENT more work, to meet the\n"
+			"                            --budget with the least work, or to reach the lowest peak"},
+	{.name = "budget", .option = "budget", .arg = "SIZE", .brief = "target size of the arena"},
+	{0}
+};
+
+OM_PASS(
+	.name = "rematerialize",
+	.brief = "recompute cheap values to lower the peak",
+	.needs = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
+	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
+	.options = options,
+	.counters = counters,
+	.flags = flags,
+	.run = run)

@@ -1,0 +1,869 @@
+/* schedule: order the ops of each block.
+ *
+ * Any order that respects the data is legal.  `min-memory` searches for one with a lower
+ * peak, block by block, bodies before the ops that hold them: a
+ * body counts with its own peak.  Storages are those that views leave, cut into
+ * pieces: of a value of which only parts are read later, the rest may die, and what
+ * may be computed into a later value is a part of that from the start.  Where an
+ * op may compute over an input that dies, the two count once.  The search itself
+ * is om_schedule_solve(); what it finds is taken only where the passes that follow
+ * make a smaller arena of it, so the order of the file live_out unless another one
+ * is strictly better.
+ *
+ * `bfs` is the order in which seed 003 reaches the ops.
+ *
+ * Ops that are random or have effects keep their places among each other, and so
+ * do those that are not known.
+ *
+ * Ops that are folded do not run, but stay in the file: an op that uses what they
+ * give comes after everything that they name, as after its own inputs.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "ir/schedule.h"
+#include "onnxmem/assignment.h"
+#include "onnxmem/builder.h"
+#include "alloc/assign.h"
+#include "alloc/live_ranges_split.h"
+#include "alloc/op_facts.h"
+#include "alloc/state_update_paths.h"
+#include "schedule/scheduler.h"
+#include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
+
+enum { NONE = UINT32_MAX };
+
+/* A schedule, and what becomes of it. */
+struct candidate {
+	const om_schedule *schedule;
+	const om_assignment *views, *full; /* with views alone; and with what is computed in place */
+};
+
+struct model {
+	om_run *r;
+	om_prog *p;
+	om_arena *mem;
+	const om_op_facts *facts;
+	const om_schedule *s;
+	const om_assignment *a;  /* with views alone */
+	om_buffers *views;       /* storages, before anything is computed in place */
+	om_segments *pieces;       /* of these */
+	uint64_t **load;         /* by depth, by step: bytes alive of what bodies at least so deep define */
+	uint32_t ndepth;
+	uint32_t *op_of;         /* by op id: its number in the block at hand */
+	uint32_t *seen;          /* by op id of a folded op: 1 + the last op that is known to come after it */
+	const om_update_path *way;       /* from parameters to what replaces them */
+	uint32_t nway;
+	uint32_t *storage_of;    /* by piece: its number */
+	bool *elsewhere;         /* by piece: may take no room of its own.  NULL: all do */
+};
+
+/* One block as a problem. */
+struct problem {
+	struct model *m;
+	const om_block *b;
+	om_op **ops;             /* that run, in the order of the schedule */
+	om_schedule_op *op;
+	om_schedule_storage *storage;
+	uint32_t nop;
+	size_t nstorage, capstorage;
+	uint32_t *after, *use;   /* of the op at hand */
+	size_t nafter, capafter, nuse, capuse;
+	om_inplace_pair *over;     /* of the op at hand */
+	size_t nover, capover;
+	const om_op **folded;    /* whose inputs are still to be looked at */
+	size_t nfolded, capfolded;
+	uint32_t effect;         /* the last op that has to keep its place */
+};
+
+/* ---- Storages. ---- */
+
+static uint64_t
+bytes_of(const struct model *m, uint32_t piece)
+{
+	return m->elsewhere && m->elsewhere[piece] ? 0 : m->pieces->piece[piece].bytes;
+}
+
+/* The pieces of `v`, where an op of the block makes them. */
+static const uint32_t *
+pieces_of(const struct problem *q, const om_value *v, uint32_t *n)
+{
+	const uint32_t *piece = NULL;
+
+	*n = 0;
+	if (v && !v->is_const)
+		piece = om_segments_of(q->m->pieces, v, n);
+	if (*n && (!q->m->pieces->piece[piece[0]].maker || q->m->pieces->piece[piece[0]].maker->block != q->b))
+		*n = 0;
+	return piece;
+}
+
+static bool
+is_piece_of(const struct problem *q, uint32_t which, const om_value *v)
+{
+	uint32_t n;
+	const uint32_t *piece = pieces_of(q, v, &n);
+
+	while (n && piece[n - 1] != which)
+		n--;
+	return n > 0;
+}
+
+static void
+list_made(struct problem *q, const om_value *v, uint32_t i)
+{
+	uint32_t n;
+	const uint32_t *piece = pieces_of(q, v, &n);
+
+	for (uint32_t k = 0; k < n; k++) {
+		if (q->m->pieces->piece[piece[k]].maker != q->ops[i])
+			continue;
+		q->m->storage_of[piece[k]] = (uint32_t)q->nstorage;
+		OM_PUSH(q->m->mem, q->storage, q->nstorage, q->capstorage,
+			((om_schedule_storage){bytes_of(q->m, piece[k]), i, false}));
+	}
+}
+
+static void
+list_storages(struct problem *q)
+{
+	for (uint32_t i = 0; i < q->nop; i++)
+		for (uint32_t k = 0; k < q->ops[i]->nout; k++)
+			if (q->ops[i]->out[k] && !q->m->a->backing[q->ops[i]->out[k]->id].source)
+				list_made(q, q->ops[i]->out[k], i);
+	for (uint32_t k = 0; k < q->b->nresult; k++) {
+		uint32_t n;
+		for (const uint32_t *piece = pieces_of(q, q->b->result[k], &n); n; n--)
+			q->storage[q->m->storage_of[piece[n - 1]]].live_out = true;
+	}
+}
+
+/* ---- What an op comes after, and needs. ---- */
+
+static bool
+keeps_its_place(const om_op *op)
+{
+	if (!op->opdef || op->opdef->flags & (OM_RANDOM | OM_EFFECT))
+		return true;
+	for (uint32_t k = 0; k < op->nbody; k++)
+		for (const om_op *inner = op->body[k]->first; inner; inner = inner->next)
+			if (keeps_its_place(inner))
+				return true;
+	return false;
+}
+
+/* The op at hand comes after the one that defines `v`. */
+static void
+add_after(struct problem *q, const om_value *v, uint32_t i)
+{
+	const om_op *def = v && v->block == q->b ? v->def : NULL;
+
+	if (def && !def->is_folded)
+		OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->m->op_of[def->id]);
+	else if (def && q->m->seen[def->id] != i + 1) {
+		q->m->seen[def->id] = i + 1;
+		OM_PUSH(q->m->mem, q->folded, q->nfolded, q->capfolded, def);
+	}
+}
+
+static void
+add_use(struct problem *q, const om_value *v, uint32_t i)
+{
+	uint32_t n;
+	const uint32_t *piece = pieces_of(q, v, &n);
+
+	add_after(q, v, i);
+	for (uint32_t k = 0; k < n; k++)
+		OM_PUSH(q->m->mem, q->use, q->nuse, q->capuse, q->m->storage_of[piece[k]]);
+}
+
+/* What a body names, to run or, with `add_after`, to be legal. */
+static void
+add_captured(struct problem *q, const om_block *b, uint32_t i,
+	void (*add)(struct problem *q, const om_value *v, uint32_t i))
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		for (uint32_t k = 0; k < op->nin; k++)
+			(op->is_folded ? add_after : add)(q, op->in[k], i);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			add_captured(q, op->body[k], i, op->is_folded ? add_after : add);
+	}
+	for (uint32_t k = 0; k < b->nresult; k++)
+		add(q, b->result[k], i);
+}
+
+/* What the folded ops name whose results the op at hand uses. */
+static void
+add_folded(struct problem *q, uint32_t i)
+{
+	while (q->nfolded) {
+		const om_op *op = q->folded[--q->nfolded];
+		for (uint32_t k = 0; k < op->nin; k++)
+			add_after(q, op->in[k], i);
+		for (uint32_t k = 0; k < op->nbody; k++)
+			add_captured(q, op->body[k], i, add_after);
+	}
+}
+
+/* What is computed over a parameter comes after all others who read it, so that it can
+ * be; unless it stands before them. */
+static void
+add_ways(struct problem *q, const om_op *op, uint32_t i)
+{
+	for (uint32_t k = 0; k < q->m->nway; k++) {
+		const om_update_path *w = &q->m->way[k];
+		if (w->value[0]->def != op || (w->nreader && q->m->op_of[w->reader[w->nreader - 1]->id] > i))
+			continue;
+		for (uint32_t r = 0; r < w->nreader; r++)
+			OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->m->op_of[w->reader[r]->id]);
+	}
+}
+
+/* A view is no storage of its own: whoever makes it needs the whole. */
+static void
+add_needs(struct problem *q, const om_op *op, uint32_t i)
+{
+	om_schedule_op *to = &q->op[i];
+	size_t direct;
+
+	q->nafter = q->nuse = 0;
+	for (uint32_t k = 0; k < op->nin; k++)
+		add_use(q, op->in[k], i);
+	direct = q->nuse;
+	for (uint32_t k = 0; k < op->nbody; k++)
+		add_captured(q, op->body[k], i, add_use);
+	add_folded(q, i);
+	if (!q->b->owner)
+		add_ways(q, op, i);
+	if (keeps_its_place(op)) {
+		if (q->effect != NONE)
+			OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->effect);
+		q->effect = i;
+	}
+	to->after = om_memdup(q->m->mem, q->after, q->nafter * sizeof *q->after);
+	to->nafter = (uint32_t)q->nafter;
+	to->use = om_memdup(q->m->mem, q->use, q->nuse * sizeof *q->use);
+	to->nuse = (uint32_t)q->nuse;
+	to->ndies_early = (uint32_t)direct;
+}
+
+/* ---- Bytes. ---- */
+
+static uint64_t
+made_by(const struct model *m, const om_op *op, uint32_t step)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t k = 0; k < op->nout; k++) {
+		const om_value *v = op->out[k];
+		uint32_t n;
+		if (!v || m->a->backing[v->id].source || m->a->live[v->id].first > step)
+			continue;
+		for (const uint32_t *piece = om_segments_of(m->pieces, v, &n); n; n--)
+			if (m->pieces->piece[piece[n - 1]].maker == op)
+				sum += bytes_of(m, piece[n - 1]);
+	}
+	return sum;
+}
+
+/* May `op` compute the piece `made` of an output over `needed` of input `i`? */
+static bool
+is_free(const struct problem *q, const om_op *op, const om_schedule_op *to, uint32_t made, uint32_t needed, uint32_t i)
+{
+	const om_segment *piece = q->m->pieces->piece;
+	const uint32_t s = q->m->storage_of[needed];
+
+	if (piece[made].maker != op || !bytes_of(q->m, made) || !bytes_of(q->m, needed))
+		return false;
+	for (uint32_t j = 0; j < to->nover; j++)
+		if (to->over[j].needed == s)
+			return false;
+	for (uint32_t j = 0; j < op->nin; j++)  /* read through another of its values */
+		if (op->in[j] != op->in[i] && is_piece_of(q, needed, op->in[j]))
+			return false;
+	return piece[made].bytes == piece[needed].bytes;
+}
+
+/* Which inputs lend their storage to a piece, the `at`-th one of an output. */
+static void
+add_over_piece(struct problem *q, const om_op *op, om_schedule_op *to, uint32_t made, uint32_t at, const bool *may)
+{
+	for (uint32_t i = 0; i < op->nin; i++) {
+		uint32_t n;
+		const uint32_t *piece = pieces_of(q, op->in[i], &n);
+		if (!may[i] || at >= n || !is_free(q, op, to, made, piece[at], i))
+			continue;
+		OM_PUSH(q->m->mem, q->over, q->nover, q->capover,
+			((om_inplace_pair){q->m->storage_of[made], q->m->storage_of[piece[at]]}));
+		to->over = q->over;
+		to->nover = (uint32_t)q->nover;
+	}
+}
+
+/* Each input lends its storage to one output at most; which of several is taken
+ * shows when the op runs. */
+static void
+add_over(struct problem *q, const om_op *op, om_schedule_op *to)
+{
+	bool *may = OM_NEWN(q->m->mem, bool, op->nin);
+
+	q->nover = 0;
+	for (uint32_t k = 0; k < op->nout; k++) {
+		uint32_t n;
+		const uint32_t *made = pieces_of(q, op->out[k], &n);
+		if (!n || q->m->a->backing[op->out[k]->id].source)
+			continue;
+		for (uint32_t i = 0; i < op->nin; i++)
+			may[i] = op->in[i] && om_op_facts_inplace(q->m->facts, op, k, i);
+		for (uint32_t at = 0; at < n; at++)
+			add_over_piece(q, op, to, made[at], at, may);
+	}
+	to->over = om_memdup(q->m->mem, q->over, q->nover * sizeof *q->over);
+}
+
+static bool
+is_used_inside(const om_schedule_op *to, uint32_t k)
+{
+	for (uint32_t j = to->ndies_early; j < to->nuse; j++)
+		if (to->use[j] == to->use[k])
+			return true;
+	return false;
+}
+
+/* An op with bodies: what is alive in them at its start, and later, when inputs
+ * that no body captures may be dead. */
+static void
+add_bodies(struct problem *q, const om_op *op, om_schedule_op *to, uint32_t depth)
+{
+	const uint64_t *load = depth + 1 < q->m->ndepth ? q->m->load[depth + 1] : NULL;
+	const bool may_end = op->opdef && (op->opdef->control == OM_IF || op->opdef->control == OM_LOOP);
+	const om_steps at = q->m->s->of_op[op->id];
+	uint32_t *early = OM_NEWN(q->m->mem, uint32_t, (size_t)to->ndies_early + 1), n = 0;
+
+	to->begin += load ? load[at.first] : 0;
+	for (uint32_t step = at.first + 1; step <= at.last; step++) {
+		const uint64_t now = made_by(q->m, op, step) + (load ? load[step] : 0);
+		to->middle = now > to->middle ? now : to->middle;
+	}
+	for (uint32_t k = 0; k < to->ndies_early && may_end; k++) {
+		bool twice = is_used_inside(to, k);
+		for (uint32_t j = 0; j < n; j++)
+			twice |= early[j] == to->use[k];
+		if (!twice)
+			early[n++] = to->use[k];
+	}
+	to->early = early;
+	to->ndies_early = n;
+}
+
+static void
+add_bytes(struct problem *q, const om_op *op, om_schedule_op *to, uint32_t depth)
+{
+	const uint32_t scratch = q->m->views->of_op[op->id];
+
+	to->begin = made_by(q->m, op, q->m->s->of_op[op->id].first);
+	if (scratch != NONE)
+		to->begin += q->m->views->buf[scratch].bytes;
+	if (op->nbody) {
+		add_bodies(q, op, to, depth);
+		return;
+	}
+	to->ndies_early = 0;
+	if (op->opdef && op->opdef->inplace)
+		add_over(q, op, to);
+}
+
+/* NONE for the body of an op that was taken out. */
+static uint32_t
+depth_of(const om_block *b)
+{
+	uint32_t depth = 0;
+
+	for (; b && b->owner; b = b->owner->block)
+		depth++;
+	return b ? depth : NONE;
+}
+
+static struct problem *
+problem_new(struct model *m, const om_block *b)
+{
+	struct problem *q = OM_NEW(m->mem, struct problem);
+	const uint32_t depth = depth_of(b);
+
+	*q = (struct problem){.m = m, .b = b, .ops = OM_NEWN(m->mem, om_op *, b->nop),
+		.op = OM_NEWN(m->mem, om_schedule_op, b->nop), .effect = NONE};
+	for (om_op *const *at = m->s->ops[b->id]; *at; at++)
+		if (!(*at)->is_folded) {
+			m->op_of[(*at)->id] = q->nop;
+			q->ops[q->nop++] = *at;
+		}
+	list_storages(q);
+	for (uint32_t i = 0; i < q->nop; i++) {
+		add_needs(q, q->ops[i], i);
+		add_bytes(q, q->ops[i], &q->op[i], depth);
+	}
+	return q;
+}
+
+/* ---- The model of a program. ---- */
+
+static void
+add_load(struct model *m, const om_buffer *buf, const om_block *b)
+{
+	for (uint32_t d = depth_of(b); d > 0; d--) {
+		m->load[d][buf->live[0].lower] += buf->bytes;
+		m->load[d][buf->live[buf->nlive - 1].upper] -= buf->bytes;
+	}
+}
+
+/* Buffers by how deep the block is that they are defined in: in a step of a
+ * body, only that body and those around it are at work. */
+static void
+find_loads(struct model *m, const om_assignment *full)
+{
+	const om_buffers *b = om_buffers_new(m->p, full, m->mem);
+	const size_t n = (size_t)m->s->nstep + 1;
+
+	for (const om_block *k = m->p->first; k; k = k->next)
+		if (depth_of(k) != NONE && depth_of(k) >= m->ndepth)
+			m->ndepth = depth_of(k) + 1;
+	m->load = OM_NEWN(m->mem, uint64_t *, m->ndepth);
+	for (uint32_t d = 1; d < m->ndepth; d++)
+		m->load[d] = OM_NEWN(m->mem, uint64_t, n);
+	for (uint32_t k = 0; k < m->p->nvalue; k++)
+		if (b->of_value[k] != NONE && !full->backing[k].source)
+			add_load(m, &b->buf[b->of_value[k]], m->p->values[k]->block);
+	for (const om_block *k = m->p->first; k; k = k->next)
+		for (const om_op *op = k->first; op; op = op->next)
+			if (b->of_op[op->id] != NONE)
+				add_load(m, &b->buf[b->of_op[op->id]], k);
+	for (uint32_t d = 1; d < m->ndepth; d++)
+		for (size_t k = 1; k < n; k++)
+			m->load[d][k] += m->load[d][k - 1];
+}
+
+static struct model *
+model_new(om_run *r, om_prog *p, const struct candidate *c)
+{
+	struct model *m = OM_NEW(r->scratch, struct model);
+
+	*m = (struct model){.r = r, .p = p, .mem = r->scratch, .ndepth = 1, .facts = c->views->facts,
+		.s = c->schedule, .a = c->views,
+		.op_of = OM_NEWN(r->scratch, uint32_t, p->nop),
+		.seen = OM_NEWN(r->scratch, uint32_t, p->nop)};
+	if (p->nblock > 1)
+		find_loads(m, c->full);
+	m->views = om_buffers_new(p, c->views, r->scratch);
+	m->way = om_update_paths_find(p, c->views, r->scratch, &m->nway);
+	m->pieces = om_segments_new(p, m->views, r->scratch);
+	m->storage_of = OM_NEWN(r->scratch, uint32_t, m->pieces->n);
+	return m;
+}
+
+static om_status
+candidate_new(om_run *r, om_prog *p, const om_schedule *s, struct candidate *c)
+{
+	c->schedule = s;
+	return om_assign_schedule(r->session, p, s, om_prog_op_facts(p), r->scratch, &c->views, &c->full);
+}
+
+/* ---- Moving ops. ---- */
+
+/* A block whose ops get another order. */
+struct change {
+	om_block *b;
+	om_op **ops;             /* NULL ends the list */
+};
+
+struct changes {
+	struct change *list;
+	size_t n, cap;
+};
+
+static uint32_t
+later(const om_block *home, const uint32_t *place, const om_value *v, uint32_t at)
+{
+	return v && v->block == home && v->def && place[v->def->id] > at ? place[v->def->id] : at;
+}
+
+/* How many ops of the block stand before what `op` may follow: those that run, of
+ * which `place` says it, as of the folded ones before `op`. */
+static uint32_t
+place_of(const om_block *home, const uint32_t *place, const om_op *op, uint32_t at)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		at = later(home, place, op->in[k], at);
+	for (uint32_t k = 0; k < op->nbody; k++) {
+		const om_block *b = op->body[k];
+		for (const om_op *inner = b->first; inner; inner = inner->next)
+			at = place_of(home, place, inner, at);
+		for (uint32_t r = 0; r < b->nresult; r++)
+			at = later(home, place, b->result[r], at);
+	}
+	return at;
+}
+
+/* Folded ops follow what they name at once, in the order that they had. */
+static om_op **
+arrange(const struct problem *q, const uint32_t *order)
+{
+	om_arena *mem = q->m->mem;
+	om_op **was = q->m->s->ops[q->b->id], **ops = OM_NEWN(mem, om_op *, (size_t)q->b->nop + 1);
+	uint32_t *place = OM_NEWN(mem, uint32_t, q->m->p->nop), *head = OM_NEWN(mem, uint32_t, q->nop + 2);
+
+	for (uint32_t k = 0; k < q->nop; k++)
+		place[q->ops[order[k]]->id] = k + 1;
+	for (uint32_t k = 0; was[k]; k++)
+		if (was[k]->is_folded)
+			place[was[k]->id] = place_of(q->b, place, was[k], 0);
+	for (uint32_t k = 0; was[k]; k++)
+		head[place[was[k]->id] + 1]++;
+	for (uint32_t k = 0; k <= q->nop; k++)
+		head[k + 1] += head[k];
+	for (uint32_t k = 0; k < q->nop; k++)
+		ops[head[k + 1]++] = q->ops[order[k]];
+	for (uint32_t k = 0; was[k]; k++)
+		if (was[k]->is_folded)
+			ops[head[place[was[k]->id]]++] = was[k];
+	return ops;
+}
+
+static void
+permute(const struct problem *q, om_block *b, const uint32_t *order, struct changes *to)
+{
+	OM_PUSH(q->m->mem, to->list, to->n, to->cap, ((struct change){b, arrange(q, order)}));
+}
+
+/* The schedule with these changes, or with that of the graph alone. */
+static const om_schedule *
+changed(om_run *r, om_prog *p, const om_schedule *s, const struct changes *c, bool graph_only)
+{
+	for (size_t k = 0; k < c->n; k++)
+		if (!graph_only || !c->list[k].b->owner)
+			s = om_schedule_reorder(p, s, c->list[k].b, c->list[k].ops, r->scratch);
+	return s;
+}
+
+/* From now on the ops of the program stand in the order of the schedule. */
+static void
+commit(const struct changes *c, const om_schedule *s)
+{
+	for (size_t k = 0; k < c->n; k++)
+		om_block_set_order(c->list[k].b, s->ops[c->list[k].b->id]);
+}
+
+/* ---- Orders of low peak. ---- */
+
+struct search {
+	om_run *r;
+	om_prog *p;
+	uint64_t nodes;
+	uint64_t level;              /* no order of the block that was searched last takes less */
+	bool is_proven;
+	struct candidate file;       /* the order that the ops came in */
+	struct changes changes;
+};
+
+static om_status
+search_block(struct search *s, struct model *m, om_block *b)
+{
+	const struct problem *q = problem_new(m, b);
+	const om_schedule_problem abstract = {q->op, q->storage, q->nop, (uint32_t)q->nstorage};
+	uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
+	om_schedule_result result;
+
+	if (q->nop < 2)
+		return OM_OK;
+	OM_TRY(om_schedule_solve(s->r->session, &abstract, s->nodes, order, &result));
+	s->nodes -= result.nodes;
+	s->level = result.lower_bound;
+	s->is_proven &= result.is_proven;
+	om_count(s->r, "search_nodes", result.nodes);
+	if (result.peak < result.given)
+		permute(q, b, order, &s->changes);
+	return OM_OK;
+}
+
+/* Bodies first: what they take decides where their owners are best run. */
+static om_status
+search_blocks(struct search *s)
+{
+	uint32_t deepest = 0;
+	size_t known = 0;
+	struct candidate c = s->file;
+	struct model *m = model_new(s->r, s->p, &c);
+
+	for (const om_block *b = s->p->first; b; b = b->next)
+		if (depth_of(b) != NONE && depth_of(b) > deepest)
+			deepest = depth_of(b);
+	for (uint32_t n = 0; n <= deepest; n++) {
+		if (s->changes.n > known) {
+			const om_schedule *now = changed(s->r, s->p, s->file.schedule, &s->changes, false);
+			OM_TRY(candidate_new(s->r, s->p, now, &c));
+			m = model_new(s->r, s->p, &c);
+		}
+		known = s->changes.n;
+		for (om_block *b = s->p->first; b; b = b->next)
+			if (depth_of(b) == deepest - n && b->nop)
+				OM_TRY(search_block(s, m, b));
+	}
+	return OM_OK;
+}
+
+/* The changes, or that of the graph alone, where one takes less than the order of the file. */
+static om_status
+choose(struct search *s, struct candidate *best)
+{
+	const bool has_bodies = s->changes.list[0].b->owner != NULL;
+	om_session *session = s->r->session;
+	om_arena_size file, now;
+	bool is_smaller = false;
+
+	OM_TRY(om_assignment_size(session, s->p, s->file.full, &file));
+	for (int graph_only = 0; graph_only <= has_bodies && !is_smaller; graph_only++) {
+		const om_schedule *order = changed(s->r, s->p, s->file.schedule, &s->changes, graph_only);
+		OM_TRY(candidate_new(s->r, s->p, order, best));
+		OM_TRY(om_assignment_size(session, s->p, best->full, &now));
+		OM_TRY(om_assignment_is_smaller(session, s->p, best->full, &now, s->file.full, &file, &is_smaller));
+	}
+	om_count(s->r, "bytes_before", file.bytes);
+	om_count(s->r, "bytes_after", is_smaller ? now.bytes : file.bytes);
+	om_count(s->r, "bytes_saved", is_smaller ? file.bytes - now.bytes : 0);
+	if (!is_smaller)
+		*best = s->file;
+	return OM_OK;
+}
+
+/* ---- Is there no better order? ---- */
+
+/* The passes that follow can do more than the search knows: compute a value in the
+ * memory of a result, or into one of several that follow.  Where all those who may
+ * profit of that count nothing, what no order gets below is a bound for whatever
+ * those passes do. */
+struct doubt {
+	struct model *m;
+	om_value **list;         /* that may lie in the memory of a result; seen from here on */
+	size_t n, cap;
+	bool *outside;           /* by value id of the root */
+	bool any;
+};
+
+static void
+doubt_value(struct doubt *d, const om_value *v)
+{
+	uint32_t n;
+	const uint32_t *piece = om_segments_of(d->m->pieces, v, &n);
+
+	d->any |= n > 0;
+	for (; n; n--)
+		d->m->elsewhere[piece[n - 1]] = true;
+}
+
+static void
+add_outside(struct doubt *d, om_value *v)
+{
+	om_value *root = v && !v->is_const ? om_storage(d->m->a, v, NULL) : NULL;
+
+	if (!root || !root->def || d->outside[root->id])
+		return;
+	d->outside[root->id] = true;
+	doubt_value(d, root);
+	OM_PUSH(d->m->mem, d->list, d->n, d->cap, root);
+}
+
+/* Results, what they are computed over or made of, and so on. */
+static void
+doubt_results(struct doubt *d, const om_block *b)
+{
+	const om_op_facts *f = d->m->facts;
+	uint64_t offset;
+	om_view_of view;
+
+	for (uint32_t k = 0; k < b->nresult; k++)
+		add_outside(d, b->result[k]);
+	for (size_t at = 0; at < d->n; at++) {
+		const om_op *op = d->list[at]->def;
+		for (uint32_t i = 0; i < op->nin; i++) {
+			bool yes = om_op_facts_subbuffer(f, op, i, &offset);
+			for (uint32_t k = 0; k < op->nout && !yes; k++)
+				yes = op->out[k] && (om_op_facts_inplace(f, op, k, i)
+					|| (om_op_facts_view(f, op, k, &view) && view.in == i));
+			if (yes)
+				add_outside(d, op->in[i]);
+		}
+	}
+}
+
+static om_status
+prove(struct search *s, const struct candidate *c, bool *is_proven)
+{
+	om_prog *p = s->p;
+	struct model *m = model_new(s->r, p, c);
+	const om_buffers *b = om_buffers_new(p, c->full, s->r->scratch);
+	const uint64_t bound = om_pack_bound(b->buf, b->n, NULL);
+	om_schedule_result result;
+
+	struct doubt d = {.m = m, .outside = OM_NEWN(m->mem, bool, p->nvalue)};
+	m->elsewhere = OM_NEWN(m->mem, bool, m->pieces->n);
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		if (m->pieces->is_open[k])
+			doubt_value(&d, p->values[k]);
+	doubt_results(&d, p->first);
+	if (p->nblock > 1) {
+		*is_proven &= !d.any && m->pieces->is_complete;
+		return OM_OK;
+	}
+	if (!s->is_proven && !d.any && s->level < bound) {  /* what has not been enough is all that is left */
+		*is_proven = false;
+		return OM_OK;
+	}
+	const struct problem *q = problem_new(m, p->first);
+	const om_schedule_problem abstract = {q->op, q->storage, q->nop, (uint32_t)q->nstorage};
+	uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
+	OM_TRY(om_schedule_solve(s->r->session, &abstract, s->nodes, order, &result));
+	*is_proven = result.lower_bound >= bound && m->pieces->is_complete;
+	return OM_OK;
+}
+
+static om_status
+order_min_memory(om_run *r, om_prog *p)
+{
+	struct search s = {.r = r, .p = p, .is_proven = true};
+	struct candidate best;
+	bool is_proven;
+
+	OM_TRY(om_option_number(r, "search-nodes", &s.nodes));
+	OM_TRY(candidate_new(r, p, om_schedule_new(p, r->scratch), &s.file));
+	OM_TRY(search_blocks(&s));
+	best = s.file;
+	if (s.changes.n)
+		OM_TRY(choose(&s, &best));
+	is_proven = s.is_proven && (best.schedule != s.file.schedule) == (s.changes.n > 0);
+	OM_TRY(prove(&s, &best, &is_proven));
+	commit(&s.changes, best.schedule);
+	p->schedule_is_original = best.schedule == s.file.schedule;
+	p->schedule_is_proven = is_proven;
+	return OM_OK;
+}
+
+/* ---- The order of seed 003. ---- */
+
+static bool
+is_as_it_was(const uint32_t *order, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (order[k] != k)
+			return false;
+	return true;
+}
+
+static om_status
+order_bfs(om_run *r, om_prog *p)
+{
+	const char *priority = om_option(r, "priority");
+	const bool by_bytes = strcmp(priority, "bytes") == 0;
+	struct changes changes = {0};
+	struct candidate file;
+
+	if (!by_bytes && strcmp(priority, "first") != 0)
+		return om_fail(r->session, OM_USAGE, "schedule: option priority must be first or bytes, not %s", priority);
+	OM_TRY(candidate_new(r, p, om_schedule_new(p, r->scratch), &file));
+	struct model *m = model_new(r, p, &file);
+	p->schedule_is_original = true;
+	for (om_block *b = p->first; b; b = b->next) {
+		if (depth_of(b) == NONE || b->nop == 0)
+			continue;
+		const struct problem *q = problem_new(m, b);
+		const om_schedule_problem abstract = {q->op, q->storage, q->nop, (uint32_t)q->nstorage};
+		uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
+		om_schedule_bfs(&abstract, by_bytes, order);
+		if (is_as_it_was(order, q->nop))
+			continue;
+		p->schedule_is_original = false;
+		permute(q, b, order, &changes);
+	}
+	commit(&changes, changed(r, p, file.schedule, &changes, false));
+	return OM_OK;
+}
+
+/* ---- The pass. ---- */
+
+/* Where ops stood before the first time. */
+static void
+note_places(om_prog *p)
+{
+	om_timeline(p);
+	for (const om_block *b = p->first; b && !p->schedule; b = b->next)
+		for (om_op *op = b->first; op; op = op->next)
+			op->file_index = op->index;
+}
+
+/* Ops that stand elsewhere now. */
+static void
+count_moved(om_run *r, om_prog *p)
+{
+	om_timeline(p);
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_op *op = b->first; op; op = op->next)
+			om_count(r, "ops_moved", op->index != op->file_index);
+}
+
+static om_status
+run(om_run *r, om_prog *p)
+{
+	static const struct {
+		const char *name;
+		om_status (*order)(om_run *r, om_prog *p);
+	} ways[] = {{"original", NULL}, {"bfs", order_bfs}, {"min-memory", order_min_memory}};
+	const char *method = om_option(r, "method");
+	size_t k = 0, n = sizeof ways / sizeof ways[0];
+
+	while (k < n && strcmp(ways[k].name, method) != 0)
+		k++;
+	if (k == n)
+		return om_fail(r->session, OM_USAGE, "schedule: option method must be original, bfs or min-memory, not %s", method);
+	note_places(p);
+	p->schedule = ways[k].name;
+	p->schedule_is_original = true;
+	p->schedule_is_proven = false;
+	if (ways[k].order && p->first->nop)
+		OM_TRY(ways[k].order(r, p));
+	count_moved(r, p);
+	return OM_OK;
+}
+
+static const om_pass_option options[] = {
+	{"method", "min-memory", "original: keep the order; bfs: breadth-first; min-memory: minimize the peak"},
+	{"priority", "first", "bfs: of the ready ops, run the first, or the one that frees most bytes (bytes)"},
+	{"search-nodes", "200000", "min-memory: limit of the search, in sets of ops"},
+	{0}
+};
+
+static const om_pass_counter counters[] = {
+	{"ops_moved", "ops that were moved"},
+	{"bytes_before", "size of the arena in the original order, if it was computed"},
+	{"bytes_after", "size of the arena in the new order"},
+	{"bytes_saved", "difference of the two"},
+	{"search_nodes", "sets of ops that the search visited"},
+	{0}
+};
+
+/* A parallel-safe plan does not depend on the order. */
+static const om_pass_flag flags[] = {
+	{.name = "parallel-safe", .option = "method", .value = "original", .brief = "keep the original order"},
+	{.name = "schedule", .option = "method", .arg = "NAME", .adds = true,
+		.brief = "order of the ops: `original`, `bfs`, or `min-memory`"},
+	{0}
+};
+
+OM_PASS(
+	.name = "schedule",
+	.brief = "reorder ops to lower the peak",
+	.needs = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
+	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
+	.options = options,
+	.counters = counters,
+	.flags = flags,
+	.run = run)
