@@ -12,6 +12,8 @@
 #include <stdlib.h>
 
 #include "ir/edit.h"
+#include "grad/grad_builder.h"
+#include "ir/clone.h"
 #include "opdef/op_context.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/autodiff.h"

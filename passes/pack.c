@@ -16,6 +16,7 @@
 
 #include "alloc/buffers.h"
 #include "alloc/plan_arenas.h"
+#include "host/option.h"
 #include "pack/baselines/interference_list.h"
 #include "onnxmem/pass.h"
 #include "pack/baselines/baselines.h"

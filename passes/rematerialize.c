@@ -26,6 +26,7 @@
 #include "alloc/assign.h"
 #include "alloc/op_facts.h"
 #include "alloc/state_update_paths.h"
+#include "ir/clone.h"
 #include "schedule/rematerialize.h"
 
 enum { NONE = OM_SCHEDULE_NONE, TRIES = 5 };

@@ -34,12 +34,22 @@ OM_API om_op *om_op_new(om_prog *p, const char *domain, const char *type, int ve
 OM_API void om_op_set_in(om_op *op, uint32_t k, om_value *v);
 OM_API void om_op_set_out(om_op *op, uint32_t k, om_value *v);  /* becomes v's definition */
 
-/* Add attributes; values are copied, blocks and tensors are not. */
+/* Attributes of one integer, float, string, or of `count` integers, for om_op_add_attr() and for lists of
+ * attributes.  Their elements live as long as the enclosing C block. */
+#define OM_MAKE_INT(label, value)     ((om_attr){.name = (label), .kind = OM_ATTR_INT, .n = 1, \
+	.i = (const int64_t[]){value}})
+/* See OM_MAKE_INT(). */
+#define OM_MAKE_FLOAT(label, value)   ((om_attr){.name = (label), .kind = OM_ATTR_FLOAT, .n = 1, \
+	.f = (const float[]){value}})
+/* See OM_MAKE_INT(). */
+#define OM_MAKE_STRING(label, value)  ((om_attr){.name = (label), .kind = OM_ATTR_STRING, .n = 1, \
+	.s = (const om_string[]){{(value), strlen(value)}}})
+/* See OM_MAKE_INT(). */
+#define OM_MAKE_INTS(label, count, values)  ((om_attr){.name = (label), .kind = OM_ATTR_INTS, .n = (count), \
+	.i = (values)})
+
+/* Add an attribute; its elements are copied, blocks and tensors are not. */
 OM_API void om_op_add_attr(om_prog *p, om_op *op, const om_attr *a);
-OM_API void om_op_add_int(om_prog *p, om_op *op, const char *name, int64_t v);
-OM_API void om_op_add_float(om_prog *p, om_op *op, const char *name, float v);
-OM_API void om_op_add_string(om_prog *p, om_op *op, const char *name, const char *v);
-OM_API void om_op_add_ints(om_prog *p, om_op *op, const char *name, size_t n, const int64_t *v);
 
 /* Append an op to a block, insert it before another op, or remove it from its block.  The inputs of an
  * op outside of any block, and all reads in its bodies, are not uses; they become uses again when it
@@ -59,32 +69,6 @@ OM_API void om_block_set_order(om_block *b, om_op *const *ops);
 /* Replace every use of `old`, in every block, by `by`.  The uses are appended to the list of `by` in
  * their old order.  Linear in the number of uses of `old`. */
 OM_API void om_value_replace(om_value *old, om_value *by);
-
-/* Clones ops and their bodies, from a program or a function into a program. `value` maps ids in `from`
- * to counterparts: set it for values that have a counterpart already; the others are created, named
- * `prefix` followed by their old name, when the op that defines them is cloned.  `ref` returns the
- * attribute to substitute for one that refers to an attribute of the call, or NULL to leave it out; if
- * `ref` itself is NULL, references are kept. */
-typedef struct om_clone {
-	om_session *session;     /* receives messages */
-	om_prog *p;              /* destination; not owned, like everything here */
-	const om_prog *from;     /* source */
-	om_arena *mem;           /* temporary memory */
-	const char *prefix;      /* prefix of the names of new values */
-	om_value **value;        /* by id in `from`: the counterpart, or NULL */
-	om_block **block;        /* by id in `from`: the copy of a body */
-	uint32_t nvalue, nblock; /* how many of each `from` has */
-	const om_attr *(*ref)(void *arg, const om_attr *a); /* see above */
-	void *arg;               /* of `ref` */
-} om_clone;
-
-/* Initialize a clone of parts of `from` into `to`, in which nothing has a counterpart yet; valid as
- * long as `mem`. */
-OM_API om_clone om_clone_new(om_session *s, om_prog *to, const om_prog *from, om_arena *mem, const char *prefix);
-/* Copy `v` into block `b` and make the copy its counterpart. */
-OM_API om_value *om_clone_value(om_clone *c, const om_value *v, om_block *b);
-/* Copy `op` to the end of block `b`, or right before `before`. */
-OM_API om_status om_op_clone(om_clone *c, const om_op *op, om_block *b, om_op *before, om_op **out);
 
 /* Find a value by name in this block only; NULL if there is none. */
 OM_API om_value *om_value_find(const om_block *b, const char *name);

@@ -11,7 +11,6 @@
 #include "onnxmem/binding.h"
 #include "onnxmem/assignment.h"
 
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -111,8 +110,6 @@ typedef const om_pass *om_pass_entry(void);
 OM_API const char *om_option(const om_run *r, const char *name);
 /* The value as an integer >= 0; OM_USAGE with a message otherwise. */
 OM_API om_status om_option_number(const om_run *r, const char *name, uint64_t *out);
-/* The value as a floating-point number in [0, 1e18]. */
-OM_API om_status om_option_float(const om_run *r, const char *name, double *out);
 /* Add to a counter that the pass declares; undeclared names are handled as in om_option(). */
 OM_API void om_count(om_run *r, const char *name, uint64_t n);
 

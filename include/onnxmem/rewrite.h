@@ -86,8 +86,7 @@ OM_API om_status om_rewrite(om_session *s, om_prog *p, const om_rule *rule, size
 
 /* ---- For rules. ---- */
 
-/* The program that is rewritten, and an arena that lasts until the rewrite ends. */
-OM_API om_prog *om_rewrite_prog(const om_rewriter *w);
+/* An arena that lasts until the rewrite ends. */
 OM_API om_arena *om_rewrite_mem(const om_rewriter *w);
 
 /* Insert new ops right before `op` instead of right before the root.  `op` must be in the root's block
@@ -104,8 +103,6 @@ OM_API om_value *om_rewrite_op(om_rewriter *w, const om_op *like, const char *ty
 /* A new constant in the root's block, with a name derived from `stem`; `t` and its elements are
  * copied. */
 OM_API om_value *om_rewrite_const(om_rewriter *w, const char *stem, const om_tensor *t);
-/* The same for a one-dimensional tensor of integers. */
-OM_API om_value *om_rewrite_ints(om_rewriter *w, const char *stem, size_t n, const int64_t *v);
 
 #ifdef __cplusplus
 }

@@ -68,14 +68,6 @@ OM_API void om_session_free(om_session *s);
 /* Lines above `level` are dropped; a NULL `log` (the default) drops all. */
 OM_API void om_session_log(om_session *s, om_logger *log, void *arg, enum om_log_level level);
 
-/* May a function that was given this session take `n` more bytes from the system?  When it returns
- * false, the function fails with OM_MEMORY, as if the machine had no more.  Freed bytes are not
- * reported to it. */
-typedef bool om_allowance(void *arg, size_t n);
-
-/* A NULL `allows` (the default) allows everything. */
-OM_API void om_session_memory(om_session *s, om_allowance *allows, void *arg);
-
 /* The text of a status, and the exit code of a command that fails with it. */
 OM_API const char *om_status_text(om_status st);
 OM_API int om_status_exit(om_status st);

@@ -61,7 +61,6 @@ typedef struct om_string {
 
 OM_API unsigned om_dtype_bits(om_dtype t);         /* 0 for an unknown type */
 OM_API const char *om_dtype_text(om_dtype t);      /* "float32" */
-OM_API bool om_dtype_is_float(om_dtype t);         /* float64 to float4 */
 
 enum {
 	OM_MAX_RANK = 12,

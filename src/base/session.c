@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/memory_limit.h"
 #include "base/progress.h"
 #include "onnxmem/version.h"
 

@@ -21,4 +21,6 @@ int64_t om_shape_span(const om_shape *s, int from, int to);
  * negative or the result overflows. */
 bool om_dtype_bytes(om_dtype t, int64_t count, uint64_t *bytes);
 
+bool om_dtype_is_float(om_dtype t);         /* float64 to float4 */
+
 #endif

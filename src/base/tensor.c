@@ -36,20 +36,6 @@ om_dtype_find(const char *text)
 	return OM_UNDEFINED;
 }
 
-bool
-om_dtype_is_float(om_dtype t)
-{
-	switch (t) {
-	case OM_FLOAT32: case OM_FLOAT64: case OM_FLOAT16: case OM_BFLOAT16:
-	case OM_FLOAT8E4M3FN: case OM_FLOAT8E4M3FNUZ: case OM_FLOAT8E5M2:
-	case OM_FLOAT8E5M2FNUZ: case OM_FLOAT4E2M1: case OM_FLOAT8E8M0:
-	case OM_FLOAT6E2M3: case OM_FLOAT6E3M2:
-		return true;
-	default:
-		return false;
-	}
-}
-
 om_shape
 om_shape_unknown(void)
 {

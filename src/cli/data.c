@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "base/half.h"
+#include "base/shape.h"
 #include "cli/data.h"
 #include "cli/npy.h"
 #include "ir/type.h"

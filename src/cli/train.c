@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/shape.h"
 #include "cli/checkpoint.h"
 #include "cli/data.h"
 #include "cli/evaluate.h"

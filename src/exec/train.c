@@ -10,6 +10,7 @@
 #include "base/guard.h"
 #include "onnxmem/trainer.h"
 #include "base/arena_internal.h"
+#include "base/shape.h"
 #include "ir/query.h"
 #include "ops/tensor/strided_copy.h"
 

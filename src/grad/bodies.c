@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "grad/grad_builder.h"
+#include "ir/clone.h"
 #include "ir/edit.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"

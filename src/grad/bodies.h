@@ -5,6 +5,7 @@
 #define OM_BODIES_H
 
 #include "grad/gradients.h"
+#include "grad/grad_builder.h"
 #include "grad/tape.h"
 
 struct om_values {

@@ -14,6 +14,8 @@
 
 #include "grad/bodies.h"
 #include "grad/fused.h"
+#include "grad/grad_builder.h"
+#include "ir/clone.h"
 #include "ir/edit.h"
 #include "ir/query.h"
 #include "ir/type.h"

@@ -12,6 +12,7 @@
 #include "grad/gradients.h"
 #include "base/half.h"
 #include "base/shape.h"
+#include "grad/grad_builder.h"
 #include "grad/tape.h"
 #include "ir/edit.h"
 #include "ir/query.h"

@@ -3,6 +3,7 @@
 #define OM_GRAD_DSL_H
 
 #include "grad/gradients.h"
+#include "grad/grad_builder.h"
 #include "ir/type.h"
 
 #define ADD(a, b)        om_emit(g, "Add", a, b)

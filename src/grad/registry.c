@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "grad/grad_builder.h"
 #include "grad/gradients.h"
 
 static const om_gradient *const tables[] = {

@@ -12,6 +12,8 @@
 #include <stdio.h>
 
 #include "base/guard.h"
+#include "base/shape.h"
+#include "grad/grad_builder.h"
 #include "grad/gradients.h"
 #include "grad/tape.h"
 #include "ir/edit.h"

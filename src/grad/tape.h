@@ -3,6 +3,7 @@
 #define OM_TAPE_H
 
 #include "base/map.h"
+#include "grad/grad_builder.h"
 #include "onnxmem/autodiff.h"
 
 /* Gradients use operators of this opset version or later. */

@@ -10,6 +10,7 @@
 #include "base/guard.h"
 #include "base/split.h"
 #include "host/host.h"
+#include "host/option.h"
 #include "ir/facts.h"
 #include "onnxmem/assignment.h"
 

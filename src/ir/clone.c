@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "ir/edit.h"
+#include "ir/clone.h"
 #include "onnxmem/builder.h"
 
 om_clone

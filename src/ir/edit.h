@@ -40,4 +40,10 @@ om_value *om_prog_find(const om_prog *p, const char *name);
 /* Find a block by scope path; NULL if there is none. */
 om_block *om_block_find(const om_prog *p, const char *path);
 
+/* As om_op_add_attr(). */
+void om_op_add_int(om_prog *p, om_op *op, const char *name, int64_t v);
+void om_op_add_float(om_prog *p, om_op *op, const char *name, float v);
+void om_op_add_string(om_prog *p, om_op *op, const char *name, const char *v);
+void om_op_add_ints(om_prog *p, om_op *op, const char *name, size_t n, const int64_t *v);
+
 #endif

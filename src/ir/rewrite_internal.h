@@ -23,4 +23,10 @@ bool om_op_is_dead(const om_op *op);
 /* Remove an op and its bodies. */
 void om_op_delete(om_op *op);
 
+/* The program that is rewritten. */
+om_prog *om_rewrite_prog(const om_rewriter *w);
+
+/* As om_rewrite_const(), for a one-dimensional tensor of integers. */
+om_value *om_rewrite_ints(om_rewriter *w, const char *stem, size_t n, const int64_t *v);
+
 #endif

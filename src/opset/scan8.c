@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "opset/convert.h"
+#include "ir/clone.h"
 #include "ir/edit.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"

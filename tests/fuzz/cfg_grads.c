@@ -16,6 +16,7 @@
 
 #include "base/rng.h"
 #include "flows.h"
+#include "grad/grad_builder.h"
 #include "ir/edit.h"
 #include "opdef/op_context.h"
 #include "onnxmem/executor.h"

@@ -26,6 +26,8 @@
 #include "onnxmem/autodiff.h"
 #include "tests/bind.h"
 #include "walk.h"
+#include "base/shape.h"
+#include "grad/grad_builder.h"
 #include "ir/edit.h"
 #include "ir/type.h"
 #include "opdef/fold.h"

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "walk.h"
 #include "base/half.h"
+#include "base/shape.h"
 
 enum { WIDEST = 16 };
 

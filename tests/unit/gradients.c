@@ -3,6 +3,7 @@
 
 #include "onnxmem/autodiff.h"
 #include "unit.h"
+#include "grad/grad_builder.h"
 
 static const char *
 domain_of(const char *domain)

@@ -16,6 +16,7 @@
 #include "tests/bind.h"
 #include "unit.h"
 #include "base/arena_internal.h"
+#include "base/memory_limit.h"
 #include "opdef/op_context.h"
 
 /* The `left`-th request and, unless `once`, all after it are refused. */

@@ -9,6 +9,7 @@
 #include "onnxmodel.h"
 #include "unit.h"
 #include "exec/runnable.h"
+#include "ir/edit.h"
 
 #define SAYS(b, word) CU_ASSERT(made_says((b), (word)) || (printf("# said: %s\n", om_message((b)->s)), false))
 

@@ -7,8 +7,10 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/rewrite.h"
 #include "unit.h"
+#include "ir/clone.h"
 #include "ir/edit.h"
 #include "ir/query.h"
+#include "ir/rewrite_internal.h"
 
 struct bench {
 	om_session *s;

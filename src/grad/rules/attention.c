@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "grad/bodies.h"
+#include "grad/grad_builder.h"
 #include "ir/query.h"
 #include "ir/type.h"
 

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "grad/grad_dsl.h"
+#include "grad/grad_builder.h"
 #include "ir/edit.h"
 #include "ir/type.h"
 #include "opdef/op_context.h"

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "grad/grad_builder.h"
 #include "grad/grad_dsl.h"
 #include "ir/query.h"
 #include "ir/type.h"

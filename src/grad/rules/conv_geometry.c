@@ -1,6 +1,7 @@
 #include <config.h>
 
 #include "grad/rules/conv_geometry.h"
+#include "grad/grad_builder.h"
 #include "ir/type.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"

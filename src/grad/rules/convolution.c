@@ -9,6 +9,7 @@
 #include <config.h>
 
 #include "grad/fused.h"
+#include "grad/grad_builder.h"
 #include "grad/rules/conv_geometry.h"
 
 enum { AXES = OM_WINDOW_AXES };

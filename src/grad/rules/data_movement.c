@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "grad/grad_builder.h"
 #include "grad/grad_dsl.h"
 #include "ir/query.h"
 #include "ir/type.h"

@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "grad/grad_builder.h"
 #include "ir/type.h"
 #include "opdef/geometry/einsum.h"
 #include "opdef/op_context.h"

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "grad/grad_builder.h"
 #include "grad/grad_dsl.h"
 #include "grad/rules/conv_geometry.h"
 #include "ir/query.h"

@@ -11,8 +11,11 @@
 #include <config.h>
 
 #include "base/guard.h"
+#include "base/shape.h"
+#include "grad/grad_builder.h"
 #include "grad/train/training_step.h"
 #include "grad/tape.h"
+#include "ir/clone.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
 #include "opset/opset_convert.h"

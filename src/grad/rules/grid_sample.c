@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "grad/rules/conv_geometry.h"
+#include "grad/grad_builder.h"
 #include "ir/query.h"
 #include "ir/type.h"
 

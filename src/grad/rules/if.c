@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "grad/grad_builder.h"
 #include "ir/edit.h"
 #include "ir/type.h"
 

@@ -12,6 +12,8 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "grad/grad_builder.h"
+#include "ir/edit.h"
 #include "ir/query.h"
 
 /* A value of which each iteration of the backward Scan gets a slice. */

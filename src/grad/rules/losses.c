@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "grad/grad_dsl.h"
+#include "grad/grad_builder.h"
 #include "ir/query.h"
 
 struct places {

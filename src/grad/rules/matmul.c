@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "grad/gradients.h"
+#include "grad/grad_builder.h"
 #include "ir/query.h"
 
 /* `x` with its last two axes exchanged. */

@@ -12,6 +12,7 @@
 #include <config.h>
 
 #include "grad/fused.h"
+#include "grad/grad_builder.h"
 #include "grad/train/training_step.h"
 #include "grad/rules/conv_geometry.h"
 #include "ir/edit.h"

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "grad/grad_dsl.h"
+#include "grad/grad_builder.h"
 #include "opdef/op_context.h"
 
 /* ---- Reductions. ---- */

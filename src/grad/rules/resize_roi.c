@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "grad/bodies.h"
+#include "grad/grad_builder.h"
 #include "grad/grad_dsl.h"
 #include "grad/rules/conv_geometry.h"
 #include "ir/query.h"

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "grad/grad_builder.h"
 #include "grad/rules/conv_geometry.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"

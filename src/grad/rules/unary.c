@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "grad/grad_dsl.h"
+#include "grad/grad_builder.h"
 #include "ir/query.h"
 #include "ir/type.h"
 

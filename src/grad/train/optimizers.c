@@ -13,6 +13,7 @@
 #include <config.h>
 
 #include "grad/grad_dsl.h"
+#include "grad/grad_builder.h"
 #include "grad/train/training_step.h"
 #include "ir/edit.h"
 #include "ir/type.h"

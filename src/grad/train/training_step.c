@@ -7,6 +7,8 @@
 #include <config.h>
 
 #include "base/guard.h"
+#include "base/shape.h"
+#include "grad/grad_builder.h"
 #include "grad/grad_dsl.h"
 #include "grad/train/training_step.h"
 #include "ir/edit.h"

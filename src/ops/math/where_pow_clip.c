@@ -7,6 +7,7 @@
 #include <tgmath.h>
 
 #include "ops/tensor/cast.h"
+#include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/strided_copy.h"

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "ops/tensor/cast.h"
+#include "base/shape.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"
