@@ -126,12 +126,16 @@ prepare_again(struct step *s)
 static om_status
 run_fixed(struct step *s)
 {
+	if (s->is_steered)
+		OM_TRY(om_step_check_shapes(s));
 	return s->call.kernel->run(&s->call);
 }
 
 static om_status
 run_in_workspace(struct step *s)
 {
+	if (s->is_steered)
+		OM_TRY(om_step_check_shapes(s));
 	use_workspace(s);
 	return s->call.kernel->run(&s->call);
 }
@@ -142,6 +146,13 @@ run_nothing(struct step *s)
 {
 	(void)s;
 	return OM_OK;
+}
+
+/* A view made by the plan, of a shape that elements decide. */
+static om_status
+run_check(struct step *s)
+{
+	return om_step_check_shapes(s);
 }
 
 static om_status
@@ -275,6 +286,10 @@ check_kinds(const om_exec *e, const om_op *op)
 {
 	om_session *s = e->session;
 
+	if (op->opaque)
+		return om_fail(s, OM_UNSUPPORTED, "%s", op->opaque);
+	if (!op->opdef)
+		return om_op_fail(s, OM_UNSUPPORTED, op, "cannot be run: its operator is not known");
 	for (uint32_t k = 0; k < op->nin + op->nout; k++) {
 		const om_value *v = k < op->nin ? op->in[k] : op->out[k - op->nin];
 		const bool is_object = v && v->type.kind != OM_SPARSE && v->type.kind != OM_OPAQUE
@@ -302,6 +317,25 @@ bind_scratch(struct step *s)
 	return om_room_fit(e, &e->workspace, s->scratch, "scratch");
 }
 
+/* Tensors that stay where they are, or move as exec_follow() says. */
+static void
+bind_tensors(struct step *s)
+{
+	om_exec *e = s->exec;
+	const om_op *op = s->op;
+
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k]) {
+			s->in[k] = e->slot[op->in[k]->id];
+			om_exec_follow(e, op->in[k], &s->in[k]);
+		}
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k]) {
+			s->out[k] = e->slot[op->out[k]->id];
+			om_exec_follow(e, op->out[k], &s->out[k]);
+		}
+}
+
 static void
 new_kernel(struct step *s)
 {
@@ -315,16 +349,18 @@ new_kernel(struct step *s)
 		return;
 	}
 	s->run = run_fixed;
-	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k]) {
-			s->in[k] = e->slot[op->in[k]->id];
-			om_exec_follow(e, op->in[k], &s->in[k]);
-		}
-	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k]) {
-			s->out[k] = e->slot[op->out[k]->id];
-			om_exec_follow(e, op->out[k], &s->out[k]);
-		}
+	s->is_steered = om_step_is_steered(op);
+	bind_tensors(s);
+}
+
+/* A view needs no work, except that its shape may have to be checked. */
+static void
+new_view(struct step *s)
+{
+	s->is_steered = all_fixed(s->exec, s->op) && om_step_is_steered(s->op);
+	s->run = s->is_steered ? run_check : run_nothing;
+	if (s->is_steered)
+		bind_tensors(s);
 }
 
 static om_status
@@ -341,11 +377,10 @@ new_step(om_exec *e, om_op *op, struct step *s)
 	s->call.host = s;
 	if (op->opdef->control != OM_PLAIN)
 		return om_control_flow_new(s);
-	if (is_skipped(e, op)) {
-		s->run = run_nothing;
-		return OM_OK;
-	}
-	new_kernel(s);
+	if (is_skipped(e, op))
+		new_view(s);
+	else
+		new_kernel(s);
 	return OM_OK;
 }
 
@@ -363,7 +398,7 @@ new_walk(om_exec *e, const om_block *b)
 			continue;
 		w->n++;
 		OM_TRY(new_step(e, op, s));
-		w->nrun += s->run != run_nothing;
+		w->nrun += s->run != run_nothing && s->run != run_check;
 		w->n -= s->run == run_nothing && !e->options.poison;
 	}
 	return OM_OK;

@@ -435,6 +435,9 @@ read_attr(struct import *im, struct scope *sc, struct node *n, const Onnx__Attri
 	if (om_attr_has(n->op, to.name))
 		return om_op_fail(im->s, OM_INVALID, n->op, "attribute %s is there twice", to.name);
 	if (a->ref_attr_name && *a->ref_attr_name) {
+		if (im->p == im->whole)
+			return om_op_fail(im->s, OM_INVALID, n->op, "attribute %s refers to %s, an attribute of a function, but is in none",
+				to.name, a->ref_attr_name);
 		to.ref = a->ref_attr_name;
 		to.n = 0;
 	} else {

@@ -35,8 +35,10 @@ om_values_by_name(const om_prog *p, om_arena *mem)
 
 	for (const om_block *b = p->first; b; b = b->next)
 		values[b->id] = om_map_new(mem);
+	/* Values of bodies that passes removed are in none of the blocks. */
 	for (uint32_t k = 0; k < p->nvalue; k++)
-		om_map_set(&values[p->values[k]->block->id], p->values[k]->name, p->values[k]);
+		if (values[p->values[k]->block->id].mem)
+			om_map_set(&values[p->values[k]->block->id], p->values[k]->name, p->values[k]);
 	return values;
 }
 

@@ -67,7 +67,7 @@ Transpose_grad(om_grad *g)
 	if (rank < 0)
 		return;
 	for (int d = 0; d < rank; d++)
-		back[n ? perm[d] : rank - 1 - d] = d;
+		back[!n ? rank - 1 - d : perm[d] < 0 ? perm[d] + rank : perm[d]] = d;  /* checked by inference */
 	om_grad_set_input_grad(g, 0, om_emit_transpose(g, DY, (size_t)rank, back));
 }
 

@@ -326,7 +326,6 @@ affine_cpu(om_op_context *c)
 	const bool corners = ((const struct affine *)c->state)->align_corners != 0;
 	int64_t place[OM_MAX_RANK] = {0};
 
-	OM_TRY(om_recheck(c));
 	if (!is_real(c->in[0].type))
 		return om_no_kernel(c, c->in[0].type);
 	for (int64_t k = 0; k < om_shape_count(y); k++) {

@@ -141,7 +141,6 @@ resize_plan(const om_op_context *c, struct resize *s)
 {
 	struct om_resize r;
 
-	OM_TRY(om_recheck(c));
 	OM_TRY(om_resize_of(c, &r));
 	s->is_empty = om_shape_count(&c->out[0].shape) == 0;
 	s->is_whole = r.rank == 0;

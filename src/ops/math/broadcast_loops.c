@@ -233,7 +233,7 @@ om_aligned(const om_op_context *c, uint32_t k)
 		return s;
 	int64_t axis = om_attr_int(c->op, "axis");
 	axis += axis < 0 ? first->rank : 0;
-	if (axis < 0 || axis + s.rank > first->rank)
+	if (axis < 0 || axis > first->rank - s.rank)
 		return s;
 	while (axis + s.rank < first->rank) {
 		s.dim[s.rank] = 1;

@@ -310,6 +310,8 @@ frames_of(const om_op_context *c, const struct stft_attrs *attrs, struct frames 
 	*f = (struct frames){-1, -1, -1, -1};
 	if (!is_signal(x))
 		return om_wrong(c, "the signal is no (batch, length) or (batch, length, 1 or 2)");
+	if (om_has_in(c, WINDOW) && c->in[WINDOW].shape.rank >= 0 && c->in[WINDOW].shape.rank != 1)
+		return om_wrong(c, "the window is not a list");
 	if (om_has_in(c, LENGTH) ? !whole(c, LENGTH, &f->length) : om_has_in(c, WINDOW))
 		f->length = om_list_length(&c->in[WINDOW]);
 	else if (!om_has_in(c, LENGTH))

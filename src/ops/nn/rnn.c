@@ -65,12 +65,12 @@ static om_status
 check_dims(const om_op_context *c, uint32_t k, int rank, int64_t d0, int64_t d1, int64_t d2)
 {
 	const int64_t want[] = {d0, d1, d2};
-	const om_shape *s = &c->in[k].shape;
+	const om_shape *s = om_has_in(c, k) ? &c->in[k].shape : NULL;
 	char text[128];
-	bool ok = s->rank == rank;
 
-	if (!om_has_in(c, k) || s->rank < 0)
+	if (!s || s->rank < 0)
 		return OM_OK;
+	bool ok = s->rank == rank;
 	for (int d = 0; d < rank && ok; d++)
 		ok = om_dims_agree(want[d], s->dim[d]);
 	if (ok)
@@ -84,7 +84,9 @@ check_dims(const om_op_context *c, uint32_t k, int rank, int64_t d0, int64_t d1,
 static int64_t
 times(int64_t a, int64_t b)
 {
-	return b < 0 ? -1 : a * b;
+	int64_t n;
+
+	return b < 0 || __builtin_mul_overflow(a, b, &n) ? -1 : n;
 }
 
 static om_status

@@ -176,7 +176,6 @@ gather_elements_prepare(om_op_context *c, void **state)
 	struct gather *s = *state;
 
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &s->size));
-	OM_TRY(om_recheck(c));
 	s->n = om_shape_count(&c->in[1].shape);
 	return s->n == 0 ? OM_OK : om_attr_axis(c, "axis", in->rank, &s->axis);
 }
@@ -262,7 +261,6 @@ gather_nd_prepare(om_op_context *c, void **state)
 	struct gather_nd *s = *state;
 
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &s->size));
-	OM_TRY(om_recheck(c));
 	return nd_parts(c, &s->batch, &s->named);
 }
 
@@ -352,7 +350,6 @@ any_index(const om_op_context *c, int64_t k, int64_t *v)
 }
 
 struct one_hot {
-	bool is_steered;          /* the depth is known only at run time */
 	int axis;                 /* of the output */
 	size_t size;              /* of an element */
 };
@@ -362,9 +359,6 @@ one_hot_prepare(om_op_context *c, void **state)
 {
 	struct one_hot *s = *state;
 
-	s->is_steered = !c->in[1].data;
-	if (!s->is_steered)
-		OM_TRY(om_recheck(c));
 	OM_TRY(om_elem_bytes(c, c->out[0].type, &s->size));
 	if (om_shape_count(&c->in[2].shape) != 2)
 		return om_op_fail(c->session, OM_RUN, c->op, "wants two values, for off and on");
@@ -380,11 +374,6 @@ one_hot_cpu(om_op_context *c)
 	const size_t size = s->size;
 	const int axis = s->axis;
 
-	if (s->is_steered) {
-		om_shape y;
-		OM_TRY(one_hot_shape(c, axis, &y));
-		OM_TRY(om_check_planned(c, 0, &y));
-	}
 	om_fill(c->out[0].data, om_shape_count(out), size, off);
 	const int64_t depth = out->dim[axis];
 	const int64_t outer = om_shape_span(in, 0, axis), inner = om_shape_span(in, axis, in->rank);

@@ -222,7 +222,6 @@ concat_prepare(om_op_context *c, void **state)
 	int axis;
 
 	OM_TRY(om_elem_bytes(c, c->out[0].type, &size));
-	OM_TRY(om_recheck(c));
 	OM_TRY(om_attr_axis(c, "axis", out->rank, &axis));
 	om_strides(out, to);
 	for (uint32_t k = 0; k < c->op->nin; k++) {
@@ -477,7 +476,6 @@ same_count_view(const om_op_context *c, uint32_t out, om_view_of *v)
 /* The state of Expand and Tile. */
 struct repeated {
 	om_copy_plan plan;
-	bool is_steered;          /* the output shape depends on elements known only at run time */
 };
 
 static om_status
@@ -491,9 +489,6 @@ expand_prepare(om_op_context *c, void **state)
 	size_t size;
 
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	s->is_steered = om_is_steered(c);
-	if (!s->is_steered)
-		OM_TRY(om_recheck(c));
 	om_strides(in, from);
 	om_strides(out, to);
 	for (int k = 0; k < out->rank; k++)
@@ -509,8 +504,6 @@ expand_cpu(om_op_context *c)
 	const struct repeated *s = c->state;
 	bool done;
 
-	if (s->is_steered)
-		OM_TRY(om_recheck(c));
 	OM_TRY(om_splat_through(c, &done));
 	if (!done)
 		om_copy_go(&s->plan, c->out[0].data, c->in[0].data);
@@ -584,9 +577,6 @@ tile_prepare(om_op_context *c, void **state)
 	size_t size;
 
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
-	s->is_steered = om_is_steered(c);
-	if (!s->is_steered)
-		OM_TRY(om_recheck(c));
 	om_strides(in, from);
 	om_strides(out, to);
 	for (int k = 0; k < out->rank; k++) {

@@ -136,31 +136,9 @@ filled_infer(om_op_context *c)
 
 struct filled {
 	const om_tensor *value;   /* NULL: zeros */
-	bool is_steered;          /* the dims are known only at run time */
 };
 
 static const om_attr_field filled_fields[] = {OM_FIELD(struct filled, TENSOR, value), {0}};
-
-static om_status
-filled_prepare(om_op_context *c, void **state)
-{
-	struct filled *s = *state;
-
-	s->is_steered = !c->in[0].data;
-	return s->is_steered ? OM_OK : om_recheck(c);
-}
-
-static om_status
-filled_check(const om_op_context *c)
-{
-	int64_t dim[OM_MAX_RANK] = {0};
-	size_t n = 0;
-
-	if (!om_in_few(c, 0, dim, &n) || n > OM_MAX_RANK)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
-	const om_shape want = om_shape_of((int)n, dim);
-	return om_check_planned(c, 0, &want);
-}
 
 static om_status
 filled_cpu(om_op_context *c)
@@ -169,8 +147,6 @@ filled_cpu(om_op_context *c)
 	const struct filled *s = c->state;
 	const void *one = s->value ? s->value->data : &zero;
 
-	if (s->is_steered)
-		OM_TRY(filled_check(c));
 	if (!one)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its value is not known");
 	om_fill_type(c->out[0].data, c->out[0].splat ? 1 : om_shape_count(&c->out[0].shape), c->out[0].type, one);
@@ -394,7 +370,6 @@ range_cpu(om_op_context *c)
 	int64_t i, step;
 	double f, delta;
 
-	OM_TRY(om_recheck(c));
 	if (int_in(c, 0, &i) && int_in(c, 2, &step)) {
 		range_ints(c, i, step, n);
 		return OM_OK;
@@ -799,7 +774,7 @@ const om_opdef om_ops_meta[] = {
 
 const om_kernel om_kernels_meta[] = {
 	{.name = "ConstantOfShape", .fields = filled_fields, .state_bytes = sizeof(struct filled),
-	 .prepare = filled_prepare, .run = filled_cpu},
+	 .run = filled_cpu},
 	{.name = "Shape", .state_bytes = sizeof(struct range), .prepare = shape_prepare, .run = shape_cpu},
 	{.name = "EyeLike", .fields = eye_fields, .state_bytes = sizeof(struct eye), .run = eye_cpu},
 	DRAWN("RandomNormal", random_normal_cpu),

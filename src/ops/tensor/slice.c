@@ -233,7 +233,6 @@ slice_plan(const om_op_context *c, struct slice *s)
 	struct cut cut;
 	size_t size;
 
-	OM_TRY(om_recheck(c));
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
 	OM_TRY(slice_cut(c, &cut));
 	om_strides(in, from);

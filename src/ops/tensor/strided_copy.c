@@ -432,22 +432,6 @@ om_check_planned(const om_op_context *c, uint32_t k, const om_shape *shape)
 		om_shape_text(planned, want, sizeof want), om_shape_text(shape, got, sizeof got));
 }
 
-om_status
-om_recheck(const om_op_context *c)
-{
-	om_op_context again = *c;
-	om_tensor few[2];
-
-	again.out = c->op->nout <= 2 ? few : OM_NEWN(c->mem, om_tensor, c->op->nout);
-	for (uint32_t k = 0; k < c->op->nout; k++)
-		again.out[k] = (om_tensor){.shape = om_shape_unknown()};
-	OM_TRY(c->op->opdef->infer(&again));
-	for (uint32_t k = 0; k < c->op->nout; k++)
-		if (om_has_out(c, k))
-			OM_TRY(om_check_planned(c, k, &again.out[k].shape));
-	return OM_OK;
-}
-
 bool
 om_in_few(const om_op_context *c, uint32_t k, int64_t v[OM_MAX_RANK], size_t *n)
 {

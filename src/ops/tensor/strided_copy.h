@@ -52,11 +52,8 @@ bool om_is_steered(const om_op_context *c);
 /* Bytes of an element as moved by om_run_unpacked(): one for packed types. */
 size_t om_moved_bytes(om_dtype t);
 
-/* For kernels whose output dims depend on elements of inputs: the planned dims must equal the
- * dims that these elements yield in this run. */
-om_status om_recheck(const om_op_context *c);
-
-/* The same for the dims of output `k` alone, which the caller has computed. */
+/* The planned dims of output `k` must equal `shape`, which the caller has computed.  For kernels that know more
+ * than inference; else the executor has compared them (exec/shape_check.c). */
 om_status om_check_planned(const om_op_context *c, uint32_t k, const om_shape *shape);
 
 /* Elements of a list with an element for each axis, as om_in_ints() gives them.  At most OM_MAX_RANK are
