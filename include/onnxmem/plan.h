@@ -175,7 +175,8 @@ OM_API int64_t om_trip_count(const om_op *op);
  * permits it; views are as the definition declares; no constant or caller-owned memory is overwritten.
  * A plan that is marked parallel-safe is checked for every order.  OM_BADPLAN with a message that
  * names values, op and bytes.  O(n log n); the dependence check of parallel-safe plans takes n * n /
- * 512 steps more. */
+ * 512 steps more.  Memory is limited to 64 MiB and 4 KiB for each value, operand, op, and entry of the
+ * plan; a plan whose views need more is refused. */
 OM_API om_status om_plan_verify(om_session *s, const om_prog *p, const om_plan *plan);
 
 #ifdef __cplusplus

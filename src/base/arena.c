@@ -29,6 +29,7 @@ struct om_arena {
 	struct chunk *head;
 	size_t next_cap;
 	size_t used;                 /* bytes handed out since it was made or cleared */
+	struct om_budget *budget;    /* NULL: unlimited */
 	struct deferred *deferred;   /* in reverse order of registration */
 };
 
@@ -65,12 +66,35 @@ run_deferred(om_arena *a)
 }
 
 static void
-free_chunks(struct chunk *c)
+free_chunks(om_arena *a, struct chunk *c)
 {
 	for (struct chunk *next; c; c = next) {
 		next = c->next;
+		if (a->budget)
+			a->budget->left += sizeof *c + c->cap;
 		free(c);
 	}
+}
+
+void
+om_arena_limit(om_arena *a, struct om_budget *b)
+{
+	a->budget = b;
+}
+
+static bool
+is_affordable(om_arena *a, size_t bytes)
+{
+	struct om_budget *b = a->budget;
+
+	if (!b)
+		return true;
+	if (bytes > b->left) {
+		b->is_exceeded = true;
+		return false;
+	}
+	b->left -= bytes;
+	return true;
 }
 
 /* The head chunk is kept, for callers that fill and clear the arena repeatedly. */
@@ -81,7 +105,7 @@ om_arena_clear(om_arena *a)
 	a->used = 0;
 	if (!a->head || (a->head->used == 0 && !a->head->next))
 		return;
-	free_chunks(a->head->next);
+	free_chunks(a, a->head->next);
 	a->head->next = NULL;
 	memset(a->head->mem, 0, a->head->used);
 	a->head->used = 0;
@@ -94,7 +118,7 @@ om_arena_free(om_arena *a)
 		return;
 	run_deferred(a);
 	om_link_remove(&a->link);
-	free_chunks(a->head);
+	free_chunks(a, a->head);
 	free(a);
 }
 
@@ -105,7 +129,7 @@ chunk_for(om_arena *a, size_t n)
 {
 	const bool large = n > a->next_cap;
 	const size_t cap = large ? n : a->next_cap;
-	struct chunk *c = om_memory_zeroed(sizeof *c + cap);
+	struct chunk *c = is_affordable(a, sizeof *c + cap) ? om_memory_zeroed(sizeof *c + cap) : NULL;
 
 	if (!c)
 		return NULL;

@@ -7,6 +7,7 @@
 #ifndef OM_SIMULATOR_H
 #define OM_SIMULATOR_H
 
+#include "base/arena_internal.h"
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
 #include "base/interval_map.h"
@@ -51,6 +52,7 @@ struct home {
 };
 
 struct log {
+	om_arena *mem;
 	om_owned_interval *r;
 	size_t n, cap;
 };
@@ -60,6 +62,7 @@ struct sim {
 	const om_plan *plan;
 	om_session *session;
 	om_arena *mem;
+	struct om_budget *budget;       /* of all arenas of the simulation */
 	om_interval_map *state;
 	struct home *home;              /* by value id, like all arrays except scratch */
 	struct content *content;
@@ -92,6 +95,9 @@ struct sim {
 #define BAD_AT(c, op, ...)                                                     \
 	((op) ? om_op_fail((c)->session, OM_BADPLAN, (op), __VA_ARGS__)        \
 	      : om_fail((c)->session, OM_BADPLAN, "the graph: " __VA_ARGS__))
+
+/* A new arena within the budget. */
+om_arena *om_sim_arena(const struct sim *c);
 
 struct text { char s[256]; };
 
@@ -132,7 +138,7 @@ uint32_t om_sim_steps(const om_block *b);
 /* Copies of elements between locations, all in one step and semantically parallel.  `from` is NULL if
  * the elements come from elsewhere, `to` is NULL if they are only read. */
 struct moves {
-	om_arena *mem;                  /* NULL: the arena of the whole simulation */
+	om_arena *mem;
 	struct move {
 		const om_value *from, *to;
 		struct home home;       /* location and content of `from` when it was read */
@@ -142,7 +148,7 @@ struct moves {
 	bool is_quiet;                  /* reads are not uses: the value was live all the time */
 };
 
-void om_sim_add_move(struct sim *c, struct moves *m, const om_value *from, const om_value *to);
+void om_sim_add_move(struct moves *m, const om_value *from, const om_value *to);
 /* Read all sources before any destination is written. */
 om_status om_sim_read_moves(struct sim *c, const om_op *op, struct moves *m);
 /* Perform the moves: a source at the location of its destination becomes the destination; the rest is

@@ -12,12 +12,12 @@
 /* ---- Moves. ---- */
 
 void
-om_sim_add_move(struct sim *c, struct moves *m, const om_value *from, const om_value *to)
+om_sim_add_move(struct moves *m, const om_value *from, const om_value *to)
 {
 	const struct move one = {.from = from, .to = to};
 
 	if (from || to)
-		OM_PUSH(m->mem ? m->mem : c->mem, m->move, m->n, m->cap, one);
+		OM_PUSH(m->mem, m->move, m->n, m->cap, one);
 }
 
 om_status
@@ -113,15 +113,15 @@ is_dead(const om_op *op, const om_block *b)
 }
 
 static om_status
-run_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end)
+run_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end, om_arena *mem)
 {
-	struct moves m = {0};
+	struct moves m = {.mem = mem};
 
 	OM_TRY(om_sim_run_block(c, b));
 	if (is_dead(op, b))
 		return OM_OK;
 	for (uint32_t k = 0; k < b->nresult || k < op->nout; k++)
-		om_sim_add_move(c, &m, k < b->nresult ? b->result[k] : NULL, k < op->nout ? op->out[k] : NULL);
+		om_sim_add_move(&m, k < b->nresult ? b->result[k] : NULL, k < op->nout ? op->out[k] : NULL);
 	OM_TRY(om_sim_read_moves(c, op, &m));
 	c->now = end;
 	return om_sim_run_moves(c, op, &m);
@@ -133,11 +133,11 @@ try_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end, stru
 {
 	om_interval_map *const before = c->state;
 	struct log *const outer = c->log;
-	om_arena *mem = om_arena_new();
+	om_arena *mem = om_sim_arena(c);
 
 	c->state = om_interval_map_copy(before, mem);
 	c->log = wrote;
-	const om_status st = run_branch(c, op, b, end);
+	const om_status st = run_branch(c, op, b, end, mem);
 	c->log = outer;
 	c->state = before;
 	om_arena_free(mem);
@@ -146,9 +146,8 @@ try_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end, stru
 
 /* Simulate each branch from the same state: any of them may run. */
 static om_status
-run_if(struct sim *c, const om_op *op)
+try_branches(struct sim *c, const om_op *op, struct log *wrote)
 {
-	struct log wrote = {0};
 	uint32_t end = c->step + 1;
 
 	c->now = c->step++;
@@ -157,16 +156,26 @@ run_if(struct sim *c, const om_op *op)
 	for (uint32_t k = 0; k < op->nin; k++)
 		OM_TRY(om_sim_read(c, op, op->in[k]));
 	for (uint32_t k = 0; k < op->nbody; k++)
-		OM_TRY(try_branch(c, op, op->body[k], end, &wrote));
-	for (size_t k = 0; k < wrote.n; k++) {
-		wrote.r[k].stale = true;
-		om_sim_set(c, &wrote.r[k]);
+		OM_TRY(try_branch(c, op, op->body[k], end, wrote));
+	for (size_t k = 0; k < wrote->n; k++) {
+		wrote->r[k].stale = true;
+		om_sim_set(c, &wrote->r[k]);
 	}
 	c->now = c->step++;
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k])
 			om_sim_take(c, op->out[k], false);
 	return OM_OK;
+}
+
+static om_status
+run_if(struct sim *c, const om_op *op)
+{
+	struct log wrote = {.mem = om_sim_arena(c)};
+	const om_status st = try_branches(c, op, &wrote);
+
+	om_arena_free(wrote.mem);
+	return st;
 }
 
 /* ---- Unknown operators. ---- */
@@ -209,16 +218,16 @@ age(struct sim *c, const om_block *b)
 
 /* The bodies of an unknown op may run any number of times, in any order, with any parameters. */
 static om_status
-run_opaque(struct sim *c, const om_op *op)
+run_bodies(struct sim *c, const om_op *op, om_arena *mem)
 {
-	struct moves m = {0};
+	struct moves m = {.mem = mem};
 
 	c->now = c->step++;
 	for (uint32_t k = 0; k < op->nin; k++)
-		om_sim_add_move(c, &m, op->in[k], NULL);
+		om_sim_add_move(&m, op->in[k], NULL);
 	for (uint32_t k = 0; k < op->nbody; k++)
 		for (uint32_t i = 0; i < op->body[k]->nparam; i++)
-			om_sim_add_move(c, &m, NULL, op->body[k]->param[i]);
+			om_sim_add_move(&m, NULL, op->body[k]->param[i]);
 	OM_TRY(om_sim_read_moves(c, op, &m));
 	OM_TRY(om_sim_run_moves(c, op, &m));
 	for (uint32_t k = 0; k < op->nbody; k++) {
@@ -233,6 +242,16 @@ run_opaque(struct sim *c, const om_op *op)
 	}
 	c->now = c->step++;
 	return om_sim_write_outputs(c, op);
+}
+
+static om_status
+run_opaque(struct sim *c, const om_op *op)
+{
+	om_arena *mem = om_sim_arena(c);
+	const om_status st = run_bodies(c, op, mem);
+
+	om_arena_free(mem);
+	return st;
 }
 
 /* ---- Blocks. ---- */

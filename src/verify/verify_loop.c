@@ -385,18 +385,18 @@ enter_loop(struct sim *c, const struct loop *l)
 
 	OM_TRY(check_bases(c, l));
 	for (uint32_t k = 0; k < l->in; k++)
-		om_sim_add_move(c, &m, l->op->in[k], l->param == 2 && k == 1 ? b->param[1] : NULL);
+		om_sim_add_move(&m, l->op->in[k], l->param == 2 && k == 1 ? b->param[1] : NULL);
 	if (l->param == 2)
-		om_sim_add_move(c, &m, NULL, b->param[0]);
+		om_sim_add_move(&m, NULL, b->param[0]);
 	for (uint32_t k = 0; k < l->ncarried; k++)
-		om_sim_add_move(c, &m, l->op->in[l->in + k], b->param[l->param + k]);
+		om_sim_add_move(&m, l->op->in[l->in + k], b->param[l->param + k]);
 	for (uint32_t k = 0; k < l->nscan_in; k++) {
-		om_sim_add_move(c, &m, scan_input(l, k), NULL);
+		om_sim_add_move(&m, scan_input(l, k), NULL);
 		if (!c->view[scan_param(l, k)->id])
-			om_sim_add_move(c, &m, NULL, scan_param(l, k));
+			om_sim_add_move(&m, NULL, scan_param(l, k));
 	}
 	for (uint32_t k = l->ncarried; k < l->op->nout; k++)
-		om_sim_add_move(c, &m, NULL, l->op->out[k]);
+		om_sim_add_move(&m, NULL, l->op->out[k]);
 	OM_TRY(om_sim_read_moves(c, l->op, &m));
 	move_all(c, l, 0);
 	return om_sim_run_moves(c, l->op, &m);
@@ -494,7 +494,7 @@ leave_round(struct sim *c, const struct loop *l, uint64_t round)
 	for (uint32_t k = 0; k < l->body->nresult; k++)
 		OM_TRY(om_sim_read(c, l->op, l->body->result[k]));
 	for (uint32_t k = 0; k < l->ncarried; k++)
-		om_sim_add_move(c, &m, l->body->result[l->result + k], l->body->param[l->param + k]);
+		om_sim_add_move(&m, l->body->result[l->result + k], l->body->param[l->param + k]);
 	OM_TRY(om_sim_read_moves(c, l->op, &m));
 	OM_TRY(end_pieces(c, l, round));
 	move_all(c, l, round + 1);
@@ -641,8 +641,8 @@ om_sim_run_loop(struct sim *c, const om_op *op)
 
 	c->now = c->step++;
 	OM_TRY(loop_shape(c, op, &l));
-	l.mem = om_arena_new();
-	l.round_mem = om_arena_new();
+	l.mem = om_sim_arena(c);
+	l.round_mem = om_sim_arena(c);
 	const om_status st = run_loop(c, &l);
 	om_arena_free(l.round_mem);
 	om_arena_free(l.mem);

@@ -59,7 +59,7 @@ om_sim_set(struct sim *c, const om_owned_interval *want)
 		om_parallel_check_touch(c->parallel_check, c->node, want->who, want->at, want->at + (want->upper - want->lower));
 	om_interval_map_set(c->state, want);
 	if (c->log && want->lower < want->upper)
-		OM_PUSH(c->mem, c->log->r, c->log->n, c->log->cap, *want);
+		OM_PUSH(c->log->mem, c->log->r, c->log->n, c->log->cap, *want);
 }
 
 /* A value that takes part in the run must have a placement of the right kind. */

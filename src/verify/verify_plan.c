@@ -23,6 +23,7 @@
 
 #include "base/guard.h"
 #include "verify/simulator.h"
+#include "verify/verify_plan.h"
 
 /* ---- Static checks of the plan. ---- */
 
@@ -360,6 +361,15 @@ filled(om_arena *mem, size_t n, uint32_t with)
 	return all;
 }
 
+om_arena *
+om_sim_arena(const struct sim *c)
+{
+	om_arena *a = om_arena_new();
+
+	om_arena_limit(a, c->budget);
+	return a;
+}
+
 static void
 prepare(struct sim *c)
 {
@@ -388,18 +398,55 @@ prepare(struct sim *c)
 }
 
 static om_status
-plan_verify_guarded(om_session *s, const om_prog *p, const om_plan *plan)
+simulate(om_session *s, const om_prog *p, const om_plan *plan, struct om_budget *budget)
 {
-	struct sim c = {.p = p, .plan = plan, .session = s, .mem = om_arena_new()};
+	struct sim c = {.p = p, .plan = plan, .session = s, .budget = budget};
 
+	c.mem = om_sim_arena(&c);
 	prepare(&c);
 	const om_status st = run_graph(&c);
 	om_arena_free(c.mem);
 	return st;
 }
 
+static om_status
+simulate_guarded(om_session *s, const om_prog *p, const om_plan *plan, struct om_budget *budget)
+{
+	OM_GUARDED(s, simulate(s, p, plan, budget));
+}
+
+om_status
+om_plan_verify_within(om_session *s, const om_prog *p, const om_plan *plan, uint64_t bytes)
+{
+	struct om_budget budget = {.left = bytes};
+	const om_status st = simulate_guarded(s, p, plan, &budget);
+
+	if (st != OM_MEMORY || !budget.is_exceeded)
+		return st;
+	return om_fail(s, OM_BADPLAN, "the plan takes more than %" PRIu64 " bytes to check: its views have too many "
+		"locations", bytes);
+}
+
+/* Everything that the simulation of a plan without views allocates is proportional to these. */
+static uint64_t
+count_entries(const om_prog *p, const om_plan *plan)
+{
+	uint64_t n = (uint64_t)p->nvalue + p->nop + p->nblock + plan->nplace + plan->nalias + plan->nscratch;
+
+	for (const om_block *b = p->first; b; b = b->next) {
+		n += b->nresult;
+		for (const om_op *op = b->first; op; op = op->next)
+			n += op->nin;
+	}
+	for (uint32_t k = 0; k < plan->nview; k++)
+		n += 1 + (uint64_t)plan->view[k].nprologue + plan->view[k].period;
+	return n;
+}
+
+enum { LEAST_BYTES = 64 << 20, BYTES_PER_ENTRY = 4096 };
+
 om_status
 om_plan_verify(om_session *s, const om_prog *p, const om_plan *plan)
 {
-	OM_GUARDED(s, plan_verify_guarded(s, p, plan));
+	return om_plan_verify_within(s, p, plan, LEAST_BYTES + BYTES_PER_ENTRY * count_entries(p, plan));
 }

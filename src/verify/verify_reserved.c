@@ -14,7 +14,7 @@ struct spot {
 	const om_plan_multi_view *view;
 	uint32_t arena;
 	uint64_t lower;
-	const om_placement **place;      /* placements that overlap it */
+	const om_placement **place;      /* placements that overlap it; the array is reused */
 	size_t n, cap;
 };
 
@@ -36,6 +36,7 @@ find_places(const struct sim *c, struct spot *s)
 {
 	const uint64_t upper = s->lower + c->home[s->view->value].bytes;
 
+	s->n = 0;
 	for (uint32_t k = 0; k < c->plan->nplace; k++) {
 		const om_placement *p = &c->plan->place[k];
 		if (p->where == OM_IN_ARENA && p->arena == s->arena && p->offset < upper && s->lower < p->offset + p->bytes)
@@ -73,31 +74,32 @@ check_kept(const struct sim *c, const struct spot *s, uint32_t v, uint32_t first
 }
 
 static om_status
-check_region(struct sim *c, const om_plan_multi_view *view, const om_region *r, bool is_start)
+check_region(struct sim *c, struct spot *s, const om_region *r, bool is_start)
 {
-	const uint32_t m = view->value, end = c->round_end[m];
-	struct spot s = {.view = view};
+	const uint32_t m = s->view->value, end = c->round_end[m];
 
-	if (view->stride || !find_spot(c, r, &s))
+	if (s->view->stride || !find_spot(c, r, s))
 		return OM_OK;
-	find_places(c, &s);
+	find_places(c, s);
 	for (uint32_t k = c->follow[m]; k < c->follow[m + 1]; k++) {
 		const uint32_t v = c->follower[k];
 		if (c->first[v] <= c->last[v])
-			OM_TRY(check_kept(c, &s, v, c->first[v], c->last[v]));
+			OM_TRY(check_kept(c, s, v, c->first[v], c->last[v]));
 	}
-	return end && !is_start ? check_kept(c, &s, m, end, end + 1) : OM_OK;
+	return end && !is_start ? check_kept(c, s, m, end, end + 1) : OM_OK;
 }
 
 om_status
 om_sim_check_kept(struct sim *c)
 {
+	struct spot s = {0};
+
 	for (uint32_t k = 0; k < c->plan->nview; k++) {
-		const om_plan_multi_view *v = &c->plan->view[k];
+		const om_plan_multi_view *v = s.view = &c->plan->view[k];
 		for (uint32_t i = 0; i < v->nprologue; i++)
-			OM_TRY(check_region(c, v, &v->first[i], i == 0));
+			OM_TRY(check_region(c, &s, &v->first[i], i == 0));
 		for (uint32_t i = 0; i < v->period; i++)
-			OM_TRY(check_region(c, v, &v->off[i], false));
+			OM_TRY(check_region(c, &s, &v->off[i], false));
 	}
 	return OM_OK;
 }
