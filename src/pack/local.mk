@@ -3,7 +3,7 @@ noinst_LTLIBRARIES += libpacker.la
 libpacker_la_SOURCES += \
 	%D%/bound.c %D%/branch_bound.c %D%/branch_bound_tables.c %D%/check.c %D%/check_problem.c %D%/clique.c \
 	%D%/graph_branch_bound.c %D%/graph_packing.c %D%/graph_packing.h %D%/greedy.c %D%/hill_climb.c \
-	%D%/large_neighborhood.c %D%/memory_pools.c %D%/pack.c %D%/packer.h %D%/portfolio.c %D%/priority_orders.c \
+	%D%/large_neighborhood.c %D%/memory_pools.c %D%/overlap.c %D%/overlap.h %D%/pack.c %D%/packer.h %D%/portfolio.c %D%/priority_orders.c \
 	%D%/problem.c %D%/problem.h %D%/rigid_groups.c %D%/search.c %D%/search.h %D%/search_limits.h %D%/skyline.c \
 	%D%/sort_keys.h
 
