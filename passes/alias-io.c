@@ -32,9 +32,9 @@ run(om_run *r, om_prog *p)
 	om_io_counts count;
 
 	if (!declared && strcmp(results, "any") != 0)
-		return om_fail(r->session, OM_USAGE, "alias-io: option results must be any or declared, not %s", results);
+		return om_fail(r->session, OM_USAGE, "option results must be any or declared, not %s", results);
 	if (p->parallel_safe && !declared)
-		return om_fail(r->session, OM_USAGE, "alias-io: a parallel-safe plan cannot alias results that are not declared");
+		return om_fail(r->session, OM_USAGE, "a parallel-safe plan cannot alias results that are not declared");
 	p->assignment = (declared ? om_assign_io_declared : om_assign_io_any)(p, p->assignment, p->mem, &count);
 	om_count(r, "results", count.results);
 	om_count(r, "bytes", count.bytes);

@@ -29,7 +29,7 @@ number_of(const om_run *r, const char *name, double *out)
 		return OM_OK;
 	*out = strtod(text, &end);
 	if (*end || !(*out >= 0))
-		return om_fail(r->session, OM_USAGE, "backward: option %s wants a number of at least 0, not %s", name, text);
+		return om_fail(r->session, OM_USAGE, "option %s must be a number of at least 0, not %s", name, text);
 	return OM_OK;
 }
 
@@ -48,7 +48,7 @@ run(om_run *r, om_prog *p)
 	if (wrt && strcmp(wrt, "all") != 0)
 		l.wrt = om_split(r->scratch, wrt, "+", &l.nwrt);  /* a comma ends a pass */
 	if (strcmp(om_option(r, "fused-gradients"), "yes") != 0 && strcmp(om_option(r, "fused-gradients"), "no") != 0)
-		return om_fail(r->session, OM_USAGE, "backward: option functions wants yes or no");
+		return om_fail(r->session, OM_USAGE, "option fused-gradients must be yes or no");
 	l.functions = strcmp(om_option(r, "fused-gradients"), "yes") == 0;
 	OM_TRY(number_of(r, "clip-norm", &l.clip_norm));
 	OM_TRY(number_of(r, "clip-value", &l.clip_value));

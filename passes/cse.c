@@ -1,4 +1,4 @@
-/* cse: compute once what is computed twice.
+/* cse: merge equal ops.
  *
  * Two ops are equal when operator, version, attributes and inputs are; of an operator with
  * OM_COMMUTES, and no attributes written, the inputs may come in either order.  The second one goes
@@ -448,20 +448,20 @@ run(om_run *r, om_prog *p)
 }
 
 static const om_pass_option options[] = {
-	{"lifetimes", "keep", "keep: merge only where no more is alive at any step; any: merge whatever is equal"},
+	{"lifetimes", "keep", "keep: merge only if the live bytes grow at no step; any: merge all equal ops"},
 	{0}
 };
 
 static const om_pass_counter counters[] = {
 	{"ops", "ops that were merged into an equal one"},
 	{"constants", "constants that were merged into an equal one"},
-	{"kept", "ops that are equal to an earlier one, but would take memory for longer"},
+	{"kept", "equal ops that were kept because merging would need more memory"},
 	{0}
 };
 
 OM_PASS(
 	.name = "cse",
-	.brief = "compute once what is computed twice",
+	.brief = "merge equal ops",
 	.needs = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
 	.options = options,

@@ -1,4 +1,4 @@
-/* fuse: fewer ops for the same numbers, in plain ONNX.
+/* fuse: simplify the graph without changing results, in plain ONNX.
  *
  * Each rule takes out ops that move or change nothing, or do in two steps what one does.  All but two
  * are exact, though a NaN may come out with other bits: they change no rounding.  None
@@ -757,26 +757,26 @@ run(om_run *r, om_prog *p)
 }
 
 static const om_pass_option options[] = {
-	{"norm", "keep", "fold: batch normalizations go into the weights before them, which changes the rounding"},
-	{"pad", "keep", "fold: zeros around the input of a convolution become its pads, which may change the rounding"},
+	{"norm", "keep", "fold: fold batch normalizations into the preceding weights, which changes rounding"},
+	{"pad", "keep", "fold: merge zero padding into convolutions, which may change rounding"},
 	{0}
 };
 
 static const om_pass_counter counters[] = {
-	{"identities", "ops Identity that were taken out"},
-	{"dropouts", "ops Dropout that were taken out"},
-	{"neutral", "sums with zero and products with one that were taken out"},
-	{"transposes", "pairs of transposes that became one or none, and transposes that moved nothing"},
-	{"views", "pairs of ops that change the shape alone that became one or none"},
-	{"casts", "pairs of casts that became one or none, and casts to the type that was there"},
-	{"pads", "pads that went into a convolution"},
-	{"norms", "batch normalizations that went into weights"},
+	{"identities", "Identity ops that were removed"},
+	{"dropouts", "Dropout ops that were removed"},
+	{"neutral", "additions of zero and multiplications by one that were removed"},
+	{"transposes", "transposes that were merged or removed"},
+	{"views", "ops that only change the shape and were merged or removed"},
+	{"casts", "casts that were merged or removed"},
+	{"pads", "pads that were merged into a convolution"},
+	{"norms", "batch normalizations that were folded into weights"},
 	{0}
 };
 
 OM_PASS(
 	.name = "fuse",
-	.brief = "fewer ops for the same numbers",
+	.brief = "simplify the graph without changing results",
 	.needs = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES,
 	.options = options,

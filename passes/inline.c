@@ -116,7 +116,7 @@ hand_through(struct inliner *in, om_op *op, om_clone *c, om_value *v, const om_v
 	om_value *source = c->value[inner->id];
 
 	if (!source)
-		return om_fail(in->r->session, OM_INVALID, "%s is what function %s makes of an input that is left out",
+		return om_fail(in->r->session, OM_INVALID, "%s: function %s computes it from an input that the call omits",
 			v->name, op->call->name);
 	om_op *id = om_op_new(in->p, "", "Identity", 0, 1, 1);
 	om_op_set_in(id, 0, source);
@@ -204,7 +204,7 @@ static const om_pass_counter counters[] = {
 
 OM_PASS(
 	.name = "inline",
-	.brief = "put the bodies of functions in the place of their calls",
+	.brief = "replace calls of functions by their bodies",
 	.gives = OM_HAS_INLINE,
 	.counters = counters,
 	.run = run)

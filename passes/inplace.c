@@ -43,7 +43,7 @@ run(om_run *r, om_prog *p)
 	while (how <= OM_SUBBUFFERS_AUTO && strcmp(concat, texts[how]) != 0)
 		how++;
 	if (how > OM_SUBBUFFERS_AUTO)
-		return om_fail(r->session, OM_USAGE, "inplace: option concat must be yes, no or auto, not %s", concat);
+		return om_fail(r->session, OM_USAGE, "option concat must be yes, no or auto, not %s", concat);
 	OM_TRY(om_assign_inplace(r->session, p, p->assignment, (om_subbuffers)how, p->mem, &p->assignment));
 	count(r, p);
 	return OM_OK;

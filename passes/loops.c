@@ -26,7 +26,7 @@ run(om_run *r, om_prog *p)
 
 	OM_TRY(om_option_number(r, "period", &period));
 	if (period < 1 || period > 64)
-		return om_fail(r->session, OM_USAGE, "loops: option period must be a number from 1 to 64");
+		return om_fail(r->session, OM_USAGE, "option period must be a number from 1 to 64");
 	p->assignment = om_assign_loops(p, p->assignment, (uint32_t)period, p->mem, &counts);
 	count(r, &counts);
 	return OM_OK;

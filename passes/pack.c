@@ -174,7 +174,7 @@ unknown(om_run *r, const char *strategy)
 
 	for (size_t k = 0; (row = om_strategy_at(k)); k++)
 		names = om_printf(r->scratch, "%s%s%s", names, om_strategy_at(k + 1) ? ", " : " or ", row->name);
-	return om_fail(r->session, OM_USAGE, "pack: option strategy must be %s, not %s", names, strategy);
+	return om_fail(r->session, OM_USAGE, "option strategy must be %s, not %s", names, strategy);
 }
 
 static om_status

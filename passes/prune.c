@@ -86,13 +86,13 @@ run(om_run *r, om_prog *p)
 }
 
 static const om_pass_counter counters[] = {
-	{"ops", "ops that were taken out, without those in their bodies"},
+	{"ops", "ops that were removed, not counting those in their bodies"},
 	{0}
 };
 
 OM_PASS(
 	.name = "prune",
-	.brief = "take out what reaches no result",
+	.brief = "remove ops that no result depends on",
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
 	.counters = counters,
 	.run = run)

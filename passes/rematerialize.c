@@ -448,7 +448,7 @@ run(om_run *r, om_prog *p)
 	uint64_t percent;
 
 	if (p->parallel_safe)
-		return om_fail(r->session, OM_USAGE, "rematerialize: a parallel-safe plan cannot rematerialize values");
+		return om_fail(r->session, OM_USAGE, "a parallel-safe plan cannot rematerialize values");
 	OM_TRY(om_option_number(r, "percent", &percent));
 	OM_TRY(om_option_number(r, "budget", &a.budget));
 	OM_TRY(om_option_number(r, "search-nodes", &a.effort));

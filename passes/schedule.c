@@ -768,7 +768,7 @@ order_bfs(om_run *r, om_prog *p)
 	struct candidate file;
 
 	if (!by_bytes && strcmp(priority, "first") != 0)
-		return om_fail(r->session, OM_USAGE, "schedule: option priority must be first or bytes, not %s", priority);
+		return om_fail(r->session, OM_USAGE, "option priority must be first or bytes, not %s", priority);
 	OM_TRY(candidate_new(r, p, om_schedule_new(p, r->scratch), &file));
 	struct model *m = model_new(r, p, &file);
 	p->schedule_is_original = true;
@@ -823,7 +823,7 @@ run(om_run *r, om_prog *p)
 	while (k < n && strcmp(ways[k].name, method) != 0)
 		k++;
 	if (k == n)
-		return om_fail(r->session, OM_USAGE, "schedule: option method must be original, bfs or min-memory, not %s", method);
+		return om_fail(r->session, OM_USAGE, "option method must be original, bfs or min-memory, not %s", method);
 	note_places(p);
 	p->schedule = ways[k].name;
 	p->schedule_is_original = true;

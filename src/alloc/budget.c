@@ -101,7 +101,7 @@ where_text(const om_prog *p, uint32_t step, om_arena *mem)
 	const om_op *op = om_op_at_step(p, step);
 
 	if (!op)
-		return om_printf(mem, "at step %" PRIu32 ", where the graph ends", step);
+		return om_printf(mem, "at step %" PRIu32 ", at the end of the graph", step);
 	return om_printf(mem, "at step %" PRIu32 ", in %s%s%s", step, op->type, *op->name ? " " : "", op->name);
 }
 
@@ -114,9 +114,9 @@ peak_text(const om_prog *p, const om_plan *plan, uint32_t k, om_arena *mem)
 	for (uint32_t i = 0; i < plan->npeak; i++)
 		add(&all, (struct item){.name = plan->peak[i].name, .bytes = plan->peak[i].bytes});
 	if (plan->npeak)
-		return om_printf(mem, "in some order are alive together: %s", list_text(plan, &all));
+		return om_printf(mem, "in some order these are live at the same time: %s", list_text(plan, &all));
 	alive_at(p, plan, plan->arena[k].bound_step, &all);
-	return om_printf(mem, "%s, are alive: %s", where_text(p, plan->arena[k].bound_step, mem),
+	return om_printf(mem, "%s, live are %s", where_text(p, plan->arena[k].bound_step, mem),
 		list_text(plan, &all));
 }
 
@@ -143,7 +143,7 @@ plan_limits_guarded(om_session *s, const om_prog *p, const om_plan *plan, uint64
 		const om_plan_arena *a = &plan->arena[k];
 		if (a->limit && a->bytes > a->limit) {
 			om_arena *mem = om_arena_new();
-			const char *what = plan->narena == 1 ? "the arena takes" : om_printf(mem, "arena %s takes", a->name);
+			const char *what = plan->narena == 1 ? "the arena needs" : om_printf(mem, "arena %s needs", a->name);
 			const om_status st = over(s, p, plan, k, what, a->bytes, a->limit);
 			om_arena_free(mem);
 			return st;

@@ -78,13 +78,13 @@ why_no_shape(const om_prog *p, const om_value *v)
 	if (!o->def && o->block == p->first)
 		return om_printf(p->mem, "%sopen dims of input %s", link, o->name);
 	if (!o->def)
-		return om_printf(p->mem, "%sopen dims of %s, which goes round a loop", link, o->name);
+		return om_printf(p->mem, "%sunknown dims of the loop-carried value %s", link, o->name);
 	if (!o->def->opdef)
 		return om_printf(p->mem, "%sundeclared shape of %s", link, o->def->type);
 	if (o->def->opdef->control == OM_IF)
 		return om_printf(p->mem, "%sshapes of If that depend on the branch", link);
 	if (o->def->opdef->control != OM_PLAIN)
-		return om_printf(p->mem, "%sshapes of %s that depend on its rounds", link, o->def->type);
+		return om_printf(p->mem, "%sshapes of %s that depend on its number of iterations", link, o->def->type);
 	return om_printf(p->mem, "%sdata-dependent shape of %s", link, o->def->type);
 }
 

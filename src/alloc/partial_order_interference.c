@@ -260,8 +260,8 @@ count_pairs(struct work *w)
 		}
 	}
 	if (w->out->npair > MOST_PAIRS)
-		return om_fail(w->session, OM_MEMORY, "too many buffers conflict for a plan that holds in every "
-			"order: %llu pairs of them", (unsigned long long)w->out->npair);
+		return om_fail(w->session, OM_MEMORY, "too many buffers interfere for a parallel-safe plan: "
+			"%llu pairs", (unsigned long long)w->out->npair);
 	return OM_OK;
 }
 

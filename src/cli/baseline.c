@@ -94,7 +94,7 @@ first_growth(om_cli *c, const om_suite *suite, const om_outcome *o)
 		return om_printf(c->mem, "%llu of %llu data sets of the baseline are there", (unsigned long long)b->datasets,
 			(unsigned long long)a->datasets);
 	if (suite->time_factor > 0 && a->best_ms > 0 && b->best_ms > a->best_ms * suite->time_factor)
-		return om_printf(c->mem, "a run takes %.3f ms, %.2f times the %.3f ms of the baseline", b->best_ms,
+		return om_printf(c->mem, "a run took %.3f ms, %.2f times the %.3f ms of the baseline", b->best_ms,
 			b->best_ms / a->best_ms, a->best_ms);
 	return NULL;
 }

@@ -188,5 +188,5 @@ om_help_completion(om_cli *c, const char *shell, FILE *to)
 			shells[k].write(c, to);
 			return OM_OK;
 		}
-	return om_fail(c->session, OM_USAGE, "option --completion knows bash, zsh and fish, not %s", shell);
+	return om_fail(c->session, OM_USAGE, "option --completion must be bash, zsh or fish, not %s", shell);
 }

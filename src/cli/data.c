@@ -146,7 +146,7 @@ split(om_cli *c, const char *option, const char *text, uint32_t *input, const ch
 				return OM_OK;
 			}
 	if (!strchr(text, ':'))
-		return om_fail(c->session, OM_USAGE, "--%s %s: the name of an input is missing before it", option,
+		return om_fail(c->session, OM_USAGE, "--%s %s: the name of an input is missing", option,
 			text);
 	return om_fail(c->session, OM_USAGE, "--%s %s: the model has no input called %.*s", option, text,
 		(int)strcspn(text, ":"), text);
@@ -239,12 +239,12 @@ fill_input(om_cli *c, const om_value *v, struct fill *f, om_tensor *t)
 	uint64_t bytes;
 
 	if (v->type.kind != OM_TENSOR || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
-		return om_fail(c->session, OM_USAGE, "input %s: %s %s cannot be filled, its size is not known",
+		return om_fail(c->session, OM_USAGE, "input %s: %s %s cannot be filled: its size is unknown",
 			v->name, om_dtype_text(v->type.elem), om_shape_text(&v->shape, shape, sizeof shape));
 	*t = (om_tensor){.type = v->type.elem, .shape = v->shape};
 	if (posix_memalign(&t->data, 64, bytes ? bytes : 1) != 0) {
 		*t = (om_tensor){.type = OM_UNDEFINED};
-		return om_fail(c->session, OM_MEMORY, "input %s: there is no memory for its %llu bytes", v->name,
+		return om_fail(c->session, OM_MEMORY, "input %s: cannot allocate its %llu bytes", v->name,
 			(unsigned long long)bytes);
 	}
 	const uint64_t n = (uint64_t)om_shape_count(&t->shape);
@@ -310,8 +310,8 @@ missing(om_cli *c, const om_tensor *in)
 			names = om_printf(c->mem, "%s%s%s", names, *names ? ", " : "", graph->param[k]->name);
 	if (!*names)
 		return OM_OK;
-	return om_fail(c->session, OM_USAGE, "these inputs got no elements: %s; give them with --data or --input, "
-		"or have them filled by --fill deterministic or --random", names);
+	return om_fail(c->session, OM_USAGE, "these inputs have no data: %s; use --data or --input, or fill "
+		"them by --fill deterministic or --random", names);
 }
 
 om_status

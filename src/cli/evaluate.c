@@ -48,7 +48,7 @@ om_net_save(om_cli *c, om_net *net, const om_trainer *t, const char *path)
 		if (om_model_has_weight(net->model, name))
 			OM_TRY(om_model_set_weight(c->session, net->model, name, state));
 	if (om_model_strip(net->model))
-		om_info(c->session, "%s carries a plan, which is left out of %s", net->path, path);
+		om_info(c->session, "the plan of %s is not written to %s", net->path, path);
 	return om_model_save(c->session, net->model, path);
 }
 
@@ -86,7 +86,7 @@ om_net_samples(om_cli *c, om_net *net, const char *path, const om_prog *step, co
 	OM_TRY(om_samples_load(c, path, &net->samples));
 	net->label = label ? label : find_label(net->prog, step, parts);
 	return net->label ? OM_OK : om_fail(c->session, OM_USAGE, "which input of the step %s is to be rated by is not clear: "
-		"say it with --label", net->path);
+		"name it with --label", net->path);
 }
 
 static const om_tensor *
@@ -196,7 +196,7 @@ bind_samples(struct rating *r)
 			r->batch = v->shape.dim[0];
 	}
 	if (r->batch < 1)
-		return om_fail(r->c->session, OM_SHAPE, "%s takes no samples: the first dim of its input is 0", r->net->path);
+		return om_fail(r->c->session, OM_SHAPE, "%s accepts no samples: the first dim of its input is 0", r->net->path);
 	for (uint32_t k = 0; k < graph->nparam; k++) {
 		if (!r->all[k])
 			continue;

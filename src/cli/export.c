@@ -63,7 +63,7 @@ read_form(om_cli *c, const char *text, const struct form **form, const char **pa
 		*path = text + n + 1;
 		return OM_OK;
 	}
-	return om_fail(c->session, OM_USAGE, "option --export wants FORM:FILE, where FORM is c-header, tflm, csv, ort or "
+	return om_fail(c->session, OM_USAGE, "option --export requires FORM:FILE, where FORM is c-header, tflm, csv, ort or "
 		"json, not %s", text);
 }
 
@@ -79,7 +79,7 @@ om_cli_exports(om_cli *c, const char **sidecar, size_t *others)
 		if (form->write)
 			++*others;
 		else if (*sidecar)
-			return om_fail(c->session, OM_USAGE, "the plan's document is asked for twice, as %s and %s", *sidecar, path);
+			return om_fail(c->session, OM_USAGE, "there are two paths for the plan document: %s and %s", *sidecar, path);
 		else
 			*sidecar = path;
 	}
@@ -94,8 +94,8 @@ check_places(om_cli *c, const om_report *r, const struct form *form)
 
 	if (plan->nview == 0 || !form->write || form->write == write_csv)
 		return OM_OK;
-	return om_fail(c->session, OM_UNSUPPORTED, "%s: %s lies elsewhere in every round of its loop, which this form cannot "
-		"say; plan with --passes that leave loops out", form->name, r->prog->values[plan->view->value]->name);
+	return om_fail(c->session, OM_UNSUPPORTED, "%s: %s rotates buffers in a loop, which this format cannot "
+		"express; plan with --passes without the pass loops", form->name, r->prog->values[plan->view->value]->name);
 }
 
 om_status

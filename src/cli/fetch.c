@@ -187,7 +187,7 @@ run(om_cli *c)
 	om_hub h;
 
 	if (c->narg == 0 && !om_cli_has(c, "list"))
-		return om_fail(c->session, OM_USAGE, "fetch wants the name of a model, or --list");
+		return om_fail(c->session, OM_USAGE, "fetch requires the name of a model, or --list");
 	om_status st = om_cli_hub(c, &h, &m);
 	if (st == OM_OK && om_cli_has(c, "list"))
 		return list_models(c, &m);
@@ -214,7 +214,7 @@ static const om_opt_group group = {"options", opts};
 
 const om_cmd om_fetch_cmd = {
 	.name = "fetch", .usage = "NAME... | --list [WORD]... [options]", .brief = "fetch models of the public zoo",
-	.text = "Prints a path for each model; the last line says PASSED or FAILED.  What is in the\n"
+	.text = "Prints a path for each model; the last line is PASSED or FAILED.  What is in the\n"
 		"cache is compared with its SHA-256 and used.  Mirrors are those of the options, else\n"
 		"of ONNXMEM_MIRRORS, else of ~/.config/onnxmem/config, else of the manifest.",
 	.max_args = OM_CMD_ANY,

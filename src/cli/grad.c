@@ -37,9 +37,9 @@ read_options(om_cli *c, om_train_options *l)
 	if (wrt && strcmp(wrt, "all") != 0)
 		l->wrt = om_split(c->mem, wrt, ",", &l->nwrt);
 	if (!l->loss && !l->loss_fn)
-		return om_fail(c->session, OM_USAGE, "a loss is wanted: --loss NAME of a value, or --loss-fn");
+		return om_fail(c->session, OM_USAGE, "a loss is required: --loss NAME or --loss-fn NAME");
 	if (wrt && strcmp(wrt, "all") != 0 && l->nwrt == 0)
-		return om_fail(c->session, OM_USAGE, "option --wrt wants names with commas between, or all");
+		return om_fail(c->session, OM_USAGE, "option --wrt must be a list of names separated by commas, or all");
 	return read_numbers(c, l);
 }
 
@@ -52,9 +52,9 @@ read_form(om_cli *c, om_train_options *l)
 	if (!emit || strcmp(emit, "train-step") == 0)
 		return OM_OK;
 	if (strcmp(emit, "training-info") != 0)
-		return om_fail(c->session, OM_USAGE, "option --emit knows train-step and training-info, not %s", emit);
+		return om_fail(c->session, OM_USAGE, "option --emit must be train-step or training-info, not %s", emit);
 	if (!l->optimizer)
-		return om_fail(c->session, OM_USAGE, "training information is about updates: --emit training-info wants an "
+		return om_fail(c->session, OM_USAGE, "training information describes updates: --emit training-info requires an "
 			"--optimizer");
 	if (l->trains)
 		return om_fail(c->session, OM_USAGE, "--train-mode changes the graph, which --emit training-info leaves as it is");
@@ -105,39 +105,39 @@ run(om_cli *c)
 	if (!c->model)
 		return om_fail(c->session, OM_USAGE, "%s is a text, not a model", in);
 	OM_TRY(write_model(c, &l, out));
-	om_info(c->session, "%s: %u ops, %u inputs, %u outputs, %u of them handed on", out, c->prog->first->nop,
+	om_info(c->session, "%s: %u ops, %u inputs, %u outputs, %u of them states", out, c->prog->first->nop,
 		c->prog->first->nparam, c->prog->first->nresult, c->prog->nio_alias);
 	return OM_OK;
 }
 
 static const om_opt opts[] = {
-	{"loss", "NAME", "the loss: a value of the graph with one element; with --loss-fn, what it is called [loss]"},
-	{"loss-fn", "NAME", "build the loss: cross-entropy, of classes along axis 1, or mse"},
-	{"output", "NAME", "the value that the loss is of [the first output]"},
-	{"label", "NAME", "the new input that it is compared with [label]"},
-	{"wrt", "NAMES", "what is learned, with commas between [all: the weights that the loss changes with]"},
-	{"train-mode", NULL, "BatchNormalization and Dropout do as in training"},
-	{"keep-outputs", NULL, "the outputs of the model stay outputs of a step, too"},
+	{"loss", "NAME", "the loss: a value of the graph with one element; with --loss-fn, its name [loss]"},
+	{"loss-fn", "NAME", "add a loss function: cross-entropy over axis 1, or mse"},
+	{"output", "NAME", "the value that the loss function reads [the first output]"},
+	{"label", "NAME", "name of the new input with the labels [label]"},
+	{"wrt", "NAMES", "values to learn, separated by commas [all: the weights that the loss depends on]"},
+	{"train-mode", NULL, "run BatchNormalization and Dropout in training mode"},
+	{"keep-outputs", NULL, "keep the outputs of the model as outputs of the step"},
 	{0}
 };
 
 static const om_opt update_opts[] = {
-	{"clip-norm", "X", "no longer a gradient than X, all taken together"},
-	{"clip-value", "X", "no element of a gradient beyond -X and X"},
-	{"optimizer", "NAME", "make a step: sgd, momentum, adam, adamw [gradients are outputs]"},
+	{"clip-norm", "X", "clip the global L2 norm of all gradients to X"},
+	{"clip-value", "X", "clip every gradient element to [-X, X]"},
+	{"optimizer", "NAME", "make a training step: sgd, momentum, adam, adamw [gradients are outputs]"},
 	{"lr", "X", "default of the input lr, the learning rate [0.001]"},
 	{"momentum", "X", "of momentum [0.9]"},
 	{"beta1", "X", "of adam, adamw [0.9]"},
 	{"beta2", "X", "of adam, adamw [0.999]"},
 	{"epsilon", "X", "of adam, adamw [1e-8]"},
-	{"weight-decay", "X", "what weights shrink by [0]"},
+	{"weight-decay", "X", "weight decay [0]"},
 	{"fused-gradients", NULL, "compute the gradients of a convolution, pooling or batch normalization by one op, whose\n"
 		"                            definition OUT contains as a function [standard operators only]"},
-	{"emit", "FORM", "train-step, or training-info: the graph as it is, the rest beside it [train-step]"},
+	{"emit", "FORM", "train-step, or training-info: leave the graph unchanged and add training information [train-step]"},
 	{0}
 };
 
-static const om_opt_group group = {"gradients", opts}, update_group = {"what is done with them", update_opts};
+static const om_opt_group group = {"gradients", opts}, update_group = {"optimizer", update_opts};
 
 const om_cmd om_grad_cmd = {
 	.name = "grad", .usage = "IN OUT --loss NAME|--loss-fn NAME [options]",

@@ -67,7 +67,7 @@ print_command(om_cli *c, const om_cmd *cmd, FILE *to)
 			if (o->brief)
 				print_option(o, to);
 	}
-	fputs("\nalways: -h help, -V version, -q no warnings, -v say what is being done\n", to);
+	fputs("\nglobal options: -h help, -V version, -q no warnings, -v log progress\n", to);
 }
 
 static void
@@ -105,9 +105,9 @@ om_cmd_help(om_cli *c, const om_cmd *cmd, FILE *to)
 	for (size_t k = 0; k < NCOMMAND; k++)
 		fprintf(to, "  %-9s %s\n", commands[k]->name, commands[k]->brief);
 	print_topics(to);
-	fputs("\n`onnxmem COMMAND --help` and `onnxmem help TOPIC` tell more.  -h help, -V version,\n"
-		"-q no warnings, -v say what is being done.  A file called - is standard input or output.\n\n"
-		"exit status: 0 ok; 1 failed check, mismatch or I/O; 2 wrong use; 3 budget not met;\n"
+	fputs("\n`onnxmem COMMAND --help` and `onnxmem help TOPIC` print more help.  -h help, -V version,\n"
+		"-q no warnings, -v log progress.  A file called - is standard input or output.\n\n"
+		"exit status: 0 ok; 1 failed check, mismatch or I/O; 2 usage error; 3 budget not met;\n"
 		"4 stale or invalid plan; 5 unsupported model or operator; 6 download or checksum\n", to);
 }
 
@@ -143,7 +143,7 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"topic", NULL, "the topic alone, where a command has the same name"},
+	{"topic", NULL, "show the topic if a command has the same name"},
 	{"man", NULL, "write the manual page instead: of a command, or of onnxmem"},
 	{"commands", NULL, NULL},
 	{"completion", "SHELL", "write a script that makes bash, zsh or fish complete commands and options"},
@@ -153,6 +153,6 @@ static const om_opt opts[] = {
 static const om_opt_group group = {"options", opts};
 
 const om_cmd om_help_cmd = {
-	.name = "help", .usage = "[COMMAND|TOPIC]", .brief = "show what the commands do",
+	.name = "help", .usage = "[COMMAND|TOPIC]", .brief = "show help about commands and topics",
 	.max_args = 1, .group = {&group}, .run = run,
 };

@@ -6,59 +6,59 @@
 #include "cli/help.h"
 
 static const om_topic topics[] = {
-	{"shapes", "numbers for the dims of inputs",
-		"A plan needs numbers for all dims of the inputs.\n\n"
-		"--input-shape x:1,3,224,224 gives the shape of an input, also written 1x3x224x224 or [1,3,224,224]; "
-		"where there is one input its name may be left out.\n\n"
-		"--dim N=1 says what a symbolic dim stands for wherever it occurs, --dim-range seq=1..512 that it is planned for "
-		"the largest, --default-dim 1 what all others stand for. A dim that stays open is an error that names it.\n\n"
-		"`onnxmem run` takes open dims from its data."},
-	{"report-terms", "naive, bound, arena, gap: the words of a report",
-		"naive: every value has memory of its own.\n\n"
-		"file order: most that is alive at once when the ops run as they stand in the file and nothing shares.\n\n"
-		"arena: what the plan takes, after values were put in place of others, made views, ordered and packed.\n\n"
-		"lower bound: what no plan can go below for this order and this sharing; where the arena equals it the plan is "
-		"optimal, else feasible, and the gap says by how much it is larger.\n\n"
-		"Weights, inputs and outputs of the graph are outside of the arena and told apart.\n\n"
-		"Sizes on the command line are bytes, or with K, M, G: 256K are 262144 bytes."},
-	{"passes", "what a plan is made by",
-		"Passes run in a row: `onnxmem passes` lists them with what each needs and gives, and the default row; "
-		"--passes takes another: name, name=VALUE for the first option, name:option=VALUE:option=VALUE. What a pass needs is "
-		"run before it. --plugin FILE adds one of your own.\n\n"
-		"-v says how long each took, what it counted, and how many bytes it saved.\n\n"
-		"`onnxmem dump MODEL --passes LIST` shows what came of it as text."},
+	{"shapes", "shapes of inputs and symbolic dims",
+		"A plan requires numbers for all dims of the inputs.\n\n"
+		"--input-shape x:1,3,224,224 sets the shape of an input, also written 1x3x224x224 or [1,3,224,224]; "
+		"the name may be omitted if there is one input.\n\n"
+		"--dim N=1 sets a symbolic dim wherever it occurs, --dim-range seq=1..512 plans for its largest value, "
+		"--default-dim 1 sets all others. A dim that remains unknown is an error that names it.\n\n"
+		"`onnxmem run` takes unknown dims from its data."},
+	{"report-terms", "naive, lower bound, arena, gap: the terms of a report",
+		"naive: every value has its own memory.\n\n"
+		"original order: peak live bytes if the ops run in the order of the file and nothing shares memory.\n\n"
+		"arena: size of the plan, after views, in-place computation, scheduling and packing.\n\n"
+		"lower bound: no plan for this schedule and these views and in-place decisions is smaller. The plan is optimal if the "
+		"arena equals the bound, else feasible; the gap is the excess over the bound.\n\n"
+		"Weights, inputs and outputs of the graph are outside the arena and listed separately.\n\n"
+		"Sizes on the command line are in bytes, or have a suffix K, M or G: 256K are 262144 bytes."},
+	{"passes", "pipelines of passes",
+		"A plan is made by a pipeline of passes: `onnxmem passes` lists them with the facts that each needs and gives, and the default pipeline; "
+		"--passes sets another: name, name=VALUE for the first option, name:option=VALUE:option=VALUE. Passes that provide required "
+		"facts are run automatically. --plugin FILE loads a pass of yours.\n\n"
+		"-v shows the time and the counters of each pass, and how it changed the peak.\n\n"
+		"`onnxmem dump MODEL --passes LIST` prints the program after the passes."},
 	{"arenas", "budgets, and several memories",
-		"--budget 256K fails with status 3 where the plan takes more, and says what is alive where it does.\n\n"
-		"--arena sram=256K,align=16 --arena psram makes a plan for several memories, the fastest first: what is hot and small "
-		"goes to the first as far as it fits. The last may go without a size."},
-	{"training", "steps, samples, checkpoints",
-		"A step is a model that takes samples, parameters and a rate (lr), and gives a loss and new parameters. An entry of its "
-		"metadata, org.onnxmem.io_alias, says which output is which input in the next step; those inputs have the values to start "
-		"from as defaults. `onnxmem grad` makes a step from a model; any other model with that entry will do.\n\n"
-		"`onnxmem train STEP --data F.npz --lr X` runs it. The parameters lie in one place from the first step to the last: "
-		"the plan computes the new ones over the old ones. F.npz holds a tensor for each input, by name, with a sample in each "
-		"place of its first dim. Where the model leaves the number of samples open, --batch sets it, and what is left at the end "
-		"of an epoch is a smaller batch, planned for itself; where the model has a number, what does not fill a batch is left "
-		"out.\n\n"
-		"--model MODEL is the model itself: --eval-data G.npz rates it after each epoch, by the share of classes that are right or, "
-		"where the label is of the output's shape, the mean of squared differences; --save writes it with its new weights.\n\n"
-		"--checkpoint C.npz keeps all states after each epoch, and after every N steps with --every N; the file is there whole, or as it "
-		"was. With --resume a training goes on from there. The order of the samples depends on --seed and the epoch alone, so "
-		"weights are the same, bit for bit, whether it was interrupted or not."},
+		"--budget 256K exits with status 3 if the plan needs more, and names the step and the values that are live there.\n\n"
+		"--arena sram=256K,align=16 --arena psram plans for several memories, fastest first: small values with much traffic "
+		"go to the first one as far as it has space. The last one may have no size."},
+	{"training", "training steps, samples, checkpoints",
+		"A training step is a model whose inputs are samples, parameters and a learning rate (lr), and whose outputs are a loss and new parameters. "
+		"The entry org.onnxmem.io_alias of its metadata declares which output is which input of the next step; the defaults of those inputs are the "
+		"initial values. `onnxmem grad` makes a step from a model; any other model with that entry can be used.\n\n"
+		"`onnxmem train STEP --data F.npz --lr X` runs it. The parameters stay at one address: "
+		"new values overwrite the old ones. F.npz has a tensor for each input, by name, with the samples along its first "
+		"dim. If the model does not fix the number of samples, --batch sets it, and the remainder at the end "
+		"of an epoch is a smaller batch with a plan of its own; otherwise samples that do not fill a batch are "
+		"dropped.\n\n"
+		"--model MODEL is the model itself: --eval-data G.npz evaluates it after each epoch, by accuracy or, "
+		"if the label has the shape of the output, by the mean squared error; --save writes it with its new weights.\n\n"
+		"--checkpoint C.npz saves all states after each epoch, and after every N steps with --every N; the file is replaced "
+		"atomically. With --resume training continues from it. The order of the samples depends on --seed and the epoch only, so "
+		"an interrupted training gives bit-identical weights."},
 	{"environment", "variables and files",
-		"ONNX_HOME: models that are fetched lie in $ONNX_HOME/hub, else in $XDG_CACHE_HOME/onnx/hub, else in ~/.cache/onnx/hub.\n\n"
-		"ONNXMEM_MIRRORS, ONNXMEM_MANIFEST, ONNXMEM_CONFIG: where models come from, the list of them, and a file that says both "
+		"ONNX_HOME: downloaded models are in $ONNX_HOME/hub, else in $XDG_CACHE_HOME/onnx/hub, else in ~/.cache/onnx/hub.\n\n"
+		"ONNXMEM_MIRRORS, ONNXMEM_MANIFEST, ONNXMEM_CONFIG: mirrors, the list of models, and a file that sets both "
 		"[~/.config/onnxmem/config].\n\n"
-		"ONNXMEM_PASS_PATH: folders with modules that hold passes beside those that are built in, with colons between.\n\n"
-		"ONNXMEM_ISA: the instruction set whose kernels are used, of `generic`, `avx2` and `avx512`; without, the best that "
-		"the machine has. Numbers of two instruction sets differ by rounding. `onnxmem --version` says which is in use.\n\n"
-		"http_proxy, https_proxy, no_proxy, CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR: as everywhere.\n\n"
-		"NO_COLOR: no progress is shown. COLUMNS: how wide a table on a terminal may be."},
+		"ONNXMEM_PASS_PATH: folders with modules that contain further passes, separated by colons.\n\n"
+		"ONNXMEM_ISA: the instruction set of the kernels, `generic`, `avx2` or `avx512`; by default the best one that "
+		"the machine supports. Results of two instruction sets differ by rounding. `onnxmem --version` shows which is in use.\n\n"
+		"http_proxy, https_proxy, no_proxy, CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR: as usual.\n\n"
+		"NO_COLOR: no progress is shown. COLUMNS: the width of tables on a terminal."},
 	{"exit-codes", "exit status of the commands",
-		"0: all is well. 1: a check failed, numbers differ, a file is damaged or cannot be read or written, shapes do not agree. "
-		"2: wrong use. 3: the budget is not met. 4: the plan does not belong to this model, or is not valid. "
-		"5: unsupported model or operator. 6: download or checksum.\n\n"
-		"verify, run --expect and fetch end with one line PASSED or FAILED."},
+		"0: success. 1: a check failed, results differ, a file is damaged or cannot be read or written, or shapes are inconsistent. "
+		"2: usage error. 3: the budget is not met. 4: the plan does not belong to this model, or is not valid. "
+		"5: unsupported model or operator. 6: download or checksum error.\n\n"
+		"The last line of verify, run --expect and fetch is PASSED or FAILED."},
 };
 
 enum { NTOPIC = sizeof topics / sizeof topics[0] };

@@ -11,7 +11,7 @@ const om_opt om_global_options[] = {
 	{"help", NULL, "show this help"},
 	{"version", NULL, "show the version"},
 	{"quiet", NULL, "no warnings"},
-	{"verbose", NULL, "say what is being done"},
+	{"verbose", NULL, "log progress"},
 	{0}
 };
 
@@ -90,7 +90,7 @@ short_options(om_cli *c, int argc, const char *const *argv, int *k)
 			continue;
 		}
 		if (!at[1] && *k + 1 == argc)
-			return om_fail(c->session, OM_USAGE, "option -%c wants %s", *at, o->arg);
+			return om_fail(c->session, OM_USAGE, "option -%c requires %s", *at, o->arg);
 		set_option(c, o, at[1] ? at + 1 : argv[++*k]);
 		break;
 	}
@@ -110,7 +110,7 @@ long_option(om_cli *c, int argc, const char *const *argv, int *k)
 	if (!o->arg && name[n])
 		return om_fail(c->session, OM_USAGE, "option --%s takes no value", o->name);
 	if (o->arg && !name[n] && *k + 1 == argc)
-		return om_fail(c->session, OM_USAGE, "option --%s wants %s", o->name, o->arg);
+		return om_fail(c->session, OM_USAGE, "option --%s requires %s", o->name, o->arg);
 	set_option(c, o, name[n] ? name + n + 1 : o->arg ? argv[++*k] : "");
 	return OM_OK;
 }
@@ -149,7 +149,7 @@ count_args(om_cli *c)
 	if (c->narg < cmd->min_args)
 		return om_fail(c->session, OM_USAGE, "usage: onnxmem %s %s", cmd->name, cmd->usage);
 	if (cmd->max_args != OM_CMD_ANY && c->narg > cmd->max_args)
-		return om_fail(c->session, OM_USAGE, "%s does not know what to do with %s; usage: onnxmem %s %s",
+		return om_fail(c->session, OM_USAGE, "%s: unexpected argument %s; usage: onnxmem %s %s",
 			cmd->name, c->arg[cmd->max_args], cmd->name, cmd->usage);
 	return OM_OK;
 }

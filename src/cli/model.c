@@ -13,12 +13,12 @@
 enum { MAX_ALIGN = 1 << 20 };
 
 static const om_opt shape_opts[] = {
-	{"input-shape", "NAME:D,D,...", "shape of an input, also 1x3x224x224; the name may be left out\n"
-		"                            where there is one input; repeatable"},
+	{"input-shape", "NAME:D,D,...", "shape of an input, also 1x3x224x224; the name may be omitted\n"
+		"                            if there is one input; repeatable"},
 	{"overwrite-input-shape", "", NULL, "input-shape"},
-	{"dim", "SYMBOL=N", "the number that a symbolic dim stands for; repeatable"},
+	{"dim", "SYMBOL=N", "the value of a symbolic dim; repeatable"},
 	{"dim-range", "SYMBOL=LO..HI", "the range of a symbolic dim: planned at HI; repeatable"},
-	{"default-dim", "N", "the number for dims that stay open, which is an error otherwise"},
+	{"default-dim", "N", "the value of all other unknown dims, which are an error otherwise"},
 	{0}
 };
 
@@ -110,13 +110,13 @@ bind_input(om_cli *c, om_binding *b, const char *text)
 	const char *name = colon ? om_strndup(c->mem, text, (size_t)(colon - text)) : NULL;
 
 	if (!read_shape(colon ? colon + 1 : text, &shape))
-		return om_fail(c->session, OM_USAGE, "--input-shape wants NAME:D,D,... such as x:1,3,224,224, not %s",
+		return om_fail(c->session, OM_USAGE, "--input-shape requires NAME:D,D,... such as x:1,3,224,224, not %s",
 			text);
 	if (!name) {
 		const om_value *only = only_input(c->prog);
 		if (!only)
 			return om_fail(c->session, OM_USAGE,
-				"--input-shape %s: the model has several inputs; say which as NAME:%s", text, text);
+				"--input-shape %s: the model has several inputs; use NAME:%s", text, text);
 		name = only->name;
 	}
 	return om_binding_shape(c->session, b, name, &shape);
@@ -143,7 +143,7 @@ bind_dim(om_cli *c, om_binding *b, const char *text)
 	errno = 0;
 	const long long n = strtoll(rest, &end, 10);
 	if (!symbol || end == rest || *end || errno || n < 0)
-		return om_fail(c->session, OM_USAGE, "--dim wants SYMBOL=N such as batch=1, not %s", text);
+		return om_fail(c->session, OM_USAGE, "--dim requires SYMBOL=N such as batch=1, not %s", text);
 	return om_binding_dim(c->session, b, symbol, n);
 }
 
@@ -161,7 +161,7 @@ bind_bound(om_cli *c, om_binding *b, const char *text)
 		if (end > from && !*end && !errno && low <= high)
 			return om_binding_dim(c->session, b, symbol, high);
 	}
-	return om_fail(c->session, OM_USAGE, "--dim-range wants SYMBOL=LO..HI such as seq=1..512, not %s", text);
+	return om_fail(c->session, OM_USAGE, "--dim-range requires SYMBOL=LO..HI such as seq=1..512, not %s", text);
 }
 
 static om_status
@@ -216,7 +216,7 @@ set_alignment(om_cli *c)
 
 	OM_TRY(om_cli_number(c, "align", 1, MAX_ALIGN, &align));
 	if (align & (align - 1))
-		return om_fail(c->session, OM_USAGE, "option --align wants a power of two, not %llu",
+		return om_fail(c->session, OM_USAGE, "option --align requires a power of two, not %llu",
 			(unsigned long long)align);
 	c->prog->align = align;
 	return OM_OK;
@@ -228,7 +228,7 @@ set_target(om_cli *c)
 	const char *name = om_cli_option(c, "target");
 
 	if (name && !om_target_find(name, &c->prog->target))
-		return om_fail(c->session, OM_USAGE, "option --target wants generic or cpu, not %s", name);
+		return om_fail(c->session, OM_USAGE, "option --target requires generic or cpu, not %s", name);
 	return OM_OK;
 }
 

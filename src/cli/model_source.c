@@ -10,10 +10,10 @@
 #include "cli/model_source.h"
 
 static const om_opt hub_opts[] = {
-	{"mirror", "URL", "fetch from there: the file's path follows; repeatable, in this order"},
-	{"manifest", "FILE|URL", "what models there are, instead of the list that comes with onnxmem"},
-	{"cache", "FOLDER", "where models are kept [$ONNX_HOME/hub, else ~/.cache/onnx/hub]"},
-	{"offline", NULL, "use what is in the cache; fetch nothing"},
+	{"mirror", "URL", "base URL of a mirror; repeatable, tried in this order"},
+	{"manifest", "FILE|URL", "list of models to use instead of the built-in one"},
+	{"cache", "FOLDER", "folder of downloaded models [$ONNX_HOME/hub, else ~/.cache/onnx/hub]"},
+	{"offline", NULL, "use cached models only"},
 	{"timeout", "S", "seconds to wait for a connection, or for data [30]"},
 	{"retries", "N", "attempts without progress before giving up on a mirror [5]"},
 	{"retry-delay", "S", "seconds before the second attempt; the delay doubles with each one [1]"},

@@ -83,7 +83,7 @@ list(om_cli *c)
 	const om_gradients *gradients = om_gradients_new(c->mem);
 
 	printf("%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %-4s %s\n", "operator", "domain", "versions",
-		"inputs", "out", "view", "in-place", "run", "grad", "what it computes");
+		"inputs", "out", "view", "in-place", "run", "grad", "description");
 	for (size_t k = 0; k < n; k++) {
 		const om_opdef *r = all[k];
 		om_cli_line(c, width, "%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %-4s %s", r->name, domain_of(r),
@@ -149,11 +149,11 @@ show(om_cli *c, const om_gradients *gradients, const om_opdef *r)
 {
 	printf("%s %s, versions %s: %s\n", domain_of(r), r->name, versions(c, r), r->brief ? r->brief : "");
 	printf("  inputs %s, outputs %s\n", arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out));
-	printf("  view %s, in-place %s, kernel %s, scratch %s, gradient %s\n", r->view ? "where bytes stay as they are" : "never",
-		r->inplace ? "where its kernel allows" : "never", runs(r), r->scratch ? "yes" : "none",
+	printf("  view %s, in place %s, kernel %s, scratch %s, gradient %s\n", r->view ? "if the bytes stay unchanged" : "never",
+		r->inplace ? "if its kernel allows it" : "never", runs(r), r->scratch ? "yes" : "none",
 		gradient(gradients, r, "none"));
 	if (r->subbuffer)
-		printf("  inputs may be computed right where they go in the output\n");
+		printf("  inputs may be computed at their final offset in the output\n");
 	show_flags(r->flags);
 	for (uint32_t k = 0; k < OM_MAX_TYPED_INPUTS; k++)
 		show_types(r, k);

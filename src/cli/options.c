@@ -54,7 +54,7 @@ om_cli_number(om_cli *c, const char *name, uint64_t min, uint64_t max, uint64_t 
 	errno = 0;
 	const uint64_t n = strtoull(text, &end, 10);
 	if (end == text || *end || *text == '-' || errno || n < min || n > max)
-		return om_fail(c->session, OM_USAGE, "option --%s wants a number from %llu to %llu, not %s",
+		return om_fail(c->session, OM_USAGE, "option --%s requires a number from %llu to %llu, not %s",
 			name, (unsigned long long)min, (unsigned long long)max, text);
 	*out = n;
 	return OM_OK;
@@ -70,7 +70,7 @@ om_cli_float(om_cli *c, const char *name, double *out)
 		return OM_OK;
 	const double x = strtod(text, &end);
 	if (end == text || *end || !(x >= 0))
-		return om_fail(c->session, OM_USAGE, "option --%s wants a number of at least 0, not %s",
+		return om_fail(c->session, OM_USAGE, "option --%s requires a number of at least 0, not %s",
 			name, text);
 	*out = x;
 	return OM_OK;
@@ -87,7 +87,7 @@ om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *out)
 	const char *unit = *end ? strchr(units, *end) : NULL;
 	const unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
 	if (end == text || *text == '-' || errno || (unit ? end[1] : *end) || n > UINT64_MAX >> shift)
-		return om_fail(c->session, OM_USAGE, "%s wants a size such as 65536, 256K or 16M, not %s",
+		return om_fail(c->session, OM_USAGE, "%s requires a size such as 65536, 256K or 16M, not %s",
 			what, text);
 	*out = n << shift;
 	return OM_OK;

@@ -39,12 +39,12 @@ read_pool(om_cli *c, const char *text, om_pool *pool)
 	const char *size = text[n] == '=' ? om_strndup(c->mem, text + n + 1, m - n - 1) : NULL;
 
 	if (n == 0 || m < n || (text[m] && strncmp(text + m, ",align=", 7) != 0))
-		return om_fail(c->session, OM_USAGE, "option --pool wants NAME, NAME=SIZE or NAME=SIZE,align=N, not %s", text);
+		return om_fail(c->session, OM_USAGE, "option --pool requires NAME, NAME=SIZE or NAME=SIZE,align=N, not %s", text);
 	*pool = (om_pool){.name = om_strndup(c->mem, text, n)};
 	if (size)
 		OM_TRY(om_cli_size(c, "option --pool", size, &pool->limit));
 	if (size && pool->limit == 0)
-		return om_fail(c->session, OM_USAGE, "pool %s has no bytes; leave its size out where it has no limit", pool->name);
+		return om_fail(c->session, OM_USAGE, "pool %s has size 0; omit the size for no limit", pool->name);
 	if (text[m])
 		OM_TRY(om_cli_size(c, "option --pool", text + m + 7, &pool->align));
 	if (pool->align & (pool->align - 1))
@@ -66,7 +66,7 @@ read_pools(om_cli *c, om_packfile_how *how)
 		OM_TRY(read_pool(c, text, &one));
 		for (size_t k = 0; k < n; k++)
 			if (strcmp(pool[k].name, one.name) == 0)
-				return om_fail(c->session, OM_USAGE, "there are two pools called %s", one.name);
+				return om_fail(c->session, OM_USAGE, "pool %s is given twice", one.name);
 		OM_PUSH(c->mem, pool, n, cap, one);
 	}
 	how->pool = pool;
@@ -86,7 +86,7 @@ read_problem(om_cli *c, struct packing *p)
 
 	OM_TRY(om_cli_number(c, "align", 1, 1 << 20, &how.align));
 	if (how.align & (how.align - 1))
-		return om_fail(c->session, OM_USAGE, "option --align wants a power of two, not %" PRIu64, how.align);
+		return om_fail(c->session, OM_USAGE, "option --align requires a power of two, not %" PRIu64, how.align);
 	OM_TRY(om_cli_number(c, "search-nodes", 1, UINT64_MAX, &nodes));
 	OM_TRY(om_cli_float(c, "time-limit", &seconds));
 	OM_TRY(read_pools(c, &how));
@@ -259,14 +259,14 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"output", "FILE", "the table with the offsets, and the pools, in it (also -o)"},
-	{"json", "FILE", "what was found, as JSON"},
-	{"pool", "NAME=SIZE[,align=N]", "a piece of memory, the fastest first; without =SIZE: no limit;\n"
+	{"output", "FILE", "write the table with offsets and pools (also -o)"},
+	{"json", "FILE", "write the result as JSON"},
+	{"pool", "NAME=SIZE[,align=N]", "a memory, fastest first; without =SIZE: no limit;\n"
 		"                            repeatable"},
 	{"align", "N", "every offset is a multiple of N bytes [1]"},
-	{"pairs", "FILE", "a table of ids, two a line: only these may not overlap"},
+	{"pairs", "FILE", "a table of pairs of ids: only these may not overlap"},
 	{"ignore-offsets", NULL, "ignore the column offset, such as an old solution"},
-	{"time-limit", "S", "look for something better for so many seconds [2]"},
+	{"time-limit", "S", "time limit of the search in seconds [2]"},
 	{"search-nodes", "N", "limit each search to N nodes instead of a time: the result is\n"
 		"                            the same on every machine"},
 	{0}
@@ -276,14 +276,14 @@ static const om_opt_group group = {"options", opts};
 
 const om_cmd om_pack_cmd = {
 	.name = "pack", .usage = "PROBLEM.csv [options]", .brief = "pack buffers from a table",
-	.text = "A line of the table is a buffer: id, lower, upper, size, in any order; it takes size\n"
-		"bytes in the steps from lower to upper - 1.  More columns are optional:\n\n"
+	.text = "Each line of the table is a buffer, with columns id, lower, upper and size in any order:\n"
+		"size bytes are live in the steps from lower to upper - 1.  Optional columns:\n\n"
 		"  alignment  of the offset\n"
-		"  offset     where the buffer has to lie; empty: anywhere\n"
-		"  pool       where it has to lie; empty: the fastest that has room\n"
-		"  gaps       steps in which it is not in use, 4-7 12-15; with 4-7@0:64 only these bytes are\n"
-		"  access_bytes       bytes moved to and from it [size]; what is hot and small gets fast memory\n"
-		"  group      buffers of one group lie one behind the other, as their lines do\n\n"
-		"The plan is checked before it is written.  Status 3: a pool is too small.",
+		"  offset     fixed offset of the buffer; empty: none\n"
+		"  pool       fixed pool of the buffer; empty: the fastest with enough space\n"
+		"  gaps       steps in which it is not live, 4-7 12-15; with 4-7@0:64 only these bytes are\n"
+		"  access_bytes       memory traffic [size]; small buffers with much traffic get fast memory\n"
+		"  group      buffers of one group are contiguous, in the order of their lines\n\n"
+		"The result is verified before it is written.  Status 3: a pool is too small.",
 	.min_args = 1, .max_args = 1, .group = {&group}, .run = run,
 };

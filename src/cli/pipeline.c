@@ -8,14 +8,14 @@
 #include "report/report.h"
 
 static const om_opt pass_opts[] = {
-	{"passes", "LIST", "run these passes instead; see `onnxmem passes`"},
+	{"passes", "LIST", "run these passes instead of the default; see `onnxmem passes`"},
 	{"plugin", "FILE", "load a pass from a shared object; repeatable"},
-	{"target", "NAME", "plan for `generic`, any consumer, or `cpu`, our executor with its scratch"},
-	{"align", "N", "bytes that offsets and sizes are multiples of [64]"},
+	{"target", "NAME", "consumer of the plan: `generic`, any runtime; `cpu`, the built-in executor"},
+	{"align", "N", "alignment of offsets and sizes in bytes [64]"},
 	{"parallel-safe", NULL, "make a plan that is valid for every order that respects the data"},
-	{"budget", "SIZE", "fail with status 3 where all arenas together are larger"},
-	{"arena", "NAME=SIZE[,...]", "an arena, the fastest first; also align=N, device=cpu; the last may\n"
-		"                            go without a size; repeatable"},
+	{"budget", "SIZE", "exit with status 3 if the arenas need more in total"},
+	{"arena", "NAME=SIZE[,...]", "an arena, fastest first; also align=N, device=cpu; the last may\n"
+		"                            have no size; repeatable"},
 	{0}
 };
 

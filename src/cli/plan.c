@@ -24,10 +24,10 @@ how_to_annotate(om_cli *c, unsigned *how)
 		if (strcmp(place[k], "value") == 0)
 			*how |= OM_ANNOTATE_VALUE;
 		else if (strcmp(place[k], "model") != 0)
-			return om_fail(c->session, OM_USAGE, "option --annotate wants model or model,value, not %s", places);
+			return om_fail(c->session, OM_USAGE, "option --annotate requires model or model,value, not %s", places);
 	}
 	if (compat && strcmp(compat, "onnxsim") != 0)
-		return om_fail(c->session, OM_USAGE, "option --compat knows onnxsim only, not %s", compat);
+		return om_fail(c->session, OM_USAGE, "option --compat must be onnxsim, not %s", compat);
 	if (compat)
 		*how |= OM_ANNOTATE_ONNXSIM;
 	return OM_OK;
@@ -72,7 +72,7 @@ write_alone(om_cli *c, const char *path)
 		return st;
 	unlink(path);
 	return om_note(c->session, st, "reading the plan again: the passes changed more than the order, "
-		"so only a copy of the model can hold it");
+		"so it must be written into a copy of the model");
 }
 
 /* On standard error if a file goes to standard output. */
@@ -119,7 +119,7 @@ run(om_cli *c)
 	OM_TRY(how_to_annotate(c, &how));
 	OM_TRY(om_cli_exports(c, &sidecar, &others));
 	if (!out && !sidecar && !others)
-		return om_fail(c->session, OM_USAGE, "plan wants a path for the copy of the model, or --sidecar or --export");
+		return om_fail(c->session, OM_USAGE, "plan requires a path for the copy of the model, or --sidecar or --export");
 	if (out)
 		OM_TRY(om_cli_own_path(c, in, out));
 	OM_TRY(om_cli_plan(c, in));
@@ -133,12 +133,12 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"annotate", "model,value", "where to write the plan: at the model; mirrored at its values\n"
+	{"annotate", "model,value", "where to write the plan: the model only, or also its values\n"
 		"                            [both from IR version 10 on]"},
-	{"compat", "onnxsim", "write the keys of onnxsim too"},
-	{"export", "FORM:FILE", "write the plan for other programs, too: c-header, tflm, csv, ort, json; see\n"
+	{"compat", "onnxsim", "also write the keys of onnxsim"},
+	{"export", "FORM:FILE", "also write the plan in another format: c-header, tflm, csv, ort, json; see\n"
 		"                            docs/export-formats.md; repeatable"},
-	{"sidecar", "FILE", "write the plan as a document of its own, too; without OUT, for IN as it is"},
+	{"sidecar", "FILE", "also write the plan as a separate document; without OUT, for IN unchanged"},
 	{0}
 };
 

@@ -27,7 +27,7 @@ read_align(om_cli *c, const char *arena, const char *text, uint64_t *align)
 
 	OM_TRY(om_cli_size(c, what, text, align));
 	if (*align == 0 || *align & (*align - 1) || *align > MAX_ALIGN)
-		return om_fail(c->session, OM_USAGE, "%s wants a power of two up to %d, not %s", what, MAX_ALIGN, text);
+		return om_fail(c->session, OM_USAGE, "%s requires a power of two up to %d, not %s", what, MAX_ALIGN, text);
 	return OM_OK;
 }
 
@@ -40,9 +40,9 @@ read_word(om_cli *c, om_arena_spec *want, const char *word)
 	if (starts_with(word, "align=", &rest))
 		return read_align(c, want->name, rest, &want->align);
 	if (!starts_with(word, "device=", &rest))
-		return om_fail(c->session, OM_USAGE, "--arena %s knows align=N and device=cpu, not %s", want->name, word);
+		return om_fail(c->session, OM_USAGE, "--arena %s: the options are align=N and device=cpu, not %s", want->name, word);
 	if (strcmp(rest, "cpu") != 0)
-		return om_fail(c->session, OM_USAGE, "--arena %s: there is no device %s; this version knows cpu", want->name,
+		return om_fail(c->session, OM_USAGE, "--arena %s: unknown device %s; this version supports cpu", want->name,
 			rest);
 	return OM_OK;
 }
@@ -56,7 +56,7 @@ read_arena(om_cli *c, const char *text, om_arena_spec *want)
 
 	*want = (om_arena_spec){.name = om_strndup(c->mem, text, name), .device = "cpu"};
 	if (name == 0)
-		return om_fail(c->session, OM_USAGE, "--arena wants NAME=SIZE[,align=N][,device=cpu], not %s", text);
+		return om_fail(c->session, OM_USAGE, "--arena requires NAME=SIZE[,align=N][,device=cpu], not %s", text);
 	if (*at == '=') {
 		const size_t n = strcspn(++at, ",");
 		const char *size = om_strndup(c->mem, at, n);
@@ -80,9 +80,9 @@ check_arenas(om_cli *c, const om_arena_spec *want, uint32_t n)
 	for (uint32_t k = 0; k < n; k++) {
 		for (uint32_t i = 0; i < k; i++)
 			if (strcmp(want[i].name, want[k].name) == 0)
-				return om_fail(c->session, OM_USAGE, "--arena %s is there twice", want[k].name);
+				return om_fail(c->session, OM_USAGE, "--arena %s is given twice", want[k].name);
 		if (k + 1 < n && want[k].limit == 0)
-			return om_fail(c->session, OM_USAGE, "--arena %s wants a size: only the last arena may go without",
+			return om_fail(c->session, OM_USAGE, "--arena %s requires a size: only the last arena may have none",
 				want[k].name);
 	}
 	return OM_OK;
@@ -98,7 +98,7 @@ want_arenas(om_cli *c)
 	if (budget)
 		OM_TRY(om_cli_size(c, "option --budget", budget, &c->budget));
 	if (budget && c->budget == 0)
-		return om_fail(c->session, OM_USAGE, "option --budget wants a size above 0");
+		return om_fail(c->session, OM_USAGE, "option --budget requires a size above 0");
 	om_arena_spec *want = OM_NEWN(c->prog->mem, om_arena_spec, c->nset + 1);
 	for (size_t at = 0; (text = om_cli_next(c, "arena", &at));)
 		OM_TRY(read_arena(c, text, &want[n++]));

@@ -213,14 +213,14 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"baseline", "FILE", "figures to compare with [beside the suite, NAME.baseline.json]"},
-	{"update", NULL, "write the baseline anew, with what passes now"},
-	{"jobs", "N", "models at a time [as many as there are processors]"},
+	{"baseline", "FILE", "baseline to compare with [NAME.baseline.json beside the suite]"},
+	{"update", NULL, "update the baseline from the models that pass"},
+	{"jobs", "N", "number of models to process in parallel [the number of processors]"},
 	{"timeout", "S", "time limit for each model in seconds; 0: none [600]"},
-	{"repeat", "N", "runs that the time is the best of [3]"},
-	{"time-factor", "X", "fail where a run takes more than X times what it took; 0: never [0]"},
-	{"skip-missing", NULL, "models that cannot be fetched are left out"},
-	{"tap", "FILE", "write the results as TAP; without a form for -, TAP goes to standard output"},
+	{"repeat", "N", "number of timed runs; the best one counts [3]"},
+	{"time-factor", "X", "fail if a run takes more than X times as long as the baseline; 0: never [0]"},
+	{"skip-missing", NULL, "skip models that cannot be fetched"},
+	{"tap", "FILE", "write the results as TAP; by default TAP goes to standard output"},
 	{"junit", "FILE", "write the results as JUnit XML"},
 	{"json", "FILE", "write the results as JSON"},
 	{0}

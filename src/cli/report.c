@@ -82,18 +82,18 @@ run(om_cli *c)
 static const om_opt opts[] = {
 	{"json", "FILE", "write the report as JSON"},
 	{"csv", "FILE", "write the buffers as a packing problem with its solution"},
-	{"svg", "FILE", "write a picture: x is the step, y the address"},
-	{"html", "FILE", "write a page for a browser: the picture with search, zoom and all numbers"},
+	{"svg", "FILE", "write a memory map: steps on the x axis, addresses on the y axis"},
+	{"html", "FILE", "write an HTML page: the memory map with search, zoom and all figures"},
 	{"ascii", NULL, "draw the arena in characters as well"},
-	{"all-strategies", NULL, "show what other ways of sharing would take, in other orders"},
+	{"all-strategies", NULL, "show the arena sizes of other strategies and schedules"},
 	{0}
 };
 
 static const om_opt_group group = {"options", opts};
 
 const om_cmd om_report_cmd = {
-	.name = "report", .usage = "MODEL [options]", .brief = "show how much memory a model takes, and why",
-	.text = "Plans the model without writing it.  With - for a FILE, that form goes to standard\n"
+	.name = "report", .usage = "MODEL [options]", .brief = "show how much memory a model needs, and why",
+	.text = "Plans the model without writing it.  With - for FILE, that format goes to standard\n"
 		"output in place of the table.",
 	.min_args = 1, .max_args = 1,
 	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,

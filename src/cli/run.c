@@ -33,11 +33,11 @@ static om_status
 make_plan(om_cli *c, const om_tensor *in)
 {
 	if (has_usable_plan(c)) {
-		om_info(c->session, "running the plan that the model carries");
+		om_info(c->session, "running the plan stored in the model");
 		return om_model_read_plan(c->session, c->model, c->prog, om_cli_option(c, "sidecar"));
 	}
 	OM_TRY(om_cli_shapes(c, in, true));
-	om_info(c->session, "the model is planned first: it carries no plan that could be run");
+	om_info(c->session, "planning the model: it contains no usable plan");
 	OM_TRY(om_cli_passes(c, om_default_pipeline()));
 	if (!(c->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
@@ -316,17 +316,17 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"sidecar", "FILE", "run the plan in this document instead of the model's"},
+	{"sidecar", "FILE", "run the plan in this document instead of the one in the model"},
 	{"expect", "PATH", "compare the outputs with a folder (output_0.pb, ...) or a .npz file;\n"
 		"                            the last line is PASSED or FAILED"},
 	{"rtol", "X", "relative tolerance of that comparison [1e-3]"},
 	{"atol", "X", "absolute tolerance [1e-5]"},
 	{"save", "PATH", "write the outputs to a folder, or to a .npz file"},
 	{"repeat", "N", "run N times [1]"},
-	{"poison", NULL, "fill memory with a pattern when what is in it dies, guard the arena"},
-	{"no-reuse", NULL, "every value in memory of its own; the plan is not used"},
-	{"profile", "FILE", "write the time that each op took, and the bytes in use (Chrome trace format)"},
-	{"stats", "FILE", "write sizes, what loops and branches moved, and times as JSON"},
+	{"poison", NULL, "overwrite dead values with a pattern and guard the arena"},
+	{"no-reuse", NULL, "allocate every value separately; the plan is not used"},
+	{"profile", "FILE", "write the time of each op and the bytes in use (Chrome trace format)"},
+	{"stats", "FILE", "write sizes, bytes copied by loops and branches, and times as JSON"},
 	{0}
 };
 
@@ -334,9 +334,8 @@ static const om_opt_group group = {"running", opts};
 
 const om_cmd om_run_cmd = {
 	.name = "run", .usage = "MODEL [--data PATH] [options]", .brief = "run a model in its arena",
-	.text = "A plan that the model carries is verified and used as it is; without one, or\n"
-		"with --passes, the model is planned first.  Dims that are open take what the\n"
-		"data say.",
+	.text = "A plan in the model is verified and used; without one, or with --passes, the\n"
+		"model is planned first.  Unknown dims are taken from the data.",
 	.min_args = 1, .max_args = 1,
 	.group = {&group, &om_data_options, &om_shape_options, &om_pass_options}, .run = run,
 };

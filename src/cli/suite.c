@@ -276,7 +276,7 @@ check_names(const struct reader *r)
 	for (size_t k = 0; k < s->ntrial; k++)
 		for (size_t i = 0; i < k; i++)
 			if (strcmp(s->trial[i].name, s->trial[k].name) == 0)
-				return wrong(r, om_printf(r->c->mem, "two models are called %s; \"name\" tells them apart",
+				return wrong(r, om_printf(r->c->mem, "two models are called %s; distinguish them by \"name\"",
 					s->trial[k].name));
 	return OM_OK;
 }

@@ -53,7 +53,7 @@ quoted(struct parser *p, char **field)
 	for (p->at++; p->at < p->end && is_blank(*p->at); p->at++)
 		continue;
 	if (p->at < p->end && *p->at != ',' && *p->at != '\n')
-		return fail(p, "a quoted field goes on behind its quote");
+		return fail(p, "text follows the closing quote of a field");
 	*to = '\0';
 	return OM_OK;
 }
@@ -166,7 +166,7 @@ om_table_parse(om_session *s, const char *path, char *data, size_t size, om_aren
 		OM_TRY(out->ncol ? take_row(&p) : take_head(&p));
 	}
 	if (out->ncol == 0)
-		return om_fail(s, OM_MALFORMED, "%s is empty: it wants a line with the names of its columns", path);
+		return om_fail(s, OM_MALFORMED, "%s is empty: the first line must have the names of the columns", path);
 	return OM_OK;
 }
 
@@ -184,7 +184,7 @@ om_table_wrong(om_session *s, const om_table *t, size_t row, int col, const char
 {
 	const char *field = om_table_field(t, row, col);
 
-	return om_fail(s, OM_MALFORMED, "%s:%zu: column %s: wants %s, not %.60s", t->path, t->line[row],
+	return om_fail(s, OM_MALFORMED, "%s:%zu: column %s: requires %s, not %.60s", t->path, t->line[row],
 		t->head[col], what, *field ? field : "nothing");
 }
 

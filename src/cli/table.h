@@ -32,7 +32,7 @@ om_table_field(const om_table *t, size_t row, int col)
 	return t->field[row * t->ncol + (size_t)col];
 }
 
-/* OM_MALFORMED: "FILE:LINE: column NAME: wants `what`, not FIELD". */
+/* OM_MALFORMED: "FILE:LINE: column NAME: requires `what`, not FIELD". */
 om_status om_table_wrong(om_session *s, const om_table *t, size_t row, int col, const char *what);
 
 /* The field as a number in [min, max]. */

@@ -85,7 +85,7 @@ bind_rate(struct training *t, struct machine *m)
 	m->in[k] = (om_tensor){.type = v->type.elem, .shape = v->shape, .data = om_alloc(t->c->mem, sizeof(double))};
 	if (!om_dtype_is_float(v->type.elem) || om_dtype_bits(v->type.elem) < 16 || !om_shape_is_known(&v->shape)
 	    || om_shape_count(&v->shape) != 1)
-		return om_fail(t->c->session, OM_UNSUPPORTED, "the rate %s is not one number with a fraction", v->name);
+		return om_fail(t->c->session, OM_UNSUPPORTED, "the learning rate %s is not a floating-point number", v->name);
 	return om_exec_input(m->exec, k, &m->in[k]);
 }
 
@@ -106,10 +106,10 @@ read_plan(struct training *t, struct machine *m)
 
 	OM_TRY(om_model_read_plan(c->session, c->model, m->prog, NULL));
 	if (is_for_batch(t, m)) {
-		om_info(c->session, "batches of %lld samples: the plan that the model carries", (long long)m->size);
+		om_info(c->session, "batches of %lld samples: using the plan in the model", (long long)m->size);
 		return OM_OK;
 	}
-	om_info(c->session, "batches of %lld samples are planned: the plan that the model carries is for others",
+	om_info(c->session, "batches of %lld samples: planning, because the plan in the model is for another size",
 		(long long)m->size);
 	om_prog_free(c->prog);
 	OM_TRY(om_cli_copy(c));
@@ -177,13 +177,13 @@ read_numbers(struct training *t)
 	OM_TRY(om_cli_float(c, "lr-decay", &t->decay));
 	t->rate = (float)rate;
 	if (t->decay <= 0)
-		return om_fail(c->session, OM_USAGE, "option --lr-decay wants a number above 0");
+		return om_fail(c->session, OM_USAGE, "option --lr-decay requires a number above 0");
 	if ((om_cli_has(c, "resume") || t->every) && !om_cli_has(c, "checkpoint"))
-		return om_fail(c->session, OM_USAGE, "--resume and --every want a --checkpoint");
+		return om_fail(c->session, OM_USAGE, "--resume and --every require --checkpoint");
 	if ((om_cli_has(c, "eval-data") || om_cli_has(c, "save")) && !om_cli_has(c, "model"))
-		return om_fail(c->session, OM_USAGE, "--eval-data and --save want --model, the model whose weights the step trains");
+		return om_fail(c->session, OM_USAGE, "--eval-data and --save require --model, the model whose weights the step trains");
 	if (!om_cli_has(c, "data"))
-		return om_fail(c->session, OM_USAGE, "samples are missing: give them with --data F.npz");
+		return om_fail(c->session, OM_USAGE, "option --data is required: a file with samples");
 	return OM_OK;
 }
 
@@ -194,11 +194,11 @@ check_rate(struct training *t)
 	const uint32_t k = t->step.rate;
 
 	if (k == UINT32_MAX && !isnan(t->rate))
-		return om_fail(t->c->session, OM_USAGE, "the step takes no rate: it has no input called lr");
+		return om_fail(t->c->session, OM_USAGE, "the step has no learning rate: it has no input called lr");
 	if (k == UINT32_MAX)
 		return OM_OK;
 	if (isnan(t->rate) && !graph->param[k]->data)
-		return om_fail(t->c->session, OM_USAGE, "the step wants a rate: give it with --lr");
+		return om_fail(t->c->session, OM_USAGE, "the step requires a learning rate: use --lr");
 	if (isnan(t->rate) && graph->param[k]->data->data)
 		t->rate = (float)om_data_number(graph->param[k]->data, 0);
 	return OM_OK;
@@ -292,7 +292,7 @@ resume(struct training *t)
 	if (om_cli_has(t->c, "resume"))
 		om_info(t->c->session, "there is no %s: the training starts at its beginning", path);
 	const char *name = om_trainer_first_uninitialized(t->trainer);
-	return name ? om_fail(t->c->session, OM_USAGE, "%s has no elements to start from: the model gives no default", name)
+	return name ? om_fail(t->c->session, OM_USAGE, "%s has no initial value: the model has no default", name)
 		: OM_OK;
 }
 
@@ -478,15 +478,15 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"data", "FILE.npz", "samples: a tensor for each input, by name, one sample in each place of its\n"
-		"                            first dim"},
-	{"epochs", "N", "how often all samples are gone through [1]"},
-	{"batch", "N", "samples in a step, where the model leaves that open [32]"},
+	{"data", "FILE.npz", "samples: a tensor for each input, by name, with the samples along\n"
+		"                            the first dim"},
+	{"epochs", "N", "number of passes over all samples [1]"},
+	{"batch", "N", "samples in a step, if the model does not fix it [32]"},
 	{"lr", "X", "learning rate: the input lr of the step"},
 	{"lr-decay", "X", "factor applied to the learning rate after each epoch [1]"},
-	{"seed", "N", "puts the samples in an order, anew in each epoch [0]"},
-	{"no-shuffle", NULL, "take the samples as they stand"},
-	{"drop-last", NULL, "leave out what does not fill a batch"},
+	{"seed", "N", "seed for shuffling the samples in each epoch [0]"},
+	{"no-shuffle", NULL, "do not shuffle the samples"},
+	{"drop-last", NULL, "drop the samples that do not fill a batch"},
 	{"model", "MODEL", "the model whose weights the step trains, by name"},
 	{"eval-data", "FILE.npz", "samples to evaluate the model on after each epoch"},
 	{"label", "NAME", "tensor of the samples to compare the first output of the model with"},
@@ -495,23 +495,23 @@ static const om_opt opts[] = {
 };
 
 static const om_opt keep_opts[] = {
-	{"checkpoint", "FILE.npz", "keep the states, and where the training is, after each epoch"},
-	{"every", "N", "after every N steps as well"},
-	{"resume", NULL, "go on from the checkpoint, where there is one"},
-	{"poison", NULL, "fill memory with a pattern when what is in it dies, guard the arena"},
-	{"no-reuse", NULL, "every value in memory of its own; the plan is not used"},
+	{"checkpoint", "FILE.npz", "save the states and the progress after each epoch"},
+	{"every", "N", "also save after every N steps"},
+	{"resume", NULL, "continue from the checkpoint if it exists"},
+	{"poison", NULL, "overwrite dead values with a pattern and guard the arena"},
+	{"no-reuse", NULL, "allocate every value separately; the plan is not used"},
 	{0}
 };
 
-static const om_opt_group group = {"training", opts}, keep_group = {"keeping and checking", keep_opts};
+static const om_opt_group group = {"training", opts}, keep_group = {"checkpoints and checks", keep_opts};
 
 const om_cmd om_train_cmd = {
-	.name = "train", .usage = "STEP --data FILE.npz [options]", .brief = "train a model in its arena, by a step made from it",
-	.text = "STEP is a model of a training step, as `onnxmem grad` makes it: it takes samples,\n"
-		"parameters and a rate, and gives a loss and new parameters, which are computed where\n"
-		"the old ones are.  The same seed gives the same weights, bit for bit, in one go or\n"
-		"from checkpoint to checkpoint.  A plan that the model carries is used for batches\n"
-		"that it was made for, as `onnxmem run` does it; see `onnxmem help training`.",
+	.name = "train", .usage = "STEP --data FILE.npz [options]", .brief = "train a model in its arena",
+	.text = "STEP is a model of a training step, as `onnxmem grad` makes it: its inputs are samples,\n"
+		"parameters and a learning rate, its outputs a loss and new parameters, which overwrite\n"
+		"the old ones.  The same seed gives bit-identical weights, also when training is resumed\n"
+		"from a checkpoint.  A plan in the model is used for the batch size that it was made\n"
+		"for; see `onnxmem help training`.",
 	.min_args = 1, .max_args = 1,
 	.group = {&group, &keep_group, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -10,7 +10,7 @@ check(om_cli *c)
 {
 	OM_TRY(om_cli_load(c, c->arg[0]));
 	if (!c->model)
-		return om_fail(c->session, OM_USAGE, "%s is a text: it carries no plan", c->arg[0]);
+		return om_fail(c->session, OM_USAGE, "%s is a text file: it contains no plan", c->arg[0]);
 	OM_TRY(om_model_read_plan(c->session, c->model, c->prog, om_cli_option(c, "sidecar")));
 	return om_plan_verify(c->session, c->prog, c->prog->plan);
 }
@@ -33,7 +33,7 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"sidecar", "FILE", "check the plan in this document instead"},
+	{"sidecar", "FILE", "verify the plan in this document instead"},
 	{0}
 };
 
@@ -42,7 +42,7 @@ static const om_opt_group group = {"options", opts};
 const om_cmd om_verify_cmd = {
 	.name = "verify", .usage = "MODEL [options]", .brief = "check the plan in a model",
 	.text = "Checks that the plan belongs to this model, and walks a run to see that no value is\n"
-		"overwritten while it is needed.  The last line says PASSED or FAILED; a plan that is\n"
+		"overwritten while it is live.  The last line is PASSED or FAILED; a plan that is\n"
 		"stale or wrong ends with status 4.",
 	.min_args = 1, .max_args = 1, .group = {&group}, .run = run,
 };

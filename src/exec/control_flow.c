@@ -535,9 +535,9 @@ new_if(struct step *s)
 	const om_block *yes = om_attr_graph(op, "then_branch"), *no = om_attr_graph(op, "else_branch");
 
 	if (op->nin != 1 || !op->in[0] || !yes || !no)
-		return wrong(s, "wants a condition and two branches");
+		return wrong(s, "requires a condition and two branches");
 	if (yes->nresult < op->nout || no->nresult < op->nout)
-		return wrong(s, "its branches give fewer results than it has outputs");
+		return wrong(s, "its branches have fewer results than it has outputs");
 	s->flow->branch[0] = no;
 	s->flow->branch[1] = yes;
 	s->flow->nstage = op->nout;
@@ -552,7 +552,7 @@ new_loop(struct step *s)
 	const uint32_t n = op->nin > 2 ? op->nin - 2 : 0;
 
 	if (op->nbody != 1)
-		return wrong(s, "wants one body");
+		return wrong(s, "requires one body");
 	const om_block *b = op->body[0];
 	if (b->nparam != n + 2 || b->nresult < n + 1 || op->nout > b->nresult - 1 || op->nout < n)
 		return wrong(s, "inputs and outputs of its body do not fit its own");
@@ -583,7 +583,7 @@ new_scan(struct step *s)
 	if (op->opdef->until == 8)
 		return om_batches_new(s);
 	if (op->nbody != 1 || nscan < 1 || nscan > op->nin)
-		return wrong(s, "wants one body and at least one input to scan");
+		return wrong(s, "requires one body and at least one input to scan");
 	const om_block *b = op->body[0];
 	const uint32_t n = op->nin - (uint32_t)nscan;
 	if (b->nparam != op->nin || b->nresult < n || op->nout > b->nresult || op->nout < n)

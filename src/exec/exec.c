@@ -195,7 +195,7 @@ static om_status
 input_object(om_exec *e, const om_value *v, const om_tensor *t)
 {
 	if (!om_container_fits(t, &v->type))
-		return om_fail(e->session, OM_RUN, "input %s wants a %s of another type", v->name,
+		return om_fail(e->session, OM_RUN, "input %s requires a %s of another type", v->name,
 			om_kind_text(v->type.kind));
 	e->is_bound[v->id] = true;
 	return om_value_put(e, e->prog->values[v->id], t);
@@ -216,7 +216,7 @@ om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes) || t->splat || (bytes && !t->data))
 		return om_fail(e->session, OM_RUN, "input %s: the tensor has no elements", v->name);
 	if (!fits(t, v))
-		return om_fail(e->session, OM_RUN, "input %s wants %s %s, not %s %s", v->name,
+		return om_fail(e->session, OM_RUN, "input %s requires %s %s, not %s %s", v->name,
 			om_dtype_text(v->type.elem), om_shape_text(&v->shape, want, sizeof want),
 			om_dtype_text(t->type), om_shape_text(&t->shape, got, sizeof got));
 	e->slot[v->id].type = t->type;
@@ -237,7 +237,7 @@ om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes)
 			e->prog->first->nresult, k);
 	const om_value *v = e->prog->first->result[k];
 	if (e->is_fixed[v->id] && om_tensor_bytes(v->type.elem, &v->shape, &want) && bytes < want)
-		return om_fail(e->session, OM_RUN, "output %s wants %llu bytes, not %llu", v->name,
+		return om_fail(e->session, OM_RUN, "output %s requires %llu bytes, not %llu", v->name,
 			(unsigned long long)want, (unsigned long long)bytes);
 	e->bound[k] = (struct room){data, bytes};
 	return OM_OK;
@@ -302,7 +302,7 @@ take_result(om_exec *e, uint32_t k)
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes))
 		return om_fail(e->session, OM_RUN, "output %s was not computed", v->name);
 	if (data && e->bound[k].cap < bytes)
-		return om_fail(e->session, OM_RUN, "output %s takes %llu bytes in this run, more than the %llu "
+		return om_fail(e->session, OM_RUN, "output %s needs %llu bytes in this run, more than the %llu "
 			"that were bound", v->name, (unsigned long long)bytes, (unsigned long long)e->bound[k].cap);
 	if (!data) {
 		OM_TRY(om_room_fit(e, &e->spill[k], bytes, v->name));

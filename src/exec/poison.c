@@ -177,7 +177,7 @@ om_poison_check(om_exec *e, const om_op *op)
 		if (front && is_whole(e, &e->arena[k], e->guard + bytes))
 			continue;
 		return om_op_fail(e->session, OM_RUN, op, "it wrote %s the arena of %llu bytes",
-			front ? "behind" : "before", (unsigned long long)bytes);
+			front ? "after" : "before", (unsigned long long)bytes);
 	}
 	return OM_OK;
 }

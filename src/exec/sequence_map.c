@@ -108,10 +108,10 @@ om_each_new(struct step *s)
 		return wrong(s, "inputs and outputs of its body do not fit its own");
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (!op->in[k] || (k == 0 && !is_list(op, k)) || op->body[0]->param[k]->type.kind != OM_TENSOR)
-			return wrong(s, "it wants a sequence, and sequences or tensors");
+			return wrong(s, "it requires a sequence, and sequences or tensors");
 	for (uint32_t k = 0; k < op->nout; k++)
 		if ((op->out[k] && op->out[k]->type.kind != OM_SEQUENCE) || op->body[0]->result[k]->type.kind != OM_TENSOR)
-			return wrong(s, "its body gives no tensors");
+			return wrong(s, "the results of its body are not tensors");
 	s->run = run_each;
 	return OM_OK;
 }
@@ -159,7 +159,7 @@ add_part(struct step *s, uint32_t k, const om_tensor *t, int64_t at, const int64
 		OM_TRY(om_value_settle(e, v, t->type, &shape));
 	for (int d = 0; d < shape.rank; d++)
 		if (shape.rank != e->slot[v->id].shape.rank || shape.dim[d] != e->slot[v->id].shape.dim[d])
-			return om_op_fail(e->session, OM_RUN, s->op, "what its rounds give differs in shape");
+			return om_op_fail(e->session, OM_RUN, s->op, "the results of its iterations differ in shape");
 	if (om_tensor_bytes(t->type, &t->shape, &bytes) && bytes)
 		om_elements_copy((char *)e->slot[v->id].data + (uint64_t)at * bytes, t, bytes);
 	e->stats.copied_bytes += bytes;
@@ -284,7 +284,7 @@ om_batches_new(struct step *s)
 	const int64_t nscan = om_attr_int(op, "num_scan_inputs");
 
 	if (op->nbody != 1 || nscan < 1 || nscan >= op->nin)
-		return wrong(s, "wants one body and at least one input to scan");
+		return wrong(s, "requires one body and at least one input to scan");
 	const om_block *b = op->body[0];
 	const uint32_t nstate = op->nin - 1 - (uint32_t)nscan;
 	if (b->nparam != op->nin - 1 || b->nresult != op->nout || op->nout < nstate)

@@ -70,7 +70,7 @@ step_find_guarded(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
 
 	*out = (om_step){.loss = find_loss(p), .rate = UINT32_MAX, .sample = OM_NEWN(mem, uint32_t, graph->nparam)};
 	if (p->nio_alias == 0)
-		return om_fail(s, OM_USAGE, "the model is no training step: it does not say which of its outputs the next "
+		return om_fail(s, OM_USAGE, "the model is not a training step: it does not declare which of its outputs the next "
 			"step gets as inputs (entry org.onnxmem.io_alias of its metadata)");
 	if (out->loss == UINT32_MAX)
 		return om_fail(s, OM_USAGE, "the model is no training step: none of its outputs is a loss, a number with "
@@ -83,8 +83,8 @@ step_find_guarded(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
 		else if (!graph->param[k]->data)
 			out->sample[out->nsample++] = k;
 	}
-	return out->nsample ? OM_OK : om_fail(s, OM_USAGE, "the model takes no samples: all its inputs have defaults "
-		"or are handed on");
+	return out->nsample ? OM_OK : om_fail(s, OM_USAGE, "the model has no sample inputs: all its inputs have defaults "
+		"or are states");
 }
 
 om_status
@@ -117,7 +117,7 @@ new_state(om_trainer *t, const om_prog *p, const om_io_alias *tie)
 		.param = tie->param, .result = tie->result};
 	if (v->type.kind != OM_TENSOR || om_dtype_bits(v->type.elem) < 8 || v->type.elem == OM_STRING
 	    || !om_tensor_bytes(v->type.elem, &v->shape, &st->bytes))
-		return om_fail(t->session, OM_UNSUPPORTED, "%s %s %s is handed on from step to step, which takes a tensor of "
+		return om_fail(t->session, OM_UNSUPPORTED, "%s %s %s is a state, which must be a tensor of "
 			"numbers of known shape", v->name, om_dtype_text(v->type.elem),
 			om_shape_text(&v->shape, shape, sizeof shape));
 	if (!(st->t.data = om_memory_aligned(64, (size_t)st->bytes)))

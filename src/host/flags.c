@@ -81,7 +81,7 @@ om_host_flags(om_host *h, const om_flag_set *set, size_t n, const char **pipelin
 {
 	for (size_t k = 0; k < n; k++) {
 		if (!*set[k].value || strpbrk(set[k].value, ",:"))
-			return om_fail(h->session, OM_USAGE, "option --%s wants %s, not %s", set[k].flag->name, set[k].flag->arg,
+			return om_fail(h->session, OM_USAGE, "option --%s requires %s, not %s", set[k].flag->name, set[k].flag->arg,
 				set[k].value);
 		if (set[k].flag->adds)
 			*pipeline = with_pass(h, *pipeline, set[k].pass);

@@ -141,7 +141,7 @@ om_host_pass(om_host *h, const char *name)
 		return NULL;
 	}
 	if (load_from_folders(h, name, &pass) == OM_OK && !pass)
-		om_fail(h->session, OM_NOPASS, "there is no pass called %s: none is built in, and %s holds no %s.so; "
+		om_fail(h->session, OM_NOPASS, "unknown pass %s: it is not built in, and %s has no %s.so; "
 			"see `onnxmem passes`", name, h->path, name);
 	return pass;
 }

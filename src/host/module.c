@@ -42,7 +42,7 @@ check_option(om_host *h, const char *file, const om_pass *pass, size_t k)
 	const om_pass_option *o = &pass->options[k];
 
 	if (!is_name(o->name))
-		return om_fail(h->session, OM_NOPASS, "%s: option %zu of pass %s has a name that no pipeline can hold: %s", file,
+		return om_fail(h->session, OM_NOPASS, "%s: option %zu of pass %s has a name that no pipeline can contain: %s", file,
 			k, pass->name, o->name);
 	if (!o->value || !o->brief)
 		return om_fail(h->session, OM_NOPASS, "%s: option %s of pass %s has no %s", file, o->name, pass->name,
@@ -71,7 +71,7 @@ check_flag(om_host *h, const char *file, const om_pass *pass, const om_pass_flag
 	const om_pass_option *o = pass->options;
 
 	if (!is_name(f->name) || !f->option || (!f->arg && !f->value) || !f->brief || (unsigned)f->kind > OM_FLAG_FLOAT)
-		return om_fail(h->session, OM_NOPASS, "%s: flag %s of pass %s lacks its option, arg, brief, or a kind that there is",
+		return om_fail(h->session, OM_NOPASS, "%s: flag %s of pass %s has no option, arg, brief, or valid kind",
 			file, f->name, pass->name);
 	while (o && o->name && strcmp(o->name, f->option) != 0)
 		o++;
@@ -127,7 +127,7 @@ check_facts(om_host *h, const char *file, const om_pass *pass, const char *names
 			return om_fail(h->session, OM_NOPASS, "%s: pass %s names a fact %s; names are separated by one space", file,
 				pass->name, name[k]);
 		if (om_fact_bit(name[k]))
-			return om_fail(h->session, OM_NOPASS, "%s: pass %s says the fact %s by name, which has a constant, OM_HAS_...",
+			return om_fail(h->session, OM_NOPASS, "%s: pass %s names the fact %s, which has a constant, OM_HAS_...",
 				file, pass->name, name[k]);
 	}
 	return OM_OK;
@@ -138,7 +138,7 @@ check_pass(om_host *h, const char *file, const om_pass *pass)
 {
 	if (!is_name(pass->name))
 		return om_fail(h->session, OM_NOPASS, "%s: its pass has %s", file, pass->name && *pass->name
-			? om_printf(h->mem, "a name that no pipeline can hold: %s", pass->name) : "no name");
+			? om_printf(h->mem, "a name that no pipeline can contain: %s", pass->name) : "no name");
 	if (!pass->brief || !pass->run)
 		return om_fail(h->session, OM_NOPASS, "%s: pass %s has no %s", file, pass->name, pass->run ? "brief" : "run");
 	OM_TRY(check_options(h, file, pass));

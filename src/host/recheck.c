@@ -53,7 +53,7 @@ check_shapes(om_host *h, om_prog *p, om_arena *mem)
 		v->elem = was[k].elem;
 		v->is_const = was[k].is_const;
 	}
-	return st != OM_OK || !wrong ? st : om_fail(h->session, OM_IR, "fact shapes does not hold: inference gives %s another "
+	return st != OM_OK || !wrong ? st : om_fail(h->session, OM_IR, "fact shapes does not hold: inference finds %s another "
 		"type or shape", wrong->name);
 }
 

@@ -44,7 +44,7 @@ om_option(const om_run *r, const char *name)
 	for (size_t k = 0; o && o[k].name; k++)
 		if (strcmp(o[k].name, name) == 0)
 			return r->option[k];
-	misuse(r, "pass %s asks for its option %s, which it does not declare", r->pass->name, name);
+	misuse(r, "pass %s reads its option %s, which it does not declare", r->pass->name, name);
 	return "";
 }
 
@@ -56,7 +56,7 @@ om_option_number(const om_run *r, const char *name, uint64_t *out)
 
 	*out = strtoull(text, &end, 10);
 	if (end == text || *end || *text == '-')
-		return om_fail(r->session, OM_USAGE, "%s: option %s wants a number, not %s",
+		return om_fail(r->session, OM_USAGE, "%s: option %s requires a number, not %s",
 			r->pass->name, name, text);
 	return OM_OK;
 }
@@ -69,7 +69,7 @@ om_option_float(const om_run *r, const char *name, double *out)
 
 	*out = strtod(text, &end);
 	if (end == text || *end || !(*out >= 0 && *out <= 1e18))
-		return om_fail(r->session, OM_USAGE, "%s: option %s wants a number of at least 0, not %s",
+		return om_fail(r->session, OM_USAGE, "%s: option %s requires a number of at least 0, not %s",
 			r->pass->name, name, text);
 	return OM_OK;
 }
@@ -92,7 +92,7 @@ om_fact_attach(om_run *r, om_prog *p, const char *name, om_arena *mem, const voi
 {
 	if (!om_facts_name(r->pass->gives_facts, name)) {
 		om_arena_free(mem);
-		return om_fail(r->session, OM_NOPASS, "pass %s attaches the fact %s, which it does not give", r->pass->name, name);
+		return om_fail(r->session, OM_NOPASS, "pass %s attaches the fact %s, which it does not declare", r->pass->name, name);
 	}
 	om_fact *f = om_fact_entry(p, name);
 	om_arena_free(f->mem);
@@ -241,10 +241,10 @@ static om_status
 check_giver(om_host *h, const om_pass *pass, const char *fact, const om_pass *giver, const struct waiting *w)
 {
 	if (!giver)
-		return om_fail(h->session, OM_NOPASS, "pass %s needs the fact %s, which no pass gives", pass->name, fact);
+		return om_fail(h->session, OM_NOPASS, "pass %s requires the fact %s, which no pass gives", pass->name, fact);
 	for (; w; w = w->outer)
 		if (w->pass == giver)
-			return om_fail(h->session, OM_NOPASS, "pass %s needs the fact %s of pass %s, which needs what %s gives",
+			return om_fail(h->session, OM_NOPASS, "pass %s requires the fact %s of pass %s, which requires a fact of %s",
 				pass->name, fact, giver->name, pass->name);
 	return OM_OK;
 }
@@ -262,7 +262,7 @@ provide(om_host *h, om_prog *p, const struct waiting *w)
 		const om_pass *giver = om_host_giver(h, bit, fact);
 		OM_TRY(check_giver(h, w->pass, fact, giver, w));
 		if (k == TRIES)
-			return om_fail(h->session, OM_NOPASS, "what pass %s needs is never known at once: the fact %s is forgotten "
+			return om_fail(h->session, OM_NOPASS, "pass %s cannot have all facts that it requires: the fact %s becomes invalid "
 				"again and again", w->pass->name, fact);
 		OM_TRY(run_named(h, p, giver->name, w));
 	}

@@ -157,7 +157,7 @@ read_external(struct look *l)
 		return short_of(l, bytes, length);
 	OM_TRY(om_model_map(l->s, l->m, location, &f));
 	if (offset > f->size || length > f->size - offset)
-		return om_fail(l->s, OM_INVALID, "tensor %s: wants bytes %" PRIu64 "+%" PRIu64 " of %s, which has %zu",
+		return om_fail(l->s, OM_INVALID, "tensor %s: requires bytes %" PRIu64 "+%" PRIu64 " of %s, which has %zu",
 			l->name, offset, length, f->path, f->size);
 	take_raw(l, (const char *)f->data + offset);
 	return OM_OK;

@@ -1,5 +1,5 @@
 # needs: python
-# A plan for a rewritten program is written with that program; what it computes has the same bits.
+# A plan for a rewritten program is written with that program; description has the same bits.
 front=inline,shapes,fold back=prune,schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack
 "$PYTHON" "$here/cli/fusable.py"
 om plan fusable.onnx plain.onnx

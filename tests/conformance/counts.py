@@ -7,7 +7,7 @@ import os
 
 from tap import SRC
 
-JUDGES = "ONNX Runtime", "the reference", "its recipe", "nobody"
+JUDGES = "ONNX Runtime", "the reference", "its recipe", "no value"
 UNSUPPORTED, WRONG = "unsupported", "wrong"
 COLUMNS = JUDGES + (UNSUPPORTED, WRONG)
 PATH = os.path.join(SRC, "tests/conformance/fuzz.tsv")

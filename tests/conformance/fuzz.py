@@ -222,7 +222,7 @@ def by_reference(model):
 def expected(model):
     """Outputs, None where nobody knows them, and who says so."""
     who = model.case.judge
-    if who == "nobody":
+    if who == "no value":
         return None, NOBODY
     if model.case.twin:
         other, turn = model.case.twin

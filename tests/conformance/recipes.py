@@ -25,7 +25,7 @@ class Case:
         self.near = near            # what integers may be off by
         self.slack = slack          # by what the tolerances are multiplied
         self.by_scale = by_scale    # is what counts the largest element?
-        self.judge = judge          # "runtime", "reference", "recipe", "nobody"; None: whoever can
+        self.judge = judge          # "runtime", "reference", "recipe", "no value"; None: whoever can
         self.nodes = nodes          # more than one node, from x0.. to y0..
         self.out_types = out_types or {}
         self.check = check
@@ -378,7 +378,7 @@ def _(r, v, t):
         x = np.zeros(x.shape, NUMPY[source])
     strange = bits(one) < 8 or bits(one) == 128 or "bool" in (source, target)
     return Case([x], to=helper.np_dtype_to_tensor_dtype(np.dtype(NUMPY[target])), out_types={"y0": target},
-                judge="nobody" if strange else None, checks_bits=True)
+                judge="no value" if strange else None, checks_bits=True)
 
 
 # ---- Reductions. ----
@@ -624,7 +624,7 @@ def _(r, v, t):
 @recipe("Pad")
 def _(r, v, t):
     x = r.shape(lo=1, zero=0)
-    judge = "nobody" if t("T") in ("float8e8m0", "string") else None  # have no zero to pad with, in the reference
+    judge = "no value" if t("T") in ("float8e8m0", "string") else None  # have no zero to pad with, in the reference
     mode = r.pick([None, "constant", "reflect", "edge"] + (["wrap"] if v >= 19 else []))
     axes = None
     if v >= 18 and r.chance(0.4):
@@ -698,7 +698,7 @@ def _(r, v, t):
     x = r.shape(lo=2)
     k = np.asarray(r.int(-4, 4), np.int64) if r.chance(0.7) else None
     # Of strings the reference writes the text of zero.
-    return Case([r.tensor(t("T"), x), k], judge="nobody" if t("T") == "string" else None, upper=r.pick([None, 0, 1]))
+    return Case([r.tensor(t("T"), x), k], judge="no value" if t("T") == "string" else None, upper=r.pick([None, 0, 1]))
 
 
 @recipe("DepthToSpace")
@@ -730,7 +730,7 @@ def _(r, v, t):
     n = len(x) if axes is None else len(axes)
     # Strings the reference pads with the text of zero.
     return Case([r.tensor(t("T"), x), np.asarray(r.ints(1, 7, n), NUMPY[t("Tind", ("int32", "int64"))])], steer=(1,),
-                judge="nobody" if t("T") == "string" else None, axes=axes)
+                judge="no value" if t("T") == "string" else None, axes=axes)
 
 
 # ---- Picking. ----
@@ -1298,7 +1298,7 @@ def _(r, v, t):
     if len(ins) == 3 and more.get("nearest_mode") in ("floor", "ceil") and way != "align_corners":
         slack["judge"] = "runtime"  # halves by scales: the reference has them with other digits
     if kind.startswith("complex"):  # the reference drops the imaginary part
-        slack["judge"] = "nobody"
+        slack["judge"] = "no value"
     return Case(ins, steer=(1, 2, 3), mode=mode, **more, **slack)
 
 
@@ -1330,9 +1330,9 @@ def _(r, v, t):
         return None
     judge = "reference" if beyond else None
     if t("T1") == "string":  # the reference writes the text of zero
-        mode, judge = "nearest", "nobody"
+        mode, judge = "nearest", "no value"
     elif t("T1") not in FLOATS and mode != "nearest":  # the reference makes weights of such elements
-        judge = "nobody"
+        judge = "no value"
     return Case([r.tensor(t("T1"), [n, r.int(1, 2)] + r.ints(1, 5, rank), odd=False),
                  r.tensor(t("T2", ("float", "double")), [n] + r.ints(1, 4, rank) + [rank], -1.3, 1.3, odd=False)], mode=mode, by_scale=True, slack=10,
                 padding_mode=padding, judge=judge, align_corners=r.pick([None, 0, 1]))
@@ -1392,7 +1392,7 @@ def recurrent(r, v, t, gates, name):
 
 
 def batch_first(outs, wanted):
-    """Outputs as layout 1 wants them, of those that layout 0 gives."""
+    """Outputs as layout 1 requires them, of those that layout 0 gives."""
     all_of = iter(outs)
     given = [next(all_of) if w else None for w in wanted]
     turned = [given[0] if given[0] is None else given[0].transpose(2, 0, 1, 3)]
@@ -1463,7 +1463,7 @@ def _(r, v, t):
     scale = [r.tensor(t("TS") if v >= 21 else "float", x, 0.05, 0.5, odd=False) for x in s]
     zero = [r.tensor(q, x, 0, 20, wide=False) for q, x in zip(kinds, s)]
     x, y = byte(r, kinds[0], a + [m, k]), byte(r, kinds[1], b + [k, n])
-    judge = None if len(small) == len(BYTES) else "nobody"
+    judge = None if len(small) == len(BYTES) else "no value"
     return Case([x, scale[0], zero[0], y, scale[1], zero[1], scale[2], zero[2]], near=1, judge=judge)
 
 

@@ -58,7 +58,7 @@ compare(const struct look *w, const om_op *op, bool behind)
 		const om_value *v = w->value[k];
 		if (w->live[k] && v && !v->is_const && !is_in(v, set, n))
 			st = om_fail(w->session, OM_MISMATCH, "%%%s is not live %s %s of %%%s, but read later",
-				v->name, behind ? "behind" : "before", op->type, op->out[0]->name);
+				v->name, behind ? "after" : "before", op->type, op->out[0]->name);
 	}
 	om_arena_free(mem);
 	return st;

@@ -207,7 +207,7 @@ def _():
 @test("names that are not there")
 def _():
     case = Case().run("netz").bad("no model called netz; there are Net, Small Net", 2)
-    case.run().bad("wants the name of a model", 2)
+    case.run().bad("requires the name of a model", 2)
     case.run("zzz").bad("--list", 2)
 
 
@@ -267,7 +267,7 @@ def _():
     with_part("nothing", MODEL[:100000]).good()
 
 
-@test("a part that is all of it wants no transfer; one that is too long, or wrong, is nothing")
+@test("a part that is all of it requires no transfer; one that is too long, or wrong, is nothing")
 def _():
     with_part("good-whole", MODEL).good()
     assert not main.asked("good-whole")
@@ -765,7 +765,7 @@ def _():
     write(case.home + "/m.json", json.dumps({"schema": "onnxmem-manifest/1", "mirrors": [main.base("good")], "models": models}))
     write(case.home + "/suite.json", json.dumps({"schema": "onnxmem-suite/1", "models": [
         {"fetch": "RIGHT"}, {"fetch": "right", "with_data": True, "name": "with data"}, {"fetch": "wrong", "with_data": True},
-        {"fetch": "gone"}, {"fetch": "nobody"}]}))
+        {"fetch": "gone"}, {"fetch": "no value"}]}))
     words = [COMMAND, "regress", case.home + "/suite.json", "--manifest", case.home + "/m.json", "-j", "3"]
     run = subprocess.run(words, env=case.env, capture_output=True, text=True)
     lines = run.stdout.splitlines()

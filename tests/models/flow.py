@@ -134,7 +134,7 @@ def stays(name, said):
     if name in STILL and said["copied_bytes"]:
         raise Wrong(f"{said['copied_bytes']} bytes are moved")
     if name in NNC and said["arena_bytes"] > NNC[name] - NNC_WEIGHTS:
-        raise Wrong(f"the arena takes {said['arena_bytes']} bytes, NNC's {NNC[name] - NNC_WEIGHTS}")
+        raise Wrong(f"the arena needs {said['arena_bytes']} bytes, NNC's {NNC[name] - NNC_WEIGHTS}")
 
 
 def check(tmp, name, path, all_feeds):

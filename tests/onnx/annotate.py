@@ -366,7 +366,7 @@ def reordered(tmp):
         code, said = onnxmem("verify", model, "--sidecar", side)
         t.point(code == 4 and "order" in said, f"a wrong order is refused: {what}", code, said)
     dead = crowded()
-    dead.graph.node.append(onnx.helper.make_node("Relu", ["x"], ["nobody"]))
+    dead.graph.node.append(onnx.helper.make_node("Relu", ["x"], ["no value"]))
     write(dead, model)
     code, said = onnxmem("plan", model, "--sidecar", side)
     t.point(code != 0 and "only a copy" in said, "nodes taken out: no document for the file as it is", code, said)

@@ -83,7 +83,7 @@ check_row(const om_opdef *r)
 	if (!r->cpu && r->control == OM_PLAIN)
 		fail(&t, "has no kernel");
 	if (r->scratch && !r->cpu)
-		fail(&t, "wants scratch for no kernel");
+		fail(&t, "requires scratch for no kernel");
 	if (!are_attrs_sane(r->attrs))
 		fail(&t, "has a list of attributes that is not sane");
 	for (const om_opdef *other = om_opdef_next(r); other; other = om_opdef_next(other))

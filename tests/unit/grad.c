@@ -497,9 +497,9 @@ static void
 inputs_and_weights_keep_their_names(void)
 {
 	static const char *const given[][3] = {
-		{"lr", "w", "call a value of its own lr, as an input is"},
-		{"label", "w", "call a value of its own label, as an input is"},
-		{"x", "label", "call a value of its own label, as a weight is"},
+		{"lr", "w", "requires the name lr, which an input"},
+		{"label", "w", "requires the name label, which an input"},
+		{"x", "label", "requires the name label, which a weight"},
 	};
 
 	for (size_t k = 0; k < sizeof given / sizeof given[0]; k++) {

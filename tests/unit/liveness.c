@@ -53,7 +53,7 @@ set_is(const struct bed *b, bool behind, const char *op_of, const char *names)
 	for (size_t k = 0; k < n; k++)
 		got = om_printf(b->mem, "%s%s%s", got, k ? " " : "", v[k]->name);
 	if (strcmp(got, names) != 0)
-		printf("# %s %s: wanted {%s}, got {%s}\n", behind ? "behind" : "before", op_of, names, got);
+		printf("# %s %s: wanted {%s}, got {%s}\n", behind ? "after" : "before", op_of, names, got);
 	return strcmp(got, names) == 0;
 }
 

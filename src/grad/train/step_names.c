@@ -64,7 +64,7 @@ settle(struct learn *l, om_value *v, const char *name)
 		if (l->how->copies && k < l->known)
 			return OM_OK;
 		if (kind)
-			return om_fail(l->session, OM_USAGE, "the step wants to call a value of its own %s, as %s is called already",
+			return om_fail(l->session, OM_USAGE, "the step requires the name %s, which %s already has",
 				name, kind);
 	}
 	const char *free = v->name;

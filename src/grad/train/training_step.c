@@ -254,7 +254,7 @@ find_weights(struct learn *l)
 			return no_value(l->session, l->how->wrt[k]);
 		for (uint32_t i = 0; i < l->nwrt; i++)
 			if (l->wrt[i] == l->wrt[l->nwrt])
-				return om_fail(l->session, OM_USAGE, "%s is asked for twice", l->how->wrt[k]);
+				return om_fail(l->session, OM_USAGE, "%s is listed twice", l->how->wrt[k]);
 		if (!l->how->copies && is_written_as_op(p, l->wrt[l->nwrt]))
 			OM_TRY(lift(l, l->wrt[l->nwrt]));
 		l->nwrt++;
@@ -459,7 +459,7 @@ hand_on(struct learn *l)
 	for (struct state *s = l->states; s; s = s->next_state) {
 		make_param(l->p, s->old);
 		if (!om_prog_add_state(l->p, s->old, s->next))
-			return om_fail(l->session, OM_SHAPE, "%s cannot be handed on as %s: their types or shapes differ",
+			return om_fail(l->session, OM_SHAPE, "%s cannot be the next value of %s: their types or shapes differ",
 				s->next->name, s->old->name);
 	}
 	return OM_OK;

@@ -380,7 +380,7 @@ roi_infer(om_op_context *c)
 	c->out[0].type = c->in[0].type;
 	*out = om_shape_open(4);
 	if ((x->rank >= 0 && x->rank != 4) || (r->rank >= 0 && r->rank != 2) || (b->rank >= 0 && b->rank != 1))
-		return om_wrong(c, "wants an image of rank 4, regions of rank 2 and a list of images");
+		return om_wrong(c, "requires an image of rank 4, regions of rank 2 and a list of images");
 	if (r->rank == 2 && (!om_dims_agree(r->dim[1], 4) || (b->rank == 1 && !om_dims_agree(r->dim[0], b->dim[0]))))
 		return om_wrong(c, "a region is four numbers and the number of an image");
 	out->dim[2] = om_attr_int(c->op, "output_height");
@@ -500,7 +500,7 @@ max_roi_infer(om_op_context *c)
 	if (n != 2 || size[0] < 1 || size[1] < 1)
 		return om_wrong(c, "pooled_shape is not two positive numbers");
 	if ((x->rank >= 0 && x->rank != 4) || (r->rank >= 0 && (r->rank != 2 || !om_dims_agree(r->dim[1], 5))))
-		return om_wrong(c, "wants an image of rank 4, and regions of five numbers");
+		return om_wrong(c, "requires an image of rank 4, and regions of five numbers");
 	out->dim[2] = size[0];
 	out->dim[3] = size[1];
 	if (r->rank == 2)

@@ -20,7 +20,7 @@ want_map(const om_op_context *c)
 
 	if (kind == OM_MAP)
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "wants a map, not a %s", om_kind_text(kind));
+	return om_op_fail(c->session, OM_SHAPE, c->op, "requires a map, not a %s", om_kind_text(kind));
 }
 
 static om_shape
@@ -38,7 +38,7 @@ zip_infer(om_op_context *c)
 	om_labels l;
 
 	if (c->op->in[0]->type.kind != OM_TENSOR)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "wants a tensor, not a %s",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "requires a tensor, not a %s",
 			om_kind_text(c->op->in[0]->type.kind));
 	if (c->in[0].type != OM_UNDEFINED && c->in[0].type != OM_FLOAT32)
 		return om_no_kernel(c, c->in[0].type);

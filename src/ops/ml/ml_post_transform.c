@@ -87,7 +87,7 @@ om_rows(const om_op_context *c, uint32_t k, int64_t *rows, int64_t *features)
 	if (s->rank < 0)
 		return OM_OK;
 	if (s->rank != 1 && s->rank != 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "wants rows of features, not rank %d", s->rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "requires rows of features, not rank %d", s->rank);
 	*rows = s->rank == 2 ? s->dim[0] : 1;
 	*features = s->dim[s->rank - 1];
 	return OM_OK;

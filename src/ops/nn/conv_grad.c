@@ -83,7 +83,7 @@ grad_infer(om_op_context *c)
 	const int64_t *wrt = om_attr_ints(c->op, "wrt", &n);
 
 	if (!om_has_in(c, W) || n != c->op->nout)
-		return om_wrong(c, "wants dY, W, and an output for each of wrt");
+		return om_wrong(c, "requires dY, W, and an output for each of wrt");
 	for (size_t k = 0; k < n; k++) {
 		if (wrt[k] < 0 || wrt[k] > 2 || (wrt[k] == 1 && !om_has_in(c, X)))
 			return om_wrong(c, "wrt names what it cannot compute");

@@ -146,7 +146,7 @@ integer_infer(om_op_context *c)
 	for (uint32_t k = 0; k < c->op->nin; k++)
 		if (om_has_in(c, k) && c->in[k].type != OM_INT8 && c->in[k].type != OM_UINT8
 		    && c->in[k].type != OM_UNDEFINED)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "wants int8 or uint8, not %s",
+			return om_op_fail(c->session, OM_SHAPE, c->op, "requires int8 or uint8, not %s",
 				om_dtype_text(c->in[k].type));
 	c->out[0].type = OM_INT32;
 	return om_conv_infer(c, 0, 1);

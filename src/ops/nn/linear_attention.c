@@ -241,7 +241,7 @@ linear_check(const om_op_context *c, const struct linear *l)
 	if (l->heads <= 0 || l->qheads <= 0 || l->qheads % l->heads)
 		return om_wrong(c, "kv_num_heads does not divide q_num_heads");
 	if ((has_gate(c) && !om_has_in(c, DECAY)) || (has_delta(c) && !om_has_in(c, BETA)))
-		return om_wrong(c, "its update_rule wants a decay or a beta, which is left out");
+		return om_wrong(c, "its update_rule requires a decay or a beta, which is left out");
 	if (!fits(&c->in[Q], 3, (int64_t[]){l->batch, l->steps, times(l->qheads, l->size)})
 	    || !fits(&c->in[K], 3, (int64_t[]){l->batch, l->steps, each})
 	    || !fits(&c->in[V], 3, (int64_t[]){l->batch, l->steps, times(l->heads, l->vsize)}))

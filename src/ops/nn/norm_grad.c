@@ -42,7 +42,7 @@ batch_infer(om_op_context *c)
 	if (om_attr_int(c->op, "training_mode") == 0)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is a kernel for training alone");
 	if (n != c->op->nout)
-		return om_wrong(c, "wants an output for each of wrt");
+		return om_wrong(c, "requires an output for each of wrt");
 	const char *bad = check_shapes(c);
 	for (size_t k = 0; k < n && !bad; k++) {
 		if (wrt[k] < 0 || wrt[k] > 2)

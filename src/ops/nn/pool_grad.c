@@ -32,7 +32,7 @@ max_infer(om_op_context *c)
 	const int64_t *wrt = om_attr_ints(c->op, "wrt", &n);
 
 	if (!om_has_in(c, INDICES) || n != 1 || wrt[0] != 0 || c->op->nout != 1)
-		return om_wrong(c, "wants dY and Indices, and gives the gradient of the input");
+		return om_wrong(c, "requires dY and Indices, and gives the gradient of the input");
 	const char *bad = read_pool(c, &x, &w);
 	if (bad)
 		return om_wrong(c, bad);

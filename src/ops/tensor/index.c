@@ -361,7 +361,7 @@ one_hot_prepare(om_op_context *c, void **state)
 
 	OM_TRY(om_elem_bytes(c, c->out[0].type, &s->size));
 	if (om_shape_count(&c->in[2].shape) != 2)
-		return om_op_fail(c->session, OM_RUN, c->op, "wants two values, for off and on");
+		return om_op_fail(c->session, OM_RUN, c->op, "requires two values, for off and on");
 	return one_hot_axis(c, &s->axis);
 }
 

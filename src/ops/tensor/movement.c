@@ -527,7 +527,7 @@ tile_repeats(const om_op_context *c, int64_t *rep, bool *known)
 		if (!*known)
 			return OM_OK;
 		if (n != 1 || one != 1 || !om_axis(*axis, rank, &a))
-			return om_op_fail(c->session, OM_SHAPE, c->op, "wants one axis and one number");
+			return om_op_fail(c->session, OM_SHAPE, c->op, "requires one axis and one number");
 		rep[a] = *v;
 	} else if (*known) {
 		if (n != (size_t)rank)

@@ -17,7 +17,7 @@ block_size(const om_op_context *c, int64_t *b)
 	if (*b < 1 || *b > INT32_MAX)
 		return om_op_fail(c->session, OM_INVALID, c->op, "blocksize is %lld", (long long)*b);
 	if (c->in[0].shape.rank >= 0 && c->in[0].shape.rank != 4)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "wants rank 4, not %d", c->in[0].shape.rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "requires rank 4, not %d", c->in[0].shape.rank);
 	return OM_OK;
 }
 
@@ -154,7 +154,7 @@ reverse_prepare(om_op_context *c, void **state)
 	OM_TRY(reverse_axes(c, c->in[0].shape.rank, &s->batch, &s->time));
 	const int64_t n = c->in[0].shape.dim[s->batch];
 	if ((len->type != OM_INT64 && len->type != OM_INT32) || om_shape_count(&len->shape) != n)
-		return om_op_fail(c->session, OM_RUN, c->op, "wants a length for each of %lld sequences", (long long)n);
+		return om_op_fail(c->session, OM_RUN, c->op, "requires a length for each of %lld sequences", (long long)n);
 	return OM_OK;
 }
 
@@ -190,7 +190,7 @@ static om_status
 trilu_infer(om_op_context *c)
 {
 	if (c->in[0].shape.rank >= 0 && c->in[0].shape.rank < 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "wants matrices, not rank %d", c->in[0].shape.rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "requires matrices, not rank %d", c->in[0].shape.rank);
 	return om_infer_same(c);
 }
 

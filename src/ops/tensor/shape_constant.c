@@ -400,7 +400,7 @@ static om_status
 eye_infer(om_op_context *c)
 {
 	if (c->in[0].shape.rank >= 0 && c->in[0].shape.rank != 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "wants a matrix, not rank %d", c->in[0].shape.rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "requires a matrix, not rank %d", c->in[0].shape.rank);
 	c->out[0].shape = c->in[0].shape;
 	OM_TRY(dtype_attr(c, c->in[0].type, &c->out[0].type));
 	return om_must_be_of(c, c->out[0].type, OF_NUMBERS | OF(BOOL));
@@ -595,7 +595,7 @@ multinomial_infer(om_op_context *c)
 	OM_TRY(dtype_attr(c, OM_INT32, &c->out[0].type));
 	c->out[0].shape = om_shape_open(2);
 	if (in->rank >= 0 && in->rank != 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "wants a matrix, not rank %d", in->rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "requires a matrix, not rank %d", in->rank);
 	if (in->rank == 2) {
 		c->out[0].shape.dim[0] = in->dim[0];
 		c->out[0].shape.sym[0] = in->sym[0];

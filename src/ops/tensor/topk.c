@@ -138,7 +138,7 @@ top_infer(om_op_context *c)
 		OM_TRY(top_axis(c, &at));
 		const int64_t k = wanted(c);
 		if (is_wanted_known(c) && (k < 0 || (s.dim[at] >= 0 && k > s.dim[at])))
-			return om_op_fail(c->session, OM_INVALID, c->op, "wants the %lld best of %lld elements",
+			return om_op_fail(c->session, OM_INVALID, c->op, "requires the %lld best of %lld elements",
 				(long long)k, (long long)s.dim[at]);
 		s.dim[at] = k;
 		s.sym[at] = NULL;

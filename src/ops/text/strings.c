@@ -279,7 +279,7 @@ normal_infer(om_op_context *c)
 	OM_TRY(check_strings(c, 0));
 	c->out[0].type = OM_STRING;
 	if (x->rank >= 0 && x->rank != 1 && !(x->rank == 2 && om_dims_agree(x->dim[0], 1)))
-		return om_wrong(c, "wants a list of strings, or one row of them");
+		return om_wrong(c, "requires a list of strings, or one row of them");
 	c->out[0].shape = x->rank < 0 ? om_shape_unknown() : om_shape_open(x->rank);
 	if (x->rank == 2)
 		c->out[0].shape.dim[0] = 1;
