@@ -66,6 +66,21 @@ om_guard_failed(struct om_guard *g)
 	return om_fail(g->session, OM_MEMORY, "there is no memory for %zu more bytes", g->wanted);
 }
 
+struct om_guard *
+om_guard_suspend(void)
+{
+	struct om_guard *g = innermost;
+
+	innermost = NULL;
+	return g;
+}
+
+void
+om_guard_resume(struct om_guard *g)
+{
+	innermost = g;
+}
+
 void
 om_guard_fail(size_t wanted)
 {

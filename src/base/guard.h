@@ -53,6 +53,10 @@ om_status om_guard_failed(struct om_guard *g);
 		return om_guard_end(&guard_, (call));                          \
 	} while (0)
 
+/* Leave all guards of this thread, and enter them again: for what outlives the call that first needs it. */
+struct om_guard *om_guard_suspend(void);
+void om_guard_resume(struct om_guard *g);
+
 /* Unwind to the innermost guard; returns if there is none. */
 void om_guard_fail(size_t wanted);
 /* Register an arena with the innermost guard; remove it from its guard. */

@@ -124,7 +124,7 @@ om_kernel_find(const om_kernel_registry *r, const char *device, const om_op_cont
 	const char *domain = row ? row->domain ? row->domain : "" : c->op->domain;
 	const uint32_t hash = hash_key(device, domain, name);
 
-	if (r->n == 0)
+	if (!r || r->n == 0)
 		return NULL;
 	for (int k = r->bucket[hash & (r->nbucket - 1)]; k != NONE; k = r->entry[k].next) {
 		const om_kernel *it = r->entry[k].kernel;

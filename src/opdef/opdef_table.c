@@ -3,8 +3,10 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "opdef/family.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
@@ -53,7 +55,8 @@ om_opdef_next(const om_opdef *prev)
 enum { NSLOT = 2048 };
 
 static const om_opdef *slots[NSLOT];
-static om_kernel_registry *kernels;
+static _Atomic(om_kernel_registry *) kernels;
+static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char *
@@ -88,10 +91,51 @@ index_all(void)
 		n++;
 	}
 	assert(n < NSLOT / 2);
-	kernels = om_kernel_registry_new();
-	for (size_t f = 0; f < sizeof kernel_families / sizeof kernel_families[0]; f++)
-		om_kernel_register(NULL, kernels, kernel_families[f]);
 }
+
+/* ---- Kernels. ---- */
+
+static om_status
+register_all(void *unused)
+{
+	om_kernel_registry *all = om_kernel_registry_new();
+
+	(void)unused;
+	for (size_t f = 0; f < sizeof kernel_families / sizeof kernel_families[0]; f++)
+		OM_TRY(om_kernel_register(NULL, all, kernel_families[f]));
+	atomic_store_explicit(&kernels, all, memory_order_release);
+	return OM_OK;
+}
+
+/* The registry outlives the call that happens to need it first: it belongs to none of its guards.  Without memory
+ * the next call tries again. */
+static void
+build_registry(void)
+{
+	struct om_guard *outer = om_guard_suspend();
+
+	pthread_mutex_lock(&building);
+	if (!atomic_load_explicit(&kernels, memory_order_relaxed))
+		om_guarded(NULL, register_all, NULL);
+	pthread_mutex_unlock(&building);
+	om_guard_resume(outer);
+}
+
+const om_kernel_registry *
+om_kernels_builtin(void)
+{
+	const om_kernel_registry *all = atomic_load_explicit(&kernels, memory_order_acquire);
+
+	if (all)
+		return all;
+	build_registry();
+	all = atomic_load_explicit(&kernels, memory_order_acquire);
+	if (!all)
+		om_guard_fail(1);
+	return all;
+}
+
+/* ---- Definitions. ---- */
 
 static bool
 is_called(const om_opdef *r, const char *domain, const char *name)
@@ -123,11 +167,4 @@ om_opdef_exists(const char *domain, const char *name)
 		if (is_called(slots[k], domain, name))
 			return true;
 	return false;
-}
-
-const om_kernel_registry *
-om_kernels_builtin(void)
-{
-	pthread_once(&once, index_all);
-	return kernels;
 }
