@@ -134,8 +134,8 @@ is_in_body(const om_op *op)
 static om_status
 find_kernels(struct bench *b, const om_exec *e)
 {
-	uint32_t n;
-	const om_exec_op *ops = om_exec_profile(e, &n);
+	const uint32_t n = om_exec_get_stats(e)->nop;
+	const om_exec_op *ops = om_exec_get_stats(e)->op;
 
 	b->nkernel = 0;
 	for (uint32_t k = 0; k < n; k++)
@@ -196,7 +196,7 @@ measure(struct bench *b, const om_exec_options *o, double *ms, om_exec_stats *st
 static om_status
 bench_model(struct bench *b, const char *path)
 {
-	static const om_exec_options plain = {0}, profiled = {.profile = true};
+	static const om_exec_options plain = OM_EXEC_OPTIONS(), profiled = OM_EXEC_OPTIONS(.profile = true);
 	double ms = 0, kernel_ms = 0;
 	om_exec_stats stats = {0};
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;

@@ -365,7 +365,7 @@ static om_status
 plan_pack(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *open, om_pack_result *r)
 {
 	om_pool pool = {.name = "arena"};
-	om_problem p = {.buf = buf, .n = n, .pool = &pool, .npool = 1, .by_pairs = open != NULL};
+	om_problem p = OM_PROBLEM(.buf = buf, .n = n, .pool = &pool, .npool = 1, .by_pairs = open != NULL);
 
 	if (open) {
 		p.pair = open->pair;

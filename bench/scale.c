@@ -126,8 +126,8 @@ pack(unsigned kind, uint32_t n)
 	om_session *s = om_session_new();
 	struct point p = {.n = n};
 	om_pool pool = {0};
-	om_problem first = {.buf = b, .n = n, .pool = &pool, .npool = 1, .seconds = 1e-9, .nodes = 1};
-	om_problem all = {.buf = b, .n = n, .pool = &pool, .npool = 1, .seconds = SECONDS};
+	om_problem first = OM_PROBLEM(.buf = b, .n = n, .pool = &pool, .npool = 1, .seconds = 1e-9, .nodes = 1);
+	om_problem all = OM_PROBLEM(.buf = b, .n = n, .pool = &pool, .npool = 1, .seconds = SECONDS);
 
 	if (!b || !live)
 		return p;

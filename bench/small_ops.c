@@ -158,7 +158,7 @@ time_runs(om_exec *e, double *median)
 static om_status
 run_chain(om_session *s, om_host *h, om_arena *mem, om_prog *p, double *ns)
 {
-	static const om_exec_options apart = {.no_reuse = true};
+	static const om_exec_options apart = OM_EXEC_OPTIONS(.no_reuse = true);
 	om_exec *e;
 
 	OM_TRY(om_host_run(h, p, "inline,shapes,fold"));

@@ -72,7 +72,7 @@ make(struct bench *b, om_prog **out, om_op **last)
 	om_block_add_result(p->first, loss);
 	OM_TRY(om_host_run(b->h, p, "inline,shapes"));
 	*last = p->first->last;
-	om_backward back = {.loss = loss, .wrt = w, .nwrt = n, .grad = grad};
+	om_backward back = OM_BACKWARD(.loss = loss, .wrt = w, .nwrt = n, .grad = grad);
 	OM_TRY(om_prog_backward(b->s, p, &back));
 	bool is_back = false;
 	for (om_op *op = p->first->first; op; op = op->next) {

@@ -172,7 +172,7 @@ make_step(om_session *s, om_host *h, om_prog **out)
 	for (int k = 0; k < WEIGHTS; k++)
 		w[k] = om_value_find(p->first, weight[k]);
 	om_op *last = p->first->last;
-	om_backward b = {.loss = p->first->result[0], .wrt = w, .nwrt = WEIGHTS, .grad = grad};
+	om_backward b = OM_BACKWARD(.loss = p->first->result[0], .wrt = w, .nwrt = WEIGHTS, .grad = grad);
 	OM_TRY(om_prog_backward(s, p, &b));
 	for (om_op *op = last->next; op; op = op->next)
 		op->phase = OM_BACKWARD;

@@ -35,7 +35,7 @@ main(void)
 	/* One behind the other, as if they were one. */
 	static const uint32_t both[] = {LEFT, RIGHT};
 	const om_pack_group group = {both, 2};
-	om_problem problem = {.buf = buf, .n = N, .pool = pool, .npool = 2, .group = &group, .ngroup = 1};
+	om_problem problem = OM_PROBLEM(.buf = buf, .n = N, .pool = pool, .npool = 2, .group = &group, .ngroup = 1);
 	om_session *s = om_session_new();
 
 	om_status st = om_pack_solve(s, &problem);

@@ -65,7 +65,7 @@ set_inputs(om_session *s, om_exec *e, const om_prog *p, om_arena *mem)
 static om_status
 run(om_session *s, om_prog *p, om_arena *mem)
 {
-	const om_exec_options o = {0};
+	const om_exec_options o = OM_EXEC_OPTIONS();
 	om_exec *e;
 
 	OM_TRY(om_exec_new(s, p, p->plan, &o, &e));   /* verifies the plan first */

@@ -36,7 +36,7 @@ number_of(const om_run *r, const char *name, double *out)
 static om_status
 run(om_run *r, om_prog *p)
 {
-	om_train_options l = om_train_options_default();
+	om_train_options l = OM_TRAIN_OPTIONS;
 	const uint32_t before = p->first->nop;
 	const char *wrt = text_of(r, "wrt");
 

@@ -55,7 +55,7 @@ too_large(om_session *s, om_prog *p)
 static om_status
 pack(om_run *r, om_prog *p, om_buffers *b, const om_interference_list *c)
 {
-	om_problem problem = {.buf = b->buf, .n = b->n, .by_pairs = p->parallel_safe, .pair = c->pair, .npair = c->npair};
+	om_problem problem = OM_PROBLEM(.buf = b->buf, .n = b->n, .by_pairs = p->parallel_safe, .pair = c->pair, .npair = c->npair);
 
 	problem.pool = om_plan_wanted(p, r->scratch, &problem.npool);
 	OM_TRY(om_option_float(r, "seconds", &problem.seconds));

@@ -27,6 +27,7 @@
 #include "alloc/op_facts.h"
 #include "alloc/state_update_paths.h"
 #include "ir/clone.h"
+#include "ir/steps.h"
 #include "schedule/rematerialize.h"
 
 enum { NONE = OM_SCHEDULE_NONE, TRIES = 5 };

@@ -30,7 +30,6 @@ OM_API om_status om_guarded(om_session *s, om_status (*run)(void *arg), void *ar
 OM_API om_arena *om_arena_new(void);
 OM_API void om_arena_free(om_arena *a);   /* NULL is allowed */
 
-OM_API void *om_alloc(om_arena *a, size_t n);  /* zeroed, aligned for any type */
 /* Copies in the arena, of `n` bytes or of a string; a NUL is appended. */
 OM_API void *om_memdup(om_arena *a, const void *p, size_t n);
 OM_API char *om_strdup(om_arena *a, const char *s);
@@ -39,11 +38,11 @@ OM_API char *om_strndup(om_arena *a, const char *s, size_t n);
 OM_API char *om_printf(om_arena *a, const char *fmt, ...) OM_PRINTF(2, 3);
 
 /* A zeroed object of a type. */
-#define OM_NEW(a, type)      ((type *)om_alloc((a), sizeof(type)))
+#define OM_NEW(a, type)      ((type *)om_allocn((a), sizeof(type), 1))
 /* `n` zeroed objects of a type. */
 #define OM_NEWN(a, type, n)  ((type *)om_allocn((a), sizeof(type), (n)))
 
-/* `n` objects of `size` bytes; the product is checked for overflow. */
+/* `n` objects of `size` bytes, zeroed, aligned for any type; the product is checked for overflow. */
 OM_API void *om_allocn(om_arena *a, size_t size, size_t n);
 
 /* An array of `n` elements with capacity `*cap`: the same array, or a larger copy

@@ -59,18 +59,8 @@ struct om_assignment {
  * publishes the copy. */
 OM_API om_assignment *om_assignment_copy(const om_assignment *in, om_arena *mem);
 
-/* For the code that builds an assignment: the bytes of `v` are those of `source` from `offset` on. For
- * OM_OWN, source is NULL. */
-OM_API void om_assignment_back(om_assignment *a, const om_value *v, om_store store, om_value *source,
-	uint64_t offset);
-
 /* The value that owns the storage of `v` and, unless `offset` is NULL, the offset of `v` in it. */
 OM_API om_value *om_storage(const om_assignment *a, const om_value *v, uint64_t *offset);
-
-/* The values that are live before and after `op`: sorted by id, allocated from `mem`; returns their
- * number.  For an op with bodies, "after" means after the whole op.  Requires OM_HAS_LIVE. */
-OM_API size_t om_live_in(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out);
-OM_API size_t om_live_out(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out);
 
 #ifdef __cplusplus
 }

@@ -62,21 +62,12 @@ typedef struct om_gradient {
 	om_softmax_output softmax_output;
 } om_gradient;
 
-/* An index of gradients by operator. */
-typedef struct om_gradients om_gradients;
-
-/* Create an index of all gradients of the library, allocated in `mem`. */
-OM_API om_gradients *om_gradients_new(om_arena *mem);
-/* Add the entries of a table, which ends with an entry without a name and must outlive the index.  They
- * take precedence over earlier entries. */
-OM_API void om_gradients_add(om_gradients *all, const om_gradient *table);
-/* The gradient of the operator with this definition.  NULL: none is registered; it is an error if a
- * gradient has to pass through the operator. */
-OM_API const om_gradient *om_gradients_find(const om_gradients *all, const om_opdef *row);
-
-/* The gradients for the ops of a program: those of the library and those added for custom operators.
- * Valid as long as the program. */
-OM_API om_gradients *om_prog_gradients(om_prog *p);
+/* Register the gradients of a table, which ends with an entry without a name and must outlive the
+ * program, for the ops of `p`.  They take precedence over earlier ones, and over those of the library. */
+OM_API void om_prog_add_gradients(om_prog *p, const om_gradient *table);
+/* The gradient that applies in `p` to the operator with this definition.  NULL: none is registered; it
+ * is an error if a gradient has to pass through the operator. */
+OM_API const om_gradient *om_gradient_find(om_prog *p, const om_opdef *row);
 
 /* ---- Queries of a maker. ---- */
 
@@ -129,8 +120,9 @@ OM_API om_value *om_emit_list(om_grad *g, size_t n, const int64_t *v);
 
 /* ---- The backward path. ---- */
 
-/* Parameters of a backward pass. */
+/* Parameters of a backward pass; initialized by OM_BACKWARD(). */
 typedef struct om_backward {
+	size_t size;                 /* of this struct: set by OM_BACKWARD */
 	om_value *loss;              /* one element; any shape if `seed` is given */
 	om_value *seed;              /* the gradient of the loss; NULL: one */
 	om_value *const *wrt;        /* the values whose gradients are requested */
@@ -143,12 +135,16 @@ typedef struct om_backward {
 	om_value **grad;             /* [nwrt], filled by the call; NULL: the loss does not depend on it */
 } om_backward;
 
-/* Append the backward path to the graph.  Requires OM_HAS_INLINE, OM_HAS_SHAPES and opset 16 or later.
- * OM_UNSUPPORTED names the first op that cannot be differentiated. */
-OM_API om_status om_prog_backward(om_session *s, om_prog *p, om_backward *b);
+/* The initializer of om_backward: om_backward b = OM_BACKWARD(.loss = loss, ...). */
+#define OM_BACKWARD(...) {.size = sizeof(om_backward), __VA_ARGS__}
 
-/* Parameters of a training step. */
+/* Append the backward path to the graph.  Requires OM_HAS_INLINE, OM_HAS_SHAPES and opset 16 or later.
+ * OM_UNSUPPORTED names the first op that cannot be differentiated; OM_USAGE: `b` has no valid size. */
+OM_API om_status om_prog_backward(om_session *s, om_prog *p, const om_backward *b);
+
+/* Parameters of a training step; initialized by OM_TRAIN_OPTIONS. */
 typedef struct om_train_options {
+	size_t size;                 /* of this struct: set by OM_TRAIN_OPTIONS */
 	const char *loss;            /* a value of the graph with one element; NULL: the loss is built */
 	const char *loss_fn;         /* "cross-entropy" or "mse"; NULL: `loss` exists in the graph */
 	const char *output;          /* the value that the built loss is computed of; NULL: the first
@@ -159,19 +155,15 @@ typedef struct om_train_options {
 	double clip_norm;            /* maximum global L2 norm of all gradients; 0: no clipping */
 	double clip_value;           /* maximum magnitude of a gradient element; 0: no clipping */
 	const char *optimizer;       /* "sgd", "momentum", "adam", "adamw"; NULL: gradients become results */
-	double rate, momentum, beta1, beta2, epsilon, decay; /* hyperparameters of the optimizer; see
-	                                                        om_train_options_default() */
+	double rate, momentum, beta1, beta2, epsilon, decay; /* hyperparameters of the optimizer */
 	bool trains;                 /* switch BatchNormalization, Dropout and the like to training mode */
 	bool keeps_outputs;          /* keep the results of the graph, after the loss */
 	bool copies, functions;      /* as in om_backward */
 } om_train_options;
 
-/* The default hyperparameters of all optimizers. */
-OM_API om_train_options om_train_options_default(void);
-
-/* Whether the program has an opset below 16, or an IR version that does not support inputs with
- * defaults.  Such a program has to be converted before gradients are built. */
-OM_API bool om_prog_is_old(const om_prog *p);
+/* The initializer of om_train_options, with the default hyperparameters of all optimizers. */
+#define OM_TRAIN_OPTIONS {.size = sizeof(om_train_options), .rate = 0.001, .momentum = 0.9, .beta1 = 0.9, \
+	.beta2 = 0.999, .epsilon = 1e-8}
 
 /* Turn the program into a training step: add the loss, the gradients and, with an optimizer, inputs for
  * parameters, states and the learning rate `lr`, whose defaults are their initial values, and results

@@ -43,20 +43,12 @@ OM_API void om_binding_rest(om_binding *b, int64_t n);
  * or another number; in these cases `p` is unchanged. */
 OM_API om_status om_bind(om_session *s, om_prog *p, const om_binding *b);
 
-/* A copy of `p` with its ids, names and order of ops; facts about shapes are kept, lifetimes and plans
- * are not.  The copy shares names, constants, bodies of functions and registered gradients with `p`,
- * which must outlive it and is only read; several threads may copy one program.  The caller frees the
- * copy with om_prog_free(). */
-OM_API om_status om_prog_copy(om_session *s, const om_prog *p, om_prog **out);
-
-/* om_prog_copy(), then om_bind().  `*out` is NULL on failure. */
+/* A copy of `p`, bound by `b` as by om_bind(); NULL: not bound.  The copy has the ids, names and order of
+ * ops of `p`; facts about shapes are kept, lifetimes and plans are not.  It shares names, constants,
+ * bodies of functions and registered gradients with `p`, which must outlive it and is only read; several
+ * threads may copy one program.  The caller frees the copy with om_prog_free(); `*out` is NULL on
+ * failure. */
 OM_API om_status om_prog_bind(om_session *s, const om_prog *p, const om_binding *b, om_prog **out);
-
-/* The binding in full, for a program: "batch=4 x=4,3,224,224", with all symbols that have a number, in
- * the order of their names, and the shapes of all inputs in the order of the graph; the text is
- * allocated in `mem`.  Bindings with the same text give the same bound program.  Errors are those of
- * om_bind(). */
-OM_API om_status om_binding_text(om_session *s, const om_prog *p, const om_binding *b, om_arena *mem, const char **out);
 
 #ifdef __cplusplus
 }

@@ -18,14 +18,27 @@ extern "C" {
  * which must outlive it.  Not thread-safe. */
 typedef struct om_exec om_exec;
 
-/* Execution options; zero-initialize for the defaults. */
+/* Execution options; initialized by OM_EXEC_OPTIONS(). */
 typedef struct om_exec_options {
+	size_t size;       /* of this struct: set by OM_EXEC_OPTIONS */
 	bool no_reuse;     /* every value has its own allocation; the plan is not used */
 	bool poison;       /* fill dead memory with a pattern, put guards around arenas */
 	bool profile;      /* time every op */
-	const struct om_kernel_registry *kernels;  /* take precedence over the library's; must outlive the
-	                      executor.  NULL: none */
+	const struct om_kernel *kernels;  /* a list that ends with an entry without a name and outlives the
+	                      executor: they take precedence over those of the library, later ones over
+	                      earlier ones.  NULL: none */
 } om_exec_options;
+
+/* The initializer of om_exec_options, with members that differ from the defaults:
+ * om_exec_options o = OM_EXEC_OPTIONS(.poison = true). */
+#define OM_EXEC_OPTIONS(...) {.size = sizeof(om_exec_options), __VA_ARGS__}
+
+/* Profile of one op over all runs. */
+typedef struct om_exec_op {
+	const om_op *op;            /* of the program */
+	uint64_t calls;             /* of its kernel: in a body, one per iteration */
+	double ms;                  /* sum over the calls */
+} om_exec_op;
 
 /* Memory held by an executor, and counters of its runs. */
 typedef struct om_exec_stats {
@@ -38,30 +51,23 @@ typedef struct om_exec_stats {
 	uint64_t steps;             /* ops executed in the last run, ops of bodies once per iteration;
 	                               views made by the plan are not counted */
 	uint64_t runs;              /* completed runs */
+	const om_exec_op *op;       /* with `profile`: ops that ran, in order of their first call */
+	uint32_t nop;               /* how many */
 } om_exec_stats;
-
-/* Profile of one op over all runs. */
-typedef struct om_exec_op {
-	const om_op *op;            /* of the program */
-	uint64_t calls;             /* of its kernel: in a body, one per iteration */
-	double ms;                  /* sum over the calls */
-} om_exec_op;
 
 /* The instruction set of the fast kernels in this process: `generic`, `avx2` or `avx512`.
  * The environment variable ONNXMEM_ISA selects it if this machine supports that one; the
  * default is the best supported.  Selected at the first call of this function or of a
- * kernel, and constant afterwards.  The string is static. */
-OM_API const char *om_isa(void);
+ * kernel, and constant afterwards.  The string is static.  NULL, with a message that lists
+ * those that this machine supports, if the variable names another. */
+OM_API const char *om_isa(om_session *s);
 
-/* OM_USAGE if ONNXMEM_ISA names an instruction set that is unknown or not supported by this
- * machine; the message lists the supported ones. */
-OM_API om_status om_isa_check(om_session *s);
-
-/* `plan` may be NULL only with no_reuse.  The plan is verified first.
+/* `plan` may be NULL only with no_reuse, `o` for the defaults.  The plan is verified first.
  * The program and the plan are not modified by this function or by runs, and must outlive
  * the executor.  Several executors of one program may be built and run concurrently, each
  * in its own thread with its own session.
- * OM_UNSUPPORTED names the first op without a kernel; OM_USAGE is from om_isa_check(). */
+ * OM_UNSUPPORTED names the first op without a kernel; OM_USAGE: ONNXMEM_ISA names an instruction set that
+ * is unknown or not supported by this machine, a kernel of `o` cannot run, or `o` has no valid size. */
 OM_API om_status om_exec_new(om_session *s, const om_prog *p, const om_plan *plan,
 	const om_exec_options *o, om_exec **out);
 OM_API void om_exec_free(om_exec *e);   /* NULL is fine */
@@ -86,8 +92,6 @@ OM_API const om_tensor *om_exec_result(const om_exec *e, uint32_t k);
 
 /* Owned by the executor; updated after each run. */
 OM_API const om_exec_stats *om_exec_get_stats(const om_exec *e);
-/* In order of first call; `*n` receives the number.  Requires `profile`. */
-OM_API const om_exec_op *om_exec_profile(const om_exec *e, uint32_t *n);
 
 #ifdef __cplusplus
 }

@@ -319,18 +319,11 @@ OM_API om_status om_verify(om_session *s, const om_prog *p);
  * the next iteration.  Linear in the number of ops. */
 OM_API void om_timeline(om_prog *p);
 
-
 /* Size of the elements of `v` in bytes; 0 if it is not known, or `v` is not a tensor. */
 OM_API uint64_t om_value_bytes(const om_value *v);
 
-/* A label for `op`: its name, or that of its first output, or its type. */
-OM_API const char *om_op_label(const om_op *op);
-
-/* Attribute values, or the defaults of the operator definition.  `n` may be NULL.  A missing attribute
- * without a default gives 0, NULL or an empty list. */
+/* An attribute of `op`, or the default of the operator definition; NULL: it has neither. */
 OM_API const om_attr *om_attr_find(const om_op *op, const char *name);
-OM_API int64_t om_attr_int(const om_op *op, const char *name);
-OM_API const int64_t *om_attr_ints(const om_op *op, const char *name, size_t *n);
 
 #ifdef __cplusplus
 }

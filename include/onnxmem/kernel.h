@@ -88,17 +88,6 @@ typedef struct om_kernel {
 	om_status (*run)(om_op_context *c);
 } om_kernel;
 
-/* Kernels, indexed by operator.  Concurrent reads are safe while no kernel is being added. */
-typedef struct om_kernel_registry om_kernel_registry;
-
-/* A new, empty registry; the caller frees it. */
-OM_API om_kernel_registry *om_kernel_registry_new(void);
-OM_API void om_kernel_registry_free(om_kernel_registry *r);  /* NULL is fine */
-
-/* Add a list of kernels, which must outlive the registry and ends with an entry without name.
- * Kernels added later take precedence.  OM_USAGE names an entry that cannot run. */
-OM_API om_status om_kernel_register(om_session *s, om_kernel_registry *r, const om_kernel *list);
-
 #ifdef __cplusplus
 }
 #endif

@@ -155,9 +155,6 @@ struct om_opdef {
 	uint32_t input_types[OM_MAX_TYPED_INPUTS];
 };
 
-/* The definition of an operator in an opset; NULL if there is none. */
-OM_API const om_opdef *om_opdef_find(const char *domain, const char *name, int version);
-
 /* Iterate over all definitions, in a fixed order; NULL starts and ends. */
 OM_API const om_opdef *om_opdef_next(const om_opdef *prev);
 
@@ -173,10 +170,6 @@ OM_API om_status om_op_fail(om_session *s, om_status st, const om_op *op, const 
 	OM_PRINTF(4, 5);
 
 /* ---- Helpers for callbacks of operator definitions. ---- */
-
-/* Elements of an int64 or int32 input that determines shapes; false if they are not known.  `*v` is
- * allocated from c->mem. */
-OM_API bool om_in_ints(const om_op_context *c, uint32_t k, int64_t **v, size_t *n);
 
 #ifdef __cplusplus
 }

@@ -110,8 +110,9 @@ typedef struct om_pack_group {
 
 enum { OM_PACK_NODES = 300000 };
 
-/* A packing problem.  Unused fields are 0. */
+/* A packing problem; initialized by OM_PROBLEM(). */
 typedef struct om_problem {
+	size_t size;             /* of this struct: set by OM_PROBLEM */
 	om_buffer *buf;          /* results are written to their `offset` and `pool` */
 	uint32_t n;              /* buffers */
 	om_pool *pool;           /* at least one; the first is the fastest */
@@ -129,6 +130,10 @@ typedef struct om_problem {
 	double seconds;          /* 0: no clock is read, and the result depends on the problem alone */
 } om_problem;
 
+/* The initializer of om_problem; members that are not named are 0:
+ * om_problem p = OM_PROBLEM(.buf = buf, .n = n, .pool = pool, .npool = 1). */
+#define OM_PROBLEM(...) {.size = sizeof(om_problem), __VA_ARGS__}
+
 /* Assign a pool and an offset to every buffer.
  *
  * A buffer without a fixed pool goes to the first pool that has space, buffers
@@ -142,7 +147,7 @@ typedef struct om_problem {
  * peak step and the largest buffers there.  The buffers then have the offsets
  * and pools of a packing that is valid but for limits; the results have its
  * heights.
- * OM_INVALID for what om_pack() refuses, for a problem without pools, numbers out
+ * OM_USAGE: `problem` has no valid size.  OM_INVALID for what om_pack() refuses, for a problem without pools, numbers out
  * of range, a pair of a buffer with itself, and invalid groups.
  *
  * A first packing takes O(n log n + overlaps) time; by pairs O(n log n + pairs
@@ -151,7 +156,7 @@ typedef struct om_problem {
  * first pass completes, however short the time.  Memory is O(n), by pairs
  * O(n + pairs), plus the buffers live at one step: about 400 bytes a buffer and
  * 8 a pair. */
-OM_API om_status om_pack_solve(om_session *s, om_problem *problem);
+OM_API om_status om_pack_solve(om_session *s, const om_problem *problem);
 
 /* Check the result of om_pack_solve(): pools and limits, alignment, fixed offsets
  * and pools, contiguous groups, no byte used twice, stated heights and bounds.

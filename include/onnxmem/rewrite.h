@@ -89,10 +89,6 @@ OM_API om_status om_rewrite(om_session *s, om_prog *p, const om_rule *rule, size
 /* An arena that lasts until the rewrite ends. */
 OM_API om_arena *om_rewrite_mem(const om_rewriter *w);
 
-/* Insert new ops right before `op` instead of right before the root.  `op` must be in the root's block
- * and not after the root, and the inputs of the new ops must be defined before it. */
-OM_API void om_rewrite_at(om_rewriter *w, om_op *op);
-
 /* A new op with one output, which is returned.  Domain, version and phase are copied from the op
  * `like`; if `type` is NULL, so are the operator, its attributes and the node's name.  The name of the
  * output is derived from the output of `like`; if it replaces the root, it takes the root's name, type

@@ -80,8 +80,6 @@ OM_API bool om_shape_is_known(const om_shape *s);  /* rank and every dim */
 OM_API bool om_shape_equal(const om_shape *a, const om_shape *b);  /* symbols included */
 /* A shape with the given dims. */
 OM_API om_shape om_shape_of(int rank, const int64_t *dims);
-/* A shape of `rank` unknown dims; completely unknown if `rank` is not a valid rank. */
-OM_API om_shape om_shape_open(int64_t rank);
 
 /* Product of the dims of a known shape; does not overflow for one that passed om_tensor_bytes(). */
 OM_API int64_t om_shape_count(const om_shape *s);

@@ -16,6 +16,7 @@
 
 #include "ir/partial_order.h"
 #include "alloc/alias_sets.h"
+#include "alloc/assign.h"
 #include "alloc/is_planned.h"
 #include "alloc/byte_liveness.h"
 #include "alloc/op_facts.h"

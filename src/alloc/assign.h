@@ -99,4 +99,9 @@ om_status om_assignment_is_smaller(om_session *s, const om_prog *p, const om_ass
 om_status om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order,
 	const om_op_facts *f, om_arena *mem, const om_assignment **views, const om_assignment **full);
 
+/* For the code that builds an assignment: the bytes of `v` are those of `source` from `offset` on. For
+ * OM_OWN, source is NULL. */
+void om_assignment_back(om_assignment *a, const om_value *v, om_store store, om_value *source,
+	uint64_t offset);
+
 #endif

@@ -27,6 +27,9 @@ struct om_budget {
  * one of memory: inside a guard, OM_MEMORY. */
 void om_arena_limit(om_arena *a, struct om_budget *b);
 
+/* om_allocn() of bytes: zeroed, aligned for any type. */
+void *om_alloc(om_arena *a, size_t n);
+
 /* ---- Contents that move, for a collector that copies what is reachable and frees the rest. ---- */
 
 /* Addresses [from, to). */

@@ -1,5 +1,5 @@
 libpacker_la_SOURCES += \
-	%D%/arena.c %D%/arena_internal.h %D%/clock.h %D%/guard.c %D%/guard.h %D%/memory_limit.h %D%/progress.h %D%/rng.h %D%/session.c
+	%D%/arena.c %D%/arena_internal.h %D%/clock.h %D%/guard.c %D%/guard.h %D%/memory_limit.h %D%/options.h %D%/progress.h %D%/rng.h %D%/session.c
 libcore_la_SOURCES += \
 	%D%/half.c %D%/half.h %D%/interval_map.c %D%/interval_map.h %D%/map.c %D%/map.h %D%/maxflow.c %D%/maxflow.h %D%/sha256.c %D%/sha256.h \
 	%D%/shape.c %D%/shape.h %D%/split.c %D%/split.h %D%/tensor.c

@@ -128,35 +128,18 @@ om_note(om_session *s, om_status st, const char *fmt, ...)
 	return st;
 }
 
-static void
-write_log(om_session *s, enum om_log_level level, const char *fmt, va_list ap)
+void
+om_log(om_session *s, enum om_log_level level, const char *fmt, ...)
 {
 	char line[2048];
+	va_list ap;
 
 	if (!s || !s->log || level > s->level)
 		return;
+	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
 	s->log(s->log_arg, level, line);
-}
-
-void
-om_warn(om_session *s, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	write_log(s, OM_LOG_WARN, fmt, ap);
-	va_end(ap);
-}
-
-void
-om_info(om_session *s, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	write_log(s, OM_LOG_INFO, fmt, ap);
-	va_end(ap);
 }
 
 const char *

@@ -23,4 +23,7 @@ bool om_dtype_bytes(om_dtype t, int64_t count, uint64_t *bytes);
 
 bool om_dtype_is_float(om_dtype t);         /* float64 to float4 */
 
+/* A shape of `rank` unknown dims; completely unknown if `rank` is not a valid rank. */
+om_shape om_shape_open(int64_t rank);
+
 #endif

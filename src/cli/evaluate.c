@@ -205,7 +205,7 @@ bind_samples(struct rating *r)
 		uint64_t bytes = 0;
 		if (!om_tensor_bytes(r->in[k].type, &r->in[k].shape, &bytes))
 			return om_fail(r->c->session, OM_SHAPE, "a batch of %lld samples is too large", (long long)r->batch);
-		r->in[k].data = om_alloc(r->c->mem, bytes ? bytes : 1);
+		r->in[k].data = om_allocn(r->c->mem, 1, bytes ? bytes : 1);
 	}
 	return OM_OK;
 }
@@ -271,7 +271,7 @@ om_net_score(om_cli *c, om_net *net, const om_trainer *t, int64_t batch, om_scor
 	struct rating r = {.c = c, .net = net, .batch = batch};
 
 	*out = (om_score){0};
-	OM_TRY(om_prog_copy(c->session, net->prog, &r.prog));
+	OM_TRY(om_prog_bind(c->session, net->prog, NULL, &r.prog));
 	const om_cli outer = *c;         /* memory and the list of passes are private to this evaluation */
 	c->mem = om_arena_new();
 	c->ran = NULL;

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "base/split.h"
+#include "grad/old_program.h"
 #include "onnxmem/autodiff.h"
 
 static om_status
@@ -25,7 +26,7 @@ read_options(om_cli *c, om_train_options *l)
 {
 	const char *wrt = om_cli_option(c, "wrt");
 
-	*l = om_train_options_default();
+	*l = (om_train_options)OM_TRAIN_OPTIONS;
 	l->loss = om_cli_option(c, "loss");
 	l->loss_fn = om_cli_option(c, "loss-fn");
 	l->output = om_cli_option(c, "output");

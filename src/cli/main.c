@@ -172,9 +172,11 @@ run_command(om_cli *c)
 		om_cmd_help(c, c->cmd, stdout);
 		return OM_OK;
 	}
-	OM_TRY(om_isa_check(c->session));
+	const char *isa = om_isa(c->session);
+	if (!isa)
+		return OM_USAGE;
 	if (om_cli_has(c, "version")) {
-		printf("%s\nkernels for %s\n", PACKAGE_STRING, om_isa());
+		printf("%s\nkernels for %s\n", PACKAGE_STRING, isa);
 		return OM_OK;
 	}
 	if (!c->cmd)

@@ -57,7 +57,7 @@ om_cli_load(om_cli *c, const char *path)
 om_status
 om_cli_copy(om_cli *c)
 {
-	return om_prog_copy(c->session, c->loaded, &c->prog);
+	return om_prog_bind(c->session, c->loaded, NULL, &c->prog);
 }
 
 /* ---- Shapes. ---- */

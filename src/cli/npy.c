@@ -240,7 +240,7 @@ static void
 make_strings(om_arena *mem, om_string *to, const unsigned char *from, uint64_t count, size_t width, bool wide)
 {
 	for (uint64_t k = 0; k < count; k++) {
-		char *text = om_alloc(mem, width + 1);
+		char *text = om_allocn(mem, 1, width + 1);
 		size_t n = 0;
 		for (size_t i = 0; i < width; i += wide ? 4 : 1) {
 			uint32_t c;
@@ -308,7 +308,7 @@ read_elements(const struct reader *r, const struct header *h, const unsigned cha
 	/* Strings of width zero occupy no bytes in the file, so their number is limited here. */
 	if (e.type == OM_STRING && bytes / 16 > size)
 		return bad(r, "it has more texts than bytes");
-	unsigned char *all = om_alloc(mem, stored + 1);
+	unsigned char *all = om_allocn(mem, 1, stored + 1);
 	if (h->fortran && stored)
 		reorder(all, data, &h->shape, e.one);
 	else
@@ -317,7 +317,7 @@ read_elements(const struct reader *r, const struct header *h, const unsigned cha
 		swap_bytes(all, stored, e.unit);
 	*out = (om_tensor){.type = e.type, .shape = h->shape, .data = all};
 	if (e.type == OM_STRING) {
-		out->data = om_alloc(mem, bytes + 1);
+		out->data = om_allocn(mem, 1, bytes + 1);
 		make_strings(mem, out->data, all, bytes / sizeof(om_string), e.one, e.wide);
 	}
 	return OM_OK;
@@ -485,7 +485,7 @@ om_npy_bytes(om_session *s, const om_tensor *t, const char *where, om_arena *mem
 	const size_t length = strlen(text);
 	const size_t head = (10 + length + 1 + BLOCK - 1) / BLOCK * BLOCK;
 	out->size = head + bytes;
-	out->data = om_alloc(mem, out->size);
+	out->data = om_allocn(mem, 1, out->size);
 	memset(out->data, ' ', head);
 	memcpy(out->data, "\x93NUMPY\x01\x00", 8);
 	om_put_u16(out->data + 8, (uint16_t)(head - 10));

@@ -157,7 +157,7 @@ unpack(const struct zip *z, const struct entry *e, const unsigned char **out)
 			e->method);
 	if (e->size / EXPANSION > e->packed)
 		return bad_entry(z, e, "it claims more than it can hold");
-	unsigned char *to = om_alloc(z->mem, e->size + 1);
+	unsigned char *to = om_allocn(z->mem, 1, e->size + 1);
 	*out = to;
 	return inflate_entry(z, e, p + head, to);
 }
@@ -264,7 +264,7 @@ pack(struct archive *a, struct om_bytes raw, bool wanted, unsigned *method)
 	if (!wanted || deflateInit2(&f, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8,
 			Z_DEFAULT_STRATEGY) != Z_OK)
 		return raw;
-	struct om_bytes out = {om_alloc(a->mem, raw.size + 1), raw.size};
+	struct om_bytes out = {om_allocn(a->mem, 1, raw.size + 1), raw.size};
 	f.next_in = raw.data;
 	f.avail_in = (uInt)raw.size;
 	f.next_out = out.data;
@@ -307,8 +307,8 @@ add_entry(struct archive *a, const om_npz_entry *e, bool deflated)
 		return om_fail(a->s, OM_UNSUPPORTED, "%s: would be larger than 4 GiB; write .npy or .pb files", a->path);
 	const struct om_bytes packed = pack(a, raw, deflated, &method);
 	const uint32_t crc = (uint32_t)crc32(crc32(0, NULL, 0), raw.data, (uInt)raw.size);
-	struct om_bytes local = {om_alloc(a->mem, LOCAL_SIZE + n), LOCAL_SIZE + n};
-	struct om_bytes record = {om_alloc(a->mem, CENTRAL_SIZE + n), CENTRAL_SIZE + n};
+	struct om_bytes local = {om_allocn(a->mem, 1, LOCAL_SIZE + n), LOCAL_SIZE + n};
+	struct om_bytes record = {om_allocn(a->mem, 1, CENTRAL_SIZE + n), CENTRAL_SIZE + n};
 	om_put_u32(local.data, LOCAL);
 	put_common(local.data + 4, method, crc, packed.size, raw.size, n);
 	memcpy(local.data + LOCAL_SIZE, name, n);
@@ -333,7 +333,7 @@ save(struct archive *a, const om_npz_entry *e, size_t n, bool deflated)
 	const uint64_t from = a->at;
 	for (size_t k = 0; k < a->nrecord; k++)
 		add_piece(a, a->record[k]);
-	unsigned char *end = om_alloc(a->mem, END_SIZE);
+	unsigned char *end = om_allocn(a->mem, 1, END_SIZE);
 	om_put_u32(end, END);
 	om_put_u16(end + 8, (uint16_t)n);
 	om_put_u16(end + 10, (uint16_t)n);

@@ -67,9 +67,9 @@ runs(const om_opdef *r)
 
 /* Does the operator have a gradient? */
 static const char *
-gradient(const om_gradients *all, const om_opdef *r, const char *none)
+gradient(om_prog *p, const om_opdef *r, const char *none)
 {
-	const om_gradient *g = om_gradients_find(all, r);
+	const om_gradient *g = om_gradient_find(p, r);
 
 	return !g ? none : g->maker == om_grad_set_zero ? "zero" : "yes";
 }
@@ -80,7 +80,7 @@ list(om_cli *c)
 	const unsigned width = om_cli_width(stdout);
 	size_t n;
 	const om_opdef **all = rows(c, NULL, &n);
-	const om_gradients *gradients = om_gradients_new(c->mem);
+	om_prog *gradients = om_prog_new();   /* has those of the library */
 
 	printf("%-26s %-12s %-8s %-6s %-6s %-4s %-8s %-4s %-4s %s\n", "operator", "domain", "versions",
 		"inputs", "out", "view", "in-place", "run", "grad", "description");
@@ -90,6 +90,7 @@ list(om_cli *c)
 			versions(c, r), arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out),
 			r->view ? "yes" : "-", r->inplace ? "yes" : "-", runs(r), gradient(gradients, r, "-"), r->brief ? r->brief : "");
 	}
+	om_prog_free(gradients);
 }
 
 static void
@@ -145,7 +146,7 @@ show_types(const om_opdef *r, uint32_t k)
 }
 
 static void
-show(om_cli *c, const om_gradients *gradients, const om_opdef *r)
+show(om_cli *c, om_prog *gradients, const om_opdef *r)
 {
 	printf("%s %s, versions %s: %s\n", domain_of(r), r->name, versions(c, r), r->brief ? r->brief : "");
 	printf("  inputs %s, outputs %s\n", arity(c, r->min_in, r->max_in), arity(c, r->min_out, r->max_out));
@@ -164,22 +165,24 @@ show(om_cli *c, const om_gradients *gradients, const om_opdef *r)
 static om_status
 run(om_cli *c)
 {
-	const om_gradients *gradients = om_gradients_new(c->mem);
+	om_status st = OM_OK;
 	size_t n;
 
 	if (c->narg == 0) {
 		list(c);
 		return OM_OK;
 	}
-	for (size_t a = 0; a < c->narg; a++) {
+	om_prog *gradients = om_prog_new();   /* has those of the library */
+	for (size_t a = 0; st == OM_OK && a < c->narg; a++) {
 		const om_opdef **all = rows(c, c->arg[a], &n);
 		if (n == 0)
-			return om_fail(c->session, OM_UNSUPPORTED, "there is no operator called %s; see `onnxmem ops`",
+			st = om_fail(c->session, OM_UNSUPPORTED, "there is no operator called %s; see `onnxmem ops`",
 				c->arg[a]);
 		for (size_t k = 0; k < n; k++)
 			show(c, gradients, all[k]);
 	}
-	return OM_OK;
+	om_prog_free(gradients);
+	return st;
 }
 
 const om_cmd om_ops_cmd = {

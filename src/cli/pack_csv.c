@@ -343,7 +343,7 @@ om_packfile_read(om_session *s, const om_table *t, const om_table *pairs, const 
 	if (r.npool == 0)
 		OM_PUSH(mem, r.pool, r.npool, r.cappool, (om_pool){0});
 	*out = (om_packfile){.table = *t, .offset = r.col.offset, .pool = r.col.pool};
-	out->problem = (om_problem){.buf = r.buf, .n = (uint32_t)t->nrow, .pool = r.pool, .npool = (uint32_t)r.npool};
+	out->problem = (om_problem)OM_PROBLEM(.buf = r.buf, .n = (uint32_t)t->nrow, .pool = r.pool, .npool = (uint32_t)r.npool);
 	read_groups(&r, &out->problem);
 	return pairs ? read_pairs(&r, pairs, &out->problem) : OM_OK;
 }

@@ -93,7 +93,7 @@ take(struct pool *p, struct worker *w)
 		return false;
 	if (job->n + (size_t)n + 1 > w->cap) {
 		w->cap = 2 * w->cap + (size_t)n + 1;
-		char *more = om_alloc(p->mem, w->cap);
+		char *more = om_allocn(p->mem, 1, w->cap);
 		if (job->n)
 			memcpy(more, job->text, job->n);
 		job->text = more;

@@ -220,13 +220,13 @@ run_all_ways(struct trial *t, om_cli *c, struct run *r)
 {
 	om_exec *planned = NULL;
 
-	om_status st = execute(c, r, &(om_exec_options){0}, t->suite->repeat, &planned, &r->best_ms);
+	om_status st = execute(c, r, &(om_exec_options)OM_EXEC_OPTIONS(), t->suite->repeat, &planned, &r->best_ms);
 	if (st == OM_OK)
 		st = compare(c, planned, r->want, (om_tolerance){t->t->rtol, t->t->atol});
 	if (st == OM_OK)
-		st = same_again(c, r, planned, &(om_exec_options){.poison = true}, "with poison");
+		st = same_again(c, r, planned, &(om_exec_options)OM_EXEC_OPTIONS(.poison = true), "with poison");
 	if (st == OM_OK)
-		st = same_again(c, r, planned, &(om_exec_options){.no_reuse = true}, "without reuse");
+		st = same_again(c, r, planned, &(om_exec_options)OM_EXEC_OPTIONS(.no_reuse = true), "without reuse");
 	om_exec_free(planned);
 	return st;
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cli/data.h"
 #include "onnxmem/executor.h"
+#include "ir/steps.h"
 #include "ir/type.h"
 #include "report/report.h"
 
@@ -214,9 +215,8 @@ write_profile(om_cli *c, FILE *to, const void *arg)
 	const uint64_t *by = in_use(c, r);
 	json_t *events = json_array();
 	double at = 0;
-	uint32_t n;
-
-	const om_exec_op *p = om_exec_profile(r->exec, &n);
+	const uint32_t n = om_exec_get_stats(r->exec)->nop;
+	const om_exec_op *p = om_exec_get_stats(r->exec)->op;
 	for (uint32_t k = 0; k < n; k++) {
 		const double us = p[k].ms * 1e3 / runs;
 		const om_cost cost = om_op_cost(p[k].op);
@@ -299,8 +299,8 @@ run(om_cli *c)
 {
 	struct run r = {.repeat = 1, .tol = {1e-3, 1e-5}};
 
-	r.options = (om_exec_options){.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison"),
-		.profile = om_cli_has(c, "profile")};
+	r.options = (om_exec_options)OM_EXEC_OPTIONS(.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison"),
+		.profile = om_cli_has(c, "profile"));
 	OM_TRY(read_options(c, &r));
 	OM_TRY(om_cli_load(c, c->arg[0]));
 	r.in = OM_NEWN(c->mem, om_tensor, c->prog->first->nparam);

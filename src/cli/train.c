@@ -69,7 +69,7 @@ make_batch(struct training *t, struct machine *m)
 		m->in[k].shape.dim[0] = m->size;
 		if (!om_tensor_bytes(m->in[k].type, &m->in[k].shape, &bytes))
 			return om_fail(c->session, OM_SHAPE, "a batch of %lld samples is too large", (long long)m->size);
-		m->in[k].data = om_alloc(c->mem, bytes ? bytes : 1);
+		m->in[k].data = om_allocn(c->mem, 1, bytes ? bytes : 1);
 	}
 	return OM_OK;
 }
@@ -82,7 +82,7 @@ bind_rate(struct training *t, struct machine *m)
 	if (k == UINT32_MAX || isnan(t->rate))
 		return OM_OK;
 	const om_value *v = m->prog->first->param[k];
-	m->in[k] = (om_tensor){.type = v->type.elem, .shape = v->shape, .data = om_alloc(t->c->mem, sizeof(double))};
+	m->in[k] = (om_tensor){.type = v->type.elem, .shape = v->shape, .data = om_allocn(t->c->mem, 1, sizeof(double))};
 	if (!om_dtype_is_float(v->type.elem) || om_dtype_bits(v->type.elem) < 16 || !om_shape_is_known(&v->shape)
 	    || om_shape_count(&v->shape) != 1)
 		return om_fail(t->c->session, OM_UNSUPPORTED, "the learning rate %s is not a floating-point number", v->name);
@@ -145,7 +145,7 @@ static om_status
 plan_step(struct training *t, struct machine *m, int64_t size)
 {
 	om_cli *c = t->c;
-	const om_exec_options o = {.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison")};
+	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison"));
 
 	OM_TRY(om_cli_copy(c));
 	*m = (struct machine){.prog = c->prog, .size = size};

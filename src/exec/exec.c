@@ -1,13 +1,15 @@
 /* Public interface of the executor: construction, binding of the caller's memory, runs. */
 #include <config.h>
 
-#include "base/guard.h"
 #include "base/arena_internal.h"
+#include "base/guard.h"
+#include "base/options.h"
 #include "base/shape.h"
 #include "exec/exec_internal.h"
 #include "exec/runnable.h"
 #include "ir/type.h"
 #include "onnxmem/onnx.h"
+#include "opdef/kernel_call.h"
 
 static uint32_t
 list_ops(om_op **order, uint32_t n, const om_block *b)
@@ -79,6 +81,7 @@ release(void *arg)
 		om_room_free(&e->spill[k]);
 	om_arena_free(e->call);
 	om_objects_free(e);
+	om_kernel_registry_free(e->registry);
 }
 
 static om_exec *
@@ -95,8 +98,7 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	om_arena_defer(mem, release, e);
 	e->call = om_arena_new();
 	om_objects_new(e);
-	if (o)
-		e->options = *o;
+	e->options = *o;
 	e->plan = e->options.no_reuse ? NULL : plan;
 	e->order = OM_NEWN(mem, om_op *, (size_t)p->nop + 1);
 	e->is_needed = OM_NEWN(mem, bool, p->nop);
@@ -118,7 +120,7 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	e->bound = OM_NEWN(mem, struct room, p->first->nresult);
 	e->result = OM_NEWN(mem, om_tensor, p->first->nresult);
 	if (e->options.profile)
-		e->profile = OM_NEWN(mem, om_exec_op, p->nop);
+		e->stats.op = e->profile = OM_NEWN(mem, om_exec_op, p->nop);
 	return e;
 }
 
@@ -150,16 +152,22 @@ static om_status
 exec_new_guarded(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_options *o, om_exec **out)
 {
 	const unsigned wants = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST;
+	om_exec_options options = OM_EXEC_OPTIONS();
 
 	*out = NULL;
 	if ((p->has & wants) != wants)
 		return om_fail(s, OM_USAGE, "a program is run after inline, shapes and fold only");
-	if (!plan && !(o && o->no_reuse))
+	if (o)
+		OM_TRY(om_options_read(s, "om_exec_options", "OM_EXEC_OPTIONS()", &options, sizeof options, sizeof options, o));
+	if (!plan && !options.no_reuse)
 		return om_fail(s, OM_USAGE, "a program is run with a plan, or without reuse");
-	OM_TRY(om_isa_check(s));
+	if (!om_isa(s))
+		return OM_USAGE;
 	OM_TRY(om_prog_is_runnable(s, p));
-	om_exec *e = new_exec(s, p, plan, o);
+	om_exec *e = new_exec(s, p, plan, &options);
 	om_status st = e->plan ? om_plan_verify(s, p, e->plan) : OM_OK;
+	if (st == OM_OK && options.kernels)
+		st = om_kernel_register(s, e->registry = om_kernel_registry_new(), options.kernels);
 	if (st == OM_OK)
 		st = build(e);
 	if (st == OM_OK)
@@ -382,11 +390,4 @@ const om_exec_stats *
 om_exec_get_stats(const om_exec *e)
 {
 	return &e->stats;
-}
-
-const om_exec_op *
-om_exec_profile(const om_exec *e, uint32_t *n)
-{
-	*n = e->nprofile;
-	return e->profile;
 }

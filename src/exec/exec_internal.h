@@ -67,6 +67,7 @@ struct om_exec {
 	const om_prog *prog;      /* shared with other executors, possibly in other threads */
 	const om_plan *plan;      /* NULL: every value has its own buffer */
 	om_exec_options options;
+	struct om_kernel_registry *registry;  /* of the kernels in `options`; NULL: none */
 	om_arena *mem;            /* allocations that live as long as the executor */
 	om_arena *call;           /* temporary memory of the running kernel */
 	om_arena *keep;           /* strings and objects of the current run, or of the innermost loop */
@@ -108,8 +109,7 @@ struct om_exec {
 	struct room *bound;       /* by result: memory bound by the caller; data NULL: none */
 	uint64_t held;            /* bytes in buffers of unplanned values */
 	om_exec_stats stats;
-	om_exec_op *profile;
-	uint32_t nprofile;
+	om_exec_op *profile;      /* as stats.op */
 };
 
 /* ---- memory.c ---- */

@@ -62,7 +62,7 @@ bind_kernel(struct step *s, om_arena *mem)
 			s->in[k].data = NULL;
 	}
 	c->mem = mem;
-	const om_status st = om_kernel_bind(c, e->options.kernels);
+	const om_status st = om_kernel_bind(c, e->registry);
 	c->mem = e->call;
 	for (uint32_t k = 0; k < op->nin; k++)
 		s->in[k].data = data[k];
@@ -217,8 +217,8 @@ run_timed(om_exec *e, struct step *s)
 	const double start = om_now_ms();
 
 	if (s->profile == 0) {
-		e->profile[e->nprofile].op = s->op;
-		s->profile = ++e->nprofile;
+		e->profile[e->stats.nop].op = s->op;
+		s->profile = ++e->stats.nop;
 	}
 	OM_TRY(s->run(s));
 	e->profile[s->profile - 1].calls++;

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "base/arena_internal.h"
 #include "grad/grad_builder.h"
 #include "ir/clone.h"
 #include "ir/edit.h"

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "grad/gradients.h"
+#include "base/arena_internal.h"
 #include "base/half.h"
 #include "base/shape.h"
 #include "grad/grad_builder.h"

@@ -8,6 +8,12 @@
 /* A block whose ops are differentiated; see below. */
 typedef struct om_scope om_scope;
 
+/* An index of gradients by operator. */
+typedef struct om_gradients om_gradients;
+
+/* Create an index of all gradients of the library, allocated in `mem`. */
+om_gradients *om_gradients_new(om_arena *mem);
+
 /* Iterate over the gradients of the library in a fixed order; NULL starts and ends the iteration. */
 const om_gradient *om_gradient_next(const om_gradient *prev);
 
@@ -144,5 +150,17 @@ bool om_grad_value_is_needed(const om_grad *g, const om_value *v);
  * ops that compute those gradients.  `*n` receives their number; if it is zero, nothing else is
  * checked. Requires OM_HAS_INLINE. */
 om_status om_prog_name_gradients(om_session *s, om_prog *p, uint64_t *n);
+
+/* Add the entries of a table, which ends with an entry without a name and must outlive the index.  They
+ * take precedence over earlier entries. */
+void om_gradients_add(om_gradients *all, const om_gradient *table);
+
+/* The gradient of the operator with this definition.  NULL: none is registered; it is an error if a
+ * gradient has to pass through the operator. */
+const om_gradient *om_gradients_find(const om_gradients *all, const om_opdef *row);
+
+/* The gradients for the ops of a program: those of the library and those added for custom operators.
+ * Valid as long as the program. */
+om_gradients *om_prog_gradients(om_prog *p);
 
 #endif

@@ -91,6 +91,18 @@ om_prog_gradients(om_prog *p)
 	return p->gradients;
 }
 
+void
+om_prog_add_gradients(om_prog *p, const om_gradient *table)
+{
+	om_gradients_add(om_prog_gradients(p), table);
+}
+
+const om_gradient *
+om_gradient_find(om_prog *p, const om_opdef *row)
+{
+	return om_gradients_find(om_prog_gradients(p), row);
+}
+
 const om_gradient *
 om_op_gradient(om_prog *p, const om_op *op)
 {

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/guard.h"
+#include "base/options.h"
 #include "base/shape.h"
 #include "grad/grad_builder.h"
 #include "grad/gradients.h"
@@ -296,10 +297,12 @@ backward(struct om_tape *t, om_backward *b)
 }
 
 static om_status
-prog_backward_guarded(om_session *s, om_prog *p, om_backward *b)
+prog_backward_guarded(om_session *s, om_prog *p, const om_backward *asked)
 {
-	struct om_tape t = {.session = s, .p = p, .copies = b->copies, .functions = b->functions};
+	om_backward read, *b = &read;
 
+	OM_TRY(om_options_read(s, "om_backward", "OM_BACKWARD()", b, sizeof *b, sizeof *b, asked));
+	struct om_tape t = {.session = s, .p = p, .copies = b->copies, .functions = b->functions};
 	OM_TRY(check_program(s, p));
 	t.mem = om_arena_new();
 	om_tape_start(&t);
@@ -309,7 +312,7 @@ prog_backward_guarded(om_session *s, om_prog *p, om_backward *b)
 }
 
 om_status
-om_prog_backward(om_session *s, om_prog *p, om_backward *b)
+om_prog_backward(om_session *s, om_prog *p, const om_backward *b)
 {
 	OM_GUARDED(s, prog_backward_guarded(s, p, b));
 }

@@ -3,6 +3,7 @@
 
 #include "base/guard.h"
 #include "host/host.h"
+#include "ir/binding.h"
 #include "onnxmem/plan.h"
 
 struct om_plan_cache {

@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "host/host.h"
+#include "ir/steps.h"
 #include "ir/type.h"
 #include "opdef/op_context.h"
 #include "onnxmem/builder.h"

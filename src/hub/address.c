@@ -36,7 +36,7 @@ const char *
 om_url_join(om_arena *mem, const char *base, const char *path)
 {
 	const size_t n = strcspn(base, "?#");
-	char *out = om_alloc(mem, strlen(base) + 3 * strlen(path) + 2), *at = out + n;
+	char *out = om_allocn(mem, 1, strlen(base) + 3 * strlen(path) + 2), *at = out + n;
 
 	memcpy(out, base, n);
 	if (n && out[n - 1] != '/')

@@ -58,7 +58,7 @@ read_open(om_session *s, om_arena *mem, int fd, const char *path, uint64_t limit
 	if ((uint64_t)st.st_size > limit)
 		return om_fail(s, OM_MALFORMED, "%s: %llu bytes, which is more than the limit of %llu", path,
 			(unsigned long long)st.st_size, (unsigned long long)limit);
-	*text = om_alloc(mem, (size_t)st.st_size + 1);
+	*text = om_allocn(mem, 1, (size_t)st.st_size + 1);
 	for (*n = 0; *n < (size_t)st.st_size; *n += (size_t)got)
 		if ((got = read(fd, *text + *n, (size_t)st.st_size - *n)) <= 0)
 			return om_fail(s, OM_IO, "%s: %s", path, got < 0 ? strerror(errno)

@@ -298,7 +298,7 @@ om_status
 om_prog_bind(om_session *s, const om_prog *p, const om_binding *b, om_prog **out)
 {
 	OM_TRY(om_prog_copy(s, p, out));
-	const om_status st = om_bind(s, *out, b);
+	const om_status st = b ? om_bind(s, *out, b) : OM_OK;
 	if (st != OM_OK) {
 		om_prog_free(*out);
 		*out = NULL;

@@ -7,4 +7,13 @@
 /* Is a dim of a value open and called `symbol`? */
 bool om_prog_has_symbol(const om_prog *p, const char *symbol);
 
+/* As om_prog_bind() without a binding. */
+om_status om_prog_copy(om_session *s, const om_prog *p, om_prog **out);
+
+/* The binding in full, for a program: "batch=4 x=4,3,224,224", with all symbols that have a number, in
+ * the order of their names, and the shapes of all inputs in the order of the graph; the text is
+ * allocated in `mem`.  Bindings with the same text give the same bound program.  Errors are those of
+ * om_bind(). */
+om_status om_binding_text(om_session *s, const om_prog *p, const om_binding *b, om_arena *mem, const char **out);
+
 #endif

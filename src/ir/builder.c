@@ -4,12 +4,14 @@
 #include <stdio.h>
 
 #include "ir/facts.h"
+#include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/edit.h"
 #include "ir/names.h"
 #include "ir/query.h"
 #include "ir/type.h"
 #include "ir/uses.h"
+#include "opdef/op_context.h"
 #include "onnxmem/builder.h"
 
 om_prog *

@@ -9,6 +9,7 @@
 #include <config.h>
 
 #include "base/guard.h"
+#include "ir/binding.h"
 #include "ir/names.h"
 #include "onnxmem/binding.h"
 #include "onnxmem/builder.h"

@@ -3,6 +3,7 @@
  */
 #include <config.h>
 
+#include "ir/liveness.h"
 #include "onnxmem/assignment.h"
 
 static void

@@ -20,6 +20,7 @@
 #include <ctype.h>
 
 #include "base/guard.h"
+#include "base/arena_internal.h"
 #include "base/map.h"
 #include "ir/edit.h"
 #include "ir/tokens.h"

@@ -12,6 +12,7 @@
 #include "base/half.h"
 #include "base/shape.h"
 #include "ir/enum_text.h"
+#include "ir/liveness.h"
 #include "ir/query.h"
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"

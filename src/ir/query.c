@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "ir/query.h"
+#include "ir/steps.h"
 #include "onnxmem/opdef.h"
 
 int
@@ -161,17 +162,6 @@ om_value_bytes(const om_value *v)
 	uint64_t bytes = 0;
 
 	return v->type.kind == OM_TENSOR && om_tensor_bytes(v->type.elem, &v->shape, &bytes) ? bytes : 0;
-}
-
-const char *
-om_op_label(const om_op *op)
-{
-	if (*op->name)
-		return op->name;
-	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k])
-			return op->out[k]->name;
-	return op->type;
 }
 
 bool

@@ -29,7 +29,10 @@ bool om_attr_has(const om_op *op, const char *name);
  * without a name ends the list. */
 const om_attr *om_attrs_of(om_arena *mem, const om_op *op, const om_opdef *row);
 
-/* As om_attr_int() and om_attr_ints(). */
+/* Attribute values, or the defaults of the operator definition.  `n` may be NULL.  A missing attribute
+ * without a default gives 0, NULL or an empty list. */
+int64_t om_attr_int(const om_op *op, const char *name);
+const int64_t *om_attr_ints(const om_op *op, const char *name, size_t *n);
 float om_attr_float(const om_op *op, const char *name);
 om_string om_attr_string(const om_op *op, const char *name);
 bool om_attr_is(const om_op *op, const char *name, const char *text);

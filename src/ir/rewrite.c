@@ -14,7 +14,9 @@
 #include <string.h>
 
 #include "ir/edit.h"
+#include "base/arena_internal.h"
 #include "ir/rewrite_internal.h"
+#include "ir/steps.h"
 #include "opdef/fold.h"
 #include "opdef/op_context.h"
 #include "onnxmem/rewrite.h"

@@ -1,4 +1,4 @@
-/* The op of a step. */
+/* The op of a step, and how ops are called in messages. */
 #include <config.h>
 
 #include "ir/steps.h"
@@ -23,4 +23,15 @@ const om_op *
 om_op_at_step(const om_prog *p, uint32_t step)
 {
 	return op_at(p->first, step);
+}
+
+const char *
+om_op_label(const om_op *op)
+{
+	if (*op->name)
+		return op->name;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			return op->out[k]->name;
+	return op->type;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "ir/tokens.h"
+#include "base/arena_internal.h"
 #include "base/half.h"
 #include "base/shape.h"
 

@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "ir/edit.h"
 #include "ir/query.h"
+#include "ir/steps.h"
 #include "onnx/model.h"
 #include "onnx/metadata.h"
 #include "opdef/op_context.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "onnx/json_hold.h"
+#include "base/arena_internal.h"
 #include "ir/edit.h"
 #include "ir/enum_text.h"
 #include "onnx/annotate.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "onnx/model.h"
+#include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ops/tensor/strided_copy.h"
 

@@ -14,6 +14,7 @@
 #include "onnx/annotate.h"
 #include "onnx/metadata.h"
 #include "onnx/update.h"
+#include "opdef/op_context.h"
 
 /* ---- Names. ---- */
 

@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "onnxmem/kernel.h"
+#include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/kernel_call.h"

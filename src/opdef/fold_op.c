@@ -8,6 +8,7 @@
 #include "base/guard.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/kernel.h"
+#include "base/arena_internal.h"
 #include "opdef/fold.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"

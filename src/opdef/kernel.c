@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "ir/query.h"
+#include "base/arena_internal.h"
 #include "opdef/kernel_call.h"
 #include "onnxmem/kernel.h"
 

@@ -4,6 +4,17 @@
 
 #include "onnxmem/kernel.h"
 
+/* Kernels, indexed by operator.  Concurrent reads are safe while no kernel is being added. */
+typedef struct om_kernel_registry om_kernel_registry;
+
+/* A new, empty registry; the caller frees it. */
+om_kernel_registry *om_kernel_registry_new(void);
+void om_kernel_registry_free(om_kernel_registry *r);  /* NULL is fine */
+
+/* Add a list of kernels, which must outlive the registry and ends with an entry without name.
+ * Kernels added later take precedence.  OM_USAGE names an entry that cannot run. */
+om_status om_kernel_register(om_session *s, om_kernel_registry *r, const om_kernel *list);
+
 /* The kernel for an op with known types and shapes on a device: of all that match, the one that was
  * registered last.  NULL: none matches. */
 const om_kernel *om_kernel_find(const om_kernel_registry *r, const char *device, const om_op_context *c);

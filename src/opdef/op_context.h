@@ -63,4 +63,11 @@ bool om_broadcast(const om_shape *a, const om_shape *b, om_shape *out);
 /* Normalize an axis, negative ones counting from the end; false if outside [-rank, rank). */
 bool om_axis(int64_t axis, int rank, int *out);
 
+/* Elements of an int64 or int32 input that determines shapes; false if they are not known.  `*v` is
+ * allocated from c->mem. */
+bool om_in_ints(const om_op_context *c, uint32_t k, int64_t **v, size_t *n);
+
+/* The definition of an operator in an opset; NULL if there is none. */
+const om_opdef *om_opdef_find(const char *domain, const char *name, int version);
+
 #endif

@@ -8,6 +8,7 @@
 #define OM_GRADIENT_OP_H
 
 #include "opdef/op_context.h"
+#include "ir/query.h"
 #include "onnxmem/opdef.h"
 
 #define OM_GRAD_DOMAIN "org.onnxmem.grad"

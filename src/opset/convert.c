@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/guard.h"
+#include "base/arena_internal.h"
 #include "ir/edit.h"
 #include "ir/query.h"
 #include "opdef/fold.h"

@@ -10,6 +10,7 @@
 #include "ir/clone.h"
 #include "ir/edit.h"
 #include "ir/query.h"
+#include "ir/steps.h"
 #include "opdef/op_context.h"
 
 static om_op *

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
+#include "base/options.h"
 #include "onnxmem/pack.h"
 
 struct checker {
@@ -167,9 +168,11 @@ check_all(struct checker *c)
 static om_status
 pack_check_problem_guarded(om_session *s, const om_problem *problem)
 {
-	struct checker c = {.s = s, .p = problem, .mem = om_arena_new()};
+	om_problem p;
 
-	c.predecessor = OM_NEWN(c.mem, uint32_t, problem->n);
+	OM_TRY(om_options_read(s, "om_problem", "OM_PROBLEM()", &p, sizeof p, sizeof p, problem));
+	struct checker c = {.s = s, .p = &p, .mem = om_arena_new()};
+	c.predecessor = OM_NEWN(c.mem, uint32_t, p.n);
 	om_status st = check_all(&c);
 	om_arena_free(c.mem);
 	return st;

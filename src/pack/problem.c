@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/guard.h"
+#include "base/options.h"
 #include "pack/problem.h"
 
 /* ---- Validation. ---- */
@@ -283,17 +284,20 @@ solve_problem(om_session *s, om_problem *p, om_arena *mem)
 }
 
 static om_status
-pack_solve_guarded(om_session *s, om_problem *problem)
+pack_solve_guarded(om_session *s, const om_problem *problem)
 {
+	om_problem p;
+
+	OM_TRY(om_options_read(s, "om_problem", "OM_PROBLEM()", &p, sizeof p, sizeof p, problem));
 	om_arena *mem = om_arena_new();
-	om_status st = solve_problem(s, problem, mem);
+	om_status st = solve_problem(s, &p, mem);
 
 	om_arena_free(mem);
 	return st;
 }
 
 om_status
-om_pack_solve(om_session *s, om_problem *problem)
+om_pack_solve(om_session *s, const om_problem *problem)
 {
 	OM_GUARDED(s, pack_solve_guarded(s, problem));
 }

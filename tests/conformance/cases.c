@@ -23,6 +23,7 @@
 
 #include "../same.h"
 #include "conformance.h"
+#include "base/arena_internal.h"
 #include "base/shape.h"
 #include "opdef/op_context.h"
 #include "onnxmem/executor.h"
@@ -395,9 +396,9 @@ run_case(struct test *t)
 		const char *how;
 		om_exec_options o;
 	} ways[] = {
-		{"planned", {.no_reuse = false}},
-		{"without reuse", {.no_reuse = true}},
-		{"poisoned", {.poison = true}},
+		{"planned", OM_EXEC_OPTIONS(.no_reuse = false)},
+		{"without reuse", OM_EXEC_OPTIONS(.no_reuse = true)},
+		{"poisoned", OM_EXEC_OPTIONS(.poison = true)},
 	};
 	om_status st = infer_open(t);
 

@@ -141,9 +141,9 @@ run_ways(struct test *t, const char *set)
 		om_exec_options o;
 		unsigned runs;
 	} ways[] = {
-		{"planned", {.no_reuse = false}, 2},
-		{"without reuse", {.no_reuse = true}, 1},
-		{"poisoned", {.poison = true}, 1},
+		{"planned", OM_EXEC_OPTIONS(.no_reuse = false), 2},
+		{"without reuse", OM_EXEC_OPTIONS(.no_reuse = true), 1},
+		{"poisoned", OM_EXEC_OPTIONS(.poison = true), 1},
 	};
 
 	for (size_t k = 0; k < sizeof ways / sizeof ways[0]; k++) {

@@ -248,8 +248,8 @@ make_gradients(struct test *t, const char *text)
 	OM_TRY(om_host_run(t->h, t->p, "inline,shapes"));
 	if (t->wrong)
 		make_wrong(t, t->p->first);
-	om_backward b = {.loss = add_loss(t->p), .wrt = t->p->first->param, .nwrt = NFLOAT, .grad = t->grad,
-		.copies = t->state & 1};
+	om_backward b = OM_BACKWARD(.loss = add_loss(t->p), .wrt = t->p->first->param, .nwrt = NFLOAT, .grad = t->grad,
+		.copies = t->state & 1);
 	if (!b.loss)
 		return OM_OK;
 	OM_TRY(om_block_infer(t->s, t->p, t->p->first));
@@ -315,7 +315,7 @@ take_slope(struct test *t, om_exec *e, bool is_first)
 static om_status
 run_ways(struct test *t)
 {
-	static const om_exec_options ways[] = {{.no_reuse = true}, {.no_reuse = false}, {.poison = true}};
+	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(.no_reuse = true), OM_EXEC_OPTIONS(.no_reuse = false), OM_EXEC_OPTIONS(.poison = true)};
 
 	t->bits = OM_NEWN(t->mem, double, (size_t)(flow_count(&t->in[0].dims) + flow_count(&t->in[1].dims)));
 	for (int w = 0; w < 3; w++) {

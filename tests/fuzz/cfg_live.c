@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "flows.h"
+#include "ir/liveness.h"
 
 struct look {
 	om_session *session;

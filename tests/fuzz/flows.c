@@ -162,7 +162,7 @@ struct way {
 };
 
 static const struct way ways[] = {
-	{"without reuse", {.no_reuse = true}}, {"planned", {.no_reuse = false}}, {"poisoned", {.poison = true}},
+	{"without reuse", OM_EXEC_OPTIONS(.no_reuse = true)}, {"planned", OM_EXEC_OPTIONS(.no_reuse = false)}, {"poisoned", OM_EXEC_OPTIONS(.poison = true)},
 };
 
 static om_status

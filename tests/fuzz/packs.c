@@ -154,7 +154,7 @@ static void
 make(struct problem *w, uint64_t seed)
 {
 	*w = (struct problem){.state = seed * UINT64_C(0x9e3779b97f4a7c15)};
-	w->p = (om_problem){.buf = w->buf, .pool = w->pool, .npool = 1};
+	w->p = (om_problem)OM_PROBLEM(.buf = w->buf, .pool = w->pool, .npool = 1);
 	make_buffers(w, chance(w, 8) ? 8 + below(w, MOST - 8) : 1 + below(w, 7));
 	w->p.nodes = w->p.n > 8 ? 2000 : 0;      /* small problems are solved to completion */
 	if (chance(w, 4))

@@ -702,7 +702,7 @@ static om_status
 compare(om_session *s, om_prog *p, om_arena *mem, struct results *first, bool fill)
 {
 	static const om_exec_options ways[] = {
-		{.no_reuse = true}, {.no_reuse = false}, {.poison = true},
+		OM_EXEC_OPTIONS(.no_reuse = true), OM_EXEC_OPTIONS(.no_reuse = false), OM_EXEC_OPTIONS(.poison = true),
 	};
 	struct results r;
 

@@ -38,7 +38,7 @@ damaged(const char *text, uint64_t *state, uint32_t faults, om_arena *mem, size_
 {
 	static const char likely[] = ",,,\"\"\n\r\t 0123456789999-@:#ag\xff";
 	size_t n = strlen(text);
-	char *out = om_alloc(mem, 2 * n + 64);
+	char *out = om_allocn(mem, 1, 2 * n + 64);
 
 	memcpy(out, text, n);
 	for (uint32_t k = 0; k < faults && n > 2; k++) {

@@ -24,6 +24,7 @@
 #include "base/rng.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
+#include "base/arena_internal.h"
 #include "tests/bind.h"
 #include "walk.h"
 #include "base/shape.h"
@@ -311,7 +312,7 @@ check_input(struct attempt *a, uint32_t k, const double *got, double here)
 static om_status
 run_all(struct attempt *a, bool is_open)
 {
-	const om_exec_options o = {.no_reuse = true};
+	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
 	om_prog *p = a->t->prog;
 	uint64_t computed, left;
 
@@ -446,8 +447,8 @@ attempt_start(struct attempt *a, om_dtype type, bool is_open, const struct mutan
 		return false;
 	}
 	om_block_add_result(p->first, a->loss);
-	om_backward b = {.loss = a->loss, .wrt = a->x, .nwrt = a->n, .grad = a->grad,
-		.functions = a->functions};
+	om_backward b = OM_BACKWARD(.loss = a->loss, .wrt = a->x, .nwrt = a->n, .grad = a->grad,
+		.functions = a->functions);
 	p->has = OM_HAS_INLINE | OM_HAS_SHAPES;
 	om_status st = om_prog_backward(a->t->session, p, &b);
 	if (st == OM_OK && is_twice) {

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "walk.h"
+#include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/edit.h"
 

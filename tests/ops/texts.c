@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "walk.h"
+#include "base/arena_internal.h"
 #include "base/half.h"
 #include "base/shape.h"
 

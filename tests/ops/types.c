@@ -14,6 +14,7 @@
 #include "../same.h"
 #include "onnxmem/kernel.h"
 #include "walk.h"
+#include "base/arena_internal.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 

@@ -18,6 +18,7 @@
 
 #include "../same.h"
 #include "onnxmem/kernel.h"
+#include "base/arena_internal.h"
 #include "base/memory_limit.h"
 #include "walk.h"
 #include "base/shape.h"

@@ -135,7 +135,7 @@ compare(struct slope *t, double *off, double *found)
 static om_status
 check(struct slope *t, const char *file, double *off, double *found)
 {
-	om_train_options l = om_train_options_default();
+	om_train_options l = OM_TRAIN_OPTIONS;
 
 	l.loss_fn = "mse";
 	OM_TRY(feed_load(&t->f, file));

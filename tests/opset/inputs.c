@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "inputs.h"
+#include "base/arena_internal.h"
 #include "base/half.h"
 #include "ir/type.h"
 #include "tests/bind.h"
@@ -97,7 +98,7 @@ feed_shapes(struct feed *r, om_tensor *in)
 om_status
 feed_run(struct feed *r, om_tensor *in)
 {
-	const om_exec_options o = {.no_reuse = true};
+	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
 	uint64_t dice = 1;
 
 	OM_TRY(om_exec_new(r->s, r->prog, NULL, &o, &r->exec));

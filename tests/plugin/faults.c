@@ -26,8 +26,8 @@ run(om_run *r, om_prog *p)
 		om_op *op = p->first->first;
 		om_value *a = op->out[0], *b = op->next->out[0];
 		om_assignment *circle = om_assignment_copy(p->assignment, p->mem);
-		om_assignment_back(circle, a, OM_VIEW, b, 0);
-		om_assignment_back(circle, b, OM_VIEW, a, 0);
+		circle->backing[a->id] = (om_backing){OM_VIEW, b, 0};
+		circle->backing[b->id] = (om_backing){OM_VIEW, a, 0};
 		p->assignment = circle;
 		break;
 	}

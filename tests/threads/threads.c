@@ -93,7 +93,7 @@ run_once(om_session *s, const om_prog *p, const om_exec_options *o, int seed, fl
 	return st;
 }
 
-static const om_exec_options ways[] = {{0}, {.poison = true}, {.no_reuse = true}};
+static const om_exec_options ways[] = {OM_EXEC_OPTIONS(), OM_EXEC_OPTIONS(.poison = true), OM_EXEC_OPTIONS(.no_reuse = true)};
 enum { NWAY = sizeof ways / sizeof ways[0] };
 
 /* ---- Executors of one program. ---- */

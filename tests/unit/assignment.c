@@ -14,6 +14,7 @@
 #include "alloc/buffers.h"
 #include "ir/edit.h"
 #include "ir/schedule.h"
+#include "ir/steps.h"
 #include "opdef/op_context.h"
 
 #define HEAD "program \"\" ir 8 opset 13\n"

@@ -11,6 +11,7 @@
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
+#include "ir/binding.h"
 
 static const char chain[] =
 	"program \"t\" ir 8 opset 17\n"
@@ -274,7 +275,7 @@ run_bound(struct bed *t, const om_prog *p, int64_t n)
 		{.type = OM_FLOAT32, .shape = om_shape_of(2, (int64_t[]){n, 3}), .data = x},
 		{.type = OM_FLOAT32, .shape = om_shape_of(2, (int64_t[]){n, 20}), .data = z},
 	};
-	CU_ASSERT_EQUAL_FATAL(om_exec_new(t->s, p, p->plan, &(om_exec_options){.poison = true}, &e), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_exec_new(t->s, p, p->plan, &(om_exec_options)OM_EXEC_OPTIONS(.poison = true), &e), OM_OK);
 	CU_ASSERT_EQUAL(om_exec_input(e, 0, &in[0]), OM_OK);
 	CU_ASSERT_EQUAL(om_exec_input(e, 1, &in[1]), OM_OK);
 	CU_ASSERT_EQUAL(om_exec_run(e), OM_OK);

@@ -285,7 +285,7 @@ try_integers(uint32_t *seed, const struct integers *d)
 
 	snprintf(text, sizeof text, form, d->na, d->m, d->k, d->nb, d->k, d->n, ma, d->nza / ma, mb, d->nzb / mb);
 	good = unit_parse(s, text, &p) == OM_OK && om_host_run(h, p, "inline,shapes,fold") == OM_OK
-		&& om_exec_new(s, p, NULL, &(om_exec_options){.no_reuse = true}, &e) == OM_OK;
+		&& om_exec_new(s, p, NULL, &(om_exec_options)OM_EXEC_OPTIONS(.no_reuse = true), &e) == OM_OK;
 	for (uint32_t k = 0; k < 4; k++) {
 		in[k] = bytes_new(seed, k % 2 == 0, next(seed) % 2, 3, dims[k]);
 		good = good && om_exec_input(e, k, &in[k]) == OM_OK;

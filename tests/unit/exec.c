@@ -40,7 +40,7 @@ bench_planned(struct bench *b, const char *text, om_exec_options o)
 static bool
 bench_new(struct bench *b, const char *text)
 {
-	const om_exec_options o = {.no_reuse = true};
+	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
 
 	if (!bench_prog(b, text, "inline,shapes,fold"))
 		return false;
@@ -143,7 +143,7 @@ struct answer {
 static void
 try_all_ways(const char *text, int64_t rounds, const struct answer *a)
 {
-	static const om_exec_options ways[] = {{0}, {.poison = true}, {.no_reuse = true}};
+	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(), OM_EXEC_OPTIONS(.poison = true), OM_EXEC_OPTIONS(.no_reuse = true)};
 	const float p[] = {1, 2}, q[] = {3, 4};
 	const om_tensor m = {.type = OM_INT64, .data = &rounds};
 	bool good = true;
@@ -256,7 +256,7 @@ named_gradients(void)
 		"	%there = ai.onnx.preview.training::Gradient(%at, %z) {xs = [\"x\"], zs = [\"z\"], y = \"y\"}\n"
 		"	%twice = ai.onnx.preview.training::Gradient(%x, %z) {xs = [\"x\"], zs = [\"z\"], y = \"dx\"}\n"
 		"	ret %dx, %no, %there, %twice\n"
-		"}\n", (om_exec_options){.poison = true});
+		"}\n", (om_exec_options)OM_EXEC_OPTIONS(.poison = true));
 	CU_ASSERT(ready);
 	for (uint32_t k = 0; ready && k < 4; k++)
 		CU_ASSERT_EQUAL(give_floats(&t, k, 1, (int64_t[]){k < 3 ? 3 : 2}, in[k]), OM_OK);

@@ -8,6 +8,7 @@
 #include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
+#include "ir/query.h"
 #include "tests/bind.h"
 #include "unit.h"
 #include "ir/edit.h"
@@ -43,8 +44,8 @@ trial_backward(struct trial *t)
 	om_block *b = t->p->first;
 
 	t->n = b->nparam;
-	om_backward w = {.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad,
-		.functions = t->functions};
+	om_backward w = OM_BACKWARD(.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad,
+		.functions = t->functions);
 	OM_TRY(om_prog_backward(t->s, t->p, &w));
 	for (uint32_t k = 0; k < t->n; k++)
 		if (t->grad[k])
@@ -78,8 +79,8 @@ trial_penalize(struct trial *t)
 	om_value *sum = NULL;
 
 	t->n = b->nparam;
-	om_backward w = {.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad,
-		.functions = t->functions};
+	om_backward w = OM_BACKWARD(.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad,
+		.functions = t->functions);
 	OM_TRY(om_prog_backward(t->s, t->p, &w));
 	for (uint32_t k = 0; k < t->n; k++) {
 		if (!t->grad[k])
@@ -107,7 +108,7 @@ trial_free(struct trial *t)
 static om_status
 trial_run(struct trial *t, uint64_t n)
 {
-	const om_exec_options o = {.no_reuse = true};
+	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
 
 	for (uint32_t k = 0; k < t->n; k++) {
 		t->in[k] = (om_tensor){.type = OM_FLOAT64, .shape = t->p->first->param[k]->shape};
@@ -368,7 +369,7 @@ of_a_layer_used_twice(void)
 		"}\n";
 	om_session *s = om_session_new();
 	om_host *h = om_host_new(s, NULL);
-	om_train_options how = om_train_options_default();
+	om_train_options how = OM_TRAIN_OPTIONS;
 	om_prog *p;
 
 	how.loss_fn = "mse";
@@ -405,8 +406,8 @@ of_the_first_step_of_adam(void)
 	const float x[2] = {3, -5};
 	om_session *s = om_session_new();
 	om_host *h = om_host_new(s, NULL);
-	om_train_options how = om_train_options_default();
-	const om_exec_options o = {.no_reuse = true};
+	om_train_options how = OM_TRAIN_OPTIONS;
+	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
 	om_tensor in = {.type = OM_FLOAT32, .data = (void *)x};
 	om_prog *p;
 	om_exec *e;
@@ -439,7 +440,7 @@ named_step(om_session *s, const char *inner, const char *outer, const char *weig
 {
 	char text[2048];
 	om_host *h = om_host_new(s, NULL);
-	om_train_options how = om_train_options_default();
+	om_train_options how = OM_TRAIN_OPTIONS;
 
 	snprintf(text, sizeof text, HEAD
 		"^net(%%%s: float32[2,3], %%c: bool[]) {\n"
@@ -519,7 +520,7 @@ entropy_of(const char *last, const char *loss, const char *of)
 	char text[512];
 	om_session *s = om_session_new();
 	om_host *h = om_host_new(s, NULL);
-	om_train_options how = om_train_options_default();
+	om_train_options how = OM_TRAIN_OPTIONS;
 	om_prog *p;
 
 	snprintf(text, sizeof text, HEAD "^net(%%x: float32[2,3,4]) {\n"

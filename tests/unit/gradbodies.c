@@ -323,7 +323,7 @@ what_is_drawn_is_not_drawn_again(void)
 
 	CU_ASSERT_EQUAL_FATAL(unit_parse(s, DROPPED_LOOP, &p), OM_OK);
 	CU_ASSERT_EQUAL(om_host_run(h, p, "inline,shapes"), OM_OK);
-	om_backward b = {.loss = p->first->result[0], .wrt = p->first->param, .nwrt = 1, .grad = &grad, .copies = true};
+	om_backward b = OM_BACKWARD(.loss = p->first->result[0], .wrt = p->first->param, .nwrt = 1, .grad = &grad, .copies = true);
 	CU_ASSERT_EQUAL(om_prog_backward(s, p, &b), OM_UNSUPPORTED);
 	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(s), "Dropout d in its body is random"));
 	om_prog_free(p);

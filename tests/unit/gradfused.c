@@ -10,6 +10,7 @@
 #include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
+#include "base/arena_internal.h"
 
 enum { MOST = 4, CASES = 60 };
 
@@ -65,7 +66,7 @@ start(struct trial *t, const char *text, bool functions, om_exec_options how)
 	OM_TRY(om_host_run(t->h, t->p, "inline,shapes"));
 	om_block *b = t->p->first;
 	t->n = b->nparam;
-	om_backward w = {.loss = b->result[0], .wrt = b->param, .nwrt = t->n, .grad = t->grad, .functions = functions};
+	om_backward w = OM_BACKWARD(.loss = b->result[0], .wrt = b->param, .nwrt = t->n, .grad = t->grad, .functions = functions);
 	OM_TRY(om_prog_backward(t->s, t->p, &w));
 	for (uint32_t k = 0; k < t->n; k++)
 		if (t->grad[k])
@@ -115,7 +116,7 @@ agree(const om_tensor *a, const om_tensor *b)
 static void
 check(const char *text, unsigned want)
 {
-	static const om_exec_options ways[] = {{.no_reuse = true}, {0}, {.poison = true}};
+	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(.no_reuse = true), OM_EXEC_OPTIONS(), OM_EXEC_OPTIONS(.poison = true)};
 	struct trial plain, t;
 	bool good = true;
 

@@ -4,6 +4,7 @@
 #include "onnxmem/autodiff.h"
 #include "unit.h"
 #include "grad/grad_builder.h"
+#include "opdef/op_context.h"
 
 static const char *
 domain_of(const char *domain)

@@ -8,6 +8,7 @@
 #include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 #include "unit.h"
+#include "base/arena_internal.h"
 
 struct trial {
 	int opset;
@@ -244,11 +245,11 @@ gradient(om_session *s, om_host *h, om_prog *p, double *got, size_t n)
 	om_exec *e = NULL;
 
 	OM_TRY(om_host_run(h, p, "inline,shapes"));
-	om_backward b = {.loss = p->first->result[0], .wrt = p->first->param, .nwrt = 1, .grad = &grad};
+	om_backward b = OM_BACKWARD(.loss = p->first->result[0], .wrt = p->first->param, .nwrt = 1, .grad = &grad);
 	OM_TRY(om_prog_backward(s, p, &b));
 	om_block_add_result(p->first, grad);
 	OM_TRY(om_host_run(h, p, "shapes,fold"));
-	OM_TRY(om_exec_new(s, p, NULL, &(om_exec_options){.no_reuse = true}, &e));
+	OM_TRY(om_exec_new(s, p, NULL, &(om_exec_options)OM_EXEC_OPTIONS(.no_reuse = true), &e));
 	om_status st = om_exec_input(e, 0, &(om_tensor){.type = OM_FLOAT64, .shape = p->first->param[0]->shape, .data = zero});
 	if (st == OM_OK)
 		st = om_exec_run(e);

@@ -104,7 +104,7 @@ static const struct steered steered[] = {
 static void
 elements_do_not_decide_against_the_plan(void)
 {
-	static const om_exec_options ways[] = {{0}, {.poison = true}, {.no_reuse = true}};
+	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(), OM_EXEC_OPTIONS(.poison = true), OM_EXEC_OPTIONS(.no_reuse = true)};
 
 	for (size_t k = 0; k < sizeof steered / sizeof steered[0]; k++) {
 		const struct steered *c = &steered[k];

@@ -6,6 +6,7 @@
 #include "images.h"
 #include "onnxmem/kernel.h"
 #include "unit.h"
+#include "base/arena_internal.h"
 #include "opdef/kernel_call.h"
 
 struct decoder {

@@ -92,7 +92,7 @@ run(struct bench *b, uint32_t from, float *kept, size_t n, bool in_place)
 static void
 check(const char *body, uint32_t from, size_t n)
 {
-	static const om_exec_options ways[] = {{.no_reuse = true}, {.no_reuse = false}, {.poison = true}};
+	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(.no_reuse = true), OM_EXEC_OPTIONS(.no_reuse = false), OM_EXEC_OPTIONS(.poison = true)};
 	float kept[3][STEPS * 64];
 
 	for (int way = 0; way < 3; way++) {
@@ -157,7 +157,7 @@ what_is_read_later_stays(void)
 		"	%y = Sub(%next, %cache)\n"
 		"	ret %y, %next\n"
 		"}\n";
-	const om_exec_options o = {.no_reuse = false};
+	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = false);
 	struct bench b;
 
 	CU_ASSERT(start(&b, body, &o));

@@ -10,6 +10,7 @@
 #include "onnxmem/pass.h"
 #include "unit.h"
 #include "ir/edit.h"
+#include "ir/liveness.h"
 
 struct bed {
 	om_session *s;

@@ -70,7 +70,7 @@ run_program(om_session *s, const om_prog *p)
 		{.type = OM_FLOAT32, .shape = om_shape_of(2, (int64_t[]){2, 3}), .data = (void *)x},
 		{.type = OM_BOOL, .shape = om_shape_of(0, NULL), .data = (void *)&c},
 	};
-	const om_exec_options o = {.poison = true};
+	const om_exec_options o = OM_EXEC_OPTIONS(.poison = true);
 	om_exec *e;
 
 	OM_TRY(om_exec_new(s, p, p->plan, &o, &e));
@@ -152,7 +152,7 @@ static om_status
 learn(om_session *s)
 {
 	om_prog *p = NULL;
-	om_train_options l = om_train_options_default();
+	om_train_options l = OM_TRAIN_OPTIONS;
 	om_status st = unit_parse(s, "program \"t\" ir 8 opset 17\n"
 		"^g(%x: float32[2,3]) {\n"
 		"	%w = const float32[3,3] {1.0, 2.0, 0.5, -1.0, 0.25, 1.5, 2.0, -0.5, 1.0}\n"
@@ -301,7 +301,7 @@ is_at(const void *p, uint64_t align)
 static void
 addresses_keep_the_alignment(void)
 {
-	static const om_exec_options ways[] = {{0}, {.poison = true}, {.no_reuse = true}};
+	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(), OM_EXEC_OPTIONS(.poison = true), OM_EXEC_OPTIONS(.no_reuse = true)};
 
 	for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++)
 		for (uint64_t align = 64; align <= 16384; align *= 16) {

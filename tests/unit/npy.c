@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/bytes.h"
+#include "base/arena_internal.h"
 #include "cli/npy.h"
 #include "unit.h"
 

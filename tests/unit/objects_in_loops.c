@@ -9,7 +9,8 @@
 #include "onnxmem/pass.h"
 #include "unit.h"
 
-static const om_exec_options ways[] = {{.no_reuse = false}, {.no_reuse = true}, {.poison = true}};
+static const om_exec_options ways[] = {OM_EXEC_OPTIONS(.no_reuse = false), OM_EXEC_OPTIONS(.no_reuse = true),
+	OM_EXEC_OPTIONS(.poison = true)};
 
 enum { NWAYS = sizeof ways / sizeof ways[0] };
 

@@ -7,9 +7,11 @@
 #include "../same.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/pass.h"
+#include "base/arena_internal.h"
 #include "base/half.h"
 #include "ir/query.h"
 #include "ir/type.h"
+#include "opdef/op_context.h"
 #include "opset/convert.h"
 #include "tests/bind.h"
 #include "unit.h"
@@ -121,7 +123,7 @@ input_for(struct trial *t, const om_value *v, uint32_t seed)
 static om_status
 compute(struct trial *t, const char *passes)
 {
-	const om_exec_options o = {.no_reuse = true};
+	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
 
 	OM_TRY(om_host_run(t->h, t->p, passes));
 	OM_TRY(om_verify(t->s, t->p));

@@ -11,6 +11,7 @@
 #include "ir/edit.h"
 #include "ir/query.h"
 #include "ir/rewrite_internal.h"
+#include "ir/steps.h"
 
 struct bench {
 	om_session *s;

@@ -82,7 +82,7 @@ an_executor_tells_its_caller(void)
 	CU_ASSERT_FATAL(two_read(&t, "program \"t\" ir 8 opset 17\n"
 		"^g(%x: float32[2]) {\n\t%y = Frob(%x)\n\tret %y\n}\n"));
 	t.p->has |= OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST;
-	const om_exec_options o = {.no_reuse = true};
+	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
 	CU_ASSERT_EQUAL(om_exec_new(t.caller, t.p, NULL, &o, &e), OM_UNSUPPORTED);
 	CU_ASSERT_PTR_NULL(e);
 	CU_ASSERT(is_told(&t, "Frob"));
@@ -111,7 +111,7 @@ static void
 questions_about_a_program_are_answered_to_the_caller(void)
 {
 	struct two t;
-	om_backward b = {0};
+	om_backward b = OM_BACKWARD();
 
 	CU_ASSERT_FATAL(two_read(&t, chain));
 	CU_ASSERT_EQUAL(bind_dim(t.caller, t.p, "batch", 2), OM_USAGE);
@@ -141,6 +141,35 @@ shapes_tell_the_caller(void)
 	two_free(&t);
 }
 
+/* The structs that callers allocate have sizes, and one that no version had is refused. */
+static void
+options_have_sizes(void)
+{
+	struct two t;
+	om_exec *e = NULL;
+	om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
+	om_backward b = OM_BACKWARD();
+	om_train_options l = OM_TRAIN_OPTIONS;
+	om_problem p = OM_PROBLEM();
+
+	CU_ASSERT_FATAL(two_plan(&t));
+	o.size = 0;
+	CU_ASSERT_EQUAL(om_exec_new(t.caller, t.p, t.p->plan, &o, &e), OM_USAGE);
+	CU_ASSERT(is_told(&t, "om_exec_options has size 0, and this library expects"));
+	CU_ASSERT_PTR_NULL(e);
+	b.size++;
+	CU_ASSERT_EQUAL(om_prog_backward(t.caller, t.p, &b), OM_USAGE);
+	CU_ASSERT(is_told(&t, "initialize it with OM_BACKWARD()"));
+	l.size = 8;
+	CU_ASSERT_EQUAL(om_prog_add_training_step(t.caller, t.p, &l), OM_USAGE);
+	CU_ASSERT(is_told(&t, "om_train_options has size 8"));
+	p.size = sizeof p + 8;
+	CU_ASSERT_EQUAL(om_pack_solve(t.caller, &p), OM_USAGE);
+	CU_ASSERT(is_told(&t, "initialize it with OM_PROBLEM()"));
+	CU_ASSERT_EQUAL(om_pack_check_problem(t.caller, &p), OM_USAGE);
+	two_free(&t);
+}
+
 /* Without a session there is a status, and nobody is told. */
 static void
 no_session_is_a_session(void)
@@ -162,6 +191,7 @@ static CU_TestInfo tests[] = {
 	{"a wrong plan is told to the caller", a_wrong_plan_is_told_to_the_caller},
 	{"questions about a program are answered to the caller", questions_about_a_program_are_answered_to_the_caller},
 	{"shapes tell the caller", shapes_tell_the_caller},
+	{"options have sizes", options_have_sizes},
 	{"no session is a session", no_session_is_a_session},
 	CU_TEST_INFO_NULL
 };

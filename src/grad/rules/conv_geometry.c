@@ -1,7 +1,9 @@
 #include <config.h>
 
 #include "grad/rules/conv_geometry.h"
+#include "base/arena_internal.h"
 #include "grad/grad_builder.h"
+#include "ir/query.h"
 #include "ir/type.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"

@@ -11,6 +11,7 @@
 #include "grad/fused.h"
 #include "grad/grad_builder.h"
 #include "grad/rules/conv_geometry.h"
+#include "ir/query.h"
 
 enum { AXES = OM_WINDOW_AXES };
 

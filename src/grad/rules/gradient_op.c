@@ -197,8 +197,8 @@ differentiate(struct named *n)
 		return om_op_fail(n->session, OM_SHAPE, n->op, "names %s, whose type is not floating-point", n->y->name);
 	om_tape_start(&t);
 	om_grad *g = om_tape_grad(&t);
-	om_backward b = {.loss = n->y, .wrt = wrt, .nwrt = count, .grad = OM_NEWN(n->mem, om_value *, count + 1),
-		.seed = om_emit_expand_as(g, om_emit_number(g, n->y, 1), n->y)};
+	om_backward b = OM_BACKWARD(.loss = n->y, .wrt = wrt, .nwrt = count, .grad = OM_NEWN(n->mem, om_value *, count + 1),
+		.seed = om_emit_expand_as(g, om_emit_number(g, n->y, 1), n->y));
 	OM_TRY(t.status);
 	OM_TRY(om_prog_backward(n->session, n->p, &b));
 	for (uint32_t k = 0; k < count; k++)

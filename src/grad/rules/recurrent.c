@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "grad/bodies.h"
+#include "base/shape.h"
 #include "grad/grad_builder.h"
 #include "ir/query.h"
 #include "ir/type.h"

@@ -3,6 +3,7 @@
 
 #include "grad/grad_dsl.h"
 #include "grad/grad_builder.h"
+#include "ir/query.h"
 #include "opdef/op_context.h"
 
 /* ---- Reductions. ---- */

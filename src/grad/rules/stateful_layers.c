@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "grad/bodies.h"
+#include "base/shape.h"
 #include "grad/grad_builder.h"
 #include "grad/grad_dsl.h"
 #include "grad/rules/conv_geometry.h"

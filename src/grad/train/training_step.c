@@ -7,9 +7,11 @@
 #include <config.h>
 
 #include "base/guard.h"
+#include "base/options.h"
 #include "base/shape.h"
 #include "grad/grad_builder.h"
 #include "grad/grad_dsl.h"
+#include "grad/old_program.h"
 #include "grad/train/training_step.h"
 #include "ir/edit.h"
 #include "ir/facts.h"
@@ -17,12 +19,6 @@
 #include "ir/type.h"
 #include "opdef/fold.h"
 #include "opset/opset_convert.h"
-
-om_train_options
-om_train_options_default(void)
-{
-	return (om_train_options){.rate = 0.001, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
-}
 
 /* ---- Names. ---- */
 
@@ -475,18 +471,6 @@ give_gradients(struct learn *l)
 
 /* ---- The opset. ---- */
 
-enum { LEAST_IR = 4 };
-
-/* Gradients use operators that are newer than the model's opset, and up to IR 3 inputs with defaults
- * are not supported. */
-bool
-om_prog_is_old(const om_prog *p)
-{
-	const int version = om_opset_version(p, "");
-
-	return version && (version < OM_GRAD_OPSET || (p->ir_version && p->ir_version < LEAST_IR));
-}
-
 static om_status
 raise_opset(om_session *s, om_prog *p, const om_train_options *how)
 {
@@ -518,8 +502,8 @@ learn(struct learn *l)
 	for (om_op *op = p->first->first; op; op = op->next)
 		op->phase = OM_FORWARD;
 	l->grad = OM_NEWN(l->tape.mem, om_value *, (size_t)l->nwrt + 1);
-	om_backward b = {.loss = l->loss, .wrt = l->wrt, .nwrt = l->nwrt, .grad = l->grad, .copies = l->how->copies,
-		.functions = l->how->functions};
+	om_backward b = OM_BACKWARD(.loss = l->loss, .wrt = l->wrt, .nwrt = l->nwrt, .grad = l->grad, .copies = l->how->copies,
+		.functions = l->how->functions);
 	OM_TRY(om_prog_backward(l->session, p, &b));
 	forget_constants(p);
 	OM_TRY(keep_reached(l));
@@ -541,8 +525,11 @@ learn(struct learn *l)
 }
 
 static om_status
-prog_learn_guarded(om_session *s, om_prog *p, const om_train_options *how)
+prog_learn_guarded(om_session *s, om_prog *p, const om_train_options *asked)
 {
+	om_train_options read, *how = &read;
+
+	OM_TRY(om_options_read(s, "om_train_options", "OM_TRAIN_OPTIONS", how, sizeof *how, sizeof *how, asked));
 	struct learn l = {.session = s, .p = p, .how = how, .known = p->nvalue,
 		.tape = {.session = s, .p = p, .copies = how->copies}};
 

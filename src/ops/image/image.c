@@ -7,6 +7,7 @@
 
 #include "ops/tensor/strided_copy.h"
 #include "base/arena_internal.h"
+#include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"
 #include "ops/image/image.h"

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "ops/tensor/cast.h"
+#include "ir/query.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"

@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "ops/tensor/cast.h"
+#include "base/arena_internal.h"
 #include "ir/query.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"

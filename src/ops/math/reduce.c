@@ -11,6 +11,7 @@
 
 #include "ops/tensor/cast.h"
 #include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"

@@ -5,6 +5,7 @@
 #include "base/arena_internal.h"
 #include "ops/tensor/cast.h"
 #include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/strided_copy.h"
 #include "opdef/family.h"

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "ops/nn/conv.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"

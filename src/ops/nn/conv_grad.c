@@ -12,6 +12,7 @@
 #include <config.h>
 
 #include "ops/gradient_op.h"
+#include "ir/query.h"
 #include "kernels/cpu/kernels.h"
 #include "opdef/op_context.h"
 #include "ops/nn/conv.h"

@@ -14,6 +14,7 @@
 
 #include "ops/gradient_op.h"
 #include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 

@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include "ops/gradient_op.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "opdef/geometry/window.h"

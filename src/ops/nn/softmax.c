@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/vmath.h"
 #include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/cast.h"
 #include "ops/tensor/strided_copy.h"

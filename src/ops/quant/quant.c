@@ -5,6 +5,7 @@
 
 #include "ops/tensor/cast.h"
 #include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/op_context.h"
 #include "ops/nn/conv.h"
 #include "opdef/family.h"

@@ -3,6 +3,7 @@
 
 #include "opdef/family.h"
 #include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 

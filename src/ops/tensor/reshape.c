@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "ops/tensor/strided_copy.h"
+#include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"

@@ -8,6 +8,7 @@
 #include "ops/tensor/strided_copy.h"
 #include "base/arena_internal.h"
 #include "base/shape.h"
+#include "ir/query.h"
 #include "opdef/op_context.h"
 
 enum { BLOCK = 16 };

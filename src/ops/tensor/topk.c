@@ -7,6 +7,7 @@
 
 #include "opdef/family.h"
 #include "base/half.h"
+#include "ir/query.h"
 #include "opdef/op_context.h"
 #include "ops/math/axis_view.h"
 #include "opdef/numbers.h"
