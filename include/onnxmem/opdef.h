@@ -21,19 +21,19 @@ struct om_kernel;
 
 /* One op as seen by the callbacks of its definition, while planning or in a run. */
 struct om_op_context {
-	om_session *session;      /* for messages */
-	om_arena *mem;            /* scratch for small allocations; freed after the call */
-	const om_op *op;          /* attributes, version, name for messages */
 	const om_tensor *in;      /* [op->nin]; an absent one has type OM_UNDEFINED */
 	om_tensor *out;           /* [op->nout]; for kernels data is set, except for absent
 	                             outputs and those of OM_DATA_DEPENDENT_SHAPE */
+	const struct om_kernel *kernel;  /* the selected kernel; see onnxmem/kernel.h */
+	void *state;              /* for kernels: the state created by its `prepare` */
+	void *scratch;            /* for kernels: as many bytes as `scratch` returned, aligned to 64 */
+	const om_op *op;          /* attributes, version, name for messages */
+	om_arena *mem;            /* scratch for small allocations; freed after the call */
+	om_session *session;      /* for messages */
 	om_type *out_type;        /* [op->nout]; for `infer` while planning: the type of an output that
 	                             is not a tensor.  NULL in all other calls */
 	om_arena *keep;           /* for data that elements point to: text of strings, objects, symbols;
 	                             lives as long as the outputs */
-	void *scratch;            /* for kernels: as many bytes as `scratch` returned, aligned to 64 */
-	const struct om_kernel *kernel;  /* the selected kernel; see onnxmem/kernel.h */
-	void *state;              /* for kernels: the state created by its `prepare` */
 	bool sizes_only;          /* for `prepare`: only `workspace` is called next, so that tables whose
 	                             size grows with the tensors need not be computed */
 	/* For kernels of operators with OM_DATA_DEPENDENT_SHAPE: allocates storage for output `k` of the

@@ -42,11 +42,11 @@ struct form {
 };
 
 struct step {
+	om_status (*run)(struct step *s);
+	om_op_context call;       /* bound to its kernel */
 	om_exec *exec;
 	om_op *op;
-	om_status (*run)(struct step *s);
 	om_tensor *in, *out;      /* the tensors of `call` */
-	om_op_context call;             /* bound to its kernel */
 	uint64_t scratch;         /* bytes required by the kernel */
 	om_arena *state;          /* holds the kernel's state if shapes may change; else NULL */
 	struct form *forms;       /* inputs, then outputs, for which the state was prepared */
