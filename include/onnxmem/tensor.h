@@ -90,10 +90,10 @@ OM_API const char *om_shape_text(const om_shape *s, char *out, size_t size);
 /* A tensor, or what is known about one: an unknown shape, no data.  Sub-byte
  * elements are packed, the first element in the low bits. */
 typedef struct om_tensor {
-	om_dtype type; /* of the elements */
-	om_shape shape; /* outermost axis first */
 	void *data;   /* row major; NULL: unknown, or an absent optional input */
+	om_dtype type; /* of the elements */
 	bool splat;   /* data holds a single element, the value of all */
+	om_shape shape; /* outermost axis first */
 } om_tensor;
 
 /* A value that is not a tensor: a sequence, an optional, a map.  The tensor that

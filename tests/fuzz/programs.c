@@ -644,10 +644,10 @@ static om_status
 bind(om_exec *e, bool go, int64_t trips, float *x)
 {
 	const om_tensor in[] = {
-		{OM_FLOAT32, om_shape_of(2, (int64_t[]){4, 6}), x, false},
-		{OM_FLOAT32, om_shape_of(3, (int64_t[]){2, 3, 4}), x + 24, false},
-		{OM_BOOL, om_shape_of(0, NULL), &go, false},
-		{OM_INT64, om_shape_of(0, NULL), &trips, false},
+		{.data = x, .type = OM_FLOAT32, .shape = om_shape_of(2, (int64_t[]){4, 6})},
+		{.data = x + 24, .type = OM_FLOAT32, .shape = om_shape_of(3, (int64_t[]){2, 3, 4})},
+		{.data = &go, .type = OM_BOOL, .shape = om_shape_of(0, NULL)},
+		{.data = &trips, .type = OM_INT64, .shape = om_shape_of(0, NULL)},
 	};
 
 	for (uint32_t k = 0; k < 4; k++)

@@ -244,11 +244,38 @@ curves_know_what_is_no_number(void)
 		}
 }
 
+/* The bits of an element do not depend on how many are computed with it. */
+static void
+few_are_like_many(void)
+{
+	enum { MANY = 1 << 14 };
+	const om_kernels *kernels;
+	float *x = malloc(MANY * sizeof *x), *all = malloc(MANY * sizeof *all), *few = malloc(MANY * sizeof *few);
+
+	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++)
+		for (int k = 0; k < OM_NCURVE; k++) {
+			uint32_t seed = 4;
+			for (int i = 0; i < MANY; i++)
+				x[i] = number(&seed) * (float)(1 << next(&seed) % 7);
+			kernels->curve[k](all, x, MANY, 1.5f);
+			for (int i = 0, n; i < MANY; i += n) {
+				n = 1 + (int)(next(&seed) % 20);
+				n = n < MANY - i ? n : MANY - i;
+				kernels->curve[k](few + i, x + i, n, 1.5f);
+			}
+			CU_ASSERT_EQUAL(memcmp(all, few, MANY * sizeof *all), 0);
+		}
+	free(few);
+	free(all);
+	free(x);
+}
+
 static CU_TestInfo kernels_tests[] = {
 	{"products are right", products_are_right},
 	{"products repeat bit for bit", products_repeat},
 	{"taps are summed", taps_are_summed},
 	{"curves are near", curves_are_near},
+	{"few elements are like many", few_are_like_many},
 	{"curves know what is no number", curves_know_what_is_no_number},
 	CU_TEST_INFO_NULL,
 };

@@ -139,7 +139,7 @@ constant(struct bed *t, const char *name)
 	static const float one = 1;
 	om_tensor *data = OM_NEW(t->p->mem, om_tensor);
 
-	*data = (om_tensor){OM_FLOAT32, om_shape_of(0, NULL), (void *)&one, false};
+	*data = (om_tensor){.data = (void *)&one, .type = OM_FLOAT32, .shape = om_shape_of(0, NULL)};
 	om_value *v = om_const_new(t->p, t->b, name, data);
 	t->place[v->id].where = OM_WEIGHT;
 	return v;

@@ -363,14 +363,34 @@ add_whole(int32_t *sums, const float *in, int64_t n)
 
 enum { PIECE = 32 };
 
+/* At most VL elements, without a call. */
+static inline void
+copy_few(float *to, const float *from, int64_t n)
+{
+	for (; n >= 4; n -= 4, to += 4, from += 4)
+		memcpy(to, from, 4 * sizeof *to);
+	for (int k = 0; k < n; k++)
+		memcpy(to + k, from + k, sizeof *to);
+}
+
 /* Elements are processed in copied blocks: the output may be the input, and a partial last block is
- * computed like all others. */
+ * computed like all others.  A few elements are one vector. */
 #define CURVE(name, value)                                                     \
 static void                                                                    \
 name(float *out, const float *in, int64_t n, float a)                          \
 {                                                                              \
-	float from[PIECE] = {0}, to[PIECE];                                    \
 	(void)a;                                                               \
+	if (n <= VL) {                                                         \
+		float few[VL] = {0};                                           \
+		copy_few(few, in, n);                                          \
+		for (int i = 0; i < VL; i++) {                                 \
+			const float x = few[i];                                \
+			few[i] = value;                                        \
+		}                                                              \
+		copy_few(out, few, n);                                         \
+		return;                                                        \
+	}                                                                      \
+	float from[PIECE] = {0}, to[PIECE];                                    \
 	for (int64_t at = 0; at < n; at += PIECE) {                            \
 		const size_t bytes = (size_t)(n - at < PIECE ? n - at : PIECE) * sizeof *to; \
 		memcpy(from, in + at, bytes);                                  \

@@ -24,17 +24,19 @@ struct om_operand {
 	int64_t step[OM_MAX_RANK];
 };
 
+/* The members up to `knob` are those that every run reads. */
 struct om_loop_nest {
 	om_inner_loop_fn *loop;
-	double knob[OM_NKNOB];
 	int64_t strip;       /* elements of one strip; 0 if the output is empty */
+	uint32_t nin;
 	bool is_single;      /* the nest is one strip without conversion */
 	bool is_converted;
+	bool has_constants;  /* some operand is not an input */
+	struct om_operand_ref *in;
+	double knob[OM_NKNOB];
+	struct om_operand *lane;   /* [nin], then the output */
 	int rank;
 	int64_t dim[OM_MAX_RANK];
-	uint32_t nin;
-	struct om_operand *lane;   /* [nin], then the output */
-	struct om_operand_ref *in;
 };
 
 static void
@@ -77,6 +79,7 @@ om_nest_constant(om_op_context *c, struct om_loop_nest *e, uint32_t k, om_dtype 
 
 	set_lane(c, e, k, t, &scalar, as);
 	e->lane[k].constant = data;
+	e->has_constants = true;
 }
 
 static bool
@@ -213,7 +216,7 @@ om_loop_nest_run(om_op_context *c)
 		return OM_OK;
 	}
 	for (uint32_t k = 0; k < e->nin; k++)
-		if (!e->lane[k].constant)
+		if (!e->has_constants || !e->lane[k].constant)
 			e->in[k].at = c->in[k].data;
 	e->loop(&(struct om_inner_loop){e->strip, c->out[0].data, e->nin, e->in, e->knob});
 	return OM_OK;
@@ -277,8 +280,8 @@ om_nest_new(om_op_context *c, uint32_t nin, om_inner_loop_fn *loop)
 
 	e->loop = loop;
 	e->nin = nin;
-	e->lane = OM_NEWN(c->mem, struct om_operand, (size_t)nin + 1);
 	e->in = OM_NEWN(c->mem, struct om_operand_ref, nin);
+	e->lane = OM_NEWN(c->mem, struct om_operand, (size_t)nin + 1);
 	set_knobs(c, e);
 	return e;
 }

@@ -73,12 +73,24 @@ struct moments {
 	double mean, variance;
 };
 
+/* Scale or bias, broadcast to the input: the strides for its elements. */
+struct spread {
+	const om_tensor *t;           /* NULL: absent */
+	bool is_row;                  /* its shape is exactly that of the normalized axes */
+	int64_t step[OM_MAX_RANK];
+};
+
 /* The prepared state; each operator uses the members of its own attributes. */
 struct norm {
 	double epsilon, momentum;
+	bool is_uniform;              /* all inputs have the type of the first */
 	bool by_element, training;    /* BatchNormalization */
+	bool is_plain;                /* LayerNormalization: scale and bias are rows of the input's type */
 	int64_t channels;
+	int64_t volume;               /* elements of a channel of a sample */
+	int64_t rows, n;              /* number of rows that are normalized; elements of a row */
 	int axis;
+	struct spread scale, shift;   /* LayerNormalization, RMSNormalization */
 	int64_t groups;
 	bool per_group;               /* one scale per group instead of per channel */
 	bool square;                  /* LpNormalization uses the L2 norm */
@@ -87,6 +99,23 @@ struct norm {
 	bool over[OM_MAX_RANK];       /* axes over which moments are computed */
 	bool divide;                  /* by the standard deviation */
 };
+
+/* As number(), for an input that has type `t` if `is_uniform`. */
+OM_INLINE double
+number_of(om_dtype t, bool is_uniform, const om_tensor *x, int64_t i)
+{
+	return is_uniform ? om_get(t, x->data, i) : number(x, i);
+}
+
+static bool
+is_uniform(const om_op_context *c)
+{
+	bool same = true;
+
+	for (uint32_t k = 1; k < c->op->nin; k++)
+		same &= !om_has_in(c, k) || c->in[k].type == c->in[0].type;
+	return same;
+}
 
 /* Moments of `n` elements in two passes, since the difference of large sums is inaccurate. */
 OM_INLINE struct moments
@@ -217,20 +246,18 @@ keep_running(const om_op_context *c, int64_t i, const struct moments *m)
 OM_INLINE void
 batch_normalize(om_dtype t, const om_op_context *c, const struct norm *s)
 {
-	const om_shape *x = &c->in[0].shape;
-	const bool training = s->training;
-	const int64_t batch = x->dim[0], channels = s->channels;
-	const int64_t volume = s->by_element ? 1 : om_shape_span(x, 2, x->rank);
+	const bool training = s->training, same = s->is_uniform;
+	const int64_t batch = s->rows, channels = s->channels, volume = s->volume;
 	const double epsilon = s->epsilon;
 
 	for (int64_t i = 0; i < channels; i++) {
-		struct moments m = {number(&c->in[3], i), number(&c->in[4], i)};
+		struct moments m = {number_of(t, same, &c->in[3], i), number_of(t, same, &c->in[4], i)};
 		if (training) {
 			m = channel_moments(t, c, i, channels, volume);
 			keep_running(c, i, &m);
 		}
-		const double scale = number(&c->in[1], i) / sqrt(m.variance + epsilon);
-		const double shift = number(&c->in[2], i) - m.mean * scale;
+		const double scale = number_of(t, same, &c->in[1], i) / sqrt(m.variance + epsilon);
+		const double shift = number_of(t, same, &c->in[2], i) - m.mean * scale;
 		for (int64_t n = 0; n < batch; n++)
 			scale_run(t, c, (n * channels + i) * volume, volume, scale, shift);
 	}
@@ -257,13 +284,17 @@ is_training(const om_op_context *c)
 static om_status
 batch_prepare(om_op_context *c, void **state)
 {
+	const om_shape *x = &c->in[0].shape;
 	struct norm *s = *state;
 
 	s->training = is_training(c);
 	if (!s->training && gives_moments(c))
 		return om_op_fail(c->session, OM_INVALID, c->op, "gives means and variances, but does not train");
 	s->by_element = is_by_element(c);
-	s->channels = c->in[0].shape.rank < 2 ? 1 : statistics(c);
+	s->channels = x->rank < 2 ? 1 : statistics(c);
+	s->volume = s->by_element ? 1 : om_shape_span(x, 2, x->rank);
+	s->rows = x->dim[0];
+	s->is_uniform = is_uniform(c);
 	s->epsilon = om_attr_float(c->op, "epsilon");
 	s->momentum = om_attr_float(c->op, "momentum");
 	return check_floats(c);
@@ -334,13 +365,6 @@ layer_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* Scale or bias, broadcast to the input: the strides for its elements. */
-struct spread {
-	const om_tensor *t;           /* NULL: absent */
-	bool is_row;                  /* its shape is exactly that of the normalized axes */
-	int64_t step[OM_MAX_RANK];
-};
-
 static struct spread
 spread_of(const om_op_context *c, uint32_t k, int axis)
 {
@@ -375,12 +399,19 @@ spread_at(const struct spread *s, const om_shape *x, int64_t i)
 
 /* For elements [first, first + n) of a row: x becomes (x - mean) * factor * scale + bias. */
 OM_INLINE void
-layer_row(om_dtype t, const om_op_context *c, const struct spread *scale, const struct spread *bias,
-	int64_t first, int64_t n, double mean, double factor)
+layer_row(om_dtype t, const om_op_context *c, const struct norm *s, int64_t first, int64_t n, double mean, double factor)
 {
-	const bool is_plain = (!scale->t || (scale->is_row && scale->t->type == t))
-		&& (!bias->t || (bias->is_row && bias->t->type == t));
+	const struct spread *scale = &s->scale, *bias = &s->shift;
+	const bool is_plain = s->is_plain;
 
+	if (is_plain && scale->t && bias->t) {
+		const void *by = scale->t->data, *add = bias->t->data;
+		for (int64_t i = 0; i < n; i++) {
+			const double y = (om_get(t, c->in[0].data, first + i) - mean) * factor;
+			om_put(t, c->out[0].data, first + i, y * om_get(t, by, i) + om_get(t, add, i));
+		}
+		return;
+	}
 	for (int64_t i = 0; i < n; i++) {
 		double y = (om_get(t, c->in[0].data, first + i) - mean) * factor;
 		if (is_plain) {
@@ -399,10 +430,8 @@ layer_row(om_dtype t, const om_op_context *c, const struct spread *scale, const 
 OM_INLINE void
 layer_normalize(om_dtype t, const om_op_context *c, const struct norm *s, bool centered)
 {
-	const int axis = s->axis;
-	const om_shape *x = &c->in[0].shape;
-	const int64_t n = om_shape_span(x, axis, x->rank), rows = om_shape_span(x, 0, axis);
-	const struct spread scale = spread_of(c, 1, axis), bias = spread_of(c, 2, axis);
+	const int64_t n = s->n, rows = s->rows;
+	const bool has_mean = om_has_out(c, 1), has_factor = om_has_out(c, 2);
 	const double epsilon = s->epsilon;
 
 	for (int64_t row = 0; row < rows; row++) {
@@ -414,10 +443,10 @@ layer_normalize(om_dtype t, const om_op_context *c, const struct norm *s, bool c
 			m.variance += v * v / (double)n;
 		}
 		const double factor = 1 / sqrt(m.variance + epsilon);
-		layer_row(t, c, &scale, &bias, row * n, n, m.mean, factor);
-		if (om_has_out(c, 1))
+		layer_row(t, c, s, row * n, n, m.mean, factor);
+		if (has_mean)
 			om_put(c->out[1].type, c->out[1].data, row, m.mean);
-		if (om_has_out(c, 2))
+		if (has_factor)
 			om_put(c->out[2].type, c->out[2].data, row, factor);
 	}
 }
@@ -425,10 +454,16 @@ layer_normalize(om_dtype t, const om_op_context *c, const struct norm *s, bool c
 static om_status
 layer_prepare(om_op_context *c, void **state)
 {
+	const om_shape *x = &c->in[0].shape;
 	struct norm *s = *state;
 
 	s->epsilon = om_attr_float(c->op, "epsilon");
 	OM_TRY(layer_axis(c, &s->axis));
+	s->n = om_shape_span(x, s->axis, x->rank);
+	s->rows = om_shape_span(x, 0, s->axis);
+	s->scale = spread_of(c, 1, s->axis);
+	s->shift = spread_of(c, 2, s->axis);
+	s->is_plain = is_uniform(c) && (!s->scale.t || s->scale.is_row) && (!s->shift.t || s->shift.is_row);
 	return check_floats(c);
 }
 
@@ -491,32 +526,41 @@ group_infer(om_op_context *c)
 OM_INLINE void
 group_normalize(om_dtype t, const om_op_context *c, const struct norm *s)
 {
-	const int64_t groups = s->groups;
-	const bool per_group = s->per_group;
-	const om_shape *x = &c->in[0].shape;
-	const int64_t channels = x->dim[1], volume = om_shape_span(x, 2, x->rank);
-	const int64_t n = groups ? channels / groups : 0;
-	const double epsilon = s->epsilon;
+	const int64_t groups = s->groups, volume = s->volume, n = s->n, rows = s->rows;
+	const bool per_group = s->per_group, same = s->is_uniform;
 
-	for (int64_t i = 0; i < x->dim[0] * groups; i++) {
-		const struct moments m = moments_of(t, c->in[0].data, i * n * volume, n * volume);
-		for (int64_t k = 0; k < n; k++) {
-			const int64_t at = per_group ? i % groups : i % groups * n + k;
-			const double scale = number(&c->in[1], at) / sqrt(m.variance + epsilon);
-			scale_run(t, c, (i * n + k) * volume, volume, scale,
-				number(&c->in[2], at) - m.mean * scale);
+	for (int64_t image = 0; image < rows; image++)
+		for (int64_t g = 0; g < groups; g++) {
+			const int64_t first = (image * groups + g) * n * volume;
+			const struct moments m = moments_of(t, c->in[0].data, first, n * volume);
+			const double deviation = sqrt(m.variance + s->epsilon);
+			for (int64_t k = 0; k < n; k++) {
+				const int64_t at = per_group ? g : g * n + k;
+				const double scale = number_of(t, same, &c->in[1], at) / deviation;
+				scale_run(t, c, first + k * volume, volume, scale,
+					number_of(t, same, &c->in[2], at) - m.mean * scale);
+			}
 		}
-	}
+}
+
+static om_status
+prepare_groups(om_op_context *c, struct norm *s, int64_t groups)
+{
+	const om_shape *x = &c->in[0].shape;
+
+	s->epsilon = om_attr_float(c->op, "epsilon");
+	s->groups = groups;
+	s->rows = x->dim[0];
+	s->n = groups ? x->dim[1] / groups : 0;
+	s->volume = om_shape_span(x, 2, x->rank);
+	s->is_uniform = is_uniform(c);
+	return check_floats(c);
 }
 
 static om_status
 instance_prepare(om_op_context *c, void **state)
 {
-	struct norm *s = *state;
-
-	s->epsilon = om_attr_float(c->op, "epsilon");
-	s->groups = c->in[0].shape.dim[1];
-	return check_floats(c);
+	return prepare_groups(c, *state, c->in[0].shape.dim[1]);
 }
 
 static om_status
@@ -532,10 +576,8 @@ group_prepare(om_op_context *c, void **state)
 {
 	struct norm *s = *state;
 
-	s->epsilon = om_attr_float(c->op, "epsilon");
-	s->groups = om_attr_int(c->op, "num_groups");
 	s->per_group = c->op->version < 21;
-	return check_floats(c);
+	return prepare_groups(c, s, om_attr_int(c->op, "num_groups"));
 }
 
 static om_status

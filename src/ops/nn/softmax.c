@@ -80,10 +80,32 @@ typedef void column_fn(void *out, const void *in, int64_t n, int64_t stride, int
 		return sum;                                                    \
 	}
 
+/* A line with fewer elements than accumulators: each would have one element, so the sum is the same. */
+#define SHORT_SOFTMAX(type, T)                                                 \
+	static void                                                            \
+	softmax_short_##type(T *y, const T *x, int n)                          \
+	{                                                                      \
+		T high = -INFINITY, sum = 0;                                   \
+		for (int i = 0; i < n; i++)                                    \
+			high = x[i] > high ? x[i] : high;                      \
+		for (int i = 0; i < n; i++) {                                  \
+			const T e = EXP(x[i] - high);                          \
+			y[i] = e;                                              \
+			sum += e;                                              \
+		}                                                              \
+		const T scale = 1 / sum;                                       \
+		for (int i = 0; i < n; i++)                                    \
+			y[i] *= scale;                                         \
+	}
+
 #define SOFTMAX(type, T)                                                       \
 	static void                                                            \
 	softmax_line_##type(void *out, const void *in, int64_t n)              \
 	{                                                                      \
+		if (n < LANES) {                                               \
+			softmax_short_##type(out, in, (int)n);                 \
+			return;                                                \
+		}                                                              \
 		const T *x = in;                                               \
 		const T high = largest_##type(x, n);                           \
 		T *y = out, lane[LANES] = {0};                                 \
@@ -174,7 +196,7 @@ typedef void column_fn(void *out, const void *in, int64_t n, int64_t stride, int
 				high[j] = x[i * stride + j] > high[j] ? x[i * stride + j] : high[j]; \
 	}
 
-#define ALL_OF(type, T, W, _) SUMS(type, T) COLUMNS_HIGH(type, T) SOFTMAX(type, T) LOG_SOFTMAX(type, T) HARDMAX(type, T)
+#define ALL_OF(type, T, W, _) SUMS(type, T) COLUMNS_HIGH(type, T) SHORT_SOFTMAX(type, T) SOFTMAX(type, T) LOG_SOFTMAX(type, T) HARDMAX(type, T)
 
 ON_FLOATS(ALL_OF, )
 

@@ -107,6 +107,7 @@ struct gather {
 	size_t line;              /* bytes of the slice that an index selects */
 	int64_t outer, dim;       /* elements before the axis; dim of the axis */
 	int64_t n;                /* number of indices */
+	bool is_wide;             /* they are int64, not int32 */
 };
 
 static om_status
@@ -121,6 +122,33 @@ gather_prepare(om_op_context *c, void **state)
 	s->line = s->size * (size_t)om_shape_span(in, s->axis + 1, in->rank);
 	s->dim = in->dim[s->axis];
 	s->n = om_shape_count(&c->in[1].shape);
+	s->is_wide = c->in[1].type == OM_INT64;
+	return OM_OK;
+}
+
+/* Element `k` of indices that are not repeated. */
+static int64_t
+index_at(const struct gather *s, const void *data, int64_t k)
+{
+	const int64_t i = s->is_wide ? ((const int64_t *)data)[k] : ((const int32_t *)data)[k];
+
+	return i < 0 ? i + s->dim : i;
+}
+
+static om_status
+gather_lines(const om_op_context *c, const struct gather *s)
+{
+	const void *index = c->in[1].data;
+	const char *from = c->in[0].data;
+	char *to = c->out[0].data;
+
+	for (int64_t o = 0; o < s->outer; o++, from += (size_t)s->dim * s->line)
+		for (int64_t k = 0; k < s->n; k++, to += s->line) {
+			int64_t i = index_at(s, index, k);
+			if (i < 0 || i >= s->dim)  /* refused */
+				return om_index_read(c, 1, k, s->dim, &i);
+			copy_line(to, from + (size_t)i * s->line, s->line);
+		}
 	return OM_OK;
 }
 
@@ -129,6 +157,9 @@ gather_cpu(om_op_context *c)
 {
 	const struct gather *s = c->state;
 	bool done;
+
+	if (!c->in[0].splat && !c->in[1].splat && !c->out[0].splat)
+		return gather_lines(c, s);
 
 	OM_TRY(om_splat_through(c, &done));
 	if (done)
