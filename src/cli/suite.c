@@ -292,7 +292,7 @@ read_suite(struct reader *r, json_t *j)
 	OM_TRY(read_text(r, j, "schema", &schema));
 	if (!schema || strcmp(schema, "onnxmem-suite/1") != 0)
 		return wrong(r, "\"schema\" is not \"onnxmem-suite/1\"");
-	OM_TRY(known_keys(r, j, " schema name baseline options time_factor limit repeat models "));
+	OM_TRY(known_keys(r, j, " schema name baseline options time_factor timeout repeat models "));
 	OM_TRY(read_text(r, j, "name", &name));
 	OM_TRY(read_text(r, j, "baseline", &baseline));
 	OM_TRY(read_words(r, json_object_get(j, "options"), "options", &r->option, &r->noption, &r->capoption));

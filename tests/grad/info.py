@@ -140,7 +140,7 @@ def main(command, folder):
         say(r.returncode != 0 and says in r.stderr and not os.path.exists(path('none')), f'refused: {says}', r.stderr)
 
     _, m, *_ = models.mlp()
-    refused('wants an --optimizer', m, '--loss-fn', 'cross-entropy')
+    refused('requires an --optimizer', m, '--loss-fn', 'cross-entropy')
     refused('changes the graph', m, '--loss-fn', 'cross-entropy', '--optimizer', 'sgd', '--train-mode')
     refused('x cannot be updated', models.build('m', [h.make_node('Mul', ['x', 'x'], ['y'])], [('x', T.FLOAT, [1])], [('y', [1])], {}),
             '--loss', 'y', '--wrt', 'x', '--optimizer', 'sgd')

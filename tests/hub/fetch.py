@@ -765,7 +765,7 @@ def _():
     write(case.home + "/m.json", json.dumps({"schema": "onnxmem-manifest/1", "mirrors": [main.base("good")], "models": models}))
     write(case.home + "/suite.json", json.dumps({"schema": "onnxmem-suite/1", "models": [
         {"fetch": "RIGHT"}, {"fetch": "right", "with_data": True, "name": "with data"}, {"fetch": "wrong", "with_data": True},
-        {"fetch": "gone"}, {"fetch": "no value"}]}))
+        {"fetch": "gone"}, {"fetch": "nobody"}]}))
     words = [COMMAND, "regress", case.home + "/suite.json", "--manifest", case.home + "/m.json", "-j", "3"]
     run = subprocess.run(words, env=case.env, capture_output=True, text=True)
     lines = run.stdout.splitlines()
