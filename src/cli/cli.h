@@ -1,7 +1,7 @@
 /* The command line: shared by the subcommands.
  *
- * A subcommand is a table entry: name, help, options, function.  The driver parses the command line
- * according to the entry, runs the function and frees what it left in the om_cli.  Data goes to
+ * A subcommand is a table entry: name, help, options, function; local.mk lists them.  The driver parses the command
+ * line according to the entry, runs the function and frees what it left in the om_cli.  Data goes to
  * standard output, everything else to standard error. */
 #ifndef OM_CLI_H
 #define OM_CLI_H
@@ -71,28 +71,6 @@ struct om_cli {
 	bool progress_shown;
 	uint64_t budget;         /* of all arenas together; 0: none */
 };
-
-/* Every subcommand, in the order of the help. */
-#define OM_COMMANDS(_) \
-	_(report)      \
-	_(plan)        \
-	_(verify)      \
-	_(run)         \
-	_(grad)        \
-	_(train)       \
-	_(pack)        \
-	_(fetch)       \
-	_(regress)     \
-	_(strip)       \
-	_(hash)        \
-	_(dump)        \
-	_(passes)      \
-	_(ops)         \
-	_(help)
-
-#define OM_CMD_DECLARE(name) extern const om_cmd om_##name##_cmd;
-OM_COMMANDS(OM_CMD_DECLARE)
-#undef OM_CMD_DECLARE
 
 const om_cmd *om_cmd_find(const char *name);    /* NULL if there is none */
 const om_cmd *om_cmd_at(size_t k);              /* NULL after the last one */

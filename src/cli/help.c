@@ -3,7 +3,12 @@
 
 #include <string.h>
 
+#include "cli/commands.h"
 #include "cli/help.h"
+
+#define DECLARE(name) extern const om_cmd om_##name##_cmd;
+OM_COMMANDS(DECLARE)
+#undef DECLARE
 
 static const om_cmd *const commands[] = {
 #define COMMAND(name) &om_##name##_cmd,

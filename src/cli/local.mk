@@ -1,13 +1,24 @@
+# The subcommands, in the order of the help: the one list of them.  Adding one takes its file, which ends in a row
+# om_NAME_cmd, and its name here.
+COMMANDS = src/cli/report.c src/cli/plan.c src/cli/verify.c src/cli/run.c src/cli/grad.c src/cli/train.c src/cli/pack.c \
+	src/cli/fetch.c src/cli/regress.c src/cli/strip.c src/cli/hash.c src/cli/dump.c src/cli/passes.c src/cli/ops.c \
+	src/cli/help.c
+nodist_onnxmem_SOURCES += src/cli/commands.h
+BUILT_SOURCES += src/cli/commands.h
+CLEANFILES += src/cli/commands.h
+src/cli/commands.h: $(srcdir)/src/cli/local.mk
+	$(AM_V_GEN)$(MKDIR_P) src/cli && { echo '#define OM_COMMANDS(_) \' && \
+	for c in $(COMMANDS); do echo "	_(`basename $$c .c`) \\"; done && echo; } >$@
+
 bin_PROGRAMS += onnxmem
-onnxmem_SOURCES += \
+onnxmem_SOURCES += $(COMMANDS) \
 	%D%/baseline.c %D%/bytes.h %D%/checkpoint.c %D%/checkpoint.h %D%/cli.h %D%/compare.c %D%/complete.c %D%/data.c \
-	%D%/data.h %D%/dataset.c %D%/dataset.h %D%/dump.c %D%/evaluate.c %D%/evaluate.h %D%/export.c %D%/fetch.c \
-	%D%/grad.c %D%/hash.c %D%/help.c %D%/help.h %D%/help_topics.c %D%/main.c %D%/man.c %D%/model.c \
-	%D%/model_source.c %D%/model_source.h %D%/npy.c %D%/npy.h %D%/npz.c %D%/ops.c %D%/options.c %D%/pack.c \
-	%D%/pack_csv.c %D%/pack_csv.h %D%/passes.c %D%/pipeline.c %D%/plan.c %D%/plan_options.c %D%/process_pool.c \
-	%D%/process_pool.h %D%/progress.c %D%/regress.c %D%/regress_case.c %D%/regress_report.c %D%/report.c %D%/run.c \
-	%D%/strategies.c %D%/strip.c %D%/suite.c %D%/suite.h %D%/table.c %D%/table.h %D%/terminal.c %D%/train.c \
-	%D%/verify.c
+	%D%/data.h %D%/dataset.c %D%/dataset.h %D%/evaluate.c %D%/evaluate.h %D%/export.c \
+	%D%/help.h %D%/help_topics.c %D%/main.c %D%/man.c %D%/model.c \
+	%D%/model_source.c %D%/model_source.h %D%/npy.c %D%/npy.h %D%/npz.c %D%/options.c \
+	%D%/pack_csv.c %D%/pack_csv.h %D%/pipeline.c %D%/plan_options.c %D%/process_pool.c \
+	%D%/process_pool.h %D%/progress.c %D%/regress_case.c %D%/regress_report.c \
+	%D%/strategies.c %D%/suite.c %D%/suite.h %D%/table.c %D%/table.h %D%/terminal.c
 # Sources shared with the library, which exports only its public functions.
 onnxmem_SOURCES += src/alloc/byte_liveness.c src/base/half.c src/base/map.c src/base/map.h src/base/sha256.c src/base/sha256.h \
 	src/base/shape.c src/base/split.c src/grad/old_program.c src/ir/enum_text.c src/ir/steps.c src/ir/type.c
