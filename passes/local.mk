@@ -19,4 +19,5 @@ src/host/passes.h: $(srcdir)/passes/local.mk
 	for p in $(PASSES); do echo "	_(`basename $$p .c | tr - _`) \\"; done && echo; } >$@
 
 passpagesdir = $(pkgdatadir)/passes
-dist_passpages_DATA = $(PASSES:.c=.md)
+# The pages that there are.
+dist_passpages_DATA = $(srcdir)/passes/*.md
