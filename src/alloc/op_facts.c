@@ -5,7 +5,7 @@
 #include "onnxmem/kernel.h"
 #include "base/arena_internal.h"
 #include "opdef/kernel_call.h"
-#include "ops/look.h"
+#include "opdef/op_context.h"
 #include "alloc/is_planned.h"
 
 enum { NONE = UINT32_MAX };

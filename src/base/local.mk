@@ -3,3 +3,6 @@ libpacker_la_SOURCES += \
 libcore_la_SOURCES += \
 	%D%/half.c %D%/half.h %D%/interval_map.c %D%/interval_map.h %D%/map.c %D%/map.h %D%/maxflow.c %D%/maxflow.h %D%/sha256.c %D%/sha256.h \
 	%D%/shape.c %D%/shape.h %D%/split.c %D%/split.h %D%/tensor.c
+# Loops over elements, built as those of operators.
+libops_la_SOURCES += \
+	%D%/convert_elements.c %D%/convert_elements.h %D%/strided_copy.c %D%/strided_copy.h

@@ -6,7 +6,7 @@
 #include "base/guard.h"
 #include "base/shape.h"
 #include "exec/exec_internal.h"
-#include "ops/tensor/strided_copy.h"
+#include "base/strided_copy.h"
 
 static om_status
 room_get(om_exec *e, uint64_t bytes, const char *what, void **out)

@@ -12,7 +12,7 @@
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"
-#include "ops/tensor/strided_copy.h"
+#include "base/strided_copy.h"
 
 struct state {
 	const char *name;

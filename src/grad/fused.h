@@ -9,7 +9,7 @@
 #define OM_FUSED_H
 
 #include "grad/gradients.h"
-#include "ops/gradient_op.h"
+#include "opdef/gradient_op.h"
 
 enum { OM_FUSED_INPUTS = 5 };
 

@@ -8,7 +8,7 @@
 #include "onnx/model.h"
 #include "base/arena_internal.h"
 #include "base/shape.h"
-#include "ops/tensor/strided_copy.h"
+#include "base/strided_copy.h"
 
 /* The typed field that holds the elements of a type when raw_data does not. */
 enum field { FIELD_NONE, FIELD_FLOAT, FIELD_INT32, FIELD_INT64, FIELD_DOUBLE, FIELD_UINT64, FIELD_STRING };

@@ -12,7 +12,8 @@
 #include "opdef/fold.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
-#include "ops/tensor/strided_copy.h"
+#include "base/strided_copy.h"
+#include "opdef/columns.h"
 
 struct fold {
 	om_op_context c;

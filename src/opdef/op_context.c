@@ -14,9 +14,8 @@
 #include "opdef/fold.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
-#include "ops/tensor/cast.h"
-#include "ops/tensor/strided_copy.h"
-#include "ops/look.h"
+#include "base/convert_elements.h"
+#include "opdef/columns.h"
 
 om_status
 om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)

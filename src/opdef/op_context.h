@@ -18,6 +18,11 @@ bool om_types_fit(const uint32_t *takes, const om_op_context *c);
  * Arrays are allocated from `mem`. */
 void om_op_context_init(om_op_context *c, om_session *s, om_arena *mem, const om_op *op);
 
+/* One look at an op, for several columns of its definition: the call as it is known while planning; what it
+ * holds comes from `mem`.  False where the columns view, inplace, subbuffer and scratch may not be called: a
+ * shape is not known, or something is no tensor. */
+bool om_op_query(om_op_context *c, om_arena *mem, const om_op *op);
+
 /* Check that an op with a definition has an allowed number of inputs and outputs and that no required
  * one is left out.  OM_INVALID with a message otherwise. */
 om_status om_op_check(om_session *s, const om_op *op);

@@ -5,7 +5,7 @@
  * elements are moved may contain tags, never indices. */
 #include <config.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "onnxmem/kernel.h"
 #include "opdef/kernel_call.h"
 #include "opdef/numbers.h"

@@ -3,12 +3,10 @@ noinst_LTLIBRARIES += libops.la
 libops_la_LIBADD = libkernels.la $(IMAGE_LIBS)
 libops_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) $(IMAGE_CFLAGS)
 libops_la_SOURCES += \
-	%D%/contrib/contrib.c %D%/contrib/contrib_attention.c %D%/contrib/contrib_quant.c %D%/contrib/fused_activation.c \
-	%D%/contrib/fused_activation.h %D%/contrib/group_query.c \
+	%D%/contrib/contrib.c %D%/contrib/contrib_attention.c %D%/contrib/contrib_quant.c %D%/contrib/group_query.c \
 	%D%/control/container.c %D%/control/container.h %D%/control/control.c %D%/control/sequence.c \
 	%D%/image/grid.c %D%/image/image.c %D%/image/image.h %D%/image/resize.c %D%/image/resize.h \
 	%D%/image/resize_separable.c \
-	%D%/gradient_op.h %D%/look.h \
 	%D%/math/axis_scan.c %D%/math/axis_view.h %D%/math/broadcast_loops.c %D%/math/broadcast_loops.h \
 	%D%/math/determinant.c %D%/math/einsum.c %D%/math/gemm_int8.c %D%/math/gemm_int8.h \
 	%D%/math/matmul.c %D%/math/pointwise.c %D%/math/pointwise.def %D%/math/reduce.c %D%/math/signal.c \
@@ -20,9 +18,9 @@ libops_la_SOURCES += \
 	%D%/nn/norm.c %D%/nn/norm_grad.c %D%/nn/optimizer_ops.c %D%/nn/pool.c %D%/nn/pool_grad.c %D%/nn/rnn.c \
 	%D%/nn/rnn_steps.h %D%/nn/softmax.c \
 	%D%/quant/quant.c \
-	%D%/tensor/cast.c %D%/tensor/cast.h %D%/tensor/index.c %D%/tensor/index.h %D%/tensor/movement.c \
+	%D%/tensor/cast.c %D%/tensor/index.c %D%/tensor/index.h %D%/tensor/movement.c \
 	%D%/tensor/rearrange.c %D%/tensor/reshape.c %D%/tensor/scatter.c %D%/tensor/select.c %D%/tensor/shape_constant.c \
-	%D%/tensor/slice.c %D%/tensor/strided_copy.c %D%/tensor/strided_copy.h %D%/tensor/topk.c \
+	%D%/tensor/slice.c %D%/tensor/topk.c \
 	%D%/text/regex.c %D%/text/strings.c
 if HAVE_PNG
 libops_la_SOURCES += %D%/image/image_png.c

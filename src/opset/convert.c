@@ -18,7 +18,7 @@
 #include "ir/query.h"
 #include "opdef/fold.h"
 #include "opdef/op_context.h"
-#include "ops/tensor/cast.h"
+#include "base/convert_elements.h"
 #include "opset/convert.h"
 
 /* Maximum bytes of a value to fold immediately: rules depend on known values. */

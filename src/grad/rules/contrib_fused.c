@@ -7,7 +7,7 @@
 #include "ir/query.h"
 #include "ir/type.h"
 #include "opdef/op_context.h"
-#include "ops/contrib/fused_activation.h"
+#include "opdef/fused_activation.h"
 
 /* ---- Fused layers of optimizers. ---- */
 

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "ir/query.h"
 #include "opdef/geometry/resize.h"
 #include "opdef/op_context.h"

@@ -3,7 +3,7 @@
  * standard operators. */
 #include <config.h>
 
-#include "ops/contrib/fused_activation.h"
+#include "opdef/fused_activation.h"
 #include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/op_context.h"

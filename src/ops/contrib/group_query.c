@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"

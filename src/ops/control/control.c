@@ -6,7 +6,7 @@
  * an earlier pass hold for the shapes of that pass only, so they are forgotten between passes. */
 #include <config.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ir/type.h"

@@ -5,7 +5,7 @@
  * sequence. */
 #include <config.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"

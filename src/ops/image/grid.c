@@ -3,11 +3,11 @@
 
 #include <math.h>
 
-#include "ops/tensor/cast.h"
+#include "base/convert_elements.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "opdef/family.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"

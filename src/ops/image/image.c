@@ -5,7 +5,6 @@
  * is checked against the size of the file, every size in a header against a limit. */
 #include <config.h>
 
-#include "ops/tensor/strided_copy.h"
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"

@@ -2,7 +2,8 @@
  * other modes are in resize_separable.c. */
 #include <config.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "base/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/half.h"
 #include "ir/query.h"
 #include "opdef/family.h"

@@ -2,7 +2,6 @@
 #ifndef OM_RESIZE_H
 #define OM_RESIZE_H
 
-#include "ops/tensor/strided_copy.h"
 #include "opdef/geometry/resize.h"
 
 /* The element for positions outside the region; `one` can hold any type. */

@@ -7,7 +7,9 @@
 #include "ops/image/resize.h"
 #include "base/half.h"
 #include "base/shape.h"
+#include "base/strided_copy.h"
 #include "ir/query.h"
+#include "opdef/columns.h"
 
 /* ---- Passes. ---- */
 

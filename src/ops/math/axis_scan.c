@@ -5,10 +5,10 @@
  * every axis. */
 #include <config.h>
 
-#include "ops/tensor/cast.h"
+#include "base/convert_elements.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "opdef/family.h"
 #include "ops/math/axis_view.h"
 #include "opdef/numbers.h"

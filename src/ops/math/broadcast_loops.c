@@ -6,7 +6,7 @@
  * in place over any operand that is not broadcast. */
 #include <config.h>
 
-#include "ops/tensor/cast.h"
+#include "base/convert_elements.h"
 #include "base/arena_internal.h"
 #include "ir/query.h"
 #include "opdef/numbers.h"

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/shape.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"

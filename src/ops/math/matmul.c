@@ -5,7 +5,7 @@
 #include "ir/query.h"
 #include "opdef/op_context.h"
 #include "ops/math/gemm_int8.h"
-#include "ops/tensor/cast.h"
+#include "base/convert_elements.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 

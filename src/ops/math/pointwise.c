@@ -9,7 +9,7 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/vmath.h"
 #include "opdef/op_context.h"
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "opdef/family.h"
 #include "ops/math/broadcast_loops.h"
 

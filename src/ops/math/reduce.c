@@ -9,14 +9,14 @@
 
 #include <tgmath.h>
 
-#include "ops/tensor/cast.h"
+#include "base/convert_elements.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "ops/math/axis_view.h"
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "opdef/numbers.h"
 #include "opdef/types.h"
 

@@ -6,11 +6,11 @@
 #include <float.h>
 #include <tgmath.h>
 
-#include "ops/tensor/cast.h"
+#include "base/convert_elements.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "ops/math/broadcast_loops.h"

@@ -1,7 +1,7 @@
 /* Operators of the domain ai.onnx.ml. */
 #include <config.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "ops/tensor/strided_copy.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "base/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ir/type.h"

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"

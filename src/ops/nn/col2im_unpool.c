@@ -1,7 +1,8 @@
 /* Inverses of pooling and of im2col: MaxUnpool, Col2Im. */
 #include <config.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "base/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"

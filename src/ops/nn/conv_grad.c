@@ -11,7 +11,7 @@
  * gradient of the weights before it is transposed back. */
 #include <config.h>
 
-#include "ops/gradient_op.h"
+#include "opdef/gradient_op.h"
 #include "ir/query.h"
 #include "kernels/cpu/kernels.h"
 #include "opdef/op_context.h"

@@ -1,10 +1,10 @@
 /* Dropout: the identity in inference; random elements are zeroed in training. */
 #include <config.h>
 
-#include "ops/tensor/cast.h"
+#include "base/convert_elements.h"
 #include "base/shape.h"
 #include "opdef/op_context.h"
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 

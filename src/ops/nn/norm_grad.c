@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-#include "ops/gradient_op.h"
+#include "opdef/gradient_op.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"

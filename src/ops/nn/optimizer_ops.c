@@ -7,7 +7,6 @@
 
 #include <math.h>
 
-#include "ops/tensor/strided_copy.h"
 #include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"

@@ -3,7 +3,7 @@
  * No separate tensor of zeros is required: the output is cleared, then added to. */
 #include <config.h>
 
-#include "ops/gradient_op.h"
+#include "opdef/gradient_op.h"
 #include "ir/query.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"

@@ -11,7 +11,7 @@
 #include "kernels/cpu/kernels.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 #include "opdef/geometry/rnn.h"

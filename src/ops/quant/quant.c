@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "ops/tensor/cast.h"
+#include "base/convert_elements.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"

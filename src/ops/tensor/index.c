@@ -3,7 +3,9 @@
 
 #include "opdef/family.h"
 #include "base/shape.h"
+#include "base/strided_copy.h"
 #include "ir/query.h"
+#include "opdef/columns.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 

@@ -2,7 +2,7 @@
 #ifndef OM_INDEX_H
 #define OM_INDEX_H
 
-#include "ops/tensor/strided_copy.h"
+#include "onnxmem/opdef.h"
 
 /* Refuse an input whose type cannot hold indices. */
 om_status om_index_type(const om_op_context *c, uint32_t k);

@@ -1,7 +1,7 @@
 /* Operators that move no bytes: the output is a view. */
 #include <config.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/family.h"

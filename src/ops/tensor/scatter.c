@@ -3,7 +3,8 @@
  * The output starts as a copy of the first input, so it may be computed over it. */
 #include <config.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "base/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/half.h"
 #include "base/shape.h"
 #include "ir/query.h"

@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "base/shape.h"
 #include "ir/query.h"
+#include "opdef/columns.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 

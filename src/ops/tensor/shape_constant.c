@@ -8,7 +8,8 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
-#include "ops/tensor/strided_copy.h"
+#include "base/strided_copy.h"
+#include "opdef/columns.h"
 #include "opdef/family.h"
 #include "opdef/numbers.h"
 

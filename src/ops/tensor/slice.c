@@ -1,7 +1,8 @@
 /* Operators that crop or pad a tensor. */
 #include <config.h>
 
-#include "ops/tensor/strided_copy.h"
+#include "base/strided_copy.h"
+#include "opdef/columns.h"
 #include "base/half.h"
 #include "base/shape.h"
 #include "ir/query.h"

@@ -9,7 +9,6 @@
 
 #include <ctype.h>
 
-#include "ops/tensor/strided_copy.h"
 #include "ir/query.h"
 #include "opdef/family.h"
 

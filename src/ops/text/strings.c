@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "ops/tensor/strided_copy.h"
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"

@@ -2,7 +2,7 @@
 
 #include <float.h>
 
-#include "ops/contrib/fused_activation.h"
+#include "opdef/fused_activation.h"
 #include "ir/query.h"
 
 static const struct om_fused_activation known[] = {

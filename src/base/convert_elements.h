@@ -1,6 +1,6 @@
 /* Conversion of elements between types. */
-#ifndef OM_CAST_H
-#define OM_CAST_H
+#ifndef OM_CONVERT_ELEMENTS_H
+#define OM_CONVERT_ELEMENTS_H
 
 #include "onnxmem/tensor.h"
 
@@ -13,5 +13,9 @@ bool om_can_convert(om_dtype to, om_dtype from);
  * float: the largest finite number, or infinity or NaN.  `out` may coincide with `in` if the
  * elements have the same width. */
 void om_convert(om_dtype to, void *out, om_dtype from, const void *in, int64_t n, bool saturate);
+
+/* Element `k` of a type that om_can_convert() takes, as text: `%.8g` for float32 and smaller, exact for
+ * all other types; NaN and infinities are written as exporters write them.  As snprintf(). */
+int om_number_text(om_dtype t, const void *data, int64_t k, char *out, size_t size);
 
 #endif
