@@ -464,7 +464,7 @@ plan_model(struct bench *w, const char *path, enum rules rules, unsigned planner
 
 	OM_TRY(om_model_load(w->s, path, model));
 	OM_TRY(om_model_import(w->s, *model, out));
-	(*out)->parallel_safe = rules == PARALLEL_SAFE;
+	OM_TRY(om_host_request(w->h, &(om_plan_request)OM_PLAN_REQUEST(.parallel_safe = rules == PARALLEL_SAFE)));
 	OM_TRY(bind_rest(w->s, *out, 1));
 	OM_TRY(om_host_run(w->h, *out, before[rules]));
 	const double start = om_now_ms();

@@ -111,9 +111,10 @@ find_crossing(struct bench *b, om_prog *p, om_op *last, bool *crosses, uint64_t 
 			if (!v || v->is_const || !v->def || v->def->step > last->step || crosses[v->id])
 				continue;
 			crosses[v->id] = true;
+			const uint64_t align = p->assignment->request->align;
 			om_value *root = om_storage(p->assignment, v, NULL);
 			if (root == v || !crosses[root->id])
-				*bytes += (om_value_bytes(v) + p->align - 1) / p->align * p->align;
+				*bytes += (om_value_bytes(v) + align - 1) / align * align;
 			crosses[root->id] = true;
 		}
 	return OM_OK;

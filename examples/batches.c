@@ -43,9 +43,7 @@ main(int argc, char **argv)
 		plans = om_plan_cache_new(h, p, NULL);
 	for (int k = 3; k < argc && st == OM_OK; k++)
 		st = plan_for(s, plans, argv[2], strtoll(argv[k], NULL, 10));
-	if (st == OM_OK)
-		printf("%u plans\n", om_plan_cache_size(plans));
-	else
+	if (st != OM_OK)
 		fprintf(stderr, "batches: %s\n", om_message(s));
 	om_plan_cache_free(plans);   /* before the program, whose constants its programs use */
 	om_prog_free(p);

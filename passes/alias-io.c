@@ -33,7 +33,7 @@ run(om_run *r, om_prog *p)
 
 	if (!declared && strcmp(results, "any") != 0)
 		return om_fail(r->session, OM_USAGE, "option results must be any or declared, not %s", results);
-	if (p->parallel_safe && !declared)
+	if (r->request->parallel_safe && !declared)
 		return om_fail(r->session, OM_USAGE, "a parallel-safe plan cannot alias results that are not declared");
 	p->assignment = (declared ? om_assign_io_declared : om_assign_io_any)(p, p->assignment, p->mem, &count);
 	om_count(r, "results", count.results);

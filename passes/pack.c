@@ -55,21 +55,21 @@ too_large(om_session *s, om_prog *p)
 static om_status
 pack(om_run *r, om_prog *p, om_buffers *b, const om_interference_list *c)
 {
-	om_problem problem = OM_PROBLEM(.buf = b->buf, .n = b->n, .by_pairs = p->parallel_safe, .pair = c->pair, .npair = c->npair);
+	om_problem problem = OM_PROBLEM(.buf = b->buf, .n = b->n, .pool = om_plan_wanted(r->request, r->scratch),
+		.npool = r->request->narena, .by_pairs = r->request->parallel_safe, .pair = c->pair, .npair = c->npair);
 
-	problem.pool = om_plan_wanted(p, r->scratch, &problem.npool);
 	OM_TRY(om_option_float(r, "seconds", &problem.seconds));
 	OM_TRY(om_option_number(r, "search-nodes", &problem.nodes));
 	for (uint32_t k = 0; k < b->n; k++)
 		b->buf[k].fixed_pool = problem.npool > 1 ? OM_POOL_ANY : 0;
 	if (problem.npool > 1)
 		om_buffers_count_accesses(p, b);
-	problem.proven = p->parallel_safe && problem.npool == 1 ? c->bound : 0;
+	problem.proven = r->request->parallel_safe && problem.npool == 1 ? c->bound : 0;
 	const om_status st = om_pack_solve(r->session, &problem);
 	if (st != OM_OK && st != OM_BUDGET)
 		return st;
 	om_plan_pools(p, b, problem.pool, problem.pool->result.strategy);
-	if (p->parallel_safe)
+	if (r->request->parallel_safe)
 		name_peak(p, b, c);
 	if (st == OM_BUDGET)
 		return too_large(r->session, p);
@@ -148,7 +148,7 @@ share(om_run *r, om_prog *p, om_buffers *b, const om_strategy *way, const om_sha
 static om_status
 share_by(om_run *r, om_prog *p, om_buffers *b, const om_strategy *way, const om_interference_list *c)
 {
-	om_share_problem problem = {.buf = b->buf, .n = b->n, .open = p->parallel_safe ? c : NULL};
+	om_share_problem problem = {.buf = b->buf, .n = b->n, .open = r->request->parallel_safe ? c : NULL};
 	const char *path = om_option(r, "dump");
 	uint64_t limit;
 
@@ -187,9 +187,9 @@ run(om_run *r, om_prog *p)
 
 	if (!way && strcmp(strategy, "packer") != 0)
 		return unknown(r, strategy);
-	if (way && p->parallel_safe && !way->parallel_safe)
+	if (way && r->request->parallel_safe && !way->parallel_safe)
 		return om_fail(r->session, OM_USAGE, "pack: %s cannot make parallel-safe plans", way->name);
-	if (p->parallel_safe)
+	if (r->request->parallel_safe)
 		OM_TRY(om_buffers_interference(r->session, p, b, r->scratch, &c));
 	return way ? share_by(r, p, b, way, &c) : pack(r, p, b, &c);
 }

@@ -240,7 +240,8 @@ model_new(om_run *r, om_prog *p, struct model *m)
 		.ops = OM_NEWN(r->scratch, om_op *, p->first->nop), .op = OM_NEWN(r->scratch, om_schedule_op, p->first->nop),
 		.until = OM_NEWN(r->scratch, uint32_t, p->first->nop), .cost = OM_NEWN(r->scratch, double, p->first->nop),
 		.of_value = OM_NEWN(r->scratch, uint32_t, p->nvalue), .number = OM_NEWN(r->scratch, uint32_t, p->nop)};
-	m->a = om_assign_views(p, om_assign_lifetimes(p, om_schedule_new(p, m->mem), om_prog_op_facts(p), m->mem), m->mem, NULL);
+	m->a = om_assign_views(p, om_assign_lifetimes(p, om_schedule_new(p, m->mem), r->request,
+		om_prog_op_facts(p), m->mem), m->mem, NULL);
 	m->b = om_buffers_new(p, m->a, r->scratch);
 	for (om_op *op = p->first->first; op; op = op->next) {
 		m->number[op->id] = m->nop;
@@ -390,7 +391,7 @@ height_of(om_run *r, om_prog *p, uint64_t *height)
 	const om_assignment *views, *full;
 	om_pack_result result;
 
-	OM_TRY(om_assign_schedule(r->session, p, s, om_prog_op_facts(p), r->scratch, &views, &full));
+	OM_TRY(om_assign_schedule(r->session, p, s, r->request, om_prog_op_facts(p), r->scratch, &views, &full));
 	const om_buffers *b = om_buffers_new(p, full, r->scratch);
 	OM_TRY(om_pack(r->session, b->buf, b->n, &result));
 	*height = result.height;
@@ -448,7 +449,7 @@ run(om_run *r, om_prog *p)
 	struct edit e = {0};
 	uint64_t percent;
 
-	if (p->parallel_safe)
+	if (r->request->parallel_safe)
 		return om_fail(r->session, OM_USAGE, "a parallel-safe plan cannot rematerialize values");
 	OM_TRY(om_option_number(r, "percent", &percent));
 	OM_TRY(om_option_number(r, "budget", &a.budget));

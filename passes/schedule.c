@@ -466,7 +466,8 @@ static om_status
 candidate_new(om_run *r, om_prog *p, const om_schedule *s, struct candidate *c)
 {
 	c->schedule = s;
-	return om_assign_schedule(r->session, p, s, om_prog_op_facts(p), r->scratch, &c->views, &c->full);
+	return om_assign_schedule(r->session, p, s, r->request, om_prog_op_facts(p), r->scratch, &c->views,
+		&c->full);
 }
 
 /* ---- Moving ops. ---- */

@@ -1,9 +1,9 @@
 /* Schedules and assignments: results of analyses of a program.
  *
- * A schedule is an order of the ops of every block, with the steps that follow from it.  An assignment
- * holds the decisions for one schedule, by value id: the lifetime of each value, its backing storage,
- * and its addresses if they change with the iterations of a loop.  Neither changes the program, so any
- * number of them can be compared.
+ * A plan request states what a plan has to comply with.  A schedule is an order of the ops of every block, with the steps that follow from it.  An assignment
+ * holds the decisions for one schedule and one request, by value id: the lifetime of each value, its
+ * backing storage, and its addresses if they change with the iterations of a loop.  None of them changes
+ * the program, so any number of them can be compared.
  *
  * An assignment is immutable once it is complete.  An analysis takes one and returns a new one,
  * allocated from an arena of the caller, which must outlive the result.  Unchanged parts may be shared
@@ -18,6 +18,36 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The consumer that a plan is made for. */
+typedef enum om_target {
+	OM_TARGET_GENERIC,  /* the ONNX program unchanged, for any consumer */
+	OM_TARGET_CPU,      /* the onnxmem executor: kernel scratch is planned, too */
+} om_target;
+
+/* An arena that a plan may use. */
+typedef struct om_arena_spec {
+	const char *name;        /* in plans and messages */
+	const char *device;      /* "cpu" */
+	uint64_t limit;          /* bytes; 0: none */
+	uint64_t align;          /* alignment of every placement in it, if larger than that of the request */
+} om_arena_spec;
+
+/* What a plan has to comply with.  Allocated by the caller, initialized by OM_PLAN_REQUEST(); handed to
+ * passes by om_host_request(). */
+typedef struct om_plan_request {
+	size_t size;             /* of this struct: set by OM_PLAN_REQUEST */
+	const om_arena_spec *arena; /* fastest first; NULL: one without a limit */
+	uint32_t narena;         /* how many; 0: one without a limit */
+	uint64_t align;          /* bytes, a power of two; sizes of buffers are rounded up to a multiple of
+				    it; 0: 64 */
+	bool parallel_safe;      /* the plan must be valid for every order of the ops that respects data
+				    dependences, not only for that of the blocks */
+	om_target target;        /* consumer of the plan */
+} om_plan_request;
+
+/* A request with these fields; the others are those of the default request. */
+#define OM_PLAN_REQUEST(...) {.size = sizeof(om_plan_request), __VA_ARGS__}
 
 /* A range of steps of a run, both ends inclusive. */
 typedef struct om_steps {
@@ -43,6 +73,7 @@ typedef struct om_backing {
 /* Decisions about the values of a program; arrays are indexed by value id unless noted. */
 struct om_assignment {
 	const om_schedule *schedule;      /* the schedule that steps refer to */
+	const om_plan_request *request;   /* that decisions comply with; `align` and `narena` are not 0 */
 	const om_op_facts *facts;         /* of the program */
 	om_steps *live;                   /* lifetime of each value */
 	om_backing *backing;              /* OM_OWN for all values until decided */

@@ -235,20 +235,6 @@ typedef struct om_fact om_fact;
  * valid until the program changes. */
 OM_API const void *om_fact_data(const om_prog *p, const char *name);
 
-/* The consumer that a plan is made for. */
-typedef enum om_target {
-	OM_TARGET_GENERIC,  /* the ONNX program unchanged, for any consumer */
-	OM_TARGET_CPU,      /* the onnxmem executor: kernel scratch is planned, too */
-} om_target;
-
-/* An arena that a plan may use. */
-typedef struct om_arena_spec {
-	const char *name;        /* in plans and messages */
-	const char *device;      /* "cpu" */
-	uint64_t limit;          /* bytes; 0: none */
-	uint64_t align;          /* alignment of every placement in it, if larger than the program's */
-} om_arena_spec;
-
 /* A result of the graph that becomes a parameter of the next run: an updated weight, a cache.  The
  * caller permits the result to overwrite that parameter. */
 typedef struct om_io_alias {
@@ -270,16 +256,10 @@ struct om_prog {
 	uint32_t nstep;           /* valid after om_timeline() */
 	unsigned has;             /* valid facts: OM_HAS_... */
 	om_fact *facts;           /* list of third-party facts; owned */
-	om_target target;         /* the consumer that a plan is made for */
-	uint64_t align;           /* bytes; buffer sizes are rounded up to a multiple of it; default 64 */
 	om_io_alias *io_alias;    /* aliased pairs; each result and each parameter at most once */
 	uint32_t nio_alias;       /* how many */
 	size_t cap_io_alias;      /* capacity of `io_alias` */
 	struct om_names *names;   /* names of the values; used by the builder only */
-	om_arena_spec *want;            /* requested arenas, fastest first; NULL: one without a limit */
-	uint32_t nwant;           /* how many */
-	bool parallel_safe;       /* the plan must be valid for every order of the ops that respects
-				        data dependences, not only for that of the blocks */
 	const char *schedule;     /* how the ops were ordered: "original", "bfs", "min-memory"; NULL: not ordered */
 	bool schedule_is_original; /* the ops are in the order of the file */
 	bool schedule_is_proven;  /* "min-memory": proven that no order requires less memory, by the measure of

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Incremented when this interface changes; passes built for another version are rejected. */
-#define OM_PASS_ABI 2
+#define OM_PASS_ABI 3
 
 /* Maximum number of options, and of counters, of a pass. */
 #define OM_PASS_MOST 32
@@ -64,6 +64,7 @@ typedef struct om_run {
 	const char *const *option;       /* values, by index in pass->options */
 	uint64_t *counter;               /* by index in pass->counters; start at 0 */
 	struct om_host *host;            /* the host that runs it */
+	const om_plan_request *request;  /* of the host; `align` and `narena` are not 0 */
 } om_run;
 
 /* A pass: its declarations and its entry point. */
@@ -136,6 +137,11 @@ OM_API om_host *om_host_new(om_session *s, const char *path);
 OM_API void om_host_free(om_host *h);                      /* NULL is fine */
 OM_API void om_host_hook(om_host *h, om_pass_hook *hook, void *arg);
 
+/* Set what plans have to comply with in later runs; NULL: the default, as in a new host.  The request
+ * is copied.  Lifetimes and storage that a program has for another request become invalid in the next
+ * run, unless the two differ in arenas alone.  OM_USAGE for an alignment that is no power of two. */
+OM_API om_status om_host_request(om_host *h, const om_plan_request *r);
+
 /* Load a pass from a module; the file may have any name and location.  OM_NOPASS with a
  * message if the module contains no pass, was built for another version, its om_pass is
  * incomplete, or a pass of the same name exists. */
@@ -175,8 +181,8 @@ OM_API const char *om_default_pipeline(void);
 /* Planned copies of one program, one for each binding (binding.h). */
 typedef struct om_plan_cache om_plan_cache;
 
-/* An empty cache of plans of `p` that `pipeline` makes, NULL: the default one.  Settings of `p`, as its
- * target and alignment, hold for all of them.  The host and the program must outlive the cache; the
+/* An empty cache of plans of `p` that `pipeline` makes, NULL: the default one.  All of them are made for
+ * the present request of the host.  The host and the program must outlive the cache; the
  * program is only read, so that caches of several threads may be made for it, each with a host of its
  * own.  A cache itself is not thread-safe.  The caller frees it; NULL: out of memory. */
 OM_API om_plan_cache *om_plan_cache_new(om_host *h, const om_prog *p, const char *pipeline);
@@ -188,9 +194,6 @@ OM_API void om_plan_cache_free(om_plan_cache *c);
  * stays valid until the cache is freed.  `*out` is NULL on failure: errors of om_bind(), of the passes
  * and of om_plan_verify(); OM_USAGE if the pipeline makes no plan. */
 OM_API om_status om_plan_cache_get(om_plan_cache *c, const om_binding *b, const om_prog **out);
-
-/* Number of programs in the cache. */
-OM_API uint32_t om_plan_cache_size(const om_plan_cache *c);
 
 #ifdef __cplusplus
 }

@@ -113,6 +113,8 @@ struct om_plan {
 	const char *strategy;    /* name of the packing strategy */
 	bool parallel_safe;         /* valid for every order that respects data dependences; the steps of
 				       placements are those of the file's order */
+	om_target target;        /* the consumer that it was made for */
+	uint64_t align;          /* bytes: alignment of all placements, and of their sizes */
 	om_plan_arena *arena;    /* fastest first */
 	om_placement *place;         /* by value id */
 	om_alias *alias;         /* at most one entry for each value */

@@ -38,7 +38,7 @@ struct om_alias_sets {
 static uint64_t
 rounded(const om_alias_sets *g, uint64_t bytes)
 {
-	return (bytes + g->p->align - 1) & ~(g->p->align - 1);
+	return (bytes + g->a->request->align - 1) & ~(g->a->request->align - 1);
 }
 
 static void
@@ -134,7 +134,7 @@ om_alias_sets_new(const om_prog *p, om_assignment *a, om_arena *mem)
 	*g = (om_alias_sets){.p = p, .a = a, .mem = mem, .of = OM_NEWN(mem, om_alias_set *, p->nvalue),
 		.offset = OM_NEWN(mem, uint64_t, p->nvalue), .bytes = a->facts->bytes,
 		.origin = OM_NEWN(mem, om_value *, p->nvalue), .at = OM_NEWN(mem, uint64_t, p->nvalue)};
-	if (p->parallel_safe)
+	if (a->request->parallel_safe)
 		find_order(g);
 	add_block(g, p->first);
 	return g;

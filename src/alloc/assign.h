@@ -10,11 +10,19 @@
  * regardless of which facts the pass keeps. */
 void om_assignment_settle(om_prog *p);
 
+/* A copy of a request with all that it points to.  Its fields that are 0 get their defaults. */
+const om_plan_request *om_plan_request_copy(const om_plan_request *r, om_arena *mem);
+
+/* Before a pipeline for this request, which is copied: the current assignment becomes one for it, or
+ * invalid if decisions depend on the difference. */
+void om_assignment_comply(om_prog *p, const om_plan_request *r);
+
 /* ---- Lifetimes. ---- */
 
-/* Compute lifetimes in a schedule; every value has its own storage.  Requires OM_HAS_CONST. */
-om_assignment *om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_op_facts *f,
-	om_arena *mem);
+/* Compute lifetimes in a schedule; every value has its own storage.  Requires OM_HAS_CONST.  The
+ * schedule, the request and the facts must outlive the result. */
+om_assignment *om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_plan_request *r,
+	const om_op_facts *f, om_arena *mem);
 
 /* Cost of computing live sets. */
 typedef struct om_live_counts {
@@ -97,7 +105,8 @@ om_status om_assignment_is_smaller(om_session *s, const om_prog *p, const om_ass
 /* Run the standard pipeline on a schedule: lifetimes and views, then declared input/output aliases and
  * in-place decisions.  Both results are allocated from `mem`. */
 om_status om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order,
-	const om_op_facts *f, om_arena *mem, const om_assignment **views, const om_assignment **full);
+	const om_plan_request *r, const om_op_facts *f, om_arena *mem, const om_assignment **views,
+	const om_assignment **full);
 
 /* For the code that builds an assignment: the bytes of `v` are those of `source` from `offset` on. For
  * OM_OWN, source is NULL. */

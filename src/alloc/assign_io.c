@@ -164,7 +164,7 @@ om_assign_io_declared(const om_prog *p, const om_assignment *in, om_arena *mem, 
 	om_arena *tmp = om_arena_new();
 	om_io_counts sum = {0};
 	uint32_t n = 0;
-	const om_update_path *w = p->parallel_safe ? NULL : om_update_paths_find(p, in, tmp, &n);
+	const om_update_path *w = in->request->parallel_safe ? NULL : om_update_paths_find(p, in, tmp, &n);
 
 	for (uint32_t k = 0; k < n; k++)
 		if (is_open(a, &w[k]))

@@ -652,7 +652,7 @@ is_constant_inside(const om_block *body, const om_multi_view *r)
 static void
 move_output(struct loops *w, const struct carried *c, const om_multi_view *r)
 {
-	if (w->p->parallel_safe || w->is_result[c->out->id] || is_constant_inside(c->out->def->body[0], r))
+	if (w->a->request->parallel_safe || w->is_result[c->out->id] || is_constant_inside(c->out->def->body[0], r))
 		return;
 	free_output(w, c->out);
 	if (!may_move(w, c->out))
@@ -702,7 +702,7 @@ place_output(struct loops *w, struct loop *l, struct carried *c)
 		move_output(w, c, r);
 		return;
 	}
-	if (w->p->parallel_safe || w->is_result[c->out->id])
+	if (w->a->request->parallel_safe || w->is_result[c->out->id])
 		return;
 	free_output(w, c->out);
 	if (!may_move(w, c->out))

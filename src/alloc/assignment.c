@@ -2,7 +2,47 @@
 #include <config.h>
 
 #include "alloc/assign.h"
+#include "ir/facts.h"
 #include "onnxmem/assignment.h"
+
+/* ---- Requests. ---- */
+
+const om_plan_request *
+om_plan_request_copy(const om_plan_request *r, om_arena *mem)
+{
+	static const om_arena_spec one = {.name = "arena", .device = "cpu"};
+	om_plan_request *to = om_memdup(mem, r, sizeof *r);
+	om_arena_spec *arena;
+
+	to->align = r->align ? r->align : 64;
+	to->narena = r->narena ? r->narena : 1;
+	to->arena = arena = om_memdup(mem, r->narena ? r->arena : &one, to->narena * sizeof *arena);
+	for (uint32_t k = 0; k < to->narena; k++) {
+		arena[k].name = om_strdup(mem, arena[k].name);
+		arena[k].device = om_strdup(mem, arena[k].device);
+	}
+	return to;
+}
+
+/* No analysis before packing depends on arenas. */
+void
+om_assignment_comply(om_prog *p, const om_plan_request *r)
+{
+	const om_plan_request *was = p->assignment ? p->assignment->request : NULL;
+
+	if (!was)
+		return;
+	if (was->align == r->align && was->parallel_safe == r->parallel_safe && was->target == r->target) {
+		om_assignment *a = om_memdup(p->mem, p->assignment, sizeof *a);
+		a->request = om_plan_request_copy(r, p->mem);
+		p->assignment = a;
+	} else {
+		om_facts_set(p, p->has & ~(unsigned)(OM_HAS_LIVE | OM_HAS_VIEWS | OM_HAS_STORE | OM_HAS_PLAN), 0);
+		om_assignment_settle(p);
+	}
+}
+
+/* ---- Assignments. ---- */
 
 om_assignment *
 om_assignment_copy(const om_assignment *in, om_arena *mem)
@@ -42,6 +82,7 @@ without_storage(const om_assignment *in, om_arena *mem)
 	a->backing = OM_NEWN(mem, om_backing, in->nvalue);
 	a->multi_view = OM_NEWN(mem, const om_multi_view *, in->nvalue);
 	a->before_loops = NULL;
+	a->request = in->request;
 	return a;
 }
 
@@ -62,9 +103,9 @@ om_assignment_settle(om_prog *p)
 }
 
 om_status
-om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order, const om_op_facts *f, om_arena *mem,
-	const om_assignment **views, const om_assignment **full)
+om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order, const om_plan_request *r,
+	const om_op_facts *f, om_arena *mem, const om_assignment **views, const om_assignment **full)
 {
-	*views = om_assign_views(p, om_assign_lifetimes(p, order, f, mem), mem, NULL);
+	*views = om_assign_views(p, om_assign_lifetimes(p, order, r, f, mem), mem, NULL);
 	return om_assign_inplace(s, p, om_assign_io_declared(p, *views, mem, NULL), OM_SUBBUFFERS_AUTO, mem, full);
 }

@@ -133,9 +133,11 @@ struct builder {
 };
 
 static uint64_t
-rounded(const om_prog *p, uint64_t bytes)
+rounded(const struct builder *w, uint64_t bytes)
 {
-	return (bytes + p->align - 1) & ~(p->align - 1);
+	const uint64_t align = w->a->request->align;
+
+	return (bytes + align - 1) & ~(align - 1);
 }
 
 static void
@@ -151,7 +153,7 @@ new_buffer(struct builder *w, const char *name)
 	const uint32_t n = w->b->n++;
 
 	w->span[n] = (om_interval){.lower = UINT32_MAX};
-	w->b->buf[n] = (om_buffer){.name = name, .align = w->p->align, .fixed = OM_OFFSET_FREE};
+	w->b->buf[n] = (om_buffer){.name = name, .align = w->a->request->align, .fixed = OM_OFFSET_FREE};
 	return n;
 }
 
@@ -166,7 +168,7 @@ extend(struct builder *w, uint32_t n, uint32_t first, uint32_t last, uint64_t fr
 	span->lower = first < span->lower ? first : span->lower;
 	span->upper = last >= span->upper ? last + 1 : span->upper;
 	if (from + bytes > w->b->buf[n].bytes)
-		w->b->buf[n].bytes = rounded(w->p, from + bytes);
+		w->b->buf[n].bytes = rounded(w, from + bytes);
 }
 
 /* As om_storage(), but one hop for visited values: chains of in-place ops may be as long as the
@@ -198,7 +200,7 @@ add_value(struct builder *w, om_value *v)
 		return;
 	if (f->is_outside[root->id]) {
 		if (root->def && !root->is_const)  /* stored in the memory of a graph result */
-			add_naive(w->b, rounded(w->p, bytes));
+			add_naive(w->b, rounded(w, bytes));
 		return;
 	}
 	if (w->b->of_value[root->id] == NONE)
@@ -206,14 +208,14 @@ add_value(struct builder *w, om_value *v)
 	const uint32_t n = w->b->of_value[root->id];
 	w->b->of_value[v->id] = n;
 	extend(w, n, w->a->live[v->id].first, w->a->live[v->id].last, w->b->offset[v->id], bytes);
-	add_naive(w->b, rounded(w->p, bytes));
+	add_naive(w->b, rounded(w, bytes));
 }
 
 /* Other executors have other kernels and provide their own scratch. */
 static void
 add_scratch(struct builder *w, const om_op *op)
 {
-	const bool ours = w->p->target == OM_TARGET_CPU && !op->is_folded;
+	const bool ours = w->a->request->target == OM_TARGET_CPU && !op->is_folded;
 	const uint64_t bytes = ours ? w->a->facts->op[op->id].workspace : 0;
 
 	if (bytes == 0 || bytes > INT64_MAX / 4)
@@ -222,7 +224,7 @@ add_scratch(struct builder *w, const om_op *op)
 	w->b->of_op[op->id] = n;
 	const uint32_t step = w->a->schedule->of_op[op->id].first;
 	extend(w, n, step, step, 0, bytes);
-	add_naive(w->b, rounded(w->p, bytes));
+	add_naive(w->b, rounded(w, bytes));
 }
 
 static void
@@ -246,7 +248,7 @@ static void
 set_live(struct builder *w, uint32_t n)
 {
 	om_buffer *b = &w->b->buf[n];
-	const om_usage u = om_usage_rounded(&w->usage[n], w->mem, w->p->align);
+	const om_usage u = om_usage_rounded(&w->usage[n], w->mem, w->a->request->align);
 
 	b->live = u.r;
 	b->nlive = (uint32_t)u.n;

@@ -138,12 +138,13 @@ walk_steps(struct walk *w, const om_block *b)
 }
 
 om_assignment *
-om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_op_facts *f, om_arena *mem)
+om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_plan_request *r, const om_op_facts *f,
+	om_arena *mem)
 {
 	om_assignment *a = OM_NEW(mem, om_assignment);
 	struct walk w = {p, s, OM_NEWN(mem, om_steps, p->nvalue)};
 
-	*a = (om_assignment){.schedule = s, .facts = f, .live = w.live, .nvalue = p->nvalue,
+	*a = (om_assignment){.schedule = s, .request = r, .facts = f, .live = w.live, .nvalue = p->nvalue,
 		.backing = OM_NEWN(mem, om_backing, p->nvalue), .multi_view = OM_NEWN(mem, const om_multi_view *, p->nvalue)};
 	for (uint32_t k = 0; k < p->first->nparam; k++)
 		define(&w, p->first->param[k], 0, s->of_block[p->first->id].last);

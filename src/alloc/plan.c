@@ -23,6 +23,7 @@ om_plan_empty(om_prog *p)
 	plan->scratch = OM_NEWN(p->mem, om_scratch, p->nop);
 	plan->unplanned = OM_NEWN(p->mem, om_unplanned, p->nvalue);
 	plan->nplace = p->nvalue;
+	plan->align = 64;
 	p->plan = plan;
 	return plan;
 }
@@ -39,7 +40,7 @@ static void
 add_naive(struct writer *w, uint32_t arena, uint64_t bytes)
 {
 	uint64_t *naive = &w->plan->arena[arena].naive;
-	const uint64_t align = w->p->align;
+	const uint64_t align = w->plan->align;
 
 	if (__builtin_add_overflow(*naive, (bytes + align - 1) & ~(align - 1), naive))
 		*naive = UINT64_MAX;
@@ -74,7 +75,7 @@ place_value(struct writer *w, om_value *v)
 		[OM_VIEW] = OM_ALIAS_VIEW, [OM_INPLACE] = OM_ALIAS_INPLACE, [OM_IO_ALIAS] = OM_ALIAS_IO,
 		[OM_SUBBUFFER] = OM_ALIAS_SUBBUFFER,
 	};
-	const uint64_t align = w->p->align;
+	const uint64_t align = w->plan->align;
 	om_placement *at = &w->plan->place[v->id];
 	const om_backing *backing = &w->a->backing[v->id];
 	const uint32_t n = w->b->of_value[v->id];
@@ -201,31 +202,27 @@ place_weights(struct writer *w)
 
 /* An arena as requested, still empty. */
 static om_plan_arena
-empty_arena(const om_prog *p, uint32_t k)
+empty_arena(const om_plan_request *r, uint32_t k, om_arena *mem)
 {
-	om_plan_arena a = {.name = "arena", .device = "cpu", .align = p->align};
+	const om_arena_spec *want = &r->arena[k];
 
-	if (k < p->nwant) {
-		const om_arena_spec *want = &p->want[k];
-		a.name = om_strdup(p->mem, want->name);
-		a.device = om_strdup(p->mem, want->device);
-		a.limit = want->limit;
-		a.align = want->align > p->align ? want->align : p->align;
-	}
-	return a;
+	return (om_plan_arena){.name = om_strdup(mem, want->name), .device = om_strdup(mem, want->device),
+		.limit = want->limit, .align = want->align > r->align ? want->align : r->align};
 }
 
 static om_plan *
-start_plan(om_prog *p, const char *strategy)
+start_plan(om_prog *p, const om_plan_request *r, const char *strategy)
 {
 	om_plan *plan = om_plan_empty(p);
 
 	plan->strategy = om_strdup(p->mem, strategy);
-	plan->parallel_safe = p->parallel_safe;
-	plan->narena = p->nwant ? p->nwant : 1;
+	plan->parallel_safe = r->parallel_safe;
+	plan->target = r->target;
+	plan->align = r->align;
+	plan->narena = r->narena;
 	plan->arena = OM_NEWN(p->mem, om_plan_arena, plan->narena);
 	for (uint32_t k = 0; k < plan->narena; k++)
-		plan->arena[k] = empty_arena(p, k);
+		plan->arena[k] = empty_arena(r, k, p->mem);
 	return plan;
 }
 
@@ -263,7 +260,7 @@ fill_plan(struct writer *w)
 void
 om_plan_new(om_prog *p, const om_buffers *b, const om_pack_result *r, const char *strategy)
 {
-	struct writer w = {.p = p, .plan = start_plan(p, strategy), .b = b, .a = b->assignment};
+	struct writer w = {.p = p, .plan = start_plan(p, b->assignment->request, strategy), .b = b, .a = b->assignment};
 	const om_plan *plan = w.plan;
 
 	while (w.arena + 1 < plan->narena && plan->arena[w.arena].limit
@@ -274,13 +271,12 @@ om_plan_new(om_prog *p, const om_buffers *b, const om_pack_result *r, const char
 }
 
 om_pool *
-om_plan_wanted(const om_prog *p, om_arena *mem, uint32_t *n)
+om_plan_wanted(const om_plan_request *r, om_arena *mem)
 {
-	om_pool *pool = OM_NEWN(mem, om_pool, p->nwant ? p->nwant : 1);
+	om_pool *pool = OM_NEWN(mem, om_pool, r->narena);
 
-	*n = p->nwant ? p->nwant : 1;
-	for (uint32_t k = 0; k < *n; k++) {
-		const om_plan_arena a = empty_arena(p, k);
+	for (uint32_t k = 0; k < r->narena; k++) {
+		const om_plan_arena a = empty_arena(r, k, mem);
 		pool[k] = (om_pool){.name = a.name, .limit = a.limit, .align = a.align};
 	}
 	return pool;
@@ -289,7 +285,7 @@ om_plan_wanted(const om_prog *p, om_arena *mem, uint32_t *n)
 void
 om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, const char *strategy)
 {
-	struct writer w = {.p = p, .plan = start_plan(p, strategy), .b = b, .a = b->assignment};
+	struct writer w = {.p = p, .plan = start_plan(p, b->assignment->request, strategy), .b = b, .a = b->assignment};
 
 	for (uint32_t k = 0; k < w.plan->narena; k++)
 		fill_arena(&w.plan->arena[k], &pool[k].result);

@@ -4,8 +4,8 @@
 
 #include "onnxmem/plan.h"
 
-/* The requested arenas, as pools for om_pack_solve(); at least one. */
-om_pool *om_plan_wanted(const om_prog *p, om_arena *mem, uint32_t *n);
+/* The requested arenas, as pools for om_pack_solve(). */
+om_pool *om_plan_wanted(const om_plan_request *r, om_arena *mem);
 
 /* Make the plan for buffers packed into these pools; it becomes p->plan. */
 void om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, const char *strategy);

@@ -70,6 +70,7 @@ struct om_cli {
 	double progress_ms;      /* when the next progress line is due; 0: not known yet */
 	bool progress_shown;
 	uint64_t budget;         /* of all arenas together; 0: none */
+	om_plan_request request; /* as the options have it; set by om_cli_settings() */
 };
 
 const om_cmd *om_cmd_find(const char *name);    /* NULL if there is none */
@@ -121,14 +122,14 @@ om_status om_cli_copy(om_cli *c);
  * have a type, by input.  `all`: a dim that remains open is an error. */
 om_status om_cli_shapes(om_cli *c, const om_tensor *in, bool all);
 
-/* Set the plan requirements given by options in c->prog and c->budget. */
+/* Set the arenas and the order given by options in c->request, and c->budget. */
 om_status om_cli_plan_request(om_cli *c);
 /* Do the options set requirements that a stored plan may not meet? */
 bool om_cli_plan_options(const om_cli *c);
 /* Extend `*pipeline` by the flags given for passes. */
 om_status om_cli_pipeline(om_cli *c, const char **pipeline);
 
-/* Alignment, target and the other plan requirements given by options, for c->prog. */
+/* Set c->request to what the options require of a plan, and make it the request of the host. */
 om_status om_cli_settings(om_cli *c);
 
 /* om_cli_settings(), then run --passes, or `pipeline` if it was not given. */

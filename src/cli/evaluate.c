@@ -258,6 +258,7 @@ rate(struct rating *r, const om_trainer *t, om_score *score)
 			r->net->label, r->net->path);
 	OM_TRY(bind_batch(r));
 	OM_TRY(om_cli_host(c));
+	OM_TRY(om_host_request(c->host, NULL));
 	OM_TRY(om_host_run(c->host, r->prog, om_default_pipeline()));
 	OM_TRY(om_exec_new(c->session, r->prog, r->prog->plan, NULL, &r->exec));
 	for (int64_t from = 0; from < r->net->samples.count; from += r->batch)

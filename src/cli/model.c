@@ -212,13 +212,13 @@ om_cli_shapes(om_cli *c, const om_tensor *in, bool all)
 static om_status
 set_alignment(om_cli *c)
 {
-	uint64_t align = c->prog->align;
+	uint64_t align = 64;
 
 	OM_TRY(om_cli_number(c, "align", 1, MAX_ALIGN, &align));
 	if (align & (align - 1))
 		return om_fail(c->session, OM_USAGE, "option --align requires a power of two, not %llu",
 			(unsigned long long)align);
-	c->prog->align = align;
+	c->request.align = align;
 	return OM_OK;
 }
 
@@ -227,7 +227,7 @@ set_target(om_cli *c)
 {
 	const char *name = om_cli_option(c, "target");
 
-	if (name && !om_target_find(name, &c->prog->target))
+	if (name && !om_target_find(name, &c->request.target))
 		return om_fail(c->session, OM_USAGE, "option --target requires generic or cpu, not %s", name);
 	return OM_OK;
 }
@@ -235,9 +235,12 @@ set_target(om_cli *c)
 om_status
 om_cli_settings(om_cli *c)
 {
+	c->request = (om_plan_request)OM_PLAN_REQUEST();
 	OM_TRY(set_alignment(c));
 	OM_TRY(set_target(c));
-	return om_cli_plan_request(c);
+	OM_TRY(om_cli_plan_request(c));
+	OM_TRY(om_cli_host(c));
+	return om_host_request(c->host, &c->request);
 }
 
 om_status

@@ -34,7 +34,7 @@ bytes_needed(const om_cli *c, const om_prog *p, uint64_t *bytes)
 			*bytes += p->plan->arena[k].bytes;
 		return true;
 	}
-	if (p != c->prog || (p->has & wanted) != wanted || p->parallel_safe)
+	if (p != c->prog || (p->has & wanted) != wanted || p->assignment->request->parallel_safe)
 		return false;
 	om_arena *mem = om_arena_new();
 	const om_buffers *b = om_buffers_new(c->prog, c->prog->assignment, mem);

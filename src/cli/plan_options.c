@@ -99,21 +99,21 @@ want_arenas(om_cli *c)
 		OM_TRY(om_cli_size(c, "option --budget", budget, &c->budget));
 	if (budget && c->budget == 0)
 		return om_fail(c->session, OM_USAGE, "option --budget requires a size above 0");
-	om_arena_spec *want = OM_NEWN(c->prog->mem, om_arena_spec, c->nset + 1);
+	om_arena_spec *want = OM_NEWN(c->mem, om_arena_spec, c->nset + 1);
 	for (size_t at = 0; (text = om_cli_next(c, "arena", &at));)
 		OM_TRY(read_arena(c, text, &want[n++]));
 	OM_TRY(check_arenas(c, want, n));
 	if (n == 0 && budget)
 		want[n++] = (om_arena_spec){.name = "arena", .device = "cpu", .limit = c->budget};
-	c->prog->want = want;
-	c->prog->nwant = n;
+	c->request.arena = want;
+	c->request.narena = n;
 	return OM_OK;
 }
 
 om_status
 om_cli_plan_request(om_cli *c)
 {
-	c->prog->parallel_safe = om_cli_has(c, "parallel-safe");
+	c->request.parallel_safe = om_cli_has(c, "parallel-safe");
 	return want_arenas(c);
 }
 

@@ -63,6 +63,17 @@ static const struct schedule {
 
 enum { NSCHEDULE = sizeof schedules / sizeof schedules[0] };
 
+/* As the options have it, but in one arena without a limit. */
+static om_status
+request_one_arena(om_cli *c, bool parallel_safe)
+{
+	om_plan_request r = c->request;
+
+	r.narena = 0;
+	r.parallel_safe = parallel_safe;
+	return om_host_request(c->host, &r);
+}
+
 static om_status
 plan_by(om_cli *c, const struct strategy *s, double *ms)
 {
@@ -95,8 +106,7 @@ try_schedule(om_cli *c, const struct schedule *o, om_report *r)
 	struct strategy s;
 	uint32_t n = 0;
 
-	c->prog->parallel_safe = o->parallel_safe;
-	c->prog->nwant = 0;
+	OM_TRY(request_one_arena(c, o->parallel_safe));
 	OM_TRY(om_host_run(c->host, c->prog, o->passes));
 	const double schedule_ms = c->pass_ms - before;
 	row[n++] = (om_report_strategy){.schedule = o->name, .name = "naive", .schedule_ms = schedule_ms};
@@ -123,21 +133,19 @@ static om_status
 try_here(om_cli *c, om_report *r)
 {
 	om_plan *const plan = c->prog->plan;
-	const uint32_t nwant = c->prog->nwant;
-	om_status st = OM_OK;
+	const bool parallel_safe = c->request.parallel_safe;
+	om_status st = request_one_arena(c, parallel_safe);
 	struct strategy s;
 	double ms;
 
-	c->prog->nwant = 0;
 	r->other = OM_NEWN(c->mem, om_report_other, count());
 	for (size_t k = 0; st == OM_OK && strategy_at(k, &s); k++) {
-		if (s.is_packer || (c->prog->parallel_safe && !s.parallel_safe))
+		if (s.is_packer || (parallel_safe && !s.parallel_safe))
 			continue;
 		st = plan_by(c, &s, &ms);
 		if (st == OM_OK)
 			r->other[r->nother++] = (om_report_other){key_of(c, s.name), c->prog->plan->arena->bytes};
 	}
-	c->prog->nwant = nwant;
 	c->prog->plan = plan;
 	return st;
 }
@@ -155,11 +163,9 @@ om_cli_strategies(om_cli *c, om_report *r)
 		if (st == OM_OK)
 			st = om_cli_shapes(c, NULL, true);
 		if (st == OM_OK)
-			st = om_cli_settings(c);
-		if (st == OM_OK)
 			st = try_schedule(c, &schedules[k], r);
 		om_prog_free(c->prog);
 	}
 	c->prog = prog;
-	return st;
+	return st == OM_OK ? om_host_request(c->host, &c->request) : st;
 }

@@ -124,14 +124,16 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	return e;
 }
 
-/* The guard size is a multiple of the alignment, so that planned offsets stay aligned. */
+/* Without reuse too, addresses are aligned as planned.  The guard size is a multiple of the alignment, so that planned offsets stay aligned. */
 static void
 find_align(om_exec *e)
 {
-	e->align = e->prog->align > OM_ROOM_ALIGN ? e->prog->align : OM_ROOM_ALIGN;
-	for (uint32_t k = 0; e->plan && k < e->plan->narena; k++)
-		if (e->plan->arena[k].align > e->align)
-			e->align = e->plan->arena[k].align;
+	const om_plan *plan = e->plan ? e->plan : e->prog->plan;
+
+	e->align = OM_ROOM_ALIGN;
+	for (uint32_t k = 0; plan && k < plan->narena; k++)
+		if (plan->arena[k].align > e->align)
+			e->align = plan->arena[k].align;
 	e->guard = e->align > OM_GUARD ? e->align : OM_GUARD;
 }
 

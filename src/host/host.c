@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "alloc/assign.h"
 #include "base/guard.h"
+#include "base/options.h"
 #include "base/split.h"
 #include "host/host.h"
 #include "host/passes.h"
@@ -54,6 +56,7 @@ om_host_new(om_session *s, const char *path)
 	h->folder = om_split(mem, h->path, ":", &h->nfolder);
 	h->by_name = om_map_new(mem);
 	h->refused = om_map_new(mem);
+	h->request = om_plan_request_copy(&(om_plan_request)OM_PLAN_REQUEST(), mem);
 	for (size_t k = 0; k < sizeof built_in / sizeof built_in[0]; k++)
 		add(h, built_in[k](), NULL);
 	return h;
@@ -73,6 +76,26 @@ om_host_hook(om_host *h, om_pass_hook *hook, void *arg)
 {
 	h->hook = hook;
 	h->hook_arg = arg;
+}
+
+static om_status
+host_request_guarded(om_host *h, const om_plan_request *r)
+{
+	om_plan_request given = OM_PLAN_REQUEST();
+
+	if (r)
+		OM_TRY(om_options_read(h->session, "om_plan_request", "OM_PLAN_REQUEST()", &given, sizeof given, sizeof given, r));
+	if (given.align & (given.align - 1))
+		return om_fail(h->session, OM_USAGE, "the alignment of a plan is a power of two, not %llu",
+			(unsigned long long)given.align);
+	h->request = om_plan_request_copy(&given, h->mem);
+	return OM_OK;
+}
+
+om_status
+om_host_request(om_host *h, const om_plan_request *r)
+{
+	OM_GUARDED(h->session, host_request_guarded(h, r));
 }
 
 /* ---- Modules. ---- */

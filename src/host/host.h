@@ -22,6 +22,7 @@ struct om_host {
 	size_t n, cap;
 	om_map by_name;             /* struct found * */
 	om_map refused;             /* keys: modules without a valid pass; values unused */
+	const om_plan_request *request; /* of pipelines */
 	om_pass_hook *hook;
 	void *hook_arg;
 	const char *misuse;         /* message of the running pass's API misuse; NULL: none */
@@ -30,6 +31,9 @@ struct om_host {
 /* The pass that provides fact `bit`, or fact `name` if `bit` is 0, when it is required and not
  * known; NULL: no pass provides it. */
 const om_pass *om_host_giver(om_host *h, unsigned bit, const char *name);
+
+/* As om_host_run(), for a request other than that of the host. */
+om_status om_host_run_for(om_host *h, om_prog *p, const char *pipeline, const om_plan_request *r);
 
 /* Is the pass from a module? */
 bool om_host_is_foreign(const om_host *h, const om_pass *pass);

@@ -1,6 +1,7 @@
 /* Plans of one program by binding. */
 #include <config.h>
 
+#include "alloc/assign.h"
 #include "base/guard.h"
 #include "host/host.h"
 #include "ir/binding.h"
@@ -10,6 +11,7 @@ struct om_plan_cache {
 	om_host *host;
 	const om_prog *prog;
 	const char *pipeline;
+	const om_plan_request *request;
 	om_arena *mem;
 	om_map planned;          /* om_prog *, by the text of the binding */
 	om_prog **all;           /* the same, in order of creation */
@@ -27,6 +29,7 @@ om_plan_cache_new(om_host *h, const om_prog *p, const char *pipeline)
 		return NULL;
 	}
 	*c = (om_plan_cache){.host = h, .prog = p, .mem = mem, .planned = om_map_new(mem),
+		.request = om_plan_request_copy(h->request, mem),
 		.pipeline = om_strdup(mem, pipeline ? pipeline : om_default_pipeline())};
 	return c;
 }
@@ -45,7 +48,7 @@ plan(const om_plan_cache *c, om_prog *p)
 {
 	om_session *s = c->host->session;
 
-	OM_TRY(om_host_run(c->host, p, c->pipeline));
+	OM_TRY(om_host_run_for(c->host, p, c->pipeline, c->request));
 	if (!(p->has & OM_HAS_PLAN))
 		return om_fail(s, OM_USAGE, "the passes %s make no plan", c->pipeline);
 	return om_plan_verify(s, p, p->plan);
@@ -96,10 +99,4 @@ om_plan_cache_get(om_plan_cache *c, const om_binding *b, const om_prog **out)
 	om_arena_free(tmp);
 	*out = p;
 	return st;
-}
-
-uint32_t
-om_plan_cache_size(const om_plan_cache *c)
-{
-	return (uint32_t)c->n;
 }

@@ -195,7 +195,7 @@ run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
 		pass->keeps_facts};
 	om_arena *scratch = om_arena_new();
 	om_run r = {.session = h->session, .scratch = scratch, .pass = pass, .option = value, .host = h,
-		.counter = OM_NEWN(scratch, uint64_t, OM_PASS_MOST)};
+		.request = h->request, .counter = OM_NEWN(scratch, uint64_t, OM_PASS_MOST)};
 	const double start = om_now_ms();
 
 	om_facts_before(p, &facts);
@@ -290,6 +290,7 @@ host_run_guarded(om_host *h, om_prog *p, const char *pipeline)
 	size_t n;
 	const char **pass = om_split(h->mem, pipeline, ",", &n);
 
+	om_assignment_comply(p, h->request);
 	for (size_t k = 0; k < n; k++)
 		OM_TRY(run_named(h, p, pass[k], NULL));
 	return OM_OK;
@@ -310,5 +311,16 @@ om_host_run(om_host *h, om_prog *p, const char *pipeline)
 		om_facts_set(p, 0, 0);
 		om_assignment_settle(p);
 	}
+	return st;
+}
+
+om_status
+om_host_run_for(om_host *h, om_prog *p, const char *pipeline, const om_plan_request *r)
+{
+	const om_plan_request *own = h->request;
+
+	h->request = r;
+	const om_status st = om_host_run(h, p, pipeline);
+	h->request = own;
 	return st;
 }

@@ -26,7 +26,6 @@ om_prog_new(void)
 	}
 	p->mem = mem;
 	p->name = "";
-	p->align = 64;
 	return p;
 }
 

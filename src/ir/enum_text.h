@@ -1,8 +1,8 @@
-/* The texts of enumerations of onnxmem/ir.h. */
+/* The texts of enumerations of onnxmem/ir.h and onnxmem/assignment.h. */
 #ifndef OM_ENUM_TEXT_H
 #define OM_ENUM_TEXT_H
 
-#include "onnxmem/ir.h"
+#include "onnxmem/assignment.h"
 
 /* "forward", "backward", "update"; "" for none. */
 const char *om_phase_text(om_phase phase);

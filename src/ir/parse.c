@@ -495,7 +495,7 @@ read_function(struct om_reader *r, om_function **tail)
 	OM_TRY(read_function_head(r, f));
 	*home = (om_prog){.mem = r->whole->mem, .name = f->name,
 		.opset = (om_opset *)f->opset, .nopset = f->nopset,
-		.ir_version = r->whole->ir_version, .align = r->whole->align};
+		.ir_version = r->whole->ir_version};
 	r->p = home;
 	f->body = om_block_new(home, NULL, NULL, "");
 	OM_TRY(read_block(r, f->body, NULL));

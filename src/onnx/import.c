@@ -667,7 +667,7 @@ read_function(struct import *im, om_function *to)
 	om_prog *home = OM_NEW(im->whole->mem, om_prog);
 
 	*home = (om_prog){.mem = im->whole->mem, .name = to->name,
-		.ir_version = im->whole->ir_version, .align = im->whole->align, .model = im->m};
+		.ir_version = im->whole->ir_version, .model = im->m};
 	struct import in = *im;
 	in.p = home;
 	OM_TRY(read_opsets(&in, f->n_opset_import, f->opset_import, &home->opset, &home->nopset));

@@ -572,7 +572,7 @@ document(struct writer *w, const char *digest)
 	set(j, "graph", json_string(digest));
 	set(j, "inputs", inputs(w));
 	set(j, "dims", symbols(w));
-	set(j, "target", json_string(om_target_text(w->p->target)));
+	set(j, "target", json_string(om_target_text(w->plan->target)));
 	set(j, "order", order(w));
 	if (w->plan->parallel_safe)
 		set(j, "parallel_safe", json_true());

@@ -241,7 +241,7 @@ list_names(struct reader *r)
 static om_status
 check_head(struct reader *r, const char *graph)
 {
-	const char *schema, *planned, *target;
+	const char *schema, *planned;
 
 	OM_TRY(get_text(r, json_object_get(r->root, "schema"), "\"schema\"", &schema));
 	if (strcmp(schema, "memplan/1") != 0)
@@ -250,8 +250,15 @@ check_head(struct reader *r, const char *graph)
 	if (strcmp(planned, graph) != 0)
 		return om_fail(r->s, OM_STALE, "%s: the plan is for another graph: %s, now %s", r->m->name,
 			planned, graph);
-	target = json_string_value(json_object_get(r->root, "target"));
-	if (target && !om_target_find(target, &r->p->target))
+	return OM_OK;
+}
+
+static om_status
+read_target(struct reader *r)
+{
+	const char *target = json_string_value(json_object_get(r->root, "target"));
+
+	if (target && !om_target_find(target, &r->plan->target))
 		return BAD(r, "it is for a target \"%s\", which this program does not know", target);
 	return OM_OK;
 }
@@ -453,8 +460,8 @@ read_arenas(struct reader *r)
 	}
 	r->plan->narena = (uint32_t)json_array_size(all);
 	for (k = 0; k < r->plan->narena; k++)
-		if (r->plan->arena[k].align && (k == 0 || r->plan->arena[k].align < r->p->align))
-			r->p->align = r->plan->arena[k].align;
+		if (r->plan->arena[k].align && (k == 0 || r->plan->arena[k].align < r->plan->align))
+			r->plan->align = r->plan->arena[k].align;
 	return OM_OK;
 }
 
@@ -782,6 +789,7 @@ read_plan(struct reader *r, const char *sidecar)
 	list_names(r);
 	r->ops = om_ops_by_index(r->p, r->mem);
 	r->plan = om_plan_empty(r->p);
+	OM_TRY(read_target(r));
 	r->plan->parallel_safe = json_is_true(json_object_get(r->root, "parallel_safe"));
 	strategy = json_string_value(json_object_get(r->root, "strategy"));
 	r->plan->strategy = om_strdup(r->p->mem, strategy ? strategy : "");

@@ -198,7 +198,7 @@ all_of(const om_report *r, om_arena *mem)
 	add_ops(r->prog->first, mem, ops, bands);
 	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"model", om_json_text(mem, r->model), "about", about(r, mem), "steps", (int)r->steps,
-		"align", (json_int_t)r->prog->align, "arena_bytes", (json_int_t)r->arena_bytes,
+		"align", (json_int_t)r->prog->plan->align, "arena_bytes", (json_int_t)r->arena_bytes,
 		"lower_bound_bytes", (json_int_t)r->lower_bound_bytes, "naive_bytes", (json_int_t)r->naive_bytes,
 		"original_order_bytes", (json_int_t)r->original_order_bytes, "weights_bytes", (json_int_t)r->weights_bytes,
 		"io_bytes", (json_int_t)r->io_bytes, "gap", r->gap, "optimal", r->status == OM_PACK_OPTIMAL,

@@ -190,7 +190,7 @@ om_report_json(const om_report *r, om_session *s, FILE *to)
 
 	json_object_set_new(o, "schema", json_string("onnxmem-report/1"));
 	json_object_set_new(o, "model", om_json_text(mem, r->model));
-	json_object_set_new(o, "target", json_string(om_target_text(r->prog->target)));
+	json_object_set_new(o, "target", json_string(om_target_text(r->prog->plan->target)));
 	json_object_set_new(o, "schedule", json_string(r->prog->schedule ? r->prog->schedule : "original"));
 	if (r->parallel_safe)
 		json_object_set_new(o, "parallel_safe", json_true());

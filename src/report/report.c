@@ -89,7 +89,7 @@ plannable(const om_prog *p, const om_value *v, const bool *is_callers)
 	if (is_callers[v->id] || v->is_const || p->plan->place[v->id].where == OM_UNUSED
 	    || v->type.kind != OM_TENSOR || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
 		return 0;
-	return round_up(bytes, p->align);
+	return round_up(bytes, p->plan->align);
 }
 
 static int
@@ -328,7 +328,7 @@ add_lives(om_report *r, om_arena *mem)
 	for (uint32_t k = 0; k < r->nbox; k++) {
 		const om_box *x = &r->box[k];
 		const om_report_buffer *b = &r->buffer[x->buffer];
-		const uint64_t align = r->prog->align, from = x->offset - b->offset, to = from + x->bytes;
+		const uint64_t align = r->prog->plan->align, from = x->offset - b->offset, to = from + x->bytes;
 		const uint64_t lower = from & ~(align - 1), upper = (to + align - 1) & ~(align - 1);
 		const om_usage one = om_usage_of(mem, x->bytes ? (upper < b->bytes ? upper : b->bytes) - lower : 0,
 			x->first, x->last);

@@ -236,12 +236,9 @@ plan_as(struct test *t, om_prog *p, const struct passes *passes)
 	om_arena_spec want[] = {{.name = "fast", .device = "cpu", .limit = t->bytes / 2 + 64},
 		{.name = "slow", .device = "cpu"}};
 
-	p->parallel_safe = passes->parallel_safe;
-	p->want = want;
-	p->nwant = passes->two_arenas ? 2 : 0;
+	OM_TRY(om_host_request(t->h, &(om_plan_request)OM_PLAN_REQUEST(.arena = want, .narena = passes->two_arenas ? 2 : 0,
+		.parallel_safe = passes->parallel_safe)));
 	const om_status st = om_host_run(t->h, p, passes->list ? passes->list : om_default_pipeline());
-	p->want = NULL;
-	p->nwant = 0;
 	if (st == OM_OK && passes == always)
 		t->bytes = p->plan->arena[0].bytes;
 	return st;

@@ -858,13 +858,9 @@ plan_as(om_host *h, om_prog *p, const struct way *way, uint64_t bytes)
 {
 	om_arena_spec want[] = {{.name = "fast", .device = "cpu", .limit = bytes / 2 + 64}, {.name = "slow", .device = "cpu"}};
 
-	p->parallel_safe = way->parallel_safe;
-	p->want = want;
-	p->nwant = way->two_arenas ? 2 : 0;
-	const om_status st = om_host_run(h, p, way->passes ? way->passes : om_default_pipeline());
-	p->want = NULL;
-	p->nwant = 0;
-	return st;
+	OM_TRY(om_host_request(h, &(om_plan_request)OM_PLAN_REQUEST(.arena = want, .narena = way->two_arenas ? 2 : 0,
+		.parallel_safe = way->parallel_safe)));
+	return om_host_run(h, p, way->passes ? way->passes : om_default_pipeline());
 }
 
 /* Rewriting by cse and fuse does not increase memory in file order, up to the fragmentation of the

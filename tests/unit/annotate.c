@@ -41,7 +41,7 @@ plan_for(struct bed *t, const char *name, om_target target)
 	OM_TRY(om_model_load(t->s, path, &t->m));
 	OM_TRY(om_model_import(t->s, t->m, &t->p));
 	OM_TRY(bind_rest(t->s, t->p, 2));
-	t->p->target = target;
+	OM_TRY(om_host_request(t->h, &(om_plan_request)OM_PLAN_REQUEST(.target = target)));
 	return om_host_run(t->h, t->p, om_default_pipeline());
 }
 

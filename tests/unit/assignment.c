@@ -144,7 +144,7 @@ schedules_leave_the_program_alone(void)
 	om_block *g = b.p->first;
 	om_op *ops[] = {value(&b, "a")->def, value(&b, "c")->def, value(&b, "b")->def, value(&b, "y")->def, NULL};
 	const om_schedule *s = om_schedule_reorder(b.p, was->schedule, g, ops, b.mem);
-	const om_assignment *other = om_assign_lifetimes(b.p, s, om_prog_op_facts(b.p), b.mem);
+	const om_assignment *other = om_assign_lifetimes(b.p, s, was->request, om_prog_op_facts(b.p), b.mem);
 	CU_ASSERT_EQUAL(other->live[value(&b, "b")->id].first, 2);
 	CU_ASSERT_EQUAL(was->live[value(&b, "b")->id].first, 1);
 	CU_ASSERT_EQUAL(was->live[value(&b, "a")->id].last, 2);
@@ -217,6 +217,62 @@ what_is_not_kept_is_dropped(void)
 	finish(&b);
 }
 
+/* ---- Requests. ---- */
+
+static om_status
+request(const struct bed *b, om_plan_request r)
+{
+	return om_host_request(b->h, &r);
+}
+
+/* Arenas are a matter of packing; what else is requested decides about lifetimes and storage. */
+static void
+another_request(void)
+{
+	const om_arena_spec arena[] = {{.name = "fast", .device = "cpu", .limit = 128}, {.name = "slow", .device = "cpu", .align = 4096}};
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%y = Neg(%a)\n%z = Exp(%y)\nret %z\n}\n", "liveness,views,inplace,pack");
+	const om_assignment *was = b.p->assignment;
+	CU_ASSERT_EQUAL(b.p->plan->narena, 1);
+	CU_ASSERT_EQUAL(b.p->plan->align, 64);
+	CU_ASSERT_EQUAL(request(&b, (om_plan_request)OM_PLAN_REQUEST(.arena = arena, .narena = 2)), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, ""), OM_OK);
+	CU_ASSERT_PTR_EQUAL(b.p->assignment->backing, was->backing);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pack"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(b.p->plan->narena, 2);
+	CU_ASSERT_STRING_EQUAL(b.p->plan->arena[1].name, "slow");
+	CU_ASSERT_EQUAL(b.p->plan->arena[1].align, 4096);
+	CU_ASSERT_EQUAL(request(&b, (om_plan_request)OM_PLAN_REQUEST(.align = 256, .target = OM_TARGET_CPU)), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, ""), OM_OK);
+	CU_ASSERT_PTR_NULL(b.p->assignment);
+	CU_ASSERT_FALSE(b.p->has & (OM_HAS_LIVE | OM_HAS_PLAN));
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pack"), OM_OK);
+	CU_ASSERT_EQUAL(b.p->plan->align, 256);
+	CU_ASSERT_EQUAL(b.p->plan->arena[0].align, 256);
+	CU_ASSERT_EQUAL(b.p->plan->target, OM_TARGET_CPU);
+	CU_ASSERT_EQUAL(b.p->plan->arena[0].bytes % 256, 0);
+	CU_ASSERT_EQUAL(om_host_request(b.h, NULL), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pack"), OM_OK);
+	CU_ASSERT_EQUAL(b.p->plan->align, 64);
+	finish(&b);
+}
+
+static void
+wrong_requests_are_refused(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[8]) {\n%y = Neg(%x)\nret %y\n}\n", "pack");
+	CU_ASSERT_EQUAL(request(&b, (om_plan_request)OM_PLAN_REQUEST(.align = 96)), OM_USAGE);
+	CU_ASSERT_STRING_EQUAL(om_message(b.s), "the alignment of a plan is a power of two, not 96");
+	CU_ASSERT_EQUAL(request(&b, (om_plan_request){.align = 64}), OM_USAGE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(b.s), "initialize it with OM_PLAN_REQUEST()"));
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pack"), OM_OK);
+	CU_ASSERT_EQUAL(b.p->plan->align, 64);
+	finish(&b);
+}
+
 /* ---- Which one is smaller? ---- */
 
 static char *
@@ -276,7 +332,7 @@ comparing_is_what_packing_says(void)
 		struct bed b;
 		start(&b, text, "shapes,fold");
 		const om_schedule *s = om_schedule_new(b.p, b.mem);
-		none = om_assign_lifetimes(b.p, s, om_prog_op_facts(b.p), b.mem);
+		none = om_assign_lifetimes(b.p, s, om_plan_request_copy(&(om_plan_request)OM_PLAN_REQUEST(), b.mem), om_prog_op_facts(b.p), b.mem);
 		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_YES, b.mem, &with), OM_OK);
 		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_NO, b.mem, &without), OM_OK);
 		const bool good = agrees(&b, with, without) && agrees(&b, without, with) && agrees(&b, with, none);
@@ -294,6 +350,8 @@ static CU_TestInfo tests[] = {
 	{"schedules leave the program alone", schedules_leave_the_program_alone},
 	{"storage is decided anew after loops", storage_is_decided_anew},
 	{"what a pass does not keep is dropped", what_is_not_kept_is_dropped},
+	{"another request", another_request},
+	{"wrong requests are refused", wrong_requests_are_refused},
 	{"20 random graphs: comparing says what packing says", comparing_is_what_packing_says},
 	CU_TEST_INFO_NULL,
 };

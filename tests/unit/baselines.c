@@ -205,10 +205,10 @@ open_bytes(const char *text, const char *passes)
 	uint64_t bytes = 0;
 
 	om_status st = unit_parse(s, text, &p);
-	if (st == OM_OK) {
-		p->parallel_safe = true;
+	if (st == OM_OK)
+		st = om_host_request(h, &(om_plan_request)OM_PLAN_REQUEST(.parallel_safe = true));
+	if (st == OM_OK)
 		st = om_host_run(h, p, passes);
-	}
 	if (st == OM_OK)
 		st = om_plan_verify(s, p, p->plan);
 	if (st == OM_OK)

@@ -63,13 +63,11 @@ another_pipeline_after_a_failure(void)
 	const uint64_t bytes = planned(b.p);
 	for (size_t k = 0; k < sizeof failing / sizeof failing[0]; k++) {
 		om_arena_spec want = {.name = "small", .device = "cpu", .limit = 64};
-		b.p->want = &want;
-		b.p->nwant = 1;
+		CU_ASSERT_EQUAL(om_host_request(b.h, &(om_plan_request)OM_PLAN_REQUEST(.arena = &want, .narena = 1)), OM_OK);
 		CU_ASSERT_NOT_EQUAL(om_host_run(b.h, b.p, failing[k]), OM_OK);
 		CU_ASSERT_FALSE(b.p->has & OM_HAS_PLAN);
 		CU_ASSERT_PTR_NULL(b.p->plan);
-		b.p->want = NULL;
-		b.p->nwant = 0;
+		CU_ASSERT_EQUAL(om_host_request(b.h, NULL), OM_OK);
 		CU_ASSERT_EQUAL(om_host_run(b.h, b.p, "views,inplace,pack"), OM_OK);
 		CU_ASSERT_EQUAL(planned(b.p), bytes);
 	}

@@ -84,11 +84,13 @@ run_program(om_session *s, const om_prog *p)
 }
 
 static om_status
-plan_program(om_session *s, om_prog *p)
+plan_program(om_session *s, om_prog *p, uint64_t align)
 {
 	om_host *own = om_host_new(s, NULL);
-	om_status st = own ? om_host_run(own, p, om_default_pipeline()) : OM_MEMORY;
+	om_status st = own ? om_host_request(own, &(om_plan_request)OM_PLAN_REQUEST(.align = align)) : OM_MEMORY;
 
+	if (st == OM_OK)
+		st = om_host_run(own, p, om_default_pipeline());
 	om_host_free(own);
 	if (st == OM_OK)
 		st = om_verify(s, p);
@@ -102,7 +104,7 @@ parse_plan_run(om_session *s)
 	om_status st = unit_parse(s, loop, &p);
 
 	if (st == OM_OK)
-		st = plan_program(s, p);
+		st = plan_program(s, p, 0);
 	if (st == OM_OK)
 		st = run_program(s, p);
 	om_prog_free(p);
@@ -126,7 +128,7 @@ load_plan_save(om_session *s, const char *file)
 	if (st == OM_OK)
 		st = bind_rest(s, p, 2);
 	if (st == OM_OK)
-		st = plan_program(s, p);
+		st = plan_program(s, p, 0);
 	if (st == OM_OK)
 		st = om_model_annotate(s, m, p, OM_ANNOTATE_MODEL | OM_ANNOTATE_AUTO);
 	if (st == OM_OK)
@@ -315,8 +317,7 @@ addresses_keep_the_alignment(void)
 				"	%y = MatMul(%a, %w)\n"
 				"	ret %y, %w\n"
 				"}\n", &p), OM_OK);
-			p->align = align;
-			CU_ASSERT_EQUAL_FATAL(plan_program(s, p), OM_OK);
+			CU_ASSERT_EQUAL_FATAL(plan_program(s, p, align), OM_OK);
 			CU_ASSERT_EQUAL_FATAL(om_exec_new(s, p, ways[w].no_reuse ? NULL : p->plan, &ways[w], &e), OM_OK);
 			const float x[4] = {1, 2, 3, 4};
 			const om_tensor in = {.type = OM_FLOAT32, .shape = om_shape_of(2, (int64_t[]){2, 2}), .data = (void *)x};
@@ -358,7 +359,7 @@ tables_of_kernels_are_not_built_by_planning(void)
 		snprintf(text, sizeof text, "program \"t\" ir 8 opset 18\n^g(%%z: float32[1099511627776]) {\n"
 			"\t%%x = Neg(%%z)\n%s\tret %%y\n}\n", ops[k]);
 		CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
-		CU_ASSERT_EQUAL(plan_program(s, p), OM_OK);
+		CU_ASSERT_EQUAL(plan_program(s, p, 0), OM_OK);
 		if (*om_message(s))
 			printf("%s\n", om_message(s));
 		om_prog_free(p);

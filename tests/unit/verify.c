@@ -702,7 +702,7 @@ scratch(void)
 	struct bed t;
 
 	start(&t);
-	t.p->target = OM_TARGET_CPU;
+	t.plan.target = OM_TARGET_CPU;
 	om_value *x = input(&t, "x", 16), *a = value(&t, "a", 16), *b = value(&t, "b", 16);
 	om_value *y = value(&t, "y", 16);
 	op1(&t, &plain, x, a);
