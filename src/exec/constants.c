@@ -160,6 +160,7 @@ run_kernel(struct weights *w, om_op_context *c)
 	const om_op *op = c->op;
 	bool all = true;
 
+	OM_TRY(om_op_check_shapes(c));
 	for (uint32_t k = 0; k < op->nout; k++)
 		all &= !op->out[k] || look_through(w, c, k);
 	if (all)

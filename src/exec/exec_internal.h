@@ -51,7 +51,7 @@ struct step {
 	om_arena *state;          /* holds the kernel's state if shapes may change; else NULL */
 	struct form *forms;       /* inputs, then outputs, for which the state was prepared */
 	bool is_prepared;
-	bool is_steered;          /* its output shapes are checked in every run; see shape_check.c */
+	bool is_steered;          /* its output shapes are checked in every run; see opdef/shape_check.c */
 	struct flow *flow;        /* of an op with bodies */
 	uint32_t profile;         /* 1-based index into the profile; 0: not called yet */
 };
@@ -143,13 +143,6 @@ void om_exec_move(om_exec *e, const om_value *v, void *data);
 /* ---- constants.c: constants. ---- */
 
 om_status om_exec_weights(om_exec *e);
-
-/* ---- shape_check.c ---- */
-
-/* Do elements that are not constants decide the shape of an output of `op`, whose shapes are all known? */
-bool om_step_is_steered(const om_op *op);
-/* Compare the planned shapes of the outputs with those that the inputs of this run yield. */
-om_status om_step_check_shapes(struct step *s);
 
 /* ---- instructions.c ---- */
 

@@ -47,28 +47,55 @@ is_constant(const om_value *v)
 	return v->is_const && !v->is_overridable;
 }
 
-/* Select and prepare the kernel; only the elements of constants are visible to `prepare`. */
+/* Only the elements of constants remain visible.  Returns the elements of all inputs, for show_elements(). */
+static void **
+hide_elements(struct step *s)
+{
+	void **data = OM_NEWN(s->exec->call, void *, s->op->nin);
+
+	for (uint32_t k = 0; k < s->op->nin; k++) {
+		data[k] = s->in[k].data;
+		if (s->op->in[k] && !is_constant(s->op->in[k]))
+			s->in[k].data = NULL;
+	}
+	return data;
+}
+
+static void
+show_elements(struct step *s, void *const *data)
+{
+	for (uint32_t k = 0; k < s->op->nin; k++)
+		s->in[k].data = data[k];
+}
+
+/* Select and prepare the kernel. */
 static om_status
 bind_kernel(struct step *s, om_arena *mem)
 {
-	const om_op *op = s->op;
-	om_exec *e = s->exec;
 	om_op_context *c = &s->call;
-	void **data = OM_NEWN(e->call, void *, op->nin);
+	void **data = hide_elements(s);
 
-	for (uint32_t k = 0; k < op->nin; k++) {
-		data[k] = s->in[k].data;
-		if (op->in[k] && !is_constant(op->in[k]))
-			s->in[k].data = NULL;
-	}
 	c->mem = mem;
-	const om_status st = om_kernel_bind(c, e->registry);
-	c->mem = e->call;
-	for (uint32_t k = 0; k < op->nin; k++)
-		s->in[k].data = data[k];
+	const om_status st = om_kernel_bind(c, s->exec->registry);
+	c->mem = s->exec->call;
+	show_elements(s, data);
 	OM_TRY(st);
 	s->scratch = om_kernel_workspace(c);
 	return OM_OK;
+}
+
+/* Do elements that are not constants decide the shape of an output, all of which are planned? */
+static bool
+is_steered(struct step *s)
+{
+	void **data = hide_elements(s);
+	om_op_context query = s->call;
+
+	query.session = NULL;
+	const bool steered = om_op_check_shapes(&query) != OM_OK;
+	show_elements(s, data);
+	om_arena_clear(s->exec->call);
+	return steered;
 }
 
 static bool
@@ -122,12 +149,19 @@ prepare_again(struct step *s)
 
 /* ---- Running. ---- */
 
+/* Also the whole step of a view made by the plan. */
+static om_status
+check_shapes(struct step *s)
+{
+	return om_op_check_shapes(&s->call);
+}
+
 /* All tensors and scratch are already bound. */
 static om_status
 run_fixed(struct step *s)
 {
 	if (s->is_steered)
-		OM_TRY(om_step_check_shapes(s));
+		OM_TRY(check_shapes(s));
 	return s->call.kernel->run(&s->call);
 }
 
@@ -135,7 +169,7 @@ static om_status
 run_in_workspace(struct step *s)
 {
 	if (s->is_steered)
-		OM_TRY(om_step_check_shapes(s));
+		OM_TRY(check_shapes(s));
 	use_workspace(s);
 	return s->call.kernel->run(&s->call);
 }
@@ -146,13 +180,6 @@ run_nothing(struct step *s)
 {
 	(void)s;
 	return OM_OK;
-}
-
-/* A view made by the plan, of a shape that elements decide. */
-static om_status
-run_check(struct step *s)
-{
-	return om_step_check_shapes(s);
 }
 
 static om_status
@@ -349,7 +376,7 @@ new_kernel(struct step *s)
 		return;
 	}
 	s->run = run_fixed;
-	s->is_steered = om_step_is_steered(op);
+	s->is_steered = is_steered(s);
 	bind_tensors(s);
 }
 
@@ -357,8 +384,8 @@ new_kernel(struct step *s)
 static void
 new_view(struct step *s)
 {
-	s->is_steered = all_fixed(s->exec, s->op) && om_step_is_steered(s->op);
-	s->run = s->is_steered ? run_check : run_nothing;
+	s->is_steered = all_fixed(s->exec, s->op) && is_steered(s);
+	s->run = s->is_steered ? check_shapes : run_nothing;
 	if (s->is_steered)
 		bind_tensors(s);
 }
@@ -398,7 +425,7 @@ new_walk(om_exec *e, const om_block *b)
 			continue;
 		w->n++;
 		OM_TRY(new_step(e, op, s));
-		w->nrun += s->run != run_nothing && s->run != run_check;
+		w->nrun += s->run != run_nothing && s->run != check_shapes;
 		w->n -= s->run == run_nothing && !e->options.poison;
 	}
 	return OM_OK;

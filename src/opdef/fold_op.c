@@ -201,7 +201,10 @@ fold_dense(struct fold *f)
 static om_status
 fold(struct fold *f)
 {
-	if (!is_ready(&f->c) || fold_views(f))
+	if (!is_ready(&f->c))
+		return OM_OK;
+	OM_TRY(om_op_check_shapes(&f->c));
+	if (fold_views(f))
 		return OM_OK;
 	return is_splat_call(&f->c) ? fold_splats(f) : fold_dense(f);
 }

@@ -33,6 +33,10 @@ om_status om_op_check(om_session *s, const om_op *op);
  * file declares its outputs. */
 om_status om_op_infer(om_session *s, om_prog *p, om_op *op);
 
+/* Infer the outputs of a call of which all elements are known that decide their shapes, and compare them with the
+ * shapes that the call has for them.  OM_RUN if they differ.  For a session of NULL, without a message. */
+om_status om_op_check_shapes(const om_op_context *c);
+
 /* For an op that calls a function: bind it to a definition with OM_IMPLEMENTS_FUNCTION if that accepts
  * the types and shapes of its inputs, as they are known or as the function declares them.  Otherwise it
  * has no definition, and the function must be inlined. */

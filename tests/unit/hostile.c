@@ -128,6 +128,48 @@ elements_do_not_decide_against_the_plan(void)
 	}
 }
 
+/* Plan, and run where that succeeds, with the list as a constant that is known only after `size` int64 elements have
+ * been computed. */
+static om_status
+run_folded(const struct steered *c, int size, const int64_t *list)
+{
+	struct bed t;
+	om_exec *e;
+	char text[1024], elements[128] = "";
+
+	for (int k = 0; k < (int)c->n; k++)
+		sprintf(elements + strlen(elements), "%s%d", k ? "," : "", (int)list[k]);
+	snprintf(text, sizeof text, "program \"t\" ir 8 opset 18\n^g() {\n\t%%x = const float32[2,3] {1,2,3,4,5,6}\n%s"
+		"\t%%from = const int64[] {0}\n\t%%to = const int64[] {%d}\n\t%%by = const int64[] {1}\n"
+		"\t%%long = Range(%%from, %%to, %%by)\n\t%%zero = ReduceMin(%%long) {keepdims = 0}\n"
+		"\t%%list = const int64[%d] {%s}\n\t%%l = Add(%%list, %%zero)\n"
+		"\t%%y: float32%s\n\t%%z = Neg(%%y)\n\tret %%z\n}\n", c->ends, size, (int)c->n, elements, c->op);
+	om_status st = plan(&t, text);
+	if (st == OM_OK)
+		st = om_exec_new(t.s, t.p, t.p->plan, NULL, &e);
+	if (st == OM_OK) {
+		st = om_exec_run(e);
+		om_exec_free(e);
+	}
+	end(&t);
+	return st;
+}
+
+/* 2000 elements are computed by the pass `fold`, after shapes; 20000 by the executor. */
+static void
+computed_constants_do_not_decide_against_declared_shapes(void)
+{
+	for (size_t k = 0; k < sizeof steered / sizeof steered[0]; k++)
+		for (int size = 2000; size <= 20000; size *= 10) {
+			const om_status good = run_folded(&steered[k], size, steered[k].good);
+			const om_status bad = run_folded(&steered[k], size, steered[k].bad);
+			if (good != OM_OK || bad == OM_OK)
+				printf("%s, %d: %s, %s\n", steered[k].op, size, om_status_text(good), om_status_text(bad));
+			CU_ASSERT_EQUAL(good, OM_OK);
+			CU_ASSERT(bad == OM_RUN || bad == OM_SHAPE);
+		}
+}
+
 /* ---- Operators. ---- */
 
 static void
@@ -207,6 +249,7 @@ references_outside_functions_are_refused(void)
 
 static CU_TestInfo hostile_tests[] = {
 	{"elements do not decide against the plan", elements_do_not_decide_against_the_plan},
+	{"computed constants do not decide against declared shapes", computed_constants_do_not_decide_against_declared_shapes},
 	{"attributes and inputs out of range are refused", attributes_and_inputs_out_of_range_are_refused},
 	{"gradients take negative axes", gradients_take_negative_axes},
 	{"bodies without kernels are refused", bodies_without_kernels_are_refused},
