@@ -146,21 +146,6 @@ om_is_steered(const om_op_context *c)
 	return false;
 }
 
-om_status
-om_check_planned(const om_op_context *c, uint32_t k, const om_shape *shape)
-{
-	const om_shape *planned = &c->out[k].shape;
-	char want[256], got[256];
-	bool same = shape->rank == planned->rank;
-
-	for (int d = 0; d < planned->rank && same; d++)
-		same = shape->dim[d] == planned->dim[d];
-	if (same)
-		return OM_OK;
-	return om_op_fail(c->session, OM_RUN, c->op, "output %u was planned as %s, but the inputs make it %s", k,
-		om_shape_text(planned, want, sizeof want), om_shape_text(shape, got, sizeof got));
-}
-
 bool
 om_in_few(const om_op_context *c, uint32_t k, int64_t v[OM_MAX_RANK], size_t *n)
 {

@@ -18,10 +18,6 @@ bool om_is_steered(const om_op_context *c);
 /* Bytes of an element as moved by om_run_unpacked(): one for packed types. */
 size_t om_moved_bytes(om_dtype t);
 
-/* The planned dims of output `k` must equal `shape`, which the caller has computed.  For kernels that know more
- * than inference; else the executor has compared them (exec/shape_check.c). */
-om_status om_check_planned(const om_op_context *c, uint32_t k, const om_shape *shape);
-
 /* Elements of a list with an element for each axis, as om_in_ints() gives them.  At most OM_MAX_RANK are
  * stored, in the caller's memory; `*n` is the number that there are. */
 bool om_in_few(const om_op_context *c, uint32_t k, int64_t v[OM_MAX_RANK], size_t *n);

@@ -160,13 +160,19 @@ dft_of(const om_op_context *c, const struct dft_attrs *attrs, struct dft *d, boo
 }
 
 static om_status
-dft_shape(const om_op_context *c, const struct dft_attrs *attrs, om_shape *y)
+dft_infer(om_op_context *c)
 {
 	const om_shape *x = &c->in[0].shape;
+	om_shape *y = &c->out[0].shape;
+	struct dft_attrs attrs;
 	struct dft d;
 	bool known;
 
-	OM_TRY(dft_of(c, attrs, &d, &known));
+	c->out[0].type = c->in[0].type;
+	if (x->rank < 0)
+		return OM_OK;
+	om_attr_fields(c->op, dft_fields, &attrs);
+	OM_TRY(dft_of(c, &attrs, &d, &known));
 	*y = known ? *x : om_shape_open(x->rank);
 	y->dim[y->rank - 1] = d.inverse && d.onesided ? 1 : 2;
 	y->sym[y->rank - 1] = NULL;
@@ -178,18 +184,6 @@ dft_shape(const om_op_context *c, const struct dft_attrs *attrs, om_shape *y)
 		y->sym[d.axis] = NULL;
 	}
 	return OM_OK;
-}
-
-static om_status
-dft_infer(om_op_context *c)
-{
-	struct dft_attrs attrs;
-
-	c->out[0].type = c->in[0].type;
-	if (c->in[0].shape.rank < 0)
-		return OM_OK;
-	om_attr_fields(c->op, dft_fields, &attrs);
-	return dft_shape(c, &attrs, &c->out[0].shape);
 }
 
 /* A line of the input, truncated or zero-padded; the missing half of a real signal's spectrum is the
@@ -225,11 +219,8 @@ struct dft_state {
 static om_status
 dft_start(const om_op_context *c, const struct dft_attrs *attrs, struct dft *d, struct fourier *f)
 {
-	om_shape y;
 	bool known;
 
-	OM_TRY(dft_shape(c, attrs, &y));
-	OM_TRY(om_check_planned(c, 0, &y));
 	OM_TRY(dft_of(c, attrs, d, &known));
 	return c->sizes_only ? OM_OK : fourier_new(c, f, d->n, d->inverse);
 }
@@ -333,11 +324,15 @@ frames_of(const om_op_context *c, const struct stft_attrs *attrs, struct frames 
 }
 
 static om_status
-stft_shape(const om_op_context *c, const struct stft_attrs *attrs, om_shape *y)
+stft_infer(om_op_context *c)
 {
+	om_shape *y = &c->out[0].shape;
+	struct stft_attrs attrs;
 	struct frames f;
 
-	OM_TRY(frames_of(c, attrs, &f));
+	c->out[0].type = c->in[SIGNAL].type;
+	om_attr_fields(c->op, stft_fields, &attrs);
+	OM_TRY(frames_of(c, &attrs, &f));
 	*y = om_shape_open(4);
 	if (c->in[SIGNAL].shape.rank > 0)
 		om_copy_dim(y, 0, &c->in[SIGNAL].shape, 0);
@@ -345,16 +340,6 @@ stft_shape(const om_op_context *c, const struct stft_attrs *attrs, om_shape *y)
 	y->dim[2] = f.bins;
 	y->dim[3] = 2;
 	return OM_OK;
-}
-
-static om_status
-stft_infer(om_op_context *c)
-{
-	struct stft_attrs attrs;
-
-	c->out[0].type = c->in[SIGNAL].type;
-	om_attr_fields(c->op, stft_fields, &attrs);
-	return stft_shape(c, &attrs, &c->out[0].shape);
 }
 
 struct stft {
@@ -368,10 +353,6 @@ struct stft {
 static om_status
 stft_start(const om_op_context *c, const struct stft_attrs *attrs, struct frames *a, struct fourier *f)
 {
-	om_shape y;
-
-	OM_TRY(stft_shape(c, attrs, &y));
-	OM_TRY(om_check_planned(c, 0, &y));
 	OM_TRY(frames_of(c, attrs, a));
 	return c->sizes_only ? OM_OK : fourier_new(c, f, a->length, false);
 }
@@ -436,10 +417,12 @@ put_number(const om_tensor *t, int64_t k, double v)
 }
 
 static om_status
-window_shape(const om_op_context *c, om_shape *y)
+window_infer(om_op_context *c)
 {
+	om_shape *y = &c->out[0].shape;
 	int64_t n;
 
+	OM_TRY(output_type(c));
 	*y = om_shape_open(1);
 	if (!whole(c, 0, &n))
 		return OM_OK;
@@ -447,13 +430,6 @@ window_shape(const om_op_context *c, om_shape *y)
 		return om_wrong(c, "its size is negative");
 	y->dim[0] = n;
 	return OM_OK;
-}
-
-static om_status
-window_infer(om_op_context *c)
-{
-	OM_TRY(output_type(c));
-	return window_shape(c, &c->out[0].shape);
 }
 
 struct window {
@@ -468,10 +444,7 @@ window_fill(om_op_context *c, double a, double b, double third)
 {
 	const int64_t n = c->out[0].shape.dim[0];
 	const int64_t whole_turn = ((const struct window *)c->state)->periodic ? n : n - 1;
-	om_shape y;
 
-	OM_TRY(window_shape(c, &y));
-	OM_TRY(om_check_planned(c, 0, &y));
 	for (int64_t k = 0; k < n; k++) {
 		const double x = whole_turn ? 2 * PI * (double)k / (double)whole_turn : PI;
 		put_number(&c->out[0], k, third * cos(2 * x) - b * cos(x) + a);
@@ -502,10 +475,12 @@ blackman_cpu(om_op_context *c)
 enum { BINS, DFT_LENGTH, RATE, LOW, HIGH };
 
 static om_status
-mel_shape(const om_op_context *c, om_shape *y)
+mel_infer(om_op_context *c)
 {
+	om_shape *y = &c->out[0].shape;
 	int64_t bins, length;
 
+	OM_TRY(output_type(c));
 	*y = om_shape_open(2);
 	if (whole(c, DFT_LENGTH, &length)) {
 		if (length < 0)
@@ -518,13 +493,6 @@ mel_shape(const om_op_context *c, om_shape *y)
 		y->dim[1] = bins;
 	}
 	return OM_OK;
-}
-
-static om_status
-mel_infer(om_op_context *c)
-{
-	OM_TRY(output_type(c));
-	return mel_shape(c, &c->out[0].shape);
 }
 
 static double
@@ -557,10 +525,7 @@ mel_cpu(om_op_context *c)
 {
 	const int64_t bins = c->out[0].shape.dim[1];
 	uint64_t bytes = 0;
-	om_shape y;
 
-	OM_TRY(mel_shape(c, &y));
-	OM_TRY(om_check_planned(c, 0, &y));
 	om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes);
 	memset(c->out[0].data, 0, bytes);
 	for (int64_t b = 0; b < bins; b++) {

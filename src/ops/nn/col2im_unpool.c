@@ -75,13 +75,19 @@ unpooled_shape(const om_op_context *c, const struct lists *l, om_shape *s)
 }
 
 static om_status
-unpool_shape(const om_op_context *c, const struct lists *l, om_shape *y)
+unpool_infer(om_op_context *c)
 {
 	const om_shape *x = &c->in[0].shape;
+	om_shape *y = &c->out[0].shape;
 	int64_t want[OM_MAX_RANK];
+	struct lists l;
 	size_t n;
 
-	OM_TRY(unpooled_shape(c, l, y));
+	c->out[0].type = c->in[0].type;
+	if (x->rank < 0)
+		return OM_OK;
+	om_attr_fields(c->op, list_fields, &l);
+	OM_TRY(unpooled_shape(c, &l, y));
 	if (!om_has_in(c, 2))
 		return OM_OK;
 	*y = om_shape_open(x->rank);
@@ -93,18 +99,6 @@ unpool_shape(const om_op_context *c, const struct lists *l, om_shape *y)
 		if ((y->dim[k] = want[k]) < 0)
 			return om_wrong(c, "the wanted shape has a negative dim");
 	return OM_OK;
-}
-
-static om_status
-unpool_infer(om_op_context *c)
-{
-	struct lists l;
-
-	c->out[0].type = c->in[0].type;
-	if (c->in[0].shape.rank < 0)
-		return OM_OK;
-	om_attr_fields(c->op, list_fields, &l);
-	return unpool_shape(c, &l, &c->out[0].shape);
 }
 
 struct unpool {
@@ -136,11 +130,8 @@ unpool_cpu(om_op_context *c)
 	const om_shape *x = &c->in[0].shape, *y = &c->out[0].shape, inner = s->inner;
 	const int64_t *index = c->in[1].data;
 	int64_t stride[OM_MAX_RANK];
-	om_shape want;
 	size_t size = 0;
 
-	OM_TRY(unpool_shape(c, &s->lists, &want));
-	OM_TRY(om_check_planned(c, 0, &want));
 	OM_TRY(om_elem_bytes(c, c->in[0].type, &size));
 	om_strides(y, stride);
 	memset(c->out[0].data, 0, (size_t)om_shape_count(y) * size);
@@ -200,13 +191,17 @@ read_blocks(const om_op_context *c, const struct lists *l, struct blocks *b, boo
 }
 
 static om_status
-fold_shape(const om_op_context *c, const struct lists *l, om_shape *out)
+fold_infer(om_op_context *c)
 {
 	const om_shape *x = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
 	const int64_t axes = om_list_length(&c->in[1]) >= 0 ? om_list_length(&c->in[1]) : om_list_length(&c->in[2]);
+	struct lists l;
 	struct blocks b;
 	bool known;
 
+	c->out[0].type = c->in[0].type;
+	om_attr_fields(c->op, list_fields, &l);
 	if (x->rank >= 0 && x->rank != 3)
 		return om_wrong(c, "its input has rank 3");
 	if (axes < 0)
@@ -214,7 +209,7 @@ fold_shape(const om_op_context *c, const struct lists *l, om_shape *out)
 	*out = om_shape_open(axes + 2);
 	if (x->rank == 3 && out->rank > 0)
 		om_copy_dim(out, 0, x, 0);
-	OM_TRY(read_blocks(c, l, &b, &known));
+	OM_TRY(read_blocks(c, &l, &b, &known));
 	for (int k = 0; known && k < b.axes; k++)
 		out->dim[k + 2] = b.image[k];
 	if (!known || x->rank < 0)
@@ -223,16 +218,6 @@ fold_shape(const om_op_context *c, const struct lists *l, om_shape *out)
 		return om_wrong(c, "the input is not made of such blocks");
 	out->dim[1] = x->dim[1] < 0 ? x->dim[1] : x->dim[1] / b.taps;
 	return OM_OK;
-}
-
-static om_status
-fold_infer(om_op_context *c)
-{
-	struct lists l;
-
-	c->out[0].type = c->in[0].type;
-	om_attr_fields(c->op, list_fields, &l);
-	return fold_shape(c, &l, &c->out[0].shape);
 }
 
 /* The offset of element `t` of block `k` in the image; -1 if it is outside. */
@@ -291,21 +276,9 @@ add_blocks(om_dtype t, const om_op_context *c, const struct blocks *b)
 
 struct fold {
 	struct lists lists;           /* first: list_fields */
-	bool is_steered;              /* image and block are known only in a run */
 	struct blocks blocks;
+	bool is_known;                /* image and block, while preparing; otherwise only in a run */
 };
-
-/* What depends on image and block. */
-static om_status
-fold_start(const om_op_context *c, const struct lists *l, struct blocks *b)
-{
-	om_shape y = om_shape_unknown();
-	bool known;
-
-	OM_TRY(fold_shape(c, l, &y));
-	OM_TRY(om_check_planned(c, 0, &y));
-	return read_blocks(c, l, b, &known);
-}
 
 static om_status
 fold_prepare(om_op_context *c, void **state)
@@ -314,8 +287,7 @@ fold_prepare(om_op_context *c, void **state)
 
 	if (c->in[0].type == OM_STRING || om_dtype_bits(c->in[0].type) < 8)
 		return om_no_kernel(c, c->in[0].type);
-	s->is_steered = om_is_steered(c);
-	return s->is_steered ? OM_OK : fold_start(c, &s->lists, &s->blocks);
+	return read_blocks(c, &s->lists, &s->blocks, &s->is_known);
 }
 
 static om_status
@@ -323,10 +295,11 @@ fold_cpu(om_op_context *c)
 {
 	const struct fold *s = c->state;
 	struct blocks b = s->blocks;
+	bool known = s->is_known;
 	uint64_t bytes = 0;
 
-	if (s->is_steered)
-		OM_TRY(fold_start(c, &s->lists, &b));
+	if (!known)
+		OM_TRY(read_blocks(c, &s->lists, &b, &known));
 	om_tensor_bytes(c->out[0].type, &c->out[0].shape, &bytes);
 	memset(c->out[0].data, 0, bytes);
 	EACH_FLOAT(c->in[0].type, add_blocks(T, c, &b), add_blocks(c->in[0].type, c, &b))

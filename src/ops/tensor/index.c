@@ -339,11 +339,18 @@ one_hot_axis(const om_op_context *c, int *axis)
 }
 
 static om_status
-one_hot_shape(const om_op_context *c, int axis, om_shape *out)
+one_hot_infer(om_op_context *c)
 {
 	const om_shape *in = &c->in[0].shape;
+	om_shape *out = &c->out[0].shape;
 	double depth;
+	int axis;
 
+	c->out[0].type = c->in[2].type;
+	if (in->rank < 0)
+		return OM_OK;
+	OM_TRY(check_rank(c, in->rank + 1));
+	OM_TRY(one_hot_axis(c, &axis));
 	*out = (om_shape){.rank = 0};
 	append_dims(out, in, 0, axis);
 	out->dim[out->rank++] = OM_DIM_UNKNOWN;
@@ -354,19 +361,6 @@ one_hot_shape(const om_op_context *c, int axis, om_shape *out)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "its depth is %g", depth);
 	out->dim[axis] = (int64_t)depth;
 	return OM_OK;
-}
-
-static om_status
-one_hot_infer(om_op_context *c)
-{
-	int axis;
-
-	c->out[0].type = c->in[2].type;
-	if (c->in[0].shape.rank < 0)
-		return OM_OK;
-	OM_TRY(check_rank(c, c->in[0].shape.rank + 1));
-	OM_TRY(one_hot_axis(c, &axis));
-	return one_hot_shape(c, axis, &c->out[0].shape);
 }
 
 /* Indices may have any numeric type. */

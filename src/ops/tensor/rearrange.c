@@ -236,12 +236,9 @@ trilu_cpu(om_op_context *c)
 /* ---- CenterCropPad. ---- */
 
 struct center {
-	om_ints axes;
 	om_copy_plan plan;
 	size_t from, to;          /* byte offsets in the input and the output */
 };
-
-static const om_attr_field center_fields[] = {OM_FIELD(struct center, INTS, axes), {0}};
 
 /* The axis of dim `k` of the requested shape. */
 static om_status
@@ -258,42 +255,35 @@ center_axis(const om_op_context *c, const om_ints *axes, size_t k, size_t n, int
 }
 
 static om_status
-center_shape(const om_op_context *c, const om_ints *axes, om_shape *out)
+center_infer(om_op_context *c)
 {
+	om_shape *out = &c->out[0].shape;
 	const int64_t length = om_list_length(&c->in[1]);
 	int64_t size[OM_MAX_RANK];
+	om_ints axes;
 	size_t n;
 	int axis = 0;
 
-	*out = c->in[0].shape;
+	OM_TRY(om_infer_same(c));
+	axes.v = om_attr_ints(c->op, "axes", &axes.n);
 	if (out->rank < 0)
 		return OM_OK;
 	if (length < 0)
 		*out = om_shape_open(out->rank);
 	for (int64_t k = 0; k < length; k++) {
-		OM_TRY(center_axis(c, axes, (size_t)k, (size_t)length, &axis));
+		OM_TRY(center_axis(c, &axes, (size_t)k, (size_t)length, &axis));
 		out->dim[axis] = OM_DIM_UNKNOWN;
 		out->sym[axis] = NULL;
 	}
 	if (!om_in_few(c, 1, size, &n))
 		return OM_OK;
 	for (size_t k = 0; k < n; k++) {
-		OM_TRY(center_axis(c, axes, k, n, &axis));
+		OM_TRY(center_axis(c, &axes, k, n, &axis));
 		if (size[k] < 0)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "size %lld is negative", (long long)size[k]);
 		out->dim[axis] = size[k];
 	}
 	return OM_OK;
-}
-
-static om_status
-center_infer(om_op_context *c)
-{
-	struct center s;
-
-	om_attr_fields(c->op, center_fields, &s);
-	c->out[0].type = c->in[0].type;
-	return center_shape(c, &s.axes, &c->out[0].shape);
 }
 
 /* An odd remainder is cropped, or padded, at the end. */
@@ -398,7 +388,6 @@ const om_kernel om_kernels_arrange[] = {
 	 .run = space_to_depth_cpu},
 	{.name = "ReverseSequence", .state_bytes = sizeof(struct reverse), .prepare = reverse_prepare, .run = reverse_cpu},
 	{.name = "Trilu", .fields = triangle_fields, .state_bytes = sizeof(struct triangle), .run = trilu_cpu},
-	{.name = "CenterCropPad", .fields = center_fields, .state_bytes = sizeof(struct center),
-	 .prepare = center_prepare, .run = center_cpu},
+	{.name = "CenterCropPad", .state_bytes = sizeof(struct center), .prepare = center_prepare, .run = center_cpu},
 	{0}
 };

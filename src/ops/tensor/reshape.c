@@ -10,26 +10,15 @@
 
 /* ---- Reshape. ---- */
 
-struct reshape_attrs {
-	om_ints shape;            /* until version 4 */
-	int64_t allowzero;
-};
-
-static const om_attr_field reshape_fields[] = {
-	OM_FIELD(struct reshape_attrs, INTS, shape),
-	OM_FIELD(struct reshape_attrs, INT, allowzero),
-	{0}
-};
-
 /* The requested dims: an attribute until version 4, then an input. */
 static bool
-wanted_dims(const om_op_context *c, const struct reshape_attrs *attrs, om_symbolic_elem want[OM_MAX_RANK], size_t *n)
+wanted_dims(const om_op_context *c, om_symbolic_elem want[OM_MAX_RANK], size_t *n)
 {
 	if (c->op->nin >= 2)
 		return om_in_few_elems(c, 1, want, n);
-	*n = attrs->shape.n;
+	const int64_t *dims = om_attr_ints(c->op, "shape", n);
 	for (size_t k = 0; k < *n && k < OM_MAX_RANK; k++)
-		want[k] = (om_symbolic_elem){.known = true, .value = attrs->shape.v[k]};
+		want[k] = (om_symbolic_elem){.known = true, .value = dims[k]};
 	return true;
 }
 
@@ -145,48 +134,34 @@ check_count(const om_op_context *c, const om_shape *out)
 }
 
 static om_status
-reshape_shape(const om_op_context *c, const struct reshape_attrs *attrs, om_shape *out)
+reshape_infer(om_op_context *c)
 {
+	om_shape *out = &c->out[0].shape;
 	om_symbolic_elem want[OM_MAX_RANK];
 	size_t n;
 	int hole;
 
-	if (!wanted_dims(c, attrs, want, &n)) {
+	c->out[0].type = c->in[0].type;
+	if (!wanted_dims(c, want, &n)) {
 		*out = om_shape_open(om_list_length(&c->in[1]));
 		return OM_OK;
 	}
 	if (n > OM_MAX_RANK)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
 	*out = om_shape_open((int64_t)n);
-	OM_TRY(fill_dims(c, !attrs->allowzero, want, (int)n, out, &hole));
+	OM_TRY(fill_dims(c, !om_attr_int(c->op, "allowzero"), want, (int)n, out, &hole));
 	if (hole >= 0)
 		OM_TRY(fill_hole(c, out, hole));
 	return check_count(c, out);
 }
 
 static om_status
-reshape_infer(om_op_context *c)
-{
-	struct reshape_attrs attrs;
-
-	c->out[0].type = c->in[0].type;
-	om_attr_fields(c->op, reshape_fields, &attrs);
-	return reshape_shape(c, &attrs, &c->out[0].shape);
-}
-
-struct reshape {
-	struct reshape_attrs attrs;   /* first: reshape_fields */
-	uint64_t bytes;
-};
-
-static om_status
 reshape_prepare(om_op_context *c, void **state)
 {
-	struct reshape *s = *state;
-	uint64_t from;
+	uint64_t *bytes = *state, from;
 
 	if (!om_tensor_bytes(c->in[0].type, &c->in[0].shape, &from)
-	    || !om_tensor_bytes(c->out[0].type, &c->out[0].shape, &s->bytes) || from != s->bytes)
+	    || !om_tensor_bytes(c->out[0].type, &c->out[0].shape, bytes) || from != *bytes)
 		return om_op_fail(c->session, OM_RUN, c->op, "input and output differ in their number of elements");
 	return OM_OK;
 }
@@ -194,10 +169,10 @@ reshape_prepare(om_op_context *c, void **state)
 static om_status
 reshape_cpu(om_op_context *c)
 {
-	const struct reshape *s = c->state;
+	const uint64_t *bytes = c->state;
 
-	if (s->bytes && c->in[0].data != c->out[0].data)
-		memmove(c->out[0].data, c->in[0].data, s->bytes);
+	if (*bytes && c->in[0].data != c->out[0].data)
+		memmove(c->out[0].data, c->in[0].data, *bytes);
 	return OM_OK;
 }
 
@@ -419,7 +394,6 @@ const om_opdef om_ops_reshape[] = {
 };
 
 const om_kernel om_kernels_reshape[] = {
-	{.name = "Reshape", .fields = reshape_fields, .state_bytes = sizeof(struct reshape), .prepare = reshape_prepare,
-	 .run = reshape_cpu},
+	{.name = "Reshape", .state_bytes = sizeof(uint64_t), .prepare = reshape_prepare, .run = reshape_cpu},
 	{0}
 };

@@ -281,7 +281,6 @@ struct pads {
 /* The attributes that tell how much is padded. */
 struct pad_attrs {
 	om_ints pads, paddings;   /* paddings: in version 1 */
-	bool is_constant;         /* the mode */
 };
 
 static const om_attr_field pad_fields[] = {
@@ -289,13 +288,6 @@ static const om_attr_field pad_fields[] = {
 	OM_FIELD(struct pad_attrs, INTS, paddings),
 	{0}
 };
-
-static void
-pad_attrs_of(const om_op_context *c, struct pad_attrs *attrs)
-{
-	om_attr_fields(c->op, pad_fields, attrs);
-	attrs->is_constant = om_attr_is(c->op, "mode", "constant");
-}
 
 static om_status
 pad_axes(const om_op_context *c, int rank, size_t n, int axis[OM_MAX_RANK], bool *known)
@@ -351,35 +343,30 @@ padded_length(bool is_constant, int64_t n, int64_t before, int64_t after, int64_
 }
 
 static om_status
-pad_shape(const om_op_context *c, const struct pad_attrs *attrs, om_shape *out)
+pad_infer(om_op_context *c)
 {
 	const om_shape *in = &c->in[0].shape;
+	const bool is_constant = om_attr_is(c->op, "mode", "constant");
+	om_shape *out = &c->out[0].shape;
+	struct pad_attrs attrs;
 	struct pads p;
 
-	OM_TRY(pads_of(c, attrs, &p));
+	c->out[0].type = c->in[0].type;
+	if (in->rank < 0)
+		return OM_OK;
+	om_attr_fields(c->op, pad_fields, &attrs);
+	OM_TRY(pads_of(c, &attrs, &p));
 	*out = om_shape_open(in->rank);
 	for (int k = 0; k < in->rank && p.known; k++) {
 		if (p.before[k] == 0 && p.after[k] == 0) {
 			out->dim[k] = in->dim[k];
 			out->sym[k] = in->sym[k];
-		} else if (in->dim[k] >= 0 && !padded_length(attrs->is_constant, in->dim[k], p.before[k], p.after[k], &out->dim[k])) {
+		} else if (in->dim[k] >= 0 && !padded_length(is_constant, in->dim[k], p.before[k], p.after[k], &out->dim[k])) {
 			return om_op_fail(c->session, OM_SHAPE, c->op, "dim %d is %lld, too small for pads of %lld and %lld",
 				k, (long long)in->dim[k], (long long)p.before[k], (long long)p.after[k]);
 		}
 	}
 	return OM_OK;
-}
-
-static om_status
-pad_infer(om_op_context *c)
-{
-	struct pad_attrs attrs;
-
-	c->out[0].type = c->in[0].type;
-	if (c->in[0].shape.rank < 0)
-		return OM_OK;
-	pad_attrs_of(c, &attrs);
-	return pad_shape(c, &attrs, &c->out[0].shape);
 }
 
 static bool
@@ -388,7 +375,7 @@ pad_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	struct pad_attrs attrs;
 	struct pads p;
 
-	pad_attrs_of(c, &attrs);
+	om_attr_fields(c->op, pad_fields, &attrs);
 	if (pads_of(c, &attrs, &p) != OM_OK || !p.known)
 		return false;
 	for (int k = 0; k < c->in[0].shape.rank; k++)
@@ -400,7 +387,7 @@ pad_view(const om_op_context *c, uint32_t out, om_view_of *v)
 enum pad_mode { CONSTANT, REFLECT, EDGE, WRAP };
 
 struct pad {
-	struct pad_attrs attrs;
+	struct pad_attrs attrs;   /* first: pad_fields */
 	bool is_ready;            /* the pads were known during preparation */
 	enum pad_mode mode;
 	float value;              /* if no input provides it */
@@ -536,10 +523,6 @@ plan_rest(const om_op_context *c, struct pad *s)
 static om_status
 pad_plan(const om_op_context *c, struct pad *s)
 {
-	om_shape y;
-
-	OM_TRY(pad_shape(c, &s->attrs, &y));
-	OM_TRY(om_check_planned(c, 0, &y));
 	OM_TRY(pads_of(c, &s->attrs, &s->p));
 	if (om_shape_count(&c->out[0].shape) == 0)
 		return OM_OK;
@@ -576,7 +559,6 @@ pad_prepare(om_op_context *c, void **state)
 	const om_shape *out = &c->out[0].shape;
 	struct pad *s = *state;
 
-	pad_attrs_of(c, &s->attrs);
 	s->size = om_moved_bytes(c->in[0].type);
 	s->value = om_attr_float(c->op, "value");
 	if (om_shape_count(&c->out[0].shape) != 0)
@@ -764,7 +746,7 @@ const om_opdef om_ops_slice[] = {
 
 const om_kernel om_kernels_slice[] = {
 	{.name = "Slice", .state_bytes = sizeof(struct slice), .prepare = slice_prepare, .run = slice_cpu},
-	{.name = "Pad", .state_bytes = sizeof(struct pad), .prepare = pad_prepare, .run = pad_cpu},
+	{.name = "Pad", .fields = pad_fields, .state_bytes = sizeof(struct pad), .prepare = pad_prepare, .run = pad_cpu},
 	{.name = "Compress", .state_bytes = sizeof(struct compress), .prepare = compress_prepare, .run = compress_cpu},
 	{0}
 };
