@@ -8,6 +8,7 @@
 #include "exec/exec_internal.h"
 #include "exec/runnable.h"
 #include "ir/type.h"
+#include "kernels/cpu/kernels.h"
 #include "onnxmem/onnx.h"
 #include "opdef/kernel_call.h"
 
@@ -150,6 +151,12 @@ build(om_exec *e)
 	return OM_OK;
 }
 
+const char *
+om_isa(om_session *s)
+{
+	return om_kernels_isa(s);
+}
+
 static om_status
 exec_new_guarded(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_options *o, om_exec **out)
 {
@@ -163,7 +170,7 @@ exec_new_guarded(om_session *s, const om_prog *p, const om_plan *plan, const om_
 		OM_TRY(om_options_read(s, "om_exec_options", "OM_EXEC_OPTIONS()", &options, sizeof options, sizeof options, o));
 	if (!plan && !options.no_reuse)
 		return om_fail(s, OM_USAGE, "a program is run with a plan, or without reuse");
-	if (!om_isa(s))
+	if (!om_kernels_isa(s))
 		return OM_USAGE;
 	OM_TRY(om_prog_is_runnable(s, p));
 	om_exec *e = new_exec(s, p, plan, &options);

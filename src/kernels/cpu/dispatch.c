@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "kernels/cpu/kernels.h"
-#include "onnxmem/executor.h"
 
 extern const om_kernels om_kernels_generic;
 
@@ -69,7 +68,7 @@ om_kernels_get(void)
 }
 
 const char *
-om_isa(om_session *s)
+om_kernels_isa(om_session *s)
 {
 	char names[64] = "";
 

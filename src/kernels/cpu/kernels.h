@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "onnxmem/status.h"
+
 /* Elements [n0, n0 + n) of row `k` of a matrix: a pointer to them, or to a copy made in the
  * buffer `room`. */
 typedef const float *om_gemm_row(const void *rows, int64_t k, int64_t n0, int64_t n, float *room);
@@ -60,6 +62,9 @@ typedef struct om_kernels {
 
 /* The build in use: selected by ONNXMEM_ISA, else the best supported by this machine. */
 const om_kernels *om_kernels_get(void);
+
+/* Its name; NULL, with a message, if this machine does not support the one that is asked for. */
+const char *om_kernels_isa(om_session *s);
 
 /* Build `k` of those supported by this machine, best first; NULL after the last. */
 const om_kernels *om_kernels_at(unsigned k);
