@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "ir/query.h"
-#include "ir/rewrite_internal.h"
+#include "opdef/rewrite_internal.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/rewrite.h"
 

@@ -23,7 +23,7 @@
 #include "base/shape.h"
 #include "ir/edit.h"
 #include "ir/query.h"
-#include "ir/rewrite_internal.h"
+#include "opdef/rewrite_internal.h"
 #include "opdef/op_context.h"
 #include "onnxmem/pass.h"
 #include "onnxmem/rewrite.h"

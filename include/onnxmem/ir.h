@@ -170,6 +170,7 @@ struct om_op {
 	uint32_t step, end;      /* see om_timeline() */
 	bool is_folded;          /* all outputs are constants: nothing to do at run time */
 	const void *origin;      /* its NodeProto; NULL if created by a pass */
+	const struct om_operators *operators; /* those of the program that it was made for */
 };
 
 /* An ordered list of ops: the graph, a body of If, Loop or Scan, or the body of a function. */
@@ -269,6 +270,7 @@ struct om_prog {
 	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
 	om_model *model;          /* the model it was imported from; not owned; may be NULL */
 	struct om_gradients *gradients; /* gradients of the operators that it uses: see om_prog_gradients() */
+	const struct om_operators *operators; /* what its ops are looked up in; internal */
 };
 
 /* An empty program, without a graph yet.  om_prog_free() frees it and everything in it. */
@@ -301,6 +303,11 @@ OM_API void om_timeline(om_prog *p);
 
 /* Size of the elements of `v` in bytes; 0 if it is not known, or `v` is not a tensor. */
 OM_API uint64_t om_value_bytes(const om_value *v);
+
+/* Report an error in an op: its name, or its type and first output, followed by the message.  Returns
+ * `st`. */
+OM_API om_status om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)
+	OM_PRINTF(4, 5);
 
 /* An attribute of `op`, or the default of the operator definition; NULL: it has neither. */
 OM_API const om_attr *om_attr_find(const om_op *op, const char *name);

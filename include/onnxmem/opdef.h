@@ -164,13 +164,6 @@ OM_API bool om_op_inplace(const om_op *op, uint32_t out, uint32_t in);
 /* May output `out` be computed in place over the value `in`, considering every input that is this value? */
 OM_API om_cost om_op_cost(const om_op *op);
 
-/* Report an error in an op: its name, or its type and first output, followed by the message.  Returns
- * `st`. */
-OM_API om_status om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)
-	OM_PRINTF(4, 5);
-
-/* ---- Helpers for callbacks of operator definitions. ---- */
-
 #ifdef __cplusplus
 }
 #endif

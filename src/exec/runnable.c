@@ -3,7 +3,7 @@
 
 #include "base/guard.h"
 #include "exec/runnable.h"
-#include "opdef/op_context.h"
+#include "ir/operators.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/opdef.h"
 
@@ -48,7 +48,7 @@ check_op(om_session *s, const om_op *op)
 		return refuse(s, op, "is a function that was not inlined");
 	if (op->opaque)
 		return om_fail(s, OM_UNSUPPORTED, "%s", op->opaque);
-	if (!op->opdef && om_opdef_exists(op->domain, op->type))
+	if (!op->opdef && op->operators->exists(op->domain, op->type))
 		return refuse(s, op, "is not known; other versions of it are");
 	if (!op->opdef)
 		return refuse(s, op, "is not known");

@@ -8,14 +8,14 @@
 #include "base/shape.h"
 #include "ir/edit.h"
 #include "ir/names.h"
+#include "ir/operators.h"
 #include "ir/query.h"
 #include "ir/type.h"
 #include "ir/uses.h"
-#include "opdef/op_context.h"
 #include "onnxmem/builder.h"
 
 om_prog *
-om_prog_new(void)
+om_prog_new_with(const struct om_operators *operators)
 {
 	om_arena *mem = om_arena_new();
 	om_prog *p = mem ? OM_NEW(mem, om_prog) : NULL;
@@ -26,6 +26,7 @@ om_prog_new(void)
 	}
 	p->mem = mem;
 	p->name = "";
+	p->operators = operators;
 	return p;
 }
 
@@ -240,7 +241,8 @@ om_op_new(om_prog *p, const char *domain, const char *type, int version, uint32_
 	op->overload = "";
 	op->name = "";
 	op->version = version ? version : om_opset_version(p, domain);
-	op->opdef = om_opdef_find(domain, type, op->version);
+	op->operators = p->operators;
+	op->opdef = p->operators->find(domain, type, op->version);
 	op->nin = nin;
 	op->nout = nout;
 	op->in = OM_NEWN(p->mem, om_value *, nin);

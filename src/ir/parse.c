@@ -23,6 +23,7 @@
 #include "base/arena_internal.h"
 #include "base/map.h"
 #include "ir/edit.h"
+#include "ir/operators.h"
 #include "ir/tokens.h"
 #include "onnxmem/builder.h"
 
@@ -495,7 +496,7 @@ read_function(struct om_reader *r, om_function **tail)
 	OM_TRY(read_function_head(r, f));
 	*home = (om_prog){.mem = r->whole->mem, .name = f->name,
 		.opset = (om_opset *)f->opset, .nopset = f->nopset,
-		.ir_version = r->whole->ir_version};
+		.ir_version = r->whole->ir_version, .operators = r->whole->operators};
 	r->p = home;
 	f->body = om_block_new(home, NULL, NULL, "");
 	OM_TRY(read_block(r, f->body, NULL));
@@ -557,9 +558,9 @@ read_all(struct om_reader *r, FILE *in)
 }
 
 static om_status
-parse_guarded(om_session *s, FILE *in, const char *where, om_prog **out)
+parse_guarded(om_session *s, const struct om_operators *operators, FILE *in, const char *where, om_prog **out)
 {
-	struct om_reader r = {.p = om_prog_new(), .s = s, .mem = om_arena_new(), .where = where, .line = 1};
+	struct om_reader r = {.p = om_prog_new_with(operators), .s = s, .mem = om_arena_new(), .where = where, .line = 1};
 
 	r.whole = r.p;
 	om_status st = read_all(&r, in);
@@ -575,8 +576,8 @@ parse_guarded(om_session *s, FILE *in, const char *where, om_prog **out)
 }
 
 om_status
-om_parse(om_session *s, FILE *in, const char *where, om_prog **out)
+om_parse_with(om_session *s, const struct om_operators *operators, FILE *in, const char *where, om_prog **out)
 {
 	*out = NULL;
-	OM_GUARDED(s, parse_guarded(s, in, where, out));
+	OM_GUARDED(s, parse_guarded(s, operators, in, where, out));
 }

@@ -1,6 +1,9 @@
 /* The op of a step, and how ops are called in messages. */
 #include <config.h>
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "ir/steps.h"
 
 static const om_op *
@@ -34,4 +37,23 @@ om_op_label(const om_op *op)
 		if (op->out[k])
 			return op->out[k]->name;
 	return op->type;
+}
+
+om_status
+om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)
+{
+	char what[1024];
+	va_list ap;
+
+	if (!s)  /* a query, not a run: see om_op_query() */
+		return st;
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	if (*op->name)
+		return om_fail(s, st, "%s (node %s): %s", op->type, op->name, what);
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			return om_fail(s, st, "%s (node of %s): %s", op->type, op->out[k]->name, what);
+	return om_fail(s, st, "%s: %s", op->type, what);
 }

@@ -16,6 +16,7 @@
 #include "ir/edit.h"
 #include "ir/query.h"
 #include "ir/steps.h"
+#include "onnx/import.h"
 #include "onnx/model.h"
 #include "onnx/metadata.h"
 #include "opdef/op_context.h"
@@ -667,7 +668,7 @@ read_function(struct import *im, om_function *to)
 	om_prog *home = OM_NEW(im->whole->mem, om_prog);
 
 	*home = (om_prog){.mem = im->whole->mem, .name = to->name,
-		.ir_version = im->whole->ir_version, .model = im->m};
+		.ir_version = im->whole->ir_version, .model = im->m, .operators = im->whole->operators};
 	struct import in = *im;
 	in.p = home;
 	OM_TRY(read_opsets(&in, f->n_opset_import, f->opset_import, &home->opset, &home->nopset));
@@ -718,9 +719,9 @@ read_model(struct import *im)
 }
 
 static om_status
-model_import_guarded(om_session *s, om_model *m, om_prog **out)
+model_import_guarded(om_session *s, const struct om_operators *operators, om_model *m, om_prog **out)
 {
-	om_prog *p = om_prog_new();
+	om_prog *p = om_prog_new_with(operators);
 	struct import im = {.s = s, .m = m, .p = p, .whole = p, .tmp = om_arena_new()};
 
 	im.functions = om_map_new(im.tmp);
@@ -735,8 +736,8 @@ model_import_guarded(om_session *s, om_model *m, om_prog **out)
 }
 
 om_status
-om_model_import(om_session *s, om_model *m, om_prog **out)
+om_model_import_with(om_session *s, const struct om_operators *operators, om_model *m, om_prog **out)
 {
 	*out = NULL;
-	OM_GUARDED(s, model_import_guarded(s, m, out));
+	OM_GUARDED(s, model_import_guarded(s, operators, m, out));
 }

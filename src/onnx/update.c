@@ -9,6 +9,7 @@
 #include "base/guard.h"
 #include "base/shape.h"
 #include "ir/edit.h"
+#include "ir/operators.h"
 #include "ir/query.h"
 #include "ir/type.h"
 #include "onnx/annotate.h"
@@ -207,7 +208,7 @@ write_opset(struct update *u, const om_op *op)
 		if (strcmp(om_domain(set->domain), op->domain) != 0)
 			continue;
 		if (set->version == op->version
-		    || (op->opdef && om_opdef_find(op->domain, op->type, (int)set->version) == op->opdef))
+		    || (op->opdef && op->operators->find(op->domain, op->type, (int)set->version) == op->opdef))
 			return OM_OK;
 		return om_op_fail(u->s, OM_UNSUPPORTED, op,
 			"is of version %d of its operator set, but the file has version %lld",

@@ -10,6 +10,7 @@
 #include "onnxmem/kernel.h"
 #include "base/arena_internal.h"
 #include "base/shape.h"
+#include "ir/operators.h"
 #include "ir/query.h"
 #include "opdef/kernel_call.h"
 #include "opdef/numbers.h"
@@ -160,7 +161,7 @@ om_composite_cost(const om_op_context *c, om_recipe *recipe, om_cost *cost)
 const om_attr *
 om_composite_forwarded(om_composite *p, const char *type)
 {
-	return om_attrs_of(p->c->mem, p->c->op, om_opdef_find("", type, 24));
+	return om_attrs_of(p->c->mem, p->c->op, p->c->op->operators->find("", type, 24));
 }
 
 const om_tensor *
@@ -386,7 +387,7 @@ void
 om_part_run(om_composite *p, const char *type, int version, const om_attr *attrs, uint32_t nin,
 	const om_tensor *const *in, uint32_t nout, const om_tensor **out)
 {
-	const om_opdef *row = om_opdef_find("", type, version);
+	const om_opdef *row = p->c->op->operators->find("", type, version);
 	om_tensor *made = OM_NEWN(p->c->mem, om_tensor, nout), *from = OM_NEWN(p->c->mem, om_tensor, nin + 1);
 
 	for (uint32_t k = 0; k < nout; k++) {

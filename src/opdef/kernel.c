@@ -1,6 +1,7 @@
 /* Kernels of ops: selection, preparation, execution, and the attributes in their states. */
 #include <config.h>
 
+#include "ir/operators.h"
 #include "ir/query.h"
 #include "base/arena_internal.h"
 #include "opdef/kernel_call.h"
@@ -32,7 +33,7 @@ choose(const om_op_context *c, const om_kernel_registry *r)
 	const om_kernel *k = r ? om_kernel_find(r, "cpu", c) : NULL;
 
 	if (!k)
-		k = om_kernel_find(om_kernels_builtin(), "cpu", c);
+		k = om_kernel_find(c->op->operators->kernels(), "cpu", c);
 	return k || !c->op->opdef ? k : &reference;
 }
 

@@ -19,11 +19,8 @@ om_status om_kernel_register(om_session *s, om_kernel_registry *r, const om_kern
  * registered last.  NULL: none matches. */
 const om_kernel *om_kernel_find(const om_kernel_registry *r, const char *device, const om_op_context *c);
 
-/* The kernels of this library, all for "cpu".  Owned by the library. */
-const om_kernel_registry *om_kernels_builtin(void);
-
-/* Select the kernel for a call, from `r`, then from the library, then the reference kernel of the
- * definition, and prepare it: sets c->kernel and c->state.  `r` NULL: only the library's.  The state is
+/* Select the kernel for a call, from `r`, then from those of its program, then the reference kernel of the
+ * definition, and prepare it: sets c->kernel and c->state.  `r` NULL: only its program's.  The state is
  * allocated in c->mem.  OM_UNSUPPORTED if there is no kernel; failures of `prepare` are returned. */
 om_status om_kernel_bind(om_op_context *c, const om_kernel_registry *r);
 

@@ -2,7 +2,6 @@
 #include <config.h>
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/guard.h"
@@ -10,31 +9,13 @@
 #include "onnxmem/kernel.h"
 #include "base/half.h"
 #include "base/shape.h"
+#include "ir/operators.h"
 #include "ir/type.h"
 #include "opdef/fold.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "base/convert_elements.h"
 #include "opdef/columns.h"
-
-om_status
-om_op_fail(om_session *s, om_status st, const om_op *op, const char *fmt, ...)
-{
-	char what[1024];
-	va_list ap;
-
-	if (!s)  /* a query, not a run: see look_at() */
-		return st;
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof what, fmt, ap);
-	va_end(ap);
-	if (*op->name)
-		return om_fail(s, st, "%s (node %s): %s", op->type, op->name, what);
-	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k])
-			return om_fail(s, st, "%s (node of %s): %s", op->type, op->out[k]->name, what);
-	return om_fail(s, st, "%s: %s", op->type, what);
-}
 
 static om_tensor
 tensor_of(const om_value *v)
@@ -334,7 +315,7 @@ om_op_bind(om_op *op)
 {
 	om_arena *mem = om_arena_new();
 
-	op->opdef = om_opdef_find(op->domain, op->type, op->version);
+	op->opdef = op->operators->find(op->domain, op->type, op->version);
 	if (op->opdef && (!(op->opdef->flags & OM_IMPLEMENTS_FUNCTION) || !takes_call(mem, op)))
 		op->opdef = NULL;
 	om_arena_free(mem);

@@ -4,9 +4,6 @@
 
 #include "onnxmem/opdef.h"
 
-/* True if there is a definition of this name, of any version. */
-bool om_opdef_exists(const char *domain, const char *name);
-
 /* Refuse inputs whose element types are not allowed; unknown types are accepted. */
 om_status om_opdef_check_types(const om_opdef *row, const om_op_context *c);
 
@@ -75,8 +72,5 @@ bool om_axis(int64_t axis, int rank, int *out);
 /* Elements of an int64 or int32 input that determines shapes; false if they are not known.  `*v` is
  * allocated from c->mem. */
 bool om_in_ints(const om_op_context *c, uint32_t k, int64_t **v, size_t *n);
-
-/* The definition of an operator in an opset; NULL if there is none. */
-const om_opdef *om_opdef_find(const char *domain, const char *name, int version);
 
 #endif

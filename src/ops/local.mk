@@ -4,7 +4,7 @@ libops_la_LIBADD = libkernels.la $(IMAGE_LIBS)
 libops_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) $(IMAGE_CFLAGS)
 libops_la_SOURCES += \
 	%D%/contrib/contrib.c %D%/contrib/contrib_attention.c %D%/contrib/contrib_quant.c %D%/contrib/group_query.c \
-	%D%/control/container.c %D%/control/container.h %D%/control/control.c %D%/control/sequence.c \
+	%D%/control/container.c %D%/control/container.h %D%/control/control.c %D%/control/sequence.c %D%/family.h \
 	%D%/image/grid.c %D%/image/image.c %D%/image/image.h %D%/image/resize.c %D%/image/resize.h \
 	%D%/image/resize_separable.c \
 	%D%/math/axis_scan.c %D%/math/axis_view.h %D%/math/broadcast_loops.c %D%/math/broadcast_loops.h \

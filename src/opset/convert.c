@@ -15,6 +15,7 @@
 #include "base/guard.h"
 #include "base/arena_internal.h"
 #include "ir/edit.h"
+#include "ir/operators.h"
 #include "ir/query.h"
 #include "opdef/fold.h"
 #include "opdef/op_context.h"
@@ -195,11 +196,12 @@ static om_status
 move_on(om_opset_conversion *r, int version)
 {
 	om_op *op = r->op;
-	const om_opdef *old = om_opdef_find("", op->type, op->version), *new = om_opdef_find("", op->type, version);
+	const om_opdef *old = op->operators->find("", op->type, op->version),
+		*new = op->operators->find("", op->type, version);
 
 	if (op->opaque)
 		return om_conversion_refuse(r, "%s", op->opaque);
-	if (!om_opdef_exists("", op->type))
+	if (!op->operators->exists("", op->type))
 		return om_conversion_refuse(r, "no such operator is known");
 	if (!new && version == r->target)
 		return om_conversion_refuse(r, "there is no such operator in that");
@@ -252,7 +254,7 @@ raise_op(om_opset_conversion *r, om_op *op, om_opset_converted *done)
 		done->ops++;
 	if (!r->op)
 		return OM_OK;
-	op->opdef = om_opdef_find("", op->type, op->version);
+	op->opdef = op->operators->find("", op->type, op->version);
 	return is_other ? infer_again(r, end) : OM_OK;
 }
 

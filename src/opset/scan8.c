@@ -9,6 +9,7 @@
 #include "opset/convert.h"
 #include "ir/clone.h"
 #include "ir/edit.h"
+#include "ir/operators.h"
 #include "ir/query.h"
 #include "ir/steps.h"
 #include "opdef/op_context.h"
@@ -73,7 +74,7 @@ move_inside(om_opset_conversion *r, const om_op *outer, om_block *b)
 	}
 	/* Rules of later versions are applied to the inner op afterwards. */
 	inner->version = 9;
-	inner->opdef = om_opdef_find("", "Scan", inner->version);
+	inner->opdef = inner->operators->find("", "Scan", inner->version);
 	return OM_OK;
 }
 

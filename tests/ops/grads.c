@@ -33,6 +33,7 @@
 #include "ir/type.h"
 #include "opdef/fold.h"
 #include "opdef/op_context.h"
+#include "library/builtin.h"
 
 #define NOISE 1e-15   /* rounding error of a loss in float64, relative to the sum */
 
@@ -645,13 +646,13 @@ static unsigned
 try_mutants(unsigned said)
 {
 	const size_t n = sizeof mutants / sizeof mutants[0];
-	const om_opdef *mul = om_opdef_find("", "Mul", INT_MAX);
+	const om_opdef *mul = om_builtin.find("", "Mul", INT_MAX);
 	unsigned missed = 0;
 
 	is_quiet = true;
 	for (size_t k = 0; k < n; k++) {
 		const char *attr = mutants[k].attr;
-		const bool caught = is_caught(om_opdef_find("", mutants[k].name, INT_MAX), mutants[k].grad, attr);
+		const bool caught = is_caught(om_builtin.find("", mutants[k].name, INT_MAX), mutants[k].grad, attr);
 		missed += !caught;
 		printf("%s %zu - a wrong %s is caught%s%s\n", caught ? "ok" : "not ok", said + k + 1, mutants[k].name,
 			attr ? ": without its attribute " : "", attr ? attr : "");

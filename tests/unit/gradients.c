@@ -5,6 +5,7 @@
 #include "unit.h"
 #include "grad/grad_builder.h"
 #include "opdef/op_context.h"
+#include "library/builtin.h"
 
 static const char *
 domain_of(const char *domain)
@@ -92,7 +93,7 @@ others_are_added(void)
 	};
 	const om_opdef halve[] = {{.domain = "made.up", .name = "Halve", .since = 2},
 		{.domain = "made.up", .name = "Halve", .since = 3}, {.domain = "", .name = "Halve", .since = 1}};
-	const om_opdef *relu = om_opdef_find("", "Relu", 14), *neg = om_opdef_find("", "Neg", 13);
+	const om_opdef *relu = om_builtin.find("", "Relu", 14), *neg = om_builtin.find("", "Neg", 13);
 	om_session *s = om_session_new();
 	om_prog *p = om_prog_new(), *other = om_prog_new();
 	om_gradients *all = om_prog_gradients(p);

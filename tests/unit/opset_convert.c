@@ -12,6 +12,7 @@
 #include "ir/query.h"
 #include "ir/type.h"
 #include "opdef/op_context.h"
+#include "library/builtin.h"
 #include "opset/convert.h"
 #include "tests/bind.h"
 #include "unit.h"
@@ -37,7 +38,7 @@ static void
 rules_are_whole(void)
 {
 	for (const om_opdef *row = om_opdef_next(NULL); row; row = om_opdef_next(row)) {
-		const om_opdef *next = row->until ? om_opdef_find("", row->name, row->until + 1) : NULL;
+		const om_opdef *next = row->until ? om_builtin.find("", row->name, row->until + 1) : NULL;
 		if (!is_standard(row) || !next || next->since > OM_CONVERT_NEWEST || om_conversion_is_equivalent(row, next))
 			continue;
 		if (!has_rule(row->name, next->since)) {
@@ -56,8 +57,8 @@ rules_are_real(void)
 		int version = 0;
 		while (is_standard(row) && (rule = om_conversion_rule_next(row->name, version, OM_CONVERT_NEWEST))) {
 			CU_ASSERT_TRUE_FATAL(rule->since > version);
-			CU_ASSERT_PTR_NOT_NULL(om_opdef_find("", rule->type, rule->since - 1) ? row
-				: om_opdef_find("", rule->type, rule->since));
+			CU_ASSERT_PTR_NOT_NULL(om_builtin.find("", rule->type, rule->since - 1) ? row
+				: om_builtin.find("", rule->type, rule->since));
 			version = rule->since;
 		}
 	}

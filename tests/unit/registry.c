@@ -10,6 +10,7 @@
 #include "unit.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
+#include "library/builtin.h"
 
 /* ---- Choosing. ---- */
 
@@ -52,7 +53,7 @@ static const om_op_context *
 ask(struct asked *a, const char *name, int version, om_dtype type, int64_t n)
 {
 	*a = (struct asked){.op = {.type = name, .domain = "", .name = "", .version = version, .nin = 1}};
-	a->op.opdef = om_opdef_find("", name, version);
+	a->op.opdef = om_builtin.find("", name, version);
 	a->values[0] = &a->value;
 	a->op.in = a->values;
 	a->in = (om_tensor){.type = type, .shape = om_shape_of(1, &n)};
@@ -128,12 +129,12 @@ rows_are_indexed(void)
 
 	for (const om_opdef *r = om_opdef_next(NULL); r; r = om_opdef_next(r)) {
 		const char *domain = r->domain ? r->domain : "";
-		wrong += om_opdef_find(domain, r->name, r->since) != r || !om_opdef_exists(domain, r->name)
-			|| (r->until && om_opdef_find(domain, r->name, r->until) != r);
+		wrong += om_builtin.find(domain, r->name, r->since) != r || !om_builtin.exists(domain, r->name)
+			|| (r->until && om_builtin.find(domain, r->name, r->until) != r);
 	}
 	CU_ASSERT_EQUAL(wrong, 0);
-	CU_ASSERT_PTR_NULL(om_opdef_find("", "NoSuchOperator", 1));
-	CU_ASSERT_FALSE(om_opdef_exists("no.such.domain", "Relu"));
+	CU_ASSERT_PTR_NULL(om_builtin.find("", "NoSuchOperator", 1));
+	CU_ASSERT_FALSE(om_builtin.exists("no.such.domain", "Relu"));
 }
 
 /* ---- In the executor. ---- */

@@ -10,7 +10,7 @@
 #include "ir/clone.h"
 #include "ir/edit.h"
 #include "ir/query.h"
-#include "ir/rewrite_internal.h"
+#include "opdef/rewrite_internal.h"
 #include "ir/steps.h"
 
 struct bench {

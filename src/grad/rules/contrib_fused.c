@@ -4,6 +4,7 @@
 #include "grad/bodies.h"
 #include "grad/grad_builder.h"
 #include "grad/grad_dsl.h"
+#include "ir/operators.h"
 #include "ir/query.h"
 #include "ir/type.h"
 #include "opdef/op_context.h"
@@ -35,7 +36,8 @@ activated(om_grad *g, om_value *x)
 static const om_attr *
 passed_on(om_grad *g, const char *type)
 {
-	const om_opdef *row = om_opdef_find("", type, om_opset_version(om_grad_prog(g), ""));
+	const om_prog *p = om_grad_prog(g);
+	const om_opdef *row = p->operators->find("", type, om_opset_version(p, ""));
 
 	return om_attrs_of(om_grad_mem(g), om_grad_op(g), row);
 }

@@ -16,9 +16,9 @@
 #include "grad/train/training_step.h"
 #include "grad/tape.h"
 #include "ir/clone.h"
+#include "ir/operators.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
-#include "opset/opset_convert.h"
 
 struct named {
 	om_session *session;
@@ -256,7 +256,7 @@ prog_name_gradients_guarded(om_session *s, om_prog *p, uint64_t *n)
 				"the graph");
 	if (first_of(p->first) && version && version < OM_GRAD_OPSET) {
 		OM_TRY(om_block_infer(s, p, p->first));
-		OM_TRY(om_prog_convert_opset(s, p, OM_CONVERT_DEFAULT, NULL));
+		OM_TRY(p->operators->convert(s, p));
 	}
 	for (; (op = first_of(p->first)); ++*n) {
 		om_arena *mem = om_arena_new();

@@ -15,10 +15,10 @@
 #include "grad/train/training_step.h"
 #include "ir/edit.h"
 #include "ir/facts.h"
+#include "ir/operators.h"
 #include "ir/query.h"
 #include "ir/type.h"
 #include "opdef/fold.h"
-#include "opset/opset_convert.h"
 
 /* ---- Names. ---- */
 
@@ -474,14 +474,12 @@ give_gradients(struct learn *l)
 static om_status
 raise_opset(om_session *s, om_prog *p, const om_train_options *how)
 {
-	const int version = om_opset_version(p, "");
-
 	if (!om_prog_is_old(p))
 		return OM_OK;
 	if (how->copies)
 		return om_fail(s, OM_UNSUPPORTED, "the graph is to stay as it is, and is older than gradients are: "
 			"convert it first");
-	return om_prog_convert_opset(s, p, version < OM_CONVERT_DEFAULT ? OM_CONVERT_DEFAULT : version, NULL);
+	return p->operators->convert(s, p);
 }
 
 /* ---- The training step. ---- */

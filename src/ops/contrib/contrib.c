@@ -5,7 +5,7 @@
 
 #include "opdef/fused_activation.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"

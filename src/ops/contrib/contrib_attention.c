@@ -8,7 +8,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ir/query.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"

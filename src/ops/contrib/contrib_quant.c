@@ -2,7 +2,7 @@
  * standard operator, and quantizes the result. */
 #include <config.h>
 
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ir/query.h"
 #include "opdef/numbers.h"
 #include "opdef/composite.h"

@@ -10,7 +10,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ir/type.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/kernel_call.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"

@@ -8,7 +8,7 @@
 #include "ir/query.h"
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 #include "opdef/geometry/window.h"

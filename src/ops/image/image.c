@@ -8,7 +8,7 @@
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ops/image/image.h"
 
 enum { MOST_PIXELS = 1 << 28 };

@@ -3,7 +3,7 @@
 
 #include <openjpeg.h>
 
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ops/image/image.h"
 
 struct source {

@@ -7,7 +7,7 @@
 
 #include <jpeglib.h>
 
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ops/image/image.h"
 
 struct trouble {

@@ -5,7 +5,7 @@
 #include <png.h>
 #include <setjmp.h>
 
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ops/image/image.h"
 
 struct source {

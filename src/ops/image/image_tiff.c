@@ -3,7 +3,7 @@
 
 #include <tiffio.h>
 
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "base/arena_internal.h"
 #include "ops/image/image.h"
 

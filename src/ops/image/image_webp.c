@@ -3,7 +3,7 @@
 
 #include <webp/decode.h>
 
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ops/image/image.h"
 
 om_status

@@ -6,7 +6,7 @@
 #include "opdef/columns.h"
 #include "base/half.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 #include "ops/image/resize.h"
 

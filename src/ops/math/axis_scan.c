@@ -9,7 +9,7 @@
 #include "ir/query.h"
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ops/math/axis_view.h"
 #include "opdef/numbers.h"
 #include "opdef/types.h"

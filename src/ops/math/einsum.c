@@ -3,7 +3,7 @@
 
 #include "opdef/geometry/einsum.h"
 #include "base/shape.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 
 static const om_attr_spec einsum_attrs[] = {

@@ -6,7 +6,7 @@
 #include "opdef/op_context.h"
 #include "ops/math/gemm_int8.h"
 #include "base/convert_elements.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 
 /* ---- One product of any type. ---- */

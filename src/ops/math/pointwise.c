@@ -10,7 +10,7 @@
 #include "kernels/cpu/vmath.h"
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ops/math/broadcast_loops.h"
 
 /* The expressions of pointwise.def are also instantiated for unsigned types. */

@@ -12,7 +12,7 @@
 #include "base/convert_elements.h"
 #include "base/shape.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "ops/math/axis_view.h"

@@ -8,7 +8,7 @@
 #include "ir/query.h"
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/kernel_call.h"
 #include "opdef/numbers.h"
 

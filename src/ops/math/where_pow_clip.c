@@ -11,7 +11,7 @@
 #include "ir/query.h"
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 #include "ops/math/broadcast_loops.h"
 

@@ -5,7 +5,7 @@
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 #include "ops/ml/ml_post_transform.h"

@@ -9,7 +9,7 @@
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ir/type.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 #include "ops/control/container.h"
 #include "ops/ml/ml_post_transform.h"

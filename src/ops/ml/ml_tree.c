@@ -11,7 +11,7 @@
 #include "opdef/columns.h"
 #include "base/shape.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 #include "ops/ml/ml_post_transform.h"
 

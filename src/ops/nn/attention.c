@@ -14,7 +14,7 @@
 #include "opdef/op_context.h"
 #include "base/strided_copy.h"
 #include "opdef/columns.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"
 

@@ -7,7 +7,7 @@
 
 #include "ops/nn/conv.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 

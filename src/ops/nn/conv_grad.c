@@ -16,7 +16,7 @@
 #include "kernels/cpu/kernels.h"
 #include "opdef/op_context.h"
 #include "ops/nn/conv.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 
 enum { DY, X, W };

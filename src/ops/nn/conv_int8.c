@@ -8,7 +8,7 @@
 #include <config.h>
 
 #include "ops/nn/conv.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/op_context.h"
 
 static void

@@ -5,7 +5,7 @@
 #include "base/shape.h"
 #include "opdef/op_context.h"
 #include "opdef/columns.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 
 static om_status

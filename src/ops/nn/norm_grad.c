@@ -15,7 +15,7 @@
 #include "opdef/gradient_op.h"
 #include "base/shape.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 
 enum { DY, X, SCALE };

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 

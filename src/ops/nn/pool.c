@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "opdef/numbers.h"

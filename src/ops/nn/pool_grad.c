@@ -5,7 +5,7 @@
 
 #include "opdef/gradient_op.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 #include "opdef/geometry/window.h"
 #include "opdef/op_context.h"

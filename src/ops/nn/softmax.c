@@ -13,7 +13,7 @@
 #include "opdef/op_context.h"
 #include "base/convert_elements.h"
 #include "opdef/columns.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "ops/math/axis_view.h"
 #include "opdef/numbers.h"
 #include "opdef/types.h"

@@ -8,7 +8,7 @@
 #include "ir/query.h"
 #include "opdef/op_context.h"
 #include "ops/nn/conv.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 
 /* ---- Elements. ---- */

@@ -4,7 +4,7 @@
 #include "base/convert_elements.h"
 #include "base/shape.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 

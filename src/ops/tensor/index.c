@@ -1,7 +1,7 @@
 /* Operators that select elements by index. */
 #include <config.h>
 
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "base/shape.h"
 #include "base/strided_copy.h"
 #include "ir/query.h"

@@ -5,7 +5,7 @@
 #include "opdef/columns.h"
 #include "base/shape.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 

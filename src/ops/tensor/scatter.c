@@ -8,7 +8,7 @@
 #include "base/half.h"
 #include "base/shape.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 #include "ops/tensor/index.h"
 

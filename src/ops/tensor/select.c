@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "base/half.h"
 #include "base/shape.h"
 #include "ir/query.h"

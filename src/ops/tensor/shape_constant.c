@@ -10,7 +10,7 @@
 #include "opdef/op_context.h"
 #include "base/strided_copy.h"
 #include "opdef/columns.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/numbers.h"
 
 /* ---- Constant. ---- */

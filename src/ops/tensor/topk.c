@@ -5,7 +5,7 @@
  * one heap serves all types.  Of equal elements, the one with the lower index is better. */
 #include <config.h>
 
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "base/half.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"

@@ -10,7 +10,7 @@
 #include <ctype.h>
 
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 
 enum { MOST_REPEATS = 1000, MOST_CODE = 100000, MOST_DEPTH = 200, MOST_TEXT = 10000, END = -1 };
 

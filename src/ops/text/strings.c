@@ -6,7 +6,7 @@
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "ir/query.h"
-#include "opdef/family.h"
+#include "ops/family.h"
 #include "opdef/op_context.h"
 #include "ops/tensor/index.h"
 #include "opdef/numbers.h"

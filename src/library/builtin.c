@@ -1,4 +1,4 @@
-/* The table of operator definitions. */
+/* All operators with their kernels, and the functions that make programs whose ops are looked up among them. */
 #include <config.h>
 
 #include <assert.h>
@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "opdef/family.h"
+#include "library/builtin.h"
+#include "onnx/import.h"
+#include "onnxmem/onnx.h"
 #include "opdef/kernel_call.h"
-#include "opdef/op_context.h"
+#include "ops/family.h"
+#include "opset/opset_convert.h"
 
 static const om_opdef *const families[] = {
 #define FAMILY(name) om_ops_##name,
@@ -55,7 +58,7 @@ om_opdef_next(const om_opdef *prev)
 enum { NSLOT = 2048 };
 
 static const om_opdef *slots[NSLOT];
-static _Atomic(om_kernel_registry *) kernels;
+static _Atomic(om_kernel_registry *) registry;
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -103,7 +106,7 @@ register_all(void *unused)
 	(void)unused;
 	for (size_t f = 0; f < sizeof kernel_families / sizeof kernel_families[0]; f++)
 		OM_TRY(om_kernel_register(NULL, all, kernel_families[f]));
-	atomic_store_explicit(&kernels, all, memory_order_release);
+	atomic_store_explicit(&registry, all, memory_order_release);
 	return OM_OK;
 }
 
@@ -115,21 +118,21 @@ build_registry(void)
 	struct om_guard *outer = om_guard_suspend();
 
 	pthread_mutex_lock(&building);
-	if (!atomic_load_explicit(&kernels, memory_order_relaxed))
+	if (!atomic_load_explicit(&registry, memory_order_relaxed))
 		om_guarded(NULL, register_all, NULL);
 	pthread_mutex_unlock(&building);
 	om_guard_resume(outer);
 }
 
-const om_kernel_registry *
-om_kernels_builtin(void)
+static const om_kernel_registry *
+kernels(void)
 {
-	const om_kernel_registry *all = atomic_load_explicit(&kernels, memory_order_acquire);
+	const om_kernel_registry *all = atomic_load_explicit(&registry, memory_order_acquire);
 
 	if (all)
 		return all;
 	build_registry();
-	all = atomic_load_explicit(&kernels, memory_order_acquire);
+	all = atomic_load_explicit(&registry, memory_order_acquire);
 	if (!all)
 		om_guard_fail(1);
 	return all;
@@ -149,8 +152,8 @@ has_version(const om_opdef *r, int version)
 	return r->since <= version && (r->until == 0 || version <= r->until);
 }
 
-const om_opdef *
-om_opdef_find(const char *domain, const char *name, int version)
+static const om_opdef *
+find(const char *domain, const char *name, int version)
 {
 	pthread_once(&once, index_all);
 	for (uint32_t k = hash_of(domain, name) % NSLOT; slots[k]; k = (k + 1) % NSLOT)
@@ -159,12 +162,40 @@ om_opdef_find(const char *domain, const char *name, int version)
 	return NULL;
 }
 
-bool
-om_opdef_exists(const char *domain, const char *name)
+static bool
+exists(const char *domain, const char *name)
 {
 	pthread_once(&once, index_all);
 	for (uint32_t k = hash_of(domain, name) % NSLOT; slots[k]; k = (k + 1) % NSLOT)
 		if (is_called(slots[k], domain, name))
 			return true;
 	return false;
+}
+
+/* ---- Programs. ---- */
+
+static om_status
+convert(om_session *s, om_prog *p)
+{
+	return om_prog_convert_opset(s, p, OM_CONVERT_DEFAULT, NULL);
+}
+
+const struct om_operators om_builtin = {find, exists, kernels, convert};
+
+om_prog *
+om_prog_new(void)
+{
+	return om_prog_new_with(&om_builtin);
+}
+
+om_status
+om_parse(om_session *s, FILE *in, const char *where, om_prog **out)
+{
+	return om_parse_with(s, &om_builtin, in, where, out);
+}
+
+om_status
+om_model_import(om_session *s, om_model *m, om_prog **out)
+{
+	return om_model_import_with(s, &om_builtin, m, out);
 }

@@ -15,7 +15,7 @@
 
 #include "ir/edit.h"
 #include "base/arena_internal.h"
-#include "ir/rewrite_internal.h"
+#include "opdef/rewrite_internal.h"
 #include "ir/steps.h"
 #include "opdef/fold.h"
 #include "opdef/op_context.h"

@@ -1,0 +1,1 @@
+libcore_la_SOURCES += %D%/builtin.c %D%/builtin.h
