@@ -17,7 +17,7 @@ run(om_run *r, om_prog *p)
 	om_live_counts count;
 
 	om_timeline(p);
-	om_assignment *a = om_assign_lifetimes(p, om_schedule_new(p, p->mem), om_plan_request_copy(r->request, p->mem),
+	om_assignment *a = om_assign_lifetimes(p, om_schedule_current(p, p->mem), om_plan_request_copy(r->request, p->mem),
 		om_prog_op_facts(p), p->mem);
 	OM_TRY(om_live_sets(r->session, p, a, p->mem, &count));
 	om_count(r, "blocks", count.blocks);
@@ -37,6 +37,6 @@ OM_PASS(
 	.brief = "compute lifetimes and live sets of all values",
 	.needs = OM_HAS_INLINE | OM_HAS_CONST,
 	.gives = OM_HAS_LIVE,
-	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
+	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_SCHEDULE,
 	.counters = counters,
 	.run = run)

@@ -431,15 +431,15 @@ count(om_run *r, const struct edit *e, const struct aim *a)
 	om_count(r, "bytes_saved", a->was - a->height);
 }
 
-/* The file is in this order from now on. */
+/* An order with copies is not one of those that a proof is about. */
 static void
-renumber(om_prog *p)
+note_schedule(om_prog *p, const om_schedule *was)
 {
-	om_timeline(p);
-	for (const om_block *b = p->first; b; b = b->next)
-		for (om_op *op = b->first; op; op = op->next)
-			op->file_index = op->index;
-	p->schedule_is_proven = false;
+	om_schedule *s = om_schedule_new(p, p->mem);
+
+	s->method = was->method;
+	s->is_original = was->is_original;
+	om_assignment_schedule(p, s);
 }
 
 static om_status
@@ -447,6 +447,7 @@ run(om_run *r, om_prog *p)
 {
 	struct aim a = {.most = 30};
 	struct edit e = {0};
+	const om_schedule *was = om_schedule_current(p, r->scratch);
 	uint64_t percent;
 
 	if (r->request->parallel_safe)
@@ -467,7 +468,7 @@ run(om_run *r, om_prog *p)
 	if (e.ncopy && a.height >= a.was)
 		undo(&e);
 	if (e.ncopy) {
-		renumber(p);
+		note_schedule(p, was);
 		count(r, &e, &a);
 	}
 	return OM_OK;
@@ -499,7 +500,7 @@ OM_PASS(
 	.name = "rematerialize",
 	.brief = "recompute cheap values to lower the peak",
 	.needs = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
-	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
+	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_SCHEDULE,
 	.options = options,
 	.counters = counters,
 	.flags = flags,

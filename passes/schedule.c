@@ -729,11 +729,10 @@ prove(struct search *s, const struct candidate *c, bool *is_proven)
 }
 
 static om_status
-order_min_memory(om_run *r, om_prog *p)
+order_min_memory(om_run *r, om_prog *p, bool *is_proven)
 {
 	struct search s = {.r = r, .p = p, .is_proven = true};
 	struct candidate best;
-	bool is_proven;
 
 	OM_TRY(om_option_number(r, "search-nodes", &s.nodes));
 	OM_TRY(candidate_new(r, p, om_schedule_new(p, r->scratch), &s.file));
@@ -741,11 +740,9 @@ order_min_memory(om_run *r, om_prog *p)
 	best = s.file;
 	if (s.changes.n)
 		OM_TRY(choose(&s, &best));
-	is_proven = s.is_proven && (best.schedule != s.file.schedule) == (s.changes.n > 0);
-	OM_TRY(prove(&s, &best, &is_proven));
+	*is_proven = s.is_proven && (best.schedule != s.file.schedule) == (s.changes.n > 0);
+	OM_TRY(prove(&s, &best, is_proven));
 	commit(&s.changes, best.schedule);
-	p->schedule_is_original = best.schedule == s.file.schedule;
-	p->schedule_is_proven = is_proven;
 	return OM_OK;
 }
 
@@ -761,7 +758,7 @@ is_as_it_was(const uint32_t *order, uint32_t n)
 }
 
 static om_status
-order_bfs(om_run *r, om_prog *p)
+order_bfs(om_run *r, om_prog *p, bool *is_proven)
 {
 	const char *priority = om_option(r, "priority");
 	const bool by_bytes = strcmp(priority, "bytes") == 0;
@@ -772,7 +769,7 @@ order_bfs(om_run *r, om_prog *p)
 		return om_fail(r->session, OM_USAGE, "option priority must be first or bytes, not %s", priority);
 	OM_TRY(candidate_new(r, p, om_schedule_new(p, r->scratch), &file));
 	struct model *m = model_new(r, p, &file);
-	p->schedule_is_original = true;
+	*is_proven = false;
 	for (om_block *b = p->first; b; b = b->next) {
 		if (depth_of(b) == NONE || b->nop == 0)
 			continue;
@@ -782,7 +779,6 @@ order_bfs(om_run *r, om_prog *p)
 		om_schedule_bfs(&abstract, by_bytes, order);
 		if (is_as_it_was(order, q->nop))
 			continue;
-		p->schedule_is_original = false;
 		permute(q, b, order, &changes);
 	}
 	commit(&changes, changed(r, p, file.schedule, &changes, false));
@@ -791,24 +787,33 @@ order_bfs(om_run *r, om_prog *p)
 
 /* ---- The pass. ---- */
 
-/* Where ops stood before the first time. */
-static void
-note_places(om_prog *p)
+/* Ops of which the other order has another one in their place. */
+static uint64_t
+count_moved(const om_prog *p, const om_schedule *one, const om_schedule *other)
 {
-	om_timeline(p);
-	for (const om_block *b = p->first; b && !p->schedule; b = b->next)
-		for (om_op *op = b->first; op; op = op->next)
-			op->file_index = op->index;
+	uint64_t n = 0;
+
+	for (const om_block *b = p->first; b; b = b->next)
+		for (uint32_t k = 0; one->ops[b->id][k]; k++)
+			n += one->ops[b->id][k] != other->ops[b->id][k];
+	return n;
 }
 
-/* Ops that stand elsewhere now. */
+/* `was`: the order before this run. */
 static void
-count_moved(om_run *r, om_prog *p)
+publish(om_run *r, om_prog *p, const om_schedule *was, const char *method, bool is_proven)
 {
+	const om_schedule *original = was->original ? was->original : was;
+	om_schedule *now = om_schedule_new(p, p->mem);
+	const uint64_t moved = count_moved(p, now, original);
+
+	now->method = method;
+	now->is_proven = is_proven;
+	now->is_original = moved == 0;
+	now->original = moved ? original : NULL;
+	om_assignment_schedule(p, now);
 	om_timeline(p);
-	for (const om_block *b = p->first; b; b = b->next)
-		for (const om_op *op = b->first; op; op = op->next)
-			om_count(r, "ops_moved", op->index != op->file_index);
+	om_count(r, "ops_moved", moved);
 }
 
 static om_status
@@ -816,22 +821,20 @@ run(om_run *r, om_prog *p)
 {
 	static const struct {
 		const char *name;
-		om_status (*order)(om_run *r, om_prog *p);
+		om_status (*order)(om_run *r, om_prog *p, bool *is_proven);
 	} ways[] = {{"original", NULL}, {"bfs", order_bfs}, {"min-memory", order_min_memory}};
 	const char *method = om_option(r, "method");
+	bool is_proven = false;
 	size_t k = 0, n = sizeof ways / sizeof ways[0];
 
 	while (k < n && strcmp(ways[k].name, method) != 0)
 		k++;
 	if (k == n)
 		return om_fail(r->session, OM_USAGE, "option method must be original, bfs or min-memory, not %s", method);
-	note_places(p);
-	p->schedule = ways[k].name;
-	p->schedule_is_original = true;
-	p->schedule_is_proven = false;
+	const om_schedule *was = om_schedule_current(p, p->mem);
 	if (ways[k].order && p->first->nop)
-		OM_TRY(ways[k].order(r, p));
-	count_moved(r, p);
+		OM_TRY(ways[k].order(r, p, &is_proven));
+	publish(r, p, was, ways[k].name, is_proven);
 	return OM_OK;
 }
 
@@ -863,6 +866,7 @@ OM_PASS(
 	.name = "schedule",
 	.brief = "reorder ops to lower the peak",
 	.needs = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
+	.gives = OM_HAS_SCHEDULE,
 	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST,
 	.options = options,
 	.counters = counters,

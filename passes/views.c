@@ -32,6 +32,6 @@ OM_PASS(
 	.brief = "make outputs that consist of bytes of an input views",
 	.needs = OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_LIVE,
 	.gives = OM_HAS_VIEWS,
-	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_LIVE,
+	.keeps = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST | OM_HAS_SCHEDULE | OM_HAS_LIVE,
 	.counters = counters,
 	.run = run)

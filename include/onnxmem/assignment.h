@@ -54,13 +54,19 @@ typedef struct om_steps {
 	uint32_t first, last;    /* inclusive */
 } om_steps;
 
-/* An order of execution. */
+/* An order of execution, and how it was found. */
 typedef struct om_schedule {
 	om_op ***ops;            /* by block id: its ops in order, NULL-terminated */
 	om_steps *of_op;         /* by op id: as om_op.step and om_op.end */
 	om_steps *of_block;      /* by block id: as om_block.begin and om_block.end */
 	uint32_t nstep;          /* steps in all */
 	uint32_t nop, nblock;    /* ids that existed when it was made */
+	const char *method;      /* how the ops were ordered: "original", "bfs", "min-memory"; NULL: they
+				    were not */
+	bool is_original;        /* in the order in which they came; recomputed ops aside */
+	bool is_proven;          /* "min-memory": proven that no order requires less memory, by the measure of
+				    the pass */
+	const struct om_schedule *original; /* the order in which they came; NULL: this one */
 } om_schedule;
 
 /* The storage of a value. */

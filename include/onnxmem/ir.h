@@ -165,8 +165,6 @@ struct om_op {
 	om_op *prev, *next;      /* in its block; NULL at the ends */
 	uint32_t id;             /* dense in order of creation */
 	uint32_t index;          /* position in its block.  Valid after om_timeline() */
-	uint32_t file_index;     /* position before any pass reordered the ops.  Valid if the program's
-				    `order` is set */
 	uint32_t step, end;      /* see om_timeline() */
 	bool is_folded;          /* all outputs are constants: nothing to do at run time */
 	const void *origin;      /* its NodeProto; NULL if created by a pass */
@@ -225,7 +223,8 @@ enum {
 	OM_HAS_VIEWS  = 1u << 4,  /* assignment: views */
 	OM_HAS_STORE  = 1u << 5,  /* assignment: views and in-place */
 	OM_HAS_PLAN   = 1u << 6,  /* plan */
-	OM_HAS_ALL    = (1u << 7) - 1,
+	OM_HAS_SCHEDULE = 1u << 7, /* assignment: how the ops of the program were ordered */
+	OM_HAS_ALL    = (1u << 8) - 1,
 };
 
 /* Third-party facts have names and optional data; see pass.h.  A third-party fact is valid while the
@@ -261,11 +260,7 @@ struct om_prog {
 	uint32_t nio_alias;       /* how many */
 	size_t cap_io_alias;      /* capacity of `io_alias` */
 	struct om_names *names;   /* names of the values; used by the builder only */
-	const char *schedule;     /* how the ops were ordered: "original", "bfs", "min-memory"; NULL: not ordered */
-	bool schedule_is_original; /* the ops are in the order of the file */
-	bool schedule_is_proven;  /* "min-memory": proven that no order requires less memory, by the measure of
-				     the pass */
-	const om_assignment *assignment; /* lifetimes and storage; valid under OM_HAS_LIVE */
+	const om_assignment *assignment; /* valid under OM_HAS_SCHEDULE, OM_HAS_LIVE, ...: see there */
 	const om_op_facts *op_facts; /* see om_prog_op_facts(); NULL: not computed yet */
 	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
 	om_model *model;          /* the model it was imported from; not owned; may be NULL */

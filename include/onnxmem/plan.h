@@ -113,6 +113,7 @@ struct om_plan {
 	const char *strategy;    /* name of the packing strategy */
 	bool parallel_safe;         /* valid for every order that respects data dependences; the steps of
 				       placements are those of the file's order */
+	const om_schedule *schedule; /* the order that it was made for: that of the program */
 	om_target target;        /* the consumer that it was made for */
 	uint64_t align;          /* bytes: alignment of all placements, and of their sizes */
 	om_plan_arena *arena;    /* fastest first */

@@ -13,6 +13,9 @@ void om_assignment_settle(om_prog *p);
 /* A copy of a request with all that it points to.  Its fields that are 0 get their defaults. */
 const om_plan_request *om_plan_request_copy(const om_plan_request *r, om_arena *mem);
 
+/* Make an assignment that has no more than this schedule, in the memory of the program, the current one. */
+void om_assignment_schedule(om_prog *p, const om_schedule *s);
+
 /* Before a pipeline for this request, which is copied: the current assignment becomes one for it, or
  * invalid if decisions depend on the difference. */
 void om_assignment_comply(om_prog *p, const om_plan_request *r);

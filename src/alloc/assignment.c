@@ -87,17 +87,27 @@ without_storage(const om_assignment *in, om_arena *mem)
 }
 
 void
+om_assignment_schedule(om_prog *p, const om_schedule *s)
+{
+	p->assignment = om_memdup(p->mem, &(om_assignment){.schedule = s}, sizeof *p->assignment);
+}
+
+void
 om_assignment_settle(om_prog *p)
 {
 	const unsigned decided = OM_HAS_SHAPES | OM_HAS_CONST;
 	const om_assignment *a = p->assignment;
 
-	if (a && (a->nvalue < p->nvalue || a->schedule->nop < p->nop))
+	if (a && a->schedule->nop < p->nop)
+		p->has &= ~(unsigned)(OM_HAS_SCHEDULE | OM_HAS_LIVE | OM_HAS_VIEWS | OM_HAS_STORE);
+	if (a && a->live && a->nvalue < p->nvalue)
 		p->has &= ~(unsigned)(OM_HAS_LIVE | OM_HAS_VIEWS | OM_HAS_STORE);
 	if ((p->has & decided) != decided)
 		p->op_facts = NULL;
-	if (!(p->has & OM_HAS_LIVE))
+	if (!(p->has & (OM_HAS_LIVE | OM_HAS_SCHEDULE)))
 		p->assignment = NULL;
+	else if (!(p->has & OM_HAS_LIVE))
+		om_assignment_schedule(p, p->assignment->schedule);
 	else if (p->assignment && !(p->has & (OM_HAS_VIEWS | OM_HAS_STORE)))
 		p->assignment = without_storage(p->assignment, p->mem);
 }

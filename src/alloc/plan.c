@@ -211,11 +211,13 @@ empty_arena(const om_plan_request *r, uint32_t k, om_arena *mem)
 }
 
 static om_plan *
-start_plan(om_prog *p, const om_plan_request *r, const char *strategy)
+start_plan(om_prog *p, const om_assignment *a, const char *strategy)
 {
+	const om_plan_request *r = a->request;
 	om_plan *plan = om_plan_empty(p);
 
 	plan->strategy = om_strdup(p->mem, strategy);
+	plan->schedule = a->schedule;
 	plan->parallel_safe = r->parallel_safe;
 	plan->target = r->target;
 	plan->align = r->align;
@@ -260,7 +262,7 @@ fill_plan(struct writer *w)
 void
 om_plan_new(om_prog *p, const om_buffers *b, const om_pack_result *r, const char *strategy)
 {
-	struct writer w = {.p = p, .plan = start_plan(p, b->assignment->request, strategy), .b = b, .a = b->assignment};
+	struct writer w = {.p = p, .plan = start_plan(p, b->assignment, strategy), .b = b, .a = b->assignment};
 	const om_plan *plan = w.plan;
 
 	while (w.arena + 1 < plan->narena && plan->arena[w.arena].limit
@@ -285,7 +287,7 @@ om_plan_wanted(const om_plan_request *r, om_arena *mem)
 void
 om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, const char *strategy)
 {
-	struct writer w = {.p = p, .plan = start_plan(p, b->assignment->request, strategy), .b = b, .a = b->assignment};
+	struct writer w = {.p = p, .plan = start_plan(p, b->assignment, strategy), .b = b, .a = b->assignment};
 
 	for (uint32_t k = 0; k < w.plan->narena; k++)
 		fill_arena(&w.plan->arena[k], &pool[k].result);

@@ -8,7 +8,7 @@
 #include "ir/facts.h"
 #include "base/split.h"
 
-static const char *const texts[] = {"inline", "shapes", "const", "liveness", "views", "store", "plan"};
+static const char *const texts[] = {"inline", "shapes", "const", "liveness", "views", "store", "plan", "schedule"};
 
 enum { NTEXT = sizeof texts / sizeof texts[0] };
 

@@ -30,7 +30,7 @@ new_schedule(const om_prog *p, om_arena *mem)
 	return s;
 }
 
-const om_schedule *
+om_schedule *
 om_schedule_new(const om_prog *p, om_arena *mem)
 {
 	om_schedule *s = new_schedule(p, mem);
@@ -42,6 +42,29 @@ om_schedule_new(const om_prog *p, om_arena *mem)
 	}
 	s->nstep = number(s, p->first, 0);
 	return s;
+}
+
+static bool
+is_in_order(const om_schedule *s, const om_block *b)
+{
+	om_op *const *at = s->ops[b->id];
+
+	for (const om_op *op = b->first; op; op = op->next)
+		if (*at++ != op)
+			return false;
+	return !*at;
+}
+
+const om_schedule *
+om_schedule_current(const om_prog *p, om_arena *mem)
+{
+	const om_schedule *s = p->assignment ? p->assignment->schedule : NULL;
+
+	if (s && (s->nop != p->nop || s->nblock != p->nblock))
+		s = NULL;
+	for (const om_block *b = p->first; b && s; b = b->next)
+		s = is_in_order(s, b) ? s : NULL;
+	return s ? s : om_schedule_new(p, mem);
 }
 
 const om_schedule *

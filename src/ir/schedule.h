@@ -5,7 +5,10 @@
 #include "onnxmem/assignment.h"
 
 /* The schedule of the current block order, with the steps of om_timeline(). */
-const om_schedule *om_schedule_new(const om_prog *p, om_arena *mem);
+om_schedule *om_schedule_new(const om_prog *p, om_arena *mem);
+
+/* The same, or the schedule of the current assignment, where that is still in the order of the program. */
+const om_schedule *om_schedule_current(const om_prog *p, om_arena *mem);
 
 /* A copy of `s` in which block `b` runs its ops in the order `ops`: all of its ops, NULL-terminated;
  * the list is not copied. */

@@ -15,6 +15,7 @@
 #include "ir/enum_text.h"
 #include "ir/facts.h"
 #include "ir/query.h"
+#include "ir/schedule.h"
 #include "onnx/json_hold.h"
 #include "onnx/annotate.h"
 #include "onnxmem/builder.h"
@@ -789,6 +790,7 @@ read_plan(struct reader *r, const char *sidecar)
 	list_names(r);
 	r->ops = om_ops_by_index(r->p, r->mem);
 	r->plan = om_plan_empty(r->p);
+	r->plan->schedule = om_schedule_new(r->p, r->p->mem);
 	OM_TRY(read_target(r));
 	r->plan->parallel_safe = json_is_true(json_object_get(r->root, "parallel_safe"));
 	strategy = json_string_value(json_object_get(r->root, "strategy"));

@@ -176,22 +176,24 @@ set_sizes(json_t *o, const om_report *r)
 	json_object_set_new(o, "lower_bound_bytes", number(r->lower_bound_bytes));
 	json_object_set_new(o, "status", json_string(status_text(r->status)));
 	json_object_set_new(o, "gap", json_real(r->gap));
-	if (r->prog->schedule) {
-		json_object_set_new(o, "schedule_is_original", json_boolean(r->prog->schedule_is_original));
-		json_object_set_new(o, "schedule_is_proven", json_boolean(r->prog->schedule_is_proven));
+	const om_schedule *s = r->prog->plan->schedule;
+	if (s->method) {
+		json_object_set_new(o, "schedule_is_original", json_boolean(s->is_original));
+		json_object_set_new(o, "schedule_is_proven", json_boolean(s->is_proven));
 	}
 }
 
 om_status
 om_report_json(const om_report *r, om_session *s, FILE *to)
 {
+	const om_schedule *schedule = r->prog->plan->schedule;
 	om_arena *mem = om_arena_new();
 	json_t *o = json_object();
 
 	json_object_set_new(o, "schema", json_string("onnxmem-report/1"));
 	json_object_set_new(o, "model", om_json_text(mem, r->model));
 	json_object_set_new(o, "target", json_string(om_target_text(r->prog->plan->target)));
-	json_object_set_new(o, "schedule", json_string(r->prog->schedule ? r->prog->schedule : "original"));
+	json_object_set_new(o, "schedule", json_string(schedule->method ? schedule->method : "original"));
 	if (r->parallel_safe)
 		json_object_set_new(o, "parallel_safe", json_true());
 	json_object_set_new(o, "inputs", inputs(r->prog, mem));

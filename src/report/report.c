@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnxmem/builder.h"
 #include "alloc/byte_liveness.h"
 #include "ir/steps.h"
 #include "report/report.h"
@@ -12,6 +11,7 @@
 /* ---- Peak live bytes in file order, without sharing. ---- */
 
 struct lives {
+	const om_schedule *s;
 	uint32_t *first, *last;   /* by value id; first > last: unused */
 };
 
@@ -35,7 +35,7 @@ mark_use(struct lives *l, const om_block *b, const om_value *v, uint32_t step)
 	for (; b != v->block && b->owner; b = b->owner->block) {
 		const om_opdef *row = b->owner->opdef;
 		if (!row || row->control != OM_IF)
-			step = b->owner->end;
+			step = l->s->of_op[b->owner->id].last;
 	}
 	if (l->last[v->id] < step)
 		l->last[v->id] = step;
@@ -45,20 +45,23 @@ mark_use(struct lives *l, const om_block *b, const om_value *v, uint32_t step)
 static void
 mark_block(struct lives *l, const om_block *b)
 {
+	const uint32_t begin = b->owner ? l->s->of_op[b->owner->id].first : 0, end = l->s->of_block[b->id].last;
+
 	for (uint32_t k = 0; k < b->nparam; k++) {
-		mark_def(l, b->param[k], b->owner ? b->owner->step : 0);
-		mark_use(l, b, b->param[k], b->owner ? b->end : 0);
+		mark_def(l, b->param[k], begin);
+		mark_use(l, b, b->param[k], b->owner ? end : 0);
 	}
-	for (const om_op *op = b->first; op; op = op->next) {
+	for (om_op *const *at = l->s->ops[b->id]; *at; at++) {
+		const om_op *op = *at;
 		for (uint32_t k = 0; k < op->nin; k++)
-			mark_use(l, b, op->in[k], op->step);
+			mark_use(l, b, op->in[k], l->s->of_op[op->id].first);
 		for (uint32_t k = 0; k < op->nbody; k++)
 			mark_block(l, op->body[k]);
 		for (uint32_t k = 0; k < op->nout; k++)
-			mark_def(l, op->out[k], op->end);
+			mark_def(l, op->out[k], l->s->of_op[op->id].last);
 	}
 	for (uint32_t k = 0; k < b->nresult; k++)
-		mark_use(l, b, b->result[k], b->end);
+		mark_use(l, b, b->result[k], end);
 }
 
 static uint64_t
@@ -92,45 +95,11 @@ plannable(const om_prog *p, const om_value *v, const bool *is_callers)
 	return round_up(bytes, p->plan->align);
 }
 
-static int
-by_file_index(const void *a, const void *b)
-{
-	const om_op *const *x = a, *const *y = b;
-	return ((*x)->file_index > (*y)->file_index) - ((*x)->file_index < (*y)->file_index);
-}
-
-/* Restore the file order in all blocks; returns the current orders. */
-static om_op ***
-restore_file_order(om_prog *p, om_arena *mem)
-{
-	om_op ***now = OM_NEWN(mem, om_op **, p->nblock);
-
-	for (om_block *b = p->first; b; b = b->next) {
-		uint32_t n = 0;
-		now[b->id] = OM_NEWN(mem, om_op *, b->nop);
-		for (om_op *op = b->first; op; op = op->next)
-			now[b->id][n++] = op;
-		om_op **file = om_memdup(mem, now[b->id], b->nop * sizeof *file);
-		qsort(file, b->nop, sizeof *file, by_file_index);
-		om_block_set_order(b, file);
-	}
-	om_timeline(p);
-	return now;
-}
-
-static void
-restore_order(om_prog *p, om_op ***now)
-{
-	for (om_block *b = p->first; b; b = b->next)
-		om_block_set_order(b, now[b->id]);
-	om_timeline(p);
-}
-
 static uint64_t
-peak_live(om_prog *p, om_arena *mem, const bool *is_callers)
+peak_live(const om_prog *p, const om_schedule *s, om_arena *mem, const bool *is_callers)
 {
-	struct lives l = {OM_NEWN(mem, uint32_t, p->nvalue), OM_NEWN(mem, uint32_t, p->nvalue)};
-	int64_t *change = OM_NEWN(mem, int64_t, (size_t)p->nstep + 1);
+	struct lives l = {s, OM_NEWN(mem, uint32_t, p->nvalue), OM_NEWN(mem, uint32_t, p->nvalue)};
+	int64_t *change = OM_NEWN(mem, int64_t, (size_t)s->nstep + 1);
 	int64_t now = 0, peak = 0;
 
 	memset(l.first, 0xff, p->nvalue * sizeof *l.first);
@@ -142,22 +111,11 @@ peak_live(om_prog *p, om_arena *mem, const bool *is_callers)
 		change[l.first[k]] += (int64_t)bytes;
 		change[l.last[k] + 1] -= (int64_t)bytes;
 	}
-	for (uint32_t k = 0; k <= p->nstep; k++) {
+	for (uint32_t k = 0; k <= s->nstep; k++) {
 		now += change[k];
 		peak = now > peak ? now : peak;
 	}
 	return (uint64_t)peak;
-}
-
-static uint64_t
-file_order(om_prog *p, om_arena *mem, const bool *is_callers)
-{
-	if (!p->schedule || p->schedule_is_original)
-		return peak_live(p, mem, is_callers);
-	om_op ***now = restore_file_order(p, mem);
-	const uint64_t peak = peak_live(p, mem, is_callers);
-	restore_order(p, now);
-	return peak;
 }
 
 /* ---- Weights, inputs and outputs. ---- */
@@ -513,6 +471,7 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	om_report *r = OM_NEW(mem, om_report);
 	const char *slash = strrchr(path, '/');
 	const bool *is_callers = find_caller_values(p, mem);
+	const om_schedule *s = p->plan->schedule;
 
 	om_timeline(p);
 	r->prog = p;
@@ -522,7 +481,7 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	r->parallel_safe = p->plan->parallel_safe;
 	r->base = OM_NEWN(mem, uint64_t, p->plan->narena);
 	sum_arenas(r, p->plan);
-	r->original_order_bytes = file_order(p, mem, is_callers);
+	r->original_order_bytes = peak_live(p, s->original ? s->original : s, mem, is_callers);
 	count_weights(r, p, mem);
 	count_io(r, p, is_callers);
 	r->box = OM_NEWN(mem, om_box, (size_t)p->plan->nplace + p->plan->nscratch);

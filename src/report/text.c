@@ -118,17 +118,17 @@ inputs(const om_prog *p, FILE *to, om_arena *mem)
 
 /* The order of the ops, and whether it is proven optimal. */
 static void
-schedule(const om_prog *p, FILE *to)
+schedule(const om_schedule *s, FILE *to)
 {
-	if (!p->schedule || strcmp(p->schedule, "original") == 0)
+	if (!s->method || strcmp(s->method, "original") == 0)
 		return;
-	const char *what = p->schedule_is_original ? "original order" : "differs from the original order";
-	if (strcmp(p->schedule, "min-memory") == 0)
-		what = p->schedule_is_original && p->schedule_is_proven ? "original order: proven minimal"
-			: p->schedule_is_original ? "original order: no better one found"
-			: p->schedule_is_proven ? "lower peak than the original order, proven minimal"
+	const char *what = s->is_original ? "original order" : "differs from the original order";
+	if (strcmp(s->method, "min-memory") == 0)
+		what = s->is_original && s->is_proven ? "original order: proven minimal"
+			: s->is_original ? "original order: no better one found"
+			: s->is_proven ? "lower peak than the original order, proven minimal"
 			: "lower peak than the original order";
-	fprintf(to, "  %-20s %14s  %10s  %s\n", "schedule", p->schedule, "", what);
+	fprintf(to, "  %-20s %14s  %10s  %s\n", "schedule", s->method, "", what);
 }
 
 /* One line for each arena if there are several or a limit. */
@@ -173,7 +173,7 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 	if (r->scratch_bytes)
 		line(to, "  kernel scratch", r->scratch_bytes, "at most, inside the arena");
 	line(to, "lower bound", r->lower_bound_bytes, bound_note(r, mem));
-	schedule(r->prog, to);
+	schedule(r->prog->plan->schedule, to);
 	if (r->rematerialized)
 		fprintf(to, "  %-20s %14" PRIu32 "  %10s  op%s again to lower the peak: %.1f %% more work\n",
 			"rematerialized", r->rematerialized,

@@ -161,6 +161,32 @@ schedules_leave_the_program_alone(void)
 
 /* ---- Assignments. ---- */
 
+/* Decisions about the order are those of a schedule: they reach the plan, and last as long as the order. */
+static void
+an_order_and_how_it_was_found(void)
+{
+	struct bed b;
+
+	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%c = Neg(%a)\n%b = Exp(%x)\n%y = Add(%c, %b)\nret %y\n}\n", "schedule=bfs");
+	const om_schedule *s = b.p->assignment->schedule;
+	CU_ASSERT_STRING_EQUAL(s->method, "bfs");
+	CU_ASSERT_FALSE(s->is_original);
+	CU_ASSERT_PTR_EQUAL(s->ops[0][1], value(&b, "b")->def);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s->original);
+	CU_ASSERT_PTR_EQUAL(s->original->ops[0][1], value(&b, "c")->def);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pack"), OM_OK);
+	CU_ASSERT_PTR_EQUAL(b.p->plan->schedule, s);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "schedule=min-memory,pack"), OM_OK);
+	CU_ASSERT_STRING_EQUAL(b.p->plan->schedule->method, "min-memory");
+	om_op *ops[] = {value(&b, "b")->def, value(&b, "a")->def, value(&b, "c")->def, value(&b, "y")->def, NULL};
+	om_block_set_order(b.p->first, ops);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "liveness"), OM_OK);
+	CU_ASSERT_PTR_NULL(b.p->assignment->schedule->method);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "schedule=min-memory,cse,pack"), OM_OK);
+	CU_ASSERT_PTR_NULL(b.p->plan->schedule->method);   /* found for another program */
+	finish(&b);
+}
+
 static bool
 is_same(const om_assignment *a, const om_assignment *b)
 {
@@ -348,6 +374,7 @@ static CU_TestInfo tests[] = {
 	{"facts are what the definitions say", facts_are_what_definitions_say},
 	{"facts follow changes of the program", facts_follow_changes},
 	{"schedules leave the program alone", schedules_leave_the_program_alone},
+	{"an order, and how it was found", an_order_and_how_it_was_found},
 	{"storage is decided anew after loops", storage_is_decided_anew},
 	{"what a pass does not keep is dropped", what_is_not_kept_is_dropped},
 	{"another request", another_request},

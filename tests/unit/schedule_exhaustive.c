@@ -201,7 +201,7 @@ proofs_hold(void)
 		make(&g, seed);
 		w.p = parsed(s, g.text);
 		CU_ASSERT_EQUAL_FATAL(om_host_run(h, w.p, "shapes,fold,schedule=min-memory"), OM_OK);
-		const bool is_proven = w.p->schedule_is_proven;
+		const bool is_proven = w.p->assignment->schedule->is_proven;
 		const uint64_t found = in_use(h, w.p);
 		for (om_op *op = w.p->first->first; op && w.n < MOST_OPS; op = op->next)
 			w.op[w.n++] = op;
