@@ -108,14 +108,14 @@ read_shape(struct reader *r, om_shape *shape)
 {
 	shape->rank = 0;
 	if (!eat(r, '('))
-		return bad(r, "its shape is no tuple");
+		return bad(r, "its shape is not a tuple");
 	while (!eat(r, ')')) {
 		if (shape->rank == OM_MAX_RANK)
-			return om_fail(r->s, OM_UNSUPPORTED, "%s: has more than %d dims", r->where, OM_MAX_RANK);
+			return om_fail(r->s, OM_UNSUPPORTED, "%s: more than %d dims", r->where, OM_MAX_RANK);
 		if (!read_dim(r, &shape->dim[shape->rank++]))
-			return bad(r, "its shape is no tuple of numbers");
+			return bad(r, "its shape is not a tuple of integers");
 		if (!eat(r, ',') && (r->at == r->end || *r->at != ')'))
-			return bad(r, "its shape does not end");
+			return bad(r, "its shape is not terminated");
 	}
 	return OM_OK;
 }
@@ -126,9 +126,9 @@ read_code(struct reader *r, struct header *h)
 	char text[MAX_CODE];
 
 	if (eat(r, '['))
-		return om_fail(r->s, OM_UNSUPPORTED, "%s: holds records, not one type of elements", r->where);
+		return om_fail(r->s, OM_UNSUPPORTED, "%s: structured element types are not supported", r->where);
 	if (!read_text(r, text) || !*text)
-		return bad(r, "its type is no text");
+		return bad(r, "its descr is not a string");
 	h->order = '|';
 	const char *code = text;
 	if (strchr("<>|=", *code))
@@ -143,7 +143,7 @@ read_entry(struct reader *r, struct header *h, unsigned *seen)
 	char key[MAX_CODE];
 
 	if (!read_text(r, key) || !eat(r, ':'))
-		return bad(r, "its header is no dictionary");
+		return bad(r, "its header is not a dictionary");
 	if (strcmp(key, "descr") == 0) {
 		*seen |= 1;
 		return read_code(r, h);
@@ -151,13 +151,14 @@ read_entry(struct reader *r, struct header *h, unsigned *seen)
 	if (strcmp(key, "fortran_order") == 0) {
 		*seen |= 2;
 		h->fortran = eat_word(r, "True");
-		return h->fortran || eat_word(r, "False") ? OM_OK : bad(r, "its order is neither True nor False");
+		return h->fortran || eat_word(r, "False") ? OM_OK : bad(r,
+			"fortran_order is neither True nor False");
 	}
 	if (strcmp(key, "shape") == 0) {
 		*seen |= 4;
 		return read_shape(r, &h->shape);
 	}
-	return bad(r, "its header has a key that is not known");
+	return bad(r, "its header has an unknown key");
 }
 
 static om_status
@@ -166,13 +167,13 @@ read_dictionary(struct reader *r, struct header *h)
 	unsigned seen = 0;
 
 	if (!eat(r, '{'))
-		return bad(r, "its header is no dictionary");
+		return bad(r, "its header is not a dictionary");
 	while (!eat(r, '}')) {
 		OM_TRY(read_entry(r, h, &seen));
 		if (!eat(r, ',') && (r->at == r->end || *r->at != '}'))
-			return bad(r, "its header does not end");
+			return bad(r, "its header is not terminated");
 	}
-	return seen == 7 ? OM_OK : bad(r, "its header lacks a type, an order or a shape");
+	return seen == 7 ? OM_OK : bad(r, "its header has no descr, fortran_order or shape");
 }
 
 /* ---- Elements. ---- */
@@ -290,8 +291,8 @@ find_type(const struct reader *r, const struct header *h, struct elements *e)
 	if (find_text(h->code, e))
 		return OM_OK;
 	if (h->code[0] == 'O')
-		return om_fail(r->s, OM_UNSUPPORTED, "%s: holds pickled Python objects, which are not read", r->where);
-	return om_fail(r->s, OM_UNSUPPORTED, "%s: elements of type %s are not known", r->where, h->code);
+		return om_fail(r->s, OM_UNSUPPORTED, "%s: pickled Python objects are not supported", r->where);
+	return om_fail(r->s, OM_UNSUPPORTED, "%s: unknown element type %s", r->where, h->code);
 }
 
 static om_status
@@ -304,10 +305,10 @@ read_elements(const struct reader *r, const struct header *h, const unsigned cha
 	OM_TRY(find_type(r, h, &e));
 	if (!om_tensor_bytes(e.type, &h->shape, &bytes)
 	    || __builtin_mul_overflow((uint64_t)om_shape_count(&h->shape), e.one, &stored) || stored > size)
-		return bad(r, "it ends before its elements");
+		return bad(r, "truncated elements");
 	/* Strings of width zero occupy no bytes in the file, so their number is limited here. */
 	if (e.type == OM_STRING && bytes / 16 > size)
-		return bad(r, "it has more texts than bytes");
+		return bad(r, "more strings than bytes");
 	unsigned char *all = om_allocn(mem, 1, stored + 1);
 	if (h->fortran && stored)
 		reorder(all, data, &h->shape, e.one);
@@ -331,16 +332,16 @@ om_npy_read(om_session *s, const void *data, size_t size, const char *where, om_
 	struct header h = {0};
 
 	if (size < MAGIC + 4 || memcmp(at, magic, MAGIC) != 0)
-		return bad(&r, "it does not start like one");
+		return bad(&r, "wrong magic number");
 	const unsigned version = at[MAGIC];
 	const size_t from = version == 1 ? 10 : 12;
 	if (version < 1 || version > 3)
-		return om_fail(s, OM_UNSUPPORTED, "%s: version %u of .npy is not known", where, version);
+		return om_fail(s, OM_UNSUPPORTED, "%s: unsupported .npy version %u", where, version);
 	if (size < from)
-		return bad(&r, "it ends in its header");
+		return bad(&r, "truncated header");
 	const uint32_t length = version == 1 ? om_u16(at + 8) : om_u32(at + 8);
 	if (length > MAX_HEADER || length > size - from)
-		return bad(&r, "it ends in its header");
+		return bad(&r, "truncated header");
 	r.at = (const char *)at + from;
 	r.end = r.at + length;
 	OM_TRY(read_dictionary(&r, &h));
@@ -363,7 +364,7 @@ om_file_read(om_session *s, const char *path, om_arena *mem, char **data, size_t
 			if (!more) {
 				free(buf);
 				fclose(in);
-				return om_fail(s, OM_MEMORY, "%s: is too large for the memory", path);
+				return om_fail(s, OM_MEMORY, "%s: too large for the memory", path);
 			}
 			buf = more;
 		}

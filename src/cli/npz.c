@@ -62,7 +62,7 @@ find_directory(const struct zip *z, uint64_t *at, uint64_t *n)
 	while (k > last && om_u32(z->data + k - 1) != END)
 		k--;
 	if (k == last)
-		return bad(z, "it has no directory");
+		return bad(z, "no central directory");
 	const unsigned char *end = z->data + --k;
 	*n = om_u16(end + 10);
 	*at = om_u32(end + 16);
@@ -72,7 +72,7 @@ find_directory(const struct zip *z, uint64_t *at, uint64_t *n)
 		return OM_OK;
 	const uint64_t end64 = om_u64(end - LOCATOR_SIZE + 8);
 	if (!holds(z, end64, END64_SIZE) || om_u32(z->data + end64) != END64)
-		return bad(z, "its directory is torn");
+		return bad(z, "damaged central directory");
 	*n = om_u64(z->data + end64 + 32);
 	*at = om_u64(z->data + end64 + 48);
 	return OM_OK;
@@ -94,7 +94,7 @@ widen(const struct zip *z, struct entry *e, const unsigned char *extra, size_t s
 			if (*field[f] != UINT32_MAX)
 				continue;
 			if (from + 8 > n)
-				return bad_entry(z, e, "its size is missing");
+				return bad_entry(z, e, "the size is missing");
 			*field[f] = om_u64(extra + at + 4 + from);
 			from += 8;
 		}
@@ -106,11 +106,11 @@ static om_status
 read_entry(const struct zip *z, uint64_t *at, struct entry *e)
 {
 	if (!holds(z, *at, CENTRAL_SIZE) || om_u32(z->data + *at) != CENTRAL)
-		return bad(z, "its directory is torn");
+		return bad(z, "damaged central directory");
 	const unsigned char *p = z->data + *at;
 	const size_t name = om_u16(p + 28), extra = om_u16(p + 30), comment = om_u16(p + 32);
 	if (!holds(z, *at, CENTRAL_SIZE + name + extra + comment))
-		return bad(z, "its directory is torn");
+		return bad(z, "damaged central directory");
 	*e = (struct entry){.name = om_strndup(z->mem, (const char *)p + CENTRAL_SIZE, name),
 		.flags = om_u16(p + 8), .method = om_u16(p + 10), .crc = om_u32(p + 16),
 		.packed = om_u32(p + 20), .size = om_u32(p + 24), .at = om_u32(p + 42)};
@@ -124,39 +124,40 @@ inflate_entry(const struct zip *z, const struct entry *e, const unsigned char *f
 	z_stream f = {0};
 
 	if (e->packed > UINT32_MAX || e->size > UINT32_MAX)
-		return om_fail(z->s, OM_UNSUPPORTED, "%s: entry %s is deflated and larger than 4 GiB", z->where,
+		return om_fail(z->s, OM_UNSUPPORTED, "%s: entry %s is compressed and larger than 4 GiB", z->where,
 			e->name);
 	f.next_in = (unsigned char *)from;
 	f.avail_in = (uInt)e->packed;
 	f.next_out = to;
 	f.avail_out = (uInt)e->size;
 	if (inflateInit2(&f, -MAX_WBITS) != Z_OK)
-		return om_fail(z->s, OM_MEMORY, "%s: there is no memory to inflate %s", z->where, e->name);
+		return om_fail(z->s, OM_MEMORY, "%s: cannot allocate memory to inflate %s", z->where, e->name);
 	const int rc = inflate(&f, Z_FINISH);
 	const bool whole = rc == Z_STREAM_END && f.total_out == e->size;
 	inflateEnd(&f);
-	return whole ? OM_OK : bad_entry(z, e, "its elements cannot be inflated");
+	return whole ? OM_OK : bad_entry(z, e, "cannot be inflated");
 }
 
 static om_status
 unpack(const struct zip *z, const struct entry *e, const unsigned char **out)
 {
 	if (!holds(z, e->at, LOCAL_SIZE) || om_u32(z->data + e->at) != LOCAL)
-		return bad_entry(z, e, "it is not where the directory says");
+		return bad_entry(z, e, "not at the offset of the central directory");
 	const unsigned char *p = z->data + e->at;
 	const uint64_t head = LOCAL_SIZE + (uint64_t)om_u16(p + 26) + om_u16(p + 28);
 	if (!holds(z, e->at, head) || !holds(z, e->at + head, e->packed))
-		return bad_entry(z, e, "the file ends before it");
+		return bad_entry(z, e, "the file is truncated");
 	if (e->flags & 1)
 		return om_fail(z->s, OM_UNSUPPORTED, "%s: entry %s is encrypted", z->where, e->name);
 	*out = p + head;
 	if (e->method == STORED)
-		return e->size == e->packed ? OM_OK : bad_entry(z, e, "its sizes differ");
+		return e->size == e->packed ? OM_OK : bad_entry(z, e, "sizes differ");
 	if (e->method != DEFLATED)
-		return om_fail(z->s, OM_UNSUPPORTED, "%s: entry %s is packed by method %u", z->where, e->name,
+		return om_fail(z->s, OM_UNSUPPORTED,
+			"%s: entry %s has the unsupported compression method %u", z->where, e->name,
 			e->method);
 	if (e->size / EXPANSION > e->packed)
-		return bad_entry(z, e, "it claims more than it can hold");
+		return bad_entry(z, e, "the uncompressed size is implausible");
 	unsigned char *to = om_allocn(z->mem, 1, e->size + 1);
 	*out = to;
 	return inflate_entry(z, e, p + head, to);
@@ -171,7 +172,7 @@ check_crc(const struct zip *z, const struct entry *e, const unsigned char *data)
 		const uint64_t rest = e->size - at;
 		crc = crc32(crc, data + at, (uInt)(rest < UINT32_MAX / 2 ? rest : UINT32_MAX / 2));
 	}
-	return crc == e->crc ? OM_OK : bad_entry(z, e, "its checksum differs");
+	return crc == e->crc ? OM_OK : bad_entry(z, e, "checksum mismatch");
 }
 
 /* A name that ends in a slash is a folder, not a tensor. */

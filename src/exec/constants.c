@@ -77,7 +77,7 @@ own_memory(struct weights *w, const om_value *v)
 	uint64_t bytes;
 
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes))
-		return om_fail(w->e->session, OM_INVALID, "the size of the constant %s cannot be represented",
+		return om_fail(w->e->session, OM_INVALID, "the size of constant %s overflows",
 			v->name);
 	OM_TRY(om_room_fit(w->e, &w->e->room[v->id], bytes, v->name));
 	w->e->stats.weight_bytes += bytes;
@@ -101,7 +101,7 @@ bind(struct weights *w, const om_value *v)
 	const om_tensor *data = v->data;
 
 	if (!data->data)
-		return om_fail(e->session, OM_RUN, "the elements of the constant %s are not known", v->name);
+		return om_fail(e->session, OM_RUN, "the elements of constant %s are not known", v->name);
 	t->splat = data->splat && !w->wanted[v->id];
 	if (t->splat || (!data->splat && is_aligned(e, data))) {
 		om_exec_move(e, v, data->data);

@@ -36,7 +36,7 @@ om_stage_put(om_exec *e, struct stage *st, uint32_t k, const om_value *v, const 
 		return OM_OK;
 	}
 	om_tensor_bytes(t->type, &t->shape, &bytes);
-	OM_TRY(om_room_fit(e, &st->room[k], bytes, "values on their way out of a body"));
+	OM_TRY(om_room_fit(e, &st->room[k], bytes, "loop results"));
 	om_elements_copy(st->room[k].data, t, bytes);
 	st->t[k] = *t;
 	st->t[k].data = st->room[k].data;
@@ -182,7 +182,7 @@ decider(const struct step *s, const om_value *v, om_dtype type, const void **dat
 	*data = t->data;
 	if (t->type == type && t->data && om_shape_count(&t->shape) == 1)
 		return OM_OK;
-	return om_op_fail(s->exec->session, OM_RUN, s->op, "%s has to be one element of type %s", v->name,
+	return om_op_fail(s->exec->session, OM_RUN, s->op, "%s must be one element of type %s", v->name,
 		om_dtype_text(type));
 }
 
@@ -418,15 +418,15 @@ scan_axis(const struct step *s, uint32_t k, int64_t *n)
 	struct direction *d = &s->flow->scanned[k];
 
 	if (!om_axis(d->axis, t->shape.rank, &d->at))
-		return om_op_fail(s->exec->session, OM_RUN, s->op, "scanned input %u has no axis %lld", k,
+		return om_op_fail(s->exec->session, OM_RUN, s->op, "scan input %u has no axis %lld", k,
 			(long long)d->axis);
 	if (*n >= 0 && *n != t->shape.dim[d->at])
-		return om_op_fail(s->exec->session, OM_RUN, s->op, "scanned input %u is %lld long, others %lld",
+		return om_op_fail(s->exec->session, OM_RUN, s->op, "scan input %u has length %lld, others %lld",
 			k, (long long)t->shape.dim[d->at], (long long)*n);
 	*n = d->n = t->shape.dim[d->at];
 	if (om_dtype_bits(t->type) < 8)
 		return om_op_fail(s->exec->session, OM_UNSUPPORTED, s->op,
-			"scanned input %u has packed elements", k);
+			"scan input %u has elements smaller than a byte", k);
 	d->shape = (om_shape){.rank = t->shape.rank - 1};
 	for (int i = 0; i < d->shape.rank; i++)
 		d->shape.dim[i] = t->shape.dim[i + (i >= d->at)];
@@ -537,7 +537,7 @@ new_if(struct step *s)
 	if (op->nin != 1 || !op->in[0] || !yes || !no)
 		return wrong(s, "requires a condition and two branches");
 	if (yes->nresult < op->nout || no->nresult < op->nout)
-		return wrong(s, "its branches have fewer results than it has outputs");
+		return wrong(s, "the branches have fewer results than the op has outputs");
 	s->flow->branch[0] = no;
 	s->flow->branch[1] = yes;
 	s->flow->nstage = op->nout;
@@ -555,7 +555,7 @@ new_loop(struct step *s)
 		return wrong(s, "requires one body");
 	const om_block *b = op->body[0];
 	if (b->nparam != n + 2 || b->nresult < n + 1 || op->nout > b->nresult - 1 || op->nout < n)
-		return wrong(s, "inputs and outputs of its body do not fit its own");
+		return wrong(s, "the inputs and outputs of the body do not match those of the op");
 	s->flow->nstage = n;
 	s->flow->nseries = b->nresult - 1 - n;
 	s->run = run_loop;
@@ -587,7 +587,7 @@ new_scan(struct step *s)
 	const om_block *b = op->body[0];
 	const uint32_t n = op->nin - (uint32_t)nscan;
 	if (b->nparam != op->nin || b->nresult < n || op->nout > b->nresult || op->nout < n)
-		return wrong(s, "inputs and outputs of its body do not fit its own");
+		return wrong(s, "the inputs and outputs of the body do not match those of the op");
 	s->flow->nstage = n;
 	s->flow->nslices = (uint32_t)nscan;
 	s->flow->nseries = b->nresult - n;

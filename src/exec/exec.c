@@ -165,11 +165,12 @@ exec_new_guarded(om_session *s, const om_prog *p, const om_plan *plan, const om_
 
 	*out = NULL;
 	if ((p->has & wants) != wants)
-		return om_fail(s, OM_USAGE, "a program is run after inline, shapes and fold only");
+		return om_fail(s, OM_USAGE, 
+			"run the passes inline, shapes and fold before the program is executed");
 	if (o)
 		OM_TRY(om_options_read(s, "om_exec_options", "OM_EXEC_OPTIONS()", &options, sizeof options, sizeof options, o));
 	if (!plan && !options.no_reuse)
-		return om_fail(s, OM_USAGE, "a program is run with a plan, or without reuse");
+		return om_fail(s, OM_USAGE, "execution requires a plan, or no reuse");
 	if (!om_kernels_isa(s))
 		return OM_USAGE;
 	OM_TRY(om_prog_is_runnable(s, p));
@@ -225,7 +226,7 @@ om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 	uint64_t bytes;
 
 	if (k >= e->prog->first->nparam)
-		return om_fail(e->session, OM_RUN, "the model has %u inputs, there is no input %u",
+		return om_fail(e->session, OM_RUN, "the model has %u inputs, no input %u",
 			e->prog->first->nparam, k);
 	const om_value *v = e->prog->first->param[k];
 	if (v->type.kind != OM_TENSOR)
@@ -233,7 +234,7 @@ om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes) || t->splat || (bytes && !t->data))
 		return om_fail(e->session, OM_RUN, "input %s: the tensor has no elements", v->name);
 	if (!fits(t, v))
-		return om_fail(e->session, OM_RUN, "input %s requires %s %s, not %s %s", v->name,
+		return om_fail(e->session, OM_RUN, "input %s must be %s %s, not %s %s", v->name,
 			om_dtype_text(v->type.elem), om_shape_text(&v->shape, want, sizeof want),
 			om_dtype_text(t->type), om_shape_text(&t->shape, got, sizeof got));
 	e->slot[v->id].type = t->type;
@@ -250,7 +251,7 @@ om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes)
 	uint64_t want;
 
 	if (k >= e->prog->first->nresult)
-		return om_fail(e->session, OM_RUN, "the model has %u outputs, there is no output %u",
+		return om_fail(e->session, OM_RUN, "the model has %u outputs, no output %u",
 			e->prog->first->nresult, k);
 	const om_value *v = e->prog->first->result[k];
 	if (e->is_fixed[v->id] && om_tensor_bytes(v->type.elem, &v->shape, &want) && bytes < want)
@@ -310,7 +311,7 @@ take_result(om_exec *e, uint32_t k)
 	if (v->type.kind != OM_TENSOR && t->data && !data)
 		return OM_OK;
 	if (v->type.kind != OM_TENSOR)
-		return om_fail(e->session, OM_RUN, data ? "output %s is no tensor, it cannot be bound"
+		return om_fail(e->session, OM_RUN, data ? "output %s is not a tensor and cannot be bound"
 			: "output %s was not computed", v->name);
 	if (e->is_tied[v->id] && !data)
 		return OM_OK;
@@ -319,8 +320,8 @@ take_result(om_exec *e, uint32_t k)
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes))
 		return om_fail(e->session, OM_RUN, "output %s was not computed", v->name);
 	if (data && e->bound[k].cap < bytes)
-		return om_fail(e->session, OM_RUN, "output %s needs %llu bytes in this run, more than the %llu "
-			"that were bound", v->name, (unsigned long long)bytes, (unsigned long long)e->bound[k].cap);
+		return om_fail(e->session, OM_RUN, 
+			"output %s requires %llu bytes in this run, more than the %llu bound", v->name, (unsigned long long)bytes, (unsigned long long)e->bound[k].cap);
 	if (!data) {
 		OM_TRY(om_room_fit(e, &e->spill[k], bytes, v->name));
 		data = e->spill[k].data;
@@ -354,7 +355,7 @@ check_inputs(om_exec *e)
 	for (uint32_t k = 0; k < graph->nparam; k++) {
 		const om_value *v = graph->param[k];
 		if (!e->is_bound[v->id] && !v->data)
-			return om_fail(e->session, OM_RUN, "input %s has no elements: it was not given", v->name);
+			return om_fail(e->session, OM_RUN, "input %s has no value", v->name);
 		if (!e->is_bound[v->id] && e->is_spent[v->id])
 			OM_TRY(copy_default(e, v));
 	}

@@ -229,7 +229,7 @@ run_open(struct step *s)
 	OM_TRY(s->call.kernel->run(&s->call));
 	for (uint32_t k = 0; k < op->nout; k++) {
 		if (op->out[k] && !s->out[k].data)
-			return om_op_fail(s->exec->session, OM_RUN, op, "output %u got no memory", k);
+			return om_op_fail(s->exec->session, OM_RUN, op, "output %u has no memory", k);
 		if (op->out[k] && op->out[k]->type.kind != OM_TENSOR)
 			OM_TRY(om_value_put(s->exec, op->out[k], &s->out[k]));
 	}
@@ -316,7 +316,7 @@ check_kinds(const om_exec *e, const om_op *op)
 	if (op->opaque)
 		return om_fail(s, OM_UNSUPPORTED, "%s", op->opaque);
 	if (!op->opdef)
-		return om_op_fail(s, OM_UNSUPPORTED, op, "cannot be run: its operator is not known");
+		return om_op_fail(s, OM_UNSUPPORTED, op, "cannot be run: unknown operator");
 	for (uint32_t k = 0; k < op->nin + op->nout; k++) {
 		const om_value *v = k < op->nin ? op->in[k] : op->out[k - op->nin];
 		const bool is_object = v && v->type.kind != OM_SPARSE && v->type.kind != OM_OPAQUE

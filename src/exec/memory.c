@@ -12,7 +12,7 @@ static om_status
 room_get(om_exec *e, uint64_t bytes, const char *what, void **out)
 {
 	if (bytes > PTRDIFF_MAX || !(*out = om_memory_aligned((size_t)e->align, (size_t)bytes)))
-		return om_fail(e->session, OM_MEMORY, "there is no memory for the %llu bytes of %s",
+		return om_fail(e->session, OM_MEMORY, "cannot allocate %llu bytes for %s",
 			(unsigned long long)bytes, what);
 	if (e->options.poison)
 		om_poison_fill(*out, bytes);

@@ -273,10 +273,10 @@ om_objects_copy(om_exec *e, const om_tensor *from, om_tensor *to)
 	uint64_t bytes;
 
 	if (!om_tensor_bytes(from->type, &from->shape, &bytes))
-		return om_fail(e->session, OM_RUN, "the size of a result of a body cannot be represented");
+		return om_fail(e->session, OM_RUN, "the size of a result of a body overflows");
 	*to = (om_tensor){.type = from->type, .shape = from->shape, .data = om_alloc_try(e->keep, bytes ? bytes : 1)};
 	if (!to->data)
-		return om_fail(e->session, OM_MEMORY, "there is no memory for the %llu bytes of an element",
+		return om_fail(e->session, OM_MEMORY, "cannot allocate %llu bytes for an element",
 			(unsigned long long)bytes);
 	om_elements_copy(to->data, from, bytes);
 	e->stats.copied_bytes += bytes;

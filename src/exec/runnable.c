@@ -49,11 +49,11 @@ check_op(om_session *s, const om_op *op)
 	if (op->opaque)
 		return om_fail(s, OM_UNSUPPORTED, "%s", op->opaque);
 	if (!op->opdef && op->operators->exists(op->domain, op->type))
-		return refuse(s, op, "is not known; other versions of it are");
+		return refuse(s, op, "is not known, but other versions are");
 	if (!op->opdef)
 		return refuse(s, op, "is not known");
 	if (!op->opdef->cpu && op->opdef->control == OM_PLAIN)
-		return refuse(s, op, "cannot be run: it has no kernel");
+		return refuse(s, op, "has no kernel");
 	return OM_OK;
 }
 

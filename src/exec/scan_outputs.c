@@ -28,8 +28,9 @@ series_check(om_exec *e, const struct series *r, const om_tensor *item)
 	for (int d = 0; same && d < item->shape.rank; d++)
 		same = item->shape.dim[d] == r->item.shape.dim[d];
 	if (!same)
-		return om_op_fail(e->session, OM_RUN, r->out->def, "the results of its iterations differ in shape: %s in iteration %lld "
-			"is %s, before it was %s", r->out->name, (long long)r->n,
+		return om_op_fail(e->session, OM_RUN, r->out->def,
+			"the results of the iterations differ in shape: %s in iteration %lld is %s, before it "
+			"was %s", r->out->name, (long long)r->n,
 			om_shape_text(&item->shape, got, sizeof got), om_shape_text(&r->item.shape, want, sizeof want));
 	return OM_OK;
 }
@@ -52,14 +53,16 @@ series_first(struct step *s, struct series *r, const om_tensor *item)
 	r->item = *item;
 	if (item->shape.rank + 1 > OM_MAX_RANK || r->axis > item->shape.rank
 	    || r->axis < -(item->shape.rank + 1))
-		return om_fail(e->session, OM_RUN, "%s: the results of its iterations have rank %d, which is not supported",
+		return om_fail(e->session, OM_RUN,
+			"%s: the results of the iterations have rank %d, which is not supported",
 			r->out->name, item->shape.rank);
 	if (r->axis < 0)
 		r->axis += item->shape.rank + 1;
 	if (!om_tensor_bytes(item->type, &item->shape, &r->each))
 		return om_fail(e->session, OM_RUN, "%s: its size is not known", r->out->name);
 	if (om_dtype_bits(item->type) < 8)
-		return om_fail(e->session, OM_UNSUPPORTED, "%s: iterations of packed elements (%s) cannot be concatenated",
+		return om_fail(e->session, OM_UNSUPPORTED,
+			"%s: elements smaller than a byte (%s) cannot be concatenated",
 			r->out->name, om_dtype_text(item->type));
 	r->outer = om_shape_span(&item->shape, 0, r->axis);
 	r->inner = r->outer ? r->each / (uint64_t)r->outer : 0;
@@ -89,7 +92,7 @@ series_fit(om_exec *e, struct series *r)
 		return OM_OK;
 	const om_shape all = series_shape(r, r->total >= 0 ? r->total : r->n + 1);
 	if (!om_tensor_bytes(r->item.type, &all, &bytes))
-		return om_fail(e->session, OM_RUN, "%s: its size cannot be represented", r->out->name);
+		return om_fail(e->session, OM_RUN, "%s: its size overflows", r->out->name);
 	OM_TRY(om_room_extend(e, &r->room, (uint64_t)r->n * r->each, bytes, r->out->name));
 	r->data = r->room.data;
 	if (r->each && r->total < 0)

@@ -32,7 +32,8 @@ count_items(const struct step *s, size_t *n)
 	for (uint32_t k = 1; k < s->op->nin; k++) {
 		const om_container *o = s->in[k].data;
 		if (is_list(s->op, k) && o->n != *n)
-			return om_op_fail(s->exec->session, OM_RUN, s->op, "its sequences have %zu and %zu elements", *n, o->n);
+			return om_op_fail(s->exec->session, OM_RUN, s->op,
+				"the sequences have %zu and %zu elements", *n, o->n);
 	}
 	return OM_OK;
 }
@@ -105,13 +106,13 @@ om_each_new(struct step *s)
 	const om_op *op = s->op;
 
 	if (op->nbody != 1 || op->body[0]->nparam != op->nin || op->body[0]->nresult != op->nout || op->nin == 0)
-		return wrong(s, "inputs and outputs of its body do not fit its own");
+		return wrong(s, "the inputs and outputs of the body do not match those of the op");
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (!op->in[k] || (k == 0 && !is_list(op, k)) || op->body[0]->param[k]->type.kind != OM_TENSOR)
-			return wrong(s, "it requires a sequence, and sequences or tensors");
+			return wrong(s, "requires a sequence, followed by sequences or tensors");
 	for (uint32_t k = 0; k < op->nout; k++)
 		if ((op->out[k] && op->out[k]->type.kind != OM_SEQUENCE) || op->body[0]->result[k]->type.kind != OM_TENSOR)
-			return wrong(s, "the results of its body are not tensors");
+			return wrong(s, "the results of the body are not tensors");
 	s->run = run_each;
 	return OM_OK;
 }
@@ -159,7 +160,8 @@ add_part(struct step *s, uint32_t k, const om_tensor *t, int64_t at, const int64
 		OM_TRY(om_value_settle(e, v, t->type, &shape));
 	for (int d = 0; d < shape.rank; d++)
 		if (shape.rank != e->slot[v->id].shape.rank || shape.dim[d] != e->slot[v->id].shape.dim[d])
-			return om_op_fail(e->session, OM_RUN, s->op, "the results of its iterations differ in shape");
+			return om_op_fail(e->session, OM_RUN, s->op,
+				"the results of the iterations differ in shape");
 	if (om_tensor_bytes(t->type, &t->shape, &bytes) && bytes)
 		om_elements_copy((char *)e->slot[v->id].data + (uint64_t)at * bytes, t, bytes);
 	e->stats.copied_bytes += bytes;
@@ -179,7 +181,8 @@ batches_of(const struct step *s, struct batches *b)
 		const bool scanned = k > b->nstate;
 		if (t->shape.rank < 1 + scanned || (b->n >= 0 && t->shape.dim[0] != b->n)
 		    || (scanned && b->length >= 0 && t->shape.dim[1] != b->length) || om_dtype_bits(t->type) < 8)
-			return om_op_fail(s->exec->session, OM_RUN, op, "input %u is no batch like the others", k);
+			return om_op_fail(s->exec->session, OM_RUN, op,
+				"input %u and the others differ in batch size", k);
 		b->n = t->shape.dim[0];
 		if (scanned)
 			b->length = t->shape.dim[1];
@@ -197,10 +200,12 @@ length_of(const struct step *s, const struct batches *b, int64_t i, int64_t *n)
 	if (!s->op->in[0])
 		return OM_OK;
 	if (t->type != OM_INT64 || om_shape_count(&t->shape) != b->n)
-		return om_op_fail(s->exec->session, OM_RUN, s->op, "it has not one length for each sequence");
+		return om_op_fail(s->exec->session, OM_RUN, s->op,
+			"sequence_lens must have one element for each sequence");
 	*n = ((const int64_t *)t->data)[i];
 	if (*n < 0 || *n > b->length)
-		return om_op_fail(s->exec->session, OM_RUN, s->op, "a sequence is %lld long, of %lld", (long long)*n,
+		return om_op_fail(s->exec->session, OM_RUN, s->op,
+			"a sequence length is %lld, more than %lld", (long long)*n,
 			(long long)b->length);
 	return OM_OK;
 }
@@ -288,7 +293,7 @@ om_batches_new(struct step *s)
 	const om_block *b = op->body[0];
 	const uint32_t nstate = op->nin - 1 - (uint32_t)nscan;
 	if (b->nparam != op->nin - 1 || b->nresult != op->nout || op->nout < nstate)
-		return wrong(s, "inputs and outputs of its body do not fit its own");
+		return wrong(s, "the inputs and outputs of the body do not match those of the op");
 	s->flow->nstage = nstate;
 	s->flow->scanned = OM_NEWN(s->exec->mem, struct direction, (size_t)nscan);
 	for (uint32_t k = 0; k < (uint32_t)nscan; k++)

@@ -70,11 +70,13 @@ step_find_guarded(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
 
 	*out = (om_step){.loss = find_loss(p), .rate = UINT32_MAX, .sample = OM_NEWN(mem, uint32_t, graph->nparam)};
 	if (p->nio_alias == 0)
-		return om_fail(s, OM_USAGE, "the model is not a training step: it does not declare which of its outputs the next "
-			"step gets as inputs (entry org.onnxmem.io_alias of its metadata)");
+		return om_fail(s, OM_USAGE,
+			"the model is not a training step: it does not declare which outputs are inputs of "
+			"the next step (metadata entry org.onnxmem.io_alias)");
 	if (out->loss == UINT32_MAX)
-		return om_fail(s, OM_USAGE, "the model is no training step: none of its outputs is a loss, a number with "
-			"a fraction that no input is for");
+		return om_fail(s, OM_USAGE,
+			"the model is not a training step: no output is a loss, a floating-point scalar that "
+			"is not carried to an input");
 	for (uint32_t k = 0; k < graph->nparam; k++) {
 		if (om_prog_is_state(p, k))
 			continue;
@@ -117,11 +119,11 @@ new_state(om_trainer *t, const om_prog *p, const om_io_alias *tie)
 		.param = tie->param, .result = tie->result};
 	if (v->type.kind != OM_TENSOR || om_dtype_bits(v->type.elem) < 8 || v->type.elem == OM_STRING
 	    || !om_tensor_bytes(v->type.elem, &v->shape, &st->bytes))
-		return om_fail(t->session, OM_UNSUPPORTED, "%s %s %s is a state, which must be a tensor of "
-			"numbers of known shape", v->name, om_dtype_text(v->type.elem),
+		return om_fail(t->session, OM_UNSUPPORTED,
+			"%s %s %s is a state, which must be a numeric tensor of known shape", v->name, om_dtype_text(v->type.elem),
 			om_shape_text(&v->shape, shape, sizeof shape));
 	if (!(st->t.data = om_memory_aligned(64, (size_t)st->bytes)))
-		return om_fail(t->session, OM_MEMORY, "there is no memory for the %llu bytes of %s",
+		return om_fail(t->session, OM_MEMORY, "cannot allocate %llu bytes for %s",
 			(unsigned long long)st->bytes, v->name);
 	memset(st->t.data, 0, st->bytes ? (size_t)st->bytes : 1);
 	t->n++;
@@ -192,13 +194,14 @@ om_trainer_set(om_trainer *t, const char *name, const om_tensor *from)
 		if (strcmp(st->name, name) != 0)
 			continue;
 		if (from->type != st->t.type || !om_shape_equal(&from->shape, &st->t.shape))
-			return om_fail(t->session, OM_SHAPE, "%s is %s %s, not %s %s", name, om_dtype_text(st->t.type),
+			return om_fail(t->session, OM_SHAPE,
+				"%s is %s %s, expected %s %s", name, om_dtype_text(st->t.type),
 				om_shape_text(&st->t.shape, want, sizeof want), om_dtype_text(from->type),
 				om_shape_text(&from->shape, got, sizeof got));
 		put(st, from);
 		return OM_OK;
 	}
-	return om_fail(t->session, OM_USAGE, "the step hands on nothing called %s", name);
+	return om_fail(t->session, OM_USAGE, "the step has no state %s", name);
 }
 
 const char *

@@ -146,8 +146,9 @@ om_body_own_op(om_grad *g)
 	if (s->outer || !s->tape->copies)
 		return (om_op *)op;
 	if ((once = unrepeatable(op)))
-		om_grad_fail(g, OM_UNSUPPORTED, "%s %s in its body is random: what is drawn there cannot be had without "
-			"changing the forward path", once->type, once->out[0]->name);
+		om_grad_fail(g, OM_UNSUPPORTED,
+			"%s %s in its body is random: the drawn values are not available without a change to "
+			"the forward graph", once->type, once->out[0]->name);
 	om_clone c = om_clone_new(s->tape->session, s->tape->p, s->tape->p, s->tape->mem, "copy_");
 	const om_status st = om_op_clone(&c, op, s->to, NULL, &copy);
 	copy->phase = OM_BACKWARD;

@@ -128,7 +128,8 @@ om_grad_by_decomposition(om_grad *g, void (*build)(om_grad *g, om_value **out))
 		return;
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (om_grad_output_grad(g, k) && !out[k])
-			om_grad_fail(g, OM_UNSUPPORTED, "no gradient goes through its output %s", op->out[k]->name);
+			om_grad_fail(g, OM_UNSUPPORTED,
+				"no gradient passes through its output %s", op->out[k]->name);
 	if (om_grad_failed(g))
 		return;
 	walk_parts(g, out, first, last);

@@ -527,7 +527,8 @@ fused_call_grad(om_grad *g)
 	if (op->call && op->nin <= op->call->body->nparam && op->nout <= op->call->body->nresult)
 		om_grad_by_decomposition(g, clone_function);
 	else
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient is that of its function, which the model has not");
+		om_grad_fail(g, OM_UNSUPPORTED,
+			"its gradient is that of its function, which the model does not have");
 }
 
 /* ---- The table. ---- */

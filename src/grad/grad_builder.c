@@ -188,7 +188,8 @@ copy_of(om_grad *g)
 	for (uint32_t k = 0; k < g->op->nin; k++)
 		in[k] = om_grad_forward_input(g, k);
 	if (g->op->opdef && g->op->opdef->flags & OM_RANDOM)
-		om_grad_fail(g, OM_UNSUPPORTED, "it is random: its mask cannot be had without changing the forward path");
+		om_grad_fail(g, OM_UNSUPPORTED,
+			"it is random: its mask is not available without a change to the forward graph");
 	copy = om_emit_open(g, g->op->domain, g->op->type, attrs, g->op->nin, in, g->op->nout);
 	copy->version = g->op->version;
 	copy->opdef = g->op->opdef;
@@ -222,7 +223,7 @@ give_value(om_grad *g, om_value *of, om_value *v)
 	if (!v || om_grad_failed(g) || !om_scope_is_requested(g->scope, of))
 		return;
 	if (om_type_elem(&v->type) != om_type_elem(&of->type) || !om_shape_agree(&v->shape, &of->shape))
-		om_grad_fail(g, OM_SHAPE, "its gradient of %s comes out as %s%s, but that is %s%s", of->name,
+		om_grad_fail(g, OM_SHAPE, "its gradient of %s is %s%s, but the value is %s%s", of->name,
 			om_dtype_text(om_type_elem(&v->type)), om_shape_text(&v->shape, got, sizeof got),
 			om_dtype_text(om_type_elem(&of->type)), om_shape_text(&of->shape, want, sizeof want));
 	else
@@ -309,8 +310,8 @@ om_emit_done(om_grad *g, om_op *op)
 	if (t->status != OM_OK)
 		return;
 	if (!op->opdef)
-		om_tape_fail(t, om_op_fail(t->session, OM_UNSUPPORTED, op, "does not exist in opset %d, and is wanted "
-			"for a gradient", op->version));
+		om_tape_fail(t, om_op_fail(t->session, OM_UNSUPPORTED, op,
+			"does not exist in opset %d, and is required for a gradient", op->version));
 	else
 		om_tape_fail(t, om_op_infer(t->session, t->p, op));
 }

@@ -201,7 +201,7 @@ check_said(const om_grad *g)
 	for (uint32_t k = 0; k < g->op->nin; k++)
 		if (om_grad_is_needed(g, k) && !g->is_said[k])
 			return om_op_fail(g->scope->tape->session, OM_UNSUPPORTED, g->op,
-				"its gradient is not known for input %s", g->op->in[k]->name);
+				"it has no gradient for input %s", g->op->in[k]->name);
 	return OM_OK;
 }
 
@@ -217,8 +217,8 @@ differentiate(om_scope *s, const om_op *op)
 			g.stem = om_printf(t->mem, "%s_grad", op->out[k]->name);
 	if (!r)
 		return om_op_fail(t->session, OM_UNSUPPORTED, op, op->opdef
-			? "a gradient has to pass through it, but none is registered for this operator"
-			: "a gradient has to pass through it, but the operator is not known");
+			? "a gradient must pass through it, but this operator has no gradient rule"
+			: "a gradient must pass through it, but the operator is unknown");
 	if (!t->functions || !om_grad_fused(&g, r->fused))
 		r->maker(&g);
 	OM_TRY(t->status);
@@ -249,8 +249,8 @@ check_program(om_session *s, const om_prog *p)
 	const int version = om_opset_version(p, "");
 
 	if (version && version < OM_GRAD_OPSET)
-		return om_fail(s, OM_UNSUPPORTED, "gradients are built of operators of opset %d or above, "
-			"but the program has opset %d", OM_GRAD_OPSET, version);
+		return om_fail(s, OM_UNSUPPORTED,
+			"gradients require opset %d or later, but the program has opset %d", OM_GRAD_OPSET, version);
 	return OM_OK;
 }
 
@@ -264,7 +264,7 @@ seed_of(om_grad *g, const om_value *loss, om_value **out)
 	if (loss->type.kind != OM_TENSOR || !is_float(loss))
 		return om_fail(s, OM_SHAPE, "%s cannot be a loss: its type is not floating-point", loss->name);
 	if (!om_shape_is_known(&loss->shape) || om_shape_count(&loss->shape) != 1)
-		return om_fail(s, OM_SHAPE, "%s cannot be a loss: its shape is %s, not that of one number",
+		return om_fail(s, OM_SHAPE, "%s cannot be a loss: its shape is %s, expected a scalar",
 			loss->name, om_shape_text(&loss->shape, text, sizeof text));
 	const om_value *one = om_emit_number(g, loss, 1);
 	om_tensor t = *one->data;

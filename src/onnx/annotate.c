@@ -437,7 +437,8 @@ model_annotate_guarded(om_session *s, om_model *m, const om_prog *p, unsigned ho
 	struct mirror w = {.m = m, .p = p, .plan = p->plan, .compat = how & OM_ANNOTATE_ONNXSIM};
 
 	if (w.compat && p->plan->narena > 1)
-		return om_fail(s, OM_USAGE, "the keys of onnxsim know one arena, the plan has %u", p->plan->narena);
+		return om_fail(s, OM_USAGE,
+			"the onnxsim format supports one arena, but the plan has %u", p->plan->narena);
 	OM_TRY(om_model_update(s, m, p));
 	om_model_strip(m);
 	OM_TRY(om_model_digest(s, m, false, digest));

@@ -46,10 +46,10 @@ om_location_resolve(om_session *s, const char *name, const char *folder, const c
 	om_arena *mem, const char **path)
 {
 	if (!folder)
-		return om_fail(s, OM_INVALID, "%s has external data in %s, but is not in a folder: "
-			"load it from its file", name, location);
+		return om_fail(s, OM_INVALID,
+			"%s: external data in %s requires the model to be loaded from a file", name, location);
 	if (!*location || *location == '/' || climbs(location))
-		return om_fail(s, OM_INVALID, "%s: external data in \"%s\" is not in the model's folder",
+		return om_fail(s, OM_INVALID, "%s: external data in \"%s\" is outside the folder of the model",
 			name, location);
 	const char *plain = om_printf(mem, "%s/%s", folder, location);
 	char *home = realpath(folder, NULL), *real = realpath(plain, NULL);
@@ -58,10 +58,11 @@ om_location_resolve(om_session *s, const char *name, const char *folder, const c
 		st = om_fail(s, OM_IO, "%s: external data %s cannot be opened: %s", name, plain,
 			strerror(errno));
 	else if (!is_inside(home, real))
-		st = om_fail(s, OM_INVALID, "%s: external data %s is a link that leads out of the model's folder",
+		st = om_fail(s, OM_INVALID,
+			"%s: external data %s is a link that leads out of the folder of the model",
 			name, plain);
 	else if (!(*path = copy_try(mem, real)))
-		st = om_fail(s, OM_MEMORY, "%s: there is no memory for the name of its external data", name);
+		st = om_fail(s, OM_MEMORY, "%s: cannot allocate the name of its external data", name);
 	free(home);
 	free(real);
 	return st;
@@ -74,7 +75,7 @@ map(om_session *s, const om_model *m, struct mapped *f)
 	const int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-		const char *why = fd >= 0 ? "it is not a plain file" : strerror(errno);
+		const char *why = fd >= 0 ? "not a regular file" : strerror(errno);
 		if (fd >= 0)
 			close(fd);
 		return om_fail(s, OM_IO, "%s: external data %s cannot be opened: %s", m->name, f->path, why);

@@ -94,7 +94,7 @@ define(struct import *im, struct scope *sc, const char *name, om_value **out)
 	if (om_map_get(&sc->values, name))
 		return om_fail(im->s, OM_INVALID, "%s: %s is defined twice", where(sc->b), name);
 	if (o)
-		return om_fail(im->s, OM_INVALID, "%s: %s is defined already in %s around it",
+		return om_fail(im->s, OM_INVALID, "%s: %s is already defined in the enclosing %s",
 			where(sc->b), name, where(o->b));
 	*out = om_value_new(im->p, sc->b, name);
 	om_map_set(&sc->values, (*out)->name, *out);
@@ -147,7 +147,7 @@ static om_status
 find_data(struct import *im, struct scope *sc, const char *name, const void *proto)
 {
 	if (om_map_get(&sc->data, name))
-		return om_fail(im->s, OM_INVALID, "%s: initializer %s is there twice", where(sc->b), name);
+		return om_fail(im->s, OM_INVALID, "%s: duplicate initializer %s", where(sc->b), name);
 	om_map_set(&sc->data, name, (void *)proto);
 	return OM_OK;
 }
@@ -247,7 +247,7 @@ read_node(struct import *im, struct scope *sc, struct node *n)
 	const char *overload = om_text(n->proto->overload);
 
 	if (!*type)
-		return om_fail(im->s, OM_INVALID, "%s: node %s has no operator", where(sc->b),
+		return om_fail(im->s, OM_INVALID, "%s: node %s has no operator type", where(sc->b),
 			om_text(n->proto->name));
 	if (n->proto->n_input > UINT16_MAX || n->proto->n_output > UINT16_MAX)
 		return om_fail(im->s, OM_UNSUPPORTED, "%s: node %s has more than %d inputs or outputs",
@@ -303,7 +303,7 @@ read_inputs(struct import *im, struct scope *sc, struct node *n)
 		om_value *v = resolve(im, sc, name);
 		if (!v)
 			return om_op_fail(im->s, OM_INVALID, n->op,
-				"its input %s is neither an input, an initializer, nor the output of a node", name);
+				"input %s is not a graph input, an initializer or the output of a node", name);
 		om_op_set_in(n->op, k, v);
 	}
 	return OM_OK;
@@ -422,9 +422,10 @@ read_elements(struct import *im, struct scope *sc, struct node *n, const Onnx__A
 			return read_graphs(im, sc, n, to->name, 1, &a->g, &to->g);
 		break;
 	default:
-		return om_op_fail(im->s, OM_UNSUPPORTED, n->op, "attribute %s is of unknown kind %d", to->name, to->kind);
+		return om_op_fail(im->s, OM_UNSUPPORTED, n->op,
+			"attribute %s has the unknown type %d", to->name, to->kind);
 	}
-	return om_op_fail(im->s, OM_INVALID, n->op, "attribute %s says what it is, but holds nothing", to->name);
+	return om_op_fail(im->s, OM_INVALID, n->op, "attribute %s has a type but no value", to->name);
 }
 
 static om_status
@@ -435,10 +436,11 @@ read_attr(struct import *im, struct scope *sc, struct node *n, const Onnx__Attri
 	if (!*to.name)
 		return om_op_fail(im->s, OM_INVALID, n->op, "an attribute has no name");
 	if (om_attr_has(n->op, to.name))
-		return om_op_fail(im->s, OM_INVALID, n->op, "attribute %s is there twice", to.name);
+		return om_op_fail(im->s, OM_INVALID, n->op, "duplicate attribute %s", to.name);
 	if (a->ref_attr_name && *a->ref_attr_name) {
 		if (im->p == im->whole)
-			return om_op_fail(im->s, OM_INVALID, n->op, "attribute %s refers to %s, an attribute of a function, but is in none",
+			return om_op_fail(im->s, OM_INVALID, n->op,
+				"attribute %s refers to the function attribute %s, but is not in a function",
 				to.name, a->ref_attr_name);
 		to.ref = a->ref_attr_name;
 		to.n = 0;
@@ -455,7 +457,7 @@ kind_text(om_attr_kind k)
 	static const char *const text[] = {"nothing", "a float", "an int", "a string", "a tensor",
 		"a graph", "floats", "ints", "strings", "tensors", "graphs", "a sparse tensor",
 		"sparse tensors", "a type", "types"};
-	return (size_t)k < sizeof text / sizeof text[0] ? text[k] : "something unknown";
+	return (size_t)k < sizeof text / sizeof text[0] ? text[k] : "an unknown type";
 }
 
 static om_status
@@ -464,7 +466,7 @@ check_attrs(struct import *im, const om_op *op)
 	for (const om_attr_spec *spec = op->opdef->attrs; spec && spec->name; spec++) {
 		const om_attr *a = om_attr_find(op, spec->name);
 		if (a && a->kind != spec->kind)
-			return om_op_fail(im->s, OM_INVALID, op, "attribute %s is %s; it should be %s",
+			return om_op_fail(im->s, OM_INVALID, op, "attribute %s is %s, expected %s",
 				a->name, kind_text(a->kind), kind_text(spec->kind));
 		if (!a && spec->required)
 			return om_op_fail(im->s, OM_INVALID, op, "attribute %s is missing", spec->name);
@@ -520,7 +522,7 @@ append(struct import *im, struct scope *sc, struct node **stack, struct node *fi
 			top->state = DONE;
 			n--;
 		} else if (need->state == OPEN) {
-			return om_fail(im->s, OM_INVALID, "%s: there is a cycle: %s needs %s, which needs it",
+			return om_fail(im->s, OM_INVALID, "%s: cycle: %s depends on %s, which depends on it",
 				where(sc->b), om_op_label(top->op), om_op_label(need->op));
 		} else {
 			stack[n++] = need;
@@ -574,9 +576,11 @@ read_result(struct import *im, struct scope *sc, const char *name)
 		return OM_OK;
 	}
 	if (*name && resolve(im, sc, name))
-		return om_fail(im->s, OM_INVALID, "%s: its output %s is a value from around it; that takes an Identity",
+		return om_fail(im->s, OM_INVALID,
+			"%s: output %s is a value of an enclosing scope; an Identity is required",
 			where(sc->b), name);
-	return om_fail(im->s, OM_INVALID, "%s: its output %s is not defined", where(sc->b), *name ? name : "(without name)");
+	return om_fail(im->s, OM_INVALID, "%s: output %s is not defined", where(sc->b), *name ? name :
+		"(unnamed)");
 }
 
 static om_status
@@ -607,7 +611,7 @@ read_opsets(struct import *im, size_t n, Onnx__OperatorSetIdProto *const *from, 
 	for (size_t k = 0; k < n; k++) {
 		const char *domain = om_domain(from[k]->domain);
 		if (from[k]->version < 0 || from[k]->version > INT16_MAX)
-			return om_fail(im->s, OM_INVALID, "%s: version %lld of operator set \"%s\" is not a version",
+			return om_fail(im->s, OM_INVALID, "%s: invalid version %lld of operator set \"%s\"",
 				im->m->name, (long long)from[k]->version, domain);
 		size_t same = 0;
 		while (same < *nout && strcmp(set[same].domain, domain) != 0)

@@ -149,10 +149,10 @@ om_model_unpack(om_session *s, om_model *m, const ProtobufCMessageDescriptor *d,
 	m->is_short = false;
 	*out = protobuf_c_message_unpack(d, &memory, size, data ? data : (const void *)"");
 	if (!*out && m->is_short)
-		return om_fail(s, OM_MEMORY, "%s: there is no memory for its messages", m->name);
+		return om_fail(s, OM_MEMORY, "%s: cannot allocate its messages", m->name);
 	if (!*out)
-		return om_fail(s, OM_MALFORMED, "%s is not an ONNX file, or is damaged: "
-			"a field has another type than it should have", m->name);
+		return om_fail(s, OM_MALFORMED,
+			"%s is not an ONNX file, or is damaged: a field has the wrong wire type", m->name);
 	return OM_OK;
 }
 
@@ -210,9 +210,9 @@ check_head(om_session *s, const om_model *m)
 	if (!p->graph)
 		return om_fail(s, OM_MALFORMED, "%s is not an ONNX model: it has no graph", m->name);
 	if (!p->has_ir_version)
-		return om_fail(s, OM_INVALID, "%s does not say its IR version", m->name);
+		return om_fail(s, OM_INVALID, "%s has no IR version", m->name);
 	if (p->ir_version < OM_IR_OLDEST || p->ir_version > OM_IR_NEWEST)
-		return om_fail(s, OM_UNSUPPORTED, "%s has IR version %lld; known are %d to %d", m->name,
+		return om_fail(s, OM_UNSUPPORTED, "%s has IR version %lld, expected %d to %d", m->name,
 			(long long)p->ir_version, OM_IR_OLDEST, OM_IR_NEWEST);
 	return OM_OK;
 }
@@ -226,7 +226,7 @@ unpack(om_session *s, om_model *m, const void *data, size_t size)
 	if (size == 0)
 		return om_fail(s, OM_MALFORMED, "%s is empty", m->name);
 	if (size > sizeof pointer && memcmp(data, pointer, sizeof pointer - 1) == 0)
-		return om_fail(s, OM_MALFORMED, "%s is not a model but a Git LFS pointer to one", m->name);
+		return om_fail(s, OM_MALFORMED, "%s is a Git LFS pointer, not the model itself", m->name);
 	OM_TRY(om_model_unpack(s, m, &onnx__model_proto__descriptor, data, size, &proto));
 	m->proto = (Onnx__ModelProto *)proto;
 	return check_head(s, m);

@@ -110,12 +110,13 @@ om_metadata_read(om_session *s, om_prog *p, om_model *m)
 	json_t **at = om_json_hold(mem), *ties = *at = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL, *param;
 
 	if (text && !json_is_object(ties))
-		om_warn(s, "%s: its entry %s is no JSON object of names", m->name, OM_KEY_IO_ALIAS);
+		om_warn(s, "%s: metadata entry %s is not a JSON object of names", m->name, OM_KEY_IO_ALIAS);
 	json_object_foreach(ties, result, param) {
 		const char *name = json_string_value(param);
 		if (!name || !om_prog_alias_io(p, place_of(g->n_output, g->output, result),
 		    place_of(g->n_input, g->input, name)))
-			om_warn(s, "%s: %s ties output %s to input %s, which cannot be", m->name, OM_KEY_IO_ALIAS,
+			om_warn(s,
+				"%s: %s aliases output %s to input %s, which is not possible", m->name, OM_KEY_IO_ALIAS,
 				result, name ? name : "?");
 	}
 	om_arena_free(mem);
@@ -141,5 +142,5 @@ om_metadata_write(om_session *s, om_model *m, const om_prog *p)
 	if (good)
 		om_prop_set(m->mem, PROPS(m->proto), OM_KEY_IO_ALIAS, text);
 	om_arena_free(mem);
-	return good ? OM_OK : om_fail(s, OM_MEMORY, "not enough memory for the list of ties");
+	return good ? OM_OK : om_fail(s, OM_MEMORY, "cannot allocate the list of input/output aliases");
 }

@@ -597,14 +597,15 @@ write(struct writer *w, const char *digest, char **out)
 
 	*out = w->bad || w->too_large || w->has_other_nodes ? NULL : json_dumps(j, JSON_COMPACT);
 	if (w->bad)
-		return om_fail(w->s, OM_INVALID, "the name %s is not UTF-8: a plan cannot be written", w->bad);
+		return om_fail(w->s, OM_INVALID, "the name %s is not UTF-8: cannot write a plan", w->bad);
 	if (w->too_large)
-		return om_fail(w->s, OM_INVALID, "the plan has a number that JSON cannot hold");
+		return om_fail(w->s, OM_INVALID, "the plan has a number that JSON cannot represent");
 	if (w->has_other_nodes)
-		return om_fail(w->s, OM_UNSUPPORTED, "the plan runs nodes that the model does not have, or not all it has: "
-			"only a copy of the model can hold it");
+		return om_fail(w->s, OM_UNSUPPORTED,
+			"the nodes of the plan are not those of the model: only a copy of the model can hold "
+			"the plan");
 	if (!*out)
-		return om_fail(w->s, OM_MEMORY, "not enough memory for the plan's text");
+		return om_fail(w->s, OM_MEMORY, "cannot allocate the text of the plan");
 	return OM_OK;
 }
 
@@ -616,7 +617,7 @@ plan_json_guarded(om_session *s, const om_model *m, const om_prog *p, char **jso
 
 	*json = NULL;
 	if (!(p->has & OM_HAS_PLAN))
-		return om_fail(s, OM_USAGE, "the program has no plan yet");
+		return om_fail(s, OM_USAGE, "the program has no plan");
 	OM_TRY(om_plan_verify(s, p, p->plan));
 	OM_TRY(om_model_digest(s, m, false, digest));
 	w.mem = om_arena_new();

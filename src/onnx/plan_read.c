@@ -59,7 +59,7 @@ find_key(om_session *s, const om_model *m, const char *key, const char **value)
 		if (strcmp(om_text(e->key), key) != 0)
 			continue;
 		if (*value)
-			return om_fail(s, OM_BADPLAN, "%s: its metadata has %s twice", m->name, key);
+			return om_fail(s, OM_BADPLAN, "%s: duplicate metadata entry %s", m->name, key);
 		*value = om_text(e->value);
 	}
 	return OM_OK;
@@ -74,17 +74,17 @@ check_keys(struct reader *r, const char *text, const char *graph)
 	OM_TRY(find_key(r->s, r->m, OM_KEY_DIGEST, &digest));
 	OM_TRY(find_key(r->s, r->m, OM_KEY_GRAPH, &planned));
 	if (!digest)
-		return om_fail(r->s, OM_BADPLAN, "%s: its plan has no digest (%s is missing)", r->m->name,
+		return om_fail(r->s, OM_BADPLAN, "%s: the plan has no digest (%s is missing)", r->m->name,
 			OM_KEY_DIGEST);
 	if (strcmp(digest, om_text_digest(text, strlen(text), r->mem)) != 0)
-		return om_fail(r->s, OM_BADPLAN, "%s: its plan was changed after it was written: "
-			"the text does not have the digest %s", r->m->name, digest);
+		return om_fail(r->s, OM_BADPLAN, 
+			"%s: the plan was changed after it was written: its text does not match the digest %s", r->m->name, digest);
 	if (!planned)
-		return om_fail(r->s, OM_BADPLAN, "%s: its plan does not say for which graph it is (%s is missing)",
+		return om_fail(r->s, OM_BADPLAN, "%s: the plan has no digest of its graph (%s is missing)",
 			r->m->name, OM_KEY_GRAPH);
 	if (strcmp(planned, graph) != 0)
-		return om_fail(r->s, OM_STALE, "%s: its plan is for another graph: the model was changed "
-			"after planning (%s, now %s)", r->m->name, planned, graph);
+		return om_fail(r->s, OM_STALE, 
+			"%s: the plan is for another graph: the model was changed after planning (%s, now %s)", r->m->name, planned, graph);
 	return OM_OK;
 }
 
@@ -97,8 +97,8 @@ parse(struct reader *r, const char *text, size_t size)
 
 	r->root = *at = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
 	if (!r->root)
-		return BAD(r, "it is not JSON: %s (line %d)", e.text, e.line);
-	return json_is_object(r->root) ? OM_OK : BAD(r, "it is not a JSON object");
+		return BAD(r, "not JSON: %s (line %d)", e.text, e.line);
+	return json_is_object(r->root) ? OM_OK : BAD(r, "not a JSON object");
 }
 
 static om_status
@@ -113,7 +113,7 @@ load(struct reader *r, const char *sidecar, const char *graph)
 	}
 	OM_TRY(find_key(r->s, r->m, OM_KEY_PLAN, &text));
 	if (!text)
-		return om_fail(r->s, OM_INVALID, "%s carries no plan", r->m->name);
+		return om_fail(r->s, OM_INVALID, "%s has no plan", r->m->name);
 	OM_TRY(check_keys(r, text, graph));
 	return parse(r, text, strlen(text));
 }
@@ -124,7 +124,7 @@ static om_status
 get_text(struct reader *r, const json_t *j, const char *what, const char **out)
 {
 	*out = json_string_value(j);
-	return *out ? OM_OK : BAD(r, "%s is not a text", what);
+	return *out ? OM_OK : BAD(r, "%s is not a string", what);
 }
 
 static om_status
@@ -134,7 +134,7 @@ get_number(struct reader *r, const json_t *j, const char *what, uint64_t most, u
 
 	*out = 0;
 	if (!json_is_integer(j) || n < 0 || (uint64_t)n > most)
-		return BAD(r, "%s is not a number from 0 to %" PRIu64, what, most);
+		return BAD(r, "%s is not an integer from 0 to %" PRIu64, what, most);
 	*out = (uint64_t)n;
 	return OM_OK;
 }
@@ -172,7 +172,7 @@ find_block(struct reader *r, const json_t *path, om_block **out)
 {
 	const char *text;
 
-	OM_TRY(get_text(r, path, "a scope's path", &text));
+	OM_TRY(get_text(r, path, "the path of a scope", &text));
 	*out = om_map_get(&r->scopes, text);
 	return *out ? OM_OK : BAD(r, "the model has no scope \"%s\"", text);
 }
@@ -207,7 +207,7 @@ find_visible(struct reader *r, const om_block *b, const json_t *name, om_value *
 	if (json_is_array(name)) {
 		OM_TRY(find_block(r, json_array_get(name, 0), &there));
 		if (!lies_in(b, there))
-			return BAD(r, "%s is not in a scope around \"%s\"", *there->path ? there->path : "the graph", b->path);
+			return BAD(r, "%s is not in a scope that encloses \"%s\"", *there->path ? there->path : "the graph", b->path);
 		return find_value(r, there, json_array_get(name, 1), out);
 	}
 
@@ -217,7 +217,7 @@ find_visible(struct reader *r, const om_block *b, const json_t *name, om_value *
 		if (!b->owner)
 			break;
 	}
-	return *out ? OM_OK : BAD(r, "there is no value %s to share memory with", text);
+	return *out ? OM_OK : BAD(r, "no value %s to share memory with", text);
 }
 
 static void
@@ -246,7 +246,7 @@ check_head(struct reader *r, const char *graph)
 
 	OM_TRY(get_text(r, json_object_get(r->root, "schema"), "\"schema\"", &schema));
 	if (strcmp(schema, "memplan/1") != 0)
-		return BAD(r, "its schema is \"%s\"; this program reads \"memplan/1\"", schema);
+		return BAD(r, "its schema is \"%s\", expected \"memplan/1\"", schema);
 	OM_TRY(get_text(r, json_object_get(r->root, "graph"), "\"graph\"", &planned));
 	if (strcmp(planned, graph) != 0)
 		return om_fail(r->s, OM_STALE, "%s: the plan is for another graph: %s, now %s", r->m->name,
@@ -260,7 +260,7 @@ read_target(struct reader *r)
 	const char *target = json_string_value(json_object_get(r->root, "target"));
 
 	if (target && !om_target_find(target, &r->plan->target))
-		return BAD(r, "it is for a target \"%s\", which this program does not know", target);
+		return BAD(r, "unknown target \"%s\"", target);
 	return OM_OK;
 }
 
@@ -269,7 +269,7 @@ static om_status
 not_for(struct reader *r, om_status st)
 {
 	const char *why = om_strdup(r->mem, om_message(r->s));
-	return st == OM_OK ? st : BAD(r, "its shapes are not those of the model: %s", why);
+	return st == OM_OK ? st : BAD(r, "its shapes do not match the model: %s", why);
 }
 
 static om_status
@@ -298,7 +298,7 @@ read_inputs(struct reader *r, om_binding *b)
 		om_shape shape = {.rank = (int)json_array_size(dims)};
 		bool whole = json_is_array(dims) && json_array_size(dims) <= OM_MAX_RANK;
 		if (!whole)
-			return BAD(r, "the shape of input %s is not one", input);
+			return BAD(r, "invalid shape of input %s", input);
 		json_array_foreach(dims, k, j) {
 			uint64_t n = 0;
 			whole &= !json_is_null(j);
@@ -411,7 +411,7 @@ bind(struct reader *r)
 	om_timeline(r->p);
 	OM_TRY(find_key(r->s, r->m, OM_KEY_SHAPES, &shapes));
 	if (shapes && strcmp(shapes, om_shapes_text(r->p, r->mem)) != 0)
-		return BAD(r, "it was made for the shapes %s, but %s says %s", om_shapes_text(r->p, r->mem),
+		return BAD(r, "it was made for the shapes %s, but %s has %s", om_shapes_text(r->p, r->mem),
 			OM_KEY_SHAPES, shapes);
 	return OM_OK;
 }
@@ -425,17 +425,18 @@ read_arena(struct reader *r, const json_t *j, om_plan_arena *a)
 	json_t *limit = json_object_get(j, "limit"), *step = json_object_get(j, "bound_step");
 	uint64_t n;
 
-	OM_TRY(get_text(r, json_object_get(j, "name"), "an arena's name", &name));
-	OM_TRY(get_text(r, json_object_get(j, "device"), "an arena's device", &device));
-	OM_TRY(get_text(r, json_object_get(j, "status"), "an arena's status", &status));
-	OM_TRY(get_number(r, json_object_get(j, "bytes"), "an arena's size", INT64_MAX, &a->bytes));
-	OM_TRY(get_number(r, json_object_get(j, "align"), "an arena's alignment", 1 << 30, &a->align));
-	OM_TRY(get_number(r, json_object_get(j, "naive"), "an arena's naive size", INT64_MAX, &a->naive));
-	OM_TRY(get_number(r, json_object_get(j, "lower_bound"), "an arena's bound", INT64_MAX, &a->lower_bound));
+	OM_TRY(get_text(r, json_object_get(j, "name"), "the name of an arena", &name));
+	OM_TRY(get_text(r, json_object_get(j, "device"), "the device of an arena", &device));
+	OM_TRY(get_text(r, json_object_get(j, "status"), "the status of an arena", &status));
+	OM_TRY(get_number(r, json_object_get(j, "bytes"), "the size of an arena", INT64_MAX, &a->bytes));
+	OM_TRY(get_number(r, json_object_get(j, "align"), "the alignment of an arena", 1 << 30, &a->align));
+	OM_TRY(get_number(r, json_object_get(j, "naive"), "the naive size of an arena", INT64_MAX, &a->naive));
+	OM_TRY(get_number(r, json_object_get(j, "lower_bound"), 
+		"the lower bound of an arena", INT64_MAX, &a->lower_bound));
 	if (limit)
-		OM_TRY(get_number(r, limit, "an arena's limit", INT64_MAX, &a->limit));
+		OM_TRY(get_number(r, limit, "the limit of an arena", INT64_MAX, &a->limit));
 	if (step) {
-		OM_TRY(get_number(r, step, "the step of an arena's bound", UINT32_MAX, &n));
+		OM_TRY(get_number(r, step, "the step of the lower bound of an arena", UINT32_MAX, &n));
 		a->bound_step = (uint32_t)n;
 	}
 	a->name = om_strdup(r->p->mem, name);
@@ -454,9 +455,9 @@ read_arenas(struct reader *r)
 	r->plan->arena = OM_NEWN(r->p->mem, om_plan_arena, json_array_size(all) + 1);
 	json_array_foreach(all, k, j) {
 		uint64_t id;
-		OM_TRY(get_number(r, json_object_get(j, "id"), "an arena's id", UINT32_MAX, &id));
+		OM_TRY(get_number(r, json_object_get(j, "id"), "the id of an arena", UINT32_MAX, &id));
 		if (id != k)
-			return BAD(r, "arena %zu calls itself %" PRIu64, k, id);
+			return BAD(r, "arena %zu has the id %" PRIu64, k, id);
 		OM_TRY(read_arena(r, j, &r->plan->arena[k]));
 	}
 	r->plan->narena = (uint32_t)json_array_size(all);
@@ -476,15 +477,15 @@ read_place(struct reader *r, const om_block *b, const json_t *row)
 	OM_TRY(check_row(r, row, "v", 6, 8));
 	OM_TRY(find_value(r, b, json_array_get(row, 0), &v));
 	if (r->state[v->id] != OPEN)
-		return BAD(r, "%s has two places", v->name);
+		return BAD(r, "%s has two placements", v->name);
 	r->state[v->id] = PLACED;
 	om_placement *at = &r->plan->place[v->id];
 	at->where = OM_IN_ARENA;
 	OM_TRY(get_index(r, json_array_get(row, 1), "the number of an arena", UINT32_MAX, &at->arena));
 	OM_TRY(get_number(r, json_array_get(row, 2), "an offset", INT64_MAX, &at->offset));
 	OM_TRY(get_number(r, json_array_get(row, 3), "a size", INT64_MAX, &at->bytes));
-	OM_TRY(get_index(r, json_array_get(row, 4), "a lifetime's start", b->nop, &first));
-	OM_TRY(get_index(r, json_array_get(row, 5), "a lifetime's end", b->nop, &last));
+	OM_TRY(get_index(r, json_array_get(row, 4), "the start of a lifetime", b->nop, &first));
+	OM_TRY(get_index(r, json_array_get(row, 5), "the end of a lifetime", b->nop, &last));
 	at->first = om_span_first(ops, v, first);
 	at->last = om_span_last(ops, v, last);
 	if (json_array_size(row) == 8) {
@@ -492,7 +493,7 @@ read_place(struct reader *r, const om_block *b, const json_t *row)
 		OM_TRY(get_index(r, json_array_get(row, 7), "a step", r->p->nstep, &at->last));
 	}
 	if (at->first > at->last)
-		return BAD(r, "%s dies before it is born", v->name);
+		return BAD(r, "the lifetime of %s ends before it starts", v->name);
 	return OM_OK;
 }
 
@@ -507,8 +508,8 @@ read_region(struct reader *r, const om_block *b, const json_t *j, om_region *out
 
 	*out = (om_region){.base = OM_NO_VALUE};
 	if (!json_is_object(j))
-		return get_number(r, j, "an offset of a view", INT64_MAX, &out->offset);
-	OM_TRY(get_number(r, json_object_get(j, "at"), "an offset of a view", INT64_MAX, &out->offset));
+		return get_number(r, j, "an offset of a multi-view", INT64_MAX, &out->offset);
+	OM_TRY(get_number(r, json_object_get(j, "at"), "an offset of a multi-view", INT64_MAX, &out->offset));
 	if (arena)
 		OM_TRY(get_index(r, arena, "the number of an arena", UINT32_MAX, &out->arena));
 	if (!in)
@@ -527,7 +528,7 @@ read_regions(struct reader *r, const om_block *b, const json_t *j, const om_regi
 	const size_t size = many ? json_array_size(j) : j != NULL;
 
 	if (size > MOST_REGIONS)
-		return BAD(r, "a view has more regions than can be");
+		return BAD(r, "a multi-view has too many regions");
 	om_region *all = OM_NEWN(r->p->mem, om_region, size);
 	for (size_t k = 0; k < size; k++)
 		OM_TRY(read_region(r, b, many ? json_array_get(j, k) : j, &all[k]));
@@ -549,9 +550,10 @@ read_view(struct reader *r, const om_block *b, const json_t *j, om_plan_multi_vi
 	OM_TRY(read_regions(r, b, json_object_get(j, "first"), &v->first, &v->nprologue));
 	OM_TRY(get_number(r, json_object_get(j, "period"), "a period", MOST_REGIONS, &period));
 	if (period != v->period || period == 0)
-		return BAD(r, "the view of %s has a period of %" PRIu64 ", but %u regions", value->name, period, v->period);
+		return BAD(r, 
+			"the multi-view of %s has a period of %" PRIu64 ", but %u regions", value->name, period, v->period);
 	if (stride && !json_is_integer(stride))
-		return BAD(r, "the stride of %s is not a number", value->name);
+		return BAD(r, "the stride of %s is not an integer", value->name);
 	v->stride = json_integer_value(stride);
 	return OM_OK;
 }
@@ -565,7 +567,7 @@ read_views(struct reader *r, const om_block *b, const json_t *scope)
 	OM_TRY(get_list(r, scope, "views", &all));
 	json_array_foreach(all, k, j) {
 		if (r->plan->nview >= r->p->nvalue)
-			return BAD(r, "it has more views than the program has values");
+			return BAD(r, "it has more multi-views than the program has values");
 		OM_TRY(read_view(r, b, j, &r->plan->view[r->plan->nview]));
 		r->plan->nview++;
 	}
@@ -591,12 +593,12 @@ read_scope(struct reader *r, const json_t *j)
 
 	OM_TRY(find_block(r, json_object_get(j, "path"), &b));
 	if (r->seen[b->id])
-		return BAD(r, "scope \"%s\" is there twice", b->path);
+		return BAD(r, "duplicate scope \"%s\"", b->path);
 	r->seen[b->id] = true;
 	if (b->owner) {
 		OM_TRY(get_number(r, json_object_get(j, "at"), "a scope's \"at\"", UINT32_MAX, &at));
 		if (at != b->owner->index)
-			return BAD(r, "scope \"%s\" is said to be at node %" PRIu64 ", but is at %u", b->path,
+			return BAD(r, "scope \"%s\" is declared at node %" PRIu64 ", but is at %u", b->path,
 				at, b->owner->index);
 	}
 	OM_TRY(get_list(r, j, "v", &rows));
@@ -654,7 +656,7 @@ read_aliases(struct reader *r)
 		OM_TRY(find_visible(r, b, json_array_get(row, 2), &source));
 		OM_TRY(get_text(r, json_array_get(row, 3), "the kind of an alias", &kind));
 		if (!om_alias_find(kind, &a->kind))
-			return BAD(r, "an alias of %s is of kind \"%s\"", v->name, kind);
+			return BAD(r, "an alias of %s has the unknown kind \"%s\"", v->name, kind);
 		OM_TRY(get_number(r, json_array_get(row, 4), "an offset", INT64_MAX, &a->offset));
 		a->value = v->id;
 		a->source = source->id;
@@ -707,7 +709,7 @@ read_unplanned(struct reader *r)
 		OM_TRY(find_value(r, b, json_array_get(row, 1), &v));
 		OM_TRY(get_text(r, json_array_get(row, 2), "the reason of an unplanned value", &why));
 		if (r->state[v->id] != OPEN)
-			return BAD(r, "%s is unplanned, and planned", v->name);
+			return BAD(r, "%s is both planned and unplanned", v->name);
 		r->state[v->id] = UNPLANNED;
 		r->plan->place[v->id].where = OM_UNPLANNED;
 		r->plan->unplanned[r->plan->nunplanned++] = (om_unplanned){v->id, om_strdup(r->p->mem, why)};

@@ -58,7 +58,7 @@ write_beside(om_session *s, const char *path, const char *temp, const ProtobufCM
 	if (fclose(to) != 0 && st == OM_OK)
 		st = om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
 	if (st == OM_OK && rename(temp, path) != 0)
-		st = om_fail(s, OM_IO, "%s cannot be put in its place: %s", path, strerror(errno));
+		st = om_fail(s, OM_IO, "%s cannot be replaced: %s", path, strerror(errno));
 	if (st != OM_OK)
 		unlink(temp);
 	return st;
@@ -84,8 +84,8 @@ om_message_save(om_session *s, const char *path, const ProtobufCMessage *message
 	struct stat st;
 
 	if (protobuf_c_message_get_packed_size(message) > INT32_MAX)
-		return om_fail(s, OM_UNSUPPORTED, "%s would be larger than 2 GiB, which is more than "
-			"other readers take: keep weights as external data", path);
+		return om_fail(s, OM_UNSUPPORTED,
+			"%s would be larger than 2 GiB, the limit of protobuf: keep weights as external data", path);
 	if (strcmp(path, "-") == 0)
 		return pack(s, "standard output", message, stdout);
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
@@ -153,7 +153,7 @@ make_folders(om_session *s, char *path, size_t from)
 		*at = '\0';
 		const bool failed = mkdir(path, 0777) != 0 && errno != EEXIST;
 		if (failed)
-			om_fail(s, OM_IO, "folder %s cannot be made: %s", path, strerror(errno));
+			om_fail(s, OM_IO, "folder %s cannot be created: %s", path, strerror(errno));
 		*at = '/';
 		if (failed)
 			return OM_IO;
@@ -200,7 +200,8 @@ bring(om_session *s, const char *from, const char *to)
 	if (st == OM_OK && access(to, F_OK) != 0)
 		st = copy_to(s, to, a);
 	else if (st == OM_OK && (st = om_whole_open(s, mem, to, &b)) == OM_OK && !is_same(a, b))
-		st = om_fail(s, OM_IO, "%s is in the way of the model's external data", to);
+		st = om_fail(s, OM_IO,
+			"%s exists with other contents: the external data of the model cannot be written", to);
 	om_arena_free(mem);
 	return st;
 }
@@ -246,13 +247,15 @@ check_target(om_session *s, const om_model *m, const char *path)
 	if (stat(path, &st) != 0)
 		return OM_OK;
 	if (S_ISDIR(st.st_mode))
-		return om_fail(s, OM_IO, "%s is a folder: give the output a name in it", path);
+		return om_fail(s, OM_IO, "%s is a folder: specify a file name", path);
 	if (m->is_file && st.st_dev == m->dev && st.st_ino == m->ino)
-		return om_fail(s, OM_USAGE, "%s is the file that the model was loaded from: give the output another name",
+		return om_fail(s, OM_USAGE,
+			"%s is the file that the model was loaded from: specify another file name",
 			path);
 	for (const struct mapped *f = m->mapped; f; f = f->next)
 		if (stat(f->path, &data) == 0 && data.st_dev == st.st_dev && data.st_ino == st.st_ino)
-			return om_fail(s, OM_USAGE, "%s holds the model's external data: give the output another name", path);
+			return om_fail(s, OM_USAGE,
+				"%s holds the external data of the model: specify another file name", path);
 	return OM_OK;
 }
 

@@ -43,7 +43,7 @@ short_of(const struct look *l, uint64_t wants, uint64_t got)
 {
 	char shape[256];
 
-	return om_fail(l->s, OM_INVALID, "tensor %s: %s%s takes %" PRIu64 " bytes, but its data has %" PRIu64,
+	return om_fail(l->s, OM_INVALID, "tensor %s: %s%s requires %" PRIu64 " bytes, but its data has %" PRIu64,
 		l->name, om_dtype_text(l->out->type), om_shape_text(&l->out->shape, shape, sizeof shape),
 		wants, got);
 }
@@ -125,7 +125,7 @@ read_number(const struct look *l, const char *key, const char *text, uint64_t *v
 	errno = 0;
 	*v = strtoull(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || errno)
-		return om_fail(l->s, OM_INVALID, "tensor %s: the %s \"%s\" of its external data is not a number",
+		return om_fail(l->s, OM_INVALID, "tensor %s: the %s \"%s\" of its external data is not an integer",
 			l->name, key, text);
 	return OM_OK;
 }
@@ -158,7 +158,8 @@ read_external(struct look *l)
 		return short_of(l, bytes, length);
 	OM_TRY(om_model_map(l->s, l->m, location, &f));
 	if (offset > f->size || length > f->size - offset)
-		return om_fail(l->s, OM_INVALID, "tensor %s: requires bytes %" PRIu64 "+%" PRIu64 " of %s, which has %zu",
+		return om_fail(l->s, OM_INVALID,
+			"tensor %s: offset %" PRIu64 " + %" PRIu64 " bytes exceeds %s, which has %zu",
 			l->name, offset, length, f->path, f->size);
 	take_raw(l, (const char *)f->data + offset);
 	return OM_OK;
@@ -194,7 +195,7 @@ read_strings(struct look *l)
 	om_string *s = OM_NEWN(l->mem, om_string, n + 1);
 
 	if (n != l->bytes / sizeof *s)
-		return om_fail(l->s, OM_INVALID, "tensor %s: should have %" PRIu64 " strings, has %zu",
+		return om_fail(l->s, OM_INVALID, "tensor %s: requires %" PRIu64 " strings, but has %zu",
 			l->name, l->bytes / sizeof *s, n);
 	for (size_t k = 0; k < n; k++) {
 		const ProtobufCBinaryData *from = &l->t->string_data[k];
@@ -247,7 +248,8 @@ static om_status
 read_dims(om_session *s, const char *name, size_t n, const int64_t *dims, om_shape *shape)
 {
 	if (n > OM_MAX_RANK)
-		return om_fail(s, OM_UNSUPPORTED, "tensor %s: has rank %zu; the most is %d", name, n, OM_MAX_RANK);
+		return om_fail(s, OM_UNSUPPORTED,
+			"tensor %s: has rank %zu, expected at most %d", name, n, OM_MAX_RANK);
 	for (size_t k = 0; k < n; k++)
 		if (dims[k] < 0)
 			return om_fail(s, OM_INVALID, "tensor %s: dim %zu is %lld", name, k, (long long)dims[k]);
@@ -260,20 +262,20 @@ read_head(om_session *s, const Onnx__TensorProto *t, const char *name, om_tensor
 {
 	if (t->data_type <= 0 || t->data_type >= OM_NDTYPE)
 		return om_fail(s, t->data_type == 0 ? OM_INVALID : OM_UNSUPPORTED,
-			"tensor %s: element type %d is not known", name, t->data_type);
+			"tensor %s: unknown element type %d", name, t->data_type);
 	out->type = (om_dtype)t->data_type;
 	OM_TRY(read_dims(s, name, t->n_dims, t->dims, &out->shape));
 	if (!om_tensor_bytes(out->type, &out->shape, bytes))
-		return om_fail(s, OM_INVALID, "tensor %s: its dims multiply to more than can be", name);
+		return om_fail(s, OM_INVALID, "tensor %s: the number of elements overflows", name);
 	if (t->segment)
-		return om_fail(s, OM_UNSUPPORTED, "tensor %s: is a segment of a tensor", name);
+		return om_fail(s, OM_UNSUPPORTED, "tensor %s: segments are not supported", name);
 	return OM_OK;
 }
 
 om_status
 om_tensor_read(om_session *s, om_model *m, om_arena *mem, const Onnx__TensorProto *t, om_tensor *out)
 {
-	const char *name = t->name && *t->name ? t->name : "(without name)";
+	const char *name = t->name && *t->name ? t->name : "(unnamed)";
 	struct look l = {.s = s, .m = m, .mem = mem, .t = t, .name = name, .out = out};
 
 	*out = (om_tensor){0};
@@ -311,11 +313,11 @@ static om_status
 check_sparse(om_session *s, const char *name, const om_tensor *v, const om_tensor *i, const om_shape *shape)
 {
 	if (v->shape.rank != 1 || om_dtype_bits(v->type) < 8 || v->type == OM_STRING)
-		return om_fail(s, OM_INVALID, "sparse tensor %s: its values are not a list of numbers", name);
+		return om_fail(s, OM_INVALID, "sparse tensor %s: the values are not a tensor of rank 1", name);
 	if (i->type != OM_INT64 || i->shape.rank < 1 || i->shape.rank > 2
 	    || i->shape.dim[0] != v->shape.dim[0]
 	    || (i->shape.rank == 2 && i->shape.dim[1] != shape->rank))
-		return om_fail(s, OM_INVALID, "sparse tensor %s: its indices do not fit its values", name);
+		return om_fail(s, OM_INVALID, "sparse tensor %s: the indices do not match the values", name);
 	return OM_OK;
 }
 
@@ -334,13 +336,14 @@ om_sparse_read(om_session *s, om_model *m, om_arena *mem, const Onnx__SparseTens
 	OM_TRY(read_dims(s, name, t->n_dims, t->dims, &out->shape));
 	OM_TRY(check_sparse(s, name, &values, &indices, &out->shape));
 	if (!om_tensor_bytes(out->type, &out->shape, &bytes) || bytes > DENSE_MOST)
-		return om_fail(s, OM_MEMORY, "sparse tensor %s: takes more than %d bytes when dense", name, DENSE_MOST);
+		return om_fail(s, OM_MEMORY,
+			"sparse tensor %s: requires more than %d bytes when dense", name, DENSE_MOST);
 	out->data = om_alloc(mem, bytes ? bytes : 1);
 	const size_t size = om_dtype_bits(out->type) / 8;
 	for (size_t k = 0; k < (size_t)values.shape.dim[0]; k++) {
 		int64_t at;
 		if (!place_of(&indices, &out->shape, k, &at))
-			return om_fail(s, OM_INVALID, "sparse tensor %s: index %zu is outside of its dims", name, k);
+			return om_fail(s, OM_INVALID, "sparse tensor %s: index %zu is out of range", name, k);
 		memcpy((char *)out->data + (size_t)at * size, (const char *)values.data + k * size, size);
 	}
 	return OM_OK;
@@ -352,7 +355,7 @@ static om_status
 read_elem(om_session *s, const char *what, int32_t n, om_dtype *out)
 {
 	if (n < 0 || n >= OM_NDTYPE)
-		return om_fail(s, OM_UNSUPPORTED, "%s: element type %d is not known", what, n);
+		return om_fail(s, OM_UNSUPPORTED, "%s: unknown element type %d", what, n);
 	*out = (om_dtype)n;
 	return OM_OK;
 }
@@ -372,7 +375,8 @@ read_shape(om_session *s, om_arena *mem, const char *what, const Onnx__TensorSha
 	if (!t)
 		return OM_OK;
 	if (t->n_dim > OM_MAX_RANK)
-		return om_fail(s, OM_UNSUPPORTED, "%s: has rank %zu; the most is %d", what, t->n_dim, OM_MAX_RANK);
+		return om_fail(s, OM_UNSUPPORTED,
+			"%s: has rank %zu, expected at most %d", what, t->n_dim, OM_MAX_RANK);
 	out->rank = (int)t->n_dim;
 	for (size_t k = 0; k < t->n_dim; k++) {
 		const Onnx__TensorShapeProto__Dimension *d = t->dim[k];
@@ -451,7 +455,8 @@ static om_status
 write_splat(om_session *s, om_arena *mem, const om_tensor *t, uint64_t bytes, Onnx__TensorProto *to)
 {
 	if (bytes > DENSE_MOST)
-		return om_fail(s, OM_MEMORY, "tensor %s: its repeated elements take %" PRIu64 " bytes when written out",
+		return om_fail(s, OM_MEMORY,
+			"tensor %s: its repeated elements require %" PRIu64 " bytes when written",
 			to->name, bytes);
 	to->raw_data.data = om_alloc(mem, bytes ? bytes : 1);
 	om_fill_type(to->raw_data.data, om_shape_count(&t->shape), t->type, t->data);

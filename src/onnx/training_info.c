@@ -140,16 +140,17 @@ write_added(struct info *i)
 		Onnx__NodeProto *n;
 		if (is_added(i, op)) {
 			if (is_random(op))
-				return om_op_fail(u->s, OM_UNSUPPORTED, op, "is random, and would be run a second time "
-					"beside a graph that stays as it is");
+				return om_op_fail(u->s, OM_UNSUPPORTED, op,
+					"is random, and would run a second time next to the unchanged graph");
 			OM_TRY(om_update_node(u, op, &n));
 			om_update_push(u, &i->nodes, n);
 			continue;
 		}
 		for (uint32_t k = 0; k < op->nout; k++)
 			if (op->out[k] && u->used[op->out[k]->id] && !is_defined(i, op->out[k]))
-				return om_op_fail(u->s, OM_UNSUPPORTED, op, "the step needs its output %s, which the graph has "
-					"not, and the graph stays as it is", op->out[k]->name);
+				return om_op_fail(u->s, OM_UNSUPPORTED, op,
+					"the step requires its output %s, which the unchanged graph does not "
+					"have", op->out[k]->name);
 	}
 	return OM_OK;
 }
@@ -176,8 +177,8 @@ write_inputs(struct info *i)
 	for (uint32_t k = 0; k < b->nparam; k++) {
 		const om_value *v = b->param[k];
 		if (om_prog_is_state(p, k) && (is_defined(i, v) ? !om_map_get(&i->initial, v->name) : !v->data))
-			return om_fail(i->u->s, OM_UNSUPPORTED, "%s cannot be updated by training information: it is no "
-				"initializer", v->name);
+			return om_fail(i->u->s, OM_UNSUPPORTED,
+				"%s cannot be updated by training information: it is not an initializer", v->name);
 		if (is_defined(i, v))
 			continue;
 		if (!om_prog_is_state(p, k))

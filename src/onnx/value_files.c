@@ -18,7 +18,7 @@ struct work {
 static om_status
 differs(const struct work *w, const om_type *type)
 {
-	return om_fail(w->s, OM_INVALID, "%s: it is not the %s that was expected", w->what, om_kind_text(type->kind));
+	return om_fail(w->s, OM_INVALID, "%s: not a %s as expected", w->what, om_kind_text(type->kind));
 }
 
 /* ---- Reading. ---- */
@@ -172,7 +172,8 @@ value_load_pb_guarded(om_session *s, const char *path, om_arena *mem, const om_t
 		return om_tensor_load_pb(s, path, mem, out);
 	*out = (om_tensor){0};
 	if (!message_of(type))
-		return om_fail(s, OM_UNSUPPORTED, "%s: no %s is read from files", path, om_kind_text(type->kind));
+		return om_fail(s, OM_UNSUPPORTED,
+			"%s: a %s cannot be read from a file", path, om_kind_text(type->kind));
 	om_model *m = om_model_new(path, NULL);
 	om_status st = om_whole_open(s, m->mem, path, &file);
 	if (st == OM_OK)

@@ -29,11 +29,11 @@ model_set_weight_guarded(om_session *s, om_model *m, const char *name, const om_
 	om_tensor own = *t, old;
 
 	if (!at)
-		return om_fail(s, OM_USAGE, "%s has no weight called %s", m->name, name);
+		return om_fail(s, OM_USAGE, "%s has no weight %s", m->name, name);
 	OM_TRY(om_tensor_read(s, m, m->mem, *at, &old));
 	if (old.type != t->type || !om_shape_equal(&old.shape, &t->shape)) {
 		char want[256], got[256];
-		return om_fail(s, OM_SHAPE, "%s: its weight %s is %s %s, not %s %s", m->name, name, om_dtype_text(old.type),
+		return om_fail(s, OM_SHAPE, "%s: weight %s is %s %s, expected %s %s", m->name, name, om_dtype_text(old.type),
 			om_shape_text(&old.shape, want, sizeof want), om_dtype_text(t->type),
 			om_shape_text(&t->shape, got, sizeof got));
 	}

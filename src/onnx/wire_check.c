@@ -65,12 +65,12 @@ walk_contents(struct walk *w, const ProtobufCFieldDescriptor *f, struct span in,
 		w->cost += sub->sizeof_message + sizeof(void *);
 		if (depth == OM_MAX_NESTING)
 			return om_fail(w->session, OM_UNSUPPORTED,
-				"%s: messages are nested more than %d deep at byte %zu", w->name,
+				"%s: messages are nested deeper than %d at byte %zu", w->name,
 				OM_MAX_NESTING, (size_t)(in.at - w->start));
 		return walk(w, sub, in, depth + 1);
 	}
 	if (f && f->type == PROTOBUF_C_TYPE_STRING && memchr(in.at, '\0', size))
-		return malformed(w, in.at, "a name or text with a NUL in it");
+		return malformed(w, in.at, "a string with a NUL character");
 	if (!f || f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_BYTES)
 		w->cost += 32;  /* the rest is a copy of the bytes */
 	else if (!is_small_number(f->type))
@@ -85,13 +85,13 @@ walk_field(struct walk *w, const ProtobufCMessageDescriptor *d, struct span *s, 
 	uint64_t tag, n = 0;
 
 	if (!read_varint(s, &tag) || tag >> 3 == 0 || tag >> 3 > UINT64_C(0x1fffffff))
-		return malformed(w, at, "no field begins");
+		return malformed(w, at, "invalid field");
 	const ProtobufCFieldDescriptor *f =
 		protobuf_c_message_descriptor_get_field(d, (unsigned)(tag >> 3));
 	switch (tag & 7) {
 	case PROTOBUF_C_WIRE_TYPE_VARINT:
 		w->cost += 8;
-		return read_varint(s, &n) ? OM_OK : malformed(w, at, "a number does not end");
+		return read_varint(s, &n) ? OM_OK : malformed(w, at, "unterminated integer");
 	case PROTOBUF_C_WIRE_TYPE_64BIT:
 		n = 8;
 		break;
@@ -100,13 +100,13 @@ walk_field(struct walk *w, const ProtobufCMessageDescriptor *d, struct span *s, 
 		break;
 	case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED:
 		if (!read_varint(s, &n))
-			return malformed(w, at, "a length does not end");
+			return malformed(w, at, "unterminated length");
 		break;
 	default:
-		return malformed(w, at, "a field of unknown kind");
+		return malformed(w, at, "unknown wire type");
 	}
 	if (n > (uint64_t)(s->end - s->at))
-		return malformed(w, at, "a field is longer than what is left");
+		return malformed(w, at, "a field exceeds its message");
 	const struct span in = {s->at, s->at + n};
 	s->at += n;
 	return (tag & 7) == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED
@@ -120,7 +120,7 @@ walk(struct walk *w, const ProtobufCMessageDescriptor *d, struct span s, unsigne
 		OM_TRY(walk_field(w, d, &s, depth));
 		if (w->cost > w->limit)
 			return om_fail(w->session, OM_MALFORMED,
-				"%s is not an ONNX file, or is damaged: it is made of far too many tiny parts",
+				"%s is not an ONNX file, or is damaged: too many fields for its size",
 				w->name);
 	}
 	return OM_OK;
@@ -134,7 +134,7 @@ om_wire_check(om_session *s, const char *name, const ProtobufCMessageDescriptor 
 		.limit = COST_FREE + (uint64_t)size * COST_PER_BYTE};
 
 	if (size > INT32_MAX)
-		return om_fail(s, OM_UNSUPPORTED, "%s is larger than 2 GiB, which is more than "
-			"a message can be: keep its weights as external data", name);
+		return om_fail(s, OM_UNSUPPORTED,
+			"%s is larger than 2 GiB, the limit of protobuf: keep its weights as external data", name);
 	return walk(&w, d, (struct span){data, (const unsigned char *)data + size}, 1);
 }

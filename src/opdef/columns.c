@@ -15,7 +15,7 @@ om_elem_bytes(const om_op_context *c, om_dtype t, size_t *size)
 
 	if (bits < 8)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
-			"elements of type %s cannot be moved one by one", om_dtype_text(t));
+			"elements of type %s are smaller than a byte and cannot be moved one by one", om_dtype_text(t));
 	*size = bits / 8;
 	return OM_OK;
 }
@@ -44,7 +44,7 @@ unpack(om_op_context *c, om_tensor *t)
 	uint8_t *to = om_alloc_try(c->mem, (size_t)n + 1);
 
 	if (!to)
-		return om_op_fail(c->session, OM_MEMORY, c->op, "there is no memory for its elements, a byte each");
+		return om_op_fail(c->session, OM_MEMORY, c->op, "cannot allocate the unpacked elements");
 	for (int64_t k = 0; k < n && from; k++)
 		to[k] = (uint8_t)(from[k / each] >> k % each * bits & ((1u << bits) - 1));
 	t->data = to;
@@ -247,7 +247,7 @@ om_attr_axis(const om_op_context *c, const char *name, int rank, int *axis)
 	const int64_t a = om_attr_int(c->op, name);
 
 	if (!om_axis(a, rank, axis))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "%s is %lld, but the input has rank %d",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "%s %lld is out of range for rank %d",
 			name, (long long)a, rank);
 	return OM_OK;
 }
@@ -294,7 +294,7 @@ om_cpu_whole(om_op_context *c)
 	if (!om_tensor_bytes(c->in[0].type, &c->in[0].shape, &from)
 	    || !om_tensor_bytes(c->out[0].type, &c->out[0].shape, &to) || from != to)
 		return om_op_fail(c->session, OM_RUN, c->op,
-			"input and output differ in their number of elements");
+			"the input and the output differ in their number of elements");
 	if (to && c->in[0].data != c->out[0].data)
 		memmove(c->out[0].data, c->in[0].data, to);
 	return OM_OK;

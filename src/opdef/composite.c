@@ -181,7 +181,7 @@ place(om_composite *p, om_tensor *t)
 	if (p->doing == OM_INFERRING || p->st != OM_OK)
 		return 0;
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes)) {
-		om_composite_refuse(p, OM_SHAPE, "the size of a part of it is not known");
+		om_composite_refuse(p, OM_SHAPE, "the size of an intermediate value is not known");
 		return 0;
 	}
 	p->used = om_segments(p->used, om_piece_size(bytes ? bytes : 1));
@@ -213,7 +213,7 @@ prepare_gift(om_composite *p, uint32_t k, const om_tensor *t)
 	const om_tensor *out = &p->c->out[k];
 
 	if (out->type != t->type || !om_shape_equal(&out->shape, &t->shape)) {
-		om_composite_refuse(p, OM_RUN, "what comes out is not what was planned");
+		om_composite_refuse(p, OM_RUN, "the result does not have the planned size");
 		return;
 	}
 	struct step *s = add_step(p);
@@ -398,7 +398,7 @@ om_part_run(om_composite *p, const char *type, int version, const om_attr *attrs
 		return;
 	for (uint32_t k = 0; k < nin; k++) {
 		if (!in[k] && k < row->min_in) {
-			om_composite_refuse(p, OM_INVALID, "an input that it needs is left out");
+			om_composite_refuse(p, OM_INVALID, "a required input is omitted");
 			return;
 		}
 		if (in[k])

@@ -136,7 +136,7 @@ fold_alloc(om_op_context *c, uint32_t k, const om_shape *shape)
 	uint64_t bytes;
 
 	if (!om_tensor_bytes(c->out[k].type, shape, &bytes))
-		return om_op_fail(c->session, OM_INVALID, c->op, "the size of output %u cannot be represented", k);
+		return om_op_fail(c->session, OM_INVALID, c->op, "the size of output %u overflows", k);
 	if (bytes > f->limit)
 		return OM_UNSUPPORTED;  /* reverted by fold_dense() */
 	c->out[k].shape = *shape;

@@ -19,7 +19,7 @@ static om_status
 reference_run(om_op_context *c)
 {
 	if (!c->op->opdef->cpu)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "cannot be run: it has no kernel");
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel");
 	return c->op->opdef->cpu(c);
 }
 
@@ -43,7 +43,7 @@ om_kernel_bind(om_op_context *c, const om_kernel_registry *r)
 	const om_kernel *k = choose(c, r);
 
 	if (!k)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "cannot be run: it has no kernel");
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel");
 	c->kernel = k;
 	c->state = k->state_bytes ? om_alloc(c->mem, k->state_bytes) : NULL;
 	if (k->fields)

@@ -94,7 +94,8 @@ om_kernel_register(om_session *s, om_kernel_registry *r, const om_kernel *list)
 {
 	for (const om_kernel *k = list; k->name; k++)
 		if (!k->run)
-			return om_fail(s, OM_USAGE, "the kernel of %s for %s has no run", k->name, device_of(k));
+			return om_fail(s, OM_USAGE,
+				"the kernel of %s for %s has no run function", k->name, device_of(k));
 	for (const om_kernel *k = list; k->name; k++) {
 		const struct entry e = {k, hash_key(device_of(k), domain_of(k), k->name), NONE};
 		if (r->n == r->nbucket)

@@ -162,7 +162,7 @@ om_wrong(const om_op_context *c, const char *what)
 static inline om_status
 om_no_kernel(const om_op_context *c, om_dtype t)
 {
-	return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for elements of type %s",
+	return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for element type %s",
 		om_dtype_text(t));
 }
 

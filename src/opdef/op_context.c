@@ -71,7 +71,7 @@ refine(om_session *s, const om_op *op, const om_value *v, om_tensor *found)
 		}
 	}
 	if (differ)
-		om_warn(s, "%s is declared as %s, but %s makes it %s", v->name,
+		om_warn(s, "%s is declared as %s, but %s infers %s", v->name,
 			om_shape_text(&v->shape, want, sizeof want), op->type,
 			om_shape_text(&found->shape, got, sizeof got));
 }
@@ -95,15 +95,15 @@ check_arity(om_session *s, const om_op *op)
 	char range[32];
 
 	if (op->nin < r->min_in || (r->max_in != OM_VARIADIC && op->nin > r->max_in))
-		return om_op_fail(s, OM_INVALID, op, "has %u inputs; it takes %s", op->nin,
+		return om_op_fail(s, OM_INVALID, op, "has %u inputs, expected %s", op->nin,
 			range_text(range, sizeof range, r->min_in, r->max_in));
 	if (op->nout < r->min_out || (r->max_out != OM_VARIADIC && op->nout > r->max_out))
-		return om_op_fail(s, OM_INVALID, op, "has %u outputs; it gives %s", op->nout,
+		return om_op_fail(s, OM_INVALID, op, "has %u outputs, expected %s", op->nout,
 			range_text(range, sizeof range, r->min_out, r->max_out));
 	/* Both of the first two inputs of Loop may be absent. */
 	for (uint32_t k = 0; k < r->min_in && r->control == OM_PLAIN; k++)
 		if (!op->in[k])
-			return om_op_fail(s, OM_INVALID, op, "input %u is left out, but needed", k);
+			return om_op_fail(s, OM_INVALID, op, "required input %u is omitted", k);
 	return OM_OK;
 }
 
@@ -115,7 +115,7 @@ om_op_check(om_session *s, const om_op *op)
 	OM_TRY(check_arity(s, op));
 	for (uint32_t k = 0; k < r->min_out && r->max_out != OM_VARIADIC; k++)
 		if (!op->out[k])
-			return om_op_fail(s, OM_INVALID, op, "output %u is left out, but not optional", k);
+			return om_op_fail(s, OM_INVALID, op, "required output %u is omitted", k);
 	return OM_OK;
 }
 
@@ -136,12 +136,12 @@ check_kinds(om_session *s, const om_op *op)
 {
 	for (uint32_t k = 0; k < op->nin && !may_be_objects(op->opdef); k++)
 		if (op->in[k] && is_object(op->in[k]))
-			return om_op_fail(s, OM_INVALID, op, "%s is no tensor, but a %s", op->in[k]->name,
+			return om_op_fail(s, OM_INVALID, op, "%s must be a tensor, but is a %s", op->in[k]->name,
 				om_kind_text(op->in[k]->type.kind));
 	return OM_OK;
 }
 
-_Static_assert((int)OM_NDTYPE <= (int)OM_SET_LIKE_BIT, "a set has a bit for each type, below those of OM_SAME_AS");
+_Static_assert((int)OM_NDTYPE <= (int)OM_SET_LIKE_BIT, "every element type has a bit below those of OM_SAME_AS");
 
 om_status
 om_opdef_check_types(const om_opdef *row, const om_op_context *c)
@@ -152,11 +152,11 @@ om_opdef_check_types(const om_opdef *row, const om_op_context *c)
 		if (!set || t == OM_UNDEFINED)
 			continue;
 		if (like && c->in[like - 1].type != OM_UNDEFINED && t != c->in[like - 1].type)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has type %s, input %u has %s", k,
+			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s, but input %u is %s", k,
 				om_dtype_text(t), like - 1, om_dtype_text(c->in[like - 1].type));
 		if (!like && !(set >> t & 1))
 			return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
-				"there is no kernel for elements of type %s as input %u", om_dtype_text(t), k);
+				"no kernel for element type %s of input %u", om_dtype_text(t), k);
 	}
 	return OM_OK;
 }
@@ -189,7 +189,7 @@ check_attrs(om_session *s, const om_op *op)
 		while (a && a->name && strcmp(a->name, op->attr[k].name) != 0)
 			a++;
 		if (!a || !a->name)
-			return om_op_fail(s, OM_UNSUPPORTED, op, "its attribute %s is not known in version %d",
+			return om_op_fail(s, OM_UNSUPPORTED, op, "attribute %s does not exist in version %d",
 				op->attr[k].name, op->version);
 	}
 	return OM_OK;
@@ -276,7 +276,7 @@ op_infer_guarded(om_session *s, om_prog *p, om_op *op)
 	if (st == OM_UNSUPPORTED && has_declared_outputs(op)) {
 		op->opaque = om_strdup(p->mem, om_message(s));
 		op->opdef = NULL;
-		om_warn(s, "%s; its outputs are taken as declared", op->opaque);
+		om_warn(s, "%s; the declared outputs are used", op->opaque);
 		st = OM_OK;
 	}
 	return st;

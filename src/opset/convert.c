@@ -36,7 +36,7 @@ om_conversion_refuse(const om_opset_conversion *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof why, fmt, ap);
 	va_end(ap);
-	return om_op_fail(r->session, OM_UNSUPPORTED, r->op, "of opset %d cannot be raised to %d: %s",
+	return om_op_fail(r->session, OM_UNSUPPORTED, r->op, "of opset %d cannot be converted to opset %d: %s",
 		r->op->version, r->target, why);
 }
 
@@ -202,12 +202,12 @@ move_on(om_opset_conversion *r, int version)
 	if (op->opaque)
 		return om_conversion_refuse(r, "%s", op->opaque);
 	if (!op->operators->exists("", op->type))
-		return om_conversion_refuse(r, "no such operator is known");
+		return om_conversion_refuse(r, "unknown operator");
 	if (!new && version == r->target)
-		return om_conversion_refuse(r, "there is no such operator in that");
+		return om_conversion_refuse(r, "the operator does not exist in that opset");
 	/* Some operators were in use before the standard defined them. */
 	if ((old || new) && !om_conversion_is_equivalent(old, new))
-		return om_conversion_refuse(r, "it is another operator in opset %d", version);
+		return om_conversion_refuse(r, "it is a different operator in opset %d", version);
 	op->version = version;
 	return OM_OK;
 }
@@ -341,14 +341,14 @@ prog_raise_guarded(om_session *s, om_prog *p, int opset, om_opset_converted *don
 	done = done ? done : &nothing;
 	*done = (om_opset_converted){.from = (uint32_t)own, .to = (uint32_t)own};
 	if (opset < OM_CONVERT_OLDEST || opset > OM_CONVERT_NEWEST)
-		return om_fail(s, OM_USAGE, "operators can be raised to opsets %d to %d, not to %d", OM_CONVERT_OLDEST,
+		return om_fail(s, OM_USAGE, "the target opset must be from %d to %d, not %d", OM_CONVERT_OLDEST,
 			OM_CONVERT_NEWEST, opset);
 	if (!own)
 		return OM_OK;
 	om_opset_conversion r = {.session = s, .p = p, .target = target_of(p, opset)};
 	if (r.target > OM_CONVERT_NEWEST && !is_of(p, r.target))
-		return om_fail(s, OM_UNSUPPORTED, "the program has operators of opset %d, and what is older cannot be "
-			"raised above %d", r.target, OM_CONVERT_NEWEST);
+		return om_fail(s, OM_UNSUPPORTED, 
+			"the program has operators of opset %d, which can be converted to opset %d at most", r.target, OM_CONVERT_NEWEST);
 	r.mem = om_arena_new();
 	const om_status st = raise(&r, done);
 	done->to = (uint32_t)r.target;

@@ -153,7 +153,7 @@ pads(om_opset_conversion *r)
 
 	om_op_drop_attr(r->op, "value");
 	if (has_value && om_type_elem(&x->type) == OM_UNDEFINED)
-		return om_conversion_refuse(r, "of what type %s is, is not known", x->name);
+		return om_conversion_refuse(r, "the type of %s is not known", x->name);
 	if (has_value)
 		value = om_conversion_number(r, "value", om_type_elem(&x->type), v);
 	OM_CONVERT_INPUTS(r, x, list, value);
@@ -169,7 +169,7 @@ bounds(om_opset_conversion *r)
 	const om_dtype type = om_type_elem(&in[0]->type);
 
 	if (type == OM_UNDEFINED)
-		return om_conversion_refuse(r, "of what type %s is, is not known", in[0]->name);
+		return om_conversion_refuse(r, "the type of %s is not known", in[0]->name);
 	for (uint32_t k = 0; k < 2; k++) {
 		const bool is_given = om_attr_has(r->op, name[k]);
 		const float v = is_given ? om_attr_float(r->op, name[k]) : k ? FLT_MAX : -FLT_MAX;
@@ -218,7 +218,7 @@ whole_p(om_opset_conversion *r)
 	const float p = om_attr_float(r->op, "p");
 
 	if (!(p >= 1 && p <= 1024) || p != (float)(int)p)
-		return om_conversion_refuse(r, "its p of %g is no whole number", (double)p);
+		return om_conversion_refuse(r, "p is %g, expected an integer", (double)p);
 	om_op_drop_attr(r->op, "p");
 	om_op_add_int(r->p, r->op, "p", (int)p);
 	return OM_OK;
@@ -299,7 +299,7 @@ broadcast(om_opset_conversion *r)
 	if (!has_axis)
 		return OM_OK;
 	if (a < 0 || b < 0)
-		return om_conversion_refuse(r, "of what rank its operands are, is not known");
+		return om_conversion_refuse(r, "the rank of an operand is not known");
 	axis += axis < 0 ? a : 0;
 	if (axis < 0 || axis + b >= a)
 		return OM_OK;
@@ -316,7 +316,7 @@ slope(om_opset_conversion *r)
 	const int rank = rank_of(r, 0);
 
 	if (s->shape.rank < 0 || (s->shape.rank == 1 && (s->shape.dim[0] < 0 || (s->shape.dim[0] != 1 && rank < 0))))
-		return om_conversion_refuse(r, "of what shape its operands are, is not known");
+		return om_conversion_refuse(r, "the shape of an operand is not known");
 	if (s->shape.rank == 1 && s->shape.dim[0] != 1 && rank > 2)
 		OM_CONVERT_INPUTS(r, input(r, 0), OM_CONVERT_BEFORE(r, "Unsqueeze", NULL, input(r, 1),
 			range(r, "axes", 1, rank - 2)));
@@ -332,7 +332,7 @@ repeats(om_opset_conversion *r)
 	const int64_t one = 1;
 
 	if (rank < 0)
-		return om_conversion_refuse(r, "of what rank %s is, is not known", input(r, 0)->name);
+		return om_conversion_refuse(r, "the rank of %s is not known", input(r, 0)->name);
 	om_value *n = OM_CONVERT_BEFORE(r, "Cast", to, input(r, 1)), *at = OM_CONVERT_BEFORE(r, "Cast", to, input(r, 2));
 	om_value *here = OM_CONVERT_BEFORE(r, "Equal", NULL, range(r, "places", 0, rank), at);
 	OM_CONVERT_INPUTS(r, input(r, 0), OM_CONVERT_BEFORE(r, "Where", NULL, here, n, om_conversion_list(r, "one", 1, &one)));
@@ -348,7 +348,7 @@ group_numbers(om_opset_conversion *r)
 	om_value *in[3] = {input(r, 0)};
 
 	if (x->shape.rank < 2 || x->shape.dim[1] < 0 || groups < 1)
-		return om_conversion_refuse(r, "how many channels %s has, is not known", x->name);
+		return om_conversion_refuse(r, "the number of channels of %s is not known", x->name);
 	const int64_t column[] = {groups, 1}, wide[] = {groups, x->shape.dim[1] / groups}, flat = -1;
 	for (uint32_t k = 1; k < 3; k++) {
 		om_value *v = OM_CONVERT_BEFORE(r, "Reshape", NULL, input(r, k), om_conversion_list(r, "column", 2, column));
@@ -448,7 +448,8 @@ batch_training(om_opset_conversion *r)
 		trains |= op->out[k] != NULL;
 	for (uint32_t k = 3; k < op->nout; k++)
 		if (is_read(r->p, op->out[k]))
-			return om_conversion_refuse(r, "%s, which it gives in training, is no output of the newer one", op->out[k]->name);
+			return om_conversion_refuse(r,
+				"%s, an output in training mode, does not exist in the newer version", op->out[k]->name);
 	if (!trains) {
 		drop_outputs(r, 1);
 		return OM_OK;
@@ -477,9 +478,9 @@ moment_axes(om_opset_conversion *r)
 	size_t n = 0;
 
 	if (!om_attr_int(r->op, "normalize_variance"))
-		return om_conversion_refuse(r, "it leaves the variance as it is");
+		return om_conversion_refuse(r, "it does not update the variance");
 	if (rank < 0)
-		return om_conversion_refuse(r, "of what rank %s is, is not known", input(r, 0)->name);
+		return om_conversion_refuse(r, "the rank of %s is not known", input(r, 0)->name);
 	for (int d = 0; d < rank; d++)
 		if (all || d != 1)
 			v[n++] = d;

@@ -69,7 +69,7 @@ move_inside(om_opset_conversion *r, const om_op *outer, om_block *b)
 	om_op_set_inputs(r->p, inner, b->nparam, b->param);
 	for (uint32_t k = 0; k < inner->nout; k++) {
 		if (!inner->out[k])
-			return om_conversion_refuse(r, "output %u of it is left out", k);
+			return om_conversion_refuse(r, "output %u is omitted", k);
 		om_block_add_result(b, inner->out[k]);
 	}
 	/* Rules of later versions are applied to the inner op afterwards. */
@@ -96,7 +96,7 @@ om_conversion_scan(om_opset_conversion *r)
 	om_op *op = r->op;
 
 	if (op->in[0])
-		return om_conversion_refuse(r, "its sequences may differ in length, as %s says", op->in[0]->name);
+		return om_conversion_refuse(r, "its sequences may differ in length, by %s", op->in[0]->name);
 	if (op->nbody != 1)
 		return om_conversion_refuse(r, "it has no body");
 	name_directions(r);

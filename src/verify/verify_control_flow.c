@@ -80,7 +80,7 @@ check_unspoilt(struct sim *c, const om_op *op, const struct move *m)
 
 	if (!om_sim_is_watched(c, m->from) || om_sim_is_there(c, m->from, &bad))
 		return OM_OK;
-	return BAD_AT(c, op, "%s is written over %s (%s) in the step in which that is read",
+	return BAD_AT(c, op, "%s is written over %s (%s) in the step that reads it",
 		om_sim_owner_text(c, bad.who).s, m->from->name, om_sim_location_text(c, m->from).s);
 }
 
@@ -286,7 +286,7 @@ run_op(struct sim *c, const om_op *op)
 		return OM_OK;
 	}
 	if (++c->nrun > MOST_OPS)
-		return BAD(c, "the plan has views with so many rounds that it cannot be checked");
+		return BAD(c, "the multi-views of the plan have too many iterations to check");
 	if (op->nbody == 0)
 		return om_sim_run_plain(c, op);
 	switch (op->opdef ? op->opdef->control : OM_PLAIN) {

@@ -42,22 +42,25 @@ check_region(struct sim *c, const om_value *v, const om_op *loop, const om_regio
 	uint64_t end;
 
 	if (each > 1 && r->offset % each)
-		return BAD(c, "a view of %s puts it at offset %llu, which is no multiple of the %llu bytes of an element",
+		return BAD(c,
+			"a multi-view places %s at offset %llu, not a multiple of the element size of %llu "
+			"bytes",
 			v->name, (unsigned long long)r->offset, (unsigned long long)each);
 	if (__builtin_add_overflow(r->offset, bytes, &end))
-		return BAD(c, "a view of %s has an offset that overflows", v->name);
+		return BAD(c, "a multi-view of %s has an offset that overflows", v->name);
 	if (r->base == OM_NO_VALUE) {
 		if (r->arena >= c->plan->narena || end > c->plan->arena[r->arena].bytes)
-			return BAD(c, "a view of %s reaches out of arena %u", v->name, r->arena);
+			return BAD(c, "a multi-view of %s exceeds arena %u", v->name, r->arena);
 		return OM_OK;
 	}
 	if (r->base >= c->p->nvalue || !c->home[r->base].tracked)
-		return BAD(c, "a view of %s is based on a value that has no place", v->name);
+		return BAD(c, "a multi-view of %s is based on a value without a placement", v->name);
 	const om_value *base = c->p->values[r->base];
 	if (base == v || !om_block_inside(base->is_const ? v->block : loop->block, base->block))
-		return BAD(c, "a view of %s is based on %s, which is not around the loop", v->name, base->name);
+		return BAD(c,
+			"a multi-view of %s is based on %s, not in a scope that encloses the loop", v->name, base->name);
 	if (end > c->home[r->base].bytes)
-		return BAD(c, "a view of %s reaches out of %s", v->name, base->name);
+		return BAD(c, "a multi-view of %s exceeds %s", v->name, base->name);
 	return OM_OK;
 }
 
@@ -115,14 +118,14 @@ check_stride(struct sim *c, const om_value *v, const om_plan_multi_view *view, c
 	uint64_t span, end;
 
 	if (n < 0 || view->period != 1 || view->nprologue || view->is_output || r->base == OM_NO_VALUE)
-		return BAD(c, "%s has a view of slices, but they are not those of a known number of rounds", v->name);
+		return BAD(c, "%s has a multi-view of slices, but the trip count is not known", v->name);
 	if (n == 0)
 		return OM_OK;
 	if (__builtin_mul_overflow(step, (uint64_t)n - 1, &span) || step % (om_dtype_bits(v->type.elem) < 8 ? 1 : om_dtype_bits(v->type.elem) / 8))
-		return BAD(c, "the slices of %s do not fit", v->name);
+		return BAD(c, "the slices of %s do not have its size", v->name);
 	if (view->stride < 0 ? r->offset < span
 	    : __builtin_add_overflow(r->offset + bytes, span, &end) || end > c->home[r->base].bytes)
-		return BAD(c, "the slices of %s reach out of %s", v->name, c->p->values[r->base]->name);
+		return BAD(c, "the slices of %s exceed %s", v->name, c->p->values[r->base]->name);
 	return OM_OK;
 }
 
@@ -133,12 +136,13 @@ check_view(struct sim *c, const om_plan_multi_view *view)
 	const om_op *loop = loop_of(view, v);
 
 	if (!loop)
-		return BAD(c, "%s has a view by rounds, but belongs to no loop", v->name);
+		return BAD(c, "%s has a multi-view, but belongs to no loop", v->name);
 	if (view->period < 1 || view->period > MOST_PERIOD || view->nprologue > MOST_PERIOD)
-		return BAD(c, "the view of %s has a period of %u and %u first rounds: from 1 to %d were right", v->name,
+		return BAD(c,
+			"the multi-view of %s has period %u and prologue %u, expected 1 to %d iterations", v->name,
 			view->period, view->nprologue, MOST_PERIOD);
 	if (!c->home[v->id].tracked)
-		return BAD(c, "%s has a view, but its size is not known", v->name);
+		return BAD(c, "%s has a multi-view, but its size is not known", v->name);
 	for (uint32_t k = 0; k < view->nprologue; k++)
 		OM_TRY(check_region(c, v, loop, &view->first[k]));
 	for (uint32_t k = 0; k < view->period; k++)
@@ -221,7 +225,8 @@ loop_shape(struct sim *c, const om_op *op, struct loop *l)
 		    && nresult >= l->result + l->ncarried && op->nout <= nresult - l->result)
 			return OM_OK;
 	}
-	return om_op_fail(c->session, OM_INVALID, op, "takes %u and gives %u values, its body takes %u and gives %u",
+	return om_op_fail(c->session, OM_INVALID, op,
+		"has %u inputs and %u outputs, but its body has %u parameters and %u results",
 		op->nin, op->nout, nparam, nresult);
 }
 
@@ -254,8 +259,8 @@ count_rounds(struct sim *c, struct loop *l)
 	}
 	l->rounds = first + 2 * period;
 	if (l->rounds > MOST_ROUNDS)
-		return BAD_AT(c, l->op, "the periods of its views go together after %llu rounds only, which is too many to "
-			"check", (unsigned long long)period);
+		return BAD_AT(c, l->op,
+			"the multi-views repeat only after %llu iterations, too many to check", (unsigned long long)period);
 	if (l->known >= 0 && (uint64_t)l->known <= l->rounds)
 		l->rounds = (uint64_t)l->known;
 	else if (l->known >= 0)
@@ -358,7 +363,8 @@ check_base(struct sim *c, const struct loop *l, const om_plan_multi_view *v, con
 
 	if (m == OM_NOBODY || !c->view[m]->is_output || c->content[m].who != OM_NOBODY)
 		return OM_OK;
-	return BAD_AT(c, l->op, "a view of %s is based on %s, whose place is not known yet", c->p->values[v->value]->name,
+	return BAD_AT(c, l->op,
+		"a multi-view of %s is based on %s, whose address is not known yet", c->p->values[v->value]->name,
 		c->p->values[r->base]->name);
 }
 
@@ -421,7 +427,8 @@ check_slice(struct sim *c, const struct loop *l, const om_value *all, const om_v
 		good = all->shape.dim[d] == 1;
 	if (good)
 		return OM_OK;
-	return BAD_AT(c, l->op, "%s does not lie where its slice of %s is in round %llu", slice->name, all->name,
+	return BAD_AT(c, l->op,
+		"%s is not at the address of its slice of %s in iteration %llu", slice->name, all->name,
 		(unsigned long long)round);
 }
 
@@ -542,7 +549,9 @@ end_here(struct sim *c, const struct loop *l, uint32_t k, uint64_t round)
 	const bool same = om_sim_is_watched(c, x) && o->space == h->space && o->lower == h->lower
 		&& o->nother == h->nother;
 	if (!same && (is_found(c, out) || o->fixed))
-		return BAD_AT(c, l->op, "%s is said to lie (%s) where %s does not (%s) after %llu rounds", out->name,
+		return BAD_AT(c, l->op,
+			"%s (%s) is declared to share the address of %s (%s), but does not after %llu "
+			"iterations", out->name,
 			om_sim_location_text(c, out).s, x->name, om_sim_location_text(c, x).s, (unsigned long long)round);
 	const bool written = !same || is_local(l, c, c->content[x->id].who);
 	note_end(l, &l->ends[k], &(struct other){o->space, o->lower, c->content[x->id]}, written);

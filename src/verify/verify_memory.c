@@ -69,7 +69,7 @@ check_kind(struct sim *c, const om_op *op, const om_value *v)
 	const om_location where = c->plan->place[v->id].where;
 
 	if (where == OM_UNUSED)
-		return BAD_AT(c, op, "%s has no place in the plan", v->name);
+		return BAD_AT(c, op, "%s has no placement in the plan", v->name);
 	if (v->is_const && where != OM_WEIGHT)
 		return BAD_AT(c, op, "%s is a constant, but is not planned as one", v->name);
 	if (where == OM_IN_ARENA && (c->is_input[v->id] || c->is_output[v->id]))
@@ -208,7 +208,7 @@ om_sim_check_writable(struct sim *c, const om_op *op, const om_value *v)
 	if (!h->tracked)
 		return OM_OK;
 	if (h->nother)
-		return BAD_AT(c, op, "%s is written, but where it lies depends on the run", v->name);
+		return BAD_AT(c, op, "%s is written, but its address depends on the run", v->name);
 	const uint32_t owner = h->space >= c->plan->narena ? h->space - c->plan->narena : OM_NOBODY;
 	if (owner != OM_NOBODY && (c->p->values[owner]->is_const || (c->p->values[owner]->is_overridable && !h->tied)))
 		return BAD_AT(c, op, "%s is written over a constant (%s)", v->name, om_sim_location_text(c, v).s);
@@ -270,7 +270,7 @@ write_scratch(struct sim *c, const om_op *op)
 	const om_owned_interval r = om_sim_scratch_range(c, op);
 
 	if (need > (s ? s->bytes : 0))
-		return BAD_AT(c, op, "needs %" PRIu64 " bytes of scratch, but is planned with %" PRIu64, need,
+		return BAD_AT(c, op, "requires %" PRIu64 " bytes of scratch, but is planned with %" PRIu64, need,
 			s ? s->bytes : 0);
 	om_sim_set(c, &r);
 	return OM_OK;
@@ -316,7 +316,7 @@ define_view(struct sim *c, const om_op *op, uint32_t k)
 	const om_value *in = op->in[view.in];
 	const struct home *s = &c->home[in->id];
 	if (!s->tracked || h->space != s->space || h->lower - s->lower != view.offset)
-		return BAD_AT(c, op, "%s (%s) is planned as a view, but does not lie at byte %" PRIu64 " of %s (%s)",
+		return BAD_AT(c, op, "%s (%s) is planned as a view, but is not at byte %" PRIu64 " of %s (%s)",
 			v->name, om_sim_location_text(c, v).s, view.offset, in->name, om_sim_location_text(c, in).s);
 	c->content[v->id] = c->content[in->id];
 	c->content[v->id].at += view.offset;
@@ -341,7 +341,7 @@ check_over(struct sim *c, const om_op *op, uint32_t j, uint32_t who)
 	const uint32_t k = output_index(op, who);
 
 	if (k == UINT32_MAX)
-		return BAD_AT(c, op, "%s lies over input %s (%s)", om_sim_owner_text(c, who).s, in->name,
+		return BAD_AT(c, op, "%s overlaps input %s (%s)", om_sim_owner_text(c, who).s, in->name,
 			om_sim_location_text(c, in).s);
 	const om_value *out = op->out[k];
 	const struct home *h = &c->home[out->id], *s = &c->home[in->id];
@@ -349,10 +349,10 @@ check_over(struct sim *c, const om_op *op, uint32_t j, uint32_t who)
 		return BAD_AT(c, op, "output %s (%s) overlaps input %s (%s)", out->name, om_sim_location_text(c, out).s,
 			in->name, om_sim_location_text(c, in).s);
 	if (!om_op_inplace(op, k, j))
-		return BAD_AT(c, op, "output %s lies over input %s (%s), which the operator does not allow",
+		return BAD_AT(c, op, "output %s is stored over input %s (%s), which the operator does not allow",
 			out->name, in->name, om_sim_location_text(c, in).s);
 	if (c->victim[out->id] != OM_NOBODY && c->victim[out->id] != in->id)
-		return BAD_AT(c, op, "output %s lies over the inputs %s and %s (%s)", out->name,
+		return BAD_AT(c, op, "output %s is stored over the inputs %s and %s (%s)", out->name,
 			c->p->values[c->victim[out->id]]->name, in->name, om_sim_location_text(c, in).s);
 	c->victim[out->id] = in->id;
 	return OM_OK;
@@ -451,7 +451,7 @@ write_between(struct sim *c, const om_op *op)
 			continue;
 		const uint64_t end = j < op->nin ? offset : h->bytes;
 		if (end < at)
-			return BAD_AT(c, op, "%s lies in output %s where another input does", op->in[j]->name, out->name);
+			return BAD_AT(c, op, "%s overlaps another input in output %s", op->in[j]->name, out->name);
 		om_sim_set(c, &(om_owned_interval){h->space, h->lower + at,
 			h->lower + (j < op->nin ? end : h->storage), out->id, at, false});
 		add_piece(c, &all, (struct piece){at, end, out->id, at});

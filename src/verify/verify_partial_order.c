@@ -171,8 +171,8 @@ who_text(const om_parallel_check *f, uint32_t who)
 static om_status
 refuse(const om_parallel_check *f, const struct question *q)
 {
-	return om_fail(f->session, OM_BADPLAN, "%s writes %s over %s, which %s may need later, in another order than "
-		"that of the file", op_text(f, q->then), who_text(f, q->by), who_text(f, q->who), op_text(f, q->first));
+	return om_fail(f->session, OM_BADPLAN,
+		"%s writes %s over %s, which %s may read later in another order of the ops", op_text(f, q->then), who_text(f, q->by), who_text(f, q->who), op_text(f, q->first));
 }
 
 om_status

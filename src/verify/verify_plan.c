@@ -39,9 +39,9 @@ check_arena(struct sim *c, uint32_t k)
 	const om_plan_arena *a = &c->plan->arena[k];
 
 	if (a->align & (a->align - 1))
-		return BAD(c, "arena %u: its alignment, %" PRIu64 ", is no power of two", k, a->align);
+		return BAD(c, "arena %u: alignment %" PRIu64 " is not a power of two", k, a->align);
 	if (a->limit && a->bytes > a->limit)
-		return BAD(c, "arena %u takes %" PRIu64 " bytes, more than its limit of %" PRIu64, k,
+		return BAD(c, "arena %u requires %" PRIu64 " bytes, more than its limit of %" PRIu64, k,
 			a->bytes, a->limit);
 	return OM_OK;
 }
@@ -54,8 +54,7 @@ check_inside(struct sim *c, const char *what, uint32_t arena, uint64_t offset, u
 	if (arena >= c->plan->narena)
 		return BAD(c, "%s is in arena %u, but the plan has %u", what, arena, c->plan->narena);
 	if (__builtin_add_overflow(offset, bytes, &end) || end > c->plan->arena[arena].bytes)
-		return BAD(c, "%s: offset %" PRIu64 " + %" PRIu64 " bytes reaches out of arena %u, which has "
-			"%" PRIu64, what, offset, bytes, arena, c->plan->arena[arena].bytes);
+		return BAD(c, "%s: offset %" PRIu64 " + %" PRIu64 " bytes exceeds arena %u, which has %" PRIu64, what, offset, bytes, arena, c->plan->arena[arena].bytes);
 	return OM_OK;
 }
 
@@ -82,7 +81,7 @@ locate_in_arena(struct sim *c, const om_value *v, bool sized)
 		return OM_OK;
 	OM_TRY(check_inside(c, v->name, at->arena, at->offset, at->bytes));
 	if (h->bytes > at->bytes)
-		return BAD(c, "%s takes %" PRIu64 " bytes, but is planned with %" PRIu64, v->name, h->bytes,
+		return BAD(c, "%s requires %" PRIu64 " bytes, but is planned with %" PRIu64, v->name, h->bytes,
 			at->bytes);
 	if (!c->alias[v->id])
 		OM_TRY(check_aligned(c, v->name, at->arena, at->offset));
@@ -103,7 +102,7 @@ locate_outside(struct sim *c, const om_value *v, bool sized)
 
 	for (const om_alias *a; (a = c->alias[root->id]); root = c->p->values[a->source]) {
 		if (hops++ > c->plan->nalias)
-			return BAD(c, "%s: its aliases go in a circle", v->name);
+			return BAD(c, "%s: its aliases form a cycle", v->name);
 		if (__builtin_add_overflow(h->lower, a->offset, &h->lower))
 			return BAD(c, "%s: the offsets of its aliases overflow", v->name);
 		h->tied |= a->kind == OM_ALIAS_IO;
@@ -113,7 +112,7 @@ locate_outside(struct sim *c, const om_value *v, bool sized)
 	    && !root->is_overridable)
 		return BAD(c, "%s is planned %s, but %s is %s", v->name,
 			weight ? "as a constant" : "in the caller's memory", root->name,
-			weight ? "no constant" : "neither an input nor an output of the graph");
+			weight ? "not a constant" : "neither an input nor an output of the graph");
 	h->tracked = sized && h->bytes;
 	h->fixed = weight && c->mover[v->id] == OM_NOBODY;
 	h->space = c->plan->narena + root->id;
@@ -145,18 +144,19 @@ check_alias(struct sim *c, const om_alias *a)
 	if (!h->tracked && (!s->tracked || h->bytes == 0))
 		return OM_OK;
 	if (!h->tracked || !s->tracked)
-		return BAD(c, "%s shares the memory of %s, but only one of them has a place", v->name,
+		return BAD(c, "%s shares the memory of %s, but only one of them has a placement", v->name,
 			source->name);
 	if (h->space != s->space || h->lower < s->lower || h->lower - s->lower != a->offset)
-		return BAD(c, "%s (%s) is said to lie at byte %" PRIu64 " of %s (%s)", v->name,
+		return BAD(c, "%s (%s) is declared at byte %" PRIu64 " of %s (%s)", v->name,
 			om_sim_location_text(c, v).s, a->offset, source->name, om_sim_location_text(c, source).s);
 	if (a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_SUBBUFFER
 	    ? h->bytes > s->bytes - a->offset || a->offset > s->bytes
 	    : a->kind == OM_ALIAS_INPLACE ? h->bytes > s->bytes || a->offset : h->bytes != s->bytes || a->offset)
-		return BAD(c, "%s has %" PRIu64 " bytes: too many or too few to share those of %s, which has "
-			"%" PRIu64, v->name, h->bytes, source->name, s->bytes);
+		return BAD(c, "%s has %" PRIu64 " bytes, a size that cannot share those of %s, which has %" PRIu64, v->name, h->bytes, source->name, s->bytes);
 	if (a->kind == OM_ALIAS_IO && (!c->is_output[a->value] || !c->is_input[a->source]))
-		return BAD(c, "%s is tied to %s: only an output of the graph can be tied to an input", v->name,
+		return BAD(c,
+			"%s is an input/output alias of %s: only an output of the graph can be aliased to an "
+			"input", v->name,
 			source->name);
 	return OM_OK;
 }
@@ -201,7 +201,7 @@ find_mover(struct sim *c, uint32_t id, uint32_t *hop, bool *known)
 
 	for (; !known[id]; id = c->alias[id]->source) {
 		if (n > c->p->nvalue)
-			return BAD(c, "%s: its aliases go in a circle", c->p->values[id]->name);
+			return BAD(c, "%s: its aliases form a cycle", c->p->values[id]->name);
 		hop[n++] = id;
 		if (c->view[id] || !c->alias[id])
 			break;
@@ -248,9 +248,9 @@ collect_views(struct sim *c)
 	for (uint32_t k = 0; k < c->plan->nview; k++) {
 		const om_plan_multi_view *v = &c->plan->view[k];
 		if (v->value >= c->p->nvalue)
-			return BAD(c, "a view is of a value that the program does not have");
+			return BAD(c, "a multi-view is of a value that the program does not have");
 		if (c->view[v->value])
-			return BAD(c, "%s has two views", c->p->values[v->value]->name);
+			return BAD(c, "%s has two multi-views", c->p->values[v->value]->name);
 		c->view[v->value] = v;
 	}
 	for (uint32_t k = 0; k < c->p->nvalue && c->plan->nview; k++)
@@ -329,8 +329,8 @@ check_lifetime(struct sim *c, const om_value *v)
 	if (!om_sim_is_watched(c, v) || at->where != OM_IN_ARENA || c->first[v->id] > c->last[v->id]
 	    || (at->first <= c->first[v->id] && c->last[v->id] <= at->last))
 		return OM_OK;
-	return BAD(c, "%s is used in the steps %u to %u, but planned to live from %u to %u: the plan is for "
-		"another order", v->name, c->first[v->id], c->last[v->id], at->first, at->last);
+	return BAD(c,
+		"%s is used in steps %u to %u, but planned to live from %u to %u: the plan is for another order", v->name, c->first[v->id], c->last[v->id], at->first, at->last);
 }
 
 static om_status
@@ -423,7 +423,8 @@ om_plan_verify_within(om_session *s, const om_prog *p, const om_plan *plan, uint
 
 	if (st != OM_MEMORY || !budget.is_exceeded)
 		return st;
-	return om_fail(s, OM_BADPLAN, "the plan takes more than %" PRIu64 " bytes to check: its views have too many "
+	return om_fail(s, OM_BADPLAN,
+		"the plan requires more than %" PRIu64 " bytes to check: its multi-views have too many "
 		"locations", bytes);
 }
 

@@ -69,7 +69,8 @@ check_kept(const struct sim *c, const struct spot *s, uint32_t v, uint32_t first
 
 	if (bytes == 0 || is_kept(s, lower, bytes, first, last))
 		return OM_OK;
-	return BAD(c, "%s may lie in %s, but no places hold these bytes from step %u to %u", c->p->values[v]->name,
+	return BAD(c,
+		"%s may be in %s, but no placements reserve these bytes from step %u to %u", c->p->values[v]->name,
 		om_sim_bytes_text(c, s->arena, lower, lower + bytes).s, first, last);
 }
 

@@ -372,8 +372,8 @@ is_large(const struct trial *t)
 static bool
 is_refused(const char *message)
 {
-	static const char *const refused[] = {"there is no gradient of the mode max",
-		"there is no gradient but of matrices in the order of their batch"};
+	static const char *const refused[] = {"no gradient for mode max",
+		"a gradient is available only for matrices in batch order"};
 
 	for (size_t k = 0; k < sizeof refused / sizeof refused[0]; k++)
 		if (strstr(message, refused[k]))

@@ -426,23 +426,25 @@ static void
 documents_are_checked(void)
 {
 	static const struct { const char *from, *to, *message; } faults[] = {
-		{"{", "", "the plan: it is not JSON: '[' or '{' expected near '\"schema\"' (line 1)"},
-		{"memplan/1", "memplan/2", "the plan: its schema is \"memplan/2\"; this program reads \"memplan/1\""},
+		{"{", "", "the plan: not JSON: '[' or '{' expected near '\"schema\"' (line 1)"},
+		{"memplan/1", "memplan/2", "the plan: its schema is \"memplan/2\", expected \"memplan/1\""},
 		{"\"order\":\"file\"", "\"order\":[1,0]", "the plan: an order has 2 nodes, the graph has 8"},
-		{"\"target\":\"generic\"", "\"target\":\"tpu\"", "the plan: it is for a target \"tpu\", which this program does not know"},
-		{"\"scopes\":[", "\"scopes\":[{\"path\":\"\",\"v\":[]},", "the plan: scope \"\" is there twice"},
+		{"\"target\":\"generic\"", "\"target\":\"tpu\"", "the plan: unknown target \"tpu\""},
+		{"\"scopes\":[", "\"scopes\":[{\"path\":\"\",\"v\":[]},", "the plan: duplicate scope \"\""},
 		{"\"scopes\":[", "\"scopes\":[{\"path\":\"nowhere\",\"v\":[]},", "the plan: the model has no scope \"nowhere\""},
-		{"\"scopes\":[", "\"scopes\":[3,", "the plan: a scope's path is not a text"},
+		{"\"scopes\":[", "\"scopes\":[3,", "the plan: the path of a scope is not a string"},
 		{"\"v\":[[", "\"v\":[[\"nobody\",0,0,64,0,0],[", "the plan: the model has no value nobody"},
 		{"\"v\":[[", "\"v\":[[1],[", "the plan: a row of \"v\" does not have 6 entries"},
 		{"\"v\":[", "\"v\":7,\"w\":[", "the plan: \"v\" is not a list"},
 		{"\"alias\":[", "\"alias\":[[\"\",\"x\"],", "the plan: a row of \"alias\" does not have 5 entries"},
 		{"\"alias\":[[\"\",", "\"alias\":[[\"no\",", "the plan: the model has no scope \"no\""},
 		{"\"unplanned\":[", "\"unplanned\":[[\"\",\"nothing\",\"\"]", "the plan: the model has no value nothing"},
-		{"\"align\":64", "\"align\":-64", "the plan: an arena's alignment is not a number from 0 to 1073741824"},
-		{"\"id\":0", "\"id\":1", "the plan: arena 0 calls itself 1"},
+		{"\"align\":64", "\"align\":-64",
+			"the plan: the alignment of an arena is not an integer from 0 to 1073741824"},
+		{"\"id\":0", "\"id\":1", "the plan: arena 0 has the id 1"},
 		{"\"inputs\":{\"", "\"inputs\":{\"no", NULL},
-		{"\"schema\":", "\"schema\":1,\"schema\":", "the plan: it is not JSON: duplicate object key near '\"schema\"' (line 1)"},
+		{"\"schema\":", "\"schema\":1,\"schema\":",
+			"the plan: not JSON: duplicate object key near '\"schema\"' (line 1)"},
 	};
 	struct bed t;
 

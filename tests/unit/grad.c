@@ -345,7 +345,7 @@ what_cannot_be_is_said(void)
 		"	%b: float64[3] = domain::Nothing(%a)\n"
 		"	%l = ReduceSum(%b) {keepdims = 0}\n"
 		"	ret %l\n"
-		"}\n", "the operator is not known");
+		"}\n", "the operator is unknown");
 	fails(HEAD
 		"^main(%a: float64[3]) {\n"
 		"	%b = Relu(%a)\n"

@@ -177,7 +177,7 @@ attributes_and_inputs_out_of_range_are_refused(void)
 {
 	static const struct { int opset; const char *body, *say; } bad[] = {
 		{17, "\t%w = const float32[] {1.0}\n\t%s = const int64[] {2}\n\t%n = const int64[] {4}\n"
-			"\t%y = STFT(%x, %s, %w, %n)\n", "the window is not a list"},
+			"\t%y = STFT(%x, %s, %w, %n)\n", "the window must have rank 1"},
 		{6, "\t%w = const float32[3] {1,2,3}\n\t%y = Add(%x, %w) {broadcast = 1, axis = 9223372036854775807}\n", ""},
 		{6, "\t%w = const float32[3] {1,2,3}\n\t%y = Add(%x, %w) {broadcast = 1, axis = -9223372036854775808}\n", ""},
 	};
@@ -241,7 +241,7 @@ references_outside_functions_are_refused(void)
 	made_set(&b, &a->ref_attr_name, "which");
 	made_output(&b, b.g, "y");
 	CU_ASSERT_EQUAL(made_load(&b, NULL, &m, &p), OM_INVALID);
-	CU_ASSERT(made_says(&b, "refers to which"));
+	CU_ASSERT(made_says(&b, "refers to the function attribute which"));
 	om_prog_free(p);
 	om_model_free(m);
 	made_free(&b);

@@ -212,23 +212,23 @@ refuses(const char *body, const char *why)
 }
 
 static void
-what_is_no_tensor_stays_out(void)
+non_tensors_are_refused(void)
 {
-	refuses("^main(%x: float32[2]) {\n\t%s = SequenceConstruct(%x)\n\t%y = Relu(%s)\n\tret %y\n}\n", "no tensor");
+	refuses("^main(%x: float32[2]) {\n\t%s = SequenceConstruct(%x)\n\t%y = Relu(%s)\n\tret %y\n}\n", "must be a tensor");
 	refuses("^main(%x: float32[2]) {\n\t%y = SequenceLength(%x)\n\tret %y\n}\n", "sequence");
 	refuses("^main(%x: float32[2]) {\n\t%s = SequenceConstruct(%x)\n\t%k = const int64[] {1}\n"
-		"\t%y = SequenceAt(%s, %k)\n\tret %y\n}\n", "no place 1");
+		"\t%y = SequenceAt(%s, %k)\n\tret %y\n}\n", "position 1 is out of range");
 	refuses("^main(%x: float32[2]) {\n\t%s = SequenceEmpty()\n\t%y = SequenceErase(%s)\n\tret %y\n}\n", "empty");
 	refuses("^main(%x: float32[2]) {\n\t%s = SequenceEmpty() {dtype = 7}\n\t%y = SequenceInsert(%s, %x)\n"
 		"\tret %y\n}\n", "int64");
-	refuses("^main(%x: float32[2]) {\n\t%s = SequenceEmpty() {dtype = 99}\n\tret %s\n}\n", "no type 99");
+	refuses("^main(%x: float32[2]) {\n\t%s = SequenceEmpty() {dtype = 99}\n\tret %s\n}\n", "unknown element type 99");
 }
 
 static CU_TestInfo objects_tests[] = {
 	{"loops collect", loops_collect},
 	{"sequences are never changed", sequences_are_never_changed},
 	{"bodies run on each element", bodies_run_on_each_element},
-	{"what is no tensor stays out", what_is_no_tensor_stays_out},
+	{"non-tensors are refused", non_tensors_are_refused},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("objects", objects_tests);

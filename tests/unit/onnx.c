@@ -57,7 +57,7 @@ names_are_defined_once(void)
 	CU_ASSERT_EQUAL(made_load(&b, NULL, NULL, NULL), OM_OK);
 	made_init(&b, b.g, "w", 1, (float[]){2});
 	CU_ASSERT_EQUAL(made_load(&b, NULL, NULL, NULL), OM_INVALID);
-	SAYS(&b, "initializer w is there twice");
+	SAYS(&b, "duplicate initializer w");
 	made_free(&b);
 }
 
@@ -138,7 +138,7 @@ scopes_are_kept(void)
 	made_set(&b, &body->node[0]->output[0], "x");
 	made_set(&b, &body->output[0]->name, "x");
 	CU_ASSERT_EQUAL(made_load(&b, NULL, NULL, NULL), OM_INVALID);
-	SAYS(&b, "x is defined already");
+	SAYS(&b, "x is already defined");
 	made_set(&b, &body->node[0]->output[0], "y");  /* not seen inside, so free */
 	made_set(&b, &body->output[0]->name, "y");
 	CU_ASSERT_EQUAL(made_load(&b, NULL, NULL, NULL), OM_OK);
@@ -194,7 +194,7 @@ attributes_are_checked(void)
 	a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
 	made_attr(&b, n, "axis", OM_ATTR_INT);
 	CU_ASSERT_EQUAL(made_load(&b, NULL, NULL, NULL), OM_INVALID);
-	SAYS(&b, "axis is there twice");
+	SAYS(&b, "duplicate attribute axis");
 	made_free(&b);
 }
 
@@ -214,7 +214,7 @@ inputs_are_counted(void)
 	n->n_input = 1;
 	made_set(&b, &n->input[0], "");
 	CU_ASSERT_EQUAL(made_load(&b, NULL, NULL, NULL), OM_INVALID);
-	SAYS(&b, "left out");
+	SAYS(&b, "omitted");
 	made_free(&b);
 }
 
@@ -552,7 +552,7 @@ saving_spares_what_was_loaded(void)
 	unlink(in(&at, "copy/data"));
 	write_file(in(&at, "copy/data"), "else", 4);
 	CU_ASSERT_EQUAL(om_model_save(b.s, m, in(&at, "copy/model.onnx")), OM_IO);
-	SAYS(&b, "in the way");
+	SAYS(&b, "exists with other contents");
 	om_model_free(m);
 	made_free(&b);
 	place_free(&at);

@@ -281,16 +281,20 @@ static void
 others_are_refused(void)
 {
 	refuse("ir 3 opset 8", "^g(%x: float32[2,3,4]) {\n%y = MeanVarianceNormalization(%x) {normalize_variance = 0}\nret %y\n}\n",
-		"convert-opset", "MeanVarianceNormalization (node of y): of opset 8 cannot be raised to 17: it leaves the variance as it is");
-	refuse("ir 3 opset 1", "^g(%x: float32[1,2,4,4]) {\n%y = GlobalLpPool(%x) {p = 2.5}\nret %y\n}\n", "convert-opset", "no whole number");
+		"convert-opset",
+			"MeanVarianceNormalization (node of y): of opset 8 cannot be converted to opset 17: "
+			"it does not update the variance");
+	refuse("ir 3 opset 1", "^g(%x: float32[1,2,4,4]) {\n%y = GlobalLpPool(%x) {p = 2.5}\nret %y\n}\n", "convert-opset", "p is 2.5, expected an integer");
 	refuse("ir 3 opset 6", "^g(%x: float32[..], %b: float32[3]) {\n%y = Add(%x, %b) {axis = 1, broadcast = 1}\nret %y\n}\n",
-		"convert-opset", "of what rank its operands are, is not known");
+		"convert-opset", "the rank of an operand is not known");
 	refuse("ir 3 opset 8", "^g(%l: int64[3], %x: float32[3,4,2]) {\n%y = Scan(%l, %x) {body = ^body(%b: float32[2]) {\n"
-		"%c = Neg(%b)\nret %c\n}, num_scan_inputs = 1}\nret %y\n}\n", "convert-opset", "its sequences may differ in length, as l says");
-	refuse("ir 3 opset 9", "^g(%x: float32[2,3]) {\n%y = NoSuchThing(%x)\nret %y\n}\n", "convert-opset", "no such operator is known");
-	refuse("ir 3 opset 9", "^g(%x: float32[2,3]) {\n%y = Neg(%x)\nret %y\n}\n", "convert-opset=12", "opsets 13 to 24, not to 12");
+		"%c = Neg(%b)\nret %c\n}, num_scan_inputs = 1}\nret %y\n}\n", "convert-opset",
+			"its sequences may differ in length, by l");
+	refuse("ir 3 opset 9", "^g(%x: float32[2,3]) {\n%y = NoSuchThing(%x)\nret %y\n}\n", "convert-opset",
+		"unknown operator");
+	refuse("ir 3 opset 9", "^g(%x: float32[2,3]) {\n%y = Neg(%x)\nret %y\n}\n", "convert-opset=12", "the target opset must be from 13 to 24, not 12");
 	refuse("ir 3 opset 9", "^g(%x: float32[2,3], %s: float32[3], %b: float32[3], %m: float32[3], %v: float32[3]) {\n"
-		"%y, %n, %o, %p, %q = BatchNormalization(%x, %s, %b, %m, %v)\nret %y, %p\n}\n", "convert-opset", "p, which it gives in training");
+		"%y, %n, %o, %p, %q = BatchNormalization(%x, %s, %b, %m, %v)\nret %y, %p\n}\n", "convert-opset", "p, an output in training mode,");
 }
 
 static void
@@ -323,7 +327,7 @@ static CU_TestInfo opset_convert_tests[] = {
 	{"every change of an operator has a rule", rules_are_whole},
 	{"every rule has an operator", rules_are_real},
 	{"raised programs compute the same bits", bits_stay},
-	{"what cannot be raised is named", others_are_refused},
+	{"what cannot be converted is named", others_are_refused},
 	{"new programs stay as they are", new_programs_stay},
 	{"the IR version goes with the opset", ir_follows},
 	CU_TEST_INFO_NULL,

@@ -116,7 +116,7 @@ refusing(void)
 	om_kernel_registry *r = om_kernel_registry_new();
 
 	CU_ASSERT_EQUAL(om_kernel_register(s, r, bad), OM_USAGE);
-	CU_ASSERT_STRING_EQUAL(om_message(s), "the kernel of Relu for cpu has no run");
+	CU_ASSERT_STRING_EQUAL(om_message(s), "the kernel of Relu for cpu has no run function");
 	om_kernel_registry_free(r);
 	om_session_free(s);
 }

@@ -300,19 +300,17 @@ wrong_order(void)
 
 	l = line(&t);
 	t.place[l.a->id].last = 1;
-	expect_bad(&t, "a is used in the steps 0 to 2, but planned to live from 0 to 1: "
-		"the plan is for another order");
+	expect_bad(&t, "a is used in steps 0 to 2, but planned to live from 0 to 1: the plan is for another order");
 	t.place[l.a->id].first = 1;
 	t.place[l.a->id].last = 2;
-	expect_bad(&t, "a is used in the steps 0 to 2, but planned to live from 1 to 2: "
-		"the plan is for another order");
+	expect_bad(&t, "a is used in steps 0 to 2, but planned to live from 1 to 2: the plan is for another order");
 	t.place[l.a->id].first = 0;
 	expect_good(&t);
 	finish(&t);
 }
 
 static void
-places_out_of_bounds(void)
+placements_out_of_bounds(void)
 {
 	struct bed t;
 	struct line l = line(&t);
@@ -320,21 +318,21 @@ places_out_of_bounds(void)
 	t.place[l.b->id].offset = 72;
 	expect_bad(&t, "b: offset 72 is not a multiple of 64, the alignment of arena 0");
 	t.place[l.b->id].offset = 4096;
-	expect_bad(&t, "b: offset 4096 + 64 bytes reaches out of arena 0, which has 4096");
+	expect_bad(&t, "b: offset 4096 + 64 bytes exceeds arena 0, which has 4096");
 	t.place[l.b->id].offset = UINT64_MAX - 63;
-	expect_bad(&t, "b: offset 18446744073709551552 + 64 bytes reaches out of arena 0, which has 4096");
+	expect_bad(&t, "b: offset 18446744073709551552 + 64 bytes exceeds arena 0, which has 4096");
 	t.place[l.b->id].offset = 64;
 	t.place[l.b->id].arena = 1;
 	expect_bad(&t, "b is in arena 1, but the plan has 1");
 	put(&t, l.b, 64);
 	t.place[l.b->id].bytes = 60;
-	expect_bad(&t, "b takes 64 bytes, but is planned with 60");
+	expect_bad(&t, "b requires 64 bytes, but is planned with 60");
 	put(&t, l.b, 64);
 	t.arena.limit = 2048;
-	expect_bad(&t, "arena 0 takes 4096 bytes, more than its limit of 2048");
+	expect_bad(&t, "arena 0 requires 4096 bytes, more than its limit of 2048");
 	t.arena.limit = 4096;
 	t.arena.align = 48;
-	expect_bad(&t, "arena 0: its alignment, 48, is no power of two");
+	expect_bad(&t, "arena 0: alignment 48 is not a power of two");
 	t.arena.align = 64;
 	expect_good(&t);
 	t.plan.nplace = 0;
@@ -343,7 +341,7 @@ places_out_of_bounds(void)
 }
 
 static void
-places_of_the_wrong_kind(void)
+placements_of_the_wrong_kind(void)
 {
 	struct bed t;
 	struct line l = line(&t);
@@ -353,11 +351,11 @@ places_of_the_wrong_kind(void)
 	output(&t, z);
 	expect_good(&t);
 	t.place[l.b->id].where = OM_UNUSED;
-	expect_bad(&t, "Pointwise (node of b): b has no place in the plan");
+	expect_bad(&t, "Pointwise (node of b): b has no placement in the plan");
 	t.place[l.b->id].where = OM_EXTERNAL;
 	expect_bad(&t, "b is planned in the caller's memory, but b is neither an input nor an output of the graph");
 	t.place[l.b->id].where = OM_WEIGHT;
-	expect_bad(&t, "b is planned as a constant, but b is no constant");
+	expect_bad(&t, "b is planned as a constant, but b is not a constant");
 	put(&t, l.b, 64);
 	put(&t, l.x, 128);
 	expect_bad(&t, "Plain (node of a): x belongs to the caller, but is planned in arena 0");
@@ -419,14 +417,15 @@ in_place(void)
 	om_alias *over = share(&t, OM_ALIAS_INPLACE, l.b, l.a, 0);
 	expect_good(&t);
 	om_op_set_in(l.second, 1, c);
-	expect_bad(&t, "Pointwise (node of b): output b lies over the inputs a and c (bytes 0..63 of arena 0)");
+	expect_bad(&t, "Pointwise (node of b): output b is stored over the inputs a and c (bytes 0..63 of arena 0)");
 	om_op_set_in(l.second, 1, l.a);
 	l.second->opdef = &plain;
-	expect_bad(&t, "Pointwise (node of b): output b lies over input a (bytes 0..63 of arena 0), "
-		"which the operator does not allow");
+	expect_bad(&t,
+		"Pointwise (node of b): output b is stored over input a (bytes 0..63 of arena 0), which the "
+		"operator does not allow");
 	l.second->opdef = &pointwise;
 	put(&t, l.b, 64);
-	expect_bad(&t, "b (bytes 64..127 of arena 0) is said to lie at byte 0 of a (bytes 0..63 of arena 0)");
+	expect_bad(&t, "b (bytes 64..127 of arena 0) is declared at byte 0 of a (bytes 0..63 of arena 0)");
 	put(&t, l.b, 0);
 	over->value = c->id;
 	expect_bad(&t, "c has two aliases");
@@ -435,8 +434,9 @@ in_place(void)
 	expect_bad(&t, "an alias names a value that the program does not have");
 	over->source = l.a->id;
 	view->kind = OM_ALIAS_INPLACE;
-	expect_bad(&t, "Reshape (node of c): output c lies over input a (bytes 0..63 of arena 0), "
-		"which the operator does not allow");
+	expect_bad(&t,
+		"Reshape (node of c): output c is stored over input a (bytes 0..63 of arena 0), which the operator "
+		"does not allow");
 	finish(&t);
 }
 
@@ -464,13 +464,14 @@ views(void)
 	put(&t, c, 0);
 	put(&t, h, 0);
 	view->offset = 0;
-	expect_bad(&t, "Half (node of h): h (bytes 0..63 of arena 0) is planned as a view, "
-		"but does not lie at byte 64 of a (bytes 0..127 of arena 0)");
+	expect_bad(&t,
+		"Half (node of h): h (bytes 0..63 of arena 0) is planned as a view, but is not at byte 64 of "
+		"a (bytes 0..127 of arena 0)");
 	op->opdef = &plain;
 	expect_bad(&t, "Half (node of h): h is planned as a view, but the operator computes it");
 	view->offset = 96;
 	put(&t, h, 96);
-	expect_bad(&t, "h has 64 bytes: too many or too few to share those of a, which has 128");
+	expect_bad(&t, "h has 64 bytes, a size that cannot share those of a, which has 128");
 	finish(&t);
 }
 
@@ -562,7 +563,7 @@ parts(void)
 	l.in_b->offset = 96;
 	put(&t, l.b, 96);
 	put(&t, l.v, 96);
-	expect_bad(&t, "b has 64 bytes: too many or too few to share those of c, which has 128");
+	expect_bad(&t, "b has 64 bytes, a size that cannot share those of c, which has 128");
 	finish(&t);
 }
 
@@ -634,8 +635,9 @@ parts_of_outputs(void)
 	share(&t, OM_ALIAS_SUBBUFFER, a, y, 0);
 	expect_good(&t);
 	op->opdef = &plain;
-	expect_bad(&t, "Pointwise (node of y): output y lies over input a (bytes 0..63 of the memory of y), "
-		"which the operator does not allow");
+	expect_bad(&t,
+		"Pointwise (node of y): output y is stored over input a (bytes 0..63 of the memory of y), which the "
+		"operator does not allow");
 	t.plan.nalias = 0;
 	expect_bad(&t, "a is planned in the caller's memory, but a is neither an input nor an output of the graph");
 	finish(&t);
@@ -670,7 +672,7 @@ memory_of_others(void)
 }
 
 static void
-ties(void)
+io_aliases(void)
 {
 	struct bed t;
 
@@ -711,7 +713,7 @@ scratch(void)
 	output(&t, y);
 	put(&t, a, 0);
 	put(&t, b, 64);
-	expect_bad(&t, "Scratchy (node of b): needs 100 bytes of scratch, but is planned with 0");
+	expect_bad(&t, "Scratchy (node of b): requires 100 bytes of scratch, but is planned with 0");
 	om_scratch *s = &t.scratch[t.plan.nscratch++];
 	*s = (om_scratch){op->id, 0, 128, 128};
 	expect_good(&t);
@@ -721,12 +723,12 @@ scratch(void)
 	expect_bad(&t, "Plain (node of y): reads a (bytes 0..63 of arena 0) in step 2, "
 		"but bytes 0..63 of arena 0 hold the scratch of an op");
 	om_op_set_in(op, 0, a);
-	expect_bad(&t, "Scratchy (node of b): the scratch of an op lies over input a (bytes 0..63 of arena 0)");
+	expect_bad(&t, "Scratchy (node of b): the scratch of an op overlaps input a (bytes 0..63 of arena 0)");
 	om_op_set_in(op, 0, x);
 	s->offset = 4032;
-	expect_bad(&t, "scratch: offset 4032 + 128 bytes reaches out of arena 0, which has 4096");
+	expect_bad(&t, "scratch: offset 4032 + 128 bytes exceeds arena 0, which has 4096");
 	*s = (om_scratch){op->id, 0, 128, 64};
-	expect_bad(&t, "Scratchy (node of b): needs 100 bytes of scratch, but is planned with 64");
+	expect_bad(&t, "Scratchy (node of b): requires 100 bytes of scratch, but is planned with 64");
 	s->bytes = 128;
 	t.scratch[t.plan.nscratch++] = *s;
 	expect_bad(&t, "scratch is planned twice for one op");
@@ -801,15 +803,16 @@ branches(void)
 		"but bytes 0..63 of arena 0 hold q, from a body that ran before");
 	put(&t, q, 128);
 	put(&t, u, 0);
-	expect_bad(&t, "Plain (node of t): output t lies over input k (bytes 0..63 of arena 0), "
-		"which the operator does not allow");
+	expect_bad(&t,
+		"Plain (node of t): output t is stored over input k (bytes 0..63 of arena 0), which the operator "
+		"does not allow");
 	then->first->opdef = &pointwise;
 	expect_bad(&t, "Plain (node of y): reads k (bytes 0..63 of arena 0) in step 8, "
 		"but bytes 0..63 of arena 0 hold t, from a body that ran before");
 	put(&t, u, 128);
 	t.place[o->id].first = 8;  /* o is complete in step 7 */
-	expect_bad(&t, "o is used in the steps 7 to 8, but planned to live from 8 to 1000: "
-		"the plan is for another order");
+	expect_bad(&t,
+		"o is used in steps 7 to 8, but planned to live from 8 to 1000: the plan is for another order");
 	t.place[o->id].first = 7;
 	expect_good(&t);
 	finish(&t);
@@ -892,8 +895,9 @@ loops(void)
 		"but bytes 256..319 of arena 0 hold s");
 	put(&t, l.s, 704);
 	put(&t, l.m, 512);
-	expect_bad(&t, "Plain (node of m): output m lies over input v (bytes 512..575 of arena 0), "
-		"which the operator does not allow");
+	expect_bad(&t,
+		"Plain (node of m): output m is stored over input v (bytes 512..575 of arena 0), which the operator "
+		"does not allow");
 	put(&t, l.m, 576);
 	put(&t, l.o, 512);     /* the carried value stays where it is */
 	expect_good(&t);
@@ -902,7 +906,7 @@ loops(void)
 	expect_good(&t);
 	put(&t, l.v, 512);
 	put(&t, l.i, 0);
-	expect_bad(&t, "Loop (node of o): i is written over k (bytes 0..63 of arena 0) in the step in which that is read");
+	expect_bad(&t, "Loop (node of o): i is written over k (bytes 0..63 of arena 0) in the step that reads it");
 	put(&t, l.i, 384);
 	put(&t, l.cond, 512);
 	expect_bad(&t, "Loop (node of o): cond (bytes 512..515 of arena 0) and v are written in the same step, and overlap");
@@ -924,13 +928,12 @@ carried_values(void)
 	om_block_set_result(l.body, 1, l.r);
 	expect_good(&t);           /* r is born after the last use of v, in its place */
 	t.place[l.v->id].last = 2;
-	expect_bad(&t, "v is used in the steps 2 to 3, but planned to live from 0 to 2: "
-		"the plan is for another order");
+	expect_bad(&t, "v is used in steps 2 to 3, but planned to live from 0 to 2: the plan is for another order");
 	t.place[l.v->id].last = 7;
 	l.loop->nin = 2;
 	CU_ASSERT_EQUAL(verify(&t), OM_INVALID);
 	CU_ASSERT_STRING_EQUAL(om_message(t.s),
-		"Loop (node of o): takes 2 and gives 2 values, its body takes 3 and gives 3");
+		"Loop (node of o): has 2 inputs and 2 outputs, but its body has 3 parameters and 3 results");
 	finish(&t);
 }
 
@@ -973,10 +976,11 @@ scans(void)
 		"but bytes 128..191 of arena 0 hold r");
 	put(&t, r, 704);
 	put(&t, z, 64);
-	expect_bad(&t, "Scan (node of o): z is written over xs (bytes 64..319 of arena 0) in the step in which that is read");
+	expect_bad(&t, "Scan (node of o): z is written over xs (bytes 64..319 of arena 0) in the step that reads it");
 	put(&t, z, 640);
 	put(&t, ys, 64);
-	expect_bad(&t, "Scan (node of o): ys is written over xs (bytes 64..319 of arena 0) in the step in which that is read");
+	expect_bad(&t,
+		"Scan (node of o): ys is written over xs (bytes 64..319 of arena 0) in the step that reads it");
 	put(&t, ys, 320);
 	put(&t, o, 320);
 	expect_bad(&t, "Scan (node of o): reads ys (bytes 320..575 of arena 0) in step 5, "
@@ -1065,18 +1069,18 @@ static CU_TestInfo verify_tests[] = {
 	{"a straight line", a_straight_line},
 	{"overlap of live values", overlap_of_live_values},
 	{"wrong order", wrong_order},
-	{"places out of bounds", places_out_of_bounds},
-	{"places of the wrong kind", places_of_the_wrong_kind},
+	{"placements out of bounds", placements_out_of_bounds},
+	{"placements of the wrong kind", placements_of_the_wrong_kind},
 	{"what takes no part may be anywhere", what_takes_no_part},
 	{"in place", in_place},
 	{"views", views},
 	{"view of dead storage", view_of_dead_storage},
-	{"parts", parts},
-	{"parts that are copied", parts_that_are_copied},
-	{"parts of parts", parts_of_parts},
-	{"parts of outputs", parts_of_outputs},
-	{"memory of others", memory_of_others},
-	{"ties", ties},
+	{"sub-buffers", parts},
+	{"sub-buffers that are copied", parts_that_are_copied},
+	{"sub-buffers of sub-buffers", parts_of_parts},
+	{"sub-buffers of outputs", parts_of_outputs},
+	{"memory of the caller", memory_of_others},
+	{"input/output aliases", io_aliases},
 	{"scratch", scratch},
 	{"outputs of one op", outputs_of_one_op},
 	{"branches", branches},

@@ -115,7 +115,7 @@ expect_bad(struct bed *t, const char *sentence)
 }
 
 static void
-what_takes_turns(void)
+rotation(void)
 {
 	struct bed t;
 	om_plan_multi_view *v;
@@ -127,22 +127,22 @@ what_takes_turns(void)
 	CU_ASSERT_EQUAL(v->nprologue, 1);
 
 	v->period = 0;
-	expect_bad(&t, "has a period of 0");
+	expect_bad(&t, "has period 0");
 	v = view(&t, "p");
 	v->period = 65;
-	expect_bad(&t, "has a period of 65");
+	expect_bad(&t, "has period 65");
 
 	r = regions(&t, "p");
 	const uint64_t second = r[1].offset;
 	r[1].offset = t.plan.arena[0].bytes - 60;
-	expect_bad(&t, "a view of p reaches out of arena 0");
+	expect_bad(&t, "a multi-view of p exceeds arena 0");
 	r[1].offset = UINT64_MAX - 3;
-	expect_bad(&t, "a view of p has an offset that overflows");
+	expect_bad(&t, "a multi-view of p has an offset that overflows");
 	r[1].offset = second + 2;
-	expect_bad(&t, "which is no multiple of the 4 bytes of an element");
+	expect_bad(&t, "not a multiple of the element size of 4 bytes");
 	r[1].arena = 1;
 	r[1].offset = 0;
-	expect_bad(&t, "a view of p reaches out of arena 1");
+	expect_bad(&t, "a multi-view of p exceeds arena 1");
 
 	r = regions(&t, "p");  /* written over what every round reads */
 	r[1].offset = t.plan.place[id(&t, "w")].offset;
@@ -160,15 +160,15 @@ what_takes_turns(void)
 	r[1] = (om_region){.base = id(&t, "x")};
 	expect_bad(&t, "is written over an input of the graph");
 	r[1] = (om_region){.base = id(&t, "q")};
-	expect_bad(&t, "which is not around the loop");
+	expect_bad(&t, "not in a scope that encloses the loop");
 	r[1] = (om_region){.base = id(&t, "s")};
-	expect_bad(&t, "is based on s, whose place is not known yet");
+	expect_bad(&t, "is based on s, whose address is not known yet");
 	finish(&t);
 }
 
 /* Where nothing else is, but no place says that anything is, either. */
 static void
-what_no_place_keeps(void)
+bytes_that_no_placement_reserves(void)
 {
 	struct bed t;
 	om_region *r;
@@ -180,7 +180,7 @@ what_no_place_keeps(void)
 	wider.bytes += 64;
 	t.plan.arena = &wider;
 	follow(&t, "s");
-	expect_bad(&t, "but no places hold these bytes from step");
+	expect_bad(&t, "but no placements reserve these bytes from step");
 	finish(&t);
 }
 
@@ -197,16 +197,16 @@ where_a_loop_ends(void)
 	const om_region first = r[0];
 	r[0] = r[1];
 	r[1] = first;
-	expect_bad(&t, "s is said to lie");
+	expect_bad(&t, "is declared to share the address of");
 	v = view(&t, "s");
 	v->nprologue = 0;
-	expect_bad(&t, "s is said to lie");
+	expect_bad(&t, "is declared to share the address of");
 	v = view(&t, "s");
 	v->is_output = false;
-	expect_bad(&t, "s has a view by rounds, but belongs to no loop");
+	expect_bad(&t, "s has a multi-view, but belongs to no loop");
 	v = view(&t, "s");
 	v->value = id(&t, "w");
-	expect_bad(&t, "w has a view by rounds, but belongs to no loop");
+	expect_bad(&t, "w has a multi-view, but belongs to no loop");
 	finish(&t);
 }
 
@@ -221,18 +221,18 @@ slices(void)
 	v = view(&t, "e");
 	CU_ASSERT_EQUAL(v->stride, 64);
 	v->stride = 128;
-	expect_bad(&t, "the slices of e reach out of xs");
+	expect_bad(&t, "the slices of e exceed xs");
 	v->stride = 32;
-	expect_bad(&t, "e does not lie where its slice of xs is in round 1");
+	expect_bad(&t, "e is not at the address of its slice of xs in iteration 1");
 	v->stride = -64;
-	expect_bad(&t, "the slices of e reach out of xs");
+	expect_bad(&t, "the slices of e exceed xs");
 	v->stride = 62;
-	expect_bad(&t, "the slices of e do not fit");
+	expect_bad(&t, "the slices of e do not have its size");
 	v->stride = 0;
-	expect_bad(&t, "e does not lie where its slice of xs is in round 1");
+	expect_bad(&t, "e is not at the address of its slice of xs in iteration 1");
 	r = regions(&t, "e");
 	r[0].offset += 4;
-	expect_bad(&t, "the slices of e reach out of xs");
+	expect_bad(&t, "the slices of e exceed xs");
 
 	r = regions(&t, "d");
 	r[0].base = id(&t, "xs");
@@ -240,11 +240,11 @@ slices(void)
 	finish(&t);
 }
 
-static CU_TestInfo turns_tests[] = {
-	{"what takes turns", what_takes_turns},
-	{"what no place keeps", what_no_place_keeps},
+static CU_TestInfo multi_view_tests[] = {
+	{"rotation", rotation},
+	{"bytes that no placement reserves", bytes_that_no_placement_reserves},
 	{"where a loop ends", where_a_loop_ends},
 	{"slices", slices},
 	CU_TEST_INFO_NULL,
 };
-UNIT_SUITE("verifier of turns", turns_tests);
+UNIT_SUITE("verifier of multi-views", multi_view_tests);

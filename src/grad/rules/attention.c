@@ -265,7 +265,7 @@ read_sizes(om_grad *g, struct attention *a)
 	a->heads = flat ? om_attr_int(op, "kv_num_heads") : k->shape.dim[1];
 	a->size = flat ? (q->shape.dim[2] < 0 || a->qheads < 1 ? -1 : q->shape.dim[2] / a->qheads) : q->shape.dim[3];
 	if (a->qheads < 1 || a->heads < 1 || (a->size < 1 && !om_attr_has(op, "scale"))) {
-		om_grad_fail(g, OM_UNSUPPORTED, "the number of its heads, or their size, is not known");
+		om_grad_fail(g, OM_UNSUPPORTED, "the number or the size of its heads is not known");
 		return false;
 	}
 	a->scale = om_attr_has(op, "scale") ? om_attr_float(op, "scale") : 1 / sqrt((double)a->size);
@@ -432,7 +432,7 @@ read_rotary(om_grad *g, struct rotary *r)
 	if (r->turned == 0)
 		r->turned = r->size;
 	if (r->size < 1)
-		om_grad_fail(g, OM_UNSUPPORTED, "the number of its heads, or their size, is not known");
+		om_grad_fail(g, OM_UNSUPPORTED, "the number or the size of its heads is not known");
 	return r->size >= 1;
 }
 
@@ -461,7 +461,7 @@ build_contrib_rotary(om_grad *g, om_value **out)
 		.sine = om_grad_forward_input(g, 3)};
 
 	if (om_attr_int(op, "is_packed_batching") || r.places->shape.rank == OM_RANK_UNKNOWN) {
-		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient for packed batches, or positions of unknown rank");
+		om_grad_fail(g, OM_UNSUPPORTED, "no gradient for packed batches or positions of unknown rank");
 		return;
 	}
 	if (!read_rotary(g, &r))
@@ -494,7 +494,7 @@ add_mask(om_grad *g, struct attention *a, om_value *mask, const struct places *p
 	switch (mask->shape.rank) {
 	case 1:
 		if (mask->shape.dim[0] < 0 || mask->shape.dim[0] != a->batch->shape.dim[a->batch_axis]) {
-			om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient for a mask of starts and ends");
+			om_grad_fail(g, OM_UNSUPPORTED, "no gradient for a mask of start and end positions");
 			return;
 		}
 		seen = om_emit(g, "Less", p->key, om_emit_cast(g, om_emit_unsqueeze(g, mask, 3, three), OM_INT64));
@@ -506,7 +506,7 @@ add_mask(om_grad *g, struct attention *a, om_value *mask, const struct places *p
 		seen = om_emit_unsqueeze(g, om_emit_cast(g, mask, OM_BOOL), 1, &one);
 		break;
 	default:
-		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient for a mask of this rank");
+		om_grad_fail(g, OM_UNSUPPORTED, "no gradient for a mask of this rank");
 		return;
 	}
 	om_value *add = om_emit(g, "Where", seen, om_emit_number(g, a->q, 0), om_emit_number(g, a->q, filter));
@@ -651,7 +651,7 @@ build_multi_head(om_grad *g, om_value **out)
 	om_value *keys, *values;
 
 	if (!read_three(g, &c)) {
-		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient for queries, keys and values of these ranks");
+		om_grad_fail(g, OM_UNSUPPORTED, "no gradient for queries, keys and values of these ranks");
 		return;
 	}
 	const int64_t width = c.q->shape.dim[2], key = c.k->shape.rank == 3 ? c.k->shape.dim[2] : width;
@@ -779,7 +779,7 @@ turned_by_place(om_grad *g, const struct group *r, om_value *x, int64_t heads)
 		return x;
 	t.turned = t.cosine->shape.rank == 2 ? 2 * t.cosine->shape.dim[1] : -1;
 	if (t.turned < 1) {
-		om_grad_fail(g, OM_UNSUPPORTED, "the size of its cosines is not known");
+		om_grad_fail(g, OM_UNSUPPORTED, "the size of cos_cache is not known");
 		return x;
 	}
 	if (!t.places)
@@ -798,7 +798,7 @@ read_group(om_grad *g, struct group *r)
 	const int64_t all = om_grad_has(g, G_KEY) ? heads : heads + 2 * kv;
 
 	if (q->rank != 3 || q->dim[2] < 1 || heads < 1 || kv < 1 || !om_attr_int(op, "causal")) {
-		om_grad_fail(g, OM_UNSUPPORTED, "the size of its heads is not known, or keys to come are seen");
+		om_grad_fail(g, OM_UNSUPPORTED, "the size of its heads is not known, or it attends to later keys");
 		return false;
 	}
 	r->a = (struct attention){.qheads = heads, .heads = kv, .size = q->dim[2] / all, .batch = op->in[G_QUERY],

@@ -22,7 +22,7 @@ activated(om_grad *g, om_value *x)
 	if (!om_fused_activation_read(om_grad_op(g), &a))
 		return x;
 	if (!a.type) {
-		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient of its activation");
+		om_grad_fail(g, OM_UNSUPPORTED, "no gradient rule for its activation");
 		return x;
 	}
 	if (a.n > 0 && !a.name[0])

@@ -46,7 +46,7 @@ om_grad_window(om_grad *g, const int64_t *kernel, bool grows, struct om_window *
 			&& om_attr_int(op, "ceil_mode") != 0);
 	for (int k = 0; k < AXES && !wrong; k++)
 		if (w->in[k] < 1 || w->out[k] < 1 || w->kernel[k] < 1)
-			wrong = "its gradient needs sizes of image and kernel that are known before the run";
+			wrong = "its gradient requires static sizes of image and kernel";
 	if (wrong)
 		om_grad_fail(g, OM_UNSUPPORTED, "%s", wrong);
 	return !wrong;

@@ -165,7 +165,7 @@ read(om_grad *g, bool grows, struct om_window *w)
 	const om_shape *weights = &op->in[1]->shape;
 
 	if (weights->rank < 3 || om_grad_dim(op->in[0], 1) < 0 || om_grad_dim(op->out[0], 1) < 0) {
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs channels that are known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires a static number of channels");
 		return false;
 	}
 	return om_grad_window(g, weights->dim + 2, grows, w);

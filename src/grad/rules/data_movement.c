@@ -102,7 +102,7 @@ Tile_grad(om_grad *g)
 			dims[ndim++] = x->shape.dim[d];
 		}
 		if (ndim > OM_MAX_RANK)
-			om_grad_fail(g, OM_UNSUPPORTED, "its gradient takes %zu axes", ndim);
+			om_grad_fail(g, OM_UNSUPPORTED, "its gradient supports %zu axes", ndim);
 		else
 			om_grad_set_input_grad(g, 0, nsum == 0 ? DY : om_emit_reduce(g, "ReduceSum", om_emit_attrs(g, "Reshape",
 				OM_A(om_attr_make_int(g, "allowzero", 1)), DY, om_emit_list(g, ndim, dims)), nsum, summed, false));
@@ -111,7 +111,7 @@ Tile_grad(om_grad *g)
 	for (int d = 0; d < rank; d++)
 		summed[d] = 2 * d;
 	if (2 * rank > OM_MAX_RANK)
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient takes %d axes", 2 * rank);
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient supports %d axes", 2 * rank);
 	om_value *both = om_emit_attrs(g, "Concat", OM_A(om_attr_make_int(g, "axis", 1)),
 		om_emit_unsqueeze(g, om_grad_forward_input(g, 1), 1, &one), om_emit_unsqueeze(g, om_emit_shape(g, x), 1, &one));
 	om_value *dy = om_emit_attrs(g, "Reshape", OM_A(om_attr_make_int(g, "allowzero", 1)), DY,
@@ -190,7 +190,7 @@ Split_grad(om_grad *g)
 	for (uint32_t k = 0; k < op->nout; k++) {
 		part[k] = om_grad_output_grad(g, k);
 		if (!part[k] && !op->out[k]) {
-			om_grad_fail(g, OM_UNSUPPORTED, "output %u is left out", k);
+			om_grad_fail(g, OM_UNSUPPORTED, "output %u is omitted", k);
 			return;
 		}
 		if (!part[k])
@@ -323,7 +323,7 @@ Slice_grad(om_grad *g)
 	if (rank < 0)
 		return;
 	if (!cut_axes(g, rank, axis, &n)) {
-		om_grad_fail(g, OM_UNSUPPORTED, "the axes of its gradient are not known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires static axes");
 		return;
 	}
 	if (is_plain(g, axis, n, pads, rank))
@@ -372,7 +372,7 @@ pad_by_index(om_grad *g, int rank)
 	const int64_t *pads = known_list(g, 1, &npads);
 
 	if (!padded_axes(g, rank, axis, &n)) {
-		om_grad_fail(g, OM_UNSUPPORTED, "the axes of its gradient are not known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires static axes");
 		return;
 	}
 	for (size_t k = n; k-- > 0;) {

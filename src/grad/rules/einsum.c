@@ -171,11 +171,11 @@ Einsum_grad(om_grad *g)
 			om_grad_fail(g, OM_UNSUPPORTED, "the rank of %s is not known", op->in[k]->name);
 	om_op_context_init(&c, om_grad_session(g), om_grad_mem(g), op);
 	if (om_grad_failed(g) || om_einsum_read(&c, &q.e) != OM_OK) {
-		om_grad_fail(g, OM_INVALID, "its equation does not fit its inputs");
+		om_grad_fail(g, OM_INVALID, "its equation does not match its inputs");
 		return;
 	}
 	if (!find_letters(&q)) {
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs more indices than there are letters");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires more indices than there are letters");
 		return;
 	}
 	for (uint32_t k = 0; k < op->nin; k++)

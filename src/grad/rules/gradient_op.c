@@ -53,7 +53,8 @@ find(const struct named *n, om_string name, om_value **v)
 	*v = om_value_find(n->p->first, om_strndup(n->mem, name.data, name.size));
 	if (*v)
 		return OM_OK;
-	return om_op_fail(n->session, OM_INVALID, n->op, "names %.*s, which is no value of the graph", (int)name.size,
+	return om_op_fail(n->session, OM_INVALID, n->op,
+		"names %.*s, which is not a value of the graph", (int)name.size,
 		name.data);
 }
 
@@ -66,18 +67,19 @@ read_names(struct named *n)
 	n->xs = names_of(op, "xs");
 	n->zs = names_of(op, "zs");
 	if (!y || y->kind != OM_ATTR_STRING || n->xs->n == 0)
-		return om_op_fail(n->session, OM_INVALID, op, "does not say what changes with what");
+		return om_op_fail(n->session, OM_INVALID, op, "requires the attributes xs and y");
 	if (op->nin != n->xs->n + n->zs->n || op->nout > n->xs->n)
-		return om_op_fail(n->session, OM_INVALID, op, "has %u inputs and %u outputs, and names %zu values to change "
-			"and %zu to stay", op->nin, op->nout, n->xs->n, n->zs->n);
+		return om_op_fail(n->session, OM_INVALID, op,
+			"has %u inputs and %u outputs, but xs has %zu names and zs %zu", op->nin, op->nout, n->xs->n, n->zs->n);
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (!op->in[k])
-			return om_op_fail(n->session, OM_INVALID, op, "input %u is left out", k);
+			return om_op_fail(n->session, OM_INVALID, op, "input %u is omitted", k);
 	OM_TRY(find(n, y->s[0], &n->y));
 	for (const om_op *o = n->y->def; o; o = o->next)
 		if (o == op)
 			return OM_OK;
-	return n->y->def ? om_op_fail(n->session, OM_UNSUPPORTED, op, "names %s, which is computed behind it", n->y->name)
+	return n->y->def ? om_op_fail(n->session, OM_UNSUPPORTED, op,
+		"names %s, which is computed after it", n->y->name)
 	    : OM_OK;
 }
 
@@ -252,8 +254,8 @@ prog_name_gradients_guarded(om_session *s, om_prog *p, uint64_t *n)
 	*n = 0;
 	for (const om_block *b = p->first->next; b; b = b->next)
 		if ((op = first_of(b)))
-			return om_op_fail(s, OM_UNSUPPORTED, op, "stands in a body, from where it cannot name values of "
-				"the graph");
+			return om_op_fail(s, OM_UNSUPPORTED, op,
+				"is in a body and cannot refer to values of the graph");
 	if (first_of(p->first) && version && version < OM_GRAD_OPSET) {
 		OM_TRY(om_block_infer(s, p, p->first));
 		OM_TRY(p->operators->convert(s, p));

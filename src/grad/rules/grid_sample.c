@@ -278,7 +278,7 @@ read_places(om_grad *g, struct places *p)
 		is_known = p->size[d] > 0;
 	}
 	if (!is_known)
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs an image of a size known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires an image of static size");
 	return is_known;
 }
 

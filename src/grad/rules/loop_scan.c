@@ -176,7 +176,8 @@ tape(struct rounds *r, om_value *v)
 	uint32_t k;
 
 	if (v->type.kind != OM_TENSOR) {
-		om_grad_fail(b->outer, OM_UNSUPPORTED, "%s is needed by its gradient, but it is no tensor", v->name);
+		om_grad_fail(b->outer, OM_UNSUPPORTED,
+			"%s is required by its gradient, but is not a tensor", v->name);
 		return v;
 	}
 	for (k = r->nstate; k < om_grad_op(b->outer)->nin && r->is_scan; k++)
@@ -311,7 +312,8 @@ check_size(struct rounds *r, om_grad *g, uint32_t k)
 	for (int d = 0; d < in->rank && same && each->rank != OM_RANK_UNKNOWN; d++)
 		same = (in->dim[d] < 0 && !in->sym[d]) || each->dim[d] >= 0 || each->sym[d];
 	if (!same)
-		om_grad_fail(g, OM_UNSUPPORTED, "%s changes its size from round to round: such a loop has no gradient",
+		om_grad_fail(g, OM_UNSUPPORTED,
+			"%s changes its size between iterations: such a loop has no gradient",
 			state_param(r, k)->name);
 }
 

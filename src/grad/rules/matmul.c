@@ -139,7 +139,7 @@ FusedMatMul_grad(om_grad *g)
 
 	if (op->in[0]->shape.rank < 2 || op->in[1]->shape.rank < 2 || om_attr_int(op, "transBatchA") != 0
 	    || om_attr_int(op, "transBatchB") != 0) {
-		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient but of matrices in the order of their batch");
+		om_grad_fail(g, OM_UNSUPPORTED, "a gradient is available only for matrices in batch order");
 		return;
 	}
 	if (alpha != 1)

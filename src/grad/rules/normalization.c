@@ -187,7 +187,7 @@ BatchNormalization_grad(om_grad *g)
 	if (!has_rank(g, x, 1))
 		return;
 	if (x->shape.rank == 1) {
-		om_grad_fail(g, OM_UNSUPPORTED, "its input has no channels");
+		om_grad_fail(g, OM_UNSUPPORTED, "its input has no channel axis");
 		return;
 	}
 	s.n += om_axes_between(2, x->shape.rank, s.axis + 1);
@@ -273,7 +273,7 @@ channels_of(om_grad *g)
 	const int64_t n = om_grad_dim(om_grad_op(g)->in[0], 1);
 
 	if (n < 0)
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs channels that are known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires a static number of channels");
 	return n;
 }
 
@@ -591,8 +591,9 @@ train_batch_normalization(om_grad *g, om_op *op)
 	if (om_attr_int(op, "training_mode") || op->nout > 1)
 		return;
 	if (op->block != p->first) {
-		om_tape_fail(t, om_op_fail(t->session, OM_UNSUPPORTED, op, "is in a body, from which its means and "
-			"variances cannot be handed on: it cannot be as in training"));
+		om_tape_fail(t, om_op_fail(t->session, OM_UNSUPPORTED, op,
+			"is in a body, so its running mean and variance cannot be carried to the next step: "
+			"training mode is not possible"));
 		return;
 	}
 	om_op_drop_attr(op, "training_mode");

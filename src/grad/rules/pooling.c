@@ -46,7 +46,7 @@ turned_back(om_grad *g, om_value *flat, const struct om_window *w)
 		perm[2 + k] = w->n + 1 - k;
 	}
 	if (dim[1] < 0)
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs channels that are known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires a static number of channels");
 	return om_emit_transpose(g, om_emit_shaped(g, flat, (size_t)w->n + 2, dim), (size_t)w->n + 2, perm);
 }
 
@@ -126,7 +126,7 @@ MaxUnpool_grad(om_grad *g)
 		const int64_t size = (in - 1) * (ns ? stride[k] : 1) + kernel[k]
 			- (np ? pads[k] + pads[k + rank - 2] : 0);
 		if (in < 0)
-			om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs an image of a size known before the run");
+			om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires an image of static size");
 		if (op->out[0]->shape.dim[k + 2] != size)
 			dy = om_emit_slice(g, dy, k + 2, 0, size);
 	}

@@ -43,7 +43,7 @@ find_axes(om_grad *g, struct reduction *r)
 
 	r->n = 0;
 	if (rank == OM_RANK_UNKNOWN || !given_axes(g, &given, &n)) {
-		om_grad_fail(g, OM_UNSUPPORTED, "the axes of its gradient are not known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires static axes");
 		return false;
 	}
 	const bool all = n == 0 && !om_attr_int(op, "noop_with_empty_axes");

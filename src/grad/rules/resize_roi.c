@@ -106,8 +106,8 @@ resize_back(om_grad *g, om_op_context *c, om_value **dx)
 			    || (a->out > a->in) == (pass == 1))
 				continue;
 			if (!r.known || a->in < 1 || a->out < 1)
-				return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its gradient needs sizes that are "
-					"known before the run");
+				return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+					"its gradient requires static sizes");
 			OM_TRY(om_resize_shares(c, &r, d, &share));
 			*dx = axis_back(g, *dx, d, a, share);
 		}
@@ -128,7 +128,7 @@ Resize_grad(om_grad *g)
 	}
 	om_op_context_init(&c, om_grad_session(g), om_grad_mem(g), om_grad_op(g));
 	if (resize_back(g, &c, &dx) != OM_OK)
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs sizes that are known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires static sizes");
 	om_grad_set_input_grad(g, 0, om_emit_reshape_as(g, dx, om_grad_op(g)->in[0]));
 }
 
@@ -191,11 +191,11 @@ RoiAlign_grad(om_grad *g)
 
 	om_grad_set_input_grad(g, 2, NULL);
 	if (om_attr_is(op, "mode", "max"))
-		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient of the mode max");
+		om_grad_fail(g, OM_UNSUPPORTED, "no gradient for mode max");
 	if (om_grad_is_needed(g, 1))
-		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient for where the regions are");
+		om_grad_fail(g, OM_UNSUPPORTED, "no gradient for the positions of the regions");
 	if (x->rank != 4 || x->dim[1] < 1 || x->dim[2] < 1 || x->dim[3] < 1 || x->dim[2] > 1 << 14 || x->dim[3] > 1 << 14)
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs an image of a size known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires an image of static size");
 	if (!om_grad_is_needed(g, 0) || om_grad_failed(g))
 		return;
 	const int64_t bins[] = {om_attr_int(op, "output_height"), om_attr_int(op, "output_width")};
@@ -276,7 +276,7 @@ MaxRoiPool_grad(om_grad *g)
 	const int64_t *bins = om_attr_ints(op, "pooled_shape", &n);
 
 	if (om_grad_is_needed(g, 1))
-		om_grad_fail(g, OM_UNSUPPORTED, "there is no gradient for where the regions are");
+		om_grad_fail(g, OM_UNSUPPORTED, "no gradient for the positions of the regions");
 	if (!om_grad_is_needed(g, 0) || om_grad_failed(g))
 		return;
 	om_value *rois = om_emit_cast(g, om_grad_forward_input(g, 1), OM_FLOAT64);
@@ -355,7 +355,7 @@ deformed(om_grad *g, om_value **out)
 	struct deformed d = {.group = om_attr_int(op, "group"), .offsets = om_attr_int(op, "offset_group")};
 
 	if (w->rank != 4 || w->dim[0] < 1 || !om_grad_window(g, w->dim + 2, false, &d.w) || om_grad_dim(op->in[0], 1) < 1) {
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs sizes of image and kernel that are known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires static sizes of image and kernel");
 		return;
 	}
 	d.in = d.w.in + OM_WINDOW_AXES - 2;

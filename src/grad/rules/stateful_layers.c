@@ -24,7 +24,7 @@ causal(om_grad *g, om_value **out)
 	om_value *x = om_grad_forward_input(g, INPUT);
 
 	if (channels < 1 || taps < 1 || length < 1) {
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs sizes of input and kernel that are known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires static sizes of input and kernel");
 		return;
 	}
 	if (om_grad_has(g, PAST))
@@ -145,7 +145,7 @@ linear(om_grad *g, om_value **out)
 	const double scale = om_attr_float(op, "scale");
 
 	if (keys < 1 || values < 1 || heads < 1) {
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs heads of a size that is known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires a static head size");
 		return;
 	}
 	const bool gated = om_attr_is(op, "update_rule", "gated"), both = om_attr_is(op, "update_rule", "gated_delta");

@@ -21,7 +21,7 @@ list_of(om_grad *g, uint32_t k, size_t want, const int64_t **v)
 
 	om_op_context_init(&c, om_grad_session(g), om_grad_mem(g), om_grad_op(g));
 	if (!om_in_ints(&c, k, &list, &n) || (want && n != want)) {
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs sizes that are known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires static sizes");
 		return false;
 	}
 	*v = list;
@@ -90,7 +90,7 @@ read_dft(om_grad *g, struct dft *f)
 	*f = (struct dft){.rank = x->rank, .is_inverse = om_attr_int(op, "inverse") != 0};
 	if (!has_axis || x->rank < 2 || y->rank != x->rank || !om_axis((int64_t)v, x->rank, &f->axis)
 	    || x->dim[f->axis] < 1 || y->dim[f->axis] < 1 || x->dim[x->rank - 1] < 0) {
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs sizes that are known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires static sizes");
 		return false;
 	}
 	f->have = f->n = x->dim[f->axis];
@@ -99,7 +99,7 @@ read_dft(om_grad *g, struct dft *f)
 	f->is_mirrored = f->is_inverse && om_attr_int(op, "onesided") != 0;
 	v = (double)(f->is_mirrored ? 2 * (f->have - 1) : f->have);
 	if (om_has_in(&c, 1) && !om_in_scalar(&c, 1, &v))
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs a length that is known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires a static length");
 	f->n = (int64_t)v;
 	return !om_grad_failed(g);
 }
@@ -195,7 +195,7 @@ short_time(om_grad *g, om_value **out)
 	else if (om_has_in(&c, 2))
 		length = om_grad_dim(op->in[2], 0);
 	if (length < 1 || (!is_flat && om_grad_dim(op->in[0], 2) < 1)) {
-		om_grad_fail(g, OM_UNSUPPORTED, "its gradient needs frames of a length that is known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires a static frame length");
 		return;
 	}
 	om_value *x = is_flat ? om_emit_unsqueeze(g, om_grad_forward_input(g, 0), 1, &behind) : om_grad_forward_input(g, 0);
@@ -227,8 +227,8 @@ Det_grad(om_grad *g)
 	int64_t perm[OM_MAX_RANK + 2];
 
 	if (n < 0 || n > 64 || rank + 2 > OM_MAX_RANK) {
-		om_grad_fail(g, OM_UNSUPPORTED, n > 64 ? "there is no gradient for matrices as large as these"
-			: "its gradient needs a size of the matrices that is known before the run");
+		om_grad_fail(g, OM_UNSUPPORTED, n > 64 ? "no gradient for matrices of this size"
+			: "its gradient requires matrices of static size");
 		return;
 	}
 	dy = om_emit_unsqueeze(g, dy, 2, axes);

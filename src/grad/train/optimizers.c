@@ -162,7 +162,8 @@ check_optimizer(const struct learn *l)
 	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
 		if (strcmp(l->how->optimizer, known[k]) == 0)
 			return OM_OK;
-	return om_fail(l->session, OM_USAGE, "there is no optimizer %s: sgd, momentum, adam, adamw", l->how->optimizer);
+	return om_fail(l->session, OM_USAGE,
+		"unknown optimizer %s, expected sgd, momentum, adam or adamw", l->how->optimizer);
 }
 
 static om_status
@@ -170,7 +171,8 @@ check_weights(const struct learn *l)
 {
 	for (uint32_t k = 0; k < l->nwrt; k++)
 		if (l->wrt[k]->def || l->wrt[k]->block != l->p->first || !om_shape_is_known(&l->wrt[k]->shape))
-			return om_fail(l->session, OM_USAGE, "%s cannot be updated: it is no weight and no input of known shape",
+			return om_fail(l->session, OM_USAGE,
+				"%s cannot be updated: it is neither a weight nor an input of known shape",
 				l->wrt[k]->name);
 	return OM_OK;
 }

@@ -93,7 +93,7 @@ cross_entropy(struct learn *l, om_value *y)
 	const char *type = "SoftmaxCrossEntropyLoss";
 
 	if (y->shape.rank < 2) {
-		om_grad_fail(g, OM_SHAPE, "a cross entropy is of classes along axis 1, but %s has no such axis", y->name);
+		om_grad_fail(g, OM_SHAPE, "cross-entropy requires a class axis 1, which %s does not have", y->name);
 		return y;
 	}
 	switch (softmax_output_of(l->p, y)) {
@@ -132,7 +132,7 @@ find_loss(struct learn *l)
 	const char *name = how->loss_fn ? how->output : how->loss;
 
 	if (!how->loss_fn && !how->loss)
-		return om_fail(l->session, OM_USAGE, "a loss is wanted: the name of a value, or a function to be built");
+		return om_fail(l->session, OM_USAGE, "a loss is required: the name of a value, or a loss function");
 	om_value *v = name ? find_value(p, name) : p->first->nresult ? p->first->result[0] : NULL;
 	if (!v)
 		return no_value(l->session, name ? name : "that is a result");
@@ -145,7 +145,8 @@ find_loss(struct learn *l)
 	else if (strcmp(how->loss_fn, "mse") == 0)
 		l->loss = squares(l, v);
 	else
-		return om_fail(l->session, OM_USAGE, "there is no loss %s: cross-entropy, mse", how->loss_fn);
+		return om_fail(l->session, OM_USAGE,
+			"unknown loss %s, expected cross-entropy or mse", how->loss_fn);
 	name = how->loss ? how->loss : "loss";
 	om_value_rename(l->loss, om_tape_name(&l->tape, name));
 	om_step_wish(l, l->loss, name);
@@ -310,7 +311,7 @@ keep_reached(struct learn *l)
 
 	for (uint32_t k = 0; k < l->nwrt; k++) {
 		if (!l->grad[k] && l->how->wrt)
-			return om_fail(l->session, OM_USAGE, "the loss %s does not change with %s", l->loss->name,
+			return om_fail(l->session, OM_USAGE, "the loss %s does not depend on %s", l->loss->name,
 				l->wrt[k]->name);
 		if (!l->grad[k])
 			continue;
@@ -318,7 +319,8 @@ keep_reached(struct learn *l)
 		l->grad[n++] = l->grad[k];
 	}
 	l->nwrt = n;
-	return n ? OM_OK : om_fail(l->session, OM_USAGE, "the loss %s changes with no weight of the graph", l->loss->name);
+	return n ? OM_OK : om_fail(l->session, OM_USAGE,
+		"the loss %s depends on no weight of the graph", l->loss->name);
 }
 
 /* ---- Clipping. ---- */
@@ -477,7 +479,8 @@ raise_opset(om_session *s, om_prog *p, const om_train_options *how)
 	if (!om_prog_is_old(p))
 		return OM_OK;
 	if (how->copies)
-		return om_fail(s, OM_UNSUPPORTED, "the graph is to stay as it is, and is older than gradients are: "
+		return om_fail(s, OM_UNSUPPORTED,
+			"gradients require a newer opset than the graph has, which must stay unchanged: "
 			"convert it first");
 	return p->operators->convert(s, p);
 }

@@ -131,7 +131,7 @@ om_einsum_read(const om_op_context *c, struct om_einsum *e)
 			ok = ok && e->term[e->nin][other] != e->term[e->nin][d];
 	}
 	if (!ok)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the equation %.*s does not fit the inputs",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the equation %.*s does not match the inputs",
 			(int)text.size, text.data);
 	return OM_OK;
 }

@@ -86,7 +86,8 @@ listed_axes(const om_op_context *c, int rank, int *axis, size_t *n)
 			continue;
 		}
 		if (k >= (size_t)rank || !om_axis(named[k], rank, &axis[k]) || seen[axis[k]])
-			return om_op_fail(c->session, OM_SHAPE, c->op, "its axes are not axes of rank %d, each once", rank);
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"axes must be distinct axes of rank %d", rank);
 		seen[axis[k]] = true;
 	}
 	return OM_OK;
@@ -97,7 +98,7 @@ check_length(const om_op_context *c, const char *what, size_t n, size_t want)
 {
 	if (n == want)
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu %s, not %zu", n, what, want);
+	return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu %s, expected %zu", n, what, want);
 }
 
 static om_status
@@ -110,7 +111,7 @@ use_scales(const om_op_context *c, struct om_resize *r, const float *scale, cons
 		a->scale = scale[k];
 		const float out = scale[k] * (float)a->in;
 		if (out >= 0x1p62f)
-			return om_op_fail(c->session, OM_INVALID, c->op, "axis %d cannot be represented", axis[k]);
+			return om_op_fail(c->session, OM_INVALID, c->op, "the size of axis %d overflows", axis[k]);
 		a->out = a->in >= 0 ? (int64_t)out : OM_DIM_UNKNOWN;
 		if (scale[k] == 1)
 			a->out = a->in;
@@ -154,7 +155,8 @@ use_sizes(const om_op_context *c, struct om_resize *r, const int64_t *size, cons
 			return om_op_fail(c->session, OM_SHAPE, c->op, "the size of axis %d is %lld", axis[k],
 				(long long)size[k]);
 		if (a->in == 0 && size[k] > 0)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "axis %d is empty: it cannot grow", axis[k]);
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"axis %d is empty and cannot be enlarged", axis[k]);
 		a->sized = true;
 		a->out = size[k];
 		a->scale = a->in > 0 ? (float)size[k] / (float)a->in : 1;
@@ -176,7 +178,7 @@ use_roi(const om_op_context *c, struct om_resize *r, const int *axis, size_t n)
 		r->known = false;
 		return OM_OK;
 	}
-	OM_TRY(check_length(c, "numbers for a region", nroi, 2 * n));
+	OM_TRY(check_length(c, "roi elements", nroi, 2 * n));
 	for (size_t k = 0; k < n; k++) {
 		r->axis[axis[k]].roi[0] = roi[k];
 		r->axis[axis[k]].roi[1] = roi[n + k];
@@ -292,7 +294,7 @@ om_status
 om_resize_unknown(const om_op_context *c, const char *attr)
 {
 	const om_string s = om_attr_string(c->op, attr);
-	return om_op_fail(c->session, OM_INVALID, c->op, "%s %.*s is not known", attr, (int)s.size, s.data);
+	return om_op_fail(c->session, OM_INVALID, c->op, "unknown %s %.*s", attr, (int)s.size, s.data);
 }
 
 static om_status
@@ -443,12 +445,13 @@ om_resize_taps_of(const om_op_context *c, const struct om_resize_axis *a, int ax
 	OM_TRY(place_of(c, &place));
 	*t = (struct om_resize_taps){.axis = axis, .in = a->in, .out = a->out};
 	if (reach > 0x1p30f)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "axis %d shrinks too much", axis);
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+			"axis %d is reduced by too large a factor", axis);
 	t->n = smooth ? 2 * (int64_t)ceilf(reach) + 1 : is_cubic ? 4 : 2;
 	uint64_t bytes;
 	const om_shape room = om_shape_of(2, (int64_t[]){t->out, t->n});
 	if (!om_tensor_bytes(OM_INT64, &room, &bytes) || bytes > UINT64_C(1) << 32)
-		return om_op_fail(c->session, OM_MEMORY, c->op, "axis %d needs too many weights", axis);
+		return om_op_fail(c->session, OM_MEMORY, c->op, "axis %d requires too many weights", axis);
 	t->at = OM_NEWN(c->mem, int64_t, (size_t)(t->out * t->n));
 	t->weight = OM_NEWN(c->mem, float, (size_t)(t->out * t->n));
 	if (om_attr_is(c->op, "coordinate_transformation_mode", "tf_crop_and_resize"))

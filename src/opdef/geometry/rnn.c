@@ -63,11 +63,11 @@ om_rnn_activations(const om_op *op, om_arena *mem, struct om_activation *act, in
 
 	*each = cell->activations;
 	if (names && names->kind == OM_ATTR_STRINGS && names->n != 0 && names->n != (size_t)n)
-		return om_printf(mem, "has %zu activations where there have to be %d", names->n, n);
+		return om_printf(mem, "has %zu activations, expected %d", names->n, n);
 	for (int k = 0; k < n; k++) {
 		enum om_rnn_function f = cell->usual[k % cell->activations];
 		if (names && names->kind == OM_ATTR_STRINGS && names->n && !find_function(names->s[k], &f))
-			return om_printf(mem, "the activation %.*s is not known", (int)names->s[k].size, names->s[k].data);
+			return om_printf(mem, "unknown activation %.*s", (int)names->s[k].size, names->s[k].data);
 		act[k] = (struct om_activation){f, functions[f].alpha, functions[f].beta};
 		if (functions[f].has_alpha && a < nalpha)
 			act[k].alpha = alpha[a++];

@@ -18,10 +18,10 @@ read_axes(const om_op_context *c, const char *name, int n, int64_t least, int64_
 	if (count == 0)
 		return NULL;
 	if (count != (size_t)n)
-		return om_printf(c->mem, "%s has %zu numbers for %d axes", name, count, n);
+		return om_printf(c->mem, "%s has %zu elements for %d spatial axes", name, count, n);
 	for (int k = 0; k < n; k++) {
 		if (v[k] < least || v[k] > LARGEST)
-			return om_printf(c->mem, "%s has %lld in it", name, (long long)v[k]);
+			return om_printf(c->mem, "%s contains the invalid value %lld", name, (long long)v[k]);
 		to[AXES - n + k] = v[k];
 	}
 	return NULL;
@@ -38,10 +38,10 @@ read_pads(const om_op_context *c, int n, struct om_window *w)
 	if (count == 0)
 		return NULL;
 	if (count != 2 * (size_t)n)
-		return om_printf(c->mem, "pads has %zu numbers for %d axes", count, n);
+		return om_printf(c->mem, "pads has %zu elements for %d spatial axes", count, n);
 	for (int k = 0; k < 2 * n; k++)
 		if (v[k] < -LARGEST || v[k] > LARGEST)
-			return om_printf(c->mem, "pads has %lld in it", (long long)v[k]);
+			return om_printf(c->mem, "pads contains the invalid value %lld", (long long)v[k]);
 	for (int k = 0; k < n; k++) {
 		w->begin[AXES - n + k] = v[k];
 		w->end[AXES - n + k] = v[n + k];
@@ -57,7 +57,7 @@ read_kernel(const om_op_context *c, int n, const int64_t *kernel, struct om_wind
 	for (int k = 0; k < n && kernel && !wrong; k++) {
 		int64_t *have = &w->kernel[AXES - n + k];
 		if (*have >= 0 && kernel[k] >= 0 && *have != kernel[k])
-			return om_printf(c->mem, "kernel_shape says %lld where the weights have %lld",
+			return om_printf(c->mem, "kernel_shape has %lld where the weights have %lld",
 				(long long)*have, (long long)kernel[k]);
 		if (kernel[k] == 0 || kernel[k] > LARGEST)
 			return om_printf(c->mem, "the weights have a kernel of size %lld", (long long)kernel[k]);
@@ -70,7 +70,7 @@ read_kernel(const om_op_context *c, int n, const int64_t *kernel, struct om_wind
 	int64_t taps = 1;
 	for (int k = 0; k < AXES; k++)
 		if (w->kernel[k] > 0 && (taps *= w->kernel[k]) > LARGEST)
-			return "the kernel is too large";
+			return "the size of the kernel overflows";
 	return NULL;
 }
 
@@ -80,9 +80,9 @@ om_window_read(const om_op_context *c, int n, const om_shape *x, const int64_t *
 	const char *wrong;
 
 	if (n < 1)
-		return "the input has no axes for an image";
+		return "the input has no spatial axes";
 	if (n > AXES)
-		return om_printf(c->mem, "images of %d axes are not supported", n);
+		return om_printf(c->mem, "images with %d spatial axes are not supported", n);
 	*w = (struct om_window){.n = n};
 	if ((wrong = read_axes(c, "strides", n, 1, 1, w->stride))
 	    || (wrong = read_axes(c, "dilations", n, 1, 1, w->dilation))
@@ -155,7 +155,8 @@ om_window_shrink(const om_op_context *c, struct om_window *w, bool ceil_mode)
 			continue;
 		w->out[k] = shrink_axis(w, k, ceil_mode);
 		if (w->out[k] < 0)
-			return om_printf(c->mem, "a window of %lld does not fit into %lld with padding %lld and %lld",
+			return om_printf(c->mem,
+				"kernel size %lld exceeds the input size %lld with pads %lld and %lld",
 				(long long)span(w, k), (long long)w->in[k], (long long)w->begin[k],
 				(long long)w->end[k]);
 	}
@@ -172,7 +173,7 @@ grow_to(const om_op_context *c, struct om_window *w, const int64_t *want, const 
 	for (int k = AXES - w->n; k < AXES; k++) {
 		const int64_t out = want[k - (AXES - w->n)];
 		if (out < 1 || out > INT64_MAX >> 2)
-			return om_printf(c->mem, "output_shape has %lld in it", (long long)out);
+			return om_printf(c->mem, "output_shape contains the invalid value %lld", (long long)out);
 		w->out[k] = out;
 		if (w->in[k] < 0 || w->kernel[k] < 0)
 			continue;
@@ -201,7 +202,7 @@ grow_axis(const om_op_context *c, struct om_window *w, int k, int64_t more)
 	}
 	w->out[k] = full - w->begin[k] - w->end[k];
 	if (w->out[k] < 1)
-		return om_printf(c->mem, "padding %lld and %lld leaves nothing of %lld", (long long)w->begin[k],
+		return om_printf(c->mem, "pads %lld and %lld leave no element of %lld", (long long)w->begin[k],
 			(long long)w->end[k], (long long)full);
 	return NULL;
 }
@@ -223,7 +224,7 @@ om_window_grow(const om_op_context *c, struct om_window *w)
 	if (nwant == (size_t)w->n + 2)    /* with batch and channels: older exporters */
 		want += 2;
 	else if (nwant != 0 && nwant != (size_t)w->n)
-		return om_printf(c->mem, "output_shape has %zu numbers for %d axes", nwant, w->n);
+		return om_printf(c->mem, "output_shape has %zu elements for %d spatial axes", nwant, w->n);
 	if (nwant != 0)
 		return grow_to(c, w, want, more);
 	for (int k = AXES - w->n; k < AXES && !wrong; k++)
@@ -238,7 +239,7 @@ om_window_image(const om_op_context *c, const om_shape *dy, int shared, om_shape
 	const int64_t *dim = om_attr_ints(c->op, "x_shape", &n);
 
 	if (n < 3 || n > AXES + 2)
-		return "x_shape has to be the dims of an image with 1, 2 or 3 axes";
+		return "x_shape must be the dims of an image with 1, 2 or 3 spatial axes";
 	*x = om_shape_of((int)n, dim);
 	for (int k = 0; k < shared && dy->rank == x->rank; k++)
 		om_copy_dim(x, k, dy, k);

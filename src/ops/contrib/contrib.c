@@ -60,7 +60,7 @@ activated(om_composite *p, tensor x)
 	if (!om_fused_activation_read(p->c->op, &a))
 		return x;
 	if (!a.type) {
-		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for its activation");
+		om_composite_refuse(p, OM_UNSUPPORTED, "no kernel for this activation");
 		return x;
 	}
 	if (a.n == 0 || a.name[0]) {
@@ -112,7 +112,7 @@ simplified_norm(om_composite *p)
 	if (!om_has_out(p->c, 1))
 		return;
 	if (axis != -1 && axis != x->shape.rank - 1)
-		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for its second output along more than one axis");
+		om_composite_refuse(p, OM_UNSUPPORTED, "no kernel for the second output over more than one axis");
 	om_composite_set_output(p, 1, root_mean_square(p, x, -1, epsilon));
 }
 OM_COMPOSITE_COLUMNS(simplified_norm)
@@ -149,7 +149,7 @@ skip_simplified_norm(om_composite *p)
 
 	om_composite_set_output(p, 0, OM_SUBBUFFER(p, "RMSNormalization", OM_WITH(OM_REAL("epsilon", epsilon)), sum, om_composite_add(p, 2)));
 	if (om_has_out(p->c, 1))
-		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for the mean");
+		om_composite_refuse(p, OM_UNSUPPORTED, "no kernel for the mean output");
 	if (om_has_out(p->c, 2))
 		om_composite_set_output(p, 2, root_mean_square(p, sum, -1, epsilon));
 }
@@ -221,7 +221,7 @@ embed_norm(om_composite *p)
 	tensor ids = om_composite_add(p, IDS), places = om_composite_add(p, POSITION_IDS), sum;
 
 	if (!om_composite_add(p, WORDS) || !om_composite_add(p, POSITIONS) || !om_composite_add(p, GAMMA) || !om_composite_add(p, BETA)) {
-		om_composite_refuse(p, OM_INVALID, "embeddings, gamma or beta are left out");
+		om_composite_refuse(p, OM_INVALID, "an embedding, gamma or beta is omitted");
 		return;
 	}
 	if (ids->shape.rank < 0 && p->doing == OM_INFERRING) {
@@ -229,7 +229,7 @@ embed_norm(om_composite *p)
 		return;
 	}
 	if (ids->shape.rank != 2 || ids->type != OM_INT32) {
-		om_composite_refuse(p, OM_SHAPE, "its ids are no matrix of int32");
+		om_composite_refuse(p, OM_SHAPE, "input_ids must be an int32 tensor of rank 2");
 		return;
 	}
 	if (!places)
@@ -442,7 +442,8 @@ unpack(om_op_context *c, const void *of, const om_tensor *to)
 			const int64_t own = k / w->block, b = groups ? ((const int32_t *)groups->data)[k] : own;
 			const uint8_t *bytes = from + (n * w->blocks + own) * (w->block * w->bits / 8);
 			if (b < 0 || b >= w->blocks)
-				return om_op_fail(c->session, OM_RUN, c->op, "a group is none of the blocks");
+				return om_op_fail(c->session, OM_RUN, c->op,
+					"an entry of g_idx is not the index of a block");
 			om_put(to->type, to->data, k * w->n + n, (bits_at(bytes, k % w->block, w->bits)
 				- zero_at(w, zeros, n, b)) * om_get(scales->type, scales->data, n * w->blocks + b));
 		}
@@ -465,7 +466,7 @@ read_packed(om_composite *p, struct packed *w)
 		.block = om_attr_int(op, "block_size")};
 	if ((w->bits != 2 && w->bits != 4 && w->bits != 8) || w->block < 8 || w->k < 1 || w->n < 1
 	    || w->k > INT32_MAX || w->n > INT32_MAX || w->block > INT32_MAX || om_attr_int(op, "weight_prepacked"))
-		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for such packed weights");
+		om_composite_refuse(p, OM_UNSUPPORTED, "no kernel for this packing of the weights");
 	else
 		w->blocks = (w->k + w->block - 1) / w->block;
 	if (p->st == OM_OK && (om_composite_add(p, PACKED)->type != OM_UINT8
@@ -476,7 +477,7 @@ read_packed(om_composite *p, struct packed *w)
 	        && om_shape_count(&om_composite_add(p, GROUPS)->shape) < w->k)
 	    || !has_count(zeros, !zeros || zeros->type != OM_UINT8 ? w->n * w->blocks
 	        : w->n * ((w->blocks * w->bits + 7) / 8))))
-		om_composite_refuse(p, OM_SHAPE, "weights, scales and zero points do not go together");
+		om_composite_refuse(p, OM_SHAPE, "the shapes of weights, scales and zero points do not match");
 	return p->st == OM_OK;
 }
 
@@ -508,46 +509,47 @@ static const om_attr_spec quick_attrs[] = {{"alpha", OM_ATTR_FLOAT, .f = 1.702f}
 	 .min_out = 1, .max_out = outputs, .attrs = list, OM_COMPOSITE(made), __VA_ARGS__}
 
 const om_opdef om_ops_contrib[] = {
-	CONTRIB("Gelu", "x times the normal distribution's share below x", 1, 1, 1, NULL, gelu,
+	CONTRIB("Gelu", "Gaussian error linear unit", 1, 1, 1, NULL, gelu,
 		.input_types = {OF_FLOATS}),
-	CONTRIB("FastGelu", "x plus a bias through Gelu, by tanh", 1, 2, 1, NULL, fast_gelu,
+	CONTRIB("FastGelu", "tanh approximation of Gelu, with optional bias", 1, 2, 1, NULL, fast_gelu,
 		.input_types = {OF_FLOATS, LIKE(0)}),
-	CONTRIB("BiasGelu", "x plus a bias through Gelu", 2, 2, 1, NULL, bias_gelu,
+	CONTRIB("BiasGelu", "Gelu of x plus a bias", 2, 2, 1, NULL, bias_gelu,
 		.input_types = {OF_FLOATS, LIKE(0)}),
 	CONTRIB("QuickGelu", "x sigmoid(alpha x)", 1, 1, 1, quick_attrs, quick_gelu,
 		.input_types = {OF_FLOATS}),
-	{.name = "SimplifiedLayerNormalization", .brief = "rows to a mean square of 1, scaled", .since = 1,
+	{.name = "SimplifiedLayerNormalization", .brief = "root mean square normalization", .since = 1,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 2, .attrs = simplified_attrs,
 	 OM_COMPOSITE(simplified_norm),
 	 .input_types = {OF_FLOATS, OF_FLOATS}},
-	CONTRIB("SkipLayerNormalization", "a sum, its rows to mean 0 and variance 1, scaled", 3, 5, 4, norm_attrs,
+	CONTRIB("SkipLayerNormalization", "layer normalization of a sum", 3, 5, 4, norm_attrs,
 		skip_norm,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), LIKE(0)}),
-	CONTRIB("SkipSimplifiedLayerNormalization", "a sum, its rows to a mean square of 1, scaled", 3, 4, 4,
+	CONTRIB("SkipSimplifiedLayerNormalization", "root mean square normalization of a sum", 3, 4, 4,
 		norm_attrs, skip_simplified_norm,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}),
-	CONTRIB("EmbedLayerNormalization", "sums of embeddings, rows to mean 0 and variance 1, scaled", 1, 9, 3,
+	CONTRIB("EmbedLayerNormalization", "layer normalization of a sum of embeddings", 1, 9, 3,
 		embed_attrs, embed_norm,
 		.input_types = {OF(INT32), LIKE(0), OF(FLOAT16) | OF(FLOAT32), LIKE(2), LIKE(2), LIKE(2),
 			LIKE(2), LIKE(0), LIKE(0)}),
-	CONTRIB("FusedMatMul", "alpha A B, of matrices that may be transposed", 2, 2, 1, fused_matmul_attrs,
+	CONTRIB("FusedMatMul", "alpha A B, with optional transposes", 2, 2, 1, fused_matmul_attrs,
 		fused_matmul,
 		.input_types = {OF_FLOATS, LIKE(0)}),
-	CONTRIB("TransposeMatMul", "alpha A B, of matrices that may be transposed", 2, 2, 1, fused_matmul_attrs,
+	CONTRIB("TransposeMatMul", "alpha A B, with optional transposes", 2, 2, 1, fused_matmul_attrs,
 		fused_matmul,
 		.input_types = {OF_FLOATS, LIKE(0)}),
-	CONTRIB("FusedGemm", "alpha A B + beta C and an activation", 2, 3, 1, fused_gemm_attrs, fused_gemm,
+	CONTRIB("FusedGemm", "activation of alpha A B + beta C", 2, 3, 1, fused_gemm_attrs, fused_gemm,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0)}),
-	CONTRIB("FusedConv", "convolution with bias, a sum and an activation", 2, 4, 1, fused_conv_attrs, fused_conv,
+	CONTRIB("FusedConv", "convolution with bias, sum and activation", 2, 4, 1, fused_conv_attrs, fused_conv,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}),
-	CONTRIB("NhwcConv", "convolution of images whose channels come last", 2, 3, 1, fused_conv_attrs, nhwc_conv,
+	CONTRIB("NhwcConv", "convolution of NHWC images", 2, 3, 1, fused_conv_attrs, nhwc_conv,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0)}),
-	CONTRIB("NhwcFusedConv", "the same with a sum and an activation", 2, 4, 1, fused_conv_attrs, nhwc_conv,
+	CONTRIB("NhwcFusedConv",
+		"convolution of NHWC images with sum and activation", 2, 4, 1, fused_conv_attrs, nhwc_conv,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}),
-	CONTRIB("NhwcMaxPool", "the largest under a window, of images whose channels come last", 1, 1, 1, nhwc_pool_attrs,
+	CONTRIB("NhwcMaxPool", "maximum over a sliding window of NHWC images", 1, 1, 1, nhwc_pool_attrs,
 		nhwc_max_pool,
 		.input_types = {OF_BYTES}),
-	CONTRIB("MatMulNBits", "a product with weights of a few bits, by blocks with scales", 3, 6, 1, nbits_attrs,
+	CONTRIB("MatMulNBits", "product with block-wise quantized weights", 3, 6, 1, nbits_attrs,
 		matmul_nbits,
 		.input_types = {OF_FLOATS, OF(UINT8), LIKE(0),
 			OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(UINT8), OF(INT32), LIKE(0)}),

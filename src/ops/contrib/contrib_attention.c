@@ -134,13 +134,13 @@ mask_of(om_composite *p, const struct view *v, om_dtype type)
 	if (p->doing == OM_INFERRING || (!v->keys && !v->bias && !v->causal))
 		return NULL;
 	if (v->keys && !does_fit(v)) {
-		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for a mask of this form");
+		om_composite_refuse(p, OM_UNSUPPORTED, "no kernel for a mask of this form");
 		return NULL;
 	}
 	const om_shape *s = v->bias ? &v->bias->shape : NULL;
 	if (s && (s->rank != 4 || s->dim[2] != v->queries || s->dim[3] != v->total
 	    || (s->dim[0] != 1 && s->dim[0] != v->batch) || (s->dim[1] != 1 && s->dim[1] != v->heads))) {
-		om_composite_refuse(p, OM_SHAPE, "what is added to the scores does not fit them");
+		om_composite_refuse(p, OM_SHAPE, "attention_bias cannot be broadcast to the scores");
 		return NULL;
 	}
 	const int64_t heads = s ? s->dim[1] : 1;
@@ -207,9 +207,9 @@ has_heads(om_composite *p)
 	const om_op *op = p->c->op;
 
 	if (om_attr_int(op, "num_heads") < 1)
-		om_composite_refuse(p, OM_INVALID, "num_heads is not positive");
+		om_composite_refuse(p, OM_INVALID, "num_heads must be positive");
 	if (om_attr_int(op, "do_rotary") || om_attr_int(op, "past_present_share_buffer"))
-		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel that rotates, or that shares the buffer of the cache");
+		om_composite_refuse(p, OM_UNSUPPORTED, "no kernel for do_rotary or past_present_share_buffer");
 	return p->st == OM_OK;
 }
 
@@ -227,7 +227,8 @@ self_attention(om_composite *p, tensor projected, tensor mask, tensor past, tens
 
 	if (width < 0 || (n == 0 && width % 3) || (n != 0 && n != 3)) {
 		if (p->doing != OM_INFERRING || width >= 0)
-			om_composite_refuse(p, OM_SHAPE, "the projection is not one of queries, keys and values");
+			om_composite_refuse(p, OM_SHAPE,
+				"the projection does not have the size of queries, keys and values");
 		else
 			p->c->out[0].type = projected->type;
 		return;
@@ -251,7 +252,7 @@ attention(om_composite *p)
 	if (!has_heads(p))
 		return;
 	if (om_composite_add(p, PAST_LENGTH))
-		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for the length of a shared cache");
+		om_composite_refuse(p, OM_UNSUPPORTED, "no kernel for past_sequence_length");
 	y = OM_SUBBUFFER(p, "MatMul", OM_PLAINLY, om_composite_add(p, X), om_composite_add(p, WEIGHTS));
 	if (om_composite_add(p, BIAS))
 		y = OM_SUBBUFFER(p, "Add", OM_PLAINLY, y, om_composite_add(p, BIAS));
@@ -333,7 +334,7 @@ read_three(om_composite *p, tensor three[3])
 		three[1] = k;
 		three[2] = v;
 	} else {
-		om_composite_refuse(p, OM_SHAPE, "queries, keys and values do not go together");
+		om_composite_refuse(p, OM_SHAPE, "the shapes of query, key and value do not match");
 		return false;
 	}
 	return true;
@@ -349,7 +350,7 @@ multi_head(om_composite *p)
 	tensor three[3];
 
 	if (om_composite_add(p, PAST_LENGTH) || om_composite_add(p, INDIRECTION) || om_has_out(p->c, 3))
-		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for shared caches, beams or scores");
+		om_composite_refuse(p, OM_UNSUPPORTED, "no kernel for shared caches, beam search or score outputs");
 	if (!has_heads(p) || !read_three(p, three))
 		return;
 	const int64_t width = dim_of(three[0], 2), key = three[1]->shape.rank == 3 ? dim_of(three[1], 2) : width;
@@ -402,7 +403,7 @@ positions_of(om_composite *p, tensor x, tensor ids)
 	if (ids->shape.rank == 2)
 		return ids;
 	if (om_shape_is_known(&ids->shape) && om_shape_count(&ids->shape) != 1)
-		om_composite_refuse(p, OM_SHAPE, "its positions are neither one nor one for each");
+		om_composite_refuse(p, OM_SHAPE, "position_ids must have one element or one for each position");
 	return om_composite_filled(p, OM_INT64, &shape, fill_positions, &ids, sizeof ids);
 }
 
@@ -416,7 +417,7 @@ rotary(om_composite *p)
 	int64_t heads = om_attr_int(op, "num_heads");
 
 	if (om_attr_int(op, "is_packed_batching"))
-		om_composite_refuse(p, OM_UNSUPPORTED, "there is no kernel for packed batches");
+		om_composite_refuse(p, OM_UNSUPPORTED, "no kernel for packed batches");
 	if (x->shape.rank < 0 || (x->shape.rank == 3 && !heads && (dim_of(x, 2) < 0 || dim_of(cosines, 1) < 1))) {
 		p->c->out[0].type = x->type;
 		p->c->out[0].shape = x->shape;
@@ -437,17 +438,17 @@ OM_COMPOSITE_COLUMNS(rotary)
 	 .min_out = 1, .max_out = outputs, .attrs = list, OM_COMPOSITE(made), __VA_ARGS__}
 
 const om_opdef om_ops_contrib_attention[] = {
-	CONTRIB("Attention", "projections of the input, attended by each other", 2, 7, 2, attention_attrs, attention,
+	CONTRIB("Attention", "self-attention with its input projection", 2, 7, 2, attention_attrs, attention,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(3)}),
-	CONTRIB("QAttention", "projections of a quantized input, attended by each other", 5, 9, 2, attention_attrs,
+	CONTRIB("QAttention", "self-attention with a quantized input projection", 5, 9, 2, attention_attrs,
 		quantized_attention,
 		.input_types = {OF_BYTES, OF_BYTES, OF(FLOAT16) | OF(FLOAT32), LIKE(2), LIKE(2), OF(INT32),
 			LIKE(0), LIKE(1), LIKE(2)}),
-	CONTRIB("MultiHeadAttention", "values, weighted by how well their keys match the queries", 1, 10, 4, multi_attrs,
+	CONTRIB("MultiHeadAttention", "scaled dot-product attention, multi-head", 1, 10, 4, multi_attrs,
 		multi_head,
 		.input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0),
 			LIKE(4), LIKE(4)}),
-	CONTRIB("RotaryEmbedding", "pairs of elements, turned by their position", 4, 4, 1, rotary_attrs, rotary,
+	CONTRIB("RotaryEmbedding", "rotary position embedding", 4, 4, 1, rotary_attrs, rotary,
 		.input_types = {OF_FLOATS, OF(INT64), LIKE(0), LIKE(0)}),
 	{0}
 };

@@ -98,12 +98,12 @@ qlinear_concat(om_composite *p)
 	tensor *part = OM_NEWN(p->c->mem, tensor, n + 1);
 
 	if (n == 0 || p->c->op->nin != 2 + 3 * n) {
-		om_composite_refuse(p, OM_INVALID, "its inputs do not come in threes");
+		om_composite_refuse(p, OM_INVALID, "the inputs must come as tensor, scale and zero point");
 		return;
 	}
 	for (uint32_t k = 0; k < n; k++) {
 		if (!om_composite_add(p, 2 + 3 * k) || !om_composite_add(p, 3 + 3 * k)) {
-			om_composite_refuse(p, OM_INVALID, "an input or its scale is left out");
+			om_composite_refuse(p, OM_INVALID, "an input or its scale is omitted");
 			return;
 		}
 		part[k] = bytes(p, numbers(p, 2 + 3 * k), 0, om_composite_add(p, 1)->type);
@@ -377,31 +377,33 @@ const om_opdef om_ops_contrib_quant[] = {
 	CONTRIB("QLinearWhere", "x where the condition holds, y elsewhere; quantized", 9, 9, NULL, qlinear_where,
 		.input_types = {OF(BOOL), OF_BYTES, OF(FLOAT32), LIKE(1), LIKE(1), LIKE(2), LIKE(1), LIKE(2),
 			LIKE(1)}),
-	CONTRIB("QLinearConcat", "quantized tensors one behind another, quantized", 2, OM_VARIADIC, concat_attrs,
+	CONTRIB("QLinearConcat", "concatenation of quantized tensors, quantized", 2, OM_VARIADIC, concat_attrs,
 		qlinear_concat,
 		.input_types = {OF(FLOAT32), OF_BYTES}),
-	CONTRIB("QLinearGlobalAveragePool", "the mean of a quantized channel, quantized", 2, 5, global_attrs,
+	CONTRIB("QLinearGlobalAveragePool", "mean over each quantized channel, quantized", 2, 5, global_attrs,
 		qlinear_global_pool,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
-	CONTRIB("QLinearAveragePool", "the quantized mean under a window", 2, 5, pool_attrs, qlinear_average_pool,
+	CONTRIB("QLinearAveragePool", "quantized mean over a sliding window", 2, 5, pool_attrs, qlinear_average_pool,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
-	CONTRIB("QLinearReduceMean", "the quantized mean over axes", 2, 5, reduce_attrs, qlinear_reduce_mean,
+	CONTRIB("QLinearReduceMean", "quantized mean over axes", 2, 5, reduce_attrs, qlinear_reduce_mean,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF(FLOAT32), LIKE(0)}),
 	CONTRIB("QLinearConv", "convolution of quantized images, quantized", 8, 9, conv_attrs, qlinear_conv,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF_BYTES, OF(FLOAT32), LIKE(3), OF(FLOAT32),
 			OF_BYTES, OF(INT32)}),
-	CONTRIB("QuantizeLinear", "numbers to small integers, by scale and zero point", 2, 3, axis_attrs, quantize,
+	CONTRIB("QuantizeLinear", "quantization by scale and zero point", 2, 3, axis_attrs, quantize,
 		.input_types = {OF(FLOAT16) | OF(FLOAT32), LIKE(0),
 			OF_BYTES | OF(INT16) | OF(INT4) | OF(UINT16) | OF(UINT4)}),
-	CONTRIB("DequantizeLinear", "small integers to numbers, by scale and zero point", 2, 3, axis_attrs, dequantize,
+	CONTRIB("DequantizeLinear", "dequantization by scale and zero point", 2, 3, axis_attrs, dequantize,
 		.input_types = {OF_BYTES | OF(INT16) | OF(INT32) | OF(INT4) | OF(UINT16) | OF(UINT4),
 			OF(FLOAT16) | OF(FLOAT32), LIKE(0)}),
-	CONTRIB("DynamicQuantizeMatMul", "product with a quantized matrix, by bytes", 3, 5, NULL, dynamic_matmul,
+	CONTRIB("DynamicQuantizeMatMul",
+		"product with a quantized matrix, int8 arithmetic", 3, 5, NULL, dynamic_matmul,
 		.input_types = {OF(FLOAT32), OF_BYTES, LIKE(0), LIKE(1), LIKE(0)}),
 	{.domain = "com.microsoft", .name = "DynamicQuantizeLSTM", .since = 1, .min_in = 3, .max_in = 12, .min_out = 0,
-	 .max_out = 3, .brief = "LSTM with quantized weights, by bytes", .attrs = lstm_attrs, OM_COMPOSITE(dynamic_lstm),
+	 .max_out = 3, .brief = "LSTM with quantized weights, int8 arithmetic", .attrs = lstm_attrs, OM_COMPOSITE(dynamic_lstm),
 	 .input_types = {OF(FLOAT32), OF_BYTES, OF_BYTES, LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0)}},
-	CONTRIB("MatMulIntegerToFloat", "product of quantized matrices, as numbers", 4, 7, NULL, integer_to_float,
+	CONTRIB("MatMulIntegerToFloat",
+		"product of quantized matrices, floating-point result", 4, 7, NULL, integer_to_float,
 		.input_types = {OF_BYTES, OF_BYTES, OF(FLOAT16) | OF(FLOAT32), LIKE(2), LIKE(0), LIKE(1), LIKE(2)}),
 	CONTRIB("QGemm", "alpha A B + C of quantized matrices", 6, 9, gemm_attrs, quantized_gemm,
 		.input_types = {OF_BYTES, OF(FLOAT32), LIKE(0), OF_BYTES, LIKE(1), LIKE(3), OF(INT32), LIKE(1),

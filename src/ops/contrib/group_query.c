@@ -45,16 +45,16 @@ read_group(const om_op_context *c, struct group *g)
 		.smooth = om_attr_int(c->op, "smooth_softmax") == 1, .scale = om_attr_float(c->op, "scale"),
 		.cap = om_attr_float(c->op, "softcap"), .window = om_attr_int(c->op, "local_window_size")};
 	if (!om_has_in(c, LENGTHS) || !om_has_in(c, TOTAL))
-		return om_wrong(c, "the lengths of the sequences, and the longest of them, are needed");
+		return om_wrong(c, "seqlens_k and total_sequence_length are required");
 	if (g->heads < 1 || g->kv < 1 || g->heads % g->kv)
-		return om_wrong(c, "the number of heads of keys does not divide that of queries");
+		return om_wrong(c, "the number of key/value heads must divide the number of query heads");
 	if (om_has_in(c, KEY) != om_has_in(c, VALUE) || om_has_in(c, PAST_KEY) != om_has_in(c, PAST_VALUE))
-		return om_wrong(c, "keys and values go together");
+		return om_wrong(c, "key and value must be given together");
 	if (c->in[QUERY].shape.rank >= 0 && c->in[QUERY].shape.rank != 3)
-		return om_wrong(c, "the queries have rank 3");
+		return om_wrong(c, "query must have rank 3");
 	const int64_t all = g->packed ? g->heads + 2 * g->kv : g->heads;
 	if (width >= 0 && width % all)
-		return om_wrong(c, "the heads do not divide the width of the queries");
+		return om_wrong(c, "num_heads must divide the hidden size of query");
 	if (width >= 0)
 		g->size = width / all;
 	if (om_in_ints(c, TOTAL, &total, &n) && n == 1 && g->past >= 0)
@@ -87,11 +87,11 @@ group_infer(om_op_context *c)
 			c->out[k].shape.sym[0] = q->sym[0];
 	}
 	if (om_has_out(c, SCORES))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel that gives its scores");
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for the output of the scores");
 	for (uint32_t k = FIRST_OTHER; k < c->op->nin; k++)
 		if (om_has_in(c, k))
 			return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
-				"there is no kernel for caches of small integers, or for normalized heads");
+				"no kernel for a quantized cache or for normalized heads");
 	return OM_OK;
 }
 
@@ -123,11 +123,12 @@ check_types(const om_op_context *c)
 		if (om_has_in(c, real[k]) && (!is_real(c->in[real[k]].type) || c->in[real[k]].type != c->in[QUERY].type))
 			return om_no_kernel(c, c->in[real[k]].type);
 	if (c->in[LENGTHS].type != OM_INT32 || c->in[TOTAL].type != OM_INT32)
-		return om_wrong(c, "lengths of sequences are int32");
+		return om_wrong(c, "seqlens_k and total_sequence_length must be int32");
 	if (om_has_in(c, PLACES) && c->in[PLACES].type != OM_INT64)
-		return om_wrong(c, "positions are int64");
+		return om_wrong(c, "position_ids must be int64");
 	if (!om_attr_int(c->op, "causal") || om_attr_int(c->op, "sliding_window_cache"))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for a cache that slides, or for later keys");
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+			"no kernel for a sliding cache or for attention to later keys");
 	return OM_OK;
 }
 
@@ -138,24 +139,24 @@ check_shapes(const om_op_context *c, const struct group *g)
 
 	for (uint32_t k = KEY; k <= VALUE; k++)
 		if (om_has_in(c, k) && !has_dims(c, k, 3, kv))
-			return om_wrong(c, "keys and values do not go with the queries");
+			return om_wrong(c, "the shapes of key and value do not match query");
 	for (uint32_t k = PAST_KEY; k <= PAST_VALUE; k++)
 		if (om_has_in(c, k) && !has_dims(c, k, 4, past))
-			return om_wrong(c, "the caches do not go with the queries");
+			return om_wrong(c, "the shapes of the caches do not match query");
 	if (om_shape_count(&c->in[LENGTHS].shape) != g->batch)
-		return om_wrong(c, "there is not one length for each of the batch");
+		return om_wrong(c, "seqlens_k must have one element for each batch entry");
 	if (om_has_in(c, SINK) && om_shape_count(&c->in[SINK].shape) != g->heads)
-		return om_wrong(c, "there is not one sink for each head");
+		return om_wrong(c, "head_sink must have one element for each head");
 	if (om_has_in(c, BIAS) && (c->in[BIAS].shape.rank != 4 || c->in[BIAS].shape.dim[2] != g->queries
 	    || c->in[BIAS].shape.dim[3] < g->total || (c->in[BIAS].shape.dim[0] != 1 && c->in[BIAS].shape.dim[0] != g->batch)
 	    || (c->in[BIAS].shape.dim[1] != 1 && c->in[BIAS].shape.dim[1] != g->heads)))
-		return om_wrong(c, "what is added to the scores does not fit them");
+		return om_wrong(c, "attention_bias cannot be broadcast to the scores");
 	if (om_has_in(c, PLACES) && !has_dims(c, PLACES, 2, (const int64_t[]){g->batch, g->queries}))
-		return om_wrong(c, "there is not one position for each query");
+		return om_wrong(c, "position_ids must have one element for each query position");
 	if (g->rotates && (!om_has_in(c, COSINES) || !om_has_in(c, SINES)
 	    || c->in[COSINES].shape.rank != 2 || !om_shape_equal(&c->in[COSINES].shape, &c->in[SINES].shape)
 	    || 2 * c->in[COSINES].shape.dim[1] > g->size))
-		return om_wrong(c, "its rotation has no cosines and sines that fit");
+		return om_wrong(c, "cos_cache and sin_cache are omitted or do not match the head size");
 	return OM_OK;
 }
 
@@ -188,7 +189,7 @@ group_prepare(om_op_context *c, void **state)
 	OM_TRY(check_types(c));
 	OM_TRY(read_group(c, g));
 	if (om_shape_count(&c->in[TOTAL].shape) != 1)
-		return om_wrong(c, "the total length is not one number");
+		return om_wrong(c, "total_sequence_length must have one element");
 	/* The total may be known only at run time; then it is taken from the output. */
 	if (g->total < 0 && om_has_out(c, NEW_KEY))
 		g->total = c->out[NEW_KEY].shape.dim[2];
@@ -235,7 +236,8 @@ turn(const om_op_context *c, const struct group *g, int64_t place, double *x)
 	if (!g->rotates)
 		return OM_OK;
 	if (place < 0 || place >= om_in_dim(c, COSINES, 0))
-		return om_op_fail(c->session, OM_RUN, c->op, "position %lld has no cosine", (long long)place);
+		return om_op_fail(c->session, OM_RUN, c->op,
+			"position %lld is out of range for cos_cache", (long long)place);
 	for (int64_t k = 0; k < half; k++) {
 		double *a = &x[interleaved ? 2 * k : k], *b = &x[interleaved ? 2 * k + 1 : k + half];
 		const double cosine = om_get(c->in[COSINES].type, c->in[COSINES].data, place * half + k);
@@ -363,14 +365,15 @@ group_cpu(om_op_context *c)
 	g.total = total > g.past ? total : g.past;
 	OM_TRY(check_shapes(c, &g));
 	if (g.is_open && !(scratch = om_alloc_try(c->mem, pieces_of(&g, NULL, &p))))
-		return om_op_fail(c->session, OM_MEMORY, c->op, "there is no memory for the scores of %lld keys",
+		return om_op_fail(c->session, OM_MEMORY, c->op, "cannot allocate the scores of %lld keys",
 			(long long)g.total);
 	pieces_of(&g, scratch, &p);
 	for (int64_t b = 0; b < g.batch; b++) {
 		const int64_t length = ((const int32_t *)c->in[LENGTHS].data)[b] + INT64_C(1);
 		const int64_t before = g.queries == total ? 0 : length - g.queries;
 		if (length > g.total || length < 1 || before < 0 || before > g.past)
-			return om_op_fail(c->session, OM_RUN, c->op, "sequence %lld has %lld keys, which does not go with its cache",
+			return om_op_fail(c->session, OM_RUN, c->op,
+				"sequence %lld has %lld keys, which does not match its cache",
 				(long long)b, (long long)length);
 		for (int64_t h = 0; h < g.heads; h++) {
 			if (h % (g.heads / g.kv) == 0)
@@ -419,7 +422,7 @@ static const om_attr_spec group_attrs[] = {
 
 const om_opdef om_ops_group_query[] = {
 	{.domain = "com.microsoft", .name = "GroupQueryAttention",
-	 .brief = "attention over a cache, heads of queries sharing heads of keys", .since = 1, .min_in = 1, .max_in = 16,
+	 .brief = "grouped-query attention with a key/value cache", .since = 1, .min_in = 1, .max_in = 16,
 	 .min_out = 1, .max_out = 4, .attrs = group_attrs, .infer = group_infer, .inplace = group_reuse, .cpu = group_cpu,
 	 .scratch = group_scratch, .cost = group_cost,
 	 .input_types = {OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32), LIKE(0), LIKE(0), LIKE(0), LIKE(0),

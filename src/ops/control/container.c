@@ -122,11 +122,11 @@ om_tensor_keep(om_op_context *c, const om_tensor *from, om_tensor *to)
 	uint64_t bytes;
 
 	if (!om_tensor_bytes(from->type, &from->shape, &bytes))
-		return om_op_fail(c->session, OM_RUN, c->op, "a tensor's size cannot be represented");
+		return om_op_fail(c->session, OM_RUN, c->op, "the size of a tensor overflows");
 	*to = *from;
 	to->data = om_alloc_try(c->keep, bytes ? bytes : 1);
 	if (!to->data)
-		return om_op_fail(c->session, OM_MEMORY, c->op, "there is no memory for a tensor of %llu bytes",
+		return om_op_fail(c->session, OM_MEMORY, c->op, "cannot allocate a tensor of %llu bytes",
 			(unsigned long long)bytes);
 	if (bytes)
 		memcpy(to->data, from->data, bytes);

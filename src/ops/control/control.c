@@ -37,7 +37,7 @@ check_count(const om_op_context *c, const char *what, uint32_t have, uint32_t wa
 {
 	if (have == want)
 		return OM_OK;
-	return om_op_fail(c->session, OM_INVALID, c->op, "its body has %u %s, not %u", have, what, want);
+	return om_op_fail(c->session, OM_INVALID, c->op, "the body has %u %s, expected %u", have, what, want);
 }
 
 static om_status
@@ -46,7 +46,7 @@ join_types(const om_op_context *c, const char *name, om_dtype *t, om_dtype other
 	if (*t == OM_UNDEFINED)
 		*t = other;
 	if (other != OM_UNDEFINED && other != *t)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "%s is %s here and %s there", name,
+		return om_op_fail(c->session, OM_SHAPE, c->op, "%s is %s in one branch and %s in the other", name,
 			om_dtype_text(*t), om_dtype_text(other));
 	return OM_OK;
 }
@@ -61,8 +61,9 @@ join_kinds(const om_op_context *c, const char *name, om_type *t, const om_type *
 		*t = *other;
 	if ((other->kind == OM_TENSOR && other->elem == OM_UNDEFINED) || om_type_equal(t, other))
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "%s is a %s here and a %s there%s", name,
-		om_kind_text(t->kind), om_kind_text(other->kind), t->kind == other->kind ? ", of other elements" : "");
+	return om_op_fail(c->session, OM_SHAPE, c->op, "%s is a %s in one branch and a %s in the other%s", name,
+		om_kind_text(t->kind), om_kind_text(other->kind), t->kind == other->kind ?
+			", with different element types" : "");
 }
 
 /* Iteration counts, conditions, scanned inputs and stacked outputs. */
@@ -71,7 +72,7 @@ check_tensor(const om_op_context *c, const om_value *v)
 {
 	if (!v || v->type.kind == OM_TENSOR)
 		return OM_OK;
-	return om_op_fail(c->session, OM_INVALID, c->op, "%s has to be a tensor, but is a %s", v->name,
+	return om_op_fail(c->session, OM_INVALID, c->op, "%s must be a tensor, but is a %s", v->name,
 		om_kind_text(v->type.kind));
 }
 
@@ -100,7 +101,7 @@ infer_branch(const om_op_context *c, const char *name, bool is_only, struct bran
 	b->may_run = st == OM_OK;
 	if (is_only || (st != OM_SHAPE && st != OM_INVALID))
 		return st;
-	om_warn(c->session, "the %s of %s cannot run on these shapes: %s", name,
+	om_warn(c->session, "%s of %s cannot run with these shapes: %s", name,
 		*c->op->name ? c->op->name : "an If", om_message(c->session));
 	return OM_OK;
 }
@@ -321,7 +322,7 @@ loop_infer(om_op_context *c)
 	OM_TRY(check_count(c, "parameters", body->nparam, c->op->nin));
 	OM_TRY(check_count(c, "results", body->nresult, c->op->nout + 1));
 	if (c->op->nout + 2 < c->op->nin)
-		return om_op_fail(c->session, OM_INVALID, c->op, "has %u outputs for %u carried values",
+		return om_op_fail(c->session, OM_INVALID, c->op, "has %u outputs for %u loop-carried values",
 			c->op->nout, c->op->nin - 2);
 	for (uint32_t k = 0; k < 2; k++)
 		OM_TRY(check_tensor(c, c->op->in[k]));
@@ -329,7 +330,7 @@ loop_infer(om_op_context *c)
 	set_scalar_param(body->param[1], OM_BOOL);
 	for (uint32_t k = 2; k < c->op->nin; k++) {
 		if (!c->op->in[k])
-			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
+			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is omitted", k);
 		OM_TRY(set_param(c, body->param[k], &c->op->in[k]->type, &c->in[k].shape));
 	}
 	OM_TRY(infer_rounds(c, body));
@@ -356,7 +357,8 @@ scan_lists(const om_op_context *c, const struct scan *s)
 		size_t n;
 		const uint32_t want = k < 2 ? s->nscan : c->op->nout - s->nstate;
 		if (om_attr_ints(c->op, name[k], &n) && n != want)
-			return om_op_fail(c->session, OM_INVALID, c->op, "%s has %zu elements, not %u", name[k], n, want);
+			return om_op_fail(c->session, OM_INVALID, c->op,
+				"%s has %zu elements, expected %u", name[k], n, want);
 	}
 	return OM_OK;
 }
@@ -375,7 +377,7 @@ scan_slice(const om_op_context *c, struct scan *s, uint32_t k)
 			return om_op_fail(c->session, OM_SHAPE, c->op, "axis %lld is out of range for input %u",
 				(long long)axis, s->nstate + k);
 		if (!om_dim_join(&s->length, &s->sym, in->shape.dim[at], in->shape.sym[at]))
-			return om_op_fail(c->session, OM_SHAPE, c->op, "its sequences are %lld and %lld long",
+			return om_op_fail(c->session, OM_SHAPE, c->op, "the scan inputs have lengths %lld and %lld",
 				(long long)s->length, (long long)in->shape.dim[at]);
 		part.shape = om_shape_open(in->shape.rank - 1);
 		for (int d = 0, to = 0; d < in->shape.rank; d++) {
@@ -408,7 +410,8 @@ scan_state(om_op_context *c, const struct scan *s, uint32_t k)
 	for (int d = 0; d < out->rank && same && other->rank >= 0; d++)
 		same = om_dim_join(&out->dim[d], &out->sym[d], other->dim[d], other->sym[d]);
 	if (!same)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "a state is %s before a round, %s after it",
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"a state variable is %s before an iteration and %s after it",
 			om_shape_text(other, a, sizeof a), om_shape_text(&result->shape, b, sizeof b));
 	return OM_OK;
 }
@@ -419,7 +422,7 @@ check_given(const om_op_context *c, uint32_t from)
 {
 	for (uint32_t k = from; k < c->op->nin; k++) {
 		if (!c->op->in[k])
-			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
+			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is omitted", k);
 		OM_TRY(check_tensor(c, c->op->in[k]));
 	}
 	return OM_OK;
@@ -435,7 +438,8 @@ scan_infer(om_op_context *c)
 	OM_TRY(check_count(c, "parameters", s.body->nparam, c->op->nin));
 	OM_TRY(check_count(c, "results", s.body->nresult, c->op->nout));
 	if (nscan < 1 || nscan > c->op->nin || c->op->nin - nscan > c->op->nout)
-		return om_op_fail(c->session, OM_INVALID, c->op, "has %lld scan inputs of %u, and %u outputs",
+		return om_op_fail(c->session, OM_INVALID, c->op,
+			"num_scan_inputs is %lld for %u inputs and %u outputs",
 			(long long)nscan, c->op->nin, c->op->nout);
 	s.nscan = (uint32_t)nscan;
 	s.nstate = c->op->nin - s.nscan;
@@ -484,11 +488,11 @@ batch_params(const om_op_context *c, om_block *body, uint32_t nstate, struct bat
 		const bool scanned = k > nstate;
 		const om_shape part = without_front(s, 1 + scanned);
 		if (s->rank >= 0 && s->rank < 1 + scanned)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has no batch%s", k,
-				scanned ? " of sequences" : "");
+			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has no batch axis%s", k,
+				scanned ? " or no sequence axis" : "");
 		if (s->rank > 0 && (!om_dim_join(&b->n, &b->nsym, s->dim[0], s->sym[0])
 		    || (scanned && !om_dim_join(&b->length, &b->lsym, s->dim[1], s->sym[1]))))
-			return om_op_fail(c->session, OM_SHAPE, c->op, "its inputs differ in batch or length");
+			return om_op_fail(c->session, OM_SHAPE, c->op, "the inputs differ in batch size or length");
 		OM_TRY(set_param(c, body->param[k - 1], &c->op->in[k]->type, &part));
 	}
 	return OM_OK;
@@ -506,7 +510,8 @@ batch_infer(om_op_context *c)
 	OM_TRY(check_count(c, "parameters", body->nparam, c->op->nin - 1));
 	OM_TRY(check_count(c, "results", body->nresult, c->op->nout));
 	if (nscan < 1 || nscan >= c->op->nin || c->op->nin - 1 - nscan > c->op->nout)
-		return om_op_fail(c->session, OM_INVALID, c->op, "has %lld scan inputs of %u, and %u outputs",
+		return om_op_fail(c->session, OM_INVALID, c->op,
+			"num_scan_inputs is %lld for %u inputs and %u outputs",
 			(long long)nscan, c->op->nin, c->op->nout);
 	const uint32_t nstate = c->op->nin - 1 - (uint32_t)nscan;
 	OM_TRY(check_given(c, 1));
@@ -536,7 +541,7 @@ each_infer(om_op_context *c)
 	OM_TRY(check_count(c, "results", body->nresult, c->op->nout));
 	for (uint32_t k = 0; k < c->op->nin; k++) {
 		if (!c->op->in[k])
-			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
+			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is omitted", k);
 		const om_type *type = &c->op->in[k]->type;
 		const bool is_list = type->kind == OM_SEQUENCE;
 		if (!is_list && (k == 0 || type->kind != OM_TENSOR))
@@ -583,19 +588,19 @@ static const om_attr_spec scan_attrs[] = {
 };
 
 const om_opdef om_ops_control[] = {
-	{.domain = "", .name = "If", .brief = "one of two bodies, as a condition says", .since = 1,
+	{.domain = "", .name = "If", .brief = "one of two branches, by a condition", .since = 1,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = OM_VARIADIC, .control = OM_IF,
 	 .attrs = if_attrs, .infer = if_infer},
-	{.domain = "", .name = "Loop", .brief = "a body run again and again, with values that it hands on",
+	{.domain = "", .name = "Loop", .brief = "loop with loop-carried values",
 	 .since = 1, .min_in = 2, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
 	 .control = OM_LOOP, .attrs = loop_attrs, .infer = loop_infer},
-	{.domain = "", .name = "Scan", .brief = "a body run over the slices of batches of sequences", .since = 8,
+	{.domain = "", .name = "Scan", .brief = "scan over slices of batched sequences", .since = 8,
 	 .until = 8, .min_in = 2, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
 	 .control = OM_SCAN, .attrs = batch_attrs, .infer = batch_infer},
-	{.domain = "", .name = "Scan", .brief = "a body run over the slices of sequences", .since = 9,
+	{.domain = "", .name = "Scan", .brief = "scan over slices of sequences", .since = 9,
 	 .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
 	 .control = OM_SCAN, .attrs = scan_attrs, .infer = scan_infer},
-	{.domain = "", .name = "SequenceMap", .brief = "a body run on each element of sequences", .since = 17,
+	{.domain = "", .name = "SequenceMap", .brief = "map of a body over sequences", .since = 17,
 	 .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = OM_VARIADIC,
 	 .control = OM_SEQUENCE_MAP, .attrs = loop_attrs, .infer = each_infer},
 	{0}

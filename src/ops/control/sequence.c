@@ -27,7 +27,7 @@ want_kind(const om_op_context *c, uint32_t k, om_kind kind)
 {
 	if (kind_of(c, k) == kind)
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has to be a %s, but is a %s", k, om_kind_text(kind),
+	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u must be a %s, but is a %s", k, om_kind_text(kind),
 		om_kind_text(kind_of(c, k)));
 }
 
@@ -68,10 +68,11 @@ place_of(const om_op_context *c, uint32_t k, size_t n, int64_t most, size_t *at)
 	size_t count;
 
 	if (!om_in_few(c, k, v, &count) || count != 1)
-		return om_op_fail(c->session, OM_RUN, c->op, "its position is not one number");
+		return om_op_fail(c->session, OM_RUN, c->op, "position must be a scalar");
 	const int64_t i = *v < 0 ? *v + (int64_t)n : *v;
 	if (i < 0 || i > most)
-		return om_op_fail(c->session, OM_RUN, c->op, "there is no place %lld in a sequence of %zu", (long long)*v, n);
+		return om_op_fail(c->session, OM_RUN, c->op,
+			"position %lld is out of range for a sequence of %zu", (long long)*v, n);
 	*at = (size_t)i;
 	return OM_OK;
 }
@@ -85,7 +86,7 @@ empty_infer(om_op_context *c)
 	const om_shape open = om_shape_unknown();
 
 	if (t <= 0 || t >= OM_NDTYPE)
-		return om_op_fail(c->session, OM_INVALID, c->op, "there is no type %lld", (long long)t);
+		return om_op_fail(c->session, OM_INVALID, c->op, "unknown element type %lld", (long long)t);
 	give_sequence(c, (om_dtype)t, &open);
 	return OM_OK;
 }
@@ -106,10 +107,10 @@ construct_infer(om_op_context *c)
 
 	for (uint32_t k = 0; k < c->op->nin; k++) {
 		if (!om_has_in(c, k))
-			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
+			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is omitted", k);
 		OM_TRY(want_kind(c, k, OM_TENSOR));
 		if (c->in[k].type != c->in[0].type)
-			return om_wrong(c, "its inputs differ in type");
+			return om_wrong(c, "the inputs differ in type");
 		om_shape_meet(&shape, &c->in[k].shape);
 	}
 	give_sequence(c, c->in[0].type, &shape);
@@ -137,7 +138,7 @@ insert_infer(om_op_context *c)
 	if (om_has_in(c, 2))
 		OM_TRY(want_kind(c, 2, OM_TENSOR));
 	if (c->in[0].type != c->in[1].type)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "%s goes into a sequence of %s",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "cannot insert %s into a sequence of %s",
 			om_dtype_text(c->in[1].type), om_dtype_text(c->in[0].type));
 	if (c->in[0].shape.rank == OM_RANK_UNKNOWN)
 		shape = om_shape_unknown();
@@ -233,19 +234,20 @@ cuts_of(const om_op_context *c, struct cuts *cut)
 	cut->total = c->in[0].shape.dim[cut->axis];
 	if (om_has_in(c, 1)) {
 		if (!om_in_ints(c, 1, &v, &n))
-			return om_op_fail(c->session, OM_RUN, c->op, "the lengths of its parts are no whole numbers");
+			return om_op_fail(c->session, OM_RUN, c->op, "split must contain integers");
 		if (c->in[1].shape.rank > 0) {
 			cut->list = v;
 			cut->n = n;
 			for (size_t k = 0; k < n; k++)
 				if (v[k] < 0 || __builtin_add_overflow(sum, v[k], &sum))
-					return om_wrong(c, "a part has a negative length");
-			return sum == cut->total ? OM_OK : om_wrong(c, "its parts do not add up to the axis");
+					return om_wrong(c, "split has a negative element");
+			return sum == cut->total ? OM_OK : om_wrong(c,
+				"split does not sum to the size of the axis");
 		}
 		cut->each = *v;
 	}
 	if (cut->each < 1)
-		return om_wrong(c, "its parts have no length");
+		return om_wrong(c, "split must be positive");
 	cut->n = (size_t)(cut->total / cut->each + (cut->total % cut->each != 0));
 	return OM_OK;
 }
@@ -297,7 +299,7 @@ cut_part(om_op_context *c, const struct cuts *cut, int64_t from, int64_t n, om_t
 	om_tensor_bytes(to->type, &to->shape, &bytes);
 	to->data = om_alloc_try(c->keep, bytes ? bytes : 1);
 	if (!to->data)
-		return om_op_fail(c->session, OM_MEMORY, c->op, "there is no memory for its parts");
+		return om_op_fail(c->session, OM_MEMORY, c->op, "cannot allocate the split");
 	const size_t run = (size_t)(n * inner) * size;
 	for (int64_t o = 0; o < outer && run; o++)
 		memcpy((char *)to->data + (size_t)o * run,
@@ -378,7 +380,7 @@ static om_status
 join_axis(const om_op_context *c, const struct join *s, int rank, int *axis)
 {
 	if (!om_axis(s->axis, rank + (s->new_axis != 0), axis))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld", (long long)s->axis);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "axis %lld is out of range", (long long)s->axis);
 	return OM_OK;
 }
 
@@ -386,7 +388,7 @@ static om_status
 insert_dim(const om_op_context *c, om_shape *s, int axis, int64_t n)
 {
 	if (s->rank == OM_MAX_RANK)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its output has too many dims");
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the output has too many dims");
 	for (int k = s->rank++; k > axis; k--)
 		om_copy_dim(s, k, s, k - 1);
 	s->dim[axis] = n;
@@ -432,7 +434,7 @@ joined_shape(om_op_context *c, const om_container *o, int *axis, om_shape *all)
 		if (!fits)
 			return om_op_fail(c->session, OM_RUN, c->op, "element %zu of the sequence differs in shape", k);
 		if (!is_new && __builtin_add_overflow(all->dim[*axis], s->dim[*axis], &all->dim[*axis]))
-			return om_op_fail(c->session, OM_RUN, c->op, "its size cannot be represented");
+			return om_op_fail(c->session, OM_RUN, c->op, "the size of the output overflows");
 	}
 	return is_new ? insert_dim(c, all, *axis, (int64_t)o->n) : OM_OK;
 }
@@ -472,7 +474,7 @@ optional_infer(om_op_context *c)
 
 	if (!om_has_in(c, 0)) {
 		if (!type || type->kind != OM_ATTR_TYPE)
-			return om_op_fail(c->session, OM_INVALID, c->op, "has neither an input nor a type");
+			return om_op_fail(c->session, OM_INVALID, c->op, "requires an input or the attribute type");
 		const om_type made = {.kind = OM_OPTIONAL, .of = type->type};
 		om_out_type(c, 0, &made);
 		return OM_OK;
@@ -562,29 +564,29 @@ static const om_attr_spec join_attrs[] = {
 #define SIZED .min_out = 1, .max_out = 1, .flags = OM_NON_TENSOR | OM_DATA_DEPENDENT_SHAPE
 
 const om_opdef om_ops_sequence[] = {
-	{ONE, .name = "SequenceEmpty", .brief = "a sequence without elements", .since = 11, .attrs = empty_attrs,
+	{ONE, .name = "SequenceEmpty", .brief = "empty sequence", .since = 11, .attrs = empty_attrs,
 	 .infer = empty_infer, .cpu = empty_cpu},
-	{ONE, .name = "SequenceConstruct", .brief = "a sequence of the inputs", .since = 11, .min_in = 1,
+	{ONE, .name = "SequenceConstruct", .brief = "sequence of the inputs", .since = 11, .min_in = 1,
 	 .max_in = OM_VARIADIC, .infer = construct_infer, .cpu = construct_cpu},
-	{ONE, .name = "SequenceInsert", .brief = "a sequence with one element more", .since = 11, .min_in = 2,
+	{ONE, .name = "SequenceInsert", .brief = "sequence with an element inserted", .since = 11, .min_in = 2,
 	 .max_in = 3, .infer = insert_infer, .cpu = insert_cpu},
-	{ONE, .name = "SequenceErase", .brief = "a sequence with one element less", .since = 11, .min_in = 1,
+	{ONE, .name = "SequenceErase", .brief = "sequence with an element erased", .since = 11, .min_in = 1,
 	 .max_in = 2, .infer = erase_infer, .cpu = erase_cpu},
-	{ONE, .name = "SplitToSequence", .brief = "a sequence of parts of a tensor", .since = 11, .min_in = 1,
+	{ONE, .name = "SplitToSequence", .brief = "tensor split into a sequence", .since = 11, .min_in = 1,
 	 .max_in = 2, .attrs = split_attrs, .infer = split_infer, .cpu = split_cpu},
-	{SIZED, .name = "SequenceAt", .brief = "an element of a sequence", .since = 11, .min_in = 2, .max_in = 2,
+	{SIZED, .name = "SequenceAt", .brief = "element of a sequence", .since = 11, .min_in = 2, .max_in = 2,
 	 .infer = at_infer, .cpu = at_cpu},
-	{ONE, .name = "SequenceLength", .brief = "the number of elements of a sequence", .since = 11, .min_in = 1,
+	{ONE, .name = "SequenceLength", .brief = "length of a sequence", .since = 11, .min_in = 1,
 	 .max_in = 1, .infer = length_infer, .cpu = length_cpu},
-	{SIZED, .name = "ConcatFromSequence", .brief = "the elements of a sequence, joined along an axis", .since = 11,
+	{SIZED, .name = "ConcatFromSequence", .brief = "concatenation of the elements of a sequence", .since = 11,
 	 .min_in = 1, .max_in = 1, .attrs = join_attrs, .infer = join_infer, .cpu = join_cpu},
-	{ONE, .name = "Optional", .brief = "an optional with the input, or with nothing", .since = 15, .max_in = 1,
+	{ONE, .name = "Optional", .brief = "optional that holds the input, or is empty", .since = 15, .max_in = 1,
 	 .attrs = optional_attrs, .infer = optional_infer, .cpu = optional_cpu},
-	{SIZED, .name = "OptionalGetElement", .brief = "what is in an optional", .since = 15, .min_in = 1,
+	{SIZED, .name = "OptionalGetElement", .brief = "element of an optional", .since = 15, .min_in = 1,
 	 .max_in = 1, .infer = element_infer, .cpu = element_cpu},
-	{ONE, .name = "OptionalHasElement", .brief = "whether there is something in an optional", .since = 15, .until = 17,
+	{ONE, .name = "OptionalHasElement", .brief = "whether an optional has an element", .since = 15, .until = 17,
 	 .min_in = 1, .max_in = 1, .infer = has_infer, .cpu = has_cpu},
-	{ONE, .name = "OptionalHasElement", .brief = "whether there is something in an optional", .since = 18,
+	{ONE, .name = "OptionalHasElement", .brief = "whether an optional has an element", .since = 18,
 	 .max_in = 1, .infer = has_infer, .cpu = has_cpu},
 	{0}
 };

@@ -56,13 +56,13 @@ sampling_of(const om_op_context *c, struct sampling *s)
 	else if (om_attr_is(c->op, "padding_mode", "reflection"))
 		s->padding = REFLECTION;
 	else if (!om_attr_is(c->op, "padding_mode", "zeros"))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its padding_mode is not known");
+		return om_op_fail(c->session, OM_INVALID, c->op, "unknown padding_mode");
 	if (om_attr_is(c->op, "mode", "linear") || om_attr_is(c->op, "mode", "bilinear"))
 		s->mode = LINEAR;
 	else if (om_attr_is(c->op, "mode", "cubic") || om_attr_is(c->op, "mode", "bicubic"))
 		s->mode = CUBIC;
 	else if (!om_attr_is(c->op, "mode", "nearest"))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its mode is not known");
+		return om_op_fail(c->session, OM_INVALID, c->op, "unknown mode");
 	return OM_OK;
 }
 
@@ -80,11 +80,11 @@ grid_infer(om_op_context *c)
 	if (rank < 0)
 		return OM_OK;
 	if (rank < 3 || (x->rank >= 0 && g->rank >= 0 && x->rank != g->rank))
-		return om_wrong(c, "image and grid have to be of one rank, at least 3");
+		return om_wrong(c, "the image and the grid must have equal rank, at least 3");
 	if (g->rank >= 0 && !om_dims_agree(g->dim[rank - 1], rank - 2))
-		return om_wrong(c, "the grid has not one number for each axis of the image");
+		return om_wrong(c, "the last dim of the grid must be the number of spatial axes");
 	if (g->rank >= 0 && x->rank >= 0 && !om_dims_agree(g->dim[0], x->dim[0]))
-		return om_wrong(c, "image and grid differ in their batch");
+		return om_wrong(c, "the image and the grid differ in batch size");
 	c->out[0].shape = om_shape_open(rank);
 	for (int d = 0; d < rank; d++)
 		if (d < 2 && x->rank >= 0)
@@ -285,10 +285,10 @@ affine_infer(om_op_context *c)
 	if (axes < 0)
 		return OM_OK;
 	if (axes != 2 && axes != 3)
-		return om_wrong(c, "the image has to have two or three axes");
+		return om_wrong(c, "the image must have 2 or 3 spatial axes");
 	if (theta->rank >= 0 && (theta->rank != 3 || !om_dims_agree(theta->dim[1], axes)
 	    || !om_dims_agree(theta->dim[2], axes + 1)))
-		return om_wrong(c, "the matrices do not fit the size of the image");
+		return om_wrong(c, "the shape of theta does not match size");
 	*out = om_shape_open(axes + 2);
 	out->dim[axes + 1] = axes;
 	if (theta->rank >= 0)
@@ -297,9 +297,9 @@ affine_infer(om_op_context *c)
 		return OM_OK;
 	for (int64_t d = 1; d <= axes; d++)
 		if ((out->dim[d] = size[d + 1]) < 0)
-			return om_wrong(c, "the image has a negative size");
+			return om_wrong(c, "size has a negative element");
 	if (!om_dims_agree(out->dim[0], size[0]))
-		return om_wrong(c, "there is not one matrix for each of the batch");
+		return om_wrong(c, "theta must have one matrix for each batch entry");
 	out->dim[0] = size[0];
 	return OM_OK;
 }
@@ -380,13 +380,13 @@ roi_infer(om_op_context *c)
 	c->out[0].type = c->in[0].type;
 	*out = om_shape_open(4);
 	if ((x->rank >= 0 && x->rank != 4) || (r->rank >= 0 && r->rank != 2) || (b->rank >= 0 && b->rank != 1))
-		return om_wrong(c, "requires an image of rank 4, regions of rank 2 and a list of images");
+		return om_wrong(c, "X must have rank 4, rois rank 2 and batch_indices rank 1");
 	if (r->rank == 2 && (!om_dims_agree(r->dim[1], 4) || (b->rank == 1 && !om_dims_agree(r->dim[0], b->dim[0]))))
-		return om_wrong(c, "a region is four numbers and the number of an image");
+		return om_wrong(c, "rois must have 4 columns and one row for each element of batch_indices");
 	out->dim[2] = om_attr_int(c->op, "output_height");
 	out->dim[3] = om_attr_int(c->op, "output_width");
 	if (out->dim[2] < 1 || out->dim[3] < 1)
-		return om_wrong(c, "the wanted size is not positive");
+		return om_wrong(c, "output_height and output_width must be positive");
 	if (r->rank == 2 && r->dim[0] >= 0)
 		om_copy_dim(out, 0, r, 0);
 	else if (b->rank == 1)
@@ -498,9 +498,9 @@ max_roi_infer(om_op_context *c)
 	c->out[0].type = c->in[0].type;
 	*out = om_shape_open(4);
 	if (n != 2 || size[0] < 1 || size[1] < 1)
-		return om_wrong(c, "pooled_shape is not two positive numbers");
+		return om_wrong(c, "pooled_shape must be two positive integers");
 	if ((x->rank >= 0 && x->rank != 4) || (r->rank >= 0 && (r->rank != 2 || !om_dims_agree(r->dim[1], 5))))
-		return om_wrong(c, "requires an image of rank 4, and regions of five numbers");
+		return om_wrong(c, "X must have rank 4 and rois 5 columns");
 	out->dim[2] = size[0];
 	out->dim[3] = size[1];
 	if (r->rank == 2)
@@ -547,7 +547,8 @@ max_roi_cpu(om_op_context *c)
 		for (int i = 0; i < 4; i++)
 			p[i] = round(at(&c->in[1], n * 5 + 1 + i) * scale);
 		if (!(b >= 0 && b < (double)x->dim[0]))
-			return om_op_fail(c->session, OM_RUN, c->op, "region %lld is of no image", (long long)n);
+			return om_op_fail(c->session, OM_RUN, c->op,
+				"region %lld has an invalid batch index", (long long)n);
 		for (int64_t k = 0; k < y->dim[1] * area; k++) {
 			int64_t low[2], high[2];
 			bin_of(p[1], fmax(p[3] - p[1] + 1, 1), k % area / y->dim[3], y->dim[2], x->dim[2], &low[0], &high[0]);
@@ -578,7 +579,7 @@ deform_infer(om_op_context *c)
 
 	c->out[0].type = c->in[X].type;
 	if ((x->rank >= 0 && x->rank != 4) || (w->rank >= 0 && w->rank != 4))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "only images of two axes are deformed");
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "only 2-D images are supported");
 	c->out[0].shape = om_shape_open(4);
 	if (x->rank < 0 || w->rank < 0)
 		return OM_OK;
@@ -601,15 +602,17 @@ check_deform(const om_op_context *c, const struct deform *d)
 
 	if (d->group < 1 || d->offsets < 1 || w->dim[0] % d->group || x->dim[1] != w->dim[1] * d->group
 	    || x->dim[1] % d->offsets)
-		return om_wrong(c, "channels do not go into the groups");
+		return om_wrong(c, "group or offset_group does not divide the channels");
 	for (uint32_t k = OFFSET; k <= MASK; k++) {
 		const int64_t channels = d->offsets * taps * (k == OFFSET ? 2 : 1);
 		const om_shape want = om_shape_of(4, (int64_t[]){x->dim[0], channels, y->dim[2], y->dim[3]});
 		if (k != BIAS && om_has_in(c, k) && !om_shape_equal(&c->in[k].shape, &want))
-			return om_wrong(c, k == OFFSET ? "the offsets do not fit" : "the mask does not fit");
+			return om_wrong(c, k == OFFSET ?
+				"the shape of offset does not match the output" :
+				"the shape of mask does not match the output");
 	}
 	if (om_has_in(c, BIAS) && om_shape_count(&c->in[BIAS].shape) != w->dim[0])
-		return om_wrong(c, "there is not one bias for each channel");
+		return om_wrong(c, "B must have one element for each output channel");
 	for (uint32_t k = X; k <= MASK; k++)
 		if (om_has_in(c, k) && (!is_real(c->in[k].type) || c->in[k].type != c->in[X].type))
 			return om_no_kernel(c, c->in[k].type);
@@ -733,27 +736,27 @@ static const om_attr_spec deform_attrs[] = {
 };
 
 const om_opdef om_ops_grid[] = {
-	{.name = "GridSample", .brief = "an image at the places of a grid", .since = 16, .until = 19,
+	{.name = "GridSample", .brief = "image sampled at the positions of a grid", .since = 16, .until = 19,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = old_grid_attrs,
 	 .infer = grid_infer, .cpu = grid_cpu, .cost = grid_cost,
 	 .input_types = {OF_COMMON, OF_FLOATS}},
-	{.name = "GridSample", .brief = "an image at the places of a grid", .since = 20,
+	{.name = "GridSample", .brief = "image sampled at the positions of a grid", .since = 20,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = grid_attrs,
 	 .infer = grid_infer, .cpu = grid_cpu, .cost = grid_cost,
 	 .input_types = {OF_COMMON, OF_FLOATS}},
-	{.name = "AffineGrid", .brief = "the places of an image, moved by matrices", .since = 20,
+	{.name = "AffineGrid", .brief = "sampling grid from affine matrices", .since = 20,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = affine_attrs,
 	 .infer = affine_infer, .cpu = affine_cpu,
 	 .input_types = {OF_FLOATS, OF(INT64)}},
-	{.name = "RoiAlign", .brief = "regions of an image in one size, by means of what lies between elements",
+	{.name = "RoiAlign", .brief = "regions of interest pooled to one size, with bilinear interpolation",
 	 .since = 10, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = roi_attrs,
 	 .infer = roi_infer, .cpu = roi_cpu,
 	 .input_types = {OF_FLOATS, LIKE(0), OF(INT64)}},
-	{.name = "MaxRoiPool", .brief = "regions of an image in one size, by the largest elements", .since = 1,
+	{.name = "MaxRoiPool", .brief = "regions of interest pooled to one size, by maximum", .since = 1,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = max_roi_attrs,
 	 .infer = max_roi_infer, .cpu = max_roi_cpu,
 	 .input_types = {OF_FLOATS, LIKE(0)}},
-	{.name = "DeformConv", .brief = "convolution whose taps are moved by offsets", .since = 19,
+	{.name = "DeformConv", .brief = "deformable convolution", .since = 19,
 	 .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 1, .attrs = deform_attrs,
 	 .infer = deform_infer, .cpu = deform_cpu, .cost = deform_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), LIKE(0)}},

@@ -22,18 +22,18 @@ om_image_bad(const om_image_file *f, const char *what)
 static om_status
 unsupported(const om_image_file *f, const char *what)
 {
-	return om_op_fail(f->c->session, OM_UNSUPPORTED, f->c->op, "%s cannot be read", what);
+	return om_op_fail(f->c->session, OM_UNSUPPORTED, f->c->op, "%s cannot be decoded", what);
 }
 
 om_status
 om_image_new(const om_image_file *f, om_image *i, uint64_t w, uint64_t h)
 {
 	if (w == 0 || h == 0 || w > MOST_PIXELS || h > MOST_PIXELS || w * h > MOST_PIXELS)
-		return om_image_bad(f, "the image has no size, or is too large");
+		return om_image_bad(f, "the image is empty or too large");
 	i->w = (size_t)w;
 	i->h = (size_t)h;
 	i->rgb = om_alloc_try(f->c->mem, i->w * i->h * 3);
-	return i->rgb ? OM_OK : om_op_fail(f->c->session, OM_MEMORY, f->c->op, "there is no memory for the image");
+	return i->rgb ? OM_OK : om_op_fail(f->c->session, OM_MEMORY, f->c->op, "cannot allocate the image");
 }
 
 /* Little-endian; bytes after the end of the file are zero. */
@@ -57,11 +57,11 @@ read_bmp(const om_image_file *f, om_image *i)
 	const bool from_top = h < 0;
 
 	if (little(f, 30, 4) != 0 || (bits != 8 && bits != 24 && bits != 32))
-		return unsupported(f, "a BMP file that is compressed, or of few colors,");
+		return unsupported(f, "a BMP file with compression or a palette");
 	OM_TRY(om_image_new(f, i, w > 0 ? (uint64_t)w : 0, from_top ? (uint64_t)-(int64_t)h : (uint64_t)h));
 	const size_t row = (i->w * bits + 31) / 32 * 4;
 	if (start > f->n || (f->n - start) / row < i->h)
-		return om_image_bad(f, "the BMP file is cut");
+		return om_image_bad(f, "the BMP file is truncated");
 	for (size_t y = 0; y < i->h; y++)
 		for (size_t x = 0; x < i->w; x++) {
 			const uint8_t *line = f->data + start + (from_top ? y : i->h - 1 - y) * row;
@@ -107,11 +107,11 @@ read_pnm(const om_image_file *f, om_image *i)
 	if (!number(f, &at, &w) || !number(f, &at, &h) || !number(f, &at, &most))
 		return om_image_bad(f, "the header of the PNM file is damaged");
 	if (most != 255)
-		return unsupported(f, "a PNM file of other than 8 bits");
+		return unsupported(f, "a PNM file that is not 8 bits per channel");
 	OM_TRY(om_image_new(f, i, w, h));
 	at++;
 	if (at > f->n || f->n - at < i->w * i->h * channels)
-		return om_image_bad(f, "the PNM file is cut");
+		return om_image_bad(f, "the PNM file is truncated");
 	for (size_t k = 0; k < i->w * i->h * 3; k++)
 		i->rgb[k] = f->data[at + (channels == 3 ? k : k / 3)];
 	return OM_OK;
@@ -151,10 +151,10 @@ read_image(const om_image_file *f, om_image *i)
 			continue;
 		if (!o->read)
 			return om_op_fail(f->c->session, OM_UNSUPPORTED, f->c->op,
-				"a %s file cannot be read: this program was built without the library for it", o->name);
+				"cannot decode a %s file: built without its library", o->name);
 		return o->read(f, i);
 	}
-	return unsupported(f, "an image that is no BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP file");
+	return unsupported(f, "an image that is not a BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP file");
 }
 
 static bool
@@ -167,9 +167,10 @@ static om_status
 decode_infer(om_op_context *c)
 {
 	if (c->in[0].type != OM_UINT8 && c->in[0].type != OM_UNDEFINED)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "its input is %s, not uint8", om_dtype_text(c->in[0].type));
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"the input is %s, expected uint8", om_dtype_text(c->in[0].type));
 	if (!is_grey(c) && !om_attr_is(c->op, "pixel_format", "RGB") && !om_attr_is(c->op, "pixel_format", "BGR"))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its pixel_format is not known");
+		return om_op_fail(c->session, OM_INVALID, c->op, "unknown pixel_format");
 	c->out[0].type = OM_UINT8;
 	c->out[0].shape = om_shape_open(3);
 	c->out[0].shape.dim[2] = is_grey(c) ? 1 : 3;
@@ -213,7 +214,7 @@ decode_cpu(om_op_context *c)
 static const om_attr_spec decode_attrs[] = {{"pixel_format", OM_ATTR_STRING, .s = "RGB"}, {0}};
 
 const om_opdef om_ops_image[] = {
-	{.name = "ImageDecoder", .brief = "the pixels of a file of an image", .since = 20, .min_in = 1, .max_in = 1,
+	{.name = "ImageDecoder", .brief = "decodes an image file to pixels", .since = 20, .min_in = 1, .max_in = 1,
 	 .min_out = 1, .max_out = 1, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = decode_attrs, .infer = decode_infer,
 	 .cpu = decode_cpu,
 	 .input_types = {OF(UINT8)}},

@@ -68,11 +68,12 @@ take_pixels(const om_image_file *f, om_image *i, const opj_image_t *from)
 	for (uint32_t k = 0; k < (gray ? 1 : 3); k++) {
 		const opj_image_comp_t *comp = &from->comps[k];
 		if (comp->w != i->w || comp->h != i->h || !comp->data || comp->prec < 1 || comp->prec > 31)
-			return om_image_bad(f, "the colors of the JPEG 2000 file differ in size, or are damaged");
+			return om_image_bad(f,
+				"the components of the JPEG 2000 file differ in size, or are damaged");
 	}
 	if (from->color_space == OPJ_CLRSPC_SYCC || from->color_space == OPJ_CLRSPC_EYCC
 		|| from->color_space == OPJ_CLRSPC_CMYK)
-		return om_image_bad(f, "the JPEG 2000 file has colors that are not red, green and blue");
+		return om_image_bad(f, "the JPEG 2000 file is not RGB");
 	for (size_t k = 0; k < i->w * i->h; k++)
 		for (size_t b = 0; b < 3; b++)
 			i->rgb[3 * k + b] = sample(&from->comps[gray ? 0 : b], k);
@@ -105,7 +106,7 @@ om_image_jp2(const om_image_file *f, om_image *i)
 	om_status st = OM_MEMORY;
 
 	if (!codec || !stream) {
-		om_op_fail(f->c->session, st, f->c->op, "OpenJPEG could not be started");
+		om_op_fail(f->c->session, st, f->c->op, "cannot initialize OpenJPEG");
 	} else {
 		opj_stream_set_user_data(stream, &source, NULL);
 		opj_stream_set_user_data_length(stream, f->n);

@@ -19,7 +19,7 @@ feed(png_structp png, png_bytep to, png_size_t n)
 	struct source *s = png_get_io_ptr(png);
 
 	if (n > s->f->n - s->at)
-		png_error(png, "the file is cut");
+		png_error(png, "the PNG file is truncated");
 	memcpy(to, s->f->data + s->at, n);
 	s->at += n;
 }
@@ -62,7 +62,7 @@ read_rows(const om_image_file *f, om_image *i, png_structp png, png_infop info)
 	OM_TRY(om_image_new(f, i, png_get_image_width(png, info), png_get_image_height(png, info)));
 	ask_for_rgb(png, info);
 	if (png_get_rowbytes(png, info) != i->w * 3)
-		return om_image_bad(f, "the PNG file has pixels of another kind than expected");
+		return om_image_bad(f, "the PNG file has an unexpected pixel format");
 	png_bytep *row = OM_NEWN(f->c->mem, png_bytep, i->h);
 	for (size_t y = 0; y < i->h; y++)
 		row[y] = i->rgb + y * i->w * 3;
@@ -75,7 +75,7 @@ om_image_png(const om_image_file *f, om_image *i)
 {
 	png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, fail, ignore);
 	png_infop info = png ? png_create_info_struct(png) : NULL;
-	const om_status st = info ? read_rows(f, i, png, info) : om_image_bad(f, "libpng could not be started");
+	const om_status st = info ? read_rows(f, i, png, info) : om_image_bad(f, "cannot initialize libpng");
 
 	png_destroy_read_struct(&png, &info, NULL);
 	return st;

@@ -77,9 +77,9 @@ read_page(const om_image_file *f, om_image *i, TIFF *t)
 	OM_TRY(om_image_new(f, i, w, h));
 	uint32_t *pixel = om_alloc_try(f->c->mem, i->w * i->h * sizeof *pixel);
 	if (!pixel)
-		return om_op_fail(f->c->session, OM_MEMORY, f->c->op, "there is no memory for the image");
+		return om_op_fail(f->c->session, OM_MEMORY, f->c->op, "cannot allocate the image");
 	if (!TIFFReadRGBAImageOriented(t, w, h, pixel, ORIENTATION_TOPLEFT, 1))
-		return om_image_bad(f, "the TIFF file is damaged, or of a kind that libtiff does not read");
+		return om_image_bad(f, "the TIFF file is damaged, or not supported by libtiff");
 	for (size_t k = 0; k < i->w * i->h; k++) {
 		i->rgb[3 * k] = (uint8_t)TIFFGetR(pixel[k]);
 		i->rgb[3 * k + 1] = (uint8_t)TIFFGetG(pixel[k]);
@@ -96,7 +96,7 @@ om_image_tiff(const om_image_file *f, om_image *i)
 	om_status st;
 
 	if (!o)
-		return om_image_bad(f, "libtiff could not be started");
+		return om_image_bad(f, "cannot initialize libtiff");
 	TIFFOpenOptionsSetErrorHandlerExtR(o, silent, NULL);
 	TIFFOpenOptionsSetWarningHandlerExtR(o, silent, NULL);
 	TIFF *t = TIFFClientOpenExt("image", "rm", &source, feed, refuse, seek, leave, size_of, NULL, NULL, o);

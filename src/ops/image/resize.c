@@ -148,7 +148,7 @@ resize_plan(const om_op_context *c, struct resize *s)
 	if (s->is_empty)
 		return OM_OK;
 	if (!r.known || om_shape_count(&c->in[0].shape) == 0)
-		return om_op_fail(c->session, OM_RUN, c->op, "there is nothing to resize");
+		return om_op_fail(c->session, OM_RUN, c->op, "the input is empty");
 	if (s->is_whole)
 		return OM_OK;
 	return s->is_nearest ? nearest_prepare(c, &r, &s->nearest) : om_passes_prepare(c, &r, &s->passes);
@@ -216,7 +216,7 @@ static const om_attr_spec resize18_attrs[] = {
 	{0}
 };
 
-#define RESIZE .domain = "", .brief = "the input sampled on a finer or coarser grid", \
+#define RESIZE .domain = "", .brief = "input resampled to another size", \
 	.min_out = 1, .max_out = 1, .infer = resize_infer, .cpu = resize_cpu, \
 	.scratch = om_resize_scratch, .cost = om_resize_cost
 

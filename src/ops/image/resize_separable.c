@@ -239,7 +239,7 @@ om_passes_prepare(const om_op_context *c, const struct om_resize *r, struct om_p
 	p->smooth = om_attr_int(c->op, "antialias");
 	OM_TRY(om_elem_bytes(c, type, &p->size));
 	if (!p->native && !load(type, NULL, 0, NULL))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s", om_dtype_text(type));
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for %s", om_dtype_text(type));
 	OM_TRY(om_resize_outside(c, p->outside));
 	p->n = pass_order(c, r, &c->out[0].shape, order, &p->batch);
 	if (p->n > 0)

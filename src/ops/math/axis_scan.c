@@ -33,7 +33,7 @@ arg_infer(om_op_context *c)
 	if (!om_axis(axis, x->rank, &at))
 		return om_bad_axis(c, axis);
 	if (x->dim[at] == 0)
-		return om_op_fail(c->session, OM_INVALID, c->op, "axis %lld has no elements", (long long)axis);
+		return om_op_fail(c->session, OM_INVALID, c->op, "axis %lld is empty", (long long)axis);
 	*y = om_shape_of(0, NULL);
 	for (int d = 0; d < x->rank; d++) {
 		if (d == at && !keep)
@@ -211,7 +211,7 @@ cum_cpu(om_op_context *c)
 	if (!f)
 		return om_no_kernel(c, c->in[0].type);
 	if (!om_in_few(c, 1, axis, &n) || n != 1)
-		return om_op_fail(c->session, OM_RUN, c->op, "the axis is not one number");
+		return om_op_fail(c->session, OM_RUN, c->op, "axis must be a scalar");
 	if (!om_axis(*axis, x->shape.rank, &at))
 		return om_bad_axis(c, *axis);
 	const struct om_lines l = om_lines_along(&x->shape, at);
@@ -247,19 +247,19 @@ arg_cost(const om_op_context *c, om_cost *cost)
 
 const om_opdef om_ops_along[] = {
 	{
-		.name = "ArgMax", .brief = "where along an axis the largest element is",
+		.name = "ArgMax", .brief = "index of the maximum along an axis",
 		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
 		.infer = arg_infer, .cpu = argmax_cpu, .cost = arg_cost,
 		.input_types = {OF_NUMBERS},
 	},
 	{
-		.name = "ArgMin", .brief = "where along an axis the smallest element is",
+		.name = "ArgMin", .brief = "index of the minimum along an axis",
 		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
 		.infer = arg_infer, .cpu = argmin_cpu, .cost = arg_cost,
 		.input_types = {OF_NUMBERS},
 	},
 	{
-		.name = "CumSum", .brief = "the sums of an element and those before it along an axis",
+		.name = "CumSum", .brief = "cumulative sum along an axis",
 		.since = 11, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = cum_attrs,
 		.infer = om_infer_same, .inplace = om_inplace_first, .cpu = cum_cpu,
 		.input_types = {OF_WIDE, OF_INDICES},

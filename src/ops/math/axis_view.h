@@ -20,7 +20,7 @@ om_lines_along(const om_shape *s, int axis)
 static inline om_status
 om_bad_axis(const om_op_context *c, int64_t axis)
 {
-	return om_op_fail(c->session, OM_INVALID, c->op, "axis %lld is outside the rank %d",
+	return om_op_fail(c->session, OM_INVALID, c->op, "axis %lld is out of range for rank %d",
 		(long long)axis, c->in[0].shape.rank);
 }
 

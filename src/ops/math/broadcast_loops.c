@@ -316,7 +316,7 @@ om_same_type(const om_op_context *c, om_dtype *type, uint32_t k)
 	const om_dtype t = c->in[k].type;
 
 	if (*type != OM_UNDEFINED && t != OM_UNDEFINED && t != *type)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has type %s, the ones before it %s",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s, but the inputs before it are %s",
 			k, om_dtype_text(t), om_dtype_text(*type));
 	if (t != OM_UNDEFINED)
 		*type = t;

@@ -21,7 +21,7 @@ det_infer(om_op_context *c)
 	if (x->rank < 0)
 		return OM_OK;
 	if (x->rank < 2 || !om_dims_agree(x->dim[x->rank - 1], x->dim[x->rank - 2]))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "its input is not made of square matrices");
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the input must consist of square matrices");
 	c->out[0].shape = *x;
 	c->out[0].shape.rank = x->rank - 2;
 	return OM_OK;
@@ -153,7 +153,7 @@ product_cpu(om_op_context *c)
 	if (!f)
 		return om_no_kernel(c, x->type);
 	if (!om_in_few(c, 1, axis, &naxis) || naxis != 1 || !om_axis(*axis, x->shape.rank, &at))
-		return om_op_fail(c->session, OM_RUN, c->op, "its axis is none of the input");
+		return om_op_fail(c->session, OM_RUN, c->op, "axis is out of range");
 	const int64_t n = x->shape.dim[at], inner = om_shape_span(&x->shape, at + 1, x->shape.rank);
 	for (int64_t k = 0; k < om_shape_span(&x->shape, 0, at) * inner && n; k++) {
 		const int64_t first = k / inner * n * inner + k % inner + (reverse ? (n - 1) * inner : 0);
@@ -170,7 +170,7 @@ static const om_attr_spec product_attrs[] = {
 };
 
 const om_opdef om_ops_matrix[] = {
-	{.name = "CumProd", .brief = "the products of an element and those before it along an axis", .since = 26,
+	{.name = "CumProd", .brief = "cumulative product along an axis", .since = 26,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = product_attrs,
 	 .infer = om_infer_same, .inplace = om_inplace_first, .cpu = product_cpu,
 	 .input_types = {OF_WIDE, OF_INDICES}},

@@ -144,7 +144,7 @@ einsum_prepare(om_op_context *c, void **state)
 
 	for (uint32_t k = 0; k < c->op->nin; k++)
 		if (c->in[k].type != t)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "multiplies %s by %s", om_dtype_text(t),
+			return om_op_fail(c->session, OM_SHAPE, c->op, "cannot multiply %s by %s", om_dtype_text(t),
 				om_dtype_text(c->in[k].type));
 	if (!(om_dtype_is_integer(t) && om_dtype_bits(t) >= 8) && t != OM_FLOAT32 && t != OM_FLOAT64 && !om_is_half(t))
 		return om_no_kernel(c, t);
@@ -185,7 +185,7 @@ einsum_cost(const om_op_context *c, om_cost *cost)
 }
 
 const om_opdef om_ops_einsum[] = {
-	{.name = "Einsum", .brief = "sums of products by an equation of indices",
+	{.name = "Einsum", .brief = "sum of products over the indices of an equation",
 	 .since = 12, .min_in = 1, .max_in = OM_VARIADIC, .min_out = 1, .max_out = 1,
 	 .attrs = einsum_attrs, .infer = einsum_infer, .cpu = einsum_cpu, .cost = einsum_cost,
 	 .input_types = {OF_NUMBERS}},

@@ -24,7 +24,7 @@ enum {
 	LEAST_ROWS = 3,           /* with fewer rows, converting the right side costs more than it saves */
 };
 
-_Static_assert(SUMMED * 255 * 255 < 1 << 24, "sums of a piece do not fit a float");
+_Static_assert(SUMMED * 255 * 255 < 1 << 24, "the sums of a block do not fit a float");
 
 struct block {
 	const struct om_bytes *p;

@@ -74,7 +74,8 @@ same_types(const om_op_context *c)
 	const om_dtype a = c->in[0].type, b = c->in[1].type;
 
 	if (a != b && a != OM_UNDEFINED && b != OM_UNDEFINED)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "multiplies %s by %s; both have to be the same",
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"cannot multiply %s by %s; the element types must be equal",
 			om_dtype_text(a), om_dtype_text(b));
 	return OM_OK;
 }
@@ -309,8 +310,8 @@ check_bytes(const om_op_context *c, uint32_t k, bool or_float)
 
 	if (!om_has_in(c, k) || is_byte(t) || t == OM_UNDEFINED || (or_float && is_small_float(t)))
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s; it has to be int8 or uint8%s", k,
-		om_dtype_text(t), or_float ? ", or a float of eight bits" : "");
+	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s, expected int8 or uint8%s", k,
+		om_dtype_text(t), or_float ? ", or an 8-bit float" : "");
 }
 
 /* A product of 8-bit integers minus their zero points.  Parameters of rows or columns are given as one
@@ -339,7 +340,8 @@ check_along(const om_op_context *c, uint32_t k, int64_t per, int64_t matrices)
 	const int64_t n = om_shape_count(&c->in[k].shape);
 	if (n == 1 || n == per || (per && n % per == 0 && n / per == matrices))
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has %lld numbers for %lld", k, (long long)n,
+	return om_op_fail(c->session, OM_SHAPE, c->op,
+		"input %u has %lld elements, expected 1 or %lld", k, (long long)n,
 		(long long)per);
 }
 
@@ -630,7 +632,7 @@ gemm_infer(om_op_context *c)
 	OM_TRY(same_types(c));
 	c->out[0].type = c->in[0].type;
 	if ((a->rank >= 0 && a->rank != 2) || (b->rank >= 0 && b->rank != 2))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "takes matrices, not %s by %s",
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "A and B must be matrices, not %s and %s",
 			om_shape_text(a, text, sizeof text), om_shape_text(b, to, sizeof to));
 	if ((a->rank == 2 && b->rank == 2 && !om_dims_agree(a->dim[!ta], b->dim[tb])))
 		return inner_dims_differ(c, 0, 1);
@@ -680,7 +682,7 @@ gemm_prepare(om_op_context *c, void **state)
 	if (!s->product)
 		return om_no_kernel(c, c->in[0].type);
 	if (om_has_in(c, 2) && c->in[2].type != c->in[0].type)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "adds %s to %s", om_dtype_text(c->in[2].type),
+		return om_op_fail(c->session, OM_SHAPE, c->op, "cannot add %s to %s", om_dtype_text(c->in[2].type),
 			om_dtype_text(c->in[0].type));
 	gemm_dims(c, &s->p);
 	s->beta = om_attr_float(c->op, "beta");
@@ -765,13 +767,13 @@ gemm_cost(const om_op_context *c, om_cost *cost)
 }
 
 #define MATMUL(from, to)                                                       \
-	{.name = "MatMul", .brief = "product of matrices, as numpy.matmul",    \
+	{.name = "MatMul", .brief = "matrix product, as numpy.matmul",    \
 	 .since = from, .until = to, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, \
 	 .infer = matmul_infer, .cpu = matmul_cpu, .cost = matmul_cost, \
 	 .input_types = {OF_WIDE, LIKE(0)}}
 
 #define GEMM(from, to, least)                                                  \
-	{.name = "Gemm", .brief = "alpha A B + beta C, of matrices",           \
+	{.name = "Gemm", .brief = "alpha A B + beta C",           \
 	 .since = from, .until = to, .min_in = least, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = gemm_attrs, .infer = gemm_infer, .cpu = gemm_cpu, \
 	 .cost = gemm_cost, .input_types = {OF_WIDE, LIKE(0), LIKE(0)}}
@@ -783,7 +785,7 @@ const om_opdef om_ops_matmul[] = {
 	GEMM(1, 6, 3),
 	GEMM(7, 10, 3),
 	GEMM(11, 0, 2),
-	{.name = "MatMulInteger", .brief = "product of matrices of bytes, in int32",
+	{.name = "MatMulInteger", .brief = "product of int8 or uint8 matrices, int32 result",
 	 .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
 	 .infer = integer_infer, .cpu = integer_cpu, .scratch = integer_scratch, .cost = matmul_cost,
 	 .input_types = {OF_BYTES, OF_BYTES, LIKE(0), LIKE(1)}},

@@ -33,7 +33,7 @@ infer_broadcast(om_op_context *c)
 
 	for (uint32_t k = 0; k < c->op->nin; k++) {
 		if (!om_has_in(c, k))
-			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
+			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is omitted", k);
 		OM_TRY(om_same_type(c, &type, k));
 	}
 	c->out[0].type = type;
@@ -235,10 +235,11 @@ ATTRS(thresholded_relu_attrs, A_FLOAT("alpha", 1))
 
 const om_opdef om_ops_pointwise[] = {
 #include "pointwise.def"
-	{ROW_OF(OM_POINTWISE | OM_COMMUTES, Equal, 1, 2, 2, broadcast_attrs, "is x the same as y", infer_compare, om_inplace_whole),
+	{ROW_OF(OM_POINTWISE | OM_COMMUTES, Equal, 1, 2, 2, broadcast_attrs,
+		"x == y", infer_compare, om_inplace_whole),
 	 .input_types = {OF_NUMBERS | OF(BOOL) | OF(STRING)}},
 	{
-		.name = "Selu", .brief = "gamma times the Elu of x",
+		.name = "Selu", .brief = "gamma times Elu of x",
 		.since = 1, .until = 5, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = old_selu_attrs,
 		.infer = om_infer_same, .inplace = om_inplace_whole, .cpu = om_loop_nest_run,

@@ -544,16 +544,19 @@ reduce_cost(const om_op_context *c, om_cost *cost)
 	}
 
 const om_opdef om_ops_reduce[] = {
-	REDUCE_ROWS("ReduceL1", 18, l1_cpu, OF_WIDE, "the sum of |x| over axes", .view = NULL),
-	REDUCE_ROWS("ReduceL2", 18, l2_cpu, OF_WIDE, "the root of the sum of squares over axes", .view = NULL),
-	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, OF_WIDE, "the logarithm of the sum over axes", .view = NULL),
-	REDUCE_ROWS("ReduceLogSumExp", 18, log_sum_exp_cpu, OF_WIDE, "the logarithm of the sum of exp(x) over axes", .view = NULL),
-	REDUCE_ROWS("ReduceMax", 18, highest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), "the largest over axes", .view = reduce_view),
-	REDUCE_ROWS("ReduceMean", 18, mean_cpu, OF_WIDE, "the mean over axes", .view = reduce_view),
-	REDUCE_ROWS("ReduceMin", 18, lowest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), "the smallest over axes", .view = reduce_view),
-	REDUCE_ROWS("ReduceProd", 18, product_cpu, OF_WIDE, "the product over axes", .view = reduce_view),
-	REDUCE_ROWS("ReduceSum", 13, sum_cpu, OF_WIDE, "the sum over axes", .view = reduce_view),
-	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, OF_WIDE, "the sum of squares over axes", .view = NULL),
+	REDUCE_ROWS("ReduceL1", 18, l1_cpu, OF_WIDE, "L1 norm over axes", .view = NULL),
+	REDUCE_ROWS("ReduceL2", 18, l2_cpu, OF_WIDE, "L2 norm over axes", .view = NULL),
+	REDUCE_ROWS("ReduceLogSum", 18, log_sum_cpu, OF_WIDE, "logarithm of the sum over axes", .view = NULL),
+	REDUCE_ROWS("ReduceLogSumExp", 18, log_sum_exp_cpu, OF_WIDE, 
+		"logarithm of the sum of exp(x) over axes", .view = NULL),
+	REDUCE_ROWS("ReduceMax", 18, highest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), 
+		"maximum over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceMean", 18, mean_cpu, OF_WIDE, "mean over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceMin", 18, lowest_cpu, OF_WIDE | OF_BYTES | OF(BOOL), 
+		"minimum over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceProd", 18, product_cpu, OF_WIDE, "product over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceSum", 13, sum_cpu, OF_WIDE, "sum over axes", .view = reduce_view),
+	REDUCE_ROWS("ReduceSumSquare", 18, square_cpu, OF_WIDE, "sum of squares over axes", .view = NULL),
 	{0}
 };
 

@@ -52,7 +52,7 @@ fourier_new(const om_op_context *c, struct fourier *f, int64_t n, bool inverse)
 	*f = (struct fourier){.n = n};
 	f->in = n <= INT32_MAX ? om_alloc_try(c->mem, ((size_t)n * 4 + 1) * sizeof(struct complex)) : NULL;
 	if (!f->in)
-		return om_op_fail(c->session, OM_MEMORY, c->op, "there is no memory for a transform of length %lld",
+		return om_op_fail(c->session, OM_MEMORY, c->op, "cannot allocate a transform of length %lld",
 			(long long)n);
 	f->out = f->in + n;
 	f->work = f->out + n;
@@ -132,7 +132,7 @@ dft_axis(const om_op_context *c, const struct dft_attrs *attrs, int rank, int *a
 	if (!*known)
 		return OM_OK;
 	if (!om_axis(a, rank, axis) || *axis == rank - 1)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld to go along in rank %d",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "axis %lld is out of range for a signal of rank %d",
 			(long long)a, rank);
 	return OM_OK;
 }
@@ -144,7 +144,9 @@ dft_of(const om_op_context *c, const struct dft_attrs *attrs, struct dft *d, boo
 
 	*d = (struct dft){.n = -1, .want = -1, .inverse = attrs->inverse, .onesided = attrs->onesided};
 	if (x->rank < 2)
-		return om_wrong(c, "the input has no axis of real and imaginary parts behind another one");
+		return om_wrong(c,
+			"the input must have a signal axis followed by an axis of 1 or 2 (real and imaginary "
+			"parts)");
 	OM_TRY(dft_axis(c, attrs, x->rank, &d->axis, known));
 	if (!*known)
 		return OM_OK;
@@ -154,7 +156,7 @@ dft_of(const om_op_context *c, const struct dft_attrs *attrs, struct dft *d, boo
 	else if (!whole(c, 1, &d->n))
 		d->n = -1;
 	else if (d->n < 1)
-		return om_wrong(c, "the wanted length is not positive");
+		return om_wrong(c, "dft_length must be positive");
 	d->want = d->n < 0 ? -1 : d->onesided && !d->inverse ? d->n / 2 + 1 : d->n;
 	return OM_OK;
 }
@@ -178,7 +180,7 @@ dft_infer(om_op_context *c)
 	y->sym[y->rank - 1] = NULL;
 	const int64_t parts = x->dim[x->rank - 1];
 	if (parts >= 0 && parts != 1 && parts != 2)
-		return om_wrong(c, "the last axis is neither real numbers nor pairs");
+		return om_wrong(c, "the last axis must have size 1 (real) or 2 (complex)");
 	if (known && (d.want >= 0 || om_has_in(c, 1) || d.onesided)) {
 		y->dim[d.axis] = d.want;
 		y->sym[d.axis] = NULL;
@@ -301,9 +303,9 @@ frames_of(const om_op_context *c, const struct stft_attrs *attrs, struct frames 
 
 	*f = (struct frames){-1, -1, -1, -1};
 	if (!is_signal(x))
-		return om_wrong(c, "the signal is no (batch, length) or (batch, length, 1 or 2)");
+		return om_wrong(c, "the signal must have shape [batch, length] or [batch, length, 1 or 2]");
 	if (om_has_in(c, WINDOW) && c->in[WINDOW].shape.rank >= 0 && c->in[WINDOW].shape.rank != 1)
-		return om_wrong(c, "the window is not a list");
+		return om_wrong(c, "the window must have rank 1");
 	if (om_has_in(c, LENGTH) ? !whole(c, LENGTH, &f->length) : om_has_in(c, WINDOW))
 		f->length = om_list_length(&c->in[WINDOW]);
 	else if (!om_has_in(c, LENGTH))
@@ -311,11 +313,11 @@ frames_of(const om_op_context *c, const struct stft_attrs *attrs, struct frames 
 	if (!whole(c, STEP, &f->step))
 		f->step = -1;
 	else if (f->step < 1)
-		return om_wrong(c, "the step is not positive");
+		return om_wrong(c, "frame_step must be positive");
 	if (om_has_in(c, LENGTH) && f->length == 0)
-		return om_wrong(c, "the frames are empty");
+		return om_wrong(c, "frame_length must be positive");
 	if (om_has_in(c, WINDOW) && !om_dims_agree(om_list_length(&c->in[WINDOW]), f->length))
-		return om_wrong(c, "window and frames differ in length");
+		return om_wrong(c, "the window and frame_length differ in length");
 	if (f->length >= 0)
 		f->bins = attrs->onesided ? f->length / 2 + 1 : f->length;
 	if (f->length >= 0 && f->step > 0 && signal >= 0)
@@ -405,7 +407,8 @@ output_type(om_op_context *c)
 	const int64_t type = om_attr_int(c->op, "output_datatype");
 
 	if (type <= 0 || type >= OM_NDTYPE || !om_can_convert((om_dtype)type, OM_FLOAT64))
-		return om_op_fail(c->session, OM_INVALID, c->op, "output_datatype is %lld", (long long)type);
+		return om_op_fail(c->session, OM_INVALID, c->op,
+			"output_datatype is %lld, expected a numeric type", (long long)type);
 	c->out[0].type = (om_dtype)type;
 	return OM_OK;
 }
@@ -427,7 +430,7 @@ window_infer(om_op_context *c)
 	if (!whole(c, 0, &n))
 		return OM_OK;
 	if (n < 0)
-		return om_wrong(c, "its size is negative");
+		return om_wrong(c, "size is negative");
 	y->dim[0] = n;
 	return OM_OK;
 }
@@ -484,12 +487,12 @@ mel_infer(om_op_context *c)
 	*y = om_shape_open(2);
 	if (whole(c, DFT_LENGTH, &length)) {
 		if (length < 0)
-			return om_wrong(c, "the length of the transform is negative");
+			return om_wrong(c, "dft_length is negative");
 		y->dim[0] = length / 2 + 1;
 	}
 	if (whole(c, BINS, &bins)) {
 		if (bins < 0)
-			return om_wrong(c, "the number of bins is negative");
+			return om_wrong(c, "num_mel_bins is negative");
 		y->dim[1] = bins;
 	}
 	return OM_OK;
@@ -510,12 +513,12 @@ mel_edge(const om_op_context *c, int64_t k, int64_t *at)
 
 	if (!om_in_scalar(c, DFT_LENGTH, &length) || !om_in_scalar(c, RATE, &rate) || !om_in_scalar(c, LOW, &low)
 	    || !om_in_scalar(c, HIGH, &high))
-		return om_wrong(c, "its inputs are no scalars");
+		return om_wrong(c, "the inputs must be scalars");
 	const double step = (mel(high) - mel(low)) / (double)(bins + 2);
 	const double hertz = 700 * (pow(10, (mel(low) + (double)k * step) / 2595) - 1);
 	const double place = floor((length + 1) * hertz / rate);
 	if (!(place >= 0 && place < (double)rows))
-		return om_op_fail(c->session, OM_RUN, c->op, "an edge of its triangles lies outside of the spectrum");
+		return om_op_fail(c->session, OM_RUN, c->op, "an edge frequency is outside the spectrum");
 	*at = (int64_t)place;
 	return OM_OK;
 }
@@ -574,22 +577,22 @@ static const om_attr_spec mel_attrs[] = {{"output_datatype", OM_ATTR_INT, .i = O
 	 .input_types = {OF_INDICES}}
 
 const om_opdef om_ops_signal[] = {
-	{.name = "DFT", .brief = "the discrete Fourier transform along an axis", .since = 17, .until = 19,
+	{.name = "DFT", .brief = "discrete Fourier transform along an axis", .since = 17, .until = 19,
 	 .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = dft17_attrs,
 	 .infer = dft_infer, .cpu = dft_cpu, .cost = dft_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES}},
-	{.name = "DFT", .brief = "the discrete Fourier transform along an axis", .since = 20,
+	{.name = "DFT", .brief = "discrete Fourier transform along an axis", .since = 20,
 	 .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = dft_attrs,
 	 .infer = dft_infer, .cpu = dft_cpu, .cost = dft_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES, OF(INT64)}},
-	{.name = "STFT", .brief = "the Fourier transforms of frames of a signal", .since = 17,
+	{.name = "STFT", .brief = "short-time Fourier transform", .since = 17,
 	 .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1, .attrs = stft_attrs,
 	 .infer = stft_infer, .cpu = stft_cpu, .cost = dft_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0), LIKE(1)}},
-	WINDOW_ROW("HannWindow", "the Hann window", hann_cpu),
-	WINDOW_ROW("HammingWindow", "the Hamming window", hamming_cpu),
-	WINDOW_ROW("BlackmanWindow", "the Blackman window", blackman_cpu),
-	{.name = "MelWeightMatrix", .brief = "weights that make mel bins out of a spectrum", .since = 17,
+	WINDOW_ROW("HannWindow", "Hann window", hann_cpu),
+	WINDOW_ROW("HammingWindow", "Hamming window", hamming_cpu),
+	WINDOW_ROW("BlackmanWindow", "Blackman window", blackman_cpu),
+	{.name = "MelWeightMatrix", .brief = "weights that map a spectrum to mel bins", .since = 17,
 	 .min_in = 5, .max_in = 5, .min_out = 1, .max_out = 1, .attrs = mel_attrs,
 	 .infer = mel_infer, .cpu = mel_cpu,
 	 .input_types = {OF_INDICES, LIKE(0), LIKE(0), OF_FLOATS, LIKE(3)}},

@@ -68,7 +68,7 @@ Where_infer(om_op_context *c)
 	om_dtype type = OM_UNDEFINED;
 
 	if (c->in[0].type != OM_BOOL && c->in[0].type != OM_UNDEFINED)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the condition has type %s, not bool",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the condition is %s, expected bool",
 			om_dtype_text(c->in[0].type));
 	OM_TRY(om_same_type(c, &type, 1));
 	OM_TRY(om_same_type(c, &type, 2));
@@ -177,7 +177,8 @@ PRelu_infer(om_op_context *c)
 	const bool fits = om_broadcast(&c->in[0].shape, &slope, &both);
 	if (!fits || (om_shape_is_known(&both) && om_shape_is_known(&c->in[0].shape)
 	    && !om_shape_equal(&both, &c->in[0].shape)))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "a slope of shape %s does not fit an input of shape %s",
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"slope of shape %s cannot be broadcast to the input of shape %s",
 			om_shape_text(&slope, a, sizeof a),
 			om_shape_text(&c->in[0].shape, b, sizeof b));
 	return om_infer_same(c);
@@ -260,7 +261,7 @@ Clip_infer(om_op_context *c)
 			continue;
 		OM_TRY(om_same_type(c, &type, k));
 		if (k > 0 && om_shape_is_known(&c->in[k].shape) && om_shape_count(&c->in[k].shape) != 1)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "a bound has %lld elements, not one",
+			return om_op_fail(c->session, OM_SHAPE, c->op, "min or max has %lld elements, expected 1",
 				(long long)om_shape_count(&c->in[k].shape));
 	}
 	return om_infer_same(c);
@@ -296,13 +297,13 @@ static const om_attr_spec old_pow_attrs[] = {OM_ALIGN_ATTRS, {0}};
 
 const om_opdef om_ops_mixed[] = {
 	{
-		.name = "Clip", .brief = "x, kept within two bounds",
+		.name = "Clip", .brief = "x clamped to [min, max]",
 		.since = 1, .until = 10, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = old_clip_attrs, .input_types = {OF_NUMBERS},
 		.infer = om_infer_same, .inplace = om_inplace_first, .cpu = om_loop_nest_run,
 	},
 	{
-		.name = "Clip", .brief = "x, kept within two bounds",
+		.name = "Clip", .brief = "x clamped to [min, max]",
 		.since = 11, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .input_types = {OF_NUMBERS},
 		.infer = Clip_infer, .inplace = om_inplace_first, .cpu = om_loop_nest_run,

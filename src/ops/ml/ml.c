@@ -60,9 +60,9 @@ labels_of(const om_op_context *c, struct labels *l)
 	struct list d;
 
 	if (!list_of(c, "keys_", lists, &l->key) || !list_of(c, "values_", lists, &l->value))
-		return om_wrong(c, "it has no keys or no values");
+		return om_wrong(c, "has no keys or no values");
 	if (l->key.n != l->value.n)
-		return om_wrong(c, "it has not one value for each key");
+		return om_wrong(c, "requires one value for each key");
 	switch (l->value.type) {
 	case OM_STRING: names[0] = "string"; l->missing = &unused; break;
 	case OM_INT64: names[0] = "int64"; l->missing = &minus_one; break;
@@ -86,7 +86,7 @@ label_infer(om_op_context *c)
 
 	OM_TRY(labels_of(c, &l));
 	if (c->in[0].type != OM_UNDEFINED && c->in[0].type != l.key.type)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "its keys are %s, its input is %s",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the keys are %s, but the input is %s",
 			om_dtype_text(l.key.type), om_dtype_text(c->in[0].type));
 	c->out[0].type = l.value.type;
 	c->out[0].shape = c->in[0].shape;
@@ -147,7 +147,7 @@ pairs_of(const om_op_context *c, const char *texts, const char *ints, struct lab
 	const int64_t *number = ints ? om_attr_ints(c->op, ints, &nint) : NULL;
 
 	if (ints && nint != ntext)
-		return om_wrong(c, "it has not one number for each string");
+		return om_wrong(c, "requires one integer for each string");
 	if (!ints) {
 		int64_t *places = OM_NEWN(c->mem, int64_t, ntext + 1);
 		for (size_t k = 0; k < ntext; k++)
@@ -203,7 +203,7 @@ extract_infer(om_op_context *c)
 	if (x->rank < 0)
 		return OM_OK;
 	if (x->rank == 0)
-		return om_wrong(c, "its input is a scalar");
+		return om_wrong(c, "the input must not be a scalar");
 	*y = *x;
 	if (x->rank == 1) {
 		y->rank = 2;
@@ -302,19 +302,21 @@ static const om_attr_spec binary_attrs[] = {{"threshold", OM_ATTR_FLOAT}, {0}};
 #define ML .domain = "ai.onnx.ml", .min_out = 1, .max_out = 1
 
 const om_opdef om_ops_ml[] = {
-	{ML, .name = "CategoryMapper", .brief = "numbers for strings, or strings for numbers", .since = 1, .min_in = 1,
+	{ML, .name = "CategoryMapper", .brief =
+		"maps strings to integers, or integers to strings", .since = 1, .min_in = 1,
 	 .max_in = 1, .attrs = category_attrs, .infer = pairs_infer, .cpu = label_cpu,
 	 .input_types = {OF(INT64) | OF(STRING)}},
-	{ML, .name = "LabelEncoder", .brief = "places of strings, or strings at places", .since = 1, .until = 1,
+	{ML, .name = "LabelEncoder", .brief =
+		"maps strings to indices, or indices to strings", .since = 1, .until = 1,
 	 .min_in = 1, .max_in = 1, .attrs = classes_attrs, .infer = pairs_infer, .cpu = label_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS | OF(INT16) | OF(STRING)}},
-	{ML, .name = "LabelEncoder", .brief = "the value that belongs to a key", .since = 2, .min_in = 1, .max_in = 1,
+	{ML, .name = "LabelEncoder", .brief = "maps keys to values", .since = 2, .min_in = 1, .max_in = 1,
 	 .attrs = label_attrs, .infer = label_infer, .cpu = label_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS | OF(INT16) | OF(STRING)}},
-	{ML, .name = "ArrayFeatureExtractor", .brief = "the columns that are asked for", .since = 1, .min_in = 2,
+	{ML, .name = "ArrayFeatureExtractor", .brief = "selected columns", .since = 1, .min_in = 2,
 	 .max_in = 2, .infer = extract_infer, .cpu = extract_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS | OF(STRING), OF(INT64)}},
-	{ML, .name = "Binarizer", .brief = "one above a threshold, zero up to it", .since = 1, .min_in = 1,
+	{ML, .name = "Binarizer", .brief = "1 above a threshold, 0 otherwise", .since = 1, .min_in = 1,
 	 .max_in = 1, .flags = OM_POINTWISE, .attrs = binary_attrs, .infer = om_infer_same, .inplace = om_inplace_first,
 	 .cpu = binary_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},

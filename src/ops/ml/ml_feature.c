@@ -88,7 +88,7 @@ norm_prepare(om_op_context *c, void **state)
 	s->is_squares = om_attr_is(c->op, "norm", "L2");
 	if (s->is_largest || s->is_squares || om_attr_is(c->op, "norm", "L1"))
 		return OM_OK;
-	return om_op_fail(c->session, OM_INVALID, c->op, "its norm is none of MAX, L1 and L2");
+	return om_op_fail(c->session, OM_INVALID, c->op, "norm must be MAX, L1 or L2");
 }
 
 static double
@@ -208,12 +208,12 @@ hot_infer(om_op_context *c)
 
 	OM_TRY(om_labels_of(c, "cats_int64s", "cats_strings", &l));
 	if (c->in[0].type != OM_UNDEFINED && (c->in[0].type == OM_STRING) != (l.type == OM_STRING))
-		return om_wrong(c, "its categories are of another type than its input");
+		return om_wrong(c, "the categories and the input differ in type");
 	c->out[0].type = OM_FLOAT32;
 	if (c->in[0].shape.rank < 0)
 		return OM_OK;
 	if (c->in[0].shape.rank == OM_MAX_RANK)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its output has too many dims");
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the output has too many dims");
 	*y = c->in[0].shape;
 	y->dim[y->rank] = l.n;
 	y->sym[y->rank++] = NULL;
@@ -275,19 +275,20 @@ join_infer(om_op_context *c)
 	int64_t rows = OM_DIM_UNKNOWN, sum = 0;
 
 	if (n && n != c->op->nin)
-		return om_op_fail(c->session, OM_INVALID, c->op, "has %zu inputdimensions for %u inputs", n, c->op->nin);
+		return om_op_fail(c->session, OM_INVALID, c->op,
+			"inputdimensions has %zu elements for %u inputs", n, c->op->nin);
 	for (uint32_t k = 0; k < c->op->nin; k++) {
 		int64_t r, f;
 		if (!om_has_in(c, k))
-			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is left out", k);
+			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is omitted", k);
 		OM_TRY(om_check_features(c, k));
 		OM_TRY(om_rows(c, k, &r, &f));
 		if (r >= 0 && rows >= 0 && r != rows)
-			return om_wrong(c, "its inputs differ in their number of rows");
+			return om_wrong(c, "the inputs differ in their number of rows");
 		rows = r >= 0 ? r : rows;
 		const int64_t width = n ? dims[k] : f;
 		if (width >= 0 && sum >= 0 && __builtin_add_overflow(sum, width, &sum))
-			return om_wrong(c, "its output cannot be represented");
+			return om_wrong(c, "the size of the output overflows");
 		sum = width < 0 ? OM_DIM_UNKNOWN : sum;
 	}
 	c->out[0].type = OM_FLOAT32;
@@ -346,19 +347,21 @@ static const om_attr_spec hot_attrs[] = {
 #define ML .domain = "ai.onnx.ml", .since = 1, .min_in = 1, .min_out = 1, .max_out = 1
 
 const om_opdef om_ops_feature[] = {
-	{ML, .name = "Scaler", .brief = "features, moved and scaled", .max_in = 1, .attrs = scaler_attrs,
+	{ML, .name = "Scaler", .brief =
+		"features with offset and scale applied", .max_in = 1, .attrs = scaler_attrs,
 	 .infer = float_infer, .inplace = float_reuse, .cpu = scaler_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{ML, .name = "Normalizer", .brief = "rows of features, divided by their norm", .max_in = 1, .attrs = norm_attrs,
 	 .infer = float_infer, .inplace = float_reuse, .cpu = norm_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
-	{ML, .name = "Imputer", .brief = "one value replaced by others", .max_in = 1, .attrs = impute_attrs,
+	{ML, .name = "Imputer", .brief = "replaces one value by others", .max_in = 1, .attrs = impute_attrs,
 	 .infer = om_infer_same, .inplace = om_inplace_first, .cpu = impute_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
-	{ML, .name = "OneHotEncoder", .brief = "a one in the place of the category", .max_in = 1, .attrs = hot_attrs,
+	{ML, .name = "OneHotEncoder", .brief = "one-hot encoding of categories", .max_in = 1, .attrs = hot_attrs,
 	 .infer = hot_infer, .cpu = hot_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS | OF(STRING)}},
-	{ML, .name = "FeatureVectorizer", .brief = "features of all inputs in one row", .max_in = OM_VARIADIC,
+	{ML, .name = "FeatureVectorizer", .brief =
+		"concatenation of the features of all inputs", .max_in = OM_VARIADIC,
 	 .attrs = join_attrs, .infer = join_infer, .cpu = join_cpu,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{0}

@@ -70,9 +70,10 @@ linear_of(const om_op_context *c, int64_t n, int64_t features, struct linear *l)
 	OM_TRY(om_post_of(c, &l->post));
 	OM_TRY(om_check_features(c, 0));
 	if (n <= 0 || nweight == 0 || nweight % (size_t)n)
-		return om_wrong(c, "its coefficients cannot be split into its targets or classes");
+		return om_wrong(c,
+			"the number of coefficients is not a multiple of the number of targets or classes");
 	if (nbias && nbias != (size_t)n)
-		return om_wrong(c, "it has not one intercept for each target or class");
+		return om_wrong(c, "requires one intercept for each target or class");
 	l->width = (int64_t)(nweight / (size_t)n);
 	if (features >= 0 && features != l->width)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "has %lld coefficients for %lld features",
@@ -141,7 +142,7 @@ classify(const om_op_context *c, struct linear *l)
 	om_attr_floats(c->op, "intercepts", &n);
 	OM_TRY(linear_of(c, n ? (int64_t)n : l->labels.n, features, l));
 	if (l->n > 1 && l->labels.n && l->labels.n != l->n)
-		return om_wrong(c, "it has not one label for each class");
+		return om_wrong(c, "requires one label for each class");
 	l->scores = l->n == 1 && l->labels.n == 2 ? 2 : l->n;
 	return OM_OK;
 }
@@ -233,13 +234,13 @@ svm_read(const om_op_context *c, struct svm *m)
 	while (k < 4 && !om_attr_is(c->op, "kernel_type", kernels[k]))
 		k++;
 	if (k == 4)
-		return om_op_fail(c->session, OM_INVALID, c->op, "its kernel_type is not known");
+		return om_op_fail(c->session, OM_INVALID, c->op, "unknown kernel_type");
 	m->kernel = (svm_kernel)k;
 	m->coef = om_attr_floats(c->op, "coefficients", &m->ncoef);
 	m->rho = om_attr_floats(c->op, "rho", &m->nrho);
 	OM_TRY(om_check_features(c, 0));
 	if (m->ncoef == 0 || m->nrho == 0)
-		return om_wrong(c, "it has no coefficients or no rho");
+		return om_wrong(c, "has no coefficients or no rho");
 	return om_post_of(c, &m->post);
 }
 
@@ -248,10 +249,11 @@ static om_status
 svm_width(const om_op_context *c, struct svm *m, size_t nfloat, int64_t features)
 {
 	if (m->nvector <= 0 || nfloat % (size_t)m->nvector || nfloat == 0)
-		return om_wrong(c, "its support vectors differ in length");
+		return om_wrong(c, "the support vectors differ in length");
 	m->width = (int64_t)(nfloat / (size_t)m->nvector);
 	if (features >= 0 && features != m->width)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "has vectors of %lld for %lld features", (long long)m->width,
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"the support vectors have length %lld for %lld features", (long long)m->width,
 			(long long)features);
 	return OM_OK;
 }
@@ -287,7 +289,7 @@ svr_of(const om_op_context *c, struct svm *m)
 	m->nvector = om_attr_int(c->op, "n_supports");
 	if (m->nvector > 0) {
 		if (m->ncoef < (size_t)m->nvector)
-			return om_wrong(c, "it has fewer coefficients than support vectors");
+			return om_wrong(c, "has fewer coefficients than support vectors");
 		return svm_width(c, m, nvector, features);
 	}
 	m->nvector = 1;
@@ -343,9 +345,9 @@ svc_pairs(const om_op_context *c, struct svm *m, int64_t features)
 	m->prob_a = om_attr_floats(c->op, "prob_a", &m->nprob);
 	m->prob_b = om_attr_floats(c->op, "prob_b", &nb);
 	if (m->nrho < (size_t)m->npair || m->ncoef < (size_t)(m->nvector * (m->nclass - 1)))
-		return om_wrong(c, "it has too few coefficients, or too few rho");
+		return om_wrong(c, "has too few coefficients or too few rho");
 	if (m->nprob && (m->nprob < (size_t)m->npair || nb != m->nprob))
-		return om_wrong(c, "prob_a and prob_b do not fit its classes");
+		return om_wrong(c, "prob_a and prob_b do not match the number of classes");
 	return svm_width(c, m, nvector, features);
 }
 
@@ -365,7 +367,7 @@ svc_of(const om_op_context *c, struct svm *m)
 			return om_wrong(c, "a class has a negative number of support vectors");
 	if (m->nvector > 0) {
 		if (n != (size_t)m->nclass || m->nclass < 2 || m->nclass > 1 << 15)
-			return om_wrong(c, "it has not a number of support vectors for each class");
+			return om_wrong(c, "vectors_per_class must have one element for each class");
 		OM_TRY(svc_pairs(c, m, features));
 		m->scores = m->nprob ? m->nclass : m->npair == 1 ? 2 : m->npair;
 		return OM_OK;
@@ -577,17 +579,17 @@ static const om_attr_spec svc_attrs[] = {
 #define ML .domain = "ai.onnx.ml", .since = 1, .min_in = 1, .max_in = 1
 
 const om_opdef om_ops_linear[] = {
-	{ML, .name = "LinearRegressor", .brief = "sums of weighted features", .min_out = 1, .max_out = 1,
+	{ML, .name = "LinearRegressor", .brief = "linear regressor", .min_out = 1, .max_out = 1,
 	 .attrs = regress_attrs,
 	 .infer = regress_infer, .cpu = regress_cpu, .cost = linear_cost,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
-	{ML, .name = "LinearClassifier", .brief = "the class with the largest sum of weighted features", .min_out = 2,
+	{ML, .name = "LinearClassifier", .brief = "linear classifier", .min_out = 2,
 	 .max_out = 2, .attrs = classify_attrs, .infer = classify_infer, .cpu = classify_cpu, .cost = linear_cost,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
-	{ML, .name = "SVMRegressor", .brief = "a sum of similarities to support vectors", .min_out = 1, .max_out = 1,
+	{ML, .name = "SVMRegressor", .brief = "support vector regressor", .min_out = 1, .max_out = 1,
 	 .attrs = svr_attrs, .infer = svr_infer, .cpu = svr_cpu, .cost = svm_cost,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
-	{ML, .name = "SVMClassifier", .brief = "the class that wins most, pair by pair", .min_out = 2, .max_out = 2,
+	{ML, .name = "SVMClassifier", .brief = "support vector classifier", .min_out = 2, .max_out = 2,
 	 .attrs = svc_attrs, .infer = svc_infer, .cpu = svc_cpu, .cost = svm_cost,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
 	{0}

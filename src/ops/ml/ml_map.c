@@ -21,7 +21,7 @@ want_map(const om_op_context *c)
 
 	if (kind == OM_MAP)
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "requires a map, not a %s", om_kind_text(kind));
+	return om_op_fail(c->session, OM_SHAPE, c->op, "the input must be a map, not a %s", om_kind_text(kind));
 }
 
 static om_shape
@@ -39,7 +39,7 @@ zip_infer(om_op_context *c)
 	om_labels l;
 
 	if (c->op->in[0]->type.kind != OM_TENSOR)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "requires a tensor, not a %s",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the input must be a tensor, not a %s",
 			om_kind_text(c->op->in[0]->type.kind));
 	if (c->in[0].type != OM_UNDEFINED && c->in[0].type != OM_FLOAT32)
 		return om_no_kernel(c, c->in[0].type);
@@ -90,7 +90,8 @@ dict_infer(om_op_context *c)
 	OM_TRY(want_map(c));
 	OM_TRY(om_labels_of(c, "int64_vocabulary", "string_vocabulary", &l));
 	if (l.type != c->op->in[0]->type.elem)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "its vocabulary is of another type than the map's keys");
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"the vocabulary and the keys of the map differ in type");
 	c->out[0].type = c->in[0].type;
 	c->out[0].shape = row_shape(l.n);
 	return OM_OK;
@@ -148,14 +149,14 @@ cast_infer(om_op_context *c)
 
 	OM_TRY(want_map(c));
 	if (c->op->in[0]->type.elem != OM_INT64)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the keys of its map are no int64");
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the keys of the map must be int64");
 	if (c->in[0].type != OM_FLOAT32 && c->in[0].type != OM_STRING)
 		return om_no_kernel(c, c->in[0].type);
 	for (size_t k = 0; k < sizeof to / sizeof to[0]; k++)
 		if (om_attr_is(c->op, "cast_to", to[k].name))
 			c->out[0].type = to[k].type;
 	if (c->out[0].type == OM_UNDEFINED)
-		return om_op_fail(c->session, OM_INVALID, c->op, "its cast_to is not known");
+		return om_op_fail(c->session, OM_INVALID, c->op, "unknown cast_to");
 	if (is_sparse(c) && om_attr_int(c->op, "max_map") < 0)
 		return om_op_fail(c->session, OM_INVALID, c->op, "max_map is negative");
 	c->out[0].shape = row_shape(is_sparse(c) ? om_attr_int(c->op, "max_map") : OM_DIM_UNKNOWN);
@@ -173,7 +174,8 @@ parse(const om_op_context *c, om_string s, float *x)
 		*x = strtof(text, &end);
 	}
 	if (end == text)
-		return om_op_fail(c->session, OM_RUN, c->op, "\"%.*s\" is no number", (int)(s.size < 64 ? s.size : 64),
+		return om_op_fail(c->session, OM_RUN, c->op,
+			"\"%.*s\" is not a number", (int)(s.size < 64 ? s.size : 64),
 			s.size ? s.data : "");
 	return OM_OK;
 }
@@ -278,11 +280,11 @@ static const om_attr_spec cast_attrs[] = {
 #define ML .domain = "ai.onnx.ml", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1
 
 const om_opdef om_ops_mapping[] = {
-	{ML, .name = "ZipMap", .brief = "a map from labels to scores for each row", .flags = OM_NON_TENSOR,
+	{ML, .name = "ZipMap", .brief = "map from labels to scores, one for each row", .flags = OM_NON_TENSOR,
 	 .attrs = zip_attrs, .infer = zip_infer, .cpu = zip_cpu},
-	{ML, .name = "DictVectorizer", .brief = "the values of a map, each in the place of its key",
+	{ML, .name = "DictVectorizer", .brief = "values of a map at the indices given by its keys",
 	 .flags = OM_NON_TENSOR, .attrs = dict_attrs, .infer = dict_infer, .cpu = dict_cpu},
-	{ML, .name = "CastMap", .brief = "the values of a map, in the order of their keys",
+	{ML, .name = "CastMap", .brief = "values of a map in the order of a vocabulary",
 	 .flags = OM_NON_TENSOR | OM_DATA_DEPENDENT_SHAPE, .attrs = cast_attrs, .infer = cast_infer, .cpu = cast_cpu},
 	{0}
 };

@@ -20,7 +20,7 @@ om_post_of(const om_op_context *c, om_post *post)
 			*post = (om_post)k;
 			return OM_OK;
 		}
-	return om_op_fail(c->session, OM_INVALID, c->op, "its post_transform is not known");
+	return om_op_fail(c->session, OM_INVALID, c->op, "unknown post_transform");
 }
 
 double
@@ -88,7 +88,7 @@ om_rows(const om_op_context *c, uint32_t k, int64_t *rows, int64_t *features)
 	if (s->rank < 0)
 		return OM_OK;
 	if (s->rank != 1 && s->rank != 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "requires rows of features, not rank %d", s->rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the input must have rank 1 or 2, not %d", s->rank);
 	*rows = s->rank == 2 ? s->dim[0] : 1;
 	*features = s->dim[s->rank - 1];
 	return OM_OK;
@@ -102,7 +102,7 @@ om_check_features(const om_op_context *c, uint32_t k)
 	case OM_UNDEFINED:
 		return OM_OK;
 	default:
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for elements of type %s",
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for element type %s",
 			om_dtype_text(c->in[k].type));
 	}
 }
@@ -135,7 +135,7 @@ om_labels_of(const om_op_context *c, const char *ints, const char *strings, om_l
 	const om_string *s = om_attr_texts(c->op, strings, &ns);
 
 	if (ni && ns)
-		return om_op_fail(c->session, OM_INVALID, c->op, "has labels of both kinds");
+		return om_op_fail(c->session, OM_INVALID, c->op, "has both string and integer labels");
 	*l = (om_labels){.type = ns ? OM_STRING : OM_INT64, .n = (int64_t)(ns ? ns : ni), .i = i, .s = s};
 	return OM_OK;
 }

@@ -67,7 +67,7 @@ numbers(const om_op_context *c, const char *name, double **v, int64_t *n)
 	if (!t && a->kind != OM_ATTR_FLOATS)
 		return OM_OK;
 	if (t && (!t->data || !om_shape_is_known(&t->shape)))
-		return wrong(c, "the elements of an attribute are not known");
+		return wrong(c, "the value of an attribute is unknown");
 	*n = t ? om_shape_count(&t->shape) : (int64_t)a->n;
 	*v = OM_NEWN(c->mem, double, (size_t)*n + 1);
 	for (int64_t k = 0; k < *n; k++)
@@ -97,7 +97,8 @@ list(const om_op_context *c, const char *name, int64_t want, bool optional, cons
 	if (n == 0 && optional)
 		*v = OM_NEWN(c->mem, int64_t, (size_t)want + 1);
 	else if (n != (size_t)want)
-		return om_op_fail(c->session, OM_INVALID, c->op, "%s has %zu elements, not %lld", name, n, (long long)want);
+		return om_op_fail(c->session, OM_INVALID, c->op,
+			"%s has %zu elements, expected %lld", name, n, (long long)want);
 	return OM_OK;
 }
 
@@ -106,11 +107,11 @@ check_features(const om_op_context *c, const struct trees *t, int64_t features)
 {
 	for (int64_t k = 0; k < t->nnode && features >= 0; k++)
 		if (t->node[k].test != LEAF && (t->node[k].feature < 0 || t->node[k].feature >= features))
-			return om_op_fail(c->session, OM_SHAPE, c->op, "a node asks for feature %lld of %lld",
+			return om_op_fail(c->session, OM_SHAPE, c->op, "a node tests feature %lld of %lld",
 				(long long)t->node[k].feature, (long long)features);
 	for (int64_t k = 0; k < t->nvote; k++)
 		if (t->vote[k].target < 0 || t->vote[k].target >= t->ntarget)
-			return om_op_fail(c->session, OM_INVALID, c->op, "a leaf votes for %lld of %lld",
+			return om_op_fail(c->session, OM_INVALID, c->op, "a leaf has target %lld of %lld",
 				(long long)t->vote[k].target, (long long)t->ntarget);
 	return OM_OK;
 }
@@ -146,7 +147,8 @@ read_test(const om_op_context *c, const om_string *s, test *out)
 			*out = (test)k;
 			return OM_OK;
 		}
-	return om_op_fail(c->session, OM_INVALID, c->op, "there is no mode %.*s", (int)(s->size < 40 ? s->size : 40),
+	return om_op_fail(c->session, OM_INVALID, c->op,
+		"unknown node mode %.*s", (int)(s->size < 40 ? s->size : 40),
 		s->size ? s->data : "");
 }
 
@@ -168,7 +170,7 @@ read_nodes(const om_op_context *c, struct trees *t)
 	OM_TRY(list(c, "nodes_missing_value_tracks_true", t->nnode, true, &missing));
 	OM_TRY(numbers_or(c, "nodes_values", &value, &nvalue));
 	if (nvalue != t->nnode)
-		return wrong(c, "it has not one threshold for each node");
+		return wrong(c, "requires one threshold for each node");
 	t->node = OM_NEWN(c->mem, struct node, n + 1);
 	for (size_t k = 0; k < n; k++) {
 		t->node[k] = (struct node){.missing = missing[k], .feature = feature[k], .value = value[k],
@@ -189,11 +191,11 @@ link_nodes(const om_op_context *c, struct trees *t)
 	for (int64_t k = 0; k < t->nnode; k++) {
 		struct node *n = &t->node[k];
 		if (k && by_name(n - 1, n) == 0)
-			return wrong(c, "two nodes of a tree have the same number");
+			return wrong(c, "two nodes of a tree have the same id");
 		for (int w = 0; w < 2 && n->test != LEAF; w++) {
 			n->next[w] = find(t, n->tree, n->next[w]);
 			if (n->next[w] < 0)
-				return wrong(c, "a node leads to one that is not there");
+				return wrong(c, "a node has a child that does not exist");
 			below[n->next[w]] = true;
 		}
 	}
@@ -220,7 +222,7 @@ read_votes(const om_op_context *c, struct trees *t, const char *prefix)
 	for (int64_t k = 0; k < t->nvote; k++) {
 		at[k] = find(t, tree[k], id[k]);
 		if (at[k] < 0)
-			return wrong(c, "a vote belongs to a node that is not there");
+			return wrong(c, "a leaf weight belongs to a node that does not exist");
 		t->node[at[k]].nvote++;
 	}
 	for (int64_t k = 0; k < t->nnode; k++) {
@@ -255,7 +257,7 @@ old_trees(const om_op_context *c, const char *prefix, int64_t ntarget, struct tr
 	while (k < 4 && !om_attr_is(c->op, "aggregate_function", how[k]))
 		k++;
 	t->how = (sum)k;
-	return k < 4 ? OM_OK : wrong(c, "its aggregate_function is not known");
+	return k < 4 ? OM_OK : wrong(c, "unknown aggregate_function");
 }
 
 /* ---- Version 5: nodes and leaves by index. ---- */
@@ -274,7 +276,7 @@ read_sets(const om_op_context *c, struct trees *t)
 		if (x->test != MEMBER)
 			continue;
 		if (at >= n)
-			return wrong(c, "it has fewer sets of members than nodes that test for them");
+			return wrong(c, "membership_values has fewer sets than there are BRANCH_MEMBER nodes");
 		x->vote = at;
 		while (at < n && !isnan(member[at]))
 			at++;
@@ -295,7 +297,7 @@ read_ways(const om_op_context *c, struct trees *t, int64_t nleaf)
 		OM_TRY(list(c, leafs[w], inner, false, &leaf));
 		for (int64_t k = 0; k < inner; k++) {
 			if (to[k] < 0 || to[k] >= (leaf[k] ? nleaf : inner))
-				return wrong(c, "a node leads to one that is not there");
+				return wrong(c, "a node has a child that does not exist");
 			t->node[k].next[w] = leaf[k] ? inner + to[k] : to[k];
 		}
 	}
@@ -314,10 +316,10 @@ read_inner(const om_op_context *c, struct trees *t, int64_t nleaf)
 	OM_TRY(list(c, "nodes_featureids", inner, false, &feature));
 	OM_TRY(list(c, "nodes_missing_value_tracks_true", inner, true, &missing));
 	if (nmode != inner || nvalue != inner)
-		return wrong(c, "it has not one mode and one split for each node");
+		return wrong(c, "requires one mode and one split for each node");
 	for (int64_t k = 0; k < inner; k++) {
 		if (!(mode[k] >= LEQ && mode[k] <= MEMBER))
-			return wrong(c, "a node has a mode that is not known");
+			return wrong(c, "a node has an unknown mode");
 		t->node[k] = (struct node){.test = (test)mode[k], .missing = missing[k], .feature = feature[k],
 			.value = value[k]};
 	}
@@ -335,7 +337,7 @@ new_trees(const om_op_context *c, struct trees *t)
 
 	*t = (struct trees){.ntarget = om_attr_int(c->op, "n_targets"), .how = (sum)how, .post = (om_post)post};
 	if (how < AVERAGE || how > MAX || post < OM_POST_NONE || post > OM_POST_PROBIT)
-		return wrong(c, "its aggregate_function or its post_transform is not known");
+		return wrong(c, "unknown aggregate_function or post_transform");
 	OM_TRY(numbers(c, "leaf_weights", &weight, &t->nvote));
 	OM_TRY(list(c, "leaf_targetids", t->nvote, false, &target));
 	om_attr_ints(c->op, "nodes_featureids", &n);
@@ -352,7 +354,7 @@ new_trees(const om_op_context *c, struct trees *t)
 	t->nroot = (int64_t)nroot;
 	for (size_t k = 0; k < nroot; k++) {
 		if (root[k] < 0 || root[k] >= (int64_t)n)
-			return wrong(c, "a tree has a root that is not there");
+			return wrong(c, "a tree has a root that does not exist");
 		t->root[k] = root[k];
 	}
 	return OM_OK;
@@ -387,7 +389,7 @@ walk(const om_op_context *c, const struct trees *t, int64_t root, int64_t at, co
 
 	for (int64_t steps = 0; n->test != LEAF; steps++) {
 		if (steps > t->nnode)
-			return wrong(c, "a tree goes round in circles");
+			return wrong(c, "a tree has a cycle");
 		n = &t->node[n->next[holds(t, n, om_feature(&c->in[0], at + n->feature))]];
 	}
 	*leaf = n;
@@ -463,7 +465,7 @@ regress(const om_op_context *c, struct ensemble *e)
 	else
 		OM_TRY(old_trees(c, "target", om_attr_int(c->op, "n_targets"), &e->trees));
 	if (e->trees.ntarget <= 0)
-		return wrong(c, "its n_targets is no positive number");
+		return wrong(c, "n_targets must be positive");
 	return check_features(c, &e->trees, e->features);
 }
 
@@ -521,7 +523,7 @@ classify(const om_op_context *c, struct ensemble *e)
 	OM_TRY(om_rows(c, 0, &e->rows, &e->features));
 	OM_TRY(om_labels_of(c, "classlabels_int64s", "classlabels_strings", &e->labels));
 	if (e->labels.n == 0)
-		return wrong(c, "it has no labels");
+		return wrong(c, "has no class labels");
 	OM_TRY(old_trees(c, "class", e->labels.n, &e->trees));
 	return check_features(c, &e->trees, e->features);
 }
@@ -671,7 +673,7 @@ static const om_attr_spec trees_attrs[] = {
 };
 
 #define ML .domain = "ai.onnx.ml", .min_in = 1, .max_in = 1, .cost = tree_cost
-#define CLASSIFY ML, .name = "TreeEnsembleClassifier", .brief = "the class that trees vote for", .min_out = 2, \
+#define CLASSIFY ML, .name = "TreeEnsembleClassifier", .brief = "tree ensemble classifier", .min_out = 2, \
 	.max_out = 2, .infer = classify_infer, .cpu = classify_cpu, \
 	.input_types = {OF_INDICES | OF_WIDE_FLOATS}
 #define REGRESS ML, .min_out = 1, .max_out = 1, .infer = regress_infer, .cpu = regress_cpu
@@ -680,13 +682,13 @@ static const om_attr_spec trees_attrs[] = {
 const om_opdef om_ops_tree[] = {
 	{CLASSIFY, .since = 1, .until = 2, .attrs = classify1_attrs},
 	{CLASSIFY, .since = 3, .attrs = classify3_attrs},
-	{REGRESS, .name = "TreeEnsembleRegressor", .brief = "the sums of what trees say", .since = 1, .until = 2,
+	{REGRESS, .name = "TreeEnsembleRegressor", .brief = "tree ensemble regressor", .since = 1, .until = 2,
 	 .attrs = regress1_attrs,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
-	{REGRESS, .name = "TreeEnsembleRegressor", .brief = "the sums of what trees say", .since = 3,
+	{REGRESS, .name = "TreeEnsembleRegressor", .brief = "tree ensemble regressor", .since = 3,
 	 .attrs = regress3_attrs,
 	 .input_types = {OF_INDICES | OF_WIDE_FLOATS}},
-	{REGRESS, .name = "TreeEnsemble", .brief = "the sums of what trees say", .since = 5, .attrs = trees_attrs,
+	{REGRESS, .name = "TreeEnsemble", .brief = "tree ensemble regressor", .since = 5, .attrs = trees_attrs,
 	 .input_types = {OF_WIDE_FLOATS | OF(FLOAT16)}},
 	{0}
 };

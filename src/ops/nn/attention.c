@@ -59,17 +59,17 @@ check_ranks(const om_op_context *c)
 	for (uint32_t k = Q; k <= V; k++) {
 		const int rank = c->in[k].shape.rank, first = c->in[Q].shape.rank;
 		if (rank >= 0 && rank != 3 && rank != 4)
-			return om_wrong(c, "queries, keys and values have rank 3 or 4");
+			return om_wrong(c, "Q, K and V must have rank 3 or 4");
 		if (rank >= 0 && first >= 0 && rank != first)
-			return om_wrong(c, "queries, keys and values differ in rank");
+			return om_wrong(c, "Q, K and V differ in rank");
 	}
 	for (uint32_t k = PAST_K; k <= PAST_V; k++)
 		if (om_has_in(c, k) && c->in[k].shape.rank >= 0 && c->in[k].shape.rank != 4)
-			return om_wrong(c, "past keys and values have rank 4");
+			return om_wrong(c, "past_key and past_value must have rank 4");
 	if (om_has_in(c, PAST_K) != om_has_in(c, PAST_V))
-		return om_wrong(c, "past keys and past values go together");
+		return om_wrong(c, "past_key and past_value must be given together");
 	if (om_has_in(c, PAST_K) && om_has_in(c, LENGTHS))
-		return om_wrong(c, "lengths of the keys do not go with past keys");
+		return om_wrong(c, "nonpad_kv_seqlen cannot be combined with past_key");
 	return OM_OK;
 }
 
@@ -121,19 +121,19 @@ check_sizes(const om_op_context *c, const struct attention *a)
 	const int64_t size[] = {a->size, a->size, a->vsize};
 
 	if (a->flat && (a->qheads <= 0 || a->heads <= 0))
-		return om_wrong(c, "q_num_heads and kv_num_heads are needed where inputs have rank 3");
+		return om_wrong(c, "q_num_heads and kv_num_heads are required when the inputs have rank 3");
 	if (a->qheads >= 0 && a->heads >= 0 && (a->heads == 0 ? a->qheads != 0 : a->qheads % a->heads != 0))
-		return om_wrong(c, "the number of heads of keys does not divide that of queries");
+		return om_wrong(c, "the number of key/value heads must divide the number of query heads");
 	for (uint32_t k = Q; k <= V; k++) {
 		const int64_t flat[] = {a->batch, length[k], product(heads[k], size[k])};
 		const int64_t deep[] = {a->batch, heads[k], length[k], size[k]};
 		if (!has_dims(&c->in[k], rank, a->flat ? flat : deep))
-			return om_wrong(c, "the dims of queries, keys and values do not go together");
+			return om_wrong(c, "the dims of Q, K and V do not match");
 	}
 	for (uint32_t k = PAST_K; k <= PAST_V; k++) {
 		const int64_t past[] = {a->batch, a->heads, a->past, k == PAST_K ? a->size : a->vsize};
 		if (om_has_in(c, k) && !has_dims(&c->in[k], 4, past))
-			return om_wrong(c, "the dims of past keys and values do not go with those of new ones");
+			return om_wrong(c, "the dims of past_key and past_value do not match K and V");
 	}
 	return OM_OK;
 }
@@ -144,17 +144,17 @@ check_mask(const om_op_context *c, const struct attention *a)
 	const int64_t full[] = {a->batch, a->qheads, a->qlen, a->total};
 
 	if (om_has_in(c, LENGTHS) && !has_dims(&c->in[LENGTHS], 1, &a->batch))
-		return om_wrong(c, "there is not one length of the keys for each of the batch");
+		return om_wrong(c, "nonpad_kv_seqlen must have one element for each batch entry");
 	if (!om_has_in(c, MASK) || c->in[MASK].shape.rank < 0)
 		return OM_OK;
 	const om_shape *m = &c->in[MASK].shape;
 	if (m->rank > 4 || m->rank < 1)
-		return om_wrong(c, "the mask has rank 1 to 4");
+		return om_wrong(c, "attn_mask must have rank 1 to 4");
 	for (int d = 0; d < m->rank; d++) {
 		const int64_t n = m->dim[d], want = full[4 - m->rank + d];
 		const bool last = d == m->rank - 1;
 		if (n >= 0 && want >= 0 && n != want && n != 1 && !(last && n < want))
-			return om_wrong(c, "the mask cannot be broadcast to the scores");
+			return om_wrong(c, "attn_mask cannot be broadcast to the scores");
 	}
 	return OM_OK;
 }
@@ -465,10 +465,11 @@ attention_check(const om_op_context *c)
 		if (om_has_in(c, k) && (k == MASK ? !om_number(c->in[k].type, &(om_string){0}, &any) : !is_real(c->in[k].type)))
 			return om_no_kernel(c, c->in[k].type);
 	if (om_has_in(c, LENGTHS) && c->in[LENGTHS].type != OM_INT64)
-		return om_wrong(c, "the lengths are no int64");
+		return om_wrong(c, "nonpad_kv_seqlen must be int64");
 	const int64_t mode = om_attr_int(c->op, "qk_matmul_output_mode");
 	if (mode < 0 || mode > 3)
-		return om_op_fail(c->session, OM_INVALID, c->op, "qk_matmul_output_mode is %lld", (long long)mode);
+		return om_op_fail(c->session, OM_INVALID, c->op,
+			"qk_matmul_output_mode is %lld, expected 0 to 3", (long long)mode);
 	return OM_OK;
 }
 
@@ -571,24 +572,24 @@ rotary_infer(om_op_context *c)
 
 	OM_TRY(om_infer_same(c));
 	if (x->rank >= 0 && x->rank != 3 && x->rank != 4)
-		return om_wrong(c, "the input has rank 3 or 4");
+		return om_wrong(c, "the input must have rank 3 or 4");
 	if (x->rank == 3 && om_attr_int(c->op, "num_heads") <= 0)
-		return om_wrong(c, "num_heads is needed for an input of rank 3");
+		return om_wrong(c, "num_heads is required for an input of rank 3");
 	if (!om_shape_is_known(x))
 		return OM_OK;
 	const struct rotary r = rotary_of(c);
 	if (r.turned < 0 || r.turned > r.size || r.turned % 2)
-		return om_wrong(c, "rotary_embedding_dim is odd, or larger than a head");
+		return om_wrong(c, "rotary_embedding_dim must be even and at most the head size");
 	for (uint32_t k = COS; k <= SIN; k++) {
 		const om_shape *s = &c->in[k].shape;
 		const int rank = om_has_in(c, PLACES) ? 2 : 3;
 		if (s->rank >= 0 && (s->rank != rank || (s->dim[rank - 1] >= 0 && s->dim[rank - 1] < r.turned / 2)))
-			return om_wrong(c, "the caches do not fit the input");
+			return om_wrong(c, "the shapes of cos_cache and sin_cache do not match the input");
 		if (s->rank == 3 && (!om_dims_agree(s->dim[0], r.batch) || !om_dims_agree(s->dim[1], r.len)))
-			return om_wrong(c, "the caches do not fit the input");
+			return om_wrong(c, "the shapes of cos_cache and sin_cache do not match the input");
 	}
 	if (om_has_in(c, PLACES) && !has_dims(&c->in[PLACES], 2, (int64_t[]){r.batch, r.len}))
-		return om_wrong(c, "there is not one position for each element of the sequences");
+		return om_wrong(c, "position_ids must have one element for each position of the sequences");
 	return OM_OK;
 }
 
@@ -623,9 +624,9 @@ rotary_prepare(om_op_context *c, void **state)
 	if (!is_real(c->in[X].type))
 		return om_no_kernel(c, c->in[X].type);
 	if (c->in[COS].type != c->in[X].type || c->in[SIN].type != c->in[X].type)
-		return om_wrong(c, "the caches have another type than the input");
+		return om_wrong(c, "cos_cache and sin_cache must have the element type of the input");
 	if (!om_shape_equal(&c->in[COS].shape, &c->in[SIN].shape))
-		return om_wrong(c, "the caches differ in shape");
+		return om_wrong(c, "cos_cache and sin_cache differ in shape");
 	return OM_OK;
 }
 
@@ -662,20 +663,20 @@ cache_infer(om_op_context *c)
 
 	OM_TRY(om_infer_same(c));
 	if (!om_attr_is(c->op, "mode", "linear") && !om_attr_is(c->op, "mode", "circular"))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its mode is neither linear nor circular");
+		return om_op_fail(c->session, OM_INVALID, c->op, "mode must be linear or circular");
 	if (cache->rank < 0)
 		return OM_OK;
 	OM_TRY(om_attr_axis(c, "axis", cache->rank, &axis));
 	if (axis == 0)
-		return om_wrong(c, "its axis cannot be that of the batch");
+		return om_wrong(c, "axis must not be the batch axis");
 	if (update->rank < 0)
 		return OM_OK;
 	if (update->rank != cache->rank)
-		return om_wrong(c, "cache and update differ in rank");
+		return om_wrong(c, "the cache and the update differ in rank");
 	for (int d = 0; d < cache->rank; d++)
 		if (d == axis ? cache->dim[d] >= 0 && update->dim[d] > cache->dim[d]
 			: !om_dims_agree(cache->dim[d], update->dim[d]))
-			return om_wrong(c, "the update does not fit into the cache");
+			return om_wrong(c, "the shape of the update does not match the cache");
 	return OM_OK;
 }
 
@@ -695,7 +696,7 @@ cache_prepare(om_op_context *c, void **state)
 	k->size = om_moved_bytes(c->in[0].type);
 	OM_TRY(om_attr_axis(c, "axis", s->rank, &k->axis));
 	if (om_has_in(c, 2) && (c->in[2].type != OM_INT64 || om_shape_count(&c->in[2].shape) != s->dim[0]))
-		return om_wrong(c, "there is not one place, an int64, for each of the batch");
+		return om_wrong(c, "write_indices must be int64, with one element for each batch entry");
 	return OM_OK;
 }
 
@@ -717,7 +718,8 @@ cache_bytes(om_op_context *c)
 		for (int64_t i = 0; i < len; i++) {
 			int64_t at = om_has_in(c, 2) ? ((const int64_t *)c->in[2].data)[o / group] : 0;
 			if (at < 0 || __builtin_add_overflow(at, i, &at) || (!circular && at >= max))
-				return om_op_fail(c->session, OM_RUN, c->op, "an update lies outside of the cache");
+				return om_op_fail(c->session, OM_RUN, c->op,
+					"the update is out of the bounds of the cache");
 			memcpy((char *)c->out[0].data + (size_t)(o * max + at % max) * line,
 				(const char *)c->in[1].data + (size_t)(o * len + i) * line, line);
 		}
@@ -759,7 +761,7 @@ static const om_attr_spec cache_attrs[] = {
 };
 
 #define ATTENTION                                                              \
-	.name = "Attention", .brief = "values, weighted by how well their keys match the queries", .min_in = 3, \
+	.name = "Attention", .brief = "scaled dot-product attention, multi-head", .min_in = 3, \
 	.min_out = 1, .max_out = 4, .attrs = attention_attrs, .infer = attention_infer, .inplace = attention_reuse, \
 	.cpu = attention_cpu, .scratch = attention_scratch, .cost = attention_cost, \
 	.input_types = {OF_FLOATS, LIKE(0), OF_FLOATS, OF_NUMBERS | OF(BOOL), LIKE(0), LIKE(2), OF(INT64)}
@@ -767,11 +769,11 @@ static const om_attr_spec cache_attrs[] = {
 const om_opdef om_ops_attention[] = {
 	{ATTENTION, .since = 23, .until = 23, .max_in = 6},
 	{ATTENTION, .since = 24, .max_in = 7},
-	{.name = "RotaryEmbedding", .brief = "pairs of elements, turned by their position", .since = 23,
+	{.name = "RotaryEmbedding", .brief = "rotary position embedding", .since = 23,
 	 .min_in = 3, .max_in = 4, .min_out = 1, .max_out = 1, .attrs = rotary_attrs,
 	 .infer = rotary_infer, .inplace = first_reuse, .cpu = rotary_cpu,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), OF(INT64)}},
-	{.name = "TensorScatter", .brief = "a cache with new entries", .since = 24,
+	{.name = "TensorScatter", .brief = "key/value cache with new entries written along an axis", .since = 24,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = cache_attrs,
 	 .infer = cache_infer, .inplace = first_reuse, .cpu = cache_cpu,
 	 .input_types = {OF_COMMON | OF_FLOAT8S | OF(FLOAT4E2M1) | OF(FLOAT8E8M0) | OF(INT4) | OF(UINT4), LIKE(0), OF(INT64)}},

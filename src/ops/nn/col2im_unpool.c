@@ -40,10 +40,12 @@ check_lists(const om_op_context *c, const struct lists *l, int axes)
 		const size_t n = lists[k].n;
 		const int64_t *v = lists[k].v;
 		if (n && n != (size_t)axes * (k == 2 ? 2 : 1))
-			return om_op_fail(c->session, OM_SHAPE, c->op, "%s has %zu numbers for %d axes", names[k], n, axes);
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"%s has %zu elements for %d spatial axes", names[k], n, axes);
 		for (size_t i = 0; i < n; i++)
 			if (v[i] > INT32_MAX || v[i] < (k == 2 ? INT32_MIN : 1))
-				return om_op_fail(c->session, OM_SHAPE, c->op, "%s holds %lld", names[k], (long long)v[i]);
+				return om_op_fail(c->session, OM_SHAPE, c->op,
+					"%s contains the invalid value %lld", names[k], (long long)v[i]);
 	}
 	return OM_OK;
 }
@@ -59,7 +61,7 @@ unpooled_shape(const om_op_context *c, const struct lists *l, om_shape *s)
 
 	*s = *x;
 	if (x->rank != n + 2)
-		return om_wrong(c, "kernel_shape does not fit the input");
+		return om_wrong(c, "kernel_shape does not match the rank of the input");
 	OM_TRY(check_lists(c, l, n));
 	for (int k = 0; k < n; k++) {
 		const int64_t pads = listed(&l->pads, k, 0) + listed(&l->pads, k + n, 0);
@@ -69,7 +71,7 @@ unpooled_shape(const om_op_context *c, const struct lists *l, om_shape *s)
 			continue;
 		if (__builtin_mul_overflow(*d - 1, listed(&l->strides, k, 1), d)
 		    || __builtin_add_overflow(*d, l->kernel_shape.v[k] - pads, d) || *d < 0)
-			return om_wrong(c, "its kernel, strides and pads give no size");
+			return om_wrong(c, "kernel_shape, strides and pads give an invalid output size");
 	}
 	return OM_OK;
 }
@@ -94,10 +96,10 @@ unpool_infer(om_op_context *c)
 	if (!om_in_few(c, 2, want, &n))
 		return OM_OK;
 	if ((int64_t)n != x->rank)
-		return om_wrong(c, "the wanted shape has another rank than the input");
+		return om_wrong(c, "output_shape and the input differ in rank");
 	for (size_t k = 0; k < n; k++)
 		if ((y->dim[k] = want[k]) < 0)
-			return om_wrong(c, "the wanted shape has a negative dim");
+			return om_wrong(c, "the requested shape has a negative dim");
 	return OM_OK;
 }
 
@@ -114,10 +116,11 @@ unpool_prepare(om_op_context *c, void **state)
 
 	OM_TRY(unpooled_shape(c, &s->lists, &s->inner));
 	if (c->in[1].type != OM_INT64 || !om_shape_equal(&c->in[1].shape, x))
-		return om_wrong(c, "the indices are not one int64 for each element");
+		return om_wrong(c, "the indices must be int64 and have the shape of the input");
 	for (int d = 0; d < y->rank; d++)
 		if (y->dim[d] < s->inner.dim[d])
-			return om_wrong(c, "the wanted shape is smaller than what was pooled");
+			return om_wrong(c,
+				"output_shape is smaller than the shape given by kernel_shape, strides and pads");
 	return OM_OK;
 }
 
@@ -138,7 +141,7 @@ unpool_cpu(om_op_context *c)
 	for (int64_t k = 0; k < om_shape_count(x); k++) {
 		int64_t rest = index[k], to = 0;
 		if (rest < 0 || rest >= om_shape_count(&inner))
-			return om_op_fail(c->session, OM_RUN, c->op, "index %lld lies outside", (long long)rest);
+			return om_op_fail(c->session, OM_RUN, c->op, "index %lld is out of range", (long long)rest);
 		for (int d = y->rank - 1; d >= 0; rest /= inner.dim[d--])
 			to += rest % inner.dim[d] * stride[d];
 		memcpy((char *)c->out[0].data + (size_t)to * size, (const char *)c->in[0].data + (size_t)k * size, size);
@@ -165,7 +168,7 @@ read_blocks(const om_op_context *c, const struct lists *l, struct blocks *b, boo
 	if (!*known)
 		return OM_OK;
 	if (n != m || n < 1 || n > OM_MAX_RANK - 2)
-		return om_wrong(c, "image and block differ in their number of axes");
+		return om_wrong(c, "image_shape and block_shape differ in length");
 	OM_TRY(check_lists(c, l, (int)n));
 	*b = (struct blocks){.axes = (int)n, .taps = 1, .blocks = 1};
 	for (int k = 0; k < b->axes; k++) {
@@ -176,16 +179,16 @@ read_blocks(const om_op_context *c, const struct lists *l, struct blocks *b, boo
 		b->dilation[k] = listed(&l->dilations, k, 1);
 		b->pad[k] = listed(&l->pads, k, 0);
 		if (image[k] < 1 || block[k] < 1 || image[k] > INT32_MAX || block[k] > INT32_MAX)
-			return om_wrong(c, "image and block have to be positive");
+			return om_wrong(c, "image_shape and block_shape must be positive");
 		if (__builtin_mul_overflow(block[k] - 1, b->dilation[k], &span))
-			return om_wrong(c, "the block is too large");
+			return om_wrong(c, "the size of a block overflows");
 		span = image[k] + b->pad[k] + listed(&l->pads, k + b->axes, 0) - span - 1;
 		if (span < 0)
-			return om_wrong(c, "the block is larger than the image");
+			return om_wrong(c, "a dilated block is larger than the padded image");
 		b->count[k] = span / b->stride[k] + 1;
 		if (__builtin_mul_overflow(b->taps, block[k], &b->taps)
 		    || __builtin_mul_overflow(b->blocks, b->count[k], &b->blocks))
-			return om_wrong(c, "there are too many blocks");
+			return om_wrong(c, "the number of blocks overflows");
 	}
 	return OM_OK;
 }
@@ -203,7 +206,7 @@ fold_infer(om_op_context *c)
 	c->out[0].type = c->in[0].type;
 	om_attr_fields(c->op, list_fields, &l);
 	if (x->rank >= 0 && x->rank != 3)
-		return om_wrong(c, "its input has rank 3");
+		return om_wrong(c, "the input must have rank 3");
 	if (axes < 0)
 		return OM_OK;
 	*out = om_shape_open(axes + 2);
@@ -215,7 +218,7 @@ fold_infer(om_op_context *c)
 	if (!known || x->rank < 0)
 		return OM_OK;
 	if (!om_dims_agree(x->dim[2], b.blocks) || (x->dim[1] >= 0 && x->dim[1] % b.taps))
-		return om_wrong(c, "the input is not made of such blocks");
+		return om_wrong(c, "the shape of the input does not match image_shape and block_shape");
 	out->dim[1] = x->dim[1] < 0 ? x->dim[1] : x->dim[1] / b.taps;
 	return OM_OK;
 }
@@ -323,11 +326,12 @@ static const om_attr_spec fold_attrs[] = {
 };
 
 const om_opdef om_ops_unfold[] = {
-	{.name = "MaxUnpool", .brief = "elements, put back to where pooling took them from", .since = 9,
+	{.name = "MaxUnpool", .brief =
+		"inverse of MaxPool: elements at the positions that its indices give", .since = 9,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = unpool_attrs,
 	 .infer = unpool_infer, .cpu = unpool_cpu,
 	 .input_types = {OF_FLOATS, OF(INT64), LIKE(1)}},
-	{.name = "Col2Im", .brief = "blocks, laid over an image and added up", .since = 18,
+	{.name = "Col2Im", .brief = "scatter-add of columns into an image", .since = 18,
 	 .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = fold_attrs,
 	 .infer = fold_infer, .cpu = fold_cpu,
 	 .input_types = {OF_COMMON & ~OF(STRING), OF(INT64), OF(INT64)}},

@@ -25,11 +25,12 @@ check_channels(const om_op_context *c, int64_t cin, int64_t cout, int64_t per_gr
 	const int64_t group = om_attr_int(c->op, "group");
 
 	if (group < 1 || (cin >= 0 && cin % group) || (cout >= 0 && cout % group))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "%lld groups do not divide %lld and %lld channels",
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"group is %lld, which does not divide %lld input and %lld output channels",
 			(long long)group, (long long)cin, (long long)cout);
 	if (cin >= 0 && per_group >= 0 && cin / group != per_group)
 		return om_op_fail(c->session, OM_SHAPE, c->op,
-			"the weights want %lld channels a group, the input has %lld in %lld groups",
+			"W has %lld channels per group, but the input has %lld channels in %lld groups",
 			(long long)per_group, (long long)cin, (long long)group);
 	return OM_OK;
 }
@@ -42,7 +43,7 @@ read_conv(const om_op_context *c, uint32_t xk, uint32_t wk, struct om_window *w)
 	int64_t kernel[OM_MAX_RANK];
 
 	if (x->rank >= 0 && weights->rank >= 0 && x->rank != weights->rank)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the input has rank %d, the weights %d",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the input has rank %d, W has rank %d",
 			x->rank, weights->rank);
 	for (int k = 2; k < rank; k++)
 		kernel[k - 2] = dim_of(weights, k);
@@ -147,7 +148,7 @@ same_types(const om_op_context *c)
 	for (uint32_t k = 1; k < c->op->nin; k++)
 		if (om_has_in(c, k) && c->in[k].type != c->in[0].type && c->in[k].type != OM_UNDEFINED
 		    && c->in[0].type != OM_UNDEFINED)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s beside %s", k,
+			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s, expected %s", k,
 				om_dtype_text(c->in[k].type), om_dtype_text(c->in[0].type));
 	return OM_OK;
 }
@@ -161,7 +162,7 @@ check_bias(const om_op_context *c, int64_t channels)
 	if (!om_has_in(c, 2) || s->rank < 0
 	    || (s->rank == 1 && om_dims_agree(s->dim[0], channels)))
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "the bias has shape %s for %lld channels",
+	return om_op_fail(c->session, OM_SHAPE, c->op, "the bias has shape %s, expected %lld elements",
 		om_shape_text(s, text, sizeof text), (long long)channels);
 }
 
@@ -295,7 +296,7 @@ transpose_infer(om_op_context *c)
 	OM_TRY(read_conv(c, 0, 1, &w));
 	OM_TRY(check_channels(c, dim_of(x, 1), OM_DIM_UNKNOWN, OM_DIM_UNKNOWN));
 	if (!om_dims_agree(dim_of(x, 1), dim_of(weights, 0)))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the weights want %lld channels, the input has %lld",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "W has %lld input channels, but the input has %lld",
 			(long long)dim_of(weights, 0), (long long)dim_of(x, 1));
 	if ((wrong = om_window_grow(c, &w)))
 		return om_wrong(c, wrong);
@@ -303,7 +304,7 @@ transpose_infer(om_op_context *c)
 	if (x->rank >= 0)
 		om_copy_dim(out, 0, x, 0);
 	if (dim_of(weights, 1) >= 0 && __builtin_mul_overflow(dim_of(weights, 1), group, &out->dim[1]))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "%lld groups are too many", (long long)group);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "group is %lld, too large", (long long)group);
 	for (int k = 0; k < w.n; k++)
 		out->dim[k + 2] = w.out[OM_WINDOW_AXES - w.n + k];
 	return check_bias(c, out->dim[1]);
@@ -371,14 +372,14 @@ transpose_cost(const om_op_context *c, om_cost *cost)
 /* ---- The operator definitions. ---- */
 
 #define CONV(from, to)                                                         \
-	{.name = "Conv", .brief = "convolution with bias",                     \
+	{.name = "Conv", .brief = "convolution, with optional bias",                     \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = conv_attrs, .infer = conv_infer, .cpu = conv_cpu, \
 	 .cost = conv_cost, \
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0)}}
 
 #define TRANSPOSE(from, to)                                                    \
-	{.name = "ConvTranspose", .brief = "transposed convolution with bias", \
+	{.name = "ConvTranspose", .brief = "transposed convolution, with optional bias", \
 	 .since = from, .until = to, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, \
 	 .attrs = transpose_attrs, .infer = transpose_infer, .cpu = transpose_cpu, \
 	 .scratch = transpose_scratch, .cost = transpose_cost, \

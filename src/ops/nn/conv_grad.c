@@ -50,7 +50,7 @@ read_conv(const om_op_context *c, struct om_conv *v)
 	if (bad)
 		return bad;
 	if (w->rank != x.rank)
-		return "the weights have another rank than the image";
+		return "W and the image differ in rank";
 	if ((bad = om_window_read(c, x.rank - 2, &x, w->dim + 2, &v->w)) || (bad = om_window_shrink(c, &v->w, false)))
 		return bad;
 	v->batch = x.dim[0];
@@ -60,7 +60,7 @@ read_conv(const om_op_context *c, struct om_conv *v)
 	v->kin = w->dim[1];
 	if (v->group < 1 || (v->cout >= 0 && v->cout % v->group) || (v->cin >= 0 && v->kin >= 0
 	    && (v->cin % v->group || v->cin / v->group != v->kin)))
-		return "the groups do not fit the channels";
+		return "group does not divide the channels";
 	v->kout = v->cout < 0 ? -1 : v->cout / v->group;
 	return NULL;
 }
@@ -73,7 +73,7 @@ check_dy(const om_op_context *c, const struct om_conv *v)
 
 	if (fits && dy->rank > 0)
 		fits = om_dims_agree(dy->dim[0], v->batch) && om_dims_agree(dy->dim[1], v->cout);
-	return fits ? NULL : "dY has not the shape of the output";
+	return fits ? NULL : "dY does not have the shape of the output";
 }
 
 static om_status
@@ -84,10 +84,10 @@ grad_infer(om_op_context *c)
 	const int64_t *wrt = om_attr_ints(c->op, "wrt", &n);
 
 	if (!om_has_in(c, W) || n != c->op->nout)
-		return om_wrong(c, "requires dY, W, and an output for each of wrt");
+		return om_wrong(c, "requires dY, W and one output for each entry of wrt");
 	for (size_t k = 0; k < n; k++) {
 		if (wrt[k] < 0 || wrt[k] > 2 || (wrt[k] == 1 && !om_has_in(c, X)))
-			return om_wrong(c, "wrt names what it cannot compute");
+			return om_wrong(c, "wrt has an entry whose gradient the operator does not compute");
 		c->out[k].type = c->in[DY].type;
 	}
 	if (c->in[W].shape.rank < 0)

@@ -146,7 +146,8 @@ integer_infer(om_op_context *c)
 	for (uint32_t k = 0; k < c->op->nin; k++)
 		if (om_has_in(c, k) && c->in[k].type != OM_INT8 && c->in[k].type != OM_UINT8
 		    && c->in[k].type != OM_UNDEFINED)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "requires int8 or uint8, not %s",
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"the element type must be int8 or uint8, not %s",
 				om_dtype_text(c->in[k].type));
 	c->out[0].type = OM_INT32;
 	return om_conv_infer(c, 0, 1);
@@ -160,7 +161,8 @@ integer_prepare(om_op_context *c, void **state)
 
 	*v = om_conv_of(c, 0, 1);
 	if ((nzero > 1 && nzero != v->cout) || (om_has_in(c, 2) && om_shape_count(&c->in[2].shape) != 1))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the zero points do not fit %lld channels",
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"w_zero_point must have one element or %lld, the number of output channels",
 			(long long)v->cout);
 	return OM_OK;
 }
@@ -210,7 +212,7 @@ integer_cost(const om_op_context *c, om_cost *cost)
 static const om_attr_spec integer_attrs[] = {OM_CONV_ATTRS, {0}};
 
 const om_opdef om_ops_conv_bytes[] = {
-	{.name = "ConvInteger", .brief = "convolution of bytes, in int32",
+	{.name = "ConvInteger", .brief = "convolution of int8 or uint8 tensors, int32 result",
 	 .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
 	 .attrs = integer_attrs, .infer = integer_infer, .cpu = integer_cpu,
 	 .cost = integer_cost,

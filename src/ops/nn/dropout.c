@@ -128,14 +128,14 @@ static const om_attr_spec dropout_attrs[] = {
 
 const om_opdef om_ops_dropout[] = {
 	{
-		.name = "Dropout", .brief = "x itself, all of which is kept in inference",
+		.name = "Dropout", .brief = "identity in inference",
 		.since = 1, .until = 11, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 2,
 		.flags = OM_POINTWISE, .attrs = old_dropout_attrs,
 		.infer = Dropout_infer, .view = Dropout_view, .inplace = om_inplace_first, .cpu = Dropout_cpu,
 		.input_types = {OF_FLOATS | OF_FLOAT8S},
 	},
 	{
-		.name = "Dropout", .brief = "x itself; in training, a part of it is zeroed at random",
+		.name = "Dropout", .brief = "identity in inference; in training, zeroes elements at random",
 		.since = 12, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 2,
 		.flags = OM_RANDOM, .attrs = dropout_attrs,
 		.infer = Dropout_infer, .view = Dropout_view, .inplace = om_inplace_first, .cpu = Dropout_cpu,

@@ -90,12 +90,12 @@ causal_infer(om_op_context *c)
 
 	OM_TRY(om_infer_same(c));
 	if (v.taps == 0)
-		return om_wrong(c, "its kernel is empty");
+		return om_wrong(c, "the kernel is empty");
 	if (!fits(&c->in[INPUT], 3, (int64_t[]){v.batch, v.channels, v.length})
 	    || !fits(&c->in[WEIGHT], 3, (int64_t[]){v.channels, 1, v.taps})
 	    || (om_has_in(c, BIAS) && !fits(&c->in[BIAS], 1, &v.channels))
 	    || (om_has_in(c, PAST) && !fits(&c->in[PAST], 3, past)))
-		return om_wrong(c, "input, kernel, bias and state do not go together");
+		return om_wrong(c, "the shapes of input, kernel, bias and state do not match");
 	if (!om_has_out(c, 1))
 		return OM_OK;
 	c->out[1].type = c->in[INPUT].type;
@@ -155,7 +155,7 @@ causal_prepare(om_op_context *c, void **state)
 	s->v = causal_of(c);
 	s->smooth = !om_attr_is(c->op, "activation", "none");
 	if (s->smooth && !om_attr_is(c->op, "activation", "silu") && !om_attr_is(c->op, "activation", "swish"))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its activation is not known");
+		return om_op_fail(c->session, OM_INVALID, c->op, "the activation is not supported");
 	return check_types(c);
 }
 
@@ -238,23 +238,23 @@ linear_check(const om_op_context *c, const struct linear *l)
 	const int64_t each = times(l->heads, l->size);
 
 	if (!has_gate(c) && !has_delta(c) && !om_attr_is(c->op, "update_rule", "linear"))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its update_rule is not known");
+		return om_op_fail(c->session, OM_INVALID, c->op, "unknown update_rule");
 	if (l->heads <= 0 || l->qheads <= 0 || l->qheads % l->heads)
-		return om_wrong(c, "kv_num_heads does not divide q_num_heads");
+		return om_wrong(c, "kv_num_heads must divide q_num_heads");
 	if ((has_gate(c) && !om_has_in(c, DECAY)) || (has_delta(c) && !om_has_in(c, BETA)))
-		return om_wrong(c, "its update_rule requires a decay or a beta, which is left out");
+		return om_wrong(c, "the update_rule requires decay or beta, which is omitted");
 	if (!fits(&c->in[Q], 3, (int64_t[]){l->batch, l->steps, times(l->qheads, l->size)})
 	    || !fits(&c->in[K], 3, (int64_t[]){l->batch, l->steps, each})
 	    || !fits(&c->in[V], 3, (int64_t[]){l->batch, l->steps, times(l->heads, l->vsize)}))
-		return om_wrong(c, "the dims of queries, keys and values do not go together");
+		return om_wrong(c, "the dims of Q, K and V do not match");
 	if (om_has_in(c, OLD) && !fits(&c->in[OLD], 4, (int64_t[]){l->batch, l->heads, l->size, l->vsize}))
-		return om_wrong(c, "the state does not go with keys and values");
+		return om_wrong(c, "the shape of the state does not match keys and values");
 	if (om_has_in(c, DECAY) && !fits(g, 3, (int64_t[]){l->batch, l->steps, l->heads})
 	    && !fits(g, 3, (int64_t[]){l->batch, l->steps, each}))
-		return om_wrong(c, "the decay does not go with the keys");
+		return om_wrong(c, "the shape of decay does not match the keys");
 	if (om_has_in(c, BETA) && !fits(b, 3, (int64_t[]){l->batch, l->steps, l->heads})
 	    && !fits(b, 3, (int64_t[]){l->batch, l->steps, 1}))
-		return om_wrong(c, "beta does not go with the keys");
+		return om_wrong(c, "the shape of beta does not match the keys");
 	return OM_OK;
 }
 
@@ -436,12 +436,12 @@ static const om_attr_spec linear_attrs[] = {
 };
 
 const om_opdef om_ops_state[] = {
-	{.name = "CausalConvWithState", .brief = "each channel convolved with what came before, which goes on",
+	{.name = "CausalConvWithState", .brief = "causal depthwise 1-D convolution with state",
 	 .since = 27, .min_in = 2, .max_in = 4, .min_out = 2, .max_out = 2, .attrs = causal_attrs,
 	 .infer = causal_infer, .inplace = causal_reuse, .cpu = causal_cpu, .scratch = causal_scratch,
 	 .cost = causal_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0)}},
-	{.name = "LinearAttention", .brief = "values, recalled by queries from a state that learns step by step",
+	{.name = "LinearAttention", .brief = "linear attention with a recurrent state",
 	 .since = 27, .min_in = 3, .max_in = 6, .min_out = 2, .max_out = 2, .attrs = linear_attrs,
 	 .infer = linear_infer, .inplace = linear_reuse, .cpu = linear_cpu, .scratch = linear_scratch,
 	 .cost = linear_cost,

@@ -26,15 +26,15 @@ check_classes(const om_op_context *c)
 	const om_shape *x = &c->in[X].shape, *t = &c->in[TARGET].shape;
 
 	if (x->rank >= 0 && x->rank < 2)
-		return om_wrong(c, "the input has no axis of classes");
+		return om_wrong(c, "the input has no class axis");
 	if (x->rank >= 0 && t->rank >= 0 && t->rank != x->rank - 1)
-		return om_wrong(c, "the classes wanted have not one axis less than the input");
+		return om_wrong(c, "the target must have one axis less than the input");
 	for (int d = 0; d < t->rank && x->rank >= 0; d++)
 		if (!om_dims_agree(t->dim[d], x->dim[d ? d + 1 : 0]))
-			return om_wrong(c, "the classes wanted do not fit the input");
+			return om_wrong(c, "the shape of the target does not match the input");
 	if (om_has_in(c, WEIGHT) && c->in[WEIGHT].shape.rank >= 0 && (c->in[WEIGHT].shape.rank != 1
 	    || (x->rank >= 0 && !om_dims_agree(c->in[WEIGHT].shape.dim[0], x->dim[1]))))
-		return om_wrong(c, "there is not one weight for each class");
+		return om_wrong(c, "weight must have one element for each class");
 	return OM_OK;
 }
 
@@ -47,7 +47,7 @@ loss_infer(om_op_context *c)
 	c->out[0].type = c->in[X].type;
 	if (!om_attr_is(c->op, "reduction", "none")) {
 		if (!om_attr_is(c->op, "reduction", "mean") && !om_attr_is(c->op, "reduction", "sum"))
-			return om_op_fail(c->session, OM_INVALID, c->op, "its reduction is none, mean or sum");
+			return om_op_fail(c->session, OM_INVALID, c->op, "reduction must be none, mean or sum");
 		c->out[0].shape = om_shape_of(0, NULL);
 	} else if (x->rank >= 0) {
 		c->out[0].shape.rank = x->rank - 1;
@@ -104,7 +104,8 @@ read_class(const om_op_context *c, const struct loss *l, int64_t k, int64_t *cla
 
 	*class = t->type == OM_INT32 ? ((const int32_t *)t->data)[k] : ((const int64_t *)t->data)[k];
 	if ((*class < 0 || *class >= l->classes) && !(l->has_ignored && *class == l->ignored))
-		return om_op_fail(c->session, OM_RUN, c->op, "class %lld is none of %lld", (long long)*class,
+		return om_op_fail(c->session, OM_RUN, c->op,
+			"class %lld is out of range for %lld classes", (long long)*class,
 			(long long)l->classes);
 	return OM_OK;
 }
@@ -141,7 +142,7 @@ loss_of(const om_op_context *c, struct loss *l)
 	if (type != OM_FLOAT32 && type != OM_FLOAT64 && !om_is_half(type))
 		return om_no_kernel(c, type);
 	if (om_has_in(c, WEIGHT) && c->in[WEIGHT].type != type)
-		return om_wrong(c, "the weights have another type than the input");
+		return om_wrong(c, "weight and input differ in element type");
 	OM_TRY(om_index_type(c, TARGET));
 	*l = (struct loss){x->dim[0], x->dim[1], om_shape_span(x, 2, x->rank),
 		om_attr_has(c->op, "ignore_index"), om_attr_int(c->op, "ignore_index"),
@@ -190,11 +191,11 @@ static const om_attr_spec loss_attrs[] = {
 };
 
 const om_opdef om_ops_loss[] = {
-	{.name = "NegativeLogLikelihoodLoss", .brief = "what the right class was given, negated", .since = 12,
+	{.name = "NegativeLogLikelihoodLoss", .brief = "negative log-likelihood loss", .since = 12,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = loss_attrs,
 	 .infer = loss_infer, .cpu = likelihood_cpu,
 	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0)}},
-	{.name = "SoftmaxCrossEntropyLoss", .brief = "the right class's share as softmax gives it, as -log",
+	{.name = "SoftmaxCrossEntropyLoss", .brief = "softmax followed by cross entropy",
 	 .since = 12, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 2, .attrs = loss_attrs,
 	 .infer = loss_infer, .cpu = entropy_cpu, .cost = entropy_cost,
 	 .input_types = {OF_FLOATS, OF_INDICES, LIKE(0)}},

@@ -34,7 +34,7 @@ check_list(const om_op_context *c, uint32_t k, int64_t n)
 
 	if (!om_has_in(c, k) || !om_shape_is_known(s) || n < 0 || om_shape_count(s) == n)
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has shape %s for %lld numbers", k,
+	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has shape %s, expected %lld elements", k,
 		om_shape_text(s, text, sizeof text), (long long)n);
 }
 
@@ -43,7 +43,7 @@ check_rank(const om_op_context *c, int least)
 {
 	if (c->in[0].shape.rank < 0 || c->in[0].shape.rank >= least)
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "the input has rank %d, less than %d",
+	return om_op_fail(c->session, OM_SHAPE, c->op, "the input has rank %d, expected at least %d",
 		c->in[0].shape.rank, least);
 }
 
@@ -289,7 +289,8 @@ batch_prepare(om_op_context *c, void **state)
 
 	s->training = is_training(c);
 	if (!s->training && gives_moments(c))
-		return om_op_fail(c->session, OM_INVALID, c->op, "gives means and variances, but does not train");
+		return om_op_fail(c->session, OM_INVALID, c->op,
+			"has outputs for mean and variance, but training_mode is 0");
 	s->by_element = is_by_element(c);
 	s->channels = x->rank < 2 ? 1 : statistics(c);
 	s->volume = s->by_element ? 1 : om_shape_span(x, 2, x->rank);
@@ -321,7 +322,7 @@ layer_axis(const om_op_context *c, int *axis)
 {
 	if (om_axis(om_attr_int(c->op, "axis"), c->in[0].shape.rank, axis))
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld in rank %d",
+	return om_op_fail(c->session, OM_SHAPE, c->op, "axis %lld is out of range for rank %d",
 		(long long)om_attr_int(c->op, "axis"), c->in[0].shape.rank);
 }
 
@@ -353,7 +354,8 @@ layer_infer(om_op_context *c)
 		if (!om_has_in(c, k) || c->in[k].shape.rank < 0)
 			continue;
 		if (!om_broadcast(x, &c->in[k].shape, &both) || !is_within(&both, x))
-			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u does not fit the first", k);
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"the shape of input %u does not match the first input", k);
 	}
 	for (uint32_t k = 1; k < c->op->nout; k++) {
 		c->out[k].shape = *x;
@@ -603,7 +605,7 @@ lrn_infer(om_op_context *c)
 {
 	OM_TRY(check_rank(c, 2));
 	if (om_attr_int(c->op, "size") < 1)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the size is %lld", (long long)om_attr_int(c->op, "size"));
+		return om_op_fail(c->session, OM_SHAPE, c->op, "size is %lld, expected a positive number", (long long)om_attr_int(c->op, "size"));
 	return om_infer_same(c);
 }
 
@@ -690,7 +692,7 @@ lp_infer(om_op_context *c)
 
 	OM_TRY(om_infer_same(c));
 	if (p != 1 && p != 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no norm of order %lld here", (long long)p);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "p is %lld, expected 1 or 2", (long long)p);
 	return c->in[0].shape.rank < 0 ? OM_OK : layer_axis(c, &axis);
 }
 
@@ -768,7 +770,7 @@ mvn_axes(const om_op_context *c, bool over[OM_MAX_RANK])
 	for (size_t k = 0; k < n; k++) {
 		int axis;
 		if (!om_axis(axes[k], rank, &axis))
-			return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld in rank %d",
+			return om_op_fail(c->session, OM_SHAPE, c->op, "axis %lld is out of range for rank %d",
 				(long long)axes[k], rank);
 		over[axis] = true;
 	}
@@ -843,7 +845,7 @@ mvn_cpu(om_op_context *c)
 }
 
 #define BATCH(from, to, outputs, list)                                         \
-	{.name = "BatchNormalization", .brief = "scaled by mean and variance of a channel", \
+	{.name = "BatchNormalization", .brief = "batch normalization", \
 	 .since = from, .until = to, .min_in = 5, .max_in = 5, .min_out = 1, .max_out = outputs, \
 	 .attrs = list, .infer = batch_infer, .inplace = over_first_input, .cpu = batch_cpu, \
 	 .cost = norm_cost, \
@@ -860,24 +862,24 @@ const om_opdef om_ops_norm[] = {
 	BATCH(7, 8, 5, batch_attrs_7),
 	BATCH(9, 13, 5, batch_attrs_7),
 	BATCH(14, 0, 3, batch_attrs_14),
-	NORM(LayerNormalization, "rows to mean 0 and variance 1, scaled", 17, 0, 2, 3, 3, layer_attrs,
+	NORM(LayerNormalization, "layer normalization", 17, 0, 2, 3, 3, layer_attrs,
 		layer_infer, layer_cpu, LIKE(0)),
-	NORM(RMSNormalization, "rows to a mean square of 1, scaled", 23, 0, 2, 2, 1, layer_attrs,
+	NORM(RMSNormalization, "root mean square normalization", 23, 0, 2, 2, 1, layer_attrs,
 		layer_infer, rms_cpu, OF_FLOATS),
-	NORM(InstanceNormalization, "channels of an image to mean 0 and variance 1, scaled", 1, 0, 3, 3, 1,
+	NORM(InstanceNormalization, "instance normalization", 1, 0, 3, 3, 1,
 		instance_attrs, instance_infer, instance_cpu, LIKE(0)),
-	NORM(GroupNormalization, "groups of channels to mean 0 and variance 1, scaled", 18, 20, 3, 3, 1,
+	NORM(GroupNormalization, "group normalization", 18, 20, 3, 3, 1,
 		group_attrs, group_infer, group_cpu, LIKE(0)),
-	NORM(GroupNormalization, "groups of channels to mean 0 and variance 1, scaled", 21, 0, 3, 3, 1,
+	NORM(GroupNormalization, "group normalization", 21, 0, 3, 3, 1,
 		group_attrs, group_infer, group_cpu, LIKE(0)),
-	{.name = "LRN", .brief = "divided by what neighboring channels hold", .since = 1,
+	{.name = "LRN", .brief = "local response normalization across channels", .since = 1,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = lrn_attrs, .infer = lrn_infer,
 	 .cpu = lrn_cpu, .scratch = lrn_scratch, .cost = lrn_cost,
 	 .input_types = {OF_FLOATS}},
-	NORM(LpNormalization, "to a norm of 1 along an axis", 1, 0, 1, 1, 1, lp_attrs, lp_infer, lp_cpu, LIKE(0)),
-	NORM(MeanVarianceNormalization, "to mean 0 and variance 1 over axes", 1, 8, 1, 1, 1, mvn_attrs_1,
+	NORM(LpNormalization, "normalization to a norm of 1 along an axis", 1, 0, 1, 1, 1, lp_attrs, lp_infer, lp_cpu, LIKE(0)),
+	NORM(MeanVarianceNormalization, "mean and variance normalization over axes", 1, 8, 1, 1, 1, mvn_attrs_1,
 		mvn_infer, mvn_cpu, LIKE(0)),
-	NORM(MeanVarianceNormalization, "to mean 0 and variance 1 over axes", 9, 0, 1, 1, 1, mvn_attrs,
+	NORM(MeanVarianceNormalization, "mean and variance normalization over axes", 9, 0, 1, 1, 1, mvn_attrs,
 		mvn_infer, mvn_cpu, LIKE(0)),
 	{0}
 };

@@ -26,11 +26,11 @@ check_shapes(const om_op_context *c)
 	const om_shape *x = &c->in[X].shape, *scale = &c->in[SCALE].shape;
 
 	if (x->rank >= 0 && x->rank < 2)
-		return "its input has no channels";
+		return "the input has no channel axis";
 	if (!om_shape_agree(x, &c->in[DY].shape))
-		return "dY has not the shape of the input";
+		return "dY does not have the shape of the input";
 	if (scale->rank >= 0 && (scale->rank != 1 || (x->rank > 0 && !om_dims_agree(scale->dim[0], x->dim[1]))))
-		return "the scale does not fit the channels";
+		return "scale must have one element for each channel";
 	return NULL;
 }
 
@@ -41,13 +41,13 @@ batch_infer(om_op_context *c)
 	const int64_t *wrt = om_attr_ints(c->op, "wrt", &n);
 
 	if (om_attr_int(c->op, "training_mode") == 0)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is a kernel for training alone");
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "only training_mode=1 has a kernel");
 	if (n != c->op->nout)
-		return om_wrong(c, "requires an output for each of wrt");
+		return om_wrong(c, "requires one output for each entry of wrt");
 	const char *bad = check_shapes(c);
 	for (size_t k = 0; k < n && !bad; k++) {
 		if (wrt[k] < 0 || wrt[k] > 2)
-			bad = "wrt names what it cannot compute";
+			bad = "wrt has an entry whose gradient the operator does not compute";
 		c->out[k].type = c->in[X].type;
 		c->out[k].shape = wrt[k] == 0 ? c->in[X].shape : c->in[SCALE].shape;
 	}
@@ -217,7 +217,8 @@ static const om_attr_spec batch_attrs[] = {
 };
 
 const om_opdef om_ops_norm_grad[] = {
-	{.domain = OM_GRAD_DOMAIN, .name = "BatchNormalizationGrad", .brief = "gradients of BatchNormalization in training",
+	{.domain = OM_GRAD_DOMAIN, .name = "BatchNormalizationGrad", .brief =
+		"gradients of BatchNormalization in training mode",
 	 .since = 1, .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 3, .flags = OM_IMPLEMENTS_FUNCTION, .attrs = batch_attrs,
 	 .infer = batch_infer, .inplace = batch_reuse, .cpu = batch_cpu, .cost = batch_cost,
 	 .input_types = {OF_WIDE_FLOATS, LIKE(0), LIKE(0)}},

@@ -64,7 +64,7 @@ train_infer(om_op_context *c, uint32_t states)
 	const uint32_t n = parameters(c, states);
 
 	if (c->op->nin != FIRST + n * (2 + states) || c->op->nout != n * (1 + states))
-		return om_op_fail(c->session, OM_INVALID, c->op, "%u inputs and %u outputs do not go together",
+		return om_op_fail(c->session, OM_INVALID, c->op, "%u inputs do not match %u outputs",
 			c->op->nin, c->op->nout);
 	for (uint32_t k = 0; k < c->op->nout; k++) {
 		const uint32_t in = FIRST + (k < n ? k : k + n);
@@ -75,7 +75,8 @@ train_infer(om_op_context *c, uint32_t states)
 		const om_tensor *x = &c->in[FIRST + (k - FIRST) % n], *t = &c->in[k];
 		if (!om_has_in(c, k) || (om_shape_is_known(&x->shape) && om_shape_is_known(&t->shape)
 		    && !om_shape_equal(&x->shape, &t->shape)))
-			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u does not fit its parameter", k);
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"input %u does not have the type and shape of its parameter", k);
 		OM_TRY(om_must_be_of(c, t->type, OF_WIDE_FLOATS));
 		if (x->type != OM_UNDEFINED)
 			OM_TRY(om_must_be_of(c, t->type, OM_TYPES(x->type)));
@@ -99,7 +100,7 @@ rule_of(const om_op_context *c, struct rule *r)
 {
 	*r = *(const struct rule *)c->state;
 	if (!om_in_scalar(c, 0, &r->rate) || !om_in_scalar(c, 1, &r->steps))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "its rate and its count are no scalars");
+		return om_op_fail(c->session, OM_SHAPE, c->op, "R and T must be scalars");
 	return OM_OK;
 }
 
@@ -194,9 +195,9 @@ static const om_attr_spec momentum_attrs[] = {
 	 .input_types = {OF_WIDE_FLOATS, OF(INT64), OF_WIDE_FLOATS}}
 
 const om_opdef om_ops_train[] = {
-	TRAIN("Adagrad", adagrad, "a step against gradients, by the size that they had so far"),
-	TRAIN("Adam", adam, "a step against gradients, by their means and sizes"),
-	TRAIN("Momentum", momentum, "a step against gradients, with momentum"),
+	TRAIN("Adagrad", adagrad, "Adagrad optimizer step"),
+	TRAIN("Adam", adam, "Adam optimizer step"),
+	TRAIN("Momentum", momentum, "SGD optimizer step with momentum"),
 	{0}
 };
 

@@ -21,7 +21,7 @@ check_pads(const om_op_context *c, const struct om_window *w)
 	for (int k = AXES - w->n; k < AXES; k++) {
 		const int64_t span = (w->kernel[k] - 1) * w->dilation[k] + 1;
 		if (w->begin[k] >= span || w->end[k] >= span)
-			return om_printf(c->mem, "padding %lld and %lld is not less than the window of %lld",
+			return om_printf(c->mem, "pads %lld and %lld must be less than the kernel size %lld",
 				(long long)w->begin[k], (long long)w->end[k], (long long)span);
 	}
 	return NULL;
@@ -346,7 +346,7 @@ check_order(const om_op_context *c)
 {
 	if (order_of(c->op) > 0)
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "there is no norm of order %g", order_of(c->op));
+	return om_op_fail(c->session, OM_SHAPE, c->op, "p is %g, expected a positive order", order_of(c->op));
 }
 
 static om_status
@@ -376,7 +376,8 @@ global_infer(om_op_context *c)
 	if (x->rank < 0)
 		return OM_OK;
 	if (x->rank < 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the input has rank %d, without a channel", x->rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"the input has rank %d and no channel axis", x->rank);
 	c->out[0].shape = *x;
 	for (int k = 2; k < x->rank; k++) {
 		c->out[0].shape.dim[k] = 1;
@@ -458,16 +459,16 @@ global_cost(const om_op_context *c, om_cost *cost)
 	 .cost = global_cost, .input_types = {OF_FLOATS}}
 
 const om_opdef om_ops_pool[] = {
-	POOL(MaxPool, "the largest under a window", 1, 7, 1, max_attrs, pool_infer, max_cpu, OF_FLOATS | OF_BYTES),
-	POOL(MaxPool, "the largest under a window", 8, 0, 2, max_attrs, pool_infer, max_cpu, OF_FLOATS | OF_BYTES),
-	POOL(AveragePool, "the mean under a window", 1, 0, 1, average_attrs, pool_infer, average_cpu, OF_FLOATS),
-	POOL(LpPool, "the norm under a window", 1, 1, 1, lp_attrs_1, lp_infer, lp_cpu, OF_FLOATS),
-	POOL(LpPool, "the norm under a window", 2, 0, 1, lp_attrs, lp_infer, lp_cpu, OF_FLOATS),
-	GLOBAL(GlobalMaxPool, "the largest of a channel", 1, 0, NULL, global_infer, global_max_cpu),
-	GLOBAL(GlobalAveragePool, "the mean of a channel", 1, 0, NULL, global_infer, global_average_cpu),
-	GLOBAL(GlobalLpPool, "the norm of a channel", 1, 1, global_lp_attrs_1, global_lp_infer,
+	POOL(MaxPool, "maximum over a sliding window", 1, 7, 1, max_attrs, pool_infer, max_cpu, OF_FLOATS | OF_BYTES),
+	POOL(MaxPool, "maximum over a sliding window", 8, 0, 2, max_attrs, pool_infer, max_cpu, OF_FLOATS | OF_BYTES),
+	POOL(AveragePool, "mean over a sliding window", 1, 0, 1, average_attrs, pool_infer, average_cpu, OF_FLOATS),
+	POOL(LpPool, "Lp norm over a sliding window", 1, 1, 1, lp_attrs_1, lp_infer, lp_cpu, OF_FLOATS),
+	POOL(LpPool, "Lp norm over a sliding window", 2, 0, 1, lp_attrs, lp_infer, lp_cpu, OF_FLOATS),
+	GLOBAL(GlobalMaxPool, "maximum over each channel", 1, 0, NULL, global_infer, global_max_cpu),
+	GLOBAL(GlobalAveragePool, "mean over each channel", 1, 0, NULL, global_infer, global_average_cpu),
+	GLOBAL(GlobalLpPool, "Lp norm over each channel", 1, 1, global_lp_attrs_1, global_lp_infer,
 		global_lp_cpu),
-	GLOBAL(GlobalLpPool, "the norm of a channel", 2, 0, global_lp_attrs, global_lp_infer,
+	GLOBAL(GlobalLpPool, "Lp norm over each channel", 2, 0, global_lp_attrs, global_lp_infer,
 		global_lp_cpu),
 	{0}
 };

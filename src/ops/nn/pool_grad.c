@@ -21,7 +21,7 @@ read_pool(const om_op_context *c, om_shape *x, struct om_window *w)
 	if (bad || (bad = om_window_read(c, x->rank - 2, x, NULL, w))
 	    || (bad = om_window_shrink(c, w, om_attr_int(c->op, "ceil_mode") != 0)))
 		return bad;
-	return om_window_gives(w, dy) ? NULL : "dY has not the shape of the output";
+	return om_window_gives(w, dy) ? NULL : "dY does not have the shape of the output";
 }
 
 static om_status
@@ -33,7 +33,7 @@ max_infer(om_op_context *c)
 	const int64_t *wrt = om_attr_ints(c->op, "wrt", &n);
 
 	if (!om_has_in(c, INDICES) || n != 1 || wrt[0] != 0 || c->op->nout != 1)
-		return om_wrong(c, "requires dY and Indices, and gives the gradient of the input");
+		return om_wrong(c, "requires the inputs dY and Indices and one output");
 	const char *bad = read_pool(c, &x, &w);
 	if (bad)
 		return om_wrong(c, bad);
@@ -67,7 +67,8 @@ put_back(om_dtype t, const om_op_context *c, const struct put *s)
 
 	for (int64_t i = 0; i < n; i++) {
 		if (index[i] < 0 || index[i] >= most)
-			return om_op_fail(c->session, OM_RUN, c->op, "index %lld is not in the image", (long long)index[i]);
+			return om_op_fail(c->session, OM_RUN, c->op,
+				"index %lld is outside the image", (long long)index[i]);
 		const int64_t at = by_column ? turned(w, index[i]) : index[i];
 		if (t == OM_FLOAT32)
 			((float *)c->out[0].data)[at] += ((const float *)c->in[DY].data)[i];
@@ -88,7 +89,7 @@ max_prepare(om_op_context *c, void **state)
 	if (bad)
 		return om_wrong(c, bad);
 	if (!om_shape_equal(&c->in[DY].shape, &c->in[INDICES].shape))
-		return om_wrong(c, "dY and Indices are not of one shape");
+		return om_wrong(c, "dY and Indices differ in shape");
 	return OM_OK;
 }
 

@@ -47,7 +47,7 @@ read_layer(const om_op_context *c, struct layer *l)
 		.input_forget = om_attr_int(c->op, "input_forget") != 0,
 		.reset_after = om_attr_int(c->op, "linear_before_reset") != 0};
 	if (!is_two && !l->is_reverse && !om_attr_is(c->op, "direction", "forward"))
-		return "the direction is none of forward, reverse and bidirectional";
+		return "direction must be forward, reverse or bidirectional";
 	l->steps = om_in_dim(c, X, l->batch_first);
 	l->batch = om_in_dim(c, X, !l->batch_first);
 	l->width = om_in_dim(c, X, 2);
@@ -77,7 +77,7 @@ check_dims(const om_op_context *c, uint32_t k, int rank, int64_t d0, int64_t d1,
 		return OM_OK;
 	const om_shape wanted = om_shape_of(rank, want);
 	char more[128];
-	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has shape %s; the layer needs %s", k,
+	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has shape %s, expected %s", k,
 		om_shape_text(s, text, sizeof text), om_shape_text(&wanted, more, sizeof more));
 }
 
@@ -157,12 +157,13 @@ check_lengths(const om_op_context *c, const struct layer *l, bool *is_uniform)
 	if (!om_has_in(c, LENGTHS))
 		return OM_OK;
 	if (c->in[LENGTHS].type != OM_INT32)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "sequence_lens is %s, not int32",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "sequence_lens is %s, expected int32",
 			om_dtype_text(c->in[LENGTHS].type));
 	for (int64_t b = 0; b < l->batch; b++) {
 		const int64_t n = length_of(c, l, b);
 		if (n < 0 || n > l->steps)
-			return om_op_fail(c->session, OM_RUN, c->op, "a sequence of %lld in %lld steps",
+			return om_op_fail(c->session, OM_RUN, c->op,
+				"a sequence length is %lld, but the input has %lld time steps",
 				(long long)n, (long long)l->steps);
 		*is_uniform &= n == l->steps;
 	}
@@ -220,7 +221,7 @@ rnn_prepare(om_op_context *c, void **state)
 		return om_no_kernel(c, t);
 	for (uint32_t k = 0; k < c->op->nin; k++)
 		if (k != LENGTHS && om_has_in(c, k) && c->in[k].type != t)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s beside %s", k,
+			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s, expected %s", k,
 				om_dtype_text(c->in[k].type), om_dtype_text(t));
 	if (!c->sizes_only)
 		l->active = OM_NEWN(c->mem, bool, (size_t)l->batch);
@@ -266,9 +267,9 @@ static const om_attr_spec lstm_attrs[] = {RNN_ATTRS, {"input_forget", OM_ATTR_IN
 	 .input_types = {OF_FLOATS, LIKE(0), LIKE(0), LIKE(0), OF(INT32), LIKE(0), LIKE(0), LIKE(0)}}
 
 const om_opdef om_ops_rnn[] = {
-	LAYER("LSTM", "a layer of long short-term memory", 1, 0, 8, 3, lstm_attrs),
-	LAYER("GRU", "a layer of gated recurrent units", 1, 0, 6, 2, gru_attrs),
-	LAYER("RNN", "a layer of simple recurrent units", 1, 0, 6, 2, rnn_attrs),
+	LAYER("LSTM", "long short-term memory layer", 1, 0, 8, 3, lstm_attrs),
+	LAYER("GRU", "gated recurrent unit layer", 1, 0, 6, 2, gru_attrs),
+	LAYER("RNN", "simple recurrent layer", 1, 0, 6, 2, rnn_attrs),
 	{0}
 };
 

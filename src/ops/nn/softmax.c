@@ -228,7 +228,8 @@ softmax_prepare(om_op_context *c, void **state)
 	if (!softmax_loops[s->as].line)
 		return om_no_kernel(c, t);
 	if (!lines_of(c, &s->l))
-		return om_op_fail(c->session, OM_INVALID, c->op, "the axis is outside the rank %d", c->in[0].shape.rank);
+		return om_op_fail(c->session, OM_INVALID, c->op,
+			"axis is out of range for rank %d", c->in[0].shape.rank);
 	return OM_OK;
 }
 
@@ -333,12 +334,14 @@ static const om_attr_spec new_attrs[] = {{"axis", OM_ATTR_INT, .i = -1}, {0}};
 	}
 
 const om_opdef om_ops_softmax[] = {
-	ROW("Softmax", 1, 12, old_attrs, "exp(x) as shares of their sum over the last dims", softmax_cpu),
-	ROW("Softmax", 13, 0, new_attrs, "exp(x) as shares of their sum along an axis", softmax_cpu),
-	ROW("LogSoftmax", 1, 12, old_attrs, "the logarithm of Softmax over the last dims", log_softmax_cpu),
-	ROW("LogSoftmax", 13, 0, new_attrs, "the logarithm of Softmax along an axis", log_softmax_cpu),
-	ROW("Hardmax", 1, 12, old_attrs, "one at the first of the largest over the last dims", hardmax_cpu),
-	ROW("Hardmax", 13, 0, new_attrs, "one at the first of the largest along an axis", hardmax_cpu),
+	ROW("Softmax", 1, 12, old_attrs, "softmax over the input flattened to 2-D at an axis", softmax_cpu),
+	ROW("Softmax", 13, 0, new_attrs, "softmax along an axis", softmax_cpu),
+	ROW("LogSoftmax", 1, 12, old_attrs,
+		"logarithm of softmax over the input flattened to 2-D at an axis", log_softmax_cpu),
+	ROW("LogSoftmax", 13, 0, new_attrs, "logarithm of softmax along an axis", log_softmax_cpu),
+	ROW("Hardmax", 1, 12, old_attrs,
+		"one-hot of the first maximum over the input flattened to 2-D at an axis", hardmax_cpu),
+	ROW("Hardmax", 13, 0, new_attrs, "one-hot of the first maximum along an axis", hardmax_cpu),
 	{0}
 };
 

@@ -105,11 +105,12 @@ check_scale(const om_op_context *c)
 	int at = 0;
 
 	if (block < 0)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "block_size is %lld", (long long)block);
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"block_size is %lld, expected a non-negative number", (long long)block);
 	if (x->rank < 0 || s->rank < 0 || s->rank == 0 || (s->rank == 1 && om_dims_agree(s->dim[0], 1)))
 		return OM_OK;  /* a single scale, as far as is known: the axis is irrelevant */
 	if (!om_axis(axis, x->rank, &at))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld in rank %d",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "axis %lld is out of range for rank %d",
 			(long long)axis, x->rank);
 	if (block == 0) {
 		ok = s->rank == 1 && om_dims_agree(s->dim[0], x->dim[at]);
@@ -122,7 +123,7 @@ check_scale(const om_op_context *c)
 		}
 	}
 	if (!ok)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the scale does not fit axis %d of the input", at);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the scale does not match axis %d of the input", at);
 	return OM_OK;
 }
 
@@ -154,7 +155,7 @@ static om_status
 check_zero(const om_op_context *c)
 {
 	if (om_has_in(c, 2) && om_shape_count(&c->in[2].shape) != om_shape_count(&c->in[1].shape))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "there are %lld scales and %lld zero points",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "%lld scales do not match %lld zero points",
 			(long long)om_shape_count(&c->in[1].shape), (long long)om_shape_count(&c->in[2].shape));
 	return OM_OK;
 }
@@ -424,7 +425,7 @@ conv_infer(om_op_context *c)
 	for (int k = 0; k < 5; k++) {
 		const om_dtype t = c->in[bytes[k]].type;
 		if (t != OM_INT8 && t != OM_UINT8 && t != OM_UNDEFINED)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s; it has to be int8 or uint8",
+			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s, expected int8 or uint8",
 				bytes[k], om_dtype_text(t));
 	}
 	c->out[0].type = c->in[Y_ZERO].type;
@@ -441,11 +442,12 @@ check_channels(const om_op_context *c, const struct om_conv *v)
 		const int64_t n = om_shape_count(&c->in[k].shape);
 		const bool per_channel = k == W_SCALE || k == W_ZERO || k == BIAS;
 		if ((n != 1 || k == BIAS) && !(per_channel && n == v->cout))
-			return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has %lld numbers for %lld channels",
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"input %u has %lld elements, expected 1 or %lld",
 				k, (long long)n, (long long)v->cout);
 	}
 	if (om_has_in(c, BIAS) && c->in[BIAS].type != OM_INT32)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the bias is %s, not int32",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the bias is %s, expected int32",
 			om_dtype_text(c->in[BIAS].type));
 	return OM_OK;
 }
@@ -522,16 +524,16 @@ conv_cost(const om_op_context *c, om_cost *cost)
 }
 
 const om_opdef om_ops_quant[] = {
-	{.name = "QuantizeLinear", .brief = "numbers to small integers, by scale and zero point", .since = 10,
+	{.name = "QuantizeLinear", .brief = "quantization by scale and zero point", .since = 10,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
 	 .infer = quantize_infer, .cpu = quantize_cpu,
 	 .input_types = {OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(INT32),
 	    OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT8E8M0) | OF(INT32), OF_PACKED | OF_FLOAT8S | OF_FLOAT6S | OF_BYTES | OF(INT16) | OF(UINT16)}},
-	{.name = "DequantizeLinear", .brief = "small integers to numbers, by scale and zero point", .since = 10,
+	{.name = "DequantizeLinear", .brief = "dequantization by scale and zero point", .since = 10,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = linear_attrs,
 	 .infer = dequantize_infer, .cpu = dequantize_cpu,
 	 .input_types = {OF_PACKED | OF_FLOAT8S | OF_FLOAT6S | OF_BYTES | OF(INT16) | OF(INT32) | OF(UINT16), OF(BFLOAT16) | OF(FLOAT16) | OF(FLOAT32) | OF(FLOAT8E8M0), LIKE(0)}},
-	{.name = "DynamicQuantizeLinear", .brief = "numbers to bytes, and the scale and zero point for them",
+	{.name = "DynamicQuantizeLinear", .brief = "quantization to uint8, with computed scale and zero point",
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 3, .max_out = 3,
 	 .infer = dynamic_infer, .cpu = dynamic_cpu,
 	 .input_types = {OF(FLOAT32)}},

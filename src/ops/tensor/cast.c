@@ -18,7 +18,7 @@ type_infer(om_op_context *c)
 	const int64_t to = om_attr_int(c->op, "to");
 
 	if (to <= OM_UNDEFINED || to >= OM_NDTYPE)
-		return om_op_fail(c->session, OM_INVALID, c->op, "attribute to is %lld, which is no element type",
+		return om_op_fail(c->session, OM_INVALID, c->op, "attribute to is %lld, not an element type",
 			(long long)to);
 	c->out[0].type = (om_dtype)to;
 	c->out[0].shape = c->in[0].shape;
@@ -49,7 +49,7 @@ named_cast_infer(om_op_context *c)
 			c->out[0].type = names[k].type;
 			return OM_OK;
 		}
-	return om_op_fail(c->session, OM_INVALID, c->op, "attribute to is %.*s, which is no element type",
+	return om_op_fail(c->session, OM_INVALID, c->op, "attribute to is %.*s, not an element type",
 		(int)(to.size < 64 ? to.size : 64), to.data);
 }
 
@@ -123,10 +123,10 @@ cast_prepare(om_op_context *c, void **state)
 	if (x->type == y->type || y->type == OM_STRING)
 		return OM_OK;
 	if (!om_can_convert(y->type, x->type))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel from %s to %s",
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel from %s to %s",
 			om_dtype_text(x->type), om_dtype_text(y->type));
 	if (y->type == OM_FLOAT8E8M0 && !om_attr_is(c->op, "round_mode", "up"))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for this round_mode");
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for this round_mode");
 	return OM_OK;
 }
 
@@ -157,7 +157,8 @@ bits_infer(om_op_context *c)
 	OM_TRY(type_infer(c));
 	const om_dtype to = c->out[0].type;
 	if (from != OM_UNDEFINED && (from == OM_STRING || to == OM_STRING || om_dtype_bits(from) != om_dtype_bits(to)))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the bits of %s are none of %s", om_dtype_text(from),
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"cannot bitcast %s to %s: the element sizes differ", om_dtype_text(from),
 			om_dtype_text(to));
 	return OM_OK;
 }
@@ -202,27 +203,27 @@ static const om_attr_spec bits_attrs[] = {{"to", OM_ATTR_INT, .required = true},
 
 const om_opdef om_ops_cast[] = {
 	{
-		.name = "BitCast", .brief = "the same bits as elements of another type",
+		.name = "BitCast", .brief = "bits of the input as another element type",
 		.since = 26, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = bits_attrs,
 		.infer = bits_infer, .view = bits_view, .inplace = cast_reuse, .cpu = bits_cpu,
 		.input_types = {OF_NUMBERS | OF_PACKED | OF_FLOAT8S | OF_COMPLEX | OF(BOOL) | OF(FLOAT8E8M0)},
 	},
 	{
-		.name = "Cast", .brief = "the same numbers in another element type",
+		.name = "Cast", .brief = "conversion to another element type",
 		.since = 1, .until = 5, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = named_cast_attrs, .infer = named_cast_infer,
 		.view = cast_view, .inplace = cast_reuse, .cpu = cast_cpu,
 		.input_types = {CASTABLE | OF_FLOAT6S},
 	},
 	{
-		.name = "Cast", .brief = "the same numbers in another element type",
+		.name = "Cast", .brief = "conversion to another element type",
 		.since = 6, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = cast_attrs, .infer = cast_infer, .propagate_data = cast_elems,
 		.view = cast_view, .inplace = cast_reuse, .cpu = cast_cpu,
 		.input_types = {CASTABLE | OF_FLOAT6S},
 	},
 	{
-		.name = "CastLike", .brief = "the same numbers in the element type of a second input",
+		.name = "CastLike", .brief = "conversion to the element type of the second input",
 		.since = 15, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
 		.flags = OM_POINTWISE, .attrs = cast_like_attrs, .infer = cast_like_infer,
 		.view = cast_view, .inplace = cast_reuse, .cpu = cast_cpu,

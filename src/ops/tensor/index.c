@@ -16,7 +16,8 @@ om_index_type(const om_op_context *c, uint32_t k)
 
 	if (t == OM_INT64 || t == OM_INT32 || t == OM_UNDEFINED)
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "its indices are of type %s", om_dtype_text(t));
+	return om_op_fail(c->session, OM_SHAPE, c->op,
+		"the indices are %s, expected int32 or int64", om_dtype_text(t));
 }
 
 om_status
@@ -49,7 +50,7 @@ check_rank(const om_op_context *c, int rank)
 {
 	if (rank <= OM_MAX_RANK)
 		return OM_OK;
-	return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the output has %d dims", rank);
+	return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the output has %d dims, too many", rank);
 }
 
 static om_status
@@ -195,10 +196,12 @@ gather_elements_infer(om_op_context *c)
 		return OM_OK;
 	}
 	if (at->rank != in->rank)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "has indices of rank %d for rank %d", at->rank, in->rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"the indices have rank %d, expected %d", at->rank, in->rank);
 	for (int k = 0; k < in->rank; k++)
 		if (k != axis && in->dim[k] >= 0 && at->dim[k] > in->dim[k])
-			return om_op_fail(c->session, OM_SHAPE, c->op, "dim %d is %lld, for its indices %lld", k,
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"dim %d is %lld for the data and %lld for the indices", k,
 				(long long)in->dim[k], (long long)at->dim[k]);
 	return OM_OK;
 }
@@ -246,14 +249,14 @@ nd_parts(const om_op_context *c, int *batch, int *named)
 	const int64_t b = om_attr_int(c->op, "batch_dims");
 
 	if (at->rank < 1 || b < 0 || b >= at->rank || b > in->rank)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "has %lld batch axes for ranks %d and %d",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "batch_dims is %lld for ranks %d and %d",
 			(long long)b, in->rank, at->rank);
 	*batch = (int)b;
 	*named = -1;
 	if (at->dim[at->rank - 1] < 0)
 		return OM_OK;
 	if (at->dim[at->rank - 1] > in->rank - b)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "an index has %lld parts for %d axes",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "an index tuple has %lld elements for %d axes",
 			(long long)at->dim[at->rank - 1], in->rank - *batch);
 	*named = (int)at->dim[at->rank - 1];
 	return OM_OK;
@@ -335,7 +338,8 @@ one_hot_axis(const om_op_context *c, int *axis)
 
 	if (om_axis(a, rank, axis))
 		return OM_OK;
-	return om_op_fail(c->session, OM_SHAPE, c->op, "axis is %lld, but the output has rank %d", (long long)a, rank);
+	return om_op_fail(c->session, OM_SHAPE, c->op,
+		"axis %lld is out of range for the output of rank %d", (long long)a, rank);
 }
 
 static om_status
@@ -358,7 +362,7 @@ one_hot_infer(om_op_context *c)
 	if (!om_in_scalar(c, 1, &depth))
 		return OM_OK;
 	if (!(depth >= 1 && depth < 0x1p62))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "its depth is %g", depth);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "depth is %g, expected a positive number", depth);
 	out->dim[axis] = (int64_t)depth;
 	return OM_OK;
 }
@@ -389,7 +393,7 @@ one_hot_prepare(om_op_context *c, void **state)
 
 	OM_TRY(om_elem_bytes(c, c->out[0].type, &s->size));
 	if (om_shape_count(&c->in[2].shape) != 2)
-		return om_op_fail(c->session, OM_RUN, c->op, "requires two values, for off and on");
+		return om_op_fail(c->session, OM_RUN, c->op, "values must have 2 elements: off and on");
 	return one_hot_axis(c, &s->axis);
 }
 
@@ -436,21 +440,21 @@ static const om_attr_spec last_attrs[] = {
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 
 const om_opdef om_ops_index[] = {
-	{ONE, .name = "Gather", .brief = "the slices along an axis that indices name", .since = 1,
+	{ONE, .name = "Gather", .brief = "slices along an axis, by indices", .since = 1,
 	 .min_in = 2, .max_in = 2, .flags = OM_SPLATS, .attrs = axis_attrs,
 	 .infer = gather_infer, .propagate_data = om_elems_moved, .view = gather_view, .cpu = gather_cpu,
 	 .input_types = {OF_COMMON, OF_INDICES}},
-	{ONE, .name = "GatherElements", .brief = "each element from the place along an axis that an index names",
+	{ONE, .name = "GatherElements", .brief = "elements along an axis, by indices",
 	 .since = 11, .min_in = 2, .max_in = 2, .attrs = axis_attrs,
 	 .infer = gather_elements_infer, .cpu = gather_elements_cpu,
 	 .input_types = {OF_COMMON, OF_INDICES}},
-	{ONE, .name = "GatherND", .brief = "the slices that tuples of indices name", .since = 11, .until = 11,
+	{ONE, .name = "GatherND", .brief = "slices by index tuples", .since = 11, .until = 11,
 	 .min_in = 2, .max_in = 2, .infer = gather_nd_infer, .cpu = gather_nd_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
-	{ONE, .name = "GatherND", .brief = "the slices that tuples of indices name", .since = 12,
+	{ONE, .name = "GatherND", .brief = "slices by index tuples", .since = 12,
 	 .min_in = 2, .max_in = 2, .attrs = batch_attrs, .infer = gather_nd_infer, .cpu = gather_nd_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
-	{ONE, .name = "OneHot", .brief = "one value where the index is, another elsewhere", .since = 9,
+	{ONE, .name = "OneHot", .brief = "one-hot encoding of indices", .since = 9,
 	 .min_in = 3, .max_in = 3, .attrs = last_attrs, .infer = one_hot_infer, .cpu = one_hot_cpu,
 	 .input_types = {OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS,
 	    OF_INTEGERS | OF(FLOAT16) | OF_WIDE_FLOATS, OF_COMMON}},

@@ -24,10 +24,11 @@ perm_of(const om_op_context *c, int rank, int perm[OM_MAX_RANK])
 	if (!om_attr_has(c->op, "perm"))
 		return OM_OK;
 	if (n != (size_t)rank)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "perm has %zu axes, the input %d", n, rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"perm has %zu elements, but the input has rank %d", n, rank);
 	for (int k = 0; k < rank; k++) {
 		if (!om_axis(p[k], rank, &perm[k]) || seen[perm[k]])
-			return om_op_fail(c->session, OM_SHAPE, c->op, "perm is no permutation of the axes");
+			return om_op_fail(c->session, OM_SHAPE, c->op, "perm is not a permutation of the axes");
 		seen[perm[k]] = true;
 	}
 	return OM_OK;
@@ -117,14 +118,14 @@ concat_join(const om_op_context *c, uint32_t k, int axis, om_shape *out)
 	for (int d = 0; d < out->rank; d++) {
 		if (d == axis || om_dim_join(&out->dim[d], &out->sym[d], in->dim[d], in->sym[d]))
 			continue;
-		return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s beside %s", k,
+		return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s, expected %s", k,
 			om_shape_text(in, a, sizeof a), om_shape_text(&c->in[0].shape, b, sizeof b));
 	}
 	out->sym[axis] = NULL;
 	if (in->dim[axis] < 0 || out->dim[axis] < 0)
 		out->dim[axis] = OM_DIM_UNKNOWN;
 	else if (__builtin_add_overflow(out->dim[axis], in->dim[axis], &out->dim[axis]))
-		return om_op_fail(c->session, OM_INVALID, c->op, "the sum of the dims cannot be represented");
+		return om_op_fail(c->session, OM_INVALID, c->op, "the sum of the dims overflows");
 	return OM_OK;
 }
 
@@ -140,10 +141,11 @@ concat_infer(om_op_context *c)
 		if (c->out[0].type == OM_UNDEFINED)
 			c->out[0].type = in->type;
 		else if (in->type != c->out[0].type && in->type != OM_UNDEFINED)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "joins %s with %s",
+			return om_op_fail(c->session, OM_SHAPE, c->op, "cannot concatenate %s with %s",
 				om_dtype_text(c->out[0].type), om_dtype_text(in->type));
 		if (rank >= 0 && in->shape.rank >= 0 && in->shape.rank != rank)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "joins tensors of rank %d and %d",
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"cannot concatenate tensors of rank %d and %d",
 				rank, in->shape.rank);
 		if (in->shape.rank >= 0)
 			rank = in->shape.rank;
@@ -278,7 +280,7 @@ split_even(const om_op_context *c, const struct split_attrs *attrs, int64_t dim,
 		return om_op_fail(c->session, OM_INVALID, c->op, "num_outputs is %lld, but there are %lld outputs",
 			(long long)attrs->num_outputs, (long long)n);
 	if (dim % n && (!attrs->has_num_outputs || each * (n - 1) > dim))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "%lld cannot be split into %lld parts",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "cannot split %lld elements into %lld outputs",
 			(long long)dim, (long long)n);
 	for (int64_t k = 0; k < n; k++)
 		size[k] = k < n - 1 ? each : dim - each * (n - 1);
@@ -306,14 +308,14 @@ split_sizes(const om_op_context *c, const struct split_attrs *attrs, int axis, i
 		return in || dim < 0 ? OM_OK : split_even(c, attrs, dim, size);
 	const size_t n = in ? (size_t)om_shape_count(&in->shape) : attrs->split.n;
 	if (n != nout)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu sizes for %u outputs", n, nout);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "split has %zu elements for %u outputs", n, nout);
 	for (size_t k = 0; k < n; k++) {
 		size[k] = in ? om_int_at(in, (int64_t)k) : attrs->split.v[k];
 		if (size[k] < 0 || __builtin_add_overflow(sum, size[k], &sum))
-			return om_op_fail(c->session, OM_SHAPE, c->op, "a size is not a number of elements");
+			return om_op_fail(c->session, OM_SHAPE, c->op, "split has a negative element");
 	}
 	if (dim >= 0 && sum != dim)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the sizes add up to %lld, not to %lld",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "split sums to %lld, expected %lld",
 			(long long)sum, (long long)dim);
 	return OM_OK;
 }
@@ -451,14 +453,16 @@ expand_infer(om_op_context *c)
 	c->out[0].type = c->in[0].type;
 	if (om_in_few_elems(c, 1, dims, &n)) {
 		if (n > OM_MAX_RANK)
-			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
+			return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+				"the requested shape has %zu dims, too many", n);
 		want = om_shape_open((int64_t)n);
 		for (size_t k = 0; k < n; k++)
 			if (!om_dim_of_elem(&dims[k], &want, (int)k) && dims[k].known)
-				return om_op_fail(c->session, OM_SHAPE, c->op, "the wanted shape has a negative dim");
+				return om_op_fail(c->session, OM_SHAPE, c->op,
+					"the requested shape has a negative dim");
 	}
 	if (!om_broadcast(in, &want, &c->out[0].shape))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "%s cannot be repeated to %s",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "cannot broadcast %s to %s",
 			om_shape_text(in, a, sizeof a), om_shape_text(&want, b, sizeof b));
 	return OM_OK;
 }
@@ -524,11 +528,12 @@ tile_repeats(const om_op_context *c, int64_t *rep, bool *known)
 		if (!*known)
 			return OM_OK;
 		if (n != 1 || one != 1 || !om_axis(*axis, rank, &a))
-			return om_op_fail(c->session, OM_SHAPE, c->op, "requires one axis and one number");
+			return om_op_fail(c->session, OM_SHAPE, c->op, "axis and tiles must be scalars");
 		rep[a] = *v;
 	} else if (*known) {
 		if (n != (size_t)rank)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu repeats for rank %d", n, rank);
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"repeats has %zu elements for rank %d", n, rank);
 		memcpy(rep, v, n * sizeof *rep);
 	}
 	return OM_OK;
@@ -551,13 +556,13 @@ tile_infer(om_op_context *c)
 	OM_TRY(tile_repeats(c, rep, &known));
 	for (int k = 0; known && k < in->rank; k++) {
 		if (rep[k] < 0)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "axis %d is repeated %lld times", k,
+			return om_op_fail(c->session, OM_SHAPE, c->op, "the repeat count of axis %d is %lld", k,
 				(long long)rep[k]);
 		if (rep[k] == 1) {
 			out->dim[k] = in->dim[k];
 			out->sym[k] = in->sym[k];
 		} else if (in->dim[k] >= 0 && __builtin_mul_overflow(in->dim[k], rep[k], &out->dim[k])) {
-			return om_op_fail(c->session, OM_INVALID, c->op, "dim %d cannot be represented", k);
+			return om_op_fail(c->session, OM_INVALID, c->op, "dim %d overflows", k);
 		}
 	}
 	return OM_OK;
@@ -619,17 +624,17 @@ static const om_attr_spec split18_attrs[] = {
 };
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
-#define CONCAT .name = "Concat", .brief = "tensors one behind another along an axis", \
+#define CONCAT .name = "Concat", .brief = "concatenation along an axis", \
 	.min_in = 1, .max_in = OM_VARIADIC, .flags = OM_SPLATS, \
 	.infer = concat_infer, .propagate_data = om_elems_moved, .view = concat_view, .subbuffer = concat_into, .cpu = concat_cpu
-#define SPLIT .domain = "", .name = "Split", .brief = "parts along an axis", \
+#define SPLIT .domain = "", .name = "Split", .brief = "split along an axis", \
 	.min_out = 1, .max_out = OM_VARIADIC, \
 	.infer = split_infer, .view = split_view, .cpu = split_cpu
-#define TILE .name = "Tile", .brief = "the input repeated like tiles", .flags = OM_SPLATS, \
+#define TILE .name = "Tile", .brief = "input repeated along its axes", .flags = OM_SPLATS, \
 	.infer = tile_infer, .view = same_count_view, .cpu = expand_cpu
 
 const om_opdef om_ops_movement[] = {
-	{ONE, .name = "Transpose", .brief = "the axes in another order", .since = 1,
+	{ONE, .name = "Transpose", .brief = "permutation of the axes", .since = 1,
 	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = transpose_attrs,
 	 .infer = transpose_infer, .view = transpose_view, .cpu = transpose_cpu,
 	 .input_types = {OF_ANY}},
@@ -645,7 +650,7 @@ const om_opdef om_ops_movement[] = {
 	 .input_types = {OF_COMMON, OF(INT64)}},
 	{SPLIT, .since = 18, .min_in = 1, .max_in = 2, .attrs = split18_attrs,
 	 .input_types = {OF_COMMON, OF(INT64)}},
-	{ONE, .name = "Expand", .brief = "the input repeated along axes of size 1, to a shape",
+	{ONE, .name = "Expand", .brief = "input broadcast to a shape",
 	 .since = 8, .min_in = 2, .max_in = 2, .flags = OM_SPLATS,
 	 .infer = expand_infer, .view = same_count_view, .cpu = expand_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},

@@ -16,9 +16,11 @@ block_size(const om_op_context *c, int64_t *b)
 {
 	*b = om_attr_int(c->op, "blocksize");
 	if (*b < 1 || *b > INT32_MAX)
-		return om_op_fail(c->session, OM_INVALID, c->op, "blocksize is %lld", (long long)*b);
+		return om_op_fail(c->session, OM_INVALID, c->op,
+			"blocksize is %lld, expected a positive number", (long long)*b);
 	if (c->in[0].shape.rank >= 0 && c->in[0].shape.rank != 4)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "requires rank 4, not %d", c->in[0].shape.rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"the input has rank %d, expected 4", c->in[0].shape.rank);
 	return OM_OK;
 }
 
@@ -42,7 +44,8 @@ blocks_infer(om_op_context *c, bool deep)
 		if (in->dim[k] < 0)
 			continue;
 		if (up ? __builtin_mul_overflow(in->dim[k], f, &out->dim[k]) : in->dim[k] % f != 0)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "dim %d is %lld with a block of %lld",
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"dim %d is %lld, not a multiple of blocksize %lld",
 				k, (long long)in->dim[k], (long long)b);
 		if (!up)
 			out->dim[k] = in->dim[k] / f;
@@ -128,7 +131,8 @@ reverse_axes(const om_op_context *c, int rank, int *batch, int *time)
 	OM_TRY(om_attr_axis(c, "batch_axis", rank, batch));
 	OM_TRY(om_attr_axis(c, "time_axis", rank, time));
 	if (*batch + *time != 1)
-		return om_op_fail(c->session, OM_INVALID, c->op, "batch and time have to be the first two axes");
+		return om_op_fail(c->session, OM_INVALID, c->op,
+			"batch_axis and time_axis must be 0 and 1, in either order");
 	return OM_OK;
 }
 
@@ -155,7 +159,7 @@ reverse_prepare(om_op_context *c, void **state)
 	OM_TRY(reverse_axes(c, c->in[0].shape.rank, &s->batch, &s->time));
 	const int64_t n = c->in[0].shape.dim[s->batch];
 	if ((len->type != OM_INT64 && len->type != OM_INT32) || om_shape_count(&len->shape) != n)
-		return om_op_fail(c->session, OM_RUN, c->op, "requires a length for each of %lld sequences", (long long)n);
+		return om_op_fail(c->session, OM_RUN, c->op, "sequence_lens must have %lld elements", (long long)n);
 	return OM_OK;
 }
 
@@ -173,7 +177,8 @@ reverse_cpu(om_op_context *c)
 	for (int64_t b = 0; b < in->dim[batch]; b++) {
 		const int64_t len = om_int_at(&c->in[1], b);
 		if (len < 0 || len > in->dim[time])
-			return om_op_fail(c->session, OM_RUN, c->op, "sequence %lld is %lld long, at most %lld is possible",
+			return om_op_fail(c->session, OM_RUN, c->op,
+				"sequence %lld has length %lld, more than %lld",
 				(long long)b, (long long)len, (long long)in->dim[time]);
 		for (int64_t t = 0; t < in->dim[time]; t++) {
 			const int64_t from = t < len ? len - 1 - t : t;
@@ -191,7 +196,8 @@ static om_status
 trilu_infer(om_op_context *c)
 {
 	if (c->in[0].shape.rank >= 0 && c->in[0].shape.rank < 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "requires matrices, not rank %d", c->in[0].shape.rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"the input must have rank 2 or more, not %d", c->in[0].shape.rank);
 	return om_infer_same(c);
 }
 
@@ -247,10 +253,10 @@ center_axis(const om_op_context *c, const om_ints *axes, size_t k, size_t n, int
 	const int rank = c->in[0].shape.rank;
 
 	if (n != (axes->n ? axes->n : (size_t)rank))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "there are %zu sizes for %zu axes", n,
+		return om_op_fail(c->session, OM_SHAPE, c->op, "shape has %zu elements for %zu axes", n,
 			axes->n ? axes->n : (size_t)rank);
 	if (!om_axis(axes->n ? axes->v[k] : (int64_t)k, rank, axis))
-		return om_op_fail(c->session, OM_SHAPE, c->op, "there is no axis %lld", (long long)axes->v[k]);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "axis %lld is out of range", (long long)axes->v[k]);
 	return OM_OK;
 }
 
@@ -280,7 +286,8 @@ center_infer(om_op_context *c)
 	for (size_t k = 0; k < n; k++) {
 		OM_TRY(center_axis(c, &axes, k, n, &axis));
 		if (size[k] < 0)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "size %lld is negative", (long long)size[k]);
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"shape has the negative element %lld", (long long)size[k]);
 		out->dim[axis] = size[k];
 	}
 	return OM_OK;
@@ -348,9 +355,9 @@ static const om_attr_spec trilu_attrs[] = {
 };
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
-#define DEPTH_TO_SPACE .name = "DepthToSpace", .brief = "channels spread out over blocks of the plane", \
+#define DEPTH_TO_SPACE .name = "DepthToSpace", .brief = "rearranges channels into spatial blocks", \
 	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .cpu = depth_to_space_cpu
-#define SPACE_TO_DEPTH .name = "SpaceToDepth", .brief = "blocks of the plane moved into channels", \
+#define SPACE_TO_DEPTH .name = "SpaceToDepth", .brief = "rearranges spatial blocks into channels", \
 	.min_in = 1, .max_in = 1, .infer = space_to_depth_infer, .cpu = space_to_depth_cpu
 
 static const om_attr_spec center_attrs[] = {
@@ -359,7 +366,7 @@ static const om_attr_spec center_attrs[] = {
 };
 
 const om_opdef om_ops_arrange[] = {
-	{.domain = "", .name = "CenterCropPad", .brief = "the middle, cut out or with zeros around it", .since = 18,
+	{.domain = "", .name = "CenterCropPad", .brief = "center crop or zero padding", .since = 18,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = center_attrs,
 	 .infer = center_infer, .cpu = center_cpu,
 	 .input_types = {OF_COMMON, OF_INDICES}},
@@ -371,10 +378,10 @@ const om_opdef om_ops_arrange[] = {
 	 .input_types = {OF_COMMON}},
 	{ONE, SPACE_TO_DEPTH, .since = 28, .attrs = block11_attrs,
 	 .input_types = {OF_COMMON}},
-	{ONE, .name = "ReverseSequence", .brief = "each sequence of a batch turned around", .since = 10,
+	{ONE, .name = "ReverseSequence", .brief = "reverses each sequence of a batch", .since = 10,
 	 .min_in = 2, .max_in = 2, .attrs = reverse_attrs, .infer = reverse_infer, .cpu = reverse_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},
-	{ONE, .name = "Trilu", .brief = "the upper or lower triangle of matrices, zero elsewhere", .since = 14,
+	{ONE, .name = "Trilu", .brief = "upper or lower triangle of matrices", .since = 14,
 	 .min_in = 1, .max_in = 2, .attrs = trilu_attrs,
 	 .infer = trilu_infer, .inplace = om_inplace_first, .cpu = trilu_cpu,
 	 .input_types = {OF_COMMON, OF(INT64)}},

@@ -41,13 +41,13 @@ fill_dims(const om_op_context *c, bool zero_copies, const om_symbolic_elem *elem
 		out->dim[k] = want[k];
 		if (want[k] < -1 || (want[k] == -1 && *hole >= 0))
 			return om_op_fail(c->session, OM_SHAPE, c->op,
-				"the wanted shape has %s", want[k] < -1 ? "a dim below -1" : "-1 twice");
+				"the requested shape has %s", want[k] < -1 ? "a dim below -1" : "-1 twice");
 		if (want[k] == -1) {
 			*hole = k;
 		} else if (want[k] == 0 && zero_copies) {
 			if (in->rank >= 0 && k >= in->rank)
 				return om_op_fail(c->session, OM_SHAPE, c->op,
-					"dim %d is to be copied from the input, which has rank %d", k, in->rank);
+					"dim %d is 0 (copy from the input), but the input has rank %d", k, in->rank);
 			out->dim[k] = in->rank >= 0 ? in->dim[k] : OM_DIM_UNKNOWN;
 			out->sym[k] = in->rank >= 0 ? in->sym[k] : NULL;
 		}
@@ -96,7 +96,7 @@ fill_hole(const om_op_context *c, om_shape *out, int hole)
 		return OM_OK;
 	rest.dim[hole] = 1;
 	if (!part(in, &rest, -1, &have) || !part(&rest, in, hole, &used))
-		return om_op_fail(c->session, OM_INVALID, c->op, "the number of elements cannot be represented");
+		return om_op_fail(c->session, OM_INVALID, c->op, "the number of elements overflows");
 	if (used.nopen || have.nopen > 1)
 		return OM_OK;
 	if (have.nopen == 1) {
@@ -110,7 +110,7 @@ fill_hole(const om_op_context *c, om_shape *out, int hole)
 	}
 	if (used.known == 0 ? have.known != 0 : have.known % used.known != 0)
 		return om_op_fail(c->session, OM_SHAPE, c->op,
-			"%lld elements cannot be arranged in rows of %lld",
+			"%lld elements are not a multiple of %lld",
 			(long long)have.known, (long long)used.known);
 	out->dim[hole] = used.known ? have.known / used.known : 0;
 	return OM_OK;
@@ -128,7 +128,7 @@ check_count(const om_op_context *c, const om_shape *out)
 		return OM_OK;
 	if (!om_dim_product(in, 0, in->rank, &a, &sym) || !om_dim_product(out, 0, out->rank, &b, &sym)
 	    || a != b)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "%s cannot become %s",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "cannot reshape %s to %s",
 			om_shape_text(in, from, sizeof from), om_shape_text(out, to, sizeof to));
 	return OM_OK;
 }
@@ -147,7 +147,8 @@ reshape_infer(om_op_context *c)
 		return OM_OK;
 	}
 	if (n > OM_MAX_RANK)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, 
+			"the requested shape has %zu dims, too many", n);
 	*out = om_shape_open((int64_t)n);
 	OM_TRY(fill_dims(c, !om_attr_int(c->op, "allowzero"), want, (int)n, out, &hole));
 	if (hole >= 0)
@@ -162,7 +163,8 @@ reshape_prepare(om_op_context *c, void **state)
 
 	if (!om_tensor_bytes(c->in[0].type, &c->in[0].shape, &from)
 	    || !om_tensor_bytes(c->out[0].type, &c->out[0].shape, bytes) || from != *bytes)
-		return om_op_fail(c->session, OM_RUN, c->op, "input and output differ in their number of elements");
+		return om_op_fail(c->session, OM_RUN, c->op, 
+			"the input and the output differ in their number of elements");
 	return OM_OK;
 }
 
@@ -190,12 +192,12 @@ flatten_infer(om_op_context *c)
 	if (in->rank < 0)
 		return OM_OK;
 	if (axis < -in->rank || axis > in->rank)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "axis is %lld, but the input has rank %d",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "axis %lld is out of range for rank %d",
 			(long long)axis, in->rank);
 	axis += axis < 0 ? in->rank : 0;
 	if (!om_dim_product(in, 0, (int)axis, &out->dim[0], &out->sym[0])
 	    || !om_dim_product(in, (int)axis, in->rank, &out->dim[1], &out->sym[1]))
-		return om_op_fail(c->session, OM_INVALID, c->op, "the number of elements cannot be represented");
+		return om_op_fail(c->session, OM_INVALID, c->op, "the number of elements overflows");
 	if (out->dim[0] < 0 && !out->sym[0])
 		out->sym[0] = om_dim_product_text(c, in, 0, (int)axis);
 	if (out->dim[1] < 0 && !out->sym[1])
@@ -243,7 +245,7 @@ squeeze_named(om_op_context *c, const bool flag[OM_MAX_RANK])
 
 	for (int k = 0; k < in->rank; k++) {
 		if (flag[k] && in->dim[k] >= 0 && in->dim[k] != 1)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "dim %d is %lld, not 1", k,
+			return om_op_fail(c->session, OM_SHAPE, c->op, "dim %d is %lld, expected 1", k,
 				(long long)in->dim[k]);
 		if (flag[k])
 			continue;
@@ -291,7 +293,7 @@ unsqueeze_infer(om_op_context *c)
 	if (in->rank < 0 || n < 0)
 		return OM_OK;
 	if (n > OM_MAX_RANK - in->rank)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the output has %lld dims",
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the output has %lld dims, too many",
 			(long long)n + in->rank);
 	*out = om_shape_open(in->rank + n);
 	if (!known)
@@ -355,39 +357,39 @@ static const om_attr_spec needed_axes_attrs[] = {
 #define WHOLE .domain = "", .min_out = 1, .max_out = 1, .view = om_view_whole, .propagate_data = om_elems_moved
 
 const om_opdef om_ops_reshape[] = {
-	{WHOLE, .name = "Reshape", .brief = "the same elements in another shape",
+	{WHOLE, .name = "Reshape", .brief = "input in another shape",
 	 .since = 1, .until = 4, .min_in = 1, .max_in = 1, .attrs = reshape1_attrs,
 	 .infer = reshape_infer, .cpu = reshape_cpu,
 	 .input_types = {OF_ANY}},
-	{WHOLE, .name = "Reshape", .brief = "the same elements in another shape",
+	{WHOLE, .name = "Reshape", .brief = "input in another shape",
 	 .since = 5, .until = 13, .min_in = 2, .max_in = 2,
 	 .infer = reshape_infer, .cpu = reshape_cpu,
 	 .input_types = {OF_ANY, OF(INT64)}},
-	{WHOLE, .name = "Reshape", .brief = "the same elements in another shape",
+	{WHOLE, .name = "Reshape", .brief = "input in another shape",
 	 .since = 14, .min_in = 2, .max_in = 2, .attrs = reshape14_attrs,
 	 .infer = reshape_infer, .cpu = reshape_cpu,
 	 .input_types = {OF_ANY, OF(INT64)}},
-	{WHOLE, .name = "Flatten", .brief = "a matrix: the dims before an axis, and the rest",
+	{WHOLE, .name = "Flatten", .brief = "input flattened to a matrix at an axis",
 	 .since = 1, .min_in = 1, .max_in = 1, .attrs = flatten_attrs,
 	 .infer = flatten_infer, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY}},
-	{WHOLE, .name = "Squeeze", .brief = "drop dims of size 1",
+	{WHOLE, .name = "Squeeze", .brief = "removes dims of size 1",
 	 .since = 1, .until = 12, .min_in = 1, .max_in = 1, .attrs = axes_attrs,
 	 .infer = squeeze_infer, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY}},
-	{WHOLE, .name = "Squeeze", .brief = "drop dims of size 1",
+	{WHOLE, .name = "Squeeze", .brief = "removes dims of size 1",
 	 .since = 13, .min_in = 1, .max_in = 2,
 	 .infer = squeeze_infer, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY, OF(INT64)}},
-	{WHOLE, .name = "Unsqueeze", .brief = "insert dims of size 1",
+	{WHOLE, .name = "Unsqueeze", .brief = "inserts dims of size 1",
 	 .since = 1, .until = 12, .min_in = 1, .max_in = 1, .attrs = needed_axes_attrs,
 	 .infer = unsqueeze_infer, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY}},
-	{WHOLE, .name = "Unsqueeze", .brief = "insert dims of size 1",
+	{WHOLE, .name = "Unsqueeze", .brief = "inserts dims of size 1",
 	 .since = 13, .min_in = 2, .max_in = 2,
 	 .infer = unsqueeze_infer, .cpu = om_cpu_whole,
 	 .input_types = {OF_ANY, OF(INT64)}},
-	{WHOLE, .name = "Identity", .brief = "the input itself",
+	{WHOLE, .name = "Identity", .brief = "identity",
 	 .since = 1, .min_in = 1, .max_in = 1,
 	 .flags = OM_NON_TENSOR, .infer = identity_infer, .cpu = identity_cpu},
 	{0}

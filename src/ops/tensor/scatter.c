@@ -130,10 +130,11 @@ combiner(const om_op_context *c, combine_fn **f)
 			*f = combiners[c->in[0].type][k];
 			if (*f)
 				return OM_OK;
-			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "cannot reduce elements of type %s",
+			return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+				"reduction is not supported for element type %s",
 				om_dtype_text(c->in[0].type));
 		}
-	return om_op_fail(c->session, OM_INVALID, c->op, "reduction %.*s is not known", (int)s.size, s.data);
+	return om_op_fail(c->session, OM_INVALID, c->op, "unknown reduction %.*s", (int)s.size, s.data);
 }
 
 /* ---- ScatterElements, Scatter. ---- */
@@ -143,7 +144,7 @@ scatter_infer(om_op_context *c)
 {
 	OM_TRY(om_index_type(c, 1));
 	if (c->in[2].type != c->in[0].type && c->in[2].type && c->in[0].type)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "writes %s into %s",
+		return om_op_fail(c->session, OM_SHAPE, c->op, "cannot write %s into %s",
 			om_dtype_text(c->in[2].type), om_dtype_text(c->in[0].type));
 	if (c->in[0].type != OM_UNDEFINED)
 		OM_TRY(combiner(c, &(combine_fn *){NULL}));
@@ -166,10 +167,12 @@ scatter_elements_prepare(om_op_context *c, void **state)
 	OM_TRY(combiner(c, &s->write));
 	OM_TRY(om_attr_axis(c, "axis", in->rank, &s->axis));
 	if (at->rank != in->rank || !om_shape_equal(at, &c->in[2].shape))
-		return om_op_fail(c->session, OM_RUN, c->op, "indices and updates do not fit the data");
+		return om_op_fail(c->session, OM_RUN, c->op,
+			"the shapes of indices and updates do not match the data");
 	for (int k = 0; k < in->rank; k++)
 		if (k != s->axis && at->dim[k] > in->dim[k])
-			return om_op_fail(c->session, OM_RUN, c->op, "dim %d of the indices is %lld, of the data %lld",
+			return om_op_fail(c->session, OM_RUN, c->op,
+				"dim %d is %lld for the indices and %lld for the data",
 				k, (long long)at->dim[k], (long long)in->dim[k]);
 	return OM_OK;
 }
@@ -211,7 +214,7 @@ nd_fits(const om_op_context *c)
 		fits = new->dim[k] == (k < at->rank - 1 ? at->dim[k] : in->dim[named + k - (at->rank - 1)]);
 	if (fits)
 		return OM_OK;
-	return om_op_fail(c->session, OM_RUN, c->op, "updates %s do not fit indices %s into %s",
+	return om_op_fail(c->session, OM_RUN, c->op, "updates of shape %s do not match indices %s into data %s",
 		om_shape_text(new, a, sizeof a), om_shape_text(at, b, sizeof b), om_shape_text(in, d, sizeof d));
 }
 
@@ -271,9 +274,9 @@ static const om_attr_spec nd_attrs[] = {
 
 #define SCATTER .domain = "", .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, \
 	.infer = scatter_infer, .inplace = om_inplace_first
-#define ELEMENTS .brief = "the input with elements replaced along an axis, where indices say", \
+#define ELEMENTS .brief = "input with elements replaced along an axis, by indices", \
 	.cpu = scatter_elements_cpu
-#define ND .name = "ScatterND", .brief = "the input with slices replaced that tuples of indices name", \
+#define ND .name = "ScatterND", .brief = "input with slices replaced, by index tuples", \
 	.cpu = scatter_nd_cpu
 
 const om_opdef om_ops_scatter[] = {

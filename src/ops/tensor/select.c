@@ -104,7 +104,7 @@ suppression_infer(om_op_context *c)
 	c->out[0].shape = om_shape_of(2, (int64_t[]){OM_DIM_UNKNOWN, 3});
 	for (uint32_t k = 0; k < 2; k++)
 		if (c->in[k].shape.rank >= 0 && c->in[k].shape.rank != 3)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "%s have rank %d, not 3",
+			return om_op_fail(c->session, OM_SHAPE, c->op, "%s have rank %d, expected 3",
 				k ? "scores" : "boxes", c->in[k].shape.rank);
 	return OM_OK;
 }
@@ -175,9 +175,10 @@ suppression_of(const om_op_context *c, struct suppression *s)
 	double most = 0, part = 0, score = 0;
 
 	if (c->in[0].type != OM_FLOAT32 || c->in[1].type != OM_FLOAT32)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s", om_dtype_text(c->in[0].type));
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+			"no kernel for %s", om_dtype_text(c->in[0].type));
 	if (boxes->dim[2] != 4 || boxes->dim[0] != scores->dim[0] || boxes->dim[1] != scores->dim[2])
-		return om_op_fail(c->session, OM_RUN, c->op, "boxes and scores do not fit each other");
+		return om_op_fail(c->session, OM_RUN, c->op, "the shapes of boxes and scores do not match");
 	om_in_scalar(c, 2, &most);
 	om_in_scalar(c, 3, &part);
 	*s = (struct suppression){
@@ -189,7 +190,8 @@ suppression_of(const om_op_context *c, struct suppression *s)
 	};
 	s->score = (float)score;
 	if (!(part >= 0 && part <= 1))
-		return om_op_fail(c->session, OM_RUN, c->op, "its overlap threshold is %g, not in [0, 1]", part);
+		return om_op_fail(c->session, OM_RUN, c->op,
+			"iou_threshold is %g, expected a number in [0, 1]", part);
 	return OM_OK;
 }
 
@@ -218,7 +220,7 @@ suppress(const struct suppression *s, const struct box *box, const float *score,
 static om_status
 out_of_memory(const om_op_context *c)
 {
-	return om_op_fail(c->session, OM_MEMORY, c->op, "there is not enough memory for its work space");
+	return om_op_fail(c->session, OM_MEMORY, c->op, "cannot allocate the workspace");
 }
 
 /* The largest number of boxes that can be selected, as a list of triples. */
@@ -535,16 +537,16 @@ static const om_attr_spec unique_attrs[] = {
 };
 
 const om_opdef om_ops_select[] = {
-	{.domain = "", .name = "NonZero", .brief = "the places of the elements that are not zero",
+	{.domain = "", .name = "NonZero", .brief = "indices of the nonzero elements",
 	 .since = 9, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .flags = OM_DATA_DEPENDENT_SHAPE,
 	 .max_shape = non_zero_most,
 	 .infer = non_zero_infer, .cpu = non_zero_cpu,
 	 .input_types = {OF_COMMON}},
-	{.domain = "", .name = "NonMaxSuppression", .brief = "the best boxes that do not overlap better ones",
+	{.domain = "", .name = "NonMaxSuppression", .brief = "non-maximum suppression of boxes",
 	 .since = 10, .min_in = 2, .max_in = 5, .min_out = 1, .max_out = 1, .flags = OM_DATA_DEPENDENT_SHAPE,
 	 .attrs = suppression_attrs, .infer = suppression_infer, .max_shape = suppression_most, .cpu = suppression_cpu,
 	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(INT64), OF(FLOAT32), OF(FLOAT32)}},
-	{.domain = "", .name = "Unique", .brief = "the different elements or slices",
+	{.domain = "", .name = "Unique", .brief = "unique elements or slices",
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 4, .flags = OM_DATA_DEPENDENT_SHAPE,
 	 .attrs = unique_attrs, .infer = unique_infer, .max_shape = unique_most, .cpu = unique_cpu,
 	 .input_types = {OF_COMMON}},

@@ -50,7 +50,7 @@ constant_tensor(const om_op_context *c, om_tensor *t)
 		return OM_OK;
 	}
 	if (elem[a->kind] == OM_UNDEFINED)
-		return om_op_fail(c->session, OM_INVALID, c->op, "%s is of the wrong kind", a->name);
+		return om_op_fail(c->session, OM_INVALID, c->op, "%s has the wrong attribute type", a->name);
 	const bool list = a->kind == OM_ATTR_FLOATS || a->kind == OM_ATTR_INTS || a->kind == OM_ATTR_STRINGS;
 	*t = (om_tensor){.type = elem[a->kind], .shape = om_shape_of(list, &n), .data = (void *)a->f};
 	return OM_OK;
@@ -79,9 +79,9 @@ constant_prepare(om_op_context *c, void **state)
 
 	OM_TRY(constant_tensor(c, &s->value));
 	if (!om_tensor_bytes(s->value.type, &s->value.shape, &s->bytes))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its size cannot be represented");
+		return om_op_fail(c->session, OM_INVALID, c->op, "the size of the output overflows");
 	if (s->bytes && !s->value.data)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its elements are not known");
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the elements are not known");
 	return OM_OK;
 }
 
@@ -116,11 +116,12 @@ filled_shape(const om_op_context *c, om_shape *out)
 	if (!om_in_symbolic_elems(c, 0, &dims, &n))
 		return OM_OK;
 	if (n > OM_MAX_RANK)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+			"the requested shape has %zu dims, too many", n);
 	*out = om_shape_open((int64_t)n);
 	for (size_t k = 0; k < n; k++)
 		if (!om_dim_of_elem(&dims[k], out, (int)k) && dims[k].known)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "the wanted shape has a negative dim");
+			return om_op_fail(c->session, OM_SHAPE, c->op, "the requested shape has a negative dim");
 	return OM_OK;
 }
 
@@ -130,7 +131,7 @@ filled_infer(om_op_context *c)
 	const om_tensor *value = om_attr_tensor(c->op, "value");
 
 	if (value && (!om_shape_is_known(&value->shape) || om_shape_count(&value->shape) != 1))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its value is not a single element");
+		return om_op_fail(c->session, OM_INVALID, c->op, "value must have one element");
 	c->out[0].type = value ? value->type : OM_FLOAT32;
 	return filled_shape(c, &c->out[0].shape);
 }
@@ -149,7 +150,7 @@ filled_cpu(om_op_context *c)
 	const void *one = s->value ? s->value->data : &zero;
 
 	if (!one)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its value is not known");
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the value is not known");
 	om_fill_type(c->out[0].data, c->out[0].splat ? 1 : om_shape_count(&c->out[0].shape), c->out[0].type, one);
 	return OM_OK;
 }
@@ -249,7 +250,7 @@ size_cpu(om_op_context *c)
 	const char *sym;
 
 	if (!om_dim_product(&c->in[0].shape, 0, c->in[0].shape.rank, &n, &sym))
-		return om_op_fail(c->session, OM_INVALID, c->op, "the number of elements cannot be represented");
+		return om_op_fail(c->session, OM_INVALID, c->op, "the number of elements overflows");
 	*(int64_t *)c->out[0].data = n;
 	return OM_OK;
 }
@@ -312,7 +313,7 @@ range_length(const om_op_context *c, int64_t *n)
 			*n = count > 0 ? (int64_t)count : 0;
 	}
 	if (zero || !fits)
-		return om_op_fail(c->session, OM_SHAPE, c->op, zero ? "its step is 0" : "it never ends");
+		return om_op_fail(c->session, OM_SHAPE, c->op, zero ? "delta is 0" : "the range is infinite");
 	return OM_OK;
 }
 
@@ -323,7 +324,7 @@ range_infer(om_op_context *c)
 	c->out[0].shape = om_shape_open(1);
 	for (uint32_t k = 1; k < 3; k++)
 		if (c->in[k].type != c->in[0].type)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "its inputs differ in type");
+			return om_op_fail(c->session, OM_SHAPE, c->op, "the inputs differ in type");
 	return range_length(c, &c->out[0].shape.dim[0]);
 }
 
@@ -358,7 +359,7 @@ range_floats(const om_op_context *c, double start, double delta, int64_t n)
 			((uint16_t *)c->out[0].data)[k] = om_float_to_bfloat((float)(start + (double)k * delta));
 			break;
 		default:
-			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s",
+			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for %s",
 				om_dtype_text(c->out[0].type));
 		}
 	return OM_OK;
@@ -376,7 +377,7 @@ range_cpu(om_op_context *c)
 		return OM_OK;
 	}
 	if (!om_in_scalar(c, 0, &f) || !om_in_scalar(c, 2, &delta))
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s",
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for %s",
 			om_dtype_text(c->in[0].type));
 	return range_floats(c, f, delta, n);
 }
@@ -392,7 +393,7 @@ dtype_attr(const om_op_context *c, om_dtype otherwise, om_dtype *t)
 	if (!om_attr_has(c->op, "dtype"))
 		return OM_OK;
 	if (code <= 0 || code >= OM_NDTYPE || om_dtype_bits((om_dtype)code) == 0)
-		return om_op_fail(c->session, OM_INVALID, c->op, "there is no type %lld", (long long)code);
+		return om_op_fail(c->session, OM_INVALID, c->op, "unknown element type %lld", (long long)code);
 	*t = (om_dtype)code;
 	return OM_OK;
 }
@@ -401,7 +402,8 @@ static om_status
 eye_infer(om_op_context *c)
 {
 	if (c->in[0].shape.rank >= 0 && c->in[0].shape.rank != 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "requires a matrix, not rank %d", c->in[0].shape.rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"the input must be a matrix, not rank %d", c->in[0].shape.rank);
 	c->out[0].shape = c->in[0].shape;
 	OM_TRY(dtype_attr(c, c->in[0].type, &c->out[0].type));
 	return om_must_be_of(c, c->out[0].type, OF_NUMBERS | OF(BOOL));
@@ -431,7 +433,7 @@ put(om_dtype t, void *to, double v)
 static om_status
 no_kernel(const om_op_context *c, om_dtype t)
 {
-	return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "has no kernel for %s", om_dtype_text(t));
+	return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for %s", om_dtype_text(t));
 }
 
 struct eye {
@@ -516,10 +518,11 @@ random_infer(om_op_context *c)
 
 	OM_TRY(dtype_attr(c, OM_FLOAT32, &c->out[0].type));
 	if (n > OM_MAX_RANK)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the wanted shape has %zu dims", n);
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+			"the requested shape has %zu dims, too many", n);
 	for (size_t k = 0; k < n; k++)
 		if (dims[k] < 0)
-			return om_op_fail(c->session, OM_INVALID, c->op, "the wanted shape has a negative dim");
+			return om_op_fail(c->session, OM_INVALID, c->op, "the requested shape has a negative dim");
 	c->out[0].shape = om_shape_of((int)n, dims);
 	return OM_OK;
 }
@@ -596,7 +599,7 @@ multinomial_infer(om_op_context *c)
 	OM_TRY(dtype_attr(c, OM_INT32, &c->out[0].type));
 	c->out[0].shape = om_shape_open(2);
 	if (in->rank >= 0 && in->rank != 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "requires a matrix, not rank %d", in->rank);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the input must be a matrix, not rank %d", in->rank);
 	if (in->rank == 2) {
 		c->out[0].shape.dim[0] = in->dim[0];
 		c->out[0].shape.sym[0] = in->sym[0];
@@ -650,7 +653,7 @@ multinomial_cpu(om_op_context *c)
 
 	OM_TRY(om_elem_bytes(c, out->type, &size));
 	if (classes == 0 && om_shape_count(&out->shape))
-		return om_op_fail(c->session, OM_RUN, c->op, "there are no classes to pick from");
+		return om_op_fail(c->session, OM_RUN, c->op, "the input has no classes");
 	for (int64_t row = 0; row < out->shape.dim[0]; row++) {
 		OM_TRY(weights_of(c, row, classes, w, &sum));
 		for (int64_t s = 0; s < samples; s++) {
@@ -723,47 +726,48 @@ static const om_attr_spec multinomial_attrs[] = {
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 
 const om_opdef om_ops_meta[] = {
-	{ONE, .name = "Constant", .brief = "a tensor that stands in the model", .since = 1, .until = 10,
+	{ONE, .name = "Constant", .brief = "constant tensor", .since = 1, .until = 10,
 	 .flags = OM_SPLATS, .attrs = constant1_attrs, .infer = constant_infer, .cpu = constant_cpu},
-	{ONE, .name = "Constant", .brief = "a tensor that stands in the model", .since = 11,
+	{ONE, .name = "Constant", .brief = "constant tensor", .since = 11,
 	 .flags = OM_SPLATS, .attrs = constant_attrs, .infer = constant_infer, .cpu = constant_cpu},
-	{ONE, .name = "ConstantOfShape", .brief = "one element repeated to a shape", .since = 9,
+	{ONE, .name = "ConstantOfShape", .brief = "tensor of a shape filled with one value", .since = 9,
 	 .min_in = 1, .max_in = 1, .flags = OM_SPLATS, .attrs = filled_attrs,
 	 .infer = filled_infer, .cpu = filled_cpu,
 	 .input_types = {OF(INT64)}},
-	{ONE, .name = "Shape", .brief = "the dims of the input", .since = 1, .until = 14,
+	{ONE, .name = "Shape", .brief = "shape of the input", .since = 1, .until = 14,
 	 .min_in = 1, .max_in = 1, .flags = OM_SHAPE_ONLY, .infer = shape_infer, .propagate_data = shape_elems, .cpu = shape_cpu,
 	 .input_types = {OF_ANY}},
-	{ONE, .name = "Shape", .brief = "the dims of the input, or a range of them", .since = 15,
+	{ONE, .name = "Shape", .brief = "shape of the input, or a range of its dims", .since = 15,
 	 .min_in = 1, .max_in = 1, .flags = OM_SHAPE_ONLY, .attrs = shape_attrs,
 	 .infer = shape_infer, .propagate_data = shape_elems, .cpu = shape_cpu,
 	 .input_types = {OF_ANY}},
-	{ONE, .name = "Size", .brief = "the number of elements of the input", .since = 1,
+	{ONE, .name = "Size", .brief = "number of elements of the input", .since = 1,
 	 .min_in = 1, .max_in = 1, .flags = OM_SHAPE_ONLY, .infer = size_infer, .propagate_data = size_elems, .cpu = size_cpu,
 	 .input_types = {OF_ANY}},
-	{ONE, .name = "Range", .brief = "numbers from a start to a limit", .since = 11,
+	{ONE, .name = "Range", .brief = "numbers from start to limit by delta", .since = 11,
 	 .min_in = 3, .max_in = 3, .attrs = range_attrs, .infer = range_infer, .cpu = range_cpu,
 	 .input_types = {OF_FLOATS | OF_INDICES | OF(INT16), LIKE(0), LIKE(0)}},
-	{ONE, .name = "EyeLike", .brief = "a matrix with ones on a diagonal", .since = 9,
+	{ONE, .name = "EyeLike", .brief = "matrix with ones on a diagonal", .since = 9,
 	 .min_in = 1, .max_in = 1, .attrs = eye_attrs, .flags = OM_SHAPE_ONLY, .infer = eye_infer, .cpu = eye_cpu,
 	 .input_types = {OF_NUMBERS | OF(BOOL)}},
-	{ONE, .name = "RandomNormal", .brief = "normally distributed numbers", .since = 1,
+	{ONE, .name = "RandomNormal", .brief = "normally distributed random numbers", .since = 1,
 	 .flags = OM_RANDOM, .attrs = normal_attrs, .infer = random_infer, .cpu = random_normal_cpu},
-	{ONE, .name = "RandomUniform", .brief = "evenly distributed numbers", .since = 1,
+	{ONE, .name = "RandomUniform", .brief = "uniformly distributed random numbers", .since = 1,
 	 .flags = OM_RANDOM, .attrs = uniform_attrs, .infer = random_infer, .cpu = random_uniform_cpu},
-	{ONE, .name = "RandomNormalLike", .brief = "normally distributed numbers in the input's shape",
+	{ONE, .name = "RandomNormalLike", .brief = "normally distributed random numbers in the shape of the input",
 	 .since = 1, .min_in = 1, .max_in = 1, .flags = OM_RANDOM | OM_SHAPE_ONLY, .attrs = normal_like_attrs,
 	 .infer = random_like_infer, .cpu = random_normal_cpu,
 	 .input_types = {OF_COMMON}},
-	{ONE, .name = "RandomUniformLike", .brief = "evenly distributed numbers in the input's shape",
+	{ONE, .name = "RandomUniformLike", .brief =
+		"uniformly distributed random numbers in the shape of the input",
 	 .since = 1, .min_in = 1, .max_in = 1, .flags = OM_RANDOM | OM_SHAPE_ONLY, .attrs = uniform_like_attrs,
 	 .infer = random_like_infer, .cpu = random_uniform_cpu,
 	 .input_types = {OF_COMMON}},
-	{ONE, .name = "Bernoulli", .brief = "ones with the probabilities that the input gives", .since = 15,
+	{ONE, .name = "Bernoulli", .brief = "samples of Bernoulli distributions", .since = 15,
 	 .min_in = 1, .max_in = 1, .flags = OM_RANDOM, .attrs = bernoulli_attrs,
 	 .infer = random_like_infer, .cpu = bernoulli_cpu,
 	 .input_types = {OF_FLOATS}},
-	{ONE, .name = "Multinomial", .brief = "classes drawn by their logarithmic weights", .since = 7,
+	{ONE, .name = "Multinomial", .brief = "samples of multinomial distributions", .since = 7,
 	 .min_in = 1, .max_in = 1, .flags = OM_RANDOM, .attrs = multinomial_attrs,
 	 .infer = multinomial_infer, .cpu = multinomial_cpu,
 	 .input_types = {OF_FLOATS}},

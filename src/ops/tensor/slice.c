@@ -55,7 +55,8 @@ same_length(const om_op_context *c, const struct list *list, struct lists *l)
 	if (!list->known)
 		return OM_OK;
 	if (l->n >= 0 && (size_t)l->n != n)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "its lists differ in length: %lld and %zu",
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"starts, ends, axes and steps differ in length: %lld and %zu",
 			(long long)l->n, n);
 	l->n = (int64_t)n;
 	return OM_OK;
@@ -72,7 +73,7 @@ slice_lists(const om_op_context *c, struct lists *l)
 		attr_list(c, "ends", &l->end);
 		attr_list(c, "axes", &l->axis);
 		if (!l->start.known || !l->end.known)
-			return om_op_fail(c->session, OM_INVALID, c->op, "has no starts or no ends");
+			return om_op_fail(c->session, OM_INVALID, c->op, "requires starts and ends");
 		l->axes_known = l->axis.known || !om_attr_has(c->op, "axes");
 	} else {
 		in_list(c, 1, &l->start);
@@ -149,7 +150,8 @@ slice_cut(const om_op_context *c, struct cut *cut)
 	}
 	for (int64_t k = 0; k < l.n && l.axes_known; k++) {
 		if (k >= in->rank)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "%lld axes are sliced, but there are %d",
+			return om_op_fail(c->session, OM_SHAPE, c->op,
+				"%lld axes are sliced, but the input has rank %d",
 				(long long)l.n, in->rank);
 		const int64_t step = l.step.known ? l.step.v[k] : 1;
 		int a;
@@ -303,12 +305,13 @@ pad_axes(const om_op_context *c, int rank, size_t n, int axis[OM_MAX_RANK], bool
 		*known = om_in_few(c, 3, v, &count);
 		for (size_t k = 0; *known && k < count; k++) {
 			if (k >= (size_t)rank || !om_axis(v[k], rank, &axis[k]) || seen[axis[k]])
-				return om_op_fail(c->session, OM_SHAPE, c->op, "its axes are not axes of rank %d, each once", rank);
+				return om_op_fail(c->session, OM_SHAPE, c->op,
+					"axes must be distinct axes of rank %d", rank);
 			seen[axis[k]] = true;
 		}
 	}
 	if (*known && n != 2 * count)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "has %zu pads for %zu axes", n, count);
+		return om_op_fail(c->session, OM_SHAPE, c->op, "pads has %zu elements for %zu axes", n, count);
 	return OM_OK;
 }
 
@@ -408,7 +411,7 @@ pad_element(const om_op_context *c, size_t size, float f, void *one)
 	memset(one, 0, size);
 	if (om_has_in(c, 2)) {
 		if (c->in[2].type != t)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "pads %s with %s",
+			return om_op_fail(c->session, OM_SHAPE, c->op, "cannot pad %s with %s",
 				om_dtype_text(t), om_dtype_text(c->in[2].type));
 		if (om_shape_count(&c->in[2].shape) > 0)
 			memcpy(one, c->in[2].data, size);
@@ -456,7 +459,8 @@ pad_table(const om_op_context *c, const struct pads *p, enum pad_mode mode, int6
 		const int64_t n = in->dim[k] - low + (p->after[k] < 0 ? p->after[k] : 0);
 		const int64_t before = p->before[k] > 0 ? p->before[k] : 0;
 		if (n <= 0)
-			return om_op_fail(c->session, OM_RUN, c->op, "there is nothing along axis %d to pad with", k);
+			return om_op_fail(c->session, OM_RUN, c->op,
+				"axis %d is empty and cannot be padded in this mode", k);
 		for (int64_t i = 0; i < out->dim[k]; i++)
 			table[k][i] = (low + mirror(mode, i - before, n)) * stride[k];
 	}
@@ -544,7 +548,7 @@ pad_mode_of(const om_op_context *c, enum pad_mode *mode)
 			*mode = (enum pad_mode)k;
 			return OM_OK;
 		}
-	return om_op_fail(c->session, OM_INVALID, c->op, "mode %.*s is not known", (int)s.size, s.data);
+	return om_op_fail(c->session, OM_INVALID, c->op, "unknown mode %.*s", (int)s.size, s.data);
 }
 
 static bool
@@ -719,9 +723,9 @@ static const om_attr_spec compress_attrs[] = {
 };
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
-#define SLICE ONE, .name = "Slice", .brief = "what lies between two places, along some axes", \
+#define SLICE ONE, .name = "Slice", .brief = "slices along axes", \
 	.flags = OM_SPLATS, .infer = slice_infer, .propagate_data = om_elems_moved, .view = slice_view, .cpu = slice_cpu
-#define PAD ONE, .name = "Pad", .brief = "the input with elements around it", \
+#define PAD ONE, .name = "Pad", .brief = "input with padding", \
 	.infer = pad_infer, .view = pad_view, .cpu = pad_cpu
 
 const om_opdef om_ops_slice[] = {
@@ -737,7 +741,7 @@ const om_opdef om_ops_slice[] = {
 	 .input_types = {OF_ANY, OF(INT64), LIKE(0)}},
 	{PAD, .since = 18, .min_in = 2, .max_in = 4, .attrs = pad11_attrs,
 	 .input_types = {OF_ANY, OF(INT64), LIKE(0), OF_INDICES}},
-	{ONE, .name = "Compress", .brief = "the elements or rows that a condition picks", .since = 9,
+	{ONE, .name = "Compress", .brief = "elements or slices selected by a condition", .since = 9,
 	 .min_in = 2, .max_in = 2, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = compress_attrs,
 	 .infer = compress_infer, .max_shape = compress_most, .cpu = compress_cpu,
 	 .input_types = {OF_COMMON, OF(BOOL)}},

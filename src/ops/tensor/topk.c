@@ -139,7 +139,8 @@ top_infer(om_op_context *c)
 		OM_TRY(top_axis(c, &at));
 		const int64_t k = wanted(c);
 		if (is_wanted_known(c) && (k < 0 || (s.dim[at] >= 0 && k > s.dim[at])))
-			return om_op_fail(c->session, OM_INVALID, c->op, "requires the %lld best of %lld elements",
+			return om_op_fail(c->session, OM_INVALID, c->op,
+				"K is %lld, but the axis has %lld elements",
 				(long long)k, (long long)s.dim[at]);
 		s.dim[at] = k;
 		s.sym[at] = NULL;
@@ -249,13 +250,13 @@ static const om_attr_spec top_attrs[] = {
 
 const om_opdef om_ops_topk[] = {
 	{
-		.name = "TopK", .brief = "the largest or smallest elements along an axis, and where they are",
+		.name = "TopK", .brief = "largest or smallest elements along an axis, and their indices",
 		.since = 1, .until = 9, .min_in = 1, .max_in = 1, .min_out = 2, .max_out = 2,
 		.attrs = old_top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
 		.input_types = {OF_NUMBERS},
 	},
 	{
-		.name = "TopK", .brief = "the largest or smallest elements along an axis, and where they are",
+		.name = "TopK", .brief = "largest or smallest elements along an axis, and their indices",
 		.since = 10, .min_in = 2, .max_in = 2, .min_out = 2, .max_out = 2,
 		.attrs = top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
 		.input_types = {OF_NUMBERS, OF(INT64)},

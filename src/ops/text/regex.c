@@ -49,7 +49,7 @@ struct parser {
 static om_status
 bad(const struct parser *p, const char *what)
 {
-	return om_op_fail(p->c->session, OM_INVALID, p->c->op, "its pattern: %s", what);
+	return om_op_fail(p->c->session, OM_INVALID, p->c->op, "pattern: %s", what);
 }
 
 /* ---- Characters. ---- */
@@ -128,7 +128,7 @@ hex(struct parser *p, int32_t *c)
 	for (; p->at < p->end && isxdigit(*p->at) && n < (braces ? 6 : 2); n++, p->at++)
 		*c = *c << 4 | (isdigit(*p->at) ? *p->at - '0' : (*p->at | 32) - 'a' + 10);
 	if (n == 0 || (!braces && n != 2) || (braces && (p->at == p->end || *p->at++ != '}')))
-		return bad(p, "\\x stands before what is no number");
+		return bad(p, "\\x is not followed by a hexadecimal number");
 	return OM_OK;
 }
 
@@ -145,7 +145,7 @@ escaped(struct parser *p, int32_t *c)
 	if (known && *c)
 		*c = values[known - names];
 	else if (*c < 128 && isalnum((int)*c))
-		return bad(p, "an escape is not known");
+		return bad(p, "unknown escape sequence");
 	return OM_OK;
 }
 
@@ -190,7 +190,7 @@ bracket_item(struct parser *p, struct set *s, int32_t *c, bool *done)
 		return OM_OK;
 	}
 	if (++p->at == p->end)
-		return bad(p, "it ends in a backslash");
+		return bad(p, "trailing backslash");
 	*done = add_class(p, s, *p->at);
 	p->at += *done;
 	return *done ? OM_OK : escaped(p, c);
@@ -238,13 +238,13 @@ brackets(struct parser *p, struct tree **out)
 			p->at++;
 			OM_TRY(bracket_item(p, t->set, &high, &done));
 			if (done || high < low)
-				return bad(p, "a range in brackets runs backwards");
+				return bad(p, "a range in brackets is out of order");
 		}
 		if (!done)
 			add_range(p, t->set, low, high);
 	}
 	if (p->at == p->end)
-		return bad(p, "a bracket is not closed");
+		return bad(p, "missing closing bracket");
 	p->at++;
 	return OM_OK;
 }
@@ -262,7 +262,7 @@ group_head(struct parser *p, bool *group)
 	if (p->at < p->end && (*p->at == 'P' || *p->at == '<')) {
 		while (p->at < p->end && *p->at != '>')
 			p->at++;
-		return p->at++ < p->end ? OM_OK : bad(p, "the name of a group is not closed");
+		return p->at++ < p->end ? OM_OK : bad(p, "missing > after the name of a group");
 	}
 	for (; p->at < p->end && *p->at != ':' && *p->at != ')'; p->at++)
 		switch (*p->at) {
@@ -271,10 +271,10 @@ group_head(struct parser *p, bool *group)
 		case 'm': p->f.lines = on; break;
 		case 's': p->f.dot_all = on; break;
 		case 'U': break;
-		default: return bad(p, "it looks around, which RE2 does not, or a flag is not known");
+		default: return bad(p, "lookaround, which RE2 does not support, or an unknown flag");
 		}
 	if (p->at == p->end)
-		return bad(p, "a group is not closed");
+		return bad(p, "missing closing parenthesis");
 	*group = *p->at++ == ':';
 	return OM_OK;
 }
@@ -286,14 +286,14 @@ group(struct parser *p, struct tree **out)
 	bool is_group = true;
 
 	if (++p->depth > MOST_DEPTH)
-		return bad(p, "its groups are nested too deep");
+		return bad(p, "groups are nested too deep");
 	if (p->at < p->end && *p->at == '?')
 		OM_TRY(group_head(p, &is_group));
 	*out = node(p, NOTHING, NULL, NULL);
 	if (is_group) {
 		OM_TRY(parse_choice(p, out));
 		if (p->at == p->end || *p->at++ != ')')
-			return bad(p, "a group is not closed");
+			return bad(p, "missing closing parenthesis");
 		p->f = before;
 	}
 	p->depth--;
@@ -306,7 +306,7 @@ escape(struct parser *p, struct tree **out)
 	int32_t c;
 
 	if (p->at == p->end)
-		return bad(p, "it ends in a backslash");
+		return bad(p, "trailing backslash");
 	switch (*p->at) {
 	case 'A': p->at++; *out = place_node(p, BEGIN_TEXT); return OM_OK;
 	case 'z': p->at++; *out = place_node(p, END_TEXT); return OM_OK;
@@ -334,7 +334,7 @@ parse_atom(struct parser *p, struct tree **out)
 	case '\\': return escape(p, out);
 	case '^': *out = place_node(p, p->f.lines ? BEGIN_LINE : BEGIN_TEXT); return OM_OK;
 	case '$': *out = place_node(p, p->f.lines ? END_LINE : END_TEXT); return OM_OK;
-	case '*': case '+': case '?': return bad(p, "there is nothing to repeat");
+	case '*': case '+': case '?': return bad(p, "a repetition operator has no argument");
 	case '.':
 		*out = set_node(p);
 		(*out)->set->negated = true;
@@ -392,7 +392,7 @@ parse_repeat(struct parser *p, struct tree **out)
 			break;
 		}
 		if (min > MOST_REPEATS || max > MOST_REPEATS || (max >= 0 && max < min))
-			return bad(p, "it repeats something too often, or less than it has to");
+			return bad(p, "invalid repetition count");
 		if (p->at < p->end && *p->at == '?')
 			p->at++;
 		*out = node(p, REPEAT, *out, NULL);
@@ -619,12 +619,12 @@ compile(om_op_context *c, struct program *g)
 
 	*g = (struct program){.mem = c->mem};
 	if (s.size > MOST_TEXT)
-		return bad(&p, "it is too long");
+		return bad(&p, "the pattern is too long");
 	OM_TRY(parse_choice(&p, &t));
 	if (p.at < p.end)
-		return bad(&p, "a parenthesis is closed that was not opened");
+		return bad(&p, "unmatched closing parenthesis");
 	if (!write_tree(g, t))
-		return bad(&p, "it is too large");
+		return bad(&p, "the compiled pattern is too large");
 	emit(g, (struct code){.act = DONE});
 	return OM_OK;
 }
@@ -635,7 +635,8 @@ match_infer(om_op_context *c)
 	struct program g;
 
 	if (c->in[0].type != OM_STRING && c->in[0].type != OM_UNDEFINED)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "its input is %s, not string", om_dtype_text(c->in[0].type));
+		return om_op_fail(c->session, OM_SHAPE, c->op,
+			"the input is %s, expected string", om_dtype_text(c->in[0].type));
 	OM_TRY(compile(c, &g));
 	c->out[0].type = OM_BOOL;
 	c->out[0].shape = c->in[0].shape;
@@ -663,7 +664,7 @@ match_cpu(om_op_context *c)
 static const om_attr_spec match_attrs[] = {{"pattern", OM_ATTR_STRING}, {0}};
 
 const om_opdef om_ops_regex[] = {
-	{.name = "RegexFullMatch", .brief = "whether strings match a regular expression, all of them", .since = 20,
+	{.name = "RegexFullMatch", .brief = "whether a string fully matches a regular expression", .since = 20,
 	 .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = match_attrs, .infer = match_infer,
 	 .cpu = match_cpu,
 	 .input_types = {OF(STRING)}},

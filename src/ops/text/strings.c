@@ -15,7 +15,7 @@ static om_status
 check_strings(const om_op_context *c, uint32_t k)
 {
 	if (c->in[k].type != OM_STRING && c->in[k].type != OM_UNDEFINED)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s, not string", k,
+		return om_op_fail(c->session, OM_SHAPE, c->op, "input %u is %s, expected string", k,
 			om_dtype_text(c->in[k].type));
 	return OM_OK;
 }
@@ -35,7 +35,7 @@ join_infer(om_op_context *c)
 	OM_TRY(check_strings(c, 1));
 	c->out[0].type = OM_STRING;
 	if (!om_broadcast(&c->in[0].shape, &c->in[1].shape, &c->out[0].shape))
-		return om_wrong(c, "its inputs cannot be broadcast");
+		return om_wrong(c, "the inputs cannot be broadcast");
 	return OM_OK;
 }
 
@@ -92,7 +92,8 @@ split_infer(om_op_context *c)
 	if (x->rank < 0)
 		return OM_OK;
 	if (x->rank == OM_MAX_RANK)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "its output would have rank %d", x->rank + 1);
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op,
+			"the output would have rank %d, too many dims", x->rank + 1);
 	c->out[0].shape = *x;
 	c->out[0].shape.dim[c->out[0].shape.rank] = OM_DIM_UNKNOWN;
 	c->out[0].shape.sym[c->out[0].shape.rank++] = NULL;
@@ -264,7 +265,7 @@ with_case(om_op_context *c, om_arena *mem, om_string s, bool plain, bool lower, 
 		uint32_t ch;
 		n = decode(s, at, &ch);
 		if (ch < (plain ? 0x80 : 0x110000) && !fold_case(&ch, lower))
-			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "the cases of U+%04X are not known", ch);
+			return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no case mapping for U+%04X", ch);
 		encode(ch, text + at);
 	}
 	*out = (om_string){text, s.size};
@@ -279,7 +280,7 @@ normal_infer(om_op_context *c)
 	OM_TRY(check_strings(c, 0));
 	c->out[0].type = OM_STRING;
 	if (x->rank >= 0 && x->rank != 1 && !(x->rank == 2 && om_dims_agree(x->dim[0], 1)))
-		return om_wrong(c, "requires a list of strings, or one row of them");
+		return om_wrong(c, "the input must have shape [C] or [1, C]");
 	c->out[0].shape = x->rank < 0 ? om_shape_unknown() : om_shape_open(x->rank);
 	if (x->rank == 2)
 		c->out[0].shape.dim[0] = 1;
@@ -303,7 +304,7 @@ normal_prepare(om_op_context *c, void **state)
 	s->lower = om_attr_is(c->op, "case_change_action", "LOWER");
 	s->upper = om_attr_is(c->op, "case_change_action", "UPPER");
 	if (!s->lower && !s->upper && !om_attr_is(c->op, "case_change_action", "NONE"))
-		return om_op_fail(c->session, OM_INVALID, c->op, "its case_change_action is not known");
+		return om_op_fail(c->session, OM_INVALID, c->op, "unknown case_change_action");
 	s->plain = om_attr_is(c->op, "locale", "C") || om_attr_is(c->op, "locale", "POSIX");
 	s->exact = om_attr_int(c->op, "is_case_sensitive") != 0;
 	s->nstop = stop && stop->kind == OM_ATTR_STRINGS ? stop->n : 0;
@@ -388,16 +389,16 @@ grams_of(const om_op_context *c, struct grams *g)
 	g->gram = OM_NEWN(c->mem, struct gram, nindex + 1);
 	for (size_t k = 0; k < nindex; k++) {
 		if (index[k] < 0 || index[k] > INT32_MAX)
-			return om_wrong(c, "ngram_indexes holds a number that is no column");
+			return om_wrong(c, "ngram_indexes has an entry that is not a column of the output");
 		g->columns = index[k] >= g->columns ? index[k] + 1 : g->columns;
 	}
 	for (size_t k = 0; k < ncount; k++) {
 		const int64_t end = k + 1 < ncount ? count[k + 1] : (int64_t)npool, size = (int64_t)k + 1;
 		if (count[k] < 0 || end > (int64_t)npool || end < count[k])
-			return om_wrong(c, "ngram_counts does not fit the pool");
+			return om_wrong(c, "ngram_counts does not match the pool");
 		for (int64_t at = count[k]; at + size <= end; at += size) {
 			if (g->n == (int64_t)nindex)
-				return om_wrong(c, "there are more n-grams than indexes of them");
+				return om_wrong(c, "the pool has more n-grams than ngram_indexes has entries");
 			g->gram[g->n] = (struct gram){at, size, index[g->n]};
 			g->n++;
 		}
@@ -416,7 +417,7 @@ tfidf_infer(om_op_context *c)
 	if (x->rank < 0)
 		return OM_OK;
 	if (x->rank != 1 && x->rank != 2)
-		return om_wrong(c, "its input is a list, or a list for each of a batch");
+		return om_wrong(c, "the input must have rank 1 or 2");
 	c->out[0].shape = om_shape_open(x->rank);
 	if (x->rank == 2)
 		om_copy_dim(&c->out[0].shape, 0, x, 0);
@@ -474,7 +475,7 @@ tfidf_prepare(om_op_context *c, void **state)
 	s->is_idf = om_attr_is(c->op, "mode", "IDF");
 	OM_TRY(grams_of(c, &s->grams));
 	if (t == OM_STRING ? !s->grams.words : !s->grams.numbers && s->grams.n)
-		return om_wrong(c, "its pool is of another type than its input");
+		return om_wrong(c, "the pool and the input differ in type");
 	return t == OM_STRING || t == OM_INT32 || t == OM_INT64 ? OM_OK : om_no_kernel(c, t);
 }
 
@@ -537,10 +538,10 @@ static const om_attr_spec tfidf_attrs[] = {
 };
 
 const om_opdef om_ops_strings[] = {
-	{.name = "StringConcat", .brief = "strings, joined pair by pair", .since = 20, .min_in = 2, .max_in = 2,
+	{.name = "StringConcat", .brief = "element-wise concatenation of strings", .since = 20, .min_in = 2, .max_in = 2,
 	 .min_out = 1, .max_out = 1, .infer = join_infer, .cpu = join_cpu,
 	 .input_types = {OF(STRING), LIKE(0)}},
-	{.name = "StringSplit", .brief = "the parts of strings between delimiters", .since = 20, .min_in = 1,
+	{.name = "StringSplit", .brief = "substrings between delimiters", .since = 20, .min_in = 1,
 	 .max_in = 1, .min_out = 2, .max_out = 2, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = split_attrs,
 	 .infer = split_infer, .cpu = split_cpu,
 	 .input_types = {OF(STRING)}},
@@ -548,7 +549,7 @@ const om_opdef om_ops_strings[] = {
 	 .max_in = 1, .min_out = 1, .max_out = 1, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = normal_attrs,
 	 .infer = normal_infer, .cpu = normal_cpu,
 	 .input_types = {OF(STRING)}},
-	{.name = "TfIdfVectorizer", .brief = "how often n-grams are found, weighted", .since = 9, .min_in = 1,
+	{.name = "TfIdfVectorizer", .brief = "counts of n-grams, weighted", .since = 9, .min_in = 1,
 	 .max_in = 1, .min_out = 1, .max_out = 1, .attrs = tfidf_attrs, .infer = tfidf_infer, .cpu = tfidf_cpu,
 	 .input_types = {OF_INDICES | OF(STRING)}},
 	{0}
