@@ -11,6 +11,7 @@
 #include "base/guard.h"
 #include "ir/binding.h"
 #include "ir/names.h"
+#include "ir/uses.h"
 #include "onnxmem/binding.h"
 #include "onnxmem/builder.h"
 
@@ -102,6 +103,8 @@ copy_op(struct copy *c, const om_op *from)
 	op->in = copy_values(c, from->in, from->nin);
 	op->out = copy_values(c, from->out, from->nout);
 	op->use = OM_NEWN(mem, om_use, (size_t)from->nin + 1);
+	for (uint32_t k = 0; k < op->nin; k++)
+		op->use[k] = (om_use){.op = op, .index = k};
 	op->body = copy_bodies(c, from->body, from->nbody);
 	op->attr = copy_attrs(c, from);
 	return op;
@@ -136,7 +139,7 @@ copy_block(struct copy *c, const om_block *from)
 	b->result = copy_values(c, from->result, from->nresult);
 	b->use = OM_NEWN(mem, om_use *, capacity(from->nresult));
 	for (uint32_t k = 0; k < from->nresult; k++)
-		b->use[k] = OM_NEW(mem, om_use);
+		b->use[k] = om_memdup(mem, &(om_use){.block = b, .index = k}, sizeof(om_use));
 	copy_list(c, from, b);
 	return b;
 }
@@ -182,30 +185,8 @@ use_of(const struct copy *c, const om_use *from)
 static void
 copy_uses(const struct copy *c, const om_value *from, om_value *v)
 {
-	for (const om_use *u = from->first_use; u; u = u->next) {
-		om_use *to = use_of(c, u);
-		to->value = v;
-		to->prev = v->last_use;
-		*(v->last_use ? &v->last_use->next : &v->first_use) = to;
-		v->last_use = to;
-		v->nuse++;
-	}
-}
-
-/* Uses outside of the lists know their place, too. */
-static void
-place_uses(const struct copy *c)
-{
-	for (uint32_t k = 0; k < c->p->nop; k++)
-		for (uint32_t i = 0; c->op[k] && i < c->op[k]->nin; i++) {
-			c->op[k]->use[i].op = c->op[k];
-			c->op[k]->use[i].index = i;
-		}
-	for (uint32_t k = 0; k < c->p->nblock; k++)
-		for (uint32_t i = 0; c->block[k] && i < c->block[k]->nresult; i++) {
-			c->block[k]->use[i]->block = c->block[k];
-			c->block[k]->use[i]->index = i;
-		}
+	for (const om_use *u = from->first_use; u; u = u->next)
+		om_use_link(use_of(c, u), v);
 }
 
 static void
@@ -216,7 +197,6 @@ fill_values(struct copy *c)
 		v->block = copy_block(c, c->from->values[k]->block);
 		v->def = copy_op(c, c->from->values[k]->def);
 	}
-	place_uses(c);
 	for (uint32_t k = 0; k < c->p->nvalue; k++)
 		copy_uses(c, c->from->values[k], c->p->values[k]);
 }

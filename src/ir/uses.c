@@ -4,8 +4,8 @@
 #include "ir/uses.h"
 #include "onnxmem/builder.h"
 
-static void
-link_use(om_use *u, om_value *v)
+void
+om_use_link(om_use *u, om_value *v)
 {
 	u->value = v;
 	u->next = NULL;
@@ -37,7 +37,7 @@ om_use_input(om_op *op, uint32_t k)
 	u->op = op;
 	u->index = k;
 	if (op->block && op->in[k] && !u->value)
-		link_use(u, op->in[k]);
+		om_use_link(u, op->in[k]);
 }
 
 void
@@ -48,7 +48,7 @@ om_use_result(om_block *b, uint32_t k)
 	u->block = b;
 	u->index = k;
 	if (b->result[k] && !u->value)
-		link_use(u, b->result[k]);
+		om_use_link(u, b->result[k]);
 }
 
 static void
@@ -95,6 +95,6 @@ om_value_replace(om_value *old, om_value *by)
 	for (om_use *u; old != by && (u = old->first_use);) {
 		om_use_drop(u);
 		*(u->op ? &u->op->in[u->index] : &u->block->result[u->index]) = by;
-		link_use(u, by);
+		om_use_link(u, by);
 	}
 }

@@ -12,6 +12,8 @@
 /* Link input `k` of an op, if the op is in a block, or result `k` of a block. */
 void om_use_input(om_op *op, uint32_t k);
 void om_use_result(om_block *b, uint32_t k);
+/* Append an unlinked record to the list of `v`. */
+void om_use_link(om_use *u, om_value *v);
 /* Unlink a record from its list. */
 void om_use_drop(om_use *u);
 
