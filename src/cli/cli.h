@@ -121,6 +121,8 @@ om_status om_cli_copy(om_cli *c);
 /* Bind c->prog to the shapes given by options and, unless `in` is NULL, to those of the tensors that
  * have a type, by input.  `all`: a dim that remains open is an error. */
 om_status om_cli_shapes(om_cli *c, const om_tensor *in, bool all);
+/* Add to `b` the shapes of the tensors that have a type, by input of `p`; `in` NULL: none. */
+om_status om_cli_bind_tensors(om_cli *c, const om_prog *p, om_binding *b, const om_tensor *in);
 
 /* Set the arenas and the order given by options in c->request, and c->budget. */
 om_status om_cli_plan_request(om_cli *c);

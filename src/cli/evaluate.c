@@ -213,16 +213,12 @@ bind_samples(struct rating *r)
 static om_status
 bind_batch(struct rating *r)
 {
-	om_session *s = r->c->session;
 	om_binding *b = om_binding_new();
-	om_status st = b ? OM_OK : OM_MEMORY;
+	om_status st = b ? om_cli_bind_tensors(r->c, r->prog, b, r->in) : OM_MEMORY;
 
-	for (uint32_t k = 0; k < r->prog->first->nparam && st == OM_OK; k++)
-		if (r->all[k])
-			st = om_binding_shape(s, b, r->prog->first->param[k]->name, &r->in[k].shape);
 	if (st == OM_OK) {
 		om_binding_rest(b, 0);
-		st = om_bind(s, r->prog, b);
+		st = om_bind(r->c->session, r->prog, b);
 	}
 	om_binding_free(b);
 	return st;

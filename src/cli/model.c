@@ -182,14 +182,12 @@ bind_options(om_cli *c, om_binding *b, bool all)
 	return OM_OK;
 }
 
-static om_status
-bind_tensors(om_cli *c, om_binding *b, const om_tensor *in)
+om_status
+om_cli_bind_tensors(om_cli *c, const om_prog *p, om_binding *b, const om_tensor *in)
 {
-	const om_block *graph = c->prog->first;
-
-	for (uint32_t k = 0; in && k < graph->nparam; k++)
+	for (uint32_t k = 0; in && k < p->first->nparam; k++)
 		if (in[k].type != OM_UNDEFINED)
-			OM_TRY(om_binding_shape(c->session, b, graph->param[k]->name, &in[k].shape));
+			OM_TRY(om_binding_shape(c->session, b, p->first->param[k]->name, &in[k].shape));
 	return OM_OK;
 }
 
@@ -197,7 +195,7 @@ om_status
 om_cli_shapes(om_cli *c, const om_tensor *in, bool all)
 {
 	om_binding *b = om_binding_new();
-	om_status st = b ? bind_tensors(c, b, in) : OM_MEMORY;
+	om_status st = b ? om_cli_bind_tensors(c, c->prog, b, in) : OM_MEMORY;
 
 	if (st == OM_OK)
 		st = bind_options(c, b, all);
