@@ -1,6 +1,6 @@
 /* Arena allocation: objects that are freed together.
  *
- * Inside a function of this library, inside a pass and inside what om_guarded() calls, om_alloc() and
+ * Inside a function of this library, inside a pass and inside what om_guarded() calls, om_allocn() and
  * everything built on it never return NULL: when memory runs out, that function ends with OM_MEMORY
  * and the arenas made in it are freed.  Elsewhere they return NULL then, and the functions of
  * builder.h must not be called.
@@ -22,8 +22,8 @@ extern "C" {
 typedef struct om_arena om_arena;
 
 /* Call `run` and return its status; OM_MEMORY with a message in the session when memory ran out in it.
- * In that case `run` did not return: the arenas made in it are freed, other resources leak unless
- * om_arena_defer() registered them, and objects that it was changing may only be freed. */
+ * In that case `run` did not return: the arenas made in it are freed, other resources leak, and
+ * objects that it was changing may only be freed. */
 OM_API om_status om_guarded(om_session *s, om_status (*run)(void *arg), void *arg);
 
 /* A new arena; freed by om_arena_free(). */

@@ -86,7 +86,7 @@ struct om_assignment {
 	const om_multi_view **multi_view;     /* NULL: the value has a fixed address */
 	uint32_t nvalue;                  /* ids that existed when it was made */
 	const om_assignment *before_loops; /* the assignment before multi-views were added; NULL: none were */
-	/* Bit sets by value id; NULL unless computed, see om_live_sets().  Basic blocks are runs of
+	/* Bit sets by value id; NULL unless computed.  Basic blocks are runs of
 	 * ops without bodies; an op with bodies is a basic block of its own. */
 	const uint64_t **live_out;        /* by op id: set for the last op of a basic block; else NULL */
 	const uint64_t **live_in;         /* by op id: set for ops with bodies; else NULL */

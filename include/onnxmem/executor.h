@@ -9,7 +9,6 @@
 
 #include "onnxmem/plan.h"
 
-
 #ifdef __cplusplus
 extern "C" {
 #endif

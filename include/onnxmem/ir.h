@@ -261,10 +261,10 @@ struct om_prog {
 	size_t cap_io_alias;      /* capacity of `io_alias` */
 	struct om_names *names;   /* names of the values; used by the builder only */
 	const om_assignment *assignment; /* valid under OM_HAS_SCHEDULE, OM_HAS_LIVE, ...: see there */
-	const om_op_facts *op_facts; /* see om_prog_op_facts(); NULL: not computed yet */
+	const om_op_facts *op_facts; /* internal; NULL: not computed yet */
 	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
 	om_model *model;          /* the model it was imported from; not owned; may be NULL */
-	struct om_gradients *gradients; /* gradients of the operators that it uses: see om_prog_gradients() */
+	struct om_gradients *gradients; /* gradients of the operators that it uses: see om_prog_add_gradients() */
 	const struct om_operators *operators; /* what its ops are looked up in; internal */
 };
 

@@ -23,7 +23,7 @@ enum {
 	OM_LAYOUT_ROW_MAJOR = 1u << 0,  /* as in ONNX: the last axis is dense */
 };
 
-/* A list attribute: a member of a state, filled by om_attr_fields(). */
+/* A list attribute: a member of a state, decoded before `prepare`. */
 typedef struct om_ints {
 	const int64_t *v;         /* NULL: absent, without default */
 	size_t n;                 /* elements */
@@ -58,7 +58,7 @@ typedef struct om_kernel {
 	const char *name;         /* of the operator; NULL ends a list */
 	int since, until;         /* versions of the operator, inclusive; 0: unbounded */
 	const char *device;       /* NULL: "cpu" */
-	uint32_t types[OM_MAX_TYPED_INPUTS];  /* of the inputs, as in om_opdef.takes; 0: all of the operator */
+	uint32_t types[OM_MAX_TYPED_INPUTS];  /* of the inputs, as in om_opdef.input_types; 0: all of the operator */
 	uint32_t layouts;         /* of inputs and outputs; 0: OM_LAYOUT_ROW_MAJOR */
 
 	/* Attributes that are decoded into the state, and the size of the state.  A kernel with 0 bytes
@@ -72,7 +72,7 @@ typedef struct om_kernel {
 	/* Create the state of `run`, in c->mem, which lives as long as the state.  On entry `*state` is
 	 * `state_bytes` bytes with the fields decoded and the rest zero, or NULL if there are none; it may
 	 * be replaced.  Types and shapes of c->in and c->out are known and do not change until the next
-	 * `prepare`, except for outputs of data-sized operators; the arrays c->in and c->out do not move.
+	 * `prepare`, except for outputs of OM_DATA_DEPENDENT_SHAPE; the arrays c->in and c->out do not move.
 	 * Elements are available where data is set, which is for constants.  Nothing else may be read or
 	 * written.  While planning (c->sizes_only) dims may be larger than any memory: a table whose size
 	 * grows with the tensors must be left out then.  Fails with om_op_fail() for ops that it cannot

@@ -80,8 +80,8 @@ OM_API om_status om_model_set_weight(om_session *s, om_model *m, const char *nam
 /* Remove the plan and its metadata; returns the number of keys removed. */
 OM_API size_t om_model_strip(om_model *m);
 
-/* The same for a value of any type: a file may also contain a SequenceProto, an
- * OptionalProto or a MapProto, which are loaded as objects. */
+/* Load and save a .pb file with a value of type `type`: a TensorProto, or a SequenceProto, an
+ * OptionalProto or a MapProto, which are loaded as objects.  Loaded elements are allocated in `mem`. */
 OM_API om_status om_value_load_pb(om_session *s, const char *path, om_arena *mem, const om_type *type,
 	om_tensor *out);
 OM_API om_status om_value_save_pb(om_session *s, const char *path, const char *name, const om_type *type,

@@ -139,8 +139,8 @@ struct om_opdef {
 	bool (*subbuffer)(const om_op_context *c, uint32_t in, uint64_t *offset);
 
 	/* Compute the outputs: the reference kernel, simple and correct.  NULL: the operator cannot be
-	 * run.  If a registered kernel (onnxmem/kernel.h) has a `prepare`, `cpu` finds the state in the
-	 * context: run it with om_kernel_call(). */
+	 * run.  If a registered kernel (onnxmem/kernel.h) of the operator has a `prepare`, `cpu` expects the
+	 * state in the context. */
 	om_status (*cpu)(om_op_context *c);
 
 	/* Bytes of workspace that `cpu` requires; shapes are known.  NULL: none. */
@@ -161,7 +161,7 @@ OM_API const om_opdef *om_opdef_next(const om_opdef *prev);
 /* Guarded calls of the callbacks: they also handle unknown shapes and ops without a definition. */
 OM_API bool om_op_view(const om_op *op, uint32_t out, om_view_of *v);
 OM_API bool om_op_inplace(const om_op *op, uint32_t out, uint32_t in);
-/* May output `out` be computed in place over the value `in`, considering every input that is this value? */
+/* Zero for what is not known. */
 OM_API om_cost om_op_cost(const om_op *op);
 
 #ifdef __cplusplus

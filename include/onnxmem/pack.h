@@ -147,8 +147,9 @@ typedef struct om_problem {
  * peak step and the largest buffers there.  The buffers then have the offsets
  * and pools of a packing that is valid but for limits; the results have its
  * heights.
- * OM_USAGE: `problem` has no valid size.  OM_INVALID for what om_pack() refuses, for a problem without pools, numbers out
- * of range, a pair of a buffer with itself, and invalid groups.
+ * OM_USAGE: `problem` has no valid size.  OM_INVALID for what om_pack() refuses,
+ * for a problem without pools, numbers out of range, a pair of a buffer with
+ * itself, and invalid groups.
  *
  * A first packing takes O(n log n + overlaps) time; by pairs O(n log n + pairs
  * log pairs).  Improving it is bounded by `nodes`, a fixed number of attempts, and

@@ -28,7 +28,7 @@ extern "C" {
 	_(MISMATCH,    1, "numbers differ from those expected")                \
 	_(RUN,         1, "the model cannot be run on these inputs")           \
 	_(MEMORY,      1, "not enough memory")                                 \
-	_(USAGE,       2, "usage error")                                         \
+	_(USAGE,       2, "usage error")                                       \
 	_(NOPASS,      2, "a pass could not be found or run")                  \
 	_(BUDGET,      3, "the budget is not met")                             \
 	_(STALE,       4, "the plan does not belong to this model")            \

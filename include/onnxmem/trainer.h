@@ -9,7 +9,6 @@
 
 #include "onnxmem/executor.h"
 
-
 #ifdef __cplusplus
 extern "C" {
 #endif
