@@ -13,13 +13,18 @@ TEST_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-d
 # Programs print TAP, too.
 LOG_DRIVER = $(TEST_LOG_DRIVER)
 
+# What programs of the tests share; it needs no more than the public interface.
+check_LTLIBRARIES = tests/libfixtures.la
+tests_libfixtures_la_SOURCES = %D%/bind.h %D%/fixtures.c %D%/fixtures.h %D%/same.h src/base/half.c
+tests_libfixtures_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_SRCDIR='"$(abs_top_srcdir)"'
+
 # Scripts of this folder, and what they read.
 TESTS += tests/alone.test tests/cli.test tests/docs.test tests/examples.test tests/export.test tests/golden.test \
 	tests/grad.test tests/graphs.test tests/guide.test tests/ir.test tests/isa.test tests/layers.test tests/plugin.test tests/regress.test tests/suites.test \
 	tests/terminal.test
 EXTRA_DIST += %D%/alone.test %D%/cli.test %D%/docs.test %D%/examples.test %D%/export.test %D%/grad.test \
 	%D%/graphs.test %D%/guide.test %D%/ir.test %D%/isa.test %D%/layers.test %D%/plugin.test %D%/regress.test %D%/suites.test %D%/terminal.test \
-	%D%/golden.sh %D%/golden.test %D%/tolerance.awk %D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/bind.h %D%/same.h %D%/terminal.py
+	%D%/golden.sh %D%/golden.test %D%/tolerance.awk %D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/terminal.py
 
 include tests/unit/local.mk
 include tests/ops/local.mk

@@ -9,8 +9,8 @@
 #include "ir/edit.h"
 #include "onnx/model.h"
 #include "onnxmem/builder.h"
-#include "onnxmem/pass.h"
 #include "tests/bind.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 
 #define MODELS  OM_SRCDIR "/models/"
@@ -22,57 +22,27 @@ static const char *const models[] = {
 
 enum { NMODELS = sizeof models / sizeof models[0] };
 
-/* A model with the plan that the default passes make for it. */
-struct bed {
-	om_session *s;
-	om_host *h;
-	om_model *m;
-	om_prog *p;
-};
-
 static om_status
-plan_for(struct bed *t, const char *name, om_target target)
+plan_for(bench *t, const char *name, om_target target)
 {
-	char path[1024];
-
-	*t = (struct bed){.s = om_session_new()};
-	t->h = om_host_new(t->s, NULL);
-	snprintf(path, sizeof path, MODELS "%s", name);
-	OM_TRY(om_model_load(t->s, path, &t->m));
-	OM_TRY(om_model_import(t->s, t->m, &t->p));
+	*t = bench_open();
+	OM_TRY(bench_model(t, name));
 	OM_TRY(bind_rest(t->s, t->p, 2));
 	OM_TRY(om_host_request(t->h, &(om_plan_request)OM_PLAN_REQUEST(.target = target)));
 	return om_host_run(t->h, t->p, om_default_pipeline());
 }
 
 static om_status
-plan(struct bed *t, const char *name)
+plan(bench *t, const char *name)
 {
 	return plan_for(t, name, OM_TARGET_GENERIC);
 }
 
-static void
-finish(struct bed *t)
-{
-	om_prog_free(t->p);
-	om_model_free(t->m);
-	om_host_free(t->h);
-	om_session_free(t->s);
-}
-
-static bool
-is_ok(struct bed *t, om_status st)
-{
-	if (st != OM_OK)
-		printf("# %s\n", om_message(t->s));
-	return st == OM_OK;
-}
-
 /* The model as it would be saved, loaded again. */
 static om_status
-reload(struct bed *t, om_model **m, om_prog **p)
+reload(bench *t, om_model **m, om_prog **p)
 {
-	const ProtobufCMessage *all = &t->m->proto->base;
+	const ProtobufCMessage *all = &t->model->proto->base;
 	const size_t n = protobuf_c_message_get_packed_size(all);
 	void *bytes = malloc(n);
 
@@ -85,7 +55,7 @@ reload(struct bed *t, om_model **m, om_prog **p)
 }
 
 static om_status
-read_again(struct bed *t)
+read_again(bench *t)
 {
 	om_model *m;
 	om_prog *p = NULL;
@@ -143,28 +113,28 @@ count_differences(const om_prog *a, const om_prog *b)
 static void
 reads_back_one(const char *name, om_target target)
 {
-	struct bed t;
+	bench t;
 	om_model *m = NULL;
 	om_prog *p = NULL;
 	char *first = NULL, *second = NULL;
 
-	CU_ASSERT_FATAL(is_ok(&t, plan_for(&t, name, target)));
-	CU_ASSERT_FATAL(is_ok(&t, om_plan_verify(t.s, t.p, t.p->plan)));
-	CU_ASSERT_FALSE(om_model_has_plan(t.m));
-	CU_ASSERT_FATAL(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_MODEL | OM_ANNOTATE_VALUE)));
-	CU_ASSERT(om_model_has_plan(t.m));
-	CU_ASSERT_FATAL(is_ok(&t, reload(&t, &m, &p)));
-	CU_ASSERT_FATAL(is_ok(&t, om_model_read_plan(t.s, m, p, NULL)));
-	CU_ASSERT(is_ok(&t, om_plan_verify(t.s, p, p->plan)));
+	CU_ASSERT_FATAL(is_ok(t.s, plan_for(&t, name, target)));
+	CU_ASSERT_FATAL(is_ok(t.s, om_plan_verify(t.s, t.p, t.p->plan)));
+	CU_ASSERT_FALSE(om_model_has_plan(t.model));
+	CU_ASSERT_FATAL(is_ok(t.s, om_model_annotate(t.s, t.model, t.p, OM_ANNOTATE_MODEL | OM_ANNOTATE_VALUE)));
+	CU_ASSERT(om_model_has_plan(t.model));
+	CU_ASSERT_FATAL(is_ok(t.s, reload(&t, &m, &p)));
+	CU_ASSERT_FATAL(is_ok(t.s, om_model_read_plan(t.s, m, p, NULL)));
+	CU_ASSERT(is_ok(t.s, om_plan_verify(t.s, p, p->plan)));
 	CU_ASSERT_EQUAL(count_differences(t.p, p), 0);
-	CU_ASSERT(is_ok(&t, om_plan_json(t.s, t.m, t.p, &first)));
-	CU_ASSERT(is_ok(&t, om_plan_json(t.s, m, p, &second)));
+	CU_ASSERT(is_ok(t.s, om_plan_json(t.s, t.model, t.p, &first)));
+	CU_ASSERT(is_ok(t.s, om_plan_json(t.s, m, p, &second)));
 	CU_ASSERT(first && second && strcmp(first, second) == 0);
 	free(first);
 	free(second);
 	om_prog_free(p);
 	om_model_free(m);
-	finish(&t);
+	bench_close(&t);
 }
 
 static void
@@ -193,60 +163,60 @@ count_entries(const om_model *m)
 static void
 keys_are_replaced_and_taken_away(void)
 {
-	struct bed t;
+	bench t;
 	char before[80], after[80];
 
-	CU_ASSERT_FATAL(is_ok(&t, plan(&t, "loop.onnx")));
-	const size_t none = count_entries(t.m);
-	CU_ASSERT(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_VALUE | OM_ANNOTATE_ONNXSIM)));
-	const size_t some = count_entries(t.m);
+	CU_ASSERT_FATAL(is_ok(t.s, plan(&t, "loop.onnx")));
+	const size_t none = count_entries(t.model);
+	CU_ASSERT(is_ok(t.s, om_model_annotate(t.s, t.model, t.p, OM_ANNOTATE_VALUE | OM_ANNOTATE_ONNXSIM)));
+	const size_t some = count_entries(t.model);
 	CU_ASSERT(some > none);
-	CU_ASSERT(is_ok(&t, om_model_digest(t.s, t.m, true, before)));
-	CU_ASSERT(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_VALUE | OM_ANNOTATE_ONNXSIM)));
-	CU_ASSERT_EQUAL(count_entries(t.m), some);
-	CU_ASSERT(om_model_strip(t.m) > 0);
-	CU_ASSERT_EQUAL(count_entries(t.m), none);
-	CU_ASSERT_EQUAL(om_model_strip(t.m), 0);
-	CU_ASSERT(is_ok(&t, om_model_digest(t.s, t.m, true, after)));
+	CU_ASSERT(is_ok(t.s, om_model_digest(t.s, t.model, true, before)));
+	CU_ASSERT(is_ok(t.s, om_model_annotate(t.s, t.model, t.p, OM_ANNOTATE_VALUE | OM_ANNOTATE_ONNXSIM)));
+	CU_ASSERT_EQUAL(count_entries(t.model), some);
+	CU_ASSERT(om_model_strip(t.model) > 0);
+	CU_ASSERT_EQUAL(count_entries(t.model), none);
+	CU_ASSERT_EQUAL(om_model_strip(t.model), 0);
+	CU_ASSERT(is_ok(t.s, om_model_digest(t.s, t.model, true, after)));
 	CU_ASSERT_STRING_EQUAL(before, after);
 	CU_ASSERT_EQUAL(read_again(&t), OM_INVALID);
-	finish(&t);
+	bench_close(&t);
 }
 
 /* Mirrors come by themselves from IR 10 on, and never raise the version. */
 static void
 mirrors_need_ir_10(void)
 {
-	struct bed t;
+	bench t;
 
-	CU_ASSERT_FATAL(is_ok(&t, plan(&t, "dynamic.onnx")));
-	const size_t keys = t.m->proto->n_metadata_props + 5;
-	const int64_t version = t.m->proto->ir_version;
-	CU_ASSERT(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_AUTO)));
-	CU_ASSERT_EQUAL(count_entries(t.m) > keys, version >= 10);
-	CU_ASSERT_EQUAL(t.m->proto->ir_version, version);
+	CU_ASSERT_FATAL(is_ok(t.s, plan(&t, "dynamic.onnx")));
+	const size_t keys = t.model->proto->n_metadata_props + 5;
+	const int64_t version = t.model->proto->ir_version;
+	CU_ASSERT(is_ok(t.s, om_model_annotate(t.s, t.model, t.p, OM_ANNOTATE_AUTO)));
+	CU_ASSERT_EQUAL(count_entries(t.model) > keys, version >= 10);
+	CU_ASSERT_EQUAL(t.model->proto->ir_version, version);
 	t.p->ir_version = version >= 10 ? 8 : 10;
-	CU_ASSERT(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_AUTO)));
-	CU_ASSERT_EQUAL(count_entries(t.m) > keys, version < 10);
-	CU_ASSERT_EQUAL(t.m->proto->ir_version, version);
-	finish(&t);
+	CU_ASSERT(is_ok(t.s, om_model_annotate(t.s, t.model, t.p, OM_ANNOTATE_AUTO)));
+	CU_ASSERT_EQUAL(count_entries(t.model) > keys, version < 10);
+	CU_ASSERT_EQUAL(t.model->proto->ir_version, version);
+	bench_close(&t);
 }
 
 /* ---- Changes. ---- */
 
 static char **
-key(struct bed *t, const char *name)
+key(bench *t, const char *name)
 {
-	for (size_t k = 0; k < t->m->proto->n_metadata_props; k++)
-		if (strcmp(t->m->proto->metadata_props[k]->key, name) == 0)
-			return &t->m->proto->metadata_props[k]->value;
+	for (size_t k = 0; k < t->model->proto->n_metadata_props; k++)
+		if (strcmp(t->model->proto->metadata_props[k]->key, name) == 0)
+			return &t->model->proto->metadata_props[k]->value;
 	return NULL;
 }
 
 static void
-drop(struct bed *t, const char *name)
+drop(bench *t, const char *name)
 {
-	Onnx__ModelProto *m = t->m->proto;
+	Onnx__ModelProto *m = t->model->proto;
 
 	for (size_t k = 0; k < m->n_metadata_props; k++)
 		if (strcmp(m->metadata_props[k]->key, name) == 0)
@@ -254,10 +224,10 @@ drop(struct bed *t, const char *name)
 }
 
 static void
-double_entry(struct bed *t)
+double_entry(bench *t)
 {
-	Onnx__ModelProto *m = t->m->proto;
-	Onnx__StringStringEntryProto **more = OM_NEWN(t->m->mem, Onnx__StringStringEntryProto *, 100);
+	Onnx__ModelProto *m = t->model->proto;
+	Onnx__StringStringEntryProto **more = OM_NEWN(t->model->mem, Onnx__StringStringEntryProto *, 100);
 
 	memcpy(more, m->metadata_props, m->n_metadata_props * sizeof *more);
 	more[m->n_metadata_props++] = more[0];
@@ -265,52 +235,52 @@ double_entry(struct bed *t)
 }
 
 static void
-drop_digest(struct bed *t)
+drop_digest(bench *t)
 {
 	drop(t, OM_KEY_DIGEST);
 }
 
 static void
-drop_graph(struct bed *t)
+drop_graph(bench *t)
 {
 	drop(t, OM_KEY_GRAPH);
 }
 
 static void
-edit_text(struct bed *t)
+edit_text(bench *t)
 {
 	char *at = strstr(*key(t, OM_KEY_PLAN), "\"bytes\":");
 	at[8] ^= 1;
 }
 
 static void
-edit_shapes(struct bed *t)
+edit_shapes(bench *t)
 {
-	*key(t, OM_KEY_SHAPES) = om_strdup(t->m->mem, "x:7");
+	*key(t, OM_KEY_SHAPES) = om_strdup(t->model->mem, "x:7");
 }
 
 static void
-swap_nodes(struct bed *t)
+swap_nodes(bench *t)
 {
-	Onnx__NodeProto **n = t->m->proto->graph->node, *first = n[0];
+	Onnx__NodeProto **n = t->model->proto->graph->node, *first = n[0];
 	n[0] = n[1];
 	n[1] = first;
 }
 
 static void
-change_dim(struct bed *t)
+change_dim(bench *t)
 {
-	Onnx__TensorShapeProto *s = t->m->proto->graph->input[0]->type->tensor_type->shape;
+	Onnx__TensorShapeProto *s = t->model->proto->graph->input[0]->type->tensor_type->shape;
 	s->dim[0]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
 	s->dim[0]->dim_value = 3;
 }
 
 static void
-rename_value(struct bed *t)
+rename_value(bench *t)
 {
-	Onnx__GraphProto *g = t->m->proto->graph;
+	Onnx__GraphProto *g = t->model->proto->graph;
 	const char *old = g->node[0]->output[0];
-	char *new = om_strdup(t->m->mem, "renamed");
+	char *new = om_strdup(t->model->mem, "renamed");
 
 	for (size_t k = 0; k < g->n_node; k++)
 		for (size_t i = 0; i < g->node[k]->n_input; i++)
@@ -320,30 +290,30 @@ rename_value(struct bed *t)
 }
 
 static void
-change_opset(struct bed *t)
+change_opset(bench *t)
 {
-	t->m->proto->opset_import[0]->version--;
+	t->model->proto->opset_import[0]->version--;
 }
 
 static void
-change_doc(struct bed *t)
+change_doc(bench *t)
 {
-	t->m->proto->doc_string = om_strdup(t->m->mem, "other words");
-	t->m->proto->producer_name = om_strdup(t->m->mem, "someone");
-	t->m->proto->graph->node[0]->name = om_strdup(t->m->mem, "a_new_name");
-	t->m->proto->graph->n_value_info = 0;
+	t->model->proto->doc_string = om_strdup(t->model->mem, "other words");
+	t->model->proto->producer_name = om_strdup(t->model->mem, "someone");
+	t->model->proto->graph->node[0]->name = om_strdup(t->model->mem, "a_new_name");
+	t->model->proto->graph->n_value_info = 0;
 }
 
 /* A weight of many floats steers nothing; one of few may. */
 static void
-change_weights(struct bed *t)
+change_weights(bench *t)
 {
-	Onnx__GraphProto *g = t->m->proto->graph;
+	Onnx__GraphProto *g = t->model->proto->graph;
 
 	for (size_t k = 0; k < g->n_initializer; k++) {
 		Onnx__TensorProto *w = g->initializer[k];
 		if (w->data_type == 1 && w->has_raw_data && w->raw_data.len > 1024) {
-			w->raw_data.data = om_memdup(t->m->mem, w->raw_data.data, w->raw_data.len);
+			w->raw_data.data = om_memdup(t->model->mem, w->raw_data.data, w->raw_data.len);
 			w->raw_data.data[0] ^= 1;
 			return;
 		}
@@ -352,14 +322,14 @@ change_weights(struct bed *t)
 }
 
 static void
-change_constant(struct bed *t)
+change_constant(bench *t)
 {
-	Onnx__GraphProto *g = t->m->proto->graph;
+	Onnx__GraphProto *g = t->model->proto->graph;
 
 	for (size_t k = 0; k < g->n_initializer; k++) {
 		Onnx__TensorProto *w = g->initializer[k];
 		if (w->data_type == 7 && w->has_raw_data && w->raw_data.len) {
-			w->raw_data.data = om_memdup(t->m->mem, w->raw_data.data, w->raw_data.len);
+			w->raw_data.data = om_memdup(t->model->mem, w->raw_data.data, w->raw_data.len);
 			w->raw_data.data[0] ^= 1;
 			return;
 		}
@@ -374,7 +344,7 @@ change_constant(struct bed *t)
 static void
 changes_are_noticed(void)
 {
-	static const struct { const char *what; void (*change)(struct bed *t); om_status want; } changes[] = {
+	static const struct { const char *what; void (*change)(bench *t); om_status want; } changes[] = {
 		{"nothing", NULL, OM_OK},
 		{"words", change_doc, OM_OK},
 		{"weights", change_weights, OM_OK},
@@ -391,16 +361,16 @@ changes_are_noticed(void)
 	};
 
 	for (size_t k = 0; k < sizeof changes / sizeof changes[0]; k++) {
-		struct bed t;
-		CU_ASSERT_FATAL(is_ok(&t, plan(&t, "dynamic.onnx")));
-		CU_ASSERT_FATAL(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_MODEL)));
+		bench t;
+		CU_ASSERT_FATAL(is_ok(t.s, plan(&t, "dynamic.onnx")));
+		CU_ASSERT_FATAL(is_ok(t.s, om_model_annotate(t.s, t.model, t.p, OM_ANNOTATE_MODEL)));
 		if (changes[k].change)
 			changes[k].change(&t);
 		const om_status st = read_again(&t);
 		if (st != changes[k].want)
 			printf("# %s: %s\n", changes[k].what, om_message(t.s));
 		CU_ASSERT_EQUAL(st, changes[k].want);
-		finish(&t);
+		bench_close(&t);
 	}
 }
 
@@ -408,14 +378,14 @@ changes_are_noticed(void)
 
 /* With `from` replaced by `to`, and a digest that fits. */
 static om_status
-read_with(struct bed *t, const char *from, const char *to)
+read_with(bench *t, const char *from, const char *to)
 {
 	char **text = key(t, OM_KEY_PLAN), *old = *text, **digest = key(t, OM_KEY_DIGEST), *olddigest = *digest;
 	const char *at = strstr(old, from);
 
 	CU_ASSERT_FATAL(at != NULL);
-	*text = om_printf(t->m->mem, "%.*s%s%s", (int)(at - old), old, to, at + strlen(from));
-	*digest = (char *)om_text_digest(*text, strlen(*text), t->m->mem);
+	*text = om_printf(t->model->mem, "%.*s%s%s", (int)(at - old), old, to, at + strlen(from));
+	*digest = (char *)om_text_digest(*text, strlen(*text), t->model->mem);
 	const om_status st = read_again(t);
 	*text = old;
 	*digest = olddigest;
@@ -446,10 +416,10 @@ documents_are_checked(void)
 		{"\"schema\":", "\"schema\":1,\"schema\":",
 			"the plan: not JSON: duplicate object key near '\"schema\"' (line 1)"},
 	};
-	struct bed t;
+	bench t;
 
-	CU_ASSERT_FATAL(is_ok(&t, plan(&t, "dynamic.onnx")));
-	CU_ASSERT_FATAL(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_MODEL)));
+	CU_ASSERT_FATAL(is_ok(t.s, plan(&t, "dynamic.onnx")));
+	CU_ASSERT_FATAL(is_ok(t.s, om_model_annotate(t.s, t.model, t.p, OM_ANNOTATE_MODEL)));
 	for (size_t k = 0; k < sizeof faults / sizeof faults[0]; k++) {
 		CU_ASSERT_EQUAL(read_with(&t, faults[k].from, faults[k].to), OM_BADPLAN);
 		const char *got = om_message(t.s);
@@ -458,37 +428,37 @@ documents_are_checked(void)
 			printf("# wanted: %s\n# got:    %s\n", faults[k].message, got);
 		CU_ASSERT(same);
 	}
-	finish(&t);
+	bench_close(&t);
 }
 
 /* Names of nodes, words and large weights do not count; all else does. */
 static void
 digests(void)
 {
-	static void (*const same[])(struct bed *t) = {change_doc, change_weights};
-	static void (*const other[])(struct bed *t) = {swap_nodes, change_dim, rename_value, change_opset,
+	static void (*const same[])(bench *t) = {change_doc, change_weights};
+	static void (*const other[])(bench *t) = {swap_nodes, change_dim, rename_value, change_opset,
 		change_constant};
 	char before[80], after[80], full[80], weights[80];
-	struct bed t;
+	bench t;
 
-	CU_ASSERT_FATAL(is_ok(&t, plan(&t, "dynamic.onnx")));
-	om_model_digest(t.s, t.m, false, before);
-	om_model_digest(t.s, t.m, true, full);
+	CU_ASSERT_FATAL(is_ok(t.s, plan(&t, "dynamic.onnx")));
+	om_model_digest(t.s, t.model, false, before);
+	om_model_digest(t.s, t.model, true, full);
 	CU_ASSERT_STRING_NOT_EQUAL(before, full);
 	for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) {
 		same[k](&t);
-		om_model_digest(t.s, t.m, false, after);
+		om_model_digest(t.s, t.model, false, after);
 		CU_ASSERT_STRING_EQUAL(before, after);
 	}
-	om_model_digest(t.s, t.m, true, weights);
+	om_model_digest(t.s, t.model, true, weights);
 	CU_ASSERT_STRING_NOT_EQUAL(weights, full);
 	for (size_t k = 0; k < sizeof other / sizeof other[0]; k++) {
 		other[k](&t);
-		om_model_digest(t.s, t.m, false, after);
+		om_model_digest(t.s, t.model, false, after);
 		CU_ASSERT_STRING_NOT_EQUAL(before, after);
 		memcpy(before, after, sizeof before);
 	}
-	finish(&t);
+	bench_close(&t);
 }
 
 /* What a branch that cannot run would give: an info without type would make the
@@ -496,19 +466,19 @@ digests(void)
 static void
 values_without_type_get_no_info(void)
 {
-	struct bed t;
+	bench t;
 
-	CU_ASSERT_FATAL(is_ok(&t, plan(&t, "digits.onnx")));
+	CU_ASSERT_FATAL(is_ok(t.s, plan(&t, "digits.onnx")));
 	om_value *v = om_value_find(t.p->first, "scores");
 	v->type.elem = OM_UNDEFINED;
 	v->shape = om_shape_unknown();
 	t.p->plan->place[v->id].where = OM_UNPLANNED;
-	CU_ASSERT(is_ok(&t, om_model_annotate(t.s, t.m, t.p, OM_ANNOTATE_VALUE)));
-	const Onnx__GraphProto *g = t.m->proto->graph;
+	CU_ASSERT(is_ok(t.s, om_model_annotate(t.s, t.model, t.p, OM_ANNOTATE_VALUE)));
+	const Onnx__GraphProto *g = t.model->proto->graph;
 	CU_ASSERT(g->n_value_info > 0);
 	for (size_t k = 0; k < g->n_value_info; k++)
 		CU_ASSERT_NOT_EQUAL(g->value_info[k]->type->tensor_type->elem_type, OM_UNDEFINED);
-	finish(&t);
+	bench_close(&t);
 }
 
 static CU_TestInfo annotate_tests[] = {

@@ -6,9 +6,9 @@
 
 #include "base/rng.h"
 #include "onnxmem/builder.h"
-#include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "alloc/op_facts.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "alloc/assign.h"
 #include "alloc/buffers.h"
@@ -19,35 +19,8 @@
 
 #define HEAD "program \"\" ir 8 opset 13\n"
 
-struct bed {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-	om_arena *mem;
-};
-
-static void
-start(struct bed *b, const char *text, const char *passes)
-{
-	*b = (struct bed){.s = om_session_new(), .mem = om_arena_new()};
-	b->h = om_host_new(b->s, NULL);
-	if (unit_parse(b->s, text, &b->p) == OM_OK && om_host_run(b->h, b->p, passes) == OM_OK)
-		return;
-	printf("# %s\n# in: %s\n", om_message(b->s), text);
-	CU_FAIL_FATAL("the program could not be analyzed");
-}
-
-static void
-finish(struct bed *b)
-{
-	om_prog_free(b->p);
-	om_host_free(b->h);
-	om_arena_free(b->mem);
-	om_session_free(b->s);
-}
-
 static om_value *
-value(const struct bed *b, const char *name)
+value(const bench *b, const char *name)
 {
 	return om_prog_find(b->p, name);
 }
@@ -100,8 +73,8 @@ static void
 facts_are_what_definitions_say(void)
 {
 	for (size_t k = 0; k < sizeof programs / sizeof programs[0]; k++) {
-		struct bed b;
-		start(&b, programs[k], "shapes,fold");
+		bench b;
+		unit_start(&b, programs[k], "shapes,fold");
 		const om_op_facts *f = om_prog_op_facts(b.p);
 		CU_ASSERT_PTR_EQUAL(f, om_prog_op_facts(b.p));
 		for (const om_block *block = b.p->first; block; block = block->next)
@@ -111,16 +84,16 @@ facts_are_what_definitions_say(void)
 			CU_ASSERT_EQUAL(f->bytes[v], om_value_bytes(b.p->values[v]));
 			CU_ASSERT_EQUAL(f->is_unplanned[v], om_value_unplanned(b.p, b.p->values[v]) != NULL);
 		}
-		finish(&b);
+		bench_close(&b);
 	}
 }
 
 static void
 facts_follow_changes(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[2,8], %k: float32[1,8]) {\n%a = Neg(%x)\n%y = Add(%a, %k)\nret %y\n}\n", "shapes,fold");
+	unit_start(&b, HEAD "^g(%x: float32[2,8], %k: float32[1,8]) {\n%a = Neg(%x)\n%y = Add(%a, %k)\nret %y\n}\n", "shapes,fold");
 	om_op *add = value(&b, "y")->def;
 	CU_ASSERT(om_op_facts_inplace(om_prog_op_facts(b.p), add, 0, 0));
 	om_op_set_in(add, 0, value(&b, "k"));
@@ -129,7 +102,7 @@ facts_follow_changes(void)
 	CU_ASSERT(om_op_facts_inplace(om_prog_op_facts(b.p), add, 0, 1));
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "shapes"), OM_OK);
 	CU_ASSERT_PTR_NULL(b.p->op_facts);
-	finish(&b);
+	bench_close(&b);
 }
 
 /* ---- Schedules. ---- */
@@ -137,9 +110,9 @@ facts_follow_changes(void)
 static void
 schedules_leave_the_program_alone(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%b = Exp(%x)\n%c = Neg(%a)\n%y = Add(%c, %b)\nret %y\n}\n", "liveness");
+	unit_start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%b = Exp(%x)\n%c = Neg(%a)\n%y = Add(%c, %b)\nret %y\n}\n", "liveness");
 	const om_assignment *was = b.p->assignment;
 	om_block *g = b.p->first;
 	om_op *ops[] = {value(&b, "a")->def, value(&b, "c")->def, value(&b, "b")->def, value(&b, "y")->def, NULL};
@@ -156,7 +129,7 @@ schedules_leave_the_program_alone(void)
 		CU_ASSERT_EQUAL(b.p->assignment->live[k].first, other->live[k].first);
 		CU_ASSERT_EQUAL(b.p->assignment->live[k].last, other->live[k].last);
 	}
-	finish(&b);
+	bench_close(&b);
 }
 
 /* ---- Assignments. ---- */
@@ -165,9 +138,9 @@ schedules_leave_the_program_alone(void)
 static void
 an_order_and_how_it_was_found(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%c = Neg(%a)\n%b = Exp(%x)\n%y = Add(%c, %b)\nret %y\n}\n", "schedule=bfs");
+	unit_start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%c = Neg(%a)\n%b = Exp(%x)\n%y = Add(%c, %b)\nret %y\n}\n", "schedule=bfs");
 	const om_schedule *s = b.p->assignment->schedule;
 	CU_ASSERT_STRING_EQUAL(s->method, "bfs");
 	CU_ASSERT_FALSE(s->is_original);
@@ -184,7 +157,7 @@ an_order_and_how_it_was_found(void)
 	CU_ASSERT_PTR_NULL(b.p->assignment->schedule->method);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "schedule=min-memory,cse,pack"), OM_OK);
 	CU_ASSERT_PTR_NULL(b.p->plan->schedule->method);   /* found for another program */
-	finish(&b);
+	bench_close(&b);
 }
 
 static bool
@@ -201,9 +174,9 @@ is_same(const om_assignment *a, const om_assignment *b)
 static void
 storage_is_decided_anew(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%n: int64[], %c: bool[], %x: float32[64], %z: float32[64]) {\n%a = Neg(%x)\n%b = Neg(%z)\n"
+	unit_start(&b, HEAD "^g(%n: int64[], %c: bool[], %x: float32[64], %z: float32[64]) {\n%a = Neg(%x)\n%b = Neg(%z)\n"
 		"%r, %q = Loop(%n, %c, %a, %b) {body = ^l(%i: int64[], %go: bool[], %h: float32[64], %k: float32[64]) {\n"
 		"%t = Add(%h, %k)\nret %go, %t, %h\n}}\n%y = Add(%r, %q)\nret %y\n}\n", "liveness,views,inplace,loops");
 	const om_assignment *loops = b.p->assignment, *copy = om_assignment_copy(loops, b.mem);
@@ -216,15 +189,15 @@ storage_is_decided_anew(void)
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "loops"), OM_OK);
 	for (uint32_t k = 0; k < loops->nvalue; k++)
 		CU_ASSERT_EQUAL(b.p->assignment->live[k].last, loops->live[k].last);
-	finish(&b);
+	bench_close(&b);
 }
 
 static void
 what_is_not_kept_is_dropped(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%y = Neg(%a)\n%z = Exp(%y)\nret %z\n}\n", "liveness,views,inplace");
+	unit_start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%y = Neg(%a)\n%z = Exp(%y)\nret %z\n}\n", "liveness,views,inplace");
 	const om_assignment *was = b.p->assignment;
 	CU_ASSERT_EQUAL(was->backing[value(&b, "y")->id].store, OM_INPLACE);
 	b.p->has &= ~(unsigned)(OM_HAS_VIEWS | OM_HAS_STORE);
@@ -240,13 +213,13 @@ what_is_not_kept_is_dropped(void)
 	b.p->has &= ~(unsigned)OM_HAS_LIVE;
 	om_assignment_settle(b.p);
 	CU_ASSERT_PTR_NULL(b.p->assignment);
-	finish(&b);
+	bench_close(&b);
 }
 
 /* ---- Requests. ---- */
 
 static om_status
-request(const struct bed *b, om_plan_request r)
+request(const bench *b, om_plan_request r)
 {
 	return om_host_request(b->h, &r);
 }
@@ -256,9 +229,9 @@ static void
 another_request(void)
 {
 	const om_arena_spec arena[] = {{.name = "fast", .device = "cpu", .limit = 128}, {.name = "slow", .device = "cpu", .align = 4096}};
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%y = Neg(%a)\n%z = Exp(%y)\nret %z\n}\n", "liveness,views,inplace,pack");
+	unit_start(&b, HEAD "^g(%x: float32[8]) {\n%a = Neg(%x)\n%y = Neg(%a)\n%z = Exp(%y)\nret %z\n}\n", "liveness,views,inplace,pack");
 	const om_assignment *was = b.p->assignment;
 	CU_ASSERT_EQUAL(b.p->plan->narena, 1);
 	CU_ASSERT_EQUAL(b.p->plan->align, 64);
@@ -281,22 +254,22 @@ another_request(void)
 	CU_ASSERT_EQUAL(om_host_request(b.h, NULL), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pack"), OM_OK);
 	CU_ASSERT_EQUAL(b.p->plan->align, 64);
-	finish(&b);
+	bench_close(&b);
 }
 
 static void
 wrong_requests_are_refused(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[8]) {\n%y = Neg(%x)\nret %y\n}\n", "pack");
+	unit_start(&b, HEAD "^g(%x: float32[8]) {\n%y = Neg(%x)\nret %y\n}\n", "pack");
 	CU_ASSERT_EQUAL(request(&b, (om_plan_request)OM_PLAN_REQUEST(.align = 96)), OM_USAGE);
 	CU_ASSERT_STRING_EQUAL(om_message(b.s), "the alignment of a plan is a power of two, not 96");
 	CU_ASSERT_EQUAL(request(&b, (om_plan_request){.align = 64}), OM_USAGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(b.s), "initialize it with OM_PLAN_REQUEST()"));
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pack"), OM_OK);
 	CU_ASSERT_EQUAL(b.p->plan->align, 64);
-	finish(&b);
+	bench_close(&b);
 }
 
 /* ---- Which one is smaller? ---- */
@@ -327,7 +300,7 @@ random_text(uint64_t seed)
 }
 
 static uint64_t
-height(const struct bed *b, const om_assignment *a)
+height(const bench *b, const om_assignment *a)
 {
 	const om_buffers *buffers = om_buffers_new(b->p, a, b->mem);
 	om_pack_result r;
@@ -337,7 +310,7 @@ height(const struct bed *b, const om_assignment *a)
 }
 
 static bool
-agrees(const struct bed *b, const om_assignment *one, const om_assignment *other)
+agrees(const bench *b, const om_assignment *one, const om_assignment *other)
 {
 	om_arena_size x, y;
 	bool yes;
@@ -355,8 +328,8 @@ comparing_is_what_packing_says(void)
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		char *text = random_text(seed);
 		const om_assignment *with, *without, *none;
-		struct bed b;
-		start(&b, text, "shapes,fold");
+		bench b;
+		unit_start(&b, text, "shapes,fold");
 		const om_schedule *s = om_schedule_new(b.p, b.mem);
 		none = om_assign_lifetimes(b.p, s, om_plan_request_copy(&(om_plan_request)OM_PLAN_REQUEST(), b.mem), om_prog_op_facts(b.p), b.mem);
 		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_YES, b.mem, &with), OM_OK);
@@ -365,7 +338,7 @@ comparing_is_what_packing_says(void)
 		CU_ASSERT(good);
 		if (!good)
 			printf("# seed %d:\n%s\n", (int)seed, text);
-		finish(&b);
+		bench_close(&b);
 		free(text);
 	}
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "onnxmem/pass.h"
 #include "pack/baselines/baselines.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "pack/baselines/interference_list.h"
 
@@ -199,25 +199,21 @@ fixed_offsets_are_refused(void)
 static uint64_t
 open_bytes(const char *text, const char *passes)
 {
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
-	om_prog *p;
+	bench t = bench_open();
 	uint64_t bytes = 0;
 
-	om_status st = unit_parse(s, text, &p);
+	om_status st = bench_read(&t, text);
 	if (st == OM_OK)
-		st = om_host_request(h, &(om_plan_request)OM_PLAN_REQUEST(.parallel_safe = true));
+		st = om_host_request(t.h, &(om_plan_request)OM_PLAN_REQUEST(.parallel_safe = true));
 	if (st == OM_OK)
-		st = om_host_run(h, p, passes);
+		st = om_host_run(t.h, t.p, passes);
 	if (st == OM_OK)
-		st = om_plan_verify(s, p, p->plan);
+		st = om_plan_verify(t.s, t.p, t.p->plan);
 	if (st == OM_OK)
-		bytes = p->plan->arena[0].bytes;
+		bytes = t.p->plan->arena[0].bytes;
 	else
-		printf("# %s\n", om_message(s));
-	om_prog_free(p);
-	om_host_free(h);
-	om_session_free(s);
+		printf("# %s\n", om_message(t.s));
+	bench_close(&t);
 	return bytes;
 }
 

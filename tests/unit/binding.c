@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "onnxmem/builder.h"
-#include "onnxmem/executor.h"
-#include "onnxmem/onnx.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "ir/binding.h"
 
@@ -28,48 +26,19 @@ static const char chain[] =
 	"	ret %y, %u\n"
 	"}\n";
 
-struct bed {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-	om_binding *b;
-};
-
-static struct bed
+static bench
 start(void)
 {
-	struct bed t = {.s = om_session_new(), .b = om_binding_new()};
+	bench t;
 
-	t.h = om_host_new(t.s, NULL);
-	CU_ASSERT_EQUAL_FATAL(unit_parse(t.s, chain, &t.p), OM_OK);
+	unit_start(&t, chain, NULL);
 	return t;
-}
-
-static void
-end(struct bed *t)
-{
-	om_binding_free(t->b);
-	om_host_free(t->h);
-	om_prog_free(t->p);
-	om_session_free(t->s);
-}
-
-static char *
-dump_of(const om_prog *p)
-{
-	char *text;
-	size_t n;
-	FILE *to = open_memstream(&text, &n);
-
-	om_dump(p, to, OM_DUMP_ALL_DATA);
-	fclose(to);
-	return text;
 }
 
 static bool
 same_text(const om_prog *a, const om_prog *b)
 {
-	char *one = dump_of(a), *other = dump_of(b);
+	char *one = text_dump(a, OM_DUMP_ALL_DATA), *other = text_dump(b, OM_DUMP_ALL_DATA);
 	const bool same = strcmp(one, other) == 0;
 
 	free(one);
@@ -77,53 +46,47 @@ same_text(const om_prog *a, const om_prog *b)
 	return same;
 }
 
-static bool
-is_told(const struct bed *t, om_status st, om_status want, const char *part)
-{
-	if (st != want || !strstr(om_message(t->s), part))
-		printf("%s: %s, not %s\n", om_status_text(st), om_message(t->s), part);
-	return st == want && strstr(om_message(t->s), part);
-}
-
 /* ---- Bindings. ---- */
 
 static void
 a_binding_is_resolved_by_the_program(void)
 {
-	struct bed t = start();
+	bench t = start();
+	om_binding *b = om_binding_new();
 	om_arena *mem = om_arena_new();
 	const char *text;
 
-	CU_ASSERT_EQUAL(om_binding_text(t.s, t.p, t.b, mem, &text), OM_OK);
+	CU_ASSERT_EQUAL(om_binding_text(t.s, t.p, b, mem, &text), OM_OK);
 	CU_ASSERT_STRING_EQUAL(text, "x=n,3 z=n,m");
-	CU_ASSERT_EQUAL(om_binding_shape(t.s, t.b, "x", &(om_shape){.rank = 2, .dim = {4, 3}}), OM_OK);
-	CU_ASSERT_EQUAL(om_binding_text(t.s, t.p, t.b, mem, &text), OM_OK);
+	CU_ASSERT_EQUAL(om_binding_shape(t.s, b, "x", &(om_shape){.rank = 2, .dim = {4, 3}}), OM_OK);
+	CU_ASSERT_EQUAL(om_binding_text(t.s, t.p, b, mem, &text), OM_OK);
 	CU_ASSERT_STRING_EQUAL(text, "n=4 x=4,3 z=4,m");
-	om_binding_rest(t.b, 7);
-	CU_ASSERT_EQUAL(om_binding_text(t.s, t.p, t.b, mem, &text), OM_OK);
+	om_binding_rest(b, 7);
+	CU_ASSERT_EQUAL(om_binding_text(t.s, t.p, b, mem, &text), OM_OK);
 	CU_ASSERT_STRING_EQUAL(text, "m=7 n=4 x=4,3 z=4,7");
-	CU_ASSERT_EQUAL(om_bind(t.s, t.p, t.b), OM_OK);
+	CU_ASSERT_EQUAL(om_bind(t.s, t.p, b), OM_OK);
 	CU_ASSERT_EQUAL(t.p->first->param[1]->shape.dim[0], 4);
 	CU_ASSERT_EQUAL(t.p->first->param[1]->shape.dim[1], 7);
 	om_arena_free(mem);
-	end(&t);
+	om_binding_free(b);
+	bench_close(&t);
 }
 
 static void
 what_contradicts_is_refused_and_nothing_is_bound(void)
 {
-	struct bed t = start();
-	char *before = dump_of(t.p), *after;
+	bench t = start();
+	char *before = text_dump(t.p, OM_DUMP_ALL_DATA), *after;
 	const om_shape flat = {.rank = 1, .dim = {4}}, open = {.rank = 1, .dim = {-1}};
 	om_binding *b = om_binding_new();
 
-	CU_ASSERT(is_told(&t, om_binding_dim(t.s, b, "n", -2), OM_USAGE, "cannot be -2"));
-	CU_ASSERT(is_told(&t, om_binding_shape(t.s, b, "x", &open), OM_USAGE, "unknown dims"));
+	CU_ASSERT(is_told(t.s, om_binding_dim(t.s, b, "n", -2), OM_USAGE, "cannot be -2"));
+	CU_ASSERT(is_told(t.s, om_binding_shape(t.s, b, "x", &open), OM_USAGE, "unknown dims"));
 	CU_ASSERT_EQUAL(om_binding_dim(t.s, b, "n", 2), OM_OK);
-	CU_ASSERT(is_told(&t, om_binding_dim(t.s, b, "n", 3), OM_USAGE, "both 2 and 3"));
+	CU_ASSERT(is_told(t.s, om_binding_dim(t.s, b, "n", 3), OM_USAGE, "both 2 and 3"));
 	CU_ASSERT_EQUAL(om_binding_shape(t.s, b, "x", &(om_shape){.rank = 2, .dim = {4, 3}}), OM_OK);
-	CU_ASSERT(is_told(&t, om_binding_shape(t.s, b, "x", &flat), OM_USAGE, "two shapes"));
-	CU_ASSERT(is_told(&t, om_bind(t.s, t.p, b), OM_SHAPE, "dim 0 is n, which is 2, not 4"));
+	CU_ASSERT(is_told(t.s, om_binding_shape(t.s, b, "x", &flat), OM_USAGE, "two shapes"));
+	CU_ASSERT(is_told(t.s, om_bind(t.s, t.p, b), OM_SHAPE, "dim 0 is n, which is 2, not 4"));
 	om_binding_free(b);
 
 	static const struct { const char *input; om_shape shape; const char *say; om_status st; } bad[] = {
@@ -135,20 +98,22 @@ what_contradicts_is_refused_and_nothing_is_bound(void)
 		b = om_binding_new();
 		CU_ASSERT_EQUAL(om_binding_dim(t.s, b, "m", 9), OM_OK);
 		CU_ASSERT_EQUAL(om_binding_shape(t.s, b, bad[k].input, &bad[k].shape), OM_OK);
-		CU_ASSERT(is_told(&t, om_bind(t.s, t.p, b), bad[k].st, bad[k].say));
+		CU_ASSERT(is_told(t.s, om_bind(t.s, t.p, b), bad[k].st, bad[k].say));
 		om_binding_free(b);
 	}
 	b = om_binding_new();
 	CU_ASSERT_EQUAL(om_binding_dim(t.s, b, "batch", 9), OM_OK);
-	CU_ASSERT(is_told(&t, om_bind(t.s, t.p, b), OM_USAGE, "no dim of the model is called batch"));
+	CU_ASSERT(is_told(t.s, om_bind(t.s, t.p, b), OM_USAGE, "no dim of the model is called batch"));
 	om_binding_free(b);
-	om_binding_rest(t.b, 0);
-	CU_ASSERT(is_told(&t, om_bind(t.s, t.p, t.b), OM_SHAPE, "dim n is open"));
-	after = dump_of(t.p);
+	b = om_binding_new();
+	om_binding_rest(b, 0);
+	CU_ASSERT(is_told(t.s, om_bind(t.s, t.p, b), OM_SHAPE, "dim n is open"));
+	om_binding_free(b);
+	after = text_dump(t.p, OM_DUMP_ALL_DATA);
 	CU_ASSERT_STRING_EQUAL(after, before);
 	free(before);
 	free(after);
-	end(&t);
+	bench_close(&t);
 }
 
 /* ---- Copies. ---- */
@@ -158,13 +123,13 @@ static void
 check_copy(om_session *s, om_host *h, om_prog *p, const char *what)
 {
 	om_prog *copy, *again;
-	char *before = dump_of(p), *after;
+	char *before = text_dump(p, OM_DUMP_ALL_DATA), *after;
 
 	CU_ASSERT_EQUAL_FATAL(om_prog_copy(s, p, &copy), OM_OK);
 	CU_ASSERT(same_text(p, copy));
 	CU_ASSERT_EQUAL(om_verify(s, copy), OM_OK);
 	const om_status st = om_host_run(h, copy, om_default_pipeline());
-	after = dump_of(p);
+	after = text_dump(p, OM_DUMP_ALL_DATA);
 	CU_ASSERT_STRING_EQUAL(before, after);
 	CU_ASSERT_EQUAL_FATAL(om_prog_copy(s, copy, &again), OM_OK);
 	CU_ASSERT_EQUAL(om_verify(s, again), OM_OK);
@@ -230,7 +195,7 @@ static void
 a_copy_can_be_changed(void)
 {
 	for (uint32_t n = 0; n < 20; n++) {
-		struct bed t = start();
+		bench t = start();
 		om_prog *copy;
 		for (uint32_t k = 0; k < n; k++)
 			om_block_add_result(t.p->first, t.p->first->param[0]);
@@ -244,14 +209,14 @@ a_copy_can_be_changed(void)
 		CU_ASSERT_EQUAL(t.p->first->nresult, 2 + n);
 		CU_ASSERT_EQUAL(copy->first->nresult, 7 + n);
 		om_prog_free(copy);
-		end(&t);
+		bench_close(&t);
 	}
 }
 
 /* ---- Plans by binding. ---- */
 
 static om_status
-get(struct bed *t, om_plan_cache *c, int64_t n, int64_t m, const om_prog **out)
+get(bench *t, om_plan_cache *c, int64_t n, int64_t m, const om_prog **out)
 {
 	om_binding *b = om_binding_new();
 
@@ -264,7 +229,7 @@ get(struct bed *t, om_plan_cache *c, int64_t n, int64_t m, const om_prog **out)
 
 /* The first result is n times the sums of the rows of the product. */
 static void
-run_bound(struct bed *t, const om_prog *p, int64_t n)
+run_bound(bench *t, const om_prog *p, int64_t n)
 {
 	float x[3 * 8], z[8 * 20] = {0};
 	om_exec *e;
@@ -291,9 +256,10 @@ run_bound(struct bed *t, const om_prog *p, int64_t n)
 static void
 a_plan_is_made_once_for_each_binding(void)
 {
-	struct bed t = start();
+	bench t = start();
+	om_binding *b = om_binding_new();
 	om_plan_cache *c = om_plan_cache_new(t.h, t.p, NULL);
-	char *before = dump_of(t.p), *after;
+	char *before = text_dump(t.p, OM_DUMP_ALL_DATA), *after;
 	const om_prog *one, *other, *again, *by_shape;
 
 	CU_ASSERT_EQUAL_FATAL(om_host_request(t.h, &(om_plan_request)OM_PLAN_REQUEST(.align = 4096)), OM_OK);  /* for others */
@@ -304,33 +270,34 @@ a_plan_is_made_once_for_each_binding(void)
 	CU_ASSERT_PTR_EQUAL(one, again);
 	CU_ASSERT_PTR_NOT_EQUAL(one, other);
 	CU_ASSERT(one->plan->arena[0].bytes < other->plan->arena[0].bytes);
-	CU_ASSERT_EQUAL(om_binding_shape(t.s, t.b, "z", &(om_shape){.rank = 2, .dim = {8, 20}}), OM_OK);
-	CU_ASSERT_EQUAL(om_plan_cache_get(c, t.b, &by_shape), OM_OK);
+	CU_ASSERT_EQUAL(om_binding_shape(t.s, b, "z", &(om_shape){.rank = 2, .dim = {8, 20}}), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_cache_get(c, b, &by_shape), OM_OK);
 	CU_ASSERT_PTR_EQUAL(by_shape, other);
 	run_bound(&t, one, 4);
 	run_bound(&t, other, 8);
 	run_bound(&t, one, 4);
-	after = dump_of(t.p);
+	after = text_dump(t.p, OM_DUMP_ALL_DATA);
 	CU_ASSERT_STRING_EQUAL(before, after);
 	free(before);
 	free(after);
 	om_plan_cache_free(c);
-	end(&t);
+	om_binding_free(b);
+	bench_close(&t);
 }
 
 static void
 what_cannot_be_planned_is_not_kept(void)
 {
-	struct bed t = start();
+	bench t = start();
 	om_plan_cache *c = om_plan_cache_new(t.h, t.p, "inline,shapes");
 	const om_prog *p = t.p;
 
-	CU_ASSERT(is_told(&t, get(&t, c, 4, 20, &p), OM_USAGE, "make no plan"));
+	CU_ASSERT(is_told(t.s, get(&t, c, 4, 20, &p), OM_USAGE, "make no plan"));
 	CU_ASSERT_PTR_NULL(p);
-	CU_ASSERT(is_told(&t, get(&t, c, 4, 20, &p), OM_USAGE, "make no plan"));
+	CU_ASSERT(is_told(t.s, get(&t, c, 4, 20, &p), OM_USAGE, "make no plan"));
 	om_plan_cache_free(c);
 	om_plan_cache_free(NULL);
-	end(&t);
+	bench_close(&t);
 }
 
 static CU_TestInfo binding_tests[] = {

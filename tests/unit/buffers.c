@@ -7,50 +7,21 @@
 #include "base/rng.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/opdef.h"
-#include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "alloc/buffers.h"
 #include "ir/edit.h"
 
-struct bed {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-	om_arena *mem;
-};
-
 static om_status
-try(struct bed *b, const char *text, const char *passes)
+try(bench *b, const char *text, const char *passes)
 {
-	*b = (struct bed){.s = om_session_new(), .mem = om_arena_new()};
-	b->h = om_host_new(b->s, NULL);
-	om_status st = unit_parse(b->s, text, &b->p);
-	if (st == OM_OK)
-		st = om_host_run(b->h, b->p, passes);
-	return st;
-}
-
-static void
-start(struct bed *b, const char *text, const char *passes)
-{
-	if (try(b, text, passes) == OM_OK)
-		return;
-	printf("# %s\n# in: %s\n", om_message(b->s), text);
-	CU_FAIL_FATAL("the program could not be planned");
-}
-
-static void
-finish(struct bed *b)
-{
-	om_prog_free(b->p);
-	om_host_free(b->h);
-	om_arena_free(b->mem);
-	om_session_free(b->s);
+	*b = bench_open();
+	return bench_plan(b, text, passes);
 }
 
 static const om_placement *
-place(const struct bed *b, const char *name)
+place(const bench *b, const char *name)
 {
 	return &b->p->plan->place[om_prog_find(b->p, name)->id];
 }
@@ -60,9 +31,9 @@ place(const struct bed *b, const char *name)
 static void
 every_value_has_its_kind(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[4], %d: float32[1] = {2.0}) {\n%w = const float32[1] {1.0}\n"
+	unit_start(&b, HEAD "^g(%x: float32[4], %d: float32[1] = {2.0}) {\n%w = const float32[1] {1.0}\n"
 		"%k = Neg(%w)\n%a = Mul(%x, %k)\n%v = Identity(%a)\n%f = Identity(%x)\n%u = Neg(%a)\n"
 		"%t = Add(%v, %f)\n%y = Transpose(%t)\nret %y, %x, %k\n}\n", "views,inplace,pack");
 	CU_ASSERT_EQUAL(place(&b, "x")->where, OM_EXTERNAL);
@@ -81,11 +52,11 @@ every_value_has_its_kind(void)
 	CU_ASSERT_EQUAL(b.p->plan->arena->bytes, 128);
 	CU_ASSERT_EQUAL(b.p->plan->arena->naive, 256);
 	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
-	finish(&b);
+	bench_close(&b);
 }
 
 static void
-why(const struct bed *b, const char *name, const char *sentence)
+why(const bench *b, const char *name, const char *sentence)
 {
 	const char *got = om_value_unplanned(b->p, om_prog_find(b->p, name));
 
@@ -97,9 +68,9 @@ why(const struct bed *b, const char *name, const char *sentence)
 static void
 reasons(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[4], %s: string[2], %n: float32[N]) {\n"
+	unit_start(&b, HEAD "^g(%x: float32[4], %s: string[2], %n: float32[N]) {\n"
 		"%a = NonZero(%x)\n%b = Transpose(%a)\n%c = Identity(%s)\n%d = Neg(%n)\n%e = test::Other(%x)\n"
 		"%q = SequenceConstruct(%x)\n%y = Neg(%x)\n%f = Neg(%x)\nret %y\n}\n", "liveness");
 	why(&b, "a", "data-dependent shape of NonZero");
@@ -110,15 +81,15 @@ reasons(void)
 	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, om_prog_find(b.p, "f")));
 	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, om_prog_find(b.p, "x")));
 	CU_ASSERT_PTR_NULL(om_value_unplanned(b.p, om_prog_find(b.p, "y")));
-	finish(&b);
+	bench_close(&b);
 }
 
 static void
 what_takes_no_part_has_no_place(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[4], %c: bool[]) {\n%a = Neg(%x)\n"
+	unit_start(&b, HEAD "^g(%x: float32[4], %c: bool[]) {\n%a = Neg(%x)\n"
 		"%z = If(%c) {then_branch = ^t() {\n%u = Exp(%a)\nret %u\n}, else_branch = ^e() {\nret %a\n}}\n"
 		"%y = Neg(%x)\nret %y\n}\n", "prune,pack");
 	CU_ASSERT_EQUAL(place(&b, "a")->where, OM_UNUSED);
@@ -126,23 +97,23 @@ what_takes_no_part_has_no_place(void)
 	CU_ASSERT_EQUAL(place(&b, "z")->where, OM_UNUSED);
 	CU_ASSERT_EQUAL(b.p->plan->arena->bytes, 0);
 	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
-	finish(&b);
+	bench_close(&b);
 }
 
 /* Its results may be larger than what the other branch gives. */
 static void
 a_branch_is_never_taken(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[2,4]) {\n%yes = const bool[] {1}\n"
+	unit_start(&b, HEAD "^g(%x: float32[2,4]) {\n%yes = const bool[] {1}\n"
 		"%z = If(%yes) {then_branch = ^t() {\n%u = Exp(%x)\nret %u\n}, else_branch = ^e() {\n"
 		"%v = Concat(%x, %x) {axis = 0}\n%w = Exp(%v)\nret %w\n}}\n"
 		"%y = Neg(%z)\nret %y\n}\n", "shapes,liveness,pack");
 	CU_ASSERT_EQUAL(om_value_bytes(om_prog_find(b.p, "z")), 32);
 	CU_ASSERT_EQUAL(om_value_bytes(om_prog_find(b.p, "w")), 64);
 	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
-	finish(&b);
+	bench_close(&b);
 }
 
 /* Nothing is known of a condition that has a default alone: what comes out has the size of neither branch, and
@@ -150,20 +121,20 @@ a_branch_is_never_taken(void)
 static void
 a_default_takes_no_branch(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[2,4], %yes: bool[] = {1}) {\n"
+	unit_start(&b, HEAD "^g(%x: float32[2,4], %yes: bool[] = {1}) {\n"
 		"%z = If(%yes) {then_branch = ^t() {\n%u = Exp(%x)\nret %u\n}, else_branch = ^e() {\n"
 		"%v = Concat(%x, %x) {axis = 0}\n%w = Exp(%v)\nret %w\n}}\n"
 		"%y = Neg(%z)\nret %y\n}\n", "shapes,liveness,pack");
 	CU_ASSERT(!om_shape_is_known(&om_prog_find(b.p, "z")->shape));
 	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
-	finish(&b);
+	bench_close(&b);
 }
 
 /* `n` values of `bytes` each. */
 static om_status
-plan_many(struct bed *b, int n, const char *bytes)
+plan_many(bench *b, int n, const char *bytes)
 {
 	char *text;
 	size_t size;
@@ -182,18 +153,18 @@ plan_many(struct bed *b, int n, const char *bytes)
 static void
 huge_values_are_refused_or_listed(void)
 {
-	struct bed b;
+	bench b;
 
 	CU_ASSERT_EQUAL(plan_many(&b, 3, "570000000000000000"), OM_OK);
 	CU_ASSERT_EQUAL(place(&b, "v0")->where, OM_IN_ARENA);
-	finish(&b);
+	bench_close(&b);
 	CU_ASSERT_EQUAL(plan_many(&b, 17, "570000000000000000"), OM_INVALID);
 	CU_ASSERT_STRING_EQUAL(om_message(b.s),
 		"the sum of the bytes of all 17 buffers overflows 63 bits; while running pack");
-	finish(&b);
+	bench_close(&b);
 	CU_ASSERT_EQUAL(plan_many(&b, 3, "4611686018427387904"), OM_OK);
 	CU_ASSERT_EQUAL(place(&b, "v0")->where, OM_UNPLANNED);
-	finish(&b);
+	bench_close(&b);
 }
 
 /* ---- In place, never over what is still needed. ---- */
@@ -274,8 +245,8 @@ nothing_is_overwritten_too_early(void)
 {
 	for (uint64_t seed = 1; seed <= 400; seed++) {
 		char *text = random_text(seed);
-		struct bed b;
-		start(&b, text, "prune,views,inplace,pack");
+		bench b;
+		unit_start(&b, text, "prune,views,inplace,pack");
 		const uint64_t inplace = b.p->plan->arena->bytes;
 		const bool good = nobody_overlaps(b.p) && om_plan_verify(b.s, b.p, b.p->plan) == OM_OK;
 		CU_ASSERT(good);
@@ -287,7 +258,7 @@ nothing_is_overwritten_too_early(void)
 		CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "liveness,pack"), OM_OK);
 		CU_ASSERT(nobody_overlaps(b.p) && om_plan_verify(b.s, b.p, b.p->plan) == OM_OK);
 		CU_ASSERT(b.p->plan->arena->bytes >= inplace);
-		finish(&b);
+		bench_close(&b);
 		free(text);
 	}
 }
@@ -295,15 +266,15 @@ nothing_is_overwritten_too_early(void)
 static void
 nnc_bug(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[1]) {\n%p = Exp(%x)\n%a = Log(%p)\n%b = Exp(%x)\n%c = Sum(%a, %b)\n"
+	unit_start(&b, HEAD "^g(%x: float32[1]) {\n%p = Exp(%x)\n%a = Log(%p)\n%b = Exp(%x)\n%c = Sum(%a, %b)\n"
 		"%d = Mul(%c, %a)\nret %d\n}\n", "views,inplace,pack");
 	CU_ASSERT_PTR_EQUAL(b.p->assignment->backing[om_prog_find(b.p, "c")->id].source, om_prog_find(b.p, "b"));
 	CU_ASSERT_EQUAL(place(&b, "c")->where, OM_IN_ARENA);
 	CU_ASSERT_EQUAL(place(&b, "a")->where, OM_EXTERNAL);  /* in d */
 	CU_ASSERT_EQUAL(om_plan_verify(b.s, b.p, b.p->plan), OM_OK);
-	finish(&b);
+	bench_close(&b);
 }
 
 static CU_TestInfo buffers_tests[] = {

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "kernels/cpu/kernels.h"
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
 #include "ops/nn/conv.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 
 /* The same numbers on every run. */
@@ -275,29 +274,23 @@ try_integers(uint32_t *seed, const struct integers *d)
 		"%%y: int8[%d,%d,1], %%z: uint8[%d,1,%d]) {\n\t%%c = MatMulInteger(%%a, %%b, %%y, %%z)\n\tret %%c\n}\n";
 	const int ma = d->nza > d->m ? d->batch : 1, mb = d->nzb > d->n ? d->batch : 1;
 	const int64_t dims[4][3] = {{d->na, d->m, d->k}, {d->nb, d->k, d->n}, {ma, d->nza / ma, 1}, {mb, 1, d->nzb / mb}};
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
-	om_prog *p = NULL;
-	om_exec *e = NULL;
+	bench t = bench_open();
 	om_tensor in[4];
 	char text[512];
 	bool good;
 
 	snprintf(text, sizeof text, form, d->na, d->m, d->k, d->nb, d->k, d->n, ma, d->nza / ma, mb, d->nzb / mb);
-	good = unit_parse(s, text, &p) == OM_OK && om_host_run(h, p, "inline,shapes,fold") == OM_OK
-		&& om_exec_new(s, p, NULL, &(om_exec_options)OM_EXEC_OPTIONS(.no_reuse = true), &e) == OM_OK;
+	good = bench_read(&t, text) == OM_OK && om_host_run(t.h, t.p, "inline,shapes,fold") == OM_OK
+		&& om_exec_new(t.s, t.p, NULL, &(om_exec_options)OM_EXEC_OPTIONS(.no_reuse = true), &t.e) == OM_OK;
 	for (uint32_t k = 0; k < 4; k++) {
 		in[k] = bytes_new(seed, k % 2 == 0, next(seed) % 2, 3, dims[k]);
-		good = good && om_exec_input(e, k, &in[k]) == OM_OK;
+		good = good && om_exec_input(t.e, k, &in[k]) == OM_OK;
 	}
-	good = good && om_exec_run(e) == OM_OK && is_integers(d, in, om_exec_result(e, 0));
+	good = good && om_exec_run(t.e) == OM_OK && is_integers(d, in, om_exec_result(t.e, 0));
 	CU_ASSERT(good);
 	if (!good)
-		printf("%s%s\n", text, om_message(s));
-	om_exec_free(e);
-	om_prog_free(p);
-	om_host_free(h);
-	om_session_free(s);
+		printf("%s%s\n", text, om_message(t.s));
+	bench_close(&t);
 	for (int k = 0; k < 4; k++)
 		free(in[k].data);
 }

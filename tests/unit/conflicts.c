@@ -6,18 +6,15 @@
 
 #include "base/rng.h"
 #include "onnxmem/builder.h"
-#include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "alloc/buffers.h"
 #include "ir/edit.h"
 #include "pack/baselines/interference_list.h"
 
 struct bed {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-	om_arena *mem;
+	bench t;
 	om_buffers *b;
 	om_interference_list c;
 };
@@ -25,34 +22,16 @@ struct bed {
 static void
 start(struct bed *b, const char *text, const char *passes)
 {
-	*b = (struct bed){.s = om_session_new(), .mem = om_arena_new()};
-	b->h = om_host_new(b->s, NULL);
-	om_status st = unit_parse(b->s, text, &b->p);
-	if (st == OM_OK)
-		st = om_host_run(b->h, b->p, passes);
-	if (st == OM_OK) {
-		b->b = om_buffers_new(b->p, b->p->assignment, b->mem);
-		st = om_buffers_interference(b->s, b->p, b->b, b->mem, &b->c);
-	}
-	if (st == OM_OK)
-		return;
-	printf("# %s\n# in: %s\n", om_message(b->s), text);
-	CU_FAIL_FATAL("no conflicts could be found");
-}
-
-static void
-finish(struct bed *b)
-{
-	om_prog_free(b->p);
-	om_host_free(b->h);
-	om_arena_free(b->mem);
-	om_session_free(b->s);
+	*b = (struct bed){.b = NULL};
+	unit_start(&b->t, text, passes);
+	b->b = om_buffers_new(b->t.p, b->t.p->assignment, b->t.mem);
+	CU_ASSERT_FATAL(is_ok(b->t.s, om_buffers_interference(b->t.s, b->t.p, b->b, b->t.mem, &b->c)));
 }
 
 static uint32_t
 buffer(const struct bed *b, const char *name)
 {
-	const om_value *v = om_prog_find(b->p, name);
+	const om_value *v = om_prog_find(b->t.p, name);
 
 	return v ? b->b->of_value[v->id] : UINT32_MAX;
 }
@@ -84,7 +63,7 @@ two_branches(void)
 	CU_ASSERT_EQUAL(b.c.bound, 3200);
 	CU_ASSERT(b.c.is_heaviest);
 	CU_ASSERT_EQUAL(b.c.npeak, 5);
-	finish(&b);
+	bench_close(&b.t);
 }
 
 static void
@@ -98,7 +77,7 @@ a_chain_has_one_order(void)
 	CU_ASSERT(!conflict(&b, "a", "c"));
 	CU_ASSERT(conflict(&b, "c", "d"));
 	CU_ASSERT_EQUAL(b.c.bound, 128);
-	finish(&b);
+	bench_close(&b.t);
 }
 
 static void
@@ -116,7 +95,7 @@ a_body_is_part_of_its_op(void)
 	CU_ASSERT(!conflict(&b, "t", "v"));   /* inside, the order is that of the steps */
 	CU_ASSERT(!conflict(&b, "a", "y"));
 	CU_ASSERT(!conflict(&b, "u", "y"));
-	finish(&b);
+	bench_close(&b.t);
 }
 
 /* ---- Against all that can be tried. ---- */
@@ -195,7 +174,7 @@ random_graphs(void)
 				CU_ASSERT_EQUAL(conflict(&b, x, y), want);
 			}
 		free(text);
-		finish(&b);
+		bench_close(&b.t);
 	}
 }
 
@@ -229,11 +208,11 @@ the_bound_is_the_heaviest_set(void)
 		struct bed b;
 		char *text = random_text(seed, &g);
 		start(&b, text, "liveness");
-		bool *pair = OM_NEWN(b.mem, bool, b.b->n * b.b->n);
+		bool *pair = OM_NEWN(b.t.mem, bool, b.b->n * b.b->n);
 		uint64_t sum = 0;
 		for (uint32_t k = 0; k < b.b->n; k++)  /* so that sizes differ */
 			b.b->buf[k].bytes = 64 * (1 + (seed * 31 + k * k * 7) % 9);
-		CU_ASSERT_EQUAL(om_buffers_interference(b.s, b.p, b.b, b.mem, &b.c), OM_OK);
+		CU_ASSERT_EQUAL(om_buffers_interference(b.t.s, b.t.p, b.b, b.t.mem, &b.c), OM_OK);
 		for (uint64_t k = 0; k < b.c.npair; k++)
 			pair[b.c.pair[k][0] * b.b->n + b.c.pair[k][1]] =
 				pair[b.c.pair[k][1] * b.b->n + b.c.pair[k][0]] = true;
@@ -246,7 +225,7 @@ the_bound_is_the_heaviest_set(void)
 		CU_ASSERT_EQUAL(sum, b.c.bound);
 		CU_ASSERT_EQUAL(b.c.bound, heaviest(&b, pair, 0, NULL, 0, 0));
 		free(text);
-		finish(&b);
+		bench_close(&b.t);
 	}
 }
 

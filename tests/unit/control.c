@@ -4,43 +4,26 @@
 #include <stdlib.h>
 
 #include "onnxmem/builder.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "ir/edit.h"
 #include "ir/query.h"
 #include "opdef/op_context.h"
 
-struct bench {
-	om_session *s;
-	om_prog *p;
-};
-
-static struct bench
+static bench
 infer(const char *body)
 {
-	struct bench b = {.s = om_session_new()};
-	char *text;
-	size_t n;
-	FILE *to = open_memstream(&text, &n);
+	bench b = bench_open();
+	om_status st = bench_read(&b, om_printf(b.mem, "program \"p\" ir 10 opset 17\n%s", body));
 
-	fprintf(to, "program \"p\" ir 10 opset 17\n%s", body);
-	fclose(to);
-	if (unit_parse(b.s, text, &b.p) != OM_OK || om_block_infer(b.s, b.p, b.p->first) != OM_OK) {
-		CU_FAIL("a program was refused");
-		puts(om_message(b.s));
-	}
-	free(text);
+	if (st == OM_OK)
+		st = om_block_infer(b.s, b.p, b.p->first);
+	CU_ASSERT(is_ok(b.s, st));
 	return b;
 }
 
-static void
-bench_free(struct bench *b)
-{
-	om_prog_free(b->p);
-	om_session_free(b->s);
-}
-
 static bool
-has_shape(const struct bench *b, const char *name, const char *want)
+has_shape(const bench *b, const char *name, const char *want)
 {
 	char got[128];
 	const om_value *v = om_prog_find(b->p, name);
@@ -56,7 +39,7 @@ has_shape(const struct bench *b, const char *name, const char *want)
 static void
 growing(void)
 {
-	struct bench b = infer(
+	bench b = infer(
 		"^g(%x: float32[2], %m: int64[]) {\n"
 		"\t%v, %all = Loop(%m, _, %x) {body = ^b(%i: int64[], %c: bool[], %a: float32[2]) {\n"
 		"\t\t%k = Identity(%c)\n"
@@ -76,13 +59,13 @@ growing(void)
 	CU_ASSERT_PTR_NOT_NULL(om_prog_find(b.p, "t")->data);
 	CU_ASSERT(has_shape(&b, "v", "[?]"));
 	CU_ASSERT(has_shape(&b, "all", "[?,?]"));
-	bench_free(&b);
+	bench_close(&b);
 }
 
 static void
 counted(void)
 {
-	struct bench b = infer(
+	bench b = infer(
 		"^g(%x: float32[2,N]) {\n"
 		"\t%m = const int64[] {5}\n"
 		"\t%yes = const bool[] {1}\n"
@@ -96,14 +79,14 @@ counted(void)
 
 	CU_ASSERT(has_shape(&b, "v", "[2,N]"));
 	CU_ASSERT(has_shape(&b, "all", "[5,2,N]"));
-	bench_free(&b);
+	bench_close(&b);
 }
 
 /* Two that change places, a third that follows them a round later. */
 static void
 swapped(void)
 {
-	struct bench b = infer(
+	bench b = infer(
 		"^g(%x: float32[2,7], %y: float32[3,7], %z: float32[2,7], %m: int64[], %q: bool[]) {\n"
 		"\t%u, %v, %w = Loop(%m, %q, %x, %y, %z) {body = ^b(%i: int64[], %c: bool[], %a: float32[..], "
 		"%d: float32[..], %e: float32[..]) {\n"
@@ -118,13 +101,13 @@ swapped(void)
 	CU_ASSERT(has_shape(&b, "u", "[?,7]"));
 	CU_ASSERT(has_shape(&b, "v", "[?,7]"));
 	CU_ASSERT(has_shape(&b, "w", "[?,7]"));
-	bench_free(&b);
+	bench_close(&b);
 }
 
 static void
 nested(void)
 {
-	struct bench b = infer(
+	bench b = infer(
 		"^g(%x: float32[2], %m: int64[]) {\n"
 		"\t%three = const int64[] {3}\n"
 		"\t%v = Loop(%m, _, %x) {body = ^b(%i: int64[], %c: bool[], %a: float32[..]) {\n"
@@ -145,7 +128,7 @@ nested(void)
 	CU_ASSERT(has_shape(&b, "r", "[?]"));
 	CU_ASSERT_PTR_NULL(om_prog_find(b.p, "n")->data);
 	CU_ASSERT(has_shape(&b, "v", "[?]"));
-	bench_free(&b);
+	bench_close(&b);
 }
 
 static void
@@ -166,19 +149,19 @@ branches(void)
 	char program[512];
 
 	snprintf(program, sizeof program, text, "q");
-	struct bench b = infer(program);
+	bench b = infer(program);
 	CU_ASSERT(has_shape(&b, "y", "[?,N]"));
-	bench_free(&b);
+	bench_close(&b);
 	snprintf(program, sizeof program, text, "yes");
 	b = infer(program);
 	CU_ASSERT(has_shape(&b, "y", "[2,N]"));
-	bench_free(&b);
+	bench_close(&b);
 }
 
 static void
 scanned(void)
 {
-	struct bench b = infer(
+	bench b = infer(
 		"^g(%h: float32[3], %x: float32[5,T,3]) {\n"
 		"\t%v, %all = Scan(%h, %x) {num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [-1], "
 		"body = ^b(%s: float32[..], %e: float32[..]) {\n"
@@ -192,14 +175,14 @@ scanned(void)
 	CU_ASSERT(has_shape(&b, "e", "[5,3]"));
 	CU_ASSERT(has_shape(&b, "v", "[3]"));
 	CU_ASSERT(has_shape(&b, "all", "[5,3,T]"));
-	bench_free(&b);
+	bench_close(&b);
 }
 
 /* The bodies of an op that was taken out are in no block. */
 static void
 removed(void)
 {
-	struct bench b = infer(
+	bench b = infer(
 		"^g(%x: float32[2], %m: int64[]) {\n"
 		"\t%v = Loop(%m, _, %x) {body = ^b(%i: int64[], %c: bool[], %a: float32[2]) {\n"
 		"\t\t%u = Loop(%m, _, %a) {body = ^d(%j: int64[], %o: bool[], %r: float32[2]) {\n"
@@ -217,7 +200,7 @@ removed(void)
 	CU_ASSERT(!om_block_inside(inner, graph) && !om_block_inside(outer, graph));
 	CU_ASSERT(om_block_inside(inner, outer));
 	CU_ASSERT_PTR_NULL(om_block_enclosing_op(graph, inner));
-	bench_free(&b);
+	bench_close(&b);
 }
 
 static CU_TestInfo control_tests[] = {

@@ -3,75 +3,29 @@
 
 #include <stdio.h>
 
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "ir/query.h"
 
-struct bench {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-	om_exec *e;
-};
-
 static bool
-bench_prog(struct bench *b, const char *text, const char *passes)
+bench_planned(bench *b, const char *text, om_exec_options o)
 {
-	*b = (struct bench){.s = om_session_new()};
-	b->h = om_host_new(b->s, NULL);
-	const bool ok = unit_parse(b->s, text, &b->p) == OM_OK && om_host_run(b->h, b->p, passes) == OM_OK;
-	if (!ok)
-		printf("%s\n", om_message(b->s));
-	return ok;
+	*b = bench_open();
+	return is_ok(b->s, bench_plan(b, text, om_default_pipeline())) && is_ok(b->s, bench_exec(b, &o));
 }
 
 static bool
-bench_planned(struct bench *b, const char *text, om_exec_options o)
+bench_new(bench *b, const char *text)
 {
-	if (!bench_prog(b, text, om_default_pipeline()))
-		return false;
-	if (om_exec_new(b->s, b->p, b->p->plan, &o, &b->e) == OM_OK)
-		return true;
-	printf("%s\n", om_message(b->s));
-	return false;
-}
-
-static bool
-bench_new(struct bench *b, const char *text)
-{
-	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
-
-	if (!bench_prog(b, text, "inline,shapes,fold"))
-		return false;
-	if (om_exec_new(b->s, b->p, NULL, &o, &b->e) == OM_OK)
-		return true;
-	printf("%s\n", om_message(b->s));
-	return false;
-}
-
-static void
-bench_free(struct bench *b)
-{
-	om_exec_free(b->e);
-	om_prog_free(b->p);
-	om_host_free(b->h);
-	om_session_free(b->s);
+	*b = bench_open();
+	return is_ok(b->s, bench_plan(b, text, "inline,shapes,fold")) && is_ok(b->s, bench_exec(b, &ways[SEPARATE]));
 }
 
 static om_status
-give_floats(struct bench *b, uint32_t k, int rank, const int64_t *dims, const float *v)
+give_floats(bench *b, uint32_t k, int rank, const int64_t *dims, const float *v)
 {
 	const om_tensor t = {.type = OM_FLOAT32, .shape = om_shape_of(rank, dims), .data = (void *)v};
 	return om_exec_input(b->e, k, &t);
-}
-
-static bool
-gives(const struct bench *b, uint32_t k, int64_t n, const float *want)
-{
-	const om_tensor *t = om_exec_result(b->e, k);
-	return t->type == OM_FLOAT32 && om_shape_count(&t->shape) == n && !t->splat
-	    && memcmp(t->data, want, (size_t)n * sizeof *want) == 0;
 }
 
 static const char chain[] =
@@ -88,22 +42,22 @@ static void
 results_stand_alone(void)
 {
 	const float x[] = {-1, -3, 2, 4}, b[] = {0, 0, 3, 6}, k[] = {10, 20};
-	struct bench t;
+	bench t;
 
 	if (!bench_new(&t, chain)) {
 		CU_FAIL("no executor");
-		bench_free(&t);
+		bench_close(&t);
 		return;
 	}
 	CU_ASSERT_EQUAL(om_exec_run(t.e), OM_RUN);
 	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t.s), "input x"));
 	CU_ASSERT_EQUAL(give_floats(&t, 0, 2, (int64_t[]){2, 2}, x), OM_OK);
 	CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
-	CU_ASSERT(gives(&t, 0, 4, b));
-	CU_ASSERT(gives(&t, 1, 4, x) && om_exec_result(t.e, 1)->data != x);
-	CU_ASSERT(gives(&t, 2, 2, k));
-	CU_ASSERT(gives(&t, 3, 4, b) && om_exec_result(t.e, 3)->data != om_exec_result(t.e, 0)->data);
-	bench_free(&t);
+	CU_ASSERT(is_floats(om_exec_result(t.e, 0), 4, b));
+	CU_ASSERT(is_floats(om_exec_result(t.e, 1), 4, x) && om_exec_result(t.e, 1)->data != x);
+	CU_ASSERT(is_floats(om_exec_result(t.e, 2), 2, k));
+	CU_ASSERT(is_floats(om_exec_result(t.e, 3), 4, b) && om_exec_result(t.e, 3)->data != om_exec_result(t.e, 0)->data);
+	bench_close(&t);
 }
 
 static void
@@ -111,11 +65,11 @@ memory_of_the_caller_is_used(void)
 {
 	const float x[] = {-1, -3, 2, 4}, y[] = {1, 1, 1, 1}, w[] = {5, 6};
 	float out[4];
-	struct bench t;
+	bench t;
 
 	if (!bench_new(&t, chain)) {
 		CU_FAIL("no executor");
-		bench_free(&t);
+		bench_close(&t);
 		return;
 	}
 	CU_ASSERT_EQUAL(om_exec_output(t.e, 0, out, 8), OM_RUN);
@@ -128,7 +82,7 @@ memory_of_the_caller_is_used(void)
 	CU_ASSERT_EQUAL(give_floats(&t, 1, 1, (int64_t[]){2}, w), OM_OK);
 	CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
 	CU_ASSERT(out[0] == 6 && out[1] == 7);
-	bench_free(&t);
+	bench_close(&t);
 }
 
 /* ---- Ops with bodies: planned, poisoned, and without a plan. ---- */
@@ -143,13 +97,12 @@ struct answer {
 static void
 try_all_ways(const char *text, int64_t rounds, const struct answer *a)
 {
-	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(), OM_EXEC_OPTIONS(.poison = true), OM_EXEC_OPTIONS(.no_reuse = true)};
 	const float p[] = {1, 2}, q[] = {3, 4};
 	const om_tensor m = {.type = OM_INT64, .data = &rounds};
 	bool good = true;
 
-	for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
-		struct bench t;
+	for (int w = 0; w < NWAY; w++) {
+		bench t;
 		good = bench_planned(&t, text, ways[w]);
 		good = good && give_floats(&t, 0, 1, (int64_t[]){2}, p) == OM_OK
 		    && give_floats(&t, 1, 1, (int64_t[]){2}, q) == OM_OK
@@ -157,12 +110,12 @@ try_all_ways(const char *text, int64_t rounds, const struct answer *a)
 		for (int again = 0; again < 2 && good; again++) {
 			good = om_exec_run(t.e) == OM_OK;
 			for (uint32_t k = 0; good && k < t.p->first->nresult; k++)
-				good = gives(&t, a[k].k, a[k].n, a[k].want);
+				good = is_floats(om_exec_result(t.e, a[k].k), a[k].n, a[k].want);
 		}
 		CU_ASSERT(good);
 		if (!good)
-			printf("way %zu: %s\n", w, om_message(t.s));
-		bench_free(&t);
+			printf("way %d: %s\n", w, om_message(t.s));
+		bench_close(&t);
 	}
 }
 
@@ -246,7 +199,7 @@ named_gradients(void)
 {
 	static const float x[] = {1, 2, 3}, z[] = {2, 1, -2}, at[] = {5, 6, 7}, alone[] = {1, 1};
 	static const float *const in[] = {x, z, at, alone};
-	struct bench t;
+	bench t;
 
 	const bool ready = bench_planned(&t, "program \"\" ir 8 opset 17 opset ai.onnx.preview.training 1\n"
 		"^main(%x: float32[3], %z: float32[3], %at: float32[3], %alone: float32[2]) {\n"
@@ -262,12 +215,12 @@ named_gradients(void)
 		CU_ASSERT_EQUAL(give_floats(&t, k, 1, (int64_t[]){k < 3 ? 3 : 2}, in[k]), OM_OK);
 	if (ready) {
 		CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
-		CU_ASSERT(gives(&t, 0, 3, (float[]){4, 4, -12}));
-		CU_ASSERT(gives(&t, 1, 2, (float[]){0, 0}));
-		CU_ASSERT(gives(&t, 2, 3, (float[]){20, 12, -28}));
-		CU_ASSERT(gives(&t, 3, 3, (float[]){4, 2, -4}));
+		CU_ASSERT(is_floats(om_exec_result(t.e, 0), 3, (float[]){4, 4, -12}));
+		CU_ASSERT(is_floats(om_exec_result(t.e, 1), 2, (float[]){0, 0}));
+		CU_ASSERT(is_floats(om_exec_result(t.e, 2), 3, (float[]){20, 12, -28}));
+		CU_ASSERT(is_floats(om_exec_result(t.e, 3), 3, (float[]){4, 2, -4}));
 	}
-	bench_free(&t);
+	bench_close(&t);
 }
 
 /* A caller, or a file, may have booleans of any byte: all but 0 are true. */
@@ -301,15 +254,15 @@ any_byte_is_a_truth(void)
 
 	for (int k = 0; k < 2; k++) {
 		const om_tensor in = {.type = OM_BOOL, .shape = om_shape_of(0, NULL), .data = (void *)&five};
-		struct bench t;
+		bench t;
 		CU_ASSERT_FATAL(bench_new(&t, text[k]));
 		CU_ASSERT_EQUAL(om_exec_input(t.e, 0, &in), OM_OK);
 		CU_ASSERT_EQUAL(om_exec_run(t.e), OM_OK);
-		CU_ASSERT(gives(&t, 0, 1, (const float[]){3}));
+		CU_ASSERT(is_floats(om_exec_result(t.e, 0), 1, (const float[]){3}));
 		om_value *c = t.p->first->param[0];
 		c->data = &in;
 		CU_ASSERT(om_value_is(c, true) && !om_value_is(c, false));
-		bench_free(&t);
+		bench_close(&t);
 	}
 }
 

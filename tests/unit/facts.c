@@ -2,8 +2,7 @@
 #include <config.h>
 
 #include "host/host.h"
-#include "onnxmem/onnx.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "ir/facts.h"
 
@@ -19,30 +18,6 @@ static const char text[] =
 
 static const char pipeline[] = "inline,shapes,fold,liveness,views,inplace,pack";
 
-struct bench {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-};
-
-static struct bench
-open_bench(void)
-{
-	struct bench b = {.s = om_session_new()};
-
-	b.h = om_host_new(b.s, NULL);
-	CU_ASSERT_EQUAL_FATAL(unit_parse(b.s, text, &b.p), OM_OK);
-	return b;
-}
-
-static void
-close_bench(struct bench *b)
-{
-	om_prog_free(b->p);
-	om_host_free(b->h);
-	om_session_free(b->s);
-}
-
 static uint64_t
 planned(const om_prog *p)
 {
@@ -57,8 +32,9 @@ another_pipeline_after_a_failure(void)
 {
 	static const char *const failing[] = {"inplace,pack=nothing", "views,alias-io=some", "schedule=best", "liveness,pack", "fold:limit=x",
 		"pack:limit=x"};
-	struct bench b = open_bench();
+	bench b;
 
+	unit_start(&b, text, NULL);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, pipeline), OM_OK);
 	const uint64_t bytes = planned(b.p);
 	for (size_t k = 0; k < sizeof failing / sizeof failing[0]; k++) {
@@ -71,28 +47,30 @@ another_pipeline_after_a_failure(void)
 		CU_ASSERT_EQUAL(om_host_run(b.h, b.p, "views,inplace,pack"), OM_OK);
 		CU_ASSERT_EQUAL(planned(b.p), bytes);
 	}
-	close_bench(&b);
+	bench_close(&b);
 }
 
 /* An order keeps shapes and constants; after a failure it keeps no more than that. */
 static void
 nothing_stale_after_a_failure(void)
 {
-	struct bench b = open_bench();
+	bench b;
 
+	unit_start(&b, text, NULL);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, pipeline), OM_OK);
 	CU_ASSERT_EQUAL(om_host_run(b.h, b.p, "schedule=best"), OM_USAGE);
 	CU_ASSERT_EQUAL(b.p->has, OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST);
 	CU_ASSERT_EQUAL(om_host_run(b.h, b.p, "pack"), OM_OK);
 	CU_ASSERT_TRUE(b.p->has & OM_HAS_LIVE);
-	close_bench(&b);
+	bench_close(&b);
 }
 
 static void
 facts_are_set_by_name(void)
 {
-	struct bench b = open_bench();
+	bench b;
 
+	unit_start(&b, text, NULL);
 	CU_ASSERT_EQUAL(om_fact_bit("shapes"), OM_HAS_SHAPES);
 	CU_ASSERT_EQUAL(om_fact_bit("nonsense"), 0);
 	CU_ASSERT_STRING_EQUAL(om_fact_text(OM_HAS_PLAN), "plan");
@@ -101,15 +79,16 @@ facts_are_set_by_name(void)
 	CU_ASSERT_TRUE(om_fact_known(b.p, "shapes"));
 	CU_ASSERT_FALSE(om_fact_known(b.p, "nonsense"));
 	CU_ASSERT_PTR_NULL(om_fact_data(b.p, "nonsense"));
-	close_bench(&b);
+	bench_close(&b);
 }
 
 /* What --enable-checked asks after each pass. */
 static void
 a_shape_that_is_wrong_is_found(void)
 {
-	struct bench b = open_bench();
+	bench b;
 
+	unit_start(&b, text, NULL);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, pipeline), OM_OK);
 	CU_ASSERT_EQUAL(om_facts_check(b.h, b.p, OM_HAS_ALL), OM_OK);
 	om_value *v = b.p->first->first->out[0];
@@ -120,7 +99,7 @@ a_shape_that_is_wrong_is_found(void)
 	b.p->first->first->is_folded = true;
 	CU_ASSERT_EQUAL(om_facts_check(b.h, b.p, OM_HAS_ALL), OM_IR);
 	b.p->first->first->is_folded = false;
-	close_bench(&b);
+	bench_close(&b);
 }
 
 static CU_TestInfo facts_tests[] = {

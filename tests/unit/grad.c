@@ -5,22 +5,17 @@
 #include <stdio.h>
 
 #include "onnxmem/builder.h"
-#include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
-#include "onnxmem/pass.h"
 #include "ir/query.h"
 #include "tests/bind.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "ir/edit.h"
 
 enum { MOST = 8 };
 
 struct trial {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-	om_exec *e;
-	om_arena *mem;
+	bench b;
 	uint32_t n;                /* inputs, all of them wanted, of float64 */
 	om_tensor in[MOST];
 	om_value *grad[MOST];
@@ -31,41 +26,39 @@ struct trial {
 static om_status
 trial_parse(struct trial *t, const char *text)
 {
-	*t = (struct trial){.s = om_session_new(), .mem = om_arena_new()};
-	t->h = om_host_new(t->s, NULL);
-	om_status st = unit_parse(t->s, text, &t->p);
-	return st == OM_OK ? om_host_run(t->h, t->p, "inline,shapes") : st;
+	*t = (struct trial){.b = bench_open()};
+	return bench_plan(&t->b, text, "inline,shapes");
 }
 
 /* The last result is the loss. */
 static om_status
 trial_backward(struct trial *t)
 {
-	om_block *b = t->p->first;
+	om_block *b = t->b.p->first;
 
 	t->n = b->nparam;
 	om_backward w = OM_BACKWARD(.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad,
 		.functions = t->functions);
-	OM_TRY(om_prog_backward(t->s, t->p, &w));
+	OM_TRY(om_prog_backward(t->b.s, t->b.p, &w));
 	for (uint32_t k = 0; k < t->n; k++)
 		if (t->grad[k])
 			om_block_add_result(b, t->grad[k]);
-	OM_TRY(om_verify(t->s, t->p));
-	return om_host_run(t->h, t->p, "shapes");
+	OM_TRY(om_verify(t->b.s, t->b.p));
+	return om_host_run(t->b.h, t->b.p, "shapes");
 }
 
 static om_value *
 one_op(struct trial *t, const char *type, om_value *a, om_value *b)
 {
-	om_block *main = t->p->first;
-	om_op *op = om_op_new(t->p, "", type, 0, b ? 2 : 1, 1);
-	om_value *out = om_value_fresh(t->p, main, "twice");
+	om_block *main = t->b.p->first;
+	om_op *op = om_op_new(t->b.p, "", type, 0, b ? 2 : 1, 1);
+	om_value *out = om_value_fresh(t->b.p, main, "twice");
 
 	om_op_set_in(op, 0, a);
 	if (b)
 		om_op_set_in(op, 1, b);
 	else
-		om_op_add_int(t->p, op, "keepdims", 0);
+		om_op_add_int(t->b.p, op, "keepdims", 0);
 	om_op_set_out(op, 0, out);
 	om_op_append(main, op);
 	return out;
@@ -75,13 +68,13 @@ one_op(struct trial *t, const char *type, om_value *a, om_value *b)
 static om_status
 trial_penalize(struct trial *t)
 {
-	om_block *b = t->p->first;
+	om_block *b = t->b.p->first;
 	om_value *sum = NULL;
 
 	t->n = b->nparam;
 	om_backward w = OM_BACKWARD(.loss = b->result[b->nresult - 1], .wrt = b->param, .nwrt = t->n, .grad = t->grad,
 		.functions = t->functions);
-	OM_TRY(om_prog_backward(t->s, t->p, &w));
+	OM_TRY(om_prog_backward(t->b.s, t->b.p, &w));
 	for (uint32_t k = 0; k < t->n; k++) {
 		if (!t->grad[k])
 			continue;
@@ -91,50 +84,36 @@ trial_penalize(struct trial *t)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(sum);
 	om_block_clear_results(b);
 	om_block_add_result(b, sum);
-	OM_TRY(om_verify(t->s, t->p));
-	return om_host_run(t->h, t->p, "shapes");
-}
-
-static void
-trial_free(struct trial *t)
-{
-	om_exec_free(t->e);
-	om_prog_free(t->p);
-	om_host_free(t->h);
-	om_arena_free(t->mem);
-	om_session_free(t->s);
+	OM_TRY(om_verify(t->b.s, t->b.p));
+	return om_host_run(t->b.h, t->b.p, "shapes");
 }
 
 static om_status
 trial_run(struct trial *t, uint64_t n)
 {
-	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
-
 	for (uint32_t k = 0; k < t->n; k++) {
-		t->in[k] = (om_tensor){.type = OM_FLOAT64, .shape = t->p->first->param[k]->shape};
+		t->in[k] = (om_tensor){.type = OM_FLOAT64, .shape = t->b.p->first->param[k]->shape};
 		for (int d = 0; d < t->in[k].shape.rank; d++)
 			if (t->in[k].shape.dim[d] < 0)
 				t->in[k].shape.dim[d] = (int64_t)n;
 		const int64_t count = om_shape_count(&t->in[k].shape);
-		double *v = OM_NEWN(t->mem, double, (size_t)count + 1);
+		double *v = OM_NEWN(t->b.mem, double, (size_t)count + 1);
 		for (int64_t i = 0; i < count; i++)
 			v[i] = sin(1.0 + (double)i * 1.7 + k) + 0.05;
 		t->in[k].data = v;
 	}
-	OM_TRY(bind_rest(t->s, t->p, (int64_t)n));
-	OM_TRY(om_host_run(t->h, t->p, "shapes,fold"));
-	OM_TRY(om_exec_new(t->s, t->p, NULL, &o, &t->e));
-	for (uint32_t k = 0; k < t->n; k++)
-		OM_TRY(om_exec_input(t->e, k, &t->in[k]));
-	return om_exec_run(t->e);
+	OM_TRY(bind_rest(t->b.s, t->b.p, (int64_t)n));
+	OM_TRY(om_host_run(t->b.h, t->b.p, "shapes,fold"));
+	OM_TRY(bench_exec(&t->b, &ways[SEPARATE]));
+	return bench_run(&t->b, t->in, t->n);
 }
 
 static double
 loss(struct trial *t)
 {
-	if (om_exec_run(t->e) != OM_OK)
+	if (om_exec_run(t->b.e) != OM_OK)
 		return NAN;
-	return *(const double *)om_exec_result(t->e, 0)->data;
+	return *(const double *)om_exec_result(t->b.e, 0)->data;
 }
 
 static bool
@@ -162,13 +141,13 @@ check_gradients(struct trial *t)
 
 	for (uint32_t k = 0; k < t->n; k++) {
 		const int64_t n = om_shape_count(&t->in[k].shape);
-		if (t->grad[k] && om_exec_run(t->e) != OM_OK) {
+		if (t->grad[k] && om_exec_run(t->b.e) != OM_OK) {
 			CU_FAIL("does not run");
 			return;
 		}
-		double *got = OM_NEWN(t->mem, double, (size_t)n + 1);
+		double *got = OM_NEWN(t->b.mem, double, (size_t)n + 1);
 		if (t->grad[k]) {
-			const om_tensor *r = om_exec_result(t->e, at++);
+			const om_tensor *r = om_exec_result(t->b.e, at++);
 			CU_ASSERT_EQUAL_FATAL(om_shape_count(&r->shape), n);
 			memcpy(got, r->data, (size_t)n * sizeof *got);
 		}
@@ -195,10 +174,10 @@ check_form(const char *text, uint64_t n, double step, double slack, bool twice, 
 	if (st == OM_OK) {
 		check_gradients(&t);
 	} else {
-		printf("# %s\n", om_message(t.s));
+		printf("# %s\n", om_message(t.b.s));
 		CU_FAIL("no gradients");
 	}
-	trial_free(&t);
+	bench_close(&t.b);
 }
 
 /* In standard operators, and with what has one in ops of its own. */
@@ -331,10 +310,10 @@ fails(const char *text, const char *says)
 
 	CU_ASSERT_EQUAL_FATAL(trial_parse(&t, text), OM_OK);
 	CU_ASSERT_NOT_EQUAL(trial_backward(&t), OM_OK);
-	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t.s), says));
-	if (!strstr(om_message(t.s), says))
-		printf("# %s\n", om_message(t.s));
-	trial_free(&t);
+	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t.b.s), says));
+	if (!strstr(om_message(t.b.s), says))
+		printf("# %s\n", om_message(t.b.s));
+	bench_close(&t.b);
 }
 
 static void
@@ -367,29 +346,25 @@ of_a_layer_used_twice(void)
 		"	%z = BatchNormalization(%y, %s, %b, %m, %v) {training_mode = 0}\n"
 		"	ret %z\n"
 		"}\n";
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
+	bench t = bench_open();
 	om_train_options how = OM_TRAIN_OPTIONS;
-	om_prog *p;
 
 	how.loss_fn = "mse";
 	how.optimizer = "sgd";
 	how.trains = true;
-	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(s, p, &how), OM_OK);
-	const om_op *first = om_value_find(p->first, "y")->def, *second = om_value_find(p->first, "z")->def;
+	CU_ASSERT_EQUAL_FATAL(bench_read(&t, text), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(t.h, t.p, "inline,shapes"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(t.s, t.p, &how), OM_OK);
+	const om_op *first = om_value_find(t.p->first, "y")->def, *second = om_value_find(t.p->first, "z")->def;
 	CU_ASSERT_EQUAL(first->nattr, 1);
 	CU_ASSERT_EQUAL(om_attr_int(first, "training_mode"), 1);
 	CU_ASSERT_EQUAL(om_attr_int(second, "training_mode"), 1);
 	CU_ASSERT_PTR_EQUAL(second->in[3], first->out[1]);
 	CU_ASSERT_PTR_EQUAL(second->in[4], first->out[2]);
 	CU_ASSERT_STRING_EQUAL(second->out[1]->name, "m_next");
-	CU_ASSERT_EQUAL(p->nio_alias, 4);
-	CU_ASSERT_EQUAL(om_verify(s, p), OM_OK);
-	om_prog_free(p);
-	om_host_free(h);
-	om_session_free(s);
+	CU_ASSERT_EQUAL(t.p->nio_alias, 4);
+	CU_ASSERT_EQUAL(om_verify(t.s, t.p), OM_OK);
+	bench_close(&t);
 }
 
 /* The first step of Adam is the rate, towards where the loss falls: as exactly as floats have it. */
@@ -404,34 +379,27 @@ of_the_first_step_of_adam(void)
 		"	ret %l\n"
 		"}\n";
 	const float x[2] = {3, -5};
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
+	bench t = bench_open();
 	om_train_options how = OM_TRAIN_OPTIONS;
-	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
 	om_tensor in = {.type = OM_FLOAT32, .data = (void *)x};
-	om_prog *p;
-	om_exec *e;
 	uint32_t k = 0;
 
 	how.loss = "l";
 	how.optimizer = "adam";
-	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(s, p, &how), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "shapes,fold"), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_exec_new(s, p, NULL, &o, &e), OM_OK);
-	in.shape = p->first->param[0]->shape;
-	CU_ASSERT_EQUAL(om_exec_input(e, 0, &in), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_exec_run(e), OM_OK);
-	while (strcmp(p->first->result[k]->name, "w_next"))
+	CU_ASSERT_EQUAL_FATAL(bench_read(&t, text), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(t.h, t.p, "inline,shapes"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(t.s, t.p, &how), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(t.h, t.p, "shapes,fold"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(bench_exec(&t, &ways[SEPARATE]), OM_OK);
+	in.shape = t.p->first->param[0]->shape;
+	CU_ASSERT_EQUAL(om_exec_input(t.e, 0, &in), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_exec_run(t.e), OM_OK);
+	while (strcmp(t.p->first->result[k]->name, "w_next"))
 		k++;
-	const float *w = om_exec_result(e, k)->data;
+	const float *w = om_exec_result(t.e, k)->data;
 	CU_ASSERT_DOUBLE_EQUAL(w[0], -how.rate, 4e-7 * how.rate);
 	CU_ASSERT_DOUBLE_EQUAL(w[1], how.rate, 4e-7 * how.rate);
-	om_exec_free(e);
-	om_prog_free(p);
-	om_host_free(h);
-	om_session_free(s);
+	bench_close(&t);
 }
 
 /* A step of a net with values `inner`, which yields its name, and `outer`, the name of an input. */
@@ -457,7 +425,7 @@ named_step(om_session *s, const char *inner, const char *outer, const char *weig
 		"}\n", outer, weight, inner, outer, inner, inner, weight);
 	how.loss_fn = "mse";
 	how.optimizer = "adam";
-	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, p), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(text_parse(s, text, p), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(h, *p, "inline,shapes"), OM_OK);
 	const om_status st = om_prog_add_training_step(s, *p, &how);
 	om_host_free(h);
@@ -518,10 +486,8 @@ static void
 entropy_of(const char *last, const char *loss, const char *of)
 {
 	char text[512];
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
+	bench t = bench_open();
 	om_train_options how = OM_TRAIN_OPTIONS;
-	om_prog *p;
 
 	snprintf(text, sizeof text, HEAD "^net(%%x: float32[2,3,4]) {\n"
 		"	%%w = const float32[4] {1.0, 2.0, 3.0, 4.0}\n"
@@ -530,15 +496,13 @@ entropy_of(const char *last, const char *loss, const char *of)
 		"	ret %%y\n"
 		"}\n", last);
 	how.loss_fn = "cross-entropy";
-	CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "inline,shapes"), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(s, p, &how), OM_OK);
-	const om_op *op = p->first->result[0]->def;
+	CU_ASSERT_EQUAL_FATAL(bench_read(&t, text), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(t.h, t.p, "inline,shapes"), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_prog_add_training_step(t.s, t.p, &how), OM_OK);
+	const om_op *op = t.p->first->result[0]->def;
 	CU_ASSERT_STRING_EQUAL(op->type, loss);
 	CU_ASSERT_STRING_EQUAL(op->in[0]->name, of);
-	om_prog_free(p);
-	om_host_free(h);
-	om_session_free(s);
+	bench_close(&t);
 }
 
 static void

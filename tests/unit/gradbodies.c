@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "onnxmem/autodiff.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 
 #define HEAD "program \"t\" ir 8 opset 17\n"
@@ -316,19 +316,14 @@ of_what_is_drawn(void)
 static void
 what_is_drawn_is_not_drawn_again(void)
 {
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
+	bench t = bench_open();
 	om_value *grad = NULL;
-	om_prog *p;
 
-	CU_ASSERT_EQUAL_FATAL(unit_parse(s, DROPPED_LOOP, &p), OM_OK);
-	CU_ASSERT_EQUAL(om_host_run(h, p, "inline,shapes"), OM_OK);
-	om_backward b = OM_BACKWARD(.loss = p->first->result[0], .wrt = p->first->param, .nwrt = 1, .grad = &grad, .copies = true);
-	CU_ASSERT_EQUAL(om_prog_backward(s, p, &b), OM_UNSUPPORTED);
-	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(s), "Dropout d in its body is random"));
-	om_prog_free(p);
-	om_host_free(h);
-	om_session_free(s);
+	CU_ASSERT_EQUAL_FATAL(bench_plan(&t, DROPPED_LOOP, "inline,shapes"), OM_OK);
+	om_backward b = OM_BACKWARD(.loss = t.p->first->result[0], .wrt = t.p->first->param, .nwrt = 1, .grad = &grad, .copies = true);
+	CU_ASSERT_EQUAL(om_prog_backward(t.s, t.p, &b), OM_UNSUPPORTED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t.s), "Dropout d in its body is random"));
+	bench_close(&t);
 }
 
 static CU_TestInfo gradbodies_tests[] = {

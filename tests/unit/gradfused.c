@@ -6,20 +6,15 @@
 #include <stdio.h>
 
 #include "base/rng.h"
-#include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "base/arena_internal.h"
 
 enum { MOST = 4, CASES = 60 };
 
 struct trial {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-	om_exec *e;
-	om_arena *mem;
+	bench b;
 	om_value *grad[MOST];
 	uint32_t n;
 };
@@ -30,71 +25,40 @@ wave(uint32_t k, int64_t i)
 	return sin(1.0 + (double)i * 1.7 + k) + 0.05;
 }
 
-static om_tensor
-filled(struct trial *t, uint32_t k)
-{
-	const om_value *v = t->p->first->param[k];
-	om_tensor x = {.type = v->type.elem, .shape = v->shape};
-	const int64_t n = om_shape_count(&x.shape);
-
-	x.data = om_alloc(t->mem, (size_t)n * 8 + 1);
-	for (int64_t i = 0; i < n; i++)
-		if (x.type == OM_FLOAT32)
-			((float *)x.data)[i] = (float)wave(k, i);
-		else
-			((double *)x.data)[i] = wave(k, i);
-	return x;
-}
-
 static unsigned
 fused_ops(const struct trial *t)
 {
 	unsigned n = 0;
 
-	for (const om_op *op = t->p->first->first; op; op = op->next)
+	for (const om_op *op = t->b.p->first->first; op; op = op->next)
 		n += op->opdef && op->opdef->flags & OM_IMPLEMENTS_FUNCTION;
 	return n;
 }
 
 /* The gradients of the only result by all inputs, as results. */
 static om_status
-start(struct trial *t, const char *text, bool functions, om_exec_options how)
+start(struct trial *t, const char *text, bool functions, int way)
 {
-	*t = (struct trial){.s = om_session_new(), .mem = om_arena_new()};
-	t->h = om_host_new(t->s, NULL);
-	OM_TRY(unit_parse(t->s, text, &t->p));
-	OM_TRY(om_host_run(t->h, t->p, "inline,shapes"));
-	om_block *b = t->p->first;
+	om_tensor in[MOST];
+
+	*t = (struct trial){.b = bench_open()};
+	OM_TRY(bench_plan(&t->b, text, "inline,shapes"));
+	om_block *b = t->b.p->first;
 	t->n = b->nparam;
 	om_backward w = OM_BACKWARD(.loss = b->result[0], .wrt = b->param, .nwrt = t->n, .grad = t->grad, .functions = functions);
-	OM_TRY(om_prog_backward(t->s, t->p, &w));
+	OM_TRY(om_prog_backward(t->b.s, t->b.p, &w));
 	for (uint32_t k = 0; k < t->n; k++)
 		if (t->grad[k])
 			om_block_add_result(b, t->grad[k]);
-	OM_TRY(om_verify(t->s, t->p));
-	OM_TRY(om_host_run(t->h, t->p, "inline,shapes,fold,prune,schedule=min-memory,liveness,views,inplace,pack"));
-	OM_TRY(om_exec_new(t->s, t->p, how.no_reuse ? NULL : t->p->plan, &how, &t->e));
+	OM_TRY(om_verify(t->b.s, t->b.p));
+	OM_TRY(om_host_run(t->b.h, t->b.p, "inline,shapes,fold,prune,schedule=min-memory,liveness,views,inplace,pack"));
+	OM_TRY(bench_exec(&t->b, &ways[way]));
 	for (uint32_t k = 0; k < t->n; k++) {
-		const om_tensor x = filled(t, k);
-		OM_TRY(om_exec_input(t->e, k, &x));
+		in[k] = tensor_zero(t->b.mem, b->param[k]->type.elem, &b->param[k]->shape);
+		for (int64_t i = 0; i < om_shape_count(&in[k].shape); i++)
+			set_element(&in[k], i, wave(k, i));
 	}
-	return om_exec_run(t->e);
-}
-
-static void
-end(struct trial *t)
-{
-	om_exec_free(t->e);
-	om_prog_free(t->p);
-	om_host_free(t->h);
-	om_arena_free(t->mem);
-	om_session_free(t->s);
-}
-
-static double
-number_at(const om_tensor *x, int64_t i)
-{
-	return x->type == OM_FLOAT32 ? (double)((const float *)x->data)[i] : ((const double *)x->data)[i];
+	return bench_run(&t->b, in, t->n);
 }
 
 static bool
@@ -106,8 +70,8 @@ agree(const om_tensor *a, const om_tensor *b)
 	if (a->type != b->type || !om_shape_equal(&a->shape, &b->shape))
 		return false;
 	for (int64_t i = 0; i < om_shape_count(&a->shape); i++) {
-		most = fmax(most, fabs(number_at(a, i)));
-		far = fmax(far, fabs(number_at(a, i) - number_at(b, i)));
+		most = fmax(most, fabs(element_at(a, i)));
+		far = fmax(far, fabs(element_at(a, i) - element_at(b, i)));
 	}
 	return far <= part * most;
 }
@@ -116,26 +80,23 @@ agree(const om_tensor *a, const om_tensor *b)
 static void
 check(const char *text, unsigned want)
 {
-	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(.no_reuse = true), OM_EXEC_OPTIONS(), OM_EXEC_OPTIONS(.poison = true)};
 	struct trial plain, t;
 	bool good = true;
 
-	om_status st = start(&plain, text, false, ways[0]);
-	if (st != OM_OK)
-		printf("# %s\n", om_message(plain.s));
-	for (size_t w = 0; st == OM_OK && w < sizeof ways / sizeof ways[0]; w++) {
-		st = start(&t, text, true, ways[w]);
-		if (st != OM_OK)
-			printf("# way %zu: %s\n", w, om_message(t.s));
+	om_status st = start(&plain, text, false, SEPARATE);
+	is_ok(plain.b.s, st);
+	for (int w = 0; st == OM_OK && w < NWAY; w++) {
+		st = start(&t, text, true, w);
+		is_ok(t.b.s, st);
 		good = good && st == OM_OK && fused_ops(&t) == want;
-		for (uint32_t k = 0; good && k < plain.p->first->nresult; k++)
-			good = agree(om_exec_result(plain.e, k), om_exec_result(t.e, k));
-		end(&t);
+		for (uint32_t k = 0; good && k < plain.b.p->first->nresult; k++)
+			good = agree(om_exec_result(plain.b.e, k), om_exec_result(t.b.e, k));
+		bench_close(&t.b);
 	}
 	if (!good || st != OM_OK)
 		printf("# %s", text);
 	CU_ASSERT(good && st == OM_OK);
-	end(&plain);
+	bench_close(&plain.b);
 }
 
 /* ---- Convolutions. ---- */

@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "base/arena_internal.h"
 
@@ -238,25 +237,18 @@ of_transforms(void)
 
 /* The gradient of the sum of all outputs by the only input, whose elements are zero. */
 static om_status
-gradient(om_session *s, om_host *h, om_prog *p, double *got, size_t n)
+gradient(bench *t)
 {
-	double *zero = om_alloc(p->mem, n * sizeof *zero);
+	om_block *g = t->p->first;
 	om_value *grad = NULL;
-	om_exec *e = NULL;
 
-	OM_TRY(om_host_run(h, p, "inline,shapes"));
-	om_backward b = OM_BACKWARD(.loss = p->first->result[0], .wrt = p->first->param, .nwrt = 1, .grad = &grad);
-	OM_TRY(om_prog_backward(s, p, &b));
-	om_block_add_result(p->first, grad);
-	OM_TRY(om_host_run(h, p, "shapes,fold"));
-	OM_TRY(om_exec_new(s, p, NULL, &(om_exec_options)OM_EXEC_OPTIONS(.no_reuse = true), &e));
-	om_status st = om_exec_input(e, 0, &(om_tensor){.type = OM_FLOAT64, .shape = p->first->param[0]->shape, .data = zero});
-	if (st == OM_OK)
-		st = om_exec_run(e);
-	if (st == OM_OK)
-		memcpy(got, om_exec_result(e, 1)->data, n * sizeof *got);
-	om_exec_free(e);
-	return st;
+	om_backward b = OM_BACKWARD(.loss = g->result[0], .wrt = g->param, .nwrt = 1, .grad = &grad);
+	OM_TRY(om_prog_backward(t->s, t->p, &b));
+	om_block_add_result(g, grad);
+	OM_TRY(om_host_run(t->h, t->p, "shapes,fold"));
+	OM_TRY(bench_exec(t, &ways[SEPARATE]));
+	const om_tensor zero = tensor_zero(t->mem, OM_FLOAT64, &g->param[0]->shape);
+	return bench_run(t, &zero, 1);
 }
 
 /* The middle one of three windows has its taps on both sides of the only element, and took none:
@@ -264,23 +256,18 @@ gradient(om_session *s, om_host *h, om_prog *p, double *got, size_t n)
 static void
 of_windows_that_see_nothing(void)
 {
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
-	om_prog *p;
-	double got[2] = {0};
+	bench t;
 
-	CU_ASSERT_EQUAL_FATAL(unit_parse(s, "program \"t\" ir 8 opset 17\n"
+	unit_start(&t, "program \"t\" ir 8 opset 17\n"
 		"^main(%x: float64[1,2,1]) {\n"
 		"	%y = MaxPool(%x) {kernel_shape = [2], dilations = [2], pads = [2,2]}\n"
 		"	%l = ReduceSum(%y) {keepdims = 0}\n"
 		"	ret %l\n"
-		"}\n", &p), OM_OK);
-	CU_ASSERT_EQUAL(gradient(s, h, p, got, 2), OM_OK);
-	CU_ASSERT_EQUAL(got[0], 2);
-	CU_ASSERT_EQUAL(got[1], 2);
-	om_prog_free(p);
-	om_host_free(h);
-	om_session_free(s);
+		"}\n", "inline,shapes");
+	CU_ASSERT_FATAL(is_ok(t.s, gradient(&t)));
+	CU_ASSERT_EQUAL(element_at(om_exec_result(t.e, 1), 0), 2);
+	CU_ASSERT_EQUAL(element_at(om_exec_result(t.e, 1), 1), 2);
+	bench_close(&t);
 }
 
 static CU_TestInfo gradwindows_tests[] = {

@@ -5,38 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
 #include "onnxmodel.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 
-struct bed {
-	om_session *s;
-	om_prog *p;
-};
-
 static om_status
-plan(struct bed *t, const char *text)
+plan(bench *t, const char *text)
 {
-	*t = (struct bed){.s = om_session_new()};
-	om_host *h = om_host_new(t->s, NULL);
-	om_status st = unit_parse(t->s, text, &t->p);
-
-	if (st == OM_OK)
-		st = om_host_run(h, t->p, om_default_pipeline());
-	om_host_free(h);
-	return st;
-}
-
-static void
-end(struct bed *t)
-{
-	om_prog_free(t->p);
-	om_session_free(t->s);
+	*t = bench_open();
+	return bench_plan(t, text, om_default_pipeline());
 }
 
 static bool
-is_said(const struct bed *t, const char *part)
+is_said(const bench *t, const char *part)
 {
 	if (!strstr(om_message(t->s), part))
 		printf("%s, not %s\n", om_message(t->s), part);
@@ -47,23 +28,16 @@ is_said(const struct bed *t, const char *part)
 
 /* Run with a 2x3 tensor and a list of `n` integers. */
 static om_status
-run(struct bed *t, const om_exec_options *o, int64_t n, const int64_t *list)
+run(bench *t, const om_exec_options *o, int64_t n, const int64_t *list)
 {
 	static const float x[6] = {1, 2, 3, 4, 5, 6};
 	const om_tensor in[2] = {
 		{.type = OM_FLOAT32, .shape = om_shape_of(2, (int64_t[]){2, 3}), .data = (void *)x},
 		{.type = OM_INT64, .shape = om_shape_of(1, &n), .data = (void *)list},
 	};
-	om_exec *e;
 
-	OM_TRY(om_exec_new(t->s, t->p, t->p->plan, o, &e));
-	om_status st = om_exec_input(e, 0, &in[0]);
-	if (st == OM_OK)
-		st = om_exec_input(e, 1, &in[1]);
-	if (st == OM_OK)
-		st = om_exec_run(e);
-	om_exec_free(e);
-	return st;
+	OM_TRY(bench_exec(t, o));
+	return bench_run(t, in, 2);
 }
 
 /* The declared shape is right for `good` and wrong for `bad`, of the same length. */
@@ -104,17 +78,15 @@ static const struct steered steered[] = {
 static void
 elements_do_not_decide_against_the_plan(void)
 {
-	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(), OM_EXEC_OPTIONS(.poison = true), OM_EXEC_OPTIONS(.no_reuse = true)};
-
 	for (size_t k = 0; k < sizeof steered / sizeof steered[0]; k++) {
 		const struct steered *c = &steered[k];
-		struct bed t;
+		bench t;
 		char text[1024];
 		snprintf(text, sizeof text, "program \"t\" ir 8 opset 18\n^g(%%x: float32[2,3], %%l: int64[%d]) {\n"
 			"%s\t%%y: float32%s\n\t%%z = Neg(%%y)\n\tret %%z\n}\n", (int)c->n, c->ends, c->op);
 		const om_status st = plan(&t, text);
 		CU_ASSERT_EQUAL(st, OM_OK);
-		for (size_t w = 0; st == OM_OK && w < sizeof ways / sizeof ways[0]; w++) {
+		for (int w = 0; st == OM_OK && w < NWAY; w++) {
 			const om_status good = run(&t, &ways[w], c->n, c->good);
 			const om_status bad = run(&t, &ways[w], c->n, c->bad);
 			if (good != OM_OK || bad == OM_OK)
@@ -124,7 +96,7 @@ elements_do_not_decide_against_the_plan(void)
 		}
 		if (st != OM_OK)
 			printf("%s: %s\n", c->op, om_message(t.s));
-		end(&t);
+		bench_close(&t);
 	}
 }
 
@@ -133,7 +105,7 @@ elements_do_not_decide_against_the_plan(void)
 static om_status
 run_folded(const struct steered *c, int size, const int64_t *list)
 {
-	struct bed t;
+	bench t;
 	om_exec *e;
 	char text[1024], elements[128] = "";
 
@@ -151,7 +123,7 @@ run_folded(const struct steered *c, int size, const int64_t *list)
 		st = om_exec_run(e);
 		om_exec_free(e);
 	}
-	end(&t);
+	bench_close(&t);
 	return st;
 }
 
@@ -183,7 +155,7 @@ attributes_and_inputs_out_of_range_are_refused(void)
 	};
 
 	for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
-		struct bed t;
+		bench t;
 		char text[512];
 		snprintf(text, sizeof text, "program \"t\" ir 8 opset %d\n^g(%%x: float32[2,8]) {\n%s\tret %%y\n}\n", bad[k].opset,
 			bad[k].body);
@@ -192,7 +164,7 @@ attributes_and_inputs_out_of_range_are_refused(void)
 			printf("%s is planned\n", bad[k].body);
 		CU_ASSERT(st != OM_OK);
 		CU_ASSERT(is_said(&t, bad[k].say));
-		end(&t);
+		bench_close(&t);
 	}
 }
 
@@ -207,7 +179,7 @@ gradients_take_negative_axes(void)
 static void
 bodies_without_kernels_are_refused(void)
 {
-	struct bed t;
+	bench t;
 	om_exec *e = NULL;
 
 	CU_ASSERT_EQUAL_FATAL(plan(&t, "program \"t\" ir 8 opset 17\n"
@@ -223,7 +195,7 @@ bodies_without_kernels_are_refused(void)
 	CU_ASSERT_EQUAL(om_exec_new(t.s, t.p, t.p->plan, NULL, &e), OM_UNSUPPORTED);
 	CU_ASSERT(is_said(&t, "Reshape"));
 	CU_ASSERT_PTR_NULL(e);
-	end(&t);
+	bench_close(&t);
 }
 
 /* ---- Files. ---- */

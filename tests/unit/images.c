@@ -5,6 +5,7 @@
 
 #include "images.h"
 #include "onnxmem/kernel.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "base/arena_internal.h"
 #include "opdef/kernel_call.h"
@@ -23,7 +24,7 @@ start(struct decoder *d)
 
 	d->s = om_session_new();
 	d->mem = om_arena_new();
-	CU_ASSERT_EQUAL_FATAL(unit_parse(d->s, text, &d->p), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(text_parse(d->s, text, &d->p), OM_OK);
 }
 
 static void

@@ -5,43 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 
 enum { STEPS = 3, MOST = 4 };
 
 static const char tied[] = "inline,shapes,fold,prune,schedule=min-memory,liveness,views,inplace,alias-io,pack";
 
-struct bench {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-	om_exec *e;
-};
-
 static bool
-start(struct bench *b, const char *body, const om_exec_options *o)
+start(bench *b, const char *body, int way)
 {
-	char text[4096];
-
-	snprintf(text, sizeof text, "program \"t\" ir 11 opset 27 opset com.microsoft 1\n%s", body);
-	*b = (struct bench){.s = om_session_new()};
-	b->h = om_host_new(b->s, NULL);
-	const bool ok = unit_parse(b->s, text, &b->p) == OM_OK && om_host_run(b->h, b->p, tied) == OM_OK
-	    && om_exec_new(b->s, b->p, o->no_reuse ? NULL : b->p->plan, o, &b->e) == OM_OK;
-	if (!ok)
-		printf("# %s\n", om_message(b->s));
-	return ok;
-}
-
-static void
-stop(struct bench *b)
-{
-	om_exec_free(b->e);
-	om_prog_free(b->p);
-	om_host_free(b->h);
-	om_session_free(b->s);
+	*b = bench_open();
+	return is_ok(b->s, bench_plan(b, om_printf(b->mem, "program \"t\" ir 11 opset 27 opset com.microsoft 1\n%s", body),
+		tied)) && is_ok(b->s, bench_exec(b, &ways[way]));
 }
 
 /* The first input is the state; the others differ from step to step. */
@@ -59,7 +35,7 @@ fill(const om_value *v, uint32_t k, int step, void *to)
 
 /* Feed the state that result `from` gives back, and keep result 0 of each step. */
 static bool
-run(struct bench *b, uint32_t from, float *kept, size_t n, bool in_place)
+run(bench *b, uint32_t from, float *kept, size_t n, bool in_place)
 {
 	const om_block *graph = b->p->first;
 	void *room[MOST];
@@ -92,19 +68,18 @@ run(struct bench *b, uint32_t from, float *kept, size_t n, bool in_place)
 static void
 check(const char *body, uint32_t from, size_t n)
 {
-	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(.no_reuse = true), OM_EXEC_OPTIONS(.no_reuse = false), OM_EXEC_OPTIONS(.poison = true)};
-	float kept[3][STEPS * 64];
+	float kept[NWAY][STEPS * 64];
 
-	for (int way = 0; way < 3; way++) {
-		struct bench b;
-		if (!start(&b, body, &ways[way]) || !run(&b, from, kept[way], n, way > 0)) {
+	for (int way = 0; way < NWAY; way++) {
+		bench b;
+		if (!start(&b, body, way) || !run(&b, from, kept[way], n, way != SEPARATE)) {
 			printf("# %s\n", om_message(b.s));
 			CU_FAIL("a program was not run");
 		} else {
-			CU_ASSERT(way == 0 || memcmp(kept[way], kept[0], STEPS * n * sizeof(float)) == 0);
-			CU_ASSERT(way == 0 || b.p->plan->nalias > 0);
+			CU_ASSERT(way == SEPARATE || memcmp(kept[way], kept[0], STEPS * n * sizeof(float)) == 0);
+			CU_ASSERT(way == SEPARATE || b.p->plan->nalias > 0);
 		}
-		stop(&b);
+		bench_close(&b);
 	}
 }
 
@@ -157,13 +132,12 @@ what_is_read_later_stays(void)
 		"	%y = Sub(%next, %cache)\n"
 		"	ret %y, %next\n"
 		"}\n";
-	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = false);
-	struct bench b;
+	bench b;
 
-	CU_ASSERT(start(&b, body, &o));
+	CU_ASSERT(start(&b, body, PLANNED));
 	for (uint32_t k = 0; b.e && k < b.p->plan->nalias; k++)
 		CU_ASSERT(strcmp(b.p->values[b.p->plan->alias[k].value]->name, "next") != 0);
-	stop(&b);
+	bench_close(&b);
 }
 
 static CU_TestInfo state_tests[] = {

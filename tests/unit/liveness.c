@@ -7,44 +7,14 @@
 #include "base/rng.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/opdef.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "ir/edit.h"
 #include "ir/liveness.h"
 
-struct bed {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-	om_arena *mem;
-};
-
-static void
-start(struct bed *b, const char *text)
-{
-	b->s = om_session_new();
-	b->h = om_host_new(b->s, NULL);
-	b->mem = om_arena_new();
-	om_status st = unit_parse(b->s, text, &b->p);
-	if (st == OM_OK)
-		st = om_host_run(b->h, b->p, "liveness");
-	if (st != OM_OK)
-		printf("# %s\n# in: %s\n", om_message(b->s), text);
-	CU_ASSERT_EQUAL_FATAL(st, OM_OK);
-}
-
-static void
-finish(struct bed *b)
-{
-	om_prog_free(b->p);
-	om_host_free(b->h);
-	om_arena_free(b->mem);
-	om_session_free(b->s);
-}
-
 /* "a b c", by id */
 static bool
-set_is(const struct bed *b, bool behind, const char *op_of, const char *names)
+set_is(const bench *b, bool behind, const char *op_of, const char *names)
 {
 	const om_value **v;
 	const om_op *op = om_prog_find(b->p, op_of)->def;
@@ -59,7 +29,7 @@ set_is(const struct bed *b, bool behind, const char *op_of, const char *names)
 }
 
 static bool
-lives(const struct bed *b, const char *name, uint32_t first, uint32_t last)
+lives(const bench *b, const char *name, uint32_t first, uint32_t last)
 {
 	const om_steps at = b->p->assignment->live[om_prog_find(b->p, name)->id];
 
@@ -73,10 +43,10 @@ lives(const struct bed *b, const char *name, uint32_t first, uint32_t last)
 static void
 the_textbook(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%b: float32[4], %c: float32[4], %f: float32[4]) {\n"
-		"%a = Add(%b, %c)\n%d = Neg(%a)\n%e = Add(%d, %f)\nret %e\n}\n");
+	unit_start(&b, HEAD "^g(%b: float32[4], %c: float32[4], %f: float32[4]) {\n"
+		"%a = Add(%b, %c)\n%d = Neg(%a)\n%e = Add(%d, %f)\nret %e\n}\n", "liveness");
 	CU_ASSERT(set_is(&b, false, "a", "b c f"));
 	CU_ASSERT(set_is(&b, true, "a", "f a"));
 	CU_ASSERT(set_is(&b, false, "d", "f a"));
@@ -84,19 +54,19 @@ the_textbook(void)
 	CU_ASSERT(set_is(&b, false, "e", "f d"));
 	CU_ASSERT(set_is(&b, true, "e", "e"));
 	CU_ASSERT(lives(&b, "a", 0, 1) && lives(&b, "d", 1, 2) && lives(&b, "e", 2, 3));
-	finish(&b);
+	bench_close(&b);
 }
 
 static void
 branches(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[4], %c: bool[]) {\n"
+	unit_start(&b, HEAD "^g(%x: float32[4], %c: bool[]) {\n"
 		"%t = Neg(%x)\n"
 		"%z, %y = If(%c) {then_branch = ^a() {\n%u = Exp(%t)\nret %u, %t\n},\n"
 		"else_branch = ^b() {\n%v = Exp(%t)\n%w = Exp(%v)\nret %w, %w\n}}\n"
-		"%r = Neg(%z)\nret %r\n}\n");
+		"%r = Neg(%z)\nret %r\n}\n", "liveness");
 	/* steps: t 0, If 1, u 2, end of a 3, v 4, w 5, end of b 6, end of If 7 */
 	CU_ASSERT(lives(&b, "t", 0, 7));
 	CU_ASSERT(lives(&b, "u", 2, 3) && lives(&b, "w", 5, 6));
@@ -105,19 +75,19 @@ branches(void)
 	CU_ASSERT(set_is(&b, false, "z", "c t"));
 	CU_ASSERT(set_is(&b, true, "z", "z"));
 	CU_ASSERT(set_is(&b, true, "v", "t v"));
-	finish(&b);
+	bench_close(&b);
 }
 
 static void
 loops(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[4], %m: int64[], %go: bool[]) {\n"
+	unit_start(&b, HEAD "^g(%x: float32[4], %m: int64[], %go: bool[]) {\n"
 		"%w = Neg(%x)\n%s0 = Abs(%x)\n"
 		"%s, %all = Loop(%m, %go, %s0) {body = ^r(%i: int64[], %g: bool[], %p: float32[4]) {\n"
 		"%a = Mul(%p, %w)\n%b = Exp(%a)\nret %g, %b, %a\n}}\n"
-		"%y = Neg(%s)\nret %y\n}\n");
+		"%y = Neg(%s)\nret %y\n}\n", "liveness");
 	/* steps: w 0, s0 1, Loop 2, a 3, b 4, end of round 5, end of Loop 6, y 7 */
 	CU_ASSERT(lives(&b, "w", 0, 6));
 	CU_ASSERT(lives(&b, "s0", 1, 2));
@@ -128,26 +98,26 @@ loops(void)
 	CU_ASSERT(set_is(&b, false, "a", "w all i g p"));
 	CU_ASSERT(set_is(&b, true, "b", "w all i g p a b"));
 	CU_ASSERT(set_is(&b, true, "s", "s"));
-	finish(&b);
+	bench_close(&b);
 }
 
 static void
 scans(void)
 {
-	struct bed b;
+	bench b;
 
-	start(&b, HEAD "^g(%x: float32[5,4]) {\n"
+	unit_start(&b, HEAD "^g(%x: float32[5,4]) {\n"
 		"%t = Neg(%x)\n%s0 = ReduceSum(%t) {keepdims = 1}\n"
 		"%s, %all = Scan(%s0, %t) {num_scan_inputs = 1, body = ^r(%p: float32[1,1], %q: float32[4]) {\n"
 		"%a = Add(%p, %q)\nret %p, %a\n}}\n"
-		"%y = Neg(%all)\nret %y, %s\n}\n");
+		"%y = Neg(%all)\nret %y, %s\n}\n", "liveness");
 	/* steps: t 0, s0 1, Scan 2, a 3, end of round 4, end of Scan 5, y 6 */
 	CU_ASSERT(lives(&b, "t", 0, 5));
 	CU_ASSERT(lives(&b, "s0", 1, 2));
 	CU_ASSERT(lives(&b, "p", 2, 5) && lives(&b, "q", 2, 5));
 	CU_ASSERT(lives(&b, "all", 2, 6));
 	CU_ASSERT(lives(&b, "a", 3, 4));
-	finish(&b);
+	bench_close(&b);
 }
 
 /* ---- Sets and steps agree. ---- */
@@ -251,7 +221,7 @@ random_text(uint64_t seed)
 /* Whoever is in a set has its storage then; a plain value that has storage
  * before and behind an op, in its own block, is in the sets. */
 static bool
-agrees(const struct bed *b, const om_op *op)
+agrees(const bench *b, const om_op *op)
 {
 	const om_value **in, **out;
 	const size_t nin = om_live_in(b->p, op, b->mem, &in), nout = om_live_out(b->p, op, b->mem, &out);
@@ -276,7 +246,7 @@ agrees(const struct bed *b, const om_op *op)
 }
 
 static bool
-all_agree(const struct bed *b, const om_block *block_)
+all_agree(const bench *b, const om_block *block_)
 {
 	for (const om_op *op = block_->first; op; op = op->next) {
 		if (!agrees(b, op))
@@ -293,12 +263,12 @@ sets_and_steps_agree(void)
 {
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		char *text = random_text(seed);
-		struct bed b;
-		start(&b, text);
+		bench b;
+		unit_start(&b, text, "liveness");
 		CU_ASSERT(all_agree(&b, b.p->first));
 		if (!all_agree(&b, b.p->first))
 			printf("# seed %d:\n%s\n", (int)seed, text);
-		finish(&b);
+		bench_close(&b);
 		free(text);
 	}
 }

@@ -8,12 +8,10 @@
 #include <unistd.h>
 
 #include "exec/exec_internal.h"
-#include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
-#include "onnxmem/onnx.h"
-#include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
 #include "tests/bind.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "base/arena_internal.h"
 #include "base/memory_limit.h"
@@ -101,7 +99,7 @@ static om_status
 parse_plan_run(om_session *s)
 {
 	om_prog *p = NULL;
-	om_status st = unit_parse(s, loop, &p);
+	om_status st = text_parse(s, loop, &p);
 
 	if (st == OM_OK)
 		st = plan_program(s, p, 0);
@@ -155,7 +153,7 @@ learn(om_session *s)
 {
 	om_prog *p = NULL;
 	om_train_options l = OM_TRAIN_OPTIONS;
-	om_status st = unit_parse(s, "program \"t\" ir 8 opset 17\n"
+	om_status st = text_parse(s, "program \"t\" ir 8 opset 17\n"
 		"^g(%x: float32[2,3]) {\n"
 		"	%w = const float32[3,3] {1.0, 2.0, 0.5, -1.0, 0.25, 1.5, 2.0, -0.5, 1.0}\n"
 		"	%m = MatMul(%x, %w)\n"
@@ -303,14 +301,12 @@ is_at(const void *p, uint64_t align)
 static void
 addresses_keep_the_alignment(void)
 {
-	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(), OM_EXEC_OPTIONS(.poison = true), OM_EXEC_OPTIONS(.no_reuse = true)};
-
-	for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++)
+	for (int w = 0; w < NWAY; w++)
 		for (uint64_t align = 64; align <= 16384; align *= 16) {
 			om_session *s = om_session_new();
 			om_prog *p;
 			om_exec *e;
-			CU_ASSERT_EQUAL_FATAL(unit_parse(s, "program \"t\" ir 8 opset 17\n"
+			CU_ASSERT_EQUAL_FATAL(text_parse(s, "program \"t\" ir 8 opset 17\n"
 				"^g(%x: float32[2,2]) {\n"
 				"	%w = const float32[2,2] {1.0, 2.0, 0.5, -1.0}\n"
 				"	%a = MatMul(%x, %w)\n"
@@ -358,7 +354,7 @@ tables_of_kernels_are_not_built_by_planning(void)
 		om_session_memory(s, is_small, NULL);
 		snprintf(text, sizeof text, "program \"t\" ir 8 opset 18\n^g(%%z: float32[1099511627776]) {\n"
 			"\t%%x = Neg(%%z)\n%s\tret %%y\n}\n", ops[k]);
-		CU_ASSERT_EQUAL_FATAL(unit_parse(s, text, &p), OM_OK);
+		CU_ASSERT_EQUAL_FATAL(text_parse(s, text, &p), OM_OK);
 		CU_ASSERT_EQUAL(plan_program(s, p, 0), OM_OK);
 		if (*om_message(s))
 			printf("%s\n", om_message(s));

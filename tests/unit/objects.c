@@ -3,79 +3,41 @@
 
 #include <stdio.h>
 
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 
-struct bench {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-	om_exec *e;
-};
-
-static const om_exec_options ways[] = {OM_EXEC_OPTIONS(.no_reuse = false), OM_EXEC_OPTIONS(.no_reuse = true), OM_EXEC_OPTIONS(.poison = true)};
-
-enum { NWAYS = sizeof ways / sizeof ways[0] };
-
 static om_status
-start(struct bench *b, const char *body, int way)
+start(bench *b, const char *body, int way)
 {
-	char text[4096];
-
-	snprintf(text, sizeof text, "program \"t\" ir 10 opset 18\n%s", body);
-	*b = (struct bench){.s = om_session_new()};
-	b->h = om_host_new(b->s, NULL);
-	om_status st = unit_parse(b->s, text, &b->p);
-	if (st == OM_OK)
-		st = om_host_run(b->h, b->p, om_default_pipeline());
-	if (st == OM_OK)
-		st = om_exec_new(b->s, b->p, ways[way].no_reuse ? NULL : b->p->plan, &ways[way], &b->e);
-	return st;
+	*b = bench_open();
+	OM_TRY(bench_plan(b, om_printf(b->mem, "program \"t\" ir 10 opset 18\n%s", body), om_default_pipeline()));
+	return bench_exec(b, &ways[way]);
 }
 
 static om_status
-run(struct bench *b, const float *x, int64_t n)
+run(bench *b, const float *x, int64_t n)
 {
-	const om_tensor t = {.type = OM_FLOAT32, .shape = om_shape_of(1, &n), .data = (void *)x};
+	const om_tensor t = floats_of(n, x);
 
-	if (b->p->first->nparam)
-		OM_TRY(om_exec_input(b->e, 0, &t));
-	return om_exec_run(b->e);
-}
-
-static void
-stop(struct bench *b)
-{
-	om_exec_free(b->e);
-	om_prog_free(b->p);
-	om_host_free(b->h);
-	om_session_free(b->s);
-}
-
-static bool
-is(const om_tensor *t, int64_t n, const float *want)
-{
-	return t->data && t->type == OM_FLOAT32 && om_shape_count(&t->shape) == n
-	    && memcmp(t->data, want, (size_t)n * sizeof *want) == 0;
+	return bench_run(b, &t, b->p->first->nparam > 0);
 }
 
 /* Result `k` is a sequence of these elements, `each` of them in a tensor. */
 static bool
-holds(const struct bench *b, uint32_t k, size_t n, int64_t each, const float *want)
+holds(const bench *b, uint32_t k, size_t n, int64_t each, const float *want)
 {
 	const om_container *o = om_exec_result(b->e, k)->data;
 
 	if (b->p->first->result[k]->type.kind != OM_SEQUENCE || o->n != n)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!is(&o->item[i], each, want + (int64_t)i * each))
+		if (!is_floats(&o->item[i], each, want + (int64_t)i * each))
 			return false;
 	return true;
 }
 
 static void
-fail(struct bench *b)
+fail(bench *b)
 {
 	printf("# %s\n", om_message(b->s));
 	CU_FAIL("a program was refused");
@@ -105,18 +67,18 @@ loops_collect(void)
 {
 	const float x[] = {1, -2}, y[] = {1, -2, 2, -4, 4, -8}, z[] = {1, 2, 4, -2, -4, -8};
 
-	for (int way = 0; way < NWAYS; way++) {
-		struct bench b;
+	for (int way = 0; way < NWAY; way++) {
+		bench b;
 		if (start(&b, collecting, way) != OM_OK)
 			fail(&b);
 		for (int again = 0; b.e && again < 2; again++) {
 			CU_ASSERT_EQUAL(run(&b, x, 2), OM_OK);
-			CU_ASSERT(is(om_exec_result(b.e, 0), 6, y));
-			CU_ASSERT(is(om_exec_result(b.e, 1), 6, z));
+			CU_ASSERT(is_floats(om_exec_result(b.e, 0), 6, y));
+			CU_ASSERT(is_floats(om_exec_result(b.e, 1), 6, z));
 			CU_ASSERT_EQUAL(*(const int64_t *)om_exec_result(b.e, 2)->data, 3);
 			CU_ASSERT(holds(&b, 3, 3, 2, y));
 		}
-		stop(&b);
+		bench_close(&b);
 	}
 }
 
@@ -141,11 +103,11 @@ sequences_are_never_changed(void)
 {
 	const float x[] = {1};
 
-	for (int way = 0; way < NWAYS; way++) {
-		struct bench b;
+	for (int way = 0; way < NWAY; way++) {
+		bench b;
 		if (start(&b, forking, way) != OM_OK || run(&b, x, 1) != OM_OK) {
 			fail(&b);
-			stop(&b);
+			bench_close(&b);
 			continue;
 		}
 		CU_ASSERT(holds(&b, 0, 3, 1, (const float[]){1, 2, 2}));
@@ -153,7 +115,7 @@ sequences_are_never_changed(void)
 		CU_ASSERT(holds(&b, 2, 4, 1, (const float[]){1, 2, 4, 4}));
 		CU_ASSERT(holds(&b, 3, 3, 1, (const float[]){1, 2, 4}));
 		CU_ASSERT(holds(&b, 4, 2, 1, (const float[]){1, 2}));
-		stop(&b);
+		bench_close(&b);
 	}
 }
 
@@ -182,16 +144,16 @@ bodies_run_on_each_element(void)
 {
 	const float x[] = {1, 2, 3, 4, 5};
 
-	for (int way = 0; way < NWAYS; way++) {
-		struct bench b;
+	for (int way = 0; way < NWAY; way++) {
+		bench b;
 		if (start(&b, mapping, way) != OM_OK || run(&b, x, 5) != OM_OK) {
 			fail(&b);
-			stop(&b);
+			bench_close(&b);
 			continue;
 		}
-		CU_ASSERT(is(om_exec_result(b.e, 0), 3, (const float[]){23, 27, 15}));
+		CU_ASSERT(is_floats(om_exec_result(b.e, 0), 3, (const float[]){23, 27, 15}));
 		CU_ASSERT(*(const bool *)om_exec_result(b.e, 1)->data);
-		stop(&b);
+		bench_close(&b);
 	}
 }
 
@@ -200,7 +162,7 @@ static void
 refuses(const char *body, const char *why)
 {
 	const float x[] = {1, 2};
-	struct bench b;
+	bench b;
 
 	if (start(&b, body, 0) == OM_OK && run(&b, x, 2) == OM_OK)
 		CU_FAIL("a program was not refused");
@@ -208,7 +170,7 @@ refuses(const char *body, const char *why)
 		printf("# %s\n", om_message(b.s));
 		CU_FAIL("another sentence");
 	}
-	stop(&b);
+	bench_close(&b);
 }
 
 static void

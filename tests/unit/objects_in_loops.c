@@ -5,84 +5,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 #include "unit.h"
-
-static const om_exec_options ways[] = {OM_EXEC_OPTIONS(.no_reuse = false), OM_EXEC_OPTIONS(.no_reuse = true),
-	OM_EXEC_OPTIONS(.poison = true)};
-
-enum { NWAYS = sizeof ways / sizeof ways[0] };
-
-struct runner {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-	om_exec *e;
-};
-
-static om_status
-start(struct runner *r, const char *body, int way)
-{
-	char text[4096];
-
-	snprintf(text, sizeof text, "program \"t\" ir 10 opset 20\n%s", body);
-	*r = (struct runner){.s = om_session_new()};
-	r->h = om_host_new(r->s, NULL);
-	om_status st = unit_parse(r->s, text, &r->p);
-	if (st == OM_OK)
-		st = om_host_run(r->h, r->p, om_default_pipeline());
-	if (st == OM_OK)
-		st = om_exec_new(r->s, r->p, ways[way].no_reuse ? NULL : r->p->plan, &ways[way], &r->e);
-	return st;
-}
 
 /* Enough iterations to see memory grow; and many more, where runs are fast. */
 static int64_t
 iterations(int way)
 {
-	return way == 0 ? 1000000 : 20000;
+	return way == PLANNED ? 1000000 : 20000;
 }
 
 /* Run with x = {1, 2} and n; false, with the message printed, if that failed. */
 static bool
-runs(struct runner *r, const char *body, int way)
+runs(bench *r, const char *body, int way)
 {
 	static const float x[] = {1, 2};
-	const om_tensor t = {.type = OM_FLOAT32, .shape = om_shape_of(1, (int64_t[]){2}), .data = (void *)x};
 	int64_t n = iterations(way);
-	const om_tensor count = {.type = OM_INT64, .shape = om_shape_of(0, NULL), .data = &n};
-	om_status st = start(r, body, way);
+	const om_tensor in[2] = {floats_of(2, x), {.type = OM_INT64, .shape = om_shape_of(0, NULL), .data = &n}};
 
+	*r = bench_open();
+	om_status st = bench_plan(r, om_printf(r->mem, "program \"t\" ir 10 opset 20\n%s", body), om_default_pipeline());
 	if (st == OM_OK)
-		st = om_exec_input(r->e, 0, &t);
-	if (st == OM_OK && r->p->first->nparam > 1)
-		st = om_exec_input(r->e, 1, &count);
-	for (int again = 0; again <= (way > 0) && st == OM_OK; again++)
+		st = bench_exec(r, &ways[way]);
+	if (st == OM_OK)
+		st = bench_run(r, in, r->p->first->nparam > 1 ? 2 : 1);
+	if (st == OM_OK && way != PLANNED)
 		st = om_exec_run(r->e);
-	if (st != OM_OK)
-		printf("# %s\n", om_message(r->s));
 	CU_ASSERT_EQUAL(st, OM_OK);
-	return st == OM_OK;
-}
-
-static void
-stop(struct runner *r)
-{
-	om_exec_free(r->e);
-	om_prog_free(r->p);
-	om_host_free(r->h);
-	om_session_free(r->s);
+	return is_ok(r->s, st);
 }
 
 static const float *
-floats(const struct runner *r, uint32_t k)
+floats(const bench *r, uint32_t k)
 {
 	return om_exec_result(r->e, k)->data;
 }
 
 static uint64_t
-object_bytes(const struct runner *r)
+object_bytes(const bench *r)
 {
 	return om_exec_get_stats(r->e)->object_bytes;
 }
@@ -93,8 +53,8 @@ enum { FEW_BYTES = 256 * 1024 };
 static void
 optionals_are_released(void)
 {
-	for (int way = 0; way < NWAYS; way++) {
-		struct runner r;
+	for (int way = 0; way < NWAY; way++) {
+		bench r;
 		if (runs(&r, "^main(%x: float32[2], %n: int64[]) {\n"
 			"	%on = const bool[] {1}\n"
 			"	%one = const float32[] {1.0}\n"
@@ -116,7 +76,7 @@ optionals_are_released(void)
 			CU_ASSERT_EQUAL(floats(&r, 1)[1], 2);
 			CU_ASSERT(object_bytes(&r) < FEW_BYTES);
 		}
-		stop(&r);
+		bench_close(&r);
 	}
 }
 
@@ -124,8 +84,8 @@ optionals_are_released(void)
 static void
 sequences_are_released(void)
 {
-	for (int way = 0; way < NWAYS; way++) {
-		struct runner r;
+	for (int way = 0; way < NWAY; way++) {
+		bench r;
 		if (runs(&r, "^main(%x: float32[2], %n: int64[]) {\n"
 			"	%on = const bool[] {1}\n"
 			"	%one = const float32[] {1.0}\n"
@@ -155,12 +115,12 @@ sequences_are_released(void)
 			CU_ASSERT_EQUAL(floats(&r, 2)[3], -2);
 			CU_ASSERT(object_bytes(&r) < FEW_BYTES);
 		}
-		stop(&r);
+		bench_close(&r);
 	}
 }
 
 static bool
-is_text(const struct runner *r, uint32_t k, int64_t at, const char *want)
+is_text(const bench *r, uint32_t k, int64_t at, const char *want)
 {
 	const om_string *s = (const om_string *)om_exec_result(r->e, k)->data + at;
 	return s->size == strlen(want) && memcmp(s->data, want, s->size) == 0;
@@ -170,8 +130,8 @@ is_text(const struct runner *r, uint32_t k, int64_t at, const char *want)
 static void
 strings_are_released(void)
 {
-	for (int way = 0; way < NWAYS; way++) {
-		struct runner r;
+	for (int way = 0; way < NWAY; way++) {
+		bench r;
 		if (runs(&r, "^main(%x: float32[2], %n: int64[]) {\n"
 			"	%on = const bool[] {1}\n"
 			"	%tag = Cast(%x) {to = 8}\n"
@@ -185,13 +145,13 @@ strings_are_released(void)
 			"	}\n"
 			"	ret %last, %same, %tag\n"
 			"}\n", way)) {
-			CU_ASSERT(is_text(&r, 0, 0, way ? "119999" : "1999999"));
-			CU_ASSERT(is_text(&r, 0, 1, way ? "219999" : "2999999"));
+			CU_ASSERT(is_text(&r, 0, 0, way == PLANNED ? "1999999" : "119999"));
+			CU_ASSERT(is_text(&r, 0, 1, way == PLANNED ? "2999999" : "219999"));
 			CU_ASSERT(is_text(&r, 1, 1, "2"));
 			CU_ASSERT(is_text(&r, 2, 0, "1"));
 			CU_ASSERT(object_bytes(&r) < FEW_BYTES);
 		}
-		stop(&r);
+		bench_close(&r);
 	}
 }
 
@@ -199,8 +159,8 @@ strings_are_released(void)
 static void
 collected_strings_stay(void)
 {
-	for (int way = 0; way < NWAYS; way++) {
-		struct runner r;
+	for (int way = 0; way < NWAY; way++) {
+		bench r;
 		if (runs(&r, "^main(%x: float32[2]) {\n"
 			"	%n = const int64[] {20000}\n"
 			"	%on = const bool[] {1}\n"
@@ -234,7 +194,7 @@ collected_strings_stay(void)
 			CU_ASSERT_EQUAL(wrong, 0);
 			CU_ASSERT(is_text(&r, 1, 1, "2199992"));
 		}
-		stop(&r);
+		bench_close(&r);
 	}
 }
 
@@ -242,8 +202,8 @@ collected_strings_stay(void)
 static void
 nested_loops_keep_what_they_carry(void)
 {
-	for (int way = 0; way < NWAYS; way++) {
-		struct runner r;
+	for (int way = 0; way < NWAY; way++) {
+		bench r;
 		if (runs(&r, "^main(%x: float32[2]) {\n"
 			"	%n = const int64[] {100}\n"
 			"	%m = const int64[] {300}\n"
@@ -279,7 +239,7 @@ nested_loops_keep_what_they_carry(void)
 			CU_ASSERT_EQUAL(wrong, 0);
 			CU_ASSERT(object_bytes(&r) < 4 * FEW_BYTES);
 		}
-		stop(&r);
+		bench_close(&r);
 	}
 }
 
@@ -287,8 +247,8 @@ nested_loops_keep_what_they_carry(void)
 static void
 an_optional_holds_its_own_elements(void)
 {
-	for (int way = 0; way < NWAYS; way++) {
-		struct runner r;
+	for (int way = 0; way < NWAY; way++) {
+		bench r;
 		if (runs(&r, "^main(%x: float32[2]) {\n"
 			"	%n = const int64[] {5000}\n"
 			"	%on = const bool[] {1}\n"
@@ -312,7 +272,7 @@ an_optional_holds_its_own_elements(void)
 			CU_ASSERT_EQUAL(floats(&r, 1)[2 * 4999], -5000);
 			CU_ASSERT(object_bytes(&r) < FEW_BYTES);
 		}
-		stop(&r);
+		bench_close(&r);
 	}
 }
 
@@ -320,8 +280,8 @@ an_optional_holds_its_own_elements(void)
 static void
 mapped_strings_stay(void)
 {
-	for (int way = 0; way < NWAYS; way++) {
-		struct runner r;
+	for (int way = 0; way < NWAY; way++) {
+		bench r;
 		if (runs(&r, "^main(%x: float32[2]) {\n"
 			"	%zero = const int64[] {0}\n"
 			"	%limit = const int64[] {20000}\n"
@@ -348,7 +308,7 @@ mapped_strings_stay(void)
 			}
 			CU_ASSERT_EQUAL(wrong, 0);
 		}
-		stop(&r);
+		bench_close(&r);
 	}
 }
 

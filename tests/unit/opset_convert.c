@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "../same.h"
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
 #include "base/arena_internal.h"
 #include "base/half.h"
 #include "ir/query.h"
@@ -15,6 +13,7 @@
 #include "library/builtin.h"
 #include "opset/convert.h"
 #include "tests/bind.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 
 /* ---- The table. ---- */
@@ -68,80 +67,38 @@ rules_are_real(void)
 
 enum { PARAMS = 6, DIM = 3 };
 
-struct trial {
-	om_session *s;
-	om_arena *mem;
-	om_host *h;
-	om_prog *p;
-	om_exec *e;
-};
-
-static struct trial
+static bench
 trial_of(const char *head, const char *body)
 {
-	struct trial t = {.s = om_session_new(), .mem = om_arena_new()};
-	const char *text = om_printf(t.mem, "program \"\" %s\n%s", head, body);
+	bench t = bench_open();
 
-	t.h = om_host_new(t.s, NULL);
-	if (unit_parse(t.s, text, &t.p) != OM_OK) {
-		printf("# %s: %s\n", body, om_message(t.s));
-		CU_FAIL_FATAL("the text is none");
-	}
+	CU_ASSERT_FATAL(is_ok(t.s, bench_read(&t, om_printf(t.mem, "program \"\" %s\n%s", head, body))));
 	return t;
 }
 
-static void
-trial_end(struct trial *t)
-{
-	om_exec_free(t->e);
-	om_prog_free(t->p);
-	om_host_free(t->h);
-	om_arena_free(t->mem);
-	om_session_free(t->s);
-}
-
-static om_tensor
-input_for(struct trial *t, const om_value *v, uint32_t seed)
-{
-	om_tensor in = {.type = om_type_elem(&v->type), .shape = v->shape};
-	const int64_t n = om_shape_count(&v->shape);
-
-	in.data = om_alloc(t->mem, (size_t)n * 8 + 1);
-	for (int64_t i = 0; i < n; i++) {
-		const float x = (float)(((i + 1) * 40503 + seed * 977) % 1009) / 504 - 1;
-		if (in.type == OM_FLOAT64)
-			((double *)in.data)[i] = x;
-		else if (in.type == OM_FLOAT16)
-			((uint16_t *)in.data)[i] = om_float_to_half(x);
-		else if (in.type == OM_FLOAT32)
-			((float *)in.data)[i] = x;
-		else
-			((uint8_t *)in.data)[i] = i % 2;
-	}
-	return in;
-}
-
 static om_status
-compute(struct trial *t, const char *passes)
+compute(bench *t, const char *passes)
 {
-	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
+	om_tensor in[PARAMS];
 
 	OM_TRY(om_host_run(t->h, t->p, passes));
 	OM_TRY(om_verify(t->s, t->p));
 	OM_TRY(bind_rest(t->s, t->p, DIM));
 	OM_TRY(om_host_run(t->h, t->p, "shapes,fold"));
-	OM_TRY(om_exec_new(t->s, t->p, NULL, &o, &t->e));
+	OM_TRY(bench_exec(t, &ways[SEPARATE]));
 	for (uint32_t k = 0; k < t->p->first->nparam; k++) {
-		const om_tensor in = input_for(t, t->p->first->param[k], k);
-		OM_TRY(om_exec_input(t->e, k, &in));
+		in[k] = tensor_zero(t->mem, om_type_elem(&t->p->first->param[k]->type), &t->p->first->param[k]->shape);
+		for (int64_t i = 0; i < om_shape_count(&in[k].shape); i++)
+			set_element(&in[k], i, in[k].type == OM_FLOAT64 || in[k].type == OM_FLOAT16 || in[k].type == OM_FLOAT32
+				? (float)(((i + 1) * 40503 + k * 977) % 1009) / 504 - 1 : i % 2);
 	}
-	return om_exec_run(t->e);
+	return bench_run(t, in, t->p->first->nparam);
 }
 
 static void
 compare(const char *head, const char *body, int opset)
 {
-	struct trial a = trial_of(head, body), b = trial_of(head, body);
+	bench a = trial_of(head, body), b = trial_of(head, body);
 	const om_status was = compute(&a, "inline"), is = compute(&b, om_printf(b.mem, "convert-opset=%d", opset));
 
 	if (was != OM_OK || is != OM_OK)
@@ -155,8 +112,8 @@ compare(const char *head, const char *body, int opset)
 			printf("# %s %s to %d: result %u is another\n", head, body, opset, k);
 		CU_ASSERT_TRUE(same);
 	}
-	trial_end(&a);
-	trial_end(&b);
+	bench_close(&a);
+	bench_close(&b);
 }
 
 /* Each of them to three opsets: every rule is met. */
@@ -267,14 +224,14 @@ bits_stay(void)
 static void
 refuse(const char *head, const char *body, const char *passes, const char *why)
 {
-	struct trial t = trial_of(head, body);
+	bench t = trial_of(head, body);
 	const om_status st = om_host_run(t.h, t.p, passes);
 
 	CU_ASSERT_NOT_EQUAL(st, OM_OK);
 	if (!strstr(om_message(t.s), why))
 		printf("# %s: not \"%s\"\n", om_message(t.s), why);
 	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t.s), why));
-	trial_end(&t);
+	bench_close(&t);
 }
 
 static void
@@ -300,27 +257,27 @@ others_are_refused(void)
 static void
 new_programs_stay(void)
 {
-	struct trial t = trial_of("ir 8 opset 19", "^g(%x: float32[2,3]) {\n%y = Neg(%x)\nret %y\n}\n");
+	bench t = trial_of("ir 8 opset 19", "^g(%x: float32[2,3]) {\n%y = Neg(%x)\nret %y\n}\n");
 	om_opset_converted done;
 
 	CU_ASSERT_EQUAL(om_prog_convert_opset(t.s, t.p, 17, &done), OM_OK);
 	CU_ASSERT_EQUAL(done.from, 19);
 	CU_ASSERT_EQUAL(done.to, 19);
 	CU_ASSERT_EQUAL(done.ops + done.added, 0);
-	trial_end(&t);
+	bench_close(&t);
 }
 
 /* The release that an opset came with had an IR version. */
 static void
 ir_follows(void)
 {
-	struct trial t = trial_of("ir 3 opset 8", "^g(%x: float32[2,3]) {\n%y = Neg(%x)\nret %y\n}\n");
+	bench t = trial_of("ir 3 opset 8", "^g(%x: float32[2,3]) {\n%y = Neg(%x)\nret %y\n}\n");
 
 	CU_ASSERT_EQUAL(om_prog_convert_opset(t.s, t.p, 17, NULL), OM_OK);
 	CU_ASSERT_EQUAL(t.p->ir_version, 8);
 	CU_ASSERT_EQUAL(om_prog_convert_opset(t.s, t.p, 21, NULL), OM_OK);
 	CU_ASSERT_EQUAL(t.p->ir_version, 10);
-	trial_end(&t);
+	bench_close(&t);
 }
 
 static CU_TestInfo opset_convert_tests[] = {

@@ -4,9 +4,8 @@
 
 #include <stdio.h>
 
-#include "onnxmem/executor.h"
 #include "onnxmem/kernel.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
@@ -220,7 +219,7 @@ run_own(const char *dim, const int64_t *n, int runs)
 	memset(&seen, 0, sizeof seen);
 	snprintf(text, sizeof text, "program \"t\" ir 8 opset 17\n^main(%%x: float32[%s]) {\n"
 		"	%%k = const float32[1] {7.0}\n	%%y = Concat(%%x, %%k) {axis = 0}\n	ret %%y\n}\n", dim);
-	bool good = unit_parse(s, text, &p) == OM_OK
+	bool good = text_parse(s, text, &p) == OM_OK
 	    && om_host_run(h, p, "inline,shapes,fold") == OM_OK && om_exec_new(s, p, NULL, &o, &e) == OM_OK;
 	for (int k = 0; good && k < runs; k++)
 		good = run_with(e, x, n[k]);

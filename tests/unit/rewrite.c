@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "onnxmem/pass.h"
 #include "onnxmem/rewrite.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "ir/clone.h"
 #include "ir/edit.h"
@@ -13,41 +13,19 @@
 #include "opdef/rewrite_internal.h"
 #include "ir/steps.h"
 
-struct bench {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
-};
-
-static struct bench
+static bench
 start(const char *body)
 {
-	struct bench b = {.s = om_session_new()};
-	char *text;
-	size_t n;
-	FILE *f = open_memstream(&text, &n);
+	bench b = bench_open();
+	const char *text = om_printf(b.mem,
+		"program \"p\" ir 8 opset 13\n^main(%%x: float32[4], %%c: bool[], %%m: int64[]) {\n%s}\n", body);
 
-	fprintf(f, "program \"p\" ir 8 opset 13\n^main(%%x: float32[4], %%c: bool[], %%m: int64[]) {\n%s}\n", body);
-	fclose(f);
-	f = fmemopen(text, n, "r");
-	CU_ASSERT_EQUAL_FATAL(om_parse(b.s, f, "text", &b.p), OM_OK);
-	fclose(f);
-	free(text);
-	b.h = om_host_new(b.s, NULL);
-	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "inline,shapes"), OM_OK);
+	CU_ASSERT_FATAL(is_ok(b.s, bench_plan(&b, text, "inline,shapes")));
 	return b;
 }
 
-static void
-end(struct bench *b)
-{
-	om_host_free(b->h);
-	om_prog_free(b->p);
-	om_session_free(b->s);
-}
-
 static om_value *
-named(const struct bench *b, const char *name)
+named(const bench *b, const char *name)
 {
 	om_value *v = om_prog_find(b->p, name);
 
@@ -57,7 +35,7 @@ named(const struct bench *b, const char *name)
 
 /* "op:input op:input ret:result": the uses of a value, in order. */
 static void
-expect_uses(const struct bench *b, const char *name, const char *want)
+expect_uses(const bench *b, const char *name, const char *want)
 {
 	char *text;
 	size_t n;
@@ -90,7 +68,7 @@ expect_uses(const struct bench *b, const char *name, const char *want)
 static void
 uses_are_kept(void)
 {
-	struct bench b = start(BODIES);
+	bench b = start(BODIES);
 	om_value *a = named(&b, "a"), *x = named(&b, "x"), *bv = named(&b, "b");
 
 	/* The text is read from the inside: what a body holds comes before its owner is whole. */
@@ -110,14 +88,14 @@ uses_are_kept(void)
 	om_block_add_result(b.p->first, named(&b, "z"));
 	expect_uses(&b, "x", "a:0 b:1");
 	expect_uses(&b, "z", "ret:0");
-	end(&b);
+	bench_close(&b);
 }
 
 /* With all that its bodies read, and back. */
 static void
 removed_ops_read_nothing(void)
 {
-	struct bench b = start(BODIES);
+	bench b = start(BODIES);
 	om_op *branches = named(&b, "y")->def, *z = named(&b, "z")->def;
 	om_value *y = named(&b, "y");
 
@@ -132,13 +110,13 @@ removed_ops_read_nothing(void)
 	om_block_remove(branches->body[0]);
 	om_block_remove(branches->body[1]);
 	expect_uses(&b, "b", "");
-	end(&b);
+	bench_close(&b);
 }
 
 static void
 replacing_is_by_uses(void)
 {
-	struct bench b = start(BODIES);
+	bench b = start(BODIES);
 
 	om_value_replace(named(&b, "a"), named(&b, "a"));
 	expect_uses(&b, "a", "b:0 b:1 t:0 ret:0 z:1 ret:1");
@@ -146,13 +124,13 @@ replacing_is_by_uses(void)
 	expect_uses(&b, "a", "");
 	expect_uses(&b, "x", "a:0 b:0 b:1 t:0 ret:0 z:1 ret:1");
 	CU_ASSERT_PTR_EQUAL(b.p->first->result[1], named(&b, "x"));
-	end(&b);
+	bench_close(&b);
 }
 
 static void
 copies_are_uses(void)
 {
-	struct bench b = start(BODIES);
+	bench b = start(BODIES);
 	om_arena *mem = om_arena_new();
 	om_clone c = om_clone_new(b.s, b.p, b.p, mem, "copy_");
 	om_op *copy;
@@ -160,11 +138,11 @@ copies_are_uses(void)
 	CU_ASSERT_EQUAL(om_op_clone(&c, named(&b, "y")->def, b.p->first, named(&b, "z")->def, &copy), OM_OK);
 	expect_uses(&b, "b", "t:1 copy_t:1");
 	om_arena_free(mem);
-	end(&b);
+	bench_close(&b);
 }
 
 static void
-expect_broken(struct bench *b, const char *want)
+expect_broken(bench *b, const char *want)
 {
 	CU_ASSERT_EQUAL(om_verify(b->s, b->p), OM_IR);
 	if (!strstr(om_message(b->s), want))
@@ -175,7 +153,7 @@ expect_broken(struct bench *b, const char *want)
 static void
 wrong_uses_are_found(void)
 {
-	struct bench b = start(BODIES);
+	bench b = start(BODIES);
 	om_value *a = named(&b, "a"), *x = named(&b, "x");
 	om_op *z = named(&b, "z")->def, *add = named(&b, "b")->def;
 	om_use *first = a->first_use, *second = first->next;
@@ -213,7 +191,7 @@ wrong_uses_are_found(void)
 	x->last_use = &stray;
 	x->nuse++;
 	expect_broken(&b, "x: ");
-	end(&b);
+	bench_close(&b);
 }
 
 /* ---- Names. ---- */
@@ -221,7 +199,7 @@ wrong_uses_are_found(void)
 static void
 names_are_found(void)
 {
-	struct bench b = start(BODIES);
+	bench b = start(BODIES);
 	om_block *g = b.p->first;
 
 	CU_ASSERT_PTR_NULL(om_prog_find(b.p, "t.1"));
@@ -243,13 +221,13 @@ names_are_found(void)
 		om_value_fresh(b.p, g, "many");
 	CU_ASSERT_STRING_EQUAL(om_value_fresh(b.p, g, "many")->name, "many.1000");
 	CU_ASSERT_EQUAL(om_prog_find(b.p, "many.999")->id + 1, om_prog_find(b.p, "many.1000")->id);
-	end(&b);
+	bench_close(&b);
 }
 
 static void
 ties_grow(void)
 {
-	struct bench b = start("	%y = Neg(%x)\n	%d = Not(%c)\n	%n = Neg(%m)\n	ret %y, %d, %n\n");
+	bench b = start("	%y = Neg(%x)\n	%d = Not(%c)\n	%n = Neg(%m)\n	ret %y, %d, %n\n");
 
 	for (uint32_t k = 0; k < 3; k++)
 		CU_ASSERT(om_prog_alias_io(b.p, k, k));
@@ -261,7 +239,7 @@ ties_grow(void)
 	CU_ASSERT_EQUAL(old[2].param, 2);
 	CU_ASSERT(om_prog_alias_io(b.p, 0, 0));
 	CU_ASSERT_EQUAL(b.p->nio_alias, 1);
-	end(&b);
+	bench_close(&b);
 }
 
 /* ---- Rewriting. ---- */
@@ -275,30 +253,16 @@ first(om_rewriter *w, const om_match *m)
 	return m->value[1];
 }
 
-static char *
-dump(const om_prog *p)
-{
-	char *text;
-	size_t n;
-	FILE *to = open_memstream(&text, &n);
-
-	om_dump(p, to, 0);
-	fclose(to);
-	char *copy = om_strdup(p->mem, text);
-	free(text);
-	return copy;
-}
-
 static void
 expect_rewritten(const char *body, const om_rule *rule, size_t n, uint64_t times, const char *want)
 {
-	struct bench b = start(body);
+	bench b = start(body);
 	uint64_t applied[8], sum = 0;
 
 	CU_ASSERT_EQUAL(om_rewrite(b.s, b.p, rule, n, applied), OM_OK);
 	CU_ASSERT_EQUAL(om_verify(b.s, b.p), OM_OK);
 	b.p->has = 0;
-	char *text = dump(b.p);
+	char *text = text_dump(b.p, 0);
 	const char *ops = strchr(strchr(text, '\n') + 1, '\n') + 1;
 
 	for (size_t k = 0; k < n; k++)
@@ -307,7 +271,8 @@ expect_rewritten(const char *body, const om_rule *rule, size_t n, uint64_t times
 	if (strcmp(ops, want) != 0)
 		printf("# %s", text);
 	CU_ASSERT_STRING_EQUAL(ops, want);
-	end(&b);
+	free(text);
+	bench_close(&b);
 }
 
 /* -(-x) is x. */
@@ -424,7 +389,7 @@ misshapen(om_rewriter *w, const om_match *m)
 static void
 wrong_rules_fail(void)
 {
-	struct bench b = start("	%a = Relu(%x)\n	%y = Neg(%a)\n	ret %y\n");
+	bench b = start("	%a = Relu(%x)\n	%y = Neg(%a)\n	ret %y\n");
 	static const om_rule rule = {"misshapen", &relu, misshapen};
 
 	CU_ASSERT_NOT_EQUAL(om_rewrite(b.s, b.p, &rule, 1, NULL), OM_OK);
@@ -432,14 +397,14 @@ wrong_rules_fail(void)
 	CU_ASSERT_EQUAL(om_verify(b.s, b.p), OM_OK);
 	CU_ASSERT_EQUAL(b.p->first->nop, 2);
 	expect_uses(&b, "x", "a:0");
-	end(&b);
+	bench_close(&b);
 }
 
 /* Facts are forgotten where something changed, and only there. */
 static void
 facts_are_forgotten(void)
 {
-	struct bench b = start("	%a = Identity(%x)\n	%y = Neg(%a)\n	ret %y\n");
+	bench b = start("	%a = Identity(%x)\n	%y = Neg(%a)\n	ret %y\n");
 	static const om_rule through = {"through", &identity, first}, negate = {"negated", &relu, negated};
 
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, om_default_pipeline()), OM_OK);
@@ -447,7 +412,7 @@ facts_are_forgotten(void)
 	CU_ASSERT(b.p->has & OM_HAS_PLAN);
 	CU_ASSERT_EQUAL(om_rewrite(b.s, b.p, &through, 1, NULL), OM_OK);
 	CU_ASSERT_EQUAL(b.p->has, OM_HAS_INLINE | OM_HAS_SHAPES);
-	end(&b);
+	bench_close(&b);
 }
 
 static CU_TestInfo tests[] = {

@@ -19,6 +19,16 @@ print_test(const CU_pTest test, const CU_pSuite suite, const CU_pFailureRecord f
 	fflush(stdout);
 }
 
+void
+unit_start(bench *b, const char *text, const char *passes)
+{
+	*b = bench_open();
+	if (bench_plan(b, text, passes) == OM_OK)
+		return;
+	printf("# %s\n# in: %s\n", om_message(b->s), text);
+	CU_FAIL_FATAL("the program could not be planned");
+}
+
 /* By name: in which order the files were linked does not matter. */
 static unit_suite *suites;
 

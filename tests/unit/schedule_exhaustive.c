@@ -7,8 +7,8 @@
 
 #include "base/rng.h"
 #include "onnxmem/builder.h"
-#include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 
 enum { OPS = 6, GRAPHS = 150, VALUES = 16, TEXT = 2000, MOST_ORDERS = 200, MOST_OPS = 24 };
@@ -181,7 +181,7 @@ parsed(om_session *s, const char *text)
 {
 	om_prog *p;
 
-	if (unit_parse(s, text, &p) != OM_OK) {
+	if (text_parse(s, text, &p) != OM_OK) {
 		printf("# %s\n# in: %s\n", om_message(s), text);
 		CU_FAIL_FATAL("the graph could not be read");
 	}

@@ -3,12 +3,10 @@
 
 #include <string.h>
 
-#include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
-#include "onnxmem/onnx.h"
-#include "onnxmem/pass.h"
 #include "opset/opset_convert.h"
 #include "tests/bind.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "base/progress.h"
 #include "exec/runnable.h"
@@ -33,7 +31,7 @@ static bool
 two_read(struct two *t, const char *text)
 {
 	*t = (struct two){.reader = om_session_new(), .caller = om_session_new()};
-	const bool ok = unit_parse(t->reader, text, &t->p) == OM_OK;
+	const bool ok = text_parse(t->reader, text, &t->p) == OM_OK;
 	om_fail(t->reader, OM_USAGE, "untouched");
 	return ok;
 }
@@ -61,7 +59,7 @@ two_free(struct two *t)
 
 /* The caller was told `what`, the reader nothing; both forget it. */
 static bool
-is_told(struct two *t, const char *what)
+was_told(struct two *t, const char *what)
 {
 	const bool is_right = strstr(om_message(t->caller), what) && strcmp(om_message(t->reader), "untouched") == 0;
 
@@ -85,9 +83,9 @@ an_executor_tells_its_caller(void)
 	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
 	CU_ASSERT_EQUAL(om_exec_new(t.caller, t.p, NULL, &o, &e), OM_UNSUPPORTED);
 	CU_ASSERT_PTR_NULL(e);
-	CU_ASSERT(is_told(&t, "Frob"));
+	CU_ASSERT(was_told(&t, "Frob"));
 	CU_ASSERT_EQUAL(om_prog_is_runnable(t.caller, t.p), OM_UNSUPPORTED);
-	CU_ASSERT(is_told(&t, "Frob"));
+	CU_ASSERT(was_told(&t, "Frob"));
 	two_free(&t);
 }
 
@@ -101,9 +99,9 @@ a_wrong_plan_is_told_to_the_caller(void)
 	om_plan wrong = *t.p->plan;
 	wrong.arena[0].bytes = 8;
 	CU_ASSERT_EQUAL(om_plan_verify(t.caller, t.p, &wrong), OM_BADPLAN);
-	CU_ASSERT(is_told(&t, "arena"));
+	CU_ASSERT(was_told(&t, "arena"));
 	CU_ASSERT_EQUAL(om_exec_new(t.caller, t.p, &wrong, NULL, &e), OM_BADPLAN);
-	CU_ASSERT(is_told(&t, "arena"));
+	CU_ASSERT(was_told(&t, "arena"));
 	two_free(&t);
 }
 
@@ -115,17 +113,17 @@ questions_about_a_program_are_answered_to_the_caller(void)
 
 	CU_ASSERT_FATAL(two_read(&t, chain));
 	CU_ASSERT_EQUAL(bind_dim(t.caller, t.p, "batch", 2), OM_USAGE);
-	CU_ASSERT(is_told(&t, "no dim of the model is called batch"));
+	CU_ASSERT(was_told(&t, "no dim of the model is called batch"));
 	CU_ASSERT_EQUAL(bind_rest(t.caller, t.p, 0), OM_SHAPE);
-	CU_ASSERT(is_told(&t, "n is open"));
+	CU_ASSERT(was_told(&t, "n is open"));
 	CU_ASSERT_EQUAL(om_prog_convert_opset(t.caller, t.p, 9999, NULL), OM_USAGE);
-	CU_ASSERT(is_told(&t, "9999"));
+	CU_ASSERT(was_told(&t, "9999"));
 	b.loss = t.p->first->result[0];
 	CU_ASSERT_EQUAL(om_prog_backward(t.caller, t.p, &b), OM_SHAPE);
-	CU_ASSERT(is_told(&t, "cannot be a loss"));
+	CU_ASSERT(was_told(&t, "cannot be a loss"));
 	t.p->values[0]->id = 7;
 	CU_ASSERT_EQUAL(om_verify(t.caller, t.p), OM_IR);
-	CU_ASSERT(is_told(&t, "its id is 7"));
+	CU_ASSERT(was_told(&t, "its id is 7"));
 	two_free(&t);
 }
 
@@ -137,7 +135,7 @@ shapes_tell_the_caller(void)
 	CU_ASSERT_FATAL(two_read(&t, "program \"t\" ir 8 opset 17\n"
 		"^g(%x: float32[2,3], %z: float32[2,3]) {\n\t%y = MatMul(%x, %z)\n\tret %y\n}\n"));
 	CU_ASSERT_EQUAL(om_block_infer(t.caller, t.p, t.p->first), OM_SHAPE);
-	CU_ASSERT(is_told(&t, "MatMul"));
+	CU_ASSERT(was_told(&t, "MatMul"));
 	two_free(&t);
 }
 
@@ -155,17 +153,17 @@ options_have_sizes(void)
 	CU_ASSERT_FATAL(two_plan(&t));
 	o.size = 0;
 	CU_ASSERT_EQUAL(om_exec_new(t.caller, t.p, t.p->plan, &o, &e), OM_USAGE);
-	CU_ASSERT(is_told(&t, "om_exec_options has size 0, and this library expects"));
+	CU_ASSERT(was_told(&t, "om_exec_options has size 0, and this library expects"));
 	CU_ASSERT_PTR_NULL(e);
 	b.size++;
 	CU_ASSERT_EQUAL(om_prog_backward(t.caller, t.p, &b), OM_USAGE);
-	CU_ASSERT(is_told(&t, "initialize it with OM_BACKWARD()"));
+	CU_ASSERT(was_told(&t, "initialize it with OM_BACKWARD()"));
 	l.size = 8;
 	CU_ASSERT_EQUAL(om_prog_add_training_step(t.caller, t.p, &l), OM_USAGE);
-	CU_ASSERT(is_told(&t, "om_train_options has size 8"));
+	CU_ASSERT(was_told(&t, "om_train_options has size 8"));
 	p.size = sizeof p + 8;
 	CU_ASSERT_EQUAL(om_pack_solve(t.caller, &p), OM_USAGE);
-	CU_ASSERT(is_told(&t, "initialize it with OM_PROBLEM()"));
+	CU_ASSERT(was_told(&t, "initialize it with OM_PROBLEM()"));
 	CU_ASSERT_EQUAL(om_pack_check_problem(t.caller, &p), OM_USAGE);
 	two_free(&t);
 }
@@ -182,7 +180,7 @@ no_session_is_a_session(void)
 	om_warn(NULL, "nothing");
 	om_info(NULL, "nothing");
 	om_report_progress(NULL, "nothing", 1, 1);
-	CU_ASSERT(is_told(&t, ""));
+	CU_ASSERT(was_told(&t, ""));
 	two_free(&t);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "onnxmem/builder.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "ir/edit.h"
 
@@ -45,29 +46,17 @@ static const char program[] =
 	"\tret %u, %z, %z\n"
 	"}\n";
 
-static char *
-dump(const om_prog *p)
-{
-	char *text;
-	size_t n;
-	FILE *to = open_memstream(&text, &n);
-
-	om_dump(p, to, 0);
-	fclose(to);
-	return text;
-}
-
 static void
 reads_back_equal(void)
 {
 	om_session *s = om_session_new();
 	om_prog *p = NULL, *q = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(unit_parse(s, program, &p), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(text_parse(s, program, &p), OM_OK);
 	CU_ASSERT_EQUAL(om_verify(s, p), OM_OK);
-	char *once = dump(p);
-	CU_ASSERT_EQUAL_FATAL(unit_parse(s, once, &q), OM_OK);
-	char *twice = dump(q);
+	char *once = text_dump(p, 0);
+	CU_ASSERT_EQUAL_FATAL(text_parse(s, once, &q), OM_OK);
+	char *twice = text_dump(q, 0);
 	CU_ASSERT_STRING_EQUAL(once, twice);
 	CU_ASSERT_PTR_NOT_NULL(om_block_find(p, "z/then_branch"));
 	free(once);
@@ -88,7 +77,7 @@ every_truncation_is_refused(void)
 		om_prog *p;
 		memcpy(text, program, n);
 		text[n] = '\0';
-		CU_ASSERT_NOT_EQUAL(unit_parse(s, text, &p), OM_OK);
+		CU_ASSERT_NOT_EQUAL(text_parse(s, text, &p), OM_OK);
 		CU_ASSERT_PTR_NULL(p);
 	}
 	om_session_free(s);
@@ -112,7 +101,7 @@ mistakes_are_named(void)
 
 	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
 		om_prog *p;
-		CU_ASSERT_EQUAL(unit_parse(s, cases[k].text, &p), OM_MALFORMED);
+		CU_ASSERT_EQUAL(text_parse(s, cases[k].text, &p), OM_MALFORMED);
 		CU_ASSERT_STRING_EQUAL(om_message(s), cases[k].message);
 	}
 	om_session_free(s);
@@ -124,7 +113,7 @@ values_are_handed_on(void)
 	om_session *s = om_session_new();
 	om_prog *p;
 
-	CU_ASSERT_EQUAL_FATAL(unit_parse(s, "program \"p\" ir 8 opset 17\n^main(%x: float32[2], %w: float32[2], %v: float32[3]) {\n"
+	CU_ASSERT_EQUAL_FATAL(text_parse(s, "program \"p\" ir 8 opset 17\n^main(%x: float32[2], %w: float32[2], %v: float32[3]) {\n"
 		"\t%y: float32[2] = Add(%x, %w)\n\tret %y\n}\n", &p), OM_OK);
 	om_block *b = p->first;
 	om_value *y = om_value_find(b, "y"), *w = om_value_find(b, "w");

@@ -8,6 +8,7 @@
 
 #include "onnxmem/ir.h"
 #include "onnxmem/pack.h"
+#include "tests/fixtures.h"
 
 /* A file of unit tests ends in its suite, which registers itself before main(): adding a
  * file is adding it to Makefile.am. */
@@ -48,7 +49,7 @@ unit_meet(const om_buffer *a, const om_buffer *b)
 	return false;
 }
 
-/* A text as a program, as om_parse() does it. */
-om_status unit_parse(om_session *s, const char *text, om_prog **p);
+/* Open a bench with a program after some passes; if it is refused, the test ends with the message. */
+void unit_start(bench *b, const char *text, const char *passes);
 
 #endif

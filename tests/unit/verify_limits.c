@@ -10,8 +10,8 @@
 #include "base/memory_limit.h"
 #include "ir/edit.h"
 #include "onnx/annotate.h"
-#include "onnxmem/pass.h"
 #include "tests/bind.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "verify/verify_plan.h"
 
@@ -47,25 +47,21 @@ static void
 long_periods_take_no_memory(void)
 {
 	static const uint32_t times[] = {3, 5, 7};
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
-	om_prog *p;
+	bench t = bench_open();
 
-	CU_ASSERT_EQUAL_FATAL(unit_parse(s, nested, &p), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, "shapes,fold,liveness,views,inplace,loops,pack"), OM_OK);
-	CU_ASSERT_EQUAL(om_plan_verify(s, p, p->plan), OM_OK);
-	om_plan plan = *p->plan;
+	CU_ASSERT_EQUAL_FATAL(bench_read(&t, nested), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(t.h, t.p, "shapes,fold,liveness,views,inplace,loops,pack"), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_verify(t.s, t.p, t.p->plan), OM_OK);
+	om_plan plan = *t.p->plan;
 	CU_ASSERT_FATAL(plan.nview >= 3);
-	plan.view = om_memdup(p->mem, plan.view, plan.nview * sizeof *plan.view);
+	plan.view = om_memdup(t.p->mem, plan.view, plan.nview * sizeof *plan.view);
 	for (uint32_t k = 0; k < plan.nview; k++)
-		repeat(p, &plan.view[k], times[k % 3]);
-	CU_ASSERT_EQUAL(om_plan_verify(s, p, &plan), OM_OK);
-	CU_ASSERT_EQUAL(om_plan_verify_within(s, p, &plan, 256 * 1024), OM_OK);
-	CU_ASSERT_EQUAL(om_plan_verify_within(s, p, &plan, 4 * 1024), OM_BADPLAN);
-	CU_ASSERT(strstr(om_message(s), "4096 bytes") != NULL);
-	om_prog_free(p);
-	om_host_free(h);
-	om_session_free(s);
+		repeat(t.p, &plan.view[k], times[k % 3]);
+	CU_ASSERT_EQUAL(om_plan_verify(t.s, t.p, &plan), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_verify_within(t.s, t.p, &plan, 256 * 1024), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_verify_within(t.s, t.p, &plan, 4 * 1024), OM_BADPLAN);
+	CU_ASSERT(strstr(om_message(t.s), "4096 bytes") != NULL);
+	bench_close(&t);
 }
 
 /* ---- Numbers of a plan. ---- */
@@ -89,48 +85,32 @@ counts(void *arg, size_t n)
 static om_status
 read_plan(const char *model, const char *file)
 {
-	om_session *s = om_session_new();
+	bench t = bench_open();
 	struct meter all = {0};
-	om_model *m = NULL;
-	om_prog *p = NULL;
-	char path[1024];
 
-	snprintf(path, sizeof path, OM_SRCDIR "/models/%s", model);
-	om_status st = om_model_load(s, path, &m);
+	om_status st = bench_model(&t, model);
+	om_session_memory(t.s, counts, &all);
 	if (st == OM_OK)
-		st = om_model_import(s, m, &p);
-	om_session_memory(s, counts, &all);
+		st = om_model_read_plan(t.s, t.model, t.p, file);
 	if (st == OM_OK)
-		st = om_model_read_plan(s, m, p, file);
-	if (st == OM_OK)
-		st = om_plan_verify(s, p, p->plan);
+		st = om_plan_verify(t.s, t.p, t.p->plan);
 	if (st == OM_MEMORY)
-		printf("# %s: %s\n", model, om_message(s));
-	om_prog_free(p);
-	om_model_free(m);
-	om_session_free(s);
+		printf("# %s: %s\n", model, om_message(t.s));
+	bench_close(&t);
 	return st;
 }
 
 static char *
 plan_of(const char *model)
 {
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
-	om_model *m;
-	om_prog *p;
-	char path[1024], *text = NULL;
+	bench t = bench_open();
+	char *text = NULL;
 
-	snprintf(path, sizeof path, OM_SRCDIR "/models/%s", model);
-	CU_ASSERT_EQUAL_FATAL(om_model_load(s, path, &m), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_model_import(s, m, &p), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(bind_rest(s, p, 2), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_host_run(h, p, om_default_pipeline()), OM_OK);
-	CU_ASSERT_EQUAL_FATAL(om_plan_json(s, m, p, &text), OM_OK);
-	om_prog_free(p);
-	om_model_free(m);
-	om_host_free(h);
-	om_session_free(s);
+	CU_ASSERT_EQUAL_FATAL(bench_model(&t, model), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(bind_rest(t.s, t.p, 2), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(t.h, t.p, om_default_pipeline()), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_plan_json(t.s, t.model, t.p, &text), OM_OK);
+	bench_close(&t);
 	return text;
 }
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "onnxmem/builder.h"
-#include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "ir/edit.h"
 
@@ -30,9 +30,7 @@ static const char slicing[] =
 	"%y = CumSum(%ys, %i)\n%z = CumSum(%o, %i)\nret %y, %z\n}\n";
 
 struct bed {
-	om_session *s;
-	om_host *h;
-	om_prog *p;
+	bench b;
 	om_plan plan;            /* with views of its own */
 	om_region region[8];
 };
@@ -40,31 +38,15 @@ struct bed {
 static void
 start(struct bed *t, const char *text)
 {
-	*t = (struct bed){.s = om_session_new()};
-	t->h = om_host_new(t->s, NULL);
-	om_status st = unit_parse(t->s, text, &t->p);
-	if (st == OM_OK)
-		st = om_host_run(t->h, t->p, "shapes,fold,liveness,views,inplace,loops,pack");
-	if (st != OM_OK) {
-		printf("# %s\n", om_message(t->s));
-		CU_FAIL_FATAL("no plan could be made");
-	}
-	t->plan = *t->p->plan;
-	CU_ASSERT_EQUAL(om_plan_verify(t->s, t->p, &t->plan), OM_OK);
-}
-
-static void
-finish(struct bed *t)
-{
-	om_prog_free(t->p);
-	om_host_free(t->h);
-	om_session_free(t->s);
+	unit_start(&t->b, text, "shapes,fold,liveness,views,inplace,loops,pack");
+	t->plan = *t->b.p->plan;
+	CU_ASSERT_EQUAL(om_plan_verify(t->b.s, t->b.p, &t->plan), OM_OK);
 }
 
 static uint32_t
 id(const struct bed *t, const char *name)
 {
-	const om_value *v = om_prog_find(t->p, name);
+	const om_value *v = om_prog_find(t->b.p, name);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(v);
 	return v->id;
@@ -76,8 +58,8 @@ view(struct bed *t, const char *name)
 {
 	const uint32_t v = id(t, name);
 
-	t->plan = *t->p->plan;
-	t->plan.view = om_memdup(t->p->mem, t->p->plan->view, t->plan.nview * sizeof *t->plan.view);
+	t->plan = *t->b.p->plan;
+	t->plan.view = om_memdup(t->b.p->mem, t->b.p->plan->view, t->plan.nview * sizeof *t->plan.view);
 	for (uint32_t k = 0; k < t->plan.nview; k++)
 		if (t->plan.view[k].value == v)
 			return &t->plan.view[k];
@@ -108,10 +90,10 @@ follow(struct bed *t, const char *output)
 static void
 expect_bad(struct bed *t, const char *sentence)
 {
-	CU_ASSERT_EQUAL(om_plan_verify(t->s, t->p, &t->plan), OM_BADPLAN);
-	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t->s), sentence));
-	if (!strstr(om_message(t->s), sentence))
-		printf("# %s\n# wanted: %s\n", om_message(t->s), sentence);
+	CU_ASSERT_EQUAL(om_plan_verify(t->b.s, t->b.p, &t->plan), OM_BADPLAN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t->b.s), sentence));
+	if (!strstr(om_message(t->b.s), sentence))
+		printf("# %s\n# wanted: %s\n", om_message(t->b.s), sentence);
 }
 
 static void
@@ -163,7 +145,7 @@ rotation(void)
 	expect_bad(&t, "not in a scope that encloses the loop");
 	r[1] = (om_region){.base = id(&t, "s")};
 	expect_bad(&t, "is based on s, whose address is not known yet");
-	finish(&t);
+	bench_close(&t.b);
 }
 
 /* Where nothing else is, but no place says that anything is, either. */
@@ -181,7 +163,7 @@ bytes_that_no_placement_reserves(void)
 	t.plan.arena = &wider;
 	follow(&t, "s");
 	expect_bad(&t, "but no placements reserve these bytes from step");
-	finish(&t);
+	bench_close(&t.b);
 }
 
 static void
@@ -207,7 +189,7 @@ where_a_loop_ends(void)
 	v = view(&t, "s");
 	v->value = id(&t, "w");
 	expect_bad(&t, "w has a multi-view, but belongs to no loop");
-	finish(&t);
+	bench_close(&t.b);
 }
 
 static void
@@ -237,7 +219,7 @@ slices(void)
 	r = regions(&t, "d");
 	r[0].base = id(&t, "xs");
 	expect_bad(&t, "xs");
-	finish(&t);
+	bench_close(&t.b);
 }
 
 static CU_TestInfo multi_view_tests[] = {
