@@ -17,9 +17,8 @@
 
 #include "conformance.h"
 #include "ir/query.h"
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
 #include "tests/bind.h"
+#include "tests/fixtures.h"
 
 enum { SECONDS = 20, MAX_TESTS = 20000, LINE = 2048 };
 
@@ -28,36 +27,20 @@ static const char *const suites[] = {"node", "simple", "pytorch-converted", "pyt
 /* ---- One test. ---- */
 
 struct test {
-	om_session *s;
-	om_host *h;
-	om_arena *mem;
+	bench b;
 	const char *folder;
-	om_model *model;
-	om_prog *prog;
-	om_exec *exec;
 	char op[256];
 	int version;
 };
-
-static void
-close_test(struct test *t)
-{
-	om_exec_free(t->exec);
-	om_prog_free(t->prog);
-	om_model_free(t->model);
-	t->exec = NULL;
-	t->prog = NULL;
-	t->model = NULL;
-}
 
 /* What is tested: the only operator, else what the folder is called after. */
 static void
 note_operator(struct test *t)
 {
-	const om_block *graph = t->prog->first;
+	const om_block *graph = t->b.p->first;
 	const om_op *op = graph->first;
 
-	t->version = om_opset_version(t->prog, "");
+	t->version = om_opset_version(t->b.p, "");
 	if (graph->nop == 1 && op)
 		snprintf(t->op, sizeof t->op, "%s%s%s", op->domain, *op->domain ? "." : "", op->type);
 	if (graph->nop == 1 && op && *op->domain)
@@ -67,15 +50,15 @@ note_operator(struct test *t)
 static om_status
 load_data(struct test *t, const char *set, om_data *in)
 {
-	const om_block *graph = t->prog->first;
+	const om_block *graph = t->b.p->first;
 
 	for (uint32_t k = 0; k < graph->nparam; k++) {
-		const char *path = om_printf(t->mem, "%s/%s/input_%u.pb", t->folder, set, k);
+		const char *path = om_printf(t->b.mem, "%s/%s/input_%u.pb", t->folder, set, k);
 		if (access(path, R_OK) != 0)
 			continue;
-		OM_TRY(om_data_load(t->s, path, t->mem, &graph->param[k]->type, &in[k]));
+		OM_TRY(om_data_load(t->b.s, path, t->b.mem, &graph->param[k]->type, &in[k]));
 		if (graph->param[k]->type.kind == OM_TENSOR)
-			OM_TRY(bind_shape(t->s, t->prog, graph->param[k]->name, &in[k].t.shape));
+			OM_TRY(bind_shape(t->b.s, t->b.p, graph->param[k]->name, &in[k].t.shape));
 	}
 	return OM_OK;
 }
@@ -90,24 +73,24 @@ is_random(const char *folder)
 static om_status
 check_results(struct test *t, const char *set, const om_data *in)
 {
-	const om_block *graph = t->prog->first;
+	const om_block *graph = t->b.p->first;
 	unsigned n = 0;
 
 	for (uint32_t k = 0; k < graph->nresult; k++) {
 		const om_value *v = graph->result[k];
-		const char *path = om_printf(t->mem, "%s/%s/output_%u.pb", t->folder, set, k);
+		const char *path = om_printf(t->b.mem, "%s/%s/output_%u.pb", t->folder, set, k);
 		om_data want;
 		if (access(path, R_OK) != 0)
 			continue;
-		OM_TRY(om_data_load(t->s, path, t->mem, &v->type, &want));
+		OM_TRY(om_data_load(t->b.s, path, t->b.mem, &v->type, &want));
 		if (is_random(t->folder))
-			OM_TRY(om_data_check_random(t->s, strstr(t->folder, "dropout"), in,
-				om_exec_result(t->exec, k), &want));
+			OM_TRY(om_data_check_random(t->b.s, strstr(t->folder, "dropout"), in,
+				om_exec_result(t->b.e, k), &want));
 		else
-			OM_TRY(om_data_check(t->s, t->mem, t->folder, v, om_exec_result(t->exec, k), &want));
+			OM_TRY(om_data_check(t->b.s, t->b.mem, t->folder, v, om_exec_result(t->b.e, k), &want));
 		n++;
 	}
-	return n ? OM_OK : om_fail(t->s, OM_IO, "there is nothing to compare with");
+	return n ? OM_OK : om_fail(t->b.s, OM_IO, "there is nothing to compare with");
 }
 
 static om_status
@@ -115,19 +98,18 @@ run_set(struct test *t, const char *set, const om_exec_options *o, unsigned runs
 {
 	const om_block *graph;
 
-	OM_TRY(om_model_load(t->s, om_printf(t->mem, "%s/model.onnx", t->folder), &t->model));
-	OM_TRY(om_model_import(t->s, t->model, &t->prog));
+	OM_TRY(bench_load(&t->b, om_printf(t->b.mem, "%s/model.onnx", t->folder)));
 	note_operator(t);
-	graph = t->prog->first;
-	om_data *in = OM_NEWN(t->mem, om_data, graph->nparam);
+	graph = t->b.p->first;
+	om_data *in = OM_NEWN(t->b.mem, om_data, graph->nparam);
 	OM_TRY(load_data(t, set, in));
-	OM_TRY(om_host_run(t->h, t->prog, om_default_pipeline()));
-	OM_TRY(om_exec_new(t->s, t->prog, o->no_reuse ? NULL : t->prog->plan, o, &t->exec));
+	OM_TRY(om_host_run(t->b.h, t->b.p, om_default_pipeline()));
+	OM_TRY(bench_exec(&t->b, o));
 	for (uint32_t k = 0; k < graph->nparam; k++)
 		if (in[k].is_given)
-			OM_TRY(om_exec_input(t->exec, k, &in[k].t));
+			OM_TRY(om_exec_input(t->b.e, k, &in[k].t));
 	for (unsigned k = 0; k < runs; k++) {
-		OM_TRY(om_exec_run(t->exec));
+		OM_TRY(om_exec_run(t->b.e));
 		OM_TRY(check_results(t, set, in));
 	}
 	return OM_OK;
@@ -136,21 +118,13 @@ run_set(struct test *t, const char *set, const om_exec_options *o, unsigned runs
 static om_status
 run_ways(struct test *t, const char *set)
 {
-	static const struct {
-		const char *name;
-		om_exec_options o;
-		unsigned runs;
-	} ways[] = {
-		{"planned", OM_EXEC_OPTIONS(.no_reuse = false), 2},
-		{"without reuse", OM_EXEC_OPTIONS(.no_reuse = true), 1},
-		{"poisoned", OM_EXEC_OPTIONS(.poison = true), 1},
-	};
+	static const int order[NWAY] = {PLANNED, SEPARATE, POISONED};
 
-	for (size_t k = 0; k < sizeof ways / sizeof ways[0]; k++) {
-		const om_status st = run_set(t, set, &ways[k].o, ways[k].runs);
-		close_test(t);
+	for (int k = 0; k < NWAY; k++) {
+		const om_status st = run_set(t, set, &ways[order[k]], order[k] == PLANNED ? 2 : 1);
+		bench_clear(&t->b);
 		if (st != OM_OK && k > 0)
-			return om_note(t->s, st, "%s", ways[k].name);
+			return om_note(t->b.s, st, "%s", way_text[order[k]]);
 		OM_TRY(st);
 	}
 	return OM_OK;
@@ -163,7 +137,7 @@ run_sets(struct test *t)
 	om_status st = OM_OK;
 
 	if (!d)
-		return om_fail(t->s, OM_IO, "%s cannot be read", t->folder);
+		return om_fail(t->b.s, OM_IO, "%s cannot be read", t->folder);
 	for (struct dirent *e; st == OM_OK && (e = readdir(d));)
 		if (strncmp(e->d_name, "test_data_set_", 14) == 0)
 			st = run_ways(t, e->d_name);
@@ -180,27 +154,26 @@ verdict(om_status st)
 }
 
 static void
-child(om_session *s, om_host *h, const char *folder, int to)
+child(const bench *b, const char *folder, int to)
 {
-	struct test t = {.s = s, .h = h, .mem = om_arena_new(), .folder = folder};
+	struct test t = {.b = *b, .folder = folder};
 	FILE *out = fdopen(to, "w");
 
 	alarm(SECONDS);
 	const om_status st = run_sets(&t);
 	const char *passed = om_data_wider(folder);
-	char *why = om_strdup(t.mem, st != OM_OK ? om_message(s) : passed ? passed : "");
+	char *why = om_strdup(t.b.mem, st != OM_OK ? om_message(t.b.s) : passed ? passed : "");
 	for (char *at = why; *at; at++)
 		if (*at == '\n' || *at == '\t')
 			*at = ' ';
 	fprintf(out, "%s\t%s\t%d\t%s\n", verdict(st), t.op, t.version, why);
 	fclose(out);
-	om_arena_free(t.mem);
 	_exit(0);
 }
 
 /* The line of the test, but for its name, in `line`. */
 static void
-run_test(om_session *s, om_host *h, const char *folder, char line[LINE])
+run_test(const bench *b, const char *folder, char line[LINE])
 {
 	int fd[2], status = 0;
 
@@ -209,7 +182,7 @@ run_test(om_session *s, om_host *h, const char *folder, char line[LINE])
 	const pid_t pid = fork();
 	if (pid == 0) {
 		close(fd[0]);
-		child(s, h, folder, fd[1]);
+		child(b, folder, fd[1]);
 	}
 	close(fd[1]);
 	FILE *in = fdopen(fd[0], "r");
@@ -257,17 +230,17 @@ is_wanted(const char *name, char **only, int nonly)
 }
 
 static void
-run_suite(om_session *s, om_host *h, om_arena *mem, const char *root, const char *suite, char **only,
+run_suite(const bench *b, const char *root, const char *suite, char **only,
 	int nonly, FILE *out)
 {
-	char **name = OM_NEWN(mem, char *, MAX_TESTS), line[LINE];
-	const char *folder = om_printf(mem, "%s/%s", root, suite);
-	const size_t n = list_tests(mem, folder, name);
+	char **name = OM_NEWN(b->mem, char *, MAX_TESTS), line[LINE];
+	const char *folder = om_printf(b->mem, "%s/%s", root, suite);
+	const size_t n = list_tests(b->mem, folder, name);
 
 	for (size_t k = 0; k < n; k++) {
 		if (!is_wanted(name[k], only, nonly))
 			continue;
-		run_test(s, h, om_printf(mem, "%s/%s", folder, name[k]), line);
+		run_test(b, om_printf(b->mem, "%s/%s", folder, name[k]), line);
 		char *rest = line + strcspn(line, "\t");
 		fprintf(out, "%.*s\t%s/%s%s\n", (int)(rest - line), line, suite, name[k], rest);
 		fflush(out);
@@ -286,13 +259,9 @@ main(int argc, char **argv)
 		perror(argv[2]);
 		return 1;
 	}
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
-	om_arena *mem = om_arena_new();
+	bench b = bench_open();
 	for (size_t k = 0; k < sizeof suites / sizeof suites[0]; k++)
-		run_suite(s, h, mem, argv[1], suites[k], argv + 3, argc - 3, out);
-	om_arena_free(mem);
-	om_host_free(h);
-	om_session_free(s);
+		run_suite(&b, argv[1], suites[k], argv + 3, argc - 3, out);
+	bench_close(&b);
 	return fclose(out) != 0;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "flows.h"
+#include "tests/fixtures.h"
 
 struct run {
 	const struct flow *f;
@@ -436,4 +437,21 @@ flow_eval(const struct flow *f, const struct number *in, struct trace *trace, om
 	for (int k = 0; k < f->main->nresult; k++)
 		out[k] = r.v[f->main->result[k]];
 	return out;
+}
+
+/* ---- As tensors. ---- */
+
+const om_dtype flow_dtype[NTYPE] = {OM_FLOAT32, OM_FLOAT64, OM_INT64, OM_BOOL};
+
+om_tensor
+flow_tensor(const struct number *x, om_arena *mem)
+{
+	om_shape shape = {.rank = x->dims.rank};
+
+	for (int k = 0; k < x->dims.rank; k++)
+		shape.dim[k] = x->dims.dim[k];
+	const om_tensor t = tensor_zero(mem, flow_dtype[x->type], &shape);
+	for (int64_t k = 0; k < flow_count(&x->dims); k++)
+		set_element(&t, k, x->x[k]);
+	return t;
 }

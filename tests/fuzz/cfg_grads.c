@@ -19,9 +19,8 @@
 #include "grad/grad_builder.h"
 #include "ir/edit.h"
 #include "opdef/op_context.h"
-#include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 
 enum { COUNT = 300, NIN = 6, NFLOAT = 2, ROUNDS_OF_LONGEST = 6, MUTANT_SEEDS = 1000 };
 
@@ -240,11 +239,7 @@ add_loss(om_prog *p)
 static om_status
 make_gradients(struct test *t, const char *text)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
-	om_status st = om_parse(t->s, in, "random", &t->p);
-
-	fclose(in);
-	OM_TRY(st);
+	OM_TRY(text_parse(t->s, text, &t->p));
 	OM_TRY(om_host_run(t->h, t->p, "inline,shapes"));
 	if (t->wrong)
 		make_wrong(t, t->p->first);
@@ -263,27 +258,6 @@ make_gradients(struct test *t, const char *text)
 	OM_TRY(om_verify(t->s, t->p));
 	OM_TRY(om_host_run(t->h, t->p, om_default_pipeline()));
 	return om_plan_verify(t->s, t->p, t->p->plan);
-}
-
-static om_status
-put_input(struct test *t, om_exec *e, uint32_t k)
-{
-	static const om_dtype dtype[NTYPE] = {OM_FLOAT32, OM_FLOAT64, OM_INT64, OM_BOOL};
-	const struct number *x = &t->in[k];
-	om_tensor in = {.type = dtype[x->type], .shape = {.rank = x->dims.rank}};
-	const int64_t n = flow_count(&x->dims);
-
-	for (int d = 0; d < x->dims.rank; d++)
-		in.shape.dim[d] = x->dims.dim[d];
-	in.data = OM_NEWN(t->mem, double, (size_t)n + 1);
-	for (int64_t i = 0; i < n; i++)
-		if (x->type == F64)
-			((double *)in.data)[i] = x->x[i];
-		else if (x->type == I64)
-			((int64_t *)in.data)[i] = (int64_t)x->x[i];
-		else
-			((bool *)in.data)[i] = x->x[i] != 0;
-	return om_exec_input(e, k, &in);
 }
 
 /* The slope along the direction; all ways to run give the same bits as the first. */
@@ -315,19 +289,19 @@ take_slope(struct test *t, om_exec *e, bool is_first)
 static om_status
 run_ways(struct test *t)
 {
-	static const om_exec_options ways[] = {OM_EXEC_OPTIONS(.no_reuse = true), OM_EXEC_OPTIONS(.no_reuse = false), OM_EXEC_OPTIONS(.poison = true)};
-
 	t->bits = OM_NEWN(t->mem, double, (size_t)(flow_count(&t->in[0].dims) + flow_count(&t->in[1].dims)));
-	for (int w = 0; w < 3; w++) {
+	for (int w = 0; w < NWAY; w++) {
 		om_exec *e;
-		OM_TRY(om_exec_new(t->s, t->p, w ? t->p->plan : NULL, &ways[w], &e));
+		OM_TRY(om_exec_new(t->s, t->p, w == SEPARATE ? NULL : t->p->plan, &ways[w], &e));
 		om_status st = OM_OK;
-		for (uint32_t k = 0; k < NIN && st == OM_OK; k++)
-			st = put_input(t, e, k);
+		for (uint32_t k = 0; k < NIN && st == OM_OK; k++) {
+			const om_tensor x = flow_tensor(&t->in[k], t->mem);
+			st = om_exec_input(e, k, &x);
+		}
 		if (st == OM_OK)
 			st = om_exec_run(e);
 		if (st == OM_OK)
-			st = take_slope(t, e, w == 0);
+			st = take_slope(t, e, w == SEPARATE);
 		om_exec_free(e);
 		OM_TRY(st);
 	}

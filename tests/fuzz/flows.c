@@ -23,8 +23,7 @@
 
 #include "../same.h"
 #include "flows.h"
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 
 enum { COUNT = 250, FAULTS = 8, RUNS = 3, NIN = 6 };
 
@@ -46,8 +45,6 @@ struct test {
 
 /* ---- Inputs and results. ---- */
 
-static const om_dtype dtype[NTYPE] = {OM_FLOAT32, OM_FLOAT64, OM_INT64, OM_BOOL};
-
 static void
 make_inputs(struct test *t, int run, uint64_t seed)
 {
@@ -63,42 +60,6 @@ make_inputs(struct test *t, int run, uint64_t seed)
 				: v->type == BOOL ? (k == 2 ? go : other) : v->dims.rank ? (double)(i + run - 2)
 				: (double)trips;
 	}
-}
-
-static void
-set_element(enum type type, void *to, int64_t k, double x)
-{
-	switch (type) {
-	case F32: ((float *)to)[k] = (float)x; break;
-	case F64: ((double *)to)[k] = x; break;
-	case I64: ((int64_t *)to)[k] = (int64_t)x; break;
-	default: ((bool *)to)[k] = x != 0;
-	}
-}
-
-static double
-element(enum type type, const void *from, int64_t k)
-{
-	switch (type) {
-	case F32: return ((const float *)from)[k];
-	case F64: return ((const double *)from)[k];
-	case I64: return (double)((const int64_t *)from)[k];
-	default: return ((const bool *)from)[k];
-	}
-}
-
-static om_tensor
-tensor_of(om_arena *mem, const struct number *x)
-{
-	om_tensor t = {.type = dtype[x->type], .shape = {.rank = x->dims.rank}};
-	const int64_t n = flow_count(&x->dims);
-
-	for (int k = 0; k < x->dims.rank; k++)
-		t.shape.dim[k] = x->dims.dim[k];
-	t.data = OM_NEWN(mem, double, (size_t)n + 1);
-	for (int64_t k = 0; k < n; k++)
-		set_element(x->type, t.data, k, x->x[k]);
-	return t;
 }
 
 /* ---- Comparison. ---- */
@@ -124,11 +85,11 @@ check_result(struct test *t, const char *how, int run, uint32_t k, const om_tens
 	const int64_t n = flow_count(&want->dims);
 	char text[256];
 
-	if (got->type != dtype[want->type] || !has_dims(got, &want->dims))
+	if (got->type != flow_dtype[want->type] || !has_dims(got, &want->dims))
 		return om_fail(t->s, OM_MISMATCH, "result %u of run %d, %s, is %s %s", k, run, how,
 			om_dtype_text(got->type), om_shape_text(&got->shape, text, sizeof text));
 	for (int64_t i = 0; i < n; i++) {
-		const double x = element(want->type, got->data, i);
+		const double x = element_at(got, i);
 		if (!(x == want->x[i]))
 			return om_fail(t->s, OM_MISMATCH, "result %u of run %d, %s, is %g at %lld, not %g", k, run, how,
 				x, (long long)i, want->x[i]);
@@ -156,20 +117,11 @@ check_bits(struct test *t, const char *how, int run, uint32_t k, const om_tensor
 
 /* ---- Execution. ---- */
 
-struct way {
-	const char *how;
-	om_exec_options o;
-};
-
-static const struct way ways[] = {
-	{"without reuse", OM_EXEC_OPTIONS(.no_reuse = true)}, {"planned", OM_EXEC_OPTIONS(.no_reuse = false)}, {"poisoned", OM_EXEC_OPTIONS(.poison = true)},
-};
-
 static om_status
 run_once(struct test *t, om_exec *e, const char *how, int run)
 {
 	for (uint32_t k = 0; k < NIN; k++) {
-		const om_tensor x = tensor_of(t->mem, &t->in[run][k]);
+		const om_tensor x = flow_tensor(&t->in[run][k], t->mem);
 		OM_TRY(om_exec_input(e, k, &x));
 	}
 	OM_TRY(om_exec_run(e));
@@ -181,14 +133,14 @@ run_once(struct test *t, om_exec *e, const char *how, int run)
 }
 
 static om_status
-run_way(struct test *t, om_prog *p, const struct way *way)
+run_way(struct test *t, om_prog *p, int way)
 {
 	om_status st = OM_OK;
 	om_exec *e;
 
-	OM_TRY(om_exec_new(t->s, p, way->o.no_reuse ? NULL : p->plan, &way->o, &e));
+	OM_TRY(om_exec_new(t->s, p, ways[way].no_reuse ? NULL : p->plan, &ways[way], &e));
 	for (int run = 0; run < RUNS && st == OM_OK; run++)
-		st = run_once(t, e, way->how, run);
+		st = run_once(t, e, way_text[way], run);
 	om_exec_free(e);
 	t->has_first |= st == OM_OK;
 	return st;
@@ -199,11 +151,9 @@ run_way(struct test *t, om_prog *p, const struct way *way)
 static om_status
 check_live(struct test *t, const char *text)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
 	om_prog *p = NULL;
-	om_status st = om_parse(t->s, in, "random", &p);
+	om_status st = text_parse(t->s, text, &p);
 
-	fclose(in);
 	if (st == OM_OK)
 		st = om_host_run(t->h, p, "liveness");
 	for (int run = 0; run < RUNS && st == OM_OK; run++)
@@ -247,19 +197,17 @@ plan_as(struct test *t, om_prog *p, const struct passes *passes)
 static om_status
 check_plan(struct test *t, const char *text, const struct passes *passes)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
 	om_prog *p = NULL;
-	om_status st = om_parse(t->s, in, "random", &p);
+	om_status st = text_parse(t->s, text, &p);
 
-	fclose(in);
 	if (st == OM_OK)
 		st = plan_as(t, p, passes);
 	if (st == OM_OK)
 		st = om_verify(t->s, p);
 	if (st == OM_OK)
 		st = om_plan_verify(t->s, p, p->plan);
-	for (int k = t->has_first; k < 3 && st == OM_OK; k++)
-		st = run_way(t, p, &ways[k]);
+	for (int way = t->has_first; way < NWAY && st == OM_OK; way++)
+		st = run_way(t, p, way);
 	om_prog_free(p);
 	return st;
 }
@@ -282,8 +230,8 @@ check_fault(struct test *t, om_prog *p, uint64_t seed)
 			st = om_fail(t->s, OM_BADPLAN, "a plan of %llu bytes, below the bound of %llu, is right",
 				(unsigned long long)p->plan->arena[0].bytes,
 				(unsigned long long)p->plan->arena[0].lower_bound);
-		for (int k = 1; k < 3 && st == OM_OK; k++)
-			st = run_way(t, p, &ways[k]);
+		for (int way = SEPARATE + 1; way < NWAY && st == OM_OK; way++)
+			st = run_way(t, p, way);
 	}
 	if (st != OM_OK)
 		printf("# seed %llu, fault %llu (%s): %s\n", (unsigned long long)(seed >> 16),
@@ -296,11 +244,9 @@ check_fault(struct test *t, om_prog *p, uint64_t seed)
 static om_status
 check_faults(struct test *t, const char *text, uint64_t seed)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
 	om_prog *p = NULL;
-	om_status st = om_parse(t->s, in, "random", &p);
+	om_status st = text_parse(t->s, text, &p);
 
-	fclose(in);
 	if (st == OM_OK)
 		st = plan_as(t, p, &always[seed % 8 == 0]);
 	for (uint64_t k = 0; k < t->nfault && st == OM_OK; k++)

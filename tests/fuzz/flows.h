@@ -88,6 +88,10 @@ struct number {
 	double *x;
 };
 
+/* The element type of each of the types, and a number as a tensor. */
+extern const om_dtype flow_dtype[NTYPE];
+om_tensor flow_tensor(const struct number *x, om_arena *mem);
+
 /* The events of a run, in order: variables that were read, then variables that were written.  `op` is
  * the op, at its start; NULL if values enter or leave a body, and at the end of an op with bodies. */
 struct event {

@@ -15,9 +15,8 @@
 #include <stdlib.h>
 
 #include "../same.h"
+#include "tests/fixtures.h"
 #include "base/rng.h"
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
 
 enum { MAX_VALUES = 64, MAX_DEPTH = 2, COUNT = 400 };
 
@@ -701,19 +700,15 @@ same(const struct results *a, const struct results *b)
 static om_status
 compare(om_session *s, om_prog *p, om_arena *mem, struct results *first, bool fill)
 {
-	static const om_exec_options ways[] = {
-		OM_EXEC_OPTIONS(.no_reuse = true), OM_EXEC_OPTIONS(.no_reuse = false), OM_EXEC_OPTIONS(.poison = true),
-	};
 	struct results r;
 
-	for (int k = fill ? 0 : 1; k < 3; k++) {
+	for (int way = fill ? SEPARATE : SEPARATE + 1; way < NWAY; way++) {
 		r.mem = mem;
-		OM_TRY(run_one_way(s, p, &ways[k], &r));
-		if (k == 0)
+		OM_TRY(run_one_way(s, p, &ways[way], &r));
+		if (way == SEPARATE)
 			*first = r;
 		if (!same(first, &r))
-			return om_fail(s, OM_MISMATCH, "%s run differs from the run without reuse",
-				k == 1 ? "the planned" : "the poisoned");
+			return om_fail(s, OM_MISMATCH, "the %s run differs from the run without reuse", way_text[way]);
 	}
 	return OM_OK;
 }
@@ -880,11 +875,9 @@ static om_status
 check_one(om_session *s, om_host *h, const char *text, uint64_t seed, const struct way *way, om_arena *mem,
 	struct results *first, uint64_t *bytes, uint64_t *file)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
 	om_prog *p;
-	om_status st = om_parse(s, in, "random", &p);
+	om_status st = text_parse(s, text, &p);
 
-	fclose(in);
 	if (st == OM_OK)
 		st = plan_as(h, p, way, *bytes);
 	if (st == OM_OK)

@@ -5,8 +5,7 @@
 #include <stdio.h>
 
 #include "onnxmem/builder.h"
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 
 #include "tests/ops/example-code.h"
 
@@ -36,49 +35,31 @@ point(bool good, const char *what)
 }
 
 static om_status
-run(om_session *s, om_host *h, om_prog *p, om_exec **e)
+run(bench *b)
 {
-	static float x[] = {2, -4, 6, 1};
-	const om_tensor t = {.type = OM_FLOAT32, .shape = om_shape_of(1, (const int64_t[]){4}), .data = x};
+	const om_tensor t = floats_of(4, (const float[]){2, -4, 6, 1});
 
-	for (om_op *op = p->first->first; op; op = op->next)
+	OM_TRY(bench_read(b, text));
+	for (om_op *op = b->p->first->first; op; op = op->next)
 		if (strcmp(op->type, rows->name) == 0)
 			op->opdef = rows;
-	OM_TRY(om_host_run(h, p, om_default_pipeline()));
-	OM_TRY(om_exec_new(s, p, p->plan, NULL, e));
-	OM_TRY(om_exec_input(*e, 0, &t));
-	return om_exec_run(*e);
-}
-
-static bool
-is(const om_tensor *t, size_t n, const float *want)
-{
-	return (size_t)om_shape_count(&t->shape) == n && memcmp(t->data, want, n * sizeof *want) == 0;
+	OM_TRY(om_host_run(b->h, b->p, om_default_pipeline()));
+	OM_TRY(bench_exec(b, &ways[PLANNED]));
+	return bench_run(b, &t, 1);
 }
 
 int
 main(void)
 {
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
-	FILE *in = fmemopen((void *)text, sizeof text - 1, "r");
-	om_exec *e = NULL;
-	om_prog *p;
+	bench b = bench_open();
 
-	const bool parsed = om_parse(s, in, "example", &p) == OM_OK;
-	fclose(in);
-	const bool ran = parsed && run(s, h, p, &e) == OM_OK;
+	const bool ran = is_ok(b.s, run(&b));
 	point(ran, "it is planned and run");
-	if (!ran)
-		printf("# %s\n", om_message(s));
-	point(ran && is(om_exec_result(e, 0), 4, (const float[]){1, -2, 3, 0.5f}), "it halves");
-	point(ran && (p->plan->narena == 0 || p->plan->arena[0].bytes == 0), "it is computed in place, in the memory of the result");
-	point(ran && p->first->result[1]->is_const && is(om_exec_result(e, 1), 2, (const float[]){3, 4}),
+	point(ran && is_floats(om_exec_result(b.e, 0), 4, (const float[]){1, -2, 3, 0.5f}), "it halves");
+	point(ran && (b.p->plan->narena == 0 || b.p->plan->arena[0].bytes == 0), "it is computed in place, in the memory of the result");
+	point(ran && b.p->first->result[1]->is_const && is_floats(om_exec_result(b.e, 1), 2, (const float[]){3, 4}),
 		"it is folded over constants");
 	printf("1..%u\n", points);
-	om_exec_free(e);
-	om_prog_free(p);
-	om_host_free(h);
-	om_session_free(s);
+	bench_close(&b);
 	return failures != 0;
 }

@@ -22,10 +22,10 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "onnxmem/executor.h"
 #include "onnxmem/autodiff.h"
 #include "base/arena_internal.h"
 #include "tests/bind.h"
+#include "tests/fixtures.h"
 #include "walk.h"
 #include "base/shape.h"
 #include "grad/grad_builder.h"
@@ -80,30 +80,12 @@ random_share(struct attempt *a)
 	return om_rng_unit(&a->state);
 }
 
-static double
-number_at(const om_tensor *t, int64_t i)
-{
-	return t->type == OM_FLOAT64 ? ((const double *)t->data)[i] : (double)((const float *)t->data)[i];
-}
-
-static void
-set_number(const om_tensor *t, int64_t i, double v)
-{
-	if (t->type == OM_FLOAT64)
-		((double *)t->data)[i] = v;
-	else
-		((float *)t->data)[i] = (float)v;
-}
-
 static om_tensor *
 tensor_new(om_prog *p, om_dtype type, const om_shape *shape)
 {
-	om_tensor *x = OM_NEW(p->mem, om_tensor);
-	uint64_t bytes = 0;
+	const om_tensor x = tensor_zero(p->mem, type, shape);
 
-	om_tensor_bytes(type, shape, &bytes);
-	*x = (om_tensor){.type = type, .shape = *shape, .data = om_alloc(p->mem, bytes + 1)};
-	return x;
+	return om_memdup(p->mem, &x, sizeof x);
 }
 
 /* Convert all floating-point inputs to `type`; false if some have 16 bits, which other variants cover. */
@@ -119,7 +101,7 @@ use_type(struct trial *t, om_dtype type)
 			return false;
 		om_tensor *x = tensor_new(t->prog, type, &v->shape);
 		for (int64_t i = 0; i < om_shape_count(&v->shape); i++)
-			set_number(x, i, number_at(v->data, i));
+			set_element(x, i, element_at(v->data, i));
 		v->data = x;
 		v->type.elem = type;
 	}
@@ -173,7 +155,7 @@ add_loss(struct attempt *a)
 			return false;
 		a->is_double = a->is_double && y->type.elem == OM_FLOAT64;
 		for (int64_t i = 0; i < om_shape_count(&c->shape); i++)
-			set_number(c, i, 2 * random_share(a) - 1);
+			set_element(c, i, 2 * random_share(a) - 1);
 		om_value *w = is_known ? om_const_new(p, p->first, om_printf(p->mem, "weight%u", k), c) : y;
 		om_value *m = result_of(t, "Mul", y, w, om_value_new(p, p->first, om_printf(p->mem, "weighted%u", k)));
 		om_value *s = result_of(t, "ReduceSum", m, NULL, om_value_new(p, p->first, om_printf(p->mem, "sum%u", k)));
@@ -244,7 +226,7 @@ loss(struct attempt *a)
 {
 	if (om_exec_run(a->e) != OM_OK)
 		return NAN;
-	return number_at(om_exec_result(a->e, 0), 0);
+	return element_at(om_exec_result(a->e, 0), 0);
 }
 
 static double
@@ -255,12 +237,12 @@ shifted(struct attempt *a, uint32_t k, const double *by, double h)
 	om_tensor old = *tensor_new(a->t->prog, x->type, &x->shape);
 
 	for (int64_t i = 0; i < n; i++) {
-		set_number(&old, i, number_at(x, i));
-		set_number(x, i, number_at(x, i) + h * by[i]);
+		set_element(&old, i, element_at(x, i));
+		set_element(x, i, element_at(x, i) + h * by[i]);
 	}
 	const double v = loss(a);
 	for (int64_t i = 0; i < n; i++)
-		set_number(x, i, number_at(&old, i));
+		set_element(x, i, element_at(&old, i));
 	return v;
 }
 
@@ -313,7 +295,6 @@ check_input(struct attempt *a, uint32_t k, const double *got, double here)
 static om_status
 run_all(struct attempt *a, bool is_open)
 {
-	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true);
 	om_prog *p = a->t->prog;
 	uint64_t computed, left;
 
@@ -323,7 +304,7 @@ run_all(struct attempt *a, bool is_open)
 	p->has = OM_HAS_INLINE | OM_HAS_SHAPES;
 	OM_TRY(om_prog_fold(a->t->session, p, 65536, &computed, &left));
 	p->has |= OM_HAS_CONST;
-	OM_TRY(om_exec_new(a->t->session, p, NULL, &o, &a->e));
+	OM_TRY(om_exec_new(a->t->session, p, NULL, &ways[SEPARATE], &a->e));
 	for (uint32_t k = 0; k < a->n; k++)
 		OM_TRY(om_exec_input(a->e, k, &a->at[k]));
 	return om_exec_run(a->e);
@@ -336,7 +317,7 @@ check_all(struct attempt *a)
 	double *got[MOST_INPUTS];
 	uint32_t at = 1;
 
-	const double here = number_at(om_exec_result(a->e, 0), 0);
+	const double here = element_at(om_exec_result(a->e, 0), 0);
 	for (uint32_t k = 0; k < a->n; k++) {
 		const int64_t n = om_shape_count(&a->at[k].shape);
 		got[k] = OM_NEWN(mem, double, (size_t)n + 1);
@@ -346,7 +327,7 @@ check_all(struct attempt *a)
 			return;
 		}
 		for (int64_t i = 0; r && i < n; i++)
-			got[k][i] = number_at(r, i);
+			got[k][i] = element_at(r, i);
 		for (int64_t i = 0; i < n && !isnan(here); i++)
 			if (isnan(got[k][i])) {
 				fail(a->t, "the gradient of %s is no number", a->x[k]->name);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "tests/fixtures.h"
 #include "walk.h"
 #include "base/arena_internal.h"
 #include "base/half.h"
@@ -120,13 +121,9 @@ fill(struct trial *t, om_value *v)
 static om_status
 build(struct trial *t, const char *text)
 {
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
-
 	om_prog_free(t->prog);
 	t->prog = NULL;
-	const om_status st = om_parse(t->session, in, t->row->name, &t->prog);
-	fclose(in);
-	OM_TRY(st);
+	OM_TRY(text_parse(t->session, text, &t->prog));
 	t->op = t->prog->first->last;
 	for (uint32_t k = 0; k < t->prog->first->nparam; k++)
 		fill(t, t->prog->first->param[k]);

@@ -15,10 +15,10 @@
 #include "inputs.h"
 
 static om_status
-compute(struct feed *r, om_host *h, om_tensor *in)
+compute(bench *r, const char *file, om_tensor *in)
 {
-	OM_TRY(feed_shapes(r, in));
-	OM_TRY(om_host_run(h, r->prog, "inline,shapes,fold"));
+	OM_TRY(feed_shapes(r, file, in));
+	OM_TRY(om_host_run(r->h, r->p, "inline,shapes,fold"));
 	return feed_run(r, in);
 }
 
@@ -40,11 +40,11 @@ is_same(const om_type *type, const om_tensor *a, const om_tensor *b)
 }
 
 static om_status
-compare(const struct feed *a, const struct feed *b)
+compare(const bench *a, const bench *b)
 {
-	for (uint32_t k = 0; k < a->prog->first->nresult; k++) {
-		const om_value *v = a->prog->first->result[k];
-		if (!is_same(&v->type, om_exec_result(a->exec, k), om_exec_result(b->exec, k)))
+	for (uint32_t k = 0; k < a->p->first->nresult; k++) {
+		const om_value *v = a->p->first->result[k];
+		if (!is_same(&v->type, om_exec_result(a->e, k), om_exec_result(b->e, k)))
 			return om_fail(a->s, OM_MISMATCH, "output %s", v->name);
 	}
 	return OM_OK;
@@ -53,30 +53,30 @@ compare(const struct feed *a, const struct feed *b)
 /* ---- One file. ---- */
 
 static om_status
-raise(struct feed *r, om_host *h, const char *opset, const char *to)
+raise(bench *r, const char *file, const char *opset, const char *to)
 {
-	OM_TRY(feed_load(r, r->file));
-	OM_TRY(om_host_run(h, r->prog, om_printf(r->mem, "convert-opset=%s", opset)));
-	OM_TRY(om_verify(r->s, r->prog));
-	OM_TRY(om_model_update(r->s, r->model, r->prog));
+	OM_TRY(bench_load(r, file));
+	OM_TRY(om_host_run(r->h, r->p, om_printf(r->mem, "convert-opset=%s", opset)));
+	OM_TRY(om_verify(r->s, r->p));
+	OM_TRY(om_model_update(r->s, r->model, r->p));
 	OM_TRY(om_model_save(r->s, r->model, to));
-	feed_end(r);
+	bench_clear(r);
 	return OM_OK;
 }
 
 static const char *
-try(struct feed *a, struct feed *b, om_host *h, const char *opset, const char *to)
+try(bench *a, bench *b, const char *file, const char *opset, const char *to)
 {
 	om_tensor *in;
 
-	if (feed_load(a, a->file) != OM_OK)
+	if (bench_load(a, file) != OM_OK)
 		return "unfit";
-	in = OM_NEWN(a->mem, om_tensor, (size_t)a->prog->first->nparam + 1);
-	if (raise(b, h, opset, to) != OM_OK)
+	in = OM_NEWN(a->mem, om_tensor, (size_t)a->p->first->nparam + 1);
+	if (raise(b, file, opset, to) != OM_OK)
 		return "refused";
-	if (compute(a, h, in) != OM_OK)
+	if (compute(a, file, in) != OM_OK)
 		return "unfit";
-	if (feed_load(b, to) != OM_OK || compute(b, h, in) != OM_OK || compare(a, b) != OM_OK)
+	if (bench_load(b, to) != OM_OK || compute(b, file, in) != OM_OK || compare(a, b) != OM_OK)
 		return "DIFFERENT";
 	return "same";
 }
@@ -87,19 +87,13 @@ main(int argc, char **argv)
 	int bad = 0;
 
 	for (int k = 3; k < argc; k++) {
-		om_session *s = om_session_new();
-		om_host *h = om_host_new(s, NULL);
-		om_arena *mem = om_arena_new();
-		struct feed a = {.s = s, .mem = mem, .file = argv[k]}, b = a;
-		const char *what = try(&a, &b, h, argv[1], om_printf(mem, "%s/%d.onnx", argv[2], k - 3));
-		printf("%s\t%s\t%s\n", what, argv[k], strcmp(what, "same") == 0 ? "" : om_message(s));
+		bench a = bench_open(), b = a;  /* one session and host for both */
+		const char *what = try(&a, &b, argv[k], argv[1], om_printf(a.mem, "%s/%d.onnx", argv[2], k - 3));
+		printf("%s\t%s\t%s\n", what, argv[k], strcmp(what, "same") == 0 ? "" : om_message(a.s));
 		fflush(stdout);
 		bad += strcmp(what, "DIFFERENT") == 0;
-		feed_end(&a);
-		feed_end(&b);
-		om_arena_free(mem);
-		om_host_free(h);
-		om_session_free(s);
+		bench_clear(&b);
+		bench_close(&a);
 	}
 	return bad ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -25,8 +25,7 @@ struct weight {
 };
 
 struct slope {
-	struct feed f;
-	om_host *h;
+	bench f;
 	om_tensor *in;
 	struct weight *weight;
 	uint32_t n;
@@ -36,7 +35,7 @@ struct slope {
 static double
 loss_of(const struct slope *t)
 {
-	const om_tensor *l = om_exec_result(t->f.exec, 0);
+	const om_tensor *l = om_exec_result(t->f.e, 0);
 
 	return l->type == OM_FLOAT32 ? *(const float *)l->data : NAN;
 }
@@ -61,11 +60,11 @@ weight_of(const om_prog *p, uint32_t k)
 static om_status
 open_weights(struct slope *t)
 {
-	om_block *b = t->f.prog->first;
+	om_block *b = t->f.p->first;
 
 	t->weight = OM_NEWN(t->f.mem, struct weight, (size_t)b->nresult);
 	for (uint32_t k = 1; k < b->nresult; k++) {
-		om_value *v = weight_of(t->f.prog, k);
+		om_value *v = weight_of(t->f.p, k);
 		if (!v || v->data->splat || v->data->type != OM_FLOAT32)
 			continue;
 		v->is_const = false;
@@ -81,7 +80,7 @@ note_gradients(struct slope *t)
 {
 	for (uint32_t k = 0; k < t->n; k++) {
 		struct weight *w = &t->weight[k];
-		float *g = om_memdup(t->f.mem, om_exec_result(t->f.exec, w->result)->data, (size_t)w->count * sizeof *g);
+		float *g = om_memdup(t->f.mem, om_exec_result(t->f.e, w->result)->data, (size_t)w->count * sizeof *g);
 		for (int64_t i = 0; i < w->count; i++)
 			t->length += (double)g[i] * g[i];
 		w->grad = g;
@@ -103,10 +102,10 @@ loss_at(struct slope *t, double step, double *loss)
 		for (int64_t i = 0; i < w->count; i++)
 			to[i] += (float)(step * w->grad[i] / t->length);
 		moved.data = to;
-		st = om_exec_input(t->f.exec, w->param, &moved);
+		st = om_exec_input(t->f.e, w->param, &moved);
 	}
 	if (st == OM_OK)
-		st = om_exec_run(t->f.exec);
+		st = om_exec_run(t->f.e);
 	*loss = loss_of(t);
 	om_arena_free(mem);
 	return st;
@@ -138,14 +137,14 @@ check(struct slope *t, const char *file, double *off, double *found)
 	om_train_options l = OM_TRAIN_OPTIONS;
 
 	l.loss_fn = "mse";
-	OM_TRY(feed_load(&t->f, file));
-	t->in = OM_NEWN(t->f.mem, om_tensor, (size_t)t->f.prog->first->nparam + 1);
-	OM_TRY(feed_shapes(&t->f, t->in));
-	OM_TRY(om_host_run(t->h, t->f.prog, "inline,shapes"));
-	OM_TRY(om_prog_add_training_step(t->f.s, t->f.prog, &l));
+	OM_TRY(bench_load(&t->f, file));
+	t->in = OM_NEWN(t->f.mem, om_tensor, (size_t)t->f.p->first->nparam + 1);
+	OM_TRY(feed_shapes(&t->f, file, t->in));
+	OM_TRY(om_host_run(t->f.h, t->f.p, "inline,shapes"));
+	OM_TRY(om_prog_add_training_step(t->f.s, t->f.p, &l));
 	OM_TRY(open_weights(t));
-	OM_TRY(om_host_run(t->h, t->f.prog, "shapes,fold"));
-	t->in = OM_NEWN(t->f.mem, om_tensor, (size_t)t->f.prog->first->nparam + 1);
+	OM_TRY(om_host_run(t->f.h, t->f.p, "shapes,fold"));
+	t->in = OM_NEWN(t->f.mem, om_tensor, (size_t)t->f.p->first->nparam + 1);
 	OM_TRY(feed_run(&t->f, t->in));
 	note_gradients(t);
 	return compare(t, off, found);
@@ -157,9 +156,8 @@ main(int argc, char **argv)
 	int bad = 0;
 
 	for (int k = 1; k < argc; k++) {
-		struct slope t = {.f = {.s = om_session_new(), .mem = om_arena_new(), .file = argv[k]}};
+		struct slope t = {.f = bench_open()};
 		double off = INFINITY, found = 0;
-		t.h = om_host_new(t.f.s, NULL);
 		const om_status st = check(&t, argv[k], &off, &found);
 		printf("%s\t%s\t", st != OM_OK ? "failed" : off < 0.02 ? "right" : "WRONG", argv[k]);
 		if (st == OM_OK)
@@ -168,10 +166,7 @@ main(int argc, char **argv)
 			printf("%s\n", om_message(t.f.s));
 		fflush(stdout);
 		bad += st != OM_OK || !(off < 0.02);
-		feed_end(&t.f);
-		om_host_free(t.h);
-		om_arena_free(t.f.mem);
-		om_session_free(t.f.s);
+		bench_close(&t.f);
 	}
 	return bad ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -2,25 +2,12 @@
 #ifndef FEED_H
 #define FEED_H
 
-#include "onnxmem/executor.h"
-#include "onnxmem/onnx.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 
-struct feed {
-	om_session *s;
-	om_arena *mem;
-	const char *file;            /* test_data_set_0 beside it has inputs, where it is there */
-	om_model *model;
-	om_prog *prog;
-	om_exec *exec;
-};
-
-om_status feed_load(struct feed *r, const char *file);
-void feed_end(struct feed *r);
-
-/* Fill in what the files say of inputs, and give all dims a number. */
-om_status feed_shapes(struct feed *r, om_tensor *in);
-/* Make an executor, and run it; inputs that nothing is known about are numbers from dice. */
-om_status feed_run(struct feed *r, om_tensor *in);
+/* Fill in what the files in test_data_set_0 beside `file` say of inputs, where they are there, and give all dims a
+ * number. */
+om_status feed_shapes(bench *r, const char *file, om_tensor *in);
+/* Make an executor, and run it; inputs that nothing is known about are random numbers. */
+om_status feed_run(bench *r, om_tensor *in);
 
 #endif

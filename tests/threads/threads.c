@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
 #include "onnxmem/plan.h"
+#include "tests/fixtures.h"
 
 enum { NTHREAD = 4, NTIME = 8, NIN = 6 };
 
@@ -45,20 +44,10 @@ static const char text[] =
 	"}\n";
 
 static om_status
-read_text(om_session *s, om_prog **p)
-{
-	FILE *in = fmemopen((void *)text, strlen(text), "r");
-	const om_status st = om_parse(s, in, "text", p);
-
-	fclose(in);
-	return st;
-}
-
-static om_status
 read_and_plan(om_session *s, om_prog **p)
 {
 	*p = NULL;
-	OM_TRY(read_text(s, p));
+	OM_TRY(text_parse(s, text, p));
 	om_host *h = om_host_new(s, NULL);
 	om_status st = om_host_run(h, *p, om_default_pipeline());
 	om_host_free(h);
@@ -92,9 +81,6 @@ run_once(om_session *s, const om_prog *p, const om_exec_options *o, int seed, fl
 	om_exec_free(e);
 	return st;
 }
-
-static const om_exec_options ways[] = {OM_EXEC_OPTIONS(), OM_EXEC_OPTIONS(.poison = true), OM_EXEC_OPTIONS(.no_reuse = true)};
-enum { NWAY = sizeof ways / sizeof ways[0] };
 
 /* ---- Executors of one program. ---- */
 
@@ -161,14 +147,11 @@ executors_of_one_program(void)
 static om_status
 plan_as_text(om_session *s, char **dump)
 {
-	size_t n;
 	om_prog *p;
-	om_status st = read_and_plan(s, &p);
+	const om_status st = read_and_plan(s, &p);
 
-	FILE *to = open_memstream(dump, &n);
 	if (st == OM_OK)
-		om_dump(p, to, OM_DUMP_LIVE);
-	fclose(to);
+		*dump = text_dump(p, OM_DUMP_LIVE);
 	om_prog_free(p);
 	return st;
 }
@@ -220,7 +203,7 @@ plan_and_run(om_session *s, om_plan_cache *c, float got[2 * NIN])
 
 	om_status st = om_plan_cache_get(c, b, &p);
 	if (st == OM_OK)
-		st = run_once(s, p, &ways[1], 5, got);
+		st = run_once(s, p, &ways[POISONED], 5, got);
 	om_binding_free(b);
 	return st;
 }
@@ -249,10 +232,10 @@ plans_of_one_program(void)
 	pthread_t id[NTHREAD];
 	om_prog *p = NULL;
 
-	bool good = read_text(s, &p) == OM_OK;
+	bool good = text_parse(s, text, &p) == OM_OK;
 	for (int t = 0; t < NTHREAD; t++) {
 		om_prog *alone = NULL;
-		good &= read_and_plan(s, &alone) == OM_OK && run_once(s, alone, &ways[1], 5, r[t].want) == OM_OK;
+		good &= read_and_plan(s, &alone) == OM_OK && run_once(s, alone, &ways[POISONED], 5, r[t].want) == OM_OK;
 		om_prog_free(alone);
 		r[t].p = p;
 		good &= pthread_create(&id[t], NULL, plan_copy, &r[t]) == 0;
