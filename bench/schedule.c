@@ -54,7 +54,7 @@ read_op(struct file *f, bool in_place, const char *in, const char *out)
 	const uint32_t n = read_list(f, out, &made);
 	op.use = use;
 	for (uint32_t k = 0; k < n; k++) {
-		f->storage[made[k]].maker = (uint32_t)f->nop;
+		f->storage[made[k]].producer = (uint32_t)f->nop;
 		op.begin += f->storage[made[k]].bytes;
 	}
 	if (in_place && n && op.nuse && f->storage[made[0]].bytes == f->storage[use[0]].bytes) {

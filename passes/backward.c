@@ -1,7 +1,7 @@
-/* backward: the backward path of a loss, and what becomes of it.
+/* backward: adds the backward pass of a loss to the program.
  *
- * The ops are built by the makers in the rows of the operators; here is only what
- * options say.  With an optimizer the program becomes a step of training. */
+ * The gradient rules of the operators build the ops; this pass applies what the
+ * options request.  With an optimizer the program becomes a training step. */
 #include <config.h>
 
 #include <stdlib.h>

@@ -116,8 +116,8 @@ add_captured(struct model *m, struct uses *u, const om_block *b)
 	for (uint32_t k = 0; k < b->nresult; k++)
 		add_use(m, u, b->result[k]);
 	for (size_t k = had; k < u->n; k++)
-		if (m->storage[u->s[k]].maker != NONE)
-			m->until[m->storage[u->s[k]].maker] = 0;
+		if (m->storage[u->s[k]].producer != NONE)
+			m->until[m->storage[u->s[k]].producer] = 0;
 }
 
 /* May output `k` lie over input `in`, and all that is in its storage? */

@@ -95,7 +95,7 @@ pieces_of(const struct problem *q, const om_value *v, uint32_t *n)
 	*n = 0;
 	if (v && !v->is_const)
 		piece = om_segments_of(q->m->pieces, v, n);
-	if (*n && (!q->m->pieces->piece[piece[0]].maker || q->m->pieces->piece[piece[0]].maker->block != q->b))
+	if (*n && (!q->m->pieces->piece[piece[0]].producer || q->m->pieces->piece[piece[0]].producer->block != q->b))
 		*n = 0;
 	return piece;
 }
@@ -118,7 +118,7 @@ list_made(struct problem *q, const om_value *v, uint32_t i)
 	const uint32_t *piece = pieces_of(q, v, &n);
 
 	for (uint32_t k = 0; k < n; k++) {
-		if (q->m->pieces->piece[piece[k]].maker != q->ops[i])
+		if (q->m->pieces->piece[piece[k]].producer != q->ops[i])
 			continue;
 		q->m->storage_of[piece[k]] = (uint32_t)q->nstorage;
 		OM_PUSH(q->m->mem, q->storage, q->nstorage, q->capstorage,
@@ -262,7 +262,7 @@ made_by(const struct model *m, const om_op *op, uint32_t step)
 		if (!v || m->a->backing[v->id].source || m->a->live[v->id].first > step)
 			continue;
 		for (const uint32_t *piece = om_segments_of(m->pieces, v, &n); n; n--)
-			if (m->pieces->piece[piece[n - 1]].maker == op)
+			if (m->pieces->piece[piece[n - 1]].producer == op)
 				sum += bytes_of(m, piece[n - 1]);
 	}
 	return sum;
@@ -275,7 +275,7 @@ is_free(const struct problem *q, const om_op *op, const om_schedule_op *to, uint
 	const om_segment *piece = q->m->pieces->piece;
 	const uint32_t s = q->m->storage_of[needed];
 
-	if (piece[made].maker != op || !bytes_of(q->m, made) || !bytes_of(q->m, needed))
+	if (piece[made].producer != op || !bytes_of(q->m, made) || !bytes_of(q->m, needed))
 		return false;
 	for (uint32_t j = 0; j < to->nover; j++)
 		if (to->over[j].needed == s)

@@ -1,8 +1,8 @@
 /* Reverse-mode automatic differentiation: an explicit backward path of standard operators.
  *
- * An operator's gradient is registered by an om_gradient entry.  Its maker takes one op of the forward
+ * An operator's gradient is registered by an om_gradient entry.  Its rule takes one op of the forward
  * path and builds the ops that compute the gradients of its inputs from the gradients of its outputs.
- * Every forward value that a maker requests stays live until the backward path reads it, so a maker
+ * Every forward value that a rule requests stays live until the backward path reads it, so a rule
  * requests as few as possible, and none before it knows that a gradient requires it.
  *
  *     static void
@@ -15,8 +15,8 @@
  *                             om_grad_set_input_grad(g, k, om_emit(g, "Mul", dy, om_grad_forward_input(g, 1 - k)));
  *     }
  *
- * A maker must set the gradient of every input for which one is requested: a value, or NULL for zero.
- * A gradient that is not set is an error, not a zero.  Makers do not return errors: the first error
+ * A rule must set the gradient of every input for which one is requested: a value, or NULL for zero.
+ * A gradient that is not set is an error, not a zero.  Rules do not return errors: the first error
  * while building is recorded, and everything built after it is discarded.  Values are never NULL; their
  * shapes may be unknown, after an error or otherwise.
  */
@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-/* The context that a maker queries and builds through; valid while the maker runs. */
+/* The context that a rule queries and builds through; valid while the rule runs. */
 typedef struct om_grad om_grad;
 
 /* ---- Which operators have gradients. ---- */
@@ -44,7 +44,7 @@ typedef struct om_gradient {
 	int since, until;            /* opset versions, inclusive; until 0: no upper bound */
 
 	/* Builds the gradients of the inputs. */
-	void (*maker)(om_grad *g);
+	void (*rule)(om_grad *g);
 
 	/* The operator that computes these gradients in a single op, for a backward pass with
 	 * `functions`: see src/grad/fused.h.  NULL: none. */
@@ -69,7 +69,7 @@ OM_API void om_prog_add_gradients(om_prog *p, const om_gradient *table);
  * is an error if a gradient has to pass through the operator. */
 OM_API const om_gradient *om_gradient_find(om_prog *p, const om_opdef *row);
 
-/* ---- Queries of a maker. ---- */
+/* ---- Queries of a rule. ---- */
 
 OM_API const om_op *om_grad_op(const om_grad *g);          /* the op of the forward path */
 
@@ -91,11 +91,11 @@ OM_API void om_grad_set_input_grad(om_grad *g, uint32_t k, om_value *v);
 /* The same, with the shape that input `k` is broadcast to: reduced to the shape of the input. */
 OM_API void om_grad_set_broadcast_grad(om_grad *g, uint32_t k, om_value *v);
 
-/* Report that the maker does not support this op.  The message continues the one that om_op_fail()
+/* Report that the rule does not support this op.  The message continues the one that om_op_fail()
  * begins. */
 OM_API void om_grad_fail(om_grad *g, om_status st, const char *fmt, ...) OM_PRINTF(3, 4);
 
-/* The maker of piecewise constant operators: all gradients are zero. */
+/* The rule of piecewise constant operators: all gradients are zero. */
 OM_API void om_grad_set_zero(om_grad *g);
 
 /* ---- Builder: appends ops of the program's opset to the backward path. ---- */
@@ -130,7 +130,7 @@ typedef struct om_backward {
 	bool copies;                 /* leave the forward ops unchanged: further outputs of them that the
 	                                backward path requires are outputs of copies */
 	bool functions;              /* build each gradient that a single op can compute as a call of a
-	                                function of domain org.onnxmem.grad, whose body is what the maker
+	                                function of domain org.onnxmem.grad, whose body is what the rule
 	                                builds */
 	om_value **grad;             /* [nwrt], filled by the call; NULL: the loss does not depend on it */
 } om_backward;

@@ -341,9 +341,9 @@ level_all(struct cutter *c)
 	}
 }
 
-/* The maker of a segment is the first op that computes a value containing it. */
+/* The producer of a segment is the first op that computes a value containing it. */
 static void
-add_makers(struct cutter *c)
+add_producers(struct cutter *c)
 {
 	const om_assignment *a = c->b->assignment;
 
@@ -356,7 +356,7 @@ add_makers(struct cutter *c)
 				if (!v || a->backing[v->id].source)
 					continue;
 				for (const uint32_t *piece = om_segments_of(c->q, v, &n); n; n--)
-					c->q->piece[piece[n - 1]].maker = ops[at];
+					c->q->piece[piece[n - 1]].producer = ops[at];
 			}
 	}
 }
@@ -392,6 +392,6 @@ om_segments_new(const om_prog *p, const om_buffers *b, om_arena *mem)
 	add_pieces(&c);
 	join_parts(&c);
 	level_all(&c);
-	add_makers(&c);
+	add_producers(&c);
 	return q;
 }

@@ -71,7 +71,7 @@ gradient(om_prog *p, const om_opdef *r, const char *none)
 {
 	const om_gradient *g = om_gradient_find(p, r);
 
-	return !g ? none : g->maker == om_grad_set_zero ? "zero" : "yes";
+	return !g ? none : g->rule == om_grad_set_zero ? "zero" : "yes";
 }
 
 static void

@@ -1,4 +1,4 @@
-/* Helpers shared by the makers of larger operators: a body and its counterpart in the backward path,
+/* Helpers shared by the rules of larger operators: a body and its counterpart in the backward path,
  * ops whose inputs and outputs are known only when their bodies are complete, and operators that are
  * differentiated by decomposition. */
 #ifndef OM_BODIES_H
@@ -23,7 +23,7 @@ struct om_stand {
 struct om_body {
 	om_op *op, *back;            /* the ops that own the bodies */
 	om_block *from;
-	om_scope *s;                 /* its `arg` belongs to the maker */
+	om_scope *s;                 /* its `arg` belongs to the rule */
 	om_grad *outer;              /* builds in the block of `back` */
 	om_grad *in;                 /* builds in the body of `back` */
 	struct om_stand *stand;      /* the counterparts of values of `from` */
@@ -74,7 +74,7 @@ void om_back_abandon(om_op *op);
 void om_mark_reads(const om_op *op, bool *is_read);
 bool om_is_read(const om_op *op, const bool *is_read);
 
-/* Decompose the op: `build` builds it from operators that have makers, in the backward path, and stores
+/* Decompose the op: `build` builds it from operators that have rules, in the backward path, and stores
  * in `out` the outputs that have a gradient.  The new ops are then differentiated. */
 void om_grad_by_decomposition(om_grad *g, void (*build)(om_grad *g, om_value **out));
 

@@ -1,6 +1,6 @@
 /* Differentiation by decomposition.
  *
- * The maker builds the operator again from smaller ones, in the backward path; those are differentiated
+ * The rule builds the operator again from smaller ones, in the backward path; those are differentiated
  * in reverse order, and the ops that only the recomputed outputs required are removed.  So only the
  * inputs are kept from the forward path: everything else is recomputed where it is required.
  */

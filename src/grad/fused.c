@@ -1,12 +1,12 @@
-/* Gradients that are a single op: a call of a function, whose body is what the maker builds.
+/* Gradients that are a single op: a call of a function, whose body is what the rule builds.
  *
  * The forward op is copied into a program of its own, in which everything that it reads, computes and
- * receives gradients of is a parameter; the maker builds there as usual.  Then the copy is removed: its
+ * receives gradients of is a parameter; the rule builds there as usual.  Then the copy is removed: its
  * outputs become parameters, too.  So there is one definition of a gradient, and a kernel that
  * implements the call is compared with it.
  *
- * Ops that agree in everything that their makers inspect share a function: types and shapes,
- * attributes, requested gradients.  If a maker reads a value that is not an input of the single op, it
+ * Ops that agree in everything that their rules inspect share a function: types and shapes,
+ * attributes, requested gradients.  If a rule reads a value that is not an input of the single op, it
  * is called again for the plain form. */
 #include <config.h>
 
@@ -24,7 +24,7 @@
 
 enum { MOST_ENDS = 8 };         /* maximum number of inputs and outputs of the forward op */
 
-/* A shape that the maker requested from the forward path: dims [from, to) of a value. */
+/* A shape that the rule requested from the forward path: dims [from, to) of a value. */
 struct lifted {
 	struct om_fused_input of;
 	int64_t from, to;            /* to < 0: all of them */
@@ -133,7 +133,7 @@ start_home(struct drawing *w)
 	w->body = om_block_new(w->home, NULL, NULL, w->form->type);
 }
 
-/* Elements of constant inputs are not copied: the makers of these operators do not inspect them. */
+/* Elements of constant inputs are not copied: the rules of these operators do not inspect them. */
 static void
 copy_op(struct drawing *w)
 {
@@ -534,8 +534,8 @@ fused_call_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_fused[] = {
-	{.domain = OM_GRAD_DOMAIN, .name = "ConvGrad", .since = 1, .maker = fused_call_grad},
-	{.domain = OM_GRAD_DOMAIN, .name = "MaxPoolGrad", .since = 1, .maker = fused_call_grad},
-	{.domain = OM_GRAD_DOMAIN, .name = "BatchNormalizationGrad", .since = 1, .maker = fused_call_grad},
+	{.domain = OM_GRAD_DOMAIN, .name = "ConvGrad", .since = 1, .rule = fused_call_grad},
+	{.domain = OM_GRAD_DOMAIN, .name = "MaxPoolGrad", .since = 1, .rule = fused_call_grad},
+	{.domain = OM_GRAD_DOMAIN, .name = "BatchNormalizationGrad", .since = 1, .rule = fused_call_grad},
 	{0}
 };

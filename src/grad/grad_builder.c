@@ -1,7 +1,7 @@
-/* The builder for gradient makers: standard operators, in the program's opset, appended to the backward
+/* The builder for gradient rules: standard operators, in the program's opset, appended to the backward
  * path.
  *
- * Types and shapes of every op are inferred as it is built, so that makers can rely on them.  Constants
+ * Types and shapes of every op are inferred as it is built, so that rules can rely on them.  Constants
  * are created once, in the graph, where every body can access them.
  */
 #include <config.h>
@@ -70,7 +70,7 @@ om_tape_value(struct om_tape *t, om_block *b, const char *stem)
 	return om_value_new(t->p, b, om_tape_name(t, stem));
 }
 
-/* ---- Queries of a maker. ---- */
+/* ---- Queries of a rule. ---- */
 
 const om_op *
 om_grad_op(const om_grad *g)
@@ -202,7 +202,7 @@ om_value *
 om_grad_forward_output(om_grad *g, uint32_t k)
 {
 	struct om_tape *t = g->scope->tape;
-	om_op *op = (om_op *)g->op;  /* the builder may change the program; makers may not */
+	om_op *op = (om_op *)g->op;  /* the builder may change the program; rules may not */
 
 	if (k < op->nout && op->out[k])
 		return om_scope_import(g->scope, g, op->out[k]);
@@ -213,7 +213,7 @@ om_grad_forward_output(om_grad *g, uint32_t k)
 	return om_scope_import(g->scope, g, op->out[k]);
 }
 
-/* ---- Results of a maker. ---- */
+/* ---- Results of a rule. ---- */
 
 static void
 give_value(om_grad *g, om_value *of, om_value *v)

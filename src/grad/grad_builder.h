@@ -1,4 +1,4 @@
-/* Gradients: queries and ops for makers in addition to those of onnxmem/autodiff.h, and the
+/* Gradients: queries and ops for rules in addition to those of onnxmem/autodiff.h, and the
  * differentiation of bodies. */
 #ifndef OM_GRAD_BUILDER_H
 #define OM_GRAD_BUILDER_H
@@ -29,7 +29,7 @@ om_scope *om_grad_scope(const om_grad *g);          /* the scope of the op */
  * extending its lifetime. */
 bool om_grad_has(const om_grad *g, uint32_t k);
 
-/* Has building failed, in this maker or before? */
+/* Has building failed, in this rule or before? */
 bool om_grad_failed(const om_grad *g);
 
 /* Create an op of any domain without completing it, for bodies of If, Loop and Scan as well: the types
@@ -93,7 +93,7 @@ om_value *om_emit_count(om_grad *g, const om_value *like, om_value *forward, int
 /* ---- Bodies. ----
  *
  * A scope is a block whose ops are differentiated, and the block that receives their gradients.  For
- * the graph they are the same.  For a body, the maker of the op that owns it creates a nested scope,
+ * the graph they are the same.  For a body, the rule of the op that owns it creates a nested scope,
  * seeds the gradients of the body's results, requests gradients of values in addition to those that the
  * body captures, runs the reverse pass, and reads the resulting gradients, which are values of `to`.
  */

@@ -1,4 +1,4 @@
-/* Abbreviations of the ops that makers use most; `g` is the maker's context. */
+/* Abbreviations of the ops that rules use most; `g` is the rule's context. */
 #ifndef OM_GRAD_DSL_H
 #define OM_GRAD_DSL_H
 

@@ -2,7 +2,7 @@
  *
  * A forward pass marks all values that depend on those whose gradients are requested.  A pass over the
  * ops in reverse order then differentiates every op whose outputs have a gradient and whose inputs are
- * marked, by the maker registered for its operator.  All users of a value come after its definition, so
+ * marked, by the rule registered for its operator.  All users of a value come after its definition, so
  * the sum of its gradients is complete when the op that defines it is reached; gradients are added as
  * they arrive, so that at most two of a value are live at a time.  The pass terminates because it
  * visits every op of the block once, and the ops that it builds come after all of them.
@@ -121,7 +121,7 @@ lets_through(const om_scope *s, const om_op *op)
 {
 	const om_gradient *r = om_op_gradient(s->tape->p, op);
 
-	return !op->opdef || (!(r && r->maker == om_grad_set_zero) && !(op->opdef->flags & OM_SHAPE_ONLY));
+	return !op->opdef || (!(r && r->rule == om_grad_set_zero) && !(op->opdef->flags & OM_SHAPE_ONLY));
 }
 
 void
@@ -220,7 +220,7 @@ differentiate(om_scope *s, const om_op *op)
 			? "a gradient must pass through it, but this operator has no gradient rule"
 			: "a gradient must pass through it, but the operator is unknown");
 	if (!t->functions || !om_grad_fused(&g, r->fused))
-		r->maker(&g);
+		r->rule(&g);
 	OM_TRY(t->status);
 	return check_said(&g);
 }

@@ -29,12 +29,12 @@ struct om_tape {
 struct om_grad {
 	om_scope *scope;
 	const om_op *op;
-	bool *is_said;           /* by input: the maker set a gradient, or zero */
+	bool *is_said;           /* by input: the rule set a gradient, or zero */
 	const char *stem;        /* prefix of the names of new values */
 };
 
 void om_tape_start(struct om_tape *t);
-/* A builder context for the graph, outside of any maker. */
+/* A builder context for the graph, outside of any rule. */
 om_grad *om_tape_grad(struct om_tape *t);
 void om_tape_fail(struct om_tape *t, om_status st);
 /* A unique name derived from `stem`. */
@@ -43,7 +43,7 @@ om_value *om_tape_value(struct om_tape *t, om_block *b, const char *stem);
 /* Mark the name of `v` as final. */
 void om_tape_named(struct om_tape *t, const om_value *v);
 
-/* Build the gradient as a single op of this form; NULL: none.  False: the maker has to be called. */
+/* Build the gradient as a single op of this form; NULL: none.  False: the rule has to be called. */
 bool om_grad_fused(om_grad *g, const struct om_fused *form);
 
 /* Add `v` to the gradient of `of` in `s`. */

@@ -72,7 +72,7 @@ static void
 follow_ops(struct chain *c, struct link *to, uint32_t s, uint32_t i)
 {
 	om_remat *g = c->g;
-	const uint32_t m = g->q->storage[s].maker;
+	const uint32_t m = g->q->storage[s].producer;
 	const om_schedule_op *op = &g->q->op[m];
 
 	c->is_chain &= c->seen[s] != c->visits;

@@ -82,13 +82,13 @@ list_made(om_remat *g)
 	g->made.at = OM_NEWN(g->mem, uint32_t, (size_t)n + 2);
 	g->made.item = OM_NEWN(g->mem, uint32_t, g->q->nstorage);
 	for (uint32_t s = 0; s < g->q->nstorage; s++)
-		if (g->q->storage[s].maker != NONE)
-			g->made.at[g->q->storage[s].maker + 2]++;
+		if (g->q->storage[s].producer != NONE)
+			g->made.at[g->q->storage[s].producer + 2]++;
 	for (uint32_t i = 2; i < n + 2; i++)
 		g->made.at[i] += g->made.at[i - 1];
 	for (uint32_t s = 0; s < g->q->nstorage; s++)
-		if (g->q->storage[s].maker != NONE)
-			g->made.item[g->made.at[g->q->storage[s].maker + 1]++] = s;
+		if (g->q->storage[s].producer != NONE)
+			g->made.item[g->made.at[g->q->storage[s].producer + 1]++] = s;
 }
 
 om_remat *
@@ -102,7 +102,7 @@ om_remat_new(const om_remat_request *w, om_arena *mem)
 	list_made(g);
 	find_gaps(g);
 	for (uint32_t s = 0; s < ns; s++)
-		g->may[s] = w->q->storage[s].maker != NONE && w->until[w->q->storage[s].maker] != 0
+		g->may[s] = w->q->storage[s].producer != NONE && w->until[w->q->storage[s].producer] != 0
 		    && !w->q->storage[s].live_out;
 	g->drop = OM_NEWN(mem, bool, g->ngap);
 	g->is_new = OM_NEWN(mem, bool, g->ngap);
@@ -137,7 +137,7 @@ is_dead(const om_remat *g, uint32_t s, uint32_t i, uint32_t *gap)
 static void
 recompute(om_remat *g, uint32_t gap, uint32_t i)
 {
-	const uint32_t m = g->q->storage[g->gap[gap].s].maker;
+	const uint32_t m = g->q->storage[g->gap[gap].s].producer;
 	const om_schedule_op *op = &g->q->op[m];
 	uint32_t other;
 
@@ -252,7 +252,7 @@ sweep_schedule(om_remat *g)
 
 	for (uint32_t s = 0; s < g->q->nstorage; s++) {
 		g->instance[s] = s;
-		if (g->q->storage[s].maker == NONE && g->last[s] != NONE)
+		if (g->q->storage[s].producer == NONE && g->last[s] != NONE)
 			alive += g->q->storage[s].bytes;
 	}
 	for (uint32_t at = 0; at < g->n; at++) {
@@ -284,7 +284,7 @@ om_remat_run(om_remat *g)
 static void
 visit_dependences(om_remat *g, uint32_t gap, uint32_t i, void (*visit)(void *arg, uint32_t gap), void *arg)
 {
-	const om_schedule_op *op = &g->q->op[g->q->storage[g->gap[gap].s].maker];
+	const om_schedule_op *op = &g->q->op[g->q->storage[g->gap[gap].s].producer];
 
 	if (g->seen[gap] == g->visits)
 		return;

@@ -62,10 +62,10 @@ check_op(om_session *s, const om_schedule_problem *q, uint32_t i)
 		if (op->use[k] >= q->nstorage)
 			return om_fail(s, OM_INVALID, "order: op %u uses storage %u, but there are only %u", i,
 				op->use[k], q->nstorage);
-		const uint32_t maker = q->storage[op->use[k]].maker;
-		if (maker != OM_SCHEDULE_NONE && maker >= i)
+		const uint32_t producer = q->storage[op->use[k]].producer;
+		if (producer != OM_SCHEDULE_NONE && producer >= i)
 			return om_fail(s, OM_INVALID, "order: op %u uses storage %u, which op %u makes later", i,
-				op->use[k], maker);
+				op->use[k], producer);
 	}
 	for (uint32_t k = 0; k < op->ndies_early; k++)
 		if (!is_used(op, op->early[k]))
@@ -73,7 +73,7 @@ check_op(om_session *s, const om_schedule_problem *q, uint32_t i)
 				op->early[k]);
 	for (uint32_t k = 0; k < op->nover; k++) {
 		const om_inplace_pair *o = &op->over[k];
-		if (o->made >= q->nstorage || q->storage[o->made].maker != i || !is_used(op, o->needed)
+		if (o->made >= q->nstorage || q->storage[o->made].producer != i || !is_used(op, o->needed)
 		    || q->storage[o->made].bytes != q->storage[o->needed].bytes)
 			return om_fail(s, OM_INVALID,
 				"order: op %u computes a storage in place of one that it does not use, "
@@ -93,9 +93,9 @@ om_schedule_check(om_session *s, const om_schedule_problem *q)
 
 	for (uint32_t k = 0; k < q->nstorage; k++) {
 		large |= __builtin_add_overflow(sum, q->storage[k].bytes, &sum);
-		if (q->storage[k].maker != OM_SCHEDULE_NONE && q->storage[k].maker >= q->nop)
+		if (q->storage[k].producer != OM_SCHEDULE_NONE && q->storage[k].producer >= q->nop)
 			return om_fail(s, OM_INVALID, "order: storage %u is made by op %u, but there are only %u", k,
-				q->storage[k].maker, q->nop);
+				q->storage[k].producer, q->nop);
 	}
 	for (uint32_t i = 0; i < q->nop; i++) {
 		uint64_t peak = q->op[i].begin > q->op[i].middle ? q->op[i].begin : q->op[i].middle;

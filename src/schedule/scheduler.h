@@ -23,7 +23,7 @@
 /* Bytes that one op makes and others use. */
 typedef struct om_schedule_storage {
 	uint64_t bytes;          /* its size */
-	uint32_t maker;          /* the op that makes it; OM_SCHEDULE_NONE: live from the start */
+	uint32_t producer;          /* the op that makes it; OM_SCHEDULE_NONE: live from the start */
 	bool live_out;           /* live at the end */
 } om_schedule_storage;
 
@@ -36,8 +36,8 @@ typedef struct om_inplace_pair {
 
 /* The dependences and the memory of an op. */
 typedef struct om_schedule_op {
-	const uint32_t *after;   /* predecessors besides the makers of `use`, each with a smaller number */
-	const uint32_t *use;     /* storages that it uses; their makers run before it */
+	const uint32_t *after;   /* predecessors besides the producers of `use`, each with a smaller number */
+	const uint32_t *use;     /* storages that it uses; their producers run before it */
 	const om_inplace_pair *over;  /* sorted by `made`; no storage is `needed` twice */
 	const uint32_t *early;   /* of `use`: those that are dead after the start of the op */
 	uint32_t nafter, nuse, nover, ndies_early; /* lengths */

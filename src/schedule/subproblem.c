@@ -73,19 +73,19 @@ static void
 list_makes(om_schedule_index *x, om_arena *mem)
 {
 	const om_schedule_problem *q = x->q;
-	om_lists maker = lists_new(mem, q->nstorage, q->nstorage);
+	om_lists producer = lists_new(mem, q->nstorage, q->nstorage);
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < q->nstorage; k++) {
 		const om_schedule_storage *s = &q->storage[k];
 		const bool wanted = s->live_out || length(&x->user, k);
-		if (s->maker == OM_SCHEDULE_NONE && wanted)
+		if (s->producer == OM_SCHEDULE_NONE && wanted)
 			x->start += s->bytes;
 		else if (wanted)
-			maker.item[n++] = s->maker;
-		maker.at[k + 1] = n;
+			producer.item[n++] = s->producer;
+		producer.at[k + 1] = n;
 	}
-	x->made = transpose(&maker, q->nstorage, q->nop, mem);
+	x->made = transpose(&producer, q->nstorage, q->nop, mem);
 }
 
 static void
@@ -103,7 +103,7 @@ list_before(om_schedule_index *x, om_arena *mem)
 		for (uint32_t k = 0; k < q->op[i].nafter + length(&x->need, i); k++) {
 			const uint32_t past = k - q->op[i].nafter;
 			const uint32_t j = k < q->op[i].nafter ? q->op[i].after[k]
-				: q->storage[x->need.item[x->need.at[i] + past]].maker;
+				: q->storage[x->need.item[x->need.at[i] + past]].producer;
 			if (j == OM_SCHEDULE_NONE || seen[j] == i + 1)
 				continue;
 			seen[j] = i + 1;
@@ -304,7 +304,7 @@ local_storage(const om_schedule_index *x, om_subproblem *g, uint32_t s)
 	if (*at == OM_SCHEDULE_NONE) {
 		*at = g->nstorage++;
 		g->bytes[*at] = x->q->storage[s].bytes;
-		g->maker[*at] = OM_SCHEDULE_NONE;
+		g->producer[*at] = OM_SCHEDULE_NONE;
 		g->live_out[*at] = x->q->storage[s].live_out;
 		for (uint32_t k = x->user.at[s]; k < x->user.at[s + 1] && !g->live_out[*at]; k++)
 			g->live_out[*at] = x->place[x->user.item[k]] >= g->to;
@@ -349,7 +349,7 @@ allocate_lists(const om_schedule_index *x, om_subproblem *g, om_arena *mem)
 	g->begin = OM_NEWN(mem, uint64_t, g->nop);
 	g->middle = OM_NEWN(mem, uint64_t, g->nop);
 	g->bytes = OM_NEWN(mem, uint64_t, made + need + over);  /* some have no user */
-	g->maker = OM_NEWN(mem, uint32_t, made + need + over);
+	g->producer = OM_NEWN(mem, uint32_t, made + need + over);
 	g->live_out = OM_NEWN(mem, bool, made + need + over);
 }
 
@@ -364,7 +364,7 @@ add_op(const om_schedule_index *x, om_subproblem *g, uint32_t i)
 	g->middle[i] = from->middle;
 	for (uint32_t k = x->made.at[op]; k < x->made.at[op + 1]; k++) {
 		const uint32_t s = local_storage(x, g, x->made.item[k]);
-		g->maker[s] = i;
+		g->producer[s] = i;
 		g->made.item[n++] = s;
 	}
 	g->made.at[i + 1] = n;
@@ -375,7 +375,7 @@ add_op(const om_schedule_index *x, om_subproblem *g, uint32_t i)
 	n = g->over.at[i];
 	for (uint32_t k = 0; k < from->nover; k++) {
 		const uint32_t made = local_storage(x, g, from->over[k].made);
-		g->maker[made] = i;
+		g->producer[made] = i;
 		g->over.item[n++] = made;
 		g->over.item[n++] = local_storage(x, g, from->over[k].needed);
 		g->has_choice |= k && from->over[k].made == from->over[k - 1].made;
@@ -609,8 +609,8 @@ always_live(const om_subproblem *g, const uint64_t *prev, const uint64_t *next, 
 	uint64_t alive = 0;
 
 	for (uint32_t s = 0; s < g->nstorage; s++) {
-		const uint32_t maker = g->maker[s];
-		if ((maker == OM_SCHEDULE_NONE || om_set_has(prev, maker)) && is_needed_from(g, next, s, i))
+		const uint32_t producer = g->producer[s];
+		if ((producer == OM_SCHEDULE_NONE || om_set_has(prev, producer)) && is_needed_from(g, next, s, i))
 			alive += g->bytes[s];
 	}
 	return alive;
@@ -659,7 +659,7 @@ om_subproblem_bound(const om_subproblem *g)
 	uint64_t fixed = g->base, most = 0;
 
 	for (uint32_t s = 0; s < g->nstorage; s++)
-		if (g->maker[s] == OM_SCHEDULE_NONE)
+		if (g->producer[s] == OM_SCHEDULE_NONE)
 			fixed -= g->bytes[s];
 	for (uint32_t i = 0; i < g->nop; i++) {
 		const size_t at = (size_t)i * g->words;

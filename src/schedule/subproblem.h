@@ -56,7 +56,7 @@ typedef struct om_subproblem {
 	uint32_t *unit_of;       /* by op */
 	uint64_t *begin, *middle;
 	uint64_t *bytes;
-	uint32_t *maker;
+	uint32_t *producer;
 	bool *live_out;          /* live after the subproblem */
 	uint64_t base;           /* bytes live before its first op */
 	bool has_choice;         /* an op may compute in place of one of several storages */

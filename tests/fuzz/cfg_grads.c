@@ -5,7 +5,7 @@
  * if the one-sided slopes differ there is a corner, and the program is skipped.  Runs with shared
  * memory, and with poisoned memory, have to give the same bits as a run without reuse.
  *
- * Mutants, makers with a deliberate error, have to be detected.
+ * Mutants, rules with a deliberate error, have to be detected.
  *
  *	flowgrads [FIRST-SEED [COUNT]] */
 #include <config.h>
@@ -36,7 +36,7 @@ struct test {
 	om_value *grad[NFLOAT];
 	double slope;             /* computed from the gradients */
 	double *bits;
-	const struct wrong *wrong; /* NULL: unmodified makers */
+	const struct wrong *wrong; /* NULL: unmodified rules */
 	unsigned checked, corners, refused, constant;
 };
 
@@ -125,7 +125,7 @@ struct wrong {
 	void (*grad)(om_grad *g);
 };
 
-/* A copy of an operator definition, and the mutant registered for it, which finds the correct maker
+/* A copy of an operator definition, and the mutant registered for it, which finds the correct rule
  * through it. */
 struct mutant {
 	om_opdef row;
@@ -139,7 +139,7 @@ make_right(om_grad *g)
 	((const struct mutant *)om_grad_op(g)->opdef)->right(g);
 }
 
-/* The last op of this type in the backward path, built by the correct maker. */
+/* The last op of this type in the backward path, built by the correct rule. */
 static om_op *
 find_built(om_grad *g, const char *type)
 {
@@ -194,9 +194,9 @@ make_wrong(struct test *t, om_block *b)
 		if (!op->opdef || strcmp(op->opdef->name, t->wrong->name) != 0)
 			continue;
 		struct mutant *m = OM_NEW(t->mem, struct mutant);
-		*m = (struct mutant){.row = *op->opdef, .right = om_op_gradient(t->p, op)->maker};
+		*m = (struct mutant){.row = *op->opdef, .right = om_op_gradient(t->p, op)->rule};
 		m->row.domain = "mutant";
-		m->gradient[0] = (om_gradient){.domain = m->row.domain, .name = op->opdef->name, .maker = t->wrong->grad};
+		m->gradient[0] = (om_gradient){.domain = m->row.domain, .name = op->opdef->name, .rule = t->wrong->grad};
 		om_gradients_add(om_prog_gradients(t->p), m->gradient);
 		op->opdef = &m->row;
 	}

@@ -213,7 +213,7 @@ is_like(const struct flow *f, int a, int b)
 }
 
 static const struct node *
-maker(const struct block *b, int id)
+producer(const struct block *b, int id)
 {
 	const struct node *found = NULL;
 
@@ -221,7 +221,7 @@ maker(const struct block *b, int id)
 		for (int k = 0; k < n->nout && !found; k++)
 			found = n->out[k] == id ? n : NULL;
 		for (int k = 0; k < 2 && !found && n->body[k]; k++)
-			found = maker(n->body[k], id);
+			found = producer(n->body[k], id);
 	}
 	return found;
 }
@@ -230,7 +230,7 @@ maker(const struct block *b, int id)
 static int
 instead(struct flow *f, int id, int how)
 {
-	const struct node *n = maker(f->main, id);
+	const struct node *n = producer(f->main, id);
 
 	for (int k = 0; n && k < n->nin; k++)
 		if (n->in[k] >= 0 && is_like(f, n->in[k], id) && how-- == 0)

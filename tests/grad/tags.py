@@ -23,7 +23,7 @@ ONNXMEM = os.environ.get("ONNXMEM", os.path.join(BUILD, "onnxmem"))
 UPDATE = os.environ.get("UPDATE") == "1"
 TAGGED, UNTAGGED = OpSchema.DifferentiationCategory.Differentiable, OpSchema.DifferentiationCategory.Unknown
 VARIADIC = OpSchema.FormalParameterOption.Variadic
-FRACTIONS = ("float)", "double)", "float16)")
+FLOATING = ("float)", "double)", "float16)")
 
 # Of inputs and outputs that are tagged: where their gradient is checked, or why there is none.
 REASONS = {
@@ -31,27 +31,28 @@ REASONS = {
     "Hardmax output": "zero: it is piecewise constant",
 }
 BODIES = "checked by tests/unit/gradbodies.c and tests/fuzz/flowgrads"
-SHAPE, DRAWN = "zero: it changes with the shape of its input alone", "zero: what is drawn is taken as it is"
+SHAPE, DRAWN = "zero: the output depends on the shape of the input alone", "zero: samples are treated as constants"
 REMARKS = {"Bernoulli": DRAWN, "EyeLike": SHAPE, "RandomNormalLike": SHAPE, "RandomUniformLike": SHAPE,
            "If": BODIES, "Loop": BODIES, "Scan": BODIES}
-# Operators that could let a gradient through, as it seems, and have no maker: why.
+# Operators that appear differentiable but have no rule, and why.
 WITHOUT = {
-    "sequence": "gradients are of tensors: they go through no sequence and no optional",
+    "sequence": "gradients do not pass through sequences and optionals",
     "constant": "ONNX tags it as not differentiable",
     "DynamicQuantizeLinear": "it is piecewise constant",
 }
-WHOLE, SCALES = "inputs and outputs are integers: rounding is piecewise constant", "rounding is piecewise constant; for scales alone no maker is written"
-# Operators of com.microsoft without a maker: why, by what their names begin with.
+WHOLE = "integer inputs and outputs: rounding is piecewise constant"
+SCALES = "rounding is piecewise constant; a rule for the scales alone is not implemented"
+# Operators of com.microsoft without a rule: why, by what their names begin with.
 CONTRIB = {
     "QLinear": WHOLE, "QAttention": SCALES, "QGemm": SCALES, "QuantizeLinear": WHOLE, "NhwcMaxPool": WHOLE,
     "DynamicQuantizeMatMul": SCALES, "DynamicQuantizeLSTM": SCALES, "MatMulIntegerToFloat": SCALES, "DequantizeLinear": SCALES,
-    "Nhwc": "no maker is written: optimizers for inference put it together, a model that is trained has Conv",
+    "Nhwc": "not implemented: made by optimizers for inference, models for training have Conv",
 }
 
 
-def can_have_fractions(schema, parameter):
+def can_be_floating(schema, parameter):
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
-    return any(f in t for f in FRACTIONS for t in types.get(parameter.type_str, [parameter.type_str]))
+    return any(f in t for f in FLOATING for t in types.get(parameter.type_str, [parameter.type_str]))
 
 
 def newest():
@@ -77,14 +78,14 @@ def checked():
 
 
 def contrib():
-    """Operators of com.microsoft without a maker, and why."""
+    """Operators of com.microsoft without a rule, and why."""
     out = subprocess.run([ONNXMEM, "ops"], capture_output=True, text=True, check=True).stdout.splitlines()
     names = sorted({f[0] for f in map(str.split, out[1:]) if f[1] == "com.microsoft" and f[8] == "-"})
     return [(n, next((why for start, why in CONTRIB.items() if n.startswith(start)), "")) for n in names]
 
 
-def makers():
-    """Rows with a maker: {name: [(since, "yes" or "zero")]}."""
+def rules():
+    """Rows with a rule: {name: [(since, "yes" or "zero")]}."""
     out = subprocess.run([ONNXMEM, "ops"], capture_output=True, text=True, check=True).stdout.splitlines()
     table = collections.defaultdict(list)
     for line in out[1:]:
@@ -103,7 +104,7 @@ def parts_of(schema, row):
     """(kind, parameter, was it checked) of inputs and outputs that may hold fractions."""
     for kind, params, seen in ("input", schema.inputs, row[1] if row else ()), ("output", schema.outputs, row[2] if row else ()):
         for k, p in enumerate(params):
-            if can_have_fractions(schema, p):
+            if can_be_floating(schema, p):
                 many = p.option == VARIADIC
                 yield kind, p, any(i >= k for i in seen) if many else k in seen
 
@@ -117,10 +118,10 @@ def reason_without(schema):
 
 
 def main():
-    t, tested, made = Points(), checked(), makers()
+    t, tested, made = Points(), checked(), rules()
     lines, without, bad, idle, tags = [], [], [], set(REASONS), 0
     for s in newest():
-        row, maker = at_version(tested.get(s.name, []), s.since_version), at_version(made.get(s.name, []), s.since_version)
+        row, rule = at_version(tested.get(s.name, []), s.since_version), at_version(made.get(s.name, []), s.since_version)
         parts = list(parts_of(s, row))
         tagged = [p for _, p, _ in parts if p.differentiation_category == TAGGED]
         tags += len(tagged)
@@ -130,21 +131,21 @@ def main():
                 idle.discard(at)
                 if at not in REASONS:
                     bad.append(f"{s.name}-{s.since_version} {kind} {p.name} is differentiable, but its gradient was not checked")
-        if maker:
+        if rule:
             names = [p.name for kind, p, good in parts if kind == "input" and good]
             more = [p.name for kind, p, good in parts if good and kind == "input" and p.differentiation_category != TAGGED]
             left = [f"{p.name}: {REASONS[f'{s.name} {p.name}']}" for _, p, good in parts
                     if not good and f"{s.name} {p.name}" in REASONS]
-            said = "; ".join(left) or REMARKS.get(s.name) or ("zero" if maker[1] == "zero" else "")
+            said = "; ".join(left) or REMARKS.get(s.name) or ("zero" if rule[1] == "zero" else "")
             lines.append(f"| {s.name} | {s.since_version} | {', '.join(n for n in names if n not in more)} | {', '.join(more)} | "
                          f"{said} |\n")
         elif any(k == "input" for k, _, _ in parts) and any(k == "output" for k, _, _ in parts):
             why = reason_without(s)
             without.append(f"| {s.name} | {why} |\n")
             if not why:
-                bad.append(f"{s.name}-{s.since_version} takes and gives fractions, has no maker and no reason")
+                bad.append(f"{s.name}-{s.since_version} has floating-point inputs and outputs, but no rule and no reason")
     others = contrib()
-    bad += [f"com.microsoft's {name} has no maker and no reason" for name, why in others if not why]
+    bad += [f"com.microsoft's {name} has no rule and no reason" for name, why in others if not why]
     if UPDATE:
         write(lines, without, others, tags)
     t.point(tags > 100 and not bad, f"{tags} inputs and outputs that ONNX tags as differentiable have gradients", *bad)
@@ -155,15 +156,15 @@ def main():
 def write(lines, without, others, tags):
     with open(os.path.join(SRC, "docs/gradients.md"), "w") as f:
         f.write("# Gradients\n\nWritten by `make check UPDATE=1 TESTS=tests/grad/tags.test`; do not edit.\n\n"
-                f"The newest version of each operator of onnx {onnx.__version__} that has a gradient maker, and the inputs whose gradients\n"
-                "`tests/ops/grads` checks by central differences: those that the schema tags as differentiable, and others, of which\n"
-                f"it says nothing or that it takes for constant.  {tags} inputs and outputs are tagged.  Weights of classes in losses are\n"
+                f"The newest version of each operator of onnx {onnx.__version__} that has a gradient rule, and the inputs whose gradients\n"
+                "`tests/ops/grads` checks by central differences: those that the schema tags as differentiable, and others that\n"
+                f"it does not tag, or tags as not differentiable.   {tags} inputs and outputs are tagged.  Class weights of losses are\n"
                 "tagged as not differentiable, and are not differentiated.\n\n"
                 "| operator | version | tagged inputs | others | remarks |\n|---|---|---|---|---|\n")
         f.writelines(lines)
         f.write("\nThese have floating-point inputs and outputs, and no gradient:\n\n| operator | because |\n|---|---|\n")
         f.writelines(without)
-        f.write("\nOf com.microsoft these have none, so a loss behind them is refused by name; all others have one:\n\n"
+        f.write("\nThese operators of com.microsoft have no gradient, and are refused by name if one must pass through; all others have one:\n\n"
                 "| operator | because |\n|---|---|\n")
         f.writelines(f"| {name} | {why} |\n" for name, why in others)
 

@@ -1,4 +1,4 @@
-"""Operators on random shapes, with PyTorch's words for the same: what makers.py compares.
+"""Operators on random shapes, with PyTorch's words for the same: what rules.py compares.
 
 PyTorch is named in functions alone, which are not called where it cannot be imported.
 """

@@ -1,15 +1,15 @@
-/* Checks every gradient maker in the operator table against central differences.
+/* Checks every gradient rule in the operator table against central differences.
  *
  * An op on random inputs becomes a program whose loss is a sum of all elements of its outputs, each
  * times a random number; floating-point inputs become parameters, in float64 if there is a kernel for
- * that.  The gradient that the maker builds has to agree with differences of the loss along random
+ * that.  The gradient that the rule builds has to agree with differences of the loss along random
  * directions, and along single elements.  Each trial is run with all dims known, and with none of them
  * known before the run; and, if an operator has a fused gradient op, with that.
  *
- * Then every maker is differentiated: the sum of the squares of all gradients becomes the loss, so that
- * the ops that makers build are differentiated by the makers of those.
+ * Then every rule is differentiated: the sum of the squares of all gradients becomes the loss, so that
+ * the ops that rules build are differentiated by the rules of those.
  *
- * Mutants, makers with a deliberate error, have to be detected.  With --parts, for
+ * Mutants, rules with a deliberate error, have to be detected.  With --parts, for
  * tests/grad/tags.test, the number of checks per input and output is printed.
  *
  * Prints TAP, a test per operator definition and one per mutant.  Arguments, if any, are the names of
@@ -349,7 +349,7 @@ is_large(const struct trial *t)
 	return false;
 }
 
-/* Cases that makers refuse: an error, not a zero gradient. */
+/* Cases that rules refuse: an error, not a zero gradient. */
 static bool
 is_refused(const char *message)
 {
@@ -580,7 +580,7 @@ count_twice(om_grad *g)
 	mutant_of(g)->right(g);
 }
 
-/* The correct maker, on an op without one of its attributes. */
+/* The correct rule, on an op without one of its attributes. */
 static void
 forget_attr(om_grad *g)
 {
@@ -594,7 +594,7 @@ forget_attr(om_grad *g)
 		a->name = name;
 }
 
-/* At least one per file of makers; those of bodies are in tests/fuzz/cfg_grads.c. */
+/* At least one per file of rules; those of bodies are in tests/fuzz/cfg_grads.c. */
 static const struct { const char *name; void (*grad)(om_grad *g); const char *attr; } mutants[] = {
 	{"Mul", forget_broadcast, NULL}, {"Relu", pass_all, NULL}, {"Sigmoid", pass_all, NULL}, {"Add", give_none, NULL},
 	{"Softmax", forget_sum, NULL}, {"ReduceMean", forget_mean, NULL}, {"Gather", give_none, NULL}, {"Exp", say_nothing, NULL},
@@ -612,13 +612,13 @@ static const struct { const char *name; void (*grad)(om_grad *g); const char *at
 
 /* Is a gradient that is registered for a copy of the definition detected as wrong? */
 static bool
-is_caught(const om_opdef *row, void (*maker)(om_grad *g), const char *attr)
+is_caught(const om_opdef *row, void (*rule)(om_grad *g), const char *attr)
 {
-	struct mutant m = {.row = *row, .right = gradient_of(row)->maker, .attr = attr};
+	struct mutant m = {.row = *row, .right = gradient_of(row)->rule, .attr = attr};
 	const unsigned before = failures;
 
 	m.row.domain = "mutant";
-	m.gradient[0] = (om_gradient){.domain = m.row.domain, .name = row->name, .maker = maker};
+	m.gradient[0] = (om_gradient){.domain = m.row.domain, .name = row->name, .rule = rule};
 	try_version(row, any_recipe_of(row), row->since > NEWEST ? row->since : NEWEST, &m);
 	return failures > before;
 }
@@ -638,9 +638,9 @@ try_mutants(unsigned said)
 		printf("%s %zu - a wrong %s is caught%s%s\n", caught ? "ok" : "not ok", said + k + 1, mutants[k].name,
 			attr ? ": without its attribute " : "", attr ? attr : "");
 	}
-	const bool right = !is_caught(mul, gradient_of(mul)->maker, NULL);
+	const bool right = !is_caught(mul, gradient_of(mul)->rule, NULL);
 	missed += !right;
-	printf("%s %zu - the right maker, registered for a row from elsewhere, passes\n", right ? "ok" : "not ok", said + n + 1);
+	printf("%s %zu - the right rule, registered for a row from elsewhere, passes\n", right ? "ok" : "not ok", said + n + 1);
 	printf("1..%zu\n", said + n + 1);
 	return missed;
 }
@@ -664,7 +664,7 @@ is_tried(const om_opdef *r)
 {
 	const om_gradient *g = gradient_of(r);
 
-	return g && g->maker != om_grad_set_zero && !(r->flags & OM_IMPLEMENTS_FUNCTION) && (!r->until || r->until >= OLDEST) && any_recipe_of(r)
+	return g && g->rule != om_grad_set_zero && !(r->flags & OM_IMPLEMENTS_FUNCTION) && (!r->until || r->until >= OLDEST) && any_recipe_of(r)
 	    && r->control == OM_PLAIN;
 }
 

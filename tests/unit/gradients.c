@@ -40,7 +40,7 @@ every_gradient_has_its_rows(void)
 
 	for (const om_gradient *g = om_gradient_next(NULL); g; g = om_gradient_next(g), gradients++) {
 		unsigned rows = 0;
-		bool fits = g->maker != NULL;
+		bool fits = g->rule != NULL;
 		for (const om_opdef *r = om_opdef_next(NULL); r; r = om_opdef_next(r)) {
 			if (!is_operator_of(g, r) || !overlaps(g, r))
 				continue;
@@ -49,7 +49,7 @@ every_gradient_has_its_rows(void)
 		}
 		if (!rows || !fits)
 			printf("# the gradient of %s from version %d %s\n", g->name, g->since,
-				!rows ? "is of no operator" : !g->maker ? "has no maker" : "splits the versions of a row");
+				!rows ? "is of no operator" : !g->rule ? "has no rule" : "splits the versions of a row");
 		CU_ASSERT(rows && fits);
 	}
 	CU_ASSERT(gradients > 150);
@@ -87,8 +87,8 @@ static void
 others_are_added(void)
 {
 	static const om_gradient mine[] = {
-		{.domain = "made.up", .name = "Halve", .since = 1, .until = 2, .maker = double_it},
-		{.name = "Relu", .since = 1, .maker = double_it},
+		{.domain = "made.up", .name = "Halve", .since = 1, .until = 2, .rule = double_it},
+		{.name = "Relu", .since = 1, .rule = double_it},
 		{0}
 	};
 	const om_opdef halve[] = {{.domain = "made.up", .name = "Halve", .since = 2},
@@ -99,7 +99,7 @@ others_are_added(void)
 	om_gradients *all = om_prog_gradients(p);
 	const om_gradient *first = om_gradients_find(all, relu);
 
-	CU_ASSERT(first && first->maker != double_it);
+	CU_ASSERT(first && first->rule != double_it);
 	CU_ASSERT_PTR_NULL(om_gradients_find(all, &halve[0]));
 	om_gradients_add(all, mine);
 	CU_ASSERT_PTR_EQUAL(om_gradients_find(all, &halve[0]), &mine[0]);

@@ -1,4 +1,4 @@
-/* Gradients of gradients: makers build standard operators, which have makers themselves. */
+/* Gradients of gradients: rules build standard operators, which have rules themselves. */
 #include <config.h>
 
 #include <stdio.h>

@@ -167,18 +167,18 @@ walk(const struct graph *g, const om_remat_result *r)
 		for (uint32_t s = 0; s < g->q.nstorage; s++) {
 			bool born = false, needed = false;
 			for (uint32_t k = 0; k < at; k++)
-				born |= r->run[k] == g->storage[s].maker;
-			for (uint32_t k = at; k < r->n && !(k > at && r->run[k] == g->storage[s].maker); k++)
+				born |= r->run[k] == g->storage[s].producer;
+			for (uint32_t k = at; k < r->n && !(k > at && r->run[k] == g->storage[s].producer); k++)
 				for (uint32_t u = 0; u < g->op[r->run[k]].nuse; u++)
 					needed |= g->op[r->run[k]].use[u] == s;
-			bool again = r->run[at] == g->storage[s].maker;
+			bool again = r->run[at] == g->storage[s].producer;
 			for (uint32_t k = at + 1; k < r->n; k++)
-				again |= r->run[k] == g->storage[s].maker;
-			now += born && r->run[at] != g->storage[s].maker && (needed || (g->storage[s].live_out && !again))
+				again |= r->run[k] == g->storage[s].producer;
+			now += born && r->run[at] != g->storage[s].producer && (needed || (g->storage[s].live_out && !again))
 				? g->storage[s].bytes : 0;
 		}
 		for (uint32_t k = 0; k < op->nuse; k++)
-			CU_ASSERT(seen[g->storage[op->use[k]].maker]);
+			CU_ASSERT(seen[g->storage[op->use[k]].producer]);
 		peak = now > peak ? now : peak;
 	}
 	CU_ASSERT(next == g->q.nop);

@@ -106,7 +106,7 @@ alive(const struct graph *g, uint32_t done)
 	uint64_t sum = 0;
 
 	for (uint32_t s = 0; s < g->q.nstorage; s++)
-		if ((g->storage[s].maker == OM_SCHEDULE_NONE || done >> g->storage[s].maker & 1) && is_wanted(g, s, done))
+		if ((g->storage[s].producer == OM_SCHEDULE_NONE || done >> g->storage[s].producer & 1) && is_wanted(g, s, done))
 			sum += g->storage[s].bytes;
 	return sum;
 }
@@ -138,8 +138,8 @@ can_run(const struct graph *g, uint32_t done, uint32_t i)
 		if (!(done >> op->after[k] & 1))
 			return false;
 	for (uint32_t k = 0; k < op->nuse; k++) {
-		const uint32_t maker = g->storage[op->use[k]].maker;
-		if (maker != OM_SCHEDULE_NONE && !(done >> maker & 1))
+		const uint32_t producer = g->storage[op->use[k]].producer;
+		if (producer != OM_SCHEDULE_NONE && !(done >> producer & 1))
 			return false;
 	}
 	return true;

@@ -854,11 +854,11 @@ GroupQueryAttention_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_attention[] = {
-	{.name = "Attention", .since = 23, .maker = Attention_grad},
-	{.name = "RotaryEmbedding", .since = 23, .maker = RotaryEmbedding_grad},
-	{.domain = "com.microsoft", .name = "Attention", .since = 1, .maker = contrib_Attention_grad},
-	{.domain = "com.microsoft", .name = "MultiHeadAttention", .since = 1, .maker = contrib_MultiHeadAttention_grad},
-	{.domain = "com.microsoft", .name = "RotaryEmbedding", .since = 1, .maker = contrib_RotaryEmbedding_grad},
-	{.domain = "com.microsoft", .name = "GroupQueryAttention", .since = 1, .maker = GroupQueryAttention_grad},
+	{.name = "Attention", .since = 23, .rule = Attention_grad},
+	{.name = "RotaryEmbedding", .since = 23, .rule = RotaryEmbedding_grad},
+	{.domain = "com.microsoft", .name = "Attention", .since = 1, .rule = contrib_Attention_grad},
+	{.domain = "com.microsoft", .name = "MultiHeadAttention", .since = 1, .rule = contrib_MultiHeadAttention_grad},
+	{.domain = "com.microsoft", .name = "RotaryEmbedding", .since = 1, .rule = contrib_RotaryEmbedding_grad},
+	{.domain = "com.microsoft", .name = "GroupQueryAttention", .since = 1, .rule = GroupQueryAttention_grad},
 	{0}
 };

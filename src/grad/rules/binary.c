@@ -258,19 +258,19 @@ train_dropout(om_grad *g, om_op *op)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_binary[] = {
-	{.name = "Add", .since = 1, .maker = Add_grad},
-	{.name = "Div", .since = 1, .maker = Div_grad},
-	{.name = "Mod", .since = 10, .maker = Mod_grad},
-	{.name = "Mul", .since = 1, .maker = Mul_grad},
-	{.name = "Sub", .since = 1, .maker = Sub_grad},
-	{.name = "Max", .since = 1, .maker = extreme_grad},
-	{.name = "Mean", .since = 1, .maker = Mean_grad},
-	{.name = "Min", .since = 1, .maker = extreme_grad},
-	{.name = "Sum", .since = 1, .maker = Add_grad},
-	{.name = "Clip", .since = 11, .maker = Clip_grad},
-	{.name = "Pow", .since = 1, .maker = Pow_grad},
-	{.name = "PRelu", .since = 1, .maker = PRelu_grad},
-	{.name = "Where", .since = 9, .maker = Where_grad},
-	{.name = "Dropout", .since = 12, .maker = Dropout_grad, .to_training_mode = train_dropout},
+	{.name = "Add", .since = 1, .rule = Add_grad},
+	{.name = "Div", .since = 1, .rule = Div_grad},
+	{.name = "Mod", .since = 10, .rule = Mod_grad},
+	{.name = "Mul", .since = 1, .rule = Mul_grad},
+	{.name = "Sub", .since = 1, .rule = Sub_grad},
+	{.name = "Max", .since = 1, .rule = extreme_grad},
+	{.name = "Mean", .since = 1, .rule = Mean_grad},
+	{.name = "Min", .since = 1, .rule = extreme_grad},
+	{.name = "Sum", .since = 1, .rule = Add_grad},
+	{.name = "Clip", .since = 11, .rule = Clip_grad},
+	{.name = "Pow", .since = 1, .rule = Pow_grad},
+	{.name = "PRelu", .since = 1, .rule = PRelu_grad},
+	{.name = "Where", .since = 9, .rule = Where_grad},
+	{.name = "Dropout", .since = 12, .rule = Dropout_grad, .to_training_mode = train_dropout},
 	{0}
 };

@@ -216,10 +216,10 @@ static void MatMulNBits_grad(om_grad *g)       { om_grad_by_decomposition(g, of_
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_contrib_fused[] = {
-	{.name = "DequantizeLinear", .since = 10, .maker = DequantizeLinear_grad},
-	{.domain = "com.microsoft", .name = "EmbedLayerNormalization", .since = 1, .maker = EmbedLayerNormalization_grad},
-	{.domain = "com.microsoft", .name = "FusedGemm", .since = 1, .maker = FusedGemm_grad},
-	{.domain = "com.microsoft", .name = "FusedConv", .since = 1, .maker = FusedConv_grad},
-	{.domain = "com.microsoft", .name = "MatMulNBits", .since = 1, .maker = MatMulNBits_grad},
+	{.name = "DequantizeLinear", .since = 10, .rule = DequantizeLinear_grad},
+	{.domain = "com.microsoft", .name = "EmbedLayerNormalization", .since = 1, .rule = EmbedLayerNormalization_grad},
+	{.domain = "com.microsoft", .name = "FusedGemm", .since = 1, .rule = FusedGemm_grad},
+	{.domain = "com.microsoft", .name = "FusedConv", .since = 1, .rule = FusedConv_grad},
+	{.domain = "com.microsoft", .name = "MatMulNBits", .since = 1, .rule = MatMulNBits_grad},
 	{0}
 };

@@ -7,7 +7,7 @@
 
 /* Get the windows of the op, with the padding that auto_pad implies.  `kernel` are the spatial dims of
  * the weights, NULL for pooling; `grows` if windows are scatter-added to the output.  False, with the
- * maker failed, if the image or the kernel shape is unknown. */
+ * rule failed, if the image or the kernel shape is unknown. */
 bool om_grad_window(om_grad *g, const int64_t *kernel, bool grows, struct om_window *w);
 
 /* The geometry with input and output exchanged: windows over `out` that produce `in`. */

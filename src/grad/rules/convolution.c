@@ -236,7 +236,7 @@ static const struct om_fused conv_fused = {"ConvGrad", {{"dY", OM_GRADIENT_OF, 0
 	{"W", OM_INPUT, 1, true}, {"B", OM_INPUT, 2, false}}};
 
 const om_gradient om_gradients_convolution[] = {
-	{.name = "Conv", .since = 1, .maker = Conv_grad, .fused = &conv_fused},
-	{.name = "ConvTranspose", .since = 1, .maker = ConvTranspose_grad},
+	{.name = "Conv", .since = 1, .rule = Conv_grad, .fused = &conv_fused},
+	{.name = "ConvTranspose", .since = 1, .rule = ConvTranspose_grad},
 	{0}
 };

@@ -186,6 +186,6 @@ Einsum_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_einsum[] = {
-	{.name = "Einsum", .since = 12, .maker = Einsum_grad},
+	{.name = "Einsum", .since = 12, .rule = Einsum_grad},
 	{0}
 };

@@ -281,13 +281,13 @@ TensorScatter_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_gather_scatter[] = {
-	{.name = "Compress", .since = 9, .maker = Compress_grad},
-	{.name = "Gather", .since = 1, .maker = Gather_grad},
-	{.name = "GatherElements", .since = 11, .maker = GatherElements_grad},
-	{.name = "GatherND", .since = 12, .maker = GatherND_grad},
-	{.name = "OneHot", .since = 9, .maker = OneHot_grad},
-	{.name = "ScatterElements", .since = 16, .maker = ScatterElements_grad},
-	{.name = "ScatterND", .since = 16, .maker = ScatterND_grad},
-	{.name = "TensorScatter", .since = 24, .maker = TensorScatter_grad},
+	{.name = "Compress", .since = 9, .rule = Compress_grad},
+	{.name = "Gather", .since = 1, .rule = Gather_grad},
+	{.name = "GatherElements", .since = 11, .rule = GatherElements_grad},
+	{.name = "GatherND", .since = 12, .rule = GatherND_grad},
+	{.name = "OneHot", .since = 9, .rule = OneHot_grad},
+	{.name = "ScatterElements", .since = 16, .rule = ScatterElements_grad},
+	{.name = "ScatterND", .since = 16, .rule = ScatterND_grad},
+	{.name = "TensorScatter", .since = 24, .rule = TensorScatter_grad},
 	{0}
 };

@@ -304,6 +304,6 @@ GridSample_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_grid_sample[] = {
-	{.name = "GridSample", .since = 16, .maker = GridSample_grad},
+	{.name = "GridSample", .since = 16, .rule = GridSample_grad},
 	{0}
 };

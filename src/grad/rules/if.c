@@ -186,6 +186,6 @@ If_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_if[] = {
-	{.name = "If", .since = 1, .maker = If_grad},
+	{.name = "If", .since = 1, .rule = If_grad},
 	{0}
 };

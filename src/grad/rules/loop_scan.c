@@ -527,7 +527,7 @@ Scan_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_loop_scan[] = {
-	{.name = "Loop", .since = 1, .maker = Loop_grad},
-	{.name = "Scan", .since = 8, .maker = Scan_grad},
+	{.name = "Loop", .since = 1, .rule = Loop_grad},
+	{.name = "Scan", .since = 8, .rule = Scan_grad},
 	{0}
 };

@@ -84,7 +84,7 @@ SoftmaxCrossEntropyLoss_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_losses[] = {
-	{.name = "NegativeLogLikelihoodLoss", .since = 12, .maker = NegativeLogLikelihoodLoss_grad},
-	{.name = "SoftmaxCrossEntropyLoss", .since = 12, .maker = SoftmaxCrossEntropyLoss_grad},
+	{.name = "NegativeLogLikelihoodLoss", .since = 12, .rule = NegativeLogLikelihoodLoss_grad},
+	{.name = "SoftmaxCrossEntropyLoss", .since = 12, .rule = SoftmaxCrossEntropyLoss_grad},
 	{0}
 };

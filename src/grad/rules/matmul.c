@@ -157,9 +157,9 @@ FusedMatMul_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_matmul[] = {
-	{.name = "MatMul", .since = 1, .maker = MatMul_grad},
-	{.name = "Gemm", .since = 1, .maker = Gemm_grad},
-	{.domain = "com.microsoft", .name = "FusedMatMul", .since = 1, .maker = FusedMatMul_grad},
-	{.domain = "com.microsoft", .name = "TransposeMatMul", .since = 1, .maker = FusedMatMul_grad},
+	{.name = "MatMul", .since = 1, .rule = MatMul_grad},
+	{.name = "Gemm", .since = 1, .rule = Gemm_grad},
+	{.domain = "com.microsoft", .name = "FusedMatMul", .since = 1, .rule = FusedMatMul_grad},
+	{.domain = "com.microsoft", .name = "TransposeMatMul", .since = 1, .rule = FusedMatMul_grad},
 	{0}
 };

@@ -619,19 +619,19 @@ static const struct om_fused batch_fused = {"BatchNormalizationGrad", {{"dY", OM
 	{"X", OM_INPUT, 0, true}, {"scale", OM_INPUT, 1, true}, {"B", OM_INPUT, 2, false}}};
 
 const om_gradient om_gradients_normalization[] = {
-	{.name = "BatchNormalization", .since = 1, .until = 13, .maker = BatchNormalization_grad,
+	{.name = "BatchNormalization", .since = 1, .until = 13, .rule = BatchNormalization_grad,
 	 .statistics = 1u << 3 | 1u << 4},
-	{.name = "BatchNormalization", .since = 14, .maker = BatchNormalization_grad,
+	{.name = "BatchNormalization", .since = 14, .rule = BatchNormalization_grad,
 	 .fused = &batch_fused, .to_training_mode = train_batch_normalization, .statistics = 1u << 3 | 1u << 4},
-	{.name = "LayerNormalization", .since = 17, .maker = LayerNormalization_grad},
-	{.name = "RMSNormalization", .since = 23, .maker = RMSNormalization_grad},
-	{.name = "InstanceNormalization", .since = 1, .maker = InstanceNormalization_grad},
-	{.name = "GroupNormalization", .since = 18, .maker = GroupNormalization_grad},
-	{.name = "LRN", .since = 1, .maker = LRN_grad},
-	{.name = "LpNormalization", .since = 1, .maker = LpNormalization_grad},
-	{.name = "MeanVarianceNormalization", .since = 1, .maker = MeanVarianceNormalization_grad},
-	{.name = "SimplifiedLayerNormalization", .since = 1, .maker = SimplifiedLayerNormalization_grad},
-	{.domain = "com.microsoft", .name = "SkipLayerNormalization", .since = 1, .maker = SkipLayerNormalization_grad},
-	{.domain = "com.microsoft", .name = "SkipSimplifiedLayerNormalization", .since = 1, .maker = SkipSimplifiedLayerNormalization_grad},
+	{.name = "LayerNormalization", .since = 17, .rule = LayerNormalization_grad},
+	{.name = "RMSNormalization", .since = 23, .rule = RMSNormalization_grad},
+	{.name = "InstanceNormalization", .since = 1, .rule = InstanceNormalization_grad},
+	{.name = "GroupNormalization", .since = 18, .rule = GroupNormalization_grad},
+	{.name = "LRN", .since = 1, .rule = LRN_grad},
+	{.name = "LpNormalization", .since = 1, .rule = LpNormalization_grad},
+	{.name = "MeanVarianceNormalization", .since = 1, .rule = MeanVarianceNormalization_grad},
+	{.name = "SimplifiedLayerNormalization", .since = 1, .rule = SimplifiedLayerNormalization_grad},
+	{.domain = "com.microsoft", .name = "SkipLayerNormalization", .since = 1, .rule = SkipLayerNormalization_grad},
+	{.domain = "com.microsoft", .name = "SkipSimplifiedLayerNormalization", .since = 1, .rule = SkipSimplifiedLayerNormalization_grad},
 	{0}
 };

@@ -287,13 +287,13 @@ GlobalMaxPool_grad(om_grad *g)
 static const struct om_fused max_pool_fused = {"MaxPoolGrad", {{"dY", OM_GRADIENT_OF, 0, true}, {"Indices", OM_OUTPUT, 1, true}}};
 
 const om_gradient om_gradients_pooling[] = {
-	{.name = "MaxPool", .since = 1, .until = 7, .maker = MaxPool_grad},
-	{.name = "MaxPool", .since = 8, .maker = MaxPool_grad, .fused = &max_pool_fused},
-	{.name = "AveragePool", .since = 1, .maker = AveragePool_grad},
-	{.name = "LpPool", .since = 1, .maker = LpPool_grad},
-	{.name = "GlobalMaxPool", .since = 1, .maker = GlobalMaxPool_grad},
-	{.name = "GlobalAveragePool", .since = 1, .maker = GlobalAveragePool_grad},
-	{.name = "GlobalLpPool", .since = 1, .maker = GlobalLpPool_grad},
-	{.name = "MaxUnpool", .since = 9, .maker = MaxUnpool_grad},
+	{.name = "MaxPool", .since = 1, .until = 7, .rule = MaxPool_grad},
+	{.name = "MaxPool", .since = 8, .rule = MaxPool_grad, .fused = &max_pool_fused},
+	{.name = "AveragePool", .since = 1, .rule = AveragePool_grad},
+	{.name = "LpPool", .since = 1, .rule = LpPool_grad},
+	{.name = "GlobalMaxPool", .since = 1, .rule = GlobalMaxPool_grad},
+	{.name = "GlobalAveragePool", .since = 1, .rule = GlobalAveragePool_grad},
+	{.name = "GlobalLpPool", .since = 1, .rule = GlobalLpPool_grad},
+	{.name = "MaxUnpool", .since = 9, .rule = MaxUnpool_grad},
 	{0}
 };

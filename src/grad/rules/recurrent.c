@@ -410,8 +410,8 @@ RNN_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_recurrent[] = {
-	{.name = "LSTM", .since = 1, .maker = LSTM_grad},
-	{.name = "GRU", .since = 1, .maker = GRU_grad},
-	{.name = "RNN", .since = 1, .maker = RNN_grad},
+	{.name = "LSTM", .since = 1, .rule = LSTM_grad},
+	{.name = "GRU", .since = 1, .rule = GRU_grad},
+	{.name = "RNN", .since = 1, .rule = RNN_grad},
 	{0}
 };

@@ -417,11 +417,11 @@ AffineGrid_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_resize_roi[] = {
-	{.name = "Upsample", .since = 1, .until = 9, .maker = Resize_grad},
-	{.name = "Resize", .since = 10, .maker = Resize_grad},
-	{.name = "AffineGrid", .since = 20, .maker = AffineGrid_grad},
-	{.name = "RoiAlign", .since = 10, .maker = RoiAlign_grad},
-	{.name = "MaxRoiPool", .since = 1, .maker = MaxRoiPool_grad},
-	{.name = "DeformConv", .since = 19, .maker = DeformConv_grad},
+	{.name = "Upsample", .since = 1, .until = 9, .rule = Resize_grad},
+	{.name = "Resize", .since = 10, .rule = Resize_grad},
+	{.name = "AffineGrid", .since = 20, .rule = AffineGrid_grad},
+	{.name = "RoiAlign", .since = 10, .rule = RoiAlign_grad},
+	{.name = "MaxRoiPool", .since = 1, .rule = MaxRoiPool_grad},
+	{.name = "DeformConv", .since = 19, .rule = DeformConv_grad},
 	{0}
 };

@@ -161,7 +161,7 @@ static void LinearAttention_grad(om_grad *g)  { om_grad_by_decomposition(g, line
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_stateful_layers[] = {
-	{.name = "CausalConvWithState", .since = 27, .maker = CausalConvWithState_grad},
-	{.name = "LinearAttention", .since = 27, .maker = LinearAttention_grad},
+	{.name = "CausalConvWithState", .since = 27, .rule = CausalConvWithState_grad},
+	{.name = "LinearAttention", .since = 27, .rule = LinearAttention_grad},
 	{0}
 };

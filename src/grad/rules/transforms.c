@@ -257,9 +257,9 @@ Det_grad(om_grad *g)
 /* ---- The table. ---- */
 
 const om_gradient om_gradients_transforms[] = {
-	{.name = "Det", .since = 11, .maker = Det_grad},
-	{.name = "DFT", .since = 17, .maker = DFT_grad},
-	{.name = "STFT", .since = 17, .maker = STFT_grad},
-	{.name = "Col2Im", .since = 18, .maker = Col2Im_grad},
+	{.name = "Det", .since = 11, .rule = Det_grad},
+	{.name = "DFT", .since = 17, .rule = DFT_grad},
+	{.name = "STFT", .since = 17, .rule = STFT_grad},
+	{.name = "Col2Im", .since = 18, .rule = Col2Im_grad},
 	{0}
 };

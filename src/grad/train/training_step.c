@@ -281,7 +281,7 @@ forget_constants(om_prog *p)
 
 enum { FOLD_LIMIT = 4096 };
 
-/* Fold what does not depend on weights: makers require sizes, such as computed scales of Resize. */
+/* Fold what does not depend on weights: rules require sizes, such as computed scales of Resize. */
 static om_status
 find_constants(struct learn *l)
 {

@@ -1,8 +1,8 @@
-"""Every gradient maker that PyTorch has a counterpart of: the gradients of all inputs, as torch.autograd
+"""Every gradient rule that PyTorch has a counterpart of: the gradients of all inputs, as torch.autograd
 has them in float64, ours in float32.
 
-    makers.py COMMAND FOLDER reference   (PyTorch's side, by a Python that has it, into FOLDER)
-    makers.py COMMAND FOLDER             (the comparison)
+    rules.py COMMAND FOLDER reference   (PyTorch's side, by a Python that has it, into FOLDER)
+    rules.py COMMAND FOLDER             (the comparison)
 
 Cases are drawn alike on both sides.  Each is summed up with a random weight for each element of its
 results; some are made one model, and each its own where that fails.  GRAD_SEEDS asks for more shapes.
