@@ -108,7 +108,7 @@ run_many(void *arg)
 	snprintf(mine, sizeof mine, "of thread %d", r->seed);
 	om_fail(s, OM_USAGE, "%s", mine);
 	r->is_same &= strcmp(om_message(s), mine) == 0 && om_exec_new(s, r->p, NULL, NULL, &none) == OM_USAGE
-	    && strstr(om_message(s), "with a plan");
+	    && strstr(om_message(s), "requires a plan");
 	om_session_free(s);
 	return NULL;
 }
