@@ -118,18 +118,18 @@ def iteration_table(iterations):
 
 # ---- The page. ----
 
-PAGE = """# What loops and branches cost
+PAGE = """# The cost of loops and branches
 
 Made by `make bench-loop`.
 
 ## Memory
 
-*apart*: the sum of the arenas of the graph and of all bodies, each planned alone. *arena*: the plan, with bodies in the arena of the graph; a star marks arenas above their
-lower bound. *moved*: bytes that If, Loop and Scan copied in a run, the most of several inputs, first with carried values copied in each iteration, then as planned.
+*apart*: the sum of the arenas of the graph and of all bodies, each planned alone. *arena*: the plan, with bodies in the arena of the graph; an asterisk marks arenas above their
+lower bound. *moved*: bytes that If, Loop and Scan copied in a run, the maximum over several inputs, first with loop-carried values copied in each iteration, then as planned.
 
 """
 LEFT = """
-Still copied: elements of a scan output whose trip count is known at run time, once, into memory that grows and becomes that of the output (early, control, collect);
+Remaining copies: elements of a scan output whose trip count is known only at run time, once, into memory that grows and becomes that of the output (early, control, collect);
 slices along an inner axis, and scan outputs along one (scans); values whose shape changes between iterations, or differs by branch, and is not known before the
 run (grow, sizes); results of a branch that are in the memory of other values, as when a branch returns one value twice or a captured value.
 
@@ -137,7 +137,7 @@ run (grow, sizes); results of a branch that are in the memory of other values, a
 TIME = """
 ## Time
 
-Loops of {:,} iterations over a small body, in nanoseconds of CPU time per iteration: all, the kernels called alone, the rest; bytes copied per iteration; and an iteration
+Loops of {:,} iterations over a small body, in nanoseconds of CPU time per iteration: total, kernels alone, overhead; bytes copied per iteration; and one iteration
 of the same model in ONNX Runtime {} (one thread, graph optimization off; {:,} iterations).
 
 """
@@ -160,7 +160,7 @@ def page(iterations):
         yield from table(["model", "bodies", "apart", "arena", "moved by copying", "moved"], rows)
     yield LEFT.rstrip("\n") + "\n"
     yield TIME.format(iterations, onnxruntime.__version__, max(1, iterations // 20)).rstrip("\n") + "\n"
-    yield from table(["model", "ops per iteration", "all", "kernels", "rest", "moved", "ONNX Runtime"], iteration_table(iterations))
+    yield from table(["model", "ops per iteration", "total", "kernels", "overhead", "moved", "ONNX Runtime"], iteration_table(iterations))
 
 
 def main():

@@ -1,4 +1,4 @@
-# The page of what the fuzzer counted, by operator:
+# Generates the page with the counts of the fuzzer, by operator:
 #     awk -f fuzzpage.awk coverage_exceptions.tsv fuzz.tsv
 BEGIN {
 	FS = "\t"
@@ -23,17 +23,18 @@ FNR == 1 {
 	if ($4 == $8) blank[++nblank] = name " " $3
 }
 END {
-	printf "Random models of one operator, or of a few around it: other attributes, shapes and types each time, inputs left\n"
-	printf "out, some of them constants.  Every case is inferred with open dims, then runs planned, twice, without reuse and\n"
-	printf "poisoned.  Cases are drawn until %d of an operator are judged, %d times as many at most, with the seed %d: by ONNX\n", \
-		used["cases"], 4, used["seed"]
-	printf "Runtime %s; where that does not know the operator, the version or the type, by the reference evaluator of onnx %s;\n", \
-		used["onnxruntime"], used["onnx"]
-	printf "or by what the recipe of the case computes with numpy %s.  What nobody judges still runs in all these ways.\n\n", \
-		used["numpy"]
-	printf "%d operators: %d cases, %d by ONNX Runtime, %d by the reference, %d by their recipes, %d by nobody; %d wrong.\n\n", \
+	printf "Random models of one operator, or of a few: attributes, shapes and types are drawn for each case, optional inputs\n"
+	printf "may be omitted, and inputs may be constants.  Shapes of every case are inferred with open dims; then it runs with its\n"
+	printf "plan, twice, without reuse and poisoned.  Cases are drawn, with seed %d, until %d cases of an operator have a reference\n", \
+		used["seed"], used["cases"]
+	printf "result, and at most %d times as many.  The reference is ONNX Runtime %s; for operators, versions and types that it does\n", \
+		4, used["onnxruntime"]
+	printf "not support, the reference evaluator of onnx %s, or what the recipe of the case computes with numpy %s.  Cases\n", \
+		used["onnx"], used["numpy"]
+	printf "without a reference result run in all these ways too.\n\n"
+	printf "%d operators: %d cases, %d compared with ONNX Runtime, %d with the reference evaluator, %d with their recipes, %d with nothing; %d wrong.\n\n", \
 		n, total[4], total[5], total[6], total[7], total[8], total[10]
-	print "| operator | judged, by version | cases | ONNX Runtime | reference | recipe | nobody | unsupported | wrong |"
+	print "| operator | compared, by version | cases | ONNX Runtime | reference | recipe | none | unsupported | wrong |"
 	print "|---|---|---|---|---|---|---|---|---|"
 	for (k = 1; k <= n; k++) {
 		x = names[k]
@@ -43,6 +44,6 @@ END {
 	}
 	print "\n## Operators with fewer cases\n"
 	for (k = 1; k <= nreason; k++) print "* " order[k] ": " reason[order[k]]
-	if (nblank) print "\n## Versions that nobody judges\n"
+	if (nblank) print "\n## Versions without a reference\n"
 	for (k = 1; k <= nblank; k++) print "* " blank[k]
 }
