@@ -24,7 +24,7 @@ TESTS += tests/alone.test tests/cli.test tests/docs.test tests/examples.test tes
 	tests/terminal.test
 EXTRA_DIST += %D%/alone.test %D%/cli.test %D%/docs.test %D%/examples.test %D%/export.test %D%/grad.test \
 	%D%/graphs.test %D%/guide.test %D%/ir.test %D%/isa.test %D%/layers.test %D%/plugin.test %D%/regress.test %D%/suites.test %D%/terminal.test \
-	%D%/golden.sh %D%/golden.test %D%/tolerance.awk %D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/terminal.py
+	%D%/golden.sh %D%/golden.test %D%/tap.sh %D%/tolerance.awk %D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/terminal.py
 
 include tests/unit/local.mk
 include tests/ops/local.mk
