@@ -11,11 +11,11 @@ noinst_LTLIBRARIES += libpasses.la
 libpasses_la_SOURCES = $(PASSES)
 libpasses_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_PASS_ENTRY=om_pass_get_`basename $< .c | tr - _`
 
-# The list, for the host's table.
-BUILT_SOURCES += src/host/passes.h
-CLEANFILES += src/host/passes.h
-src/host/passes.h: $(srcdir)/passes/local.mk
-	$(AM_V_GEN)$(MKDIR_P) src/host && { echo '#define OM_PASSES(_) \' && \
+# The list, for the table of the library.
+BUILT_SOURCES += src/library/passes.h
+CLEANFILES += src/library/passes.h
+src/library/passes.h: $(srcdir)/passes/local.mk
+	$(AM_V_GEN)$(MKDIR_P) src/library && { echo '#define OM_PASSES(_) \' && \
 	for p in $(PASSES); do echo "	_(`basename $$p .c | tr - _`) \\"; done && echo; } >$@
 
 passpagesdir = $(pkgdatadir)/passes

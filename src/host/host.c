@@ -11,20 +11,8 @@
 #include "base/options.h"
 #include "base/split.h"
 #include "host/host.h"
-#include "host/passes.h"
 
 enum { ENDING = 3 };  /* ".so" */
-
-/* The passes of the library, by name. */
-#define DECLARE(name) const om_pass *om_pass_get_##name(void);
-OM_PASSES(DECLARE)
-#undef DECLARE
-
-static om_pass_entry *const built_in[] = {
-#define ENTRY(name) om_pass_get_##name,
-	OM_PASSES(ENTRY)
-#undef ENTRY
-};
 
 const char *
 om_default_pipeline(void)
@@ -43,7 +31,7 @@ add(om_host *h, const om_pass *pass, const char *file)
 }
 
 om_host *
-om_host_new(om_session *s, const char *path)
+om_host_new_with(om_session *s, om_pass_entry *const *built_in, size_t n, const char *path)
 {
 	om_arena *mem = om_arena_new();
 	om_host *h = OM_NEW(mem, om_host);
@@ -57,7 +45,7 @@ om_host_new(om_session *s, const char *path)
 	h->by_name = om_map_new(mem);
 	h->refused = om_map_new(mem);
 	h->request = om_plan_request_copy(&(om_plan_request)OM_PLAN_REQUEST(), mem);
-	for (size_t k = 0; k < sizeof built_in / sizeof built_in[0]; k++)
+	for (size_t k = 0; k < n; k++)
 		add(h, built_in[k](), NULL);
 	return h;
 }

@@ -28,6 +28,9 @@ struct om_host {
 	const char *misuse;         /* message of the running pass's API misuse; NULL: none */
 };
 
+/* As om_host_new(), with `n` built-in passes. */
+om_host *om_host_new_with(om_session *s, om_pass_entry *const *built_in, size_t n, const char *path);
+
 /* The pass that provides fact `bit`, or fact `name` if `bit` is 0, when it is required and not
  * known; NULL: no pass provides it. */
 const om_pass *om_host_giver(om_host *h, unsigned bit, const char *name);

@@ -1,4 +1,3 @@
 libcore_la_SOURCES += \
 	%D%/flags.c %D%/host.c %D%/host.h %D%/module.c %D%/option.h %D%/plan_cache.c %D%/recheck.c %D%/run_passes.c
-nodist_libcore_la_SOURCES += src/host/passes.h
 libcore_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(builddir)/src -DOM_PASSDIR='"$(pkglibdir)"'

@@ -1,4 +1,5 @@
-/* All operators with their kernels, and the functions that make programs whose ops are looked up among them. */
+/* All operators with their kernels, and all passes; and the functions that make what is built of them: programs,
+ * whose ops are looked up among the operators, and hosts. */
 #include <config.h>
 
 #include <assert.h>
@@ -7,7 +8,9 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "host/host.h"
 #include "library/builtin.h"
+#include "library/passes.h"
 #include "onnx/import.h"
 #include "onnxmem/onnx.h"
 #include "opdef/kernel_call.h"
@@ -198,4 +201,22 @@ om_status
 om_model_import(om_session *s, om_model *m, om_prog **out)
 {
 	return om_model_import_with(s, &om_builtin, m, out);
+}
+
+/* ---- Hosts. ---- */
+
+#define DECLARE(name) const om_pass *om_pass_get_##name(void);
+OM_PASSES(DECLARE)
+#undef DECLARE
+
+static om_pass_entry *const passes[] = {
+#define ENTRY(name) om_pass_get_##name,
+	OM_PASSES(ENTRY)
+#undef ENTRY
+};
+
+om_host *
+om_host_new(om_session *s, const char *path)
+{
+	return om_host_new_with(s, passes, sizeof passes / sizeof passes[0], path);
 }
