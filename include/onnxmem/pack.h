@@ -11,6 +11,9 @@
 
 #include "onnxmem/arena.h"
 
+struct om_share_problem;
+struct om_baseline_result;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -163,6 +166,18 @@ OM_API om_status om_pack_solve(om_session *s, const om_problem *problem);
  * and pools, contiguous groups, no byte used twice, stated heights and bounds.
  * Shares no code with it.  OM_BADPLAN when it is invalid. */
 OM_API om_status om_pack_check_problem(om_session *s, const om_problem *problem);
+
+/* A strategy for sharing memory, other than the packer, that the pass `pack` has as a baseline. */
+typedef struct om_strategy {
+	const char *name;        /* letters, digits and dashes; NULL ends a list */
+	const char *brief;       /* how it shares memory: one line */
+	bool parallel_safe;      /* it supports plans that are valid for every order */
+	/* Writes the offset of every buffer; called by the pass. */
+	om_status (*share)(om_session *s, const struct om_share_problem *p, struct om_baseline_result *r);
+} om_strategy;
+
+/* Strategy `k`; NULL after the last one.  libonnxmem has them, libonnxmem-pack does not. */
+OM_API const om_strategy *om_strategy_at(size_t k);
 
 #ifdef __cplusplus
 }

@@ -9,9 +9,6 @@
 #include "onnxmem/assignment.h"
 #include "onnxmem/pack.h"
 
-struct om_share_problem;
-struct om_baseline_result;
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -156,18 +153,6 @@ OM_API bool om_plan_offset(const om_prog *p, const om_plan *plan, const char *na
 /* OM_BUDGET if an arena of the plan is larger than its limit or, unless `budget` is 0, if all arenas
  * together are larger than `budget`.  The message names the step and the op, and what is live there. */
 OM_API om_status om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget);
-
-/* A strategy for sharing memory, other than the packer, that the pass `pack` has as a baseline. */
-typedef struct om_strategy {
-	const char *name;        /* letters, digits and dashes; NULL ends a list */
-	const char *brief;       /* how it shares memory: one line */
-	bool parallel_safe;      /* it supports plans that are valid for every order */
-	/* Writes the offset of every buffer; called by the pass. */
-	om_status (*share)(om_session *s, const struct om_share_problem *p, struct om_baseline_result *r);
-} om_strategy;
-
-/* Strategy `k`; NULL after the last one. */
-OM_API const om_strategy *om_strategy_at(size_t k);
 
 /* The trip count of a Loop or Scan; -1 if it is not known before the run. */
 OM_API int64_t om_trip_count(const om_op *op);

@@ -9,7 +9,6 @@
 #include "exec/runnable.h"
 #include "ir/type.h"
 #include "kernels/cpu/kernels.h"
-#include "onnxmem/onnx.h"
 #include "opdef/kernel_call.h"
 
 static uint32_t

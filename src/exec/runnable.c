@@ -4,7 +4,6 @@
 #include "base/guard.h"
 #include "exec/runnable.h"
 #include "ir/operators.h"
-#include "onnxmem/onnx.h"
 #include "onnxmem/opdef.h"
 
 static bool

@@ -2,7 +2,7 @@
 #ifndef OM_RUNNABLE_H
 #define OM_RUNNABLE_H
 
-#include "onnxmem/onnx.h"
+#include "onnxmem/ir.h"
 
 /* OM_UNSUPPORTED if a required op has no operator definition or no kernel; the message names
  * node, operator, domain and version of the first one.  Otherwise OM_OK. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "onnxmem/plan.h"
 #include "pack/baselines/baselines.h"
 #include "tests/fixtures.h"
 #include "unit.h"

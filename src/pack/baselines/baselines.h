@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-#include "onnxmem/plan.h"
+#include "onnxmem/pack.h"
 #include "pack/baselines/interference_list.h"
 
 /* The size that a strategy reached. */
