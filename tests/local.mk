@@ -5,6 +5,7 @@ AM_TESTS_ENVIRONMENT = \
 	abs_builddir='$(abs_builddir)'; export abs_builddir; \
 	PROTOC_C='$(PROTOC_C)'; export PROTOC_C; \
 	CC='$(CC)'; export CC; \
+	SAN_CFLAGS='$(SAN_CFLAGS)'; export SAN_CFLAGS; \
 	MAKE='$(MAKE)'; export MAKE; \
 	AWK='$(AWK)'; export AWK; \
 	UPDATE='$(UPDATE)'; export UPDATE;
