@@ -10,7 +10,7 @@
  *   - No rule decides by a dim that may be another one for other inputs: shapes may have been bound
  *     for this plan alone, while the model is for all.
  *
- * Two rules change the rounding, so they are asked for, or not applied: with `norm=fold` a batch
+ * Two rules change the rounding, so they are off by default: with `norm=fold` a batch
  * normalization goes into the weights before it; with `pad=fold` zeros around the input of a
  * convolution become its pads, with which its kernel may add up in another order.
  */
@@ -31,7 +31,7 @@
 /* Slots: what the ops read, and the values between them. */
 enum { ROOT, X, INNER, C, W, B, SCALE, SHIFT, MEAN, VARIANCE, PADS };
 
-/* ---- What is asked of values. ---- */
+/* ---- Queries of values. ---- */
 
 /* Does it have its memory for itself, so that to keep it keeps nothing else? */
 static bool
@@ -727,7 +727,7 @@ static const om_rule rules[] = {
 enum { ALL = sizeof rules / sizeof rules[0], NORMS = 4, EXACT = ALL - NORMS - 1 };
 
 static om_status
-is_asked(const om_run *r, const char *name, bool *yes)
+is_enabled(const om_run *r, const char *name, bool *yes)
 {
 	const char *text = om_option(r, name);
 
@@ -745,8 +745,8 @@ run(om_run *r, om_prog *p)
 	uint64_t applied[ALL];
 	size_t n = 0;
 
-	OM_TRY(is_asked(r, "norm", &norm));
-	OM_TRY(is_asked(r, "pad", &pad));
+	OM_TRY(is_enabled(r, "norm", &norm));
+	OM_TRY(is_enabled(r, "pad", &pad));
 	for (size_t k = 0; k < ALL; k++)
 		if (k < EXACT || (k == EXACT ? pad : norm))
 			list[n++] = rules[k];

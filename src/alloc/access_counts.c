@@ -22,26 +22,26 @@ times(uint64_t a, uint64_t b)
 }
 
 static void
-warm(struct access_bytes *w, uint32_t buffer, uint64_t bytes, uint64_t rounds)
+warm(struct access_bytes *w, uint32_t buffer, uint64_t bytes, uint64_t iterations)
 {
 	uint64_t *access_bytes = &w->b->buf[buffer].access_bytes;
 
-	if (__builtin_add_overflow(*access_bytes, times(bytes, rounds), access_bytes))
+	if (__builtin_add_overflow(*access_bytes, times(bytes, iterations), access_bytes))
 		*access_bytes = UINT64_MAX;
 }
 
 static void
-warm_value(struct access_bytes *w, const om_value *v, uint64_t rounds)
+warm_value(struct access_bytes *w, const om_value *v, uint64_t iterations)
 {
 	uint64_t bytes;
 
 	if (v && w->b->of_value[v->id] != NONE && om_tensor_bytes(v->type.elem, &v->shape, &bytes))
-		warm(w, w->b->of_value[v->id], bytes, rounds);
+		warm(w, w->b->of_value[v->id], bytes, iterations);
 }
 
 /* How often the bodies run if that is known before the run; else 1. */
 static uint64_t
-rounds_of(const om_op *op)
+trip_count(const om_op *op)
 {
 	const om_control control = op->opdef ? op->opdef->control : OM_PLAIN;
 	const om_tensor *trips = control == OM_LOOP && op->in[0] ? op->in[0]->data : NULL;
@@ -77,19 +77,19 @@ moves_nothing(const struct access_bytes *w, const om_op *op)
 }
 
 static void
-warm_block(struct access_bytes *w, const om_block *b, uint64_t rounds)
+warm_block(struct access_bytes *w, const om_block *b, uint64_t iterations)
 {
 	for (const om_op *op = b->first; op; op = op->next) {
 		if (moves_nothing(w, op))
 			continue;
 		for (uint32_t k = 0; k < op->nin; k++)
-			warm_value(w, op->in[k], rounds);
+			warm_value(w, op->in[k], iterations);
 		for (uint32_t k = 0; k < op->nout; k++)
-			warm_value(w, op->out[k], rounds);
+			warm_value(w, op->out[k], iterations);
 		if (w->b->of_op[op->id] != NONE)
-			warm(w, w->b->of_op[op->id], times(2, w->b->buf[w->b->of_op[op->id]].bytes), rounds);
+			warm(w, w->b->of_op[op->id], times(2, w->b->buf[w->b->of_op[op->id]].bytes), iterations);
 		for (uint32_t k = 0; k < op->nbody; k++) {
-			const uint64_t more = times(rounds, rounds_of(op));
+			const uint64_t more = times(iterations, trip_count(op));
 			for (uint32_t i = 0; i < op->body[k]->nparam; i++)
 				warm_value(w, op->body[k]->param[i], more);
 			warm_block(w, op->body[k], more);

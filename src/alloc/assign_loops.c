@@ -60,7 +60,7 @@ struct carried {
 struct loop {
 	om_op *op;
 	om_block *body;
-	int64_t rounds;      /* -1: not known */
+	int64_t trip_count;      /* -1: not known */
 	uint32_t n;
 	struct carried *c;
 	uint32_t nslice;     /* scan slices: the last parameters */
@@ -272,7 +272,7 @@ loop_parts(struct loops *w, struct loop *l)
 		c->is_planned = is_planned(w, c->x) && is_planned(w, c->y) && is_planned(w, c->init)
 			&& om_value_bytes(c->x) == om_value_bytes(c->y) && om_value_bytes(c->x) == om_value_bytes(c->init);
 	}
-	l->rounds = om_trip_count(op);
+	l->trip_count = om_trip_count(op);
 	return true;
 }
 
@@ -293,7 +293,7 @@ look_at_loop(struct loops *w, om_op *op)
 /* ---- Multi-views. ---- */
 
 static om_multi_view *
-rounds_new(struct loops *w, uint32_t period, uint32_t nprologue)
+multi_view_new(struct loops *w, uint32_t period, uint32_t nprologue)
 {
 	om_multi_view *r = OM_NEW(w->mem, om_multi_view);
 
@@ -303,13 +303,13 @@ rounds_new(struct loops *w, uint32_t period, uint32_t nprologue)
 }
 
 static om_address
-spot_of(const struct loops *w, om_value *v, uint64_t round)
+spot_of(const struct loops *w, om_value *v, uint64_t iteration)
 {
 	const om_multi_view *r = w->a->multi_view[v->id];
 
 	if (!r)
 		return (om_address){v, 0};
-	return round < r->nprologue ? r->first[round] : r->at[round % r->period];
+	return iteration < r->nprologue ? r->first[iteration] : r->at[iteration % r->period];
 }
 
 /* The parameter is stored only in bytes of other values; its backing is a view of its initial value. */
@@ -484,15 +484,15 @@ region(const struct wheel *h, uint32_t k)
 }
 
 static uint32_t
-place_in(uint32_t period, uint64_t j, uint64_t round)
+place_in(uint32_t period, uint64_t j, uint64_t iteration)
 {
-	return (uint32_t)((j + period - round % period) % period);
+	return (uint32_t)((j + period - iteration % period) % period);
 }
 
 /* The number of prologue iterations of the j-th parameter, from 1: in these, it or a parameter that it
  * takes over may be stored in an initial value. */
 static uint32_t
-rounds_before(const struct wheel *h, uint32_t j)
+prologue_of(const struct wheel *h, uint32_t j)
 {
 	for (uint32_t k = 0; k < j; k++)
 		if (h->is_first[k])
@@ -502,9 +502,9 @@ rounds_before(const struct wheel *h, uint32_t j)
 
 /* Make the j-th parameter rotate or, for j = 0, the computed result. */
 static void
-turn(struct loops *w, const struct wheel *h, uint32_t j, uint32_t nprologue)
+rotate(struct loops *w, const struct wheel *h, uint32_t j, uint32_t nprologue)
 {
-	om_multi_view *r = rounds_new(w, h->period, nprologue);
+	om_multi_view *r = multi_view_new(w, h->period, nprologue);
 
 	for (uint32_t i = 0; i < nprologue; i++)
 		r->first[i].in = h->is_first[j - i - 1] ? h->c[j - i - 1]->init : h->c[j - i - 1]->x;
@@ -526,10 +526,10 @@ wheel(struct loops *w, struct wheel *h)
 		h->is_first[j] = c->is_planned && !put_over_init(w, h->l, c) && keep_init(w, h->l, c);
 	}
 	for (uint32_t j = 1; j <= h->n; j++)
-		if (h->period > 1 || rounds_before(h, j))
-			turn(w, h, j, rounds_before(h, j));
-	if (h->head == COMPUTED && (h->period > 1 || rounds_before(h, h->n)))
-		turn(w, h, 0, 0);
+		if (h->period > 1 || prologue_of(h, j))
+			rotate(w, h, j, prologue_of(h, j));
+	if (h->head == COMPUTED && (h->period > 1 || prologue_of(h, h->n)))
+		rotate(w, h, 0, 0);
 	if (h->head == COPIED)
 		w->count.copied++;
 	else
@@ -548,7 +548,7 @@ go_through(struct loops *w, const struct wheel *h)
 		if (!keep_init(w, h->l, h->c[j]))
 			return false;
 	for (uint32_t j = 1; j <= h->n; j++) {
-		om_multi_view *r = around ? rounds_new(w, 1, j) : rounds_new(w, h->n, 0);
+		om_multi_view *r = around ? multi_view_new(w, 1, j) : multi_view_new(w, h->n, 0);
 		for (uint32_t i = 0; i < r->nprologue; i++)
 			r->first[i].in = h->c[j - i - 1]->init;
 		for (uint32_t i = 0; i < r->period; i++)
@@ -682,7 +682,7 @@ put_into_output(struct loops *w, const struct carried *c, om_value *in)
 static void
 place_output(struct loops *w, struct loop *l, struct carried *c)
 {
-	const bool known = l->rounds >= 0 || !w->a->multi_view[c->x->id];
+	const bool known = l->trip_count >= 0 || !w->a->multi_view[c->x->id];
 
 	if (!c->out || !c->is_planned || !c->is_done || w->a->facts->is_unplanned[c->out->id]
 	    || om_value_bytes(c->out) != om_value_bytes(c->x))
@@ -691,13 +691,13 @@ place_output(struct loops *w, struct loop *l, struct carried *c)
 		move_output(w, c, w->a->multi_view[c->x->id]);
 		return;
 	}
-	const om_address s = spot_of(w, c->x, l->rounds < 0 ? 0 : (uint64_t)l->rounds);
+	const om_address s = spot_of(w, c->x, l->trip_count < 0 ? 0 : (uint64_t)l->trip_count);
 	if (s.in->is_const && is_here(l->body, s.in))
 		return;
 	if (is_here(l->body, s.in) && !s.in->is_const) {
 		if (put_into_output(w, c, s.in))
 			return;
-		om_multi_view *r = rounds_new(w, 1, 0);
+		om_multi_view *r = multi_view_new(w, 1, 0);
 		r->at[0] = s;
 		move_output(w, c, r);
 		return;
@@ -726,9 +726,9 @@ is_outermost(const om_shape *s, int axis)
 static om_multi_view *
 slices(struct loops *w, const struct loop *l, om_value *all, uint64_t bytes, bool backward)
 {
-	om_multi_view *r = rounds_new(w, 1, 0);
+	om_multi_view *r = multi_view_new(w, 1, 0);
 
-	r->at[0] = (om_address){all, backward ? (uint64_t)(l->rounds - 1) * bytes : 0};
+	r->at[0] = (om_address){all, backward ? (uint64_t)(l->trip_count - 1) * bytes : 0};
 	r->stride = backward ? -(int64_t)bytes : (int64_t)bytes;
 	return r;
 }
@@ -740,11 +740,11 @@ is_sliced(const struct loops *w, const struct loop *l, const om_value *all, cons
 	uint64_t bytes;
 	int at;
 
-	if (l->rounds < 1 || !is_planned(w, all) || !is_planned(w, slice) || om_dtype_bits(slice->type.elem) < 8
+	if (l->trip_count < 1 || !is_planned(w, all) || !is_planned(w, slice) || om_dtype_bits(slice->type.elem) < 8
 	    || !om_axis(axis, all->shape.rank, &at) || !is_outermost(&all->shape, at))
 		return false;
-	return all->shape.dim[at] == l->rounds
-	    && !__builtin_mul_overflow((uint64_t)l->rounds, om_value_bytes(slice), &bytes) && bytes == om_value_bytes(all);
+	return all->shape.dim[at] == l->trip_count
+	    && !__builtin_mul_overflow((uint64_t)l->trip_count, om_value_bytes(slice), &bytes) && bytes == om_value_bytes(all);
 }
 
 static void

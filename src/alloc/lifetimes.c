@@ -211,20 +211,20 @@ static uint32_t add_block(struct graph *g, om_block *b, uint32_t *entry);
 static uint32_t
 add_bodies(struct graph *g, om_op *op, uint32_t head)
 {
-	const bool turns = manner_of(op) != BRANCHES;
+	const bool is_loop = manner_of(op) != BRANCHES;
 	uint32_t *ret = OM_NEWN(g->mem, uint32_t, op->nbody);
 
 	for (uint32_t k = 0; k < op->nbody; k++) {
 		uint32_t entry;
 		ret[k] = add_block(g, op->body[k], &entry);
 		add_edge(g, head, entry);
-		if (turns)
+		if (is_loop)
 			add_edge(g, ret[k], entry);
 	}
 	const uint32_t tail = add_node(g, TAIL, op->block, op);
 	for (uint32_t k = 0; k < op->nbody; k++)
 		add_edge(g, ret[k], tail);
-	if (turns)
+	if (is_loop)
 		add_edge(g, head, tail);
 	return tail;
 }

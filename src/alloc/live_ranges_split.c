@@ -20,7 +20,7 @@
 #include "alloc/op_facts.h"
 #include "onnxmem/plan.h"
 
-enum { NONE = UINT32_MAX, MOST_ROUNDS = 64 };
+enum { NONE = UINT32_MAX, MAX_PASSES = 64 };
 
 /* The storage of a value that is not stored in another. */
 struct store {
@@ -221,7 +221,7 @@ spread_cuts(struct cutter *c)
 	const size_t most = 4 * c->ncut + 1024;
 	bool changed = true;
 
-	for (int round = 0; changed && round < MOST_ROUNDS && c->ncut <= most; round++) {
+	for (int pass = 0; changed && pass < MAX_PASSES && c->ncut <= most; pass++) {
 		changed = spread_all(c, &c->over);
 		changed |= spread_all(c, &c->into);
 	}

@@ -179,7 +179,7 @@ om_interval_map_holds(const om_interval_map *r, const om_owned_interval *range, 
 		const uint64_t offset = found.at + (at - found.lower);
 		if (found.upper > range->upper)
 			found.upper = range->upper;
-		if (found.who != range->who || found.stale || offset != range->at + (at - range->lower)) {
+		if (found.owner != range->owner || found.stale || offset != range->at + (at - range->lower)) {
 			found.lower = at;
 			*bad = found;
 			return false;

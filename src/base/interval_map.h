@@ -12,11 +12,11 @@
 #include "onnxmem/arena.h"
 
 /* Bytes [lower, upper) of a space.  The first of them is byte `at` of the object
- * `who` that was written there; `stale` bytes have lost their owner `who`. */
+ * `owner` that was written there; `stale` bytes have lost that owner. */
 typedef struct om_owned_interval {
 	uint32_t space;
 	uint64_t lower, upper;
-	uint32_t who;
+	uint32_t owner;
 	uint64_t at;
 	bool stale;
 } om_owned_interval;

@@ -275,7 +275,7 @@ fills_rest(om_cli *c)
 
 /* Parse the value of --fill for input `k`. */
 static om_status
-read_fill(om_cli *c, uint32_t k, struct fill *f, bool *asked)
+read_fill(om_cli *c, uint32_t k, struct fill *f, bool *requested)
 {
 	const char *text, *rest;
 
@@ -292,7 +292,7 @@ read_fill(om_cli *c, uint32_t k, struct fill *f, bool *asked)
 			return om_fail(c->session, OM_USAGE, "--fill requires deterministic, NAME:value=V or NAME:mod=M, not %s", text);
 		if (input != k)
 			continue;
-		*asked = true;
+		*requested = true;
 		f->is_set = value;
 		*(value ? &f->value : &f->mod) = x;
 	}
@@ -325,9 +325,9 @@ om_data_fill(om_cli *c, om_tensor *in, void **owned)
 	for (uint32_t k = 0; k < graph->nparam; k++) {
 		struct fill f = {.random = om_cli_has(c, "random"), .k = k, .mod = 2,
 			.state = seed * 0x9e3779b97f4a7c15 + k};
-		bool asked = false;
-		OM_TRY(read_fill(c, k, &f, &asked));
-		if (in[k].type != OM_UNDEFINED || !(asked || (all && !graph->param[k]->data)))
+		bool requested = false;
+		OM_TRY(read_fill(c, k, &f, &requested));
+		if (in[k].type != OM_UNDEFINED || !(requested || (all && !graph->param[k]->data)))
 			continue;
 		const om_status st = fill_input(c, graph->param[k], &f, &in[k]);
 		owned[k] = in[k].data;

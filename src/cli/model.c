@@ -244,9 +244,9 @@ om_cli_settings(om_cli *c)
 om_status
 om_cli_passes(om_cli *c, const char *pipeline)
 {
-	const char *asked = om_cli_option(c, "passes");
+	const char *requested = om_cli_option(c, "passes");
 
-	pipeline = asked ? asked : pipeline;
+	pipeline = requested ? requested : pipeline;
 	OM_TRY(om_cli_settings(c));
 	OM_TRY(om_cli_pipeline(c, &pipeline));
 	om_status st = om_host_run(c->host, c->prog, pipeline);

@@ -20,9 +20,9 @@ om_cli_width(FILE *to)
 
 	if (!isatty(fileno(to)))
 		return 0;
-	const long asked = text ? strtol(text, NULL, 10) : 0;
-	if (asked >= LEAST && asked < 10000)
-		return (unsigned)asked;
+	const long requested = text ? strtol(text, NULL, 10) : 0;
+	if (requested >= LEAST && requested < 10000)
+		return (unsigned)requested;
 	return ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col >= LEAST ? size.ws_col : 0;
 }
 

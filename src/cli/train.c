@@ -209,7 +209,7 @@ static om_status
 find_size(struct training *t, int64_t *size)
 {
 	const om_block *graph = t->c->prog->first;
-	uint64_t asked = 0;
+	uint64_t requested = 0;
 
 	*size = 0;
 	for (uint32_t k = 0; k < t->step.nsample; k++) {
@@ -217,11 +217,11 @@ find_size(struct training *t, int64_t *size)
 		if (v->shape.rank > 0 && v->shape.dim[0] >= 0)
 			*size = v->shape.dim[0];
 	}
-	OM_TRY(om_cli_number(t->c, "batch", 1, INT32_MAX, &asked));
-	if (asked && *size && (int64_t)asked != *size)
+	OM_TRY(om_cli_number(t->c, "batch", 1, INT32_MAX, &requested));
+	if (requested && *size && (int64_t)requested != *size)
 		return om_fail(t->c->session, OM_USAGE, "the step takes %lld samples at a time, not %llu", (long long)*size,
-			(unsigned long long)asked);
-	t->at.size = *size ? *size : (int64_t)asked;
+			(unsigned long long)requested);
+	t->at.size = *size ? *size : (int64_t)requested;
 	return OM_OK;
 }
 

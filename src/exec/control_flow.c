@@ -242,7 +242,7 @@ address(const om_exec *e, const om_region *r)
 }
 
 static void
-turn_find(const om_exec *e, struct turn *t)
+rotation_find(const om_exec *e, struct rotation *t)
 {
 	for (uint32_t k = 0; k < t->view->nprologue; k++)
 		t->at[k] = address(e, &t->view->first[k]);
@@ -252,19 +252,19 @@ turn_find(const om_exec *e, struct turn *t)
 }
 
 static unsigned char *
-turn_at(const struct turn *t, int64_t round, uint32_t phase)
+rotation_at(const struct rotation *t, int64_t iteration, uint32_t phase)
 {
-	const uint32_t k = round < t->view->nprologue ? (uint32_t)round : t->view->nprologue + phase;
-	return t->at[k] + round * t->view->stride;
+	const uint32_t k = iteration < t->view->nprologue ? (uint32_t)iteration : t->view->nprologue + phase;
+	return t->at[k] + iteration * t->view->stride;
 }
 
-/* Set the addresses of all rotated values for iteration `round`, the one after the last call's. */
+/* Set the addresses of all rotated values for `iteration`, the one after the last call's. */
 static void
-turn_all(om_exec *e, struct flow *f, int64_t round)
+rotate_all(om_exec *e, struct flow *f, int64_t iteration)
 {
-	for (uint32_t k = 0; k < f->nturn; k++) {
-		struct turn *t = &f->turn[k];
-		om_exec_move(e, t->v, turn_at(t, round, t->phase));
+	for (uint32_t k = 0; k < f->nrotation; k++) {
+		struct rotation *t = &f->rotation[k];
+		om_exec_move(e, t->v, rotation_at(t, iteration, t->phase));
 		if (++t->phase == t->view->period)
 			t->phase = 0;
 	}
@@ -275,25 +275,25 @@ turn_start(struct step *s)
 {
 	struct flow *f = s->flow;
 
-	for (uint32_t k = 0; k < f->nturn; k++)
-		turn_find(s->exec, &f->turn[k]);
+	for (uint32_t k = 0; k < f->nrotation; k++)
+		rotation_find(s->exec, &f->rotation[k]);
 	for (uint32_t k = 0; k < f->nstage; k++)
 		if (f->output[k].view)
-			turn_find(s->exec, &f->output[k]);
-	turn_all(s->exec, f, 0);
+			rotation_find(s->exec, &f->output[k]);
+	rotate_all(s->exec, f, 0);
 }
 
 /* Outputs are at the addresses of the parameters of one more iteration, or are copied. */
 static om_status
-turn_end(struct step *s, om_value *const *param, int64_t rounds)
+rotation_end(struct step *s, om_value *const *param, int64_t iterations)
 {
 	om_exec *e = s->exec;
 	struct flow *f = s->flow;
 
 	for (uint32_t k = 0; k < f->nstage; k++) {
-		const struct turn *t = &f->output[k];
+		const struct rotation *t = &f->output[k];
 		if (t->view)
-			om_exec_move(e, t->v, turn_at(t, rounds, (uint32_t)(rounds % t->view->period)));
+			om_exec_move(e, t->v, rotation_at(t, iterations, (uint32_t)(iterations % t->view->period)));
 	}
 	look_at_all(e, param, &f->stage, f->nstage);
 	return put_all(e, s->op->out, param, &f->stage, f->nstage);
@@ -306,7 +306,7 @@ turn_round(struct step *s, om_value *const *result, om_value *const *param, int6
 	struct flow *f = s->flow;
 
 	note_places(s->exec, result, &f->stage, f->nstage);
-	turn_all(s->exec, f, next);
+	rotate_all(s->exec, f, next);
 	if (are_there(s->exec, param, result, &f->stage, f->nstage))
 		return OM_OK;
 	look_at_all(s->exec, result, &f->stage, f->nstage);
@@ -341,18 +341,18 @@ settle_scalar(om_exec *e, om_value *v, om_dtype type)
 	return e->is_fixed[v->id] ? OM_OK : om_value_settle(e, v, type, &shape);
 }
 
-struct rounds {
+struct iterations {
 	int64_t max;              /* trip count; -1: until the condition is false */
 	int64_t i;
 	bool go;
 };
 
 static om_status
-count_rounds(const struct step *s, struct rounds *r)
+count_iterations(const struct step *s, struct iterations *r)
 {
 	const void *data;
 
-	*r = (struct rounds){.max = -1, .go = true};
+	*r = (struct iterations){.max = -1, .go = true};
 	if (s->op->nin > 0 && s->op->in[0]) {
 		OM_TRY(decider(s, s->op->in[0], OM_INT64, &data));
 		r->max = *(const int64_t *)data > 0 ? *(const int64_t *)data : 0;
@@ -363,7 +363,7 @@ count_rounds(const struct step *s, struct rounds *r)
 }
 
 static om_status
-run_round(struct step *s, const om_block *b, struct rounds *r)
+run_iteration(struct step *s, const om_block *b, struct iterations *r)
 {
 	om_exec *e = s->exec;
 	const uint32_t n = s->flow->nstage;
@@ -388,9 +388,9 @@ run_loop(struct step *s)
 	const om_block *b = op->body[0];
 	const uint32_t n = s->flow->nstage;
 
-	struct rounds r;
+	struct iterations r;
 
-	OM_TRY(count_rounds(s, &r));
+	OM_TRY(count_iterations(s, &r));
 	turn_start(s);
 	om_objects_enter(e, s->flow);
 	om_value *const *in = n ? op->in + 2 : NULL;
@@ -401,8 +401,8 @@ run_loop(struct step *s)
 	OM_TRY(settle_scalar(e, b->param[1], OM_BOOL));
 	om_control_flow_poison(e, e->first_step[op->id]);
 	while (r.go && (r.max < 0 || r.i < r.max))
-		OM_TRY(run_round(s, b, &r));
-	OM_TRY(turn_end(s, b->param + 2, r.i));
+		OM_TRY(run_iteration(s, b, &r));
+	OM_TRY(rotation_end(s, b->param + 2, r.i));
 	OM_TRY(om_series_end_all(s, b, 1 + n));
 	om_objects_leave(e, s->flow);
 	return OM_OK;
@@ -514,7 +514,7 @@ run_scan(struct step *s)
 		release_round(s, b->param);
 		om_control_flow_poison(e, e->body_end[b->id]);
 	}
-	OM_TRY(turn_end(s, b->param, n > 0 ? n : 0));
+	OM_TRY(rotation_end(s, b->param, n > 0 ? n : 0));
 	OM_TRY(om_series_end_all(s, b, nstate));
 	om_objects_leave(e, s->flow);
 	return OM_OK;
@@ -597,10 +597,10 @@ new_scan(struct step *s)
 	return OM_OK;
 }
 
-static struct turn
-turn_new(om_exec *e, const om_plan_multi_view *view)
+static struct rotation
+rotation_new(om_exec *e, const om_plan_multi_view *view)
 {
-	return (struct turn){.v = e->prog->values[view->value], .view = view,
+	return (struct rotation){.v = e->prog->values[view->value], .view = view,
 		.at = OM_NEWN(e->mem, unsigned char *, (size_t)view->nprologue + view->period)};
 }
 
@@ -612,20 +612,20 @@ find_turns(struct step *s)
 	const uint32_t most = e->plan ? e->plan->nview : 0;
 
 	for (uint32_t k = 0; k < most && s->op->opdef->control != OM_IF; k++)
-		f->nturn += e->prog->values[e->plan->view[k].value]->block == s->op->body[0]
+		f->nrotation += e->prog->values[e->plan->view[k].value]->block == s->op->body[0]
 			&& !e->plan->view[k].is_output;
-	f->turn = OM_NEWN(e->mem, struct turn, f->nturn);
-	f->nturn = 0;
+	f->rotation = OM_NEWN(e->mem, struct rotation, f->nrotation);
+	f->nrotation = 0;
 	for (uint32_t k = 0; k < most && s->op->opdef->control != OM_IF; k++) {
 		const om_plan_multi_view *view = &e->plan->view[k];
 		if (e->prog->values[view->value]->block == s->op->body[0] && !view->is_output)
-			f->turn[f->nturn++] = turn_new(e, view);
+			f->rotation[f->nrotation++] = rotation_new(e, view);
 	}
-	f->output = OM_NEWN(e->mem, struct turn, f->nstage);
+	f->output = OM_NEWN(e->mem, struct rotation, f->nstage);
 	for (uint32_t k = 0; k < f->nstage && s->op->opdef->control != OM_IF; k++) {
 		const om_plan_multi_view *view = s->op->out[k] ? e->view[s->op->out[k]->id] : NULL;
 		if (view && view->is_output)
-			f->output[k] = turn_new(e, view);
+			f->output[k] = rotation_new(e, view);
 	}
 }
 

@@ -29,7 +29,7 @@ struct series {
 };
 
 /* A rotation: the addresses of a value with a multi-view. */
-struct turn {
+struct rotation {
 	const om_value *v;
 	const om_plan_multi_view *view; /* NULL: not rotated */
 	unsigned char **at;       /* addresses: nprologue of them, then one period */
@@ -54,9 +54,9 @@ struct flow {
 	const om_block *branch[2];  /* of an If: else branch, then branch */
 	struct stage stage;
 	uint32_t nstage;
-	struct turn *turn;
-	uint32_t nturn;
-	struct turn *output;      /* rotation of the outputs for carried values */
+	struct rotation *rotation;
+	uint32_t nrotation;
+	struct rotation *output;      /* rotation of the outputs for carried values */
 	struct series *series;
 	uint32_t nseries;
 	struct stage slices;      /* Scan inputs; copied if the plan ends their lifetime early */

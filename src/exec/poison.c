@@ -76,14 +76,14 @@ list_items(const om_exec *e, struct item *item)
 	return n;
 }
 
-/* Add the part of `dead` that no range of `alive`, sorted by address, covers. */
+/* Add the part of `dead` that no range of `still_live`, sorted by address, covers. */
 static void
-bury(om_exec *e, struct range dead, const struct range *alive, size_t n)
+bury(om_exec *e, struct range dead, const struct range *still_live, size_t n)
 {
 	struct poison *p = e->poison;
 
 	for (size_t k = 0; k < n && dead.from < dead.to; k++) {
-		const struct range *a = &alive[k];
+		const struct range *a = &still_live[k];
 		if (a->arena != dead.arena || a->to <= dead.from)
 			continue;
 		if (a->from >= dead.to)
@@ -99,19 +99,19 @@ bury(om_exec *e, struct range dead, const struct range *alive, size_t n)
 /* Add the ranges that die at `step`.  `item` are the items live at it; those that stay live
  * are moved to the front, and their number is returned. */
 static size_t
-bury_step(om_exec *e, struct item *item, size_t n, uint32_t step, struct range *alive)
+bury_step(om_exec *e, struct item *item, size_t n, uint32_t step, struct range *still_live)
 {
-	size_t nalive = 0, stay = 0;
+	size_t nstill_live = 0, stay = 0;
 
 	for (size_t k = 0; k < n; k++)
 		if (item[k].last > step)
-			alive[nalive++] = item[k].at;
-	if (nalive == n)
+			still_live[nstill_live++] = item[k].at;
+	if (nstill_live == n)
 		return n;
-	qsort(alive, nalive, sizeof *alive, by_place);
+	qsort(still_live, nstill_live, sizeof *still_live, by_place);
 	for (size_t k = 0; k < n; k++) {
 		if (item[k].last <= step)
-			bury(e, item[k].at, alive, nalive);
+			bury(e, item[k].at, still_live, nstill_live);
 		else
 			item[stay++] = item[k];
 	}
@@ -125,7 +125,7 @@ om_poison_new(om_exec *e)
 	const size_t most = (size_t)e->plan->nplace + e->plan->nscratch;
 	struct item *item = OM_NEWN(mem, struct item, most);
 	struct item *live = OM_NEWN(mem, struct item, most);
-	struct range *alive = OM_NEWN(mem, struct range, most);
+	struct range *still_live = OM_NEWN(mem, struct range, most);
 	const size_t n = list_items(e, item);
 	size_t next = 0, nlive = 0;
 
@@ -134,7 +134,7 @@ om_poison_new(om_exec *e)
 	for (uint32_t step = 0; step < e->nstep; step++) {
 		while (next < n && item[next].first <= step)
 			live[nlive++] = item[next++];
-		nlive = bury_step(e, live, nlive, step, alive);
+		nlive = bury_step(e, live, nlive, step, still_live);
 		e->poison->start[step + 1] = e->poison->n;
 	}
 	om_arena_free(mem);

@@ -109,14 +109,14 @@ put(struct state *st, const om_tensor *from)
 }
 
 static om_status
-new_state(om_trainer *t, const om_prog *p, const om_io_alias *tie)
+new_state(om_trainer *t, const om_prog *p, const om_io_alias *alias)
 {
-	const om_value *v = p->first->param[tie->param];
+	const om_value *v = p->first->param[alias->param];
 	struct state *st = &t->state[t->n];
 	char shape[256];
 
 	*st = (struct state){.name = om_strdup(t->mem, v->name), .t = {.type = v->type.elem, .shape = v->shape},
-		.param = tie->param, .result = tie->result};
+		.param = alias->param, .result = alias->result};
 	if (v->type.kind != OM_TENSOR || om_dtype_bits(v->type.elem) < 8 || v->type.elem == OM_STRING
 	    || !om_tensor_bytes(v->type.elem, &v->shape, &st->bytes))
 		return om_fail(t->session, OM_UNSUPPORTED,

@@ -297,11 +297,11 @@ backward(struct om_tape *t, om_backward *b)
 }
 
 static om_status
-prog_backward_guarded(om_session *s, om_prog *p, const om_backward *asked)
+prog_backward_guarded(om_session *s, om_prog *p, const om_backward *requested)
 {
 	om_backward read, *b = &read;
 
-	OM_TRY(om_options_read(s, "om_backward", "OM_BACKWARD()", b, sizeof *b, sizeof *b, asked));
+	OM_TRY(om_options_read(s, "om_backward", "OM_BACKWARD()", b, sizeof *b, sizeof *b, requested));
 	struct om_tape t = {.session = s, .p = p, .copies = b->copies, .functions = b->functions};
 	OM_TRY(check_program(s, p));
 	t.mem = om_arena_new();

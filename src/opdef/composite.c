@@ -64,17 +64,17 @@ add_step(om_composite *p)
 om_status
 om_parts_prepare(om_op_context *c, void **state, om_recipe *recipe)
 {
-	om_session *asked = c->session;
+	om_session *caller = c->session;
 	om_composite p = {.c = c, .doing = OM_PREPARING, .made = OM_NEW(c->mem, struct om_composite_steps)};
 
-	if (!asked) {  /* a query: errors are not reported, but functions may log */
+	if (!caller) {  /* a query: errors are not reported, but functions may log */
 		c->session = om_session_new();
 		om_session_log(c->session, NULL, NULL, OM_LOG_QUIET);
 	}
 	recipe(&p);
-	if (!asked)
+	if (!caller)
 		om_session_free(c->session);
-	c->session = asked;
+	c->session = caller;
 	p.made->most = p.most;
 	*state = p.made;
 	return p.st;

@@ -321,7 +321,7 @@ set_opset(om_prog *p, int opset)
 }
 
 static om_status
-raise(om_opset_conversion *r, om_opset_converted *done)
+convert_all(om_opset_conversion *r, om_opset_converted *done)
 {
 	/* Blocks that a rule adds come later in the list, and are visited too. */
 	for (om_block *b = r->p->first; b; b = b->next)
@@ -350,7 +350,7 @@ prog_raise_guarded(om_session *s, om_prog *p, int opset, om_opset_converted *don
 		return om_fail(s, OM_UNSUPPORTED, 
 			"the program has operators of opset %d, which can be converted to opset %d at most", r.target, OM_CONVERT_NEWEST);
 	r.mem = om_arena_new();
-	const om_status st = raise(&r, done);
+	const om_status st = convert_all(&r, done);
 	done->to = (uint32_t)r.target;
 	done->added = r.added;
 	om_arena_free(r.mem);

@@ -30,7 +30,7 @@ const om_conversion_rule *om_conversion_rule_next(const char *type, int version,
 /* Are two operator definitions, of two versions of an operator, equivalent? */
 bool om_conversion_is_equivalent(const om_opdef *a, const om_opdef *b);
 
-/* Fail with "cannot be raised to" the target opset and the given reason. */
+/* Fail with "cannot be converted to" the target opset and the given reason. */
 om_status om_conversion_refuse(const om_opset_conversion *r, const char *fmt, ...) OM_PRINTF(2, 3);
 
 /* Attributes of ops to be built. */

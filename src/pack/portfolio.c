@@ -3,7 +3,7 @@
  * Three placement methods make a packing from an order of the buffers: a skyline,
  * and two greedy ones that fill gaps.  First come single runs, the cheap ones
  * first.  Then a short complete search: problems that are hard for orders are often
- * easy for it, and the other way round.  Then squeaky wheel optimization improves
+ * easy for it, and vice versa.  Then squeaky wheel optimization improves
  * the orders: buffers above the goal move forward in the order, to its front or
  * half the distance, and the component is packed again.  A run may be worse than
  * the one before; the next one starts from it all the same, since only the best of

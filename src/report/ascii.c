@@ -21,7 +21,7 @@ edge(uint64_t k, uint64_t n, uint64_t whole)
 
 /* The steps at which any box is live. */
 static om_interval
-alive(const om_report *r)
+live_range(const om_report *r)
 {
 	om_interval all = {r->nbox ? r->box[0].first : 0, 1};
 
@@ -70,7 +70,7 @@ void
 om_report_ascii(const om_report *r, FILE *to)
 {
 	char grid[ROWS][COLUMNS + 1], bytes[32];
-	const om_interval all = alive(r);
+	const om_interval all = live_range(r);
 	const uint32_t steps = all.upper - all.lower;
 	const uint32_t columns = steps <= COLUMNS ? COLUMNS / steps * steps : COLUMNS;
 	om_arena *mem = om_arena_new();

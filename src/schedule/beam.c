@@ -8,7 +8,7 @@
 #include "schedule/subproblem.h"
 
 struct beam_state {
-	uint64_t peak, alive, hash;
+	uint64_t peak, live_bytes, hash;
 	uint32_t from, unit, size;
 	uint32_t next;               /* the next state of the same size; 0 ends the list */
 	uint32_t at;                 /* index of its set */
@@ -48,7 +48,7 @@ add_state(struct beam *b, uint32_t from, uint32_t unit, const om_move *m)
 {
 	const struct beam_state *s = &b->state[from];
 	const uint32_t size = s->size + b->g->unit[unit + 1] - b->g->unit[unit];
-	const struct beam_state new = {m->step > s->peak ? m->step : s->peak, m->alive,
+	const struct beam_state new = {m->step > s->peak ? m->step : s->peak, m->live_bytes,
 		s->hash + om_mix(unit + UINT64_C(0x9e3779b97f4a7c15)), from, unit, size, b->first[size],
 			alloc_set(b)};
 
@@ -63,29 +63,29 @@ add_state(struct beam *b, uint32_t from, uint32_t unit, const om_move *m)
 static void
 expand_state(struct beam *b, uint32_t k)
 {
-	const uint64_t alive = b->state[k].alive;
+	const uint64_t live_bytes = b->state[k].live_bytes;
 	const uint64_t within = b->state[k].peak > b->level ? b->state[k].peak : b->level;
 	const size_t before = b->n;
 
 	--*b->nodes;
 	for (uint32_t u = 0; (u = om_set_next_ready(b->g, set_of(b, k), u)) < b->g->nunit; u++) {
-		const om_move m = om_unit_move(b->g, set_of(b, k), alive, u);
+		const om_move m = om_unit_move(b->g, set_of(b, k), live_bytes, u);
 		if (m.step >= b->upper)
 			continue;
-		if (m.alive <= alive && m.step <= within)
+		if (m.live_bytes <= live_bytes && m.step <= within)
 			while (b->n > before) {  /* the others are dominated */
 				const struct beam_state *s = &b->state[--b->n];
 				b->first[s->size] = s->next;
 				OM_PUSH(b->mem, b->spare, b->nspare, b->capspare, s->at);
 			}
 		add_state(b, k, u, &m);
-		if (m.alive <= alive && m.step <= within)
+		if (m.live_bytes <= live_bytes && m.step <= within)
 			return;
 	}
 }
 
 struct beam_rank {
-	uint64_t peak, alive, hash;
+	uint64_t peak, live_bytes, hash;
 	uint32_t state;
 };
 
@@ -94,8 +94,8 @@ is_better(const struct beam_rank *x, const struct beam_rank *y)
 {
 	if (x->peak != y->peak)
 		return x->peak < y->peak;
-	if (x->alive != y->alive)
-		return x->alive < y->alive;
+	if (x->live_bytes != y->live_bytes)
+		return x->live_bytes < y->live_bytes;
 	if (x->hash != y->hash)
 		return x->hash < y->hash;
 	return x->state < y->state;
@@ -141,7 +141,7 @@ expand_best(struct beam *b, uint32_t size, uint32_t width, struct beam_rank **be
 
 	for (uint32_t k = b->first[size]; k; k = b->state[k].next) {
 		const struct beam_rank r = {b->state[k].peak > b->level ? b->state[k].peak : b->level,
-			b->state[k].alive, b->state[k].hash, k};
+			b->state[k].live_bytes, b->state[k].hash, k};
 		OM_PUSH(b->mem, *beam_rank, n, *cap, r);
 	}
 	for (size_t k = n / 2; k-- > 0;)
@@ -172,7 +172,7 @@ write_order(const struct beam *b, uint32_t k, uint32_t *order)
 static void
 init_beam(struct beam *b)
 {
-	const struct beam_state none = {0}, root = {.alive = b->g->base, .at = alloc_set(b)};
+	const struct beam_state none = {0}, root = {.live_bytes = b->g->base, .at = alloc_set(b)};
 
 	OM_PUSH(b->mem, b->state, b->n, b->cap, none);
 	OM_PUSH(b->mem, b->state, b->n, b->cap, root);

@@ -49,7 +49,7 @@ enum {
 };
 
 struct exact_state {
-	uint64_t alive, hash;
+	uint64_t live_bytes, hash;
 	uint32_t from, unit;         /* the state and move that reached it */
 };
 
@@ -60,7 +60,7 @@ struct deferred {
 
 /* A state in the neighborhood of the expanded one. */
 struct neighbor {
-	uint64_t alive, hash;
+	uint64_t live_bytes, hash;
 	uint32_t from, unit, size;
 };
 
@@ -130,14 +130,14 @@ hash_of(uint32_t unit)
 
 /* Add the state after `unit`, which is new. */
 static uint32_t
-add_state(struct exact_search *s, uint32_t from, uint32_t unit, uint64_t alive, uint64_t hash)
+add_state(struct exact_search *s, uint32_t from, uint32_t unit, uint64_t live_bytes, uint64_t hash)
 {
 	const size_t w = s->g->width;
 
 	if (2 * (s->n + 1) > s->nslot)
 		grow_table(s);
 	s->set = om_grow(s->mem, s->set, w * sizeof *s->set, s->n, &s->capset);
-	const struct exact_state new = {alive, hash, from, unit};
+	const struct exact_state new = {live_bytes, hash, from, unit};
 	OM_PUSH(s->mem, s->state, s->n, s->cap, new);
 	const uint32_t k = (uint32_t)s->n - 1;
 	if (k) {
@@ -209,25 +209,25 @@ struct option {
 
 /* The units that can run next.  `set` is restored. */
 static uint32_t
-options_of(const struct exact_search *s, uint64_t *set, uint64_t alive, struct option *o)
+options_of(const struct exact_search *s, uint64_t *set, uint64_t live_bytes, struct option *o)
 {
 	uint32_t n = 0;
 
 	for (uint32_t u = 0; (u = om_set_next_ready(s->g, set, u)) < s->g->nunit; u++)
-		o[n++] = (struct option){u, om_unit_move(s->g, set, alive, u)};
+		o[n++] = (struct option){u, om_unit_move(s->g, set, live_bytes, u)};
 	return n;
 }
 
 /* Push the state after a move, unless it is known. */
 static void
-push_move(struct exact_search *s, uint32_t k, uint32_t unit, uint64_t alive)
+push_move(struct exact_search *s, uint32_t k, uint32_t unit, uint64_t live_bytes)
 {
 	const uint64_t hash = s->state[k].hash + hash_of(unit);
 
 	memcpy(s->probe, set_of(s, k), s->g->words * sizeof *s->probe);
 	om_set_add_unit(s->g, s->probe, unit);
 	if (!is_known(s, s->probe, hash))
-		push_state(s, add_state(s, k, unit, alive, hash));
+		push_state(s, add_state(s, k, unit, live_bytes, hash));
 }
 
 /* Add the states of the path found around `k`, and push its end.  The states
@@ -242,9 +242,9 @@ follow_path(struct exact_search *s, uint32_t k, uint32_t neighbor, const struct 
 		path[n++] = neighbor;
 	while (n-- > 0) {
 		const struct neighbor *step = &s->neighbor[path[n]];
-		k = add_state(s, k, step->unit, step->alive, s->state[k].hash + hash_of(step->unit));
+		k = add_state(s, k, step->unit, step->live_bytes, s->state[k].hash + hash_of(step->unit));
 	}
-	push_move(s, k, last->unit, last->move.alive);
+	push_move(s, k, last->unit, last->move.live_bytes);
 }
 
 static uint64_t *
@@ -270,7 +270,7 @@ is_neighbor(struct exact_search *s, uint32_t n, uint32_t i, uint32_t unit, uint6
 static void
 add_neighbor(struct exact_search *s, uint32_t n, uint32_t from, const struct option *o, uint64_t hash)
 {
-	s->neighbor[n] = (struct neighbor){o->move.alive, hash, from, o->unit, s->neighbor[from].size + 1};
+	s->neighbor[n] = (struct neighbor){o->move.live_bytes, hash, from, o->unit, s->neighbor[from].size + 1};
 	memcpy(neighbor_set(s, n), neighbor_set(s, from), s->g->width * sizeof(uint64_t));
 	om_set_run_unit(s->g, neighbor_set(s, n), o->unit);
 }
@@ -287,10 +287,10 @@ units_between(const struct exact_search *s, uint32_t i, uint32_t unit, uint32_t 
 	return n;
 }
 
-/* True if no set between `k` and `k` with these units has fewer than `alive` bytes
+/* True if no set between `k` and `k` with these units has fewer than `live_bytes` bytes
  * live.  Enumerates the sets regardless of the level; false if there are too many. */
 static bool
-is_minimum(struct exact_search *s, uint32_t k, const uint32_t *unit, uint32_t n, uint64_t alive)
+is_minimum(struct exact_search *s, uint32_t k, const uint32_t *unit, uint32_t n, uint64_t live_bytes)
 {
 	uint64_t now[MAX_BETWEEN + 1], mask[MAX_BETWEEN + 1] = {0};
 	uint32_t next[MAX_BETWEEN + 1] = {0}, depth = 0, tries = 0;
@@ -298,7 +298,7 @@ is_minimum(struct exact_search *s, uint32_t k, const uint32_t *unit, uint32_t n,
 	if (n > MAX_BETWEEN)
 		return false;
 	memcpy(s->probe, set_of(s, k), s->g->words * sizeof *s->probe);
-	now[0] = s->state[k].alive;
+	now[0] = s->state[k].live_bytes;
 	for (;;) {
 		const uint32_t j = next[depth]++;
 		if (j == n) {
@@ -311,8 +311,8 @@ is_minimum(struct exact_search *s, uint32_t k, const uint32_t *unit, uint32_t n,
 		}
 		if (mask[depth] >> j & 1 || !om_unit_is_ready(s->g, s->probe, unit[j]))
 			continue;
-		now[depth + 1] = om_unit_move(s->g, s->probe, now[depth], unit[j]).alive;
-		if (now[depth + 1] < alive || ++tries > MAX_CHECKS)
+		now[depth + 1] = om_unit_move(s->g, s->probe, now[depth], unit[j]).live_bytes;
+		if (now[depth + 1] < live_bytes || ++tries > MAX_CHECKS)
 			return false;
 		mask[depth + 1] = mask[depth] | UINT64_C(1) << j;
 		next[++depth] = 0;
@@ -326,11 +326,11 @@ is_dominating(struct exact_search *s, uint32_t k, uint32_t i, const struct optio
 {
 	uint32_t unit[NEIGHBORHOOD];
 
-	if (o->move.alive > s->state[k].alive)
+	if (o->move.live_bytes > s->state[k].live_bytes)
 		return false;
 	if (!s->g->has_choice || i == 0)
 		return true;
-	return is_minimum(s, k, unit, units_between(s, i, o->unit, unit), o->move.alive);
+	return is_minimum(s, k, unit, units_between(s, i, o->unit, unit), o->move.live_bytes);
 }
 
 /* Is there a set after `k` with no more bytes live that every path can go through? */
@@ -339,10 +339,10 @@ search_neighborhood(struct exact_search *s, uint32_t k)
 {
 	uint32_t n = 1, skipped = UINT32_MAX;
 
-	s->neighbor[0] = (struct neighbor){s->state[k].alive, s->state[k].hash, 0, 0, 0};
+	s->neighbor[0] = (struct neighbor){s->state[k].live_bytes, s->state[k].hash, 0, 0, 0};
 	memcpy(neighbor_set(s, 0), set_of(s, k), s->g->width * sizeof(uint64_t));
 	for (uint32_t i = 0; i < n && s->neighbor[i].size < skipped && *s->nodes; i++) {
-		const uint32_t m = options_of(s, neighbor_set(s, i), s->neighbor[i].alive, s->neighbor_option);
+		const uint32_t m = options_of(s, neighbor_set(s, i), s->neighbor[i].live_bytes, s->neighbor_option);
 		--*s->nodes;
 		for (uint32_t j = 0; j < m; j++) {
 			const struct option *o = &s->neighbor_option[j];
@@ -370,8 +370,8 @@ compare_option(const void *a, const void *b)
 {
 	const struct option *x = a, *y = b;
 
-	if (x->move.alive != y->move.alive)
-		return x->move.alive > y->move.alive ? -1 : 1;
+	if (x->move.live_bytes != y->move.live_bytes)
+		return x->move.live_bytes > y->move.live_bytes ? -1 : 1;
 	if (x->move.step != y->move.step)
 		return x->move.step > y->move.step ? -1 : 1;
 	return x->unit > y->unit ? -1 : 1;
@@ -379,13 +379,13 @@ compare_option(const void *a, const void *b)
 
 /* The best option within the level that leaves no more bytes live; NULL: none. */
 static const struct option *
-best_free_move(const struct exact_search *s, uint32_t n, uint64_t alive)
+best_free_move(const struct exact_search *s, uint32_t n, uint64_t live_bytes)
 {
 	const struct option *best = NULL;
 
 	for (uint32_t k = 0; k < n; k++) {
 		const struct option *o = &s->option[k];
-		if (o->move.alive <= alive && o->move.step <= s->level && (!best || compare_option(best, o) < 0))
+		if (o->move.live_bytes <= live_bytes && o->move.step <= s->level && (!best || compare_option(best, o) < 0))
 			best = o;
 	}
 	return best;
@@ -395,16 +395,16 @@ best_free_move(const struct exact_search *s, uint32_t n, uint64_t alive)
 static bool
 expand_state(struct exact_search *s, uint32_t k)
 {
-	const uint64_t alive = s->state[k].alive;
+	const uint64_t live_bytes = s->state[k].live_bytes;
 	uint64_t least = UINT64_MAX;
 	uint32_t n, j = 0;
 
-	n = options_of(s, set_of(s, k), alive, s->option);
+	n = options_of(s, set_of(s, k), live_bytes, s->option);
 	if (n == 0)
 		return true;
-	const struct option *free = best_free_move(s, n, alive);
+	const struct option *free = best_free_move(s, n, live_bytes);
 	if (free) {
-		push_move(s, k, free->unit, free->move.alive);
+		push_move(s, k, free->unit, free->move.live_bytes);
 		return false;
 	}
 	if (n > 1 && search_neighborhood(s, k))
@@ -413,7 +413,7 @@ expand_state(struct exact_search *s, uint32_t k)
 	for (; j < n; j++) {
 		const struct option *o = &s->option[j];
 		if (o->move.step <= s->level)
-			push_move(s, k, o->unit, o->move.alive);
+			push_move(s, k, o->unit, o->move.live_bytes);
 		else if (o->move.step < least)
 			least = o->move.step;
 	}

@@ -227,19 +227,19 @@ in_place_bytes(const om_remat *g, const om_schedule_op *op, uint32_t at)
 }
 
 static void
-update_live(om_remat *g, uint32_t at, uint64_t *alive)
+update_live(om_remat *g, uint32_t at, uint64_t *live_bytes)
 {
 	const om_schedule_op *op = &g->q->op[g->run[at]];
 	const uint64_t begin = op->middle > op->begin ? op->middle : op->begin;
 
-	g->before[at] = *alive;
-	g->during[at] = *alive + begin - in_place_bytes(g, op, at);
+	g->before[at] = *live_bytes;
+	g->during[at] = *live_bytes + begin - in_place_bytes(g, op, at);
 	g->peak = g->during[at] > g->peak ? g->during[at] : g->peak;
 	for (uint32_t k = 0; k < op->nuse; k++) {
 		uint32_t *last = &g->last[g->instance[op->use[k]]];
 		if (*last != at)
 			continue;
-		*alive -= g->q->storage[op->use[k]].bytes;
+		*live_bytes -= g->q->storage[op->use[k]].bytes;
 		*last = NONE;            /* the list may contain it twice */
 	}
 }
@@ -247,24 +247,24 @@ update_live(om_remat *g, uint32_t at, uint64_t *alive)
 static void
 sweep_schedule(om_remat *g)
 {
-	uint64_t alive = 0;
+	uint64_t live_bytes = 0;
 	uint32_t n = g->q->nstorage;
 
 	for (uint32_t s = 0; s < g->q->nstorage; s++) {
 		g->instance[s] = s;
 		if (g->q->storage[s].producer == NONE && g->last[s] != NONE)
-			alive += g->q->storage[s].bytes;
+			live_bytes += g->q->storage[s].bytes;
 	}
 	for (uint32_t at = 0; at < g->n; at++) {
 		const uint32_t i = g->run[at];
-		update_live(g, at, &alive);
+		update_live(g, at, &live_bytes);
 		for (uint32_t k = g->made.at[i]; k < g->made.at[i + 1]; k++) {
 			g->instance[g->made.item[k]] = n;
 			if (g->last[n++] != NONE)
-				alive += g->q->storage[g->made.item[k]].bytes;
+				live_bytes += g->q->storage[g->made.item[k]].bytes;
 		}
 	}
-	g->before[g->n] = alive;
+	g->before[g->n] = live_bytes;
 }
 
 void

@@ -136,7 +136,7 @@ om_schedule_index_new(const om_schedule_problem *q, om_arena *mem)
 struct execution {
 	const om_schedule_index *x;
 	uint32_t *left;          /* by storage: users that have not run */
-	uint64_t alive;
+	uint64_t live_bytes;
 };
 
 static bool
@@ -149,7 +149,7 @@ static uint64_t
 peak_during(const struct execution *w, uint32_t i)
 {
 	const om_schedule_op *op = &w->x->q->op[i];
-	uint64_t begin = w->alive + op->begin, middle = w->alive + op->middle;
+	uint64_t begin = w->live_bytes + op->begin, middle = w->live_bytes + op->middle;
 
 	for (uint32_t k = 0, done = OM_SCHEDULE_NONE; k < op->nover; k++)
 		if (op->over[k].made != done && dies_at(w, op->over[k].needed)) {
@@ -168,11 +168,11 @@ execute(struct execution *w, uint32_t i)
 	const om_schedule_index *x = w->x;
 
 	for (uint32_t k = x->made.at[i]; k < x->made.at[i + 1]; k++)
-		w->alive += x->q->storage[x->made.item[k]].bytes;
+		w->live_bytes += x->q->storage[x->made.item[k]].bytes;
 	for (uint32_t k = x->need.at[i]; k < x->need.at[i + 1]; k++) {
 		const uint32_t s = x->need.item[k];
 		if (dies_at(w, s))
-			w->alive -= x->q->storage[s].bytes;
+			w->live_bytes -= x->q->storage[s].bytes;
 		w->left[s]--;
 	}
 }
@@ -181,7 +181,7 @@ uint64_t
 om_schedule_profile(const om_schedule_index *x, const uint32_t *order, uint64_t *before, uint64_t *during)
 {
 	om_arena *mem = om_arena_new();
-	struct execution w = {.x = x, .alive = x->start, .left = OM_NEWN(mem, uint32_t, x->q->nstorage)};
+	struct execution w = {.x = x, .live_bytes = x->start, .left = OM_NEWN(mem, uint32_t, x->q->nstorage)};
 	uint64_t most = 0;
 
 	for (uint32_t k = 0; k < x->q->nstorage; k++)
@@ -191,13 +191,13 @@ om_schedule_profile(const om_schedule_index *x, const uint32_t *order, uint64_t 
 		x->place[order[k]] = k;
 		most = now > most ? now : most;
 		if (before)
-			before[k] = w.alive;
+			before[k] = w.live_bytes;
 		if (during)
 			during[k] = now;
 		execute(&w, order[k]);
 	}
 	if (before)
-		before[x->q->nop] = w.alive;
+		before[x->q->nop] = w.live_bytes;
 	om_arena_free(mem);
 	return most;
 }
@@ -473,9 +473,9 @@ om_unit_is_ready(const om_subproblem *g, const uint64_t *set, uint32_t unit)
 }
 
 static om_move
-op_move(const om_subproblem *g, const uint64_t *set, uint64_t alive, uint32_t i)
+op_move(const om_subproblem *g, const uint64_t *set, uint64_t live_bytes, uint32_t i)
 {
-	uint64_t begin = alive + g->begin[i], middle = alive + g->middle[i];
+	uint64_t begin = live_bytes + g->begin[i], middle = live_bytes + g->middle[i];
 
 	for (uint32_t k = g->over.at[i], done = OM_SCHEDULE_NONE; k < g->over.at[i + 1]; k += 2)
 		if (g->over.item[k] != done && dies_after(g, set, g->over.item[k + 1], i)) {
@@ -486,23 +486,23 @@ op_move(const om_subproblem *g, const uint64_t *set, uint64_t alive, uint32_t i)
 		if (dies_after(g, set, g->early.item[k], i))
 			middle -= g->bytes[g->early.item[k]];
 	for (uint32_t k = g->made.at[i]; k < g->made.at[i + 1]; k++)
-		alive += g->bytes[g->made.item[k]];
+		live_bytes += g->bytes[g->made.item[k]];
 	for (uint32_t k = g->need.at[i]; k < g->need.at[i + 1]; k++)
 		if (dies_after(g, set, g->need.item[k], i))
-			alive -= g->bytes[g->need.item[k]];
-	return (om_move){g->middle[i] && middle > begin ? middle : begin, alive};
+			live_bytes -= g->bytes[g->need.item[k]];
+	return (om_move){g->middle[i] && middle > begin ? middle : begin, live_bytes};
 }
 
 /* `set` is restored. */
 om_move
-om_unit_move(const om_subproblem *g, uint64_t *set, uint64_t alive, uint32_t unit)
+om_unit_move(const om_subproblem *g, uint64_t *set, uint64_t live_bytes, uint32_t unit)
 {
-	om_move all = {0, alive};
+	om_move all = {0, live_bytes};
 
 	for (uint32_t i = g->unit[unit]; i < g->unit[unit + 1]; i++) {
-		const om_move m = op_move(g, set, all.alive, i);
+		const om_move m = op_move(g, set, all.live_bytes, i);
 		all.step = m.step > all.step ? m.step : all.step;
-		all.alive = m.alive;
+		all.live_bytes = m.live_bytes;
 		om_set_add(set, i);
 	}
 	for (uint32_t i = g->unit[unit]; i < g->unit[unit + 1]; i++)
@@ -553,12 +553,12 @@ uint64_t
 om_subproblem_peak(const om_subproblem *g, const uint32_t *order)
 {
 	om_arena *mem = om_arena_new();
-	uint64_t *set = OM_NEWN(mem, uint64_t, g->words), alive = g->base, most = 0;
+	uint64_t *set = OM_NEWN(mem, uint64_t, g->words), live_bytes = g->base, most = 0;
 
 	for (uint32_t k = 0; k < g->nop; k++) {
-		const om_move m = op_move(g, set, alive, order[k]);
+		const om_move m = op_move(g, set, live_bytes, order[k]);
 		most = m.step > most ? m.step : most;
-		alive = m.alive;
+		live_bytes = m.live_bytes;
 		om_set_add(set, order[k]);
 	}
 	om_arena_free(mem);
@@ -606,21 +606,21 @@ is_needed_from(const om_subproblem *g, const uint64_t *next, uint32_t s, uint32_
 static uint64_t
 always_live(const om_subproblem *g, const uint64_t *prev, const uint64_t *next, uint32_t i)
 {
-	uint64_t alive = 0;
+	uint64_t live_bytes = 0;
 
 	for (uint32_t s = 0; s < g->nstorage; s++) {
 		const uint32_t producer = g->producer[s];
 		if ((producer == OM_SCHEDULE_NONE || om_set_has(prev, producer)) && is_needed_from(g, next, s, i))
-			alive += g->bytes[s];
+			live_bytes += g->bytes[s];
 	}
-	return alive;
+	return live_bytes;
 }
 
 static uint64_t
 least_during(const om_subproblem *g, const uint64_t *prev, const uint64_t *next, uint32_t i)
 {
-	const uint64_t alive = always_live(g, prev, next, i);
-	uint64_t begin = alive + g->begin[i], middle = alive + g->middle[i];
+	const uint64_t live_bytes = always_live(g, prev, next, i);
+	uint64_t begin = live_bytes + g->begin[i], middle = live_bytes + g->middle[i];
 	for (uint32_t k = g->over.at[i], done = OM_SCHEDULE_NONE; k < g->over.at[i + 1]; k += 2)
 		if (g->over.item[k] != done && !is_needed_from(g, next, g->over.item[k + 1], OM_SCHEDULE_NONE)) {
 			done = g->over.item[k];
@@ -636,16 +636,16 @@ least_during(const om_subproblem *g, const uint64_t *prev, const uint64_t *next,
 static uint64_t
 least_alone(const om_subproblem *g, uint32_t i)
 {
-	uint64_t alive = g->begin[i];
+	uint64_t live_bytes = g->begin[i];
 
 	for (uint32_t k = g->need.at[i]; k < g->need.at[i + 1]; k++)
-		alive += g->bytes[g->need.item[k]];
+		live_bytes += g->bytes[g->need.item[k]];
 	for (uint32_t k = g->over.at[i], done = OM_SCHEDULE_NONE; k < g->over.at[i + 1]; k += 2)
 		if (g->over.item[k] != done) {
 			done = g->over.item[k];
-			alive -= g->bytes[done];
+			live_bytes -= g->bytes[done];
 		}
-	return alive;
+	return live_bytes;
 }
 
 /* The largest lower bound of the bytes live at any of its ops in every order. */

@@ -92,10 +92,10 @@ om_set_remove(uint64_t *set, uint32_t k)
 	set[k / 64] &= ~(UINT64_C(1) << k % 64);
 }
 
-/* The effect of running a unit after the ops of a set, with `alive` bytes live. */
+/* The effect of running a unit after the ops of a set, with `live_bytes` bytes live. */
 typedef struct om_move {
 	uint64_t step;           /* peak while it runs */
-	uint64_t alive;          /* bytes live after it */
+	uint64_t live_bytes;          /* bytes live after it */
 } om_move;
 
 bool om_unit_is_ready(const om_subproblem *g, const uint64_t *set, uint32_t unit);
@@ -106,7 +106,7 @@ bool om_unit_is_ready(const om_subproblem *g, const uint64_t *set, uint32_t unit
 void om_set_init(const om_subproblem *g, uint64_t *set);
 void om_set_run_unit(const om_subproblem *g, uint64_t *set, uint32_t unit);
 uint32_t om_set_next_ready(const om_subproblem *g, const uint64_t *set, uint32_t unit);
-om_move om_unit_move(const om_subproblem *g, uint64_t *set, uint64_t alive, uint32_t unit);
+om_move om_unit_move(const om_subproblem *g, uint64_t *set, uint64_t live_bytes, uint32_t unit);
 void om_set_add_unit(const om_subproblem *g, uint64_t *set, uint32_t unit);
 
 typedef enum om_search_result { OM_SCHEDULE_FOUND, OM_SCHEDULE_NOT_BELOW, OM_SCHEDULE_NODE_LIMIT } om_search_result;

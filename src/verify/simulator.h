@@ -13,18 +13,18 @@
 #include "base/interval_map.h"
 #include "verify/verify_partial_order.h"
 
-/* Bytes [from, to) of a content: written by `who`, starting at byte `at` of what it wrote. */
+/* Bytes [from, to) of a content: written by `owner`, starting at byte `at` of what it wrote. */
 struct piece {
 	uint64_t from, to;
-	uint32_t who;
+	uint32_t owner;
 	uint64_t at;
 };
 
-/* The content of a value: bytes written by `who`, from `at` on, where `who` is OM_NOBODY before the
+/* The content of a value: bytes written by `owner`, from `at` on, where `owner` is OM_NOBODY before the
  * value is computed.  If there are pieces, the content consists of those, from `at` on: an op found
  * sub-buffers of its output at their final offsets. */
 struct content {
-	uint32_t who;
+	uint32_t owner;
 	uint64_t at;
 	const struct piece *piece;
 	size_t n;
@@ -40,7 +40,7 @@ struct other {
 /* The location of a value.  Spaces are numbered: the arenas, then one for each value. */
 struct home {
 	bool tracked;         /* has bytes at a known location */
-	bool tied;            /* its chain of aliases includes an input/output alias */
+	bool is_io_alias;            /* its chain of aliases includes an input/output alias */
 	bool fixed;           /* a constant at a fixed location: it cannot be overwritten */
 	uint32_t space;
 	uint64_t lower;
@@ -76,7 +76,7 @@ struct sim {
 	uint32_t *follower;             /* values grouped by mover; those of value k start at follow[k] */
 	uint32_t *follow;
 	uint32_t *first, *last;         /* first and last step in which the value was read or written */
-	uint32_t *round_end;            /* for parameters of loops: the step in which an iteration ends; 0:
+	uint32_t *iteration_end;            /* for parameters of loops: the step in which an iteration ends; 0:
 					   not a parameter of a loop */
 	uint32_t *victim;               /* by output: the input that it overwrites */
 	bool *is_input, *is_output;     /* of the graph */
@@ -103,7 +103,7 @@ struct text { char s[256]; };
 
 struct text om_sim_bytes_text(const struct sim *c, uint32_t space, uint64_t lower, uint64_t upper);
 struct text om_sim_location_text(const struct sim *c, const om_value *v);
-struct text om_sim_owner_text(const struct sim *c, uint32_t who);
+struct text om_sim_owner_text(const struct sim *c, uint32_t owner);
 
 /* ---- verify_memory.c ---- */
 

@@ -81,7 +81,7 @@ check_unspoilt(struct sim *c, const om_op *op, const struct move *m)
 	if (!om_sim_is_watched(c, m->from) || om_sim_is_there(c, m->from, &bad))
 		return OM_OK;
 	return BAD_AT(c, op, "%s is written over %s (%s) in the step that reads it",
-		om_sim_owner_text(c, bad.who).s, m->from->name, om_sim_location_text(c, m->from).s);
+		om_sim_owner_text(c, bad.owner).s, m->from->name, om_sim_location_text(c, m->from).s);
 }
 
 om_status

@@ -20,7 +20,7 @@
 #include "ir/query.h"
 #include "opdef/op_context.h"
 
-enum { MOST_PERIOD = 64, MOST_ROUNDS = 1 << 14 };
+enum { MOST_PERIOD = 64, MAX_ITERATIONS = 1 << 14 };
 
 /* ---- Static checks of multi-views. ---- */
 
@@ -102,7 +102,7 @@ scan_rounds(const om_op *op)
 }
 
 static int64_t
-rounds_of(const om_op *op)
+trip_count(const om_op *op)
 {
 	const int64_t n = op->opdef->control == OM_SCAN ? scan_rounds(op) : loop_rounds(op);
 	return n < 0 ? -1 : n;
@@ -112,7 +112,7 @@ rounds_of(const om_op *op)
 static om_status
 check_stride(struct sim *c, const om_value *v, const om_plan_multi_view *view, const om_op *loop)
 {
-	const int64_t n = rounds_of(loop);
+	const int64_t n = trip_count(loop);
 	const uint64_t bytes = c->home[v->id].bytes, step = view->stride < 0 ? -(uint64_t)view->stride : (uint64_t)view->stride;
 	const om_region *r = &view->off[0];
 	uint64_t span, end;
@@ -192,8 +192,8 @@ struct loop {
 	uint32_t nview;
 	const om_plan_multi_view *const *view; /* multi-views of values of the body and of outputs */
 	om_arena *mem;                 /* freed after this visit */
-	om_arena *round_mem;           /* cleared after each iteration */
-	uint64_t rounds;               /* number of iterations to simulate */
+	om_arena *iteration_mem;           /* cleared after each iteration */
+	uint64_t iterations;               /* number of iterations to simulate */
 	struct ends *ends;             /* by carried value */
 };
 
@@ -244,27 +244,27 @@ common(uint64_t a, uint64_t b)
 }
 
 static om_status
-count_rounds(struct sim *c, struct loop *l)
+count_iterations(struct sim *c, struct loop *l)
 {
 	uint64_t first = 0, period = 1;
 
-	l->known = rounds_of(l->op);
+	l->known = trip_count(l->op);
 	l->view = c->loop_view + c->loop_views[l->op->id];
 	l->nview = c->loop_views[l->op->id + 1] - c->loop_views[l->op->id];
 	l->ends = OM_NEWN(l->mem, struct ends, l->ncarried);
 	for (uint32_t k = 0; k < l->nview; k++) {
 		const om_plan_multi_view *v = l->view[k];
 		first = v->nprologue > first ? v->nprologue : first;
-		period = period > MOST_ROUNDS ? period : common(period, v->period);
+		period = period > MAX_ITERATIONS ? period : common(period, v->period);
 	}
-	l->rounds = first + 2 * period;
-	if (l->rounds > MOST_ROUNDS)
+	l->iterations = first + 2 * period;
+	if (l->iterations > MAX_ITERATIONS)
 		return BAD_AT(c, l->op,
 			"the multi-views repeat only after %llu iterations, too many to check", (unsigned long long)period);
-	if (l->known >= 0 && (uint64_t)l->known <= l->rounds)
-		l->rounds = (uint64_t)l->known;
+	if (l->known >= 0 && (uint64_t)l->known <= l->iterations)
+		l->iterations = (uint64_t)l->known;
 	else if (l->known >= 0)
-		l->rounds += ((uint64_t)l->known - l->rounds) % period;
+		l->iterations += ((uint64_t)l->known - l->iterations) % period;
 	return OM_OK;
 }
 
@@ -309,17 +309,17 @@ move(struct sim *c, uint32_t mover, const struct other *at, const struct other *
 }
 
 static const om_region *
-region_in(const om_plan_multi_view *v, uint64_t round)
+region_in(const om_plan_multi_view *v, uint64_t iteration)
 {
-	return round < v->nprologue ? &v->first[round] : &v->off[round % v->period];
+	return iteration < v->nprologue ? &v->first[iteration] : &v->off[iteration % v->period];
 }
 
 /* If the base has several possible locations, so do values relative to it. */
 static void
-move_view(struct sim *c, const om_plan_multi_view *v, uint64_t round)
+move_view(struct sim *c, const om_plan_multi_view *v, uint64_t iteration)
 {
-	const om_region *r = region_in(v, round);
-	const int64_t shift = (int64_t)round * v->stride;
+	const om_region *r = region_in(v, iteration);
+	const int64_t shift = (int64_t)iteration * v->stride;
 	const struct other at = region_at(c, r, shift);
 	const struct home *h = r->base == OM_NO_VALUE ? NULL : &c->home[r->base];
 	const uint32_t n = h ? h->nother : 0;
@@ -334,11 +334,11 @@ move_view(struct sim *c, const om_plan_multi_view *v, uint64_t round)
 }
 
 static void
-move_all(struct sim *c, const struct loop *l, uint64_t round)
+move_all(struct sim *c, const struct loop *l, uint64_t iteration)
 {
 	for (uint32_t k = 0; k < l->nview; k++)
 		if (!l->view[k]->is_output)
-			move_view(c, l->view[k], round);
+			move_view(c, l->view[k], iteration);
 }
 
 /* ---- Iterations. ---- */
@@ -361,7 +361,7 @@ check_base(struct sim *c, const struct loop *l, const om_plan_multi_view *v, con
 {
 	const uint32_t m = r->base == OM_NO_VALUE ? OM_NOBODY : c->mover[r->base];
 
-	if (m == OM_NOBODY || !c->view[m]->is_output || c->content[m].who != OM_NOBODY)
+	if (m == OM_NOBODY || !c->view[m]->is_output || c->content[m].owner != OM_NOBODY)
 		return OM_OK;
 	return BAD_AT(c, l->op,
 		"a multi-view of %s is based on %s, whose address is not known yet", c->p->values[v->value]->name,
@@ -412,13 +412,13 @@ enter_loop(struct sim *c, const struct loop *l)
  * an axis whose outer dimensions are all 1. */
 static om_status
 check_slice(struct sim *c, const struct loop *l, const om_value *all, const om_value *slice, int64_t axis, bool back,
-	uint64_t round, uint64_t *at)
+	uint64_t iteration, uint64_t *at)
 {
 	const struct home *h = &c->home[slice->id], *s = &c->home[all->id];
 	const uint64_t n = l->known > 0 ? (uint64_t)l->known : 1;
 	int to;
 
-	*at = (back ? n - 1 - round : round) * h->bytes;
+	*at = (back ? n - 1 - iteration : iteration) * h->bytes;
 	bool good = om_axis(axis, all->shape.rank, &to) && h->tracked && s->tracked && h->space == s->space
 		&& h->lower == s->lower + *at && s->bytes == n * h->bytes && h->nother == s->nother;
 	for (uint32_t k = 0; good && k < h->nother; k++)
@@ -429,12 +429,12 @@ check_slice(struct sim *c, const struct loop *l, const om_value *all, const om_v
 		return OM_OK;
 	return BAD_AT(c, l->op,
 		"%s is not at the address of its slice of %s in iteration %llu", slice->name, all->name,
-		(unsigned long long)round);
+		(unsigned long long)iteration);
 }
 
 /* The counter, the condition and the slices get new contents. */
 static om_status
-enter_round(struct sim *c, const struct loop *l, uint64_t round)
+enter_iteration(struct sim *c, const struct loop *l, uint64_t iteration)
 {
 	const om_block *b = l->body;
 	uint64_t at;
@@ -449,7 +449,7 @@ enter_round(struct sim *c, const struct loop *l, uint64_t round)
 			continue;
 		}
 		OM_TRY(check_slice(c, l, in, x, om_attr_int_at(l->op, "scan_input_axes", k, 0),
-			om_attr_int_at(l->op, "scan_input_directions", k, 0), round, &at));
+			om_attr_int_at(l->op, "scan_input_directions", k, 0), iteration, &at));
 		c->content[x->id] = c->content[in->id];
 		c->content[x->id].at += at;
 	}
@@ -457,10 +457,10 @@ enter_round(struct sim *c, const struct loop *l, uint64_t round)
 }
 
 static bool
-is_local(const struct loop *l, const struct sim *c, uint32_t who)
+is_local(const struct loop *l, const struct sim *c, uint32_t owner)
 {
-	return who < c->p->nvalue && !c->p->values[who]->is_const
-	    && om_block_inside(c->p->values[who]->block, l->body);
+	return owner < c->p->nvalue && !c->p->values[owner]->is_const
+	    && om_block_inside(c->p->values[owner]->block, l->body);
 }
 
 static bool
@@ -471,7 +471,7 @@ is_within(const struct home *h, const struct home *s)
 
 /* A slice that an iteration wrote at its final location becomes part of the output. */
 static om_status
-end_pieces(struct sim *c, const struct loop *l, uint64_t round)
+end_pieces(struct sim *c, const struct loop *l, uint64_t iteration)
 {
 	const bool scan = l->op->opdef->control == OM_SCAN;
 	uint64_t at;
@@ -483,7 +483,7 @@ end_pieces(struct sim *c, const struct loop *l, uint64_t round)
 		    || !is_within(&c->home[v->id], &c->home[all->id]))
 			continue;
 		OM_TRY(check_slice(c, l, all, v, scan ? om_attr_int_at(l->op, "scan_output_axes", k - l->ncarried, 0) : 0,
-			scan && om_attr_int_at(l->op, "scan_output_directions", k - l->ncarried, 0), round, &at));
+			scan && om_attr_int_at(l->op, "scan_output_directions", k - l->ncarried, 0), iteration, &at));
 		const struct home *s = &c->home[v->id];
 		om_sim_set(c, &(om_owned_interval){s->space, s->lower, s->lower + s->bytes, all->id, at, false});
 	}
@@ -494,21 +494,21 @@ end_pieces(struct sim *c, const struct loop *l, uint64_t round)
 
 /* Reads all results before any parameter is written. */
 static om_status
-leave_round(struct sim *c, const struct loop *l, uint64_t round)
+leave_iteration(struct sim *c, const struct loop *l, uint64_t iteration)
 {
-	struct moves m = {.mem = l->round_mem, .is_quiet = true};
+	struct moves m = {.mem = l->iteration_mem, .is_quiet = true};
 
 	for (uint32_t k = 0; k < l->body->nresult; k++)
 		OM_TRY(om_sim_read(c, l->op, l->body->result[k]));
 	for (uint32_t k = 0; k < l->ncarried; k++)
 		om_sim_add_move(&m, l->body->result[l->result + k], l->body->param[l->param + k]);
 	OM_TRY(om_sim_read_moves(c, l->op, &m));
-	OM_TRY(end_pieces(c, l, round));
-	move_all(c, l, round + 1);
+	OM_TRY(end_pieces(c, l, iteration));
+	move_all(c, l, iteration + 1);
 	OM_TRY(om_sim_run_moves(c, l->op, &m));
 	for (uint32_t k = 0; k < l->ncarried; k++) {
 		const om_value *x = l->body->param[l->param + k];
-		if (om_sim_is_watched(c, x) && is_local(l, c, c->content[x->id].who))
+		if (om_sim_is_watched(c, x) && is_local(l, c, c->content[x->id].owner))
 			om_sim_take(c, x, false);
 	}
 	for (uint32_t k = 0; k < l->ncarried; k++)
@@ -536,24 +536,24 @@ note_end(const struct loop *l, struct ends *e, const struct other *at, bool writ
 	OM_PUSH(l->mem, e->end, e->n, e->cap, ((struct end){*at, written}));
 }
 
-/* The loop may end after `round` iterations: check that output `k` is intact at its location. */
+/* The loop may end after `iteration` iterations: check that output `k` is intact at its location. */
 static om_status
-end_here(struct sim *c, const struct loop *l, uint32_t k, uint64_t round)
+end_here(struct sim *c, const struct loop *l, uint32_t k, uint64_t iteration)
 {
 	const om_value *out = l->op->out[k], *x = l->body->param[l->param + k];
 	const struct home *h = &c->home[x->id], *o = &c->home[out->id];
 
 	OM_TRY(om_sim_check_whole(c, l->op, x));
 	if (is_found(c, out))
-		move_view(c, c->view[out->id], round);
+		move_view(c, c->view[out->id], iteration);
 	const bool same = om_sim_is_watched(c, x) && o->space == h->space && o->lower == h->lower
 		&& o->nother == h->nother;
 	if (!same && (is_found(c, out) || o->fixed))
 		return BAD_AT(c, l->op,
 			"%s (%s) is declared to share the address of %s (%s), but does not after %llu "
 			"iterations", out->name,
-			om_sim_location_text(c, out).s, x->name, om_sim_location_text(c, x).s, (unsigned long long)round);
-	const bool written = !same || is_local(l, c, c->content[x->id].who);
+			om_sim_location_text(c, out).s, x->name, om_sim_location_text(c, x).s, (unsigned long long)iteration);
+	const bool written = !same || is_local(l, c, c->content[x->id].owner);
 	note_end(l, &l->ends[k], &(struct other){o->space, o->lower, c->content[x->id]}, written);
 	for (uint32_t i = 0; i < h->nother && same; i++)
 		note_end(l, &l->ends[k], &h->other[i], false);
@@ -561,13 +561,13 @@ end_here(struct sim *c, const struct loop *l, uint32_t k, uint64_t round)
 }
 
 static om_status
-end_outputs(struct sim *c, const struct loop *l, uint64_t round)
+end_outputs(struct sim *c, const struct loop *l, uint64_t iteration)
 {
-	if (l->known >= 0 && round != l->rounds)
+	if (l->known >= 0 && iteration != l->iterations)
 		return OM_OK;
 	for (uint32_t k = 0; k < l->ncarried && k < l->op->nout; k++)
 		if (l->op->out[k] && c->home[l->op->out[k]->id].tracked)
-			OM_TRY(end_here(c, l, k, round));
+			OM_TRY(end_here(c, l, k, iteration));
 	return OM_OK;
 }
 
@@ -593,9 +593,9 @@ define_output(struct sim *c, const struct loop *l, uint32_t k)
 		if (!is_found(c, out))
 			OM_TRY(om_sim_check_writable(c, l->op, out));
 		const uint64_t bytes = is_found(c, out) ? h->bytes : h->storage;
-		const uint32_t who = is_found(c, out) ? l->body->param[l->param]->id : out->id;
-		om_sim_set(c, &(om_owned_interval){at[i].space, at[i].lower, at[i].lower + bytes, who, 0, false});
-		at[i].is = (struct content){.who = who};
+		const uint32_t owner = is_found(c, out) ? l->body->param[l->param]->id : out->id;
+		om_sim_set(c, &(om_owned_interval){at[i].space, at[i].lower, at[i].lower + bytes, owner, 0, false});
+		at[i].is = (struct content){.owner = owner};
 	}
 	if (is_found(c, out))
 		move(c, out->id, at, at + 1, (uint32_t)e->n - 1);
@@ -623,18 +623,18 @@ run_loop(struct sim *c, struct loop *l)
 {
 	const uint32_t start = c->step;
 
-	OM_TRY(count_rounds(c, l));
+	OM_TRY(count_iterations(c, l));
 	for (uint32_t k = 0; k < l->ncarried; k++)
-		c->round_end[l->body->param[l->param + k]->id] = start + om_sim_steps(l->body) - 1;
+		c->iteration_end[l->body->param[l->param + k]->id] = start + om_sim_steps(l->body) - 1;
 	OM_TRY(enter_loop(c, l));
 	OM_TRY(end_outputs(c, l, 0));
-	for (uint64_t round = 0; round < l->rounds; round++) {
+	for (uint64_t iteration = 0; iteration < l->iterations; iteration++) {
 		c->step = start;
-		OM_TRY(enter_round(c, l, round));
+		OM_TRY(enter_iteration(c, l, iteration));
 		OM_TRY(om_sim_run_block(c, l->body));
-		OM_TRY(leave_round(c, l, round));
-		OM_TRY(end_outputs(c, l, round + 1));
-		om_arena_clear(l->round_mem);
+		OM_TRY(leave_iteration(c, l, iteration));
+		OM_TRY(end_outputs(c, l, iteration + 1));
+		om_arena_clear(l->iteration_mem);
 	}
 	c->step = start + om_sim_steps(l->body);
 	c->now = c->step++;
@@ -651,9 +651,9 @@ om_sim_run_loop(struct sim *c, const om_op *op)
 	c->now = c->step++;
 	OM_TRY(loop_shape(c, op, &l));
 	l.mem = om_sim_arena(c);
-	l.round_mem = om_sim_arena(c);
+	l.iteration_mem = om_sim_arena(c);
 	const om_status st = run_loop(c, &l);
-	om_arena_free(l.round_mem);
+	om_arena_free(l.iteration_mem);
 	om_arena_free(l.mem);
 	return st;
 }

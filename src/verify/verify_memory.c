@@ -29,14 +29,14 @@ om_sim_location_text(const struct sim *c, const om_value *v)
 }
 
 struct text
-om_sim_owner_text(const struct sim *c, uint32_t who)
+om_sim_owner_text(const struct sim *c, uint32_t owner)
 {
 	struct text t;
 
-	if (who == OM_NOBODY)
+	if (owner == OM_NOBODY)
 		snprintf(t.s, sizeof t.s, "nobody");
-	else if (who < c->p->nvalue)
-		snprintf(t.s, sizeof t.s, "%.200s", c->p->values[who]->name);
+	else if (owner < c->p->nvalue)
+		snprintf(t.s, sizeof t.s, "%.200s", c->p->values[owner]->name);
 	else
 		snprintf(t.s, sizeof t.s, "the scratch of an op");
 	return t;
@@ -51,12 +51,12 @@ om_sim_set(struct sim *c, const om_owned_interval *want)
 	for (uint64_t at = want->lower; c->parallel_check && at < want->upper;) {
 		const om_owned_interval old = om_interval_map_at(c->state, want->space, at);
 		const uint64_t upper = old.upper < want->upper ? old.upper : want->upper, from = old.at + (at - old.lower);
-		if (old.who != OM_NOBODY && old.who != want->who)
-			om_parallel_check_overwrite(c->parallel_check, c->node, want->who, old.who, from, from + (upper - at));
+		if (old.owner != OM_NOBODY && old.owner != want->owner)
+			om_parallel_check_overwrite(c->parallel_check, c->node, want->owner, old.owner, from, from + (upper - at));
 		at = upper;
 	}
 	if (c->parallel_check && want->lower < want->upper)
-		om_parallel_check_touch(c->parallel_check, c->node, want->who, want->at, want->at + (want->upper - want->lower));
+		om_parallel_check_touch(c->parallel_check, c->node, want->owner, want->at, want->at + (want->upper - want->lower));
 	om_interval_map_set(c->state, want);
 	if (c->log && want->lower < want->upper)
 		OM_PUSH(c->log->mem, c->log->r, c->log->n, c->log->cap, *want);
@@ -93,7 +93,7 @@ piece_at(uint64_t lower, uint64_t bytes, const struct content *is, size_t k, om_
 {
 	want->lower = lower;
 	want->upper = lower + bytes;
-	want->who = is->who;
+	want->owner = is->owner;
 	want->at = is->at;
 	if (is->n == 0)
 		return k == 0;
@@ -104,7 +104,7 @@ piece_at(uint64_t lower, uint64_t bytes, const struct content *is, size_t k, om_
 	const uint64_t to = p->to < is->at + bytes ? p->to : is->at + bytes;
 	want->lower = lower + (from < to ? from - is->at : 0);
 	want->upper = want->lower + (from < to ? to - from : 0);
-	want->who = p->who;
+	want->owner = p->owner;
 	want->at = p->at + (from - p->from);
 	return true;
 }
@@ -154,7 +154,7 @@ note_read(struct sim *c, const om_value *v)
 	om_owned_interval r;
 
 	for (size_t k = 0; c->parallel_check && wanted(c, v, k, &r); k++)
-		om_parallel_check_touch(c->parallel_check, c->node, r.who, r.at, r.at + (r.upper - r.lower));
+		om_parallel_check_touch(c->parallel_check, c->node, r.owner, r.at, r.at + (r.upper - r.lower));
 }
 
 om_status
@@ -165,14 +165,14 @@ om_sim_check_whole(struct sim *c, const om_op *op, const om_value *v)
 	OM_TRY(check_kind(c, op, v));
 	if (!om_sim_is_watched(c, v))
 		return OM_OK;
-	if (c->content[v->id].who == OM_NOBODY)
+	if (c->content[v->id].owner == OM_NOBODY)
 		return BAD_AT(c, op, "%s is read in step %u, but not computed yet", v->name, c->now);
 	if (om_sim_is_there(c, v, &bad)) {
 		note_read(c, v);
 		return OM_OK;
 	}
 	return BAD_AT(c, op, "reads %s (%s) in step %u, but %s hold %s%s", v->name, om_sim_location_text(c, v).s, c->now,
-		om_sim_bytes_text(c, bad.space, bad.lower, bad.upper).s, om_sim_owner_text(c, bad.who).s,
+		om_sim_bytes_text(c, bad.space, bad.lower, bad.upper).s, om_sim_owner_text(c, bad.owner).s,
 		bad.stale ? ", from a body that ran before" : "");
 }
 
@@ -195,7 +195,7 @@ om_sim_take(struct sim *c, const om_value *v, bool stale)
 		return;
 	om_sim_set(c, &(om_owned_interval){h->space, h->lower, h->lower + h->storage, v->id, 0, stale});
 	if (!stale)
-		c->content[v->id] = (struct content){.who = v->id};
+		c->content[v->id] = (struct content){.owner = v->id};
 }
 
 om_status
@@ -210,9 +210,9 @@ om_sim_check_writable(struct sim *c, const om_op *op, const om_value *v)
 	if (h->nother)
 		return BAD_AT(c, op, "%s is written, but its address depends on the run", v->name);
 	const uint32_t owner = h->space >= c->plan->narena ? h->space - c->plan->narena : OM_NOBODY;
-	if (owner != OM_NOBODY && (c->p->values[owner]->is_const || (c->p->values[owner]->is_overridable && !h->tied)))
+	if (owner != OM_NOBODY && (c->p->values[owner]->is_const || (c->p->values[owner]->is_overridable && !h->is_io_alias)))
 		return BAD_AT(c, op, "%s is written over a constant (%s)", v->name, om_sim_location_text(c, v).s);
-	if (owner != OM_NOBODY && c->is_input[owner] && !h->tied)
+	if (owner != OM_NOBODY && c->is_input[owner] && !h->is_io_alias)
 		return BAD_AT(c, op, "%s is written over an input of the graph (%s)", v->name,
 			om_sim_location_text(c, v).s);
 	return OM_OK;
@@ -239,7 +239,7 @@ om_sim_check_written(struct sim *c, const om_op *op, const om_value *v)
 	if (om_sim_is_there(c, v, &bad))
 		return OM_OK;
 	return BAD_AT(c, op, "%s (%s) and %s are written in the same step, and overlap", v->name,
-		om_sim_location_text(c, v).s, om_sim_owner_text(c, bad.who).s);
+		om_sim_location_text(c, v).s, om_sim_owner_text(c, bad.owner).s);
 }
 
 /* ---- Plain ops. ---- */
@@ -255,11 +255,11 @@ om_owned_interval
 om_sim_scratch_range(const struct sim *c, const om_op *op)
 {
 	const om_scratch *s = c->scratch[op->id];
-	const uint32_t who = c->p->nvalue + op->id;
+	const uint32_t owner = c->p->nvalue + op->id;
 
 	if (!s)
 		return (om_owned_interval){0};
-	return (om_owned_interval){s->arena, s->offset, s->offset + s->bytes, who, 0, false};
+	return (om_owned_interval){s->arena, s->offset, s->offset + s->bytes, owner, 0, false};
 }
 
 static om_status
@@ -324,10 +324,10 @@ define_view(struct sim *c, const om_op *op, uint32_t k)
 }
 
 static uint32_t
-output_index(const om_op *op, uint32_t who)
+output_index(const om_op *op, uint32_t owner)
 {
 	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k] && op->out[k]->id == who)
+		if (op->out[k] && op->out[k]->id == owner)
 			return k;
 	return UINT32_MAX;
 }
@@ -335,13 +335,13 @@ output_index(const om_op *op, uint32_t who)
 /* An output may overwrite the start of an input, if the definition permits it and no other input has
  * those bytes. */
 static om_status
-check_over(struct sim *c, const om_op *op, uint32_t j, uint32_t who)
+check_over(struct sim *c, const om_op *op, uint32_t j, uint32_t owner)
 {
 	const om_value *in = op->in[j];
-	const uint32_t k = output_index(op, who);
+	const uint32_t k = output_index(op, owner);
 
 	if (k == UINT32_MAX)
-		return BAD_AT(c, op, "%s overlaps input %s (%s)", om_sim_owner_text(c, who).s, in->name,
+		return BAD_AT(c, op, "%s overlaps input %s (%s)", om_sim_owner_text(c, owner).s, in->name,
 			om_sim_location_text(c, in).s);
 	const om_value *out = op->out[k];
 	const struct home *h = &c->home[out->id], *s = &c->home[in->id];
@@ -369,7 +369,7 @@ check_input_after(struct sim *c, const om_op *op, uint32_t j)
 		return OM_OK;
 	for (size_t k = 0; wanted(c, in, k, &want); k++)
 		while (!om_interval_map_holds(c->state, &want, &bad)) {
-			OM_TRY(check_over(c, op, j, bad.who));
+			OM_TRY(check_over(c, op, j, bad.owner));
 			want.at += bad.upper - want.lower;
 			want.lower = bad.upper;
 		}
@@ -390,7 +390,7 @@ add_piece(struct sim *c, struct pieces *all, struct piece p)
 
 	if (p.from >= p.to)
 		return;
-	if (last && last->to == p.from && last->who == p.who && last->at + (p.from - last->from) == p.at)
+	if (last && last->to == p.from && last->owner == p.owner && last->at + (p.from - last->from) == p.at)
 		last->to = p.to;
 	else
 		OM_PUSH(c->mem, all->p, all->n, all->cap, p);
@@ -404,7 +404,7 @@ add_input(struct sim *c, struct pieces *all, const om_value *in, uint64_t offset
 	om_owned_interval r;
 
 	for (size_t k = 0; wanted(c, in, k, &r); k++)
-		add_piece(c, all, (struct piece){offset + (r.lower - lower), offset + (r.upper - lower), r.who, r.at});
+		add_piece(c, all, (struct piece){offset + (r.lower - lower), offset + (r.upper - lower), r.owner, r.at});
 }
 
 /* Is input `j` located at its final offset in the output? */
@@ -490,7 +490,7 @@ om_sim_write_outputs(struct sim *c, const om_op *op)
 	const om_owned_interval r = om_sim_scratch_range(c, op);
 	if (!om_interval_map_holds(c->state, &r, &bad))
 		return BAD_AT(c, op, "its scratch (%s) and output %s overlap",
-			om_sim_bytes_text(c, r.space, r.lower, r.upper).s, om_sim_owner_text(c, bad.who).s);
+			om_sim_bytes_text(c, r.space, r.lower, r.upper).s, om_sim_owner_text(c, bad.owner).s);
 	return OM_OK;
 }
 

@@ -33,9 +33,9 @@ struct touches {
 };
 
 /* Does `first` come before `then` in every order? */
-struct question {
+struct query {
 	uint32_t first, then;
-	uint32_t who, by;        /* contents: the one that `first` touches, the one that `then` writes */
+	uint32_t owner, by;        /* contents: the one that `first` touches, the one that `then` writes */
 };
 
 struct edges {
@@ -51,8 +51,8 @@ struct om_parallel_check {
 	const om_op **op;
 	uint32_t *place;         /* by value id: the node that defines it; UINT32_MAX: none */
 	struct touches *touches; /* by content */
-	struct question *ask;
-	size_t nask, capask;
+	struct query *query;
+	size_t nquery, capquery;
 };
 
 om_parallel_check *
@@ -75,9 +75,9 @@ om_parallel_check_new(om_session *s, const om_prog *p, om_arena *mem)
 }
 
 void
-om_parallel_check_touch(om_parallel_check *f, uint32_t node, uint32_t who, uint64_t from, uint64_t to)
+om_parallel_check_touch(om_parallel_check *f, uint32_t node, uint32_t owner, uint64_t from, uint64_t to)
 {
-	struct touches *of = &f->touches[who];
+	struct touches *of = &f->touches[owner];
 	const struct touch *last = of->n ? &of->t[of->n - 1] : NULL;
 
 	if (last && last->node == node && last->from <= from && to <= last->to)
@@ -86,14 +86,14 @@ om_parallel_check_touch(om_parallel_check *f, uint32_t node, uint32_t who, uint6
 }
 
 void
-om_parallel_check_overwrite(om_parallel_check *f, uint32_t node, uint32_t by, uint32_t who, uint64_t from, uint64_t to)
+om_parallel_check_overwrite(om_parallel_check *f, uint32_t node, uint32_t by, uint32_t owner, uint64_t from, uint64_t to)
 {
-	const struct touches *of = &f->touches[who];
+	const struct touches *of = &f->touches[owner];
 
 	for (size_t k = 0; k < of->n; k++) {
 		const struct touch *t = &of->t[k];
 		if (t->node != node && t->from < to && from < t->to)
-			OM_PUSH(f->mem, f->ask, f->nask, f->capask, ((struct question){t->node, node, who, by}));
+			OM_PUSH(f->mem, f->query, f->nquery, f->capquery, ((struct query){t->node, node, owner, by}));
 	}
 }
 
@@ -124,7 +124,7 @@ add_sources(const om_parallel_check *f, struct edges *e, const om_op *op)
 static int
 by_first(const void *a, const void *b)
 {
-	const struct question *x = a, *y = b;
+	const struct query *x = a, *y = b;
 
 	if (x->first != y->first)
 		return x->first < y->first ? -1 : 1;
@@ -163,16 +163,16 @@ op_text(const om_parallel_check *f, uint32_t node)
 }
 
 static const char *
-who_text(const om_parallel_check *f, uint32_t who)
+who_text(const om_parallel_check *f, uint32_t owner)
 {
-	return who < f->p->nvalue ? f->p->values[who]->name : "scratch";
+	return owner < f->p->nvalue ? f->p->values[owner]->name : "scratch";
 }
 
 static om_status
-refuse(const om_parallel_check *f, const struct question *q)
+refuse(const om_parallel_check *f, const struct query *q)
 {
 	return om_fail(f->session, OM_BADPLAN,
-		"%s writes %s over %s, which %s may read later in another order of the ops", op_text(f, q->then), who_text(f, q->by), who_text(f, q->who), op_text(f, q->first));
+		"%s writes %s over %s, which %s may read later in another order of the ops", op_text(f, q->then), who_text(f, q->by), who_text(f, q->owner), op_text(f, q->first));
 }
 
 om_status
@@ -186,10 +186,10 @@ om_parallel_check_run(om_parallel_check *f)
 	for (uint32_t k = 0; k < f->n; k++)
 		if (!f->op[k]->is_folded)
 			add_sources(f, &edges[k], f->op[k]);
-	if (f->nask)
-		qsort(f->ask, f->nask, sizeof *f->ask, by_first);
-	for (size_t k = 0; k < f->nask; k++) {
-		const struct question *q = &f->ask[k];
+	if (f->nquery)
+		qsort(f->query, f->nquery, sizeof *f->query, by_first);
+	for (size_t k = 0; k < f->nquery; k++) {
+		const struct query *q = &f->query[k];
 		if (q->first >= q->then)
 			return refuse(f, q);
 		if (!spread_once || q->first - first >= BITS) {

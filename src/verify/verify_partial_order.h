@@ -14,11 +14,11 @@ typedef struct om_parallel_check om_parallel_check;
 om_parallel_check *om_parallel_check_new(om_session *s, const om_prog *p, om_arena *mem);
 
 /* Record that op `node` reads or writes bytes [from, to) of a content. */
-void om_parallel_check_touch(om_parallel_check *f, uint32_t node, uint32_t who, uint64_t from, uint64_t to);
+void om_parallel_check_touch(om_parallel_check *f, uint32_t node, uint32_t owner, uint64_t from, uint64_t to);
 
-/* Record that op `node` writes content `by` over these bytes of content `who`, all of whose accesses
+/* Record that op `node` writes content `by` over these bytes of content `owner`, all of whose accesses
  * are recorded already. */
-void om_parallel_check_overwrite(om_parallel_check *f, uint32_t node, uint32_t by, uint32_t who, uint64_t from,
+void om_parallel_check_overwrite(om_parallel_check *f, uint32_t node, uint32_t by, uint32_t owner, uint64_t from,
 	uint64_t to);
 
 /* OM_BADPLAN, naming both ops and values, if bytes are overwritten by an op that may run before

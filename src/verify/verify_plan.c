@@ -105,7 +105,7 @@ locate_outside(struct sim *c, const om_value *v, bool sized)
 			return BAD(c, "%s: its aliases form a cycle", v->name);
 		if (__builtin_add_overflow(h->lower, a->offset, &h->lower))
 			return BAD(c, "%s: the offsets of its aliases overflow", v->name);
-		h->tied |= a->kind == OM_ALIAS_IO;
+		h->is_io_alias |= a->kind == OM_ALIAS_IO;
 	}
 	const bool weight = c->plan->place[v->id].where == OM_WEIGHT;
 	if (weight ? !is_weight(root) : !c->is_input[root->id] && !c->is_output[root->id]
@@ -300,7 +300,7 @@ fill_constants(struct sim *c)
 {
 	for (uint32_t k = 0; k < c->p->nvalue; k++)
 		if (c->p->values[k]->is_const)
-			c->content[k] = (struct content){.who = k};
+			c->content[k] = (struct content){.owner = k};
 	for (uint32_t k = 0; k < c->plan->nview; k++) {
 		const om_plan_multi_view *v = &c->plan->view[k];
 		for (uint32_t i = 0; i < v->nprologue; i++)
@@ -385,12 +385,12 @@ prepare(struct sim *c)
 	c->scratch = OM_NEWN(c->mem, const om_scratch *, c->p->nop);
 	c->first = filled(c->mem, n, UINT32_MAX);
 	c->last = filled(c->mem, n, 0);
-	c->round_end = OM_NEWN(c->mem, uint32_t, n);
+	c->iteration_end = OM_NEWN(c->mem, uint32_t, n);
 	c->victim = filled(c->mem, n, OM_NOBODY);
 	c->is_input = OM_NEWN(c->mem, bool, n);
 	c->is_output = OM_NEWN(c->mem, bool, n);
 	for (size_t k = 0; k < n; k++)
-		c->content[k].who = OM_NOBODY;
+		c->content[k].owner = OM_NOBODY;
 	for (uint32_t k = 0; k < c->p->first->nparam; k++)
 		c->is_input[c->p->first->param[k]->id] = true;
 	for (uint32_t k = 0; k < c->p->first->nresult; k++)

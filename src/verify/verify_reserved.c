@@ -77,7 +77,7 @@ check_kept(const struct sim *c, const struct spot *s, uint32_t v, uint32_t first
 static om_status
 check_region(struct sim *c, struct spot *s, const om_region *r, bool is_start)
 {
-	const uint32_t m = s->view->value, end = c->round_end[m];
+	const uint32_t m = s->view->value, end = c->iteration_end[m];
 
 	if (s->view->stride || !find_spot(c, r, s))
 		return OM_OK;

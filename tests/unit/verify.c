@@ -1004,31 +1004,31 @@ ranges_are_those_of_a_plain_array(void)
 	enum { SIZE = 200, ROUNDS = 20000 };
 	om_arena *mem = om_arena_new();
 	om_interval_map *r = om_interval_map_new(mem);
-	struct { uint32_t who; uint64_t at; } plain_array[2][SIZE];
+	struct { uint32_t owner; uint64_t at; } plain_array[2][SIZE];
 	uint32_t seed = 1, wrong = 0;
 
 	for (int s = 0; s < 2; s++)
 		for (int k = 0; k < SIZE; k++)
-			plain_array[s][k].who = OM_NOBODY;
+			plain_array[s][k].owner = OM_NOBODY;
 	for (uint32_t n = 0; n < ROUNDS; n++) {
 		om_owned_interval w = {chance(&seed) & 1, chance(&seed) % SIZE, 0, chance(&seed) % 9, chance(&seed) % 5, false};
 		om_owned_interval bad;
 		w.upper = w.lower + chance(&seed) % (SIZE + 1 - w.lower);
-		const bool same = n % 3 == 0 && plain_array[w.space][w.lower].who != OM_NOBODY;
+		const bool same = n % 3 == 0 && plain_array[w.space][w.lower].owner != OM_NOBODY;
 		if (same)
-			w.who = plain_array[w.space][w.lower].who, w.at = plain_array[w.space][w.lower].at;
+			w.owner = plain_array[w.space][w.lower].owner, w.at = plain_array[w.space][w.lower].at;
 		uint64_t k = w.lower;
-		while (k < w.upper && plain_array[w.space][k].who == w.who
+		while (k < w.upper && plain_array[w.space][k].owner == w.owner
 		       && plain_array[w.space][k].at == w.at + (k - w.lower))
 			k++;
 		const bool holds = om_interval_map_holds(r, &w, &bad);
 		wrong += holds != (k == w.upper) || (!holds && (bad.lower != k
-			|| bad.who != plain_array[w.space][k].who));
+			|| bad.owner != plain_array[w.space][k].owner));
 		if (same)
 			continue;
 		om_interval_map_set(r, &w);
 		for (k = w.lower; k < w.upper; k++)
-			plain_array[w.space][k].who = w.who, plain_array[w.space][k].at = w.at + (k - w.lower);
+			plain_array[w.space][k].owner = w.owner, plain_array[w.space][k].at = w.at + (k - w.lower);
 		if (n % 1000 == 1)
 			r = om_interval_map_copy(r, mem);
 	}

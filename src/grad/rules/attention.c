@@ -357,7 +357,7 @@ Attention_grad(om_grad *g)
 
 /* The elements of a pair are half of the rotated size apart, or adjacent. */
 static om_value *
-turn(om_grad *g, om_value *x, om_value *cosine, om_value *sine, int64_t half, bool interleaved)
+rotate_pairs(om_grad *g, om_value *x, om_value *cosine, om_value *sine, int64_t half, bool interleaved)
 {
 	const int64_t last = 4;
 	om_value *part[2], *in[] = {x, om_emit_list(g, 2, (const int64_t[]){half, half})};
@@ -411,7 +411,7 @@ rotate(om_grad *g, const struct rotary *r, bool interleaved)
 		x = part[0];
 		rest = part[1];
 	}
-	x = turn(g, x, cosine, sine, r->turned / 2, interleaved);
+	x = rotate_pairs(g, x, cosine, sine, r->turned / 2, interleaved);
 	if (rest)
 		x = concat(g, x, rest, -1);
 	return flat ? om_emit(g, "Reshape", x, om_emit_list(g, 3, (const int64_t[]){0, 0, r->heads * r->size})) : x;

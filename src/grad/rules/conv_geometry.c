@@ -116,13 +116,13 @@ om_emit_per_channel(om_grad *g, om_value *x, int rank)
 /* Windows may not cover a remainder of the image, for which the output is extended, or extend past its
  * end, as in ceil mode, which is cropped like padding.  Negative padding has cropped the image: no
  * window contributes to the cropped part. */
-struct paint {
+struct scatter {
 	int64_t pads[2 * AXES], more[AXES], cut[2 * (AXES + 2)];
 	bool is_cut;
 };
 
 static void
-paint_axis(const struct om_window *w, int k, struct paint *p)
+scatter_axis(const struct om_window *w, int k, struct scatter *p)
 {
 	const int at = AXES - w->n + k;
 	const int64_t span = (w->kernel[at] - 1) * w->dilation[at] + 1;
@@ -148,10 +148,10 @@ om_emit_scatter_add(om_grad *g, const struct om_window *w, om_value *dy, om_valu
 {
 	const int first = AXES - w->n;
 	const size_t n = (size_t)w->n;
-	struct paint p = {.is_cut = false};
+	struct scatter p = {.is_cut = false};
 
 	for (int k = 0; k < w->n; k++)
-		paint_axis(w, k, &p);
+		scatter_axis(w, k, &p);
 	om_value *x = om_emit_attrs(g, "ConvTranspose", OM_A(om_attr_make_ints(g, "dilations", n, w->dilation + first),
 		om_attr_make_int(g, "group", group), om_attr_make_ints(g, "kernel_shape", n, w->kernel + first),
 		om_attr_make_ints(g, "output_padding", n, p.more), om_attr_make_ints(g, "pads", 2 * n, p.pads),

@@ -45,9 +45,9 @@ reflected(om_grad *g, om_value *x, double low, double high, om_value **sign)
 		return om_emit(g, "Add", om_emit_scalar(g, "Mul", x, 0), om_emit_number(g, x, low));
 	}
 	om_value *off = om_emit_scalar(g, "Sub", x, low), *far = om_emit(g, "Abs", off);
-	om_value *turns = om_emit(g, "Floor", om_emit_scalar(g, "Div", far, span));
-	om_value *rest = om_emit(g, "Sub", far, om_emit_scalar(g, "Mul", turns, span));
-	om_value *half = om_emit_scalar(g, "Mul", turns, 0.5);
+	om_value *spans = om_emit(g, "Floor", om_emit_scalar(g, "Div", far, span));
+	om_value *rest = om_emit(g, "Sub", far, om_emit_scalar(g, "Mul", spans, span));
+	om_value *half = om_emit_scalar(g, "Mul", spans, 0.5);
 	om_value *is_even = om_emit(g, "Equal", half, om_emit(g, "Floor", half));
 	om_value *is_below = om_emit(g, "Less", off, om_emit_number(g, x, 0));
 
@@ -249,11 +249,11 @@ give_all(struct places *p, om_value *dy)
 	/* The grid stores the coordinate of the last axis first, after the positions: transposed to
 	 * (batch, axes, positions). */
 	om_value *in[AXES];
-	const int64_t turn[] = {0, 2, 1};
+	const int64_t perm[] = {0, 2, 1};
 	for (int d = 0; d < p->axes; d++)
 		in[p->axes - 1 - d] = om_emit(g, "Mul", moves[d], p->slope[d]);
 	om_value *all = om_emit_op(g, "Concat", OM_A(om_attr_make_int(g, "axis", 1)), (size_t)p->axes, in, 1, NULL);
-	all = om_emit_cast(g, om_emit_transpose(g, all, 3, turn), om_type_elem(&op->in[1]->type));
+	all = om_emit_cast(g, om_emit_transpose(g, all, 3, perm), om_type_elem(&op->in[1]->type));
 	om_grad_set_input_grad(g, 1, om_emit_reshape_as(g, all, op->in[1]));
 }
 
@@ -286,7 +286,7 @@ static void
 GridSample_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
-	const int64_t flat[] = {0, 0, -1}, turn[] = {0, 2, 1};
+	const int64_t flat[] = {0, 0, -1}, perm[] = {0, 2, 1};
 	struct places p;
 
 	om_grad_set_input_grad(g, 1, NULL);
@@ -295,7 +295,7 @@ GridSample_grad(om_grad *g)
 	const int64_t points[] = {0, -1, p.axes};
 	om_value *dy = om_emit_shaped(g, om_grad_output_grad(g, 0), 3, flat);
 	om_value *grid = om_emit_cast(g, om_emit_shaped(g, om_grad_forward_input(g, 1), 3, points), om_type_elem(&op->in[0]->type));
-	grid = om_emit_transpose(g, grid, 3, turn);
+	grid = om_emit_transpose(g, grid, 3, perm);
 	for (int d = 0; d < p.axes; d++)
 		find_taps(&p, d, om_emit_slice(g, grid, 1, p.axes - 1 - d, p.axes - d));
 	give_all(&p, dy);

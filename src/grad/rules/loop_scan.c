@@ -22,7 +22,7 @@ struct series {
 	int64_t axis, is_backward;
 };
 
-struct rounds {
+struct loop_grad {
 	struct om_body b;
 	bool is_scan;
 	uint32_t in;                 /* the first loop-carried input */
@@ -36,19 +36,19 @@ struct rounds {
 };
 
 static uint32_t
-result_of_state(const struct rounds *r, uint32_t k)
+result_of_state(const struct loop_grad *r, uint32_t k)
 {
 	return k + (r->is_scan ? 0 : 1);
 }
 
 static uint32_t
-result_of_output(const struct rounds *r, uint32_t k)
+result_of_output(const struct loop_grad *r, uint32_t k)
 {
 	return k + (r->is_scan ? 0 : 1);
 }
 
 static om_value *
-add_series(struct rounds *r, om_value *all, const om_value *each, int64_t axis, int64_t is_backward)
+add_series(struct loop_grad *r, om_value *all, const om_value *each, int64_t axis, int64_t is_backward)
 {
 	om_value *param = om_emit_param(r->b.in, each, "back");
 
@@ -66,7 +66,7 @@ is_plain(const om_op *op)
 }
 
 static bool
-is_constant(const struct rounds *r, const om_value *v)
+is_constant(const struct loop_grad *r, const om_value *v)
 {
 	if (v->block != r->b.from)
 		return true;
@@ -81,7 +81,7 @@ is_constant(const struct rounds *r, const om_value *v)
 }
 
 static void
-find_constants(struct rounds *r)
+find_constants(struct loop_grad *r)
 {
 	for (const om_op *op = r->b.from->first; op; op = op->next) {
 		bool is = is_plain(op);
@@ -95,7 +95,7 @@ find_constants(struct rounds *r)
 
 /* Copy the op of a loop-invariant value out of the body, where it runs once. */
 static om_value *
-hoist(struct rounds *r, om_value *v)
+hoist(struct loop_grad *r, om_value *v)
 {
 	struct om_body *b = &r->b;
 	const om_op *op = v->def;
@@ -140,7 +140,7 @@ extend_list(om_grad *g, om_op *op, const char *name)
 }
 
 static void
-add_stack(struct rounds *r, om_value *v)
+add_stack(struct loop_grad *r, om_value *v)
 {
 	struct om_body *b = &r->b;
 
@@ -155,7 +155,7 @@ add_stack(struct rounds *r, om_value *v)
 
 /* The output that stacks `v`; a new one if there is none. */
 static om_value *
-stack_of(struct rounds *r, om_value *v, uint32_t *out)
+stack_of(struct loop_grad *r, om_value *v, uint32_t *out)
 {
 	struct om_body *b = &r->b;
 
@@ -170,7 +170,7 @@ stack_of(struct rounds *r, om_value *v, uint32_t *out)
 }
 
 static om_value *
-tape(struct rounds *r, om_value *v)
+tape(struct loop_grad *r, om_value *v)
 {
 	struct om_body *b = &r->b;
 	uint32_t k;
@@ -194,7 +194,7 @@ tape(struct rounds *r, om_value *v)
 static om_value *
 keep_of_round(om_scope *s, om_grad *g, om_value *v)
 {
-	struct rounds *r = s->arg;
+	struct loop_grad *r = s->arg;
 	om_value *by = om_body_known(&r->b, v);
 
 	(void)g;
@@ -208,26 +208,26 @@ keep_of_round(om_scope *s, om_grad *g, om_value *v)
 /* ---- Loop and Scan: loop-carried gradients. ---- */
 
 static om_value *
-state_in(const struct rounds *r, uint32_t k)
+state_in(const struct loop_grad *r, uint32_t k)
 {
 	return r->b.op->in[r->in + k];
 }
 
 static om_value *
-state_param(const struct rounds *r, uint32_t k)
+state_param(const struct loop_grad *r, uint32_t k)
 {
 	return r->b.from->param[r->first + k];
 }
 
 static om_value *
-state_result(const struct rounds *r, uint32_t k)
+state_result(const struct loop_grad *r, uint32_t k)
 {
 	return r->b.from->result[result_of_state(r, k)];
 }
 
 /* Mark the values that depend on requested ones, also through earlier iterations. */
 static void
-look(struct rounds *r, om_grad *g)
+look(struct loop_grad *r, om_grad *g)
 {
 	om_scope *s = r->b.s;
 	bool changed = true;
@@ -247,14 +247,14 @@ look(struct rounds *r, om_grad *g)
 }
 
 static void
-mark(struct rounds *r, const om_value *v)
+mark(struct loop_grad *r, const om_value *v)
 {
 	if (v && om_scope_is_requested(r->b.s, v))
 		r->flows[v->id] = true;
 }
 
 static void
-mark_block(struct rounds *r, const om_block *b)
+mark_block(struct loop_grad *r, const om_block *b)
 {
 	for (uint32_t k = 0; k < b->nresult; k++)
 		mark(r, b->result[k]);
@@ -267,7 +267,7 @@ mark_block(struct rounds *r, const om_block *b)
 }
 
 static void
-mark_round(struct rounds *r)
+mark_iteration(struct loop_grad *r)
 {
 	for (const om_op *op = r->b.from->last; op; op = op->prev) {
 		bool any = false;
@@ -282,7 +282,7 @@ mark_round(struct rounds *r)
 
 /* Mark the values that a gradient may reach: from outputs of the op, then from the next iteration. */
 static void
-find_flows(struct rounds *r, om_grad *g)
+find_flows(struct loop_grad *r, om_grad *g)
 {
 	bool changed = true;
 
@@ -291,7 +291,7 @@ find_flows(struct rounds *r, om_grad *g)
 			mark(r, r->b.from->result[result_of_output(r, k)]);
 	while (changed) {
 		changed = false;
-		mark_round(r);
+		mark_iteration(r);
 		for (uint32_t k = 0; k < r->nstate; k++) {
 			const om_value *param = state_param(r, k), *result = state_result(r, k);
 			if (!om_scope_is_requested(r->b.s, param) || !r->flows[param->id] || !om_scope_is_requested(r->b.s, result)
@@ -304,7 +304,7 @@ find_flows(struct rounds *r, om_grad *g)
 
 /* A state with a loop-carried gradient must have the same size in every iteration. */
 static void
-check_size(struct rounds *r, om_grad *g, uint32_t k)
+check_size(struct loop_grad *r, om_grad *g, uint32_t k)
 {
 	const om_shape *in = &state_in(r, k)->shape, *each = &state_param(r, k)->shape;
 	bool same = in->rank == each->rank || each->rank == OM_RANK_UNKNOWN || in->rank == OM_RANK_UNKNOWN;
@@ -340,7 +340,7 @@ push_carried(om_grad *g, struct back *k, struct carried c)
 }
 
 static void
-seed(struct rounds *r, om_grad *g, struct back *back)
+seed(struct loop_grad *r, om_grad *g, struct back *back)
 {
 	om_scope *s = r->b.s;
 
@@ -368,7 +368,7 @@ seed(struct rounds *r, om_grad *g, struct back *back)
 
 /* After the reverse pass: set the gradients of states, of captured values and of slices. */
 static void
-collect(struct rounds *r, om_grad *g, struct back *back)
+collect(struct loop_grad *r, om_grad *g, struct back *back)
 {
 	om_scope *s = r->b.s;
 	struct om_values captured = {0};
@@ -399,14 +399,14 @@ collect(struct rounds *r, om_grad *g, struct back *back)
 
 /* A Scan requires a scanned input. */
 static void
-need_series(struct rounds *r)
+need_series(struct loop_grad *r)
 {
 	if (r->n == 0)
 		(void)keep_of_round(r->b.s, r->b.in, r->b.from->param[r->is_scan ? r->nstate : 0]);
 }
 
 static void
-finish_body(struct rounds *r, const struct back *back)
+finish_body(struct loop_grad *r, const struct back *back)
 {
 	om_block *to = om_grad_scope(r->b.in)->to;
 
@@ -421,7 +421,7 @@ finish_body(struct rounds *r, const struct back *back)
 }
 
 static void
-finish_attrs(struct rounds *r, om_grad *g, const struct back *back)
+finish_attrs(struct loop_grad *r, om_grad *g, const struct back *back)
 {
 	om_prog *p = om_grad_prog(g);
 	const size_t most = r->n + back->result.n;
@@ -445,7 +445,7 @@ finish_attrs(struct rounds *r, om_grad *g, const struct back *back)
 }
 
 static void
-finish(struct rounds *r, om_grad *g, const struct back *back)
+finish(struct loop_grad *r, om_grad *g, const struct back *back)
 {
 	struct om_values in = {0};
 
@@ -461,7 +461,7 @@ finish(struct rounds *r, om_grad *g, const struct back *back)
 }
 
 static void
-give(struct rounds *r, om_grad *g, const struct back *back)
+give(struct loop_grad *r, om_grad *g, const struct back *back)
 {
 	om_value **of = OM_NEWN(om_grad_mem(g), om_value *, (size_t)om_grad_op(g)->nin + 1);
 
@@ -481,7 +481,7 @@ give(struct rounds *r, om_grad *g, const struct back *back)
 static void
 run_back(om_grad *g, bool is_scan)
 {
-	struct rounds r = {.is_scan = is_scan};
+	struct loop_grad r = {.is_scan = is_scan};
 	om_op *op = om_body_own_op(g), *back = om_emit_open(g, "", "Scan", NULL, 0, NULL, 1);
 	struct back b = {0};
 

@@ -184,7 +184,7 @@ tiled(om_grad *g, const struct om_window *w, om_value *dy)
 }
 
 static om_value *
-painted(om_grad *g, const struct om_window *w, om_value *dy)
+scattered(om_grad *g, const struct om_window *w, om_value *dy)
 {
 	return is_tiled(w) ? tiled(g, w, dy) : om_emit_scatter_ones(g, w, dy);
 }
@@ -197,7 +197,7 @@ AveragePool_grad(om_grad *g)
 	if (!om_grad_window(g, NULL, false, &w))
 		return;
 	om_value *count = counts(g, &w, om_attr_int(om_grad_op(g), "count_include_pad") != 0);
-	om_grad_set_input_grad(g, 0, painted(g, &w, om_emit(g, "Div", om_grad_output_grad(g, 0), count)));
+	om_grad_set_input_grad(g, 0, scattered(g, &w, om_emit(g, "Div", om_grad_output_grad(g, 0), count)));
 }
 
 /* ---- Lp pooling: y is the sum of |x|^p, to the power 1/p. ---- */
@@ -235,7 +235,7 @@ LpPool_grad(om_grad *g)
 
 	if (!om_grad_window(g, NULL, false, &w))
 		return;
-	om_value *back = painted(g, &w, norm_outer(g, p));
+	om_value *back = scattered(g, &w, norm_outer(g, p));
 	om_grad_set_input_grad(g, 0, om_emit(g, "Mul", back, norm_inner(g, p)));
 }
 

@@ -231,13 +231,13 @@ run_steps(om_grad *g, const struct layer *l, om_value *const *start, om_value *x
 	om_value **out)
 {
 	om_value *in[4] = {start[0], start[1]};
-	const int64_t turns[] = {reverse, reverse};
+	const int64_t directions[] = {reverse, reverse};
 	const size_t nscan = active ? 2 : 1, nstate = (size_t)l->nstate;
 
 	in[nstate] = x;
 	in[nstate + 1] = active;
 	om_op *scan = om_emit_open(g, "", "Scan", OM_A(om_attr_make_int(g, "num_scan_inputs", (int64_t)nscan),
-		om_attr_make_ints(g, "scan_input_directions", nscan, turns), om_attr_make_ints(g, "scan_output_directions", 1, turns)),
+		om_attr_make_ints(g, "scan_input_directions", nscan, directions), om_attr_make_ints(g, "scan_output_directions", 1, directions)),
 		nstate + nscan, in, nstate + 1);
 	build_step(om_emit_body(g, scan, "body"), l, in, active != NULL);
 	om_emit_done(g, scan);

@@ -167,7 +167,7 @@ static om_value *
 roi_back(om_grad *g, const int64_t *n, const int64_t *bins, int64_t channels)
 {
 	const om_op *op = om_grad_op(g);
-	const int64_t second = 1, swap[] = {0, 2, 1}, collect[] = {1, 2, 0, 3}, turn[] = {1, 0};
+	const int64_t second = 1, swap[] = {0, 2, 1}, collect[] = {1, 2, 0, 3}, perm[] = {1, 0};
 	const int64_t rows[] = {channels * n[0], -1}, lines[] = {0, -1, n[1]}, spread[] = {2, 3}, zero = 0, flat = -1;
 	om_value *at = om_emit_cast(g, om_grad_forward_input(g, 2), OM_INT64);
 
@@ -178,7 +178,7 @@ roi_back(om_grad *g, const int64_t *n, const int64_t *bins, int64_t channels)
 	left = om_emit_shaped(g, left, 2, rows);
 	om_value *onoff = om_emit(g, "OneHot", at, om_emit_shaped(g, om_emit_dim(g, op->in[0], 0), 1, &flat),
 		om_emit_numbers(g, om_grad_output_grad(g, 0), 1, &(int64_t){2}, (double[]){0, 1}));
-	onoff = om_emit_unsqueeze(g, om_emit_transpose(g, onoff, 2, turn), 2, spread);
+	onoff = om_emit_unsqueeze(g, om_emit_transpose(g, onoff, 2, perm), 2, spread);
 	om_value *right = om_emit(g, "Mul", onoff, om_emit_unsqueeze(g, x, 1, &zero));
 	return om_emit(g, "MatMul", left, om_emit_shaped(g, right, 3, lines));
 }

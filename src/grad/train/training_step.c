@@ -526,11 +526,11 @@ learn(struct learn *l)
 }
 
 static om_status
-prog_learn_guarded(om_session *s, om_prog *p, const om_train_options *asked)
+prog_learn_guarded(om_session *s, om_prog *p, const om_train_options *requested)
 {
 	om_train_options read, *how = &read;
 
-	OM_TRY(om_options_read(s, "om_train_options", "OM_TRAIN_OPTIONS", how, sizeof *how, sizeof *how, asked));
+	OM_TRY(om_options_read(s, "om_train_options", "OM_TRAIN_OPTIONS", how, sizeof *how, sizeof *how, requested));
 	struct learn l = {.session = s, .p = p, .how = how, .known = p->nvalue,
 		.tape = {.session = s, .p = p, .copies = how->copies}};
 

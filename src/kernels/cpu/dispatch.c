@@ -34,7 +34,7 @@ om_kernels_at(unsigned k)
 
 /* The instruction set requested in the environment, or NULL. */
 static const char *
-asked(void)
+requested(void)
 {
 	const char *isa = getenv("ONNXMEM_ISA");
 	return isa && *isa ? isa : NULL;
@@ -59,7 +59,7 @@ om_kernels_get(void)
 	const om_kernels *kernels = atomic_load_explicit(&chosen, memory_order_relaxed);
 
 	if (!kernels) {
-		kernels = asked() ? of_name(asked()) : NULL;
+		kernels = requested() ? of_name(requested()) : NULL;
 		if (!kernels)
 			kernels = om_kernels_at(0);
 		atomic_store_explicit(&chosen, kernels, memory_order_relaxed);
@@ -72,13 +72,13 @@ om_kernels_isa(om_session *s)
 {
 	char names[64] = "";
 
-	if (!asked() || of_name(asked()))
+	if (!requested() || of_name(requested()))
 		return om_kernels_get()->isa;
 	for (unsigned k = 0; om_kernels_at(k); k++) {
 		const size_t n = strlen(names);
 		snprintf(names + n, sizeof names - n, "%s%s", k ? ", " : "", om_kernels_at(k)->isa);
 	}
-	om_fail(s, OM_USAGE, "ONNXMEM_ISA is %s; this machine can run: %s", asked(), names);
+	om_fail(s, OM_USAGE, "ONNXMEM_ISA is %s; this machine can run: %s", requested(), names);
 	return NULL;
 }
 

@@ -63,7 +63,7 @@ typedef struct om_kernels {
 /* The build in use: selected by ONNXMEM_ISA, else the best supported by this machine. */
 const om_kernels *om_kernels_get(void);
 
-/* Its name; NULL, with a message, if this machine does not support the one that is asked for. */
+/* Its name; NULL, with a message, if this machine does not support the requested one. */
 const char *om_kernels_isa(om_session *s);
 
 /* Build `k` of those supported by this machine, best first; NULL after the last. */

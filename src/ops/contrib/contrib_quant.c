@@ -303,13 +303,13 @@ beside(om_composite *p, uint32_t k)
 static tensor
 weights(om_composite *p, uint32_t in, uint32_t k)
 {
-	static const int64_t turn[] = {0, 2, 1};
+	static const int64_t perm[] = {0, 2, 1};
 	tensor w = OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", OM_FLOAT32)), om_composite_add(p, in));
 
 	if (om_composite_add(p, k + 1))
 		w = OM_SUBBUFFER(p, "Sub", OM_PLAINLY, w, beside(p, k + 1));
 	w = OM_SUBBUFFER(p, "Mul", OM_PLAINLY, w, beside(p, k));
-	return OM_SUBBUFFER(p, "Transpose", OM_WITH(OM_LIST("perm", turn, 3)), w);
+	return OM_SUBBUFFER(p, "Transpose", OM_WITH(OM_LIST("perm", perm, 3)), w);
 }
 
 /* The input is quantized once, the states for every product with their weights (OM_RNN_BYTES).

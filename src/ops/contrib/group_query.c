@@ -228,7 +228,7 @@ read_new(const om_op_context *c, const struct group *g, int k, int64_t b, int64_
 
 /* Rotate pairs of elements by the angle of a position. */
 static om_status
-turn(const om_op_context *c, const struct group *g, int64_t place, double *x)
+rotate(const om_op_context *c, const struct group *g, int64_t place, double *x)
 {
 	const bool interleaved = g->interleaved;
 	const int64_t half = om_in_dim(c, COSINES, 1);
@@ -279,7 +279,7 @@ update_cache(const om_op_context *c, const struct group *g, int64_t b, int64_t h
 			double *x = row + (before + s) * g->size;
 			read_new(c, g, k, b, s, h, x);
 			if (k == 1)
-				OM_TRY(turn(c, g, place_of(c, g, b, s, before), x));
+				OM_TRY(rotate(c, g, place_of(c, g, b, s, before), x));
 			for (int64_t e = 0; e < g->size; e++)
 				x[e] = rounded_to(t, x[e]);
 		}
@@ -346,7 +346,7 @@ run_head(const om_op_context *c, const struct group *g, int64_t b, int64_t h, in
 		const int64_t end = before + s + 1 < g->total ? before + s + 1 : g->total;
 		const int64_t low = window > 0 && end > window ? end - window : 0;
 		read_new(c, g, 0, b, s, h, p->query);
-		OM_TRY(turn(c, g, place_of(c, g, b, s, before), p->query));
+		OM_TRY(rotate(c, g, place_of(c, g, b, s, before), p->query));
 		for (int64_t e = 0; e < g->size; e++)
 			p->query[e] = rounded_to(c->in[QUERY].type, p->query[e]);
 		attend(c, g, b, h, s, low, end, p);

@@ -251,7 +251,7 @@ stays_true(const om_block *body, const om_value *v)
 
 /* The trip count; OM_DIM_UNKNOWN. */
 static int64_t
-rounds(const om_op_context *c, const om_block *body)
+trip_count(const om_op_context *c, const om_block *body)
 {
 	const om_value *cond = c->op->in[1];
 	int64_t *most;
@@ -298,7 +298,7 @@ static om_status
 loop_outputs(om_op_context *c, const om_block *body)
 {
 	const uint32_t ncarried = body->nparam - 2;
-	const int64_t n = rounds(c, body);
+	const int64_t n = trip_count(c, body);
 
 	for (uint32_t k = 0; k < c->op->nout; k++) {
 		const om_value *result = body->result[k + 1];

@@ -416,7 +416,7 @@ svc_vote(const struct svm *m, const double *kernel, double *s, double *vote)
 static void
 couple(const double *r, int64_t n, double *q, double *qp, double *p)
 {
-	const int64_t rounds = n > 100 ? n : 100;
+	const int64_t iterations = n > 100 ? n : 100;
 
 	for (int64_t t = 0; t < n; t++) {
 		p[t] = 1.0 / (double)n;
@@ -427,7 +427,7 @@ couple(const double *r, int64_t n, double *q, double *qp, double *p)
 				q[t * n + j] = -r[j * n + t] * r[t * n + j];
 			}
 	}
-	for (int64_t round = 0; round < rounds; round++) {
+	for (int64_t iteration = 0; iteration < iterations; iteration++) {
 		double pqp = 0, error = 0;
 		for (int64_t t = 0; t < n; t++) {
 			qp[t] = 0;

@@ -11,7 +11,7 @@
 #include "opdef/numbers.h"
 
 /* Scatter-add `factor` times the `in` image of values at one filter element. */
-#define PAINT(name, type)                                                      \
+#define SCATTER_ADD(name, type)                                                      \
 static void                                                                    \
 name(const struct om_window *w, int64_t tap, const type *values, type factor, type *out) \
 {                                                                              \
@@ -36,8 +36,8 @@ name(const struct om_window *w, int64_t tap, const type *values, type factor, ty
 					line[x * s + o] += factor * values[x]; \
 		}                                                              \
 }
-PAINT(paint_floats, float)
-PAINT(paint_doubles, double)
+SCATTER_ADD(scatter_add_floats, float)
+SCATTER_ADD(scatter_add_doubles, double)
 
 /* Output channels per product: as many as yield about one megabyte of values to scatter. */
 enum { PAINT_FLOATS = 1 << 18 };
@@ -52,7 +52,7 @@ channels_at_once(const struct om_conv *v)
 }
 
 static uint64_t
-painted_values(const struct om_conv *v)
+col2im_values(const struct om_conv *v)
 {
 	uint64_t n = (uint64_t)om_window_volume(v->w.kernel) * sizeof(float);
 
@@ -71,7 +71,7 @@ is_direct(const struct om_conv *v)
 
 /* One input channel per group: there are no sums to compute before the scatter-add. */
 static bool
-is_painted(const struct om_conv *v)
+is_scattered(const struct om_conv *v)
 {
 	return v->kin == 1;
 }
@@ -81,12 +81,12 @@ om_conv_transpose_workspace(const struct om_conv *v)
 {
 	if (is_direct(v))
 		return om_gemm_workspace(v->kout, om_window_volume(v->w.in), v->kin);
-	return is_painted(v) ? 0 : om_segments(painted_values(v), om_gemm_workspace(channels_at_once(v)
+	return is_scattered(v) ? 0 : om_segments(col2im_values(v), om_gemm_workspace(channels_at_once(v)
 		* om_window_volume(v->w.kernel), om_window_volume(v->w.in), v->kin));
 }
 
 static void
-paint_group(const struct om_conv *v, const struct om_images *p, const float *x, const float *w, float *out)
+scatter_add_group(const struct om_conv *v, const struct om_images *p, const float *x, const float *w, float *out)
 {
 	const int64_t taps = om_window_volume(v->w.kernel), in = om_window_volume(v->w.in);
 	const int64_t step = channels_at_once(v), volume = om_window_volume(v->w.out);
@@ -100,9 +100,9 @@ paint_group(const struct om_conv *v, const struct om_images *p, const float *x, 
 		om_kernels_get()->gemm(&g, p->room);
 		return;
 	}
-	for (int64_t k = 0; k < v->kout * taps && is_painted(v); k++)
-		paint_floats(&v->w, k % taps, x, w[k], out + k / taps * volume);
-	if (is_painted(v))
+	for (int64_t k = 0; k < v->kout * taps && is_scattered(v); k++)
+		scatter_add_floats(&v->w, k % taps, x, w[k], out + k / taps * volume);
+	if (is_scattered(v))
 		return;
 	for (int64_t first = 0; first < v->kout; first += step) {
 		const int64_t n = step < v->kout - first ? step : v->kout - first;
@@ -111,9 +111,9 @@ paint_group(const struct om_conv *v, const struct om_images *p, const float *x, 
 			.a_col = v->kout * taps, .b = x, .b_row = in, .b_col = 1, .c = values, .c_row = in,
 			.alpha = 1,
 		};
-		om_kernels_get()->gemm(&g, (char *)p->room + painted_values(v));
+		om_kernels_get()->gemm(&g, (char *)p->room + col2im_values(v));
 		for (int64_t k = 0; k < n * taps; k++)
-			paint_floats(&v->w, k % taps, values + k * in, 1, out + (first + k / taps) * volume);
+			scatter_add_floats(&v->w, k % taps, values + k * in, 1, out + (first + k / taps) * volume);
 	}
 }
 
@@ -125,7 +125,7 @@ om_conv_transpose_scatter(const struct om_conv *v, const struct om_images *p)
 	for (int64_t i = 0; i < v->batch * v->cout; i++)
 		om_conv_fill(p->out + i * out, out, p->bias ? p->bias[i % v->cout] : 0);
 	for (int64_t i = 0; i < v->batch * v->group; i++)
-		paint_group(v, p, p->x + i * v->kin * in,
+		scatter_add_group(v, p, p->x + i * v->kin * in,
 			p->w + i % v->group * v->kin * v->kout * om_window_volume(v->w.kernel),
 			p->out + i * v->kout * out);
 }
@@ -142,7 +142,7 @@ om_conv_transpose_scatter_f64(const struct om_conv *v, const double *x, const do
 	for (int64_t i = 0; i < v->batch * v->cin; i++)
 		for (int64_t k = 0; k < v->kout * taps; k++) {
 			const int64_t ci = i % v->cin, co = ci / v->kin * v->kout + k / taps;
-			paint_doubles(&v->w, k % taps, x + i * in, w[ci * v->kout * taps + k],
+			scatter_add_doubles(&v->w, k % taps, x + i * in, w[ci * v->kout * taps + k],
 				out + (i / v->cin * v->cout + co) * volume);
 		}
 }

@@ -114,15 +114,15 @@ static void
 suppression_most(const om_op_context *c, uint32_t out, om_shape *most)
 {
 	const om_shape *boxes = &c->in[0].shape, *scores = &c->in[1].shape;
-	int64_t *asked, n;
+	int64_t *requested, n;
 	size_t one;
 
 	(void)out;
 	if (boxes->rank != 3 || scores->rank != 3 || boxes->dim[1] < 0 || scores->dim[0] < 0 || scores->dim[1] < 0)
 		return;
 	n = boxes->dim[1];
-	if (om_in_ints(c, 2, &asked, &one) && one == 1 && *asked < n)
-		n = *asked > 0 ? *asked : 0;
+	if (om_in_ints(c, 2, &requested, &one) && one == 1 && *requested < n)
+		n = *requested > 0 ? *requested : 0;
 	if (!__builtin_mul_overflow(n, scores->dim[0], &n) && !__builtin_mul_overflow(n, scores->dim[1], &n))
 		most->dim[0] = n;
 }
