@@ -10,8 +10,9 @@
  * only the run knows the size of.  A parameter that the next run gets in a new form is read
  * until that is computed over it, not later.
  *
- * What the search counts is not all that the passes which follow can do.  So what came of it is
- * measured by them; a budget that is missed is tightened, and what does not help is undone.
+ * What the search counts is not all that the passes which follow can do.  So its result is measured
+ * by the same analyses, on a copy of the program in which the ops stand as often as they run; a budget
+ * that is missed is tightened.  The program itself is changed once, for the best result, or not at all.
  */
 #include <config.h>
 
@@ -26,16 +27,16 @@
 #include "alloc/assign.h"
 #include "alloc/op_facts.h"
 #include "alloc/state_update_paths.h"
+#include "ir/binding.h"
 #include "ir/clone.h"
 #include "ir/steps.h"
 #include "schedule/rematerialize.h"
 
 enum { NONE = OM_SCHEDULE_NONE, TRIES = 5 };
 
-/* The graph as a problem, while it is as it was. */
+/* The graph as a problem. */
 struct model {
-	om_run *r;
-	om_prog *p;
+	const om_prog *p;
 	om_arena *mem;
 	om_op **ops;             /* that run, by number */
 	uint32_t nop, nvalue;
@@ -233,21 +234,29 @@ mind_ties(struct model *m)
 	}
 }
 
-static void
-model_new(om_run *r, om_prog *p, struct model *m)
+/* The ops of the graph that run, in order. */
+static om_op **
+list_ops(const om_prog *p, om_arena *mem, uint32_t *n)
 {
-	*m = (struct model){.r = r, .p = p, .mem = r->scratch, .nvalue = p->nvalue,
-		.ops = OM_NEWN(r->scratch, om_op *, p->first->nop), .op = OM_NEWN(r->scratch, om_schedule_op, p->first->nop),
-		.until = OM_NEWN(r->scratch, uint32_t, p->first->nop), .cost = OM_NEWN(r->scratch, double, p->first->nop),
-		.of_value = OM_NEWN(r->scratch, uint32_t, p->nvalue), .number = OM_NEWN(r->scratch, uint32_t, p->nop)};
-	m->a = om_assign_views(p, om_assign_lifetimes(p, om_schedule_new(p, m->mem), r->request,
-		om_prog_op_facts(p), m->mem), m->mem, NULL);
-	m->b = om_buffers_new(p, m->a, r->scratch);
-	for (om_op *op = p->first->first; op; op = op->next) {
-		m->number[op->id] = m->nop;
+	om_op **ops = OM_NEWN(mem, om_op *, p->first->nop);
+
+	*n = 0;
+	for (om_op *op = p->first->first; op; op = op->next)
 		if (!op->is_folded)
-			m->ops[m->nop++] = op;
-	}
+			ops[(*n)++] = op;
+	return ops;
+}
+
+static void
+model_new(const om_prog *p, const om_assignment *views, om_arena *mem, struct model *m)
+{
+	*m = (struct model){.p = p, .mem = mem, .nvalue = p->nvalue, .a = views, .op = OM_NEWN(mem, om_schedule_op, p->first->nop),
+		.until = OM_NEWN(mem, uint32_t, p->first->nop), .cost = OM_NEWN(mem, double, p->first->nop),
+		.of_value = OM_NEWN(mem, uint32_t, p->nvalue), .number = OM_NEWN(mem, uint32_t, p->nop)};
+	m->b = om_buffers_new(p, views, mem);
+	m->ops = list_ops(p, mem, &m->nop);
+	for (uint32_t i = 0; i < m->nop; i++)
+		m->number[m->ops[i]->id] = i;
 	list_storages(m);
 	for (uint32_t i = 0; i < m->nop; i++)
 		m->until[i] = may_repeat(m, m->ops[i]) ? NONE : 0;
@@ -258,18 +267,12 @@ model_new(om_run *r, om_prog *p, struct model *m)
 
 /* ---- Copies. ---- */
 
-struct change {
-	om_op *op;
-	uint32_t in;
-	om_value *was;
-};
-
+/* Copying ops of a program: that of the model, or a copy of it, which has the same ids. */
 struct edit {
-	struct model *m;
+	const struct model *m;
+	om_prog *p;
 	om_clone clone;          /* its `value`: by id, what stands for a value now */
 	uint32_t *age, *storage_age;   /* by value id, by storage: how often it was made again */
-	struct change *change;
-	size_t nchange, capchange;
 	om_op **copy;
 	size_t ncopy, capcopy;
 };
@@ -297,7 +300,7 @@ current(struct edit *e, om_value *v, om_op *before, om_value **out)
 static om_status
 copy_op(struct edit *e, om_op *op, om_op *before)
 {
-	om_prog *p = e->m->p;
+	om_prog *p = e->p;
 	om_op *copy;
 
 	for (uint32_t k = 0; k < op->nin; k++) {
@@ -330,10 +333,8 @@ take_current(struct edit *e, om_op *op)
 	for (uint32_t k = 0; k < op->nin; k++) {
 		om_value *in;
 		OM_TRY(current(e, op->in[k], op, &in));
-		if (in == op->in[k])
-			continue;
-		OM_PUSH(e->m->mem, e->change, e->nchange, e->capchange, ((struct change){op, k, op->in[k]}));
-		om_op_set_in(op, k, in);
+		if (in != op->in[k])
+			om_op_set_in(op, k, in);
 	}
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k] && e->m->of_value[op->out[k]->id] != NONE)
@@ -350,85 +351,93 @@ grow_older(struct edit *e, const om_op *op)
 			e->storage_age[e->m->of_value[op->out[k]->id]]++;
 }
 
-/* Storage decisions are gone when the first op is copied; so they are asked before. */
+/* The ops of the graph of `p` stand as often, and in the order, that they run in the result. */
 static om_status
-apply(struct model *m, const om_remat_result *r, struct edit *e)
+apply(om_session *s, const struct model *m, const om_remat_result *r, om_prog *p, struct edit *e)
 {
-	uint32_t next = 0;
+	uint32_t next = 0, nop;
+	om_op **ops = list_ops(p, m->mem, &nop);
 
-	*e = (struct edit){.m = m, .clone = om_clone_new(m->r->session, m->p, m->p, m->mem, ""),
+	*e = (struct edit){.m = m, .p = p, .clone = om_clone_new(s, p, p, m->mem, ""),
 		.age = OM_NEWN(m->mem, uint32_t, m->nvalue), .storage_age = OM_NEWN(m->mem, uint32_t, m->nstorage)};
 	for (uint32_t at = 0; at < r->n; at++) {
-		om_op *op = m->ops[r->run[at]];
+		om_op *op = ops[r->run[at]];
 		if (r->run[at] == next) {
 			next++;
 			OM_TRY(take_current(e, op));
 			continue;
 		}
 		grow_older(e, op);
-		OM_TRY(copy_op(e, op, m->ops[next]));
+		OM_TRY(copy_op(e, op, ops[next]));
 	}
 	return OM_OK;
 }
 
-static void
-undo(struct edit *e)
-{
-	while (e->nchange) {
-		const struct change *c = &e->change[--e->nchange];
-		om_op_set_in(c->op, c->in, c->was);
-	}
-	while (e->ncopy)
-		om_op_remove(e->copy[--e->ncopy]);
-}
-
 /* ---- How far. ---- */
 
+/* The size of the arena that the passes which follow make for the program as it stands.  `*views`: its
+ * assignment with views alone. */
 static om_status
-height_of(om_run *r, om_prog *p, uint64_t *height)
+height_of(om_run *r, om_prog *p, const om_assignment **views, uint64_t *height)
 {
-	const om_schedule *s = om_schedule_new(p, r->scratch);
-	const om_assignment *views, *full;
+	const om_assignment *full;
 	om_pack_result result;
 
-	OM_TRY(om_assign_schedule(r->session, p, s, r->request, om_prog_op_facts(p), r->scratch, &views, &full));
+	OM_TRY(om_assign_schedule(r->session, p, om_schedule_new(p, r->scratch), r->request, om_prog_op_facts(p), r->scratch,
+		views, &full));
 	const om_buffers *b = om_buffers_new(p, full, r->scratch);
 	OM_TRY(om_pack(r->session, b->buf, b->n, &result));
 	*height = result.height;
 	return OM_OK;
 }
 
+/* The same for the program of the model, if its ops ran as in `result`. */
+static om_status
+height_with(om_run *r, const struct model *m, const om_remat_result *result, uint64_t *height)
+{
+	const om_assignment *views;
+	struct edit e;
+	om_prog *copy;
+
+	OM_TRY(om_prog_copy(r->session, m->p, &copy));
+	om_status st = apply(r->session, m, result, copy, &e);
+	if (st == OM_OK)
+		st = height_of(r, copy, &views, height);
+	om_prog_free(copy);
+	return st;
+}
+
 struct aim {
 	double most;             /* work, in percent of all */
 	uint64_t budget;         /* 0: as low as that goes */
 	uint64_t effort;
-	uint64_t was, height;    /* of the arena, without and with */
 };
 
-/* One try with this budget for the search. */
+/* The best result for the aim, and the size of its arena; `*height` is the size without one, and stays
+ * if none is better. */
 static om_status
-try(om_run *r, om_prog *p, struct aim *a, uint64_t budget, struct edit *e)
+search(om_run *r, const struct model *m, const struct aim *a, om_remat_result *best, uint64_t *height)
 {
-	om_remat_result result;
-	struct model *m = OM_NEW(r->scratch, struct model);
-
-	model_new(r, p, m);
-	const om_schedule_problem *q = om_memdup(r->scratch, &(om_schedule_problem){m->op, m->storage, m->nop, m->nstorage},
-		sizeof *q);
-	const om_remat_request want = {.q = q, .cost = m->cost, .until = m->until, .budget = budget,
+	const om_schedule_problem q = {m->op, m->storage, m->nop, m->nstorage};
+	om_remat_request want = {.q = &q, .cost = m->cost, .until = m->until, .budget = a->budget,
 		.most = m->all * a->most / 100, .effort = a->effort};
-	OM_TRY(om_remat_solve(r->session, &want, r->scratch, &result));
-	OM_TRY(apply(m, &result, e));
-	return height_of(r, p, &a->height);
-}
+	const uint64_t was = *height;
 
-static void
-count(om_run *r, const struct edit *e, const struct aim *a)
-{
-	for (size_t k = 0; k < e->ncopy; k++)
-		om_count(r, "flops", (uint64_t)om_op_cost(e->copy[k]).flops);
-	om_count(r, "ops", e->ncopy);
-	om_count(r, "bytes_saved", a->was - a->height);
+	for (unsigned k = 0; k < TRIES && *height > a->budget; k++) {
+		om_remat_result result;
+		uint64_t now = was;
+		OM_TRY(om_remat_solve(r->session, &want, r->scratch, &result));
+		if (result.n > m->nop)
+			OM_TRY(height_with(r, m, &result, &now));
+		if (now < *height) {
+			*height = now;
+			*best = result;
+		}
+		if (a->budget == 0 || now <= a->budget || want.budget <= now - a->budget)
+			break;
+		want.budget -= now - a->budget;
+	}
+	return OM_OK;
 }
 
 /* An order with copies is not one of those that a proof is about. */
@@ -443,12 +452,27 @@ note_schedule(om_prog *p, const om_schedule *was)
 }
 
 static om_status
+change(om_run *r, const struct model *m, const om_remat_result *result, om_prog *p)
+{
+	const om_schedule *was = om_schedule_current(p, r->scratch);
+	struct edit e;
+
+	OM_TRY(apply(r->session, m, result, p, &e));
+	note_schedule(p, was);
+	for (size_t k = 0; k < e.ncopy; k++)
+		om_count(r, "flops", (uint64_t)om_op_cost(e.copy[k]).flops);
+	om_count(r, "ops", e.ncopy);
+	return OM_OK;
+}
+
+static om_status
 run(om_run *r, om_prog *p)
 {
-	struct aim a = {.most = 30};
-	struct edit e = {0};
-	const om_schedule *was = om_schedule_current(p, r->scratch);
-	uint64_t percent;
+	const om_assignment *views;
+	struct aim a = {0};
+	struct model m;
+	om_remat_result best = {0};
+	uint64_t percent, height, was;
 
 	if (r->request->parallel_safe)
 		return om_fail(r->session, OM_USAGE, "a parallel-safe plan cannot rematerialize values");
@@ -456,22 +480,14 @@ run(om_run *r, om_prog *p)
 	OM_TRY(om_option_number(r, "budget", &a.budget));
 	OM_TRY(om_option_number(r, "search-nodes", &a.effort));
 	a.most = (double)percent;
-	OM_TRY(height_of(r, p, &a.was));
-	uint64_t budget = a.budget;
-	for (unsigned k = 0; k < TRIES && a.was > a.budget; k++) {
-		undo(&e);
-		OM_TRY(try(r, p, &a, budget, &e));
-		if (a.height <= a.budget || a.budget == 0 || budget <= a.height - a.budget)
-			break;
-		budget -= a.height - a.budget;
-	}
-	if (e.ncopy && a.height >= a.was)
-		undo(&e);
-	if (e.ncopy) {
-		note_schedule(p, was);
-		count(r, &e, &a);
-	}
-	return OM_OK;
+	OM_TRY(height_of(r, p, &views, &was));
+	if (was <= a.budget)
+		return OM_OK;
+	height = was;
+	model_new(p, views, r->scratch, &m);
+	OM_TRY(search(r, &m, &a, &best, &height));
+	om_count(r, "bytes_saved", was - height);
+	return height < was ? change(r, &m, &best, p) : OM_OK;
 }
 
 static const om_pass_option options[] = {

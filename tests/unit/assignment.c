@@ -343,6 +343,66 @@ comparing_is_what_packing_says(void)
 	}
 }
 
+/* ---- Rematerialization. ---- */
+
+static uint64_t
+arena_bytes(struct bed *b, om_prog *p)
+{
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b->h, p, "liveness,views,alias-io=declared,inplace,pack"), OM_OK);
+	CU_ASSERT_EQUAL(om_plan_verify(b->s, p, p->plan), OM_OK);
+	return p->plan->arena[0].bytes;
+}
+
+static char *
+dump_of(const om_prog *p)
+{
+	char *text;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	om_dump(p, to, 0);
+	fclose(to);
+	return text;
+}
+
+/* True if the pass copied an op; it does where the plan gets smaller by that, and else changes nothing. */
+static bool
+is_rematerialized(uint64_t seed)
+{
+	char *text = random_text(seed), *was, *now;
+	om_prog *as_it_was;
+	struct bed b;
+
+	start(&b, text, "shapes,fold");
+	const uint32_t nop = b.p->nop, nvalue = b.p->nvalue;
+	CU_ASSERT_EQUAL_FATAL(om_prog_bind(b.s, b.p, NULL, &as_it_was), OM_OK);
+	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, om_printf(b.mem, "rematerialize=1000:budget=%d", (int)(seed % 2) * 64)), OM_OK);
+	was = dump_of(as_it_was);
+	now = dump_of(b.p);
+	const bool is_other = b.p->nop != nop, is_smaller = arena_bytes(&b, b.p) < arena_bytes(&b, as_it_was);
+	CU_ASSERT_EQUAL(is_other, is_smaller);
+	CU_ASSERT_EQUAL(is_other, b.p->nvalue != nvalue);
+	CU_ASSERT_EQUAL(is_other, strcmp(was, now) != 0);
+	if (is_other != is_smaller)
+		printf("# seed %d:\n%s\n", (int)seed, text);
+	free(was);
+	free(now);
+	free(text);
+	om_prog_free(as_it_was);
+	finish(&b);
+	return is_other;
+}
+
+static void
+rematerialization_helps_or_changes_nothing(void)
+{
+	unsigned n = 0;
+
+	for (uint64_t seed = 1; seed <= 60; seed++)
+		n += is_rematerialized(seed);
+	CU_ASSERT(n >= 5 && n <= 55);
+}
+
 static CU_TestInfo tests[] = {
 	{"facts are what the definitions say", facts_are_what_definitions_say},
 	{"facts follow changes of the program", facts_follow_changes},
@@ -353,6 +413,7 @@ static CU_TestInfo tests[] = {
 	{"another request", another_request},
 	{"wrong requests are refused", wrong_requests_are_refused},
 	{"20 random graphs: comparing says what packing says", comparing_is_what_packing_says},
+	{"60 random graphs: rematerialization helps, or changes nothing", rematerialization_helps_or_changes_nothing},
 	CU_TEST_INFO_NULL,
 };
 
