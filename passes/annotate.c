@@ -1,8 +1,6 @@
 /* annotate: write the plan into the model that the program was imported from.
  *
- * The model in memory changes, not the program; whoever runs the passes saves
- * it.
- */
+ * The model in memory changes, not the program; the caller saves it. */
 #include <config.h>
 
 #include "onnxmem/onnx.h"

@@ -10,7 +10,7 @@
 #include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 
-/* "" is what an option has that was not given. */
+/* "" is the value of an omitted option. */
 static const char *
 text_of(const om_run *r, const char *name)
 {

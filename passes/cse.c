@@ -1,24 +1,23 @@
 /* cse: merge equal ops.
  *
- * Two ops are equal when operator, version, attributes and inputs are; of an operator with
- * OM_COMMUTES, and no attributes written, the inputs may come in either order.  The second one goes
- * where the first one stands before it in the same block, or in one around it: the blocks are walked
- * with a table of what was met, and what a body added is taken out behind it.  Inputs that became
- * the same on the way make ops equal in the same walk.
+ * Two ops are equal if their operator, version, attributes and inputs are equal; the inputs of an operator
+ * with OM_COMMUTES and without attributes may be in either order.  The second op is removed if the first
+ * one precedes it in the same block or in an enclosing one: the blocks are traversed with a hash table of
+ * the ops seen so far, and the entries that a body added are removed after it.  Inputs that become equal
+ * during the traversal make their users equal in the same traversal.
  *
- * What lives longer may cost memory: the second op may be there to compute late, and cheaply, what
- * would otherwise have to be kept.  So by default ops are merged only where no more is alive at any
- * step of the order that they are in:
+ * A longer lifetime may cost memory: the second op may exist to compute late, and cheaply, what would
+ * otherwise have to be kept.  So by default ops are merged only if the live bytes grow at no step of the
+ * current order:
  *
- *   - the value is a view, or constant: it has no memory of its own in the arena;
- *   - the first one is needed as long as the second one starts, anyway;
- *   - or the second one is the last reader of inputs that are at least as large, which nobody
- *     else needs once the first one is not needed: they go earlier in exchange.
+ *   - the value is a view or a constant: it has no memory of its own in the arena;
+ *   - the first value is live until the second op anyway;
+ *   - or the second op is the last use of inputs that are at least as large, and that are not used after
+ *     the last use of the first value: they die earlier in exchange.
  *
- * What a loop or a branch takes as an input is left alone then, too.
+ * Inputs of loops and branches are not merged in that case.
  *
- * Constants with the same bytes are one, too, if they are not results, nor a caller's to replace.
- */
+ * Constants with the same bytes are merged too, unless they are results or the caller may override them. */
 #include <config.h>
 
 #include <string.h>
@@ -28,13 +27,13 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/rewrite.h"
 
-/* What was met, in a chain a bucket; the newest first. */
+/* hash chains of the ops seen so far, newest first */
 struct met {
 	om_op *op;               /* NULL: a constant */
 	om_value *value;
 	uint64_t hash;
 	struct met *next;        /* in its bucket */
-	struct met *before;      /* that was met before it */
+	struct met *before;      /* the next one of the chain */
 };
 
 struct cse {
@@ -104,7 +103,7 @@ equal_tensors(const om_tensor *a, const om_tensor *b)
 	    : memcmp(a->data, b->data, bytes) == 0;
 }
 
-/* Both ends do: what differs in between is found out by comparing. */
+/* Compare both ends only: the full comparison finds other differences. */
 static uint64_t
 hash_tensor(uint64_t h, const om_tensor *t)
 {
@@ -163,7 +162,7 @@ hash_attr(const om_attr *a)
 	}
 }
 
-/* Attributes may come in any order, so their hashes are added. */
+/* Attributes may be in any order, so their hashes are added. */
 static uint64_t
 hash_op(const om_op *op)
 {
@@ -201,8 +200,8 @@ equal_attrs(const om_attr *a, const om_attr *b)
 	}
 }
 
-/* Which outputs there are may decide what is computed, so they are the same, but that the first op may
- * have more of them. */
+/* The set of present outputs may affect the result, so it must be equal, except that the first op may have
+ * more of them. */
 static bool
 equal_ops(const om_op *a, const om_op *b)
 {
@@ -227,7 +226,7 @@ equal_ops(const om_op *a, const om_op *b)
 
 /* ---- Lifetimes. ---- */
 
-/* Where in block `b` a use is: by place of the op that reads, or whose bodies do. */
+/* The index in block `b` of a use: of the op that reads the value, or whose bodies do. */
 static uint32_t
 place_of(const om_use *u, const om_block *b)
 {
@@ -258,7 +257,7 @@ may_alias(const om_op *op)
 	return !op->opdef || op->opdef->view || op->nbody;
 }
 
-/* Memory of its own, which nobody has but those that read the value by name. */
+/* Has the value storage that no other value shares? */
 static bool
 is_plain(const om_value *v)
 {
@@ -270,7 +269,7 @@ is_plain(const om_value *v)
 	return true;
 }
 
-/* Bytes of the inputs that nobody reads between `last` and `op`, and nobody behind it. */
+/* Bytes of the inputs with no use between `last` and `op`, and none after it. */
 static uint64_t
 freed(const om_op *op, uint32_t last)
 {
@@ -295,7 +294,7 @@ is_free(const om_op *op, uint32_t k)
 	return op->is_folded || op->out[k]->is_const || om_op_view(op, k, &of);
 }
 
-/* Is no more alive at any step when `first` does what `op` did? */
+/* Do the live bytes grow at no step if `first` replaces `op`? */
 static bool
 keeps_lifetimes(const om_op *first, const om_op *op)
 {
@@ -390,8 +389,8 @@ visit_const(struct cse *c, om_value *v)
 	remember(c, hash, NULL, v);
 }
 
-/* Constants are defined everywhere in their block.  They are met by id, the ones of a block before its
- * ops: `first[b]` is the first one of block `b`, `next[v]` the one behind `v`. */
+/* Constants are defined in the whole block.  They are entered by id before the ops of their block:
+ * `first[b]` is the first one of block `b`, `next[v]` the one after `v`. */
 struct consts {
 	om_value **first, **next;
 };

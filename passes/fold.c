@@ -1,10 +1,8 @@
-/* fold: find what is computed from constants alone.
+/* fold: find values that are computed from constants alone.
  *
- * Such values are weights: they take no part in a run and no room in the
- * arena.  Small ones are computed here; large ones keep their op, which the
- * executor runs once when it is built.  Nothing is removed from the program:
- * other runtimes get the file as it was.
- */
+ * Such values are weights: no run computes them, and they take no memory in the arena.  Small ones are
+ * computed here; large ones keep their op, which the executor runs once when it is built.  No op is
+ * removed: other runtimes get an unchanged file. */
 #include <config.h>
 
 #include "opdef/fold.h"

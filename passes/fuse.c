@@ -1,19 +1,17 @@
-/* fuse: simplify the graph without changing results, in plain ONNX.
+/* fuse: simplify the graph without changing results, in standard ONNX.
  *
- * Each rule takes out ops that move or change nothing, or do in two steps what one does.  All but two
- * are exact, though a NaN may come out with other bits: they change no rounding.  None
- * needs more memory at any step of the order that the program is in:
+ * Each rule removes ops that have no effect, or merges two ops into one.  All but two are exact, except
+ * that a NaN may have another payload.  None increases the live bytes at any step of the current order:
  *
- *   - What a value is replaced by is a view of the same memory, or is alive in place of a value that
- *     was at least as large.  So a value that was read between the two ops stays, and the rule is
- *     not applied; and so is nothing that is a part of something larger, which would be kept whole.
- *   - No rule decides by a dim that may be another one for other inputs: shapes may have been bound
- *     for this plan alone, while the model is for all.
+ *   - The replacement of a value is a view of the same memory, or is live instead of a value that was at
+ *     least as large.  So a rule is not applied if a value between the two ops has another use, or if it
+ *     would keep a larger value live to keep a part of it.
+ *   - No rule depends on a dim that may differ for other inputs: shapes may be bound for this plan alone,
+ *     while the model serves all shapes.
  *
- * Two rules change the rounding, so they are off by default: with `norm=fold` a batch
- * normalization goes into the weights before it; with `pad=fold` zeros around the input of a
- * convolution become its pads, with which its kernel may add up in another order.
- */
+ * Two rules change rounding, so they are off by default: `norm=fold` folds a batch normalization into the
+ * weights before it; `pad=fold` turns zeros around the input of a convolution into its pads, with which its
+ * kernel may add in another order. */
 #include <config.h>
 
 #include <math.h>
@@ -28,12 +26,12 @@
 #include "onnxmem/pass.h"
 #include "onnxmem/rewrite.h"
 
-/* Slots: what the ops read, and the values between them. */
+/* Slots: inputs of the matched ops, and the values between them. */
 enum { ROOT, X, INNER, C, W, B, SCALE, SHIFT, MEAN, VARIANCE, PADS };
 
 /* ---- Queries of values. ---- */
 
-/* Does it have its memory for itself, so that to keep it keeps nothing else? */
+/* Has the value storage of its own, so that keeping it live keeps nothing else live? */
 static bool
 is_whole(const om_value *v)
 {
@@ -50,15 +48,15 @@ is_whole(const om_value *v)
 	return owner == v || om_value_bytes(owner) == om_value_bytes(v);
 }
 
-/* May `v` be kept in place of `old`, which was as large?  Two loops that each had their own of the
- * two would share it, and copy. */
+/* May `v` be live in place of `old`, which was as large?  Two loops with one of the two values each would
+ * share the merged value, and copy it. */
 static bool
 may_keep(const om_value *v, const om_value *old)
 {
 	return is_whole(v) && (v->nuse <= 1 || (!om_value_enters_body(v) && !om_value_enters_body(old)));
 }
 
-/* Element `k` of a constant of floats or integers as a double; false for other types. */
+/* Element `k` of a floating-point or integer constant as a double; false for other types. */
 static bool
 number_at(const om_value *v, int64_t k, double *is)
 {
@@ -76,7 +74,7 @@ number_at(const om_value *v, int64_t k, double *is)
 	}
 }
 
-/* The integers of an int64 constant; false where they are not known. */
+/* The elements of an int64 constant; false if they are not known. */
 static bool
 ints_of(const om_value *v, size_t *n, const int64_t **out)
 {
@@ -87,7 +85,7 @@ ints_of(const om_value *v, size_t *n, const int64_t **out)
 	return !v->data->splat || *n == 1;
 }
 
-/* ---- Nothing is done. ---- */
+/* ---- Ops without effect. ---- */
 
 static om_value *
 through(om_rewriter *w, const om_match *m)
@@ -100,7 +98,7 @@ static const om_pattern input = {.kind = OM_MATCH_ANY, .slot = X};
 
 static const om_pattern identity = {.kind = OM_MATCH_OP, .type = "Identity", .in = {&input}};
 
-/* Before version 7 an attribute says that this is not training, since 12 an input says that it is. */
+/* Before version 7 an attribute selects inference, since version 12 an input does. */
 static bool
 keeps_all(const om_match *m, const om_value *v)
 {
@@ -120,7 +118,7 @@ static const om_pattern dropout = {.kind = OM_MATCH_OP, .type = "Dropout", .in =
 
 static const om_pattern constant = {.kind = OM_MATCH_CONST, .slot = C};
 
-/* One element, which does not change the shape of x, and is exactly `number`, sign included. */
+/* One element that does not change the shape of x and is exactly `number`, sign included. */
 static bool
 is_neutral(const om_match *m, const om_value *v, double number)
 {
@@ -132,7 +130,7 @@ is_neutral(const om_match *m, const om_value *v, double number)
 	    && (!om_dtype_is_float(b->type.elem) || !signbit(is) == !signbit(number)) && may_keep(a, v);
 }
 
-/* x + 0 is not x where x is -0; x + -0 is. */
+/* x + 0 is not x if x is -0; x + -0 is. */
 static bool
 adds_nothing(const om_match *m, const om_value *v)
 {
@@ -159,7 +157,7 @@ static const om_pattern
 
 /* ---- Transposes. ---- */
 
-/* Output axis k is input axis perm[k]; false where the rank is not known. */
+/* Output axis k is input axis perm[k]; false if the rank is not known. */
 static bool
 perm_of(const om_op *op, int64_t *perm, size_t *n)
 {
@@ -195,8 +193,8 @@ moves_nothing(const om_match *m, const om_value *v)
 	return perm_of(v->def, perm, &n) && is_in_order(perm, n);
 }
 
-/* Where all axes are back, x itself; else one transpose in the place of the first one, which makes
- * what was as large. */
+/* If the permutations cancel out, x itself; otherwise one transpose at the position of the first one, whose
+ * output is as large. */
 static om_value *
 one_transpose(om_rewriter *w, const om_match *m)
 {
@@ -225,7 +223,7 @@ static const om_pattern
 
 /* ---- Shapes: views of views. ---- */
 
-/* No dim of the new shape is that of what is reshaped: it is the same whatever that is. */
+/* No dim of the new shape is copied from the input: the shape does not depend on the input. */
 static bool
 says_all(const om_match *m, const om_value *v)
 {
@@ -250,7 +248,7 @@ reshape_first(om_rewriter *w, const om_match *m)
 	return om_rewrite_op(w, op, NULL, 2, (om_value *[]){m->value[X], op->in[1]});
 }
 
-/* A matrix, flattened to a matrix of the same rows. */
+/* A matrix flattened to the same matrix. */
 static bool
 is_flat(const om_match *m, const om_value *v)
 {
@@ -290,7 +288,7 @@ axes_of(const om_op *op, int rank, bool *is_in)
 	return true;
 }
 
-/* One inserts what the other drops.  The axes of both count in the larger of the ranks. */
+/* One inserts the axes that the other removes.  The axes of both refer to the larger rank. */
 static bool
 is_undone(const om_match *m, const om_value *v)
 {
@@ -302,8 +300,8 @@ is_undone(const om_match *m, const om_value *v)
 	return axes_of(inner->def, rank, a) && axes_of(v->def, rank, b) && memcmp(a, b, sizeof a) == 0;
 }
 
-/* Both insert axes, or both drop them: which, counted in the larger rank.  The axes of the op next to
- * that rank are what they are; those of the other one count among the rest. */
+/* Both insert axes, or both remove axes: the union, in terms of the larger rank.  The axes of the op next
+ * to that rank are unchanged; those of the other op are numbered among the remaining axes. */
 static bool
 both_axes(const om_op *near, const om_op *far, int rank, int64_t *axis, size_t *n)
 {
@@ -360,7 +358,8 @@ static const om_pattern
 
 /* ---- Casts. ---- */
 
-/* Bits of the numbers that a type holds exactly: of an integer without its sign, of a float its digits. */
+/* Bits of the integers that a type represents exactly: without the sign for integers, the significand for
+ * floats. */
 static const struct {
 	om_dtype type;
 	bool is_float, is_signed;
@@ -382,7 +381,8 @@ number_type(om_dtype t)
 	return -1;
 }
 
-/* Is every number of type `a` one of type `b`?  The 16-bit floats hold none of the other's. */
+/* Does type `b` represent every value of type `a`?  Neither of the two 16-bit floats represents all values
+ * of the other. */
 static bool
 is_lossless(om_dtype a, om_dtype b)
 {
@@ -411,8 +411,8 @@ is_same_type(const om_match *m, const om_value *v)
 	return number_type(t) >= 0 && om_attr_int(v->def, "to") == (int64_t)t && may_keep(m->value[X], v);
 }
 
-/* From a to b and on to c: straight to c, where b holds all of a, and c cannot tell.  Floats are
- * rounded alike only where they are not rounded at all; integers wrap around alike. */
+/* From a to b to c: directly to c if b represents all values of a, or if the results are equal.  Floats are
+ * equal only if no rounding takes place; integers wrap around in the same way. */
 static om_value *
 one_cast(om_rewriter *w, const om_match *m)
 {
@@ -433,7 +433,7 @@ static const om_pattern
 	was_cast = {.kind = OM_MATCH_OP, .flags = OM_MATCH_ONCE, .slot = INNER, .type = "Cast", .since = 6, .in = {&input}},
 	cast_cast = {.kind = OM_MATCH_OP, .type = "Cast", .since = 6, .in = {&was_cast}};
 
-/* ---- Zeros around the input of a convolution. ---- */
+/* ---- Pads of a convolution. ---- */
 
 static bool
 is_finite(const om_value *v)
@@ -456,7 +456,7 @@ is_positive_zero(const om_value *v)
 	    && number_at(v, 0, &is) && is == 0 && !signbit(is);
 }
 
-/* How much is added, at the beginning of all axes and at their ends. */
+/* The amounts of padding at the beginning and at the end of every axis. */
 static bool
 pads_of(const om_op *op, size_t *n, const int64_t **pads)
 {
@@ -473,7 +473,7 @@ pads_of(const om_op *op, size_t *n, const int64_t **pads)
 	    && (op->nin < 4 || !op->in[3]);
 }
 
-/* Zeros times weights are zeros, and added to a sum change nothing; but a zero times infinity is none. */
+/* Zero times a finite weight is zero and does not change a sum; zero times infinity is NaN. */
 static om_value *
 padded_conv(om_rewriter *w, const om_match *m)
 {
@@ -512,9 +512,9 @@ static const om_pattern
 	padded = {.kind = OM_MATCH_OP, .flags = OM_MATCH_ONCE, .slot = INNER, .type = "Pad", .since = 2, .in = {&input}},
 	conv_pad = {.kind = OM_MATCH_OP, .type = "Conv", .in = {&padded, &weights}};
 
-/* ---- Batch normalization into weights: with other rounding. ---- */
+/* ---- Batch normalization folded into weights: changes rounding. ---- */
 
-/* y = (x - mean) * scale / sqrt(variance + epsilon) + shift, with constants for a channel. */
+/* y = (x - mean) * scale / sqrt(variance + epsilon) + shift, with constants per channel. */
 struct norm {
 	int64_t n;               /* channels */
 	double *by, *mean, *shift;
@@ -554,8 +554,7 @@ norm_of(om_rewriter *w, const om_match *m, int64_t n, struct norm *norm)
 	return true;
 }
 
-/* The weights times what their channel is scaled by: the channel of element `i` is `of[i / inner % n]`
- * with `n` entries. */
+/* The weights scaled per channel: the channel of element `i` is `of[i / inner % n]` with `n` entries. */
 static om_value *
 scaled(om_rewriter *w, const om_match *m, const struct norm *norm, const int64_t *of, int64_t n, int64_t inner)
 {
@@ -572,7 +571,7 @@ scaled(om_rewriter *w, const om_match *m, const struct norm *norm, const int64_t
 		&(om_tensor){.type = OM_FLOAT32, .shape = from->shape, .data = to});
 }
 
-/* The bias, which is `factor` times what `from` holds, one number or one a channel; NULL: none. */
+/* The bias: `factor` times the elements of `from`, one or one per channel; NULL: none. */
 static om_value *
 shifted(om_rewriter *w, const om_match *m, const struct norm *norm, const om_value *from, double factor)
 {
@@ -605,7 +604,7 @@ has_known(const om_value *v)
 	return !v || (v->data && v->data->data && !v->is_overridable && v->type.elem == OM_FLOAT32);
 }
 
-/* Weights of float32, and a bias that is known, if there is one. */
+/* float32 weights, and a constant bias, if any. */
 static bool
 has_weights(const om_match *m, uint32_t bias)
 {
@@ -614,8 +613,8 @@ has_weights(const om_match *m, uint32_t bias)
 	return m->value[W]->type.elem == OM_FLOAT32 && (op->nin <= bias || has_known(op->in[bias]));
 }
 
-/* Channels of the output are the outermost axis of the weights; of a transposed convolution the second
- * one, over again for each group. */
+/* The output channels are the outermost axis of the weights; for a transposed convolution the second axis,
+ * repeated for each group. */
 static om_value *
 conv_norm(om_rewriter *w, const om_match *m)
 {
@@ -668,7 +667,7 @@ gemm_norm(om_rewriter *w, const om_match *m)
 	return y;
 }
 
-/* A product of matrices becomes one with a bias. */
+/* A matrix product becomes a Gemm with a bias. */
 static om_value *
 matmul_norm(om_rewriter *w, const om_match *m)
 {
@@ -694,7 +693,7 @@ static const om_pattern
 	WEIGHTED(matmul, "MatMul", 7),
 	NORM(norm_conv, conv), NORM(norm_conv_transpose, conv_transpose), NORM(norm_gemm, gemm), NORM(norm_matmul, matmul);
 
-/* ---- All of them. ---- */
+/* ---- The rules. ---- */
 
 static const om_rule rules[] = {
 	{"identities", &identity, through},
@@ -716,7 +715,7 @@ static const om_rule rules[] = {
 	{"views", &unsqueeze_unsqueeze, one_of_both},
 	{"casts", &cast, through},
 	{"casts", &cast_cast, one_cast},
-	/* From here on those that change the rounding. */
+	/* The following rules change rounding. */
 	{"pads", &conv_pad, padded_conv},
 	{"norms", &norm_conv, conv_norm},
 	{"norms", &norm_conv_transpose, conv_norm},

@@ -1,11 +1,9 @@
-/* inline: put the bodies of model-local functions in the place of their calls, and the
- * backward paths that they stand for in the place of ops Gradient.
+/* inline: replace calls of model-local functions by the bodies of the functions, and ops Gradient by their
+ * backward graphs.
  *
- * Values of a body get a prefix that no name has, FUNCTION_N/; the outputs of
- * the call keep their names.  An output that the body hands through from its
- * inputs becomes an Identity.  A call that a row stands for stays.  Calls inside a body are inlined with it; a
- * function that calls itself, at whatever distance, is refused.
- */
+ * Values of a body get a unique prefix, FUNCTION_N/; the outputs of the call keep their names.  If a body
+ * returns one of its inputs, the output becomes an Identity.  A call of a function with an operator
+ * definition is not replaced.  Calls inside a body are inlined with it; recursion is refused. */
 #include <config.h>
 
 #include <ctype.h>
@@ -19,8 +17,7 @@
 #include "onnxmem/autodiff.h"
 #include "onnxmem/pass.h"
 
-/* A few functions that call each other twice make more ops than there is
- * memory for. */
+/* A few functions with two calls each make more ops than fit into memory. */
 enum { MOST_OPS = 1 << 20, DEEPEST = 64 };
 
 struct inliner {
@@ -59,7 +56,7 @@ struct call {
 	const om_function *fn;
 };
 
-/* What the call says, else the function's default. */
+/* The attribute of the call, or the default of the function. */
 static const om_attr *
 resolve(void *arg, const om_attr *a)
 {
@@ -89,8 +86,8 @@ enter(struct inliner *in, const om_op *op)
 	return OM_OK;
 }
 
-/* The outputs of the call become outputs of copies: of the op that defines
- * them in the body, or of an Identity.  Gives those for which it takes one. */
+/* The outputs of the call become outputs of copies: of the op that defines them in the body, or of an
+ * Identity.  Returns those that require an Identity. */
 static om_value **
 take_outputs(om_op *op, om_clone *c)
 {

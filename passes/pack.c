@@ -1,14 +1,12 @@
-/* pack: give every buffer its place in the arenas, as low as can be, or as other systems do.
+/* pack: give every buffer an offset in the arenas, by the packer or by a baseline strategy.
  *
- * Where several arenas are wanted, what is hot and small goes to the first ones.
- * Where the plan has to hold in every order, lifetimes are those of the partial
- * order of the data: two buffers may share bytes where one is over before the
- * other begins, whatever the order; what they need at least is the heaviest set
- * of buffers that all conflict.
+ * With several arenas, the buffers with the most accesses for their size go to the first ones.  For
+ * parallel-safe plans, lifetimes are replaced by the partial order of the data dependences: two buffers may
+ * share bytes if one is dead before the other is defined in every order; the lower bound is the heaviest
+ * set of buffers that all interfere.
  *
- * The rows of om_strategy_at() are baselines that the packer is measured against: each of them
- * places the same buffers, in one arena.
- */
+ * The entries of om_strategy_at() are baselines for comparison with the packer: each of them places the
+ * same buffers, in one arena. */
 #include <config.h>
 
 #include <errno.h>
@@ -42,7 +40,7 @@ name_peak(om_prog *p, const om_buffers *b, const om_interference_list *c)
 	}
 }
 
-/* What was placed is no plan where it is too large: the message says what it lacks. */
+/* A placement that exceeds a limit is not a plan: the message names what is missing. */
 static om_status
 too_large(om_session *s, om_prog *p)
 {
@@ -110,7 +108,7 @@ by_kind(const void *a, const void *b)
 	return x->v ? by_shape(&x->v->shape, &y->v->shape) : 0;
 }
 
-/* By buffer, a number that is the same for the same shape and type. */
+/* By buffer, a number that is equal for equal shapes and types. */
 static uint32_t *
 kinds(const om_prog *p, const om_buffers *b, om_arena *mem)
 {

@@ -1,16 +1,14 @@
-/* prune: take out ops that reach no result of the graph.
+/* prune: remove ops that no result of the graph depends on.
  *
- * Kept is what has an effect, and what is not known: it might have one.  A body
- * is needed as a whole where its owner is, so inside it only what reaches its
- * results, or has an effect, stays.
- */
+ * Ops with an effect are kept, and so are unknown ops, which may have one.  A body is kept or removed with
+ * its owner; inside it, only ops are kept that its results depend on, or that have an effect. */
 #include <config.h>
 
 #include "onnxmem/builder.h"
 #include "onnxmem/pass.h"
 
 struct prune {
-	om_op **work;          /* needed, but what they use is not marked yet */
+	om_op **work;          /* required, but their inputs are not marked yet */
 	size_t n, cap;
 	bool *is_needed;       /* by op id */
 	om_arena *mem;
@@ -32,7 +30,7 @@ need_results(struct prune *w, const om_block *b)
 		need(w, b->result[k]->def);
 }
 
-/* An op with an effect needs all that holds it. */
+/* An op with an effect requires all enclosing ops. */
 static void
 need_effects(struct prune *w, const om_block *b)
 {

@@ -1,23 +1,19 @@
 /* schedule: order the ops of each block.
  *
- * Any order that respects the data is legal.  `min-memory` searches for one with a lower
- * peak, block by block, bodies before the ops that hold them: a
- * body counts with its own peak.  Storages are those that views leave, cut into
- * pieces: of a value of which only parts are read later, the rest may die, and what
- * may be computed into a later value is a part of that from the start.  Where an
- * op may compute over an input that dies, the two count once.  The search itself
- * is om_schedule_solve(); what it finds is taken only where the passes that follow
- * make a smaller arena of it, so the order of the file live_out unless another one
- * is strictly better.
+ * Any order that respects data dependences is legal.  `min-memory` searches for one with a lower peak,
+ * block by block, bodies before the ops that have them: a body counts with its own peak.  Storages are
+ * those after views, split into segments: if only parts of a value are read later, the others die, and a
+ * value that may be computed into a later value is a part of that value from the start.  If an op may
+ * compute over an input that dies, the two count once.  The search is om_schedule_solve(); its result is
+ * used only if the following passes make a smaller arena of it, so the original order is kept unless
+ * another one is strictly better.
  *
- * `bfs` is the order in which seed 003 reaches the ops.
+ * `bfs` is breadth-first order.
  *
- * Ops that are random or have effects keep their places among each other, and so
- * do those that are not known.
+ * Random ops, ops with effects and unknown ops keep their relative order.
  *
- * Ops that are folded do not run, but stay in the file: an op that uses what they
- * give comes after everything that they name, as after its own inputs.
- */
+ * Folded ops do not run, but stay in the file: a user of their results comes after all their inputs, as
+ * after its own inputs. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -35,10 +31,10 @@
 
 enum { NONE = UINT32_MAX };
 
-/* A schedule, and what becomes of it. */
+/* A schedule, and the assignment made for it. */
 struct candidate {
 	const om_schedule *schedule;
-	const om_assignment *views, *full; /* with views alone; and with what is computed in place */
+	const om_assignment *views, *full; /* with views alone; and with in-place decisions */
 };
 
 struct model {
@@ -48,23 +44,24 @@ struct model {
 	const om_op_facts *facts;
 	const om_schedule *s;
 	const om_assignment *a;  /* with views alone */
-	om_buffers *views;       /* storages, before anything is computed in place */
+	om_buffers *views;       /* storages, before in-place decisions */
 	om_segments *pieces;       /* of these */
-	uint64_t **load;         /* by depth, by step: bytes alive of what bodies at least so deep define */
+	uint64_t **load;         /* by depth, by step: live bytes of values defined in bodies of at least that
+	                            depth */
 	uint32_t ndepth;
-	uint32_t *op_of;         /* by op id: its number in the block at hand */
+	uint32_t *op_of;         /* by op id: its index in the current block */
 	uint32_t *seen;          /* by op id of a folded op: 1 + the last op that is known to come after it */
-	const om_update_path *way;       /* from parameters to what replaces them */
+	const om_update_path *way;       /* from parameters to the results that replace them */
 	uint32_t nway;
-	uint32_t *storage_of;    /* by piece: its number */
-	bool *elsewhere;         /* by piece: may take no room of its own.  NULL: all do */
+	uint32_t *storage_of;    /* by segment: its number */
+	bool *elsewhere;         /* by segment: may need no memory of its own.  NULL: all do */
 };
 
-/* One block as a problem. */
+/* A block as a scheduling problem. */
 struct problem {
 	struct model *m;
 	const om_block *b;
-	om_op **ops;             /* that run, in the order of the schedule */
+	om_op **ops;             /* ops that run, in the order of the schedule */
 	om_schedule_op *op;
 	om_schedule_storage *storage;
 	uint32_t nop;
@@ -73,9 +70,9 @@ struct problem {
 	size_t nafter, capafter, nuse, capuse;
 	om_inplace_pair *over;     /* of the op at hand */
 	size_t nover, capover;
-	const om_op **folded;    /* whose inputs are still to be looked at */
+	const om_op **folded;    /* ops whose inputs are still to be visited */
 	size_t nfolded, capfolded;
-	uint32_t effect;         /* the last op that has to keep its place */
+	uint32_t effect;         /* the last op that has to keep its position */
 };
 
 /* ---- Storages. ---- */
@@ -86,7 +83,7 @@ bytes_of(const struct model *m, uint32_t piece)
 	return m->elsewhere && m->elsewhere[piece] ? 0 : m->pieces->piece[piece].bytes;
 }
 
-/* The pieces of `v`, where an op of the block makes them. */
+/* The segments of `v`, if an op of the block computes them. */
 static const uint32_t *
 pieces_of(const struct problem *q, const om_value *v, uint32_t *n)
 {
@@ -140,7 +137,7 @@ list_storages(struct problem *q)
 	}
 }
 
-/* ---- What an op comes after, and needs. ---- */
+/* ---- Predecessors and uses of an op. ---- */
 
 static bool
 keeps_its_place(const om_op *op)
@@ -154,7 +151,7 @@ keeps_its_place(const om_op *op)
 	return false;
 }
 
-/* The op at hand comes after the one that defines `v`. */
+/* The current op comes after the one that defines `v`. */
 static void
 add_after(struct problem *q, const om_value *v, uint32_t i)
 {
@@ -179,7 +176,7 @@ add_use(struct problem *q, const om_value *v, uint32_t i)
 		OM_PUSH(q->m->mem, q->use, q->nuse, q->capuse, q->m->storage_of[piece[k]]);
 }
 
-/* What a body names, to run or, with `add_after`, to be legal. */
+/* The values that a body refers to, for execution or, with `add_after`, for legality. */
 static void
 add_captured(struct problem *q, const om_block *b, uint32_t i,
 	void (*add)(struct problem *q, const om_value *v, uint32_t i))
@@ -194,7 +191,7 @@ add_captured(struct problem *q, const om_block *b, uint32_t i,
 		add(q, b->result[k], i);
 }
 
-/* What the folded ops name whose results the op at hand uses. */
+/* The inputs of the folded ops whose results the current op uses. */
 static void
 add_folded(struct problem *q, uint32_t i)
 {
@@ -207,8 +204,8 @@ add_folded(struct problem *q, uint32_t i)
 	}
 }
 
-/* What is computed over a parameter comes after all others who read it, so that it can
- * be; unless it stands before them. */
+/* An op that computes over a parameter comes after all other readers of the parameter, unless it precedes
+ * them in the original order. */
 static void
 add_ways(struct problem *q, const om_op *op, uint32_t i)
 {
@@ -221,7 +218,7 @@ add_ways(struct problem *q, const om_op *op, uint32_t i)
 	}
 }
 
-/* A view is no storage of its own: whoever makes it needs the whole. */
+/* A view has no storage of its own: the op that makes it uses the whole storage. */
 static void
 add_needs(struct problem *q, const om_op *op, uint32_t i)
 {
@@ -286,7 +283,7 @@ is_free(const struct problem *q, const om_op *op, const om_schedule_op *to, uint
 	return piece[made].bytes == piece[needed].bytes;
 }
 
-/* Which inputs lend their storage to a piece, the `at`-th one of an output. */
+/* The inputs whose storage is reused by a segment, the `at`-th one of an output. */
 static void
 add_over_piece(struct problem *q, const om_op *op, om_schedule_op *to, uint32_t made, uint32_t at, const bool *may)
 {
@@ -302,8 +299,7 @@ add_over_piece(struct problem *q, const om_op *op, om_schedule_op *to, uint32_t 
 	}
 }
 
-/* Each input lends its storage to one output at most; which of several is taken
- * shows when the op runs. */
+/* Each input is reused by at most one output; which of several is decided when the op runs. */
 static void
 add_over(struct problem *q, const om_op *op, om_schedule_op *to)
 {
@@ -332,8 +328,8 @@ is_used_inside(const om_schedule_op *to, uint32_t k)
 	return false;
 }
 
-/* An op with bodies: what is alive in them at its start, and later, when inputs
- * that no body captures may be dead. */
+/* An op with bodies: bytes live in them at its start, and later, when inputs that no body captures may be
+ * dead. */
 static void
 add_bodies(struct problem *q, const om_op *op, om_schedule_op *to, uint32_t depth)
 {
@@ -375,7 +371,7 @@ add_bytes(struct problem *q, const om_op *op, om_schedule_op *to, uint32_t depth
 		add_over(q, op, to);
 }
 
-/* NONE for the body of an op that was taken out. */
+/* NONE for the body of an op that was removed. */
 static uint32_t
 depth_of(const om_block *b)
 {
@@ -418,8 +414,8 @@ add_load(struct model *m, const om_buffer *buf, const om_block *b)
 	}
 }
 
-/* Buffers by how deep the block is that they are defined in: in a step of a
- * body, only that body and those around it are at work. */
+/* Buffers by the depth of the block that defines them: in a step of a body, only that body and those that
+ * enclose it are active. */
 static void
 find_loads(struct model *m, const om_assignment *full)
 {
@@ -470,9 +466,9 @@ candidate_new(om_run *r, om_prog *p, const om_schedule *s, struct candidate *c)
 		&c->full);
 }
 
-/* ---- Moving ops. ---- */
+/* ---- Reordering. ---- */
 
-/* A block whose ops get another order. */
+/* A block whose ops are reordered. */
 struct change {
 	om_block *b;
 	om_op **ops;             /* NULL ends the list */
@@ -489,8 +485,8 @@ later(const om_block *home, const uint32_t *place, const om_value *v, uint32_t a
 	return v && v->block == home && v->def && place[v->def->id] > at ? place[v->def->id] : at;
 }
 
-/* How many ops of the block stand before what `op` may follow: those that run, of
- * which `place` says it, as of the folded ones before `op`. */
+/* The number of ops of the block that precede the position where `op` may be placed: given by `place`
+ * for ops that run, and for the folded ones before `op`. */
 static uint32_t
 place_of(const om_block *home, const uint32_t *place, const om_op *op, uint32_t at)
 {
@@ -506,7 +502,7 @@ place_of(const om_block *home, const uint32_t *place, const om_op *op, uint32_t 
 	return at;
 }
 
-/* Folded ops follow what they name at once, in the order that they had. */
+/* Folded ops directly follow their inputs, in their original order. */
 static om_op **
 arrange(const struct problem *q, const uint32_t *order)
 {
@@ -537,7 +533,7 @@ permute(const struct problem *q, om_block *b, const uint32_t *order, struct chan
 	OM_PUSH(q->m->mem, to->list, to->n, to->cap, ((struct change){b, arrange(q, order)}));
 }
 
-/* The schedule with these changes, or with that of the graph alone. */
+/* The schedule with these changes, or with the change of the graph alone. */
 static const om_schedule *
 changed(om_run *r, om_prog *p, const om_schedule *s, const struct changes *c, bool graph_only)
 {
@@ -547,7 +543,7 @@ changed(om_run *r, om_prog *p, const om_schedule *s, const struct changes *c, bo
 	return s;
 }
 
-/* From now on the ops of the program stand in the order of the schedule. */
+/* Reorder the ops of the program as in the schedule. */
 static void
 commit(const struct changes *c, const om_schedule *s)
 {
@@ -555,15 +551,15 @@ commit(const struct changes *c, const om_schedule *s)
 		om_block_set_order(c->list[k].b, s->ops[c->list[k].b->id]);
 }
 
-/* ---- Orders of low peak. ---- */
+/* ---- Orders with a low peak. ---- */
 
 struct search {
 	om_run *r;
 	om_prog *p;
 	uint64_t nodes;
-	uint64_t level;              /* no order of the block that was searched last takes less */
+	uint64_t level;              /* no order of the block that was searched last has a lower peak */
 	bool is_proven;
-	struct candidate file;       /* the order that the ops came in */
+	struct candidate file;       /* the original order */
 	struct changes changes;
 };
 
@@ -587,7 +583,7 @@ search_block(struct search *s, struct model *m, om_block *b)
 	return OM_OK;
 }
 
-/* Bodies first: what they take decides where their owners are best run. */
+/* Bodies first: their peaks decide where their owners run best. */
 static om_status
 search_blocks(struct search *s)
 {
@@ -613,7 +609,7 @@ search_blocks(struct search *s)
 	return OM_OK;
 }
 
-/* The changes, or that of the graph alone, where one takes less than the order of the file. */
+/* Apply all changes, or the change of the graph alone, if one of them takes less than the original order. */
 static om_status
 choose(struct search *s, struct candidate *best)
 {
@@ -637,15 +633,14 @@ choose(struct search *s, struct candidate *best)
 	return OM_OK;
 }
 
-/* ---- Is there no better order? ---- */
+/* ---- Proof that no order is better. ---- */
 
-/* The passes that follow can do more than the search knows: compute a value in the
- * memory of a result, or into one of several that follow.  Where all those who may
- * profit of that count nothing, what no order gets below is a bound for whatever
- * those passes do. */
+/* The following passes can do more than the search models: compute a value in the memory of a result, or
+ * into one of several later values.  If all values that may benefit count nothing, a lower bound of the
+ * search is a lower bound for every decision of those passes. */
 struct doubt {
 	struct model *m;
-	om_value **list;         /* that may lie in the memory of a result; seen from here on */
+	om_value **list;         /* may be stored in the memory of a result; considered from here on */
 	size_t n, cap;
 	bool *outside;           /* by value id of the root */
 	bool any;
@@ -674,7 +669,7 @@ add_outside(struct doubt *d, om_value *v)
 	OM_PUSH(d->m->mem, d->list, d->n, d->cap, root);
 }
 
-/* Results, what they are computed over or made of, and so on. */
+/* Results, the values that they are computed over or consist of, and so on. */
 static void
 doubt_results(struct doubt *d, const om_block *b)
 {
@@ -716,7 +711,7 @@ prove(struct search *s, const struct candidate *c, bool *is_proven)
 		*is_proven &= !d.any && m->pieces->is_complete;
 		return OM_OK;
 	}
-	if (!s->is_proven && !d.any && s->level < bound) {  /* what has not been enough is all that is left */
+	if (!s->is_proven && !d.any && s->level < bound) {  /* the remaining candidates were not sufficient */
 		*is_proven = false;
 		return OM_OK;
 	}
@@ -746,7 +741,7 @@ order_min_memory(om_run *r, om_prog *p, bool *is_proven)
 	return OM_OK;
 }
 
-/* ---- The order of seed 003. ---- */
+/* ---- Breadth-first order. ---- */
 
 static bool
 is_as_it_was(const uint32_t *order, uint32_t n)
@@ -787,7 +782,7 @@ order_bfs(om_run *r, om_prog *p, bool *is_proven)
 
 /* ---- The pass. ---- */
 
-/* Ops of which the other order has another one in their place. */
+/* The number of ops with another position in the other order. */
 static uint64_t
 count_moved(const om_prog *p, const om_schedule *one, const om_schedule *other)
 {
@@ -799,7 +794,7 @@ count_moved(const om_prog *p, const om_schedule *one, const om_schedule *other)
 	return n;
 }
 
-/* `was`: the order before this run. */
+/* `was`: the order before this pass. */
 static void
 publish(om_run *r, om_prog *p, const om_schedule *was, const char *method, bool is_proven)
 {

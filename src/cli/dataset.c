@@ -39,7 +39,7 @@ fits(const om_tensor *t, const om_value *v)
 }
 
 om_status
-om_samples_want(om_cli *c, om_samples *s, const om_value *v, const char *owner, const om_tensor **out)
+om_samples_want(om_cli *c, om_samples *s, const om_value *v, const char *requester, const om_tensor **out)
 {
 	const char *names;
 	const om_tensor *t = *out = find(c, s, v->name, &names);
@@ -47,14 +47,14 @@ om_samples_want(om_cli *c, om_samples *s, const om_value *v, const char *owner, 
 
 	if (!t)
 		return om_fail(c->session, OM_USAGE, "%s has no tensor called %s, which %s takes; it has %s", s->path, v->name,
-			owner, names);
+			requester, names);
 	if (t->shape.rank < 1 || om_dtype_bits(t->type) < 8 || t->type == OM_STRING)
 		return om_fail(c->session, OM_USAGE, "%s: %s is %s %s, which is no list of samples", s->path, v->name,
 			om_dtype_text(t->type), om_shape_text(&t->shape, got, sizeof got));
 	if (v->type.kind != OM_TENSOR || t->type != v->type.elem || !fits(t, v))
 		return om_fail(c->session, OM_SHAPE, "%s: %s is %s %s, but %s takes %s %s, a sample in each place of the "
 			"first dim", s->path, v->name, om_dtype_text(t->type), om_shape_text(&t->shape, got, sizeof got),
-			owner, om_dtype_text(om_type_elem(&v->type)), om_shape_text(&v->shape, want, sizeof want));
+			requester, om_dtype_text(om_type_elem(&v->type)), om_shape_text(&v->shape, want, sizeof want));
 	if (t->shape.dim[0] == 0)
 		return om_fail(c->session, OM_USAGE, "%s: %s holds no samples", s->path, v->name);
 	if (s->count && s->count != t->shape.dim[0])

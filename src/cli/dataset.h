@@ -15,9 +15,9 @@ typedef struct om_samples {
 om_status om_samples_load(om_cli *c, const char *path, om_samples *out);
 
 /* The tensor for input `v`, whose first dim may be open or any number.  It must exist, have the
- * type of `v`, and have as many samples as all tensors requested before.  `owner` is the
- * requester, for messages. */
-om_status om_samples_want(om_cli *c, om_samples *s, const om_value *v, const char *owner, const om_tensor **out);
+ * type of `v`, and have as many samples as all tensors requested before.  `requester` is named in
+ * messages. */
+om_status om_samples_want(om_cli *c, om_samples *s, const om_value *v, const char *requester, const om_tensor **out);
 
 /* The order of the samples in an epoch: depends on seed and epoch only. */
 void om_samples_order(uint64_t seed, uint64_t epoch, int64_t n, int64_t *order);
