@@ -346,23 +346,11 @@ comparing_is_what_packing_says(void)
 /* ---- Rematerialization. ---- */
 
 static uint64_t
-arena_bytes(struct bed *b, om_prog *p)
+arena_bytes(bench *b, om_prog *p)
 {
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b->h, p, "liveness,views,alias-io=declared,inplace,pack"), OM_OK);
 	CU_ASSERT_EQUAL(om_plan_verify(b->s, p, p->plan), OM_OK);
 	return p->plan->arena[0].bytes;
-}
-
-static char *
-dump_of(const om_prog *p)
-{
-	char *text;
-	size_t size;
-	FILE *to = open_memstream(&text, &size);
-
-	om_dump(p, to, 0);
-	fclose(to);
-	return text;
 }
 
 /* True if the pass copied an op; it does where the plan gets smaller by that, and else changes nothing. */
@@ -371,14 +359,14 @@ is_rematerialized(uint64_t seed)
 {
 	char *text = random_text(seed), *was, *now;
 	om_prog *as_it_was;
-	struct bed b;
+	bench b;
 
-	start(&b, text, "shapes,fold");
+	unit_start(&b, text, "shapes,fold");
 	const uint32_t nop = b.p->nop, nvalue = b.p->nvalue;
 	CU_ASSERT_EQUAL_FATAL(om_prog_bind(b.s, b.p, NULL, &as_it_was), OM_OK);
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, om_printf(b.mem, "rematerialize=1000:budget=%d", (int)(seed % 2) * 64)), OM_OK);
-	was = dump_of(as_it_was);
-	now = dump_of(b.p);
+	was = text_dump(as_it_was, 0);
+	now = text_dump(b.p, 0);
 	const bool is_other = b.p->nop != nop, is_smaller = arena_bytes(&b, b.p) < arena_bytes(&b, as_it_was);
 	CU_ASSERT_EQUAL(is_other, is_smaller);
 	CU_ASSERT_EQUAL(is_other, b.p->nvalue != nvalue);
@@ -389,7 +377,7 @@ is_rematerialized(uint64_t seed)
 	free(now);
 	free(text);
 	om_prog_free(as_it_was);
-	finish(&b);
+	bench_close(&b);
 	return is_other;
 }
 
