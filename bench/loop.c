@@ -20,10 +20,8 @@
 #include "base/arena_internal.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
-#include "onnxmem/executor.h"
 #include "onnxmem/kernel.h"
-#include "onnxmem/onnx.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 
 enum { RUNS = 5, MAX_KERNELS = 64 };
 
@@ -32,12 +30,9 @@ struct kernel {
 	uint64_t calls;           /* in one run */
 };
 
-struct bench {
-	om_session *s;
-	om_host *h;
-	om_arena *mem;            /* of one model */
+struct loop {
+	bench on;                 /* with one model */
 	om_arena *call;           /* of a kernel */
-	om_prog *p;
 	int64_t iterations;
 	struct kernel kernel[MAX_KERNELS];
 	uint32_t nkernel;
@@ -55,16 +50,16 @@ cpu_ms(void)
 /* ---- Running. ---- */
 
 static om_status
-give_inputs(struct bench *b, om_exec *e)
+give_inputs(struct loop *b, om_exec *e)
 {
-	const om_block *graph = b->p->first;
+	const om_block *graph = b->on.p->first;
 
 	for (uint32_t k = 0; k < graph->nparam; k++) {
 		const om_value *v = graph->param[k];
 		om_tensor t = {.type = v->type.elem, .shape = v->shape, .data = &b->iterations};
 		const int64_t n = om_shape_count(&v->shape);
 		if (v->type.elem == OM_FLOAT32) {
-			float *x = OM_NEWN(b->mem, float, (size_t)n);
+			float *x = OM_NEWN(b->on.mem, float, (size_t)n);
 			for (int64_t i = 0; i < n; i++)
 				x[i] = (float)(i % 7) / 16 - 0.25f;
 			t.data = x;
@@ -89,24 +84,24 @@ best_run(om_exec *e, double *ms)
 /* ---- The kernels alone. ---- */
 
 static void *
-elements(struct bench *b, const om_tensor *t)
+elements(struct loop *b, const om_tensor *t)
 {
 	uint64_t bytes = 0;
 
 	om_tensor_bytes(t->type, &t->shape, &bytes);
 	if (t->data && !t->splat)
 		return t->data;
-	return OM_NEWN(b->mem, double, bytes / sizeof(double) + 1);
+	return OM_NEWN(b->on.mem, double, bytes / sizeof(double) + 1);
 }
 
 static om_status
-add_kernel(struct bench *b, const om_op *op, uint64_t calls)
+add_kernel(struct loop *b, const om_op *op, uint64_t calls)
 {
 	struct kernel *k = &b->kernel[b->nkernel];
 
 	if (b->nkernel == MAX_KERNELS)
 		return OM_OK;
-	om_op_context_init(&k->call, b->s, b->mem, op);
+	om_op_context_init(&k->call, b->on.s, b->on.mem, op);
 	k->call.mem = b->call;
 	om_tensor *in = (om_tensor *)k->call.in;
 	for (uint32_t i = 0; i < op->nin; i++)
@@ -118,10 +113,10 @@ add_kernel(struct bench *b, const om_op *op, uint64_t calls)
 	if (om_op_check_shapes(&k->call) != OM_OK)  /* zeros make other shapes */
 		return OM_OK;
 	k->calls = calls;
-	k->call.mem = b->mem;
+	k->call.mem = b->on.mem;
 	OM_TRY(om_kernel_bind(&k->call, NULL));
 	k->call.mem = b->call;
-	k->call.scratch = OM_NEWN(b->mem, double, om_kernel_workspace(&k->call) / sizeof(double) + 1);
+	k->call.scratch = OM_NEWN(b->on.mem, double, om_kernel_workspace(&k->call) / sizeof(double) + 1);
 	b->nkernel++;
 	return OM_OK;
 }
@@ -134,7 +129,7 @@ is_in_body(const om_op *op)
 
 /* As counted by the profile of a run. */
 static om_status
-find_kernels(struct bench *b, const om_exec *e)
+find_kernels(struct loop *b, const om_exec *e)
 {
 	const uint32_t n = om_exec_get_stats(e)->nop;
 	const om_exec_op *ops = om_exec_get_stats(e)->op;
@@ -147,7 +142,7 @@ find_kernels(struct bench *b, const om_exec *e)
 }
 
 static om_status
-call_kernels(struct bench *b)
+call_kernels(struct loop *b)
 {
 	uint64_t most = 0;
 
@@ -163,7 +158,7 @@ call_kernels(struct bench *b)
 }
 
 static om_status
-best_kernels(struct bench *b, double *ms)
+best_kernels(struct loop *b, double *ms)
 {
 	for (int k = 0; k < RUNS; k++) {
 		const double start = cpu_ms();
@@ -177,11 +172,11 @@ best_kernels(struct bench *b, double *ms)
 /* ---- One model. ---- */
 
 static om_status
-measure(struct bench *b, const om_exec_options *o, double *ms, om_exec_stats *stats)
+measure(struct loop *b, const om_exec_options *o, double *ms, om_exec_stats *stats)
 {
 	om_exec *e;
 
-	OM_TRY(om_exec_new(b->s, b->p, b->p->plan, o, &e));
+	OM_TRY(om_exec_new(b->on.s, b->on.p, b->on.p->plan, o, &e));
 	om_status st = give_inputs(b, e);
 	if (st == OM_OK && o->profile) {
 		st = om_exec_run(e);
@@ -196,14 +191,14 @@ measure(struct bench *b, const om_exec_options *o, double *ms, om_exec_stats *st
 }
 
 static om_status
-bench_model(struct bench *b, const char *path)
+measure_model(struct loop *b, const char *path)
 {
 	static const om_exec_options plain = OM_EXEC_OPTIONS(), profiled = OM_EXEC_OPTIONS(.profile = true);
 	double ms = 0, kernel_ms = 0;
 	om_exec_stats stats = {0};
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 
-	OM_TRY(om_host_run(b->h, b->p, om_default_pipeline()));
+	OM_TRY(om_host_run(b->on.h, b->on.p, om_default_pipeline()));
 	OM_TRY(measure(b, &plain, &ms, &stats));
 	OM_TRY(measure(b, &profiled, NULL, NULL));
 	OM_TRY(best_kernels(b, &kernel_ms));
@@ -216,42 +211,31 @@ bench_model(struct bench *b, const char *path)
 }
 
 static bool
-bench_file(struct bench *b, const char *path)
+bench_file(struct loop *b, const char *path)
 {
-	om_model *m;
-
-	b->mem = om_arena_new();
+	b->on = bench_open();
 	b->call = om_arena_new();
-	om_status st = om_model_load(b->s, path, &m);
-	if (st == OM_OK) {
-		st = om_model_import(b->s, m, &b->p);
-		if (st == OM_OK)
-			st = bench_model(b, path);
-		if (st == OM_OK || b->p)
-			om_prog_free(b->p);
-		om_model_free(m);
-	}
+	om_status st = bench_load(&b->on, path);
+	if (st == OM_OK)
+		st = measure_model(b, path);
 	if (st != OM_OK)
-		fprintf(stderr, "bench/loop: %s: %s\n", path, om_message(b->s));
+		fprintf(stderr, "bench/loop: %s: %s\n", path, om_message(b->on.s));
 	om_arena_free(b->call);
-	om_arena_free(b->mem);
+	bench_close(&b->on);
 	return st == OM_OK;
 }
 
 int
 main(int argc, char **argv)
 {
-	struct bench b = {.s = om_session_new(), .iterations = argc > 1 ? strtoll(argv[1], NULL, 10) : 0};
+	struct loop b = {.iterations = argc > 1 ? strtoll(argv[1], NULL, 10) : 0};
 	bool good = true;
 
 	if (b.iterations < 1 || argc < 3) {
 		fputs("usage: bench/loop ITERATIONS MODEL...\n", stderr);
 		return 2;
 	}
-	b.h = om_host_new(b.s, NULL);
 	for (int k = 2; k < argc; k++)
 		good &= bench_file(&b, argv[k]);
-	om_host_free(b.h);
-	om_session_free(b.s);
 	return !good;
 }

@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 
 enum { LINKS = 1000, REPEATS = 31, RUNS_EACH = 4, TEXT = 1 << 18 };
 
@@ -90,7 +89,7 @@ put_link(char *to, const struct chain *c, int n)
 }
 
 static om_status
-read_chain(om_session *s, const struct chain *c, char *text, om_prog **p)
+read_chain(bench *b, const struct chain *c, char *text)
 {
 	const char *opset = strstr(c->link, "com.microsoft") ? " opset com.microsoft 1" : "";
 	const int version = strstr(c->link, "axes =") ? 17 : 23;
@@ -100,10 +99,7 @@ read_chain(om_session *s, const struct chain *c, char *text, om_prog **p)
 	for (int n = 0; n < LINKS; n++)
 		to = put_link(to, c, n);
 	to += sprintf(to, "ret %%x%d\n}\n", LINKS);
-	FILE *in = fmemopen(text, (size_t)(to - text), "r");
-	const om_status st = om_parse(s, in, c->name, p);
-	fclose(in);
-	return st;
+	return bench_read(b, text);
 }
 
 /* ---- Running. ---- */
@@ -118,16 +114,14 @@ now_ns(void)
 }
 
 static om_status
-give_inputs(om_arena *mem, om_exec *e, const om_block *graph)
+give_inputs(bench *b)
 {
-	for (uint32_t k = 0; k < graph->nparam; k++) {
-		const om_value *v = graph->param[k];
-		om_tensor t = {.type = v->type.elem, .shape = v->shape};
-		const int64_t n = om_shape_count(&v->shape);
-		t.data = OM_NEWN(mem, double, (size_t)n);
-		for (int64_t i = 0; i < n && t.type == OM_FLOAT32; i++)
-			((float *)t.data)[i] = 0.25f;
-		OM_TRY(om_exec_input(e, k, &t));
+	for (uint32_t k = 0; k < b->p->first->nparam; k++) {
+		const om_value *v = b->p->first->param[k];
+		const om_tensor t = tensor_zero(b->mem, v->type.elem, &v->shape);
+		for (int64_t i = 0; i < om_shape_count(&v->shape) && t.type == OM_FLOAT32; i++)
+			set_element(&t, i, 0.25);
+		OM_TRY(om_exec_input(b->e, k, &t));
 	}
 	return OM_OK;
 }
@@ -156,37 +150,27 @@ time_runs(om_exec *e, double *median)
 }
 
 static om_status
-run_chain(om_session *s, om_host *h, om_arena *mem, om_prog *p, double *ns)
+run_chain(bench *b, const struct chain *c, char *text, double *ns)
 {
-	static const om_exec_options apart = OM_EXEC_OPTIONS(.no_reuse = true);
-	om_exec *e;
-
-	OM_TRY(om_host_run(h, p, "inline,shapes,fold"));
-	OM_TRY(om_exec_new(s, p, NULL, &apart, &e));
-	om_status st = give_inputs(mem, e, p->first);
-	if (st == OM_OK)
-		st = time_runs(e, ns);
-	om_exec_free(e);
-	return st;
+	OM_TRY(read_chain(b, c, text));
+	OM_TRY(om_host_run(b->h, b->p, "inline,shapes,fold"));
+	OM_TRY(bench_exec(b, &ways[SEPARATE]));
+	OM_TRY(give_inputs(b));
+	return time_runs(b->e, ns);
 }
 
 static bool
-bench_chain(om_session *s, om_host *h, char *text, const struct chain *c)
+bench_chain(bench *b, char *text, const struct chain *c)
 {
-	om_arena *mem = om_arena_new();
-	om_prog *p = NULL;
 	double ns = 0;
-	om_status st = read_chain(s, c, text, &p);
+	const om_status st = run_chain(b, c, text, &ns);
 
-	if (st == OM_OK)
-		st = run_chain(s, h, mem, p, &ns);
 	if (st == OM_OK)
 		printf("%-16s %8.1f\n", c->name, ns / LINKS / c->ops);
 	else
-		fprintf(stderr, "bench/small_ops: %s: %s\n", c->name, om_message(s));
+		fprintf(stderr, "bench/small_ops: %s: %s\n", c->name, om_message(b->s));
 	fflush(stdout);
-	om_prog_free(p);
-	om_arena_free(mem);
+	bench_clear(b);
 	return st == OM_OK;
 }
 
@@ -203,16 +187,14 @@ is_wanted(const struct chain *c, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
+	bench b = bench_open();
 	char *text = malloc(TEXT);
 	bool good = text != NULL;
 
 	for (size_t k = 0; good && k < sizeof chains / sizeof chains[0]; k++)
 		if (is_wanted(&chains[k], argc, argv))
-			good &= bench_chain(s, h, text, &chains[k]);
+			good &= bench_chain(&b, text, &chains[k]);
 	free(text);
-	om_host_free(h);
-	om_session_free(s);
+	bench_close(&b);
 	return !good;
 }

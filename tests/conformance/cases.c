@@ -26,9 +26,8 @@
 #include "base/arena_internal.h"
 #include "base/shape.h"
 #include "opdef/op_context.h"
-#include "onnxmem/executor.h"
-#include "onnxmem/pass.h"
 #include "tests/bind.h"
+#include "tests/fixtures.h"
 
 enum { DIFFERS = 1000, CONTRADICTS, CRASHED, SLOW, SECONDS = 20, MAP = 100 };
 
@@ -42,17 +41,12 @@ struct buffer {
 };
 
 struct test {
-	om_session *s;
-	om_host *h;
-	om_arena *mem;
+	bench b;
 	const char *model;
 	uint64_t model_size;
 	uint32_t nin, nout;
 	om_tensor *in, *out, *open;   /* open: the outputs as inferred with open dims */
 	om_shape *most;               /* the largest shapes that they can have, as planned */
-	om_model *m;
-	om_prog *prog;
-	om_exec *exec;
 	unsigned odd;                 /* DIFFERS, CONTRADICTS or 0 */
 };
 
@@ -187,24 +181,13 @@ put_tensor(struct buffer *b, const om_tensor *t)
 
 /* ---- One case. ---- */
 
-static void
-close_case(struct test *t)
-{
-	om_exec_free(t->exec);
-	om_prog_free(t->prog);
-	om_model_free(t->m);
-	t->exec = NULL;
-	t->prog = NULL;
-	t->m = NULL;
-}
-
 static om_status
 open_case(struct test *t)
 {
-	OM_TRY(om_model_load_memory(t->s, t->model, t->model_size, "the case", NULL, &t->m));
-	OM_TRY(om_model_import(t->s, t->m, &t->prog));
-	if (t->prog->first->nparam != t->nin)
-		return om_fail(t->s, OM_INVALID, "the case has %u inputs, its model %u", t->nin, t->prog->first->nparam);
+	OM_TRY(om_model_load_memory(t->b.s, t->model, t->model_size, "the case", NULL, &t->b.model));
+	OM_TRY(om_model_import(t->b.s, t->b.model, &t->b.p));
+	if (t->b.p->first->nparam != t->nin)
+		return om_fail(t->b.s, OM_INVALID, "the case has %u inputs, its model %u", t->nin, t->b.p->first->nparam);
 	return OM_OK;
 }
 
@@ -215,20 +198,20 @@ infer_open(struct test *t)
 	om_status st = open_case(t);
 
 	if (st == OM_OK)
-		st = om_host_run(t->h, t->prog, "inline,shapes");
+		st = om_host_run(t->b.h, t->b.p, "inline,shapes");
 	if (st == OM_OK) {
-		const om_block *graph = t->prog->first;
+		const om_block *graph = t->b.p->first;
 		t->nout = graph->nresult;
-		t->open = OM_NEWN(t->mem, om_tensor, t->nout);
-		t->out = OM_NEWN(t->mem, om_tensor, t->nout);
-		t->most = OM_NEWN(t->mem, om_shape, t->nout);
+		t->open = OM_NEWN(t->b.mem, om_tensor, t->nout);
+		t->out = OM_NEWN(t->b.mem, om_tensor, t->nout);
+		t->most = OM_NEWN(t->b.mem, om_shape, t->nout);
 		for (uint32_t k = 0; k < t->nout; k++) {
 			t->open[k] = (om_tensor){.shape = om_shape_unknown()};
 			if (graph->result[k]->type.kind == OM_TENSOR)
 				t->open[k] = (om_tensor){.type = graph->result[k]->type.elem, .shape = graph->result[k]->shape};
 		}
 	}
-	close_case(t);
+	bench_clear(&t->b);
 	return st;
 }
 
@@ -324,7 +307,7 @@ is_too_large(const om_shape *most, const om_shape *got)
 static void
 note_most(struct test *t)
 {
-	const om_block *graph = t->prog->first;
+	const om_block *graph = t->b.p->first;
 
 	for (uint32_t k = 0; k < t->nout; k++) {
 		const om_op *op = graph->result[k]->def;
@@ -341,25 +324,25 @@ static om_status
 take_results(struct test *t, bool first, const char *how)
 {
 	for (uint32_t k = 0; k < t->nout && t->odd != DIFFERS; k++) {
-		const om_tensor flat = as_texts(t->mem, &t->prog->first->result[k]->type, om_exec_result(t->exec, k));
+		const om_tensor flat = as_texts(t->b.mem, &t->b.p->first->result[k]->type, om_exec_result(t->b.e, k));
 		const om_tensor *got = &flat;
 		char a[256], b[256];
 		if (first && contradicts(&t->open[k], got)) {
 			t->odd = CONTRADICTS;
-			om_fail(t->s, OM_SHAPE, "output %u was inferred as %s %s, but is %s %s", k,
+			om_fail(t->b.s, OM_SHAPE, "output %u was inferred as %s %s, but is %s %s", k,
 				om_dtype_text(t->open[k].type), om_shape_text(&t->open[k].shape, a, sizeof a),
 				om_dtype_text(got->type), om_shape_text(&got->shape, b, sizeof b));
 		}
 		if (first && is_too_large(&t->most[k], &got->shape)) {
 			t->odd = CONTRADICTS;
-			om_fail(t->s, OM_SHAPE, "output %u is %s, more than it can be", k,
+			om_fail(t->b.s, OM_SHAPE, "output %u is %s, more than it can be", k,
 				om_shape_text(&got->shape, b, sizeof b));
 		}
 		if (first)
-			t->out[k] = copy_of(t->mem, got);
+			t->out[k] = copy_of(t->b.mem, got);
 		else if (!same_tensors(&t->out[k], got)) {
 			t->odd = DIFFERS;
-			return om_fail(t->s, OM_MISMATCH, "output %u is another one %s", k, how);
+			return om_fail(t->b.s, OM_MISMATCH, "output %u is another one %s", k, how);
 		}
 	}
 	return OM_OK;
@@ -371,43 +354,34 @@ run_way(struct test *t, const om_exec_options *o, bool first, const char *how)
 	const om_block *graph;
 
 	OM_TRY(open_case(t));
-	graph = t->prog->first;
+	graph = t->b.p->first;
 	for (uint32_t k = 0; k < t->nin; k++)
 		if (graph->param[k]->type.kind == OM_TENSOR)
-			OM_TRY(bind_shape(t->s, t->prog, graph->param[k]->name, &t->in[k].shape));
-	OM_TRY(om_host_run(t->h, t->prog, om_default_pipeline()));
+			OM_TRY(bind_shape(t->b.s, t->b.p, graph->param[k]->name, &t->in[k].shape));
+	OM_TRY(om_host_run(t->b.h, t->b.p, om_default_pipeline()));
 	if (first)
 		note_most(t);
-	OM_TRY(om_exec_new(t->s, t->prog, o->no_reuse ? NULL : t->prog->plan, o, &t->exec));
-	for (uint32_t k = 0; k < t->nin; k++)
-		OM_TRY(om_exec_input(t->exec, k, &t->in[k]));
-	OM_TRY(om_exec_run(t->exec));
+	OM_TRY(bench_exec(&t->b, o));
+	OM_TRY(bench_run(&t->b, t->in, t->nin));
 	OM_TRY(take_results(t, first, how));
 	if (!first)
 		return OM_OK;
-	OM_TRY(om_exec_run(t->exec));
+	OM_TRY(om_exec_run(t->b.e));
 	return take_results(t, false, "in a second run");
 }
 
 static om_status
 run_case(struct test *t)
 {
-	static const struct {
-		const char *how;
-		om_exec_options o;
-	} ways[] = {
-		{"planned", OM_EXEC_OPTIONS(.no_reuse = false)},
-		{"without reuse", OM_EXEC_OPTIONS(.no_reuse = true)},
-		{"poisoned", OM_EXEC_OPTIONS(.poison = true)},
-	};
+	static const int order[NWAY] = {PLANNED, SEPARATE, POISONED};
 	om_status st = infer_open(t);
 
-	for (size_t k = 0; k < sizeof ways / sizeof ways[0] && st == OM_OK; k++) {
-		st = run_way(t, &ways[k].o, k == 0, ways[k].how);
-		close_case(t);
+	for (int k = 0; k < NWAY && st == OM_OK; k++) {
+		st = run_way(t, &ways[order[k]], k == 0, way_text[order[k]]);
+		bench_clear(&t->b);
 		if (st != OM_OK && k > 0 && t->odd == 0) {
 			t->odd = DIFFERS;
-			om_note(t->s, st, "only %s", ways[k].how);
+			om_note(t->b.s, st, "only %s", way_text[order[k]]);
 		}
 	}
 	return st;
@@ -421,9 +395,9 @@ read_case(struct reader *r, struct test *t)
 	t->model_size = take32(r);
 	t->model = take(r, t->model_size);
 	t->nin = take32(r);
-	t->in = OM_NEWN(t->mem, om_tensor, t->nin + 1);
+	t->in = OM_NEWN(t->b.mem, om_tensor, t->nin + 1);
 	for (uint32_t k = 0; k < t->nin; k++)
-		take_tensor(r, t->mem, &t->in[k]);
+		take_tensor(r, t->b.mem, &t->in[k]);
 }
 
 static void
@@ -444,22 +418,22 @@ write_result(struct buffer *b, const struct test *t, unsigned status, const char
 }
 
 static void
-child(om_session *s, om_host *h, struct reader r, uint32_t skip, FILE *out)
+child(const bench *on, struct reader r, uint32_t skip, FILE *out)
 {
 	struct buffer b = {0};
 
 	for (uint32_t k = 0; r.at < r.end; k++) {
-		struct test t = {.s = s, .h = h, .mem = om_arena_new()};
+		struct test t = {.b = {.s = on->s, .h = on->h, .mem = om_arena_new()}};
 		read_case(&r, &t);
 		if (k >= skip) {
 			alarm(SECONDS);
 			const om_status st = run_case(&t);
 			const unsigned status = t.odd ? t.odd : (unsigned)st;
-			write_result(&b, &t, status, status ? om_message(s) : "");
+			write_result(&b, &t, status, status ? om_message(on->s) : "");
 			if (fwrite(b.data, 1, b.n, out) != b.n || fflush(out) != 0)
 				exit(1);
 		}
-		om_arena_free(t.mem);
+		om_arena_free(t.b.mem);
 	}
 	free(b.data);
 	_exit(0);
@@ -490,7 +464,7 @@ copy_records(FILE *from, FILE *to)
 }
 
 static bool
-run_from(om_session *s, om_host *h, struct reader r, uint32_t *done, FILE *to)
+run_from(const bench *on, struct reader r, uint32_t *done, FILE *to)
 {
 	int fd[2], status = 0;
 
@@ -500,7 +474,7 @@ run_from(om_session *s, om_host *h, struct reader r, uint32_t *done, FILE *to)
 	const pid_t pid = fork();
 	if (pid == 0) {
 		close(fd[0]);
-		child(s, h, r, *done, fdopen(fd[1], "wb"));
+		child(on, r, *done, fdopen(fd[1], "wb"));
 	}
 	close(fd[1]);
 	FILE *from = fdopen(fd[0], "rb");
@@ -558,16 +532,14 @@ main(int argc, char **argv)
 	struct reader count = r;
 	uint32_t ncase = 0, done = 0;
 	for (; count.at < count.end; ncase++) {
-		struct test t = {.mem = om_arena_new()};
+		struct test t = {.b.mem = om_arena_new()};
 		read_case(&count, &t);
-		om_arena_free(t.mem);
+		om_arena_free(t.b.mem);
 	}
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
-	while (done < ncase && !run_from(s, h, r, &done, to))
+	bench b = bench_open();
+	while (done < ncase && !run_from(&b, r, &done, to))
 		;
-	om_host_free(h);
-	om_session_free(s);
+	bench_close(&b);
 	free(data);
 	return fclose(to) != 0;
 }

@@ -8,8 +8,7 @@
 
 #include <stdlib.h>
 
-#include "onnxmem/onnx.h"
-#include "onnxmem/pass.h"
+#include "tests/fixtures.h"
 
 static void
 print_value(const om_value *v)
@@ -37,38 +36,31 @@ print_block(const om_block *b)
 }
 
 static void
-print_model(om_session *s, om_host *h, const char *path)
+print_model(bench *b, const char *path)
 {
-	om_model *m = NULL;
-	om_prog *p = NULL;
-	om_status st = om_model_load(s, path, &m);
+	om_status st = bench_load(b, path);
 
 	if (st == OM_OK)
-		st = om_model_import(s, m, &p);
-	if (st == OM_OK)
-		st = om_host_run(h, p, "inline,shapes");
+		st = om_host_run(b->h, b->p, "inline,shapes");
 	printf("model\t%s\n", path);
 	if (st == OM_OK)
-		print_block(p->first);
+		print_block(b->p->first);
 	else
-		printf("failed\t%s\n", om_message(s));
-	om_prog_free(p);
-	om_model_free(m);
+		printf("failed\t%s\n", om_message(b->s));
+	bench_clear(b);
 }
 
 int
 main(void)
 {
-	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
+	bench b = bench_open();
 	char line[4096];
 
 	while (fgets(line, sizeof line, stdin)) {
 		line[strcspn(line, "\n")] = '\0';
-		print_model(s, h, line);
+		print_model(&b, line);
 		fflush(stdout);
 	}
-	om_host_free(h);
-	om_session_free(s);
+	bench_close(&b);
 	return 0;
 }

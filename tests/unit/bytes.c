@@ -280,8 +280,7 @@ try_integers(uint32_t *seed, const struct integers *d)
 	bool good;
 
 	snprintf(text, sizeof text, form, d->na, d->m, d->k, d->nb, d->k, d->n, ma, d->nza / ma, mb, d->nzb / mb);
-	good = bench_read(&t, text) == OM_OK && om_host_run(t.h, t.p, "inline,shapes,fold") == OM_OK
-		&& om_exec_new(t.s, t.p, NULL, &(om_exec_options)OM_EXEC_OPTIONS(.no_reuse = true), &t.e) == OM_OK;
+	good = bench_plan(&t, text, "inline,shapes,fold") == OM_OK && bench_exec(&t, &ways[SEPARATE]) == OM_OK;
 	for (uint32_t k = 0; k < 4; k++) {
 		in[k] = bytes_new(seed, k % 2 == 0, next(seed) % 2, 3, dims[k]);
 		good = good && om_exec_input(t.e, k, &in[k]) == OM_OK;

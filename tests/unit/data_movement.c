@@ -2,21 +2,16 @@
 #include <config.h>
 
 #include "onnxmem/builder.h"
+#include "tests/fixtures.h"
 #include "unit.h"
 #include "ir/edit.h"
 #include "opdef/fold.h"
 #include "opdef/op_context.h"
 
-struct bench {
-	om_session *s;
-	om_prog *p;
-	unsigned n;
-};
-
-static struct bench
+static bench
 bench_new(int opset)
 {
-	struct bench b = {.s = om_session_new()};
+	bench b = bench_open();
 
 	b.p = om_prog_new();
 	b.p->opset = OM_NEW(b.p->mem, om_opset);
@@ -26,16 +21,9 @@ bench_new(int opset)
 	return b;
 }
 
-static void
-bench_free(struct bench *b)
-{
-	om_prog_free(b->p);
-	om_session_free(b->s);
-}
-
 /* An int64 constant counting from `from`. */
 static om_value *
-count_up(struct bench *b, int rank, const int64_t *dims, int64_t from)
+count_up(bench *b, int rank, const int64_t *dims, int64_t from)
 {
 	om_tensor *t = OM_NEW(b->p->mem, om_tensor);
 
@@ -45,11 +33,11 @@ count_up(struct bench *b, int rank, const int64_t *dims, int64_t from)
 	for (int64_t k = 0; k < om_shape_count(&t->shape); k++)
 		v[k] = from + k;
 	t->data = v;
-	return om_const_new(b->p, b->p->first, om_printf(b->p->mem, "c%u", b->n++), t);
+	return om_const_new(b->p, b->p->first, om_printf(b->p->mem, "c%u", b->p->nvalue), t);
 }
 
 static om_value *
-list(struct bench *b, int64_t n, const int64_t *v)
+list(bench *b, int64_t n, const int64_t *v)
 {
 	om_value *c = count_up(b, 1, &n, 0);
 	memcpy(c->data->data, v, (size_t)n * sizeof *v);
@@ -60,13 +48,13 @@ list(struct bench *b, int64_t n, const int64_t *v)
 	(int64_t[]){__VA_ARGS__})
 
 static om_op *
-node(struct bench *b, const char *type, unsigned nin, om_value **in)
+node(bench *b, const char *type, unsigned nin, om_value **in)
 {
 	om_op *op = om_op_new(b->p, "", type, 0, nin, 1);
 
 	for (unsigned k = 0; k < nin; k++)
 		om_op_set_in(op, k, in[k]);
-	om_op_set_out(op, 0, om_value_new(b->p, b->p->first, om_printf(b->p->mem, "v%u", b->n++)));
+	om_op_set_out(op, 0, om_value_new(b->p, b->p->first, om_printf(b->p->mem, "v%u", b->p->nvalue)));
 	om_op_append(b->p->first, op);
 	return op;
 }
@@ -76,7 +64,7 @@ node(struct bench *b, const char *type, unsigned nin, om_value **in)
 
 /* Infer and compute; its only output. */
 static om_value *
-done(struct bench *b, om_op *op)
+done(bench *b, om_op *op)
 {
 	CU_ASSERT_EQUAL(om_op_infer(b->s, b->p, op), OM_OK);
 	CU_ASSERT_EQUAL(om_op_fold(b->s, b->p, op, 1 << 20), OM_OK);
@@ -102,7 +90,7 @@ is(const om_value *v, const char *shape, size_t n, const int64_t *want)
 static void
 slices(void)
 {
-	struct bench b = bench_new(13);
+	bench b = bench_new(13);
 	om_value *x = count_up(&b, 2, (int64_t[]){3, 4}, 0);
 	om_op *op = NODE(&b, "Slice", x, LIST(&b, 1), LIST(&b, 3), LIST(&b, 1));
 	om_view_of v;
@@ -121,13 +109,13 @@ slices(void)
 	CU_ASSERT(IS(done(&b, op), "[3,1]", 1, 5, 9));
 	op = NODE(&b, "Slice", x, LIST(&b, 3), LIST(&b, 1), LIST(&b, 1));
 	CU_ASSERT_EQUAL(done(&b, op)->shape.dim[1], 0);
-	bench_free(&b);
+	bench_close(&b);
 }
 
 static void
 reshapes(void)
 {
-	struct bench b = bench_new(13);
+	bench b = bench_new(13);
 	om_value *x = count_up(&b, 2, (int64_t[]){3, 4}, 0), *y = om_value_new(b.p, b.p->first, "y");
 	char text[64];
 
@@ -141,14 +129,14 @@ reshapes(void)
 	CU_ASSERT_STRING_EQUAL(om_shape_text(&op->out[0]->shape, text, sizeof text), "[N,S,8,8]");
 	op = NODE(&b, "Reshape", x, LIST(&b, 5, -1));
 	CU_ASSERT_EQUAL(om_op_infer(b.s, b.p, op), OM_SHAPE);
-	CU_ASSERT_STRING_EQUAL(om_message(b.s), "Reshape (node of v6): 12 elements are not a multiple of 5");
-	bench_free(&b);
+	CU_ASSERT_STRING_EQUAL(om_message(b.s), "Reshape (node of v7): 12 elements are not a multiple of 5");
+	bench_close(&b);
 }
 
 static void
 transposes(void)
 {
-	struct bench b = bench_new(13);
+	bench b = bench_new(13);
 	const int64_t perm[] = {2, 0, 1};
 	om_op *op = NODE(&b, "Transpose", count_up(&b, 3, (int64_t[]){1, 3, 2}, 0));
 	om_view_of v;
@@ -168,13 +156,13 @@ transposes(void)
 			for (int64_t k = 0; k < 5; k++)
 				right &= *to++ == (k * 37 + j) * 41 + i;
 	CU_ASSERT(right);
-	bench_free(&b);
+	bench_close(&b);
 }
 
 static void
 repeats(void)
 {
-	struct bench b = bench_new(13);
+	bench b = bench_new(13);
 	om_value *x = count_up(&b, 2, (int64_t[]){2, 1}, 7), *one = LIST(&b, 5);
 
 	CU_ASSERT(IS(done(&b, NODE(&b, "Expand", x, LIST(&b, 2, 1, 3))), "[2,2,3]", 7, 7, 7, 8, 8, 8, 7, 7, 7, 8, 8, 8));
@@ -184,13 +172,13 @@ repeats(void)
 	om_value *turned = done(&b, NODE(&b, "Transpose", big));
 	CU_ASSERT(turned->data && turned->data->splat);
 	CU_ASSERT(IS(done(&b, NODE(&b, "Slice", turned, LIST(&b, 9, 9), LIST(&b, 10, 11))), "[1,2]", 5, 5));
-	bench_free(&b);
+	bench_close(&b);
 }
 
 static void
 pads(void)
 {
-	struct bench b = bench_new(13);
+	bench b = bench_new(13);
 	om_value *x = count_up(&b, 2, (int64_t[]){1, 3}, 1);
 	om_op *op = NODE(&b, "Pad", x, LIST(&b, 1, 2, 0, -1), LIST(&b, 9));
 
@@ -201,7 +189,7 @@ pads(void)
 	op = NODE(&b, "Pad", x, LIST(&b, 0, 1, 1, 2));
 	om_op_add_string(b.p, op, "mode", "edge");
 	CU_ASSERT(IS(done(&b, op), "[2,6]", 1, 1, 2, 3, 3, 3, 1, 1, 2, 3, 3, 3));
-	bench_free(&b);
+	bench_close(&b);
 }
 
 static CU_TestInfo move_tests[] = {

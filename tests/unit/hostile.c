@@ -106,7 +106,6 @@ static om_status
 run_folded(const struct steered *c, int size, const int64_t *list)
 {
 	bench t;
-	om_exec *e;
 	char text[1024], elements[128] = "";
 
 	for (int k = 0; k < (int)c->n; k++)
@@ -118,11 +117,9 @@ run_folded(const struct steered *c, int size, const int64_t *list)
 		"\t%%y: float32%s\n\t%%z = Neg(%%y)\n\tret %%z\n}\n", c->ends, size, (int)c->n, elements, c->op);
 	om_status st = plan(&t, text);
 	if (st == OM_OK)
-		st = om_exec_new(t.s, t.p, t.p->plan, NULL, &e);
-	if (st == OM_OK) {
-		st = om_exec_run(e);
-		om_exec_free(e);
-	}
+		st = bench_exec(&t, &ways[PLANNED]);
+	if (st == OM_OK)
+		st = om_exec_run(t.e);
 	bench_close(&t);
 	return st;
 }

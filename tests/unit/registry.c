@@ -209,24 +209,16 @@ static bool
 run_own(const char *dim, const int64_t *n, int runs)
 {
 	static float x[] = {1, 2, 3, 4};
-	char text[256];
-	om_session *s = om_session_new();
+	bench t = bench_open();
 	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true, .kernels = own);
-	om_host *h = om_host_new(s, NULL);
-	om_prog *p = NULL;
-	om_exec *e = NULL;
 
 	memset(&seen, 0, sizeof seen);
-	snprintf(text, sizeof text, "program \"t\" ir 8 opset 17\n^main(%%x: float32[%s]) {\n"
+	const char *text = om_printf(t.mem, "program \"t\" ir 8 opset 17\n^main(%%x: float32[%s]) {\n"
 		"	%%k = const float32[1] {7.0}\n	%%y = Concat(%%x, %%k) {axis = 0}\n	ret %%y\n}\n", dim);
-	bool good = text_parse(s, text, &p) == OM_OK
-	    && om_host_run(h, p, "inline,shapes,fold") == OM_OK && om_exec_new(s, p, NULL, &o, &e) == OM_OK;
+	bool good = bench_plan(&t, text, "inline,shapes,fold") == OM_OK && bench_exec(&t, &o) == OM_OK;
 	for (int k = 0; good && k < runs; k++)
-		good = run_with(e, x, n[k]);
-	om_exec_free(e);
-	om_prog_free(p);
-	om_host_free(h);
-	om_session_free(s);
+		good = run_with(t.e, x, n[k]);
+	bench_close(&t);
 	return good;
 }
 
