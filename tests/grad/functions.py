@@ -6,7 +6,6 @@ The checker takes them, the inliner leaves standard operators alone, ONNX Runtim
 of the plain form; so does `onnxmem`, planned, without reuse and poisoned, and over several steps.
 """
 import os
-import subprocess
 import sys
 
 import numpy as np
@@ -15,7 +14,7 @@ import onnx.inliner
 import onnxruntime as ort
 
 import models
-from tolerance import Points, far, theirs
+from tolerance import Points, call, far, theirs
 
 ort.set_default_logger_severity(3)
 DOMAIN, STEPS, SAME, NEAR = 'org.onnxmem.grad', 8, 1e-6, 2e-4
@@ -29,7 +28,7 @@ def farthest(got, want):
 
 def main(command, folder):
     def ours(*args):
-        return subprocess.run([*command.split(), *args], capture_output=True, text=True)
+        return call(*args, command=command)
 
     def path(name):
         return os.path.join(folder, name)

@@ -9,14 +9,13 @@ ONNX Runtime and by us.
 """
 import glob
 import os
-import subprocess
 import sys
 import warnings
 from collections import namedtuple
 
 import numpy as np
 
-from tolerance import Points, far
+from tolerance import Points, call, far
 
 STEPS = 20
 OPTIMIZERS = {'sgd': 0.05, 'adam': 0.01}                        # with their rates
@@ -119,7 +118,7 @@ def subjects(folder):
 
 class Run:
     def __init__(self, command, folder, points):
-        self.command, self.folder, self.points, self.sessions = command.split(), folder, points, {}
+        self.command, self.folder, self.points, self.sessions = command, folder, points, {}
         try:
             import onnxruntime
             onnxruntime.set_default_logger_severity(3)
@@ -128,7 +127,7 @@ class Run:
             self.ort = None
 
     def call(self, *args):
-        r = subprocess.run([*self.command, *args], capture_output=True, text=True)
+        r = call(*args, command=self.command)
         if r.returncode:
             print('# ' + r.stderr.strip()[:300].replace('\n', '\n# '))
         return r.returncode == 0

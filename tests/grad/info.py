@@ -6,7 +6,6 @@ A step is the graph and the algorithm, one behind the other.  That has to be a m
 takes, and to train as the plain step does; the graph has to be the old one, byte by byte.
 """
 import os
-import subprocess
 import sys
 
 import numpy as np
@@ -15,7 +14,7 @@ import onnxruntime as ort
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
 import models
-from tolerance import Points, far, theirs
+from tolerance import Points, call, far, theirs
 
 ort.set_default_logger_severity(3)
 STEPS, FAR = 3, 2e-6
@@ -97,7 +96,7 @@ def old():
 
 def main(command, folder):
     def ours(*args):
-        return subprocess.run([*command.split(), *args], capture_output=True, text=True)
+        return call(*args, command=command)
 
     def path(name):
         return os.path.join(folder, name + '.onnx')

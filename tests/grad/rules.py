@@ -8,13 +8,12 @@ Cases are drawn alike on both sides.  Each is summed up with a random weight for
 results; some are made one model, and each its own where that fails.  GRAD_SEEDS asks for more shapes.
 """
 import os
-import subprocess
 import sys
 
 import numpy as np
 
 import torch_reference
-from tolerance import Points, far
+from tolerance import Points, call, far
 from torch_reference import Fixed
 
 SEEDS = range(int(os.environ.get('GRAD_SEEDS', 1)))
@@ -88,8 +87,8 @@ def gradients(command, folder, some, ref):
     at, to, data, out = (os.path.join(folder, f) for f in ('m.onnx', 'g.onnx', 'in.npz', 'out.npz'))
     onnx.save(model, at)
     np.savez(data, **feeds)
-    for call in ['grad', at, to, '--loss', 'loss', '--wrt', ','.join(feeds)], ['run', to, '--input', data, '--save', out, '--schedule', 'original']:
-        r = subprocess.run([*command.split(), *call], capture_output=True, text=True)
+    for args in ['grad', at, to, '--loss', 'loss', '--wrt', ','.join(feeds)], ['run', to, '--input', data, '--save', out, '--schedule', 'original']:
+        r = call(*args, command=command)
         if r.returncode:
             return None, r.stderr.strip()
     with np.load(out) as z:

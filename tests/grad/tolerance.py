@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'onnx'))
-from tap import Points, skip_all  # noqa: E402, F401
+from tap import Points, call, skip_all  # noqa: E402, F401
 
 
 def far(a, b, least=1e-12):

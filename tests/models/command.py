@@ -2,11 +2,10 @@
 compared with, the comparison, and the list of the shared models."""
 import csv
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx"))
-from tap import DATA, skip_all
+from tap import DATA, call, skip_all
 
 try:
     import numpy as np
@@ -15,7 +14,6 @@ try:
 except ImportError as e:
     skip_all(str(e))
 
-ONNXMEM = os.environ.get("ONNXMEM", "onnxmem")
 TIMEOUT = 300
 RTOL, ATOL = 1e-3, 1e-5
 
@@ -25,7 +23,7 @@ class Wrong(Exception):
 
 
 def onnxmem(*args, code=0):
-    r = subprocess.run([ONNXMEM, *args], capture_output=True, text=True, errors="replace", timeout=TIMEOUT)
+    r = call(*args, timeout=TIMEOUT)
     if r.returncode != code:
         raise Wrong(f"onnxmem {' '.join(args)}: exit {r.returncode}, wanted {code}: "
                     f"{r.stderr.strip().splitlines()[-1:]}")
@@ -52,12 +50,15 @@ def bound_shapes(row):
     return {} if bound == "-" else dict(b.rsplit("=", 1) for b in bound.split(";"))
 
 
-def session(path):
-    """ONNX Runtime as it computes what the file says: one thread, no rewriting."""
+def session(path, level=ort.GraphOptimizationLevel.ORT_DISABLE_ALL, save=None):
+    """ONNX Runtime as it computes what the file says: one thread, no rewriting unless `level` asks for it; the model
+    as rewritten goes to `save`."""
     o = ort.SessionOptions()
-    o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    o.graph_optimization_level = level
     o.intra_op_num_threads = 1
     o.log_severity_level = 4
+    if save:
+        o.optimized_model_filepath = save
     return ort.InferenceSession(path, o, providers=["CPUExecutionProvider"])
 
 

@@ -7,14 +7,12 @@ import csv
 import json
 import math
 import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx"))
-from tap import DATA, Points, skip_all
+from tap import DATA, Points, call, skip_all
 
-ONNXMEM = os.environ.get("ONNXMEM", "onnxmem")
 FILE_ORDER = "inline,shapes,fold,prune,liveness,views,inplace,pack"
 BODIES = "the study counts the values of the graph alone, we those in bodies, too"
 UNKNOWN = "the study takes RequantShift, which is no standard operator, for one that works in place"
@@ -45,8 +43,7 @@ def model(name):
 
 
 def report(path, *options):
-    r = subprocess.run([ONNXMEM, "report", path, "-q", "--json", "-", *options], capture_output=True, text=True,
-                       timeout=300)
+    r = call("report", path, "-q", "--json", "-", *options, timeout=300)
     return json.loads(r.stdout) if r.returncode == 0 else {"error": r.stderr.strip()}
 
 

@@ -5,21 +5,13 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tap import DATA, Points, SRC, models, scratch, skip_all
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "../models")]
+from command import np, onnx, ort, session
+from canon import digest
+from tap import DATA, Points, SRC, call, models, scratch
 
-try:
-    import numpy as np
-    import onnx
-    import onnxruntime as ort
-    from canon import digest
-except ImportError as e:
-    skip_all(str(e))
-
-ONNXMEM = os.environ.get("ONNXMEM", "onnxmem")
 P = "org.onnxmem."
 SHARED = ("mnist_8", "mnist_quantized", "burn_mnist", "dtln_2", "fastestdet", "magika_v3_3",
           "light_squeezenet", "tract_lgbm_classifier")
@@ -28,7 +20,7 @@ ort.set_default_logger_severity(4)
 
 
 def onnxmem(*args):
-    r = subprocess.run([ONNXMEM, *args], capture_output=True, text=True)
+    r = call(*args)
     return r.returncode, r.stdout + r.stderr
 
 
@@ -65,15 +57,6 @@ def feed(session):
         some = rng.standard_normal(shape) if np.issubdtype(kind, np.floating) else rng.integers(0, 2, shape)
         out[i.name] = some.astype(kind)
     return out
-
-
-def session(path, level=ort.GraphOptimizationLevel.ORT_DISABLE_ALL, save=None):
-    o = ort.SessionOptions()
-    o.graph_optimization_level = level
-    o.log_severity_level = 4
-    if save:
-        o.optimized_model_filepath = save
-    return ort.InferenceSession(path, o, providers=["CPUExecutionProvider"])
 
 
 def numbers(path):

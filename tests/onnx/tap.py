@@ -1,11 +1,18 @@
 """What the Python tests share: a plan, points, and folders of models."""
 import glob
 import os
+import subprocess
 import sys
 import tempfile
 
 SRC = os.environ.get("srcdir", ".")
 DATA = os.environ.get("ONNXMEM_DATA", os.path.join(SRC, "..", "shared", "data"))
+ONNXMEM = os.environ.get("ONNXMEM", "onnxmem")
+
+
+def call(*args, command=ONNXMEM, **how):
+    """The command as it ended, with what it printed."""
+    return subprocess.run([*command.split(), *args], capture_output=True, text=True, errors="replace", **how)
 
 
 def skip_all(why):

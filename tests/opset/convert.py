@@ -18,7 +18,7 @@ import onnxruntime as ort
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'onnx'))
-from tap import Points  # noqa: E402
+from tap import Points, call  # noqa: E402
 
 ort.set_default_logger_severity(4)
 command, programs, data, folder = sys.argv[1:5]
@@ -190,7 +190,7 @@ for what, paths in ('backend tests', suites[::EVERY]), ('models', real):
 # ---- Steps of training. ----
 
 def grad(*words):
-    r = subprocess.run([command, 'grad', *words, '-q'], capture_output=True, text=True)
+    r = call('grad', *words, '-q', command=command)
     return r.stderr
 
 
