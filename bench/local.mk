@@ -1,16 +1,18 @@
-# Measuring: `make bench-loop`, `make bench-pack`, `make bench-scale`, `make bench-plan`;
+# Measuring: `make bench-loop`, `make bench-pack`, `make bench-page`, `make bench-scale`, `make bench-plan`;
 # `make bench/schedule && bench/schedule FILE...`.
 EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/scale bench/small_ops
 check_PROGRAMS += bench/plan bench/nets
 bench_pack_SOURCES = %D%/pack.c src/cli/pack_csv.c src/cli/pack_csv.h src/cli/table.c src/cli/table.h
 bench_pack_LDADD = libonnxmem-pack.la
 bench_scale_LDADD = libonnxmem-pack.la
-EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/fused.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/steps.py %D%/torchstep.py
+EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/fused.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/page.py %D%/steps.py %D%/torchstep.py
 
-.PHONY: bench-loop bench-pack bench-plan bench-scale bench-small-ops
+.PHONY: bench-loop bench-pack bench-page bench-plan bench-scale bench-small-ops
 bench-loop: all bench/loop$(EXEEXT)
 	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' \
 		abs_builddir='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/loops.py --table $(srcdir)/docs/loops.md
+bench-page: all
+	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' $(PYTHON) $(srcdir)/bench/page.py
 bench-plan: bench/plan$(EXEEXT)
 	$(srcdir)/bench/graphs $(srcdir)/../shared/data/dag $(srcdir)/../shared/data/light
 bench-scale: bench/scale$(EXEEXT)

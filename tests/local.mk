@@ -39,7 +39,7 @@ include tests/grad/local.mk
 # Fetching, from mirrors on the loopback device; the page of `report --html`, in a browser.
 TESTS += tests/hub/fetch.test tests/html/html.test
 EXTRA_DIST += %D%/hub/fetch.py %D%/hub/fetch.test %D%/hub/server.py \
-	%D%/html/chromium.py %D%/html/html.py %D%/html/html.test
+	%D%/html/chromium.py %D%/html/html.py %D%/html/html.test %D%/html/pages.py
 
 # What threads share, for -fsanitize=thread, too: `make tests/threads/threads`.
 check_PROGRAMS += tests/threads/threads

@@ -4,37 +4,17 @@
 """
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import traceback
 
 import chromium
+from pages import large, page
 
-COMMAND, MODELS = os.environ["ONNXMEM"], sys.argv[1]
+MODELS = sys.argv[1]
 SHOTS = sys.argv[2] if len(sys.argv) > 2 else None
 os.chdir(tempfile.mkdtemp(prefix="onnxmem-html-"))
 LARGE = 12000
-
-
-def page(model, *options):
-    out = os.path.splitext(os.path.basename(model))[0] + ".html"
-    subprocess.run([COMMAND, "report", model, "--html", out, *options], check=True, stdout=subprocess.DEVNULL)
-    return out
-
-
-def large():
-    """Layers of five ops, with a sum that reaches back."""
-    lines, last, back = ['program "large" ir 8 opset 14', "^main(%x: float32[64,64]) {"], "x", "x"
-    for k in range(LARGE):
-        text = ("Neg(%%%s)", "Exp(%%%s)", "MatMul(%%%s, %%%s)", "Relu(%%%s)", "Add(%%%s, %%%s)")[k % 5]
-        name = "layer%d.%s" % (k // 5, "abcde"[k % 5])
-        lines.append("\t%%%s = %s" % (name, text % ((last, back) if k % 5 in (2, 4) else last)))
-        last = name
-        back = name if k % 7 == 0 else back
-    with open("large.ir", "w") as f:
-        f.write("\n".join(lines + ["\t%%y = Softmax(%%%s)" % last, "\tret %y", "}", ""]))
-    return page("large.ir", "--schedule", "original")
 
 
 TESTS = []
@@ -209,13 +189,41 @@ def _(b):
     assert b.eval("onnxmem.boxes.length") == 0
 
 
-@test("%d tensors: open in less than two seconds, drawn fast, found" % LARGE)
+# Counts the elements that loops and methods of arrays visit, what is drawn, and the nodes that are made.
+COUNTING = """(() => {
+    window.visited = 0;
+    const count = (on, name) => { const was = on[name]; on[name] = function (...a) { window.visited++; return was.apply(this, a); }; };
+    const steps = Object.getPrototypeOf([][Symbol.iterator]());
+    for (const [on, names] of [[steps, ["next"]], [Document.prototype, ["createElement", "createElementNS"]], [Math, ["min", "max"]],
+            [CanvasRenderingContext2D.prototype, ["fillRect", "strokeRect", "fillText", "lineTo", "moveTo", "stroke", "fill"]]])
+        names.forEach(name => count(on, name));
+    for (const name of ["forEach", "map", "filter", "find", "findIndex", "some", "every", "reduce", "sort", "flatMap"]) {
+        const was = Array.prototype[name];
+        Array.prototype[name] = function (f, ...rest) {
+            return was.call(this, f && function (...a) { window.visited++; return f.apply(this, a); }, ...rest);
+        };
+    }
+})()"""
+
+
+def work(b, path):
+    """What the page visits, draws and makes until it is drawn, and its nodes."""
+    script = b.call("Page.addScriptToEvaluateOnNewDocument", source=COUNTING)["identifier"]
+    b.open(path)
+    b.frame()
+    b.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+    return b.eval("visited"), b.eval("document.getElementsByTagName('*').length")
+
+
+@test("%d tensors: as much work for each as of a quarter, no node for any, found" % LARGE)
 def _(b):
-    b.open(large())
+    few, few_nodes = work(b, large(LARGE // 4))
+    many, many_nodes = work(b, large(LARGE))
+    print("# %d and %d steps, %d and %d nodes" % (few, many, few_nodes, many_nodes))
+    assert few > LARGE // 4
+    assert many < 5 * few, (few, many)       # what is sorted is read a little more often
+    assert abs(many_nodes - few_nodes) < 100, (few_nodes, many_nodes)
     assert b.eval("onnxmem.boxes.length") > LARGE - 20     # the last ones lie where the output does
-    ready = b.eval("Number(document.documentElement.dataset.ready)")
-    print("# ready after %d ms" % ready)
-    assert ready < 2000, ready
     shot(b, "large")
     b.key("/")
     b.type("layer1500 matmul")
