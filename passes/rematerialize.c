@@ -165,7 +165,7 @@ most_inside(const struct model *m, const om_op *op)
 		return 0;
 	change = OM_NEWN(m->mem, uint64_t, (size_t)(at.last - at.first) + 2);
 	for (uint32_t v = 0; v < m->nvalue; v++) {
-		const om_steps live = m->a->live[v];
+		const om_live_interval live = m->a->live[v];
 		if (m->p->values[v]->block == m->p->first || m->b->of_value[v] == NONE || m->a->backing[v].source
 		    || live.first > at.last || live.last < at.first)
 			continue;

@@ -54,6 +54,14 @@ typedef struct om_steps {
 	uint32_t first, last;    /* inclusive */
 } om_steps;
 
+/* The steps in which a value is live.  A value that only some branches of an If read is not live in the
+ * others, so a lifetime may have gaps. */
+typedef struct om_live_interval {
+	uint32_t first, last;    /* of all its steps, inclusive */
+	const om_steps *range;   /* ascending, with gaps between them; NULL: all steps from `first` to `last` */
+	uint32_t nrange;         /* 0, or at least 2 */
+} om_live_interval;
+
 /* An order of execution, and how it was found. */
 typedef struct om_schedule {
 	om_op ***ops;            /* by block id: its ops in order, NULL-terminated */
@@ -81,7 +89,7 @@ struct om_assignment {
 	const om_schedule *schedule;      /* the schedule that steps refer to */
 	const om_plan_request *request;   /* that decisions comply with; `align` and `narena` are not 0 */
 	const om_op_facts *facts;         /* of the program */
-	om_steps *live;                   /* lifetime of each value */
+	om_live_interval *live;                /* lifetime of each value */
 	om_backing *backing;              /* OM_OWN for all values until decided */
 	const om_multi_view **multi_view;     /* NULL: the value has a fixed address */
 	uint32_t nvalue;                  /* ids that existed when it was made */

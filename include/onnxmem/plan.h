@@ -59,7 +59,7 @@ typedef struct om_placement {
 	uint64_t offset;         /* bytes */
 	uint64_t bytes;          /* size: rounded up to the alignment for a value with its own storage,
 				    exact for a value inside another's */
-	uint32_t first, last;    /* steps of om_timeline(), inclusive */
+	om_live_interval live;        /* steps of om_timeline() */
 } om_placement;
 
 /* The kinds of om_store, and donations, which no in-tree pass makes.  In files, a sub-buffer is a view

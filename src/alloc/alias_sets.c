@@ -14,6 +14,7 @@
  */
 #include <config.h>
 
+#include "ir/live_interval.h"
 #include "ir/partial_order.h"
 #include "alloc/alias_sets.h"
 #include "alloc/assign.h"
@@ -44,27 +45,27 @@ rounded(const om_alias_sets *g, uint64_t bytes)
 static void
 insert(om_alias_sets *g, om_alias_set *to, om_value *v, uint64_t offset)
 {
-	const om_steps live = g->a->live[v->id];
-	const uint32_t until = to->n && to->until[to->n - 1] > live.last ? to->until[to->n - 1] : live.last;
+	const om_live_interval *live = &g->a->live[v->id];
+	const uint32_t until = to->n && to->until[to->n - 1] > live->last ? to->until[to->n - 1] : live->last;
 	size_t n = to->n;
 
 	OM_PUSH(g->mem, to->until, n, to->capuntil, until);
 	OM_PUSH(g->mem, to->member, to->n, to->cap, v);
 	g->of[v->id] = to;
 	g->offset[v->id] = offset;
-	if (live.first < to->first)
-		to->first = live.first;
-	if (live.last > to->last)
-		to->last = live.last;
+	if (live->first < to->first)
+		to->first = live->first;
+	if (live->last > to->last)
+		to->last = live->last;
 }
 
 static om_alias_set *
 new_group(om_alias_sets *g, om_value *root)
 {
-	const om_steps live = g->a->live[root->id];
+	const om_live_interval *live = &g->a->live[root->id];
 	om_alias_set *own = OM_NEW(g->mem, om_alias_set);
 
-	*own = (om_alias_set){.root = root, .first = live.first, .last = live.last,
+	*own = (om_alias_set){.root = root, .first = live->first, .last = live->last,
 		.is_outside = g->a->facts->is_outside[root->id]};
 	own->bytes = own->is_outside ? 0 : rounded(g, g->bytes[root->id]);
 	insert(g, own, root, 0);
@@ -165,26 +166,24 @@ may_widen(const om_alias_sets *g, const om_alias_set *own, const om_value *v, ui
 	for (size_t k = 0; k < own->n; k++) {
 		const om_value *m = own->member[k];
 		const uint64_t at = g->offset[m->id];
-		const om_steps live = g->a->live[m->id];
-		if (m != v && at < to && from < at + g->bytes[m->id] && live.first <= last && first <= live.last
-		    && !hold_one(g, m, v))
+		if (m != v && at < to && from < at + g->bytes[m->id] && !hold_one(g, m, v)
+		    && om_live_interval_meets(&g->a->live[m->id], first, last))
 			return false;
 	}
 	return true;
 }
 
 bool
-om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t last, bool always)
+om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t last, bool always,
+	om_arena *mem)
 {
 	om_alias_set *own = g->of[v->id];
-	om_steps *live = &g->a->live[v->id];
+	om_live_interval *live = &g->a->live[v->id];
 	size_t k = 0;
 
 	if (own && !always && !may_widen(g, own, v, first, last))
 		return false;
-	first = first < live->first ? first : live->first;
-	last = last > live->last ? last : live->last;
-	*live = (om_steps){first, last};
+	om_live_interval_add(live, first, last, mem);
 	if (!own)
 		return true;
 	own->first = first < own->first ? first : own->first;
@@ -205,7 +204,10 @@ struct move {
 	const om_alias_edge *same;         /* values of `from` that are bytes of `source` */
 	uint32_t n;
 	const om_value *source;
-	const om_value *in, *out;    /* of one op: `out` overwrites `in`.  NULL: no such pair */
+	/* `out` overwrites, or takes over, values that end where it starts.  NULL: none */
+	const om_value *out;
+	om_value *const *in;
+	uint32_t nin;
 };
 
 /* Is every byte of the member `m` of `from` part of the source? */
@@ -244,7 +246,12 @@ hold_the_same(const struct move *x, const om_value *m, const om_value *t)
 static bool
 is_pair(const struct move *x, const om_value *a, const om_value *b)
 {
-	return (a == x->in && b == x->out) || (a == x->out && b == x->in);
+	const om_value *other = a == x->out ? b : b == x->out ? a : NULL;
+
+	for (uint32_t k = 0; other && k < x->nin; k++)
+		if (x->in[k] == other)
+			return true;
+	return false;
 }
 
 /* Is the lifetime of `a` over before that of `b` begins, in every order? */
@@ -272,12 +279,10 @@ is_over_before(const om_alias_sets *g, const om_value *a, const om_value *b)
 static bool
 do_meet(const struct move *x, const om_value *m, const om_value *t)
 {
-	const om_steps a = x->g->a->live[m->id], b = x->g->a->live[t->id];
-
 	if (!x->g->reach)
-		return a.first <= b.last && b.first <= a.last && !is_pair(x, m, t);
+		return om_live_intervals_meet(&x->g->a->live[m->id], &x->g->a->live[t->id]) && !is_pair(x, m, t);
 	if (is_pair(x, m, t))
-		return !om_partial_order_is_over(x->g->reach, x->in, x->out->def ? x->out->def : x->out->block->owner);
+		return !om_partial_order_is_over(x->g->reach, x->in[0], x->out->def ? x->out->def : x->out->block->owner);
 	return !is_over_before(x->g, m, t) && !is_over_before(x->g, t, m);
 }
 
@@ -309,10 +314,10 @@ is_allowed(const struct move *x)
 		const om_value *m = x->from->member[k];
 		if (!is_aligned(x, m))
 			return false;
-		const om_steps live = x->g->a->live[m->id];
-		if (live.last < x->to->first && !x->g->reach)
+		const om_live_interval *live = &x->g->a->live[m->id];
+		if (live->last < x->to->first && !x->g->reach)
 			continue;
-		for (size_t i = x->to->n; i-- > 0 && (x->g->reach || x->to->until[i] >= live.first);)
+		for (size_t i = x->to->n; i-- > 0 && (x->g->reach || x->to->until[i] >= live->first);)
 			if (do_clash(x, m, x->to->member[i]))
 				return false;
 	}
@@ -383,7 +388,7 @@ om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_edge *
 bool
 om_alias_sets_merge_inplace(om_alias_sets *g, om_value *out, om_value *in)
 {
-	struct move x = {.g = g, .from = g->of[out->id], .to = g->of[in->id], .in = in, .out = out};
+	struct move x = {.g = g, .from = g->of[out->id], .to = g->of[in->id], .in = &in, .nin = 1, .out = out};
 
 	if (!x.from || !x.to || x.from == x.to || x.to->is_outside)
 		return false;
@@ -403,6 +408,22 @@ om_alias_sets_merge_inplace(om_alias_sets *g, om_value *out, om_value *in)
 	if (!is_allowed(&x))
 		return false;
 	link_part(&x, out);
+	move_members(&x);
+	return true;
+}
+
+bool
+om_alias_sets_merge_joined(om_alias_sets *g, om_value *out, om_value *const *in, uint32_t n, om_value *source,
+	uint64_t offset)
+{
+	struct move x = {.g = g, .from = g->of[out->id], .to = g->of[source->id], .in = in, .nin = n, .out = out};
+
+	if (!x.from || !x.to || x.from == x.to || x.from->root != out || x.from->is_outside || x.to->is_outside)
+		return false;
+	x.base = g->offset[source->id] + offset;
+	if (!is_allowed(&x))
+		return false;
+	om_assignment_back(g->a, out, offset ? OM_SUBBUFFER : OM_INPLACE, source, offset);
 	move_members(&x);
 	return true;
 }

@@ -32,9 +32,10 @@ typedef struct om_alias_edge {
 	uint64_t offset;         /* bytes */
 } om_alias_edge;
 
-/* Extend the lifetime of `v` to these steps.  Returns false, without a change, if other members of the
- * set overwrite its bytes by then; with `always`, that is not checked. */
-bool om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t last, bool always);
+/* Add these steps to the lifetime of `v`, whose ranges are allocated from `mem`.  Returns false, without a
+ * change, if other members of the set overwrite its bytes then; with `always`, that is not checked. */
+bool om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t last, bool always,
+	om_arena *mem);
 
 /* Place the values `same`, all of one set, at those bytes of `source`, and move their set with them.
  * `store` is OM_VIEW: `same` is one value, the root of its set; or OM_SUBBUFFER: `source` is computed
@@ -46,5 +47,10 @@ bool om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_e
 /* Compute `out` over the first bytes of `in`, by one op: either one may move, with its set.  Returns
  * false if that is impossible, as above. */
 bool om_alias_sets_merge_inplace(om_alias_sets *g, om_value *out, om_value *in);
+
+/* Store the output `out` of an If from byte `offset` of `source` on, where the results `in` of `n` branches
+ * are already: it takes them over.  Returns false if that is impossible, as above. */
+bool om_alias_sets_merge_joined(om_alias_sets *g, om_value *out, om_value *const *in, uint32_t n,
+	om_value *source, uint64_t offset);
 
 #endif

@@ -8,8 +8,8 @@
  * Then, outputs are computed over inputs.  The definition declares which output may overwrite which
  * input.  The op must be the last use of the input's bytes: no other value with these bytes, such as a
  * view or a value computed in place before, is read later, nor by this op through another of its
- * inputs.  Values that a body captures are live as long as the op that owns the body, and loop-carried
- * values as long as the loop, so neither is overwritten inside a body.
+ * inputs.  What a loop captures or carries is live as long as the loop, and is not overwritten inside of
+ * it.  What a branch captures may be overwritten there by its last use: no other branch runs.
  *
  * The results of the graph are stored in memory of the caller, which exists from the start of a run:
  * values that lead to them may be computed there.
@@ -28,6 +28,7 @@
 #include "alloc/alias_sets.h"
 #include "alloc/assign.h"
 #include "alloc/op_facts.h"
+#include "ir/live_interval.h"
 #include "onnxmem/plan.h"
 
 struct inplace {
@@ -116,6 +117,17 @@ is_better(const struct candidate *a, const struct candidate *b)
 	return a->life > b->life;
 }
 
+/* Is `v` live after `op`, on any path from there?  A plan that must hold for every order has no steps
+ * inside of an op of the graph: the whole lifetime counts. */
+static bool
+is_live_after(const struct inplace *w, const om_value *v, const om_op *op)
+{
+	const om_live_interval *live = &w->a->live[v->id];
+	const uint32_t step = w->a->schedule->of_op[op->id].first;
+
+	return (w->a->request->parallel_safe ? live->last : om_live_interval_until(live, step)) > step;
+}
+
 static bool
 consider(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in, struct candidate *c)
 {
@@ -125,7 +137,7 @@ consider(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in, st
 	for (uint32_t k = 0; k < in; k++)
 		if (op->in[k] == v)
 			return false;
-	if (!to || to->bytes == 0 || w->a->live[v->id].last > w->a->schedule->of_op[op->id].first
+	if (!to || to->bytes == 0 || is_live_after(w, v, op)
 	    || !om_op_facts_inplace_value(w->a->facts, op, out, v))
 		return false;
 	*c = (struct candidate){.v = v, .bytes = to->bytes, .life = to->last - to->first,

@@ -29,6 +29,7 @@
  */
 #include <config.h>
 
+#include "ir/live_interval.h"
 #include "ir/query.h"
 #include "alloc/alias_sets.h"
 #include "alloc/assign.h"
@@ -100,6 +101,13 @@ static om_steps
 steps_of_block(const struct loops *w, const om_block *b)
 {
 	return w->a->schedule->of_block[b->id];
+}
+
+/* See om_alias_sets_extend(). */
+static bool
+extend(struct loops *w, om_value *v, uint32_t first, uint32_t last, bool always)
+{
+	return om_alias_sets_extend(w->g, v, first, last, always, w->mem);
 }
 
 static om_store
@@ -409,13 +417,13 @@ keep_regions(struct loops *w, const struct wheel *h)
 	const struct carried *c = h->c[0];
 
 	if (h->head == COMPUTED)
-		om_alias_sets_extend(w->g, c->y, w->a->live[c->y->id].first, op.last, true);
+		extend(w, c->y, w->a->live[c->y->id].first, op.last, true);
 	if (h->period == 1 && h->is_over)
 		return;
 	for (uint32_t j = 0; j < h->n; j++)
-		om_alias_sets_extend(w->g, h->c[j]->x, op.first, op.last, true);
+		extend(w, h->c[j]->x, op.first, op.last, true);
 	if (h->head == COMPUTED && !h->is_over)
-		om_alias_sets_extend(w->g, h->root, op.first, op.last, true);
+		extend(w, h->root, op.first, op.last, true);
 }
 
 /* May the initial value be overwritten? */
@@ -460,12 +468,12 @@ keep(struct loops *w, om_value *v, uint32_t first, uint32_t last)
 		at = source_of(w, at);
 	if (moves[at->id] && moves[at->id]->is_output && !keep_spots(w, moves[at->id], first, last))
 		return false;
-	if (om_alias_sets_extend(w->g, v, first, last, false))
+	if (extend(w, v, first, last, false))
 		return true;
 	if (store_of(w, v) != OM_SUBBUFFER || !detach(w, v))
 		return false;
 	w->g = om_alias_sets_new(w->p, w->a, w->tmp);
-	return om_alias_sets_extend(w->g, v, first, last, false);
+	return extend(w, v, first, last, false);
 }
 
 /* Keep the initial value intact as long as the loop runs. */
@@ -797,55 +805,153 @@ look_at_series(struct loops *w, const struct loop *l)
 
 /* ---- If. ---- */
 
-/* Make sure that results of branches have undecided addresses, and that none is a view of a value
- * defined outside the branch. */
-static void
-look_at_branch(struct loops *w, const om_op *op, const om_block *b)
+/* The result of branch `b` for output `k`, if both are planned. */
+static om_value *
+branch_result(const struct loops *w, const om_op *op, uint32_t b, uint32_t k)
 {
-	for (uint32_t k = 0; k < op->nout && k < b->nresult; k++) {
-		om_value *v = b->result[k];
+	om_value *v = k < op->body[b]->nresult ? op->body[b]->result[k] : NULL;
+
+	return v && !v->is_const && op->out[k] && is_planned(w, v) && is_planned(w, op->out[k])
+		&& om_value_bytes(v) == om_value_bytes(op->out[k]) ? v : NULL;
+}
+
+/* Results of branches have undecided addresses. */
+static void
+look_at_branch(struct loops *w, const om_op *op, uint32_t b)
+{
+	const om_block *body = op->body[b];
+
+	for (uint32_t k = 0; k < op->nout; k++) {
+		om_value *v = branch_result(w, op, b, k);
 		uint64_t offset;
-		if (!op->out[k] || v->is_const || v->block != b || !is_planned(w, v) || !is_planned(w, op->out[k]))
+		if (!v || v->block != body)
 			continue;
-		const om_value *root = root_in(w, b, v, &offset);
-		if (!is_here(b, root) || w->is_taken[root->id])
+		const om_value *root = root_in(w, body, v, &offset);
+		if (is_here(body, root) && w->is_taken[root->id])
 			detach(w, v);
-		take(w, b, v);
+		take(w, body, v);
 	}
 }
 
-/* A result that is copied stays live until all are copied. */
-static void
-keep_result(struct loops *w, const om_op *op, const om_block *b, om_value *v)
+/* The captured value in whose bytes branch `b` leaves its result `v`; NULL if it has other storage. */
+static om_value *
+captured(const struct loops *w, const om_block *b, om_value *v, uint64_t *offset)
 {
-	if (v && !v->is_const && v->block == b)
-		om_alias_sets_extend(w->g, v, w->a->live[v->id].first, steps_of(w, op).last, true);
+	om_value *root = v ? root_in(w, b, v, offset) : NULL;
+
+	return root && !is_here(b, root) ? root : NULL;
 }
 
+/* May an output of an If be stored in the bytes of `source`? */
 static bool
-put_into_if(struct loops *w, const om_block *b, om_value *out, om_value *v)
+may_take_over(const struct loops *w, const om_value *out, const om_value *source)
 {
-	const om_alias_edge same = {v, 0};
-	uint64_t offset;
+	const om_alias_set *own = om_alias_sets_find(w->g, source, NULL);
 
-	return v && !v->is_const && is_here(b, root_in(w, b, v, &offset)) && is_planned(w, v)
-	    && is_planned(w, out) && om_value_bytes(v) == om_value_bytes(out)
-	    && om_alias_sets_merge_at(w->g, out, &same, 1, OM_SUBBUFFER);
+	if (w->a->request->parallel_safe || !own || own->is_outside || w->is_taken[out->id] || w->is_result[out->id])
+		return false;
+	for (const om_value *v = source; v; v = source_of(w, v))
+		if (!v->def || w->is_taken[v->id] || w->a->multi_view[v->id])
+			return false;
+	return true;
 }
 
+/* At the end of branch `b`, are the bytes of `source` either its result, or not in use? */
+static bool
+is_ready(const struct loops *w, const om_op *op, uint32_t b, uint32_t k, const om_value *source, uint64_t offset)
+{
+	om_value *v = branch_result(w, op, b, k);
+	const om_alias_set *own = om_alias_sets_find(w->g, source, NULL);
+	const om_live_interval *live = v ? &w->a->live[v->id] : NULL;
+	uint64_t at;
+
+	if (captured(w, op->body[b], v, &at) == source && at == offset)
+		return v != source || !om_live_interval_meets(&w->a->live[v->id], steps_of(w, op).last, steps_of(w, op).last);
+	for (size_t i = 0; v && i < own->n; i++)
+		if (om_live_intervals_meet(live, &w->a->live[own->member[i]->id]))
+			return false;
+	return v != NULL;
+}
+
+/* Some branches leave a captured value as it is, or compute the result over it, because no other op reads
+ * it: the output takes over its bytes. */
+static bool
+put_over_captured(struct loops *w, const om_op *op, uint32_t k)
+{
+	om_value **in = OM_NEWN(w->tmp, om_value *, op->nbody), *source = NULL;
+	uint64_t offset = 0, at;
+	uint32_t n = 0;
+
+	for (uint32_t b = 0; b < op->nbody && !source; b++)
+		source = captured(w, op->body[b], branch_result(w, op, b, k), &offset);
+	if (!source || !may_take_over(w, op->out[k], source))
+		return false;
+	for (uint32_t b = 0; b < op->nbody; b++) {
+		om_value *v = branch_result(w, op, b, k);
+		if (!is_ready(w, op, b, k, source, offset))
+			return false;
+		if (captured(w, op->body[b], v, &at) == source)
+			in[n++] = v;
+	}
+	return om_alias_sets_merge_joined(w->g, op->out[k], in, n, source, offset);
+}
+
+/* Is the result of the branch also that for an earlier output? */
+static bool
+is_repeated(const om_block *b, uint32_t k)
+{
+	for (uint32_t i = 0; i < k; i++)
+		if (b->result[i] == b->result[k])
+			return true;
+	return false;
+}
+
+/* A result in the bytes of a captured value that the output cannot take over gets its own storage. */
+static void
+leave_captured(struct loops *w, const om_op *op, uint32_t k)
+{
+	bool any = false;
+	uint64_t at;
+
+	for (uint32_t b = 0; b < op->nbody; b++) {
+		om_value *v = branch_result(w, op, b, k);
+		if (!captured(w, op->body[b], v, &at) || v->block != op->body[b] || is_repeated(op->body[b], k)
+		    || is_joined(w, v))
+			continue;
+		om_assignment_back(w->a, v, OM_OWN, NULL, 0);
+		w->count.unmerged++;
+		any = true;
+	}
+	if (any)
+		w->g = om_alias_sets_new(w->p, w->a, w->tmp);
+}
+
+/* Is the result of branch `b` stored where the output is? */
+static bool
+is_in_output(const struct loops *w, const om_value *v, const om_value *out)
+{
+	uint64_t from, to;
+
+	return om_storage(w->a, v, &from) == om_storage(w->a, out, &to) && from == to;
+}
+
+/* A result that cannot be computed in the output is copied when its branch ends; the lifetime of the output
+ * includes that step. */
 static void
 place_if(struct loops *w, const om_op *op)
 {
 	for (uint32_t k = 0; k < op->nout; k++) {
-		om_value *out = op->out[k];
-		if (out && is_planned(w, out))
-			w->a->live[out->id].first = steps_of(w, op).last;
-		for (uint32_t b = 0; b < op->nbody && out; b++) {
-			om_value *v = k < op->body[b]->nresult ? op->body[b]->result[k] : NULL;
-			if (put_into_if(w, op->body[b], out, v))
+		if (!put_over_captured(w, op, k))
+			leave_captured(w, op, k);
+		for (uint32_t b = 0; b < op->nbody; b++) {
+			om_value *v = branch_result(w, op, b, k);
+			const om_alias_edge same = {v, 0};
+			uint64_t offset;
+			if (!v)
+				continue;
+			if (is_in_output(w, v, op->out[k]) || (!captured(w, op->body[b], v, &offset)
+			    && om_alias_sets_merge_at(w->g, op->out[k], &same, 1, OM_SUBBUFFER)))
 				w->count.branches++;
-			else
-				keep_result(w, op, op->body[b], v);
 		}
 	}
 }
@@ -863,7 +969,7 @@ look(struct loops *w, const om_block *b)
 		if (control == OM_LOOP || control == OM_SCAN)
 			look_at_loop(w, op);
 		for (uint32_t k = 0; k < op->nbody && control == OM_IF; k++)
-			look_at_branch(w, op, op->body[k]);
+			look_at_branch(w, op, k);
 	}
 }
 

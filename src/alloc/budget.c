@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "ir/live_interval.h"
 #include "base/guard.h"
 #include "ir/steps.h"
 #include "onnxmem/opdef.h"
@@ -55,7 +56,7 @@ residents(const om_prog *p, const om_plan *plan, om_arena *mem, uint32_t step)
 		const om_placement *at = &plan->place[k];
 		for (uint32_t hops = 0; alias[root] && hops < plan->nalias; hops++)
 			root = alias[root]->source;
-		if (at->first <= step && step <= at->last && (!in[root] || at->bytes > plan->place[in[root]->id].bytes))
+		if (om_live_interval_covers(&at->live, step, step) && (!in[root] || at->bytes > plan->place[in[root]->id].bytes))
 			in[root] = p->values[k];
 	}
 	return in;

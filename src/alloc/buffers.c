@@ -7,6 +7,7 @@
 #include "alloc/buffers.h"
 #include "alloc/byte_liveness.h"
 #include "alloc/op_facts.h"
+#include "ir/live_interval.h"
 
 enum { NONE = UINT32_MAX };
 
@@ -195,6 +196,7 @@ add_value(struct builder *w, om_value *v)
 	const om_op_facts *f = w->a->facts;
 	om_value *root = storage(w, v);
 	const uint64_t bytes = f->bytes[v->id];
+	om_steps at;
 
 	if (f->is_outside[v->id] || f->is_unplanned[v->id] || f->is_unplanned[root->id])
 		return;
@@ -207,7 +209,8 @@ add_value(struct builder *w, om_value *v)
 		w->b->of_value[root->id] = new_buffer(w, root->name);
 	const uint32_t n = w->b->of_value[root->id];
 	w->b->of_value[v->id] = n;
-	extend(w, n, w->a->live[v->id].first, w->a->live[v->id].last, w->b->offset[v->id], bytes);
+	for (uint32_t k = 0; om_live_interval_range(&w->a->live[v->id], k, &at); k++)
+		extend(w, n, at.first, at.last, w->b->offset[v->id], bytes);
 	add_naive(w->b, rounded(w, bytes));
 }
 

@@ -14,12 +14,15 @@
  * so the iteration terminates.  Visiting blocks in reverse order makes a program without loops
  * converge in one pass.
  *
- * The steps of the schedule between which each value requires its storage are computed by one walk.
- * They are wider than the sets where the executor requires it: captured values are live for the whole
- * op that owns the body, and parameters of a loop are live from iteration to iteration.
+ * The steps of the schedule in which each value requires its storage are computed by one walk.  A value
+ * that a branch captures is live in that branch up to its last use, and not in a branch that does not
+ * use it; so a lifetime is a set of ranges.  Lifetimes are wider than the sets where the executor
+ * requires it: values that a loop captures are live as long as the loop, and its parameters from
+ * iteration to iteration.
  */
 #include <config.h>
 
+#include "ir/live_interval.h"
 #include "ir/query.h"
 #include "alloc/assign.h"
 #include "onnxmem/assignment.h"
@@ -73,30 +76,48 @@ is_read_to_the_end(const om_op *op, uint32_t k)
 struct walk {
 	const om_prog *p;
 	const om_schedule *s;
-	om_steps *live;          /* by value id */
+	om_live_interval *live;       /* by value id, like all arrays here */
+	uint32_t *start;         /* the step from which the value exists in its own block */
+	om_arena *mem;           /* of ranges */
 };
 
 static void
 define(struct walk *w, const om_value *v, uint32_t first, uint32_t last)
 {
-	if (v && !v->is_const)
-		w->live[v->id] = (om_steps){first, last};
+	if (!v || v->is_const)
+		return;
+	w->live[v->id] = (om_live_interval){.first = first, .last = last};
+	w->start[v->id] = first;
 }
 
-/* The step of a use in block `b`: that of the use itself, or the end of the op in the value's own
- * block that contains `b`. */
+/* An output of an If: each branch may write it when it ends. */
+static void
+define_joined(struct walk *w, const om_op *op, const om_value *v)
+{
+	const om_steps at = w->s->of_op[op->id];
+
+	define(w, v, at.last, at.last);
+	for (uint32_t k = 0; v && k < op->nbody; k++) {
+		const uint32_t end = w->s->of_block[op->body[k]->id].last;
+		om_live_interval_add(&w->live[v->id], end, end, w->mem);
+	}
+}
+
+/* `v` is read in `step`, in block `b`: it is live in its own block up to the op that contains `b`, and
+ * in each branch on the way to `b`, from its start. */
 static void
 use(struct walk *w, const om_value *v, const om_block *b, uint32_t step)
 {
 	if (!v || v->is_const)
 		return;
-	if (v->block != b) {
-		const om_op *holder = om_block_enclosing_op(v->block, b);
-		if (holder)
-			step = w->s->of_op[holder->id].last;
+	for (; b != v->block && b->owner; b = b->owner->block) {
+		const om_steps holder = w->s->of_op[b->owner->id];
+		const bool is_branch = manner_of(b->owner) == BRANCHES;
+		if (is_branch)
+			om_live_interval_add(&w->live[v->id], w->s->of_block[b->id].first, step, w->mem);
+		step = is_branch ? holder.first : holder.last;
 	}
-	if (step > w->live[v->id].last)
-		w->live[v->id].last = step;
+	om_live_interval_add(&w->live[v->id], w->start[v->id], step, w->mem);
 }
 
 static void
@@ -107,12 +128,10 @@ define_outputs(struct walk *w, const om_op *op)
 	const uint32_t carried = carried_outputs(op);
 
 	for (uint32_t k = 0; k < op->nout; k++) {
-		uint32_t first = at.first;
 		if (m == BRANCHES)
-			first = w->s->of_block[op->body[0]->id].last;
-		else if (k < carried)
-			first = at.last;
-		define(w, op->out[k], first, at.last);
+			define_joined(w, op, op->out[k]);
+		else
+			define(w, op->out[k], k < carried ? at.last : at.first, at.last);
 	}
 	for (uint32_t k = 0; k < op->nbody && m != BRANCHES; k++)
 		for (uint32_t i = 0; i < op->body[k]->nparam; i++)
@@ -142,13 +161,15 @@ om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_plan_reques
 	om_arena *mem)
 {
 	om_assignment *a = OM_NEW(mem, om_assignment);
-	struct walk w = {p, s, OM_NEWN(mem, om_steps, p->nvalue)};
+	om_arena *tmp = om_arena_new();
+	struct walk w = {p, s, OM_NEWN(mem, om_live_interval, p->nvalue), OM_NEWN(tmp, uint32_t, p->nvalue), mem};
 
 	*a = (om_assignment){.schedule = s, .request = r, .facts = f, .live = w.live, .nvalue = p->nvalue,
 		.backing = OM_NEWN(mem, om_backing, p->nvalue), .multi_view = OM_NEWN(mem, const om_multi_view *, p->nvalue)};
 	for (uint32_t k = 0; k < p->first->nparam; k++)
 		define(&w, p->first->param[k], 0, s->of_block[p->first->id].last);
 	walk_steps(&w, p->first);
+	om_arena_free(tmp);
 	return a;
 }
 
@@ -165,18 +186,12 @@ struct node {
 	uint64_t *in, *out, *used, *defined;
 };
 
-struct captures {
-	om_value **v;
-	size_t n, cap;
-};
-
 struct graph {
 	const om_prog *p;
 	om_arena *mem, *kept;   /* kept: arena of the sets */
 	struct node *node;
 	size_t n, cap;
 	size_t words;          /* of a set */
-	struct captures *captured;   /* by op id: outer values that its bodies use */
 };
 
 static uint32_t
@@ -301,11 +316,10 @@ fill_head(struct node *n)
 }
 
 static void
-fill_tail(const struct graph *g, struct node *n)
+fill_tail(struct node *n)
 {
 	const om_op *op = n->op;
 	const uint32_t carried = carried_outputs(op);
-	const struct captures *c = &g->captured[op->id];
 
 	for (uint32_t k = 0; k < carried; k++)
 		add_defined(n, op->out[k]);
@@ -317,8 +331,6 @@ fill_tail(const struct graph *g, struct node *n)
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (is_read_to_the_end(op, k))
 			add_used(n, op->in[k]);
-	for (size_t k = 0; k < c->n; k++)
-		add_used(n, c->v[k]);
 }
 
 static void
@@ -342,34 +354,9 @@ fill(struct graph *g, struct node *n)
 	switch (n->kind) {
 	case RUN: fill_run(n); break;
 	case HEAD: fill_head(n); break;
-	case TAIL: fill_tail(g, n); break;
+	case TAIL: fill_tail(n); break;
 	case RET: fill_ret(n); break;
 	}
-}
-
-static void
-capture(struct graph *g, om_value *v, const om_block *b)
-{
-	if (!v || v->is_const)
-		return;
-	for (; b != v->block && b->owner; b = b->owner->block) {
-		struct captures *c = &g->captured[b->owner->id];
-		if (c->n == 0 || c->v[c->n - 1] != v)
-			OM_PUSH(g->mem, c->v, c->n, c->cap, v);
-	}
-}
-
-static void
-find_captures(struct graph *g, const om_block *b)
-{
-	for (const om_op *op = b->first; op; op = op->next) {
-		for (uint32_t k = 0; k < op->nin && !op->is_folded; k++)
-			capture(g, op->in[k], b);
-		for (uint32_t k = 0; k < op->nbody; k++)
-			find_captures(g, op->body[k]);
-	}
-	for (uint32_t k = 0; k < b->nresult; k++)
-		capture(g, b->result[k], b);
 }
 
 /* ---- The sets. ---- */
@@ -440,8 +427,7 @@ om_status
 om_live_sets(om_session *s, const om_prog *p, om_assignment *a, om_arena *mem, om_live_counts *count)
 {
 	om_arena *tmp = om_arena_new();
-	struct graph g = {.p = p, .mem = tmp, .kept = mem, .words = (size_t)p->nvalue / 64 + 1,
-		.captured = OM_NEWN(tmp, struct captures, p->nop)};
+	struct graph g = {.p = p, .mem = tmp, .kept = mem, .words = (size_t)p->nvalue / 64 + 1};
 	om_status st = OM_OK;
 	uint32_t entry;
 
@@ -450,7 +436,6 @@ om_live_sets(om_session *s, const om_prog *p, om_assignment *a, om_arena *mem, o
 		st = om_fail(s, OM_MEMORY, "the live sets of %zu basic blocks over %u values"
 			" would take %zu MiB", g.n, p->nvalue, g.n * g.words / (1 << 15));
 	} else {
-		find_captures(&g, p->first);
 		for (size_t k = 0; k < g.n; k++)
 			fill(&g, &g.node[k]);
 		*count = (om_live_counts){g.n, settle(&g)};

@@ -90,7 +90,7 @@ list_touches(struct work *w)
 	struct touches *of = OM_NEWN(w->mem, struct touches, w->b->n);
 
 	for (uint32_t k = 0; k < w->p->nvalue; k++) {
-		const om_steps live = w->b->assignment->live[k];
+		const om_live_interval live = w->b->assignment->live[k];
 		for (uint32_t i = 0; i < r->ntouch[k] && w->b->of_value[k] != NONE; i++)
 			add_touch(w, &of[w->b->of_value[k]], r->touch[r->start[k] + i],
 				live.first, live.last);

@@ -80,8 +80,8 @@ place_value(struct writer *w, om_value *v)
 	const om_backing *backing = &w->a->backing[v->id];
 	const uint32_t n = w->b->of_value[v->id];
 
-	at->first = w->a->live[v->id].first;
-	at->last = w->a->live[v->id].last;
+	at->live = w->a->live[v->id];
+	at->live.range = om_memdup(w->p->mem, at->live.range, at->live.nrange * sizeof *at->live.range);
 	if (n == UINT32_MAX) {
 		place_outside(w, v, at);
 	} else {

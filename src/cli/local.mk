@@ -21,7 +21,7 @@ onnxmem_SOURCES += $(COMMANDS) \
 	%D%/strategies.c %D%/suite.c %D%/suite.h %D%/table.c %D%/table.h %D%/terminal.c
 # Sources shared with the library, which exports only its public functions.
 onnxmem_SOURCES += src/alloc/byte_liveness.c src/base/half.c src/base/map.c src/base/map.h src/base/sha256.c src/base/sha256.h \
-	src/base/shape.c src/base/split.c src/grad/old_program.c src/ir/enum_text.c src/ir/steps.c src/ir/type.c
+	src/base/shape.c src/base/split.c src/grad/old_program.c src/ir/enum_text.c src/ir/live_interval.c src/ir/steps.c src/ir/type.c
 onnxmem_CPPFLAGS = $(AM_CPPFLAGS) -I$(builddir)/src -DOM_PAGEDIR='"$(passpagesdir)"' -DOM_MANIFEST='"$(manifestdir)/manifest.json"'
 onnxmem_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(LIBMD_CFLAGS) $(ZLIB_CFLAGS) $(CURL_CFLAGS) $(ARCHIVE_CFLAGS)
 onnxmem_LDADD = libonnxmem.la $(JANSSON_LIBS) $(LIBMD_LIBS) $(ZLIB_LIBS) $(CURL_LIBS) $(ARCHIVE_LIBS) -lm

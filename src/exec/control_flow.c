@@ -464,7 +464,7 @@ keep_scanned(struct step *s, uint32_t nstate)
 	for (uint32_t k = 0; k < s->flow->nslices; k++) {
 		const om_value *v = s->op->in[nstate + k];
 		const om_placement *p = e->plan ? &e->plan->place[v->id] : NULL;
-		if (p && p->where == OM_IN_ARENA && p->last < e->body_end[s->op->body[0]->id])
+		if (p && p->where == OM_IN_ARENA && p->live.last < e->body_end[s->op->body[0]->id])
 			OM_TRY(om_stage_put(e, st, k, v, &s->in[nstate + k]));
 		else
 			st->t[k] = s->in[nstate + k];

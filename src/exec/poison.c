@@ -64,7 +64,7 @@ list_items(const om_exec *e, struct item *item)
 	for (uint32_t k = 0; k < plan->nplace; k++) {
 		const om_placement *p = &plan->place[k];
 		if (p->where == OM_IN_ARENA && p->bytes)
-			item[n++] = (struct item){{p->arena, p->offset, p->offset + p->bytes}, p->first, p->last};
+			item[n++] = (struct item){{p->arena, p->offset, p->offset + p->bytes}, p->live.first, p->live.last};
 	}
 	for (uint32_t k = 0; e->order[k]; k++) {
 		const om_scratch *s = e->scratch[e->order[k]->id];

@@ -16,7 +16,7 @@ is_open(const om_exec *e, const om_op *op, const om_value *v)
 	if (!e->is_fixed[v->id] || !e->slot[v->id].data)
 		return false;
 	return !e->plan || e->plan->place[v->id].where != OM_IN_ARENA
-	    || e->plan->place[v->id].first <= e->first_step[op->id];
+	    || e->plan->place[v->id].live.first <= e->first_step[op->id];
 }
 
 static om_status

@@ -12,6 +12,7 @@
 #include "base/half.h"
 #include "base/shape.h"
 #include "ir/enum_text.h"
+#include "ir/live_interval.h"
 #include "ir/liveness.h"
 #include "ir/query.h"
 #include "onnxmem/opdef.h"
@@ -373,6 +374,15 @@ storage(const struct printer *w, const om_value *v)
 	}
 }
 
+static void
+lifetime(const struct printer *w, const char *before, const om_live_interval *l)
+{
+	om_steps r;
+
+	for (uint32_t k = 0; om_live_interval_range(l, k, &r); k++)
+		fprintf(w->to, "%s%u..%u", k ? "," : before, r.first, r.last);
+}
+
 /* The facts of passes about an output. */
 static void
 facts(const struct printer *w, const om_op *op, const om_value *v)
@@ -385,7 +395,7 @@ facts(const struct printer *w, const om_op *op, const om_value *v)
 	typed(w->to, v);
 	const om_assignment *a = assignment(w, v);
 	if (a && !v->is_const)
-		fprintf(w->to, "; %u..%u", a->live[v->id].first, a->live[v->id].last);
+		lifetime(w, "; ", &a->live[v->id]);
 	storage(w, v);
 	if (w->p->has & OM_HAS_PLAN && w->p->plan)
 		place(w, v);
@@ -514,7 +524,7 @@ param_facts(const struct printer *w, const om_block *b)
 		indent(w);
 		fputs("; ", w->to);
 		value(w->to, v);
-		fprintf(w->to, " %u..%u", a->live[v->id].first, a->live[v->id].last);
+		lifetime(w, " ", &a->live[v->id]);
 		storage(w, v);
 		fputc('\n', w->to);
 	}

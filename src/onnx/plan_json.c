@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "ir/live_interval.h"
 #include "base/guard.h"
 #include "base/map.h"
 #include "ir/enum_text.h"
@@ -97,9 +98,10 @@ index_of(om_op *const *ops, const om_block *b, uint32_t step)
 om_span
 om_span_of(om_op *const *ops, const om_value *v, const om_placement *at)
 {
-	om_span s = {index_of(ops, v->block, at->first), index_of(ops, v->block, at->last), false};
+	om_span s = {index_of(ops, v->block, at->live.first), index_of(ops, v->block, at->live.last), false};
 
-	s.is_exact = om_span_first(ops, v, s.first) == at->first && om_span_last(ops, v, s.last) == at->last;
+	s.is_exact = at->live.nrange == 0 && om_span_first(ops, v, s.first) == at->live.first
+		&& om_span_last(ops, v, s.last) == at->live.last;
 	return s;
 }
 
@@ -245,15 +247,17 @@ row(struct writer *w, json_t *rows, const om_value *v)
 		return;
 	const om_span s = om_span_of(w->ops[v->block->id], v, at);
 	json_t *j = list(w);
+	om_steps range;
+
 	push(j, name(w, v->name));
 	push(j, number(w, at->arena));
 	push(j, number(w, at->offset));
 	push(j, number(w, at->bytes));
 	push(j, number(w, s.first));
 	push(j, number(w, s.last));
-	if (!s.is_exact) {
-		push(j, number(w, at->first));
-		push(j, number(w, at->last));
+	for (uint32_t k = 0; !s.is_exact && om_live_interval_range(&at->live, k, &range); k++) {
+		push(j, number(w, range.first));
+		push(j, number(w, range.last));
 	}
 	push(rows, j);
 }

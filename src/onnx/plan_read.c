@@ -467,6 +467,27 @@ read_arenas(struct reader *r)
 	return OM_OK;
 }
 
+/* The steps of a lifetime that starts or ends inside of a node, or has gaps. */
+static om_status
+read_ranges(struct reader *r, const om_value *v, const json_t *row, om_live_interval *live)
+{
+	const uint32_t n = (uint32_t)((json_array_size(row) - 6) / 2);
+	om_steps *range = OM_NEWN(r->p->mem, om_steps, n);
+
+	if (json_array_size(row) % 2)
+		return BAD(r, "the lifetime of %s has a start without an end", v->name);
+	for (uint32_t k = 0; k < n; k++) {
+		OM_TRY(get_index(r, json_array_get(row, 6 + 2 * (size_t)k), "a step", r->p->nstep, &range[k].first));
+		OM_TRY(get_index(r, json_array_get(row, 7 + 2 * (size_t)k), "a step", r->p->nstep, &range[k].last));
+		if (range[k].first > range[k].last)
+			return BAD(r, "the lifetime of %s ends before it starts", v->name);
+		if (k && range[k].first <= (uint64_t)range[k - 1].last + 1)
+			return BAD(r, "the ranges of the lifetime of %s are not apart", v->name);
+	}
+	*live = (om_live_interval){range[0].first, range[n - 1].last, n > 1 ? range : NULL, n > 1 ? n : 0};
+	return OM_OK;
+}
+
 static om_status
 read_place(struct reader *r, const om_block *b, const json_t *row)
 {
@@ -474,7 +495,7 @@ read_place(struct reader *r, const om_block *b, const json_t *row)
 	uint32_t first, last;
 	om_value *v;
 
-	OM_TRY(check_row(r, row, "v", 6, 8));
+	OM_TRY(check_row(r, row, "v", 6, SIZE_MAX));
 	OM_TRY(find_value(r, b, json_array_get(row, 0), &v));
 	if (r->state[v->id] != OPEN)
 		return BAD(r, "%s has two placements", v->name);
@@ -486,15 +507,10 @@ read_place(struct reader *r, const om_block *b, const json_t *row)
 	OM_TRY(get_number(r, json_array_get(row, 3), "a size", INT64_MAX, &at->bytes));
 	OM_TRY(get_index(r, json_array_get(row, 4), "the start of a lifetime", b->nop, &first));
 	OM_TRY(get_index(r, json_array_get(row, 5), "the end of a lifetime", b->nop, &last));
-	at->first = om_span_first(ops, v, first);
-	at->last = om_span_last(ops, v, last);
-	if (json_array_size(row) == 8) {
-		OM_TRY(get_index(r, json_array_get(row, 6), "a step", r->p->nstep, &at->first));
-		OM_TRY(get_index(r, json_array_get(row, 7), "a step", r->p->nstep, &at->last));
-	}
-	if (at->first > at->last)
-		return BAD(r, "the lifetime of %s ends before it starts", v->name);
-	return OM_OK;
+	at->live = (om_live_interval){om_span_first(ops, v, first), om_span_last(ops, v, last), NULL, 0};
+	if (json_array_size(row) > 6)
+		return read_ranges(r, v, row, &at->live);
+	return at->live.first <= at->live.last ? OM_OK : BAD(r, "the lifetime of %s ends before it starts", v->name);
 }
 
 /* ---- Views. ---- */
@@ -729,7 +745,7 @@ place_outside(struct reader *r, const om_value *v, om_location where, uint64_t o
 		return;
 	if (v->type.kind != OM_TENSOR || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
 		bytes = 0;
-	*at = (om_placement){.where = where, .offset = offset, .bytes = bytes, .last = r->p->first->end};
+	*at = (om_placement){.where = where, .offset = offset, .bytes = bytes, .live = {.last = r->p->first->end}};
 	r->state[v->id] = PLACED;
 }
 

@@ -82,6 +82,8 @@ write_offsets(const struct header *h)
 	fprintf(h->to, "\n/* The offset of each value, by its name. */\n");
 	for (uint32_t k = 0; k < h->r->nbox; k++) {
 		const om_box *x = &h->r->box[k];
+		if (x->is_later)
+			continue;
 		const char *name = unique(&taken, h->mem, part_of_name(h->mem, x->name, false));
 		fprintf(h->to, "#define %s_OFFSET_%s UINT64_C(%" PRIu64 ")\n#define %s_BYTES_%s UINT64_C(%" PRIu64 ")\n", h->upper,
 			name, x->offset, h->upper, name, x->bytes);
@@ -92,7 +94,7 @@ write_offsets(const struct header *h)
 static void
 write_tensors(const struct header *h)
 {
-	fprintf(h->to, "\n/* The same as a table; a value is live in the steps first to last. */\nstruct %s_tensor {\n\tconst char *name;\n"
+	fprintf(h->to, "\n/* The same as a table; a value is live in the steps first to last; if its lifetime has\n * gaps, it has a row for each range. */\nstruct %s_tensor {\n\tconst char *name;\n"
 		"\tuint32_t arena, buffer;\n\tuint64_t offset, bytes;\n\tuint32_t first, last;\n};\n\n"
 		"#define %s_TENSORS %" PRIu32 "\n\nstatic const struct %s_tensor %s_tensors[] = {\n", h->lower, h->upper, h->r->nbox,
 		h->lower, h->lower);

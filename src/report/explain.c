@@ -38,8 +38,8 @@ why_not(const om_report *r, om_arena *mem, const om_op *op, const om_value *v, u
 		return om_printf(mem, "it has %" PRIu64 " bytes", om_value_bytes(x));
 	if (!om_op_inplace(op, out, in))
 		return om_printf(mem, "%s reads it after its first write", op->type);
-	if (at->last > op->end)
-		return om_printf(mem, "it is live until step %" PRIu32, at->last);
+	if (at->live.last > op->end)
+		return om_printf(mem, "it is live until step %" PRIu32, at->live.last);
 	if (later)
 		return om_printf(mem, "%s uses the same storage until step %" PRIu32, om_clean_text(mem, later->name),
 			later->last);

@@ -211,7 +211,7 @@ add_visitors(struct view_context *t)
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_placement *at = &p->plan->place[k];
 		om_box x = {.name = p->values[k]->name, .kind = OM_BOX_VIEW, .bytes = om_value_bytes(p->values[k]),
-			.first = at->first, .last = at->last, .buffer = UINT32_MAX, .value = p->values[k]};
+			.first = at->live.first, .last = at->live.last, .buffer = UINT32_MAX, .value = p->values[k]};
 		if (at->where != OM_EXTERNAL && at->where != OM_WEIGHT)
 			continue;
 		add_views(t, &x);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "alloc/byte_liveness.h"
+#include "ir/live_interval.h"
 #include "ir/steps.h"
 #include "report/report.h"
 
@@ -194,6 +195,16 @@ kind_of(const om_alias *a)
 	return a->kind == OM_ALIAS_VIEW || a->kind == OM_ALIAS_SUBBUFFER ? OM_BOX_VIEW : OM_BOX_INPLACE;
 }
 
+static size_t
+count_ranges(const om_plan *plan)
+{
+	size_t n = 0;
+
+	for (uint32_t k = 0; k < plan->nplace; k++)
+		n += plan->place[k].live.nrange ? plan->place[k].live.nrange : 1;
+	return n;
+}
+
 static void
 add_values(om_report *r, const om_prog *p, om_arena *mem)
 {
@@ -210,10 +221,12 @@ add_values(om_report *r, const om_prog *p, om_arena *mem)
 		}
 	for (uint32_t k = 0; k < plan->nplace; k++) {
 		const om_placement *at = &plan->place[k];
-		if (at->where == OM_IN_ARENA)
-			r->box[r->nbox++] = (om_box){p->values[k]->name, kind_of(alias[k]), at->arena, at->offset,
-				at->bytes, at->first, at->last, buffer[root_of(plan, alias, k)], p->values[k], NULL,
-				alias[k] ? p->values[alias[k]->source] : NULL, NULL, 0};
+		om_steps range;
+		for (uint32_t i = 0; at->where == OM_IN_ARENA && om_live_interval_range(&at->live, i, &range); i++)
+			r->box[r->nbox++] = (om_box){.name = p->values[k]->name, .kind = kind_of(alias[k]), .arena = at->arena,
+				.offset = at->offset, .bytes = at->bytes, .first = range.first, .last = range.last,
+				.is_later = i > 0, .buffer = buffer[root_of(plan, alias, k)], .value = p->values[k],
+				.source = alias[k] ? p->values[alias[k]->source] : NULL};
 	}
 }
 
@@ -238,8 +251,8 @@ add_scratch(om_report *r, const om_prog *p, om_arena *mem)
 		const om_op *op = of[s->op];
 		r->scratch_bytes = s->bytes > r->scratch_bytes ? s->bytes : r->scratch_bytes;
 		const char *name = om_printf(mem, "scratch of %s", *op->name ? op->name : op->type);
-		r->box[r->nbox++] = (om_box){name, OM_BOX_SCRATCH, s->arena, s->offset, s->bytes, op->step, op->end,
-			r->nbuffer, NULL, op, NULL, NULL, 0};
+		r->box[r->nbox++] = (om_box){.name = name, .kind = OM_BOX_SCRATCH, .arena = s->arena, .offset = s->offset,
+			.bytes = s->bytes, .first = op->step, .last = op->end, .buffer = r->nbuffer, .op = op};
 		r->buffer[r->nbuffer++] = (om_report_buffer){.name = name, .arena = s->arena,
 			.offset = s->offset, .bytes = s->bytes};
 	}
@@ -484,7 +497,7 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	r->original_order_bytes = peak_live(p, s->original ? s->original : s, mem, is_callers);
 	count_weights(r, p, mem);
 	count_io(r, p, is_callers);
-	r->box = OM_NEWN(mem, om_box, (size_t)p->plan->nplace + p->plan->nscratch);
+	r->box = OM_NEWN(mem, om_box, count_ranges(p->plan) + p->plan->nscratch);
 	r->buffer = OM_NEWN(mem, om_report_buffer, (size_t)p->plan->nplace + p->plan->nscratch);
 	add_values(r, p, mem);
 	add_scratch(r, p, mem);

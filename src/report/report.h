@@ -20,13 +20,14 @@ typedef struct om_loop_view {
 	const char *when;        /* "iterations 1, 3, 5…" */
 } om_loop_view;
 
-/* A value, or the scratch of an operator, at its address in the arena. */
+/* A value in a range of its lifetime, or the scratch of an operator, at its address in the arena. */
 typedef struct om_box {
 	const char *name;
 	om_box_kind kind;
 	uint32_t arena;
 	uint64_t offset, bytes;
 	uint32_t first, last;    /* steps, inclusive */
+	bool is_later;           /* there is a box for an earlier range of the value */
 	uint32_t buffer;         /* index */
 	const om_value *value;   /* NULL for scratch, */
 	const om_op *op;         /* the op that uses it; else NULL */

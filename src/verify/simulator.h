@@ -57,6 +57,12 @@ struct log {
 	size_t n, cap;
 };
 
+/* A branch that runs. */
+struct branch {
+	const struct branch *outer;     /* the branch around it, or NULL */
+	uint32_t begin, chosen;         /* its first step; the step of its If */
+};
+
 struct sim {
 	const om_prog *p;
 	const om_plan *plan;
@@ -85,6 +91,9 @@ struct sim {
 	uint32_t now;
 	uint32_t node;                  /* the op of the graph that runs */
 	uint64_t nrun;                  /* number of ops simulated */
+	const struct branch *branch;    /* the innermost branch that runs; NULL: none */
+	uint32_t *gap;                  /* a step in which the value was used although its lifetime in the
+					   plan does not lead there; UINT32_MAX: none */
 	struct log *log;                /* records writes inside of a branch; NULL outside */
 	om_parallel_check *parallel_check;        /* NULL: the plan is for the order of the file only */
 };

@@ -129,15 +129,18 @@ run_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end, om_a
 
 /* Simulate a branch in a copy of the state, which is discarded; `wrote` receives its writes. */
 static om_status
-try_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end, struct log *wrote)
+try_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t chosen, uint32_t end, struct log *wrote)
 {
 	om_interval_map *const before = c->state;
 	struct log *const outer = c->log;
+	const struct branch *const around = c->branch;
 	om_arena *mem = om_sim_arena(c);
 
 	c->state = om_interval_map_copy(before, mem);
 	c->log = wrote;
+	c->branch = &(struct branch){around, c->step, chosen};
 	const om_status st = run_branch(c, op, b, end, mem);
+	c->branch = around;
 	c->log = outer;
 	c->state = before;
 	om_arena_free(mem);
@@ -148,6 +151,7 @@ try_branch(struct sim *c, const om_op *op, const om_block *b, uint32_t end, stru
 static om_status
 try_branches(struct sim *c, const om_op *op, struct log *wrote)
 {
+	const uint32_t chosen = c->step;
 	uint32_t end = c->step + 1;
 
 	c->now = c->step++;
@@ -156,7 +160,7 @@ try_branches(struct sim *c, const om_op *op, struct log *wrote)
 	for (uint32_t k = 0; k < op->nin; k++)
 		OM_TRY(om_sim_read(c, op, op->in[k]));
 	for (uint32_t k = 0; k < op->nbody; k++)
-		OM_TRY(try_branch(c, op, op->body[k], end, wrote));
+		OM_TRY(try_branch(c, op, op->body[k], chosen, end, wrote));
 	for (size_t k = 0; k < wrote->n; k++) {
 		wrote->r[k].stale = true;
 		om_sim_set(c, &wrote->r[k]);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "ir/live_interval.h"
 #include "verify/simulator.h"
 #include "opdef/op_context.h"
 
@@ -78,13 +79,34 @@ check_kind(struct sim *c, const om_op *op, const om_value *v)
 	return OM_OK;
 }
 
+/* Does the lifetime lead from `first` to this step, through the branches that were taken? */
+static bool
+is_live_since(const struct sim *c, const om_live_interval *live, uint32_t first)
+{
+	uint32_t step = c->now;
+
+	for (const struct branch *b = c->branch;; b = b->outer) {
+		while (b && b->begin > step)
+			b = b->outer;
+		if (!b || first >= b->begin)
+			return om_live_interval_covers(live, first, step);
+		if (!om_live_interval_covers(live, b->begin, step))
+			return false;
+		step = b->chosen;
+	}
+}
+
 void
 om_sim_touch(struct sim *c, const om_value *v)
 {
+	const om_placement *at = &c->plan->place[v->id];
+
 	if (c->now < c->first[v->id])
 		c->first[v->id] = c->now;
 	if (c->now > c->last[v->id])
 		c->last[v->id] = c->now;
+	if (at->where == OM_IN_ARENA && at->live.nrange && !is_live_since(c, &at->live, c->first[v->id]))
+		c->gap[v->id] = c->now;
 }
 
 /* The k-th range of the content at `lower`; false past the last one. */

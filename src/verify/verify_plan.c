@@ -326,11 +326,14 @@ check_lifetime(struct sim *c, const om_value *v)
 {
 	const om_placement *at = &c->plan->place[v->id];
 
+	if (c->gap[v->id] != UINT32_MAX)
+		return BAD(c, "%s is used in step %u, but its lifetime in the plan has a gap before", v->name,
+			c->gap[v->id]);
 	if (!om_sim_is_watched(c, v) || at->where != OM_IN_ARENA || c->first[v->id] > c->last[v->id]
-	    || (at->first <= c->first[v->id] && c->last[v->id] <= at->last))
+	    || (at->live.first <= c->first[v->id] && c->last[v->id] <= at->live.last))
 		return OM_OK;
-	return BAD(c,
-		"%s is used in steps %u to %u, but planned to live from %u to %u: the plan is for another order", v->name, c->first[v->id], c->last[v->id], at->first, at->last);
+	return BAD(c, "%s is used in steps %u to %u, but planned to live from %u to %u: the plan is for "
+		"another order", v->name, c->first[v->id], c->last[v->id], at->live.first, at->live.last);
 }
 
 static om_status
@@ -345,10 +348,10 @@ run_graph(struct sim *c)
 	for (uint32_t k = 0; k < b->nresult; k++)
 		OM_TRY(om_sim_read(c, NULL, b->result[k]));
 	if (c->parallel_check)
-		return om_parallel_check_run(c->parallel_check);
+		OM_TRY(om_parallel_check_run(c->parallel_check));
 	for (uint32_t k = 0; k < c->p->nvalue; k++)
 		OM_TRY(check_lifetime(c, c->p->values[k]));
-	return om_sim_check_kept(c);
+	return c->parallel_check ? OM_OK : om_sim_check_kept(c);
 }
 
 static uint32_t *
@@ -385,6 +388,7 @@ prepare(struct sim *c)
 	c->scratch = OM_NEWN(c->mem, const om_scratch *, c->p->nop);
 	c->first = filled(c->mem, n, UINT32_MAX);
 	c->last = filled(c->mem, n, 0);
+	c->gap = filled(c->mem, n, UINT32_MAX);
 	c->iteration_end = OM_NEWN(c->mem, uint32_t, n);
 	c->victim = filled(c->mem, n, OM_NOBODY);
 	c->is_input = OM_NEWN(c->mem, bool, n);

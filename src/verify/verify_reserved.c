@@ -2,11 +2,12 @@
  *
  * An observer of memory in a run, such as the executor when it poisons dead bytes, derives only from
  * placements when bytes are live.  So for every arena location that a value moves to, there must be
- * placements that reserve these bytes, one after the other, in all steps in which the value is used
+ * placements that reserve these bytes, one after the other, in all steps in which the value is live
  * and, for a parameter, also where an iteration ends and the next one starts.
  */
 #include <config.h>
 
+#include "ir/live_interval.h"
 #include "verify/simulator.h"
 
 /* A location of a value with a multi-view in some iteration. */
@@ -52,8 +53,10 @@ is_kept(const struct spot *s, uint64_t lower, uint64_t bytes, uint64_t first, ui
 		uint64_t until = first;
 		for (size_t k = 0; k < s->n; k++) {
 			const om_placement *p = s->place[k];
-			if (p->offset <= lower && lower + bytes <= p->offset + p->bytes && p->first <= first && p->last >= until)
-				until = (uint64_t)p->last + 1;
+			const uint64_t end = om_live_interval_until(&p->live, (uint32_t)first);
+			if (p->offset <= lower && lower + bytes <= p->offset + p->bytes && end >= until
+			    && om_live_interval_covers(&p->live, (uint32_t)first, (uint32_t)first))
+				until = end + 1;
 		}
 		if (until == first)
 			return false;
@@ -74,6 +77,21 @@ check_kept(const struct sim *c, const struct spot *s, uint32_t v, uint32_t first
 		om_sim_bytes_text(c, s->arena, lower, lower + bytes).s, first, last);
 }
 
+/* Of the steps in which `v` is used, those of its lifetime: in the others a branch runs that does not use it. */
+static om_status
+check_kept_used(const struct sim *c, const struct spot *s, uint32_t v)
+{
+	om_steps r;
+
+	for (uint32_t k = 0; om_live_interval_range(&c->plan->place[v].live, k, &r); k++) {
+		const uint32_t first = r.first > c->first[v] ? r.first : c->first[v];
+		const uint32_t last = r.last < c->last[v] ? r.last : c->last[v];
+		if (first <= last)
+			OM_TRY(check_kept(c, s, v, first, last));
+	}
+	return OM_OK;
+}
+
 static om_status
 check_region(struct sim *c, struct spot *s, const om_region *r, bool is_start)
 {
@@ -82,11 +100,8 @@ check_region(struct sim *c, struct spot *s, const om_region *r, bool is_start)
 	if (s->view->stride || !find_spot(c, r, s))
 		return OM_OK;
 	find_places(c, s);
-	for (uint32_t k = c->follow[m]; k < c->follow[m + 1]; k++) {
-		const uint32_t v = c->follower[k];
-		if (c->first[v] <= c->last[v])
-			OM_TRY(check_kept(c, s, v, c->first[v], c->last[v]));
-	}
+	for (uint32_t k = c->follow[m]; k < c->follow[m + 1]; k++)
+		OM_TRY(check_kept_used(c, s, c->follower[k]));
 	return end && !is_start ? check_kept(c, s, m, end, end + 1) : OM_OK;
 }
 

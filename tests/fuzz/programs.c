@@ -776,17 +776,18 @@ set_steps(om_prog *p, om_plan *plan, const uint32_t *was)
 		while (holder && holder->block != p->first)
 			holder = holder->block->owner;
 		if (!holder) {
-			at->first = p->assignment->live[i].first;
-			at->last = p->assignment->live[i].last;
+			at->live = p->assignment->live[i];
 			continue;
 		}
-		at->first = at->first - was[holder->id] + holder->step;
-		at->last = at->last - was[holder->id] + holder->step;
+		at->live = (om_live_interval){.first = at->live.first - was[holder->id] + holder->step,
+			.last = at->live.last - was[holder->id] + holder->step};
 	}
 	for (const om_op *op = p->first->first; op; op = op->next)
-		for (uint32_t k = 0; k < op->nin && op->nbody; k++)
-			if (op->in[k] && plan->place[op->in[k]->id].last < op->end)
-				plan->place[op->in[k]->id].last = op->end;
+		for (uint32_t i = 0; i < plan->nplace && op->nbody; i++) {
+			om_live_interval *live = &plan->place[i].live;
+			if (p->values[i]->block == p->first && op->step <= live->last && live->last < op->end)
+				*live = (om_live_interval){.first = live->first, .last = op->end};
+		}
 }
 
 /* Run the same plan in other orders.  Memory is poisoned by step: the steps of the new order apply. */

@@ -83,7 +83,8 @@ same_place(const om_placement *a, const om_placement *b)
 	if (a->where != b->where)
 		return false;
 	return a->where != OM_IN_ARENA || (a->arena == b->arena && a->offset == b->offset
-		&& a->bytes == b->bytes && a->first == b->first && a->last == b->last);
+		&& a->bytes == b->bytes && a->live.first == b->live.first && a->live.last == b->live.last
+		&& a->live.nrange == b->live.nrange);
 }
 
 static unsigned

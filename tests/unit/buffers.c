@@ -210,7 +210,7 @@ random_text(uint64_t seed)
 static bool
 may_share(const om_assignment *all, const om_value *a, const om_value *b)
 {
-	const om_steps from = all->live[a->id], to = all->live[b->id];
+	const om_live_interval from = all->live[a->id], to = all->live[b->id];
 	const om_backing *at = all->backing;
 	const om_value *x = a, *y = b;
 

@@ -299,12 +299,12 @@ wrong_order(void)
 	finish(&t);
 
 	l = line(&t);
-	t.place[l.a->id].last = 1;
+	t.place[l.a->id].live.last = 1;
 	expect_bad(&t, "a is used in steps 0 to 2, but planned to live from 0 to 1: the plan is for another order");
-	t.place[l.a->id].first = 1;
-	t.place[l.a->id].last = 2;
+	t.place[l.a->id].live.first = 1;
+	t.place[l.a->id].live.last = 2;
 	expect_bad(&t, "a is used in steps 0 to 2, but planned to live from 1 to 2: the plan is for another order");
-	t.place[l.a->id].first = 0;
+	t.place[l.a->id].live.first = 0;
 	expect_good(&t);
 	finish(&t);
 }
@@ -810,10 +810,10 @@ branches(void)
 	expect_bad(&t, "Plain (node of y): reads k (bytes 0..63 of arena 0) in step 8, "
 		"but bytes 0..63 of arena 0 hold t, from a body that ran before");
 	put(&t, u, 128);
-	t.place[o->id].first = 8;  /* o is complete in step 7 */
+	t.place[o->id].live.first = 8;  /* o is complete in step 7 */
 	expect_bad(&t,
 		"o is used in steps 7 to 8, but planned to live from 8 to 1000: the plan is for another order");
-	t.place[o->id].first = 7;
+	t.place[o->id].live.first = 7;
 	expect_good(&t);
 	finish(&t);
 }
@@ -927,9 +927,9 @@ carried_values(void)
 		"but bytes 512..575 of arena 0 hold r");
 	om_block_set_result(l.body, 1, l.r);
 	expect_good(&t);           /* r is born after the last use of v, in its place */
-	t.place[l.v->id].last = 2;
+	t.place[l.v->id].live.last = 2;
 	expect_bad(&t, "v is used in steps 2 to 3, but planned to live from 0 to 2: the plan is for another order");
-	t.place[l.v->id].last = 7;
+	t.place[l.v->id].live.last = 7;
 	l.loop->nin = 2;
 	CU_ASSERT_EQUAL(verify(&t), OM_INVALID);
 	CU_ASSERT_STRING_EQUAL(om_message(t.s),
