@@ -24,9 +24,9 @@ run(om_run *r, om_prog *p)
 	while (k < n && strcmp(ways[k].name, how) != 0)
 		k++;
 	if (k == n)
-		return om_fail(r->session, OM_USAGE, "annotate: how is model, value or auto, not %s", how);
+		return om_fail(r->session, OM_USAGE, "annotate: level must be model, value or auto, not %s", how);
 	if (!p->model)
-		return om_fail(r->session, OM_USAGE, "annotate: this program comes from no model");
+		return om_fail(r->session, OM_USAGE, "annotate: the program was not imported from a model");
 	return om_model_annotate(r->session, p->model, p, ways[k].how);
 }
 

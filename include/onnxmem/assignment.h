@@ -33,7 +33,7 @@ typedef struct om_arena_spec {
 	uint64_t align;          /* alignment of every placement in it, if larger than that of the request */
 } om_arena_spec;
 
-/* What a plan has to comply with.  Allocated by the caller, initialized by OM_PLAN_REQUEST(); handed to
+/* The requirements on a plan.  Allocated by the caller, initialized by OM_PLAN_REQUEST(); handed to
  * passes by om_host_request(). */
 typedef struct om_plan_request {
 	size_t size;             /* of this struct: set by OM_PLAN_REQUEST */

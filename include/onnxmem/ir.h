@@ -26,7 +26,7 @@ typedef struct om_opdef om_opdef;
 typedef struct om_plan om_plan;
 /* Decisions about values: lifetimes and storage; see assignment.h. */
 typedef struct om_assignment om_assignment;
-/* What operator definitions permit for each op; internal. */
+/* Facts about each op from its operator definition; internal. */
 typedef struct om_op_facts om_op_facts;
 /* The contents of a model file; see onnx.h. */
 typedef struct om_model om_model;

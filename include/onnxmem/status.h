@@ -83,7 +83,7 @@ OM_API om_status om_note(om_session *s, om_status st, const char *fmt, ...) OM_P
 OM_API void om_log(om_session *s, enum om_log_level level, const char *fmt, ...) OM_PRINTF(3, 4);
 /* A warning. */
 #define om_warn(s, ...)   om_log((s), OM_LOG_WARN, __VA_ARGS__)
-/* What is of interest with -v only. */
+/* A message that is printed with -v only. */
 #define om_info(s, ...)   om_log((s), OM_LOG_INFO, __VA_ARGS__)
 
 /* Receives the progress of a search: the best result so far and its lower bound, in

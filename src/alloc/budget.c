@@ -106,7 +106,7 @@ where_text(const om_prog *p, uint32_t step, om_arena *mem)
 	return om_printf(mem, "at step %" PRIu32 ", in %s%s%s", step, op->type, *op->name ? " " : "", op->name);
 }
 
-/* What is live at the step that determines the bound of arena `k`. */
+/* The values live at the step that determines the bound of arena `k`. */
 static const char *
 peak_text(const om_prog *p, const om_plan *plan, uint32_t k, om_arena *mem)
 {

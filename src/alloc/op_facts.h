@@ -1,4 +1,4 @@
-/* What operator definitions permit, op by op.
+/* Facts about each op, from its operator definition.
  *
  * Which output may be a view, which output may be computed over which input, which input may be a
  * sub-buffer of output 0, and the size of the workspace depend on types, shapes and constants alone.

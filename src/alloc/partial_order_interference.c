@@ -248,8 +248,8 @@ count_pairs(struct work *w)
 	uint32_t *from = OM_NEWN(w->mem, uint32_t, w->nchain);
 
 	if ((uint64_t)w->n * w->nchain > MOST_NEXT)
-		return om_fail(w->session, OM_MEMORY, "there are too many buffers side by side for a plan that "
-			"holds in every order: %u on %u chains", w->n, w->nchain);
+		return om_fail(w->session, OM_MEMORY,
+			"too many buffers are live in parallel for a parallel-safe plan: %u on %u chains", w->n, w->nchain);
 	w->next = OM_NEWN(w->mem, uint32_t, (size_t)w->n * w->nchain);
 	for (uint32_t k = 0; k < w->n; k++) {
 		from[w->life[k].chain]++;

@@ -147,6 +147,6 @@ const om_cmd om_grad_cmd = {
 		"gradients are outputs, NAME_grad for the weight NAME. With it OUT is a step for `onnxmem train`, or for any runtime: "
 		"weights are inputs with their old elements as defaults, and their new elements are outputs. With --fused-gradients what has a "
 		"gradient in one op gets that, of the domain org.onnxmem.grad: the file says in functions what these ops are, and "
-		"`onnxmem` has kernels for them.  A model below opset 16 is raised to 17 before.",
+		"`onnxmem` has kernels for them.  A model below opset 16 is converted to opset 17 first.",
 	.min_args = 2, .max_args = 2, .group = {&group, &update_group, &om_shape_options}, .run = run,
 };

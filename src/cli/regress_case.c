@@ -321,7 +321,7 @@ om_regress_case_read(om_cli *c, const char *text, size_t n, om_outcome *o)
 	const char *why = json_string_value(json_object_get(j, "why"));
 	const char *digest = json_string_value(json_object_get(j, "digest"));
 
-	o->why = why ? om_strdup(c->mem, why) : "nothing came out of its process";
+	o->why = why ? om_strdup(c->mem, why) : "its process wrote no result";
 	o->end = *o->why ? OM_END_FAIL : OM_END_PASS;
 	if (json_is_true(json_object_get(j, "absent")) && om_cli_has(c, "skip-missing"))
 		o->end = OM_END_SKIP;

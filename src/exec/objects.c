@@ -9,7 +9,7 @@
  * given by the loop).  The limit is at least twice what survived, so that the cost of copying is a
  * constant for each byte allocated.
  *
- * What lies outside the region is never copied nor modified: it belongs to the caller, to the
+ * Memory outside the region is never copied or modified: it belongs to the caller, to the
  * program or to an enclosing loop, and being older it does not refer to the region, except
  * for the spare items of a growing sequence (`om_container.room`).  Hence the items of a container
  * in the region are always copied, wherever they are, and the copy shares no spare items. */

@@ -1,4 +1,4 @@
-/* Is a program too old for gradients?  The command asks, too. */
+/* Is the opset of a program too old for gradients?  Shared with the command. */
 #include <config.h>
 
 #include <string.h>

@@ -74,7 +74,7 @@ host_request_guarded(om_host *h, const om_plan_request *r)
 	if (r)
 		OM_TRY(om_options_read(h->session, "om_plan_request", "OM_PLAN_REQUEST()", &given, sizeof given, sizeof given, r));
 	if (given.align & (given.align - 1))
-		return om_fail(h->session, OM_USAGE, "the alignment of a plan is a power of two, not %llu",
+		return om_fail(h->session, OM_USAGE, "the alignment of a plan must be a power of two, not %llu",
 			(unsigned long long)given.align);
 	h->request = om_plan_request_copy(&given, h->mem);
 	return OM_OK;
@@ -98,7 +98,7 @@ load(om_host *h, const char *file, const om_pass **out)
 		return OM_OK;
 	}
 	if (!f->file || strcmp(f->file, file) != 0)
-		return om_fail(h->session, OM_NOPASS, "%s: there is a pass called %s already, %s%s", file, (*out)->name,
+		return om_fail(h->session, OM_NOPASS, "%s: there is already a pass %s, %s%s", file, (*out)->name,
 			f->file ? "of " : "which is built in", f->file ? f->file : "");
 	*out = f->pass;
 	return OM_OK;
@@ -133,8 +133,8 @@ load_from_folders(om_host *h, const char *name, const om_pass **out)
 		OM_TRY(load(h, file, out));
 		if (strcmp((*out)->name, name) == 0)
 			return OM_OK;
-		return om_fail(h->session, OM_NOPASS, "%s: its pass is called %s, and a pipeline would look for it by the "
-			"name of the file", file, (*out)->name);
+		return om_fail(h->session, OM_NOPASS,
+			"%s: its pass is called %s, but pipelines find a pass by the name of its file", file, (*out)->name);
 	}
 	return OM_OK;
 }
@@ -148,7 +148,7 @@ om_host_pass(om_host *h, const char *name)
 	if (f)
 		return f->pass;
 	if (strchr(name, '/')) {
-		om_fail(h->session, OM_NOPASS, "%s is no name of a pass; load a file with --plugin", name);
+		om_fail(h->session, OM_NOPASS, "%s is not the name of a pass; load a file with --plugin", name);
 		return NULL;
 	}
 	if (load_from_folders(h, name, &pass) == OM_OK && !pass)

@@ -19,12 +19,13 @@ check_op(om_host *h, const om_prog *p, const om_op *op)
 		return om_fail(h->session, OM_IR, "fact inline does not hold: %s is a call of a function", om_op_label(op));
 	for (uint32_t k = 0; k < op->nout && p->has & OM_HAS_CONST && op->is_folded; k++)
 		if (op->out[k] && !op->out[k]->is_const)
-			return om_fail(h->session, OM_IR, "fact const does not hold: %s is folded, and its output %s is no constant",
+			return om_fail(h->session, OM_IR,
+				"fact const does not hold: %s is folded, but its output %s is not a constant",
 				om_op_label(op), op->out[k]->name);
 	return OM_OK;
 }
 
-/* What inference writes into a value, as it was before. */
+/* The members of a value that inference writes, as they were before. */
 struct known {
 	om_type type;
 	om_shape shape;
@@ -54,8 +55,8 @@ check_shapes(om_host *h, om_prog *p, om_arena *mem)
 		v->elem = was[k].elem;
 		v->is_const = was[k].is_const;
 	}
-	return st != OM_OK || !wrong ? st : om_fail(h->session, OM_IR, "fact shapes does not hold: inference finds %s another "
-		"type or shape", wrong->name);
+	return st != OM_OK || !wrong ? st : om_fail(h->session, OM_IR,
+		"fact shapes does not hold: the inferred type or shape of %s differs", wrong->name);
 }
 
 om_status

@@ -148,9 +148,11 @@ returned(om_host *h, const om_pass *pass, om_status st)
 	if (h->misuse)
 		return om_fail(h->session, OM_NOPASS, "%s", h->misuse);
 	if ((unsigned)st >= NSTATUS)
-		return om_fail(h->session, OM_NOPASS, "pass %s ended with status %d, which there is not", pass->name, (int)st);
+		return om_fail(h->session, OM_NOPASS,
+			"pass %s returned %d, which is not a status", pass->name, (int)st);
 	if (st != OM_OK && !*om_message(h->session))
-		return om_fail(h->session, st, "pass %s failed without saying why: %s", pass->name, om_status_text(st));
+		return om_fail(h->session, st,
+			"pass %s failed without a message: %s", pass->name, om_status_text(st));
 	return st;
 }
 
@@ -262,8 +264,9 @@ provide(om_host *h, om_prog *p, const struct waiting *w)
 		const om_pass *giver = om_host_giver(h, bit, fact);
 		OM_TRY(check_giver(h, w->pass, fact, giver, w));
 		if (k == TRIES)
-			return om_fail(h->session, OM_NOPASS, "pass %s cannot have all facts that it requires: the fact %s becomes invalid "
-				"again and again", w->pass->name, fact);
+			return om_fail(h->session, OM_NOPASS,
+				"pass %s cannot have all facts that it requires: the fact %s is invalidated "
+				"repeatedly", w->pass->name, fact);
 		OM_TRY(run_named(h, p, giver->name, w));
 	}
 	return OM_OK;

@@ -1,7 +1,7 @@
 /* Bindings of symbols and shapes.
  *
  * A binding is resolved before it is applied: numbers of symbols, and shapes of the inputs, by the
- * program as it is.  What is wrong is found then, and the program is not half bound. */
+ * program as it is.  Errors are found then, and the program is never partially bound. */
 #include <config.h>
 
 #include <stdio.h>
@@ -76,7 +76,7 @@ static om_status
 binding_shape_guarded(om_session *s, om_binding *b, const char *input, const om_shape *shape)
 {
 	if (!om_shape_is_known(shape))
-		return om_fail(s, OM_USAGE, "input %s: a shape with unknown dims binds nothing", input);
+		return om_fail(s, OM_USAGE, "input %s: a shape with unknown dims has no binding", input);
 	for (size_t k = 0; k < b->ninput; k++)
 		if (strcmp(b->input[k].name, input) == 0)
 			return om_shape_equal(&b->input[k].shape, shape) ? OM_OK

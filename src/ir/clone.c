@@ -102,7 +102,7 @@ clone_attr(om_clone *c, om_op *copy, const om_attr *from)
 			return OM_OK;
 		if (stands->kind != from->kind)
 			return om_op_fail(c->session, OM_INVALID, copy,
-				"attribute %s of its function is not of the kind that %s requires",
+				"attribute %s of its function does not have the type that %s requires",
 				stands->name, from->name);
 		a = *stands;
 		a.name = from->name;

@@ -1,7 +1,7 @@
 /* Copies of whole programs.
  *
  * A copy has the ids, names, positions and use lists of its source, so that the same passes give the
- * same results on both.  What programs only read is shared: names, elements of constants, bodies of
+ * same results on both.  Data that programs only read is shared: names, elements of constants, bodies of
  * functions.  Analyses are not copied: they refer to the values of their program.
  *
  * Values, ops and blocks refer to each other in circles, so each is created before what it refers to

@@ -12,7 +12,7 @@ static const char *const texts[] = {"inline", "shapes", "const", "liveness", "vi
 
 enum { NTEXT = sizeof texts / sizeof texts[0] };
 
-_Static_assert(OM_HAS_ALL == (1u << NTEXT) - 1, "a fact has no text");
+_Static_assert(OM_HAS_ALL == (1u << NTEXT) - 1, "a fact has no name");
 
 unsigned
 om_fact_bit(const char *name)

@@ -1,6 +1,6 @@
 /* Operators of a program.
  *
- * Operators are defined above the program, but its ops are looked up among them.  So whoever makes a program
+ * Operators are defined above the program, but its ops are looked up among them.  So the creator of a program
  * hands in where: for the programs of callers, that is src/library. */
 #ifndef OM_OPERATORS_H
 #define OM_OPERATORS_H

@@ -212,7 +212,7 @@ attr_list(struct om_reader *r, om_op *op, const struct scope *s, om_attr *a, boo
 		OM_TRY(attr_element(r, op, s, a->name, a->kind, l.data + l.n * l.size));
 	}
 	if (l.n == 0 && !named)
-		return om_text_bad(r, "the empty list %s does not say of which kind it is", a->name);
+		return om_text_bad(r, "the empty list %s has no type", a->name);
 	a->n = l.n;
 	a->f = (const void *)l.data;
 	return OM_OK;
@@ -225,7 +225,7 @@ read_attr(struct om_reader *r, om_op *op, const struct scope *s, om_attr *a)
 	OM_TRY(om_text_want(r, "="));
 	if (om_text_eat(r, "ref")) {
 		if (!eat_kind(r, &a->kind))
-			return om_text_bad(r, "attribute %s: a reference names no kind", a->name);
+			return om_text_bad(r, "attribute %s: a reference requires a type", a->name);
 		return om_text_word(r, "_", &a->ref);
 	}
 	const bool named = eat_kind(r, &a->kind);
@@ -267,7 +267,7 @@ read_const(struct om_reader *r, const struct outputs *o)
 	om_tensor *t = OM_NEW(r->p->mem, om_tensor);
 
 	if (o->n != 1 || !o->v[0])
-		return om_text_bad(r, "a constant has one name");
+		return om_text_bad(r, "a constant must have exactly one name");
 	OM_TRY(om_text_tensor(r, t));
 	o->v[0]->type.elem = t->type;
 	o->v[0]->shape = t->shape;
@@ -346,7 +346,7 @@ read_line(struct om_reader *r, om_block *b, struct scope *s)
 
 	om_text_skip(r);
 	if (*r->at != '%' && *r->at != '_')
-		return om_text_bad(r, "an op or ret was expected before \"%.20s\"", r->at);
+		return om_text_bad(r, "expected an op or ret before \"%.20s\"", r->at);
 	OM_TRY(read_outputs(r, b, s, &o));
 	OM_TRY(om_text_eat(r, "const") ? read_const(r, &o) : read_op(r, b, s, &o));
 	/* Outputs are defined last: bodies do not see the outputs of their op, and may reuse their
@@ -393,7 +393,7 @@ read_tie(struct om_reader *r, om_block *b, const struct scope *s)
 	while (k < b->nparam && b->param[k] != v)
 		k++;
 	if (b != r->p->first || !om_prog_alias_io(r->p, b->nresult - 1, k))
-		return om_text_bad(r, "a result goes to a parameter of the graph, of its type and shape, and to one alone");
+		return om_text_bad(r, "a result is aliased to one parameter of the graph, of its type and shape");
 	return OM_OK;
 }
 
@@ -534,7 +534,7 @@ read_program(struct om_reader *r)
 	resolve_calls(r->p);
 	OM_TRY(read_block(r, om_block_new(r->p, NULL, NULL, ""), NULL));
 	om_text_skip(r);
-	return *r->at ? om_text_bad(r, "nothing was expected behind the program") : OM_OK;
+	return *r->at ? om_text_bad(r, "unexpected text after the program") : OM_OK;
 }
 
 static om_status
@@ -545,7 +545,7 @@ read_all(struct om_reader *r, FILE *in)
 
 	for (int c; (c = getc(in)) != EOF;) {
 		if (c == '\0')
-			return om_text_bad(r, "the text holds a NUL");
+			return om_text_bad(r, "the text contains a NUL character");
 		if (n == MAX_TEXT)
 			return om_text_bad(r, "the text is longer than %d bytes", MAX_TEXT);
 		OM_PUSH(r->mem, text, n, cap, (char)c);

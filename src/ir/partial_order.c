@@ -189,8 +189,8 @@ place(struct builder *w, uint32_t node, const om_op *op)
 	add_sources(w, op);
 	w->total += w->chains;
 	if (w->total > MOST)
-		return om_fail(w->session, OM_MEMORY, "the graph is too large and too wide for a plan that holds "
-			"in every order: %u ops on %u chains", r->n, w->chains);
+		return om_fail(w->session, OM_MEMORY,
+			"the graph is too large and too wide for a parallel-safe plan: %u ops on %u chains", r->n, w->chains);
 	r->width[node] = w->chains;
 	r->row[node] = om_memdup(w->mem, w->row, w->chains * sizeof *w->row);
 	r->chain[node] = chain_for(w);

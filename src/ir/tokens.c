@@ -61,7 +61,7 @@ om_text_want(struct om_reader *r, const char *token)
 {
 	if (om_text_eat(r, token))
 		return OM_OK;
-	return om_text_bad(r, "%s was expected before \"%.20s\"", token, r->at);
+	return om_text_bad(r, "expected %s before \"%.20s\"", token, r->at);
 }
 
 static int
@@ -82,7 +82,7 @@ om_text_quoted(struct om_reader *r, om_string *out)
 
 	for (r->at++; *r->at != '"'; r->at++) {
 		if (*r->at == '\0' || *r->at == '\n')
-			return om_text_bad(r, "a quoted string does not end");
+			return om_text_bad(r, "unterminated string");
 		if (*r->at != '\\') {
 			*to++ = *r->at;
 			continue;
@@ -112,14 +112,14 @@ om_text_word(struct om_reader *r, const char *also, const char **out)
 	if (*r->at == '"') {
 		OM_TRY(om_text_quoted(r, &s));
 		if (memchr(s.data, '\0', s.size))
-			return om_text_bad(r, "a name holds a NUL");
+			return om_text_bad(r, "a name contains a NUL character");
 		*out = s.data;
 		return OM_OK;
 	}
 	while (isalnum((unsigned char)r->at[n]) || (r->at[n] && strchr(also, r->at[n])))
 		n++;
 	if (n == 0)
-		return om_text_bad(r, "a name was expected before \"%.20s\"", r->at);
+		return om_text_bad(r, "expected a name before \"%.20s\"", r->at);
 	*out = om_strndup(r->p->mem, r->at, n);
 	r->at += n;
 	return OM_OK;
@@ -134,7 +134,7 @@ om_text_int(struct om_reader *r, int64_t *out)
 	errno = 0;
 	*out = strtoll(r->at, &end, 10);
 	if (end == r->at || errno)
-		return om_text_bad(r, "a whole number was expected before \"%.20s\"", r->at);
+		return om_text_bad(r, "expected an integer before \"%.20s\"", r->at);
 	r->at = end;
 	return OM_OK;
 }
@@ -146,7 +146,7 @@ om_text_version(struct om_reader *r, int *out)
 
 	OM_TRY(om_text_int(r, &v));
 	if (v < 0 || v > 1000000)
-		return om_text_bad(r, "%" PRId64 " is no version", v);
+		return om_text_bad(r, "%" PRId64 " is not a version", v);
 	*out = (int)v;
 	return OM_OK;
 }
@@ -159,7 +159,7 @@ om_text_real(struct om_reader *r, double *out)
 	om_text_skip(r);
 	*out = strtod(r->at, &end);
 	if (end == r->at)
-		return om_text_bad(r, "a number was expected before \"%.20s\"", r->at);
+		return om_text_bad(r, "expected a number before \"%.20s\"", r->at);
 	r->at = end;
 	return OM_OK;
 }
@@ -206,7 +206,7 @@ read_dtype(struct om_reader *r, om_dtype *out)
 	OM_TRY(om_text_word(r, "_", &name));
 	*out = om_dtype_find(name);
 	if (*out == OM_UNDEFINED && strcmp(name, "undefined") != 0)
-		return om_text_bad(r, "%s is no element type", name);
+		return om_text_bad(r, "%s is not an element type", name);
 	return OM_OK;
 }
 
@@ -269,14 +269,14 @@ read_element(struct om_reader *r, om_dtype t, void *data, size_t k)
 	om_text_skip(r);
 	if (t == OM_STRING) {
 		if (*r->at != '"')
-			return om_text_bad(r, "a quoted string was expected");
+			return om_text_bad(r, "expected a quoted string");
 		return om_text_quoted(r, (om_string *)data + k);
 	}
 	if (t == OM_UINT64) {
 		char *end;
 		((uint64_t *)data)[k] = strtoull(r->at, &end, 10);
 		if (end == r->at)
-			return om_text_bad(r, "a whole number was expected");
+			return om_text_bad(r, "expected an integer");
 		r->at = end;
 		return OM_OK;
 	}
@@ -294,7 +294,7 @@ read_element(struct om_reader *r, om_dtype t, void *data, size_t k)
 	case OM_INT8: ((int8_t *)data)[k] = (int8_t)i; break;
 	case OM_UINT8: ((uint8_t *)data)[k] = (uint8_t)i; break;
 	case OM_BOOL: ((uint8_t *)data)[k] = i != 0; break;
-	default: return om_text_bad(r, "elements of %s are written in hex", om_dtype_text(t));
+	default: return om_text_bad(r, "elements of %s must be hexadecimal", om_dtype_text(t));
 	}
 	return OM_OK;
 }
@@ -307,7 +307,7 @@ read_hex(struct om_reader *r, unsigned char *to, uint64_t bytes)
 		const int high = hex_digit(r->at[0]);
 		const int low = high < 0 ? -1 : hex_digit(r->at[1]);
 		if (low < 0)
-			return om_text_bad(r, "%" PRIu64 " bytes were expected in hex", bytes);
+			return om_text_bad(r, "expected %" PRIu64 " bytes in hexadecimal", bytes);
 		to[k] = (unsigned char)(high * 16 + low);
 	}
 	return OM_OK;
@@ -325,12 +325,12 @@ om_text_elements(struct om_reader *r, om_tensor *t)
 		return OM_OK;
 	t->splat = om_text_eat(r, "splat");
 	if (!om_tensor_bytes(t->type, &t->shape, &bytes))
-		return om_text_bad(r, "a constant has no size");
+		return om_text_bad(r, "the size of a constant is unknown or too large");
 	n = t->splat ? 1 : om_shape_count(&t->shape);
 	if (t->splat)
 		om_dtype_bytes(t->type, 1, &bytes);
 	if ((uint64_t)n > strlen(r->at))
-		return om_text_bad(r, "fewer elements are given than the shape has");
+		return om_text_bad(r, "fewer elements than the shape has");
 	t->data = om_alloc(r->p->mem, bytes ? bytes : 1);
 	if (om_text_eat(r, "hex"))
 		return read_hex(r, t->data, bytes);

@@ -86,23 +86,23 @@ check_uses(struct check *c, const om_value *v)
 
 	for (const om_use *u = v->first_use; u; prev = u, u = u->next) {
 		if (u->prev != prev || n++ == c->nuse[v->id]) {
-			broken(c, "%s: the list of its uses is torn", v->name);
+			broken(c, "%s: the list of its uses is broken", v->name);
 			return;
 		}
 		if (!is_use_of(c, u, v)) {
-			broken(c, "%s: a use is listed that is none", v->name);
+			broken(c, "%s: its list has a use that does not exist", v->name);
 			return;
 		}
 	}
 	if (n != c->nuse[v->id] || n != v->nuse || v->last_use != prev)
-		broken(c, "%s: has %u uses, counts %u and lists %u", v->name, c->nuse[v->id], v->nuse, n);
+		broken(c, "%s: has %u uses, but counts %u and lists %u", v->name, c->nuse[v->id], v->nuse, n);
 }
 
 static void
 check_define(struct check *c, om_block *b, const om_value *v)
 {
 	if (v->block != b)
-		broken(c, "%s: %s does not know that it is defined here", at(b), v->name);
+		broken(c, "%s: %s does not refer to this block as its definition", at(b), v->name);
 	if (c->defined[v->id])
 		broken(c, "%s: %s is defined twice", at(b), v->name);
 	c->defined[v->id] = b;
@@ -114,10 +114,10 @@ check_arity(struct check *c, const om_op *op, const char *name)
 	const om_opdef *r = op->opdef;
 
 	if (op->nin < r->min_in || (r->max_in != OM_VARIADIC && op->nin > r->max_in))
-		broken(c, "%s: %s takes %u to %u inputs, has %u", at(op->block), name, r->min_in,
+		broken(c, "%s: %s requires %u to %u inputs, but has %u", at(op->block), name, r->min_in,
 			r->max_in, op->nin);
 	if (op->nout < r->min_out || (r->max_out != OM_VARIADIC && op->nout > r->max_out))
-		broken(c, "%s: %s gives %u to %u outputs, has %u", at(op->block), name, r->min_out,
+		broken(c, "%s: %s requires %u to %u outputs, but has %u", at(op->block), name, r->min_out,
 			r->max_out, op->nout);
 }
 
@@ -129,9 +129,9 @@ check_op(struct check *c, om_block *b, om_op *op)
 	const char *name = *op->name ? op->name : op->type;
 
 	if (op->block != b)
-		broken(c, "%s: %s does not know its block", at(b), name);
+		broken(c, "%s: %s does not refer to its block", at(b), name);
 	if (op->next ? op->next->prev != op : b->last != op)
-		broken(c, "%s: the list is torn behind %s", at(b), name);
+		broken(c, "%s: the list of ops is broken after %s", at(b), name);
 	if (op->opdef)
 		check_arity(c, op, name);
 	c->op[op->id] = op;
@@ -140,7 +140,7 @@ check_op(struct check *c, om_block *b, om_op *op)
 			check_use(c, b, op->in[k], name);
 			check_record(c, b, op->in[k], &op->use[k], &(om_use){.op = op, .index = k}, name);
 		} else if (op->use[k].value) {
-			broken(c, "%s: %s leaves input %u out, but is recorded as a use of %s", at(b), name, k,
+			broken(c, "%s: %s omits input %u, but is recorded as a use of %s", at(b), name, k,
 				op->use[k].value->name);
 		}
 	}
@@ -154,7 +154,7 @@ check_op(struct check *c, om_block *b, om_op *op)
 		if (!op->out[k])
 			continue;
 		if (op->out[k]->def != op)
-			broken(c, "%s: %s does not know that %s defines it", at(b), op->out[k]->name, name);
+			broken(c, "%s: %s does not refer to %s as its definition", at(b), op->out[k]->name, name);
 		check_define(c, b, op->out[k]);
 	}
 }
@@ -169,7 +169,7 @@ check_block(struct check *c, om_block *b)
 	for (om_op *op = b->first; op; op = op->next, n++)
 		check_op(c, b, op);
 	if (n != b->nop)
-		broken(c, "%s: counts %u ops, holds %u", at(b), b->nop, n);
+		broken(c, "%s: counts %u ops, but has %u", at(b), b->nop, n);
 	c->block[b->id] = b;
 	for (uint32_t k = 0; k < b->nresult; k++) {
 		check_use(c, b, b->result[k], "its results");
@@ -187,7 +187,7 @@ check_store(struct check *c, const om_value *v)
 		broken(c, "%s: its storage and its source disagree", v->name);
 	for (const om_value *s = b[v->id].source; s; s = b[s->id].source)
 		if (hops++ > c->p->nvalue) {
-			broken(c, "%s: its storage goes in a circle", v->name);
+			broken(c, "%s: its storage refers to itself", v->name);
 			return;
 		}
 }
@@ -202,7 +202,7 @@ verify_guarded(om_session *s, const om_prog *p)
 
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		if (p->values[k]->id != k)
-			broken(&c, "%s: its id is %u, its place %u", p->values[k]->name, p->values[k]->id, k);
+			broken(&c, "%s: its id is %u, but its index is %u", p->values[k]->name, p->values[k]->id, k);
 	if (c.found == 0 && p->first) {
 		check_block(&c, p->first);
 		for (uint32_t k = 0; k < p->nvalue; k++)

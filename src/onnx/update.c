@@ -131,7 +131,8 @@ write_elements(struct update *u, const om_op *op, const om_attr *a, Onnx__Attrib
 	case OM_ATTR_GRAPHS: return write_graphs(u, a, to);
 	case OM_ATTR_TYPE: to->tp = om_type_write(mem, a->type, &open); return OM_OK;
 	default:
-		return om_op_fail(u->s, OM_UNSUPPORTED, op, "attribute %s is of a kind that cannot be written", a->name);
+		return om_op_fail(u->s, OM_UNSUPPORTED, op,
+			"attribute %s has a type that cannot be written", a->name);
 	}
 }
 
@@ -211,7 +212,7 @@ write_opset(struct update *u, const om_op *op)
 		    || (op->opdef && op->operators->find(op->domain, op->type, (int)set->version) == op->opdef))
 			return OM_OK;
 		return om_op_fail(u->s, OM_UNSUPPORTED, op,
-			"is of version %d of its operator set, but the file has version %lld",
+			"is of version %d of its operator set, but the file imports version %lld",
 			op->version, (long long)set->version);
 	}
 	size_t n = m->n_opset_import, cap = n;
@@ -308,8 +309,8 @@ write_output(struct update *u, const om_block *b, uint32_t k, const char *name, 
 	for (const om_op *op = b->first; op; op = op->next)
 		for (uint32_t i = 0; i < op->nout; i++)
 			if (op->out[i] && strcmp(op->out[i]->name, name) == 0)
-				return om_fail(u->s, OM_UNSUPPORTED, "output %s is %s now, but still defined as "
-					"something else", name, v->name);
+				return om_fail(u->s, OM_UNSUPPORTED,
+					"output %s is now %s, but its old definition remains", name, v->name);
 	om_update_push(u, nodes, om_update_plain_node(u, "Identity", v->name, name));
 	return OM_OK;
 }
@@ -486,7 +487,7 @@ write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
 	if (b->owner)
 		rename_inputs(u, b, g);
 	if (g->n_output != b->nresult)
-		return om_fail(u->s, OM_UNSUPPORTED, "%s: has %u results now, but %zu in the file",
+		return om_fail(u->s, OM_UNSUPPORTED, "%s: has %u results, but %zu in the file",
 			*b->path ? b->path : "the graph", b->nresult, g->n_output);
 	OM_TRY(write_consts(u, b, g, &nodes));
 	for (const om_op *op = b->first; op; op = op->next) {
@@ -568,7 +569,7 @@ forget_training(struct update *u, bool is_newer)
 
 	if (m->n_training_info == 0 || (!is_newer && !u->p->first->is_other))
 		return;
-	om_warn(u->s, "%s: its training information is left out: it is for the graph as it was", u->m->name);
+	om_warn(u->s, "%s: training information is dropped: it is for the unchanged graph", u->m->name);
 	m->n_training_info = 0;
 	m->training_info = NULL;
 }
@@ -579,7 +580,7 @@ om_update_start(struct update *u)
 	const om_prog *p = u->p;
 
 	if (p->model != u->m || p->first->origin != u->m->proto->graph)
-		return om_fail(u->s, OM_USAGE, "the program was not made from %s", u->m->name);
+		return om_fail(u->s, OM_USAGE, "the program was not imported from %s", u->m->name);
 	u->used = OM_NEWN(u->tmp, bool, p->nvalue + 1);
 	u->next = OM_NEWN(u->tmp, const om_value *, p->nvalue + 1);
 	u->consts = OM_NEWN(u->tmp, const om_value *, p->nblock + 1);

@@ -1,4 +1,4 @@
-/* What columns of many operator definitions share. */
+/* Functions shared by the members of many operator definitions. */
 #include <config.h>
 
 #include "base/arena_internal.h"

@@ -1,4 +1,4 @@
-/* What columns of many operator definitions share: functions for the columns, and helpers of such. */
+/* Functions for members of operator definitions, and their helpers. */
 #ifndef OM_COLUMNS_H
 #define OM_COLUMNS_H
 

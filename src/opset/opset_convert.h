@@ -15,7 +15,7 @@ typedef struct om_opset_converted {
 } om_opset_converted;
 
 /* Convert every operator of ai.onnx to opset `opset`, or to the newest opset that an op of the
- * program already has, if that is newer; the IR version is raised to the least that permits it.
+ * program already has, if that is newer; the IR version becomes the lowest one that permits it.
  * Results are bit-identical.  Requires OM_HAS_SHAPES, because the semantics of some operators depend
  * on shapes, and preserves it.  Calls of functions are not converted.  OM_UNSUPPORTED names the first
  * op that cannot be converted and the reason; the program is unusable afterwards.  `done` may be

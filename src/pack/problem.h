@@ -5,7 +5,7 @@
 
 #include "pack/search_limits.h"
 
-/* What is placed as one: a buffer, or a group of buffers. */
+/* A unit of placement: a buffer, or a group of buffers. */
 typedef struct om_units {
 	om_buffer *buf;          /* by unit; a group is one buffer of several rectangles */
 	uint32_t n;

@@ -141,7 +141,7 @@ strategies(const om_report *r)
 	return all;
 }
 
-/* What passes counted, as they declare it. */
+/* The counters that passes declare. */
 static json_t *
 passes(const om_report *r)
 {

@@ -14,7 +14,7 @@
 
 enum { MAX_ITERATIONS_SHOWN = 16 };  /* iterations shown */
 
-/* What is known of a loop while its values are looked at. */
+/* Facts about a loop while its values are examined. */
 struct loop {
 	const om_op *op;
 	uint32_t iterations;         /* iterations shown */

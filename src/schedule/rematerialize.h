@@ -13,7 +13,7 @@
 #include "schedule/scheduler.h"
 #include "onnxmem/status.h"
 
-/* What may be recomputed, and the limits of the search. */
+/* The candidates for recomputation, and the limits of the search. */
 typedef struct om_remat_request {
 	const om_schedule_problem *q; /* ops and storages */
 	const double *cost;      /* by op: the cost of running it once more */

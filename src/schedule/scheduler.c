@@ -69,7 +69,7 @@ check_op(om_session *s, const om_schedule_problem *q, uint32_t i)
 	}
 	for (uint32_t k = 0; k < op->ndies_early; k++)
 		if (!is_used(op, op->early[k]))
-			return om_fail(s, OM_INVALID, "order: op %u: storage %u is in `early` but not in `use`", i,
+			return om_fail(s, OM_INVALID, "order: op %u: storage %u is in `early`, but not in `use`", i,
 				op->early[k]);
 	for (uint32_t k = 0; k < op->nover; k++) {
 		const om_inplace_pair *o = &op->over[k];

@@ -264,7 +264,7 @@ wrong_requests_are_refused(void)
 
 	unit_start(&b, HEAD "^g(%x: float32[8]) {\n%y = Neg(%x)\nret %y\n}\n", "pack");
 	CU_ASSERT_EQUAL(request(&b, (om_plan_request)OM_PLAN_REQUEST(.align = 96)), OM_USAGE);
-	CU_ASSERT_STRING_EQUAL(om_message(b.s), "the alignment of a plan is a power of two, not 96");
+	CU_ASSERT_STRING_EQUAL(om_message(b.s), "the alignment of a plan must be a power of two, not 96");
 	CU_ASSERT_EQUAL(request(&b, (om_plan_request){.align = 64}), OM_USAGE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(om_message(b.s), "initialize it with OM_PLAN_REQUEST()"));
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "pack"), OM_OK);

@@ -165,26 +165,26 @@ wrong_uses_are_found(void)
 	expect_broken(&b, "the use of x by its results is not recorded");
 	b.p->first->result[1] = a;
 	a->nuse++;
-	expect_broken(&b, "a: has 6 uses, counts 7 and lists 6");
+	expect_broken(&b, "a: has 6 uses, but counts 7 and lists 6");
 	a->nuse--;
 	second->prev = NULL;
-	expect_broken(&b, "a: the list of its uses is torn");
+	expect_broken(&b, "a: the list of its uses is broken");
 	second->prev = first;
 	a->first_use = second;   /* one is missing */
 	second->prev = NULL;
-	expect_broken(&b, "a: has 6 uses, counts 6 and lists 5");
+	expect_broken(&b, "a: has 6 uses, but counts 6 and lists 5");
 	a->first_use = first;
 	second->prev = first;
 	om_use *const last = a->last_use;
 	last->next = first;      /* a circle */
-	expect_broken(&b, "a: the list of its uses is torn");
+	expect_broken(&b, "a: the list of its uses is broken");
 	last->next = NULL;
 	a->last_use = first;
 	expect_broken(&b, "a: has 6 uses");
 	a->last_use = last;
 	om_value *const was = add->in[1];
 	add->in[1] = NULL;
-	expect_broken(&b, "leaves input 1 out, but is recorded as a use of a");
+	expect_broken(&b, "omits input 1, but is recorded as a use of a");
 	add->in[1] = was;
 	om_use stray = {.value = x, .op = add, .index = 0, .prev = x->last_use};
 	x->last_use->next = &stray;  /* nobody's */

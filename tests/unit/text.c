@@ -92,10 +92,10 @@ mistakes_are_named(void)
 		{"program \"\" ir 8\n^(%x: int8[]) { %y, %y = Split(%x) ret }", "test:2: %y is defined twice"},
 		{"program \"\" ir 8\n^(%x: int8[]) { %y = Relu(%y) ret }", "test:2: %y is used before it is defined"},
 		{"program \"\" ir 8 ^() { %c = const int8[9999999] {1} ret }",
-		 "test:1: fewer elements are given than the shape has"},
+		 "test:1: fewer elements than the shape has"},
 		{"program \"\" ir 8 opset 13 ^(%x: int8[]) { %y = Add(%x, %y) ret %y }",
 		 "test:1: %y is used before it is defined"},
-		{"program \"\" ir 8 ^(%x: int9[]) { ret }", "test:1: int9 is no element type"},
+		{"program \"\" ir 8 ^(%x: int9[]) { ret }", "test:1: int9 is not an element type"},
 	};
 	om_session *s = om_session_new();
 

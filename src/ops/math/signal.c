@@ -217,7 +217,7 @@ struct dft_state {
 	struct fourier f;
 };
 
-/* What depends on axis and length. */
+/* Data derived from axis and length. */
 static om_status
 dft_start(const om_op_context *c, const struct dft_attrs *attrs, struct dft *d, struct fourier *f)
 {
@@ -351,7 +351,7 @@ struct stft {
 	struct fourier f;
 };
 
-/* What depends on step and length. */
+/* Data derived from step and length. */
 static om_status
 stft_start(const om_op_context *c, const struct stft_attrs *attrs, struct frames *a, struct fourier *f)
 {

@@ -64,7 +64,7 @@ om_status om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n,
 
 /* ---- All of them, by name: rows of om_strategy. ---- */
 
-/* What is to share memory. */
+/* The buffers that share memory. */
 typedef struct om_share_problem {
 	om_buffer *buf;          /* their offsets are written */
 	uint32_t n;              /* buffers */
