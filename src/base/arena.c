@@ -101,10 +101,10 @@ is_affordable(om_arena *a, size_t bytes)
 void
 om_arena_clear(om_arena *a)
 {
+	if (a->used == 0)
+		return;
 	run_deferred(a);
 	a->used = 0;
-	if (!a->head || (a->head->used == 0 && !a->head->next))
-		return;
 	free_chunks(a, a->head->next);
 	a->head->next = NULL;
 	memset(a->head->mem, 0, a->head->used);

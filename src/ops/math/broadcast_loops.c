@@ -188,11 +188,14 @@ om_nest_finish(om_op_context *c, struct om_loop_nest *e, om_dtype as)
 	return OM_OK;
 }
 
-static void
+/* Not inlined, so that one strip does not pay for the registers of many. */
+static __attribute__((noinline)) om_status
 run_strips(const om_op_context *c, struct om_loop_nest *e)
 {
 	int64_t index[OM_MAX_RANK] = {0};
 
+	if (e->strip == 0)
+		return OM_OK;
 	for (uint32_t k = 0; k < e->nin; k++)
 		e->lane[k].at = (char *)(e->lane[k].constant ? e->lane[k].constant : c->in[k].data);
 	e->lane[e->nin].at = c->out[0].data;
@@ -202,6 +205,7 @@ run_strips(const om_op_context *c, struct om_loop_nest *e)
 		else
 			run_plain(e, e->strip);
 	} while (advance(e, index));
+	return OM_OK;
 }
 
 om_status
@@ -209,12 +213,8 @@ om_loop_nest_run(om_op_context *c)
 {
 	struct om_loop_nest *e = c->state;
 
-	if (e->strip == 0)
-		return OM_OK;
-	if (!e->is_single) {
-		run_strips(c, e);
-		return OM_OK;
-	}
+	if (!e->is_single)
+		return run_strips(c, e);
 	for (uint32_t k = 0; k < e->nin; k++)
 		if (!e->has_constants || !e->lane[k].constant)
 			e->in[k].at = c->in[k].data;

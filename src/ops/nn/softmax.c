@@ -264,13 +264,27 @@ by_scratch(om_op_context *c, const struct loops *f, char *y, const char *x, cons
 }
 
 static om_status
+along_last_axis(om_op_context *c, const struct softmax *s, line_fn *line)
+{
+	const size_t bytes = (size_t)s->l.n * s->size;
+	const char *x = c->in[0].data;
+	char *y = c->out[0].data;
+
+	for (int64_t o = 0; o < s->l.outer && bytes; o++, x += bytes, y += bytes)
+		line(y, x, s->l.n);
+	return OM_OK;
+}
+
+static om_status
 along_lines(om_op_context *c, const struct loops *loops)
 {
 	const struct softmax *s = c->state;
-	const struct om_lines l = s->l;
 	const struct loops *f = &loops[s->as];
 	const bool small = s->as != c->in[0].type;
 
+	if (!small && s->l.inner == 1)
+		return along_last_axis(c, s, f->line);
+	const struct om_lines l = s->l;
 	for (int64_t o = 0; o < l.outer && l.n; o++)
 		for (int64_t j = 0; j < l.inner; j += COLUMNS) {
 			const int64_t width = l.inner - j < COLUMNS ? l.inner - j : COLUMNS;
@@ -279,8 +293,6 @@ along_lines(om_op_context *c, const struct loops *loops)
 			char *y = (char *)c->out[0].data + at;
 			if (small)
 				by_scratch(c, f, y, x, &l, width);
-			else if (l.inner == 1)
-				f->line(y, x, l.n);
 			else
 				f->columns(y, x, l.n, l.inner, width);
 		}
