@@ -163,8 +163,23 @@ check_zero(const om_op_context *c)
 struct quantized {
 	struct grid g;
 	bool saturate;
+	bool has_zero;                /* there are zero points */
+	bool is_small;                /* the quantized type is a float of eight, six or four bits */
+	bool is_plain;                /* elements that share a scale are adjacent, and have a loop */
 	int32_t least, most;          /* range of the quantized type */
 };
+
+static float
+scale_number(const om_op_context *c, int64_t k)
+{
+	return c->in[1].type == OM_FLOAT32 ? ((const float *)c->in[1].data)[k] : float_at(&c->in[1], k);
+}
+
+static int32_t
+zero_point(const om_op_context *c, const struct quantized *s, int64_t k)
+{
+	return s->has_zero ? integer_at(&c->in[2], k) : 0;
+}
 
 /* The index of the scale of element `k`. */
 static int64_t
@@ -182,6 +197,17 @@ is_small_float(om_dtype t)
 {
 	return (t >= OM_FLOAT8E4M3FN && t <= OM_FLOAT8E5M2FNUZ) || t == OM_FLOAT4E2M1 || t == OM_FLOAT6E2M3
 	    || t == OM_FLOAT6E3M2;
+}
+
+/* `narrow` is the quantized type; `is_fast`: there is a loop for the types. */
+static om_status
+points_prepare(const om_op_context *c, struct quantized *s, om_dtype narrow, bool is_fast)
+{
+	s->g = grid_of(c);
+	s->has_zero = om_has_in(c, 2);
+	s->is_small = is_small_float(narrow);
+	s->is_plain = is_fast && !s->g.by_element;
+	return check_zero(c);
 }
 
 static void *
@@ -271,9 +297,8 @@ quantize_prepare(om_op_context *c, void **state)
 		return om_no_kernel(c, out->type);
 	if ((!is_float(x->type) && x->type != OM_INT32) || !is_scale(c->in[1].type))
 		return om_no_kernel(c, is_scale(c->in[1].type) ? x->type : c->in[1].type);
-	s->g = grid_of(c);
 	s->saturate = om_attr_int(c->op, "saturate") != 0;
-	return check_zero(c);
+	return points_prepare(c, s, out->type, x->type == OM_FLOAT32 && om_dtype_bits(out->type) == 8);
 }
 
 static om_status
@@ -281,26 +306,22 @@ quantize_cpu(om_op_context *c)
 {
 	const struct quantized *s = c->state;
 	const om_tensor *x = &c->in[0], *out = &c->out[0];
-	const int32_t least = s->least, most = s->most;
-	const struct grid g = s->g;
+	const struct grid *g = &s->g;
 
-	if (is_small_float(out->type))
-		return quantize_small(c, &g);
-	const bool is_plain = x->type == OM_FLOAT32 && om_dtype_bits(out->type) == 8 && !g.by_element;
-	for (int64_t o = 0, at = 0; o < g.outer; o++)
-		for (int64_t i = 0; i < g.n; i++) {
-			for (int64_t k = 0; k < (is_plain ? g.inner > 0 : g.inner); k++) {
-				const int64_t place = scale_at(&g, o, i, k);
-				const float scale = float_at(&c->in[1], place);
-				const int32_t zero = om_has_in(c, 2) ? integer_at(&c->in[2], place) : 0;
-				if (is_plain)
-					quantize_run((const float *)x->data + at, g.inner, scale, zero, least,
-						most, (uint8_t *)out->data + at);
-				else
-					put_integer(out, at + k, om_quantize_into(float_at(x, at + k) / scale,
-						zero, least, most));
+	if (s->is_small)
+		return quantize_small(c, g);
+	for (int64_t o = 0, at = 0; o < g->outer; o++)
+		for (int64_t i = 0; i < g->n; i++, at += g->inner) {
+			if (s->is_plain) {
+				quantize_run((const float *)x->data + at, g->inner, scale_number(c, i), zero_point(c, s, i),
+					s->least, s->most, (uint8_t *)out->data + at);
+				continue;
 			}
-			at += g.inner;
+			for (int64_t k = 0; k < g->inner; k++) {
+				const int64_t place = scale_at(g, o, i, k);
+				put_integer(out, at + k, om_quantize_into(float_at(x, at + k) / scale_number(c, place),
+					zero_point(c, s, place), s->least, s->most));
+			}
 		}
 	return OM_OK;
 }
@@ -342,32 +363,29 @@ dequantize_prepare(om_op_context *c, void **state)
 		return om_no_kernel(c, x->type);
 	if (!is_float(out->type) || !is_scale(c->in[1].type))
 		return om_no_kernel(c, is_scale(c->in[1].type) ? out->type : c->in[1].type);
-	s->g = grid_of(c);
-	return check_zero(c);
+	return points_prepare(c, s, x->type, out->type == OM_FLOAT32);
 }
 
 static om_status
 dequantize_cpu(om_op_context *c)
 {
+	const struct quantized *s = c->state;
 	const om_tensor *x = &c->in[0], *out = &c->out[0];
-	const struct grid g = ((const struct quantized *)c->state)->g;
+	const struct grid *g = &s->g;
 
-	if (is_small_float(x->type))
-		return dequantize_small(c, &g);
-	const bool is_plain = out->type == OM_FLOAT32 && !g.by_element;
-	for (int64_t o = 0, at = 0; o < g.outer; o++)
-		for (int64_t i = 0; i < g.n; i++) {
-			for (int64_t k = 0; k < (is_plain ? g.inner > 0 : g.inner); k++) {
-				const int64_t place = scale_at(&g, o, i, k);
-				const float scale = float_at(&c->in[1], place);
-				const int32_t zero = om_has_in(c, 2) ? integer_at(&c->in[2], place) : 0;
-				if (is_plain)
-					dequantize_run(x, at, g.inner, scale, zero, out->data);
-				else
-					om_put(out->type, out->data, at + k,
-						(double)((int64_t)integer_at(x, at + k) - zero) * (double)scale);
+	if (s->is_small)
+		return dequantize_small(c, g);
+	for (int64_t o = 0, at = 0; o < g->outer; o++)
+		for (int64_t i = 0; i < g->n; i++, at += g->inner) {
+			if (s->is_plain) {
+				dequantize_run(x, at, g->inner, scale_number(c, i), zero_point(c, s, i), out->data);
+				continue;
 			}
-			at += g.inner;
+			for (int64_t k = 0; k < g->inner; k++) {
+				const int64_t place = scale_at(g, o, i, k);
+				om_put(out->type, out->data, at + k, (double)((int64_t)integer_at(x, at + k)
+					- zero_point(c, s, place)) * (double)scale_number(c, place));
+			}
 		}
 	return OM_OK;
 }
