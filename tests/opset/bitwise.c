@@ -4,7 +4,7 @@
  *
  * Each model runs as it is; then it is raised, written to FOLDER as FILE's number, read again, and
  * run on the same inputs: those of test_data_set_0 beside it, else numbers from dice.  A line a
- * file says what came of it: same, DIFFERENT, refused (it cannot be raised), or unfit (the
+ * file says what came of it: same, DIFFERENT, refused (it cannot be converted), or unfit (the
  * original cannot be run, so there is nothing to compare with). */
 #include <config.h>
 
