@@ -111,18 +111,6 @@ blocks_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-static om_status
-depth_to_space_cpu(om_op_context *c)
-{
-	return blocks_cpu(c);
-}
-
-static om_status
-space_to_depth_cpu(om_op_context *c)
-{
-	return blocks_cpu(c);
-}
-
 /* ---- ReverseSequence. ---- */
 
 static om_status
@@ -356,9 +344,9 @@ static const om_attr_spec trilu_attrs[] = {
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 #define DEPTH_TO_SPACE .name = "DepthToSpace", .brief = "rearranges channels into spatial blocks", \
-	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .cpu = depth_to_space_cpu
+	.min_in = 1, .max_in = 1, .infer = depth_to_space_infer, .cpu = blocks_cpu
 #define SPACE_TO_DEPTH .name = "SpaceToDepth", .brief = "rearranges spatial blocks into channels", \
-	.min_in = 1, .max_in = 1, .infer = space_to_depth_infer, .cpu = space_to_depth_cpu
+	.min_in = 1, .max_in = 1, .infer = space_to_depth_infer, .cpu = blocks_cpu
 
 static const om_attr_spec center_attrs[] = {
 	{.name = "axes", .kind = OM_ATTR_INTS},
@@ -390,9 +378,9 @@ const om_opdef om_ops_arrange[] = {
 
 const om_kernel om_kernels_arrange[] = {
 	{.name = "DepthToSpace", .state_bytes = sizeof(om_copy_plan), .prepare = depth_to_space_prepare,
-	 .run = depth_to_space_cpu},
+	 .run = blocks_cpu},
 	{.name = "SpaceToDepth", .state_bytes = sizeof(om_copy_plan), .prepare = space_to_depth_prepare,
-	 .run = space_to_depth_cpu},
+	 .run = blocks_cpu},
 	{.name = "ReverseSequence", .state_bytes = sizeof(struct reverse), .prepare = reverse_prepare, .run = reverse_cpu},
 	{.name = "Trilu", .fields = triangle_fields, .state_bytes = sizeof(struct triangle), .run = trilu_cpu},
 	{.name = "CenterCropPad", .state_bytes = sizeof(struct center), .prepare = center_prepare, .run = center_cpu},
