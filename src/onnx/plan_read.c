@@ -269,7 +269,7 @@ static om_status
 not_for(struct reader *r, om_status st)
 {
 	const char *why = om_strdup(r->mem, om_message(r->s));
-	return st == OM_OK ? st : BAD(r, "its shapes do not match the model: %s", why);
+	return st == OM_OK || st == OM_MEMORY ? st : BAD(r, "its shapes do not match the model: %s", why);
 }
 
 static om_status
