@@ -1,9 +1,11 @@
 # Measuring: `make bench-loop`, `make bench-pack`, `make bench-page`, `make bench-scale`, `make bench-plan`;
 # `make bench/schedule && bench/schedule FILE...`.
-EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/scale bench/small_ops
+EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/plan_scale bench/scale bench/small_ops
 check_PROGRAMS += bench/plan bench/nets
 bench_pack_SOURCES = %D%/pack.c src/cli/pack_csv.c src/cli/pack_csv.h src/cli/table.c src/cli/table.h
 bench_pack_LDADD = libonnxmem-pack.la
+bench_plan_scale_SOURCES = %D%/plan_scale.c tests/unit/graphs.c tests/unit/graphs.h tests/unit/onnxmodel.c tests/unit/onnxmodel.h
+bench_plan_scale_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS)
 bench_scale_LDADD = libonnxmem-pack.la
 EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/fused.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/page.py %D%/steps.py %D%/torchstep.py
 

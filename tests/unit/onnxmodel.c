@@ -42,12 +42,13 @@ made_graph(struct made *b, const char *name)
 	return g;
 }
 
-/* One more in a list of pointers. */
+/* Room for one more in a list of pointers, which doubles where it is full. */
 static void *
 more(struct made *b, void *list, size_t n)
 {
-	void **bigger = OM_NEWN(b->mem, void *, n + 1);
-
+	if (n & (n - 1))
+		return list;
+	void **bigger = OM_NEWN(b->mem, void *, 2 * n + 1);
 	if (n)
 		memcpy(bigger, list, n * sizeof *bigger);
 	return bigger;
