@@ -133,6 +133,7 @@ typedef struct om_buffers {
 	uint64_t *offset;        /* [nvalue] bytes into the buffer */
 	uint32_t *of_op;         /* [nop] buffer of the op's scratch, or UINT32_MAX */
 	uint64_t naive;          /* total bytes if every planned value and scratch had its own storage */
+	om_value **root;         /* [nvalue] the owner of the value's storage */
 } om_buffers;
 
 /* Group values by storage, according to the assignment.  Planned values are tensors of known size that

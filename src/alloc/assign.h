@@ -111,6 +111,14 @@ om_status om_assign_schedule(om_session *s, const om_prog *p, const om_schedule 
 	const om_plan_request *r, const om_op_facts *f, om_arena *mem, const om_assignment **views,
 	const om_assignment **full);
 
+/* The storage of every value of the program, by id: as om_storage() finds it for one, but in linear
+ * time, because a chain of views or of values computed in place may be as long as the program. */
+typedef struct om_storages {
+	om_value **root;
+	uint64_t *offset;
+} om_storages;
+om_storages om_storages_new(const om_prog *p, const om_assignment *a, om_arena *mem);
+
 /* For the code that builds an assignment: the bytes of `v` are those of `source` from `offset` on. For
  * OM_OWN, source is NULL. */
 void om_assignment_back(om_assignment *a, const om_value *v, om_store store, om_value *source,

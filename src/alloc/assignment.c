@@ -73,6 +73,28 @@ om_storage(const om_assignment *a, const om_value *v, uint64_t *offset)
 	return (om_value *)v;
 }
 
+om_storages
+om_storages_new(const om_prog *p, const om_assignment *a, om_arena *mem)
+{
+	om_storages all = {OM_NEWN(mem, om_value *, p->nvalue), OM_NEWN(mem, uint64_t, p->nvalue)};
+	om_value **hop = OM_NEWN(mem, om_value *, p->nvalue);
+
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		om_value *v = p->values[k];
+		uint32_t n = 0;
+		for (; !all.root[v->id] && a->backing[v->id].source; v = a->backing[v->id].source)
+			hop[n++] = v;
+		if (!all.root[v->id])
+			all.root[v->id] = v;
+		for (; n; v = hop[n]) {
+			const om_value *at = hop[--n];
+			all.root[at->id] = all.root[v->id];
+			all.offset[at->id] = all.offset[v->id] + a->backing[at->id].offset;
+		}
+	}
+	return all;
+}
+
 /* The same lifetimes, but every value has its own storage again. */
 static const om_assignment *
 without_storage(const om_assignment *in, om_arena *mem)

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "alloc/assign.h"
 #include "alloc/is_planned.h"
 #include "alloc/buffers.h"
 #include "alloc/byte_liveness.h"
@@ -130,7 +131,6 @@ struct builder {
 	om_arena *tmp;
 	om_usage *usage;        /* by buffer */
 	om_interval *span;      /* by buffer: its whole lifetime */
-	om_value **root;        /* by id, for visited values: the owner of the storage */
 };
 
 static uint64_t
@@ -172,29 +172,11 @@ extend(struct builder *w, uint32_t n, uint32_t first, uint32_t last, uint64_t fr
 		w->b->buf[n].bytes = rounded(w, from + bytes);
 }
 
-/* As om_storage(), but one hop for visited values: chains of in-place ops may be as long as the
- * program. */
-static om_value *
-storage(struct builder *w, om_value *v)
-{
-	const om_value *s = w->a->backing[v->id].source;
-
-	w->root[v->id] = v;
-	w->b->offset[v->id] = 0;
-	if (s && w->root[s->id]) {
-		w->root[v->id] = w->root[s->id];
-		w->b->offset[v->id] = w->b->offset[s->id] + w->a->backing[v->id].offset;
-	} else if (s) {
-		w->root[v->id] = om_storage(w->a, v, &w->b->offset[v->id]);
-	}
-	return w->root[v->id];
-}
-
 static void
 add_value(struct builder *w, om_value *v)
 {
 	const om_op_facts *f = w->a->facts;
-	om_value *root = storage(w, v);
+	const om_value *root = w->b->root[v->id];
 	const uint64_t bytes = f->bytes[v->id];
 	om_steps at;
 
@@ -267,13 +249,14 @@ om_buffers_new(const om_prog *p, const om_assignment *a, om_arena *mem)
 	om_buffers *b = OM_NEW(mem, om_buffers);
 	const size_t most = (size_t)p->nvalue + p->nop;
 	struct builder w = {.p = p, .a = a, .mem = mem, .tmp = om_arena_new(), .b = b,
-		.usage = OM_NEWN(mem, om_usage, most), .span = OM_NEWN(mem, om_interval, most),
-		.root = OM_NEWN(mem, om_value *, p->nvalue)};
+		.usage = OM_NEWN(mem, om_usage, most), .span = OM_NEWN(mem, om_interval, most)};
+	const om_storages all = om_storages_new(p, a, mem);
 
 	b->assignment = a;
 	b->buf = OM_NEWN(mem, om_buffer, most);
 	b->of_value = OM_NEWN(mem, uint32_t, p->nvalue);
-	b->offset = OM_NEWN(mem, uint64_t, p->nvalue);
+	b->root = all.root;
+	b->offset = all.offset;
 	b->of_op = OM_NEWN(mem, uint32_t, p->nop);
 	for (uint32_t k = 0; k < p->nvalue; k++)
 		b->of_value[k] = NONE;

@@ -63,7 +63,10 @@ struct om_segments_index {
 static uint32_t
 store_of(const struct om_segments_index *x, const om_value *v, uint64_t *at)
 {
-	return x->b->of_value[v->id] == NONE ? NONE : x->of_value[om_storage(x->b->assignment, v, at)->id];
+	if (x->b->of_value[v->id] == NONE)
+		return NONE;
+	*at = x->b->offset[v->id];
+	return x->of_value[x->b->root[v->id]->id];
 }
 
 static void
@@ -106,7 +109,7 @@ add_pair(struct cutter *c, struct pairs *to, const om_value *a, const om_value *
 static bool
 is_made_in(const struct cutter *c, const om_block *b, const om_value *v)
 {
-	const om_value *root = om_storage(c->b->assignment, v, NULL);
+	const om_value *root = c->b->root[v->id];
 
 	return !v->is_const && root->def && root->block == b;
 }

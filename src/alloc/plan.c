@@ -51,8 +51,8 @@ add_naive(struct writer *w, uint32_t arena, uint64_t bytes)
 static void
 place_outside(struct writer *w, om_value *v, om_placement *at)
 {
-	uint64_t offset = 0, bytes;
-	const om_value *root = om_storage(w->a, v, &offset);
+	uint64_t bytes;
+	const om_value *root = w->b->root[v->id];
 	const bool *unplanned = w->a->facts->is_unplanned;
 
 	if (unplanned[v->id] || unplanned[root->id]) {
@@ -63,7 +63,7 @@ place_outside(struct writer *w, om_value *v, om_placement *at)
 	}
 	at->where = root->is_const || (!root->def && root->block != w->p->first)
 		? OM_WEIGHT : OM_EXTERNAL;
-	at->offset = offset;
+	at->offset = w->b->offset[v->id];
 	if (om_tensor_bytes(v->type.elem, &v->shape, &bytes))
 		at->bytes = bytes;
 }

@@ -12,6 +12,7 @@
 #include <config.h>
 
 #include "alloc/state_update_paths.h"
+#include "alloc/assign.h"
 #include "alloc/op_facts.h"
 #include "onnxmem/plan.h"
 
@@ -21,6 +22,7 @@ struct search {
 	const om_prog *p;
 	const om_assignment *a;  /* has views, and no in-place decisions yet */
 	om_arena *mem;
+	om_value **root;         /* by value id: the owner of the storage */
 	uint32_t *uses;          /* by value id: number of inputs and results that are the value or a view
 				    of it */
 	uint32_t *times;         /* by value id: number of results of the graph that are the value */
@@ -33,7 +35,7 @@ struct search {
 static const om_value *
 root_of(const struct search *s, const om_value *v)
 {
-	return om_storage(s->a, v, NULL);
+	return s->root[v->id];
 }
 
 static void
@@ -184,6 +186,7 @@ om_update_paths_find(const om_prog *p, const om_assignment *a, om_arena *mem, ui
 	*n = 0;
 	if (p->nio_alias == 0)
 		return all;
+	s.root = om_storages_new(p, a, mem).root;
 	count_uses(&s, p->first);
 	count_results(&s, p->first);
 	for (uint32_t k = 0; k < p->nio_alias; k++)
