@@ -41,6 +41,10 @@ struct om_op_context {
 	 * they need storage for all elements of an output.  NULL in all other calls. */
 	om_status (*alloc)(om_op_context *c, uint32_t k, const om_shape *shape);
 	void *host;               /* private data of the caller */
+	/* For `view` and `subbuffer`: what a definition keeps for its next calls with this context, such
+	 * as offsets of all parts, allocated from `mem`.  *memo starts as NULL; memo is NULL where nothing
+	 * can be kept. */
+	void **memo;
 };
 
 enum {

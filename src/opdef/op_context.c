@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/arena_internal.h"
 #include "base/guard.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/kernel.h"
@@ -46,6 +47,7 @@ om_op_context_init(om_op_context *c, om_session *s, om_arena *mem, const om_op *
 		c->out[k] = tensor_of(op->out[k]);
 		c->out[k].data = NULL;
 	}
+	c->memo = OM_NEW(mem, void *);
 }
 
 /* Complete the results of inference with what the file declares. */
@@ -343,10 +345,6 @@ om_block_infer(om_session *s, om_prog *p, om_block *b)
 
 /* ---- Guarded callbacks. ---- */
 
-struct look {
-	om_arena *mem;
-	om_op_context c;
-};
 
 /* Known, and products of its dims do not overflow. */
 static bool
@@ -371,37 +369,77 @@ om_op_query(om_op_context *c, om_arena *mem, const om_op *op)
 }
 
 static bool
-look_at(struct look *l, const om_op *op)
+look_at(om_op_look *l, const om_op *op)
 {
-	l->mem = om_arena_new();
-	return om_op_query(&l->c, l->mem, op);
+	if (l->op == op)
+		return l->is_known;
+	if (l->mem)
+		om_arena_clear(l->mem);
+	else
+		l->mem = om_arena_new();
+	l->op = op;
+	l->is_known = om_op_query(&l->c, l->mem, op);
+	return l->is_known;
+}
+
+void
+om_op_look_end(om_op_look *l)
+{
+	om_arena_free(l->mem);
+	*l = (om_op_look){0};
+}
+
+bool
+om_op_look_view(om_op_look *l, const om_op *op, uint32_t out, om_view_of *v)
+{
+	return op->opdef && op->opdef->view && op->out[out] && look_at(l, op) && op->opdef->view(&l->c, out, v);
+}
+
+bool
+om_op_look_inplace(om_op_look *l, const om_op *op, uint32_t out, uint32_t in)
+{
+	uint64_t a, b;
+
+	return op->opdef && op->opdef->inplace && op->out[out] && op->in[in] && look_at(l, op)
+	    && om_tensor_bytes(l->c.out[out].type, &l->c.out[out].shape, &a)
+	    && om_tensor_bytes(l->c.in[in].type, &l->c.in[in].shape, &b)
+	    && a == b && op->opdef->inplace(&l->c, out, in);
+}
+
+bool
+om_op_look_subbuffer(om_op_look *l, const om_op *op, uint32_t in, uint64_t *offset)
+{
+	return op->opdef && op->opdef->subbuffer && op->in[in] && op->out[0] && look_at(l, op)
+	    && op->opdef->subbuffer(&l->c, in, offset);
 }
 
 bool
 om_op_view(const om_op *op, uint32_t out, om_view_of *v)
 {
-	struct look l;
+	om_op_look l = {0};
+	const bool yes = om_op_look_view(&l, op, out, v);
 
-	if (!op->opdef || !op->opdef->view || !op->out[out])
-		return false;
-	const bool yes = look_at(&l, op) && op->opdef->view(&l.c, out, v);
-	om_arena_free(l.mem);
+	om_op_look_end(&l);
 	return yes;
 }
 
 bool
 om_op_inplace(const om_op *op, uint32_t out, uint32_t in)
 {
-	struct look l;
-	uint64_t a, b;
+	om_op_look l = {0};
+	const bool yes = om_op_look_inplace(&l, op, out, in);
 
-	if (!op->opdef || !op->opdef->inplace || !op->out[out] || !op->in[in])
-		return false;
-	const bool yes = look_at(&l, op)
-	    && om_tensor_bytes(l.c.out[out].type, &l.c.out[out].shape, &a)
-	    && om_tensor_bytes(l.c.in[in].type, &l.c.in[in].shape, &b)
-	    && a == b && op->opdef->inplace(&l.c, out, in);
-	om_arena_free(l.mem);
+	om_op_look_end(&l);
+	return yes;
+}
+
+bool
+om_op_subbuffer(const om_op *op, uint32_t in, uint64_t *offset)
+{
+	om_op_look l = {0};
+	const bool yes = om_op_look_subbuffer(&l, op, in, offset);
+
+	om_op_look_end(&l);
 	return yes;
 }
 
@@ -415,21 +453,9 @@ om_op_inplace_allowed(const om_op *op, uint32_t out, const om_value *in)
 }
 
 bool
-om_op_subbuffer(const om_op *op, uint32_t in, uint64_t *offset)
-{
-	struct look l;
-
-	if (!op->opdef || !op->opdef->subbuffer || !op->in[in] || !op->out[0])
-		return false;
-	const bool yes = look_at(&l, op) && op->opdef->subbuffer(&l.c, in, offset);
-	om_arena_free(l.mem);
-	return yes;
-}
-
-bool
 om_op_max_shape(const om_op *op, uint32_t out, om_shape *most)
 {
-	struct look l;
+	om_op_look l = {0};
 
 	if (!op->out[out])
 		return false;
@@ -438,19 +464,19 @@ om_op_max_shape(const om_op *op, uint32_t out, om_shape *most)
 		return om_shape_is_known(most);
 	look_at(&l, op);
 	op->opdef->max_shape(&l.c, out, most);
-	om_arena_free(l.mem);
+	om_op_look_end(&l);
 	return om_shape_is_known(most);
 }
 
 uint64_t
 om_op_scratch(const om_op *op)
 {
-	struct look l;
+	om_op_look l = {0};
 
 	if (!op->opdef || op->opdef->control != OM_PLAIN)
 		return 0;
 	const uint64_t bytes = look_at(&l, op) && om_kernel_bind(&l.c, NULL) == OM_OK ? om_kernel_workspace(&l.c) : 0;
-	om_arena_free(l.mem);
+	om_op_look_end(&l);
 	return bytes;
 }
 
@@ -472,7 +498,7 @@ plain_cost(const om_op_context *c, om_cost *cost)
 om_cost
 om_op_cost(const om_op *op)
 {
-	struct look l;
+	om_op_look l = {0};
 	om_cost cost = {0, 0};
 
 	if (!op->opdef)
@@ -482,7 +508,7 @@ om_op_cost(const om_op *op)
 		if (op->opdef->cost)
 			op->opdef->cost(&l.c, &cost);
 	}
-	om_arena_free(l.mem);
+	om_op_look_end(&l);
 	return cost;
 }
 

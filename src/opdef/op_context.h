@@ -49,6 +49,19 @@ bool om_op_inplace_allowed(const om_op *op, uint32_t out, const om_value *in);
 bool om_op_subbuffer(const om_op *op, uint32_t in, uint64_t *offset);
 uint64_t om_op_scratch(const om_op *op);
 
+/* As om_op_view() and so on, for many calls: the context of an op is made once for all calls in a row
+ * about it, during which the op must not change.  Starts as zero. */
+typedef struct om_op_look {
+	om_arena *mem;
+	const om_op *op;         /* the op that `c` is of */
+	bool is_known;           /* all shapes are */
+	om_op_context c;
+} om_op_look;
+bool om_op_look_view(om_op_look *l, const om_op *op, uint32_t out, om_view_of *v);
+bool om_op_look_inplace(om_op_look *l, const om_op *op, uint32_t out, uint32_t in);
+bool om_op_look_subbuffer(om_op_look *l, const om_op *op, uint32_t in, uint64_t *offset);
+void om_op_look_end(om_op_look *l);
+
 /* Upper bound for the shape of an output: its own shape if that is known; false if there is no bound. */
 bool om_op_max_shape(const om_op *op, uint32_t out, om_shape *most);
 

@@ -8,7 +8,7 @@
 #define OM_SIMULATOR_H
 
 #include "base/arena_internal.h"
-#include "onnxmem/opdef.h"
+#include "opdef/op_context.h"
 #include "onnxmem/plan.h"
 #include "base/interval_map.h"
 #include "verify/verify_partial_order.h"
@@ -51,6 +51,15 @@ struct home {
 	uint32_t nother;
 };
 
+/* Where the aliases of a value lead: to a value without one. */
+struct chain {
+	bool is_known;
+	bool overflows;       /* the sum of the offsets is too large */
+	bool is_io_alias;     /* includes an input/output alias */
+	uint32_t root;
+	uint64_t offset;      /* in the root */
+};
+
 struct log {
 	om_arena *mem;
 	om_owned_interval *r;
@@ -73,6 +82,7 @@ struct sim {
 	struct home *home;              /* by value id, like all arrays except scratch */
 	struct content *content;
 	const om_alias **alias;
+	struct chain *chain;
 	const om_plan_multi_view **view;
 	const om_plan_multi_view **loop_view; /* all multi-views, grouped by the loop whose iterations they
 					         follow */
@@ -87,6 +97,7 @@ struct sim {
 	uint32_t *victim;               /* by output: the input that it overwrites */
 	bool *is_input, *is_output;     /* of the graph */
 	const om_scratch **scratch;     /* by op id */
+	om_op_look look;                /* questions about the op at hand */
 	uint32_t step;                  /* the next step */
 	uint32_t now;
 	uint32_t node;                  /* the op of the graph that runs */

@@ -6,7 +6,6 @@
 
 #include "ir/live_interval.h"
 #include "verify/simulator.h"
-#include "opdef/op_context.h"
 
 struct text
 om_sim_bytes_text(const struct sim *c, uint32_t space, uint64_t lower, uint64_t upper)
@@ -333,7 +332,7 @@ define_view(struct sim *c, const om_op *op, uint32_t k)
 	om_sim_touch(c, v);
 	if (!h->tracked)
 		return OM_OK;
-	if (!om_op_view(op, k, &view))
+	if (!om_op_look_view(&c->look, op, k, &view))
 		return BAD_AT(c, op, "%s is planned as a view, but the operator computes it", v->name);
 	const om_value *in = op->in[view.in];
 	const struct home *s = &c->home[in->id];
@@ -370,7 +369,7 @@ check_over(struct sim *c, const om_op *op, uint32_t j, uint32_t owner)
 	if (h->lower != s->lower || h->bytes > s->bytes)
 		return BAD_AT(c, op, "output %s (%s) overlaps input %s (%s)", out->name, om_sim_location_text(c, out).s,
 			in->name, om_sim_location_text(c, in).s);
-	if (!om_op_inplace(op, k, j))
+	if (!om_op_look_inplace(&c->look, op, k, j))
 		return BAD_AT(c, op, "output %s is stored over input %s (%s), which the operator does not allow",
 			out->name, in->name, om_sim_location_text(c, in).s);
 	if (c->victim[out->id] != OM_NOBODY && c->victim[out->id] != in->id)
@@ -431,12 +430,12 @@ add_input(struct sim *c, struct pieces *all, const om_value *in, uint64_t offset
 
 /* Is input `j` located at its final offset in the output? */
 static bool
-is_in_place(const struct sim *c, const om_op *op, uint32_t j, uint64_t *offset)
+is_in_place(struct sim *c, const om_op *op, uint32_t j, uint64_t *offset)
 {
 	const om_value *in = op->in[j];
 	const struct home *h = &c->home[op->out[0]->id], *s;
 
-	if (!om_sim_is_watched(c, in) || !om_op_subbuffer(op, j, offset))
+	if (!om_sim_is_watched(c, in) || !om_op_look_subbuffer(&c->look, op, j, offset))
 		return false;
 	s = &c->home[in->id];
 	if (s->nother)
@@ -446,7 +445,7 @@ is_in_place(const struct sim *c, const om_op *op, uint32_t j, uint64_t *offset)
 }
 
 static bool
-has_parts(const struct sim *c, const om_op *op)
+has_parts(struct sim *c, const om_op *op)
 {
 	uint64_t offset;
 

@@ -97,16 +97,13 @@ static om_status
 locate_outside(struct sim *c, const om_value *v, bool sized)
 {
 	struct home *h = &c->home[v->id];
-	const om_value *root = v;
-	uint32_t hops = 0;
+	const struct chain *chain = &c->chain[v->id];
+	const om_value *root = c->p->values[chain->root];
 
-	for (const om_alias *a; (a = c->alias[root->id]); root = c->p->values[a->source]) {
-		if (hops++ > c->plan->nalias)
-			return BAD(c, "%s: its aliases form a cycle", v->name);
-		if (__builtin_add_overflow(h->lower, a->offset, &h->lower))
-			return BAD(c, "%s: the offsets of its aliases overflow", v->name);
-		h->is_io_alias |= a->kind == OM_ALIAS_IO;
-	}
+	if (chain->overflows)
+		return BAD(c, "%s: the offsets of its aliases overflow", v->name);
+	h->lower = chain->offset;
+	h->is_io_alias = chain->is_io_alias;
 	const bool weight = c->plan->place[v->id].where == OM_WEIGHT;
 	if (weight ? !is_weight(root) : !c->is_input[root->id] && !c->is_output[root->id]
 	    && !root->is_overridable)
@@ -192,32 +189,46 @@ collect_scratch(struct sim *c)
 	return OM_OK;
 }
 
-/* Find the mover of each value.  Alias chains may be as long as the program: each hop is followed
- * once, from the end. */
+/* Continue the chain of a value's source, and find its mover. */
 static om_status
-find_mover(struct sim *c, uint32_t id, uint32_t *hop, bool *known)
+extend_chain(struct sim *c, uint32_t v)
+{
+	const om_alias *a = c->alias[v];
+	struct chain *chain = &c->chain[v];
+
+	*chain = (struct chain){.root = v};
+	if (a)
+		*chain = c->chain[a->source];
+	chain->is_known = true;
+	if (a) {
+		chain->overflows |= __builtin_add_overflow(chain->offset, a->offset, &chain->offset);
+		chain->is_io_alias |= a->kind == OM_ALIAS_IO;
+	}
+	if (c->view[v]) {
+		c->mover[v] = v;
+	} else if (a && c->mover[a->source] != OM_NOBODY) {
+		c->mover[v] = c->mover[a->source];
+		if (__builtin_add_overflow(c->delta[a->source], a->offset, &c->delta[v]))
+			return BAD(c, "%s: the offsets of its aliases overflow", c->p->values[v]->name);
+	}
+	return OM_OK;
+}
+
+/* Alias chains may be as long as the program: each hop is followed once, from the end. */
+static om_status
+find_chain(struct sim *c, uint32_t id, uint32_t *hop)
 {
 	uint32_t n = 0;
 
-	for (; !known[id]; id = c->alias[id]->source) {
+	for (; !c->chain[id].is_known; id = c->alias[id]->source) {
 		if (n > c->p->nvalue)
 			return BAD(c, "%s: its aliases form a cycle", c->p->values[id]->name);
 		hop[n++] = id;
-		if (c->view[id] || !c->alias[id])
+		if (!c->alias[id])
 			break;
 	}
-	while (n-- > 0) {
-		const uint32_t v = hop[n];
-		const om_alias *a = c->alias[v];
-		known[v] = true;
-		if (c->view[v]) {
-			c->mover[v] = v;
-		} else if (a && c->mover[a->source] != OM_NOBODY) {
-			c->mover[v] = c->mover[a->source];
-			if (__builtin_add_overflow(c->delta[a->source], a->offset, &c->delta[v]))
-				return BAD(c, "%s: the offsets of its aliases overflow", c->p->values[v]->name);
-		}
-	}
+	while (n-- > 0)
+		OM_TRY(extend_chain(c, hop[n]));
 	return OM_OK;
 }
 
@@ -243,7 +254,6 @@ static om_status
 collect_views(struct sim *c)
 {
 	uint32_t *hop = OM_NEWN(c->mem, uint32_t, (size_t)c->p->nvalue + 2);
-	bool *known = OM_NEWN(c->mem, bool, c->p->nvalue);
 
 	for (uint32_t k = 0; k < c->plan->nview; k++) {
 		const om_plan_multi_view *v = &c->plan->view[k];
@@ -253,8 +263,8 @@ collect_views(struct sim *c)
 			return BAD(c, "%s has two multi-views", c->p->values[v->value]->name);
 		c->view[v->value] = v;
 	}
-	for (uint32_t k = 0; k < c->p->nvalue && c->plan->nview; k++)
-		OM_TRY(find_mover(c, k, hop, known));
+	for (uint32_t k = 0; k < c->p->nvalue; k++)
+		OM_TRY(find_chain(c, k, hop));
 	list_followers(c);
 	return OM_OK;
 }
@@ -382,6 +392,7 @@ prepare(struct sim *c)
 	c->home = OM_NEWN(c->mem, struct home, n);
 	c->content = OM_NEWN(c->mem, struct content, n);
 	c->alias = OM_NEWN(c->mem, const om_alias *, n);
+	c->chain = OM_NEWN(c->mem, struct chain, n);
 	c->view = OM_NEWN(c->mem, const om_plan_multi_view *, n);
 	c->mover = filled(c->mem, n, OM_NOBODY);
 	c->delta = OM_NEWN(c->mem, uint64_t, n);
@@ -409,6 +420,7 @@ simulate(om_session *s, const om_prog *p, const om_plan *plan, struct om_budget 
 	c.mem = om_sim_arena(&c);
 	prepare(&c);
 	const om_status st = run_graph(&c);
+	om_op_look_end(&c.look);
 	om_arena_free(c.mem);
 	return st;
 }

@@ -177,25 +177,42 @@ concat_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	return n == 1 && out == 0;
 }
 
+enum { NO_OFFSET = UINT64_MAX };
+
+/* The offset of each input, NO_OFFSET after one of unknown size. */
+static const uint64_t *
+concat_offsets(const om_op_context *c)
+{
+	uint64_t *at = c->memo ? *c->memo : NULL, bytes, sum = 0;
+
+	if (at)
+		return at;
+	at = OM_NEWN(c->mem, uint64_t, c->op->nin);
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		at[k] = sum;
+		if (sum == NO_OFFSET || !om_tensor_bytes(c->in[k].type, &c->in[k].shape, &bytes))
+			sum = NO_OFFSET;
+		else
+			sum += bytes;
+	}
+	if (c->memo)
+		*c->memo = at;
+	return at;
+}
+
 /* Along the outermost axis larger than 1, the inputs are stored one after another. */
 static bool
 concat_into(const om_op_context *c, uint32_t in, uint64_t *offset)
 {
 	const om_shape *out = &c->out[0].shape;
 	const unsigned bits = om_dtype_bits(c->out[0].type);
-	uint64_t bytes;
 	int axis;
 
-	*offset = 0;
 	if (bits < 8 || !om_axis(om_attr_int(c->op, "axis"), out->rank, &axis)
 	    || om_shape_span(out, 0, axis) != 1)
 		return false;
-	for (uint32_t k = 0; k < in; k++) {
-		if (!om_tensor_bytes(c->in[k].type, &c->in[k].shape, &bytes))
-			return false;
-		*offset += bytes;
-	}
-	return c->in[in].type == c->out[0].type;
+	*offset = concat_offsets(c)[in];
+	return *offset != NO_OFFSET && c->in[in].type == c->out[0].type;
 }
 
 /* In the fold: every element is the same. */
@@ -345,26 +362,29 @@ split_infer(om_op_context *c)
 	return OM_OK;
 }
 
-/* The offset of part `out`, if it is known; the shapes of the outputs may have sizes that are
- * not known here. */
-static bool
-split_start(const om_op_context *c, int axis, uint32_t out, int64_t *start)
+/* The offset of each part, -1 where it is not known; the shapes of the outputs may have sizes that
+ * are not known here. */
+static const int64_t *
+split_starts(const om_op_context *c, int axis)
 {
-	int64_t *size = OM_NEWN(c->mem, int64_t, c->op->nout);
+	int64_t *at = c->memo ? *c->memo : NULL, sum = 0;
 	struct split_attrs attrs;
 
+	if (at)
+		return at;
+	at = OM_NEWN(c->mem, int64_t, c->op->nout);
 	om_attr_fields(c->op, split_fields, &attrs);
-	if (split_sizes(c, &attrs, axis, size) != OM_OK)
-		return false;
-	*start = 0;
-	for (uint32_t k = 0; k < out; k++) {
+	if (split_sizes(c, &attrs, axis, at) != OM_OK)
+		sum = -1;
+	for (uint32_t k = 0; k < c->op->nout; k++) {
 		const om_shape *part = &c->out[k].shape;
-		const int64_t n = size[k] >= 0 ? size[k] : part->rank > axis ? part->dim[axis] : -1;
-		if (n < 0)
-			return false;
-		*start += n;
+		const int64_t n = at[k] >= 0 ? at[k] : part->rank > axis ? part->dim[axis] : -1;
+		at[k] = sum;
+		sum = sum < 0 || n < 0 ? -1 : sum + n;
 	}
-	return true;
+	if (c->memo)
+		*c->memo = at;
+	return at;
 }
 
 static bool
@@ -372,12 +392,13 @@ split_view(const om_op_context *c, uint32_t out, om_view_of *v)
 {
 	const om_shape *in = &c->in[0].shape;
 	const uint64_t bits = om_dtype_bits(c->in[0].type);
-	int64_t start;
 	int axis;
 
 	if (!om_axis(om_attr_int(c->op, "axis"), in->rank, &axis) || bits < 8
-	    || om_shape_span(in, 0, axis) != 1 || om_shape_count(&c->out[out].shape) == 0
-	    || !split_start(c, axis, out, &start))
+	    || om_shape_span(in, 0, axis) != 1 || om_shape_count(&c->out[out].shape) == 0)
+		return false;
+	const int64_t start = split_starts(c, axis)[out];
+	if (start < 0)
 		return false;
 	*v = (om_view_of){.in = 0, .offset = (uint64_t)(start * om_shape_span(in, axis + 1, in->rank)) * (bits / 8)};
 	return true;
