@@ -94,10 +94,7 @@ struct om_assignment {
 	const om_multi_view **multi_view;     /* NULL: the value has a fixed address */
 	uint32_t nvalue;                  /* ids that existed when it was made */
 	const om_assignment *before_loops; /* the assignment before multi-views were added; NULL: none were */
-	/* Bit sets by value id; NULL unless computed.  Basic blocks are runs of
-	 * ops without bodies; an op with bodies is a basic block of its own. */
-	const uint64_t **live_out;        /* by op id: set for the last op of a basic block; else NULL */
-	const uint64_t **live_in;         /* by op id: set for ops with bodies; else NULL */
+	const struct om_live_points *live_points; /* live sets at the ends of basic blocks; NULL unless computed */
 };
 
 /* A copy of `in` whose arrays `live`, `backing` and `multi_view` the caller may modify until it

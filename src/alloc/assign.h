@@ -32,10 +32,8 @@ typedef struct om_live_counts {
 	uint64_t blocks, worklist_visits; /* basic blocks; times that one was taken from the worklist */
 } om_live_counts;
 
-/* Fill in the live sets of an assignment under construction; they are allocated from `mem`. OM_MEMORY
- * if they would take more than half a gigabyte. */
-om_status om_live_sets(om_session *s, const om_prog *p, om_assignment *a, om_arena *mem,
-	om_live_counts *count);
+/* Fill in the live sets of an assignment under construction; they are allocated from `mem`. */
+void om_live_sets(const om_prog *p, om_assignment *a, om_arena *mem, om_live_counts *count);
 
 /* ---- Storage. ---- */
 

@@ -1,6 +1,7 @@
 /* Lifetimes, and live sets at every point of the program.
  *
- * The standard backward data-flow problem over a control-flow graph of basic blocks:
+ * The standard backward data-flow problem over a control-flow graph of basic blocks, whose least
+ * solution is sought:
  *
  *	out[b] = union of in[s] over the successors s of b
  *	in[b]  = used[b] + (out[b] - defined[b])
@@ -10,9 +11,11 @@
  * them.  If enters one of its bodies; Loop and Scan iterate theirs, or skip it.  The end of a block is
  * one more basic block, in which its results are read.
  *
- * A basic block is added to the worklist again when the in-set of a successor grows; sets only grow,
- * so the iteration terminates.  Visiting blocks in reverse order makes a program without loops
- * converge in one pass.
+ * It is solved for one value after the other: from the basic blocks that use the value, a worklist goes
+ * back through predecessors up to those that define it.  So the time is the number of pairs of a value
+ * and a basic block where it is live, and nothing for values within one basic block.  What is kept of
+ * each value are the ranges of basic blocks at whose ends it is live: a few, as blocks are numbered in
+ * order.
  *
  * The steps of the schedule in which each value requires its storage are computed by one walk.  A value
  * that a branch captures is live in that branch up to its last use, and not in a branch that does not
@@ -22,7 +25,10 @@
  */
 #include <config.h>
 
+#include <stdlib.h>
+
 #include "ir/live_interval.h"
+#include "ir/liveness.h"
 #include "ir/query.h"
 #include "alloc/assign.h"
 #include "onnxmem/assignment.h"
@@ -181,9 +187,15 @@ struct node {
 	kind kind;
 	om_op *op;             /* RUN: its first op */
 	om_block *block;
-	uint32_t *succ, *pred;
-	size_t nsucc, npred, capsucc, cappred;
-	uint64_t *in, *out, *used, *defined;
+	uint32_t *pred;
+	size_t npred, cappred;
+};
+
+enum { NONE = UINT32_MAX };
+
+/* Nodes of a value, linked. */
+struct link {
+	uint32_t node, next;
 };
 
 struct graph {
@@ -191,7 +203,13 @@ struct graph {
 	om_arena *mem, *kept;   /* kept: arena of the sets */
 	struct node *node;
 	size_t n, cap;
-	size_t words;          /* of a set */
+	struct link *link;
+	size_t nlink, caplink;
+	uint32_t *used, *defined;    /* by value id: its nodes, by index of `link` */
+	uint32_t at;                 /* the node whose uses are listed */
+	uint32_t *use_at, *def_at;   /* by value id: 1 + the node that uses or defines it, as found so far */
+	const om_value **touched;    /* of the node at hand */
+	size_t ntouched, captouched;
 };
 
 static uint32_t
@@ -206,9 +224,8 @@ add_node(struct graph *g, kind what, om_block *b, om_op *op)
 static void
 add_edge(struct graph *g, uint32_t from, uint32_t to)
 {
-	struct node *f = &g->node[from], *t = &g->node[to];
+	struct node *t = &g->node[to];
 
-	OM_PUSH(g->mem, f->succ, f->nsucc, f->capsucc, to);
 	OM_PUSH(g->mem, t->pred, t->npred, t->cappred, from);
 }
 
@@ -271,176 +288,258 @@ add_block(struct graph *g, om_block *b, uint32_t *entry)
 /* ---- Uses and definitions of basic blocks. ---- */
 
 static void
-add_used(struct node *n, const om_value *v)
+touch(struct graph *g, const om_value *v)
 {
-	if (v && !v->is_const)
-		n->used[v->id / 64] |= UINT64_C(1) << v->id % 64;
+	if (g->use_at[v->id] != g->at + 1 && g->def_at[v->id] != g->at + 1)
+		OM_PUSH(g->mem, g->touched, g->ntouched, g->captouched, v);
+}
+
+static void
+add_used(struct graph *g, const om_value *v)
+{
+	if (!v || v->is_const)
+		return;
+	touch(g, v);
+	g->use_at[v->id] = g->at + 1;
 }
 
 /* Walks backwards: a use after the definition is not upward-exposed. */
 static void
-add_defined(struct node *n, const om_value *v)
+add_defined(struct graph *g, const om_value *v)
 {
-	if (v) {
-		n->defined[v->id / 64] |= UINT64_C(1) << v->id % 64;
-		n->used[v->id / 64] &= ~(UINT64_C(1) << v->id % 64);
-	}
+	if (!v)
+		return;
+	touch(g, v);
+	g->use_at[v->id] = 0;
+	g->def_at[v->id] = g->at + 1;
 }
 
 static void
-fill_run(struct node *n)
+fill_run(struct graph *g, const struct node *n)
 {
 	for (om_op *op = end_of_run(n->op);; op = op->prev) {
 		for (uint32_t k = 0; k < op->nout && !op->is_folded; k++)
-			add_defined(n, op->out[k]);
+			add_defined(g, op->out[k]);
 		for (uint32_t k = 0; k < op->nin && !op->is_folded; k++)
-			add_used(n, op->in[k]);
+			add_used(g, op->in[k]);
 		if (op == n->op)
 			return;
 	}
 }
 
 static void
-fill_head(struct node *n)
+fill_head(struct graph *g, const struct node *n)
 {
 	const om_op *op = n->op;
 	const manner m = manner_of(op);
 
 	for (uint32_t k = carried_outputs(op); k < op->nout && m != BRANCHES; k++)
-		add_defined(n, op->out[k]);
+		add_defined(g, op->out[k]);
 	for (uint32_t k = 0; k < op->nbody && m != BRANCHES; k++)
 		for (uint32_t i = 0; i < op->body[k]->nparam; i++)
-			add_defined(n, op->body[k]->param[i]);
+			add_defined(g, op->body[k]->param[i]);
 	for (uint32_t k = 0; k < op->nin; k++)
-		add_used(n, op->in[k]);
+		add_used(g, op->in[k]);
 }
 
 static void
-fill_tail(struct node *n)
+fill_tail(struct graph *g, const struct node *n)
 {
 	const om_op *op = n->op;
 	const uint32_t carried = carried_outputs(op);
 
 	for (uint32_t k = 0; k < carried; k++)
-		add_defined(n, op->out[k]);
+		add_defined(g, op->out[k]);
 	for (uint32_t k = carried; k < op->nout; k++)
-		add_used(n, op->out[k]);
+		add_used(g, op->out[k]);
 	for (uint32_t k = 0; k < op->nbody && manner_of(op) != BRANCHES; k++)
 		for (uint32_t i = 0; i < op->body[k]->nparam; i++)
-			add_used(n, op->body[k]->param[i]);
+			add_used(g, op->body[k]->param[i]);
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (is_read_to_the_end(op, k))
-			add_used(n, op->in[k]);
+			add_used(g, op->in[k]);
 }
 
 static void
-fill_ret(struct node *n)
+fill_ret(struct graph *g, const struct node *n)
 {
 	const om_op *owner = n->block->owner;
 
 	for (uint32_t k = 0; owner && manner_of(owner) == BRANCHES && k < owner->nout; k++)
-		add_defined(n, owner->out[k]);
+		add_defined(g, owner->out[k]);
 	for (uint32_t k = 0; k < n->block->nresult; k++)
-		add_used(n, n->block->result[k]);
+		add_used(g, n->block->result[k]);
 }
 
 static void
-fill(struct graph *g, struct node *n)
+link_node(struct graph *g, uint32_t *first, uint32_t node)
 {
-	n->in = OM_NEWN(g->kept, uint64_t, g->words);
-	n->out = OM_NEWN(g->kept, uint64_t, g->words);
-	n->used = OM_NEWN(g->mem, uint64_t, g->words);
-	n->defined = OM_NEWN(g->mem, uint64_t, g->words);
+	OM_PUSH(g->mem, g->link, g->nlink, g->caplink, ((struct link){node, *first}));
+	*first = (uint32_t)g->nlink - 1;
+}
+
+/* List the values that node `k` uses and defines. */
+static void
+fill(struct graph *g, uint32_t k)
+{
+	const struct node *n = &g->node[k];
+
+	g->at = k;
+	g->ntouched = 0;
 	switch (n->kind) {
-	case RUN: fill_run(n); break;
-	case HEAD: fill_head(n); break;
-	case TAIL: fill_tail(n); break;
-	case RET: fill_ret(n); break;
+	case RUN: fill_run(g, n); break;
+	case HEAD: fill_head(g, n); break;
+	case TAIL: fill_tail(g, n); break;
+	case RET: fill_ret(g, n); break;
+	}
+	for (size_t i = 0; i < g->ntouched; i++) {
+		const uint32_t v = g->touched[i]->id;
+		if (g->use_at[v] == k + 1)
+			link_node(g, &g->used[v], k);
+		if (g->def_at[v] == k + 1)
+			link_node(g, &g->defined[v], k);
 	}
 }
 
 /* ---- The sets. ---- */
 
-/* True when the in-set grew. */
+/* Where a value is live is found from its uses, backwards up to its definitions: each value by itself. */
+struct search {
+	struct graph *g;
+	om_live_points *to;
+	uint32_t *in, *out, *def; /* by node: 1 + the value that was found last to be in the set */
+	uint32_t *stack;
+	uint32_t *point;          /* by node: the number of its set that is kept, at its start or end; NONE */
+	uint32_t *found;          /* of the value at hand: points */
+	size_t nstack, nfound;
+	size_t caprange;
+	uint64_t visits;
+};
+
 static bool
-flow(struct graph *g, struct node *n)
+is_kept_at_start(const struct node *n)
 {
-	bool grew = false;
-
-	for (size_t k = 0; k < n->nsucc; k++)
-		for (size_t w = 0; w < g->words; w++)
-			n->out[w] |= g->node[n->succ[k]].in[w];
-	for (size_t w = 0; w < g->words; w++) {
-		const uint64_t in = n->used[w] | (n->out[w] & ~n->defined[w]);
-		grew |= in != n->in[w];
-		n->in[w] = in;
-	}
-	return grew;
+	return n->kind == HEAD;
 }
 
-static uint64_t
-settle(struct graph *g)
-{
-	bool *queued = OM_NEWN(g->mem, bool, g->n);
-	uint64_t visits = 0;
-	size_t left = g->n;
-
-	memset(queued, true, g->n);
-	while (left)
-		for (size_t k = g->n; k-- > 0;) {
-			if (!queued[k])
-				continue;
-			queued[k] = false;
-			left--;
-			visits++;
-			if (!flow(g, &g->node[k]))
-				continue;
-			for (size_t i = 0; i < g->node[k].npred; i++) {
-				const uint32_t pred = g->node[k].pred[i];
-				left += !queued[pred];
-				queued[pred] = true;
-			}
-		}
-	return visits;
-}
-
-/* Store the sets where om_live_in() and om_live_out() look them up. */
 static void
-publish(const struct graph *g, om_assignment *a)
+enter(struct search *s, uint32_t node, uint32_t v)
 {
-	a->live_in = OM_NEWN(g->kept, const uint64_t *, g->p->nop);
-	a->live_out = OM_NEWN(g->kept, const uint64_t *, g->p->nop);
+	if (s->in[node] == v + 1)
+		return;
+	s->in[node] = v + 1;
+	s->stack[s->nstack++] = node;
+	if (s->point[node] != NONE && is_kept_at_start(&s->g->node[node]))
+		s->found[s->nfound++] = s->point[node];
+}
+
+static void
+leave(struct search *s, uint32_t node, uint32_t v)
+{
+	if (s->out[node] == v + 1)
+		return;
+	s->out[node] = v + 1;
+	if (s->point[node] != NONE && !is_kept_at_start(&s->g->node[node]))
+		s->found[s->nfound++] = s->point[node];
+	if (s->def[node] != v + 1)
+		enter(s, node, v);
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+/* Keep the points that were found as ranges. */
+static void
+keep(struct search *s)
+{
+	om_live_points *to = s->to;
+
+	if (s->nfound > 1)
+		qsort(s->found, s->nfound, sizeof *s->found, by_number);
+	for (size_t k = 0; k < s->nfound; k++)
+		if (k && s->found[k] == s->found[k - 1] + 1)
+			to->range[to->nrange - 1].last++;
+		else
+			OM_PUSH(s->g->kept, to->range, to->nrange, s->caprange, ((om_steps){s->found[k], s->found[k]}));
+}
+
+static void
+search_value(struct search *s, uint32_t v)
+{
+	const struct graph *g = s->g;
+
+	s->nfound = 0;
+	for (uint32_t k = g->defined[v]; k != NONE; k = g->link[k].next)
+		s->def[g->link[k].node] = v + 1;
+	for (uint32_t k = g->used[v]; k != NONE; k = g->link[k].next)
+		enter(s, g->link[k].node, v);
+	for (; s->nstack; s->visits++) {
+		const struct node *n = &g->node[s->stack[--s->nstack]];
+		for (size_t k = 0; k < n->npred; k++)
+			leave(s, n->pred[k], v);
+	}
+	keep(s);
+}
+
+/* Number the sets that om_live_in() and om_live_out() look up. */
+static void
+number_points(struct search *s)
+{
+	const struct graph *g = s->g;
+	om_live_points *to = s->to;
+	uint32_t n = 0;
+
+	to->before = OM_NEWN(g->kept, uint32_t, g->p->nop);
+	to->after = OM_NEWN(g->kept, uint32_t, g->p->nop);
+	memset(to->before, 0xff, g->p->nop * sizeof *to->before);
+	memset(to->after, 0xff, g->p->nop * sizeof *to->after);
 	for (size_t k = 0; k < g->n; k++) {
-		const struct node *n = &g->node[k];
-		if (n->kind == RUN)
-			a->live_out[end_of_run(n->op)->id] = n->out;
-		else if (n->kind == HEAD)
-			a->live_in[n->op->id] = n->in;
-		else if (n->kind == TAIL)
-			a->live_out[n->op->id] = n->out;
+		const struct node *at = &g->node[k];
+		s->point[k] = at->kind == RET ? NONE : n++;
+		if (at->kind == HEAD)
+			to->before[at->op->id] = s->point[k];
+		else if (at->kind != RET)
+			to->after[at->kind == RUN ? end_of_run(at->op)->id : at->op->id] = s->point[k];
 	}
 }
 
-enum { MOST_WORDS = 1 << 26 };  /* half a gigabyte of sets */
+static uint32_t *
+empty_lists(const struct graph *g)
+{
+	uint32_t *list = OM_NEWN(g->mem, uint32_t, g->p->nvalue);
 
-om_status
-om_live_sets(om_session *s, const om_prog *p, om_assignment *a, om_arena *mem, om_live_counts *count)
+	memset(list, 0xff, g->p->nvalue * sizeof *list);
+	return list;
+}
+
+void
+om_live_sets(const om_prog *p, om_assignment *a, om_arena *mem, om_live_counts *count)
 {
 	om_arena *tmp = om_arena_new();
-	struct graph g = {.p = p, .mem = tmp, .kept = mem, .words = (size_t)p->nvalue / 64 + 1};
-	om_status st = OM_OK;
+	struct graph g = {.p = p, .mem = tmp, .kept = mem,
+		.use_at = OM_NEWN(tmp, uint32_t, p->nvalue), .def_at = OM_NEWN(tmp, uint32_t, p->nvalue)};
+	om_live_points *to = OM_NEW(mem, om_live_points);
 	uint32_t entry;
 
+	g.used = empty_lists(&g);
+	g.defined = empty_lists(&g);
 	add_block(&g, p->first, &entry);
-	if (g.n > MOST_WORDS / 4 / g.words) {
-		st = om_fail(s, OM_MEMORY, "the live sets of %zu basic blocks over %u values"
-			" would take %zu MiB", g.n, p->nvalue, g.n * g.words / (1 << 15));
-	} else {
-		for (size_t k = 0; k < g.n; k++)
-			fill(&g, &g.node[k]);
-		*count = (om_live_counts){g.n, settle(&g)};
-		publish(&g, a);
+	for (uint32_t k = 0; k < g.n; k++)
+		fill(&g, k);
+	struct search s = {.g = &g, .to = to, .in = OM_NEWN(tmp, uint32_t, g.n), .out = OM_NEWN(tmp, uint32_t, g.n),
+		.def = OM_NEWN(tmp, uint32_t, g.n), .stack = OM_NEWN(tmp, uint32_t, g.n),
+		.point = OM_NEWN(tmp, uint32_t, g.n), .found = OM_NEWN(tmp, uint32_t, g.n)};
+	number_points(&s);
+	to->first = OM_NEWN(mem, uint32_t, (size_t)p->nvalue + 1);
+	for (uint32_t v = 0; v < p->nvalue; v++) {
+		search_value(&s, v);
+		to->first[v + 1] = (uint32_t)to->nrange;
 	}
+	*count = (om_live_counts){g.n, s.visits};
+	a->live_points = to;
 	om_arena_free(tmp);
-	return st;
 }

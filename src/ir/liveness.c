@@ -32,17 +32,29 @@ step_back(uint64_t *set, const om_op *op)
 			add(set, op->in[k]);
 }
 
+/* The bit set at a point; empty for UINT32_MAX. */
+static uint64_t *
+set_at(const om_prog *p, uint32_t point, om_arena *mem)
+{
+	const om_live_points *live = p->assignment->live_points;
+	uint64_t *set = OM_NEWN(mem, uint64_t, p->nvalue / 64 + 1);
+
+	for (uint32_t v = 0; v < p->assignment->nvalue && point != UINT32_MAX; v++)
+		for (uint32_t k = live->first[v]; k < live->first[v + 1]; k++)
+			if (live->range[k].first <= point && point <= live->range[k].last)
+				add(set, p->values[v]);
+	return set;
+}
+
 static uint64_t *
 set_behind(const om_prog *p, const om_op *op, om_arena *mem)
 {
 	const om_op *end = op;
-	const uint64_t *const *live_out = p->assignment->live_out;
+	const uint32_t *after = p->assignment->live_points->after;
 
-	while (!live_out[end->id] && end->next)
+	while (after[end->id] == UINT32_MAX && end->next)
 		end = end->next;
-	if (!live_out[end->id])
-		return OM_NEWN(mem, uint64_t, p->nvalue / 64 + 1);
-	uint64_t *set = om_memdup(mem, live_out[end->id], (p->nvalue + 63) / 64 * sizeof *set);
+	uint64_t *set = set_at(p, after[end->id], mem);
 	for (; end != op; end = end->prev)
 		step_back(set, end);
 	return set;
@@ -69,8 +81,10 @@ om_live_out(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***
 size_t
 om_live_in(const om_prog *p, const om_op *op, om_arena *mem, const om_value ***out)
 {
-	if (p->assignment->live_in[op->id])
-		return members(p, p->assignment->live_in[op->id], mem, out);
+	const uint32_t before = p->assignment->live_points->before[op->id];
+
+	if (before != UINT32_MAX)
+		return members(p, set_at(p, before, mem), mem, out);
 	uint64_t *set = set_behind(p, op, mem);
 	step_back(set, op);
 	return members(p, set, mem, out);
