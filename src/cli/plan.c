@@ -52,22 +52,30 @@ write_sidecar(om_cli *c, const char *path)
 	return st;
 }
 
-/* A document for an unmodified model: in the order of its nodes or with a list of them.  It is
- * read back and verified against the model as loaded. */
+/* Read the plan back, from the document `path` or, if that is NULL, from the model, as another program
+ * would, and verify it. */
 static om_status
-write_alone(om_cli *c, const char *path)
+read_back(om_cli *c, const char *path)
 {
 	om_prog *again = NULL;
-
-	OM_TRY(write_sidecar(c, path));
-	if (strcmp(path, "-") == 0)
-		return OM_OK;
 	om_status st = om_model_import(c->session, c->model, &again);
+
 	if (st == OM_OK)
 		st = om_model_read_plan(c->session, c->model, again, path);
 	if (st == OM_OK)
 		st = om_plan_verify(c->session, again, again->plan);
 	om_prog_free(again);
+	return st;
+}
+
+/* A document for an unmodified model: in the order of its nodes or with a list of them. */
+static om_status
+write_alone(om_cli *c, const char *path)
+{
+	OM_TRY(write_sidecar(c, path));
+	if (strcmp(path, "-") == 0)
+		return OM_OK;
+	const om_status st = read_back(c, path);
 	if (st == OM_OK)
 		return st;
 	unlink(path);
@@ -105,6 +113,9 @@ write_plan(om_cli *c, const char *out, const char *sidecar, unsigned how)
 	if (!out)
 		return sidecar ? write_alone(c, sidecar) : OM_OK;
 	OM_TRY(om_model_annotate(c->session, c->model, c->prog, how));
+	const om_status st = read_back(c, NULL);
+	if (st != OM_OK)
+		return om_note(c->session, st, "reading the plan again, before it is written");
 	OM_TRY(om_model_save(c->session, c->model, out));
 	return sidecar ? write_sidecar(c, sidecar) : OM_OK;
 }
@@ -147,7 +158,7 @@ static const om_opt_group group = {"options", opts};
 const om_cmd om_plan_cmd = {
 	.name = "plan", .usage = "IN [OUT] [options]", .brief = "write a memory plan into a model",
 	.text = "IN is left as it is; OUT is the same model with the plan in its metadata.  The plan is\n"
-		"verified before it is written.",
+		"verified, and read back and verified again, before it is written.",
 	.min_args = 1, .max_args = 2,
 	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -110,6 +110,14 @@ path_of(om_prog *p, const om_op *owner, const char *attr)
 		escaped(p->mem, first), escaped(p->mem, attr));
 }
 
+void
+om_prog_name_scopes(om_prog *p)
+{
+	for (om_block *b = p->first; b; b = b->next)
+		if (b->owner)
+			b->path = path_of(p, b->owner, b->attr);
+}
+
 om_block *
 om_block_new(om_prog *p, om_op *owner, const char *attr, const char *name)
 {

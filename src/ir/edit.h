@@ -37,6 +37,10 @@ void om_block_remove(om_block *b);
 /* Find the value with this name in any block that was created first; NULL if there is none. */
 om_value *om_prog_find(const om_prog *p, const char *name);
 
+/* Set the scope paths of all bodies, once their ops are in blocks: a body that is read before its op is
+ * appended does not know the enclosing scope. */
+void om_prog_name_scopes(om_prog *p);
+
 /* Find a block by scope path; NULL if there is none. */
 om_block *om_block_find(const om_prog *p, const char *path);
 

@@ -719,7 +719,9 @@ read_model(struct import *im)
 	im->p->model = im->m;
 	OM_TRY(read_opsets(im, m->n_opset_import, m->opset_import, &im->p->opset, &im->p->nopset));
 	OM_TRY(read_functions(im, m));
-	return read_graph(im, NULL, NULL, NULL, m->graph, &graph);
+	OM_TRY(read_graph(im, NULL, NULL, NULL, m->graph, &graph));
+	om_prog_name_scopes(im->p);
+	return OM_OK;
 }
 
 static om_status

@@ -284,21 +284,56 @@ def crowded():
     """Both the graph and the branch do better in another order; some shapes are known before."""
     node, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
     inner = onnx.helper.make_graph(
-        [node("Exp", ["t"], ["big_in"]), node("Neg", ["t"], ["a_in"]),
-         node("ReduceMax", ["a_in"], ["s_in"], axes=[1]), node("Shape", ["a_in"], ["dims_in"]),
+        [node("Exp", ["t"], ["big_in"]), node("Concat", ["t", "t"], ["a_in"], axis=1),
+         node("ReduceMax", ["a_in"], ["s_in"], axes=[1]), node("Shape", ["t"], ["dims_in"]),
          node("Mul", ["big_in", "s_in"], ["n_in"]), node("Reshape", ["n_in", "dims_in"], ["m_in"]),
          node("Transpose", ["m_in"], ["out_in"], perm=[1, 0])], "inner", [], [info("out_in", 1, [4, 64])])
     other = onnx.helper.make_graph([node("Transpose", ["t"], ["out_else"], perm=[1, 0])], "other", [],
                                    [info("out_else", 1, [4, 64])])
     g = onnx.helper.make_graph(
         [node("Transpose", ["x"], ["u"], perm=[1, 0]), node("Transpose", ["u"], ["t"], perm=[1, 0]),
-         node("Exp", ["x"], ["big"]), node("Concat", ["t", "t"], ["wide"], axis=1),
+         node("Exp", ["x"], ["big"]), node("Concat", ["t"] * 5, ["wide"], axis=1),
          node("ReduceMax", ["wide"], ["s"], axes=[1]), node("Shape", ["big"], ["dims"]),
          node("Mul", ["big", "s"], ["n"]), node("Reshape", ["n", "dims"], ["m"]),
          node("If", ["go"], ["v"], then_branch=inner, else_branch=other),
-         node("Transpose", ["v"], ["w"], perm=[1, 0]), node("Add", ["m", "w"], ["y"])], "crowded",
-        [info("x", 1, [64, 4]), info("go", 9, [])], [info("y", 1, [64, 4])])
+         node("Transpose", ["v"], ["w"], perm=[1, 0]), node("Add", ["m", "w"], ["z"]),
+         node("Transpose", ["z"], ["y"], perm=[1, 0])], "crowded",
+        [info("x", 1, [64, 4]), info("go", 9, [])], [info("y", 1, [4, 64])])
     return onnx.helper.make_model(g, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+
+
+def nested(as_function):
+    """An If in each branch of an If, with outputs of one name; in a function, or in the graph."""
+    h = onnx.helper
+    node, info = h.make_node, h.make_tensor_value_info
+    value = info("y", 1, [4])
+
+    def branch(kind):
+        inner = [h.make_graph([node(k, ["x"], ["y"])], k, [], [value]) for k in (kind, "Neg")]
+        return h.make_graph([node("If", ["c"], ["y"], then_branch=inner[0], else_branch=inner[1])], kind, [], [value])
+
+    choose = node("If", ["c"], ["z"], then_branch=branch("Exp"), else_branch=branch("Abs"))
+    opsets = [h.make_opsetid("", 17), h.make_opsetid("made.up", 1)]
+    f = h.make_function("made.up", "F", ["x", "c"], ["z"], [choose], opsets[:1])
+    first = node("F", ["x", "c"], ["z"], domain="made.up") if as_function else choose
+    g = h.make_graph([first, node("Sqrt", ["z"], ["w"])], "nested", [info("x", 1, [4]), info("c", 9, [])],
+                     [info("w", 1, [4])])
+    return h.make_model(g, opset_imports=opsets, functions=[f] if as_function else [], ir_version=8)
+
+
+def scopes(tmp):
+    for as_function in (False, True):
+        what = "a function's" if as_function else "nested"
+        model, out = (os.path.join(tmp, n) for n in ("nested.onnx", "nested_out.onnx"))
+        write(nested(as_function), model)
+        code, said = onnxmem("plan", model, out)
+        t.point(code == 0, f"{what} scopes are planned", said)
+        code, said = onnxmem("verify", out)
+        t.point(code == 0, f"{what} scopes are found again", said)
+        paths = [s["path"] for s in json.loads(keys(read(out))[P + "plan"])["scopes"]]
+        deep = [p for p in paths if p.count("/") >= 3]
+        t.point(len(set(paths)) == len(paths) and len(deep) == 4, f"{what} scopes have the path of the scope around them",
+                paths)
 
 
 def outputs(path, tmp, *more):
@@ -374,4 +409,5 @@ with scratch() as tmp:
     refused(dynamic, tmp)
     harmless(dynamic, tmp)
     reordered(tmp)
+    scopes(tmp)
 t.end()

@@ -179,7 +179,7 @@ put(struct bed *t, const om_value *v, uint64_t offset)
 	uint64_t bytes = 0;
 
 	om_tensor_bytes(v->type.elem, &v->shape, &bytes);
-	t->place[v->id] = (om_placement){OM_IN_ARENA, 0, offset, (bytes + 63) & ~UINT64_C(63), 0, 1000};
+	t->place[v->id] = (om_placement){OM_IN_ARENA, 0, offset, (bytes + 63) & ~UINT64_C(63), {.last = 1000}};
 }
 
 static om_alias *
@@ -1054,7 +1054,8 @@ is_fast(void)
 			op2(&t, &plain, v, keep, next);
 		else
 			op1(&t, &plain, v, next);
-		t.plan.place[next->id] = (om_placement){OM_IN_ARENA, 0, UINT64_C(64) * (k * 7919 % N), 64, k, k + 2};
+		t.plan.place[next->id] = (om_placement){OM_IN_ARENA, 0, UINT64_C(64) * (k * 7919 % N), 64,
+			{.first = k, .last = k + 2}};
 		keep = v;
 		v = next;
 	}
