@@ -7,17 +7,83 @@
  */
 #include <config.h>
 
+#include <stdlib.h>
+
 #include "ir/live_interval.h"
 #include "verify/simulator.h"
+
+/* The placements in arenas, by arena and first step, as a balanced search tree: the root of a range of the
+ * list is its middle.  Bounds leave out most of them in a search. */
+struct places {
+	const om_placement **place;
+	struct bounds {
+		uint32_t last;           /* the largest of the range, of which this is the root */
+		uint64_t lower, upper;
+	} *bounds;
+	size_t *start;                   /* by arena */
+};
 
 /* A location of a value with a multi-view in some iteration. */
 struct spot {
 	const om_plan_multi_view *view;
+	const struct places *all;
 	uint32_t arena;
 	uint64_t lower;
-	const om_placement **place;      /* placements that overlap it; the array is reused */
-	size_t n, cap;
 };
+
+static int
+by_start(const void *a, const void *b)
+{
+	const om_placement *x = *(const om_placement *const *)a, *y = *(const om_placement *const *)b;
+
+	if (x->arena != y->arena)
+		return x->arena < y->arena ? -1 : 1;
+	return (x->live.first > y->live.first) - (x->live.first < y->live.first);
+}
+
+static struct bounds
+bound(struct places *s, size_t from, size_t to)
+{
+	const size_t mid = from + (to - from) / 2;
+	const om_placement *p = s->place[mid];
+	struct bounds *b = &s->bounds[mid];
+
+	*b = (struct bounds){p->live.last, p->offset, p->offset + p->bytes};
+	for (int side = 0; side < 2; side++) {
+		const size_t lower = side ? mid + 1 : from, upper = side ? to : mid;
+		if (lower >= upper)
+			continue;
+		const struct bounds part = bound(s, lower, upper);
+		b->last = part.last > b->last ? part.last : b->last;
+		b->lower = part.lower < b->lower ? part.lower : b->lower;
+		b->upper = part.upper > b->upper ? part.upper : b->upper;
+	}
+	return *b;
+}
+
+static struct places
+list_places(const struct sim *c)
+{
+	const om_plan *plan = c->plan;
+	struct places s = {.place = OM_NEWN(c->mem, const om_placement *, plan->nplace),
+		.bounds = OM_NEWN(c->mem, struct bounds, plan->nplace),
+		.start = OM_NEWN(c->mem, size_t, (size_t)plan->narena + 1)};
+	size_t n = 0;
+
+	for (uint32_t k = 0; k < plan->nplace; k++)
+		if (plan->place[k].where == OM_IN_ARENA && plan->place[k].arena < plan->narena) {
+			s.place[n++] = &plan->place[k];
+			s.start[plan->place[k].arena + 1]++;
+		}
+	if (n)
+		qsort(s.place, n, sizeof *s.place, by_start);
+	for (uint32_t k = 0; k < plan->narena; k++) {
+		s.start[k + 1] += s.start[k];
+		if (s.start[k] < s.start[k + 1])
+			bound(&s, s.start[k], s.start[k + 1]);
+	}
+	return s;
+}
 
 /* False: not in an arena, or moved by another loop. */
 static bool
@@ -32,32 +98,38 @@ find_spot(const struct sim *c, const om_region *r, struct spot *s)
 	return true;
 }
 
-static void
-find_places(const struct sim *c, struct spot *s)
+/* The end of the longest of the places from..to that reserve bytes [lower, upper) in step `first`, or
+ * `until` if none ends there or later. */
+static uint64_t
+reserved_until(const struct places *s, size_t from, size_t to, uint64_t lower, uint64_t upper, uint32_t first,
+	uint64_t until)
 {
-	const uint64_t upper = s->lower + c->home[s->view->value].bytes;
-
-	s->n = 0;
-	for (uint32_t k = 0; k < c->plan->nplace; k++) {
-		const om_placement *p = &c->plan->place[k];
-		if (p->where == OM_IN_ARENA && p->arena == s->arena && p->offset < upper && s->lower < p->offset + p->bytes)
-			OM_PUSH(c->mem, s->place, s->n, s->cap, p);
+	while (from < to) {
+		const size_t mid = from + (to - from) / 2;
+		const om_placement *p = s->place[mid];
+		const struct bounds *b = &s->bounds[mid];
+		if (b->last < until || b->lower > lower || b->upper < upper)
+			break;
+		if (p->live.first <= first) {
+			const uint32_t end = om_live_interval_until(&p->live, first);
+			if (p->offset <= lower && upper <= p->offset + p->bytes && end >= until
+			    && om_live_interval_covers(&p->live, first, first))
+				until = (uint64_t)end + 1;
+			until = reserved_until(s, mid + 1, to, lower, upper, first, until);
+		}
+		to = mid;
 	}
+	return until;
 }
 
 /* Do consecutive placements reserve these bytes in all of these steps? */
 static bool
 is_kept(const struct spot *s, uint64_t lower, uint64_t bytes, uint64_t first, uint64_t last)
 {
+	const size_t *start = &s->all->start[s->arena];
+
 	while (first <= last) {
-		uint64_t until = first;
-		for (size_t k = 0; k < s->n; k++) {
-			const om_placement *p = s->place[k];
-			const uint64_t end = om_live_interval_until(&p->live, (uint32_t)first);
-			if (p->offset <= lower && lower + bytes <= p->offset + p->bytes && end >= until
-			    && om_live_interval_covers(&p->live, (uint32_t)first, (uint32_t)first))
-				until = end + 1;
-		}
+		const uint64_t until = reserved_until(s->all, start[0], start[1], lower, lower + bytes, (uint32_t)first, first);
 		if (until == first)
 			return false;
 		first = until;
@@ -99,7 +171,6 @@ check_region(struct sim *c, struct spot *s, const om_region *r, bool is_start)
 
 	if (s->view->stride || !find_spot(c, r, s))
 		return OM_OK;
-	find_places(c, s);
 	for (uint32_t k = c->follow[m]; k < c->follow[m + 1]; k++)
 		OM_TRY(check_kept_used(c, s, c->follower[k]));
 	return end && !is_start ? check_kept(c, s, m, end, end + 1) : OM_OK;
@@ -108,7 +179,10 @@ check_region(struct sim *c, struct spot *s, const om_region *r, bool is_start)
 om_status
 om_sim_check_kept(struct sim *c)
 {
-	struct spot s = {0};
+	if (c->plan->nview == 0)
+		return OM_OK;
+	const struct places all = list_places(c);
+	struct spot s = {.all = &all};
 
 	for (uint32_t k = 0; k < c->plan->nview; k++) {
 		const om_plan_multi_view *v = s.view = &c->plan->view[k];
