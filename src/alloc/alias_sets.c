@@ -14,6 +14,8 @@
  */
 #include <config.h>
 
+#include <stdlib.h>
+
 #include "ir/live_interval.h"
 #include "ir/partial_order.h"
 #include "alloc/alias_sets.h"
@@ -27,12 +29,15 @@ struct om_alias_sets {
 	om_assignment *a;        /* the assignment under construction */
 	om_arena *mem;
 	om_alias_set **of;           /* by value id, like all arrays here */
+	om_box_node **box;
 	uint64_t *offset;        /* bytes into the storage of the alias set */
 	const uint64_t *bytes;
 	om_value **origin;
 	uint64_t *at;            /* bytes into the origin */
 	om_partial_order *reach;         /* NULL: only the order of the file counts */
 	const om_op **node;      /* by position: ops of the graph */
+	struct span *span;       /* of the move at hand */
+	uint32_t capspan;
 	bool is_stuck;           /* the partial order could not be computed: nothing is merged */
 };
 
@@ -42,17 +47,29 @@ rounded(const om_alias_sets *g, uint64_t bytes)
 	return (bytes + g->a->request->align - 1) & ~(g->a->request->align - 1);
 }
 
+static bool
+is_same(const om_content *a, const om_content *b)
+{
+	return a->origin == b->origin && a->shift == b->shift;
+}
+
+static om_content
+content_of(const om_alias_sets *g, const om_value *v)
+{
+	return (om_content){g->origin[v->id], g->at[v->id] - g->offset[v->id]};
+}
+
 static void
 insert(om_alias_sets *g, om_alias_set *to, om_value *v, uint64_t offset)
 {
 	const om_live_interval *live = &g->a->live[v->id];
-	const uint32_t until = to->n && to->until[to->n - 1] > live->last ? to->until[to->n - 1] : live->last;
-	size_t n = to->n;
 
-	OM_PUSH(g->mem, to->until, n, to->capuntil, until);
 	OM_PUSH(g->mem, to->member, to->n, to->cap, v);
 	g->of[v->id] = to;
 	g->offset[v->id] = offset;
+	const om_content content = content_of(g, v);
+	g->box[v->id] = om_box_tree_add(&to->boxes, g->mem, v,
+		&(om_box){{live->first, live->last}, offset, offset + g->bytes[v->id]}, &content);
 	if (live->first < to->first)
 		to->first = live->first;
 	if (live->last > to->last)
@@ -73,14 +90,13 @@ new_group(om_alias_sets *g, om_value *root)
 }
 
 static void
-add_value(om_alias_sets *g, om_value *v)
+add_value(om_alias_sets *g, const om_storages *from, om_value *v)
 {
 	const om_backing *at = &g->a->backing[v->id];
-	uint64_t offset;
 
 	if (g->of[v->id] || g->a->facts->is_unplanned[v->id])
 		return;
-	om_value *root = om_storage(g->a, v, &offset);
+	om_value *root = from->root[v->id];
 	if (g->a->facts->is_unplanned[root->id])
 		return;
 	g->origin[v->id] = v;
@@ -90,28 +106,28 @@ add_value(om_alias_sets *g, om_value *v)
 	}
 	om_alias_set *own = g->of[root->id];
 	if (!own) {
-		own = new_group(g, root);
 		g->origin[root->id] = root;
+		own = new_group(g, root);
 	}
 	if (root != v)
-		insert(g, own, v, offset);
+		insert(g, own, v, from->offset[v->id]);
 }
 
 static void
-add_block(om_alias_sets *g, const om_block *b)
+add_block(om_alias_sets *g, const om_storages *from, const om_block *b)
 {
 	for (uint32_t k = 0; k < b->nparam; k++)
-		add_value(g, b->param[k]);
+		add_value(g, from, b->param[k]);
 	for (om_op *const *at = g->a->schedule->ops[b->id]; *at; at++) {
 		const om_op *op = *at;
 		for (uint32_t k = 0; k < op->nin; k++)
 			if (op->in[k] && op->in[k]->is_const)
-				add_value(g, op->in[k]);
+				add_value(g, from, op->in[k]);
 		for (uint32_t k = 0; k < op->nout; k++)
 			if (op->out[k])
-				add_value(g, op->out[k]);
+				add_value(g, from, op->out[k]);
 		for (uint32_t k = 0; k < op->nbody; k++)
-			add_block(g, op->body[k]);
+			add_block(g, from, op->body[k]);
 	}
 }
 
@@ -133,11 +149,13 @@ om_alias_sets_new(const om_prog *p, om_assignment *a, om_arena *mem)
 	om_alias_sets *g = OM_NEW(mem, om_alias_sets);
 
 	*g = (om_alias_sets){.p = p, .a = a, .mem = mem, .of = OM_NEWN(mem, om_alias_set *, p->nvalue),
+		.box = OM_NEWN(mem, om_box_node *, p->nvalue),
 		.offset = OM_NEWN(mem, uint64_t, p->nvalue), .bytes = a->facts->bytes,
 		.origin = OM_NEWN(mem, om_value *, p->nvalue), .at = OM_NEWN(mem, uint64_t, p->nvalue)};
 	if (a->request->parallel_safe)
 		find_order(g);
-	add_block(g, p->first);
+	const om_storages from = om_storages_new(p, a, mem);
+	add_block(g, &from, p->first);
 	return g;
 }
 
@@ -151,26 +169,30 @@ om_alias_sets_find(const om_alias_sets *g, const om_value *v, uint64_t *offset)
 
 /* ---- Extending lifetimes. ---- */
 
+struct widening {
+	const om_alias_sets *g;
+	const om_value *v;
+	uint32_t first, last;
+};
+
+/* The steps of a box include those in the gaps of a lifetime. */
 static bool
-hold_one(const om_alias_sets *g, const om_value *a, const om_value *b)
+is_other(const void *arg, const om_value *m)
 {
-	return g->origin[a->id] == g->origin[b->id]
-	    && g->at[a->id] - g->offset[a->id] == g->at[b->id] - g->offset[b->id];
+	const struct widening *w = arg;
+
+	return m != w->v && om_live_interval_meets(&w->g->a->live[m->id], w->first, w->last);
 }
 
+/* Does no other member change the bytes of `v` in these steps? */
 static bool
 may_widen(const om_alias_sets *g, const om_alias_set *own, const om_value *v, uint32_t first, uint32_t last)
 {
-	const uint64_t from = g->offset[v->id], to = from + g->bytes[v->id];
+	const om_box box = {{first, last}, g->offset[v->id], g->offset[v->id] + g->bytes[v->id]};
+	const om_content content = content_of(g, v);
 
-	for (size_t k = 0; k < own->n; k++) {
-		const om_value *m = own->member[k];
-		const uint64_t at = g->offset[m->id];
-		if (m != v && at < to && from < at + g->bytes[m->id] && !hold_one(g, m, v)
-		    && om_live_interval_meets(&g->a->live[m->id], first, last))
-			return false;
-	}
-	return true;
+	return !om_box_tree_any(own->boxes, &box, &content, is_other,
+		&(struct widening){g, v, first, last});
 }
 
 bool
@@ -179,7 +201,6 @@ om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t las
 {
 	om_alias_set *own = g->of[v->id];
 	om_live_interval *live = &g->a->live[v->id];
-	size_t k = 0;
 
 	if (own && !always && !may_widen(g, own, v, first, last))
 		return false;
@@ -188,21 +209,24 @@ om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t las
 		return true;
 	own->first = first < own->first ? first : own->first;
 	own->last = last > own->last ? last : own->last;
-	while (own->member[k] != v)
-		k++;
-	for (; k < own->n; k++)
-		own->until[k] = own->until[k] > last ? own->until[k] : last;
+	om_box_tree_extend(own->boxes, g->box[v->id], (om_steps){live->first, live->last});
 	return true;
 }
 
 /* ---- Merging one set into another. ---- */
 
+/* Bytes [from, to) of the origin of a content. */
+struct span {
+	om_content content;
+	uint64_t from, to;
+};
+
 struct move {
 	om_alias_sets *g;
 	om_alias_set *from, *to;
 	uint64_t base;               /* offset of `from` in `to` */
-	const om_alias_edge *same;         /* values of `from` that are bytes of `source` */
-	uint32_t n;
+	struct span *span;           /* values of `from` that are bytes of `source` */
+	uint32_t nspan;
 	const om_value *source;
 	/* `out` overwrites, or takes over, values that end where it starts.  NULL: none */
 	const om_value *out;
@@ -210,37 +234,60 @@ struct move {
 	uint32_t nin;
 };
 
+static int
+by_content(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	if (x->content.origin != y->content.origin)
+		return x->content.origin->id < y->content.origin->id ? -1 : 1;
+	if (x->content.shift != y->content.shift)
+		return x->content.shift < y->content.shift ? -1 : 1;
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+/* The bytes of the source that are in `from`: sorted, and joined where they touch. */
+static void
+list_spans(struct move *x, const om_alias_edge *same, uint32_t n)
+{
+	om_alias_sets *g = x->g;
+
+	if (n > g->capspan) {
+		g->capspan = 2 * n;
+		g->span = OM_NEWN(g->mem, struct span, g->capspan);
+	}
+	struct span *all = x->span = g->span;
+	for (uint32_t k = 0; k < n; k++) {
+		const uint32_t s = same[k].v->id;
+		all[k] = (struct span){content_of(g, same[k].v), g->at[s], g->at[s] + g->bytes[s]};
+	}
+	qsort(all, n, sizeof *all, by_content);
+	for (uint32_t k = 0; k < n; k++) {
+		struct span *last = x->nspan ? &all[x->nspan - 1] : NULL;
+		if (last && is_same(&last->content, &all[k].content) && all[k].from <= last->to)
+			last->to = last->to > all[k].to ? last->to : all[k].to;
+		else
+			all[x->nspan++] = all[k];
+	}
+}
+
 /* Is every byte of the member `m` of `from` part of the source? */
 static bool
 is_covered(const struct move *x, const om_value *m)
 {
-	const om_alias_sets *g = x->g;
-	uint64_t at = g->at[m->id];
-	const uint64_t end = at + g->bytes[m->id];
+	const uint64_t from = x->g->at[m->id], to = from + x->g->bytes[m->id];
+	const struct span key = {content_of(x->g, m), from, to};
+	uint32_t lower = 0, upper = x->nspan;
 
-	for (uint32_t k = 0; k < x->n && at < end;) {
-		const om_value *s = x->same[k].v;
-		const uint64_t from = g->at[s->id], to = from + g->bytes[s->id];
-		if (g->origin[s->id] == g->origin[m->id] && from <= at && at < to
-		    && g->offset[s->id] - from == g->offset[m->id] - g->at[m->id]) {
-			at = to;
-			k = 0;
-		} else {
-			k++;
-		}
+	while (lower < upper) {  /* the first span after `key` */
+		const uint32_t mid = (lower + upper) / 2;
+		if (by_content(&x->span[mid], &key) <= 0)
+			lower = mid + 1;
+		else
+			upper = mid;
 	}
-	return at >= end;
-}
-
-/* Do `m` of `from` and `t` of `to` have equal content in the bytes that they share? */
-static bool
-hold_the_same(const struct move *x, const om_value *m, const om_value *t)
-{
-	const om_alias_sets *g = x->g;
-
-	return x->n && g->origin[t->id] == g->origin[x->source->id]
-	    && g->at[t->id] - g->offset[t->id] == g->at[x->source->id] - g->offset[x->source->id]
-	    && is_covered(x, m);
+	const struct span *s = lower ? &x->span[lower - 1] : NULL;
+	return from == to || (s && is_same(&s->content, &key.content) && to <= s->to);
 }
 
 static bool
@@ -286,13 +333,33 @@ do_meet(const struct move *x, const om_value *m, const om_value *t)
 	return !is_over_before(x->g, m, t) && !is_over_before(x->g, t, m);
 }
 
-static bool
-do_clash(const struct move *x, const om_value *m, const om_value *t)
-{
-	const uint64_t a = x->base + x->g->offset[m->id], b = x->g->offset[t->id];
+struct probe {
+	const struct move *x;
+	const om_value *m;
+};
 
-	return a < b + x->g->bytes[t->id] && b < a + x->g->bytes[m->id]
-	    && do_meet(x, m, t) && !hold_the_same(x, m, t);
+static bool
+do_clash(const void *arg, const om_value *t)
+{
+	const struct probe *p = arg;
+
+	return do_meet(p->x, p->m, t);
+}
+
+/* Would the member `m` of `from` and one of `to` overwrite each other's bytes? */
+static bool
+has_clash(const struct move *x, const om_value *m)
+{
+	const uint64_t lower = x->base + x->g->offset[m->id];
+	const om_live_interval *live = &x->g->a->live[m->id];
+	const om_steps steps = x->g->reach ? (om_steps){0, UINT32_MAX} : (om_steps){live->first, live->last};
+	const om_box box = {steps, lower, lower + x->g->bytes[m->id]};
+	om_content same;
+
+	if (x->nspan)
+		same = content_of(x->g, x->source);
+	return om_box_tree_any(x->to->boxes, &box, x->nspan && is_covered(x, m) ? &same : NULL, do_clash,
+		&(struct probe){x, m});
 }
 
 /* Elements must be aligned to their size. */
@@ -312,14 +379,8 @@ is_allowed(const struct move *x)
 		return false;
 	for (size_t k = 0; k < x->from->n; k++) {
 		const om_value *m = x->from->member[k];
-		if (!is_aligned(x, m))
+		if (!is_aligned(x, m) || has_clash(x, m))
 			return false;
-		const om_live_interval *live = &x->g->a->live[m->id];
-		if (live->last < x->to->first && !x->g->reach)
-			continue;
-		for (size_t i = x->to->n; i-- > 0 && (x->g->reach || x->to->until[i] >= live->first);)
-			if (do_clash(x, m, x->to->member[i]))
-				return false;
 	}
 	return true;
 }
@@ -332,9 +393,9 @@ move_origins(const struct move *x)
 	bool *covered = OM_NEWN(g->mem, bool, x->from->n);
 	const om_value *s = x->source;
 
-	for (size_t k = 0; k < x->from->n && x->n; k++)
+	for (size_t k = 0; k < x->from->n && x->nspan; k++)
 		covered[k] = is_covered(x, x->from->member[k]);
-	for (size_t k = 0; k < x->from->n && x->n; k++) {
+	for (size_t k = 0; k < x->from->n && x->nspan; k++) {
 		const om_value *m = x->from->member[k];
 		if (!covered[k])
 			continue;
@@ -367,14 +428,14 @@ link_part(const struct move *x, om_value *near)
 bool
 om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_edge *same, uint32_t n, om_store store)
 {
-	struct move x = {.g = g, .from = g->of[same->v->id], .to = g->of[source->id], .same = same,
-		.n = n, .source = source};
+	struct move x = {.g = g, .from = g->of[same->v->id], .to = g->of[source->id], .source = source};
 	const uint64_t at = g->offset[source->id] + same->offset;
 
 	if (!x.from || !x.to || x.from == x.to || x.from->is_outside || at < g->offset[same->v->id]
 	    || (store == OM_VIEW && x.from->root != same->v))
 		return false;
 	x.base = at - g->offset[same->v->id];
+	list_spans(&x, same, n);
 	if (!is_allowed(&x))
 		return false;
 	if (store == OM_VIEW)

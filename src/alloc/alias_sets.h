@@ -2,14 +2,15 @@
 #ifndef OM_ALIAS_SETS_H
 #define OM_ALIAS_SETS_H
 
+#include "alloc/box_tree.h"
 #include "onnxmem/plan.h"
 
 /* Values that share one storage. */
 typedef struct om_alias_set {
 	om_value *root;          /* owner of the storage, which is large enough for all members */
 	om_value **member;       /* the root first */
-	uint32_t *until;         /* by member: the last step of it and all members before it */
-	size_t n, cap, capuntil; /* number of members; capacities of `member` and `until` */
+	size_t n, cap;           /* number of members; capacity of `member` */
+	om_box_node *boxes;      /* of all members */
 	uint64_t bytes;          /* rounded; 0: not in an arena, or empty */
 	uint32_t first, last;    /* steps in which any member is live */
 	bool is_outside;         /* a constant, or memory owned by the caller */
@@ -40,7 +41,7 @@ bool om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_
 /* Place the values `same`, all of one set, at those bytes of `source`, and move their set with them.
  * `store` is OM_VIEW: `same` is one value, the root of its set; or OM_SUBBUFFER: `source` is computed
  * later.  Returns false, without a change, if the set does not fit, or a value would lose bytes that
- * are still read. O(members of one set times members of the other). */
+ * are still read. O(members of the set that moves), times the logarithm of those of the other. */
 bool om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_edge *same, uint32_t n,
 	om_store store);
 

@@ -25,11 +25,28 @@
  */
 #include <config.h>
 
+#include <stdlib.h>
+
 #include "alloc/alias_sets.h"
 #include "alloc/assign.h"
 #include "alloc/op_facts.h"
 #include "ir/live_interval.h"
 #include "onnxmem/plan.h"
+
+enum { NONE = UINT32_MAX };
+
+/* The first input of an op that is in a set. */
+struct first_input {
+	const om_op *op;
+	uint32_t in;
+};
+
+/* May `out`, the output at hand, be computed over a value? */
+struct over {
+	const om_value *out;
+	bool is_allowed;         /* for every input that is the value */
+	bool is_listed;
+};
 
 struct inplace {
 	const om_prog *p;
@@ -37,6 +54,8 @@ struct inplace {
 	om_arena *tmp;
 	om_alias_sets *g;
 	uint64_t parts;          /* number of sub-buffers */
+	struct first_input *first; /* by id of the root of a set */
+	struct over *over;       /* by value id */
 };
 
 /* May other values be computed in the storage of `v`, before `v` is?  The memory of a result of the
@@ -61,18 +80,34 @@ may_be_part(const struct inplace *w, const om_op *op, uint32_t k, uint64_t *offs
 	    && om_op_facts_subbuffer(w->a->facts, op, k, offset);
 }
 
+/* By input that could be computed in the output: the next one of the same set; NONE after the last. */
+static uint32_t *
+link_inputs(struct inplace *w, const om_op *op)
+{
+	uint32_t *next = OM_NEWN(w->tmp, uint32_t, op->nin);
+	uint64_t offset;
+
+	for (uint32_t k = op->nin; k-- > 0;) {
+		if (!may_be_part(w, op, k, &offset))
+			continue;
+		struct first_input *first = &w->first[om_alias_sets_find(w->g, op->in[k], NULL)->root->id];
+		next[k] = first->op == op ? first->in : NONE;
+		*first = (struct first_input){op, k};
+	}
+	return next;
+}
+
 /* All inputs from `k` on that share the storage of input `k` with the same relative offsets as in the
  * output. */
 static uint32_t
-list_same(const struct inplace *w, const om_op *op, uint32_t k, om_alias_edge *same)
+list_same(const struct inplace *w, const om_op *op, uint32_t k, const uint32_t *next, om_alias_edge *same)
 {
-	const om_alias_set *group = om_alias_sets_find(w->g, op->in[k], NULL);
 	uint64_t at, offset, base = 0;
 	uint32_t n = 0;
 
-	for (; k < op->nin; k++) {
-		if (!op->in[k] || om_alias_sets_find(w->g, op->in[k], &at) != group || !may_be_part(w, op, k, &offset))
-			continue;
+	for (; k != NONE; k = next[k]) {
+		om_alias_sets_find(w->g, op->in[k], &at);
+		may_be_part(w, op, k, &offset);
 		if (n && offset - at != base)
 			continue;
 		base = offset - at;
@@ -86,15 +121,16 @@ place_parts(struct inplace *w, const om_op *op)
 {
 	om_value *out = op->out[0];
 	const om_alias_set *own = om_alias_sets_find(w->g, out, NULL);
-	om_alias_edge *same = OM_NEWN(w->tmp, om_alias_edge, op->nin);
 	uint64_t offset;
 
 	if (!may_hold(w, own, out) || w->a->backing[out->id].store == OM_VIEW)
 		return;
+	om_alias_edge *same = OM_NEWN(w->tmp, om_alias_edge, op->nin);
+	const uint32_t *next = link_inputs(w, op);
 	for (uint32_t k = 0; k < op->nin; k++) {
 		if (!may_be_part(w, op, k, &offset) || om_alias_sets_find(w->g, op->in[k], NULL) == own)
 			continue;
-		const uint32_t n = list_same(w, op, k, same);
+		const uint32_t n = list_same(w, op, k, next, same);
 		if (om_alias_sets_merge_at(w->g, out, same, n, OM_SUBBUFFER))
 			w->parts += n;
 	}
@@ -104,17 +140,37 @@ place_parts(struct inplace *w, const om_op *op)
 
 struct candidate {
 	om_value *v;
+	uint32_t in;
 	uint64_t waste, bytes, life;
 };
 
-static bool
-is_better(const struct candidate *a, const struct candidate *b)
+/* The better one first; of equal ones, the earlier input. */
+static int
+by_rank(const void *x, const void *y)
 {
-	if (!b->v || a->waste != b->waste)
-		return !b->v || a->waste < b->waste;
+	const struct candidate *a = x, *b = y;
+
+	if (a->waste != b->waste)
+		return a->waste < b->waste ? -1 : 1;
 	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes;
-	return a->life > b->life;
+		return a->bytes > b->bytes ? -1 : 1;
+	if (a->life != b->life)
+		return a->life > b->life ? -1 : 1;
+	return (a->in > b->in) - (a->in < b->in);
+}
+
+/* For each input, whether output `out` may be computed over it wherever the op reads it. */
+static void
+find_allowed(struct inplace *w, const om_op *op, uint32_t out)
+{
+	for (uint32_t k = 0; k < op->nin; k++) {
+		if (!op->in[k])
+			continue;
+		struct over *o = &w->over[op->in[k]->id];
+		if (o->out != op->out[out])
+			*o = (struct over){.out = op->out[out], .is_allowed = true};
+		o->is_allowed &= om_op_facts_inplace(w->a->facts, op, out, k);
+	}
 }
 
 /* Is `v` live after `op`, on any path from there?  A plan that must hold for every order has no steps
@@ -129,36 +185,30 @@ is_live_after(const struct inplace *w, const om_value *v, const om_op *op)
 }
 
 static bool
-consider(const struct inplace *w, const om_op *op, uint32_t out, uint32_t in, struct candidate *c)
+consider(struct inplace *w, const om_op *op, uint32_t out, uint32_t in, struct candidate *c)
 {
 	om_value *v = op->in[in];
 	const om_alias_set *to = v && !v->is_const ? om_alias_sets_find(w->g, v, NULL) : NULL;
 
-	for (uint32_t k = 0; k < in; k++)
-		if (op->in[k] == v)
-			return false;
 	if (!to || to->bytes == 0 || is_live_after(w, v, op)
-	    || !om_op_facts_inplace_value(w->a->facts, op, out, v))
+	    || w->over[v->id].is_listed || !w->over[v->id].is_allowed)
 		return false;
-	*c = (struct candidate){.v = v, .bytes = to->bytes, .life = to->last - to->first,
+	w->over[v->id].is_listed = true;
+	*c = (struct candidate){.v = v, .in = in, .bytes = to->bytes, .life = to->last - to->first,
 		.waste = w->a->facts->bytes[v->id] - w->a->facts->bytes[op->out[out]->id]};
 	return true;
 }
 
 static uint32_t
-list_candidates(const struct inplace *w, const om_op *op, uint32_t out, struct candidate *all)
+list_candidates(struct inplace *w, const om_op *op, uint32_t out, struct candidate *all)
 {
 	uint32_t n = 0;
 
-	for (uint32_t k = 0; k < op->nin; k++) {
-		struct candidate c;
-		if (!consider(w, op, out, k, &c))
-			continue;
-		uint32_t at = n++;
-		for (; at && is_better(&c, &all[at - 1]); at--)
-			all[at] = all[at - 1];
-		all[at] = c;
-	}
+	find_allowed(w, op, out);
+	for (uint32_t k = 0; k < op->nin; k++)
+		n += consider(w, op, out, k, &all[n]);
+	if (n > 1)
+		qsort(all, n, sizeof *all, by_rank);
 	return n;
 }
 
@@ -219,6 +269,8 @@ decide(const om_prog *p, om_assignment *a, bool parts)
 {
 	struct inplace w = {.p = p, .a = a, .tmp = om_arena_new()};
 
+	w.first = OM_NEWN(w.tmp, struct first_input, p->nvalue);
+	w.over = OM_NEWN(w.tmp, struct over, p->nvalue);
 	w.g = om_alias_sets_new(p, a, w.tmp);
 	if (parts)
 		walk(&w, p->first, true);
