@@ -50,11 +50,22 @@ struct model {
 	                            depth */
 	uint32_t ndepth;
 	uint32_t *op_of;         /* by op id: its index in the current block */
+	uint32_t *place;         /* by op id: for arrange() */
 	uint32_t *seen;          /* by op id of a folded op: 1 + the last op that is known to come after it */
 	const om_update_path *way;       /* from parameters to the results that replace them */
 	uint32_t nway;
 	uint32_t *storage_of;    /* by segment: its number */
 	bool *elsewhere;         /* by segment: may need no memory of its own.  NULL: all do */
+	struct segment_use *input; /* by segment of an input of the current op */
+	uint32_t *way_of;        /* by op id of the first op of a path: 1 + its index; 0: none */
+	uint32_t *next_way;      /* by path: as `way_of`, for the next path of that op */
+};
+
+/* How an op reads a segment. */
+struct segment_use {
+	const om_value *v;
+	bool is_shared;          /* through another value than `v`, too */
+	bool is_taken;           /* an output is computed over it */
 };
 
 /* A block as a scheduling problem. */
@@ -73,6 +84,7 @@ struct problem {
 	const om_op **folded;    /* ops whose inputs are still to be visited */
 	size_t nfolded, capfolded;
 	uint32_t effect;         /* the last op that has to keep its position */
+	bool *is_listed;         /* by storage: used by the current op */
 };
 
 /* ---- Storages. ---- */
@@ -95,17 +107,6 @@ pieces_of(const struct problem *q, const om_value *v, uint32_t *n)
 	if (*n && (!q->m->pieces->piece[piece[0]].producer || q->m->pieces->piece[piece[0]].producer->block != q->b))
 		*n = 0;
 	return piece;
-}
-
-static bool
-is_piece_of(const struct problem *q, uint32_t which, const om_value *v)
-{
-	uint32_t n;
-	const uint32_t *piece = pieces_of(q, v, &n);
-
-	while (n && piece[n - 1] != which)
-		n--;
-	return n > 0;
 }
 
 static void
@@ -209,9 +210,9 @@ add_folded(struct problem *q, uint32_t i)
 static void
 add_ways(struct problem *q, const om_op *op, uint32_t i)
 {
-	for (uint32_t k = 0; k < q->m->nway; k++) {
-		const om_update_path *w = &q->m->way[k];
-		if (w->value[0]->def != op || (w->nreader && q->m->op_of[w->reader[w->nreader - 1]->id] > i))
+	for (uint32_t k = q->m->way_of[op->id]; k; k = q->m->next_way[k - 1]) {
+		const om_update_path *w = &q->m->way[k - 1];
+		if (w->nreader && q->m->op_of[w->reader[w->nreader - 1]->id] > i)
 			continue;
 		for (uint32_t r = 0; r < w->nreader; r++)
 			OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->m->op_of[w->reader[r]->id]);
@@ -265,37 +266,43 @@ made_by(const struct model *m, const om_op *op, uint32_t step)
 	return sum;
 }
 
-/* May `op` compute the piece `made` of an output over `needed` of input `i`? */
+/* Note how the op reads the segments of its inputs. */
+static void
+find_input_pieces(struct problem *q, const om_op *op)
+{
+	uint32_t n;
+
+	for (uint32_t i = 0; i < op->nin; i++)
+		for (const uint32_t *piece = pieces_of(q, op->in[i], &n); n; n--)
+			q->m->input[piece[n - 1]] = (struct segment_use){.v = op->in[i]};
+	for (uint32_t i = 0; i < op->nin; i++)
+		for (const uint32_t *piece = pieces_of(q, op->in[i], &n); n; n--)
+			q->m->input[piece[n - 1]].is_shared |= q->m->input[piece[n - 1]].v != op->in[i];
+}
+
+/* May `op` compute the piece `made` of an output over `needed` of an input? */
 static bool
-is_free(const struct problem *q, const om_op *op, const om_schedule_op *to, uint32_t made, uint32_t needed, uint32_t i)
+is_free(const struct problem *q, const om_op *op, uint32_t made, uint32_t needed)
 {
 	const om_segment *piece = q->m->pieces->piece;
-	const uint32_t s = q->m->storage_of[needed];
+	const struct segment_use *input = &q->m->input[needed];
 
-	if (piece[made].producer != op || !bytes_of(q->m, made) || !bytes_of(q->m, needed))
-		return false;
-	for (uint32_t j = 0; j < to->nover; j++)
-		if (to->over[j].needed == s)
-			return false;
-	for (uint32_t j = 0; j < op->nin; j++)  /* read through another of its values */
-		if (op->in[j] != op->in[i] && is_piece_of(q, needed, op->in[j]))
-			return false;
-	return piece[made].bytes == piece[needed].bytes;
+	return piece[made].producer == op && bytes_of(q->m, made) && bytes_of(q->m, needed) && !input->is_taken
+	    && !input->is_shared && piece[made].bytes == piece[needed].bytes;
 }
 
 /* The inputs whose storage is reused by a segment, the `at`-th one of an output. */
 static void
-add_over_piece(struct problem *q, const om_op *op, om_schedule_op *to, uint32_t made, uint32_t at, const bool *may)
+add_over_piece(struct problem *q, const om_op *op, uint32_t made, uint32_t at, const bool *may)
 {
 	for (uint32_t i = 0; i < op->nin; i++) {
 		uint32_t n;
 		const uint32_t *piece = pieces_of(q, op->in[i], &n);
-		if (!may[i] || at >= n || !is_free(q, op, to, made, piece[at], i))
+		if (!may[i] || at >= n || !is_free(q, op, made, piece[at]))
 			continue;
 		OM_PUSH(q->m->mem, q->over, q->nover, q->capover,
 			((om_inplace_pair){q->m->storage_of[made], q->m->storage_of[piece[at]]}));
-		to->over = q->over;
-		to->nover = (uint32_t)q->nover;
+		q->m->input[piece[at]].is_taken = true;
 	}
 }
 
@@ -306,6 +313,7 @@ add_over(struct problem *q, const om_op *op, om_schedule_op *to)
 	bool *may = OM_NEWN(q->m->mem, bool, op->nin);
 
 	q->nover = 0;
+	find_input_pieces(q, op);
 	for (uint32_t k = 0; k < op->nout; k++) {
 		uint32_t n;
 		const uint32_t *made = pieces_of(q, op->out[k], &n);
@@ -314,18 +322,10 @@ add_over(struct problem *q, const om_op *op, om_schedule_op *to)
 		for (uint32_t i = 0; i < op->nin; i++)
 			may[i] = op->in[i] && om_op_facts_inplace(q->m->facts, op, k, i);
 		for (uint32_t at = 0; at < n; at++)
-			add_over_piece(q, op, to, made[at], at, may);
+			add_over_piece(q, op, made[at], at, may);
 	}
 	to->over = om_memdup(q->m->mem, q->over, q->nover * sizeof *q->over);
-}
-
-static bool
-is_used_inside(const om_schedule_op *to, uint32_t k)
-{
-	for (uint32_t j = to->ndies_early; j < to->nuse; j++)
-		if (to->use[j] == to->use[k])
-			return true;
-	return false;
+	to->nover = (uint32_t)q->nover;
 }
 
 /* An op with bodies: bytes live in them at its start, and later, when inputs that no body captures may be
@@ -337,19 +337,22 @@ add_bodies(struct problem *q, const om_op *op, om_schedule_op *to, uint32_t dept
 	const bool may_end = op->opdef && (op->opdef->control == OM_IF || op->opdef->control == OM_LOOP);
 	const om_steps at = q->m->s->of_op[op->id];
 	uint32_t *early = OM_NEWN(q->m->mem, uint32_t, (size_t)to->ndies_early + 1), n = 0;
+	bool *is_listed = q->is_listed;
 
 	to->begin += load ? load[at.first] : 0;
 	for (uint32_t step = at.first + 1; step <= at.last; step++) {
 		const uint64_t now = made_by(q->m, op, step) + (load ? load[step] : 0);
 		to->middle = now > to->middle ? now : to->middle;
 	}
+	for (uint32_t k = to->ndies_early; k < to->nuse; k++)
+		is_listed[to->use[k]] = true;
 	for (uint32_t k = 0; k < to->ndies_early && may_end; k++) {
-		bool twice = is_used_inside(to, k);
-		for (uint32_t j = 0; j < n; j++)
-			twice |= early[j] == to->use[k];
-		if (!twice)
+		if (!is_listed[to->use[k]])
 			early[n++] = to->use[k];
+		is_listed[to->use[k]] = true;
 	}
+	for (uint32_t k = 0; k < to->nuse; k++)
+		is_listed[to->use[k]] = false;
 	to->early = early;
 	to->ndies_early = n;
 }
@@ -396,6 +399,7 @@ problem_new(struct model *m, const om_block *b)
 			q->ops[q->nop++] = *at;
 		}
 	list_storages(q);
+	q->is_listed = OM_NEWN(m->mem, bool, q->nstorage);
 	for (uint32_t i = 0; i < q->nop; i++) {
 		add_needs(q, q->ops[i], i);
 		add_bytes(q, q->ops[i], &q->op[i], depth);
@@ -448,6 +452,7 @@ model_new(om_run *r, om_prog *p, const struct candidate *c)
 	*m = (struct model){.r = r, .p = p, .mem = r->scratch, .ndepth = 1, .facts = c->views->facts,
 		.s = c->schedule, .a = c->views,
 		.op_of = OM_NEWN(r->scratch, uint32_t, p->nop),
+		.place = OM_NEWN(r->scratch, uint32_t, p->nop),
 		.seen = OM_NEWN(r->scratch, uint32_t, p->nop)};
 	if (p->nblock > 1)
 		find_loads(m, c->full);
@@ -455,6 +460,14 @@ model_new(om_run *r, om_prog *p, const struct candidate *c)
 	m->way = om_update_paths_find(p, c->views, r->scratch, &m->nway);
 	m->pieces = om_segments_new(p, m->views, r->scratch);
 	m->storage_of = OM_NEWN(r->scratch, uint32_t, m->pieces->n);
+	m->input = OM_NEWN(r->scratch, struct segment_use, m->pieces->n);
+	m->way_of = OM_NEWN(r->scratch, uint32_t, p->nop);
+	m->next_way = OM_NEWN(r->scratch, uint32_t, m->nway);
+	for (uint32_t k = m->nway; k > 0; k--) {
+		uint32_t *first = &m->way_of[m->way[k - 1].value[0]->def->id];
+		m->next_way[k - 1] = *first;
+		*first = k;
+	}
 	return m;
 }
 
@@ -508,7 +521,7 @@ arrange(const struct problem *q, const uint32_t *order)
 {
 	om_arena *mem = q->m->mem;
 	om_op **was = q->m->s->ops[q->b->id], **ops = OM_NEWN(mem, om_op *, (size_t)q->b->nop + 1);
-	uint32_t *place = OM_NEWN(mem, uint32_t, q->m->p->nop), *head = OM_NEWN(mem, uint32_t, q->nop + 2);
+	uint32_t *place = q->m->place, *head = OM_NEWN(mem, uint32_t, q->nop + 2);
 
 	for (uint32_t k = 0; k < q->nop; k++)
 		place[q->ops[order[k]]->id] = k + 1;
@@ -537,10 +550,12 @@ permute(const struct problem *q, om_block *b, const uint32_t *order, struct chan
 static const om_schedule *
 changed(om_run *r, om_prog *p, const om_schedule *s, const struct changes *c, bool graph_only)
 {
+	om_op ***ops = OM_NEWN(r->scratch, om_op **, p->nblock);
+
 	for (size_t k = 0; k < c->n; k++)
 		if (!graph_only || !c->list[k].b->owner)
-			s = om_schedule_reorder(p, s, c->list[k].b, c->list[k].ops, r->scratch);
-	return s;
+			ops[c->list[k].b->id] = c->list[k].ops;
+	return om_schedule_reorder(p, s, ops, r->scratch);
 }
 
 /* Reorder the ops of the program as in the schedule. */
@@ -587,14 +602,14 @@ search_block(struct search *s, struct model *m, om_block *b)
 static om_status
 search_blocks(struct search *s)
 {
-	uint32_t deepest = 0;
+	uint32_t deepest = 0, *depth = OM_NEWN(s->r->scratch, uint32_t, s->p->nblock);
 	size_t known = 0;
 	struct candidate c = s->file;
 	struct model *m = model_new(s->r, s->p, &c);
 
 	for (const om_block *b = s->p->first; b; b = b->next)
-		if (depth_of(b) != NONE && depth_of(b) > deepest)
-			deepest = depth_of(b);
+		if ((depth[b->id] = depth_of(b)) != NONE && depth[b->id] > deepest)
+			deepest = depth[b->id];
 	for (uint32_t n = 0; n <= deepest; n++) {
 		if (s->changes.n > known) {
 			const om_schedule *now = changed(s->r, s->p, s->file.schedule, &s->changes, false);
@@ -603,7 +618,7 @@ search_blocks(struct search *s)
 		}
 		known = s->changes.n;
 		for (om_block *b = s->p->first; b; b = b->next)
-			if (depth_of(b) == deepest - n && b->nop)
+			if (depth[b->id] == deepest - n && b->nop)
 				OM_TRY(search_block(s, m, b));
 	}
 	return OM_OK;
@@ -660,7 +675,7 @@ doubt_value(struct doubt *d, const om_value *v)
 static void
 add_outside(struct doubt *d, om_value *v)
 {
-	om_value *root = v && !v->is_const ? om_storage(d->m->a, v, NULL) : NULL;
+	om_value *root = v && !v->is_const ? d->m->views->root[v->id] : NULL;
 
 	if (!root || !root->def || d->outside[root->id])
 		return;

@@ -68,12 +68,12 @@ om_schedule_current(const om_prog *p, om_arena *mem)
 }
 
 const om_schedule *
-om_schedule_reorder(const om_prog *p, const om_schedule *old, const om_block *b, om_op **ops, om_arena *mem)
+om_schedule_reorder(const om_prog *p, const om_schedule *old, om_op **const *ops, om_arena *mem)
 {
 	om_schedule *s = new_schedule(p, mem);
 
-	memcpy(s->ops, old->ops, p->nblock * sizeof *s->ops);
-	s->ops[b->id] = ops;
+	for (uint32_t k = 0; k < p->nblock; k++)
+		s->ops[k] = ops[k] ? ops[k] : old->ops[k];
 	s->nstep = number(s, p->first, 0);
 	return s;
 }

@@ -236,7 +236,7 @@ traits_of(const om_schedule_index *x, uint32_t i)
 
 /* The op right before which `i` runs best; OM_SCHEDULE_NONE if none is known. */
 static uint32_t
-partner(const om_schedule_index *x, uint32_t i)
+partner(const om_schedule_index *x, const struct traits *traits, uint32_t i)
 {
 	const om_schedule_op *op = &x->q->op[i];
 
@@ -246,7 +246,7 @@ partner(const om_schedule_index *x, uint32_t i)
 		if (x->q->storage[x->made.item[k]].live_out)
 			return OM_SCHEDULE_NONE;
 	const uint32_t y = x->succ.item[x->succ.at[i]];
-	const struct traits a = traits_of(x, i), b = traits_of(x, y);
+	const struct traits a = traits[i], b = traits[y];
 	const uint64_t most = op->begin - a.least_over > op->middle ? op->begin - a.least_over : op->middle;
 	return a.makes >= a.frees && most + b.most_over <= a.makes - a.frees + x->q->op[y].begin
 		? y : OM_SCHEDULE_NONE;
@@ -278,9 +278,12 @@ om_schedule_units(const om_schedule_index *x, uint32_t *order, uint32_t *unit_of
 	const uint32_t nop = x->q->nop;
 	om_lists next = lists_new(mem, nop, nop);
 	uint32_t *stack = OM_NEWN(mem, uint32_t, (size_t)nop + 1), n = 0, units = 0;
+	struct traits *traits = OM_NEWN(mem, struct traits, nop);
 
+	for (uint32_t i = 0; i < nop; i++)
+		traits[i] = traits_of(x, i);
 	for (uint32_t i = 0; i < nop; i++) {
-		const uint32_t y = partner(x, i);
+		const uint32_t y = partner(x, traits, i);
 		if (y != OM_SCHEDULE_NONE)
 			next.item[n++] = y;
 		next.at[i + 1] = n;

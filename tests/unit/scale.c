@@ -1,0 +1,90 @@
+/* Large graphs of every kind are planned: what took a time quadratic in their ops would take minutes here. */
+#include <config.h>
+
+#include "graphs.h"
+#include "onnxmem/pass.h"
+#include "onnxmem/plan.h"
+#include "tests/bind.h"
+#include "unit.h"
+
+/* As `onnxmem plan` does, until the model is annotated. */
+static om_status
+plan(struct made *b, om_model *m, om_prog *p)
+{
+	om_host *h = om_host_new(b->s, NULL);
+	om_status st = bind_rest(b->s, p, 1);
+
+	if (st == OM_OK)
+		st = om_host_run(h, p, om_default_pipeline());
+	if (st == OM_OK)
+		st = om_plan_verify(b->s, p, p->plan);
+	if (st == OM_OK)
+		st = om_model_annotate(b->s, m, p, OM_ANNOTATE_MODEL);
+	om_host_free(h);
+	return st;
+}
+
+static void
+check(const char *kind, uint32_t n)
+{
+	struct made b = made_large(kind, n);
+	om_model *m = NULL;
+	om_prog *p = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(made_load(&b, NULL, &m, &p), OM_OK);
+	const om_status st = plan(&b, m, p);
+	if (st != OM_OK)
+		printf("# %s of %u ops: %s\n", kind, n, om_message(b.s));
+	CU_ASSERT_EQUAL(st, OM_OK);
+	if (st == OM_OK)
+		CU_ASSERT(p->plan->arena[0].lower_bound <= p->plan->arena[0].bytes);
+	om_prog_free(p);
+	om_model_free(m);
+	made_free(&b);
+}
+
+static void
+chains(void)
+{
+	check("chain", 30000);
+	check("in-place", 30000);
+	check("views", 30000);
+	check("weights", 20000);
+	check("skips", 20000);
+}
+
+static void
+wide_ops(void)
+{
+	check("sum", 20000);
+	check("concat", 10000);
+	check("split", 10000);
+	check("fan-out", 20000);
+	check("results", 20000);
+	check("residual", 10000);
+}
+
+static void
+bodies(void)
+{
+	check("ifs", 50000);
+	check("loops", 10000);
+	check("body", 20000);
+}
+
+static void
+others(void)
+{
+	check("random", 5000);
+	check("shapes", 20000);
+}
+
+static CU_TestInfo tests[] = {
+	{"chains", chains},
+	{"ops of 10,000 inputs, outputs or readers", wide_ops},
+	{"10,000 branches; loops", bodies},
+	{"shape arithmetic; any graph", others},
+	CU_TEST_INFO_NULL,
+};
+
+UNIT_SUITE("large graphs", tests);
