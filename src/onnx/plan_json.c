@@ -22,6 +22,7 @@ struct writer {
 	om_arena *mem;
 	om_op ***ops;            /* by block id: ops by index */
 	om_map *values;          /* by block id: values by name */
+	uint32_t *view, *next_view; /* 1 + the first multi-view by block id, and the one after each; 0: none */
 	const char *bad;         /* a name that is not UTF-8 */
 	bool too_large;
 	bool has_other_nodes;    /* the nodes of a graph in another order differ from the ops */
@@ -420,12 +421,22 @@ views(struct writer *w, json_t *scope, const om_block *b)
 {
 	json_t *all = NULL;
 
-	for (uint32_t k = 0; k < w->plan->nview; k++) {
-		if (w->p->values[w->plan->view[k].value]->block != b)
-			continue;
+	for (uint32_t k = w->view[b->id]; k; k = w->next_view[k - 1]) {
 		if (!all)
 			set(scope, "views", all = list(w));
-		push(all, view(w, &w->plan->view[k]));
+		push(all, view(w, &w->plan->view[k - 1]));
+	}
+}
+
+static void
+list_views(struct writer *w)
+{
+	w->view = OM_NEWN(w->mem, uint32_t, w->p->nblock);
+	w->next_view = OM_NEWN(w->mem, uint32_t, w->plan->nview);
+	for (uint32_t k = w->plan->nview; k > 0; k--) {
+		uint32_t *first = &w->view[w->p->values[w->plan->view[k - 1].value]->block->id];
+		w->next_view[k - 1] = *first;
+		*first = k;
 	}
 }
 
@@ -582,6 +593,7 @@ document(struct writer *w, const char *digest)
 		set(j, "parallel_safe", json_true());
 	set(j, "strategy", name(w, w->plan->strategy ? w->plan->strategy : ""));
 	set(j, "arenas", arenas(w));
+	list_views(w);
 	scope(w, scopes, w->p->first);
 	set(j, "scopes", scopes);
 	set(j, "alias", aliases(w));

@@ -103,9 +103,9 @@ rename_value(struct info *i, om_value *v)
 }
 
 static bool
-is_plain_const(const om_value *v)
+is_plain_const(const struct update *u, const om_value *v)
 {
-	return !v->def && v->data && !v->is_overridable && !om_update_is_param(v);
+	return !v->def && v->data && !v->is_overridable && !u->is_param[v->id];
 }
 
 /* Rename recomputed values, to avoid conflicts with the names that inlining the calls of the graph
@@ -123,7 +123,7 @@ rename_again(struct info *i)
 				rename_value(i, op->out[k]);
 		for (uint32_t k = 0; k < op->nin; k++) {
 			om_value *v = op->in[k];
-			if (!v || !is_plain_const(v) || om_map_get(&seen, v->name))
+			if (!v || !is_plain_const(i->u, v) || om_map_get(&seen, v->name))
 				continue;
 			rename_value(i, v);
 			om_map_set(&seen, v->name, v);

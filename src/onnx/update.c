@@ -306,11 +306,13 @@ write_output(struct update *u, const om_block *b, uint32_t k, const char *name, 
 {
 	const om_value *v = b->result[k];
 
-	for (const om_op *op = b->first; op; op = op->next)
+	for (const om_op *op = b->first; op && !u->has_outputs; op = op->next)
 		for (uint32_t i = 0; i < op->nout; i++)
-			if (op->out[i] && strcmp(op->out[i]->name, name) == 0)
-				return om_fail(u->s, OM_UNSUPPORTED,
-					"output %s is now %s, but its old definition remains", name, v->name);
+			if (op->out[i])
+				om_map_set(&u->outputs, op->out[i]->name, (void *)op);
+	u->has_outputs = true;
+	if (om_map_get(&u->outputs, name))
+		return om_fail(u->s, OM_UNSUPPORTED, "output %s is now %s, but its old definition remains", name, v->name);
 	om_update_push(u, nodes, om_update_plain_node(u, "Identity", v->name, name));
 	return OM_OK;
 }
@@ -360,10 +362,10 @@ om_update_data(struct update *u, const om_value *v, Onnx__TensorProto **out)
 void
 om_update_initializer(struct update *u, Onnx__GraphProto *g, Onnx__TensorProto *t)
 {
-	size_t n = g->n_initializer, cap = n;
-
-	OM_PUSH(u->m->mem, g->initializer, n, cap, t);
-	g->n_initializer = n;
+	if (u->grown != g)
+		u->cap = g->n_initializer;
+	u->grown = g;
+	OM_PUSH(u->m->mem, g->initializer, g->n_initializer, u->cap, t);
 }
 
 /* Up to IR 3 an initializer must also be an input, so a Constant node is used instead. */
@@ -425,11 +427,12 @@ static void
 write_infos(struct update *u, size_t *n, Onnx__ValueInfoProto ***list, uint32_t count, om_value *const *v)
 {
 	Onnx__ValueInfoProto **all = OM_NEWN(u->m->mem, Onnx__ValueInfoProto *, (size_t)count + 1);
+	om_map there = om_map_new(u->tmp);
 
+	for (size_t i = *n; i-- > 0;)  /* the first of a name stays */
+		om_map_set(&there, om_text((*list)[i]->name), (*list)[i]);
 	for (uint32_t k = 0; k < count; k++) {
-		for (size_t i = 0; i < *n && !all[k]; i++)
-			if (strcmp(om_text((*list)[i]->name), v[k]->name) == 0)
-				all[k] = (*list)[i];
+		all[k] = om_map_get(&there, v[k]->name);
 		if (!all[k])
 			all[k] = om_update_value_info(u, v[k]);
 	}
@@ -517,21 +520,15 @@ om_update_note_uses(struct update *u, const om_block *b)
 	}
 }
 
-bool
-om_update_is_param(const om_value *v)
-{
-	for (uint32_t k = 0; k < v->block->nparam; k++)
-		if (v->block->param[k] == v)
-			return true;
-	return false;
-}
-
 static void
 note_consts(struct update *u)
 {
+	for (const om_block *b = u->p->first; b; b = b->next)
+		for (uint32_t k = 0; k < b->nparam; k++)
+			u->is_param[b->param[k]->id] |= b->param[k]->block == b;
 	for (uint32_t k = u->p->nvalue; k-- > 0;) {
 		const om_value *v = u->p->values[k];
-		if (v->def || !v->data || v->is_overridable || om_update_is_param(v))
+		if (v->def || !v->data || v->is_overridable || u->is_param[k])
 			continue;
 		u->next[k] = u->consts[v->block->id];
 		u->consts[v->block->id] = v;
@@ -581,7 +578,9 @@ om_update_start(struct update *u)
 
 	if (p->model != u->m || p->first->origin != u->m->proto->graph)
 		return om_fail(u->s, OM_USAGE, "the program was not imported from %s", u->m->name);
+	u->outputs = om_map_new(u->tmp);
 	u->used = OM_NEWN(u->tmp, bool, p->nvalue + 1);
+	u->is_param = OM_NEWN(u->tmp, bool, p->nvalue + 1);
 	u->next = OM_NEWN(u->tmp, const om_value *, p->nvalue + 1);
 	u->consts = OM_NEWN(u->tmp, const om_value *, p->nblock + 1);
 	note_consts(u);

@@ -13,6 +13,11 @@ struct update {
 	bool *used;                  /* by value id */
 	const om_value **consts;     /* by block id: head of a list */
 	const om_value **next;       /* by value id: next in that list */
+	bool *is_param;              /* by value id */
+	const Onnx__GraphProto *grown; /* the graph that got an initializer last, and room for so many */
+	size_t cap;
+	om_map outputs;              /* the ops of the graph, by the names of their outputs, if */
+	bool has_outputs;
 };
 
 struct nodes {
@@ -29,7 +34,6 @@ bool om_update_versions(struct update *u);
 om_status om_update_functions(struct update *u, bool keeps);
 /* Mark values read by a block and by the bodies in it as used. */
 void om_update_note_uses(struct update *u, const om_block *b);
-bool om_update_is_param(const om_value *v);
 
 /* Messages. */
 om_status om_update_node(struct update *u, const om_op *op, Onnx__NodeProto **out);
