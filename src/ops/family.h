@@ -1,5 +1,5 @@
 /* A family is a source file of operators that share code.  Its table of definitions is terminated by an
- * entry without a name.  A new family consists of one line in OM_FAMILIES and one file. */
+ * entry without a name.  A new family NAME is a file NAME.c and its line in OM_FAMILIES. */
 #ifndef OM_FAMILY_H
 #define OM_FAMILY_H
 
@@ -8,56 +8,56 @@
 #include "opdef/types.h"
 
 #define OM_FAMILIES(_)                                                         \
-	_(pointwise)   /* elementwise, broadcasting */                         \
-	_(mixed)       /* elementwise, with operands of different kinds */     \
-	_(dropout)     /* Dropout */                                           \
-	_(cast)        /* Cast */                                              \
-	_(reduce)      /* reductions */                                        \
-	_(along)       /* ArgMax, CumSum: scans along one axis */              \
-	_(topk)        /* TopK */                                              \
-	_(softmax)     /* softmax and related operators along an axis */       \
-	_(loss)        /* classification losses */                             \
-	_(reshape)     /* changes of shape that keep the elements */           \
-	_(movement)    /* permuting, joining, splitting, repeating */          \
-	_(arrange)     /* blocks, sequences, triangles */                      \
-	_(slice)       /* slicing and padding */                               \
-	_(index)       /* gather, one-hot */                                   \
-	_(scatter)     /* scatter */                                           \
-	_(select)      /* non-zero, non-max suppression, unique */             \
-	_(strings)     /* strings */                                           \
-	_(regex)       /* regular expressions */                               \
-	_(sequence)    /* sequences and optionals */                           \
-	_(meta)        /* shapes, constants, ranges */                         \
-	_(matmul)      /* matrix products */                                   \
-	_(einsum)      /* sums of products given by an equation */             \
-	_(matrix)      /* determinants, CumProd */                             \
-	_(conv)        /* convolutions */                                      \
-	_(conv_bytes)  /* convolutions of 8-bit integers */                    \
-	_(conv_grad)   /* org.onnxmem.grad: gradients of convolutions */       \
-	_(signal)      /* Fourier transforms, windows */                       \
-	_(pool)        /* pooling */                                           \
-	_(pool_grad)   /* org.onnxmem.grad: gradients of pooling */            \
-	_(unfold)      /* MaxUnpool, Col2Im */                                 \
-	_(norm)        /* normalizations */                                    \
-	_(norm_grad)   /* org.onnxmem.grad: gradients of normalizations */     \
-	_(resize)      /* Resize, Upsample */                                  \
-	_(image)       /* image files */                                       \
-	_(grid)        /* sampling of images between elements */               \
-	_(rnn)         /* LSTM, GRU, RNN */                                    \
-	_(ml)          /* classical machine learning: selection, lookup */     \
-	_(feature)     /* scaling and encoding features */                     \
-	_(mapping)     /* maps */                                              \
-	_(linear)      /* linear models, support vector machines */            \
-	_(tree)        /* tree ensembles */                                    \
-	_(attention)   /* attention, rotary embeddings, caches */              \
-	_(state)       /* layers with a state */                               \
-	_(quant)       /* quantization */                                      \
-	_(contrib)     /* com.microsoft: activations, norms, products */       \
-	_(contrib_quant) /* com.microsoft: quantization */                     \
-	_(contrib_attention) /* com.microsoft: attention */                    \
-	_(group_query) /* com.microsoft: attention over a cache */             \
-	_(train)       /* optimizer steps */                                   \
-	_(control)     /* If, Loop, Scan */
+	_(pointwise)          /* elementwise, broadcasting */                        \
+	_(where_pow_clip)     /* elementwise, with operands of different kinds */    \
+	_(dropout)            /* Dropout */                                          \
+	_(cast)               /* Cast */                                             \
+	_(reduce)             /* reductions */                                       \
+	_(axis_scan)          /* ArgMax, CumSum: scans along one axis */             \
+	_(topk)               /* TopK */                                             \
+	_(softmax)            /* softmax and related operators along an axis */      \
+	_(loss)               /* classification losses */                            \
+	_(reshape)            /* changes of shape that keep the elements */          \
+	_(movement)           /* permuting, joining, splitting, repeating */         \
+	_(rearrange)          /* blocks, sequences, triangles */                     \
+	_(slice)              /* slicing and padding */                              \
+	_(index)              /* gather, one-hot */                                  \
+	_(scatter)            /* scatter */                                          \
+	_(select)             /* non-zero, non-max suppression, unique */            \
+	_(strings)            /* strings */                                          \
+	_(regex)              /* regular expressions */                              \
+	_(sequence)           /* sequences and optionals */                          \
+	_(shape_constant)     /* shapes, constants, ranges */                        \
+	_(matmul)             /* matrix products */                                  \
+	_(einsum)             /* sums of products given by an equation */            \
+	_(determinant)        /* determinants, CumProd */                            \
+	_(conv)               /* convolutions */                                     \
+	_(conv_int8)          /* convolutions of 8-bit integers */                   \
+	_(conv_grad)          /* org.onnxmem.grad: gradients of convolutions */      \
+	_(signal)             /* Fourier transforms, windows */                      \
+	_(pool)               /* pooling */                                          \
+	_(pool_grad)          /* org.onnxmem.grad: gradients of pooling */           \
+	_(col2im_unpool)      /* MaxUnpool, Col2Im */                                \
+	_(norm)               /* normalizations */                                   \
+	_(norm_grad)          /* org.onnxmem.grad: gradients of normalizations */    \
+	_(resize)             /* Resize, Upsample */                                 \
+	_(image)              /* image files */                                      \
+	_(grid)               /* sampling of images between elements */              \
+	_(rnn)                /* LSTM, GRU, RNN */                                   \
+	_(ml)                 /* classical machine learning: selection, lookup */    \
+	_(ml_feature)         /* scaling and encoding features */                    \
+	_(ml_map)             /* maps */                                             \
+	_(ml_linear)          /* linear models, support vector machines */           \
+	_(ml_tree)            /* tree ensembles */                                   \
+	_(attention)          /* attention, rotary embeddings, caches */             \
+	_(linear_attention)   /* layers with a state */                              \
+	_(quant)              /* quantization */                                     \
+	_(contrib)            /* com.microsoft: activations, norms, products */      \
+	_(contrib_quant)      /* com.microsoft: quantization */                      \
+	_(contrib_attention)  /* com.microsoft: attention */                         \
+	_(group_query)        /* com.microsoft: attention over a cache */            \
+	_(optimizer_ops)      /* optimizer steps */                                  \
+	_(control)            /* If, Loop, Scan */
 
 #define OM_FAMILY_DECLARE(name) extern const om_opdef om_ops_##name[];
 OM_FAMILIES(OM_FAMILY_DECLARE)
@@ -66,11 +66,11 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 /* Families with prepared kernels: each has a table of kernels, terminated in the same way. */
 #define OM_KERNEL_FAMILIES(_)                                                  \
 	_(pointwise) \
-	_(mixed) \
+	_(where_pow_clip) \
 	_(cast) \
 	_(softmax) \
 	_(conv) \
-	_(conv_bytes) \
+	_(conv_int8) \
 	_(pool) \
 	_(matmul) \
 	_(movement) \
@@ -88,32 +88,32 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(resize) \
 	_(rnn) \
 	_(attention) \
-	_(along) \
+	_(axis_scan) \
 	_(topk) \
 	_(dropout) \
 	_(loss) \
-	_(arrange) \
+	_(rearrange) \
 	_(group_query) \
 	_(conv_grad) \
 	_(pool_grad) \
 	_(norm_grad) \
-	_(state) \
-	_(meta) \
+	_(linear_attention) \
+	_(shape_constant) \
 	_(grid) \
-	_(matrix) \
+	_(determinant) \
 	_(select) \
 	_(sequence) \
 	_(strings) \
 	_(regex) \
 	_(signal) \
-	_(unfold) \
+	_(col2im_unpool) \
 	_(image) \
 	_(ml) \
-	_(feature) \
-	_(mapping) \
-	_(linear) \
-	_(tree) \
-	_(train)
+	_(ml_feature) \
+	_(ml_map) \
+	_(ml_linear) \
+	_(ml_tree) \
+	_(optimizer_ops)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

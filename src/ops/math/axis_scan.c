@@ -245,7 +245,7 @@ arg_cost(const om_op_context *c, om_cost *cost)
 	cost->flops = (double)om_shape_count(&c->in[0].shape);
 }
 
-const om_opdef om_ops_along[] = {
+const om_opdef om_ops_axis_scan[] = {
 	{
 		.name = "ArgMax", .brief = "index of the maximum along an axis",
 		.since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = arg_attrs,
@@ -269,7 +269,7 @@ const om_opdef om_ops_along[] = {
 
 #define KERNEL(label, runs)  {.name = label, .state_bytes = sizeof(struct arg), .prepare = arg_prepare, .run = runs}
 
-const om_kernel om_kernels_along[] = {
+const om_kernel om_kernels_axis_scan[] = {
 	KERNEL("ArgMax", argmax_cpu),
 	KERNEL("ArgMin", argmin_cpu),
 	{.name = "CumSum", .fields = cum_fields, .state_bytes = sizeof(struct cum), .run = cum_cpu},

@@ -169,7 +169,7 @@ static const om_attr_spec product_attrs[] = {
 	{0}
 };
 
-const om_opdef om_ops_matrix[] = {
+const om_opdef om_ops_determinant[] = {
 	{.name = "CumProd", .brief = "cumulative product along an axis", .since = 26,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = product_attrs,
 	 .infer = om_infer_same, .inplace = om_inplace_first, .cpu = product_cpu,
@@ -181,7 +181,7 @@ const om_opdef om_ops_matrix[] = {
 	{0}
 };
 
-const om_kernel om_kernels_matrix[] = {
+const om_kernel om_kernels_determinant[] = {
 	{.name = "CumProd", .fields = product_fields, .state_bytes = sizeof(struct product), .run = product_cpu},
 	{0}
 };

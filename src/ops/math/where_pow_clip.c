@@ -295,7 +295,7 @@ static const om_attr_spec old_clip_attrs[] = {
 
 static const om_attr_spec old_pow_attrs[] = {OM_ALIGN_ATTRS, {0}};
 
-const om_opdef om_ops_mixed[] = {
+const om_opdef om_ops_where_pow_clip[] = {
 	{
 		.name = "Clip", .brief = "x clamped to [min, max]",
 		.since = 1, .until = 10, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
@@ -330,7 +330,7 @@ const om_opdef om_ops_mixed[] = {
 	{0}
 };
 
-const om_kernel om_kernels_mixed[] = {
+const om_kernel om_kernels_where_pow_clip[] = {
 	{.name = "Clip", .until = 10, .prepare = old_Clip_prepare, .run = om_loop_nest_run},
 	{.name = "Clip", .since = 11, .prepare = Clip_prepare, .run = om_loop_nest_run},
 	{.name = "Pow", .prepare = Pow_prepare, .run = om_loop_nest_run},

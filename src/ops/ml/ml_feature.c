@@ -346,7 +346,7 @@ static const om_attr_spec hot_attrs[] = {
 
 #define ML .domain = "ai.onnx.ml", .since = 1, .min_in = 1, .min_out = 1, .max_out = 1
 
-const om_opdef om_ops_feature[] = {
+const om_opdef om_ops_ml_feature[] = {
 	{ML, .name = "Scaler", .brief =
 		"features with offset and scale applied", .max_in = 1, .attrs = scaler_attrs,
 	 .infer = float_infer, .inplace = float_reuse, .cpu = scaler_cpu,
@@ -370,7 +370,7 @@ const om_opdef om_ops_feature[] = {
 #undef ML
 #define ML(type) .domain = "ai.onnx.ml", .state_bytes = sizeof(struct type)
 
-const om_kernel om_kernels_feature[] = {
+const om_kernel om_kernels_ml_feature[] = {
 	{ML(scaler), .name = "Scaler", .fields = scaler_fields, .prepare = scaler_prepare, .run = scaler_cpu},
 	{ML(norm), .name = "Normalizer", .prepare = norm_prepare, .run = norm_cpu},
 	{ML(imputer), .name = "Imputer", .fields = impute_fields, .prepare = impute_prepare, .run = impute_cpu},

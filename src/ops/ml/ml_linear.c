@@ -578,7 +578,7 @@ static const om_attr_spec svc_attrs[] = {
 
 #define ML .domain = "ai.onnx.ml", .since = 1, .min_in = 1, .max_in = 1
 
-const om_opdef om_ops_linear[] = {
+const om_opdef om_ops_ml_linear[] = {
 	{ML, .name = "LinearRegressor", .brief = "linear regressor", .min_out = 1, .max_out = 1,
 	 .attrs = regress_attrs,
 	 .infer = regress_infer, .cpu = regress_cpu, .cost = linear_cost,
@@ -600,7 +600,7 @@ const om_opdef om_ops_linear[] = {
 	{.domain = "ai.onnx.ml", .name = label, .state_bytes = sizeof(struct type), \
 	 .prepare = called##_prepare, .run = called##_cpu}
 
-const om_kernel om_kernels_linear[] = {
+const om_kernel om_kernels_ml_linear[] = {
 	ML(linear, regress, "LinearRegressor"),
 	ML(linear, classify, "LinearClassifier"),
 	ML(svm, svr, "SVMRegressor"),

@@ -279,7 +279,7 @@ static const om_attr_spec cast_attrs[] = {
 
 #define ML .domain = "ai.onnx.ml", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1
 
-const om_opdef om_ops_mapping[] = {
+const om_opdef om_ops_ml_map[] = {
 	{ML, .name = "ZipMap", .brief = "map from labels to scores, one for each row", .flags = OM_NON_TENSOR,
 	 .attrs = zip_attrs, .infer = zip_infer, .cpu = zip_cpu},
 	{ML, .name = "DictVectorizer", .brief = "values of a map at the indices given by its keys",
@@ -292,7 +292,7 @@ const om_opdef om_ops_mapping[] = {
 #undef ML
 #define ML(type) .domain = "ai.onnx.ml", .state_bytes = sizeof(type)
 
-const om_kernel om_kernels_mapping[] = {
+const om_kernel om_kernels_ml_map[] = {
 	{ML(om_labels), .name = "ZipMap", .prepare = zip_prepare, .run = zip_cpu},
 	{ML(om_labels), .name = "DictVectorizer", .prepare = dict_prepare, .run = dict_cpu},
 	{ML(struct cast), .name = "CastMap", .fields = cast_fields, .prepare = cast_prepare, .run = cast_cpu},

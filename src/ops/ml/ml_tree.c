@@ -679,7 +679,7 @@ static const om_attr_spec trees_attrs[] = {
 #define REGRESS ML, .min_out = 1, .max_out = 1, .infer = regress_infer, .cpu = regress_cpu
 
 /* Deprecated by the standard in version 5, but still written by exporters. */
-const om_opdef om_ops_tree[] = {
+const om_opdef om_ops_ml_tree[] = {
 	{CLASSIFY, .since = 1, .until = 2, .attrs = classify1_attrs},
 	{CLASSIFY, .since = 3, .attrs = classify3_attrs},
 	{REGRESS, .name = "TreeEnsembleRegressor", .brief = "tree ensemble regressor", .since = 1, .until = 2,
@@ -696,7 +696,7 @@ const om_opdef om_ops_tree[] = {
 #undef ML
 #define ML .domain = "ai.onnx.ml", .state_bytes = sizeof(struct ensemble)
 
-const om_kernel om_kernels_tree[] = {
+const om_kernel om_kernels_ml_tree[] = {
 	{ML, .name = "TreeEnsembleClassifier", .prepare = classify_prepare, .run = classify_cpu},
 	{ML, .name = "TreeEnsembleRegressor", .prepare = regress_prepare, .run = regress_cpu},
 	{ML, .name = "TreeEnsemble", .prepare = regress_prepare, .run = regress_cpu},

@@ -325,7 +325,7 @@ static const om_attr_spec fold_attrs[] = {
 	{0}
 };
 
-const om_opdef om_ops_unfold[] = {
+const om_opdef om_ops_col2im_unpool[] = {
 	{.name = "MaxUnpool", .brief =
 		"inverse of MaxPool: elements at the positions that its indices give", .since = 9,
 	 .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = unpool_attrs,
@@ -338,7 +338,7 @@ const om_opdef om_ops_unfold[] = {
 	{0}
 };
 
-const om_kernel om_kernels_unfold[] = {
+const om_kernel om_kernels_col2im_unpool[] = {
 	{.name = "MaxUnpool", .fields = list_fields, .state_bytes = sizeof(struct unpool), .prepare = unpool_prepare,
 	 .run = unpool_cpu},
 	{.name = "Col2Im", .fields = list_fields, .state_bytes = sizeof(struct fold), .prepare = fold_prepare,

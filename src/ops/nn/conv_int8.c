@@ -211,7 +211,7 @@ integer_cost(const om_op_context *c, om_cost *cost)
 
 static const om_attr_spec integer_attrs[] = {OM_CONV_ATTRS, {0}};
 
-const om_opdef om_ops_conv_bytes[] = {
+const om_opdef om_ops_conv_int8[] = {
 	{.name = "ConvInteger", .brief = "convolution of int8 or uint8 tensors, int32 result",
 	 .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
 	 .attrs = integer_attrs, .infer = integer_infer, .cpu = integer_cpu,
@@ -220,7 +220,7 @@ const om_opdef om_ops_conv_bytes[] = {
 	{0}
 };
 
-const om_kernel om_kernels_conv_bytes[] = {
+const om_kernel om_kernels_conv_int8[] = {
 	{.name = "ConvInteger", .state_bytes = sizeof(struct om_conv), .prepare = integer_prepare,
 	 .workspace = integer_scratch, .run = integer_cpu},
 	{0}

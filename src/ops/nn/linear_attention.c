@@ -435,7 +435,7 @@ static const om_attr_spec linear_attrs[] = {
 	{0}
 };
 
-const om_opdef om_ops_state[] = {
+const om_opdef om_ops_linear_attention[] = {
 	{.name = "CausalConvWithState", .brief = "causal depthwise 1-D convolution with state",
 	 .since = 27, .min_in = 2, .max_in = 4, .min_out = 2, .max_out = 2, .attrs = causal_attrs,
 	 .infer = causal_infer, .inplace = causal_reuse, .cpu = causal_cpu, .scratch = causal_scratch,
@@ -449,7 +449,7 @@ const om_opdef om_ops_state[] = {
 	{0}
 };
 
-const om_kernel om_kernels_state[] = {
+const om_kernel om_kernels_linear_attention[] = {
 	{.name = "CausalConvWithState", .state_bytes = sizeof(struct prepared_causal), .prepare = causal_prepare,
 	 .workspace = causal_scratch, .run = causal_cpu},
 	{.name = "LinearAttention", .state_bytes = sizeof(struct prepared_linear), .prepare = linear_prepare,

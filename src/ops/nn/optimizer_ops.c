@@ -194,7 +194,7 @@ static const om_attr_spec momentum_attrs[] = {
 	 .infer = id##_infer, .inplace = train_reuse, .cpu = id##_cpu, .cost = train_cost, \
 	 .input_types = {OF_WIDE_FLOATS, OF(INT64), OF_WIDE_FLOATS}}
 
-const om_opdef om_ops_train[] = {
+const om_opdef om_ops_optimizer_ops[] = {
 	TRAIN("Adagrad", adagrad, "Adagrad optimizer step"),
 	TRAIN("Adam", adam, "Adam optimizer step"),
 	TRAIN("Momentum", momentum, "SGD optimizer step with momentum"),
@@ -205,7 +205,7 @@ const om_opdef om_ops_train[] = {
 	{.domain = "ai.onnx.preview.training", .name = label, .state_bytes = sizeof(struct rule), \
 	 .prepare = rule_prepare, .run = id##_cpu}
 
-const om_kernel om_kernels_train[] = {
+const om_kernel om_kernels_optimizer_ops[] = {
 	STEPS("Adagrad", adagrad),
 	STEPS("Adam", adam),
 	STEPS("Momentum", momentum),

@@ -353,7 +353,7 @@ static const om_attr_spec center_attrs[] = {
 	{0}
 };
 
-const om_opdef om_ops_arrange[] = {
+const om_opdef om_ops_rearrange[] = {
 	{.domain = "", .name = "CenterCropPad", .brief = "center crop or zero padding", .since = 18,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = center_attrs,
 	 .infer = center_infer, .cpu = center_cpu,
@@ -376,7 +376,7 @@ const om_opdef om_ops_arrange[] = {
 	{0}
 };
 
-const om_kernel om_kernels_arrange[] = {
+const om_kernel om_kernels_rearrange[] = {
 	{.name = "DepthToSpace", .state_bytes = sizeof(om_copy_plan), .prepare = depth_to_space_prepare,
 	 .run = blocks_cpu},
 	{.name = "SpaceToDepth", .state_bytes = sizeof(om_copy_plan), .prepare = space_to_depth_prepare,

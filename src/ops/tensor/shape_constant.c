@@ -725,7 +725,7 @@ static const om_attr_spec multinomial_attrs[] = {
 
 #define ONE .domain = "", .min_out = 1, .max_out = 1
 
-const om_opdef om_ops_meta[] = {
+const om_opdef om_ops_shape_constant[] = {
 	{ONE, .name = "Constant", .brief = "constant tensor", .since = 1, .until = 10,
 	 .flags = OM_SPLATS, .attrs = constant1_attrs, .infer = constant_infer, .cpu = constant_cpu},
 	{ONE, .name = "Constant", .brief = "constant tensor", .since = 11,
@@ -777,7 +777,7 @@ const om_opdef om_ops_meta[] = {
 #define DRAWN(label, runs)                                                     \
 	{.name = label, .fields = drawn_fields, .state_bytes = sizeof(struct drawn), .run = runs}
 
-const om_kernel om_kernels_meta[] = {
+const om_kernel om_kernels_shape_constant[] = {
 	{.name = "ConstantOfShape", .fields = filled_fields, .state_bytes = sizeof(struct filled),
 	 .run = filled_cpu},
 	{.name = "Shape", .state_bytes = sizeof(struct range), .prepare = shape_prepare, .run = shape_cpu},
