@@ -1,14 +1,8 @@
 # `make check` runs the tests; `make check UPDATE=1` accepts the golden texts as they came out.
 AM_TESTS_ENVIRONMENT = \
-	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)'; export ONNXMEM; \
-	PYTHON='$(PYTHON)'; export PYTHON; \
-	abs_builddir='$(abs_builddir)'; export abs_builddir; \
-	PROTOC_C='$(PROTOC_C)'; export PROTOC_C; \
-	CC='$(CC)'; export CC; \
-	SAN_CFLAGS='$(SAN_CFLAGS)'; export SAN_CFLAGS; \
-	MAKE='$(MAKE)'; export MAKE; \
-	AWK='$(AWK)'; export AWK; \
-	UPDATE='$(UPDATE)'; export UPDATE;
+	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' abs_builddir='$(abs_builddir)' PYTHON='$(PYTHON)' \
+	PROTOC_C='$(PROTOC_C)' CC='$(CC)' SAN_CFLAGS='$(SAN_CFLAGS)' MAKE='$(MAKE)' AWK='$(AWK)' UPDATE='$(UPDATE)'; \
+	export ONNXMEM abs_builddir PYTHON PROTOC_C CC SAN_CFLAGS MAKE AWK UPDATE;
 TEST_EXTENSIONS = .test
 TEST_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 # Programs print TAP, too.
@@ -20,12 +14,10 @@ tests_libfixtures_la_SOURCES = %D%/bind.h %D%/fixtures.c %D%/fixtures.h %D%/same
 tests_libfixtures_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_SRCDIR='"$(abs_top_srcdir)"'
 
 # Scripts of this folder, and what they read.
-TESTS += tests/alone.test tests/cli.test tests/docs.test tests/examples.test tests/export.test tests/golden.test \
-	tests/grad.test tests/graphs.test tests/guide.test tests/ir.test tests/isa.test tests/layers.test tests/plugin.test tests/regress.test tests/suites.test \
-	tests/terminal.test
-EXTRA_DIST += %D%/alone.test %D%/cli.test %D%/docs.test %D%/examples.test %D%/export.test %D%/grad.test \
-	%D%/graphs.test %D%/guide.test %D%/ir.test %D%/isa.test %D%/layers.test %D%/plugin.test %D%/regress.test %D%/suites.test %D%/terminal.test \
-	%D%/golden.sh %D%/golden.test %D%/tap.sh %D%/tolerance.awk %D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/terminal.py
+SCRIPTS_HERE = %D%/alone.test %D%/cli.test %D%/docs.test %D%/examples.test %D%/export.test %D%/golden.test %D%/grad.test \
+	%D%/graphs.test %D%/guide.test %D%/ir.test %D%/isa.test %D%/layers.test %D%/plugin.test %D%/regress.test %D%/suites.test %D%/terminal.test
+TESTS += $(SCRIPTS_HERE)
+EXTRA_DIST += $(SCRIPTS_HERE) %D%/golden.sh %D%/tap.sh %D%/tolerance.awk %D%/cli %D%/graphs.out %D%/guide.py %D%/ir %D%/plugin %D%/terminal.py
 
 include tests/unit/local.mk
 include tests/ops/local.mk
