@@ -213,6 +213,27 @@ om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t las
 	return true;
 }
 
+struct steps_in_use {
+	const om_alias_sets *g;
+	const om_live_interval *live;
+};
+
+static bool
+is_live(const void *arg, const om_value *m)
+{
+	const struct steps_in_use *w = arg;
+
+	return om_live_intervals_meet(w->live, &w->g->a->live[m->id]);
+}
+
+bool
+om_alias_sets_in_use(const om_alias_sets *g, const om_alias_set *set, const om_live_interval *live)
+{
+	const om_box box = {{live->first, live->last}, 0, UINT64_MAX};
+
+	return om_box_tree_any(set->boxes, &box, NULL, is_live, &(struct steps_in_use){g, live});
+}
+
 /* ---- Merging one set into another. ---- */
 
 /* Bytes [from, to) of the origin of a content. */

@@ -38,6 +38,9 @@ typedef struct om_alias_edge {
 bool om_alias_sets_extend(om_alias_sets *g, om_value *v, uint32_t first, uint32_t last, bool always,
 	om_arena *mem);
 
+/* Is a member of the set live in any of these steps? */
+bool om_alias_sets_in_use(const om_alias_sets *g, const om_alias_set *set, const om_live_interval *live);
+
 /* Place the values `same`, all of one set, at those bytes of `source`, and move their set with them.
  * `store` is OM_VIEW: `same` is one value, the root of its set; or OM_SUBBUFFER: `source` is computed
  * later.  Returns false, without a change, if the set does not fit, or a value would lose bytes that

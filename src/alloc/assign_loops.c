@@ -68,6 +68,12 @@ struct loop {
 	uint32_t result;     /* index of the first carried result */
 };
 
+/* From a value on, sources up to `top` are known to be as requested. */
+struct chain {
+	const om_value *top;
+	uint32_t changes;    /* as there were then; NULL in `top`: nothing is known */
+};
+
 struct loops {
 	const om_prog *p;
 	om_assignment *a;
@@ -79,6 +85,8 @@ struct loops {
 	bool *is_result;     /* by value id: is a result of its block */
 	bool *is_taken;      /* by value id: the address of its storage is already decided */
 	struct loop **loop;  /* by op id */
+	struct chain *free;  /* by value id: of its sources, those that an output may take over */
+	uint32_t changes;    /* of storage that is shared already: what `free` says is no longer known */
 	const om_op **join;  /* ops whose inputs may be sub-buffers of the output */
 	size_t njoin, capjoin;
 };
@@ -844,15 +852,20 @@ captured(const struct loops *w, const om_block *b, om_value *v, uint64_t *offset
 
 /* May an output of an If be stored in the bytes of `source`? */
 static bool
-may_take_over(const struct loops *w, const om_value *out, const om_value *source)
+may_take_over(struct loops *w, const om_value *out, const om_value *source)
 {
 	const om_alias_set *own = om_alias_sets_find(w->g, source, NULL);
 
 	if (w->a->request->parallel_safe || !own || own->is_outside || w->is_taken[out->id] || w->is_result[out->id])
 		return false;
-	for (const om_value *v = source; v; v = source_of(w, v))
-		if (!v->def || w->is_taken[v->id] || w->a->multi_view[v->id])
+	for (const om_value *v = source; v; v = source_of(w, v)) {
+		const struct chain *known = &w->free[v->id];
+		if (known->top && known->changes == w->changes)
+			v = known->top;
+		else if (!v->def || w->is_taken[v->id] || w->a->multi_view[v->id])
 			return false;
+		w->free[source->id] = (struct chain){v, w->changes};
+	}
 	return true;
 }
 
@@ -862,15 +875,11 @@ is_ready(const struct loops *w, const om_op *op, uint32_t b, uint32_t k, const o
 {
 	om_value *v = branch_result(w, op, b, k);
 	const om_alias_set *own = om_alias_sets_find(w->g, source, NULL);
-	const om_live_interval *live = v ? &w->a->live[v->id] : NULL;
 	uint64_t at;
 
 	if (captured(w, op->body[b], v, &at) == source && at == offset)
 		return v != source || !om_live_interval_meets(&w->a->live[v->id], steps_of(w, op).last, steps_of(w, op).last);
-	for (size_t i = 0; v && i < own->n; i++)
-		if (om_live_intervals_meet(live, &w->a->live[own->member[i]->id]))
-			return false;
-	return v != NULL;
+	return v && !om_alias_sets_in_use(w->g, own, &w->a->live[v->id]);
 }
 
 /* Some branches leave a captured value as it is, or compute the result over it, because no other op reads
@@ -922,16 +931,19 @@ leave_captured(struct loops *w, const om_op *op, uint32_t k)
 		w->count.unmerged++;
 		any = true;
 	}
+	w->changes += any;
 	if (any)
 		w->g = om_alias_sets_new(w->p, w->a, w->tmp);
 }
 
-/* Is the result of branch `b` stored where the output is? */
+/* Is the result `v` of branch `b` stored where the output is? */
 static bool
-is_in_output(const struct loops *w, const om_value *v, const om_value *out)
+is_in_output(const struct loops *w, const om_block *b, om_value *v, const om_value *out)
 {
 	uint64_t from, to;
 
+	if (root_in(w, b, v, &from) == source_of(w, out) && from == w->a->backing[out->id].offset)
+		return true;
 	return om_storage(w->a, v, &from) == om_storage(w->a, out, &to) && from == to;
 }
 
@@ -949,7 +961,7 @@ place_if(struct loops *w, const om_op *op)
 			uint64_t offset;
 			if (!v)
 				continue;
-			if (is_in_output(w, v, op->out[k]) || (!captured(w, op->body[b], v, &offset)
+			if (is_in_output(w, op->body[b], v, op->out[k]) || (!captured(w, op->body[b], v, &offset)
 			    && om_alias_sets_merge_at(w->g, op->out[k], &same, 1, OM_SUBBUFFER)))
 				w->count.branches++;
 		}
@@ -996,6 +1008,7 @@ place_loop(struct loops *w, struct loop *l)
 	for (uint32_t k = 0; k < l->n; k++)
 		place_output(w, l, &l->c[k]);
 	read_slices(w, l);
+	w->changes++;
 }
 
 static void
@@ -1025,7 +1038,8 @@ om_assign_loops(const om_prog *p, const om_assignment *in, uint32_t period, om_a
 	om_arena *tmp = om_arena_new();
 	struct loops w = {.p = p, .a = om_assignment_copy(before, mem), .mem = mem, .tmp = tmp, .cap = period,
 		.last = OM_NEWN(tmp, uint32_t, p->nvalue), .is_result = OM_NEWN(tmp, bool, p->nvalue),
-		.is_taken = OM_NEWN(tmp, bool, p->nvalue), .loop = OM_NEWN(tmp, struct loop *, p->nop)};
+		.is_taken = OM_NEWN(tmp, bool, p->nvalue), .loop = OM_NEWN(tmp, struct loop *, p->nop),
+		.free = OM_NEWN(tmp, struct chain, p->nvalue)};
 	w.a->before_loops = before;
 	find_uses(&w, p->first);
 	look(&w, p->first);
