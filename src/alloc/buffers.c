@@ -123,13 +123,20 @@ om_value_unplanned(const om_prog *p, const om_value *v)
 
 /* ---- Grouping by storage. ---- */
 
+/* Bytes of a buffer that are in use in some steps. */
+struct part {
+	uint32_t buffer;
+	om_interval use;
+};
+
 struct builder {
 	const om_prog *p;
 	const om_assignment *a;
 	om_arena *mem;
 	om_buffers *b;
 	om_arena *tmp;
-	om_usage *usage;        /* by buffer */
+	struct part *part;      /* of all buffers */
+	size_t npart, cappart;
 	om_interval *span;      /* by buffer: its whole lifetime */
 };
 
@@ -162,10 +169,9 @@ new_buffer(struct builder *w, const char *name)
 static void
 extend(struct builder *w, uint32_t n, uint32_t first, uint32_t last, uint64_t from, uint64_t bytes)
 {
-	const om_usage more = om_usage_of(w->tmp, bytes, first, last);
 	om_interval *span = &w->span[n];
 
-	om_usage_add(&w->usage[n], w->tmp, &more, from);
+	OM_PUSH(w->tmp, w->part, w->npart, w->cappart, ((struct part){n, {first, last + 1, from, from + bytes}}));
 	span->lower = first < span->lower ? first : span->lower;
 	span->upper = last >= span->upper ? last + 1 : span->upper;
 	if (from + bytes > w->b->buf[n].bytes)
@@ -230,10 +236,10 @@ add_block(struct builder *w, const om_block *b)
 
 /* A buffer that is fully in use for its whole lifetime gets a single interval. */
 static void
-set_live(struct builder *w, uint32_t n)
+set_live(struct builder *w, uint32_t n, const om_interval *use, size_t nuse)
 {
 	om_buffer *b = &w->b->buf[n];
-	const om_usage u = om_usage_rounded(&w->usage[n], w->mem, w->a->request->align);
+	const om_usage all = om_usage_union(w->tmp, use, nuse), u = om_usage_rounded(&all, w->mem, w->a->request->align);
 
 	b->live = u.r;
 	b->nlive = (uint32_t)u.n;
@@ -243,13 +249,31 @@ set_live(struct builder *w, uint32_t n)
 	}
 }
 
+/* Sort the parts by buffer. */
+static void
+set_lives(struct builder *w)
+{
+	const uint32_t n = w->b->n;
+	om_interval *use = OM_NEWN(w->tmp, om_interval, w->npart);
+	size_t *at = OM_NEWN(w->tmp, size_t, (size_t)n + 2);
+
+	for (size_t k = 0; k < w->npart; k++)
+		at[w->part[k].buffer + 2]++;
+	for (uint32_t k = 0; k < n; k++)
+		at[k + 2] += at[k + 1];
+	for (size_t k = 0; k < w->npart; k++)
+		use[at[w->part[k].buffer + 1]++] = w->part[k].use;
+	for (uint32_t k = 0; k < n; k++)
+		set_live(w, k, use + at[k], at[k + 1] - at[k]);
+}
+
 om_buffers *
 om_buffers_new(const om_prog *p, const om_assignment *a, om_arena *mem)
 {
 	om_buffers *b = OM_NEW(mem, om_buffers);
 	const size_t most = (size_t)p->nvalue + p->nop;
 	struct builder w = {.p = p, .a = a, .mem = mem, .tmp = om_arena_new(), .b = b,
-		.usage = OM_NEWN(mem, om_usage, most), .span = OM_NEWN(mem, om_interval, most)};
+		.span = OM_NEWN(mem, om_interval, most)};
 	const om_storages all = om_storages_new(p, a, mem);
 
 	b->assignment = a;
@@ -263,8 +287,7 @@ om_buffers_new(const om_prog *p, const om_assignment *a, om_arena *mem)
 	for (uint32_t k = 0; k < p->nop; k++)
 		b->of_op[k] = NONE;
 	add_block(&w, p->first);
-	for (uint32_t k = 0; k < b->n; k++)
-		set_live(&w, k);
+	set_lives(&w);
 	om_arena_free(w.tmp);
 	return b;
 }

@@ -100,18 +100,18 @@ join_slices(om_usage *out, size_t before, size_t slice)
 	return true;
 }
 
-static void
-flatten(om_usage *u)
+/* `all` extended to a usage that is shifted up by `shift` bytes. */
+static om_interval
+hull(om_interval all, const om_usage *u, uint64_t shift)
 {
-	om_interval all = u->r[0];
-
-	for (size_t k = 1; k < u->n; k++) {
-		all.upper = u->r[k].upper > all.upper ? u->r[k].upper : all.upper;
-		all.from = u->r[k].from < all.from ? u->r[k].from : all.from;
-		all.to = u->r[k].to > all.to ? u->r[k].to : all.to;
+	for (size_t k = 0; k < u->n; k++) {
+		const om_interval r = u->r[k];
+		all.lower = r.lower < all.lower ? r.lower : all.lower;
+		all.upper = r.upper > all.upper ? r.upper : all.upper;
+		all.from = r.from + shift < all.from ? r.from + shift : all.from;
+		all.to = r.to + shift > all.to ? r.to + shift : all.to;
 	}
-	u->r[0] = all;
-	u->n = 1;
+	return all;
 }
 
 /* The common cases: an empty usage; the same bytes for a longer time. */
@@ -150,7 +150,7 @@ om_usage_add(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift)
 
 	next_slice(&side[0]);
 	next_slice(&side[1]);
-	for (;; now = next) {
+	for (; out.n <= MOST; now = next) {
 		const size_t slice = out.n;
 		const uint32_t a = next_change(&side[0], now), b = next_change(&side[1], now);
 		next = a < b ? a : b;
@@ -160,26 +160,42 @@ om_usage_add(om_usage *u, om_arena *mem, const om_usage *more, uint64_t shift)
 		if (!join_slices(&out, before, slice) && out.n > slice)
 			before = slice;
 	}
-	if (out.n > MOST)
-		flatten(&out);
+	if (out.n > MOST) {
+		out.r[0] = hull(hull(out.r[0], u, 0), more, shift);
+		out.n = 1;
+	}
 	u->n = 0;
 	for (size_t k = 0; k < out.n; k++)
 		OM_PUSH(mem, u->r, u->n, u->cap, out.r[k]);
 	om_arena_free(tmp);
 }
 
+om_usage
+om_usage_union(om_arena *mem, const om_interval *r, size_t n)
+{
+	om_usage u = {0};
+
+	if (n == 1 && r->from < r->to)
+		OM_PUSH(mem, u.r, u.n, u.cap, *r);
+	if (n < 2)
+		return u;
+	u = om_usage_union(mem, r, n / 2);
+	const om_usage more = om_usage_union(mem, r + n / 2, n - n / 2);
+	om_usage_add(&u, mem, &more, 0);
+	return u;
+}
+
 /* ---- Rectangles. ---- */
 
-/* The rectangle of the previous slice, [from, to), that `r` continues. */
+/* The rectangle of the previous slice that `r` continues.  Its rectangles `open`, from `*k` on, have the order
+ * of ranges. */
 static om_interval *
-continued(om_usage *out, const size_t *open, size_t nopen, const om_interval *r)
+continued(om_usage *out, const size_t *open, size_t nopen, size_t *k, const om_interval *r)
 {
-	for (size_t k = 0; k < nopen; k++) {
-		om_interval *o = &out->r[open[k]];
-		if (o->upper == r->lower && o->from == r->from && o->to == r->to)
-			return o;
-	}
-	return NULL;
+	while (*k < nopen && out->r[open[*k]].from < r->from)
+		++*k;
+	om_interval *o = *k < nopen ? &out->r[open[*k]] : NULL;
+	return o && o->upper == r->lower && o->from == r->from && o->to == r->to ? o : NULL;
 }
 
 /* The ranges of the slice at `at`, rounded to the alignment. */
@@ -209,8 +225,9 @@ om_usage_rounded(const om_usage *u, om_arena *mem, uint64_t align)
 	for (size_t at = 0; at < u->n;) {
 		at = round_slice(u, at, align, tmp, &slice);
 		nnow = 0;
+		size_t before = 0;
 		for (size_t k = 0; k < slice.n; k++) {
-			om_interval *o = continued(&out, open, nopen, &slice.r[k]);
+			om_interval *o = continued(&out, open, nopen, &before, &slice.r[k]);
 			if (o) {
 				o->upper = slice.r[k].upper;
 				now[nnow++] = (size_t)(o - out.r);
