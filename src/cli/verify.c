@@ -28,7 +28,7 @@ run(om_cli *c)
 		printf("%s on %s: %" PRIu64 " bytes, lower bound %" PRIu64 ", aligned to %" PRIu64 "\n",
 			a->name, a->device, a->bytes, a->lower_bound, a->align);
 	}
-	printf("PASSED %" PRIu32 " places, %" PRIu32 " aliases\n", plan->nplace, plan->nalias);
+	printf("PASSED %" PRIu32 " placements, %" PRIu32 " aliases\n", plan->nplace, plan->nalias);
 	return OM_OK;
 }
 
@@ -41,8 +41,8 @@ static const om_opt_group group = {"options", opts};
 
 const om_cmd om_verify_cmd = {
 	.name = "verify", .usage = "MODEL [options]", .brief = "check the plan in a model",
-	.text = "Checks that the plan belongs to this model, and walks a run to see that no value is\n"
-		"overwritten while it is live.  The last line is PASSED or FAILED; a plan that is\n"
-		"stale or wrong ends with status 4.",
+	.text = "Checks that the plan belongs to this model, and simulates a run to check that no value\n"
+		"is overwritten while it is live.  The last line is PASSED or FAILED; the exit status is 4\n"
+		"if the plan is stale or invalid.",
 	.min_args = 1, .max_args = 1, .group = {&group}, .run = run,
 };
