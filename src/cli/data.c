@@ -17,7 +17,7 @@
 static const om_opt data_opts[] = {
 	{"data", "PATH", "a folder with input_0.pb, input_1.pb, ... (or .npy, or inputs.npz), or a\n"
 		"                            .npz file with tensors by name"},
-	{"input", "NAME:FILE", "elements of an input: .pb or .npy; or a .npz file without a name;\n"
+	{"input", "NAME:FILE", "data of an input, .pb or .npy; without NAME, a .npz file with tensors by name;\n"
 		"                            repeatable"},
 	{"random", "SEED", "fill the remaining inputs with random numbers"},
 	{"fill", "WHAT", "deterministic: fill the remaining inputs by a fixed formula;\n"

@@ -24,7 +24,7 @@ run(om_cli *c)
 
 static const om_opt opts[] = {
 	{"live", NULL, "show the values that are live before and after each op"},
-	{"all-data", NULL, "write the elements of large constants too"},
+	{"all-data", NULL, "also write the elements of large constants"},
 	{0}
 };
 
@@ -32,8 +32,8 @@ static const om_opt_group group = {"options", opts};
 
 const om_cmd om_dump_cmd = {
 	.name = "dump", .usage = "MODEL [options]", .brief = "write a model as text",
-	.text = "MODEL is an ONNX file, or a text that was written by this command (NAME.ir).\n"
-		"No pass runs unless --passes names it.",
+	.text = "MODEL is an ONNX file, or a text file written by this command (NAME.ir).\n"
+		"No passes run unless --passes is given.",
 	.min_args = 1, .max_args = 1,
 	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,
 };

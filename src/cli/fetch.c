@@ -200,23 +200,23 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"opset", "N", "the model of that opset [the highest there is]"},
-	{"with-data", NULL, "fetch the archive with test data, and unpack it; the path is that of the folder"},
-	{"list", NULL, "list models, those whose names hold one of the words; fetch nothing"},
-	{"tag", "TAG", "of the list: models with that tag; repeatable"},
-	{"min-size", "SIZE", "of the list: models of at least that size"},
-	{"max-size", "SIZE", "of the list: models of at most that size"},
-	{"json", "FILE", "write the list as JSON, with paths and sums"},
+	{"opset", "N", "fetch the model for opset N [the highest available]"},
+	{"with-data", NULL, "fetch and unpack the archive with test data; prints the path of its folder"},
+	{"list", NULL, "list models, or those whose names contain one of the WORDs; fetch nothing"},
+	{"tag", "TAG", "with --list: only models with this tag; repeatable"},
+	{"min-size", "SIZE", "with --list: only models of at least SIZE"},
+	{"max-size", "SIZE", "with --list: only models of at most SIZE"},
+	{"json", "FILE", "write the list as JSON, with paths and checksums"},
 	{0}
 };
 
 static const om_opt_group group = {"options", opts};
 
 const om_cmd om_fetch_cmd = {
-	.name = "fetch", .usage = "NAME... | --list [WORD]... [options]", .brief = "fetch models of the public zoo",
-	.text = "Prints a path for each model; the last line is PASSED or FAILED.  What is in the\n"
-		"cache is compared with its SHA-256 and used.  Mirrors are those of the options, else\n"
-		"of ONNXMEM_MIRRORS, else of ~/.config/onnxmem/config, else of the manifest.",
+	.name = "fetch", .usage = "NAME... | --list [WORD]... [options]", .brief = "fetch models from the public model zoo",
+	.text = "Prints the path of each model; the last line is PASSED or FAILED.  A cached file is\n"
+		"used if its SHA-256 matches.  Mirrors are taken from the options, else from\n"
+		"ONNXMEM_MIRRORS, else from ~/.config/onnxmem/config, else from the manifest.",
 	.max_args = OM_CMD_ANY,
 	.group = {&group, &om_hub_options}, .run = run,
 };

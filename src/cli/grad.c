@@ -116,7 +116,7 @@ static const om_opt opts[] = {
 	{"loss-fn", "NAME", "add a loss function: cross-entropy over axis 1, or mse"},
 	{"output", "NAME", "the value that the loss function reads [the first output]"},
 	{"label", "NAME", "name of the new input with the labels [label]"},
-	{"wrt", "NAMES", "values to learn, separated by commas [all: the weights that the loss depends on]"},
+	{"wrt", "NAMES", "values to compute gradients for, separated by commas [all weights that the loss depends on]"},
 	{"train-mode", NULL, "run BatchNormalization and Dropout in training mode"},
 	{"keep-outputs", NULL, "keep the outputs of the model as outputs of the step"},
 	{0}
@@ -125,15 +125,15 @@ static const om_opt opts[] = {
 static const om_opt update_opts[] = {
 	{"clip-norm", "X", "clip the global L2 norm of all gradients to X"},
 	{"clip-value", "X", "clip every gradient element to [-X, X]"},
-	{"optimizer", "NAME", "make a training step: sgd, momentum, adam, adamw [gradients are outputs]"},
+	{"optimizer", "NAME", "make a training step with sgd, momentum, adam or adamw [none: gradients are outputs]"},
 	{"lr", "X", "default of the input lr, the learning rate [0.001]"},
-	{"momentum", "X", "of momentum [0.9]"},
-	{"beta1", "X", "of adam, adamw [0.9]"},
-	{"beta2", "X", "of adam, adamw [0.999]"},
-	{"epsilon", "X", "of adam, adamw [1e-8]"},
+	{"momentum", "X", "coefficient of momentum [0.9]"},
+	{"beta1", "X", "coefficient of adam and adamw [0.9]"},
+	{"beta2", "X", "coefficient of adam and adamw [0.999]"},
+	{"epsilon", "X", "constant of adam and adamw [1e-8]"},
 	{"weight-decay", "X", "weight decay [0]"},
-	{"fused-gradients", NULL, "compute the gradients of a convolution, pooling or batch normalization by one op, whose\n"
-		"                            definition OUT contains as a function [standard operators only]"},
+	{"fused-gradients", NULL, "compute the gradients of a convolution, pooling or batch normalization in one op, which\n"
+		"                            OUT defines as a function [standard operators only]"},
 	{"emit", "FORM", "train-step, or training-info: leave the graph unchanged and add training information [train-step]"},
 	{0}
 };
@@ -142,11 +142,11 @@ static const om_opt_group group = {"gradients", opts}, update_group = {"optimize
 
 const om_cmd om_grad_cmd = {
 	.name = "grad", .usage = "IN OUT --loss NAME|--loss-fn NAME [options]",
-	.brief = "add gradients to a model, or make a training step of it",
-	.text = "OUT is IN with the ops that compute the gradients of a loss, all of them standard operators. Without --optimizer "
-		"gradients are outputs, NAME_grad for the weight NAME. With it OUT is a step for `onnxmem train`, or for any runtime: "
-		"weights are inputs with their old elements as defaults, and their new elements are outputs. With --fused-gradients what has a "
-		"gradient in one op gets that, of the domain org.onnxmem.grad: the file says in functions what these ops are, and "
-		"`onnxmem` has kernels for them.  A model below opset 16 is converted to opset 17 first.",
+	.brief = "add gradients to a model, or make it a training step",
+	.text = "OUT is IN plus ops that compute the gradients of a loss, all of them standard operators.  Without --optimizer the "
+		"gradients are outputs: NAME_grad for the weight NAME.  With --optimizer, OUT is a training step for `onnxmem train` or "
+		"any other runtime: each weight is an input, whose default is its old elements, and its new elements are an output.  "
+		"With --fused-gradients, gradients for which the domain org.onnxmem.grad has an op are computed by it; OUT defines these "
+		"ops as functions, and `onnxmem` has kernels for them.  A model below opset 16 is converted to opset 17 first.",
 	.min_args = 2, .max_args = 2, .group = {&group, &update_group, &om_shape_options}, .run = run,
 };

@@ -24,6 +24,6 @@ static const om_opt_group group = {"options", opts};
 const om_cmd om_hash_cmd = {
 	.name = "hash", .usage = "MODEL [options]", .brief = "print the digest of a model's graph",
 	.text = "The digest covers what a plan depends on: the graph, its types and shapes, and small\n"
-		"constants.  Names of nodes, metadata and large weights are left out.",
+		"constants.  Names of nodes, metadata and large weights are not included.",
 	.min_args = 1, .max_args = 1, .group = {&group}, .run = run,
 };

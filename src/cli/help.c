@@ -56,16 +56,26 @@ print_option(const om_opt *o, FILE *to)
 	om_cli_wrap(to, o->brief, COLUMN, COLUMN, text_width(to));
 }
 
+/* Each paragraph after an empty line. */
+static void
+print_paragraphs(om_arena *mem, const char *text, FILE *to)
+{
+	while (*text) {
+		const char *end = strstr(text, "\n\n");
+		putc('\n', to);
+		om_cli_wrap(to, om_strndup(mem, text, end ? (size_t)(end - text) : strlen(text)), 0, 0, text_width(to));
+		text = end ? end + 2 : "";
+	}
+}
+
 static void
 print_command(om_cli *c, const om_cmd *cmd, FILE *to)
 {
 	const om_opt *o;
 
 	fprintf(to, "onnxmem %s: %s\n\nusage: onnxmem %s %s\n", cmd->name, cmd->brief, cmd->name, cmd->usage);
-	if (cmd->text) {
-		putc('\n', to);
-		om_cli_wrap(to, cmd->text, 0, 0, text_width(to));
-	}
+	if (cmd->text)
+		print_paragraphs(c->mem, cmd->text, to);
 	for (size_t k = 0; k < OM_CMD_GROUPS && cmd->group[k]; k++) {
 		fprintf(to, "\n%s:\n", cmd->group[k]->title);
 		for (size_t i = 0; (o = om_cli_group_option(c, cmd->group[k], i)); i++)
@@ -79,12 +89,7 @@ static void
 print_topic(om_arena *mem, const om_topic *topic, FILE *to)
 {
 	fprintf(to, "%s: %s\n", topic->name, topic->brief);
-	for (const char *at = topic->text; *at;) {
-		const char *end = strstr(at, "\n\n");
-		putc('\n', to);
-		om_cli_wrap(to, om_strndup(mem, at, end ? (size_t)(end - at) : strlen(at)), 0, 0, text_width(to));
-		at = end ? end + 2 : "";
-	}
+	print_paragraphs(mem, topic->text, to);
 }
 
 static void
@@ -105,15 +110,15 @@ om_cmd_help(om_cli *c, const om_cmd *cmd, FILE *to)
 		return;
 	}
 	fputs("usage: onnxmem COMMAND ... [options]\n\n"
-		"Finds out how little memory an ONNX model needs, proves it, writes the plan\n"
-		"into the model and runs it in one arena.\n\ncommands:\n", to);
+		"Finds out how little memory an ONNX model needs, verifies the plan, writes it\n"
+		"into the model, and runs the model in one arena.\n\ncommands:\n", to);
 	for (size_t k = 0; k < NCOMMAND; k++)
 		fprintf(to, "  %-9s %s\n", commands[k]->name, commands[k]->brief);
 	print_topics(to);
 	fputs("\n`onnxmem COMMAND --help` and `onnxmem help TOPIC` print more help.  -h help, -V version,\n"
 		"-q no warnings, -v log progress.  A file called - is standard input or output.\n\n"
 		"exit status: 0 ok; 1 failed check, mismatch or I/O; 2 usage error; 3 budget not met;\n"
-		"4 stale or invalid plan; 5 unsupported model or operator; 6 download or checksum\n", to);
+		"4 stale or invalid plan; 5 unsupported model or operator; 6 download or checksum error\n", to);
 }
 
 static om_status
@@ -149,7 +154,7 @@ run(om_cli *c)
 
 static const om_opt opts[] = {
 	{"topic", NULL, "show the topic if a command has the same name"},
-	{"man", NULL, "write the manual page instead: of a command, or of onnxmem"},
+	{"man", NULL, "write the manual page of the command, or of onnxmem"},
 	{"commands", NULL, NULL},
 	{"completion", "SHELL", "write a script that makes bash, zsh or fish complete commands and options"},
 	{0}

@@ -22,15 +22,15 @@ static const om_topic topics[] = {
 		"Weights, inputs and outputs of the graph are outside the arena and listed separately.\n\n"
 		"Sizes on the command line are in bytes, or have a suffix K, M or G: 256K are 262144 bytes."},
 	{"passes", "pipelines of passes",
-		"A plan is made by a pipeline of passes: `onnxmem passes` lists them with the facts that each needs and gives, and the default pipeline; "
-		"--passes sets another: name, name=VALUE for the first option, name:option=VALUE:option=VALUE. Passes that provide required "
-		"facts are run automatically. --plugin FILE loads a pass of yours.\n\n"
+		"A plan is made by a pipeline of passes: `onnxmem passes` lists them, with the facts that each needs and gives, and the default pipeline. "
+		"--passes sets another one: passes separated by commas, each as name, name=VALUE for its first option, or "
+		"name:option=VALUE:option=VALUE. Passes that provide required facts are run automatically. --plugin FILE loads a pass from a shared object.\n\n"
 		"-v shows the time and the counters of each pass, and how it changed the peak.\n\n"
 		"`onnxmem dump MODEL --passes LIST` prints the program after the passes."},
-	{"arenas", "budgets, and several memories",
-		"--budget 256K exits with status 3 if the plan needs more, and names the step and the values that are live there.\n\n"
+	{"arenas", "budgets and several memories",
+		"With --budget 256K the exit status is 3 if the plan needs more; the message names the step of the peak and the values that are live there.\n\n"
 		"--arena sram=256K,align=16 --arena psram plans for several memories, fastest first: small values with much traffic "
-		"go to the first one as far as it has space. The last one may have no size."},
+		"go to the first one while it has space. The size of the last one may be omitted."},
 	{"training", "training steps, samples, checkpoints",
 		"A training step is a model whose inputs are samples, parameters and a learning rate (lr), and whose outputs are a loss and new parameters. "
 		"The entry org.onnxmem.io_alias of its metadata declares which output is which input of the next step; the defaults of those inputs are the "
@@ -52,8 +52,8 @@ static const om_topic topics[] = {
 		"ONNXMEM_PASS_PATH: folders with modules that contain further passes, separated by colons.\n\n"
 		"ONNXMEM_ISA: the instruction set of the kernels, `generic`, `avx2` or `avx512`; by default the best one that "
 		"the machine supports. Results of two instruction sets differ by rounding. `onnxmem --version` shows which is in use.\n\n"
-		"http_proxy, https_proxy, no_proxy, CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR: as usual.\n\n"
-		"NO_COLOR: no progress is shown. COLUMNS: the width of tables on a terminal."},
+		"http_proxy, https_proxy, no_proxy, CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR: proxies and certificates, as for curl.\n\n"
+		"NO_COLOR: if set, no progress is shown. COLUMNS: the width of tables on a terminal."},
 	{"exit-codes", "exit status of the commands",
 		"0: success. 1: a check failed, results differ, a file is damaged or cannot be read or written, or shapes are inconsistent. "
 		"2: usage error. 3: the budget is not met. 4: the plan does not belong to this model, or is not valid. "

@@ -111,7 +111,7 @@ command_page(om_cli *c, const om_cmd *cmd, FILE *to)
 			if (o->brief)
 				put_option(to, o);
 	}
-	fputs(".SH ALWAYS\n", to);
+	fputs(".SH GLOBAL OPTIONS\n", to);
 	put_options(to, om_global_options);
 	fputs(".SH SEE ALSO\n.BR onnxmem (1)\n", to);
 }
@@ -124,8 +124,8 @@ main_page(FILE *to)
 
 	fprintf(to, ".TH ONNXMEM 1 \"\" \"%s\"\n.SH NAME\nonnxmem \\- memory plans for ONNX models\n.SH SYNOPSIS\n"
 		"\\fBonnxmem\\fR \\fICOMMAND\\fR ... [\\fIoptions\\fR]\n.SH DESCRIPTION\n", PACKAGE_STRING);
-	put_line(to, "Finds out how little memory an ONNX model can run in, proves it, writes the plan into the model, and runs the "
-		"planned model in one arena. A file called - is standard input or output; long options take their value after = or a "
+	put_line(to, "Finds out how little memory an ONNX model needs, verifies the plan, writes it into the model, and runs the "
+		"model in one arena. A file called - is standard input or output; long options take their value after = or a "
 		"space; -- ends the options.");
 	fputs(".SH COMMANDS\n", to);
 	for (size_t k = 0; (cmd = om_cmd_at(k)); k++) {

@@ -13,12 +13,12 @@
 enum { MAX_ALIGN = 1 << 20 };
 
 static const om_opt shape_opts[] = {
-	{"input-shape", "NAME:D,D,...", "shape of an input, also 1x3x224x224; the name may be omitted\n"
+	{"input-shape", "NAME:D,D,...", "shape of an input, also written 1x3x224x224; the name may be omitted\n"
 		"                            if there is one input; repeatable"},
 	{"overwrite-input-shape", "", NULL, "input-shape"},
 	{"dim", "SYMBOL=N", "the value of a symbolic dim; repeatable"},
-	{"dim-range", "SYMBOL=LO..HI", "the range of a symbolic dim: planned at HI; repeatable"},
-	{"default-dim", "N", "the value of all other unknown dims, which are an error otherwise"},
+	{"dim-range", "SYMBOL=LO..HI", "the range of a symbolic dim, planned for HI; repeatable"},
+	{"default-dim", "N", "the value of all other unknown dims, which otherwise are an error"},
 	{0}
 };
 

@@ -264,10 +264,10 @@ static const om_opt opts[] = {
 	{"pool", "NAME=SIZE[,align=N]", "a memory, fastest first; without =SIZE: no limit;\n"
 		"                            repeatable"},
 	{"align", "N", "every offset is a multiple of N bytes [1]"},
-	{"pairs", "FILE", "a table of pairs of ids: only these may not overlap"},
-	{"ignore-offsets", NULL, "ignore the column offset, such as an old solution"},
+	{"pairs", "FILE", "a table of pairs of ids: only these buffers must not overlap"},
+	{"ignore-offsets", NULL, "ignore the column offset, for example an old solution"},
 	{"time-limit", "S", "time limit of the search in seconds [2]"},
-	{"search-nodes", "N", "limit each search to N nodes instead of a time: the result is\n"
+	{"search-nodes", "N", "limit each search by N nodes instead of by time; the result is\n"
 		"                            the same on every machine"},
 	{0}
 };
@@ -278,12 +278,13 @@ const om_cmd om_pack_cmd = {
 	.name = "pack", .usage = "PROBLEM.csv [options]", .brief = "pack buffers from a table",
 	.text = "Each line of the table is a buffer, with columns id, lower, upper and size in any order:\n"
 		"size bytes are live in the steps from lower to upper - 1.  Optional columns:\n\n"
-		"  alignment  of the offset\n"
-		"  offset     fixed offset of the buffer; empty: none\n"
-		"  pool       fixed pool of the buffer; empty: the fastest with enough space\n"
-		"  gaps       steps in which it is not live, 4-7 12-15; with 4-7@0:64 only these bytes are\n"
-		"  access_bytes       memory traffic [size]; small buffers with much traffic get fast memory\n"
-		"  group      buffers of one group are contiguous, in the order of their lines\n\n"
-		"The result is verified before it is written.  Status 3: a pool is too small.",
+		"alignment: the offset is a multiple of it.\n\n"
+		"offset: fixed offset of the buffer [none].\n\n"
+		"pool: fixed pool of the buffer [the fastest with enough space].\n\n"
+		"gaps: steps in which the buffer is not live, as 4-7 12-15, 7 and 15 exclusive; in 4-7@0:64\n"
+		"only its bytes 0 to 63 are not live.\n\n"
+		"access_bytes: memory traffic [size]; small buffers with much traffic get fast memory.\n\n"
+		"group: buffers of one group are contiguous, in the order of their lines.\n\n"
+		"The result is verified before it is written.  The exit status is 3 if a pool is too small.",
 	.min_args = 1, .max_args = 1, .group = {&group}, .run = run,
 };

@@ -12,8 +12,8 @@ static const om_opt pass_opts[] = {
 	{"plugin", "FILE", "load a pass from a shared object; repeatable"},
 	{"target", "NAME", "consumer of the plan: `generic`, any runtime; `cpu`, the built-in executor"},
 	{"align", "N", "alignment of offsets and sizes in bytes [64]"},
-	{"parallel-safe", NULL, "make a plan that is valid for every order that respects the data"},
-	{"budget", "SIZE", "exit with status 3 if the arenas need more in total"},
+	{"parallel-safe", NULL, "make a plan that is valid for every order of the ops that respects the data"},
+	{"budget", "SIZE", "exit with status 3 if the arenas need more than SIZE in total"},
 	{"arena", "NAME=SIZE[,...]", "an arena, fastest first; also align=N, device=cpu; the last may\n"
 		"                            have no size; repeatable"},
 	{0}

@@ -146,10 +146,10 @@ run(om_cli *c)
 static const om_opt opts[] = {
 	{"annotate", "model,value", "where to write the plan: the model only, or also its values\n"
 		"                            [both from IR version 10 on]"},
-	{"compat", "onnxsim", "also write the keys of onnxsim"},
+	{"compat", "onnxsim", "also write the metadata keys of onnxsim"},
 	{"export", "FORM:FILE", "also write the plan in another format: c-header, tflm, csv, ort, json; see\n"
 		"                            docs/export-formats.md; repeatable"},
-	{"sidecar", "FILE", "also write the plan as a separate document; without OUT, for IN unchanged"},
+	{"sidecar", "FILE", "also write the plan to a separate document; without OUT, it is the plan of IN"},
 	{0}
 };
 
@@ -157,8 +157,8 @@ static const om_opt_group group = {"options", opts};
 
 const om_cmd om_plan_cmd = {
 	.name = "plan", .usage = "IN [OUT] [options]", .brief = "write a memory plan into a model",
-	.text = "IN is left as it is; OUT is the same model with the plan in its metadata.  The plan is\n"
-		"verified, and read back and verified again, before it is written.",
+	.text = "IN is not changed; OUT is the same model with the plan in its metadata.  Before it is\n"
+		"written, the plan is verified, read back, and verified again.",
 	.min_args = 1, .max_args = 2,
 	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -213,7 +213,7 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"baseline", "FILE", "baseline to compare with [NAME.baseline.json beside the suite]"},
+	{"baseline", "FILE", "baseline to compare with [NAME.baseline.json next to the suite]"},
 	{"update", NULL, "update the baseline from the models that pass"},
 	{"jobs", "N", "number of models to process in parallel [the number of processors]"},
 	{"timeout", "S", "time limit for each model in seconds; 0: none [600]"},
@@ -229,10 +229,11 @@ static const om_opt opts[] = {
 static const om_opt_group group = {"options", opts};
 
 const om_cmd om_regress_cmd = {
-	.name = "regress", .usage = "SUITE [WORD]... [options]", .brief = "try a suite of models, compare with a baseline",
-	.text = "SUITE is a file (docs/regress.md) or a folder of models; WORDs choose models by their\n"
-		"names.  Each is planned, the plan is verified in a copy of the model, run on its test\n"
-		"data, with poison and without reuse; arena and bound may not grow.",
+	.name = "regress", .usage = "SUITE [WORD]... [options]", .brief = "run a suite of models and compare with a baseline",
+	.text = "SUITE is a file (docs/regress.md) or a folder of models; WORDs select models by name.\n"
+		"Each model is planned, the plan is verified in a copy of the model, and the model is run\n"
+		"on its test data: with the plan, with --poison and with --no-reuse.  Neither the arena nor\n"
+		"the lower bound may grow.",
 	.min_args = 1, .max_args = OM_CMD_ANY,
 	.group = {&group, &om_hub_options, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -84,7 +84,7 @@ static const om_opt opts[] = {
 	{"csv", "FILE", "write the buffers as a packing problem with its solution"},
 	{"svg", "FILE", "write a memory map: steps on the x axis, addresses on the y axis"},
 	{"html", "FILE", "write an HTML page: the memory map with search, zoom and all figures"},
-	{"ascii", NULL, "draw the arena in characters as well"},
+	{"ascii", NULL, "also draw the arena as text"},
 	{"all-strategies", NULL, "show the arena sizes of other strategies and schedules"},
 	{0}
 };
@@ -93,8 +93,8 @@ static const om_opt_group group = {"options", opts};
 
 const om_cmd om_report_cmd = {
 	.name = "report", .usage = "MODEL [options]", .brief = "show how much memory a model needs, and why",
-	.text = "Plans the model without writing it.  With - for FILE, that format goes to standard\n"
-		"output in place of the table.",
+	.text = "Plans the model without writing it.  If FILE is -, that format is\n"
+		"written to standard output instead of the table.",
 	.min_args = 1, .max_args = 1,
 	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,
 };

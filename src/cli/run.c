@@ -322,7 +322,7 @@ static const om_opt opts[] = {
 	{"rtol", "X", "relative tolerance of that comparison [1e-3]"},
 	{"atol", "X", "absolute tolerance [1e-5]"},
 	{"save", "PATH", "write the outputs to a folder, or to a .npz file"},
-	{"repeat", "N", "run N times [1]"},
+	{"repeat", "N", "run the model N times [1]"},
 	{"poison", NULL, "overwrite dead values with a pattern and guard the arena"},
 	{"no-reuse", NULL, "allocate every value separately; the plan is not used"},
 	{"profile", "FILE", "write the time of each op and the bytes in use (Chrome trace format)"},

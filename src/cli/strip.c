@@ -17,7 +17,7 @@ run(om_cli *c)
 }
 
 const om_cmd om_strip_cmd = {
-	.name = "strip", .usage = "IN OUT", .brief = "take the plan out of a model",
-	.text = "OUT is IN without the entries that `onnxmem plan` writes.",
+	.name = "strip", .usage = "IN OUT", .brief = "remove the plan from a model",
+	.text = "OUT is IN without the metadata that `onnxmem plan` writes.",
 	.min_args = 2, .max_args = 2, .run = run,
 };

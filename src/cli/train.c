@@ -481,7 +481,7 @@ static const om_opt opts[] = {
 	{"data", "FILE.npz", "samples: a tensor for each input, by name, with the samples along\n"
 		"                            the first dim"},
 	{"epochs", "N", "number of passes over all samples [1]"},
-	{"batch", "N", "samples in a step, if the model does not fix it [32]"},
+	{"batch", "N", "samples per step, if the model does not fix their number [32]"},
 	{"lr", "X", "learning rate: the input lr of the step"},
 	{"lr-decay", "X", "factor applied to the learning rate after each epoch [1]"},
 	{"seed", "N", "seed for shuffling the samples in each epoch [0]"},
@@ -507,7 +507,7 @@ static const om_opt_group group = {"training", opts}, keep_group = {"checkpoints
 
 const om_cmd om_train_cmd = {
 	.name = "train", .usage = "STEP --data FILE.npz [options]", .brief = "train a model in its arena",
-	.text = "STEP is a model of a training step, as `onnxmem grad` makes it: its inputs are samples,\n"
+	.text = "STEP is a training step, such as `onnxmem grad` writes: its inputs are samples,\n"
 		"parameters and a learning rate, its outputs a loss and new parameters, which overwrite\n"
 		"the old ones.  The same seed gives bit-identical weights, also when training is resumed\n"
 		"from a checkpoint.  A plan in the model is used for the batch size that it was made\n"

@@ -1,6 +1,6 @@
 # The help of every command; -h, -V, -q and -v anywhere.
 om --help
-for command in report dump hash passes ops; do om $command --help; done
+for command in report dump hash pack passes ops; do om $command --help; done
 om -V | sed 's/^kernels for .*/kernels for ISA/'
 om help ops
 om -h ops
