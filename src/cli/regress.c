@@ -66,7 +66,7 @@ read_options(struct regress *r)
 
 	OM_TRY(om_suite_read(r->c, r->c->arg[0], s));
 	OM_TRY(om_cli_float(r->c, "time-factor", &s->time_factor));
-	OM_TRY(om_cli_float(r->c, "timeout", &s->limit));
+	OM_TRY(om_cli_float(r->c, "model-timeout", &s->limit));
 	OM_TRY(om_cli_number(r->c, "repeat", 1, 1000000, &s->repeat));
 	if (baseline) {
 		s->baseline = baseline;
@@ -216,7 +216,7 @@ static const om_opt opts[] = {
 	{"baseline", "FILE", "baseline to compare with [NAME.baseline.json next to the suite]"},
 	{"update", NULL, "update the baseline from the models that pass"},
 	{"jobs", "N", "number of models to process in parallel [the number of processors]"},
-	{"timeout", "S", "time limit for each model in seconds; 0: none [600]"},
+	{"model-timeout", "S", "time limit for each model in seconds; 0: none [600]"},
 	{"repeat", "N", "number of timed runs; the best one counts [3]"},
 	{"time-factor", "X", "fail if a run takes more than X times as long as the baseline; 0: never [0]"},
 	{"skip-missing", NULL, "skip models that cannot be fetched"},

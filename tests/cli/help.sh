@@ -5,3 +5,5 @@ om -V | sed 's/^kernels for .*/kernels for ISA/'
 om help ops
 om -h ops
 om -q help ops -v
+# No command has two options of one name.
+for command in $("$ONNXMEM" help --commands); do "$ONNXMEM" $command --help | grep -o '^  --[a-z-]*' | sort | uniq -d; done

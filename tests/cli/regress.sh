@@ -85,7 +85,7 @@ sed 's/ms": [0-9.e-]*/ms": T/' all.json
 cat tap.txt
 
 # Too long; only planned; a folder.
-om regress zoo/suite.json --timeout 0.0001 digits | sed 's/(.*)/(...)/'
+om regress zoo/suite.json --model-timeout 0.0001 digits | sed 's/(.*)/(...)/'
 cat >zoo/plan.json <<END
 {"schema": "onnxmem-suite/1", "models": [{"path": "net.ir", "run": false}]}
 END
