@@ -6,4 +6,4 @@ om help ops
 om -h ops
 om -q help ops -v
 # No command has two options of one name.
-for command in $("$ONNXMEM" help --commands); do "$ONNXMEM" $command --help | grep -o '^  --[a-z-]*' | sort | uniq -d; done
+for command in $("$ONNXMEM" help --commands); do "$ONNXMEM" $command --help | grep -o '^  --[a-z0-9-]*' | sort | uniq -d; done
