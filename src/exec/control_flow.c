@@ -375,7 +375,8 @@ run_iteration(struct step *s, const om_block *b, struct iterations *r)
 	OM_TRY(decide(s, b->result[0], &r->go));
 	r->i++;
 	OM_TRY(turn_round(s, b->result + 1, b->param + 2, r->i));
-	release_round(s, b->param + 2);
+	if (s->flow->makes_objects)
+		release_round(s, b->param + 2);
 	om_control_flow_poison(e, e->body_end[b->id]);
 	return OM_OK;
 }
@@ -511,7 +512,8 @@ run_scan(struct step *s)
 		OM_TRY(om_walk_run(e, b));
 		OM_TRY(om_series_add_all(s, b, nstate));
 		OM_TRY(turn_round(s, b->result, b->param, i + 1));
-		release_round(s, b->param);
+		if (s->flow->makes_objects)
+			release_round(s, b->param);
 		om_control_flow_poison(e, e->body_end[b->id]);
 	}
 	OM_TRY(rotation_end(s, b->param, n > 0 ? n : 0));

@@ -85,9 +85,9 @@ om_status om_series_end_all(struct step *s, const om_block *b, uint32_t from);
 void om_series_move_all(struct flow *f, struct om_mover *m);
 
 /* objects.c: strings and objects of a loop.  Call om_objects_enter() before the first iteration and
- * om_objects_leave() after the last.  Between two iterations, if om_objects_move_start() gives a mover,
- * call the functions om_objects_move_*() for everything made by an iteration that is still needed,
- * then om_objects_move_end(): it frees the rest. */
+ * om_objects_leave() after the last.  Between two iterations of a loop that makes objects, if
+ * om_objects_move_start() gives a mover, call the functions om_objects_move_*() for everything made by an
+ * iteration that is still needed, then om_objects_move_end(): it frees the rest. */
 void om_objects_enter(om_exec *e, struct flow *f);
 void om_objects_leave(om_exec *e, const struct flow *f);
 struct om_mover *om_objects_move_start(om_exec *e, const struct flow *f);

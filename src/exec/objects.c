@@ -94,7 +94,7 @@ by_address(const void *a, const void *b)
 struct om_mover *
 om_objects_move_start(om_exec *e, const struct flow *f)
 {
-	if (!f->makes_objects || om_arena_used(e->keep) < f->limit)
+	if (om_arena_used(e->keep) < f->limit)
 		return NULL;
 	om_objects_count(e);
 	om_arena_swap(e->keep, e->spare);
