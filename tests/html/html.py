@@ -145,20 +145,20 @@ def _(b):
 @test("rotating values at each of their locations in a loop")
 def _(b):
     b.open(page(MODELS + "/nnc_lag.onnx"))
-    turns = b.eval("onnxmem.boxes.filter(b => b.turns.length).map(b => [b.name, b.home, b.turns])")
-    assert [name for name, home, _ in turns] == ["b4", "b1", "b2", "b3", "b0"], turns
-    assert [home for _, home, _ in turns] == [True] * 4 + [False], "the place of b0 is in the caller's memory first"
-    taken = sorted((t["from"], t["to"], t["y"]) for _, _, places in turns for t in places)
-    assert len(taken) == len(set(taken)) == 20, "no two at one place in one round: %s" % taken
+    rotating = b.eval("onnxmem.boxes.filter(b => b.regions.length).map(b => [b.name, b.placed, b.regions])")
+    assert [name for name, placed, _ in rotating] == ["b4", "b1", "b2", "b3", "b0"], rotating
+    assert [placed for _, placed, _ in rotating] == [True] * 4 + [False], "b0 is in the caller's memory first"
+    taken = sorted((t["from"], t["to"], t["y"]) for _, _, regions in rotating for t in regions)
+    assert len(taken) == len(set(taken)) == 20, "no two at one address in one iteration: %s" % taken
     assert len({y for _, _, y in taken}) == 4
-    third = [t for name, _, places in turns if name == "b2" for t in places][2]
+    third = [t for name, _, regions in rotating if name == "b2" for t in regions][2]
     at = b.eval("""(t => { const r = document.getElementById("map").getBoundingClientRect(), v = onnxmem.view;
         return [r.left + 74 + ((t.from + t.to) / 2 - v.x0) / (v.x1 - v.x0) * (r.width - 98),
                 r.top + r.height - 22 - (t.y + t.bytes / 2 - v.y0) / (v.y1 - v.y0) * (r.height - 30)]; })(%s)""" % json.dumps(third))
     b.mouse("mouseMoved", *at)
     tip = b.eval("document.getElementById('tip').innerText")
     assert tip.startswith("b2") and "here in iteration 2;" in tip and "rotates through 448, 896, 1344, x0, 0" in tip, tip
-    shot(b, "turns")
+    shot(b, "rotation")
 
 
 @test("several arenas, and a plan for every order")
