@@ -81,7 +81,7 @@ start(struct pool *p, size_t k)
 
 /* False at the end of its output. */
 static bool
-take(struct pool *p, struct worker *w)
+read_output(struct pool *p, struct worker *w)
 {
 	om_job *job = &p->job[w->job];
 	char piece[4096];
@@ -156,7 +156,7 @@ wait_some(struct pool *p, void (*done)(void *arg, size_t k), void *arg)
 	if (poll(p->wait, p->nworker, ms) <= 0)
 		return;
 	for (size_t k = p->nworker; k-- > 0;) {      /* the last worker replaces one that has ended */
-		if (!p->wait[k].revents || take(p, &p->worker[k]))
+		if (!p->wait[k].revents || read_output(p, &p->worker[k]))
 			continue;
 		const size_t job = p->worker[k].job;
 		finish(p, k);

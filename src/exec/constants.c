@@ -31,7 +31,7 @@ is_left(const om_op *op)
 }
 
 static void
-want(struct weights *w, const om_value *v, bool in_runs)
+mark_wanted(struct weights *w, const om_value *v, bool in_runs)
 {
 	v = w->e->root[v->id];
 	w->wanted[v->id] = true;
@@ -45,7 +45,7 @@ want_inputs(struct weights *w, const om_op *op, bool in_runs)
 		return;
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (op->in[k])
-			want(w, op->in[k], in_runs);
+			mark_wanted(w, op->in[k], in_runs);
 }
 
 /* In reverse order, so that a folded op is visited after all of its users. */
@@ -57,7 +57,7 @@ find_wanted(struct weights *w)
 
 	for (const om_block *b = e->prog->first; b; b = b->next)
 		for (uint32_t k = 0; k < b->nresult; k++)
-			want(w, b->result[k], true);
+			mark_wanted(w, b->result[k], true);
 	while (e->order[n])
 		n++;
 	while (n-- > 0) {
@@ -126,7 +126,7 @@ is_readable(const struct weights *w, const om_value *v)
 }
 
 static om_status
-give(om_op_context *c, uint32_t k, const om_shape *shape)
+alloc_constant(om_op_context *c, uint32_t k, const om_shape *shape)
 {
 	struct weights *w = c->host;
 	const om_value *v = c->op->out[k];
@@ -167,7 +167,7 @@ run_kernel(struct weights *w, om_op_context *c)
 		return OM_OK;
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k] && !(op->opdef->flags & OM_DATA_DEPENDENT_SHAPE))
-			OM_TRY(give(c, k, &c->out[k].shape));
+			OM_TRY(alloc_constant(c, k, &c->out[k].shape));
 	return om_kernel_call(c);
 }
 
@@ -202,7 +202,7 @@ compute(struct weights *w, om_op *op)
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (op->in[k])
 			in[k] = e->slot[op->in[k]->id];
-	c.alloc = give;
+	c.alloc = alloc_constant;
 	c.host = w;
 	om_status st = complete(&c);
 	if (st == OM_OK)

@@ -159,11 +159,11 @@ om_isa(om_session *s)
 static om_status
 exec_new_guarded(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_options *o, om_exec **out)
 {
-	const unsigned wants = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST;
+	const unsigned required = OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST;
 	om_exec_options options = OM_EXEC_OPTIONS();
 
 	*out = NULL;
-	if ((p->has & wants) != wants)
+	if ((p->has & required) != required)
 		return om_fail(s, OM_USAGE, 
 			"run the passes inline, shapes and fold before the program is executed");
 	if (o)

@@ -183,7 +183,7 @@ run_nothing(struct step *s)
 }
 
 static om_status
-give(om_op_context *c, uint32_t k, const om_shape *shape)
+alloc_output(om_op_context *c, uint32_t k, const om_shape *shape)
 {
 	struct step *s = c->host;
 	om_value *v = s->op->out[k];
@@ -209,7 +209,7 @@ settle(struct step *s)
 		if (s->out[k].type == OM_UNDEFINED)
 			s->out[k].type = om_type_elem(&op->out[k]->type);
 		if (!(op->opdef->flags & OM_DATA_DEPENDENT_SHAPE) && op->out[k]->type.kind == OM_TENSOR)
-			OM_TRY(give(&s->call, k, &s->out[k].shape));
+			OM_TRY(alloc_output(&s->call, k, &s->out[k].shape));
 	}
 	return OM_OK;
 }
@@ -400,7 +400,7 @@ new_step(om_exec *e, om_op *op, struct step *s)
 	s->out = s->call.out;
 	s->call.mem = e->call;
 	s->call.keep = e->keep;
-	s->call.alloc = op->opdef->flags & OM_DATA_DEPENDENT_SHAPE ? give : NULL;
+	s->call.alloc = op->opdef->flags & OM_DATA_DEPENDENT_SHAPE ? alloc_output : NULL;
 	s->call.host = s;
 	if (op->opdef->control != OM_PLAIN)
 		return om_control_flow_new(s);

@@ -99,7 +99,7 @@ om_step_find(om_session *s, const om_prog *p, om_arena *mem, om_step *out)
 
 /* A splat is expanded. */
 static void
-put(struct state *st, const om_tensor *from)
+set_state(struct state *st, const om_tensor *from)
 {
 	if (from->splat)
 		om_fill_type(st->t.data, om_shape_count(&st->t.shape), from->type, from->data);
@@ -128,7 +128,7 @@ new_state(om_trainer *t, const om_prog *p, const om_io_alias *alias)
 	memset(st->t.data, 0, st->bytes ? (size_t)st->bytes : 1);
 	t->n++;
 	if (v->data && v->data->data)
-		put(st, v->data);
+		set_state(st, v->data);
 	return OM_OK;
 }
 
@@ -198,7 +198,7 @@ om_trainer_set(om_trainer *t, const char *name, const om_tensor *from)
 				"%s is %s %s, expected %s %s", name, om_dtype_text(st->t.type),
 				om_shape_text(&st->t.shape, want, sizeof want), om_dtype_text(from->type),
 				om_shape_text(&from->shape, got, sizeof got));
-		put(st, from);
+		set_state(st, from);
 		return OM_OK;
 	}
 	return om_fail(t->session, OM_USAGE, "the step has no state %s", name);

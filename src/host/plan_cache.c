@@ -55,7 +55,7 @@ plan(const om_plan_cache *c, om_prog *p)
 }
 
 static om_status
-keep(om_plan_cache *c, const char *key, om_prog *p)
+store(om_plan_cache *c, const char *key, om_prog *p)
 {
 	OM_PUSH(c->mem, c->all, c->n, c->cap, p);
 	om_map_set(&c->planned, om_strdup(c->mem, key), p);
@@ -65,7 +65,7 @@ keep(om_plan_cache *c, const char *key, om_prog *p)
 static om_status
 keep_guarded(om_plan_cache *c, const char *key, om_prog *p)
 {
-	OM_GUARDED(c->host->session, keep(c, key, p));
+	OM_GUARDED(c->host->session, store(c, key, p));
 }
 
 static om_status

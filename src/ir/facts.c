@@ -162,7 +162,7 @@ om_facts_before(om_prog *p, const om_fact_change *c)
 }
 
 static void
-give(om_prog *p, const om_fact_change *c)
+mark_known(om_prog *p, const om_fact_change *c)
 {
 	size_t n;
 	om_arena *mem = om_arena_new();
@@ -185,7 +185,7 @@ om_facts_after(om_prog *p, const om_fact_change *c, bool succeeded)
 		if (!is_kept(f, c) && !(succeeded && om_facts_name(c->gives_facts, f->name)))
 			forget(f);
 	if (succeeded && c->gives_facts)
-		give(p, c);
+		mark_known(p, c);
 	forget_groundless(p);
 }
 

@@ -176,7 +176,7 @@ chain_for(struct builder *w)
 }
 
 static om_status
-place(struct builder *w, uint32_t node, const om_op *op)
+add_node(struct builder *w, uint32_t node, const om_op *op)
 {
 	om_partial_order *r = w->r;
 
@@ -214,7 +214,7 @@ om_partial_order_new(om_session *s, const om_prog *p, om_arena *mem, om_partial_
 	r->row = OM_NEWN(mem, uint32_t *, r->n);
 	list_touches(r, p, mem);
 	for (uint32_t node = 0; node < r->n; node++, op = op->next)
-		OM_TRY(place(&w, node, op));
+		OM_TRY(add_node(&w, node, op));
 	return OM_OK;
 }
 

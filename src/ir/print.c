@@ -317,7 +317,7 @@ operator_name(const struct printer *w, const om_op *op)
 }
 
 static void
-place(const struct printer *w, const om_value *v)
+placement(const struct printer *w, const om_value *v)
 {
 	const om_placement *at = v->id < w->p->plan->nplace ? &w->p->plan->place[v->id] : NULL;
 
@@ -398,7 +398,7 @@ facts(const struct printer *w, const om_op *op, const om_value *v)
 		lifetime(w, "; ", &a->live[v->id]);
 	storage(w, v);
 	if (w->p->has & OM_HAS_PLAN && w->p->plan)
-		place(w, v);
+		placement(w, v);
 	if (op->is_folded && w->p->has & OM_HAS_CONST)
 		fputs("; folded", w->to);
 	if (op->phase == OM_BACKWARD || op->phase == OM_UPDATE)

@@ -104,7 +104,7 @@ struct lump {
 enum { LUMP = 4096 };
 
 static void *
-take(void *arg, size_t n)
+alloc_lump(void *arg, size_t n)
 {
 	om_model *m = arg;
 
@@ -124,7 +124,7 @@ take(void *arg, size_t n)
 }
 
 static void
-give(void *arg, void *p)
+free_lump(void *arg, void *p)
 {
 	om_model *m = arg;
 
@@ -143,7 +143,7 @@ om_status
 om_model_unpack(om_session *s, om_model *m, const ProtobufCMessageDescriptor *d,
 	const void *data, size_t size, ProtobufCMessage **out)
 {
-	ProtobufCAllocator memory = {take, give, m};
+	ProtobufCAllocator memory = {alloc_lump, free_lump, m};
 
 	OM_TRY(om_wire_check(s, m->name, d, data, size));
 	m->is_short = false;

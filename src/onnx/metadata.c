@@ -107,11 +107,11 @@ om_metadata_read(om_session *s, om_prog *p, om_model *m)
 	const Onnx__GraphProto *g = m->proto->graph;
 	const char *text = om_prop_find(PROPS(m->proto), OM_KEY_IO_ALIAS), *result;
 	om_arena *mem = om_arena_new();
-	json_t **at = om_json_hold(mem), *ties = *at = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL, *param;
+	json_t **at = om_json_hold(mem), *aliases = *at = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL, *param;
 
-	if (text && !json_is_object(ties))
+	if (text && !json_is_object(aliases))
 		om_warn(s, "%s: metadata entry %s is not a JSON object of names", m->name, OM_KEY_IO_ALIAS);
-	json_object_foreach(ties, result, param) {
+	json_object_foreach(aliases, result, param) {
 		const char *name = json_string_value(param);
 		if (!name || !om_prog_alias_io(p, place_of(g->n_output, g->output, result),
 		    place_of(g->n_input, g->input, name)))
@@ -132,13 +132,13 @@ om_metadata_write(om_session *s, om_model *m, const om_prog *p)
 		return OM_OK;
 	}
 	om_arena *mem = om_arena_new();
-	json_t **at = om_json_hold(mem), *ties = *at = json_object();
+	json_t **at = om_json_hold(mem), *aliases = *at = json_object();
 	for (uint32_t k = 0; k < p->nio_alias; k++)
-		json_object_set_new(ties, om_text(g->output[p->io_alias[k].result]->name),
+		json_object_set_new(aliases, om_text(g->output[p->io_alias[k].result]->name),
 			json_string(om_text(g->input[p->io_alias[k].param]->name)));
-	const size_t n = json_dumpb(ties, NULL, 0, JSON_COMPACT);
+	const size_t n = json_dumpb(aliases, NULL, 0, JSON_COMPACT);
 	char *text = om_alloc(mem, n + 1);
-	const bool good = n && json_dumpb(ties, text, n, JSON_COMPACT) == n;
+	const bool good = n && json_dumpb(aliases, text, n, JSON_COMPACT) == n;
 	if (good)
 		om_prop_set(m->mem, PROPS(m->proto), OM_KEY_IO_ALIAS, text);
 	om_arena_free(mem);

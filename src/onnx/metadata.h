@@ -8,7 +8,7 @@
 void om_metadata_read_op(om_arena *mem, om_op *op, const Onnx__NodeProto *node);
 void om_metadata_write_op(om_arena *mem, const om_op *op, Onnx__NodeProto *node);
 
-/* Transfer ties between a model and its program, which must have the same inputs and outputs. */
+/* Transfer the input/output aliases between a model and its program, which must have the same inputs and outputs. */
 void om_metadata_read(om_session *s, om_prog *p, om_model *m);
 om_status om_metadata_write(om_session *s, om_model *m, const om_prog *p);
 

@@ -39,13 +39,13 @@ struct look {
 };
 
 static om_status
-short_of(const struct look *l, uint64_t wants, uint64_t got)
+short_of(const struct look *l, uint64_t required, uint64_t got)
 {
 	char shape[256];
 
 	return om_fail(l->s, OM_INVALID, "tensor %s: %s%s requires %" PRIu64 " bytes, but its data has %" PRIu64,
 		l->name, om_dtype_text(l->out->type), om_shape_text(&l->out->shape, shape, sizeof shape),
-		wants, got);
+		required, got);
 }
 
 /* ---- 6-bit floating point. ---- */

@@ -172,7 +172,7 @@ om_composite_add(const om_composite *p, uint32_t k)
 
 /* Allocate scratch for the tensor, whose shape is known except while inferring; returns the offset. */
 static uint64_t
-place(om_composite *p, om_tensor *t)
+alloc_scratch(om_composite *p, om_tensor *t)
 {
 	const uint64_t at = p->used;
 	uint64_t bytes;
@@ -196,7 +196,7 @@ om_composite_filled(om_composite *p, om_dtype type, const om_shape *shape, om_co
 	om_tensor *t = OM_NEW(p->c->mem, om_tensor);
 
 	*t = (om_tensor){.type = type, .shape = *shape};
-	const uint64_t at = place(p, t);
+	const uint64_t at = alloc_scratch(p, t);
 	if (p->doing == OM_PREPARING && p->st == OM_OK) {
 		struct step *s = add_step(p);
 		s->fill = fill;
@@ -366,7 +366,7 @@ take_part(om_composite *p, const om_op_context *part, const om_tensor *const *in
 	for (uint32_t k = 0; k < nout && p->st == OM_OK; k++) {
 		s.is_view[k] = is_view(p, part, k, &s.view[k]);
 		if (!s.is_view[k])
-			s.at[k] = place(p, &part->out[k]);
+			s.at[k] = alloc_scratch(p, &part->out[k]);
 		s.is_idle &= s.is_view[k];
 	}
 	if (p->st != OM_OK || p->doing == OM_INFERRING)

@@ -48,7 +48,7 @@ can_fold(const om_op *op)
 }
 
 static void
-keep(om_prog *p, om_value *v, const om_tensor *t)
+store_constant(om_prog *p, om_value *v, const om_tensor *t)
 {
 	om_tensor *copy = OM_NEW(p->mem, om_tensor);
 
@@ -79,7 +79,7 @@ fold_views(struct fold *f)
 		om_tensor t = f->c.out[k];
 		t.splat = f->c.in[v.in].splat;
 		t.data = (char *)f->c.in[v.in].data + (t.splat ? 0 : v.offset);
-		keep(f->p, op->out[k], &t);
+		store_constant(f->p, op->out[k], &t);
 	}
 	return true;
 }
@@ -124,7 +124,7 @@ fold_splats(struct fold *f)
 		om_tensor t = f->c.out[k];
 		t.data = out[k].data;
 		t.splat = true;
-		keep(f->p, f->c.op->out[k], &t);
+		store_constant(f->p, f->c.op->out[k], &t);
 	}
 	return OM_OK;
 }
@@ -194,7 +194,7 @@ fold_dense(struct fold *f)
 	OM_TRY(st);
 	for (uint32_t k = 0; k < f->c.op->nout; k++)
 		if (f->c.op->out[k] && f->c.out[k].data)
-			keep(f->p, f->c.op->out[k], &f->c.out[k]);
+			store_constant(f->p, f->c.op->out[k], &f->c.out[k]);
 	return OM_OK;
 }
 

@@ -1,9 +1,9 @@
 /* Shapes that elements of inputs decide.
  *
  * A plan has a size for every output.  Where that size follows from types, shapes and constants, inference has proven
- * it.  Otherwise it rests on what the file declares, and the elements may say something else: then the kernel would
- * write past its output, or leave a part of it unwritten.  Whoever runs such an op infers it again once the elements are
- * known, before its kernel is called or a view taken, so that no kernel has to defend itself. */
+ * it.  Otherwise it rests on what the file declares, and the elements may imply another one: the kernel would then
+ * write past its output, or leave a part of it unwritten.  So the shapes of such an op are inferred again once the
+ * elements are known, before its kernel is called or a view taken, and no kernel has to defend itself. */
 #include <config.h>
 
 #include "base/shape.h"

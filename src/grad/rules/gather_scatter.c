@@ -159,7 +159,7 @@ gather(om_grad *g, bool is_nd, om_value *from, om_value *index)
 }
 
 static om_value *
-put(om_grad *g, bool is_nd, const char *how, om_value *to, om_value *index, om_value *v)
+scatter_reduce(om_grad *g, bool is_nd, const char *how, om_value *to, om_value *index, om_value *v)
 {
 	const om_attr reduction = om_attr_make_string(g, "reduction", how);
 
@@ -176,7 +176,7 @@ scatter_over(om_grad *g, bool is_nd)
 	om_value *index = om_grad_forward_input(g, 1), *dy = DY;
 
 	if (om_grad_is_needed(g, 0))
-		om_grad_set_input_grad(g, 0, put(g, is_nd, "none", dy, index, om_emit_zeros_as(g, om_grad_op(g)->in[2])));
+		om_grad_set_input_grad(g, 0, scatter_reduce(g, is_nd, "none", dy, index, om_emit_zeros_as(g, om_grad_op(g)->in[2])));
 	if (om_grad_is_needed(g, 2))
 		om_grad_set_input_grad(g, 2, gather(g, is_nd, dy, index));
 }
@@ -189,7 +189,7 @@ scatter_share(om_grad *g, bool is_nd)
 	om_value *old = AS_NUMBER(om_emit(g, "Equal", om_grad_forward_input(g, 0), y), dy);
 	om_value *new = AS_NUMBER(om_emit(g, "Equal", om_grad_forward_input(g, 2), gather(g, is_nd, y, index)), dy);
 
-	dy = DIV(dy, put(g, is_nd, "add", old, index, new));
+	dy = DIV(dy, scatter_reduce(g, is_nd, "add", old, index, new));
 	if (om_grad_is_needed(g, 0))
 		om_grad_set_input_grad(g, 0, MUL(dy, old));
 	if (om_grad_is_needed(g, 2))
@@ -204,14 +204,14 @@ scatter_factors(om_grad *g, bool is_nd)
 	om_value *index = om_grad_forward_input(g, 1), *v = om_grad_forward_input(g, 2), *dy = DY;
 
 	if (om_grad_is_needed(g, 0))
-		om_grad_set_input_grad(g, 0, put(g, is_nd, "mul", dy, index, v));
+		om_grad_set_input_grad(g, 0, scatter_reduce(g, is_nd, "mul", dy, index, v));
 	if (!om_grad_is_needed(g, 2))
 		return;
 	om_value *is_zero = om_emit(g, "Equal", v, ZERO(v)), *data = om_grad_op(g)->in[0];
 	om_value *zeros = gather(g, is_nd,
-		put(g, is_nd, "add", om_emit_zeros_as(g, data), index, AS_NUMBER(is_zero, v)), index);
+		scatter_reduce(g, is_nd, "add", om_emit_zeros_as(g, data), index, AS_NUMBER(is_zero, v)), index);
 	om_value *factors = WHERE(is_zero, om_emit_number(g, v, 1), v);
-	om_value *product = MUL(dy, put(g, is_nd, "mul", om_grad_forward_input(g, 0), index, factors));
+	om_value *product = MUL(dy, scatter_reduce(g, is_nd, "mul", om_grad_forward_input(g, 0), index, factors));
 	product = gather(g, is_nd, product, index);
 	om_value *but_one = KEEP(om_emit(g, "And", ABOVE(zeros, 0.5), BELOW(zeros, 1.5)), product);
 	om_grad_set_input_grad(g, 2, WHERE(is_zero, but_one, DIV(KEEP(BELOW(zeros, 0.5), product), factors)));

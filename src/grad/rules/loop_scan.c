@@ -461,7 +461,7 @@ finish(struct loop_grad *r, om_grad *g, const struct back *back)
 }
 
 static void
-give(struct loop_grad *r, om_grad *g, const struct back *back)
+set_input_grads(struct loop_grad *r, om_grad *g, const struct back *back)
 {
 	om_value **of = OM_NEWN(om_grad_mem(g), om_value *, (size_t)om_grad_op(g)->nin + 1);
 
@@ -506,7 +506,7 @@ run_back(om_grad *g, bool is_scan)
 		return;
 	}
 	finish(&r, g, &b);
-	give(&r, g, &b);
+	set_input_grads(&r, g, &b);
 }
 
 static void

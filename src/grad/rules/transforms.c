@@ -184,7 +184,7 @@ short_time(om_grad *g, om_value **out)
 	const om_op *op = om_grad_op(g);
 	const struct dft f = {.axis = 2};
 	const bool is_flat = op->in[0]->shape.rank == 2, is_real = is_flat || om_grad_dim(op->in[0], 2) == 1, onesided = om_attr_int(op, "onesided") != 0;
-	const int64_t last = 1, behind = 2;
+	const int64_t last = 1, trailing = 2;
 	int64_t length = om_grad_dim(op->in[0], 1);
 	om_op_context c;
 	double v;
@@ -198,7 +198,7 @@ short_time(om_grad *g, om_value **out)
 		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires a static frame length");
 		return;
 	}
-	om_value *x = is_flat ? om_emit_unsqueeze(g, om_grad_forward_input(g, 0), 1, &behind) : om_grad_forward_input(g, 0);
+	om_value *x = is_flat ? om_emit_unsqueeze(g, om_grad_forward_input(g, 0), 1, &trailing) : om_grad_forward_input(g, 0);
 	x = om_emit_attrs(g, "Gather", OM_A(om_attr_make_int(g, "axis", 1)), x, places_of_frames(g, length));
 	if (om_grad_has(g, 2))
 		x = om_emit(g, "Mul", x, om_emit_unsqueeze(g, om_grad_forward_input(g, 2), 1, &last));

@@ -20,32 +20,32 @@ alpha(const om_grad *g)
 }
 
 static void
-give(om_grad *g, om_value *v)
+set_grad(om_grad *g, om_value *v)
 {
 	om_grad_set_input_grad(g, 0, v);
 }
 
 /* Set dy times the derivative. */
 static void
-give_times(om_grad *g, om_value *slope)
+set_grad_times(om_grad *g, om_value *slope)
 {
-	give(g, MUL(DY, slope));
+	set_grad(g, MUL(DY, slope));
 }
 
 /* ---- Derivatives in terms of the output. ---- */
 
-static void Exp_grad(om_grad *g)        { give_times(g, Y); }
-static void Identity_grad(om_grad *g)   { give(g, DY); }
-static void Neg_grad(om_grad *g)        { give(g, DO("Neg", DY)); }
-static void Relu_grad(om_grad *g)       { give(g, KEEP(ABOVE(Y, 0), DY)); }
-static void Sqrt_grad(om_grad *g)       { give(g, DIV(TIMES(DY, 0.5), Y)); }
+static void Exp_grad(om_grad *g)        { set_grad_times(g, Y); }
+static void Identity_grad(om_grad *g)   { set_grad(g, DY); }
+static void Neg_grad(om_grad *g)        { set_grad(g, DO("Neg", DY)); }
+static void Relu_grad(om_grad *g)       { set_grad(g, KEEP(ABOVE(Y, 0), DY)); }
+static void Sqrt_grad(om_grad *g)       { set_grad(g, DIV(TIMES(DY, 0.5), Y)); }
 
 static void
 Reciprocal_grad(om_grad *g)
 {
 	om_value *y = Y;
 
-	give_times(g, DO("Neg", MUL(y, y)));
+	set_grad_times(g, DO("Neg", MUL(y, y)));
 }
 
 static void
@@ -53,7 +53,7 @@ Sigmoid_grad(om_grad *g)
 {
 	om_value *y = Y;
 
-	give_times(g, MUL(y, FROM(1, y)));
+	set_grad_times(g, MUL(y, FROM(1, y)));
 }
 
 static void
@@ -61,7 +61,7 @@ Tan_grad(om_grad *g)
 {
 	om_value *y = Y;
 
-	give_times(g, PLUS(MUL(y, y), 1));
+	set_grad_times(g, PLUS(MUL(y, y), 1));
 }
 
 static void
@@ -69,7 +69,7 @@ Tanh_grad(om_grad *g)
 {
 	om_value *y = Y;
 
-	give_times(g, FROM(1, MUL(y, y)));
+	set_grad_times(g, FROM(1, MUL(y, y)));
 }
 
 /* `above` if x is positive, otherwise alpha exp(x / scale), which is y + alpha if the sign of y is that
@@ -81,11 +81,11 @@ give_exponential(om_grad *g, double a, double above, double scale)
 
 	if (a > 0) {
 		om_value *y = Y;
-		give(g, WHERE(BELOW(y, 0), TIMES(MUL(dy, PLUS(y, a)), 1 / scale), TIMES(dy, above)));
+		set_grad(g, WHERE(BELOW(y, 0), TIMES(MUL(dy, PLUS(y, a)), 1 / scale), TIMES(dy, above)));
 	} else {
 		om_value *x = X;
 		om_value *e = DO("Exp", scale == 1 ? x : TIMES(x, 1 / scale));
-		give(g, WHERE(BELOW(x, 0), TIMES(MUL(dy, e), a / scale), TIMES(dy, above)));
+		set_grad(g, WHERE(BELOW(x, 0), TIMES(MUL(dy, e), a / scale), TIMES(dy, above)));
 	}
 }
 
@@ -111,7 +111,7 @@ Selu_grad(om_grad *g)
 		return;
 	}
 	om_value *dy = DY, *x = X;
-	give(g, WHERE(ABOVE(x, 0), TIMES(dy, gamma), TIMES(MUL(dy, DO("Exp", x)), a * gamma)));
+	set_grad(g, WHERE(ABOVE(x, 0), TIMES(dy, gamma), TIMES(MUL(dy, DO("Exp", x)), a * gamma)));
 }
 
 static void
@@ -119,7 +119,7 @@ HardSigmoid_grad(om_grad *g)
 {
 	om_value *y = Y;
 
-	give(g, KEEP(om_emit(g, "And", ABOVE(y, 0), BELOW(y, 1)), TIMES(DY, alpha(g))));
+	set_grad(g, KEEP(om_emit(g, "And", ABOVE(y, 0), BELOW(y, 1)), TIMES(DY, alpha(g))));
 }
 
 static void
@@ -127,24 +127,24 @@ LeakyRelu_grad(om_grad *g)
 {
 	om_value *dy = DY;
 
-	give(g, WHERE(BELOW(alpha(g) > 0 ? Y : X, 0), TIMES(dy, alpha(g)), dy));
+	set_grad(g, WHERE(BELOW(alpha(g) > 0 ? Y : X, 0), TIMES(dy, alpha(g)), dy));
 }
 
 static void
 ThresholdedRelu_grad(om_grad *g)
 {
-	give(g, KEEP(alpha(g) >= 0 ? ABOVE(Y, 0) : ABOVE(X, alpha(g)), DY));
+	set_grad(g, KEEP(alpha(g) >= 0 ? ABOVE(Y, 0) : ABOVE(X, alpha(g)), DY));
 }
 
 /* ---- Derivatives in terms of the input. ---- */
 
-static void Abs_grad(om_grad *g)        { give_times(g, DO("Sign", X)); }
-static void Cos_grad(om_grad *g)        { give_times(g, DO("Neg", DO("Sin", X))); }
-static void Cosh_grad(om_grad *g)       { give_times(g, DO("Sinh", X)); }
-static void Log_grad(om_grad *g)        { give(g, DIV(DY, X)); }
-static void Sin_grad(om_grad *g)        { give_times(g, DO("Cos", X)); }
-static void Sinh_grad(om_grad *g)       { give_times(g, DO("Cosh", X)); }
-static void Softplus_grad(om_grad *g)   { give_times(g, DO("Sigmoid", X)); }
+static void Abs_grad(om_grad *g)        { set_grad_times(g, DO("Sign", X)); }
+static void Cos_grad(om_grad *g)        { set_grad_times(g, DO("Neg", DO("Sin", X))); }
+static void Cosh_grad(om_grad *g)       { set_grad_times(g, DO("Sinh", X)); }
+static void Log_grad(om_grad *g)        { set_grad(g, DIV(DY, X)); }
+static void Sin_grad(om_grad *g)        { set_grad_times(g, DO("Cos", X)); }
+static void Sinh_grad(om_grad *g)       { set_grad_times(g, DO("Cosh", X)); }
+static void Softplus_grad(om_grad *g)   { set_grad_times(g, DO("Sigmoid", X)); }
 
 /* (1 - x)(1 + x) is accurate near one, where 1 - x x suffers from cancellation. */
 static om_value *
@@ -158,7 +158,7 @@ one_less_square(om_grad *g)
 static void
 Acos_grad(om_grad *g)
 {
-	give(g, DO("Neg", DIV(DY, DO("Sqrt", one_less_square(g)))));
+	set_grad(g, DO("Neg", DIV(DY, DO("Sqrt", one_less_square(g)))));
 }
 
 static void
@@ -166,13 +166,13 @@ Acosh_grad(om_grad *g)
 {
 	om_value *x = X;
 
-	give(g, DIV(DY, DO("Sqrt", MUL(PLUS(x, -1), PLUS(x, 1)))));
+	set_grad(g, DIV(DY, DO("Sqrt", MUL(PLUS(x, -1), PLUS(x, 1)))));
 }
 
 static void
 Asin_grad(om_grad *g)
 {
-	give(g, DIV(DY, DO("Sqrt", one_less_square(g))));
+	set_grad(g, DIV(DY, DO("Sqrt", one_less_square(g))));
 }
 
 static void
@@ -180,7 +180,7 @@ Asinh_grad(om_grad *g)
 {
 	om_value *x = X;
 
-	give(g, DIV(DY, DO("Sqrt", PLUS(MUL(x, x), 1))));
+	set_grad(g, DIV(DY, DO("Sqrt", PLUS(MUL(x, x), 1))));
 }
 
 static void
@@ -188,13 +188,13 @@ Atan_grad(om_grad *g)
 {
 	om_value *x = X;
 
-	give(g, DIV(DY, PLUS(MUL(x, x), 1)));
+	set_grad(g, DIV(DY, PLUS(MUL(x, x), 1)));
 }
 
 static void
 Atanh_grad(om_grad *g)
 {
-	give(g, DIV(DY, one_less_square(g)));
+	set_grad(g, DIV(DY, one_less_square(g)));
 }
 
 /* 2 / sqrt(pi) exp(-x x) */
@@ -203,7 +203,7 @@ Erf_grad(om_grad *g)
 {
 	om_value *x = X;
 
-	give_times(g, TIMES(DO("Exp", DO("Neg", MUL(x, x))), 1.1283791670955125739));
+	set_grad_times(g, TIMES(DO("Exp", DO("Neg", MUL(x, x))), 1.1283791670955125739));
 }
 
 /* The density of the normal distribution. */
@@ -239,7 +239,7 @@ Gelu_grad(om_grad *g)
 {
 	const bool by_tanh = om_attr_is(om_grad_op(g), "approximate", "tanh");
 
-	give_times(g, by_tanh ? gelu_by_tanh(g, X) : gelu(g, X));
+	set_grad_times(g, by_tanh ? gelu_by_tanh(g, X) : gelu(g, X));
 }
 
 /* The gradient for x and for a bias that is added to it. */
@@ -276,7 +276,7 @@ QuickGelu_grad(om_grad *g)
 {
 	om_value *u = TIMES(X, alpha(g)), *s = DO("Sigmoid", u);
 
-	give_times(g, MUL(s, PLUS(MUL(u, FROM(1, s)), 1)));
+	set_grad_times(g, MUL(s, PLUS(MUL(u, FROM(1, s)), 1)));
 }
 
 /* 0 below -3, x / 3 + 1 / 2 between, 1 above 3. */
@@ -286,7 +286,7 @@ HardSwish_grad(om_grad *g)
 	om_value *x = X, *dy = DY;
 	om_value *middle = MUL(dy, PLUS(TIMES(x, 1 / 3.0), 0.5));
 
-	give(g, WHERE(ABOVE(x, 3), dy, KEEP(ABOVE(x, -3), middle)));
+	set_grad(g, WHERE(ABOVE(x, 3), dy, KEEP(ABOVE(x, -3), middle)));
 }
 
 /* With t = tanh(softplus(x)): t + x (1 - t t) sigmoid(x). */
@@ -296,7 +296,7 @@ Mish_grad(om_grad *g)
 	om_value *x = X;
 	om_value *t = DO("Tanh", DO("Softplus", x));
 
-	give_times(g, ADD(t, MUL(MUL(x, FROM(1, MUL(t, t))), DO("Sigmoid", x))));
+	set_grad_times(g, ADD(t, MUL(MUL(x, FROM(1, MUL(t, t))), DO("Sigmoid", x))));
 }
 
 static void
@@ -305,7 +305,7 @@ Shrink_grad(om_grad *g)
 	const double lambda = (double)om_attr_float(om_grad_op(g), "lambd");
 	om_value *x = X;
 
-	give(g, KEEP(om_emit(g, "Or", BELOW(x, -lambda), ABOVE(x, lambda)), DY));
+	set_grad(g, KEEP(om_emit(g, "Or", BELOW(x, -lambda), ABOVE(x, lambda)), DY));
 }
 
 static void
@@ -313,7 +313,7 @@ Softsign_grad(om_grad *g)
 {
 	om_value *base = PLUS(DO("Abs", X), 1);
 
-	give(g, DIV(DY, MUL(base, base)));
+	set_grad(g, DIV(DY, MUL(base, base)));
 }
 
 /* With s = sigmoid(a x): s (1 + a x (1 - s)). */
@@ -331,7 +331,7 @@ Swish_grad(om_grad *g)
 {
 	om_value *s;
 
-	give_times(g, swish_slope(g, X, &s));
+	set_grad_times(g, swish_slope(g, X, &s));
 }
 
 static void
@@ -353,7 +353,7 @@ Cast_grad(om_grad *g)
 {
 	const om_op *op = om_grad_op(g);
 
-	give(g, om_emit_cast(g, DY, om_type_elem(&op->in[0]->type)));
+	set_grad(g, om_emit_cast(g, DY, om_type_elem(&op->in[0]->type)));
 	om_grad_set_input_grad(g, 1, NULL);  /* the second input of CastLike */
 }
 
