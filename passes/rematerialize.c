@@ -1,18 +1,17 @@
 /* rematerialize: recompute cheap values to lower the peak.
  *
- * A value that is needed early and late, an activation of a training step most of all, is dropped
- * in between: its op is copied to where the value is needed again, with what it needs, and
- * those who come later take the copy.  Which values is for om_remat_solve() to say, to keep to a
- * budget for the least work, or to the lowest peak for the work that is allowed.  The
- * numbers are the same, bit for bit: the same ops run on the same inputs.
+ * A value with an early and a late use, above all an activation of a training step, is dropped in
+ * between: its op, and ops that compute the inputs of that op, are copied before the late use, and later
+ * uses read the copy.  om_remat_solve() selects the values: for the least work that meets a budget, or
+ * for the lowest peak with the work that is allowed.  Results are bit-identical: the same ops run on the
+ * same inputs.
  *
- * What is random or has effects never runs twice, nor does what holds bodies, or what
- * only the run knows the size of.  A parameter that the next run gets in a new form is read
- * until that is computed over it, not later.
+ * Random ops, ops with effects, ops with bodies and ops whose output shapes depend on data never run
+ * twice.  A parameter that is aliased to a result is not read after the op that overwrites it.
  *
- * What the search counts is not all that the passes which follow can do.  So its result is measured
- * by the same analyses, on a copy of the program in which the ops stand as often as they run; a budget
- * that is missed is tightened.  The program itself is changed once, for the best result, or not at all.
+ * The search does not model all that the following passes can do.  So its result is measured by the
+ * same analyses, on a copy of the program in which ops are repeated as the result says; a budget that
+ * is missed is tightened.  The program itself is changed once, for the best result, or not at all.
  */
 #include <config.h>
 
@@ -53,8 +52,7 @@ struct model {
 
 /* ---- Storages. ---- */
 
-/* A buffer is what somebody of the graph makes or gets; those of bodies count with their
- * owner. */
+/* A storage for each buffer of the graph; buffers of bodies count with the op that has the body. */
 static void
 list_storages(struct model *m)
 {
@@ -102,7 +100,7 @@ add_use(struct model *m, struct uses *u, const om_value *v)
 		OM_PUSH(m->mem, u->s, u->n, u->cap, s);
 }
 
-/* What a body takes from around it live_out as it is: nobody looks into bodies for it. */
+/* Values that a body captures are not recomputed: uses in bodies are not rewritten. */
 static void
 add_captured(struct model *m, struct uses *u, const om_block *b)
 {
@@ -121,9 +119,9 @@ add_captured(struct model *m, struct uses *u, const om_block *b)
 			m->until[m->storage[u->s[k]].producer] = 0;
 }
 
-/* May output `k` lie over input `in`, and all that is in its storage? */
+/* May output `k` be computed over input `in`, and over all other inputs in the same storage? */
 static bool
-may_lie_over(const struct model *m, const om_op *op, uint32_t k, uint32_t in)
+may_overwrite(const struct model *m, const om_op *op, uint32_t k, uint32_t in)
 {
 	const uint32_t s = m->of_value[op->in[in]->id];
 
@@ -147,16 +145,16 @@ add_over(struct model *m, const om_op *op, om_schedule_op *to)
 			bool is_free = s != NONE && m->storage[s].bytes == m->storage[made].bytes;
 			for (uint32_t j = 0; j < to->nover; j++)
 				is_free &= all[j].needed != s;
-			if (is_free && may_lie_over(m, op, k, i))
+			if (is_free && may_overwrite(m, op, k, i))
 				all[to->nover++] = (om_inplace_pair){made, s};
 		}
 	}
 	to->over = all;
 }
 
-/* The most that values of bodies take while the op runs. */
+/* The peak of the values of the bodies while the op runs. */
 static uint64_t
-most_inside(const struct model *m, const om_op *op)
+peak_of_bodies(const struct model *m, const om_op *op)
 {
 	const om_steps at = m->a->schedule->of_op[op->id];
 	uint64_t *change, sum = 0, most = 0;
@@ -183,13 +181,13 @@ most_inside(const struct model *m, const om_op *op)
 static bool
 may_repeat(const struct model *m, const om_op *op)
 {
-	bool makes = false;
+	bool defines = false;
 
 	if (!op->opdef || op->opdef->flags & (OM_RANDOM | OM_EFFECT | OM_DATA_DEPENDENT_SHAPE | OM_NON_TENSOR) || op->nbody)
 		return false;
 	for (uint32_t k = 0; k < op->nout; k++)
-		makes |= op->out[k] && m->of_value[op->out[k]->id] != NONE;
-	return makes;
+		defines |= op->out[k] && m->of_value[op->out[k]->id] != NONE;
+	return defines;
 }
 
 static void
@@ -209,17 +207,17 @@ add_op(struct model *m, uint32_t i)
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k] && m->of_value[op->out[k]->id] != NONE && !m->a->backing[op->out[k]->id].source)
 			to->begin += m->storage[m->of_value[op->out[k]->id]].bytes;
-	to->begin += (scratch == NONE ? 0 : m->b->buf[scratch].bytes) + most_inside(m, op);
+	to->begin += (scratch == NONE ? 0 : m->b->buf[scratch].bytes) + peak_of_bodies(m, op);
 	if (op->opdef && op->opdef->inplace && !op->nbody)
 		add_over(m, op, to);
 	const om_cost cost = om_op_cost(op);
 	m->all += cost.flops;
-	m->cost[i] = cost.flops + 1;     /* of two that cost nothing, one is less than both */
+	m->cost[i] = cost.flops + 1;     /* so that one op costs less than two, also if both have no FLOPs */
 }
 
-/* Who reads a parameter that is computed over runs before that. */
+/* Readers of a parameter that is aliased to a result run before the op that overwrites it. */
 static void
-mind_ties(struct model *m)
+limit_readers(struct model *m)
 {
 	uint32_t n;
 	const om_update_path *w = om_update_paths_find(m->p, m->a, m->mem, &n);
@@ -260,7 +258,7 @@ model_new(const om_prog *p, const om_assignment *views, om_arena *mem, struct mo
 	list_storages(m);
 	for (uint32_t i = 0; i < m->nop; i++)
 		m->until[i] = may_repeat(m, m->ops[i]) ? NONE : 0;
-	mind_ties(m);
+	limit_readers(m);
 	for (uint32_t i = 0; i < m->nop; i++)
 		add_op(m, i);
 }
@@ -271,16 +269,16 @@ model_new(const om_prog *p, const om_assignment *views, om_arena *mem, struct mo
 struct edit {
 	const struct model *m;
 	om_prog *p;
-	om_clone clone;          /* its `value`: by id, what stands for a value now */
-	uint32_t *age, *storage_age;   /* by value id, by storage: how often it was made again */
+	om_clone clone;          /* its `value`: by id, the current copy of a value */
+	uint32_t *age, *storage_age;   /* by value id, by storage: how often it was recomputed */
 	om_op **copy;
 	size_t ncopy, capcopy;
 };
 
 static om_status copy_op(struct edit *e, om_op *op, om_op *before);
 
-/* What stands for `v` before the op `before`.  A view of what was made again is made again
- * when somebody asks for it. */
+/* The current copy of `v` before the op `before`.  A view of a storage that was recomputed is recomputed
+ * on demand. */
 static om_status
 current(struct edit *e, om_value *v, om_op *before, om_value **out)
 {
@@ -296,7 +294,7 @@ current(struct edit *e, om_value *v, om_op *before, om_value **out)
 	return OM_OK;
 }
 
-/* A copy of `op`, whose outputs stand for those of the op from now on. */
+/* A copy of `op`, whose outputs replace those of the op from now on. */
 static om_status
 copy_op(struct edit *e, om_op *op, om_op *before)
 {
@@ -326,9 +324,9 @@ copy_op(struct edit *e, om_op *op, om_op *before)
 	return OM_OK;
 }
 
-/* The op takes what stands for its inputs now; what it makes is as old as it is. */
+/* The op reads the current copies of its inputs; its outputs are current themselves. */
 static om_status
-take_current(struct edit *e, om_op *op)
+read_current(struct edit *e, om_op *op)
 {
 	for (uint32_t k = 0; k < op->nin; k++) {
 		om_value *in;
@@ -342,16 +340,16 @@ take_current(struct edit *e, om_op *op)
 	return OM_OK;
 }
 
-/* What it makes is new: what stood for parts of it is not true any more. */
+/* The storages of the outputs are recomputed: their views are out of date. */
 static void
-grow_older(struct edit *e, const om_op *op)
+invalidate_views(struct edit *e, const om_op *op)
 {
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (op->out[k] && e->m->of_value[op->out[k]->id] != NONE && !e->m->a->backing[op->out[k]->id].source)
 			e->storage_age[e->m->of_value[op->out[k]->id]]++;
 }
 
-/* The ops of the graph of `p` stand as often, and in the order, that they run in the result. */
+/* Repeat and reorder the ops of the graph of `p` as in the result. */
 static om_status
 apply(om_session *s, const struct model *m, const om_remat_result *r, om_prog *p, struct edit *e)
 {
@@ -364,16 +362,16 @@ apply(om_session *s, const struct model *m, const om_remat_result *r, om_prog *p
 		om_op *op = ops[r->run[at]];
 		if (r->run[at] == next) {
 			next++;
-			OM_TRY(take_current(e, op));
+			OM_TRY(read_current(e, op));
 			continue;
 		}
-		grow_older(e, op);
+		invalidate_views(e, op);
 		OM_TRY(copy_op(e, op, ops[next]));
 	}
 	return OM_OK;
 }
 
-/* ---- How far. ---- */
+/* ---- Search. ---- */
 
 /* The size of the arena that the passes which follow make for the program as it stands.  `*views`: its
  * assignment with views alone. */
@@ -408,8 +406,8 @@ height_with(om_run *r, const struct model *m, const om_remat_result *result, uin
 }
 
 struct aim {
-	double most;             /* work, in percent of all */
-	uint64_t budget;         /* 0: as low as that goes */
+	double most;             /* work, in percent of that of all ops */
+	uint64_t budget;         /* 0: the lowest peak */
 	uint64_t effort;
 };
 
@@ -419,28 +417,28 @@ static om_status
 search(om_run *r, const struct model *m, const struct aim *a, om_remat_result *best, uint64_t *height)
 {
 	const om_schedule_problem q = {m->op, m->storage, m->nop, m->nstorage};
-	om_remat_request want = {.q = &q, .cost = m->cost, .until = m->until, .budget = a->budget,
+	om_remat_request request = {.q = &q, .cost = m->cost, .until = m->until, .budget = a->budget,
 		.most = m->all * a->most / 100, .effort = a->effort};
 	const uint64_t was = *height;
 
 	for (unsigned k = 0; k < TRIES && *height > a->budget; k++) {
 		om_remat_result result;
 		uint64_t now = was;
-		OM_TRY(om_remat_solve(r->session, &want, r->scratch, &result));
+		OM_TRY(om_remat_solve(r->session, &request, r->scratch, &result));
 		if (result.n > m->nop)
 			OM_TRY(height_with(r, m, &result, &now));
 		if (now < *height) {
 			*height = now;
 			*best = result;
 		}
-		if (a->budget == 0 || now <= a->budget || want.budget <= now - a->budget)
+		if (a->budget == 0 || now <= a->budget || request.budget <= now - a->budget)
 			break;
-		want.budget -= now - a->budget;
+		request.budget -= now - a->budget;
 	}
 	return OM_OK;
 }
 
-/* An order with copies is not one of those that a proof is about. */
+/* A proof about the original ops does not hold for an order with copies. */
 static void
 note_schedule(om_prog *p, const om_schedule *was)
 {
