@@ -71,7 +71,7 @@ read_again(bench *t)
 }
 
 static const om_value *
-twin(const om_prog *p, const om_value *v)
+same_value(const om_prog *p, const om_value *v)
 {
 	const om_block *b = om_block_find(p, v->block->path);
 	return b ? om_value_find(b, v->name) : NULL;
@@ -96,7 +96,7 @@ count_differences(const om_prog *a, const om_prog *b)
 		const om_value *v = a->values[k], *w;
 		if (a->plan->place[k].where == OM_UNUSED || (v->def && !v->def->block))
 			continue;
-		w = twin(b, v);
+		w = same_value(b, v);
 		n += !w || !same_place(&a->plan->place[k], &b->plan->place[w->id]);
 	}
 	n += a->plan->nalias != b->plan->nalias || a->plan->nscratch != b->plan->nscratch
@@ -104,7 +104,7 @@ count_differences(const om_prog *a, const om_prog *b)
 	for (uint32_t k = 0; n == 0 && k < a->plan->nalias; k++)
 		n += a->plan->alias[k].kind != b->plan->alias[k].kind
 			|| a->plan->alias[k].offset != b->plan->alias[k].offset
-			|| twin(b, a->values[a->plan->alias[k].source]) != b->values[b->plan->alias[k].source];
+			|| same_value(b, a->values[a->plan->alias[k].source]) != b->values[b->plan->alias[k].source];
 	for (uint32_t k = 0; k < a->plan->nscratch; k++)
 		n += a->plan->scratch[k].offset != b->plan->scratch[k].offset
 			|| a->plan->scratch[k].bytes != b->plan->scratch[k].bytes;

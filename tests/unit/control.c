@@ -82,7 +82,7 @@ counted(void)
 	bench_close(&b);
 }
 
-/* Two that change places, a third that follows them a round later. */
+/* Two that change places, a third that follows them an iteration later. */
 static void
 swapped(void)
 {
@@ -205,7 +205,7 @@ removed(void)
 
 static CU_TestInfo control_tests[] = {
 	{"a carried value that grows", growing},
-	{"a known number of rounds", counted},
+	{"a known number of iterations", counted},
 	{"carried values that change places", swapped},
 	{"a loop in a loop", nested},
 	{"branches of different shapes", branches},

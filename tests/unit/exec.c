@@ -93,12 +93,12 @@ struct answer {
 	float want[12];
 };
 
-/* Feeds {1, 2}, {3, 4} and the rounds, and wants the same answers every way. */
+/* Feeds {1, 2}, {3, 4} and the number of iterations, and expects the same answers every way. */
 static void
-try_all_ways(const char *text, int64_t rounds, const struct answer *a)
+try_all_ways(const char *text, int64_t iterations, const struct answer *a)
 {
 	const float p[] = {1, 2}, q[] = {3, 4};
-	const om_tensor m = {.type = OM_INT64, .data = &rounds};
+	const om_tensor m = {.type = OM_INT64, .data = &iterations};
 	bool good = true;
 
 	for (int w = 0; w < NWAY; w++) {
@@ -138,7 +138,7 @@ carried_values_swap(void)
 }
 
 static void
-no_round_gives_the_initial_values(void)
+no_iteration_gives_the_initial_values(void)
 {
 	try_all_ways(swap, 0, (struct answer[]){{0, 2, {1, 2}}, {1, 2, {3, 4}}, {2, 0, {0}}});
 }
@@ -270,7 +270,7 @@ static CU_TestInfo exec_tests[] = {
 	{"any byte is a truth", any_byte_is_a_truth},
 	{"gradients that are named are found", named_gradients},
 	{"carried values swap", carried_values_swap},
-	{"no round gives the initial values", no_round_gives_the_initial_values},
+	{"no iteration gives the initial values", no_iteration_gives_the_initial_values},
 	{"carried values grow", carried_values_grow},
 	{"loops nest", loops_nest},
 	{"scans go both ways", scans_go_both_ways},

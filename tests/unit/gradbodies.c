@@ -96,7 +96,7 @@ of_branches_that_share(void)
 	unit_grad_check(all, 3);
 }
 
-/* A state, a weight from around, values stacked, the number of rounds known. */
+/* A state, a weight from around, values stacked, the number of iterations known. */
 static void
 of_a_loop(void)
 {
@@ -129,7 +129,7 @@ of_a_loop(void)
 	}
 }
 
-/* It ends when a sum is large: the tape is as long as the rounds were many. */
+/* It ends when a sum is large: the tape is as long as the number of iterations. */
 static void
 of_a_loop_that_ends_early(void)
 {
@@ -156,7 +156,7 @@ of_a_loop_that_ends_early(void)
 		"}\n", 1);
 }
 
-/* Nothing has to be kept: the number of rounds alone. */
+/* Nothing has to be kept: the number of iterations alone. */
 static void
 of_a_loop_without_tape(void)
 {
@@ -295,7 +295,7 @@ of_a_rolled_lstm(void)
 	"	%y = Loop(%n, _, %x) {body = ^b(%i: int64[], %c: bool[], %h: float64[7]) {\n" DROPPED \
 	"		ret %c, %g\n	}}\n" DROPPED_LOSS
 
-/* Each round draws other numbers; each run of a program draws the same. */
+/* Each iteration draws other numbers; each run of a program draws the same. */
 static void
 of_what_is_drawn(void)
 {

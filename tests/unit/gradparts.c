@@ -70,7 +70,7 @@ of_rnn(void)
 		"4, 1", 1, true, false);
 }
 
-/* A layer of 0 where a body holds it: what it needs is kept from round to round. */
+/* A layer of 0 where a body holds it: what it needs is kept from iteration to iteration. */
 static void
 of_a_layer_in_a_loop(void)
 {

@@ -1,5 +1,5 @@
-/* States that a program takes and gives: tied, the new one is computed where the
- * old one lies. */
+/* States that are an input and an output of a program: aliased, the new one is computed over
+ * the old one. */
 #include <config.h>
 
 #include <stdio.h>
@@ -10,14 +10,14 @@
 
 enum { STEPS = 3, MOST = 4 };
 
-static const char tied[] = "inline,shapes,fold,prune,schedule=min-memory,liveness,views,inplace,alias-io,pack";
+static const char aliased[] = "inline,shapes,fold,prune,schedule=min-memory,liveness,views,inplace,alias-io,pack";
 
 static bool
 start(bench *b, const char *body, int way)
 {
 	*b = bench_open();
 	return is_ok(b->s, bench_plan(b, om_printf(b->mem, "program \"t\" ir 11 opset 27 opset com.microsoft 1\n%s", body),
-		tied)) && is_ok(b->s, bench_exec(b, &ways[way]));
+		aliased)) && is_ok(b->s, bench_exec(b, &ways[way]));
 }
 
 /* The first input is the state; the others differ from step to step. */

@@ -206,7 +206,7 @@ curve_of(int k, double x, double a)
 	}
 }
 
-/* In place, at every length around a piece, and with nothing written behind the end. */
+/* In place, at every length around a piece, and with nothing written after the end. */
 static void
 curves_are_near(void)
 {

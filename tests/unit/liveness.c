@@ -15,17 +15,17 @@
 
 /* "a b c", by id */
 static bool
-set_is(const bench *b, bool behind, const char *op_of, const char *names)
+set_is(const bench *b, bool after, const char *op_of, const char *names)
 {
 	const om_value **v;
 	const om_op *op = om_prog_find(b->p, op_of)->def;
-	const size_t n = behind ? om_live_out(b->p, op, b->mem, &v) : om_live_in(b->p, op, b->mem, &v);
+	const size_t n = after ? om_live_out(b->p, op, b->mem, &v) : om_live_in(b->p, op, b->mem, &v);
 	const char *got = "";
 
 	for (size_t k = 0; k < n; k++)
 		got = om_printf(b->mem, "%s%s%s", got, k ? " " : "", v[k]->name);
 	if (strcmp(got, names) != 0)
-		printf("# %s %s: wanted {%s}, got {%s}\n", behind ? "after" : "before", op_of, names, got);
+		printf("# %s %s: wanted {%s}, got {%s}\n", after ? "after" : "before", op_of, names, got);
 	return strcmp(got, names) == 0;
 }
 
@@ -99,7 +99,7 @@ loops(void)
 		"%s, %all = Loop(%m, %go, %s0) {body = ^r(%i: int64[], %g: bool[], %p: float32[4]) {\n"
 		"%a = Mul(%p, %w)\n%b = Exp(%a)\nret %g, %b, %a\n}}\n"
 		"%y = Neg(%s)\nret %y\n}\n", "liveness");
-	/* steps: w 0, s0 1, Loop 2, a 3, b 4, end of round 5, end of Loop 6, y 7 */
+	/* steps: w 0, s0 1, Loop 2, a 3, b 4, end of iteration 5, end of Loop 6, y 7 */
 	CU_ASSERT(lives(&b, "w", 0, 6));
 	CU_ASSERT(lives(&b, "s0", 1, 2));
 	CU_ASSERT(lives(&b, "p", 2, 6) && lives(&b, "i", 2, 6) && lives(&b, "g", 2, 6));
@@ -122,7 +122,7 @@ scans(void)
 		"%s, %all = Scan(%s0, %t) {num_scan_inputs = 1, body = ^r(%p: float32[1,1], %q: float32[4]) {\n"
 		"%a = Add(%p, %q)\nret %p, %a\n}}\n"
 		"%y = Neg(%all)\nret %y, %s\n}\n", "liveness");
-	/* steps: t 0, s0 1, Scan 2, a 3, end of round 4, end of Scan 5, y 6 */
+	/* steps: t 0, s0 1, Scan 2, a 3, end of iteration 4, end of Scan 5, y 6 */
 	CU_ASSERT(lives(&b, "t", 0, 5));
 	CU_ASSERT(lives(&b, "s0", 1, 2));
 	CU_ASSERT(lives(&b, "p", 2, 5) && lives(&b, "q", 2, 5));

@@ -64,7 +64,7 @@ header(struct desk *d, const char *type, bool fortran, const char *shape)
 }
 
 /* The file from memory that ends where the file does, so that a sanitizer sees
- * what lies behind. */
+ * what follows. */
 static om_status
 read_file(struct desk *d, size_t size, om_tensor *t)
 {
@@ -439,7 +439,7 @@ archives_may_be_damaged_anywhere(void)
 
 /* An archive of one entry as other programs write it. */
 struct foreign {
-	unsigned flags, method, extra;   /* extra: bytes that the local header has behind the name */
+	unsigned flags, method, extra;   /* extra: bytes that the local header has after the name */
 	uint32_t claims;                 /* the size when unpacked, where it is not the real one */
 	bool wide;                       /* sizes, and the place of the directory, in 64 bits */
 	const char *name;

@@ -43,7 +43,7 @@ fail(bench *b)
 	CU_FAIL("a program was refused");
 }
 
-/* Three rounds put a slice each into a sequence, which is joined behind. */
+/* Three iterations put a slice each into a sequence, which is joined after the loop. */
 static const char collecting[] =
 	"^main(%x: float32[2]) {\n"
 	"	%n = const int64[] {3}\n"

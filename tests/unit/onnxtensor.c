@@ -211,7 +211,7 @@ repeated_packed_elements_are_written_out(void)
 {
 	static const struct {
 		om_dtype type;
-		uint8_t one, all[5];      /* of nine elements in memory; none behind the last */
+		uint8_t one, all[5];      /* of nine elements in memory; none after the last */
 		size_t bytes;
 	} t[] = {
 		{OM_INT4, 0xd, {0xdd, 0xdd, 0xdd, 0xdd, 0x0d}, 5},
@@ -330,7 +330,7 @@ static CU_TestInfo onnxtensor_tests[] = {
 	{"typed fields of every type are read", typed_fields_are_read},
 	{"files hold every type", files_hold_every_type},
 	{"repeated elements are written out, as far as they fit", repeated_elements_are_written_out},
-	{"repeated packed elements are written out, with nothing behind the last", repeated_packed_elements_are_written_out},
+	{"repeated packed elements are written out, with nothing after the last", repeated_packed_elements_are_written_out},
 	{"repeated floats of six bits are written out", repeated_floats_of_six_bits_are_written_out},
 	{"absurd dims are refused", absurd_dims_are_refused},
 	{"sparse tensors become dense", sparse_tensors_become_dense},

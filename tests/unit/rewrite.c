@@ -367,7 +367,7 @@ names_stay(void)
 		"		%e = Exp(%x)\n		ret %e\n	}}\n	%y = Identity(%a)\n	ret %y\n}\n");
 }
 
-/* A rule that makes what it looks for would never end; ops that nobody reads go. */
+/* A rule that makes what it looks for would never end; ops without a use go. */
 static void
 endless_rules_end(void)
 {
@@ -422,7 +422,7 @@ static CU_TestInfo tests[] = {
 	{"copies are uses", copies_are_uses},
 	{"wrong uses are found", wrong_uses_are_found},
 	{"names are found", names_are_found},
-	{"ties grow", ties_grow},
+	{"the list of input/output aliases grows", ties_grow},
 	{"trees match", trees_match},
 	{"graphs match", graphs_match},
 	{"constants match", constants_match},

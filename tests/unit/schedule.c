@@ -101,7 +101,7 @@ is_wanted(const struct graph *g, uint32_t s, uint32_t done)
 }
 
 static uint64_t
-alive(const struct graph *g, uint32_t done)
+live_bytes(const struct graph *g, uint32_t done)
 {
 	uint64_t sum = 0;
 
@@ -115,7 +115,7 @@ static uint64_t
 during(const struct graph *g, uint32_t done, uint32_t i)
 {
 	const om_schedule_op *op = &g->op[i];
-	uint64_t begin = alive(g, done) + op->begin, middle = alive(g, done) + op->middle;
+	uint64_t begin = live_bytes(g, done) + op->begin, middle = live_bytes(g, done) + op->middle;
 	uint32_t lent = 0;
 
 	for (uint32_t k = 0; k < op->nover; k++)

@@ -38,7 +38,7 @@ void unit_grad_check_within(const char *text, uint64_t n, double step, double sl
  * the last result. */
 void unit_grad_check_twice(const char *text, uint64_t n);
 
-/* Are two buffers alive at once, if only for a step? */
+/* Are two buffers live at once, if only for a step? */
 static inline bool
 unit_meet(const om_buffer *a, const om_buffer *b)
 {

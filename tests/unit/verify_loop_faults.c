@@ -1,4 +1,4 @@
-/* Faults in views by rounds, each put into a plan that the passes made and that is
+/* Faults in multi-views, each put into a plan that the passes made and that is
  * right without it. */
 #include <config.h>
 
@@ -10,8 +10,8 @@
 #include "unit.h"
 #include "ir/edit.h"
 
-/* `p` takes turns with what is computed; `w` is computed before the loop, and read in
- * every round of it. */
+/* `p` rotates with what is computed; `w` is computed before the loop, and read in
+ * every iteration of it. */
 static const char turning[] =
 	"program \"\" ir 8 opset 13\n"
 	"^g(%x: float32[16], %m: int64[]) {\n"
@@ -126,12 +126,12 @@ rotation(void)
 	r[1].offset = 0;
 	expect_bad(&t, "a multi-view of p exceeds arena 1");
 
-	r = regions(&t, "p");  /* written over what every round reads */
+	r = regions(&t, "p");  /* written over what every iteration reads */
 	r[1].offset = t.plan.place[id(&t, "w")].offset;
 	follow(&t, "s");
 	expect_bad(&t, "reads w (bytes");
 
-	r = regions(&t, "p");  /* where the rounds compute something else */
+	r = regions(&t, "p");  /* where the iterations compute something else */
 	r[0].offset = t.plan.place[id(&t, "q")].offset;
 	follow(&t, "s");
 	expect_bad(&t, "p (bytes");
