@@ -318,7 +318,7 @@ is_refusal(const struct test *t, om_status st)
 	const char *why = om_message(t->s);
 
 	return (st == OM_UNSUPPORTED && strstr(why, "changes its size"))
-	    || (st == OM_RUN && strstr(why, "what its rounds give differs in shape: for ") && strstr(why, "_kept round "));
+	    || (st == OM_RUN && strstr(why, "results of the iterations differ in shape") && strstr(why, "_kept in iteration "));
 }
 
 static om_status
