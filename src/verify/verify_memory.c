@@ -108,23 +108,44 @@ om_sim_touch(struct sim *c, const om_value *v)
 		c->gap[v->id] = c->now;
 }
 
-/* The k-th range of the content at `lower`; false past the last one. */
-static bool
-piece_at(uint64_t lower, uint64_t bytes, const struct content *is, size_t k, om_owned_interval *want)
+/* The first piece that ends after byte `at`: pieces are in order. */
+static size_t
+piece_after(const struct content *is, uint64_t at)
 {
+	size_t lower = 0, upper = is->n;
+
+	while (lower < upper) {
+		const size_t mid = lower + (upper - lower) / 2;
+		if (is->piece[mid].to <= at)
+			lower = mid + 1;
+		else
+			upper = mid;
+	}
+	return lower;
+}
+
+/* The `*k`-th range of the content at `lower`.  Past the last one: false, and `*k` is less by their number. */
+static bool
+range_at(uint64_t lower, uint64_t bytes, const struct content *is, size_t *k, om_owned_interval *want)
+{
+	const uint64_t end = is->at + bytes;
+
 	want->lower = lower;
 	want->upper = lower + bytes;
 	want->owner = is->owner;
 	want->at = is->at;
 	if (is->n == 0)
-		return k == 0;
-	if (k >= is->n)
+		return (*k)-- == 0;
+	const size_t first = piece_after(is, is->at);
+	const struct piece *p = *k < is->n - first ? &is->piece[first + *k] : NULL;
+	if (!p || p->from >= end) {
+		const size_t last = piece_after(is, end);
+		*k -= last + (last < is->n && is->piece[last].from < end) - first;
 		return false;
-	const struct piece *p = &is->piece[k];
+	}
 	const uint64_t from = p->from > is->at ? p->from : is->at;
-	const uint64_t to = p->to < is->at + bytes ? p->to : is->at + bytes;
-	want->lower = lower + (from < to ? from - is->at : 0);
-	want->upper = want->lower + (from < to ? to - from : 0);
+	want->lower = lower + (from - is->at);
+	want->upper = lower + ((p->to < end ? p->to : end) - is->at);
 	want->owner = p->owner;
 	want->at = p->at + (from - p->from);
 	return true;
@@ -136,17 +157,14 @@ static bool
 wanted(const struct sim *c, const om_value *v, size_t k, om_owned_interval *want)
 {
 	const struct home *h = &c->home[v->id];
-	size_t n = c->content[v->id].n ? c->content[v->id].n : 1;
 
 	*want = (om_owned_interval){.space = h->space};
-	if (k < n)
-		return piece_at(h->lower, h->bytes, &c->content[v->id], k, want);
+	if (range_at(h->lower, h->bytes, &c->content[v->id], &k, want))
+		return true;
 	for (uint32_t i = 0; i < h->nother; i++) {
-		k -= n;
-		n = h->other[i].is.n ? h->other[i].is.n : 1;
 		want->space = h->other[i].space;
-		if (k < n)
-			return piece_at(h->other[i].lower, h->bytes, &h->other[i].is, k, want);
+		if (range_at(h->other[i].lower, h->bytes, &h->other[i].is, &k, want))
+			return true;
 	}
 	return false;
 }
