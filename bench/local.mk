@@ -1,4 +1,4 @@
-# Measuring: `make bench-loop`, `make bench-pack`, `make bench-page`, `make bench-scale`, `make bench-plan`;
+# Measuring: `make bench-loop`, `make bench-pack`, `make bench-page`, `make bench-scale`, `make bench-plan`, `make bench-plan-scale`;
 # `make bench/schedule && bench/schedule FILE...`.
 EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/plan_scale bench/scale bench/small_ops
 check_PROGRAMS += bench/plan bench/nets
@@ -9,7 +9,7 @@ bench_plan_scale_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS)
 bench_scale_LDADD = libonnxmem-pack.la
 EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/fused.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/page.py %D%/steps.py %D%/torchstep.py
 
-.PHONY: bench-loop bench-pack bench-page bench-plan bench-scale bench-small-ops
+.PHONY: bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-scale bench-small-ops
 bench-loop: all bench/loop$(EXEEXT)
 	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' \
 		abs_builddir='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/loops.py --table $(srcdir)/docs/loops.md
@@ -17,6 +17,8 @@ bench-page: all
 	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' $(PYTHON) $(srcdir)/bench/page.py
 bench-plan: bench/plan$(EXEEXT)
 	$(srcdir)/bench/graphs $(srcdir)/../shared/data/dag $(srcdir)/../shared/data/light
+bench-plan-scale: bench/plan_scale$(EXEEXT)
+	bench/plan_scale$(EXEEXT)
 bench-scale: bench/scale$(EXEEXT)
 	bench/scale$(EXEEXT) $(srcdir)/docs/scaling.csv $(srcdir)/docs/scaling.svg
 bench-pack: bench/pack$(EXEEXT)

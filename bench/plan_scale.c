@@ -2,7 +2,7 @@
  *
  *	bench/plan_scale [--most N] [KIND...]
  *
- * `make bench-plan-scale` writes docs/planning-scale.md.  Graphs of each kind
+ * `make bench-plan-scale` prints the table of docs/scaling.md.  Graphs of each kind
  * (tests/unit/graphs.c), of 1,000 to N (300,000) ops, are planned as by `onnxmem plan IN
  * OUT`.  Each run is a process of its own.  Seconds are those of the processor, in all
  * threads; memory is the peak of the process; growth is the exponent from the size before:
@@ -76,9 +76,7 @@ phase_of(const char *pass)
 static void
 after_pass(void *arg, const om_pass *pass, const om_run *r, const om_prog *p, double ms)
 {
-	(void)r, (void)p;
-	if (getenv("TRACE"))
-		fprintf(stderr, "  %s %.0f ms\n", pass->name, ms);
+	(void)r, (void)p, (void)ms;
 	lap(arg, phase_of(pass->name));
 }
 
