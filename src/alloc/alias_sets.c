@@ -468,33 +468,6 @@ om_alias_sets_merge_at(om_alias_sets *g, om_value *source, const om_alias_edge *
 }
 
 bool
-om_alias_sets_merge_inplace(om_alias_sets *g, om_value *out, om_value *in)
-{
-	struct move x = {.g = g, .from = g->of[out->id], .to = g->of[in->id], .in = &in, .nin = 1, .out = out};
-
-	if (!x.from || !x.to || x.from == x.to || x.to->is_outside)
-		return false;
-	if (x.from->root == out && !x.from->is_outside) {
-		x.base = g->offset[in->id];
-		if (!is_allowed(&x))
-			return false;
-		om_assignment_back(g->a, out, OM_INPLACE, in, 0);
-		move_members(&x);
-		return true;
-	}
-	x.from = g->of[in->id];
-	x.to = g->of[out->id];
-	if (x.from->root->block != out->block || g->offset[out->id] < g->offset[in->id])
-		return false;
-	x.base = g->offset[out->id] - g->offset[in->id];
-	if (!is_allowed(&x))
-		return false;
-	link_part(&x, out);
-	move_members(&x);
-	return true;
-}
-
-bool
 om_alias_sets_merge_joined(om_alias_sets *g, om_value *out, om_value *const *in, uint32_t n, om_value *source,
 	uint64_t offset)
 {
@@ -506,6 +479,25 @@ om_alias_sets_merge_joined(om_alias_sets *g, om_value *out, om_value *const *in,
 	if (!is_allowed(&x))
 		return false;
 	om_assignment_back(g->a, out, offset ? OM_SUBBUFFER : OM_INPLACE, source, offset);
+	move_members(&x);
+	return true;
+}
+
+bool
+om_alias_sets_merge_inplace(om_alias_sets *g, om_value *out, om_value *in)
+{
+	struct move x = {.g = g, .from = g->of[in->id], .to = g->of[out->id], .in = &in, .nin = 1, .out = out};
+
+	if (!x.from || !x.to || x.from == x.to || x.from->is_outside)
+		return false;
+	if (x.to->root == out && !x.to->is_outside)
+		return om_alias_sets_merge_joined(g, out, &in, 1, in, 0);
+	if (x.from->root->block != out->block || g->offset[out->id] < g->offset[in->id])
+		return false;
+	x.base = g->offset[out->id] - g->offset[in->id];
+	if (!is_allowed(&x))
+		return false;
+	link_part(&x, out);
 	move_members(&x);
 	return true;
 }
