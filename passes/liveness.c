@@ -17,7 +17,7 @@ run(om_run *r, om_prog *p)
 	om_live_counts count;
 
 	om_timeline(p);
-	om_assignment *a = om_assign_lifetimes(p, om_schedule_current(p, p->mem), om_plan_request_copy(r->request, p->mem),
+	om_assignment *a = om_assign_lifetimes(p, om_schedule_current(p, p->mem), om_plan_request_for(p, r->request, p->mem),
 		om_prog_op_facts(p), p->mem);
 	om_live_sets(p, a, p->mem, &count);
 	om_count(r, "blocks", count.blocks);

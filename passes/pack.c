@@ -9,11 +9,11 @@
  * same buffers, in one arena. */
 #include <config.h>
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "alloc/buffers.h"
 #include "alloc/plan_arenas.h"
+#include "base/output_file.h"
 #include "host/option.h"
 #include "pack/baselines/interference_list.h"
 #include "onnxmem/pass.h"
@@ -129,14 +129,23 @@ kinds(const om_prog *p, const om_buffers *b, om_arena *mem)
 	return kind;
 }
 
+struct sharing {
+	om_run *r;
+	om_prog *p;
+	om_buffers *b;
+	const om_strategy *way;
+	om_share_problem problem;
+};
+
 static om_status
-share(om_run *r, om_prog *p, om_buffers *b, const om_strategy *way, const om_share_problem *problem)
+share(struct sharing *w)
 {
 	om_baseline_result result;
+	om_run *r = w->r;
 
-	OM_TRY(way->share(r->session, problem, &result));
-	om_plan_new(p, b, &result.pack, way->name);
-	om_count(r, "buffers", b->n);
+	OM_TRY(w->way->share(r->session, &w->problem, &result));
+	om_plan_new(w->p, w->b, &result.pack, w->way->name);
+	om_count(r, "buffers", w->b->n);
 	om_count(r, "blocks", result.blocks);
 	om_count(r, "bytes", result.pack.height);
 	om_count(r, "bound", result.pack.lower_bound);
@@ -144,22 +153,28 @@ share(om_run *r, om_prog *p, om_buffers *b, const om_strategy *way, const om_sha
 }
 
 static om_status
+share_and_draw(om_session *s, FILE *to, void *arg)
+{
+	struct sharing *w = arg;
+
+	(void)s;
+	w->problem.graph = to;
+	return share(w);
+}
+
+static om_status
 share_by(om_run *r, om_prog *p, om_buffers *b, const om_strategy *way, const om_interference_list *c)
 {
-	om_share_problem problem = {.buf = b->buf, .n = b->n, .open = r->request->parallel_safe ? c : NULL};
+	struct sharing w = {.r = r, .p = p, .b = b, .way = way,
+		.problem = {.buf = b->buf, .n = b->n, .open = r->request->parallel_safe ? c : NULL}};
 	const char *path = om_option(r, "dump");
 	uint64_t limit;
 
 	OM_TRY(om_option_number(r, "limit", &limit));
-	problem.limit = limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
-	problem.kind = kinds(p, b, r->scratch);
-	problem.graph = *path ? fopen(path, "w") : NULL;
-	if (*path && !problem.graph)
-		return om_fail(r->session, OM_IO, "%s: %s", path, strerror(errno));
-	const om_status st = share(r, p, b, way, &problem);
-	if (problem.graph && fclose(problem.graph) != 0 && st == OM_OK)
-		return om_fail(r->session, OM_IO, "%s: %s", path, strerror(errno));
-	return st;
+	OM_TRY(om_option_number(r, "search-nodes", &w.problem.work));
+	w.problem.limit = limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
+	w.problem.kind = kinds(p, b, r->scratch);
+	return *path ? om_output_write(r->session, path, share_and_draw, &w) : share(&w);
 }
 
 /* ---- Both. ---- */
@@ -195,7 +210,7 @@ run(om_run *r, om_prog *p)
 static const om_pass_option options[] = {
 	{"strategy", "packer", "packer: minimize the arena; or a baseline of `report --all-strategies`"},
 	{"seconds", "0", "packer: time limit of the search; 0: none, the plan is deterministic"},
-	{"search-nodes", "0", "packer: limit of each exact search; 0: the default"},
+	{"search-nodes", "0", "limit of each exact search of packer, of all of nnc-paper; 0: the default"},
 	{"limit", "0", "color: number of blocks; 0: no limit"},
 	{"dump", "", "nnc-paper, nnc-code: write the allocation graph to this file, for Graphviz"},
 	{0}

@@ -312,6 +312,7 @@ copy_op(struct edit *e, om_op *op, om_op *before)
 		om_value *new = om_value_fresh(p, p->first, om_printf(e->m->mem, "%s.again", v->name));
 		new->type = v->type;
 		new->shape = v->shape;
+		new->is_declared = v->is_declared;
 		e->clone.value[v->id] = new;
 		if (e->m->of_value[v->id] != NONE)
 			e->age[v->id] = e->storage_age[e->m->of_value[v->id]];
@@ -378,12 +379,12 @@ apply(om_session *s, const struct model *m, const om_remat_result *r, om_prog *p
 static om_status
 height_of(om_run *r, om_prog *p, const om_assignment **views, uint64_t *height)
 {
-	const om_assignment *full;
+	const om_assignment *full, *packed;
 	om_pack_result result;
 
 	OM_TRY(om_assign_schedule(r->session, p, om_schedule_new(p, r->scratch), r->request, om_prog_op_facts(p), r->scratch,
-		views, &full));
-	const om_buffers *b = om_buffers_new(p, full, r->scratch);
+		views, &full, &packed));
+	const om_buffers *b = om_buffers_new(p, packed, r->scratch);
 	OM_TRY(om_pack(r->session, b->buf, b->n, &result));
 	*height = result.height;
 	return OM_OK;

@@ -35,6 +35,7 @@ enum { NONE = UINT32_MAX };
 struct candidate {
 	const om_schedule *schedule;
 	const om_assignment *views, *full; /* with views alone; and with in-place decisions */
+	const om_assignment *packed;       /* with all decisions of the following passes: it gives the arena */
 };
 
 struct model {
@@ -476,7 +477,7 @@ candidate_new(om_run *r, om_prog *p, const om_schedule *s, struct candidate *c)
 {
 	c->schedule = s;
 	return om_assign_schedule(r->session, p, s, r->request, om_prog_op_facts(p), r->scratch, &c->views,
-		&c->full);
+		&c->full, &c->packed);
 }
 
 /* ---- Reordering. ---- */
@@ -568,12 +569,17 @@ commit(const struct changes *c, const om_schedule *s)
 
 /* ---- Orders with a low peak. ---- */
 
+struct outcome {
+	bool is_proven, is_limited;  /* as in om_schedule */
+};
+
 struct search {
 	om_run *r;
 	om_prog *p;
 	uint64_t nodes;
 	uint64_t level;              /* no order of the block that was searched last has a lower peak */
 	bool is_proven;
+	bool is_limited;             /* the search of a block ended at its limit */
 	struct candidate file;       /* the original order */
 	struct changes changes;
 };
@@ -592,6 +598,7 @@ search_block(struct search *s, struct model *m, om_block *b)
 	s->nodes -= result.nodes;
 	s->level = result.lower_bound;
 	s->is_proven &= result.is_proven;
+	s->is_limited |= !result.is_proven;
 	om_count(s->r, "search_nodes", result.nodes);
 	if (result.peak < result.given)
 		permute(q, b, order, &s->changes);
@@ -633,12 +640,12 @@ choose(struct search *s, struct candidate *best)
 	om_arena_size file, now;
 	bool is_smaller = false;
 
-	OM_TRY(om_assignment_size(session, s->p, s->file.full, &file));
+	OM_TRY(om_assignment_size(session, s->p, s->file.packed, &file));
 	for (int graph_only = 0; graph_only <= has_bodies && !is_smaller; graph_only++) {
 		const om_schedule *order = changed(s->r, s->p, s->file.schedule, &s->changes, graph_only);
 		OM_TRY(candidate_new(s->r, s->p, order, best));
-		OM_TRY(om_assignment_size(session, s->p, best->full, &now));
-		OM_TRY(om_assignment_is_smaller(session, s->p, best->full, &now, s->file.full, &file, &is_smaller));
+		OM_TRY(om_assignment_size(session, s->p, best->packed, &now));
+		OM_TRY(om_assignment_is_smaller(session, s->p, best->packed, &now, s->file.packed, &file, &is_smaller));
 	}
 	om_count(s->r, "bytes_before", file.bytes);
 	om_count(s->r, "bytes_after", is_smaller ? now.bytes : file.bytes);
@@ -707,6 +714,49 @@ doubt_results(struct doubt *d, const om_block *b)
 	}
 }
 
+static bool
+reads_computed(const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] && op->in[k]->def)
+			return true;
+	return false;
+}
+
+static bool
+is_inside(const om_block *b, const om_block *body)
+{
+	while (b && b != body)
+		b = b->owner ? b->owner->block : NULL;
+	return b == body;
+}
+
+/* Does the body capture a value that an op outside of it computes? */
+static bool
+captures_computed(const om_prog *p, const om_block *body)
+{
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		const om_value *v = p->values[k];
+		if (!v->def || v->is_const || is_inside(v->block, body))
+			continue;
+		for (const om_use *u = v->first_use; u; u = u->next)
+			if (is_inside(u->op ? u->op->block : u->block, body))
+				return true;
+	}
+	return false;
+}
+
+/* Do bodies share memory with values that are computed before them?  Which of those are still live in the
+ * body depends on the order of the ops around it; the model has one peak for the body, whatever the order. */
+static bool
+has_mixed_body(const om_prog *p)
+{
+	for (const om_block *b = p->first; b; b = b->next)
+		if (b->owner && (reads_computed(b->owner) || captures_computed(p, b)))
+			return true;
+	return false;
+}
+
 static om_status
 prove(struct search *s, const struct candidate *c, bool *is_proven)
 {
@@ -723,7 +773,7 @@ prove(struct search *s, const struct candidate *c, bool *is_proven)
 			doubt_value(&d, p->values[k]);
 	doubt_results(&d, p->first);
 	if (p->nblock > 1) {
-		*is_proven &= !d.any && m->pieces->is_complete;
+		*is_proven &= !d.any && m->pieces->is_complete && !has_mixed_body(p);
 		return OM_OK;
 	}
 	if (!s->is_proven && !d.any && s->level < bound) {  /* the remaining candidates were not sufficient */
@@ -739,7 +789,7 @@ prove(struct search *s, const struct candidate *c, bool *is_proven)
 }
 
 static om_status
-order_min_memory(om_run *r, om_prog *p, bool *is_proven)
+order_min_memory(om_run *r, om_prog *p, struct outcome *out)
 {
 	struct search s = {.r = r, .p = p, .is_proven = true};
 	struct candidate best;
@@ -750,8 +800,9 @@ order_min_memory(om_run *r, om_prog *p, bool *is_proven)
 	best = s.file;
 	if (s.changes.n)
 		OM_TRY(choose(&s, &best));
-	*is_proven = s.is_proven && (best.schedule != s.file.schedule) == (s.changes.n > 0);
-	OM_TRY(prove(&s, &best, is_proven));
+	out->is_proven = s.is_proven && (best.schedule != s.file.schedule) == (s.changes.n > 0);
+	OM_TRY(prove(&s, &best, &out->is_proven));
+	out->is_limited = s.is_limited && !out->is_proven;
 	commit(&s.changes, best.schedule);
 	return OM_OK;
 }
@@ -768,7 +819,7 @@ is_as_it_was(const uint32_t *order, uint32_t n)
 }
 
 static om_status
-order_bfs(om_run *r, om_prog *p, bool *is_proven)
+order_bfs(om_run *r, om_prog *p, struct outcome *out)
 {
 	const char *priority = om_option(r, "priority");
 	const bool by_bytes = strcmp(priority, "bytes") == 0;
@@ -779,7 +830,7 @@ order_bfs(om_run *r, om_prog *p, bool *is_proven)
 		return om_fail(r->session, OM_USAGE, "option priority must be first or bytes, not %s", priority);
 	OM_TRY(candidate_new(r, p, om_schedule_new(p, r->scratch), &file));
 	struct model *m = model_new(r, p, &file);
-	*is_proven = false;
+	*out = (struct outcome){0};
 	for (om_block *b = p->first; b; b = b->next) {
 		if (depth_of(b) == NONE || b->nop == 0)
 			continue;
@@ -811,14 +862,15 @@ count_moved(const om_prog *p, const om_schedule *one, const om_schedule *other)
 
 /* `was`: the order before this pass. */
 static void
-publish(om_run *r, om_prog *p, const om_schedule *was, const char *method, bool is_proven)
+publish(om_run *r, om_prog *p, const om_schedule *was, const char *method, struct outcome out)
 {
 	const om_schedule *original = was->original ? was->original : was;
 	om_schedule *now = om_schedule_new(p, p->mem);
 	const uint64_t moved = count_moved(p, now, original);
 
 	now->method = method;
-	now->is_proven = is_proven;
+	now->is_proven = out.is_proven;
+	now->is_limited = out.is_limited;
 	now->is_original = moved == 0;
 	now->original = moved ? original : NULL;
 	om_assignment_schedule(p, now);
@@ -831,10 +883,10 @@ run(om_run *r, om_prog *p)
 {
 	static const struct {
 		const char *name;
-		om_status (*order)(om_run *r, om_prog *p, bool *is_proven);
+		om_status (*order)(om_run *r, om_prog *p, struct outcome *out);
 	} ways[] = {{"original", NULL}, {"bfs", order_bfs}, {"min-memory", order_min_memory}};
 	const char *method = om_option(r, "method");
-	bool is_proven = false;
+	struct outcome out = {0};
 	size_t k = 0, n = sizeof ways / sizeof ways[0];
 
 	while (k < n && strcmp(ways[k].name, method) != 0)
@@ -843,14 +895,14 @@ run(om_run *r, om_prog *p)
 		return om_fail(r->session, OM_USAGE, "option method must be original, bfs or min-memory, not %s", method);
 	const om_schedule *was = om_schedule_current(p, p->mem);
 	if (ways[k].order && p->first->nop)
-		OM_TRY(ways[k].order(r, p, &is_proven));
-	publish(r, p, was, ways[k].name, is_proven);
+		OM_TRY(ways[k].order(r, p, &out));
+	publish(r, p, was, ways[k].name, out);
 	return OM_OK;
 }
 
 static const om_pass_option options[] = {
 	{"method", "min-memory", "original: keep the order; bfs: breadth-first; min-memory: minimize the peak"},
-	{"priority", "first", "bfs: of the ready ops, run the first, or the one that frees most bytes (bytes)"},
+	{"priority", "first", "bfs: run the op that became ready first, or of 256 of those the one that frees most bytes (bytes)"},
 	{"search-nodes", "200000", "min-memory: limit of the search, in sets of ops"},
 	{0}
 };

@@ -1,8 +1,8 @@
 # `make check` runs the tests; `make check UPDATE=1` accepts the golden texts as they came out.
 AM_TESTS_ENVIRONMENT = \
 	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' abs_builddir='$(abs_builddir)' PYTHON='$(PYTHON)' \
-	PROTOC_C='$(PROTOC_C)' CC='$(CC)' SAN_CFLAGS='$(SAN_CFLAGS)' MAKE='$(MAKE)' AWK='$(AWK)' UPDATE='$(UPDATE)'; \
-	export ONNXMEM abs_builddir PYTHON PROTOC_C CC SAN_CFLAGS MAKE AWK UPDATE;
+	PROTOC_C='$(PROTOC_C)' CC='$(CC)' CXX='$(CXX)' SAN_CFLAGS='$(SAN_CFLAGS)' MAKE='$(MAKE)' AWK='$(AWK)' UPDATE='$(UPDATE)'; \
+	export ONNXMEM abs_builddir PYTHON PROTOC_C CC CXX SAN_CFLAGS MAKE AWK UPDATE;
 TEST_EXTENSIONS = .test
 TEST_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 # Programs print TAP, too.
@@ -41,7 +41,8 @@ tests_threads_threads_LDFLAGS = $(AM_LDFLAGS) -pthread
 
 # The public headers from C++.
 check_PROGRAMS += tests/cxx/cxx
-TESTS += tests/cxx/cxx
+TESTS += tests/cxx/cxx %D%/cxx/headers.test
+EXTRA_DIST += %D%/cxx/headers.test
 tests_cxx_cxx_LDADD = $(PUBLIC_LIBS)
 tests_cxx_cxx_SOURCES = %D%/cxx/cxx.cc
 tests_cxx_cxx_CXXFLAGS = $(AM_CXXFLAGS) $(SAN_CFLAGS)

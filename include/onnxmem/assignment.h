@@ -74,6 +74,7 @@ typedef struct om_schedule {
 	bool is_original;        /* in the order in which they came; recomputed ops aside */
 	bool is_proven;          /* "min-memory": proven that no order requires less memory, by the measure of
 				    the pass */
+	bool is_limited;         /* "min-memory": a search for orders ended at its limit */
 	const struct om_schedule *original; /* the order in which they came; NULL: this one */
 } om_schedule;
 

@@ -26,6 +26,10 @@ typedef struct om_exec_options {
 	const struct om_kernel *kernels;  /* a list that ends with an entry without a name and outlives the
 	                      executor: they take precedence over those of the library, later ones over
 	                      earlier ones.  NULL: none */
+	uint64_t max_memory;     /* bytes that the executor may hold at once: arenas, constants that are not mapped,
+	                      scratch, values outside the plan, strings and objects.  More is OM_MEMORY, when it
+	                      is built or in a run.  0: the physical memory of the machine */
+	uint64_t max_iterations; /* of all loops of a run together, Scan included; more are OM_RUN.  0: 10^9 */
 } om_exec_options;
 
 /* The initializer of om_exec_options, with members that differ from the defaults:
@@ -43,10 +47,12 @@ typedef struct om_exec_op {
 typedef struct om_exec_stats {
 	uint64_t arena_bytes;       /* of all arenas; 0 with no_reuse */
 	uint64_t weight_bytes;      /* constants materialized at build time, without mapped ones */
-	uint64_t unplanned_bytes;   /* peak bytes held outside the arenas for unplanned values */
+	uint64_t unplanned_bytes;   /* peak bytes held outside the arenas: unplanned values, and scratch that
+	                               the plan does not have, as plans for OM_TARGET_GENERIC */
 	uint64_t object_bytes;      /* peak bytes of strings, sequences, optionals and maps in the last run,
 	                               sampled at the ends of loop iterations and at the end of the run */
-	uint64_t copied_bytes;      /* copied by control flow in the last run */
+	uint64_t copied_bytes;      /* copied in the last run because the plan does not share memory: by control
+	                               flow, and by ops whose planned output is all of an input */
 	uint64_t steps;             /* ops executed in the last run, ops of bodies once per iteration;
 	                               views made by the plan are not counted */
 	uint64_t runs;              /* completed runs */

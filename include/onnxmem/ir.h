@@ -241,6 +241,13 @@ typedef struct om_io_alias {
 	uint32_t result, param;  /* indices into the results and parameters of the graph */
 } om_io_alias;
 
+/* A limit that a pass reached: what it gives may be worse, or proven less, than without it. */
+typedef struct om_limit {
+	const char *pass;        /* its name */
+	const char *option;      /* the option of the pass that raises it; NULL: it is fixed */
+	const char *what;        /* what it ended, and what follows: a phrase for reports */
+} om_limit;
+
 /* A program: the graph of a model, with all nested bodies. */
 struct om_prog {
 	om_arena *mem;            /* owns all memory of the program */
@@ -266,6 +273,9 @@ struct om_prog {
 	om_model *model;          /* the model it was imported from; not owned; may be NULL */
 	struct om_gradients *gradients; /* gradients of the operators that it uses: see om_prog_add_gradients() */
 	const struct om_operators *operators; /* what its ops are looked up in; internal */
+	om_limit *limits;         /* reached by passes whose results it has, in their order: see om_limit_reached() */
+	uint32_t nlimit;          /* how many */
+	size_t cap_limit;         /* capacity of `limits` */
 };
 
 /* An empty program, without a graph yet.  om_prog_free() frees it and everything in it. */

@@ -53,6 +53,7 @@ enum {
 	OM_ANNOTATE_VALUE = 1u << 1,    /* mirrors on value_info */
 	OM_ANNOTATE_AUTO  = 1u << 2,    /* mirrors from IR 10 on */
 	OM_ANNOTATE_ONNXSIM = 1u << 3,  /* also onnxsim's keys with the same meaning */
+	OM_ANNOTATE_ORIGINAL = 1u << 4, /* what om_model_save_original() needs, as om_model_save() writes it */
 };
 
 /* Write the program's plan into the model, replacing an older one.  Updates the model from
@@ -77,8 +78,18 @@ OM_API om_status om_model_read_plan(om_session *s, om_model *m, om_prog *p, cons
 OM_API bool om_model_has_weight(const om_model *m, const char *name);
 OM_API om_status om_model_set_weight(om_session *s, om_model *m, const char *name, const om_tensor *t);
 
-/* Remove the plan and its metadata; returns the number of keys removed. */
+/* Remove the plan and its metadata; returns the number of keys removed.  The graph stays as it was
+ * planned: nodes in the order of the plan, functions inlined, constants folded. */
 OM_API size_t om_model_strip(om_model *m);
+
+/* Does the model keep the file that it was planned from?  So does a model that was loaded, with
+ * om_model_load(), from a file that om_model_save() wrote after om_model_annotate() with
+ * OM_ANNOTATE_ORIGINAL of a model that was itself loaded from a file. */
+OM_API bool om_model_has_original(const om_model *m);
+
+/* Save that file, byte for byte; external data is copied as by om_model_save().  OM_INVALID: the model
+ * does not keep it; OM_STALE: its file was changed since it was planned; or as om_model_save(). */
+OM_API om_status om_model_save_original(om_session *s, const om_model *m, const char *path);
 
 /* Load and save a .pb file with a value of type `type`: a TensorProto, or a SequenceProto, an
  * OptionalProto or a MapProto, which are loaded as objects.  Loaded elements are allocated in `mem`. */

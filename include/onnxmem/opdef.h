@@ -129,7 +129,8 @@ struct om_opdef {
 	void (*max_shape)(const om_op_context *c, uint32_t out, om_shape *most);
 
 	/* True when output `out` is a view: its bytes are those of an input, from an offset on.  Shapes
-	 * of inputs and outputs are known.  NULL: never. */
+	 * of inputs and outputs are known.  The op is not run if the output is stored there, be it as a view
+	 * or, where it is all of the input, because the input was computed in it.  NULL: never. */
 	bool (*view)(const om_op_context *c, uint32_t out, om_view_of *v);
 
 	/* True when the kernel computes correct results also when output `out` has exactly the storage

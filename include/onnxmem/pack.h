@@ -73,6 +73,8 @@ typedef struct om_pack_result {
 	uint32_t bound_step;     /* a step whose live bytes give the bound */
 	om_pack_status status;   /* optimal when the height equals the bound */
 	const char *strategy;    /* the heuristic that found it: "size", "area", ... */
+	bool is_limited;         /* a search ended at its limit of nodes, work or time: with a higher one, the
+				    height may be lower, or proven */
 } om_pack_result;
 
 /* The largest sum of bytes in use at one step, rounded up to the alignment only

@@ -114,6 +114,12 @@ OM_API om_status om_option_number(const om_run *r, const char *name, uint64_t *o
 /* Add to a counter that the pass declares; undeclared names are handled as in om_option(). */
 OM_API void om_count(om_run *r, const char *name, uint64_t n);
 
+/* Record in the program that this run ended something early at a limit: `what` says what, and what follows from
+ * it, as a phrase for reports; `option`, an option of the pass, raises the limit; NULL: it is fixed.  Reports, their
+ * JSON and plans list what is recorded.  The next run of the pass for this program starts without it.  A limit
+ * that can change results has to be recorded.  Undeclared options are handled as in om_option(). */
+OM_API void om_limit_reached(om_run *r, om_prog *p, const char *option, const char *what);
+
 /* Attach `data`, allocated in `mem`, to the program as fact `name`, which must be listed in
  * `gives_facts` of the pass, else OM_NOPASS.  Ownership of `mem` passes to the program, also on
  * failure; the program frees it when the fact is invalidated.  The fact holds once the run has

@@ -101,7 +101,11 @@ typedef struct om_plan_arena {
 	uint64_t naive;                  /* total if every value had its own storage, rounded */
 	uint64_t lower_bound;            /* bytes: no packing of these buffers is smaller */
 	uint32_t bound_step;             /* a step at which live bytes equal the bound */
-	om_pack_status status;           /* is `bytes` proven to be minimal? */
+	uint64_t order_bound;            /* bytes: no plan for this order with these values in its only arena
+					    is smaller, whatever lifetimes, views, sub-buffers and in-place
+					    choices it has; 0: not known */
+	bool is_limited;                 /* a search of the packing ended at its limit */
+	om_pack_status status;           /* is `bytes` proven to be minimal for these buffers? */
 } om_plan_arena;
 
 /* A plan: the placement of every value.  It belongs to the program that it was made for. */
@@ -150,6 +154,11 @@ OM_API void om_plan_new(om_prog *p, const om_buffers *b, const om_pack_result *r
  * `arena` and `offset` may be NULL. */
 OM_API bool om_plan_offset(const om_prog *p, const om_plan *plan, const char *name, uint32_t *arena,
 	uint64_t *offset);
+
+/* What is proven about the size of an arena: "optimal": no plan for this order with these values in the arena
+ * is smaller; "optimal packing": no packing of these buffers is smaller, but one of other buffers may be, that
+ * is, one with other lifetimes, views or in-place choices; "feasible": neither. */
+OM_API const char *om_plan_arena_status(const om_plan_arena *a);
 
 /* OM_BUDGET if an arena of the plan is larger than its limit or, unless `budget` is 0, if all arenas
  * together are larger than `budget`.  The message names the step and the op, and what is live there. */

@@ -107,7 +107,8 @@ typedef struct om_container {
 	struct om_items *room;   /* memory that it shares with others, managed by its creator */
 } om_container;
 
-/* Bytes of a tensor of known shape; false on overflow or an unknown shape. */
+/* Bytes of a tensor of known shape; false for an unknown shape, and where the product of the dims other than 0 overflows,
+ * so that strides do not. */
 OM_API bool om_tensor_bytes(om_dtype t, const om_shape *s, uint64_t *bytes);
 
 #ifdef __cplusplus

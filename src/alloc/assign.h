@@ -13,6 +13,9 @@ void om_assignment_settle(om_prog *p);
 /* A copy of a request with all that it points to.  Its fields that are 0 get their defaults. */
 const om_plan_request *om_plan_request_copy(const om_plan_request *r, om_arena *mem);
 
+/* Such a copy for plans of `p`: its alignment is at least the size of the widest element in `p`. */
+const om_plan_request *om_plan_request_for(const om_prog *p, const om_plan_request *r, om_arena *mem);
+
 /* Make an assignment that has no more than this schedule, in the memory of the program, the current one. */
 void om_assignment_schedule(om_prog *p, const om_schedule *s);
 
@@ -83,6 +86,9 @@ typedef struct om_loop_counts {
 	uint64_t unmerged;       /* values that were given their own storage again */
 } om_loop_counts;
 
+/* The default of the pass `loops`: see om_assign_loops(). */
+enum { OM_LOOP_PERIOD = 8 };
+
 /* Make carried values of loops rotate through a few buffers, and compute results of branches in the
  * output.  `period`: the largest number of buffers in a rotation, from 1 to 64. */
 const om_assignment *om_assign_loops(const om_prog *p, const om_assignment *in, uint32_t period,
@@ -103,11 +109,12 @@ om_status om_assignment_size(om_session *s, const om_prog *p, const om_assignmen
 om_status om_assignment_is_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,
 	const om_assignment *b, om_arena_size *y, bool *yes);
 
-/* Run the standard pipeline on a schedule: lifetimes and views, then declared input/output aliases and
- * in-place decisions.  Both results are allocated from `mem`. */
+/* Run the standard pipeline on a schedule: lifetimes and views; then declared input/output aliases and
+ * in-place decisions; then om_assign_loops(), after which buffers are packed, so that `packed` gives the
+ * arena that a plan would have.  The results are allocated from `mem`. */
 om_status om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order,
 	const om_plan_request *r, const om_op_facts *f, om_arena *mem, const om_assignment **views,
-	const om_assignment **full);
+	const om_assignment **full, const om_assignment **packed);
 
 /* The storage of every value of the program, by id: as om_storage() finds it for one, but in linear
  * time, because a chain of views or of values computed in place may be as long as the program. */

@@ -3,7 +3,8 @@
  * First, inputs that an op would copy into its output, such as those of Concat, become sub-buffers of
  * it, computed at their final offset as declared by the operator definition.  Inputs that share
  * storage are moved together.  The output may be a sub-buffer of another value in turn, so sub-buffers
- * nest to any depth.
+ * nest to any depth.  So does an input that is all of the output, as that of Reshape, where the output
+ * cannot be a view: the results of the graph are memory of the caller, and the input is computed there.
  *
  * Then, outputs are computed over inputs.  The definition declares which output may overwrite which
  * input.  The op must be the last use of the input's bytes: no other value with these bytes, such as a
@@ -59,12 +60,13 @@ struct inplace {
 };
 
 /* May other values be computed in the storage of `v`, before `v` is?  The memory of a result of the
- * graph exists from the start of a run: a value that is computed there occupies no arena space. */
+ * graph exists from the start of a run: a value that is computed there, in the result itself or in a
+ * sub-buffer of it, occupies no arena space. */
 static bool
 may_hold(const struct inplace *w, const om_alias_set *group, const om_value *v)
 {
 	return group && v->def && !v->is_const && w->a->facts->bytes[v->id]
-	    && (!group->is_outside || (group->root == v && !v->def->is_folded));
+	    && (!group->is_outside || (group->root->def && !group->root->def->is_folded));
 }
 
 /* ---- Sub-buffers. ---- */
@@ -184,13 +186,20 @@ is_live_after(const struct inplace *w, const om_value *v, const om_op *op)
 	return (w->a->request->parallel_safe ? live->last : om_live_interval_until(live, step)) > step;
 }
 
+/* The storage of a parameter of a loop is the next iteration's, too: the pass `loops` decides on it. */
+static bool
+is_loop_parameter(const om_value *v)
+{
+	return !v->def && !v->is_const && v->block->owner;
+}
+
 static bool
 consider(struct inplace *w, const om_op *op, uint32_t out, uint32_t in, struct candidate *c)
 {
 	om_value *v = op->in[in];
 	const om_alias_set *to = v && !v->is_const ? om_alias_sets_find(w->g, v, NULL) : NULL;
 
-	if (!to || to->bytes == 0 || is_live_after(w, v, op)
+	if (!to || to->bytes == 0 || is_live_after(w, v, op) || is_loop_parameter(to->root)
 	    || w->over[v->id].is_listed || !w->over[v->id].is_allowed)
 		return false;
 	w->over[v->id].is_listed = true;
@@ -234,7 +243,7 @@ walk(struct inplace *w, const om_block *b, bool parts)
 {
 	for (om_op *const *at = w->a->schedule->ops[b->id]; *at; at++) {
 		const om_op *op = *at;
-		if (parts && !op->is_folded && op->opdef && op->opdef->subbuffer)
+		if (parts && !op->is_folded && op->opdef && (op->opdef->subbuffer || op->opdef->view) && op->nout && op->out[0])
 			place_parts(w, op);
 		for (uint32_t k = 0; k < op->nout && !parts; k++)
 			if (op->out[k] && !op->is_folded && !op->nbody && op->opdef && op->opdef->inplace)

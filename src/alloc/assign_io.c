@@ -84,6 +84,19 @@ may_tie(const struct any *w, const om_op *op, uint32_t out)
 	return true;
 }
 
+/* Does `op` read the memory of `v` under another name, too?  The verifier takes an output over one
+ * input only. */
+static bool
+reads_twice(const struct any *w, const om_op *op, const om_value *v)
+{
+	const om_alias_set *group = om_alias_sets_find(w->g, v, NULL);
+
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k] && op->in[k] != v && om_alias_sets_find(w->g, op->in[k], NULL) == group)
+			return true;
+	return false;
+}
+
 static void
 tie_output(struct any *w, const om_op *op, uint32_t out, uint32_t place)
 {
@@ -93,7 +106,7 @@ tie_output(struct any *w, const om_op *op, uint32_t out, uint32_t place)
 		return;
 	for (uint32_t k = 0; k < op->nin; k++) {
 		if (!is_consumed(w, op, op->in[k], place) || w->is_taken[op->in[k]->id]
-		    || !om_op_facts_inplace_value(w->a->facts, op, out, op->in[k]))
+		    || !om_op_facts_inplace_value(w->a->facts, op, out, op->in[k]) || reads_twice(w, op, op->in[k]))
 			continue;
 		om_assignment_back(w->a, v, OM_IO_ALIAS, op->in[k], 0);
 		w->is_taken[op->in[k]->id] = true;

@@ -143,6 +143,14 @@ use(struct loops *w, const om_value *v, const om_block *b, uint32_t step)
 		w->last[v->id] = step;
 }
 
+/* May inputs of the op be stored in its output? */
+static bool
+may_join(const struct loops *w, const om_op *op)
+{
+	return op->opdef && (op->opdef->subbuffer || op->opdef->view) && op->nout && op->out[0]
+	    && store_of(w, op->out[0]) != OM_VIEW;
+}
+
 /* Bodies may read the inputs of their op until the op ends. */
 static void
 find_uses(struct loops *w, const om_block *b)
@@ -150,7 +158,7 @@ find_uses(struct loops *w, const om_block *b)
 	for (const om_op *op = b->first; op; op = op->next) {
 		if (op->is_folded)
 			continue;
-		if (op->opdef && op->opdef->subbuffer && op->nout && op->out[0])
+		if (may_join(w, op))
 			OM_PUSH(w->tmp, w->join, w->njoin, w->capjoin, op);
 		for (uint32_t k = 0; k < op->nin; k++)
 			use(w, op->in[k], b, steps_of(w, op).last);
@@ -401,18 +409,18 @@ static bool
 put_over_last(struct loops *w, const struct wheel *h)
 {
 	om_value *x = h->c[h->n - 1]->x;
-	uint32_t *last = &w->a->live[x->id].last;
-	const uint32_t was = *last, begin = steps_of_block(w, h->l->body).first, first = w->a->live[h->root->id].first;
+	om_live_interval *live = &w->a->live[x->id];
+	const om_live_interval was = *live;
+	const uint32_t begin = steps_of_block(w, h->l->body).first, first = w->a->live[h->root->id].first;
 	const om_op *op = h->root->def;
 
 	om_value *in = read_last(w, h->root, x);
-	*last = w->last[x->id];
-	if (*last < begin)  /* without an iteration the parameter is the output */
-		*last = begin;
-	if (*last + (op->nbody > 0 || reads_found(w, op)) <= first && w->a->live[in->id].last <= first
+	const uint32_t last = w->last[x->id] > begin ? w->last[x->id] : begin;   /* without an iteration it is the output */
+	*live = (om_live_interval){.first = was.first, .last = last};
+	if (last + (op->nbody > 0 || reads_found(w, op)) <= first && w->a->live[in->id].last <= first
 	    && om_op_facts_inplace_value(w->a->facts, op, output_of(h->root), in) && om_alias_sets_merge_inplace(w->g, h->root, in))
 		return true;
-	*last = was;
+	*live = was;
 	return false;
 }
 
@@ -434,13 +442,15 @@ keep_regions(struct loops *w, const struct wheel *h)
 		extend(w, h->root, op.first, op.last, true);
 }
 
-/* May the initial value be overwritten? */
+/* May the initial value be overwritten?  Not if it is the parameter of a loop around this one: that may be
+ * read where an initial value is. */
 static bool
 put_over_init(struct loops *w, const struct loop *l, const struct carried *c)
 {
 	const om_alias_set *own = om_alias_sets_find(w->g, c->init, NULL);
 
-	if (!own || own->is_outside || !c->init->def || c->init->def->block != l->op->block || is_found(w, c->init)
+	if (!own || own->is_outside || !own->root->def || !c->init->def || c->init->def->block != l->op->block
+	    || is_found(w, c->init)
 	    || w->a->live[c->init->id].last > steps_of(w, l->op).first || store_of(w, c->x) != OM_OWN)
 		return false;
 	return om_alias_sets_merge_inplace(w->g, c->x, c->init);
@@ -695,6 +705,17 @@ put_into_output(struct loops *w, const struct carried *c, om_value *in)
 	return om_alias_sets_merge_at(w->g, c->out, same, both ? 2 : 1, OM_SUBBUFFER);
 }
 
+/* A result of the graph has a fixed address: the one buffer that the parameter has after its prologue lies
+ * there.  After fewer iterations the executor copies. */
+static bool
+put_into_result(struct loops *w, const struct loop *l, const struct carried *c, const om_multi_view *r)
+{
+	const om_alias_set *own = om_alias_sets_find(w->g, c->out, NULL);
+
+	return own && own->is_outside && own->root == c->out && r->period == 1 && is_here(l->body, r->at[0].in)
+	    && !r->at[0].in->is_const && put_into_output(w, c, r->at[0].in);
+}
+
 static void
 place_output(struct loops *w, struct loop *l, struct carried *c)
 {
@@ -704,7 +725,8 @@ place_output(struct loops *w, struct loop *l, struct carried *c)
 	    || om_value_bytes(c->out) != om_value_bytes(c->x))
 		return;
 	if (!known) {
-		move_output(w, c, w->a->multi_view[c->x->id]);
+		if (!put_into_result(w, l, c, w->a->multi_view[c->x->id]))
+			move_output(w, c, w->a->multi_view[c->x->id]);
 		return;
 	}
 	const om_address s = spot_of(w, c->x, l->trip_count < 0 ? 0 : (uint64_t)l->trip_count);

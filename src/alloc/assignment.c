@@ -24,6 +24,27 @@ om_plan_request_copy(const om_plan_request *r, om_arena *mem)
 	return to;
 }
 
+/* The alignment that a plan of `p` needs at least: that of its widest elements, because views, sub-buffers
+ * and multi-views place values of every type in one buffer. */
+static uint64_t
+effective_align(const om_prog *p, uint64_t align)
+{
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		const uint64_t each = om_dtype_bits(p->values[k]->type.elem) / 8;
+		align = each > align ? each : align;
+	}
+	return align;
+}
+
+const om_plan_request *
+om_plan_request_for(const om_prog *p, const om_plan_request *r, om_arena *mem)
+{
+	om_plan_request raised = *om_plan_request_copy(r, mem);
+
+	raised.align = effective_align(p, raised.align);
+	return om_memdup(mem, &raised, sizeof raised);
+}
+
 /* No analysis before packing depends on arenas. */
 void
 om_assignment_comply(om_prog *p, const om_plan_request *r)
@@ -32,9 +53,9 @@ om_assignment_comply(om_prog *p, const om_plan_request *r)
 
 	if (!was)
 		return;
-	if (was->align == r->align && was->parallel_safe == r->parallel_safe && was->target == r->target) {
+	if (was->align == effective_align(p, r->align ? r->align : 64) && was->parallel_safe == r->parallel_safe && was->target == r->target) {
 		om_assignment *a = om_memdup(p->mem, p->assignment, sizeof *a);
-		a->request = om_plan_request_copy(r, p->mem);
+		a->request = om_plan_request_for(p, r, p->mem);
 		p->assignment = a;
 	} else {
 		om_facts_set(p, p->has & ~(unsigned)(OM_HAS_LIVE | OM_HAS_VIEWS | OM_HAS_STORE | OM_HAS_PLAN), 0);
@@ -136,8 +157,13 @@ om_assignment_settle(om_prog *p)
 
 om_status
 om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order, const om_plan_request *r,
-	const om_op_facts *f, om_arena *mem, const om_assignment **views, const om_assignment **full)
+	const om_op_facts *f, om_arena *mem, const om_assignment **views, const om_assignment **full,
+	const om_assignment **packed)
 {
+	om_loop_counts counts;
+
 	*views = om_assign_views(p, om_assign_lifetimes(p, order, r, f, mem), mem, NULL);
-	return om_assign_inplace(s, p, om_assign_io_declared(p, *views, mem, NULL), OM_SUBBUFFERS_AUTO, mem, full);
+	OM_TRY(om_assign_inplace(s, p, om_assign_io_declared(p, *views, mem, NULL), OM_SUBBUFFERS_AUTO, mem, full));
+	*packed = p->nblock > 1 ? om_assign_loops(p, *full, OM_LOOP_PERIOD, mem, &counts) : *full;
+	return OM_OK;
 }

@@ -20,8 +20,8 @@
  * The steps of the schedule in which each value requires its storage are computed by one walk.  A value
  * that a branch captures is live in that branch up to its last use, and not in a branch that does not
  * use it; so a lifetime is a set of ranges.  Lifetimes are wider than the sets where the executor
- * requires it: values that a loop captures are live as long as the loop, and its parameters from
- * iteration to iteration.
+ * requires it: values that a loop captures are live as long as the loop.  A parameter is not live from its last
+ * use in an iteration to the end of that, where it is written for the next one.
  */
 #include <config.h>
 
@@ -63,6 +63,15 @@ carried_outputs(const om_op *op)
 		return 0;
 	const uint32_t n = op->nin - (uint32_t)other;
 	return n < op->nout ? n : op->nout;
+}
+
+/* Is parameter `k` of the body of a Loop or Scan carried from iteration to iteration? */
+static bool
+is_carried(const om_op *op, uint32_t k)
+{
+	const uint32_t other = op->opdef->control == OM_LOOP ? 2 : 0;
+
+	return k >= other && k - other < carried_outputs(op);
 }
 
 /* Is input `k` read in every iteration, not only at the start? */
@@ -126,6 +135,20 @@ use(struct walk *w, const om_value *v, const om_block *b, uint32_t step)
 	om_live_interval_add(&w->live[v->id], w->start[v->id], step, w->mem);
 }
 
+/* A parameter is live from the start of the loop to its last use in an iteration.  One that is carried is
+ * written again at the end of each iteration, and read for the output after the last one: without any, that is
+ * the initial value. */
+static void
+define_parameter(struct walk *w, const om_op *op, const om_block *b, uint32_t k)
+{
+	const om_steps at = w->s->of_op[op->id], body = w->s->of_block[b->id];
+	const bool is_loop = manner_of(op) == ROUNDS;
+
+	define(w, b->param[k], at.first, is_loop ? body.first : at.last);
+	if (is_loop && is_carried(op, k))
+		om_live_interval_add(&w->live[b->param[k]->id], body.last, at.last, w->mem);
+}
+
 static void
 define_outputs(struct walk *w, const om_op *op)
 {
@@ -141,7 +164,7 @@ define_outputs(struct walk *w, const om_op *op)
 	}
 	for (uint32_t k = 0; k < op->nbody && m != BRANCHES; k++)
 		for (uint32_t i = 0; i < op->body[k]->nparam; i++)
-			define(w, op->body[k]->param[i], at.first, at.last);
+			define_parameter(w, op, op->body[k], i);
 }
 
 static void
@@ -354,12 +377,14 @@ fill_tail(struct graph *g, const struct node *n)
 		add_used(g, op->out[k]);
 	for (uint32_t k = 0; k < op->nbody && manner_of(op) != BRANCHES; k++)
 		for (uint32_t i = 0; i < op->body[k]->nparam; i++)
-			add_used(g, op->body[k]->param[i]);
+			if (manner_of(op) != ROUNDS || is_carried(op, i))
+				add_used(g, op->body[k]->param[i]);
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (is_read_to_the_end(op, k))
 			add_used(g, op->in[k]);
 }
 
+/* Parameters of a loop are written where an iteration ends. */
 static void
 fill_ret(struct graph *g, const struct node *n)
 {
@@ -367,6 +392,8 @@ fill_ret(struct graph *g, const struct node *n)
 
 	for (uint32_t k = 0; owner && manner_of(owner) == BRANCHES && k < owner->nout; k++)
 		add_defined(g, owner->out[k]);
+	for (uint32_t k = 0; owner && manner_of(owner) == ROUNDS && k < n->block->nparam; k++)
+		add_defined(g, n->block->param[k]);
 	for (uint32_t k = 0; k < n->block->nresult; k++)
 		add_used(g, n->block->result[k]);
 }

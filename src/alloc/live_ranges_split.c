@@ -9,8 +9,9 @@
  * requires more than separate storage, whatever the order: while the sub-buffer is live, so is the
  * segment, and both at once count once.
  *
- * Cuts only propagate between values of equal size, to offsets that are cut in one of them already; a
- * limit on the number of cuts bounds cyclic propagation.
+ * Cuts only propagate between values of equal size, to offsets that are cut in one of them already.  A
+ * limit on the number of cuts bounds cyclic propagation, and values that contain another one twice, which
+ * contains another one twice, and so on: it holds for each cut.
  */
 #include <config.h>
 
@@ -49,6 +50,7 @@ struct cutter {
 	om_segments *q;
 	struct pairs over, into;
 	size_t ncut;
+	size_t most;             /* cuts; with more, the segments are not complete */
 };
 
 struct om_segments_index {
@@ -199,7 +201,7 @@ spread(struct cutter *c, const struct pair *pair, int from)
 	bool changed = false;
 
 	for (size_t k = cuts_before(t, pair->at[from] + 1); k < t->ncut; k++) {
-		if (t->cut[k] >= pair->at[from] + pair->bytes)
+		if (t->cut[k] >= pair->at[from] + pair->bytes || c->ncut > c->most)
 			break;
 		changed |= cut(c, pair->s[to], t->cut[k] - pair->at[from] + pair->at[to]);
 	}
@@ -221,14 +223,14 @@ spread_all(struct cutter *c, const struct pairs *pairs)
 static void
 spread_cuts(struct cutter *c)
 {
-	const size_t most = 4 * c->ncut + 1024;
 	bool changed = true;
 
-	for (int pass = 0; changed && pass < MAX_PASSES && c->ncut <= most; pass++) {
+	c->most = 4 * c->ncut + 1024;
+	for (int pass = 0; changed && pass < MAX_PASSES && c->ncut <= c->most; pass++) {
 		changed = spread_all(c, &c->over);
 		changed |= spread_all(c, &c->into);
 	}
-	c->q->is_complete = !changed;
+	c->q->is_complete = !changed && c->ncut <= c->most;
 }
 
 /* ---- Segments. ---- */

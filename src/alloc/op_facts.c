@@ -61,7 +61,7 @@ find_subbuffers(struct facts *w, const om_op *op, om_op_fact *to)
 	bool any = false;
 
 	for (uint32_t k = 0; k < op->nin; k++) {
-		const bool yes = op->in[k] && op->opdef->subbuffer(&w->call, k, &at[k]);
+		const bool yes = op->in[k] && om_op_context_subbuffer(&w->call, k, &at[k]);
 		if (!yes)
 			at[k] = UINT64_MAX;
 		any |= yes;
@@ -84,7 +84,7 @@ find_op(struct facts *w, const om_op *op, om_op_fact *to)
 		find_views(w, op, to);
 	if (row->inplace)
 		find_inplace(w, op, to);
-	if (row->subbuffer && op->nout && op->out[0])
+	if ((row->subbuffer || row->view) && op->nout && op->out[0])
 		find_subbuffers(w, op, to);
 	w->call.sizes_only = true;
 	if (om_kernel_bind(&w->call, NULL) == OM_OK)

@@ -4,6 +4,7 @@
 #include "ir/edit.h"
 #include "alloc/buffers.h"
 #include "alloc/op_facts.h"
+#include "alloc/order_bound.h"
 #include "alloc/plan_arenas.h"
 #include "ir/query.h"
 #include "onnxmem/builder.h"
@@ -235,6 +236,7 @@ fill_arena(om_plan_arena *a, const om_pack_result *r)
 	a->lower_bound = r->lower_bound;
 	a->bound_step = r->bound_step;
 	a->status = r->status;
+	a->is_limited = r->is_limited;
 }
 
 /* Without sharing, values stored in the memory of a graph result would require arena space, too. */
@@ -250,6 +252,18 @@ add_rest(struct writer *w)
 		w->plan->arena[w->arena].naive += w->b->naive - sum;
 }
 
+/* A plan in which nothing has a place, though there are values, proves nothing. */
+static void
+withdraw_claim(om_plan *plan)
+{
+	bool is_empty = plan->nunplanned > 0;
+
+	for (uint32_t k = 0; k < plan->narena; k++)
+		is_empty &= plan->arena[k].bytes == 0;
+	for (uint32_t k = 0; k < plan->narena && is_empty; k++)
+		plan->arena[k].status = OM_PACK_FEASIBLE;
+}
+
 static void
 fill_plan(struct writer *w)
 {
@@ -257,6 +271,9 @@ fill_plan(struct writer *w)
 	place_weights(w);
 	place_views(w);
 	add_rest(w);
+	withdraw_claim(w->plan);
+	if (w->plan->narena == 1)
+		w->plan->arena->order_bound = om_order_bound(w->p, w->a, w->plan, w->plan->arena->bytes);
 }
 
 void
@@ -292,6 +309,14 @@ om_plan_pools(om_prog *p, const om_buffers *b, const om_pool *pool, const char *
 	for (uint32_t k = 0; k < w.plan->narena; k++)
 		fill_arena(&w.plan->arena[k], &pool[k].result);
 	fill_plan(&w);
+}
+
+const char *
+om_plan_arena_status(const om_plan_arena *a)
+{
+	if (a->status != OM_PACK_OPTIMAL)
+		return "feasible";
+	return a->bytes == a->order_bound ? "optimal" : "optimal packing";
 }
 
 bool

@@ -13,6 +13,7 @@
 
 #include "base/convert_elements.h"
 #include "base/half.h"
+#include "base/saturate.h"
 #include "base/shape.h"
 
 enum { STRIP = 256 };
@@ -236,14 +237,6 @@ load(struct strip *s, om_dtype from, const void *in, int64_t at, int n)
 
 /* ---- Writing. ---- */
 
-static int64_t
-truncated(double r)
-{
-	if (r >= 0x1p63)
-		return r < 0x1p64 ? (int64_t)(uint64_t)r : INT64_MAX;
-	return r >= -0x1p63 ? (int64_t)r : isnan(r) ? 0 : INT64_MIN;
-}
-
 /* Anything but a floating-point number is an integer from here on. */
 static void
 make_integers(struct strip *s, int n)
@@ -251,7 +244,7 @@ make_integers(struct strip *s, int n)
 	if (s->kind != REAL)
 		return;
 	for (int k = 0; k < n; k++)
-		s->i[k] = truncated(s->r[k]);
+		s->i[k] = OM_SATURATE(int64_t, s->r[k]);
 	s->kind = SIGNED;
 }
 
@@ -277,9 +270,12 @@ write_packed(uint8_t *out, int64_t i, unsigned bits, unsigned v)
 
 #define WRITE_INTEGER(type, T)                                                 \
 	case OM_##type:                                                        \
-		make_integers(s, n);                                           \
-		for (int k = 0; k < n; k++)                                    \
-			((T *)out)[at + k] = (T)s->u[k];                       \
+		if (s->kind == REAL)                                           \
+			for (int k = 0; k < n; k++)                            \
+				((T *)out)[at + k] = OM_SATURATE(T, s->r[k]);  \
+		else                                                           \
+			for (int k = 0; k < n; k++)                            \
+				((T *)out)[at + k] = (T)s->u[k];               \
 		return;
 #define WRITE_PACKED(type, bits)                                               \
 	case OM_##type:                                                        \
@@ -374,7 +370,7 @@ convert_often(om_dtype to, void *out, om_dtype from, const void *in, int64_t n)
 	PAIR(BOOL, uint8_t, FLOAT32, float, x[k] != 0)
 	PAIR(INT32, int32_t, FLOAT32, float, (float)x[k])
 	PAIR(INT64, int64_t, FLOAT32, float, (float)x[k])
-	PAIR(FLOAT32, float, INT64, int64_t, truncated(x[k]))
+	PAIR(FLOAT32, float, INT64, int64_t, OM_SATURATE(int64_t, x[k]))
 	PAIR(INT64, int64_t, INT32, int32_t, (int32_t)x[k])
 	PAIR(INT32, int32_t, INT64, int64_t, x[k])
 	return false;
@@ -394,7 +390,8 @@ read_integers(om_dtype to, void *out, const om_string *text, int64_t n)
 			memcpy(small, text[k].data, length);
 		small[length] = 0;
 		if (strpbrk(small, ".eEnN"))
-			((int64_t *)out)[k] = truncated(parsed(text[k]));
+			((int64_t *)out)[k] = to == OM_UINT64 ? (int64_t)OM_SATURATE(uint64_t, parsed(text[k]))
+				: OM_SATURATE(int64_t, parsed(text[k]));
 		else if (to == OM_UINT64)
 			((uint64_t *)out)[k] = strtoull(small, NULL, 10);
 		else

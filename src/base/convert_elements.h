@@ -8,8 +8,8 @@
 bool om_can_convert(om_dtype to, om_dtype from);
 
 /* Convert `n` elements of `in` to type `to` with the semantics of Cast: floats are rounded to
- * nearest, and truncated towards zero for integers; integers out of range wrap around; every
- * nonzero value becomes true.  `saturate` selects the result of numbers too large for an 8-bit
+ * nearest; for integers they are truncated towards zero and saturate, and NaN becomes 0, but for integers of less than
+ * 8 bits; integers out of range wrap around; every nonzero value becomes true.  `saturate` selects the result of numbers too large for an 8-bit
  * float: the largest finite number, or infinity or NaN.  `out` may coincide with `in` if the
  * elements have the same width. */
 void om_convert(om_dtype to, void *out, om_dtype from, const void *in, int64_t n, bool saturate);

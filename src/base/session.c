@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clean_text.h"
 #include "base/guard.h"
 #include "base/memory_limit.h"
 #include "base/progress.h"
@@ -108,6 +109,7 @@ om_fail(om_session *s, om_status st, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(s->message, sizeof s->message, fmt, ap);
 	va_end(ap);
+	om_text_clean(s->message);
 	return st;
 }
 
@@ -125,6 +127,7 @@ om_note(om_session *s, om_status st, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(s->message + n, sizeof s->message - n, fmt, ap);
 	va_end(ap);
+	om_text_clean(s->message + n);
 	return st;
 }
 
@@ -139,6 +142,7 @@ om_log(om_session *s, enum om_log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
+	om_text_clean(line);
 	s->log(s->log_arg, level, line);
 }
 

@@ -34,7 +34,8 @@ om_shape_span(const om_shape *s, int from, int to)
 	int64_t n = 1;
 
 	for (int k = from; k < to; k++)
-		n *= s->dim[k];
+		if (__builtin_mul_overflow(n, s->dim[k], &n))
+			n = INT64_MAX;
 	return n;
 }
 

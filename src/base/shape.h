@@ -14,7 +14,7 @@ bool om_shape_agree(const om_shape *a, const om_shape *b);
 /* A completely unknown shape. */
 om_shape om_shape_unknown(void);
 
-/* Product of the dims [from, to) of a known shape. */
+/* Product of the dims [from, to) of a known shape; INT64_MAX where it is larger than that. */
 int64_t om_shape_span(const om_shape *s, int from, int to);
 
 /* Bytes of `count` elements; packed types are rounded up to a whole byte.  False when the count is

@@ -129,19 +129,21 @@ om_dtype_bytes(om_dtype t, int64_t count, uint64_t *bytes)
 	return true;
 }
 
-/* A zero anywhere makes the count zero, whatever the other dims would overflow. */
+/* The other dims of an empty tensor must not overflow either: strides are computed from them. */
 bool
 om_tensor_bytes(om_dtype t, const om_shape *s, uint64_t *bytes)
 {
 	int64_t n = 1;
+	bool is_empty = false;
 
 	if (!om_shape_is_known(s))
 		return false;
-	for (int k = 0; k < s->rank; k++)
-		if (s->dim[k] == 0)
-			return om_dtype_bytes(t, 0, bytes);
-	for (int k = 0; k < s->rank; k++)
-		if (__builtin_mul_overflow(n, s->dim[k], &n))
+	for (int k = 0; k < s->rank; k++) {
+		is_empty |= s->dim[k] == 0;
+		if (s->dim[k] && __builtin_mul_overflow(n, s->dim[k], &n))
 			return false;
-	return om_dtype_bytes(t, n, bytes);
+	}
+	if (!om_dtype_bytes(t, n, bytes))
+		return false;
+	return !is_empty || om_dtype_bytes(t, 0, bytes);
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/output_file.h"
 #include "cli/suite.h"
 
 /* ---- Reading. ---- */
@@ -136,21 +136,23 @@ figures_json(const om_suite *suite, const om_figures *f)
 }
 
 static om_status
+write_json(om_session *s, FILE *to, void *json)
+{
+	if (json_dumpf(json, to, JSON_INDENT(1) | JSON_REAL_PRECISION(4)) != 0 && !ferror(to))
+		return om_fail(s, OM_MEMORY, "there is no memory for the baseline");
+	putc('\n', to);
+	return OM_OK;
+}
+
+static om_status
 write_models(om_cli *c, const om_suite *suite, json_t *models)
 {
-	const char *part = om_printf(c->mem, "%s.%ld.part", suite->baseline, (long)getpid());
 	json_t *j = json_pack("{s:s, s:O}", "schema", "onnxmem-baseline/1", "models", models);
-	FILE *to = fopen(part, "w");
 
-	bool good = to && j && json_dumpf(j, to, JSON_INDENT(1) | JSON_REAL_PRECISION(4)) == 0 && putc('\n', to) != EOF;
-	if (to && fclose(to) != 0)
-		good = false;
+	const om_status st = j ? om_output_write(c->session, suite->baseline, write_json, j)
+		: om_fail(c->session, OM_MEMORY, "there is no memory for the baseline");
 	json_decref(j);
-	if (good && rename(part, suite->baseline) == 0)
-		return OM_OK;
-	const int error = errno;
-	unlink(part);
-	return om_fail(c->session, OM_IO, "%s: %s", suite->baseline, strerror(error));
+	return st;
 }
 
 /* In the order of the suite; if other entries are kept, in the order of the file. */

@@ -2,11 +2,7 @@
  * has. NumPy can read them. */
 #include <config.h>
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/checkpoint.h"
 #include "cli/npy.h"
@@ -34,22 +30,6 @@ field(om_progress_of *at, unsigned k, om_tensor *t)
 	return all[k].name;
 }
 
-/* The new file is flushed to disk before it replaces the old one. */
-static om_status
-put_in_place(om_cli *c, const char *temp, const char *path)
-{
-	const int file = open(temp, O_RDONLY);
-	bool good = file >= 0 && fsync(file) == 0;
-
-	if (file >= 0 && close(file) != 0)
-		good = false;
-	if (good && rename(temp, path) == 0)
-		return OM_OK;
-	const om_status st = om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));
-	unlink(temp);
-	return st;
-}
-
 om_status
 om_checkpoint_save(om_cli *c, const char *path, const om_trainer *t, const om_progress_of *at)
 {
@@ -65,12 +45,7 @@ om_checkpoint_save(om_cli *c, const char *path, const om_trainer *t, const om_pr
 		e[k].t = *state;
 	for (unsigned k = 0; k < NFIELD; k++)
 		e[n + k].name = field(&copy, k, &e[n + k].t);
-	const char *temp = om_printf(mem, "%s.%ld.part", path, (long)getpid());
-	om_status st = om_npz_save(c->session, temp, e, (size_t)n + NFIELD, false);
-	if (st == OM_OK)
-		st = put_in_place(c, temp, path);
-	else
-		unlink(temp);
+	const om_status st = om_npz_save(c->session, path, e, (size_t)n + NFIELD, false);
 	om_arena_free(mem);
 	return st;
 }

@@ -8,11 +8,14 @@
 
 #include <stdio.h>
 
+#include "onnxmem/executor.h"
 #include "onnxmem/binding.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/pass.h"
 
 typedef struct om_cli om_cli;
+
+enum { OM_WRITES_NOTHING, OM_WRITES_FILE, OM_WRITES_FILE_OR_FOLDER };
 
 typedef struct om_opt {
 	const char *name;        /* without dashes; NULL ends the list */
@@ -20,6 +23,7 @@ typedef struct om_opt {
 	const char *brief;       /* NULL: not shown in the help */
 	const char *alias;       /* the option of which this is an alias; or NULL */
 	const om_pass_flag *flag; /* set for flags of passes; NULL: an option of the command */
+	uint8_t writes;          /* what the command writes to its argument, which is checked before the command starts */
 } om_opt;
 
 typedef struct om_opt_group {
@@ -36,6 +40,8 @@ typedef struct om_cmd {
 	const char *brief;       /* one line, for the list of commands */
 	const char *text;        /* longer description for the command's own help; or NULL */
 	uint8_t min_args, max_args;
+	uint8_t output_arg;      /* the argument, from 1, that is a file which the command writes; 0: none */
+	om_target target;        /* consumer of its plans unless --target names one */
 	const om_opt_group *group[OM_CMD_GROUPS];   /* NULL ends the list */
 	om_status (*run)(om_cli *c);
 } om_cmd;
@@ -98,6 +104,14 @@ bool om_cli_ends_in(const char *path, const char *ending);
 
 /* A number of bytes: plain, or with K, M, G (binary). */
 om_status om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *out);
+
+/* The options of commands that run a model, for the limits of the executor. */
+#define OM_CLI_RUN_LIMITS                                                                                   \
+	{"max-memory", "SIZE", "bytes to hold at once: arena, weights, scratch and values outside the plan\n"   \
+		"                            [physical memory]"},                                           \
+	{"max-iterations", "N", "iterations of all loops of a run together [10^9]"}
+
+om_status om_cli_run_limits(om_cli *c, om_exec_options *o);
 
 /* ---- From a model to a plan. ---- */
 
@@ -174,6 +188,10 @@ typedef om_status om_writer(om_cli *c, FILE *to, const void *arg);
 /* Call `write` for a file, or for standard output if `path` is "-".  A path that is the model
  * given as first argument is refused. */
 om_status om_cli_write(om_cli *c, const char *path, om_writer *write, const void *arg);
+
+/* Refuse, before the work starts, outputs that cannot be written: those of options and the argument that are
+ * marked as outputs. */
+om_status om_cli_check_outputs(om_cli *c);
 
 /* Refuse an output that is the input. */
 om_status om_cli_own_path(om_cli *c, const char *in, const char *out);

@@ -9,7 +9,9 @@
 
 #include "base/rng.h"
 #include "base/half.h"
+#include "base/saturate.h"
 #include "base/shape.h"
+#include "cli/archive.h"
 #include "cli/data.h"
 #include "cli/npy.h"
 #include "ir/type.h"
@@ -35,6 +37,12 @@ is_there(const char *path)
 	return stat(path, &st) == 0;
 }
 
+om_status
+om_data_exists(om_cli *c, const char *path)
+{
+	return is_there(path) ? OM_OK : om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));
+}
+
 /* `v` is the value whose elements are loaded. */
 static om_status
 load(om_cli *c, const char *path, const om_value *v, const char *what, om_tensor *out)
@@ -42,7 +50,7 @@ load(om_cli *c, const char *path, const om_value *v, const char *what, om_tensor
 	if (om_cli_ends_in(path, ".pb"))
 		return om_value_load_pb(c->session, path, c->mem, &v->type, out);
 	if (v->type.kind != OM_TENSOR)
-		return om_fail(c->session, OM_UNSUPPORTED, "%s %s is a %s, which is read from .pb files only", what,
+		return om_fail(c->session, OM_UNSUPPORTED, "%s %s is a %s, which is read from .pb and .npz files only", what,
 			v->name, om_kind_text(v->type.kind));
 	if (om_cli_ends_in(path, ".npy"))
 		return om_npy_load(c->session, path, c->mem, out);
@@ -63,27 +71,26 @@ struct list {
 static om_status
 by_name(om_cli *c, const char *path, const struct list *l, unsigned *found)
 {
-	const char *odd = NULL;
-	om_npz_entry *e;
-	size_t n;
+	om_archive *a;
 
-	OM_TRY(om_npz_load(c->session, path, c->mem, &e, &n));
-	for (size_t i = 0; i < n; i++) {
-		bool known = false;
-		for (uint32_t k = 0; k < l->n; k++)
-			if (strcmp(l->value[k]->name, e[i].name) == 0) {
-				l->t[k] = e[i].t;
-				known = true;
-				++*found;
-			}
-		odd = known ? odd : e[i].name;
+	OM_TRY(om_archive_load(c, path, &a));
+	for (uint32_t k = 0; k < l->n; k++) {
+		bool has_value;
+		OM_TRY(om_archive_value(a, l->value[k]->name, &l->value[k]->type, &l->t[k], &has_value));
+		*found += has_value;
 	}
+	const char *odd = om_archive_unread(a);
 	if (odd && *found)
 		om_warn(c->session, "%s: the model has no %s called %s", path, l->what, odd);
-	for (size_t i = 0; *found == 0 && n <= l->n && i < n; i++)
-		l->t[i] = e[i].t;
-	if (*found == 0 && n <= l->n)
-		*found = (unsigned)n;
+	if (*found)
+		return OM_OK;
+	for (size_t k = 0; om_archive_size(a) <= l->n && k < om_archive_size(a); k++) {
+		if (l->value[k]->type.kind != OM_TENSOR)
+			return om_fail(c->session, OM_MALFORMED, "%s: %s %s is a %s; its entries need its name", path, l->what,
+				l->value[k]->name, om_kind_text(l->value[k]->type.kind));
+		l->t[k] = om_archive_entry(a, k)->t;
+		++*found;
+	}
 	return OM_OK;
 }
 
@@ -111,8 +118,7 @@ from_path(om_cli *c, const char *path, const struct list *l)
 	const bool archive = om_cli_ends_in(path, ".npz");
 	unsigned found = 0;
 
-	if (!is_there(path))
-		return om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));
+	OM_TRY(om_data_exists(c, path));
 	OM_TRY(archive ? by_name(c, path, l, &found) : by_place(c, path, l, &found));
 	if (found == 0 && (archive || !l->may_lack))
 		return om_fail(c->session, OM_IO, "%s: has no %s of this model", path, l->what);
@@ -219,14 +225,14 @@ om_data_put(om_tensor *t, uint64_t i, double x)
 	case OM_FLOAT64: ((double *)t->data)[i] = x; return true;
 	case OM_FLOAT16: ((uint16_t *)t->data)[i] = om_float_to_half((float)x); return true;
 	case OM_BFLOAT16: ((uint16_t *)t->data)[i] = om_float_to_bfloat((float)x); return true;
-	case OM_INT64: ((int64_t *)t->data)[i] = (int64_t)x; return true;
-	case OM_INT32: ((int32_t *)t->data)[i] = (int32_t)x; return true;
-	case OM_INT16: ((int16_t *)t->data)[i] = (int16_t)x; return true;
-	case OM_INT8: ((int8_t *)t->data)[i] = (int8_t)x; return true;
-	case OM_UINT64: ((uint64_t *)t->data)[i] = (uint64_t)x; return true;
-	case OM_UINT32: ((uint32_t *)t->data)[i] = (uint32_t)x; return true;
-	case OM_UINT16: ((uint16_t *)t->data)[i] = (uint16_t)x; return true;
-	case OM_UINT8: ((uint8_t *)t->data)[i] = (uint8_t)x; return true;
+	case OM_INT64: ((int64_t *)t->data)[i] = OM_SATURATE(int64_t, x); return true;
+	case OM_INT32: ((int32_t *)t->data)[i] = OM_SATURATE(int32_t, x); return true;
+	case OM_INT16: ((int16_t *)t->data)[i] = OM_SATURATE(int16_t, x); return true;
+	case OM_INT8: ((int8_t *)t->data)[i] = OM_SATURATE(int8_t, x); return true;
+	case OM_UINT64: ((uint64_t *)t->data)[i] = OM_SATURATE(uint64_t, x); return true;
+	case OM_UINT32: ((uint32_t *)t->data)[i] = OM_SATURATE(uint32_t, x); return true;
+	case OM_UINT16: ((uint16_t *)t->data)[i] = OM_SATURATE(uint16_t, x); return true;
+	case OM_UINT8: ((uint8_t *)t->data)[i] = OM_SATURATE(uint8_t, x); return true;
 	case OM_BOOL: ((uint8_t *)t->data)[i] = x != 0; return true;
 	default: return false;
 	}
@@ -238,7 +244,10 @@ fill_input(om_cli *c, const om_value *v, struct fill *f, om_tensor *t)
 	char shape[256];
 	uint64_t bytes;
 
-	if (v->type.kind != OM_TENSOR || !om_tensor_bytes(v->type.elem, &v->shape, &bytes))
+	if (v->type.kind != OM_TENSOR)
+		return om_fail(c->session, OM_USAGE, "input %s is a %s, which cannot be filled; use --data or --input", v->name,
+			om_kind_text(v->type.kind));
+	if (!om_tensor_bytes(v->type.elem, &v->shape, &bytes))
 		return om_fail(c->session, OM_USAGE, "input %s: %s %s cannot be filled: its size is unknown",
 			v->name, om_dtype_text(v->type.elem), om_shape_text(&v->shape, shape, sizeof shape));
 	*t = (om_tensor){.type = v->type.elem, .shape = v->shape};
@@ -342,15 +351,11 @@ static om_status
 save_npz(om_cli *c, const char *path, const om_tensor *const *out)
 {
 	const om_block *graph = c->prog->first;
-	om_npz_entry *e = OM_NEWN(c->mem, om_npz_entry, graph->nresult);
+	om_entries e = {0};
 
-	for (uint32_t k = 0; k < graph->nresult; k++) {
-		if (graph->result[k]->type.kind != OM_TENSOR)
-			return om_fail(c->session, OM_UNSUPPORTED, "%s: output %s is a %s; save into a folder instead", path,
-				graph->result[k]->name, om_kind_text(graph->result[k]->type.kind));
-		e[k] = (om_npz_entry){graph->result[k]->name, *out[k]};
-	}
-	return om_npz_save(c->session, path, e, graph->nresult, false);
+	for (uint32_t k = 0; k < graph->nresult; k++)
+		om_entries_add(c->mem, &e, graph->result[k]->name, &graph->result[k]->type, out[k]);
+	return om_npz_save(c->session, path, e.list, e.n, false);
 }
 
 om_status

@@ -16,10 +16,14 @@ om_status om_data_read(om_cli *c, om_tensor *in);
  * of them.  The caller frees the buffers in `owned`, also on failure. */
 om_status om_data_fill(om_cli *c, om_tensor *in, void **owned);
 
-/* The expected outputs, from a folder or a .npz file; OM_IO if it has none of them. */
+/* OM_IO: there is no file or folder `path`. */
+om_status om_data_exists(om_cli *c, const char *path);
+
+/* The expected outputs, from a folder or a .npz file; OM_IO if it has none of them.  The types of the outputs are
+ * known: declared in the file, or inferred. */
 om_status om_data_expected(om_cli *c, const char *path, om_tensor *out);
 
-/* Write outputs to a folder (output_0.pb, ...), created if missing, or to a .npz file. */
+/* Write outputs to a folder (output_0.pb, ...), created if missing, or to a .npz file as archive.h describes. */
 om_status om_data_save(om_cli *c, const char *path, const om_tensor *const *out);
 
 typedef struct om_tolerance {

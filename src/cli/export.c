@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/output_file.h"
 #include "cli/cli.h"
 #include "report/report.h"
 
@@ -76,6 +77,7 @@ om_cli_exports(om_cli *c, const char **sidecar, size_t *others)
 	*others = 0;
 	for (size_t at = 0; (text = om_cli_next(c, "export", &at));) {
 		OM_TRY(read_form(c, text, &form, &path));
+		OM_TRY(om_output_check(c->session, path, false));
 		if (form->write)
 			++*others;
 		else if (*sidecar)

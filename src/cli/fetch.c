@@ -61,8 +61,8 @@ print_model(om_cli *c, const om_hub_model *m, int width)
 
 	for (size_t k = 0; k < m->ntag; k++)
 		tags = om_printf(c->mem, "%s%s%s", tags, k ? ", " : "", m->tag[k]);
-	om_cli_line(c, om_cli_width(stdout), "%-*s  %5" PRIu64 "  %10s  %s", width, m->name, m->opset,
-		om_bytes_text(m->model.bytes, size), tags);
+	om_cli_line(c, om_cli_width(stdout), "%-*s  %5" PRIu64 "  %10s  %s", width, om_clean_text(c->mem, m->name),
+		m->opset, om_bytes_text(m->model.bytes, size), om_clean_text(c->mem, tags));
 }
 
 static om_status
@@ -206,7 +206,7 @@ static const om_opt opts[] = {
 	{"tag", "TAG", "with --list: only models with this tag; repeatable"},
 	{"min-size", "SIZE", "with --list: only models of at least SIZE"},
 	{"max-size", "SIZE", "with --list: only models of at most SIZE"},
-	{"json", "FILE", "write the list as JSON, with paths and checksums"},
+	{"json", "FILE", "write the list as JSON, with paths and checksums", .writes = OM_WRITES_FILE},
 	{0}
 };
 

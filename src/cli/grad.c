@@ -148,5 +148,5 @@ const om_cmd om_grad_cmd = {
 		"any other runtime: each weight is an input, whose default is its old elements, and its new elements are an output.  "
 		"With --fused-gradients, gradients for which the domain org.onnxmem.grad has an op are computed by it; OUT defines these "
 		"ops as functions, and `onnxmem` has kernels for them.  A model below opset 16 is converted to opset 17 first.",
-	.min_args = 2, .max_args = 2, .group = {&group, &update_group, &om_shape_options}, .run = run,
+	.min_args = 2, .max_args = 2, .output_arg = 2, .group = {&group, &update_group, &om_shape_options}, .run = run,
 };

@@ -17,8 +17,8 @@ static const om_topic topics[] = {
 		"naive: every value has its own memory.\n\n"
 		"original order: peak live bytes if the ops run in the order of the file and nothing shares memory.\n\n"
 		"arena: size of the plan, after views, in-place computation, scheduling and packing.\n\n"
-		"lower bound: no plan for this schedule and these views and in-place decisions is smaller. The plan is optimal if the "
-		"arena equals the bound, else feasible; the gap is the excess over the bound.\n\n"
+		"lower bound: no packing of the same buffers is smaller. An arena of that size is an optimal packing: with other lifetimes, views or in-place choices, one may be "
+		"smaller. It is optimal if it equals a second bound, for all such choices in this order of the ops. The gap is the excess over the lower bound.\n\n"
 		"Weights, inputs and outputs of the graph are outside the arena and listed separately.\n\n"
 		"Sizes on the command line are in bytes, or have a suffix K, M or G: 256K are 262144 bytes."},
 	{"passes", "pipelines of passes",

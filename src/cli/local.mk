@@ -12,7 +12,7 @@ src/cli/commands.h: $(srcdir)/src/cli/local.mk
 
 bin_PROGRAMS += onnxmem
 onnxmem_SOURCES += $(COMMANDS) \
-	%D%/baseline.c %D%/bytes.h %D%/checkpoint.c %D%/checkpoint.h %D%/cli.h %D%/compare.c %D%/complete.c %D%/data.c \
+	%D%/archive.c %D%/archive.h %D%/baseline.c %D%/bytes.h %D%/checkpoint.c %D%/checkpoint.h %D%/cli.h %D%/compare.c %D%/complete.c %D%/data.c \
 	%D%/data.h %D%/dataset.c %D%/dataset.h %D%/evaluate.c %D%/evaluate.h %D%/export.c \
 	%D%/help.h %D%/help_topics.c %D%/main.c %D%/man.c %D%/model.c \
 	%D%/model_source.c %D%/model_source.h %D%/npy.c %D%/npy.h %D%/npz.c %D%/options.c \
@@ -20,7 +20,7 @@ onnxmem_SOURCES += $(COMMANDS) \
 	%D%/process_pool.h %D%/progress.c %D%/regress_case.c %D%/regress_report.c \
 	%D%/strategies.c %D%/suite.c %D%/suite.h %D%/table.c %D%/table.h %D%/terminal.c
 # Sources shared with the library, which exports only its public functions.
-onnxmem_SOURCES += src/alloc/byte_liveness.c src/base/half.c src/base/map.c src/base/map.h src/base/sha256.c src/base/sha256.h \
+onnxmem_SOURCES += src/alloc/byte_liveness.c src/base/clean_text.c src/base/half.c src/base/map.c src/base/map.h src/base/output_file.c src/base/sha256.c src/base/sha256.h \
 	src/base/shape.c src/base/split.c src/grad/old_program.c src/ir/enum_text.c src/ir/live_interval.c src/ir/steps.c src/ir/type.c
 onnxmem_CPPFLAGS = $(AM_CPPFLAGS) -I$(builddir)/src -DOM_PAGEDIR='"$(passpagesdir)"' -DOM_MANIFEST='"$(manifestdir)/manifest.json"'
 onnxmem_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(LIBMD_CFLAGS) $(ZLIB_CFLAGS) $(CURL_CFLAGS) $(ARCHIVE_CFLAGS)

@@ -2,6 +2,7 @@
  * entry, runs it, and reports errors. */
 #include <config.h>
 
+#include <signal.h>
 #include <string.h>
 
 #include "cli/help.h"
@@ -182,6 +183,7 @@ run_command(om_cli *c)
 	if (!c->cmd)
 		return om_fail(c->session, OM_USAGE, "a command is missing; see `onnxmem --help`");
 	OM_TRY(count_args(c));
+	OM_TRY(om_cli_check_outputs(c));
 	om_cli_progress(c);
 	return c->cmd->run(c);
 }
@@ -221,6 +223,8 @@ main(int argc, char **argv)
 		fprintf(stderr, "onnxmem: %s\n", om_status_text(OM_MEMORY));
 		return om_status_exit(OM_MEMORY);
 	}
+	/* Beyond the limit of file sizes, writing fails as on a full disk, instead of ending the process. */
+	signal(SIGXFSZ, SIG_IGN);
 	om_status st = om_guarded(c.session, run_words, &(struct words){&c, argc, argv});
 	om_cli_progress_end(&c);
 	if (st == OM_OK && (fflush(stdout) != 0 || ferror(stdout)))

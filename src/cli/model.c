@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/output_file.h"
 #include "cli/cli.h"
 #include "ir/enum_text.h"
 #include "onnxmem/plan.h"
@@ -186,7 +187,7 @@ om_status
 om_cli_bind_tensors(om_cli *c, const om_prog *p, om_binding *b, const om_tensor *in)
 {
 	for (uint32_t k = 0; in && k < p->first->nparam; k++)
-		if (in[k].type != OM_UNDEFINED)
+		if (in[k].type != OM_UNDEFINED && p->first->param[k]->type.kind == OM_TENSOR)
 			OM_TRY(om_binding_shape(c->session, b, p->first->param[k]->name, &in[k].shape));
 	return OM_OK;
 }
@@ -225,6 +226,7 @@ set_target(om_cli *c)
 {
 	const char *name = om_cli_option(c, "target");
 
+	c->request.target = c->cmd->target;
 	if (name && !om_target_find(name, &c->request.target))
 		return om_fail(c->session, OM_USAGE, "option --target requires generic or cpu, not %s", name);
 	return OM_OK;
@@ -299,20 +301,37 @@ om_cli_own_path(om_cli *c, const char *in, const char *out)
 }
 
 om_status
+om_cli_check_outputs(om_cli *c)
+{
+	const size_t k = c->cmd->output_arg;
+
+	for (size_t n = 0; n < c->nset; n++)
+		if (c->set[n].opt->writes)
+			OM_TRY(om_output_check(c->session, c->set[n].value, c->set[n].opt->writes == OM_WRITES_FILE_OR_FOLDER));
+	return k && c->narg >= k ? om_output_check(c->session, c->arg[k - 1], false) : OM_OK;
+}
+
+struct writing {
+	om_cli *c;
+	om_writer *write;
+	const void *arg;
+};
+
+static om_status
+call_writer(om_session *s, FILE *to, void *arg)
+{
+	const struct writing *w = arg;
+
+	(void)s;
+	return w->write(w->c, to, w->arg);
+}
+
+om_status
 om_cli_write(om_cli *c, const char *path, om_writer *write, const void *arg)
 {
-	if (strcmp(path, "-") == 0)
-		return write(c, stdout, arg);
 	if (c->narg)
 		OM_TRY(om_cli_own_path(c, c->arg[0], path));
-	FILE *to = fopen(path, "w");
-	if (!to)
-		return om_fail(c->session, OM_IO, "%s: %s", path, strerror(errno));
-	om_status st = write(c, to, arg);
-	const bool bad = ferror(to);
-	if ((fclose(to) != 0 || bad) && st == OM_OK)
-		st = om_fail(c->session, OM_IO, "%s: could not be written", path);
-	return st;
+	return om_output_write(c->session, path, call_writer, &(struct writing){c, write, arg});
 }
 
 om_status

@@ -17,6 +17,9 @@ static const om_opt hub_opts[] = {
 	{"timeout", "S", "seconds to wait for a connection, or for data [30]"},
 	{"retries", "N", "attempts without progress before giving up on a mirror [5]"},
 	{"retry-delay", "S", "seconds before the second attempt; the delay doubles with each one [1]"},
+	{"size-limit", "SIZE", "maximum size of a file [16G]"},
+	{"min-rate", "SIZE", "a transfer that is slower than SIZE per second on average is ended [1K]"},
+	{"max-time", "S", "seconds for a file, with all attempts and waits [86400]"},
 	{"unpack-limit", "SIZE", "maximum unpacked size of an archive [64 times its size]"},
 	{0}
 };
@@ -97,10 +100,16 @@ show_progress(void *arg, const char *name, uint64_t now, uint64_t all)
 static om_status
 read_numbers(om_cli *c, om_hub *h)
 {
-	const char *limit = om_cli_option(c, "unpack-limit");
+	const char *limit = om_cli_option(c, "unpack-limit"), *size = om_cli_option(c, "size-limit");
+	const char *rate = om_cli_option(c, "min-rate");
 
 	OM_TRY(om_cli_float(c, "timeout", &h->timeout));
 	OM_TRY(om_cli_float(c, "retry-delay", &h->delay));
+	OM_TRY(om_cli_float(c, "max-time", &h->max_time));
+	if (size)
+		OM_TRY(om_cli_size(c, "option --size-limit", size, &h->size_limit));
+	if (rate)
+		OM_TRY(om_cli_size(c, "option --min-rate", rate, &h->min_rate));
 	OM_TRY(om_cli_number(c, "retries", 1, 1000, &h->attempts));
 	return limit ? om_cli_size(c, "option --unpack-limit", limit, &h->unpack_limit) : OM_OK;
 }
@@ -110,7 +119,8 @@ om_cli_hub(om_cli *c, om_hub *h, om_manifest *m)
 {
 	om_hub_config config;
 
-	*h = (om_hub){.session = c->session, .mem = c->mem, .timeout = 30, .delay = 1, .attempts = 5};
+	*h = (om_hub){.session = c->session, .mem = c->mem, .timeout = 30, .delay = 1, .attempts = 5,
+		.size_limit = (uint64_t)16 << 30, .min_rate = 1024, .max_time = 86400};
 	h->offline = om_cli_has(c, "offline");
 	if (om_cli_may_show(c)) {
 		h->progress = show_progress;

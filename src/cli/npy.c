@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/output_file.h"
 #include "cli/bytes.h"
 #include "cli/npy.h"
 
@@ -497,15 +498,24 @@ om_npy_bytes(om_session *s, const om_tensor *t, const char *where, om_arena *mem
 	return OM_OK;
 }
 
+struct pieces {
+	const struct om_bytes *piece;
+	size_t n;
+};
+
+static om_status
+write_pieces(om_session *s, FILE *to, void *arg)
+{
+	const struct pieces *p = arg;
+
+	(void)s;
+	for (size_t k = 0; k < p->n; k++)
+		fwrite(p->piece[k].data, 1, p->piece[k].size, to);
+	return OM_OK;
+}
+
 om_status
 om_file_write(om_session *s, const char *path, const struct om_bytes *b, size_t n)
 {
-	FILE *to = fopen(path, "wb");
-	bool ok = to != NULL;
-
-	for (size_t k = 0; ok && k < n; k++)
-		ok = fwrite(b[k].data, 1, b[k].size, to) == b[k].size;
-	if (to && fclose(to) != 0)
-		ok = false;
-	return ok ? OM_OK : om_fail(s, OM_IO, "%s: %s", path, strerror(errno));
+	return om_output_write(s, path, write_pieces, &(struct pieces){b, n});
 }

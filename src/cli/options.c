@@ -92,3 +92,13 @@ om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *out)
 	*out = n << shift;
 	return OM_OK;
 }
+
+om_status
+om_cli_run_limits(om_cli *c, om_exec_options *o)
+{
+	const char *memory = om_cli_option(c, "max-memory");
+
+	if (memory)
+		OM_TRY(om_cli_size(c, "option --max-memory", memory, &o->max_memory));
+	return om_cli_number(c, "max-iterations", 1, UINT64_MAX, &o->max_iterations);
+}

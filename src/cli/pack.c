@@ -183,6 +183,8 @@ pool_json(om_cli *c, const om_problem *o, uint32_t k)
 	json_object_set_new(j, "bound_step", o->by_pairs ? json_null() : json_integer(r->bound_step));
 	json_object_set_new(j, "gap", json_real(gap_of(r)));
 	json_object_set_new(j, "status", json_string(r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible"));
+	if (r->is_limited)
+		json_object_set_new(j, "search_limited", json_true());
 	json_object_set_new(j, "strategy", json_string(r->strategy));
 	return j;
 }
@@ -223,7 +225,7 @@ summary(const struct packing *p, FILE *to)
 		if (pool->limit)
 			fprintf(to, " of %" PRIu64, pool->limit);
 		fprintf(to, ", lower bound %" PRIu64 ", gap %.2f %%, %s, found by %s\n", r->lower_bound, 100 * gap_of(r),
-			r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible", r->strategy);
+			r->status == OM_PACK_OPTIMAL ? "optimal" : r->is_limited ? "feasible, the search ended at its limit" : "feasible", r->strategy);
 	}
 }
 
@@ -259,8 +261,8 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"output", "FILE", "write the table with offsets and pools (also -o)"},
-	{"json", "FILE", "write the result as JSON"},
+	{"output", "FILE", "write the table with offsets and pools (also -o)", .writes = OM_WRITES_FILE},
+	{"json", "FILE", "write the result as JSON", .writes = OM_WRITES_FILE},
 	{"pool", "NAME=SIZE[,align=N]", "a memory, fastest first; without =SIZE: no limit;\n"
 		"                            repeatable"},
 	{"align", "N", "every offset is a multiple of N bytes [1]"},

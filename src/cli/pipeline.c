@@ -10,7 +10,8 @@
 static const om_opt pass_opts[] = {
 	{"passes", "LIST", "run these passes instead of the default; see `onnxmem passes`"},
 	{"plugin", "FILE", "load a pass from a shared object; repeatable"},
-	{"target", "NAME", "consumer of the plan: `generic`, any runtime; `cpu`, the built-in executor"},
+	{"target", "NAME", "consumer of the plan: `generic`, any runtime; `cpu`, the built-in executor, whose\n"
+		"                            kernels have scratch [generic; run and train: cpu]"},
 	{"align", "N", "alignment of offsets and sizes in bytes [64]"},
 	{"parallel-safe", NULL, "make a plan that is valid for every order of the ops that respects the data"},
 	{"budget", "SIZE", "exit with status 3 if the arenas need more than SIZE in total"},

@@ -17,7 +17,7 @@ how_to_annotate(om_cli *c, unsigned *how)
 {
 	const char *places = om_cli_option(c, "annotate"), *compat = om_cli_option(c, "compat");
 
-	*how = OM_ANNOTATE_MODEL | (places ? 0 : OM_ANNOTATE_AUTO);
+	*how = OM_ANNOTATE_MODEL | (places ? 0 : OM_ANNOTATE_AUTO) | (om_cli_option(c, "no-original") ? 0 : OM_ANNOTATE_ORIGINAL);
 	size_t n;
 	const char **place = om_split(c->mem, places ? places : "", ",", &n);
 	for (size_t k = 0; k < n; k++) {
@@ -100,9 +100,11 @@ summary(const om_cli *c, const om_report *r, const char *out)
 	fprintf(to, "%s: %s %" PRIu64 " (%s), naive %" PRIu64 " (%s), lower bound %" PRIu64 ", %s", out,
 		plan->narena > 1 ? "arenas" : "arena", r->arena_bytes, om_bytes_text(r->arena_bytes, arena), r->naive_bytes,
 		om_bytes_text(r->naive_bytes, naive), r->lower_bound_bytes,
-		r->status == OM_PACK_OPTIMAL ? "optimal" : "feasible");
+		r->status_text);
 	for (uint32_t k = 0; k < plan->narena && plan->narena > 1; k++)
 		fprintf(to, "%s %s %" PRIu64, k ? "," : ";", om_clean_text(c->mem, plan->arena[k].name), plan->arena[k].bytes);
+	if (plan->nunplanned)
+		fprintf(to, "; %" PRIu32 " value%s outside of the plan", plan->nunplanned, plan->nunplanned == 1 ? "" : "s");
 	fputs(plan->parallel_safe ? "; in any order\n" : "\n", to);
 }
 
@@ -149,7 +151,8 @@ static const om_opt opts[] = {
 	{"compat", "onnxsim", "also write the metadata keys of onnxsim"},
 	{"export", "FORM:FILE", "also write the plan in another format: c-header, tflm, csv, ort, json; see\n"
 		"                            docs/export-formats.md; repeatable"},
-	{"sidecar", "FILE", "also write the plan to a separate document; without OUT, it is the plan of IN"},
+	{"no-original", NULL, "do not keep in OUT what `strip` needs to give IN back byte for byte"},
+	{"sidecar", "FILE", "also write the plan to a separate document; without OUT, it is the plan of IN", .writes = OM_WRITES_FILE},
 	{0}
 };
 
@@ -159,6 +162,6 @@ const om_cmd om_plan_cmd = {
 	.name = "plan", .usage = "IN [OUT] [options]", .brief = "write a memory plan into a model",
 	.text = "IN is not changed; OUT is the same model with the plan in its metadata.  Before it is\n"
 		"written, the plan is verified, read back, and verified again.",
-	.min_args = 1, .max_args = 2,
+	.min_args = 1, .max_args = 2, .output_arg = 2,
 	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output_file.h"
 #include "cli/model_source.h"
 #include "cli/process_pool.h"
 #include "cli/suite.h"
@@ -137,6 +138,8 @@ prepare(struct regress *r)
 		arg[k] = (struct om_regress_case_job){r->c, &r->suite, &r->suite.trial[k], folder};
 		r->job[k] = (om_job){.run = om_regress_case_run, .arg = &arg[k]};
 	}
+	if (om_cli_has(r->c, "update"))
+		OM_TRY(om_output_check(r->c->session, r->suite.baseline, false));
 	return om_baseline_read(r->c, &r->suite, r->o, &r->has_baseline);
 }
 
@@ -220,9 +223,9 @@ static const om_opt opts[] = {
 	{"repeat", "N", "number of timed runs; the best one counts [3]"},
 	{"time-factor", "X", "fail if a run takes more than X times as long as the baseline; 0: never [0]"},
 	{"skip-missing", NULL, "skip models that cannot be fetched"},
-	{"tap", "FILE", "write the results as TAP; by default TAP goes to standard output"},
-	{"junit", "FILE", "write the results as JUnit XML"},
-	{"json", "FILE", "write the results as JSON"},
+	{"tap", "FILE", "write the results as TAP; by default TAP goes to standard output", .writes = OM_WRITES_FILE},
+	{"junit", "FILE", "write the results as JUnit XML", .writes = OM_WRITES_FILE},
+	{"json", "FILE", "write the results as JSON", .writes = OM_WRITES_FILE},
 	{0}
 };
 

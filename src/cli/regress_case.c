@@ -131,6 +131,7 @@ measure(struct trial *t, om_cli *c)
 	t->now.arena = r->arena_bytes;
 	t->now.bound = r->lower_bound_bytes;
 	t->now.naive = r->naive_bytes;
+	snprintf(t->now.status, sizeof t->now.status, "%s", r->status_text);
 	return c->model ? om_model_digest(c->session, c->model, false, t->now.digest) : OM_OK;
 }
 
@@ -298,11 +299,11 @@ om_regress_case_run(void *arg, int to)
 
 	om_session_log(t.c->session, NULL, NULL, OM_LOG_QUIET);
 	const om_status st = try_all(&t);
-	json_t *j = json_pack("{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:f, s:s}",
+	json_t *j = json_pack("{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:f, s:s, s:s}",
 		"why", st == OM_OK ? "" : om_clean_text(t.c->mem, om_message(t.c->session)), "absent", t.absent,
 		"known", t.now.known, "arena", (json_int_t)t.now.arena, "bound", (json_int_t)t.now.bound,
 		"naive", (json_int_t)t.now.naive, "datasets", (json_int_t)t.now.datasets, "best_ms", t.now.best_ms,
-		"digest", t.now.digest);
+		"digest", t.now.digest, "status", t.now.status);
 	if (!j || json_dumpfd(j, to, JSON_COMPACT) != 0)
 		_exit(1);
 	json_decref(j);
@@ -320,6 +321,7 @@ om_regress_case_read(om_cli *c, const char *text, size_t n, om_outcome *o)
 	json_t *j = json_loadb(text ? text : "", n, 0, NULL);
 	const char *why = json_string_value(json_object_get(j, "why"));
 	const char *digest = json_string_value(json_object_get(j, "digest"));
+	const char *status = json_string_value(json_object_get(j, "status"));
 
 	o->why = why ? om_strdup(c->mem, why) : "its process wrote no result";
 	o->end = *o->why ? OM_END_FAIL : OM_END_PASS;
@@ -331,6 +333,7 @@ om_regress_case_read(om_cli *c, const char *text, size_t n, om_outcome *o)
 	o->now.naive = number(j, "naive");
 	o->now.datasets = number(j, "datasets");
 	o->now.best_ms = json_number_value(json_object_get(j, "best_ms"));
+	snprintf(o->now.status, sizeof o->now.status, "%s", status ? status : "");
 	snprintf(o->now.digest, sizeof o->now.digest, "%s", digest ? digest : "");
 	json_decref(j);
 }

@@ -20,7 +20,7 @@ put_text(FILE *to, const char *text)
 static void
 put_figures(FILE *to, const om_figures *f)
 {
-	fprintf(to, " (%" PRIu64 " bytes, %s", f->arena, f->arena == f->bound ? "optimal" : "feasible");
+	fprintf(to, " (%" PRIu64 " bytes, %s", f->arena, f->status);
 	if (f->datasets)
 		fprintf(to, ", %" PRIu64 " data set%s", f->datasets, f->datasets == 1 ? "" : "s");
 	putc(')', to);
@@ -125,10 +125,14 @@ om_junit_write(om_cli *c, FILE *to, const void *arg)
 static json_t *
 figures_json(const om_figures *f)
 {
-	return !f->known ? json_null()
-	     : json_pack("{s:I, s:I, s:I, s:I, s:f, s:s}", "arena_bytes", (json_int_t)f->arena,
+	if (!f->known)
+		return json_null();
+	json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:f, s:s}", "arena_bytes", (json_int_t)f->arena,
 		"lower_bound_bytes", (json_int_t)f->bound, "naive_bytes", (json_int_t)f->naive,
 		"data_sets", (json_int_t)f->datasets, "best_ms", f->best_ms, "digest", f->digest);
+	if (*f->status)
+		json_object_set_new(j, "status", json_string(f->status));
+	return j;
 }
 
 om_status

@@ -80,10 +80,10 @@ run(om_cli *c)
 }
 
 static const om_opt opts[] = {
-	{"json", "FILE", "write the report as JSON"},
-	{"csv", "FILE", "write the buffers as a packing problem with its solution"},
-	{"svg", "FILE", "write a memory map: steps on the x axis, addresses on the y axis"},
-	{"html", "FILE", "write an HTML page: the memory map with search, zoom and all figures"},
+	{"json", "FILE", "write the report as JSON", .writes = OM_WRITES_FILE},
+	{"csv", "FILE", "write the buffers as a packing problem with its solution", .writes = OM_WRITES_FILE},
+	{"svg", "FILE", "write a memory map: steps on the x axis, addresses on the y axis", .writes = OM_WRITES_FILE},
+	{"html", "FILE", "write an HTML page: the memory map with search, zoom and all figures", .writes = OM_WRITES_FILE},
 	{"ascii", NULL, "also draw the arena as text"},
 	{"all-strategies", NULL, "show the arena sizes of other strategies and schedules"},
 	{0}

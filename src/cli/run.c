@@ -106,12 +106,13 @@ print_outputs(const om_cli *c, const struct run *r)
 	printf("%-*s  %-8s  %-*s  %s\n", width[0], "output", "type", width[1], "shape", "elements");
 	for (uint32_t k = 0; k < graph->nresult; k++) {
 		const om_kind kind = graph->result[k]->type.kind;
+		const char *name = om_clean_text(c->mem, graph->result[k]->name);
 		if (kind != OM_TENSOR) {
-			printf("%-*s  %-8s  %zu elements\n", width[0], graph->result[k]->name, om_kind_text(kind),
+			printf("%-*s  %-8s  %zu elements\n", width[0], name, om_kind_text(kind),
 				((const om_container *)r->out[k]->data)->n);
 			continue;
 		}
-		printf("%-*s  %-8s  %-*s  ", width[0], graph->result[k]->name, om_dtype_text(r->out[k]->type),
+		printf("%-*s  %-8s  %-*s  ", width[0], name, om_dtype_text(r->out[k]->type),
 			width[1], om_shape_text(&r->out[k]->shape, shape, sizeof shape));
 		print_elements(r->out[k]);
 	}
@@ -138,7 +139,7 @@ print_sizes(const om_cli *c, const struct run *r)
 	if (s->unplanned_bytes)
 		printf(", outside of it %llu", (unsigned long long)s->unplanned_bytes);
 	if (s->copied_bytes)
-		printf(", moved by loops and branches %llu", (unsigned long long)s->copied_bytes);
+		printf(", copied %llu", (unsigned long long)s->copied_bytes);
 	if (s->runs > 1)
 		printf("; %llu runs, best %.3f ms, mean %.3f ms\n", (unsigned long long)s->runs, r->best_ms,
 			r->sum_ms / (double)s->runs);
@@ -271,8 +272,10 @@ run_model(om_cli *c, struct run *r)
 
 	OM_TRY(om_data_read(c, r->in));
 	if (expect)
-		OM_TRY(om_data_expected(c, expect, want));
+		OM_TRY(om_data_exists(c, expect));
 	OM_TRY(make_plan(c, r->in));
+	if (expect)
+		OM_TRY(om_data_expected(c, expect, want));
 	OM_TRY(prepare(c, r));
 	OM_TRY(run_all(c, r));
 	print_outputs(c, r);
@@ -290,6 +293,7 @@ static om_status
 read_options(om_cli *c, struct run *r)
 {
 	OM_TRY(om_cli_number(c, "repeat", 1, 1000000000, &r->repeat));
+	OM_TRY(om_cli_run_limits(c, &r->options));
 	OM_TRY(om_cli_float(c, "rtol", &r->tol.relative));
 	return om_cli_float(c, "atol", &r->tol.absolute);
 }
@@ -321,12 +325,13 @@ static const om_opt opts[] = {
 		"                            the last line is PASSED or FAILED"},
 	{"rtol", "X", "relative tolerance of that comparison [1e-3]"},
 	{"atol", "X", "absolute tolerance [1e-5]"},
-	{"save", "PATH", "write the outputs to a folder, or to a .npz file"},
+	{"save", "PATH", "write the outputs to a folder, or to a .npz file", .writes = OM_WRITES_FILE_OR_FOLDER},
 	{"repeat", "N", "run the model N times [1]"},
+	OM_CLI_RUN_LIMITS,
 	{"poison", NULL, "overwrite dead values with a pattern and guard the arena"},
 	{"no-reuse", NULL, "allocate every value separately; the plan is not used"},
-	{"profile", "FILE", "write the time of each op and the bytes in use (Chrome trace format)"},
-	{"stats", "FILE", "write sizes, bytes copied by loops and branches, and times as JSON"},
+	{"profile", "FILE", "write the time of each op and the bytes in use (Chrome trace format)", .writes = OM_WRITES_FILE},
+	{"stats", "FILE", "write sizes, bytes copied instead of shared, and times as JSON", .writes = OM_WRITES_FILE},
 	{0}
 };
 
@@ -336,6 +341,6 @@ const om_cmd om_run_cmd = {
 	.name = "run", .usage = "MODEL [--data PATH] [options]", .brief = "run a model in its arena",
 	.text = "A plan in the model is verified and used; without one, or with --passes, the\n"
 		"model is planned first.  Unknown dims are taken from the data.",
-	.min_args = 1, .max_args = 1,
+	.target = OM_TARGET_CPU, .min_args = 1, .max_args = 1,
 	.group = {&group, &om_data_options, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -120,6 +120,7 @@ try_schedule(om_cli *c, const struct schedule *o, om_report *r)
 		row[n].name = s.name;
 		row[n].schedule_ms = schedule_ms;
 		row[n].bytes = a->bytes;
+		row[n].is_limited = a->is_limited;
 		row[n++].bound = a->lower_bound;
 		row->bytes = a->naive;
 	}

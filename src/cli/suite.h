@@ -44,6 +44,7 @@ const char *om_suite_model_below(om_cli *c, const char *folder);
 typedef struct om_figures {
 	bool known;
 	uint64_t arena, bound, naive, datasets;
+	char status[20];         /* of the plan: see om_plan_arena_status(); "" in a baseline */
 	double best_ms;          /* 0: it was not run */
 	char digest[80];         /* of the model; "" for text */
 } om_figures;

@@ -145,8 +145,9 @@ static om_status
 plan_step(struct training *t, struct machine *m, int64_t size)
 {
 	om_cli *c = t->c;
-	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison"));
+	om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = om_cli_has(c, "no-reuse"), .poison = om_cli_has(c, "poison"));
 
+	OM_TRY(om_cli_run_limits(c, &o));
 	OM_TRY(om_cli_copy(c));
 	*m = (struct machine){.prog = c->prog, .size = size};
 	const om_status st = find_plan(t, m);
@@ -490,14 +491,15 @@ static const om_opt opts[] = {
 	{"model", "MODEL", "the model whose weights the step trains, by name"},
 	{"eval-data", "FILE.npz", "samples to evaluate the model on after each epoch"},
 	{"label", "NAME", "tensor of the samples to compare the first output of the model with"},
-	{"save", "MODEL", "write the model with its new weights"},
+	{"save", "MODEL", "write the model with its new weights", .writes = OM_WRITES_FILE},
 	{0}
 };
 
 static const om_opt keep_opts[] = {
-	{"checkpoint", "FILE.npz", "save the states and the progress after each epoch"},
+	{"checkpoint", "FILE.npz", "save the states and the progress after each epoch", .writes = OM_WRITES_FILE},
 	{"every", "N", "also save after every N steps"},
 	{"resume", NULL, "continue from the checkpoint if it exists"},
+	OM_CLI_RUN_LIMITS,
 	{"poison", NULL, "overwrite dead values with a pattern and guard the arena"},
 	{"no-reuse", NULL, "allocate every value separately; the plan is not used"},
 	{0}
@@ -512,6 +514,6 @@ const om_cmd om_train_cmd = {
 		"the old ones.  The same seed gives bit-identical weights, also when training is resumed\n"
 		"from a checkpoint.  A plan in the model is used for the batch size that it was made\n"
 		"for; see `onnxmem help training`.",
-	.min_args = 1, .max_args = 1,
+	.target = OM_TARGET_CPU, .min_args = 1, .max_args = 1,
 	.group = {&group, &keep_group, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -28,7 +28,10 @@ run(om_cli *c)
 		printf("%s on %s: %" PRIu64 " bytes, lower bound %" PRIu64 ", aligned to %" PRIu64 "\n",
 			a->name, a->device, a->bytes, a->lower_bound, a->align);
 	}
-	printf("PASSED %" PRIu32 " placements, %" PRIu32 " aliases\n", plan->nplace, plan->nalias);
+	printf("PASSED %" PRIu32 " placements, %" PRIu32 " aliases", plan->nplace - plan->nunplanned, plan->nalias);
+	if (plan->nunplanned)
+		printf(", %" PRIu32 " value%s outside of the plan", plan->nunplanned, plan->nunplanned == 1 ? "" : "s");
+	putchar('\n');
 	return OM_OK;
 }
 

@@ -221,7 +221,7 @@ release(struct weights *w)
 		if (!e->prog->values[k]->is_const || w->kept[k] || !e->room[k].data)
 			continue;
 		e->stats.weight_bytes -= e->room[k].cap;
-		om_room_free(&e->room[k]);
+		om_room_free(e, &e->room[k]);
 		om_exec_move(e, e->prog->values[k], NULL);
 	}
 }

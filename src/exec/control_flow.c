@@ -363,11 +363,23 @@ count_iterations(const struct step *s, struct iterations *r)
 }
 
 static om_status
+count_iteration(const struct step *s)
+{
+	om_exec *e = s->exec;
+
+	if (++e->iterations <= e->options.max_iterations)
+		return OM_OK;
+	return om_op_fail(e->session, OM_RUN, s->op, "the loops of the run exceed the limit of %llu iterations",
+		(unsigned long long)e->options.max_iterations);
+}
+
+static om_status
 run_iteration(struct step *s, const om_block *b, struct iterations *r)
 {
 	om_exec *e = s->exec;
 	const uint32_t n = s->flow->nstage;
 
+	OM_TRY(count_iteration(s));
 	*(int64_t *)e->slot[b->param[0]->id].data = r->i;
 	*(bool *)e->slot[b->param[1]->id].data = r->go;
 	OM_TRY(om_walk_run(e, b));
@@ -506,6 +518,7 @@ run_scan(struct step *s)
 	OM_TRY(scan_start(s, nstate, &n));
 	om_control_flow_poison(e, e->first_step[s->op->id]);
 	for (int64_t i = 0; i < n; i++) {
+		OM_TRY(count_iteration(s));
 		for (uint32_t k = 0; k < s->flow->nslices; k++)
 			if (!e->view[b->param[nstate + k]->id])
 				OM_TRY(put_slice(s, k, i, b->param[nstate + k]));
@@ -670,9 +683,9 @@ om_control_flow_free(struct step *s)
 	struct flow *f = s->flow;
 
 	for (uint32_t k = 0; f && k < f->nstage; k++)
-		om_room_free(&f->stage.room[k]);
+		om_room_free(s->exec, &f->stage.room[k]);
 	for (uint32_t k = 0; f && k < f->nslices; k++)
-		om_room_free(&f->slices.room[k]);
+		om_room_free(s->exec, &f->slices.room[k]);
 	for (uint32_t k = 0; f && k < f->nseries; k++)
-		om_room_free(&f->series[k].room);
+		om_room_free(s->exec, &f->series[k].room);
 }

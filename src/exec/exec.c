@@ -1,6 +1,8 @@
 /* Public interface of the executor: construction, binding of the caller's memory, runs. */
 #include <config.h>
 
+#include <unistd.h>
+
 #include "base/arena_internal.h"
 #include "base/guard.h"
 #include "base/options.h"
@@ -72,16 +74,43 @@ release(void *arg)
 	om_exec *e = arg;
 
 	free_steps(e);
-	om_room_free(&e->workspace);
+	om_room_free(e, &e->workspace);
 	for (uint32_t k = 0; k < e->narena; k++)
-		om_room_free(&e->arena[k]);
+		om_room_free(e, &e->arena[k]);
 	for (uint32_t k = 0; k < e->prog->nvalue; k++)
-		om_room_free(&e->room[k]);
+		om_room_free(e, &e->room[k]);
 	for (uint32_t k = 0; k < e->prog->first->nresult; k++)
-		om_room_free(&e->spill[k]);
+		om_room_free(e, &e->spill[k]);
 	om_arena_free(e->call);
 	om_objects_free(e);
 	om_kernel_registry_free(e->registry);
+}
+
+static uint64_t
+physical_memory(void)
+{
+	const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	uint64_t bytes;
+
+	return pages > 0 && size > 0 && !__builtin_mul_overflow((uint64_t)pages, (uint64_t)size, &bytes) ? bytes : UINT64_MAX;
+}
+
+static void
+set_limits(om_exec *e, const om_exec_options *o)
+{
+	enum { ITERATIONS = 1000000000 };
+
+	e->options = *o;
+	if (!o->max_memory)
+		e->options.max_memory = physical_memory();
+	if (!o->max_iterations)
+		e->options.max_iterations = ITERATIONS;
+	e->budget.left = e->options.max_memory;
+	om_arena_limit(e->call, &e->budget);
+	om_arena_limit(e->keep, &e->budget);
+	om_arena_limit(e->spare, &e->budget);
+	for (uint32_t k = 0; k < e->nparked; k++)
+		om_arena_limit(e->parked[k], &e->budget);
 }
 
 static om_exec *
@@ -98,7 +127,7 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	om_arena_defer(mem, release, e);
 	e->call = om_arena_new();
 	om_objects_new(e);
-	e->options = *o;
+	set_limits(e, o);
 	e->plan = e->options.no_reuse ? NULL : plan;
 	e->order = OM_NEWN(mem, om_op *, (size_t)p->nop + 1);
 	e->is_needed = OM_NEWN(mem, bool, p->nop);
@@ -373,6 +402,7 @@ exec_run_guarded(om_exec *e)
 		OM_TRY(place_result(e, k));
 	e->stats.copied_bytes = 0;
 	e->stats.steps = 0;
+	e->iterations = 0;
 	if (e->poison)
 		om_poison_start(e);
 	OM_TRY(om_walk_run(e, graph));
@@ -383,10 +413,21 @@ exec_run_guarded(om_exec *e)
 	return OM_OK;
 }
 
+static om_status
+exec_run(om_exec *e)
+{
+	OM_GUARDED(e->session, exec_run_guarded(e));
+}
+
 om_status
 om_exec_run(om_exec *e)
 {
-	OM_GUARDED(e->session, exec_run_guarded(e));
+	e->budget.is_exceeded = false;
+	const om_status st = exec_run(e);
+	if (st != OM_MEMORY || !e->budget.is_exceeded)
+		return st;
+	return om_fail(e->session, OM_MEMORY, "the temporary memory of kernels, strings and objects would exceed the memory "
+		"limit of %llu bytes", (unsigned long long)e->options.max_memory);
 }
 
 const om_tensor *

@@ -12,6 +12,7 @@
 #ifndef OM_EXEC_INTERNAL_H
 #define OM_EXEC_INTERNAL_H
 
+#include "base/arena_internal.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/kernel.h"
 #include "onnxmem/opdef.h"
@@ -51,6 +52,7 @@ struct step {
 	om_arena *state;          /* holds the kernel's state if shapes may change; else NULL */
 	struct form *forms;       /* inputs, then outputs, for which the state was prepared */
 	bool is_prepared;
+	uint32_t whole;           /* for run_unless_there(): the input that is all of the output */
 	bool is_steered;          /* its output shapes are checked in every run; see opdef/shape_check.c */
 	struct flow *flow;        /* of an op with bodies */
 	uint32_t profile;         /* 1-based index into the profile; 0: not called yet */
@@ -107,7 +109,9 @@ struct om_exec {
 	struct room *spill;       /* by result: buffer for a copy, if one is required */
 	om_tensor *result;
 	struct room *bound;       /* by result: memory bound by the caller; data NULL: none */
-	uint64_t held;            /* bytes in buffers of unplanned values */
+	uint64_t held;            /* bytes in buffers of unplanned values and in the workspace */
+	struct om_budget budget;  /* what is left of options.max_memory; of all buffers and of arenas but `mem` */
+	uint64_t iterations;      /* of all loops in this run */
 	om_exec_stats stats;
 	om_exec_op *profile;      /* as stats.op */
 };
@@ -118,7 +122,9 @@ struct om_exec {
 om_status om_room_fit(om_exec *e, struct room *r, uint64_t bytes, const char *what);
 /* The same, preserving the first `kept` bytes; capacity grows by doubling. */
 om_status om_room_extend(om_exec *e, struct room *r, uint64_t kept, uint64_t bytes, const char *what);
-void om_room_free(struct room *r);
+void om_room_free(om_exec *e, struct room *r);
+/* Ensure capacity of the workspace, and update the statistics. */
+om_status om_workspace_fit(om_exec *e, uint64_t bytes);
 /* Ensure capacity of the buffer of an unplanned value, and update the statistics. */
 om_status om_value_room(om_exec *e, const om_value *v, uint64_t bytes);
 /* Copy elements; a splat is expanded.  Sizes must match. */

@@ -165,6 +165,18 @@ run_fixed(struct step *s)
 	return s->call.kernel->run(&s->call);
 }
 
+/* The output is all of an input, which may be stored there already; otherwise the op is a copy. */
+static om_status
+run_unless_there(struct step *s)
+{
+	if (s->is_steered)
+		OM_TRY(check_shapes(s));
+	if (s->in[s->whole].data == s->out[0].data)
+		return OM_OK;
+	s->exec->stats.copied_bytes += om_value_bytes(s->op->out[0]);
+	return s->call.kernel->run(&s->call);
+}
+
 static om_status
 run_in_workspace(struct step *s)
 {
@@ -223,7 +235,7 @@ run_open(struct step *s)
 	OM_TRY(settle(s));
 	OM_TRY(prepare_again(s));
 	if (s->scratch) {
-		OM_TRY(om_room_fit(s->exec, &s->exec->workspace, s->scratch, "scratch"));
+		OM_TRY(om_workspace_fit(s->exec, s->scratch));
 		use_workspace(s);
 	}
 	OM_TRY(s->call.kernel->run(&s->call));
@@ -341,7 +353,7 @@ bind_scratch(struct step *s)
 		return OM_OK;
 	}
 	s->run = run_in_workspace;
-	return om_room_fit(e, &e->workspace, s->scratch, "scratch");
+	return om_workspace_fit(e, s->scratch);
 }
 
 /* Tensors that stay where they are, or move as exec_follow() says. */
@@ -361,6 +373,19 @@ bind_tensors(struct step *s)
 			s->out[k] = e->slot[op->out[k]->id];
 			om_exec_follow(e, op->out[k], &s->out[k]);
 		}
+}
+
+/* Is the only output all of an input? */
+static bool
+is_whole(struct step *s)
+{
+	const om_op *op = s->op;
+	om_view_of view;
+
+	if (op->nout != 1 || !om_op_view(op, 0, &view))
+		return false;
+	s->whole = view.in;
+	return view.offset == 0 && om_value_bytes(op->in[view.in]) == om_value_bytes(op->out[0]);
 }
 
 static void
@@ -448,6 +473,8 @@ om_exec_prepare(om_exec *e)
 				continue;
 			OM_TRY(bind_kernel(s, e->mem));
 			OM_TRY(bind_scratch(s));
+			if (s->run == run_fixed && is_whole(s))
+				s->run = run_unless_there;
 			om_arena_clear(e->call);
 		}
 	return OM_OK;

@@ -11,9 +11,13 @@
 static om_status
 room_get(om_exec *e, uint64_t bytes, const char *what, void **out)
 {
+	if (bytes > e->budget.left)
+		return om_fail(e->session, OM_MEMORY, "%llu bytes for %s would exceed the memory limit of %llu bytes",
+			(unsigned long long)bytes, what, (unsigned long long)e->options.max_memory);
 	if (bytes > PTRDIFF_MAX || !(*out = om_memory_aligned((size_t)e->align, (size_t)bytes)))
 		return om_fail(e->session, OM_MEMORY, "cannot allocate %llu bytes for %s",
 			(unsigned long long)bytes, what);
+	e->budget.left -= bytes;
 	if (e->options.poison)
 		om_poison_fill(*out, bytes);
 	return OM_OK;
@@ -26,7 +30,7 @@ om_room_fit(om_exec *e, struct room *r, uint64_t bytes, const char *what)
 
 	if (r->data && bytes <= r->cap)
 		return OM_OK;
-	om_room_free(r);
+	om_room_free(e, r);
 	OM_TRY(room_get(e, bytes, what, &data));
 	r->data = data;
 	r->cap = bytes;
@@ -44,17 +48,37 @@ om_room_extend(om_exec *e, struct room *r, uint64_t kept, uint64_t bytes, const 
 	OM_TRY(room_get(e, cap, what, &data));
 	if (kept)
 		memcpy(data, r->data, kept);
-	om_room_free(r);
+	om_room_free(e, r);
 	r->data = data;
 	r->cap = cap;
 	return OM_OK;
 }
 
 void
-om_room_free(struct room *r)
+om_room_free(om_exec *e, struct room *r)
 {
 	free(r->data);
+	e->budget.left += r->cap;
 	*r = (struct room){NULL, 0};
+}
+
+/* Account for buffers outside the arenas that now have `now` bytes instead of `before`. */
+static void
+hold(om_exec *e, uint64_t now, uint64_t before)
+{
+	e->held += now - before;
+	if (e->held > e->stats.unplanned_bytes)
+		e->stats.unplanned_bytes = e->held;
+}
+
+om_status
+om_workspace_fit(om_exec *e, uint64_t bytes)
+{
+	const uint64_t before = e->workspace.cap;
+
+	const om_status st = om_room_fit(e, &e->workspace, bytes, "scratch");
+	hold(e, e->workspace.cap, before);
+	return st;
 }
 
 om_status
@@ -63,11 +87,9 @@ om_value_room(om_exec *e, const om_value *v, uint64_t bytes)
 	struct room *r = &e->room[v->id];
 	const uint64_t before = r->cap;
 
-	OM_TRY(om_room_fit(e, r, bytes, v->name));
-	e->held += r->cap - before;
-	if (e->held > e->stats.unplanned_bytes)
-		e->stats.unplanned_bytes = e->held;
-	return OM_OK;
+	const om_status st = om_room_fit(e, r, bytes, v->name);
+	hold(e, r->cap, before);
+	return st;
 }
 
 void
@@ -141,9 +163,7 @@ om_value_take(om_exec *e, om_value *v, const om_tensor *t, struct room *from)
 {
 	struct room *own = &e->room[v->id], old = *own;
 
-	e->held += from->cap - old.cap;
-	if (e->held > e->stats.unplanned_bytes)
-		e->stats.unplanned_bytes = e->held;
+	hold(e, from->cap, old.cap);
 	*own = *from;
 	*from = old;
 	e->slot[v->id] = *t;

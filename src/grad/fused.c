@@ -513,7 +513,7 @@ clone_function(om_grad *g, om_value **out)
 		if (t->status == OM_OK)
 			om_tape_fail(t, om_op_infer(t->session, t->p, copy));
 		if (t->status == OM_OK && copy->nin == 0)
-			om_tape_fail(t, om_op_fold(t->session, t->p, copy, UINT64_MAX));
+			om_tape_fail(t, om_op_fold(t->session, t->p, copy, &OM_FOLD_ANY, NULL));
 	}
 	for (uint32_t k = 0; k < call->nout && t->status == OM_OK; k++)
 		out[k] = c.value[body->result[k]->id];

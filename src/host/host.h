@@ -48,4 +48,7 @@ om_status om_module_load(om_host *h, const char *file, const om_pass **out);
  * OM_IR names the first fact that does not hold. */
 om_status om_facts_check(om_host *h, om_prog *p, unsigned kept);
 
+/* Does the program have what the pass, from a module, declares to give? */
+om_status om_facts_check_given(om_host *h, om_prog *p, const om_pass *pass);
+
 #endif

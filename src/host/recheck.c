@@ -10,6 +10,8 @@
 #include "ir/steps.h"
 #include "ir/type.h"
 #include "opdef/op_context.h"
+#include "ir/facts.h"
+#include "onnxmem/assignment.h"
 #include "onnxmem/builder.h"
 
 static om_status
@@ -73,4 +75,33 @@ om_facts_check(om_host *h, om_prog *p, unsigned kept)
 		om_arena_free(mem);
 	}
 	return st;
+}
+
+/* The first fact among `given` whose data is missing; 0: none. */
+static unsigned
+without_data(const om_prog *p, unsigned given)
+{
+	const om_assignment *a = p->assignment;
+	const unsigned assigned = OM_HAS_LIVE | OM_HAS_VIEWS | OM_HAS_STORE;
+
+	if (given & OM_HAS_PLAN && !p->plan)
+		return OM_HAS_PLAN;
+	if (given & assigned && (!a || !a->live || a->nvalue != p->nvalue))
+		return given & assigned & -(given & assigned);
+	if (given & OM_HAS_SCHEDULE && (!a || !a->schedule))
+		return OM_HAS_SCHEDULE;
+	return 0;
+}
+
+om_status
+om_facts_check_given(om_host *h, om_prog *p, const om_pass *pass)
+{
+	const unsigned lacks = without_data(p, p->has & pass->gives);
+
+	if (lacks)
+		return om_fail(h->session, OM_IR, "pass %s declares to give the fact %s, but did not", pass->name, om_fact_text(lacks));
+	if (!(pass->gives & (OM_HAS_INLINE | OM_HAS_SHAPES)))
+		return OM_OK;
+	const om_status st = om_facts_check(h, p, pass->gives);
+	return st == OM_OK ? st : om_note(h->session, st, "checking what pass %s declares to give", pass->name);
 }

@@ -12,6 +12,7 @@
 #include "host/host.h"
 #include "host/option.h"
 #include "ir/facts.h"
+#include "ir/limits.h"
 #include "onnxmem/assignment.h"
 
 /* Passes that are waiting for required facts, innermost first. */
@@ -85,6 +86,16 @@ om_count(om_run *r, const char *name, uint64_t n)
 			return;
 		}
 	misuse(r, "pass %s counts %s, which it does not declare", r->pass->name, name);
+}
+
+void
+om_limit_reached(om_run *r, om_prog *p, const char *option, const char *what)
+{
+	const om_limit limit = {r->pass->name, option, what};
+
+	if (option)
+		om_option(r, option);  /* checks that it is declared */
+	om_limit_add(p, &limit);
 }
 
 om_status
@@ -175,12 +186,16 @@ call(om_host *h, om_prog *p, const om_pass *pass, om_run *r)
 static om_status
 check(om_host *h, om_prog *p, const om_pass *pass)
 {
+	const bool is_foreign = om_host_is_foreign(h, pass);
+
 #ifdef OM_CHECKED
 	OM_TRY(om_verify(h->session, p));
-	return om_facts_check(h, p, pass->keeps & ~pass->gives);
+	OM_TRY(om_facts_check(h, p, pass->keeps & ~pass->gives));
 #else
-	return om_host_is_foreign(h, pass) ? om_verify(h->session, p) : OM_OK;
+	if (is_foreign)
+		OM_TRY(om_verify(h->session, p));
 #endif
+	return is_foreign ? om_facts_check_given(h, p, pass) : OM_OK;
 }
 
 static void
@@ -201,6 +216,7 @@ run_pass(om_host *h, om_prog *p, const om_pass *pass, const char *const *value)
 	const double start = om_now_ms();
 
 	om_facts_before(p, &facts);
+	om_limits_forget(p, pass->name);
 	om_status st = call(h, p, pass, &r);
 	om_facts_after(p, &facts, st == OM_OK);
 	if ((~pass->keeps | pass->gives) & (OM_HAS_INLINE | OM_HAS_SHAPES | OM_HAS_CONST))

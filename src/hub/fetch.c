@@ -22,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/output_file.h"
 #include "base/sha256.h"
 #include "hub/hub.h"
 
@@ -246,7 +248,7 @@ try_mirror(struct job *j, const char *mirror, om_transfer *t)
 		if (t->end != OM_TRANSFER_RETRY)
 			return OM_OK;
 		failed = size_of(j->fd) >= before + min_progress ? 1 : failed + 1;
-		if (failed >= j->h->attempts)
+		if (failed >= j->h->attempts || om_now_ms() > t->deadline)
 			return OM_OK;
 		wait_before(j, failed, t);
 	}
@@ -256,9 +258,14 @@ static om_status
 try_mirrors(struct job *j)
 {
 	om_hub *h = j->h;
-	om_transfer t = {.fd = j->fd, .expected = j->f->bytes, .timeout = h->timeout, .progress = report_progress,
+	om_transfer t = {.fd = j->fd, .expected = j->f->bytes, .limit = h->size_limit, .timeout = h->timeout,
+		.min_rate = h->min_rate, .deadline = om_now_ms() + 1e3 * h->max_time, .progress = report_progress,
 		.progress_arg = j};
 
+	if (j->f->bytes > h->size_limit)
+		return om_fail(h->session, OM_DOWNLOAD, "%s has %llu bytes, which is more than the limit of %llu; "
+			"`--size-limit SIZE` sets another one", j->name, (unsigned long long)j->f->bytes,
+			(unsigned long long)h->size_limit);
 	j->errors = "";
 	for (size_t k = 0; k < h->nmirror; k++) {
 		OM_TRY(try_mirror(j, h->mirror[k], &t));
@@ -279,7 +286,7 @@ commit_file(struct job *j)
 {
 	om_session *s = j->h->session;
 
-	if (fchmod(j->fd, 0644) != 0 || fsync(j->fd) != 0 || rename(j->part, j->path) != 0)
+	if (fchmod(j->fd, 0644) != 0 || fsync(j->fd) != 0 || om_output_replace(j->part, j->path) != 0)
 		return om_fail(s, OM_IO, "%s: %s", j->path, strerror(errno));
 	j->h->nfetched++;
 	return OM_OK;
@@ -349,14 +356,15 @@ fetch_manifest(om_hub *h, const char *url, const char *path, om_manifest *m)
 	size_t n;
 
 	OM_TRY(om_make_parent_folders(h->session, part));
-	om_transfer t = {.url = url, .timeout = h->timeout};
+	om_transfer t = {.url = url, .timeout = h->timeout, .limit = MANIFEST_LIMIT, .min_rate = h->min_rate,
+		.deadline = om_now_ms() + 1e3 * h->max_time};
 	t.fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (t.fd < 0)
 		return om_fail(h->session, OM_IO, "%s: %s", part, strerror(errno));
 	for (uint64_t failed = 1;; failed++) {
 		om_transfer_run(&t);
 		h->bytes += t.received;
-		if (t.end != OM_TRANSFER_RETRY || failed >= h->attempts)
+		if (t.end != OM_TRANSFER_RETRY || failed >= h->attempts || om_now_ms() > t.deadline)
 			break;
 		struct job j = {.h = h, .name = "the manifest"};
 		wait_before(&j, failed, &t);
@@ -370,7 +378,7 @@ fetch_manifest(om_hub *h, const char *url, const char *path, om_manifest *m)
 			om_url_for_messages(h->mem, url), t.reason);
 	if (st == OM_OK)
 		st = om_manifest_read(h->session, h->mem, text, n, om_url_for_messages(h->mem, url), m);
-	if (st == OM_OK && rename(part, path) != 0)
+	if (st == OM_OK && om_output_replace(part, path) != 0)
 		st = om_fail(h->session, OM_IO, "%s: %s", path, strerror(errno));
 	if (st != OM_OK)
 		unlink(part);

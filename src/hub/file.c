@@ -69,7 +69,7 @@ read_open(om_session *s, om_arena *mem, int fd, const char *path, uint64_t limit
 om_status
 om_read_all(om_session *s, om_arena *mem, const char *path, uint64_t limit, char **text, size_t *n)
 {
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0)
 		return om_fail(s, OM_IO, "%s: %s", path, strerror(errno));

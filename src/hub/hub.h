@@ -67,6 +67,9 @@ typedef struct om_hub {
 	double delay;            /* seconds before the second attempt; doubled for each one after */
 	uint64_t attempts;        /* attempts at one mirror without progress */
 	uint64_t unpack_limit;     /* maximum unpacked size of an archive in bytes; 0: derived from its size */
+	uint64_t size_limit;       /* maximum bytes of a file */
+	uint64_t min_rate;         /* bytes per second, on average over a transfer; slower ones are ended */
+	double max_time;           /* seconds for a file, with all attempts and waits */
 	om_hub_progress *progress;
 	void *progress_arg;
 
@@ -111,7 +114,10 @@ typedef struct om_transfer {
 	const char *url;
 	int fd;
 	uint64_t expected;       /* total bytes; more is refused; 0: unknown */
+	uint64_t limit;          /* more bytes are refused where `expected` is 0 */
 	double timeout;
+	uint64_t min_rate;       /* bytes per second on average, required after `timeout` seconds */
+	double deadline;         /* time at which it is ended, by om_now_ms() */
 	void (*progress)(void *arg, uint64_t now, uint64_t all);
 	void *progress_arg;
 

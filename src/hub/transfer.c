@@ -2,8 +2,10 @@
  *
  * A request that continues a file asks for the rest.  The answer may be 206: the
  * rest, with a header that says so; 200: the whole file, so the file is truncated;
- * 416: there is no rest.  Bytes beyond the expected size are refused on arrival: a
- * server cannot fill the disk.  Errors are classified as transient or permanent.
+ * 416: there is no rest.  Bytes beyond the expected size or the limit are refused on
+ * arrival: a server cannot fill the disk.  A transfer that is slower than a rate on average, or that is not
+ * over at the deadline, is ended: a server cannot hold the client.  Errors are classified as transient or
+ * permanent.
  */
 #include <config.h>
 
@@ -16,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "hub/hub.h"
 
 struct request {
@@ -24,6 +27,7 @@ struct request {
 	uint64_t at;             /* offset of the next byte */
 	uint64_t start;          /* offset at which this request begins */
 	uint64_t range;          /* the first byte according to the answer */
+	double begin_ms;
 	bool has_range, begun;
 	bool decided;            /* `end` and `reason` are set */
 	char error[CURL_ERROR_SIZE];
@@ -97,6 +101,20 @@ write_all(struct request *r, const char *data, size_t n)
 }
 
 static size_t
+refuse_more(struct request *r)
+{
+	om_transfer *t = r->t;
+
+	if (t->expected)
+		snprintf(t->reason, sizeof t->reason, "the server sends more than the %llu bytes of the manifest",
+			(unsigned long long)t->expected);
+	else
+		snprintf(t->reason, sizeof t->reason, "the server sends more than the limit of %llu bytes",
+			(unsigned long long)t->limit);
+	return stop_transfer(r, ftruncate(t->fd, 0) == 0 ? OM_TRANSFER_FAILED : OM_TRANSFER_LOCAL_ERROR);
+}
+
+static size_t
 on_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct request *r = arg;
@@ -106,12 +124,30 @@ on_body(char *data, size_t size, size_t n, void *arg)
 	if (!r->begun && !begin(r))
 		return r->decided ? 0 : stop_transfer(r, OM_TRANSFER_LOCAL_ERROR);
 	t->received += n;
-	if (t->expected && (r->at > t->expected || n > t->expected - r->at)) {
-		snprintf(t->reason, sizeof t->reason, "the server sends more than the %llu bytes of the manifest",
-			(unsigned long long)t->expected);
-		return stop_transfer(r, OM_TRANSFER_FAILED);
-	}
+	const uint64_t most = t->expected ? t->expected : t->limit;
+	if (r->at > most || n > most - r->at)
+		return refuse_more(r);
 	return write_all(r, data, n) ? n : stop_transfer(r, OM_TRANSFER_LOCAL_ERROR);
+}
+
+/* The time to connect, and the time without data that is allowed, are not counted. */
+static bool
+is_too_slow(struct request *r)
+{
+	om_transfer *t = r->t;
+	const double now = om_now_ms(), seconds = (now - r->begin_ms) / 1e3;
+
+	if (now > t->deadline) {
+		snprintf(t->reason, sizeof t->reason, "not complete in the time of --max-time");
+		stop_transfer(r, OM_TRANSFER_FAILED);
+		return true;
+	}
+	if (seconds <= 2 * t->timeout || (double)t->received >= (double)t->min_rate * (seconds - 2 * t->timeout))
+		return false;
+	snprintf(t->reason, sizeof t->reason, "slower than %llu bytes per second, the least of --min-rate",
+		(unsigned long long)t->min_rate);
+	stop_transfer(r, OM_TRANSFER_RETRY);
+	return true;
 }
 
 static int
@@ -121,6 +157,8 @@ on_progress(void *arg, curl_off_t all, curl_off_t now, curl_off_t upall, curl_of
 	om_transfer *t = r->t;
 
 	(void)now, (void)upall, (void)upnow;
+	if (is_too_slow(r))
+		return 1;
 	if (t->progress)
 		t->progress(t->progress_arg, r->at, t->expected ? t->expected : all > 0 ? (uint64_t)all : 0);
 	return 0;
@@ -250,6 +288,7 @@ perform(struct request *r)
 	if (r->start)
 		snprintf(range, sizeof range, "%llu-", (unsigned long long)r->start);
 	set_options(r, range);
+	r->begin_ms = om_now_ms();
 	classify_result(r, curl_easy_perform(r->curl));
 }
 

@@ -84,29 +84,49 @@ check_entry(struct unpacking *u, struct archive_entry *e, const char *path)
 	return OM_OK;
 }
 
-/* Copy the content of a file; holes count as bytes. */
 static om_status
-write_bytes(struct unpacking *u, struct archive *a, const char *path, FILE *to, om_sha256 *sum)
+check_room(struct unpacking *u, const char *path, uint64_t n)
 {
-	char chunk[1 << 14];
-	la_ssize_t n;
-
-	while ((n = archive_read_data(a, chunk, sizeof chunk)) > 0) {
-		if ((uint64_t)n > u->left)
-			return fail_entry(u, path, om_printf(u->h->mem,
-				"the unpacked size exceeds %llu bytes; `--unpack-limit SIZE` "
-				"allows more", (unsigned long long)u->limit));
-		u->left -= (uint64_t)n;
-		om_sha256_add(sum, chunk, (size_t)n);
-		if (fwrite(chunk, 1, (size_t)n, to) != (size_t)n)
-			return om_fail(u->h->session, OM_IO, "%s/%s: %s", u->into, path, strerror(errno));
-	}
-	return n == 0 ? OM_OK : fail_entry(u, path, archive_error_string(a) ? archive_error_string(a)
-		: "damaged");
+	return n <= u->left ? OM_OK : fail_entry(u, path, om_printf(u->h->mem,
+		"the unpacked size exceeds %llu bytes; `--unpack-limit SIZE` allows more", (unsigned long long)u->limit));
 }
 
 static om_status
-write_file(struct unpacking *u, struct archive *a, const char *path)
+write_chunk(struct unpacking *u, const char *path, FILE *to, om_sha256 *sum, const char *chunk, size_t n)
+{
+	OM_TRY(check_room(u, path, n));
+	u->left -= n;
+	om_sha256_add(sum, chunk, n);
+	if (fwrite(chunk, 1, n, to) != n)
+		return om_fail(u->h->session, OM_IO, "%s/%s: %s", u->into, path, strerror(errno));
+	return OM_OK;
+}
+
+/* Copy the content of a file.  Holes are written and count as bytes; libarchive leaves out one at the end. */
+static om_status
+write_bytes(struct unpacking *u, struct archive *a, struct archive_entry *e, const char *path, FILE *to, om_sha256 *sum)
+{
+	static const char zeros[1 << 14];
+	char chunk[sizeof zeros];
+	uint64_t rest = archive_entry_size_is_set(e) ? (uint64_t)archive_entry_size(e) : 0;
+	la_ssize_t n;
+
+	OM_TRY(check_room(u, path, rest));
+	while ((n = archive_read_data(a, chunk, sizeof chunk)) > 0) {
+		OM_TRY(write_chunk(u, path, to, sum, chunk, (size_t)n));
+		rest -= rest < (uint64_t)n ? rest : (uint64_t)n;
+	}
+	if (n < 0)
+		return fail_entry(u, path, archive_error_string(a) ? archive_error_string(a) : "damaged");
+	for (size_t m; rest; rest -= m) {
+		m = rest < sizeof zeros ? (size_t)rest : sizeof zeros;
+		OM_TRY(write_chunk(u, path, to, sum, zeros, m));
+	}
+	return OM_OK;
+}
+
+static om_status
+write_file(struct unpacking *u, struct archive *a, struct archive_entry *e, const char *path)
 {
 	const char *full = om_printf(u->h->mem, "%s/%s", u->into, path);
 	om_sha256 *sum = om_sha256_new(u->h->mem);
@@ -121,7 +141,7 @@ write_file(struct unpacking *u, struct archive *a, const char *path)
 		return error == EEXIST ? fail_entry(u, path, "duplicate name")
 		     : om_fail(u->h->session, OM_IO, "%s: %s", full, strerror(error));
 	}
-	om_status st = write_bytes(u, a, path, to, sum);
+	om_status st = write_bytes(u, a, e, path, to, sum);
 	if (fclose(to) != 0 && st == OM_OK)
 		st = om_fail(u->h->session, OM_IO, "%s: %s", full, strerror(errno));
 	om_sha256_end(sum, text);
@@ -144,7 +164,7 @@ write_entry(struct unpacking *u, struct archive *a, struct archive_entry *e)
 	}
 	OM_TRY(check_entry(u, e, path));
 	OM_TRY(om_make_parent_folders(u->h->session, om_printf(u->h->mem, "%s/%s", u->into, path)));
-	return write_file(u, a, path);
+	return write_file(u, a, e, path);
 }
 
 /* ---- The archive. ---- */

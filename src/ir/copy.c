@@ -9,6 +9,7 @@
 #include <config.h>
 
 #include "base/guard.h"
+#include "ir/limits.h"
 #include "ir/binding.h"
 #include "ir/names.h"
 #include "ir/uses.h"
@@ -239,6 +240,10 @@ copy_settings(const om_prog *from)
 	p->plan = NULL;
 	p->cap_io_alias = from->nio_alias;
 	p->io_alias = from->nio_alias ? om_memdup(mem, from->io_alias, from->nio_alias * sizeof *p->io_alias) : NULL;
+	p->cap_limit = from->nlimit;
+	p->limits = from->nlimit ? om_memdup(mem, from->limits, from->nlimit * sizeof *p->limits) : NULL;
+	for (uint32_t k = 0; k < p->nlimit; k++)
+		p->limits[k] = om_limit_copy(mem, &from->limits[k]);
 	return p;
 }
 

@@ -159,6 +159,7 @@ sum_of(const om_plan *plan)
 		all.bytes += a->bytes;
 		all.lower_bound += a->lower_bound;
 		all.naive += a->naive;
+		all.order_bound += a->order_bound;
 		if (a->status != OM_PACK_OPTIMAL)
 			all.status = a->status;
 	}
@@ -171,7 +172,7 @@ summary_text(const om_plan *plan, om_arena *mem)
 {
 	const om_plan_arena all = sum_of(plan);
 	const char *text = om_printf(mem, "arena=%" PRIu64 " lower=%" PRIu64 " naive=%" PRIu64 " status=%s",
-		all.bytes, all.lower_bound, all.naive, all.status == OM_PACK_OPTIMAL ? "optimal" : "feasible");
+		all.bytes, all.lower_bound, all.naive, om_plan_arena_status(&all));
 
 	for (uint32_t k = 0; k < plan->narena && plan->narena > 1; k++)
 		text = om_printf(mem, "%s%s%s:%" PRIu64, text, k ? "," : " arenas=", plan->arena[k].name,
@@ -458,6 +459,7 @@ model_annotate_guarded(om_session *s, om_model *m, const om_prog *p, unsigned ho
 	w.view = OM_NEWN(w.tmp, const om_plan_multi_view *, p->nvalue);
 	for (uint32_t k = 0; k < w.plan->nview; k++)
 		w.view[w.plan->view[k].value] = &w.plan->view[k];
+	m->keeps_original = how & OM_ANNOTATE_ORIGINAL;
 	write_model(&w, *text, digest);
 	write_mirrors(&w, how);
 	om_arena_free(w.tmp);

@@ -11,6 +11,7 @@
 #define OM_KEY_GRAPH     OM_KEY "plan.graph"
 #define OM_KEY_SHAPES    OM_KEY "plan.shapes"
 #define OM_KEY_SUMMARY   OM_KEY "plan.summary"
+#define OM_KEY_ORIGINAL  OM_KEY "plan.original"
 #define OM_KEY_IO_ALIAS  OM_KEY "io_alias" /* properties of the model, not of a plan: strip keeps these three */
 #define OM_KEY_PHASE     OM_KEY "phase"
 #define OM_KEY_REMATERIALIZED     OM_KEY "rematerialized_from"
@@ -20,6 +21,8 @@
 #define OM_KEY_ADDED     OM_KEY "added"   /* marks a value_info that annotation added */
 #define OM_KEY_COMPAT    OM_KEY "compat"  /* the other tool whose keys were also written */
 
+enum { OM_METADATA_FIELD = 14 };          /* of a ModelProto */
+
 /* A metadata_props list of any message. */
 struct props {
 	size_t *n;
@@ -28,6 +31,7 @@ struct props {
 
 #define PROPS(message)  ((struct props){&(message)->n_metadata_props, &(message)->metadata_props})
 
+const Onnx__StringStringEntryProto *om_prop_entry(struct props p, const char *key);   /* NULL: absent */
 const char *om_prop_find(struct props p, const char *key);   /* NULL: absent */
 void om_prop_set(om_arena *mem, struct props p, const char *key, const char *value);
 void om_prop_remove(struct props p, const char *key);

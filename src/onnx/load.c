@@ -10,7 +10,7 @@
 
 #include "base/guard.h"
 #include "base/arena_internal.h"
-#include "onnx/model.h"
+#include "onnx/annotate.h"
 
 /* ---- Whole files. ---- */
 
@@ -63,16 +63,16 @@ close_whole(void *arg)
 		munmap(w->data, w->size);
 }
 
-om_status
-om_whole_open(om_session *s, om_arena *mem, const char *path, const struct whole **out)
+static om_status
+open_whole(om_session *s, om_arena *mem, const char *path, bool only_regular, const struct whole **out)
 {
 	struct whole *w = OM_NEW(mem, struct whole);
-	const bool standard = strcmp(path, "-") == 0;
+	const bool standard = strcmp(path, "-") == 0 && !only_regular;
 	struct stat st;
 
 	*out = w;
 	om_arena_defer(mem, close_whole, w);
-	const int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	const int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | (only_regular ? O_NONBLOCK : 0));
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return om_fail(s, OM_IO, "%s cannot be opened: %s", path, strerror(errno));
 	om_status r;
@@ -84,12 +84,26 @@ om_whole_open(om_session *s, om_arena *mem, const char *path, const struct whole
 		w->dev = st.st_dev;
 		w->ino = st.st_ino;
 		r = map_all(s, path, fd, w);
+	} else if (only_regular) {
+		r = om_fail(s, OM_IO, "%s cannot be opened: not a regular file", path);
 	} else {
 		r = read_all(s, standard ? "standard input" : path, fd, w);
 	}
 	if (!standard)
 		close(fd);
 	return r;
+}
+
+om_status
+om_whole_open(om_session *s, om_arena *mem, const char *path, const struct whole **out)
+{
+	return open_whole(s, mem, path, false, out);
+}
+
+om_status
+om_whole_open_regular(om_session *s, om_arena *mem, const char *path, const struct whole **out)
+{
+	return open_whole(s, mem, path, true, out);
 }
 
 /* ---- Memory of messages: small blocks from the arena, large ones as lumps that can be freed
@@ -229,6 +243,8 @@ unpack(om_session *s, om_model *m, const void *data, size_t size)
 		return om_fail(s, OM_MALFORMED, "%s is a Git LFS pointer, not the model itself", m->name);
 	OM_TRY(om_model_unpack(s, m, &onnx__model_proto__descriptor, data, size, &proto));
 	m->proto = (Onnx__ModelProto *)proto;
+	m->was_planned = om_model_has_plan(m);
+	m->kept = om_prop_entry(PROPS(m->proto), OM_KEY_ORIGINAL);
 	return check_head(s, m);
 }
 
@@ -263,6 +279,23 @@ om_folder_of(om_arena *mem, const char *path)
 	return slash == path ? "/" : om_strndup(mem, path, (size_t)(slash - path));
 }
 
+static void
+free_arena(void *mem)
+{
+	om_arena_free(mem);
+}
+
+/* The file stays open as long as the model lives, in `mem`. */
+static void
+keep_whole(om_model *m, om_arena *mem, const struct whole *w)
+{
+	om_arena_defer(m->mem, free_arena, mem);
+	m->whole = w;
+	m->is_file = w->is_file;
+	m->dev = w->dev;
+	m->ino = w->ino;
+}
+
 static om_status
 model_load_guarded(om_session *s, const char *path, om_model **out)
 {
@@ -279,12 +312,10 @@ model_load_guarded(om_session *s, const char *path, om_model **out)
 	}
 	const om_status st = om_model_load_memory(s, w->data, w->size,
 		standard ? "standard input" : path, folder, out);
-	if (st == OM_OK) {
-		(*out)->is_file = w->is_file;
-		(*out)->dev = w->dev;
-		(*out)->ino = w->ino;
-	}
-	om_arena_free(mem);
+	if (st == OM_OK)
+		keep_whole(*out, mem, w);
+	else
+		om_arena_free(mem);
 	return st;
 }
 

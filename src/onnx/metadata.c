@@ -17,13 +17,21 @@
 
 /* ---- Entries of metadata. ---- */
 
-const char *
-om_prop_find(struct props p, const char *key)
+const Onnx__StringStringEntryProto *
+om_prop_entry(struct props p, const char *key)
 {
 	for (size_t k = 0; k < *p.n; k++)
 		if (strcmp(om_text((*p.list)[k]->key), key) == 0)
-			return om_text((*p.list)[k]->value);
+			return (*p.list)[k];
 	return NULL;
+}
+
+const char *
+om_prop_find(struct props p, const char *key)
+{
+	const Onnx__StringStringEntryProto *e = om_prop_entry(p, key);
+
+	return e ? om_text(e->value) : NULL;
 }
 
 void

@@ -24,6 +24,7 @@ struct mapped {
 };
 
 struct lump;                     /* a large allocation */
+struct whole;
 
 struct om_model {
 	om_arena *mem;
@@ -33,6 +34,10 @@ struct om_model {
 	dev_t dev;
 	ino_t ino;
 	Onnx__ModelProto *proto;
+	const struct whole *whole;   /* the file that it was loaded from; NULL: it was not */
+	bool was_planned;        /* the file had a plan */
+	bool keeps_original;     /* save the original with the plan */
+	const Onnx__StringStringEntryProto *kept;   /* the entry with the original of a planned file; NULL: none */
 	struct mapped *mapped;
 	struct lump *lumps;
 	bool is_short;           /* memory ran out while messages were unpacked */
@@ -67,6 +72,8 @@ struct whole {
 };
 /* The file is closed when the arena is freed. */
 om_status om_whole_open(om_session *s, om_arena *mem, const char *path, const struct whole **out);
+/* The same for a path that a file names: pipes and devices are refused, and not waited for. */
+om_status om_whole_open_regular(om_session *s, om_arena *mem, const char *path, const struct whole **out);
 
 /* Map the external data file at `location`, which must be inside the model's folder.  A file
  * is mapped once, for the lifetime of the model. */

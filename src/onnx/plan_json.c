@@ -223,9 +223,13 @@ arena(struct writer *w, uint32_t k)
 		set(j, "limit", number(w, a->limit));
 	set(j, "naive", number(w, a->naive));
 	set(j, "lower_bound", number(w, a->lower_bound));
+	if (a->order_bound)
+		set(j, "order_bound", number(w, a->order_bound));
 	set(j, "bound_at", name(w, om_printf(w->mem, "#%u", index_of(w->ops[g->id], g, a->bound_step))));
 	set(j, "bound_step", number(w, a->bound_step));
-	set(j, "status", name(w, a->status == OM_PACK_OPTIMAL ? "optimal" : "feasible"));
+	set(j, "status", name(w, om_plan_arena_status(a)));
+	if (a->is_limited)
+		set(j, "search_limited", json_true());
 	return j;
 }
 
@@ -578,6 +582,22 @@ unplanned(struct writer *w)
 }
 
 static json_t *
+limits(struct writer *w)
+{
+	json_t *all = list(w);
+
+	for (uint32_t k = 0; k < w->p->nlimit; k++) {
+		const om_limit *l = &w->p->limits[k];
+		json_t *j = list(w);
+		push(j, name(w, l->pass));
+		push(j, l->option ? name(w, l->option) : json_null());
+		push(j, name(w, l->what));
+		push(all, j);
+	}
+	return all;
+}
+
+static json_t *
 document(struct writer *w, const char *digest)
 {
 	json_t *j = object(w), *scopes = list(w), *verified = object(w);
@@ -600,6 +620,8 @@ document(struct writer *w, const char *digest)
 	set(j, "scratch", scratch(w));
 	set(j, "external", externals(w));
 	set(j, "unplanned", unplanned(w));
+	if (w->p->nlimit)
+		set(j, "limits", limits(w));
 	set(verified, "by", json_string("byte-walk/1"));
 	set(verified, "ok", json_true());
 	set(j, "verify", verified);

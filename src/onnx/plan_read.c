@@ -18,13 +18,11 @@
 #include "ir/schedule.h"
 #include "onnx/json_hold.h"
 #include "onnx/annotate.h"
+#include "ir/limits.h"
 #include "onnxmem/builder.h"
 #include "onnx/model.h"
 #include "opdef/fold.h"
 #include "opdef/op_context.h"
-
-/* The default size limit of pass `fold`. */
-enum { FOLD_LIMIT = 65536 };
 
 struct reader {
 	om_session *s;
@@ -402,12 +400,12 @@ read_binding(struct reader *r)
 static om_status
 bind(struct reader *r)
 {
-	uint64_t computed, left;
+	om_fold_counts counts;
 	const char *shapes;
 
 	OM_TRY(read_binding(r));
 	OM_TRY(om_block_infer(r->s, r->p, r->p->first));
-	OM_TRY(om_prog_fold(r->s, r->p, FOLD_LIMIT, &computed, &left));
+	OM_TRY(om_prog_fold(r->s, r->p, OM_FOLD_DEFAULTS, &counts));
 	om_timeline(r->p);
 	OM_TRY(find_key(r->s, r->m, OM_KEY_SHAPES, &shapes));
 	if (shapes && strcmp(shapes, om_shapes_text(r->p, r->mem)) != 0)
@@ -423,6 +421,7 @@ read_arena(struct reader *r, const json_t *j, om_plan_arena *a)
 {
 	const char *name, *device, *status;
 	json_t *limit = json_object_get(j, "limit"), *step = json_object_get(j, "bound_step");
+	const json_t *order = json_object_get(j, "order_bound");
 	uint64_t n;
 
 	OM_TRY(get_text(r, json_object_get(j, "name"), "the name of an arena", &name));
@@ -433,15 +432,18 @@ read_arena(struct reader *r, const json_t *j, om_plan_arena *a)
 	OM_TRY(get_number(r, json_object_get(j, "naive"), "the naive size of an arena", INT64_MAX, &a->naive));
 	OM_TRY(get_number(r, json_object_get(j, "lower_bound"), 
 		"the lower bound of an arena", INT64_MAX, &a->lower_bound));
+	if (order)
+		OM_TRY(get_number(r, order, "the bound of an arena for all storage decisions", INT64_MAX, &a->order_bound));
 	if (limit)
 		OM_TRY(get_number(r, limit, "the limit of an arena", INT64_MAX, &a->limit));
 	if (step) {
 		OM_TRY(get_number(r, step, "the step of the lower bound of an arena", UINT32_MAX, &n));
 		a->bound_step = (uint32_t)n;
 	}
+	a->is_limited = json_is_true(json_object_get(j, "search_limited"));
 	a->name = om_strdup(r->p->mem, name);
 	a->device = om_strdup(r->p->mem, device);
-	a->status = strcmp(status, "optimal") == 0 ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
+	a->status = strncmp(status, "optimal", strlen("optimal")) == 0 ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
 	return OM_OK;
 }
 
@@ -733,6 +735,24 @@ read_unplanned(struct reader *r)
 	return OM_OK;
 }
 
+/* The limits that the passes reached which led to the plan. */
+static om_status
+read_limits(struct reader *r)
+{
+	json_t *all = json_object_get(r->root, "limits"), *row;
+	size_t k;
+
+	r->p->nlimit = 0;
+	json_array_foreach(all, k, row) {
+		om_limit l = {.option = json_string_value(json_array_get(row, 1))};
+		OM_TRY(check_row(r, row, "limits", 3, 3));
+		OM_TRY(get_text(r, json_array_get(row, 0), "the pass of a limit", &l.pass));
+		OM_TRY(get_text(r, json_array_get(row, 2), "what a limit ended", &l.what));
+		om_limit_add(r->p, &l);
+	}
+	return OM_OK;
+}
+
 /* ---- Values without a placement in an arena, which the document does not list. ---- */
 
 static void
@@ -818,6 +838,7 @@ read_plan(struct reader *r, const char *sidecar)
 	OM_TRY(read_aliases(r));
 	OM_TRY(read_scratch(r));
 	OM_TRY(read_unplanned(r));
+	OM_TRY(read_limits(r));
 	place_callers(r);
 	place_aliases(r);
 	return OM_OK;

@@ -1,9 +1,4 @@
-/* Saving models to files.
- *
- * A file is written under a temporary name and renamed, so that readers see either
- * the complete old or the complete new file.  Messages are packed incrementally,
- * without a second copy of the model in memory.
- */
+/* Saving models to files.  Messages are packed incrementally, without a second copy of the model in memory. */
 #include <config.h>
 
 #include <errno.h>
@@ -14,7 +9,9 @@
 
 #include "base/guard.h"
 #include "base/map.h"
+#include "base/output_file.h"
 #include "onnx/model.h"
+#include "onnx/original.h"
 #include "onnx/value_files.h"
 
 /* ---- Writing. ---- */
@@ -35,67 +32,29 @@ append(ProtobufCBuffer *b, size_t n, const uint8_t *data)
 }
 
 static om_status
-pack(om_session *s, const char *path, const ProtobufCMessage *message, FILE *to)
+write_message(om_session *s, FILE *to, void *arg)
 {
 	struct sink sink = {.base = {append}, .to = to};
 
-	protobuf_c_message_pack_to_buffer(message, &sink.base);
-	if (sink.failed || fflush(to) != 0)
-		return om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
+	(void)s;
+	protobuf_c_message_pack_to_buffer(arg, &sink.base);
 	return OM_OK;
 }
 
 static om_status
-write_beside(om_session *s, const char *path, const char *temp, const ProtobufCMessage *message)
+check_size(om_session *s, const char *path, const ProtobufCMessage *message)
 {
-	FILE *to = fopen(temp, "wbx");
-
-	if (!to)
-		return om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
-	om_status st = pack(s, path, message, to);
-	if (st == OM_OK && fsync(fileno(to)) != 0)
-		st = om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
-	if (fclose(to) != 0 && st == OM_OK)
-		st = om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
-	if (st == OM_OK && rename(temp, path) != 0)
-		st = om_fail(s, OM_IO, "%s cannot be replaced: %s", path, strerror(errno));
-	if (st != OM_OK)
-		unlink(temp);
-	return st;
-}
-
-/* Pipes and devices are written directly. */
-static om_status
-write_through(om_session *s, const char *path, const ProtobufCMessage *message)
-{
-	FILE *to = fopen(path, "wb");
-
-	if (!to)
-		return om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
-	const om_status st = pack(s, path, message, to);
-	if (fclose(to) != 0 && st == OM_OK)
-		return om_fail(s, OM_IO, "%s cannot be written: %s", path, strerror(errno));
-	return st;
+	if (protobuf_c_message_get_packed_size(message) > INT32_MAX)
+		return om_fail(s, OM_UNSUPPORTED,
+			"%s would be larger than 2 GiB, the limit of protobuf: keep weights as external data", path);
+	return OM_OK;
 }
 
 om_status
 om_message_save(om_session *s, const char *path, const ProtobufCMessage *message)
 {
-	struct stat st;
-
-	if (protobuf_c_message_get_packed_size(message) > INT32_MAX)
-		return om_fail(s, OM_UNSUPPORTED,
-			"%s would be larger than 2 GiB, the limit of protobuf: keep weights as external data", path);
-	if (strcmp(path, "-") == 0)
-		return pack(s, "standard output", message, stdout);
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return om_fail(s, OM_IO, "%s is a folder", path);
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return write_through(s, path, message);
-	om_arena *mem = om_arena_new();
-	const om_status r = write_beside(s, path, om_printf(mem, "%s.%ld.part", path, (long)getpid()), message);
-	om_arena_free(mem);
-	return r;
+	OM_TRY(check_size(s, path, message));
+	return om_output_write(s, path, write_message, (void *)(uintptr_t)message);
 }
 
 /* ---- Copying external data. ---- */
@@ -169,23 +128,14 @@ is_same(const struct whole *a, const struct whole *b)
 }
 
 static om_status
-copy_to(om_session *s, const char *to, const struct whole *w)
+write_whole(om_session *s, FILE *to, void *arg)
 {
-	om_arena *tmp = om_arena_new();
-	const char *part = om_printf(tmp, "%s.%ld.part", to, (long)getpid());
-	FILE *f = fopen(part, "wbx");
-	bool good = f != NULL;
+	const struct whole *w = arg;
 
-	if (f) {
-		good = fwrite(w->data ? w->data : "", 1, w->size, f) == w->size;
-		good &= fclose(f) == 0;
-		good = good && rename(part, to) == 0;
-	}
-	const int error = errno;
-	if (f && !good)
-		unlink(part);
-	om_arena_free(tmp);
-	return good ? OM_OK : om_fail(s, OM_IO, "%s cannot be written: %s", to, strerror(error));
+	(void)s;
+	if (w->size)
+		fwrite(w->data, 1, w->size, to);
+	return OM_OK;
 }
 
 /* Copy a file atomically.  A hard link would be cheaper, but the onnx package rejects external data
@@ -195,11 +145,11 @@ bring(om_session *s, const char *from, const char *to)
 {
 	const struct whole *a, *b;
 	om_arena *mem = om_arena_new();
-	om_status st = om_whole_open(s, mem, from, &a);
+	om_status st = om_whole_open_regular(s, mem, from, &a);
 
 	if (st == OM_OK && access(to, F_OK) != 0)
-		st = copy_to(s, to, a);
-	else if (st == OM_OK && (st = om_whole_open(s, mem, to, &b)) == OM_OK && !is_same(a, b))
+		st = om_output_write(s, to, write_whole, (void *)(uintptr_t)a);
+	else if (st == OM_OK && (st = om_whole_open_regular(s, mem, to, &b)) == OM_OK && !is_same(a, b))
 		st = om_fail(s, OM_IO,
 			"%s exists with other contents: the external data of the model cannot be written", to);
 	om_arena_free(mem);
@@ -260,21 +210,93 @@ check_target(om_session *s, const om_model *m, const char *path)
 }
 
 static om_status
+write_model(om_session *s, FILE *to, void *arg)
+{
+	const om_model *m = arg;
+
+	OM_TRY(write_message(s, to, &m->proto->base));
+	return om_original_append(s, m, to);
+}
+
+/* Whether the destination is, or will be, a file: there is nothing beside a pipe or a device. */
+static bool
+is_regular_or_new(const char *path)
+{
+	struct stat st;
+
+	return strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode));
+}
+
+/* Write a file beside which external data of `m` are needed. */
+static om_status
+save_with_data(om_session *s, const om_model *m, const char *path, om_output_writer *write, void *arg)
+{
+	om_status st = OM_OK;
+
+	if (strcmp(path, "-") != 0)
+		OM_TRY(check_target(s, m, path));
+	if (is_regular_or_new(path)) {
+		om_arena *mem = om_arena_new();
+		st = bring_all(s, m, path, mem);
+		om_arena_free(mem);
+	}
+	return st == OM_OK ? om_output_write(s, path, write, arg) : st;
+}
+
+static om_status
 model_save_guarded(om_session *s, const om_model *m, const char *path)
 {
-	if (strcmp(path, "-") == 0)
-		return om_message_save(s, path, &m->proto->base);
-	OM_TRY(check_target(s, m, path));
-	om_arena *mem = om_arena_new();
-	const om_status st = bring_all(s, m, path, mem);
-	om_arena_free(mem);
-	return st == OM_OK ? om_message_save(s, path, &m->proto->base) : st;
+	OM_TRY(check_size(s, path, &m->proto->base));
+	return save_with_data(s, m, path, write_model, (void *)(uintptr_t)m);
 }
 
 om_status
 om_model_save(om_session *s, const om_model *m, const char *path)
 {
 	OM_GUARDED(s, model_save_guarded(s, m, path));
+}
+
+/* ---- The original of a planned model. ---- */
+
+bool
+om_model_has_original(const om_model *m)
+{
+	return m->kept && m->whole;
+}
+
+/* `m` is the planned model, whose folder has the external data. */
+static om_status
+save_original(om_session *s, const om_model *m, const char *path, om_bytes bytes)
+{
+	const struct whole w = {.data = bytes.data, .size = bytes.size};
+	om_model *original;
+
+	OM_TRY(om_model_load_memory(s, bytes.data, bytes.size, m->name, m->folder, &original));
+	original->is_file = m->is_file;
+	original->dev = m->dev;
+	original->ino = m->ino;
+	const om_status st = save_with_data(s, original, path, write_whole, (void *)(uintptr_t)&w);
+	om_model_free(original);
+	return st;
+}
+
+static om_status
+save_original_guarded(om_session *s, const om_model *m, const char *path)
+{
+	om_arena *mem = om_arena_new();
+	om_bytes bytes;
+	om_status st = om_original_read(s, m, mem, &bytes);
+
+	if (st == OM_OK)
+		st = save_original(s, m, path, bytes);
+	om_arena_free(mem);
+	return st;
+}
+
+om_status
+om_model_save_original(om_session *s, const om_model *m, const char *path)
+{
+	OM_GUARDED(s, save_original_guarded(s, m, path));
 }
 
 /* ---- Tensors. ---- */

@@ -478,6 +478,24 @@ rename_inputs(struct update *u, const om_block *b, Onnx__GraphProto *g)
 	}
 }
 
+/* Inference may need what is declared for the outputs of new ops, such as copies of ops whose inputs have open
+ * sizes. */
+static void
+write_declared(struct update *u, const om_block *b, Onnx__GraphProto *g)
+{
+	om_map there = om_map_new(u->tmp);
+	size_t cap = g->n_value_info;
+
+	for (size_t k = 0; k < g->n_value_info; k++)
+		om_map_set(&there, om_text(g->value_info[k]->name), g->value_info[k]);
+	for (const om_op *op = b->first; op; op = op->next)
+		for (uint32_t k = 0; k < op->nout && op->rematerialized_from; k++) {
+			const om_value *v = op->out[k];
+			if (v && v->is_declared && !om_map_get(&there, v->name))
+				OM_PUSH(u->m->mem, g->value_info, g->n_value_info, cap, om_update_value_info(u, v));
+		}
+}
+
 static om_status
 write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
 {
@@ -499,6 +517,7 @@ write_graph(struct update *u, const om_block *b, Onnx__GraphProto **out)
 		om_update_push(u, &nodes, n);
 	}
 	OM_TRY(write_outputs(u, b, g, &nodes));
+	write_declared(u, b, g);
 	g->node = nodes.list;
 	g->n_node = nodes.n;
 	return OM_OK;

@@ -191,6 +191,12 @@ om_infer_same(om_op_context *c)
 	return OM_OK;
 }
 
+void
+om_cost_of_input(const om_op_context *c, om_cost *cost)
+{
+	cost->flops = (double)om_shape_count(&c->in[0].shape);
+}
+
 bool
 om_inplace_first(const om_op_context *c, uint32_t out, uint32_t in)
 {

@@ -51,6 +51,9 @@ om_status om_infer_same(om_op_context *c);
  * it before they write the same element of the output. */
 bool om_inplace_first(const om_op_context *c, uint32_t out, uint32_t in);
 
+/* One FLOP for each element of the first input: operators that look at all of them once. */
+void om_cost_of_input(const om_op_context *c, om_cost *cost);
+
 /* The product of dims [from, to): a number, or unknown with a symbol if it equals one dim; false
  * if it cannot be represented. */
 bool om_dim_product(const om_shape *s, int from, int to, int64_t *n, const char **sym);

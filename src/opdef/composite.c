@@ -42,6 +42,7 @@ struct step {
 	const void *of;
 
 	const om_tensor *t;       /* to be filled, or to be copied to an output */
+	bool is_output;           /* copies to an output */
 	uint32_t out;             /* index of that output */
 	uint64_t bytes;           /* number of bytes to copy */
 };
@@ -61,6 +62,19 @@ add_step(om_composite *p)
 	return &m->step[m->n - 1];
 }
 
+/* A recipe may end early while shapes are inferred; a run would leave the memory of the output as it is. */
+static void
+check_outputs(om_composite *p)
+{
+	for (uint32_t k = 0; k < p->c->op->nout && p->st == OM_OK; k++) {
+		size_t j = 0;
+		while (j < p->made->n && !(p->made->step[j].is_output && p->made->step[j].out == k))
+			j++;
+		if (om_has_out(p->c, k) && j == p->made->n)
+			om_composite_refuse(p, OM_UNSUPPORTED, "no kernel computes one of the outputs for these shapes");
+	}
+}
+
 om_status
 om_parts_prepare(om_op_context *c, void **state, om_recipe *recipe)
 {
@@ -72,6 +86,7 @@ om_parts_prepare(om_op_context *c, void **state, om_recipe *recipe)
 		om_session_log(c->session, NULL, NULL, OM_LOG_QUIET);
 	}
 	recipe(&p);
+	check_outputs(&p);
 	if (!caller)
 		om_session_free(c->session);
 	c->session = caller;
@@ -189,13 +204,25 @@ alloc_scratch(om_composite *p, om_tensor *t)
 	return at;
 }
 
+/* Types and shapes that inference does not know yet are checked when the recipe is prepared. */
+static void
+check_read(om_composite *p, const om_composite_read *r)
+{
+	if (!r->t || (p->doing == OM_INFERRING && (!r->t->type || !om_shape_is_known(&r->t->shape))))
+		return;
+	if (r->t->type != r->type || om_shape_count(&r->t->shape) < r->n)
+		om_composite_refuse(p, OM_SHAPE, "an input has another type or fewer elements than are read");
+}
+
 const om_tensor *
 om_composite_filled(om_composite *p, om_dtype type, const om_shape *shape, om_composite_filler *fill, const void *of,
-	size_t size)
+	size_t size, size_t nreads, const om_composite_read *reads)
 {
 	om_tensor *t = OM_NEW(p->c->mem, om_tensor);
 
 	*t = (om_tensor){.type = type, .shape = *shape};
+	for (size_t k = 0; k < nreads; k++)
+		check_read(p, &reads[k]);
 	const uint64_t at = alloc_scratch(p, t);
 	if (p->doing == OM_PREPARING && p->st == OM_OK) {
 		struct step *s = add_step(p);
@@ -218,6 +245,7 @@ prepare_gift(om_composite *p, uint32_t k, const om_tensor *t)
 	}
 	struct step *s = add_step(p);
 	s->t = t;
+	s->is_output = true;
 	s->out = k;
 	om_tensor_bytes(t->type, &t->shape, &s->bytes);
 }

@@ -72,11 +72,24 @@ const om_tensor *om_part_one(om_composite *p, const char *type, int version, con
 	om_part_one(p, type, 24, attrs, sizeof((const om_tensor *[]){__VA_ARGS__}) / sizeof(om_tensor *), \
 		(const om_tensor *[]){__VA_ARGS__})
 
-/* A tensor that `fill` computes at run time from `of`, whose `size` bytes are copied.  Tensors of the
- * recipe that `of` refers to have data by then. */
+/* A tensor of the recipe that a filler reads: the first `n` elements of its data, of type `type`. */
+typedef struct om_composite_read {
+	const om_tensor *t;       /* NULL: absent, nothing is read */
+	om_dtype type;
+	int64_t n;
+} om_composite_read;
+
+/* A tensor that `fill` computes at run time from `of`, whose `size` bytes are copied, and from the tensors listed in
+ * `reads`, which `of` may refer to: they have data by then.  A tensor of another type or with fewer elements than are
+ * read is refused before, so `fill` need not check; it must read no other tensors. */
 typedef om_status om_composite_filler(om_op_context *c, const void *of, const om_tensor *t);
 const om_tensor *om_composite_filled(om_composite *p, om_dtype type, const om_shape *shape, om_composite_filler *fill,
-	const void *of, size_t size);
+	const void *of, size_t size, size_t nreads, const om_composite_read *reads);
+
+/* The last two arguments of om_composite_filled(): OM_READS({mask, OM_INT32, n}). */
+#define OM_READS(...)                                                           \
+	sizeof((const om_composite_read[]){__VA_ARGS__}) / sizeof(om_composite_read), (const om_composite_read[]){__VA_ARGS__}
+#define OM_READS_NOTHING 0, NULL
 
 /* Constants. */
 const om_tensor *om_composite_ints(om_composite *p, size_t n, const int64_t *v);

@@ -1,8 +1,8 @@
 /* Constant folding: ops whose inputs are known are computed while planning.
  *
  * Outputs that are views of constants cost nothing, however large.  For splats, elementwise operators
- * compute one element.  All other ops are computed completely if their outputs are within a limit of
- * bytes, and left unchanged otherwise. */
+ * compute one element.  All other ops are computed completely if their outputs, and the text of strings,
+ * are within a limit of bytes, and their work within another, and left unchanged otherwise. */
 #include <config.h>
 
 #include "base/guard.h"
@@ -18,7 +18,9 @@
 struct fold {
 	om_op_context c;
 	om_prog *p;
-	uint64_t limit;
+	uint64_t limit;          /* bytes of an output */
+	uint64_t *work;          /* that is left; see om_fold_limits */
+	bool is_costly;          /* more than that */
 };
 
 /* Every input has data, or only its shape is required. */
@@ -166,12 +168,96 @@ densify(struct fold *f)
 	return true;
 }
 
+/* Is the text of the strings within the limit, of the inputs and of outputs that join one string of each
+ * input in each element? */
+static bool
+text_fits(const struct fold *f)
+{
+	const om_op_context *c = &f->c;
+	uint64_t all = 0, joined = 0, bytes;
+
+	for (uint32_t k = 0; k < c->op->nin; k++) {
+		if (!c->op->in[k] || c->in[k].type != OM_STRING || !c->in[k].data)
+			continue;
+		const om_string *s = c->in[k].data;
+		const int64_t n = om_is_one(&c->in[k]) ? 1 : om_shape_count(&c->in[k].shape);
+		uint64_t longest = 0;
+		for (int64_t i = 0; i < n; i++) {
+			all += s[i].size;
+			longest = s[i].size > longest ? s[i].size : longest;
+		}
+		joined += longest;
+	}
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		if (c->op->out[k] && c->out[k].type == OM_STRING && om_shape_is_known(&c->out[k].shape)
+		    && (__builtin_mul_overflow((uint64_t)om_shape_count(&c->out[k].shape), joined, &bytes)
+			|| bytes > f->limit))
+			return false;
+	return all <= f->limit;
+}
+
+/* Bytes of a tensor that is written in full. */
+static double
+bytes_of(const om_tensor *t)
+{
+	uint64_t bytes;
+
+	return om_tensor_bytes(t->type, &t->shape, &bytes) ? (double)bytes : 0;
+}
+
+/* FLOPs, outputs, and repeated elements of inputs that are written out.  Kernels that take those as they are
+ * write one element, or only move what fits. */
+static double
+work_of(const om_op_context *c)
+{
+	double work = 0;
+
+	if (c->op->opdef->flags & OM_SPLATS)
+		return 0;
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (om_has_in(c, k) && c->in[k].splat && !(c->op->opdef->flags & OM_SHAPE_ONLY))
+			work += bytes_of(&c->in[k]);
+	for (uint32_t k = 0; k < c->op->nout; k++)
+		if (om_has_out(c, k))
+			work += bytes_of(&c->out[k]);
+	return work + om_op_context_cost(c).flops;
+}
+
+/* Take the work of the op from what is left. */
+static bool
+has_work_left(struct fold *f)
+{
+	const double work = work_of(&f->c);
+
+	f->is_costly = work > (double)*f->work;
+	if (!f->is_costly && *f->work != UINT64_MAX)
+		*f->work -= (uint64_t)work < *f->work ? (uint64_t)work : *f->work;
+	return !f->is_costly;
+}
+
+/* Is an output too large? */
+static bool
+outputs_fit(const struct fold *f)
+{
+	const om_op_context *c = &f->c;
+	const unsigned flags = c->op->opdef->flags;
+
+	for (uint32_t k = 0; k < c->op->nout; k++) {
+		uint64_t bytes;
+		if (!om_has_out(c, k) || flags & (OM_DATA_DEPENDENT_SHAPE | OM_SPLATS))
+			continue;
+		if (!om_tensor_bytes(c->out[k].type, &c->out[k].shape, &bytes) || bytes > f->limit)
+			return false;
+	}
+	return true;
+}
+
 static om_status
 fold_dense(struct fold *f)
 {
 	const om_opdef *row = f->c.op->opdef;
 
-	if (!(row->flags & OM_SPLATS) && !densify(f))
+	if (!text_fits(f) || !outputs_fit(f) || !has_work_left(f) || (!(row->flags & OM_SPLATS) && !densify(f)))
 		return OM_OK;
 	f->c.alloc = fold_alloc;
 	f->c.host = f;
@@ -181,10 +267,8 @@ fold_dense(struct fold *f)
 			continue;
 		if (row->flags & OM_SPLATS)
 			bytes = om_dtype_bits(f->c.out[k].type) / 8;
-		else if (!om_tensor_bytes(f->c.out[k].type, &f->c.out[k].shape, &bytes))
-			return OM_OK;
-		if (bytes > f->limit)
-			return OM_OK;
+		else
+			om_tensor_bytes(f->c.out[k].type, &f->c.out[k].shape, &bytes);
 		f->c.out[k].data = om_alloc(f->p->mem, bytes ? bytes : 1);
 		f->c.out[k].splat = row->flags & OM_SPLATS;
 	}
@@ -209,22 +293,30 @@ fold(struct fold *f)
 	return is_splat_call(&f->c) ? fold_splats(f) : fold_dense(f);
 }
 
+om_status
+om_op_fold_shape_arithmetic(om_session *s, om_prog *p, om_op *op)
+{
+	return om_op_fold(s, p, op, &(om_fold_limits){8192, 1 << 20}, NULL);
+}
+
 static om_status
-op_fold_guarded(om_session *s, om_prog *p, om_op *op, uint64_t limit)
+op_fold_guarded(om_session *s, om_prog *p, om_op *op, om_fold_limits *limits, bool *costly)
 {
 	if (!can_fold(op))
 		return OM_OK;
-	struct fold f = {.p = p, .limit = limit};
+	struct fold f = {.p = p, .limit = limits->bytes, .work = &limits->work};
 	om_arena *mem = om_arena_new();
 	om_op_context_init(&f.c, s, mem, op);
 	f.c.keep = p->mem;
 	const om_status st = fold(&f);
 	om_arena_free(mem);
+	if (costly)
+		*costly = f.is_costly;
 	return st;
 }
 
 om_status
-om_op_fold(om_session *s, om_prog *p, om_op *op, uint64_t limit)
+om_op_fold(om_session *s, om_prog *p, om_op *op, om_fold_limits *limits, bool *costly)
 {
-	OM_GUARDED(s, op_fold_guarded(s, p, op, limit));
+	OM_GUARDED(s, op_fold_guarded(s, p, op, limits, costly));
 }

@@ -5,6 +5,7 @@
 #define OM_NUMBERS_H
 
 #include "base/half.h"
+#include "base/saturate.h"
 #include "onnxmem/opdef.h"
 
 #define OM_INLINE static inline __attribute__((always_inline))
@@ -31,8 +32,8 @@ om_put(om_dtype t, void *p, int64_t i, double x)
 	case OM_FLOAT64: ((double *)p)[i] = x; break;
 	case OM_FLOAT16: ((uint16_t *)p)[i] = om_float_to_half((float)x); break;
 	case OM_BFLOAT16: ((uint16_t *)p)[i] = om_float_to_bfloat((float)x); break;
-	case OM_INT8: ((int8_t *)p)[i] = (int8_t)x; break;
-	case OM_UINT8: ((uint8_t *)p)[i] = (uint8_t)x; break;
+	case OM_INT8: ((int8_t *)p)[i] = OM_SATURATE(int8_t, x); break;
+	case OM_UINT8: ((uint8_t *)p)[i] = OM_SATURATE(uint8_t, x); break;
 	default: break;
 	}
 }

@@ -11,6 +11,7 @@
 #include "base/half.h"
 #include "base/shape.h"
 #include "ir/operators.h"
+#include "ir/query.h"
 #include "ir/type.h"
 #include "opdef/fold.h"
 #include "opdef/kernel_call.h"
@@ -109,6 +110,56 @@ check_arity(om_session *s, const om_op *op)
 	return OM_OK;
 }
 
+static om_status
+check_count(om_session *s, const om_op *op, const char *what, uint32_t have, uint32_t want)
+{
+	if (have == want)
+		return OM_OK;
+	return om_op_fail(s, OM_INVALID, op, "the body has %u %s, expected %u", have, what, want);
+}
+
+static om_status
+check_results(om_session *s, const om_op *op, const char *name, uint32_t want)
+{
+	const om_block *b = om_attr_graph(op, name);
+
+	return b ? check_count(s, op, "results", b->nresult, want) : OM_OK;
+}
+
+static om_status
+check_body(om_session *s, const om_op *op, uint32_t nparam, uint32_t nresult)
+{
+	const om_block *b = om_attr_graph(op, "body");
+
+	if (!b)
+		return OM_OK;
+	OM_TRY(check_count(s, op, "parameters", b->nparam, nparam));
+	return check_count(s, op, "results", b->nresult, nresult);
+}
+
+/* Parameters and results of bodies, also where shapes are not inferred.  An absent body is an absent attribute. */
+static om_status
+check_bodies(om_session *s, const om_op *op)
+{
+	switch (op->opdef->control) {
+	case OM_IF:
+		OM_TRY(check_results(s, op, "else_branch", op->nout));
+		return check_results(s, op, "then_branch", op->nout);
+	case OM_LOOP:
+		OM_TRY(check_body(s, op, op->nin, op->nout + 1));
+		return op->nout + 2 >= op->nin ? OM_OK : om_op_fail(s, OM_INVALID, op,
+			"has %u outputs for %u loop-carried values", op->nout, op->nin - 2);
+	case OM_SCAN:
+		/* until version 8, the first input has the lengths of the sequences */
+		return check_body(s, op, op->nin - (op->opdef->until == 8), op->nout);
+	case OM_SEQUENCE_MAP:
+		return check_body(s, op, op->nin, op->nout);
+	case OM_PLAIN:
+		break;
+	}
+	return OM_OK;
+}
+
 om_status
 om_op_check(om_session *s, const om_op *op)
 {
@@ -118,7 +169,7 @@ om_op_check(om_session *s, const om_op *op)
 	for (uint32_t k = 0; k < r->min_out && r->max_out != OM_VARIADIC; k++)
 		if (!op->out[k])
 			return om_op_fail(s, OM_INVALID, op, "required output %u is omitted", k);
-	return OM_OK;
+	return check_bodies(s, op);
 }
 
 static bool
@@ -270,8 +321,11 @@ has_declared_outputs(const om_op *op)
 static om_status
 op_infer_guarded(om_session *s, om_prog *p, om_op *op)
 {
-	if (!op->opdef)
+	if (!op->opdef) {
+		for (uint32_t k = 0; k < op->nbody; k++)
+			OM_TRY(om_block_infer(s, p, op->body[k]));
 		return OM_OK;
+	}
 	om_arena *mem = om_arena_new();
 	om_status st = infer(s, p, mem, op);
 	om_arena_free(mem);
@@ -324,15 +378,12 @@ om_op_bind(om_op *op)
 	return op->opdef != NULL;
 }
 
-/* Fold shape arithmetic during inference: the shapes of later ops depend on it. */
-enum { SHAPE_ARITHMETIC = 8192 };
-
 static om_status
 block_infer_guarded(om_session *s, om_prog *p, om_block *b)
 {
 	for (om_op *op = b->first; op; op = op->next) {
 		OM_TRY(om_op_infer(s, p, op));
-		OM_TRY(om_op_fold(s, p, op, SHAPE_ARITHMETIC));
+		OM_TRY(om_op_fold_shape_arithmetic(s, p, op));
 	}
 	return OM_OK;
 }
@@ -406,11 +457,33 @@ om_op_look_inplace(om_op_look *l, const om_op *op, uint32_t out, uint32_t in)
 	    && a == b && op->opdef->inplace(&l->c, out, in);
 }
 
+/* Is the first output all of input `in`, byte for byte? */
+static bool
+is_all_of(const om_op_context *c, uint32_t in)
+{
+	uint64_t a, b;
+	om_view_of view;
+
+	return c->op->opdef->view && c->op->opdef->view(c, 0, &view) && view.in == in && view.offset == 0
+	    && om_tensor_bytes(c->out[0].type, &c->out[0].shape, &a)
+	    && om_tensor_bytes(c->in[in].type, &c->in[in].shape, &b) && a == b;
+}
+
+bool
+om_op_context_subbuffer(const om_op_context *c, uint32_t in, uint64_t *offset)
+{
+	const om_opdef *row = c->op->opdef;
+
+	if (row->subbuffer && row->subbuffer(c, in, offset))
+		return true;
+	*offset = 0;
+	return is_all_of(c, in);
+}
+
 bool
 om_op_look_subbuffer(om_op_look *l, const om_op *op, uint32_t in, uint64_t *offset)
 {
-	return op->opdef && op->opdef->subbuffer && op->in[in] && op->out[0] && look_at(l, op)
-	    && op->opdef->subbuffer(&l->c, in, offset);
+	return op->opdef && op->in[in] && op->out[0] && look_at(l, op) && om_op_context_subbuffer(&l->c, in, offset);
 }
 
 bool
@@ -496,18 +569,24 @@ plain_cost(const om_op_context *c, om_cost *cost)
 }
 
 om_cost
+om_op_context_cost(const om_op_context *c)
+{
+	om_cost cost = {0, 0};
+
+	plain_cost(c, &cost);
+	if (c->op->opdef->cost)
+		c->op->opdef->cost(c, &cost);
+	return cost;
+}
+
+om_cost
 om_op_cost(const om_op *op)
 {
 	om_op_look l = {0};
 	om_cost cost = {0, 0};
 
-	if (!op->opdef)
-		return cost;
-	if (look_at(&l, op)) {
-		plain_cost(&l.c, &cost);
-		if (op->opdef->cost)
-			op->opdef->cost(&l.c, &cost);
-	}
+	if (op->opdef && look_at(&l, op))
+		cost = om_op_context_cost(&l.c);
 	om_op_look_end(&l);
 	return cost;
 }

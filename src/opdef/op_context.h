@@ -20,6 +20,14 @@ void om_op_context_init(om_op_context *c, om_session *s, om_arena *mem, const om
  * shape is not known, or something is no tensor. */
 bool om_op_query(om_op_context *c, om_arena *mem, const om_op *op);
 
+/* Is input `in` stored in output 0 from `*offset` on, by the column `subbuffer` or, if the output is all of
+ * the input, by the column `view`?  Of a context that om_op_query() returned true for. */
+bool om_op_context_subbuffer(const om_op_context *c, uint32_t in, uint64_t *offset);
+
+/* The column `cost`, or its default.  Of such a context, or of one whose outputs are not known, which count nothing
+ * then. */
+om_cost om_op_context_cost(const om_op_context *c);
+
 /* Check that an op with a definition has an allowed number of inputs and outputs and that no required
  * one is left out.  OM_INVALID with a message otherwise. */
 om_status om_op_check(om_session *s, const om_op *op);

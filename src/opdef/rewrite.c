@@ -262,9 +262,6 @@ om_rewrite_at(om_rewriter *w, om_op *op)
 	w->at = op;
 }
 
-/* Constants of shape arithmetic are folded at once, as in om_block_infer(). */
-enum { SHAPE_ARITHMETIC = 8192 };
-
 om_value *
 om_rewrite_op(om_rewriter *w, const om_op *like, const char *type, uint32_t n, om_value *const *in)
 {
@@ -322,7 +319,7 @@ infer_made(om_rewriter *w)
 	for (size_t k = 0; k < w->nmade && w->status == OM_OK; k++) {
 		w->status = om_op_infer(w->session, w->p, w->made[k]);
 		if (w->status == OM_OK)
-			w->status = om_op_fold(w->session, w->p, w->made[k], SHAPE_ARITHMETIC);
+			w->status = om_op_fold_shape_arithmetic(w->session, w->p, w->made[k]);
 	}
 }
 

@@ -145,7 +145,7 @@ om_conversion_insert_before(om_opset_conversion *r, const char *type, const om_a
 	if (r->status == OM_OK)
 		r->status = om_op_infer(r->session, r->p, op);
 	if (r->status == OM_OK)
-		r->status = om_op_fold(r->session, r->p, op, SMALL);
+		r->status = om_op_fold(r->session, r->p, op, &(om_fold_limits){SMALL, UINT64_MAX}, NULL);
 	return op->out[0];
 }
 

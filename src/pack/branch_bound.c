@@ -41,6 +41,8 @@ enum {
 	MAX_FAILED_STATES = 1 << 17,        /* the most failed states that are stored */
 	CELLS_PER_NODE = 2048,            /* work in a node that counts as one more node */
 	CLOCK_PERIOD = 1024,            /* nodes between two reads of the clock */
+	MAX_ITERATIONS = 256,               /* of propagation over the items of a node */
+	FREE_ITERATIONS = 16,               /* each one after these counts as a node */
 };
 
 /* The state of an item. */
@@ -180,13 +182,16 @@ propagate_item(om_branch_bound *w, uint32_t item, bool *has_changed)
 	return raise_bound(w, item, rest);
 }
 
+/* Items that float on each other raise each other step by step, with large offsets almost without end: the
+ * number of iterations is limited, which leaves lower bounds that hold as well. */
 static bool
 propagate_items(om_branch_bound *w, const uint32_t *list, uint32_t n)
 {
-	bool has_changed;
+	bool has_changed = true;
 
-	do {
+	for (int pass = 0; has_changed && pass < MAX_ITERATIONS; pass++) {
 		has_changed = false;
+		w->visited += pass >= FREE_ITERATIONS;
 		for (uint32_t k = 0; k < n; k++) {
 			const uint32_t i = list[k], symmetric = w->t->item[i].symmetric;
 			if (symmetric != OM_NO_ITEM && !w->state[symmetric].is_placed && top_of(w,
@@ -198,7 +203,7 @@ propagate_items(om_branch_bound *w, const uint32_t *list, uint32_t n)
 			if ((w->state[i].is_floating || w->state[i].awaits) && !propagate_item(w, i, &has_changed))
 				return false;
 		}
-	} while (has_changed);
+	}
 	return true;
 }
 
@@ -633,7 +638,7 @@ propagate(om_branch_bound *w, uint32_t *list, uint32_t n, om_section_range all, 
 		if (!stack_items(w, list, n, all) || !propagate_lowest(w, list, n, all, &has_changed)
 		    || (has_changed && !propagate_items(w, list, n)))
 			return false;
-	} while (has_changed);
+	} while (has_changed && !is_out_of_nodes(w));
 	return true;
 }
 

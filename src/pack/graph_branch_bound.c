@@ -174,9 +174,9 @@ init_search(struct graph_search *s, const om_units *u, const uint32_t *unit, uin
 		s->bytes[k] = b->bytes;
 		s->align[k] = b->align > align ? b->align : align;
 		s->align[k] += s->align[k] == 0;
-		if (b->fixed >= 0) {
+		if (b->fixed >= 0 || b->bytes == 0) {  /* an empty one is in nobody's way, and ends where it starts */
 			s->fixed |= UINT64_C(1) << k;
-			s->offset[k] = (uint64_t)b->fixed;
+			s->offset[k] = b->fixed > 0 ? (uint64_t)b->fixed : 0;
 		}
 		for (uint32_t j = 0; j < s->n; j++) {
 			const uint32_t other = u->member[u->first[unit[j]]];

@@ -425,7 +425,8 @@ pack_units(om_session *s, struct packer *p, const uint32_t *set, uint32_t n, om_
 			proven = p->height;
 	}
 	r->lower_bound = proven;
-	r->status = r->height == proven ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
+	r->is_limited = r->height != proven;
+	r->status = r->is_limited ? OM_PACK_FEASIBLE : OM_PACK_OPTIMAL;
 	return OM_OK;
 }
 

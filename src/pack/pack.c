@@ -215,10 +215,8 @@ om_pack_limited(om_session *s, om_buffer *buf, uint32_t n, const om_search_limit
 		for (uint32_t k = 0; k < n; k++)
 			buf[k].offset = buf[k].fixed > 0 ? (uint64_t)buf[k].fixed : 0;
 		pack_components(buf, n, &e, mem, result);
-		if (result->height == result->lower_bound)
-			result->status = OM_PACK_OPTIMAL;
-		else
-			result->status = OM_PACK_FEASIBLE;
+		result->is_limited = result->height != result->lower_bound;  /* complete searches prove it */
+		result->status = result->is_limited ? OM_PACK_FEASIBLE : OM_PACK_OPTIMAL;
 	}
 	om_arena_free(mem);
 	return st;

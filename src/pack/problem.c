@@ -139,7 +139,8 @@ pack_pool(om_session *s, om_units *u, const uint32_t *set, uint32_t n, const om_
 	OM_TRY(pack_if_lower(s, u, set, n, pool, &e, c));
 	if (p->npool == 1 && p->proven > r->lower_bound)
 		r->lower_bound = p->proven < r->height ? p->proven : r->height;
-	r->status = r->lower_bound == r->height ? OM_PACK_OPTIMAL : OM_PACK_FEASIBLE;
+	r->is_limited = r->lower_bound != r->height;
+	r->status = r->is_limited ? OM_PACK_FEASIBLE : OM_PACK_OPTIMAL;
 	if (is_timed) {
 		const double ms = om_now_ms() - start;
 		c->is_stuck = r->status == OM_PACK_OPTIMAL || ms < 1.5 * c->ms;

@@ -164,7 +164,7 @@ om_report_c_header(const om_report *r, om_arena *mem, const char *path, const ch
 	for (const char *at = om_clean_text(mem, r->model); *at; at++)
 		putc(*at == '*' || *at == '/' ? '_' : *at, to);
 	fprintf(to, "\n * digest: %s\n * %s */\n#ifndef %s_PLAN_H\n#define %s_PLAN_H\n\n#include <stdint.h>\n\n", digest,
-		r->status == OM_PACK_OPTIMAL ? "optimal: no smaller arena for this order" : "feasible", h.upper, h.upper);
+		r->status == OM_PACK_OPTIMAL ? om_report_scope(r) : "feasible", h.upper, h.upper);
 	write_arenas(&h);
 	write_notes(&h);
 	write_offsets(&h);

@@ -109,9 +109,9 @@ arenas(const om_report *r, om_arena *mem)
 
 	for (uint32_t k = 0; k < plan->narena; k++) {
 		const om_plan_arena *a = &plan->arena[k];
-		json_array_append_new(all, json_pack("{s:o, s:I, s:I, s:I, s:b}", "name", om_json_text(mem, a->name), "base",
-			(json_int_t)r->base[k], "bytes", (json_int_t)a->bytes, "bound", (json_int_t)a->lower_bound, "optimal",
-			a->status == OM_PACK_OPTIMAL));
+		json_array_append_new(all, json_pack("{s:o, s:I, s:I, s:I, s:s}", "name", om_json_text(mem, a->name), "base",
+			(json_int_t)r->base[k], "bytes", (json_int_t)a->bytes, "bound", (json_int_t)a->lower_bound, "status",
+			om_plan_arena_status(a)));
 	}
 	return all;
 }
@@ -196,12 +196,12 @@ all_of(const om_report *r, om_arena *mem)
 	json_t *ops = json_array(), *bands = json_array();
 
 	add_ops(r->prog->first, mem, ops, bands);
-	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"model", om_json_text(mem, r->model), "about", about(r, mem), "steps", (int)r->steps,
 		"align", (json_int_t)r->prog->plan->align, "arena_bytes", (json_int_t)r->arena_bytes,
 		"lower_bound_bytes", (json_int_t)r->lower_bound_bytes, "naive_bytes", (json_int_t)r->naive_bytes,
 		"original_order_bytes", (json_int_t)r->original_order_bytes, "weights_bytes", (json_int_t)r->weights_bytes,
-		"io_bytes", (json_int_t)r->io_bytes, "gap", r->gap, "optimal", r->status == OM_PACK_OPTIMAL,
+		"io_bytes", (json_int_t)r->io_bytes, "gap", r->gap, "optimal", r->status == OM_PACK_OPTIMAL, "status", r->status_text, "scope", om_report_scope(r),
 		"arenas", arenas(r, mem), "peak", peak(r, mem), "ops", ops, "bands", bands, "boxes", boxes(r, mem), "lives", lives(r),
 		"strategies", strategies(r), "moving", moving(r->prog, mem), "unplanned", unplanned(r->prog, mem),
 		"phases", phases(r, mem));

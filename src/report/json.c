@@ -114,7 +114,7 @@ arenas(const om_plan *plan, om_arena *mem)
 		if (a->limit)
 			json_object_set_new(one, "limit", number(a->limit));
 		json_object_set_new(one, "lower_bound_bytes", number(a->lower_bound));
-		json_object_set_new(one, "status", json_string(status_text(a->status)));
+		json_object_set_new(one, "status", json_string(om_plan_arena_status(a)));
 		json_array_append_new(all, one);
 	}
 	return all;
@@ -134,6 +134,8 @@ strategies(const om_report *r)
 		json_object_set_new(one, "lower_bound_bytes", number(s->bound));
 		json_object_set_new(one, "gap", json_real(om_report_gap(s->bytes, s->bound)));
 		json_object_set_new(one, "status", json_string(status_text(s->status)));
+		if (s->is_limited && s->status != OM_PACK_OPTIMAL)
+			json_object_set_new(one, "search_limited", json_true());
 		json_object_set_new(one, "ms", json_real(round(s->ms * 1000) / 1000));
 		json_object_set_new(one, "schedule_ms", json_real(round(s->schedule_ms * 1000) / 1000));
 		json_array_append_new(all, one);
@@ -157,6 +159,19 @@ passes(const om_report *r)
 	return all;
 }
 
+/* The limits that passes reached. */
+static json_t *
+limits(const om_prog *p)
+{
+	json_t *all = json_array();
+
+	for (uint32_t k = 0; k < p->nlimit; k++) {
+		const om_limit *l = &p->limits[k];
+		json_array_append_new(all, json_pack("{s:s,s:s?,s:s}", "pass", l->pass, "option", l->option, "what", l->what));
+	}
+	return all;
+}
+
 static void
 set_sizes(json_t *o, const om_report *r)
 {
@@ -174,12 +189,20 @@ set_sizes(json_t *o, const om_report *r)
 	json_object_set_new(o, "original_order_bytes", number(r->original_order_bytes));
 	json_object_set_new(o, "arena_bytes", number(r->arena_bytes));
 	json_object_set_new(o, "lower_bound_bytes", number(r->lower_bound_bytes));
-	json_object_set_new(o, "status", json_string(status_text(r->status)));
+	if (r->order_bound_bytes)
+		json_object_set_new(o, "order_bound_bytes", number(r->order_bound_bytes));
+	json_object_set_new(o, "status", json_string(r->status_text));
 	json_object_set_new(o, "gap", json_real(r->gap));
+	if (r->is_limited)
+		json_object_set_new(o, "search_limited", json_true());
+	if (r->prog->nlimit)
+		json_object_set_new(o, "limits", limits(r->prog));
 	const om_schedule *s = r->prog->plan->schedule;
 	if (s->method) {
 		json_object_set_new(o, "schedule_is_original", json_boolean(s->is_original));
 		json_object_set_new(o, "schedule_is_proven", json_boolean(s->is_proven));
+		if (s->is_limited)
+			json_object_set_new(o, "schedule_search_limited", json_true());
 	}
 }
 

@@ -460,6 +460,15 @@ om_report_gap(uint64_t bytes, uint64_t bound)
 	return bound ? (double)(bytes - bound) / (double)bound : 0;
 }
 
+const char *
+om_report_scope(const om_report *r)
+{
+	if (r->arena_bytes == r->order_bound_bytes)
+		return "optimal for this order";
+	return r->parallel_safe ? "optimal packing for these views and in-place choices, in any order"
+		: "optimal packing for these lifetimes, views and in-place choices";
+}
+
 /* The sizes of the arenas add up. */
 static void
 sum_arenas(om_report *r, const om_plan *plan)
@@ -470,9 +479,13 @@ sum_arenas(om_report *r, const om_plan *plan)
 		r->naive_bytes += a->naive;
 		r->arena_bytes += a->bytes;
 		r->lower_bound_bytes += a->lower_bound;
+		r->order_bound_bytes += a->order_bound;
+		r->is_limited |= a->is_limited;
 		if (a->status != OM_PACK_OPTIMAL)
 			r->status = OM_PACK_FEASIBLE;
 	}
+	r->status_text = om_plan_arena_status(&(om_plan_arena){.bytes = r->arena_bytes, .order_bound = r->order_bound_bytes,
+		.status = r->status});
 	if (plan->narena)
 		r->peak_step = plan->arena[0].bound_step;
 	r->gap = om_report_gap(r->arena_bytes, r->lower_bound_bytes);

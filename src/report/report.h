@@ -66,6 +66,7 @@ typedef struct om_report_strategy {
 	const char *name;
 	uint64_t bytes, bound;
 	om_pack_status status;
+	bool is_limited;         /* its search ended at its limit */
 	double ms;               /* of this strategy */
 	double schedule_ms;      /* shared by the strategies of an order: the order, views, in-place */
 } om_report_strategy;
@@ -91,8 +92,11 @@ struct om_report {
 	uint64_t io_alias_bytes; /* of such outputs */
 	uint64_t scratch_bytes;  /* the largest scratch of an operator; in the arena */
 	uint64_t naive_bytes, original_order_bytes, arena_bytes, lower_bound_bytes;
+	uint64_t order_bound_bytes; /* that of the only arena; 0: not known */
 	uint64_t *base;          /* by arena: its start if the arenas are stacked */
-	om_pack_status status;
+	om_pack_status status;   /* of all arenas */
+	const char *status_text; /* of all arenas: see om_plan_arena_status() */
+	bool is_limited;         /* a search of the packing ended at its limit */
 	double gap;              /* arena over bound, minus one */
 	uint32_t steps;
 
@@ -156,6 +160,9 @@ const char *om_report_explain(const om_report *r, om_arena *mem, const om_box *x
 
 /* The excess of `bytes` over the bound, as a fraction of the bound. */
 double om_report_gap(uint64_t bytes, uint64_t bound);
+
+/* What an optimal plan is optimal for. */
+const char *om_report_scope(const om_report *r);
 
 /* "9.19 MiB"; written to `out`. */
 const char *om_bytes_text(uint64_t bytes, char out[32]);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clean_text.h"
 #include "report/report.h"
 #include "ir/enum_text.h"
 
@@ -24,33 +25,12 @@ om_bytes_text(uint64_t bytes, char out[32])
 	return out;
 }
 
-/* The bytes of the character that starts at `s`; 0 if it is invalid. */
-static size_t
-character(const unsigned char *s)
-{
-	const size_t n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2 : *s >= 0xe0 && *s < 0xf0 ? 3
-		: *s >= 0xf0 && *s < 0xf5 ? 4 : 0;
-
-	for (size_t k = 1; k < n; k++)
-		if ((s[k] & 0xc0) != 0x80)
-			return 0;
-	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) || (*s == 0xf0 && s[1] < 0x90)
-	    || (*s == 0xf4 && s[1] >= 0x90))
-		return 0;
-	return *s < 0x20 || *s == 0x7f ? 0 : n;
-}
-
 const char *
 om_clean_text(om_arena *mem, const char *s)
 {
 	char *out = om_strdup(mem, s);
 
-	for (char *at = out; *at;) {
-		const size_t n = character((unsigned char *)at);
-		if (n == 0)
-			*at = '?';
-		at += n ? n : 1;
-	}
+	om_text_clean(out);
 	return out;
 }
 
@@ -123,12 +103,13 @@ schedule(const om_schedule *s, FILE *to)
 	if (!s->method || strcmp(s->method, "original") == 0)
 		return;
 	const char *what = s->is_original ? "original order" : "differs from the original order";
-	if (strcmp(s->method, "min-memory") == 0)
-		what = s->is_original && s->is_proven ? "original order: proven minimal"
-			: s->is_original ? "original order: no better one found"
-			: s->is_proven ? "lower peak than the original order, proven minimal"
-			: "lower peak than the original order";
-	fprintf(to, "  %-20s %14s  %10s  %s\n", "schedule", s->method, "", what);
+	const char *proof = "";
+	if (strcmp(s->method, "min-memory") == 0) {
+		what = s->is_original ? "original order" : "lower peak than the original order";
+		proof = s->is_proven ? ", proven minimal" : s->is_limited ? ", not proven: the search ended at its limit"
+			: ", not proven minimal";
+	}
+	fprintf(to, "  %-20s %14s  %10s  %s%s\n", "schedule", s->method, "", what, proof);
 }
 
 /* One line for each arena if there are several or a limit. */
@@ -143,21 +124,31 @@ arenas(const om_plan *plan, FILE *to, om_arena *mem)
 		const char *of = !a->limit ? "without limit" : om_printf(mem, "of %s", om_bytes_text(a->limit, limit));
 		if (plan->narena > 1)
 			line(to, name, a->bytes, om_printf(mem, "%s, lower bound %" PRIu64 ", %s", of, a->lower_bound,
-				a->status == OM_PACK_OPTIMAL ? "optimal" : "feasible"));
+				om_plan_arena_status(a)));
 		else
 			line(to, name, a->limit, "of the arena");
 	}
 }
 
 static const char *
+claim(const om_report *r, om_arena *mem)
+{
+	if (r->arena_bytes == 0 && r->prog->plan->nunplanned)
+		return "no claim: nothing has a place in the arena";
+	if (r->status != OM_PACK_OPTIMAL)
+		return om_printf(mem, "feasible: the gap is %.2f %%%s", 100 * r->gap,
+			r->is_limited ? ", the search ended at its limit" : "");
+	if (r->prog->plan->narena > 1)
+		return "optimal packing for the values of each arena";
+	return om_report_scope(r);
+}
+
+static const char *
 bound_note(const om_report *r, om_arena *mem)
 {
-	if (r->status != OM_PACK_OPTIMAL)
-		return om_printf(mem, "feasible: the gap is %.2f %%", 100 * r->gap);
-	if (r->prog->plan->narena > 1)
-		return "optimal for the values of each arena";
-	return r->parallel_safe ? "optimal: no smaller arena is valid in any order"
-		: "optimal: no smaller arena for this order";
+	const uint32_t n = r->prog->plan->nunplanned;
+
+	return n ? om_printf(mem, "%s; %u value%s outside of the plan", claim(r, mem), n, n == 1 ? "" : "s") : claim(r, mem);
 }
 
 static void
@@ -183,6 +174,19 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 	line(to, "inputs and outputs", r->io_bytes, "outside the arena, owned by the caller");
 	if (r->io_alias_bytes)
 		line(to, "  in place", r->io_alias_bytes, "outputs that update their inputs in place");
+}
+
+/* What ended early, and how to let it go on. */
+static void
+limits(const om_prog *p, FILE *to, om_arena *mem)
+{
+	if (p->nlimit)
+		fputs("\nended at a limit:\n", to);
+	for (uint32_t k = 0; k < p->nlimit; k++) {
+		const om_limit *l = &p->limits[k];
+		fprintf(to, "  %s: %s%s\n", om_clean_text(mem, l->pass), om_clean_text(mem, l->what),
+			l->option ? om_printf(mem, "; raised by %s:%s=N in --passes", l->pass, l->option) : "");
+	}
 }
 
 static void
@@ -262,7 +266,7 @@ strategies(const om_report *r, FILE *to)
 				"status", "ms");
 		fprintf(to, "  %-22s %14" PRIu64 "  %10s  %7.2f%%  %-8s  %8.2f\n", s->name, s->bytes,
 			om_bytes_text(s->bytes, bytes), 100 * om_report_gap(s->bytes, s->bound),
-			s->status == OM_PACK_OPTIMAL ? "optimal" : "feasible", s->ms);
+			s->status == OM_PACK_OPTIMAL ? "optimal" : s->is_limited ? "limited" : "feasible", s->ms);
 		if (last)
 			fprintf(to, "  %-22s %14" PRIu64 "  %10s  %8s  %-8s  %8.2f\n", "lower bound", s->bound,
 				om_bytes_text(s->bound, bytes), "", "", s->schedule_ms);
@@ -297,6 +301,7 @@ om_report_text(const om_report *r, FILE *to)
 	inputs(p, to, mem);
 	fputs("\n", to);
 	sizes(r, to, mem);
+	limits(r->prog, to, mem);
 	peak(r, to, mem);
 	moving(r, to, mem);
 	phases(r, to, mem);

@@ -92,6 +92,8 @@ struct sim {
 	uint32_t *follower;             /* values grouped by mover; those of value k start at follow[k] */
 	uint32_t *follow;
 	uint32_t *first, *last;         /* first and last step in which the value was read or written */
+	uint32_t *since;                /* the step that wrote its content; for what an iteration finds written, its
+					   first step */
 	uint32_t *iteration_end;            /* for parameters of loops: the step in which an iteration ends; 0:
 					   not a parameter of a loop */
 	uint32_t *victim;               /* by output: the input that it overwrites */
@@ -131,7 +133,9 @@ bool om_sim_is_watched(const struct sim *c, const om_value *v);
 bool om_sim_is_view(const struct sim *c, const om_value *v);
 /* Is `v` intact at all of its possible locations? */
 bool om_sim_is_there(const struct sim *c, const om_value *v, om_owned_interval *bad);
+/* `v` is used in this step, or gets its content in it: its lifetime has to lead there. */
 void om_sim_touch(struct sim *c, const om_value *v);
+void om_sim_begin(struct sim *c, const om_value *v);
 /* Assign bytes to a new owner. */
 void om_sim_set(struct sim *c, const om_owned_interval *want);
 om_owned_interval om_sim_scratch_range(const struct sim *c, const om_op *op);

@@ -66,7 +66,7 @@ hand_on(struct sim *c, const om_op *op, const struct move *m, bool is_quiet)
 	if (!stays(c, m))
 		return om_sim_write(c, op, m->to);
 	if (!is_quiet)
-		om_sim_touch(c, m->to);
+		om_sim_begin(c, m->to);
 	c->content[m->to->id] = m->is;
 	c->home[m->to->id].other = m->home.other;
 	return OM_OK;

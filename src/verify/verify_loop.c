@@ -108,6 +108,21 @@ trip_count(const om_op *op)
 	return n < 0 ? -1 : n;
 }
 
+/* Is `v` a parameter of the body that gets a new value at the end of each iteration, the last one too? */
+static bool
+is_carried(const om_value *v, const om_op *loop)
+{
+	const om_block *b = loop->body[0];
+	const bool scan = loop->opdef->control == OM_SCAN;
+	const uint32_t first = scan ? 0 : 2;
+	const uint32_t end = b->nparam - (scan ? (uint32_t)om_attr_int(loop, "num_scan_inputs") : 0);
+
+	for (uint32_t k = first; k < end; k++)
+		if (b->param[k] == v)
+			return true;
+	return false;
+}
+
 /* Checks slices: one for each iteration of a known number, all inside one value. */
 static om_status
 check_stride(struct sim *c, const om_value *v, const om_plan_multi_view *view, const om_op *loop)
@@ -119,6 +134,8 @@ check_stride(struct sim *c, const om_value *v, const om_plan_multi_view *view, c
 
 	if (n < 0 || view->period != 1 || view->nprologue || view->is_output || r->base == OM_NO_VALUE)
 		return BAD(c, "%s has a multi-view of slices, but the trip count is not known", v->name);
+	if (is_carried(v, loop))
+		return BAD(c, "%s has a multi-view of slices, but is loop-carried", v->name);
 	if (n == 0)
 		return OM_OK;
 	if (__builtin_mul_overflow(step, (uint64_t)n - 1, &span) || step % (om_dtype_bits(v->type.elem) < 8 ? 1 : om_dtype_bits(v->type.elem) / 8))
@@ -432,6 +449,16 @@ check_slice(struct sim *c, const struct loop *l, const om_value *all, const om_v
 		(unsigned long long)iteration);
 }
 
+/* What was written before the loop has to be live when the first iteration begins.  For later ones, it is
+ * checked at the end of each iteration. */
+static void
+enter_parameter(struct sim *c, const om_value *v, uint64_t iteration)
+{
+	if (iteration == 0 && c->since[v->id] + 1 == c->now)
+		om_sim_touch(c, v);
+	c->since[v->id] = c->now;
+}
+
 /* The counter, the condition and the slices get new contents. */
 static om_status
 enter_iteration(struct sim *c, const struct loop *l, uint64_t iteration)
@@ -439,6 +466,9 @@ enter_iteration(struct sim *c, const struct loop *l, uint64_t iteration)
 	const om_block *b = l->body;
 	uint64_t at;
 
+	c->now = c->step;
+	for (uint32_t k = 0; k < b->nparam; k++)
+		enter_parameter(c, b->param[k], iteration);
 	for (uint32_t k = 0; k < l->param; k++)
 		om_sim_take(c, b->param[k], false);
 	for (uint32_t k = 0; k < l->nscan_in; k++) {
@@ -584,7 +614,7 @@ define_output(struct sim *c, const struct loop *l, uint32_t k)
 
 	if (!h->tracked)
 		return om_sim_write(c, l->op, out);
-	om_sim_touch(c, out);
+	om_sim_begin(c, out);
 	struct other *at = OM_NEWN(c->mem, struct other, e->n);
 	for (size_t i = 0; i < e->n; i++) {
 		at[i] = e->end[i].at;
@@ -608,6 +638,11 @@ leave_loop(struct sim *c, const struct loop *l)
 {
 	const uint32_t n = l->ncarried < l->op->nout ? l->ncarried : l->op->nout;
 
+	for (uint32_t k = 0; k < n; k++) {
+		const om_value *x = l->body->param[l->param + k];
+		if (c->since[x->id] + 1 == c->now)   /* written when the last iteration ended */
+			om_sim_touch(c, x);
+	}
 	for (uint32_t k = 0; k < n; k++)
 		if (l->op->out[k])
 			OM_TRY(define_output(c, l, k));

@@ -104,8 +104,15 @@ om_sim_touch(struct sim *c, const om_value *v)
 		c->first[v->id] = c->now;
 	if (c->now > c->last[v->id])
 		c->last[v->id] = c->now;
-	if (at->where == OM_IN_ARENA && at->live.nrange && !is_live_since(c, &at->live, c->first[v->id]))
+	if (at->where == OM_IN_ARENA && at->live.nrange && !is_live_since(c, &at->live, c->since[v->id]))
 		c->gap[v->id] = c->now;
+}
+
+void
+om_sim_begin(struct sim *c, const om_value *v)
+{
+	c->since[v->id] = c->now;
+	om_sim_touch(c, v);
 }
 
 /* The first piece that ends after byte `at`: pieces are in order. */
@@ -243,7 +250,7 @@ om_sim_check_writable(struct sim *c, const om_op *op, const om_value *v)
 	const struct home *h = &c->home[v->id];
 
 	OM_TRY(check_kind(c, op, v));
-	om_sim_touch(c, v);
+	om_sim_begin(c, v);
 	if (!h->tracked)
 		return OM_OK;
 	if (h->nother)
@@ -347,7 +354,7 @@ define_view(struct sim *c, const om_op *op, uint32_t k)
 	om_view_of view;
 
 	OM_TRY(check_kind(c, op, v));
-	om_sim_touch(c, v);
+	om_sim_begin(c, v);
 	if (!h->tracked)
 		return OM_OK;
 	if (!om_op_look_view(&c->look, op, k, &view))
@@ -467,7 +474,7 @@ has_parts(struct sim *c, const om_op *op)
 {
 	uint64_t offset;
 
-	if (!op->opdef || !op->opdef->subbuffer || !om_sim_is_watched(c, op->out[0]) || om_sim_is_view(c, op->out[0]))
+	if (!op->opdef || !(op->opdef->subbuffer || op->opdef->view) || !om_sim_is_watched(c, op->out[0]) || om_sim_is_view(c, op->out[0]))
 		return false;
 	for (uint32_t j = 0; j < op->nin; j++)
 		if (is_in_place(c, op, j, &offset))

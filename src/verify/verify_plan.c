@@ -361,7 +361,7 @@ run_graph(struct sim *c)
 		OM_TRY(om_parallel_check_run(c->parallel_check));
 	for (uint32_t k = 0; k < c->p->nvalue; k++)
 		OM_TRY(check_lifetime(c, c->p->values[k]));
-	return c->parallel_check ? OM_OK : om_sim_check_kept(c);
+	return om_sim_check_kept(c);
 }
 
 static uint32_t *
@@ -399,6 +399,7 @@ prepare(struct sim *c)
 	c->scratch = OM_NEWN(c->mem, const om_scratch *, c->p->nop);
 	c->first = filled(c->mem, n, UINT32_MAX);
 	c->last = filled(c->mem, n, 0);
+	c->since = filled(c->mem, n, 0);
 	c->gap = filled(c->mem, n, UINT32_MAX);
 	c->iteration_end = OM_NEWN(c->mem, uint32_t, n);
 	c->victim = filled(c->mem, n, OM_NOBODY);

@@ -122,7 +122,29 @@ reserved_until(const struct places *s, size_t from, size_t to, uint64_t lower, u
 	return until;
 }
 
-/* Do consecutive placements reserve these bytes in all of these steps? */
+/* Does a placement of all of these bytes exist from `step`, or earlier, to the next step, or later?  It need not be
+ * live in between: bytes die after the last step of a placement, and after `step` if there is none. */
+static bool
+is_spanned(const struct places *s, size_t from, size_t to, uint64_t lower, uint64_t upper, uint32_t step)
+{
+	while (from < to) {
+		const size_t mid = from + (to - from) / 2;
+		const om_placement *p = s->place[mid];
+		const struct bounds *b = &s->bounds[mid];
+		if (b->last <= step || b->lower > lower || b->upper < upper)
+			break;
+		if (p->live.first <= step) {
+			if (p->live.last > step && p->offset <= lower && upper <= p->offset + p->bytes)
+				return true;
+			if (is_spanned(s, mid + 1, to, lower, upper, step))
+				return true;
+		}
+		to = mid;
+	}
+	return false;
+}
+
+/* Do consecutive placements reserve these bytes in all of these steps, without an end between two steps? */
 static bool
 is_kept(const struct spot *s, uint64_t lower, uint64_t bytes, uint64_t first, uint64_t last)
 {
@@ -131,6 +153,8 @@ is_kept(const struct spot *s, uint64_t lower, uint64_t bytes, uint64_t first, ui
 	while (first <= last) {
 		const uint64_t until = reserved_until(s->all, start[0], start[1], lower, lower + bytes, (uint32_t)first, first);
 		if (until == first)
+			return false;
+		if (until <= last && !is_spanned(s->all, start[0], start[1], lower, lower + bytes, (uint32_t)until - 1))
 			return false;
 		first = until;
 	}

@@ -19,7 +19,8 @@ END
 calc 21 <<'END'
 	%t = const string[3] {"a", "", "b"}
 	%a = NonZero(%t)
-	ret %a
+	%b = Neg(%a)
+	ret %b
 END
 
 # Numbers as text, and back.
@@ -53,3 +54,74 @@ calc 18 <<'END'
 	%c = Col2Im(%x, %n, %k)
 	ret %a, %b, %c
 END
+
+# The memory of a loop holds elements of several sizes: the alignment is at least the widest.
+cat >align.ir <<'END'
+program "g" ir 8 opset 17
+^g(%n: int64[], %x: float32[2], %y: float32[13,1]) {
+	%m = Greater(%y, %y)
+	%a = Exp(%x)
+	%a2 = Neg(%x)
+	%o, %o2 = Loop(%n, _, %a, %a2) {body = ^b(%i: int64[], %c: bool[], %p: float32[2], %r: float32[2]) {
+		%q = Tanh(%p)
+		%d: bool[] = Identity(%c)
+		%r2: float32[2] = Identity(%r)
+		%q2: float32[2] = Identity(%q)
+		ret %d, %r2, %q2
+	}}
+	%z = Abs(%o)
+	%zz = Add(%z, %o2)
+	%m2 = Not(%m)
+	%w = Where(%m2, %y, %x)
+	%out: float32[13,2] = Mul(%zz, %w)
+	ret %out
+}
+END
+for align in 1 2 4; do
+	om report align.ir --align $align --json align.json >align.out
+	grep -o '"align": *[0-9]*' align.json
+done
+
+# A branch that cannot run does not decide the size of the output.
+cat >branch.ir <<'IR'
+program "sizes" ir 8 opset 17
+^sizes(%x: float32[2,8], %which: bool[]) {
+	%t = Tanh(%x)
+	%a = If(%which) {then_branch = ^long() {
+		%c = MatMul(%t, %t)
+		%a1: float32[4,8] = Neg(%c)
+		ret %a1
+	}, else_branch = ^short() {
+		%a2 = Relu(%t)
+		ret %a2
+	}}
+	%y = Neg(%a)
+	ret %y
+}
+IR
+om report branch.ir -q | grep -c 'lower bound'
+om run branch.ir --fill deterministic --fill which:value=0 --poison -q
+om run branch.ir --fill deterministic --fill which:value=1 --poison -q
+sed "s/= Neg(%c)/= own.domain.Own(%c)/" branch.ir >own.ir
+om report own.ir -q
+
+# A plan without a place for anything is no proof, and values outside of plans are counted.
+cat >open.ir <<'IR'
+program "open" ir 8 opset 17
+^open(%x: float32[4,4]) {
+	%a = NonZero(%x)
+	%b = Neg(%a)
+	ret %b
+}
+IR
+om report open.ir -q | grep -e 'lower bound' -e '-> '
+cat >half.ir <<'IR'
+program "half" ir 8 opset 17
+^half(%x: float32[4,4]) {
+	%t = Exp(%x)
+	%a = NonZero(%t)
+	%b = Neg(%a)
+	ret %b
+}
+IR
+om report half.ir -q | grep -e 'lower bound' -e '-> '

@@ -36,3 +36,24 @@ om run list.ir --input x:out/output_0.pb
 om run "$models/digits.onnx" --fill deterministic --profile trace.json >/dev/null
 sed -n 's/.*"bytes in use": \([0-9]*\).*/\1/p' trace.json | tr '\n' ' '
 echo
+
+# A plan made for the run has the scratch of kernels in its arena; a plan for any consumer leaves it outside, and
+# --target makes a new plan.
+om run "$models/digits.onnx" --fill deterministic | sed -n '/^arena/p'
+om run "$models/digits.onnx" --fill deterministic --target generic | sed -n '/^arena/p'
+om run planned.onnx --fill deterministic | sed -n '/^arena/p'
+om run planned.onnx --fill deterministic --target cpu | sed -n '/^arena/p'
+
+# Ops that only copy count as copied, unless the plan makes them views: the result is the caller's memory, as is %x.
+cat >copies.ir <<'END'
+program "copies" ir 8 opset 13
+^main(%x: float32[4]) {
+	%y = Identity(%x)
+	%a = Neg(%x)
+	%v = Identity(%a)
+	%z = Relu(%v)
+	ret %y, %z
+}
+END
+om run copies.ir --fill deterministic --stats stats.json | sed -n '/^arena/p'
+grep copied stats.json

@@ -11,7 +11,6 @@ EXTRA_DIST += %D%/conformance.test %D%/contrib.py %D%/corners.py %D%/corners.tes
 	%D%/exceptions.py %D%/exceptions.test %D%/exceptions.tsv %D%/flow.py %D%/fuzz.py %D%/fuzz.test %D%/fuzz.tsv \
 	%D%/fuzzed.test %D%/fuzzpage.awk %D%/generate.py %D%/learned.py %D%/maps.py %D%/recipes.py %D%/results.tsv \
 	%D%/shapes.py %D%/shapes.test %D%/signals.py %D%/table.awk
-CASES = 200
 .PHONY: fuzz-ops
 fuzz-ops: all tests/conformance/cases$(EXEEXT)
-	$(AM_TESTS_ENVIRONMENT) srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/conformance/fuzz.py $(CASES) $(OPERATORS)
+	cases='$(CASES)'; $(AM_TESTS_ENVIRONMENT) srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/conformance/fuzz.py $${cases:-200} $(OPERATORS)

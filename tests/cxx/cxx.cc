@@ -2,6 +2,7 @@
 #include <onnxmem/arena.h>
 #include <onnxmem/assignment.h>
 #include <onnxmem/autodiff.h>
+#include <onnxmem/binding.h>
 #include <onnxmem/builder.h>
 #include <onnxmem/executor.h>
 #include <onnxmem/ir.h>

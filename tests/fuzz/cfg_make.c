@@ -877,11 +877,12 @@ fill(struct gen *g, int n)
 			plain[below(g, sizeof plain / sizeof plain[0])](g);
 }
 
-struct flow *
-flow_make(om_arena *mem, uint64_t seed)
+/* `size`: the scale of the number of ops in the main block. */
+static struct flow *
+make(om_arena *mem, uint64_t seed, int size, int nbody)
 {
 	struct flow *f = OM_NEW(mem, struct flow);
-	struct gen g = {.f = f, .mem = mem, .state = seed, .left = 12};
+	struct gen g = {.f = f, .mem = mem, .state = seed, .left = nbody};
 
 	f->mem = mem;
 	f->main = open_block(&g);
@@ -892,10 +893,22 @@ flow_make(om_arena *mem, uint64_t seed)
 	param(&g, BOOL, (struct dims){0});
 	param(&g, I64, (struct dims){0});
 	param(&g, I64, (struct dims){1, {5}});
-	fill(&g, 3 + below(&g, 12));
+	fill(&g, size / 4 + below(&g, size));
 	control(&g);
-	fill(&g, below(&g, 6));
+	fill(&g, below(&g, size / 2));
 	for (int k = 1 + below(&g, 4); k > 0; k--)
 		result(&g, pick(&g, is_any));
 	return f;
+}
+
+struct flow *
+flow_make(om_arena *mem, uint64_t seed)
+{
+	return make(mem, seed, 12, 12);
+}
+
+struct flow *
+flow_make_small(om_arena *mem, uint64_t seed)
+{
+	return make(mem, seed, 4, 2);
 }

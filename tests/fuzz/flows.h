@@ -69,6 +69,8 @@ struct flow {
 };
 
 struct flow *flow_make(om_arena *mem, uint64_t seed);
+/* The same with few ops, of which at most two have bodies. */
+struct flow *flow_make_small(om_arena *mem, uint64_t seed);
 int64_t flow_count(const struct dims *d);
 
 /* Whether a smaller program shows the fault, too. */

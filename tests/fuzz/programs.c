@@ -4,7 +4,8 @@
  * branches and loops, nested; it is planned, verified, and run three ways: planned, planned with
  * poisoned memory, and with separate memory for every value.  All outputs have to agree bit for bit, in
  * two runs each, and with those of the same program with two arenas, in other orders, and by other
- * planners.  A parallel-safe plan is run in several orders.  A failing program is printed, and
+ * planners.  No order that a pass chooses makes the arena larger than the order of the program does.
+ * A parallel-safe plan is run in several orders.  A failing program is printed, and
  * `programs SEED 1` repeats it.
  *
  *	programs [FIRST-SEED [COUNT]]
@@ -435,17 +436,16 @@ static void ops(struct gen *g, unsigned n);
 static void
 body(struct gen *g, unsigned n, struct shape s, const char *first_results)
 {
-	const int outer = g->nvalue;
+	/* The last value from outside has this shape; ops of the body may drop it from the list. */
+	const int given = g->id[g->nvalue - 1];
 
 	g->depth++;
 	ops(g, n);
-	int k = pick_same(g, s);
-	if (k < 0)
-		k = outer - 1;
+	const int k = pick_same(g, s);
 	/* A result has to be defined in the body. */
 	const int y = g->next++;
 	tabs(g);
-	fprintf(g->to, "%%v%d = Tanh(%%v%d)\n", y, g->id[k]);
+	fprintf(g->to, "%%v%d = Tanh(%%v%d)\n", y, k < 0 ? given : g->id[k]);
 	tabs(g);
 	fprintf(g->to, "ret %s%%v%d\n", first_results, y);
 	g->depth--;
@@ -859,6 +859,24 @@ plan_as(om_host *h, om_prog *p, const struct way *way, uint64_t bytes)
 	return om_host_run(h, p, way->passes ? way->passes : om_default_pipeline());
 }
 
+static bool
+is_loop_body(const om_block *b)
+{
+	return b->owner && b->owner->opdef && (b->owner->opdef->control == OM_LOOP || b->owner->opdef->control == OM_SCAN);
+}
+
+/* Is there a loop in a loop?  Which of the two gets a buffer to rotate through is a heuristic choice of the pass
+ * `loops`. */
+static bool
+has_nested_loops(const om_prog *p)
+{
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_block *at = b; at->owner && is_loop_body(b); at = at->owner->block)
+			if (at != b && is_loop_body(at))
+				return true;
+	return false;
+}
+
 /* Rewriting by cse and fuse does not increase memory in file order, up to the fragmentation of the
  * packing. */
 static om_status
@@ -866,7 +884,7 @@ compare_bytes(om_session *s, const om_prog *p, const struct way *way, uint64_t *
 {
 	if (!way->is_rewritten)
 		*file = p->plan->arena[0].bytes;
-	else if (p->plan->arena[0].lower_bound > *file)
+	else if (p->plan->arena[0].lower_bound > *file && !has_nested_loops(p))
 		return om_fail(s, OM_IR, "rewritten, %llu bytes are alive at once; as it stands, it fits into %llu",
 			(unsigned long long)p->plan->arena[0].lower_bound, (unsigned long long)*file);
 	return OM_OK;
@@ -897,6 +915,46 @@ check_one(om_session *s, om_host *h, const char *text, uint64_t seed, const stru
 	return st;
 }
 
+/* ---- Orders. ---- */
+
+static om_status
+arena_of(om_session *s, om_host *h, const char *text, const char *passes, uint64_t *bytes)
+{
+	om_prog *p;
+	om_status st = text_parse(s, text, &p);
+
+	if (st == OM_OK)
+		st = plan_as(h, p, &(struct way){.passes = passes}, 0);
+	if (st == OM_OK)
+		*bytes = p->plan->arena[0].bytes;
+	om_prog_free(p);
+	return st;
+}
+
+/* Passes that may change the order, and what they start from: the arena must not become larger. */
+static const struct {
+	const char *start, *passes;
+} improvements[] = {
+	{BEFORE "schedule=original" BEHIND, BEFORE "schedule=min-memory" BEHIND},
+	{BEFORE "schedule=original" BEHIND, BEFORE "schedule=min-memory:search-nodes=20" BEHIND},
+	{BEFORE "schedule=original" BEHIND, BEFORE "schedule=original,rematerialize=100:search-nodes=100000" BEHIND},
+	{BEFORE "schedule=min-memory" BEHIND, BEFORE "schedule=min-memory,rematerialize=100:search-nodes=100000" BEHIND},
+};
+
+static om_status
+check_improvements(om_session *s, om_host *h, const char *text)
+{
+	for (size_t k = 0; k < sizeof improvements / sizeof improvements[0]; k++) {
+		uint64_t before, after;
+		OM_TRY(arena_of(s, h, text, improvements[k].start, &before));
+		OM_TRY(arena_of(s, h, text, improvements[k].passes, &after));
+		if (after > before)
+			return om_fail(s, OM_IR, "%s: %llu bytes; %s: %llu", improvements[k].passes,
+				(unsigned long long)after, improvements[k].start, (unsigned long long)before);
+	}
+	return OM_OK;
+}
+
 /* Default plan, two arenas, other orders, other planners. */
 static om_status
 check(om_session *s, om_host *h, const char *text, uint64_t seed)
@@ -914,7 +972,7 @@ check(om_session *s, om_host *h, const char *text, uint64_t seed)
 				way->two_arenas ? ", in two arenas" : "", way->parallel_safe ? ", in any order" : "");
 	}
 	om_arena_free(mem);
-	return st;
+	return st == OM_OK ? check_improvements(s, h, text) : st;
 }
 
 int

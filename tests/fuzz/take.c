@@ -25,6 +25,23 @@ went(om_session *s, om_status st)
 	return st == OM_OK;
 }
 
+/* The plan of a model, read into a new program of it, is verified; a plan of ours has to be good. */
+static void
+read_back(om_session *s, om_model *m, bool is_ours)
+{
+	om_prog *p;
+
+	if (!went(s, om_model_import(s, m, &p))) {
+		insist(!is_ours, om_message(s));
+		return;
+	}
+	const om_status st = om_model_read_plan(s, m, p, NULL);
+	const bool good = went(s, st) && went(s, om_plan_verify(s, p, p->plan));
+	/* an inlined function may have ops that the model's newer opset lacks */
+	insist(good || !is_ours || st == OM_UNSUPPORTED, om_message(s));
+	om_prog_free(p);
+}
+
 static enum taken
 plan(om_host *h, om_session *s, om_model *m, om_prog *p)
 {
@@ -37,9 +54,10 @@ plan(om_host *h, om_session *s, om_model *m, om_prog *p)
 		return IMPORTED;
 	insist(om_verify(s, p) == OM_OK, om_message(s));
 	insist(om_plan_verify(s, p, p->plan) == OM_OK, om_message(s));
-	if (!went(s, om_model_update(s, m, p)) || !went(s, om_model_save(s, m, "/dev/null")))
+	if (!went(s, om_model_annotate(s, m, p, OM_ANNOTATE_MODEL)))
 		return PLANNED;
-	return WRITTEN;
+	read_back(s, m, true);
+	return went(s, om_model_save(s, m, "/dev/null")) ? WRITTEN : PLANNED;
 }
 
 enum taken
@@ -49,9 +67,12 @@ take_model(om_host *h, om_session *s, const void *data, size_t size, const char 
 	om_model *m;
 	om_prog *p;
 
+	om_fail(s, OM_INVALID, "%s", "");   /* no message is left of another model */
 	if (!went(s, om_model_load_memory(s, data, size, "sent", folder, &m)))
 		return far;
 	far = LOADED;
+	if (om_model_has_plan(m))
+		read_back(s, m, false);
 	if (went(s, om_model_import(s, m, &p))) {
 		far = plan(h, s, m, p);
 		om_prog_free(p);
@@ -60,23 +81,22 @@ take_model(om_host *h, om_session *s, const void *data, size_t size, const char 
 	return far;
 }
 
-void
-take_text(om_session *s, const void *data, size_t size)
+bool
+take_text(om_session *s, const void *data, size_t size, FILE *out)
 {
+	bool good = false;
 	om_prog *p;
-	FILE *in = fmemopen((void *)data, size, "r"), *out = fopen("/dev/null", "w");
+	FILE *in = fmemopen((void *)data, size, "r");
 
 	insist(in && out, "no memory for files");
-	const om_status st = om_parse(s, in, "sent", &p);
-	insist(st == OM_OK || *om_message(s), "a refusal without a sentence");
-	if (st == OM_OK) {
+	if (went(s, om_parse(s, in, "sent", &p))) {
 		/* a text may parse and not be a valid program: the verifier decides */
-		if (om_verify(s, p) == OM_OK)
+		good = om_verify(s, p) == OM_OK;
+		insist(good || *om_message(s), "a refusal without a sentence");
+		if (good)
 			om_dump(p, out, OM_DUMP_ALL_DATA);
-		else
-			insist(*om_message(s), "a refusal without a sentence");
 		om_prog_free(p);
 	}
 	fclose(in);
-	fclose(out);
+	return good;
 }

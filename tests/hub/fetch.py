@@ -58,6 +58,20 @@ def tar(*members):
     return out.getvalue()
 
 
+def sparse(name, size, *pieces):
+    """An archive of one file, of which only the pieces are there."""
+    numbers = [len(pieces)] + [n for at, data in pieces for n in (at, len(data))]
+    body = "".join("%d\n" % n for n in numbers).encode().ljust(512, b"\0") + b"".join(data for _, data in pieces)
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz", format=tarfile.PAX_FORMAT) as t:
+        info = tarfile.TarInfo("net/GNUSparseFile.0/x")
+        info.size = len(body)
+        info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": name,
+                            "GNU.sparse.realsize": str(size)}
+        t.addfile(info, io.BytesIO(body))
+    return out.getvalue()
+
+
 FOLDER = ("net", (tarfile.DIRTYPE, ""))
 ARCHIVES = {
     "good": tar(("./net/", (tarfile.DIRTYPE, "")), ("./net/model.onnx", SMALL),
@@ -71,6 +85,8 @@ ARCHIVES = {
     "bomb": tar(("net/zeros", bytes(65 << 20))),
     "many": tar(*(("net/%d" % k, b"") for k in range(5001))),
     "deep": tar(("/".join("d" * 20), b"x")),
+    "hole": sparse("net/hole", 10 << 30),
+    "holes": sparse("net/holes", 3000, (1000, b"hello")),
     "cut": tar(("net/model.onnx", rand.randbytes(40000)))[:-9000],
     "junk": rand.randbytes(3000),
 }
@@ -325,6 +341,34 @@ def _():
     case.run("net", mirrors=["bomb", "good"]).good()
 
 
+def unsized(case, **more):
+    """The manifest without the sizes of files."""
+    models = [dict(m, **more) for m in MANIFEST]
+    for m in models:
+        del m["bytes"]
+    write(case.home + "/unsized.json", json.dumps({"schema": "onnxmem-manifest/1", "models": models}))
+    return ["net", "--manifest", case.home + "/unsized.json"]
+
+
+@test("sizes are bounded without a size in the manifest, and where it is too large")
+def _():
+    case = Case()
+    case.run(*unsized(case), mirrors=["good"]).good()
+    case = Case()
+    case.run(*unsized(case), "--size-limit", "1M", mirrors=["flood-net"]).bad("sends more than the limit of 1048576 bytes")
+    assert not case.left() and len(main.asked("flood-net")) == 1, case
+    case.run(*unsized(case), "--size-limit", "1M", mirrors=["flood", "good"]).good()
+    case = Case().run("net", "--size-limit", "299999").bad("has 300000 bytes, which is more than the limit of 299999")
+    assert not case.left()
+
+
+@test("a manifest without end is stopped while it comes")
+def _():
+    case = Case().run("net", "--manifest", main.base("flood") + "/small.onnx").bad(
+        "sends more than the limit of 67108864 bytes")
+    assert not case.left()
+
+
 @test("a wrong sum: nothing is kept")
 def _():
     case = net("wrong").bad("SHA-256 mismatch: [0-9a-f]{64}, the manifest has " + sha(MODEL))
@@ -351,6 +395,15 @@ def _():
     net("slow").good()
     net("stall").good()
     assert [r for _, _, r in main.asked("stall")] == [None, "bytes=150000-"]
+
+
+@test("a server that sends some bytes now and then is left: the rate, and the time for a file")
+def _():
+    case = net("trickle", "good", "--retries", "2").good()
+    assert len(main.asked("trickle")) == 2, case
+    net("trickle", "--retries", "1").bad("slower than 1024 bytes per second, the least of --min-rate")
+    Case().run("net", "--min-rate", "0", "--max-time", "0.5", mirrors=["trickle"]).bad("not complete in the time of --max-time")
+    case.run("net", "--manifest", main.base("trickle") + "/small.onnx", "--retries", "1").bad("slower than 1024 bytes")
 
 
 @test("a server that takes the request and says nothing")
@@ -631,6 +684,10 @@ def _():
 def _():
     archive("bomb", "exceeds 67108864 bytes; `--unpack-limit SIZE`")
     archive("many", "more than 5000 entries")
+    archive("hole", "net/hole: the unpacked size exceeds 67108864 bytes")
+    archive("holes", "exceeds 2999 bytes", "--unpack-limit", "2999")
+    case = Case().run("a-holes", "--with-data")
+    assert case.status == 0 and read(case.out.splitlines()[0] + "/net/holes") == bytes(1000) + b"hello" + bytes(1995)
     archive("good", "exceeds 100 bytes", "--unpack-limit", "100")
 
 
@@ -693,6 +750,19 @@ def _():
         write(case.home + "/m.json", text)
         case.run("hubby", "--manifest", case.home + "/m.json").bad(words, 1)
     case.run("hubby", "--manifest", case.home + "/none.json").bad("none.json: No such file", 1)
+
+
+@test("names that control a terminal are cleaned")
+def _():
+    case = Case()
+    names = "net\x1b[31mred", "net\nPASSED forged", "net\u009b31mred"
+    models = [dict(MANIFEST[0], name=name, tags=["\x1b]0;tag\x07"]) for name in names]
+    write(case.home + "/m.json", json.dumps({"schema": "onnxmem-manifest/1", "models": models}))
+    for words in (["netx"], ["--list"], [names[0], "--opset", "8"], [names[1], "--mirror", "http://127.0.0.1:1"]):
+        case.run(*words, "--manifest", case.home + "/m.json", "--retries", "1")
+        text = case.out + case.err
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", text) and "\nPASSED forged" not in text, repr(text)
+    case.run("netx", "--manifest", case.home + "/m.json").bad("there are net.\\[31mred, net.PASSED forged", 2)
 
 
 @test("the list, and what of it is shown")

@@ -166,6 +166,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for _ in range(4000):
             self.send(bytes(65536))
 
+    def serve_flood(self, data):          # what is asked for, then zeros without end, until the client goes
+        self.begin(200)
+        self.send(data)
+        while True:
+            self.send(bytes(65536))
+
+    def serve_trickle(self, data):        # some bytes now and then, without end
+        self.begin(200)
+        while True:
+            self.send(b"x")
+            time.sleep(0.1)
+
     def serve_wrong(self, data):          # as many bytes, others
         self.begin(200, len(data))
         self.send(data[:-1] + bytes([data[-1] ^ 1]))

@@ -37,6 +37,11 @@ def write(m, path):
         f.write(m.SerializeToString())
 
 
+def contents(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
 def keys(m):
     return {e.key: e.value for e in m.metadata_props}
 
@@ -137,10 +142,12 @@ def stripped(name, model, out, tmp):
     code, said = plan(model, planned, "--annotate", "model,value", "--compat", "onnxsim", "--sidecar", sidecar)
     t.point(code == 0 and json.load(open(sidecar))["schema"] == "memplan/1", f"{name}: a sidecar is written", said)
     code, said = onnxmem("strip", planned, bare)
+    t.point(code == 0 and contents(bare) == contents(model), f"{name}: strip gives the file back byte for byte", said)
+    code, said = onnxmem("strip", planned, bare, "--keep-graph")
     left = read(bare).SerializeToString()
     ours = [P + k for k in ("plan", "mem", "alias", "scope", "added", "compat")] + ["onnxsim.mem"]
     t.point(code == 0 and not any(k.encode() in left for k in ours),
-            f"{name}: strip leaves nothing", said)
+            f"{name}: strip --keep-graph leaves nothing", said)
     code, said = onnxmem("verify", bare)
     t.point(code != 0, f"{name}: without a plan there is nothing to verify", said)
     code, said = onnxmem("verify", bare, "--sidecar", sidecar)
@@ -148,6 +155,47 @@ def stripped(name, model, out, tmp):
     code, said = plan(planned, out)
     listed = [e.key for e in read(out).metadata_props]
     t.point(len(listed) == len(set(listed)), f"{name}: planned twice, keys are there once", listed)
+    code, said = onnxmem("strip", out, bare)
+    t.point(code == 0 and contents(bare) == contents(model), f"{name}: planned twice, strip gives the first file back", said)
+
+
+# ---- The original in a planned file. ----
+
+def originals(tmp):
+    model, planned, bare = (os.path.join(tmp, n + ".onnx") for n in ("whole", "planned", "bare"))
+    m = crowded()
+    m.functions.append(onnx.helper.make_function("own", "unused", ["a"], ["b"],
+                       [onnx.helper.make_node("Neg", ["a"], ["b"])], [onnx.helper.make_opsetid("", 17)]))
+    m.graph.node.append(onnx.helper.make_node("Relu", ["x"], ["dead"]))
+    write(m, model)
+    with open(model, "ab") as f:
+        f.write(b"\xfa\x7f\x03own")  # field 2047, which no reader knows
+    code, said = plan(model, planned)
+    t.point(code == 0 and not read(planned).functions, "a planned file has no dead code", said)
+    code, said = onnxmem("strip", planned, bare)
+    t.point(code == 0 and contents(bare) == contents(model), "dead nodes, functions and unknown fields come back", said)
+    write(read(planned), planned)
+    code, said = onnxmem("strip", planned, bare)
+    t.point(code == 0 and contents(bare) == contents(model), "saved again by onnx, the original is still there", said)
+    changed = read(planned)
+    changed.producer_name = "other"
+    write(changed, planned)
+    code, said = onnxmem("strip", planned, bare)
+    t.point(code == 0 and "was changed after it was planned" in said and (P + "plan").encode() not in contents(bare),
+            "of a changed file only the plan is removed", code, said)
+    for what, damage in (("no method", lambda v: "delta9" + v[6:]), ("another size", lambda v: v.replace(":", ":1", 1)),
+                         ("no text", lambda v: v[:-9] + "\u00e4" + v[-8:]), ("cut", lambda v: v[:-40]), ("empty", lambda v: "")):
+        plan(model, planned)
+        changed = read(planned)
+        entry = next(e for e in changed.metadata_props if e.key == P + "plan.original")
+        entry.value = damage(entry.value)
+        write(changed, planned)
+        code, said = onnxmem("strip", planned, bare)
+        t.point(code == 0 and "only the plan is removed" in said, f"a damaged original is refused: {what}", code, said)
+    plan(model, planned, "--no-original")
+    code, said = onnxmem("strip", planned, bare)
+    t.point(code == 0 and P + "plan.original" not in keys(read(planned)) and not read(bare).functions,
+            "--no-original keeps nothing", code, said)
 
 
 # ---- Changes that make a plan stale or broken. ----
@@ -209,8 +257,9 @@ def double_scope(m):
 
 def overlap(m):
     def change(j):
-        for row in j["scopes"][0]["v"]:
-            row[2] = 0
+        for k, row in enumerate(j["scopes"][0]["v"]):
+            row[2] = 64 * (k % 2)
+        j["arenas"][0]["bytes"] += 64
         j["alias"] = []
     rewrite(m, change)
 
@@ -408,6 +457,7 @@ with scratch() as tmp:
     t.point(onnxmem("verify", dynamic)[0] == 0, "unchanged, it is verified")
     refused(dynamic, tmp)
     harmless(dynamic, tmp)
+    originals(tmp)
     reordered(tmp)
     scopes(tmp)
 t.end()

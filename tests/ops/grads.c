@@ -296,13 +296,13 @@ static om_status
 run_all(struct attempt *a, bool is_open)
 {
 	om_prog *p = a->t->prog;
-	uint64_t computed, left;
+	om_fold_counts counts;
 
 	for (uint32_t k = 0; k < a->n && is_open; k++)
 		OM_TRY(bind_shape(a->t->session, p, a->x[k]->name, &a->at[k].shape));
 	OM_TRY(om_block_infer(a->t->session, p, p->first));
 	p->has = OM_HAS_INLINE | OM_HAS_SHAPES;
-	OM_TRY(om_prog_fold(a->t->session, p, 65536, &computed, &left));
+	OM_TRY(om_prog_fold(a->t->session, p, OM_FOLD_DEFAULTS, &counts));
 	p->has |= OM_HAS_CONST;
 	OM_TRY(om_exec_new(a->t->session, p, NULL, &ways[SEPARATE], &a->e));
 	for (uint32_t k = 0; k < a->n; k++)

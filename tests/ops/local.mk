@@ -1,10 +1,16 @@
 # Walks over the table of operators.
-check_PROGRAMS += tests/ops/grads tests/ops/types tests/ops/walk
-TESTS += tests/ops/grads tests/ops/types tests/ops/walk
+check_PROGRAMS += tests/ops/grads tests/ops/hostile tests/ops/types tests/ops/walk
+TESTS += tests/ops/grads tests/ops/hostile tests/ops/types tests/ops/walk
 OPERATOR_CASES = %D%/recipes.c %D%/texts.c %D%/texts.def %D%/trial.c %D%/walk.h
 tests_ops_grads_SOURCES = %D%/grads.c $(OPERATOR_CASES)
+tests_ops_hostile_SOURCES = %D%/hostile.c $(OPERATOR_CASES)
 tests_ops_types_SOURCES = %D%/types.c $(OPERATOR_CASES)
 tests_ops_walk_SOURCES = %D%/walk.c $(OPERATOR_CASES)
+
+# `make fuzz-hostile CASES=1000 SEED=7 OPERATORS="Conv Resize"`: more hostile cases than `make check` tries.
+.PHONY: fuzz-hostile
+fuzz-hostile: all tests/ops/hostile$(EXEEXT)
+	cases='$(CASES)'; seed='$(SEED)'; CASES=$${cases:-300} SEED=$${seed:-1} tests/ops/hostile$(EXEEXT) $(OPERATORS)
 
 # The operator that CONTRIBUTING.md makes up, as it stands there.
 check_PROGRAMS += tests/ops/example

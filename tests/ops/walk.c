@@ -605,7 +605,7 @@ check_folding(const struct trial *original, recipe_fn *make)
 		st = compute(&t, &r, NULL, 0x77);
 	else
 		r = (struct computed){0};
-	if (st == OM_OK && om_op_fold(t.session, t.prog, t.op, UINT64_C(1) << 30) != OM_OK)
+	if (st == OM_OK && om_op_fold(t.session, t.prog, t.op, &(om_fold_limits){UINT64_C(1) << 30, UINT64_MAX}, NULL) != OM_OK)
 		fail(original, "cannot be folded over repeated elements: %s", om_message(t.session));
 	else if (st == OM_OK)
 		for (uint32_t k = 0; k < t.op->nout; k++)

@@ -6,7 +6,7 @@
 enum {
 	NO_PASS, NO_NAME, ODD_NAME, NO_BRIEF, NO_RUN, SMALL, OTHER_ABI, MANY_OPTIONS, TWO_OPTIONS, MANY_COUNTERS, NO_VALUE,
 	OPEN_FLAG, BUILT_IN, NO_MESSAGE, NO_STATUS, WRONG_OPTION, WRONG_NUMBER, WRONG_COUNTER, CIRCLE, WRONG_FACT, NO_GIVER,
-	SELF, SHAPES_BY_NAME,
+	SELF, SHAPES_BY_NAME, LIES_PLAN, LIES_LIVE, LIES_SHAPES,
 };
 
 static om_status
@@ -79,6 +79,9 @@ spoil(om_pass *pass)
 	case NO_GIVER: pass->needs_facts = "age"; break;
 	case SELF: pass->needs_facts = pass->gives_facts = "age"; break;
 	case SHAPES_BY_NAME: pass->needs_facts = "shapes"; break;
+	case LIES_PLAN: pass->gives = OM_HAS_ALL; break;
+	case LIES_LIVE: pass->gives = OM_HAS_LIVE; break;
+	case LIES_SHAPES: pass->gives = OM_HAS_SHAPES; break;
 	}
 }
 

@@ -72,9 +72,9 @@ all_ways_are_valid_on_random_problems(void)
 		make(&p, seed, seed % 2 ? 1 : 3);
 		CU_ASSERT_EQUAL(om_baseline_pool(p.s, p.buf, p.n, NULL, &r), OM_OK);
 		check(&p, &r);
-		CU_ASSERT_EQUAL(om_baseline_nnc(p.s, p.buf, p.n, NULL, OM_NNC_BY_SIZE, NULL, &r), OM_OK);
+		CU_ASSERT_EQUAL(om_baseline_nnc(p.s, p.buf, p.n, NULL, OM_NNC_BY_SIZE, 0, NULL, &r), OM_OK);
 		check(&p, &r);
-		CU_ASSERT_EQUAL(om_baseline_nnc(p.s, p.buf, p.n, NULL, OM_NNC_PAPER, NULL, &r), OM_OK);
+		CU_ASSERT_EQUAL(om_baseline_nnc(p.s, p.buf, p.n, NULL, OM_NNC_PAPER, 0, NULL, &r), OM_OK);
 		check(&p, &r);
 		CU_ASSERT_EQUAL(om_baseline_color(p.s, p.buf, p.n, NULL, OM_COLOR_BYTES, 0, NULL, &least), OM_OK);
 		check(&p, &least);
@@ -86,6 +86,33 @@ all_ways_are_valid_on_random_problems(void)
 				CU_ASSERT(!p.buf[i].bytes || !p.buf[k].bytes || !unit_meet(&p.buf[i], &p.buf[k]) || block[i] != block[k]);
 		drop(&p);
 	}
+}
+
+/* A search that ends early says so; one of a graph with some hundred buffers does not end early. */
+static void
+limited_searches_say_so(void)
+{
+	enum { LAYERS = 360 };
+	om_session *s = om_session_new();
+	om_arena *mem = om_arena_new();
+	om_buffer *buf = OM_NEWN(mem, om_buffer, LAYERS);
+	om_interval *live = OM_NEWN(mem, om_interval, LAYERS);
+	om_baseline_result cut, whole, unlimited;
+
+	for (uint32_t k = 0; k < LAYERS; k++) {
+		live[k] = (om_interval){.lower = k, .upper = k + (k % 3 ? 2 : 5)};
+		buf[k] = (om_buffer){.bytes = 64 * (1 + k * k % 7), .align = 64, .live = &live[k], .nlive = 1, .fixed = OM_OFFSET_FREE};
+	}
+	CU_ASSERT_EQUAL(om_baseline_nnc(s, buf, LAYERS, NULL, OM_NNC_PAPER, 1000, NULL, &cut), OM_OK);
+	CU_ASSERT(cut.pack.is_limited);
+	CU_ASSERT_EQUAL(om_pack_check(s, buf, LAYERS, cut.pack.height), OM_OK);
+	CU_ASSERT_EQUAL(om_baseline_nnc(s, buf, LAYERS, NULL, OM_NNC_PAPER, 0, NULL, &whole), OM_OK);
+	CU_ASSERT(!whole.pack.is_limited);
+	CU_ASSERT_EQUAL(om_pack_check(s, buf, LAYERS, whole.pack.height), OM_OK);
+	CU_ASSERT_EQUAL(om_baseline_nnc(s, buf, LAYERS, NULL, OM_NNC_PAPER, UINT64_MAX, NULL, &unlimited), OM_OK);
+	CU_ASSERT_EQUAL(whole.pack.height, unlimited.pack.height);
+	om_arena_free(mem);
+	om_session_free(s);
 }
 
 /* As many blocks as the most buffers live at once are enough for intervals, one
@@ -163,7 +190,7 @@ open_orders_are_respected(void)
 		const om_interference_list open = random_order(&p);
 		for (int way = 0; way < 4; way++) {
 			const om_status st = way < 2
-				? om_baseline_nnc(p.s, p.buf, p.n, &open, (om_nnc_rule)way, NULL, &r)
+				? om_baseline_nnc(p.s, p.buf, p.n, &open, (om_nnc_rule)way, 0, NULL, &r)
 				: om_baseline_color(p.s, p.buf, p.n, &open, (om_color_choice)(way - 2), 0, NULL, &r);
 			CU_ASSERT_EQUAL(st, OM_OK);
 			check(&p, &r);
@@ -181,14 +208,14 @@ fixed_offsets_are_refused(void)
 
 	make(&p, 1, 1);
 	p.buf[0].fixed = 64;
-	CU_ASSERT_EQUAL(om_baseline_nnc(p.s, p.buf, p.n, NULL, OM_NNC_BY_SIZE, NULL, &r), OM_INVALID);
+	CU_ASSERT_EQUAL(om_baseline_nnc(p.s, p.buf, p.n, NULL, OM_NNC_BY_SIZE, 0, NULL, &r), OM_INVALID);
 	CU_ASSERT_EQUAL(om_baseline_color(p.s, p.buf, p.n, NULL, OM_COLOR_BYTES, 0, NULL, &r), OM_INVALID);
 	CU_ASSERT_EQUAL(om_baseline_pool(p.s, p.buf, p.n, NULL, &r), OM_INVALID);
 	p.buf[0].fixed = OM_OFFSET_FREE;
 	p.buf[0].bytes = INT64_MAX;
-	CU_ASSERT_EQUAL(om_baseline_nnc(p.s, p.buf, p.n, NULL, OM_NNC_BY_SIZE, NULL, &r), OM_INVALID);
+	CU_ASSERT_EQUAL(om_baseline_nnc(p.s, p.buf, p.n, NULL, OM_NNC_BY_SIZE, 0, NULL, &r), OM_INVALID);
 	drop(&p);
-	CU_ASSERT_EQUAL((p.s = om_session_new(), om_baseline_nnc(p.s, NULL, 0, NULL, OM_NNC_PAPER, NULL, &r)), OM_OK);
+	CU_ASSERT_EQUAL((p.s = om_session_new(), om_baseline_nnc(p.s, NULL, 0, NULL, OM_NNC_PAPER, 0, NULL, &r)), OM_OK);
 	CU_ASSERT_EQUAL(om_baseline_color(p.s, NULL, 0, NULL, OM_COLOR_BYTES, 0, NULL, &r), OM_OK);
 	CU_ASSERT_EQUAL(r.pack.height, 0);
 	om_session_free(p.s);
@@ -253,6 +280,7 @@ branches_share_in_any_order(void)
 static CU_TestInfo share_tests[] = {
 	{"all strategies are valid on random problems", all_ways_are_valid_on_random_problems},
 	{"limits are kept or refused", limits_are_met_or_refused},
+	{"searches that end early say so", limited_searches_say_so},
 	{"partial orders are respected", open_orders_are_respected},
 	{"fixed offsets are refused", fixed_offsets_are_refused},
 	{"a diamond shares nothing in any order", a_diamond_needs_all_in_any_order},

@@ -266,7 +266,55 @@ any_byte_is_a_truth(void)
 	}
 }
 
+/* Limits end a run with a sentence, and the next run starts anew. */
+static void
+limits_hold(void)
+{
+	static const char text[] = "program \"\" ir 8 opset 17\n"
+		"^main(%x: float32[2], %n: int64[]) {\n"
+		"	%y, %all = Loop(%n, _, %x) {body = ^b(%k: int64[], %go: bool[], %v: float32[2]) {\n"
+		"		%more: bool[] = Identity(%go)\n"
+		"		%w: float32[2] = Neg(%v)\n"
+		"		%i: float32[2] = Abs(%v)\n"
+		"		ret %more, %w, %i\n"
+		"	}}\n"
+		"	ret %y, %all\n"
+		"}\n";
+	const struct {
+		om_exec_options o;
+		int64_t n;
+		om_status want;
+		const char *part;
+	} cases[] = {
+		{OM_EXEC_OPTIONS(.max_iterations = 10), 10, OM_OK, ""},
+		{OM_EXEC_OPTIONS(.max_iterations = 10), 11, OM_RUN, "exceed the limit of 10 iterations"},
+		{OM_EXEC_OPTIONS(.max_memory = 65536), 1000, OM_OK, ""},
+		{OM_EXEC_OPTIONS(.max_memory = 65536), INT64_MAX, OM_MEMORY, "the memory limit of 65536 bytes"},
+		{OM_EXEC_OPTIONS(), 1000, OM_OK, ""},
+	};
+
+	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+		bench t;
+		int64_t n = cases[k].n;
+		float x[] = {1, -2};
+		const om_tensor trips = {.type = OM_INT64, .data = &n};
+		const bool ready = bench_planned(&t, text, cases[k].o);
+		CU_ASSERT(ready);
+		if (ready) {
+			CU_ASSERT_EQUAL(give_floats(&t, 0, 1, (int64_t[]){2}, x), OM_OK);
+			CU_ASSERT_EQUAL(om_exec_input(t.e, 1, &trips), OM_OK);
+			const om_status st = om_exec_run(t.e);
+			CU_ASSERT(cases[k].want ? is_told(t.s, st, cases[k].want, cases[k].part) : is_ok(t.s, st));
+			n = 3;
+			CU_ASSERT(is_ok(t.s, om_exec_run(t.e)));
+			CU_ASSERT(is_floats(om_exec_result(t.e, 0), 2, (float[]){-1, 2}));
+		}
+		bench_close(&t);
+	}
+}
+
 static CU_TestInfo exec_tests[] = {
+	{"limits of memory and iterations hold", limits_hold},
 	{"any byte is a truth", any_byte_is_a_truth},
 	{"gradients that are named are found", named_gradients},
 	{"carried values swap", carried_values_swap},

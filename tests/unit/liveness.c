@@ -102,12 +102,13 @@ loops(void)
 	/* steps: w 0, s0 1, Loop 2, a 3, b 4, end of iteration 5, end of Loop 6, y 7 */
 	CU_ASSERT(lives(&b, "w", 0, 6));
 	CU_ASSERT(lives(&b, "s0", 1, 2));
-	CU_ASSERT(lives(&b, "p", 2, 6) && lives(&b, "i", 2, 6) && lives(&b, "g", 2, 6));
+	CU_ASSERT(lives_in(&b, "p", 0, 2, 3) && lives_in(&b, "p", 1, 5, 6));  /* not from its last use to the end */
+	CU_ASSERT(lives(&b, "i", 2, 3) && lives(&b, "g", 2, 5));
 	CU_ASSERT(lives(&b, "a", 3, 5) && lives(&b, "b", 4, 5));
 	CU_ASSERT(lives(&b, "s", 6, 7));
 	CU_ASSERT(lives(&b, "all", 2, 6));
-	CU_ASSERT(set_is(&b, false, "a", "w all i g p"));
-	CU_ASSERT(set_is(&b, true, "b", "w all i g p a b"));
+	CU_ASSERT(set_is(&b, false, "a", "w all g p"));
+	CU_ASSERT(set_is(&b, true, "b", "w all g a b"));
 	CU_ASSERT(set_is(&b, true, "s", "s"));
 	bench_close(&b);
 }
@@ -125,7 +126,7 @@ scans(void)
 	/* steps: t 0, s0 1, Scan 2, a 3, end of iteration 4, end of Scan 5, y 6 */
 	CU_ASSERT(lives(&b, "t", 0, 5));
 	CU_ASSERT(lives(&b, "s0", 1, 2));
-	CU_ASSERT(lives(&b, "p", 2, 5) && lives(&b, "q", 2, 5));
+	CU_ASSERT(lives(&b, "p", 2, 5) && lives(&b, "q", 2, 3));
 	CU_ASSERT(lives(&b, "all", 2, 6));
 	CU_ASSERT(lives(&b, "a", 3, 4));
 	bench_close(&b);

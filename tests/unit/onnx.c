@@ -599,6 +599,38 @@ new_ops_are_written(void)
 	made_free(&b);
 }
 
+/* Inference may need it: the inputs of the copy may have open sizes. */
+static void
+declared_shapes_of_copies_are_written(void)
+{
+	struct made b = made_new(8, 17);
+	om_model *m;
+	om_prog *p;
+
+	made_chain(&b);
+	CU_ASSERT_EQUAL_FATAL(made_load(&b, NULL, &m, &p), OM_OK);
+	om_op *op = om_op_new(p, "", "Neg", 0, 1, 1);
+	om_value *v = om_value_fresh(p, p->first, "again");
+	v->type = p->first->param[0]->type;
+	v->shape = om_shape_of(1, (int64_t[]){4});
+	v->is_declared = true;
+	om_op_set_in(op, 0, p->first->param[0]);
+	om_op_set_out(op, 0, v);
+	op->rematerialized_from = "a";
+	om_op_insert(p->first->first, op);
+	const size_t before = m->proto->graph->n_value_info;
+	for (int k = 0; k < 2; k++) {
+		CU_ASSERT_EQUAL_FATAL(om_model_update(b.s, m, p), OM_OK);
+		const Onnx__GraphProto *g = m->proto->graph;
+		CU_ASSERT_EQUAL_FATAL(g->n_value_info, before + 1);
+		CU_ASSERT_STRING_EQUAL(g->value_info[before]->name, "again");
+		CU_ASSERT_EQUAL(g->value_info[before]->type->tensor_type->shape->dim[0]->dim_value, 4);
+	}
+	om_prog_free(p);
+	om_model_free(m);
+	made_free(&b);
+}
+
 static void
 only_names_make_dims_equal(void)
 {
@@ -642,6 +674,7 @@ static CU_TestInfo onnx_tests[] = {
 	{"misaligned data is moved", misaligned_data_is_moved},
 	{"saving spares what was loaded, and brings its data", saving_spares_what_was_loaded},
 	{"new ops and constants are written, outputs keep their names", new_ops_are_written},
+	{"declared shapes of copied ops are written", declared_shapes_of_copies_are_written},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("models", onnx_tests);

@@ -406,7 +406,7 @@ in_place(void)
 	l.b = value(&t, "b", 16);
 	l.y = value(&t, "y", 16);
 	op1(&t, &plain, l.x, l.a);
-	op1(&t, &reshape, l.a, c);
+	om_op *whole = op1(&t, &reshape, l.a, c);
 	l.second = op2(&t, &pointwise, l.a, l.a, l.b);
 	op1(&t, &plain, l.b, l.y);
 	output(&t, l.y);
@@ -434,6 +434,8 @@ in_place(void)
 	expect_bad(&t, "an alias names a value that the program does not have");
 	over->source = l.a->id;
 	view->kind = OM_ALIAS_INPLACE;
+	expect_good(&t);
+	whole->opdef = &plain;
 	expect_bad(&t,
 		"Reshape (node of c): output c is stored over input a (bytes 0..63 of arena 0), which the operator "
 		"does not allow");
@@ -972,7 +974,7 @@ scans(void)
 	put(&t, r, 576);    /* in place over the state */
 	expect_good(&t);
 	put(&t, r, 128);    /* over slices that later rounds read */
-	expect_bad(&t, "Scan (node of o): reads xs (bytes 64..319 of arena 0) in step 4, "
+	expect_bad(&t, "Scan (node of o): reads xs (bytes 64..319 of arena 0) in step 3, "
 		"but bytes 128..191 of arena 0 hold r");
 	put(&t, r, 704);
 	put(&t, z, 64);

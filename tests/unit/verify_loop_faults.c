@@ -29,6 +29,14 @@ static const char slicing[] =
 	"%r = Add(%p, %e)\n%d = CumSum(%r, %i)\nret %r, %d\n}}\n"
 	"%y = CumSum(%ys, %i)\n%z = CumSum(%o, %i)\nret %y, %z\n}\n";
 
+static const char one_slice[] =
+	"program \"\" ir 8 opset 13\n"
+	"^g(%a: float32[16], %x: float32[1,16]) {\n"
+	"%i = const int64[] {0}\n%xs = CumSum(%x, %i)\n%b = CumSum(%a, %i)\n"
+	"%o, %ys = Scan(%b, %xs) {num_scan_inputs = 1, body = ^round(%p: float32[16], %e: float32[16]) {\n"
+	"%r = Add(%p, %e)\n%d = CumSum(%r, %i)\nret %p, %d\n}}\n"
+	"%y = CumSum(%ys, %i)\n%z = CumSum(%o, %i)\nret %y, %z\n}\n";
+
 struct bed {
 	bench b;
 	om_plan plan;            /* with views of its own */
@@ -222,11 +230,30 @@ slices(void)
 	bench_close(&t.b);
 }
 
+/* Even where there is one slice only: the parameter is written after the last iteration, too. */
+static void
+slices_of_a_carried_value(void)
+{
+	struct bed t;
+	om_plan_multi_view *v;
+
+	start(&t, one_slice);
+	v = view(&t, "p");
+	t.region[0] = (om_region){.base = id(&t, "xs")};
+	v->off = t.region;
+	v->period = 1;
+	v->nprologue = 0;
+	v->stride = 1 << 20;
+	expect_bad(&t, "p has a multi-view of slices, but is loop-carried");
+	bench_close(&t.b);
+}
+
 static CU_TestInfo multi_view_tests[] = {
 	{"rotation", rotation},
 	{"bytes that no placement reserves", bytes_that_no_placement_reserves},
 	{"where a loop ends", where_a_loop_ends},
 	{"slices", slices},
+	{"slices of a carried value", slices_of_a_carried_value},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("verifier of multi-views", multi_view_tests);

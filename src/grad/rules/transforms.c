@@ -1,6 +1,7 @@
 /* Gradients of linear transforms, and of the determinant. */
 #include <config.h>
 
+#include "base/saturate.h"
 #include "grad/bodies.h"
 #include "grad/grad_builder.h"
 #include "grad/rules/conv_geometry.h"
@@ -88,7 +89,7 @@ read_dft(om_grad *g, struct dft *f)
 	om_op_context_init(&c, om_grad_session(g), om_grad_mem(g), op);
 	const bool has_axis = !om_has_in(&c, 2) || om_in_scalar(&c, 2, &v);
 	*f = (struct dft){.rank = x->rank, .is_inverse = om_attr_int(op, "inverse") != 0};
-	if (!has_axis || x->rank < 2 || y->rank != x->rank || !om_axis((int64_t)v, x->rank, &f->axis)
+	if (!has_axis || x->rank < 2 || y->rank != x->rank || !om_axis(OM_SATURATE(int64_t, v), x->rank, &f->axis)
 	    || x->dim[f->axis] < 1 || y->dim[f->axis] < 1 || x->dim[x->rank - 1] < 0) {
 		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires static sizes");
 		return false;
@@ -100,7 +101,7 @@ read_dft(om_grad *g, struct dft *f)
 	v = (double)(f->is_mirrored ? 2 * (f->have - 1) : f->have);
 	if (om_has_in(&c, 1) && !om_in_scalar(&c, 1, &v))
 		om_grad_fail(g, OM_UNSUPPORTED, "its gradient requires a static length");
-	f->n = (int64_t)v;
+	f->n = OM_SATURATE(int64_t, v);
 	return !om_grad_failed(g);
 }
 
@@ -191,7 +192,7 @@ short_time(om_grad *g, om_value **out)
 
 	om_op_context_init(&c, om_grad_session(g), om_grad_mem(g), op);
 	if (om_has_in(&c, 3))
-		length = om_in_scalar(&c, 3, &v) ? (int64_t)v : -1;
+		length = om_in_scalar(&c, 3, &v) ? OM_SATURATE(int64_t, v) : -1;
 	else if (om_has_in(&c, 2))
 		length = om_grad_dim(op->in[2], 0);
 	if (length < 1 || (!is_flat && om_grad_dim(op->in[0], 2) < 1)) {

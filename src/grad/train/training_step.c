@@ -213,7 +213,7 @@ lift(struct learn *l, om_value *v)
 	om_op *op = v->def;
 
 	if (!v->data)
-		OM_TRY(om_op_fold(l->session, l->p, op, UINT64_MAX));
+		OM_TRY(om_op_fold(l->session, l->p, op, &OM_FOLD_ANY, NULL));
 	if (!v->data)
 		return om_op_fail(l->session, OM_UNSUPPORTED, op, "its elements are not known");
 	om_op_remove(op);
@@ -287,7 +287,7 @@ find_constants(struct learn *l)
 {
 	const om_tensor **data = OM_NEWN(l->tape.mem, const om_tensor *, (size_t)l->nwrt + 1);
 	bool *was = OM_NEWN(l->tape.mem, bool, (size_t)l->nwrt + 1);
-	uint64_t computed, left;
+	om_fold_counts counts;
 
 	for (uint32_t k = 0; k < l->nwrt; k++) {
 		data[k] = l->wrt[k]->data;
@@ -295,7 +295,7 @@ find_constants(struct learn *l)
 		l->wrt[k]->data = NULL;
 		l->wrt[k]->is_const = false;
 	}
-	const om_status st = om_prog_fold(l->session, l->p, FOLD_LIMIT, &computed, &left);
+	const om_status st = om_prog_fold(l->session, l->p, (om_fold_limits){FOLD_LIMIT, OM_FOLD_WORK}, &counts);
 	for (uint32_t k = 0; k < l->nwrt; k++) {
 		l->wrt[k]->data = data[k];
 		l->wrt[k]->is_const = was[k];

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "base/saturate.h"
 #include "opdef/columns.h"
 #include "ir/query.h"
 #include "opdef/geometry/resize.h"
@@ -139,7 +140,7 @@ keep_aspect(struct om_resize *r, const int *axis, size_t n, bool larger)
 	for (size_t k = 0; k < n; k++) {
 		struct om_resize_axis *a = &r->axis[axis[k]];
 		a->scale = scale;
-		a->out = (int64_t)roundf(scale * (float)a->in);
+		a->out = OM_SATURATE(int64_t, roundf(scale * (float)a->in));
 	}
 }
 
@@ -371,7 +372,7 @@ om_resize_nearest(const om_op_context *c, const struct om_resize_axis *a, bool s
 			continue;
 		}
 		const float x = place(a, (float)k), near = f(x);
-		(*table)[k] = near <= 0 ? 0 : near >= (float)(a->in - 1) ? a->in - 1 : (int64_t)near;
+		(*table)[k] = near <= 0 ? 0 : near >= (float)(a->in - 1) ? a->in - 1 : OM_SATURATE(int64_t, near);
 		if (place == tf_crop_and_resize && (x < 0 || x > (float)(a->in - 1)))
 			(*table)[k] = -1;
 	}
@@ -383,7 +384,7 @@ om_resize_nearest(const om_op_context *c, const struct om_resize_axis *a, bool s
 static void
 linear_taps(float x, int64_t in, int64_t *at, float *weight)
 {
-	const float last = (float)(in - 1), in_x = x < 0 ? 0 : x > last ? last : x;
+	const float last = (float)(in - 1), in_x = x > 0 ? x > last ? last : x : 0;
 	const int64_t low = (int64_t)in_x < in - 1 ? (int64_t)in_x : in - 1;
 
 	at[0] = low;
@@ -433,6 +434,13 @@ curve_taps(const om_op_context *c, float (*curve)(float, float), float center, f
 		weight[i] /= sum;
 }
 
+/* Far outside all elements are the same one. */
+static int64_t
+first_tap(float x)
+{
+	return OM_SATURATE(int64_t, fminf(fmaxf(floorf(x), -0x1p62f), 0x1p61f));
+}
+
 om_status
 om_resize_taps_of(const om_op_context *c, const struct om_resize_axis *a, int axis, struct om_resize_taps *t)
 {
@@ -461,9 +469,9 @@ om_resize_taps_of(const om_op_context *c, const struct om_resize_axis *a, int ax
 		if (t->outside)
 			t->outside[k] = x < 0 || x > (float)(a->in - 1);
 		if (smooth)
-			curve_taps(c, curve, x, step, (int64_t)floorf(x + 0.5f - reach + 0.5f), t, k);
+			curve_taps(c, curve, x, step, first_tap(x + 0.5f - reach + 0.5f), t, k);
 		else if (is_cubic)
-			curve_taps(c, curve, x, 1, (int64_t)floorf(x) - 1, t, k);
+			curve_taps(c, curve, x, 1, first_tap(x) - 1, t, k);
 		else
 			linear_taps(x, a->in, t->at + 2 * k, t->weight + 2 * k);
 	}

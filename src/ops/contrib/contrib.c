@@ -3,6 +3,7 @@
  * standard operators. */
 #include <config.h>
 
+#include "base/shape.h"
 #include "opdef/fused_activation.h"
 #include "ir/query.h"
 #include "ops/family.h"
@@ -181,7 +182,7 @@ first_positions(om_composite *p, int64_t n, const char *sym)
 	om_shape s = om_shape_of(1, &n);
 
 	s.sym[0] = sym;
-	return om_composite_filled(p, OM_INT32, &s, fill_positions, NULL, 0);
+	return om_composite_filled(p, OM_INT32, &s, fill_positions, NULL, 0, OM_READS_NOTHING);
 }
 
 struct masked {
@@ -212,7 +213,10 @@ count_mask(om_composite *p, tensor mask, tensor ids)
 	om_shape batch = {.rank = 1};
 
 	om_copy_dim(&batch, 0, &ids->shape, 0);
-	return om_composite_filled(p, OM_INT32, &batch, fill_counts, &m, sizeof m);
+	if (mask && !om_shape_agree(&mask->shape, &ids->shape))
+		om_composite_refuse(p, OM_SHAPE, "the mask must have the shape of input_ids");
+	return om_composite_filled(p, OM_INT32, &batch, fill_counts, &m, sizeof m,
+		OM_READS({mask, OM_INT32, om_shape_is_known(&ids->shape) ? om_shape_count(&ids->shape) : 0}));
 }
 
 static void
@@ -408,8 +412,22 @@ static const om_attr_spec nbits_attrs[] = {
 enum { ACTIVATION, PACKED, SCALES, ZEROS, GROUPS, BIAS };
 
 struct packed {
+	tensor weights, scales, zeros, groups;  /* NULL: absent */
 	int64_t k, n, bits, block, blocks;
 };
+
+static int64_t
+bytes_of_block(const struct packed *w)
+{
+	return w->block * w->bits / 8;
+}
+
+/* Zero points of a column are packed into whole bytes, or have the type of the scales. */
+static int64_t
+zeros_of_column(const struct packed *w)
+{
+	return w->zeros && w->zeros->type == OM_UINT8 ? (w->blocks * w->bits + 7) / 8 : w->blocks;
+}
 
 static unsigned
 bits_at(const uint8_t *row, int64_t k, int64_t bits)
@@ -425,7 +443,7 @@ zero_at(const struct packed *w, tensor zero, int64_t n, int64_t b)
 		return (double)(1 << (w->bits - 1));
 	if (zero->type != OM_UINT8)
 		return om_get(zero->type, zero->data, n * w->blocks + b);
-	return bits_at((const uint8_t *)zero->data + n * ((w->blocks * w->bits + 7) / 8), b, w->bits);
+	return bits_at((const uint8_t *)zero->data + n * zeros_of_column(w), b, w->bits);
 }
 
 /* Dequantize the weights, one column of the product after another. */
@@ -433,14 +451,13 @@ static om_status
 unpack(om_op_context *c, const void *of, const om_tensor *to)
 {
 	const struct packed *w = of;
-	const tensor scales = &c->in[SCALES], zeros = om_has_in(c, ZEROS) ? &c->in[ZEROS] : NULL;
-	const tensor groups = om_has_in(c, GROUPS) ? &c->in[GROUPS] : NULL;
-	const uint8_t *from = c->in[PACKED].data;
+	const tensor scales = w->scales, zeros = w->zeros, groups = w->groups;
+	const uint8_t *from = w->weights->data;
 
 	for (int64_t n = 0; n < w->n; n++)
 		for (int64_t k = 0; k < w->k; k++) {
 			const int64_t own = k / w->block, b = groups ? ((const int32_t *)groups->data)[k] : own;
-			const uint8_t *bytes = from + (n * w->blocks + own) * (w->block * w->bits / 8);
+			const uint8_t *bytes = from + (n * w->blocks + own) * bytes_of_block(w);
 			if (b < 0 || b >= w->blocks)
 				return om_op_fail(c->session, OM_RUN, c->op,
 					"an entry of g_idx is not the index of a block");
@@ -460,23 +477,17 @@ static bool
 read_packed(om_composite *p, struct packed *w)
 {
 	const om_op *op = p->c->op;
-	const tensor zeros = om_composite_add(p, ZEROS);
 
-	*w = (struct packed){.k = om_attr_int(op, "K"), .n = om_attr_int(op, "N"), .bits = om_attr_int(op, "bits"),
-		.block = om_attr_int(op, "block_size")};
+	*w = (struct packed){.weights = om_composite_add(p, PACKED), .scales = om_composite_add(p, SCALES),
+		.zeros = om_composite_add(p, ZEROS), .groups = om_composite_add(p, GROUPS), .k = om_attr_int(op, "K"),
+		.n = om_attr_int(op, "N"), .bits = om_attr_int(op, "bits"), .block = om_attr_int(op, "block_size")};
 	if ((w->bits != 2 && w->bits != 4 && w->bits != 8) || w->block < 8 || w->k < 1 || w->n < 1
 	    || w->k > INT32_MAX || w->n > INT32_MAX || w->block > INT32_MAX || om_attr_int(op, "weight_prepacked"))
 		om_composite_refuse(p, OM_UNSUPPORTED, "no kernel for this packing of the weights");
 	else
 		w->blocks = (w->k + w->block - 1) / w->block;
-	if (p->st == OM_OK && (om_composite_add(p, PACKED)->type != OM_UINT8
-	    || !has_count(om_composite_add(p, PACKED), w->n * w->blocks * (w->block * w->bits / 8))
-	    || !has_count(om_composite_add(p, SCALES), w->n * w->blocks)
-	    || (om_composite_add(p, GROUPS) && om_composite_add(p, GROUPS)->type != OM_INT32)
-	    || (om_composite_add(p, GROUPS) && p->doing != OM_INFERRING
-	        && om_shape_count(&om_composite_add(p, GROUPS)->shape) < w->k)
-	    || !has_count(zeros, !zeros || zeros->type != OM_UINT8 ? w->n * w->blocks
-	        : w->n * ((w->blocks * w->bits + 7) / 8))))
+	if (p->st == OM_OK && (!has_count(w->weights, w->n * w->blocks * bytes_of_block(w))
+	    || !has_count(w->scales, w->n * w->blocks) || !has_count(w->zeros, w->n * zeros_of_column(w))))
 		om_composite_refuse(p, OM_SHAPE, "the shapes of weights, scales and zero points do not match");
 	return p->st == OM_OK;
 }
@@ -491,7 +502,9 @@ matmul_nbits(om_composite *p)
 		return;
 	const om_shape shape = om_shape_of(2, (int64_t[]){w.k, w.n});
 	const om_dtype type = x->type == OM_FLOAT64 ? OM_FLOAT64 : OM_FLOAT32;
-	const om_tensor *weights = om_composite_filled(p, type, &shape, unpack, &w, sizeof w);
+	const om_tensor *weights = om_composite_filled(p, type, &shape, unpack, &w, sizeof w,
+		OM_READS({w.weights, OM_UINT8, w.n * w.blocks * bytes_of_block(&w)}, {w.scales, w.scales->type, w.n * w.blocks},
+			{w.zeros, w.zeros ? w.zeros->type : OM_UNDEFINED, w.n * zeros_of_column(&w)}, {w.groups, OM_INT32, w.k}));
 	y = OM_SUBBUFFER(p, "MatMul", OM_PLAINLY, OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", type)), x), weights);
 	if (om_composite_add(p, BIAS))
 		y = OM_SUBBUFFER(p, "Add", OM_PLAINLY, y, OM_SUBBUFFER(p, "Cast", OM_WITH(OM_INT("to", type)), om_composite_add(p, BIAS)));

@@ -90,6 +90,21 @@ does_fit(const struct view *v)
 	}
 }
 
+/* The number of elements of a mask that fits, counted from the start, which is_seen() may read. */
+static int64_t
+keys_read(const struct view *v)
+{
+	const om_shape *s = v->keys ? &v->keys->shape : NULL;
+
+	switch (s ? s->rank : 0) {
+	case 1: return s->dim[0];
+	case 2: return s->dim[1] == v->total ? v->batch * v->total : 0;
+	case 3: return v->batch * v->queries * v->total;
+	case 4: return v->batch * s->dim[2] * s->dim[3];
+	default: return 0;
+	}
+}
+
 /* The bias of the score of query `q` and key `k` in head `h`. */
 static double
 added(const struct view *v, int64_t b, int64_t h, int64_t q, int64_t k)
@@ -145,7 +160,9 @@ mask_of(om_composite *p, const struct view *v, om_dtype type)
 	}
 	const int64_t heads = s ? s->dim[1] : 1;
 	const om_shape shape = om_shape_of(4, (const int64_t[]){v->batch, heads, v->queries, v->total});
-	return om_composite_filled(p, type, &shape, fill_mask, v, sizeof *v);
+	return om_composite_filled(p, type, &shape, fill_mask, v, sizeof *v,
+		OM_READS({v->keys, OM_INT32, keys_read(v)}, {v->bias, v->bias ? v->bias->type : OM_UNDEFINED,
+			s ? s->dim[0] * heads * v->queries * v->total : 0}));
 }
 
 /* ---- Attention over separate heads. ---- */
@@ -389,7 +406,7 @@ fill_positions(om_op_context *c, const void *of, const om_tensor *t)
 
 	(void)c;
 	for (int64_t k = 0; k < om_shape_count(&t->shape); k++)
-		((int64_t *)t->data)[k] = *(const int64_t *)ids->data + k % t->shape.dim[1];
+		((uint64_t *)t->data)[k] = *(const uint64_t *)ids->data + (uint64_t)(k % t->shape.dim[1]);
 	return OM_OK;
 }
 
@@ -404,7 +421,7 @@ positions_of(om_composite *p, tensor x, tensor ids)
 		return ids;
 	if (om_shape_is_known(&ids->shape) && om_shape_count(&ids->shape) != 1)
 		om_composite_refuse(p, OM_SHAPE, "position_ids must have one element or one for each position");
-	return om_composite_filled(p, OM_INT64, &shape, fill_positions, &ids, sizeof ids);
+	return om_composite_filled(p, OM_INT64, &shape, fill_positions, &ids, sizeof ids, OM_READS({ids, OM_INT64, 1}));
 }
 
 static void
@@ -418,6 +435,8 @@ rotary(om_composite *p)
 
 	if (om_attr_int(op, "is_packed_batching"))
 		om_composite_refuse(p, OM_UNSUPPORTED, "no kernel for packed batches");
+	if (x->shape.rank == 3 && !heads && dim_of(cosines, 1) == 0)
+		om_composite_refuse(p, OM_SHAPE, "num_heads is required where the caches are empty");
 	if (x->shape.rank < 0 || (x->shape.rank == 3 && !heads && (dim_of(x, 2) < 0 || dim_of(cosines, 1) < 1))) {
 		p->c->out[0].type = x->type;
 		p->c->out[0].shape = x->shape;

@@ -46,7 +46,7 @@ read_group(const om_op_context *c, struct group *g)
 		.cap = om_attr_float(c->op, "softcap"), .window = om_attr_int(c->op, "local_window_size")};
 	if (!om_has_in(c, LENGTHS) || !om_has_in(c, TOTAL))
 		return om_wrong(c, "seqlens_k and total_sequence_length are required");
-	if (g->heads < 1 || g->kv < 1 || g->heads % g->kv)
+	if (g->heads < 1 || g->heads > INT32_MAX || g->kv < 1 || g->heads % g->kv)
 		return om_wrong(c, "the number of key/value heads must divide the number of query heads");
 	if (om_has_in(c, KEY) != om_has_in(c, VALUE) || om_has_in(c, PAST_KEY) != om_has_in(c, PAST_VALUE))
 		return om_wrong(c, "key and value must be given together");

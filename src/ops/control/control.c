@@ -33,14 +33,6 @@ body_of(const om_op_context *c, const char *name, om_block **b)
 }
 
 static om_status
-check_count(const om_op_context *c, const char *what, uint32_t have, uint32_t want)
-{
-	if (have == want)
-		return OM_OK;
-	return om_op_fail(c->session, OM_INVALID, c->op, "the body has %u %s, expected %u", have, what, want);
-}
-
-static om_status
 join_types(const om_op_context *c, const char *name, om_dtype *t, om_dtype other)
 {
 	if (*t == OM_UNDEFINED)
@@ -83,64 +75,7 @@ known_truth(const om_value *v, bool *truth)
 	return *truth || om_value_is(v, false);
 }
 
-/* ---- If. ---- */
-
-struct branch {
-	om_block *b;
-	bool may_run;
-};
-
-/* A branch may never be taken for these shapes: if it cannot run on them, the other one must be
- * taken.  Its ops stay open, and are refused at run time. */
-static om_status
-infer_branch(const om_op_context *c, const char *name, bool is_only, struct branch *b)
-{
-	OM_TRY(body_of(c, name, &b->b));
-	OM_TRY(check_count(c, "results", b->b->nresult, c->op->nout));
-	const om_status st = om_block_infer(c->session, program_of(c), b->b);
-	b->may_run = st == OM_OK;
-	if (is_only || (st != OM_SHAPE && st != OM_INVALID))
-		return st;
-	om_warn(c->session, "%s of %s cannot run with these shapes: %s", name,
-		*c->op->name ? c->op->name : "an If", om_message(c->session));
-	return OM_OK;
-}
-
-static om_status
-infer_branches(const om_op_context *c, struct branch branch[2])
-{
-	static const char *const name[2] = {"else_branch", "then_branch"};
-	bool truth = false;
-
-	const bool decided = c->op->in[0] && known_truth(c->op->in[0], &truth);
-	OM_TRY(infer_branch(c, name[!truth], false, &branch[!truth]));
-	OM_TRY(infer_branch(c, name[truth], decided || !branch[!truth].may_run, &branch[truth]));
-	if (decided)
-		branch[!truth].may_run = false;
-	return OM_OK;
-}
-
-static om_status
-if_infer(om_op_context *c)
-{
-	struct branch branch[2];
-
-	OM_TRY(check_tensor(c, c->op->in[0]));
-	OM_TRY(infer_branches(c, branch));
-	const bool first = branch[1].may_run;
-	for (uint32_t k = 0; k < c->op->nout; k++) {
-		const om_value *a = branch[first].b->result[k], *b = branch[!first].b->result[k];
-		om_type type = a->type;
-		OM_TRY(join_kinds(c, a->name, &type, &b->type));
-		om_out_type(c, k, &type);
-		c->out[k].shape = a->shape;
-		if (branch[!first].may_run)
-			om_shape_meet(&c->out[k].shape, &b->shape);
-	}
-	return OM_OK;
-}
-
-/* ---- Bodies of loops. ---- */
+/* ---- Forgetting. ---- */
 
 static void
 forget_value(om_value *v)
@@ -150,8 +85,8 @@ forget_value(om_value *v)
 	v->is_const = false;
 }
 
-/* Forget what was inferred in a body.  Results of unknown operators keep their declared types
- * and shapes, because they cannot be inferred again. */
+/* Forget what was inferred in a body, and what the file declares there.  Results of unknown operators
+ * keep their declared types and shapes, because they cannot be inferred again. */
 static void
 forget(om_block *b)
 {
@@ -166,6 +101,109 @@ forget(om_block *b)
 		}
 	}
 }
+
+/* ---- If. ---- */
+
+struct branch {
+	om_block *b;
+	bool may_run;
+	bool is_dead;        /* never taken: the condition is a constant */
+};
+
+static bool
+is_never_taken(const om_op *op, const om_block *b)
+{
+	bool truth;
+
+	return op->opdef && op->opdef->control == OM_IF && op->in[0] && known_truth(op->in[0], &truth)
+	    && b != om_attr_graph(op, truth ? "then_branch" : "else_branch");
+}
+
+/* Inputs, outputs and bodies of ops, which do not depend on shapes. */
+static om_status
+check_ops(om_session *s, const om_block *b)
+{
+	for (const om_op *op = b->first; op; op = op->next) {
+		if (op->opdef)
+			OM_TRY(om_op_check(s, op));
+		for (uint32_t k = 0; k < op->nbody; k++)
+			if (!is_never_taken(op, op->body[k]))
+				OM_TRY(check_ops(s, op->body[k]));
+	}
+	return OM_OK;
+}
+
+/* A branch may never be taken for these shapes: if it cannot run on them, the other one must be
+ * taken.  Its ops are refused at run time.  Its values stay open, whatever the file declares: the
+ * ops are not inferred to their end, so their sizes need not agree. */
+static om_status
+infer_branch(const om_op_context *c, const char *name, bool is_only, struct branch *b)
+{
+	OM_TRY(body_of(c, name, &b->b));
+	const om_status st = om_block_infer(c->session, program_of(c), b->b);
+	b->may_run = st == OM_OK;
+	if (is_only || (st != OM_SHAPE && st != OM_INVALID))
+		return st;
+	om_warn(c->session, "%s of %s cannot run with these shapes: %s", name,
+		*c->op->name ? c->op->name : "an If", om_message(c->session));
+	if (!b->is_dead)
+		OM_TRY(check_ops(c->session, b->b));
+	forget(b->b);
+	return OM_OK;
+}
+
+static om_status
+infer_branches(const om_op_context *c, struct branch branch[2])
+{
+	static const char *const name[2] = {"else_branch", "then_branch"};
+	bool truth = false;
+
+	const bool decided = c->op->in[0] && known_truth(c->op->in[0], &truth);
+	branch[!truth].is_dead = decided;
+	OM_TRY(infer_branch(c, name[!truth], false, &branch[!truth]));
+	OM_TRY(infer_branch(c, name[truth], decided || !branch[!truth].may_run, &branch[truth]));
+	branch[!truth].may_run &= !decided;
+	return OM_OK;
+}
+
+static om_status
+open_result(const om_op_context *c, om_value *v, uint32_t k)
+{
+	om_shape shape = v->shape;
+	char text[128];
+
+	if (!om_shape_meet(&shape, &c->out[k].shape))
+		return OM_OK;
+	if (v->def && !v->def->opdef)
+		return om_op_fail(c->session, OM_INVALID, c->op, "%s is declared with another shape than %s, which is %s", v->name,
+			c->op->out[k] ? c->op->out[k]->name : "the output", om_shape_text(&c->out[k].shape, text, sizeof text));
+	v->shape = shape;
+	return OM_OK;
+}
+
+static om_status
+if_infer(om_op_context *c)
+{
+	struct branch branch[2] = {0};
+
+	OM_TRY(check_tensor(c, c->op->in[0]));
+	OM_TRY(infer_branches(c, branch));
+	const bool first = branch[1].may_run;
+	for (uint32_t k = 0; k < c->op->nout; k++) {
+		const om_value *a = branch[first].b->result[k], *b = branch[!first].b->result[k];
+		om_type type = a->type;
+		OM_TRY(join_kinds(c, a->name, &type, &b->type));
+		om_out_type(c, k, &type);
+		c->out[k].shape = a->shape;
+		if (branch[!first].may_run)
+			om_shape_meet(&c->out[k].shape, &b->shape);
+		else if (!branch[!first].is_dead)
+			OM_TRY(open_result(c, branch[!first].b->result[k], k));
+	}
+	return OM_OK;
+}
+
+/* ---- Bodies of loops. ---- */
 
 /* A parameter gets the type and shape of its initial value, as far as these are known. */
 static om_status
@@ -319,11 +357,6 @@ loop_infer(om_op_context *c)
 	om_block *body;
 
 	OM_TRY(body_of(c, "body", &body));
-	OM_TRY(check_count(c, "parameters", body->nparam, c->op->nin));
-	OM_TRY(check_count(c, "results", body->nresult, c->op->nout + 1));
-	if (c->op->nout + 2 < c->op->nin)
-		return om_op_fail(c->session, OM_INVALID, c->op, "has %u outputs for %u loop-carried values",
-			c->op->nout, c->op->nin - 2);
 	for (uint32_t k = 0; k < 2; k++)
 		OM_TRY(check_tensor(c, c->op->in[k]));
 	set_scalar_param(body->param[0], OM_INT64);
@@ -390,29 +423,37 @@ scan_slice(const om_op_context *c, struct scan *s, uint32_t k)
 	return set_param(c, s->body->param[s->nstate + k], &c->op->in[s->nstate + k]->type, &part.shape);
 }
 
-/* A state has the same shape in all iterations: facts from before and after an iteration are merged. */
-static om_status
-scan_state(om_op_context *c, const struct scan *s, uint32_t k)
+static bool
+join_shapes(om_shape *out, const om_shape *other)
 {
-	const om_value *result = s->body->result[k];
-	om_shape *out = &c->out[k].shape;
-	const om_shape *other = &c->in[k].shape;
-	char a[256], b[256];
 	bool same = true;
 
-	c->out[k].type = s->body->param[k]->type.elem;
-	OM_TRY(join_types(c, result->name, &c->out[k].type, result->type.elem));
-	*out = result->shape;
 	if (out->rank == OM_RANK_UNKNOWN)
 		*out = *other;
 	else if (other->rank != OM_RANK_UNKNOWN)
 		same = out->rank == other->rank;
 	for (int d = 0; d < out->rank && same && other->rank >= 0; d++)
 		same = om_dim_join(&out->dim[d], &out->sym[d], other->dim[d], other->sym[d]);
-	if (!same)
+	return same;
+}
+
+/* A state has the same shape in all iterations: facts from before and after an iteration are merged.  The
+ * parameter has what the file declares where nothing is known from before. */
+static om_status
+scan_state(om_op_context *c, const struct scan *s, uint32_t k)
+{
+	const om_value *result = s->body->result[k];
+	om_shape *out = &c->out[k].shape;
+	const om_shape *before = &s->body->param[k]->shape;
+	char a[256], b[256];
+
+	c->out[k].type = s->body->param[k]->type.elem;
+	OM_TRY(join_types(c, result->name, &c->out[k].type, result->type.elem));
+	*out = result->shape;
+	if (!join_shapes(out, before) || !join_shapes(out, &c->in[k].shape))
 		return om_op_fail(c->session, OM_SHAPE, c->op,
 			"a state variable is %s before an iteration and %s after it",
-			om_shape_text(other, a, sizeof a), om_shape_text(&result->shape, b, sizeof b));
+			om_shape_text(before, a, sizeof a), om_shape_text(&result->shape, b, sizeof b));
 	return OM_OK;
 }
 
@@ -435,8 +476,6 @@ scan_infer(om_op_context *c)
 	struct scan s = {.length = OM_DIM_UNKNOWN};
 
 	OM_TRY(body_of(c, "body", &s.body));
-	OM_TRY(check_count(c, "parameters", s.body->nparam, c->op->nin));
-	OM_TRY(check_count(c, "results", s.body->nresult, c->op->nout));
 	if (nscan < 1 || nscan > c->op->nin || c->op->nin - nscan > c->op->nout)
 		return om_op_fail(c->session, OM_INVALID, c->op,
 			"num_scan_inputs is %lld for %u inputs and %u outputs",
@@ -507,8 +546,6 @@ batch_infer(om_op_context *c)
 	om_tensor rows;
 
 	OM_TRY(body_of(c, "body", &body));
-	OM_TRY(check_count(c, "parameters", body->nparam, c->op->nin - 1));
-	OM_TRY(check_count(c, "results", body->nresult, c->op->nout));
 	if (nscan < 1 || nscan >= c->op->nin || c->op->nin - 1 - nscan > c->op->nout)
 		return om_op_fail(c->session, OM_INVALID, c->op,
 			"num_scan_inputs is %lld for %u inputs and %u outputs",
@@ -537,8 +574,6 @@ each_infer(om_op_context *c)
 	om_block *body;
 
 	OM_TRY(body_of(c, "body", &body));
-	OM_TRY(check_count(c, "parameters", body->nparam, c->op->nin));
-	OM_TRY(check_count(c, "results", body->nresult, c->op->nout));
 	for (uint32_t k = 0; k < c->op->nin; k++) {
 		if (!c->op->in[k])
 			return om_op_fail(c->session, OM_INVALID, c->op, "input %u is omitted", k);

@@ -402,11 +402,16 @@ struct regions {
 	bool half, largest;
 };
 
+/* The most samples along an axis of a bin that an attribute may request: the work is their square. */
+enum { MOST_SAMPLES = 1024 };
+
 static om_status
 regions_prepare(om_op_context *c, void **state)
 {
 	struct regions *s = *state;
 
+	if (om_attr_int(c->op, "sampling_ratio") > MOST_SAMPLES)
+		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "no kernel for a sampling_ratio above %d", MOST_SAMPLES);
 	s->half = c->op->version >= 16 && om_attr_is(c->op, "coordinate_transformation_mode", "half_pixel");
 	s->scale = om_attr_float(c->op, "spatial_scale");
 	s->samples = om_attr_int(c->op, "sampling_ratio");
@@ -439,15 +444,35 @@ read_roi(const om_op_context *c, int64_t k, struct roi *r)
 	return om_index_read(c, 2, k, c->in[0].shape.dim[0], &r->batch);
 }
 
-/* The largest weighted neighbor, or the mean of the interpolated samples. */
+/* Of the `n` samples of bin `bin` those that may be inside an image of `size` pixels, [*low, *high): a region may be
+ * much larger than the image. */
+static void
+samples_inside(double start, double length, int64_t bin, int64_t n, int64_t size, int64_t *low, int64_t *high)
+{
+	const double step = length / (double)n, first = start + ((double)bin + 0.5 / (double)n) * length;
+	const double a = (-1 - first) / step, b = ((double)size - first) / step;
+
+	*low = 0;
+	*high = n;
+	if (n < 1 || !(fabs(step) > 0))
+		return;
+	*low = OM_SATURATE(int64_t, fmin(fmax(floor(fmin(a, b)) - 1, 0), (double)n));
+	*high = OM_SATURATE(int64_t, fmax(fmin(ceil(fmax(a, b)) + 2, (double)n), (double)*low));
+}
+
+/* The largest weighted neighbor, or the mean of the interpolated samples; samples outside the image are 0. */
 static double
 pool_bin(const om_op_context *c, const struct roi *r, int64_t base, int64_t py, int64_t px, bool largest)
 {
 	const om_shape *x = &c->in[0].shape;
-	double sum = 0, most = -INFINITY;
+	int64_t low[2], high[2];
 
-	for (int64_t i = 0; i < r->ny; i++)
-		for (int64_t j = 0; j < r->nx; j++) {
+	samples_inside(r->y, r->height, py, r->ny, x->dim[2], &low[0], &high[0]);
+	samples_inside(r->x, r->width, px, r->nx, x->dim[3], &low[1], &high[1]);
+	const bool all = high[0] - low[0] == r->ny && high[1] - low[1] == r->nx;
+	double sum = 0, most = all ? -INFINITY : 0;
+	for (int64_t i = low[0]; i < high[0]; i++)
+		for (int64_t j = low[1]; j < high[1]; j++) {
 			struct corners k;
 			corners_of(r->y + ((double)py + ((double)i + 0.5) / (double)r->ny) * r->height,
 				r->x + ((double)px + ((double)j + 0.5) / (double)r->nx) * r->width, x->dim[2], x->dim[3], &k);
@@ -460,6 +485,17 @@ pool_bin(const om_op_context *c, const struct roi *r, int64_t base, int64_t py, 
 	if (largest)
 		return r->ny > 0 && r->nx > 0 ? most : 0;
 	return sum / (r->ny > 0 && r->nx > 0 ? (double)(r->ny * r->nx) : 1);
+}
+
+/* Where the regions decide how many samples are taken, as for regions as large as the image. */
+static void
+roi_cost(const om_op_context *c, om_cost *cost)
+{
+	const om_shape *x = &c->in[0].shape, *y = &c->out[0].shape;
+	const double samples = (double)om_attr_int(c->op, "sampling_ratio"), bins = (double)(y->dim[2] * y->dim[3]);
+	const double each = samples > 0 ? samples * samples : (double)x->dim[2] * (double)x->dim[3] / (bins > 0 ? bins : 1);
+
+	cost->flops = 8 * (double)om_shape_count(y) * (each > 1 ? each : 1);
 }
 
 static om_status
@@ -558,6 +594,15 @@ max_roi_cpu(om_op_context *c)
 		}
 	}
 	return OM_OK;
+}
+
+/* As for regions as large as the image. */
+static void
+max_roi_cost(const om_op_context *c, om_cost *cost)
+{
+	const om_shape *x = &c->in[0].shape, *y = &c->out[0].shape;
+
+	cost->flops = (double)y->dim[0] * (double)y->dim[1] * (double)x->dim[2] * (double)x->dim[3];
 }
 
 /* ---- DeformConv. ---- */
@@ -750,11 +795,11 @@ const om_opdef om_ops_grid[] = {
 	 .input_types = {OF_FLOATS, OF(INT64)}},
 	{.name = "RoiAlign", .brief = "regions of interest pooled to one size, with bilinear interpolation",
 	 .since = 10, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = roi_attrs,
-	 .infer = roi_infer, .cpu = roi_cpu,
+	 .infer = roi_infer, .cpu = roi_cpu, .cost = roi_cost,
 	 .input_types = {OF_FLOATS, LIKE(0), OF(INT64)}},
 	{.name = "MaxRoiPool", .brief = "regions of interest pooled to one size, by maximum", .since = 1,
 	 .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .attrs = max_roi_attrs,
-	 .infer = max_roi_infer, .cpu = max_roi_cpu,
+	 .infer = max_roi_infer, .cpu = max_roi_cpu, .cost = max_roi_cost,
 	 .input_types = {OF_FLOATS, LIKE(0)}},
 	{.name = "DeformConv", .brief = "deformable convolution", .since = 19,
 	 .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 1, .attrs = deform_attrs,

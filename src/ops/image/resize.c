@@ -68,9 +68,10 @@ om_resize_outside(const om_op_context *c, char one[sizeof(om_string)])
 	case OM_FLOAT64: memcpy(one, &(double){f}, sizeof(double)); break;
 	case OM_FLOAT16: memcpy(one, &(uint16_t){om_float_to_half(f)}, sizeof(uint16_t)); break;
 	case OM_BFLOAT16: memcpy(one, &(uint16_t){om_float_to_bfloat(f)}, sizeof(uint16_t)); break;
-	case OM_INT32: memcpy(one, &(int32_t){(int32_t)f}, sizeof(int32_t)); break;
-	case OM_INT64: memcpy(one, &(int64_t){(int64_t)f}, sizeof(int64_t)); break;
-	default: *one = (char)(int)f; break;
+	case OM_INT32: memcpy(one, &(int32_t){OM_SATURATE(int32_t, f)}, sizeof(int32_t)); break;
+	case OM_INT64: memcpy(one, &(int64_t){OM_SATURATE(int64_t, f)}, sizeof(int64_t)); break;
+	case OM_INT8: memcpy(one, &(int8_t){OM_SATURATE(int8_t, f)}, 1); break;
+	default: memcpy(one, &(uint8_t){OM_SATURATE(uint8_t, f)}, 1); break;
 	}
 	return OM_OK;
 }

@@ -190,7 +190,7 @@ static void
 run_passes(om_op_context *c, const struct om_passes *p, const char *from, char *to)
 {
 	om_shape s = c->in[0].shape;
-	char *spare[2] = {c->scratch, (char *)c->scratch + p->kept};
+	char *spare[2] = {c->scratch, p->kept ? (char *)c->scratch + p->kept : c->scratch};
 	const void *in = from;
 	int use = 0;
 

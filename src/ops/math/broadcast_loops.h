@@ -7,6 +7,7 @@
 #define OM_BROADCAST_LOOPS_H
 
 #include "onnxmem/kernel.h"
+#include "base/saturate.h"
 #include "opdef/types.h"
 
 enum { OM_STRIP = 256, OM_NKNOB = 3 };
@@ -86,7 +87,7 @@ bool om_inplace_whole(const om_op_context *c, uint32_t out, uint32_t in);
 	typedef element T __attribute__((unused));                             \
 	typedef wrapping W __attribute__((unused));                            \
 	const double *const knob = s->knob;                                    \
-	const T a = (T)knob[0], b = (T)knob[1], c = (T)knob[2];                \
+	const T a = OM_NUMBER(T, knob[0]), b = OM_NUMBER(T, knob[1]), c = OM_NUMBER(T, knob[2]); \
 	(void)a, (void)b, (void)c;
 
 #define UNARY_LOOP(name, E, U, R, value)                                       \

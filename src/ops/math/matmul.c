@@ -51,8 +51,8 @@ name(const struct product *p)                                                  \
 	}                                                                      \
 }
 PLAIN_PRODUCT(double_product, double, p->alpha)
-PLAIN_PRODUCT(int32_product, uint32_t, (int32_t)p->alpha)
-PLAIN_PRODUCT(int64_product, uint64_t, (int64_t)p->alpha)
+PLAIN_PRODUCT(int32_product, uint32_t, OM_SATURATE(int32_t, p->alpha))
+PLAIN_PRODUCT(int64_product, uint64_t, OM_SATURATE(int64_t, p->alpha))
 
 typedef void product_of(const struct product *);
 
@@ -413,7 +413,8 @@ bytes_row(const struct bytes *p, int64_t i, int32_t *out)
 	const int32_t za = left_zero(p, i);
 	int32_t sum = 0;
 
-	memset(out, 0, (size_t)b->n * sizeof *out);
+	if (b->n)
+		memset(out, 0, (size_t)b->n * sizeof *out);
 	for (int64_t k = 0; k < b->k; k++) {
 		const int32_t x = om_byte_at(p->left, a0 + k) - za;
 		const char *right = (const char *)p->right->data + b0 + k * b->n;
@@ -715,7 +716,7 @@ start_floats(const om_op_context *c, const struct product *p, om_dtype from, om_
 #define START_INTS(type)                                                       \
 	for (int64_t i = 0; i < p->m; i++)                                     \
 		for (int64_t j = 0; j < p->n; j++)                             \
-			((type *)p->c)[i * p->n + j] = (type)(int64_t)beta     \
+			((type *)p->c)[i * p->n + j] = (type)OM_SATURATE(int64_t, beta) \
 				* ((const type *)c->in[2].data)[i * row + j * col];
 
 static void

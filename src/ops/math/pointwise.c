@@ -55,8 +55,8 @@ infer_compare(om_op_context *c)
 #define CLAMP(v, low, high)  ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))
 #define SOFTPLUS(x)       ((x) > 0 ? (x) + log1p(exp(-(x))) : log1p(exp(x)))
 #define SELU(x, a, b)     ((b) * ((x) > 0 ? (x) : (a) * expm1(x)))
-#define SHRINK(x, lambda, bias)                                                \
-	((x) < -(lambda) ? (x) + (bias) : (x) > (lambda) ? (x) - (bias) : 0)
+#define SHRINK(T, x, lambda, bias)                                                \
+	OM_NUMBER(T, (x) < -(lambda) ? (x) + (bias) : (x) > (lambda) ? (x) - (bias) : 0)
 #define SHIFT(T, W, x, y, left)                                                \
 	((uint64_t)(y) >= 8 * sizeof(T) ? (!(left) && (x) < 0 ? (T)-1 : 0)     \
 	    : (left) ? (T)((W)(x) << (y)) : (T)((x) >> (y)))

@@ -412,7 +412,7 @@ reduce_reuse(const om_op_context *c, uint32_t out, uint32_t in)
 		(void)n;                                                       \
 		for (int64_t j = 0; j < m; j++) {                              \
 			const A a = ((const A *)sum)[j];                       \
-			((T *)out)[j] = (T)(result);                           \
+			((T *)out)[j] = OM_NUMBER(T, result);                  \
 		}                                                              \
 	}
 

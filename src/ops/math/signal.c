@@ -50,6 +50,9 @@ static om_status
 fourier_new(const om_op_context *c, struct fourier *f, int64_t n, bool inverse)
 {
 	*f = (struct fourier){.n = n};
+	/* Without lines to transform the length is not bounded by any tensor. */
+	if (om_shape_count(&c->out[0].shape) == 0)
+		return OM_OK;
 	f->in = n <= INT32_MAX ? om_alloc_try(c->mem, ((size_t)n * 4 + 1) * sizeof(struct complex)) : NULL;
 	if (!f->in)
 		return om_op_fail(c->session, OM_MEMORY, c->op, "cannot allocate a transform of length %lld",
@@ -151,8 +154,11 @@ dft_of(const om_op_context *c, const struct dft_attrs *attrs, struct dft *d, boo
 	if (!*known)
 		return OM_OK;
 	d->have = x->dim[d->axis];
+	const bool doubles = !om_has_in(c, 1) && d->inverse && d->onesided;
+	if (doubles && (d->have == 0 || d->have == 1 || d->have > INT64_MAX / 2))
+		return om_wrong(c, "half a spectrum must have between 2 and 2^62 elements");
 	if (!om_has_in(c, 1))
-		d->n = d->have < 0 ? -1 : d->inverse && d->onesided ? 2 * (d->have - 1) : d->have;
+		d->n = d->have < 0 ? -1 : doubles ? 2 * (d->have - 1) : d->have;
 	else if (!whole(c, 1, &d->n))
 		d->n = -1;
 	else if (d->n < 1)
@@ -197,7 +203,8 @@ dft_line(const om_op_context *c, const struct dft *d, const struct fourier *f, i
 	const bool pair = x->shape.dim[x->shape.rank - 1] == 2, mirror = d->inverse && d->onesided;
 	const int64_t half = f->n / 2 + 1, most = mirror ? half : f->n;
 
-	memset(f->in, 0, (size_t)f->n * sizeof *f->in);
+	if (f->n > 0)
+		memset(f->in, 0, (size_t)f->n * sizeof *f->in);
 	for (int64_t k = 0; k < d->have && k < most; k++) {
 		f->in[k].re = om_get(x->type, x->data, at + k * step);
 		f->in[k].im = pair ? om_get(x->type, x->data, at + k * step + 1) : 0;

@@ -224,7 +224,7 @@ static bool
 is_category(const om_labels *l, int64_t k, const om_tensor *x, int64_t i)
 {
 	if (l->type != OM_STRING)
-		return l->i[k] == (x->type == OM_INT64 ? ((const int64_t *)x->data)[i] : (int64_t)om_feature(x, i));
+		return l->i[k] == (x->type == OM_INT64 ? ((const int64_t *)x->data)[i] : OM_SATURATE(int64_t, om_feature(x, i)));
 	const om_string *a = &l->s[k], *b = (const om_string *)x->data + i;
 	return a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
 }

@@ -344,7 +344,7 @@ svc_pairs(const om_op_context *c, struct svm *m, int64_t features)
 	m->vector = om_attr_floats(c->op, "support_vectors", &nvector);
 	m->prob_a = om_attr_floats(c->op, "prob_a", &m->nprob);
 	m->prob_b = om_attr_floats(c->op, "prob_b", &nb);
-	if (m->nrho < (size_t)m->npair || m->ncoef < (size_t)(m->nvector * (m->nclass - 1)))
+	if (m->nrho < (size_t)m->npair || m->ncoef / (size_t)(m->nclass - 1) < (size_t)m->nvector)
 		return om_wrong(c, "has too few coefficients or too few rho");
 	if (m->nprob && (m->nprob < (size_t)m->npair || nb != m->nprob))
 		return om_wrong(c, "prob_a and prob_b do not match the number of classes");

@@ -192,7 +192,7 @@ cast_value(om_op_context *c, const om_tensor *value, size_t i, int64_t at)
 		OM_TRY(parse(c, ((const om_string *)value->data)[i], &x));
 	switch (c->out[0].type) {
 	case OM_FLOAT32: ((float *)c->out[0].data)[at] = x; break;
-	case OM_INT64: ((int64_t *)c->out[0].data)[at] = x > -0x1p63f && x < 0x1p63f ? (int64_t)x : INT64_MIN; break;
+	case OM_INT64: ((int64_t *)c->out[0].data)[at] = OM_SATURATE(int64_t, x); break;
 	default:
 		if (value->type == OM_STRING) {
 			((om_string *)c->out[0].data)[at] = ((const om_string *)value->data)[i];

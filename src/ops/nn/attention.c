@@ -107,6 +107,8 @@ has_dims(const om_tensor *t, int rank, const int64_t *want)
 {
 	if (t->shape.rank < 0)
 		return true;
+	if (t->shape.rank != rank)
+		return false;
 	for (int d = 0; d < rank; d++)
 		if (!om_dims_agree(t->shape.dim[d], want[d]))
 			return false;
@@ -244,15 +246,16 @@ static void
 window_of(const om_op_context *c, const struct attention *a, const struct knobs *o, int64_t b, int64_t i, int64_t *low, int64_t *high)
 {
 	const bool lengths = om_has_in(c, LENGTHS);
-	const int64_t valid = lengths ? ((const int64_t *)c->in[LENGTHS].data)[b] : a->total;
+	const int64_t length = lengths ? ((const int64_t *)c->in[LENGTHS].data)[b] : a->total;
+	const int64_t valid = length < 0 ? 0 : length < a->total ? length : a->total;
 	const int64_t at = i + (lengths ? valid - a->qlen : a->past);
 	const int64_t left = o->left, right = o->right;
 
-	*low = left >= 0 && at - left > 0 ? at - left : 0;
-	*high = valid < a->total ? valid : a->total;
+	*low = left >= 0 && at > left ? at - left : 0;
+	*high = valid;
 	if (o->causal && at + 1 < *high)
 		*high = at + 1;
-	if (right >= 0 && at < INT64_MAX - right && at + right + 1 < *high)
+	if (right >= 0 && right < *high && at + right + 1 < *high)
 		*high = at + right + 1;
 	*high = *high < 0 ? 0 : *high;
 	*low = *low < *high ? *low : *high;
@@ -327,12 +330,19 @@ copy_row(om_tensor *to, int64_t at, const om_tensor *from, int64_t from_at, int6
 		(size_t)n * size);
 }
 
+/* Where rows have no elements, nothing bounds the number of heads. */
+static bool
+is_nothing(const om_op_context *c, uint32_t out)
+{
+	return !om_has_out(c, out) || om_shape_count(&c->out[out].shape) == 0;
+}
+
 static void
 make_caches(const om_op_context *c, const struct attention *a)
 {
 	for (uint32_t k = K; k <= V; k++) {
 		const int64_t size = k == K ? a->size : a->vsize;
-		if (!om_has_out(c, k))
+		if (is_nothing(c, k))
 			continue;
 		for (int64_t bh = 0; bh < a->batch * a->heads; bh++) {
 			const int64_t b = bh / a->heads, h = bh % a->heads;
@@ -505,6 +515,8 @@ attention_cpu(om_op_context *c)
 
 	pieces_of(&a, c->scratch, &p);
 	make_caches(c, &a);
+	if (is_nothing(c, Y) && is_nothing(c, SCORES))
+		return OM_OK;
 	for (int64_t bh = 0; bh < a.batch * a.qheads; bh++) {
 		const int64_t b = bh / a.qheads, h = bh % a.qheads;
 		if (h % group == 0) {
@@ -575,6 +587,8 @@ rotary_infer(om_op_context *c)
 		return om_wrong(c, "the input must have rank 3 or 4");
 	if (x->rank == 3 && om_attr_int(c->op, "num_heads") <= 0)
 		return om_wrong(c, "num_heads is required for an input of rank 3");
+	if (x->rank == 3 && x->dim[2] >= 0 && x->dim[2] % om_attr_int(c->op, "num_heads"))
+		return om_wrong(c, "num_heads must divide the last dim of the input");
 	if (!om_shape_is_known(x))
 		return OM_OK;
 	const struct rotary r = rotary_of(c);

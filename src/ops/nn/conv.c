@@ -193,8 +193,8 @@ static void
 widen(const om_op_context *c, uint64_t room, struct om_images *p)
 {
 	const float *in[3] = {NULL, NULL, NULL};
-	char *at = (char *)c->scratch + om_piece_size(room);
 	const bool is_half = om_is_half(c->in[0].type);
+	char *at = is_half ? (char *)c->scratch + om_piece_size(room) : NULL;
 
 	for (uint32_t k = 0; k < 3; k++) {
 		if (!om_has_in(c, k))

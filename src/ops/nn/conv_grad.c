@@ -11,6 +11,7 @@
  * gradient of the weights before it is transposed back. */
 #include <config.h>
 
+#include "base/shape.h"
 #include "opdef/gradient_op.h"
 #include "ir/query.h"
 #include "kernels/cpu/kernels.h"
@@ -35,9 +36,12 @@ shape_of_x(const om_op_context *c, om_shape *x)
 {
 	const char *bad = om_window_image(c, &c->in[DY].shape, 1, x);
 
-	if (!bad && om_has_in(c, X) && c->in[X].shape.rank == x->rank)
-		*x = c->in[X].shape;
-	return bad;
+	if (bad || !om_has_in(c, X) || c->in[X].shape.rank == OM_RANK_UNKNOWN)
+		return bad;
+	if (!om_shape_agree(&c->in[X].shape, x))
+		return "X does not have the shape of the image";
+	*x = c->in[X].shape;
+	return NULL;
 }
 
 static const char *

@@ -216,7 +216,9 @@ linear_of(const om_op_context *c)
 static int64_t
 times(int64_t a, int64_t b)
 {
-	return a < 0 || b < 0 ? -1 : a * b;
+	int64_t n;
+
+	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &n) ? -1 : n;
 }
 
 static bool
@@ -239,7 +241,7 @@ linear_check(const om_op_context *c, const struct linear *l)
 
 	if (!has_gate(c) && !has_delta(c) && !om_attr_is(c->op, "update_rule", "linear"))
 		return om_op_fail(c->session, OM_INVALID, c->op, "unknown update_rule");
-	if (l->heads <= 0 || l->qheads <= 0 || l->qheads % l->heads)
+	if (l->heads <= 0 || l->qheads <= 0 || l->qheads > INT32_MAX || l->qheads % l->heads)
 		return om_wrong(c, "kv_num_heads must divide q_num_heads");
 	if ((has_gate(c) && !om_has_in(c, DECAY)) || (has_delta(c) && !om_has_in(c, BETA)))
 		return om_wrong(c, "the update_rule requires decay or beta, which is omitted");

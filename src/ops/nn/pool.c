@@ -6,6 +6,7 @@
 #include "ops/family.h"
 #include "base/shape.h"
 #include "ir/query.h"
+#include "opdef/columns.h"
 #include "opdef/numbers.h"
 #include "opdef/geometry/window.h"
 #include "opdef/op_context.h"
@@ -442,12 +443,6 @@ global_lp_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-static void
-global_cost(const om_op_context *c, om_cost *cost)
-{
-	cost->flops = (double)om_shape_count(&c->in[0].shape);
-}
-
 #define POOL(called, text, from, to, outputs, list, inferred, kernel, types) \
 	{.name = #called, .brief = text, .since = from, .until = to, .min_in = 1, .max_in = 1, \
 	 .min_out = 1, .max_out = outputs, .attrs = list, .infer = inferred, .cpu = kernel, \
@@ -456,7 +451,7 @@ global_cost(const om_op_context *c, om_cost *cost)
 #define GLOBAL(called, text, from, to, list, inferred, kernel)                 \
 	{.name = #called, .brief = text, .since = from, .until = to, .min_in = 1, .max_in = 1, \
 	 .min_out = 1, .max_out = 1, .attrs = list, .infer = inferred, .cpu = kernel, \
-	 .cost = global_cost, .input_types = {OF_FLOATS}}
+	 .cost = om_cost_of_input, .input_types = {OF_FLOATS}}
 
 const om_opdef om_ops_pool[] = {
 	POOL(MaxPool, "maximum over a sliding window", 1, 7, 1, max_attrs, pool_infer, max_cpu, OF_FLOATS | OF_BYTES),

@@ -515,7 +515,7 @@ conv_put(const void *of, int64_t i, int64_t at, int64_t n, const int32_t *sums)
 
 	om_quantized_range(c->out[0].type, &least, &most);
 	for (int64_t k = 0; k < n; k++)
-		y[k] = (uint8_t)om_quantize_into((float)(sums[k] + bias) * scale, zero, least, most);
+		y[k] = (uint8_t)om_quantize_into((float)((int64_t)sums[k] + bias) * scale, zero, least, most);
 }
 
 static om_status

@@ -11,7 +11,7 @@
 
 /* ---- Transpose. ---- */
 
-/* Output axis k is input axis perm[k]; the default reverses the axes. */
+/* Output axis k is input axis perm[k], which the standard counts from the start alone; the default reverses the axes. */
 static om_status
 perm_of(const om_op_context *c, int rank, int perm[OM_MAX_RANK])
 {
@@ -27,8 +27,9 @@ perm_of(const om_op_context *c, int rank, int perm[OM_MAX_RANK])
 		return om_op_fail(c->session, OM_SHAPE, c->op,
 			"perm has %zu elements, but the input has rank %d", n, rank);
 	for (int k = 0; k < rank; k++) {
-		if (!om_axis(p[k], rank, &perm[k]) || seen[perm[k]])
+		if (p[k] < 0 || p[k] >= rank || seen[p[k]])
 			return om_op_fail(c->session, OM_SHAPE, c->op, "perm is not a permutation of the axes");
+		perm[k] = (int)p[k];
 		seen[perm[k]] = true;
 	}
 	return OM_OK;

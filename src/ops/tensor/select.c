@@ -135,10 +135,13 @@ box_of(const float *b, bool by_center)
 	return (struct box){fminf(b[1], b[3]), fmaxf(b[1], b[3]), fminf(b[0], b[2]), fmaxf(b[0], b[2])};
 }
 
-/* Does the intersection over union of two boxes exceed `most`? */
+/* Does the intersection over union of two boxes exceed `most`?  Most pairs are apart, and are decided by
+ * comparisons alone. */
 static bool
 overlap(struct box a, struct box b, float most)
 {
+	if (a.x1 <= b.x0 || b.x1 <= a.x0 || a.y1 <= b.y0 || b.y1 <= a.y0)
+		return false;
 	const float w = fminf(a.x1, b.x1) - fmaxf(a.x0, b.x0), h = fminf(a.y1, b.y1) - fmaxf(a.y0, b.y0);
 	const float area_a = (a.x1 - a.x0) * (a.y1 - a.y0), area_b = (b.x1 - b.x0) * (b.y1 - b.y0);
 	const float all = area_a + area_b - w * h;
@@ -252,6 +255,15 @@ suppression_run(om_op_context *c, const struct suppression *s, struct box *box, 
 	OM_TRY(c->alloc(c, 0, &shape));
 	memcpy(c->out[0].data, p->v, (size_t)p->n * 3 * sizeof *p->v);
 	return OM_OK;
+}
+
+/* Each box is compared with those that were picked before it: at most with half of all, by some ten operations. */
+static void
+suppression_cost(const om_op_context *c, om_cost *cost)
+{
+	const om_shape *scores = &c->in[1].shape;
+
+	cost->flops = 5 * (double)om_shape_count(scores) * (double)scores->dim[2];
 }
 
 static om_status
@@ -540,15 +552,17 @@ const om_opdef om_ops_select[] = {
 	{.domain = "", .name = "NonZero", .brief = "indices of the nonzero elements",
 	 .since = 9, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .flags = OM_DATA_DEPENDENT_SHAPE,
 	 .max_shape = non_zero_most,
-	 .infer = non_zero_infer, .cpu = non_zero_cpu,
+	 .infer = non_zero_infer, .cpu = non_zero_cpu, .cost = om_cost_of_input,
 	 .input_types = {OF_COMMON}},
 	{.domain = "", .name = "NonMaxSuppression", .brief = "non-maximum suppression of boxes",
 	 .since = 10, .min_in = 2, .max_in = 5, .min_out = 1, .max_out = 1, .flags = OM_DATA_DEPENDENT_SHAPE,
 	 .attrs = suppression_attrs, .infer = suppression_infer, .max_shape = suppression_most, .cpu = suppression_cpu,
+	 .cost = suppression_cost,
 	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(INT64), OF(FLOAT32), OF(FLOAT32)}},
 	{.domain = "", .name = "Unique", .brief = "unique elements or slices",
 	 .since = 11, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 4, .flags = OM_DATA_DEPENDENT_SHAPE,
 	 .attrs = unique_attrs, .infer = unique_infer, .max_shape = unique_most, .cpu = unique_cpu,
+	 .cost = om_cost_of_input,
 	 .input_types = {OF_COMMON}},
 	{0}
 };

@@ -418,14 +418,14 @@ put(om_dtype t, void *to, double v)
 	case OM_FLOAT64: *(double *)to = v; return true;
 	case OM_FLOAT16: *(uint16_t *)to = om_float_to_half((float)v); return true;
 	case OM_BFLOAT16: *(uint16_t *)to = om_float_to_bfloat((float)v); return true;
-	case OM_INT64: *(int64_t *)to = (int64_t)v; return true;
-	case OM_UINT64: *(uint64_t *)to = (uint64_t)v; return true;
-	case OM_INT32: *(int32_t *)to = (int32_t)v; return true;
-	case OM_UINT32: *(uint32_t *)to = (uint32_t)v; return true;
-	case OM_INT16: *(int16_t *)to = (int16_t)v; return true;
-	case OM_UINT16: *(uint16_t *)to = (uint16_t)v; return true;
-	case OM_INT8: *(int8_t *)to = (int8_t)v; return true;
-	case OM_UINT8: case OM_BOOL: *(uint8_t *)to = (uint8_t)v; return true;
+	case OM_INT64: *(int64_t *)to = OM_SATURATE(int64_t, v); return true;
+	case OM_UINT64: *(uint64_t *)to = OM_SATURATE(uint64_t, v); return true;
+	case OM_INT32: *(int32_t *)to = OM_SATURATE(int32_t, v); return true;
+	case OM_UINT32: *(uint32_t *)to = OM_SATURATE(uint32_t, v); return true;
+	case OM_INT16: *(int16_t *)to = OM_SATURATE(int16_t, v); return true;
+	case OM_UINT16: *(uint16_t *)to = OM_SATURATE(uint16_t, v); return true;
+	case OM_INT8: *(int8_t *)to = OM_SATURATE(int8_t, v); return true;
+	case OM_UINT8: case OM_BOOL: *(uint8_t *)to = OM_SATURATE(uint8_t, v); return true;
 	default: return false;
 	}
 }

@@ -580,7 +580,7 @@ pad_bytes(om_op_context *c)
 
 	if (!s->is_ready)
 		OM_TRY(pad_plan(c, s));
-	if (om_shape_count(&c->out[0].shape) == 0)
+	if (om_shape_count(&c->out[0].shape) == 0 || c->out[0].data == c->in[0].data)  /* not padded: see pad_view() */
 		return OM_OK;
 	if (s->mode == CONSTANT)
 		return pad_constant(c, s);
@@ -744,6 +744,7 @@ const om_opdef om_ops_slice[] = {
 	{ONE, .name = "Compress", .brief = "elements or slices selected by a condition", .since = 9,
 	 .min_in = 2, .max_in = 2, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = compress_attrs,
 	 .infer = compress_infer, .max_shape = compress_most, .cpu = compress_cpu,
+	 .cost = om_cost_of_input,
 	 .input_types = {OF_COMMON, OF(BOOL)}},
 	{0}
 };

@@ -8,6 +8,7 @@
 #include "ops/family.h"
 #include "base/half.h"
 #include "ir/query.h"
+#include "opdef/columns.h"
 #include "opdef/op_context.h"
 #include "ops/math/axis_view.h"
 #include "opdef/numbers.h"
@@ -253,13 +254,13 @@ const om_opdef om_ops_topk[] = {
 		.name = "TopK", .brief = "largest or smallest elements along an axis, and their indices",
 		.since = 1, .until = 9, .min_in = 1, .max_in = 1, .min_out = 2, .max_out = 2,
 		.attrs = old_top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
-		.input_types = {OF_NUMBERS},
+		.cost = om_cost_of_input, .input_types = {OF_NUMBERS},
 	},
 	{
 		.name = "TopK", .brief = "largest or smallest elements along an axis, and their indices",
 		.since = 10, .min_in = 2, .max_in = 2, .min_out = 2, .max_out = 2,
 		.attrs = top_attrs, .infer = top_infer, .cpu = top_cpu, .scratch = top_scratch,
-		.input_types = {OF_NUMBERS, OF(INT64)},
+		.cost = om_cost_of_input, .input_types = {OF_NUMBERS, OF(INT64)},
 	},
 	{0}
 };

@@ -130,7 +130,7 @@ split_one(om_string s, om_string delimiter, int64_t most, om_string *to)
 			return n;
 		const size_t end = n < most ? next_delimiter(s, at, delimiter) : s.size;
 		if (to)
-			to[n] = (om_string){s.data + at, end - at};
+			to[n] = (om_string){at ? s.data + at : s.data, end - at};  /* an empty string may have no data */
 		n++;
 		if (end == s.size)
 			return n;
@@ -331,6 +331,14 @@ is_stopword(om_op_context *c, om_string text, bool *yes)
 	return OM_OK;
 }
 
+static void
+normal_cost(const om_op_context *c, om_cost *cost)
+{
+	const om_attr *stop = om_attr_find(c->op, "stopwords");
+
+	cost->flops = (double)om_shape_count(&c->in[0].shape) * (double)(stop ? stop->n + 1 : 1);
+}
+
 static om_status
 normal_cpu(om_op_context *c)
 {
@@ -479,6 +487,18 @@ tfidf_prepare(om_op_context *c, void **state)
 	return t == OM_STRING || t == OM_INT32 || t == OM_INT64 ? OM_OK : om_no_kernel(c, t);
 }
 
+/* Each n-gram is compared at each position, for each number of items that may be skipped. */
+static void
+tfidf_cost(const om_op_context *c, om_cost *cost)
+{
+	const om_shape *x = &c->in[0].shape;
+	const double n = (double)x->dim[x->rank - 1], skips = (double)om_attr_int(c->op, "max_skip_count") + 1;
+	size_t ngram;
+
+	om_attr_ints(c->op, "ngram_indexes", &ngram);
+	cost->flops = (double)om_shape_count(x) * (double)ngram * (skips < n ? skips : n);
+}
+
 static om_status
 tfidf_cpu(om_op_context *c)
 {
@@ -547,10 +567,11 @@ const om_opdef om_ops_strings[] = {
 	 .input_types = {OF(STRING)}},
 	{.name = "StringNormalizer", .brief = "strings in one case, without stop words", .since = 10, .min_in = 1,
 	 .max_in = 1, .min_out = 1, .max_out = 1, .flags = OM_DATA_DEPENDENT_SHAPE, .attrs = normal_attrs,
-	 .infer = normal_infer, .cpu = normal_cpu,
+	 .infer = normal_infer, .cpu = normal_cpu, .cost = normal_cost,
 	 .input_types = {OF(STRING)}},
 	{.name = "TfIdfVectorizer", .brief = "counts of n-grams, weighted", .since = 9, .min_in = 1,
 	 .max_in = 1, .min_out = 1, .max_out = 1, .attrs = tfidf_attrs, .infer = tfidf_infer, .cpu = tfidf_cpu,
+	 .cost = tfidf_cost,
 	 .input_types = {OF_INDICES | OF(STRING)}},
 	{0}
 };

@@ -57,10 +57,11 @@ typedef enum om_nnc_rule {
 } om_nnc_rule;
 
 /* Partial reuse of blocks by an allocation graph.  `graph` may be NULL; otherwise
- * the graph is written to it in the language of Graphviz. */
+ * the graph is written to it in the language of Graphviz.  `work`: limit of the search
+ * for tuples; 0: a default. */
 om_status om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n,
 	const om_interference_list *interference,
-	om_nnc_rule rule, FILE *graph, om_baseline_result *r);
+	om_nnc_rule rule, uint64_t work, FILE *graph, om_baseline_result *r);
 
 /* ---- All of them, by name: rows of om_strategy. ---- */
 
@@ -71,6 +72,7 @@ typedef struct om_share_problem {
 	const uint32_t *kind;    /* by buffer, a number that is the same for the same shape and type */
 	const om_interference_list *open; /* NULL: the plan holds for one order */
 	uint32_t limit;          /* blocks that there are, where a strategy has a choice; 0: any number */
+	uint64_t work;           /* limit of the search, where a strategy has one; 0: a default */
 	FILE *graph;             /* for Graphviz, of a strategy that has a graph; NULL: not written */
 } om_share_problem;
 

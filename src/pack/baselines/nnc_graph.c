@@ -406,19 +406,19 @@ write_graph(const om_nnc_graph *f, FILE *to, om_arena *mem)
 }
 
 static void
-build_graph(om_nnc_graph *f, om_interference_graph *g, om_nnc_rule rule, uint64_t align, bool spans,
+build_graph(om_nnc_graph *f, om_interference_graph *g, om_nnc_rule rule, uint64_t work, uint64_t align, bool spans,
 	om_arena *mem)
 {
 	om_nnc_graph_init(f, g, align, spans, mem);
 	if (rule == OM_NNC_PAPER)
-		om_nnc_by_tuples(f);
+		om_nnc_by_tuples(f, work);
 	else
 		om_nnc_by_size(f);
 }
 
 static om_status
 nnc_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *interference,
-	om_nnc_rule rule, FILE *graph, om_baseline_result *r)
+	om_nnc_rule rule, uint64_t work, FILE *graph, om_baseline_result *r)
 {
 	om_arena *mem = om_arena_new();
 	uint64_t align;
@@ -427,13 +427,14 @@ nnc_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interference_lis
 	if (st == OM_OK) {
 		om_interference_graph *g = om_interference_graph_new(buf, n, interference, true, mem);
 		om_nnc_graph regions, spans;
-		build_graph(&regions, g, rule, align, false, mem);
-		build_graph(&spans, g, rule, align, true, mem);
+		build_graph(&regions, g, rule, work, align, false, mem);
+		build_graph(&spans, g, rule, work, align, true, mem);
 		const om_nnc_graph *best = spans.height < regions.height ? &spans : &regions;
 		for (uint32_t k = 0; k < n; k++)
 			buf[k].offset = best->at[k];
 		om_baseline_evaluate(buf, n, interference, rule == OM_NNC_PAPER ? "nnc=text" : "nnc=flow", r);
 		r->blocks = best->regions;
+		r->pack.is_limited = regions.is_limited || spans.is_limited;
 		if (graph)
 			write_graph(best, graph, mem);
 	}
@@ -443,9 +444,9 @@ nnc_guarded(om_session *s, om_buffer *buf, uint32_t n, const om_interference_lis
 
 om_status
 om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n, const om_interference_list *interference,
-	om_nnc_rule rule, FILE *graph, om_baseline_result *r)
+	om_nnc_rule rule, uint64_t work, FILE *graph, om_baseline_result *r)
 {
-	OM_GUARDED(s, nnc_guarded(s, buf, n, interference, rule, graph, r));
+	OM_GUARDED(s, nnc_guarded(s, buf, n, interference, rule, work, graph, r));
 }
 
 /* ---- Rows. ---- */
@@ -453,13 +454,13 @@ om_baseline_nnc(om_session *s, om_buffer *buf, uint32_t n, const om_interference
 static om_status
 by_text(om_session *s, const om_share_problem *p, om_baseline_result *r)
 {
-	return om_baseline_nnc(s, p->buf, p->n, p->open, OM_NNC_PAPER, p->graph, r);
+	return om_baseline_nnc(s, p->buf, p->n, p->open, OM_NNC_PAPER, p->work, p->graph, r);
 }
 
 static om_status
 by_size(om_session *s, const om_share_problem *p, om_baseline_result *r)
 {
-	return om_baseline_nnc(s, p->buf, p->n, p->open, OM_NNC_BY_SIZE, p->graph, r);
+	return om_baseline_nnc(s, p->buf, p->n, p->open, OM_NNC_BY_SIZE, 0, p->graph, r);
 }
 
 const om_strategy om_strategies_nnc_graph[] = {

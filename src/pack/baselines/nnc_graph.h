@@ -28,6 +28,7 @@ typedef struct om_nnc_graph {
 	size_t nedge, capedge;
 	uint64_t height;
 	uint32_t regions;        /* how often the arena grew */
+	bool is_limited;         /* the search for tuples ended at its limit */
 	bool spans;              /* a buffer may be placed over several adjacent edges */
 } om_nnc_graph;
 
@@ -47,6 +48,8 @@ void om_nnc_graph_insert(om_nnc_graph *f, const uint32_t *tuple, uint32_t n, siz
 
 /* Insert all buffers. */
 void om_nnc_by_size(om_nnc_graph *f);
-void om_nnc_by_tuples(om_nnc_graph *f);
+
+/* At most `work` candidates and edges are looked at; 0: a default. */
+void om_nnc_by_tuples(om_nnc_graph *f, uint64_t work);
 
 #endif

@@ -12,8 +12,10 @@
  *
  * There are n^3 candidates; they are not enumerated.  The search goes by the
  * largest member: if it fits on no edge, no candidate with it does, and it is
- * skipped until there are new edges.  The work of one insertion is bounded, so n
- * insertions take n times that; at the bound the best candidate so far is taken.
+ * skipped until there are new edges.  A third member is looked for on the edges on
+ * which the first two fit.  All insertions together have a limit of work, to which
+ * graphs of some thousand buffers come: then the best candidate so far is taken, after it
+ * the buffers with the most neighbors, alone, and the result says that it was limited.
  * Each insertion takes a buffer with the most neighbors, so it terminates.
  */
 #include <config.h>
@@ -23,7 +25,8 @@
 #include "pack/baselines/nnc_graph.h"
 #include "pack/sort_keys.h"
 
-enum { MAX_WORK = 20 * 1000 * 1000, MIN_WORK = 2 * 1000 };
+/* Candidates and edges looked at in all insertions, by default. */
+enum { DEFAULT_WORK = 100 * 1000 * 1000 };
 
 struct candidate {
 	uint32_t member[OM_NNC_TUPLE];
@@ -39,7 +42,8 @@ struct tuple_search {
 	uint32_t n;
 	size_t *seen;            /* by buffer: it fits on no edge below this number */
 	size_t *fit;             /* the edges on which the leader fits */
-	size_t nfit;
+	size_t *pair_fit;        /* those of them on which the first two members fit */
+	size_t nfit, npair_fit;
 	bool anywhere;           /* no edge is required */
 	uint64_t work, max_work;
 	struct candidate best;
@@ -82,25 +86,24 @@ are_compatible(const struct tuple_search *w, uint32_t a, uint32_t b)
 	return om_always_before(w->f->g, a, b) || om_always_before(w->f->g, b, a);
 }
 
-/* The first of the leader's edges that is free during all members. */
+/* The first of these edges that is free during the member. */
 static bool
-find_edge(struct tuple_search *w, const uint32_t *member, uint32_t n, size_t *edge)
+find_edge(struct tuple_search *w, const size_t *list, size_t n, uint32_t member, size_t *edge)
 {
 	*edge = OM_NNC_NO_EDGE;
-	for (size_t k = 0; k < w->nfit; k++) {
-		uint32_t i = 0;
-		for (w->work++; i < n && om_nnc_graph_passes(w->f, &w->f->edge[w->fit[k]], member[i]);)
-			i++;
-		if (i == n) {
-			*edge = w->fit[k];
+	for (size_t k = 0; k < n; k++) {
+		w->work++;
+		if (om_nnc_graph_passes(w->f, &w->f->edge[list[k]], member)) {
+			*edge = list[k];
 			return true;
 		}
 	}
 	return w->anywhere;
 }
 
+/* `list`: the edges on which all members but the last fit. */
 static void
-try_candidate(struct tuple_search *w, const uint32_t *member, uint32_t n)
+try_candidate(struct tuple_search *w, const uint32_t *member, uint32_t n, const size_t *list, size_t nlist)
 {
 	struct candidate c = {.n = n};
 
@@ -110,7 +113,7 @@ try_candidate(struct tuple_search *w, const uint32_t *member, uint32_t n)
 	}
 	if (w->best.n && c.degree <= w->best.degree)
 		return;
-	if (find_edge(w, member, n, &c.edge))
+	if (find_edge(w, list, nlist, member[n - 1], &c.edge))
 		w->best = c;
 }
 
@@ -122,12 +125,12 @@ try_triples(struct tuple_search *w, uint32_t small, uint32_t leader)
 	const om_nnc_graph *f = w->f;
 
 	for (uint32_t k = 0; k < w->n && w->work < w->max_work; k++, w->work++) {
-		const uint32_t t = w->by_degree[k], tuple[] = {small, leader, t};
+		const uint32_t t = w->by_degree[k], tuple[] = {leader, small, t};
 		if (w->best.n && f->g->degree[small] + f->g->degree[leader] + (uint64_t)f->g->degree[t] <= w->best.degree)
 			return;
 		if (t != leader && f->bytes[t] > f->bytes[small] && f->bytes[t] <= f->bytes[leader]
 		    && are_compatible(w, t, small) && are_compatible(w, t, leader))
-			try_candidate(w, tuple, 3);
+			try_candidate(w, tuple, 3, w->pair_fit, w->npair_fit);
 	}
 }
 
@@ -147,6 +150,16 @@ list_fitting_edges(struct tuple_search *w, uint32_t leader)
 	w->work += f->nedge - w->seen[leader];
 	if (w->nfit == 0)
 		w->seen[leader] = f->nedge;
+}
+
+static void
+list_pair_edges(struct tuple_search *w, uint32_t small)
+{
+	w->npair_fit = 0;
+	for (size_t k = 0; k < w->nfit; k++)
+		if (om_nnc_graph_passes(w->f, &w->f->edge[w->fit[k]], small))
+			w->pair_fit[w->npair_fit++] = w->fit[k];
+	w->work += w->nfit;
 }
 
 /* No buffer has more neighbors than the first on the list. */
@@ -173,13 +186,16 @@ try_leader(struct tuple_search *w, uint32_t leader)
 		return;
 	for (uint32_t k = 0; k < w->n && f->g->degree[w->by_degree[k]] == max_degree
 		&& w->work < w->max_work; k++) {
-		const uint32_t t = w->by_degree[k], pair[] = {t, leader};
+		const uint32_t t = w->by_degree[k], pair[] = {leader, t};
 		w->work++;
 		if (t == leader)
-			try_candidate(w, &t, 1);
+			try_candidate(w, &t, 1, w->fit, w->nfit);
 		if (f->bytes[t] >= f->bytes[leader] || !are_compatible(w, t, leader))
 			continue;
-		try_candidate(w, pair, 2);
+		list_pair_edges(w, t);
+		if (w->npair_fit == 0 && !w->anywhere)
+			continue;
+		try_candidate(w, pair, 2, w->pair_fit, w->npair_fit);
 		try_triples(w, t, leader);
 		if (is_dominated(w, leader))
 			return;
@@ -191,7 +207,6 @@ choose_candidate(struct tuple_search *w, bool anywhere)
 {
 	w->anywhere = anywhere;
 	w->best = (struct candidate){.n = 0};
-	w->work = 0;
 	for (uint32_t k = 0; k < w->n && w->work < w->max_work; k++) {
 		if (w->best.n && w->f->bytes[w->by_size[k]] < w->f->bytes[w->by_size[k - 1]])
 			break;
@@ -211,21 +226,22 @@ choose_single(struct tuple_search *w)
 }
 
 void
-om_nnc_by_tuples(om_nnc_graph *f)
+om_nnc_by_tuples(om_nnc_graph *f, uint64_t work)
 {
-	struct tuple_search w = {.f = f, .seen = OM_NEWN(f->mem, size_t, f->n)};
+	struct tuple_search w = {.f = f, .max_work = work ? work : DEFAULT_WORK, .seen = OM_NEWN(f->mem, size_t, f->n)};
 	size_t capacity = 0;
 
 	w.by_size = sorted_list(f, false, &w.n);
 	w.by_degree = sorted_list(f, true, &w.n);
-	w.max_work = MAX_WORK / ((uint64_t)w.n + 1) + MIN_WORK;
 	while (w.n) {
 		if (f->nedge > capacity) {
 			capacity = 2 * f->nedge;
 			w.fit = OM_NEWN(f->mem, size_t, capacity);
+			w.pair_fit = OM_NEWN(f->mem, size_t, capacity);
 		}
 		if (!choose_candidate(&w, false) && !choose_candidate(&w, true))
 			choose_single(&w);
+		f->is_limited |= w.work >= w.max_work;
 		om_nnc_graph_insert(f, w.best.member, w.best.n, w.best.edge);
 		remove_inserted(f, w.by_size, w.n);
 		remove_inserted(f, w.by_degree, w.n);

@@ -1,0 +1,65 @@
+/* Archives, unpacked in a folder of this process, from which everything is removed after each input. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "hub/hub.h"
+#include "reader.h"
+
+static char folder[4096];
+
+static void
+remove_own(void)
+{
+	om_remove_folder(folder);
+}
+
+static void
+make_own(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	snprintf(folder, sizeof folder, "%s/readers.XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		abort();
+	}
+	atexit(remove_own);
+}
+
+static bool
+write_archive(const char *path, const uint8_t *data, size_t size)
+{
+	FILE *f = fopen(path, "wb");
+	const bool good = f && fwrite(data, 1, size, f) == size;
+
+	return f && fclose(f) == 0 && good;
+}
+
+bool
+reader_takes(const uint8_t *data, size_t size)
+{
+	enum { UNPACK_LIMIT = 1 << 20 };
+
+	if (!*folder)
+		make_own();
+	om_session *s = om_session_new();
+	om_arena *mem = om_arena_new();
+	om_hub h = {.session = s, .mem = mem, .unpack_limit = UNPACK_LIMIT};
+	const char *path = om_printf(mem, "%s/a.tar.gz", folder), *unpacked;
+
+	if (!write_archive(path, data, size)) {
+		perror(path);
+		abort();
+	}
+	const bool good = reader_says(s, om_hub_unpack(&h, path, &unpacked));
+	if (good) {
+		om_remove_folder(unpacked);
+		unlink(om_printf(mem, "%s.sums", unpacked));
+	}
+	om_arena_free(mem);
+	om_session_free(s);
+	return good;
+}
