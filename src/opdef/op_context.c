@@ -378,10 +378,23 @@ om_op_bind(om_op *op)
 	return op->opdef != NULL;
 }
 
+/* The outputs are constants with their elements: of an op whose shapes depend on data, more than inference knows. */
+static bool
+is_computed(const om_op *op)
+{
+	bool computed = op->is_folded;
+
+	for (uint32_t k = 0; k < op->nout; k++)
+		computed &= !op->out[k] || op->out[k]->data;
+	return computed;
+}
+
 static om_status
 block_infer_guarded(om_session *s, om_prog *p, om_block *b)
 {
 	for (om_op *op = b->first; op; op = op->next) {
+		if (is_computed(op))
+			continue;
 		OM_TRY(om_op_infer(s, p, op));
 		OM_TRY(om_op_fold_shape_arithmetic(s, p, op));
 	}
