@@ -45,6 +45,10 @@ struct om_op_context {
 	 * as offsets of all parts, allocated from `mem`.  *memo starts as NULL; memo is NULL where nothing
 	 * can be kept. */
 	void **memo;
+	/* For kernels: `workspace` is for this many workers, at least 1, and a run uses no more of `pool`, which
+	 * is NULL in all other calls and for a serial run (src/base/parallel.h). */
+	uint32_t workers;
+	struct om_workers *pool;
 };
 
 enum {

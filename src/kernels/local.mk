@@ -1,7 +1,9 @@
-# The inner loops: one source, built once per instruction set.  The compiler may contract
+# The inner loops: each source is built once per instruction set.  The compiler may contract
 # a product and a sum into one operation here, and only here.
 noinst_LTLIBRARIES += libk_generic.la libkernels.la
-libk_generic_la_SOURCES = %D%/cpu/kernels.c %D%/cpu/kernels.h %D%/cpu/vmath.h
+libk_generic_la_SOURCES = \
+	%D%/cpu/kernels.c %D%/cpu/kernels.h \
+	%D%/cpu/simd.h %D%/cpu/vmath.h
 libk_generic_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) -ffp-contract=fast
 libk_generic_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=generic -DOM_VL=4 -DOM_MR=4 -DOM_NV=2
 libkernels_la_SOURCES = %D%/cpu/dispatch.c
@@ -12,7 +14,7 @@ libk_avx2_la_SOURCES = $(libk_generic_la_SOURCES)
 libk_avx2_la_CFLAGS = $(libk_generic_la_CFLAGS) -mavx2 -mfma
 libk_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=avx2 -DOM_VL=8 -DOM_MR=6 -DOM_NV=2
 libk_avx512_la_SOURCES = $(libk_generic_la_SOURCES)
-libk_avx512_la_CFLAGS = $(libk_avx2_la_CFLAGS) -mavx512f
+libk_avx512_la_CFLAGS = $(libk_avx2_la_CFLAGS) -mavx512f -mavx512vl -mavx512bw -mavx512dq
 libk_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=avx512 -DOM_VL=16 -DOM_MR=12 -DOM_NV=2
 libkernels_la_LIBADD += libk_avx2.la libk_avx512.la
 endif

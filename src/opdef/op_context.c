@@ -40,7 +40,7 @@ om_op_context_init(om_op_context *c, om_session *s, om_arena *mem, const om_op *
 {
 	om_tensor *in = OM_NEWN(mem, om_tensor, op->nin);
 
-	*c = (om_op_context){.session = s, .mem = mem, .op = op, .in = in};
+	*c = (om_op_context){.session = s, .mem = mem, .op = op, .in = in, .workers = 1};
 	for (uint32_t k = 0; k < op->nin; k++)
 		in[k] = tensor_of(op->in[k]);
 	c->out = OM_NEWN(mem, om_tensor, op->nout);

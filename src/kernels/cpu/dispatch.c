@@ -14,11 +14,19 @@ extern const om_kernels om_kernels_generic;
 #ifdef OM_X86
 extern const om_kernels om_kernels_avx2, om_kernels_avx512;
 
+/* The subsets that all processors with AVX-512 have but the first, Knights Landing. */
+static bool
+has_avx512(void)
+{
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")
+	    && __builtin_cpu_supports("avx512dq");
+}
+
 const om_kernels *
 om_kernels_at(unsigned k)
 {
 	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f") && k-- == 0)
+	if (has_avx512() && k-- == 0)
 		return &om_kernels_avx512;
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && k-- == 0)
 		return &om_kernels_avx2;

@@ -13,13 +13,10 @@
 #include <string.h>
 
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/simd.h"
 #include "kernels/cpu/vmath.h"
 
-typedef float vec __attribute__((vector_size(OM_VL * sizeof(float)), aligned(sizeof(float)),
-	may_alias));
-
 enum {
-	VL = OM_VL,
 	MR = OM_MR,
 	NV = OM_NV,
 	NR = OM_VL * OM_NV,
@@ -28,15 +25,6 @@ enum {
 
 _Static_assert(OM_GEMM_ROUND % NR == 0, "groups of columns do not fit the room");
 _Static_assert(MR % 2 == 0, "tiles take two rows at a time");
-
-/* Fully unroll the next loop, whose bounds are constants, so that its arrays become registers. */
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
 
 struct tile {
 	const float *a;
@@ -409,15 +397,10 @@ CURVE(curve_sigmoid, 1 / (1 + om_exp(-x)))
 CURVE(curve_swish, x / (1 + om_exp(-(a * x))))
 CURVE(curve_tanh, om_tanh(x))
 
-#define NAME_(isa) om_kernels_##isa
-#define NAME(isa)  NAME_(isa)
-#define TEXT_(isa) #isa
-#define TEXT(isa)  TEXT_(isa)
+extern const om_kernels OM_TABLE(om_kernels);
 
-extern const om_kernels NAME(OM_ISA);
-
-const om_kernels NAME(OM_ISA) = {
-	.isa = TEXT(OM_ISA),
+const om_kernels OM_TABLE(om_kernels) = {
+	.isa = OM_TEXT(OM_ISA),
 	.gemm = gemm,
 	.taps = taps,
 	.dot = dot,

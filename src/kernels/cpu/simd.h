@@ -1,0 +1,170 @@
+/* Vectors of floats for the inner loops: the only place that depends on the instruction set.
+ *
+ * Each build defines OM_ISA (its name) and OM_VL (floats in a vector: 4, 8 or 16).  Loads and stores of vec
+ * need no alignment.  Arithmetic and comparisons are those of the compiler's vector extensions; min, max and
+ * the functions that compilers do not find are here.
+ *
+ * Mind when writing loops (gcc 12): a vector conditional `a > b ? a : b` becomes scalar code unless it ends in
+ * memory: use vec_max(), vec_select().  Arrays that should be registers need UNROLL on every loop over them. */
+#ifndef OM_SIMD_H
+#define OM_SIMD_H
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+enum { VL = OM_VL };
+
+typedef float vec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
+typedef int32_t ivec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
+
+/* Fully unroll the next loop, whose bounds are constants, so that its arrays become registers. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 36")
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+#define NOINLINE static __attribute__((noinline))
+
+/* Names of exported tables: OM_TABLE(om_kernels) is om_kernels_avx2 in the build for AVX2. */
+#define OM_JOIN_(a, b) a##_##b
+#define OM_JOIN(a, b)  OM_JOIN_(a, b)
+#define OM_TABLE(name) OM_JOIN(name, OM_ISA)
+#define OM_TEXT_(isa)  #isa
+#define OM_TEXT(isa)   OM_TEXT_(isa)
+
+INLINE vec
+vec_load(const float *p)
+{
+	return *(const vec *)p;
+}
+
+INLINE void
+vec_store(float *p, vec v)
+{
+	*(vec *)p = v;
+}
+
+INLINE vec
+vec_all(float x)
+{
+	return (vec){0} + x;
+}
+
+/* The first `n` floats, 0 < n <= VL; the others are 0 and are not read. */
+INLINE vec
+vec_load_some(const float *p, int64_t n)
+{
+#if OM_VL == 16
+	return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#else
+	vec v = {0};
+	for (int64_t k = 0; k < n; k++)
+		memcpy((char *)&v + 4 * k, p + k, 4);
+	return v;
+#endif
+}
+
+/* Store the first `n` floats, 0 < n <= VL. */
+INLINE void
+vec_store_some(float *p, vec v, int64_t n)
+{
+#if OM_VL == 16
+	_mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#else
+	for (int64_t k = 0; k < n; k++)
+		memcpy(p + k, (char *)&v + 4 * k, 4);
+#endif
+}
+
+/* By bits: a where the mask is all ones, b where it is 0. */
+INLINE vec
+vec_select(ivec mask, vec a, vec b)
+{
+	return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
+}
+
+/* The larger one; b where either is NaN, as for the instruction. */
+INLINE vec
+vec_max(vec a, vec b)
+{
+#if OM_VL == 16
+	return (vec)_mm512_max_ps((__m512)a, (__m512)b);
+#elif OM_VL == 8 && defined __AVX2__
+	return (vec)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+	return vec_select(a > b, a, b);
+#endif
+}
+
+/* The smaller one; b where either is NaN. */
+INLINE vec
+vec_min(vec a, vec b)
+{
+#if OM_VL == 16
+	return (vec)_mm512_min_ps((__m512)a, (__m512)b);
+#elif OM_VL == 8 && defined __AVX2__
+	return (vec)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+	return vec_select(a < b, a, b);
+#endif
+}
+
+INLINE vec
+vec_abs(vec a)
+{
+	return (vec)((ivec)a & 0x7fffffff);
+}
+
+/* The sum of all elements, always in the same order: halves are added. */
+INLINE float
+vec_sum(vec a)
+{
+	float x[OM_VL];
+
+	memcpy(x, &a, sizeof x);
+	for (int n = OM_VL / 2; n; n /= 2)
+		for (int k = 0; k < n; k++)
+			x[k] += x[k + n];
+	return x[0];
+}
+
+/* The largest element. */
+INLINE float
+vec_largest(vec a)
+{
+	float x[OM_VL];
+
+	memcpy(x, &a, sizeof x);
+	for (int n = OM_VL / 2; n; n /= 2)
+		for (int k = 0; k < n; k++)
+			x[k] = x[k] > x[k + n] ? x[k] : x[k + n];
+	return x[0];
+}
+
+/* exp(x) within 2 ULP; underflows to 0, overflows to infinity, NaN stays.  Argument reduction and polynomial
+ * follow Cody and Waite, and Cephes (as om_exp() of vmath.h). */
+INLINE vec
+vec_exp(vec x)
+{
+	const vec kept = vec_max(vec_min(vec_all(100.0f), x), vec_all(-110.0f));
+	const vec safe = vec_select(x == x, kept, x);
+	const vec round = vec_all(0x1.8p23f), t = safe * 1.44269504f + round, n = t - round;
+	const ivec i = (ivec)t - (ivec)round, half = i >> 1, rest = i - half;
+	const vec r = (safe - n * 0.693359375f) + n * 2.12194440e-4f;
+	vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+
+	p = p * r + 8.3334519073e-3f;
+	p = p * r + 4.1665795894e-2f;
+	p = p * r + 1.6666665459e-1f;
+	p = p * r + 5.0000001201e-1f;
+	p = p * r * r + r + 1;
+	return p * (vec)((half + 127) << 23) * (vec)((rest + 127) << 23);
+}
+
+#endif
