@@ -1,0 +1,109 @@
+/* Channels-last layout: the program is rewritten for the kernels of org.onnxmem.cpu.
+ *
+ * The idea: a value of the original program may have a *form*, which is another value with the same elements in
+ * another order of axes.  An op that is lowered reads forms of its inputs and computes a form of its output.  The
+ * original value is then the transposed form: that Transpose op is inserted at once and removed again, by
+ * om_lower_layout(), if nothing reads it.  Ops that are not lowered read the original values and need no change.
+ *
+ * A Transpose op of the program only gives the form another order of axes, and a Reshape splits or merges axes of
+ * the form: both disappear where the next op reads the form.
+ *
+ * Layouts are ordinary shapes: nothing but this transformation knows about them. */
+#ifndef OM_LOWER_LAYOUT_H
+#define OM_LOWER_LAYOUT_H
+
+#include "onnxmem/builder.h"
+
+#define OM_CPU_DOMAIN "org.onnxmem.cpu"
+
+/* Position k of the form is axis `axis[k]` of the original value. */
+typedef struct om_form {
+	om_value *value;          /* NULL: there is no form */
+	int axis[OM_MAX_RANK];
+} om_form;
+
+typedef struct om_layout_counts {
+	uint64_t convolutions, pools, products, followed; /* ops that were lowered; other ops that follow them */
+	uint64_t transposes;      /* that are left between forms and original values */
+} om_layout_counts;
+
+/* How programs are lowered. */
+typedef struct om_layout_options {
+	bool winograd;            /* convolutions may use it */
+} om_layout_options;
+
+struct om_layout {
+	om_session *session;
+	om_prog *p;
+	om_arena *mem;            /* for the time of the transformation */
+	om_layout_options options;
+	om_form *form;            /* by id of the values that the program had at first */
+	uint32_t nform;
+	om_layout_counts n;
+};
+
+/* Lowers one op: `*done` tells whether it did.  An op that was lowered has been removed. */
+typedef om_status om_lower_fn(struct om_layout *l, om_op *op, bool *done);
+
+/* Lower all blocks of `p`.  Requires OM_HAS_SHAPES and OM_HAS_CONST; of the facts, only OM_HAS_INLINE and
+ * OM_HAS_SHAPES remain valid.  Fails with the message of a new op that is not valid. */
+om_status om_lower_layout(om_session *s, om_prog *p, const om_layout_options *o, om_layout_counts *n);
+
+/* ---- For the functions that lower ops. ---- */
+
+/* A new op, not inserted yet: om_lower_insert() does. */
+om_op *om_lower_op(struct om_layout *l, const char *domain, const char *type, int version, uint32_t n,
+	om_value *const *in);
+/* A new op of the same operator with the same attributes. */
+om_op *om_lower_copy(struct om_layout *l, const om_op *op, uint32_t n, om_value *const *in);
+/* Insert an op before another one, with one output named after `stem`, and infer its type and shape. */
+om_status om_lower_insert(struct om_layout *l, om_op *before, om_op *op, const char *stem, om_value **out);
+/* The same for an op with `n` outputs, of which those are made that `like` has. */
+om_status om_lower_insert_all(struct om_layout *l, om_op *before, om_op *op, const om_op *like, om_value **out);
+/* A constant list of `n` elements in block `b`; they are copied. */
+om_value *om_lower_list(struct om_layout *l, om_block *b, const char *stem, om_dtype type, int64_t n, const void *elements);
+/* The same for integers. */
+om_value *om_lower_ints(struct om_layout *l, om_block *b, const char *stem, size_t n, const int64_t *v);
+
+/* The form of `v`; its `value` is NULL if it has none. */
+const om_form *om_lower_form(const struct om_layout *l, const om_value *v);
+/* `v` with axis axis[k] at position k, to be read by `op`. */
+om_status om_lower_read(struct om_layout *l, om_op *op, om_value *v, const int *axis, om_value **out);
+/* Output `k` of `op` is computed as `form`. */
+om_status om_lower_define(struct om_layout *l, om_op *op, uint32_t k, const om_form *form);
+/* Remove an op whose outputs are all defined otherwise. */
+void om_lower_done(struct om_layout *l, om_op *op, uint64_t *count);
+
+/* The order of axes batch, spatial axes, channels. */
+void om_lower_channels_last(int rank, int *axis);
+/* The position of axis `a` in an order of `rank` axes. */
+int om_lower_position(const int *axis, int rank, int64_t a);
+/* Is the value a float32 tensor with a known shape? */
+bool om_lower_is_float(const om_value *v);
+/* Is it computed before the run, whatever the caller does? */
+bool om_lower_is_const(const om_value *v);
+/* The elements of a constant list of integers; false if there are none. */
+bool om_lower_ints_of(const om_value *v, size_t *n, const int64_t **out);
+
+/* ---- The functions, by file. ---- */
+
+/* lower_conv.c */
+om_status om_lower_conv(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_pool(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_global_pool(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_batch_norm(struct om_layout *l, om_op *op, bool *done);
+/* lower_matmul.c */
+om_status om_lower_matmul(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_gemm(struct om_layout *l, om_op *op, bool *done);
+/* lower_axes.c */
+om_status om_lower_pointwise(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_axis_attr(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_slice(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_pad(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_reduce(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_resize(struct om_layout *l, om_op *op, bool *done);
+/* lower_reshape.c */
+om_status om_lower_transpose(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_reshape(struct om_layout *l, om_op *op, bool *done);
+
+#endif

@@ -1,0 +1,281 @@
+/* Convolutions, pools and what follows them in the table of layout.c. */
+#include <config.h>
+
+#include <math.h>
+
+#include "base/shape.h"
+#include "ir/edit.h"
+#include "ir/query.h"
+#include "lower/conv_algorithm.h"
+#include "lower/layout.h"
+#include "opdef/geometry/window.h"
+#include "opdef/op_context.h"
+
+/* The largest number of channels per group that the kernels for narrow groups take, and the largest number of
+ * input channels of an image that is read as it comes. */
+enum { NARROW = 16, FEW = 4 };
+
+/* ---- Windows. ---- */
+
+/* The attributes of a window, with explicit padding. */
+static void
+add_window(struct om_layout *l, om_op *op, const struct om_window *w)
+{
+	int64_t pads[2 * OM_WINDOW_AXES];
+	const int n = w->n, at = OM_WINDOW_AXES - n;
+
+	for (int k = 0; k < n; k++) {
+		pads[k] = w->begin[at + k];
+		pads[n + k] = w->end[at + k];
+	}
+	om_op_add_ints(l->p, op, "kernel_shape", (size_t)n, w->kernel + at);
+	om_op_add_ints(l->p, op, "strides", (size_t)n, w->stride + at);
+	om_op_add_ints(l->p, op, "dilations", (size_t)n, w->dilation + at);
+	om_op_add_ints(l->p, op, "pads", 2 * (size_t)n, pads);
+}
+
+/* The window of an op with an image and, for a convolution, weights; false for what the kernels do not take. */
+static bool
+window_of(struct om_layout *l, om_op *op, const om_shape *weights, bool ceil_mode, struct om_window *w)
+{
+	om_op_context c;
+	const om_shape *x = &op->in[0]->shape;
+
+	om_op_context_init(&c, NULL, l->mem, op);
+	if (x->rank < 3 || x->rank > 2 + OM_WINDOW_AXES || om_window_read(&c, x->rank - 2, x, weights ? weights->dim + 2 : NULL, w)
+	    || om_window_shrink(&c, w, ceil_mode))
+		return false;
+	for (int k = 0; k < OM_WINDOW_AXES; k++)
+		if (w->begin[k] < 0 || w->end[k] < 0)
+			return false;
+	return true;
+}
+
+/* ---- Convolutions. ---- */
+
+struct conv {
+	om_op *op;
+	struct om_window w;
+	int64_t channels_in, channels_out, group;
+	const char *pack, *run, *algorithm;
+};
+
+static const char *
+algorithm_of(const struct om_layout *l, const struct conv *v)
+{
+	const int at = OM_WINDOW_AXES - v->w.n;
+	const om_conv_shape s = {.batch = v->op->in[0]->shape.dim[0], .channels_in = v->channels_in,
+		.channels_out = v->channels_out, .group = v->group, .axes = v->w.n, .in = v->w.in + at, .out = v->w.out + at,
+		.kernel = v->w.kernel + at, .stride = v->w.stride + at, .dilation = v->w.dilation + at};
+
+	return om_conv_algorithm(&s, l->options.winograd);
+}
+
+static void
+choose(const struct om_layout *l, struct conv *v)
+{
+	const int64_t in = v->channels_in / v->group, out = v->channels_out / v->group;
+
+	if (in == 1 && v->group > 1) {
+		v->pack = "PackDepthwise";
+		v->run = "DepthwiseConv";
+	} else if (v->group > 1 && in <= NARROW && out <= NARROW) {
+		v->pack = "PackGrouped";
+		v->run = "GroupedConv";
+	} else {
+		v->pack = "PackFilter";
+		v->run = "Conv";
+		v->algorithm = algorithm_of(l, v);
+	}
+}
+
+static bool
+read_conv(struct om_layout *l, om_op *op, struct conv *v)
+{
+	const om_value *x = op->in[0], *w = op->in[1];
+
+	*v = (struct conv){.op = op};
+	if (!om_lower_is_float(x) || !om_lower_is_float(w) || !om_lower_is_float(op->out[0]) || !om_lower_is_const(w)
+	    || x->shape.rank != w->shape.rank || om_shape_count(&op->out[0]->shape) == 0 || om_shape_count(&w->shape) == 0)
+		return false;
+	v->group = om_attr_int(op, "group");
+	v->channels_in = x->shape.rank > 1 ? x->shape.dim[1] : 0;
+	v->channels_out = w->shape.dim[0];
+	if (v->group < 1 || !window_of(l, op, &w->shape, false, &v->w))
+		return false;
+	choose(l, v);
+	return true;
+}
+
+static om_status
+pack_weights(struct om_layout *l, const struct conv *v, om_value **packed)
+{
+	om_op *op = om_lower_op(l, OM_CPU_DOMAIN, v->pack, 1, 1, &v->op->in[1]);
+
+	if (v->algorithm)
+		om_op_add_string(l->p, op, "algorithm", v->algorithm);
+	if (v->group > 1 && strcmp(v->pack, "PackDepthwise") != 0)
+		om_op_add_int(l->p, op, "group", v->group);
+	return om_lower_insert(l, v->op, op, om_printf(l->mem, "%s_packed", v->op->in[1]->name), packed);
+}
+
+/* An image with few channels is read as it comes: interleaving its channels is a part of the first layer. */
+static bool
+reads_channels_first(const struct om_layout *l, const struct conv *v)
+{
+	return v->algorithm && strcmp(v->algorithm, "gemm") == 0 && v->group == 1 && v->channels_in <= FEW
+	    && !om_lower_form(l, v->op->in[0])->value;
+}
+
+static om_status
+new_conv(struct om_layout *l, const struct conv *v, om_value *x, om_value *packed, om_value **y)
+{
+	om_value *in[] = {x, packed, v->op->nin > 2 ? v->op->in[2] : NULL};
+	om_op *op = om_lower_op(l, OM_CPU_DOMAIN, v->run, 1, in[2] ? 3 : 2, in);
+
+	add_window(l, op, &v->w);
+	om_op_add_int(l->p, op, "channels", v->channels_out);
+	if (v->algorithm) {
+		om_op_add_string(l->p, op, "algorithm", v->algorithm);
+		if (reads_channels_first(l, v))
+			om_op_add_string(l->p, op, "input_layout", "channels_first");
+	}
+	if (v->group > 1 && strcmp(v->run, "DepthwiseConv") != 0)
+		om_op_add_int(l->p, op, "group", v->group);
+	return om_lower_insert(l, v->op, op, om_printf(l->mem, "%s_last", v->op->out[0]->name), y);
+}
+
+om_status
+om_lower_conv(struct om_layout *l, om_op *op, bool *done)
+{
+	struct conv v;
+	om_form y;
+	om_value *x = op->in[0], *packed;
+
+	if (strcmp(op->type, "Conv") != 0 || !read_conv(l, op, &v))
+		return OM_OK;
+	om_lower_channels_last(x->shape.rank, y.axis);
+	if (!reads_channels_first(l, &v))
+		OM_TRY(om_lower_read(l, op, op->in[0], y.axis, &x));
+	OM_TRY(pack_weights(l, &v, &packed));
+	OM_TRY(new_conv(l, &v, x, packed, &y.value));
+	OM_TRY(om_lower_define(l, op, 0, &y));
+	om_lower_done(l, op, &l->n.convolutions);
+	*done = true;
+	return OM_OK;
+}
+
+/* ---- Pools. ---- */
+
+/* A pool follows its input: without a form, transposing it would cost more than the pool. */
+static bool
+is_channels_last(const struct om_layout *l, const om_op *op)
+{
+	const om_value *x = op->in[0];
+	int axis[OM_MAX_RANK];
+
+	if (!om_lower_is_float(x) || x->shape.rank < 3 || !om_lower_is_float(op->out[0]) || !om_lower_form(l, x)->value)
+		return false;
+	om_lower_channels_last(x->shape.rank, axis);
+	return memcmp(axis, om_lower_form(l, x)->axis, (size_t)x->shape.rank * sizeof *axis) == 0;
+}
+
+om_status
+om_lower_pool(struct om_layout *l, om_op *op, bool *done)
+{
+	const bool ceil_mode = op->version >= 10 && om_attr_int(op, "ceil_mode");
+	struct om_window w;
+	om_form y = *om_lower_form(l, op->in[0]);
+
+	if (!is_channels_last(l, op) || (op->nout > 1 && op->out[1]) || !window_of(l, op, NULL, ceil_mode, &w))
+		return OM_OK;
+	om_op *pool = om_lower_op(l, OM_CPU_DOMAIN, op->type, 1, 1, &y.value);
+	add_window(l, pool, &w);
+	om_op_add_int(l->p, pool, "ceil_mode", ceil_mode);
+	if (strcmp(op->type, "AveragePool") == 0)
+		om_op_add_int(l->p, pool, "count_include_pad", op->version >= 7 && om_attr_int(op, "count_include_pad"));
+	OM_TRY(om_lower_insert(l, op, pool, om_printf(l->mem, "%s_last", op->out[0]->name), &y.value));
+	OM_TRY(om_lower_define(l, op, 0, &y));
+	om_lower_done(l, op, &l->n.pools);
+	*done = true;
+	return OM_OK;
+}
+
+om_status
+om_lower_global_pool(struct om_layout *l, om_op *op, bool *done)
+{
+	om_form y = *om_lower_form(l, op->in[0]);
+	int64_t axes[OM_MAX_RANK];
+
+	if (!is_channels_last(l, op))
+		return OM_OK;
+	const int rank = op->in[0]->shape.rank;
+	for (int k = 1; k + 1 < rank; k++)
+		axes[k - 1] = k;
+	om_op *pool = om_lower_op(l, "", strcmp(op->type, "GlobalMaxPool") == 0 ? "ReduceMax" : "ReduceMean", 13, 1, &y.value);
+	om_op_add_ints(l->p, pool, "axes", (size_t)rank - 2, axes);
+	OM_TRY(om_lower_insert(l, op, pool, om_printf(l->mem, "%s_last", op->out[0]->name), &y.value));
+	OM_TRY(om_lower_define(l, op, 0, &y));
+	om_lower_done(l, op, &l->n.pools);
+	*done = true;
+	return OM_OK;
+}
+
+/* ---- Batch normalization that is not part of a convolution. ---- */
+
+static bool
+float_at(const om_value *v, int64_t n, int64_t k, double *is)
+{
+	if (!om_lower_is_float(v) || v->is_overridable || !v->data || !v->data->data || om_shape_count(&v->shape) != n)
+		return false;
+	*is = (double)((const float *)v->data->data)[v->data->splat ? 0 : k];
+	return true;
+}
+
+/* y = x * scale + shift. */
+static bool
+scale_and_shift(const om_op *op, int64_t n, float *scale, float *shift)
+{
+	for (int64_t k = 0; k < n; k++) {
+		double by, plus, mean, variance;
+		if (!float_at(op->in[1], n, k, &by) || !float_at(op->in[2], n, k, &plus) || !float_at(op->in[3], n, k, &mean)
+		    || !float_at(op->in[4], n, k, &variance))
+			return false;
+		by /= sqrt(variance + (double)om_attr_float(op, "epsilon"));
+		scale[k] = (float)by;
+		shift[k] = (float)(plus - mean * by);
+	}
+	return true;
+}
+
+static bool
+is_inference(const om_op *op)
+{
+	for (uint32_t k = 1; k < op->nout; k++)
+		if (op->out[k] && op->out[k]->nuse)
+			return false;
+	return op->version >= 14 ? !om_attr_int(op, "training_mode")
+		: op->version >= 7 && !(om_attr_has(op, "spatial") && !om_attr_int(op, "spatial"));
+}
+
+om_status
+om_lower_batch_norm(struct om_layout *l, om_op *op, bool *done)
+{
+	om_form y = *om_lower_form(l, op->in[0]);
+
+	if (!is_channels_last(l, op) || !is_inference(op))
+		return OM_OK;
+	const int64_t n = op->in[0]->shape.dim[1];
+	float *scale = OM_NEWN(l->mem, float, (size_t)n), *shift = OM_NEWN(l->mem, float, (size_t)n);
+	if (!scale_and_shift(op, n, scale, shift))
+		return OM_OK;
+	const char *name = op->out[0]->name;
+	om_value *in[2] = {y.value, om_lower_list(l, op->block, om_printf(l->mem, "%s_scale", name), OM_FLOAT32, n, scale)};
+	OM_TRY(om_lower_insert(l, op, om_lower_op(l, "", "Mul", 13, 2, in), om_printf(l->mem, "%s_scaled", name), &in[0]));
+	in[1] = om_lower_list(l, op->block, om_printf(l->mem, "%s_shift", name), OM_FLOAT32, n, shift);
+	OM_TRY(om_lower_insert(l, op, om_lower_op(l, "", "Add", 13, 2, in), om_printf(l->mem, "%s_last", name), &y.value));
+	OM_TRY(om_lower_define(l, op, 0, &y));
+	om_lower_done(l, op, &l->n.followed);
+	*done = true;
+	return OM_OK;
+}
