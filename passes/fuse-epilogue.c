@@ -121,22 +121,21 @@ clip_bounds(const om_op *op, float *low, float *high)
 }
 
 struct activation {
-	const char *name;        /* of the attribute; NULL: that of the op */
-	const char *domain, *type;
+	const char *domain, *type; /* of the op; the attribute has the name of the operator */
 	bool has_alpha, has_beta;
 };
 
 static const struct activation activations[] = {
-	{NULL, "", "Relu", false, false},
-	{NULL, "", "HardSwish", false, false},
-	{NULL, "", "HardSigmoid", true, true},
-	{NULL, "", "Sigmoid", false, false},
-	{NULL, "", "Tanh", false, false},
-	{NULL, "", "LeakyRelu", true, false},
-	{NULL, "", "Elu", true, false},
-	{NULL, "", "Gelu", false, false},
-	{NULL, "com.microsoft", "Gelu", false, false},
-	{NULL, OM_CPU_DOMAIN, "Silu", false, false},
+	{"", "Relu", false, false},
+	{"", "HardSwish", false, false},
+	{"", "HardSigmoid", true, true},
+	{"", "Sigmoid", false, false},
+	{"", "Tanh", false, false},
+	{"", "LeakyRelu", true, false},
+	{"", "Elu", true, false},
+	{"", "Gelu", false, false},
+	{"com.microsoft", "Gelu", false, false},
+	{OM_CPU_DOMAIN, "Silu", false, false},
 };
 
 static const struct activation *
@@ -149,11 +148,13 @@ activation_of(const om_op *op)
 }
 
 static void
-set_activation(struct fuse *f, om_op *product, const char *name, float alpha, float beta)
+set_activation(struct fuse *f, om_op *product, const char *name, const float *alpha, const float *beta)
 {
 	om_op_add_string(f->p, product, "activation", name);
-	om_op_add_float(f->p, product, "alpha", alpha);
-	om_op_add_float(f->p, product, "beta", beta);
+	if (alpha)
+		om_op_add_float(f->p, product, "alpha", *alpha);
+	if (beta)
+		om_op_add_float(f->p, product, "beta", *beta);
 }
 
 static bool
@@ -166,11 +167,11 @@ fuse_activation(struct fuse *f, om_op *op)
 	if (!product)
 		return false;
 	if (strcmp(op->type, "Clip") == 0 && *op->domain == '\0' && clip_bounds(op, &low, &high)) {
-		set_activation(f, product, "Clip", low, high);
+		set_activation(f, product, "Clip", &low, &high);
 	} else if (a) {
 		const bool tanh = strcmp(op->type, "Gelu") == 0 && om_attr_is(op, "approximate", "tanh");
-		set_activation(f, product, tanh ? "GeluTanh" : op->type, a->has_alpha ? om_attr_float(op, "alpha") : 0,
-			a->has_beta ? om_attr_float(op, "beta") : 0);
+		const float alpha = a->has_alpha ? om_attr_float(op, "alpha") : 0, beta = a->has_beta ? om_attr_float(op, "beta") : 0;
+		set_activation(f, product, tanh ? "GeluTanh" : op->type, a->has_alpha ? &alpha : NULL, a->has_beta ? &beta : NULL);
 	} else {
 		return false;
 	}

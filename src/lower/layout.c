@@ -297,6 +297,10 @@ static const struct {
 	{"Flatten", om_lower_reshape},
 	{"Squeeze", om_lower_reshape},
 	{"Unsqueeze", om_lower_reshape},
+	{"DepthToSpace", om_lower_blocks},
+	{"SpaceToDepth", om_lower_blocks},
+	{"QuantizeLinear", om_lower_quantize},
+	{"DequantizeLinear", om_lower_quantize},
 };
 
 static om_lower_fn *

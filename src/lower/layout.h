@@ -97,6 +97,7 @@ om_status om_lower_matmul(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_gemm(struct om_layout *l, om_op *op, bool *done);
 /* lower_axes.c */
 om_status om_lower_pointwise(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_quantize(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_axis_attr(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_slice(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_pad(struct om_layout *l, om_op *op, bool *done);
@@ -105,5 +106,6 @@ om_status om_lower_resize(struct om_layout *l, om_op *op, bool *done);
 /* lower_reshape.c */
 om_status om_lower_transpose(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_reshape(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_blocks(struct om_layout *l, om_op *op, bool *done);
 
 #endif

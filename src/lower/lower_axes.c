@@ -111,6 +111,16 @@ om_lower_pointwise(struct om_layout *l, om_op *op, bool *done)
 	return OM_OK;
 }
 
+/* With one scale for all elements, these are elementwise. */
+om_status
+om_lower_quantize(struct om_layout *l, om_op *op, bool *done)
+{
+	for (uint32_t k = 1; k < op->nin; k++)
+		if (op->in[k] && (!om_shape_is_known(&op->in[k]->shape) || om_shape_count(&op->in[k]->shape) != 1))
+			return OM_OK;
+	return om_lower_pointwise(l, op, done);
+}
+
 /* ---- An attribute `axis`: Concat, Split, Softmax. ---- */
 
 static void

@@ -183,3 +183,53 @@ om_lower_reshape(struct om_layout *l, om_op *op, bool *done)
 	*done = true;
 	return OM_OK;
 }
+
+/* ---- Blocks of an image as channels. ---- */
+
+static om_status
+reshaped(struct om_layout *l, om_op *op, om_value *x, size_t n, const int64_t *dim, om_value **out)
+{
+	om_value *in[] = {x, om_lower_ints(l, op->block, om_printf(l->mem, "%s_shape", op->out[0]->name), n, dim)};
+
+	return om_lower_insert(l, op, om_lower_op(l, "", "Reshape", 14, 2, in), om_printf(l->mem, "%s_blocks", op->out[0]->name), out);
+}
+
+/* Images with channels last: six axes, of which a transpose moves those of a block. */
+static om_status
+moved_blocks(struct om_layout *l, om_op *op, om_form *y, const int64_t *split, const int64_t *perm, const int64_t *merged)
+{
+	om_value *x;
+
+	OM_TRY(reshaped(l, op, y->value, 6, split, &x));
+	om_op *t = om_lower_op(l, "", "Transpose", 13, 1, &x);
+	om_op_add_ints(l->p, t, "perm", 6, perm);
+	OM_TRY(om_lower_insert(l, op, t, om_printf(l->mem, "%s_moved", op->out[0]->name), &x));
+	OM_TRY(reshaped(l, op, x, 4, merged, &y->value));
+	OM_TRY(om_lower_define(l, op, 0, y));
+	om_lower_done(l, op, &l->n.followed);
+	return OM_OK;
+}
+
+om_status
+om_lower_blocks(struct om_layout *l, om_op *op, bool *done)
+{
+	const om_shape *x = &op->in[0]->shape, *out = &op->out[0]->shape;
+	om_form y = *om_lower_form(l, op->in[0]);
+	const int64_t b = om_attr_int(op, "blocksize");
+	int last[4];
+
+	if (!y.value || x->rank != 4 || !om_shape_is_known(out) || om_shape_count(out) == 0)
+		return OM_OK;
+	om_lower_channels_last(4, last);
+	if (memcmp(last, y.axis, sizeof last) != 0)
+		return OM_OK;
+	*done = true;
+	const int64_t n = x->dim[0], c = x->dim[1], h = x->dim[2], w = x->dim[3];
+	const int64_t merged[] = {n, out->dim[2], out->dim[3], out->dim[1]};
+	if (strcmp(op->type, "SpaceToDepth") == 0)
+		return moved_blocks(l, op, &y, (const int64_t[]){n, h / b, b, w / b, b, c}, (const int64_t[]){0, 1, 3, 2, 4, 5}, merged);
+	if (om_attr_is(op, "mode", "CRD"))
+		return moved_blocks(l, op, &y, (const int64_t[]){n, h, w, c / b / b, b, b}, (const int64_t[]){0, 1, 4, 2, 5, 3},
+			merged);
+	return moved_blocks(l, op, &y, (const int64_t[]){n, h, w, b, b, c / b / b}, (const int64_t[]){0, 1, 3, 2, 4, 5}, merged);
+}
