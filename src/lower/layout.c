@@ -175,10 +175,8 @@ new_transpose(struct om_layout *l, om_value *from, const int *from_axis, const i
 	return op;
 }
 
-/* The first op of the block that `v` belongs to which reads it on the way to `op`: values of outer blocks are
- * transposed there, once, not in every iteration. */
-static om_op *
-place_for(const om_value *v, om_op *op)
+om_op *
+om_lower_place(const om_value *v, om_op *op)
 {
 	return v->block == op->block ? op : om_block_enclosing_op(v->block, op->block);
 }
@@ -202,7 +200,7 @@ om_lower_read(struct om_layout *l, om_op *op, om_value *v, const int *axis, om_v
 	/* From the form, unless its elements have to be moved and those of the value do not. */
 	const bool from_form = f && f->value && !is_same_order(&v->shape, plain, axis);
 	om_op *t = new_transpose(l, from_form ? f->value : v, from_form ? f->axis : plain, axis);
-	OM_TRY(om_lower_insert(l, place_for(v, op), t, om_printf(l->mem, "%s_last", v->name), out));
+	OM_TRY(om_lower_insert(l, om_lower_place(v, op), t, om_printf(l->mem, "%s_last", v->name), out));
 	if (f && !f->value) {
 		f->value = *out;
 		memcpy(f->axis, axis, (size_t)rank * sizeof *axis);
@@ -219,10 +217,29 @@ is_result(const om_value *v)
 	return false;
 }
 
+/* If the form was made for `op`, its op computes the original value from now on. */
+static bool
+take_name(const om_op *op, om_value *v, om_value *form)
+{
+	om_op *def = form->def;
+	uint32_t k = 0;
+
+	if (!def || def != op->prev || form->nuse)
+		return false;
+	while (def->out[k] != form)
+		k++;
+	form->def = NULL;
+	def->out[k] = v;
+	v->def = def;
+	return true;
+}
+
 /* The original value is the form: its readers read that, but a result keeps its name. */
 static void
 define_same(struct om_layout *l, om_op *op, om_value *v, om_value *form)
 {
+	if (take_name(op, v, form))
+		return;
 	if (!is_result(v) && form->block == v->block) {
 		om_value_replace(v, form);
 		return;
@@ -254,6 +271,42 @@ om_lower_define(struct om_layout *l, om_op *op, uint32_t k, const om_form *form)
 	if (v->id < l->nform)
 		l->form[v->id] = *form;
 	return OM_OK;
+}
+
+static bool
+is_equal_attr(const om_attr *a, const om_attr *b)
+{
+	if (strcmp(a->name, b->name) != 0 || a->kind != b->kind)
+		return false;
+	switch (a->kind) {
+	case OM_ATTR_INT: return *a->i == *b->i;
+	case OM_ATTR_FLOAT: return memcmp(a->f, b->f, sizeof *a->f) == 0;
+	case OM_ATTR_STRING: return a->s->size == b->s->size && memcmp(a->s->data, b->s->data, a->s->size) == 0;
+	default: return false;
+	}
+}
+
+static bool
+is_equal_op(const om_op *a, const om_op *b)
+{
+	bool same = a && a->nin == 1 && strcmp(a->type, b->type) == 0 && strcmp(a->domain, b->domain) == 0 && a->nattr == b->nattr;
+
+	for (uint32_t k = 0; same && k < a->nattr; k++)
+		same = is_equal_attr(&a->attr[k], &b->attr[k]);
+	return same;
+}
+
+om_status
+om_lower_pack(struct om_layout *l, om_op *op, om_op *pack, om_value **packed)
+{
+	const om_value *w = pack->in[0];
+
+	for (const om_use *u = w->first_use; u; u = u->next)
+		if (u->op != pack && is_equal_op(u->op, pack) && u->op->block == w->block) {
+			*packed = u->op->out[0];
+			return OM_OK;
+		}
+	return om_lower_insert(l, om_lower_place(w, op), pack, om_printf(l->mem, "%s_packed", w->name), packed);
 }
 
 void

@@ -71,6 +71,11 @@ const om_form *om_lower_form(const struct om_layout *l, const om_value *v);
 om_status om_lower_read(struct om_layout *l, om_op *op, om_value *v, const int *axis, om_value **out);
 /* Output `k` of `op` is computed as `form`. */
 om_status om_lower_define(struct om_layout *l, om_op *op, uint32_t k, const om_form *form);
+/* Where ops are inserted that read `v` alone and are made for `op`: before `op`, or in the block of `v` before the op
+ * that contains it, so that what an outer block computes is not computed in every iteration. */
+om_op *om_lower_place(const om_value *v, om_op *op);
+/* Insert `pack`, an op that packs the constant that is its input 0, for `op`; or take the equal op that is there. */
+om_status om_lower_pack(struct om_layout *l, om_op *op, om_op *pack, om_value **packed);
 /* Remove an op whose outputs are all defined otherwise. */
 void om_lower_done(struct om_layout *l, om_op *op, uint64_t *count);
 

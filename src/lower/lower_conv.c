@@ -116,7 +116,7 @@ pack_weights(struct om_layout *l, const struct conv *v, om_value **packed)
 		om_op_add_string(l->p, op, "algorithm", v->algorithm);
 	if (v->group > 1 && strcmp(v->pack, "PackDepthwise") != 0)
 		om_op_add_int(l->p, op, "group", v->group);
-	return om_lower_insert(l, v->op, op, om_printf(l->mem, "%s_packed", v->op->in[1]->name), packed);
+	return om_lower_pack(l, v->op, op, packed);
 }
 
 /* An image with few channels is read as it comes: interleaving its channels is a part of the first layer. */

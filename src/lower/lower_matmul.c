@@ -16,7 +16,7 @@ pack_matrix(struct om_layout *l, om_op *op, bool transposed, float alpha, om_val
 
 	om_op_add_int(l->p, pack, "transB", transposed);
 	om_op_add_float(l->p, pack, "alpha", alpha);
-	return om_lower_insert(l, op, pack, om_printf(l->mem, "%s_packed", op->in[1]->name), packed);
+	return om_lower_pack(l, op, pack, packed);
 }
 
 /* The product defines the output of `op`, in the same order of axes. */
