@@ -76,7 +76,7 @@ take_over(om_op *product, om_op *op)
 	op->out[0] = NULL;
 	y->def = NULL;
 	om_op_remove(product);
-	product->out[0]->def = NULL;
+	product->out[0] = NULL;
 	om_op_insert(op, product);
 	product->index = op->index;
 	om_op_remove(op);
