@@ -18,7 +18,7 @@ run(om_run *r, om_prog *p)
 
 	om_timeline(p);
 	om_assignment *a = om_assign_lifetimes(p, om_schedule_current(p, p->mem), om_plan_request_for(p, r->request, p->mem),
-		om_prog_op_facts(p), p->mem);
+		om_prog_op_facts(p, r->request), p->mem);
 	om_live_sets(p, a, p->mem, &count);
 	om_count(r, "blocks", count.blocks);
 	om_count(r, "worklist_visits", count.worklist_visits);

@@ -382,7 +382,7 @@ height_of(om_run *r, om_prog *p, const om_assignment **views, uint64_t *height)
 	const om_assignment *full, *packed;
 	om_pack_result result;
 
-	OM_TRY(om_assign_schedule(r->session, p, om_schedule_new(p, r->scratch), r->request, om_prog_op_facts(p), r->scratch,
+	OM_TRY(om_assign_schedule(r->session, p, om_schedule_new(p, r->scratch), r->request, om_prog_op_facts(p, r->request), r->scratch,
 		views, &full, &packed));
 	const om_buffers *b = om_buffers_new(p, packed, r->scratch);
 	OM_TRY(om_pack(r->session, b->buf, b->n, &result));

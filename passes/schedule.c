@@ -476,7 +476,7 @@ static om_status
 candidate_new(om_run *r, om_prog *p, const om_schedule *s, struct candidate *c)
 {
 	c->schedule = s;
-	return om_assign_schedule(r->session, p, s, r->request, om_prog_op_facts(p), r->scratch, &c->views,
+	return om_assign_schedule(r->session, p, s, r->request, om_prog_op_facts(p, r->request), r->scratch, &c->views,
 		&c->full, &c->packed);
 }
 

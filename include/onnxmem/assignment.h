@@ -44,6 +44,9 @@ typedef struct om_plan_request {
 	bool parallel_safe;      /* the plan must be valid for every order of the ops that respects data
 				    dependences, not only for that of the blocks */
 	om_target target;        /* consumer of the plan */
+	uint32_t threads;        /* for OM_TARGET_CPU: workers that scratch is planned for; a run with more has the
+				    scratch of what they compute outside of the arenas; 0: 1 */
+	bool precise;            /* for OM_TARGET_CPU: for a precise run (onnxmem/executor.h) */
 } om_plan_request;
 
 /* A request with these fields; the others are those of the default request. */

@@ -30,6 +30,8 @@ typedef struct om_exec_options {
 	                      scratch, values outside the plan, strings and objects.  More is OM_MEMORY, when it
 	                      is built or in a run.  0: the physical memory of the machine */
 	uint64_t max_iterations; /* of all loops of a run together, Scan included; more are OM_RUN.  0: 10^9 */
+	uint32_t threads;        /* that kernels use, the caller included; 1: no others; 0: as om_threads() */
+	bool precise;            /* only reference kernels, none that are marked `is_fast` */
 } om_exec_options;
 
 /* The initializer of om_exec_options, with members that differ from the defaults:
@@ -67,10 +69,15 @@ typedef struct om_exec_stats {
  * those that this machine supports, if the variable names another. */
 OM_API const char *om_isa(om_session *s);
 
+/* The number of threads of a run: `requested`, else the environment variable ONNXMEM_THREADS, else the processors
+ * that this process may use.  OM_USAGE if it is no number from 1 to 1024. */
+OM_API om_status om_threads(om_session *s, uint32_t requested, uint32_t *out);
+
 /* `plan` may be NULL only with no_reuse, `o` for the defaults.  The plan is verified first.
  * The program and the plan are not modified by this function or by runs, and must outlive
  * the executor.  Several executors of one program may be built and run concurrently, each
- * in its own thread with its own session.
+ * in its own thread with its own session.  The results of a run are the same for every number of threads.  An
+ * executor owns its threads: after fork(), the child may neither run nor free it.
  * OM_UNSUPPORTED names the first op without a kernel; OM_USAGE: ONNXMEM_ISA names an instruction set that
  * is unknown or not supported by this machine, a kernel of `o` cannot run, or `o` has no valid size. */
 OM_API om_status om_exec_new(om_session *s, const om_prog *p, const om_plan *plan,

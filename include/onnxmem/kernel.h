@@ -60,6 +60,8 @@ typedef struct om_kernel {
 	const char *device;       /* NULL: "cpu" */
 	uint32_t types[OM_MAX_TYPED_INPUTS];  /* of the inputs, as in om_opdef.input_types; 0: all of the operator */
 	uint32_t layouts;         /* of inputs and outputs; 0: OM_LAYOUT_ROW_MAJOR */
+	bool is_fast;             /* computes what the kernels without this mark compute, but rounds differently: not
+	                             used by a precise run */
 
 	/* Attributes that are decoded into the state, and the size of the state.  A kernel with 0 bytes
 	 * and no `prepare` has no state. */

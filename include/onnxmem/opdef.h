@@ -49,6 +49,7 @@ struct om_op_context {
 	 * is NULL in all other calls and for a serial run (src/base/parallel.h). */
 	uint32_t workers;
 	struct om_workers *pool;
+	bool precise;             /* select no kernel that is marked `is_fast` */
 };
 
 enum {

@@ -115,7 +115,9 @@ struct om_plan {
 	bool parallel_safe;         /* valid for every order that respects data dependences; the steps of
 				       placements are those of the file's order */
 	const om_schedule *schedule; /* the order that it was made for: that of the program */
-	om_target target;        /* the consumer that it was made for */
+	om_target target;        /* the consumer that it was made for, as the following: */
+	uint32_t threads;        /* workers that the scratch is for */
+	bool precise;            /* for a precise run */
 	uint64_t align;          /* bytes: alignment of all placements, and of their sizes */
 	om_plan_arena *arena;    /* fastest first */
 	om_placement *place;         /* by value id */

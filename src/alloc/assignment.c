@@ -16,6 +16,7 @@ om_plan_request_copy(const om_plan_request *r, om_arena *mem)
 
 	to->align = r->align ? r->align : 64;
 	to->narena = r->narena ? r->narena : 1;
+	to->threads = r->threads ? r->threads : 1;
 	to->arena = arena = om_memdup(mem, r->narena ? r->arena : &one, to->narena * sizeof *arena);
 	for (uint32_t k = 0; k < to->narena; k++) {
 		arena[k].name = om_strdup(mem, arena[k].name);
@@ -45,7 +46,14 @@ om_plan_request_for(const om_prog *p, const om_plan_request *r, om_arena *mem)
 	return om_memdup(mem, &raised, sizeof raised);
 }
 
-/* No analysis before packing depends on arenas. */
+/* Are decisions for the one request valid for the other?  No analysis before packing depends on arenas. */
+static bool
+is_equivalent(const om_prog *p, const om_plan_request *a, const om_plan_request *b)
+{
+	return a->align == effective_align(p, b->align ? b->align : 64) && a->parallel_safe == b->parallel_safe
+	    && a->target == b->target && a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise;
+}
+
 void
 om_assignment_comply(om_prog *p, const om_plan_request *r)
 {
@@ -53,7 +61,7 @@ om_assignment_comply(om_prog *p, const om_plan_request *r)
 
 	if (!was)
 		return;
-	if (was->align == effective_align(p, r->align ? r->align : 64) && was->parallel_safe == r->parallel_safe && was->target == r->target) {
+	if (is_equivalent(p, was, r)) {
 		om_assignment *a = om_memdup(p->mem, p->assignment, sizeof *a);
 		a->request = om_plan_request_for(p, r, p->mem);
 		p->assignment = a;

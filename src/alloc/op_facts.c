@@ -87,6 +87,7 @@ find_op(struct facts *w, const om_op *op, om_op_fact *to)
 	if ((row->subbuffer || row->view) && op->nout && op->out[0])
 		find_subbuffers(w, op, to);
 	w->call.sizes_only = true;
+	om_op_context_workers(&w->call, w->f->threads, w->f->precise);
 	if (om_kernel_bind(&w->call, NULL) == OM_OK)
 		to->workspace = om_kernel_workspace(&w->call);
 }
@@ -142,13 +143,13 @@ find_values(struct facts *w)
 
 /* Linear in the pairs of an output and an input of every op. */
 static const om_op_facts *
-find_facts(const om_prog *p, om_arena *mem)
+find_facts(const om_prog *p, const om_plan_request *r, om_arena *mem)
 {
 	om_op_facts *f = OM_NEW(mem, om_op_facts);
 	struct facts w = {.p = p, .mem = mem, .tmp = om_arena_new(), .f = f};
 	om_op_fact *op = OM_NEWN(mem, om_op_fact, p->nop);
 
-	*f = (om_op_facts){.op = op, .nop = p->nop, .nvalue = p->nvalue};
+	*f = (om_op_facts){.op = op, .nop = p->nop, .nvalue = p->nvalue, .threads = r->threads, .precise = r->precise};
 	for (const om_block *b = p->first; b; b = b->next)
 		for (const om_op *at = b->first; at; at = at->next)
 			find_op(&w, at, &op[at->id]);
@@ -158,10 +159,12 @@ find_facts(const om_prog *p, om_arena *mem)
 }
 
 const om_op_facts *
-om_prog_op_facts(om_prog *p)
+om_prog_op_facts(om_prog *p, const om_plan_request *r)
 {
-	if (!p->op_facts || p->op_facts->nop != p->nop || p->op_facts->nvalue != p->nvalue)
-		p->op_facts = find_facts(p, p->mem);
+	const om_op_facts *f = p->op_facts;
+
+	if (!f || f->nop != p->nop || f->nvalue != p->nvalue || f->threads != r->threads || f->precise != r->precise)
+		p->op_facts = find_facts(p, r, p->mem);
 	return p->op_facts;
 }
 

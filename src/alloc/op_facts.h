@@ -1,14 +1,15 @@
 /* Facts about each op, from its operator definition.
  *
  * Which output may be a view, which output may be computed over which input, which input may be a
- * sub-buffer of output 0, and the size of the workspace depend on types, shapes and constants alone.
+ * sub-buffer of output 0, and the size of the workspace depend on types, shapes and constants alone; the
+ * workspace also on the number of threads and the kernels that the request has.
  * They are computed once, after the passes `shapes` and `fold`, and all storage decisions read them
  * here.  The plan verifier does not: it queries the definitions itself.
  */
 #ifndef OM_OP_FACTS_H
 #define OM_OP_FACTS_H
 
-#include "onnxmem/opdef.h"
+#include "onnxmem/assignment.h"
 
 /* Facts about one op.  An empty table is NULL. */
 typedef struct om_op_fact {
@@ -24,16 +25,18 @@ typedef struct om_op_fact {
 typedef struct om_op_facts {
 	const om_op_fact *op;    /* by op id */
 	uint32_t nop, nvalue;    /* ids that existed when they were computed */
+	uint32_t threads;        /* as requested, as the following; for the workspace */
+	bool precise;
 	uint64_t *bytes;         /* by value id: bytes of its elements; 0: not known, or not a tensor */
 	bool *is_outside;        /* by value id: requires no arena storage, because it is a constant, is
 				    owned by the caller, or takes part in no run */
 	bool *is_unplanned;      /* by value id: see om_value_unplanned() */
 } om_op_facts;
 
-/* The facts of the current program, computed on first use and owned by the program.  Building and
+/* The facts of the current program for a request, computed on first use and owned by the program.  Building and
  * binding invalidate them, and so does the host after a pass that does not keep OM_HAS_SHAPES and
  * OM_HAS_CONST; they are recomputed on the next call. */
-const om_op_facts *om_prog_op_facts(om_prog *p);
+const om_op_facts *om_prog_op_facts(om_prog *p, const om_plan_request *r);
 
 /* As om_op_view(), om_op_inplace(), om_op_subbuffer() and om_op_inplace_allowed(). */
 bool om_op_facts_view(const om_op_facts *f, const om_op *op, uint32_t out, om_view_of *v);

@@ -221,6 +221,8 @@ start_plan(om_prog *p, const om_assignment *a, const char *strategy)
 	plan->schedule = a->schedule;
 	plan->parallel_safe = r->parallel_safe;
 	plan->target = r->target;
+	plan->threads = r->threads;
+	plan->precise = r->precise;
 	plan->align = r->align;
 	plan->narena = r->narena;
 	plan->arena = OM_NEWN(p->mem, om_plan_arena, plan->narena);

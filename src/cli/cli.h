@@ -105,7 +105,8 @@ bool om_cli_ends_in(const char *path, const char *ending);
 /* A number of bytes: plain, or with K, M, G (binary). */
 om_status om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *out);
 
-/* The options of commands that run a model, for the limits of the executor. */
+/* The options of commands that run a model, for the limits of the executor.  Threads and precision are options of
+ * planning, too: om_pass_options has them. */
 #define OM_CLI_RUN_LIMITS                                                                                   \
 	{"max-memory", "SIZE", "bytes to hold at once: arena, weights, scratch and values outside the plan\n"   \
 		"                            [physical memory]"},                                           \
@@ -144,6 +145,9 @@ om_status om_cli_plan_request(om_cli *c);
 bool om_cli_plan_options(const om_cli *c);
 /* Extend `*pipeline` by the flags given for passes. */
 om_status om_cli_pipeline(om_cli *c, const char **pipeline);
+
+/* The number of threads of a run: by --threads, else om_threads(). */
+om_status om_cli_threads(om_cli *c, uint32_t *out);
 
 /* Set c->request to what the options require of a plan, and make it the request of the host. */
 om_status om_cli_settings(om_cli *c);

@@ -241,6 +241,21 @@ run_batch(struct rating *r, int64_t from, om_score *score)
 	return compare(r->c, r->net, om_exec_result(r->exec, 0), from, n, score);
 }
 
+/* Plan for the executor, with the options of the command about threads and precision alone. */
+static om_status
+prepare(struct rating *r)
+{
+	om_cli *c = r->c;
+	om_exec_options o = OM_EXEC_OPTIONS(.precise = om_cli_has(c, "precise"));
+
+	OM_TRY(om_cli_threads(c, &o.threads));
+	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU, .threads = o.threads, .precise = o.precise);
+	OM_TRY(om_cli_host(c));
+	OM_TRY(om_host_request(c->host, &request));
+	OM_TRY(om_host_run(c->host, r->prog, om_default_pipeline()));
+	return om_exec_new(c->session, r->prog, r->prog->plan, &o, &r->exec);
+}
+
 static om_status
 rate(struct rating *r, const om_trainer *t, om_score *score)
 {
@@ -253,10 +268,7 @@ rate(struct rating *r, const om_trainer *t, om_score *score)
 		return om_fail(c->session, OM_USAGE, "%s has no tensor %s of as many samples as %s takes", r->net->samples.path,
 			r->net->label, r->net->path);
 	OM_TRY(bind_batch(r));
-	OM_TRY(om_cli_host(c));
-	OM_TRY(om_host_request(c->host, NULL));
-	OM_TRY(om_host_run(c->host, r->prog, om_default_pipeline()));
-	OM_TRY(om_exec_new(c->session, r->prog, r->prog->plan, NULL, &r->exec));
+	OM_TRY(prepare(r));
 	for (int64_t from = 0; from < r->net->samples.count; from += r->batch)
 		OM_TRY(run_batch(r, from, score));
 	return OM_OK;

@@ -52,6 +52,8 @@ static const om_topic topics[] = {
 		"ONNXMEM_PASS_PATH: folders with modules that contain further passes, separated by colons.\n\n"
 		"ONNXMEM_ISA: the instruction set of the kernels, `generic`, `avx2` or `avx512`; by default the best one that "
 		"the machine supports. Results of two instruction sets differ by rounding. `onnxmem --version` shows which is in use.\n\n"
+		"ONNXMEM_THREADS: the number of threads of `run` and `train`, unless --threads gives it; by default the processors that "
+		"the process may use. Results are the same for every number.\n\n"
 		"http_proxy, https_proxy, no_proxy, CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR: proxies and certificates, as for curl.\n\n"
 		"NO_COLOR: if set, no progress is shown. COLUMNS: the width of tables on a terminal."},
 	{"exit-codes", "exit status of the commands",

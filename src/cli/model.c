@@ -233,10 +233,29 @@ set_target(om_cli *c)
 }
 
 om_status
+om_cli_threads(om_cli *c, uint32_t *out)
+{
+	uint64_t n = 0;
+
+	OM_TRY(om_cli_number(c, "threads", 1, UINT32_MAX, &n));
+	return om_threads(c->session, (uint32_t)n, out);
+}
+
+/* Commands that only plan make the same plan on every machine. */
+static om_status
+set_threads(om_cli *c)
+{
+	c->request.precise = om_cli_has(c, "precise");
+	c->request.threads = 1;
+	return c->cmd->target == OM_TARGET_CPU || om_cli_has(c, "threads") ? om_cli_threads(c, &c->request.threads) : OM_OK;
+}
+
+om_status
 om_cli_settings(om_cli *c)
 {
 	c->request = (om_plan_request)OM_PLAN_REQUEST();
 	OM_TRY(set_alignment(c));
+	OM_TRY(set_threads(c));
 	OM_TRY(set_target(c));
 	OM_TRY(om_cli_plan_request(c));
 	OM_TRY(om_cli_host(c));

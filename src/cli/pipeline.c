@@ -12,6 +12,10 @@ static const om_opt pass_opts[] = {
 	{"plugin", "FILE", "load a pass from a shared object; repeatable"},
 	{"target", "NAME", "consumer of the plan: `generic`, any runtime; `cpu`, the built-in executor, whose\n"
 		"                            kernels have scratch [generic; run and train: cpu]"},
+	{"threads", "N", "threads of the kernels, for which a plan for cpu has scratch [run and train:\n"
+		"                            ONNXMEM_THREADS, or the processors that there are; else 1]"},
+	{"precise", NULL, "with a plan for cpu: use the reference kernels alone, and do not rewrite the model\n"
+		"                            for the fast ones"},
 	{"align", "N", "alignment of offsets and sizes in bytes [64]"},
 	{"parallel-safe", NULL, "make a plan that is valid for every order of the ops that respects the data"},
 	{"budget", "SIZE", "exit with status 3 if the arenas need more than SIZE in total"},

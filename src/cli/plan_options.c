@@ -120,7 +120,7 @@ om_cli_plan_request(om_cli *c)
 bool
 om_cli_plan_options(const om_cli *c)
 {
-	static const char *const names[] = {"passes", "target", "align", "budget", "arena", "parallel-safe"};
+	static const char *const names[] = {"passes", "target", "precise", "align", "budget", "arena", "parallel-safe"};
 
 	for (size_t k = 0; k < c->nset; k++)
 		if (c->set[k].opt->flag)

@@ -219,15 +219,19 @@ same_again(om_cli *c, const struct run *r, const om_exec *planned, const om_exec
 static om_status
 run_all_ways(struct trial *t, om_cli *c, struct run *r)
 {
+	om_exec_options o = OM_EXEC_OPTIONS(.precise = om_cli_has(c, "precise")), poison, alone;
 	om_exec *planned = NULL;
 
-	om_status st = execute(c, r, &(om_exec_options)OM_EXEC_OPTIONS(), t->suite->repeat, &planned, &r->best_ms);
+	OM_TRY(om_cli_threads(c, &o.threads));
+	poison = alone = o;
+	poison.poison = alone.no_reuse = true;
+	om_status st = execute(c, r, &o, t->suite->repeat, &planned, &r->best_ms);
 	if (st == OM_OK)
 		st = compare(c, planned, r->want, (om_tolerance){t->t->rtol, t->t->atol});
 	if (st == OM_OK)
-		st = same_again(c, r, planned, &(om_exec_options)OM_EXEC_OPTIONS(.poison = true), "with poison");
+		st = same_again(c, r, planned, &poison, "with poison");
 	if (st == OM_OK)
-		st = same_again(c, r, planned, &(om_exec_options)OM_EXEC_OPTIONS(.no_reuse = true), "without reuse");
+		st = same_again(c, r, planned, &alone, "without reuse");
 	om_exec_free(planned);
 	return st;
 }

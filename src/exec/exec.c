@@ -6,6 +6,7 @@
 #include "base/arena_internal.h"
 #include "base/guard.h"
 #include "base/options.h"
+#include "base/parallel.h"
 #include "base/shape.h"
 #include "exec/exec_internal.h"
 #include "exec/runnable.h"
@@ -83,6 +84,7 @@ release(void *arg)
 		om_room_free(e, &e->spill[k]);
 	om_arena_free(e->call);
 	om_objects_free(e);
+	om_workers_free(e->pool);
 	om_kernel_registry_free(e->registry);
 }
 
@@ -167,9 +169,21 @@ find_align(om_exec *e)
 }
 
 static om_status
+start_threads(om_exec *e)
+{
+	uint32_t n;
+
+	OM_TRY(om_threads(e->session, e->options.threads, &n));
+	e->pool = om_workers_new(n);
+	e->nworker = om_worker_count(e->pool);
+	return OM_OK;
+}
+
+static om_status
 build(om_exec *e)
 {
 	find_align(e);
+	OM_TRY(start_threads(e));
 	OM_TRY(om_exec_place(e));
 	OM_TRY(om_exec_steps(e));
 	OM_TRY(om_exec_weights(e));

@@ -76,6 +76,8 @@ bind_kernel(struct step *s, om_arena *mem)
 	void **data = hide_elements(s);
 
 	c->mem = mem;
+	om_op_context_workers(c, s->exec->nworker, s->exec->options.precise);
+	c->pool = c->workers > 1 ? s->exec->pool : NULL;
 	const om_status st = om_kernel_bind(c, s->exec->registry);
 	c->mem = s->exec->call;
 	show_elements(s, data);

@@ -118,6 +118,7 @@ run_part(om_op_context *c, struct step *s)
 	part->session = c->session;
 	part->mem = c->mem;
 	part->keep = c->keep;
+	part->pool = c->pool;
 	part->scratch = (char *)c->scratch + s->scratch;
 	return om_kernel_run(part);
 }

@@ -16,7 +16,7 @@ void om_kernel_registry_free(om_kernel_registry *r);  /* NULL is fine */
 om_status om_kernel_register(om_session *s, om_kernel_registry *r, const om_kernel *list);
 
 /* The kernel for an op with known types and shapes on a device: of all that match, the one that was
- * registered last.  NULL: none matches. */
+ * registered last; for c->precise without those marked `is_fast`.  NULL: none matches. */
 const om_kernel *om_kernel_find(const om_kernel_registry *r, const char *device, const om_op_context *c);
 
 /* Select the kernel for a call, from `r`, then from those of its program, then the reference kernel of the

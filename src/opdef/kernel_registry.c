@@ -111,7 +111,7 @@ fits(const om_kernel *k, const om_op_context *c)
 {
 	const om_op *op = c->op;
 
-	return (k->since == 0 || k->since <= op->version) && (k->until == 0 || op->version <= k->until)
+	return !(k->is_fast && c->precise) && (k->since == 0 || k->since <= op->version) && (k->until == 0 || op->version <= k->until)
 	    && (k->layouts == 0 || k->layouts & OM_LAYOUT_ROW_MAJOR) && om_types_fit(k->types, c)
 	    && (!k->supports || k->supports(c));
 }

@@ -555,13 +555,18 @@ om_op_max_shape(const om_op *op, uint32_t out, om_shape *most)
 }
 
 uint64_t
-om_op_scratch(const om_op *op)
+om_op_scratch(const om_op *op, uint32_t threads, bool precise)
 {
 	om_op_look l = {0};
+	uint64_t bytes = 0;
 
 	if (!op->opdef || op->opdef->control != OM_PLAIN)
 		return 0;
-	const uint64_t bytes = look_at(&l, op) && om_kernel_bind(&l.c, NULL) == OM_OK ? om_kernel_workspace(&l.c) : 0;
+	if (look_at(&l, op)) {
+		om_op_context_workers(&l.c, threads, precise);
+		if (om_kernel_bind(&l.c, NULL) == OM_OK)
+			bytes = om_kernel_workspace(&l.c);
+	}
 	om_op_look_end(&l);
 	return bytes;
 }
@@ -590,6 +595,17 @@ om_op_context_cost(const om_op_context *c)
 	if (c->op->opdef->cost)
 		c->op->opdef->cost(c, &cost);
 	return cost;
+}
+
+/* Waking a thread that sleeps takes some microseconds, in which one core computes or moves this much. */
+void
+om_op_context_workers(om_op_context *c, uint32_t threads, bool precise)
+{
+	static const double small = 1e5;
+	const om_cost cost = threads > 1 ? om_op_context_cost(c) : (om_cost){0, 0};
+
+	c->workers = cost.flops + cost.bytes < small ? 1 : threads;
+	c->precise = precise;
 }
 
 om_cost

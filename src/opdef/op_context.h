@@ -24,6 +24,11 @@ bool om_op_query(om_op_context *c, om_arena *mem, const om_op *op);
  * the input, by the column `view`?  Of a context that om_op_query() returned true for. */
 bool om_op_context_subbuffer(const om_op_context *c, uint32_t in, uint64_t *offset);
 
+/* How a kernel is selected and prepared: by how many of `threads` the op is computed, which is by one for an op so
+ * small that to wake others takes longer; and whether `is_fast` kernels are left out.  Before om_kernel_bind(), of
+ * a context with known shapes. */
+void om_op_context_workers(om_op_context *c, uint32_t threads, bool precise);
+
 /* The column `cost`, or its default.  Of such a context, or of one whose outputs are not known, which count nothing
  * then. */
 om_cost om_op_context_cost(const om_op_context *c);
@@ -55,7 +60,7 @@ bool om_op_inplace_allowed(const om_op *op, uint32_t out, const om_value *in);
 
 /* Guarded calls of the callbacks: they also handle ops without a definition. */
 bool om_op_subbuffer(const om_op *op, uint32_t in, uint64_t *offset);
-uint64_t om_op_scratch(const om_op *op);
+uint64_t om_op_scratch(const om_op *op, uint32_t threads, bool precise);
 
 /* As om_op_view() and so on, for many calls: the context of an op is made once for all calls in a row
  * about it, during which the op must not change.  Starts as zero. */

@@ -312,7 +312,7 @@ static om_status
 write_scratch(struct sim *c, const om_op *op)
 {
 	const om_scratch *s = c->scratch[op->id];
-	const uint64_t need = c->plan->target == OM_TARGET_CPU ? om_op_scratch(op) : 0;
+	const uint64_t need = c->plan->target == OM_TARGET_CPU ? om_op_scratch(op, c->plan->threads, c->plan->precise) : 0;
 	const om_owned_interval r = om_sim_scratch_range(c, op);
 
 	if (need > (s ? s->bytes : 0))

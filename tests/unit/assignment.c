@@ -27,6 +27,8 @@ value(const bench *b, const char *name)
 
 /* ---- Facts. ---- */
 
+static const om_plan_request plain = OM_PLAN_REQUEST(.threads = 1);
+
 static bool
 same_output(const om_op_facts *f, const om_op *op, uint32_t out)
 {
@@ -45,7 +47,7 @@ same_output(const om_op_facts *f, const om_op *op, uint32_t out)
 static bool
 same_facts(const om_op_facts *f, const om_op *op)
 {
-	bool ok = om_op_scratch(op) == f->op[op->id].workspace;
+	bool ok = om_op_scratch(op, 1, false) == f->op[op->id].workspace;
 	uint64_t a = 0, b = 0;
 
 	for (uint32_t out = 0; out < op->nout; out++)
@@ -75,8 +77,8 @@ facts_are_what_definitions_say(void)
 	for (size_t k = 0; k < sizeof programs / sizeof programs[0]; k++) {
 		bench b;
 		unit_start(&b, programs[k], "shapes,fold");
-		const om_op_facts *f = om_prog_op_facts(b.p);
-		CU_ASSERT_PTR_EQUAL(f, om_prog_op_facts(b.p));
+		const om_op_facts *f = om_prog_op_facts(b.p, &plain);
+		CU_ASSERT_PTR_EQUAL(f, om_prog_op_facts(b.p, &plain));
 		for (const om_block *block = b.p->first; block; block = block->next)
 			for (const om_op *op = block->first; op; op = op->next)
 				CU_ASSERT(same_facts(f, op));
@@ -95,11 +97,11 @@ facts_follow_changes(void)
 
 	unit_start(&b, HEAD "^g(%x: float32[2,8], %k: float32[1,8]) {\n%a = Neg(%x)\n%y = Add(%a, %k)\nret %y\n}\n", "shapes,fold");
 	om_op *add = value(&b, "y")->def;
-	CU_ASSERT(om_op_facts_inplace(om_prog_op_facts(b.p), add, 0, 0));
+	CU_ASSERT(om_op_facts_inplace(om_prog_op_facts(b.p, &plain), add, 0, 0));
 	om_op_set_in(add, 0, value(&b, "k"));
 	om_op_set_in(add, 1, value(&b, "a"));
-	CU_ASSERT_FALSE(om_op_facts_inplace(om_prog_op_facts(b.p), add, 0, 0));
-	CU_ASSERT(om_op_facts_inplace(om_prog_op_facts(b.p), add, 0, 1));
+	CU_ASSERT_FALSE(om_op_facts_inplace(om_prog_op_facts(b.p, &plain), add, 0, 0));
+	CU_ASSERT(om_op_facts_inplace(om_prog_op_facts(b.p, &plain), add, 0, 1));
 	CU_ASSERT_EQUAL_FATAL(om_host_run(b.h, b.p, "shapes"), OM_OK);
 	CU_ASSERT_PTR_NULL(b.p->op_facts);
 	bench_close(&b);
@@ -118,7 +120,7 @@ schedules_leave_the_program_alone(void)
 	om_op *ops[] = {value(&b, "a")->def, value(&b, "c")->def, value(&b, "b")->def, value(&b, "y")->def, NULL};
 	om_op **orders[] = {ops};  /* the graph is the only block */
 	const om_schedule *s = om_schedule_reorder(b.p, was->schedule, orders, b.mem);
-	const om_assignment *other = om_assign_lifetimes(b.p, s, was->request, om_prog_op_facts(b.p), b.mem);
+	const om_assignment *other = om_assign_lifetimes(b.p, s, was->request, om_prog_op_facts(b.p, &plain), b.mem);
 	CU_ASSERT_EQUAL(other->live[value(&b, "b")->id].first, 2);
 	CU_ASSERT_EQUAL(was->live[value(&b, "b")->id].first, 1);
 	CU_ASSERT_EQUAL(was->live[value(&b, "a")->id].last, 2);
@@ -332,7 +334,7 @@ comparing_is_what_packing_says(void)
 		bench b;
 		unit_start(&b, text, "shapes,fold");
 		const om_schedule *s = om_schedule_new(b.p, b.mem);
-		none = om_assign_lifetimes(b.p, s, om_plan_request_copy(&(om_plan_request)OM_PLAN_REQUEST(), b.mem), om_prog_op_facts(b.p), b.mem);
+		none = om_assign_lifetimes(b.p, s, om_plan_request_copy(&(om_plan_request)OM_PLAN_REQUEST(), b.mem), om_prog_op_facts(b.p, &plain), b.mem);
 		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_YES, b.mem, &with), OM_OK);
 		CU_ASSERT_EQUAL_FATAL(om_assign_inplace(b.s, b.p, none, OM_SUBBUFFERS_NO, b.mem, &without), OM_OK);
 		const bool good = agrees(&b, with, without) && agrees(&b, without, with) && agrees(&b, with, none);
