@@ -3,10 +3,11 @@
 noinst_LTLIBRARIES += libk_generic.la libkernels.la
 libk_generic_la_SOURCES = \
 	%D%/cpu/kernels.c %D%/cpu/kernels.h \
-	%D%/cpu/simd.h %D%/cpu/vmath.h
+	%D%/cpu/product.c %D%/cpu/product.h \
+	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/vmath.h
 libk_generic_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) -ffp-contract=fast
 libk_generic_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=generic -DOM_VL=4 -DOM_MR=4 -DOM_NV=2
-libkernels_la_SOURCES = %D%/cpu/dispatch.c
+libkernels_la_SOURCES = %D%/cpu/dispatch.c %D%/cpu/product_batch.c
 libkernels_la_LIBADD = libk_generic.la
 if HAVE_X86
 noinst_LTLIBRARIES += libk_avx2.la libk_avx512.la

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/product.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/vmath.h"
 
@@ -398,6 +399,7 @@ CURVE(curve_swish, x / (1 + om_exp(-(a * x))))
 CURVE(curve_tanh, om_tanh(x))
 
 extern const om_kernels OM_TABLE(om_kernels);
+extern const om_product_kernels OM_TABLE(om_product_kernels);
 
 const om_kernels OM_TABLE(om_kernels) = {
 	.isa = OM_TEXT(OM_ISA),
@@ -406,6 +408,7 @@ const om_kernels OM_TABLE(om_kernels) = {
 	.dot = dot,
 	.bytes = bytes,
 	.add_whole = add_whole,
+	.product = &OM_TABLE(om_product_kernels),
 	.curve = {
 		[OM_CURVE_ERF] = curve_erf,
 		[OM_CURVE_EXP] = curve_exp,

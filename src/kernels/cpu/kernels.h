@@ -58,6 +58,7 @@ typedef struct om_kernels {
 	/* sums[j] += in[j]: elements are integers in the range of int32; sums wrap around. */
 	void (*add_whole)(int32_t *sums, const float *in, int64_t n);
 	om_unary *curve[OM_NCURVE];
+	const struct om_product_kernels *product;   /* product.h */
 } om_kernels;
 
 /* The build in use: selected by ONNXMEM_ISA, else the best supported by this machine. */

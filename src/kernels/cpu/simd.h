@@ -121,6 +121,41 @@ vec_abs(vec a)
 	return (vec)((ivec)a & 0x7fffffff);
 }
 
+/* Two vectors' lanes, in constant order: lane k of the result is lane f(k, s) of a, then b. */
+#define OM_LANES_4(f, s)  f(0, s), f(1, s), f(2, s), f(3, s)
+#define OM_LANES_8(f, s)  OM_LANES_4(f, s), f(4, s), f(5, s), f(6, s), f(7, s)
+#define OM_LANES_16(f, s) OM_LANES_8(f, s), f(8, s), f(9, s), f(10, s), f(11, s), f(12, s), f(13, s), f(14, s), f(15, s)
+#define OM_LANES(f, s)    OM_JOIN(OM_LANES, OM_VL)(f, s)
+#ifdef __clang__
+#define SHUFFLE(a, b, f, s) __builtin_shufflevector(a, b, OM_LANES(f, s))
+#else
+#define SHUFFLE(a, b, f, s) __builtin_shuffle(a, b, (ivec){OM_LANES(f, s)})
+#endif
+
+/* Exchange the off-diagonal blocks of s by s lanes of every pair of rows s apart. */
+#define OM_UPPER(k, s) ((k) & (s) ? OM_VL + (k) - (s) : (k))
+#define OM_LOWER(k, s) ((k) & (s) ? OM_VL + (k) : (k) + (s))
+#define OM_EXCHANGE(r, s)                                                      \
+	UNROLL                                                                 \
+	for (int i = 0; i + (s) < VL; i++)                                     \
+		if (!(i & (s))) {                                              \
+			const vec a = (r)[i], b = (r)[i + (s)];                \
+			(r)[i] = SHUFFLE(a, b, OM_UPPER, s);                   \
+			(r)[i + (s)] = SHUFFLE(a, b, OM_LOWER, s);             \
+		}
+
+/* Transpose VL rows of VL elements. */
+INLINE void
+vec_transpose(vec *r)
+{
+	OM_EXCHANGE(r, 1)
+	OM_EXCHANGE(r, 2)
+	if (VL > 4)
+		OM_EXCHANGE(r, 4)
+	if (VL > 8)
+		OM_EXCHANGE(r, 8)
+}
+
 /* The sum of all elements, always in the same order: halves are added. */
 INLINE float
 vec_sum(vec a)

@@ -4,6 +4,7 @@
 #include "opdef/geometry/einsum.h"
 #include "base/shape.h"
 #include "ops/family.h"
+#include "ops/math/einsum_product.h"
 #include "opdef/numbers.h"
 
 static const om_attr_spec einsum_attrs[] = {
@@ -167,6 +168,49 @@ einsum_cpu(om_op_context *c)
 	return OM_OK;
 }
 
+/* ---- By products of matrices. ---- */
+
+static om_einsum_products *
+products_of(const om_op_context *c)
+{
+	om_op_context quiet = *c;
+	struct om_einsum e;
+
+	for (uint32_t k = 0; k < c->op->nin; k++)
+		if (c->in[k].type != OM_FLOAT32)
+			return NULL;
+	quiet.session = om_session_new();
+	const bool is_read = om_einsum_read(&quiet, &e) == OM_OK;
+	om_session_free(quiet.session);
+	return is_read ? om_einsum_products_new(c, &e) : NULL;
+}
+
+static bool
+products_suit(const om_op_context *c)
+{
+	return products_of(c) != NULL;
+}
+
+static om_status
+products_prepare(om_op_context *c, void **state)
+{
+	*state = products_of(c);
+	return OM_OK;
+}
+
+static uint64_t
+products_workspace(const om_op_context *c)
+{
+	return om_einsum_products_workspace(c->state, c->workers);
+}
+
+static om_status
+products_run(om_op_context *c)
+{
+	om_einsum_products_run(c->state, c);
+	return OM_OK;
+}
+
 static void
 einsum_cost(const om_op_context *c, om_cost *cost)
 {
@@ -194,5 +238,7 @@ const om_opdef om_ops_einsum[] = {
 
 const om_kernel om_kernels_einsum[] = {
 	{.name = "Einsum", .state_bytes = sizeof(struct loops), .prepare = einsum_prepare, .run = einsum_cpu},
+	{.name = "Einsum", .supports = products_suit, .prepare = products_prepare, .workspace = products_workspace,
+	 .run = products_run},
 	{0}
 };
