@@ -181,6 +181,23 @@ open_result(const om_op_context *c, om_value *v, uint32_t k)
 	return OM_OK;
 }
 
+/* Sizes in which two branches differ, or a loop-carried value and its initial one, depend on data: a number that the
+ * file declares for the output is wrong in one of the two cases. */
+static void
+open_declared(const om_op_context *c, uint32_t k, const om_shape *a, const om_shape *b)
+{
+	om_shape *declared = c->op->out[k] ? &c->op->out[k]->shape : NULL;
+	const bool same_rank = a->rank == b->rank || a->rank == OM_RANK_UNKNOWN || b->rank == OM_RANK_UNKNOWN;
+
+	if (declared && !same_rank)
+		*declared = om_shape_unknown();
+	for (int d = 0; declared && d < declared->rank && d < a->rank && d < b->rank; d++)
+		if (a->dim[d] >= 0 && b->dim[d] >= 0 && a->dim[d] != b->dim[d]) {
+			declared->dim[d] = OM_DIM_UNKNOWN;
+			declared->sym[d] = NULL;
+		}
+}
+
 static om_status
 if_infer(om_op_context *c)
 {
@@ -195,9 +212,10 @@ if_infer(om_op_context *c)
 		OM_TRY(join_kinds(c, a->name, &type, &b->type));
 		om_out_type(c, k, &type);
 		c->out[k].shape = a->shape;
-		if (branch[!first].may_run)
+		if (branch[!first].may_run) {
+			open_declared(c, k, &a->shape, &b->shape);
 			om_shape_meet(&c->out[k].shape, &b->shape);
-		else if (!branch[!first].is_dead)
+		} else if (!branch[!first].is_dead)
 			OM_TRY(open_result(c, branch[!first].b->result[k], k));
 	}
 	return OM_OK;
@@ -346,6 +364,7 @@ loop_outputs(om_op_context *c, const om_block *body)
 		}
 		om_out_type(c, k, &result->type);
 		c->out[k].shape = result->shape;
+		open_declared(c, k, &result->shape, &c->in[k + 2].shape);
 		om_shape_meet(&c->out[k].shape, &c->in[k + 2].shape);
 	}
 	return OM_OK;
