@@ -107,6 +107,7 @@ struct om_value {
 	bool is_const;           /* an initializer, or computed from constants alone */
 	bool is_overridable;     /* an initializer that is an input too: not a constant */
 	bool is_declared;        /* type and shape were declared by the file */
+	bool has_run_sizes;      /* a size is open because data decide it: only a run tells it */
 
 	const void *origin;      /* its protobuf message in the model; NULL if created by a pass */
 	om_value *next_name;     /* link in the program's table of names; used by the builder only */

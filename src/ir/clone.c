@@ -36,6 +36,7 @@ om_clone_value(om_clone *c, const om_value *v, om_block *b)
 	copy->is_const = v->is_const && !v->def;
 	copy->is_overridable = v->is_overridable;
 	copy->is_declared = v->is_declared;
+	copy->has_run_sizes = v->has_run_sizes;
 	copy->origin = v->data && !v->def ? v->origin : NULL;
 	if (v->def)
 		copy->data = NULL;

@@ -248,6 +248,41 @@ check_attrs(om_session *s, const om_op *op)
 	return OM_OK;
 }
 
+static bool
+have_run_sizes(om_value *const *v, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (v[k] && v[k]->has_run_sizes)
+			return true;
+	return false;
+}
+
+/* May a size that inference leaves open be known only in a run, because data decide it here, or decided it for an
+ * input? */
+static bool
+may_have_run_sizes(const om_op *op)
+{
+	if ((op->opdef->flags & (OM_DATA_DEPENDENT_SHAPE | OM_NON_TENSOR)) == OM_DATA_DEPENDENT_SHAPE
+	    || have_run_sizes(op->in, op->nin))
+		return true;
+	for (uint32_t k = 0; k < op->nbody; k++)
+		if (have_run_sizes(op->body[k]->result, op->body[k]->nresult))
+			return true;
+	return false;
+}
+
+/* A number that the file declares for such a size is that of the run that an exporter traced. */
+static void
+set_run_sizes(om_value *v, const om_shape *found)
+{
+	v->has_run_sizes = found->rank == OM_RANK_UNKNOWN;
+	for (int d = 0; d < found->rank; d++)
+		v->has_run_sizes |= found->dim[d] < 0 && !found->sym[d];
+	for (int d = 0; d < v->shape.rank && v->has_run_sizes; d++)
+		if (v->shape.dim[d] >= 0 && (d >= found->rank || (found->dim[d] < 0 && !found->sym[d])))
+			v->shape.dim[d] = OM_DIM_UNKNOWN;
+}
+
 /* The inferred kind takes precedence over the declared one for definitions that support non-tensors. */
 static void
 set_output(om_session *s, const om_op *op, om_value *v, const om_type *type, om_tensor *found)
@@ -259,6 +294,9 @@ set_output(om_session *s, const om_op *op, om_value *v, const om_type *type, om_
 	}
 	if (v->type.kind != OM_TENSOR && (!may_be_objects(op->opdef) || found->type == OM_UNDEFINED))
 		return;
+	v->has_run_sizes = false;
+	if (may_have_run_sizes(op))
+		set_run_sizes(v, &found->shape);
 	if (v->is_declared && v->type.kind == OM_TENSOR)
 		refine(s, op, v, found);
 	v->type = (om_type){.kind = OM_TENSOR, .elem = found->type};

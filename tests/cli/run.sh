@@ -57,3 +57,16 @@ program "copies" ir 8 opset 13
 END
 om run copies.ir --fill deterministic --stats stats.json | sed -n '/^arena/p'
 grep copied stats.json
+
+# A size that the file declares and the data decide: the value is outside of the plan.
+cat >traced.ir <<'IR'
+program "traced" ir 8 opset 13
+^traced(%x: float32[8]) {
+	%axes = const int64[1] {0}
+	%nz: int64[1,3] = NonZero(%x)
+	%i: int64[3] = Squeeze(%nz, %axes)
+	%y: float32[3] = Gather(%x, %i)
+	ret %y
+}
+IR
+om run traced.ir --fill x:value=1
