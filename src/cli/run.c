@@ -156,7 +156,8 @@ write_json(om_cli *c, FILE *to, json_t *j)
 
 	json_decref(j);
 	putc('\n', to);
-	return rc == 0 ? OM_OK : om_fail(c->session, OM_IO, "the JSON could not be written");
+	/* A failed write is reported with its reason by the caller, which closes the file. */
+	return rc == 0 || ferror(to) ? OM_OK : om_fail(c->session, OM_IO, "the JSON could not be written");
 }
 
 static om_status
@@ -206,6 +207,36 @@ add_counter(json_t *events, const uint64_t *by, uint32_t step, double at)
 			"pid", 1, "args", "bytes in use", (json_int_t)by[step]));
 }
 
+/* Shapes as texts, null for an input or output left out. */
+static json_t *
+shapes_json(om_value *const *v, uint32_t n)
+{
+	json_t *list = json_array();
+	char text[256];
+
+	for (uint32_t k = 0; k < n; k++)
+		json_array_append_new(list, v[k] ? json_string(om_shape_text(&v[k]->shape, text, sizeof text)) : json_null());
+	return list;
+}
+
+/* The attributes that are integers, as kernel_shape and group. */
+static json_t *
+attributes_json(const om_op *op)
+{
+	json_t *found = json_object();
+
+	for (uint32_t k = 0; k < op->nattr; k++) {
+		const om_attr *a = &op->attr[k];
+		if (a->kind != OM_ATTR_INT && a->kind != OM_ATTR_INTS)
+			continue;
+		json_t *list = json_array();
+		for (size_t i = 0; i < a->n; i++)
+			json_array_append_new(list, json_integer(a->i[i]));
+		json_object_set_new(found, a->name, list);
+	}
+	return found;
+}
+
 /* One run as a trace: ops in the order of their first call, with the mean duration of their
  * calls per run, bodies after their owners. */
 static om_status
@@ -222,10 +253,13 @@ write_profile(om_cli *c, FILE *to, const void *arg)
 		const double us = p[k].ms * 1e3 / runs;
 		const om_cost cost = om_op_cost(p[k].op);
 		add_counter(events, by, p[k].op->step, at);
-		json_array_append_new(events, json_pack("{s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:I, s:s, s:f, s:f, s:f}}",
+		json_array_append_new(events, json_pack(
+			"{s:o, s:s, s:s, s:f, s:f, s:i, s:i, s:{s:I, s:s, s:s, s:f, s:f, s:f, s:o, s:o, s:o}}",
 			"name", name_json(c->mem, om_op_label(p[k].op)), "cat", p[k].op->type, "ph", "X", "ts", at, "dur", us,
-			"pid", 1, "tid", 1, "args", "calls", (json_int_t)p[k].calls, "type", p[k].op->type,
-			"ms", p[k].ms, "flops", cost.flops, "bytes", cost.bytes));
+			"pid", 1, "tid", 1, "args", "calls", (json_int_t)p[k].calls,
+			"domain", p[k].op->domain, "type", p[k].op->type, "ms", p[k].ms, "flops", cost.flops, "bytes", cost.bytes,
+			"inputs", shapes_json(p[k].op->in, p[k].op->nin), "outputs", shapes_json(p[k].op->out, p[k].op->nout),
+			"attributes", attributes_json(p[k].op)));
 		at += p[k].op->nbody ? 0 : us;
 	}
 	add_counter(events, by, c->prog->nstep, at);

@@ -37,6 +37,19 @@ om run "$models/digits.onnx" --fill deterministic --profile trace.json >/dev/nul
 sed -n 's/.*"bytes in use": \([0-9]*\).*/\1/p' trace.json | tr '\n' ' '
 echo
 
+# An op of a trace has its shapes and its attributes that are integers, so that it can be classed without the model.
+cat >trace.ir <<'END'
+program "trace" ir 8 opset 13
+^main(%x: float32[1,2,4,4], %w: float32[6,1,3,3]) {
+	%y = Conv(%x, %w) {group = 2, pads = [1, 1, 1, 1], auto_pad = "NOTSET"}
+	%z = Clip(%y, _, _)
+	ret %z
+}
+END
+om run trace.ir --fill deterministic --profile trace.json >/dev/null
+sed -n '/"inputs"/,/^   }/p' trace.json | tr -d ' \n'
+echo
+
 # A plan made for the run has the scratch of kernels in its arena; a plan for any consumer leaves it outside, and
 # --target makes a new plan.
 om run "$models/digits.onnx" --fill deterministic | sed -n '/^arena/p'
