@@ -1,15 +1,17 @@
-# Measuring: `make bench-loop`, `make bench-pack`, `make bench-page`, `make bench-scale`, `make bench-plan`, `make bench-plan-scale`;
+# Measuring: `make bench-run` (the executor beside others), `make bench-loop`, `make bench-pack`, `make bench-page`, `make bench-scale`, `make bench-plan`, `make bench-plan-scale`;
 # `make bench/schedule && bench/schedule FILE...`.
-EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/plan_scale bench/scale bench/small_ops
+EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/plan_scale bench/scale bench/small_ops bench/spent bench/peak
 check_PROGRAMS += bench/plan bench/nets
 bench_pack_SOURCES = %D%/pack.c src/cli/pack_csv.c src/cli/pack_csv.h src/cli/table.c src/cli/table.h
 bench_pack_LDADD = libonnxmem-pack.la
 bench_plan_scale_SOURCES = %D%/plan_scale.c tests/unit/graphs.c tests/unit/graphs.h tests/unit/onnxmodel.c tests/unit/onnxmodel.h
 bench_plan_scale_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS)
+bench_peak_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -pthread
+bench_peak_LDFLAGS = -pthread
 bench_scale_LDADD = libonnxmem-pack.la
-EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/fused.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/page.py %D%/steps.py %D%/torchstep.py
+EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/fused.py %D%/classes.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/run.py %D%/tables.py %D%/steps.py %D%/torchstep.py
 
-.PHONY: bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-scale bench-small-ops
+.PHONY: bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-small-ops
 bench-loop: all bench/loop$(EXEEXT)
 	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' \
 		abs_builddir='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/loops.py --table $(srcdir)/docs/loops.md
@@ -19,6 +21,13 @@ bench-plan: bench/plan$(EXEEXT)
 	$(srcdir)/bench/graphs $(srcdir)/../shared/data/dag $(srcdir)/../shared/data/light
 bench-plan-scale: bench/plan_scale$(EXEEXT)
 	bench/plan_scale$(EXEEXT)
+# MODELS="gen_resnet18 gen_vgg16": all without it, and then docs/executor.md is written.
+bench-run: all bench/spent$(EXEEXT) bench/peak$(EXEEXT)
+	threads='$(THREADS)' rounds='$(ROUNDS)' seconds='$(SECONDS)' peers='$(PEERS)' by='$(BY)' out='$(OUT)' models='$(MODELS)'; \
+	test -n "$$models" || page='$(srcdir)/docs/executor.md'; \
+	$(PYTHON) $(srcdir)/bench/run.py --onnxmem '$(abs_top_builddir)/onnxmem$(EXEEXT)' --tools '$(abs_builddir)/bench' \
+		--threads "$${threads:-1}" --rounds "$${rounds:-5}" --seconds "$${seconds:-1}" --peers "$${peers:-ort ov}" --by "$${by:-best}" \
+		--out "$${out:-bench-run}" $${page:+--page "$$page"} $$models
 bench-scale: bench/scale$(EXEEXT)
 	bench/scale$(EXEEXT) $(srcdir)/docs/scaling.csv $(srcdir)/docs/scaling.svg
 bench-pack: bench/pack$(EXEEXT)
