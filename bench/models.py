@@ -266,7 +266,7 @@ def by_onnx(path, data, out, limit):
         raise RuntimeError("onnx.reference: " + (r.stderr.strip().splitlines() or ["no message"])[-1][:200])
 
 
-def make_double(model, onnxmem, env, limit=300):
+def make_double(model, onnxmem, env, limit=240):
     """By our reference kernels, else by those of the onnx package."""
     import numpy as np
     import onnx
@@ -313,8 +313,8 @@ def attempt(model, ending, make):
             f.write(f"{e}\n")
 
 
-def prepare(model, onnxmem=None, double=True, env=None):
-    """`onnxmem`: the command as a list of words."""
+def prepare(model):
+    """What is needed to run it."""
     os.makedirs(model.cache, exist_ok=True)
     if not os.path.exists(model.file(".onnx")) and not os.path.exists(model.file(".whole")):
         if not fill(model.source, model.file(".onnx")):
@@ -322,8 +322,11 @@ def prepare(model, onnxmem=None, double=True, env=None):
     if not os.path.exists(model.inputs()):
         make_inputs(model)
     attempt(model, ".work.json", lambda: make_work(model))
-    if double:
-        attempt(model, ".f64.npz", lambda: make_double(model, onnxmem, env))
+
+
+def prepare_double(model, onnxmem, env=None):
+    """What its outputs are compared with; `onnxmem`: the command as a list of words, or None."""
+    attempt(model, ".f64.npz", lambda: make_double(model, onnxmem, env))
 
 
 def main():
@@ -336,7 +339,9 @@ def main():
     a = a.parse_args()
     models = known(a.data, a.cache)
     for name in a.model or models:
-        prepare(models[name], [a.onnxmem] if a.onnxmem else None, not a.no_double)
+        prepare(models[name])
+        if not a.no_double:
+            prepare_double(models[name], [a.onnxmem] if a.onnxmem else None)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Three models with any build of the command, without `make`; the Python needs onn
     python bench/run.py --onnxmem build/onnxmem --rounds 3 --seconds 0.5 --peers ort gen_resnet18 gen_mobilenet_v2 gen_lstm_lm
 
 Two builds side by side: --onnxmem OLD --onnxmem NEW (columns `om` and `om2`).  On a loaded machine: --by cpu, which compares the
-processor time of a run instead of the best time by the clock (one thread only).  Results are kept in OUT (--out) by model, build
+least processor time of a run instead of the best time by the clock (one thread only).  Results are kept in OUT (--out) by model, build
 and options; a second call measures what is missing, --again everything.  `make bench-run` measures all models and writes
 docs/executor.md:
 
@@ -61,15 +61,13 @@ class Ours:
         self.one_run = {}                      # by model: milliseconds of a run, processor milliseconds of a process with one
 
     def unwrapped(self):
-        """In a build folder the command is libtool's script, whose start would count."""
+        """In a build folder the command is libtool's script, whose start would count; a copy has its library beside it."""
         folder, base = os.path.split(self.path)
-        real = os.path.join(folder, ".libs", base)
+        libs = os.path.join(folder, ".libs")
         with open(self.path, "rb") as f:
-            script = f.read(2) == b"#!"
-        if not script or not os.path.exists(real):
-            return self.path
-        self.env["LD_LIBRARY_PATH"] = os.path.join(folder, ".libs")
-        return real
+            script = f.read(2) == b"#!" and os.path.exists(os.path.join(libs, base))
+        self.env["LD_LIBRARY_PATH"] = libs if script else folder
+        return os.path.join(libs, base) if script else self.path
 
     def digest_of_build(self):
         h = hashlib.sha256()
@@ -77,6 +75,10 @@ class Ours:
             with open(path, "rb") as f:
                 h.update(f.read())
         return h.hexdigest()[:12]
+
+    def start(self):
+        """Milliseconds of a process that does nothing."""
+        return min(self.spent(self.program, "--version")[0] for _ in range(10))
 
     def command(self, model, *options):
         return [self.program, "run", "-q", model.path(), "--data", model.inputs(), *options]
@@ -101,7 +103,8 @@ class Ours:
         repeat = max(3, min(200000, int(self.a.seconds * 1e3 / max(ms, 1e-3))))
         (_, cpu, _), many = self.stats(model, repeat, folder)
         self.one_run[model.name] = many["best_ms"]
-        return {"best": many["best_ms"], "cpu": (cpu - cpu1) / (repeat - 1), "first": first, "rss": rss, "base": 0,
+        mean_cpu = (cpu - cpu1) / (repeat - 1)          # of a build whose --stats do not have the least
+        return {"best": many["best_ms"], "cpu": many.get("best_cpu_ms", mean_cpu), "first": first, "rss": rss, "base": 0,
                 "arena": many["arena_bytes"], "weights": many["weight_bytes"]}
 
     def save(self, model, path):
@@ -178,24 +181,27 @@ def error(path, reference):
     return [most, total / n] if n else None
 
 
-def compare(executors, model, row, folder):
-    """Errors against float64, and against the first peer."""
-    saved = {}
-    for e in executors:
-        path = os.path.join(folder, e.name + ".npz")
-        try:
-            e.save(model, path)
-            saved[e.name] = path
-        except Failed as reason:
-            row[e.name].setdefault("failed", str(reason))
+def compare(executors, model, row):
+    """Adds errors against float64, and against ONNX Runtime."""
+    ours = next((e for e in executors if isinstance(e, Ours)), None)
+    models.prepare_double(model, [ours.program] if ours else None, ours.env if ours else None)
     double, reason = model.file(".f64.npz"), model.file(".f64.npz.txt")
-    base = saved.get("ort")
-    for name, path in saved.items():
-        row[name]["error"] = error(path, double) if os.path.exists(double) else None
-        row[name]["difference"] = error(path, base) if base and name != "ort" else None
+    with tempfile.TemporaryDirectory() as folder:
+        saved = {}
+        for e in (e for e in executors if "failed" not in row[e.name]):
+            path = os.path.join(folder, e.name + ".npz")
+            try:
+                e.save(model, path)
+                saved[e.name] = path
+            except Failed as reason:
+                row[e.name]["no_outputs"] = str(reason)
+        for name, path in saved.items():
+            row[name]["error"] = error(path, double) if os.path.exists(double) else None
+            row[name]["difference"] = error(path, saved["ort"]) if "ort" in saved and name != "ort" else None
     if os.path.exists(reason):
         with open(reason) as f:
             row["no_double"] = f.read().strip()
+    row["compared"] = True
 
 
 def profile(executors, model, row, folder):
@@ -223,15 +229,13 @@ def work(model):
 
 
 def measure(model, executors, a):
-    ours = next((e for e in executors if isinstance(e, Ours)), None)
-    models.prepare(model, [ours.program] if ours else None, not a.no_accuracy, ours.env if ours else None)
+    models.prepare(model)
     row = {"model": model.name, "key": key(executors, a), "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
            "work": work(model), "load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory() as folder:
         found, failed = rounds(executors, model, a, folder)
         for e in executors:
             row[e.name] = {"failed": failed[e.name]} if e.name in failed else middle(found[e.name])
-        compare([e for e in executors if e.name not in failed], model, row, folder)
         if not a.no_profile:
             profile(executors, model, row, folder)
     return row
@@ -272,6 +276,7 @@ def machine(executors, a):
              "rounds": a.rounds, "seconds": a.seconds, "isa": os.environ.get("ONNXMEM_ISA", "the best")}
     with open("/proc/cpuinfo") as f:
         words["cpu"] = next((line.split(":")[1].strip() for line in f if line.startswith("model name")), "unknown")
+    words["start"] = {e.name: e.start() for e in executors if isinstance(e, Ours)}
     words["builds"] = {e.name: e.digest for e in executors if isinstance(e, Ours)}
     git = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty"], capture_output=True, text=True)
     words["commit"] = git.stdout.strip() or "unknown"
@@ -315,17 +320,25 @@ def selected(a):
     return [found[name] for name in a.model or found]
 
 
+def completed(model, row, executors, a):
+    """The row with all that is asked for; the same object if nothing was missing."""
+    try:
+        row = row or measure(model, executors, a)
+        if not a.no_accuracy and "compared" not in row and "failed" not in row:
+            row = dict(row)
+            compare(executors, model, row)
+        return row
+    except Exception as e:                     # one model that cannot be prepared must not end the others
+        return {"model": model.name, "key": key(executors, a), "failed": f"{type(e).__name__}: {e}"[:300]}
+
+
 def run_all(a, executors, path):
-    """One row a model, appended as soon as it is measured."""
+    """One row a model, appended as soon as it is measured; the last one of a model counts."""
     kept = {} if a.again else {r["model"]: r for r in read_rows(path) if r["key"] == key(executors, a)}
     rows = []
     for model in selected(a):
-        row = kept.get(model.name)
-        if not row:
-            try:
-                row = measure(model, executors, a)
-            except Exception as e:             # one model that cannot be prepared must not end the others
-                row = {"model": model.name, "key": key(executors, a), "failed": f"{type(e).__name__}: {e}"[:300]}
+        row = completed(model, kept.get(model.name), executors, a)
+        if row is not kept.get(model.name):
             with open(path, "a") as f:
                 f.write(json.dumps(row) + "\n")
         rows.append(row)

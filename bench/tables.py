@@ -43,8 +43,9 @@ def of_better(row, name, by):
     return min(found) if found and found[0] is not None else None
 
 
-def of_first(row):
-    return row["om"]["least_first"] / row["ort"]["least_first"]
+def first(row, name, where):
+    """Milliseconds to load and run once, without the start of the process."""
+    return max(row[name]["least_first"] - where["start"].get(name, 0), 0)
 
 
 def net_rss(row, name):
@@ -137,20 +138,20 @@ def each(rows, value, bound, below=False):
     return f"at {'most' if below else 'least'} {bound}", f"{len(short)} of {len(rows)} fall short: {worst}" if short else "all", not short
 
 
-def memory_targets(rows):
+def memory_targets(rows, where):
     heavy = [r for r in rows if weight_bytes(r) > 5e6]
     extra = lambda r: (r["om"]["rss"] * MIB - weight_bytes(r) - r["om"]["arena"]) / 1e6
     if heavy:
         yield ("peak memory of ONNX Runtime's, above 5 MB of weights", *each(heavy, lambda r: r["om"]["rss"] / max(net_rss(r, "ort"), 1), 0.6, True))
     if rows:
         yield ("peak MB above arena and weights", *each(rows, extra, 12, True))
-        yield ("load and first run, of ONNX Runtime's", *each(rows, of_first, 0.5, True))
+        yield ("load and first run, of ONNX Runtime's", *each(rows, lambda r: first(r, "om", where) / first(r, "ort", where), 0.5, True))
 
 
-def targets(rows, by):
+def targets(rows, where, by):
     """Name, limit, what is, whether it is met."""
     found = usable(rows)
-    return [*speed_targets(found, by), *memory_targets(found)]
+    return [*speed_targets(found, by), *memory_targets(found, where)]
 
 
 # ---- Classes. ----
@@ -188,7 +189,8 @@ def summary(rows, where, by):
     sums, _ = class_sums(rows)
     out.append("class: ms ours, ms ONNX Runtime, lost ms, share of ln(ours / ONNX Runtime) in hundredths; ours/theirs of the worst models")
     out += [f"  {k:26} {s[0]:9.2f} {s[1]:9.2f} {s[0] - s[1]:+9.2f} {100 * s[4]:+8.1f}  {worst(s[5])}" for k, s in sums.items()]
-    out += [f"  {'met' if ok else 'not met':8} {name}: {limit}; {what}" for name, limit, what, ok in targets(rows, by)]
+    out += [f"  {'met' if ok else 'not met':8} {name}: {limit}; {what}" for name, limit, what, ok in targets(rows, where, by)]
+    out += [f"  start of {k}: {v:.1f} ms" for k, v in where["start"].items()]
     out += [f"  peak: {k} {v:.1f}" for k, v in where["peak"].items()]
     return "\n".join(out)
 
@@ -226,8 +228,8 @@ Made by `make bench-run` (`bench/run.py`), on {time}.
 
 ## How to read it
 
-*ms*: time of a run. *of ORT*, *of better*: how many times as fast as ONNX Runtime, and as the better of the two peers; above 1 is faster. *first*: from the start to the
-first output, in milliseconds; for the command of onnxmem that is the whole process, for the peers it excludes Python and the import of their module. *RSS*: peak resident
+*ms*: time of a run. *of ORT*, *of better*: how many times as fast as ONNX Runtime, and as the better of the two peers; above 1 is faster. *first*: from loading the file to
+the first output, in milliseconds: for onnxmem a whole process less one of `onnxmem --version`, which takes {start} ms; for the peers without Python and the import of their module. *RSS*: peak resident
 MiB, for the peers less that of Python with the inputs. *arena*, *weights*: MiB that the executor reports. *GFLOP/s* counts the operations of the model as the file has it, so
 an algorithm that needs fewer (Winograd) exceeds the peak; *of peak* is their share of the measured peak of the instruction set; *GB/s* is the file and the inputs, read once
 a run. Weights of graphs without weights are random.
@@ -266,7 +268,7 @@ def speed_cells(row, where, by):
     rate = flops / own / 1e6
     cell = lambda p: time_text(ms(row, p, by)) if ran(row, p) else "–"
     return [row["model"], time_text(own), *map(cell, NAMES), text(ratio(row, "om", "ort", by)), text(of_better(row, "om", by)),
-            f"{row['om']['least_first']:.0f}", f"{row['ort']['least_first']:.0f}" if ran(row, "ort") else "–",
+            f"{first(row, 'om', where):.0f}", f"{first(row, 'ort', where):.0f}" if ran(row, "ort") else "–",
             f"{row['om']['rss']:.0f}", f"{net_rss(row, 'ort'):.0f}" if ran(row, "ort") else "–",
             f"{row['om']['arena'] / MIB:.2f}", f"{weights / MIB:.1f}", f"{rate:.0f}", f"{100 * rate / peak_flops(where):.0f} %",
             f"{size / own / 1e6:.1f}"]
@@ -277,8 +279,9 @@ def failures(rows):
         if "failed" in r:
             yield f"* {r['model']}: {r['failed']}"
         for name in ("om", *NAMES):
-            if "failed" in r.get(name, {}):
-                yield f"* {r['model']}, {NAMES.get(name, 'onnxmem')}: {r[name]['failed']}"
+            for what in ("failed", "no_outputs", "no_profile"):
+                if what in r.get(name, {}):
+                    yield f"* {r['model']}, {NAMES.get(name, 'onnxmem')}: {r[name][what]}"
         if "no_double" in r:
             yield f"* {r['model']}, float64: {r['no_double']}"
 
@@ -296,7 +299,7 @@ def body(rows, where, by):
                      ([t, n, *(text(v) for v in means)] for t, n, *means in groups(rows, by)))
     yield "\n## Targets\n"
     yield from table(["what", "target", "measured", "met"],
-                     ([name, limit, what, "yes" if ok else "**no**"] for name, limit, what, ok in targets(rows, by)))
+                     ([name, limit, what, "yes" if ok else "**no**"] for name, limit, what, ok in targets(rows, where, by)))
     yield PROFILE.rstrip("\n") + "\n"
     sums, whole = class_sums(rows)
     peak = peak_flops(where)
@@ -315,6 +318,7 @@ def page(rows, where, by):
     words = dict(where)
     words["by"] = {"best": "a round counts with its best run, the result is the median of the rounds", "least": "the least time of all runs",
                    "cpu": "the least processor time of a run, as the machine had other work"}[by]
+    words["start"] = ", ".join(f"{v:.0f}" for v in where["start"].values())
     words["peaks"] = ", ".join(f"{k} {v:.0f} {'GB/s' if k in ('read', 'copy') else 'GFLOP/s'}" for k, v in where["peak"].items())
     words["builds"] = ", ".join(where["builds"].values())
     words["versions"] = ", ".join(f"{n} {where[k]}" for k, n in (("onnxruntime", "ONNX Runtime"), ("openvino", "OpenVINO")) if k in where)

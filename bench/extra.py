@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""More models for bench/run.py: networks of torchvision with the weights they start with, a tagger, a quantized ResNet-50.
+
+    python bench/extra.py [--cache DIR] [NAME...]
+
+Writes CACHE/extra/NAME.onnx, where bench/run.py finds them.  The Python needs torch, torchvision and onnx for all but resnet50_int8, which
+needs onnx and onnxruntime; what this Python cannot make is skipped with the reason."""
+import argparse
+import inspect
+import os
+
+import models
+
+IMAGES = {"mnasnet1_0": 224, "densenet121": 224, "inception_v3": 299, "convnext_tiny": 224, "regnet_y_400mf": 224, "vit_b_16": 224,
+          "swin_t": 224, "maxvit_t": 224, "s3d": None}
+CLIP = (1, 3, 16, 224, 224)    # of s3d: 16 frames
+OPSET = 17
+
+
+def tagger():
+    """A bidirectional LSTM over embedded words."""
+    import torch
+
+    class Tagger(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = torch.nn.Embedding(5000, 64)
+            self.lstm = torch.nn.LSTM(64, 64, bidirectional=True, batch_first=True)
+            self.out = torch.nn.Linear(128, 17)
+
+        def forward(self, words):
+            return self.out(self.lstm(self.embed(words))[0])
+
+    return Tagger(), torch.ones((1, 32), dtype=torch.int64)
+
+
+def network(name):
+    import torch
+    import torchvision
+    if name == "bilstm_tagger":
+        return tagger()
+    make = torchvision.models.video.s3d if name == "s3d" else getattr(torchvision.models, name)
+    side = IMAGES[name]
+    options = {"weights": None, **({"init_weights": True} if "init_weights" in inspect.signature(make).parameters else {})}
+    return make(**options), torch.zeros(CLIP if side is None else (1, 3, side, side))
+
+
+def export(name, path):
+    import torch
+    torch.manual_seed(1)
+    torch.backends.mha.set_fastpath_enabled(False)         # attention as nodes of ONNX
+    net, x = network(name)
+    net.eval()
+    with torch.no_grad():
+        torch.onnx.export(net, (x,), path, opset_version=OPSET, input_names=["input"], output_names=["output"], dynamo=False)
+
+
+def quantize(path, cache):
+    """Static, 8 bits, QuantizeLinear and DequantizeLinear around every node, weights by channel."""
+    import numpy as np
+    from onnxruntime.quantization import CalibrationDataReader, quantize_static
+
+    class Noise(CalibrationDataReader):
+        def __init__(self, name, dims):
+            rng = np.random.default_rng(5)
+            self.rest = iter([{name: rng.standard_normal(dims).astype("f4")} for _ in range(4)])
+
+        def get_next(self):
+            return next(self.rest, None)
+
+    model = models.known(cache=cache)["gen_resnet50"]
+    models.prepare(model)
+    with np.load(model.inputs()) as x:
+        (name, data), = x.items()
+    quantize_static(model.path(), path, Noise(name, data.shape), per_channel=True)
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("name", nargs="*")
+    a.add_argument("--cache", default=models.CACHE)
+    a = a.parse_args()
+    folder = os.path.join(a.cache, "extra")
+    os.makedirs(folder, exist_ok=True)
+    for name in a.name or [*IMAGES, "bilstm_tagger", "resnet50_int8"]:
+        path = os.path.join(folder, name + ".onnx")
+        if os.path.exists(path):
+            continue
+        try:
+            models.replace(path, (lambda to: quantize(to, a.cache)) if name == "resnet50_int8" else lambda to: export(name, to))
+            print(name)
+        except Exception as e:                 # what one model cannot have must not end the others
+            print(f"{name}: {type(e).__name__}: {str(e).strip().splitlines()[0][:300]}")
+
+
+if __name__ == "__main__":
+    main()
