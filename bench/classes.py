@@ -8,8 +8,9 @@ import math
 import statistics
 
 OURS = "org.onnxmem.cpu"
+FEW = 4                        # channels of an image
 
-CURVES = "Sigmoid Tanh Erf Exp Log Gelu FastGelu BiasGelu QuickGelu HardSwish HardSigmoid Elu Selu Celu Softplus Softsign Mish Pow Sqrt \
+CURVES = "Sigmoid Tanh Erf Exp Log Gelu FastGelu BiasGelu QuickGelu GeluTanh HardSwish HardSigmoid Elu Selu Celu Softplus Softsign Mish Pow Sqrt \
 Sin Cos Swish Silu Reciprocal SwiGLU"
 ELEMENTWISE = "Add Sub Mul Div Relu LeakyRelu PRelu Clip Neg Abs Min Max Sum Mean Where Not And Or Xor Equal Less Greater LessOrEqual \
 GreaterOrEqual Floor Ceil Round Sign Mod IsNaN IsInf ThresholdedRelu Chain Elementwise Fused"
@@ -22,6 +23,7 @@ NonMaxSuppression RotaryEmbedding CumSum Unique"
 QUANTIZED = "QLinearConv QLinearMatMul ConvInteger MatMulInteger DynamicQuantizeMatMul MatMulIntegerToFloat QGemm MatMulNBits \
 QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearAdd QLinearMul QLinearGlobalAveragePool QLinearAveragePool QLinearConcat \
 QLinearSigmoid QLinearLeakyRelu QLinearSoftmax QAttention DynamicQuantizeLSTM"
+POOLS = "pools, reductions"   # a global pool is lowered to a reduction
 BY_NAME = {name: kind for kind, names in {
     "curves": CURVES, "elementwise": ELEMENTWISE, "normalization": NORM, "views": VIEWS, "copies": COPIES, "gather, scatter": GATHER,
     "quantized": QUANTIZED, "softmax": "Softmax LogSoftmax BiasSoftmax Hardmax", "resize": "Resize Upsample GridSample AffineGrid RoiAlign",
@@ -51,7 +53,9 @@ class Window:
         place = slice(1, -1) if last else slice(2, None)
         self.x, self.y = x[place], y[place]
         channel = -1 if last else 1
-        self.ci, self.co = (x[channel], y[channel]) if len(x) > 2 and len(y) > 2 else (0, 0)
+        self.ci = x[channel] if len(x) > 2 else 0
+        if last and len(x) == 4 and x[1] <= FEW < x[-1]:
+            self.ci = x[1]                     # an image that is read as it comes
         self.kernel = n["attr"].get("kernel_shape") or (w[2:] if len(w) == len(y) else [])
         self.stride = n["attr"].get("strides") or self.strides()
         self.group = n["attr"].get("group", [0])[0] or self.groups(w, n)
@@ -71,15 +75,15 @@ def conv_class(n):
         return "ConvTranspose"
     if w.group > 1:
         return "depthwise" if w.ci in (0, w.group) or "epthwise" in n["op"] else "grouped"
-    if "epthwise" in n["op"]:
-        return "depthwise"
+    if "epthwise" in n["op"] or "rouped" in n["op"]:
+        return "depthwise" if "epthwise" in n["op"] else "grouped"
     if w.rank != 2:
         return f"{w.rank}-D convolution"
     if not w.kernel:
         return "convolution of unknown size"
     if set(w.kernel) == {1}:
         return "1x1"
-    if 0 < w.ci <= 4:
+    if 0 < w.ci <= FEW:
         return "first layer"
     return ("3x3 stride 1" if set(w.stride) == {1} else "3x3 stride 2") if list(w.kernel) == [3, 3] else "other KxK"
 
@@ -103,7 +107,7 @@ def class_of(n):
         return conv_class(n)
     if op in ("MatMul", "Gemm", "FusedMatMul", "FusedGemm", "TransposeMatMul") or "MatMul" in op or "Gemm" in op:
         return product_class(n)
-    for part, kind in (("Pool", "pools"), ("Reduce", "reductions"), ("LSTM", "recurrent"), ("GRU", "recurrent"), ("RNN", "recurrent"),
+    for part, kind in (("Pool", POOLS), ("Reduce", POOLS), ("LSTM", "recurrent"), ("GRU", "recurrent"), ("RNN", "recurrent"),
                        ("Attention", "attention"), ("Norm", "normalization"), ("Softmax", "softmax"), ("Resize", "resize"),
                        ("Transpose", "copies"), ("Winograd", "3x3 stride 1"), ("Gelu", "curves"), ("Activation", "elementwise")):
         if part in op:

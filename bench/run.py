@@ -220,18 +220,21 @@ def profile(executors, model, row, folder):
 
 
 def work(model):
-    """Floating-point operations of a run, and bytes that it cannot avoid: the file's weights, inputs, outputs."""
+    """Floating-point operations of a run, bytes that it cannot avoid (the file's weights, the inputs); both by class of the
+    nodes that the file has."""
     if not os.path.exists(model.file(".work.json")):
-        return None
+        return {"work": None, "work_classes": {}}
     with open(model.file(".work.json")) as f:
         nodes = json.load(f)
-    return [sum(n["flops"] for n in nodes), os.path.getsize(model.path()) + os.path.getsize(model.inputs())]
+    sums = classes.by_class(nodes)
+    return {"work": [sum(n["flops"] for n in nodes), os.path.getsize(model.path()) + os.path.getsize(model.inputs())],
+            "work_classes": {k: s[1:] for k, s in sums.items()}}
 
 
 def measure(model, executors, a):
     models.prepare(model)
     row = {"model": model.name, "key": key(executors, a), "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-           "work": work(model), "load": os.getloadavg()[0]}
+           "load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory() as folder:
         found, failed = rounds(executors, model, a, folder)
         for e in executors:
@@ -324,6 +327,7 @@ def completed(model, row, executors, a):
     """The row with all that is asked for; the same object if nothing was missing."""
     try:
         row = row or measure(model, executors, a)
+        row = row if "work_classes" in row or "failed" in row else {**row, **work(model)}
         if not a.no_accuracy and "compared" not in row and "failed" not in row:
             row = dict(row)
             compare(executors, model, row)

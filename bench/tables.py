@@ -19,6 +19,10 @@ FAMILIES = (
 
 # ---- Numbers of a row. ----
 
+def executors(row):
+    return [k for k, x in row.items() if isinstance(x, dict) and ("best" in x or "failed" in x)]
+
+
 def ran(row, name):
     return "best" in row.get(name, {})
 
@@ -80,7 +84,7 @@ def line(row, by):
     if "failed" in row:
         return f"{row['model']:28} {row['failed']}"
     parts = [f"{row['model']:28}"]
-    for name in (k for k in row if isinstance(row[k], dict) and k != "classes"):
+    for name in executors(row):
         x = row[name]
         if "failed" in x:
             parts.append(f"{name}: {x['failed']}")
@@ -157,7 +161,8 @@ def targets(rows, where, by):
 # ---- Classes. ----
 
 def class_sums(rows):
-    """Of each class: ms of ours and of ONNX Runtime, operations, bytes, share of the logarithmic loss, worst models."""
+    """Of each class: ms of ours and of ONNX Runtime, operations and bytes of the nodes as written, share of the logarithmic
+    loss, worst models."""
     sums, whole = {}, 0.0
     for r in rows:
         ours, theirs = r.get("classes", {}).get("om"), r.get("classes", {}).get("ort")
@@ -167,9 +172,9 @@ def class_sums(rows):
         per_ms = math.log(a / b) / (a - b) if abs(a - b) > 1e-9 * b else 1 / b
         whole += math.log(a / b)
         for kind in {*ours, *theirs}:
-            x, y = ours.get(kind, [0, 0, 0]), theirs.get(kind, [0, 0, 0])
+            x, y, work = ours.get(kind, [0]), theirs.get(kind, [0]), r.get("work_classes", {}).get(kind, [0, 0])
             s = sums.setdefault(kind, [0.0, 0.0, 0.0, 0.0, 0.0, []])
-            for k, v in enumerate((x[0], y[0], x[1], x[2], (x[0] - y[0]) * per_ms)):
+            for k, v in enumerate((x[0], y[0], *work, (x[0] - y[0]) * per_ms)):
                 s[k] += v
             s[5].append(((x[0] - y[0]) * per_ms, r["model"], x[0], y[0]))
     return dict(sorted(sums.items(), key=lambda item: -item[1][4])), whole
@@ -202,7 +207,7 @@ def write_tsv(path, rows, where):
     with open(path, "w") as f:
         f.write("\t".join(head) + "\n")
         for r in rows:
-            for name in (k for k in r if isinstance(r[k], dict) and k != "classes"):
+            for name in executors(r):
                 x = r[name]
                 error, difference = x.get("error") or ["", ""], x.get("difference") or ["", ""]
                 cells = [x.get(k, "") for k in ("best", "least", "cpu", "least_first", "rss", "base", "arena", "weights")]
