@@ -11,7 +11,7 @@ bench_peak_LDFLAGS = -pthread
 bench_scale_LDADD = libonnxmem-pack.la
 EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/extra.py %D%/fused.py %D%/classes.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/run.py %D%/tables.py %D%/steps.py %D%/torchstep.py
 
-.PHONY: bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-small-ops
+.PHONY: bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-small-ops bench-train-step
 bench-loop: all bench/loop$(EXEEXT)
 	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' \
 		abs_builddir='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/loops.py --table $(srcdir)/docs/loops.md
@@ -34,3 +34,8 @@ bench-pack: bench/pack$(EXEEXT)
 	bench/pack$(EXEEXT) --known $(srcdir)/bench/known.csv $(srcdir)/../shared/data/dsa
 bench-small-ops: all bench/small_ops$(EXEEXT)
 	bench/small_ops$(EXEEXT)
+# TORCH: a Python that has PyTorch.
+bench-train-step: all bench/steps$(EXEEXT)
+	threads='$(THREADS)' seconds='$(SECONDS)' torch='$(TORCH)' models='$(MODELS)' data='$(DATA)'; \
+	$(PYTHON) $(srcdir)/bench/steps.py "$${data:-$(srcdir)/../shared/data/light}" --torch "$${torch:-python3}" --time "$${seconds:-5}" \
+		--threads "$${threads:-1}" $$models

@@ -6,18 +6,26 @@
  * Prints a line: arena, lower bound, forward and backward planned separately, ops,
  * bytes of states; and one for each PERCENT of additional work that is allowed:
  * that, the arena, and the additional work done, in percent.
+ *     bench/steps MODEL.onnx --time SECONDS
+ * runs the step on random parameters instead, and prints milliseconds of the best step, the least of the
+ * processor, and how many there were.
  */
 #define _POSIX_C_SOURCE 200809L
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <onnxmem/builder.h>
 #include <onnxmem/autodiff.h>
 #include <onnxmem/onnx.h>
 #include <onnxmem/pass.h>
+#include <onnxmem/trainer.h>
 
+#include "base/clock.h"
+#include "base/rng.h"
 #include "ir/edit.h"
 
 enum { MOST = 1000 };
@@ -224,13 +232,117 @@ run(struct bench *b, char **percent)
 	return OM_OK;
 }
 
+/* ---- Time. ---- */
+
+/* Normal enough, and small: a parameter of many rows has few large sums. */
+static void
+fill(uint64_t *rng, const om_tensor *t)
+{
+	const int64_t n = om_shape_count(&t->shape), rows = t->shape.rank > 0 ? t->shape.dim[0] : 1;
+	const double scale = sqrt(3.0 * (double)rows / (double)(n > 0 ? n : 1));
+	float *x = t->data;
+
+	for (int64_t k = 0; k < n && t->type == OM_FLOAT32; k++)
+		x[k] = (float)((2 * om_rng_unit(rng) - 1) * scale);
+}
+
+/* Momentum starts with zeros. */
+static void
+fill_states(uint64_t *rng, const om_trainer *t)
+{
+	const om_tensor *state;
+	const char *name;
+
+	for (uint32_t k = 0; (state = om_trainer_state(t, k, &name)); k++)
+		if (strncmp(name, "param.", 6) == 0)
+			fill(rng, state);
+}
+
+static om_status
+bind_samples(om_arena *mem, uint64_t *rng, const om_prog *p, const om_step *step, om_exec *e)
+{
+	for (uint32_t k = 0; k < step->nsample; k++) {
+		const om_value *v = p->first->param[step->sample[k]];
+		const uint64_t bytes = om_value_bytes(v);
+		om_tensor t = {.type = v->type.elem, .shape = v->shape, .data = om_allocn(mem, bytes, 1)};
+		fill(rng, &t);
+		OM_TRY(om_exec_input(e, step->sample[k], &t));
+	}
+	return OM_OK;
+}
+
+static om_status
+repeat(om_trainer *t, om_exec *e, double seconds)
+{
+	const double start = om_now_ms();
+	double best = INFINITY, best_cpu = INFINITY;
+	uint64_t steps = 0, copied;
+
+	for (; steps < 3 || om_now_ms() - start < seconds * 1e3; steps++) {
+		const double cpu = om_cpu_ms(), at = om_now_ms();
+		OM_TRY(om_trainer_step(t, e, &copied));
+		best = fmin(best, om_now_ms() - at);
+		best_cpu = fmin(best_cpu, om_cpu_ms() - cpu);
+	}
+	printf("%.3f %.3f %" PRIu64 "\n", best, best_cpu, steps);
+	return OM_OK;
+}
+
+static om_status
+run_steps(struct bench *b, const om_prog *p, om_arena *mem, double seconds)
+{
+	om_trainer *t = NULL;
+	om_exec *e = NULL;
+	om_step step;
+	uint64_t rng = 7;
+
+	OM_TRY(om_step_find(b->s, p, mem, &step));
+	om_status st = om_trainer_new(b->s, p, &t);
+	if (st == OM_OK) {
+		fill_states(&rng, t);
+		st = om_exec_new(b->s, p, p->plan, NULL, &e);
+	}
+	if (st == OM_OK)
+		st = om_trainer_bind(t, e);
+	if (st == OM_OK)
+		st = bind_samples(mem, &rng, p, &step, e);
+	if (st == OM_OK)
+		st = repeat(t, e, seconds);
+	om_exec_free(e);
+	om_trainer_free(t);
+	return st;
+}
+
+static om_status
+run_timed(struct bench *b, double seconds)
+{
+	const om_plan_request request = OM_PLAN_REQUEST(.target = OM_TARGET_CPU);
+	om_arena *mem = om_arena_new();
+	om_prog *p = NULL;
+	om_op *last;
+
+	om_status st = om_model_load(b->s, b->path, &b->model);
+	if (st == OM_OK)
+		st = make(b, &p, &last);
+	if (st == OM_OK)
+		st = om_host_request(b->h, &request);
+	if (st == OM_OK)
+		st = om_host_run(b->h, p, om_default_pipeline());
+	if (st == OM_OK)
+		st = run_steps(b, p, mem, seconds);
+	om_prog_free(p);
+	om_arena_free(mem);
+	return st;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct bench b = {.s = om_session_new(), .path = argc > 1 ? argv[1] : ""};
 
 	b.h = om_host_new(b.s, NULL);
-	const om_status st = run(&b, argc > 2 ? argv + 2 : argv + argc);
+	const bool timed = argc == 4 && strcmp(argv[2], "--time") == 0;
+	const om_status st = timed ? run_timed(&b, atof(argv[3])) : run(&b, argc > 2 ? argv + 2 : argv + argc);
 	if (st != OM_OK)
 		fprintf(stderr, "%s\n", om_message(b.s));
 	om_model_free(b.model);

@@ -3,11 +3,13 @@
 
     bench/steps.py DATA [--table docs/training.md] [--curves docs/rematerialize.csv] [MODEL[:BATCH]...]
     bench/steps.py DATA --torch PYTHON --peaks docs/torch.csv [MODEL[:BATCH]...]
+    bench/steps.py DATA --torch PYTHON --time SECONDS [--threads N] [MODEL[:BATCH]...]
     bench/steps.py --draw docs/rematerialize.svg --curves docs/rematerialize.csv
 
 DATA is a folder of graphs with shapes and without weights.  Weights become parameters,
 the batch size a parameter; bench/steps does the rest.  With --torch a Python that has PyTorch runs the same steps
-(bench/torchstep.py), and their peaks are written to the file that the table reads."""
+(bench/torchstep.py), and their peaks are written to the file that the table reads.  With --time both run the steps
+alternately, each in a process of its own, and a line is printed for each model: `make bench-train-step`."""
 import argparse
 import json
 import os
@@ -63,7 +65,7 @@ def prepare(path, batch, out):
                     x[0] = batch
                     t.CopyFrom(onnx.numpy_helper.from_array(x, t.name))
     for i in g.input:
-        if i.name.startswith("in"):
+        if i.name.startswith("in") and i.type.tensor_type.shape.dim[0].dim_value == 1:
             i.type.tensor_type.shape.dim[0].dim_value = batch
     for o in g.output:
         o.type.tensor_type.ClearField("shape")
@@ -111,6 +113,43 @@ def measure_torch(python, path, batch, limit):
     if r.returncode:
         raise RuntimeError(r.stderr.strip().splitlines()[-1])
     return r.stdout.split()[:2]
+
+
+# ---- Time. ----
+
+ROUNDS = 3
+TIMED = ["gen_resnet18", "gen_gpt_prefill", "gen_lstm_lm"]
+
+
+def last_line(command, limit, threads):
+    r = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=dict(os.environ, ONNXMEM_THREADS=str(threads)))
+    if r.returncode:
+        raise RuntimeError((r.stderr.strip().splitlines() or ["no message"])[-1][:200])
+    return [float(x) for x in r.stdout.split()]
+
+
+def measure_time(a, model, batch):
+    """Milliseconds of the best step of all rounds, then the least of the processor: ours, PyTorch's."""
+    with tempfile.TemporaryDirectory() as d:
+        prepare(f"{a.data}/{model}.onnx", batch, d + "/m.onnx")
+        as_json(d + "/m.onnx", d + "/m.json")
+        ours = ["bench/steps", d + "/m.onnx", "--time", str(a.time)]
+        theirs = [a.torch, "-W", "ignore", os.path.join(os.path.dirname(__file__), "torchstep.py"), d + "/m.json",
+                  "--time", str(a.time), "--threads", str(a.threads)]
+        rounds = [(last_line(ours, a.limit, a.threads), last_line(theirs, a.limit, a.threads)) for _ in range(ROUNDS)]
+    return [min(r[who][what] for r in rounds) for what in (0, 1) for who in (0, 1)]
+
+
+def times(a, pairs):
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:a.threads])
+    print("| step | batch | ms | PyTorch ms | of PyTorch | processor ms | PyTorch | of PyTorch |\n|---|---:|---:|---:|---:|---:|---:|---:|")
+    for model, batch in pairs:
+        try:
+            best, torch, cpu, torch_cpu = measure_time(a, model, batch)
+            print(f"| {model.removeprefix('gen_')} | {batch} | {best:.2f} | {torch:.2f} | {torch / best:.2f} | {cpu:.2f} | {torch_cpu:.2f} "
+                  f"| {torch_cpu / cpu:.2f} |", flush=True)
+        except (RuntimeError, subprocess.TimeoutExpired) as e:
+            print(model, batch, str(e)[:300], flush=True)
 
 
 def read_rows(path):
@@ -236,9 +275,14 @@ def main():
     for name in "table", "curves", "peaks", "torch", "draw":
         a.add_argument("--" + name)
     a.add_argument("--limit", type=float, default=900)
+    a.add_argument("--time", type=float)
+    a.add_argument("--threads", type=int, default=1)
     a = a.parse_intermixed_args()
-    pairs = [(w.split(":")[0], int(w.split(":")[1])) for w in a.what] or [(m, b) for m in MODELS for b in BATCHES]
-    if a.draw:
+    every = [(m, 1) for m in TIMED] if a.time else [(m, b) for m in MODELS for b in BATCHES]
+    pairs = [(w.split(":")[0], int((w.split(":") + ["1"])[1])) for w in a.what] or every
+    if a.time:
+        times(a, pairs)
+    elif a.draw:
         draw(a.draw, read_rows(a.curves))
     elif a.torch:
         torch_peaks(a, pairs)
