@@ -2,9 +2,10 @@
 # a product and a sum into one operation here, and only here.
 noinst_LTLIBRARIES += libk_generic.la libkernels.la
 libk_generic_la_SOURCES = \
+	%D%/cpu/activation.c %D%/cpu/activation.h %D%/cpu/epilogue.h \
 	%D%/cpu/kernels.c %D%/cpu/kernels.h \
 	%D%/cpu/product.c %D%/cpu/product.h \
-	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/vmath.h
+	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/vmath.h %D%/cpu/vec_math.h
 libk_generic_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) -ffp-contract=fast
 libk_generic_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=generic -DOM_VL=4 -DOM_MR=4 -DOM_NV=2
 libkernels_la_SOURCES = %D%/cpu/dispatch.c %D%/cpu/product_batch.c

@@ -400,6 +400,7 @@ CURVE(curve_tanh, om_tanh(x))
 
 extern const om_kernels OM_TABLE(om_kernels);
 extern const om_product_kernels OM_TABLE(om_product_kernels);
+extern const om_epilogue_kernels OM_TABLE(om_epilogue_kernels);
 
 const om_kernels OM_TABLE(om_kernels) = {
 	.isa = OM_TEXT(OM_ISA),
@@ -418,4 +419,5 @@ const om_kernels OM_TABLE(om_kernels) = {
 		[OM_CURVE_SWISH] = curve_swish,
 		[OM_CURVE_TANH] = curve_tanh,
 	},
+	.epilogue = &OM_TABLE(om_epilogue_kernels),
 };

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/cpu/epilogue.h"
 #include "onnxmem/status.h"
 
 /* Elements [n0, n0 + n) of row `k` of a matrix: a pointer to them, or to a copy made in the
@@ -59,6 +60,7 @@ typedef struct om_kernels {
 	void (*add_whole)(int32_t *sums, const float *in, int64_t n);
 	om_unary *curve[OM_NCURVE];
 	const struct om_product_kernels *product;   /* product.h */
+	const om_epilogue_kernels *epilogue;
 } om_kernels;
 
 /* The build in use: selected by ONNXMEM_ISA, else the best supported by this machine. */

@@ -1,0 +1,43 @@
+#include <config.h>
+
+#include <math.h>
+
+#include "ir/query.h"
+#include "ops/cpu/activation.h"
+
+/* The names, with the defaults of their parameters. */
+static const struct {
+	const char *name;
+	om_epilogue e;
+} known[] = {
+	{"", {OM_ACT_NONE, 0, 0}},
+	{"Relu", {OM_ACT_RELU, 0, 0}},
+	{"Clip", {OM_ACT_CLIP, -INFINITY, INFINITY}},
+	{"HardSwish", {OM_ACT_HARD_SWISH, 0, 0}},
+	{"HardSigmoid", {OM_ACT_HARD_SIGMOID, 0.2f, 0.5f}},
+	{"LeakyRelu", {OM_ACT_LEAKY_RELU, 0.01f, 0}},
+	{"Sigmoid", {OM_ACT_SIGMOID, 0, 0}},
+	{"Tanh", {OM_ACT_TANH, 0, 0}},
+	{"Silu", {OM_ACT_SILU, 0, 0}},
+	{"Gelu", {OM_ACT_GELU, 0, 0}},
+	{"GeluTanh", {OM_ACT_GELU_TANH, 0, 0}},
+	{"Elu", {OM_ACT_ELU, 1, 0}},
+};
+
+om_status
+om_epilogue_read(const om_op_context *c, om_epilogue *e)
+{
+	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+		if (!om_attr_is(c->op, "activation", known[k].name))
+			continue;
+		*e = known[k].e;
+		if (om_attr_has(c->op, "alpha"))
+			e->alpha = om_attr_float(c->op, "alpha");
+		if (om_attr_has(c->op, "beta"))
+			e->beta = om_attr_float(c->op, "beta");
+		return OM_OK;
+	}
+	const om_string name = om_attr_string(c->op, "activation");
+	return om_op_fail(c->session, OM_INVALID, c->op, "activation is %.*s, which is unknown", (int)(name.size < 40
+		? name.size : 40), name.data);
+}
