@@ -57,6 +57,7 @@
 	_(contrib_attention)  /* com.microsoft: attention */                         \
 	_(group_query)        /* com.microsoft: attention over a cache */            \
 	_(optimizer_ops)      /* optimizer steps */                                  \
+	_(cpu_conv)           /* org.onnxmem.cpu: convolutions, products */          \
 	_(control)            /* If, Loop, Scan */
 
 #define OM_FAMILY_DECLARE(name) extern const om_opdef om_ops_##name[];
@@ -113,7 +114,8 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(ml_map) \
 	_(ml_linear) \
 	_(ml_tree) \
-	_(optimizer_ops)
+	_(optimizer_ops) \
+	_(cpu_conv)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

@@ -5,7 +5,7 @@ libops_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) $(IMAGE_CFLAGS)
 libops_la_SOURCES += \
 	%D%/contrib/contrib.c %D%/contrib/contrib_attention.c %D%/contrib/contrib_quant.c %D%/contrib/group_query.c \
 	%D%/control/container.c %D%/control/container.h %D%/control/control.c %D%/control/sequence.c %D%/family.h \
-	%D%/cpu/activation.c %D%/cpu/activation.h \
+	%D%/cpu/activation.c %D%/cpu/activation.h %D%/cpu/cpu_conv.c %D%/cpu/cpu_conv.h %D%/cpu/cpu_conv_reference.c \
 	%D%/image/grid.c %D%/image/image.c %D%/image/image.h %D%/image/resize.c %D%/image/resize.h %D%/image/resize_separable.c \
 	%D%/math/axis_scan.c %D%/math/axis_view.h %D%/math/broadcast_loops.c %D%/math/broadcast_loops.h \
 	%D%/math/determinant.c %D%/math/einsum.c %D%/math/einsum_product.c %D%/math/einsum_product.h %D%/math/gemm_int8.c %D%/math/gemm_int8.h \

@@ -401,6 +401,7 @@ CURVE(curve_tanh, om_tanh(x))
 extern const om_kernels OM_TABLE(om_kernels);
 extern const om_product_kernels OM_TABLE(om_product_kernels);
 extern const om_epilogue_kernels OM_TABLE(om_epilogue_kernels);
+extern const om_layer_kernels OM_TABLE(om_layer_kernels);
 
 const om_kernels OM_TABLE(om_kernels) = {
 	.isa = OM_TEXT(OM_ISA),
@@ -420,4 +421,5 @@ const om_kernels OM_TABLE(om_kernels) = {
 		[OM_CURVE_TANH] = curve_tanh,
 	},
 	.epilogue = &OM_TABLE(om_epilogue_kernels),
+	.layer = &OM_TABLE(om_layer_kernels),
 };

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/layer.h"
 #include "onnxmem/status.h"
 
 /* Elements [n0, n0 + n) of row `k` of a matrix: a pointer to them, or to a copy made in the
@@ -61,6 +62,7 @@ typedef struct om_kernels {
 	om_unary *curve[OM_NCURVE];
 	const struct om_product_kernels *product;   /* product.h */
 	const om_epilogue_kernels *epilogue;
+	const om_layer_kernels *layer;
 } om_kernels;
 
 /* The build in use: selected by ONNXMEM_ISA, else the best supported by this machine. */

@@ -41,3 +41,30 @@ om_epilogue_read(const om_op_context *c, om_epilogue *e)
 	return om_op_fail(c->session, OM_INVALID, c->op, "activation is %.*s, which is unknown", (int)(name.size < 40
 		? name.size : 40), name.data);
 }
+
+static double
+between(double x, double low, double high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+double
+om_epilogue_value(const om_epilogue *e, double x)
+{
+	const double alpha = (double)e->alpha, beta = (double)e->beta;
+
+	switch (e->act) {
+	case OM_ACT_RELU: return x < 0 ? 0 : x;
+	case OM_ACT_CLIP: return between(x, alpha, beta);
+	case OM_ACT_HARD_SWISH: return x * between(x / 6 + 0.5, 0, 1);
+	case OM_ACT_HARD_SIGMOID: return between(alpha * x + beta, 0, 1);
+	case OM_ACT_LEAKY_RELU: return x < 0 ? alpha * x : x;
+	case OM_ACT_SIGMOID: return 1 / (1 + exp(-x));
+	case OM_ACT_TANH: return tanh(x);
+	case OM_ACT_SILU: return x / (1 + exp(-x));
+	case OM_ACT_GELU: return 0.5 * x * (1 + erf(x * sqrt(0.5)));
+	case OM_ACT_GELU_TANH: return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+	case OM_ACT_ELU: return x < 0 ? alpha * expm1(x) : x;
+	default: return x;
+	}
+}

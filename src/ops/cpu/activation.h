@@ -14,4 +14,7 @@
  * OM_INVALID for an unknown name. */
 om_status om_epilogue_read(const om_op_context *c, om_epilogue *e);
 
+/* The activation of one number: the reference. */
+double om_epilogue_value(const om_epilogue *e, double x);
+
 #endif

@@ -1,0 +1,169 @@
+/* Sizes of layers and of their parts; see layer.h. */
+#include <config.h>
+
+#include <stddef.h>
+
+#include "kernels/cpu/layer_plan.h"
+
+enum {
+	BLOCK_BYTES = 320 << 10,  /* of the input of a block of rows, to stay in the L2 cache */
+	TABLE_BYTES = 64 << 10,   /* of its pointers */
+	PANELS_BYTES = 256 << 10, /* of weights that stay in the L2 cache */
+	STRIP_BYTES = 96 << 10,   /* of an interleaved strip */
+	PIECES = 16,              /* that are worth having, for workers to share */
+	TILE_ROWS = 12,
+};
+
+/* More rows than any memory has. */
+#define MOST_ROWS (INT64_C(1) << 60)
+
+static int64_t
+volume(const int64_t *size)
+{
+	return size[0] * size[1] * size[2];
+}
+
+static int64_t
+quotient_up(int64_t a, int64_t b)
+{
+	return a / b + (a % b != 0);
+}
+
+static int64_t
+between(int64_t x, int64_t low, int64_t high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+/* The product; saturates. */
+static uint64_t
+times(uint64_t a, uint64_t b)
+{
+	uint64_t c;
+
+	return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
+}
+
+static uint64_t
+plus(uint64_t a, uint64_t b)
+{
+	uint64_t c;
+
+	return __builtin_add_overflow(a, b, &c) ? UINT64_MAX : c;
+}
+
+/* Bytes of a piece of scratch. */
+static uint64_t
+piece_bytes(uint64_t n, uint64_t size)
+{
+	return plus(times(n, size), 63) == UINT64_MAX ? UINT64_MAX : plus(times(n, size), 63) & ~UINT64_C(63);
+}
+
+uint64_t
+om_layer_weights(const om_layer *l)
+{
+	const uint64_t panels = (uint64_t)quotient_up(l->channels_out, OM_PANEL);
+	const uint64_t depth = times((uint64_t)l->channels_in, (uint64_t)volume(l->kernel));
+
+	return times(times(times((uint64_t)l->group, panels), OM_PANEL), depth);
+}
+
+/* ---- The plan. ---- */
+
+static bool
+is_direct(const om_layer *l)
+{
+	for (int k = 0; k < OM_LAYER_AXES; k++)
+		if (l->kernel[k] != 1 || l->stride[k] != 1 || l->begin[k] || l->in[k] != l->out[k])
+			return false;
+	return !l->is_channels_first;
+}
+
+/* A strip has the lines of the input that some lines of the output read, one plane for each element of the kernel
+ * along the leading axis. */
+static void
+plan_strip(const om_layer *l, om_layer_plan *p)
+{
+	const int64_t span = (l->kernel[2] - 1) * l->dilation[2] + 1, tall = (l->kernel[1] - 1) * l->dilation[1] + 1;
+	const int64_t width = (l->out[2] - 1) * l->stride[2] + span;
+	const uint64_t line = times(times((uint64_t)width, (uint64_t)l->channels_in), 4 * (uint64_t)l->kernel[0]);
+	const int64_t lines = line > STRIP_BYTES ? 1 : (int64_t)(STRIP_BYTES / (line ? line : 1));
+
+	p->strip = between((lines - tall) / l->stride[1] + 1, 1, l->out[1]);
+	p->in[0] = l->kernel[0];
+	p->in[1] = (p->strip - 1) * l->stride[1] + tall;
+	p->in[2] = width;
+	p->image = piece_bytes(times(times((uint64_t)p->in[1], line), 1), 1);
+	if (l->dilation[2] == 1) {
+		p->k = l->kernel[2] * l->channels_in;
+		p->taps = l->kernel[0] * l->kernel[1];
+	}
+	p->block = p->strip * l->out[2];
+	p->blocks = l->batch * l->out[0] * quotient_up(l->out[1], p->strip);
+}
+
+static void
+plan_rows(const om_layer *l, om_layer_plan *p)
+{
+	const uint64_t steps = times(times((uint64_t)l->stride[0], (uint64_t)l->stride[1]), (uint64_t)l->stride[2]);
+	const uint64_t wide = times((uint64_t)p->k + 1, p->is_direct ? 4 : 8), row = times(wide, steps);
+	const int64_t most = between(TABLE_BYTES / 8 / p->taps, TILE_ROWS, 1 << 20);
+
+	p->block = row > BLOCK_BYTES ? TILE_ROWS : between(BLOCK_BYTES / (int64_t)row, TILE_ROWS, most);
+	p->block = p->block / TILE_ROWS * TILE_ROWS;
+	if (p->rows <= p->block + p->block / 2 && p->rows <= most)
+		p->block = p->rows;
+	p->blocks = p->rows ? quotient_up(p->rows, p->block) : 0;
+}
+
+static void
+plan_parts(const om_layer *l, om_layer_plan *p)
+{
+	const int64_t panels = quotient_up(l->channels_out, OM_PANEL), have = p->blocks * l->group;
+	const int64_t parts = have && have < PIECES ? between(quotient_up(PIECES, have), 1, panels) : 1;
+
+	p->part = panels ? quotient_up(panels, parts) : 1;
+	if (p->rows <= 6 && p->part > 1)
+		p->part = quotient_up(p->part, 4) * 4;    /* tiles are wide */
+	p->parts = quotient_up(panels, p->part);
+}
+
+/* Tiles have at least 4 rows, except for two. */
+static void
+plan_scratch(const om_layer *l, om_layer_plan *p)
+{
+	const uint64_t tiles = (uint64_t)p->block / 4 + 2, taps = (uint64_t)p->taps;
+
+	p->zeros = p->is_direct || l->is_channels_first ? 0 : piece_bytes((uint64_t)p->k, sizeof(float));
+	p->pointers = piece_bytes(times((uint64_t)p->block, taps), sizeof(float *));
+	p->offsets = piece_bytes(times(tiles, plus(taps, 1)), sizeof(int64_t));
+	p->per_worker = plus(plus(p->image, p->pointers), p->offsets);
+}
+
+bool
+om_layer_plan_new(const om_layer *l, om_layer_plan *p)
+{
+	const uint64_t weights = om_layer_weights(l);
+	const uint64_t rows = times(times(times((uint64_t)l->batch, (uint64_t)l->out[0]), (uint64_t)l->out[1]), (uint64_t)l->out[2]);
+
+	*p = (om_layer_plan){.rows = rows > MOST_ROWS ? MOST_ROWS : (int64_t)rows, .taps = volume(l->kernel), .k = l->channels_in,
+		.is_direct = is_direct(l)};
+	if (weights == UINT64_MAX)
+		return false;
+	p->by_tiles = times(weights, 4) / (uint64_t)l->group <= PANELS_BYTES;
+	if (l->is_channels_first)
+		plan_strip(l, p);
+	else
+		plan_rows(l, p);
+	plan_parts(l, p);
+	plan_scratch(l, p);
+	return p->per_worker != UINT64_MAX;
+}
+
+uint64_t
+om_layer_workspace(const om_layer *l, uint32_t workers)
+{
+	om_layer_plan p;
+
+	return om_layer_plan_new(l, &p) ? plus(p.zeros, times(p.per_worker, workers)) : UINT64_MAX;
+}

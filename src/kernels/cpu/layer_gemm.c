@@ -1,0 +1,361 @@
+/* Layers as products: the rows of the input are read where they are, through pointers; nothing is copied but the
+ * images of first layers. */
+#include <config.h>
+
+#include "kernels/cpu/activation.h"
+#include "kernels/cpu/layer_plan.h"
+#include "kernels/cpu/layer_tile.h"
+
+/* A channels-last image that windows slide over. */
+struct grid {
+	const float *x, *zeros;
+	int64_t pixel;            /* floats between positions */
+	int64_t in[3], out[3], kernel[3], stride[3], dilation[3], begin[3];
+};
+
+/* A product of a group, for a block of rows. */
+struct block {
+	const om_layer *l;
+	const om_layer_data *d;
+	const om_layer_plan *p;
+	struct grid grid;
+	struct om_tile tile;      /* `rows` and `offset` are those of the worker */
+	const float **rows;       /* [tiles][taps][rows of the tile] */
+	int64_t *offset;          /* [tiles][taps + 1]: the last one is the number of taps */
+	int64_t first, n;         /* rows of y */
+	int64_t at;               /* the same as `first`, as a position of the grid */
+	int64_t column, columns;  /* of the group */
+	float *y;                 /* column 0 of the group, row 0 */
+};
+
+/* ---- Pointers to rows. ---- */
+
+static int64_t
+least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t
+most(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The top left corner of the windows of a tile, as coordinates and as the number of the position, which may be
+ * outside of the image. */
+struct corners {
+	int64_t z[MOST_TILE_ROWS], y[MOST_TILE_ROWS], x[MOST_TILE_ROWS], at[MOST_TILE_ROWS];
+};
+
+static void
+find_corners(const struct grid *g, int64_t first, int64_t n, struct corners *c)
+{
+	int64_t x = first % g->out[2], y = first / g->out[2] % g->out[1];
+	int64_t z = first / g->out[2] / g->out[1] % g->out[0], image = first / g->out[2] / g->out[1] / g->out[0];
+
+	for (int64_t r = 0; r < n; r++) {
+		c->z[r] = z * g->stride[0] - g->begin[0];
+		c->y[r] = y * g->stride[1] - g->begin[1];
+		c->x[r] = x * g->stride[2] - g->begin[2];
+		c->at[r] = ((image * g->in[0] + c->z[r]) * g->in[1] + c->y[r]) * g->in[2] + c->x[r];
+		if (++x < g->out[2])
+			continue;
+		x = 0;
+		if (++y < g->out[1])
+			continue;
+		y = 0;
+		if (++z < g->out[0])
+			continue;
+		z = 0;
+		image++;
+	}
+}
+
+INLINE bool
+is_inside(int64_t at, int64_t size)
+{
+	return (uint64_t)at < (uint64_t)size;
+}
+
+/* The rows of one tap, at these distances from the corners; false if all are outside of the image. */
+INLINE bool
+tap_rows(const struct grid *g, const struct corners *c, int64_t n, int64_t dz, int64_t dy, int64_t dx, const float **to)
+{
+	const int64_t by = (dz * g->in[1] + dy) * g->in[2] + dx;
+	bool any = false;
+
+	for (int64_t r = 0; r < n; r++) {
+		const bool inside = is_inside(c->z[r] + dz, g->in[0]) & is_inside(c->y[r] + dy, g->in[1])
+			& is_inside(c->x[r] + dx, g->in[2]);
+		to[r] = inside ? g->x + (c->at[r] + by) * g->pixel : g->zeros;
+		any |= inside;
+	}
+	return any;
+}
+
+/* The rows of a tile, without the taps that are outside of the image for all of them; returns the number of taps. */
+static int64_t
+tile_rows(const struct block *b, int64_t first, int64_t n, const float **to, int64_t *offset)
+{
+	const struct grid *g = &b->grid;
+	const int64_t weights = b->tile.k * OM_PANEL;
+	struct corners c;
+	int64_t taps = 0, tap = 0;
+
+	find_corners(g, first, n, &c);
+	for (int64_t kz = 0; kz < g->kernel[0]; kz++)
+		for (int64_t ky = 0; ky < g->kernel[1]; ky++)
+			for (int64_t kx = 0; kx < g->kernel[2]; kx++, tap++) {
+				offset[taps] = tap * weights;
+				taps += tap_rows(g, &c, n, kz * g->dilation[0], ky * g->dilation[1], kx * g->dilation[2],
+					to + taps * n);
+			}
+	return taps;
+}
+
+static int64_t
+direct_rows(const struct grid *g, int64_t first, int64_t n, const float **to, int64_t *offset)
+{
+	for (int64_t r = 0; r < n; r++)
+		to[r] = g->x + (first + r) * g->pixel;
+	offset[0] = 0;
+	return 1;
+}
+
+/* A tile of a block: rows [first, first + n) of it. */
+struct rows {
+	int64_t first, n;
+	const float **rows;       /* [taps][n] */
+	int64_t *offset;          /* [taps], and the number of taps */
+};
+
+/* Tile `k`, whose pointers are at row `at` of the table. */
+static struct rows
+rows_of(const struct block *b, int64_t k, int64_t at, int64_t first)
+{
+	return (struct rows){.first = first, .n = tile_rows_of(b->n - first), .rows = b->rows + at * b->p->taps,
+		.offset = b->offset + k * (b->p->taps + 1)};
+}
+
+static void
+set_rows(const struct block *b, const struct rows *r)
+{
+	const int64_t at = b->at + r->first;
+
+	r->offset[b->p->taps] = b->p->is_direct ? direct_rows(&b->grid, at, r->n, r->rows, r->offset)
+		: tile_rows(b, at, r->n, r->rows, r->offset);
+}
+
+/* ---- Blocks. ---- */
+
+static void
+activate(const struct block *b, const struct rows *r, int64_t column, int64_t columns)
+{
+	const om_epilogue *e = &b->l->epilogue;
+
+	if (b->tile.clamps || e->act == OM_ACT_NONE)
+		return;
+	for (int64_t k = 0; k < r->n; k++)
+		activate_row(b->y + (b->first + r->first + k) * b->tile.c_row + column, columns, e);
+}
+
+/* Compute columns of a tile. */
+static void
+run_tile(struct block *b, const struct rows *r, int64_t column, int64_t columns)
+{
+	const int64_t at = (b->first + r->first) * b->tile.c_row;
+
+	b->tile.offset = r->offset;
+	b->tile.taps = r->offset[b->p->taps];
+	b->tile.rows = r->rows;
+	b->tile.c = b->y + at;
+	b->tile.residual = b->d->residual ? b->d->residual + (b->y - b->d->y) + at : NULL;
+	OM_TABLE(om_tile_run)(&b->tile, r->n, column, columns);
+	activate(b, r, column, columns);
+}
+
+/* All columns of a tile, then the next tile. */
+static void
+run_by_tiles(struct block *b)
+{
+	for (int64_t i = 0; i < b->n; ) {
+		const struct rows r = rows_of(b, 0, 0, i);
+		set_rows(b, &r);
+		run_tile(b, &r, b->column, b->columns);
+		i += r.n;
+	}
+}
+
+/* All tiles for some panels of weights, then the next panels. */
+static void
+run_by_panels(struct block *b, int64_t width)
+{
+	const int64_t end = b->column + b->columns;
+
+	for (int64_t column = b->column; column < end; column += width)
+		for (int64_t i = 0, k = 0; i < b->n; k++) {
+			const struct rows r = rows_of(b, k, i, i);
+			if (column == b->column)
+				set_rows(b, &r);
+			run_tile(b, &r, column, least(end - column, width));
+			i += r.n;
+		}
+}
+
+static void
+run_block(struct block *b)
+{
+	if (b->p->by_tiles)
+		run_by_tiles(b);
+	else
+		run_by_panels(b, b->n <= TILE_ROWS ? b->columns : OM_PANEL);
+}
+
+/* ---- Strips of images that are channels-first. ---- */
+
+/* Interleave `n` elements of each channel; `plane` floats are between channels. */
+static void
+interleave(float *to, const float *from, int64_t n, int64_t channels, int64_t plane)
+{
+	if (channels == 3) {
+		const float *a = from, *b = from + plane, *c = from + 2 * plane;
+		for (int64_t i = 0; i < n; i++) {
+			to[3 * i] = a[i];
+			to[3 * i + 1] = b[i];
+			to[3 * i + 2] = c[i];
+		}
+		return;
+	}
+	for (int64_t k = 0; k < channels; k++)
+		for (int64_t i = 0; i < n; i++)
+			to[i * channels + k] = from[k * plane + i];
+}
+
+/* A padded line of the input; NULL: one of zeros. */
+static void
+pad_line(const om_layer *l, float *to, const float *from, int64_t width)
+{
+	const int64_t c = l->channels_in, lo = least(most(l->begin[2], 0), width);
+	const int64_t hi = most(least(l->begin[2] + l->in[2], width), lo), plane = l->in[0] * l->in[1] * l->in[2];
+
+	if (!from) {
+		memset(to, 0, (size_t)(width * c) * sizeof *to);
+		return;
+	}
+	memset(to, 0, (size_t)(lo * c) * sizeof *to);
+	interleave(to + lo * c, from + lo - l->begin[2], hi - lo, c, plane);
+	memset(to + hi * c, 0, (size_t)((width - hi) * c) * sizeof *to);
+}
+
+/* The strip for lines from `y` on of plane `z` of the output of an image. */
+static void
+fill_strip(const om_layer *l, const om_layer_plan *p, const float *x, int64_t z, int64_t y, int64_t lines, float *to)
+{
+	const int64_t line = p->in[2] * l->channels_in;
+
+	for (int64_t kz = 0; kz < p->in[0]; kz++)
+		for (int64_t k = 0; k < lines; k++) {
+			const int64_t iz = z * l->stride[0] - l->begin[0] + kz * l->dilation[0];
+			const int64_t iy = y * l->stride[1] - l->begin[1] + k;
+			const bool inside = is_inside(iz, l->in[0]) && is_inside(iy, l->in[1]);
+			pad_line(l, to + (kz * p->in[1] + k) * line,
+				inside ? x + (iz * l->in[1] + iy) * l->in[2] : NULL, p->in[2]);
+		}
+}
+
+static void
+set_strip(struct block *b, int64_t block, float *strip)
+{
+	const om_layer *l = b->l;
+	const om_layer_plan *p = b->p;
+	const int64_t strips = l->out[1] / p->strip + (l->out[1] % p->strip != 0);
+	const int64_t y = block % strips * p->strip, z = block / strips % l->out[0], image = block / strips / l->out[0];
+	const int64_t lines = least(p->strip, l->out[1] - y), tall = (l->kernel[1] - 1) * l->dilation[1] + 1;
+	const float *x = b->d->x + image * l->channels_in * l->in[0] * l->in[1] * l->in[2];
+	struct grid *g = &b->grid;
+
+	fill_strip(l, p, x, z, y, (lines - 1) * l->stride[1] + tall, strip);
+	*g = (struct grid){.x = strip, .pixel = l->channels_in, .in = {p->in[0], p->in[1], p->in[2]},
+		.out = {1, lines, l->out[2]}, .kernel = {l->kernel[0], l->kernel[1], l->dilation[2] == 1 ? 1 : l->kernel[2]},
+		.stride = {1, l->stride[1], l->stride[2]}, .dilation = {1, l->dilation[1], l->dilation[2]}};
+	b->first = (block / strips * l->out[1] + y) * l->out[2];
+	b->n = lines * l->out[2];
+	b->at = 0;
+}
+
+/* ---- The layer. ---- */
+
+struct job {
+	const om_layer *l;
+	const om_layer_data *d;
+	om_layer_plan p;
+};
+
+static void
+set_image(struct block *b, int64_t block, int64_t group)
+{
+	const om_layer *l = b->l;
+
+	b->grid = (struct grid){.x = b->d->x + group * l->channels_in, .zeros = b->d->scratch,
+		.pixel = l->group * l->channels_in};
+	memcpy(b->grid.in, l->in, sizeof l->in);
+	memcpy(b->grid.out, l->out, sizeof l->out);
+	memcpy(b->grid.kernel, l->kernel, sizeof l->kernel);
+	memcpy(b->grid.stride, l->stride, sizeof l->stride);
+	memcpy(b->grid.dilation, l->dilation, sizeof l->dilation);
+	memcpy(b->grid.begin, l->begin, sizeof l->begin);
+	b->first = b->at = block * b->p->block;
+	b->n = least(b->p->block, b->p->rows - b->first);
+}
+
+/* What all tiles of a group have in common. */
+static void
+set_tile(struct block *b, int64_t group)
+{
+	const om_layer *l = b->l;
+	const om_epilogue *e = &l->epilogue;
+	const int64_t panels = (l->channels_out + OM_PANEL - 1) / OM_PANEL;
+	const int64_t panel = l->channels_in * l->kernel[0] * l->kernel[1] * l->kernel[2] * OM_PANEL;
+
+	b->tile = (struct om_tile){.k = b->p->k, .panel = panel, .weights = b->d->weights + group * panels * panel,
+		.c_row = l->group * l->channels_out, .bias = b->d->bias ? b->d->bias + group * l->channels_out : NULL,
+		.clamps = e->act == OM_ACT_RELU || e->act == OM_ACT_CLIP,
+		.low = e->act == OM_ACT_RELU ? 0 : e->alpha, .high = e->act == OM_ACT_RELU ? __builtin_inff() : e->beta};
+	b->y = b->d->y + group * l->channels_out;
+}
+
+static void
+run_piece(void *arg, int64_t piece, uint32_t worker)
+{
+	const struct job *j = arg;
+	const om_layer_plan *p = &j->p;
+	const int64_t part = piece % p->parts, block = piece / p->parts % p->blocks, group = piece / p->parts / p->blocks;
+	char *scratch = (char *)j->d->scratch + p->zeros + worker * p->per_worker;
+	struct block b = {.l = j->l, .d = j->d, .p = p, .rows = (const float **)(void *)(scratch + p->image),
+		.offset = (int64_t *)(void *)(scratch + p->image + p->pointers), .column = part * p->part * OM_PANEL};
+
+	b.columns = least(p->part * OM_PANEL, j->l->channels_out - b.column);
+	set_tile(&b, group);
+	if (j->l->is_channels_first)
+		set_strip(&b, block, (float *)(void *)scratch);
+	else
+		set_image(&b, block, group);
+	run_block(&b);
+}
+
+static void
+run(const om_layer *l, const om_layer_data *d)
+{
+	struct job j = {.l = l, .d = d};
+
+	if (!om_layer_plan_new(l, &j.p))
+		return;
+	if (j.p.zeros)
+		memset(d->scratch, 0, j.p.zeros);
+	om_parallel_for(d->pool, j.p.blocks * j.p.parts * l->group, run_piece, &j);
+}
+
+extern const om_layer_kernels OM_TABLE(om_layer_kernels);
+
+const om_layer_kernels OM_TABLE(om_layer_kernels) = {.run = run};

@@ -1,0 +1,155 @@
+/* Packing of weights; the formats are in layer.h.
+ *
+ * It is part of loading a model, so it has to run at the speed of memory: filters are transposed in blocks of 4 by
+ * 4 elements, with lines of the cache read as a whole.  The result is the same on every machine. */
+#include <config.h>
+
+#include <string.h>
+
+#include "kernels/cpu/layer.h"
+
+enum { RUN = 16 };    /* elements that are read from a filter at a time: a line of the cache */
+
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
+static int64_t
+least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* to[k][0..3] = from[0..3][k], k < 4. */
+static inline void
+transpose(const float *const *from, int64_t at, float *const *to, int64_t column)
+{
+	const four a = *(const four *)(from[0] + at), b = *(const four *)(from[1] + at);
+	const four c = *(const four *)(from[2] + at), d = *(const four *)(from[3] + at);
+	const four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+	const four fg = __builtin_shufflevector(a, b, 2, 6, 3, 7), hi = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+
+	*(four *)(to[0] + column) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+	*(four *)(to[1] + column) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+	*(four *)(to[2] + column) = __builtin_shufflevector(fg, hi, 0, 1, 4, 5);
+	*(four *)(to[3] + column) = __builtin_shufflevector(fg, hi, 2, 3, 6, 7);
+}
+
+/* Filters of one panel: element `s` of a filter is row order(s) of the panel. */
+struct filters {
+	const float *w;
+	int64_t n;                /* filters, at most OM_PANEL */
+	int64_t channels, taps;   /* of a filter; its elements are [channels][taps] */
+	float *to;
+};
+
+/* Rows of elements s to s + n - 1. */
+static void
+find_rows(const struct filters *f, int64_t s, int64_t n, float **row)
+{
+	int64_t channel = s / f->taps, tap = s % f->taps;
+
+	for (int64_t k = 0; k < n; k++) {
+		row[k] = f->to + (tap * f->channels + channel) * OM_PANEL;
+		if (++tap == f->taps) {
+			tap = 0;
+			channel++;
+		}
+	}
+}
+
+static void
+pack_few(const struct filters *f, int64_t s, int64_t n, float *const *row)
+{
+	const int64_t depth = f->channels * f->taps;
+
+	for (int64_t k = 0; k < n; k++)
+		for (int64_t j = 0; j < OM_PANEL; j++)
+			row[k][j] = j < f->n ? f->w[j * depth + s + k] : 0;
+}
+
+static void
+pack_run(const struct filters *f, int64_t s, float *const *row)
+{
+	static const float zeros[RUN];
+	const int64_t depth = f->channels * f->taps;
+
+	for (int64_t j = 0; j < OM_PANEL; j += 4) {
+		const float *from[4];
+		for (int64_t i = 0; i < 4; i++)
+			from[i] = j + i < f->n ? f->w + (j + i) * depth + s : zeros;
+		for (int64_t k = 0; k < RUN; k += 4)
+			transpose(from, k, row + k, j);
+	}
+}
+
+static void
+pack_panel(const struct filters *f)
+{
+	const int64_t depth = f->channels * f->taps;
+	float *row[RUN];
+	int64_t s = 0;
+
+	for (; s + RUN <= depth; s += RUN) {
+		find_rows(f, s, RUN, row);
+		pack_run(f, s, row);
+	}
+	if (s < depth) {
+		find_rows(f, s, depth - s, row);
+		pack_few(f, s, depth - s, row);
+	}
+}
+
+static void
+pack_filters(const float *w, int64_t filters, int64_t channels, int64_t taps, float *packed)
+{
+	const int64_t depth = channels * taps;
+
+	for (int64_t j = 0; j < filters; j += OM_PANEL) {
+		const struct filters f = {.w = w + j * depth, .n = least(filters - j, OM_PANEL), .channels = channels,
+			.taps = taps, .to = packed + j * depth};
+		pack_panel(&f);
+	}
+}
+
+static void
+scale(float *x, int64_t n, float alpha)
+{
+	for (int64_t k = 0; k < n && alpha != 1; k++)
+		x[k] *= alpha;
+}
+
+/* The columns are contiguous already. */
+static void
+pack_rows(const float *w, int64_t rows, int64_t columns, float *packed)
+{
+	for (int64_t k0 = 0; k0 < rows; k0 += RUN)
+		for (int64_t j = 0; j < columns; j += OM_PANEL) {
+			const int64_t n = least(columns - j, OM_PANEL);
+			float *to = packed + j * rows + k0 * OM_PANEL;
+			for (int64_t k = k0; k < least(rows, k0 + RUN); k++, to += OM_PANEL) {
+				if (n < OM_PANEL)
+					memset(to, 0, OM_PANEL * sizeof *to);
+				memcpy(to, w + k * columns + j, (size_t)n * sizeof *to);
+			}
+		}
+}
+
+void
+om_layer_pack_matrix(const float *w, int64_t rows, int64_t columns, bool is_transposed, float alpha, float *packed)
+{
+	if (is_transposed)
+		pack_filters(w, columns, rows, 1, packed);
+	else
+		pack_rows(w, rows, columns, packed);
+	scale(packed, (columns + OM_PANEL - 1) / OM_PANEL * OM_PANEL * rows, alpha);
+}
+
+void
+om_layer_pack(const om_layer *l, const float *w, float *packed)
+{
+	const int64_t taps = l->kernel[0] * l->kernel[1] * l->kernel[2];
+	const int64_t group = (int64_t)(om_layer_weights(l) / (uint64_t)l->group);
+
+	for (int64_t g = 0; g < l->group; g++)
+		pack_filters(w + g * l->channels_out * l->channels_in * taps, l->channels_out, l->channels_in, taps,
+			packed + g * group);
+}

@@ -1,0 +1,178 @@
+/* Register tiles of layers; see layer_tile.h.
+ *
+ * With few rows, a tile is wide: it reads several panels at a time, so that there are enough sums for the latency
+ * of the additions, and enough streams of weights for the memory. */
+#include <config.h>
+
+#include "kernels/cpu/activation.h"
+#include "kernels/cpu/layer_tile.h"
+
+enum {
+	NV = OM_NV,               /* vectors of a tile with many rows */
+	PANEL_VECS = OM_PANEL / VL,
+	WIDEST = 4 * NV,          /* vectors of a tile with a few rows */
+	SUMS = TILE_ROWS * NV,    /* vectors of sums in a tile */
+};
+
+_Static_assert(OM_PANEL % (NV * VL) == 0, "a tile is a part of a panel or several panels");
+_Static_assert(MOST_TILE_ROWS % TILE_ROWS == 0, "blocks of rows are made of tiles");
+
+#define LEAST(a, b) ((a) < (b) ? (a) : (b))
+
+/* Where the columns of a tile are. */
+struct place {
+	int64_t first, n;         /* columns */
+	const float *weights;
+};
+
+/* Vector `v` from the first column on. */
+INLINE const float *
+weights_at(const float *b, int64_t panel, int v)
+{
+	return b + v / PANEL_VECS * panel + v % PANEL_VECS * VL;
+}
+
+INLINE vec
+finished(const struct om_tile *t, vec x, int64_t at, int64_t column)
+{
+	if (t->bias)
+		x += vec_load(t->bias + column);
+	if (t->residual)
+		x += vec_load(t->residual + at);
+	return t->clamps ? vec_clamp(x, t->low, t->high) : x;
+}
+
+/* The same for the first `n` columns, stored. */
+INLINE void
+finish_some(const struct om_tile *t, vec x, int64_t at, int64_t column, int64_t n)
+{
+	if (t->bias)
+		x += vec_load_some(t->bias + column, n);
+	if (t->residual)
+		x += vec_load_some(t->residual + at, n);
+	vec_store_some(t->c + at, t->clamps ? vec_clamp(x, t->low, t->high) : x, n);
+}
+
+/* Store a tile whose last columns are outside. */
+NOINLINE void
+store_some(const struct om_tile *t, const float *sums, int rows, int vecs, const struct place *p)
+{
+	for (int i = 0; i < rows; i++)
+		for (int v = 0; v < vecs && v * VL < p->n; v++) {
+			const int64_t left = p->n - v * VL, column = p->first + v * VL;
+			finish_some(t, vec_load(sums + (i * vecs + v) * VL), i * t->c_row + column, column, LEAST(left, VL));
+		}
+}
+
+INLINE void
+store_all(const struct om_tile *t, vec sum[][WIDEST], const int rows, const int vecs, const struct place *p)
+{
+	UNROLL
+	for (int i = 0; i < rows; i++) {
+		UNROLL
+		for (int v = 0; v < vecs; v++) {
+			const int64_t column = p->first + v * VL, at = i * t->c_row + column;
+			vec_store(t->c + at, finished(t, sum[i][v], at, column));
+		}
+	}
+}
+
+/* `rows` and `vecs` are compile-time constants in every call, so that the sums are registers. */
+INLINE void
+tile(const struct om_tile *t, const struct place *p, const int rows, const int vecs)
+{
+	vec sum[TILE_ROWS][WIDEST];
+	const float *const *row = t->rows, *ahead = t->prefetch;
+	const int64_t panel = t->panel;
+
+	UNROLL
+	for (int i = 0; i < rows; i++) {
+		UNROLL
+		for (int v = 0; v < vecs; v++)
+			sum[i][v] = (vec){0};
+	}
+	for (int64_t tap = 0; tap < t->taps; tap++, row += rows) {
+		const float *a[TILE_ROWS], *b = p->weights + t->offset[tap];
+		UNROLL
+		for (int i = 0; i < rows; i++)
+			a[i] = row[i];
+		for (int64_t k = 0; k < t->k; k++, b += OM_PANEL) {
+			vec bk[WIDEST];
+			UNROLL
+			for (int v = 0; v < vecs; v++)
+				bk[v] = vec_load(weights_at(b, panel, v));
+			if (ahead) {
+				__builtin_prefetch(ahead, 0, 2);
+				ahead += 16;
+			}
+			UNROLL
+			for (int i = 0; i < rows; i++) {
+				const float x = a[i][k];
+				UNROLL
+				for (int v = 0; v < vecs; v++)
+					sum[i][v] += x * bk[v];
+			}
+		}
+	}
+	if (p->n >= vecs * VL) {
+		store_all(t, sum, rows, vecs, p);
+		return;
+	}
+	float some[SUMS * VL];
+	UNROLL
+	for (int i = 0; i < rows; i++) {
+		UNROLL
+		for (int v = 0; v < vecs; v++)
+			vec_store(some + (i * vecs + v) * VL, sum[i][v]);
+	}
+	store_some(t, some, rows, vecs, p);
+}
+
+/* A tile of 1, NV, 2 NV or 4 NV vectors; those that would not fit into the registers are not called. */
+#define MOST_ROWS(vecs) LEAST(TILE_ROWS, SUMS / (vecs) ? SUMS / (vecs) : 1)
+#define TILE(rows, vecs)                                                       \
+NOINLINE void                                                                  \
+tile_##rows##_##vecs(const struct om_tile *t, const struct place *p)           \
+{                                                                              \
+	tile(t, p, LEAST(rows, MOST_ROWS(vecs)), vecs);                        \
+}
+#define EACH_ROWS(_, vecs)                                                     \
+	_(1, vecs) _(2, vecs) _(3, vecs) _(4, vecs) _(5, vecs) _(6, vecs)      \
+	_(7, vecs) _(8, vecs) _(9, vecs) _(10, vecs) _(11, vecs) _(12, vecs)
+EACH_ROWS(TILE, 1)
+EACH_ROWS(TILE, 2)
+EACH_ROWS(TILE, 4)
+EACH_ROWS(TILE, 8)
+
+typedef void tile_fn(const struct om_tile *t, const struct place *p);
+#define NAME(rows, vecs) tile_##rows##_##vecs,
+static tile_fn *const tiles[][MOST_TILE_ROWS + 1] = {
+	{0, EACH_ROWS(NAME, 1)}, {0, EACH_ROWS(NAME, 2)}, {0, EACH_ROWS(NAME, 4)}, {0, EACH_ROWS(NAME, 8)},
+};
+
+/* The widest tile for so many rows and columns: vectors, as an index of the table. */
+static int
+width_for(int64_t rows, int64_t columns)
+{
+	int k = 3;
+
+	if (columns <= VL)
+		return 0;
+	while (k > 1 && (rows * (1 << k) > SUMS || columns < (VL << k)))
+		k--;
+	return k;
+}
+
+void
+OM_TABLE(om_tile_run)(const struct om_tile *t, int64_t rows, int64_t first, int64_t n)
+{
+	const int64_t end = first + n;
+
+	for (int64_t column = first; column < end;) {
+		const int width = width_for(rows, end - column);
+		const struct place p = {.first = column, .n = LEAST(end - column, VL << width),
+			.weights = t->weights + column / OM_PANEL * t->panel + column % OM_PANEL};
+		tiles[width][rows](t, &p);
+		column += VL << width;
+	}
+}

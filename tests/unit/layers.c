@@ -1,0 +1,322 @@
+/* Convolutions and products with packed weights of every instruction set, beside sums in double. */
+#include <config.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "kernels/cpu/kernels.h"
+#include "unit.h"
+
+enum { CASES = 150, GUARD = 16 };
+
+/* A layer with its operands, and what comes out of it. */
+struct trial {
+	om_layer l;
+	float *x, *w, *bias, *residual, *packed;
+	double *want;
+	int64_t nx, ny;
+};
+
+static float *
+random_floats(uint64_t *state, int64_t n)
+{
+	float *x = malloc((size_t)(n + 1) * sizeof *x);
+
+	for (int64_t k = 0; k < n; k++)
+		x[k] = (float)(om_rng_unit(state) * 2 - 1);
+	return x;
+}
+
+static int64_t
+volume(const int64_t *size)
+{
+	return size[0] * size[1] * size[2];
+}
+
+/* ---- The reference. ---- */
+
+static double
+input_at(const struct trial *t, int64_t image, const int64_t *at, int64_t channel)
+{
+	const om_layer *l = &t->l;
+	const int64_t channels = l->group * l->channels_in;
+	const int64_t position = (at[0] * l->in[1] + at[1]) * l->in[2] + at[2];
+
+	return (double)t->x[l->is_channels_first ? (image * channels + channel) * volume(l->in) + position
+		: (image * volume(l->in) + position) * channels + channel];
+}
+
+static double
+sum_at(const struct trial *t, int64_t image, const int64_t *o, int64_t channel)
+{
+	const om_layer *l = &t->l;
+	const int64_t taps = volume(l->kernel), group = channel / l->channels_out;
+	double sum = 0;
+
+	for (int64_t tap = 0; tap < taps; tap++) {
+		const int64_t k[] = {tap / l->kernel[2] / l->kernel[1], tap / l->kernel[2] % l->kernel[1], tap % l->kernel[2]};
+		int64_t at[3];
+		bool inside = true;
+		for (int a = 0; a < 3; a++) {
+			at[a] = o[a] * l->stride[a] - l->begin[a] + k[a] * l->dilation[a];
+			inside = inside && at[a] >= 0 && at[a] < l->in[a];
+		}
+		for (int64_t c = 0; inside && c < l->channels_in; c++)
+			sum += input_at(t, image, at, group * l->channels_in + c)
+				* (double)t->w[(channel * l->channels_in + c) * taps + tap];
+	}
+	return sum;
+}
+
+/* Relu and SiLU stand for the two ways of applying an activation; the others have tests of their own. */
+static double
+activated(const om_epilogue *e, double x)
+{
+	switch (e->act) {
+	case OM_ACT_RELU: return x < 0 ? 0 : x;
+	case OM_ACT_CLIP: return x < (double)e->alpha ? (double)e->alpha : x > (double)e->beta ? (double)e->beta : x;
+	case OM_ACT_HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+	case OM_ACT_SILU: return x / (1 + exp(-x));
+	default: return x;
+	}
+}
+
+static void
+compute(struct trial *t)
+{
+	const om_layer *l = &t->l;
+	const int64_t size = volume(l->out), channels = l->group * l->channels_out;
+
+	for (int64_t k = 0; k < t->ny; k++) {
+		const int64_t p = k / channels % size, channel = k % channels;
+		const int64_t o[] = {p / l->out[2] / l->out[1], p / l->out[2] % l->out[1], p % l->out[2]};
+		const double sum = sum_at(t, k / channels / size, o, channel) + (t->bias ? (double)t->bias[channel] : 0);
+		t->want[k] = activated(&l->epilogue, t->residual ? sum + (double)t->residual[k] : sum);
+	}
+}
+
+/* ---- Random layers. ---- */
+
+static void
+choose_window(om_layer *l, uint64_t *state)
+{
+	const int axes = 1 + (int)om_rng_below(state, 3);
+
+	for (int k = 0; k < 3; k++) {
+		l->in[k] = l->out[k] = l->kernel[k] = l->stride[k] = l->dilation[k] = 1;
+		if (k < 3 - axes)
+			continue;
+		l->kernel[k] = om_rng_below(state, 3) ? 1 + (int64_t)om_rng_below(state, 4) : 1;
+		l->stride[k] = om_rng_below(state, 2) ? 1 + (int64_t)om_rng_below(state, 3) : 1;
+		l->dilation[k] = om_rng_below(state, 3) ? 1 : 1 + (int64_t)om_rng_below(state, 7);
+		l->begin[k] = (int64_t)om_rng_below(state, 4) - (om_rng_below(state, 9) == 0);
+		const int64_t span = (l->kernel[k] - 1) * l->dilation[k] + 1, end = (int64_t)om_rng_below(state, 3);
+		l->in[k] = 1 + (int64_t)om_rng_below(state, axes == 1 ? 60 : axes == 2 ? 15 : 6);
+		if (l->in[k] + l->begin[k] + end < span)
+			l->in[k] = span - l->begin[k] - end;
+		l->out[k] = (l->in[k] + l->begin[k] + end - span) / l->stride[k] + 1;
+	}
+}
+
+static void
+choose(om_layer *l, uint64_t *state)
+{
+	static const om_act acts[] = {OM_ACT_NONE, OM_ACT_RELU, OM_ACT_CLIP, OM_ACT_HARD_SWISH, OM_ACT_SILU};
+
+	*l = (om_layer){.batch = 1 + (int64_t)om_rng_below(state, 3), .group = om_rng_below(state, 4) ? 1 : 1 + (int64_t)om_rng_below(state, 3),
+		.channels_in = 1 + (int64_t)om_rng_below(state, 40), .channels_out = 1 + (int64_t)om_rng_below(state, 75),
+		.epilogue = {.act = acts[om_rng_below(state, 5)], .alpha = -0.5f, .beta = 0.75f}};
+	choose_window(l, state);
+	if (om_rng_below(state, 4) == 0) {
+		l->is_channels_first = true;
+		l->group = 1;
+		l->channels_in = 1 + (int64_t)om_rng_below(state, 5);
+	}
+}
+
+/* A product with few rows. */
+static void
+choose_product(om_layer *l, uint64_t *state)
+{
+	const int64_t rows = 1 + (int64_t)om_rng_below(state, 30);
+
+	*l = (om_layer){.batch = 1, .group = 1, .channels_in = 1 + (int64_t)om_rng_below(state, 300),
+		.channels_out = 1 + (int64_t)om_rng_below(state, 400), .in = {1, 1, rows}, .out = {1, 1, rows}, .kernel = {1, 1, 1},
+		.stride = {1, 1, 1}, .dilation = {1, 1, 1}};
+}
+
+static void
+start(struct trial *t, uint64_t *state)
+{
+	const om_layer *l = &t->l;
+
+	t->nx = l->batch * l->group * l->channels_in * volume(l->in);
+	t->ny = l->batch * l->group * l->channels_out * volume(l->out);
+	t->x = random_floats(state, t->nx);
+	t->w = random_floats(state, l->group * l->channels_out * l->channels_in * volume(l->kernel));
+	t->bias = om_rng_below(state, 3) ? random_floats(state, l->group * l->channels_out) : NULL;
+	t->residual = om_rng_below(state, 2) ? random_floats(state, t->ny) : NULL;
+	t->packed = malloc(om_layer_weights(l) * sizeof *t->packed);
+	t->want = malloc((size_t)(t->ny + 1) * sizeof *t->want);
+	om_layer_pack(l, t->w, t->packed);
+	compute(t);
+}
+
+static void
+end(struct trial *t)
+{
+	free(t->x);
+	free(t->w);
+	free(t->bias);
+	free(t->residual);
+	free(t->packed);
+	free(t->want);
+}
+
+/* ---- Runs. ---- */
+
+/* Into y, over the residual if `in_place`; scratch is filled with what must not matter.  Nothing may be written
+ * after y and after the scratch. */
+static bool
+run(const om_kernels *kernels, const struct trial *t, bool in_place, int garbage, float *y)
+{
+	const uint64_t bytes = om_layer_workspace(&t->l, 1);
+	unsigned char *scratch = aligned_alloc(64, (bytes + GUARD + 63) / 64 * 64);
+	om_layer_data d = {.x = t->x, .weights = t->packed, .bias = t->bias, .residual = t->residual, .y = y,
+		.scratch = scratch};
+	bool kept = true;
+
+	memset(scratch, garbage, bytes + GUARD);
+	memset(y, garbage, (size_t)t->ny * sizeof *y + GUARD);
+	if (in_place && t->residual) {
+		memcpy(y, t->residual, (size_t)t->ny * sizeof *y);
+		d.residual = y;
+	}
+	kernels->layer->run(&t->l, &d);
+	for (int k = 0; k < GUARD; k++)
+		kept = kept && scratch[bytes + (uint64_t)k] == garbage && ((unsigned char *)(y + t->ny))[k] == garbage;
+	free(scratch);
+	return kept;
+}
+
+static double
+tolerance(const om_layer *l)
+{
+	return 2e-6 * sqrt((double)(l->channels_in * volume(l->kernel)) + 1);
+}
+
+static bool
+is_right(const struct trial *t, const float *y)
+{
+	for (int64_t k = 0; k < t->ny; k++)
+		if (!(fabs((double)y[k] - t->want[k]) <= tolerance(&t->l))) {
+			printf("# element %lld is %g, expected %g; channels %lld to %lld, group %lld\n", (long long)k, (double)y[k],
+				t->want[k], (long long)t->l.channels_in, (long long)t->l.channels_out, (long long)t->l.group);
+			return false;
+		}
+	return true;
+}
+
+/* The same bits, whatever is in scratch and if y is the residual. */
+static void
+check(const om_kernels *kernels, const struct trial *t)
+{
+	const size_t bytes = (size_t)t->ny * sizeof(float);
+	float *y = malloc(bytes + GUARD), *again = malloc(bytes + GUARD);
+
+	CU_ASSERT(run(kernels, t, false, 0xff, y));
+	CU_ASSERT(is_right(t, y));
+	CU_ASSERT(run(kernels, t, true, 0x41, again));
+	CU_ASSERT(memcmp(y, again, bytes) == 0);
+	free(y);
+	free(again);
+}
+
+static void
+check_all(void (*choose_layer)(om_layer *l, uint64_t *state), int cases)
+{
+	uint64_t state = 7;
+
+	for (int k = 0; k < cases; k++) {
+		const om_kernels *kernels;
+		struct trial t;
+		choose_layer(&t.l, &state);
+		start(&t, &state);
+		for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++)
+			check(kernels, &t);
+		end(&t);
+	}
+}
+
+static void
+convolutions_are_right(void)
+{
+	check_all(choose, CASES);
+}
+
+static void
+products_are_right(void)
+{
+	check_all(choose_product, CASES);
+}
+
+/* Layers that have several blocks and several pieces. */
+static void
+choose_large(om_layer *l, uint64_t *state)
+{
+	const int64_t side = 20 + (int64_t)om_rng_below(state, 20), kernel = 1 + 2 * (int64_t)om_rng_below(state, 2);
+
+	*l = (om_layer){.batch = 1, .group = 1, .channels_in = 30 + (int64_t)om_rng_below(state, 40),
+		.channels_out = 30 + (int64_t)om_rng_below(state, 150), .in = {1, side, side}, .out = {1, side, side},
+		.kernel = {1, kernel, kernel}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .begin = {0, kernel / 2, kernel / 2}};
+}
+
+static void
+large_layers_are_right(void)
+{
+	check_all(choose_large, 6);
+}
+
+/* ---- Packing. ---- */
+
+/* Column `column` of the packed matrix with `rows` rows. */
+static float
+packed_at(const float *packed, int64_t rows, int64_t row, int64_t column)
+{
+	return packed[column / OM_PANEL * rows * OM_PANEL + row * OM_PANEL + column % OM_PANEL];
+}
+
+static void
+matrices_are_packed(void)
+{
+	uint64_t state = 3;
+
+	for (int k = 0; k < CASES; k++) {
+		const int64_t rows = 1 + (int64_t)om_rng_below(&state, 70), columns = 1 + (int64_t)om_rng_below(&state, 100);
+		const int64_t all = (columns + OM_PANEL - 1) / OM_PANEL * OM_PANEL;
+		const bool is_transposed = om_rng_below(&state, 2);
+		const float alpha = om_rng_below(&state, 2) ? 1 : 0.5f;
+		float *w = random_floats(&state, rows * columns), *packed = malloc((size_t)(all * rows) * sizeof *packed);
+		bool right = true;
+		om_layer_pack_matrix(w, rows, columns, is_transposed, alpha, packed);
+		for (int64_t i = 0; i < rows; i++)
+			for (int64_t j = 0; j < all; j++) {
+				const float want = j >= columns ? 0 : alpha * w[is_transposed ? j * rows + i : i * columns + j];
+				right = right && packed_at(packed, rows, i, j) == want;
+			}
+		CU_ASSERT(right);
+		free(w);
+		free(packed);
+	}
+}
+
+static CU_TestInfo layer_tests[] = {
+	{"convolutions are right and repeat", convolutions_are_right},
+	{"products are right and repeat", products_are_right},
+	{"large layers are right", large_layers_are_right},
+	{"matrices are packed", matrices_are_packed},
+	CU_TEST_INFO_NULL,
+};
+UNIT_SUITE("layers", layer_tests);
