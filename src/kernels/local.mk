@@ -4,11 +4,16 @@ noinst_LTLIBRARIES += libk_generic.la libkernels.la
 libk_generic_la_SOURCES = \
 	%D%/cpu/activation.c %D%/cpu/activation.h %D%/cpu/epilogue.h \
 	%D%/cpu/kernels.c %D%/cpu/kernels.h \
+	%D%/cpu/layer.h %D%/cpu/layer_gemm.c %D%/cpu/layer_plan.h %D%/cpu/layer_tile.c %D%/cpu/layer_tile.h \
 	%D%/cpu/product.c %D%/cpu/product.h \
-	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/vmath.h %D%/cpu/vec_math.h
+	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/vec_math.h %D%/cpu/vmath.h
 libk_generic_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) -ffp-contract=fast
 libk_generic_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=generic -DOM_VL=4 -DOM_MR=4 -DOM_NV=2
-libkernels_la_SOURCES = %D%/cpu/dispatch.c %D%/cpu/product_batch.c %D%/cpu/layer.h %D%/cpu/layer_gemm.c %D%/cpu/layer_plan.h %D%/cpu/layer_tile.c %D%/cpu/layer_tile.h %D%/cpu/layer.c %D%/cpu/layer_pack.c libkernels_la_CFLAGS
+libkernels_la_SOURCES = \
+	%D%/cpu/dispatch.c \
+	%D%/cpu/layer.c %D%/cpu/layer_pack.c \
+	%D%/cpu/product_batch.c
+libkernels_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS)
 libkernels_la_LIBADD = libk_generic.la
 if HAVE_X86
 noinst_LTLIBRARIES += libk_avx2.la libk_avx512.la
