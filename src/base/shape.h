@@ -23,6 +23,14 @@ bool om_dtype_bytes(om_dtype t, int64_t count, uint64_t *bytes);
 
 bool om_dtype_is_float(om_dtype t);         /* float64 to float4 */
 
+/* Where elements may lie.  Kernels read elements that are aligned for their type, and so do passes, except that
+ * the elements of a large constant of floating point may lie at any address: in a mapped file, where others
+ * would be copied at once.  Those are moved as bytes, or aligned before they are read. */
+bool om_tensor_is_aligned(const om_tensor *t);
+bool om_tensor_may_be_unaligned(om_dtype t, uint64_t bytes);
+/* Copy elements that are not aligned to `mem`. */
+void om_tensor_align(om_arena *mem, om_tensor *t);
+
 /* A shape of `rank` unknown dims; completely unknown if `rank` is not a valid rank. */
 om_shape om_shape_open(int64_t rank);
 

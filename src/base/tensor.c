@@ -147,3 +147,38 @@ om_tensor_bytes(om_dtype t, const om_shape *s, uint64_t *bytes)
 		return false;
 	return !is_empty || om_dtype_bytes(t, 0, bytes);
 }
+
+/* ---- Alignment. ---- */
+
+static size_t
+alignment_of(om_dtype t)
+{
+	const unsigned bytes = om_dtype_bits(t) / 8;
+
+	return bytes <= 1 ? 1 : bytes > 8 ? 8 : bytes;
+}
+
+bool
+om_tensor_is_aligned(const om_tensor *t)
+{
+	return (uintptr_t)t->data % alignment_of(t->type) == 0;
+}
+
+bool
+om_tensor_may_be_unaligned(om_dtype t, uint64_t bytes)
+{
+	enum { LARGE = 64 << 10 };
+
+	return bytes >= LARGE && (t == OM_FLOAT32 || t == OM_FLOAT16 || t == OM_BFLOAT16 || t == OM_FLOAT64);
+}
+
+void
+om_tensor_align(om_arena *mem, om_tensor *t)
+{
+	uint64_t bytes;
+
+	if (om_tensor_is_aligned(t))
+		return;
+	if (t->splat ? om_dtype_bytes(t->type, 1, &bytes) : om_tensor_bytes(t->type, &t->shape, &bytes))
+		t->data = om_memdup(mem, t->data, bytes);
+}

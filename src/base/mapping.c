@@ -1,0 +1,74 @@
+/* Files that are mapped to memory; see mapping.h. */
+#include <config.h>
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "base/mapping.h"
+
+enum {
+	AROUND = 64 << 10,       /* bytes that a page fault maps at once, aligned to as many; a multiple of a page */
+	PIECE = 4 << 20          /* bytes that are copied before their pages are given back */
+};
+
+struct om_mapping {
+	unsigned char *data;
+	size_t size;
+	struct om_mapping *next;
+};
+
+void
+om_mappings_add(struct om_mappings *l, om_arena *mem, void *data, size_t size)
+{
+	struct om_mapping *m = OM_NEW(mem, struct om_mapping);
+
+	*m = (struct om_mapping){data, size, l->first};
+	l->first = m;
+}
+
+static const struct om_mapping *
+find(const struct om_mappings *l, uintptr_t at)
+{
+	for (const struct om_mapping *m = l ? l->first : NULL; m; m = m->next)
+		if (at - (uintptr_t)m->data < m->size)
+			return m;
+	return NULL;
+}
+
+/* Mappings start at a page.  A system that cannot give pages back keeps them, which does no harm. */
+static void
+drop(uintptr_t from, uintptr_t to)
+{
+	(void)!madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+void
+om_mappings_drop(const struct om_mappings *l, const void *at, size_t n)
+{
+	const struct om_mapping *m = find(l, (uintptr_t)at);
+
+	if (!m || n == 0)
+		return;
+	const uintptr_t first = (uintptr_t)m->data, end = first + m->size;
+	const uintptr_t from = (uintptr_t)at / AROUND * AROUND;
+	const uintptr_t to = n < end - (uintptr_t)at ? (uintptr_t)at + n : end;
+	drop(from < first ? first : from, end - to < AROUND ? end : (to + AROUND - 1) / AROUND * AROUND);
+}
+
+void
+om_mappings_drop_all(const struct om_mappings *l)
+{
+	for (const struct om_mapping *m = l ? l->first : NULL; m; m = m->next)
+		if (m->size)
+			drop((uintptr_t)m->data, (uintptr_t)m->data + m->size);
+}
+
+void
+om_mappings_move(const struct om_mappings *l, void *to, const void *from, size_t n)
+{
+	for (size_t at = 0; at < n; at += PIECE) {
+		const size_t size = n - at < PIECE ? n - at : PIECE;
+		memcpy((char *)to + at, (const char *)from + at, size);
+		om_mappings_drop(l, (const char *)from + at, size);
+	}
+}

@@ -1,0 +1,32 @@
+/* Files that are mapped to memory, read-only and private.
+ *
+ * Their pages are in the memory of the process once they were read, and can be given back at any time:
+ * the next read gets them from the file again.  That holds for such mappings alone, so that every one is
+ * entered in a list, and a range of addresses is looked up there before its pages are given back.
+ */
+#ifndef OM_MAPPING_H
+#define OM_MAPPING_H
+
+#include "onnxmem/arena.h"
+
+struct om_mapping;
+
+/* The mappings of one owner; zeroed: none. */
+struct om_mappings {
+	struct om_mapping *first;
+};
+
+/* Enter a mapping in a list, whose entries are allocated in `mem`.  It remains the caller's. */
+void om_mappings_add(struct om_mappings *l, om_arena *mem, void *data, size_t size);
+
+/* Give back the pages with any of the `n` bytes at `at`, and a few around them, which were read along with
+ * them; nothing happens to memory outside the mappings of the list.  The list may be NULL. */
+void om_mappings_drop(const struct om_mappings *l, const void *at, size_t n);
+
+/* Give back all pages of all mappings in the list, which may be NULL. */
+void om_mappings_drop_all(const struct om_mappings *l);
+
+/* Copy `n` bytes, and give back the pages that they came from, piece by piece. */
+void om_mappings_move(const struct om_mappings *l, void *to, const void *from, size_t n);
+
+#endif
