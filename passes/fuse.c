@@ -61,15 +61,19 @@ static bool
 number_at(const om_value *v, int64_t k, double *is)
 {
 	const om_tensor *t = v->data;
-	const int64_t i = t->splat ? 0 : k;
+	const size_t size = om_dtype_bits(t->type) / 8;
+	union { float f; double d; uint16_t h; int32_t i; int64_t l; } one;
 
+	if (size > sizeof one)
+		return false;
+	memcpy(&one, (const char *)t->data + (t->splat ? 0 : (size_t)k * size), size);  /* at any address */
 	switch (t->type) {
-	case OM_FLOAT32: *is = (double)((const float *)t->data)[i]; return true;
-	case OM_FLOAT64: *is = ((const double *)t->data)[i]; return true;
-	case OM_FLOAT16: *is = (double)om_half_to_float(((const uint16_t *)t->data)[i]); return true;
-	case OM_BFLOAT16: *is = (double)om_bfloat_to_float(((const uint16_t *)t->data)[i]); return true;
-	case OM_INT32: *is = ((const int32_t *)t->data)[i]; return true;
-	case OM_INT64: *is = (double)((const int64_t *)t->data)[i]; return true;
+	case OM_FLOAT32: *is = (double)one.f; return true;
+	case OM_FLOAT64: *is = one.d; return true;
+	case OM_FLOAT16: *is = (double)om_half_to_float(one.h); return true;
+	case OM_BFLOAT16: *is = (double)om_bfloat_to_float(one.h); return true;
+	case OM_INT32: *is = one.i; return true;
+	case OM_INT64: *is = (double)one.l; return true;
 	default: return false;
 	}
 }

@@ -101,7 +101,8 @@ struct om_value {
 	om_type type;            /* OM_UNDEFINED: the element type is not known */
 	om_shape shape;          /* for a sequence or an optional: the common shape of its tensors */
 	const om_tensor *data;   /* its elements, if known before the run; data->data is NULL for elements
-				    elided from a text */
+				    elided from a text.  Those of a loaded model may lie in its file, 64 KiB and more
+				    of floating point at any address: read them with memcpy() */
 	const om_symbolic_elem *elem;     /* for a short list of integers without `data`, one entry for
 					     each element; NULL: nothing is known about them */
 	bool is_const;           /* an initializer, or computed from constants alone */
@@ -272,6 +273,7 @@ struct om_prog {
 	const om_op_facts *op_facts; /* internal; NULL: not computed yet */
 	om_plan *plan;            /* owned; valid under OM_HAS_PLAN */
 	om_model *model;          /* the model it was imported from; not owned; may be NULL */
+	const struct om_mappings *files; /* mapped files with elements of its constants; the model's; internal */
 	struct om_gradients *gradients; /* gradients of the operators that it uses: see om_prog_add_gradients() */
 	const struct om_operators *operators; /* what its ops are looked up in; internal */
 	om_limit *limits;         /* reached by passes whose results it has, in their order: see om_limit_reached() */

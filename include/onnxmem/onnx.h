@@ -8,11 +8,11 @@
 extern "C" {
 #endif
 
-/* Load a model; "-" is standard input.  External data is mapped, not read; its location must
- * be inside the model's folder.  Files of external data must keep their length for the lifetime
- * of the model: if another program truncates a mapped file, the process receives SIGBUS when a
- * kernel reads past the new end.  To replace external data, write a new file and rename it, as
- * om_model_save() does, or load from a private copy.  Errors: OM_IO, OM_MALFORMED, OM_INVALID,
+/* Load a model; "-" is standard input.  The file and its external data are mapped, and weights are
+ * not copied from them; external data must be inside the model's folder.  The files must keep their
+ * contents for the lifetime of the model: if another program truncates a mapped file, the process
+ * receives SIGBUS when a weight past the new end is read.  To replace a file, write a new one and
+ * rename it, as om_model_save() does, or load from a private copy.  Errors: OM_IO, OM_MALFORMED, OM_INVALID,
  * OM_UNSUPPORTED.  `*out` is NULL on failure. */
 OM_API om_status om_model_load(om_session *s, const char *path, om_model **out);
 

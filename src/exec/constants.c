@@ -8,6 +8,7 @@
 
 #include "exec/exec_internal.h"
 #include "base/arena_internal.h"
+#include "base/mapping.h"
 #include "base/shape.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
@@ -85,11 +86,25 @@ own_memory(struct weights *w, const om_value *v)
 	return OM_OK;
 }
 
-/* Mapped elements are used in place; they are copied only for an alignment above OM_ROOM_ALIGN. */
+/* Mapped elements are used in place; they are copied only where they are not aligned for their type, as in most
+ * files, and for an alignment above OM_ROOM_ALIGN. */
 static bool
 is_aligned(const om_exec *e, const om_tensor *data)
 {
-	return e->align <= OM_ROOM_ALIGN || (uintptr_t)data->data % e->align == 0;
+	return om_tensor_is_aligned(data) && (e->align <= OM_ROOM_ALIGN || (uintptr_t)data->data % e->align == 0);
+}
+
+/* Pages of files are given back as soon as they were copied: both are never in memory whole. */
+static void
+copy_elements(struct weights *w, const om_value *v)
+{
+	const om_tensor *t = &w->e->slot[v->id];
+	uint64_t bytes;
+
+	if (v->data->splat || !om_tensor_bytes(t->type, &t->shape, &bytes))
+		om_elements_copy(t->data, v->data, w->e->room[v->id].cap);
+	else
+		om_mappings_move(w->e->prog->files, t->data, v->data->data, bytes);
 }
 
 /* Bind a constant whose elements are known. */
@@ -108,7 +123,7 @@ bind(struct weights *w, const om_value *v)
 		return OM_OK;
 	}
 	OM_TRY(own_memory(w, v));
-	om_elements_copy(t->data, data, e->room[v->id].cap);
+	copy_elements(w, v);
 	return OM_OK;
 }
 

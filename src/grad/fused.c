@@ -128,7 +128,7 @@ start_home(struct drawing *w)
 	*set = (om_opset){"", om_opset_version(p, "")};
 	w->home = OM_NEW(p->mem, om_prog);
 	*w->home = (om_prog){.mem = p->mem, .name = w->form->type, .opset = set, .nopset = 1,
-		.ir_version = p->ir_version, .operators = p->operators, .model = p->model,
+		.ir_version = p->ir_version, .operators = p->operators, .model = p->model, .files = p->files,
 		.gradients = om_prog_gradients(p)};
 	w->body = om_block_new(w->home, NULL, NULL, w->form->type);
 }

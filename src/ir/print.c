@@ -145,28 +145,33 @@ real(FILE *to, double x, int digits)
 		fputs(".0", to);
 }
 
-/* False for types whose elements cannot be printed as numbers. */
+/* False for types whose elements cannot be printed as numbers.  They may lie at any address. */
 static bool
 element(FILE *to, om_dtype t, const void *data, size_t k)
 {
+	const size_t size = om_dtype_bits(t) / 8;
+	union {
+		float f32; double f64; int64_t i64; uint64_t u64; int32_t i32; uint32_t u32; int16_t i16; uint16_t u16;
+		int8_t i8; uint8_t u8; om_string s;
+	} one;
+
+	if (size > sizeof one)
+		return false;
+	memcpy(&one, (const char *)data + k * size, size);
 	switch (t) {
-	case OM_FLOAT32: real(to, ((const float *)data)[k], 9); return true;
-	case OM_FLOAT64: real(to, ((const double *)data)[k], 17); return true;
-	case OM_FLOAT16: real(to, om_half_to_float(((const uint16_t *)data)[k]), 9); return true;
-	case OM_BFLOAT16: real(to, om_bfloat_to_float(((const uint16_t *)data)[k]), 9); return true;
-	case OM_INT64: fprintf(to, "%" PRId64, ((const int64_t *)data)[k]); return true;
-	case OM_UINT64: fprintf(to, "%" PRIu64, ((const uint64_t *)data)[k]); return true;
-	case OM_INT32: fprintf(to, "%" PRId32, ((const int32_t *)data)[k]); return true;
-	case OM_UINT32: fprintf(to, "%" PRIu32, ((const uint32_t *)data)[k]); return true;
-	case OM_INT16: fprintf(to, "%d", ((const int16_t *)data)[k]); return true;
-	case OM_UINT16: fprintf(to, "%d", ((const uint16_t *)data)[k]); return true;
-	case OM_INT8: fprintf(to, "%d", ((const int8_t *)data)[k]); return true;
-	case OM_UINT8: case OM_BOOL: fprintf(to, "%d", ((const uint8_t *)data)[k]); return true;
-	case OM_STRING: {
-		const om_string *s = (const om_string *)data + k;
-		quoted(to, s->data, s->size);
-		return true;
-	}
+	case OM_FLOAT32: real(to, one.f32, 9); return true;
+	case OM_FLOAT64: real(to, one.f64, 17); return true;
+	case OM_FLOAT16: real(to, om_half_to_float(one.u16), 9); return true;
+	case OM_BFLOAT16: real(to, om_bfloat_to_float(one.u16), 9); return true;
+	case OM_INT64: fprintf(to, "%" PRId64, one.i64); return true;
+	case OM_UINT64: fprintf(to, "%" PRIu64, one.u64); return true;
+	case OM_INT32: fprintf(to, "%" PRId32, one.i32); return true;
+	case OM_UINT32: fprintf(to, "%" PRIu32, one.u32); return true;
+	case OM_INT16: fprintf(to, "%d", one.i16); return true;
+	case OM_UINT16: fprintf(to, "%d", one.u16); return true;
+	case OM_INT8: fprintf(to, "%d", one.i8); return true;
+	case OM_UINT8: case OM_BOOL: fprintf(to, "%d", one.u8); return true;
+	case OM_STRING: quoted(to, one.s.data, one.s.size); return true;
 	default: return false;
 	}
 }

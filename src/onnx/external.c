@@ -104,6 +104,7 @@ om_model_map(om_session *s, om_model *m, const char *location, const struct mapp
 	f->location = location;
 	f->next = m->mapped;
 	m->mapped = f;
+	om_mappings_add(&m->files, m->mem, f->data, f->size);
 	*out = f;
 	return OM_OK;
 }

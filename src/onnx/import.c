@@ -13,6 +13,7 @@
 
 #include "base/guard.h"
 #include "base/map.h"
+#include "base/shape.h"
 #include "ir/edit.h"
 #include "ir/query.h"
 #include "ir/steps.h"
@@ -341,14 +342,24 @@ read_strings(struct import *im, size_t n, const ProtobufCBinaryData *from)
 	return s;
 }
 
+/* Kernels read attributes; that of Constant is moved. */
+static bool
+is_moved(const om_op *op)
+{
+	return strcmp(op->type, "Constant") == 0 && !*op->domain;
+}
+
 static om_status
-read_tensors(struct import *im, size_t n, Onnx__TensorProto *const *from, const om_tensor **out)
+read_tensors(struct import *im, const om_op *op, size_t n, Onnx__TensorProto *const *from, const om_tensor **out)
 {
 	om_tensor *t = OM_NEWN(im->tmp, om_tensor, n + 1);
 
 	*out = t;
-	for (size_t k = 0; k < n; k++)
+	for (size_t k = 0; k < n; k++) {
 		OM_TRY(om_tensor_read(im->s, im->m, im->p->mem, from[k], &t[k]));
+		if (!is_moved(op))
+			om_tensor_align(im->p->mem, &t[k]);
+	}
 	return OM_OK;
 }
 
@@ -399,7 +410,7 @@ read_elements(struct import *im, struct scope *sc, struct node *n, const Onnx__A
 	case OM_ATTR_FLOATS: to->n = a->n_floats; to->f = a->floats; return OM_OK;
 	case OM_ATTR_INTS: to->n = a->n_ints; to->i = a->ints; return OM_OK;
 	case OM_ATTR_STRINGS: to->n = a->n_strings; to->s = read_strings(im, to->n, a->strings); return OM_OK;
-	case OM_ATTR_TENSORS: to->n = a->n_tensors; return read_tensors(im, to->n, a->tensors, &to->t);
+	case OM_ATTR_TENSORS: to->n = a->n_tensors; return read_tensors(im, n->op, to->n, a->tensors, &to->t);
 	case OM_ATTR_SPARSES: to->n = a->n_sparse_tensors; return read_sparses(im, to->n, a->sparse_tensors, &to->t);
 	case OM_ATTR_TYPES: to->n = a->n_type_protos; return read_types(im, to->name, to->n, a->type_protos, &to->type);
 	case OM_ATTR_GRAPHS:
@@ -407,7 +418,7 @@ read_elements(struct import *im, struct scope *sc, struct node *n, const Onnx__A
 		return read_graphs(im, sc, n, to->name, to->n, a->graphs, &to->g);
 	case OM_ATTR_TENSOR:
 		if (a->t)
-			return read_tensors(im, 1, &a->t, &to->t);
+			return read_tensors(im, n->op, 1, &a->t, &to->t);
 		break;
 	case OM_ATTR_SPARSE:
 		if (a->sparse_tensor)
@@ -672,7 +683,7 @@ read_function(struct import *im, om_function *to)
 	om_prog *home = OM_NEW(im->whole->mem, om_prog);
 
 	*home = (om_prog){.mem = im->whole->mem, .name = to->name,
-		.ir_version = im->whole->ir_version, .model = im->m, .operators = im->whole->operators};
+		.ir_version = im->whole->ir_version, .model = im->m, .files = &im->m->files, .operators = im->whole->operators};
 	struct import in = *im;
 	in.p = home;
 	OM_TRY(read_opsets(&in, f->n_opset_import, f->opset_import, &home->opset, &home->nopset));
@@ -717,6 +728,7 @@ read_model(struct import *im)
 	im->p->ir_version = (int)m->ir_version;
 	im->p->name = om_strdup(im->p->mem, om_text(m->graph->name));
 	im->p->model = im->m;
+	im->p->files = &im->m->files;
 	OM_TRY(read_opsets(im, m->n_opset_import, m->opset_import, &im->p->opset, &im->p->nopset));
 	OM_TRY(read_functions(im, m));
 	OM_TRY(read_graph(im, NULL, NULL, NULL, m->graph, &graph));

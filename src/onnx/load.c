@@ -153,13 +153,12 @@ free_lump(void *arg, void *p)
 	free(l);
 }
 
-om_status
-om_model_unpack(om_session *s, om_model *m, const ProtobufCMessageDescriptor *d,
-	const void *data, size_t size, ProtobufCMessage **out)
+static om_status
+unpack_message(om_session *s, om_model *m, const ProtobufCMessageDescriptor *d, const void *data, size_t size,
+	ProtobufCMessage **out)
 {
 	ProtobufCAllocator memory = {alloc_lump, free_lump, m};
 
-	OM_TRY(om_wire_check(s, m->name, d, data, size));
 	m->is_short = false;
 	*out = protobuf_c_message_unpack(d, &memory, size, data ? data : (const void *)"");
 	if (!*out && m->is_short)
@@ -168,6 +167,34 @@ om_model_unpack(om_session *s, om_model *m, const ProtobufCMessageDescriptor *d,
 		return om_fail(s, OM_MALFORMED,
 			"%s is not an ONNX file, or is damaged: a field has the wrong wire type", m->name);
 	return OM_OK;
+}
+
+om_status
+om_model_unpack(om_session *s, om_model *m, const ProtobufCMessageDescriptor *d,
+	const void *data, size_t size, ProtobufCMessage **out)
+{
+	*out = NULL;
+	OM_TRY(om_wire_check(s, m->name, d, data, size));
+	return unpack_message(s, m, d, data, size, out);
+}
+
+/* Nothing is allocated from an arena while the thin copy exists, except by alloc_lump(). */
+om_status
+om_model_unpack_in_place(om_session *s, om_model *m, const ProtobufCMessageDescriptor *d,
+	const void *data, size_t size, size_t large, ProtobufCMessage **out)
+{
+	om_bytes thin;
+
+	*out = NULL;
+	om_status st = om_wire_thin(s, m->name, d, data, size, large, &thin);
+	if (st == OM_OK && !thin.data)
+		return unpack_message(s, m, d, data, size, out);
+	if (st == OM_OK)
+		st = unpack_message(s, m, d, thin.data, thin.size, out);
+	if (st == OM_OK)
+		om_wire_resolve(*out, (void *)(uintptr_t)data);
+	free(thin.data);
+	return st;
 }
 
 /* ---- Models. ---- */
@@ -232,20 +259,34 @@ check_head(om_session *s, const om_model *m)
 }
 
 static om_status
-unpack(om_session *s, om_model *m, const void *data, size_t size)
+check_bytes(om_session *s, const om_model *m, const void *data, size_t size)
 {
 	static const char pointer[] = "version https://git-lfs";
-	ProtobufCMessage *proto;
 
 	if (size == 0)
 		return om_fail(s, OM_MALFORMED, "%s is empty", m->name);
 	if (size > sizeof pointer && memcmp(data, pointer, sizeof pointer - 1) == 0)
 		return om_fail(s, OM_MALFORMED, "%s is a Git LFS pointer, not the model itself", m->name);
-	OM_TRY(om_model_unpack(s, m, &onnx__model_proto__descriptor, data, size, &proto));
+	return OM_OK;
+}
+
+static om_status
+take_proto(om_session *s, om_model *m, ProtobufCMessage *proto)
+{
 	m->proto = (Onnx__ModelProto *)proto;
 	m->was_planned = om_model_has_plan(m);
 	m->kept = om_prop_entry(PROPS(m->proto), OM_KEY_ORIGINAL);
 	return check_head(s, m);
+}
+
+static om_status
+unpack(om_session *s, om_model *m, const void *data, size_t size)
+{
+	ProtobufCMessage *proto;
+
+	OM_TRY(check_bytes(s, m, data, size));
+	OM_TRY(om_model_unpack(s, m, &onnx__model_proto__descriptor, data, size, &proto));
+	return take_proto(s, m, proto);
 }
 
 static om_status
@@ -279,43 +320,39 @@ om_folder_of(om_arena *mem, const char *path)
 	return slash == path ? "/" : om_strndup(mem, path, (size_t)(slash - path));
 }
 
-static void
-free_arena(void *mem)
+/* The file is kept as long as the model lives. */
+static om_status
+load_whole(om_session *s, om_model *m, const char *path)
 {
-	om_arena_free(mem);
-}
+	enum { LARGE = 4096 };
+	const struct whole *w;
+	ProtobufCMessage *proto;
 
-/* The file stays open as long as the model lives, in `mem`. */
-static void
-keep_whole(om_model *m, om_arena *mem, const struct whole *w)
-{
-	om_arena_defer(m->mem, free_arena, mem);
+	OM_TRY(om_whole_open(s, m->mem, path, &w));
+	if (w->is_mapped)
+		om_mappings_add(&m->files, m->mem, w->data, w->size);
 	m->whole = w;
 	m->is_file = w->is_file;
 	m->dev = w->dev;
 	m->ino = w->ino;
+	OM_TRY(check_bytes(s, m, w->data, w->size));
+	OM_TRY(om_model_unpack_in_place(s, m, &onnx__model_proto__descriptor, w->data, w->size, LARGE, &proto));
+	om_mappings_drop_all(&m->files);
+	return take_proto(s, m, proto);
 }
 
 static om_status
 model_load_guarded(om_session *s, const char *path, om_model **out)
 {
 	const bool standard = strcmp(path, "-") == 0;
-	const struct whole *w;
+	om_model *m = om_model_new(standard ? "standard input" : path, NULL);
 
-	*out = NULL;
-	om_arena *mem = om_arena_new();
-	const char *folder = standard ? NULL : om_folder_of(mem, path);
-	const om_status opened = om_whole_open(s, mem, path, &w);
-	if (opened != OM_OK) {
-		om_arena_free(mem);
-		return opened;
-	}
-	const om_status st = om_model_load_memory(s, w->data, w->size,
-		standard ? "standard input" : path, folder, out);
-	if (st == OM_OK)
-		keep_whole(*out, mem, w);
-	else
-		om_arena_free(mem);
+	if (!standard)
+		m->folder = om_folder_of(m->mem, path);
+	const om_status st = load_whole(s, m, path);
+	*out = st == OM_OK ? m : NULL;
+	if (st != OM_OK)
+		om_model_free(m);
 	return st;
 }
 

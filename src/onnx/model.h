@@ -11,6 +11,8 @@
 #include <sys/types.h>
 
 #include "onnx.pb-c.h"
+#include "base/byte_delta.h"
+#include "base/mapping.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/onnx.h"
 
@@ -39,6 +41,7 @@ struct om_model {
 	bool keeps_original;     /* save the original with the plan */
 	const Onnx__StringStringEntryProto *kept;   /* the entry with the original of a planned file; NULL: none */
 	struct mapped *mapped;
+	struct om_mappings files;    /* all mapped files: its own, and those of external data */
 	struct lump *lumps;
 	bool is_short;           /* memory ran out while messages were unpacked */
 };
@@ -54,9 +57,23 @@ enum { OM_IR_OLDEST = 3, OM_IR_TRAINING = 7, OM_IR_OVERLOAD = 10, OM_IR_NEWEST =
 om_status om_wire_check(om_session *s, const char *name, const ProtobufCMessageDescriptor *d,
 	const void *data, size_t size);
 
-/* Unpack into the model's memory; `*out` is NULL on failure. */
+/* The same, and a copy without raw data of `large` and more bytes, to be freed with free() whatever is returned;
+ * NULL if there is no such data.  Once the copy is unpacked, om_wire_resolve() makes its raw data refer to the
+ * packed messages. */
+om_status om_wire_thin(om_session *s, const char *name, const ProtobufCMessageDescriptor *d, const void *data, size_t size,
+	size_t large, om_bytes *thin);
+void om_wire_resolve(ProtobufCMessage *m, void *data);
+
+/* Visit all tensors in a message: they occur in attributes, functions and training graphs too. */
+typedef void om_tensor_visitor(Onnx__TensorProto *t, void *arg);
+void om_tensors_visit(ProtobufCMessage *m, om_tensor_visitor *visit, void *arg);
+
+/* Unpack into the model's memory; `*out` is NULL on failure.  All bytes are copied. */
 om_status om_model_unpack(om_session *s, om_model *m, const ProtobufCMessageDescriptor *d,
 	const void *data, size_t size, ProtobufCMessage **out);
+/* The same, except that raw data of `large` and more bytes refers to `data`, which must live as long as the model. */
+om_status om_model_unpack_in_place(om_session *s, om_model *m, const ProtobufCMessageDescriptor *d,
+	const void *data, size_t size, size_t large, ProtobufCMessage **out);
 
 /* A new model without messages. */
 om_model *om_model_new(const char *name, const char *folder);

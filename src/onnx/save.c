@@ -66,8 +66,10 @@ struct locations {
 };
 
 static void
-note_location(struct locations *l, const Onnx__TensorProto *t)
+note_location(Onnx__TensorProto *t, void *arg)
 {
+	struct locations *l = arg;
+
 	if (t->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
 		return;
 	for (size_t k = 0; k < t->n_external_data; k++) {
@@ -76,32 +78,6 @@ note_location(struct locations *l, const Onnx__TensorProto *t)
 			continue;
 		om_map_set(&l->seen, e->value, e->value);
 		OM_PUSH(l->seen.mem, l->name, l->n, l->cap, e->value);
-	}
-}
-
-/* Search all messages: tensors occur in attributes, functions and training graphs. */
-static void
-find_locations(struct locations *l, const ProtobufCMessage *m)
-{
-	if (m->descriptor == &onnx__tensor_proto__descriptor)
-		note_location(l, (const Onnx__TensorProto *)m);
-	for (unsigned k = 0; k < m->descriptor->n_fields; k++) {
-		const ProtobufCFieldDescriptor *f = &m->descriptor->fields[k];
-		const char *base = (const char *)m;
-		if (f->type != PROTOBUF_C_TYPE_MESSAGE)
-			continue;
-		if (f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
-			continue;  /* types and dims contain no tensors */
-		if (f->label == PROTOBUF_C_LABEL_REPEATED) {
-			const size_t n = *(const size_t *)(base + f->quantifier_offset);
-			ProtobufCMessage *const *list = *(ProtobufCMessage *const *const *)(base + f->offset);
-			for (size_t i = 0; i < n; i++)
-				find_locations(l, list[i]);
-		} else {
-			const ProtobufCMessage *sub = *(ProtobufCMessage *const *)(base + f->offset);
-			if (sub)
-				find_locations(l, sub);
-		}
 	}
 }
 
@@ -170,7 +146,7 @@ bring_all(om_session *s, const om_model *m, const char *path, om_arena *mem)
 	const char *folder = om_folder_of(mem, path);
 	struct locations l = {.seen = om_map_new(mem)};
 
-	find_locations(&l, &m->proto->base);
+	om_tensors_visit(&m->proto->base, note_location, &l);
 	if (l.n == 0)
 		return OM_OK;
 	if (m->folder && is_same_folder(folder, m->folder))

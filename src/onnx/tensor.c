@@ -95,15 +95,13 @@ pack_six(om_arena *mem, ProtobufCBinaryData *raw)
 static void
 refer(struct look *l, const void *p)
 {
-	const unsigned bits = om_dtype_bits(l->out->type);
-	const size_t align = bits <= 8 ? 1 : bits / 8 > 8 ? 8 : bits / 8;
-
-	if (l->bytes == 0)
+	if (l->bytes == 0) {
 		l->out->data = om_alloc(l->mem, 1);
-	else if ((uintptr_t)p % align)
-		l->out->data = om_memdup(l->mem, p, l->bytes);
-	else
-		l->out->data = (void *)p;
+		return;
+	}
+	l->out->data = (void *)p;
+	if (!om_tensor_may_be_unaligned(l->out->type, l->bytes))
+		om_tensor_align(l->mem, l->out);
 }
 
 static void

@@ -12,6 +12,7 @@
 #include "opdef/fold.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
+#include "base/shape.h"
 #include "base/strided_copy.h"
 #include "opdef/columns.h"
 
@@ -60,6 +61,16 @@ store_constant(om_prog *p, om_value *v, const om_tensor *t)
 	v->shape = t->shape;
 }
 
+/* A small part of a large constant may lie at an address where a small constant must not. */
+static void
+settle(om_prog *p, om_tensor *t)
+{
+	uint64_t bytes;
+
+	if (t->splat || !om_tensor_bytes(t->type, &t->shape, &bytes) || !om_tensor_may_be_unaligned(t->type, bytes))
+		om_tensor_align(p->mem, t);
+}
+
 /* All outputs are views of constants: nothing to compute, however large. */
 static bool
 fold_views(struct fold *f)
@@ -81,6 +92,7 @@ fold_views(struct fold *f)
 		om_tensor t = f->c.out[k];
 		t.splat = f->c.in[v.in].splat;
 		t.data = (char *)f->c.in[v.in].data + (t.splat ? 0 : v.offset);
+		settle(f->p, &t);
 		store_constant(f->p, op->out[k], &t);
 	}
 	return true;
@@ -166,6 +178,17 @@ densify(struct fold *f)
 	}
 	f->c.in = in;
 	return true;
+}
+
+/* Large constants may lie at any address. */
+static void
+align(struct fold *f)
+{
+	om_tensor *in = om_memdup(f->c.mem, f->c.in, f->c.op->nin * sizeof *in);
+
+	for (uint32_t k = 0; k < f->c.op->nin; k++)
+		om_tensor_align(f->c.mem, &in[k]);
+	f->c.in = in;
 }
 
 /* Is the text of the strings within the limit, of the inputs and of outputs that join one string of each
@@ -259,6 +282,8 @@ fold_dense(struct fold *f)
 
 	if (!text_fits(f) || !outputs_fit(f) || !has_work_left(f) || (!(row->flags & OM_SPLATS) && !densify(f)))
 		return OM_OK;
+	if (!(row->flags & OM_SHAPE_ONLY))
+		align(f);
 	f->c.alloc = fold_alloc;
 	f->c.host = f;
 	for (uint32_t k = 0; k < f->c.op->nout; k++) {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "onnxmem/onnx.h"
+#include "onnx/model.h"
 #include "take.h"
 #include "exec/runnable.h"
 #include "tests/bind.h"
@@ -60,6 +60,39 @@ plan(om_host *h, om_session *s, om_model *m, om_prog *p)
 	return went(s, om_model_save(s, m, "/dev/null")) ? WRITTEN : PLANNED;
 }
 
+static uint8_t *
+packed(const ProtobufCMessage *m, size_t *n)
+{
+	*n = protobuf_c_message_get_packed_size(m);
+	uint8_t *to = malloc(*n + 1);
+
+	insist(to != NULL, "no memory for messages");
+	protobuf_c_message_pack(m, to);
+	return to;
+}
+
+/* Raw data that stays where it is makes no difference to the messages, or to what is refused. */
+static void
+unpack_in_place(om_session *s, const void *data, size_t size)
+{
+	const ProtobufCMessageDescriptor *d = &onnx__model_proto__descriptor;
+	om_model *m = om_model_new("sent", NULL);
+	ProtobufCMessage *copied, *in_place;
+	const om_status st = om_model_unpack(s, m, d, data, size, &copied);
+
+	for (size_t large = 0; large <= 64; large += 32) {
+		size_t na, nb;
+		insist(om_model_unpack_in_place(s, m, d, data, size, large, &in_place) == st, "data in place is refused otherwise");
+		if (st != OM_OK)
+			continue;
+		uint8_t *a = packed(copied, &na), *b = packed(in_place, &nb);
+		insist(na == nb && memcmp(a, b, na) == 0, "data in place differs");
+		free(a);
+		free(b);
+	}
+	om_model_free(m);
+}
+
 enum taken
 take_model(om_host *h, om_session *s, const void *data, size_t size, const char *folder)
 {
@@ -67,6 +100,7 @@ take_model(om_host *h, om_session *s, const void *data, size_t size, const char 
 	om_model *m;
 	om_prog *p;
 
+	unpack_in_place(s, data, size);
 	om_fail(s, OM_INVALID, "%s", "");   /* no message is left of another model */
 	if (!went(s, om_model_load_memory(s, data, size, "sent", folder, &m)))
 		return far;

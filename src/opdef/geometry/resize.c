@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/saturate.h"
+#include "base/shape.h"
 #include "opdef/columns.h"
 #include "ir/query.h"
 #include "opdef/geometry/resize.h"
@@ -28,6 +29,7 @@ static bool
 float_list(const om_op_context *c, uint32_t k, const float **v, size_t *n)
 {
 	const om_tensor *t = &c->in[k];
+	om_tensor list = *t;
 
 	*v = NULL;
 	*n = 0;
@@ -36,10 +38,11 @@ float_list(const om_op_context *c, uint32_t k, const float **v, size_t *n)
 	if (!t->data || !om_shape_is_known(&t->shape) || om_dtype_bits(t->type) < 16)
 		return false;
 	*n = (size_t)om_shape_count(&t->shape);
+	om_tensor_align(c->mem, &list);
 	float *to = OM_NEWN(c->mem, float, *n);
 	for (size_t i = 0; i < *n; i++) {
 		double d = 0;
-		om_number(t->type, (const char *)t->data + (t->splat ? 0 : i) * (om_dtype_bits(t->type) / 8), &d);
+		om_number(t->type, (const char *)list.data + (t->splat ? 0 : i) * (om_dtype_bits(t->type) / 8), &d);
 		to[i] = (float)d;
 	}
 	*v = to;
