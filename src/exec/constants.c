@@ -3,7 +3,13 @@
  *
  * Required are the constants that ops of the run read, and the constants from which those are
  * computed.  A splat is not expanded if its only users are folded ops that keep it a splat, or
- * read only its shape. */
+ * read only its shape.
+ *
+ * Constants whose elements are known are read where they are, unless they are not aligned.  All others that
+ * runs read lie in one block, whose size is computed first.  What only folded ops read is materialized before
+ * the first of them and released after the last, and pages of files are given back once they were copied, or
+ * read by a folded op for the last time.  So the peak is the block, and what one folded op reads and writes
+ * outside of it. */
 #include <config.h>
 
 #include "exec/exec_internal.h"
@@ -14,11 +20,28 @@
 #include "opdef/op_context.h"
 #include "onnxmem/kernel.h"
 
+#define OUTSIDE UINT64_MAX
+
+/* What is decided about a value. */
+struct weight {
+	bool is_wanted;      /* its elements are required while constants are computed */
+	bool is_kept;        /* also required in runs */
+	bool is_computed;    /* an output of an op in `left` */
+	om_value *holder;    /* the value whose memory it is in: that which it is a view of, or itself */
+	uint64_t offset;     /* bytes, in the holder */
+	uint32_t nreader;    /* of a holder: inputs of ops in `left` that were not computed yet */
+	uint64_t at;         /* of a holder: offset in the block, or OUTSIDE */
+};
+
 struct weights {
 	om_exec *e;
-	bool *wanted;      /* by value: its elements are required while constants are computed */
-	bool *kept;        /* by value: also required in runs */
+	struct weight *by;   /* by value id */
+	om_op **left;        /* folded ops to compute, in order */
+	uint32_t nleft;
+	uint64_t bytes;      /* of the block */
 };
+
+/* ---- What is required. ---- */
 
 static bool
 is_left(const om_op *op)
@@ -31,22 +54,36 @@ is_left(const om_op *op)
 	return false;
 }
 
+static bool
+reads_elements(const om_op *op)
+{
+	return !op->opdef || !(op->opdef->flags & OM_SHAPE_ONLY);
+}
+
 static void
 mark_wanted(struct weights *w, const om_value *v, bool in_runs)
 {
 	v = w->e->root[v->id];
-	w->wanted[v->id] = true;
-	w->kept[v->id] |= in_runs;
+	w->by[v->id].is_wanted = true;
+	w->by[v->id].is_kept |= in_runs;
 }
 
 static void
 want_inputs(struct weights *w, const om_op *op, bool in_runs)
 {
-	if (op->opdef && op->opdef->flags & OM_SHAPE_ONLY)
-		return;
-	for (uint32_t k = 0; k < op->nin; k++)
+	for (uint32_t k = 0; k < op->nin && reads_elements(op); k++)
 		if (op->in[k])
 			mark_wanted(w, op->in[k], in_runs);
+}
+
+static bool
+must_compute(const struct weights *w, const om_op *op)
+{
+	bool any = false;
+
+	for (uint32_t k = 0; is_left(op) && k < op->nout; k++)
+		any |= op->out[k] && !op->out[k]->data && w->by[op->out[k]->id].is_wanted;
+	return any;
 }
 
 /* In reverse order, so that a folded op is visited after all of its users. */
@@ -63,127 +100,63 @@ find_wanted(struct weights *w)
 		n++;
 	while (n-- > 0) {
 		const om_op *op = e->order[n];
-		bool any = !op->is_folded && e->is_needed[op->id];
-		for (uint32_t o = 0; is_left(op) && o < op->nout; o++)
-			any |= op->out[o] && w->wanted[op->out[o]->id];
-		if (any)
+		if (must_compute(w, op) || (!op->is_folded && e->is_needed[op->id]))
 			want_inputs(w, op, !op->is_folded);
 	}
 }
 
-static om_status
-own_memory(struct weights *w, const om_value *v)
-{
-	om_tensor *t = &w->e->slot[v->id];
-	uint64_t bytes;
-
-	if (!om_tensor_bytes(t->type, &t->shape, &bytes))
-		return om_fail(w->e->session, OM_INVALID, "the size of constant %s overflows",
-			v->name);
-	OM_TRY(om_room_fit(w->e, &w->e->room[v->id], bytes, v->name));
-	w->e->stats.weight_bytes += bytes;
-	om_exec_move(w->e, v, w->e->room[v->id].data);
-	return OM_OK;
-}
-
-/* Mapped elements are used in place; they are copied only where they are not aligned for their type, as in most
- * files, and for an alignment above OM_ROOM_ALIGN. */
-static bool
-is_aligned(const om_exec *e, const om_tensor *data)
-{
-	return om_tensor_is_aligned(data) && (e->align <= OM_ROOM_ALIGN || (uintptr_t)data->data % e->align == 0);
-}
-
-/* Pages of files are given back as soon as they were copied: both are never in memory whole. */
 static void
-copy_elements(struct weights *w, const om_value *v)
+list_left(struct weights *w)
+{
+	const om_exec *e = w->e;
+
+	w->left = OM_NEWN(e->mem, om_op *, (size_t)e->prog->nop + 1);
+	for (uint32_t n = 0; e->order[n]; n++) {
+		om_op *op = e->order[n];
+		if (!must_compute(w, op))
+			continue;
+		w->left[w->nleft++] = op;
+		for (uint32_t k = 0; k < op->nout; k++)
+			if (op->out[k])
+				w->by[op->out[k]->id].is_computed = true;
+	}
+}
+
+/* Is it a constant whose elements are known?  They may be absent if only its shape is read. */
+static bool
+is_known(const struct weights *w, const om_value *v)
+{
+	return v->data && (v->is_const || v->is_overridable) && !w->by[v->id].is_computed
+	    && (w->by[v->id].is_wanted || v->data->data);
+}
+
+/* ---- Where it is. ---- */
+
+/* Elements that nothing reads may be repeated, and lie at any address. */
+static bool
+is_in_place(const struct weights *w, const om_value *v)
+{
+	const om_tensor *data = v->data;
+	const uint64_t align = w->e->align;
+
+	if (!w->by[v->id].is_wanted)
+		return true;
+	return !data->splat && om_tensor_is_aligned(data)
+	    && (align <= OM_ROOM_ALIGN || (uintptr_t)data->data % align == 0);
+}
+
+static om_status
+add_to_block(struct weights *w, const om_value *v)
 {
 	const om_tensor *t = &w->e->slot[v->id];
+	const uint64_t align = w->e->align;
 	uint64_t bytes;
 
-	if (v->data->splat || !om_tensor_bytes(t->type, &t->shape, &bytes))
-		om_elements_copy(t->data, v->data, w->e->room[v->id].cap);
-	else
-		om_mappings_move(w->e->prog->files, t->data, v->data->data, bytes);
-}
-
-/* Bind a constant whose elements are known. */
-static om_status
-bind(struct weights *w, const om_value *v)
-{
-	om_exec *e = w->e;
-	om_tensor *t = &e->slot[v->id];
-	const om_tensor *data = v->data;
-
-	if (!data->data)
-		return om_fail(e->session, OM_RUN, "the elements of constant %s are not known", v->name);
-	t->splat = data->splat && !w->wanted[v->id];
-	if (t->splat || (!data->splat && is_aligned(e, data))) {
-		om_exec_move(e, v, data->data);
-		return OM_OK;
-	}
-	OM_TRY(own_memory(w, v));
-	copy_elements(w, v);
+	if (!om_tensor_bytes(t->type, &t->shape, &bytes) || bytes > PTRDIFF_MAX - w->bytes - align)
+		return om_fail(w->e->session, OM_INVALID, "the size of constant %s overflows", v->name);
+	w->by[v->id].at = w->bytes;
+	w->bytes += (bytes + align - 1) / align * align;
 	return OM_OK;
-}
-
-static bool
-is_constant(const om_value *v)
-{
-	return v->data && (v->is_const || v->is_overridable);
-}
-
-/* The elements of a constant of which only the shape is read may be absent. */
-static bool
-is_readable(const struct weights *w, const om_value *v)
-{
-	return w->wanted[v->id] || v->data->data;
-}
-
-static om_status
-alloc_constant(om_op_context *c, uint32_t k, const om_shape *shape)
-{
-	struct weights *w = c->host;
-	const om_value *v = c->op->out[k];
-
-	w->e->slot[v->id].shape = *shape;
-	w->e->slot[v->id].type = c->out[k].type;
-	OM_TRY(own_memory(w, v));
-	c->out[k] = w->e->slot[v->id];
-	return OM_OK;
-}
-
-/* Make an output of a folded op a view of its input, if the operator permits it. */
-static bool
-look_through(struct weights *w, om_op_context *c, uint32_t k)
-{
-	const om_opdef *row = c->op->opdef;
-	om_view_of of;
-
-	if (!row->view || !om_shape_is_known(&c->out[k].shape) || !row->view(c, k, &of))
-		return false;
-	w->e->slot[c->op->out[k]->id] = c->out[k];
-	om_exec_move(w->e, c->op->out[k], (char *)c->in[of.in].data + of.offset);
-	/* The view requires the memory of its source. */
-	w->kept[c->op->in[of.in]->id] = true;
-	return true;
-}
-
-static om_status
-run_kernel(struct weights *w, om_op_context *c)
-{
-	const om_op *op = c->op;
-	bool all = true;
-
-	OM_TRY(om_op_check_shapes(c));
-	for (uint32_t k = 0; k < op->nout; k++)
-		all &= !op->out[k] || look_through(w, c, k);
-	if (all)
-		return OM_OK;
-	for (uint32_t k = 0; k < op->nout; k++)
-		if (op->out[k] && !(op->opdef->flags & OM_DATA_DEPENDENT_SHAPE))
-			OM_TRY(alloc_constant(c, k, &c->out[k].shape));
-	return om_kernel_call(c);
 }
 
 /* Infer missing shapes, as of a branch that is inconsistent with the rest. */
@@ -201,43 +174,280 @@ complete(om_op_context *c)
 	return c->op->opdef->infer(c);
 }
 
+/* Make the outputs views of inputs, if the operator permits it for all of them. */
+static void
+look_through(struct weights *w, const om_op_context *c)
+{
+	const om_op *op = c->op;
+	om_view_of of;
+
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && (!op->opdef->view || !om_shape_is_known(&c->out[k].shape) || !op->opdef->view(c, k, &of)))
+			return;
+	for (uint32_t k = 0; k < op->nout; k++) {
+		if (!op->out[k])
+			continue;
+		op->opdef->view(c, k, &of);
+		const struct weight *in = &w->by[op->in[of.in]->id];
+		struct weight *out = &w->by[op->out[k]->id];
+		out->holder = in->holder;
+		out->offset = in->offset + of.offset;
+	}
+}
+
 static om_status
-compute(struct weights *w, om_op *op)
+look_at(struct weights *w, const om_op *op)
 {
 	om_exec *e = w->e;
 	om_op_context c;
-	bool any = false;
 
-	for (uint32_t k = 0; k < op->nout; k++)
-		any |= op->out[k] && w->wanted[op->out[k]->id] && !op->out[k]->data;
-	if (!any)
-		return OM_OK;
 	om_op_context_init(&c, e->session, e->call, op);
-	om_tensor *in = (om_tensor *)c.in;
-	for (uint32_t k = 0; k < op->nin; k++)
+	OM_TRY(complete(&c));
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k]) {
+			e->slot[op->out[k]->id].type = c.out[k].type;
+			e->slot[op->out[k]->id].shape = c.out[k].shape;
+		}
+	look_through(w, &c);
+	for (uint32_t k = 0; k < op->nin && reads_elements(op); k++)
 		if (op->in[k])
-			in[k] = e->slot[op->in[k]->id];
-	c.alloc = alloc_constant;
-	c.host = w;
-	om_status st = complete(&c);
-	if (st == OM_OK)
-		st = run_kernel(w, &c);
+			w->by[w->by[op->in[k]->id].holder->id].nreader++;
 	om_arena_clear(e->call);
-	return st == OM_OK ? st : om_note(e->session, st, "preparing constants");
+	return OM_OK;
 }
 
-/* Free intermediate constants. */
+/* Strings refer to memory of their own, and a size may be known after the computation only. */
+static bool
+has_place(const struct weights *w, const om_value *v)
+{
+	const om_tensor *t = &w->e->slot[v->id];
+
+	return t->type != OM_STRING && om_shape_is_known(&t->shape)
+	    && !(w->by[v->id].is_computed && v->def->opdef->flags & OM_DATA_DEPENDENT_SHAPE);
+}
+
+static om_status
+lay_out(struct weights *w)
+{
+	const om_prog *p = w->e->prog;
+
+	for (uint32_t k = 0; k < w->nleft; k++) {
+		const om_status st = look_at(w, w->left[k]);
+		if (st != OM_OK)
+			return om_note(w->e->session, st, "preparing constants");
+	}
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		struct weight *of = &w->by[w->by[k].holder->id];
+		of->is_kept |= w->by[k].is_kept;
+		of->is_wanted |= w->by[k].is_wanted;
+	}
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		const om_value *v = p->values[k];
+		const struct weight *of = &w->by[k];
+		if (of->is_kept && of->holder == v && has_place(w, v)
+		    && (of->is_computed || (is_known(w, v) && v->data->data && !is_in_place(w, v))))
+			OM_TRY(add_to_block(w, v));
+	}
+	return OM_OK;
+}
+
+/* ---- Memory. ---- */
+
+/* The memory of a value that is in no other's. */
+static om_status
+give_memory(struct weights *w, const om_value *v, uint64_t bytes)
+{
+	om_exec *e = w->e;
+	const uint64_t at = w->by[v->id].at;
+
+	if (at != OUTSIDE) {
+		om_exec_move(e, v, e->weights.data + at);
+		return OM_OK;
+	}
+	OM_TRY(om_room_fit(e, &e->room[v->id], bytes, v->name));
+	om_exec_move(e, v, e->room[v->id].data);
+	return OM_OK;
+}
+
+/* Pages of files are given back piece by piece: elements are never in memory twice. */
+static om_status
+copy_elements(struct weights *w, const om_value *v)
+{
+	om_tensor *t = &w->e->slot[v->id];
+	uint64_t bytes;
+
+	if (!om_tensor_bytes(t->type, &t->shape, &bytes))
+		return om_fail(w->e->session, OM_INVALID, "the size of constant %s overflows", v->name);
+	OM_TRY(give_memory(w, v, bytes));
+	if (v->data->splat)
+		om_elements_copy(t->data, v->data, bytes);
+	else
+		om_mappings_move(w->e->prog->files, t->data, v->data->data, bytes);
+	return OM_OK;
+}
+
+/* Make the elements of a known constant available. */
+static om_status
+bind(struct weights *w, const om_value *v)
+{
+	om_exec *e = w->e;
+
+	if (!v->data->data)
+		return om_fail(e->session, OM_RUN, "the elements of constant %s are not known", v->name);
+	e->slot[v->id].splat = v->data->splat && !w->by[v->id].is_wanted;
+	if (!is_in_place(w, v))
+		return copy_elements(w, v);
+	om_exec_move(e, v, v->data->data);
+	return OM_OK;
+}
+
+/* The last folded op has read it, and no run will. */
 static void
-release(struct weights *w)
+release(struct weights *w, const om_value *v)
+{
+	om_exec *e = w->e;
+	const om_tensor *t = &e->slot[v->id];
+	uint64_t bytes;
+
+	if (w->by[v->id].is_kept || !t->data)
+		return;
+	if (e->room[v->id].data)
+		om_room_free(e, &e->room[v->id]);
+	else if (om_tensor_bytes(t->type, &t->shape, &bytes))
+		om_mappings_drop(e->prog->files, t->data, bytes);
+	om_exec_move(e, v, NULL);
+}
+
+/* ---- Computing. ---- */
+
+static om_status
+alloc_constant(om_op_context *c, uint32_t k, const om_shape *shape)
+{
+	struct weights *w = c->host;
+	const om_value *v = c->op->out[k];
+	om_tensor *t = &w->e->slot[v->id];
+	uint64_t bytes;
+
+	t->shape = *shape;
+	t->type = c->out[k].type;
+	if (!om_tensor_bytes(t->type, shape, &bytes))
+		return om_fail(w->e->session, OM_INVALID, "the size of constant %s overflows", v->name);
+	OM_TRY(give_memory(w, v, bytes));
+	c->out[k] = *t;
+	return OM_OK;
+}
+
+/* A view, or a value that is computed, takes the address of its holder. */
+static om_status
+take_input(struct weights *w, om_op_context *c, uint32_t k)
+{
+	const om_value *v = c->op->in[k];
+	const struct weight *of = &w->by[v->id];
+	om_tensor *t = &w->e->slot[v->id], *holder = &w->e->slot[of->holder->id];
+
+	if (!holder->data && reads_elements(c->op) && is_known(w, of->holder))
+		OM_TRY(bind(w, of->holder));
+	if (of->holder != v && holder->data)
+		t->data = (char *)holder->data + of->offset;
+	((om_tensor *)c->in)[k] = *t;
+	return OM_OK;
+}
+
+static om_status
+run_kernel(om_op_context *c)
+{
+	const om_op *op = c->op;
+
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && !(op->opdef->flags & OM_DATA_DEPENDENT_SHAPE))
+			OM_TRY(alloc_constant(c, k, &c->out[k].shape));
+	return om_kernel_call(c);
+}
+
+static bool
+is_view(const struct weights *w, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k])
+			return w->by[op->out[k]->id].holder != op->out[k];
+	return false;
+}
+
+/* Release what no op reads any more. */
+static void
+release_after(struct weights *w, const om_op *op)
+{
+	for (uint32_t k = 0; k < op->nin && reads_elements(op); k++) {
+		const om_value *holder = op->in[k] ? w->by[op->in[k]->id].holder : NULL;
+		if (holder && --w->by[holder->id].nreader == 0)
+			release(w, holder);
+	}
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (op->out[k] && w->by[op->out[k]->id].holder == op->out[k] && w->by[op->out[k]->id].nreader == 0)
+			release(w, op->out[k]);
+}
+
+static om_status
+compute(struct weights *w, const om_op *op)
+{
+	om_exec *e = w->e;
+	om_op_context c;
+
+	om_op_context_init(&c, e->session, e->call, op);
+	c.alloc = alloc_constant;
+	c.host = w;
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (op->in[k])
+			OM_TRY(take_input(w, &c, k));
+	OM_TRY(complete(&c));
+	OM_TRY(om_op_check_shapes(&c));
+	if (!is_view(w, op))
+		OM_TRY(run_kernel(&c));
+	release_after(w, op);
+	return OM_OK;
+}
+
+static om_status
+compute_left(struct weights *w)
+{
+	for (uint32_t k = 0; k < w->nleft; k++) {
+		const om_status st = compute(w, w->left[k]);
+		om_arena_clear(w->e->call);
+		if (st != OM_OK)
+			return om_note(w->e->session, st, "preparing constants");
+	}
+	return OM_OK;
+}
+
+/* What runs read: the constants that are known come first, folded ops may read them. */
+static om_status
+bind_all(struct weights *w)
+{
+	const om_prog *p = w->e->prog;
+
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		const om_value *v = p->values[k];
+		if (is_known(w, v) && (w->by[k].is_kept || !w->by[k].is_wanted))
+			OM_TRY(bind(w, v));
+	}
+	return OM_OK;
+}
+
+/* Views that runs read take their addresses; what was made for folded ops alone is released. */
+static void
+settle(struct weights *w)
 {
 	om_exec *e = w->e;
 
 	for (uint32_t k = 0; k < e->prog->nvalue; k++) {
-		if (!e->prog->values[k]->is_const || w->kept[k] || !e->room[k].data)
-			continue;
-		e->stats.weight_bytes -= e->room[k].cap;
-		om_room_free(e, &e->room[k]);
-		om_exec_move(e, e->prog->values[k], NULL);
+		const om_value *v = e->prog->values[k];
+		const struct weight *of = &w->by[k];
+		if (of->holder != v)
+			om_exec_move(e, v, of->is_kept ? (char *)e->slot[of->holder->id].data + of->offset : NULL);
+		else if (v->is_const && of->is_wanted)
+			release(w, v);
+		if (of->is_kept && v->is_const)
+			e->stats.weight_bytes += e->room[k].cap;
 	}
 }
 
@@ -245,16 +455,21 @@ om_status
 om_exec_weights(om_exec *e)
 {
 	const om_prog *p = e->prog;
-	struct weights w = {.e = e, .wanted = OM_NEWN(e->mem, bool, p->nvalue),
-		.kept = OM_NEWN(e->mem, bool, p->nvalue)};
+	struct weights w = {.e = e, .by = OM_NEWN(e->mem, struct weight, p->nvalue)};
 
+	for (uint32_t k = 0; k < p->nvalue; k++) {
+		w.by[k].holder = p->values[k];
+		w.by[k].at = OUTSIDE;
+	}
+	om_mappings_drop_all(p->files);
 	find_wanted(&w);
-	for (uint32_t k = 0; k < p->nvalue; k++)
-		if (is_constant(p->values[k]) && is_readable(&w, p->values[k]))
-			OM_TRY(bind(&w, p->values[k]));
-	for (uint32_t k = 0; e->order[k]; k++)
-		if (is_left(e->order[k]))
-			OM_TRY(compute(&w, e->order[k]));
-	release(&w);
+	list_left(&w);
+	OM_TRY(lay_out(&w));
+	if (w.bytes)
+		OM_TRY(om_room_fit(e, &e->weights, w.bytes, "weights"));
+	OM_TRY(bind_all(&w));
+	OM_TRY(compute_left(&w));
+	settle(&w);
+	e->stats.weight_bytes += w.bytes;
 	return OM_OK;
 }

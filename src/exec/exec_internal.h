@@ -85,6 +85,7 @@ struct om_exec {
 	uint32_t *first_step, *last_step; /* by op id */
 	uint32_t *body_end;       /* by block id: the step that reads its results */
 	uint32_t nstep;
+	struct room weights;      /* constants that are not read where they are */
 	struct room *arena;       /* one per arena of the plan, guards included */
 	uint32_t narena;
 	uint64_t align;           /* alignment of all buffers: the maximum required by the plan and the
