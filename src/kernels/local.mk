@@ -3,6 +3,7 @@
 noinst_LTLIBRARIES += libk_generic.la libkernels.la
 libk_generic_la_SOURCES = \
 	%D%/cpu/activation.c %D%/cpu/activation.h %D%/cpu/epilogue.h \
+	%D%/cpu/depthwise.c %D%/cpu/depthwise.h %D%/cpu/geometry.h %D%/cpu/pool_lines.c %D%/cpu/pool_lines.h \
 	%D%/cpu/kernels.c %D%/cpu/kernels.h \
 	%D%/cpu/layer.h %D%/cpu/layer_gemm.c %D%/cpu/layer_plan.h %D%/cpu/layer_tile.c %D%/cpu/layer_tile.h \
 	%D%/cpu/product.c %D%/cpu/product.h \

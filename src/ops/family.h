@@ -58,6 +58,8 @@
 	_(group_query)        /* com.microsoft: attention over a cache */            \
 	_(optimizer_ops)      /* optimizer steps */                                  \
 	_(cpu_conv)           /* org.onnxmem.cpu: convolutions, products */          \
+	_(cpu_depthwise)      /* org.onnxmem.cpu: depthwise convolutions */           \
+	_(cpu_pool)           /* org.onnxmem.cpu: pooling */                         \
 	_(control)            /* If, Loop, Scan */
 
 #define OM_FAMILY_DECLARE(name) extern const om_opdef om_ops_##name[];
@@ -115,7 +117,9 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(ml_linear) \
 	_(ml_tree) \
 	_(optimizer_ops) \
-	_(cpu_conv)
+	_(cpu_conv) \
+	_(cpu_depthwise) \
+	_(cpu_pool)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

@@ -6,6 +6,8 @@ libops_la_SOURCES += \
 	%D%/contrib/contrib.c %D%/contrib/contrib_attention.c %D%/contrib/contrib_quant.c %D%/contrib/group_query.c \
 	%D%/control/container.c %D%/control/container.h %D%/control/control.c %D%/control/sequence.c %D%/family.h \
 	%D%/cpu/activation.c %D%/cpu/activation.h %D%/cpu/cpu_conv.c %D%/cpu/cpu_conv.h %D%/cpu/cpu_conv_reference.c \
+	%D%/cpu/channels_last.c %D%/cpu/channels_last.h \
+	%D%/cpu/cpu_depthwise.c %D%/cpu/cpu_pool.c \
 	%D%/image/grid.c %D%/image/image.c %D%/image/image.h %D%/image/resize.c %D%/image/resize.h %D%/image/resize_separable.c \
 	%D%/math/axis_scan.c %D%/math/axis_view.h %D%/math/broadcast_loops.c %D%/math/broadcast_loops.h \
 	%D%/math/determinant.c %D%/math/einsum.c %D%/math/einsum_product.c %D%/math/einsum_product.h %D%/math/gemm_int8.c %D%/math/gemm_int8.h \

@@ -402,6 +402,8 @@ extern const om_kernels OM_TABLE(om_kernels);
 extern const om_product_kernels OM_TABLE(om_product_kernels);
 extern const om_epilogue_kernels OM_TABLE(om_epilogue_kernels);
 extern const om_layer_kernels OM_TABLE(om_layer_kernels);
+extern const om_depthwise_kernels OM_TABLE(om_depthwise_kernels);
+extern const om_pool_kernels OM_TABLE(om_pool_kernels);
 
 const om_kernels OM_TABLE(om_kernels) = {
 	.isa = OM_TEXT(OM_ISA),
@@ -422,4 +424,6 @@ const om_kernels OM_TABLE(om_kernels) = {
 	},
 	.epilogue = &OM_TABLE(om_epilogue_kernels),
 	.layer = &OM_TABLE(om_layer_kernels),
+	.depthwise = &OM_TABLE(om_depthwise_kernels),
+	.pool = &OM_TABLE(om_pool_kernels),
 };

@@ -11,8 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/cpu/depthwise.h"
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/layer.h"
+#include "kernels/cpu/pool_lines.h"
 #include "onnxmem/status.h"
 
 /* Elements [n0, n0 + n) of row `k` of a matrix: a pointer to them, or to a copy made in the
@@ -63,6 +65,8 @@ typedef struct om_kernels {
 	const struct om_product_kernels *product;   /* product.h */
 	const om_epilogue_kernels *epilogue;
 	const om_layer_kernels *layer;
+	const om_depthwise_kernels *depthwise;
+	const om_pool_kernels *pool;
 } om_kernels;
 
 /* The build in use: selected by ONNXMEM_ISA, else the best supported by this machine. */

@@ -28,6 +28,9 @@ typedef int32_t ivec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alia
 #define UNROLL _Pragma("GCC unroll 36")
 #endif
 
+/* Hide where a pointer comes from: gcc otherwise keeps an address in a register for each of its offsets. */
+#define OPAQUE(p) __asm__("" : "+r"(p))
+
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE static __attribute__((noinline))
 
@@ -112,6 +115,20 @@ vec_min(vec a, vec b)
 	return (vec)_mm256_min_ps((__m256)a, (__m256)b);
 #else
 	return vec_select(a < b, a, b);
+#endif
+}
+
+/* The larger one; NaN where either is. */
+INLINE vec
+vec_max_nan(vec a, vec b)
+{
+#if OM_VL == 16
+	return (vec)_mm512_mask_max_ps((__m512)a, _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_ORD_Q), (__m512)a, (__m512)b);
+#elif OM_VL == 8 && defined __AVX2__
+	return (vec)_mm256_blendv_ps(_mm256_max_ps((__m256)a, (__m256)b), (__m256)a,
+		_mm256_cmp_ps((__m256)a, (__m256)a, _CMP_UNORD_Q));
+#else
+	return vec_select((a > b) | (a != a), a, b);
 #endif
 }
 
