@@ -1466,7 +1466,7 @@ recipe_of(const om_opdef *row)
 {
 	recipe_fn *text = text_recipe_of(row);
 
-	if (row->domain && strcmp(row->domain, "com.microsoft") == 0)
+	if (is_of_shared_name(row))
 		return text;
 	for (size_t k = 0; k < LENGTH(recipes); k++)
 		if (strcmp(recipes[k].name, row->name) == 0)

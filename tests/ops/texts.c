@@ -27,13 +27,21 @@ static const struct text {
 
 enum { NTEXT = sizeof texts / sizeof texts[0] };
 
-/* Operators of com.microsoft may have the name of one of ai.onnx. */
+bool
+is_of_shared_name(const om_opdef *row)
+{
+	return row->domain && (strcmp(row->domain, "com.microsoft") == 0 || strcmp(row->domain, "org.onnxmem.cpu") == 0);
+}
+
 static bool
 is_of_domain(const struct text *x, const om_opdef *row)
 {
-	const bool microsoft = row->domain && strcmp(row->domain, "com.microsoft") == 0;
+	char prefix[32];
 
-	return microsoft == (strstr(x->body, "com.microsoft::") != NULL);
+	if (!is_of_shared_name(row))
+		return !strstr(x->body, "com.microsoft::") && !strstr(x->body, "org.onnxmem.cpu::");
+	snprintf(prefix, sizeof prefix, "%s::", row->domain);
+	return strstr(x->body, prefix) != NULL;
 }
 
 static bool

@@ -39,6 +39,9 @@ recipe_fn *recipe_of(const om_opdef *row);
 /* The same for recipes that are written as text. */
 recipe_fn *text_recipe_of(const om_opdef *row);
 
+/* May it have the name of an operator of ai.onnx?  Such operators have recipes as text only. */
+bool is_of_shared_name(const om_opdef *row);
+
 /* Is it named on the command line, or is the command line empty? */
 bool is_row_wanted(const om_opdef *row, int argc, char **argv);
 

@@ -107,12 +107,15 @@ pack_filter_infer(om_op_context *c)
 }
 
 static om_status
+pack_filter_prepare(om_op_context *c, void **state)
+{
+	return read_filter(c, *state);
+}
+
+static om_status
 pack_filter_cpu(om_op_context *c)
 {
-	om_layer l;
-
-	OM_TRY(read_filter(c, &l));
-	om_layer_pack(&l, c->in[0].data, c->out[0].data);
+	om_layer_pack(c->state, c->in[0].data, c->out[0].data);
 	return OM_OK;
 }
 
@@ -140,14 +143,22 @@ pack_matrix_infer(om_op_context *c)
 	return set_list(c, om_layer_weights(&l));
 }
 
+struct pack_matrix {
+	int64_t is_transposed;
+	float alpha;
+};
+
+static const om_attr_field pack_matrix_fields[] = {
+	OM_FIELD_AS(struct pack_matrix, INT, is_transposed, "transB"), OM_FIELD(struct pack_matrix, FLOAT, alpha), {0}};
+
 static om_status
 pack_matrix_cpu(om_op_context *c)
 {
+	const struct pack_matrix *s = c->state;
 	const om_shape *b = &c->in[0].shape;
-	const int rows = om_attr_int(c->op, "transB") ? 1 : 0;
+	const int rows = s->is_transposed ? 1 : 0;
 
-	om_layer_pack_matrix(c->in[0].data, b->dim[rows], b->dim[1 - rows], rows == 1, om_attr_float(c->op, "alpha"),
-		c->out[0].data);
+	om_layer_pack_matrix(c->in[0].data, b->dim[rows], b->dim[1 - rows], rows == 1, s->alpha, c->out[0].data);
 	return OM_OK;
 }
 
@@ -443,4 +454,12 @@ const om_opdef om_ops_cpu_conv[] = {
 	{.domain = OM_CPU_DOMAIN, .name = label, .state_bytes = sizeof(om_layer), .prepare = called##_prepare, \
 	 .workspace = layer_workspace, .run = layer_run}
 
-const om_kernel om_kernels_cpu_conv[] = {KERNEL("Conv", conv), KERNEL("MatMul", matmul), {0}};
+const om_kernel om_kernels_cpu_conv[] = {
+	{.domain = OM_CPU_DOMAIN, .name = "PackFilter", .state_bytes = sizeof(om_layer), .prepare = pack_filter_prepare,
+	 .run = pack_filter_cpu},
+	{.domain = OM_CPU_DOMAIN, .name = "PackMatrix", .state_bytes = sizeof(struct pack_matrix), .fields = pack_matrix_fields,
+	 .run = pack_matrix_cpu},
+	KERNEL("Conv", conv),
+	KERNEL("MatMul", matmul),
+	{0}
+};

@@ -134,12 +134,16 @@ find_operands(om_op_context *c, struct call *v)
 	v->y = c->out[0].data;
 }
 
+/* With the state of the fast kernel, if that was prepared. */
 om_status
 om_cpu_conv_reference(om_op_context *c)
 {
 	struct call v;
 
-	OM_TRY(om_cpu_conv_layer(c, &v.l));
+	if (c->state)
+		v.l = *(const om_layer *)c->state;
+	else
+		OM_TRY(om_cpu_conv_layer(c, &v.l));
 	find_operands(c, &v);
 	run(&v);
 	return OM_OK;
@@ -150,7 +154,10 @@ om_cpu_matmul_reference(om_op_context *c)
 {
 	struct call v;
 
-	OM_TRY(om_cpu_matmul_layer(c, &v.l));
+	if (c->state)
+		v.l = *(const om_layer *)c->state;
+	else
+		OM_TRY(om_cpu_matmul_layer(c, &v.l));
 	find_operands(c, &v);
 	run(&v);
 	return OM_OK;
