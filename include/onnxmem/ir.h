@@ -276,6 +276,8 @@ struct om_prog {
 	const struct om_mappings *files; /* mapped files with elements of its constants; the model's; internal */
 	struct om_gradients *gradients; /* gradients of the operators that it uses: see om_prog_add_gradients() */
 	const struct om_operators *operators; /* what its ops are looked up in; internal */
+	const char *passes;       /* what changed it since it was loaded: a pipeline, without those passes that only decide
+	                             about order and storage, or keep lifetimes; NULL: nothing did.  Set by the host */
 	om_limit *limits;         /* reached by passes whose results it has, in their order: see om_limit_reached() */
 	uint32_t nlimit;          /* how many */
 	size_t cap_limit;         /* capacity of `limits` */

@@ -57,7 +57,9 @@ enum {
 };
 
 /* Write the program's plan into the model, replacing an older one.  Updates the model from
- * the program first, so that file order is plan order. */
+ * the program first, so that file order is plan order.  If the plan is for a target other than generic, the graph
+ * stays as it is: the plan lists the passes that rewrote the program (om_prog.passes), and can be read as long as
+ * they make the same again. */
 OM_API om_status om_model_annotate(om_session *s, om_model *m, const om_prog *p, unsigned how);
 
 /* The plan as a JSON document ("memplan/1"); the caller frees it. */
@@ -67,7 +69,9 @@ OM_API om_status om_plan_json(om_session *s, const om_model *m, const om_prog *p
 OM_API bool om_model_has_plan(const om_model *m);
 
 /* Read the model's plan into the program, which was imported from the model and not changed
- * since: binds the shapes of the plan, infers shapes, folds constants, and sets p->plan.
+ * since: binds the shapes of the plan, infers shapes, folds constants, and sets p->plan.  A plan for a target
+ * other than generic is for what passes made of the program: they run again, and OM_STALE means that they do not
+ * make the same.
  * `sidecar` is a file to read the plan from instead, or NULL.  OM_STALE if the plan is not for
  * this model, OM_BADPLAN if it is malformed, OM_INVALID if there is none.  Does not verify the
  * plan. */

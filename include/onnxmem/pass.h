@@ -179,16 +179,20 @@ typedef struct om_flag_set {
  * owns the new text.  OM_USAGE if a value is not valid in a pipeline. */
 OM_API om_status om_host_flags(om_host *h, const om_flag_set *set, size_t n, const char **pipeline);
 
-/* The default pipeline of `onnxmem plan`. */
+/* The default pipeline of `onnxmem plan`: it plans the program as it is. */
 OM_API const char *om_default_pipeline(void);
+
+/* The pipeline for a target.  For OM_TARGET_CPU it also rewrites the program for the executor: run it for a copy
+ * (om_prog_bind()).  A precise run has the default pipeline instead. */
+OM_API const char *om_target_pipeline(om_target target);
 
 /* ---- Plans by binding. ---- */
 
 /* Planned copies of one program, one for each binding (binding.h). */
 typedef struct om_plan_cache om_plan_cache;
 
-/* An empty cache of plans of `p` that `pipeline` makes, NULL: the default one.  All of them are made for
- * the present request of the host.  The host and the program must outlive the cache; the
+/* An empty cache of plans of `p` that `pipeline` makes, NULL: that of the target of the present request of the
+ * host, unless it is for a precise run.  All of them are made for this request.  The host and the program must outlive the cache; the
  * program is only read, so that caches of several threads may be made for it, each with a host of its
  * own.  A cache itself is not thread-safe.  The caller frees it; NULL: out of memory. */
 OM_API om_plan_cache *om_plan_cache_new(om_host *h, const om_prog *p, const char *pipeline);

@@ -152,11 +152,13 @@ om_status om_cli_threads(om_cli *c, uint32_t *out);
 /* Set c->request to what the options require of a plan, and make it the request of the host. */
 om_status om_cli_settings(om_cli *c);
 
-/* om_cli_settings(), then run --passes, or `pipeline` if it was not given. */
+/* The default pipeline for a request. */
+const char *om_cli_target_pipeline(const om_plan_request *r);
+
+/* om_cli_settings(), then run --passes or, if it was not given, `pipeline`; NULL: the default one. */
 om_status om_cli_passes(om_cli *c, const char *pipeline);
 
-/* om_cli_load(), om_cli_shapes(), om_cli_passes() with the default pipeline, and verification of
- * the plan; OM_BUDGET if it exceeds a limit. */
+/* om_cli_load(), om_cli_shapes(), om_cli_passes(), and verification of the plan; OM_BUDGET if it exceeds a limit. */
 om_status om_cli_plan(om_cli *c, const char *path);
 
 struct om_report;

@@ -262,13 +262,22 @@ om_cli_settings(om_cli *c)
 	return om_host_request(c->host, &c->request);
 }
 
+const char *
+om_cli_target_pipeline(const om_plan_request *r)
+{
+	return r->precise ? om_default_pipeline() : om_target_pipeline(r->target);
+}
+
 om_status
 om_cli_passes(om_cli *c, const char *pipeline)
 {
 	const char *requested = om_cli_option(c, "passes");
 
-	pipeline = requested ? requested : pipeline;
 	OM_TRY(om_cli_settings(c));
+	if (requested)
+		pipeline = requested;
+	else if (!pipeline)
+		pipeline = om_cli_target_pipeline(&c->request);
 	OM_TRY(om_cli_pipeline(c, &pipeline));
 	om_status st = om_host_run(c->host, c->prog, pipeline);
 	om_cli_progress_end(c);
@@ -297,7 +306,7 @@ om_cli_plan(om_cli *c, const char *path)
 {
 	OM_TRY(om_cli_load(c, path));
 	OM_TRY(om_cli_shapes(c, NULL, true));
-	OM_TRY(om_cli_passes(c, om_default_pipeline()));
+	OM_TRY(om_cli_passes(c, NULL));
 	for (const om_block *b = c->prog->first; b; b = b->next)
 		for (const om_op *op = b->first; op; op = op->next)
 			OM_TRY(check_opaque(c, op));

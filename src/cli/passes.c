@@ -36,6 +36,8 @@ list(om_cli *c)
 		om_cli_line(c, width, "%-13s %-33s %-8s %s", (*all)->name, facts_text(c->mem, (*all)->needs),
 			facts_text(c->mem, (*all)->gives), (*all)->brief);
 	printf("\ndefault: %s\n", om_default_pipeline());
+	if (strcmp(om_target_pipeline(OM_TARGET_CPU), om_default_pipeline()) != 0)
+		printf("for cpu: %s\n", om_target_pipeline(OM_TARGET_CPU));
 }
 
 static void

@@ -161,7 +161,8 @@ static const om_opt_group group = {"options", opts};
 const om_cmd om_plan_cmd = {
 	.name = "plan", .usage = "IN [OUT] [options]", .brief = "write a memory plan into a model",
 	.text = "IN is not changed; OUT is the same model with the plan in its metadata.  Before it is\n"
-		"written, the plan is verified, read back, and verified again.",
+		"written, the plan is verified, read back, and verified again.  With --target cpu the graph\n"
+		"of OUT is that of IN: the plan is for what `run` makes of it.",
 	.min_args = 1, .max_args = 2, .output_arg = 2,
 	.group = {&group, &om_shape_options, &om_pass_options}, .run = run,
 };

@@ -155,7 +155,7 @@ static om_status
 plan(struct trial *t, om_cli *c, const om_tensor *in, bool first)
 {
 	OM_TRY(om_cli_shapes(c, in, true));
-	OM_TRY(om_cli_passes(c, om_default_pipeline()));
+	OM_TRY(om_cli_passes(c, NULL));
 	if (!(c->prog->has & OM_HAS_PLAN))
 		return om_fail(c->session, OM_USAGE, "the passes make no plan");
 	OM_TRY(om_plan_verify(c->session, c->prog, c->prog->plan));

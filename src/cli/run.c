@@ -39,7 +39,7 @@ make_plan(om_cli *c, const om_tensor *in)
 	}
 	OM_TRY(om_cli_shapes(c, in, true));
 	om_info(c->session, "planning the model: it contains no usable plan");
-	OM_TRY(om_cli_passes(c, om_default_pipeline()));
+	OM_TRY(om_cli_passes(c, NULL));
 	if (!(c->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
 	return OM_OK;
@@ -54,6 +54,7 @@ prepare(om_cli *c, struct run *r)
 
 	OM_TRY(om_data_fill(c, r->in, r->owned));
 	const om_plan *plan = c->prog->has & OM_HAS_PLAN ? c->prog->plan : NULL;
+	r->options.precise |= plan && plan->precise;
 	OM_TRY(om_exec_new(c->session, c->prog, plan, &r->options, &r->exec));
 	for (uint32_t k = 0; k < graph->nparam; k++)
 		if (r->in[k].type != OM_UNDEFINED)

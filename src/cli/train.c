@@ -123,7 +123,7 @@ make_plan(struct training *t, struct machine *m)
 	om_cli *c = t->c;
 
 	OM_TRY(om_cli_shapes(c, m->in, true));
-	OM_TRY(om_cli_passes(c, om_default_pipeline()));
+	OM_TRY(om_cli_passes(c, NULL));
 	if (!(m->prog->has & OM_HAS_PLAN) && !om_cli_has(c, "no-reuse"))
 		return om_fail(c->session, OM_USAGE, "the passes %s make no plan", om_cli_option(c, "passes"));
 	return OM_OK;
@@ -156,6 +156,7 @@ plan_step(struct training *t, struct machine *m, int64_t size)
 	OM_TRY(st);
 	if (!t->trainer)
 		OM_TRY(om_trainer_new(c->session, m->prog, &t->trainer));
+	o.precise |= m->prog->has & OM_HAS_PLAN && m->prog->plan->precise;
 	OM_TRY(om_exec_new(c->session, m->prog, o.no_reuse ? NULL : m->prog->plan, &o, &m->exec));
 	OM_TRY(om_trainer_bind(t->trainer, m->exec));
 	return bind_rate(t, m);

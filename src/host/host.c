@@ -14,10 +14,24 @@
 
 enum { ENDING = 3 };  /* ".so" */
 
+/* What every pipeline starts and ends with. */
+#define SIMPLIFY "inline,shapes,fold,prune,"
+#define PLAN "schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack"
+
+/* The passes that rewrite a program for the executor, one a line, each with a comma after it, in their order. */
+#define LOWER_FOR_CPU \
+	""
+
 const char *
 om_default_pipeline(void)
 {
-	return "inline,shapes,fold,prune,schedule=min-memory,liveness,views,alias-io=declared,inplace,loops,pack";
+	return SIMPLIFY PLAN;
+}
+
+const char *
+om_target_pipeline(om_target target)
+{
+	return target == OM_TARGET_CPU ? SIMPLIFY LOWER_FOR_CPU PLAN : om_default_pipeline();
 }
 
 static void

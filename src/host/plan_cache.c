@@ -28,9 +28,11 @@ om_plan_cache_new(om_host *h, const om_prog *p, const char *pipeline)
 		om_arena_free(mem);
 		return NULL;
 	}
+	if (!pipeline)
+		pipeline = h->request->precise ? om_default_pipeline() : om_target_pipeline(h->request->target);
 	*c = (om_plan_cache){.host = h, .prog = p, .mem = mem, .planned = om_map_new(mem),
 		.request = om_plan_request_copy(h->request, mem),
-		.pipeline = om_strdup(mem, pipeline ? pipeline : om_default_pipeline())};
+		.pipeline = om_strdup(mem, pipeline)};
 	return c;
 }
 

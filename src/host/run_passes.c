@@ -288,6 +288,17 @@ provide(om_host *h, om_prog *p, const struct waiting *w)
 	return OM_OK;
 }
 
+/* A plan for an executor lists the passes after which it is valid: reading it runs them again.  A pass that keeps
+ * lifetimes changes no op. */
+static void
+record(om_prog *p, const om_pass *pass, const char *text)
+{
+	const unsigned decides = OM_HAS_SCHEDULE | OM_HAS_LIVE | OM_HAS_VIEWS | OM_HAS_STORE | OM_HAS_PLAN;
+
+	if (!(pass->gives & decides) && !(pass->keeps & OM_HAS_LIVE))
+		p->passes = p->passes ? om_printf(p->mem, "%s,%s", p->passes, text) : om_strdup(p->mem, text);
+}
+
 static om_status
 run_named(om_host *h, om_prog *p, const char *text, const struct waiting *outer)
 {
@@ -300,7 +311,9 @@ run_named(om_host *h, om_prog *p, const char *text, const struct waiting *outer)
 		return OM_NOPASS;
 	OM_TRY(read_options(h, pass, options, value));
 	OM_TRY(provide(h, p, &(struct waiting){pass, outer}));
-	return run_pass(h, p, pass, value);
+	OM_TRY(run_pass(h, p, pass, value));
+	record(p, pass, text);
+	return OM_OK;
 }
 
 static om_status

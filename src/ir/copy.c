@@ -238,6 +238,7 @@ copy_settings(const om_prog *from)
 	p->assignment = NULL;
 	p->op_facts = NULL;
 	p->plan = NULL;
+	p->passes = from->passes ? om_strdup(mem, from->passes) : NULL;
 	p->cap_io_alias = from->nio_alias;
 	p->io_alias = from->nio_alias ? om_memdup(mem, from->io_alias, from->nio_alias * sizeof *p->io_alias) : NULL;
 	p->cap_limit = from->nlimit;

@@ -12,6 +12,7 @@
 #include "library/builtin.h"
 #include "library/passes.h"
 #include "onnx/import.h"
+#include "onnx/plan_read.h"
 #include "onnxmem/onnx.h"
 #include "opdef/kernel_call.h"
 #include "ops/family.h"
@@ -219,4 +220,24 @@ om_host *
 om_host_new(om_session *s, const char *path)
 {
 	return om_host_new_with(s, passes, sizeof passes / sizeof passes[0], path);
+}
+
+/* ---- Plans for lowered programs. ---- */
+
+static om_status
+lower(om_session *s, om_prog *p, const om_plan_request *request, const char *pipeline)
+{
+	om_host *h = om_host_new(s, NULL);
+	om_status st = h ? om_host_request(h, request) : OM_MEMORY;
+
+	if (st == OM_OK)
+		st = om_host_run(h, p, pipeline);
+	om_host_free(h);
+	return st;
+}
+
+om_status
+om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar)
+{
+	return om_model_read_plan_with(s, m, p, sidecar, lower);
 }

@@ -10,7 +10,9 @@
 #include "base/map.h"
 #include "base/sha256.h"
 #include "base/shape.h"
+#include "ir/enum_text.h"
 #include "onnx/annotate.h"
+#include "onnx/lowered.h"
 #include "onnx/model.h"
 
 /* ---- Removing a plan. ---- */
@@ -437,10 +439,16 @@ model_annotate_guarded(om_session *s, om_model *m, const om_prog *p, unsigned ho
 	char digest[80];
 	struct mirror w = {.m = m, .p = p, .plan = p->plan, .compat = how & OM_ANNOTATE_ONNXSIM};
 
+	const bool is_lowered = p->has & OM_HAS_PLAN && om_prog_is_lowered(p);
+
+	if (is_lowered && how & OM_ANNOTATE_VALUE)
+		return om_fail(s, OM_USAGE, "the values of a plan for %s are not those of the model: only the model can be annotated",
+			om_target_text(p->plan->target));
 	if (w.compat && p->plan->narena > 1)
 		return om_fail(s, OM_USAGE,
 			"the onnxsim format supports one arena, but the plan has %u", p->plan->narena);
-	OM_TRY(om_model_update(s, m, p));
+	if (!is_lowered)
+		OM_TRY(om_model_update(s, m, p));
 	om_model_strip(m);
 	OM_TRY(om_model_digest(s, m, false, digest));
 	w.tmp = om_arena_new();
@@ -461,6 +469,8 @@ model_annotate_guarded(om_session *s, om_model *m, const om_prog *p, unsigned ho
 		w.view[w.plan->view[k].value] = &w.plan->view[k];
 	m->keeps_original = how & OM_ANNOTATE_ORIGINAL;
 	write_model(&w, *text, digest);
+	if (is_lowered)
+		how &= ~(unsigned)OM_ANNOTATE_AUTO;
 	write_mirrors(&w, how);
 	om_arena_free(w.tmp);
 	return OM_OK;

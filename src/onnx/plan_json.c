@@ -13,6 +13,7 @@
 #include "ir/query.h"
 #include "onnx/json_hold.h"
 #include "onnx/annotate.h"
+#include "onnx/lowered.h"
 #include "onnx/model.h"
 
 struct writer {
@@ -25,6 +26,7 @@ struct writer {
 	uint32_t *view, *next_view; /* 1 + the first multi-view by block id, and the one after each; 0: none */
 	const char *bad;         /* a name that is not UTF-8 */
 	bool too_large;
+	bool is_lowered;         /* the ops are not those of the file */
 	bool has_other_nodes;    /* the nodes of a graph in another order differ from the ops */
 };
 
@@ -337,11 +339,28 @@ node_list(struct writer *w, const om_block *b)
 	return all;
 }
 
+/* The ops in execution order, by their ranks in the order of creation. */
+static json_t *
+rank_list(struct writer *w, const om_block *b)
+{
+	om_op **op = om_ops_by_creation(b, w->mem);
+	uint32_t *rank = OM_NEWN(w->mem, uint32_t, b->nop);
+	json_t *all = list(w);
+
+	for (uint32_t k = 0; k < b->nop; k++)
+		rank[op[k]->index] = k;
+	for (uint32_t k = 0; k < b->nop; k++)
+		push(all, number(w, rank[k]));
+	return all;
+}
+
 /* "file", or the node list of the main graph; a body whose file order differs from its
  * execution order has a list in its scope. */
 static json_t *
 order(struct writer *w)
 {
+	if (w->is_lowered)
+		return rank_list(w, w->p->first);
 	for (const om_block *b = w->p->first; b; b = b->next)
 		if (om_block_inside(b, w->p->first) && !is_in_file_order(w, b))
 			return node_list(w, w->p->first);
@@ -453,7 +472,9 @@ scope(struct writer *w, json_t *scopes, const om_block *b)
 	set(j, "path", name(w, b->path));
 	if (b->owner)
 		set(j, "at", number(w, b->owner->index));
-	if (b->owner && !is_in_file_order(w, b))
+	if (b->owner && w->is_lowered)
+		set(j, "order", rank_list(w, b));
+	else if (b->owner && !is_in_file_order(w, b))
 		set(j, "order", node_list(w, b));
 	scope_rows(w, rows, b);
 	set(j, "v", rows);
@@ -597,6 +618,28 @@ limits(struct writer *w)
 	return all;
 }
 
+/* The consumer, and what the scratch of its kernels depends on. */
+static void
+add_target(struct writer *w, json_t *j)
+{
+	set(j, "target", json_string(om_target_text(w->plan->target)));
+	if (w->plan->target == OM_TARGET_GENERIC)
+		return;
+	set(j, "threads", number(w, w->plan->threads));
+	if (w->plan->precise)
+		set(j, "precise", json_true());
+}
+
+static json_t *
+lowered(struct writer *w)
+{
+	json_t *j = object(w);
+
+	set(j, "passes", name(w, w->p->passes));
+	set(j, "program", name(w, om_prog_digest(w->p, w->mem)));
+	return j;
+}
+
 static json_t *
 document(struct writer *w, const char *digest)
 {
@@ -607,7 +650,9 @@ document(struct writer *w, const char *digest)
 	set(j, "graph", json_string(digest));
 	set(j, "inputs", inputs(w));
 	set(j, "dims", symbols(w));
-	set(j, "target", json_string(om_target_text(w->plan->target)));
+	add_target(w, j);
+	if (w->is_lowered)
+		set(j, "lowered", lowered(w));
 	set(j, "order", order(w));
 	if (w->plan->parallel_safe)
 		set(j, "parallel_safe", json_true());
@@ -656,6 +701,7 @@ plan_json_guarded(om_session *s, const om_model *m, const om_prog *p, char **jso
 	*json = NULL;
 	if (!(p->has & OM_HAS_PLAN))
 		return om_fail(s, OM_USAGE, "the program has no plan");
+	w.is_lowered = om_prog_is_lowered(p);
 	OM_TRY(om_plan_verify(s, p, p->plan));
 	OM_TRY(om_model_digest(s, m, false, digest));
 	w.mem = om_arena_new();

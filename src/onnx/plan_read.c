@@ -18,6 +18,8 @@
 #include "ir/schedule.h"
 #include "onnx/json_hold.h"
 #include "onnx/annotate.h"
+#include "onnx/lowered.h"
+#include "onnx/plan_read.h"
 #include "ir/limits.h"
 #include "onnxmem/builder.h"
 #include "onnx/model.h"
@@ -31,6 +33,8 @@ struct reader {
 	om_plan *plan;
 	om_arena *mem;
 	json_t *root;
+	om_lower_fn *lower;
+	bool is_lowered;          /* the program is what passes made of that of the model */
 	om_op ***ops;             /* by block id: ops by index */
 	om_map scopes;            /* blocks by path */
 	om_map *values;           /* by block id: values by name */
@@ -252,14 +256,17 @@ check_head(struct reader *r, const char *graph)
 	return OM_OK;
 }
 
+/* The consumer of the plan, and what the scratch of its kernels depends on. */
 static om_status
-read_target(struct reader *r)
+read_target(struct reader *r, om_plan_request *to)
 {
 	const char *target = json_string_value(json_object_get(r->root, "target"));
+	const json_t *threads = json_object_get(r->root, "threads");
 
-	if (target && !om_target_find(target, &r->plan->target))
+	*to = (om_plan_request)OM_PLAN_REQUEST(.threads = 1, .precise = json_is_true(json_object_get(r->root, "precise")));
+	if (target && !om_target_find(target, &to->target))
 		return BAD(r, "unknown target \"%s\"", target);
-	return OM_OK;
+	return threads ? get_index(r, threads, "the number of threads", UINT16_MAX, &to->threads) : OM_OK;
 }
 
 /* Report the failure of a callee as a mismatch of the plan. */
@@ -312,17 +319,26 @@ read_inputs(struct reader *r, om_binding *b)
 
 /* ---- The order. ---- */
 
-/* Reorder the ops of a block by a list of nodes. */
+/* Do the nodes of the file correspond to the ops of the block? */
+static bool
+has_its_nodes(const om_block *b)
+{
+	const Onnx__GraphProto *g = b->origin;
+
+	return g && g->n_node == b->nop;
+}
+
+/* Reorder the ops of a block by a list of nodes, or of ranks in the order of creation. */
 static om_status
 put_in_order(struct reader *r, om_block *b, const json_t *list)
 {
-	const Onnx__GraphProto *g = b->origin;
-	om_op **of = om_ops_by_node(b, r->mem), **ops = OM_NEWN(r->mem, om_op *, b->nop);
+	om_op **of = r->is_lowered ? om_ops_by_creation(b, r->mem) : om_ops_by_node(b, r->mem);
+	om_op **ops = OM_NEWN(r->mem, om_op *, b->nop);
 	uint32_t at;
 	json_t *j;
 	size_t k;
 
-	if (!g || json_array_size(list) != b->nop || g->n_node != b->nop)
+	if (json_array_size(list) != b->nop || !(r->is_lowered || has_its_nodes(b)))
 		return BAD(r, "an order has %zu nodes, %s has %u", json_array_size(list),
 			*b->path ? b->path : "the graph", b->nop);
 	json_array_foreach(list, k, j) {
@@ -396,22 +412,76 @@ read_binding(struct reader *r)
 	return st;
 }
 
-/* Bind, infer and fold, like the passes that ran before planning. */
-static om_status
-bind(struct reader *r)
+/* Plans are made after inlining: bind the remaining calls to operator definitions. */
+static void
+bind_calls(om_prog *p)
 {
-	om_fold_counts counts;
+	for (om_block *b = p->first; b; b = b->next)
+		for (om_op *op = b->first; op; op = op->next)
+			if (op->call)
+				om_op_bind(op);
+}
+
+static om_status
+check_shapes(struct reader *r)
+{
 	const char *shapes;
 
-	OM_TRY(read_binding(r));
-	OM_TRY(om_block_infer(r->s, r->p, r->p->first));
-	OM_TRY(om_prog_fold(r->s, r->p, OM_FOLD_DEFAULTS, &counts));
-	om_timeline(r->p);
 	OM_TRY(find_key(r->s, r->m, OM_KEY_SHAPES, &shapes));
 	if (shapes && strcmp(shapes, om_shapes_text(r->p, r->mem)) != 0)
 		return BAD(r, "it was made for the shapes %s, but %s has %s", om_shapes_text(r->p, r->mem),
 			OM_KEY_SHAPES, shapes);
 	return OM_OK;
+}
+
+/* Bind, infer and fold, like the passes that ran before planning. */
+static om_status
+bind(struct reader *r)
+{
+	om_fold_counts counts;
+
+	OM_TRY(read_binding(r));
+	OM_TRY(om_block_infer(r->s, r->p, r->p->first));
+	OM_TRY(om_prog_fold(r->s, r->p, OM_FOLD_DEFAULTS, &counts));
+	om_timeline(r->p);
+	return check_shapes(r);
+}
+
+/* ---- The lowered program. ---- */
+
+/* Run the passes of the document on the bound program.  What they make has to be what the plan is for. */
+static om_status
+lower(struct reader *r, const om_plan_request *request)
+{
+	const json_t *j = json_object_get(r->root, "lowered");
+	const char *passes, *digest;
+
+	OM_TRY(get_text(r, json_object_get(j, "passes"), "the list of passes", &passes));
+	OM_TRY(get_text(r, json_object_get(j, "program"), "the digest of the program", &digest));
+	OM_TRY(read_binding(r));
+	OM_TRY(check_shapes(r));
+	const om_status st = r->lower(r->s, r->p, request, passes);
+	if (st != OM_OK)
+		return om_note(r->s, st == OM_MEMORY ? st : OM_STALE, "running the passes that the plan is made after");
+	r->p->assignment = NULL;
+	list_scopes(r);
+	OM_TRY(read_order(r));
+	if (strcmp(digest, om_prog_digest(r->p, r->mem)) == 0)
+		return OM_OK;
+	return om_fail(r->s, OM_STALE, "%s: the plan is for another program than the passes %s make of this model: it was "
+		"made by another version of onnxmem or with other passes; plan the model again", r->m->name, passes);
+}
+
+static om_status
+prepare(struct reader *r, const om_plan_request *request)
+{
+	r->is_lowered = json_object_get(r->root, "lowered");
+	if (r->is_lowered)
+		return lower(r, request);
+	list_scopes(r);
+	OM_TRY(read_order(r));
+	bind_calls(r->p);
+	return bind(r);
 }
 
 /* ---- The plan itself. ---- */
@@ -802,34 +872,25 @@ place_aliases(struct reader *r)
 	}
 }
 
-/* Plans are made after inlining: bind the remaining calls to operator definitions. */
-static void
-bind_calls(om_prog *p)
-{
-	for (om_block *b = p->first; b; b = b->next)
-		for (om_op *op = b->first; op; op = op->next)
-			if (op->call)
-				om_op_bind(op);
-}
-
 static om_status
 read_plan(struct reader *r, const char *sidecar)
 {
+	om_plan_request request;
 	const char *strategy;
 	char graph[80];
 
 	OM_TRY(om_model_digest(r->s, r->m, false, graph));
 	OM_TRY(load(r, sidecar, graph));
 	OM_TRY(check_head(r, graph));
-	list_scopes(r);
-	OM_TRY(read_order(r));
-	bind_calls(r->p);
-	OM_TRY(bind(r));
+	OM_TRY(read_target(r, &request));
+	OM_TRY(prepare(r, &request));
 	list_names(r);
 	r->ops = om_ops_by_index(r->p, r->mem);
 	r->plan = om_plan_empty(r->p);
 	r->plan->schedule = om_schedule_new(r->p, r->p->mem);
-	OM_TRY(read_target(r));
+	r->plan->target = request.target;
+	r->plan->threads = request.threads;
+	r->plan->precise = request.precise;
 	r->plan->parallel_safe = json_is_true(json_object_get(r->root, "parallel_safe"));
 	strategy = json_string_value(json_object_get(r->root, "strategy"));
 	r->plan->strategy = om_strdup(r->p->mem, strategy ? strategy : "");
@@ -845,9 +906,9 @@ read_plan(struct reader *r, const char *sidecar)
 }
 
 static om_status
-model_read_plan_guarded(om_session *s, om_model *m, om_prog *p, const char *sidecar)
+model_read_plan_guarded(om_session *s, om_model *m, om_prog *p, const char *sidecar, om_lower_fn *lower_fn)
 {
-	struct reader r = {.s = s, .m = m, .p = p, .mem = om_arena_new()};
+	struct reader r = {.s = s, .m = m, .p = p, .mem = om_arena_new(), .lower = lower_fn};
 	const om_status st = read_plan(&r, sidecar);
 
 	om_arena_free(r.mem);
@@ -857,7 +918,7 @@ model_read_plan_guarded(om_session *s, om_model *m, om_prog *p, const char *side
 }
 
 om_status
-om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar)
+om_model_read_plan_with(om_session *s, om_model *m, om_prog *p, const char *sidecar, om_lower_fn *lower_fn)
 {
-	OM_GUARDED(s, model_read_plan_guarded(s, m, p, sidecar));
+	OM_GUARDED(s, model_read_plan_guarded(s, m, p, sidecar, lower_fn));
 }

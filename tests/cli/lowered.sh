@@ -1,0 +1,52 @@
+# Plans for the executor: the file keeps its graph, the plan is for what passes make of it.
+unset ONNXMEM_THREADS
+all=schedule,liveness,views,alias-io=declared,inplace,loops,pack
+om plan "$models/digits.onnx" planned.onnx --target cpu --sidecar plan.json
+grep -o '"target":.*"order":\[[0-9,]*\]' plan.json | sed 's/sha256:[0-9a-f]*/sha256:.../'
+[ "$("$ONNXMEM" hash planned.onnx)" = "$("$ONNXMEM" hash "$models/digits.onnx")" ] && echo the same graph
+om verify planned.onnx
+om verify "$models/digits.onnx" --sidecar plan.json
+"$ONNXMEM" run planned.onnx --random 1 | grep float32 >a
+"$ONNXMEM" run "$models/digits.onnx" --random 1 | grep float32 >b
+cmp a b && echo the same numbers
+om strip planned.onnx original.onnx
+cmp original.onnx "$models/digits.onnx"
+
+# Passes of the caller are recorded; bodies have orders of their own.
+for model in loop control branches; do
+	om plan "$models/$model.onnx" own.onnx --target cpu --threads 3 --passes "inline,shapes,fold,cse,prune,fuse,$all"
+	om verify own.onnx | tail -n 2
+	"$ONNXMEM" run own.onnx --poison --random 1 >/dev/null || echo "$model does not run"
+done
+
+# Other passes, another order and another program are refused.
+for edit in 's/"passes":"[^"]*"/"passes":"inline,shapes"/' 's/"program":"sha256:./"program":"sha256:g/' \
+	's/"passes":"[^"]*"/"passes":"inline,nonsense"/' 's/"order":\[0,1,/"order":[1,0,/' 's/"order":\[0,1,/"order":[0,0,/' \
+	's/"lowered":{[^}]*}/"lowered":{}/' 's/"threads":1/"threads":-1/'; do
+	sed "$edit" plan.json >edited.json
+	cmp -s plan.json edited.json && echo same
+	om verify "$models/digits.onnx" --sidecar edited.json | sed 's/sha256:[0-9a-f]*/sha256:.../g'
+done
+
+# Values of the program are not those of the file.
+om plan "$models/digits.onnx" values.onnx --target cpu --annotate model,value
+
+# Precise plans are for reference kernels; whoever runs one uses these.
+om plan "$models/digits.onnx" precise.onnx --target cpu --precise --sidecar precise.json --quiet
+grep -o '"target":.*"lowered"' precise.json
+om run precise.onnx --random 1 | grep float32 | cut -c 1-40
+
+# The number of threads.
+om run "$models/digits.onnx" --threads 0
+om run "$models/digits.onnx" --threads 2000
+for n in 0 2x -1 +1 99999999999; do
+	ONNXMEM_THREADS=$n om run "$models/digits.onnx"
+done
+ONNXMEM_THREADS= om run "$models/digits.onnx" --random 1 | grep float32 >c
+cmp b c
+
+# A pass that recomputes ops runs again, too.
+om plan "$models/digits.onnx" again.onnx --target cpu --rematerialize 100
+om verify again.onnx | tail -n 2
+"$ONNXMEM" run again.onnx --random 1 | grep float32 >d
+cmp b d
