@@ -36,7 +36,8 @@ EXTRA_DIST += %D%/hub/fetch.py %D%/hub/fetch.test %D%/hub/server.py \
 
 # What threads share, for -fsanitize=thread, too: `make tests/threads/threads`.
 check_PROGRAMS += tests/threads/threads
-TESTS += tests/threads/threads
+TESTS += tests/threads/threads %D%/threads/numbers.test
+EXTRA_DIST += %D%/threads/numbers.test
 tests_threads_threads_CFLAGS = $(AM_CFLAGS) -pthread
 tests_threads_threads_LDFLAGS = $(AM_LDFLAGS) -pthread
 

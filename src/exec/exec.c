@@ -170,21 +170,10 @@ find_align(om_exec *e)
 }
 
 static om_status
-start_threads(om_exec *e)
-{
-	uint32_t n;
-
-	OM_TRY(om_threads(e->session, e->options.threads, &n));
-	e->pool = om_workers_new(n);
-	e->nworker = om_worker_count(e->pool);
-	return OM_OK;
-}
-
-static om_status
 build(om_exec *e)
 {
 	find_align(e);
-	OM_TRY(start_threads(e));
+	OM_TRY(om_threads(e->session, e->options.threads, &e->nworker));
 	OM_TRY(om_exec_place(e));
 	OM_TRY(om_exec_steps(e));
 	OM_TRY(om_exec_weights(e));

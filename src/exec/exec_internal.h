@@ -69,8 +69,8 @@ struct om_exec {
 	const om_prog *prog;      /* shared with other executors, possibly in other threads */
 	const om_plan *plan;      /* NULL: every value has its own buffer */
 	om_exec_options options;
-	struct om_workers *pool;  /* NULL: one thread */
-	uint32_t nworker;         /* of the pool, the caller included */
+	struct om_workers *pool;  /* NULL: no op uses more than one thread */
+	uint32_t nworker;         /* threads of an op at most, the caller included */
 	struct om_kernel_registry *registry;  /* of the kernels in `options`; NULL: none */
 	om_arena *mem;            /* allocations that live as long as the executor */
 	om_arena *call;           /* temporary memory of the running kernel */

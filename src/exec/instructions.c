@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/arena_internal.h"
+#include "base/parallel.h"
 #include "base/shape.h"
 #include "exec/exec_internal.h"
 #include "ir/type.h"
@@ -68,6 +69,18 @@ show_elements(struct step *s, void *const *data)
 		s->in[k].data = data[k];
 }
 
+/* The threads start with the first op that uses them. */
+static void
+set_workers(om_exec *e, om_op_context *c)
+{
+	om_op_context_workers(c, e->nworker, e->options.precise);
+	if (c->workers > 1 && !e->pool) {
+		e->pool = om_workers_new(e->nworker);
+		e->nworker = c->workers = om_worker_count(e->pool);
+	}
+	c->pool = c->workers > 1 ? e->pool : NULL;
+}
+
 /* Select and prepare the kernel. */
 static om_status
 bind_kernel(struct step *s, om_arena *mem)
@@ -76,8 +89,7 @@ bind_kernel(struct step *s, om_arena *mem)
 	void **data = hide_elements(s);
 
 	c->mem = mem;
-	om_op_context_workers(c, s->exec->nworker, s->exec->options.precise);
-	c->pool = c->workers > 1 ? s->exec->pool : NULL;
+	set_workers(s->exec, c);
 	const om_status st = om_kernel_bind(c, s->exec->registry);
 	c->mem = s->exec->call;
 	show_elements(s, data);

@@ -118,11 +118,12 @@ reads_back_one(const char *name, om_target target)
 	om_model *m = NULL;
 	om_prog *p = NULL;
 	char *first = NULL, *second = NULL;
+	const unsigned how = OM_ANNOTATE_MODEL | (target == OM_TARGET_GENERIC ? OM_ANNOTATE_VALUE : 0);
 
 	CU_ASSERT_FATAL(is_ok(t.s, plan_for(&t, name, target)));
 	CU_ASSERT_FATAL(is_ok(t.s, om_plan_verify(t.s, t.p, t.p->plan)));
 	CU_ASSERT_FALSE(om_model_has_plan(t.model));
-	CU_ASSERT_FATAL(is_ok(t.s, om_model_annotate(t.s, t.model, t.p, OM_ANNOTATE_MODEL | OM_ANNOTATE_VALUE)));
+	CU_ASSERT_FATAL(is_ok(t.s, om_model_annotate(t.s, t.model, t.p, how)));
 	CU_ASSERT(om_model_has_plan(t.model));
 	CU_ASSERT_FATAL(is_ok(t.s, reload(&t, &m, &p)));
 	CU_ASSERT_FATAL(is_ok(t.s, om_model_read_plan(t.s, m, p, NULL)));

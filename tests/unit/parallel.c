@@ -1,6 +1,7 @@
 /* Parallel loops: every piece once, on a worker of its own. */
 #include <config.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,41 @@ has_independent_pools(void)
 	om_workers_free(NULL);
 }
 
+static void *
+run_loops(void *arg)
+{
+	om_workers *pool = om_workers_new(3);
+	struct squares *s = arg;
+
+	for (int k = 0; k < 200; k++)
+		om_parallel_for(pool, MOST * 8, square, s);
+	om_workers_free(pool);
+	return NULL;
+}
+
+/* More threads than there are processors, each with a pool. */
+static void
+runs_beside_busy_pools(void)
+{
+	int64_t in[MOST * 8], out[MOST][MOST * 8];
+	struct squares s[MOST];
+	pthread_t id[MOST];
+	bool good = true;
+
+	for (int k = 0; k < MOST * 8; k++)
+		in[k] = k;
+	for (int t = 0; t < MOST; t++) {
+		s[t] = (struct squares){in, out[t]};
+		good &= pthread_create(&id[t], NULL, run_loops, &s[t]) == 0;
+	}
+	for (int t = 0; t < MOST && good; t++) {
+		pthread_join(id[t], NULL);
+		for (int k = 0; k < MOST * 8; k++)
+			good &= out[t][k] == (int64_t)k * k;
+	}
+	CU_ASSERT(good);
+}
+
 static void
 makes_and_frees_pools(void)
 {
@@ -204,6 +240,7 @@ static CU_TestInfo parallel_tests[] = {
 	{"loops of pieces are serial", runs_loops_of_pieces_serially},
 	{"what is written before a loop and in it is read in it and after it", shows_writes_to_both_sides},
 	{"pools are independent", has_independent_pools},
+	{"pools run side by side", runs_beside_busy_pools},
 	{"pools are made and freed", makes_and_frees_pools},
 	{"there is a core", has_a_core},
 	CU_TEST_INFO_NULL,
