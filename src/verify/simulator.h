@@ -49,6 +49,8 @@ struct home {
 			         storage */
 	const struct other *other;
 	uint32_t nother;
+	uint32_t found;       /* with other locations: the output of a loop that it moves with.  Two values may
+			         have the same possible locations, and never be at the same one */
 };
 
 /* Where the aliases of a value lead: to a value without one. */
@@ -172,6 +174,8 @@ struct moves {
 	bool is_quiet;                  /* reads are not uses: the value was live all the time */
 };
 
+/* Are two values at the same location, in every run? */
+bool om_sim_is_same_place(const struct home *a, const struct home *b);
 void om_sim_add_move(struct moves *m, const om_value *from, const om_value *to);
 /* Read all sources before any destination is written. */
 om_status om_sim_read_moves(struct sim *c, const om_op *op, struct moves *m);

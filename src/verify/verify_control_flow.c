@@ -34,10 +34,12 @@ om_sim_read_moves(struct sim *c, const om_op *op, struct moves *m)
 	return OM_OK;
 }
 
-static bool
-is_same_place(const struct home *a, const struct home *b)
+bool
+om_sim_is_same_place(const struct home *a, const struct home *b)
 {
 	if (!a->tracked || !b->tracked || a->space != b->space || a->lower != b->lower || a->nother != b->nother)
+		return false;
+	if (a->nother && a->found != b->found)
 		return false;
 	for (uint32_t k = 0; k < a->nother; k++)
 		if (a->other[k].space != b->other[k].space || a->other[k].lower != b->other[k].lower)
@@ -48,7 +50,7 @@ is_same_place(const struct home *a, const struct home *b)
 static bool
 stays(const struct sim *c, const struct move *m)
 {
-	return m->from && om_sim_is_watched(c, m->to) && is_same_place(&m->home, &c->home[m->to->id]);
+	return m->from && om_sim_is_watched(c, m->to) && om_sim_is_same_place(&m->home, &c->home[m->to->id]);
 }
 
 static om_status

@@ -221,6 +221,9 @@ struct ends {
 		bool is_written;       /* it is owned by the output, not by a value outside the loop */
 	} *end;
 	size_t n, cap;
+	uint32_t found;                /* the output of another loop that has all these locations in the same runs;
+					  OM_NOBODY: none */
+	size_t nfound;                 /* locations that it has */
 };
 
 static om_status
@@ -298,7 +301,7 @@ region_at(const struct sim *c, const om_region *r, int64_t shift)
 }
 
 static void
-put(struct sim *c, uint32_t v, const struct other *at, const struct other *more, uint32_t nmore)
+put(struct sim *c, uint32_t v, const struct other *at, const struct other *more, uint32_t nmore, uint32_t found)
 {
 	struct home *h = &c->home[v];
 	const uint64_t delta = c->delta[v];
@@ -315,14 +318,15 @@ put(struct sim *c, uint32_t v, const struct other *at, const struct other *more,
 	}
 	h->other = all;
 	h->nother = nmore;
+	h->found = found;
 }
 
-/* Move a value and all its followers. */
+/* Move a value and all its followers.  With several possible locations, they are where the output `found` is. */
 static void
-move(struct sim *c, uint32_t mover, const struct other *at, const struct other *more, uint32_t nmore)
+move(struct sim *c, uint32_t mover, const struct other *at, const struct other *more, uint32_t nmore, uint32_t found)
 {
 	for (uint32_t k = c->follow[mover]; k < c->follow[mover + 1]; k++)
-		put(c, c->follower[k], at, more, nmore);
+		put(c, c->follower[k], at, more, nmore, found);
 }
 
 static const om_region *
@@ -347,7 +351,7 @@ move_view(struct sim *c, const om_plan_multi_view *v, uint64_t iteration)
 		more[k].lower += r->offset + (uint64_t)shift;
 		more[k].is.at += r->offset + (uint64_t)shift;
 	}
-	move(c, v->value, &at, more, n);
+	move(c, v->value, &at, more, n, h ? h->found : OM_NOBODY);
 }
 
 static void
@@ -437,7 +441,8 @@ check_slice(struct sim *c, const struct loop *l, const om_value *all, const om_v
 
 	*at = (back ? n - 1 - iteration : iteration) * h->bytes;
 	bool good = om_axis(axis, all->shape.rank, &to) && h->tracked && s->tracked && h->space == s->space
-		&& h->lower == s->lower + *at && s->bytes == n * h->bytes && h->nother == s->nother;
+		&& h->lower == s->lower + *at && s->bytes == n * h->bytes && h->nother == s->nother
+		&& (h->nother == 0 || h->found == s->found);
 	for (uint32_t k = 0; good && k < h->nother; k++)
 		good = h->other[k].space == s->other[k].space && h->other[k].lower == s->other[k].lower + *at;
 	for (int d = 0; good && d < to; d++)
@@ -566,6 +571,18 @@ note_end(const struct loop *l, struct ends *e, const struct other *at, bool writ
 	OM_PUSH(l->mem, e->end, e->n, e->cap, ((struct end){*at, written}));
 }
 
+static void
+note_found(struct ends *e, const struct home *h)
+{
+	const size_t n = (size_t)h->nother + 1;
+
+	if (e->nfound && (e->nfound != n || e->found != h->found))
+		e->found = OM_NOBODY;
+	else
+		e->found = h->nother ? h->found : OM_NOBODY;
+	e->nfound = n;
+}
+
 /* The loop may end after `iteration` iterations: check that output `k` is intact at its location. */
 static om_status
 end_here(struct sim *c, const struct loop *l, uint32_t k, uint64_t iteration)
@@ -576,14 +593,14 @@ end_here(struct sim *c, const struct loop *l, uint32_t k, uint64_t iteration)
 	OM_TRY(om_sim_check_whole(c, l->op, x));
 	if (is_found(c, out))
 		move_view(c, c->view[out->id], iteration);
-	const bool same = om_sim_is_watched(c, x) && o->space == h->space && o->lower == h->lower
-		&& o->nother == h->nother;
+	const bool same = om_sim_is_watched(c, x) && om_sim_is_same_place(h, o);
 	if (!same && (is_found(c, out) || o->fixed))
 		return BAD_AT(c, l->op,
 			"%s (%s) is declared to share the address of %s (%s), but does not after %llu "
 			"iterations", out->name,
 			om_sim_location_text(c, out).s, x->name, om_sim_location_text(c, x).s, (unsigned long long)iteration);
 	const bool written = !same || is_local(l, c, c->content[x->id].owner);
+	note_found(&l->ends[k], o);
 	note_end(l, &l->ends[k], &(struct other){o->space, o->lower, c->content[x->id]}, written);
 	for (uint32_t i = 0; i < h->nother && same; i++)
 		note_end(l, &l->ends[k], &h->other[i], false);
@@ -628,7 +645,8 @@ define_output(struct sim *c, const struct loop *l, uint32_t k)
 		at[i].is = (struct content){.owner = owner};
 	}
 	if (is_found(c, out))
-		move(c, out->id, at, at + 1, (uint32_t)e->n - 1);
+		move(c, out->id, at, at + 1, (uint32_t)e->n - 1,
+			e->found != OM_NOBODY && e->nfound == e->n ? e->found : out->id);
 	c->content[out->id] = at[0].is;
 	return OM_OK;
 }

@@ -339,6 +339,7 @@ view_others(struct sim *c, const om_op *op, const om_value *v, const om_value *i
 	}
 	h->other = all;
 	h->nother = s->nother;
+	h->found = s->found;
 	if (c->mover[v->id] != c->mover[in->id] || c->delta[v->id] != c->delta[in->id] + offset)
 		return BAD_AT(c, op, "%s does not move with %s, whose bytes it views", v->name, in->name);
 	return OM_OK;

@@ -22,6 +22,7 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
+#include "ir/query.h"
 #include "verify/simulator.h"
 #include "verify/verify_plan.h"
 
@@ -232,6 +233,19 @@ find_chain(struct sim *c, uint32_t id, uint32_t *hop)
 	return OM_OK;
 }
 
+/* Iterations give addresses to the values of their body only. */
+static om_status
+check_followers(struct sim *c)
+{
+	for (uint32_t k = 0; k < c->p->nvalue; k++) {
+		const om_value *v = c->p->values[k], *with = c->mover[k] == OM_NOBODY ? v : c->p->values[c->mover[k]];
+		if (!om_block_inside(v->block, with->block))
+			return BAD(c, "%s shares the memory of %s, which has no address where %s is used", v->name,
+				with->name, v->name);
+	}
+	return OM_OK;
+}
+
 /* Group values by their mover. */
 static void
 list_followers(struct sim *c)
@@ -266,7 +280,7 @@ collect_views(struct sim *c)
 	for (uint32_t k = 0; k < c->p->nvalue; k++)
 		OM_TRY(find_chain(c, k, hop));
 	list_followers(c);
-	return OM_OK;
+	return check_followers(c);
 }
 
 static om_status
