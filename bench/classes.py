@@ -9,6 +9,7 @@ import statistics
 
 OURS = "org.onnxmem.cpu"
 FEW = 4                        # channels of an image
+WITH_BODIES = ("If", "Loop", "Scan")           # their time contains that of their bodies, which are counted
 
 CURVES = "Sigmoid Tanh Erf Exp Log Gelu FastGelu BiasGelu QuickGelu GeluTanh HardSwish HardSigmoid Elu Selu Celu Softplus Softsign Mish Pow Sqrt \
 Sin Cos Swish Silu Reciprocal SwiGLU"
@@ -28,7 +29,7 @@ BY_NAME = {name: kind for kind, names in {
     "curves": CURVES, "elementwise": ELEMENTWISE, "normalization": NORM, "views": VIEWS, "copies": COPIES, "gather, scatter": GATHER,
     "quantized": QUANTIZED, "softmax": "Softmax LogSoftmax BiasSoftmax Hardmax", "resize": "Resize Upsample GridSample AffineGrid RoiAlign",
     "recurrent": "LSTM GRU RNN", "Einsum": "Einsum", "layout": "ReorderInput ReorderOutput NchwToNhwc NhwcToNchw ToChannelsLast FromChannelsLast",
-    "control flow": "If Loop Scan SequenceInsert SequenceAt SequenceEmpty ConcatFromSequence SplitToSequence",
+    "sequences": "SequenceInsert SequenceAt SequenceEmpty ConcatFromSequence SplitToSequence",
     "attention": "Attention MultiHeadAttention GroupQueryAttention QkvAttention",
 }.items() for name in names.split()}
 
@@ -183,7 +184,7 @@ def of_ort(events, model=None):
     runs = max(1, sum(e.get("name") == "model_run" for e in events))
     text, by_node = equations(model), {}
     for e in events:
-        if e.get("cat") == "Node" and e["name"].endswith("_kernel_time"):
+        if e.get("cat") == "Node" and e["name"].endswith("_kernel_time") and e["args"]["op_name"] not in WITH_BODIES:
             by_node.setdefault((e["name"], e["args"].get("node_index")), []).append(e)
     nodes = []
     for (name, _), calls in by_node.items():
@@ -214,7 +215,7 @@ def of_ours(path):
         n = {"op": args["type"], "domain": args.get("domain", ""), "attr": args.get("attributes", {}), "ms": e["dur"] / 1e3,
              "in": [dims_from(t) for t in args.get("inputs", [])], "out": [dims_from(t) for t in args.get("outputs", [])],
              "flops": args["flops"], "bytes": args["bytes"]}
-        if n["op"] not in ("If", "Loop", "Scan"):                       # their time is that of their bodies
+        if n["op"] not in WITH_BODIES:
             nodes.append(finished(n))
     return nodes
 

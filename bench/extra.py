@@ -56,9 +56,11 @@ def export(name, path):
 
 
 def quantize(path, cache):
-    """Static, 8 bits, QuantizeLinear and DequantizeLinear around every node, weights by channel."""
+    """Static, QuantizeLinear and DequantizeLinear around every node, unsigned activations and weights by channel, as is
+    recommended for x86.  Constants are folded first, since biases have to be initializers."""
     import numpy as np
-    from onnxruntime.quantization import CalibrationDataReader, quantize_static
+    import onnxruntime as ort
+    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
 
     class Noise(CalibrationDataReader):
         def __init__(self, name, dims):
@@ -72,7 +74,12 @@ def quantize(path, cache):
     models.prepare(model)
     with np.load(model.inputs()) as x:
         (name, data), = x.items()
-    quantize_static(model.path(), path, Noise(name, data.shape), per_channel=True)
+    o = ort.SessionOptions()
+    o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    o.optimized_model_filepath = path + ".folded"
+    ort.InferenceSession(model.path(), o, providers=["CPUExecutionProvider"])
+    quantize_static(path + ".folded", path, Noise(name, data.shape), per_channel=True,
+                    activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
 
 
 def main():

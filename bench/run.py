@@ -205,18 +205,15 @@ def compare(executors, model, row):
 
 
 def profile(executors, model, row, folder):
-    """Milliseconds, operations and bytes by class, scaled to the time without a profiler."""
+    """Milliseconds, operations and bytes by class, with the profiler's overhead."""
     row["classes"] = {}
     for e in executors:
         if e.name == "ov" or "best" not in row[e.name]:
             continue
         try:
-            sums = classes.by_class(e.profile(model, row[e.name]["best"], folder))
+            row["classes"][e.name] = classes.by_class(e.profile(model, row[e.name]["best"], folder))
         except Failed as reason:
             row[e.name]["no_profile"] = str(reason)
-            continue
-        whole = sum(s[0] for s in sums.values())
-        row["classes"][e.name] = {k: [s[0] * row[e.name]["least"] / whole, s[1], s[2]] for k, s in sums.items()} if whole else {}
 
 
 def work(model):
@@ -312,7 +309,10 @@ def options():
     a.add_argument("--again", action="store_true", help="measure again what OUT has")
     a.add_argument("--no-profile", action="store_true")
     a.add_argument("--no-accuracy", action="store_true", help="make no float64 outputs")
-    return a.parse_args()
+    a = a.parse_args()
+    if a.by == "cpu" and a.threads > 1:
+        sys.exit("--by cpu adds up the threads: it compares runs of one thread only")
+    return a
 
 
 def selected(a):

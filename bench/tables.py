@@ -160,24 +160,35 @@ def targets(rows, where, by):
 
 # ---- Classes. ----
 
-def class_sums(rows):
+def scaled(row, name, by):
+    """Milliseconds by class, which add up to the time without the profiler."""
+    sums = row.get("classes", {}).get(name) or {}
+    whole = sum(s[0] for s in sums.values())
+    return {k: s[0] * ms(row, name, by) / whole for k, s in sums.items()} if whole > 0 else None
+
+
+def class_sums(rows, by):
     """Of each class: ms of ours and of ONNX Runtime, operations and bytes of the nodes as written, share of the logarithmic
     loss, worst models."""
-    sums, whole = {}, 0.0
-    for r in rows:
-        ours, theirs = r.get("classes", {}).get("om"), r.get("classes", {}).get("ort")
+    sums = {}
+    for r in usable(rows):
+        ours, theirs = scaled(r, "om", by), scaled(r, "ort", by)
         if not ours or not theirs:
             continue
-        a, b = sum(v[0] for v in ours.values()), sum(v[0] for v in theirs.values())
+        a, b = sum(ours.values()), sum(theirs.values())
         per_ms = math.log(a / b) / (a - b) if abs(a - b) > 1e-9 * b else 1 / b
-        whole += math.log(a / b)
         for kind in {*ours, *theirs}:
-            x, y, work = ours.get(kind, [0]), theirs.get(kind, [0]), r.get("work_classes", {}).get(kind, [0, 0])
+            x, y, work = ours.get(kind, 0), theirs.get(kind, 0), r.get("work_classes", {}).get(kind, [0, 0])
             s = sums.setdefault(kind, [0.0, 0.0, 0.0, 0.0, 0.0, []])
-            for k, v in enumerate((x[0], y[0], *work, (x[0] - y[0]) * per_ms)):
+            for k, v in enumerate((x, y, *work, (x - y) * per_ms)):
                 s[k] += v
-            s[5].append(((x[0] - y[0]) * per_ms, r["model"], x[0], y[0]))
-    return dict(sorted(sums.items(), key=lambda item: -item[1][4])), whole
+            s[5].append(((x - y) * per_ms, r["model"], x, y))
+    return dict(sorted(sums.items(), key=lambda item: -item[1][4]))
+
+
+def rate(amount, own, theirs, digits=1):
+    """In billions a second; of a class that others have absorbed there is none."""
+    return f"{amount / own / 1e6:.{digits}f}" if own > 0.1 * theirs else "–"
 
 
 def worst(entries, n=4):
@@ -191,7 +202,7 @@ def summary(rows, where, by):
     for name in builds:
         out.append(f"{name}: models, geometric mean of ONNX Runtime, of OpenVINO, of the better")
         out += [f"  {t:18} {n:3}  " + "  ".join(text(v, 3) for v in means) for t, n, *means in groups(rows, by, name)]
-    sums, _ = class_sums(rows)
+    sums = class_sums(rows, by)
     out.append("class: ms ours, ms ONNX Runtime, lost ms, share of ln(ours / ONNX Runtime) in hundredths; ours/theirs of the worst models")
     out += [f"  {k:26} {s[0]:9.2f} {s[1]:9.2f} {s[0] - s[1]:+9.2f} {100 * s[4]:+8.1f}  {worst(s[5])}" for k, s in sums.items()]
     out += [f"  {'met' if ok else 'not met':8} {name}: {limit}; {what}" for name, limit, what, ok in targets(rows, where, by)]
@@ -306,12 +317,11 @@ def body(rows, where, by):
     yield from table(["what", "target", "measured", "met"],
                      ([name, limit, what, "yes" if ok else "**no**"] for name, limit, what, ok in targets(rows, where, by)))
     yield PROFILE.rstrip("\n") + "\n"
-    sums, whole = class_sums(rows)
+    sums = class_sums(rows, by)
     peak = peak_flops(where)
-    yield from table(["class", "ms", "ORT ms", "lost", "share", "GFLOP/s", "of peak", "GB/s", "models that lose most (ms / ORT ms)"],
-                     ([k, f"{s[0]:.2f}", f"{s[1]:.2f}", f"{s[0] - s[1]:+.2f}", f"{100 * s[4]:+.1f}", f"{s[2] / max(s[0], 1e-9) / 1e6:.1f}",
-                       f"{s[2] / max(s[0], 1e-9) / 1e4 / peak:.0f} %", f"{s[3] / max(s[0], 1e-9) / 1e6:.1f}", worst(s[5]) or "–"]
-                      for k, s in sums.items()))
+    yield from table(["class", "ms", "ORT ms", "lost", "share", "GFLOP/s", "% of peak", "GB/s", "models that lose most (ms / ORT ms)"],
+                     ([k, f"{s[0]:.2f}", f"{s[1]:.2f}", f"{s[0] - s[1]:+.2f}", f"{100 * s[4]:+.1f}", rate(s[2], *s[:2]),
+                       rate(100 * s[2] / peak, *s[:2], 0), rate(s[3], *s[:2]), worst(s[5]) or "–"] for k, s in sums.items()))
     yield ACCURACY.rstrip("\n") + "\n"
     yield from table(["model", "onnxmem", *NAMES.values(), "onnxmem from ONNX Runtime"], map(accuracy_cells, sorted(done, key=lambda r: r["model"])))
     lines = list(failures(rows))
