@@ -29,6 +29,10 @@ include tests/models/local.mk
 include tests/opset/local.mk
 include tests/grad/local.mk
 
+# What the benchmarks conclude.
+TESTS += tests/bench/bench.test
+EXTRA_DIST += %D%/bench/bench.py %D%/bench/bench.test
+
 # Fetching, from mirrors on the loopback device; the page of `report --html`, in a browser.
 TESTS += tests/hub/fetch.test tests/html/html.test
 EXTRA_DIST += %D%/hub/fetch.py %D%/hub/fetch.test %D%/hub/server.py \
