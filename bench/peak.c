@@ -28,7 +28,8 @@ typedef double kernel(void *memory);                    /* returns what has to b
 #define HAS(set) 0
 #endif
 
-/* CHAINS independent chains hide the latency of a multiply-add.  Factors that the compiler cannot see keep the
+/* CHAINS independent chains hide the latency of a multiply-add.  They start with different elements: the compiler
+ * computes equal ones once.  Factors that the compiler cannot see keep the
  * elements normal. */
 #define MULTIPLY_ADDS(name, set, width) \
 	FOR_SET(set) static double \
@@ -37,8 +38,8 @@ typedef double kernel(void *memory);                    /* returns what has to b
 		typedef float vec __attribute__((vector_size(width * sizeof(float)))); \
 		const volatile float *seed = memory; \
 		const vec scale = (vec){0} + (0.5F + seed[0]), step = (vec){0} + (0.25F + seed[0]); \
-		vec a0 = step, a1 = step, a2 = step, a3 = step, a4 = step, a5 = step; \
-		vec a6 = step, a7 = step, a8 = step, a9 = step, a10 = step, a11 = step; \
+		vec a0 = step, a1 = a0 + scale, a2 = a1 + scale, a3 = a2 + scale, a4 = a3 + scale, a5 = a4 + scale; \
+		vec a6 = a5 + scale, a7 = a6 + scale, a8 = a7 + scale, a9 = a8 + scale, a10 = a9 + scale, a11 = a10 + scale; \
 		for (long k = 0; k < LOOPS; k++) { \
 			a0 = a0 * scale + step, a1 = a1 * scale + step, a2 = a2 * scale + step; \
 			a3 = a3 * scale + step, a4 = a4 * scale + step, a5 = a5 * scale + step; \
