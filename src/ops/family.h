@@ -76,6 +76,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(conv_int8) \
 	_(pool) \
 	_(matmul) \
+	_(matmul_product) \
 	_(movement) \
 	_(slice) \
 	_(reshape) \

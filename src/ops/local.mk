@@ -11,7 +11,7 @@ libops_la_SOURCES += \
 	%D%/image/grid.c %D%/image/image.c %D%/image/image.h %D%/image/resize.c %D%/image/resize.h %D%/image/resize_separable.c \
 	%D%/math/axis_scan.c %D%/math/axis_view.h %D%/math/broadcast_loops.c %D%/math/broadcast_loops.h \
 	%D%/math/determinant.c %D%/math/einsum.c %D%/math/einsum_product.c %D%/math/einsum_product.h %D%/math/gemm_int8.c %D%/math/gemm_int8.h \
-	%D%/math/matmul.c %D%/math/pointwise.c %D%/math/pointwise.def %D%/math/reduce.c %D%/math/signal.c %D%/math/where_pow_clip.c \
+	%D%/math/matmul.c %D%/math/matmul_product.c %D%/math/pointwise.c %D%/math/pointwise.def %D%/math/reduce.c %D%/math/signal.c %D%/math/where_pow_clip.c \
 	%D%/ml/ml.c %D%/ml/ml_feature.c %D%/ml/ml_linear.c %D%/ml/ml_map.c %D%/ml/ml_post_transform.c \
 	%D%/ml/ml_post_transform.h %D%/ml/ml_tree.c \
 	%D%/nn/attention.c %D%/nn/col2im_unpool.c %D%/nn/conv.c %D%/nn/conv.h %D%/nn/conv_f32.c %D%/nn/conv_grad.c \

@@ -1,5 +1,5 @@
-/* Products of computed matrices, of every instruction set beside a double loop; Einsum of float32 beside the
- * reference kernel, which computes in float64. */
+/* Products of computed matrices, of every instruction set beside a double loop; MatMul, Gemm and Einsum of
+ * float32 beside the reference kernels in float64. */
 #include <config.h>
 
 #include <math.h>
@@ -125,8 +125,9 @@ long_sums_are_right(void)
 	free(room);
 }
 
-/* ---- Einsum. ---- */
+/* ---- Operators. ---- */
 
+/* The equation of Einsum, or another op. */
 static const struct {
 	const char *equation, *dims[4];
 } equations[] = {
@@ -163,20 +164,36 @@ static const struct {
 	{"aib,aic->bc", {"1,1,4", "3,1,4"}},
 	{"ij,jk->ik", {"0,19", "19,7"}},
 	{"ij,jk->ik", {"4,0", "0,7"}},
+	{"MatMul(%x0, %x1)", {"2,3,17,9", "3,9,20"}},
+	{"MatMul(%x0, %x1)", {"3,1,2,9", "4,9,20"}},
+	{"MatMul(%x0, %x1)", {"3,2,9", "9,20"}},
+	{"MatMul(%x0, %x1)", {"9", "3,9,20"}},
+	{"MatMul(%x0, %x1)", {"2,3,9", "9"}},
+	{"MatMul(%x0, %x1)", {"90", "90"}},
+	{"MatMul(%x0, %x1)", {"2,4,0", "0,5"}},
+	{"MatMul(%x0, %x1)", {"1,70", "70,300"}},
+	{"Gemm(%x0, %x1) {transA = 1, alpha = 0.5}", {"9,13", "9,21"}},
+	{"Gemm(%x0, %x1, %x2) {transB = 1, beta = 0.5}", {"13,9", "21,9", "21"}},
+	{"Gemm(%x0, %x1, %x2) {transA = 1, transB = 1}", {"9,13", "21,9", "13,1"}},
+	{"Gemm(%x0, %x1, %x2) {alpha = 2.0}", {"13,9", "9,1", "13,1"}},
+	{"Gemm(%x0, %x1, %x2) {transA = 1}", {"90,13", "90,1", "1"}},
+	{"Gemm(%x0, %x1, %x2) {transB = 1}", {"1,90", "20,90", "1,20"}},
 };
 
 static om_status
 compute(bench *t, size_t k, const char *type)
 {
-	char text[1024], inputs[512] = "", names[64] = "";
+	char text[1024], inputs[512] = "", names[64] = "", op[256];
+	const char *equation = equations[k].equation;
 
 	for (int i = 0; i < 4 && equations[k].dims[i]; i++) {
 		const size_t n = strlen(inputs), m = strlen(names);
 		snprintf(inputs + n, sizeof inputs - n, "%s%%x%d: %s[%s]", i ? ", " : "", i, type, equations[k].dims[i]);
 		snprintf(names + m, sizeof names - m, "%s%%x%d", i ? ", " : "", i);
 	}
-	snprintf(text, sizeof text, "program \"t\" ir 8 opset 17\n^main(%s) {\n\t%%y = Einsum(%s) {equation = \"%s\"}\n"
-		"\tret %%y\n}\n", inputs, names, equations[k].equation);
+	snprintf(op, sizeof op, "Einsum(%s) {equation = \"%s\"}", names, equation);
+	snprintf(text, sizeof text, "program \"t\" ir 8 opset 17\n^main(%s) {\n\t%%y = %s\n\tret %%y\n}\n", inputs,
+		strchr(equation, '(') ? equation : op);
 	OM_TRY(bench_plan(t, text, "inline,shapes,fold"));
 	OM_TRY(bench_exec(t, &ways[SEPARATE]));
 	uint32_t seed = (uint32_t)k;
