@@ -63,6 +63,7 @@ typedef struct om_kernels {
 	void (*add_whole)(int32_t *sums, const float *in, int64_t n);
 	om_unary *curve[OM_NCURVE];
 	const struct om_product_kernels *product;   /* product.h */
+	const struct om_attention_kernels *attention; /* attention.h */
 	const om_epilogue_kernels *epilogue;
 	const om_layer_kernels *layer;
 	const om_depthwise_kernels *depthwise;

@@ -1,0 +1,73 @@
+/* Attention in float32: softmax(scale Q K^T + masks) V, of operands with any strides.
+ *
+ * A group of rows of Q is processed at a time, so that its scores stay in cache; many keys are processed in blocks,
+ * with the maximum and the sum of each row so far. */
+#ifndef OM_ATTENTION_KERNEL_H
+#define OM_ATTENTION_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/parallel.h"
+
+enum {
+	OM_ATTENTION_MASKS = 2,   /* that are added */
+	OM_ATTENTION_RANK = 8,
+	OM_ATTENTION_KEYS = 1024, /* in a block */
+	OM_ATTENTION_ROWS = 96,   /* in a piece */
+};
+
+/* The operands; masks and `keep` may be absent. */
+enum { OM_ATTENTION_Q, OM_ATTENTION_K, OM_ATTENTION_V, OM_ATTENTION_MASK, OM_ATTENTION_KEEP = OM_ATTENTION_MASK
+	+ OM_ATTENTION_MASKS, OM_ATTENTION_Y, OM_NATTENTION };
+
+/* One head.  Element (i, j) of an operand is at i * row + j * col; rows and columns of masks are those of the
+ * scores. */
+typedef struct om_attention {
+	int64_t rows, keys, depth, value_depth;
+	int64_t row[OM_NATTENTION], col[OM_NATTENTION];
+	bool has[OM_NATTENTION];
+	float scale;
+	float fill;               /* the score where a byte of `keep` is `fill_where` */
+	bool fill_where;
+	bool is_causal;           /* row i has the keys up to i + keys - rows */
+	/* What a row without a key gives: 0, or with neither NaN, as Softmax does.  With zero_for_nan also a row that
+	 * has scores that are NaN or infinite. */
+	bool zero_for_masked, zero_for_nan;
+} om_attention;
+
+/* A head for every index of the batch axes, with the steps of the operands along them. */
+typedef struct om_attention_batch {
+	om_attention a;
+	int rank;
+	int64_t dim[OM_ATTENTION_RANK], step[OM_ATTENTION_RANK][OM_NATTENTION];
+} om_attention_batch;
+
+/* The addresses of the operands of a head. */
+typedef struct om_attention_data {
+	const float *q, *k, *v, *mask[OM_ATTENTION_MASKS];
+	const uint8_t *keep;
+	float *y;
+} om_attention_data;
+
+/* Parts of the workspace of a worker, as offsets in floats; see om_attention_layout(). */
+typedef struct om_attention_room {
+	int64_t key, value, score, sum, state, total;
+	int64_t score_row, sum_row;
+} om_attention_room;
+
+typedef struct om_attention_kernels {
+	/* Rows [first, first + n) of a head, at most OM_ATTENTION_ROWS. */
+	void (*rows)(const om_attention *a, const om_attention_data *at, int64_t first, int64_t n,
+		const om_attention_room *layout, float *room);
+} om_attention_kernels;
+
+om_attention_room om_attention_layout(const om_attention *a);
+
+/* Bytes of workspace for so many workers; the same on every machine. */
+uint64_t om_attention_workspace(const om_attention *a, uint32_t workers);
+
+/* Compute a batch.  `room` is aligned to 64. */
+void om_attention_run(const om_attention_batch *b, const om_attention_data *at, void *room, om_workers *pool);
+
+#endif
