@@ -406,6 +406,8 @@ extern const om_epilogue_kernels OM_TABLE(om_epilogue_kernels);
 extern const om_layer_kernels OM_TABLE(om_layer_kernels);
 extern const om_depthwise_kernels OM_TABLE(om_depthwise_kernels);
 extern const om_pool_kernels OM_TABLE(om_pool_kernels);
+extern const om_elementwise_kernels OM_TABLE(om_elementwise_kernels);
+extern const om_rows_kernels OM_TABLE(om_rows_kernels);
 
 const om_kernels OM_TABLE(om_kernels) = {
 	.isa = OM_TEXT(OM_ISA),
@@ -429,4 +431,6 @@ const om_kernels OM_TABLE(om_kernels) = {
 	.layer = &OM_TABLE(om_layer_kernels),
 	.depthwise = &OM_TABLE(om_depthwise_kernels),
 	.pool = &OM_TABLE(om_pool_kernels),
+	.elementwise = &OM_TABLE(om_elementwise_kernels),
+	.rows = &OM_TABLE(om_rows_kernels),
 };

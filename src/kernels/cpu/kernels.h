@@ -15,6 +15,8 @@
 #include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/layer.h"
 #include "kernels/cpu/pool_lines.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/rows.h"
 #include "onnxmem/status.h"
 
 /* Elements [n0, n0 + n) of row `k` of a matrix: a pointer to them, or to a copy made in the
@@ -68,6 +70,8 @@ typedef struct om_kernels {
 	const om_layer_kernels *layer;
 	const om_depthwise_kernels *depthwise;
 	const om_pool_kernels *pool;
+	const om_elementwise_kernels *elementwise;
+	const om_rows_kernels *rows;
 } om_kernels;
 
 /* The build in use: selected by ONNXMEM_ISA, else the best supported by this machine. */

@@ -56,7 +56,7 @@ vec_store(float *p, vec v)
 INLINE vec
 vec_all(float x)
 {
-	return (vec){0} + x;
+	return x - (vec){0};              /* 0 + x would lose the sign of -0 */
 }
 
 /* The first `n` floats, 0 < n <= VL; the others are 0 and are not read. */
@@ -129,6 +129,22 @@ vec_max_nan(vec a, vec b)
 		_mm256_cmp_ps((__m256)a, (__m256)a, _CMP_UNORD_Q));
 #else
 	return vec_select((a > b) | (a != a), a, b);
+/* Square roots, correctly rounded. */
+INLINE vec
+vec_sqrt(vec a)
+{
+#if OM_VL == 16
+	return (vec)_mm512_sqrt_ps((__m512)a);
+#elif OM_VL == 8 && defined __AVX2__
+	return (vec)_mm256_sqrt_ps((__m256)a);
+#else
+	float x[OM_VL];
+
+	memcpy(x, &a, sizeof x);
+	for (int k = 0; k < OM_VL; k++)
+		x[k] = __builtin_sqrtf(x[k]);
+	memcpy(&a, x, sizeof x);
+	return a;
 #endif
 }
 
