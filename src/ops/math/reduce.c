@@ -16,6 +16,7 @@
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "ops/math/axis_view.h"
+#include "ops/math/reduce_axes.h"
 #include "opdef/columns.h"
 #include "opdef/numbers.h"
 #include "opdef/types.h"
@@ -33,22 +34,16 @@ struct axes {
 	bool is_noop;                 /* no axes are given and noop_with_empty_axes is set */
 };
 
-/* The axes are an attribute, or an input since version 13 or 18. */
-struct reduce_attrs {
-	om_ints axes;
-	int64_t keepdims, noop_with_empty_axes;
-};
-
-static const om_attr_field reduce_fields[] = {
-	OM_FIELD(struct reduce_attrs, INTS, axes),
-	OM_FIELD(struct reduce_attrs, INT, keepdims),
-	OM_FIELD(struct reduce_attrs, INT, noop_with_empty_axes),
+const om_attr_field om_reduce_fields[] = {
+	OM_FIELD(struct om_reduce_attrs, INTS, axes),
+	OM_FIELD(struct om_reduce_attrs, INT, keepdims),
+	OM_FIELD(struct om_reduce_attrs, INT, noop_with_empty_axes),
 	{0}
 };
 
 /* The rank must be known. */
 static om_status
-find_axes(const om_op_context *c, const struct reduce_attrs *attrs, struct axes *a)
+find_axes(const om_op_context *c, const struct om_reduce_attrs *attrs, struct axes *a)
 {
 	const om_tensor *in = om_has_in(c, 1) ? &c->in[1] : NULL;
 	const int rank = c->in[0].shape.rank;
@@ -103,13 +98,13 @@ static om_status
 reduce_infer(om_op_context *c)
 {
 	const om_shape *x = &c->in[0].shape;
-	struct reduce_attrs attrs;
+	struct om_reduce_attrs attrs;
 	struct axes a;
 
 	c->out[0].type = c->in[0].type;
 	if (x->rank < 0)
 		return OM_OK;
-	om_attr_fields(c->op, reduce_fields, &attrs);
+	om_attr_fields(c->op, om_reduce_fields, &attrs);
 	OM_TRY(find_axes(c, &attrs, &a));
 	if (a.known)
 		reduced_shape(x, &a, attrs.keepdims != 0, &c->out[0].shape);
@@ -134,33 +129,25 @@ typedef union sums {
 	double align;
 } sums;
 
-struct group {
-	int64_t n, step;     /* in elements of the input */
-};
-
 struct walk {
 	const struct loops *f;
 	om_dtype type, as;
 	size_t size;                     /* of an element in memory */
-	struct group kept[OM_MAX_RANK], reduced[OM_MAX_RANK];
-	int nkept, nreduced;             /* without the last group of the input */
-	struct group last;
-	bool last_is_reduced;
-	int64_t count;                   /* input elements per output element */
+	struct om_reduce_groups g;
 };
 
 static void
-push_group(struct group *g, int *n, int64_t dim, int64_t step)
+push_group(struct om_reduce_group *g, int *n, int64_t dim, int64_t step)
 {
 	if (*n && g[*n - 1].step == dim * step) {
-		g[*n - 1] = (struct group){g[*n - 1].n * dim, step};
+		g[*n - 1] = (struct om_reduce_group){g[*n - 1].n * dim, step};
 		return;
 	}
-	g[(*n)++] = (struct group){dim, step};
+	g[(*n)++] = (struct om_reduce_group){dim, step};
 }
 
 static void
-set_groups(struct walk *w, const om_shape *x, const struct axes *a)
+set_groups(struct om_reduce_groups *w, const om_shape *x, const struct axes *a)
 {
 	int64_t step[OM_MAX_RANK + 1];
 
@@ -178,7 +165,7 @@ set_groups(struct walk *w, const om_shape *x, const struct axes *a)
 		else
 			push_group(w->kept, &w->nkept, x->dim[d], step[d + 1]);
 	}
-	w->last = (struct group){1, 1};
+	w->last = (struct om_reduce_group){1, 1};
 	w->last_is_reduced = w->nreduced && w->reduced[w->nreduced - 1].step == 1;
 	if (w->last_is_reduced)
 		w->last = w->reduced[--w->nreduced];
@@ -186,9 +173,8 @@ set_groups(struct walk *w, const om_shape *x, const struct axes *a)
 		w->last = w->kept[--w->nkept];
 }
 
-/* An odometer; updates the offset `at` by the steps of the groups. */
-static bool
-advance(const struct group *g, int n, int64_t *index, int64_t *at)
+bool
+om_reduce_advance(const struct om_reduce_group *g, int n, int64_t *index, int64_t *at)
 {
 	for (int d = n - 1; d >= 0; d--) {
 		*at += g[d].step;
@@ -228,12 +214,12 @@ reduce_piece(const struct walk *w, char *y, const char *x, int64_t m)
 	w->f->start(&s, m);
 	do {
 		const char *from = x + at * (int64_t)w->size;
-		if (w->last_is_reduced)
-			take(w, w->f->run, &s, from, w->last.n);
+		if (w->g.last_is_reduced)
+			take(w, w->f->run, &s, from, w->g.last.n);
 		else
 			take(w, w->f->rows, &s, from, m);
-	} while (w->count && advance(w->reduced, w->nreduced, index, &at));
-	w->f->finish(w->as == w->type ? (void *)y : buffer, &s, m, w->count);
+	} while (w->g.count && om_reduce_advance(w->g.reduced, w->g.nreduced, index, &at));
+	w->f->finish(w->as == w->type ? (void *)y : buffer, &s, m, w->g.count);
 	if (w->as != w->type)
 		om_convert(w->type, y, w->as, buffer, m, true);
 }
@@ -257,7 +243,7 @@ reduce_nothing(const struct walk *w, char *y, int64_t n)
 static void
 reduce_all(const struct walk *w, char *y, const char *x)
 {
-	const int64_t row = w->last_is_reduced ? 1 : w->last.n;
+	const int64_t row = w->g.last_is_reduced ? 1 : w->g.last.n;
 	int64_t index[OM_MAX_RANK] = {0}, at = 0;
 
 	do {
@@ -266,11 +252,11 @@ reduce_all(const struct walk *w, char *y, const char *x)
 			reduce_piece(w, y, x + (at + j) * (int64_t)w->size, m);
 			y += (size_t)m * w->size;
 		}
-	} while (advance(w->kept, w->nkept, index, &at));
+	} while (om_reduce_advance(w->g.kept, w->g.nkept, index, &at));
 }
 
 struct reduction {
-	struct reduce_attrs attrs;    /* first: reduce_fields */
+	struct om_reduce_attrs attrs;    /* first: om_reduce_fields */
 	struct walk w;
 	int64_t n;                    /* elements of the output */
 	bool is_ready;                /* the axes were known when the kernel was prepared */
@@ -279,14 +265,30 @@ struct reduction {
 };
 
 static om_status
-find_walk(const om_op_context *c, const struct reduce_attrs *attrs, struct walk *w)
+find_walk(const om_op_context *c, const struct om_reduce_attrs *attrs, struct walk *w)
 {
 	struct axes a;
 
 	OM_TRY(find_axes(c, attrs, &a));
-	w->nkept = w->nreduced = 0;
-	set_groups(w, &c->in[0].shape, &a);
+	w->g = (struct om_reduce_groups){0};
+	set_groups(&w->g, &c->in[0].shape, &a);
 	return OM_OK;
+}
+
+om_status
+om_reduce_groups_of(const om_op_context *c, const struct om_reduce_attrs *attrs, struct om_reduce_groups *g)
+{
+	struct walk w;
+
+	OM_TRY(find_walk(c, attrs, &w));
+	*g = w.g;
+	return OM_OK;
+}
+
+bool
+om_reduce_is_ready(const om_op_context *c)
+{
+	return !om_has_in(c, 1) || c->in[1].data;
 }
 
 static om_status
@@ -300,7 +302,7 @@ reduce_prepare(om_op_context *c, void **state)
 	s->n = om_shape_count(&c->out[0].shape);
 	s->is_whole = om_shape_count(&x->shape) == s->n;
 	s->bytes = (size_t)s->n * s->w.size;
-	s->is_ready = !om_has_in(c, 1) || c->in[1].data;
+	s->is_ready = om_reduce_is_ready(c);
 	return s->is_ready ? find_walk(c, &s->attrs, &s->w) : OM_OK;
 }
 
@@ -316,7 +318,7 @@ reduce(om_op_context *c, const struct loops loops[])
 		return om_no_kernel(c, c->in[0].type);
 	if (!s->is_ready)
 		OM_TRY(find_walk(c, &s->attrs, w));
-	if (s->n && w->count == 0)
+	if (s->n && w->g.count == 0)
 		reduce_nothing(w, y->data, s->n);
 	else if (s->n)
 		reduce_all(w, y->data, x->data);
@@ -561,7 +563,7 @@ const om_opdef om_ops_reduce[] = {
 };
 
 #define PREPARED(label, runs)                                                  \
-	{.name = label, .fields = reduce_fields, .state_bytes = sizeof(struct reduction), \
+	{.name = label, .fields = om_reduce_fields, .state_bytes = sizeof(struct reduction), \
 	 .prepare = reduce_prepare, .run = runs}
 
 const om_kernel om_kernels_reduce[] = {

@@ -15,15 +15,15 @@
 #include "opdef/columns.h"
 #include "ops/family.h"
 #include "ops/math/axis_view.h"
+#include "ops/nn/softmax.h"
 #include "opdef/numbers.h"
 #include "opdef/types.h"
 
 /* Lines that are not contiguous are processed in groups of adjacent lines. */
 enum { COLUMNS = 64, LANES = 8 };
 
-/* Before version 13 all axes from `axis` on form one line. */
-static bool
-lines_of(const om_op_context *c, struct om_lines *l)
+bool
+om_softmax_lines(const om_op_context *c, struct om_lines *l)
 {
 	const om_shape *s = &c->in[0].shape;
 	const bool old = c->op->version < 13;
@@ -227,7 +227,7 @@ softmax_prepare(om_op_context *c, void **state)
 	s->size = om_dtype_bits(t) / 8;
 	if (!softmax_loops[s->as].line)
 		return om_no_kernel(c, t);
-	if (!lines_of(c, &s->l))
+	if (!om_softmax_lines(c, &s->l))
 		return om_op_fail(c->session, OM_INVALID, c->op,
 			"axis is out of range for rank %d", c->in[0].shape.rank);
 	return OM_OK;
@@ -239,7 +239,7 @@ softmax_scratch(const om_op_context *c)
 	struct om_lines l;
 	uint64_t bytes;
 
-	if (!om_is_half(c->in[0].type) || !lines_of(c, &l)
+	if (!om_is_half(c->in[0].type) || !om_softmax_lines(c, &l)
 	    || __builtin_mul_overflow((uint64_t)l.n, COLUMNS * sizeof(float), &bytes))
 		return 0;
 	return bytes;
@@ -322,7 +322,7 @@ softmax_infer(om_op_context *c)
 {
 	struct om_lines l;
 
-	if (om_shape_is_known(&c->in[0].shape) && !lines_of(c, &l))
+	if (om_shape_is_known(&c->in[0].shape) && !om_softmax_lines(c, &l))
 		return om_bad_axis(c, om_attr_int(c->op, "axis"));
 	return om_infer_same(c);
 }
