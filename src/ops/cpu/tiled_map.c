@@ -211,11 +211,11 @@ struct run {
 	om_map *const (*map)[OM_NMAP_STEPS];
 };
 
-static float *
-buffer_of(const struct run *r, uint32_t worker, uint32_t b)
-{
-	return (float *)r->c->scratch + ((size_t)worker * r->m->nbuffer + b) * OM_TILE;
-}
+/* What a worker computes in. */
+struct room {
+	float *buffer;            /* of OM_TILE elements each */
+	struct operand *operand;  /* inputs, then results of stages */
+};
 
 /* Where tile `t` begins in an input. */
 static int64_t
@@ -254,14 +254,14 @@ expand(const om_tiled_map *m, const struct input *in, int d, int64_t rows, float
 }
 
 static struct operand
-input_of_tile(const struct run *r, uint32_t k, int64_t t, int64_t rows, bool is_first, uint32_t worker)
+input_of_tile(const struct run *r, uint32_t k, int64_t t, int64_t rows, bool is_first, float *buffer)
 {
 	const struct input *in = &r->m->in[k];
 	const float *from = (const float *)r->c->in[k].data + start_of(r->m, in, t);
 
 	if (in->form != EXPANDED)
 		return (struct operand){from, in->form == CONTIGUOUS};
-	float *to = buffer_of(r, worker, in->buffer);
+	float *to = buffer + (size_t)in->buffer * OM_TILE;
 	if (is_first || !in->is_fixed)
 		expand(r->m, in, r->m->split, in->is_fixed ? r->m->rows : rows, to, from);
 	return (struct operand){to, 1};
@@ -281,39 +281,56 @@ run_stage(const struct run *r, const om_stage *s, const struct operand *x, const
 }
 
 static void
-run_tile(const struct run *r, int64_t t, bool is_first, uint32_t worker, struct operand *operand)
+run_tile(const struct run *r, int64_t t, bool is_first, const struct room *room)
 {
+	struct operand *operand = room->operand;
 	const om_tiled_map *m = r->m;
 	const int64_t row = t % m->ranges * m->rows;
 	const int64_t rows = m->dim[m->split] - row < m->rows ? m->dim[m->split] - row : m->rows, n = rows * m->inner;
 	float *out = (float *)r->c->out[0].data + (t / m->ranges * m->dim[m->split] + row) * m->inner;
 
 	for (uint32_t k = 0; k < m->nin; k++)
-		operand[k] = input_of_tile(r, k, t, rows, is_first, worker);
+		operand[k] = input_of_tile(r, k, t, rows, is_first, room->buffer);
 	for (uint32_t j = 0; j < m->nstage; j++) {
 		const om_stage *s = &m->stage[j];
 		const bool is_last = j + 1 == m->nstage;
 		operand[m->nin + j] = run_stage(r, s, &operand[s->x], &operand[s->y], n,
-			is_last ? out : buffer_of(r, worker, s->to), is_last);
+			is_last ? out : room->buffer + (size_t)s->to * OM_TILE, is_last);
 	}
 }
 
-enum { OPERANDS = 96 };
+static void
+run_tiles_in(const struct run *r, int64_t from, int64_t to, float *buffer)
+{
+	struct operand operand[OM_MAP_OPERANDS];
+	const struct room room = {buffer, operand};
+
+	for (int64_t t = from; t < to; t++)
+		run_tile(r, t, t == from, &room);
+}
+
+/* A few buffers are on the stack. */
+enum { FEW = 4 };
 
 static void
 run_tiles(void *arg, int64_t from, int64_t to, uint32_t worker)
 {
 	const struct run *r = arg;
-	struct operand operand[OPERANDS];
+	float few[FEW * OM_TILE];
 
-	for (int64_t t = from; t < to; t++)
-		run_tile(r, t, t == from, worker, operand);
+	if (r->m->nbuffer <= FEW)
+		run_tiles_in(r, from, to, few);
+	else
+		run_tiles_in(r, from, to, (float *)r->c->scratch + (size_t)worker * r->m->nbuffer * OM_TILE);
 }
 
 uint64_t
 om_tiled_map_workspace(const om_op_context *c)
 {
 	const om_tiled_map *m = c->state;
+
+	if (m->nbuffer <= FEW)
+		return 0;
 	return (uint64_t)om_call_workers(c) * m->nbuffer * OM_TILE * sizeof(float);
 }
 
@@ -323,7 +340,7 @@ om_tiled_map_run(om_op_context *c)
 	const om_tiled_map *m = c->state;
 	struct run r = {c, m, om_kernels_get()->elementwise->map};
 
-	assert(m->nin + m->nstage <= OPERANDS);
+	assert(m->nin + m->nstage <= OM_MAP_OPERANDS);
 	if (m->tiles)
 		om_for_ranges(c, m->tiles, m->rows * m->inner * m->nstage, run_tiles, &r);
 	return OM_OK;

@@ -10,7 +10,10 @@
 #include "kernels/cpu/elementwise.h"
 #include "onnxmem/kernel.h"
 
-enum { OM_TILE = 1024 };          /* elements of a tile */
+enum {
+	OM_TILE = 1024,           /* elements of a tile */
+	OM_MAP_OPERANDS = 96,     /* the most inputs and stages of a map */
+};
 
 /* Operands below `nin` are inputs, operand nin + j is the result of stage j. */
 typedef struct om_stage {
