@@ -118,14 +118,13 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(ml_linear) \
 	_(ml_tree) \
 	_(optimizer_ops) \
-	_(cpu_conv) \
-	_(cpu_depthwise) \
-	_(cpu_pool)
 	_(fast_elementwise)   /* of float32: after the families whose kernels they take precedence over */ \
 	_(fast_norm) \
 	_(fast_reduce) \
 	_(fast_softmax) \
-	_(cpu_conv)
+	_(cpu_conv) \
+	_(cpu_depthwise) \
+	_(cpu_pool)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

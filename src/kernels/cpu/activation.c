@@ -4,25 +4,6 @@
 #include "kernels/cpu/activation.h"
 #include "kernels/cpu/vec_math.h"
 
-/* x sigmoid(x); what is far below zero is not -inf * 0. */
-INLINE vec
-vec_silu(vec x)
-{
-	return x / (1 + vec_exp(-x));
-}
-
-INLINE vec
-vec_gelu(vec x)
-{
-	return 0.5f * x * (1 + vec_erf(x * 0.70710678118654752440f));
-}
-
-INLINE vec
-vec_gelu_tanh(vec x)
-{
-	return 0.5f * x * (1 + vec_tanh(0.79788456080286535588f * (x + 0.044715f * x * x * x)));
-}
-
 #define ROW(name, value)                                                       \
 NOINLINE void                                                                  \
 name(float *p, int64_t n, float alpha, float beta)                             \

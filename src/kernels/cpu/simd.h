@@ -129,6 +129,9 @@ vec_max_nan(vec a, vec b)
 		_mm256_cmp_ps((__m256)a, (__m256)a, _CMP_UNORD_Q));
 #else
 	return vec_select((a > b) | (a != a), a, b);
+#endif
+}
+
 /* Square roots, correctly rounded. */
 INLINE vec
 vec_sqrt(vec a)
