@@ -179,6 +179,10 @@ typedef struct om_flag_set {
  * owns the new text.  OM_USAGE if a value is not valid in a pipeline. */
 OM_API om_status om_host_flags(om_host *h, const om_flag_set *set, size_t n, const char **pipeline);
 
+/* As om_model_read_plan() (onnxmem/onnx.h), with the passes of this host: a plan for a target other than generic
+ * may have been made with passes of a plugin. */
+OM_API om_status om_host_read_plan(om_host *h, om_model *m, om_prog *p, const char *sidecar);
+
 /* The default pipeline of `onnxmem plan`: it plans the program as it is. */
 OM_API const char *om_default_pipeline(void);
 

@@ -61,7 +61,7 @@ read_back(om_cli *c, const char *path)
 	om_status st = om_model_import(c->session, c->model, &again);
 
 	if (st == OM_OK)
-		st = om_model_read_plan(c->session, c->model, again, path);
+		st = om_host_read_plan(c->host, c->model, again, path);
 	if (st == OM_OK)
 		st = om_plan_verify(c->session, again, again->plan);
 	om_prog_free(again);

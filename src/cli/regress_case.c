@@ -147,7 +147,8 @@ carry(struct trial *t, om_cli *c)
 	OM_TRY(om_model_save(c->session, c->model, copy));
 	end(c);
 	OM_TRY(om_cli_load(c, copy));
-	OM_TRY(om_model_read_plan(c->session, c->model, c->prog, NULL));
+	OM_TRY(om_cli_host(c));
+	OM_TRY(om_host_read_plan(c->host, c->model, c->prog, NULL));
 	return om_plan_verify(c->session, c->prog, c->prog->plan);
 }
 

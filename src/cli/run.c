@@ -35,7 +35,8 @@ make_plan(om_cli *c, const om_tensor *in)
 {
 	if (has_usable_plan(c)) {
 		om_info(c->session, "running the plan stored in the model");
-		return om_model_read_plan(c->session, c->model, c->prog, om_cli_option(c, "sidecar"));
+		OM_TRY(om_cli_host(c));
+		return om_host_read_plan(c->host, c->model, c->prog, om_cli_option(c, "sidecar"));
 	}
 	OM_TRY(om_cli_shapes(c, in, true));
 	om_info(c->session, "planning the model: it contains no usable plan");

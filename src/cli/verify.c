@@ -11,7 +11,8 @@ check(om_cli *c)
 	OM_TRY(om_cli_load(c, c->arg[0]));
 	if (!c->model)
 		return om_fail(c->session, OM_USAGE, "%s is a text file: it contains no plan", c->arg[0]);
-	OM_TRY(om_model_read_plan(c->session, c->model, c->prog, om_cli_option(c, "sidecar")));
+	OM_TRY(om_cli_host(c));
+	OM_TRY(om_host_read_plan(c->host, c->model, c->prog, om_cli_option(c, "sidecar")));
 	return om_plan_verify(c->session, c->prog, c->prog->plan);
 }
 
@@ -37,6 +38,7 @@ run(om_cli *c)
 
 static const om_opt opts[] = {
 	{"sidecar", "FILE", "verify the plan in this document instead"},
+	{"plugin", "FILE", "load a pass that a plan for cpu was made with; repeatable"},
 	{0}
 };
 

@@ -401,6 +401,7 @@ compute(struct weights *w, const om_op *op)
 			OM_TRY(take_input(w, &c, k));
 	OM_TRY(complete(&c));
 	OM_TRY(om_op_check_shapes(&c));
+	om_exec_workers(e, &c);
 	if (!is_view(w, op))
 		OM_TRY(run_kernel(&c));
 	release_after(w, op);

@@ -155,6 +155,10 @@ om_status om_exec_weights(om_exec *e);
 
 /* ---- instructions.c ---- */
 
+/* Set the workers of a call whose kernel is going to be bound.  The threads start with the first op that uses
+ * them. */
+void om_exec_workers(om_exec *e, om_op_context *c);
+
 om_status om_exec_steps(om_exec *e);
 /* Bind the kernels of ops with fixed shapes; constants must have been computed. */
 om_status om_exec_prepare(om_exec *e);

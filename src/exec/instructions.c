@@ -69,9 +69,8 @@ show_elements(struct step *s, void *const *data)
 		s->in[k].data = data[k];
 }
 
-/* The threads start with the first op that uses them. */
-static void
-set_workers(om_exec *e, om_op_context *c)
+void
+om_exec_workers(om_exec *e, om_op_context *c)
 {
 	om_op_context_workers(c, e->nworker, e->options.precise);
 	if (c->workers > 1 && !e->pool) {
@@ -89,7 +88,7 @@ bind_kernel(struct step *s, om_arena *mem)
 	void **data = hide_elements(s);
 
 	c->mem = mem;
-	set_workers(s->exec, c);
+	om_exec_workers(s->exec, c);
 	const om_status st = om_kernel_bind(c, s->exec->registry);
 	c->mem = s->exec->call;
 	show_elements(s, data);

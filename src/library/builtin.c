@@ -225,19 +225,30 @@ om_host_new(om_session *s, const char *path)
 /* ---- Plans for lowered programs. ---- */
 
 static om_status
-lower(om_session *s, om_prog *p, const om_plan_request *request, const char *pipeline)
+lower(void *host, om_prog *p, const om_plan_request *request, const char *pipeline)
 {
-	om_host *h = om_host_new(s, NULL);
-	om_status st = h ? om_host_request(h, request) : OM_MEMORY;
+	om_host *h = host;
+	const om_plan_request *own = h->request;
+	om_status st = om_host_request(h, request);
 
 	if (st == OM_OK)
 		st = om_host_run(h, p, pipeline);
-	om_host_free(h);
+	h->request = own;
 	return st;
+}
+
+om_status
+om_host_read_plan(om_host *h, om_model *m, om_prog *p, const char *sidecar)
+{
+	return om_model_read_plan_with(h->session, m, p, sidecar, lower, h);
 }
 
 om_status
 om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar)
 {
-	return om_model_read_plan_with(s, m, p, sidecar, lower);
+	om_host *h = om_host_new(s, NULL);
+	const om_status st = h ? om_model_read_plan_with(s, m, p, sidecar, lower, h) : OM_MEMORY;
+
+	om_host_free(h);
+	return st;
 }

@@ -34,6 +34,7 @@ struct reader {
 	om_arena *mem;
 	json_t *root;
 	om_lower_fn *lower;
+	void *host;               /* for `lower` */
 	bool is_lowered;          /* the program is what passes made of that of the model */
 	om_op ***ops;             /* by block id: ops by index */
 	om_map scopes;            /* blocks by path */
@@ -460,7 +461,7 @@ lower(struct reader *r, const om_plan_request *request)
 	OM_TRY(get_text(r, json_object_get(j, "program"), "the digest of the program", &digest));
 	OM_TRY(read_binding(r));
 	OM_TRY(check_shapes(r));
-	const om_status st = r->lower(r->s, r->p, request, passes);
+	const om_status st = r->lower(r->host, r->p, request, passes);
 	if (st != OM_OK)
 		return om_note(r->s, st == OM_MEMORY ? st : OM_STALE, "running the passes that the plan is made after");
 	r->p->assignment = NULL;
@@ -906,9 +907,10 @@ read_plan(struct reader *r, const char *sidecar)
 }
 
 static om_status
-model_read_plan_guarded(om_session *s, om_model *m, om_prog *p, const char *sidecar, om_lower_fn *lower_fn)
+model_read_plan_guarded(om_session *s, om_model *m, om_prog *p, const char *sidecar, om_lower_fn *lower_fn,
+	void *host)
 {
-	struct reader r = {.s = s, .m = m, .p = p, .mem = om_arena_new(), .lower = lower_fn};
+	struct reader r = {.s = s, .m = m, .p = p, .mem = om_arena_new(), .lower = lower_fn, .host = host};
 	const om_status st = read_plan(&r, sidecar);
 
 	om_arena_free(r.mem);
@@ -918,7 +920,8 @@ model_read_plan_guarded(om_session *s, om_model *m, om_prog *p, const char *side
 }
 
 om_status
-om_model_read_plan_with(om_session *s, om_model *m, om_prog *p, const char *sidecar, om_lower_fn *lower_fn)
+om_model_read_plan_with(om_session *s, om_model *m, om_prog *p, const char *sidecar, om_lower_fn *lower_fn,
+	void *host)
 {
-	OM_GUARDED(s, model_read_plan_guarded(s, m, p, sidecar, lower_fn));
+	OM_GUARDED(s, model_read_plan_guarded(s, m, p, sidecar, lower_fn, host));
 }

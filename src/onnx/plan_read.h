@@ -6,9 +6,10 @@
 #include "onnxmem/onnx.h"
 
 /* Run these passes, a pipeline, on a program, for this request. */
-typedef om_status om_lower_fn(om_session *s, om_prog *p, const om_plan_request *request, const char *passes);
+typedef om_status om_lower_fn(void *host, om_prog *p, const om_plan_request *request, const char *passes);
 
-/* As om_model_read_plan(); `lower` runs the passes of a plan for a lowered program. */
-om_status om_model_read_plan_with(om_session *s, om_model *m, om_prog *p, const char *sidecar, om_lower_fn *lower);
+/* As om_model_read_plan(); `lower`, called with `host`, runs the passes of a plan for a lowered program. */
+om_status om_model_read_plan_with(om_session *s, om_model *m, om_prog *p, const char *sidecar, om_lower_fn *lower,
+	void *host);
 
 #endif
