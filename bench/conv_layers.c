@@ -165,7 +165,7 @@ measure(const struct shape *s, om_layer_algorithm algorithm, double peak)
 static bool
 suits_winograd(const struct shape *s)
 {
-	return s->ky == 3 && s->kx == 3 && s->stride == 1 && s->dilation == 1 && s->channels_in > 4;
+	return s->ky == 3 && s->kx == 3 && s->stride == 1 && s->channels_in > 4;
 }
 
 int

@@ -7,7 +7,7 @@ libk_generic_la_SOURCES = \
 	%D%/cpu/depthwise.c %D%/cpu/depthwise.h %D%/cpu/geometry.h \
 	%D%/cpu/elementwise.c %D%/cpu/elementwise.def %D%/cpu/elementwise.h \
 	%D%/cpu/kernels.c %D%/cpu/kernels.h \
-	%D%/cpu/layer.h %D%/cpu/layer_gemm.c %D%/cpu/layer_plan.h %D%/cpu/layer_tile.c %D%/cpu/layer_tile.h \
+	%D%/cpu/layer.h %D%/cpu/layer_gemm.c %D%/cpu/layer_plan.h %D%/cpu/layer_tile.c %D%/cpu/layer_tile.h %D%/cpu/layer_winograd.c \
 	%D%/cpu/pool_lines.c %D%/cpu/pool_lines.h %D%/cpu/product.c %D%/cpu/product.h \
 	%D%/cpu/rows.c %D%/cpu/rows.h \
 	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/vec_math.h %D%/cpu/vmath.h

@@ -136,6 +136,23 @@ choose(om_layer *l, uint64_t *state)
 	}
 }
 
+static void
+choose_winograd(om_layer *l, uint64_t *state)
+{
+	choose(l, state);
+	l->algorithm = om_rng_below(state, 2) ? OM_LAYER_WINOGRAD4 : OM_LAYER_WINOGRAD2;
+	l->is_channels_first = false;
+	for (int k = 1; k < 3; k++) {
+		l->kernel[k] = 3;
+		l->stride[k] = 1;
+		l->dilation[k] = om_rng_below(state, 3) ? 1 : 1 + (int64_t)om_rng_below(state, 4);
+		l->begin[k] = (int64_t)om_rng_below(state, 4) - 1;
+		l->out[k] = 1 + (int64_t)om_rng_below(state, 19);
+		l->in[k] = l->out[k] - l->begin[k] + (int64_t)om_rng_below(state, 3);
+		l->in[k] = l->in[k] < 1 ? 1 : l->in[k];
+	}
+}
+
 /* A product with few rows. */
 static void
 choose_product(om_layer *l, uint64_t *state)
@@ -204,7 +221,9 @@ run(const om_kernels *kernels, const struct trial *t, bool in_place, int garbage
 static double
 tolerance(const om_layer *l)
 {
-	return 2e-6 * sqrt((double)(l->channels_in * volume(l->kernel)) + 1);
+	const double depth = (double)(l->channels_in * volume(l->kernel)) + 1;
+
+	return sqrt(depth) * (l->algorithm == OM_LAYER_WINOGRAD4 ? 2e-5 : 3e-6);
 }
 
 static bool
@@ -254,6 +273,12 @@ static void
 convolutions_are_right(void)
 {
 	check_all(choose, CASES);
+}
+
+static void
+winograd_is_right(void)
+{
+	check_all(choose_winograd, CASES);
 }
 
 static void
@@ -314,6 +339,7 @@ matrices_are_packed(void)
 
 static CU_TestInfo layer_tests[] = {
 	{"convolutions are right and repeat", convolutions_are_right},
+	{"Winograd's algorithm is right and repeats", winograd_is_right},
 	{"products are right and repeat", products_are_right},
 	{"large layers are right", large_layers_are_right},
 	{"matrices are packed", matrices_are_packed},

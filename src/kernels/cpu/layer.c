@@ -9,6 +9,7 @@ enum {
 	BLOCK_BYTES = 320 << 10,  /* of the input of a block of rows, to stay in the L2 cache */
 	TABLE_BYTES = 64 << 10,   /* of its pointers */
 	PANELS_BYTES = 256 << 10, /* of weights that stay in the L2 cache */
+	INPUT_BYTES = 512 << 10,  /* of transformed inputs of a block of tiles */
 	STRIP_BYTES = 96 << 10,   /* of an interleaved strip */
 	PIECES = 16,              /* that are worth having, for workers to share */
 	TILE_ROWS = 12,
@@ -65,7 +66,9 @@ om_layer_weights(const om_layer *l)
 	const uint64_t panels = (uint64_t)quotient_up(l->channels_out, OM_PANEL);
 	const uint64_t depth = times((uint64_t)l->channels_in, (uint64_t)volume(l->kernel));
 
-	return times(times(times((uint64_t)l->group, panels), OM_PANEL), depth);
+	const uint64_t filters = times(times(times((uint64_t)l->group, panels), OM_PANEL), depth);
+	return l->algorithm == OM_LAYER_GEMM ? filters
+		: times(filters / 9, l->algorithm == OM_LAYER_WINOGRAD4 ? 36 : 16);
 }
 
 /* ---- The plan. ---- */
@@ -140,6 +143,58 @@ plan_scratch(const om_layer *l, om_layer_plan *p)
 	p->per_worker = plus(plus(p->image, p->pointers), p->offsets);
 }
 
+/* ---- Winograd's algorithm. ---- */
+
+/* Floats between the elements of transformed tiles: their lines of the cache are in different sets. */
+static uint64_t
+apart(uint64_t n)
+{
+	return plus(n, 16);
+}
+
+static void
+plan_tiles(const om_layer *l, om_layer_plan *p)
+{
+	const int64_t size = l->algorithm == OM_LAYER_WINOGRAD4 ? 4 : 2, elements = (size + 2) * (size + 2);
+	uint64_t tiles = times((uint64_t)l->batch, (uint64_t)l->out[0]);
+
+	for (int k = 0; k < 2; k++) {
+		p->tiles[k] = quotient_up(quotient_up(l->out[1 + k], l->dilation[1 + k]), size);
+		tiles = times(tiles, times((uint64_t)p->tiles[k], (uint64_t)l->dilation[1 + k]));
+	}
+	p->rows = tiles > MOST_ROWS ? MOST_ROWS : (int64_t)tiles;
+	p->k = quotient_up(l->channels_in, 16) * 16;
+	p->taps = l->kernel[0];
+	const uint64_t tile = times(times((uint64_t)p->k + 1, (uint64_t)p->taps), (uint64_t)elements * 4);
+	const int64_t most = tile > INPUT_BYTES ? TILE_ROWS : between(INPUT_BYTES / (int64_t)tile, TILE_ROWS, 1 << 20);
+	p->block = quotient_up(p->rows, quotient_up(p->rows, most) + !p->rows);
+	p->block = p->rows <= most ? p->rows : quotient_up(p->block, TILE_ROWS) * TILE_ROWS;
+	p->blocks = p->rows ? quotient_up(p->rows, p->block) : 0;
+	const uint64_t row = times((uint64_t)p->k, (uint64_t)p->taps), input = apart(times(row, (uint64_t)p->block));
+	const uint64_t output = apart(times((uint64_t)p->block, OM_PANEL));
+	p->image = piece_bytes(times(input, (uint64_t)elements), 4);
+	p->outputs = piece_bytes(times(output, (uint64_t)elements), 4);
+	p->between_inputs = (int64_t)input;
+	p->between_outputs = (int64_t)output;
+}
+
+/* Several parts transform the same inputs: that is worth it for many output channels. */
+static void
+plan_panels(const om_layer *l, om_layer_plan *p)
+{
+	const int64_t panels = quotient_up(l->channels_out, OM_PANEL), have = p->blocks * l->group;
+	const int64_t parts = have && have < PIECES ? between(quotient_up(PIECES, have), 1, quotient_up(panels, 4)) : 1;
+
+	p->part = panels ? quotient_up(panels, parts) : 1;
+	p->parts = quotient_up(panels, p->part);
+	p->zeros = piece_bytes((uint64_t)p->k, sizeof(float));
+	p->pointers = piece_bytes(times((uint64_t)p->taps, TILE_ROWS), sizeof(float *));
+	p->offsets = piece_bytes((uint64_t)p->taps, sizeof(int64_t));
+	p->per_worker = plus(plus(p->image, p->outputs), plus(p->pointers, p->offsets));
+}
+
+/* ---- All layers. ---- */
+
 bool
 om_layer_plan_new(const om_layer *l, om_layer_plan *p)
 {
@@ -150,6 +205,11 @@ om_layer_plan_new(const om_layer *l, om_layer_plan *p)
 		.is_direct = is_direct(l)};
 	if (weights == UINT64_MAX)
 		return false;
+	if (l->algorithm != OM_LAYER_GEMM) {
+		plan_tiles(l, p);
+		plan_panels(l, p);
+		return p->per_worker != UINT64_MAX;
+	}
 	p->by_tiles = times(weights, 4) / (uint64_t)l->group <= PANELS_BYTES;
 	if (l->is_channels_first)
 		plan_strip(l, p);

@@ -351,6 +351,10 @@ run(const om_layer *l, const om_layer_data *d)
 
 	if (!om_layer_plan_new(l, &j.p))
 		return;
+	if (l->algorithm != OM_LAYER_GEMM) {
+		OM_TABLE(om_layer_winograd)(l, d, &j.p);
+		return;
+	}
 	if (j.p.zeros)
 		memset(d->scratch, 0, j.p.zeros);
 	om_parallel_for(d->pool, j.p.blocks * j.p.parts * l->group, run_piece, &j);

@@ -143,13 +143,91 @@ om_layer_pack_matrix(const float *w, int64_t rows, int64_t columns, bool is_tran
 	scale(packed, (columns + OM_PANEL - 1) / OM_PANEL * OM_PANEL * rows, alpha);
 }
 
+/* ---- Winograd's algorithm. ---- */
+
+/* A filter element of all output channels of a panel. */
+typedef float column[OM_PANEL];
+
+/* u[k * step] = the transform of g[0], g[step], g[2 * step], for tiles of 4 outputs. */
+static void
+transform4(const column *g, column *u, int from, int step)
+{
+	for (int j = 0; j < OM_PANEL; j++) {
+		const float a = g[0][j], b = g[from][j], c = g[2 * from][j];
+		const float sum = (a + c) * (1 / 6.0F), third = b * (1 / 6.0F), far = a * (1 / 24.0F) + c * (1 / 6.0F);
+		u[0][j] = a * 0.25F;
+		u[step][j] = -sum - third;
+		u[2 * step][j] = third - sum;
+		u[3 * step][j] = far + b * (1 / 12.0F);
+		u[4 * step][j] = far - b * (1 / 12.0F);
+		u[5 * step][j] = c;
+	}
+}
+
+/* The same for tiles of 2 outputs. */
+static void
+transform2(const column *g, column *u, int from, int step)
+{
+	for (int j = 0; j < OM_PANEL; j++) {
+		const float a = g[0][j], b = g[from][j], c = g[2 * from][j], sum = (a + c) * 0.5F;
+		u[0][j] = a;
+		u[step][j] = sum + b * 0.5F;
+		u[2 * step][j] = sum - b * 0.5F;
+		u[3 * step][j] = c;
+	}
+}
+
+/* Filters of a panel at one position of the leading axis, for one input channel: w[filter * depth + element]. */
+static void
+gather(const float *w, int64_t n, int64_t depth, column *g)
+{
+	for (int64_t j = 0; j < OM_PANEL; j++)
+		for (int k = 0; k < 9; k++)
+			g[k][j] = j < n ? w[j * depth + k] : 0;
+}
+
+/* Rows `element` apart. */
+static void
+transform_filters(const column *g, int side, float *to, int64_t element)
+{
+	column half[6 * 3], u[6];
+
+	for (int k = 0; k < 3; k++)
+		(side == 6 ? transform4 : transform2)(g + k, half + k, 3, 3);
+	for (int i = 0; i < side; i++) {
+		(side == 6 ? transform4 : transform2)(half + 3 * i, u, 1, 1);
+		for (int k = 0; k < side; k++)
+			memcpy(to + (i * side + k) * element, u[k], sizeof u[k]);
+	}
+}
+
+static void
+pack_winograd(const om_layer *l, const float *w, float *packed)
+{
+	const int64_t planes = l->kernel[0], depth = l->channels_in * planes * 9;
+	const int64_t panels = (l->channels_out + OM_PANEL - 1) / OM_PANEL, rows = l->channels_in * planes;
+	column g[9];
+
+	for (int64_t p = 0; p < panels; p++)
+		for (int64_t s = 0; s < rows; s++) {
+			const int64_t row = s % planes * l->channels_in + s / planes;
+			gather(w + p * OM_PANEL * depth + s * 9, l->channels_out - p * OM_PANEL, depth, g);
+			transform_filters(g, l->algorithm == OM_LAYER_WINOGRAD4 ? 6 : 4,
+				packed + (p * rows + row) * OM_PANEL, panels * rows * OM_PANEL);
+		}
+}
+
 void
 om_layer_pack(const om_layer *l, const float *w, float *packed)
 {
 	const int64_t taps = l->kernel[0] * l->kernel[1] * l->kernel[2];
 	const int64_t group = (int64_t)(om_layer_weights(l) / (uint64_t)l->group);
 
-	for (int64_t g = 0; g < l->group; g++)
-		pack_filters(w + g * l->channels_out * l->channels_in * taps, l->channels_out, l->channels_in, taps,
-			packed + g * group);
+	for (int64_t g = 0; g < l->group; g++) {
+		const float *from = w + g * l->channels_out * l->channels_in * taps;
+		if (l->algorithm == OM_LAYER_GEMM)
+			pack_filters(from, l->channels_out, l->channels_in, taps, packed + g * group);
+		else
+			pack_winograd(l, from, packed + g * group);
+	}
 }

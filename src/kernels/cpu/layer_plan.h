@@ -17,7 +17,11 @@ typedef struct om_layer_plan {
 	/* If the input is channels-first: blocks are strips of lines of one image, which are interleaved first. */
 	int64_t strip;            /* lines of the output */
 	int64_t in[OM_LAYER_AXES];            /* the input of a strip, with its padding */
-	/* Bytes of scratch: a row of zeros; for each worker, the strip, pointers and offsets. */
+	/* If Winograd's algorithm is used: rows and blocks are of tiles. */
+	int64_t tiles[2];                     /* of an image, along each axis */
+	int64_t between_inputs, between_outputs;      /* floats between elements of transformed tiles */
+	uint64_t outputs;                     /* bytes of scratch */
+	/* Bytes of scratch: a row of zeros; for each worker, the strip or the transformed inputs, pointers and offsets. */
 	uint64_t zeros, image, pointers, offsets, per_worker;
 } om_layer_plan;
 

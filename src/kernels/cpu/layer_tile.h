@@ -6,7 +6,7 @@
 #ifndef OM_LAYER_TILE_H
 #define OM_LAYER_TILE_H
 
-#include "kernels/cpu/layer.h"
+#include "kernels/cpu/layer_plan.h"
 #include "kernels/cpu/simd.h"
 
 enum {
@@ -31,6 +31,9 @@ struct om_tile {
 
 /* Compute columns [first, first + n) of `rows` rows, at most TILE_ROWS.  `first` is a multiple of OM_PANEL. */
 void OM_TABLE(om_tile_run)(const struct om_tile *t, int64_t rows, int64_t first, int64_t n);
+
+/* Run a layer by Winograd's algorithm. */
+void OM_TABLE(om_layer_winograd)(const om_layer *l, const om_layer_data *d, const om_layer_plan *p);
 
 /* Rows of the next tile if `rest` are left: not few in the last one. */
 INLINE int64_t

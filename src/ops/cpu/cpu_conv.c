@@ -50,11 +50,9 @@ check_winograd(const om_op_context *c, const om_layer *l, int axes)
 	bool fits = axes >= 2 && !l->is_channels_first;
 
 	for (int k = 1; k < OM_LAYER_AXES; k++)
-		fits = fits && l->kernel[k] == 3 && l->stride[k] == 1 && l->dilation[k] == 1;
-	if (l->algorithm != OM_LAYER_GEMM)
-		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "there is no kernel for this algorithm yet");
+		fits = fits && l->kernel[k] == 3 && l->stride[k] == 1;
 	return fits || l->algorithm == OM_LAYER_GEMM ? OM_OK
-		: om_wrong(c, "the algorithm is for kernels of 3 by 3 elements without strides and dilations");
+		: om_wrong(c, "the algorithm is for channels-last images and kernels of 3 by 3 elements without strides");
 }
 
 /* ---- Packing. ---- */
