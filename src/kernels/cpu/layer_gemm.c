@@ -13,6 +13,11 @@ struct grid {
 	int64_t in[3], out[3], kernel[3], stride[3], dilation[3], begin[3];
 };
 
+/* Of an output. */
+struct position {
+	int64_t image, z, y, x;
+};
+
 /* A product of a group, for a block of rows. */
 struct block {
 	const om_layer *l;
@@ -23,7 +28,7 @@ struct block {
 	const float **rows;       /* [tiles][taps][rows of the tile] */
 	int64_t *offset;          /* [tiles][taps + 1]: the last one is the number of taps */
 	int64_t first, n;         /* rows of y */
-	int64_t at;               /* the same as `first`, as a position of the grid */
+	struct position next;     /* of the grid, whose pointers have not been set yet */
 	int64_t column, columns;  /* of the group */
 	float *y;                 /* column 0 of the group, row 0 */
 };
@@ -42,35 +47,12 @@ most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* The top left corner of the windows of a tile, as coordinates and as the number of the position, which may be
- * outside of the image. */
+/* The first elements of the windows of a tile, which may be outside of the image. */
 struct corners {
-	int64_t z[MOST_TILE_ROWS], y[MOST_TILE_ROWS], x[MOST_TILE_ROWS], at[MOST_TILE_ROWS];
+	int64_t z[MOST_TILE_ROWS], y[MOST_TILE_ROWS], x[MOST_TILE_ROWS];
+	const float *at[MOST_TILE_ROWS];
+	bool are_inside;          /* all windows are, as a whole */
 };
-
-static void
-find_corners(const struct grid *g, int64_t first, int64_t n, struct corners *c)
-{
-	int64_t x = first % g->out[2], y = first / g->out[2] % g->out[1];
-	int64_t z = first / g->out[2] / g->out[1] % g->out[0], image = first / g->out[2] / g->out[1] / g->out[0];
-
-	for (int64_t r = 0; r < n; r++) {
-		c->z[r] = z * g->stride[0] - g->begin[0];
-		c->y[r] = y * g->stride[1] - g->begin[1];
-		c->x[r] = x * g->stride[2] - g->begin[2];
-		c->at[r] = ((image * g->in[0] + c->z[r]) * g->in[1] + c->y[r]) * g->in[2] + c->x[r];
-		if (++x < g->out[2])
-			continue;
-		x = 0;
-		if (++y < g->out[1])
-			continue;
-		y = 0;
-		if (++z < g->out[0])
-			continue;
-		z = 0;
-		image++;
-	}
-}
 
 INLINE bool
 is_inside(int64_t at, int64_t size)
@@ -78,17 +60,66 @@ is_inside(int64_t at, int64_t size)
 	return (uint64_t)at < (uint64_t)size;
 }
 
+/* The position after this one. */
+INLINE void
+advance(const struct grid *g, struct position *p)
+{
+	if (++p->x < g->out[2])
+		return;
+	p->x = 0;
+	if (++p->y < g->out[1])
+		return;
+	p->y = 0;
+	if (++p->z < g->out[0])
+		return;
+	p->z = 0;
+	p->image++;
+}
+
+/* Is a window inside along an axis? */
+INLINE bool
+is_window_inside(const struct grid *g, int axis, int64_t at)
+{
+	return at >= 0 && at + (g->kernel[axis] - 1) * g->dilation[axis] < g->in[axis];
+}
+
+/* Of `n` positions from `p` on, which becomes the next one. */
+static void
+find_corners(const struct grid *g, struct position *p, int64_t n, struct corners *c)
+{
+	c->are_inside = true;
+	for (int64_t r = 0; r < n; r++, advance(g, p)) {
+		const int64_t z = p->z * g->stride[0] - g->begin[0], y = p->y * g->stride[1] - g->begin[1];
+		const int64_t x = p->x * g->stride[2] - g->begin[2];
+		const int64_t at = ((p->image * g->in[0] + z) * g->in[1] + y) * g->in[2] + x;
+		c->z[r] = z;
+		c->y[r] = y;
+		c->x[r] = x;
+		c->at[r] = (const float *)((uintptr_t)g->x + (uintptr_t)(at * g->pixel) * sizeof *g->x);
+		c->are_inside &= is_window_inside(g, 0, z) && is_window_inside(g, 1, y) && is_window_inside(g, 2, x);
+	}
+}
+
+/* An element of the window, `by` positions after its corner. */
+INLINE const float *
+element(const struct grid *g, const float *corner, int64_t by)
+{
+	return (const float *)((uintptr_t)corner + (uintptr_t)(by * g->pixel) * sizeof *corner);
+}
+
 /* The rows of one tap, at these distances from the corners; false if all are outside of the image. */
 INLINE bool
-tap_rows(const struct grid *g, const struct corners *c, int64_t n, int64_t dz, int64_t dy, int64_t dx, const float **to)
+tap_rows(const struct grid *g, const struct corners *c, int64_t n, const int64_t *d, const float **to)
 {
-	const int64_t by = (dz * g->in[1] + dy) * g->in[2] + dx;
-	bool any = false;
+	const int64_t by = (d[0] * g->in[1] + d[1]) * g->in[2] + d[2];
+	bool any = c->are_inside;
 
-	for (int64_t r = 0; r < n; r++) {
-		const bool inside = is_inside(c->z[r] + dz, g->in[0]) & is_inside(c->y[r] + dy, g->in[1])
-			& is_inside(c->x[r] + dx, g->in[2]);
-		to[r] = inside ? g->x + (c->at[r] + by) * g->pixel : g->zeros;
+	for (int64_t r = 0; r < n && c->are_inside; r++)
+		to[r] = element(g, c->at[r], by);
+	for (int64_t r = 0; r < n && !c->are_inside; r++) {
+		const bool inside = is_inside(c->z[r] + d[0], g->in[0]) & is_inside(c->y[r] + d[1], g->in[1])
+			& is_inside(c->x[r] + d[2], g->in[2]);
+		to[r] = inside ? element(g, c->at[r], by) : g->zeros;
 		any |= inside;
 	}
 	return any;
@@ -96,20 +127,20 @@ tap_rows(const struct grid *g, const struct corners *c, int64_t n, int64_t dz, i
 
 /* The rows of a tile, without the taps that are outside of the image for all of them; returns the number of taps. */
 static int64_t
-tile_rows(const struct block *b, int64_t first, int64_t n, const float **to, int64_t *offset)
+tile_rows(struct block *b, int64_t n, const float **to, int64_t *offset)
 {
 	const struct grid *g = &b->grid;
 	const int64_t weights = b->tile.k * OM_PANEL;
 	struct corners c;
 	int64_t taps = 0, tap = 0;
 
-	find_corners(g, first, n, &c);
+	find_corners(g, &b->next, n, &c);
 	for (int64_t kz = 0; kz < g->kernel[0]; kz++)
 		for (int64_t ky = 0; ky < g->kernel[1]; ky++)
 			for (int64_t kx = 0; kx < g->kernel[2]; kx++, tap++) {
+				const int64_t d[] = {kz * g->dilation[0], ky * g->dilation[1], kx * g->dilation[2]};
 				offset[taps] = tap * weights;
-				taps += tap_rows(g, &c, n, kz * g->dilation[0], ky * g->dilation[1], kx * g->dilation[2],
-					to + taps * n);
+				taps += tap_rows(g, &c, n, d, to + taps * n);
 			}
 	return taps;
 }
@@ -138,13 +169,13 @@ rows_of(const struct block *b, int64_t k, int64_t at, int64_t first)
 		.offset = b->offset + k * (b->p->taps + 1)};
 }
 
+/* Set the pointers of a tile, the one after that of the last call. */
 static void
-set_rows(const struct block *b, const struct rows *r)
+set_rows(struct block *b, const struct rows *r)
 {
-	const int64_t at = b->at + r->first;
 
-	r->offset[b->p->taps] = b->p->is_direct ? direct_rows(&b->grid, at, r->n, r->rows, r->offset)
-		: tile_rows(b, at, r->n, r->rows, r->offset);
+	r->offset[b->p->taps] = b->p->is_direct ? direct_rows(&b->grid, b->first + r->first, r->n, r->rows, r->offset)
+		: tile_rows(b, r->n, r->rows, r->offset);
 }
 
 /* ---- Blocks. ---- */
@@ -281,7 +312,6 @@ set_strip(struct block *b, int64_t block, float *strip)
 		.stride = {1, l->stride[1], l->stride[2]}, .dilation = {1, l->dilation[1], l->dilation[2]}};
 	b->first = (block / strips * l->out[1] + y) * l->out[2];
 	b->n = lines * l->out[2];
-	b->at = 0;
 }
 
 /* ---- The layer. ---- */
@@ -305,7 +335,10 @@ set_image(struct block *b, int64_t block, int64_t group)
 	memcpy(b->grid.stride, l->stride, sizeof l->stride);
 	memcpy(b->grid.dilation, l->dilation, sizeof l->dilation);
 	memcpy(b->grid.begin, l->begin, sizeof l->begin);
-	b->first = b->at = block * b->p->block;
+	b->first = block * b->p->block;
+	b->next = (struct position){.image = b->first / l->out[2] / l->out[1] / l->out[0],
+		.z = b->first / l->out[2] / l->out[1] % l->out[0], .y = b->first / l->out[2] % l->out[1],
+		.x = b->first % l->out[2]};
 	b->n = least(b->p->block, b->p->rows - b->first);
 }
 
