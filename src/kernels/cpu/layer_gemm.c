@@ -83,43 +83,65 @@ is_window_inside(const struct grid *g, int axis, int64_t at)
 	return at >= 0 && at + (g->kernel[axis] - 1) * g->dilation[axis] < g->in[axis];
 }
 
-/* Of `n` positions from `p` on, which becomes the next one. */
+/* `by` floats after a pointer, which may leave the image: nothing is read there. */
+INLINE const float *
+moved(const float *from, int64_t by)
+{
+	return (const float *)((uintptr_t)from + (uintptr_t)by * sizeof *from);
+}
+
+static void
+set_corner(const struct grid *g, const struct position *p, struct corners *c, int64_t r)
+{
+	c->z[r] = p->z * g->stride[0] - g->begin[0];
+	c->y[r] = p->y * g->stride[1] - g->begin[1];
+	c->x[r] = p->x * g->stride[2] - g->begin[2];
+	c->at[r] = moved(g->x, (((p->image * g->in[0] + c->z[r]) * g->in[1] + c->y[r]) * g->in[2] + c->x[r]) * g->pixel);
+}
+
+INLINE bool
+is_corner_inside(const struct grid *g, const struct corners *c, int64_t r)
+{
+	return is_window_inside(g, 0, c->z[r]) && is_window_inside(g, 1, c->y[r]) && is_window_inside(g, 2, c->x[r]);
+}
+
+/* Of `n` positions from `p` on, which becomes the next one.  Most tiles are in a single line. */
 static void
 find_corners(const struct grid *g, struct position *p, int64_t n, struct corners *c)
 {
+	if (p->x + n <= g->out[2]) {
+		set_corner(g, p, c, 0);
+		for (int64_t r = 1; r < n; r++) {
+			c->z[r] = c->z[0];
+			c->y[r] = c->y[0];
+			c->x[r] = c->x[0] + r * g->stride[2];
+			c->at[r] = moved(c->at[0], r * g->stride[2] * g->pixel);
+		}
+		c->are_inside = is_corner_inside(g, c, 0) && is_corner_inside(g, c, n - 1);
+		p->x += n - 1;
+		advance(g, p);
+		return;
+	}
 	c->are_inside = true;
 	for (int64_t r = 0; r < n; r++, advance(g, p)) {
-		const int64_t z = p->z * g->stride[0] - g->begin[0], y = p->y * g->stride[1] - g->begin[1];
-		const int64_t x = p->x * g->stride[2] - g->begin[2];
-		const int64_t at = ((p->image * g->in[0] + z) * g->in[1] + y) * g->in[2] + x;
-		c->z[r] = z;
-		c->y[r] = y;
-		c->x[r] = x;
-		c->at[r] = (const float *)((uintptr_t)g->x + (uintptr_t)(at * g->pixel) * sizeof *g->x);
-		c->are_inside &= is_window_inside(g, 0, z) && is_window_inside(g, 1, y) && is_window_inside(g, 2, x);
+		set_corner(g, p, c, r);
+		c->are_inside = c->are_inside && is_corner_inside(g, c, r);
 	}
-}
-
-/* An element of the window, `by` positions after its corner. */
-INLINE const float *
-element(const struct grid *g, const float *corner, int64_t by)
-{
-	return (const float *)((uintptr_t)corner + (uintptr_t)(by * g->pixel) * sizeof *corner);
 }
 
 /* The rows of one tap, at these distances from the corners; false if all are outside of the image. */
 INLINE bool
 tap_rows(const struct grid *g, const struct corners *c, int64_t n, const int64_t *d, const float **to)
 {
-	const int64_t by = (d[0] * g->in[1] + d[1]) * g->in[2] + d[2];
+	const int64_t by = ((d[0] * g->in[1] + d[1]) * g->in[2] + d[2]) * g->pixel;
 	bool any = c->are_inside;
 
 	for (int64_t r = 0; r < n && c->are_inside; r++)
-		to[r] = element(g, c->at[r], by);
+		to[r] = moved(c->at[r], by);
 	for (int64_t r = 0; r < n && !c->are_inside; r++) {
 		const bool inside = is_inside(c->z[r] + d[0], g->in[0]) & is_inside(c->y[r] + d[1], g->in[1])
 			& is_inside(c->x[r] + d[2], g->in[2]);
-		to[r] = inside ? element(g, c->at[r], by) : g->zeros;
+		to[r] = inside ? moved(c->at[r], by) : g->zeros;
 		any |= inside;
 	}
 	return any;
