@@ -27,7 +27,28 @@ om_fused_out(const om_op_context *c, int64_t of)
 	return -1;
 }
 
-/* The same for inputs 0 to 2, found while preparing. */
+/* What is wrong with `wrt`: it has an entry for each output, inputs 0 to 2, each once.  An output whose entry is there
+ * before would not be written. */
+static inline const char *
+om_fused_wrong_wrt(const om_op_context *c)
+{
+	size_t n;
+	const int64_t *wrt = om_attr_ints(c->op, "wrt", &n);
+	unsigned seen = 0;
+
+	if (n != c->op->nout)
+		return "requires one output for each entry of wrt";
+	for (size_t k = 0; k < n; k++) {
+		if (wrt[k] < 0 || wrt[k] > 2)
+			return "wrt has an entry whose gradient the operator does not compute";
+		if (seen >> wrt[k] & 1)
+			return "wrt has an entry twice";
+		seen |= 1U << wrt[k];
+	}
+	return NULL;
+}
+
+/* The outputs of om_fused_out() for inputs 0 to 2, found while preparing. */
 typedef struct om_fused_outs {
 	int out[3];
 } om_fused_outs;

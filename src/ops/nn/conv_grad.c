@@ -84,22 +84,25 @@ static om_status
 grad_infer(om_op_context *c)
 {
 	struct om_conv v;
-	size_t n;
-	const int64_t *wrt = om_attr_ints(c->op, "wrt", &n);
+	const int64_t *wrt = om_attr_ints(c->op, "wrt", NULL);
+	const uint32_t n = c->op->nout;
+	const char *bad = om_fused_wrong_wrt(c);
 
-	if (!om_has_in(c, W) || n != c->op->nout)
-		return om_wrong(c, "requires dY, W and one output for each entry of wrt");
-	for (size_t k = 0; k < n; k++) {
-		if (wrt[k] < 0 || wrt[k] > 2 || (wrt[k] == 1 && !om_has_in(c, X)))
+	if (!om_has_in(c, W))
+		return om_wrong(c, "requires dY and W");
+	if (bad)
+		return om_wrong(c, bad);
+	for (uint32_t k = 0; k < n; k++) {
+		if (wrt[k] == 1 && !om_has_in(c, X))
 			return om_wrong(c, "wrt has an entry whose gradient the operator does not compute");
 		c->out[k].type = c->in[DY].type;
 	}
 	if (c->in[W].shape.rank < 0)
 		return OM_OK;
-	const char *bad = read_conv(c, &v);
+	bad = read_conv(c, &v);
 	if (bad || (bad = check_dy(c, &v)))
 		return om_wrong(c, bad);
-	for (size_t k = 0; k < n; k++)
+	for (uint32_t k = 0; k < n; k++)
 		if (wrt[k] == 0)
 			shape_of_x(c, &c->out[k].shape);
 		else if (wrt[k] == 1)

@@ -37,17 +37,14 @@ check_shapes(const om_op_context *c)
 static om_status
 batch_infer(om_op_context *c)
 {
-	size_t n;
-	const int64_t *wrt = om_attr_ints(c->op, "wrt", &n);
+	const int64_t *wrt = om_attr_ints(c->op, "wrt", NULL);
 
 	if (om_attr_int(c->op, "training_mode") == 0)
 		return om_op_fail(c->session, OM_UNSUPPORTED, c->op, "only training_mode=1 has a kernel");
-	if (n != c->op->nout)
-		return om_wrong(c, "requires one output for each entry of wrt");
-	const char *bad = check_shapes(c);
-	for (size_t k = 0; k < n && !bad; k++) {
-		if (wrt[k] < 0 || wrt[k] > 2)
-			bad = "wrt has an entry whose gradient the operator does not compute";
+	const char *bad = om_fused_wrong_wrt(c);
+	if (!bad)
+		bad = check_shapes(c);
+	for (uint32_t k = 0; k < c->op->nout && !bad; k++) {
 		c->out[k].type = c->in[X].type;
 		c->out[k].shape = wrt[k] == 0 ? c->in[X].shape : c->in[SCALE].shape;
 	}
