@@ -172,26 +172,34 @@ find_uses(struct loops *w, const om_block *b)
 	}
 }
 
+/* Does the op find `v`, or a view of it, at its final offset in the output? */
+static bool
+finds(const struct loops *w, const om_op *op, const om_value *v)
+{
+	const om_backing *b = w->a->backing;
+
+	for (uint32_t i = 0; i < op->nin; i++)
+		for (const om_value *in = op->in[i]; in; in = b[in->id].store == OM_VIEW ? b[in->id].source : NULL)
+			if (in == v)
+				return true;
+	return false;
+}
+
 /* Is `v` a view through which an op finds an input at its final offset in the output?  If it were a
- * copy, the op would overwrite the source of the view. */
+ * copy, the op would overwrite the source of the view.  Or is it a part of the outputs of several ops, whose other
+ * bytes may be shared because they are equal?  If it were elsewhere, each of the ops would write them. */
 static bool
 is_joined(const struct loops *w, const om_value *v)
 {
-	const om_backing *b = w->a->backing;
+	const om_store store = w->a->backing[v->id].store;
 	const om_value *whole = om_storage(w->a, v, NULL);
+	uint32_t n = 0;
 
-	if (b[v->id].store != OM_VIEW)
+	if (store != OM_VIEW && store != OM_SUBBUFFER)
 		return false;
-	for (size_t k = 0; k < w->njoin; k++) {
-		const om_op *op = w->join[k];
-		if (om_storage(w->a, op->out[0], NULL) != whole)
-			continue;
-		for (uint32_t i = 0; i < op->nin; i++)
-			for (const om_value *in = op->in[i]; in; in = b[in->id].store == OM_VIEW ? b[in->id].source : NULL)
-				if (in == v)
-					return true;
-	}
-	return false;
+	for (size_t k = 0; k < w->njoin; k++)
+		n += om_storage(w->a, w->join[k]->out[0], NULL) == whole && finds(w, w->join[k], v);
+	return n > (store == OM_SUBBUFFER);
 }
 
 /* Give `v` its own storage again. */
