@@ -267,7 +267,7 @@ def by_onnx(path, data, out, limit):
         raise RuntimeError("onnx.reference: " + (r.stderr.strip().splitlines() or ["no message"])[-1][:200])
 
 
-def make_double(model, onnxmem, env, limit=240):
+def make_double(model, onnxmem, env, limit=900):
     """By our reference kernels, else by those of the onnx package."""
     import numpy as np
     import onnx

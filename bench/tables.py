@@ -12,7 +12,7 @@ FAMILIES = (
     ("U-Net", r"gen_unet(pp)?$", 1.8), ("DenseNet", r".*densenet", 1.3), ("GoogLeNet", r"gen_googlenet|light_inception_v1", 1.3),
     ("Inception", r".*inception_v3", 1.2), ("SqueezeNet", r".*squeezenet", 1.2), ("MobileNet", r".*mobilenet_v", 1.05),
     ("MNASNet", r".*mnasnet", 1.05), ("EfficientNet", r".*efficientnet", 1.15), ("ShuffleNet", r".*shufflenet", 1.15),
-    ("BERT", r".*bert", 1.15), ("ViT", r".*[^x]vit_b", 1.15), ("Swin", r".*swin", 1.15), ("MaxViT", r".*maxvit", 1.2),
+    ("BERT", r".*bert", 1.15), ("ViT", r"vit_b", 1.15), ("Swin", r".*swin", 1.15), ("MaxViT", r".*maxvit", 1.2),
     ("LSTM, GRU", r".*(lstm|gru)", 1.1), ("int8 ResNet-50", r".*resnet50_int8", 1.1),
 )
 
