@@ -89,7 +89,8 @@ def line(row, by):
         if "failed" in x:
             parts.append(f"{name}: {x['failed']}")
             continue
-        ratios = "" if not name.startswith("om") else "".join(f" {text(ratio(row, name, p, by))} of {p}" for p in peers(row))
+        others = [*peers(row), *(["om"] if name != "om" and ran(row, "om") else [])] if name.startswith("om") else []
+        ratios = "".join(f" {text(ratio(row, name, p, by))} of {p}" for p in others)
         size = f" first {x['least_first']:.0f} rss {x['rss'] - x['base']:.0f}"
         parts.append(f"{name} {time_text(ms(row, name, by))} ms{ratios}{size}" + (f" error {x['error'][0]:.0e}" if x.get("error") else ""))
     return " | ".join(parts)
@@ -202,6 +203,9 @@ def summary(rows, where, by):
     for name in builds:
         out.append(f"{name}: models, geometric mean of ONNX Runtime, of OpenVINO, of the better")
         out += [f"  {t:18} {n:3}  " + "  ".join(text(v, 3) for v in means) for t, n, *means in groups(rows, by, name)]
+        if name != "om":
+            same = geometric([ratio(r, name, "om", by) for r in rows if ran(r, name) and ran(r, "om")])
+            out.append(f"  {name} is {text(same, 3)} times as fast as om")
     sums = class_sums(rows, by)
     out.append("class: ms ours, ms ONNX Runtime, lost ms, share of ln(ours / ONNX Runtime) in hundredths; ours/theirs of the worst models")
     out += [f"  {k:26} {s[0]:9.2f} {s[1]:9.2f} {s[0] - s[1]:+9.2f} {100 * s[4]:+8.1f}  {worst(s[5])}" for k, s in sums.items()]
