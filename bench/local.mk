@@ -23,11 +23,11 @@ bench-plan-scale: bench/plan_scale$(EXEEXT)
 	bench/plan_scale$(EXEEXT)
 # MODELS="gen_resnet18 gen_vgg16": all without it, and then docs/executor.md is written.
 bench-run: all bench/spent$(EXEEXT) bench/peak$(EXEEXT)
-	threads='$(THREADS)' rounds='$(ROUNDS)' seconds='$(SECONDS)' peers='$(PEERS)' by='$(BY)' out='$(OUT)' models='$(MODELS)'; \
+	threads='$(THREADS)' rounds='$(ROUNDS)' seconds='$(SECONDS)' peers='$(PEERS)' by='$(BY)' isas='$(ISAS)' out='$(OUT)' models='$(MODELS)'; \
 	test -n "$$models" || page='$(srcdir)/docs/executor.md'; \
 	$(PYTHON) $(srcdir)/bench/run.py --onnxmem '$(abs_top_builddir)/onnxmem$(EXEEXT)' --tools '$(abs_builddir)/bench' \
 		--threads "$${threads:-1}" --rounds "$${rounds:-5}" --seconds "$${seconds:-1}" --peers "$${peers:-ort ov}" --by "$${by:-best}" \
-		--out "$${out:-bench-run}" $${page:+--page "$$page"} $$models
+		--isas "$$isas" --out "$${out:-bench-run}" $${page:+--page "$$page"} $$models
 bench-scale: bench/scale$(EXEEXT)
 	bench/scale$(EXEEXT) $(srcdir)/docs/scaling.csv $(srcdir)/docs/scaling.svg
 bench-pack: bench/pack$(EXEEXT)

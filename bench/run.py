@@ -5,12 +5,12 @@ Three models with any build of the command, without `make`; the Python needs onn
 
     python bench/run.py --onnxmem build/onnxmem --rounds 3 --seconds 0.5 --peers ort gen_resnet18 gen_mobilenet_v2 gen_lstm_lm
 
-Two builds side by side: --onnxmem OLD --onnxmem NEW (columns `om` and `om2`).  On a loaded machine: --by cpu, which compares the
+Two builds side by side: --onnxmem OLD --onnxmem NEW (columns `om` and `om2`); other instruction sets: --isas "generic avx2".  On a loaded machine: --by cpu, which compares the
 least processor time of a run instead of the best time by the clock (one thread only).  Results are kept in OUT (--out) by model, build
 and options; a second call measures what is missing, --again everything.  `make bench-run` measures all models and writes
 docs/executor.md:
 
-    make bench-run MODELS="gen_resnet18 gen_vgg16" THREADS=1 ROUNDS=5 SECONDS=1 PEERS="ort ov" OUT=bench-run
+    make bench-run MODELS="gen_resnet18 gen_vgg16" THREADS=1 ROUNDS=5 SECONDS=1 PEERS="ort ov" ISAS="generic avx2" OUT=bench-run
 
 Rounds are interleaved, each executor in a process of its own: A B C A B C.  A round counts with the best run of its process; the
 result is the median of the rounds.  Models with weights filled in, inputs and float64 outputs are kept in --cache (default
@@ -53,11 +53,11 @@ def call(command, env=None):
 # ---- Executors. ----
 
 class Ours:
-    def __init__(self, name, path, a):
+    def __init__(self, name, path, a, isa=None):
         self.name, self.a, self.path = name, a, os.path.abspath(path)
-        self.env = dict(os.environ, ONNXMEM_THREADS=str(a.threads))
+        self.env = dict(os.environ, ONNXMEM_THREADS=str(a.threads), **({"ONNXMEM_ISA": isa} if isa else {}))
         self.program = self.unwrapped()
-        self.digest = self.digest_of_build()
+        self.digest = self.digest_of_build() + (f"-{isa}" if isa else "")
         self.one_run = {}                      # by model: milliseconds of a run, processor milliseconds of a process with one
 
     def unwrapped(self):
@@ -208,7 +208,7 @@ def profile(executors, model, row, folder):
     """Milliseconds, operations and bytes by class, with the profiler's overhead."""
     row["classes"] = {}
     for e in executors:
-        if e.name == "ov" or "best" not in row[e.name]:
+        if e.name not in ("om", "ort") or "best" not in row[e.name]:
             continue
         try:
             row["classes"][e.name] = classes.by_class(e.profile(model, row[e.name]["best"], folder))
@@ -294,6 +294,7 @@ def options():
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("model", nargs="*", help="names, without .onnx; default: all")
     a.add_argument("--onnxmem", action="append", help="the command; repeatable")
+    a.add_argument("--isas", default="", help="also measure the command with these instruction sets, as `generic avx2`")
     a.add_argument("--peers", default="ort ov", help="`ort`, `ov`, or both [ort ov]")
     a.add_argument("--threads", type=int, default=1)
     a.add_argument("--cpus", help="processors to run on, as 0,1 [as many as threads, from 0 on]")
@@ -358,6 +359,7 @@ def main():
     a.tools = tools(a.tools, a.cache)
     os.makedirs(a.out, exist_ok=True)
     ours = [Ours("om" if k == 0 else f"om{k + 1}", path, a) for k, path in enumerate(a.onnxmem or ())]
+    ours += [Ours(f"om-{isa}", a.onnxmem[0], a, isa) for isa in a.isas.split() if a.onnxmem]
     executors = [*ours, *(Peer(name, a) for name in a.peers.split())]
     rows = run_all(a, executors, os.path.join(a.out, "rows.jsonl"))
     where = machine(executors, a)

@@ -298,10 +298,10 @@ def failures(rows):
     for r in rows:
         if "failed" in r:
             yield f"* {r['model']}: {r['failed']}"
-        for name in ("om", *NAMES):
+        for name in (k for k, x in r.items() if isinstance(x, dict)):
             for what in ("failed", "no_outputs", "no_profile"):
                 if what in r.get(name, {}):
-                    yield f"* {r['model']}, {NAMES.get(name, 'onnxmem')}: {r[name][what]}"
+                    yield f"* {r['model']}, {NAMES.get(name, 'onnxmem' + name[2:])}: {r[name][what]}"
         if "no_double" in r:
             yield f"* {r['model']}, float64: {r['no_double']}"
 
@@ -314,9 +314,10 @@ def body(rows, where, by):
     done = sorted((r for r in rows if ran(r, "om")), key=lambda r: ratio(r, "om", "ort", by) or 99)
     yield from table(["model", "ms", "ORT ms", "OpenVINO ms", "of ORT", "of better", "first", "ORT first", "RSS", "ORT RSS", "arena", "weights",
                       "GFLOP/s", "of peak", "GB/s"], (speed_cells(r, where, by) for r in done))
-    yield "\n## Geometric means\n"
-    yield from table(["group", "models", "of ORT", "of OpenVINO", "of better"],
-                     ([t, n, *(text(v) for v in means)] for t, n, *means in groups(rows, by)))
+    for name in where["builds"]:
+        yield "\n## Geometric means" + (f" of {name}" if name != "om" else "") + "\n"
+        yield from table(["group", "models", "of ORT", "of OpenVINO", "of better"],
+                         ([t, n, *(text(v) for v in means)] for t, n, *means in groups(rows, by, name)))
     yield "\n## Targets\n"
     yield from table(["what", "target", "measured", "met"],
                      ([name, limit, what, "yes" if ok else "**no**"] for name, limit, what, ok in targets(rows, where, by)))
