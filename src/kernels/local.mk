@@ -17,8 +17,6 @@ libkernels_la_SOURCES = \
 	%D%/cpu/dispatch.c \
 	%D%/cpu/layer.c %D%/cpu/layer_pack.c \
 	%D%/cpu/attention_batch.c %D%/cpu/product_batch.c
-libkernels_la_CFLAGS = $(AM_CFLAGS) \
-	%D%/cpu/product_batch.c
 libkernels_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS)
 libkernels_la_LIBADD = libk_generic.la
 if HAVE_X86
