@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/mapping.h"
 
@@ -64,10 +65,26 @@ om_mappings_drop_all(const struct om_mappings *l)
 }
 
 void
+om_pages_make(void *at, size_t n)
+{
+#ifdef MADV_POPULATE_WRITE
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = ((uintptr_t)at + n) / page * page;
+	const uintptr_t from = ((uintptr_t)at + page - 1) / page * page;
+
+	if (from < end)
+		(void)!madvise((void *)from, end - from, MADV_POPULATE_WRITE);
+#else
+	(void)at;
+	(void)n;
+#endif
+}
+
+void
 om_mappings_move(const struct om_mappings *l, void *to, const void *from, size_t n)
 {
 	for (size_t at = 0; at < n; at += PIECE) {
 		const size_t size = n - at < PIECE ? n - at : PIECE;
+		om_pages_make((char *)to + at, size);
 		memcpy((char *)to + at, (const char *)from + at, size);
 		om_mappings_drop(l, (const char *)from + at, size);
 	}

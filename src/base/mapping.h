@@ -26,6 +26,10 @@ void om_mappings_drop(const struct om_mappings *l, const void *at, size_t n);
 /* Give back all pages of all mappings in the list, which may be NULL. */
 void om_mappings_drop_all(const struct om_mappings *l);
 
+/* Make the pages of memory that is about to be written, all at once instead of by a fault for each.  Only ones
+ * that lie within the `n` bytes; contents stay. */
+void om_pages_make(void *at, size_t n);
+
 /* Copy `n` bytes, and give back the pages that they came from, piece by piece. */
 void om_mappings_move(const struct om_mappings *l, void *to, const void *from, size_t n);
 

@@ -37,6 +37,7 @@ struct weights {
 	om_exec *e;
 	struct weight *by;   /* by value id */
 	om_op **left;        /* folded ops to compute, in order */
+	bool *is_listed;     /* by op id: it is in `left` */
 	uint32_t nleft;
 	uint64_t bytes;      /* of the block */
 };
@@ -105,21 +106,69 @@ find_wanted(struct weights *w)
 	}
 }
 
+/* An op to compute, which waits for those that make its inputs. */
+struct waiting {
+	om_op *op;
+	uint32_t next;       /* input to look at */
+};
+
+/* The op that computes the input that `top` waits for; NULL: it has all of them. */
+static om_op *
+next_source(struct weights *w, struct waiting *top)
+{
+	while (top->next < top->op->nin) {
+		const om_value *v = top->op->in[top->next++];
+		if (v && v->def && w->by[v->id].is_computed && !w->is_listed[v->def->id])
+			return v->def;
+	}
+	return NULL;
+}
+
+/* List `op` after all that it needs and that is not listed yet. */
+static void
+list_with_sources(struct weights *w, om_op *op, struct waiting *stack)
+{
+	uint32_t depth = 0;
+
+	for (stack[depth++] = (struct waiting){op, 0}; depth;) {
+		om_op *source = next_source(w, &stack[depth - 1]);
+		if (source) {
+			stack[depth++] = (struct waiting){source, 0};
+			continue;
+		}
+		op = stack[--depth].op;
+		w->is_listed[op->id] = true;
+		w->left[w->nleft++] = op;
+	}
+}
+
+static bool
+has_kept(const struct weights *w, const om_op *op)
+{
+	bool any = false;
+
+	for (uint32_t k = 0; k < op->nout; k++)
+		any |= op->out[k] && w->by[op->out[k]->id].is_kept;
+	return any;
+}
+
+/* What runs read is computed in the order of the program, and what only folded ops read just before its first
+ * reader, so that few of these are in memory at once. */
 static void
 list_left(struct weights *w)
 {
 	const om_exec *e = w->e;
+	struct waiting *stack = OM_NEWN(e->mem, struct waiting, (size_t)e->prog->nop + 1);
 
 	w->left = OM_NEWN(e->mem, om_op *, (size_t)e->prog->nop + 1);
-	for (uint32_t n = 0; e->order[n]; n++) {
-		om_op *op = e->order[n];
-		if (!must_compute(w, op))
-			continue;
-		w->left[w->nleft++] = op;
-		for (uint32_t k = 0; k < op->nout; k++)
-			if (op->out[k])
-				w->by[op->out[k]->id].is_computed = true;
-	}
+	w->is_listed = OM_NEWN(e->mem, bool, e->prog->nop);
+	for (uint32_t n = 0; e->order[n]; n++)
+		for (uint32_t k = 0; must_compute(w, e->order[n]) && k < e->order[n]->nout; k++)
+			if (e->order[n]->out[k])
+				w->by[e->order[n]->out[k]->id].is_computed = true;
+	for (uint32_t n = 0; e->order[n]; n++)
+		if (must_compute(w, e->order[n]) && has_kept(w, e->order[n]) && !w->is_listed[e->order[n]->id])
+			list_with_sources(w, e->order[n], stack);
 }
 
 /* Is it a constant whose elements are known?  They may be absent if only its shape is read. */
@@ -333,6 +382,8 @@ alloc_constant(om_op_context *c, uint32_t k, const om_shape *shape)
 	if (!om_tensor_bytes(t->type, shape, &bytes))
 		return om_fail(w->e->session, OM_INVALID, "the size of constant %s overflows", v->name);
 	OM_TRY(give_memory(w, v, bytes));
+	if (w->by[v->id].at != OUTSIDE)
+		om_pages_make(t->data, bytes);
 	c->out[k] = *t;
 	return OM_OK;
 }
