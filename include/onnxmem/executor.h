@@ -32,6 +32,10 @@ typedef struct om_exec_options {
 	uint64_t max_iterations; /* of all loops of a run together, Scan included; more are OM_RUN.  0: 10^9 */
 	uint32_t threads;        /* that kernels use, the caller included; 1: no others; 0: as om_threads() */
 	bool precise;            /* only reference kernels, none that are marked `is_fast` */
+	const char *cache; /* a folder of files with weights as kernels read them: if there is one of these weights,
+	                      it is mapped, and shared with other processes; else they are made, and one is written.
+	                      Files that are damaged or outdated are replaced, and a folder that cannot be
+	                      written is no error.  NULL: none.  Must outlive the call that builds the executor */
 } om_exec_options;
 
 /* The initializer of om_exec_options, with members that differ from the defaults:
@@ -48,7 +52,8 @@ typedef struct om_exec_op {
 /* Memory held by an executor, and counters of its runs. */
 typedef struct om_exec_stats {
 	uint64_t arena_bytes;       /* of all arenas; 0 with no_reuse */
-	uint64_t weight_bytes;      /* constants materialized at build time, without mapped ones */
+	uint64_t weight_bytes;      /* constants materialized at build time, or mapped from a cache; without those
+	                               that are read in the file of the model */
 	uint64_t unplanned_bytes;   /* peak bytes held outside the arenas: unplanned values, and scratch that
 	                               the plan does not have, as plans for OM_TARGET_GENERIC */
 	uint64_t object_bytes;      /* peak bytes of strings, sequences, optionals and maps in the last run,

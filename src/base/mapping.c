@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mapping.h"
@@ -15,15 +16,27 @@ enum {
 struct om_mapping {
 	unsigned char *data;
 	size_t size;
+	struct om_file_state file;
 	struct om_mapping *next;
 };
 
+struct om_file_state
+om_file_state_of(const struct stat *st)
+{
+	enum { COARSE = 2 };     /* seconds; times of some file systems are even */
+	const time_t old = time(NULL) - COARSE;
+
+	return (struct om_file_state){(uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_size,
+		{st->st_mtim.tv_sec, st->st_mtim.tv_nsec}, {st->st_ctim.tv_sec, st->st_ctim.tv_nsec},
+		st->st_mtim.tv_sec < old && st->st_ctim.tv_sec < old};
+}
+
 void
-om_mappings_add(struct om_mappings *l, om_arena *mem, void *data, size_t size)
+om_mappings_add(struct om_mappings *l, om_arena *mem, void *data, size_t size, struct om_file_state file)
 {
 	struct om_mapping *m = OM_NEW(mem, struct om_mapping);
 
-	*m = (struct om_mapping){data, size, l->first};
+	*m = (struct om_mapping){data, size, file, l->first};
 	l->first = m;
 }
 
@@ -34,6 +47,17 @@ find(const struct om_mappings *l, uintptr_t at)
 		if (at - (uintptr_t)m->data < m->size)
 			return m;
 	return NULL;
+}
+
+const struct om_file_state *
+om_mappings_find(const struct om_mappings *l, const void *at, uint64_t *offset)
+{
+	const struct om_mapping *m = find(l, (uintptr_t)at);
+
+	if (!m)
+		return NULL;
+	*offset = (uint64_t)((uintptr_t)at - (uintptr_t)m->data);
+	return &m->file;
 }
 
 /* Mappings start at a page.  A system that cannot give pages back keeps them, which does no harm. */

@@ -7,17 +7,33 @@
 #ifndef OM_MAPPING_H
 #define OM_MAPPING_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
 #include "onnxmem/arena.h"
 
 struct om_mapping;
+
+/* What tells a file from another, and from itself before it was changed. */
+struct om_file_state {
+	uint64_t device, inode, size;
+	int64_t modified[2], changed[2]; /* seconds and nanoseconds */
+	bool is_settled;         /* a change after this was taken has another time, however coarse times are */
+};
+
+struct om_file_state om_file_state_of(const struct stat *st);
 
 /* The mappings of one owner; zeroed: none. */
 struct om_mappings {
 	struct om_mapping *first;
 };
 
-/* Enter a mapping in a list, whose entries are allocated in `mem`.  It remains the caller's. */
-void om_mappings_add(struct om_mappings *l, om_arena *mem, void *data, size_t size);
+/* Enter the mapping of a file in a list, whose entries are allocated in `mem`.  It remains the caller's. */
+void om_mappings_add(struct om_mappings *l, om_arena *mem, void *data, size_t size, struct om_file_state file);
+
+/* The file that `at` lies in, and where; NULL if it is in no mapping of the list, which may be NULL. */
+const struct om_file_state *om_mappings_find(const struct om_mappings *l, const void *at, uint64_t *offset);
 
 /* Give back the pages with any of the `n` bytes at `at`, and a few around them, which were read along with
  * them; nothing happens to memory outside the mappings of the list.  The list may be NULL. */

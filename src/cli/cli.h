@@ -110,7 +110,9 @@ om_status om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *o
 #define OM_CLI_RUN_LIMITS                                                                                   \
 	{"max-memory", "SIZE", "bytes to hold at once: arena, weights, scratch and values outside the plan\n"   \
 		"                            [physical memory]"},                                           \
-	{"max-iterations", "N", "iterations of all loops of a run together [10^9]"}
+	{"max-iterations", "N", "iterations of all loops of a run together [10^9]"},                             \
+	{"cache", "DIR", "keep the weights, as kernels read them, in files of this folder, which later\n"     \
+		"                            runs map instead of making them again"}
 
 om_status om_cli_run_limits(om_cli *c, om_exec_options *o);
 

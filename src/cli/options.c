@@ -98,6 +98,7 @@ om_cli_run_limits(om_cli *c, om_exec_options *o)
 {
 	const char *memory = om_cli_option(c, "max-memory");
 
+	o->cache = om_cli_option(c, "cache");
 	if (memory)
 		OM_TRY(om_cli_size(c, "option --max-memory", memory, &o->max_memory));
 	OM_TRY(om_cli_threads(c, &o->threads));

@@ -12,35 +12,13 @@
  * outside of it. */
 #include <config.h>
 
-#include "exec/exec_internal.h"
+#include "exec/weights.h"
 #include "base/arena_internal.h"
 #include "base/mapping.h"
 #include "base/shape.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
 #include "onnxmem/kernel.h"
-
-#define OUTSIDE UINT64_MAX
-
-/* What is decided about a value. */
-struct weight {
-	bool is_wanted;      /* its elements are required while constants are computed */
-	bool is_kept;        /* also required in runs */
-	bool is_computed;    /* an output of an op in `left` */
-	om_value *holder;    /* the value whose memory it is in: that which it is a view of, or itself */
-	uint64_t offset;     /* bytes, in the holder */
-	uint32_t nreader;    /* of a holder: inputs of ops in `left` that were not computed yet */
-	uint64_t at;         /* of a holder: offset in the block, or OUTSIDE */
-};
-
-struct weights {
-	om_exec *e;
-	struct weight *by;   /* by value id */
-	om_op **left;        /* folded ops to compute, in order */
-	bool *is_listed;     /* by op id: it is in `left` */
-	uint32_t nleft;
-	uint64_t bytes;      /* of the block */
-};
 
 /* ---- What is required. ---- */
 
@@ -309,7 +287,7 @@ give_memory(struct weights *w, const om_value *v, uint64_t bytes)
 	om_exec *e = w->e;
 	const uint64_t at = w->by[v->id].at;
 
-	if (at != OUTSIDE) {
+	if (at != OM_OUTSIDE) {
 		om_exec_move(e, v, e->weights.data + at);
 		return OM_OK;
 	}
@@ -382,7 +360,7 @@ alloc_constant(om_op_context *c, uint32_t k, const om_shape *shape)
 	if (!om_tensor_bytes(t->type, shape, &bytes))
 		return om_fail(w->e->session, OM_INVALID, "the size of constant %s overflows", v->name);
 	OM_TRY(give_memory(w, v, bytes));
-	if (w->by[v->id].at != OUTSIDE)
+	if (w->by[v->id].at != OM_OUTSIDE)
 		om_pages_make(t->data, bytes);
 	c->out[k] = *t;
 	return OM_OK;
@@ -471,6 +449,18 @@ compute_left(struct weights *w)
 	return OM_OK;
 }
 
+/* The block is in a file: nothing is computed. */
+static void
+take_block(struct weights *w)
+{
+	om_exec *e = w->e;
+
+	e->weights = (struct room){om_weight_cache_block(&e->cache), w->bytes};
+	for (uint32_t k = 0; k < e->prog->nvalue; k++)
+		if (w->by[k].at != OM_OUTSIDE)
+			om_exec_move(e, e->prog->values[k], e->weights.data + w->by[k].at);
+}
+
 /* What runs read: the constants that are known come first, folded ops may read them. */
 static om_status
 bind_all(struct weights *w)
@@ -479,7 +469,7 @@ bind_all(struct weights *w)
 
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_value *v = p->values[k];
-		if (is_known(w, v) && (w->by[k].is_kept || !w->by[k].is_wanted))
+		if (is_known(w, v) && (w->by[k].is_kept || !w->by[k].is_wanted) && (!w->e->cache.map || w->by[k].at == OM_OUTSIDE))
 			OM_TRY(bind(w, v));
 	}
 	return OM_OK;
@@ -503,6 +493,18 @@ settle(struct weights *w)
 	}
 }
 
+static om_status
+make_block(struct weights *w)
+{
+	om_exec *e = w->e;
+
+	if (w->bytes)
+		OM_TRY(om_room_fit(e, &e->weights, w->bytes, "weights"));
+	OM_TRY(bind_all(w));
+	OM_TRY(compute_left(w));
+	return OM_OK;
+}
+
 om_status
 om_exec_weights(om_exec *e)
 {
@@ -511,16 +513,21 @@ om_exec_weights(om_exec *e)
 
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		w.by[k].holder = p->values[k];
-		w.by[k].at = OUTSIDE;
+		w.by[k].at = OM_OUTSIDE;
 	}
 	om_mappings_drop_all(p->files);
 	find_wanted(&w);
 	list_left(&w);
 	OM_TRY(lay_out(&w));
-	if (w.bytes)
-		OM_TRY(om_room_fit(e, &e->weights, w.bytes, "weights"));
-	OM_TRY(bind_all(&w));
-	OM_TRY(compute_left(&w));
+	const bool is_cached = e->options.cache && om_weight_key(&w, &e->cache);
+	if (is_cached && om_weight_cache_open(&e->cache)) {
+		take_block(&w);
+		OM_TRY(bind_all(&w));
+	} else {
+		OM_TRY(make_block(&w));
+		if (is_cached)
+			om_weight_cache_write(&e->cache, e->weights.data);
+	}
 	settle(&w);
 	e->stats.weight_bytes += w.bytes;
 	return OM_OK;

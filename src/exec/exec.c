@@ -76,7 +76,10 @@ release(void *arg)
 
 	free_steps(e);
 	om_room_free(e, &e->workspace);
-	om_room_free(e, &e->weights);
+	if (e->cache.map)
+		om_weight_cache_close(&e->cache);
+	else
+		om_room_free(e, &e->weights);
 	for (uint32_t k = 0; k < e->narena; k++)
 		om_room_free(e, &e->arena[k]);
 	for (uint32_t k = 0; k < e->prog->nvalue; k++)

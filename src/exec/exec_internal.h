@@ -13,6 +13,7 @@
 #define OM_EXEC_INTERNAL_H
 
 #include "base/arena_internal.h"
+#include "exec/weight_cache.h"
 #include "onnxmem/executor.h"
 #include "onnxmem/kernel.h"
 #include "onnxmem/opdef.h"
@@ -86,6 +87,7 @@ struct om_exec {
 	uint32_t *body_end;       /* by block id: the step that reads its results */
 	uint32_t nstep;
 	struct room weights;      /* constants that are not read where they are */
+	struct om_weight_cache cache; /* the file that they are in, if it is open */
 	struct room *arena;       /* one per arena of the plan, guards included */
 	uint32_t narena;
 	uint64_t align;           /* alignment of all buffers: the maximum required by the plan and the

@@ -81,6 +81,7 @@ map(om_session *s, const om_model *m, struct mapped *f)
 		return om_fail(s, OM_IO, "%s: external data %s cannot be opened: %s", m->name, f->path, why);
 	}
 	f->size = (size_t)st.st_size;
+	f->state = om_file_state_of(&st);
 	void *p = f->size ? mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
 	close(fd);
 	if (p == MAP_FAILED)
@@ -104,7 +105,7 @@ om_model_map(om_session *s, om_model *m, const char *location, const struct mapp
 	f->location = location;
 	f->next = m->mapped;
 	m->mapped = f;
-	om_mappings_add(&m->files, m->mem, f->data, f->size);
+	om_mappings_add(&m->files, m->mem, f->data, f->size, f->state);
 	*out = f;
 	return OM_OK;
 }

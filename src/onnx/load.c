@@ -83,6 +83,7 @@ open_whole(om_session *s, om_arena *mem, const char *path, bool only_regular, co
 		w->is_file = true;
 		w->dev = st.st_dev;
 		w->ino = st.st_ino;
+		w->state = om_file_state_of(&st);
 		r = map_all(s, path, fd, w);
 	} else if (only_regular) {
 		r = om_fail(s, OM_IO, "%s cannot be opened: not a regular file", path);
@@ -330,7 +331,7 @@ load_whole(om_session *s, om_model *m, const char *path)
 
 	OM_TRY(om_whole_open(s, m->mem, path, &w));
 	if (w->is_mapped)
-		om_mappings_add(&m->files, m->mem, w->data, w->size);
+		om_mappings_add(&m->files, m->mem, w->data, w->size, w->state);
 	m->whole = w;
 	m->is_file = w->is_file;
 	m->dev = w->dev;

@@ -22,6 +22,7 @@ struct mapped {
 	const char *path;
 	void *data;              /* NULL for an empty file */
 	size_t size;
+	struct om_file_state state;
 	struct mapped *next;
 };
 
@@ -86,6 +87,7 @@ struct whole {
 	bool is_file;
 	dev_t dev;
 	ino_t ino;
+	struct om_file_state state;  /* if it is mapped */
 };
 /* The file is closed when the arena is freed. */
 om_status om_whole_open(om_session *s, om_arena *mem, const char *path, const struct whole **out);

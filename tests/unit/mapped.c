@@ -8,6 +8,7 @@
 
 #include "base/mapping.h"
 #include "base/shape.h"
+#include "exec/exec_internal.h"
 #include "onnxmodel.h"
 #include "unit.h"
 
@@ -89,8 +90,8 @@ is_in_file(const om_model *m, const void *p)
 	return (uintptr_t)p - (uintptr_t)m->whole->data < m->whole->size;
 }
 
-/* The result of running it. */
-static void
+/* The result of running it; were its weights in a cache? */
+static bool
 run(bench *b, om_model *m, const om_exec_options *how, float y[2 * COLUMNS])
 {
 	float x[2 * ROWS];
@@ -103,7 +104,9 @@ run(bench *b, om_model *m, const om_exec_options *how, float y[2 * COLUMNS])
 	CU_ASSERT_FATAL(is_ok(b->s, bench_exec(b, how)));
 	CU_ASSERT_FATAL(is_ok(b->s, bench_run(b, &in, 1)));
 	memcpy(y, om_exec_result(b->e, 0)->data, 2 * COLUMNS * sizeof *y);
+	const bool is_cached = b->e->cache.map;
 	bench_clear(b);
+	return is_cached;
 }
 
 /* The model, at `path` and packed in memory, is the same at any address, and wherever it is read from. */
@@ -215,6 +218,69 @@ small_parts_are_aligned(void)
 	}
 }
 
+/* ---- Cached weights. ---- */
+
+/* Run the file with a cache; were the weights in it? */
+static bool
+run_cached(const char *path, const char *folder, float y[2 * COLUMNS])
+{
+	om_exec_options o = ways[PLANNED];
+	bench b = bench_open();
+	om_model *m;
+
+	o.cache = folder;
+	CU_ASSERT_FATAL(is_ok(b.s, om_model_load(b.s, path, &m)));
+	const bool is_mapped = run(&b, m, &o, y);
+	om_model_free(m);
+	bench_close(&b);
+	return is_mapped;
+}
+
+static void
+change_weight(const char *path, const uint8_t *data, size_t size, const void *w)
+{
+	const uint8_t *at = memmem(data, size, w, 4096);
+	FILE *f = fopen(path, "r+");
+
+	CU_ASSERT_FATAL(f && at && fseek(f, at - data + 4, SEEK_SET) == 0);
+	fwrite(&(float){100}, sizeof(float), 1, f);
+	fclose(f);
+}
+
+/* The same graph with other weights, in the same place of a file of the same size. */
+static void
+cached_weights_follow_the_file(void)
+{
+	float y[3][2 * COLUMNS];
+	char folder[] = "cache-XXXXXX", path[32], other[32];
+	struct made b = made_product("123456");
+	size_t size;
+	uint8_t *data = packed(&b.m->base, &size);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	write_bytes(path, data, size);
+	write_bytes(other, data, size);
+	CU_ASSERT(((const uint8_t *)memmem(data, size, b.g->initializer[0]->raw_data.data, 4096) - data) % 4 != 0);  /* it is copied */
+	CU_ASSERT_FALSE(run_cached(path, folder, y[0]));
+	CU_ASSERT(run_cached(path, folder, y[1]));
+	CU_ASSERT_EQUAL(memcmp(y[0], y[1], sizeof y[0]), 0);
+	CU_ASSERT(run_cached(other, folder, y[1]));
+	CU_ASSERT_EQUAL(memcmp(y[0], y[1], sizeof y[0]), 0);
+	change_weight(path, data, size, b.g->initializer[0]->raw_data.data);
+	CU_ASSERT_FALSE(run_cached(path, folder, y[1]));
+	CU_ASSERT_NOT_EQUAL(memcmp(y[0], y[1], sizeof y[0]), 0);
+	CU_ASSERT(run_cached(path, folder, y[2]));
+	CU_ASSERT_EQUAL(memcmp(y[1], y[2], sizeof y[1]), 0);
+	CU_ASSERT_FALSE(run_cached(other, folder, y[2]));
+	CU_ASSERT_EQUAL(memcmp(y[0], y[2], sizeof y[0]), 0);
+	unlink(path);
+	unlink(other);
+	snprintf(other, sizeof other, "rm -r %s", folder);
+	CU_ASSERT_EQUAL(system(other), 0);
+	free(data);
+	made_free(&b);
+}
+
 /* ---- Messages. ---- */
 
 struct wire {
@@ -308,8 +374,8 @@ dropped_pages_are_read_again(void)
 	CU_ASSERT_FATAL(map != MAP_FAILED);
 	om_mappings_drop(NULL, own, SIZE);
 	om_mappings_drop_all(NULL);
-	om_mappings_add(&l, mem, map, SIZE);
-	om_mappings_add(&l, mem, NULL, 0);
+	om_mappings_add(&l, mem, map, SIZE, (struct om_file_state){.size = SIZE});
+	om_mappings_add(&l, mem, NULL, 0, (struct om_file_state){0});
 	for (size_t from = 0; from < SIZE; from += 70001) {
 		memset(copy, 0, SIZE);
 		om_mappings_move(&l, copy, map + from, SIZE - from);
@@ -332,6 +398,7 @@ static CU_TestInfo mapped_tests[] = {
 	{"weights lie at any address", weights_lie_at_any_address},
 	{"files are replaced", files_are_replaced},
 	{"small parts of large constants are aligned", small_parts_are_aligned},
+	{"cached weights follow the file", cached_weights_follow_the_file},
 	{"raw data is left where it is", raw_data_is_left_where_it_is},
 	{"dropped pages are read again", dropped_pages_are_read_again},
 	CU_TEST_INFO_NULL,

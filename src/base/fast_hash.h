@@ -1,0 +1,11 @@
+/* A hash of many bytes at the speed of memory, to notice changes; not against those who seek collisions. */
+#ifndef OM_FAST_HASH_H
+#define OM_FAST_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The hash of `n` bytes after others whose hash is `before`, 0 for none.  Little-endian. */
+uint64_t om_fast_hash(uint64_t before, const void *p, size_t n);
+
+#endif
