@@ -57,6 +57,7 @@
 	_(contrib_attention)  /* com.microsoft: attention */                         \
 	_(group_query)        /* com.microsoft: attention over a cache */            \
 	_(optimizer_ops)      /* optimizer steps */                                  \
+	_(cpu_attention)      /* org.onnxmem.cpu: attention */                       \
 	_(cpu_conv)           /* org.onnxmem.cpu: convolutions, products */          \
 	_(cpu_depthwise)      /* org.onnxmem.cpu: depthwise convolutions */           \
 	_(cpu_pool)           /* org.onnxmem.cpu: pooling */                         \
@@ -122,6 +123,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(fast_norm) \
 	_(fast_reduce) \
 	_(fast_softmax) \
+	_(cpu_attention) \
 	_(cpu_conv) \
 	_(cpu_depthwise) \
 	_(cpu_pool)

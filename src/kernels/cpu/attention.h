@@ -67,6 +67,9 @@ om_attention_room om_attention_layout(const om_attention *a);
 /* Bytes of workspace for so many workers; the same on every machine. */
 uint64_t om_attention_workspace(const om_attention *a, uint32_t workers);
 
+/* The operands of head `n`. */
+om_attention_data om_attention_head(const om_attention_batch *b, const om_attention_data *data, int64_t n);
+
 /* Compute a batch.  `room` is aligned to 64. */
 void om_attention_run(const om_attention_batch *b, const om_attention_data *at, void *room, om_workers *pool);
 

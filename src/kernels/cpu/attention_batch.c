@@ -39,20 +39,10 @@ om_attention_workspace(const om_attention *a, uint32_t workers)
 	return (uint64_t)om_attention_layout(a).total * sizeof(float) * workers;
 }
 
-struct pieces {
-	const om_attention_batch *b;
-	om_attention_data at;
-	om_attention_room layout;
-	float *room;
-	int64_t parts;            /* of the rows of a head */
-};
-
-/* The operands of head `n`. */
-static om_attention_data
-data_of(const struct pieces *s, int64_t n)
+om_attention_data
+om_attention_head(const om_attention_batch *b, const om_attention_data *data, int64_t n)
 {
-	const om_attention_batch *b = s->b;
-	om_attention_data at = s->at;
+	om_attention_data at = *data;
 
 	for (int d = b->rank - 1; d >= 0; d--) {
 		const int64_t i = n % b->dim[d], *step = b->step[d];
@@ -70,12 +60,20 @@ data_of(const struct pieces *s, int64_t n)
 	return at;
 }
 
+struct pieces {
+	const om_attention_batch *b;
+	om_attention_data at;
+	om_attention_room layout;
+	float *room;
+	int64_t parts;            /* of the rows of a head */
+};
+
 static void
 run_piece(void *arg, int64_t piece, uint32_t worker)
 {
 	const struct pieces *s = arg;
 	const om_attention *a = &s->b->a;
-	const om_attention_data at = data_of(s, piece / s->parts);
+	const om_attention_data at = om_attention_head(s->b, &s->at, piece / s->parts);
 	const int64_t first = piece % s->parts * OM_ATTENTION_ROWS;
 
 	om_kernels_get()->attention->rows(a, &at, first, smaller(a->rows - first, OM_ATTENTION_ROWS), &s->layout,

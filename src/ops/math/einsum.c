@@ -238,7 +238,7 @@ const om_opdef om_ops_einsum[] = {
 
 const om_kernel om_kernels_einsum[] = {
 	{.name = "Einsum", .state_bytes = sizeof(struct loops), .prepare = einsum_prepare, .run = einsum_cpu},
-	{.name = "Einsum", .supports = products_suit, .prepare = products_prepare, .workspace = products_workspace,
+	{.name = "Einsum", .supports = products_suit, .is_fast = true, .prepare = products_prepare, .workspace = products_workspace,
 	 .run = products_run},
 	{0}
 };

@@ -144,9 +144,10 @@ gemm_run(om_op_context *c)
 }
 
 const om_kernel om_kernels_matmul_product[] = {
-	{.name = "MatMul", .types = {OF(FLOAT32), OF(FLOAT32)}, .state_bytes = sizeof(om_product_batch),
+	{.name = "MatMul", .types = {OF(FLOAT32), OF(FLOAT32)}, .is_fast = true, .state_bytes = sizeof(om_product_batch),
 	 .prepare = matmul_prepare, .workspace = product_workspace, .run = matmul_run},
-	{.name = "Gemm", .types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32)}, .state_bytes = sizeof(struct gemm),
+	{.name = "Gemm", .types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32)}, .is_fast = true,
+	 .state_bytes = sizeof(struct gemm),
 	 .prepare = gemm_prepare, .workspace = product_workspace, .run = gemm_run},
 	{0}
 };

@@ -1,0 +1,381 @@
+/* org.onnxmem.cpu: attention of operands that lie anywhere in their tensors.
+ *
+ * Attention(Q, K, V, mask?, mask2?, keep?) -> Y = softmax(scale Q K^T + mask + mask2) V, where scores at which
+ * `keep` is `fill_where` are `fill` before masks are added.  `dims` are the batch axes, then the numbers of rows of Q,
+ * of keys, of columns of Q, of columns of V.  For each operand an attribute tells where its elements are: the
+ * offset of the first one, the steps along the batch axes, the step of rows, the step of columns; those of
+ * masks are rows and columns of the scores.  Views of tensors, such as the parts of a joint projection, split
+ * into heads and transposed, are so read and written in place. */
+#include <config.h>
+
+#include <math.h>
+
+#include "base/shape.h"
+#include "ir/query.h"
+#include "kernels/cpu/attention.h"
+#include "opdef/numbers.h"
+#include "opdef/op_context.h"
+#include "ops/cpu/cpu_conv.h"
+#include "ops/family.h"
+
+enum { ROWS, KEYS, DEPTH, VALUE_DEPTH, NSIZE };
+
+/* Largest number of columns: parts of the workspace are products of these and constants. */
+static const int64_t most_columns = INT64_C(1) << 31;
+
+static const om_attr_spec attention_attrs[] = {
+	{"dims", OM_ATTR_INTS, .required = true},
+	{"shape", OM_ATTR_INTS, .required = true},
+	{"q", OM_ATTR_INTS, .required = true},
+	{"k", OM_ATTR_INTS, .required = true},
+	{"v", OM_ATTR_INTS, .required = true},
+	{"y", OM_ATTR_INTS, .required = true},
+	{"mask", OM_ATTR_INTS},
+	{"mask2", OM_ATTR_INTS},
+	{"keep", OM_ATTR_INTS},
+	{"scale", OM_ATTR_FLOAT, .f = 1},
+	{"fill", OM_ATTR_FLOAT},
+	{"fill_where", OM_ATTR_INT},
+	{"causal", OM_ATTR_INT},
+	{"masked", OM_ATTR_STRING, .s = "nan"},
+	{0}
+};
+
+/* The attribute of each operand, in the order of om_attention. */
+static const char *const names[OM_NATTENTION] = {"q", "k", "v", "mask", "mask2", "keep", "y"};
+
+struct attention {
+	om_attention_batch b;
+	int64_t offset[OM_NATTENTION];
+};
+
+/* ---- Attributes. ---- */
+
+static void
+sizes_of_operand(const om_attention *a, int k, int64_t *rows, int64_t *cols)
+{
+	const bool is_score = k >= OM_ATTENTION_MASK && k <= OM_ATTENTION_KEEP;
+
+	*rows = k == OM_ATTENTION_K || k == OM_ATTENTION_V ? a->keys : a->rows;
+	*cols = is_score ? a->keys : k == OM_ATTENTION_V || k == OM_ATTENTION_Y ? a->value_depth : a->depth;
+}
+
+static om_status
+read_dims(const om_op_context *c, om_attention_batch *b)
+{
+	size_t n;
+	const int64_t *v = om_attr_ints(c->op, "dims", &n);
+	int64_t all = 1;
+
+	if (n < NSIZE || n > NSIZE + OM_ATTENTION_RANK)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "dims has %zu elements, expected 4 to 12", n);
+	for (size_t k = 0; k < n; k++)
+		if (v[k] < 0 || (k + NSIZE >= n + DEPTH && v[k] > most_columns) || (v[k] && __builtin_mul_overflow(all, v[k], &all)))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "dims has the element %lld", (long long)v[k]);
+	b->rank = (int)n - NSIZE;
+	for (int d = 0; d < b->rank; d++)
+		b->dim[d] = v[d];
+	v += b->rank;
+	b->a.rows = v[ROWS];
+	b->a.keys = v[KEYS];
+	b->a.depth = v[DEPTH];
+	b->a.value_depth = v[VALUE_DEPTH];
+	return OM_OK;
+}
+
+/* Add the index of the last of `n` elements to `*last`; false if it overflows. */
+static bool
+reach(int64_t n, int64_t step, int64_t *last)
+{
+	int64_t most;
+
+	return n <= 1 || (!__builtin_mul_overflow(n - 1, step, &most) && !__builtin_add_overflow(*last, most, last));
+}
+
+/* Is every element of operand `k` one of the `count` of its tensor?  An operand without elements is. */
+static bool
+is_inside(const struct attention *s, int k, int64_t count)
+{
+	const om_attention_batch *b = &s->b;
+	int64_t rows, cols, last = s->offset[k];
+	bool fits = true, is_empty = false;
+
+	sizes_of_operand(&b->a, k, &rows, &cols);
+	fits = reach(rows, b->a.row[k], &last) && reach(cols, b->a.col[k], &last);
+	for (int d = 0; d < b->rank; d++) {
+		fits = fits && reach(b->dim[d], b->step[d][k], &last);
+		is_empty |= b->dim[d] == 0;
+	}
+	return is_empty || rows == 0 || cols == 0 || (fits && last < count);
+}
+
+static om_status
+read_operand(const om_op_context *c, struct attention *s, int k)
+{
+	size_t n;
+	const int64_t *v = om_attr_ints(c->op, names[k], &n);
+	om_attention_batch *b = &s->b;
+
+	if (!v || n != (size_t)b->rank + 3)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "%s has %zu elements, expected %d", names[k], v ? n : 0, b->rank + 3);
+	for (size_t i = 0; i < n; i++)
+		if (v[i] < 0)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "%s has the element %lld", names[k], (long long)v[i]);
+	s->offset[k] = v[0];
+	for (int d = 0; d < b->rank; d++)
+		b->step[d][k] = v[1 + d];
+	b->a.row[k] = v[1 + b->rank];
+	b->a.col[k] = v[2 + b->rank];
+	b->a.has[k] = true;
+	return OM_OK;
+}
+
+static om_status
+read_attention(const om_op_context *c, struct attention *s)
+{
+	om_attention *a = &s->b.a;
+
+	*s = (struct attention){{{0}}};
+	OM_TRY(read_dims(c, &s->b));
+	for (int k = 0; k < OM_NATTENTION; k++)
+		if (k == OM_ATTENTION_Y || om_has_in(c, (uint32_t)k))
+			OM_TRY(read_operand(c, s, k));
+	a->scale = om_attr_float(c->op, "scale");
+	a->fill = om_attr_float(c->op, "fill");
+	a->fill_where = om_attr_int(c->op, "fill_where") != 0;
+	a->is_causal = om_attr_int(c->op, "causal") != 0;
+	a->zero_for_masked = om_attr_is(c->op, "masked", "zero");
+	a->zero_for_nan = om_attr_is(c->op, "masked", "zero_for_nan");
+	if (!a->zero_for_masked && !a->zero_for_nan && !om_attr_is(c->op, "masked", "nan"))
+		return om_wrong(c, "masked is neither nan nor zero nor zero_for_nan");
+	return OM_OK;
+}
+
+/* ---- Inference. ---- */
+
+/* Take the axis with step `*step` of the output out of the list; false if there is none. */
+static bool
+take_axis(int64_t (*axis)[2], int n, int64_t *step)
+{
+	for (int k = 0; k < n; k++)
+		if (axis[k][0] > 1 && axis[k][1] == *step) {
+			*step *= axis[k][0];
+			axis[k][0] = 1;
+			return true;
+		}
+	return false;
+}
+
+/* Is each of the `count` elements of the output computed exactly once? */
+static bool
+covers(const struct attention *s, int64_t count)
+{
+	const om_attention_batch *b = &s->b;
+	int64_t axis[OM_ATTENTION_RANK + 2][2], step = 1;
+
+	for (int d = 0; d < b->rank; d++) {
+		axis[d][0] = b->dim[d];
+		axis[d][1] = b->step[d][OM_ATTENTION_Y];
+	}
+	axis[b->rank][0] = b->a.rows;
+	axis[b->rank][1] = b->a.row[OM_ATTENTION_Y];
+	axis[b->rank + 1][0] = b->a.value_depth;
+	axis[b->rank + 1][1] = b->a.col[OM_ATTENTION_Y];
+	for (int d = 0; d < b->rank + 2; d++)
+		if (axis[d][0] == 0)
+			return count == 0;
+	while (take_axis(axis, b->rank + 2, &step))
+		;
+	for (int d = 0; d < b->rank + 2; d++)
+		if (axis[d][0] != 1)
+			return false;
+	return s->offset[OM_ATTENTION_Y] == 0 && step == count;
+}
+
+static om_status
+attention_infer(om_op_context *c)
+{
+	struct attention s;
+	size_t rank;
+	const int64_t *shape = om_attr_ints(c->op, "shape", &rank);
+	int64_t count = 1;
+
+	c->out[0].type = OM_FLOAT32;
+	if (rank > OM_MAX_RANK)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "shape has %zu elements, at most %d are possible", rank, OM_MAX_RANK);
+	for (size_t k = 0; k < rank; k++)
+		if (shape[k] < 0 || __builtin_mul_overflow(count, shape[k], &count))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "shape has the element %lld", (long long)shape[k]);
+	OM_TRY(read_attention(c, &s));
+	for (int k = 0; k < OM_ATTENTION_Y; k++)
+		if (om_has_in(c, (uint32_t)k) && om_shape_is_known(&c->in[k].shape)
+		    && !is_inside(&s, k, om_shape_count(&c->in[k].shape)))
+			return om_op_fail(c->session, OM_SHAPE, c->op, "%s reads elements that its tensor has not", names[k]);
+	if (!covers(&s, count))
+		return om_wrong(c, "y does not cover the output");
+	c->out[0].shape = om_shape_of((int)rank, shape);
+	return OM_OK;
+}
+
+static void
+attention_cost(const om_op_context *c, om_cost *cost)
+{
+	size_t n;
+	const int64_t *v = om_attr_ints(c->op, "dims", &n);
+
+	cost->flops = 1;
+	for (size_t k = 0; k + 2 < n; k++)
+		cost->flops *= (double)v[k];
+	cost->flops *= 2 * (double)(v[n - 2] + v[n - 1]) + 5;
+}
+
+/* ---- Kernels. ---- */
+
+static om_status
+attention_prepare(om_op_context *c, void **state)
+{
+	return read_attention(c, *state);
+}
+
+static const float *
+floats_at(const om_op_context *c, const struct attention *s, int k)
+{
+	return s->b.a.has[k] ? (const float *)c->in[k].data + s->offset[k] : NULL;
+}
+
+static om_attention_data
+data_of(const om_op_context *c, const struct attention *s)
+{
+	const int keep = OM_ATTENTION_KEEP;
+
+	return (om_attention_data){
+		.q = floats_at(c, s, OM_ATTENTION_Q), .k = floats_at(c, s, OM_ATTENTION_K),
+		.v = floats_at(c, s, OM_ATTENTION_V),
+		.mask = {floats_at(c, s, OM_ATTENTION_MASK), floats_at(c, s, OM_ATTENTION_MASK + 1)},
+		.keep = s->b.a.has[keep] ? (const uint8_t *)c->in[keep].data + s->offset[keep] : NULL,
+		.y = c->out[0].data,
+	};
+}
+
+static uint64_t
+attention_workspace(const om_op_context *c)
+{
+	const struct attention *s = c->state;
+
+	return om_attention_workspace(&s->b.a, c->workers);
+}
+
+static om_status
+attention_run(om_op_context *c)
+{
+	const struct attention *s = c->state;
+	const om_attention_data at = data_of(c, s);
+
+	om_attention_run(&s->b, &at, c->scratch, c->pool);
+	return OM_OK;
+}
+
+/* ---- The reference kernel: a row of scores in float64. ---- */
+
+struct row {
+	const om_attention *a;
+	om_attention_data at;
+	int64_t i;
+	double *score;
+};
+
+static double
+score_of(const struct row *r, int64_t j)
+{
+	const om_attention *a = r->a;
+	const float *q = r->at.q + r->i * a->row[OM_ATTENTION_Q], *k = r->at.k + j * a->row[OM_ATTENTION_K];
+	double sum = 0;
+
+	for (int64_t d = 0; d < a->depth; d++)
+		sum += (double)q[d * a->col[OM_ATTENTION_Q]] * (double)k[d * a->col[OM_ATTENTION_K]];
+	sum *= (double)a->scale;
+	if (r->at.keep && (r->at.keep[r->i * a->row[OM_ATTENTION_KEEP] + j * a->col[OM_ATTENTION_KEEP]] != 0) == a->fill_where)
+		sum = (double)a->fill;
+	for (int m = 0; m < OM_ATTENTION_MASKS; m++)
+		if (r->at.mask[m])
+			sum += (double)r->at.mask[m][r->i * a->row[OM_ATTENTION_MASK + m] + j * a->col[OM_ATTENTION_MASK + m]];
+	return a->is_causal && j > r->i + a->keys - a->rows ? -INFINITY : sum;
+}
+
+/* Scores become weights; true if they are to be 0. */
+static bool
+weigh(const struct row *r)
+{
+	const om_attention *a = r->a;
+	double most = -INFINITY, sum = 0;
+
+	for (int64_t j = 0; j < a->keys; j++) {
+		r->score[j] = score_of(r, j);
+		most = r->score[j] > most ? r->score[j] : most;
+	}
+	bool has_nan = false;
+	for (int64_t j = 0; j < a->keys; j++) {
+		has_nan |= r->score[j] != r->score[j];
+		r->score[j] = exp(r->score[j] - most);
+		sum += r->score[j];
+	}
+	for (int64_t j = 0; j < a->keys; j++)
+		r->score[j] /= sum;
+	return (a->zero_for_masked && most == -INFINITY && !has_nan) || (a->zero_for_nan && !(sum > 0));
+}
+
+static void
+reference_row(const struct row *r)
+{
+	const om_attention *a = r->a;
+	const bool is_zero = weigh(r);
+
+	for (int64_t d = 0; d < a->value_depth; d++) {
+		double sum = 0;
+		for (int64_t j = 0; j < a->keys && !is_zero; j++)
+			sum += r->score[j] * (double)r->at.v[j * a->row[OM_ATTENTION_V] + d * a->col[OM_ATTENTION_V]];
+		r->at.y[r->i * a->row[OM_ATTENTION_Y] + d * a->col[OM_ATTENTION_Y]] = (float)sum;
+	}
+}
+
+static uint64_t
+reference_workspace(const om_op_context *c)
+{
+	const struct attention *s = c->state;
+
+	return (uint64_t)s->b.a.keys * sizeof(double);
+}
+
+static om_status
+reference_run(om_op_context *c)
+{
+	const struct attention *s = c->state;
+	const om_attention_batch *b = &s->b;
+	const om_attention_data at = data_of(c, s);
+	int64_t heads = 1;
+
+	for (int d = 0; d < b->rank; d++)
+		heads *= b->dim[d];
+	for (int64_t n = 0; n < heads; n++) {
+		struct row r = {.a = &b->a, .at = om_attention_head(b, &at, n), .score = c->scratch};
+		for (r.i = 0; r.i < b->a.rows; r.i++)
+			reference_row(&r);
+	}
+	return OM_OK;
+}
+
+const om_opdef om_ops_cpu_attention[] = {
+	{.domain = OM_CPU_DOMAIN, .name = "Attention", .brief = "softmax(scale Q K^T + masks) V of views of tensors", .since = 1,
+	 .min_in = 3, .max_in = 6, .min_out = 1, .max_out = 1, .attrs = attention_attrs, .infer = attention_infer,
+	 .cpu = reference_run, .scratch = reference_workspace, .cost = attention_cost,
+	 .input_types = {OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(FLOAT32), OF(BOOL)}},
+	{0}
+};
+
+const om_kernel om_kernels_cpu_attention[] = {
+	{.domain = OM_CPU_DOMAIN, .name = "Attention", .state_bytes = sizeof(struct attention), .prepare = attention_prepare,
+	 .workspace = reference_workspace, .run = reference_run},
+	{.domain = OM_CPU_DOMAIN, .name = "Attention", .is_fast = true, .state_bytes = sizeof(struct attention),
+	 .prepare = attention_prepare, .workspace = attention_workspace, .run = attention_run},
+	{0}
+};

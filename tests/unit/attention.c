@@ -1,0 +1,202 @@
+/* Attention of every instruction set beside a double loop: layouts, masks, long rows, and rows without a key. */
+#include <config.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/kernels.h"
+#include "unit.h"
+
+enum { ROUNDS = 200, GUARD = 16, Q = OM_ATTENTION_Q, K = OM_ATTENTION_K, V = OM_ATTENTION_V, MASK = OM_ATTENTION_MASK,
+	KEEP = OM_ATTENTION_KEEP, Y = OM_ATTENTION_Y };
+
+static uint32_t
+next(uint32_t *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
+/* An operand of exactly the elements that it reads, in any of four layouts. */
+static float *
+operand(uint32_t *seed, om_attention *a, int k, int64_t rows, int64_t cols)
+{
+	switch (next(seed) % 4) {
+	case 0: a->row[k] = cols; a->col[k] = 1; break;
+	case 1: a->row[k] = 1; a->col[k] = rows; break;
+	case 2: a->row[k] = cols + 3; a->col[k] = 1; break;
+	default: a->row[k] = 2 * cols; a->col[k] = 2;
+	}
+	const int64_t n = rows && cols ? (rows - 1) * a->row[k] + (cols - 1) * a->col[k] + 1 : 0;
+	float *x = malloc((size_t)(n + 1) * sizeof *x);
+	for (int64_t i = 0; i < n; i++)
+		x[i] = (float)(next(seed) % 2001) / 500 - 2;
+	a->has[k] = true;
+	return x;
+}
+
+static double
+score_of(const om_attention *a, const om_attention_data *at, int64_t i, int64_t j)
+{
+	double sum = 0;
+
+	for (int64_t d = 0; d < a->depth; d++)
+		sum += (double)at->q[i * a->row[Q] + d * a->col[Q]] * (double)at->k[j * a->row[K] + d * a->col[K]];
+	sum *= (double)a->scale;
+	if (at->keep && (at->keep[i * a->row[KEEP] + j * a->col[KEEP]] != 0) == a->fill_where)
+		sum = (double)a->fill;
+	for (int m = 0; m < OM_ATTENTION_MASKS; m++)
+		if (at->mask[m])
+			sum += (double)at->mask[m][i * a->row[MASK + m] + j * a->col[MASK + m]];
+	return a->is_causal && j > i + a->keys - a->rows ? -INFINITY : sum;
+}
+
+static bool
+is_near(double got, double want)
+{
+	return isnan(want) ? isnan(got) : fabs(got - want) < 2e-5 * (1 + fabs(want));
+}
+
+static bool
+is_row(const om_attention *a, const om_attention_data *at, int64_t i)
+{
+	double *w = malloc((size_t)(a->keys + 1) * sizeof *w), most = -INFINITY, sum = 0;
+	bool same = true;
+
+	for (int64_t j = 0; j < a->keys; j++) {
+		w[j] = score_of(a, at, i, j);
+		most = w[j] > most ? w[j] : most;
+	}
+	for (int64_t j = 0; j < a->keys; j++)
+		sum += w[j] = exp(w[j] - most);
+	const bool is_zero = a->keys == 0 || (isnan(sum) && (a->zero_for_nan || (a->zero_for_masked && most == -INFINITY)));
+	for (int64_t d = 0; same && d < a->value_depth; d++) {
+		double want = 0;
+		for (int64_t j = 0; j < a->keys && !is_zero; j++)
+			want += w[j] / sum * (double)at->v[j * a->row[V] + d * a->col[V]];
+		same = is_near((double)at->y[i * a->row[Y] + d * a->col[Y]], want);
+	}
+	free(w);
+	return same;
+}
+
+/* Blind some keys: with -infinity where `blind` is 1 of 3, all of a row now and then. */
+static void
+blind(uint32_t *seed, const om_attention *a, float *mask)
+{
+	for (int64_t i = 0; i < a->rows; i++) {
+		const bool all = next(seed) % 4 == 0;
+		for (int64_t j = 0; j < a->keys; j++)
+			if (all || next(seed) % 3 == 0)
+				mask[i * a->row[MASK] + j * a->col[MASK]] = -INFINITY;
+	}
+}
+
+static void
+try_attention(const om_kernels *kernels, uint32_t *seed, int64_t keys)
+{
+	om_attention a = {.rows = 1 + next(seed) % (next(seed) % 3 ? 20 : 3), .keys = keys, .depth = next(seed) % 40,
+		.value_depth = 1 + next(seed) % 70, .scale = 0.25f, .fill = -1.5f, .fill_where = next(seed) % 2,
+		.is_causal = next(seed) % 4 == 0, .zero_for_masked = next(seed) % 3 == 0, .zero_for_nan = next(seed) % 3 == 0};
+	float *x[OM_NATTENTION] = {NULL};
+	uint8_t *keep = NULL;
+
+	a.depth = next(seed) % 2 ? a.depth : 16;
+	a.value_depth = next(seed) % 2 ? a.value_depth : 32;
+	x[Q] = operand(seed, &a, Q, a.rows, a.depth);
+	x[K] = operand(seed, &a, K, a.keys, a.depth);
+	x[V] = operand(seed, &a, V, a.keys, a.value_depth);
+	x[Y] = operand(seed, &a, Y, a.rows, a.value_depth);
+	for (int m = MASK; m < MASK + OM_ATTENTION_MASKS; m++)
+		if (next(seed) % 2)
+			x[m] = operand(seed, &a, m, a.rows, a.keys);
+	if (x[MASK])
+		blind(seed, &a, x[MASK]);
+	if (next(seed) % 3 == 0) {
+		a.has[KEEP] = true;
+		a.row[KEEP] = a.keys;
+		a.col[KEEP] = 1;
+		keep = malloc((size_t)(a.rows * a.keys) + 1);
+		for (int64_t i = 0; i < a.rows * a.keys; i++)
+			keep[i] = (uint8_t)(next(seed) % 3);
+	}
+	const om_attention_data at = {.q = x[Q], .k = x[K], .v = x[V], .mask = {x[MASK], x[MASK + 1]}, .keep = keep, .y = x[Y]};
+	const om_attention_room layout = om_attention_layout(&a);
+	const size_t bytes = om_attention_workspace(&a, 1);
+	char *room = malloc(bytes + GUARD);
+	memset(room, 0xff, bytes + GUARD);
+	kernels->attention->rows(&a, &at, 0, a.rows, &layout, (float *)room);
+	bool same = true;
+	for (int64_t i = 0; i < a.rows; i++)
+		same = same && is_row(&a, &at, i);
+	CU_ASSERT(same);
+	for (int k = 0; k < GUARD; k++)
+		CU_ASSERT_EQUAL(room[bytes + (size_t)k], (char)0xff);
+	free(room);
+	free(keep);
+	for (int k = 0; k < OM_NATTENTION; k++)
+		free(x[k]);
+}
+
+static void
+short_rows_are_right(void)
+{
+	const om_kernels *kernels;
+
+	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++) {
+		uint32_t seed = 1;
+		for (int round = 0; round < ROUNDS; round++)
+			try_attention(kernels, &seed, next(&seed) % 150);
+	}
+}
+
+/* Blocks of keys with a maximum of their own, or without a key. */
+static void
+long_rows_are_right(void)
+{
+	const om_kernels *kernels;
+
+	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++) {
+		uint32_t seed = 2;
+		for (int round = 0; round < ROUNDS / 10; round++)
+			try_attention(kernels, &seed, OM_ATTENTION_KEYS - 2 + next(&seed) % (2 * OM_ATTENTION_KEYS));
+	}
+}
+
+/* A score that is NaN makes its row NaN, wherever it is; one that is infinite, too. */
+static void
+not_a_number_stays(void)
+{
+	enum { KEYS = OM_ATTENTION_KEYS + 30 };
+	static const int64_t places[] = {0, 3, 17, OM_ATTENTION_KEYS - 1, OM_ATTENTION_KEYS, KEYS - 1};
+	om_attention a = {.rows = 3, .keys = KEYS, .depth = 1, .value_depth = 16, .row = {1, 1, 16, KEYS}, .col = {1, 1, 1, 1},
+		.has = {true, true, true, true}, .scale = 1};
+	static float q[3], k[KEYS], v[KEYS * 16], mask[3 * KEYS], y[48];
+	const om_attention_data at = {.q = q, .k = k, .v = v, .mask = {mask}, .y = y};
+	const om_kernels *kernels;
+
+	a.row[Y] = 16;
+	a.col[Y] = 1;
+	const om_attention_room layout = om_attention_layout(&a);
+	float *room = malloc(om_attention_workspace(&a, 1));
+	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++)
+		for (size_t p = 0; p < sizeof places / sizeof places[0]; p++)
+			for (int all = 0; all < 2; all++) {
+				for (int64_t j = 0; j < KEYS; j++)
+					mask[KEYS + j] = all ? -INFINITY : 0;
+				mask[KEYS + places[p]] = p % 2 ? NAN : INFINITY;
+				kernels->attention->rows(&a, &at, 0, 3, &layout, room);
+				CU_ASSERT(y[0] == 0 && isnan(y[16]) && isnan(y[31]) && y[32] == 0);
+			}
+	free(room);
+}
+
+static CU_TestInfo attention_tests[] = {
+	{"short rows are right", short_rows_are_right},
+	{"long rows are right", long_rows_are_right},
+	{"not a number stays", not_a_number_stays},
+	CU_TEST_INFO_NULL,
+};
+UNIT_SUITE("attention", attention_tests);
