@@ -147,7 +147,7 @@ vec_sigmoid(vec x)
 	return 1 / (1 + vec_exp(-x));
 }
 
-/* x sigmoid(x). */
+/* x sigmoid(x): a quotient, because -inf * 0 is NaN. */
 INLINE vec
 vec_silu(vec x)
 {
