@@ -223,7 +223,7 @@ mean_prepare(om_op_context *c, void **state)
 /* ---- The kernels. ---- */
 
 #define KERNEL(label, prepares, ...)                                           \
-	{.name = label, .types = {OF(FLOAT32), LIKE(0)}, .prepare = prepares,  \
+	{.name = label, .is_fast = true, .types = {OF(FLOAT32), LIKE(0)}, .prepare = prepares,  \
 	 .workspace = om_tiled_map_workspace, .run = om_tiled_map_run, __VA_ARGS__},
 #define FUNCTION(label, what, a_name, b_name) KERNEL(#label, function_prepare, .since = 0)
 #define VARIADIC(label, prepares) KERNEL(label, prepares, .supports = variadic_supports)
@@ -233,9 +233,9 @@ const om_kernel om_kernels_fast_elementwise[] = {
 	KERNEL("Gelu", gelu_prepare, .since = 20)
 	KERNEL("PRelu", prelu_prepare, .since = 7)
 	KERNEL("Clip", old_clip_prepare, .until = 10)
-	{.name = "Clip", .since = 11, .types = {OF(FLOAT32)}, .prepare = clip_prepare, .workspace = om_tiled_map_workspace,
+	{.name = "Clip", .since = 11, .is_fast = true, .types = {OF(FLOAT32)}, .prepare = clip_prepare, .workspace = om_tiled_map_workspace,
 	 .run = clip_run},
-	{.name = "Pow", .types = {OF(FLOAT32), OF_NUMBERS}, .supports = pow_supports, .prepare = pow_prepare,
+	{.name = "Pow", .is_fast = true, .types = {OF(FLOAT32), OF_NUMBERS}, .supports = pow_supports, .prepare = pow_prepare,
 	 .workspace = om_tiled_map_workspace, .run = pow_run},
 	VARIADIC("Max", max_prepare)
 	VARIADIC("Min", min_prepare)

@@ -350,7 +350,7 @@ lp_run(om_op_context *c)
 }
 
 #define KERNEL(label, can, prepares, runs)                                     \
-	.name = label, .types = {OF(FLOAT32), LIKE(0), LIKE(0), LIKE(0), LIKE(0)}, .state_bytes = sizeof(struct norm), \
+	.name = label, .is_fast = true, .types = {OF(FLOAT32), LIKE(0), LIKE(0), LIKE(0), LIKE(0)}, .state_bytes = sizeof(struct norm), \
 	.supports = can, .prepare = prepares, .run = runs
 
 const om_kernel om_kernels_fast_norm[] = {

@@ -188,7 +188,7 @@ run(om_op_context *c)
 }
 
 #define KERNEL(label)                                                          \
-	{.name = label, .types = {OF(FLOAT32)}, .fields = om_reduce_fields, .state_bytes = sizeof(struct reduction), \
+	{.name = label, .is_fast = true, .types = {OF(FLOAT32)}, .fields = om_reduce_fields, .state_bytes = sizeof(struct reduction), \
 	 .supports = supports, .prepare = prepare, .run = run}
 
 const om_kernel om_kernels_fast_reduce[] = {

@@ -88,7 +88,7 @@ softmax_run(om_op_context *c)
 }
 
 #define KERNEL(label, prepares)                                                \
-	{.name = label, .types = {OF(FLOAT32)}, .state_bytes = sizeof(struct softmax), .prepare = prepares, .run = softmax_run}
+	{.name = label, .is_fast = true, .types = {OF(FLOAT32)}, .state_bytes = sizeof(struct softmax), .prepare = prepares, .run = softmax_run}
 
 const om_kernel om_kernels_fast_softmax[] = {
 	KERNEL("Softmax", softmax_prepare),
