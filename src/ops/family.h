@@ -61,6 +61,7 @@
 	_(cpu_conv)           /* org.onnxmem.cpu: convolutions, products */          \
 	_(cpu_depthwise)      /* org.onnxmem.cpu: depthwise convolutions */           \
 	_(cpu_pool)           /* org.onnxmem.cpu: pooling */                         \
+	_(cpu_chain)          /* org.onnxmem.cpu: elementwise functions */           \
 	_(control)            /* If, Loop, Scan */
 
 #define OM_FAMILY_DECLARE(name) extern const om_opdef om_ops_##name[];
@@ -127,6 +128,8 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(cpu_conv) \
 	_(cpu_depthwise) \
 	_(cpu_pool)
+	_(cpu_conv) \
+	_(cpu_chain)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

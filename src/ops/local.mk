@@ -5,7 +5,7 @@ libops_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) $(IMAGE_CFLAGS)
 libops_la_SOURCES += \
 	%D%/contrib/contrib.c %D%/contrib/contrib_attention.c %D%/contrib/contrib_quant.c %D%/contrib/group_query.c \
 	%D%/control/container.c %D%/control/container.h %D%/control/control.c %D%/control/sequence.c %D%/family.h \
-	%D%/cpu/activation.c %D%/cpu/activation.h %D%/cpu/cpu_attention.c %D%/cpu/cpu_conv.c %D%/cpu/cpu_conv.h %D%/cpu/cpu_conv_reference.c \
+	%D%/cpu/activation.c %D%/cpu/activation.h %D%/cpu/cpu_attention.c %D%/cpu/cpu_chain.c %D%/cpu/cpu_conv.c %D%/cpu/cpu_conv.h %D%/cpu/cpu_conv_reference.c \
 	%D%/cpu/channels_last.c %D%/cpu/channels_last.h \
 	%D%/cpu/cpu_depthwise.c %D%/cpu/cpu_pool.c %D%/cpu/fast_elementwise.c %D%/cpu/fast_norm.c %D%/cpu/fast_reduce.c %D%/cpu/fast_softmax.c \
 	%D%/cpu/ranges.c %D%/cpu/ranges.h %D%/cpu/tiled_map.c %D%/cpu/tiled_map.h \
