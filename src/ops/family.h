@@ -120,6 +120,9 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(ml_linear) \
 	_(ml_tree) \
 	_(optimizer_ops) \
+	_(cpu_conv) \
+	_(cpu_depthwise) \
+	_(cpu_pool) \
 	_(fast_elementwise)   /* of float32: after the families whose kernels they take precedence over */ \
 	_(fast_norm) \
 	_(fast_reduce) \
