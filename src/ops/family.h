@@ -120,9 +120,6 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(ml_linear) \
 	_(ml_tree) \
 	_(optimizer_ops) \
-	_(cpu_conv) \
-	_(cpu_depthwise) \
-	_(cpu_pool) \
 	_(fast_elementwise)   /* of float32: after the families whose kernels they take precedence over */ \
 	_(fast_norm) \
 	_(fast_reduce) \
@@ -132,6 +129,9 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(cpu_depthwise) \
 	_(cpu_pool)
 	_(cpu_conv) \
+	_(cpu_conv) \
+	_(cpu_depthwise) \
+	_(cpu_pool) \
 	_(cpu_chain)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
