@@ -9,7 +9,7 @@
 #include "kernels/cpu/kernels.h"
 #include "unit.h"
 
-enum { CASES = 150, GUARD = 16 };
+enum { CASES = 150, GUARD = 16, WORKERS = 3 };
 
 /* A layer with its operands, and what comes out of it. */
 struct trial {
@@ -22,7 +22,7 @@ struct trial {
 static float *
 random_floats(uint64_t *state, int64_t n)
 {
-	float *x = malloc((size_t)(n + 1) * sizeof *x);
+	float *x = malloc((size_t)(n ? n : 1) * sizeof *x);
 
 	for (int64_t k = 0; k < n; k++)
 		x[k] = (float)(om_rng_unit(state) * 2 - 1);
@@ -194,26 +194,32 @@ end(struct trial *t)
 
 /* ---- Runs. ---- */
 
-/* Into y, over the residual if `in_place`; scratch is filled with what must not matter.  Nothing may be written
- * after y and after the scratch. */
+/* Ways to run a layer: over the residual or not, with what in scratch and in y, by how many workers. */
+struct way {
+	bool in_place;
+	int garbage;
+	om_workers *pool;
+};
+
+/* Into y.  Nothing may be written after y and after the scratch. */
 static bool
-run(const om_kernels *kernels, const struct trial *t, bool in_place, int garbage, float *y)
+run(const om_kernels *kernels, const struct trial *t, const struct way *way, float *y)
 {
-	const uint64_t bytes = om_layer_workspace(&t->l, 1);
+	const uint64_t bytes = om_layer_workspace(&t->l, om_worker_count(way->pool));
 	unsigned char *scratch = aligned_alloc(64, (bytes + GUARD + 63) / 64 * 64);
 	om_layer_data d = {.x = t->x, .weights = t->packed, .bias = t->bias, .residual = t->residual, .y = y,
-		.scratch = scratch};
+		.scratch = scratch, .pool = way->pool};
 	bool kept = true;
 
-	memset(scratch, garbage, bytes + GUARD);
-	memset(y, garbage, (size_t)t->ny * sizeof *y + GUARD);
-	if (in_place && t->residual) {
+	memset(scratch, way->garbage, bytes + GUARD);
+	memset(y, way->garbage, (size_t)t->ny * sizeof *y + GUARD);
+	if (way->in_place && t->residual) {
 		memcpy(y, t->residual, (size_t)t->ny * sizeof *y);
 		d.residual = y;
 	}
 	kernels->layer->run(&t->l, &d);
 	for (int k = 0; k < GUARD; k++)
-		kept = kept && scratch[bytes + (uint64_t)k] == garbage && ((unsigned char *)(y + t->ny))[k] == garbage;
+		kept = kept && scratch[bytes + (uint64_t)k] == way->garbage && ((unsigned char *)(y + t->ny))[k] == way->garbage;
 	free(scratch);
 	return kept;
 }
@@ -238,17 +244,20 @@ is_right(const struct trial *t, const float *y)
 	return true;
 }
 
-/* The same bits, whatever is in scratch and if y is the residual. */
+/* The same bits, whatever is in scratch, if y is the residual, and by several workers. */
 static void
-check(const om_kernels *kernels, const struct trial *t)
+check(const om_kernels *kernels, const struct trial *t, om_workers *pool)
 {
+	const struct way all[] = {{false, 0xff, NULL}, {true, 0x41, NULL}, {true, 0xff, pool}};
 	const size_t bytes = (size_t)t->ny * sizeof(float);
 	float *y = malloc(bytes + GUARD), *again = malloc(bytes + GUARD);
 
-	CU_ASSERT(run(kernels, t, false, 0xff, y));
+	CU_ASSERT(run(kernels, t, &all[0], y));
 	CU_ASSERT(is_right(t, y));
-	CU_ASSERT(run(kernels, t, true, 0x41, again));
-	CU_ASSERT(memcmp(y, again, bytes) == 0);
+	for (size_t k = 1; k < sizeof all / sizeof all[0]; k++) {
+		CU_ASSERT(run(kernels, t, &all[k], again));
+		CU_ASSERT(memcmp(y, again, bytes) == 0);
+	}
 	free(y);
 	free(again);
 }
@@ -256,6 +265,7 @@ check(const om_kernels *kernels, const struct trial *t)
 static void
 check_all(void (*choose_layer)(om_layer *l, uint64_t *state), int cases)
 {
+	om_workers *pool = om_workers_new(WORKERS);
 	uint64_t state = 7;
 
 	for (int k = 0; k < cases; k++) {
@@ -264,9 +274,10 @@ check_all(void (*choose_layer)(om_layer *l, uint64_t *state), int cases)
 		choose_layer(&t.l, &state);
 		start(&t, &state);
 		for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++)
-			check(kernels, &t);
+			check(kernels, &t, pool);
 		end(&t);
 	}
+	om_workers_free(pool);
 }
 
 static void
