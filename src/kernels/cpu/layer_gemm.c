@@ -139,8 +139,8 @@ tap_rows(const struct grid *g, const struct corners *c, int64_t n, const int64_t
 	for (int64_t r = 0; r < n && c->are_inside; r++)
 		to[r] = moved(c->at[r], by);
 	for (int64_t r = 0; r < n && !c->are_inside; r++) {
-		const bool inside = is_inside(c->z[r] + d[0], g->in[0]) & is_inside(c->y[r] + d[1], g->in[1])
-			& is_inside(c->x[r] + d[2], g->in[2]);
+		const bool inside = is_inside(c->z[r] + d[0], g->in[0]) && is_inside(c->y[r] + d[1], g->in[1])
+			&& is_inside(c->x[r] + d[2], g->in[2]);
 		to[r] = inside ? moved(c->at[r], by) : g->zeros;
 		any |= inside;
 	}

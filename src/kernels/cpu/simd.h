@@ -169,8 +169,8 @@ vec_abs(vec a)
 #endif
 
 /* Exchange the off-diagonal blocks of s by s lanes of every pair of rows s apart. */
-#define OM_UPPER(k, s) ((k) & (s) ? OM_VL + (k) - (s) : (k))
-#define OM_LOWER(k, s) ((k) & (s) ? OM_VL + (k) : (k) + (s))
+#define OM_UPPER(k, s) (((k) & (s) ? OM_VL + (k) - (s) : (k)) % (2 * OM_VL))
+#define OM_LOWER(k, s) (((k) & (s) ? OM_VL + (k) : (k) + (s)) % (2 * OM_VL))
 #define OM_EXCHANGE(r, s)                                                      \
 	UNROLL                                                                 \
 	for (int i = 0; i + (s) < VL; i++)                                     \
