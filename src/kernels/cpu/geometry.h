@@ -19,8 +19,8 @@ om_taps_inside(const om_geometry *g, int a, int64_t o, int64_t before, int64_t a
 	const int64_t d = g->dilation[a], first = o * g->stride[a] - g->begin[a];
 	const int64_t under = -before - first, over = g->in[a] + after - first;
 
-	*lo = under <= 0 ? 0 : (under + d - 1) / d;
-	*hi = over <= 0 ? 0 : (over + d - 1) / d;
+	*lo = under <= 0 ? 0 : d == 1 ? under : (under + d - 1) / d;
+	*hi = over <= 0 ? 0 : d == 1 ? over : (over + d - 1) / d;
 	*lo = *lo < g->kernel[a] ? *lo : g->kernel[a];
 	*hi = *hi < *lo ? *lo : *hi < g->kernel[a] ? *hi : g->kernel[a];
 }

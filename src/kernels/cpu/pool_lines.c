@@ -1,8 +1,9 @@
 /* Pools of channels-last images: a vector is some channels of a pixel.
  *
- * Where windows do not overlap along a line, each is reduced on its own.  Otherwise the lines under a window are
- * reduced to one line first, for some channels at a time, and then the windows of that line: an output takes as
- * many loads as the window is high and wide, instead of their product. */
+ * Where windows do not overlap along a line, each is reduced on its own.  Otherwise columns of pixels are reduced
+ * first, and then the windows: an output takes as many loads as the window is high and wide, instead of their
+ * product.  For windows 3 wide, the last columns are in registers, else a line of them is in memory, for some
+ * channels at a time. */
 #include <config.h>
 
 #include "kernels/cpu/pool_lines.h"
@@ -146,6 +147,113 @@ windows(const om_pooling *p, channels_fn *fn, const float *x, struct box b, int6
 	}
 }
 
+/* ---- Windows 3 wide that overlap: the last three columns stay in registers. ---- */
+
+enum { MOST_LINES = 49 };
+
+/* The lines under a window. */
+struct few_lines {
+	int64_t n;
+	const float *x[MOST_LINES];
+};
+
+/* A column of pixels, `at` from the start of each line; 3 lines if `is_three`. */
+INLINE void
+column(const enum kind kind, const struct few_lines *l, int64_t at, vec *sum, const int nv, const int is_three)
+{
+	const int64_t n = is_three ? 3 : l->n;
+
+	UNROLL
+	for (int v = 0; v < nv; v++)
+		sum[v] = vec_load(l->x[0] + at + v * VL);
+	UNROLL
+	for (int64_t r = 1; r < n; r++)
+		UNROLL
+		for (int v = 0; v < nv; v++)
+			sum[v] = join(kind, sum[v], vec_load(l->x[r] + at + v * VL));
+}
+
+INLINE void
+three(const enum kind kind, const om_pooling *p, const struct few_lines *l, int64_t count, int64_t c, float *y, const int nv,
+	const int is_three)
+{
+	const om_geometry *g = &p->g;
+	int64_t next = -g->begin[2];
+	vec last[3][4];
+
+	UNROLL
+	for (int v = 0; v < nv; v++)
+		last[0][v] = last[1][v] = last[2][v] = nothing(kind);
+	for (int64_t ox = 0; ox < g->out[2]; ox++, y += p->channels) {
+		for (const int64_t end = ox * g->stride[2] - g->begin[2] + 3; next < end; next++) {
+			UNROLL
+			for (int v = 0; v < nv; v++) {
+				last[0][v] = last[1][v];
+				last[1][v] = last[2][v];
+				last[2][v] = nothing(kind);
+			}
+			if (next >= 0 && next < g->in[2])
+				column(kind, l, next * p->channels + c, last[2], nv, is_three);
+		}
+		const float by = kind == SUM ? divisor(count * counted(p, 2, ox)) : 1;
+		UNROLL
+		for (int v = 0; v < nv; v++) {
+			vec all = join(kind, join(kind, last[0][v], last[1][v]), last[2][v]);
+			if (kind == SUM)
+				all /= by;
+			vec_store(y + c + v * VL, all);
+		}
+	}
+}
+
+INLINE void
+three_channels(const enum kind kind, const om_pooling *p, const struct few_lines *l, int64_t count, float *y, const int is_three)
+{
+	const int64_t n = p->channels;
+	int64_t c = 0;
+
+	for (; c + 4 * VL <= n; c += 4 * VL)
+		three(kind, p, l, count, c, y, 4, is_three);
+	for (; c < n; c += VL)
+		three(kind, p, l, count, c + VL <= n ? c : n - VL, y, 1, is_three);
+}
+
+#define THREE_FN(name, kind, is_three)                                         \
+NOINLINE void                                                                  \
+name(const om_pooling *p, const struct few_lines *l, int64_t count, float *y)  \
+{                                                                              \
+	three_channels(kind, p, l, count, y, is_three);                        \
+}
+THREE_FN(max_three_by_three, MAX, 1)
+THREE_FN(max_three, MAX, 0)
+THREE_FN(mean_three_by_three, SUM, 1)
+THREE_FN(mean_three, SUM, 0)
+
+typedef void three_fn(const om_pooling *p, const struct few_lines *l, int64_t count, float *y);
+
+static bool
+is_three_wide(const om_pooling *p, const struct box *b)
+{
+	const om_geometry *g = &p->g;
+
+	return g->kernel[2] == 3 && g->stride[2] < 3 && g->dilation[2] == 1 && p->channels >= VL && b->nz * b->ny > 0
+	    && b->nz * b->ny <= MOST_LINES;
+}
+
+static void
+threes(const om_pooling *p, enum kind kind, const float *x, const struct box *b, int64_t count, float *y)
+{
+	static three_fn *const fn[2][2] = {{max_three, max_three_by_three}, {mean_three, mean_three_by_three}};
+	struct few_lines l = {0};
+
+	for (int64_t z = 0; z < b->nz; z++)
+		for (int64_t k = 0; k < b->ny; k++)
+			l.x[l.n++] = x + z * b->plane + k * b->line;
+	fn[kind == SUM][l.n == 3](p, &l, count, y);
+}
+
+/* ---- Lines. ---- */
+
 /* The lines are reduced first, `n` channels from `c` on. */
 static void
 by_columns(const om_pooling *p, channels_fn *fn, const float *x, const struct box *b, int64_t count, int64_t c, int64_t n,
@@ -164,6 +272,15 @@ by_columns(const om_pooling *p, channels_fn *fn, const float *x, const struct bo
 	}
 }
 
+static void
+by_blocks(const om_pooling *p, channels_fn *fn, const float *x, const struct box *b, int64_t count, float *y, float *room)
+{
+	for (int64_t c = 0, n; c < p->channels; c += n) {
+		n = p->channels - c < OM_POOL_CHANNELS ? p->channels - c : OM_POOL_CHANNELS;
+		by_columns(p, fn, x, b, count, c, n, y, room);
+	}
+}
+
 static bool
 do_overlap(const om_geometry *g)
 {
@@ -171,8 +288,9 @@ do_overlap(const om_geometry *g)
 }
 
 static void
-lines(const om_pooling *p, channels_fn *fn, const float *x, float *y, int64_t first, int64_t end, float *room)
+lines(const om_pooling *p, enum kind kind, const float *x, float *y, int64_t first, int64_t end, float *room)
 {
+	channels_fn *const fn = kind == MAX ? max_channels : mean_channels;
 	const om_geometry *g = &p->g;
 	const int64_t line = g->in[2] * p->channels;
 
@@ -186,27 +304,25 @@ lines(const om_pooling *p, channels_fn *fn, const float *x, float *y, int64_t fi
 		b.line = g->dilation[1] * line;
 		if (b.ny == 0)
 			b.nz = 0;
-		if (!do_overlap(g)) {
+		if (is_three_wide(p, &b))
+			threes(p, kind, from, &b, count, to);
+		else if (do_overlap(g))
+			by_blocks(p, fn, from, &b, count, to, room);
+		else
 			windows(p, fn, from, b, count, to);
-			continue;
-		}
-		for (int64_t c = 0, n; c < p->channels; c += n) {
-			n = p->channels - c < OM_POOL_CHANNELS ? p->channels - c : OM_POOL_CHANNELS;
-			by_columns(p, fn, from, &b, count, c, n, to, room);
-		}
 	}
 }
 
 static void
 max_lines(const om_pooling *p, const float *x, float *y, int64_t first, int64_t end, float *room)
 {
-	lines(p, max_channels, x, y, first, end, room);
+	lines(p, MAX, x, y, first, end, room);
 }
 
 static void
 mean_lines(const om_pooling *p, const float *x, float *y, int64_t first, int64_t end, float *room)
 {
-	lines(p, mean_channels, x, y, first, end, room);
+	lines(p, SUM, x, y, first, end, room);
 }
 
 extern const om_pool_kernels OM_TABLE(om_pool_kernels);
