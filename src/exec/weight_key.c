@@ -231,6 +231,7 @@ om_weight_key(struct weights *w, struct om_weight_cache *out)
 	text(&k, om_version());
 	text(&k, om_isa(e->session));
 	number(&k, e->align);
+	number(&k, e->options.precise);
 	layout(&k);
 	operations(&k);
 	for (uint32_t i = 0; i < w->nsource; i++)
