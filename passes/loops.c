@@ -12,7 +12,7 @@ static void
 count(om_run *r, const om_loop_counts *n)
 {
 	const uint64_t all[] = {n->in_place, n->rotating, n->invariant, n->copied, n->dynamic, n->slices, n->branches,
-		n->unmerged};
+		n->unmerged, n->dropped};
 
 	for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
 		om_count(r, r->pass->counters[k].name, all[k]);
@@ -27,7 +27,7 @@ run(om_run *r, om_prog *p)
 	OM_TRY(om_option_number(r, "period", &period));
 	if (period < 1 || period > 64)
 		return om_fail(r->session, OM_USAGE, "option period must be a number from 1 to 64");
-	p->assignment = om_assign_loops(p, p->assignment, (uint32_t)period, p->mem, &counts);
+	OM_TRY(om_assign_loops_fit(r->session, p, p->assignment, (uint32_t)period, p->mem, &p->assignment, &counts));
 	count(r, &counts);
 	return OM_OK;
 }
@@ -46,6 +46,7 @@ static const om_pass_counter counters[] = {
 	{"slices", "scan slices that are read or written in place"},
 	{"branches", "results of branches that are computed in the output of the If"},
 	{"unmerged", "values that got separate storage again"},
+	{"dropped", "1 if rotations would take more memory than copies"},
 	{0}
 };
 

@@ -84,6 +84,7 @@ typedef struct om_loop_counts {
 	uint64_t slices;         /* scan slices that are read or written in place */
 	uint64_t branches;       /* branch results that are computed in the output */
 	uint64_t unmerged;       /* values that were given their own storage again */
+	uint64_t dropped;        /* 1: every rotation took more memory than copying, which is what is done */
 } om_loop_counts;
 
 /* The default of the pass `loops`: see om_assign_loops(). */
@@ -93,6 +94,10 @@ enum { OM_LOOP_PERIOD = 8 };
  * output.  `period`: the largest number of buffers in a rotation, from 1 to 64. */
 const om_assignment *om_assign_loops(const om_prog *p, const om_assignment *in, uint32_t period,
 	om_arena *mem, om_loop_counts *count);
+
+/* The same, with shorter rotations or none if the arena would be larger than without them.  The result is `*out`. */
+om_status om_assign_loops_fit(om_session *s, const om_prog *p, const om_assignment *in, uint32_t period,
+	om_arena *mem, const om_assignment **out, om_loop_counts *count);
 
 /* ---- Candidates. ---- */
 
@@ -110,7 +115,7 @@ om_status om_assignment_is_smaller(om_session *s, const om_prog *p, const om_ass
 	const om_assignment *b, om_arena_size *y, bool *yes);
 
 /* Run the standard pipeline on a schedule: lifetimes and views; then declared input/output aliases and
- * in-place decisions; then om_assign_loops(), after which buffers are packed, so that `packed` gives the
+ * in-place decisions; then om_assign_loops_fit(), after which buffers are packed, so that `packed` gives the
  * arena that a plan would have.  The results are allocated from `mem`. */
 om_status om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order,
 	const om_plan_request *r, const om_op_facts *f, om_arena *mem, const om_assignment **views,

@@ -172,6 +172,6 @@ om_assign_schedule(om_session *s, const om_prog *p, const om_schedule *order, co
 
 	*views = om_assign_views(p, om_assign_lifetimes(p, order, r, f, mem), mem, NULL);
 	OM_TRY(om_assign_inplace(s, p, om_assign_io_declared(p, *views, mem, NULL), OM_SUBBUFFERS_AUTO, mem, full));
-	*packed = p->nblock > 1 ? om_assign_loops(p, *full, OM_LOOP_PERIOD, mem, &counts) : *full;
-	return OM_OK;
+	*packed = *full;
+	return p->nblock > 1 ? om_assign_loops_fit(s, p, *full, OM_LOOP_PERIOD, mem, packed, &counts) : OM_OK;
 }
