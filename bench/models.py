@@ -77,10 +77,14 @@ def constants(graph):
 
 
 def first_uses(graph):
-    uses = {}
+    """By name of a value: operator and input of the first op that reads it, or a copy of it."""
+    uses, source = {}, {}
     for n in graph.node:
+        if n.op_type == "Identity":
+            source[n.output[0]] = source.get(n.input[0], n.input[0])
+            continue
         for k, name in enumerate(n.input):
-            uses.setdefault(name, (n.op_type, k))
+            uses.setdefault(source.get(name, name), (n.op_type, k))
     return uses
 
 
@@ -95,14 +99,20 @@ def fan_in(op, dims):
     return dims[-1] if op in ("LSTM", "GRU", "RNN") else 0
 
 
+def is_scale(use):
+    """The factor of a normalization, or its variance."""
+    return use[0].endswith("Normalization") and use[1] in ((1, 4) if use[0] == "BatchNormalization" else (1,))
+
+
 def random_weights(rng, value, dims, use):
-    """Activations keep their scale through any number of layers; a variance stays positive."""
+    """Activations keep their scale through any number of layers: sums have a variance near that of a term, factors are near 1."""
     import numpy as np
     if value.dtype.kind != "f":
         return np.full(dims, value)
     n = fan_in(use[0], dims)
-    x = rng.standard_normal(dims) * math.sqrt(1.6 / n) if n else value + 0.02 * rng.standard_normal(dims)
-    return (np.abs(x) if use == ("BatchNormalization", 4) else x).astype(value.dtype)
+    if is_scale(use):
+        return (1 + 0.1 * np.abs(rng.standard_normal(dims))).astype(value.dtype)
+    return (rng.standard_normal(dims) * math.sqrt(1.6 / n) if n else value + 0.02 * rng.standard_normal(dims)).astype(value.dtype)
 
 
 def fill(source, target):

@@ -201,6 +201,8 @@ def compare(executors, model, row):
     if os.path.exists(reason):
         with open(reason) as f:
             row["no_double"] = f.read().strip()
+    elif saved and not any(row[name]["error"] for name in saved):
+        row["no_double"] = "no output of all executors has a finite element to compare"
     row["compared"] = True
 
 
