@@ -302,6 +302,8 @@ def failures(rows):
             for what in ("failed", "no_outputs", "no_profile"):
                 if what in r.get(name, {}):
                     yield f"* {r['model']}, {NAMES.get(name, 'onnxmem' + name[2:])}: {r[name][what]}"
+        if "compared" not in r and "failed" not in r:
+            yield f"* {r['model']}: its outputs were not compared (--no-accuracy)"
         if "no_double" in r:
             yield f"* {r['model']}, float64: {r['no_double']}"
 
@@ -311,7 +313,7 @@ def accuracy_cells(row):
 
 
 def body(rows, where, by):
-    done = sorted((r for r in rows if ran(r, "om")), key=lambda r: ratio(r, "om", "ort", by) or 99)
+    done = sorted((r for r in rows if ran(r, "om")), key=lambda r: ratio(r, "om", "ort", by) or math.inf)
     yield from table(["model", "ms", "ORT ms", "OpenVINO ms", "of ORT", "of better", "first", "ORT first", "RSS", "ORT RSS", "arena", "weights",
                       "GFLOP/s", "of peak", "GB/s"], (speed_cells(r, where, by) for r in done))
     for name in where["builds"]:
