@@ -123,6 +123,8 @@ over_lanes(const int kind, vec v)
 {
 	float x[VL];
 
+	if (kind <= OM_REDUCE_SUM_ABS)
+		return (double)vec_sum(v);
 	memcpy(x, &v, sizeof x);
 	double sum = (double)x[0];
 	for (int k = 1; k < VL; k++)

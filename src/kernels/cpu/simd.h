@@ -192,10 +192,37 @@ vec_transpose(vec *r)
 		OM_EXCHANGE(r, 8)
 }
 
+#ifdef __AVX2__
+/* The first half and the second half, combined by one function, until four elements are left. */
+#if OM_VL == 16
+#define VEC_QUARTER(a, f)                                                      \
+	vec_quarter_##f(_mm512_castps512_ps256((__m512)(a)), _mm512_extractf32x8_ps((__m512)(a), 1))
+#define VEC_HALVES(f)                                                          \
+INLINE __m128                                                                  \
+vec_quarter_##f(__m256 low, __m256 high)                                       \
+{                                                                              \
+	const __m256 a = _mm256_##f##_ps(low, high);                           \
+	return _mm_##f##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1)); \
+}
+VEC_HALVES(add)
+VEC_HALVES(max)
+#undef VEC_HALVES
+#else
+#define VEC_QUARTER(a, f)                                                      \
+	_mm_##f##_ps(_mm256_castps256_ps128((__m256)(a)), _mm256_extractf128_ps((__m256)(a), 1))
+#endif
+#endif
+
 /* The sum of all elements, always in the same order: halves are added. */
 INLINE float
 vec_sum(vec a)
 {
+#ifdef __AVX2__
+	__m128 q = VEC_QUARTER(a, add);
+
+	q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+	return _mm_cvtss_f32(_mm_add_ss(q, _mm_shuffle_ps(q, q, 1)));
+#else
 	float x[OM_VL];
 
 	memcpy(x, &a, sizeof x);
@@ -203,12 +230,19 @@ vec_sum(vec a)
 		for (int k = 0; k < n; k++)
 			x[k] += x[k + n];
 	return x[0];
+#endif
 }
 
-/* The largest element. */
+/* The largest element; none of them is NaN. */
 INLINE float
 vec_largest(vec a)
 {
+#ifdef __AVX2__
+	__m128 q = VEC_QUARTER(a, max);
+
+	q = _mm_max_ps(q, _mm_movehl_ps(q, q));
+	return _mm_cvtss_f32(_mm_max_ss(q, _mm_shuffle_ps(q, q, 1)));
+#else
 	float x[OM_VL];
 
 	memcpy(x, &a, sizeof x);
@@ -216,6 +250,7 @@ vec_largest(vec a)
 		for (int k = 0; k < n; k++)
 			x[k] = x[k] > x[k + n] ? x[k] : x[k + n];
 	return x[0];
+#endif
 }
 
 /* exp(x) within 2 ULP; underflows to 0, overflows to infinity, NaN stays.  Argument reduction and polynomial
