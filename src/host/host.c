@@ -20,7 +20,13 @@ enum { ENDING = 3 };  /* ".so" */
 
 /* The passes that rewrite a program for the executor, one a line, each with a comma after it, in their order. */
 #define LOWER_FOR_CPU \
-	""
+	"fuse:norm=fold," \
+	"fuse-norm," \
+	"fuse-attention," \
+	"lower-layout," \
+	"fuse-epilogue," \
+	"fuse-elementwise," \
+	"prune,"
 
 const char *
 om_default_pipeline(void)

@@ -125,14 +125,10 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(fast_reduce) \
 	_(fast_softmax) \
 	_(cpu_attention) \
+	_(cpu_chain) \
 	_(cpu_conv) \
 	_(cpu_depthwise) \
 	_(cpu_pool)
-	_(cpu_conv) \
-	_(cpu_conv) \
-	_(cpu_depthwise) \
-	_(cpu_pool) \
-	_(cpu_chain)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)
