@@ -4,13 +4,13 @@ noinst_LTLIBRARIES += libk_generic.la libkernels.la
 libk_generic_la_SOURCES = \
 	%D%/cpu/activation.c %D%/cpu/activation.h %D%/cpu/epilogue.h \
 	%D%/cpu/attention.c %D%/cpu/attention.h \
-	%D%/cpu/depthwise.c %D%/cpu/depthwise.h %D%/cpu/geometry.h \
+	%D%/cpu/depthwise.c %D%/cpu/depthwise.h %D%/cpu/geometry.h %D%/cpu/grouped.c %D%/cpu/grouped.h \
 	%D%/cpu/elementwise.c %D%/cpu/elementwise.def %D%/cpu/elementwise.h \
 	%D%/cpu/kernels.c %D%/cpu/kernels.h \
 	%D%/cpu/layer.h %D%/cpu/layer_gemm.c %D%/cpu/layer_plan.h %D%/cpu/layer_tile.c %D%/cpu/layer_tile.h %D%/cpu/layer_winograd.c \
 	%D%/cpu/pool_lines.c %D%/cpu/pool_lines.h %D%/cpu/product.c %D%/cpu/product.h \
 	%D%/cpu/rows.c %D%/cpu/rows.h \
-	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/vec_math.h %D%/cpu/vmath.h
+	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/tile_epilogue.h %D%/cpu/vec_math.h %D%/cpu/vmath.h
 libk_generic_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) -ffp-contract=fast
 libk_generic_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=generic -DOM_VL=4 -DOM_MR=4 -DOM_NV=2
 libkernels_la_SOURCES = \

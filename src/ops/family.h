@@ -59,7 +59,8 @@
 	_(optimizer_ops)      /* optimizer steps */                                  \
 	_(cpu_attention)      /* org.onnxmem.cpu: attention */                       \
 	_(cpu_conv)           /* org.onnxmem.cpu: convolutions, products */          \
-	_(cpu_depthwise)      /* org.onnxmem.cpu: depthwise convolutions */           \
+	_(cpu_depthwise)      /* org.onnxmem.cpu: depthwise convolutions */          \
+	_(cpu_grouped)        /* org.onnxmem.cpu: convolutions in narrow groups */   \
 	_(cpu_pool)           /* org.onnxmem.cpu: pooling */                         \
 	_(cpu_chain)          /* org.onnxmem.cpu: elementwise functions */           \
 	_(control)            /* If, Loop, Scan */
@@ -128,6 +129,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(cpu_chain) \
 	_(cpu_conv) \
 	_(cpu_depthwise) \
+	_(cpu_grouped) \
 	_(cpu_pool)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];

@@ -182,6 +182,96 @@ depthwise_is_right(void)
 	}
 }
 
+/* ---- Groups. ---- */
+
+/* Weights w[output channel][input of the group][tap], packed as the header has it. */
+static float *
+packed_groups(const om_grouped *d, const float *w)
+{
+	const int64_t taps = volume(d->g.kernel), panels = om_grouped_panels(d->groups, d->inputs, d->outputs);
+	const int64_t width = om_grouped_shares(d->inputs, d->outputs) ? OM_GROUP_MOST : d->outputs;
+	float *p = calloc((size_t)(panels * taps * d->inputs * OM_GROUP_MOST), sizeof *p);
+
+	for (int64_t o = 0; o < d->groups * d->outputs; o++)
+		for (int64_t k = 0; k < d->inputs; k++)
+			for (int64_t t = 0; t < taps; t++)
+				p[((o / width * taps + t) * d->inputs + k) * OM_GROUP_MOST + o % width] = w[(o * d->inputs + k) * taps + t];
+	return p;
+}
+
+struct grouped_sum {
+	const float *x, *w;       /* of the group, and of the output channel */
+	int64_t pixel, inputs, taps;
+	double sum;
+};
+
+static void
+add_inputs(void *arg, int64_t pixel, int64_t tap)
+{
+	struct grouped_sum *v = arg;
+
+	for (int64_t k = 0; k < v->inputs; k++)
+		v->sum += (double)v->x[pixel * v->pixel + k] * (double)v->w[k * v->taps + tap];
+}
+
+static bool
+is_grouped_convolution(const om_grouped *d, const float *x, const float *w, const float *got)
+{
+	const int64_t channels = d->groups * d->outputs, taps = volume(d->g.kernel);
+	bool right = true;
+
+	for (int64_t i = 0; i < volume(d->g.out) * channels; i++) {
+		const int64_t o = i % channels;
+		struct grouped_sum v = {x + o / d->outputs * d->inputs, w + o * d->inputs * taps, d->groups * d->inputs, d->inputs,
+			taps, (double)d->bias[o]};
+		visit(&d->g, i / channels, add_inputs, &v);
+		right &= fabs(activated(&d->epilogue, v.sum) - (double)got[i]) < 2e-4;
+	}
+	return right;
+}
+
+/* Groups of 2, 4, 8 and 16 mostly. */
+static om_grouped
+grouped(uint32_t *seed)
+{
+	om_grouped d = {.g = window(seed, false), .groups = from_to(seed, 1, 9), .epilogue = epilogues[next(seed) % 6]};
+
+	d.inputs = next(seed) % 4 ? 2 << next(seed) % 4 : from_to(seed, 1, 16);
+	d.outputs = next(seed) % 4 ? d.inputs : from_to(seed, 1, 16);
+	return d;
+}
+
+static void
+groups_are_right(void)
+{
+	const om_kernels *kernels;
+
+	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++) {
+		uint32_t seed = 3;
+		for (int round = 0; round < ROUNDS; round++) {
+			om_grouped d = grouped(&seed);
+			const int64_t in = d.groups * d.inputs, out = d.groups * d.outputs, n = volume(d.g.out) * out;
+			float *w = numbers(&seed, out * d.inputs * volume(d.g.kernel)), *p = packed_groups(&d, w);
+			float *x = numbers(&seed, volume(d.g.in) * in), *y = numbers(&seed, n), *b = numbers(&seed, out);
+			float *zeros = calloc((size_t)(in > OM_GROUP_MOST ? in : OM_GROUP_MOST), sizeof *zeros);
+			const float last = y[n];
+			d.packed = p;
+			d.bias = b;
+			d.zeros = zeros;
+			kernels->grouped->lines(&d, x, y, 1, d.g.out[0] * d.g.out[1]);
+			kernels->grouped->lines(&d, x, y, 0, 1);
+			CU_ASSERT(is_grouped_convolution(&d, x, w, y));
+			CU_ASSERT_EQUAL(y[n], last);
+			free(zeros);
+			free(b);
+			free(y);
+			free(x);
+			free(p);
+			free(w);
+		}
+	}
+}
+
 /* ---- Pools. ---- */
 
 /* Taps of output `at` in the image, or in the image and its padding. */
@@ -259,6 +349,7 @@ pools_are_right(void)
 
 static CU_TestInfo depthwise_tests[] = {
 	{"depthwise convolutions are right", depthwise_is_right},
+	{"convolutions in groups are right", groups_are_right},
 	{"pools are right", pools_are_right},
 	CU_TEST_INFO_NULL,
 };

@@ -7,8 +7,8 @@
  * outermost loop, so that the lines under a window stay in the first cache. */
 #include <config.h>
 
-#include "kernels/cpu/activation.h"
 #include "kernels/cpu/depthwise.h"
+#include "kernels/cpu/tile_epilogue.h"
 
 enum { MOST_LINES = 49, WIDEST = 7, TILE = 8, MOST_PIXELS = (TILE - 1) * 2 + WIDEST, BLOCK = 128 };
 
@@ -34,34 +34,6 @@ lines_of(const om_depthwise *d, const float *x, int64_t oz, int64_t oy, struct l
 			l->x[l->n] = x + (iz * g->in[1] + iy) * g->in[2] * d->channels;
 			l->w[l->n] = d->packed + (z * g->kernel[1] + y) * g->kernel[2] * d->channels;
 		}
-}
-
-/* ---- The epilogue of a tile. ---- */
-
-/* Sums become outputs, `step` floats apart.  Relu, Clip and nothing are one clamp. */
-INLINE void
-store_tile(const om_epilogue *e, const vec *sum, const int n, float *y, int64_t step)
-{
-	const int is_open = e->act != OM_ACT_CLIP;
-	const float low = e->act == OM_ACT_RELU ? 0 : is_open ? -__builtin_inff() : e->alpha;
-	const float high = is_open ? __builtin_inff() : e->beta;
-
-	if (e->act == OM_ACT_HARD_SWISH) {
-		UNROLL
-		for (int i = 0; i < n; i++, y += step)
-			vec_store(y, vec_activate(sum[i], OM_ACT_HARD_SWISH, 0, 0));
-		return;
-	}
-	UNROLL
-	for (int i = 0; i < n; i++, y += step)
-		vec_store(y, vec_clamp(sum[i], low, high));
-}
-
-/* Was the activation left out by store_tile()? */
-INLINE int
-is_left_out(const om_epilogue *e)
-{
-	return e->act > OM_ACT_HARD_SWISH;
 }
 
 /* ---- Tiles of unrolled kernels. ---- */
@@ -190,7 +162,7 @@ unrolled_line(const om_depthwise *d, const struct lines *l, int64_t c0, int64_t 
 		const struct tile t = {d, l, at, c0, c1};
 		float *to = y + ox * d->channels;
 		tile_fns[d->g.kernel[2] / 2 - 1][d->g.stride[2] - 1][is_inner][nx - 1](&t, to);
-		for (int64_t i = 0; i < nx && is_left_out(&d->epilogue); i++)
+		for (int64_t i = 0; i < nx && is_left_to_rows(&d->epilogue); i++)
 			activate_row(to + i * d->channels + c0, c1 - c0, &d->epilogue);
 	}
 }

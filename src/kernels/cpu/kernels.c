@@ -405,6 +405,7 @@ extern const om_attention_kernels OM_TABLE(om_attention_kernels);
 extern const om_epilogue_kernels OM_TABLE(om_epilogue_kernels);
 extern const om_layer_kernels OM_TABLE(om_layer_kernels);
 extern const om_depthwise_kernels OM_TABLE(om_depthwise_kernels);
+extern const om_grouped_kernels OM_TABLE(om_grouped_kernels);
 extern const om_pool_kernels OM_TABLE(om_pool_kernels);
 extern const om_elementwise_kernels OM_TABLE(om_elementwise_kernels);
 extern const om_rows_kernels OM_TABLE(om_rows_kernels);
@@ -430,6 +431,7 @@ const om_kernels OM_TABLE(om_kernels) = {
 	.epilogue = &OM_TABLE(om_epilogue_kernels),
 	.layer = &OM_TABLE(om_layer_kernels),
 	.depthwise = &OM_TABLE(om_depthwise_kernels),
+	.grouped = &OM_TABLE(om_grouped_kernels),
 	.pool = &OM_TABLE(om_pool_kernels),
 	.elementwise = &OM_TABLE(om_elementwise_kernels),
 	.rows = &OM_TABLE(om_rows_kernels),

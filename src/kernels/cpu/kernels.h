@@ -13,6 +13,7 @@
 
 #include "kernels/cpu/depthwise.h"
 #include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/grouped.h"
 #include "kernels/cpu/layer.h"
 #include "kernels/cpu/pool_lines.h"
 #include "kernels/cpu/elementwise.h"
@@ -69,6 +70,7 @@ typedef struct om_kernels {
 	const om_epilogue_kernels *epilogue;
 	const om_layer_kernels *layer;
 	const om_depthwise_kernels *depthwise;
+	const om_grouped_kernels *grouped;
 	const om_pool_kernels *pool;
 	const om_elementwise_kernels *elementwise;
 	const om_rows_kernels *rows;

@@ -157,6 +157,22 @@ vec_abs(vec a)
 	return (vec)((ivec)a & 0x7fffffff);
 }
 
+/* Lane i becomes lane from[i]. */
+INLINE vec
+vec_permute(vec a, ivec from)
+{
+#if OM_VL == 16
+	return (vec)_mm512_permutexvar_ps((__m512i)from, (__m512)a);
+#elif OM_VL == 8 && defined __AVX2__
+	return (vec)_mm256_permutevar8x32_ps((__m256)a, (__m256i)from);
+#else
+	vec r = a;
+	for (int k = 0; k < OM_VL; k++)
+		memcpy((char *)&r + 4 * k, (char *)&a + 4 * (from[k] & (OM_VL - 1)), 4);
+	return r;
+#endif
+}
+
 /* Two vectors' lanes, in constant order: lane k of the result is lane f(k, s) of a, then b. */
 #define OM_LANES_4(f, s)  f(0, s), f(1, s), f(2, s), f(3, s)
 #define OM_LANES_8(f, s)  OM_LANES_4(f, s), f(4, s), f(5, s), f(6, s), f(7, s)
