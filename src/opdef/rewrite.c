@@ -262,18 +262,13 @@ om_rewrite_at(om_rewriter *w, om_op *op)
 	w->at = op;
 }
 
-om_value *
-om_rewrite_op(om_rewriter *w, const om_op *like, const char *type, uint32_t n, om_value *const *in)
+/* A new op of `op`'s operator, before the place where new ops go. */
+static om_value *
+insert_made(om_rewriter *w, om_op *op, const om_op *like, uint32_t n, om_value *const *in)
 {
-	om_op *op = om_op_new(w->p, like->domain, type ? type : like->type, like->version, n, 1);
 	om_value *v = om_value_fresh(w->p, w->at->block, om_printf(w->mem, "%s_fused", om_op_label(like)));
 
 	op->phase = like->phase;
-	if (!type) {
-		op->name = like->name;
-		for (uint32_t k = 0; k < like->nattr; k++)
-			om_op_add_attr(w->p, op, &like->attr[k]);
-	}
 	for (uint32_t k = 0; k < n; k++)
 		om_op_set_in(op, k, in[k]);
 	om_op_set_out(op, 0, v);
@@ -281,6 +276,26 @@ om_rewrite_op(om_rewriter *w, const om_op *like, const char *type, uint32_t n, o
 	w->nlive++;
 	OM_PUSH(w->mem, w->made, w->nmade, w->capmade, op);
 	return v;
+}
+
+om_value *
+om_rewrite_op(om_rewriter *w, const om_op *like, const char *type, uint32_t n, om_value *const *in)
+{
+	om_op *op = om_op_new(w->p, like->domain, type ? type : like->type, like->version, n, 1);
+
+	if (!type) {
+		op->name = like->name;
+		for (uint32_t k = 0; k < like->nattr; k++)
+			om_op_add_attr(w->p, op, &like->attr[k]);
+	}
+	return insert_made(w, op, like, n, in);
+}
+
+om_value *
+om_rewrite_op_of(om_rewriter *w, const om_op *like, const char *domain, const char *type, int version, uint32_t n,
+	om_value *const *in)
+{
+	return insert_made(w, om_op_new(w->p, domain, type, version, n, 1), like, n, in);
 }
 
 om_value *

@@ -29,6 +29,10 @@ om_prog *om_rewrite_prog(const om_rewriter *w);
 /* As om_rewrite_const(), for a one-dimensional tensor of integers. */
 om_value *om_rewrite_ints(om_rewriter *w, const char *stem, size_t n, const int64_t *v);
 
+/* As om_rewrite_op(), for an operator of another domain or version than `like`. */
+om_value *om_rewrite_op_of(om_rewriter *w, const om_op *like, const char *domain, const char *type, int version,
+	uint32_t n, om_value *const *in);
+
 /* Insert new ops right before `op` instead of right before the root.  `op` must be in the root's block
  * and not after the root, and the inputs of the new ops must be defined before it. */
 void om_rewrite_at(om_rewriter *w, om_op *op);
