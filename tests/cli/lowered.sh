@@ -2,11 +2,11 @@
 unset ONNXMEM_THREADS
 all=schedule,liveness,views,alias-io=declared,inplace,loops,pack
 plain="inline,shapes,fold,prune,$all"
-om plan "$models/digits.onnx" planned.onnx --target cpu --passes "$plain" --sidecar plan.json
+om plan "$models/digits.onnx" planned.onnx --target cpu --passes "$plain" --sidecar plan.json --quiet
 grep -o '"target":.*"order":\[[0-9,]*\]' plan.json | sed 's/sha256:[0-9a-f]*/sha256:.../'
 [ "$("$ONNXMEM" hash planned.onnx)" = "$("$ONNXMEM" hash "$models/digits.onnx")" ] && echo the same graph
-om verify planned.onnx
-om verify "$models/digits.onnx" --sidecar plan.json
+om verify planned.onnx | tail -n 2
+om verify "$models/digits.onnx" --sidecar plan.json | tail -n 2
 "$ONNXMEM" run planned.onnx --random 1 | grep float32 >a
 "$ONNXMEM" run "$models/digits.onnx" --random 1 --passes "$plain" | grep float32 >b
 cmp a b && echo the same numbers
@@ -21,7 +21,7 @@ cmp original.onnx "$models/digits.onnx"
 
 # Passes of the caller are recorded; bodies have orders of their own.
 for model in loop control branches; do
-	om plan "$models/$model.onnx" own.onnx --target cpu --threads 3 --passes "inline,shapes,fold,cse,prune,fuse,$all"
+	om plan "$models/$model.onnx" own.onnx --target cpu --threads 3 --passes "inline,shapes,fold,cse,prune,fuse,$all" --quiet
 	om verify own.onnx | tail -n 2
 	"$ONNXMEM" run own.onnx --poison --random 1 >/dev/null || echo "$model does not run"
 done
@@ -32,7 +32,7 @@ for edit in 's/"passes":"[^"]*"/"passes":"inline,shapes"/' 's/"program":"sha256:
 	's/"lowered":{[^}]*}/"lowered":{}/' 's/"threads":1/"threads":-1/'; do
 	sed "$edit" plan.json >edited.json
 	cmp -s plan.json edited.json && echo same
-	om verify "$models/digits.onnx" --sidecar edited.json | sed 's/sha256:[0-9a-f]*/sha256:.../g'
+	om verify "$models/digits.onnx" --sidecar edited.json | tail -n 2 | sed 's/sha256:[0-9a-f]*/sha256:.../g'
 done
 
 # Values of the program are not those of the file.
@@ -53,6 +53,6 @@ done
 ONNXMEM_THREADS= "$ONNXMEM" run "$models/digits.onnx" --random 1 | grep float32 | cmp - usual
 
 # A pass that recomputes ops runs again, too.
-om plan "$models/digits.onnx" again.onnx --target cpu --passes "$plain" --rematerialize 100
+om plan "$models/digits.onnx" again.onnx --target cpu --passes "$plain" --rematerialize 100 --quiet
 om verify again.onnx | tail -n 2
 "$ONNXMEM" run again.onnx --random 1 | grep float32 | cmp - b
