@@ -38,6 +38,9 @@ const om_pass *om_host_giver(om_host *h, unsigned bit, const char *name);
 /* As om_host_run(), for a request other than that of the host. */
 om_status om_host_run_for(om_host *h, om_prog *p, const char *pipeline, const om_plan_request *r);
 
+/* As om_host_run(), for a pipeline from a file: it may have what om_prog.passes lists, and nothing else. */
+om_status om_host_run_recorded(om_host *h, om_prog *p, const char *pipeline);
+
 /* Is the pass from a module? */
 bool om_host_is_foreign(const om_host *h, const om_pass *pass);
 

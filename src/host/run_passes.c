@@ -288,14 +288,19 @@ provide(om_host *h, om_prog *p, const struct waiting *w)
 	return OM_OK;
 }
 
-/* A plan for an executor lists the passes after which it is valid: reading it runs them again.  A pass that keeps
- * lifetimes changes no op. */
-static void
-record(om_prog *p, const om_pass *pass, const char *text)
+static bool
+changes_ops(const om_pass *pass)
 {
 	const unsigned decides = OM_HAS_SCHEDULE | OM_HAS_LIVE | OM_HAS_VIEWS | OM_HAS_STORE | OM_HAS_PLAN;
 
-	if (!(pass->gives & decides) && !(pass->keeps & OM_HAS_LIVE))
+	return !(pass->gives & decides) && !(pass->keeps & OM_HAS_LIVE);
+}
+
+/* A plan for an executor lists the passes after which it is valid: reading it runs them again. */
+static void
+record(om_prog *p, const om_pass *pass, const char *text)
+{
+	if (changes_ops(pass))
 		p->passes = p->passes ? om_printf(p->mem, "%s,%s", p->passes, text) : om_strdup(p->mem, text);
 }
 
@@ -355,4 +360,36 @@ om_host_run_for(om_host *h, om_prog *p, const char *pipeline, const om_plan_requ
 	const om_status st = om_host_run(h, p, pipeline);
 	h->request = own;
 	return st;
+}
+
+static om_status
+check_recorded(om_host *h, const char *pipeline)
+{
+	enum { MOST = 256 };
+	size_t n;
+	const char **text = om_split(h->mem, pipeline, ",", &n);
+
+	if (n > MOST)
+		return om_fail(h->session, OM_BADPLAN, "the plan is made after %zu passes, more than %d", n, MOST);
+	for (size_t k = 0; k < n; k++) {
+		const om_pass *pass = om_host_pass(h, om_strndup(h->mem, text[k], strcspn(text[k], "=:")));
+		if (!pass)
+			return OM_NOPASS;
+		if (!changes_ops(pass))
+			return om_fail(h->session, OM_BADPLAN, "the plan is made after pass %s, which changes no op", pass->name);
+	}
+	return OM_OK;
+}
+
+static om_status
+run_recorded(om_host *h, om_prog *p, const char *pipeline)
+{
+	OM_TRY(check_recorded(h, pipeline));
+	return om_host_run(h, p, pipeline);
+}
+
+om_status
+om_host_run_recorded(om_host *h, om_prog *p, const char *pipeline)
+{
+	OM_GUARDED(h->session, run_recorded(h, p, pipeline));
 }

@@ -232,7 +232,7 @@ lower(void *host, om_prog *p, const om_plan_request *request, const char *pipeli
 	om_status st = om_host_request(h, request);
 
 	if (st == OM_OK)
-		st = om_host_run(h, p, pipeline);
+		st = om_host_run_recorded(h, p, pipeline);
 	h->request = own;
 	return st;
 }

@@ -11,6 +11,7 @@
 #include "base/guard.h"
 #include "alloc/plan_arenas.h"
 #include "base/map.h"
+#include "base/sha256.h"
 #include "ir/binding.h"
 #include "ir/enum_text.h"
 #include "ir/facts.h"
@@ -450,6 +451,25 @@ bind(struct reader *r)
 
 /* ---- The lowered program. ---- */
 
+/* A digest of the names of inputs and outputs, and of the types of inputs. */
+static const char *
+interface_of(const struct reader *r)
+{
+	const om_block *g = r->p->first;
+	om_sha256 *h = om_sha256_new(r->mem);
+	char *hex = om_alloc(r->mem, OM_SHA256_TEXT);
+
+	om_sha256_add(h, &g->nparam, sizeof g->nparam);
+	for (uint32_t k = 0; k < g->nparam; k++) {
+		om_sha256_add(h, g->param[k]->name, strlen(g->param[k]->name) + 1);
+		om_sha256_add(h, &g->param[k]->type.elem, sizeof g->param[k]->type.elem);
+	}
+	for (uint32_t k = 0; k < g->nresult; k++)
+		om_sha256_add(h, g->result[k]->name, strlen(g->result[k]->name) + 1);
+	om_sha256_end(h, hex);
+	return hex;
+}
+
 /* Run the passes of the document on the bound program.  What they make has to be what the plan is for. */
 static om_status
 lower(struct reader *r, const om_plan_request *request)
@@ -461,9 +481,12 @@ lower(struct reader *r, const om_plan_request *request)
 	OM_TRY(get_text(r, json_object_get(j, "program"), "the digest of the program", &digest));
 	OM_TRY(read_binding(r));
 	OM_TRY(check_shapes(r));
+	const char *interface = interface_of(r);
 	const om_status st = r->lower(r->host, r->p, request, passes);
 	if (st != OM_OK)
 		return om_note(r->s, st == OM_MEMORY ? st : OM_STALE, "running the passes that the plan is made after");
+	if (strcmp(interface, interface_of(r)) != 0)
+		return BAD(r, "the passes %s change inputs or outputs of the model", passes);
 	r->p->assignment = NULL;
 	list_scopes(r);
 	OM_TRY(read_order(r));

@@ -28,7 +28,8 @@ done
 
 # Other passes, another order and another program are refused.
 for edit in 's/"passes":"[^"]*"/"passes":"inline,shapes"/' 's/"program":"sha256:./"program":"sha256:g/' \
-	's/"passes":"[^"]*"/"passes":"inline,nonsense"/' 's/"order":\[0,1,/"order":[1,0,/' 's/"order":\[0,1,/"order":[0,0,/' \
+	's/"passes":"[^"]*"/"passes":"inline,nonsense"/' 's/"passes":"[^"]*"/"passes":"inline,shapes,annotate"/' \
+	's/"passes":"[^"]*"/"passes":"inline,shapes,fold,prune,backward"/' 's/"order":\[0,1,/"order":[1,0,/' 's/"order":\[0,1,/"order":[0,0,/' \
 	's/"lowered":{[^}]*}/"lowered":{}/' 's/"threads":1/"threads":-1/'; do
 	sed "$edit" plan.json >edited.json
 	cmp -s plan.json edited.json && echo same
