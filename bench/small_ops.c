@@ -4,7 +4,8 @@
  *
  * Chains of ops on tensors of about four elements, without a plan: what is measured is the
  * walk of the executor and what each kernel does before it computes.  `make bench-small-ops`
- * runs it.  One line a chain: its name, and nanoseconds an op, the median of some runs.
+ * runs it.  One line a chain: its name, and nanoseconds an op, the median of some runs; then those of a whole
+ * run of ten ops.
  */
 #include <config.h>
 
@@ -14,7 +15,7 @@
 
 #include "tests/fixtures.h"
 
-enum { LINKS = 1000, REPEATS = 31, RUNS_EACH = 4, TEXT = 1 << 18 };
+enum { LINKS = 1000, FEW = 10, REPEATS = 31, RUNS_EACH = 4, TEXT = 1 << 18 };
 
 /* A link turns %x<n> into %x<n+1>.  In its text '<' stands for the first, '>' for the second, and '#'
  * for n; `before` are constants. */
@@ -89,16 +90,16 @@ put_link(char *to, const struct chain *c, int n)
 }
 
 static om_status
-read_chain(bench *b, const struct chain *c, char *text)
+read_chain(bench *b, const struct chain *c, int links, char *text)
 {
 	const char *opset = strstr(c->link, "com.microsoft") ? " opset com.microsoft 1" : "";
 	const int version = strstr(c->link, "axes =") ? 17 : 23;
 	char *to = text + sprintf(text, "program \"\" ir 8 opset %d%s\n^main(%s) {\n%s", version, opset, c->params,
 		c->before);
 
-	for (int n = 0; n < LINKS; n++)
+	for (int n = 0; n < links; n++)
 		to = put_link(to, c, n);
-	to += sprintf(to, "ret %%x%d\n}\n", LINKS);
+	to += sprintf(to, "ret %%x%d\n}\n", links);
 	return bench_read(b, text);
 }
 
@@ -150,9 +151,9 @@ time_runs(om_exec *e, double *median)
 }
 
 static om_status
-run_chain(bench *b, const struct chain *c, char *text, double *ns)
+run_chain(bench *b, const struct chain *c, int links, char *text, double *ns)
 {
-	OM_TRY(read_chain(b, c, text));
+	OM_TRY(read_chain(b, c, links, text));
 	OM_TRY(om_host_run(b->h, b->p, "inline,shapes,fold"));
 	OM_TRY(bench_exec(b, &ways[SEPARATE]));
 	OM_TRY(give_inputs(b));
@@ -163,13 +164,26 @@ static bool
 bench_chain(bench *b, char *text, const struct chain *c)
 {
 	double ns = 0;
-	const om_status st = run_chain(b, c, text, &ns);
+	const om_status st = run_chain(b, c, LINKS, text, &ns);
 
 	if (st == OM_OK)
 		printf("%-16s %8.1f\n", c->name, ns / LINKS / c->ops);
 	else
 		fprintf(stderr, "bench/small_ops: %s: %s\n", c->name, om_message(b->s));
 	fflush(stdout);
+	bench_clear(b);
+	return st == OM_OK;
+}
+
+/* A run of a small model, not divided by its ops. */
+static bool
+bench_few(bench *b, char *text, const struct chain *c)
+{
+	double ns = 0;
+	const om_status st = run_chain(b, c, FEW, text, &ns);
+
+	if (st == OM_OK)
+		printf("a run of %d %s: %.1f\n", FEW, c->name, ns);
 	bench_clear(b);
 	return st == OM_OK;
 }
@@ -194,6 +208,8 @@ main(int argc, char **argv)
 	for (size_t k = 0; good && k < sizeof chains / sizeof chains[0]; k++)
 		if (is_wanted(&chains[k], argc, argv))
 			good &= bench_chain(&b, text, &chains[k]);
+	if (good && argc < 2)
+		good = bench_few(&b, text, &chains[0]);
 	free(text);
 	bench_close(&b);
 	return !good;
