@@ -51,6 +51,9 @@ def export(name, path):
     torch.backends.mha.set_fastpath_enabled(False)         # attention as nodes of ONNX
     net, x = network(name)
     net.eval()
+    for p in net.parameters():
+        if p.dim() > 1 and not p.any():        # a head that starts with zeros
+            torch.nn.init.normal_(p, std=0.02)
     with torch.no_grad():
         torch.onnx.export(net, (x,), path, opset_version=OPSET, input_names=["input"], output_names=["output"], dynamo=False)
 

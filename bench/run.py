@@ -281,7 +281,7 @@ def machine(executors, a):
     words["start"] = {e.name: e.start() for e in executors if isinstance(e, Ours)}
     words["builds"] = {e.name: e.digest for e in executors if isinstance(e, Ours)}
     git = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty"], capture_output=True, text=True)
-    words["commit"] = git.stdout.strip() or "unknown"
+    words["commit"] = a.label or git.stdout.strip() or "unknown"
     import importlib.metadata
     for e, package in (("ort", "onnxruntime"), ("ov", "openvino")):
         if any(x.name == e for x in executors):
@@ -309,6 +309,7 @@ def options():
     a.add_argument("--cache", default=models.CACHE)
     a.add_argument("--tools", help="folder of the built programs spent and peak")
     a.add_argument("--page", help="write this page, as docs/executor.md")
+    a.add_argument("--label", help="what was measured, for the page [the commit of this file]")
     a.add_argument("--again", action="store_true", help="measure again what OUT has")
     a.add_argument("--no-profile", action="store_true")
     a.add_argument("--no-accuracy", action="store_true", help="make no float64 outputs")
