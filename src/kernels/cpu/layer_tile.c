@@ -91,6 +91,11 @@ tile(const struct om_tile *t, const struct place *p, const int rows, const int v
 		for (int v = 0; v < vecs; v++)
 			sum[i][v] = (vec){0};
 	}
+	/* Lines that will be written come from memory while the sums are computed. */
+	UNROLL
+	for (int i = 0; i < rows; i++)
+		for (int v = 0; v < vecs; v += 16 / VL)
+			__builtin_prefetch(t->c + i * t->c_row + p->first + v * VL, 1, 3);
 	for (int64_t tap = 0; tap < t->taps; tap++, row += rows) {
 		const float *a[TILE_ROWS], *b = p->weights + t->offset[tap];
 		UNROLL
