@@ -9,7 +9,7 @@ enum {
 	BLOCK_BYTES = 320 << 10,  /* of the input of a block of rows, to stay in the L2 cache */
 	TABLE_BYTES = 64 << 10,   /* of its pointers */
 	PANELS_BYTES = 256 << 10, /* of weights that stay in the L2 cache */
-	INPUT_BYTES = 512 << 10,  /* of transformed inputs of a block of tiles */
+	INPUT_BYTES = 256 << 10,  /* of transformed inputs of a block of tiles */
 	STRIP_BYTES = 96 << 10,   /* of an interleaved strip */
 	PIECES = 16,              /* that are worth having, for workers to share */
 	TILE_ROWS = 12,
