@@ -11,6 +11,7 @@ enum {
 	NV = OM_NV,               /* vectors of a tile with many rows */
 	PANEL_VECS = OM_PANEL / VL,
 	WIDEST = 4 * NV,          /* vectors of a tile with a few rows */
+	AHEAD = 16,               /* rows of weights that are prefetched */
 	SUMS = TILE_ROWS * NV,    /* vectors of sums in a tile */
 };
 
@@ -82,7 +83,7 @@ INLINE void
 tile(const struct om_tile *t, const struct place *p, const int rows, const int vecs)
 {
 	vec sum[TILE_ROWS][WIDEST];
-	const float *const *row = t->rows, *ahead = t->prefetch;
+	const float *const *row = t->rows;
 	const int64_t panel = t->panel;
 
 	UNROLL
@@ -106,10 +107,9 @@ tile(const struct om_tile *t, const struct place *p, const int rows, const int v
 			UNROLL
 			for (int v = 0; v < vecs; v++)
 				bk[v] = vec_load(weights_at(b, panel, v));
-			if (ahead) {
-				__builtin_prefetch(ahead, 0, 2);
-				ahead += 16;
-			}
+			/* Wide tiles wait for the memory anyway.  After the last row nothing is read. */
+			for (int v = 0; v < vecs && vecs <= NV; v += 16 / VL)
+				__builtin_prefetch(weights_at(b, panel, v) + AHEAD * OM_PANEL, 0, 3);
 			UNROLL
 			for (int i = 0; i < rows; i++) {
 				const float x = a[i][k];

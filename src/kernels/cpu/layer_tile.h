@@ -26,7 +26,6 @@ struct om_tile {
 	const float *residual;    /* as c; NULL: none */
 	bool clamps;
 	float low, high;
-	const float *prefetch;    /* weights that are needed soon, a cache line for each row of weights; NULL: none */
 };
 
 /* Compute columns [first, first + n) of `rows` rows, at most TILE_ROWS.  `first` is a multiple of OM_PANEL. */
