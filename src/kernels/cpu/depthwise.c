@@ -141,11 +141,16 @@ pixels_of(const om_depthwise *d, const struct lines *l, int64_t ox, int64_t nx, 
 	const int64_t n = (nx - 1) * g->stride[2] + g->kernel[2], first = ox * g->stride[2] - g->begin[2];
 	const int is_inner = first >= 0 && first + n <= g->in[2];
 
-	for (int64_t r = 0; r < l->n; r++, at += n) {
-		if (is_inner)
-			at[0] = l->x[r] + first * d->channels;
-		for (int64_t i = 0; i < n && !is_inner; i++)
-			at[i] = first + i >= 0 && first + i < g->in[2] ? l->x[r] + (first + i) * d->channels : d->zeros;
+	const int64_t lo = first < 0 ? -first : 0, hi = g->in[2] - first, lines = l->n, channels = d->channels;
+	const float *const zeros = d->zeros;
+
+	for (int64_t r = 0; r < lines; r++, at += n) {
+		const float *x = l->x[r] + first * channels;
+		at[0] = lo == 0 && hi > 0 ? x : zeros;
+		for (int64_t i = 1; i < n && !is_inner; i++) {
+			x += channels;
+			at[i] = i >= lo && i < hi ? x : zeros;
+		}
 	}
 	return is_inner;
 }
