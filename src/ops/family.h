@@ -58,6 +58,7 @@
 	_(group_query)        /* com.microsoft: attention over a cache */            \
 	_(optimizer_ops)      /* optimizer steps */                                  \
 	_(cpu_attention)      /* org.onnxmem.cpu: attention */                       \
+	_(cpu_rnn)            /* org.onnxmem.cpu: recurrent layers */                \
 	_(cpu_conv)           /* org.onnxmem.cpu: convolutions, products */          \
 	_(cpu_depthwise)      /* org.onnxmem.cpu: depthwise convolutions */          \
 	_(cpu_grouped)        /* org.onnxmem.cpu: convolutions in narrow groups */   \
@@ -127,6 +128,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(fast_softmax) \
 	_(cpu_attention) \
 	_(cpu_chain) \
+	_(cpu_rnn) \
 	_(cpu_conv) \
 	_(cpu_depthwise) \
 	_(cpu_grouped) \

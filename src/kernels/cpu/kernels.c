@@ -15,6 +15,7 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/product.h"
+#include "kernels/cpu/recurrent.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/vmath.h"
 
@@ -402,6 +403,7 @@ CURVE(curve_tanh, om_tanh(x))
 extern const om_kernels OM_TABLE(om_kernels);
 extern const om_product_kernels OM_TABLE(om_product_kernels);
 extern const om_attention_kernels OM_TABLE(om_attention_kernels);
+extern const om_recurrent_kernels OM_TABLE(om_recurrent_kernels);
 extern const om_epilogue_kernels OM_TABLE(om_epilogue_kernels);
 extern const om_layer_kernels OM_TABLE(om_layer_kernels);
 extern const om_depthwise_kernels OM_TABLE(om_depthwise_kernels);
@@ -419,6 +421,7 @@ const om_kernels OM_TABLE(om_kernels) = {
 	.add_whole = add_whole,
 	.product = &OM_TABLE(om_product_kernels),
 	.attention = &OM_TABLE(om_attention_kernels),
+	.recurrent = &OM_TABLE(om_recurrent_kernels),
 	.curve = {
 		[OM_CURVE_ERF] = curve_erf,
 		[OM_CURVE_EXP] = curve_exp,

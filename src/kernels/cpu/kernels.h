@@ -67,6 +67,7 @@ typedef struct om_kernels {
 	om_unary *curve[OM_NCURVE];
 	const struct om_product_kernels *product;   /* product.h */
 	const struct om_attention_kernels *attention; /* attention.h */
+	const struct om_recurrent_kernels *recurrent; /* recurrent.h */
 	const om_epilogue_kernels *epilogue;
 	const om_layer_kernels *layer;
 	const om_depthwise_kernels *depthwise;
