@@ -23,6 +23,7 @@ enum { ENDING = 3 };  /* ".so" */
 	"fuse:norm=fold," \
 	"fuse-norm," \
 	"fuse-attention," \
+	"lower-rnn," \
 	"lower-layout," \
 	"fuse-epilogue," \
 	"fuse-elementwise," \
