@@ -12,6 +12,8 @@
  * outside of it. */
 #include <config.h>
 
+#include <stdlib.h>
+
 #include "exec/weights.h"
 #include "base/arena_internal.h"
 #include "base/mapping.h"
@@ -130,23 +132,70 @@ has_kept(const struct weights *w, const om_op *op)
 	return any;
 }
 
-/* What runs read is computed in the order of the program, and what only folded ops read just before its first
- * reader, so that few of these are in memory at once. */
+struct sink {
+	om_op *op;
+	uint64_t bytes;      /* of its inputs */
+	uint32_t place;
+};
+
+static int
+by_size(const void *a, const void *b)
+{
+	const struct sink *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return (x->place > y->place) - (x->place < y->place);
+}
+
+static uint64_t
+input_bytes(const struct weights *w, const om_op *op)
+{
+	uint64_t sum = 0, bytes;
+
+	for (uint32_t k = 0; k < op->nin && reads_elements(op); k++)
+		if (op->in[k] && om_tensor_bytes(w->e->slot[op->in[k]->id].type, &w->e->slot[op->in[k]->id].shape, &bytes))
+			sum += bytes / 2;
+	return sum;
+}
+
+/* The ops whose outputs runs read, those with the largest inputs first: what they read is in memory while little
+ * of the block is. */
+static uint32_t
+list_sinks(struct weights *w, struct sink *sink)
+{
+	const om_exec *e = w->e;
+	uint32_t count = 0;
+
+	for (uint32_t n = 0; e->order[n]; n++)
+		if (must_compute(w, e->order[n]) && has_kept(w, e->order[n])) {
+			sink[count] = (struct sink){e->order[n], input_bytes(w, e->order[n]), count};
+			count++;
+		}
+	qsort(sink, count, sizeof *sink, by_size);
+	return count;
+}
+
+/* What only folded ops read is computed just before its first reader, so that few of these are in memory at
+ * once. */
 static void
 list_left(struct weights *w)
 {
 	const om_exec *e = w->e;
-	struct waiting *stack = OM_NEWN(e->mem, struct waiting, (size_t)e->prog->nop + 1);
+	const size_t nop = (size_t)e->prog->nop + 1;
+	struct waiting *stack = OM_NEWN(e->mem, struct waiting, nop);
+	struct sink *sink = OM_NEWN(e->mem, struct sink, nop);
 
-	w->left = OM_NEWN(e->mem, om_op *, (size_t)e->prog->nop + 1);
-	w->is_listed = OM_NEWN(e->mem, bool, e->prog->nop);
+	w->left = OM_NEWN(e->mem, om_op *, nop);
+	w->is_listed = OM_NEWN(e->mem, bool, nop);
 	for (uint32_t n = 0; e->order[n]; n++)
 		for (uint32_t k = 0; must_compute(w, e->order[n]) && k < e->order[n]->nout; k++)
 			if (e->order[n]->out[k])
 				w->by[e->order[n]->out[k]->id].is_computed = true;
-	for (uint32_t n = 0; e->order[n]; n++)
-		if (must_compute(w, e->order[n]) && has_kept(w, e->order[n]) && !w->is_listed[e->order[n]->id])
-			list_with_sources(w, e->order[n], stack);
+	const uint32_t count = list_sinks(w, sink);
+	for (uint32_t k = 0; k < count; k++)
+		if (!w->is_listed[sink[k].op->id])
+			list_with_sources(w, sink[k].op, stack);
 }
 
 /* Is it a constant whose elements are known?  They may be absent if only its shape is read. */
@@ -291,7 +340,7 @@ give_memory(struct weights *w, const om_value *v, uint64_t bytes)
 		om_exec_move(e, v, e->weights.data + at);
 		return OM_OK;
 	}
-	OM_TRY(om_room_fit(e, &e->room[v->id], bytes, v->name));
+	OM_TRY(om_room_pages(e, &e->room[v->id], bytes, v->name));
 	om_exec_move(e, v, e->room[v->id].data);
 	return OM_OK;
 }

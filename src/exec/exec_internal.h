@@ -24,6 +24,7 @@ enum { OM_ROOM_ALIGN = 64 };
 struct room {
 	unsigned char *data;
 	uint64_t cap;
+	bool is_pages;            /* made by om_room_pages() */
 };
 
 struct use {
@@ -128,6 +129,8 @@ om_status om_room_fit(om_exec *e, struct room *r, uint64_t bytes, const char *wh
 /* The same, preserving the first `kept` bytes; capacity grows by doubling. */
 om_status om_room_extend(om_exec *e, struct room *r, uint64_t kept, uint64_t bytes, const char *what);
 void om_room_free(om_exec *e, struct room *r);
+/* Memory of an empty room that is freed soon: pages of its own, which free() might keep in the process. */
+om_status om_room_pages(om_exec *e, struct room *r, uint64_t bytes, const char *what);
 /* Ensure capacity of the workspace, and update the statistics. */
 om_status om_workspace_fit(om_exec *e, uint64_t bytes);
 /* Ensure capacity of the buffer of an unplanned value, and update the statistics. */

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/guard.h"
 #include "base/shape.h"
@@ -57,9 +58,30 @@ om_room_extend(om_exec *e, struct room *r, uint64_t kept, uint64_t bytes, const 
 void
 om_room_free(om_exec *e, struct room *r)
 {
-	free(r->data);
+	if (r->is_pages)
+		munmap(r->data, r->cap);
+	else
+		free(r->data);
 	e->budget.left += r->cap;
-	*r = (struct room){NULL, 0};
+	*r = (struct room){NULL, 0, false};
+}
+
+om_status
+om_room_pages(om_exec *e, struct room *r, uint64_t bytes, const char *what)
+{
+	enum { LEAST = 64 << 10, PAGE = 4096 };
+
+	if (r->data || bytes < LEAST || bytes > PTRDIFF_MAX || e->align > PAGE || bytes > e->budget.left
+	    || (e->session && !om_session_allows(e->session, bytes)))
+		return om_room_fit(e, r, bytes, what);
+	void *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (data == MAP_FAILED)
+		return om_room_fit(e, r, bytes, what);
+	e->budget.left -= bytes;
+	*r = (struct room){data, bytes, true};
+	if (e->options.poison)
+		om_poison_fill(data, bytes);
+	return OM_OK;
 }
 
 /* Account for buffers outside the arenas that now have `now` bytes instead of `before`. */
