@@ -62,12 +62,17 @@ widen_block(struct block *b)
 static void
 make_program(struct test *t, uint64_t seed)
 {
-	t->state = seed;
 	t->f = flow_make(t->mem, seed);
 	for (size_t k = 0; k < t->f->nvar; k++)
 		if (t->f->var[k].type == F32)
 			t->f->var[k].type = F64;
 	widen_block(t->f->main);
+}
+
+static void
+make_inputs(struct test *t, uint64_t seed)
+{
+	t->state = seed;
 	for (int k = 0; k < NIN; k++) {
 		const struct var *v = &t->f->var[t->f->main->param[k]];
 		const int64_t n = flow_count(&v->dims);
@@ -346,31 +351,68 @@ check_one(struct test *t, const char *text)
 	return om_fail(t->s, OM_MISMATCH, "the slope is %.9g by the gradients, %.9g by differences", t->slope, slope);
 }
 
-static bool
-check_seed(struct test *t, uint64_t seed)
+/* The program at hand, with inputs of its own. */
+static om_status
+check_flow(struct test *t, uint64_t seed)
 {
 	char *text;
 	size_t size;
 
-	t->mem = om_arena_new();
 	t->p = NULL;
 	t->slope = 0;
 	t->grad[0] = t->grad[1] = NULL;
-	make_program(t, seed);
-	if (isnan(loss_at(t, 0))) {  /* it does not terminate */
-		om_arena_free(t->mem);
-		return true;
-	}
+	make_inputs(t, seed);
+	if (isnan(loss_at(t, 0)))   /* it does not terminate */
+		return OM_OK;
 	FILE *to = open_memstream(&text, &size);
 	flow_print(t->f, to);
 	fclose(to);
 	const om_status st = check_one(t, text);
-	if (st != OM_OK && !t->wrong)
-		printf("# seed %llu: %s\n", (unsigned long long)seed, om_message(t->s));
-	if (st != OM_OK && !t->wrong && getenv("FLOWS_SHOW"))
-		puts(text);
 	free(text);
 	om_prog_free(t->p);
+	return st;
+}
+
+struct hunt {
+	struct test *t;
+	uint64_t seed;
+	om_status st;
+};
+
+static bool
+has_fault(void *arg, struct flow *f)
+{
+	const struct hunt *h = arg;
+	struct test t = *h->t;
+
+	t.mem = om_arena_new();
+	t.f = f;
+	const om_status st = check_flow(&t, h->seed);
+	om_arena_free(t.mem);
+	return st == h->st;
+}
+
+/* Shrink and print a failing program. */
+static void
+show(struct test *t, uint64_t seed, om_status st)
+{
+	struct hunt h = {t, seed, st};
+
+	printf("# seed %llu: %s\n", (unsigned long long)seed, om_message(t->s));
+	t->f = flow_shrink(t->mem, t->f, has_fault, &h);
+	check_flow(t, seed);
+	printf("# shrunk: %s\n", om_message(t->s));
+	flow_print(t->f, stdout);
+}
+
+static bool
+check_seed(struct test *t, uint64_t seed)
+{
+	t->mem = om_arena_new();
+	make_program(t, seed);
+	const om_status st = check_flow(t, seed);
+	if (st != OM_OK && !t->wrong)
+		show(t, seed, st);
 	om_arena_free(t->mem);
 	return st == OM_OK;
 }

@@ -10,7 +10,7 @@ tests_fuzz_programs_LDADD = tests/libfixtures.la $(PUBLIC_LIBS)
 tests_fuzz_mutate_SOURCES = %D%/mutate.c %D%/damage.c %D%/damage.h %D%/take.c %D%/take.h
 tests_fuzz_flows_SOURCES = %D%/cfg_eval.c %D%/cfg_fault.c %D%/cfg_live.c %D%/cfg_make.c %D%/cfg_shrink.c %D%/cfg_text.c \
 	%D%/flows.c %D%/flows.h
-tests_fuzz_flowgrads_SOURCES = %D%/cfg_eval.c %D%/cfg_grads.c %D%/cfg_make.c %D%/cfg_text.c %D%/flows.h
+tests_fuzz_flowgrads_SOURCES = %D%/cfg_eval.c %D%/cfg_grads.c %D%/cfg_make.c %D%/cfg_shrink.c %D%/cfg_text.c %D%/flows.h
 tests_fuzz_certificates_SOURCES = %D%/certificates.c %D%/cfg_eval.c %D%/cfg_make.c %D%/cfg_text.c %D%/flows.h
 tests_fuzz_packs_LDADD = libonnxmem-pack.la
 tests_fuzz_tables_SOURCES = %D%/tables.c src/cli/pack_csv.c src/cli/pack_csv.h src/cli/table.c src/cli/table.h

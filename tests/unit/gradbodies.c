@@ -326,12 +326,49 @@ what_is_drawn_is_not_drawn_again(void)
 	bench_close(&t);
 }
 
+/* No iteration computes the state from its initial value, which is the output after none, and which the first
+ * iteration reads.  The number of iterations is not known. */
+static void
+of_an_initial_value(void)
+{
+	static const char text[] = HEAD
+		"^main(%%x: float64[2,3], %%k: float64[2,3]) {\n"
+		"	%%t = const float64[] {0}\n"
+		"	%%d = Mul(%%t, %%x)\n"
+		"	%%m = ReduceSum(%%d) {keepdims = 0}\n"
+		"	%%f = const float64[] {%d}\n"
+		"	%%e = Add(%%m, %%f)\n"
+		"	%%n = Cast(%%e) {to = 7}\n"
+		"	%%y, %%s, %%q = Loop(%%n, _, %%x, %%t) {body = ^b(%%i: int64[], %%c: bool[], %%h: float64[2,3], %%a: float64[]) {\n"
+		"		%%g = Identity(%%c)\n"
+		"		%%z = Mul(%%h, %%h)\n"
+		"		%%r = ReduceSum(%%z) {keepdims = 0}\n"
+		"		%%v = Add(%%a, %%r)\n"
+		"		ret %%g, %%k, %%v, %%r\n"
+		"	}}\n"
+		"	%%o = Mul(%%y, %%y)\n"
+		"	%%p = ReduceSum(%%o) {keepdims = 0}\n"
+		"	%%u = ReduceSum(%%q) {keepdims = 0}\n"
+		"	%%w = Mul(%%s, %%s)\n"
+		"	%%j = Add(%%p, %%u)\n"
+		"	%%l = Add(%%j, %%w)\n"
+		"	ret %%l\n"
+		"}\n";
+
+	for (int n = 0; n < 4; n++) {
+		char all[2048];
+		snprintf(all, sizeof all, text, n);
+		unit_grad_check(all, 1);
+	}
+}
+
 static CU_TestInfo gradbodies_tests[] = {
 	{"of a branch", of_a_branch},
 	{"branches of another rank", of_branches_of_other_rank},
 	{"of branches that share an output", of_branches_that_share},
 	{"of a loop", of_a_loop},
 	{"of a loop that ends early", of_a_loop_that_ends_early},
+	{"of an initial value that no iteration passes on", of_an_initial_value},
 	{"of a loop that keeps nothing", of_a_loop_without_tape},
 	{"of a scan", of_a_scan},
 	{"of a loop in a branch in a loop", of_nested_bodies},

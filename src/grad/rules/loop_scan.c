@@ -339,6 +339,17 @@ push_carried(om_grad *g, struct back *k, struct carried c)
 	OM_PUSH(om_grad_mem(g), k->carried, k->n, k->cap, c);
 }
 
+/* Does the result of the body for state `k` depend on requested values, and does a gradient reach it? */
+static bool
+flows_back(const struct loop_grad *r, uint32_t k)
+{
+	const om_value *result = state_result(r, k);
+
+	return om_scope_is_requested(r->b.s, result) && r->flows[result->id];
+}
+
+/* A state may have a gradient although the result of the body has none: after no iteration the output is the initial
+ * value, and the first iteration reads it. */
 static void
 seed(struct loop_grad *r, om_grad *g, struct back *back)
 {
@@ -346,14 +357,16 @@ seed(struct loop_grad *r, om_grad *g, struct back *back)
 
 	for (uint32_t k = 0; k < r->nstate; k++) {
 		om_value *result = state_result(r, k), *dy = om_grad_output_grad(g, k);
-		if (!om_scope_is_requested(s, result) || !r->flows[result->id] || !om_scope_is_requested(s, state_param(r, k)))
+		const om_value *param = state_param(r, k);
+		if (!om_scope_is_requested(s, param) || !(dy || r->flows[param->id] || flows_back(r, k)))
 			continue;
 		check_size(r, g, k);
 		struct carried c = {.of = state_param(r, k), .state = k};
 		c.start = dy ? dy : om_emit_zeros_as(g, state_in(r, k));
 		c.param = om_emit_param(r->b.in, result, "grad");
 		push_carried(g, back, c);
-		om_scope_seed(s, result, c.param);
+		if (flows_back(r, k))
+			om_scope_seed(s, result, c.param);
 	}
 	for (uint32_t k = r->nstate; k < om_grad_op(g)->nout; k++) {
 		om_value *result = r->b.from->result[result_of_output(r, k)], *dy = om_grad_output_grad(g, k);
