@@ -332,7 +332,8 @@ static void
 of_an_initial_value(void)
 {
 	static const char text[] = HEAD
-		"^main(%%x: float64[2,3], %%k: float64[2,3]) {\n"
+		"^main(%%x: float64[2,3]) {\n"
+		"	%%k = const float64[2,3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}\n"
 		"	%%t = const float64[] {0}\n"
 		"	%%d = Mul(%%t, %%x)\n"
 		"	%%m = ReduceSum(%%d) {keepdims = 0}\n"
