@@ -121,3 +121,19 @@ om run digits.onnx --fill deterministic --stats none/file
 om pack p.csv -o none/file
 om pack p.csv -o out
 om pack p.csv -o ''
+
+# A process that is killed, early or late, leaves the old file or the new one.
+rm -rf out
+mkdir out
+damaged=0
+for after in 0 0.002 0.004 0.006 0.008 0.010 0.012 0.014 0.016 0.018 0.02 0.03; do
+	echo old >out/file
+	"$ONNXMEM" plan digits.onnx out/file >/dev/null 2>&1 &
+	sleep $after
+	kill -9 $! 2>/dev/null
+	wait $! 2>/dev/null
+	test "$(cat out/file | head -c 4)" = old || cmp -s out/file planned.onnx || damaged=$((damaged + 1))
+done 2>/dev/null
+echo "$damaged damaged"
+om plan digits.onnx out/file | tail -n 1
+cmp out/file planned.onnx && (cd out && echo *)
