@@ -156,25 +156,6 @@ bit_shift(struct trial *t)
 	return true;
 }
 
-/* Of org.onnxmem.cpu. */
-static bool
-chain(struct trial *t)
-{
-	static const float parameters[8] = {0, 0, 0, 0, -0.5f, 1.5f};
-	om_dtype type;
-	size_t at;
-
-	if (!pick(t, LENGTH(pairs), &type, &at))
-		return false;
-	start(t, 2, 1);
-	give(t, 0, type, pairs[at].x);
-	give(t, 1, type, pairs[at].y);
-	TEXT(t, "stages", "MUL ADD CLIP SUB");
-	INTS(t, "operands", 0, 1, 2, 1, 3, 3, 4, 2);
-	om_op_add_attr(t->prog, t->op, &(om_attr){.name = "parameters", .kind = OM_ATTR_FLOATS, .n = 8, .f = parameters});
-	return true;
-}
-
 static bool
 cast(struct trial *t)
 {
@@ -1413,7 +1394,6 @@ static const struct recipe recipes[] = {
 	{"Bernoulli", random_like},
 	{"BitShift", bit_shift},
 	{"Cast", cast}, {"CastLike", cast_like},
-	{"Chain", chain},
 	{"Clip", clip},
 	{"Compress", compress},
 	{"Concat", concat},
