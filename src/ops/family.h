@@ -126,6 +126,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(fast_norm) \
 	_(fast_reduce) \
 	_(fast_softmax) \
+	_(fast_transpose) \
 	_(cpu_attention) \
 	_(cpu_chain) \
 	_(cpu_rnn) \

@@ -278,6 +278,28 @@ rows_are_normalized(void)
 		}
 }
 
+static void
+planes_are_transposed(void)
+{
+	const om_kernels *kernels;
+
+	for (unsigned isa = 0; (kernels = om_kernels_at(isa)); isa++)
+		for (int trial = 0; trial < TRIALS; trial++) {
+			uint32_t seed = (uint32_t)trial;
+			const int64_t m = 1 + next(&seed) % 40, n = 1 + next(&seed) % 40;
+			const int64_t to_row = m + next(&seed) % 3, from_row = n + next(&seed) % 3;
+			struct room x = room_of(&seed, (m - 1) * from_row + n), y = room_of(&seed, (n - 1) * to_row + m);
+			float *was = malloc((size_t)y.n * sizeof *was);
+			bool right = true;
+			memcpy(was, y.at, (size_t)y.n * sizeof *was);
+			kernels->rows->transpose(y.at, x.at, m, n, to_row, from_row);
+			for (int64_t k = 0; k < y.n; k++)
+				right &= y.at[k] == (k % to_row < m ? x.at[k % to_row * from_row + k / to_row] : was[k]);
+			free(was);
+			CU_ASSERT(close_room(&x) & close_room(&y) & right);
+		}
+}
+
 /* The bits do not depend on alignment. */
 static void
 lines_repeat(void)
@@ -308,6 +330,7 @@ static CU_TestInfo rows_tests[] = {
 	{"lines are softmax", lines_are_softmax},
 	{"moments are exact", moments_are_exact},
 	{"rows are normalized", rows_are_normalized},
+	{"planes are transposed", planes_are_transposed},
 	{"lines repeat bit for bit", lines_repeat},
 	CU_TEST_INFO_NULL,
 };

@@ -123,8 +123,6 @@ over_lanes(const int kind, vec v)
 {
 	float x[VL];
 
-	if (kind <= OM_REDUCE_SUM_ABS)
-		return (double)vec_sum(v);
 	memcpy(x, &v, sizeof x);
 	double sum = (double)x[0];
 	for (int k = 1; k < VL; k++)
@@ -502,6 +500,51 @@ add(float *y, const float *a, const float *b, int64_t n)
 	}
 }
 
+/* ---- Transposes. ---- */
+
+/* A block of at most VL by VL; rows that are missing are not read, and what they would give is not stored. */
+INLINE void
+transpose_block(float *to, const float *from, int64_t m, int64_t n, int64_t to_row, int64_t from_row)
+{
+	vec row[VL];
+
+	for (int64_t i = 0; i < VL; i++)
+		row[i] = (vec){0};
+	for (int64_t i = 0; i < m; i++)
+		row[i] = load_lanes(from + i * from_row, n);
+	vec_transpose(row);
+	for (int64_t j = 0; j < n; j++)
+		store_lanes(to + j * to_row, row[j], m);
+}
+
+INLINE void
+transpose_whole_block(float *to, const float *from, int64_t to_row, int64_t from_row)
+{
+	vec row[VL];
+
+	UNROLL
+	for (int i = 0; i < VL; i++)
+		row[i] = vec_load(from + i * from_row);
+	vec_transpose(row);
+	UNROLL
+	for (int j = 0; j < VL; j++)
+		vec_store(to + j * to_row, row[j]);
+}
+
+static void
+transpose(float *to, const float *from, int64_t m, int64_t n, int64_t to_row, int64_t from_row)
+{
+	for (int64_t j = 0; j < n; j += VL)
+		for (int64_t i = 0; i < m; i += VL) {
+			float *at = to + j * to_row + i;
+			if (m - i >= VL && n - j >= VL)
+				transpose_whole_block(at, from + i * from_row + j, to_row, from_row);
+			else
+				transpose_block(at, from + i * from_row + j, m - i < VL ? m - i : VL, n - j < VL ? n - j : VL,
+					to_row, from_row);
+		}
+}
+
 extern const om_rows_kernels OM_TABLE(om_rows_kernels);
 
 const om_rows_kernels OM_TABLE(om_rows_kernels) = {
@@ -531,4 +574,5 @@ const om_rows_kernels OM_TABLE(om_rows_kernels) = {
 	.affine = affine,
 	.affine_row = affine_row,
 	.add = add,
+	.transpose = transpose,
 };

@@ -1,4 +1,4 @@
-/* Reductions, softmax and normalizations of lines of float32.
+/* Reductions, softmax, normalizations and transposes of lines of float32.
  *
  * The order of every sum is fixed: lanes of vectors over blocks, then the blocks in order.  It depends neither on
  * alignment nor on the place of the line.  Sums are float within a block and double between blocks (columns:
@@ -49,6 +49,8 @@ typedef struct om_rows_kernels {
 	void (*affine_row)(float *y, const float *x, int64_t n, const float *center, const float *factor, const float *bias);
 	/* y = a + b, and the sum is stored; for additions before a normalization. */
 	void (*add)(float *y, const float *a, const float *b, int64_t n);
+	/* to[j * to_row + i] = from[i * from_row + j], i < m, j < n: bits are moved. */
+	void (*transpose)(float *to, const float *from, int64_t m, int64_t n, int64_t to_row, int64_t from_row);
 } om_rows_kernels;
 
 #endif

@@ -8,6 +8,7 @@
 #include "ops/family.h"
 #include "opdef/kernel_call.h"
 #include "opdef/op_context.h"
+#include "ops/tensor/transpose.h"
 
 /* ---- Transpose. ---- */
 
@@ -73,12 +74,11 @@ transpose_view(const om_op_context *c, uint32_t out, om_view_of *v)
 	return om_view_whole(c, out, v);
 }
 
-static om_status
-transpose_prepare(om_op_context *c, void **state)
+om_status
+om_transpose_plan(const om_op_context *c, om_copy_plan *plan)
 {
 	const om_shape *in = &c->in[0].shape, *out = &c->out[0].shape;
 	int64_t from[OM_MAX_RANK], to[OM_MAX_RANK];
-	om_copy_plan *plan = *state;
 	int perm[OM_MAX_RANK];
 	om_copy p = {.rank = 0};
 
@@ -89,6 +89,12 @@ transpose_prepare(om_op_context *c, void **state)
 		om_copy_axis(&p, out->dim[k], to[k], from[perm[k]]);
 	*plan = om_copy_prepare(&p, om_moved_bytes(c->in[0].type));
 	return OM_OK;
+}
+
+static om_status
+transpose_prepare(om_op_context *c, void **state)
+{
+	return om_transpose_plan(c, *state);
 }
 
 static om_status
