@@ -123,6 +123,8 @@ pool_cpu(om_op_context *c)
 {
 	struct pool s = *(const struct pool *)c->state;
 
+	if (s.p.channels == 0)            /* the loops over channels have at least one */
+		return OM_OK;
 	s.x = c->in[0].data;
 	s.y = c->out[0].data;
 	s.room = c->scratch;
