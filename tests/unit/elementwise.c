@@ -111,7 +111,7 @@ value_of(const struct curve *f, double x)
 	case OM_MAP_SWISH: return x / (1 + exp(-a * x));
 	case OM_MAP_TANH: return tanh(x);
 	case OM_MAP_THRESHOLDED_RELU: return x > a ? x : 0;
-	default: return NAN;
+	default: return (double)NAN;
 	}
 }
 

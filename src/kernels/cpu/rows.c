@@ -531,9 +531,24 @@ transpose_whole_block(float *to, const float *from, int64_t to_row, int64_t from
 		vec_store(to + j * to_row, row[j]);
 }
 
+/* Few rows, as those of an image with 3 channels: a vector would be empty for the most part. */
+INLINE void
+transpose_rows(float *to, const float *from, const int m, int64_t n, int64_t to_row, int64_t from_row)
+{
+	for (int64_t j = 0; j < n; j++, to += to_row)
+		for (int i = 0; i < m; i++)
+			memcpy(to + i, from + i * from_row + j, sizeof *to);
+}
+
 static void
 transpose(float *to, const float *from, int64_t m, int64_t n, int64_t to_row, int64_t from_row)
 {
+	switch (m) {
+	case 1: transpose_rows(to, from, 1, n, to_row, from_row); return;
+	case 2: transpose_rows(to, from, 2, n, to_row, from_row); return;
+	case 3: transpose_rows(to, from, 3, n, to_row, from_row); return;
+	default: break;
+	}
 	for (int64_t j = 0; j < n; j += VL)
 		for (int64_t i = 0; i < m; i += VL) {
 			float *at = to + j * to_row + i;
