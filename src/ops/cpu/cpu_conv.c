@@ -449,7 +449,7 @@ const om_opdef om_ops_cpu_conv[] = {
 };
 
 #define KERNEL(label, called)                                                  \
-	{.domain = OM_CPU_DOMAIN, .name = label, .state_bytes = sizeof(om_layer), .prepare = called##_prepare, \
+	{.domain = OM_CPU_DOMAIN, .name = label, .is_fast = true, .state_bytes = sizeof(om_layer), .prepare = called##_prepare, \
 	 .workspace = layer_workspace, .run = layer_run}
 
 const om_kernel om_kernels_cpu_conv[] = {
