@@ -348,12 +348,59 @@ matrices_are_packed(void)
 	}
 }
 
+/* ---- Reference kernels. ---- */
+
+/* The program's output, 2 * 8 * 9 * 5 floats, with fast kernels or without. */
+static void
+run_program(const char *algorithm, bool precise, float *y)
+{
+	const int64_t dims[] = {2, 8, 9, 19};
+	const om_exec_options o = OM_EXEC_OPTIONS(.no_reuse = true, .precise = precise);
+	uint64_t state = 5;
+	char text[600];
+	bench b;
+
+	snprintf(text, sizeof text, "program \"\" ir 10 opset 22 opset org.onnxmem.cpu 1\n"
+		"^main(%%x: float32[2,8,9,19], %%w: float32[5,19,3,3], %%b: float32[5]) {\n"
+		"\t%%p = org.onnxmem.cpu::PackFilter(%%w) {algorithm = \"%s\"}\n"
+		"\t%%y = org.onnxmem.cpu::Conv(%%x, %%p, %%b) {kernel_shape = [3,3], pads = [1,1,1,1], channels = 5, "
+		"algorithm = \"%s\", activation = \"HardSwish\"}\n\tret %%y\n}\n", algorithm, algorithm);
+	unit_start(&b, text, "inline,shapes,fold");
+	om_tensor in[3] = {floats_of(2 * 8 * 9 * 19, random_floats(&state, 2 * 8 * 9 * 19)),
+		floats_of(5 * 19 * 9, random_floats(&state, 5 * 19 * 9)), floats_of(5, random_floats(&state, 5))};
+	in[0].shape = om_shape_of(4, dims);
+	in[1].shape = om_shape_of(4, (int64_t[]){5, 19, 3, 3});
+	CU_ASSERT_FATAL(is_ok(b.s, bench_exec(&b, &o)));
+	CU_ASSERT(is_ok(b.s, om_exec_output(b.e, 0, y, 2 * 8 * 9 * 5 * sizeof *y)));
+	CU_ASSERT_FATAL(is_ok(b.s, bench_run(&b, in, 3)));
+	for (int k = 0; k < 3; k++)
+		free(in[k].data);
+	bench_close(&b);
+}
+
+static void
+references_agree(void)
+{
+	static const char *const algorithms[] = {"gemm", "winograd4", "winograd2"};
+
+	for (int k = 0; k < 3; k++) {
+		float fast[2 * 8 * 9 * 5], precise[2 * 8 * 9 * 5];
+		bool agree = true;
+		run_program(algorithms[k], false, fast);
+		run_program(algorithms[k], true, precise);
+		for (int i = 0; i < 2 * 8 * 9 * 5; i++)
+			agree = agree && fabs((double)fast[i] - (double)precise[i]) < 3e-4;
+		CU_ASSERT(agree);
+	}
+}
+
 static CU_TestInfo layer_tests[] = {
 	{"convolutions are right and repeat", convolutions_are_right},
 	{"Winograd's algorithm is right and repeats", winograd_is_right},
 	{"products are right and repeat", products_are_right},
 	{"large layers are right", large_layers_are_right},
 	{"matrices are packed", matrices_are_packed},
+	{"reference kernels agree", references_agree},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("layers", layer_tests);
