@@ -294,7 +294,7 @@ lines(const om_pooling *p, enum kind kind, const float *x, float *y, int64_t fir
 	const om_geometry *g = &p->g;
 	const int64_t line = g->in[2] * p->channels;
 
-	for (int64_t k = first; k < end; k++) {
+	for (int64_t k = first; k < end && p->channels > 0; k++) {
 		const int64_t oz = k / g->out[1], oy = k % g->out[1], count = counted(p, 0, oz) * counted(p, 1, oy);
 		float *to = y + k * g->out[2] * p->channels;
 		int64_t iz, iy;

@@ -105,7 +105,7 @@ pool_workspace(const om_op_context *c)
 	const struct pool *s = c->state;
 	uint64_t bytes;
 
-	return __builtin_mul_overflow(room_bytes(s), (uint64_t)c->workers, &bytes) ? UINT64_MAX : bytes;
+	return __builtin_mul_overflow(room_bytes(s), c->workers ? c->workers : 1u, &bytes) ? UINT64_MAX : bytes;
 }
 
 static void
