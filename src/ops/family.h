@@ -60,6 +60,7 @@
 	_(cpu_attention)      /* org.onnxmem.cpu: attention */                       \
 	_(cpu_rnn)            /* org.onnxmem.cpu: recurrent layers */                \
 	_(cpu_conv)           /* org.onnxmem.cpu: convolutions, products */          \
+	_(cpu_conv_transpose) /* org.onnxmem.cpu: transposed convolutions */         \
 	_(cpu_depthwise)      /* org.onnxmem.cpu: depthwise convolutions */          \
 	_(cpu_grouped)        /* org.onnxmem.cpu: convolutions in narrow groups */   \
 	_(cpu_pool)           /* org.onnxmem.cpu: pooling */                         \
@@ -131,6 +132,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(cpu_chain) \
 	_(cpu_rnn) \
 	_(cpu_conv) \
+	_(cpu_conv_transpose) \
 	_(cpu_depthwise) \
 	_(cpu_grouped) \
 	_(cpu_pool)
