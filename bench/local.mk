@@ -1,6 +1,6 @@
 # Measuring: `make bench-run` (the executor beside others), `make bench-loop`, `make bench-pack`, `make bench-page`, `make bench-scale`, `make bench-plan`, `make bench-plan-scale`;
 # `make bench/schedule && bench/schedule FILE...`.
-EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/plan_scale bench/scale bench/small_ops bench/elementwise_rows bench/spent bench/peak bench/conv_layers
+EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/plan_scale bench/scale bench/small_ops bench/elementwise_rows bench/spent bench/peak bench/conv_layers bench/depthwise_layers
 check_PROGRAMS += bench/plan bench/nets
 bench_pack_SOURCES = %D%/pack.c src/cli/pack_csv.c src/cli/pack_csv.h src/cli/table.c src/cli/table.h
 bench_pack_LDADD = libonnxmem-pack.la
