@@ -1,6 +1,6 @@
 # Measuring: `make bench-run` (the executor beside others), `make bench-loop`, `make bench-pack`, `make bench-page`, `make bench-scale`, `make bench-plan`, `make bench-plan-scale`;
 # `make bench/schedule && bench/schedule FILE...`.
-EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/plan_scale bench/scale bench/small_ops bench/elementwise_rows bench/spent bench/peak bench/conv_layers bench/depthwise_layers
+EXTRA_PROGRAMS += bench/schedule bench/loop bench/steps bench/pack bench/plan_scale bench/scale bench/small_ops bench/attention_rnn bench/elementwise_rows bench/spent bench/peak bench/conv_layers bench/depthwise_layers
 check_PROGRAMS += bench/plan bench/nets
 bench_pack_SOURCES = %D%/pack.c src/cli/pack_csv.c src/cli/pack_csv.h src/cli/table.c src/cli/table.h
 bench_pack_LDADD = libonnxmem-pack.la
@@ -11,7 +11,9 @@ bench_peak_LDFLAGS = -pthread
 bench_scale_LDADD = libonnxmem-pack.la
 EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/extra.py %D%/fused.py %D%/classes.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/run.py %D%/tables.py %D%/steps.py %D%/torchstep.py
 
-.PHONY: bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-elementwise bench-small-ops bench-train-step
+.PHONY: bench-attention-rnn bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-elementwise bench-small-ops bench-train-step
+bench-attention-rnn: bench/attention_rnn$(EXEEXT)
+	ONNXMEM_THREADS=1 bench/attention_rnn$(EXEEXT)
 bench-elementwise: bench/elementwise_rows$(EXEEXT)
 	bench/elementwise_rows$(EXEEXT)
 bench-loop: all bench/loop$(EXEEXT)
