@@ -124,6 +124,9 @@ declare(struct import *im, om_value *v, const Onnx__ValueInfoProto *info)
 	OM_TRY(om_type_read(im->s, im->p->mem, v->name, info->type, &v->type, &v->shape));
 	v->is_declared = v->type.kind != OM_TENSOR
 		|| (v->type.elem != OM_UNDEFINED && v->shape.rank != OM_RANK_UNKNOWN);
+	/* Without an element type it says nothing: kept, it would be forgotten when shapes are inferred again. */
+	if (v->type.kind == OM_TENSOR && v->type.elem == OM_UNDEFINED)
+		v->shape = om_shape_unknown();
 	v->origin = info;
 	return OM_OK;
 }
