@@ -40,10 +40,11 @@ window_of(struct om_layout *l, om_op *op, const om_shape *weights, bool ceil_mod
 {
 	om_op_context c;
 	const om_shape *x = &op->in[0]->shape;
+	const bool grows = strcmp(op->type, "ConvTranspose") == 0;
 
 	om_op_context_init(&c, NULL, l->mem, op);
 	if (x->rank < 3 || x->rank > 2 + OM_WINDOW_AXES || om_window_read(&c, x->rank - 2, x, weights ? weights->dim + 2 : NULL, w)
-	    || om_window_shrink(&c, w, ceil_mode))
+	    || (grows ? om_window_grow(&c, w) : om_window_shrink(&c, w, ceil_mode)))
 		return false;
 	for (int k = 0; k < OM_WINDOW_AXES; k++)
 		if (w->begin[k] < 0 || w->end[k] < 0)
@@ -76,7 +77,10 @@ choose(const struct om_layout *l, struct conv *v)
 {
 	const int64_t in = v->channels_in / v->group, out = v->channels_out / v->group;
 
-	if (in == 1 && v->group > 1) {
+	if (strcmp(v->op->type, "ConvTranspose") == 0) {
+		v->pack = "PackTransposed";
+		v->run = "ConvTranspose";
+	} else if (in == 1 && v->group > 1) {
 		v->pack = "PackDepthwise";
 		v->run = "DepthwiseConv";
 	} else if (v->group > 1 && in <= NARROW && out <= NARROW) {
@@ -87,6 +91,20 @@ choose(const struct om_layout *l, struct conv *v)
 		v->run = "Conv";
 		v->algorithm = algorithm_of(l, v);
 	}
+}
+
+/* Is the size of a transposed convolution the one that its padding gives?  A given shape may be larger. */
+static bool
+is_sized_by_pads(const om_op *op, const struct om_window *w)
+{
+	for (int k = 0; k < w->n; k++) {
+		const int at = OM_WINDOW_AXES - w->n + k;
+		const int64_t more = om_attr_int_at(op, "output_padding", (size_t)k, 0);
+		if (w->out[at] != (w->in[at] - 1) * w->stride[at] + (w->kernel[at] - 1) * w->dilation[at] + 1 + more
+		    - w->begin[at] - w->end[at])
+			return false;
+	}
+	return true;
 }
 
 static bool
@@ -100,8 +118,9 @@ read_conv(struct om_layout *l, om_op *op, struct conv *v)
 		return false;
 	v->group = om_attr_int(op, "group");
 	v->channels_in = x->shape.rank > 1 ? x->shape.dim[1] : 0;
-	v->channels_out = w->shape.dim[0];
-	if (v->group < 1 || !window_of(l, op, &w->shape, false, &v->w))
+	v->channels_out = op->out[0]->shape.dim[1];
+	if (v->group < 1 || !window_of(l, op, &w->shape, false, &v->w)
+	    || (strcmp(op->type, "ConvTranspose") == 0 && !is_sized_by_pads(op, &v->w)))
 		return false;
 	choose(l, v);
 	return true;
@@ -142,6 +161,8 @@ new_conv(struct om_layout *l, const struct conv *v, om_value *x, om_value *packe
 	}
 	if (v->group > 1 && strcmp(v->run, "DepthwiseConv") != 0)
 		om_op_add_int(l->p, op, "group", v->group);
+	if (om_attr_has(v->op, "output_padding"))
+		om_op_add_attr(l->p, op, om_attr_find(v->op, "output_padding"));
 	return om_lower_insert(l, v->op, op, om_printf(l->mem, "%s_last", v->op->out[0]->name), y);
 }
 
@@ -152,7 +173,7 @@ om_lower_conv(struct om_layout *l, om_op *op, bool *done)
 	om_form y;
 	om_value *x = op->in[0], *packed;
 
-	if (strcmp(op->type, "Conv") != 0 || !read_conv(l, op, &v))
+	if (!read_conv(l, op, &v))
 		return OM_OK;
 	om_lower_channels_last(x->shape.rank, y.axis);
 	if (!reads_channels_first(l, &v))
