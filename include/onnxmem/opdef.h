@@ -45,10 +45,10 @@ struct om_op_context {
 	 * as offsets of all parts, allocated from `mem`.  *memo starts as NULL; memo is NULL where nothing
 	 * can be kept. */
 	void **memo;
-	/* For kernels: `workspace` is for this many workers, at least 1, and a run uses no more of `pool`, which
-	 * is NULL in all other calls and for a serial run (src/base/parallel.h). */
-	uint32_t workers;
-	struct om_workers *pool;
+	uint32_t workers;         /* for kernels: `workspace` is for this many workers, at least 1, and a run
+	                             uses no more of them */
+	struct om_workers *pool;  /* for kernels: the workers (src/base/parallel.h); NULL in all other calls
+	                             and for a serial run */
 	bool precise;             /* select no kernel that is marked `is_fast` */
 };
 

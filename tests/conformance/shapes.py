@@ -55,6 +55,25 @@ def infer(model):
     return None
 
 
+# Elements decide the sizes of their outputs: what a file declares there holds for the inputs that its exporter had.
+DECIDED_BY_DATA = {"NonZero", "NonMaxSuppression", "Compress", "Unique", "StringNormalizer", "StringSplit",
+                   "ImageDecoder"}
+
+
+def drop_hints(model):
+    """Remove the declarations of values that such a size may reach."""
+    graph, reached = model.graph, set()
+    for n in graph.node:
+        if n.op_type in DECIDED_BY_DATA or reached.intersection(n.input):
+            reached.update(n.output)
+    kept = [v for v in graph.value_info if v.name not in reached]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+    for v in graph.output:
+        if v.name in reached and v.type.HasField("tensor_type"):
+            v.type.tensor_type.ClearField("shape")
+
+
 def theirs(path):
     """Types and dims by name, as far as onnx knows them; and symbols that the file has."""
     if os.path.getsize(path) > LARGE:
@@ -63,6 +82,7 @@ def theirs(path):
     known = {i.name for i in model.graph.initializer}
     symbols = {d.dim_param for i in list(model.graph.input) + list(model.graph.value_info) + list(model.graph.output)
                for d in i.type.tensor_type.shape.dim if d.dim_param}
+    drop_hints(model)
     inferred = infer(model)
     values = {}
     if inferred is None:
