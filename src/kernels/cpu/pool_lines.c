@@ -166,7 +166,6 @@ column(const enum kind kind, const struct few_lines *l, int64_t at, vec *sum, co
 	UNROLL
 	for (int v = 0; v < nv; v++)
 		sum[v] = vec_load(l->x[0] + at + v * VL);
-	UNROLL
 	for (int64_t r = 1; r < n; r++)
 		UNROLL
 		for (int v = 0; v < nv; v++)

@@ -20,6 +20,8 @@ enum { VL = OM_VL };
 
 typedef float vec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
+/* For arithmetic on bits, which may overflow. */
+typedef uint32_t uvec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
 
 /* Fully unroll the next loop, whose bounds are constants, so that its arrays become registers. */
 #ifdef __clang__
@@ -277,7 +279,8 @@ vec_exp(vec x)
 	const vec kept = vec_max(vec_min(vec_all(100.0f), x), vec_all(-110.0f));
 	const vec safe = vec_select(x == x, kept, x);
 	const vec round = vec_all(0x1.8p23f), t = safe * 1.44269504f + round, n = t - round;
-	const ivec i = (ivec)t - (ivec)round, half = i >> 1, rest = i - half;
+	const ivec i = (ivec)((uvec)t - (uvec)round), half = i >> 1;
+	const uvec rest = (uvec)i - (uvec)half;
 	const vec r = (safe - n * 0.693359375f) + n * 2.12194440e-4f;
 	vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;
 
@@ -286,7 +289,7 @@ vec_exp(vec x)
 	p = p * r + 1.6666665459e-1f;
 	p = p * r + 5.0000001201e-1f;
 	p = p * r * r + r + 1;
-	return p * (vec)((half + 127) << 23) * (vec)((rest + 127) << 23);
+	return p * (vec)(((uvec)half + 127) << 23) * (vec)((rest + 127) << 23);
 }
 
 #endif

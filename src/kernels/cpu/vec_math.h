@@ -60,9 +60,9 @@ vec_log(vec x)
 {
 	const ivec is_small = x < 0x1p-126f;
 	const vec scaled = vec_select(is_small, x * 0x1p23f, x);
-	const ivec e = ((ivec)scaled - 0x3f3504f3) >> 23;
+	const ivec e = (ivec)((uvec)scaled - 0x3f3504f3) >> 23;
 	const vec n = vec_of_ints(e) - vec_select(is_small, vec_all(23), vec_all(0));
-	const vec f = (vec)((ivec)scaled - (e << 23)) - 1, z = f * f;
+	const vec f = (vec)((uvec)scaled - ((uvec)e << 23)) - 1, z = f * f;
 	vec p = f * 7.0376836292e-2f - 1.1514610310e-1f;
 
 	p = p * f + 1.1676998740e-1f;
@@ -94,7 +94,7 @@ vec_expm1(vec x)
 	const vec kept = vec_max(vec_min(vec_all(20.0f), x), vec_all(-30.0f));
 	const vec safe = vec_select(x == x, kept, x);
 	const vec round = vec_all(0x1.8p23f), t = safe * 1.44269504f + round, n = t - round;
-	const vec scale = (vec)((((ivec)t - (ivec)round) + 127) << 23);
+	const vec scale = (vec)((((uvec)t - (uvec)round) + 127) << 23);
 	const vec r = (safe - n * 0.693359375f) + n * 2.12194440e-4f;
 	vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;
 
@@ -212,7 +212,7 @@ INLINE vec
 vec_sine(vec x, const int is_cosine)
 {
 	const vec round = vec_all(0x1.8p23f), t = x * 0.63661977236758134f + round, n = t - round;
-	const ivec quadrant = (ivec)t + is_cosine;
+	const uvec quadrant = (uvec)t + (uint32_t)is_cosine;
 	const vec r = ((x - n * 1.5703125f) - n * 4.837512969970703125e-4f) - n * 7.549789948768648e-8f;
 	const vec z = r * r;
 	vec s = z * -1.9515295891e-4f + 8.3321608736e-3f, c = z * 2.443315711809948e-5f - 1.388731625493765e-3f;
@@ -221,8 +221,8 @@ vec_sine(vec x, const int is_cosine)
 	s = s * z * r + r;
 	c = c * z + 4.166664568298827e-2f;
 	c = c * z * z - 0.5f * z + 1;
-	const vec part = vec_select(-(quadrant & 1), c, s);
-	vec y = (vec)((ivec)part ^ ((quadrant & 2) << 30));
+	const vec part = vec_select(-(ivec)(quadrant & 1), c, s);
+	vec y = (vec)((uvec)part ^ ((quadrant & 2) << 30));
 	const ivec is_served = vec_abs(x) <= 8192;
 	if (!is_cosine)
 		y = vec_select(x == 0, x, y);
