@@ -54,12 +54,6 @@ product_of(const om_value *v, const om_op *op)
 	return v && v->nuse == 1 && is_product(v->def) && v->def->block == op->block && !is_active(v->def) ? v->def : NULL;
 }
 
-static bool
-is_const(const om_value *v)
-{
-	return v->is_const && !v->is_overridable;
-}
-
 /* ---- Replacing. ---- */
 
 struct fuse {
@@ -215,7 +209,7 @@ fuse_add(struct fuse *f, om_op *op, uint32_t k, bool *done)
 
 	if (!product || !om_lower_is_float(other) || !om_shape_equal(&op->in[k]->shape, &y->shape))
 		return OM_OK;
-	if (!input(product, BIAS) && !input(product, RESIDUAL) && is_const(other) && is_per_channel(other, y)) {
+	if (!input(product, BIAS) && !input(product, RESIDUAL) && om_lower_is_const(other) && is_per_channel(other, y)) {
 		OM_TRY(as_list(f, op, other, &list));
 		take_over(product, op);
 		set_input(f, product, BIAS, list);

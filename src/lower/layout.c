@@ -208,15 +208,6 @@ om_lower_read(struct om_layout *l, om_op *op, om_value *v, const int *axis, om_v
 	return OM_OK;
 }
 
-static bool
-is_result(const om_value *v)
-{
-	for (const om_use *u = v->first_use; u; u = u->next)
-		if (u->block)
-			return true;
-	return false;
-}
-
 /* If the form was made for `op`, its op computes the original value from now on. */
 static bool
 take_name(const om_op *op, om_value *v, om_value *form)
@@ -240,7 +231,7 @@ define_same(struct om_layout *l, om_op *op, om_value *v, om_value *form)
 {
 	if (take_name(op, v, form))
 		return;
-	if (!is_result(v) && form->block == v->block) {
+	if (!om_value_is_result(v) && form->block == v->block) {
 		om_value_replace(v, form);
 		return;
 	}

@@ -138,8 +138,8 @@ match(const om_pattern *t, om_value *v, om_match *m, const om_op *root)
 
 /* ---- Replacing. ---- */
 
-static bool
-is_result(const om_value *v)
+bool
+om_value_is_result(const om_value *v)
 {
 	for (const om_use *u = v->first_use; u; u = u->next)
 		if (u->block)
@@ -161,7 +161,7 @@ om_value_can_stand_for(const om_value *by, const om_value *old)
 {
 	if (by == old)
 		return false;
-	return !is_result(old) || (by->def && by->def->nbody == 0 && by->block == old->block && !is_result(by));
+	return !om_value_is_result(old) || (by->def && by->def->nbody == 0 && by->block == old->block && !om_value_is_result(by));
 }
 
 static om_value **
@@ -192,7 +192,7 @@ take_place(om_value *by, om_value *old)
 void
 om_value_stand_for(om_value *by, om_value *old)
 {
-	if (is_result(old))
+	if (om_value_is_result(old))
 		take_place(by, old);
 	else
 		om_value_replace(old, by);

@@ -4,6 +4,9 @@
 
 #include "onnxmem/rewrite.h"
 
+/* Is the value a result of a block? */
+bool om_value_is_result(const om_value *v);
+
 /* May every use of `old` be replaced by `by`?  Always, if `old` is not a result of a block.  A result
  * keeps its name: then `by` must be computed in the same block and not be a result itself, and its op
  * must have no bodies, because their paths are derived from its name. */
