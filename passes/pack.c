@@ -44,7 +44,7 @@ name_peak(om_prog *p, const om_buffers *b, const om_interference_list *c)
 static om_status
 too_large(om_session *s, om_prog *p)
 {
-	const om_status st = om_plan_limits(s, p, p->plan, 0);
+	const om_status st = om_plan_limits(s, p, p->plan, 0, 0);
 
 	p->plan = NULL;
 	return st == OM_OK ? OM_BUDGET : st;

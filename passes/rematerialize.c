@@ -25,6 +25,7 @@
 #include "onnxmem/plan.h"
 #include "alloc/assign.h"
 #include "alloc/op_facts.h"
+#include "alloc/run_memory.h"
 #include "alloc/state_update_paths.h"
 #include "ir/binding.h"
 #include "ir/clone.h"
@@ -464,6 +465,15 @@ change(om_run *r, const struct model *m, const om_remat_result *result, om_prog 
 	return OM_OK;
 }
 
+/* What a limit of the total leaves for the arena; 0, the lowest peak, if that is nothing. */
+static uint64_t
+budget_of_total(om_run *r, om_prog *p)
+{
+	const uint64_t outside = om_bytes_outside_arenas(p, om_prog_op_facts(p, r->request));
+
+	return outside < r->request->total ? r->request->total - outside : 0;
+}
+
 static om_status
 run(om_run *r, om_prog *p)
 {
@@ -480,6 +490,8 @@ run(om_run *r, om_prog *p)
 	OM_TRY(om_option_number(r, "search-nodes", &a.effort));
 	a.most = (double)percent;
 	OM_TRY(height_of(r, p, &views, &was));
+	if (a.budget == 0 && r->request->total)
+		a.budget = budget_of_total(r, p);
 	if (was <= a.budget)
 		return OM_OK;
 	height = was;

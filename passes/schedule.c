@@ -96,7 +96,14 @@ bytes_of(const struct model *m, uint32_t piece)
 	return m->elsewhere && m->elsewhere[piece] ? 0 : m->pieces->piece[piece].bytes;
 }
 
-/* The segments of `v`, if an op of the block computes them. */
+/* Are the segments of the block: computed by an op of it or, in the graph, those of an input? */
+static bool
+is_of_block(const struct problem *q, const om_segment *piece)
+{
+	return piece->producer ? piece->producer->block == q->b : piece->is_input && !q->b->owner;
+}
+
+/* The segments of `v`, if they are of the block. */
 static const uint32_t *
 pieces_of(const struct problem *q, const om_value *v, uint32_t *n)
 {
@@ -105,7 +112,7 @@ pieces_of(const struct problem *q, const om_value *v, uint32_t *n)
 	*n = 0;
 	if (v && !v->is_const)
 		piece = om_segments_of(q->m->pieces, v, n);
-	if (*n && (!q->m->pieces->piece[piece[0]].producer || q->m->pieces->piece[piece[0]].producer->block != q->b))
+	if (*n && !is_of_block(q, &q->m->pieces->piece[piece[0]]))
 		*n = 0;
 	return piece;
 }
@@ -125,9 +132,24 @@ list_made(struct problem *q, const om_value *v, uint32_t i)
 	}
 }
 
+/* Inputs of the graph in the arena are live from the start. */
+static void
+list_inputs(struct problem *q)
+{
+	for (uint32_t k = 0; !q->b->owner && k < q->b->nparam; k++) {
+		uint32_t n;
+		for (const uint32_t *piece = pieces_of(q, q->b->param[k], &n); n; n--) {
+			q->m->storage_of[piece[n - 1]] = (uint32_t)q->nstorage;
+			OM_PUSH(q->m->mem, q->storage, q->nstorage, q->capstorage,
+				((om_schedule_storage){bytes_of(q->m, piece[n - 1]), OM_SCHEDULE_NONE, false}));
+		}
+	}
+}
+
 static void
 list_storages(struct problem *q)
 {
+	list_inputs(q);
 	for (uint32_t i = 0; i < q->nop; i++)
 		for (uint32_t k = 0; k < q->ops[i]->nout; k++)
 			if (q->ops[i]->out[k] && !q->m->a->backing[q->ops[i]->out[k]->id].source)
@@ -700,7 +722,8 @@ doubt_results(struct doubt *d, const om_block *b)
 	om_view_of view;
 
 	for (uint32_t k = 0; k < b->nresult; k++)
-		add_outside(d, b->result[k]);
+		if (f->is_outside[b->result[k]->id])
+			add_outside(d, b->result[k]);
 	for (size_t at = 0; at < d->n; at++) {
 		const om_op *op = d->list[at]->def;
 		for (uint32_t i = 0; i < op->nin; i++) {
@@ -714,11 +737,18 @@ doubt_results(struct doubt *d, const om_block *b)
 	}
 }
 
+/* Does the value take memory of the arena before a body runs: is it computed, or an input in the arena? */
 static bool
-reads_computed(const om_op *op)
+is_there_before(const struct model *m, const om_value *v)
+{
+	return v->def || !m->facts->is_outside[v->id];
+}
+
+static bool
+reads_computed(const struct model *m, const om_op *op)
 {
 	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] && op->in[k]->def)
+		if (op->in[k] && is_there_before(m, op->in[k]))
 			return true;
 	return false;
 }
@@ -731,13 +761,13 @@ is_inside(const om_block *b, const om_block *body)
 	return b == body;
 }
 
-/* Does the body capture a value that an op outside of it computes? */
+/* Does the body capture such a value? */
 static bool
-captures_computed(const om_prog *p, const om_block *body)
+captures_computed(const struct model *m, const om_block *body)
 {
-	for (uint32_t k = 0; k < p->nvalue; k++) {
-		const om_value *v = p->values[k];
-		if (!v->def || v->is_const || is_inside(v->block, body))
+	for (uint32_t k = 0; k < m->p->nvalue; k++) {
+		const om_value *v = m->p->values[k];
+		if (!is_there_before(m, v) || v->is_const || is_inside(v->block, body))
 			continue;
 		for (const om_use *u = v->first_use; u; u = u->next)
 			if (is_inside(u->op ? u->op->block : u->block, body))
@@ -746,13 +776,13 @@ captures_computed(const om_prog *p, const om_block *body)
 	return false;
 }
 
-/* Do bodies share memory with values that are computed before them?  Which of those are still live in the
+/* Do bodies share memory with values that are there before them?  Which of those are still live in the
  * body depends on the order of the ops around it; the model has one peak for the body, whatever the order. */
 static bool
-has_mixed_body(const om_prog *p)
+has_mixed_body(const struct model *m)
 {
-	for (const om_block *b = p->first; b; b = b->next)
-		if (b->owner && (reads_computed(b->owner) || captures_computed(p, b)))
+	for (const om_block *b = m->p->first; b; b = b->next)
+		if (b->owner && (reads_computed(m, b->owner) || captures_computed(m, b)))
 			return true;
 	return false;
 }
@@ -773,7 +803,7 @@ prove(struct search *s, const struct candidate *c, bool *is_proven)
 			doubt_value(&d, p->values[k]);
 	doubt_results(&d, p->first);
 	if (p->nblock > 1) {
-		*is_proven &= !d.any && m->pieces->is_complete && !has_mixed_body(p);
+		*is_proven &= !d.any && m->pieces->is_complete && !has_mixed_body(m);
 		return OM_OK;
 	}
 	if (!s->is_proven && !d.any && s->level < bound) {  /* the remaining candidates were not sufficient */

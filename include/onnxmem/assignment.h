@@ -33,6 +33,20 @@ typedef struct om_arena_spec {
 	uint64_t align;          /* alignment of every placement in it, if larger than that of the request */
 } om_arena_spec;
 
+/* The memory of inputs and outputs of the graph. */
+typedef enum om_io {
+	OM_IO_CALLER,       /* each has memory of its own, which the caller provides */
+	OM_IO_ARENA,        /* in the arena: an input from the start of the run to its last use, after which its
+			       bytes are reused; an output from where it is computed to the end of the run */
+	OM_IO_KEEP,         /* in the arena: an input that is intact at the end of the run; an output as above */
+} om_io;
+
+/* The memory of one input or output. */
+typedef struct om_io_rule {
+	const char *name;        /* of an input or output of the graph */
+	om_io where;             /* its memory */
+} om_io_rule;
+
 /* The requirements on a plan.  Allocated by the caller, initialized by OM_PLAN_REQUEST(); handed to
  * passes by om_host_request(). */
 typedef struct om_plan_request {
@@ -47,6 +61,13 @@ typedef struct om_plan_request {
 	uint32_t threads;        /* for OM_TARGET_CPU: workers that scratch is planned for; a run with more has the
 				    scratch of what they compute outside of the arenas; 0: 1 */
 	bool precise;            /* for OM_TARGET_CPU: for a precise run (onnxmem/executor.h) */
+	om_io io;                /* memory of the inputs and outputs that `io_rule` does not name.  Those of unknown
+				    size, inputs with a default value, and what is not a tensor are the
+				    caller's in any case */
+	const om_io_rule *io_rule; /* exceptions, of different names */
+	uint32_t nio_rule;       /* how many */
+	uint64_t total;          /* bytes that the run may take in all: om_plan_memory.total; 0: no limit.  Passes that
+				    trade work for memory aim at it; om_plan_limits() checks it */
 } om_plan_request;
 
 /* A request with these fields; the others are those of the default request. */

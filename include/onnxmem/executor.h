@@ -90,10 +90,16 @@ OM_API om_status om_exec_new(om_session *s, const om_prog *p, const om_plan *pla
 OM_API void om_exec_free(om_exec *e);   /* NULL is fine */
 
 /* Bind graph input `k` to the caller's elements, or to its object.  Runs only read them,
- * unless the plan aliases an output to the input: then runs write that output there.
+ * unless the plan aliases an output to the input: then runs write that output there.  An input
+ * that the plan has in an arena is copied there at the start of each run.
  * Type and dims must be those of the plan, else OM_RUN.  Dims that the plan leaves open
  * may have any size. */
 OM_API om_status om_exec_input(om_exec *e, uint32_t k, const om_tensor *t);
+
+/* The memory of graph input `k` if the plan has it in an arena, as large as its planned shape; else NULL.
+ * An input that is bound to this memory is not copied.  Runs overwrite it, unless the request was to keep the
+ * input (OM_IO_KEEP): then it is intact after the run, too.  It belongs to the executor. */
+OM_API void *om_exec_input_memory(const om_exec *e, uint32_t k);
 
 /* Bind graph output `k` to memory of the caller, large enough for the planned
  * shape.  The executor allocates unbound outputs.  Intermediate values may be computed

@@ -162,9 +162,22 @@ OM_API bool om_plan_offset(const om_prog *p, const om_plan *plan, const char *na
  * is, one with other lifetimes, views or in-place choices; "feasible": neither. */
 OM_API const char *om_plan_arena_status(const om_plan_arena *a);
 
-/* OM_BUDGET if an arena of the plan is larger than its limit or, unless `budget` is 0, if all arenas
- * together are larger than `budget`.  The message names the step and the op, and what is live there. */
-OM_API om_status om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget);
+/* The memory of a run, in bytes.  Not counted: what values outside of the plan take, and code. */
+typedef struct om_plan_memory {
+	uint64_t arenas;         /* all arenas, with the scratch of the target */
+	uint64_t io;             /* inputs and outputs in the memory of the caller; an output in the memory of an input
+				    counts once */
+	uint64_t weights;        /* constants that ops read, and inputs with a default value */
+	uint64_t total;          /* the sum; UINT64_MAX if it is larger */
+} om_plan_memory;
+
+/* The memory that a run takes by `plan`, which is of `p`. */
+OM_API om_plan_memory om_plan_memory_of(const om_prog *p, const om_plan *plan);
+
+/* OM_BUDGET if an arena of the plan is larger than its limit or if, unless 0, all arenas together are larger than
+ * `arenas`, or the memory of the run is larger than `total`.  The message names the step and the op, and what is
+ * live there. */
+OM_API om_status om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t arenas, uint64_t total);
 
 /* The trip count of a Loop or Scan; -1 if it is not known before the run. */
 OM_API int64_t om_trip_count(const om_op *op);

@@ -13,6 +13,12 @@ void om_assignment_settle(om_prog *p);
 /* A copy of a request with all that it points to.  Its fields that are 0 get their defaults. */
 const om_plan_request *om_plan_request_copy(const om_plan_request *r, om_arena *mem);
 
+/* The memory of the input or output `v`, as requested. */
+om_io om_plan_request_io(const om_plan_request *r, const om_value *v);
+
+/* Do two requests have all inputs and outputs in the same memory? */
+bool om_plan_request_same_io(const om_plan_request *a, const om_plan_request *b);
+
 /* Such a copy for plans of `p`: its alignment is at least the size of the widest element in `p`. */
 const om_plan_request *om_plan_request_for(const om_prog *p, const om_plan_request *r, om_arena *mem);
 

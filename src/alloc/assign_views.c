@@ -4,8 +4,8 @@
  * their views; the remaining bytes of the storage are free after their last use, so a view of a part
  * costs no more than a copy.
  *
- * Values that leave a block are copied by its owner: the results of the graph belong to the caller, so
- * they are not views; and the result of a loop body is not a view of a part of a carried value of that
+ * Values that leave a block are copied by its owner: results of the graph that belong to the caller are
+ * not views, nor are those in the arena views of what is outside of it; and the result of a loop body is not a view of a part of a carried value of that
  * loop, which is overwritten with the results at the end of the iteration.  A view of the whole
  * carried value may be a result.
  */
@@ -59,7 +59,7 @@ source_of(const struct views *w, const om_op *op, uint32_t k, uint64_t *offset)
 	const om_alias_set *from = om_alias_sets_find(w->g, v, NULL), *to = om_alias_sets_find(w->g, source, NULL);
 	if (!from || !to || from == to || from->root != v)
 		return NULL;
-	if (w->is_result[v->id] && v->block == w->p->first)
+	if (w->is_result[v->id] && v->block == w->p->first && to->is_outside)
 		return NULL;
 	if (!is_whole(w, v, to->root) && would_be_overwritten(w, from, to->root))
 		return NULL;

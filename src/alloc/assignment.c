@@ -1,6 +1,8 @@
 /* Assignments: decisions about values, stored outside of the program. */
 #include <config.h>
 
+#include <string.h>
+
 #include "alloc/assign.h"
 #include "ir/facts.h"
 #include "onnxmem/assignment.h"
@@ -22,7 +24,31 @@ om_plan_request_copy(const om_plan_request *r, om_arena *mem)
 		arena[k].name = om_strdup(mem, arena[k].name);
 		arena[k].device = om_strdup(mem, arena[k].device);
 	}
+	om_io_rule *rule = om_memdup(mem, r->io_rule, r->nio_rule * sizeof *rule);
+	to->io_rule = rule;
+	for (uint32_t k = 0; k < r->nio_rule; k++)
+		rule[k].name = om_strdup(mem, rule[k].name);
 	return to;
+}
+
+om_io
+om_plan_request_io(const om_plan_request *r, const om_value *v)
+{
+	for (uint32_t k = 0; k < r->nio_rule; k++)
+		if (strcmp(r->io_rule[k].name, v->name) == 0)
+			return r->io_rule[k].where;
+	return r->io;
+}
+
+bool
+om_plan_request_same_io(const om_plan_request *a, const om_plan_request *b)
+{
+	if (a->io != b->io || a->nio_rule != b->nio_rule)
+		return false;
+	for (uint32_t k = 0; k < a->nio_rule; k++)
+		if (strcmp(a->io_rule[k].name, b->io_rule[k].name) != 0 || a->io_rule[k].where != b->io_rule[k].where)
+			return false;
+	return true;
 }
 
 /* The alignment that a plan of `p` needs at least: that of its widest elements, because views, sub-buffers
@@ -51,7 +77,8 @@ static bool
 is_equivalent(const om_prog *p, const om_plan_request *a, const om_plan_request *b)
 {
 	return a->align == effective_align(p, b->align ? b->align : 64) && a->parallel_safe == b->parallel_safe
-	    && a->target == b->target && a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise;
+	    && a->target == b->target && a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise
+	    && om_plan_request_same_io(a, b);
 }
 
 void

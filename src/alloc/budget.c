@@ -134,8 +134,27 @@ over(om_session *s, const om_prog *p, const om_plan *plan, uint32_t k, const cha
 	return st;
 }
 
+/* What the arenas may take of a limit of the total is not less than what is outside of them. */
 static om_status
-plan_limits_guarded(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget)
+over_total(om_session *s, const om_prog *p, const om_plan *plan, uint32_t largest, uint64_t limit)
+{
+	const om_plan_memory m = om_plan_memory_of(p, plan);
+	om_arena *mem = om_arena_new();
+	om_status st;
+
+	if (m.total - m.arenas > limit)
+		st = om_fail(s, OM_BUDGET, "a run takes %" PRIu64 " bytes, more than the %" PRIu64 " allowed: weights (%" PRIu64
+			") and inputs and outputs (%" PRIu64 ") alone take more", m.total, limit, m.weights, m.io);
+	else
+		st = over(s, p, plan, largest, om_printf(mem, "a run takes %" PRIu64 " bytes, more than the %" PRIu64
+			" allowed; besides weights (%" PRIu64 ") and inputs and outputs (%" PRIu64 "), the arenas take", m.total,
+			limit, m.weights, m.io), m.arenas, limit - (m.total - m.arenas));
+	om_arena_free(mem);
+	return st;
+}
+
+static om_status
+plan_limits_guarded(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget, uint64_t total)
 {
 	uint64_t sum = 0;
 	uint32_t largest = 0;
@@ -153,11 +172,13 @@ plan_limits_guarded(om_session *s, const om_prog *p, const om_plan *plan, uint64
 			sum = UINT64_MAX;
 		largest = a->bytes > plan->arena[largest].bytes ? k : largest;
 	}
-	return budget && sum > budget ? over(s, p, plan, largest, "all arenas together take", sum, budget) : OM_OK;
+	if (budget && sum > budget)
+		return over(s, p, plan, largest, "all arenas together take", sum, budget);
+	return total && om_plan_memory_of(p, plan).total > total ? over_total(s, p, plan, largest, total) : OM_OK;
 }
 
 om_status
-om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t budget)
+om_plan_limits(om_session *s, const om_prog *p, const om_plan *plan, uint64_t arenas, uint64_t total)
 {
-	OM_GUARDED(s, plan_limits_guarded(s, p, plan, budget));
+	OM_GUARDED(s, plan_limits_guarded(s, p, plan, arenas, total));
 }

@@ -31,6 +31,7 @@
 #include "ir/liveness.h"
 #include "ir/query.h"
 #include "alloc/assign.h"
+#include "alloc/op_facts.h"
 #include "onnxmem/assignment.h"
 
 /* How an op runs its bodies.  An unknown op is treated conservatively: it may read any input until it
@@ -185,6 +186,16 @@ walk_steps(struct walk *w, const om_block *b)
 		use(w, b->result[k], b, w->s->of_block[b->id].last);
 }
 
+/* The memory of an input exists for the whole run, unless it is in the arena: then its content, which is there
+ * before the first step, is needed until its last use. */
+static void
+define_input(struct walk *w, const om_value *v, const om_plan_request *r, const om_op_facts *f)
+{
+	const bool is_released = !f->is_outside[v->id] && om_plan_request_io(r, v) == OM_IO_ARENA;
+
+	define(w, v, 0, is_released ? 0 : w->s->of_block[w->p->first->id].last);
+}
+
 om_assignment *
 om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_plan_request *r, const om_op_facts *f,
 	om_arena *mem)
@@ -196,7 +207,7 @@ om_assign_lifetimes(const om_prog *p, const om_schedule *s, const om_plan_reques
 	*a = (om_assignment){.schedule = s, .request = r, .facts = f, .live = w.live, .nvalue = p->nvalue,
 		.backing = OM_NEWN(mem, om_backing, p->nvalue), .multi_view = OM_NEWN(mem, const om_multi_view *, p->nvalue)};
 	for (uint32_t k = 0; k < p->first->nparam; k++)
-		define(&w, p->first->param[k], 0, s->of_block[p->first->id].last);
+		define_input(&w, p->first->param[k], r, f);
 	walk_steps(&w, p->first);
 	om_arena_free(tmp);
 	return a;

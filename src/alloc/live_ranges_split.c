@@ -351,7 +351,13 @@ static void
 add_producers(struct cutter *c)
 {
 	const om_assignment *a = c->b->assignment;
+	const om_block *graph = c->p->first;
 
+	for (uint32_t k = 0; k < graph->nparam; k++) {
+		uint32_t n;
+		for (const uint32_t *piece = om_segments_of(c->q, graph->param[k], &n); n; n--)
+			c->q->piece[piece[n - 1]].is_input = true;
+	}
 	for (const om_block *b = c->p->first; b; b = b->next) {
 		om_op **ops = a->schedule->ops[b->id];
 		for (uint32_t at = b->nop; at-- > 0;)

@@ -7,7 +7,8 @@
 /* Bytes with a common lifetime. */
 typedef struct om_segment {
 	uint64_t bytes;          /* rounded if they are a whole buffer */
-	om_op *producer;            /* the first op that writes them; NULL: initialized before the block runs */
+	om_op *producer;         /* the first op that writes them; NULL: initialized before the block runs */
+	bool is_input;           /* of an input of the graph in the arena: initialized before the run */
 } om_segment;
 
 /* The storages of a program, split into segments: every value is a sequence of segments, and a value

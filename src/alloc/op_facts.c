@@ -1,6 +1,7 @@
 /* Queries the operator definition once for each op. */
 #include <config.h>
 
+#include "alloc/assign.h"
 #include "alloc/op_facts.h"
 #include "onnxmem/kernel.h"
 #include "base/arena_internal.h"
@@ -87,7 +88,7 @@ find_op(struct facts *w, const om_op *op, om_op_fact *to)
 	if ((row->subbuffer || row->view) && op->nout && op->out[0])
 		find_subbuffers(w, op, to);
 	w->call.sizes_only = true;
-	om_op_context_workers(&w->call, w->f->threads, w->f->precise);
+	om_op_context_workers(&w->call, w->f->request->threads, w->f->request->precise);
 	if (om_kernel_bind(&w->call, NULL) == OM_OK)
 		to->workspace = om_kernel_workspace(&w->call);
 }
@@ -109,7 +110,14 @@ list_ends(const struct facts *w)
 	return is_listed;
 }
 
-/* As om_value_is_placeless(). */
+/* Is the input or output `v` of the graph in the arena? */
+static bool
+is_io_in_arena(const struct facts *w, const om_value *v)
+{
+	return om_plan_request_io(w->f->request, v) != OM_IO_CALLER && !v->is_overridable && !om_value_is_unplannable(v);
+}
+
+/* As om_value_is_placeless(), for a plan of the request. */
 static bool
 is_outside(const struct facts *w, const om_value *v, bool is_listed)
 {
@@ -117,9 +125,11 @@ is_outside(const struct facts *w, const om_value *v, bool is_listed)
 
 	if (v->is_const || !om_block_is_reached(w->p, v->block))
 		return true;
-	if (v->def)
-		return !v->def->block || v->def->is_folded || (is_of_graph && is_listed);
-	return is_of_graph || !is_listed;
+	if (v->def && (!v->def->block || v->def->is_folded))
+		return true;
+	if (is_of_graph && (is_listed || !v->def))
+		return !is_io_in_arena(w, v);
+	return !v->def && !is_listed;
 }
 
 static void
@@ -149,7 +159,7 @@ find_facts(const om_prog *p, const om_plan_request *r, om_arena *mem)
 	struct facts w = {.p = p, .mem = mem, .tmp = om_arena_new(), .f = f};
 	om_op_fact *op = OM_NEWN(mem, om_op_fact, p->nop);
 
-	*f = (om_op_facts){.op = op, .nop = p->nop, .nvalue = p->nvalue, .threads = r->threads, .precise = r->precise};
+	*f = (om_op_facts){.op = op, .nop = p->nop, .nvalue = p->nvalue, .request = om_plan_request_copy(r, mem)};
 	for (const om_block *b = p->first; b; b = b->next)
 		for (const om_op *at = b->first; at; at = at->next)
 			find_op(&w, at, &op[at->id]);
@@ -158,12 +168,19 @@ find_facts(const om_prog *p, const om_plan_request *r, om_arena *mem)
 	return f;
 }
 
+/* Do facts agree for both requests? */
+static bool
+is_same_request(const om_plan_request *a, const om_plan_request *b)
+{
+	return a->threads == (b->threads ? b->threads : 1) && a->precise == b->precise && om_plan_request_same_io(a, b);
+}
+
 const om_op_facts *
 om_prog_op_facts(om_prog *p, const om_plan_request *r)
 {
 	const om_op_facts *f = p->op_facts;
 
-	if (!f || f->nop != p->nop || f->nvalue != p->nvalue || f->threads != r->threads || f->precise != r->precise)
+	if (!f || f->nop != p->nop || f->nvalue != p->nvalue || !is_same_request(f->request, r))
 		p->op_facts = find_facts(p, r, p->mem);
 	return p->op_facts;
 }

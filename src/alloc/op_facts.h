@@ -25,8 +25,7 @@ typedef struct om_op_fact {
 typedef struct om_op_facts {
 	const om_op_fact *op;    /* by op id */
 	uint32_t nop, nvalue;    /* ids that existed when they were computed */
-	uint32_t threads;        /* as requested, as the following; for the workspace */
-	bool precise;
+	const om_plan_request *request; /* as far as facts depend on it */
 	uint64_t *bytes;         /* by value id: bytes of its elements; 0: not known, or not a tensor */
 	bool *is_outside;        /* by value id: requires no arena storage, because it is a constant, is
 				    owned by the caller, or takes part in no run */

@@ -434,7 +434,7 @@ static bool
 is_read_at(const struct bounder *w, const om_value *v, uint32_t step)
 {
 	for (const om_use *u = v->first_use; u; u = u->next)
-		if (u->op && u->op->block && w->s->of_op[u->op->id].first == step)
+		if (u->op && u->op->block && !u->op->is_folded && w->s->of_op[u->op->id].first == step)
 			return true;
 	return false;
 }
@@ -444,7 +444,7 @@ is_read_at(const struct bounder *w, const om_value *v, uint32_t step)
 static uint32_t
 last_of(const struct bounder *w, const om_value *v, uint32_t last)
 {
-	if (v->def)
+	if (v->def || v->block == w->p->first)
 		return last;
 	const om_steps body = w->s->of_block[v->block->id];
 	if (last >= body.last)
@@ -585,6 +585,13 @@ is_counted(const struct bounder *w, const om_value *v)
 	return !w->is_outside[v->id] && om_value_bytes(v) > 0;
 }
 
+/* Is it an input that nothing reads?  The first op may overwrite it. */
+static bool
+is_unread_input(const struct bounder *w, const om_value *v)
+{
+	return !v->def && v->block == w->p->first && w->live[v->id].last == 0 && !is_read_at(w, v, 0);
+}
+
 /* The last step before which a value may be found that was not computed later. */
 static uint32_t
 defined_at(const struct bounder *w, const om_value *v)
@@ -605,7 +612,7 @@ list_needs(struct sweep *x)
 
 	for (uint32_t k = 0; k < w->p->nvalue; k++) {
 		const om_value *v = w->p->values[k];
-		if (!is_counted(w, v))
+		if (!is_counted(w, v) || is_unread_input(w, v))
 			continue;
 		const uint32_t from = defined_at(w, v) + 1;
 		for (uint32_t i = 0; om_live_interval_range(&w->live[k], i, &r); i++) {

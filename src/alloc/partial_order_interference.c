@@ -161,10 +161,25 @@ by_first(const void *a, const void *b)
 	return (x->buf > y->buf) - (x->buf < y->buf);
 }
 
+/* Buffers of inputs in the arena are filled before any op runs, so they follow no other buffer. */
+static const bool *
+list_filled(const struct work *w)
+{
+	bool *is_filled = OM_NEWN(w->mem, bool, w->b->n);
+
+	for (uint32_t k = 0; k < w->p->first->nparam; k++) {
+		const uint32_t n = w->b->of_value[w->p->first->param[k]->id];
+		if (n != NONE)
+			is_filled[n] = true;
+	}
+	return is_filled;
+}
+
 static void
 list_lives(struct work *w)
 {
 	struct touches *of = list_touches(w);
+	const bool *is_filled = list_filled(w);
 
 	w->life = OM_NEWN(w->mem, struct life, w->b->n);
 	for (uint32_t k = 0; k < w->b->n; k++) {
@@ -172,7 +187,7 @@ list_lives(struct work *w)
 		if (w->b->buf[k].bytes == 0)
 			continue;
 		merge_nodes(&of[k]);
-		*l = (struct life){.buf = k, .first = UINT32_MAX};
+		*l = (struct life){.buf = k, .first = is_filled[k] ? 0 : UINT32_MAX};
 		for (size_t i = 0; i < of[k].n; i++) {
 			l->first = of[k].t[i].lower < l->first ? of[k].t[i].lower : l->first;
 			l->last = of[k].t[i].upper > l->last ? of[k].t[i].upper : l->last;

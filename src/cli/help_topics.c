@@ -28,7 +28,10 @@ static const om_topic topics[] = {
 		"-v shows the time and the counters of each pass, and how it changed the peak.\n\n"
 		"`onnxmem dump MODEL --passes LIST` prints the program after the passes."},
 	{"arenas", "budgets and several memories",
-		"With --budget 256K the exit status is 3 if the plan needs more; the message names the step of the peak and the values that are live there.\n\n"
+		"With --budget 256K the exit status is 3 if a run needs more: arenas, weights, and the inputs and outputs that the caller provides. "
+		"--budget-of arena counts the arenas alone. The message names the step of the peak and the values that are live there.\n\n"
+		"--io arena has inputs and outputs in the arena: an input from the start of the run to its last use, an output from its op to the end. "
+		"--io keep does not reuse the memory of inputs. --io NAME=WHERE chooses for one of them.\n\n"
 		"--arena sram=256K,align=16 --arena psram plans for several memories, fastest first: small values with much traffic "
 		"go to the first one while it has space. The size of the last one may be omitted."},
 	{"training", "training steps, samples, checkpoints",

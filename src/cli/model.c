@@ -282,7 +282,7 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	om_status st = om_host_run(c->host, c->prog, pipeline);
 	om_cli_progress_end(c);
 	OM_TRY(st);
-	return c->prog->has & OM_HAS_PLAN ? om_plan_limits(c->session, c->prog, c->prog->plan, c->budget) : OM_OK;
+	return c->prog->has & OM_HAS_PLAN ? om_plan_limits(c->session, c->prog, c->prog->plan, c->budget, c->request.total) : OM_OK;
 }
 
 /* An unknown operator can be planned if the file declares the shapes of its outputs. */

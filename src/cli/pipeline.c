@@ -18,7 +18,12 @@ static const om_opt pass_opts[] = {
 		"                            for the fast ones"},
 	{"align", "N", "alignment of offsets and sizes in bytes [64]"},
 	{"parallel-safe", NULL, "make a plan that is valid for every order of the ops that respects the data"},
-	{"budget", "SIZE", "exit with status 3 if the arenas need more than SIZE in total"},
+	{"io", "WHERE", "memory of inputs and outputs: `caller`; `arena`, from the start to the last use or\n"
+		"                            from the op to the end; `keep`, the same, but inputs stay intact; or\n"
+		"                            NAME=WHERE for one; repeatable [caller]"},
+	{"budget", "SIZE", "exit with status 3 if a run needs more than SIZE"},
+	{"budget-of", "WHAT", "what the budget limits: `total`, arenas, weights, inputs and outputs together; or\n"
+		"                            `arena`, the arenas alone [total]"},
 	{"arena", "NAME=SIZE[,...]", "an arena, fastest first; also align=N, device=cpu; the last may\n"
 		"                            have no size; repeatable"},
 	{0}

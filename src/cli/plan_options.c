@@ -88,22 +88,103 @@ check_arenas(om_cli *c, const om_arena_spec *want, uint32_t n)
 	return OM_OK;
 }
 
-/* A budget without --arena is the limit of the only arena. */
+/* ---- Inputs and outputs. ---- */
+
+static bool
+read_where(const char *text, om_io *where)
+{
+	static const char *const names[] = {[OM_IO_CALLER] = "caller", [OM_IO_ARENA] = "arena", [OM_IO_KEEP] = "keep"};
+
+	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+		if (strcmp(text, names[k]) == 0) {
+			*where = (om_io)k;
+			return true;
+		}
+	return false;
+}
+
+static bool
+is_io(const om_prog *p, const char *name)
+{
+	for (uint32_t k = 0; k < p->first->nparam; k++)
+		if (strcmp(p->first->param[k]->name, name) == 0)
+			return true;
+	for (uint32_t k = 0; k < p->first->nresult; k++)
+		if (strcmp(p->first->result[k]->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* WHERE or NAME=WHERE.  Names may contain =: the last one is the separator. */
+static om_status
+read_io(om_cli *c, const char *text, om_io_rule *rule, uint32_t *n)
+{
+	const char *equals = strrchr(text, '=');
+	om_io_rule one = {.name = equals ? om_strndup(c->mem, text, (size_t)(equals - text)) : NULL};
+
+	if (!read_where(equals ? equals + 1 : text, &one.where))
+		return om_fail(c->session, OM_USAGE, "option --io requires caller, arena, keep, or NAME= one of these, not %s", text);
+	if (!one.name) {
+		c->request.io = one.where;
+		return OM_OK;
+	}
+	if (c->prog && !is_io(c->prog, one.name))
+		return om_fail(c->session, OM_USAGE, "--io %s: the model has no input or output called %s", text, one.name);
+	for (uint32_t k = 0; k < *n; k++)
+		if (strcmp(rule[k].name, one.name) == 0)
+			return om_fail(c->session, OM_USAGE, "--io %s is given twice", one.name);
+	rule[(*n)++] = one;
+	return OM_OK;
+}
+
+static om_status
+want_io(om_cli *c)
+{
+	om_io_rule *rule = OM_NEWN(c->mem, om_io_rule, c->nset + 1);
+	const char *text;
+
+	for (size_t at = 0; (text = om_cli_next(c, "io", &at));)
+		OM_TRY(read_io(c, text, rule, &c->request.nio_rule));
+	c->request.io_rule = rule;
+	return OM_OK;
+}
+
+/* ---- Budgets. ---- */
+
+static om_status
+want_budget(om_cli *c)
+{
+	const char *budget = om_cli_option(c, "budget"), *of = om_cli_option(c, "budget-of");
+	uint64_t bytes = 0;
+
+	if (of && strcmp(of, "total") != 0 && strcmp(of, "arena") != 0)
+		return om_fail(c->session, OM_USAGE, "option --budget-of requires total or arena, not %s", of);
+	if (of && !budget)
+		return om_fail(c->session, OM_USAGE, "option --budget-of requires --budget");
+	if (!budget)
+		return OM_OK;
+	OM_TRY(om_cli_size(c, "option --budget", budget, &bytes));
+	if (bytes == 0)
+		return om_fail(c->session, OM_USAGE, "option --budget requires a size above 0");
+	if (of && strcmp(of, "arena") == 0)
+		c->budget = bytes;
+	else
+		c->request.total = bytes;
+	return OM_OK;
+}
+
+/* A budget of the arenas without --arena is the limit of the only arena. */
 static om_status
 want_arenas(om_cli *c)
 {
-	const char *text, *budget = om_cli_option(c, "budget");
+	const char *text;
 	uint32_t n = 0;
 
-	if (budget)
-		OM_TRY(om_cli_size(c, "option --budget", budget, &c->budget));
-	if (budget && c->budget == 0)
-		return om_fail(c->session, OM_USAGE, "option --budget requires a size above 0");
 	om_arena_spec *want = OM_NEWN(c->mem, om_arena_spec, c->nset + 1);
 	for (size_t at = 0; (text = om_cli_next(c, "arena", &at));)
 		OM_TRY(read_arena(c, text, &want[n++]));
 	OM_TRY(check_arenas(c, want, n));
-	if (n == 0 && budget)
+	if (n == 0 && c->budget)
 		want[n++] = (om_arena_spec){.name = "arena", .device = "cpu", .limit = c->budget};
 	c->request.arena = want;
 	c->request.narena = n;
@@ -114,13 +195,15 @@ om_status
 om_cli_plan_request(om_cli *c)
 {
 	c->request.parallel_safe = om_cli_has(c, "parallel-safe");
+	OM_TRY(want_io(c));
+	OM_TRY(want_budget(c));
 	return want_arenas(c);
 }
 
 bool
 om_cli_plan_options(const om_cli *c)
 {
-	static const char *const names[] = {"passes", "target", "precise", "align", "budget", "arena", "parallel-safe"};
+	static const char *const names[] = {"passes", "target", "precise", "align", "budget", "budget-of", "io", "arena", "parallel-safe"};
 
 	for (size_t k = 0; k < c->nset; k++)
 		if (c->set[k].opt->flag)
@@ -143,8 +226,8 @@ flag_value(om_cli *c, const om_pass_flag *f, const char **value)
 	*value = om_cli_option(c, f->name);
 	if (*value && !f->arg)
 		*value = f->value;
-	else if (*value && strcmp(f->name, "budget") == 0)
-		*value = om_printf(c->mem, "%llu", (unsigned long long)c->budget);
+	else if (*value && strcmp(f->name, "budget") == 0)  /* a limit of the total is in the request */
+		*value = c->budget ? om_printf(c->mem, "%llu", (unsigned long long)c->budget) : NULL;
 	else if (f->kind == OM_FLAG_NUMBER)
 		return om_cli_number(c, f->name, f->min, f->max, &number);
 	else if (f->kind == OM_FLAG_FLOAT)

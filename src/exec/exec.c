@@ -76,6 +76,7 @@ release(void *arg)
 
 	free_steps(e);
 	om_room_free(e, &e->workspace);
+	om_room_free(e, &e->aside);
 	if (e->cache.map)
 		om_weight_cache_close(&e->cache);
 	else
@@ -148,6 +149,8 @@ new_exec(om_session *s, const om_prog *p, const om_plan *plan, const om_exec_opt
 	e->is_tied = OM_NEWN(mem, bool, p->nvalue);
 	e->is_spent = OM_NEWN(mem, bool, p->nvalue);
 	e->is_bound = OM_NEWN(mem, bool, p->nvalue);
+	e->given = OM_NEWN(mem, om_tensor, p->first->nparam);
+	e->source = OM_NEWN(mem, const void *, p->first->nparam);
 	e->view = OM_NEWN(mem, const om_plan_multi_view *, p->nvalue);
 	e->root = OM_NEWN(mem, om_value *, p->nvalue);
 	e->offset = OM_NEWN(mem, uint64_t, p->nvalue);
@@ -275,7 +278,8 @@ om_exec_input(om_exec *e, uint32_t k, const om_tensor *t)
 	e->slot[v->id].type = t->type;
 	e->slot[v->id].shape = t->shape;
 	e->slot[v->id].splat = false;
-	om_exec_move(e, v, t->data);
+	if (!om_exec_give(e, k, t))
+		om_exec_move(e, v, t->data);
 	e->is_bound[v->id] = true;
 	return OM_OK;
 }
@@ -298,6 +302,15 @@ om_exec_output(om_exec *e, uint32_t k, void *data, uint64_t bytes)
 
 /* ---- Running. ---- */
 
+/* Is result `k` in an arena, where it stays until the next run? */
+static bool
+is_in_arena(const om_exec *e, uint32_t k)
+{
+	const om_value *v = e->prog->first->result[k];
+
+	return e->plan && e->is_fixed[v->id] && e->plan->place[v->id].where == OM_IN_ARENA;
+}
+
 /* Is result `k` computed directly in its final memory?  False for inputs, constants, aliases,
  * values in an arena, and repeated results. */
 static bool
@@ -308,7 +321,7 @@ is_direct(const om_exec *e, uint32_t k)
 
 	if (!v->def || v->is_const || e->root[v->id] != v)
 		return false;
-	if (e->plan && e->is_fixed[v->id] && e->plan->place[v->id].where == OM_IN_ARENA)
+	if (is_in_arena(e, k))
 		return false;
 	for (uint32_t i = 0; i < k; i++)
 		if (graph->result[i] == v)
@@ -348,7 +361,7 @@ take_result(om_exec *e, uint32_t k)
 	if (v->type.kind != OM_TENSOR)
 		return om_fail(e->session, OM_RUN, data ? "output %s is not a tensor and cannot be bound"
 			: "output %s was not computed", v->name);
-	if (e->is_tied[v->id] && !data)
+	if ((e->is_tied[v->id] || is_in_arena(e, k)) && !data)
 		return OM_OK;
 	if (is_direct(e, k) && (!data || e->is_fixed[v->id]))
 		return OM_OK;
@@ -410,8 +423,10 @@ exec_run_guarded(om_exec *e)
 	e->stats.copied_bytes = 0;
 	e->stats.steps = 0;
 	e->iterations = 0;
+	OM_TRY(om_exec_save_inputs(e));
 	if (e->poison)
 		om_poison_start(e);
+	om_exec_load_inputs(e);
 	OM_TRY(om_walk_run(e, graph));
 	for (uint32_t k = 0; k < graph->nresult; k++)
 		OM_TRY(take_result(e, k));

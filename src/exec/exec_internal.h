@@ -107,6 +107,9 @@ struct om_exec {
 	struct room *room;
 	struct uses *uses;
 	bool *is_bound;           /* parameters of the graph */
+	om_tensor *given;         /* by parameter: one in the arena, as the caller bound it */
+	const void **source;      /* by parameter: where it was put aside; NULL: nowhere */
+	struct room aside;        /* for them */
 
 	const om_scratch **scratch; /* by op id; NULL: not in an arena */
 	struct room workspace;    /* unplanned scratch, used by one op at a time */
@@ -121,6 +124,15 @@ struct om_exec {
 	om_exec_stats stats;
 	om_exec_op *profile;      /* as stats.op */
 };
+
+/* ---- arena_inputs.c ---- */
+
+/* Bind input `k` if it is in an arena; false: it is not. */
+bool om_exec_give(om_exec *e, uint32_t k, const om_tensor *t);
+/* At the start of a run: put aside inputs that poison, or a copy of another one, would overwrite; then copy all to
+ * their arenas. */
+om_status om_exec_save_inputs(om_exec *e);
+void om_exec_load_inputs(om_exec *e);
 
 /* ---- memory.c ---- */
 

@@ -180,6 +180,9 @@ set_sizes(json_t *o, const om_report *r)
 	json_object_set_new(o, "buffers", number(r->nbuffer));
 	json_object_set_new(o, "weights_bytes", number(r->weights_bytes));
 	json_object_set_new(o, "io_bytes", number(r->io_bytes));
+	if (r->arena_io_bytes)
+		json_object_set_new(o, "arena_io_bytes", number(r->arena_io_bytes));
+	json_object_set_new(o, "total_bytes", number(r->total_bytes));
 	if (r->io_alias_bytes)
 		json_object_set_new(o, "io_alias_bytes", number(r->io_alias_bytes));
 	json_object_set_new(o, "scratch_bytes", number(r->scratch_bytes));

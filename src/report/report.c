@@ -71,16 +71,16 @@ round_up(uint64_t bytes, uint64_t align)
 	return (bytes + align - 1) / align * align;
 }
 
-/* Bytes that the caller owns: inputs and outputs of the graph. */
+/* Values that the caller owns: inputs and outputs of the graph that are in no arena. */
 static bool *
 find_caller_values(const om_prog *p, om_arena *mem)
 {
 	bool *is = OM_NEWN(mem, bool, p->nvalue);
 
 	for (uint32_t k = 0; k < p->first->nparam; k++)
-		is[p->first->param[k]->id] = true;
+		is[p->first->param[k]->id] = p->plan->place[p->first->param[k]->id].where != OM_IN_ARENA;
 	for (uint32_t k = 0; k < p->first->nresult; k++)
-		is[p->first->result[k]->id] = true;
+		is[p->first->result[k]->id] = p->plan->place[p->first->result[k]->id].where != OM_IN_ARENA;
 	return is;
 }
 
@@ -121,44 +121,53 @@ peak_live(const om_prog *p, const om_schedule *s, om_arena *mem, const bool *is_
 
 /* ---- Weights, inputs and outputs. ---- */
 
-/* Constants that the run reads, and inputs with a default value, which most callers
- * do not override. */
-static void
-count_weights(om_report *r, const om_prog *p, om_arena *mem)
+static bool
+is_in_arena(const om_prog *p, const om_value *v)
 {
-	bool *seen = OM_NEWN(mem, bool, p->nvalue);
-
-	for (const om_block *b = p->first; b; b = b->next) {
-		for (const om_op *op = b->first; op; op = op->next)
-			for (uint32_t k = 0; k < op->nin && !op->is_folded; k++)
-				if (op->in[k] && (op->in[k]->is_const || op->in[k]->is_overridable))
-					seen[op->in[k]->id] = true;
-		for (uint32_t k = 0; k < b->nresult; k++)
-			if (b->result[k]->is_const)
-				seen[b->result[k]->id] = true;
-	}
-	for (uint32_t k = 0; k < p->nvalue; k++)
-		if (seen[k])
-			r->weights_bytes += om_value_bytes(p->values[k]);
+	return p->plan->place[v->id].where == OM_IN_ARENA;
 }
 
-/* Outputs in the memory of an input are counted with the input. */
-static void
-count_io(om_report *r, const om_prog *p, const bool *is_callers)
+/* Bytes of inputs and outputs that are in the arenas, each value once. */
+static uint64_t
+io_in_arenas(const om_prog *p, om_arena *mem)
 {
+	const om_block *graph = p->first;
+	bool *seen = OM_NEWN(mem, bool, p->nvalue);
+	uint64_t sum = 0;
+
+	for (uint32_t k = 0; k < graph->nparam + graph->nresult; k++) {
+		const om_value *v = k < graph->nparam ? graph->param[k] : graph->result[k - graph->nparam];
+		if (!seen[v->id] && is_in_arena(p, v))
+			sum += om_value_bytes(v);
+		seen[v->id] = true;
+	}
+	return sum;
+}
+
+static void
+count_memory(om_report *r, const om_prog *p, om_arena *mem)
+{
+	const om_plan_memory m = om_plan_memory_of(p, p->plan);
+
+	r->weights_bytes = m.weights;
+	r->io_bytes = m.io;
+	r->total_bytes = m.total;
+	r->arena_io_bytes = io_in_arenas(p, mem);
 	for (uint32_t k = 0; k < p->plan->nalias; k++)
 		if (p->plan->alias[k].kind == OM_ALIAS_IO)
 			r->io_alias_bytes += om_value_bytes(p->values[p->plan->alias[k].value]);
+}
+
+static void
+count_parts(om_report *r, const om_prog *p)
+{
 	for (const om_block *b = p->first; b; b = b->next)
 		for (const om_op *op = b->first; op; op = op->next)
 			r->ops += !op->is_folded;
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_location w = p->plan->place[k].where;
-		if (is_callers[k] && !p->values[k]->is_const && !p->values[k]->is_overridable)
-			r->io_bytes += om_value_bytes(p->values[k]);
 		r->values += w != OM_UNUSED && w != OM_WEIGHT && !p->values[k]->is_overridable;
 	}
-	r->io_bytes -= r->io_alias_bytes;
 }
 
 /* ---- Boxes and buffers. ---- */
@@ -508,8 +517,8 @@ om_report_new(om_prog *p, const char *path, om_arena *mem)
 	r->base = OM_NEWN(mem, uint64_t, p->plan->narena);
 	sum_arenas(r, p->plan);
 	r->original_order_bytes = peak_live(p, s->original ? s->original : s, mem, is_callers);
-	count_weights(r, p, mem);
-	count_io(r, p, is_callers);
+	count_memory(r, p, mem);
+	count_parts(r, p);
 	r->box = OM_NEWN(mem, om_box, count_ranges(p->plan) + p->plan->nscratch);
 	r->buffer = OM_NEWN(mem, om_report_buffer, (size_t)p->plan->nplace + p->plan->nscratch);
 	add_values(r, p, mem);

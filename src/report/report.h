@@ -90,6 +90,8 @@ struct om_report {
 	uint32_t ops, values;
 	uint64_t weights_bytes, io_bytes;   /* an output in the memory of an input counts once */
 	uint64_t io_alias_bytes; /* of such outputs */
+	uint64_t arena_io_bytes; /* inputs and outputs in the arenas */
+	uint64_t total_bytes;    /* arenas, weights, inputs and outputs */
 	uint64_t scratch_bytes;  /* the largest scratch of an operator; in the arena */
 	uint64_t naive_bytes, original_order_bytes, arena_bytes, lower_bound_bytes;
 	uint64_t order_bound_bytes; /* that of the only arena; 0: not known */

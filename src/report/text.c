@@ -170,10 +170,15 @@ sizes(const om_report *r, FILE *to, om_arena *mem)
 			"rematerialized", r->rematerialized,
 			"", r->rematerialized == 1 ? " runs" : "s run", r->flops > 0
 				? 100 * r->rematerialized_flops / r->flops : 0);
+	if (r->arena_io_bytes)
+		line(to, "  inputs and outputs", r->arena_io_bytes, "inside the arena");
 	line(to, "weights", r->weights_bytes, "outside the arena");
-	line(to, "inputs and outputs", r->io_bytes, "outside the arena, owned by the caller");
+	if (r->io_bytes || !r->arena_io_bytes)
+		line(to, "inputs and outputs", r->io_bytes, "outside the arena, owned by the caller");
 	if (r->io_alias_bytes)
 		line(to, "  in place", r->io_alias_bytes, "outputs that update their inputs in place");
+	line(to, "total", r->total_bytes, r->prog->plan->nunplanned ? "all of these, without the values outside of the plan"
+		: "all of these");
 }
 
 /* What ended early, and how to let it go on. */

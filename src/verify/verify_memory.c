@@ -70,11 +70,11 @@ check_kind(struct sim *c, const om_op *op, const om_value *v)
 
 	if (where == OM_UNUSED)
 		return BAD_AT(c, op, "%s has no placement in the plan", v->name);
+	if (where == OM_IN_ARENA && v->is_overridable)
+		return BAD_AT(c, op, "%s has a default value, but is planned in arena %u", v->name,
+			c->plan->place[v->id].arena);
 	if (v->is_const && where != OM_WEIGHT)
 		return BAD_AT(c, op, "%s is a constant, but is not planned as one", v->name);
-	if (where == OM_IN_ARENA && (c->is_input[v->id] || c->is_output[v->id]))
-		return BAD_AT(c, op, "%s belongs to the caller, but is planned in arena %u", v->name,
-			c->plan->place[v->id].arena);
 	return OM_OK;
 }
 

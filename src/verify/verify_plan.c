@@ -334,14 +334,30 @@ fill_constants(struct sim *c)
 	}
 }
 
-/* The caller's memory contains the inputs before the first step. */
-static void
+/* The caller may fill inputs in any order, those that nothing reads too: they must not overlap. */
+static om_status
+check_filled(struct sim *c)
+{
+	om_owned_interval bad;
+
+	for (uint32_t k = 0; k < c->p->first->nparam; k++) {
+		const om_value *v = c->p->first->param[k];
+		if (c->plan->place[v->id].where == OM_IN_ARENA && om_sim_is_watched(c, v) && !om_sim_is_there(c, v, &bad))
+			return BAD(c, "the inputs %s (%s) and %s overlap", v->name, om_sim_location_text(c, v).s,
+				om_sim_owner_text(c, bad.owner).s);
+	}
+	return OM_OK;
+}
+
+/* Inputs, in the caller's memory or in the arena, are there before the first step. */
+static om_status
 fill_inputs(struct sim *c)
 {
 	for (uint32_t k = 0; k < c->p->nvalue; k++)
 		if (c->is_input[k] || c->p->values[k]->is_overridable)
 			om_sim_take(c, c->p->values[k], false);
 	fill_constants(c);
+	return check_filled(c);
 }
 
 /* The plan must have been made for this order: its lifetimes cover all uses. */
@@ -360,17 +376,32 @@ check_lifetime(struct sim *c, const om_value *v)
 		"another order", v->name, c->first[v->id], c->last[v->id], at->live.first, at->live.last);
 }
 
+/* An input in the arena whose lifetime includes the end of the run is intact then: the caller may pass it to the
+ * next run without writing it again. */
+static om_status
+check_kept_inputs(struct sim *c)
+{
+	for (uint32_t k = 0; k < c->p->first->nparam; k++) {
+		const om_value *v = c->p->first->param[k];
+		const om_placement *at = &c->plan->place[v->id];
+		if (at->where == OM_IN_ARENA && at->live.last >= c->now)
+			OM_TRY(om_sim_check_whole(c, NULL, v));
+	}
+	return OM_OK;
+}
+
 static om_status
 run_graph(struct sim *c)
 {
 	const om_block *b = c->p->first;
 
 	OM_TRY(check_plan(c));
-	fill_inputs(c);
+	OM_TRY(fill_inputs(c));
 	c->parallel_check = c->plan->parallel_safe ? om_parallel_check_new(c->session, c->p, c->mem) : NULL;
 	OM_TRY(om_sim_run_block(c, b));
 	for (uint32_t k = 0; k < b->nresult; k++)
 		OM_TRY(om_sim_read(c, NULL, b->result[k]));
+	OM_TRY(check_kept_inputs(c));
 	if (c->parallel_check)
 		OM_TRY(om_parallel_check_run(c->parallel_check));
 	for (uint32_t k = 0; k < c->p->nvalue; k++)

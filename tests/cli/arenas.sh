@@ -1,15 +1,15 @@
 # Budgets, and several arenas: in reports, in files, in runs.
-om report "$models/digits.onnx" --budget 6K | sed -n '4,8p'
-om report "$models/digits.onnx" --budget 6143
-om plan "$models/digits.onnx" no.onnx --budget 2K
-om plan "$models/digits.onnx" no.onnx --passes pack=pool-exact --budget 6400
+om report "$models/digits.onnx" --budget 6K --budget-of arena | sed -n '4,8p'
+om report "$models/digits.onnx" --budget 6143 --budget-of arena
+om plan "$models/digits.onnx" no.onnx --budget 2K --budget-of arena
+om plan "$models/digits.onnx" no.onnx --passes pack=pool-exact --budget 6400 --budget-of arena
 ls no.onnx
 om report "$models/digits.onnx" --arena sram=4K --arena dram
 om report "$models/digits.onnx" --arena sram=4K,align=256 --arena dram --csv -
 om report "$models/digits.onnx" --arena sram=4K --arena dram --json - | sed -n '/"arenas"/,/]/p'
 om report "$models/digits.onnx" --arena sram=4K --arena dram --ascii | sed -n '/planned/,$p'
 om report "$models/digits.onnx" --arena sram=4K --arena dram=1K
-om report "$models/digits.onnx" --arena sram=4K --arena dram --budget 5K
+om report "$models/digits.onnx" --arena sram=4K --arena dram --budget 5K --budget-of arena
 om plan "$models/digits.onnx" two.onnx --arena sram=4K,device=cpu --arena dram=2K
 om verify two.onnx
 om run two.onnx --fill deterministic --save expected

@@ -17,7 +17,7 @@ om report two.ir --passes liveness,pack
 om report two.ir --passes liveness,pack --parallel-safe
 om report two.ir --parallel-safe
 om report two.ir --parallel-safe --json - | sed -n '/"schedule":/,/"inputs"/p; /"peak"/,/]/p'
-om report two.ir --parallel-safe --budget 1K
+om report two.ir --parallel-safe --budget 1K --budget-of arena
 om report two.ir --passes liveness,pack=pool-best-fit --parallel-safe
 om plan "$models/digits.onnx" any.onnx --parallel-safe
 om verify any.onnx

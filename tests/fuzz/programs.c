@@ -823,6 +823,7 @@ struct way {
 	bool two_arenas, parallel_safe;
 	bool is_file, is_rewritten;  /* schedule=original; the same of the rewritten program */
 	bool is_searched;            /* schedule=min-memory */
+	om_io io;
 };
 
 /* Sizes of arenas. */
@@ -838,6 +839,8 @@ static const struct way always[] = {
 	{"views,inplace,pack=color", false, false}, {"views,inplace,pack=nnc-paper", false, false},
 	{"views,inplace,loops,pack=nnc-code", false, false},
 	{BEFORE "cse,fuse,cse,fold,prune,schedule=original" BEHIND, false, false, true, true},
+	{.io = OM_IO_ARENA}, {.io = OM_IO_KEEP}, {.io = OM_IO_ARENA, .parallel_safe = true},
+	{"alias-io=any,views,inplace,loops,pack", .io = OM_IO_ARENA},
 };
 
 /* One of these is used in addition, selected by the seed, so that a failure is reproducible. */
@@ -861,7 +864,7 @@ plan_as(om_host *h, om_prog *p, const struct way *way, uint64_t bytes)
 	om_arena_spec want[] = {{.name = "fast", .device = "cpu", .limit = bytes / 2 + 64}, {.name = "slow", .device = "cpu"}};
 
 	OM_TRY(om_host_request(h, &(om_plan_request)OM_PLAN_REQUEST(.arena = want, .narena = way->two_arenas ? 2 : 0,
-		.parallel_safe = way->parallel_safe)));
+		.parallel_safe = way->parallel_safe, .io = way->io)));
 	return om_host_run(h, p, way->passes ? way->passes : om_default_pipeline());
 }
 
@@ -985,8 +988,8 @@ check(om_session *s, om_host *h, const char *text, uint64_t seed)
 		const struct way *way = k < ALWAYS ? &always[k] : &sometimes[seed % SOMETIMES];
 		st = check_one(s, h, text, seed, way, mem, &first, &z);
 		if (st != OM_OK)
-			om_note(s, st, "running %s%s%s", way->passes ? way->passes : "the usual passes",
-				way->two_arenas ? ", in two arenas" : "", way->parallel_safe ? ", in any order" : "");
+			om_note(s, st, "running %s%s%s%s", way->passes ? way->passes : "the usual passes",
+				way->io ? ", with inputs and outputs in the arena" : "", way->two_arenas ? ", in two arenas" : "", way->parallel_safe ? ", in any order" : "");
 	}
 	om_arena_free(mem);
 	return st == OM_OK ? check_improvements(s, h, text, &z) : st;

@@ -340,6 +340,34 @@ placements_out_of_bounds(void)
 	finish(&t);
 }
 
+/* x is there before the first step, and y after the last. */
+static void
+inputs_and_outputs_in_the_arena(void)
+{
+	struct bed t;
+	struct line l = line(&t);
+
+	put(&t, l.x, 64);
+	put(&t, l.y, 128);
+	t.place[l.x->id].live.last = 0;
+	expect_good(&t);  /* b is computed where x was read before */
+	put(&t, l.a, 64);
+	put(&t, l.b, 0);
+	share(&t, OM_ALIAS_INPLACE, l.a, l.x, 0);
+	expect_bad(&t, "Plain (node of a): output a is stored over input x (bytes 64..127 of arena 0), which the operator "
+		"does not allow");
+	t.plan.nalias = 0;
+	put(&t, l.a, 0);
+	put(&t, l.b, 64);
+	t.place[l.x->id].live.last = 1000;
+	expect_bad(&t, "the graph: reads x (bytes 64..127 of arena 0) in step 3, but bytes 64..127 of arena 0 hold b");
+	put(&t, l.x, 192);
+	expect_good(&t);
+	put(&t, l.y, 192);
+	expect_bad(&t, "the graph: reads x (bytes 192..255 of arena 0) in step 3, but bytes 192..255 of arena 0 hold y");
+	finish(&t);
+}
+
 static void
 placements_of_the_wrong_kind(void)
 {
@@ -358,11 +386,10 @@ placements_of_the_wrong_kind(void)
 	expect_bad(&t, "b is planned as a constant, but b is not a constant");
 	put(&t, l.b, 64);
 	put(&t, l.x, 128);
-	expect_bad(&t, "Plain (node of a): x belongs to the caller, but is planned in arena 0");
+	l.x->is_overridable = true;
+	expect_bad(&t, "Plain (node of a): x has a default value, but is planned in arena 0");
+	l.x->is_overridable = false;
 	t.place[l.x->id].where = OM_EXTERNAL;
-	put(&t, z, 128);
-	expect_bad(&t, "Plain (node of z): z belongs to the caller, but is planned in arena 0");
-	t.place[z->id].where = OM_EXTERNAL;
 	put(&t, w, 128);
 	expect_bad(&t, "Plain (node of z): w is a constant, but is not planned as one");
 	t.place[w->id].where = OM_WEIGHT;
@@ -1074,6 +1101,7 @@ static CU_TestInfo verify_tests[] = {
 	{"wrong order", wrong_order},
 	{"placements out of bounds", placements_out_of_bounds},
 	{"placements of the wrong kind", placements_of_the_wrong_kind},
+	{"inputs and outputs in the arena", inputs_and_outputs_in_the_arena},
 	{"what takes no part may be anywhere", what_takes_no_part},
 	{"in place", in_place},
 	{"views", views},

@@ -1,0 +1,83 @@
+/* The memory of a run: arenas, weights, inputs and outputs. */
+#include <config.h>
+
+#include "alloc/run_memory.h"
+#include "base/arena_internal.h"
+#include "base/guard.h"
+
+static uint64_t
+sum_of(uint64_t a, uint64_t b)
+{
+	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
+}
+
+static void
+mark_weight(bool *seen, const om_value *v)
+{
+	if (v && (v->is_const || v->is_overridable))
+		seen[v->id] = true;
+}
+
+/* Constants that the run reads, and inputs with a default value, which most callers do not override. */
+static uint64_t
+weight_bytes(const om_prog *p, om_arena *mem)
+{
+	bool *seen = OM_NEWN(mem, bool, p->nvalue);
+	uint64_t sum = 0;
+
+	for (const om_block *b = p->first; b; b = b->next) {
+		for (const om_op *op = b->first; op; op = op->next)
+			for (uint32_t k = 0; k < op->nin && !op->is_folded; k++)
+				mark_weight(seen, op->in[k]);
+		for (uint32_t k = 0; k < b->nresult; k++)
+			mark_weight(seen, b->result[k]);
+	}
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		sum = sum_of(sum, seen[k] ? om_value_bytes(p->values[k]) : 0);
+	return sum;
+}
+
+/* By value id: is an input without a default, or an output that a run computes, each once. */
+static bool *
+list_io(const om_prog *p, om_arena *mem)
+{
+	bool *is_io = OM_NEWN(mem, bool, p->nvalue);
+
+	for (uint32_t k = 0; k < p->first->nparam; k++)
+		is_io[p->first->param[k]->id] = !p->first->param[k]->is_overridable;
+	for (uint32_t k = 0; k < p->first->nresult; k++)
+		is_io[p->first->result[k]->id] |= !p->first->result[k]->is_const && !p->first->result[k]->is_overridable;
+	return is_io;
+}
+
+uint64_t
+om_bytes_outside_arenas(const om_prog *p, const om_op_facts *f)
+{
+	om_arena *mem = om_arena_new();
+	const bool *is_io = list_io(p, mem);
+	uint64_t sum = weight_bytes(p, mem);
+
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		sum = sum_of(sum, is_io[k] && f->is_outside[k] ? f->bytes[k] : 0);
+	om_arena_free(mem);
+	return sum;
+}
+
+om_plan_memory
+om_plan_memory_of(const om_prog *p, const om_plan *plan)
+{
+	om_arena *mem = om_arena_new();
+	bool *is_io = list_io(p, mem);
+	om_plan_memory m = {.weights = weight_bytes(p, mem)};
+
+	for (uint32_t k = 0; k < plan->nalias; k++)
+		if (plan->alias[k].kind == OM_ALIAS_IO)
+			is_io[plan->alias[k].value] = false;
+	for (uint32_t k = 0; k < p->nvalue; k++)
+		m.io = sum_of(m.io, is_io[k] && plan->place[k].where != OM_IN_ARENA ? om_value_bytes(p->values[k]) : 0);
+	for (uint32_t k = 0; k < plan->narena; k++)
+		m.arenas = sum_of(m.arenas, plan->arena[k].bytes);
+	m.total = sum_of(sum_of(m.arenas, m.io), m.weights);
+	om_arena_free(mem);
+	return m;
+}

@@ -1,0 +1,38 @@
+# Inputs and outputs in the arena, the total, and budgets of it.
+om report "$models/digits.onnx" | grep -E 'arena|bound|weights|inputs|total'
+om report "$models/digits.onnx" --io arena | grep -E 'arena|bound|weights|inputs|total'
+om report "$models/digits.onnx" --io keep | grep -E 'arena|bound|total'
+om report "$models/digits.onnx" --io arena --io digit=caller | grep -E 'arena|total'
+om report "$models/digits.onnx" --io arena --parallel-safe | grep -E 'arena|bound'
+om report "$models/digits.onnx" --io arena --json - | grep -E '_bytes": '
+om plan "$models/digits.onnx" planned.onnx --io arena
+om verify planned.onnx
+om run "$models/digits.onnx" --fill deterministic --target generic --precise --save caller.npz | tail -1
+om run planned.onnx --fill deterministic --precise --expect caller.npz --rtol 0 --atol 0 | tail -2
+for io in arena keep picture=arena digit=arena; do
+	om run "$models/digits.onnx" --fill deterministic --target generic --precise --io "$io" --poison --repeat 3 \
+		--expect caller.npz --rtol 0 --atol 0 | tail -2
+done
+
+# An input that nothing reads, one that is a result, and one that dies first.
+cat >ends.ir <<'IR'
+program "ends" ir 8 opset 14
+^main(%x: float32[64], %y: float32[64], %unread: float32[16]) {
+	%a = Relu(%x)
+	%b = Add(%a, %y)
+	%c = Neg(%b)
+	ret %c, %y
+}
+IR
+om report ends.ir --io arena | grep -E 'arena|bound'
+om report ends.ir --io keep | grep -E 'arena|bound'
+
+om report "$models/digits.onnx" --budget 1
+om report "$models/digits.onnx" --budget 16K
+om report "$models/digits.onnx" --budget 1M | grep total
+om report "$models/digits.onnx" --budget 5K --budget-of arena
+om report "$models/digits.onnx" --budget-of arena
+om report "$models/digits.onnx" --budget 5K --budget-of weights
+om report "$models/digits.onnx" --io heap
+om report "$models/digits.onnx" --io nothing=arena
+om report "$models/digits.onnx" --io digit=arena --io digit=keep
