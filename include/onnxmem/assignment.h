@@ -66,6 +66,8 @@ typedef struct om_plan_request {
 				    caller's in any case */
 	const om_io_rule *io_rule; /* exceptions, of different names */
 	uint32_t nio_rule;       /* how many */
+	bool ranged;             /* the offsets must serve smaller sizes of symbols, too: no value is stored in
+				    another at an offset that depends on sizes */
 	uint64_t total;          /* bytes that the run may take in all: om_plan_memory.total; 0: no limit.  Passes that
 				    trade work for memory aim at it; om_plan_limits() checks it */
 } om_plan_request;

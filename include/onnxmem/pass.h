@@ -180,8 +180,11 @@ typedef struct om_flag_set {
 OM_API om_status om_host_flags(om_host *h, const om_flag_set *set, size_t n, const char **pipeline);
 
 /* As om_model_read_plan() (onnxmem/onnx.h), with the passes of this host: a plan for a target other than generic
- * may have been made with passes of a plugin. */
-OM_API om_status om_host_read_plan(om_host *h, om_model *m, om_prog *p, const char *sidecar);
+ * may have been made with passes of a plugin.  A plan with ranges (om_plan.range) is read for the numbers and
+ * shapes of `b`; those that it leaves open, and all if it is NULL, are the largest.  OM_SHAPE if one is outside of
+ * the range, or differs from that of a plan without a range; a plan of the range whose offsets do not serve a
+ * number is refused by om_plan_verify(). */
+OM_API om_status om_host_read_plan(om_host *h, om_model *m, om_prog *p, const char *sidecar, const om_binding *b);
 
 /* The default pipeline of `onnxmem plan`: it plans the program as it is. */
 OM_API const char *om_default_pipeline(void);

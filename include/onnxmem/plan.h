@@ -108,6 +108,12 @@ typedef struct om_plan_arena {
 	om_pack_status status;           /* is `bytes` proven to be minimal for these buffers? */
 } om_plan_arena;
 
+/* The sizes of a dim that a plan serves. */
+typedef struct om_dim_range {
+	const char *symbol;      /* of the program, bound to `high` */
+	int64_t low, high;       /* inclusive */
+} om_dim_range;
+
 /* A plan: the placement of every value.  It belongs to the program that it was made for. */
 struct om_plan {
 	om_arena *mem;           /* the program's arena: all parts are allocated from it */
@@ -120,6 +126,8 @@ struct om_plan {
 	bool precise;            /* for a precise run */
 	uint64_t align;          /* bytes: alignment of all placements, and of their sizes */
 	om_plan_arena *arena;    /* fastest first */
+	const om_dim_range *range; /* of symbols: the plan is for the largest sizes, and its arenas and offsets serve
+				    smaller ones too */
 	om_placement *place;         /* by value id */
 	om_alias *alias;         /* at most one entry for each value */
 	om_plan_multi_view *view;      /* at most one entry for each value, in order of value ids */
@@ -127,7 +135,7 @@ struct om_plan {
 	om_unplanned *unplanned; /* at most one entry for each value */
 	om_peak *peak;           /* for a parallel-safe plan: the buffers that require most at once in some
 				    order; not written to files */
-	uint32_t narena, nplace, nalias, nview, nscratch, nunplanned, npeak; /* how many of each */
+	uint32_t narena, nplace, nalias, nview, nscratch, nunplanned, npeak, nrange; /* how many of each */
 };
 
 /* The buffers of a program and the values stored in them. */

@@ -297,6 +297,8 @@ om_assign_inplace(om_session *s, const om_prog *p, const om_assignment *in, om_s
 	bool is_smaller;
 
 	*out = with;
+	if (in->request->ranged)  /* their offsets depend on the sizes of other inputs */
+		how = OM_SUBBUFFERS_NO;
 	if (!decide(p, with, how != OM_SUBBUFFERS_NO) || how != OM_SUBBUFFERS_AUTO || in->request->parallel_safe)
 		return OM_OK;
 	OM_TRY(om_assignment_size(s, p, with, &joined));

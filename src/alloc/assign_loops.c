@@ -786,7 +786,7 @@ is_sliced(const struct loops *w, const struct loop *l, const om_value *all, cons
 	uint64_t bytes;
 	int at;
 
-	if (l->trip_count < 1 || !is_planned(w, all) || !is_planned(w, slice) || om_dtype_bits(slice->type.elem) < 8
+	if (w->a->request->ranged || l->trip_count < 1 || !is_planned(w, all) || !is_planned(w, slice) || om_dtype_bits(slice->type.elem) < 8
 	    || !om_axis(axis, all->shape.rank, &at) || !is_outermost(&all->shape, at))
 		return false;
 	return all->shape.dim[at] == l->trip_count

@@ -756,6 +756,17 @@ most_first(const void *a, const void *b)
 	return x->most != y->most ? (x->most < y->most) - (x->most > y->most) : (x->step > y->step) - (x->step < y->step);
 }
 
+/* Before the first op, all inputs in the arena are there, those that nothing reads too. */
+static uint64_t
+bytes_of_inputs(const struct bounder *w)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t k = 0; k < w->p->first->nparam; k++)
+		sum += size_in_arena(w, w->p->first->param[k]);
+	return sum;
+}
+
 static void
 sweep(struct sweep *x)
 {
@@ -763,6 +774,7 @@ sweep(struct sweep *x)
 	struct candidate *list = OM_NEWN(w->mem, struct candidate, w->s->nstep);
 	uint32_t n = 0;
 
+	x->best = bytes_of_inputs(w);
 	list_needs(x);
 	if (x->n)
 		qsort(x->need, x->n, sizeof *x->need, by_first);

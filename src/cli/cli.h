@@ -77,6 +77,8 @@ struct om_cli {
 	bool progress_shown;
 	uint64_t budget;         /* of all arenas together; 0: none */
 	om_plan_request request; /* as the options have it; set by om_cli_settings() */
+	om_dim_range *range;     /* of --dim-range; set by om_cli_shapes() */
+	uint32_t nrange;
 };
 
 const om_cmd *om_cmd_find(const char *name);    /* NULL if there is none */
@@ -140,6 +142,16 @@ om_status om_cli_copy(om_cli *c);
 om_status om_cli_shapes(om_cli *c, const om_tensor *in, bool all);
 /* Add to `b` the shapes of the tensors that have a type, by input of `p`; `in` NULL: none. */
 om_status om_cli_bind_tensors(om_cli *c, const om_prog *p, om_binding *b, const om_tensor *in);
+
+/* Read SYMBOL=N of an option `name`, as in "batch=1". */
+om_status om_cli_dim(om_cli *c, const char *name, const char *text, const char **symbol, int64_t *n);
+/* Read the options --dim-range into c->range. */
+om_status om_cli_ranges(om_cli *c);
+/* Read and verify the plan in c->model, or in the document `sidecar`, for all sizes of its ranges.  If there are too
+ * many, it is done for a selection, which a notice states. */
+om_status om_cli_check_sizes(om_cli *c, const char *sidecar);
+/* The binding of tensors and of --dim, for a plan that is read. */
+om_status om_cli_sizes(om_cli *c, const om_tensor *in, om_binding *b);
 
 /* Set the arenas and the order given by options in c->request, and c->budget. */
 om_status om_cli_plan_request(om_cli *c);

@@ -18,7 +18,8 @@ static const om_opt shape_opts[] = {
 		"                            if there is one input; repeatable"},
 	{"overwrite-input-shape", "", NULL, "input-shape"},
 	{"dim", "SYMBOL=N", "the value of a symbolic dim; repeatable"},
-	{"dim-range", "SYMBOL=LO..HI", "the range of a symbolic dim, planned for HI; repeatable"},
+	{"dim-range", "SYMBOL=LO..HI", "the range of a symbolic dim: the offsets of the plan serve all sizes\n"
+		"                            in it; repeatable"},
 	{"default-dim", "N", "the value of all other unknown dims, which otherwise are an error"},
 	{0}
 };
@@ -123,58 +124,55 @@ bind_input(om_cli *c, om_binding *b, const char *text)
 	return om_binding_shape(c->session, b, name, &shape);
 }
 
-/* Split "SYMBOL=REST"; NULL if there is no "=". */
-static const char *
-symbol_of(om_cli *c, const char *text, const char **rest)
-{
-	const char *is = strrchr(text, '=');
-
-	if (!is || is == text)
-		return NULL;
-	*rest = is + 1;
-	return om_strndup(c->mem, text, (size_t)(is - text));
-}
-
 static om_status
 bind_dim(om_cli *c, om_binding *b, const char *text)
 {
-	const char *rest = "", *symbol = symbol_of(c, text, &rest);
-	char *end = NULL;
+	const char *symbol;
+	int64_t n;
 
-	errno = 0;
-	const long long n = strtoll(rest, &end, 10);
-	if (!symbol || end == rest || *end || errno || n < 0)
-		return om_fail(c->session, OM_USAGE, "--dim requires SYMBOL=N such as batch=1, not %s", text);
+	OM_TRY(om_cli_dim(c, "dim", text, &symbol, &n));
 	return om_binding_dim(c->session, b, symbol, n);
 }
 
-static om_status
-bind_bound(om_cli *c, om_binding *b, const char *text)
+/* The size of a symbol that inputs have; -1: none of them has it. */
+static int64_t
+size_of_symbol(const om_prog *p, const om_tensor *in, const char *symbol)
 {
-	const char *rest = "", *symbol = symbol_of(c, text, &rest);
-	char *end = NULL;
-
-	errno = 0;
-	const long long low = strtoll(rest, &end, 10);
-	if (symbol && end > rest && strncmp(end, "..", 2) == 0 && low >= 0) {
-		const char *from = end + 2;
-		const long long high = strtoll(from, &end, 10);
-		if (end > from && !*end && !errno && low <= high)
-			return om_binding_dim(c->session, b, symbol, high);
+	for (uint32_t k = 0; in && k < p->first->nparam; k++) {
+		const om_shape *s = &p->first->param[k]->shape;
+		for (int d = 0; in[k].type != OM_UNDEFINED && d < s->rank && d < in[k].shape.rank; d++)
+			if (s->dim[d] < 0 && s->sym[d] && strcmp(s->sym[d], symbol) == 0)
+				return in[k].shape.dim[d];
 	}
-	return om_fail(c->session, OM_USAGE, "--dim-range requires SYMBOL=LO..HI such as seq=1..512, not %s", text);
+	return -1;
+}
+
+/* A range is planned for its end, unless inputs have a size already. */
+static om_status
+bind_ranges(om_cli *c, om_binding *b, const om_tensor *in)
+{
+	OM_TRY(om_cli_ranges(c));
+	for (uint32_t k = 0; k < c->nrange; k++) {
+		om_dim_range *r = &c->range[k];
+		const int64_t n = size_of_symbol(c->prog, in, r->symbol);
+		if (n >= 0 && (n < r->low || n > r->high))
+			return om_fail(c->session, OM_SHAPE, "%s is %lld, which is not in the range %lld..%lld", r->symbol, (long long)n,
+				(long long)r->low, (long long)r->high);
+		r->high = n >= 0 ? n : r->high;
+		OM_TRY(om_binding_dim(c->session, b, r->symbol, r->high));
+	}
+	return OM_OK;
 }
 
 static om_status
-bind_options(om_cli *c, om_binding *b, bool all)
+bind_options(om_cli *c, om_binding *b, const om_tensor *in, bool all)
 {
 	const char *text;
 	uint64_t rest = 0;
 
 	for (size_t at = 0; (text = om_cli_next(c, "dim", &at));)
 		OM_TRY(bind_dim(c, b, text));
-	for (size_t at = 0; (text = om_cli_next(c, "dim-range", &at));)
-		OM_TRY(bind_bound(c, b, text));
+	OM_TRY(bind_ranges(c, b, in));
 	for (size_t at = 0; (text = om_cli_next(c, "input-shape", &at));)
 		OM_TRY(bind_input(c, b, text));
 	OM_TRY(om_cli_number(c, "default-dim", 1, INT32_MAX, &rest));
@@ -193,13 +191,26 @@ om_cli_bind_tensors(om_cli *c, const om_prog *p, om_binding *b, const om_tensor 
 }
 
 om_status
+om_cli_sizes(om_cli *c, const om_tensor *in, om_binding *b)
+{
+	const char *text;
+
+	OM_TRY(om_cli_bind_tensors(c, c->prog, b, in));
+	for (size_t at = 0; (text = om_cli_next(c, "dim", &at));)
+		OM_TRY(bind_dim(c, b, text));
+	for (size_t at = 0; (text = om_cli_next(c, "input-shape", &at));)
+		OM_TRY(bind_input(c, b, text));
+	return OM_OK;
+}
+
+om_status
 om_cli_shapes(om_cli *c, const om_tensor *in, bool all)
 {
 	om_binding *b = om_binding_new();
 	om_status st = b ? om_cli_bind_tensors(c, c->prog, b, in) : OM_MEMORY;
 
 	if (st == OM_OK)
-		st = bind_options(c, b, all);
+		st = bind_options(c, b, in, all);
 	if (st == OM_OK)
 		st = om_bind(c->session, c->prog, b);
 	om_binding_free(b);
@@ -282,6 +293,10 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	om_status st = om_host_run(c->host, c->prog, pipeline);
 	om_cli_progress_end(c);
 	OM_TRY(st);
+	if (c->prog->has & OM_HAS_PLAN) {
+		c->prog->plan->range = c->range;
+		c->prog->plan->nrange = c->nrange;
+	}
 	return c->prog->has & OM_HAS_PLAN ? om_plan_limits(c->session, c->prog, c->prog->plan, c->budget, c->request.total) : OM_OK;
 }
 

@@ -61,11 +61,11 @@ read_back(om_cli *c, const char *path)
 	om_status st = om_model_import(c->session, c->model, &again);
 
 	if (st == OM_OK)
-		st = om_host_read_plan(c->host, c->model, again, path);
+		st = om_host_read_plan(c->host, c->model, again, path, NULL);
 	if (st == OM_OK)
 		st = om_plan_verify(c->session, again, again->plan);
 	om_prog_free(again);
-	return st;
+	return st == OM_OK ? om_cli_check_sizes(c, path) : st;
 }
 
 /* A document for an unmodified model: in the order of its nodes or with a list of them. */

@@ -195,6 +195,7 @@ om_status
 om_cli_plan_request(om_cli *c)
 {
 	c->request.parallel_safe = om_cli_has(c, "parallel-safe");
+	c->request.ranged = c->nrange > 0;
 	OM_TRY(want_io(c));
 	OM_TRY(want_budget(c));
 	return want_arenas(c);

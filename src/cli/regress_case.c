@@ -148,7 +148,7 @@ carry(struct trial *t, om_cli *c)
 	end(c);
 	OM_TRY(om_cli_load(c, copy));
 	OM_TRY(om_cli_host(c));
-	OM_TRY(om_host_read_plan(c->host, c->model, c->prog, NULL));
+	OM_TRY(om_host_read_plan(c->host, c->model, c->prog, NULL, NULL));
 	return om_plan_verify(c->session, c->prog, c->prog->plan);
 }
 

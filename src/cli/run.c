@@ -30,13 +30,26 @@ has_usable_plan(const om_cli *c)
 	return c->model && (om_cli_has(c, "sidecar") || om_model_has_plan(c->model)) && !om_cli_plan_options(c);
 }
 
+/* Of a plan with ranges, that for the sizes of the inputs. */
+static om_status
+read_plan(om_cli *c, const om_tensor *in)
+{
+	om_binding *b = om_binding_new();
+	om_status st = b ? om_cli_sizes(c, in, b) : OM_MEMORY;
+
+	if (st == OM_OK)
+		st = om_host_read_plan(c->host, c->model, c->prog, om_cli_option(c, "sidecar"), b);
+	om_binding_free(b);
+	return st;
+}
+
 static om_status
 make_plan(om_cli *c, const om_tensor *in)
 {
 	if (has_usable_plan(c)) {
 		om_info(c->session, "running the plan stored in the model");
 		OM_TRY(om_cli_host(c));
-		return om_host_read_plan(c->host, c->model, c->prog, om_cli_option(c, "sidecar"));
+		return read_plan(c, in);
 	}
 	OM_TRY(om_cli_shapes(c, in, true));
 	om_info(c->session, "planning the model: it contains no usable plan");

@@ -105,7 +105,7 @@ read_plan(struct training *t, struct machine *m)
 	om_cli *c = t->c;
 
 	OM_TRY(om_cli_host(c));
-	OM_TRY(om_host_read_plan(c->host, c->model, m->prog, NULL));
+	OM_TRY(om_host_read_plan(c->host, c->model, m->prog, NULL, NULL));
 	if (is_for_batch(t, m)) {
 		om_info(c->session, "batches of %lld samples: using the plan in the model", (long long)m->size);
 		return OM_OK;

@@ -12,8 +12,9 @@ check(om_cli *c)
 	if (!c->model)
 		return om_fail(c->session, OM_USAGE, "%s is a text file: it contains no plan", c->arg[0]);
 	OM_TRY(om_cli_host(c));
-	OM_TRY(om_host_read_plan(c->host, c->model, c->prog, om_cli_option(c, "sidecar")));
-	return om_plan_verify(c->session, c->prog, c->prog->plan);
+	OM_TRY(om_host_read_plan(c->host, c->model, c->prog, om_cli_option(c, "sidecar"), NULL));
+	OM_TRY(om_plan_verify(c->session, c->prog, c->prog->plan));
+	return om_cli_check_sizes(c, om_cli_option(c, "sidecar"));
 }
 
 static om_status
@@ -32,6 +33,9 @@ run(om_cli *c)
 	printf("PASSED %" PRIu32 " placements, %" PRIu32 " aliases", plan->nplace - plan->nunplanned, plan->nalias);
 	if (plan->nunplanned)
 		printf(", %" PRIu32 " value%s outside of the plan", plan->nunplanned, plan->nunplanned == 1 ? "" : "s");
+	for (uint32_t k = 0; k < plan->nrange; k++)
+		printf("%s %s = %lld..%lld", k ? "," : "; for", plan->range[k].symbol, (long long)plan->range[k].low,
+			(long long)plan->range[k].high);
 	putchar('\n');
 	return OM_OK;
 }

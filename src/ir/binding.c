@@ -98,6 +98,26 @@ om_binding_rest(om_binding *b, int64_t n)
 	b->rest = n;
 }
 
+bool
+om_binding_symbol(const om_binding *b, size_t k, const char **symbol, int64_t *n)
+{
+	if (!b || k >= b->nsymbol)
+		return false;
+	*symbol = b->symbol[k].name;
+	*n = b->symbol[k].n;
+	return true;
+}
+
+bool
+om_binding_input(const om_binding *b, size_t k, const char **input, const om_shape **shape)
+{
+	if (!b || k >= b->ninput)
+		return false;
+	*input = b->input[k].name;
+	*shape = &b->input[k].shape;
+	return true;
+}
+
 /* ---- Resolution. ---- */
 
 /* A binding of one program. */

@@ -7,6 +7,11 @@
 /* Is a dim of a value open and called `symbol`? */
 bool om_prog_has_symbol(const om_prog *p, const char *symbol);
 
+/* The number of symbol `k` of a binding, and the shape of input `k`, in the order in which they were bound.  False:
+ * there are no more; NULL has none. */
+bool om_binding_symbol(const om_binding *b, size_t k, const char **symbol, int64_t *n);
+bool om_binding_input(const om_binding *b, size_t k, const char **input, const om_shape **shape);
+
 /* As om_prog_bind() without a binding. */
 om_status om_prog_copy(om_session *s, const om_prog *p, om_prog **out);
 

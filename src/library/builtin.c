@@ -238,16 +238,16 @@ lower(void *host, om_prog *p, const om_plan_request *request, const char *pipeli
 }
 
 om_status
-om_host_read_plan(om_host *h, om_model *m, om_prog *p, const char *sidecar)
+om_host_read_plan(om_host *h, om_model *m, om_prog *p, const char *sidecar, const om_binding *b)
 {
-	return om_model_read_plan_with(h->session, m, p, sidecar, lower, h);
+	return om_model_read_plan_with(h->session, m, p, sidecar, b, lower, h);
 }
 
 om_status
 om_model_read_plan(om_session *s, om_model *m, om_prog *p, const char *sidecar)
 {
 	om_host *h = om_host_new(s, NULL);
-	const om_status st = h ? om_model_read_plan_with(s, m, p, sidecar, lower, h) : OM_MEMORY;
+	const om_status st = h ? om_model_read_plan_with(s, m, p, sidecar, NULL, lower, h) : OM_MEMORY;
 
 	om_host_free(h);
 	return st;

@@ -210,6 +210,21 @@ symbols(struct writer *w)
 }
 
 static json_t *
+ranges(struct writer *w)
+{
+	json_t *all = object(w);
+
+	for (uint32_t k = 0; k < w->plan->nrange; k++) {
+		const om_dim_range *r = &w->plan->range[k];
+		json_t *ends = list(w);
+		push(ends, number(w, (uint64_t)r->low));
+		push(ends, number(w, (uint64_t)r->high));
+		set(all, r->symbol, ends);
+	}
+	return all;
+}
+
+static json_t *
 arena(struct writer *w, uint32_t k)
 {
 	const om_plan_arena *a = &w->plan->arena[k];
@@ -650,6 +665,8 @@ document(struct writer *w, const char *digest)
 	set(j, "graph", json_string(digest));
 	set(j, "inputs", inputs(w));
 	set(j, "dims", symbols(w));
+	if (w->plan->nrange)
+		set(j, "ranges", ranges(w));
 	add_target(w, j);
 	if (w->is_lowered)
 		set(j, "lowered", lowered(w));

@@ -20,6 +20,7 @@
 #include "onnx/json_hold.h"
 #include "onnx/annotate.h"
 #include "onnx/lowered.h"
+#include "onnx/plan_binding.h"
 #include "onnx/plan_read.h"
 #include "ir/limits.h"
 #include "onnxmem/builder.h"
@@ -36,6 +37,8 @@ struct reader {
 	json_t *root;
 	om_lower_fn *lower;
 	void *host;               /* for `lower` */
+	const om_binding *given;  /* sizes wanted; NULL: those that the plan was made for */
+	bool is_other_size;       /* they are other sizes of the ranges of the plan */
 	bool is_lowered;          /* the program is what passes made of that of the model */
 	om_op ***ops;             /* by block id: ops by index */
 	om_map scopes;            /* blocks by path */
@@ -271,54 +274,6 @@ read_target(struct reader *r, om_plan_request *to)
 	return threads ? get_index(r, threads, "the number of threads", UINT16_MAX, &to->threads) : OM_OK;
 }
 
-/* Report the failure of a callee as a mismatch of the plan. */
-static om_status
-not_for(struct reader *r, om_status st)
-{
-	const char *why = om_strdup(r->mem, om_message(r->s));
-	return st == OM_OK || st == OM_MEMORY ? st : BAD(r, "its shapes do not match the model: %s", why);
-}
-
-static om_status
-read_dims(struct reader *r, om_binding *b)
-{
-	const char *symbol;
-	json_t *j;
-
-	json_object_foreach(json_object_get(r->root, "dims"), symbol, j) {
-		uint64_t n;
-		OM_TRY(get_number(r, j, "a dim", INT64_MAX, &n));
-		if (om_prog_has_symbol(r->p, symbol))  /* others appear only after inference */
-			OM_TRY(not_for(r, om_binding_dim(r->s, b, symbol, (int64_t)n)));
-	}
-	return OM_OK;
-}
-
-static om_status
-read_inputs(struct reader *r, om_binding *b)
-{
-	const char *input;
-	json_t *dims, *j;
-	size_t k;
-
-	json_object_foreach(json_object_get(r->root, "inputs"), input, dims) {
-		om_shape shape = {.rank = (int)json_array_size(dims)};
-		bool whole = json_is_array(dims) && json_array_size(dims) <= OM_MAX_RANK;
-		if (!whole)
-			return BAD(r, "invalid shape of input %s", input);
-		json_array_foreach(dims, k, j) {
-			uint64_t n = 0;
-			whole &= !json_is_null(j);
-			if (!json_is_null(j))
-				OM_TRY(get_number(r, j, "a dim", INT64_MAX, &n));
-			shape.dim[k] = (int64_t)n;
-		}
-		if (whole)
-			OM_TRY(not_for(r, om_binding_shape(r->s, b, input, &shape)));
-	}
-	return OM_OK;
-}
-
 /* ---- The order. ---- */
 
 /* Do the nodes of the file correspond to the ops of the block? */
@@ -400,14 +355,21 @@ read_order(struct reader *r)
 	return OM_OK;
 }
 
+/* Report the failure of a callee as a mismatch of the plan. */
+static om_status
+not_for(struct reader *r, om_status st)
+{
+	const char *why = om_strdup(r->mem, om_message(r->s));
+	return st == OM_OK || st == OM_MEMORY ? st : BAD(r, "its shapes do not match the model: %s", why);
+}
+
 static om_status
 read_binding(struct reader *r)
 {
+	const om_plan_sizes sizes = {r->s, r->mem, r->p, r->m->name, r->root, r->given};
 	om_binding *b = om_binding_new();
-	om_status st = b ? read_dims(r, b) : OM_MEMORY;
+	om_status st = b ? om_plan_sizes_bind(&sizes, b, &r->is_other_size) : OM_MEMORY;
 
-	if (st == OM_OK)
-		st = read_inputs(r, b);
 	if (st == OM_OK)
 		st = not_for(r, om_bind(r->s, r->p, b));
 	om_binding_free(b);
@@ -429,6 +391,8 @@ check_shapes(struct reader *r)
 {
 	const char *shapes;
 
+	if (r->is_other_size)
+		return OM_OK;
 	OM_TRY(find_key(r->s, r->m, OM_KEY_SHAPES, &shapes));
 	if (shapes && strcmp(shapes, om_shapes_text(r->p, r->mem)) != 0)
 		return BAD(r, "it was made for the shapes %s, but %s has %s", om_shapes_text(r->p, r->mem),
@@ -490,7 +454,7 @@ lower(struct reader *r, const om_plan_request *request)
 	r->p->assignment = NULL;
 	list_scopes(r);
 	OM_TRY(read_order(r));
-	if (strcmp(digest, om_prog_digest(r->p, r->mem)) == 0)
+	if (r->is_other_size || strcmp(digest, om_prog_digest(r->p, r->mem)) == 0)
 		return OM_OK;
 	return om_fail(r->s, OM_STALE, "%s: the plan is for another program than the passes %s make of this model: it was "
 		"made by another version of onnxmem or with other passes; plan the model again", r->m->name, passes);
@@ -897,6 +861,38 @@ place_aliases(struct reader *r)
 }
 
 static om_status
+read_dim_ranges(struct reader *r)
+{
+	const json_t *all = json_object_get(r->root, "ranges");
+	om_dim_range *range = OM_NEWN(r->p->mem, om_dim_range, json_object_size(all));
+	const char *symbol;
+	json_t *ends;
+
+	json_object_foreach((json_t *)all, symbol, ends) {
+		om_dim_range *to = &range[r->plan->nrange++];
+		uint64_t low, high;
+		OM_TRY(get_number(r, json_array_get(ends, 0), "the start of a range", INT64_MAX, &low));
+		OM_TRY(get_number(r, json_array_get(ends, 1), "the end of a range", INT64_MAX, &high));
+		*to = (om_dim_range){om_strdup(r->p->mem, symbol), (int64_t)low, (int64_t)high};
+	}
+	r->plan->range = range;
+	return OM_OK;
+}
+
+/* A value may be constant for other sizes than those that the plan was made for. */
+static void
+release_constants(struct reader *r)
+{
+	for (uint32_t k = 0; k < r->p->nvalue; k++) {
+		const om_value *v = r->p->values[k];
+		if (!v->is_const && !(v->def && v->def->is_folded))
+			continue;
+		r->plan->place[k] = (om_placement){.where = OM_UNUSED};
+		r->state[k] = OPEN;
+	}
+}
+
+static om_status
 read_plan(struct reader *r, const char *sidecar)
 {
 	om_plan_request request;
@@ -919,21 +915,24 @@ read_plan(struct reader *r, const char *sidecar)
 	strategy = json_string_value(json_object_get(r->root, "strategy"));
 	r->plan->strategy = om_strdup(r->p->mem, strategy ? strategy : "");
 	OM_TRY(read_arenas(r));
+	OM_TRY(read_dim_ranges(r));
 	OM_TRY(read_scopes(r));
 	OM_TRY(read_aliases(r));
 	OM_TRY(read_scratch(r));
 	OM_TRY(read_unplanned(r));
 	OM_TRY(read_limits(r));
+	if (r->is_other_size)
+		release_constants(r);
 	place_callers(r);
 	place_aliases(r);
 	return OM_OK;
 }
 
 static om_status
-model_read_plan_guarded(om_session *s, om_model *m, om_prog *p, const char *sidecar, om_lower_fn *lower_fn,
-	void *host)
+model_read_plan_guarded(om_session *s, om_model *m, om_prog *p, const char *sidecar, const om_binding *b,
+	om_lower_fn *lower_fn, void *host)
 {
-	struct reader r = {.s = s, .m = m, .p = p, .mem = om_arena_new(), .lower = lower_fn, .host = host};
+	struct reader r = {.s = s, .m = m, .p = p, .mem = om_arena_new(), .given = b, .lower = lower_fn, .host = host};
 	const om_status st = read_plan(&r, sidecar);
 
 	om_arena_free(r.mem);
@@ -943,8 +942,8 @@ model_read_plan_guarded(om_session *s, om_model *m, om_prog *p, const char *side
 }
 
 om_status
-om_model_read_plan_with(om_session *s, om_model *m, om_prog *p, const char *sidecar, om_lower_fn *lower_fn,
-	void *host)
+om_model_read_plan_with(om_session *s, om_model *m, om_prog *p, const char *sidecar, const om_binding *b,
+	om_lower_fn *lower_fn, void *host)
 {
-	OM_GUARDED(s, model_read_plan_guarded(s, m, p, sidecar, lower_fn, host));
+	OM_GUARDED(s, model_read_plan_guarded(s, m, p, sidecar, b, lower_fn, host));
 }
