@@ -44,6 +44,28 @@ om_emit_body(om_grad *g, om_op *op, const char *attr)
 }
 
 om_value *
+om_emit_at(om_grad *g, const struct om_place *at, const char *type, const om_attr *attrs, size_t nin, om_value *const *in,
+	om_value *out)
+{
+	struct om_tape *t = om_grad_scope(g)->tape;
+	om_op *op = om_op_new(t->p, "", type, 0, (uint32_t)nin, 1);
+
+	op->phase = at->phase;
+	for (uint32_t k = 0; k < nin; k++)
+		om_op_set_in(op, k, in[k]);
+	om_op_set_out(op, 0, out);
+	for (; attrs && attrs->name; attrs++)
+		om_op_add_attr(t->p, op, attrs);
+	if (at->before)
+		om_op_insert(at->before, op);
+	else
+		om_op_append(at->b, op);
+	if (t->status == OM_OK)
+		om_tape_fail(t, om_op_infer(t->session, t->p, op));
+	return out;
+}
+
+om_value *
 om_emit_param(om_grad *g, const om_value *like, const char *what)
 {
 	om_value *v = om_tape_value(om_grad_scope(g)->tape, om_grad_scope(g)->to,

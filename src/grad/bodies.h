@@ -49,6 +49,17 @@ om_value *om_body_add_output(struct om_body *b, const char *name);
 om_value *om_body_take_output(struct om_body *b, uint32_t k, const char *name);
 void om_body_infer(struct om_body *b);
 
+/* Where an op is inserted: in block `b`, right before `before`, or at its end if that is NULL. */
+struct om_place {
+	om_block *b;
+	om_op *before;
+	om_phase phase;              /* of the op */
+};
+
+/* Build an op of the program's opset there; its only output is `out`, a value without a definition. */
+om_value *om_emit_at(om_grad *g, const struct om_place *at, const char *type, const om_attr *attrs, size_t nin,
+	om_value *const *in, om_value *out);
+
 /* Add a body to an op under construction; returns a context that builds in it. */
 om_grad *om_emit_body(om_grad *g, om_op *op, const char *attr);
 /* A context that builds in block `b`. */

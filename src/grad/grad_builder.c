@@ -235,7 +235,7 @@ om_grad_set_input_grad(om_grad *g, uint32_t k, om_value *v)
 {
 	if (!om_grad_has(g, k))
 		return;
-	if (g->is_said)
+	if (g->is_said && k < g->nsaid)
 		g->is_said[k] = true;
 	give_value(g, g->op->in[k], v);
 }

@@ -195,13 +195,14 @@ has_gradient(const om_scope *s, const om_op *op)
 	return false;
 }
 
+/* `in`: the inputs of the op before the rule changed it. */
 static om_status
-check_said(const om_grad *g)
+check_said(const om_grad *g, om_value *const *in)
 {
-	for (uint32_t k = 0; k < g->op->nin; k++)
-		if (om_grad_is_needed(g, k) && !g->is_said[k])
+	for (uint32_t k = 0; k < g->nsaid; k++)
+		if (om_scope_is_requested(g->scope, in[k]) && !g->is_said[k])
 			return om_op_fail(g->scope->tape->session, OM_UNSUPPORTED, g->op,
-				"it has no gradient for input %s", g->op->in[k]->name);
+				"it has no gradient for input %s", in[k]->name);
 	return OM_OK;
 }
 
@@ -210,7 +211,8 @@ differentiate(om_scope *s, const om_op *op)
 {
 	struct om_tape *t = s->tape;
 	const om_gradient *r = om_op_gradient(t->p, op);
-	om_grad g = {.scope = s, .op = op, .is_said = OM_NEWN(t->mem, bool, (size_t)op->nin + 1)};
+	om_value *const *in = op->in;
+	om_grad g = {.scope = s, .op = op, .is_said = OM_NEWN(t->mem, bool, (size_t)op->nin + 1), .nsaid = op->nin};
 
 	for (uint32_t k = 0; k < op->nout && !g.stem; k++)
 		if (op->out[k])
@@ -222,7 +224,7 @@ differentiate(om_scope *s, const om_op *op)
 	if (!t->functions || !om_grad_fused(&g, r->fused))
 		r->rule(&g);
 	OM_TRY(t->status);
-	return check_said(&g);
+	return check_said(&g, in);
 }
 
 om_status

@@ -30,6 +30,7 @@ struct om_grad {
 	om_scope *scope;
 	const om_op *op;
 	bool *is_said;           /* by input: the rule set a gradient, or zero */
+	uint32_t nsaid;          /* number of inputs of the op before the rule adds any */
 	const char *stem;        /* prefix of the names of new values */
 };
 

@@ -4,36 +4,19 @@
  * an iteration that are required there are stacked: the tape, which that Scan reads in reverse, so that
  * it runs as many iterations as the forward loop did, however that number was determined.  Not stacked
  * are slices of scanned inputs, which are read again from those inputs, and loop-invariant values,
- * which are recomputed once, outside the body.
+ * which are recomputed once, outside the body.  A value whose shape differs between iterations is joined
+ * to a flat stack: see ragged_tape.c.
  *
  * Gradients of loop-carried values are carried from iteration to iteration in reverse; those of
  * captured values are accumulated; those of slices are stacked.
  */
 #include <config.h>
 
-#include "grad/bodies.h"
 #include "grad/grad_builder.h"
+#include "grad/rules/loop_grad.h"
 #include "ir/edit.h"
+#include "ir/operators.h"
 #include "ir/query.h"
-
-/* A value of which each iteration of the backward Scan gets a slice. */
-struct series {
-	om_value *all, *param;
-	int64_t axis, is_backward;
-};
-
-struct loop_grad {
-	struct om_body b;
-	bool is_scan;
-	uint32_t in;                 /* the first loop-carried input */
-	uint32_t first;              /* the first loop-carried parameter and result */
-	uint32_t nstate, nseries;    /* of the forward op; series are scan outputs */
-	bool *is_constant;           /* by value id: it is loop-invariant */
-	uint32_t nvalue;
-	struct series *series;       /* scanned inputs of the backward Scan */
-	size_t n, cap;
-	bool *flows;                 /* by value id: a gradient may reach it */
-};
 
 static uint32_t
 result_of_state(const struct loop_grad *r, uint32_t k)
@@ -47,8 +30,8 @@ result_of_output(const struct loop_grad *r, uint32_t k)
 	return k + (r->is_scan ? 0 : 1);
 }
 
-static om_value *
-add_series(struct loop_grad *r, om_value *all, const om_value *each, int64_t axis, int64_t is_backward)
+om_value *
+om_loop_add_series(struct loop_grad *r, om_value *all, const om_value *each, int64_t axis, int64_t is_backward)
 {
 	om_value *param = om_emit_param(r->b.in, each, "back");
 
@@ -150,27 +133,25 @@ add_stack(struct loop_grad *r, om_value *v)
 		extend_list(b->outer, b->op, "scan_output_axes");
 		extend_list(b->outer, b->op, "scan_output_directions");
 	}
-	r->nseries++;
 }
 
-/* The output that stacks `v`; a new one if there is none. */
-static om_value *
-stack_of(struct loop_grad *r, om_value *v, uint32_t *out)
+om_value *
+om_loop_stack(struct loop_grad *r, om_value *v, uint32_t *out)
 {
 	struct om_body *b = &r->b;
 
-	for (*out = r->nstate; *out < b->op->nout; ++*out)
+	for (*out = r->nstate + r->nextra; *out < b->op->nout; ++*out)
 		if (b->from->result[result_of_output(r, *out)] == v)
 			break;
 	if (*out == b->op->nout)
 		add_stack(r, v);
 	om_value *all = om_body_take_output(b, *out, om_printf(om_grad_mem(b->outer), "%s_kept", v->name));
 	om_body_infer(b);
-	return all;
+	return om_body_reach(b, all);
 }
 
-static om_value *
-tape(struct loop_grad *r, om_value *v)
+om_value *
+om_loop_keep(struct loop_grad *r, om_value *v)
 {
 	struct om_body *b = &r->b;
 	uint32_t k;
@@ -180,15 +161,17 @@ tape(struct loop_grad *r, om_value *v)
 			"%s is required by its gradient, but is not a tensor", v->name);
 		return v;
 	}
-	for (k = r->nstate; k < om_grad_op(b->outer)->nin && r->is_scan; k++)
+	for (k = r->nstate; k < r->nin && r->is_scan; k++)
 		if (b->from->param[k] == v)
-			return add_series(r, om_body_reach(b, b->op->in[k]), v,
+			return om_loop_add_series(r, om_body_reach(b, b->op->in[k]), v,
 				om_attr_int_at(b->op, "scan_input_axes", k - r->nstate, 0),
 				!om_attr_int_at(b->op, "scan_input_directions", k - r->nstate, 0));
-	om_value *all = stack_of(r, v, &k);
+	if (!om_fixed_shape(&r->fixed, v))
+		return om_loop_keep_ragged(r, v);
+	om_value *all = om_loop_stack(r, v, &k);
 	const int64_t axis = r->is_scan ? om_attr_int_at(b->op, "scan_output_axes", k - r->nstate, 0) : 0;
 	const int64_t turned = r->is_scan ? om_attr_int_at(b->op, "scan_output_directions", k - r->nstate, 0) : 0;
-	return add_series(r, om_body_reach(b, all), v, axis, !turned);
+	return om_loop_add_series(r, all, v, axis, !turned);
 }
 
 static om_value *
@@ -202,7 +185,7 @@ keep_of_round(om_scope *s, om_grad *g, om_value *v)
 		return by;
 	if (v->def && is_constant(r, v))
 		return hoist(r, v);
-	return om_body_stands(&r->b, v, tape(r, v));
+	return om_body_stands(&r->b, v, om_loop_keep(r, v));
 }
 
 /* ---- Loop and Scan: loop-carried gradients. ---- */
@@ -232,7 +215,7 @@ look(struct loop_grad *r, om_grad *g)
 	om_scope *s = r->b.s;
 	bool changed = true;
 
-	for (uint32_t k = r->in; k < om_grad_op(g)->nin; k++)
+	for (uint32_t k = r->in; k < r->nin; k++)
 		if (om_grad_is_needed(g, k))
 			om_scope_request(s, r->b.from->param[r->first + k - r->in]);
 	while (changed) {
@@ -302,36 +285,18 @@ find_flows(struct loop_grad *r, om_grad *g)
 	}
 }
 
-/* A state with a loop-carried gradient must have the same size in every iteration. */
-static void
-check_size(struct loop_grad *r, om_grad *g, uint32_t k)
+/* May a state with a gradient have another shape after an iteration than before it?  The gradient is then
+ * carried by a Loop: a Scan requires one shape. */
+static bool
+has_varying_state(const struct loop_grad *r)
 {
-	const om_shape *in = &state_in(r, k)->shape, *each = &state_param(r, k)->shape;
-	bool same = in->rank == each->rank || each->rank == OM_RANK_UNKNOWN || in->rank == OM_RANK_UNKNOWN;
-
-	for (int d = 0; d < in->rank && same && each->rank != OM_RANK_UNKNOWN; d++)
-		same = (in->dim[d] < 0 && !in->sym[d]) || each->dim[d] >= 0 || each->sym[d];
-	if (!same)
-		om_grad_fail(g, OM_UNSUPPORTED,
-			"%s changes its size between iterations: such a loop has no gradient",
-			state_param(r, k)->name);
+	for (uint32_t k = 0; k < r->nstate && !r->is_scan; k++)
+		if (om_scope_is_requested(r->b.s, state_param(r, k)) && !om_fixed_dims(&r->fixed, &state_param(r, k)->shape))
+			return true;
+	return false;
 }
 
-/* ---- Loop and Scan: the backward Scan. ---- */
-
-/* A loop-carried value of the backward Scan: `param` before an iteration, `result` after it. */
-struct carried {
-	om_value *of;                /* a value of the forward path */
-	om_value *start, *param, *result;
-	uint32_t state;              /* the state whose gradient it is; UINT32_MAX: a captured value */
-};
-
-struct back {
-	struct carried *carried;
-	size_t n, cap;
-	struct om_values result;          /* gradients of scanned inputs */
-	uint32_t *input;             /* [result.n]: the input that each belongs to */
-};
+/* ---- Loop and Scan: the backward op. ---- */
 
 static void
 push_carried(om_grad *g, struct back *k, struct carried c)
@@ -348,6 +313,15 @@ flows_back(const struct loop_grad *r, uint32_t k)
 	return om_scope_is_requested(r->b.s, result) && r->flows[result->id];
 }
 
+/* The gradient of a state without one after the last iteration. */
+static om_value *
+no_gradient(struct loop_grad *r, om_grad *g, uint32_t k)
+{
+	if (!r->by_loop)
+		return om_emit_zeros_as(g, state_in(r, k));
+	return om_emit_zeros_as(g, om_body_take_output(&r->b, k, om_printf(om_grad_mem(g), "%s_last", state_param(r, k)->name)));
+}
+
 /* A state may have a gradient although the result of the body has none: after no iteration the output is the initial
  * value, and the first iteration reads it. */
 static void
@@ -360,9 +334,8 @@ seed(struct loop_grad *r, om_grad *g, struct back *back)
 		const om_value *param = state_param(r, k);
 		if (!om_scope_is_requested(s, param) || !(dy || r->flows[param->id] || flows_back(r, k)))
 			continue;
-		check_size(r, g, k);
 		struct carried c = {.of = state_param(r, k), .state = k};
-		c.start = dy ? dy : om_emit_zeros_as(g, state_in(r, k));
+		c.start = dy ? dy : no_gradient(r, g, k);
 		c.param = om_emit_param(r->b.in, result, "grad");
 		push_carried(g, back, c);
 		if (flows_back(r, k))
@@ -375,7 +348,7 @@ seed(struct loop_grad *r, om_grad *g, struct back *back)
 		const uint32_t at = k - r->nstate;
 		const int64_t axis = r->is_scan ? om_attr_int_at(r->b.op, "scan_output_axes", at, 0) : 0;
 		const int64_t turned = r->is_scan ? om_attr_int_at(r->b.op, "scan_output_directions", at, 0) : 0;
-		om_scope_seed(s, result, add_series(r, dy, result, axis, !turned));
+		om_scope_seed(s, result, om_loop_add_series(r, dy, result, axis, !turned));
 	}
 }
 
@@ -400,8 +373,8 @@ collect(struct loop_grad *r, om_grad *g, struct back *back)
 		c.result = om_emit(r->b.in, "Add", c.param, om_scope_gradient(s, c.of));
 		push_carried(g, back, c);
 	}
-	back->input = OM_NEWN(om_grad_mem(g), uint32_t, (size_t)om_grad_op(g)->nin + 1);
-	for (uint32_t k = r->nstate; k < om_grad_op(g)->nin && r->is_scan; k++) {
+	back->input = OM_NEWN(om_grad_mem(g), uint32_t, (size_t)r->nin + 1);
+	for (uint32_t k = r->nstate; k < r->nin && r->is_scan; k++) {
 		om_value *v = om_scope_gradient(s, r->b.from->param[k]);
 		if (!v)
 			continue;
@@ -410,7 +383,7 @@ collect(struct loop_grad *r, om_grad *g, struct back *back)
 	}
 }
 
-/* A Scan requires a scanned input. */
+/* The tape tells how many iterations there were. */
 static void
 need_series(struct loop_grad *r)
 {
@@ -462,7 +435,6 @@ finish(struct loop_grad *r, om_grad *g, const struct back *back)
 {
 	struct om_values in = {0};
 
-	need_series(r);
 	finish_body(r, back);
 	finish_attrs(r, g, back);
 	for (size_t k = 0; k < back->n; k++)
@@ -476,7 +448,7 @@ finish(struct loop_grad *r, om_grad *g, const struct back *back)
 static void
 set_input_grads(struct loop_grad *r, om_grad *g, const struct back *back)
 {
-	om_value **of = OM_NEWN(om_grad_mem(g), om_value *, (size_t)om_grad_op(g)->nin + 1);
+	om_value **of = OM_NEWN(om_grad_mem(g), om_value *, (size_t)r->nin + 1);
 
 	for (size_t k = 0; k < back->n; k++) {
 		const struct carried *c = &back->carried[k];
@@ -487,7 +459,7 @@ set_input_grads(struct loop_grad *r, om_grad *g, const struct back *back)
 	}
 	for (size_t k = 0; k < back->result.n; k++)
 		of[back->input[k]] = r->b.back->out[back->n + k];
-	for (uint32_t k = 0; k < om_grad_op(g)->nin; k++)
+	for (uint32_t k = 0; k < r->nin; k++)
 		om_grad_set_input_grad(g, k, of[k]);
 }
 
@@ -500,13 +472,15 @@ run_back(om_grad *g, bool is_scan)
 
 	r.in = r.first = is_scan ? 0 : 2;
 	r.nstate = is_scan ? op->nin - (uint32_t)om_attr_int(op, "num_scan_inputs") : op->nin - 2;
-	r.nseries = op->nout - r.nstate;
+	r.nin = op->nin;
 	om_body_start(&r.b, g, op, back, "body", keep_of_round, &r);
 	r.nvalue = r.b.s->nvalue;
 	r.is_constant = OM_NEWN(om_grad_mem(g), bool, (size_t)r.nvalue + 1);
 	r.flows = OM_NEWN(om_grad_mem(g), bool, (size_t)r.nvalue + 1);
+	r.fixed = om_fixed_find(om_grad_prog(g), r.b.from, om_grad_mem(g));
 	find_constants(&r);
 	look(&r, g);
+	r.by_loop = has_varying_state(&r);
 	find_flows(&r, g);
 	seed(&r, g, &b);
 	if (!om_grad_failed(g))
@@ -518,7 +492,11 @@ run_back(om_grad *g, bool is_scan)
 		om_grad_set_zero(g);
 		return;
 	}
-	finish(&r, g, &b);
+	need_series(&r);
+	if (r.by_loop)
+		om_loop_finish(&r, g, &b);
+	else
+		finish(&r, g, &b);
 	set_input_grads(&r, g, &b);
 }
 
@@ -531,8 +509,12 @@ Loop_grad(om_grad *g)
 static void
 Scan_grad(om_grad *g)
 {
-	if (om_grad_op(g)->opdef->since < 9)
+	const om_op *op = om_grad_op(g);
+
+	if (op->opdef->since < 9)
 		om_grad_fail(g, OM_UNSUPPORTED, "a Scan of opset 8 has no gradient");
+	else if (om_fixed_find(om_grad_prog(g), om_attr_graph(op, "body"), om_grad_mem(g)).any_varies)
+		om_scan_grad_as_loop(g);
 	else
 		run_back(g, true);
 }
