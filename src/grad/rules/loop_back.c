@@ -1,7 +1,8 @@
 /* The backward op as a Loop.
  *
  * A Scan requires that its states keep their shape, so the gradient of a state that grows or shrinks is
- * carried by a Loop.  Iteration i of it belongs to iteration n - 1 - i of the forward Loop; the slices
+ * carried by a Loop; and some runtimes, ONNX Runtime among them, refuse a Scan without iterations, so a
+ * Loop also takes its place if the trip count is not known.  Iteration i of it belongs to iteration n - 1 - i of the forward Loop; the slices
  * that a Scan would receive as parameters are gathered at the head of the body. */
 #include <config.h>
 

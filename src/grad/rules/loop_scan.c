@@ -5,7 +5,8 @@
  * it runs as many iterations as the forward loop did, however that number was determined.  Not stacked
  * are slices of scanned inputs, which are read again from those inputs, and loop-invariant values,
  * which are recomputed once, outside the body.  A value whose shape differs between iterations is joined
- * to a flat stack: see ragged_tape.c.
+ * to a flat stack: see ragged_tape.c.  A Loop takes the place of that Scan if there may be no iteration,
+ * or if a state changes its shape: see loop_back.c.
  *
  * Gradients of loop-carried values are carried from iteration to iteration in reverse; those of
  * captured values are accumulated; those of slices are stacked.
@@ -445,6 +446,15 @@ finish(struct loop_grad *r, om_grad *g, const struct back *back)
 	om_emit_done(g, r->b.back);
 }
 
+/* Is it known that there are iterations?  ONNX Runtime refuses a Scan without any. */
+static bool
+has_iterations(const struct loop_grad *r)
+{
+	const struct series *s = &r->series[0];
+
+	return s->axis >= 0 && s->axis < s->all->shape.rank && s->all->shape.dim[s->axis] > 0;
+}
+
 static void
 set_input_grads(struct loop_grad *r, om_grad *g, const struct back *back)
 {
@@ -493,7 +503,7 @@ run_back(om_grad *g, bool is_scan)
 		return;
 	}
 	need_series(&r);
-	if (r.by_loop)
+	if (r.by_loop || (!is_scan && !has_iterations(&r)))
 		om_loop_finish(&r, g, &b);
 	else
 		finish(&r, g, &b);
