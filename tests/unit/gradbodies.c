@@ -363,6 +363,184 @@ of_an_initial_value(void)
 	}
 }
 
+/* Three levels: the trip counts of the inner ones depend on the outer iteration; the last level ends by a condition
+ * on data. */
+#define NESTED(n) HEAD \
+	"^main(%x: float64[2], %w: float64[2]) {\n" \
+	"	%n = const int64[] {" #n "}\n" \
+	"	%two = const int64[] {2}\n" \
+	"	%m = const int64[] {9}\n" \
+	"	%most = const float64[] {1.5}\n" \
+	"	%y, %ys = Loop(%n, _, %x) {body = ^a(%i: int64[], %c: bool[], %h: float64[2]) {\n" \
+	"		%t = Mul(%i, %two)\n" \
+	"		%k = Sub(%n, %t)\n" \
+	"		%p, %ps = Loop(%k, _, %h) {body = ^b(%j: int64[], %d: bool[], %q: float64[2]) {\n" \
+	"			%l = Add(%i, %j)\n" \
+	"			%u = Loop(%l, _, %q) {body = ^d(%e: int64[], %f: bool[], %r: float64[2]) {\n" \
+	"				%s = Sin(%r)\n" \
+	"				%v = Mul(%s, %w)\n" \
+	"				%z = ReduceSum(%v) {keepdims = 0}\n" \
+	"				%g = Less(%z, %most)\n" \
+	"				ret %g, %v\n" \
+	"			}}\n" \
+	"			%o = Mul(%u, %x)\n" \
+	"			%aa = Add(%o, %q)\n" \
+	"			ret %d, %aa, %o\n" \
+	"		}}\n" \
+	"		%ab = Mul(%ps, %ps)\n" \
+	"		%ac = ReduceSum(%ab) {keepdims = 0}\n" \
+	"		%ad = Mul(%p, %w)\n" \
+	"		ret %c, %ad, %ac\n" \
+	"	}}\n" \
+	"	%ae = Mul(%y, %y)\n" \
+	"	%af = ReduceSum(%ae) {keepdims = 0}\n" \
+	"	%ag = ReduceSum(%ys) {keepdims = 0}\n" \
+	"	%loss = Add(%af, %ag)\n" \
+	"	ret %loss\n" \
+	"}\n"
+
+static void
+of_ragged_nests(void)
+{
+	unit_grad_check(NESTED(0), 1);
+	unit_grad_check(NESTED(1), 1);
+	unit_grad_check(NESTED(2), 1);
+	unit_grad_check(NESTED(4), 1);
+	unit_grad_check(NESTED(8), 1);
+}
+
+/* Both dims of a kept value depend on the iteration; a branch that is not always taken has an inner loop; the last
+ * dim of a value may be 0. */
+static void
+of_ragged_values(void)
+{
+	unit_grad_check(HEAD
+		"^main(%x: float64[4,5], %w: float64[4]) {\n"
+		"	%n = const int64[] {4}\n"
+		"	%one = const int64[] {1}\n"
+		"	%zero = const int64[2] {0, 0}\n"
+		"	%axes0 = const int64[1] {0}\n"
+		"	%two = const int64[] {2}\n"
+		"	%axes = const int64[2] {0, 1}\n"
+		"	%y = Loop(%n, _, %w) {body = ^a(%i: int64[], %c: bool[], %h: float64[4]) {\n"
+		"		%iu = Unsqueeze(%i, %axes0)\n"
+		"		%ends = Concat(%iu, %iu) {axis = 0}\n"
+		"		%part = Slice(%x, %zero, %ends, %axes)\n"
+		"		%s = Mul(%part, %part)\n"
+		"		%sin = Sin(%s)\n"
+		"		%sum = ReduceSum(%sin) {keepdims = 0}\n"
+		"		%t = Less(%i, %two)\n"
+		"		%b = If(%t) {then_branch = ^t() {\n"
+		"			%k = Add(%i, %one)\n"
+		"			%q = Loop(%k, _, %h) {body = ^b(%j: int64[], %d: bool[], %r: float64[4]) {\n"
+		"				%ss = Sin(%r)\n"
+		"				%sw = Mul(%ss, %w)\n"
+		"				ret %d, %sw\n"
+		"			}}\n"
+		"			ret %q\n"
+		"		}, else_branch = ^e() {\n"
+		"			%hh = Mul(%h, %sum)\n"
+		"			ret %hh\n"
+		"		}}\n"
+		"		%z = Add(%b, %sum)\n"
+		"		ret %c, %z\n"
+		"	}}\n"
+		"	%yy = Mul(%y, %y)\n"
+		"	%l = ReduceSum(%yy) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n", 1);
+}
+
+/* A state that grows, whose gradient shrinks. */
+static void
+of_a_growing_state(void)
+{
+	static const char text[] = HEAD
+		"^main(%%x: float64[2], %%w: float64[2]) {\n"
+		"	%%n = const int64[] {%d}\n"
+		"	%%y, %%o = Loop(%%n, _, %%x, %%w) {body = ^a(%%i: int64[], %%c: bool[], %%h: float64[..], %%g: float64[2]) {\n"
+		"		%%a = Mul(%%g, %%x)\n"
+		"		%%b = Concat(%%h, %%a) {axis = 0}\n"
+		"		%%d = Sin(%%b)\n"
+		"		%%s = ReduceSum(%%d) {keepdims = 0}\n"
+		"		%%e = Mul(%%g, %%s)\n"
+		"		ret %%c, %%d, %%e\n"
+		"	}}\n"
+		"	%%p = Mul(%%y, %%y)\n"
+		"	%%q = ReduceSum(%%p) {keepdims = 0}\n"
+		"	%%r = ReduceSum(%%o) {keepdims = 0}\n"
+		"	%%l = Add(%%q, %%r)\n"
+		"	ret %%l\n"
+		"}\n";
+
+	for (int n = 0; n < 5; n++) {
+		char all[2048];
+		snprintf(all, sizeof all, text, n);
+		unit_grad_check(all, 1);
+	}
+}
+
+/* Its tape would be ragged, so it becomes a Loop; axes and directions as in of_a_scan(). */
+static void
+of_a_ragged_scan(void)
+{
+	unit_grad_check(HEAD
+		"^main(%h: float64[2,3], %x: float64[2,4,3], %z: float64[4,3], %w: float64[2,3]) {\n"
+		"	%k = const int64[4] {2, 0, 3, 1}\n"
+		"	%y, %a, %b = Scan(%h, %x, %z, %k) {num_scan_inputs = 3, scan_input_axes = [1, 0, 0],\n"
+		"		scan_input_directions = [0, 1, 0], scan_output_axes = [1, -1], scan_output_directions = [1, 0],\n"
+		"		body = ^b(%s: float64[2,3], %u: float64[2,3], %v: float64[3], %n: int64[]) {\n"
+		"		%d, %ds = Loop(%n, _, %s) {body = ^l(%i: int64[], %c: bool[], %t: float64[2,3]) {\n"
+		"			%e = Mul(%t, %u)\n"
+		"			%f = Sin(%e)\n"
+		"			%g = Mul(%f, %w)\n"
+		"			ret %c, %g, %f\n"
+		"		}}\n"
+		"		%j = ReduceSum(%ds) {keepdims = 0}\n"
+		"		%m = Mul(%d, %v)\n"
+		"		%o = Mul(%v, %j)\n"
+		"		ret %m, %o, %d\n"
+		"	}}\n"
+		"	%p = Mul(%y, %y)\n"
+		"	%l = ReduceSum(%p) {keepdims = 0}\n"
+		"	%at = Transpose(%a) {perm = [1, 0]}\n"
+		"	%q = Mul(%at, %z)\n"
+		"	%q2 = Mul(%q, %q)\n"
+		"	%m2 = ReduceSum(%q2) {keepdims = 0}\n"
+		"	%r = Mul(%b, %b)\n"
+		"	%n2 = ReduceMean(%r) {keepdims = 0}\n"
+		"	%o2 = Add(%l, %m2)\n"
+		"	%t2 = Add(%n2, %o2)\n"
+		"	ret %t2\n"
+		"}\n", 1);
+}
+
+/* A Loop that appends to a sequence, which is then joined. */
+static void
+of_a_sequence(void)
+{
+	unit_grad_check(HEAD
+		"^main(%x: float64[4,2], %w: float64[2]) {\n"
+		"	%n = const int64[] {4}\n"
+		"	%zero = const int64[1] {0}\n"
+		"	%first = const float64[0,2] {}\n"
+		"	%none = SequenceConstruct(%first)\n"
+		"	%y, %s = Loop(%n, _, %w, %none) {body = ^a(%i: int64[], %c: bool[], %h: float64[2], %q: seq(float64)) {\n"
+		"		%iu = Unsqueeze(%i, %zero)\n"
+		"		%part = Slice(%x, %zero, %iu, %zero)\n"
+		"		%a = Mul(%part, %h)\n"
+		"		%b = Sin(%h)\n"
+		"		%t = SequenceInsert(%q, %a)\n"
+		"		ret %c, %b, %t\n"
+		"	}}\n"
+		"	%all = ConcatFromSequence(%s) {axis = 0}\n"
+		"	%two = Mul(%all, %y)\n"
+		"	%sq = Mul(%two, %two)\n"
+		"	%l = ReduceSum(%sq) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n", 1);
+}
+
 static CU_TestInfo gradbodies_tests[] = {
 	{"of a branch", of_a_branch},
 	{"branches of another rank", of_branches_of_other_rank},
@@ -374,6 +552,11 @@ static CU_TestInfo gradbodies_tests[] = {
 	{"of a scan", of_a_scan},
 	{"of a loop in a branch in a loop", of_nested_bodies},
 	{"of an LSTM in a Loop and in a Scan", of_a_rolled_lstm},
+	{"of nested loops whose trip counts depend on the iteration", of_ragged_nests},
+	{"of values whose shape depends on the iteration", of_ragged_values},
+	{"of a state that grows", of_a_growing_state},
+	{"of a scan over loops of different lengths", of_a_ragged_scan},
+	{"of a sequence that a loop appends to", of_a_sequence},
 	{"of what is drawn in bodies", of_what_is_drawn},
 	{"what is drawn is not drawn again", what_is_drawn_is_not_drawn_again},
 	CU_TEST_INFO_NULL,

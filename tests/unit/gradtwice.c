@@ -217,6 +217,34 @@ of_bodies(void)
 		"	%z = Mul(%y, %y)\n", 1);
 }
 
+/* The first gradient reads flat stacks; the second differentiates how they were made. */
+static void
+of_ragged_tapes(void)
+{
+	static const char text[] =
+		"	%%n = const int64[] {%d}\n"
+		"	%%y, %%s = Loop(%%n, _, %%x) {body = ^b(%%i: int64[], %%c: bool[], %%h: float64[2]) {\n"
+		"		%%p, %%ps = Loop(%%i, _, %%h) {body = ^a(%%j: int64[], %%d: bool[], %%q: float64[2]) {\n"
+		"			%%m = Mul(%%q, %%w)\n"
+		"			%%t = Sin(%%m)\n"
+		"			ret %%d, %%t, %%q\n"
+		"		}}\n"
+		"		%%r = ReduceSum(%%ps) {keepdims = 0}\n"
+		"		%%u = Mul(%%p, %%x)\n"
+		"		%%v = Cos(%%u)\n"
+		"		ret %%c, %%v, %%r\n"
+		"	}}\n"
+		"	%%o = ReduceSum(%%s) {keepdims = 0}\n"
+		"	%%a0 = Mul(%%y, %%o)\n"
+		"	%%z = Mul(%%a0, %%y)\n";
+
+	for (int n = 0; n < 5; n++) {
+		char ops[1024];
+		snprintf(ops, sizeof ops, text, n);
+		check("%x: float64[2], %w: float64[2]", ops, 1);
+	}
+}
+
 static CU_TestInfo gradtwice_tests[] = {
 	{"of a perceptron", of_a_perceptron},
 	{"of elements", of_elements},
@@ -229,6 +257,7 @@ static CU_TestInfo gradtwice_tests[] = {
 	{"of losses", of_losses},
 	{"of Attention", of_attention},
 	{"of bodies", of_bodies},
+	{"of ragged tapes", of_ragged_tapes},
 	CU_TEST_INFO_NULL,
 };
 UNIT_SUITE("gradients of gradients", gradtwice_tests);

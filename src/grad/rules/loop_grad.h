@@ -11,6 +11,12 @@ struct series {
 	int64_t axis, is_backward;
 };
 
+/* The rows of each iteration in a flat stack, as parameters of the backward op. */
+struct row_range {
+	const char *key;             /* values with this key have as many rows in every iteration */
+	om_value *lengths, *first, *last;
+};
+
 struct loop_grad {
 	struct om_body b;
 	bool is_scan;
@@ -25,6 +31,8 @@ struct loop_grad {
 	uint32_t nvalue;
 	struct series *series;       /* read by the iterations of the backward op */
 	size_t n, cap;
+	struct row_range *range;     /* of flat stacks */
+	size_t nrange, cap_range;
 	bool *flows;                 /* by value id: a gradient may reach it */
 };
 
@@ -54,6 +62,13 @@ om_value *om_loop_keep(struct loop_grad *r, om_value *v);
 
 /* The same for a value whose shape differs between iterations: see ragged_tape.c. */
 om_value *om_loop_keep_ragged(struct loop_grad *r, om_value *v);
+
+/* Seed the gradient of the value that each iteration appends to state `k`, a sequence; `dy`, a value of the
+ * backward path, is the gradient of their concatenation along axis 0. */
+void om_loop_seed_rows(struct loop_grad *r, uint32_t k, om_value *dy);
+
+/* The rule of ConcatFromSequence. */
+void om_concat_from_sequence_grad(om_grad *g);
 
 /* Complete the backward op as a Loop, which carries values whose shape may differ between iterations. */
 void om_loop_finish(struct loop_grad *r, om_grad *g, const struct back *back);

@@ -292,7 +292,7 @@ static bool
 has_varying_state(const struct loop_grad *r)
 {
 	for (uint32_t k = 0; k < r->nstate && !r->is_scan; k++)
-		if (om_scope_is_requested(r->b.s, state_param(r, k)) && !om_fixed_dims(&r->fixed, &state_param(r, k)->shape))
+		if (state_param(r, k)->type.kind == OM_TENSOR && om_scope_is_requested(r->b.s, state_param(r, k)) && !om_fixed_dims(&r->fixed, &state_param(r, k)->shape))
 			return true;
 	return false;
 }
@@ -333,6 +333,11 @@ seed(struct loop_grad *r, om_grad *g, struct back *back)
 	for (uint32_t k = 0; k < r->nstate; k++) {
 		om_value *result = state_result(r, k), *dy = om_grad_output_grad(g, k);
 		const om_value *param = state_param(r, k);
+		if (param->type.kind != OM_TENSOR) {
+			if (dy)
+				om_loop_seed_rows(r, k, dy);
+			continue;
+		}
 		if (!om_scope_is_requested(s, param) || !(dy || r->flows[param->id] || flows_back(r, k)))
 			continue;
 		struct carried c = {.of = state_param(r, k), .state = k};
@@ -534,5 +539,6 @@ Scan_grad(om_grad *g)
 const om_gradient om_gradients_loop_scan[] = {
 	{.name = "Loop", .since = 1, .rule = Loop_grad},
 	{.name = "Scan", .since = 8, .rule = Scan_grad},
+	{.name = "ConcatFromSequence", .since = 11, .rule = om_concat_from_sequence_grad},
 	{0}
 };

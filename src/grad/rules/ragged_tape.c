@@ -14,15 +14,22 @@
  * rows, so that it is not empty when no iteration runs, and the stack then has the right element type
  * and rank.
  *
+ * Scan outputs of one inner loop have as many rows as each other, and so have their stacks: they share
+ * the lengths.
+ *
  * A stack and its lengths are tensors, so that an outer loop keeps them like any other value of its
  * iterations: their shape differs there, and they become rows of a stack of its own. */
 #include <config.h>
+
+#include <inttypes.h>
 
 #include "base/arena_internal.h"
 #include "grad/grad_builder.h"
 #include "grad/rules/loop_grad.h"
 #include "ir/edit.h"
+#include "ir/query.h"
 #include "ir/type.h"
+#include "onnxmem/opdef.h"
 
 struct ragged {
 	struct loop_grad *r;
@@ -47,6 +54,44 @@ ragged_of(struct loop_grad *r, om_value *v)
 	if (t.has_zero && t.nmerged > 1)
 		t.nmerged = t.rank;
 	return t;
+}
+
+/* ---- Equal numbers of rows. ---- */
+
+static const char *
+known_key(const struct ragged *t)
+{
+	return om_printf(om_grad_mem(t->r->b.outer), "rows %" PRIu32, t->v->id);
+}
+
+/* Values with the same key have as many rows in every iteration: scan outputs of a Loop, and flat stacks that
+ * a loop makes of values with the same key. */
+static const char *
+key_of(const struct ragged *t)
+{
+	const om_op *op = t->v->def;
+	om_arena *mem = om_grad_mem(t->r->b.outer);
+	const char *known = om_map_get(&t->r->b.s->tape->known, known_key(t));
+
+	if (t->rank == OM_RANK_UNKNOWN)
+		return om_printf(mem, "value %" PRIu32, t->v->id);
+	if (known)
+		return known;
+	if (op && op->opdef && op->opdef->control == OM_LOOP && t->nmerged == 1)
+		for (uint32_t k = op->nin - 2; k < op->nout; k++)
+			if (op->out[k] == t->v)
+				return om_printf(mem, "loop %" PRIu32, op->id);
+	return om_printf(mem, "value %" PRIu32, t->v->id);
+}
+
+static void
+note_flat(const struct ragged *t, om_value *flat)
+{
+	struct ragged of = *t;
+
+	of.v = flat;
+	om_map_set(&t->r->b.s->tape->known, known_key(&of),
+		om_printf(om_grad_mem(t->r->b.outer), "flat %" PRIu32 " of %s", t->r->b.op->id, key_of(t)));
 }
 
 /* ---- The forward path. ---- */
@@ -201,18 +246,34 @@ list_series(const struct ragged *t, om_value *all, int n)
 	return list;
 }
 
-/* The rows of an iteration. */
-static om_value *
-slice_rows(const struct ragged *t, om_value *flat, om_value *lengths)
+/* Where the rows of each iteration are. */
+static struct row_range
+range_of(const struct ragged *t, const char *key)
 {
 	om_grad *g = t->r->b.outer;
-	const int64_t zero = 0, one = 1;
-	om_value *count = t->nmerged > 1 ? om_emit_reduce(g, "ReduceProd", lengths, 1, &one, true) : lengths;
+	const int64_t one = 1;
+	uint32_t out;
+	struct row_range range = {.key = key, .lengths = om_loop_stack(t->r, lengths_of(t), &out)};
+	om_value *count = t->nmerged > 1 ? om_emit_reduce(g, "ReduceProd", range.lengths, 1, &one, true) : range.lengths;
 	om_value *end = om_emit(g, "CumSum", count, om_emit_int64(g, 0));
-	om_value *first = list_series(t, om_emit(g, "Sub", end, count), 1), *last = list_series(t, end, 1);
 
-	g = t->r->b.in;
-	return om_emit(g, "Slice", flat, first, last, om_emit_list(g, 1, &zero));
+	range.first = list_series(t, om_emit(g, "Sub", end, count), 1);
+	range.last = list_series(t, end, 1);
+	return range;
+}
+
+static struct row_range *
+shared_range(const struct ragged *t)
+{
+	struct loop_grad *r = t->r;
+	const char *key = key_of(t);
+
+	for (size_t k = 0; k < r->nrange; k++)
+		if (strcmp(r->range[k].key, key) == 0)
+			return &r->range[k];
+	const struct row_range range = range_of(t, key);
+	OM_PUSH(om_grad_mem(r->b.outer), r->range, r->nrange, r->cap_range, range);
+	return &r->range[r->nrange - 1];
 }
 
 /* The shape of the value as an input of Reshape; `lengths` of the merged axes of this iteration. */
@@ -246,18 +307,91 @@ restore(const struct ragged *t, om_value *rows, om_value *lengths)
 	return om_emit_attrs(g, "Reshape", OM_A(with_zeros), rows, shape_from(t, list_series(t, lengths, t->nmerged)));
 }
 
+/* The rows of this iteration in a flat stack. */
+static om_value *
+slice_rows(const struct ragged *t, om_value *flat)
+{
+	om_grad *g = t->r->b.in;
+	const int64_t zero = 0;
+	const struct row_range *range = shared_range(t);
+
+	return om_emit(g, "Slice", flat, range->first, range->last, om_emit_list(g, 1, &zero));
+}
+
 om_value *
 om_loop_keep_ragged(struct loop_grad *r, om_value *v)
 {
 	struct ragged t = ragged_of(r, v);
-	uint32_t out;
 
 	if (r->is_scan) {
 		om_grad_fail(r->b.outer, OM_UNSUPPORTED, "its gradient requires %s, whose shape differs between iterations", v->name);
 		return v;
 	}
-	om_value *flat = join_rows(&t), *lengths = om_loop_stack(r, lengths_of(&t), &out);
-	om_value *by = restore(&t, slice_rows(&t, om_body_reach(&r->b, flat), lengths), lengths);
+	om_value *flat = join_rows(&t);
+	note_flat(&t, flat);
+	om_value *rows = slice_rows(&t, om_body_reach(&r->b, flat));
+	om_value *by = restore(&t, rows, shared_range(&t)->lengths);
 	by->shape = v->shape;
 	return by;
+}
+
+/* ---- The gradient of a flat stack. ---- */
+
+static bool
+is_op(const om_op *op, const char *type)
+{
+	return op && op->domain[0] == '\0' && strcmp(op->type, type) == 0;
+}
+
+static bool
+is_without_rows(const om_value *v)
+{
+	if (is_op(v->def, "SequenceEmpty"))
+		return true;
+	return is_op(v->def, "SequenceConstruct") && v->def->nin == 1 && v->def->in[0]->data && v->def->in[0]->shape.rank > 0
+	    && v->def->in[0]->shape.dim[0] == 0;
+}
+
+/* The value that each iteration appends to state `k`, which has no rows at first; NULL: it is no such state. */
+static om_value *
+appended(const om_op *op, uint32_t k)
+{
+	const om_block *body = op->body[0];
+	const om_op *insert = body->result[1 + k]->def;
+
+	if (!is_op(insert, "SequenceInsert") || insert->block != body || (insert->nin > 2 && insert->in[2])
+	    || insert->in[0] != body->param[2 + k] || !is_without_rows(op->in[2 + k]))
+		return NULL;
+	return insert->in[1];
+}
+
+void
+om_loop_seed_rows(struct loop_grad *r, uint32_t k, om_value *dy)
+{
+	om_value *v = appended(r->b.op, k);
+
+	if (!v) {
+		om_grad_fail(r->b.outer, OM_UNSUPPORTED, "it has no gradient for input %s", r->b.op->in[r->in + k]->name);
+		return;
+	}
+	struct ragged t = ragged_of(r, v);
+	t.nmerged = 1;
+	om_value *rows = slice_rows(&t, dy);
+	rows->shape = v->shape;
+	om_scope_seed(r->b.s, v, rows);
+}
+
+/* The gradient of a sequence to which a Loop appends its elements is a tensor: that of their concatenation. */
+void
+om_concat_from_sequence_grad(om_grad *g)
+{
+	const om_op *op = om_grad_op(g), *loop = op->in[0]->def;
+	bool is_appended = false;
+
+	for (uint32_t k = 0; loop && loop->opdef && loop->opdef->control == OM_LOOP && k + 2 < loop->nin; k++)
+		is_appended |= loop->out[k] == op->in[0] && appended(loop, k);
+	if (om_attr_int(op, "axis") != 0 || om_attr_int(op, "new_axis") != 0 || !is_appended)
+		om_grad_fail(g, OM_UNSUPPORTED, "a gradient passes through a sequence only if a Loop appends its elements, "
+			"and if they are joined along axis 0");
+	om_grad_set_input_grad(g, 0, om_grad_output_grad(g, 0));
 }
