@@ -598,14 +598,22 @@ target_shape(om_grad *g, om_value *v)
 }
 
 om_value *
+om_emit_reshape(om_grad *g, om_value *x, om_value *shape)
+{
+	const om_tensor *t = shape->data;
+	bool may_be_zero = !t;
+
+	for (int64_t k = 0; t && k < om_shape_count(&t->shape); k++)
+		may_be_zero |= ((const int64_t *)t->data)[t->splat ? 0 : k] == 0;
+	if (may_be_zero)
+		return om_emit_attrs(g, "Reshape", OM_A(om_attr_make_int(g, "allowzero", 1)), x, shape);
+	return om_emit(g, "Reshape", x, shape);
+}
+
+om_value *
 om_emit_reshape_as(om_grad *g, om_value *x, om_value *v)
 {
-	if (is_same_shape(&x->shape, &v->shape))
-		return x;
-	for (int d = 0; d < v->shape.rank; d++)
-		if (v->shape.dim[d] == 0)
-			return om_emit_attrs(g, "Reshape", OM_A(om_attr_make_int(g, "allowzero", 1)), x, om_emit_shape(g, v));
-	return om_emit(g, "Reshape", x, target_shape(g, v));
+	return is_same_shape(&x->shape, &v->shape) ? x : om_emit_reshape(g, x, target_shape(g, v));
 }
 
 om_value *
@@ -706,5 +714,5 @@ om_emit_sum_to(om_grad *g, om_value *x, om_value *forward)
 	}
 	x = om_emit_attrs(g, "ReduceSum", OM_A(om_attr_make_int(g, "keepdims", 1), om_attr_make_int(g, "noop_with_empty_axes", 1)),
 		x, axes_at_run(g, x, forward));
-	return om_emit(g, "Reshape", x, om_emit_shape(g, forward));
+	return om_emit_reshape(g, x, om_emit_shape(g, forward));
 }

@@ -78,6 +78,9 @@ om_value *om_emit_shape(om_grad *g, om_value *forward);
 /* One dim of that shape, as a list of one element. */
 om_value *om_emit_dim(om_grad *g, om_value *forward, int axis);
 
+/* `x` in this shape, a list of int64; a dim of 0 is 0, and not the dim of `x`. */
+om_value *om_emit_reshape(om_grad *g, om_value *x, om_value *shape);
+
 /* `x` in the shape of a value of the forward path; returns `x` itself if it has that shape. */
 om_value *om_emit_reshape_as(om_grad *g, om_value *x, om_value *forward);
 om_value *om_emit_expand_as(om_grad *g, om_value *x, om_value *forward);

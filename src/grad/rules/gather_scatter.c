@@ -23,6 +23,15 @@ scatter(om_grad *g, const char *type, om_value *to, om_value *index, om_value *v
 
 /* ---- Gathering. ---- */
 
+/* The number of indices, as a list of one element. */
+static om_value *
+count_of(om_grad *g, om_value *index)
+{
+	const int64_t one = 1, n = om_shape_is_known(&index->shape) ? om_shape_count(&index->shape) : -1;
+
+	return n >= 0 ? om_emit_list(g, 1, &n) : om_emit(g, "Reshape", om_emit(g, "Size", index), om_emit_list(g, 1, &one));
+}
+
 /* Indices of any rank replace the axis: as a list, their dims are one dim. */
 static void
 Gather_grad(om_grad *g)
@@ -47,10 +56,10 @@ Gather_grad(om_grad *g)
 		om_value *shape = om_emit_shape(g, op->out[0]);
 		if (axis)
 			*part++ = om_emit_slice(g, shape, zero, 0, begin);
-		*part++ = om_emit_list(g, 1, &all);
+		*part++ = count_of(g, index);
 		if (from < to)
 			*part++ = om_emit_slice(g, shape, zero, from, to);
-		dy = om_emit(g, "Reshape", dy, om_emit_op(g, "Concat", OM_A(om_attr_make_int(g, "axis", 0)), (size_t)(part - parts),
+		dy = om_emit_reshape(g, dy, om_emit_op(g, "Concat", OM_A(om_attr_make_int(g, "axis", 0)), (size_t)(part - parts),
 			parts, 1, NULL));
 	}
 	if (ri != 1)
@@ -126,7 +135,7 @@ Compress_grad(om_grad *g)
 	take = om_emit(g, "Slice", om_grad_forward_input(g, 1), from, dim, from);
 	om_value *index = om_emit(g, "Reshape", om_emit(g, "NonZero", take), om_emit_list(g, 1, &flat));
 	om_value *dx = om_emit_put_along(g, DY, index, axis, dim);
-	om_grad_set_input_grad(g, 0, om_attr_has(op, "axis") ? dx : om_emit(g, "Reshape", dx, om_emit_shape(g, x)));
+	om_grad_set_input_grad(g, 0, om_attr_has(op, "axis") ? dx : om_emit_reshape(g, dx, om_emit_shape(g, x)));
 }
 
 /* Each of the two values gets the sum over the positions that hold it. */

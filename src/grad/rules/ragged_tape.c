@@ -294,17 +294,16 @@ static om_value *
 restore(const struct ragged *t, om_value *rows, om_value *lengths)
 {
 	om_grad *g = t->r->b.in;
-	const om_attr with_zeros = om_attr_make_int(g, "allowzero", 1);
 
 	if (t->rank == OM_RANK_UNKNOWN) {
 		om_value *shape = at_end(t, "Shape", NULL, 1, &t->v, "shape");
-		return om_emit_attrs(g, "Reshape", OM_A(with_zeros), rows, om_loop_keep(t->r, shape));
+		return om_emit_reshape(g, rows, om_loop_keep(t->r, shape));
 	}
 	if (t->nmerged == 1)
 		return rows;
 	if (t->nopen == 1 && !t->has_zero)  /* an unknown dim is -1 */
 		return om_emit(g, "Reshape", rows, om_emit_list(g, (size_t)t->rank, t->v->shape.dim));
-	return om_emit_attrs(g, "Reshape", OM_A(with_zeros), rows, shape_from(t, list_series(t, lengths, t->nmerged)));
+	return om_emit_reshape(g, rows, shape_from(t, list_series(t, lengths, t->nmerged)));
 }
 
 /* The rows of this iteration in a flat stack. */
