@@ -24,6 +24,7 @@
 #include "alloc/assign.h"
 #include "alloc/live_ranges_split.h"
 #include "alloc/op_facts.h"
+#include "alloc/result_paths.h"
 #include "alloc/state_update_paths.h"
 #include "schedule/scheduler.h"
 #include "onnxmem/pass.h"
@@ -58,6 +59,9 @@ struct model {
 	uint32_t *storage_of;    /* by segment: its number */
 	bool *elsewhere;         /* by segment: may need no memory of its own.  NULL: all do */
 	struct segment_use *input; /* by segment of an input of the current op */
+	const om_result_path *path; /* to the memory of results */
+	uint32_t npath;
+	const om_op **end;       /* by path: the op before which all readers run, or NULL */
 	uint32_t *way_of;        /* by op id of the first op of a path: 1 + its index; 0: none */
 	uint32_t *next_way;      /* by path: as `way_of`, for the next path of that op */
 };
@@ -242,6 +246,17 @@ add_ways(struct problem *q, const om_op *op, uint32_t i)
 	}
 }
 
+/* An op that overwrites a value in the memory of a result comes after all other readers of that value. */
+static void
+add_result_paths(struct problem *q, const om_op *op)
+{
+	const struct model *m = q->m;
+
+	for (uint32_t k = 0; k < m->npath; k++)
+		for (uint32_t r = 0; m->end[k] == op && r < m->path[k].nreader; r++)
+			OM_PUSH(m->mem, q->after, q->nafter, q->capafter, m->op_of[m->path[k].reader[r]->id]);
+}
+
 /* A view has no storage of its own: the op that makes it uses the whole storage. */
 static void
 add_needs(struct problem *q, const om_op *op, uint32_t i)
@@ -256,8 +271,10 @@ add_needs(struct problem *q, const om_op *op, uint32_t i)
 	for (uint32_t k = 0; k < op->nbody; k++)
 		add_captured(q, op->body[k], i, add_use);
 	add_folded(q, i);
-	if (!q->b->owner)
+	if (!q->b->owner) {
 		add_ways(q, op, i);
+		add_result_paths(q, op);
+	}
 	if (keeps_its_place(op)) {
 		if (q->effect != NONE)
 			OM_PUSH(q->m->mem, q->after, q->nafter, q->capafter, q->effect);
@@ -504,6 +521,18 @@ candidate_new(om_run *r, om_prog *p, const om_schedule *s, struct candidate *c)
 
 /* ---- Reordering. ---- */
 
+/* The number of ops with another position in the other order. */
+static uint64_t
+count_moved(const om_prog *p, const om_schedule *one, const om_schedule *other)
+{
+	uint64_t n = 0;
+
+	for (const om_block *b = p->first; b; b = b->next)
+		for (uint32_t k = 0; one->ops[b->id][k]; k++)
+			n += one->ops[b->id][k] != other->ops[b->id][k];
+	return n;
+}
+
 /* A block whose ops are reordered. */
 struct change {
 	om_block *b;
@@ -583,10 +612,11 @@ changed(om_run *r, om_prog *p, const om_schedule *s, const struct changes *c, bo
 
 /* Reorder the ops of the program as in the schedule. */
 static void
-commit(const struct changes *c, const om_schedule *s)
+commit(om_prog *p, const om_schedule *s)
 {
-	for (size_t k = 0; k < c->n; k++)
-		om_block_set_order(c->list[k].b, s->ops[c->list[k].b->id]);
+	for (om_block *b = p->first; b; b = b->next)
+		if (depth_of(b) != NONE && b->nop)
+			om_block_set_order(b, s->ops[b->id]);
 }
 
 /* ---- Orders with a low peak. ---- */
@@ -598,30 +628,82 @@ struct outcome {
 struct search {
 	om_run *r;
 	om_prog *p;
-	uint64_t nodes;
+	struct candidate file;       /* the original order */
+	struct model *model;         /* of that */
+	struct problem **problem;    /* by block id: of that model */
+	struct candidate best;       /* so far */
+	om_arena_size file_size, best_size;
+	bool is_sized;               /* these are known */
+
+	/* Of the current round: */
+	uint64_t nodes;              /* left */
 	uint64_t level;              /* no order of the block that was searched last has a lower peak */
 	bool is_proven;
-	bool is_limited;             /* the search of a block ended at its limit */
-	struct candidate file;       /* the original order */
+	bool is_limited;             /* a search ended at its limit */
 	struct changes changes;
 };
+
+/* Replace the best order if this one takes strictly less. */
+static om_status
+try_order(struct search *s, const om_schedule *order)
+{
+	om_session *session = s->r->session;
+	struct candidate c;
+	om_arena_size now;
+	bool is_smaller;
+
+	if (!s->is_sized)
+		OM_TRY(om_assignment_size(session, s->p, s->file.packed, &s->file_size));
+	if (!s->is_sized)
+		s->best_size = s->file_size;
+	s->is_sized = true;
+	if (count_moved(s->p, order, s->best.schedule) == 0)
+		return OM_OK;
+	OM_TRY(candidate_new(s->r, s->p, order, &c));
+	OM_TRY(om_assignment_size(session, s->p, c.packed, &now));
+	OM_TRY(om_assignment_is_smaller(session, s->p, c.packed, &now, s->best.packed, &s->best_size, &is_smaller));
+	if (is_smaller) {
+		s->best = c;
+		s->best_size = now;
+	}
+	return OM_OK;
+}
+
+/* Search for an order of the problem, with at most `nodes` of those that are left. */
+static om_status
+solve(struct search *s, const struct problem *q, uint64_t nodes, uint32_t *order, om_schedule_result *result)
+{
+	const om_schedule_problem abstract = {q->op, q->storage, q->nop, (uint32_t)q->nstorage};
+
+	OM_TRY(om_schedule_solve(s->r->session, &abstract, nodes, order, result));
+	s->nodes -= result->nodes;
+	s->is_limited |= !result->is_proven;
+	om_count(s->r, "search_nodes", result->nodes);
+	return OM_OK;
+}
+
+static const struct problem *
+problem_of(struct search *s, struct model *m, const om_block *b)
+{
+	if (m != s->model)
+		return problem_new(m, b);
+	if (!s->problem[b->id])
+		s->problem[b->id] = problem_new(m, b);
+	return s->problem[b->id];
+}
 
 static om_status
 search_block(struct search *s, struct model *m, om_block *b)
 {
-	const struct problem *q = problem_new(m, b);
-	const om_schedule_problem abstract = {q->op, q->storage, q->nop, (uint32_t)q->nstorage};
+	const struct problem *q = problem_of(s, m, b);
 	uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
 	om_schedule_result result;
 
 	if (q->nop < 2)
 		return OM_OK;
-	OM_TRY(om_schedule_solve(s->r->session, &abstract, s->nodes, order, &result));
-	s->nodes -= result.nodes;
+	OM_TRY(solve(s, q, s->nodes, order, &result));
 	s->level = result.lower_bound;
 	s->is_proven &= result.is_proven;
-	s->is_limited |= !result.is_proven;
-	om_count(s->r, "search_nodes", result.nodes);
 	if (result.peak < result.given)
 		permute(q, b, order, &s->changes);
 	return OM_OK;
@@ -633,8 +715,8 @@ search_blocks(struct search *s)
 {
 	uint32_t deepest = 0, *depth = OM_NEWN(s->r->scratch, uint32_t, s->p->nblock);
 	size_t known = 0;
-	struct candidate c = s->file;
-	struct model *m = model_new(s->r, s->p, &c);
+	struct candidate c;
+	struct model *m = s->model;
 
 	for (const om_block *b = s->p->first; b; b = b->next)
 		if ((depth[b->id] = depth_of(b)) != NONE && depth[b->id] > deepest)
@@ -653,27 +735,19 @@ search_blocks(struct search *s)
 	return OM_OK;
 }
 
-/* Apply all changes, or the change of the graph alone, if one of them takes less than the original order. */
+/* Apply all changes, or the change of the graph alone, if one of them takes less than the best order.  Is the best
+ * order the result of this search then? */
 static om_status
-choose(struct search *s, struct candidate *best)
+choose(struct search *s, bool *is_found)
 {
-	const bool has_bodies = s->changes.list[0].b->owner != NULL;
-	om_session *session = s->r->session;
-	om_arena_size file, now;
-	bool is_smaller = false;
+	const om_schedule *order = s->file.schedule;
 
-	OM_TRY(om_assignment_size(session, s->p, s->file.packed, &file));
-	for (int graph_only = 0; graph_only <= has_bodies && !is_smaller; graph_only++) {
-		const om_schedule *order = changed(s->r, s->p, s->file.schedule, &s->changes, graph_only);
-		OM_TRY(candidate_new(s->r, s->p, order, best));
-		OM_TRY(om_assignment_size(session, s->p, best->packed, &now));
-		OM_TRY(om_assignment_is_smaller(session, s->p, best->packed, &now, s->file.packed, &file, &is_smaller));
+	*is_found = s->changes.n == 0 && s->best.schedule == order;
+	for (int graph_only = 0; s->changes.n && !*is_found && graph_only <= (s->changes.list[0].b->owner != NULL); graph_only++) {
+		order = changed(s->r, s->p, s->file.schedule, &s->changes, graph_only);
+		OM_TRY(try_order(s, order));
+		*is_found = s->best.schedule != s->file.schedule && count_moved(s->p, order, s->best.schedule) == 0;
 	}
-	om_count(s->r, "bytes_before", file.bytes);
-	om_count(s->r, "bytes_after", is_smaller ? now.bytes : file.bytes);
-	om_count(s->r, "bytes_saved", is_smaller ? file.bytes - now.bytes : 0);
-	if (!is_smaller)
-		*best = s->file;
 	return OM_OK;
 }
 
@@ -713,7 +787,42 @@ add_outside(struct doubt *d, om_value *v)
 	OM_PUSH(d->m->mem, d->list, d->n, d->cap, root);
 }
 
-/* Results, the values that they are computed over or consist of, and so on. */
+/* Does an op find `v` at its final offset in an output? */
+static bool
+is_part(const struct doubt *d, const om_value *v)
+{
+	uint64_t offset;
+
+	for (const om_use *u = v->first_use; u; u = u->next)
+		if (u->op && om_op_facts_subbuffer(d->m->facts, u->op, u->index, &offset))
+			return true;
+	return false;
+}
+
+/* What `v` is a part of is where `v` is; and so is what is computed over it, if `v` stays where it is as a part. */
+static void
+add_users(struct doubt *d, const om_value *v)
+{
+	const om_op_facts *f = d->m->facts;
+	const bool any = is_part(d, v);
+	uint64_t offset;
+
+	for (const om_use *u = v->first_use; u; u = u->next) {
+		if (!u->op || u->op->is_folded)
+			continue;
+		if (om_op_facts_subbuffer(f, u->op, u->index, &offset))
+			add_outside(d, u->op->out[0]);
+		for (uint32_t k = 0; k < u->op->nout; k++) {
+			const om_value *out = u->op->out[k];
+			if (out && any && om_op_facts_inplace(f, u->op, k, u->index))
+				add_outside(d, u->op->out[k]);
+			if (out && d->m->a->backing[out->id].source == v)
+				add_users(d, out);
+		}
+	}
+}
+
+/* Results, the values that they are computed over or consist of, what consists of those, and so on. */
 static void
 doubt_results(struct doubt *d, const om_block *b)
 {
@@ -726,6 +835,7 @@ doubt_results(struct doubt *d, const om_block *b)
 			add_outside(d, b->result[k]);
 	for (size_t at = 0; at < d->n; at++) {
 		const om_op *op = d->list[at]->def;
+		add_users(d, d->list[at]);
 		for (uint32_t i = 0; i < op->nin; i++) {
 			bool yes = om_op_facts_subbuffer(f, op, i, &offset);
 			for (uint32_t k = 0; k < op->nout && !yes; k++)
@@ -788,9 +898,10 @@ has_mixed_body(const struct model *m)
 }
 
 static om_status
-prove(struct search *s, const struct candidate *c, bool *is_proven)
+prove(struct search *s, bool *is_proven)
 {
 	om_prog *p = s->p;
+	const struct candidate *c = &s->best;
 	struct model *m = model_new(s->r, p, c);
 	const om_buffers *b = om_buffers_new(p, c->full, s->r->scratch);
 	const uint64_t bound = om_pack_bound(b->buf, b->n, NULL);
@@ -811,29 +922,192 @@ prove(struct search *s, const struct candidate *c, bool *is_proven)
 		return OM_OK;
 	}
 	const struct problem *q = problem_new(m, p->first);
-	const om_schedule_problem abstract = {q->op, q->storage, q->nop, (uint32_t)q->nstorage};
-	uint32_t *order = OM_NEWN(m->mem, uint32_t, q->nop);
-	OM_TRY(om_schedule_solve(s->r->session, &abstract, s->nodes, order, &result));
+	OM_TRY(solve(s, q, s->nodes, OM_NEWN(m->mem, uint32_t, q->nop), &result));
 	*is_proven = result.lower_bound >= bound && m->pieces->is_complete;
 	return OM_OK;
 }
 
+/* ---- Orders for values in the memory of results. ---- */
+
+/* The search above counts the bytes of all values.  A value that is computed in the memory of a result counts
+ * nothing, if its other readers run before it is overwritten; so for sets of such values there is a search of its
+ * own, with these constraints. */
+enum { MOST_SETS = 64, MOST_WORK = 4096 };   /* sets; ops in all searches, unless that is less than one search */
+
+struct result_search {
+	struct search *s;
+	const om_schedule *base;
+	const struct problem *q;     /* of the graph, in that order */
+	const om_result_path *path;
+	uint32_t npath;
+	uint64_t nodes;              /* of each search */
+};
+
+/* Does op `i` come after a marked one? */
+static bool
+follows(const struct result_search *w, const om_op *const *end, uint32_t upto, uint32_t i, const bool *is_marked)
+{
+	const om_schedule_op *op = &w->q->op[i];
+
+	for (uint32_t k = 0; k < op->nafter; k++)
+		if (is_marked[op->after[k]])
+			return true;
+	for (uint32_t k = 0; k < upto; k++)
+		for (uint32_t r = 0; end[k] == w->q->ops[i] && r < w->path[k].nreader; r++)
+			if (is_marked[w->q->m->op_of[w->path[k].reader[r]->id]])
+				return true;
+	return false;
+}
+
+/* Move the op that ends path `k`, and what follows from it, to after the last reader; false if a reader follows from it. */
+static bool
+move_after_readers(const struct result_search *w, const om_op *const *end, uint32_t k, uint32_t *order, uint32_t *position)
+{
+	const uint32_t *op_of = w->q->m->op_of, op = op_of[end[k]->id];
+	om_arena *tmp = om_arena_new();
+	bool *is_marked = OM_NEWN(tmp, bool, w->q->nop);
+	uint32_t last = position[op], to = last, nlate = 0, *late = OM_NEWN(tmp, uint32_t, w->q->nop);
+	bool fits = true;
+
+	for (uint32_t r = 0; r < w->path[k].nreader; r++) {
+		const uint32_t at = position[op_of[w->path[k].reader[r]->id]];
+		last = at > last ? at : last;
+	}
+	for (uint32_t at = to; at <= last; at++) {
+		const uint32_t i = order[at];
+		is_marked[i] = i == op || follows(w, end, k, i, is_marked);
+		*(is_marked[i] ? &late[nlate++] : &order[to++]) = i;
+	}
+	memcpy(&order[to], late, nlate * sizeof *late);
+	for (uint32_t at = position[op]; at <= last; at++)
+		position[order[at]] = at;
+	for (uint32_t r = 0; r < w->path[k].nreader; r++)
+		fits &= !is_marked[op_of[w->path[k].reader[r]->id]];
+	om_arena_free(tmp);
+	return fits;
+}
+
+/* The order with all readers before the ops that overwrite; NULL if there is none. */
+static uint32_t *
+order_for_results(const struct result_search *w, const om_op *const *end)
+{
+	om_arena *mem = w->s->r->scratch;
+	uint32_t *order = OM_NEWN(mem, uint32_t, w->q->nop), *position = OM_NEWN(mem, uint32_t, w->q->nop);
+
+	for (uint32_t i = 0; i < w->q->nop; i++)
+		order[i] = position[i] = i;
+	for (uint32_t k = 0; k < w->npath; k++)
+		if (end[k] && !move_after_readers(w, end, k, order, position))
+			return NULL;
+	return order;
+}
+
+static const om_schedule *
+with_graph(const struct search *s, const om_schedule *base, const struct problem *q, const uint32_t *order)
+{
+	om_op ***ops = OM_NEWN(s->r->scratch, om_op **, s->p->nblock);
+
+	ops[q->b->id] = arrange(q, order);
+	return om_schedule_reorder(s->p, base, ops, s->r->scratch);
+}
+
+static om_status
+search_set(void *arg, const bool *is_taken)
+{
+	const struct result_search *w = arg;
+	struct search *s = w->s;
+	const om_op **end = OM_NEWN(s->r->scratch, const om_op *, w->npath);
+	struct candidate c;
+	om_schedule_result result;
+	uint32_t n;
+
+	for (uint32_t k = 0; k < w->npath; k++)
+		end[k] = is_taken[k] ? om_result_paths_end(w->path, w->npath, is_taken, k) : NULL;
+	uint32_t *order = order_for_results(w, end);
+	if (!order)
+		return OM_OK;
+	const om_schedule *legal = with_graph(s, w->base, w->q, order);
+	OM_TRY(candidate_new(s->r, s->p, legal, &c));
+	struct model *m = model_new(s->r, s->p, &c);
+	m->path = w->path;
+	m->npath = w->npath;
+	m->end = end;
+	m->elsewhere = OM_NEWN(m->mem, bool, m->pieces->n);
+	for (uint32_t k = 0; k < w->npath; k++)
+		if (is_taken[k])
+			for (const uint32_t *piece = om_segments_of(m->pieces, w->path[k].v, &n); n; n--)
+				m->elsewhere[piece[n - 1]] = true;
+	const struct problem *q = problem_new(m, s->p->first);
+	OM_TRY(solve(s, q, w->nodes < s->nodes ? w->nodes : s->nodes, order, &result));
+	if (s->is_sized && result.peak >= s->best_size.bytes)
+		return OM_OK;
+	return try_order(s, with_graph(s, legal, q, order));
+}
+
+static om_status
+search_results(struct search *s)
+{
+	struct result_search w = {.s = s, .base = s->best.schedule};
+	uint32_t sets;
+
+	w.path = om_result_paths_find(s->p, s->best.views, s->r->scratch, &w.npath);
+	if (!w.npath)
+		return OM_OK;
+	w.q = problem_new(model_new(s->r, s->p, &s->best), s->p->first);
+	sets = MOST_WORK / (w.q->nop + 1) < MOST_SETS ? MOST_WORK / (w.q->nop + 1) : MOST_SETS;
+	sets = sets ? sets : 1;
+	w.nodes = s->nodes / sets;
+	return om_result_paths_each(w.path, w.npath, sets, search_set, &w);
+}
+
+/* ---- All. ---- */
+
+/* More search nodes are never worse: a search does all that one with fewer nodes does, in rounds. */
+enum { FIRST_ROUND = 48, ROUND_FACTOR = 16 };
+
+static om_status
+search_round(struct search *s, uint64_t nodes, struct outcome *out)
+{
+	bool is_found;
+
+	s->nodes = nodes;
+	s->is_proven = true;
+	s->is_limited = false;
+	s->changes = (struct changes){0};
+	OM_TRY(search_blocks(s));
+	OM_TRY(choose(s, &is_found));
+	const om_schedule *found = s->best.schedule;
+	out->is_proven = s->is_proven && is_found;
+	OM_TRY(prove(s, &out->is_proven));
+	if (!out->is_proven && (nodes == FIRST_ROUND || !s->is_limited))
+		OM_TRY(search_results(s));
+	if (s->best.schedule != found)
+		OM_TRY(prove(s, &out->is_proven));
+	out->is_limited = s->is_limited && !out->is_proven;
+	return OM_OK;
+}
+
+
 static om_status
 order_min_memory(om_run *r, om_prog *p, struct outcome *out)
 {
-	struct search s = {.r = r, .p = p, .is_proven = true};
-	struct candidate best;
+	struct search s = {.r = r, .p = p, .problem = OM_NEWN(r->scratch, struct problem *, p->nblock)};
+	uint64_t nodes;
 
-	OM_TRY(om_option_number(r, "search-nodes", &s.nodes));
+	OM_TRY(om_option_number(r, "search-nodes", &nodes));
 	OM_TRY(candidate_new(r, p, om_schedule_new(p, r->scratch), &s.file));
-	OM_TRY(search_blocks(&s));
-	best = s.file;
-	if (s.changes.n)
-		OM_TRY(choose(&s, &best));
-	out->is_proven = s.is_proven && (best.schedule != s.file.schedule) == (s.changes.n > 0);
-	OM_TRY(prove(&s, &best, &out->is_proven));
-	out->is_limited = s.is_limited && !out->is_proven;
-	commit(&s.changes, best.schedule);
+	s.best = s.file;
+	s.model = model_new(r, p, &s.file);
+	out->is_limited = true;
+	for (uint64_t left = nodes / FIRST_ROUND, round = FIRST_ROUND; left && out->is_limited; left /= ROUND_FACTOR) {
+		OM_TRY(search_round(&s, round, out));
+		round *= ROUND_FACTOR;
+	}
+	om_count(r, "bytes_before", s.file_size.bytes);
+	om_count(r, "bytes_after", s.best_size.bytes);
+	om_count(r, "bytes_saved", s.file_size.bytes - s.best_size.bytes);
+	if (s.best.schedule != s.file.schedule)
+		commit(p, s.best.schedule);
 	return OM_OK;
 }
 
@@ -872,23 +1146,11 @@ order_bfs(om_run *r, om_prog *p, struct outcome *out)
 			continue;
 		permute(q, b, order, &changes);
 	}
-	commit(&changes, changed(r, p, file.schedule, &changes, false));
+	commit(p, changed(r, p, file.schedule, &changes, false));
 	return OM_OK;
 }
 
 /* ---- The pass. ---- */
-
-/* The number of ops with another position in the other order. */
-static uint64_t
-count_moved(const om_prog *p, const om_schedule *one, const om_schedule *other)
-{
-	uint64_t n = 0;
-
-	for (const om_block *b = p->first; b; b = b->next)
-		for (uint32_t k = 0; one->ops[b->id][k]; k++)
-			n += one->ops[b->id][k] != other->ops[b->id][k];
-	return n;
-}
 
 /* `was`: the order before this pass. */
 static void
@@ -933,7 +1195,7 @@ run(om_run *r, om_prog *p)
 static const om_pass_option options[] = {
 	{"method", "min-memory", "original: keep the order; bfs: breadth-first; min-memory: minimize the peak"},
 	{"priority", "first", "bfs: run the op that became ready first, or of 256 of those the one that frees most bytes (bytes)"},
-	{"search-nodes", "200000", "min-memory: limit of the search, in sets of ops"},
+	{"search-nodes", "196608", "min-memory: limit of the search, in sets of ops; it is done in rounds of 48, 768, 12288, ... of them"},
 	{0}
 };
 

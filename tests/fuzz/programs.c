@@ -835,7 +835,7 @@ static const struct way always[] = {
 	{NULL, false, false}, {NULL, true, false}, {NULL, false, true}, {NULL, true, true},
 	{BEFORE "schedule=original" BEHIND, false, false, true, false}, {BEFORE "schedule=bfs" BEHIND, false, false},
 	{BEFORE "schedule=bfs:priority=bytes" BEHIND, false, false}, {BEFORE "schedule=min-memory" BEHIND, .is_searched = true},
-	{BEFORE "schedule=min-memory:search-nodes=20" BEHIND, true, false}, {BEFORE "rematerialize=60:search-nodes=100000" BEHIND, false, false},
+	{BEFORE "schedule=min-memory:search-nodes=60" BEHIND, true, false}, {BEFORE "rematerialize=60:search-nodes=100000" BEHIND, false, false},
 	{"views,inplace,pack=color", false, false}, {"views,inplace,pack=nnc-paper", false, false},
 	{"views,inplace,loops,pack=nnc-code", false, false},
 	{BEFORE "cse,fuse,cse,fold,prune,schedule=original" BEHIND, false, false, true, true},
@@ -953,6 +953,27 @@ compare_sizes(om_session *s, const char *passes, uint64_t after, uint64_t before
 		(unsigned long long)before);
 }
 
+/* A search with more nodes never gives a larger arena. */
+static om_status
+check_effort(om_session *s, om_host *h, const char *text, const struct sizes *z)
+{
+	static const struct {
+		const char *passes;
+	} effort[] = {
+		{BEFORE "schedule=min-memory:search-nodes=47" BEHIND}, {BEFORE "schedule=min-memory:search-nodes=48" BEHIND},
+		{BEFORE "schedule=min-memory:search-nodes=1500" BEHIND}, {BEFORE "schedule=min-memory:search-nodes=12288" BEHIND},
+		{BEFORE "schedule=min-memory" BEHIND},
+	};
+	uint64_t before = z->original, after;
+
+	for (size_t k = 0; k < sizeof effort / sizeof effort[0]; k++) {
+		OM_TRY(arena_of(s, h, text, effort[k].passes, &after));
+		OM_TRY(compare_sizes(s, effort[k].passes, after, before));
+		before = after;
+	}
+	return OM_OK;
+}
+
 /* Passes that may change the order do not make the arena larger than that of the order they start from. */
 static om_status
 check_improvements(om_session *s, om_host *h, const char *text, const struct sizes *z)
@@ -961,7 +982,7 @@ check_improvements(om_session *s, om_host *h, const char *text, const struct siz
 		const char *passes;
 		uint64_t before;
 	} improvement[] = {
-		{BEFORE "schedule=min-memory:search-nodes=20" BEHIND, z->original},
+		{BEFORE "schedule=min-memory:search-nodes=60" BEHIND, z->original},
 		{BEFORE "schedule=original,rematerialize=100:search-nodes=100000" BEHIND, z->original},
 		{BEFORE "schedule=min-memory,rematerialize=100:search-nodes=100000" BEHIND, z->searched},
 	};
@@ -992,7 +1013,9 @@ check(om_session *s, om_host *h, const char *text, uint64_t seed)
 				way->io ? ", with inputs and outputs in the arena" : "", way->two_arenas ? ", in two arenas" : "", way->parallel_safe ? ", in any order" : "");
 	}
 	om_arena_free(mem);
-	return st == OM_OK ? check_improvements(s, h, text, &z) : st;
+	if (st == OM_OK)
+		st = check_improvements(s, h, text, &z);
+	return st == OM_OK ? check_effort(s, h, text, &z) : st;
 }
 
 int
