@@ -45,4 +45,5 @@ def main():
             print(f"# {case.name} cannot be written: {why}", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

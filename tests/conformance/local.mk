@@ -4,12 +4,12 @@
 check_PROGRAMS += tests/conformance/run tests/conformance/cases tests/conformance/shapes
 TESTS += tests/conformance/conformance.test tests/conformance/corners.test tests/conformance/elements.test \
 	tests/conformance/exceptions.test tests/conformance/fuzz.test tests/conformance/fuzzed.test \
-	tests/conformance/shapes.test
+	tests/conformance/objects.test tests/conformance/shapes.test
 tests_conformance_run_SOURCES = %D%/conformance.h %D%/data.c %D%/run.c src/cli/compare.c
 EXTRA_DIST += %D%/conformance.test %D%/contrib.py %D%/corners.py %D%/corners.test %D%/counts.py \
 	%D%/coverage_exceptions.tsv %D%/distributions.py %D%/draw.py %D%/elements.py %D%/elements.test \
 	%D%/exceptions.py %D%/exceptions.test %D%/exceptions.tsv %D%/flow.py %D%/fuzz.py %D%/fuzz.test %D%/fuzz.tsv \
-	%D%/fuzzed.test %D%/fuzzpage.awk %D%/generate.py %D%/learned.py %D%/maps.py %D%/recipes.py %D%/results.tsv \
+	%D%/fuzzed.test %D%/fuzzpage.awk %D%/generate.py %D%/learned.py %D%/maps.py %D%/objects.py %D%/objects.test %D%/recipes.py %D%/results.tsv \
 	%D%/shapes.py %D%/shapes.test %D%/signals.py %D%/table.awk
 .PHONY: fuzz-ops
 fuzz-ops: all tests/conformance/cases$(EXEEXT)
