@@ -287,7 +287,12 @@ om_plan_new(om_prog *p, const om_buffers *b, const om_pack_result *r, const char
 	while (w.arena + 1 < plan->narena && plan->arena[w.arena].limit
 	       && plan->arena[w.arena].limit < r->height)
 		w.arena++;
-	fill_arena(&plan->arena[w.arena], r);
+	om_pack_result known = *r;
+	known.lower_bound = om_pack_bound(b->buf, b->n, r->lower_bound ? NULL : &known.bound_step);
+	known.lower_bound = known.lower_bound > r->lower_bound ? known.lower_bound : r->lower_bound;
+	if (known.height <= known.lower_bound)
+		known.status = OM_PACK_OPTIMAL;
+	fill_arena(&plan->arena[w.arena], &known);
 	fill_plan(&w);
 }
 

@@ -277,12 +277,33 @@ nnc_bug(void)
 	bench_close(&b);
 }
 
+/* A packer of a third party may know no bound. */
+static void
+meeting_the_bound_is_optimal(void)
+{
+	bench b;
+	om_arena *mem = om_arena_new();
+
+	unit_start(&b, HEAD "^g(%x: float32[4]) {\n%a = Neg(%x)\n%y = ReduceMax(%a) {axes = [0]}\nret %y\n}\n", "views,inplace");
+	om_buffers *buffers = om_buffers_new(b.p, b.p->assignment, mem);
+	CU_ASSERT_EQUAL_FATAL(buffers->n, 1);
+	buffers->buf[0].offset = 0;
+	om_plan_new(b.p, buffers, &(om_pack_result){.height = 64, .status = OM_PACK_FEASIBLE}, "theirs");
+	CU_ASSERT_EQUAL(b.p->plan->arena->status, OM_PACK_OPTIMAL);
+	CU_ASSERT_EQUAL(b.p->plan->arena->lower_bound, 64);
+	om_plan_new(b.p, buffers, &(om_pack_result){.height = 128, .status = OM_PACK_FEASIBLE}, "theirs");
+	CU_ASSERT_EQUAL(b.p->plan->arena->status, OM_PACK_FEASIBLE);
+	om_arena_free(mem);
+	bench_close(&b);
+}
+
 static CU_TestInfo buffers_tests[] = {
 	{"every value has its kind of place", every_value_has_its_kind},
 	{"what is not planned has a reason", reasons},
 	{"what takes no part has no place", what_takes_no_part_has_no_place},
 	{"a branch is never taken", a_branch_is_never_taken},
 	{"a default takes no branch", a_default_takes_no_branch},
+	{"a plan that meets the bound is optimal", meeting_the_bound_is_optimal},
 	{"huge values are refused or listed", huge_values_are_refused_or_listed},
 	{"in place where the value is not needed again (NNC's case)", nnc_bug},
 	{"400 random graphs: nothing is overwritten too early", nothing_is_overwritten_too_early},
