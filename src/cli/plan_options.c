@@ -173,6 +173,21 @@ want_budget(om_cli *c)
 	return OM_OK;
 }
 
+/* The alignment of an arena, where it is given, wins over the default; --align is the least that it may be. */
+static void
+set_arena_alignment(om_cli *c, om_arena_spec *want, uint32_t n)
+{
+	const uint64_t usual = c->request.align;
+	uint64_t least = n ? UINT64_MAX : usual;
+
+	for (uint32_t k = 0; k < n; k++) {
+		want[k].align = want[k].align ? want[k].align : usual;
+		least = want[k].align < least ? want[k].align : least;
+	}
+	if (!om_cli_has(c, "align"))
+		c->request.align = least;
+}
+
 /* A budget of the arenas without --arena is the limit of the only arena. */
 static om_status
 want_arenas(om_cli *c)
@@ -184,6 +199,7 @@ want_arenas(om_cli *c)
 	for (size_t at = 0; (text = om_cli_next(c, "arena", &at));)
 		OM_TRY(read_arena(c, text, &want[n++]));
 	OM_TRY(check_arenas(c, want, n));
+	set_arena_alignment(c, want, n);
 	if (n == 0 && c->budget)
 		want[n++] = (om_arena_spec){.name = "arena", .device = "cpu", .limit = c->budget};
 	c->request.arena = want;

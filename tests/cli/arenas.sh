@@ -24,3 +24,11 @@ done
 om report "$models/digits.onnx" --arena a --arena b=1K
 om report "$models/digits.onnx" --arena a=1K --arena a
 om report "$models/digits.onnx" --budget 0
+
+# The alignment of an arena wins over the default, also where it is less; not over --align.
+om plan "$models/digits.onnx" dtcm.onnx --arena dtcm=64K,align=16
+om verify dtcm.onnx
+om plan "$models/digits.onnx" mixed.onnx --arena dtcm=512,align=16 --arena dram
+om verify mixed.onnx
+om plan "$models/digits.onnx" wide.onnx --arena dtcm=64K,align=16 --align 32
+om verify wide.onnx
