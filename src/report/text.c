@@ -294,6 +294,19 @@ moving(const om_report *r, FILE *to, om_arena *mem)
 		fprintf(to, "  and %" PRIu32 " more\n", plan->nview - SHOWN);
 }
 
+static void
+unplanned(const om_plan *plan, om_value *const *values, FILE *to, om_arena *mem)
+{
+	enum { SHOWN = 12 };
+
+	if (plan->nunplanned)
+		fputs("\nnot in the arena, allocated at run time:\n", to);
+	for (uint32_t k = 0; k < plan->nunplanned && k < SHOWN; k++)
+		fprintf(to, "  %s: %s\n", om_clean_text(mem, values[plan->unplanned[k].value]->name), plan->unplanned[k].why);
+	if (plan->nunplanned > SHOWN)
+		fprintf(to, "  and %" PRIu32 " more, which --json lists\n", plan->nunplanned - SHOWN);
+}
+
 void
 om_report_text(const om_report *r, FILE *to)
 {
@@ -301,7 +314,7 @@ om_report_text(const om_report *r, FILE *to)
 	om_arena *mem = om_arena_new();
 
 	fprintf(to, "%s: %" PRIu32 " op%s, %" PRIu32 " value%s, %" PRIu32 " buffer%s\ninputs: ",
-		om_clean_text(mem, r->model), r->ops, r->ops == 1 ? "" : "s", r->values,
+		strcmp(r->model, "-") == 0 ? "standard input" : om_clean_text(mem, r->model), r->ops, r->ops == 1 ? "" : "s", r->values,
 		r->values == 1 ? "" : "s", r->nbuffer, r->nbuffer == 1 ? "" : "s");
 	inputs(p, to, mem);
 	fputs("\n", to);
@@ -310,11 +323,7 @@ om_report_text(const om_report *r, FILE *to)
 	peak(r, to, mem);
 	moving(r, to, mem);
 	phases(r, to, mem);
-	if (p->plan->nunplanned)
-		fputs("\nnot in the arena, allocated at run time:\n", to);
-	for (uint32_t k = 0; k < p->plan->nunplanned; k++)
-		fprintf(to, "  %s: %s\n", om_clean_text(mem, p->values[p->plan->unplanned[k].value]->name),
-			p->plan->unplanned[k].why);
+	unplanned(p->plan, p->values, to, mem);
 	strategies(r, to);
 	fprintf(to, "\nplanned in %.1f ms\n", r->plan_ms);
 	om_arena_free(mem);

@@ -18,3 +18,12 @@ om report "$models/digits.onnx" --target tpu
 om report "$models/nnc_lag.onnx" --svg lag.svg | sed -n '/^rotate/,/^$/p'
 sed -n 's|.*<title>b0$|&|p; /<title>b0$/{n;p;n;s/<.title>.*//p}' lag.svg | sed 's/.*<title>//'
 om report "$models/loop_swap.onnx" --svg - | grep -c 'iterations 0, 2, 4'
+
+# Long lists end early; JSON has all.
+{
+	printf 'program "many" ir 8 opset 17\n^many(%%x: float32[4]) {\n\t%%n0 = NonZero(%%x)\n'
+	for k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do printf '\t%%n%d = Neg(%%n%d)\n' $k $((k - 1)); done
+	printf '\tret %%n19\n}\n'
+} >many.ir
+om report many.ir | sed -n '/^not in the arena/,/^$/p'
+om report many.ir --json - | grep -c 'data-dependent'
