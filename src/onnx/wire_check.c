@@ -30,7 +30,7 @@ enum {
 struct walk {
 	om_session *session;
 	const char *name;
-	const unsigned char *start;
+	const unsigned char *start, *end;
 	uint64_t cost, limit;
 	size_t large;            /* bytes of raw data that are left out; SIZE_MAX: none */
 	size_t left_out;         /* bytes that the copy lacks so far */
@@ -42,9 +42,24 @@ struct span {
 	const unsigned char *at, *end;
 };
 
+/* Do the first bytes look like text, as that of a web page? */
+static bool
+is_text(const struct walk *w)
+{
+	enum { SEEN = 64 };
+	size_t n = 0;
+
+	while (n < SEEN && w->start + n < w->end && (w->start[n] >= ' ' || w->start[n] == '\t' || w->start[n] == '\n'
+	    || w->start[n] == '\r'))
+		n++;
+	return n > 0 && (n == SEEN || w->start + n == w->end);
+}
+
 static om_status
 malformed(const struct walk *w, const unsigned char *at, const char *what)
 {
+	if (is_text(w))
+		return om_fail(w->session, OM_MALFORMED, "%s is not an ONNX file: it looks like text", w->name);
 	return om_fail(w->session, OM_MALFORMED, "%s is not an ONNX file, or is damaged: %s at byte %zu",
 		w->name, what, (size_t)(at - w->start));
 }
@@ -227,7 +242,7 @@ om_status
 om_wire_check(om_session *s, const char *name, const ProtobufCMessageDescriptor *d,
 	const void *data, size_t size)
 {
-	struct walk w = {.session = s, .name = name, .start = data, .large = SIZE_MAX,
+	struct walk w = {.session = s, .name = name, .start = data, .end = (const unsigned char *)data + size, .large = SIZE_MAX,
 		.limit = COST_FREE + (uint64_t)size * COST_PER_BYTE};
 
 	return check(&w, d, size);
@@ -237,7 +252,7 @@ om_status
 om_wire_thin(om_session *s, const char *name, const ProtobufCMessageDescriptor *d, const void *data, size_t size,
 	size_t large, om_bytes *thin)
 {
-	struct walk w = {.session = s, .name = name, .start = data, .next = data, .large = large > REFERENCE ? large : REFERENCE + 1,
+	struct walk w = {.session = s, .name = name, .start = data, .end = (const unsigned char *)data + size, .next = data, .large = large > REFERENCE ? large : REFERENCE + 1,
 		.limit = COST_FREE + (uint64_t)size * COST_PER_BYTE};
 
 	*thin = (om_bytes){0};
