@@ -330,6 +330,8 @@ om_data_fill(om_cli *c, om_tensor *in, void **owned)
 	const bool all = fills_rest(c) || om_cli_has(c, "random");
 	uint64_t seed = 0;
 
+	if (fills_rest(c) && om_cli_has(c, "random"))
+		return om_fail(c->session, OM_USAGE, "--random and --fill deterministic both fill the remaining inputs: use one of them");
 	OM_TRY(om_cli_number(c, "random", 0, UINT64_MAX, &seed));
 	for (uint32_t k = 0; k < graph->nparam; k++) {
 		struct fill f = {.random = om_cli_has(c, "random"), .k = k, .mod = 2,

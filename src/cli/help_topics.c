@@ -60,7 +60,7 @@ static const om_topic topics[] = {
 		"http_proxy, https_proxy, no_proxy, CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR: proxies and certificates, as for curl.\n\n"
 		"NO_COLOR: if set, no progress is shown. COLUMNS: the width of tables on a terminal."},
 	{"exit-codes", "exit status of the commands",
-		"0: success. 1: a check failed, results differ, a file is damaged or cannot be read or written, or shapes are inconsistent. "
+		"0: success. 1: a check failed, results differ, verify finds no plan, a file is damaged or cannot be read or written, or shapes are inconsistent. "
 		"2: usage error. 3: the budget is not met. 4: the plan does not belong to this model, or is not valid. "
 		"5: unsupported model or operator. 6: download or checksum error.\n\n"
 		"The last line of verify, run --expect and fetch is PASSED or FAILED."},

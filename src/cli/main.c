@@ -142,13 +142,25 @@ om_cli_words(om_cli *c, int argc, const char *const *argv)
 	return OM_OK;
 }
 
+/* The word of the usage that stands for argument `k`. */
+static const char *
+argument_name(om_arena *mem, const om_cmd *cmd, size_t k)
+{
+	const char *at = cmd->usage;
+
+	for (; k > 0 && strchr(at, ' '); k--)
+		at = strchr(at, ' ') + 1;
+	return om_strndup(mem, at, strcspn(at, " "));
+}
+
 static om_status
 count_args(om_cli *c)
 {
 	const om_cmd *cmd = c->cmd;
 
 	if (c->narg < cmd->min_args)
-		return om_fail(c->session, OM_USAGE, "usage: onnxmem %s %s", cmd->name, cmd->usage);
+		return om_fail(c->session, OM_USAGE, "%s requires %s; usage: onnxmem %s %s", cmd->name,
+			argument_name(c->mem, cmd, c->narg), cmd->name, cmd->usage);
 	if (cmd->max_args != OM_CMD_ANY && c->narg > cmd->max_args)
 		return om_fail(c->session, OM_USAGE, "%s: unexpected argument %s; usage: onnxmem %s %s",
 			cmd->name, c->arg[cmd->max_args], cmd->name, cmd->usage);

@@ -16,3 +16,12 @@ om report "$models/digits.onnx" --passes fold:size=2
 om report "$models/digits.onnx" --passes shapes
 om report "$models/digits.onnx" --plugin "$models/digits.onnx" | sed 's|: .*: |: ... |'
 om help nonsense
+
+# What fills the inputs is said once.
+om run "$models/digits.onnx" --fill deterministic --random 3
+# A web page instead of a model.
+printf '<!DOCTYPE html>\n<html><body>404</body></html>\n' >page.onnx
+om report page.onnx
+# Standard input has no name.
+"$ONNXMEM" report - <"$models/digits.onnx" | head -n 1
+om help exit-codes
