@@ -190,6 +190,34 @@ om_cli_bind_tensors(om_cli *c, const om_prog *p, om_binding *b, const om_tensor 
 	return OM_OK;
 }
 
+/* Bind the inputs to the shapes of the plan in the model; if it cannot be read, nothing is bound. */
+static om_status
+bind_plan(om_cli *c, om_binding *b)
+{
+	om_prog *planned;
+	om_status st = OM_OK;
+
+	OM_TRY(om_cli_host(c));
+	OM_TRY(om_prog_bind(c->session, c->loaded, NULL, &planned));
+	const bool is_read = om_host_read_plan(c->host, c->model, planned, NULL, NULL) == OM_OK;
+	for (uint32_t k = 0; is_read && k < planned->first->nparam && st == OM_OK; k++) {
+		const om_value *v = planned->first->param[k];
+		if (v->type.kind == OM_TENSOR)
+			st = om_binding_shape(c->session, b, v->name, &v->shape);
+	}
+	om_prog_free(planned);
+	return st;
+}
+
+static bool
+gives_shapes(const om_cli *c)
+{
+	for (const om_opt *o = shape_opts; o->name; o++)
+		if (om_cli_has(c, o->name))
+			return true;
+	return false;
+}
+
 om_status
 om_cli_sizes(om_cli *c, const om_tensor *in, om_binding *b)
 {
@@ -209,6 +237,8 @@ om_cli_shapes(om_cli *c, const om_tensor *in, bool all)
 	om_binding *b = om_binding_new();
 	om_status st = b ? om_cli_bind_tensors(c, c->prog, b, in) : OM_MEMORY;
 
+	if (st == OM_OK && !in && all && c->model && om_model_has_plan(c->model) && !gives_shapes(c))
+		st = bind_plan(c, b);
 	if (st == OM_OK)
 		st = bind_options(c, b, in, all);
 	if (st == OM_OK)
@@ -300,12 +330,26 @@ om_cli_passes(om_cli *c, const char *pipeline)
 	return c->prog->has & OM_HAS_PLAN ? om_plan_limits(c->session, c->prog, c->prog->plan, c->budget, c->request.total) : OM_OK;
 }
 
+/* Is it the first op with this unknown operator? */
+static bool
+is_first_of_kind(const om_prog *p, const om_op *op)
+{
+	for (const om_block *b = p->first; b; b = b->next)
+		for (const om_op *at = b->first; at; at = at->next)
+			if (!at->opdef && !at->call && strcmp(at->type, op->type) == 0 && strcmp(at->domain, op->domain) == 0)
+				return at == op;
+	return true;
+}
+
 /* An unknown operator can be planned if the file declares the shapes of its outputs. */
 static om_status
 check_opaque(om_cli *c, const om_op *op)
 {
 	if (op->opdef || op->call)
 		return OM_OK;
+	if (is_first_of_kind(c->prog, op))
+		om_warn(c->session, "operator %s of domain %s is not known: its outputs have the declared shapes and share no memory "
+			"with its inputs, and it is planned without scratch", op->type, *op->domain ? op->domain : "ai.onnx");
 	for (uint32_t k = 0; k < op->nout; k++) {
 		const om_value *v = op->out[k];
 		if (v && v->type.kind == OM_TENSOR && !om_shape_is_known(&v->shape))

@@ -15,3 +15,14 @@ om report "$models/digits.onnx" --input-shape photo:1,1,8,8
 om report "$models/digits.onnx" --input-shape picture:1,x
 om report "$models/digits.onnx" --input-shape picture:
 om report "$models/branches.onnx" --input-shape 1,2
+
+# One input has one shape; a planned model has the shapes of its plan, and a run with that plan requires them.
+om report "$models/dynamic.onnx" --input-shape 4,1,6,6 --input-shape 8,1,6,6
+om report "$models/dynamic.onnx" --dim N=4 --input-shape 8,1,6,6
+om plan "$models/dynamic.onnx" planned.onnx --dim N=4
+om report planned.onnx --json - | grep -A3 '"dims"'
+om report planned.onnx --dim N=2 --json - | grep -A3 '"dims"'
+for shape in "--dim N=8" "--dim M=4" "--input-shape 8,1,6,6" "--default-dim 3" "--dim N=4" "--input-shape 4,1,6,6"; do
+	om run planned.onnx --fill deterministic $shape | grep -v '^arena\|^y'
+done
+om run planned.onnx --fill deterministic --dim N=8 --target cpu | grep '^y'
