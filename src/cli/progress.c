@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,6 +19,18 @@ om_cli_may_show(const om_cli *c)
 	return !c->quiet && !(plain && *plain) && isatty(STDERR_FILENO);
 }
 
+/* A trial that is worse than what was reached for the same bound is not progress. */
+static bool
+is_worse(om_cli *c, const char *what, uint64_t best, uint64_t bound)
+{
+	if (c->progress_what && strcmp(c->progress_what, what) == 0 && bound <= c->progress_bound && best > c->progress_best)
+		return true;
+	c->progress_what = what;
+	c->progress_best = best;
+	c->progress_bound = bound;
+	return false;
+}
+
 /* Short searches display nothing. */
 static void
 show(void *arg, const char *what, uint64_t best, uint64_t bound)
@@ -28,7 +41,7 @@ show(void *arg, const char *what, uint64_t best, uint64_t bound)
 
 	if (c->progress_ms == 0)
 		c->progress_ms = now + QUIET_MS;
-	if (now < c->progress_ms)
+	if (is_worse(c, what, best, bound) || now < c->progress_ms)
 		return;
 	c->progress_ms = now + AGAIN_MS;
 	c->progress_shown = true;
@@ -68,5 +81,6 @@ om_cli_progress_end(om_cli *c)
 	if (c->progress_shown)
 		fputs("\r\033[K", stderr);
 	c->progress_shown = false;
+	c->progress_what = NULL;
 	c->progress_ms = 0;
 }
