@@ -26,3 +26,16 @@ for shape in "--dim N=8" "--dim M=4" "--input-shape 8,1,6,6" "--default-dim 3" "
 	om run planned.onnx --fill deterministic $shape | grep -v '^arena\|^y'
 done
 om run planned.onnx --fill deterministic --dim N=8 --target cpu | grep '^y'
+
+# Dims of the data may be given, too, if they are the same.
+cat >eight.ir <<'IR'
+program "eight" ir 8 opset 17
+^eight() {
+	%dims = const int64[4] {8, 1, 6, 6}
+	%one = const float32[] {1.0}
+	%x = Expand(%one, %dims)
+	ret %x
+}
+IR
+"$ONNXMEM" run eight.ir --save eight.npz >/dev/null
+for dim in N=8 N=4; do om run "$models/dynamic.onnx" --dim $dim --data eight.npz | grep -v '^arena\|^y'; done
