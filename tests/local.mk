@@ -1,9 +1,11 @@
-# Runs have as many threads on every machine, so that their scratch has the same size.
+# Runs have as many threads on every machine, so that their scratch has the same size.  Modules of the package are
+# those of the build.
 # `make check` runs the tests; `make check UPDATE=1` accepts the golden texts as they came out.
 AM_TESTS_ENVIRONMENT = \
 	ONNXMEM='$(abs_top_builddir)/onnxmem$(EXEEXT)' abs_builddir='$(abs_builddir)' PYTHON='$(PYTHON)' \
-	PROTOC_C='$(PROTOC_C)' CC='$(CC)' CXX='$(CXX)' SAN_CFLAGS='$(SAN_CFLAGS)' MAKE='$(MAKE)' AWK='$(AWK)' UPDATE='$(UPDATE)' ONNXMEM_THREADS=2; \
-	export ONNXMEM_THREADS ONNXMEM abs_builddir PYTHON PROTOC_C CC CXX SAN_CFLAGS MAKE AWK UPDATE;
+	PROTOC_C='$(PROTOC_C)' CC='$(CC)' CXX='$(CXX)' SAN_CFLAGS='$(SAN_CFLAGS)' MAKE='$(MAKE)' AWK='$(AWK)' UPDATE='$(UPDATE)' ONNXMEM_THREADS=2 \
+	LD_LIBRARY_PATH='$(abs_top_builddir)/.libs'"$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}"; \
+	export LD_LIBRARY_PATH ONNXMEM_THREADS ONNXMEM abs_builddir PYTHON PROTOC_C CC CXX SAN_CFLAGS MAKE AWK UPDATE;
 TEST_EXTENSIONS = .test
 TEST_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 # Programs print TAP, too.

@@ -19,25 +19,6 @@
 
 /* ---- Validation. ---- */
 
-bool
-om_path_is_safe(const char *path)
-{
-	if (!*path || *path == '/')
-		return false;
-	for (const char *at = path; *at;) {
-		const size_t n = strcspn(at, "/");
-		if (n == 0 || n > 200 || (n == 1 && *at == '.') || (n == 2 && memcmp(at, "..", 2) == 0))
-			return false;
-		for (size_t k = 0; k < n; k++)
-			if (at[k] == '\\' || (unsigned char)at[k] < ' ' || at[k] == 127)
-				return false;
-		at += n;
-		if (*at == '/' && !*++at)
-			return false;
-	}
-	return strlen(path) < 1024;
-}
-
 static bool
 is_sha256(const char *text)
 {

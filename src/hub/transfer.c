@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "hub/hub.h"
+#include "hub/hub_module.h"
 
 struct request {
 	om_transfer *t;
@@ -292,8 +292,8 @@ perform(struct request *r)
 	classify_result(r, curl_easy_perform(r->curl));
 }
 
-void
-om_transfer_run(om_transfer *t)
+static void
+transfer(om_transfer *t)
 {
 	struct request r = {.t = t, .curl = curl_easy_init()};
 	struct stat st;
@@ -309,3 +309,5 @@ om_transfer_run(om_transfer *t)
 	}
 	curl_easy_cleanup(r.curl);
 }
+
+const om_hub_calls om_hub_module_calls = {.transfer = transfer, .unpack = om_unpack_archive};

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
-#include "hub/hub.h"
+#include "hub/hub_module.h"
 
 enum { MAX_ENTRIES = 5000, MAX_DEPTH = 16 };
 
@@ -293,7 +293,7 @@ limit_for(const om_hub *h, int fd)
 
 /* NAME.tar.gz is unpacked into NAME, as the ONNX Hub does. */
 om_status
-om_hub_unpack(om_hub *h, const char *archive, const char **folder)
+om_unpack_archive(om_hub *h, const char *archive, const char **folder)
 {
 	const char *slash = strrchr(archive, '/'), *name = slash ? slash + 1 : archive;
 	const char *dot = strstr(name, ".tar");

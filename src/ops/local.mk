@@ -1,7 +1,7 @@
 # Operators are loops over elements: they are built with the vectorizer on.
 noinst_LTLIBRARIES += libops.la
-libops_la_LIBADD = libkernels.la $(IMAGE_LIBS)
-libops_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) $(IMAGE_CFLAGS)
+libops_la_LIBADD = libkernels.la
+libops_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS)
 libops_la_SOURCES += \
 	%D%/contrib/contrib.c %D%/contrib/contrib_attention.c %D%/contrib/contrib_quant.c %D%/contrib/group_query.c \
 	%D%/control/container.c %D%/control/container.h %D%/control/control.c %D%/control/sequence.c %D%/family.h \
@@ -23,18 +23,25 @@ libops_la_SOURCES += \
 	%D%/tensor/rearrange.c %D%/tensor/reshape.c %D%/tensor/scatter.c %D%/tensor/select.c %D%/tensor/shape_constant.c \
 	%D%/tensor/slice.c %D%/tensor/topk.c %D%/tensor/transpose.h \
 	%D%/text/regex.c %D%/text/strings.c
+
+# Decoders of images, which need libraries that few runs load.
+pkglib_LTLIBRARIES += onnxmem-images.la
+onnxmem_images_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) $(IMAGE_CFLAGS)
+onnxmem_images_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
+onnxmem_images_la_LIBADD = $(IMAGE_LIBS)
+onnxmem_images_la_SOURCES = %D%/image/image_module.c
 if HAVE_PNG
-libops_la_SOURCES += %D%/image/image_png.c
+onnxmem_images_la_SOURCES += %D%/image/image_png.c
 endif
 if HAVE_JPEG
-libops_la_SOURCES += %D%/image/image_jpeg.c
+onnxmem_images_la_SOURCES += %D%/image/image_jpeg.c
 endif
 if HAVE_TIFF
-libops_la_SOURCES += %D%/image/image_tiff.c
+onnxmem_images_la_SOURCES += %D%/image/image_tiff.c
 endif
 if HAVE_WEBP
-libops_la_SOURCES += %D%/image/image_webp.c
+onnxmem_images_la_SOURCES += %D%/image/image_webp.c
 endif
 if HAVE_JP2
-libops_la_SOURCES += %D%/image/image_jp2.c
+onnxmem_images_la_SOURCES += %D%/image/image_jp2.c
 endif

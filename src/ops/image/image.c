@@ -1,11 +1,12 @@
 /* ImageDecoder: decodes image files into pixels.
  *
  * BMP and PNM are decoded here, all other formats by their libraries if `configure` found them: one
- * file per library, image_NAME.c.  A format without a library is refused with a message. Every read
+ * file per library, image_NAME.c, in a module (image.h).  A format without a library is refused with a message. Every read
  * is checked against the size of the file, every size in a header against a limit. */
 #include <config.h>
 
 #include "base/arena_internal.h"
+#include "base/load_module.h"
 #include "base/shape.h"
 #include "ir/query.h"
 #include "ops/family.h"
@@ -13,10 +14,16 @@
 
 enum { MOST_PIXELS = 1 << 28 };
 
-om_status
-om_image_bad(const om_image_file *f, const char *what)
+static om_status
+fail(const om_image_file *f, om_status st, const char *what)
 {
-	return om_op_fail(f->c->session, OM_RUN, f->c->op, "%s", what);
+	return om_op_fail(f->c->session, st, f->c->op, "%s", what);
+}
+
+static om_status
+bad(const om_image_file *f, const char *what)
+{
+	return fail(f, OM_RUN, what);
 }
 
 static om_status
@@ -25,16 +32,24 @@ unsupported(const om_image_file *f, const char *what)
 	return om_op_fail(f->c->session, OM_UNSUPPORTED, f->c->op, "%s cannot be decoded", what);
 }
 
-om_status
-om_image_new(const om_image_file *f, om_image *i, uint64_t w, uint64_t h)
+static om_status
+make(const om_image_file *f, om_image *i, uint64_t w, uint64_t h)
 {
 	if (w == 0 || h == 0 || w > MOST_PIXELS || h > MOST_PIXELS || w * h > MOST_PIXELS)
-		return om_image_bad(f, "the image is empty or too large");
+		return bad(f, "the image is empty or too large");
 	i->w = (size_t)w;
 	i->h = (size_t)h;
 	i->rgb = om_alloc_try(f->c->mem, i->w * i->h * 3);
 	return i->rgb ? OM_OK : om_op_fail(f->c->session, OM_MEMORY, f->c->op, "cannot allocate the image");
 }
+
+static void *
+scratch(const om_image_file *f, size_t bytes)
+{
+	return om_alloc_try(f->c->mem, bytes);
+}
+
+static const om_image_calls calls = {.make = make, .fail = fail, .scratch = scratch};
 
 /* Little-endian; bytes after the end of the file are zero. */
 static uint32_t
@@ -58,10 +73,10 @@ read_bmp(const om_image_file *f, om_image *i)
 
 	if (little(f, 30, 4) != 0 || (bits != 8 && bits != 24 && bits != 32))
 		return unsupported(f, "a BMP file with compression or a palette");
-	OM_TRY(om_image_new(f, i, w > 0 ? (uint64_t)w : 0, from_top ? (uint64_t)-(int64_t)h : (uint64_t)h));
+	OM_TRY(make(f, i, w > 0 ? (uint64_t)w : 0, from_top ? (uint64_t)-(int64_t)h : (uint64_t)h));
 	const size_t row = (i->w * bits + 31) / 32 * 4;
 	if (start > f->n || (f->n - start) / row < i->h)
-		return om_image_bad(f, "the BMP file is truncated");
+		return bad(f, "the BMP file is truncated");
 	for (size_t y = 0; y < i->h; y++)
 		for (size_t x = 0; x < i->w; x++) {
 			const uint8_t *line = f->data + start + (from_top ? y : i->h - 1 - y) * row;
@@ -105,13 +120,13 @@ read_pnm(const om_image_file *f, om_image *i)
 	size_t at = 2;
 
 	if (!number(f, &at, &w) || !number(f, &at, &h) || !number(f, &at, &most))
-		return om_image_bad(f, "the header of the PNM file is damaged");
+		return bad(f, "the header of the PNM file is damaged");
 	if (most != 255)
 		return unsupported(f, "a PNM file that is not 8 bits per channel");
-	OM_TRY(om_image_new(f, i, w, h));
+	OM_TRY(make(f, i, w, h));
 	at++;
 	if (at > f->n || f->n - at < i->w * i->h * channels)
-		return om_image_bad(f, "the PNM file is truncated");
+		return bad(f, "the PNM file is truncated");
 	for (size_t k = 0; k < i->w * i->h * 3; k++)
 		i->rgb[k] = f->data[at + (channels == 3 ? k : k / 3)];
 	return OM_OK;
@@ -123,36 +138,46 @@ struct format {
 	const char *name;
 	size_t at, n;            /* offset of the signature */
 	const char *mark;
-	om_status (*read)(const om_image_file *f, om_image *i);
+	om_image_reader *read;   /* NULL: in the module */
 };
 
-/* NULL if the library of the format is missing. */
 static const struct format formats[] = {
 	{"BMP", 0, 2, "BM", read_bmp},
 	{"PNM", 0, 2, "P5", read_pnm},
 	{"PNM", 0, 2, "P6", read_pnm},
-	{"PNG", 0, 8, "\x89PNG\r\n\x1a\n", om_image_png},
-	{"JPEG", 0, 3, "\xff\xd8\xff", om_image_jpeg},
-	{"WebP", 8, 4, "WEBP", om_image_webp},
-	{"TIFF", 0, 4, "II*\0", om_image_tiff},
-	{"TIFF", 0, 4, "MM\0*", om_image_tiff},
-	{"JPEG 2000", 4, 8, "jP  \r\n\x87\n", om_image_jp2},
-	{"JPEG 2000", 0, 4, "\xff\x4f\xff\x51", om_image_jp2},
+	{"PNG", 0, 8, "\x89PNG\r\n\x1a\n", NULL},
+	{"JPEG", 0, 3, "\xff\xd8\xff", NULL},
+	{"WebP", 8, 4, "WEBP", NULL},
+	{"TIFF", 0, 4, "II*\0", NULL},
+	{"TIFF", 0, 4, "MM\0*", NULL},
+	{"JPEG 2000", 4, 8, "jP  \r\n\x87\n", NULL},
+	{"JPEG 2000", 0, 4, "\xff\x4f\xff\x51", NULL},
 };
 
 enum { LEAST_BYTES = 12 };
+
+static om_status
+read_by_module(const om_image_file *f, om_image *i, const char *format)
+{
+	const om_image_decoder *d = om_load_module(OM_IMAGE_MODULE, "om_image_module_decoders");
+
+	if (!d)
+		return om_op_fail(f->c->session, OM_UNSUPPORTED, f->c->op, "cannot decode a %s file: %s: %s", format,
+			OM_IMAGE_MODULE, om_load_module_error());
+	for (; d->format; d++)
+		if (strcmp(d->format, format) == 0)
+			return d->read(f, i);
+	return om_op_fail(f->c->session, OM_UNSUPPORTED, f->c->op,
+		"cannot decode a %s file: built without its library", format);
+}
 
 static om_status
 read_image(const om_image_file *f, om_image *i)
 {
 	for (size_t k = 0; k < sizeof formats / sizeof formats[0]; k++) {
 		const struct format *o = &formats[k];
-		if (f->n < LEAST_BYTES || memcmp(f->data + o->at, o->mark, o->n) != 0)
-			continue;
-		if (!o->read)
-			return om_op_fail(f->c->session, OM_UNSUPPORTED, f->c->op,
-				"cannot decode a %s file: built without its library", o->name);
-		return o->read(f, i);
+		if (f->n >= LEAST_BYTES && memcmp(f->data + o->at, o->mark, o->n) == 0)
+			return o->read ? o->read(f, i) : read_by_module(f, i, o->name);
 	}
 	return unsupported(f, "an image that is not a BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP file");
 }
@@ -192,7 +217,7 @@ static om_status
 decode_cpu(om_op_context *c)
 {
 	const struct decoder *s = c->state;
-	const om_image_file f = {c, c->in[0].data, (size_t)om_shape_count(&c->in[0].shape)};
+	const om_image_file f = {c, &calls, c->in[0].data, (size_t)om_shape_count(&c->in[0].shape)};
 	om_image i;
 
 	OM_TRY(read_image(&f, &i));

@@ -1,11 +1,17 @@
-/* Image files and their decoders. */
+/* Image files and their decoders.
+ *
+ * Formats whose decoders need libraries are in the module onnxmem-images.so (image_module.c), which the first image
+ * of such a format loads.  It refers to no symbol of the library that loads it, but calls it by om_image_calls. */
 #ifndef OM_IMAGE_H
 #define OM_IMAGE_H
 
 #include "onnxmem/opdef.h"
 
+typedef struct om_image_calls om_image_calls;
+
 typedef struct om_image_file {
 	const om_op_context *c;
+	const om_image_calls *calls;
 	const uint8_t *data;
 	size_t n;
 } om_image_file;
@@ -16,37 +22,32 @@ typedef struct om_image {
 	uint8_t *rgb;
 } om_image;
 
+struct om_image_calls {
+	om_status (*make)(const om_image_file *f, om_image *i, uint64_t w, uint64_t h);  /* om_image_new() */
+	om_status (*fail)(const om_image_file *f, om_status st, const char *what);
+	void *(*scratch)(const om_image_file *f, size_t bytes);                          /* om_image_scratch() */
+};
+
 /* Allocate the pixels of an image of that size; too large a size is refused. */
 om_status om_image_new(const om_image_file *f, om_image *i, uint64_t w, uint64_t h);
 /* Refuse the file; `what` is the message. */
 om_status om_image_bad(const om_image_file *f, const char *what);
+/* Memory of the call; NULL if there is too little. */
+void *om_image_scratch(const om_image_file *f, size_t bytes);
 
 typedef om_status om_image_reader(const om_image_file *f, om_image *i);
 
-#ifdef OM_WITH_PNG
-om_image_reader om_image_png;
-#else
-#define om_image_png NULL
-#endif
-#ifdef OM_WITH_JPEG
-om_image_reader om_image_jpeg;
-#else
-#define om_image_jpeg NULL
-#endif
-#ifdef OM_WITH_WEBP
-om_image_reader om_image_webp;
-#else
-#define om_image_webp NULL
-#endif
-#ifdef OM_WITH_TIFF
-om_image_reader om_image_tiff;
-#else
-#define om_image_tiff NULL
-#endif
-#ifdef OM_WITH_JP2
-om_image_reader om_image_jp2;
-#else
-#define om_image_jp2 NULL
-#endif
+/* The decoders of the module by the name of the format, to {0}. */
+typedef struct om_image_decoder {
+	const char *format;
+	om_image_reader *read;
+} om_image_decoder;
+
+#define OM_IMAGE_MODULE "onnxmem-images.so"
+
+/* What the module exports, by this name. */
+OM_API extern const om_image_decoder om_image_module_decoders[];
+
+om_image_reader om_image_png, om_image_jpeg, om_image_webp, om_image_tiff, om_image_jp2;
 
 #endif

@@ -3,7 +3,6 @@
 
 #include <openjpeg.h>
 
-#include "ops/family.h"
 #include "ops/image/image.h"
 
 struct source {
@@ -106,7 +105,7 @@ om_image_jp2(const om_image_file *f, om_image *i)
 	om_status st = OM_MEMORY;
 
 	if (!codec || !stream) {
-		om_op_fail(f->c->session, st, f->c->op, "cannot initialize OpenJPEG");
+		f->calls->fail(f, st, "cannot initialize OpenJPEG");
 	} else {
 		opj_stream_set_user_data(stream, &source, NULL);
 		opj_stream_set_user_data_length(stream, f->n);

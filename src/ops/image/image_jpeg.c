@@ -7,7 +7,6 @@
 
 #include <jpeglib.h>
 
-#include "ops/family.h"
 #include "ops/image/image.h"
 
 struct trouble {

@@ -5,7 +5,6 @@
 #include <png.h>
 #include <setjmp.h>
 
-#include "ops/family.h"
 #include "ops/image/image.h"
 
 struct source {
@@ -63,7 +62,9 @@ read_rows(const om_image_file *f, om_image *i, png_structp png, png_infop info)
 	ask_for_rgb(png, info);
 	if (png_get_rowbytes(png, info) != i->w * 3)
 		return om_image_bad(f, "the PNG file has an unexpected pixel format");
-	png_bytep *row = OM_NEWN(f->c->mem, png_bytep, i->h);
+	png_bytep *row = om_image_scratch(f, i->h * sizeof *row);
+	if (!row)
+		return om_image_bad(f, "not enough memory for the rows of the PNG file");
 	for (size_t y = 0; y < i->h; y++)
 		row[y] = i->rgb + y * i->w * 3;
 	png_read_image(png, row);

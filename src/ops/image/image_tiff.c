@@ -3,8 +3,6 @@
 
 #include <tiffio.h>
 
-#include "ops/family.h"
-#include "base/arena_internal.h"
 #include "ops/image/image.h"
 
 struct source {
@@ -75,9 +73,9 @@ read_page(const om_image_file *f, om_image *i, TIFF *t)
 	TIFFGetField(t, TIFFTAG_IMAGEWIDTH, &w);
 	TIFFGetField(t, TIFFTAG_IMAGELENGTH, &h);
 	OM_TRY(om_image_new(f, i, w, h));
-	uint32_t *pixel = om_alloc_try(f->c->mem, i->w * i->h * sizeof *pixel);
+	uint32_t *pixel = om_image_scratch(f, i->w * i->h * sizeof *pixel);
 	if (!pixel)
-		return om_op_fail(f->c->session, OM_MEMORY, f->c->op, "cannot allocate the image");
+		return f->calls->fail(f, OM_MEMORY, "cannot allocate the image");
 	if (!TIFFReadRGBAImageOriented(t, w, h, pixel, ORIENTATION_TOPLEFT, 1))
 		return om_image_bad(f, "the TIFF file is damaged, or not supported by libtiff");
 	for (size_t k = 0; k < i->w * i->h; k++) {

@@ -3,7 +3,6 @@
 
 #include <webp/decode.h>
 
-#include "ops/family.h"
 #include "ops/image/image.h"
 
 om_status

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "hub/hub.h"
+#include "hub/hub_module.h"
 #include "reader.h"
 
 static char folder[4096];
@@ -54,7 +54,7 @@ reader_takes(const uint8_t *data, size_t size)
 		perror(path);
 		abort();
 	}
-	const bool good = reader_says(s, om_hub_unpack(&h, path, &unpacked));
+	const bool good = reader_says(s, om_unpack_archive(&h, path, &unpacked));
 	if (good) {
 		om_remove_folder(unpacked);
 		unlink(om_printf(mem, "%s.sums", unpacked));
