@@ -104,6 +104,21 @@ om_pages_make(void *at, size_t n)
 }
 
 void
+om_pages_huge(void *at, size_t n)
+{
+#ifdef MADV_HUGEPAGE
+	const uintptr_t size = OM_HUGE_PAGE, end = ((uintptr_t)at + n) / size * size;
+	const uintptr_t from = ((uintptr_t)at + size - 1) / size * size;
+
+	if (from < end)
+		(void)!madvise((void *)from, end - from, MADV_HUGEPAGE);
+#else
+	(void)at;
+	(void)n;
+#endif
+}
+
+void
 om_mappings_move(const struct om_mappings *l, void *to, const void *from, size_t n)
 {
 	for (size_t at = 0; at < n; at += PIECE) {

@@ -46,6 +46,13 @@ void om_mappings_drop_all(const struct om_mappings *l);
  * that lie within the `n` bytes; contents stay. */
 void om_pages_make(void *at, size_t n);
 
+/* The alignment of memory that om_pages_huge() is worth calling for; as large is the least such memory. */
+enum { OM_HUGE_PAGE = 2 << 20 };
+
+/* Let memory that was just allocated have large pages, as far as it consists of whole ones: a page fault for every
+ * 2 MiB, and fewer translations of addresses.  Without support of the system nothing happens. */
+void om_pages_huge(void *at, size_t n);
+
 /* Copy `n` bytes, and give back the pages that they came from, piece by piece. */
 void om_mappings_move(const struct om_mappings *l, void *to, const void *from, size_t n);
 

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "exec/exec_internal.h"
+#include "base/mapping.h"
 #include "base/shape.h"
 #include "ir/type.h"
 
@@ -66,6 +67,7 @@ get_arenas(om_exec *e)
 			return om_fail(e->session, OM_MEMORY, "the plan's arena of %llu bytes is too large",
 				(unsigned long long)a->bytes);
 		OM_TRY(om_room_fit(e, &e->arena[k], a->bytes + 2 * e->guard, "the plan's arena"));
+		om_pages_make(e->arena[k].data, e->arena[k].cap);
 		e->stats.arena_bytes += a->bytes;
 	}
 	return OM_OK;

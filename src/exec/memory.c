@@ -5,9 +5,22 @@
 #include <sys/mman.h>
 
 #include "base/guard.h"
+#include "base/mapping.h"
 #include "base/shape.h"
 #include "exec/exec_internal.h"
 #include "base/strided_copy.h"
+
+/* Large memory starts where a large page may. */
+static void *
+allocate(const om_exec *e, size_t bytes)
+{
+	const size_t align = bytes >= OM_HUGE_PAGE && e->align < OM_HUGE_PAGE ? OM_HUGE_PAGE : (size_t)e->align;
+	void *data = om_memory_aligned(align, bytes);
+
+	if (data && align == OM_HUGE_PAGE)
+		om_pages_huge(data, bytes);
+	return data;
+}
 
 static om_status
 room_get(om_exec *e, uint64_t bytes, const char *what, void **out)
@@ -15,7 +28,7 @@ room_get(om_exec *e, uint64_t bytes, const char *what, void **out)
 	if (bytes > e->budget.left)
 		return om_fail(e->session, OM_MEMORY, "%llu bytes for %s would exceed the memory limit of %llu bytes",
 			(unsigned long long)bytes, what, (unsigned long long)e->options.max_memory);
-	if (bytes > PTRDIFF_MAX || !(*out = om_memory_aligned((size_t)e->align, (size_t)bytes)))
+	if (bytes > PTRDIFF_MAX || !(*out = allocate(e, (size_t)bytes)))
 		return om_fail(e->session, OM_MEMORY, "cannot allocate %llu bytes for %s",
 			(unsigned long long)bytes, what);
 	e->budget.left -= bytes;
