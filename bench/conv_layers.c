@@ -134,7 +134,7 @@ pack_seconds(const om_layer *l, const float *w, float *packed)
 
 	for (int k = 0; k < LEAST_RUNS; k++) {
 		const double start = now();
-		om_layer_pack(l, w, packed);
+		om_layer_pack(l, (om_layer_source){.data = w}, packed);
 		const double took = now() - start;
 		best = took < best ? took : best;
 	}

@@ -50,6 +50,9 @@ struct om_op_context {
 	struct om_workers *pool;  /* for kernels: the workers (src/base/parallel.h); NULL in all other calls
 	                             and for a serial run */
 	bool precise;             /* select no kernel that is marked `is_fast` */
+	/* For kernels: the first `bytes` bytes of input `in` are not read again, so that the caller may give them back.
+	 * NULL where it would not. */
+	void (*consumed)(om_op_context *c, uint32_t in, uint64_t bytes);
 };
 
 enum {
@@ -72,6 +75,8 @@ enum {
 	                             if the argument types match */
 	OM_COMMUTES   = 1u << 8,  /* its two inputs may be swapped, unless attributes are present:
 	                             results are bit-identical, except for NaN payloads */
+	OM_UNALIGNED  = 1u << 9,  /* all its kernels accept elements of input 0 at any address: weights are read
+	                             where they are in a file */
 };
 
 /* How an operator uses its bodies. */

@@ -117,6 +117,7 @@ show_flags(unsigned flags)
 	static const struct { unsigned bit; const char *text; } names[] = {
 		{OM_POINTWISE, "each output element depends on the same element of the inputs only"},
 		{OM_COMMUTES, "its inputs may change places"},
+		{OM_UNALIGNED, "its first input may lie at any address"},
 		{OM_RANDOM, "random: never folded, merged or repeated"},
 		{OM_EFFECT, "has an effect: never removed"},
 		{OM_DATA_DEPENDENT_SHAPE, "the size of its output is known only when it has run"},

@@ -5,10 +5,11 @@
  * computed.  A splat is not expanded if its only users are folded ops that keep it a splat, or
  * read only its shape.
  *
- * Constants whose elements are known are read where they are, unless they are not aligned.  All others that
+ * Constants whose elements are known are read where they are, unless they are not aligned and a reader requires
+ * that (OM_UNALIGNED).  All others that
  * runs read lie in one block, whose size is computed first.  What only folded ops read is materialized before
  * the first of them and released after the last, and pages of files are given back once they were copied, or
- * read by a folded op for the last time.  So the peak is the block, and what one folded op reads and writes
+ * read by a folded op for the last time, which for large ones is while it runs (om_op_context.consumed).  So the peak is the block, and what one folded op reads and writes
  * outside of it. */
 #include <config.h>
 
@@ -42,11 +43,24 @@ reads_elements(const om_op *op)
 }
 
 static void
-mark_wanted(struct weights *w, const om_value *v, bool in_runs)
+mark_wanted(struct weights *w, const om_value *v, bool in_runs, bool is_aligned)
 {
 	v = w->e->root[v->id];
 	w->by[v->id].is_wanted = true;
 	w->by[v->id].is_kept |= in_runs;
+	w->by[v->id].is_aligned |= is_aligned;
+}
+
+/* Others may read the output of an op that is, or may become, a view. */
+static bool
+accepts_unaligned(const struct weights *w, const om_op *op, uint32_t in)
+{
+	const om_exec *e = w->e;
+
+	if (in != 0 || !op->opdef || !(op->opdef->flags & OM_UNALIGNED) || !op->out[0])
+		return false;
+	return !op->opdef->view || (!op->is_folded && !e->is_skipped[op->out[0]->id]
+		&& e->root[op->out[0]->id] != e->root[op->in[0]->id]);
 }
 
 static void
@@ -54,7 +68,7 @@ want_inputs(struct weights *w, const om_op *op, bool in_runs)
 {
 	for (uint32_t k = 0; k < op->nin && reads_elements(op); k++)
 		if (op->in[k])
-			mark_wanted(w, op->in[k], in_runs);
+			mark_wanted(w, op->in[k], in_runs, !accepts_unaligned(w, op, k));
 }
 
 static bool
@@ -76,7 +90,7 @@ find_wanted(struct weights *w)
 
 	for (const om_block *b = e->prog->first; b; b = b->next)
 		for (uint32_t k = 0; k < b->nresult; k++)
-			mark_wanted(w, b->result[k], true);
+			mark_wanted(w, b->result[k], true, true);
 	while (e->order[n])
 		n++;
 	while (n-- > 0) {
@@ -217,6 +231,8 @@ is_in_place(const struct weights *w, const om_value *v)
 
 	if (!w->by[v->id].is_wanted)
 		return true;
+	if (!w->by[v->id].is_aligned)
+		return !data->splat;
 	return !data->splat && om_tensor_is_aligned(data)
 	    && (align <= OM_ROOM_ALIGN || (uintptr_t)data->data % align == 0);
 }
@@ -316,6 +332,7 @@ lay_out(struct weights *w)
 		struct weight *of = &w->by[w->by[k].holder->id];
 		of->is_kept |= w->by[k].is_kept;
 		of->is_wanted |= w->by[k].is_wanted;
+		of->is_aligned |= w->by[k].is_aligned;
 	}
 	for (uint32_t k = 0; k < p->nvalue; k++) {
 		const om_value *v = p->values[k];
@@ -392,6 +409,22 @@ release(struct weights *w, const om_value *v)
 	else if (om_tensor_bytes(t->type, &t->shape, &bytes))
 		om_mappings_drop(e->prog->files, t->data, bytes);
 	om_exec_move(e, v, NULL);
+}
+
+/* The pages of what the last reader has read are given back while it reads the rest. */
+static void
+consumed(om_op_context *c, uint32_t in, uint64_t bytes)
+{
+	enum { PIECE = 1 << 20 };
+	struct weights *w = c->host;
+	struct weight *of = &w->by[w->by[c->op->in[in]->id].holder->id];
+	const om_tensor *t = &w->e->slot[of->holder->id];
+
+	if (of->holder != c->op->in[in] || of->is_kept || of->nreader != 1 || w->e->room[of->holder->id].data
+	    || bytes < of->dropped + PIECE)
+		return;
+	om_mappings_drop(w->e->prog->files, (const char *)t->data + of->dropped, bytes - of->dropped);
+	of->dropped = bytes;
 }
 
 /* ---- Computing. ---- */
@@ -473,6 +506,7 @@ compute(struct weights *w, const om_op *op)
 
 	om_op_context_init(&c, e->session, e->call, op);
 	c.alloc = alloc_constant;
+	c.consumed = consumed;
 	c.host = w;
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (op->in[k])

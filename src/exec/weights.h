@@ -10,11 +10,13 @@
 struct weight {
 	bool is_wanted;      /* its elements are required while constants are computed */
 	bool is_kept;        /* also required in runs */
+	bool is_aligned;     /* a reader requires its elements to be aligned */
 	bool is_computed;    /* an output of an op in `left` */
 	om_value *holder;    /* the value whose memory it is in: that which it is a view of, or itself */
 	uint64_t offset;     /* bytes, in the holder */
 	uint32_t nreader;    /* of a holder: inputs of ops in `left` that were not computed yet */
 	uint64_t at;         /* of a holder: offset in the block, or OM_OUTSIDE */
+	uint64_t dropped;    /* of a holder in a file: the pages of so many bytes were given back while an op reads it */
 };
 
 struct weights {

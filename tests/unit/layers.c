@@ -164,6 +164,16 @@ choose_product(om_layer *l, uint64_t *state)
 		.stride = {1, 1, 1}, .dilation = {1, 1, 1}};
 }
 
+/* A copy of `n` elements at an address that is not aligned: after the first byte of a block, which is to be freed. */
+static char *
+shifted(const float *w, int64_t n)
+{
+	char *block = malloc((size_t)n * sizeof *w + 1);
+
+	memcpy(block + 1, w, (size_t)n * sizeof *w);
+	return block;
+}
+
 static void
 start(struct trial *t, uint64_t *state)
 {
@@ -177,7 +187,9 @@ start(struct trial *t, uint64_t *state)
 	t->residual = om_rng_below(state, 2) ? random_floats(state, t->ny) : NULL;
 	t->packed = malloc(om_layer_weights(l) * sizeof *t->packed);
 	t->want = malloc((size_t)(t->ny + 1) * sizeof *t->want);
-	om_layer_pack(l, t->w, t->packed);
+	char *block = shifted(t->w, l->group * l->channels_out * l->channels_in * volume(l->kernel));
+	om_layer_pack(l, (om_layer_source){.data = block + 1}, t->packed);
+	free(block);
 	compute(t);
 }
 
@@ -324,6 +336,16 @@ packed_at(const float *packed, int64_t rows, int64_t row, int64_t column)
 	return packed[column / OM_PANEL * rows * OM_PANEL + row * OM_PANEL + column % OM_PANEL];
 }
 
+/* Bytes that were read, as packing says. */
+static void
+note_consumed(void *arg, uint64_t bytes)
+{
+	uint64_t *most = arg;
+
+	CU_ASSERT(bytes >= *most);
+	*most = bytes;
+}
+
 static void
 matrices_are_packed(void)
 {
@@ -336,13 +358,17 @@ matrices_are_packed(void)
 		const float alpha = om_rng_below(&state, 2) ? 1 : 0.5f;
 		float *w = random_floats(&state, rows * columns), *packed = malloc((size_t)(all * rows) * sizeof *packed);
 		bool right = true;
-		om_layer_pack_matrix(w, rows, columns, is_transposed, alpha, packed);
+		char *block = shifted(w, rows * columns);
+		uint64_t read = 0;
+		om_layer_pack_matrix((om_layer_source){block + 1, note_consumed, &read}, rows, columns, is_transposed, alpha, packed);
+		CU_ASSERT_EQUAL(read, (uint64_t)(rows * columns) * sizeof *w);
 		for (int64_t i = 0; i < rows; i++)
 			for (int64_t j = 0; j < all; j++) {
 				const float want = j >= columns ? 0 : alpha * w[is_transposed ? j * rows + i : i * columns + j];
 				right = right && packed_at(packed, rows, i, j) == want;
 			}
 		CU_ASSERT(right);
+		free(block);
 		free(w);
 		free(packed);
 	}

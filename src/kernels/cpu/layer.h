@@ -47,12 +47,19 @@ uint64_t om_layer_weights(const om_layer *l);
 /* Bytes of scratch for a number of workers; the same on every machine.  UINT64_MAX if that overflows. */
 uint64_t om_layer_workspace(const om_layer *l, uint32_t workers);
 
+/* Weights to pack, at any address; they are read in order. */
+typedef struct om_layer_source {
+	const void *data;
+	void (*consumed)(void *arg, uint64_t bytes);  /* called now and then: so many bytes will not be read again; NULL: never */
+	void *arg;
+} om_layer_source;
+
 /* Pack the weights w[channels_out of all groups][channels_in][kernel...] of a layer. */
-void om_layer_pack(const om_layer *l, const float *w, float *packed);
+void om_layer_pack(const om_layer *l, om_layer_source w, float *packed);
 
 /* Pack alpha * w[rows][columns], or alpha * w[columns][rows] if it is transposed, as a layer with that many
  * channels_in and channels_out. */
-void om_layer_pack_matrix(const float *w, int64_t rows, int64_t columns, bool is_transposed, float alpha,
+void om_layer_pack_matrix(om_layer_source w, int64_t rows, int64_t columns, bool is_transposed, float alpha,
 	float *packed);
 
 typedef struct om_layer_kernels {

@@ -12,6 +12,10 @@ enum { RUN = 16 };    /* elements that are read from a filter at a time: a line 
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
+/* Elements that are not aligned, as those in a file. */
+typedef float loose __attribute__((aligned(1), may_alias));
+typedef float loose_four __attribute__((vector_size(16), aligned(1), may_alias));
+
 static int64_t
 least(int64_t a, int64_t b)
 {
@@ -20,10 +24,10 @@ least(int64_t a, int64_t b)
 
 /* to[k][0..3] = from[0..3][k], k < 4. */
 static inline void
-transpose(const float *const *from, int64_t at, float *const *to, int64_t column)
+transpose(const loose *const *from, int64_t at, float *const *to, int64_t column)
 {
-	const four a = *(const four *)(from[0] + at), b = *(const four *)(from[1] + at);
-	const four c = *(const four *)(from[2] + at), d = *(const four *)(from[3] + at);
+	const four a = *(const loose_four *)(from[0] + at), b = *(const loose_four *)(from[1] + at);
+	const four c = *(const loose_four *)(from[2] + at), d = *(const loose_four *)(from[3] + at);
 	const four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
 	const four fg = __builtin_shufflevector(a, b, 2, 6, 3, 7), hi = __builtin_shufflevector(c, d, 2, 6, 3, 7);
 
@@ -35,7 +39,7 @@ transpose(const float *const *from, int64_t at, float *const *to, int64_t column
 
 /* Filters of one panel: element `s` of a filter is row order(s) of the panel. */
 struct filters {
-	const float *w;
+	const loose *w;
 	int64_t n;                /* filters, at most OM_PANEL */
 	int64_t channels, taps;   /* of a filter; its elements are [channels][taps] */
 	float *to;
@@ -69,11 +73,11 @@ pack_few(const struct filters *f, int64_t s, int64_t n, float *const *row)
 static void
 pack_run(const struct filters *f, int64_t s, float *const *row)
 {
-	static const float zeros[RUN];
+	static const loose zeros[RUN];
 	const int64_t depth = f->channels * f->taps;
 
 	for (int64_t j = 0; j < OM_PANEL; j += 4) {
-		const float *from[4];
+		const loose *from[4];
 		for (int64_t i = 0; i < 4; i++)
 			from[i] = j + i < f->n ? f->w + (j + i) * depth + s : zeros;
 		for (int64_t k = 0; k < RUN; k += 4)
@@ -98,8 +102,17 @@ pack_panel(const struct filters *f)
 	}
 }
 
+/* All before `end` was packed. */
 static void
-pack_filters(const float *w, int64_t filters, int64_t channels, int64_t taps, float *packed)
+consume(const om_layer_source *w, const loose *end)
+{
+	if (w->consumed)
+		w->consumed(w->arg, (uint64_t)((const char *)end - (const char *)w->data));
+}
+
+/* `w` is in the source. */
+static void
+pack_filters(const om_layer_source *source, const loose *w, int64_t filters, int64_t channels, int64_t taps, float *packed)
 {
 	const int64_t depth = channels * taps;
 
@@ -107,6 +120,7 @@ pack_filters(const float *w, int64_t filters, int64_t channels, int64_t taps, fl
 		const struct filters f = {.w = w + j * depth, .n = least(filters - j, OM_PANEL), .channels = channels,
 			.taps = taps, .to = packed + j * depth};
 		pack_panel(&f);
+		consume(source, f.w + f.n * depth);
 	}
 }
 
@@ -119,9 +133,11 @@ scale(float *x, int64_t n, float alpha)
 
 /* The columns are contiguous already. */
 static void
-pack_rows(const float *w, int64_t rows, int64_t columns, float *packed)
+pack_rows(const om_layer_source *source, int64_t rows, int64_t columns, float *packed)
 {
-	for (int64_t k0 = 0; k0 < rows; k0 += RUN)
+	const loose *w = source->data;
+
+	for (int64_t k0 = 0; k0 < rows; k0 += RUN) {
 		for (int64_t j = 0; j < columns; j += OM_PANEL) {
 			const int64_t n = least(columns - j, OM_PANEL);
 			float *to = packed + j * rows + k0 * OM_PANEL;
@@ -131,15 +147,17 @@ pack_rows(const float *w, int64_t rows, int64_t columns, float *packed)
 				memcpy(to, w + k * columns + j, (size_t)n * sizeof *to);
 			}
 		}
+		consume(source, w + least(rows, k0 + RUN) * columns);
+	}
 }
 
 void
-om_layer_pack_matrix(const float *w, int64_t rows, int64_t columns, bool is_transposed, float alpha, float *packed)
+om_layer_pack_matrix(om_layer_source w, int64_t rows, int64_t columns, bool is_transposed, float alpha, float *packed)
 {
 	if (is_transposed)
-		pack_filters(w, columns, rows, 1, packed);
+		pack_filters(&w, w.data, columns, rows, 1, packed);
 	else
-		pack_rows(w, rows, columns, packed);
+		pack_rows(&w, rows, columns, packed);
 	scale(packed, (columns + OM_PANEL - 1) / OM_PANEL * OM_PANEL * rows, alpha);
 }
 
@@ -179,7 +197,7 @@ transform2(const column *g, column *u, int from, int step)
 
 /* Filters of a panel at one position of the leading axis, for one input channel: w[filter * depth + element]. */
 static void
-gather(const float *w, int64_t n, int64_t depth, column *g)
+gather(const loose *w, int64_t n, int64_t depth, column *g)
 {
 	for (int64_t j = 0; j < OM_PANEL; j++)
 		for (int k = 0; k < 9; k++)
@@ -202,7 +220,7 @@ transform_filters(const column *g, int side, float *to, int64_t element)
 }
 
 static void
-pack_winograd(const om_layer *l, const float *w, float *packed)
+pack_winograd(const om_layer *l, const loose *w, float *packed)
 {
 	const int64_t planes = l->kernel[0], depth = l->channels_in * planes * 9;
 	const int64_t panels = (l->channels_out + OM_PANEL - 1) / OM_PANEL, rows = l->channels_in * planes;
@@ -218,15 +236,15 @@ pack_winograd(const om_layer *l, const float *w, float *packed)
 }
 
 void
-om_layer_pack(const om_layer *l, const float *w, float *packed)
+om_layer_pack(const om_layer *l, om_layer_source w, float *packed)
 {
 	const int64_t taps = l->kernel[0] * l->kernel[1] * l->kernel[2];
 	const int64_t group = (int64_t)(om_layer_weights(l) / (uint64_t)l->group);
 
 	for (int64_t g = 0; g < l->group; g++) {
-		const float *from = w + g * l->channels_out * l->channels_in * taps;
+		const loose *from = (const loose *)w.data + g * l->channels_out * l->channels_in * taps;
 		if (l->algorithm == OM_LAYER_GEMM)
-			pack_filters(from, l->channels_out, l->channels_in, taps, packed + g * group);
+			pack_filters(&w, from, l->channels_out, l->channels_in, taps, packed + g * group);
 		else
 			pack_winograd(l, from, packed + g * group);
 	}

@@ -110,10 +110,25 @@ pack_filter_prepare(om_op_context *c, void **state)
 	return read_filter(c, *state);
 }
 
+static void
+consumed(void *arg, uint64_t bytes)
+{
+	om_op_context *c = arg;
+
+	if (c->consumed)
+		c->consumed(c, 0, bytes);
+}
+
+static om_layer_source
+source_of(om_op_context *c)
+{
+	return (om_layer_source){c->in[0].data, consumed, c};
+}
+
 static om_status
 pack_filter_cpu(om_op_context *c)
 {
-	om_layer_pack(c->state, c->in[0].data, c->out[0].data);
+	om_layer_pack(c->state, source_of(c), c->out[0].data);
 	return OM_OK;
 }
 
@@ -156,7 +171,7 @@ pack_matrix_cpu(om_op_context *c)
 	const om_shape *b = &c->in[0].shape;
 	const int rows = s->is_transposed ? 1 : 0;
 
-	om_layer_pack_matrix(c->in[0].data, b->dim[rows], b->dim[1 - rows], rows == 1, s->alpha, c->out[0].data);
+	om_layer_pack_matrix(source_of(c), b->dim[rows], b->dim[1 - rows], rows == 1, s->alpha, c->out[0].data);
 	return OM_OK;
 }
 
@@ -431,8 +446,8 @@ static const om_attr_spec matmul_attrs[] = {{"columns", OM_ATTR_INT, .required =
 
 #define PACK(label, called, text)                                              \
 	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text, .since = 1, .min_in = 1, .max_in = 1, \
-	 .min_out = 1, .max_out = 1, .attrs = called##_attrs, .infer = called##_infer, .cpu = called##_cpu, \
-	 .input_types = {OF(FLOAT32)}}
+	 .min_out = 1, .max_out = 1, .flags = OM_UNALIGNED, .attrs = called##_attrs, .infer = called##_infer, \
+	 .cpu = called##_cpu, .input_types = {OF(FLOAT32)}}
 
 #define LAYER(label, called, text)                                             \
 	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text, .since = 1, .min_in = 2, .max_in = 4, \

@@ -124,7 +124,7 @@ pack_cpu(om_op_context *c)
 			for (int64_t o = 0; o < s->outputs; o++)
 				for (int64_t t = 0; t < s->taps; t++)
 					filters[((g * s->taps + t) * s->outputs + o) * inputs + i] = *w++;
-	om_layer_pack(&s->layer, filters, c->out[0].data);
+	om_layer_pack(&s->layer, (om_layer_source){.data = filters}, c->out[0].data);
 	return OM_OK;
 }
 

@@ -441,7 +441,7 @@ static const om_attr_spec last_attrs[] = {
 
 const om_opdef om_ops_index[] = {
 	{ONE, .name = "Gather", .brief = "slices along an axis, by indices", .since = 1,
-	 .min_in = 2, .max_in = 2, .flags = OM_SPLATS, .attrs = axis_attrs,
+	 .min_in = 2, .max_in = 2, .flags = OM_SPLATS | OM_UNALIGNED, .attrs = axis_attrs,
 	 .infer = gather_infer, .propagate_data = om_elems_moved, .view = gather_view, .cpu = gather_cpu,
 	 .input_types = {OF_COMMON, OF_INDICES}},
 	{ONE, .name = "GatherElements", .brief = "elements along an axis, by indices",
