@@ -21,9 +21,17 @@ static void
 large_images_use_winograd(void)
 {
 	CU_ASSERT_STRING_EQUAL(choice(56, 64, 64, 1, 1, true), "winograd4");
-	CU_ASSERT_STRING_EQUAL(choice(28, 512, 512, 1, 1, true), "winograd4");
 	CU_ASSERT_STRING_EQUAL(choice(14, 256, 256, 1, 1, true), "winograd2");
-	CU_ASSERT_STRING_EQUAL(choice(28, 256, 256, 1, 2, true), "winograd4");
+	CU_ASSERT_STRING_EQUAL(choice(28, 128, 128, 1, 2, true), "winograd4");
+}
+
+/* Where transformed weights are large, the gain must be. */
+static void
+memory_has_a_price(void)
+{
+	CU_ASSERT_STRING_EQUAL(choice(28, 512, 512, 1, 1, true), "winograd2");
+	CU_ASSERT_STRING_EQUAL(choice(56, 512, 512, 1, 1, true), "winograd4");
+	CU_ASSERT_STRING_EQUAL(choice(14, 512, 512, 1, 1, true), "gemm");
 }
 
 static void
@@ -52,6 +60,7 @@ axes_are_those_of_the_image(void)
 
 static CU_TestInfo algorithm_tests[] = {
 	{"large images use Winograd's algorithm", large_images_use_winograd},
+	{"memory has a price", memory_has_a_price},
 	{"others do not", others_do_not},
 	{"axes are those of the image", axes_are_those_of_the_image},
 	CU_TEST_INFO_NULL,
