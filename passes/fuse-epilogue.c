@@ -236,6 +236,12 @@ fuse_addition(struct fuse *f, om_op *op, bool *done)
 	return *done ? OM_OK : fuse_add(f, op, 1 - first, done);
 }
 
+static bool
+is_addition(const om_op *op)
+{
+	return *op->domain == '\0' && op->nin == 2 && (strcmp(op->type, "Add") == 0 || strcmp(op->type, "Sum") == 0);
+}
+
 /* ---- The walk. ---- */
 
 static om_status
@@ -248,7 +254,7 @@ fuse_block(struct fuse *f, om_block *b)
 			OM_TRY(fuse_block(f, op->body[k]));
 		if (!op->opdef || op->is_folded || op->nout != 1 || !op->out[0])
 			continue;
-		if (strcmp(op->type, "Add") == 0 && *op->domain == '\0' && op->nin == 2)
+		if (is_addition(op))
 			OM_TRY(fuse_addition(f, op, &done));
 		else
 			fuse_activation(f, op);
