@@ -37,10 +37,13 @@ activation(const om_epilogue *e, double x)
 	}
 }
 
+/* Of Gelu the digits that x has are right, and results beyond 6 are 0 or x. */
 static bool
-is_close(double want, double got)
+is_close(om_act act, double x, double want, double got)
 {
-	return fabs(want - got) <= 2e-6 * fabs(want) + 1e-7;
+	const double bound = act == OM_ACT_GELU && fabs(x) < 6 ? 4e-7 * fabs(x) : 0;
+
+	return fabs(want - got) <= 2e-6 * fabs(want) + 1e-7 + bound;
 }
 
 /* `n` elements around `middle`; nothing after them is written. */
@@ -55,7 +58,7 @@ is_row_right(const om_kernels *kernels, const om_epilogue *e, int64_t n, double 
 	memcpy(got, x, sizeof x);
 	kernels->epilogue->row(got, n, e);
 	for (int64_t i = 0; i < n; i++)
-		right &= is_close(activation(e, (double)x[i]), (double)got[i]);
+		right &= is_close(e->act, (double)x[i], activation(e, (double)x[i]), (double)got[i]);
 	return right && got[n] == x[n];
 }
 

@@ -42,7 +42,7 @@ static const struct curve {
 	{"Exp", OM_MAP_EXP, 2.5, RESULT, 0, 0},
 	{"Floor", OM_MAP_FLOOR, 0, RESULT, 0, 0},
 	{"Gelu", OM_MAP_GELU, 3.5, ARGUMENT, 0, 0},
-	{"Gelu by tanh", OM_MAP_GELU_TANH, 6.5, ARGUMENT, 0, 0},
+	{"Gelu by tanh", OM_MAP_GELU_TANH, 3, ARGUMENT, 0, 0},
 	{"HardSigmoid", OM_MAP_HARD_SIGMOID, 1.5, UNIT, 0.2f, 0.5f},
 	{"HardSwish", OM_MAP_HARD_SWISH, 2.5, ARGUMENT, 0, 0},
 	{"LeakyRelu", OM_MAP_LEAKY_RELU, 0.5, RESULT, 0.01f, 0},

@@ -271,17 +271,28 @@ vec_largest(vec a)
 #endif
 }
 
+/* x 2^n for the integer n = t - 1.5 2^23, -160 < n < 160; rounds once. */
+INLINE vec
+vec_scaled(vec x, vec t)
+{
+#if OM_VL == 16
+	return (vec)_mm512_scalef_ps((__m512)x, (__m512)(t - 0x1.8p23f));
+#else
+	const ivec i = (ivec)((uvec)t - (uvec)vec_all(0x1.8p23f)), half = i >> 1;
+	const uvec rest = (uvec)i - (uvec)half;
+
+	return x * (vec)(((uvec)half + 127) << 23) * (vec)((rest + 127) << 23);
+#endif
+}
+
 /* exp(x) within 2 ULP; underflows to 0, overflows to infinity, NaN stays.  Argument reduction and polynomial
  * follow Cody and Waite, and Cephes (as om_exp() of vmath.h). */
 INLINE vec
 vec_exp(vec x)
 {
-	const vec kept = vec_max(vec_min(vec_all(100.0f), x), vec_all(-110.0f));
-	const vec safe = vec_select(x == x, kept, x);
-	const vec round = vec_all(0x1.8p23f), t = safe * 1.44269504f + round, n = t - round;
-	const ivec i = (ivec)((uvec)t - (uvec)round), half = i >> 1;
-	const uvec rest = (uvec)i - (uvec)half;
-	const vec r = (safe - n * 0.693359375f) + n * 2.12194440e-4f;
+	const vec kept = vec_max(vec_all(-110.0f), vec_min(vec_all(100.0f), x));
+	const vec t = kept * 1.44269504f + 0x1.8p23f, n = t - 0x1.8p23f;
+	const vec r = (kept - n * 0.693359375f) + n * 2.12194440e-4f;
 	vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;
 
 	p = p * r + 8.3334519073e-3f;
@@ -289,7 +300,7 @@ vec_exp(vec x)
 	p = p * r + 1.6666665459e-1f;
 	p = p * r + 5.0000001201e-1f;
 	p = p * r * r + r + 1;
-	return p * (vec)(((uvec)half + 127) << 23) * (vec)((rest + 127) << 23);
+	return vec_scaled(p, t);
 }
 
 #endif
