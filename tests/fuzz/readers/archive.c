@@ -41,7 +41,7 @@ write_archive(const char *path, const uint8_t *data, size_t size)
 bool
 reader_takes(const uint8_t *data, size_t size)
 {
-	enum { UNPACK_LIMIT = 1 << 20 };
+	enum { UNPACK_LIMIT = 1 << 16 };
 
 	if (!*folder)
 		make_own();
