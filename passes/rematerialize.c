@@ -381,14 +381,10 @@ static om_status
 height_of(om_run *r, om_prog *p, const om_assignment **views, uint64_t *height)
 {
 	const om_assignment *full, *packed;
-	om_pack_result result;
 
 	OM_TRY(om_assign_schedule(r->session, p, om_schedule_new(p, r->scratch), r->request, om_prog_op_facts(p, r->request), r->scratch,
 		views, &full, &packed));
-	const om_buffers *b = om_buffers_new(p, packed, r->scratch);
-	OM_TRY(om_pack(r->session, b->buf, b->n, &result));
-	*height = result.height;
-	return OM_OK;
+	return om_assignment_full_size(r->session, p, packed, height);
 }
 
 /* The same for the program of the model, if its ops ran as in `result`. */

@@ -70,6 +70,8 @@ typedef struct om_plan_request {
 				    another at an offset that depends on sizes */
 	uint64_t total;          /* bytes that the run may take in all: om_plan_memory.total; 0: no limit.  Passes that
 				    trade work for memory aim at it; om_plan_limits() checks it */
+	uint64_t search_nodes;   /* limit of each search that compares decisions by the size of their arenas, for callers
+				    that plan many programs; the default finds smaller arenas; 0: the default */
 } om_plan_request;
 
 /* A request with these fields; the others are those of the default request. */

@@ -115,6 +115,9 @@ typedef struct om_arena_size {
 /* A cheap first estimate. */
 om_status om_assignment_size(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *size);
 
+/* The size after as much work as om_pack() does, or as the request allows. */
+om_status om_assignment_full_size(om_session *s, const om_prog *p, const om_assignment *a, uint64_t *bytes);
+
 /* Is the arena of `a` smaller than that of `b`?  `x` and `y` are results of om_assignment_size(). If
  * these do not decide, more work is done, up to that of om_pack(), and the sizes are updated. */
 om_status om_assignment_is_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,

@@ -11,7 +11,7 @@
 #include "pack/search_limits.h"
 
 /* Sufficient to reach the bound on most networks. */
-enum { QUICK_NODES = 2000, QUICK_WORK = 100 * 1000 };
+enum { QUICK_NODES = 2000, WORK_PER_NODE = 50 };
 
 /* Pack `a` as small as possible, stopping at a size of `enough`. */
 static om_status
@@ -30,11 +30,46 @@ pack(om_session *s, const om_prog *p, const om_assignment *a, const om_search_li
 	return st;
 }
 
+/* The limits of a search of so many nodes, or of fewer if the request says so, with as much heuristic work as
+ * is usual for them. */
+static om_search_limits
+limits_for(const om_assignment *a, uint64_t nodes)
+{
+	const uint64_t most = a->request->search_nodes;
+
+	nodes = most && most < nodes ? most : nodes;
+	return (om_search_limits){.nodes = nodes, .work = nodes * WORK_PER_NODE};
+}
+
+/* The same for a full search, whose heuristic work has the limits of its phases by default. */
+static om_search_limits
+full_search(const om_assignment *a, uint64_t target)
+{
+	om_search_limits limits = limits_for(a, OM_PACK_NODES);
+
+	limits.work = a->request->search_nodes ? limits.work : 0;
+	limits.target = target;
+	return limits;
+}
+
 om_status
 om_assignment_size(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *size)
 {
+	const om_search_limits limits = limits_for(a, QUICK_NODES);
+
 	*size = (om_arena_size){0, UINT64_MAX};
-	return pack(s, p, a, &(om_search_limits){.nodes = QUICK_NODES, .work = QUICK_WORK}, size);
+	return pack(s, p, a, &limits, size);
+}
+
+om_status
+om_assignment_full_size(om_session *s, const om_prog *p, const om_assignment *a, uint64_t *bytes)
+{
+	const om_search_limits limits = full_search(a, 0);
+	om_arena_size size = {0, UINT64_MAX};
+	const om_status st = pack(s, p, a, &limits, &size);
+
+	*bytes = size.bytes;
+	return st;
 }
 
 static bool
@@ -47,10 +82,13 @@ om_status
 om_assignment_is_smaller(om_session *s, const om_prog *p, const om_assignment *a, om_arena_size *x,
 	const om_assignment *b, om_arena_size *y, bool *yes)
 {
+	om_search_limits limits = full_search(b, x->bound);
+
 	if (!is_decided(x, y))
-		OM_TRY(pack(s, p, b, &(om_search_limits){.nodes = OM_PACK_NODES, .target = x->bound}, y));
+		OM_TRY(pack(s, p, b, &limits, y));
+	limits = full_search(a, y->bytes - 1);
 	if (!is_decided(x, y))
-		OM_TRY(pack(s, p, a, &(om_search_limits){.nodes = OM_PACK_NODES, .target = y->bytes - 1}, x));
+		OM_TRY(pack(s, p, a, &limits, x));
 	*yes = x->bytes < y->bytes;
 	return OM_OK;
 }

@@ -21,6 +21,7 @@ TSV = os.path.join(ROOT, "docs", "trust.tsv")
 PAGE = os.path.join(ROOT, "docs", "trust.md")
 BEGIN, END = "<!-- campaigns -->\n", "<!-- end of campaigns -->\n"
 FIRST = 50_000_000  # seeds that no test of `make check` uses
+NODES = "100"       # limit of the searches for the plans of random programs: `make check` has the usual ones
 
 
 class Campaign:
@@ -47,8 +48,8 @@ def fuzzer(name, *args):
 
 
 CAMPAIGNS = [
-    Campaign("programs", "random programs × 15 ways to plan, each planned, poisoned and without reuse",
-             "programs", 50_000, 100, fuzzer("programs", "{first}", "{count}")),
+    Campaign("programs", "random programs × 15 ways to plan with short searches, each planned, poisoned and without reuse",
+             "programs", 50_000, 100, fuzzer("programs", "{first}", "{count}", NODES)),
     Campaign("flows", "programs of nested If, Loop and Scan beside an interpreter, planned in all ways",
              "programs", 50_000, 500, fuzzer("flows", "{first}", "{count}")),
     Campaign("plan-faults", "faults in plans in memory: refused, or harmless",

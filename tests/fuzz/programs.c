@@ -8,7 +8,11 @@
  * A parallel-safe plan is run in several orders.  A failing program is printed, and
  * `programs SEED 1` repeats it.
  *
- *	programs [FIRST-SEED [COUNT]]
+ *	programs [FIRST-SEED [COUNT [NODES]]]
+ *
+ * With NODES, all searches of packer, scheduler and rematerialization that have no limit of their own in the table
+ * below end after so many nodes.  Few programs need nearly all of the time for searches, so that a campaign that
+ * is about plans and results gets through many more programs with few nodes.
  */
 #include <config.h>
 
@@ -857,15 +861,51 @@ static const struct way sometimes[] = {
 
 enum { ALWAYS = sizeof always / sizeof always[0], SOMETIMES = sizeof sometimes / sizeof sometimes[0] };
 
+/* What all programs are planned with. */
+struct planner {
+	om_session *s;
+	om_host *h;
+	const char *nodes;           /* limit of each search; NULL: theirs */
+	uint64_t compared;           /* the same, of those that compare decisions; 0: theirs */
+};
+
+static bool
+searches(const char *pass, size_t n)
+{
+	static const char *const names[] = {"pack", "schedule", "rematerialize"};
+	const size_t name = strcspn(pass, ":=,");
+
+	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+		if (name == strlen(names[k]) && memcmp(pass, names[k], name) == 0)
+			return !memmem(pass, n, "search-nodes=", strlen("search-nodes="));
+	return false;
+}
+
+/* The pipeline with a limit on each search that has none. */
+static const char *
+limited(const char *passes, const char *nodes, om_arena *mem)
+{
+	const char *out = "";
+
+	for (size_t n; *passes; passes += n + (passes[n] == ',')) {
+		n = strcspn(passes, ",");
+		out = om_printf(mem, "%s%s%.*s", out, *out ? "," : "", (int)n, passes);
+		if (searches(passes, n))
+			out = om_printf(mem, "%s:search-nodes=%s", out, nodes);
+	}
+	return out;
+}
+
 /* The smaller arena has space for a part of the peak live bytes. */
 static om_status
-plan_as(om_host *h, om_prog *p, const struct way *way, uint64_t bytes)
+plan_as(const struct planner *pl, om_prog *p, const struct way *way, uint64_t bytes)
 {
+	const char *passes = way->passes ? way->passes : om_default_pipeline();
 	om_arena_spec want[] = {{.name = "fast", .device = "cpu", .limit = bytes / 2 + 64}, {.name = "slow", .device = "cpu"}};
 
-	OM_TRY(om_host_request(h, &(om_plan_request)OM_PLAN_REQUEST(.arena = want, .narena = way->two_arenas ? 2 : 0,
-		.parallel_safe = way->parallel_safe, .io = way->io)));
-	return om_host_run(h, p, way->passes ? way->passes : om_default_pipeline());
+	OM_TRY(om_host_request(pl->h, &(om_plan_request)OM_PLAN_REQUEST(.arena = want, .narena = way->two_arenas ? 2 : 0,
+		.parallel_safe = way->parallel_safe, .io = way->io, .search_nodes = pl->compared)));
+	return om_host_run(pl->h, p, pl->nodes ? limited(passes, pl->nodes, p->mem) : passes);
 }
 
 static bool
@@ -906,14 +946,15 @@ compare_bytes(om_session *s, const om_prog *p, const struct way *way, struct siz
 }
 
 static om_status
-check_one(om_session *s, om_host *h, const char *text, uint64_t seed, const struct way *way, om_arena *mem,
+check_one(const struct planner *pl, const char *text, uint64_t seed, const struct way *way, om_arena *mem,
 	struct results *first, struct sizes *z)
 {
+	om_session *s = pl->s;
 	om_prog *p;
 	om_status st = text_parse(s, text, &p);
 
 	if (st == OM_OK)
-		st = plan_as(h, p, way, z->usual);
+		st = plan_as(pl, p, way, z->usual);
 	if (st == OM_OK)
 		st = om_verify(s, p);
 	if (st == OM_OK)
@@ -923,7 +964,7 @@ check_one(om_session *s, om_host *h, const char *text, uint64_t seed, const stru
 	if (st == OM_OK)
 		st = compare(s, p, mem, first, way == always);
 	if (st == OM_OK && way->parallel_safe)
-		st = reorder(s, h, p, mem, first, seed);
+		st = reorder(s, pl->h, p, mem, first, seed);
 	om_prog_free(p);
 	return st;
 }
@@ -931,13 +972,13 @@ check_one(om_session *s, om_host *h, const char *text, uint64_t seed, const stru
 /* ---- Orders. ---- */
 
 static om_status
-arena_of(om_session *s, om_host *h, const char *text, const char *passes, uint64_t *bytes)
+arena_of(const struct planner *pl, const char *text, const char *passes, uint64_t *bytes)
 {
 	om_prog *p;
-	om_status st = text_parse(s, text, &p);
+	om_status st = text_parse(pl->s, text, &p);
 
 	if (st == OM_OK)
-		st = plan_as(h, p, &(struct way){.passes = passes}, 0);
+		st = plan_as(pl, p, &(struct way){.passes = passes}, 0);
 	if (st == OM_OK)
 		*bytes = p->plan->arena[0].bytes;
 	om_prog_free(p);
@@ -955,7 +996,7 @@ compare_sizes(om_session *s, const char *passes, uint64_t after, uint64_t before
 
 /* A search with more nodes never gives a larger arena. */
 static om_status
-check_effort(om_session *s, om_host *h, const char *text, const struct sizes *z)
+check_effort(const struct planner *pl, const char *text, const struct sizes *z)
 {
 	static const struct {
 		const char *passes;
@@ -967,8 +1008,8 @@ check_effort(om_session *s, om_host *h, const char *text, const struct sizes *z)
 	uint64_t before = z->original, after;
 
 	for (size_t k = 0; k < sizeof effort / sizeof effort[0]; k++) {
-		OM_TRY(arena_of(s, h, text, effort[k].passes, &after));
-		OM_TRY(compare_sizes(s, effort[k].passes, after, before));
+		OM_TRY(arena_of(pl, text, effort[k].passes, &after));
+		OM_TRY(compare_sizes(pl->s, effort[k].passes, after, before));
 		before = after;
 	}
 	return OM_OK;
@@ -976,7 +1017,7 @@ check_effort(om_session *s, om_host *h, const char *text, const struct sizes *z)
 
 /* Passes that may change the order do not make the arena larger than that of the order they start from. */
 static om_status
-check_improvements(om_session *s, om_host *h, const char *text, const struct sizes *z)
+check_improvements(const struct planner *pl, const char *text, const struct sizes *z)
 {
 	const struct {
 		const char *passes;
@@ -987,18 +1028,18 @@ check_improvements(om_session *s, om_host *h, const char *text, const struct siz
 		{BEFORE "schedule=min-memory,rematerialize=100:search-nodes=100000" BEHIND, z->searched},
 	};
 
-	OM_TRY(compare_sizes(s, "schedule=min-memory", z->searched, z->original));
+	OM_TRY(compare_sizes(pl->s, "schedule=min-memory", z->searched, z->original));
 	for (size_t k = 0; k < sizeof improvement / sizeof improvement[0]; k++) {
 		uint64_t after;
-		OM_TRY(arena_of(s, h, text, improvement[k].passes, &after));
-		OM_TRY(compare_sizes(s, improvement[k].passes, after, improvement[k].before));
+		OM_TRY(arena_of(pl, text, improvement[k].passes, &after));
+		OM_TRY(compare_sizes(pl->s, improvement[k].passes, after, improvement[k].before));
 	}
 	return OM_OK;
 }
 
 /* Default plan, two arenas, other orders, other planners. */
 static om_status
-check(om_session *s, om_host *h, const char *text, uint64_t seed)
+check(const struct planner *pl, const char *text, uint64_t seed)
 {
 	om_arena *mem = om_arena_new();
 	struct results first;
@@ -1007,15 +1048,16 @@ check(om_session *s, om_host *h, const char *text, uint64_t seed)
 
 	for (size_t k = 0; k <= ALWAYS && st == OM_OK; k++) {
 		const struct way *way = k < ALWAYS ? &always[k] : &sometimes[seed % SOMETIMES];
-		st = check_one(s, h, text, seed, way, mem, &first, &z);
+		st = check_one(pl, text, seed, way, mem, &first, &z);
 		if (st != OM_OK)
-			om_note(s, st, "running %s%s%s%s", way->passes ? way->passes : "the usual passes",
-				way->io ? ", with inputs and outputs in the arena" : "", way->two_arenas ? ", in two arenas" : "", way->parallel_safe ? ", in any order" : "");
+			om_note(pl->s, st, "running %s%s%s%s", way->passes ? way->passes : "the usual passes",
+				way->io ? ", with inputs and outputs in the arena" : "", way->two_arenas ? ", in two arenas" : "",
+				way->parallel_safe ? ", in any order" : "");
 	}
 	om_arena_free(mem);
 	if (st == OM_OK)
-		st = check_improvements(s, h, text, &z);
-	return st == OM_OK ? check_effort(s, h, text, &z) : st;
+		st = check_improvements(pl, text, &z);
+	return st == OM_OK ? check_effort(pl, text, &z) : st;
 }
 
 int
@@ -1024,16 +1066,17 @@ main(int argc, char **argv)
 	const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
 	const uint64_t n = argc > 2 ? strtoull(argv[2], NULL, 10) : COUNT;
 	om_session *s = om_session_new();
-	om_host *h = om_host_new(s, NULL);
+	const char *nodes = argc > 3 ? argv[3] : NULL;
+	const struct planner pl = {s, om_host_new(s, NULL), nodes, nodes ? strtoull(nodes, NULL, 10) : 0};
 	unsigned failed = 0;
 
 	for (uint64_t seed = first; seed < first + n; seed++) {
 		char *text = program(seed);
-		if (check(s, h, text, seed) != OM_OK && failed++ < 5)
+		if (check(&pl, text, seed) != OM_OK && failed++ < 5)
 			printf("# seed %llu: %s\n%s", (unsigned long long)seed, om_message(s), n == 1 ? text : "");
 		free(text);
 	}
-	om_host_free(h);
+	om_host_free(pl.h);
 	om_session_free(s);
 	printf("1..1\n%sok 1 - %llu random programs: planned, poisoned and without reuse agree\n",
 		failed ? "not " : "", (unsigned long long)n);
