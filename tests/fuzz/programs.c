@@ -914,15 +914,14 @@ is_loop_body(const om_block *b)
 	return b->owner && b->owner->opdef && (b->owner->opdef->control == OM_LOOP || b->owner->opdef->control == OM_SCAN);
 }
 
-/* Is there a loop in a loop?  Which of the two gets a buffer to rotate through is a heuristic choice of the pass
- * `loops`. */
+/* Is there a loop?  Which of its values get a buffer to rotate through is a heuristic choice of the pass `loops`, which
+ * depends on what the outputs of the loop are used for, and so on rewriting. */
 static bool
-has_nested_loops(const om_prog *p)
+has_loops(const om_prog *p)
 {
 	for (const om_block *b = p->first; b; b = b->next)
-		for (const om_block *at = b; at->owner && is_loop_body(b); at = at->owner->block)
-			if (at != b && is_loop_body(at))
-				return true;
+		if (is_loop_body(b))
+			return true;
 	return false;
 }
 
@@ -939,7 +938,7 @@ compare_bytes(om_session *s, const om_prog *p, const struct way *way, struct siz
 		z->searched = bytes;
 	if (way->is_file && !way->is_rewritten)
 		z->original = bytes;
-	if (way->is_rewritten && p->plan->arena[0].lower_bound > z->original && !has_nested_loops(p))
+	if (way->is_rewritten && p->plan->arena[0].lower_bound > z->original && !has_loops(p))
 		return om_fail(s, OM_IR, "rewritten, %llu bytes are alive at once; as it stands, it fits into %llu",
 			(unsigned long long)p->plan->arena[0].lower_bound, (unsigned long long)z->original);
 	return OM_OK;
