@@ -94,6 +94,10 @@ typedef void om_progress(void *arg, const char *what, uint64_t best, uint64_t bo
 /* A NULL `tell` (the default) drops reports. */
 OM_API void om_session_progress(om_session *s, om_progress *tell, void *arg);
 
+/* Loading a model may take at most so many bytes for what its file holds in fewer: sparse tensors, all of them
+ * together.  0 (the default): 1 GiB.  Runs have a limit of their own (onnxmem/executor.h). */
+OM_API void om_session_load_limit(om_session *s, uint64_t bytes);
+
 /* The last message; owned by the session, valid until the next failure. */
 OM_API const char *om_message(const om_session *s);
 

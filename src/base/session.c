@@ -21,6 +21,7 @@ struct om_session {
 	void *tell_arg;
 	om_allowance *allows;
 	void *allows_arg;
+	uint64_t load_limit;     /* 0: the default */
 };
 
 om_session *
@@ -54,6 +55,18 @@ bool
 om_session_allows(om_session *s, size_t n)
 {
 	return !s->allows || s->allows(s->allows_arg, n);
+}
+
+void
+om_session_load_limit(om_session *s, uint64_t bytes)
+{
+	s->load_limit = bytes;
+}
+
+uint64_t
+om_session_load_bytes(const om_session *s)
+{
+	return s && s->load_limit ? s->load_limit : (uint64_t)1 << 30;
 }
 
 void

@@ -112,8 +112,6 @@ om_status om_cli_size(om_cli *c, const char *what, const char *text, uint64_t *o
 /* The options of commands that run a model, for the limits of the executor.  Threads and precision are options of
  * planning, too: om_pass_options has them. */
 #define OM_CLI_RUN_LIMITS                                                                                   \
-	{"max-memory", "SIZE", "bytes to hold at once: arena, weights, scratch and values outside the plan\n"   \
-		"                            [physical memory]"},                                           \
 	{"max-iterations", "N", "iterations of all loops of a run together [10^9]"},                             \
 	{"cache", "DIR", "keep the weights, as kernels read them, in files of this folder, which later\n"     \
 		"                            runs map instead of making them again"}
@@ -132,6 +130,11 @@ om_status om_cli_host(om_cli *c);
 const om_opt *om_cli_group_option(om_cli *c, const om_opt_group *group, size_t k);
 /* A flag of a pass, which may be in a plugin or a module folder; NULL if there is none. */
 const om_opt *om_cli_flag(om_cli *c, const char *name, size_t n);
+
+/* The option of commands that load a model for the limit of what loading takes, and of runs. */
+#define OM_CLI_MAX_MEMORY {"max-memory", "SIZE", "bytes of the sparse tensors of a model when they are dense [1G]; in a\n" \
+	"                            run: of the arena, weights, scratch and values outside the plan\n" \
+	"                            [physical memory]"}
 
 /* Load `path` into c->model (unless it is text, ending in ".ir") and c->loaded, and make c->prog. */
 om_status om_cli_load(om_cli *c, const char *path);

@@ -21,6 +21,7 @@ static const om_opt shape_opts[] = {
 	{"dim-range", "SYMBOL=LO..HI", "the range of a symbolic dim: the offsets of the plan serve all sizes\n"
 		"                            in it; repeatable"},
 	{"default-dim", "N", "the value of all other unknown dims, which otherwise are an error"},
+	OM_CLI_MAX_MEMORY,
 	{0}
 };
 
@@ -52,6 +53,12 @@ load(om_cli *c, const char *path)
 om_status
 om_cli_load(om_cli *c, const char *path)
 {
+	const char *memory = om_cli_option(c, "max-memory");
+	uint64_t bytes = 0;
+
+	if (memory)
+		OM_TRY(om_cli_size(c, "option --max-memory", memory, &bytes));
+	om_session_load_limit(c->session, bytes);
 	OM_TRY(load(c, path));
 	return om_cli_copy(c);
 }

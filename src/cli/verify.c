@@ -42,6 +42,7 @@ run(om_cli *c)
 
 static const om_opt opts[] = {
 	{"sidecar", "FILE", "verify the plan in this document instead"},
+	OM_CLI_MAX_MEMORY,
 	{"plugin", "FILE", "load a pass that a plan for cpu was made with; repeatable"},
 	{0}
 };

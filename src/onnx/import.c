@@ -13,6 +13,7 @@
 
 #include "base/guard.h"
 #include "base/map.h"
+#include "base/memory_limit.h"
 #include "base/shape.h"
 #include "ir/edit.h"
 #include "ir/query.h"
@@ -29,6 +30,7 @@ struct import {
 	const om_prog *whole;    /* the main program */
 	om_arena *tmp;
 	om_map functions;
+	uint64_t *sparse_left;   /* bytes that sparse tensors may still take when they are dense */
 };
 
 /* A dependence of an op on another through values captured by its bodies. */
@@ -139,7 +141,7 @@ read_data(struct import *im, om_value *v, const ProtobufCMessage *proto)
 	if (proto->descriptor == &onnx__tensor_proto__descriptor)
 		OM_TRY(om_tensor_read(im->s, im->m, im->p->mem, (const Onnx__TensorProto *)proto, t));
 	else
-		OM_TRY(om_sparse_read(im->s, im->m, im->p->mem, (const Onnx__SparseTensorProto *)proto, t));
+		OM_TRY(om_sparse_read(im->s, im->m, im->p->mem, im->sparse_left, (const Onnx__SparseTensorProto *)proto, t));
 	v->data = t;
 	v->type = (om_type){.kind = OM_TENSOR, .elem = t->type};
 	v->shape = t->shape;
@@ -373,7 +375,7 @@ read_sparses(struct import *im, size_t n, Onnx__SparseTensorProto *const *from, 
 
 	*out = t;
 	for (size_t k = 0; k < n; k++)
-		OM_TRY(om_sparse_read(im->s, im->m, im->p->mem, from[k], &t[k]));
+		OM_TRY(om_sparse_read(im->s, im->m, im->p->mem, im->sparse_left, from[k], &t[k]));
 	return OM_OK;
 }
 
@@ -743,7 +745,8 @@ static om_status
 model_import_guarded(om_session *s, const struct om_operators *operators, om_model *m, om_prog **out)
 {
 	om_prog *p = om_prog_new_with(operators);
-	struct import im = {.s = s, .m = m, .p = p, .whole = p, .tmp = om_arena_new()};
+	uint64_t left = om_session_load_bytes(s);
+	struct import im = {.s = s, .m = m, .p = p, .whole = p, .tmp = om_arena_new(), .sparse_left = &left};
 
 	im.functions = om_map_new(im.tmp);
 	const om_status st = read_model(&im);

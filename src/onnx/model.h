@@ -108,8 +108,8 @@ om_status om_location_resolve(om_session *s, const char *name, const char *folde
  * string tensor.  `m` NULL: external data is an error. */
 om_status om_tensor_read(om_session *s, om_model *m, om_arena *mem,
 	const Onnx__TensorProto *t, om_tensor *out);
-/* The same for a sparse tensor, which is converted to dense. */
-om_status om_sparse_read(om_session *s, om_model *m, om_arena *mem,
+/* The same for a sparse tensor, which is converted to dense; its bytes are taken from `*left`. */
+om_status om_sparse_read(om_session *s, om_model *m, om_arena *mem, uint64_t *left,
 	const Onnx__SparseTensorProto *t, om_tensor *out);
 /* Create a message for a tensor: elements are referenced, not copied, except strings and
  * splats. */

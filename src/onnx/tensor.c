@@ -7,6 +7,7 @@
 
 #include "onnx/model.h"
 #include "base/arena_internal.h"
+#include "base/memory_limit.h"
 #include "base/shape.h"
 #include "base/strided_copy.h"
 
@@ -285,8 +286,6 @@ om_tensor_read(om_session *s, om_model *m, om_arena *mem, const Onnx__TensorProt
 
 /* ---- Sparse tensors. ---- */
 
-enum { DENSE_MOST = 1 << 28 };  /* bytes; not bounded by the size of the file */
-
 /* The linear index of element `k`; false if it is out of bounds. */
 static bool
 place_of(const om_tensor *indices, const om_shape *shape, size_t k, int64_t *at)
@@ -320,7 +319,7 @@ check_sparse(om_session *s, const char *name, const om_tensor *v, const om_tenso
 }
 
 om_status
-om_sparse_read(om_session *s, om_model *m, om_arena *mem, const Onnx__SparseTensorProto *t, om_tensor *out)
+om_sparse_read(om_session *s, om_model *m, om_arena *mem, uint64_t *left, const Onnx__SparseTensorProto *t, om_tensor *out)
 {
 	const char *name = t->values ? om_text(t->values->name) : "";
 	om_tensor values, indices;
@@ -333,9 +332,10 @@ om_sparse_read(om_session *s, om_model *m, om_arena *mem, const Onnx__SparseTens
 	*out = (om_tensor){.type = values.type};
 	OM_TRY(read_dims(s, name, t->n_dims, t->dims, &out->shape));
 	OM_TRY(check_sparse(s, name, &values, &indices, &out->shape));
-	if (!om_tensor_bytes(out->type, &out->shape, &bytes) || bytes > DENSE_MOST)
-		return om_fail(s, OM_MEMORY,
-			"sparse tensor %s: requires more than %d bytes when dense", name, DENSE_MOST);
+	if (!om_tensor_bytes(out->type, &out->shape, &bytes) || bytes > *left)
+		return om_fail(s, OM_MEMORY, "sparse tensor %s: the sparse tensors up to this one take more than the limit of %"
+			PRIu64 " bytes when they are dense", name, om_session_load_bytes(s));
+	*left -= bytes;
 	out->data = om_alloc(mem, bytes ? bytes : 1);
 	const size_t size = om_dtype_bits(out->type) / 8;
 	for (size_t k = 0; k < (size_t)values.shape.dim[0]; k++) {
@@ -448,11 +448,13 @@ write_strings(om_arena *mem, const om_tensor *t, Onnx__TensorProto *to)
 	return OM_OK;
 }
 
+enum { SPLAT_MOST = 1 << 28 };   /* bytes that repeated elements may take in a file */
+
 /* Expand a splat. */
 static om_status
 write_splat(om_session *s, om_arena *mem, const om_tensor *t, uint64_t bytes, Onnx__TensorProto *to)
 {
-	if (bytes > DENSE_MOST)
+	if (bytes > SPLAT_MOST)
 		return om_fail(s, OM_MEMORY,
 			"tensor %s: its repeated elements require %" PRIu64 " bytes when written",
 			to->name, bytes);

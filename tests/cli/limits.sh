@@ -107,3 +107,11 @@ folding windows.ir :work=1000000000
 folding boxes.ir ''
 folding boxes.ir :work=1000000000
 om run windows.ir --fill deterministic | sed '$d'
+
+# Sparse tensors, all of them together, when they are dense.
+sparse=$here/fuzz/readers/corpus/model
+cp "$sparse/sparse.onnx" "$sparse/refused-sparse-large.onnx" .
+om report sparse.onnx --max-memory 15
+om verify sparse.onnx --max-memory 15
+om report sparse.onnx --max-memory 16 -q | sed -n '/weights/p; $p'
+om report refused-sparse-large.onnx -q

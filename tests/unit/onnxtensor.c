@@ -285,12 +285,13 @@ absurd_dims_are_refused(void)
 	CU_ASSERT_EQUAL(read_dims(-5, 1, (int64_t[]){1}), OM_UNSUPPORTED);
 }
 
-/* Values 1.5 and 2.5 in a tensor of dims 2x3, at places given in both ways. */
+/* Values 1.5 and 2.5 in a tensor of dims 2x3, at places given in both ways; there is no room for two of them. */
 static om_status
 read_sparse(int rank, const int64_t *at, size_t nat, const int64_t *dims, float *out)
 {
 	struct made b = made_new(11, 17);
 	Onnx__SparseTensorProto sparse = ONNX__SPARSE_TENSOR_PROTO__INIT;
+	uint64_t left = 30;
 	om_tensor t = {0};
 
 	sparse.values = made_tensor(&b, "t", OM_FLOAT32, 1, (int64_t[]){2});
@@ -301,9 +302,12 @@ read_sparse(int rank, const int64_t *at, size_t nat, const int64_t *dims, float 
 	sparse.indices->int64_data = (int64_t *)at;
 	sparse.n_dims = 2;
 	sparse.dims = (int64_t *)dims;
-	const om_status st = om_sparse_read(b.s, NULL, b.mem, &sparse, &t);
-	if (st == OM_OK)
+	const om_status st = om_sparse_read(b.s, NULL, b.mem, &left, &sparse, &t);
+	if (st == OM_OK) {
 		memcpy(out, t.data, 6 * sizeof *out);
+		CU_ASSERT_EQUAL(left, 6);
+		CU_ASSERT_EQUAL(om_sparse_read(b.s, NULL, b.mem, &left, &sparse, &t), OM_MEMORY);
+	}
 	made_free(&b);
 	return st;
 }
