@@ -9,23 +9,28 @@ libk_generic_la_SOURCES = \
 	%D%/cpu/kernels.c %D%/cpu/kernels.h \
 	%D%/cpu/layer.h %D%/cpu/layer_gemm.c %D%/cpu/layer_plan.h %D%/cpu/layer_tile.c %D%/cpu/layer_tile.h %D%/cpu/layer_winograd.c \
 	%D%/cpu/pool_lines.c %D%/cpu/pool_lines.h %D%/cpu/product.c %D%/cpu/product.h %D%/cpu/recurrent.c %D%/cpu/recurrent.h \
+	%D%/cpu/qlayer.h %D%/cpu/qlayer_tile.c %D%/cpu/qrows.c %D%/cpu/qrows.h \
 	%D%/cpu/rows.c %D%/cpu/rows.h \
 	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/tile_epilogue.h %D%/cpu/vec_math.h %D%/cpu/vmath.h
 libk_generic_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) -ffp-contract=fast
 libk_generic_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=generic -DOM_VL=4 -DOM_MR=4 -DOM_NV=2
 libkernels_la_SOURCES = \
 	%D%/cpu/dispatch.c \
-	%D%/cpu/layer.c %D%/cpu/layer_pack.c \
+	%D%/cpu/layer.c %D%/cpu/layer_pack.c %D%/cpu/qlayer.c \
 	%D%/cpu/attention_batch.c %D%/cpu/product_batch.c %D%/cpu/recurrent_layer.c
 libkernels_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS)
 libkernels_la_LIBADD = libk_generic.la
 if HAVE_X86
-noinst_LTLIBRARIES += libk_avx2.la libk_avx512.la
+noinst_LTLIBRARIES += libk_avx2.la libk_avx512.la libk_avx512vnni.la
 libk_avx2_la_SOURCES = $(libk_generic_la_SOURCES)
 libk_avx2_la_CFLAGS = $(libk_generic_la_CFLAGS) -mavx2 -mfma
 libk_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=avx2 -DOM_VL=8 -DOM_MR=6 -DOM_NV=2
 libk_avx512_la_SOURCES = $(libk_generic_la_SOURCES)
 libk_avx512_la_CFLAGS = $(libk_avx2_la_CFLAGS) -mavx512f -mavx512vl -mavx512bw -mavx512dq
-libk_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=avx512 -DOM_VL=16 -DOM_MR=12 -DOM_NV=2
-libkernels_la_LIBADD += libk_avx2.la libk_avx512.la
+libk_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=avx512 -DOM_VL=16 -DOM_MR=12 -DOM_NV=2 -DOM_ISA_OF_BYTES=avx512vnni
+# Products of bytes alone: the others are those of avx512.
+libk_avx512vnni_la_SOURCES = %D%/cpu/qlayer_tile.c
+libk_avx512vnni_la_CFLAGS = $(libk_avx512_la_CFLAGS) -mavx512vnni
+libk_avx512vnni_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=avx512vnni -DOM_VL=16
+libkernels_la_LIBADD += libk_avx2.la libk_avx512.la libk_avx512vnni.la
 endif

@@ -310,10 +310,12 @@ om_lower_done(struct om_layout *l, om_op *op, uint64_t *count)
 
 /* ---- The walk. ---- */
 
-static const struct {
+struct lowered {
 	const char *type;
 	om_lower_fn *lower;
-} lowered[] = {
+};
+
+static const struct lowered lowered[] = {
 	{"Conv", om_lower_conv},
 	{"ConvTranspose", om_lower_conv},
 	{"MaxPool", om_lower_pool},
@@ -345,6 +347,22 @@ static const struct {
 	{"SpaceToDepth", om_lower_blocks},
 	{"QuantizeLinear", om_lower_quantize},
 	{"DequantizeLinear", om_lower_quantize},
+	{"QLinearConv", om_lower_qlinear_conv},
+	{"QLinearMatMul", om_lower_qlinear_matmul},
+	{"MatMulInteger", om_lower_matmul_integer},
+	{0}
+};
+
+/* Of com.microsoft. */
+static const struct lowered contributed[] = {
+	{"MatMulIntegerToFloat", om_lower_matmul_integer_to_float},
+	{"QGemm", om_lower_qgemm},
+	{"QLinearAdd", om_lower_qlinear_elementwise},
+	{"QLinearMul", om_lower_qlinear_elementwise},
+	{"QLinearConv", om_lower_qlinear_conv},
+	{"QLinearGlobalAveragePool", om_lower_qlinear_pool},
+	{"QLinearAveragePool", om_lower_qlinear_pool},
+	{0}
 };
 
 static om_lower_fn *
@@ -352,9 +370,10 @@ function_for(const om_op *op)
 {
 	if (!op->opdef || op->is_folded || op->nbody)
 		return NULL;
-	for (size_t k = 0; *op->domain == '\0' && k < sizeof lowered / sizeof lowered[0]; k++)
-		if (strcmp(op->type, lowered[k].type) == 0)
-			return lowered[k].lower;
+	const struct lowered *k = *op->domain == '\0' ? lowered : strcmp(op->domain, "com.microsoft") == 0 ? contributed : NULL;
+	for (; k && k->type; k++)
+		if (strcmp(op->type, k->type) == 0)
+			return k->lower;
 	return op->opdef->flags & OM_POINTWISE && op->nout == 1 ? om_lower_pointwise : NULL;
 }
 

@@ -90,6 +90,12 @@ bool om_lower_is_const(const om_value *v);
 /* The elements of a constant list of integers; false if there are none. */
 bool om_lower_ints_of(const om_value *v, size_t *n, const int64_t **out);
 
+struct om_window;
+/* The window of an op with an image and, for a convolution, weights; false for what the kernels do not take. */
+bool om_lower_window(struct om_layout *l, om_op *op, const om_shape *weights, bool ceil_mode, struct om_window *w);
+/* Its attributes, with explicit padding. */
+void om_lower_add_window(struct om_layout *l, om_op *op, const struct om_window *w);
+
 /* ---- The functions, by file. ---- */
 
 /* lower_conv.c */
@@ -100,6 +106,14 @@ om_status om_lower_batch_norm(struct om_layout *l, om_op *op, bool *done);
 /* lower_matmul.c */
 om_status om_lower_matmul(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_gemm(struct om_layout *l, om_op *op, bool *done);
+/* lower_quantized.c */
+om_status om_lower_qlinear_conv(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_qlinear_matmul(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_matmul_integer(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_matmul_integer_to_float(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_qgemm(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_qlinear_pool(struct om_layout *l, om_op *op, bool *done);
+om_status om_lower_qlinear_elementwise(struct om_layout *l, om_op *op, bool *done);
 /* lower_axes.c */
 om_status om_lower_pointwise(struct om_layout *l, om_op *op, bool *done);
 om_status om_lower_quantize(struct om_layout *l, om_op *op, bool *done);

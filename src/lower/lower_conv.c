@@ -17,9 +17,8 @@ enum { NARROW = 16, FEW = 4 };
 
 /* ---- Windows. ---- */
 
-/* The attributes of a window, with explicit padding. */
-static void
-add_window(struct om_layout *l, om_op *op, const struct om_window *w)
+void
+om_lower_add_window(struct om_layout *l, om_op *op, const struct om_window *w)
 {
 	int64_t pads[2 * OM_WINDOW_AXES];
 	const int n = w->n, at = OM_WINDOW_AXES - n;
@@ -34,9 +33,8 @@ add_window(struct om_layout *l, om_op *op, const struct om_window *w)
 	om_op_add_ints(l->p, op, "pads", 2 * (size_t)n, pads);
 }
 
-/* The window of an op with an image and, for a convolution, weights; false for what the kernels do not take. */
-static bool
-window_of(struct om_layout *l, om_op *op, const om_shape *weights, bool ceil_mode, struct om_window *w)
+bool
+om_lower_window(struct om_layout *l, om_op *op, const om_shape *weights, bool ceil_mode, struct om_window *w)
 {
 	om_op_context c;
 	const om_shape *x = &op->in[0]->shape;
@@ -119,7 +117,7 @@ read_conv(struct om_layout *l, om_op *op, struct conv *v)
 	v->group = om_attr_int(op, "group");
 	v->channels_in = x->shape.rank > 1 ? x->shape.dim[1] : 0;
 	v->channels_out = op->out[0]->shape.dim[1];
-	if (v->group < 1 || !window_of(l, op, &w->shape, false, &v->w)
+	if (v->group < 1 || !om_lower_window(l, op, &w->shape, false, &v->w)
 	    || (strcmp(op->type, "ConvTranspose") == 0 && !is_sized_by_pads(op, &v->w)))
 		return false;
 	choose(l, v);
@@ -152,7 +150,7 @@ new_conv(struct om_layout *l, const struct conv *v, om_value *x, om_value *packe
 	om_value *in[] = {x, packed, v->op->nin > 2 ? v->op->in[2] : NULL};
 	om_op *op = om_lower_op(l, OM_CPU_DOMAIN, v->run, 1, in[2] ? 3 : 2, in);
 
-	add_window(l, op, &v->w);
+	om_lower_add_window(l, op, &v->w);
 	om_op_add_int(l->p, op, "channels", v->channels_out);
 	if (v->algorithm) {
 		om_op_add_string(l->p, op, "algorithm", v->algorithm);
@@ -190,15 +188,29 @@ om_lower_conv(struct om_layout *l, om_op *op, bool *done)
 
 /* A pool follows its input: without a form, transposing it would cost more than the pool. */
 static bool
-is_channels_last(const struct om_layout *l, const om_op *op)
+is_last(const struct om_layout *l, const om_value *x)
 {
-	const om_value *x = op->in[0];
 	int axis[OM_MAX_RANK];
 
-	if (!om_lower_is_float(x) || x->shape.rank < 3 || !om_lower_is_float(op->out[0]) || !om_lower_form(l, x)->value)
+	if (!om_shape_is_known(&x->shape) || x->shape.rank < 3 || !om_lower_form(l, x)->value)
 		return false;
 	om_lower_channels_last(x->shape.rank, axis);
 	return memcmp(axis, om_lower_form(l, x)->axis, (size_t)x->shape.rank * sizeof *axis) == 0;
+}
+
+static bool
+is_channels_last(const struct om_layout *l, const om_op *op)
+{
+	return om_lower_is_float(op->in[0]) && om_lower_is_float(op->out[0]) && is_last(l, op->in[0]);
+}
+
+/* The largest byte of a window. */
+static bool
+is_pool_of_bytes(const struct om_layout *l, const om_op *op)
+{
+	const om_dtype type = op->in[0]->type.elem;
+
+	return strcmp(op->type, "MaxPool") == 0 && (type == OM_INT8 || type == OM_UINT8) && is_last(l, op->in[0]);
 }
 
 om_status
@@ -208,10 +220,10 @@ om_lower_pool(struct om_layout *l, om_op *op, bool *done)
 	struct om_window w;
 	om_form y = *om_lower_form(l, op->in[0]);
 
-	if (!is_channels_last(l, op) || (op->nout > 1 && op->out[1]) || !window_of(l, op, NULL, ceil_mode, &w))
+	if ((!is_channels_last(l, op) && !is_pool_of_bytes(l, op)) || (op->nout > 1 && op->out[1]) || !om_lower_window(l, op, NULL, ceil_mode, &w))
 		return OM_OK;
 	om_op *pool = om_lower_op(l, OM_CPU_DOMAIN, op->type, 1, 1, &y.value);
-	add_window(l, pool, &w);
+	om_lower_add_window(l, pool, &w);
 	om_op_add_int(l->p, pool, "ceil_mode", ceil_mode);
 	if (strcmp(op->type, "AveragePool") == 0)
 		om_op_add_int(l->p, pool, "count_include_pad", op->version >= 7 && om_attr_int(op, "count_include_pad"));

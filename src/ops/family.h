@@ -64,6 +64,7 @@
 	_(cpu_depthwise)      /* org.onnxmem.cpu: depthwise convolutions */          \
 	_(cpu_grouped)        /* org.onnxmem.cpu: convolutions in narrow groups */   \
 	_(cpu_pool)           /* org.onnxmem.cpu: pooling */                         \
+	_(cpu_qlayer)         /* org.onnxmem.cpu: quantized convolutions, products */ \
 	_(cpu_chain)          /* org.onnxmem.cpu: elementwise functions */           \
 	_(control)            /* If, Loop, Scan */
 
@@ -125,6 +126,7 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(optimizer_ops) \
 	_(fast_elementwise)   /* of float32: after the families whose kernels they take precedence over */ \
 	_(fast_norm) \
+	_(fast_quant) \
 	_(fast_reduce) \
 	_(fast_softmax) \
 	_(fast_transpose) \
@@ -135,7 +137,8 @@ OM_FAMILIES(OM_FAMILY_DECLARE)
 	_(cpu_conv_transpose) \
 	_(cpu_depthwise) \
 	_(cpu_grouped) \
-	_(cpu_pool)
+	_(cpu_pool) \
+	_(cpu_qlayer)
 
 #define OM_KERNELS_DECLARE(name) extern const om_kernel om_kernels_##name[];
 OM_KERNEL_FAMILIES(OM_KERNELS_DECLARE)

@@ -12,7 +12,7 @@
 extern const om_kernels om_kernels_generic;
 
 #ifdef OM_X86
-extern const om_kernels om_kernels_avx2, om_kernels_avx512;
+extern const om_kernels om_kernels_avx2, om_kernels_avx512, om_kernels_avx512vnni;
 
 /* The subsets that all processors with AVX-512 have but the first, Knights Landing. */
 static bool
@@ -26,6 +26,8 @@ const om_kernels *
 om_kernels_at(unsigned k)
 {
 	__builtin_cpu_init();
+	if (has_avx512() && __builtin_cpu_supports("avx512vnni") && k-- == 0)
+		return &om_kernels_avx512vnni;
 	if (has_avx512() && k-- == 0)
 		return &om_kernels_avx512;
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && k-- == 0)

@@ -411,31 +411,45 @@ extern const om_grouped_kernels OM_TABLE(om_grouped_kernels);
 extern const om_pool_kernels OM_TABLE(om_pool_kernels);
 extern const om_elementwise_kernels OM_TABLE(om_elementwise_kernels);
 extern const om_rows_kernels OM_TABLE(om_rows_kernels);
+extern const om_qrows_kernels OM_TABLE(om_qrows_kernels);
+extern const om_qlayer_kernels OM_TABLE(om_qlayer_kernels);
 
-const om_kernels OM_TABLE(om_kernels) = {
-	.isa = OM_TEXT(OM_ISA),
-	.gemm = gemm,
-	.taps = taps,
-	.dot = dot,
-	.bytes = bytes,
-	.add_whole = add_whole,
-	.product = &OM_TABLE(om_product_kernels),
-	.attention = &OM_TABLE(om_attention_kernels),
-	.recurrent = &OM_TABLE(om_recurrent_kernels),
-	.curve = {
-		[OM_CURVE_ERF] = curve_erf,
-		[OM_CURVE_EXP] = curve_exp,
-		[OM_CURVE_GELU] = curve_gelu,
-		[OM_CURVE_GELU_TANH] = curve_gelu_tanh,
-		[OM_CURVE_SIGMOID] = curve_sigmoid,
-		[OM_CURVE_SWISH] = curve_swish,
-		[OM_CURVE_TANH] = curve_tanh,
-	},
-	.epilogue = &OM_TABLE(om_epilogue_kernels),
-	.layer = &OM_TABLE(om_layer_kernels),
-	.depthwise = &OM_TABLE(om_depthwise_kernels),
-	.grouped = &OM_TABLE(om_grouped_kernels),
-	.pool = &OM_TABLE(om_pool_kernels),
-	.elementwise = &OM_TABLE(om_elementwise_kernels),
-	.rows = &OM_TABLE(om_rows_kernels),
-};
+#define KERNELS(name, qlayers)                                                 \
+	.isa = name,                                                           \
+	.qlayer = &qlayers,                                                    \
+	.qrows = &OM_TABLE(om_qrows_kernels),                                  \
+	.gemm = gemm,                                                          \
+	.taps = taps,                                                          \
+	.dot = dot,                                                            \
+	.bytes = bytes,                                                        \
+	.add_whole = add_whole,                                                \
+	.product = &OM_TABLE(om_product_kernels),                              \
+	.attention = &OM_TABLE(om_attention_kernels),                          \
+	.recurrent = &OM_TABLE(om_recurrent_kernels),                          \
+	.curve = {                                                             \
+		[OM_CURVE_ERF] = curve_erf,                                    \
+		[OM_CURVE_EXP] = curve_exp,                                    \
+		[OM_CURVE_GELU] = curve_gelu,                                  \
+		[OM_CURVE_GELU_TANH] = curve_gelu_tanh,                        \
+		[OM_CURVE_SIGMOID] = curve_sigmoid,                            \
+		[OM_CURVE_SWISH] = curve_swish,                                \
+		[OM_CURVE_TANH] = curve_tanh,                                  \
+	},                                                                     \
+	.epilogue = &OM_TABLE(om_epilogue_kernels),                            \
+	.layer = &OM_TABLE(om_layer_kernels),                                  \
+	.depthwise = &OM_TABLE(om_depthwise_kernels),                          \
+	.grouped = &OM_TABLE(om_grouped_kernels),                              \
+	.pool = &OM_TABLE(om_pool_kernels),                                    \
+	.elementwise = &OM_TABLE(om_elementwise_kernels),                      \
+	.rows = &OM_TABLE(om_rows_kernels)
+
+const om_kernels OM_TABLE(om_kernels) = {KERNELS(OM_TEXT(OM_ISA), OM_TABLE(om_qlayer_kernels))};
+
+/* The same with products of bytes by instructions of their own. */
+#ifdef OM_ISA_OF_BYTES
+extern const om_qlayer_kernels OM_JOIN(om_qlayer_kernels, OM_ISA_OF_BYTES);
+extern const om_kernels OM_JOIN(om_kernels, OM_ISA_OF_BYTES);
+
+const om_kernels OM_JOIN(om_kernels, OM_ISA_OF_BYTES) = {
+	KERNELS(OM_TEXT(OM_ISA_OF_BYTES), OM_JOIN(om_qlayer_kernels, OM_ISA_OF_BYTES))};
+#endif

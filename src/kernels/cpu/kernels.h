@@ -16,6 +16,8 @@
 #include "kernels/cpu/grouped.h"
 #include "kernels/cpu/layer.h"
 #include "kernels/cpu/pool_lines.h"
+#include "kernels/cpu/qlayer.h"
+#include "kernels/cpu/qrows.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/rows.h"
 #include "onnxmem/status.h"
@@ -70,6 +72,8 @@ typedef struct om_kernels {
 	const struct om_recurrent_kernels *recurrent; /* recurrent.h */
 	const om_epilogue_kernels *epilogue;
 	const om_layer_kernels *layer;
+	const om_qlayer_kernels *qlayer;
+	const om_qrows_kernels *qrows;
 	const om_depthwise_kernels *depthwise;
 	const om_grouped_kernels *grouped;
 	const om_pool_kernels *pool;

@@ -14,6 +14,8 @@
 
 #ifdef __AVX2__
 #include <immintrin.h>
+#elif defined __SSE2__
+#include <emmintrin.h>
 #endif
 
 enum { VL = OM_VL };
@@ -302,5 +304,139 @@ vec_exp(vec x)
 	p = p * r * r + r + 1;
 	return vec_scaled(p, t);
 }
+
+/* ---- Products of bytes: each lane has four of them. ----
+ *
+ * Where the processor has no such instruction, bytes are extended to 16 bits: sums of two products are exact in 32
+ * bits, while those of the instruction for pairs of bytes would saturate in 16. */
+
+typedef int16_t hvec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
+
+/* Sums of the products of two adjacent int16. */
+INLINE ivec
+vec_dot_pairs(ivec a, ivec b)
+{
+#if OM_VL == 16
+	return (ivec)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif OM_VL == 8 && defined __AVX2__
+	return (ivec)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif OM_VL == 4 && defined __SSE2__
+	return (ivec)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#else
+	return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
+#ifdef __AVX512VNNI__
+typedef ivec unsigned_quads, signed_quads;
+enum { QUADS_SUMS = 24 };         /* vectors of sums that fit into the registers */
+#else
+typedef struct quads { ivec even, odd; } unsigned_quads, signed_quads;
+enum { QUADS_SUMS = OM_VL == 16 ? 16 : OM_VL == 8 ? 8 : 6 };
+#endif
+
+/* Four unsigned bytes, in all lanes. */
+INLINE unsigned_quads
+quads_all(const uint8_t *p)
+{
+	int32_t x;
+
+	memcpy(&x, p, sizeof x);
+	const ivec all = x - (ivec){0};
+#ifdef __AVX512VNNI__
+	return all;
+#else
+	return (struct quads){all & 0x00ff00ff, (ivec)((uvec)all >> 8) & 0x00ff00ff};
+#endif
+}
+
+/* VL times four signed bytes. */
+INLINE signed_quads
+quads_load(const int8_t *p)
+{
+	const ivec all = *(const ivec *)(const void *)p;
+#ifdef __AVX512VNNI__
+	return all;
+#else
+	return (struct quads){(ivec)((hvec)all << 8 >> 8), (ivec)((hvec)all >> 8)};
+#endif
+}
+
+/* Add the sum of the four products to each lane. */
+INLINE ivec
+quads_dot(ivec sum, unsigned_quads a, signed_quads b)
+{
+#ifdef __AVX512VNNI__
+	return (ivec)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+#else
+	return sum + (vec_dot_pairs(a.even, b.even) + vec_dot_pairs(a.odd, b.odd));
+#endif
+}
+
+/* Rounded half to even, within bounds below 2^22; NaN becomes the lower one.  The lowest 22 bits are the result. */
+INLINE ivec
+vec_rounded(vec x, vec low, vec high)
+{
+	return (ivec)(vec_min(vec_max(x, low), high) + 0x1.8p23f);
+}
+
+/* The lowest bytes of the first `n` lanes, 0 < n <= VL. */
+INLINE void
+vec_store_bytes(uint8_t *p, ivec v, int64_t n)
+{
+#if OM_VL == 16
+	if (n == VL)
+		_mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8((__m512i)v));
+	else
+		_mm_mask_storeu_epi8(p, (__mmask16)((1u << n) - 1), _mm512_cvtepi32_epi8((__m512i)v));
+#else
+	uint8_t some[OM_VL];
+
+	for (int k = 0; k < OM_VL; k++)
+		some[k] = (uint8_t)v[k];
+	if (n == VL)
+		memcpy(p, some, sizeof some);
+	else
+		for (int64_t k = 0; k < n; k++)
+			p[k] = some[k];
+#endif
+}
+
+/* VL bytes as integers. */
+INLINE ivec
+vec_load_uint8(const uint8_t *p)
+{
+#if OM_VL == 16
+	return (ivec)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+#elif OM_VL == 8 && defined __AVX2__
+	return (ivec)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+#else
+	ivec v;
+
+	for (int k = 0; k < OM_VL; k++)
+		v[k] = p[k];
+	return v;
+#endif
+}
+
+/* The same for signed ones. */
+INLINE ivec
+vec_load_int8(const int8_t *p)
+{
+	const ivec v = vec_load_uint8((const uint8_t *)p);
+
+	return (v ^ 128) - 128;
+}
+
+/* A product that is not to be contracted with a sum that follows. */
+#if defined __AVX512F__
+#define VEC_ROUND_NOW(x) __asm__("" : "+v"(x))
+#elif defined __SSE2__
+#define VEC_ROUND_NOW(x) __asm__("" : "+x"(x))
+#elif defined __aarch64__
+#define VEC_ROUND_NOW(x) __asm__("" : "+w"(x))
+#else
+#define VEC_ROUND_NOW(x) __asm__("" : "+m"(x))
+#endif
 
 #endif

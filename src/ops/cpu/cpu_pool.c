@@ -36,7 +36,7 @@ pool_infer(om_op_context *c)
 	struct om_window w = {0};
 	const char *wrong;
 
-	c->out[0].type = OM_FLOAT32;
+	c->out[0].type = c->in[0].type;
 	if (c->in[0].shape.rank < 0)
 		return OM_OK;
 	if ((wrong = read_pool(c, &w)))
@@ -132,23 +132,68 @@ pool_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-#define POOL(label, text)                                                      \
+/* ---- Bytes. ---- */
+
+static om_status
+bytes_prepare(om_op_context *c, void **state)
+{
+	return pool_prepare(c, state, NULL);
+}
+
+struct bytes {
+	const struct pool *pool;
+	const uint8_t *x;
+	uint8_t *y;
+	bool is_signed;
+};
+
+static void
+bytes_lines(void *arg, int64_t image, int64_t first, int64_t end, uint32_t worker)
+{
+	const struct bytes *b = arg;
+	const om_pooling *p = &b->pool->p;
+
+	(void)worker;
+	om_kernels_get()->qrows->max_lines(&p->g, p->channels, b->is_signed, b->x + image * om_window_volume(p->g.in) * p->channels,
+		b->y + image * om_window_volume(p->g.out) * p->channels, first, end);
+}
+
+static om_status
+bytes_run(om_op_context *c)
+{
+	const struct pool *s = c->state;
+	struct bytes b = {s, c->in[0].data, c->out[0].data, c->in[0].type == OM_INT8};
+
+	if (s->p.channels)
+		om_last_parallel(c, &(struct om_last_lines){s->batch, s->p.g.out[0] * s->p.g.out[1], bytes_lines, &b});
+	return OM_OK;
+}
+
+/* The definition's kernel: of any type. */
+static om_status
+max_cpu(om_op_context *c)
+{
+	return c->in[0].type == OM_FLOAT32 ? pool_cpu(c) : bytes_run(c);
+}
+
+#define POOL(label, text, called, accepted)                                    \
 	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text " over a sliding window of a channels-last image", \
 	 .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = pool_attrs, .infer = pool_infer, \
-	 .cpu = pool_cpu, .scratch = pool_workspace, .cost = pool_cost, .input_types = {OF(FLOAT32)}}
+	 .cpu = called, .scratch = pool_workspace, .cost = pool_cost, .input_types = {accepted}}
 
 const om_opdef om_ops_cpu_pool[] = {
-	POOL("MaxPool", "maximum"),
-	POOL("AveragePool", "mean"),
+	POOL("MaxPool", "maximum", max_cpu, OF(FLOAT32) | OF_BYTES),
+	POOL("AveragePool", "mean", pool_cpu, OF(FLOAT32)),
 	{0}
 };
 
-#define KERNEL(label, prepares)                                                \
-	{.domain = OM_CPU_DOMAIN, .name = label, .state_bytes = sizeof(struct pool), .prepare = prepares, \
-	 .workspace = pool_workspace, .run = pool_cpu}
+#define KERNEL(label, accepted, prepares, ...)                                 \
+	{.domain = OM_CPU_DOMAIN, .name = label, .types = {accepted}, .state_bytes = sizeof(struct pool), .prepare = prepares, \
+	 __VA_ARGS__}
 
 const om_kernel om_kernels_cpu_pool[] = {
-	KERNEL("MaxPool", max_prepare),
-	KERNEL("AveragePool", average_prepare),
+	KERNEL("MaxPool", OF(FLOAT32), max_prepare, .workspace = pool_workspace, .run = pool_cpu),
+	KERNEL("MaxPool", OF_BYTES, bytes_prepare, .run = bytes_run),
+	KERNEL("AveragePool", OF(FLOAT32), average_prepare, .workspace = pool_workspace, .run = pool_cpu),
 	{0}
 };

@@ -1,0 +1,170 @@
+/* Sizes of layers of 8-bit integers, and packing of their weights; see qlayer.h. */
+#include <config.h>
+
+#include <string.h>
+
+#include "kernels/cpu/qlayer.h"
+
+enum {
+	BLOCK_BYTES = 128 << 10,  /* of the input of a block of rows, to stay in the L2 cache */
+	PIECES = 16,              /* that are worth having, for workers to share */
+	TILE_ROWS = 12,
+	MOST_BLOCK = 1 << 16,
+};
+
+/* More rows than any memory has. */
+#define MOST_ROWS (INT64_C(1) << 60)
+
+static int64_t
+quotient_up(int64_t a, int64_t b)
+{
+	return a / b + (a % b != 0);
+}
+
+/* The product; saturates. */
+static uint64_t
+times(uint64_t a, uint64_t b)
+{
+	uint64_t c;
+
+	return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
+}
+
+static uint64_t
+plus(uint64_t a, uint64_t b)
+{
+	uint64_t c;
+
+	return __builtin_add_overflow(a, b, &c) ? UINT64_MAX : c;
+}
+
+static uint64_t
+rounded_up(uint64_t n, uint64_t to)
+{
+	return plus(n, to - 1) == UINT64_MAX ? UINT64_MAX : (n + to - 1) / to * to;
+}
+
+/* Filter elements of an output channel. */
+static uint64_t
+elements_of(const om_layer *l)
+{
+	return times(times(times((uint64_t)l->channels_in, (uint64_t)l->kernel[0]), (uint64_t)l->kernel[1]), (uint64_t)l->kernel[2]);
+}
+
+int64_t
+om_qlayer_channels(const om_layer *l)
+{
+	return l->group * quotient_up(l->channels_out, OM_QPANEL) * OM_QPANEL;
+}
+
+uint64_t
+om_qlayer_panels(const om_layer *l)
+{
+	return times(rounded_up(elements_of(l), OM_QDEPTH), (uint64_t)om_qlayer_channels(l));
+}
+
+uint64_t
+om_qlayer_weights(const om_layer *l)
+{
+	return plus(om_qlayer_panels(l), times((uint64_t)om_qlayer_channels(l), sizeof(int32_t)));
+}
+
+/* ---- The plan. ---- */
+
+/* Is row i of the product row i of the input, in groups of four elements? */
+static bool
+is_direct(const om_qlayer *l)
+{
+	const om_layer *s = &l->shape;
+
+	for (int k = 0; k < OM_LAYER_AXES; k++)
+		if (s->kernel[k] != 1 || s->stride[k] != 1 || s->begin[k] || s->in[k] != s->out[k])
+			return false;
+	return !l->is_signed && s->channels_in % OM_QDEPTH == 0;
+}
+
+static void
+plan_blocks(om_qlayer_plan *p)
+{
+	int64_t block = BLOCK_BYTES / (p->row_bytes ? p->row_bytes : 1);
+
+	block = (block < MOST_BLOCK ? block : MOST_BLOCK) / TILE_ROWS * TILE_ROWS;
+	p->block = block ? block : TILE_ROWS;
+	if (p->rows <= p->block + p->block / 4)
+		p->block = p->rows;
+	p->blocks = p->rows ? quotient_up(p->rows, p->block) : 0;
+}
+
+/* Parts are of four panels at least: the widest tile. */
+static void
+plan_parts(const om_layer *l, om_qlayer_plan *p)
+{
+	const int64_t have = p->blocks * l->group, units = quotient_up(p->panels, 4);
+	int64_t parts = have && have < PIECES ? quotient_up(PIECES, have) : 1;
+
+	parts = parts < units ? parts : units ? units : 1;
+	p->part = units ? quotient_up(units, parts) * 4 : 4;
+	p->parts = quotient_up(p->panels, p->part);
+}
+
+bool
+om_qlayer_plan_new(const om_qlayer *l, om_qlayer_plan *p)
+{
+	const om_layer *s = &l->shape;
+	const uint64_t rows = times(times(times((uint64_t)s->batch, (uint64_t)s->out[0]), (uint64_t)s->out[1]), (uint64_t)s->out[2]);
+	const uint64_t elements = rounded_up(elements_of(s), OM_QDEPTH);
+
+	if (om_qlayer_weights(s) > INT64_MAX)
+		return false;
+	*p = (om_qlayer_plan){.rows = rows > MOST_ROWS ? MOST_ROWS : (int64_t)rows, .panels = quotient_up(s->channels_out, OM_QPANEL),
+		.depth = (int64_t)(elements / OM_QDEPTH), .is_direct = is_direct(l)};
+	/* Rows that are a power of two apart would share the lines of the cache. */
+	p->row_bytes = p->is_direct ? s->group * s->channels_in : (int64_t)rounded_up(elements, 64) + 64;
+	plan_blocks(p);
+	plan_parts(s, p);
+	p->copies = p->is_direct ? 0 : rounded_up(times((uint64_t)p->block, (uint64_t)p->row_bytes), 64);
+	p->per_worker = plus(p->copies, rounded_up(times((uint64_t)p->block, sizeof(int32_t)), 64));
+	return p->per_worker != UINT64_MAX;
+}
+
+uint64_t
+om_qlayer_workspace(const om_qlayer *l, uint32_t workers)
+{
+	om_qlayer_plan p;
+
+	return om_qlayer_plan_new(l, &p) ? times(p.per_worker, workers) : UINT64_MAX;
+}
+
+/* ---- Packing. ---- */
+
+/* Element `e` of the filter of a channel of all groups. */
+static int8_t
+weight_at(const om_layer *l, const void *w, bool is_signed, bool is_transposed, int64_t channel, int64_t e)
+{
+	const int64_t taps = l->kernel[0] * l->kernel[1] * l->kernel[2], tap = e / l->channels_in, in = e % l->channels_in;
+	const int64_t at = is_transposed ? in * l->channels_out + channel : (channel * l->channels_in + in) * taps + tap;
+	const uint8_t byte = ((const uint8_t *)w)[at];
+
+	return (int8_t)(is_signed ? byte : byte ^ 0x80);
+}
+
+void
+om_qlayer_pack(const om_layer *l, const void *w, bool is_signed, bool is_transposed, int8_t *packed)
+{
+	const int64_t elements = (int64_t)elements_of(l), depth = quotient_up(elements, OM_QDEPTH), channels = om_qlayer_channels(l);
+	const int64_t wide = channels / l->group;
+	int32_t sum;
+
+	memset(packed, 0, om_qlayer_weights(l));
+	for (int64_t c = 0; c < channels; c++) {
+		const int64_t group = c / wide, own = c % wide;
+		int8_t *panel = packed + c / OM_QPANEL * depth * OM_QPANEL * OM_QDEPTH + c % OM_QPANEL * OM_QDEPTH;
+		sum = 0;
+		for (int64_t e = 0; own < l->channels_out && e < elements; e++) {
+			const int8_t x = weight_at(l, w, is_signed, is_transposed, group * l->channels_out + own, e);
+			panel[e / OM_QDEPTH * OM_QPANEL * OM_QDEPTH + e % OM_QDEPTH] = x;
+			sum += x;
+		}
+		memcpy(packed + om_qlayer_panels(l) + c * (int64_t)sizeof sum, &sum, sizeof sum);
+	}
+}

@@ -1,0 +1,167 @@
+/* Elementwise functions and pools of bytes; see qrows.h. */
+#include <config.h>
+
+#include "kernels/cpu/qrows.h"
+#include "kernels/cpu/simd.h"
+
+#define LEAST(a, b) ((a) < (b) ? (a) : (b))
+
+enum { FEW = VL };                /* bytes of a tail that are copied */
+
+/* ---- Vectors of bytes. ---- */
+
+INLINE ivec
+integers(const uint8_t *p, bool is_signed)
+{
+	return is_signed ? vec_load_int8((const int8_t *)p) : vec_load_uint8(p);
+}
+
+/* What the bytes stand for. */
+INLINE vec
+numbers(const uint8_t *p, const om_qscale *s)
+{
+	vec x = __builtin_convertvector(integers(p, s->is_signed) - s->zero, vec) * s->scale;
+
+	VEC_ROUND_NOW(x);
+	return x;
+}
+
+/* The bytes for numbers. */
+INLINE ivec
+bytes(vec x, const om_qscale *s)
+{
+	const int32_t least = s->is_signed ? -128 : 0;
+
+	return vec_rounded(x / s->scale, vec_all((float)(least - s->zero)), vec_all((float)(least + 255 - s->zero))) + s->zero;
+}
+
+static void
+quantize(uint8_t *y, const float *x, int64_t n, const om_qscale *to)
+{
+	int64_t k = 0;
+
+	for (; k + VL <= n; k += VL)
+		vec_store_bytes(y + k, bytes(vec_load(x + k), to), VL);
+	if (k < n)
+		vec_store_bytes(y + k, bytes(vec_load_some(x + k, n - k), to), n - k);
+}
+
+static void
+dequantize(float *y, const uint8_t *x, int64_t n, const om_qscale *of)
+{
+	uint8_t few[FEW] = {0};
+	int64_t k = 0;
+
+	for (; k + VL <= n; k += VL)
+		vec_store(y + k, numbers(x + k, of));
+	if (k == n)
+		return;
+	memcpy(few, x + k, (size_t)(n - k));
+	vec_store_some(y + k, numbers(few, of), n - k);
+}
+
+/* A function of two operands, whose result may lie over them. */
+#define BINARY(name, expression)                                               \
+INLINE ivec                                                                    \
+name##_vec(const uint8_t *pa, const uint8_t *pb, const om_qscale *of_a, const om_qscale *of_b, const om_qscale *to) \
+{                                                                              \
+	const vec a = numbers(pa, of_a), b = numbers(pb, of_b);                \
+	return bytes(expression, to);                                          \
+}                                                                              \
+INLINE void                                                                    \
+name##_of(uint8_t *y, const uint8_t *a, const uint8_t *b, int64_t n, om_qscale of_a, om_qscale of_b, om_qscale to) \
+{                                                                              \
+	uint8_t few[2][FEW] = {{0}};                                           \
+	int64_t k = 0;                                                         \
+	for (; k + VL <= n; k += VL)                                           \
+		vec_store_bytes(y + k, name##_vec(a + k, b + k, &of_a, &of_b, &to), VL); \
+	if (k == n)                                                            \
+		return;                                                        \
+	memcpy(few[0], a + k, (size_t)(n - k));                                \
+	memcpy(few[1], b + k, (size_t)(n - k));                                \
+	vec_store_bytes(y + k, name##_vec(few[0], few[1], &of_a, &of_b, &to), n - k); \
+}                                                                              \
+static void                                                                    \
+name(uint8_t *y, const uint8_t *a, const uint8_t *b, int64_t n, const om_qscale *of_a, const om_qscale *of_b, \
+	const om_qscale *to)                                                   \
+{                                                                              \
+	om_qscale va = *of_a, vb = *of_b, vy = *to;                            \
+	va.is_signed = vb.is_signed = vy.is_signed = false;                    \
+	if (!of_a->is_signed) {                                                \
+		name##_of(y, a, b, n, va, vb, vy);                             \
+		return;                                                        \
+	}                                                                      \
+	va.is_signed = vb.is_signed = vy.is_signed = true;                     \
+	name##_of(y, a, b, n, va, vb, vy);                                     \
+}
+BINARY(add, a + b)
+BINARY(mul, a * b)
+
+/* ---- Pools. ---- */
+
+static void
+sum(int32_t *sums, const uint8_t *x, int64_t rows, int64_t row, int64_t n, bool is_signed)
+{
+	int64_t c = 0;
+
+	for (; c + VL <= n; c += VL) {
+		ivec s = {0};
+		for (int64_t r = 0; r < rows; r++)
+			s += integers(x + r * row + c, is_signed);
+		vec_store((float *)(void *)(sums + c), (vec)s);
+	}
+	for (; c < n; c++) {
+		sums[c] = 0;
+		for (int64_t r = 0; r < rows; r++)
+			sums[c] += is_signed ? (int8_t)x[r * row + c] : x[r * row + c];
+	}
+}
+
+/* The larger elements, with a bit of all flipped before and after the comparison. */
+INLINE void
+larger(uint8_t *restrict y, const uint8_t *restrict x, int64_t n, uint8_t flip)
+{
+	for (int64_t c = 0; c < n; c++) {
+		const uint8_t a = y[c] ^ flip, b = x[c] ^ flip;
+		y[c] = (a > b ? a : b) ^ flip;
+	}
+}
+
+static void
+max_pixel(const om_geometry *g, int64_t channels, bool is_signed, const uint8_t *x, uint8_t *y, const int64_t *at)
+{
+	int64_t lo[3], hi[3];
+	bool is_first = true;
+
+	for (int a = 0; a < 3; a++)
+		om_taps_inside(g, a, at[a], 0, 0, &lo[a], &hi[a]);
+	for (int64_t kz = lo[0]; kz < hi[0]; kz++)
+		for (int64_t ky = lo[1]; ky < hi[1]; ky++)
+			for (int64_t kx = lo[2]; kx < hi[2]; kx++, is_first = false) {
+				const int64_t iz = at[0] * g->stride[0] - g->begin[0] + kz * g->dilation[0];
+				const int64_t iy = at[1] * g->stride[1] - g->begin[1] + ky * g->dilation[1];
+				const int64_t ix = at[2] * g->stride[2] - g->begin[2] + kx * g->dilation[2];
+				const uint8_t *from = x + ((iz * g->in[1] + iy) * g->in[2] + ix) * channels;
+				if (is_first)
+					memcpy(y, from, (size_t)channels);
+				else if (is_signed)
+					larger(y, from, channels, 0x80);
+				else
+					larger(y, from, channels, 0);
+			}
+}
+
+static void
+max_lines(const om_geometry *g, int64_t channels, bool is_signed, const uint8_t *x, uint8_t *y, int64_t first, int64_t end)
+{
+	for (int64_t line = first; line < end; line++)
+		for (int64_t k = 0; k < g->out[2]; k++) {
+			const int64_t at[] = {line / g->out[1], line % g->out[1], k};
+			max_pixel(g, channels, is_signed, x, y + (line * g->out[2] + k) * channels, at);
+		}
+}
+
+extern const om_qrows_kernels OM_TABLE(om_qrows_kernels);
+
+const om_qrows_kernels OM_TABLE(om_qrows_kernels) = {
+	.quantize = quantize, .dequantize = dequantize, .add = add, .mul = mul, .sum = sum, .max_lines = max_lines};

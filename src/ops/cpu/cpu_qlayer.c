@@ -1,0 +1,510 @@
+/* org.onnxmem.cpu: convolutions of channels-last images of 8-bit integers and matrix products, with weights that an op
+ * of their own has packed.  The formats are described in kernels/cpu/qlayer.h.  Sums are exact, and they are scaled and
+ * rounded as by QLinearConv: kernels of all instruction sets and the reference agree in all bits. */
+#include <config.h>
+
+#include "base/arena_internal.h"
+#include "base/shape.h"
+#include "ir/query.h"
+#include "kernels/cpu/kernels.h"
+#include "opdef/numbers.h"
+#include "opdef/op_context.h"
+#include "ops/cpu/channels_last.h"
+#include "ops/cpu/cpu_qlayer.h"
+#include "ops/family.h"
+#include "ops/math/gemm_int8.h"
+
+/* ---- Packing. ---- */
+
+static om_status
+set_bytes(om_op_context *c, uint64_t n)
+{
+	if (n > INT64_MAX)
+		return om_wrong(c, "the packed weights are too large");
+	c->out[0].shape = om_shape_of(1, &(int64_t){(int64_t)n});
+	return OM_OK;
+}
+
+/* The layer that weights [channels_out, channels_in, kernel...] belong to, without images. */
+static om_status
+read_filter(const om_op_context *c, om_layer *l)
+{
+	const om_shape *w = &c->in[0].shape;
+	const int axes = w->rank - 2;
+	int64_t taps = 1;
+
+	*l = (om_layer){.kernel = {1, 1, 1}, .group = om_attr_int(c->op, "group")};
+	if (axes < 1 || axes > OM_LAYER_AXES)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the weights have rank %d, expected 3, 4 or 5", w->rank);
+	if (l->group < 1 || w->dim[0] % l->group)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "group is %lld, which does not divide %lld output channels",
+			(long long)l->group, (long long)w->dim[0]);
+	l->channels_out = w->dim[0] / l->group;
+	l->channels_in = w->dim[1];
+	for (int k = 0; k < axes; k++) {
+		l->kernel[OM_LAYER_AXES - axes + k] = w->dim[2 + k];
+		if (w->dim[2 + k] < 1 || __builtin_mul_overflow(taps, w->dim[2 + k], &taps) || taps > INT32_MAX)
+			return om_op_fail(c->session, OM_SHAPE, c->op, "the weights have a kernel of size %lld",
+				(long long)w->dim[2 + k]);
+	}
+	return OM_OK;
+}
+
+static om_status
+pack_filter_infer(om_op_context *c)
+{
+	om_layer l;
+
+	c->out[0].type = OM_INT8;
+	c->out[0].shape = om_shape_open(1);
+	if (!om_shape_is_known(&c->in[0].shape))
+		return OM_OK;
+	OM_TRY(read_filter(c, &l));
+	return set_bytes(c, om_qlayer_weights(&l));
+}
+
+static om_status
+pack_filter_cpu(om_op_context *c)
+{
+	om_layer l;
+
+	OM_TRY(read_filter(c, &l));
+	om_qlayer_pack(&l, c->in[0].data, c->in[0].type == OM_INT8, false, c->out[0].data);
+	return OM_OK;
+}
+
+/* The layer of a matrix [rows, columns] of weights. */
+static om_layer
+product_of(int64_t rows, int64_t columns)
+{
+	return (om_layer){.batch = 1, .group = 1, .channels_in = rows, .channels_out = columns, .in = {1, 1, 1},
+		.out = {1, 1, 1}, .kernel = {1, 1, 1}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
+}
+
+static om_layer
+matrix_of(const om_op_context *c)
+{
+	const om_shape *b = &c->in[0].shape;
+	const int rows = om_attr_int(c->op, "transB") ? 1 : 0;
+
+	return product_of(b->dim[rows], b->dim[1 - rows]);
+}
+
+static om_status
+pack_matrix_infer(om_op_context *c)
+{
+	const om_shape *b = &c->in[0].shape;
+
+	c->out[0].type = OM_INT8;
+	c->out[0].shape = om_shape_open(1);
+	if (b->rank >= 0 && b->rank != 2)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "the matrix has rank %d", b->rank);
+	if (!om_shape_is_known(b))
+		return OM_OK;
+	const om_layer l = matrix_of(c);
+	return set_bytes(c, om_qlayer_weights(&l));
+}
+
+static om_status
+pack_matrix_cpu(om_op_context *c)
+{
+	const om_layer l = matrix_of(c);
+
+	om_qlayer_pack(&l, c->in[0].data, c->in[0].type == OM_INT8, !om_attr_int(c->op, "transB"), c->out[0].data);
+	return OM_OK;
+}
+
+/* ---- Operands. ---- */
+
+static om_status
+check_count(const om_op_context *c, uint32_t k, int64_t channels)
+{
+	const om_shape *s = &c->in[k].shape;
+	const bool per_channel = k == OM_QW_SCALE || k == OM_QW_ZERO || k == OM_QBIAS;
+
+	if (!om_has_in(c, k) || !om_shape_is_known(s))
+		return OM_OK;
+	const int64_t n = om_shape_count(s);
+	if ((n == 1 && k != OM_QBIAS) || (per_channel && n == channels))
+		return OM_OK;
+	return om_op_fail(c->session, OM_SHAPE, c->op, "input %u has %lld elements, expected 1 or %lld", k, (long long)n,
+		(long long)channels);
+}
+
+om_status
+om_qlayer_check(om_op_context *c, int64_t channels)
+{
+	const bool scaled = om_has_in(c, OM_QX_SCALE), is_float = scaled && !om_has_in(c, OM_QY_SCALE);
+
+	if (scaled != om_has_in(c, OM_QW_SCALE) || (om_has_in(c, OM_QY_SCALE) && !scaled)
+	    || (om_has_in(c, OM_QY_ZERO) && !om_has_in(c, OM_QY_SCALE)))
+		return om_wrong(c, "scales of input, weights and output do not fit together");
+	for (uint32_t k = OM_QX_SCALE; k < OM_QINPUTS; k++)
+		if (k != OM_QW)
+			OM_TRY(check_count(c, k, channels));
+	c->out[0].type = !scaled ? OM_INT32 : is_float ? OM_FLOAT32 : om_has_in(c, OM_QY_ZERO) ? c->in[OM_QY_ZERO].type : OM_UINT8;
+	return OM_OK;
+}
+
+static int32_t
+byte_at(const om_op_context *c, uint32_t k, int64_t i)
+{
+	return om_has_in(c, k) ? om_byte_at(&c->in[k], om_shape_count(&c->in[k].shape) == 1 ? 0 : i) : 0;
+}
+
+static float
+float_at(const om_op_context *c, uint32_t k, int64_t i)
+{
+	return ((const float *)c->in[k].data)[om_shape_count(&c->in[k].shape) == 1 ? 0 : i];
+}
+
+static uint64_t
+list_bytes(const om_layer *l)
+{
+	return om_piece_size((uint64_t)om_qlayer_channels(l) * sizeof(int32_t));
+}
+
+uint64_t
+om_qlayer_operand_bytes(const om_layer *l)
+{
+	return 3 * list_bytes(l);
+}
+
+/* The bounds of a quantized output, between the attributes. */
+static void
+read_bounds(const om_op_context *c, om_qlayer_operands *o)
+{
+	const int64_t least = om_attr_int(c->op, "least"), most = om_attr_int(c->op, "most");
+
+	om_quantized_range(c->out[0].type, &o->least, &o->most);
+	o->y_zero = byte_at(c, OM_QY_ZERO, 0);
+	o->least = least > o->least ? least > o->most ? o->most : (int32_t)least : o->least;
+	o->most = most < o->most ? most < o->least ? o->least : (int32_t)most : o->most;
+}
+
+/* Number `k` of the lists, which belongs to output channel `channel`.  Sums wrap around. */
+static void
+read_channel(const om_op_context *c, const int8_t *sums, int64_t elements, int64_t k, int64_t channel, om_qlayer_operands *o)
+{
+	const int32_t shift = om_has_in(c, OM_QW_ZERO) && c->in[OM_QW_ZERO].type == OM_UINT8 ? 128 : 0;
+	const uint32_t bias = om_has_in(c, OM_QBIAS) ? (uint32_t)((const int32_t *)c->in[OM_QBIAS].data)[channel] : 0;
+	int32_t sum;
+
+	memcpy(&sum, sums + k * (int64_t)sizeof sum, sizeof sum);
+	o->w_zero[k] = byte_at(c, OM_QW_ZERO, channel) - shift;
+	o->has_w_zero |= o->w_zero[k] != 0;
+	o->offset[k] = (int32_t)(bias - (uint32_t)o->x_zero * (uint32_t)sum
+		+ (uint32_t)elements * (uint32_t)(o->x_zero * o->w_zero[k]));
+	if (om_has_in(c, OM_QX_SCALE))
+		o->scale[k] = float_at(c, OM_QX_SCALE, 0) * float_at(c, OM_QW_SCALE, channel);
+	if (om_has_in(c, OM_QY_SCALE))
+		o->scale[k] /= float_at(c, OM_QY_SCALE, 0);
+}
+
+void
+om_qlayer_read(const om_op_context *c, const om_layer *l, const int8_t *sums, int64_t elements, void *room,
+	om_qlayer_operands *o)
+{
+	const int64_t wide = om_qlayer_channels(l) / l->group;
+	char *at = room;
+
+	*o = (om_qlayer_operands){.offset = room, .w_zero = (int32_t *)(void *)(at + list_bytes(l)),
+		.scale = (float *)(void *)(at + 2 * list_bytes(l)),
+		.x_zero = byte_at(c, OM_QX_ZERO, 0) + (c->in[OM_QX].type == OM_INT8 ? 128 : 0)};
+	memset(room, 0, om_qlayer_operand_bytes(l));
+	for (int64_t g = 0; g < l->group; g++)
+		for (int64_t k = 0; k < l->channels_out; k++)
+			read_channel(c, sums, elements, g * wide + k, g * l->channels_out + k, o);
+	read_bounds(c, o);
+}
+
+/* ---- The layers. ---- */
+
+static om_status
+check_weights(const om_op_context *c, const om_layer *l)
+{
+	const uint64_t n = om_qlayer_weights(l);
+	const om_shape *s = &c->in[OM_QW].shape;
+
+	if (n > INT64_MAX)
+		return om_wrong(c, "the packed weights are too large");
+	if (s->rank < 0 || (s->rank == 1 && om_dims_agree(s->dim[0], (int64_t)n)))
+		return OM_OK;
+	return om_op_fail(c->session, OM_SHAPE, c->op, "the packed weights do not have %llu elements", (unsigned long long)n);
+}
+
+/* Everything about a convolution whose image has a known rank; unknown dims are negative. */
+static om_status
+read_conv(const om_op_context *c, om_layer *l, struct om_window *w)
+{
+	const om_shape *x = &c->in[OM_QX].shape;
+	const int64_t channels = om_attr_int(c->op, "channels"), group = om_attr_int(c->op, "group"), n = x->dim[x->rank - 1];
+	const char *wrong = om_last_window(c, false, w);
+
+	if (wrong)
+		return om_wrong(c, wrong);
+	if (channels < 1 || group < 1 || channels % group || (n >= 0 && n % group))
+		return om_op_fail(c->session, OM_SHAPE, c->op, "group is %lld, for %lld input channels and %lld output channels",
+			(long long)group, (long long)n, (long long)channels);
+	*l = (om_layer){.batch = x->dim[0], .group = group, .channels_in = n < 0 ? -1 : n / group, .channels_out = channels / group};
+	memcpy(l->kernel, w->kernel, sizeof l->kernel);
+	memcpy(l->stride, w->stride, sizeof l->stride);
+	memcpy(l->dilation, w->dilation, sizeof l->dilation);
+	memcpy(l->begin, w->begin, sizeof l->begin);
+	memcpy(l->in, w->in, sizeof l->in);
+	memcpy(l->out, w->out, sizeof l->out);
+	return n < 0 ? OM_OK : check_weights(c, l);
+}
+
+static om_status
+conv_infer(om_op_context *c)
+{
+	const int64_t channels = om_attr_int(c->op, "channels");
+	struct om_window w;
+	om_layer l;
+
+	OM_TRY(om_qlayer_check(c, channels));
+	if (c->in[OM_QX].shape.rank < 0)
+		return OM_OK;
+	OM_TRY(read_conv(c, &l, &w));
+	c->out[0].shape = om_last_shape(c, &w, channels);
+	return OM_OK;
+}
+
+static om_status
+matmul_infer(om_op_context *c)
+{
+	const om_shape *x = &c->in[OM_QX].shape;
+	const int64_t columns = om_attr_int(c->op, "columns");
+
+	OM_TRY(om_qlayer_check(c, columns));
+	if (columns < 1)
+		return om_op_fail(c->session, OM_SHAPE, c->op, "columns is %lld", (long long)columns);
+	if (x->rank < 0)
+		return OM_OK;
+	if (x->rank == 0)
+		return om_wrong(c, "the input is a scalar");
+	const om_layer l = product_of(x->dim[x->rank - 1], columns);
+	if (l.channels_in >= 0)
+		OM_TRY(check_weights(c, &l));
+	c->out[0].shape = *x;
+	c->out[0].shape.dim[x->rank - 1] = columns;
+	c->out[0].shape.sym[x->rank - 1] = NULL;
+	return OM_OK;
+}
+
+static void
+set_types(const om_op_context *c, om_qlayer *l)
+{
+	l->is_signed = c->in[OM_QX].type == OM_INT8;
+	l->output = c->out[0].type == OM_INT32 ? OM_QLAYER_INT32 : c->out[0].type == OM_FLOAT32 ? OM_QLAYER_FLOAT : OM_QLAYER_BYTES;
+}
+
+static om_status
+conv_prepare(om_op_context *c, void **state)
+{
+	om_qlayer *l = *state;
+	struct om_window w;
+
+	OM_TRY(read_conv(c, &l->shape, &w));
+	set_types(c, l);
+	return OM_OK;
+}
+
+static om_status
+matmul_prepare(om_op_context *c, void **state)
+{
+	const om_shape *x = &c->in[OM_QX].shape;
+	om_qlayer *l = *state;
+
+	l->shape = product_of(x->dim[x->rank - 1], om_attr_int(c->op, "columns"));
+	l->shape.in[2] = l->shape.out[2] = om_shape_span(x, 0, x->rank - 1);
+	set_types(c, l);
+	return check_weights(c, &l->shape);
+}
+
+static int64_t
+elements_of(const om_layer *l)
+{
+	return l->channels_in * l->kernel[0] * l->kernel[1] * l->kernel[2];
+}
+
+static uint64_t
+layer_workspace(const om_op_context *c)
+{
+	const om_qlayer *l = c->state;
+
+	return om_segments(om_qlayer_operand_bytes(&l->shape), om_qlayer_workspace(l, c->workers ? c->workers : 1));
+}
+
+static om_status
+layer_run(om_op_context *c)
+{
+	const om_qlayer *l = c->state;
+	const int8_t *weights = c->in[OM_QW].data;
+	om_qlayer_operands o;
+
+	if (om_shape_count(&c->out[0].shape) == 0)
+		return OM_OK;
+	om_qlayer_read(c, &l->shape, weights + om_qlayer_panels(&l->shape), elements_of(&l->shape), c->scratch, &o);
+	const om_qlayer_data d = {.x = c->in[OM_QX].data, .weights = weights, .x_zero = o.x_zero, .offset = o.offset,
+		.w_zero = o.has_w_zero ? o.w_zero : NULL, .scale = o.scale, .y_zero = o.y_zero, .least = o.least, .most = o.most,
+		.y = c->out[0].data, .scratch = (char *)c->scratch + om_qlayer_operand_bytes(&l->shape), .pool = c->pool};
+	om_kernels_get()->qlayer->run(l, &d);
+	return OM_OK;
+}
+
+/* ---- The reference. ---- */
+
+struct call {
+	const om_op_context *c;
+	const om_qlayer *l;
+	om_qlayer_operands o;
+};
+
+/* An element of the unsigned input; the zero point outside of the image. */
+static int32_t
+input_at(const struct call *v, int64_t image, const int64_t *at, int64_t channel)
+{
+	const om_layer *l = &v->l->shape;
+
+	for (int k = 0; k < OM_LAYER_AXES; k++)
+		if (at[k] < 0 || at[k] >= l->in[k])
+			return v->o.x_zero;
+	const int64_t position = ((image * l->in[0] + at[0]) * l->in[1] + at[1]) * l->in[2] + at[2];
+	return om_byte_at(&v->c->in[OM_QX], position * l->group * l->channels_in + channel) + (v->l->is_signed ? 128 : 0);
+}
+
+/* The sum for number `list` of the lists, as unsigned. */
+static uint32_t
+sum_at(const struct call *v, int64_t image, int64_t position, int64_t group, int64_t list)
+{
+	const om_layer *l = &v->l->shape;
+	const int64_t depth = (elements_of(l) + OM_QDEPTH - 1) / OM_QDEPTH;
+	const int8_t *panel = (const int8_t *)v->c->in[OM_QW].data + list / OM_QPANEL * depth * OM_QPANEL * OM_QDEPTH;
+	const int64_t out[] = {position / l->out[2] / l->out[1], position / l->out[2] % l->out[1], position % l->out[2]};
+	uint32_t sum = (uint32_t)v->o.offset[list];
+
+	for (int64_t e = 0; e < elements_of(l); e++) {
+		const int64_t tap = e / l->channels_in, in = group * l->channels_in + e % l->channels_in;
+		const int64_t k[] = {tap / l->kernel[2] / l->kernel[1], tap / l->kernel[2] % l->kernel[1], tap % l->kernel[2]};
+		int64_t at[OM_LAYER_AXES];
+		for (int a = 0; a < OM_LAYER_AXES; a++)
+			at[a] = out[a] * l->stride[a] - l->begin[a] + k[a] * l->dilation[a];
+		const int32_t w = panel[(e / OM_QDEPTH * OM_QPANEL + list % OM_QPANEL) * OM_QDEPTH + e % OM_QDEPTH];
+		sum += (uint32_t)(input_at(v, image, at, in) * (w - v->o.w_zero[list]));
+	}
+	return sum;
+}
+
+static void
+put(const struct call *v, int64_t k, int32_t sum, float scale)
+{
+	void *y = v->c->out[0].data;
+
+	if (v->l->output == OM_QLAYER_INT32)
+		((int32_t *)y)[k] = sum;
+	else if (v->l->output == OM_QLAYER_FLOAT)
+		((float *)y)[k] = (float)sum * scale;
+	else
+		((uint8_t *)y)[k] = (uint8_t)om_quantize_into((float)sum * scale, v->o.y_zero, v->o.least, v->o.most);
+}
+
+static om_status
+run_reference(om_op_context *c, const om_qlayer *l)
+{
+	const om_layer *s = &l->shape;
+	const int64_t size = s->out[0] * s->out[1] * s->out[2], channels = s->group * s->channels_out;
+	const int64_t wide = om_qlayer_channels(s) / s->group;
+	struct call v = {.c = c, .l = l};
+
+	om_qlayer_read(c, s, (const int8_t *)c->in[OM_QW].data + om_qlayer_panels(s), elements_of(s),
+		om_alloc(c->mem, om_qlayer_operand_bytes(s)), &v.o);
+	for (int64_t k = 0; k < om_shape_count(&c->out[0].shape); k++) {
+		const int64_t group = k % channels / s->channels_out, list = group * wide + k % s->channels_out;
+		put(&v, k, (int32_t)sum_at(&v, k / channels / size, k / channels % size, group, list), v.o.scale[list]);
+	}
+	return OM_OK;
+}
+
+/* With the state of the fast kernel, if that was prepared. */
+static om_status
+conv_cpu(om_op_context *c)
+{
+	om_qlayer l;
+	void *state = &l;
+
+	if (!c->state)
+		OM_TRY(conv_prepare(c, &state));
+	return run_reference(c, c->state ? c->state : &l);
+}
+
+static om_status
+matmul_cpu(om_op_context *c)
+{
+	om_qlayer l;
+	void *state = &l;
+
+	if (!c->state)
+		OM_TRY(matmul_prepare(c, &state));
+	return run_reference(c, c->state ? c->state : &l);
+}
+
+/* ---- The operator definitions. ---- */
+
+static void
+conv_cost(const om_op_context *c, om_cost *cost)
+{
+	struct om_window w;
+	om_layer l;
+
+	if (read_conv(c, &l, &w) == OM_OK)
+		cost->flops = 2.0 * (double)om_shape_count(&c->out[0].shape) * (double)elements_of(&l);
+}
+
+static void
+matmul_cost(const om_op_context *c, om_cost *cost)
+{
+	const om_shape *x = &c->in[OM_QX].shape;
+
+	cost->flops = 2.0 * (double)om_shape_count(&c->out[0].shape) * (double)x->dim[x->rank - 1];
+}
+
+static const om_attr_spec pack_filter_attrs[] = {{"group", OM_ATTR_INT, .i = 1}, {0}};
+static const om_attr_spec pack_matrix_attrs[] = {{"transB", OM_ATTR_INT}, {0}};
+static const om_attr_spec conv_attrs[] = {
+	OM_LAST_WINDOW_ATTRS(true),
+	{"group", OM_ATTR_INT, .i = 1},
+	{"channels", OM_ATTR_INT, .required = true},
+	OM_QLAYER_ATTRS,
+	{0}
+};
+static const om_attr_spec matmul_attrs[] = {{"columns", OM_ATTR_INT, .required = true}, OM_QLAYER_ATTRS, {0}};
+
+#define PACK(label, called, text)                                              \
+	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text, .since = 1, .min_in = 1, .max_in = 1, \
+	 .min_out = 1, .max_out = 1, .attrs = called##_attrs, .infer = called##_infer, .cpu = called##_cpu, \
+	 .input_types = {OF_BYTES}}
+
+#define LAYER(label, called, text)                                             \
+	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text, .since = 1, .min_in = 4, .max_in = OM_QINPUTS, \
+	 .min_out = 1, .max_out = 1, .attrs = called##_attrs, .infer = called##_infer, .cpu = called##_cpu, \
+	 .cost = called##_cost, .input_types = OM_QLAYER_TYPES}
+
+const om_opdef om_ops_cpu_qlayer[] = {
+	PACK("PackQuantizedFilter", pack_filter, "weights of QuantizedConv as panels of output channels"),
+	PACK("PackQuantizedMatrix", pack_matrix, "a matrix as panels of columns, for QuantizedMatMul"),
+	LAYER("QuantizedConv", conv, "convolution of a quantized channels-last image with packed weights"),
+	LAYER("QuantizedMatMul", matmul, "product of a quantized tensor with a packed matrix"),
+	{0}
+};
+
+#define KERNEL(label, called)                                                  \
+	{.domain = OM_CPU_DOMAIN, .name = label, .is_fast = true, .state_bytes = sizeof(om_qlayer), .prepare = called##_prepare, \
+	 .workspace = layer_workspace, .run = layer_run}
+
+const om_kernel om_kernels_cpu_qlayer[] = {
+	KERNEL("QuantizedConv", conv),
+	KERNEL("QuantizedMatMul", matmul),
+	{0}
+};
