@@ -9,7 +9,7 @@ libk_generic_la_SOURCES = \
 	%D%/cpu/kernels.c %D%/cpu/kernels.h \
 	%D%/cpu/layer.h %D%/cpu/layer_gemm.c %D%/cpu/layer_plan.h %D%/cpu/layer_tile.c %D%/cpu/layer_tile.h %D%/cpu/layer_winograd.c \
 	%D%/cpu/pool_lines.c %D%/cpu/pool_lines.h %D%/cpu/product.c %D%/cpu/product.h %D%/cpu/recurrent.c %D%/cpu/recurrent.h \
-	%D%/cpu/qlayer.h %D%/cpu/qlayer_tile.c %D%/cpu/qrows.c %D%/cpu/qrows.h \
+	%D%/cpu/qdepthwise.c %D%/cpu/qfinish.h %D%/cpu/qlayer.h %D%/cpu/qlayer_tile.c %D%/cpu/qrows.c %D%/cpu/qrows.h \
 	%D%/cpu/rows.c %D%/cpu/rows.h \
 	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/tile_epilogue.h %D%/cpu/vec_math.h %D%/cpu/vmath.h
 libk_generic_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) -ffp-contract=fast

@@ -85,10 +85,11 @@ count_inputs(om_value *const *in)
 
 /* ---- Convolutions. ---- */
 
+/* With an input channel for each output channel. */
 static bool
 is_depthwise(const om_op *op, const om_shape *w)
 {
-	return om_attr_int(op, "group") > 1 && w->dim[1] == 1;
+	return om_attr_int(op, "group") > 1 && w->dim[1] == 1 && w->dim[0] == om_attr_int(op, "group");
 }
 
 om_status
@@ -106,17 +107,18 @@ om_lower_qlinear_conv(struct om_layout *l, om_op *op, bool *done)
 	    || !takes_operands(in, w->shape.dim[0], om_shape_count(&w->shape) / w->shape.dim[0])
 	    || !om_lower_window(l, op, &w->shape, false, &window))
 		return OM_OK;
-	if (is_depthwise(op, &w->shape))
-		return OM_OK;
+	const bool depthwise = is_depthwise(op, &w->shape);
 	om_op *pack = om_lower_op(l, OM_CPU_DOMAIN, "PackQuantizedFilter", 1, 1, &w);
-	om_op_add_int(l->p, pack, "group", om_attr_int(op, "group"));
+	om_op_add_int(l->p, pack, "group", depthwise ? 1 : om_attr_int(op, "group"));
 	OM_TRY(om_lower_pack(l, op, pack, &in[W]));
 	om_lower_channels_last(x->shape.rank, y.axis);
 	OM_TRY(om_lower_read(l, op, x, y.axis, &in[X]));
-	om_op *conv = om_lower_op(l, OM_CPU_DOMAIN, "QuantizedConv", 1, count_inputs(in), in);
+	om_op *conv = om_lower_op(l, OM_CPU_DOMAIN, depthwise ? "QuantizedDepthwiseConv" : "QuantizedConv", 1, count_inputs(in), in);
 	om_lower_add_window(l, conv, &window);
-	om_op_add_int(l->p, conv, "group", om_attr_int(op, "group"));
-	om_op_add_int(l->p, conv, "channels", w->shape.dim[0]);
+	if (!depthwise) {
+		om_op_add_int(l->p, conv, "group", om_attr_int(op, "group"));
+		om_op_add_int(l->p, conv, "channels", w->shape.dim[0]);
+	}
 	OM_TRY(om_lower_insert(l, op, conv, om_printf(l->mem, "%s_last", op->out[0]->name), &y.value));
 	OM_TRY(om_lower_define(l, op, 0, &y));
 	om_lower_done(l, op, &l->n.convolutions);

@@ -73,6 +73,7 @@ typedef struct om_kernels {
 	const om_epilogue_kernels *epilogue;
 	const om_layer_kernels *layer;
 	const om_qlayer_kernels *qlayer;
+	const om_qdepthwise_kernels *qdepthwise;
 	const om_qrows_kernels *qrows;
 	const om_depthwise_kernels *depthwise;
 	const om_grouped_kernels *grouped;

@@ -76,4 +76,11 @@ typedef struct om_qlayer_kernels {
 	void (*run)(const om_qlayer *l, const om_qlayer_data *d);
 } om_qlayer_kernels;
 
+/* Depthwise convolutions: a layer of one group with an input channel for each of `channels_out`, and channels_in 1. */
+typedef struct om_qdepthwise_kernels {
+	/* Lines [first, end) of the output for an image.  `wide` is [taps][om_qlayer_channels()]: weights minus zero points.
+	 * Of the data, `weights` and `w_zero` are not used. */
+	void (*lines)(const om_qlayer *l, const om_qlayer_data *d, const int32_t *wide, int64_t image, int64_t first, int64_t end);
+} om_qdepthwise_kernels;
+
 #endif

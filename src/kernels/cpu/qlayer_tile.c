@@ -5,13 +5,13 @@
  * of output channels, with the sums in registers over the whole depth. */
 #include <config.h>
 
-#include "kernels/cpu/qlayer.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/qfinish.h"
 
 enum {
 	PANEL_VECS = OM_QPANEL / VL,
 	MOST_ROWS = 12,           /* of a tile */
 	MOST_VECS = 4,
+	AHEAD = 16,               /* groups of four weights that are prefetched */
 };
 
 #define LEAST(a, b) ((a) < (b) ? (a) : (b))
@@ -47,42 +47,19 @@ weights_at(const int8_t *b, int64_t panel, int v)
 	return b + v / PANEL_VECS * panel + v % PANEL_VECS * VL * OM_QDEPTH;
 }
 
-INLINE ivec
-ivec_load(const int32_t *p)
-{
-	return *(const ivec *)p;
-}
-
-/* The first `n` columns of a vector of a row, as any kind of output. */
-INLINE void
-finish(const struct block *b, ivec sum, int32_t row_sum, int64_t at, int64_t list, int64_t n)
-{
-	const om_qlayer_data *d = b->d;
-
-	sum += ivec_load(d->offset + list);
-	if (d->w_zero)
-		sum = (ivec)((uvec)sum - (uvec)ivec_load(d->w_zero + list) * (uint32_t)row_sum);
-	if (b->l->output == OM_QLAYER_INT32) {
-		vec_store_some((float *)d->y + at, (vec)sum, n);
-		return;
-	}
-	const vec x = __builtin_convertvector(sum, vec) * vec_load(d->scale + list);
-	if (b->l->output == OM_QLAYER_FLOAT)
-		vec_store_some((float *)d->y + at, x, n);
-	else
-		vec_store_bytes((uint8_t *)d->y + at, vec_rounded(x, vec_all((float)(d->least - d->y_zero)),
-			vec_all((float)(d->most - d->y_zero))) + d->y_zero, n);
-}
-
+/* Any kind of output. */
 NOINLINE void
 finish_some(const struct block *b, const struct place *p, const ivec *sums, int rows, int vecs)
 {
 	const int64_t c_row = b->l->shape.group * b->l->shape.channels_out;
 
 	for (int i = 0; i < rows; i++)
-		for (int v = 0; v < vecs && v * VL < p->n; v++)
-			finish(b, sums[i * vecs + v], p->sums ? p->sums[i] : 0, p->at + i * c_row + v * VL, p->list + v * VL,
-				LEAST(p->n - v * VL, VL));
+		for (int v = 0; v < vecs && v * VL < p->n; v++) {
+			ivec sum = sums[i * vecs + v];
+			if (b->d->w_zero)
+				sum = (ivec)((uvec)sum - (uvec)ivec_load(b->d->w_zero + p->list + v * VL) * (uint32_t)p->sums[i]);
+			finish_sums(b->l, b->d, sum, p->at + i * c_row + v * VL, p->list + v * VL, LEAST(p->n - v * VL, VL));
+		}
 }
 
 /* Bytes, if no column is outside and the zero points of the weights are 0. */
@@ -127,6 +104,9 @@ tile(const struct block *b, const struct place *p, const int rows, const int vec
 		UNROLL
 		for (int v = 0; v < vecs; v++)
 			wk[v] = quads_load(weights_at(w, panel, v));
+		/* After the last ones nothing is read. */
+		for (int v = 0; v < vecs; v += MOST(16 / VL, 1))
+			__builtin_prefetch(weights_at(w, panel, v) + AHEAD * OM_QPANEL * OM_QDEPTH, 0, 3);
 		UNROLL
 		for (int i = 0; i < rows; i++) {
 			const unsigned_quads x = quads_all(a + i * a_row);
@@ -248,6 +228,33 @@ copy_line(const struct block *b, uint8_t *to, const uint8_t *line, int64_t x)
 	return to;
 }
 
+/* Is the window at these first positions, as a whole, inside of the image? */
+INLINE bool
+is_inside(const om_layer *l, const int64_t *first)
+{
+	bool inside = true;
+
+	for (int k = 0; k < OM_LAYER_AXES; k++)
+		inside = inside && first[k] >= 0 && first[k] + (l->kernel[k] - 1) * l->dilation[k] < l->in[k];
+	return inside;
+}
+
+/* A window that is inside, with runs of at least 16 bytes along its lines. */
+INLINE uint8_t *
+copy_runs(const om_layer *l, uint8_t *to, const uint8_t *from, uint64_t flip)
+{
+	const int64_t line = l->in[2] * l->channels_in, run = l->kernel[2] * l->channels_in;
+
+	for (int64_t kz = 0; kz < l->kernel[0]; kz++, from += l->dilation[0] * l->in[1] * line)
+		for (int64_t ky = 0; ky < l->kernel[1]; ky++, to += run) {
+			const uint8_t *x = from + ky * l->dilation[1] * line;
+			for (int64_t k = 0; k < run - 16; k += 16)
+				*(bytes16 *)(to + k) = *(const bytes16 *)(x + k) ^ flip;
+			*(bytes16 *)(to + run - 16) = *(const bytes16 *)(x + run - 16) ^ flip;
+		}
+	return to;
+}
+
 /* The window of an output position, with zeros up to the next group of four. */
 static void
 copy_window(const struct block *b, uint8_t *to, int64_t image, const int64_t *at)
@@ -255,20 +262,29 @@ copy_window(const struct block *b, uint8_t *to, int64_t image, const int64_t *at
 	const om_layer *l = &b->l->shape;
 	const int64_t pixel = l->group * l->channels_in, line = l->kernel[2] * l->channels_in;
 	const uint8_t *x = (const uint8_t *)b->d->x + b->group * l->channels_in, *end = to + b->p->depth * OM_QDEPTH;
+	int64_t first[OM_LAYER_AXES];
 
+	for (int k = 0; k < OM_LAYER_AXES; k++)
+		first[k] = at[k] * l->stride[k] - l->begin[k];
+	if (l->group == 1 && l->dilation[2] == 1 && line >= 16 && is_inside(l, first)) {
+		to = copy_runs(l, to, x + (((image * l->in[0] + first[0]) * l->in[1] + first[1]) * l->in[2] + first[2]) * pixel,
+			b->l->is_signed ? UINT64_C(0x8080808080808080) : 0);
+		while (to < end)
+			*to++ = 0;
+		return;
+	}
 	for (int64_t kz = 0; kz < l->kernel[0]; kz++)
 		for (int64_t ky = 0; ky < l->kernel[1]; ky++) {
-			const int64_t z = at[0] * l->stride[0] - l->begin[0] + kz * l->dilation[0];
-			const int64_t y = at[1] * l->stride[1] - l->begin[1] + ky * l->dilation[1];
+			const int64_t z = first[0] + kz * l->dilation[0], y = first[1] + ky * l->dilation[1];
 			if (z < 0 || z >= l->in[0] || y < 0 || y >= l->in[1]) {
 				memset(to, b->d->x_zero, (size_t)line);
 				to += line;
 				continue;
 			}
-			to = copy_line(b, to, x + ((image * l->in[0] + z) * l->in[1] + y) * l->in[2] * pixel,
-				at[2] * l->stride[2] - l->begin[2]);
+			to = copy_line(b, to, x + ((image * l->in[0] + z) * l->in[1] + y) * l->in[2] * pixel, first[2]);
 		}
-	memset(to, 0, (size_t)(end - to));
+	while (to < end)
+		*to++ = 0;
 }
 
 static void

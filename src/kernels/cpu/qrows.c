@@ -26,24 +26,47 @@ numbers(const uint8_t *p, const om_qscale *s)
 	return x;
 }
 
-/* The bytes for numbers. */
-INLINE ivec
-bytes(vec x, const om_qscale *s)
+/* How numbers become bytes. */
+struct target {
+	float scale, inverse;
+	vec low, high;
+	int32_t zero;
+	bool is_plain;            /* `inverse` is near the inverse of the scale */
+};
+
+static struct target
+target_of(const om_qscale *s)
 {
 	const int32_t least = s->is_signed ? -128 : 0;
+	const float size = s->scale < 0 ? -s->scale : s->scale;
 
-	return vec_rounded(x / s->scale, vec_all((float)(least - s->zero)), vec_all((float)(least + 255 - s->zero))) + s->zero;
+	return (struct target){s->scale, 1 / s->scale, vec_all((float)(least - s->zero)), vec_all((float)(least + 255 - s->zero)),
+		s->zero, size > 0x1p-100f && size < 0x1p100f};
+}
+
+/* The bytes for numbers: x / scale rounded.  The product with the inverse differs from the quotient by less than
+ * 2^-13 within the bounds: it is rounded to the same integer, unless it is nearly between two of them. */
+INLINE ivec
+bytes(vec x, const struct target *t)
+{
+	const vec q = vec_min(vec_max(x * t->inverse, t->low), t->high);
+	const vec sum = q + 0x1.8p23f, apart = vec_abs(q - (sum - 0x1.8p23f));
+
+	if (t->is_plain && !vec_any_above(apart, 0.5f - 0x1p-12f))
+		return (ivec)sum + t->zero;
+	return vec_rounded(x / t->scale, t->low, t->high) + t->zero;
 }
 
 static void
 quantize(uint8_t *y, const float *x, int64_t n, const om_qscale *to)
 {
+	const struct target t = target_of(to);
 	int64_t k = 0;
 
 	for (; k + VL <= n; k += VL)
-		vec_store_bytes(y + k, bytes(vec_load(x + k), to), VL);
+		vec_store_bytes(y + k, bytes(vec_load(x + k), &t), VL);
 	if (k < n)
-		vec_store_bytes(y + k, bytes(vec_load_some(x + k, n - k), to), n - k);
+		vec_store_bytes(y + k, bytes(vec_load_some(x + k, n - k), &t), n - k);
 }
 
 static void
@@ -63,7 +86,7 @@ dequantize(float *y, const uint8_t *x, int64_t n, const om_qscale *of)
 /* A function of two operands, whose result may lie over them. */
 #define BINARY(name, expression)                                               \
 INLINE ivec                                                                    \
-name##_vec(const uint8_t *pa, const uint8_t *pb, const om_qscale *of_a, const om_qscale *of_b, const om_qscale *to) \
+name##_vec(const uint8_t *pa, const uint8_t *pb, const om_qscale *of_a, const om_qscale *of_b, const struct target *to) \
 {                                                                              \
 	const vec a = numbers(pa, of_a), b = numbers(pb, of_b);                \
 	return bytes(expression, to);                                          \
@@ -71,15 +94,16 @@ name##_vec(const uint8_t *pa, const uint8_t *pb, const om_qscale *of_a, const om
 INLINE void                                                                    \
 name##_of(uint8_t *y, const uint8_t *a, const uint8_t *b, int64_t n, om_qscale of_a, om_qscale of_b, om_qscale to) \
 {                                                                              \
+	const struct target t = target_of(&to);                                \
 	uint8_t few[2][FEW] = {{0}};                                           \
 	int64_t k = 0;                                                         \
 	for (; k + VL <= n; k += VL)                                           \
-		vec_store_bytes(y + k, name##_vec(a + k, b + k, &of_a, &of_b, &to), VL); \
+		vec_store_bytes(y + k, name##_vec(a + k, b + k, &of_a, &of_b, &t), VL); \
 	if (k == n)                                                            \
 		return;                                                        \
 	memcpy(few[0], a + k, (size_t)(n - k));                                \
 	memcpy(few[1], b + k, (size_t)(n - k));                                \
-	vec_store_bytes(y + k, name##_vec(few[0], few[1], &of_a, &of_b, &to), n - k); \
+	vec_store_bytes(y + k, name##_vec(few[0], few[1], &of_a, &of_b, &t), n - k); \
 }                                                                              \
 static void                                                                    \
 name(uint8_t *y, const uint8_t *a, const uint8_t *b, int64_t n, const om_qscale *of_a, const om_qscale *of_b, \
@@ -161,7 +185,36 @@ max_lines(const om_geometry *g, int64_t channels, bool is_signed, const uint8_t 
 		}
 }
 
+/* ---- Transposes. ---- */
+
+/* With so few rows, columns of the source are written as a whole. */
+INLINE void
+transpose_few(uint8_t *to, const uint8_t *from, const int64_t m, int64_t n, int64_t to_row, int64_t from_row)
+{
+	for (int64_t j = 0; j < n; j++)
+		for (int64_t i = 0; i < m; i++)
+			to[j * to_row + i] = from[i * from_row + j];
+}
+
+static void
+transpose(uint8_t *to, const uint8_t *from, int64_t m, int64_t n, int64_t to_row, int64_t from_row)
+{
+	enum { WIDE = 64 };
+
+	if (m == 3) {
+		transpose_few(to, from, 3, n, to_row, from_row);
+		return;
+	}
+	for (int64_t j = 0; j < n; j += WIDE) {
+		const int64_t end = LEAST(j + WIDE, n);
+		for (int64_t i = 0; i < m; i++)
+			for (int64_t k = j; k < end; k++)
+				to[k * to_row + i] = from[i * from_row + k];
+	}
+}
+
 extern const om_qrows_kernels OM_TABLE(om_qrows_kernels);
 
 const om_qrows_kernels OM_TABLE(om_qrows_kernels) = {
-	.quantize = quantize, .dequantize = dequantize, .add = add, .mul = mul, .sum = sum, .max_lines = max_lines};
+	.quantize = quantize, .dequantize = dequantize, .add = add, .mul = mul, .sum = sum, .max_lines = max_lines,
+	.transpose = transpose};

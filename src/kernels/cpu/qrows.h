@@ -28,6 +28,8 @@ typedef struct om_qrows_kernels {
 	/* Lines [first, end) of the maxima over windows of an image with so many channels; windows overlap the image. */
 	void (*max_lines)(const om_geometry *g, int64_t channels, bool is_signed, const uint8_t *x, uint8_t *y, int64_t first,
 		int64_t end);
+	/* to[j * to_row + i] = from[i * from_row + j], i < m, j < n. */
+	void (*transpose)(uint8_t *to, const uint8_t *from, int64_t m, int64_t n, int64_t to_row, int64_t from_row);
 } om_qrows_kernels;
 
 #endif

@@ -9,6 +9,7 @@
 #ifndef OM_SIMD_H
 #define OM_SIMD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -392,8 +393,14 @@ vec_store_bytes(uint8_t *p, ivec v, int64_t n)
 #else
 	uint8_t some[OM_VL];
 
+#if OM_VL == 8 && defined __AVX2__
+	const __m256i low = (__m256i)(v & 255);
+	const __m128i pairs = _mm_packs_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+	_mm_storel_epi64((__m128i *)some, _mm_packus_epi16(pairs, pairs));
+#else
 	for (int k = 0; k < OM_VL; k++)
 		some[k] = (uint8_t)v[k];
+#endif
 	if (n == VL)
 		memcpy(p, some, sizeof some);
 	else
@@ -419,13 +426,45 @@ vec_load_uint8(const uint8_t *p)
 #endif
 }
 
-/* The same for signed ones. */
+/* The first `n` bytes, 0 < n <= VL; the others are 0 and are not read. */
+INLINE ivec
+vec_load_some_uint8(const uint8_t *p, int64_t n)
+{
+	uint8_t some[OM_VL] = {0};
+
+	for (int64_t k = 0; k < n; k++)
+		some[k] = p[k];
+	return vec_load_uint8(some);
+}
+
+/* VL signed bytes as integers. */
 INLINE ivec
 vec_load_int8(const int8_t *p)
 {
-	const ivec v = vec_load_uint8((const uint8_t *)p);
+#if OM_VL == 16
+	return (ivec)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p));
+#elif OM_VL == 8 && defined __AVX2__
+	return (ivec)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p));
+#else
+	return (vec_load_uint8((const uint8_t *)p) ^ 128) - 128;
+#endif
+}
 
-	return (v ^ 128) - 128;
+/* Is an element larger than `b`? */
+INLINE bool
+vec_any_above(vec a, float b)
+{
+#if OM_VL == 16
+	return _mm512_cmp_ps_mask((__m512)a, _mm512_set1_ps(b), _CMP_GT_OQ) != 0;
+#elif OM_VL == 8 && defined __AVX2__
+	return _mm256_movemask_ps(_mm256_cmp_ps((__m256)a, _mm256_set1_ps(b), _CMP_GT_OQ)) != 0;
+#else
+	bool any = false;
+
+	for (int k = 0; k < OM_VL; k++)
+		any |= a[k] > b;
+	return any;
+#endif
 }
 
 /* A product that is not to be contracted with a sum that follows. */

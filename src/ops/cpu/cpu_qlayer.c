@@ -233,6 +233,17 @@ check_weights(const om_op_context *c, const om_layer *l)
 	return om_op_fail(c->session, OM_SHAPE, c->op, "the packed weights do not have %llu elements", (unsigned long long)n);
 }
 
+static void
+copy_window(om_layer *l, const struct om_window *w)
+{
+	memcpy(l->kernel, w->kernel, sizeof l->kernel);
+	memcpy(l->stride, w->stride, sizeof l->stride);
+	memcpy(l->dilation, w->dilation, sizeof l->dilation);
+	memcpy(l->begin, w->begin, sizeof l->begin);
+	memcpy(l->in, w->in, sizeof l->in);
+	memcpy(l->out, w->out, sizeof l->out);
+}
+
 /* Everything about a convolution whose image has a known rank; unknown dims are negative. */
 static om_status
 read_conv(const om_op_context *c, om_layer *l, struct om_window *w)
@@ -247,12 +258,7 @@ read_conv(const om_op_context *c, om_layer *l, struct om_window *w)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "group is %lld, for %lld input channels and %lld output channels",
 			(long long)group, (long long)n, (long long)channels);
 	*l = (om_layer){.batch = x->dim[0], .group = group, .channels_in = n < 0 ? -1 : n / group, .channels_out = channels / group};
-	memcpy(l->kernel, w->kernel, sizeof l->kernel);
-	memcpy(l->stride, w->stride, sizeof l->stride);
-	memcpy(l->dilation, w->dilation, sizeof l->dilation);
-	memcpy(l->begin, w->begin, sizeof l->begin);
-	memcpy(l->in, w->in, sizeof l->in);
-	memcpy(l->out, w->out, sizeof l->out);
+	copy_window(l, w);
 	return n < 0 ? OM_OK : check_weights(c, l);
 }
 
@@ -354,11 +360,116 @@ layer_run(om_op_context *c)
 	return OM_OK;
 }
 
+/* ---- Depthwise convolutions. ---- */
+
+/* The layer has a group, in which an output channel has its own input channel. */
+static om_status
+read_depthwise(const om_op_context *c, om_layer *l, struct om_window *w)
+{
+	const om_shape *x = &c->in[OM_QX].shape;
+	const int64_t n = x->dim[x->rank - 1];
+	const char *wrong = om_last_window(c, false, w);
+
+	if (wrong)
+		return om_wrong(c, wrong);
+	*l = (om_layer){.batch = x->dim[0], .group = 1, .channels_in = 1, .channels_out = n};
+	copy_window(l, w);
+	return n < 0 ? OM_OK : check_weights(c, l);
+}
+
+static om_status
+depthwise_infer(om_op_context *c)
+{
+	const om_shape *x = &c->in[OM_QX].shape;
+	struct om_window w;
+	om_layer l;
+
+	OM_TRY(om_qlayer_check(c, x->rank < 1 ? OM_DIM_UNKNOWN : x->dim[x->rank - 1]));
+	if (x->rank < 0)
+		return OM_OK;
+	OM_TRY(read_depthwise(c, &l, &w));
+	c->out[0].shape = om_last_shape(c, &w, OM_DIM_UNKNOWN);
+	return OM_OK;
+}
+
+static om_status
+depthwise_prepare(om_op_context *c, void **state)
+{
+	om_qlayer *l = *state;
+	struct om_window w;
+
+	OM_TRY(read_depthwise(c, &l->shape, &w));
+	set_types(c, l);
+	return OM_OK;
+}
+
+static uint64_t
+wide_bytes(const om_layer *l)
+{
+	const uint64_t bytes = om_qlayer_weights(l);
+
+	return bytes > INT64_MAX / 8 ? UINT64_MAX : om_piece_size(4 * bytes);
+}
+
+static uint64_t
+depthwise_workspace(const om_op_context *c)
+{
+	const om_qlayer *l = c->state;
+
+	return om_segments(om_qlayer_operand_bytes(&l->shape), wide_bytes(&l->shape));
+}
+
+/* Weights minus zero points: [taps][channels of the lists]. */
+static void
+widen(const om_layer *l, const int8_t *weights, const om_qlayer_operands *o, int32_t *wide)
+{
+	const int64_t channels = om_qlayer_channels(l), taps = elements_of(l), depth = (taps + OM_QDEPTH - 1) / OM_QDEPTH;
+
+	for (int64_t t = 0; t < taps; t++)
+		for (int64_t k = 0; k < channels; k++)
+			wide[t * channels + k] = weights[((k / OM_QPANEL * depth + t / OM_QDEPTH) * OM_QPANEL + k % OM_QPANEL) * OM_QDEPTH
+				+ t % OM_QDEPTH] - o->w_zero[k];
+}
+
+struct depthwise {
+	const om_qlayer *l;
+	om_qlayer_data d;
+	int32_t *wide;
+};
+
+static void
+depthwise_lines(void *arg, int64_t image, int64_t first, int64_t end, uint32_t worker)
+{
+	const struct depthwise *s = arg;
+
+	(void)worker;
+	om_kernels_get()->qdepthwise->lines(s->l, &s->d, s->wide, image, first, end);
+}
+
+static om_status
+depthwise_run(om_op_context *c)
+{
+	const om_qlayer *l = c->state;
+	const int8_t *weights = c->in[OM_QW].data;
+	struct depthwise s = {.l = l, .wide = (int32_t *)(void *)((char *)c->scratch + om_qlayer_operand_bytes(&l->shape))};
+	om_qlayer_operands o;
+
+	if (om_shape_count(&c->out[0].shape) == 0)
+		return OM_OK;
+	om_qlayer_read(c, &l->shape, weights + om_qlayer_panels(&l->shape), elements_of(&l->shape), c->scratch, &o);
+	widen(&l->shape, weights, &o, s.wide);
+	s.d = (om_qlayer_data){.x = c->in[OM_QX].data, .x_zero = o.x_zero, .offset = o.offset, .scale = o.scale, .y_zero = o.y_zero,
+		.least = o.least, .most = o.most, .y = c->out[0].data};
+	om_last_parallel(c, &(struct om_last_lines){l->shape.batch, l->shape.out[0] * l->shape.out[1], depthwise_lines, &s});
+	return OM_OK;
+}
+
 /* ---- The reference. ---- */
 
 struct call {
 	const om_op_context *c;
 	const om_qlayer *l;
+	bool is_depthwise;
 	om_qlayer_operands o;
 };
 
@@ -372,7 +483,8 @@ input_at(const struct call *v, int64_t image, const int64_t *at, int64_t channel
 		if (at[k] < 0 || at[k] >= l->in[k])
 			return v->o.x_zero;
 	const int64_t position = ((image * l->in[0] + at[0]) * l->in[1] + at[1]) * l->in[2] + at[2];
-	return om_byte_at(&v->c->in[OM_QX], position * l->group * l->channels_in + channel) + (v->l->is_signed ? 128 : 0);
+	return om_byte_at(&v->c->in[OM_QX], position * (v->is_depthwise ? l->channels_out : l->group * l->channels_in) + channel)
+		+ (v->l->is_signed ? 128 : 0);
 }
 
 /* The sum for number `list` of the lists, as unsigned. */
@@ -386,7 +498,7 @@ sum_at(const struct call *v, int64_t image, int64_t position, int64_t group, int
 	uint32_t sum = (uint32_t)v->o.offset[list];
 
 	for (int64_t e = 0; e < elements_of(l); e++) {
-		const int64_t tap = e / l->channels_in, in = group * l->channels_in + e % l->channels_in;
+		const int64_t tap = e / l->channels_in, in = v->is_depthwise ? list : group * l->channels_in + e % l->channels_in;
 		const int64_t k[] = {tap / l->kernel[2] / l->kernel[1], tap / l->kernel[2] % l->kernel[1], tap % l->kernel[2]};
 		int64_t at[OM_LAYER_AXES];
 		for (int a = 0; a < OM_LAYER_AXES; a++)
@@ -411,12 +523,12 @@ put(const struct call *v, int64_t k, int32_t sum, float scale)
 }
 
 static om_status
-run_reference(om_op_context *c, const om_qlayer *l)
+run_reference(om_op_context *c, const om_qlayer *l, bool is_depthwise)
 {
 	const om_layer *s = &l->shape;
 	const int64_t size = s->out[0] * s->out[1] * s->out[2], channels = s->group * s->channels_out;
 	const int64_t wide = om_qlayer_channels(s) / s->group;
-	struct call v = {.c = c, .l = l};
+	struct call v = {.c = c, .l = l, .is_depthwise = is_depthwise};
 
 	om_qlayer_read(c, s, (const int8_t *)c->in[OM_QW].data + om_qlayer_panels(s), elements_of(s),
 		om_alloc(c->mem, om_qlayer_operand_bytes(s)), &v.o);
@@ -428,27 +540,19 @@ run_reference(om_op_context *c, const om_qlayer *l)
 }
 
 /* With the state of the fast kernel, if that was prepared. */
-static om_status
-conv_cpu(om_op_context *c)
-{
-	om_qlayer l;
-	void *state = &l;
-
-	if (!c->state)
-		OM_TRY(conv_prepare(c, &state));
-	return run_reference(c, c->state ? c->state : &l);
+#define REFERENCE(called, is_depthwise)                                        \
+static om_status                                                               \
+called##_cpu(om_op_context *c)                                                 \
+{                                                                              \
+	om_qlayer l;                                                           \
+	void *state = &l;                                                      \
+	if (!c->state)                                                         \
+		OM_TRY(called##_prepare(c, &state));                           \
+	return run_reference(c, c->state ? c->state : &l, is_depthwise);       \
 }
-
-static om_status
-matmul_cpu(om_op_context *c)
-{
-	om_qlayer l;
-	void *state = &l;
-
-	if (!c->state)
-		OM_TRY(matmul_prepare(c, &state));
-	return run_reference(c, c->state ? c->state : &l);
-}
+REFERENCE(conv, false)
+REFERENCE(matmul, false)
+REFERENCE(depthwise, true)
 
 /* ---- The operator definitions. ---- */
 
@@ -470,6 +574,16 @@ matmul_cost(const om_op_context *c, om_cost *cost)
 	cost->flops = 2.0 * (double)om_shape_count(&c->out[0].shape) * (double)x->dim[x->rank - 1];
 }
 
+static void
+depthwise_cost(const om_op_context *c, om_cost *cost)
+{
+	struct om_window w;
+	om_layer l;
+
+	if (read_depthwise(c, &l, &w) == OM_OK)
+		cost->flops = 2.0 * (double)om_shape_count(&c->out[0].shape) * (double)elements_of(&l);
+}
+
 static const om_attr_spec pack_filter_attrs[] = {{"group", OM_ATTR_INT, .i = 1}, {0}};
 static const om_attr_spec pack_matrix_attrs[] = {{"transB", OM_ATTR_INT}, {0}};
 static const om_attr_spec conv_attrs[] = {
@@ -479,6 +593,7 @@ static const om_attr_spec conv_attrs[] = {
 	OM_QLAYER_ATTRS,
 	{0}
 };
+static const om_attr_spec depthwise_attrs[] = {OM_LAST_WINDOW_ATTRS(true), OM_QLAYER_ATTRS, {0}};
 static const om_attr_spec matmul_attrs[] = {{"columns", OM_ATTR_INT, .required = true}, OM_QLAYER_ATTRS, {0}};
 
 #define PACK(label, called, text)                                              \
@@ -495,16 +610,18 @@ const om_opdef om_ops_cpu_qlayer[] = {
 	PACK("PackQuantizedFilter", pack_filter, "weights of QuantizedConv as panels of output channels"),
 	PACK("PackQuantizedMatrix", pack_matrix, "a matrix as panels of columns, for QuantizedMatMul"),
 	LAYER("QuantizedConv", conv, "convolution of a quantized channels-last image with packed weights"),
+	LAYER("QuantizedDepthwiseConv", depthwise, "depthwise convolution of a quantized channels-last image"),
 	LAYER("QuantizedMatMul", matmul, "product of a quantized tensor with a packed matrix"),
 	{0}
 };
 
-#define KERNEL(label, called)                                                  \
+#define KERNEL(label, called, kind)                                            \
 	{.domain = OM_CPU_DOMAIN, .name = label, .is_fast = true, .state_bytes = sizeof(om_qlayer), .prepare = called##_prepare, \
-	 .workspace = layer_workspace, .run = layer_run}
+	 .workspace = kind##_workspace, .run = kind##_run}
 
 const om_kernel om_kernels_cpu_qlayer[] = {
-	KERNEL("QuantizedConv", conv),
-	KERNEL("QuantizedMatMul", matmul),
+	KERNEL("QuantizedConv", conv, layer),
+	KERNEL("QuantizedDepthwiseConv", depthwise, depthwise),
+	KERNEL("QuantizedMatMul", matmul, layer),
 	{0}
 };

@@ -1,4 +1,4 @@
-/* Transpose of elements of four bytes whose last axis moves: planes are transposed in vectors.  Bits are only moved,
+/* Transpose of elements of four bytes, or of one, whose last axis moves: planes are transposed in vectors.  Bits are only moved,
  * so that the results are those of the definition. */
 #include <config.h>
 
@@ -12,10 +12,9 @@ enum { ROWS = 64 };               /* of the source, that are transposed at once 
 
 struct run {
 	const om_copy_plan *plan;
-	void (*transpose)(float *to, const float *from, int64_t m, int64_t n, int64_t to_row, int64_t from_row);
 	int64_t pieces;           /* of a plane */
-	float *to;
-	const float *from;
+	void *to;
+	const void *from;
 };
 
 static bool
@@ -25,13 +24,25 @@ supports(const om_op_context *c)
 	om_copy_plan plan;
 
 	quiet.session = NULL;
-	return om_transpose_plan(&quiet, &plan) == OM_OK && plan.size == 4 && plan.inner == 2 && !plan.is_empty;
+	return om_transpose_plan(&quiet, &plan) == OM_OK && (plan.size == 4 || plan.size == 1) && plan.inner == 2 && !plan.is_empty;
 }
 
 static om_status
 prepare(om_op_context *c, void **state)
 {
 	return om_transpose_plan(c, *state);
+}
+
+/* Element `t` of the target is element `f` of the source. */
+static void
+transpose_plane(const struct run *r, int64_t t, int64_t f, int64_t m, int64_t n, int64_t to_row, int64_t from_row)
+{
+	const om_kernels *kernels = om_kernels_get();
+
+	if (r->plan->size == 1)
+		kernels->qrows->transpose((uint8_t *)r->to + t, (const uint8_t *)r->from + f, m, n, to_row, from_row);
+	else
+		kernels->rows->transpose((float *)r->to + t, (const float *)r->from + f, m, n, to_row, from_row);
 }
 
 /* Rows of the source are along the last axis of the plan, which is dense in the target. */
@@ -51,7 +62,7 @@ transpose_pieces(void *arg, int64_t from, int64_t to, uint32_t worker)
 			f += rest % m->dim[d] * m->from[d];
 			rest /= m->dim[d];
 		}
-		r->transpose(r->to + t, r->from + f, n, m->dim[columns], m->to[columns], m->from[rows]);
+		transpose_plane(r, t, f, n, m->dim[columns], m->to[columns], m->from[rows]);
 	}
 }
 
@@ -60,7 +71,7 @@ run(om_op_context *c)
 {
 	const om_copy_plan *plan = c->state;
 	const om_copy *m = &plan->m;
-	struct run r = {plan, om_kernels_get()->rows->transpose, (m->dim[m->rank - 1] + ROWS - 1) / ROWS, NULL, c->in[0].data};
+	struct run r = {plan, (m->dim[m->rank - 1] + ROWS - 1) / ROWS, NULL, c->in[0].data};
 	int64_t planes = 1;
 	bool done;
 
@@ -75,7 +86,7 @@ run(om_op_context *c)
 }
 
 const om_kernel om_kernels_fast_transpose[] = {
-	{.name = "Transpose", .types = {OF(FLOAT32) | OF(INT32) | OF(UINT32)}, .state_bytes = sizeof(om_copy_plan),
+	{.name = "Transpose", .types = {OF(FLOAT32) | OF(INT32) | OF(UINT32) | OF_BYTES}, .state_bytes = sizeof(om_copy_plan),
 	 .supports = supports, .prepare = prepare, .run = run},
 	{0}
 };
