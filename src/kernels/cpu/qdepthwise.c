@@ -4,7 +4,10 @@
 
 #include "kernels/cpu/qfinish.h"
 
-enum { VECS = 4 };                /* of channels that are computed at once */
+enum {
+	VECS = 4,                 /* of channels that are computed at once */
+	TAPS = 64,                /* whose positions are found before */
+};
 
 #define LEAST(a, b) ((a) < (b) ? (a) : (b))
 
@@ -15,6 +18,8 @@ struct pixel {
 	const uint8_t *image;
 	int64_t first[OM_LAYER_AXES];         /* of the window */
 	int64_t at;               /* the first element of the output */
+	const uint8_t *tap[TAPS]; /* if the window is inside of the image */
+	int64_t taps;             /* 0: they are not known */
 };
 
 /* The position of a tap in the image; NULL outside of it. */
@@ -29,45 +34,91 @@ tap_at(const struct pixel *p, int64_t kz, int64_t ky, int64_t kx)
 	return inside ? p->image + ((z * l->in[1] + y) * l->in[2] + x) * l->channels_out : NULL;
 }
 
-/* Channels [c, c + n) of a pixel: `vecs` vectors, of which only the last may be incomplete. */
 INLINE void
-channels(const struct pixel *p, int64_t c, int64_t n, const int vecs)
+finish(const struct pixel *p, const ivec *sum, int64_t c, int64_t n, const int vecs)
 {
-	const om_layer *l = &p->l->shape;
-	const int64_t wide = om_qlayer_channels(l);
-	const ivec outside = p->d->x_zero - (ivec){0}, flip = (p->l->is_signed ? 128 : 0) - (ivec){0};
-	const int32_t *w = p->wide + c;
-	ivec sum[VECS] = {{0}};
-
-	for (int64_t kz = 0; kz < l->kernel[0]; kz++)
-		for (int64_t ky = 0; ky < l->kernel[1]; ky++)
-			for (int64_t kx = 0; kx < l->kernel[2]; kx++, w += wide) {
-				const uint8_t *x = tap_at(p, kz, ky, kx);
-				UNROLL
-				for (int v = 0; v < vecs; v++) {
-					ivec a = outside;
-					if (x && n >= (v + 1) * VL)
-						a = vec_load_uint8(x + c + v * VL) ^ flip;
-					else if (x)
-						a = vec_load_some_uint8(x + c + v * VL, n - v * VL) ^ flip;
-					sum[v] += vec_dot_pairs(a, ivec_load(w + v * VL));
-				}
-			}
 	UNROLL
 	for (int v = 0; v < vecs; v++)
 		finish_sums(p->l, p->d, sum[v], p->at + c + v * VL, c + v * VL, LEAST(n - v * VL, VL));
 }
 
+/* `vecs` whole vectors of channels from `c` on, of a window that is inside. */
+INLINE void
+inner_channels(const struct pixel *p, int64_t c, const int vecs, const bool is_signed)
+{
+	const int64_t wide = om_qlayer_channels(&p->l->shape);
+	const int32_t *w = p->wide + c;
+	ivec sum[VECS] = {{0}};
+
+	for (int64_t t = 0; t < p->taps; t++, w += wide) {
+		const uint8_t *x = p->tap[t] + c;
+		UNROLL
+		for (int v = 0; v < vecs; v++) {
+			ivec a = vec_load_uint8(x + v * VL);
+			if (is_signed)
+				a ^= 128;
+			sum[v] += vec_dot_pairs(a, ivec_load(w + v * VL));
+		}
+	}
+	finish(p, sum, c, vecs * VL, vecs);
+}
+
+/* Channels [c, c + n), at most a vector, of any window. */
 static void
-run_pixel(const struct pixel *p)
+some_channels(const struct pixel *p, int64_t c, int64_t n)
+{
+	const om_layer *l = &p->l->shape;
+	const int64_t wide = om_qlayer_channels(l);
+	const ivec outside = p->d->x_zero - (ivec){0}, flip = (p->l->is_signed ? 128 : 0) - (ivec){0};
+	const int32_t *w = p->wide + c;
+	ivec sum = {0};
+
+	for (int64_t kz = 0; kz < l->kernel[0]; kz++)
+		for (int64_t ky = 0; ky < l->kernel[1]; ky++)
+			for (int64_t kx = 0; kx < l->kernel[2]; kx++, w += wide) {
+				const uint8_t *x = tap_at(p, kz, ky, kx);
+				ivec a = outside;
+				if (x)
+					a = flip ^ (n == VL ? vec_load_uint8(x + c) : vec_load_some_uint8(x + c, n));
+				sum += vec_dot_pairs(a, ivec_load(w));
+			}
+	finish(p, &sum, c, n, 1);
+}
+
+INLINE void
+run_pixel(const struct pixel *p, const bool is_signed)
 {
 	const int64_t n = p->l->shape.channels_out;
 	int64_t c = 0;
 
-	for (; c + VECS * VL <= n; c += VECS * VL)
-		channels(p, c, VECS * VL, VECS);
+	for (; p->taps && c + VECS * VL <= n; c += VECS * VL)
+		inner_channels(p, c, VECS, is_signed);
+	for (; p->taps && c + 2 * VL <= n; c += 2 * VL)
+		inner_channels(p, c, 2, is_signed);
+	for (; p->taps && c + VL <= n; c += VL)
+		inner_channels(p, c, 1, is_signed);
 	for (; c < n; c += VL)
-		channels(p, c, LEAST(n - c, VL), 1);
+		some_channels(p, c, LEAST(n - c, VL));
+}
+
+/* Find the taps of a window that is inside of the image, as a whole. */
+static void
+find_taps(struct pixel *p)
+{
+	const om_layer *l = &p->l->shape;
+	bool inside = l->kernel[0] * l->kernel[1] * l->kernel[2] <= TAPS;
+
+	p->taps = 0;
+	for (int k = 0; k < OM_LAYER_AXES; k++)
+		inside = inside && p->first[k] >= 0 && p->first[k] + (l->kernel[k] - 1) * l->dilation[k] < l->in[k];
+	if (!inside)
+		return;
+	for (int64_t kz = 0; kz < l->kernel[0]; kz++)
+		for (int64_t ky = 0; ky < l->kernel[1]; ky++) {
+			const uint8_t *line = tap_at(p, kz, ky, 0);
+			for (int64_t kx = 0; kx < l->kernel[2]; kx++, line += l->dilation[2] * l->channels_out)
+				p->tap[p->taps++] = line;
+		}
 }
 
 static void
@@ -83,7 +134,11 @@ lines(const om_qlayer *l, const om_qlayer_data *d, const int32_t *wide, int64_t 
 			for (int k = 0; k < OM_LAYER_AXES; k++)
 				p.first[k] = at[k] * s->stride[k] - s->begin[k];
 			p.at = ((image * s->out[0] * s->out[1] + line) * s->out[2] + x) * s->channels_out;
-			run_pixel(&p);
+			find_taps(&p);
+			if (l->is_signed)
+				run_pixel(&p, true);
+			else
+				run_pixel(&p, false);
 		}
 }
 

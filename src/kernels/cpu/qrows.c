@@ -141,38 +141,60 @@ sum(int32_t *sums, const uint8_t *x, int64_t rows, int64_t row, int64_t n, bool 
 	}
 }
 
-/* The larger elements, with a bit of all flipped before and after the comparison. */
-INLINE void
-larger(uint8_t *restrict y, const uint8_t *restrict x, int64_t n, uint8_t flip)
+/* The taps of a window that are inside of the image. */
+struct window {
+	const uint8_t *at;        /* the first tap */
+	int64_t n[3], step[3];    /* how many along each axis, and bytes between them */
+};
+
+/* The largest bytes of BYTES channels, with bits of `flip` flipped before the comparison and after it. */
+INLINE bvec
+largest(const struct window *w, int64_t c, bvec flip)
 {
-	for (int64_t c = 0; c < n; c++) {
-		const uint8_t a = y[c] ^ flip, b = x[c] ^ flip;
-		y[c] = (a > b ? a : b) ^ flip;
-	}
+	bvec most = {0};
+
+	for (int64_t z = 0; z < w->n[0]; z++)
+		for (int64_t y = 0; y < w->n[1]; y++) {
+			const uint8_t *x = w->at + z * w->step[0] + y * w->step[1] + c;
+			for (int64_t k = 0; k < w->n[2]; k++, x += w->step[2])
+				most = bvec_max(most, *(const bvec *)x ^ flip);
+		}
+	return most ^ flip;
+}
+
+/* The same for one channel. */
+static uint8_t
+largest_one(const struct window *w, int64_t c, uint8_t flip)
+{
+	uint8_t most = 0;
+
+	for (int64_t z = 0; z < w->n[0]; z++)
+		for (int64_t y = 0; y < w->n[1]; y++)
+			for (int64_t k = 0; k < w->n[2]; k++) {
+				const uint8_t x = w->at[z * w->step[0] + y * w->step[1] + k * w->step[2] + c] ^ flip;
+				most = x > most ? x : most;
+			}
+	return most ^ flip;
 }
 
 static void
 max_pixel(const om_geometry *g, int64_t channels, bool is_signed, const uint8_t *x, uint8_t *y, const int64_t *at)
 {
-	int64_t lo[3], hi[3];
-	bool is_first = true;
+	const uint8_t flip = is_signed ? 0x80 : 0;
+	struct window w = {.at = x, .step = {g->in[1] * g->in[2] * channels, g->in[2] * channels, channels}};
+	int64_t c = 0;
 
-	for (int a = 0; a < 3; a++)
-		om_taps_inside(g, a, at[a], 0, 0, &lo[a], &hi[a]);
-	for (int64_t kz = lo[0]; kz < hi[0]; kz++)
-		for (int64_t ky = lo[1]; ky < hi[1]; ky++)
-			for (int64_t kx = lo[2]; kx < hi[2]; kx++, is_first = false) {
-				const int64_t iz = at[0] * g->stride[0] - g->begin[0] + kz * g->dilation[0];
-				const int64_t iy = at[1] * g->stride[1] - g->begin[1] + ky * g->dilation[1];
-				const int64_t ix = at[2] * g->stride[2] - g->begin[2] + kx * g->dilation[2];
-				const uint8_t *from = x + ((iz * g->in[1] + iy) * g->in[2] + ix) * channels;
-				if (is_first)
-					memcpy(y, from, (size_t)channels);
-				else if (is_signed)
-					larger(y, from, channels, 0x80);
-				else
-					larger(y, from, channels, 0);
-			}
+	for (int a = 0; a < 3; a++) {
+		int64_t lo, hi;
+		om_taps_inside(g, a, at[a], 0, 0, &lo, &hi);
+		w.n[a] = hi - lo;
+		w.at += (at[a] * g->stride[a] - g->begin[a] + lo * g->dilation[a]) * w.step[a];
+		w.step[a] *= g->dilation[a];
+	}
+	for (; c + (int64_t)sizeof(bvec) <= channels; c += (int64_t)sizeof(bvec))
+		*(bvec *)(y + c) = largest(&w, c, flip - (bvec){0});
+	for (; c < channels; c++)
+		y[c] = largest_one(&w, c, flip);
 }
 
 static void

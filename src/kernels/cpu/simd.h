@@ -450,6 +450,24 @@ vec_load_int8(const int8_t *p)
 #endif
 }
 
+typedef uint8_t bvec __attribute__((vector_size(OM_VL * 4), aligned(1), may_alias));
+
+/* The larger bytes. */
+INLINE bvec
+bvec_max(bvec a, bvec b)
+{
+#if OM_VL == 16
+	return (bvec)_mm512_max_epu8((__m512i)a, (__m512i)b);
+#elif OM_VL == 8 && defined __AVX2__
+	return (bvec)_mm256_max_epu8((__m256i)a, (__m256i)b);
+#elif OM_VL == 4 && defined __SSE2__
+	return (bvec)_mm_max_epu8((__m128i)a, (__m128i)b);
+#else
+	const bvec larger = (bvec)(a > b);
+	return (a & larger) | (b & ~larger);
+#endif
+}
+
 /* Is an element larger than `b`? */
 INLINE bool
 vec_any_above(vec a, float b)

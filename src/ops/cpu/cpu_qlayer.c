@@ -152,12 +152,6 @@ byte_at(const om_op_context *c, uint32_t k, int64_t i)
 	return om_has_in(c, k) ? om_byte_at(&c->in[k], om_shape_count(&c->in[k].shape) == 1 ? 0 : i) : 0;
 }
 
-static float
-float_at(const om_op_context *c, uint32_t k, int64_t i)
-{
-	return ((const float *)c->in[k].data)[om_shape_count(&c->in[k].shape) == 1 ? 0 : i];
-}
-
 static uint64_t
 list_bytes(const om_layer *l)
 {
@@ -182,23 +176,59 @@ read_bounds(const om_op_context *c, om_qlayer_operands *o)
 	o->most = most < o->most ? most < o->least ? o->least : (int32_t)most : o->most;
 }
 
-/* Number `k` of the lists, which belongs to output channel `channel`.  Sums wrap around. */
-static void
-read_channel(const om_op_context *c, const int8_t *sums, int64_t elements, int64_t k, int64_t channel, om_qlayer_operands *o)
-{
-	const int32_t shift = om_has_in(c, OM_QW_ZERO) && c->in[OM_QW_ZERO].type == OM_UINT8 ? 128 : 0;
-	const uint32_t bias = om_has_in(c, OM_QBIAS) ? (uint32_t)((const int32_t *)c->in[OM_QBIAS].data)[channel] : 0;
-	int32_t sum;
+/* A list of an operand: elements `step` apart, 0 if there is one for all channels. */
+struct list {
+	const void *at;           /* NULL: the operand is omitted */
+	om_dtype type;
+	int64_t step;
+};
 
-	memcpy(&sum, sums + k * (int64_t)sizeof sum, sizeof sum);
-	o->w_zero[k] = byte_at(c, OM_QW_ZERO, channel) - shift;
-	o->has_w_zero |= o->w_zero[k] != 0;
-	o->offset[k] = (int32_t)(bias - (uint32_t)o->x_zero * (uint32_t)sum
-		+ (uint32_t)elements * (uint32_t)(o->x_zero * o->w_zero[k]));
-	if (om_has_in(c, OM_QX_SCALE))
-		o->scale[k] = float_at(c, OM_QX_SCALE, 0) * float_at(c, OM_QW_SCALE, channel);
-	if (om_has_in(c, OM_QY_SCALE))
-		o->scale[k] /= float_at(c, OM_QY_SCALE, 0);
+static struct list
+list_of(const om_op_context *c, uint32_t k)
+{
+	if (!om_has_in(c, k))
+		return (struct list){NULL, OM_UNDEFINED, 0};
+	return (struct list){c->in[k].data, c->in[k].type, om_shape_count(&c->in[k].shape) != 1};
+}
+
+/* Zero points of packed weights, of `n` channels from `first` on. */
+static void
+read_zeros(const struct list *z, int64_t first, int64_t n, int32_t *to)
+{
+	for (int64_t k = 0; z->at && k < n; k++) {
+		const int64_t at = (first + k) * z->step;
+		to[k] = z->type == OM_UINT8 ? ((const uint8_t *)z->at)[at] - 128 : ((const int8_t *)z->at)[at];
+	}
+}
+
+static void
+read_scales(const om_op_context *c, const struct list *w, int64_t first, int64_t n, float *to)
+{
+	const float x = om_has_in(c, OM_QX_SCALE) ? *(const float *)c->in[OM_QX_SCALE].data : 0;
+	const float y = om_has_in(c, OM_QY_SCALE) ? *(const float *)c->in[OM_QY_SCALE].data : 1;
+
+	for (int64_t k = 0; w->at && k < n; k++)
+		to[k] = x * ((const float *)w->at)[(first + k) * w->step] / y;
+}
+
+/* Numbers [at, at + n) of the lists, which belong to output channels from `first` on.  Sums wrap around. */
+static void
+read_group(const om_op_context *c, const int8_t *sums, int64_t elements, int64_t at, int64_t first, int64_t n,
+	om_qlayer_operands *o)
+{
+	const struct list zeros = list_of(c, OM_QW_ZERO), scales = list_of(c, OM_QW_SCALE), bias = list_of(c, OM_QBIAS);
+	const uint32_t x_zero = (uint32_t)o->x_zero;
+
+	read_zeros(&zeros, first, n, o->w_zero + at);
+	read_scales(c, &scales, first, n, o->scale + at);
+	for (int64_t k = 0; k < n; k++) {
+		const uint32_t added = bias.at ? (uint32_t)((const int32_t *)bias.at)[first + k] : 0;
+		const int32_t zero = o->w_zero[at + k];
+		int32_t sum;
+		memcpy(&sum, sums + (at + k) * (int64_t)sizeof sum, sizeof sum);
+		o->has_w_zero |= zero != 0;
+		o->offset[at + k] = (int32_t)(added - x_zero * (uint32_t)sum + (uint32_t)elements * (x_zero * (uint32_t)zero));
+	}
 }
 
 void
@@ -213,8 +243,7 @@ om_qlayer_read(const om_op_context *c, const om_layer *l, const int8_t *sums, in
 		.x_zero = byte_at(c, OM_QX_ZERO, 0) + (c->in[OM_QX].type == OM_INT8 ? 128 : 0)};
 	memset(room, 0, om_qlayer_operand_bytes(l));
 	for (int64_t g = 0; g < l->group; g++)
-		for (int64_t k = 0; k < l->channels_out; k++)
-			read_channel(c, sums, elements, g * wide + k, g * l->channels_out + k, o);
+		read_group(c, sums, elements, g * wide, g * l->channels_out, l->channels_out, o);
 	read_bounds(c, o);
 }
 
@@ -425,10 +454,12 @@ widen(const om_layer *l, const int8_t *weights, const om_qlayer_operands *o, int
 {
 	const int64_t channels = om_qlayer_channels(l), taps = elements_of(l), depth = (taps + OM_QDEPTH - 1) / OM_QDEPTH;
 
-	for (int64_t t = 0; t < taps; t++)
-		for (int64_t k = 0; k < channels; k++)
-			wide[t * channels + k] = weights[((k / OM_QPANEL * depth + t / OM_QDEPTH) * OM_QPANEL + k % OM_QPANEL) * OM_QDEPTH
-				+ t % OM_QDEPTH] - o->w_zero[k];
+	for (int64_t p = 0; p < channels; p += OM_QPANEL)
+		for (int64_t t = 0; t < taps; t++) {
+			const int8_t *from = weights + (p / OM_QPANEL * depth + t / OM_QDEPTH) * OM_QPANEL * OM_QDEPTH + t % OM_QDEPTH;
+			for (int64_t k = 0; k < OM_QPANEL; k++)
+				wide[t * channels + p + k] = from[k * OM_QDEPTH] - o->w_zero[p + k];
+		}
 }
 
 struct depthwise {
