@@ -33,7 +33,8 @@ REASONS = {
 BODIES = "checked by tests/unit/gradbodies.c and tests/fuzz/flowgrads"
 SHAPE, DRAWN = "zero: the output depends on the shape of the input alone", "zero: samples are treated as constants"
 REMARKS = {"Bernoulli": DRAWN, "EyeLike": SHAPE, "RandomNormalLike": SHAPE, "RandomUniformLike": SHAPE,
-           "If": BODIES, "Loop": BODIES, "Scan": BODIES}
+           "If": BODIES, "Loop": BODIES, "Scan": BODIES,
+           "ConcatFromSequence": "of a sequence that a Loop appends to, along axis 0: checked by tests/unit/gradbodies.c"}
 # Operators that appear differentiable but have no rule, and why.
 WITHOUT = {
     "sequence": "gradients do not pass through sequences and optionals",

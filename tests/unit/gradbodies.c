@@ -541,6 +541,42 @@ of_a_sequence(void)
 		"}\n", 1);
 }
 
+/* A sequence that is not appended to, and one whose first element has rows. */
+static void
+of_other_sequences(void)
+{
+	static const char *const text[] = {
+		HEAD "^main(%x: float64[4,2]) {\n"
+		"	%s = SplitToSequence(%x)\n"
+		"	%a = ConcatFromSequence(%s) {axis = 0}\n"
+		"	%ax = const int64[2] {0, 1}\n"
+		"	%l = ReduceSum(%a, %ax) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n",
+		HEAD "^main(%x: float64[4,2]) {\n"
+		"	%n = const int64[] {2}\n"
+		"	%q = SequenceConstruct(%x)\n"
+		"	%s = Loop(%n, _, %q) {body = ^a(%i: int64[], %c: bool[], %p: seq(float64)) {\n"
+		"		%t = SequenceInsert(%p, %x)\n"
+		"		ret %c, %t\n"
+		"	}}\n"
+		"	%a = ConcatFromSequence(%s) {axis = 0}\n"
+		"	%ax = const int64[2] {0, 1}\n"
+		"	%l = ReduceSum(%a, %ax) {keepdims = 0}\n"
+		"	ret %l\n"
+		"}\n"};
+
+	for (size_t k = 0; k < sizeof text / sizeof *text; k++) {
+		bench t = bench_open();
+		om_value *grad = NULL;
+		CU_ASSERT_EQUAL_FATAL(bench_plan(&t, text[k], "inline,shapes"), OM_OK);
+		om_backward b = OM_BACKWARD(.loss = t.p->first->result[0], .wrt = t.p->first->param, .nwrt = 1, .grad = &grad);
+		CU_ASSERT_EQUAL(om_prog_backward(t.s, t.p, &b), OM_UNSUPPORTED);
+		CU_ASSERT_PTR_NOT_NULL(strstr(om_message(t.s), "only if a Loop appends its elements"));
+		bench_close(&t);
+	}
+}
+
 static CU_TestInfo gradbodies_tests[] = {
 	{"of a branch", of_a_branch},
 	{"branches of another rank", of_branches_of_other_rank},
@@ -557,6 +593,7 @@ static CU_TestInfo gradbodies_tests[] = {
 	{"of a state that grows", of_a_growing_state},
 	{"of a scan over loops of different lengths", of_a_ragged_scan},
 	{"of a sequence that a loop appends to", of_a_sequence},
+	{"not of other sequences", of_other_sequences},
 	{"of what is drawn in bodies", of_what_is_drawn},
 	{"what is drawn is not drawn again", what_is_drawn_is_not_drawn_again},
 	CU_TEST_INFO_NULL,

@@ -52,7 +52,7 @@ static om_value *
 scalar_param(struct loop_grad *r, om_dtype type, const char *what)
 {
 	om_scope *s = om_grad_scope(r->b.in);
-	om_value *v = om_tape_value(s->tape, s->to, om_printf(om_grad_mem(r->b.in), "%s_%s", r->b.back->out[0]->name, what));
+	om_value *v = om_tape_value(s->tape, s->to, om_printf(om_grad_mem(r->b.in), "%s_%s", r->b.in->stem, what));
 
 	v->type = (om_type){.kind = OM_TENSOR, .elem = type};
 	v->shape = om_shape_of(0, NULL);
