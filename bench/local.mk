@@ -9,9 +9,9 @@ bench_plan_scale_CFLAGS = $(AM_CFLAGS) $(PROTOBUF_C_CFLAGS)
 bench_peak_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -pthread
 bench_peak_LDFLAGS = -pthread
 bench_scale_LDADD = libonnxmem-pack.la
-EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/extra.py %D%/fused.py %D%/classes.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/run.py %D%/tables.py %D%/steps.py %D%/torchstep.py
+EXTRA_DIST += %D%/api.sh %D%/compare.py %D%/extra.py %D%/fused.py %D%/classes.py %D%/graphs %D%/known.csv %D%/large.py %D%/loops.py %D%/models.py %D%/page.py %D%/peers.py %D%/run.py %D%/tables.py %D%/steps.py %D%/torchstep.py %D%/totals.py
 
-.PHONY: bench-attention-rnn bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-elementwise bench-small-ops bench-train-step
+.PHONY: bench-attention-rnn bench-loop bench-pack bench-page bench-plan bench-plan-scale bench-run bench-scale bench-elementwise bench-small-ops bench-totals bench-train-step
 bench-attention-rnn: bench/attention_rnn$(EXEEXT)
 	ONNXMEM_THREADS=1 bench/attention_rnn$(EXEEXT)
 bench-elementwise: bench/elementwise_rows$(EXEEXT)
@@ -38,6 +38,10 @@ bench-pack: bench/pack$(EXEEXT)
 	bench/pack$(EXEEXT) --known $(srcdir)/bench/known.csv $(srcdir)/../shared/data/dsa
 bench-small-ops: all bench/small_ops$(EXEEXT)
 	bench/small_ops$(EXEEXT)
+# The memory of runs beside onnxsim and onnx-tool, which PYTHON has.
+bench-totals: all
+	$(PYTHON) $(srcdir)/bench/totals.py --onnxmem '$(abs_top_builddir)/onnxmem$(EXEEXT)' --page $(srcdir)/docs/totals.md \
+		$(srcdir)/../shared/data/models/[!l]*.onnx
 # TORCH: a Python that has PyTorch.
 bench-train-step: all bench/steps$(EXEEXT)
 	threads='$(THREADS)' seconds='$(SECONDS)' torch='$(TORCH)' models='$(MODELS)' data='$(DATA)'; \
