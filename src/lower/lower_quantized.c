@@ -13,8 +13,10 @@
 #include "opdef/geometry/window.h"
 #include "opdef/op_context.h"
 
-/* Inputs of QLinearConv, and of the lowered layers. */
-enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS, INPUTS };
+/* Inputs of the lowered layers; those of QLinearConv are these in another order. */
+enum { X, W, X_SCALE, X_ZERO, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS, INPUTS };
+
+static const uint32_t places[INPUTS] = {X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS};
 
 /* The largest product of two bytes minus their zero points. */
 enum { MOST_PRODUCT = 255 * 255 };
@@ -23,6 +25,14 @@ static om_value *
 input(const om_op *op, uint32_t k)
 {
 	return k < op->nin ? op->in[k] : NULL;
+}
+
+/* The operands of an op whose inputs are those of QLinearConv, of which the first `n` are meant. */
+static void
+read_operands(const om_op *op, uint32_t n, om_value **in)
+{
+	for (uint32_t k = 0; k < INPUTS; k++)
+		in[places[k]] = k < n ? input(op, k) : NULL;
 }
 
 static bool
@@ -95,13 +105,13 @@ is_depthwise(const om_op *op, const om_shape *w)
 om_status
 om_lower_qlinear_conv(struct om_layout *l, om_op *op, bool *done)
 {
-	om_value *in[INPUTS], *w = input(op, W), *x = op->in[X];
+	om_value *in[INPUTS];
 	const bool is_contributed = *op->domain != '\0';
 	struct om_window window;
 	om_form y;
 
-	for (uint32_t k = 0; k < INPUTS; k++)
-		in[k] = input(op, k);
+	read_operands(op, INPUTS, in);
+	om_value *w = in[W], *x = in[X];
 	if (!is_of_bytes(x) || !is_of_bytes(w) || x->shape.rank != w->shape.rank || om_shape_count(&op->out[0]->shape) == 0
 	    || (is_contributed && om_attr_int(op, "channels_last")) || om_attr_int(op, "group") < 1
 	    || !takes_operands(in, w->shape.dim[0], om_shape_count(&w->shape) / w->shape.dim[0])
@@ -158,10 +168,9 @@ lower_product(struct om_layout *l, om_op *op, om_value **in, bool is_transposed,
 om_status
 om_lower_qlinear_matmul(struct om_layout *l, om_op *op, bool *done)
 {
-	om_value *in[INPUTS] = {NULL};
+	om_value *in[INPUTS];
 
-	for (uint32_t k = 0; k < op->nin; k++)
-		in[k] = op->in[k];
+	read_operands(op, INPUTS, in);
 	return lower_product(l, op, in, false, done);
 }
 
@@ -189,11 +198,10 @@ om_lower_matmul_integer_to_float(struct om_layout *l, om_op *op, bool *done)
 om_status
 om_lower_qgemm(struct om_layout *l, om_op *op, bool *done)
 {
-	om_value *in[INPUTS] = {NULL}, *bias = input(op, 6);
+	om_value *in[INPUTS], *bias = input(op, 6);
 	const int64_t n = op->out[0]->shape.rank == 2 ? op->out[0]->shape.dim[1] : -1;
 
-	for (uint32_t k = X; k <= W_ZERO; k++)
-		in[k] = op->in[k];
+	read_operands(op, 6, in);
 	in[BIAS] = bias;
 	in[Y_SCALE] = input(op, 7);
 	in[Y_ZERO] = input(op, 8);

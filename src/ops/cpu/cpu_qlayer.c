@@ -140,8 +140,7 @@ om_qlayer_check(om_op_context *c, int64_t channels)
 	    || (om_has_in(c, OM_QY_ZERO) && !om_has_in(c, OM_QY_SCALE)))
 		return om_wrong(c, "scales of input, weights and output do not fit together");
 	for (uint32_t k = OM_QX_SCALE; k < OM_QINPUTS; k++)
-		if (k != OM_QW)
-			OM_TRY(check_count(c, k, channels));
+		OM_TRY(check_count(c, k, channels));
 	c->out[0].type = !scaled ? OM_INT32 : is_float ? OM_FLOAT32 : om_has_in(c, OM_QY_ZERO) ? c->in[OM_QY_ZERO].type : OM_UINT8;
 	return OM_OK;
 }
@@ -633,7 +632,7 @@ static const om_attr_spec matmul_attrs[] = {{"columns", OM_ATTR_INT, .required =
 	 .input_types = {OF_BYTES}}
 
 #define LAYER(label, called, text)                                             \
-	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text, .since = 1, .min_in = 4, .max_in = OM_QINPUTS, \
+	{.domain = OM_CPU_DOMAIN, .name = label, .brief = text, .since = 1, .min_in = 2, .max_in = OM_QINPUTS, \
 	 .min_out = 1, .max_out = 1, .attrs = called##_attrs, .infer = called##_infer, .cpu = called##_cpu, \
 	 .cost = called##_cost, .input_types = OM_QLAYER_TYPES}
 

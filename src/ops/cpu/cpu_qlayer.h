@@ -5,15 +5,15 @@
 #include "kernels/cpu/qlayer.h"
 #include "onnxmem/opdef.h"
 
-/* Inputs, as those of QLinearConv.  Without the scale of the output it is float32, without any scale int32. */
-enum { OM_QX, OM_QX_SCALE, OM_QX_ZERO, OM_QW, OM_QW_SCALE, OM_QW_ZERO, OM_QY_SCALE, OM_QY_ZERO, OM_QBIAS, OM_QINPUTS };
+/* Inputs, which are those of QLinearConv in another order.  Without the scale of the output it is float32, without any scale int32. */
+enum { OM_QX, OM_QW, OM_QX_SCALE, OM_QX_ZERO, OM_QW_SCALE, OM_QW_ZERO, OM_QY_SCALE, OM_QY_ZERO, OM_QBIAS, OM_QINPUTS };
 
 /* Attributes that bound the quantized output. */
 #define OM_QLAYER_ATTRS {"least", OM_ATTR_INT, .i = -128}, {"most", OM_ATTR_INT, .i = 255}
 
 /* Types of the inputs. */
 #define OM_QLAYER_TYPES                                                        \
-	{OF_BYTES, OF(FLOAT32), LIKE(0), OF(INT8), OF(FLOAT32), OF_BYTES, OF(FLOAT32), OF_BYTES, OF(INT32)}
+	{OF_BYTES, OF(INT8), OF(FLOAT32), LIKE(0), OF(FLOAT32), OF_BYTES, OF(FLOAT32), OF_BYTES, OF(INT32)}
 
 /* Check operands of a layer with so many output channels, and set the type of the output. */
 om_status om_qlayer_check(om_op_context *c, int64_t channels);
