@@ -64,12 +64,15 @@ pack_filter_infer(om_op_context *c)
 }
 
 static om_status
+pack_filter_prepare(om_op_context *c, void **state)
+{
+	return read_filter(c, *state);
+}
+
+static om_status
 pack_filter_cpu(om_op_context *c)
 {
-	om_layer l;
-
-	OM_TRY(read_filter(c, &l));
-	om_qlayer_pack(&l, c->in[0].data, c->in[0].type == OM_INT8, false, c->out[0].data);
+	om_qlayer_pack(c->state, c->in[0].data, c->in[0].type == OM_INT8, false, c->out[0].data);
 	return OM_OK;
 }
 
@@ -82,10 +85,9 @@ product_of(int64_t rows, int64_t columns)
 }
 
 static om_layer
-matrix_of(const om_op_context *c)
+matrix_of(const om_shape *b, bool is_transposed)
 {
-	const om_shape *b = &c->in[0].shape;
-	const int rows = om_attr_int(c->op, "transB") ? 1 : 0;
+	const int rows = is_transposed ? 1 : 0;
 
 	return product_of(b->dim[rows], b->dim[1 - rows]);
 }
@@ -101,20 +103,34 @@ pack_matrix_infer(om_op_context *c)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "the matrix has rank %d", b->rank);
 	if (!om_shape_is_known(b))
 		return OM_OK;
-	const om_layer l = matrix_of(c);
+	const om_layer l = matrix_of(b, om_attr_int(c->op, "transB") != 0);
 	return set_bytes(c, om_qlayer_weights(&l));
 }
+
+struct matrix {
+	int64_t is_transposed;
+};
+
+static const om_attr_field matrix_fields[] = {OM_FIELD_AS(struct matrix, INT, is_transposed, "transB"), {0}};
 
 static om_status
 pack_matrix_cpu(om_op_context *c)
 {
-	const om_layer l = matrix_of(c);
+	const bool is_transposed = ((const struct matrix *)c->state)->is_transposed != 0;
+	const om_layer l = matrix_of(&c->in[0].shape, is_transposed);
 
-	om_qlayer_pack(&l, c->in[0].data, c->in[0].type == OM_INT8, !om_attr_int(c->op, "transB"), c->out[0].data);
+	om_qlayer_pack(&l, c->in[0].data, c->in[0].type == OM_INT8, !is_transposed, c->out[0].data);
 	return OM_OK;
 }
 
 /* ---- Operands. ---- */
+
+/* Filter elements of an output channel. */
+static int64_t
+elements_of(const om_layer *l)
+{
+	return l->channels_in * l->kernel[0] * l->kernel[1] * l->kernel[2];
+}
 
 static om_status
 check_count(const om_op_context *c, uint32_t k, int64_t channels)
@@ -165,10 +181,8 @@ om_qlayer_operand_bytes(const om_layer *l)
 
 /* The bounds of a quantized output, between the attributes. */
 static void
-read_bounds(const om_op_context *c, om_qlayer_operands *o)
+read_bounds(const om_op_context *c, int64_t least, int64_t most, om_qlayer_operands *o)
 {
-	const int64_t least = om_attr_int(c->op, "least"), most = om_attr_int(c->op, "most");
-
 	om_quantized_range(c->out[0].type, &o->least, &o->most);
 	o->y_zero = byte_at(c, OM_QY_ZERO, 0);
 	o->least = least > o->least ? least > o->most ? o->most : (int32_t)least : o->least;
@@ -231,10 +245,11 @@ read_group(const om_op_context *c, const int8_t *sums, int64_t elements, int64_t
 }
 
 void
-om_qlayer_read(const om_op_context *c, const om_layer *l, const int8_t *sums, int64_t elements, void *room,
-	om_qlayer_operands *o)
+om_qlayer_read(const om_op_context *c, const om_qlayer_state *s, void *room, om_qlayer_operands *o)
 {
+	const om_layer *l = &s->l.shape;
 	const int64_t wide = om_qlayer_channels(l) / l->group;
+	const int8_t *sums = (const int8_t *)c->in[OM_QW].data + om_qlayer_panels(l);
 	char *at = room;
 
 	*o = (om_qlayer_operands){.offset = room, .w_zero = (int32_t *)(void *)(at + list_bytes(l)),
@@ -242,8 +257,8 @@ om_qlayer_read(const om_op_context *c, const om_layer *l, const int8_t *sums, in
 		.x_zero = byte_at(c, OM_QX_ZERO, 0) + (c->in[OM_QX].type == OM_INT8 ? 128 : 0)};
 	memset(room, 0, om_qlayer_operand_bytes(l));
 	for (int64_t g = 0; g < l->group; g++)
-		read_group(c, sums, elements, g * wide, g * l->channels_out, l->channels_out, o);
-	read_bounds(c, o);
+		read_group(c, sums, elements_of(l), g * wide, g * l->channels_out, l->channels_out, o);
+	read_bounds(c, s->least, s->most, o);
 }
 
 /* ---- The layers. ---- */
@@ -327,9 +342,14 @@ matmul_infer(om_op_context *c)
 	return OM_OK;
 }
 
+/* What all layers have in common. */
 static void
-set_types(const om_op_context *c, om_qlayer *l)
+set_state(const om_op_context *c, om_qlayer_state *s)
 {
+	om_qlayer *l = &s->l;
+
+	s->least = om_attr_int(c->op, "least");
+	s->most = om_attr_int(c->op, "most");
 	l->is_signed = c->in[OM_QX].type == OM_INT8;
 	l->output = c->out[0].type == OM_INT32 ? OM_QLAYER_INT32 : c->out[0].type == OM_FLOAT32 ? OM_QLAYER_FLOAT : OM_QLAYER_BYTES;
 }
@@ -337,11 +357,11 @@ set_types(const om_op_context *c, om_qlayer *l)
 static om_status
 conv_prepare(om_op_context *c, void **state)
 {
-	om_qlayer *l = *state;
+	om_qlayer_state *s = *state;
 	struct om_window w;
 
-	OM_TRY(read_conv(c, &l->shape, &w));
-	set_types(c, l);
+	OM_TRY(read_conv(c, &s->l.shape, &w));
+	set_state(c, s);
 	return OM_OK;
 }
 
@@ -349,24 +369,19 @@ static om_status
 matmul_prepare(om_op_context *c, void **state)
 {
 	const om_shape *x = &c->in[OM_QX].shape;
-	om_qlayer *l = *state;
+	om_qlayer_state *s = *state;
+	om_layer *l = &s->l.shape;
 
-	l->shape = product_of(x->dim[x->rank - 1], om_attr_int(c->op, "columns"));
-	l->shape.in[2] = l->shape.out[2] = om_shape_span(x, 0, x->rank - 1);
-	set_types(c, l);
-	return check_weights(c, &l->shape);
-}
-
-static int64_t
-elements_of(const om_layer *l)
-{
-	return l->channels_in * l->kernel[0] * l->kernel[1] * l->kernel[2];
+	*l = product_of(x->dim[x->rank - 1], om_attr_int(c->op, "columns"));
+	l->in[2] = l->out[2] = om_shape_span(x, 0, x->rank - 1);
+	set_state(c, s);
+	return check_weights(c, l);
 }
 
 static uint64_t
 layer_workspace(const om_op_context *c)
 {
-	const om_qlayer *l = c->state;
+	const om_qlayer *l = &((const om_qlayer_state *)c->state)->l;
 
 	return om_segments(om_qlayer_operand_bytes(&l->shape), om_qlayer_workspace(l, c->workers ? c->workers : 1));
 }
@@ -374,13 +389,13 @@ layer_workspace(const om_op_context *c)
 static om_status
 layer_run(om_op_context *c)
 {
-	const om_qlayer *l = c->state;
+	const om_qlayer *l = &((const om_qlayer_state *)c->state)->l;
 	const int8_t *weights = c->in[OM_QW].data;
 	om_qlayer_operands o;
 
 	if (om_shape_count(&c->out[0].shape) == 0)
 		return OM_OK;
-	om_qlayer_read(c, &l->shape, weights + om_qlayer_panels(&l->shape), elements_of(&l->shape), c->scratch, &o);
+	om_qlayer_read(c, c->state, c->scratch, &o);
 	const om_qlayer_data d = {.x = c->in[OM_QX].data, .weights = weights, .x_zero = o.x_zero, .offset = o.offset,
 		.w_zero = o.has_w_zero ? o.w_zero : NULL, .scale = o.scale, .y_zero = o.y_zero, .least = o.least, .most = o.most,
 		.y = c->out[0].data, .scratch = (char *)c->scratch + om_qlayer_operand_bytes(&l->shape), .pool = c->pool};
@@ -423,11 +438,11 @@ depthwise_infer(om_op_context *c)
 static om_status
 depthwise_prepare(om_op_context *c, void **state)
 {
-	om_qlayer *l = *state;
+	om_qlayer_state *s = *state;
 	struct om_window w;
 
-	OM_TRY(read_depthwise(c, &l->shape, &w));
-	set_types(c, l);
+	OM_TRY(read_depthwise(c, &s->l.shape, &w));
+	set_state(c, s);
 	return OM_OK;
 }
 
@@ -442,7 +457,7 @@ wide_bytes(const om_layer *l)
 static uint64_t
 depthwise_workspace(const om_op_context *c)
 {
-	const om_qlayer *l = c->state;
+	const om_qlayer *l = &((const om_qlayer_state *)c->state)->l;
 
 	return om_segments(om_qlayer_operand_bytes(&l->shape), wide_bytes(&l->shape));
 }
@@ -479,14 +494,14 @@ depthwise_lines(void *arg, int64_t image, int64_t first, int64_t end, uint32_t w
 static om_status
 depthwise_run(om_op_context *c)
 {
-	const om_qlayer *l = c->state;
+	const om_qlayer *l = &((const om_qlayer_state *)c->state)->l;
 	const int8_t *weights = c->in[OM_QW].data;
 	struct depthwise s = {.l = l, .wide = (int32_t *)(void *)((char *)c->scratch + om_qlayer_operand_bytes(&l->shape))};
 	om_qlayer_operands o;
 
 	if (om_shape_count(&c->out[0].shape) == 0)
 		return OM_OK;
-	om_qlayer_read(c, &l->shape, weights + om_qlayer_panels(&l->shape), elements_of(&l->shape), c->scratch, &o);
+	om_qlayer_read(c, c->state, c->scratch, &o);
 	widen(&l->shape, weights, &o, s.wide);
 	s.d = (om_qlayer_data){.x = c->in[OM_QX].data, .x_zero = o.x_zero, .offset = o.offset, .scale = o.scale, .y_zero = o.y_zero,
 		.least = o.least, .most = o.most, .y = c->out[0].data};
@@ -553,15 +568,15 @@ put(const struct call *v, int64_t k, int32_t sum, float scale)
 }
 
 static om_status
-run_reference(om_op_context *c, const om_qlayer *l, bool is_depthwise)
+run_reference(om_op_context *c, const om_qlayer_state *state, bool is_depthwise)
 {
+	const om_qlayer *l = &state->l;
 	const om_layer *s = &l->shape;
 	const int64_t size = s->out[0] * s->out[1] * s->out[2], channels = s->group * s->channels_out;
 	const int64_t wide = om_qlayer_channels(s) / s->group;
 	struct call v = {.c = c, .l = l, .is_depthwise = is_depthwise};
 
-	om_qlayer_read(c, s, (const int8_t *)c->in[OM_QW].data + om_qlayer_panels(s), elements_of(s),
-		om_alloc(c->mem, om_qlayer_operand_bytes(s)), &v.o);
+	om_qlayer_read(c, state, om_alloc(c->mem, om_qlayer_operand_bytes(s)), &v.o);
 	for (int64_t k = 0; k < om_shape_count(&c->out[0].shape); k++) {
 		const int64_t group = k % channels / s->channels_out, list = group * wide + k % s->channels_out;
 		put(&v, k, (int32_t)sum_at(&v, k / channels / size, k / channels % size, group, list), v.o.scale[list]);
@@ -574,11 +589,11 @@ run_reference(om_op_context *c, const om_qlayer *l, bool is_depthwise)
 static om_status                                                               \
 called##_cpu(om_op_context *c)                                                 \
 {                                                                              \
-	om_qlayer l;                                                           \
-	void *state = &l;                                                      \
+	om_qlayer_state s;                                                     \
+	void *state = &s;                                                      \
 	if (!c->state)                                                         \
 		OM_TRY(called##_prepare(c, &state));                           \
-	return run_reference(c, c->state ? c->state : &l, is_depthwise);       \
+	return run_reference(c, c->state ? c->state : &s, is_depthwise);       \
 }
 REFERENCE(conv, false)
 REFERENCE(matmul, false)
@@ -646,10 +661,14 @@ const om_opdef om_ops_cpu_qlayer[] = {
 };
 
 #define KERNEL(label, called, kind)                                            \
-	{.domain = OM_CPU_DOMAIN, .name = label, .is_fast = true, .state_bytes = sizeof(om_qlayer), .prepare = called##_prepare, \
-	 .workspace = kind##_workspace, .run = kind##_run}
+	{.domain = OM_CPU_DOMAIN, .name = label, .is_fast = true, .state_bytes = sizeof(om_qlayer_state), \
+	 .prepare = called##_prepare, .workspace = kind##_workspace, .run = kind##_run}
 
 const om_kernel om_kernels_cpu_qlayer[] = {
+	{.domain = OM_CPU_DOMAIN, .name = "PackQuantizedFilter", .state_bytes = sizeof(om_layer), .prepare = pack_filter_prepare,
+	 .run = pack_filter_cpu},
+	{.domain = OM_CPU_DOMAIN, .name = "PackQuantizedMatrix", .state_bytes = sizeof(struct matrix), .fields = matrix_fields,
+	 .run = pack_matrix_cpu},
 	KERNEL("QuantizedConv", conv, layer),
 	KERNEL("QuantizedDepthwiseConv", depthwise, depthwise),
 	KERNEL("QuantizedMatMul", matmul, layer),

@@ -30,8 +30,13 @@ typedef struct om_qlayer_operands {
 /* Bytes of the lists. */
 uint64_t om_qlayer_operand_bytes(const om_layer *l);
 
-/* Read them, with lists in `room`; `sums` are those of the packed weights, `elements` the filter elements of an output. */
-void om_qlayer_read(const om_op_context *c, const om_layer *l, const int8_t *sums, int64_t elements, void *room,
-	om_qlayer_operands *o);
+/* A layer, and the attributes that bound a quantized output. */
+typedef struct om_qlayer_state {
+	om_qlayer l;
+	int64_t least, most;
+} om_qlayer_state;
+
+/* Read them, with lists in `room`. */
+void om_qlayer_read(const om_op_context *c, const om_qlayer_state *s, void *room, om_qlayer_operands *o);
 
 #endif
