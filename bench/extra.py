@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""More models for bench/run.py: networks of torchvision with the weights they start with, a tagger, a quantized ResNet-50.
+"""More models for bench/run.py: networks of torchvision with the weights they start with, a tagger, quantized networks.
 
     python bench/extra.py [--cache DIR] [NAME...]
 
-Writes CACHE/extra/NAME.onnx, where bench/run.py finds them.  The Python needs torch, torchvision and onnx for all but resnet50_int8, which
-needs onnx and onnxruntime; what this Python cannot make is skipped with the reason."""
+Writes CACHE/extra/NAME.onnx, where bench/run.py finds them.  The Python needs torch, torchvision and onnx for all but the quantized ones, which
+need onnx and onnxruntime; what this Python cannot make is skipped with the reason."""
 import argparse
 import inspect
 import os
@@ -58,12 +58,17 @@ def export(name, path):
         torch.onnx.export(net, (x,), path, opset_version=OPSET, input_names=["input"], output_names=["output"], dynamo=False)
 
 
-def quantize(path, cache):
-    """Static, QuantizeLinear and DequantizeLinear around every node, unsigned activations and weights by channel, as is
-    recommended for x86.  Constants are folded first, since biases have to be initializers."""
+# By name: the graph, and whether QuantizeLinear and DequantizeLinear are around every node, or operators are quantized ones.
+QUANTIZED = {"resnet50_int8": ("gen_resnet50", "QDQ"), "resnet50_int8_ops": ("gen_resnet50", "QOperator"),
+             "mobilenet_v2_int8": ("gen_mobilenet_v2", "QDQ"), "mobilenet_v2_int8_ops": ("gen_mobilenet_v2", "QOperator")}
+
+
+def quantize(name, path, cache):
+    """Static, with unsigned activations and weights by channel, as is recommended for x86.  Constants are folded first, since
+    biases have to be initializers."""
     import numpy as np
     import onnxruntime as ort
-    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
     class Noise(CalibrationDataReader):
         def __init__(self, name, dims):
@@ -73,15 +78,16 @@ def quantize(path, cache):
         def get_next(self):
             return next(self.rest, None)
 
-    model = models.known(cache=cache)["gen_resnet50"]
+    base, form = QUANTIZED[name]
+    model = models.known(cache=cache)[base]
     models.prepare(model)
     with np.load(model.inputs()) as x:
-        (name, data), = x.items()
+        (input_name, data), = x.items()
     o = ort.SessionOptions()
     o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     o.optimized_model_filepath = path + ".folded"
     ort.InferenceSession(model.path(), o, providers=["CPUExecutionProvider"])
-    quantize_static(path + ".folded", path, Noise(name, data.shape), per_channel=True,
+    quantize_static(path + ".folded", path, Noise(input_name, data.shape), per_channel=True, quant_format=QuantFormat[form],
                     activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
 
 
@@ -92,12 +98,12 @@ def main():
     a = a.parse_args()
     folder = os.path.join(a.cache, "extra")
     os.makedirs(folder, exist_ok=True)
-    for name in a.name or [*IMAGES, "bilstm_tagger", "resnet50_int8"]:
+    for name in a.name or [*IMAGES, "bilstm_tagger", *QUANTIZED]:
         path = os.path.join(folder, name + ".onnx")
         if os.path.exists(path):
             continue
         try:
-            models.replace(path, (lambda to: quantize(to, a.cache)) if name == "resnet50_int8" else lambda to: export(name, to))
+            models.replace(path, (lambda to: quantize(name, to, a.cache)) if name in QUANTIZED else lambda to: export(name, to))
             print(name)
         except Exception as e:                 # what one model cannot have must not end the others
             print(f"{name}: {type(e).__name__}: {str(e).strip().splitlines()[0][:300]}")
