@@ -11,6 +11,7 @@ enum {
 	NV = OM_NV,               /* vectors of a tile with many rows */
 	PANEL_VECS = OM_PANEL / VL,
 	WIDEST = 4 * NV,          /* vectors of a tile with a few rows */
+	SHORT = 32,               /* floats of rows without half vectors */
 	AHEAD = 16,               /* rows of weights that are prefetched */
 	SUMS = TILE_ROWS * NV,    /* vectors of sums in a tile */
 };
@@ -149,19 +150,74 @@ EACH_ROWS(TILE, 2)
 EACH_ROWS(TILE, 4)
 EACH_ROWS(TILE, 8)
 
+/* The same for at most half a vector of columns. */
+INLINE void
+half_tile(const struct om_tile *t, const struct place *p, const int rows)
+{
+	half_vec sum[TILE_ROWS];
+	const float *const *row = t->rows;
+
+	UNROLL
+	for (int i = 0; i < rows; i++)
+		sum[i] = (half_vec){0};
+	for (int64_t tap = 0; tap < t->taps; tap++, row += rows) {
+		const float *a[TILE_ROWS], *b = p->weights + t->offset[tap];
+		UNROLL
+		for (int i = 0; i < rows; i++)
+			a[i] = row[i];
+		for (int64_t k = 0; k < t->k; k++, b += OM_PANEL) {
+			const half_vec bk = *(const half_vec *)b;
+			UNROLL
+			for (int i = 0; i < rows; i++)
+				sum[i] += a[i][k] * bk;
+		}
+	}
+	const vec bias = t->bias ? vec_load_some(t->bias + p->first, p->n) : (vec){0};
+	const float low = t->clamps ? t->low : -__builtin_inff(), high = t->clamps ? t->high : __builtin_inff();
+	UNROLL
+	for (int i = 0; i < rows; i++) {
+		const int64_t at = i * t->c_row + p->first;
+		vec x = vec_of_half(sum[i]) + bias;
+		if (t->residual)
+			x += vec_load_some(t->residual + at, p->n);
+		x = vec_clamp(x, low, high);
+		if (p->n == VL / 2)
+			memcpy(t->c + at, &x, sizeof(half_vec));
+		else
+			vec_store_some(t->c + at, x, p->n);
+	}
+}
+
+#define HALF(rows, vecs)                                                       \
+NOINLINE __attribute__((unused)) void                                          \
+half_##rows(const struct om_tile *t, const struct place *p)                    \
+{                                                                              \
+	half_tile(t, p, LEAST(rows, TILE_ROWS));                               \
+}
+EACH_ROWS(HALF, 0)
+
 typedef void tile_fn(const struct om_tile *t, const struct place *p);
 #define NAME(rows, vecs) tile_##rows##_##vecs,
 static tile_fn *const tiles[][MOST_TILE_ROWS + 1] = {
 	{0, EACH_ROWS(NAME, 1)}, {0, EACH_ROWS(NAME, 2)}, {0, EACH_ROWS(NAME, 4)}, {0, EACH_ROWS(NAME, 8)},
 };
+#define HALF_NAME(rows, vecs) half_##rows,
+static tile_fn *const halves[MOST_TILE_ROWS + 1] = {0, EACH_ROWS(HALF_NAME, 0)};
+
+/* Are the last columns computed as half a vector?  Of short rows, other work takes longer. */
+static bool
+has_half(const struct om_tile *t, int64_t columns)
+{
+	return HALVES_ARE_FASTER && t->taps * t->k >= SHORT && columns <= VL / 2;
+}
 
 /* The widest tile for so many rows and columns: vectors, as an index of the table. */
 static int
-width_for(int64_t rows, int64_t columns)
+width_for(const struct om_tile *t, int64_t rows, int64_t columns)
 {
 	int k = 3;
 
-	if (columns <= VL)
+	if (columns <= VL || has_half(t, columns - VL))
 		return 0;
 	while (k > 1 && (rows * (1 << k) > SUMS || columns < (VL << k)))
 		k--;
@@ -174,10 +230,10 @@ OM_TABLE(om_tile_run)(const struct om_tile *t, int64_t rows, int64_t first, int6
 	const int64_t end = first + n;
 
 	for (int64_t column = first; column < end;) {
-		const int width = width_for(rows, end - column);
+		const int width = width_for(t, rows, end - column);
 		const struct place p = {.first = column, .n = LEAST(end - column, VL << width),
 			.weights = t->weights + column / OM_PANEL * t->panel + column % OM_PANEL};
-		tiles[width][rows](t, &p);
+		(has_half(t, end - column) ? halves : tiles[width])[rows](t, &p);
 		column += VL << width;
 	}
 }

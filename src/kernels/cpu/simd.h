@@ -22,7 +22,10 @@
 enum { VL = OM_VL };
 
 typedef float vec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
+typedef float half_vec __attribute__((vector_size(OM_VL * 2), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
+/* Half vectors take half the time: one that is as wide as two of the registers that the processor computes with. */
+enum { HALVES_ARE_FASTER = OM_VL == 16 };
 /* For arithmetic on bits, which may overflow. */
 typedef uint32_t uvec __attribute__((vector_size(OM_VL * 4), aligned(4), may_alias));
 
@@ -88,6 +91,16 @@ vec_store_some(float *p, vec v, int64_t n)
 	for (int64_t k = 0; k < n; k++)
 		memcpy(p + k, (char *)&v + 4 * k, 4);
 #endif
+}
+
+/* Its elements, then zeros. */
+INLINE vec
+vec_of_half(half_vec h)
+{
+	vec v = {0};
+
+	memcpy(&v, &h, sizeof h);
+	return v;
 }
 
 /* By bits: a where the mask is all ones, b where it is 0. */
