@@ -15,6 +15,9 @@
  * input channels of an image that is read as it comes. */
 enum { NARROW = 16, FEW = 4 };
 
+/* Parts of an image of which each is convolved on its own. */
+enum { MOST_PARTS = 8, LEAST_CHANNELS = 8 };
+
 /* ---- Windows. ---- */
 
 void
@@ -56,6 +59,7 @@ struct conv {
 	om_op *op;
 	struct om_window w;
 	int64_t channels_in, channels_out, group;
+	om_value *weights, *bias, *residual;   /* the last two may be NULL */
 	const char *pack, *run, *algorithm;
 };
 
@@ -110,7 +114,7 @@ read_conv(struct om_layout *l, om_op *op, struct conv *v)
 {
 	const om_value *x = op->in[0], *w = op->in[1];
 
-	*v = (struct conv){.op = op};
+	*v = (struct conv){.op = op, .weights = op->in[1], .bias = op->nin > 2 ? op->in[2] : NULL};
 	if (!om_lower_is_float(x) || !om_lower_is_float(w) || !om_lower_is_float(op->out[0]) || !om_lower_is_const(w)
 	    || x->shape.rank != w->shape.rank || om_shape_count(&op->out[0]->shape) == 0 || om_shape_count(&w->shape) == 0)
 		return false;
@@ -125,9 +129,9 @@ read_conv(struct om_layout *l, om_op *op, struct conv *v)
 }
 
 static om_status
-pack_weights(struct om_layout *l, const struct conv *v, om_value **packed)
+pack_weights(struct om_layout *l, struct conv *v, om_value **packed)
 {
-	om_op *op = om_lower_op(l, OM_CPU_DOMAIN, v->pack, 1, 1, &v->op->in[1]);
+	om_op *op = om_lower_op(l, OM_CPU_DOMAIN, v->pack, 1, 1, &v->weights);
 
 	if (v->algorithm)
 		om_op_add_string(l->p, op, "algorithm", v->algorithm);
@@ -147,8 +151,8 @@ reads_channels_first(const struct om_layout *l, const struct conv *v)
 static om_status
 new_conv(struct om_layout *l, const struct conv *v, om_value *x, om_value *packed, om_value **y)
 {
-	om_value *in[] = {x, packed, v->op->nin > 2 ? v->op->in[2] : NULL};
-	om_op *op = om_lower_op(l, OM_CPU_DOMAIN, v->run, 1, in[2] ? 3 : 2, in);
+	om_value *in[] = {x, packed, v->bias, v->residual};
+	om_op *op = om_lower_op(l, OM_CPU_DOMAIN, v->run, 1, v->residual ? 4 : v->bias ? 3 : 2, in);
 
 	om_lower_add_window(l, op, &v->w);
 	om_op_add_int(l->p, op, "channels", v->channels_out);
@@ -164,20 +168,98 @@ new_conv(struct om_layout *l, const struct conv *v, om_value *x, om_value *packe
 	return om_lower_insert(l, v->op, op, om_printf(l->mem, "%s_last", v->op->out[0]->name), y);
 }
 
+/* ---- Concatenated images.
+ *
+ * Channels-last images that are concatenated along their channels have to be copied.  The convolution of that image
+ * is the sum of those of its parts, each of which is the residual of the next, computed over it: nothing is copied,
+ * and the parts need not be in memory at once.  The sum is read and written once more for each part, which has to cost
+ * less than the copy. */
+
+static bool
+are_worth_it(const struct conv *v, const om_op *concat)
+{
+	const uint32_t n = concat->nin;
+
+	for (uint32_t k = 0; k < n; k++)
+		if (concat->in[k]->shape.dim[v->w.n + 1] < LEAST_CHANNELS)
+			return false;
+	return n >= 2 && n <= MOST_PARTS && (int64_t)(n - 1) * v->channels_out <= v->channels_in;
+}
+
+/* The concatenation that the convolution alone reads; NULL: there is none, or it is not worth it. */
+static const om_op *
+parts_of(const struct om_layout *l, const struct conv *v)
+{
+	const om_value *x = v->op->in[0];
+	const om_form *form = om_lower_form(l, x);
+	const om_op *concat = form->value ? form->value->def : NULL;
+	int axis[OM_MAX_RANK];
+
+	om_lower_channels_last(x->shape.rank, axis);
+	if (!v->algorithm || v->group != 1 || !concat || strcmp(concat->type, "Concat") != 0 || *concat->domain
+	    || om_attr_int(concat, "axis") != x->shape.rank - 1
+	    || memcmp(form->axis, axis, (size_t)x->shape.rank * sizeof *axis) != 0 || x->nuse != 1 || form->value->nuse > 1)
+		return NULL;
+	return are_worth_it(v, concat) ? concat : NULL;
+}
+
+/* The weights of `n` input channels from `at` on. */
+static om_status
+part_of_weights(struct om_layout *l, const struct conv *v, int64_t at, int64_t n, om_value **out)
+{
+	om_value *w = v->weights;
+	om_op *place = om_lower_place(w, v->op);
+	const char *name = om_printf(l->mem, "%s_part", w->name);
+	om_value *in[] = {w, om_lower_ints(l, place->block, om_printf(l->mem, "%s_begin", name), 1, &at),
+		om_lower_ints(l, place->block, om_printf(l->mem, "%s_end", name), 1, &(int64_t){at + n}),
+		om_lower_ints(l, place->block, om_printf(l->mem, "%s_axis", name), 1, &(int64_t){1})};
+
+	return om_lower_insert(l, place, om_lower_op(l, "", "Slice", 13, 4, in), name, out);
+}
+
+static om_status
+new_conv_of_parts(struct om_layout *l, const struct conv *v, const om_op *concat, om_value **y)
+{
+	int64_t at = 0;
+
+	*y = NULL;
+	for (uint32_t k = 0; k < concat->nin; k++) {
+		struct conv part = *v;
+		om_value *packed;
+		part.channels_in = concat->in[k]->shape.dim[v->w.n + 1];
+		part.residual = *y;
+		part.bias = k == 0 ? v->bias : NULL;
+		part.algorithm = algorithm_of(l, &part);
+		OM_TRY(part_of_weights(l, v, at, part.channels_in, &part.weights));
+		OM_TRY(pack_weights(l, &part, &packed));
+		OM_TRY(new_conv(l, &part, concat->in[k], packed, y));
+		at += part.channels_in;
+	}
+	return OM_OK;
+}
+
+static om_status
+new_conv_of_image(struct om_layout *l, struct conv *v, const om_form *y, om_value **out)
+{
+	om_value *x = v->op->in[0], *packed;
+
+	if (!reads_channels_first(l, v))
+		OM_TRY(om_lower_read(l, v->op, x, y->axis, &x));
+	OM_TRY(pack_weights(l, v, &packed));
+	return new_conv(l, v, x, packed, out);
+}
+
 om_status
 om_lower_conv(struct om_layout *l, om_op *op, bool *done)
 {
 	struct conv v;
 	om_form y;
-	om_value *x = op->in[0], *packed;
 
 	if (!read_conv(l, op, &v))
 		return OM_OK;
-	om_lower_channels_last(x->shape.rank, y.axis);
-	if (!reads_channels_first(l, &v))
-		OM_TRY(om_lower_read(l, op, op->in[0], y.axis, &x));
-	OM_TRY(pack_weights(l, &v, &packed));
-	OM_TRY(new_conv(l, &v, x, packed, &y.value));
+	om_lower_channels_last(op->in[0]->shape.rank, y.axis);
+	const om_op *concat = parts_of(l, &v);
+	OM_TRY(concat ? new_conv_of_parts(l, &v, concat, &y.value) : new_conv_of_image(l, &v, &y, &y.value));
 	OM_TRY(om_lower_define(l, op, 0, &y));
 	om_lower_done(l, op, &l->n.convolutions);
 	*done = true;
