@@ -37,6 +37,13 @@ static const struct layer {
 	{"2,3,3,4,2", "3,4,2,2,3", "4", "%y = ConvTranspose(%x, %w, %b) {strides = [2,1,2], pads = [1,0,1,0,1,0]}\n"
 		"%p = org.onnxmem.cpu::PackTransposed(%w)\n"
 		"%v = org.onnxmem.cpu::ConvTranspose(%u, %p, %b) {kernel_shape = [2,2,3], channels = 4, strides = [2,1,2], pads = [1,0,1,0,1,0]}\n"},
+	/* In strips: with padding, and with lines that no row reaches. */
+	{"2,8,37,40", "8,64,2,3", "64", "%y = ConvTranspose(%x, %w, %b) {strides = [2,3], pads = [1,2,0,1]}\n"
+		"%p = org.onnxmem.cpu::PackTransposed(%w)\n"
+		"%v = org.onnxmem.cpu::ConvTranspose(%u, %p, %b) {kernel_shape = [2,3], channels = 64, strides = [2,3], pads = [1,2,0,1]}\n"},
+	{"1,10,29,50", "10,32,2,2", "64", "%c = ConvTranspose(%x, %w, %b) {group = 2, strides = [4,2], dilations = [2,1], pads = [2,0,1,0], output_padding = [3,1]}\n%y = Relu(%c)\n"
+		"%p = org.onnxmem.cpu::PackTransposed(%w) {group = 2}\n"
+		"%v = org.onnxmem.cpu::ConvTranspose(%u, %p, %b) {kernel_shape = [2,2], group = 2, channels = 64, strides = [4,2], dilations = [2,1], pads = [2,0,1,0], output_padding = [3,1], activation = \"Relu\"}\n"},
 	{"2,20,8,9", "1", "1", "%y = MaxPool(%x) {kernel_shape = [3,3], strides = [2,2], pads = [1,0,1,1], ceil_mode = 1}\n"
 		"%v = org.onnxmem.cpu::MaxPool(%u) {kernel_shape = [3,3], strides = [2,2], pads = [1,0,1,1], ceil_mode = 1}\n"},
 	{"1,70,9", "1", "1", "%y = AveragePool(%x) {kernel_shape = [5], pads = [2,2], count_include_pad = 1}\n"

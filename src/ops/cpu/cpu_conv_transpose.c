@@ -144,8 +144,10 @@ struct transpose {
 	om_geometry g;
 	om_epilogue epilogue;
 	int64_t batch, channels, outputs, taps;
+	int64_t strip;                 /* rows of the image whose sums are in memory at once */
 	const float *bias, *sums;
 	float *y;
+	int64_t row, line;             /* of the strip: its first row, and the first line of the output that reads it */
 };
 
 static om_status
@@ -207,6 +209,20 @@ transpose_cost(const om_op_context *c, om_cost *cost)
 		cost->flops = 2.0 * (double)om_shape_count(&c->in[X].shape) * (double)s.outputs * (double)s.taps;
 }
 
+/* Each row of a plane is a part of its own lines only if windows do not overlap: then the sums of a strip of rows are
+ * all that is required at once. */
+static int64_t
+strip_of(const struct transpose *s)
+{
+	enum { SUMS = 512 << 10 };     /* bytes, to stay in the L2 cache */
+	const om_geometry *g = &s->g;
+	const double row = (double)g->in[2] * (double)s->taps * (double)s->channels * sizeof(float);
+
+	if (g->in[0] != 1 || g->out[0] != 1 || (g->kernel[1] - 1) * g->dilation[1] >= g->stride[1])
+		return 0;
+	return row * (double)g->in[1] <= SUMS ? 0 : row >= SUMS ? 1 : (int64_t)(SUMS / row);
+}
+
 static om_status
 transpose_prepare(om_op_context *c, void **state)
 {
@@ -218,10 +234,13 @@ transpose_prepare(om_op_context *c, void **state)
 	s->g = om_last_geometry(&w);
 	s->batch = c->in[X].shape.dim[0];
 	s->product.in[2] = s->product.out[2] = om_window_volume(w.in);
+	s->strip = strip_of(s);
+	if (s->strip)
+		s->product.in[2] = s->product.out[2] = s->strip * s->g.in[2];
 	return om_epilogue_read(c, &s->epilogue);
 }
 
-/* The sums of one image. */
+/* The sums of one image, or of a strip. */
 static uint64_t
 sums_bytes(const struct transpose *s)
 {
@@ -231,12 +250,26 @@ sums_bytes(const struct transpose *s)
 	return om_tensor_bytes(OM_FLOAT32, &sums, &bytes) ? om_piece_size(bytes) : UINT64_MAX;
 }
 
+/* The product of a strip with fewer rows, as the last one. */
+static om_layer
+product_of_rows(const struct transpose *s, int64_t rows)
+{
+	om_layer l = s->product;
+
+	l.in[2] = l.out[2] = rows * s->g.in[2];
+	return l;
+}
+
+/* A strip with fewer rows may be divided differently, and need more. */
 static uint64_t
 transpose_workspace(const om_op_context *c)
 {
 	const struct transpose *s = c->state;
+	const uint32_t workers = c->workers ? c->workers : 1;
+	const om_layer last = product_of_rows(s, s->strip ? s->g.in[1] % s->strip : 0);
+	const uint64_t all = om_layer_workspace(&s->product, workers), rest = s->strip ? om_layer_workspace(&last, workers) : 0;
 
-	return om_segments(sums_bytes(s), om_layer_workspace(&s->product, c->workers ? c->workers : 1));
+	return om_segments(sums_bytes(s), all > rest ? all : rest);
 }
 
 /* The pixel of axis `a` whose tap `k` falls on output `o`; -1: there is none. */
@@ -286,16 +319,44 @@ transpose_lines(void *arg, int64_t image, int64_t first, int64_t end, uint32_t w
 
 	(void)image;
 	(void)worker;
-	for (int64_t n = first; n < end; n++) {
+	for (int64_t n = s->line + first; n < s->line + end; n++) {
 		float *line = s->y + n * g->out[2] * s->channels;
 		start_line(s, line);
 		for (int64_t tap = 0; tap < s->taps; tap++) {
 			const int64_t k = tap / g->kernel[2];
 			const int64_t iz = source(g, 0, n / g->out[1], k / g->kernel[1]), iy = source(g, 1, n % g->out[1], k % g->kernel[1]);
 			if (iz >= 0 && iy >= 0)
-				add_tap(s, s->sums + (iz * g->in[1] + iy) * g->in[2] * pixel, tap, line);
+				add_tap(s, s->sums + (iz * g->in[1] + iy - s->row) * g->in[2] * pixel, tap, line);
 		}
 		om_kernels_get()->epilogue->row(line, g->out[2] * s->channels, &s->epilogue);
+	}
+}
+
+/* The lines of the output that rows from `row` on are the first to be read for. */
+static int64_t
+line_of(const struct transpose *s, int64_t row)
+{
+	const om_geometry *g = &s->g;
+	const int64_t line = row * g->stride[1] - g->begin[1];
+
+	return row >= g->in[1] || line > g->out[1] ? g->out[1] : line < 0 ? 0 : line;
+}
+
+/* One image, in strips. */
+static void
+transpose_image(const om_op_context *c, struct transpose *s, om_layer_data *d)
+{
+	const om_geometry *g = &s->g;
+	const int64_t row = g->in[2] * s->product.group * s->product.channels_in;
+	const float *x = d->x;
+
+	for (s->row = 0; s->row < g->in[1]; s->row += s->strip) {
+		const int64_t rows = s->strip < g->in[1] - s->row ? s->strip : g->in[1] - s->row;
+		const om_layer product = product_of_rows(s, rows);
+		d->x = x + s->row * row;
+		om_kernels_get()->layer->run(&product, d);
+		s->line = line_of(s, s->row);
+		om_last_parallel(c, &(struct om_last_lines){1, line_of(s, s->row + rows) - s->line, transpose_lines, s});
 	}
 }
 
@@ -303,7 +364,7 @@ static om_status
 transpose_cpu(om_op_context *c)
 {
 	struct transpose s = *(const struct transpose *)c->state;
-	const int64_t in = s.product.in[2] * s.product.group * s.product.channels_in, out = om_window_volume(s.g.out) * s.channels;
+	const int64_t in = om_window_volume(s.g.in) * s.product.group * s.product.channels_in, out = om_window_volume(s.g.out) * s.channels;
 	om_layer_data d = {.weights = c->in[P].data, .y = c->scratch, .scratch = (char *)c->scratch + sums_bytes(&s), .pool = c->pool};
 
 	s.bias = om_has_in(c, B) ? c->in[B].data : NULL;
@@ -311,6 +372,10 @@ transpose_cpu(om_op_context *c)
 	for (int64_t k = 0; k < s.batch; k++) {
 		d.x = (const float *)c->in[X].data + k * in;
 		s.y = (float *)c->out[0].data + k * out;
+		if (s.strip) {
+			transpose_image(c, &s, &d);
+			continue;
+		}
 		if (in > 0)
 			om_kernels_get()->layer->run(&s.product, &d);
 		om_last_parallel(c, &(struct om_last_lines){1, s.g.out[0] * s.g.out[1], transpose_lines, &s});
