@@ -23,6 +23,21 @@ differs(const struct work *w, const om_type *type)
 
 /* ---- Reading. ---- */
 
+/* The codes are the same in SequenceProto and OptionalProto. */
+static int
+kind_code(const om_type *of)
+{
+	static const int code[] = {[OM_TENSOR] = 1, [OM_SPARSE] = 2, [OM_SEQUENCE] = 3, [OM_MAP] = 4, [OM_OPTIONAL] = 5};
+	return of && of->kind != OM_OPAQUE ? code[of->kind] : 0;
+}
+
+/* Does a message that says so hold elements of the kind that `type` does?  0: it says nothing. */
+static bool
+holds(const om_type *type, bool says, int32_t code)
+{
+	return type->of && (!says || code == 0 || code == kind_code(type->of));
+}
+
 static om_status read_sequence(struct work *w, const Onnx__SequenceProto *p, const om_type *type, om_tensor *out);
 static om_status read_optional(struct work *w, const Onnx__OptionalProto *p, const om_type *type, om_tensor *out);
 
@@ -94,7 +109,7 @@ read_sequence(struct work *w, const Onnx__SequenceProto *p, const om_type *type,
 {
 	om_container *o = OM_NEW(w->mem, om_container);
 
-	if (!p || !type->of)
+	if (!p || !holds(type, p->has_elem_type, p->elem_type))
 		return differs(w, type);
 	const om_kind kind = type->of->kind;
 	o->n = kind == OM_TENSOR ? p->n_tensor_values : kind == OM_SEQUENCE ? p->n_sequence_values
@@ -120,7 +135,7 @@ read_optional(struct work *w, const Onnx__OptionalProto *p, const om_type *type,
 	om_container *o = OM_NEW(w->mem, om_container);
 	om_tensor *item = OM_NEW(w->mem, om_tensor);
 
-	if (!p || !type->of)
+	if (!p || !holds(type, p->has_elem_type, p->elem_type))
 		return differs(w, type);
 	*item = (om_tensor){.type = om_type_elem(type->of), .shape = om_shape_unknown()};
 	o->item = item;
@@ -196,14 +211,6 @@ om_value_load_pb(om_session *s, const char *path, om_arena *mem, const om_type *
 
 static om_status write_sequence(struct work *w, const om_tensor *t, const om_type *type, Onnx__SequenceProto **out);
 static om_status write_optional(struct work *w, const om_tensor *t, const om_type *type, Onnx__OptionalProto **out);
-
-/* The codes are the same in SequenceProto and OptionalProto. */
-static int
-kind_code(const om_type *of)
-{
-	static const int code[] = {[OM_TENSOR] = 1, [OM_SPARSE] = 2, [OM_SEQUENCE] = 3, [OM_MAP] = 4, [OM_OPTIONAL] = 5};
-	return of && of->kind != OM_OPAQUE ? code[of->kind] : 0;
-}
 
 static om_status
 write_map(struct work *w, const om_tensor *t, Onnx__MapProto **out)

@@ -38,6 +38,27 @@ write_archive(const char *path, const uint8_t *data, size_t size)
 	return f && fclose(f) == 0 && good;
 }
 
+/* What was unpacked is used again as it is, and unpacked once more if its list of checksums is damaged. */
+static void
+unpack_again(om_hub *h, const char *path)
+{
+	const char *unpacked;
+
+	for (int k = 0; k < 2; k++) {
+		if (!reader_says(h->session, om_hub_unpack(h, path, &unpacked))) {
+			fprintf(stderr, "unpacked once, and then: %s\n", om_message(h->session));
+			abort();
+		}
+		if (k == 0) {
+			FILE *sums = fopen(om_printf(h->mem, "%s.sums", unpacked), "a");
+			if (sums) {
+				fputs("damaged\n", sums);
+				fclose(sums);
+			}
+		}
+	}
+}
+
 bool
 reader_takes(const uint8_t *data, size_t size)
 {
@@ -56,6 +77,7 @@ reader_takes(const uint8_t *data, size_t size)
 	}
 	const bool good = reader_says(s, om_unpack_archive(&h, path, &unpacked));
 	if (good) {
+		unpack_again(&h, path);
 		om_remove_folder(unpacked);
 		unlink(om_printf(mem, "%s.sums", unpacked));
 	}

@@ -28,6 +28,7 @@ reader_takes(const uint8_t *data, size_t size)
 			check_path(&m.model[k].data);
 		}
 		reader_says(s, om_manifest_find(s, mem, &m, "digits", 0, &found));
+		reader_says(s, om_manifest_find(s, mem, &m, "digits", 9, &found));
 	}
 	om_arena_free(mem);
 	om_session_free(s);

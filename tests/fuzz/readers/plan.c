@@ -1,9 +1,7 @@
 /* Plan documents for models/control.onnx, read and verified. */
 #include <config.h>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include "memory_file.h"
 #include "onnxmem/onnx.h"
 #include "onnxmem/plan.h"
 #include "reader.h"
@@ -22,24 +20,6 @@ load_model(void)
 	return m;
 }
 
-/* A file that is rewritten for every input. */
-static const char *
-document(const uint8_t *data, size_t size)
-{
-	static char path[64];
-	static int fd = -1;
-
-	if (fd < 0) {
-		fd = memfd_create("plan", MFD_CLOEXEC);
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	}
-	if (ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size) {
-		perror("memfd");
-		abort();
-	}
-	return path;
-}
-
 bool
 reader_takes(const uint8_t *data, size_t size)
 {
@@ -51,7 +31,7 @@ reader_takes(const uint8_t *data, size_t size)
 	if (!m)
 		m = load_model();
 	if (reader_says(s, om_model_import(s, m, &p))) {
-		good = reader_says(s, om_model_read_plan(s, m, p, document(data, size)))
+		good = reader_says(s, om_model_read_plan(s, m, p, memory_file(data, size)))
 		    && reader_says(s, om_plan_verify(s, p, p->plan));
 		om_prog_free(p);
 	}
