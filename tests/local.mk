@@ -37,6 +37,10 @@ EXTRA_DIST += %D%/bench/bench.py %D%/bench/bench.test
 
 # Fetching, from mirrors on the loopback device; the page of `report --html`, in a browser.
 TESTS += tests/hub/fetch.test tests/html/html.test
+check_LTLIBRARIES += tests/hub/starve.la
+tests_hub_starve_la_SOURCES = %D%/hub/starve.c
+tests_hub_starve_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+tests_hub_starve_la_LIBADD =
 EXTRA_DIST += %D%/hub/fetch.py %D%/hub/fetch.test %D%/hub/server.py \
 	%D%/html/chromium.py %D%/html/html.py %D%/html/html.test %D%/html/pages.py
 

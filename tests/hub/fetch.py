@@ -705,6 +705,52 @@ def _():
     assert read(case.path("data/good.tar.gz")[:-7] + "/net/model.onnx") == SMALL
 
 
+# ---- Memory. ----
+
+STARVE = os.path.join("tests", "hub", ".libs", "starve.so")     # in the build folder
+
+
+def starved(n):
+    """A fetch, with its archive unpacked, whose allocation number n fails."""
+    case = Case()
+    case.env.update(LD_PRELOAD=os.path.abspath(STARVE), STARVE=str(n))
+    case.run("a-good", "--with-data", "--retries", "1", mirrors=["good"])
+    return case
+
+
+def may_starve():
+    """Sanitizers have allocators of their own; in a static build there is no library."""
+    libraries = subprocess.run(["ldd", COMMAND], capture_output=True, text=True).stdout
+    return "asan" not in libraries and "tsan" not in libraries and os.path.exists(STARVE)
+
+
+@test("without memory: an error, and files that are whole or absent" + ("" if may_starve() else " # SKIP no allocator to preload"))
+def _():
+    if not may_starve():
+        return
+    case = starved(0)
+    count = int(re.search("allocations: ([0-9]+)", case.err)[1])
+    assert case.status == 0 and count > 50, case
+    folder = case.path("data/good.tar.gz")[:-7]
+    n, failed = 1, 0
+    while n <= count:
+        case = starved(n)
+        failed += case.status != 0
+        assert case.status in (0, 1, 6), (n, case)
+        assert case.status == 0 or re.search("onnxmem: .|FAILED .", case.err + case.out), (n, case)
+        folder = case.path("data/good.tar.gz")[:-7]
+        assert not os.path.exists(folder) or read(folder + "/net/model.onnx") == SMALL, (n, case)
+        assert case.status != 0 or os.path.exists(folder), (n, case)
+        assert not os.path.exists(folder + ".tar.gz") or read(folder + ".tar.gz") == ARCHIVES["good"], (n, case)
+        del case.env["LD_PRELOAD"]
+        if n % 8 == 0:
+            case.run("a-good", "--with-data", mirrors=["good"])
+            assert case.status == 0 and read(folder + "/net/model.onnx") == SMALL, (n, case)
+        shutil.rmtree(case.home)
+        n += 1 + n // 16
+    assert failed > 20, failed
+
+
 # ---- Manifests. ----
 
 def hub_entry(path, **more):
