@@ -103,9 +103,12 @@ gives_fixed_data(const om_fixed *f, const om_op *op)
 {
 	if (!is_repeatable(op))
 		return false;
-	for (uint32_t k = 0; k < op->nin; k++)
-		if (op->in[k] && !(op->opdef->flags & OM_SHAPE_ONLY ? om_fixed_shape(f, op->in[k]) : has_fixed_data(f, op->in[k])))
+	const bool reads_shapes = op->opdef->flags & OM_SHAPE_ONLY;
+	for (uint32_t k = 0; k < op->nin; k++) {
+		const om_value *in = op->in[k];
+		if (in && !(reads_shapes ? om_fixed_shape(f, in) : has_fixed_data(f, in)))
 			return false;
+	}
 	return true;
 }
 

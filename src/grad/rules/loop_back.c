@@ -2,8 +2,9 @@
  *
  * A Scan requires that its states keep their shape, so the gradient of a state that grows or shrinks is
  * carried by a Loop; and some runtimes, ONNX Runtime among them, refuse a Scan without iterations, so a
- * Loop also takes its place if the trip count is not known.  Iteration i of it belongs to iteration n - 1 - i of the forward Loop; the slices
- * that a Scan would receive as parameters are gathered at the head of the body. */
+ * Loop also takes its place if the trip count is not known.  Iteration i of it belongs to iteration
+ * n - 1 - i of the forward Loop; the slices that a Scan would receive as parameters are gathered at the
+ * head of the body. */
 #include <config.h>
 
 #include "grad/grad_builder.h"
@@ -13,7 +14,8 @@
 
 /* An op at the head of the body, after those that were added there before. */
 static om_value *
-at_head(struct loop_grad *r, om_op *before, const char *type, const om_attr *attrs, om_value *a, om_value *b, om_value *out)
+at_head(struct loop_grad *r, om_op *before, const char *type, const om_attr *attrs, om_value *a, om_value *b,
+	om_value *out)
 {
 	const struct om_place at = {om_grad_scope(r->b.in)->to, before, OM_BACKWARD};
 
@@ -38,13 +40,14 @@ gather_slices(struct loop_grad *r, om_value *count, om_value *iteration)
 	om_block *to = om_grad_scope(in)->to;
 	om_op *first = to->first;
 	om_value *last = om_emit(g, "Sub", count, om_emit_int64(g, 1));
-	om_value *turned = om_tape_value(om_grad_scope(in)->tape, to, om_printf(om_grad_mem(g), "%s_back", iteration->name));
+	om_value *turned = om_tape_value(om_grad_scope(in)->tape, to,
+		om_printf(om_grad_mem(g), "%s_back", iteration->name));
 
 	at_head(r, first, "Sub", NULL, last, iteration, turned);
 	for (size_t k = 0; k < r->n; k++) {
 		const struct series *s = &r->series[k];
-		at_head(r, first, "Gather", OM_A(om_attr_make_int(in, "axis", s->axis)), s->all, s->is_backward ? turned : iteration,
-			s->param);
+		at_head(r, first, "Gather", OM_A(om_attr_make_int(in, "axis", s->axis)), s->all,
+			s->is_backward ? turned : iteration, s->param);
 	}
 }
 

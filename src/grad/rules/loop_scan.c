@@ -291,9 +291,11 @@ find_flows(struct loop_grad *r, om_grad *g)
 static bool
 has_varying_state(const struct loop_grad *r)
 {
-	for (uint32_t k = 0; k < r->nstate && !r->is_scan; k++)
-		if (state_param(r, k)->type.kind == OM_TENSOR && om_scope_is_requested(r->b.s, state_param(r, k)) && !om_fixed_dims(&r->fixed, &state_param(r, k)->shape))
+	for (uint32_t k = 0; k < r->nstate && !r->is_scan; k++) {
+		const om_value *v = state_param(r, k);
+		if (v->type.kind == OM_TENSOR && om_scope_is_requested(r->b.s, v) && !om_fixed_dims(&r->fixed, &v->shape))
 			return true;
+	}
 	return false;
 }
 
@@ -318,9 +320,9 @@ flows_back(const struct loop_grad *r, uint32_t k)
 static om_value *
 no_gradient(struct loop_grad *r, om_grad *g, uint32_t k)
 {
-	if (!r->by_loop)
-		return om_emit_zeros_as(g, state_in(r, k));
-	return om_emit_zeros_as(g, om_body_take_output(&r->b, k, om_printf(om_grad_mem(g), "%s_last", state_param(r, k)->name)));
+	const char *name = om_printf(om_grad_mem(g), "%s_last", state_param(r, k)->name);
+
+	return om_emit_zeros_as(g, r->by_loop ? om_body_take_output(&r->b, k, name) : state_in(r, k));
 }
 
 /* A state may have a gradient although the result of the body has none: after no iteration the output is the initial

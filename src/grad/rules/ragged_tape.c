@@ -149,8 +149,8 @@ lengths_of(const struct ragged *t)
 	const int64_t one = 1;
 
 	if (t->rank != OM_RANK_UNKNOWN)
-		return at_end(t, "Shape", OM_A(om_attr_make_int(g, "start", 0), om_attr_make_int(g, "end", t->nmerged)), 1, &t->v,
-			"lengths");
+		return at_end(t, "Shape", OM_A(om_attr_make_int(g, "start", 0), om_attr_make_int(g, "end", t->nmerged)),
+			1, &t->v, "lengths");
 	om_value *size = at_end(t, "Size", NULL, 1, &t->v, "size");
 	return at_end(t, "Reshape", NULL, 2, (om_value *[]){size, om_emit_list(g, 1, &one)}, "lengths");
 }
@@ -213,7 +213,8 @@ carry_rows(struct ragged *t)
 	before->shape = start->shape;
 	before->shape.dim[0] = OM_DIM_UNKNOWN;
 	om_value *after = at_end(t, "SequenceInsert", NULL, 2, (om_value *[]){before, rows}, "rows_after");
-	om_value *all = om_tape_value(r->b.s->tape, op->block, om_printf(om_grad_mem(r->b.outer), "%s_rows_kept", t->v->name));
+	om_value *all = om_tape_value(r->b.s->tape, op->block,
+		om_printf(om_grad_mem(r->b.outer), "%s_rows_kept", t->v->name));
 	const uint32_t at = r->nstate + r->nextra++;
 	om_block_add_param(r->b.from, before);
 	insert_result(r->b.from, at + 1, after);
@@ -323,7 +324,8 @@ om_loop_keep_ragged(struct loop_grad *r, om_value *v)
 	struct ragged t = ragged_of(r, v);
 
 	if (r->is_scan) {
-		om_grad_fail(r->b.outer, OM_UNSUPPORTED, "its gradient requires %s, whose shape differs between iterations", v->name);
+		om_grad_fail(r->b.outer, OM_UNSUPPORTED, "its gradient requires %s, whose shape differs between iterations",
+			v->name);
 		return v;
 	}
 	om_value *flat = join_rows(&t);
@@ -347,8 +349,10 @@ is_without_rows(const om_value *v)
 {
 	if (is_op(v->def, "SequenceEmpty"))
 		return true;
-	return is_op(v->def, "SequenceConstruct") && v->def->nin == 1 && v->def->in[0]->data && v->def->in[0]->shape.rank > 0
-	    && v->def->in[0]->shape.dim[0] == 0;
+	if (!is_op(v->def, "SequenceConstruct") || v->def->nin != 1)
+		return false;
+	const om_shape *s = &v->def->in[0]->shape;
+	return s->rank > 0 && s->dim[0] == 0;
 }
 
 /* The value that each iteration appends to state `k`, which has no rows at first; NULL: it is no such state. */
@@ -390,7 +394,7 @@ om_concat_from_sequence_grad(om_grad *g)
 	for (uint32_t k = 0; loop && loop->opdef && loop->opdef->control == OM_LOOP && k + 2 < loop->nin; k++)
 		is_appended |= loop->out[k] == op->in[0] && appended(loop, k);
 	if (om_attr_int(op, "axis") != 0 || om_attr_int(op, "new_axis") != 0 || !is_appended)
-		om_grad_fail(g, OM_UNSUPPORTED, "a gradient passes through a sequence only if a Loop appends its elements, "
-			"and if they are joined along axis 0");
+		om_grad_fail(g, OM_UNSUPPORTED, "a gradient passes through a sequence only if a Loop appends its "
+			"elements, and if they are joined along axis 0");
 	om_grad_set_input_grad(g, 0, om_grad_output_grad(g, 0));
 }

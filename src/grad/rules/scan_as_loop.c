@@ -23,8 +23,8 @@ struct rescan {
 };
 
 static om_value *
-build(const struct rescan *r, om_block *b, om_op *before, const char *type, const om_attr *attrs, size_t nin, om_value *const *in,
-	om_value *out)
+build(const struct rescan *r, om_block *b, om_op *before, const char *type, const om_attr *attrs, size_t nin,
+	om_value *const *in, om_value *out)
 {
 	const struct om_place at = {b, before, r->op->phase};
 
@@ -66,6 +66,18 @@ trip_count(const struct rescan *r)
 		new_value(r, b, in, "length"));
 }
 
+/* The position of the slice of an iteration, counted from the end. */
+static om_value *
+turned_position(const struct rescan *r, om_op *first, om_value *iteration, om_value *count)
+{
+	om_value *one = om_emit_int64(r->g, 1);
+	om_value *last = build(r, r->body, first, "Sub", NULL, 2, (om_value *[]){count, one},
+		new_value(r, r->body, iteration, "last"));
+
+	return build(r, r->body, first, "Sub", NULL, 2, (om_value *[]){last, iteration},
+		new_value(r, r->body, iteration, "back"));
+}
+
 /* The parameter of a slice becomes the output of an op at the head of the body. */
 static void
 gather_slices(const struct rescan *r, om_value *const *slice, om_op *first, om_value *iteration, om_value *count)
@@ -73,16 +85,10 @@ gather_slices(const struct rescan *r, om_value *const *slice, om_op *first, om_v
 	om_value *turned = NULL;
 
 	for (uint32_t k = 0; k < r->nscan; k++) {
-		om_value *at = iteration;
-		if (om_attr_int_at(r->op, "scan_input_directions", k, 0)) {
-			if (!turned) {
-				om_value *last = build(r, r->body, first, "Sub", NULL, 2, (om_value *[]){count, om_emit_int64(r->g, 1)},
-					new_value(r, r->body, iteration, "last"));
-				turned = build(r, r->body, first, "Sub", NULL, 2, (om_value *[]){last, iteration},
-					new_value(r, r->body, iteration, "back"));
-			}
-			at = turned;
-		}
+		const bool is_backward = om_attr_int_at(r->op, "scan_input_directions", k, 0);
+		if (is_backward && !turned)
+			turned = turned_position(r, first, iteration, count);
+		om_value *at = is_backward ? turned : iteration;
 		(void)build(r, r->body, first, "Gather", OM_A(om_attr_make_int(r->g, "axis", input_axis(r, k))), 2,
 			(om_value *[]){scanned(r, k), at}, slice[k]);
 	}
@@ -133,20 +139,22 @@ turn_output(struct rescan *r, uint32_t k)
 	int at;
 
 	if (r->is_backward[k]) {
-		const int64_t last = -1, end = INT64_MIN, zero = 0, step = -1;
-		om_value *const in[] = {all, om_emit_list(r->g, 1, &last), om_emit_list(r->g, 1, &end), om_emit_list(r->g, 1, &zero),
-			om_emit_list(r->g, 1, &step)};
+		const int64_t last = -1, end = INT64_MIN, zero = 0;
+		om_value *back = om_emit_list(r->g, 1, &last);  /* the start, and the step */
+		om_value *const in[] = {all, back, om_emit_list(r->g, 1, &end), om_emit_list(r->g, 1, &zero), back};
 		all = build(r, b, r->after, "Slice", NULL, 5, in, axis ? new_value(r, b, out, "turned") : out);
 	}
 	if (axis == 0)
 		return;
 	if (!om_axis(axis, all->shape.rank, &at)) {
-		om_grad_fail(r->g, OM_UNSUPPORTED, "the rank of %s is not known, but its tape differs in size between iterations", out->name);
+		om_grad_fail(r->g, OM_UNSUPPORTED,
+			"the rank of %s is not known, but its tape differs in size between iterations", out->name);
 		return;
 	}
 	for (int d = 0; d < all->shape.rank; d++)
 		perm[d] = d == at ? 0 : d < at ? d + 1 : d;
-	(void)build(r, b, r->after, "Transpose", OM_A(om_attr_make_ints(r->g, "perm", (size_t)all->shape.rank, perm)), 1, &all, out);
+	const om_attr order[] = {om_attr_make_ints(r->g, "perm", (size_t)all->shape.rank, perm), {0}};
+	(void)build(r, b, r->after, "Transpose", order, 1, &all, out);
 }
 
 /* ---- The op. ---- */
@@ -169,8 +177,8 @@ change_outputs(struct rescan *r)
 static void
 change_op(struct rescan *r)
 {
-	static const char *const list[] = {"num_scan_inputs", "scan_input_axes", "scan_input_directions", "scan_output_axes",
-		"scan_output_directions"};
+	static const char *const list[] = {"num_scan_inputs", "scan_input_axes", "scan_input_directions",
+		"scan_output_axes", "scan_output_directions"};
 	om_prog *p = om_grad_prog(r->g);
 	struct om_values in = {0};
 	om_value *count = trip_count(r);
@@ -259,8 +267,8 @@ om_scan_grad_as_loop(om_grad *g)
 	for (uint32_t k = 0; k < forward->nout; k++)
 		dy[k] = om_grad_output_grad(g, k);
 	om_op *op = om_body_own_op(g), *before = op->prev;
-	struct rescan r = {.g = g, .op = op, .body = om_attr_graph(op, "body"), .nout = op->nout, .in = op->in, .out = op->out,
-		.after = op->next};
+	struct rescan r = {.g = g, .op = op, .body = om_attr_graph(op, "body"), .nout = op->nout, .in = op->in,
+		.out = op->out, .after = op->next};
 	r.nscan = (uint32_t)om_attr_int(op, "num_scan_inputs");
 	r.nstate = op->nin - r.nscan;
 	if (!om_grad_failed(g) && change(&r))
