@@ -115,14 +115,14 @@ keep_of_branch(om_scope *s, om_grad *g, om_value *v)
 	return om_body_stands(b, v, om_body_reach(b, by));
 }
 
-/* The results of the branches may differ in rank.  The gradient has the rank inferred for the output;
- * if it is not the rank in this branch, the branch is not taken, but its types have to be valid. */
+/* The results of the branches may differ in rank.  The gradient has the rank inferred for the output, if
+ * any; if it is another rank than in this branch, the branch is not taken, but its types have to be valid. */
 static om_value *
 in_rank_of(struct om_body *b, om_grad *g, om_value *dy, om_value *result)
 {
 	const om_shape *have = &dy->shape, *want = &result->shape;
 
-	if (have->rank == OM_RANK_UNKNOWN || want->rank == OM_RANK_UNKNOWN || have->rank == want->rank)
+	if (want->rank == OM_RANK_UNKNOWN || have->rank == want->rank)
 		return dy;
 	if (om_shape_is_known(have) && om_shape_is_known(want) && om_shape_count(have) != om_shape_count(want))
 		return NULL;

@@ -14,8 +14,9 @@
 #include "opdef/op_context.h"
 #include "ops/control/container.h"
 
-/* The number of passes over a body multiplies with the nesting of loops. */
-enum { MANY_PASSES = 4, DEEP = 4 };
+/* The number of passes over a body multiplies with the nesting of loops, so deeper ones are given up sooner: from
+ * DEEP on after two passes, from DEEPER on at once. */
+enum { MANY_PASSES = 4, DEEP = 4, DEEPER = 8 };
 
 static om_prog *
 program_of(const om_op_context *c)
@@ -273,8 +274,9 @@ relax(const om_op_context *c, om_block *body, bool *changed)
 static om_status
 infer_rounds(const om_op_context *c, om_block *body)
 {
+	const int depth = depth_of(body);
 	bool changed = true;
-	int pass = depth_of(body) > DEEP ? MANY_PASSES : 0;
+	int pass = depth > DEEPER ? MANY_PASSES : depth > DEEP ? MANY_PASSES - 2 : 0;
 
 	for (; changed; pass++) {
 		if (pass > 0)
