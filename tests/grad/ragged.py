@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
@@ -52,6 +53,45 @@ def make(rng, kind, seen, depth):
     inner = seen + 1 + (kind == 'scan')     # the state and the slice are seen as well
     body, last = block(rng, inner, depth + 1, int(rng.integers(1, 4)))
     return kind, a, count, body, int(rng.integers(inner, last))
+
+
+def nest(depth, level=0):
+    """One loop in another, each of which runs as often as the iteration of the one around it says, and m0 times more."""
+    seen = 2 + level
+    if level == depth:
+        return [('mul', 0, seen - 1), ('matmul', seen, seen)]
+    return [('loop', seen - 1, (0, [0] * (level - 1) + [1] * (level > 0)), nest(depth, level + 1), seen + 1)]
+
+
+# An If whose branches differ in rank, in a loop: the rank of what it keeps differs, too.
+RANKS = """<ir_version: 9, opset_import: ["": 18]>
+g (double[2,3] x, double[2,3] y, double[3,3] w, double[9,2,3] table, int64 m0, int64 m1, int64 m2) => (double loss) {
+  flat = Constant<value = int64[1] {-1}>()
+  zero = Constant<value = int64[1] {0}>()
+  two = Constant<value = int64 {2}>()
+  one = Constant<value = int64 {1}>()
+  h0 = ReduceSum<keepdims = 0>(y, zero)
+  o, p = Loop(m0, , h0) <body = b (int64 i, bool c, double[3] h) => (bool co, double[3] hn, double row) {
+    co = Identity(c)
+    j = Add(i, m1)
+    k = Mod(j, two)
+    t = Less(k, one)
+    u = If(t) <then_branch = tb () => (double[2,3] a) { a = Mul(x, h) }, else_branch = eb () => (double[3] b) { b = Sin(h) }>
+    z = Mul(u, u)
+    zr = Reshape(z, flat)
+    row = ReduceSum<keepdims = 0>(zr, zero)
+    hs = Mul(h, row)
+    hn = Sin(hs)
+  }>
+  q = Mul(o, o)
+  l0 = ReduceSum<keepdims = 0>(q)
+  l1 = ReduceSum<keepdims = 0>(p)
+  l2 = Add(l0, l1)
+  l3 = ReduceSum<keepdims = 0>(w)
+  l4 = ReduceSum<keepdims = 0>(table)
+  l5 = Add(l3, l4)
+  loss = Add(l2, l5)
+}"""
 
 
 class Loops:
@@ -346,6 +386,22 @@ class Check:
         feeds = {k: v for k, v in feeds.items() if k != 'w'}
         self.same('training step', self.by_us('step.onnx', feeds), want)
 
+    def feeds(self, rng, m):
+        feeds = {'x': rng.standard_normal(ROWS), 'y': rng.standard_normal(ROWS), 'w': rng.standard_normal((3, 3)) / 3,
+                 'table': rng.standard_normal((TABLE, *ROWS))}
+        feeds.update({f'm{k}': np.array(v, np.int64) for k, v in enumerate(m)})
+        return feeds
+
+    def plain(self, model):
+        """A model of which m0 and m1 are small."""
+        rng = np.random.default_rng(1)
+        made = self.gradients(model, 'loops.onnx')
+        for m in (0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 0, 0):
+            feeds = self.feeds(rng, m)
+            want = theirs(made, feeds)
+            self.same(f'onnxmem, {m}', self.by_us('grad-loops.onnx', feeds), want)
+            self.by_differences(model, feeds, rng, want)
+
     def run(self, seed):
         rng = np.random.default_rng(seed)
         body = block(rng, 2, 0, int(rng.integers(2, 4)))[0]
@@ -353,9 +409,7 @@ class Check:
         made = self.gradients(model, 'loops.onnx')
         for case in range(4):
             m = [case * MOST] * 3 if case < 2 else [int(v) for v in rng.integers(0, MOST + 1, 3)]
-            feeds = {'x': rng.standard_normal(ROWS), 'y': rng.standard_normal(ROWS), 'w': rng.standard_normal((3, 3)) / 3,
-                     'table': rng.standard_normal((TABLE, *ROWS))}
-            feeds.update({f'm{k}': np.array(v, np.int64) for k, v in enumerate(m)})
+            feeds = self.feeds(rng, m)
             want = theirs(made, feeds)
             self.same(f'onnxmem, {m}', self.by_us('grad-loops.onnx', feeds), want)
             self.by_differences(model, feeds, rng, want)
@@ -377,6 +431,12 @@ def main(command, folder, first, count):
         except Wrong as e:
             failed.append(f'seed {seed}: {e}')
     points = Points()
+    for what, model in ('six levels of loops', Loops().model(nest(6))), ('branches of other ranks', onnx.parser.parse_model(RANKS)):
+        try:
+            check.plain(model)
+            points.point(True, what)
+        except Wrong as e:
+            points.point(False, what, e)
     points.point(not failed, f'{count} nests of loops, in onnxmem and in ONNX Runtime', '\n'.join(failed[:10]))
     points.point(check.differences > 0 and check.unrolled > 0,
                  f'{check.differences} runs agree with differences, {check.unrolled} with the unrolled program')
