@@ -61,6 +61,7 @@ struct om_cli {
 	om_set *set;             /* options in the order given */
 	size_t nset, capset;
 	bool quiet, verbose;
+	bool batch_told;         /* it was said that a batch is 1 */
 	bool told;               /* the error was already reported on standard output */
 
 	om_host *host;           /* created by om_cli_host(); the driver frees these */
@@ -147,6 +148,10 @@ om_status om_cli_copy(om_cli *c);
 om_status om_cli_shapes(om_cli *c, const om_tensor *in, bool all);
 /* Add to `b` the shapes of the tensors that have a type, by input of `p`; `in` NULL: none. */
 om_status om_cli_bind_tensors(om_cli *c, const om_prog *p, om_binding *b, const om_tensor *in);
+
+/* With what `b` has, are dims of inputs of c->prog open?  Those of a batch are bound to 1, with a notice; OM_SHAPE for
+ * all others, with the options that give them. */
+om_status om_cli_open_dims(om_cli *c, om_binding *b);
 
 /* Read SYMBOL=N of an option `name`, as in "batch=1". */
 om_status om_cli_dim(om_cli *c, const char *name, const char *text, const char **symbol, int64_t *n);

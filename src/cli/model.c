@@ -183,9 +183,9 @@ bind_options(om_cli *c, om_binding *b, const om_tensor *in, bool all)
 	for (size_t at = 0; (text = om_cli_next(c, "input-shape", &at));)
 		OM_TRY(bind_input(c, b, text));
 	OM_TRY(om_cli_number(c, "default-dim", 1, INT32_MAX, &rest));
-	if (all || rest)
+	if (rest)
 		om_binding_rest(b, (int64_t)rest);
-	return OM_OK;
+	return all && !rest ? om_cli_open_dims(c, b) : OM_OK;
 }
 
 om_status

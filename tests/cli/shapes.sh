@@ -39,3 +39,19 @@ program "eight" ir 8 opset 17
 IR
 "$ONNXMEM" run eight.ir --save eight.npz >/dev/null
 for dim in N=8 N=4; do om run "$models/dynamic.onnx" --dim $dim --data eight.npz | grep -v '^arena\|^y'; done
+
+# What is open is named at once; a batch is 1.
+cat >open.ir <<'IR'
+program "open" ir 8 opset 17
+^main(%x: float32[batch,3,height,width], %y: float32[batch,length], %z: float32[2,?]) {
+	%a = Relu(%x)
+	%b = Relu(%y)
+	%c = Relu(%z)
+	ret %a, %b, %c
+}
+IR
+om report open.ir
+om report open.ir --dim height=4 --dim width=4 --dim length=8
+om report open.ir --dim height=4 --dim width=4 --dim length=8 --input-shape z:2,7 --json - | grep -A5 '"dims"'
+om report open.ir --dim batch=2 --dim height=4 --dim width=4 --dim length=8 --input-shape z:2,7 --all-strategies | head -2
+om report open.ir --default-dim 4 --json - | grep -A5 '"dims"'

@@ -45,7 +45,7 @@ unpack_again(om_hub *h, const char *path)
 	const char *unpacked;
 
 	for (int k = 0; k < 2; k++) {
-		if (!reader_says(h->session, om_hub_unpack(h, path, &unpacked))) {
+		if (!reader_says(h->session, om_unpack_archive(h, path, &unpacked))) {
 			fprintf(stderr, "unpacked once, and then: %s\n", om_message(h->session));
 			abort();
 		}

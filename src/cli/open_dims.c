@@ -1,0 +1,158 @@
+/* Dims of inputs that no option gives: a batch is 1, and all others are named at once. */
+#include <config.h>
+
+#include <string.h>
+#include <strings.h>
+
+#include "cli/cli.h"
+
+struct open_dims {
+	om_cli *c;
+	const om_prog *prog;     /* bound as far as options go */
+	const char *symbols;     /* options that give the open symbols: " --dim height=H ..." */
+	const char *shapes;      /* options that give shapes with dims that have no name */
+	const char *inputs;      /* what is open, for the message */
+};
+
+static bool
+is_batch_name(const char *symbol)
+{
+	static const char *const names[] = {"N", "B", "bs", "bsz"};
+
+	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+		if (strcasecmp(symbol, names[k]) == 0)
+			return true;
+	return strcasestr(symbol, "batch") != NULL;
+}
+
+/* Is the symbol that of a batch: called so, and the first dim wherever an input has it? */
+static bool
+is_batch(const om_prog *p, const char *symbol)
+{
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		const om_shape *s = &p->first->param[k]->shape;
+		for (int d = 1; d < s->rank; d++)
+			if (s->dim[d] < 0 && s->sym[d] && strcmp(s->sym[d], symbol) == 0)
+				return false;
+	}
+	return is_batch_name(symbol);
+}
+
+static bool
+is_listed(const char *list, const char *word)
+{
+	const size_t n = strlen(word);
+
+	for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
+		if (at[n] == ' ' || at[n] == 0)
+			return true;
+	return false;
+}
+
+static void
+add_symbol(struct open_dims *o, const char *symbol)
+{
+	const char *word = om_printf(o->c->mem, " --dim '%s=N'", symbol);
+
+	if (strspn(symbol, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/") == strlen(symbol))
+		word = om_printf(o->c->mem, " --dim %s=N", symbol);
+	if (!is_listed(o->symbols, word))
+		o->symbols = om_printf(o->c->mem, "%s%s", o->symbols, word);
+}
+
+/* Dims without a name are given by the shape of the input. */
+static void
+add_shape(struct open_dims *o, const om_value *v)
+{
+	const om_shape *s = &v->shape;
+	const char *dims = s->rank == OM_RANK_UNKNOWN ? "D,D,..." : "";
+
+	for (int d = 0; d < s->rank; d++)
+		dims = s->dim[d] < 0 ? om_printf(o->c->mem, "%s%sD", dims, d ? "," : "")
+			: om_printf(o->c->mem, "%s%s%lld", dims, d ? "," : "", (long long)s->dim[d]);
+	o->shapes = om_printf(o->c->mem, "%s --input-shape %s:%s", o->shapes, v->name, dims);
+}
+
+static bool
+is_open(const om_shape *s, bool *is_named)
+{
+	bool any = s->rank == OM_RANK_UNKNOWN;
+
+	*is_named = !any;
+	for (int d = 0; d < s->rank; d++) {
+		any |= s->dim[d] < 0;
+		*is_named &= s->dim[d] >= 0 || s->sym[d];
+	}
+	return any;
+}
+
+static void
+look_at_input(struct open_dims *o, const om_value *v)
+{
+	const om_shape *s = &v->shape;
+	char text[256];
+	bool is_named;
+
+	if (v->type.kind != OM_TENSOR || !is_open(s, &is_named))
+		return;
+	o->inputs = om_printf(o->c->mem, "%s%s%s %s", o->inputs, *o->inputs ? ", " : "", v->name,
+		s->rank == OM_RANK_UNKNOWN ? "of unknown rank" : om_shape_text(s, text, sizeof text));
+	if (!is_named) {
+		add_shape(o, v);
+		return;
+	}
+	for (int d = 0; d < s->rank; d++)
+		if (s->dim[d] < 0)
+			add_symbol(o, s->sym[d]);
+}
+
+/* Bind the symbols of batches to 1. */
+static om_status
+bind_batches(struct open_dims *o, om_binding *b)
+{
+	const om_prog *p = o->prog;
+	const char *bound = "";
+
+	for (uint32_t k = 0; k < p->first->nparam; k++) {
+		const om_shape *s = &p->first->param[k]->shape;
+		const char *symbol = s->rank > 0 && s->dim[0] < 0 ? s->sym[0] : NULL;
+		const char *word = symbol ? om_printf(o->c->mem, " %s=1", symbol) : "";
+		if (!symbol || !is_batch(p, symbol) || is_listed(bound, word))
+			continue;
+		OM_TRY(om_binding_dim(o->c->session, b, symbol, 1));
+		bound = om_printf(o->c->mem, "%s%s", bound, word);
+	}
+	if (*bound && !o->c->batch_told)
+		om_warn(o->c->session, "planned for a batch of 1:%s; another size is given with --dim", bound);
+	o->c->batch_told |= *bound != 0;
+	return OM_OK;
+}
+
+static om_status
+bind_copy(om_cli *c, const om_binding *b, om_prog **p)
+{
+	om_prog_free(*p);
+	*p = NULL;
+	return om_prog_bind(c->session, c->prog, b, p);
+}
+
+om_status
+om_cli_open_dims(om_cli *c, om_binding *b)
+{
+	struct open_dims o = {.c = c, .symbols = "", .shapes = "", .inputs = ""};
+	om_prog *p = NULL;
+	om_status st = bind_copy(c, b, &p);
+
+	o.prog = p;
+	if (st == OM_OK)
+		st = bind_batches(&o, b);
+	if (st == OM_OK)
+		st = bind_copy(c, b, &p);
+	for (uint32_t k = 0; st == OM_OK && k < p->first->nparam; k++)
+		look_at_input(&o, p->first->param[k]);
+	if (st == OM_OK && *o.inputs)
+		st = om_fail(c->session, OM_SHAPE, "dims of inputs are open: %s; give them with%s%s, or all with --default-dim N",
+			o.inputs, o.symbols, o.shapes);
+	om_prog_free(p);
+	return st;
+}
