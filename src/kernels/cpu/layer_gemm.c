@@ -267,17 +267,37 @@ run_block(struct block *b)
 
 /* ---- Strips of images that are channels-first. ---- */
 
+/* Element e of three interleaved vectors is element e / 3 of vector e % 3; lane k of vector j, first of the first two
+ * vectors, then of their elements and the third. */
+#define ELEMENT(k, j) ((j) * OM_VL + (k))
+#define OF_TWO(k, j) (ELEMENT(k, j) % 3 == 1 ? OM_VL + ELEMENT(k, j) / 3 : ELEMENT(k, j) / 3)
+#define OF_THREE(k, j) (ELEMENT(k, j) % 3 == 2 ? OM_VL + ELEMENT(k, j) / 3 : (k))
+#define INTERLEAVED(a, b, c, j) SHUFFLE(SHUFFLE(a, b, OF_TWO, j), c, OF_THREE, j)
+
+static void
+interleave_3(float *to, const float *a, const float *b, const float *c, int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + VL <= n; i += VL) {
+		const vec x = vec_load(a + i), y = vec_load(b + i), z = vec_load(c + i);
+		vec_store(to + 3 * i, INTERLEAVED(x, y, z, 0));
+		vec_store(to + 3 * i + VL, INTERLEAVED(x, y, z, 1));
+		vec_store(to + 3 * i + 2 * VL, INTERLEAVED(x, y, z, 2));
+	}
+	for (; i < n; i++) {
+		to[3 * i] = a[i];
+		to[3 * i + 1] = b[i];
+		to[3 * i + 2] = c[i];
+	}
+}
+
 /* Interleave `n` elements of each channel; `plane` floats are between channels. */
 static void
 interleave(float *to, const float *from, int64_t n, int64_t channels, int64_t plane)
 {
 	if (channels == 3) {
-		const float *a = from, *b = from + plane, *c = from + 2 * plane;
-		for (int64_t i = 0; i < n; i++) {
-			to[3 * i] = a[i];
-			to[3 * i + 1] = b[i];
-			to[3 * i + 2] = c[i];
-		}
+		interleave_3(to, from, from + plane, from + 2 * plane, n);
 		return;
 	}
 	for (int64_t k = 0; k < channels; k++)
