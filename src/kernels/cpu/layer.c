@@ -9,7 +9,9 @@ enum {
 	BLOCK_BYTES = 320 << 10,  /* of the input of a block of rows, to stay in the L2 cache */
 	TABLE_BYTES = 64 << 10,   /* of its pointers */
 	PANELS_BYTES = 256 << 10, /* of weights that stay in the L2 cache */
-	INPUT_BYTES = 256 << 10,  /* of transformed inputs of a block of tiles */
+	INPUT_BYTES = 256 << 10,  /* of transformed inputs of a block of tiles, */
+	LEAST_INPUT = 48 << 10,   /* and of those of small images, */
+	NEAR_WEIGHTS = 3 << 19,   /* with weights that are read from a near cache for each block */
 	STRIP_BYTES = 96 << 10,   /* of an interleaved strip */
 	PIECES = 16,              /* that are worth having, for workers to share */
 	TILE_ROWS = 12,
@@ -152,6 +154,19 @@ apart(uint64_t n)
 	return plus(n, 16);
 }
 
+/* Scratch is a part of the arena: that of a small layer is no larger than its images need. */
+static int64_t
+input_bytes(const om_layer *l)
+{
+	const uint64_t in = times((uint64_t)volume(l->in), (uint64_t)l->channels_in);
+	const uint64_t out = times((uint64_t)volume(l->out), (uint64_t)l->channels_out);
+	const uint64_t images = times(times(plus(in, out), (uint64_t)l->batch), (uint64_t)l->group);
+
+	if (times(om_layer_weights(l), sizeof(float)) > NEAR_WEIGHTS || images > INPUT_BYTES)
+		return INPUT_BYTES;
+	return between((int64_t)images, LEAST_INPUT, INPUT_BYTES);
+}
+
 static void
 plan_tiles(const om_layer *l, om_layer_plan *p)
 {
@@ -166,7 +181,8 @@ plan_tiles(const om_layer *l, om_layer_plan *p)
 	p->k = quotient_up(l->channels_in, 16) * 16;
 	p->taps = l->kernel[0];
 	const uint64_t tile = times(times((uint64_t)p->k + 1, (uint64_t)p->taps), (uint64_t)elements * 4);
-	const int64_t most = tile > INPUT_BYTES ? TILE_ROWS : between(INPUT_BYTES / (int64_t)tile, TILE_ROWS, 1 << 20);
+	const int64_t bytes = input_bytes(l);
+	const int64_t most = tile > (uint64_t)bytes ? TILE_ROWS : between(bytes / (int64_t)tile, TILE_ROWS, 1 << 20);
 	p->block = quotient_up(p->rows, quotient_up(p->rows, most) + !p->rows);
 	p->block = p->rows <= most ? p->rows : quotient_up(p->block, TILE_ROWS) * TILE_ROWS;
 	p->blocks = p->rows ? quotient_up(p->rows, p->block) : 0;
