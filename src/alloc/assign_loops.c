@@ -21,6 +21,9 @@
  * The initial value of xj is stored in region[j] if it has no later use. Otherwise it is read in
  * place: xj has prologue addresses in the first iterations.
  *
+ * A parameter of a loop around that the loop reads last is overwritten in turn: the loops share its storage.  Then
+ * the parameter is in no initial value itself, which is copied when the outer loop begins.
+ *
  * Chains that exceed the cap on periods are broken: the executor copies at the break.  It also copies
  * wherever addresses do not agree; the copies are counted.
  *
@@ -83,6 +86,7 @@ struct loops {
 	uint64_t cap;
 	uint32_t *last;      /* by value id: for parameters, the last step in an iteration that reads them */
 	bool *is_result;     /* by value id: is a result of its block */
+	bool *is_overwritten; /* by value id: a loop inside overwrites the parameter, so it is in no initial value */
 	bool *is_taken;      /* by value id: the address of its storage is already decided */
 	struct loop **loop;  /* by op id */
 	struct chain *free;  /* by value id: of its sources, those that an output may take over */
@@ -412,11 +416,15 @@ reads_found(const struct loops *w, const om_op *op)
 	return false;
 }
 
-/* Compute the result over the last parameter, if that is dead by then. */
+/* Compute the result over the last parameter, if that is dead by then; or do loops inside do so already? */
 static bool
 put_over_last(struct loops *w, const struct wheel *h)
 {
 	om_value *x = h->c[h->n - 1]->x;
+	uint64_t a, b;
+
+	if (w->is_overwritten[x->id] && om_alias_sets_find(w->g, x, &a) == om_alias_sets_find(w->g, h->root, &b) && a == b)
+		return true;
 	om_live_interval *live = &w->a->live[x->id];
 	const om_live_interval was = *live;
 	const uint32_t begin = steps_of_block(w, h->l->body).first, first = w->a->live[h->root->id].first;
@@ -450,18 +458,56 @@ keep_regions(struct loops *w, const struct wheel *h)
 		extend(w, h->root, op.first, op.last, true);
 }
 
-/* May the initial value be overwritten?  Not if it is the parameter of a loop around this one: that may be
- * read where an initial value is. */
+/* Is `v` a carried value of the loop around `l`, with storage of its own, that `l` reads last, as one initial value? */
+static bool
+is_own_parameter(const struct loops *w, const struct loop *l, const om_value *v)
+{
+	const om_op *owner = v->block->owner;
+	const struct loop *around = owner ? w->loop[owner->id] : NULL;
+	const uint32_t k = around ? carried_param(around, v) : NONE;
+	const om_alias_set *own = om_alias_sets_find(w->g, v, NULL);
+	uint32_t times = 0;
+
+	if (v->def || v->block != l->op->block || k == NONE || !around->c[k].is_planned || !own || own->n > 1
+	    || w->last[v->id] > steps_of(w, l->op).last)
+		return false;
+	for (const om_use *u = v->first_use; u; u = u->next) {
+		if (is_here(l->body, v) || om_block_inside(u->op ? u->op->block : u->block, l->body))
+			return false;
+		times += u->op == l->op;
+	}
+	return times == 1;
+}
+
+/* Overwrite the parameter of the loop around: it dies when the loop begins, and may not be read where its own
+ * initial value is. */
+static bool
+put_over_parameter(struct loops *w, const struct loop *l, const struct carried *c)
+{
+	om_live_interval *live = &w->a->live[c->init->id];
+	const om_live_interval was = *live;
+
+	*live = (om_live_interval){.first = was.first, .last = steps_of(w, l->op).first};
+	if (om_alias_sets_merge_inplace(w->g, c->x, c->init)) {
+		w->is_overwritten[c->init->id] = true;
+		return true;
+	}
+	*live = was;
+	return false;
+}
+
+/* May the initial value be overwritten? */
 static bool
 put_over_init(struct loops *w, const struct loop *l, const struct carried *c)
 {
 	const om_alias_set *own = om_alias_sets_find(w->g, c->init, NULL);
 
-	if (!own || own->is_outside || !own->root->def || !c->init->def || c->init->def->block != l->op->block
-	    || is_found(w, c->init)
-	    || w->a->live[c->init->id].last > steps_of(w, l->op).first || store_of(w, c->x) != OM_OWN)
+	if (!own || own->is_outside || store_of(w, c->x) != OM_OWN || is_found(w, c->init))
 		return false;
-	return om_alias_sets_merge_inplace(w->g, c->x, c->init);
+	if (is_own_parameter(w, l, c->init))
+		return put_over_parameter(w, l, c);
+	return own->root->def && c->init->def && c->init->def->block == l->op->block
+	    && w->a->live[c->init->id].last <= steps_of(w, l->op).first && om_alias_sets_merge_inplace(w->g, c->x, c->init);
 }
 
 static bool keep(struct loops *w, om_value *v, uint32_t first, uint32_t last);
@@ -547,6 +593,15 @@ rotate(struct loops *w, const struct wheel *h, uint32_t j, uint32_t nprologue)
 	w->a->multi_view[(j ? h->c[j - 1]->x : h->root)->id] = r;
 }
 
+/* Is the j-th parameter, or one that takes it over later, overwritten by a loop inside? */
+static bool
+reaches_overwritten(const struct loops *w, const struct wheel *h, uint32_t j)
+{
+	while (j < h->n && !w->is_overwritten[h->c[j]->x->id])
+		j++;
+	return j < h->n;
+}
+
 static void
 wheel(struct loops *w, struct wheel *h)
 {
@@ -557,7 +612,8 @@ wheel(struct loops *w, struct wheel *h)
 	for (uint32_t j = 0; j < h->n; j++) {
 		struct carried *c = h->c[j];
 		c->is_done = true;
-		h->is_first[j] = c->is_planned && !put_over_init(w, h->l, c) && keep_init(w, h->l, c);
+		h->is_first[j] = c->is_planned && !put_over_init(w, h->l, c) && !reaches_overwritten(w, h, j)
+			&& keep_init(w, h->l, c);
 	}
 	for (uint32_t j = 1; j <= h->n; j++)
 		if (h->period > 1 || prologue_of(h, j))
@@ -578,6 +634,9 @@ go_through(struct loops *w, const struct wheel *h)
 {
 	const bool around = h->head == AROUND;
 
+	for (uint32_t j = 0; j < h->n; j++)
+		if (w->is_overwritten[h->c[j]->x->id])
+			return false;
 	for (uint32_t j = 0; j < h->n; j++)
 		if (!keep_init(w, h->l, h->c[j]))
 			return false;
@@ -702,6 +761,24 @@ move_output(struct loops *w, const struct carried *c, const om_multi_view *r)
 	w->count.dynamic++;
 }
 
+/* Does the loop around carry `out` on until it is the parameter `x`, in one rotation? */
+static bool
+leads_to(const struct loops *w, om_value *out, const om_value *x)
+{
+	const struct loop *l = w->loop[x->block->owner->id];
+	uint64_t offset;
+
+	for (uint32_t k = 0; k < l->n; k++) {
+		uint32_t at = k, n = 1;
+		if (l->c[k].kind != COMPUTED || root_in(w, l->body, l->c[k].y, &offset) != out)
+			continue;
+		for (; l->c[at].next != NONE && n < w->cap; n++)
+			at = l->c[at].next;
+		return l->c[at].x == x && n < w->cap;
+	}
+	return false;
+}
+
 /* In the last iteration the result is computed directly in the output. */
 static bool
 put_into_output(struct loops *w, const struct carried *c, om_value *in)
@@ -710,6 +787,10 @@ put_into_output(struct loops *w, const struct carried *c, om_value *in)
 	uint64_t a, b;
 	const bool both = c->y != in && om_alias_sets_find(w->g, c->y, &b) == om_alias_sets_find(w->g, in, &a) && a == b;
 
+	om_value *root = om_storage(w->a, in, NULL);
+	if (w->is_overwritten[root->id])
+		return leads_to(w, c->out, root)
+			&& om_alias_sets_merge_joined(w->g, c->out, (om_value *[]){in, c->y}, both ? 2 : 1, root, 0);
 	return om_alias_sets_merge_at(w->g, c->out, same, both ? 2 : 1, OM_SUBBUFFER);
 }
 
@@ -724,6 +805,15 @@ put_into_result(struct loops *w, const struct loop *l, const struct carried *c, 
 	    && !r->at[0].in->is_const && put_into_output(w, c, r->at[0].in);
 }
 
+/* A result of a body has a fixed address in its iteration: one that the parameter may have when the loop ends.  Where
+ * it has another one, the executor copies. */
+static bool
+put_at_end(struct loops *w, const struct loop *l, const struct carried *c, const om_multi_view *r)
+{
+	return w->is_result[c->out->id] && (r->period == 1 || w->is_overwritten[c->init->id]) && is_here(l->body, r->at[0].in)
+	    && !r->at[0].in->is_const && put_into_output(w, c, r->at[0].in);
+}
+
 static void
 place_output(struct loops *w, struct loop *l, struct carried *c)
 {
@@ -733,8 +823,9 @@ place_output(struct loops *w, struct loop *l, struct carried *c)
 	    || om_value_bytes(c->out) != om_value_bytes(c->x))
 		return;
 	if (!known) {
-		if (!put_into_result(w, l, c, w->a->multi_view[c->x->id]))
-			move_output(w, c, w->a->multi_view[c->x->id]);
+		const om_multi_view *r = w->a->multi_view[c->x->id];
+		if (!put_into_result(w, l, c, r) && !put_at_end(w, l, c, r))
+			move_output(w, c, r);
 		return;
 	}
 	const om_address s = spot_of(w, c->x, l->trip_count < 0 ? 0 : (uint64_t)l->trip_count);
@@ -1068,7 +1159,7 @@ om_assign_loops(const om_prog *p, const om_assignment *in, uint32_t period, om_a
 	om_arena *tmp = om_arena_new();
 	struct loops w = {.p = p, .a = om_assignment_copy(before, mem), .mem = mem, .tmp = tmp, .cap = period,
 		.last = OM_NEWN(tmp, uint32_t, p->nvalue), .is_result = OM_NEWN(tmp, bool, p->nvalue),
-		.is_taken = OM_NEWN(tmp, bool, p->nvalue), .loop = OM_NEWN(tmp, struct loop *, p->nop),
+		.is_taken = OM_NEWN(tmp, bool, p->nvalue), .is_overwritten = OM_NEWN(tmp, bool, p->nvalue), .loop = OM_NEWN(tmp, struct loop *, p->nop),
 		.free = OM_NEWN(tmp, struct chain, p->nvalue)};
 	w.a->before_loops = before;
 	find_uses(&w, p->first);
