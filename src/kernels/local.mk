@@ -9,14 +9,14 @@ libk_generic_la_SOURCES = \
 	%D%/cpu/kernels.c %D%/cpu/kernels.h \
 	%D%/cpu/layer.h %D%/cpu/layer_gemm.c %D%/cpu/layer_plan.h %D%/cpu/layer_tile.c %D%/cpu/layer_tile.h %D%/cpu/layer_winograd.c \
 	%D%/cpu/pool_lines.c %D%/cpu/pool_lines.h %D%/cpu/product.c %D%/cpu/product.h %D%/cpu/recurrent.c %D%/cpu/recurrent.h \
-	%D%/cpu/qdepthwise.c %D%/cpu/qfinish.h %D%/cpu/qlayer.h %D%/cpu/qlayer_tile.c %D%/cpu/qrows.c %D%/cpu/qrows.h \
+	%D%/cpu/nbits.c %D%/cpu/nbits.h %D%/cpu/qdepthwise.c %D%/cpu/qfinish.h %D%/cpu/qlayer.h %D%/cpu/qlayer_tile.c %D%/cpu/qrows.c %D%/cpu/qrows.h \
 	%D%/cpu/rows.c %D%/cpu/rows.h \
 	%D%/cpu/simd.h %D%/cpu/tile.h %D%/cpu/tile_epilogue.h %D%/cpu/vec_math.h %D%/cpu/vmath.h
 libk_generic_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS) -ffp-contract=fast
 libk_generic_la_CPPFLAGS = $(AM_CPPFLAGS) -DOM_ISA=generic -DOM_VL=4 -DOM_MR=4 -DOM_NV=2
 libkernels_la_SOURCES = \
 	%D%/cpu/dispatch.c \
-	%D%/cpu/layer.c %D%/cpu/layer_pack.c %D%/cpu/qlayer.c \
+	%D%/cpu/layer.c %D%/cpu/layer_pack.c %D%/cpu/nbits_rows.c %D%/cpu/qlayer.c \
 	%D%/cpu/attention_batch.c %D%/cpu/product_batch.c %D%/cpu/recurrent_layer.c
 libkernels_la_CFLAGS = $(AM_CFLAGS) $(OM_KERNEL_CFLAGS)
 libkernels_la_LIBADD = libk_generic.la

@@ -411,6 +411,7 @@ extern const om_grouped_kernels OM_TABLE(om_grouped_kernels);
 extern const om_pool_kernels OM_TABLE(om_pool_kernels);
 extern const om_elementwise_kernels OM_TABLE(om_elementwise_kernels);
 extern const om_rows_kernels OM_TABLE(om_rows_kernels);
+extern const om_nbits_kernels OM_TABLE(om_nbits_kernels);
 extern const om_qdepthwise_kernels OM_TABLE(om_qdepthwise_kernels);
 extern const om_qrows_kernels OM_TABLE(om_qrows_kernels);
 extern const om_qlayer_kernels OM_TABLE(om_qlayer_kernels);
@@ -418,6 +419,7 @@ extern const om_qlayer_kernels OM_TABLE(om_qlayer_kernels);
 #define KERNELS(name, qlayers)                                                 \
 	.isa = name,                                                           \
 	.qlayer = &qlayers,                                                    \
+	.nbits = &OM_TABLE(om_nbits_kernels),                                  \
 	.qdepthwise = &OM_TABLE(om_qdepthwise_kernels),                        \
 	.qrows = &OM_TABLE(om_qrows_kernels),                                  \
 	.gemm = gemm,                                                          \

@@ -16,6 +16,7 @@
 #include "kernels/cpu/grouped.h"
 #include "kernels/cpu/layer.h"
 #include "kernels/cpu/pool_lines.h"
+#include "kernels/cpu/nbits.h"
 #include "kernels/cpu/qlayer.h"
 #include "kernels/cpu/qrows.h"
 #include "kernels/cpu/elementwise.h"
@@ -72,6 +73,7 @@ typedef struct om_kernels {
 	const struct om_recurrent_kernels *recurrent; /* recurrent.h */
 	const om_epilogue_kernels *epilogue;
 	const om_layer_kernels *layer;
+	const om_nbits_kernels *nbits;
 	const om_qlayer_kernels *qlayer;
 	const om_qdepthwise_kernels *qdepthwise;
 	const om_qrows_kernels *qrows;

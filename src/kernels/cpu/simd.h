@@ -410,6 +410,10 @@ vec_store_bytes(uint8_t *p, ivec v, int64_t n)
 	const __m256i low = (__m256i)(v & 255);
 	const __m128i pairs = _mm_packs_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
 	_mm_storel_epi64((__m128i *)some, _mm_packus_epi16(pairs, pairs));
+#elif OM_VL == 4 && defined __SSE2__
+	const __m128i pairs = _mm_packs_epi32((__m128i)(v & 255), (__m128i)(v & 255));
+	const int32_t all = _mm_cvtsi128_si32(_mm_packus_epi16(pairs, pairs));
+	memcpy(some, &all, sizeof some);
 #else
 	for (int k = 0; k < OM_VL; k++)
 		some[k] = (uint8_t)v[k];
@@ -430,6 +434,12 @@ vec_load_uint8(const uint8_t *p)
 	return (ivec)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
 #elif OM_VL == 8 && defined __AVX2__
 	return (ivec)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+#elif OM_VL == 4 && defined __SSE2__
+	int32_t x;
+
+	memcpy(&x, p, sizeof x);
+	const __m128i zero = _mm_setzero_si128(), pairs = _mm_unpacklo_epi8(_mm_cvtsi32_si128(x), zero);
+	return (ivec)_mm_unpacklo_epi16(pairs, zero);
 #else
 	ivec v;
 

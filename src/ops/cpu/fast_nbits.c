@@ -1,0 +1,115 @@
+/* MatMulNBits of a few rows: the 4-bit weights are read as they are, instead of a matrix of floats made of them. */
+#include <config.h>
+
+#include "base/shape.h"
+#include "ir/query.h"
+#include "kernels/cpu/kernels.h"
+#include "opdef/numbers.h"
+#include "opdef/op_context.h"
+#include "ops/cpu/ranges.h"
+#include "ops/family.h"
+
+enum { X, WEIGHTS, SCALES, ZEROS, GROUPS, BIAS };
+
+/* With more rows a matrix of floats is worth its time. */
+enum { MOST_ROWS = 16 };
+
+struct nbits {
+	om_nbits b;               /* without addresses */
+	int64_t k, rows;          /* of all calls */
+};
+
+static int64_t
+rows_of(const om_op_context *c)
+{
+	const om_shape *x = &c->in[X].shape;
+
+	return x->rank < 1 ? 0 : om_shape_span(x, 0, x->rank - 1);
+}
+
+static bool
+has_count(const om_op_context *c, uint32_t k, int64_t n)
+{
+	return !om_has_in(c, k) || om_shape_count(&c->in[k].shape) == n;
+}
+
+/* Are all sizes those that the attributes imply? */
+static bool
+nbits_supports(const om_op_context *c)
+{
+	const int64_t k = om_attr_int(c->op, "K"), n = om_attr_int(c->op, "N"), block = om_attr_int(c->op, "block_size");
+
+	if (om_attr_int(c->op, "bits") != 4 || om_attr_int(c->op, "weight_prepacked") || om_has_in(c, GROUPS) || block < 32
+	    || block % 32 || block > INT32_MAX || k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX
+	    || (om_has_in(c, ZEROS) && c->in[ZEROS].type != OM_UINT8) || rows_of(c) < 1 || rows_of(c) > MOST_ROWS)
+		return false;
+	const int64_t blocks = (k + block - 1) / block;
+	return has_count(c, X, rows_of(c) * k) && has_count(c, WEIGHTS, n * blocks * block / 2) && has_count(c, SCALES, n * blocks)
+	    && has_count(c, ZEROS, n * ((blocks + 1) / 2)) && has_count(c, BIAS, n);
+}
+
+static om_status
+nbits_prepare(om_op_context *c, void **state)
+{
+	struct nbits *s = *state;
+	const int64_t block = om_attr_int(c->op, "block_size");
+
+	s->k = om_attr_int(c->op, "K");
+	s->rows = rows_of(c);
+	s->b = (om_nbits){.columns = om_attr_int(c->op, "N"), .blocks = (s->k + block - 1) / block, .bytes = block / 2};
+	s->b.zero_bytes = (s->b.blocks + 1) / 2;
+	return OM_OK;
+}
+
+static uint64_t
+half_bytes(const struct nbits *s)
+{
+	return om_piece_size((uint64_t)(OM_NBITS_ROWS * om_nbits_half(&s->b)) * sizeof(float));
+}
+
+static uint64_t
+nbits_workspace(const om_op_context *c)
+{
+	const struct nbits *s = c->state;
+
+	return 2 * half_bytes(s) + om_piece_size((uint64_t)(OM_NBITS_ROWS * s->b.blocks) * sizeof(float));
+}
+
+static void
+run_columns(void *arg, int64_t from, int64_t to, uint32_t worker)
+{
+	(void)worker;
+	om_kernels_get()->nbits->columns(arg, from, to);
+}
+
+static om_status
+nbits_run(om_op_context *c)
+{
+	const struct nbits *s = c->state;
+	float *even = c->scratch, *odd = (float *)(void *)((char *)c->scratch + half_bytes(s));
+	float *sums = (float *)(void *)((char *)c->scratch + 2 * half_bytes(s));
+	om_nbits b = s->b;
+
+	b.weights = c->in[WEIGHTS].data;
+	b.scales = c->in[SCALES].data;
+	b.zeros = om_has_in(c, ZEROS) ? c->in[ZEROS].data : NULL;
+	b.bias = om_has_in(c, BIAS) ? c->in[BIAS].data : NULL;
+	b.even = even;
+	b.odd = odd;
+	b.sums = sums;
+	for (int64_t row = 0; row < s->rows; row += b.rows) {
+		b.rows = s->rows - row < OM_NBITS_ROWS ? s->rows - row : OM_NBITS_ROWS;
+		b.y = (float *)c->out[0].data + row * b.columns;
+		for (int64_t r = 0; r < b.rows; r++)
+			om_nbits_split(&b, (const float *)c->in[X].data + (row + r) * s->k, s->k, r, even, odd, sums);
+		om_for_ranges(c, b.columns, s->k, run_columns, &b);
+	}
+	return OM_OK;
+}
+
+const om_kernel om_kernels_fast_nbits[] = {
+	{.domain = "com.microsoft", .name = "MatMulNBits", .is_fast = true, .types = {OF(FLOAT32), OF(UINT8), OF(FLOAT32)},
+	 .state_bytes = sizeof(struct nbits), .supports = nbits_supports, .prepare = nbits_prepare, .workspace = nbits_workspace,
+	 .run = nbits_run},
+	{0}
+};

@@ -1,0 +1,147 @@
+/* Products with 4-bit integers of every instruction set, beside sums in double. */
+#include <config.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "kernels/cpu/kernels.h"
+#include "unit.h"
+
+enum { CASES = 60, GUARD = 4 };
+
+struct trial {
+	om_nbits b;
+	int64_t k;
+	float *x, *room;
+	double *want, *size;      /* of each sum; the sum of the magnitudes */
+};
+
+static void *
+random_bytes(uint64_t *state, int64_t n)
+{
+	uint8_t *x = malloc((size_t)n);
+
+	for (int64_t k = 0; k < n; k++)
+		x[k] = (uint8_t)om_rng_below(state, 256);
+	return x;
+}
+
+static float *
+random_floats(uint64_t *state, int64_t n)
+{
+	float *x = malloc((size_t)n * sizeof *x);
+
+	for (int64_t k = 0; k < n; k++)
+		x[k] = (float)(om_rng_unit(state) * 2 - 1);
+	return x;
+}
+
+static int
+nibble(const uint8_t *p, int64_t k)
+{
+	return p[k / 2] >> k % 2 * 4 & 15;
+}
+
+static void
+compute(struct trial *t)
+{
+	const om_nbits *b = &t->b;
+
+	for (int64_t i = 0; i < b->rows * b->columns; i++) {
+		const int64_t n = i % b->columns;
+		t->want[i] = b->bias ? (double)b->bias[n] : 0;
+		t->size[i] = 1;
+		for (int64_t k = 0; k < t->k; k++) {
+			const int64_t block = k / (2 * b->bytes);
+			const int zero = b->zeros ? nibble(b->zeros + n * b->zero_bytes, block) : 8;
+			const double w = (nibble(b->weights + n * b->blocks * b->bytes, k) - zero) * (double)b->scales[n * b->blocks + block];
+			t->want[i] += w * (double)t->x[i / b->columns * t->k + k];
+			t->size[i] += 30 * (double)b->scales[n * b->blocks + block];
+		}
+	}
+}
+
+static void
+start(struct trial *t, uint64_t *state)
+{
+	om_nbits *b = &t->b;
+
+	*t = (struct trial){.k = 1 + (int64_t)om_rng_below(state, 400)};
+	*b = (om_nbits){.rows = 1 + (int64_t)om_rng_below(state, OM_NBITS_ROWS), .columns = 1 + (int64_t)om_rng_below(state, 40),
+		.bytes = 16 << om_rng_below(state, 4)};
+	b->blocks = (t->k + 2 * b->bytes - 1) / (2 * b->bytes);
+	b->zero_bytes = (b->blocks + 1) / 2;
+	b->weights = random_bytes(state, b->columns * b->blocks * b->bytes);
+	b->zeros = om_rng_below(state, 2) ? random_bytes(state, b->columns * b->zero_bytes) : NULL;
+	b->bias = om_rng_below(state, 2) ? random_floats(state, b->columns) : NULL;
+	float *scales = random_floats(state, b->columns * b->blocks);
+	for (int64_t k = 0; k < b->columns * b->blocks; k++)
+		scales[k] = fabsf(scales[k]);
+	b->scales = scales;
+	t->x = random_floats(state, b->rows * t->k);
+	t->want = malloc(2 * (size_t)(b->rows * b->columns) * sizeof *t->want);
+	t->size = t->want + b->rows * b->columns;
+	t->room = malloc((size_t)(b->rows * (2 * om_nbits_half(b) + b->blocks)) * sizeof *t->room);
+	float *odd = t->room + b->rows * om_nbits_half(b), *sums = odd + b->rows * om_nbits_half(b);
+	for (int64_t r = 0; r < b->rows; r++)
+		om_nbits_split(b, t->x + r * t->k, t->k, r, t->room, odd, sums);
+	b->even = t->room;
+	b->odd = odd;
+	b->sums = sums;
+	compute(t);
+}
+
+static void
+end(struct trial *t)
+{
+	free((void *)t->b.weights);
+	free((void *)t->b.zeros);
+	free((void *)t->b.bias);
+	free((void *)t->b.scales);
+	free(t->x);
+	free(t->want);
+	free(t->room);
+}
+
+static void
+check(const om_kernels *kernels, const struct trial *t)
+{
+	const int64_t n = t->b.rows * t->b.columns;
+	float *y = malloc((size_t)(n + GUARD) * sizeof *y);
+	om_nbits b = t->b;
+	bool right = true;
+
+	memset(y, 0x41, (size_t)(n + GUARD) * sizeof *y);
+	b.y = y;
+	kernels->nbits->columns(&b, 0, b.columns / 2);
+	kernels->nbits->columns(&b, b.columns / 2, b.columns);
+	for (int64_t i = 0; i < n; i++)
+		right = right && fabs((double)y[i] - t->want[i]) <= 1e-6 * t->size[i];
+	for (size_t k = 0; k < GUARD * sizeof *y; k++)
+		right = right && ((const char *)(y + n))[k] == 0x41;
+	CU_ASSERT(right);
+	free(y);
+}
+
+static void
+products(void)
+{
+	uint64_t state = 3;
+
+	for (int k = 0; k < CASES; k++) {
+		const om_kernels *kernels;
+		struct trial t;
+		start(&t, &state);
+		for (unsigned i = 0; (kernels = om_kernels_at(i)); i++)
+			check(kernels, &t);
+		end(&t);
+	}
+}
+
+static CU_TestInfo nbits_tests[] = {
+	{"products are right", products},
+	CU_TEST_INFO_NULL,
+};
+UNIT_SUITE("nbits", nbits_tests);
