@@ -226,8 +226,11 @@ give_value(om_grad *g, om_value *of, om_value *v)
 		om_grad_fail(g, OM_SHAPE, "its gradient of %s is %s%s, but the value is %s%s", of->name,
 			om_dtype_text(om_type_elem(&v->type)), om_shape_text(&v->shape, got, sizeof got),
 			om_dtype_text(om_type_elem(&of->type)), om_shape_text(&of->shape, want, sizeof want));
-	else
+	else {
+		if (v->shape.rank == OM_RANK_UNKNOWN && of->type.kind == OM_TENSOR)
+			v->shape = of->shape;  /* which every gradient of the value has */
 		om_scope_add(g->scope, g, of, v);
+	}
 }
 
 void
