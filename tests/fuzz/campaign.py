@@ -48,7 +48,7 @@ def fuzzer(name, *args):
 
 
 CAMPAIGNS = [
-    Campaign("programs", "random programs × 15 ways to plan with short searches, each planned, poisoned and without reuse",
+    Campaign("programs", "random programs × 19 ways to plan with short searches, each planned, poisoned and without reuse",
              "programs", 50_000, 100, fuzzer("programs", "{first}", "{count}", NODES)),
     Campaign("flows", "programs of nested If, Loop and Scan beside an interpreter, planned in all ways",
              "programs", 50_000, 500, fuzzer("flows", "{first}", "{count}")),
