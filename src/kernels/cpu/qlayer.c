@@ -21,6 +21,9 @@ quotient_up(int64_t a, int64_t b)
 	return a / b + (a % b != 0);
 }
 
+/* More channels than any memory has: their lists have sizes that do not overflow, and are refused. */
+#define MOST_CHANNELS (UINT64_C(1) << 58)
+
 /* The product; saturates. */
 static uint64_t
 times(uint64_t a, uint64_t b)
@@ -54,7 +57,9 @@ elements_of(const om_layer *l)
 int64_t
 om_qlayer_channels(const om_layer *l)
 {
-	return l->group * quotient_up(l->channels_out, OM_QPANEL) * OM_QPANEL;
+	const uint64_t padded = rounded_up((uint64_t)l->channels_out, OM_QPANEL), all = times((uint64_t)l->group, padded);
+
+	return all > MOST_CHANNELS ? (int64_t)MOST_CHANNELS : (int64_t)all;
 }
 
 uint64_t

@@ -170,12 +170,16 @@ run_columns(const struct block *b, int64_t column, int width, int64_t n)
 	}
 }
 
+/* A tile reads the weights of all its columns, so it must not be wider than the panels that there are. */
 static void
 run_panels(const struct block *b, int64_t column, int64_t end)
 {
+	const int64_t packed = b->p->panels * OM_QPANEL;
+
 	while (column < end) {
 		const int64_t left = end - column;
-		const int width = left > 2 * VL && QUADS_SUMS >= 2 * MOST_VECS ? 2 : left > VL ? 1 : 0;
+		const bool is_wide = left > 2 * VL && column + 4 * VL <= packed && QUADS_SUMS >= 2 * MOST_VECS;
+		const int width = is_wide ? 2 : left > VL ? 1 : 0;
 		run_columns(b, column, width, LEAST(left, VL << width));
 		column += VL << width;
 	}

@@ -11,10 +11,15 @@ static const om_type maybe = {.kind = OM_OPTIONAL, .of = &number};
 static const om_type of_int = {.kind = OM_MAP, .elem = OM_INT64, .of = &number};
 static const om_type of_text = {.kind = OM_MAP, .elem = OM_STRING, .of = &number};
 
-static const om_type types[] = {
-	number, numbers, {.kind = OM_SEQUENCE, .of = &numbers}, maybe, {.kind = OM_OPTIONAL, .of = &numbers}, of_int, of_text,
-	{.kind = OM_SEQUENCE, .of = &of_int}, {.kind = OM_OPTIONAL, .of = &of_int}, {.kind = OM_SEQUENCE, .of = &maybe},
-	{.kind = OM_OPTIONAL, .of = &maybe},
+static const om_type lists = {.kind = OM_SEQUENCE, .of = &numbers};
+static const om_type maybe_numbers = {.kind = OM_OPTIONAL, .of = &numbers};
+static const om_type maps = {.kind = OM_SEQUENCE, .of = &of_int};
+static const om_type maybe_map = {.kind = OM_OPTIONAL, .of = &of_int};
+static const om_type maybes = {.kind = OM_SEQUENCE, .of = &maybe};
+static const om_type maybe_maybe = {.kind = OM_OPTIONAL, .of = &maybe};
+
+static const om_type *const types[] = {
+	&number, &numbers, &lists, &maybe, &maybe_numbers, &of_int, &of_text, &maps, &maybe_map, &maybes, &maybe_maybe,
 };
 
 bool
@@ -22,7 +27,7 @@ reader_takes(const uint8_t *data, size_t size)
 {
 	if (size == 0 || data[0] >= sizeof types / sizeof types[0])
 		return false;
-	const om_type *type = &types[data[0]];
+	const om_type *type = types[data[0]];
 	om_session *s = om_session_new();
 	om_arena *mem = om_arena_new();
 	om_tensor t;
