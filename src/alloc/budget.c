@@ -6,6 +6,7 @@
 
 #include "ir/live_interval.h"
 #include "base/guard.h"
+#include "base/sizes.h"
 #include "ir/steps.h"
 #include "onnxmem/opdef.h"
 #include "onnxmem/plan.h"
@@ -168,8 +169,7 @@ plan_limits_guarded(om_session *s, const om_prog *p, const om_plan *plan, uint64
 			om_arena_free(mem);
 			return st;
 		}
-		if (__builtin_add_overflow(sum, a->bytes, &sum))
-			sum = UINT64_MAX;
+		sum = om_size_sum(sum, a->bytes);
 		largest = a->bytes > plan->arena[largest].bytes ? k : largest;
 	}
 	if (budget && sum > budget)

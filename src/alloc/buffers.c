@@ -8,6 +8,7 @@
 #include "alloc/buffers.h"
 #include "alloc/byte_liveness.h"
 #include "alloc/op_facts.h"
+#include "base/sizes.h"
 #include "ir/live_interval.h"
 
 enum { NONE = UINT32_MAX };
@@ -151,8 +152,7 @@ rounded(const struct builder *w, uint64_t bytes)
 static void
 add_naive(om_buffers *b, uint64_t bytes)
 {
-	if (__builtin_add_overflow(b->naive, bytes, &b->naive))
-		b->naive = UINT64_MAX;
+	b->naive = om_size_sum(b->naive, bytes);
 }
 
 static uint32_t

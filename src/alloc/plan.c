@@ -6,6 +6,7 @@
 #include "alloc/op_facts.h"
 #include "alloc/order_bound.h"
 #include "alloc/plan_arenas.h"
+#include "base/sizes.h"
 #include "ir/query.h"
 #include "onnxmem/builder.h"
 #include "onnxmem/plan.h"
@@ -43,8 +44,7 @@ add_naive(struct writer *w, uint32_t arena, uint64_t bytes)
 	uint64_t *naive = &w->plan->arena[arena].naive;
 	const uint64_t align = w->plan->align;
 
-	if (__builtin_add_overflow(*naive, (bytes + align - 1) & ~(align - 1), naive))
-		*naive = UINT64_MAX;
+	*naive = om_size_sum(*naive, (bytes + align - 1) & ~(align - 1));
 }
 
 /* Place a value without a buffer.  A value in a weight or in the caller's memory has the location of

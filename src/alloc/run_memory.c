@@ -3,13 +3,7 @@
 
 #include "alloc/run_memory.h"
 #include "base/arena_internal.h"
-#include "base/guard.h"
-
-static uint64_t
-sum_of(uint64_t a, uint64_t b)
-{
-	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
-}
+#include "base/sizes.h"
 
 static void
 mark_weight(bool *seen, const om_value *v)
@@ -33,7 +27,7 @@ weight_bytes(const om_prog *p, om_arena *mem)
 			mark_weight(seen, b->result[k]);
 	}
 	for (uint32_t k = 0; k < p->nvalue; k++)
-		sum = sum_of(sum, seen[k] ? om_value_bytes(p->values[k]) : 0);
+		sum = om_size_sum(sum, seen[k] ? om_value_bytes(p->values[k]) : 0);
 	return sum;
 }
 
@@ -58,7 +52,7 @@ om_bytes_outside_arenas(const om_prog *p, const om_op_facts *f)
 	uint64_t sum = weight_bytes(p, mem);
 
 	for (uint32_t k = 0; k < p->nvalue; k++)
-		sum = sum_of(sum, is_io[k] && f->is_outside[k] ? f->bytes[k] : 0);
+		sum = om_size_sum(sum, is_io[k] && f->is_outside[k] ? f->bytes[k] : 0);
 	om_arena_free(mem);
 	return sum;
 }
@@ -74,10 +68,10 @@ om_plan_memory_of(const om_prog *p, const om_plan *plan)
 		if (plan->alias[k].kind == OM_ALIAS_IO)
 			is_io[plan->alias[k].value] = false;
 	for (uint32_t k = 0; k < p->nvalue; k++)
-		m.io = sum_of(m.io, is_io[k] && plan->place[k].where != OM_IN_ARENA ? om_value_bytes(p->values[k]) : 0);
+		m.io = om_size_sum(m.io, is_io[k] && plan->place[k].where != OM_IN_ARENA ? om_value_bytes(p->values[k]) : 0);
 	for (uint32_t k = 0; k < plan->narena; k++)
-		m.arenas = sum_of(m.arenas, plan->arena[k].bytes);
-	m.total = sum_of(sum_of(m.arenas, m.io), m.weights);
+		m.arenas = om_size_sum(m.arenas, plan->arena[k].bytes);
+	m.total = om_size_sum(om_size_sum(m.arenas, m.io), m.weights);
 	om_arena_free(mem);
 	return m;
 }

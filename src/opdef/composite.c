@@ -200,7 +200,7 @@ alloc_scratch(om_composite *p, om_tensor *t)
 		om_composite_refuse(p, OM_SHAPE, "the size of an intermediate value is not known");
 		return 0;
 	}
-	p->used = om_segments(p->used, om_piece_size(bytes ? bytes : 1));
+	p->used = om_size_sum(p->used, om_piece_size(bytes ? bytes : 1));
 	p->most = p->used > p->most ? p->used : p->most;
 	return at;
 }
@@ -375,7 +375,7 @@ static om_status
 prepare_part(om_composite *p, struct step *s)
 {
 	OM_TRY(om_kernel_bind(&s->part, NULL));
-	const uint64_t most = om_segments(p->used, om_piece_size(om_kernel_workspace(&s->part)));
+	const uint64_t most = om_size_sum(p->used, om_piece_size(om_kernel_workspace(&s->part)));
 	p->most = most > p->most ? most : p->most;
 	s->scratch = p->used;
 	return OM_OK;

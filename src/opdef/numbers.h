@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "base/saturate.h"
+#include "base/sizes.h"
 #include "onnxmem/opdef.h"
 
 #define OM_INLINE static inline __attribute__((always_inline))
@@ -104,20 +105,6 @@ om_quantize(float x, int32_t zero, om_dtype t)
 
 	om_quantized_range(t, &least, &most);
 	return om_quantize_into(x, zero, least, most);
-}
-
-/* Buffers in scratch start at multiples of 64 bytes. */
-static inline uint64_t
-om_piece_size(uint64_t bytes)
-{
-	return bytes > UINT64_MAX - 63 ? UINT64_MAX : (bytes + 63) & ~UINT64_C(63);
-}
-
-static inline uint64_t
-om_segments(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
 /* Bytes of a scratch buffer for the tensor's elements as floats. */

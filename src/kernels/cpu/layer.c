@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/sizes.h"
 #include "kernels/cpu/layer_plan.h"
 
 enum {
@@ -27,50 +28,27 @@ volume(const int64_t *size)
 }
 
 static int64_t
-quotient_up(int64_t a, int64_t b)
-{
-	return a / b + (a % b != 0);
-}
-
-static int64_t
 between(int64_t x, int64_t low, int64_t high)
 {
 	return x < low ? low : x > high ? high : x;
-}
-
-/* The product; saturates. */
-static uint64_t
-times(uint64_t a, uint64_t b)
-{
-	uint64_t c;
-
-	return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
-}
-
-static uint64_t
-plus(uint64_t a, uint64_t b)
-{
-	uint64_t c;
-
-	return __builtin_add_overflow(a, b, &c) ? UINT64_MAX : c;
 }
 
 /* Bytes of a piece of scratch. */
 static uint64_t
 piece_bytes(uint64_t n, uint64_t size)
 {
-	return plus(times(n, size), 63) == UINT64_MAX ? UINT64_MAX : plus(times(n, size), 63) & ~UINT64_C(63);
+	return om_piece_size(om_size_product(n, size));
 }
 
 uint64_t
 om_layer_weights(const om_layer *l)
 {
-	const uint64_t panels = (uint64_t)quotient_up(l->channels_out, OM_PANEL);
-	const uint64_t depth = times((uint64_t)l->channels_in, (uint64_t)volume(l->kernel));
+	const uint64_t panels = (uint64_t)om_quotient_up(l->channels_out, OM_PANEL);
+	const uint64_t depth = om_size_product((uint64_t)l->channels_in, (uint64_t)volume(l->kernel));
 
-	const uint64_t filters = times(times(times((uint64_t)l->group, panels), OM_PANEL), depth);
+	const uint64_t filters = om_size_product(om_size_product(om_size_product((uint64_t)l->group, panels), OM_PANEL), depth);
 	return l->algorithm == OM_LAYER_GEMM ? filters
-		: times(filters / 9, l->algorithm == OM_LAYER_WINOGRAD4 ? 36 : 16);
+		: om_size_product(filters / 9, l->algorithm == OM_LAYER_WINOGRAD4 ? 36 : 16);
 }
 
 /* ---- The plan. ---- */
@@ -91,46 +69,46 @@ plan_strip(const om_layer *l, om_layer_plan *p)
 {
 	const int64_t span = (l->kernel[2] - 1) * l->dilation[2] + 1, tall = (l->kernel[1] - 1) * l->dilation[1] + 1;
 	const int64_t width = (l->out[2] - 1) * l->stride[2] + span;
-	const uint64_t line = times(times((uint64_t)width, (uint64_t)l->channels_in), 4 * (uint64_t)l->kernel[0]);
+	const uint64_t line = om_size_volume(4, (int64_t[]){width, l->channels_in, l->kernel[0]}, 3);
 	const int64_t lines = line > STRIP_BYTES ? 1 : (int64_t)(STRIP_BYTES / (line ? line : 1));
 
 	p->strip = between((lines - tall) / l->stride[1] + 1, 1, l->out[1]);
 	p->in[0] = l->kernel[0];
 	p->in[1] = (p->strip - 1) * l->stride[1] + tall;
 	p->in[2] = width;
-	p->image = piece_bytes(times(times((uint64_t)p->in[1], line), 1), 1);
+	p->image = piece_bytes((uint64_t)p->in[1], line);
 	if (l->dilation[2] == 1) {
 		p->k = l->kernel[2] * l->channels_in;
 		p->taps = l->kernel[0] * l->kernel[1];
 	}
 	p->block = p->strip * l->out[2];
-	p->blocks = l->batch * l->out[0] * quotient_up(l->out[1], p->strip);
+	p->blocks = l->batch * l->out[0] * om_quotient_up(l->out[1], p->strip);
 }
 
 static void
 plan_rows(const om_layer *l, om_layer_plan *p)
 {
-	const uint64_t steps = times(times((uint64_t)l->stride[0], (uint64_t)l->stride[1]), (uint64_t)l->stride[2]);
-	const uint64_t wide = times((uint64_t)p->k + 1, p->is_direct ? 4 : 8), row = times(wide, steps);
+	const uint64_t steps = om_size_volume(1, l->stride, OM_LAYER_AXES);
+	const uint64_t wide = om_size_product((uint64_t)p->k + 1, p->is_direct ? 4 : 8), row = om_size_product(wide, steps);
 	const int64_t most = between(TABLE_BYTES / 8 / p->taps, TILE_ROWS, 1 << 20);
 
 	p->block = row > BLOCK_BYTES ? TILE_ROWS : between(BLOCK_BYTES / (int64_t)row, TILE_ROWS, most);
 	p->block = p->block / TILE_ROWS * TILE_ROWS;
 	if (p->rows <= p->block + p->block / 2 && p->rows <= most)
 		p->block = p->rows;
-	p->blocks = p->rows ? quotient_up(p->rows, p->block) : 0;
+	p->blocks = p->rows ? om_quotient_up(p->rows, p->block) : 0;
 }
 
 static void
 plan_parts(const om_layer *l, om_layer_plan *p)
 {
-	const int64_t panels = quotient_up(l->channels_out, OM_PANEL), have = p->blocks * l->group;
-	const int64_t parts = have && have < PIECES ? between(quotient_up(PIECES, have), 1, panels) : 1;
+	const int64_t panels = om_quotient_up(l->channels_out, OM_PANEL), have = p->blocks * l->group;
+	const int64_t parts = have && have < PIECES ? between(om_quotient_up(PIECES, have), 1, panels) : 1;
 
-	p->part = panels ? quotient_up(panels, parts) : 1;
+	p->part = panels ? om_quotient_up(panels, parts) : 1;
 	if (p->rows <= 6 && p->part > 1)
-		p->part = quotient_up(p->part, 4) * 4;    /* tiles are wide */
-	p->parts = quotient_up(panels, p->part);
+		p->part = om_quotient_up(p->part, 4) * 4;    /* tiles are wide */
+	p->parts = om_quotient_up(panels, p->part);
 }
 
 /* Tiles have at least 4 rows, except for two. */
@@ -140,9 +118,9 @@ plan_scratch(const om_layer *l, om_layer_plan *p)
 	const uint64_t tiles = (uint64_t)p->block / 4 + 2, taps = (uint64_t)p->taps;
 
 	p->zeros = p->is_direct || l->is_channels_first ? 0 : piece_bytes((uint64_t)p->k, sizeof(float));
-	p->pointers = piece_bytes(times((uint64_t)p->block, taps), sizeof(float *));
-	p->offsets = piece_bytes(times(tiles, plus(taps, 1)), sizeof(int64_t));
-	p->per_worker = plus(plus(p->image, p->pointers), p->offsets);
+	p->pointers = piece_bytes(om_size_product((uint64_t)p->block, taps), sizeof(float *));
+	p->offsets = piece_bytes(om_size_product(tiles, om_size_sum(taps, 1)), sizeof(int64_t));
+	p->per_worker = om_size_sum(om_size_sum(p->image, p->pointers), p->offsets);
 }
 
 /* ---- Winograd's algorithm. ---- */
@@ -151,18 +129,18 @@ plan_scratch(const om_layer *l, om_layer_plan *p)
 static uint64_t
 apart(uint64_t n)
 {
-	return plus(n, 16);
+	return om_size_sum(n, 16);
 }
 
 /* Scratch is a part of the arena: that of a small layer is no larger than its images need. */
 static int64_t
 input_bytes(const om_layer *l)
 {
-	const uint64_t in = times((uint64_t)volume(l->in), (uint64_t)l->channels_in);
-	const uint64_t out = times((uint64_t)volume(l->out), (uint64_t)l->channels_out);
-	const uint64_t images = times(times(plus(in, out), (uint64_t)l->batch), (uint64_t)l->group);
+	const uint64_t in = om_size_product((uint64_t)volume(l->in), (uint64_t)l->channels_in);
+	const uint64_t out = om_size_product((uint64_t)volume(l->out), (uint64_t)l->channels_out);
+	const uint64_t images = om_size_product(om_size_product(om_size_sum(in, out), (uint64_t)l->batch), (uint64_t)l->group);
 
-	if (times(om_layer_weights(l), sizeof(float)) > NEAR_WEIGHTS || images > INPUT_BYTES)
+	if (om_size_product(om_layer_weights(l), sizeof(float)) > NEAR_WEIGHTS || images > INPUT_BYTES)
 		return INPUT_BYTES;
 	return between((int64_t)images, LEAST_INPUT, INPUT_BYTES);
 }
@@ -171,25 +149,26 @@ static void
 plan_tiles(const om_layer *l, om_layer_plan *p)
 {
 	const int64_t size = l->algorithm == OM_LAYER_WINOGRAD4 ? 4 : 2, elements = (size + 2) * (size + 2);
-	uint64_t tiles = times((uint64_t)l->batch, (uint64_t)l->out[0]);
+	uint64_t tiles = om_size_product((uint64_t)l->batch, (uint64_t)l->out[0]);
 
 	for (int k = 0; k < 2; k++) {
-		p->tiles[k] = quotient_up(quotient_up(l->out[1 + k], l->dilation[1 + k]), size);
-		tiles = times(tiles, times((uint64_t)p->tiles[k], (uint64_t)l->dilation[1 + k]));
+		p->tiles[k] = om_quotient_up(om_quotient_up(l->out[1 + k], l->dilation[1 + k]), size);
+		tiles = om_size_product(tiles, om_size_product((uint64_t)p->tiles[k], (uint64_t)l->dilation[1 + k]));
 	}
 	p->rows = tiles > MOST_ROWS ? MOST_ROWS : (int64_t)tiles;
-	p->k = quotient_up(l->channels_in, 16) * 16;
+	p->k = om_quotient_up(l->channels_in, 16) * 16;
 	p->taps = l->kernel[0];
-	const uint64_t tile = times(times((uint64_t)p->k + 1, (uint64_t)p->taps), (uint64_t)elements * 4);
+	const uint64_t tile = om_size_product(om_size_product((uint64_t)p->k + 1, (uint64_t)p->taps), (uint64_t)elements * 4);
 	const int64_t bytes = input_bytes(l);
 	const int64_t most = tile > (uint64_t)bytes ? TILE_ROWS : between(bytes / (int64_t)tile, TILE_ROWS, 1 << 20);
-	p->block = quotient_up(p->rows, quotient_up(p->rows, most) + !p->rows);
-	p->block = p->rows <= most ? p->rows : quotient_up(p->block, TILE_ROWS) * TILE_ROWS;
-	p->blocks = p->rows ? quotient_up(p->rows, p->block) : 0;
-	const uint64_t row = times((uint64_t)p->k, (uint64_t)p->taps), input = apart(times(row, (uint64_t)p->block));
-	const uint64_t output = apart(times((uint64_t)p->block, OM_PANEL));
-	p->image = piece_bytes(times(input, (uint64_t)elements), 4);
-	p->outputs = piece_bytes(times(output, (uint64_t)elements), 4);
+	p->block = om_quotient_up(p->rows, om_quotient_up(p->rows, most) + !p->rows);
+	p->block = p->rows <= most ? p->rows : om_quotient_up(p->block, TILE_ROWS) * TILE_ROWS;
+	p->blocks = p->rows ? om_quotient_up(p->rows, p->block) : 0;
+	const uint64_t row = om_size_product((uint64_t)p->k, (uint64_t)p->taps);
+	const uint64_t input = apart(om_size_product(row, (uint64_t)p->block));
+	const uint64_t output = apart(om_size_product((uint64_t)p->block, OM_PANEL));
+	p->image = piece_bytes(om_size_product(input, (uint64_t)elements), 4);
+	p->outputs = piece_bytes(om_size_product(output, (uint64_t)elements), 4);
 	p->between_inputs = (int64_t)input;
 	p->between_outputs = (int64_t)output;
 }
@@ -198,15 +177,15 @@ plan_tiles(const om_layer *l, om_layer_plan *p)
 static void
 plan_panels(const om_layer *l, om_layer_plan *p)
 {
-	const int64_t panels = quotient_up(l->channels_out, OM_PANEL), have = p->blocks * l->group;
-	const int64_t parts = have && have < PIECES ? between(quotient_up(PIECES, have), 1, quotient_up(panels, 4)) : 1;
+	const int64_t panels = om_quotient_up(l->channels_out, OM_PANEL), have = p->blocks * l->group;
+	const int64_t parts = have && have < PIECES ? between(om_quotient_up(PIECES, have), 1, om_quotient_up(panels, 4)) : 1;
 
-	p->part = panels ? quotient_up(panels, parts) : 1;
-	p->parts = quotient_up(panels, p->part);
+	p->part = panels ? om_quotient_up(panels, parts) : 1;
+	p->parts = om_quotient_up(panels, p->part);
 	p->zeros = piece_bytes((uint64_t)p->k, sizeof(float));
-	p->pointers = piece_bytes(times((uint64_t)p->taps, TILE_ROWS), sizeof(float *));
+	p->pointers = piece_bytes(om_size_product((uint64_t)p->taps, TILE_ROWS), sizeof(float *));
 	p->offsets = piece_bytes((uint64_t)p->taps, sizeof(int64_t));
-	p->per_worker = plus(plus(p->image, p->outputs), plus(p->pointers, p->offsets));
+	p->per_worker = om_size_sum(om_size_sum(p->image, p->outputs), om_size_sum(p->pointers, p->offsets));
 }
 
 /* ---- All layers. ---- */
@@ -215,7 +194,7 @@ bool
 om_layer_plan_new(const om_layer *l, om_layer_plan *p)
 {
 	const uint64_t weights = om_layer_weights(l);
-	const uint64_t rows = times(times(times((uint64_t)l->batch, (uint64_t)l->out[0]), (uint64_t)l->out[1]), (uint64_t)l->out[2]);
+	const uint64_t rows = om_size_volume((uint64_t)l->batch, l->out, OM_LAYER_AXES);
 
 	*p = (om_layer_plan){.rows = rows > MOST_ROWS ? MOST_ROWS : (int64_t)rows, .taps = volume(l->kernel), .k = l->channels_in,
 		.is_direct = is_direct(l)};
@@ -226,7 +205,7 @@ om_layer_plan_new(const om_layer *l, om_layer_plan *p)
 		plan_panels(l, p);
 		return p->per_worker != UINT64_MAX;
 	}
-	p->by_tiles = times(weights, 4) / (uint64_t)l->group <= PANELS_BYTES;
+	p->by_tiles = om_size_product(weights, 4) / (uint64_t)l->group <= PANELS_BYTES;
 	if (l->is_channels_first)
 		plan_strip(l, p);
 	else
@@ -241,5 +220,5 @@ om_layer_workspace(const om_layer *l, uint32_t workers)
 {
 	om_layer_plan p;
 
-	return om_layer_plan_new(l, &p) ? plus(p.zeros, times(p.per_worker, workers)) : UINT64_MAX;
+	return om_layer_plan_new(l, &p) ? om_size_sum(p.zeros, om_size_product(p.per_worker, workers)) : UINT64_MAX;
 }

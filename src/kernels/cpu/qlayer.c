@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/sizes.h"
 #include "kernels/cpu/qlayer.h"
 
 enum {
@@ -15,49 +16,21 @@ enum {
 /* More rows than any memory has. */
 #define MOST_ROWS (INT64_C(1) << 60)
 
-static int64_t
-quotient_up(int64_t a, int64_t b)
-{
-	return a / b + (a % b != 0);
-}
-
 /* More channels than any memory has: their lists have sizes that do not overflow, and are refused. */
 #define MOST_CHANNELS (UINT64_C(1) << 58)
-
-/* The product; saturates. */
-static uint64_t
-times(uint64_t a, uint64_t b)
-{
-	uint64_t c;
-
-	return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
-}
-
-static uint64_t
-plus(uint64_t a, uint64_t b)
-{
-	uint64_t c;
-
-	return __builtin_add_overflow(a, b, &c) ? UINT64_MAX : c;
-}
-
-static uint64_t
-rounded_up(uint64_t n, uint64_t to)
-{
-	return plus(n, to - 1) == UINT64_MAX ? UINT64_MAX : (n + to - 1) / to * to;
-}
 
 /* Filter elements of an output channel. */
 static uint64_t
 elements_of(const om_layer *l)
 {
-	return times(times(times((uint64_t)l->channels_in, (uint64_t)l->kernel[0]), (uint64_t)l->kernel[1]), (uint64_t)l->kernel[2]);
+	return om_size_volume((uint64_t)l->channels_in, l->kernel, OM_LAYER_AXES);
 }
 
 int64_t
 om_qlayer_channels(const om_layer *l)
 {
-	const uint64_t padded = rounded_up((uint64_t)l->channels_out, OM_QPANEL), all = times((uint64_t)l->group, padded);
+	const uint64_t padded = om_size_rounded_up((uint64_t)l->channels_out, OM_QPANEL);
+	const uint64_t all = om_size_product((uint64_t)l->group, padded);
 
 	return all > MOST_CHANNELS ? (int64_t)MOST_CHANNELS : (int64_t)all;
 }
@@ -65,13 +38,13 @@ om_qlayer_channels(const om_layer *l)
 uint64_t
 om_qlayer_panels(const om_layer *l)
 {
-	return times(rounded_up(elements_of(l), OM_QDEPTH), (uint64_t)om_qlayer_channels(l));
+	return om_size_product(om_size_rounded_up(elements_of(l), OM_QDEPTH), (uint64_t)om_qlayer_channels(l));
 }
 
 uint64_t
 om_qlayer_weights(const om_layer *l)
 {
-	return plus(om_qlayer_panels(l), times((uint64_t)om_qlayer_channels(l), sizeof(int32_t)));
+	return om_size_sum(om_qlayer_panels(l), om_size_product((uint64_t)om_qlayer_channels(l), sizeof(int32_t)));
 }
 
 /* ---- The plan. ---- */
@@ -97,38 +70,38 @@ plan_blocks(om_qlayer_plan *p)
 	p->block = block ? block : TILE_ROWS;
 	if (p->rows <= p->block + p->block / 4)
 		p->block = p->rows;
-	p->blocks = p->rows ? quotient_up(p->rows, p->block) : 0;
+	p->blocks = p->rows ? om_quotient_up(p->rows, p->block) : 0;
 }
 
 /* Parts are of four panels at least: the widest tile. */
 static void
 plan_parts(const om_layer *l, om_qlayer_plan *p)
 {
-	const int64_t have = p->blocks * l->group, units = quotient_up(p->panels, 4);
-	int64_t parts = have && have < PIECES ? quotient_up(PIECES, have) : 1;
+	const int64_t have = p->blocks * l->group, units = om_quotient_up(p->panels, 4);
+	int64_t parts = have && have < PIECES ? om_quotient_up(PIECES, have) : 1;
 
 	parts = parts < units ? parts : units ? units : 1;
-	p->part = units ? quotient_up(units, parts) * 4 : 4;
-	p->parts = quotient_up(p->panels, p->part);
+	p->part = units ? om_quotient_up(units, parts) * 4 : 4;
+	p->parts = om_quotient_up(p->panels, p->part);
 }
 
 bool
 om_qlayer_plan_new(const om_qlayer *l, om_qlayer_plan *p)
 {
 	const om_layer *s = &l->shape;
-	const uint64_t rows = times(times(times((uint64_t)s->batch, (uint64_t)s->out[0]), (uint64_t)s->out[1]), (uint64_t)s->out[2]);
-	const uint64_t elements = rounded_up(elements_of(s), OM_QDEPTH);
+	const uint64_t rows = om_size_volume((uint64_t)s->batch, s->out, OM_LAYER_AXES);
+	const uint64_t elements = om_size_rounded_up(elements_of(s), OM_QDEPTH);
 
 	if (om_qlayer_weights(s) > INT64_MAX)
 		return false;
-	*p = (om_qlayer_plan){.rows = rows > MOST_ROWS ? MOST_ROWS : (int64_t)rows, .panels = quotient_up(s->channels_out, OM_QPANEL),
+	*p = (om_qlayer_plan){.rows = rows > MOST_ROWS ? MOST_ROWS : (int64_t)rows, .panels = om_quotient_up(s->channels_out, OM_QPANEL),
 		.depth = (int64_t)(elements / OM_QDEPTH), .is_direct = is_direct(l)};
 	/* Rows that are a power of two apart would share the lines of the cache. */
-	p->row_bytes = p->is_direct ? s->group * s->channels_in : (int64_t)rounded_up(elements, 64) + 64;
+	p->row_bytes = p->is_direct ? s->group * s->channels_in : (int64_t)om_size_rounded_up(elements, 64) + 64;
 	plan_blocks(p);
 	plan_parts(s, p);
-	p->copies = p->is_direct ? 0 : rounded_up(times((uint64_t)p->block, (uint64_t)p->row_bytes), 64);
-	p->per_worker = plus(p->copies, rounded_up(times((uint64_t)p->block, sizeof(int32_t)), 64));
+	p->copies = p->is_direct ? 0 : om_piece_size(om_size_product((uint64_t)p->block, (uint64_t)p->row_bytes));
+	p->per_worker = om_size_sum(p->copies, om_piece_size(om_size_product((uint64_t)p->block, sizeof(int32_t))));
 	return p->per_worker != UINT64_MAX;
 }
 
@@ -137,7 +110,7 @@ om_qlayer_workspace(const om_qlayer *l, uint32_t workers)
 {
 	om_qlayer_plan p;
 
-	return om_qlayer_plan_new(l, &p) ? times(p.per_worker, workers) : UINT64_MAX;
+	return om_qlayer_plan_new(l, &p) ? om_size_product(p.per_worker, workers) : UINT64_MAX;
 }
 
 /* ---- Packing. ---- */
@@ -156,11 +129,12 @@ weight_at(const om_layer *l, const void *w, bool is_signed, bool is_transposed, 
 void
 om_qlayer_pack(const om_layer *l, const void *w, bool is_signed, bool is_transposed, int8_t *packed)
 {
-	const int64_t elements = (int64_t)elements_of(l), depth = quotient_up(elements, OM_QDEPTH), channels = om_qlayer_channels(l);
+	const int64_t elements = (int64_t)elements_of(l), depth = om_quotient_up(elements, OM_QDEPTH);
+	const int64_t channels = om_qlayer_channels(l);
 	const int64_t wide = channels / l->group;
 	int32_t sum;
 
-	memset(packed, 0, om_qlayer_weights(l));
+	memset(packed, 0, (size_t)(depth * OM_QDEPTH * channels));  /* the sums are all written */
 	for (int64_t c = 0; c < channels; c++) {
 		const int64_t group = c / wide, own = c % wide;
 		int8_t *panel = packed + c / OM_QPANEL * depth * OM_QPANEL * OM_QDEPTH + c % OM_QPANEL * OM_QDEPTH;

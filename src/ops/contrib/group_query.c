@@ -176,7 +176,7 @@ pieces_of(const struct group *g, char *base, struct pieces *p)
 	for (int k = 0; k < 5; k++) {
 		if (base)
 			*piece[k] = (double *)(void *)(base + at);
-		at = om_segments(at, om_piece_size((uint64_t)(count[k] > 0 ? count[k] : 1) * sizeof(double)));
+		at = om_size_sum(at, om_piece_size((uint64_t)(count[k] > 0 ? count[k] : 1) * sizeof(double)));
 	}
 	return at;
 }

@@ -269,7 +269,7 @@ transpose_workspace(const om_op_context *c)
 	const om_layer last = product_of_rows(s, s->strip ? s->g.in[1] % s->strip : 0);
 	const uint64_t all = om_layer_workspace(&s->product, workers), rest = s->strip ? om_layer_workspace(&last, workers) : 0;
 
-	return om_segments(sums_bytes(s), all > rest ? all : rest);
+	return om_size_sum(sums_bytes(s), all > rest ? all : rest);
 }
 
 /* The pixel of axis `a` whose tap `k` falls on output `o`; -1: there is none. */

@@ -153,7 +153,7 @@ depthwise_workspace(const om_op_context *c)
 
 	if (s->times > 1 && !om_tensor_bytes(OM_FLOAT32, &image, &bytes))
 		return UINT64_MAX;
-	return om_segments(zero_bytes(s), om_piece_size(bytes));
+	return om_size_sum(zero_bytes(s), om_piece_size(bytes));
 }
 
 /* Lines of the image with all channels repeated. */

@@ -383,7 +383,7 @@ layer_workspace(const om_op_context *c)
 {
 	const om_qlayer *l = &((const om_qlayer_state *)c->state)->l;
 
-	return om_segments(om_qlayer_operand_bytes(&l->shape), om_qlayer_workspace(l, c->workers ? c->workers : 1));
+	return om_size_sum(om_qlayer_operand_bytes(&l->shape), om_qlayer_workspace(l, c->workers ? c->workers : 1));
 }
 
 static om_status
@@ -459,7 +459,7 @@ depthwise_workspace(const om_op_context *c)
 {
 	const om_qlayer *l = &((const om_qlayer_state *)c->state)->l;
 
-	return om_segments(om_qlayer_operand_bytes(&l->shape), wide_bytes(&l->shape));
+	return om_size_sum(om_qlayer_operand_bytes(&l->shape), wide_bytes(&l->shape));
 }
 
 /* Weights minus zero points: [taps][channels of the lists]. */

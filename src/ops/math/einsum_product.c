@@ -434,7 +434,7 @@ om_einsum_products_workspace(const om_einsum_products *p, uint32_t workers)
 		const uint64_t bytes = om_product_workspace(&p->step[k].product, workers);
 		room = bytes > room ? bytes : room;
 	}
-	return om_segments(p->bytes, room);
+	return om_size_sum(p->bytes, room);
 }
 
 static const float *

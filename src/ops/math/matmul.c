@@ -96,8 +96,8 @@ wide_scratch(const om_op_context *c, uint64_t room)
 {
 	if (!om_is_half(c->in[0].type))
 		return om_piece_size(room);
-	return om_segments(om_segments(om_piece_size(room), om_floats_of(&c->out[0])),
-		om_segments(om_floats_of(&c->in[0]), om_floats_of(&c->in[1])));
+	return om_size_sum(om_size_sum(om_piece_size(room), om_floats_of(&c->out[0])),
+		om_size_sum(om_floats_of(&c->in[0]), om_floats_of(&c->in[1])));
 }
 
 /* Convert inputs 0 and 1 and allocate the output in scratch, after `room` bytes of workspace. */

@@ -386,7 +386,7 @@ pieces_of(const struct attention *a, char *base, struct pieces *p)
 	for (int k = 0; k < 6; k++) {
 		if (base)
 			*piece[k] = (double *)(base + at);
-		at = om_segments(at, om_piece_size((uint64_t)count[k] * sizeof(double)));
+		at = om_size_sum(at, om_piece_size((uint64_t)count[k] * sizeof(double)));
 	}
 	return at;
 }

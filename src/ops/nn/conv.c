@@ -185,8 +185,8 @@ wide_scratch(const om_op_context *c, uint64_t room)
 		return bytes;
 	for (uint32_t k = 0; k < c->op->nin; k++)
 		if (om_has_in(c, k))
-			bytes = om_segments(bytes, om_floats_of(&c->in[k]));
-	return om_segments(bytes, om_floats_of(&c->out[0]));
+			bytes = om_size_sum(bytes, om_floats_of(&c->in[k]));
+	return om_size_sum(bytes, om_floats_of(&c->out[0]));
 }
 
 static void

@@ -378,6 +378,6 @@ om_conv_workspace(const struct om_conv *v)
 
 	if (is_by_lines(v))
 		return 0;
-	return is_by_batch(v) ? om_segments(batch_columns(v), om_gemm_workspace(v->kout, v->batch * n, k))
+	return is_by_batch(v) ? om_size_sum(batch_columns(v), om_gemm_workspace(v->kout, v->batch * n, k))
 		: om_gemm_workspace(v->kout, n, k);
 }

@@ -268,8 +268,8 @@ weights_room(const struct om_conv *v)
 {
 	if (is_single(v))
 		return floats(om_window_volume(v->w.out), 1);
-	const uint64_t mine = om_segments(floats(rows_of(v), STEP), om_segments(floats(rows_of(v), v->kout), floats(v->kout, STEP)));
-	return om_segments(mine, om_gemm_workspace(rows_of(v), v->kout, PLACES));
+	const uint64_t mine = om_size_sum(floats(rows_of(v), STEP), om_size_sum(floats(rows_of(v), v->kout), floats(v->kout, STEP)));
+	return om_size_sum(mine, om_gemm_workspace(rows_of(v), v->kout, PLACES));
 }
 
 static void

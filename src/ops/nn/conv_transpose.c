@@ -81,7 +81,7 @@ om_conv_transpose_workspace(const struct om_conv *v)
 {
 	if (is_direct(v))
 		return om_gemm_workspace(v->kout, om_window_volume(v->w.in), v->kin);
-	return is_scattered(v) ? 0 : om_segments(col2im_values(v), om_gemm_workspace(channels_at_once(v)
+	return is_scattered(v) ? 0 : om_size_sum(col2im_values(v), om_gemm_workspace(channels_at_once(v)
 		* om_window_volume(v->w.kernel), om_window_volume(v->w.in), v->kin));
 }
 

@@ -114,7 +114,7 @@ causal_scratch(const om_op_context *c)
 	const struct causal v = causal_of(c);
 	const uint64_t line = om_piece_size((uint64_t)(v.length + v.taps) * sizeof(double));
 
-	return om_segments(om_segments(line, om_piece_size((uint64_t)v.taps * sizeof(double))),
+	return om_size_sum(om_size_sum(line, om_piece_size((uint64_t)v.taps * sizeof(double))),
 		om_piece_size((uint64_t)v.length * sizeof(double)));
 }
 
@@ -297,7 +297,7 @@ parts_of(const struct linear *l, char *base, struct parts *p)
 	for (int k = 0; k < 5; k++) {
 		if (base)
 			*part[k] = (double *)(base + at);
-		at = om_segments(at, om_piece_size((uint64_t)count[k] * sizeof(double)));
+		at = om_size_sum(at, om_piece_size((uint64_t)count[k] * sizeof(double)));
 	}
 	return at;
 }

@@ -80,7 +80,7 @@ piece(char *base, uint64_t *at, uint64_t a, uint64_t b)
 
 	if (__builtin_mul_overflow(a, b, &bytes) || __builtin_mul_overflow(bytes, sizeof(REAL), &bytes))
 		bytes = UINT64_MAX;
-	*at = om_segments(from, om_piece_size(bytes));
+	*at = om_size_sum(from, om_piece_size(bytes));
 	return base ? base + from : NULL;
 }
 
