@@ -11,6 +11,7 @@
 #include "opdef/op_context.h"
 #include "ops/cpu/activation.h"
 #include "ops/cpu/cpu_conv.h"
+#include "ops/cpu/cpu_layer.h"
 #include "ops/family.h"
 
 /* Inputs of Conv and MatMul. */
@@ -33,16 +34,6 @@ read_algorithm(const om_op_context *c, om_layer_algorithm *a)
 	return om_wrong(c, "algorithm is neither gemm nor winograd4 nor winograd2");
 }
 
-static om_status
-read_group(const om_op_context *c, int64_t channels_out, int64_t *group)
-{
-	*group = om_attr_int(c->op, "group");
-	if (*group < 1 || channels_out % *group)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "group is %lld, which does not divide %lld output channels",
-			(long long)*group, (long long)channels_out);
-	return OM_OK;
-}
-
 /* Winograd's algorithm is for kernels of 3 by 3 elements, in images of 2 or 3 axes. */
 static om_status
 check_winograd(const om_op_context *c, const om_layer *l, int axes)
@@ -57,51 +48,21 @@ check_winograd(const om_op_context *c, const om_layer *l, int axes)
 
 /* ---- Packing. ---- */
 
-/* The layer that weights [channels_out, channels_in, kernel...] belong to, without images. */
 static om_status
 read_filter(const om_op_context *c, om_layer *l)
 {
-	const om_shape *w = &c->in[0].shape;
-	const int axes = w->rank - 2;
+	om_layer_algorithm a;
 
-	*l = (om_layer){.kernel = {1, 1, 1}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
-	OM_TRY(read_algorithm(c, &l->algorithm));
-	if (axes < 1 || axes > OM_LAYER_AXES)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the weights have rank %d, expected 3, 4 or 5", w->rank);
-	OM_TRY(read_group(c, w->dim[0], &l->group));
-	l->channels_out = w->dim[0] / l->group;
-	l->channels_in = w->dim[1];
-	int64_t taps = 1;
-	for (int k = 0; k < axes; k++) {
-		l->kernel[OM_LAYER_AXES - axes + k] = w->dim[2 + k];
-		if (w->dim[2 + k] < 1 || __builtin_mul_overflow(taps, w->dim[2 + k], &taps) || taps > INT32_MAX)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "the weights have a kernel of size %lld",
-				(long long)w->dim[2 + k]);
-	}
-	return check_winograd(c, l, axes);
-}
-
-/* A list of so many floats. */
-static om_status
-set_list(om_op_context *c, uint64_t n)
-{
-	if (n > INT64_MAX / sizeof(float))
-		return om_wrong(c, "the packed weights are too large");
-	c->out[0].shape = om_shape_of(1, &(int64_t){(int64_t)n});
-	return OM_OK;
+	OM_TRY(read_algorithm(c, &a));
+	OM_TRY(om_layer_read_filter(c, l));
+	l->algorithm = a;
+	return check_winograd(c, l, c->in[0].shape.rank - 2);
 }
 
 static om_status
 pack_filter_infer(om_op_context *c)
 {
-	om_layer l;
-
-	c->out[0].type = OM_FLOAT32;
-	c->out[0].shape = om_shape_open(1);
-	if (!om_shape_is_known(&c->in[0].shape))
-		return OM_OK;
-	OM_TRY(read_filter(c, &l));
-	return set_list(c, om_layer_weights(&l));
+	return om_layer_infer_filter(c, OM_FLOAT32, read_filter, om_layer_weights);
 }
 
 static om_status
@@ -132,28 +93,10 @@ pack_filter_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* The layer of a matrix [rows, columns] of weights. */
-static om_layer
-product_of(int64_t rows, int64_t columns)
-{
-	return (om_layer){.batch = 1, .group = 1, .channels_in = rows, .channels_out = columns, .in = {1, 1, 1},
-		.out = {1, 1, 1}, .kernel = {1, 1, 1}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
-}
-
 static om_status
 pack_matrix_infer(om_op_context *c)
 {
-	const om_shape *b = &c->in[0].shape;
-	const int rows = om_attr_int(c->op, "transB") ? 1 : 0;
-
-	c->out[0].type = OM_FLOAT32;
-	c->out[0].shape = om_shape_open(1);
-	if (b->rank >= 0 && b->rank != 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the matrix has rank %d", b->rank);
-	if (!om_shape_is_known(b))
-		return OM_OK;
-	const om_layer l = product_of(b->dim[rows], b->dim[1 - rows]);
-	return set_list(c, om_layer_weights(&l));
+	return om_layer_infer_matrix(c, OM_FLOAT32, om_layer_weights);
 }
 
 struct pack_matrix {
@@ -257,19 +200,14 @@ read_conv(const om_op_context *c, om_layer *l, struct om_window *w, om_shape *im
 		return om_wrong(c, "input_layout is neither channels_last nor channels_first");
 	OM_TRY(read_algorithm(c, &l->algorithm));
 	OM_TRY(om_epilogue_read(c, &l->epilogue));
-	OM_TRY(read_group(c, channels, &l->group));
+	OM_TRY(om_layer_read_group(c, channels, &l->group));
 	if (l->is_channels_first && l->group > 1)
 		return om_wrong(c, "an input that is channels_first cannot have groups");
 	l->channels_out = channels / l->group;
 	OM_TRY(image_of(c, (int)axes, l->is_channels_first, image));
 	if ((wrong = om_window_read(c, (int)axes, image, NULL, w)) || (wrong = om_window_shrink(c, w, false)))
 		return om_wrong(c, wrong);
-	memcpy(l->kernel, w->kernel, sizeof l->kernel);
-	memcpy(l->stride, w->stride, sizeof l->stride);
-	memcpy(l->dilation, w->dilation, sizeof l->dilation);
-	memcpy(l->begin, w->begin, sizeof l->begin);
-	memcpy(l->in, w->in, sizeof l->in);
-	memcpy(l->out, w->out, sizeof l->out);
+	om_layer_set_window(l, w);
 	return check_winograd(c, l, (int)axes);
 }
 
@@ -337,7 +275,7 @@ om_cpu_matmul_layer(const om_op_context *c, om_layer *l)
 {
 	const om_shape *x = &c->in[IMAGE].shape;
 
-	*l = product_of(x->dim[x->rank - 1], om_attr_int(c->op, "columns"));
+	*l = om_layer_of_product(x->dim[x->rank - 1], om_attr_int(c->op, "columns"));
 	l->in[2] = l->out[2] = om_shape_span(x, 0, x->rank - 1);
 	OM_TRY(om_epilogue_read(c, &l->epilogue));
 	return check_weights(c, l);
@@ -346,7 +284,6 @@ om_cpu_matmul_layer(const om_op_context *c, om_layer *l)
 static om_status
 matmul_infer(om_op_context *c)
 {
-	const om_shape *x = &c->in[IMAGE].shape;
 	const int64_t columns = om_attr_int(c->op, "columns");
 	om_epilogue e;
 
@@ -355,17 +292,8 @@ matmul_infer(om_op_context *c)
 	if (columns < 1)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "columns is %lld", (long long)columns);
 	OM_TRY(check_length(c, BIAS, "the biases", (uint64_t)columns));
-	if (x->rank < 0)
-		return OM_OK;
-	if (x->rank == 0)
-		return om_wrong(c, "the input is a scalar");
-	const om_layer l = product_of(x->dim[x->rank - 1], columns);
-	if (l.channels_in >= 0)
-		OM_TRY(check_weights(c, &l));
-	c->out[0].shape = *x;
-	c->out[0].shape.dim[x->rank - 1] = columns;
-	c->out[0].shape.sym[x->rank - 1] = NULL;
-	return check_operands(c, columns, &c->out[0].shape);
+	OM_TRY(om_layer_infer_product(c, columns, check_weights));
+	return c->in[IMAGE].shape.rank < 0 ? OM_OK : check_operands(c, columns, &c->out[0].shape);
 }
 
 /* ---- Kernels. ---- */

@@ -10,6 +10,7 @@
 #include "opdef/numbers.h"
 #include "opdef/op_context.h"
 #include "ops/cpu/channels_last.h"
+#include "ops/cpu/cpu_layer.h"
 #include "ops/cpu/cpu_qlayer.h"
 #include "ops/family.h"
 #include "ops/math/gemm_int8.h"
@@ -17,56 +18,15 @@
 /* ---- Packing. ---- */
 
 static om_status
-set_bytes(om_op_context *c, uint64_t n)
-{
-	if (n > INT64_MAX)
-		return om_wrong(c, "the packed weights are too large");
-	c->out[0].shape = om_shape_of(1, &(int64_t){(int64_t)n});
-	return OM_OK;
-}
-
-/* The layer that weights [channels_out, channels_in, kernel...] belong to, without images. */
-static om_status
-read_filter(const om_op_context *c, om_layer *l)
-{
-	const om_shape *w = &c->in[0].shape;
-	const int axes = w->rank - 2;
-	int64_t taps = 1;
-
-	*l = (om_layer){.kernel = {1, 1, 1}, .group = om_attr_int(c->op, "group")};
-	if (axes < 1 || axes > OM_LAYER_AXES)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the weights have rank %d, expected 3, 4 or 5", w->rank);
-	if (l->group < 1 || w->dim[0] % l->group)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "group is %lld, which does not divide %lld output channels",
-			(long long)l->group, (long long)w->dim[0]);
-	l->channels_out = w->dim[0] / l->group;
-	l->channels_in = w->dim[1];
-	for (int k = 0; k < axes; k++) {
-		l->kernel[OM_LAYER_AXES - axes + k] = w->dim[2 + k];
-		if (w->dim[2 + k] < 1 || __builtin_mul_overflow(taps, w->dim[2 + k], &taps) || taps > INT32_MAX)
-			return om_op_fail(c->session, OM_SHAPE, c->op, "the weights have a kernel of size %lld",
-				(long long)w->dim[2 + k]);
-	}
-	return OM_OK;
-}
-
-static om_status
 pack_filter_infer(om_op_context *c)
 {
-	om_layer l;
-
-	c->out[0].type = OM_INT8;
-	c->out[0].shape = om_shape_open(1);
-	if (!om_shape_is_known(&c->in[0].shape))
-		return OM_OK;
-	OM_TRY(read_filter(c, &l));
-	return set_bytes(c, om_qlayer_weights(&l));
+	return om_layer_infer_filter(c, OM_INT8, om_layer_read_filter, om_qlayer_weights);
 }
 
 static om_status
 pack_filter_prepare(om_op_context *c, void **state)
 {
-	return read_filter(c, *state);
+	return om_layer_read_filter(c, *state);
 }
 
 static om_status
@@ -76,35 +36,10 @@ pack_filter_cpu(om_op_context *c)
 	return OM_OK;
 }
 
-/* The layer of a matrix [rows, columns] of weights. */
-static om_layer
-product_of(int64_t rows, int64_t columns)
-{
-	return (om_layer){.batch = 1, .group = 1, .channels_in = rows, .channels_out = columns, .in = {1, 1, 1},
-		.out = {1, 1, 1}, .kernel = {1, 1, 1}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
-}
-
-static om_layer
-matrix_of(const om_shape *b, bool is_transposed)
-{
-	const int rows = is_transposed ? 1 : 0;
-
-	return product_of(b->dim[rows], b->dim[1 - rows]);
-}
-
 static om_status
 pack_matrix_infer(om_op_context *c)
 {
-	const om_shape *b = &c->in[0].shape;
-
-	c->out[0].type = OM_INT8;
-	c->out[0].shape = om_shape_open(1);
-	if (b->rank >= 0 && b->rank != 2)
-		return om_op_fail(c->session, OM_SHAPE, c->op, "the matrix has rank %d", b->rank);
-	if (!om_shape_is_known(b))
-		return OM_OK;
-	const om_layer l = matrix_of(b, om_attr_int(c->op, "transB") != 0);
-	return set_bytes(c, om_qlayer_weights(&l));
+	return om_layer_infer_matrix(c, OM_INT8, om_qlayer_weights);
 }
 
 struct matrix {
@@ -117,7 +52,7 @@ static om_status
 pack_matrix_cpu(om_op_context *c)
 {
 	const bool is_transposed = ((const struct matrix *)c->state)->is_transposed != 0;
-	const om_layer l = matrix_of(&c->in[0].shape, is_transposed);
+	const om_layer l = om_layer_of_matrix(&c->in[0].shape, is_transposed);
 
 	om_qlayer_pack(&l, c->in[0].data, c->in[0].type == OM_INT8, !is_transposed, c->out[0].data);
 	return OM_OK;
@@ -129,7 +64,7 @@ pack_matrix_cpu(om_op_context *c)
 static int64_t
 elements_of(const om_layer *l)
 {
-	return l->channels_in * l->kernel[0] * l->kernel[1] * l->kernel[2];
+	return l->channels_in * om_window_volume(l->kernel);
 }
 
 static om_status
@@ -276,17 +211,6 @@ check_weights(const om_op_context *c, const om_layer *l)
 	return om_op_fail(c->session, OM_SHAPE, c->op, "the packed weights do not have %llu elements", (unsigned long long)n);
 }
 
-static void
-copy_window(om_layer *l, const struct om_window *w)
-{
-	memcpy(l->kernel, w->kernel, sizeof l->kernel);
-	memcpy(l->stride, w->stride, sizeof l->stride);
-	memcpy(l->dilation, w->dilation, sizeof l->dilation);
-	memcpy(l->begin, w->begin, sizeof l->begin);
-	memcpy(l->in, w->in, sizeof l->in);
-	memcpy(l->out, w->out, sizeof l->out);
-}
-
 /* Everything about a convolution whose image has a known rank; unknown dims are negative. */
 static om_status
 read_conv(const om_op_context *c, om_layer *l, struct om_window *w)
@@ -301,45 +225,44 @@ read_conv(const om_op_context *c, om_layer *l, struct om_window *w)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "group is %lld, for %lld input channels and %lld output channels",
 			(long long)group, (long long)n, (long long)channels);
 	*l = (om_layer){.batch = x->dim[0], .group = group, .channels_in = n < 0 ? -1 : n / group, .channels_out = channels / group};
-	copy_window(l, w);
+	om_layer_set_window(l, w);
 	return n < 0 ? OM_OK : check_weights(c, l);
 }
 
+/* The function that reads a kind of layer. */
+typedef om_status read_layer(const om_op_context *c, om_layer *l, struct om_window *w);
+
+/* `channels` of the output; OM_DIM_UNKNOWN: as many as the input has. */
 static om_status
-conv_infer(om_op_context *c)
+infer_window(om_op_context *c, read_layer *read, int64_t channels)
 {
-	const int64_t channels = om_attr_int(c->op, "channels");
+	const om_shape *x = &c->in[OM_QX].shape;
 	struct om_window w;
 	om_layer l;
 
-	OM_TRY(om_qlayer_check(c, channels));
-	if (c->in[OM_QX].shape.rank < 0)
+	OM_TRY(om_qlayer_check(c, channels < 0 && x->rank > 0 ? x->dim[x->rank - 1] : channels));
+	if (x->rank < 0)
 		return OM_OK;
-	OM_TRY(read_conv(c, &l, &w));
+	OM_TRY(read(c, &l, &w));
 	c->out[0].shape = om_last_shape(c, &w, channels);
 	return OM_OK;
 }
 
 static om_status
+conv_infer(om_op_context *c)
+{
+	return infer_window(c, read_conv, om_attr_int(c->op, "channels"));
+}
+
+static om_status
 matmul_infer(om_op_context *c)
 {
-	const om_shape *x = &c->in[OM_QX].shape;
 	const int64_t columns = om_attr_int(c->op, "columns");
 
 	OM_TRY(om_qlayer_check(c, columns));
 	if (columns < 1)
 		return om_op_fail(c->session, OM_SHAPE, c->op, "columns is %lld", (long long)columns);
-	if (x->rank < 0)
-		return OM_OK;
-	if (x->rank == 0)
-		return om_wrong(c, "the input is a scalar");
-	const om_layer l = product_of(x->dim[x->rank - 1], columns);
-	if (l.channels_in >= 0)
-		OM_TRY(check_weights(c, &l));
-	c->out[0].shape = *x;
-	c->out[0].shape.dim[x->rank - 1] = columns;
-	c->out[0].shape.sym[x->rank - 1] = NULL;
-	return OM_OK;
+	return om_layer_infer_product(c, columns, check_weights);
 }
 
 /* What all layers have in common. */
@@ -355,14 +278,19 @@ set_state(const om_op_context *c, om_qlayer_state *s)
 }
 
 static om_status
-conv_prepare(om_op_context *c, void **state)
+prepare_window(om_op_context *c, read_layer *read, om_qlayer_state *s)
 {
-	om_qlayer_state *s = *state;
 	struct om_window w;
 
-	OM_TRY(read_conv(c, &s->l.shape, &w));
+	OM_TRY(read(c, &s->l.shape, &w));
 	set_state(c, s);
 	return OM_OK;
+}
+
+static om_status
+conv_prepare(om_op_context *c, void **state)
+{
+	return prepare_window(c, read_conv, *state);
 }
 
 static om_status
@@ -372,7 +300,7 @@ matmul_prepare(om_op_context *c, void **state)
 	om_qlayer_state *s = *state;
 	om_layer *l = &s->l.shape;
 
-	*l = product_of(x->dim[x->rank - 1], om_attr_int(c->op, "columns"));
+	*l = om_layer_of_product(x->dim[x->rank - 1], om_attr_int(c->op, "columns"));
 	l->in[2] = l->out[2] = om_shape_span(x, 0, x->rank - 1);
 	set_state(c, s);
 	return check_weights(c, l);
@@ -416,34 +344,20 @@ read_depthwise(const om_op_context *c, om_layer *l, struct om_window *w)
 	if (wrong)
 		return om_wrong(c, wrong);
 	*l = (om_layer){.batch = x->dim[0], .group = 1, .channels_in = 1, .channels_out = n};
-	copy_window(l, w);
+	om_layer_set_window(l, w);
 	return n < 0 ? OM_OK : check_weights(c, l);
 }
 
 static om_status
 depthwise_infer(om_op_context *c)
 {
-	const om_shape *x = &c->in[OM_QX].shape;
-	struct om_window w;
-	om_layer l;
-
-	OM_TRY(om_qlayer_check(c, x->rank < 1 ? OM_DIM_UNKNOWN : x->dim[x->rank - 1]));
-	if (x->rank < 0)
-		return OM_OK;
-	OM_TRY(read_depthwise(c, &l, &w));
-	c->out[0].shape = om_last_shape(c, &w, OM_DIM_UNKNOWN);
-	return OM_OK;
+	return infer_window(c, read_depthwise, OM_DIM_UNKNOWN);
 }
 
 static om_status
 depthwise_prepare(om_op_context *c, void **state)
 {
-	om_qlayer_state *s = *state;
-	struct om_window w;
-
-	OM_TRY(read_depthwise(c, &s->l.shape, &w));
-	set_state(c, s);
-	return OM_OK;
+	return prepare_window(c, read_depthwise, *state);
 }
 
 static uint64_t
@@ -602,13 +516,19 @@ REFERENCE(depthwise, true)
 /* ---- The operator definitions. ---- */
 
 static void
-conv_cost(const om_op_context *c, om_cost *cost)
+window_cost(const om_op_context *c, read_layer *read, om_cost *cost)
 {
 	struct om_window w;
 	om_layer l;
 
-	if (read_conv(c, &l, &w) == OM_OK)
+	if (read(c, &l, &w) == OM_OK)
 		cost->flops = 2.0 * (double)om_shape_count(&c->out[0].shape) * (double)elements_of(&l);
+}
+
+static void
+conv_cost(const om_op_context *c, om_cost *cost)
+{
+	window_cost(c, read_conv, cost);
 }
 
 static void
@@ -622,11 +542,7 @@ matmul_cost(const om_op_context *c, om_cost *cost)
 static void
 depthwise_cost(const om_op_context *c, om_cost *cost)
 {
-	struct om_window w;
-	om_layer l;
-
-	if (read_depthwise(c, &l, &w) == OM_OK)
-		cost->flops = 2.0 * (double)om_shape_count(&c->out[0].shape) * (double)elements_of(&l);
+	window_cost(c, read_depthwise, cost);
 }
 
 static const om_attr_spec pack_filter_attrs[] = {{"group", OM_ATTR_INT, .i = 1}, {0}};
